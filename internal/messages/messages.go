@@ -1,0 +1,159 @@
+// Package messages is the catalogue of every text that a person reads: what
+// the CLI prints, why a request was refused, what an event says. Texts are
+// named by stable ids; servers send ids with parameters, and whoever shows
+// them renders Chinese or English.
+//
+// Flow: one flat JSON file per language and area under en/ and zh/, embedded;
+// parsed at first use. A template names its parameters in braces: {name}.
+//
+// Limits: no plurals and no numbers formatting: texts are written so that
+// they need neither.
+package messages
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"path"
+	"sort"
+	"strings"
+	"sync"
+)
+
+// Language is a language of the catalogue.
+type Language string
+
+// The languages of the catalogue.
+const (
+	English Language = "en"
+	Chinese Language = "zh"
+)
+
+//go:embed en/*.json zh/*.json
+var files embed.FS
+
+var catalogue = sync.OnceValue(func() map[Language]map[string]string {
+	all := make(map[Language]map[string]string)
+	for _, language := range []Language{English, Chinese} {
+		texts, err := load(language)
+		if err != nil {
+			panic(err.Error()) // embedded files are part of the build; the tests parse them all
+		}
+		all[language] = texts
+	}
+	return all
+})
+
+// load reads every area of one language; an id may stand in one area only.
+func load(language Language) (map[string]string, error) {
+	entries, err := files.ReadDir(string(language))
+	if err != nil {
+		return nil, fmt.Errorf("read catalogue %s: %w", language, err)
+	}
+	texts := make(map[string]string)
+	for _, entry := range entries {
+		name := path.Join(string(language), entry.Name())
+		data, err := files.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read catalogue: %w", err)
+		}
+		var area map[string]string
+		if err := json.Unmarshal(data, &area); err != nil {
+			return nil, fmt.Errorf("parse catalogue %s: %w", name, err)
+		}
+		for id, text := range area {
+			if _, taken := texts[id]; taken {
+				return nil, fmt.Errorf("parse catalogue %s: id %s stands in another area too", name, id)
+			}
+			texts[id] = text
+		}
+	}
+	return texts, nil
+}
+
+// Has tells whether the catalogue knows id in language.
+func Has(language Language, id string) bool {
+	_, ok := catalogue()[language][id]
+	return ok
+}
+
+// Text renders the message id in language with params. An unknown id falls
+// back to English, then to the id with its parameters: a reader always sees
+// something true. Any goroutine may call it.
+func Text(language Language, id string, params map[string]string) string {
+	text, ok := catalogue()[language][id]
+	if !ok {
+		text, ok = catalogue()[English][id]
+	}
+	if !ok {
+		return unknown(id, params)
+	}
+	return fill(text, params)
+}
+
+// Textf is Text with params as pairs of name and value, formatted with %v.
+func Textf(language Language, id string, pairs ...any) string {
+	params := make(map[string]string, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		params[fmt.Sprint(pairs[i])] = fmt.Sprint(pairs[i+1])
+	}
+	return Text(language, id, params)
+}
+
+// Detect chooses the language from the values of LC_ALL, LC_MESSAGES and
+// LANG, in that order; the first that is set decides.
+func Detect(lcAll, lcMessages, lang string) Language {
+	for _, value := range []string{lcAll, lcMessages, lang} {
+		if value == "" {
+			continue
+		}
+		if strings.HasPrefix(strings.ToLower(value), "zh") {
+			return Chinese
+		}
+		return English
+	}
+	return English
+}
+
+// fill puts params into the braces of text. Values are put in as they are,
+// once: braces inside a value are not looked at again.
+func fill(text string, params map[string]string) string {
+	if !strings.Contains(text, "{") {
+		return text
+	}
+	var b strings.Builder
+	for {
+		open := strings.IndexByte(text, '{')
+		if open < 0 {
+			break
+		}
+		end := strings.IndexByte(text[open:], '}')
+		if end < 0 {
+			break
+		}
+		name := text[open+1 : open+end]
+		b.WriteString(text[:open])
+		if value, ok := params[name]; ok {
+			b.WriteString(value)
+		} else {
+			b.WriteString(text[open : open+end+1])
+		}
+		text = text[open+end+1:]
+	}
+	b.WriteString(text)
+	return b.String()
+}
+
+func unknown(id string, params map[string]string) string {
+	names := make([]string, 0, len(params))
+	for name := range params {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	var b strings.Builder
+	b.WriteString(id)
+	for _, name := range names {
+		fmt.Fprintf(&b, " %s=%s", name, params[name])
+	}
+	return b.String()
+}

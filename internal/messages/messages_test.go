@@ -1,0 +1,71 @@
+package messages
+
+import (
+	"regexp"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLanguagesHoldTheSameMessages(t *testing.T) {
+	english, err := load(English)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chinese, err := load(Chinese)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
+	names := func(text string) string {
+		found := parameter.FindAllString(text, -1)
+		sort.Strings(found)
+		return strings.Join(found, " ")
+	}
+	for id, text := range english {
+		other, ok := chinese[id]
+		if !ok {
+			t.Errorf("%s has no Chinese text", id)
+			continue
+		}
+		if diff := cmp.Diff(names(text), names(other)); diff != "" {
+			t.Errorf("%s names other parameters in Chinese (-en +zh):\n%s", id, diff)
+		}
+	}
+	for id := range chinese {
+		if _, ok := english[id]; !ok {
+			t.Errorf("%s has no English text", id)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	if got := Text(Chinese, "name.empty", nil); got != "缺少名称" {
+		t.Errorf("Chinese text: %q", got)
+	}
+	if got := Textf(English, "no.such.id", "b", 2, "a", 1); got != "no.such.id a=1 b=2" {
+		t.Errorf("unknown id: %q", got)
+	}
+	if got := fill("{a} and {b} and {c", map[string]string{"a": "{b}", "b": "2"}); got != "{b} and 2 and {c" {
+		t.Errorf("fill: %q", got)
+	}
+}
+
+func TestDetect(t *testing.T) {
+	cases := []struct {
+		all, messages, lang string
+		want                Language
+	}{
+		{"", "", "zh_CN.UTF-8", Chinese},
+		{"C", "", "zh_CN.UTF-8", English},
+		{"", "zh_TW", "en_US.UTF-8", Chinese},
+		{"", "", "", English},
+	}
+	for _, c := range cases {
+		if got := Detect(c.all, c.messages, c.lang); got != c.want {
+			t.Errorf("Detect(%q, %q, %q) = %s, want %s", c.all, c.messages, c.lang, got, c.want)
+		}
+	}
+}

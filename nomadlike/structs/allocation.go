@@ -1,0 +1,149 @@
+package structs
+
+// AllocDesired is what the server wants of an allocation.
+type AllocDesired string
+
+// What the server may want.
+const (
+	DesiredRun  AllocDesired = "run"
+	DesiredStop AllocDesired = "stop"
+)
+
+// AllocStatus is what the client last reported of an allocation, or what the
+// server concluded when the client could not report any more.
+//
+//	pending ──► preparing ──► prepared ──► running ──► complete
+//	   │            │             │           │
+//	   │            └─────────────┴─────┬─────┴──────► failed
+//	   │                                └────────────► killed   (asked to stop)
+//	   └─────────────────────────────────────────────► lost     (the server's word)
+//
+// States only move forward; complete, failed, killed and lost are terminal.
+type AllocStatus string
+
+// The statuses of an allocation.
+const (
+	AllocPending   AllocStatus = "pending"
+	AllocPreparing AllocStatus = "preparing"
+	AllocPrepared  AllocStatus = "prepared"
+	AllocRunning   AllocStatus = "running"
+	AllocComplete  AllocStatus = "complete"
+	AllocFailed    AllocStatus = "failed"
+	AllocKilled    AllocStatus = "killed"
+	AllocLost      AllocStatus = "lost"
+)
+
+// Terminal tells whether no process of the allocation runs any more as far
+// as its reporter knows.
+func (s AllocStatus) Terminal() bool {
+	switch s {
+	case AllocComplete, AllocFailed, AllocKilled, AllocLost:
+		return true
+	}
+	return false
+}
+
+// order gives the position of a status on its way.
+func (s AllocStatus) order() int {
+	switch s {
+	case AllocPending:
+		return 0
+	case AllocPreparing:
+		return 1
+	case AllocPrepared:
+		return 2
+	case AllocRunning:
+		return 3
+	case AllocComplete, AllocFailed, AllocKilled, AllocLost:
+		return 4
+	}
+	return -1
+}
+
+// CanBecome tells whether an allocation may go from s to next: forward only,
+// and a terminal status is absorbing.
+func (s AllocStatus) CanBecome(next AllocStatus) bool {
+	return !s.Terminal() && s.order() >= 0 && next.order() > s.order()
+}
+
+// Allocation is one node's share of one attempt: rank Rank of the gang.
+//
+// Writers: placement fields and Desired by the server (state.Apply of a plan
+// or of an ending attempt); Status to FinishedAt by the node's client through
+// status reports, or "lost" by the server when the node is lost.
+type Allocation struct {
+	ID       string         `json:"id"`
+	JobID    string         `json:"job_id"`
+	JobName  string         `json:"job_name"`
+	Project  string         `json:"project"`
+	Subjob   int            `json:"subjob"`
+	Attempt  uint64         `json:"attempt"`
+	Rank     int            `json:"rank"`
+	Name     string         `json:"name"` // rank name, its task's host name
+	NodeID   string         `json:"node_id"`
+	NodeName string         `json:"node_name"`
+	Spec     Resources      `json:"spec"`
+	Ports    map[string]int `json:"ports,omitempty"`
+	Devices  []string       `json:"devices,omitempty"` // device ids
+
+	Desired       AllocDesired `json:"desired"`
+	DesiredReason *Reason      `json:"desired_reason,omitempty"`
+	Released      bool         `json:"released"` // the barrier of its attempt is open
+
+	Status      AllocStatus `json:"status"`
+	Step        string      `json:"step,omitempty"` // precheck | image | data | files | barrier while preparing
+	ExitCode    int         `json:"exit_code"`
+	Signal      int         `json:"signal,omitempty"`
+	OOMKilled   bool        `json:"oom_killed,omitempty"`
+	Cause       *Reason     `json:"cause,omitempty"` // why it failed or was killed
+	Infra       bool        `json:"infra,omitempty"` // the cause lies with the node, not with the user
+	StartedAt   UnixNano    `json:"started_at,omitempty"`
+	FinishedAt  UnixNano    `json:"finished_at,omitempty"`
+	Quarantined bool        `json:"quarantined,omitempty"` // lost: holds its devices until the node returns with an inventory
+
+	CreateIndex uint64 `json:"create_index"`
+	ModifyIndex uint64 `json:"modify_index"`
+}
+
+// HoldsResources tells whether the allocation counts against its node.
+func (a *Allocation) HoldsResources() bool {
+	return !a.Status.Terminal() || a.Quarantined
+}
+
+// AllocReport is what a client says of one of its allocations. A report with
+// an attempt that is not current, or from a node that does not own the
+// allocation, is refused.
+type AllocReport struct {
+	AllocID    string      `json:"alloc_id"`
+	Attempt    uint64      `json:"attempt"`
+	Status     AllocStatus `json:"status"`
+	Step       string      `json:"step,omitempty"`
+	ExitCode   int         `json:"exit_code,omitempty"`
+	Signal     int         `json:"signal,omitempty"`
+	OOMKilled  bool        `json:"oom_killed,omitempty"`
+	Cause      *Reason     `json:"cause,omitempty"`
+	Infra      bool        `json:"infra,omitempty"`
+	StartedAt  UnixNano    `json:"started_at,omitempty"`
+	FinishedAt UnixNano    `json:"finished_at,omitempty"`
+}
+
+// Member is one rank of an attempt as its peers need to know it.
+type Member struct {
+	Rank     int            `json:"rank"`
+	Name     string         `json:"name"` // rank name
+	AllocID  string         `json:"alloc_id"`
+	NodeID   string         `json:"node_id"`
+	NodeName string         `json:"node_name"`
+	Addr     string         `json:"addr"`     // IP of the node, for data between ranks
+	RPCAddr  string         `json:"rpc_addr"` // host:port of the node's agent
+	Ports    map[string]int `json:"ports,omitempty"`
+	Devices  []string       `json:"devices,omitempty"`
+}
+
+// Assignment is everything a client needs to run one allocation: pushed down
+// the node's stream whenever any part of it changes.
+type Assignment struct {
+	Alloc   *Allocation `json:"alloc"`
+	Job     *Job        `json:"job"`
+	Members []Member    `json:"members"` // by rank
+}

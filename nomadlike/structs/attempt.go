@@ -1,0 +1,102 @@
+package structs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// AttemptState is where one numbered incarnation of a gang stands.
+//
+//	preparing ──barrier──► released ──all ranks run──► running
+//	    │                      │                          │
+//	    └──────────────────────┴───────────┬──────────────┘
+//	                                       ▼
+//	                                    ending ──last rank gone──► ended
+//
+// States only move forward; ended is absorbing. A new incarnation is a new
+// Attempt with a higher number.
+type AttemptState string
+
+// The states of an attempt.
+const (
+	AttemptPreparing AttemptState = "preparing" // allocations get ready
+	AttemptReleased  AttemptState = "released"  // the barrier is open, commands start
+	AttemptRunning   AttemptState = "running"   // every rank's command runs
+	AttemptEnding    AttemptState = "ending"    // ranks are being stopped
+	AttemptEnded     AttemptState = "ended"     // nothing of it runs or holds resources
+)
+
+// order gives the position of a state on its way.
+func (s AttemptState) order() int {
+	switch s {
+	case AttemptPreparing:
+		return 0
+	case AttemptReleased:
+		return 1
+	case AttemptRunning:
+		return 2
+	case AttemptEnding:
+		return 3
+	case AttemptEnded:
+		return 4
+	}
+	return -1
+}
+
+// CanBecome tells whether an attempt may go from s to next: only forward.
+func (s AttemptState) CanBecome(next AttemptState) bool {
+	return s.order() >= 0 && next.order() > s.order()
+}
+
+// Outcome is how an attempt ended, and so who pays for it.
+type Outcome string
+
+// The outcomes of an attempt.
+const (
+	OutcomeSucceeded Outcome = "succeeded"
+	OutcomeFailed    Outcome = "failed"    // a rank failed by itself: charged to the user's budget
+	OutcomeLost      Outcome = "lost"      // a node or device was lost: charged to nobody
+	OutcomePreempted Outcome = "preempted" // yielded to a higher tier: charged to nobody
+	OutcomeStopped   Outcome = "stopped"   // a person stopped it
+	OutcomeExpired   Outcome = "expired"   // its time limit passed
+)
+
+// Attempt is one numbered incarnation of a subjob's gang. Its number is
+// assigned by state.Apply, +1 at every placement, never reused; every report
+// carries it and an old attempt is refused. Written by state.Apply alone.
+type Attempt struct {
+	JobID       string       `json:"job_id"`
+	Subjob      int          `json:"subjob"`
+	Number      uint64       `json:"number"`
+	State       AttemptState `json:"state"`
+	Outcome     Outcome      `json:"outcome,omitempty"`
+	Cause       *Reason      `json:"cause,omitempty"`
+	FirstFailed string       `json:"first_failed,omitempty"` // allocation that failed first
+	ExitCode    int          `json:"exit_code"`
+	Spec        int          `json:"spec"`   // index into Job.Resources
+	Allocs      []string     `json:"allocs"` // allocation ids by rank
+	PlacedAt    UnixNano     `json:"placed_at"`
+	ReleasedAt  UnixNano     `json:"released_at,omitempty"`
+	RunningAt   UnixNano     `json:"running_at,omitempty"`
+	EndingAt    UnixNano     `json:"ending_at,omitempty"`
+	EndedAt     UnixNano     `json:"ended_at,omitempty"`
+	CreateIndex uint64       `json:"create_index"`
+	ModifyIndex uint64       `json:"modify_index"`
+}
+
+// AllocID is the id of the allocation of rank in an attempt. It is a function
+// of them, so that planning needs no randomness and an old attempt's id can
+// never be mistaken for a new one's.
+func AllocID(jobID string, subjob int, attempt uint64, rank int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d/%d", jobID, subjob, attempt, rank))
+	return hex.EncodeToString(sum[:16])
+}
+
+// RankName is the host name of a rank: people, frameworks and MPI use it.
+func RankName(job *Job, subjob int, attempt uint64, rank int) string {
+	if job.Batch != nil {
+		return fmt.Sprintf("%s-s%d-%d-%d", job.Name, subjob, attempt, rank)
+	}
+	return fmt.Sprintf("%s-%d-%d", job.Name, attempt, rank)
+}

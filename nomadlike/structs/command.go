@@ -1,0 +1,191 @@
+package structs
+
+// CommandKind names an entry of the replicated log. Kinds are append-only;
+// an unknown kind stops the server that meets it, it is never skipped.
+type CommandKind uint16
+
+// The entries of the replicated log. Comments name who proposes them.
+const (
+	CommandClusterInit      CommandKind = 1  // first leader
+	CommandJobSubmit        CommandKind = 2  // admission
+	CommandJobStop          CommandKind = 3  // admission
+	CommandJobDelete        CommandKind = 4  // admission
+	CommandPlan             CommandKind = 5  // queue loop
+	CommandAllocReports     CommandKind = 6  // node sessions, batched
+	CommandNodeRegister     CommandKind = 7  // node session
+	CommandNodeStatus       CommandKind = 8  // liveness
+	CommandNodeEligibility  CommandKind = 9  // admission
+	CommandTokenPut         CommandKind = 10 // admission
+	CommandTokenDelete      CommandKind = 11 // admission
+	CommandTokenBootstrap   CommandKind = 12 // admission, once
+	CommandJoinTokenPut     CommandKind = 13 // admission
+	CommandJoinTokenConsume CommandKind = 14 // join door
+	CommandJoinTokenDelete  CommandKind = 15 // admission
+	CommandJobLimits        CommandKind = 16 // leader's sweep: time limits that passed
+	CommandWaitReasons      CommandKind = 17 // queue loop: explanations that changed
+	CommandJobPriority      CommandKind = 18 // admission
+)
+
+// Command is one entry of the replicated log. Time, ids and every random
+// choice are fixed by the proposer; Apply reads no clock. Body is the CBOR of
+// the kind's struct below.
+type Command struct {
+	Kind CommandKind `json:"k"`
+	Now  UnixNano    `json:"t"`            // the proposer's clock, for display and durations only
+	By   string      `json:"by,omitempty"` // who asked: user name or agent id
+	Body []byte      `json:"b"`
+}
+
+// ClusterInit makes the cluster's one record; repeated, it is refused.
+type ClusterInit struct {
+	Cluster    Cluster     `json:"cluster"`
+	JoinTokens []JoinToken `json:"join_tokens,omitempty"` // made before the log existed
+}
+
+// JobSubmit queues an admitted job.
+type JobSubmit struct {
+	Job *Job `json:"job"`
+}
+
+// JobStop ends a job, or one subjob of a batch, by a person's wish.
+type JobStop struct {
+	JobID  string `json:"job_id"`
+	Subjob *int   `json:"subjob,omitempty"` // nil: all
+	Reason string `json:"reason,omitempty"` // the person's words
+}
+
+// JobDelete removes an ended job and its history.
+type JobDelete struct {
+	JobID string `json:"job_id"`
+}
+
+// JobPriority changes the tier of a queued job.
+type JobPriority struct {
+	JobID    string   `json:"job_id"`
+	Priority Priority `json:"priority"`
+}
+
+// Plan is what the scheduler decided at SnapshotIndex. Apply re-checks each
+// gang against the latest state: a gang is accepted whole or not at all.
+type Plan struct {
+	SnapshotIndex uint64       `json:"snapshot_index"`
+	Gangs         []GangPlan   `json:"gangs"`
+	Waits         []WaitUpdate `json:"waits,omitempty"`
+}
+
+// GangPlan places every node of one new attempt.
+type GangPlan struct {
+	JobID      string          `json:"job_id"`
+	Subjob     int             `json:"subjob"`
+	Attempt    uint64          `json:"attempt"`    // the number the attempt must get
+	Spec       int             `json:"spec"`       // index into Job.Resources
+	Placements []RankPlacement `json:"placements"` // by rank
+}
+
+// RankPlacement gives one rank its node and what it holds there.
+type RankPlacement struct {
+	NodeID  string         `json:"node_id"`
+	Ports   map[string]int `json:"ports,omitempty"`
+	Devices []string       `json:"devices,omitempty"`
+}
+
+// WaitUpdate replaces the explanation of one queued subjob.
+type WaitUpdate struct {
+	JobID  string      `json:"job_id"`
+	Subjob int         `json:"subjob"`
+	Wait   *WaitReason `json:"wait"`
+}
+
+// PlanResult tells which gangs of a plan were accepted; Refused is keyed by
+// the gang's position in the plan.
+type PlanResult struct {
+	Accepted int            `json:"accepted"`
+	Refused  map[int]Reason `json:"refused,omitempty"`
+}
+
+// AllocReports is a batch of what clients say.
+type AllocReports struct {
+	NodeID  string        `json:"node_id"`
+	Reports []AllocReport `json:"reports"`
+}
+
+// NodeRegister makes a node known, or known again. Inventory lists the
+// allocations whose processes exist on the node now: a lost node's
+// quarantine ends with it.
+type NodeRegister struct {
+	Node      Node            `json:"node"`
+	Inventory []InventoryItem `json:"inventory"`
+}
+
+// InventoryItem is one allocation that still has processes on a node.
+type InventoryItem struct {
+	AllocID string `json:"alloc_id"`
+	Attempt uint64 `json:"attempt"`
+}
+
+// NodeStatusChange records what the leader decided about nodes' lives.
+type NodeStatusChange struct {
+	NodeID      string     `json:"node_id"`
+	Incarnation uint64     `json:"incarnation"` // of the node when it was judged; another is left alone
+	Status      NodeStatus `json:"status"`
+	Reason      *Reason    `json:"reason,omitempty"`
+}
+
+// NodeEligibilityChange records an operator's word on a node.
+type NodeEligibilityChange struct {
+	NodeID        string      `json:"node_id"`
+	Eligibility   Eligibility `json:"eligibility"`
+	DrainDeadline UnixNano    `json:"drain_deadline,omitempty"`
+}
+
+// TokenPut stores a token.
+type TokenPut struct {
+	Token Token `json:"token"`
+}
+
+// TokenDelete revokes a token.
+type TokenDelete struct {
+	ID string `json:"id"`
+}
+
+// TokenBootstrap makes the first management token, once, against the setup
+// secret whose hash the cluster record holds.
+type TokenBootstrap struct {
+	SetupHash []byte `json:"setup_hash"`
+	Token     Token  `json:"token"`
+}
+
+// JoinTokenPut stores a join token.
+type JoinTokenPut struct {
+	Token JoinToken `json:"token"`
+}
+
+// JoinTokenConsume takes one use of a join token for the agent AgentID.
+type JoinTokenConsume struct {
+	ID      string `json:"id"`
+	Hash    []byte `json:"hash"`
+	Role    string `json:"role"`
+	AgentID string `json:"agent_id"`
+}
+
+// JoinTokenDelete revokes a join token.
+type JoinTokenDelete struct {
+	ID string `json:"id"`
+}
+
+// JobLimits expires the listed attempts, whose time limit has passed.
+type JobLimits struct {
+	Expired []AttemptKey `json:"expired"`
+}
+
+// AttemptKey names one attempt.
+type AttemptKey struct {
+	JobID  string `json:"job_id"`
+	Subjob int    `json:"subjob"`
+	Number uint64 `json:"number"`
+}
+
+// WaitReasons replaces explanations without placing anything.
+type WaitReasons struct {
+	Waits []WaitUpdate `json:"waits"`
+}

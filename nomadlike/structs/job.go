@@ -1,0 +1,296 @@
+package structs
+
+// JobType says what kind of work a job is.
+type JobType string
+
+// The job types of the job file.
+const (
+	JobTypeTraining JobType = "training"
+	JobTypeBatch    JobType = "batch"
+	JobTypeDev      JobType = "dev"
+)
+
+// Priority is the tier of a job in the queue.
+type Priority string
+
+// The tiers, lowest first. Only administrators may use critical.
+const (
+	PriorityNormal   Priority = "normal"
+	PriorityUrgent   Priority = "urgent"
+	PriorityCritical Priority = "critical"
+)
+
+// Rank orders tiers: a larger number is served first.
+func (p Priority) Rank() int {
+	switch p {
+	case PriorityCritical:
+		return 2
+	case PriorityUrgent:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// Job is what the user wants: 训练任务. It is the only Go form of a job; HCL,
+// JSON, Raft and diff all derive from it.
+//
+// Writers: everything above "fixed at admission" by the user; the rest by
+// server/admit before the log. After that a Job is never changed: what
+// happens to it is told by Subjob, Attempt and Allocation.
+type Job struct {
+	Name            string            `json:"name"`
+	Project         string            `json:"project"`
+	Type            JobType           `json:"type"`
+	Category        string            `json:"category,omitempty"`
+	Description     string            `json:"description,omitempty"`
+	Priority        Priority          `json:"priority"`
+	Preemptible     bool              `json:"preemptible,omitempty"`
+	Access          string            `json:"access,omitempty"` // read-write | read-only | none
+	TimeLimit       Duration          `json:"time_limit,omitempty"`
+	ExpectedRuntime Duration          `json:"expected_runtime,omitempty"`
+	Nodes           int               `json:"nodes"`
+	Batch           *Batch            `json:"batch,omitempty"`
+	Distributed     Distributed       `json:"distributed"`
+	Resources       []Resources       `json:"resources"` // equal alternatives; the first that can start wins
+	Placement       Placement         `json:"placement,omitzero"`
+	Task            Task              `json:"task"`
+	Algorithms      []DataRef         `json:"algorithms,omitempty"`
+	Datasets        []DataRef         `json:"datasets,omitempty"`
+	Models          []DataRef         `json:"models,omitempty"`
+	Volumes         []DataRef         `json:"volumes,omitempty"`
+	Mounts          []Mount           `json:"mounts,omitempty"`
+	Output          string            `json:"output,omitempty"`
+	Restart         *Restart          `json:"restart,omitempty"`
+	Checkpoint      *Checkpoint       `json:"checkpoint,omitempty"`
+	StopGrace       Duration          `json:"stop_grace"`
+	Fencing         string            `json:"fencing,omitempty"` // commit (default) | strict
+	Debug           *Debug            `json:"debug,omitempty"`
+	SSH             bool              `json:"ssh,omitempty"`
+	Jupyter         bool              `json:"jupyter,omitempty"`
+	Tensorboard     *Tensorboard      `json:"tensorboard,omitempty"`
+	Meta            map[string]string `json:"meta,omitempty"`
+
+	// Fixed at admission.
+	ID             string   `json:"id,omitempty"`
+	User           string   `json:"user,omitempty"`
+	SubmittedAt    UnixNano `json:"submitted_at,omitempty"`
+	IdempotencyKey string   `json:"idempotency_key,omitempty"`
+	Source         string   `json:"source,omitempty"` // the job file as submitted, for people
+}
+
+// Batch makes a job several independent sub-jobs under one name.
+type Batch struct {
+	Count    int            `json:"count,omitempty"`    // N equal sub-jobs, told apart by an index
+	Subtasks []BatchSubtask `json:"subtasks,omitempty"` // different sub-jobs, in order
+}
+
+// BatchSubtask is one of the different sub-jobs of a batch.
+type BatchSubtask struct {
+	Name      string            `json:"name"`
+	Algorithm string            `json:"algorithm,omitempty"`
+	Command   string            `json:"command,omitempty"`
+	Env       map[string]string `json:"env,omitempty"`
+}
+
+// Mode is a way in which the processes of a job find each other.
+type Mode string
+
+// The distributed modes of the job file.
+const (
+	ModeSingle     Mode = "single"
+	ModePyTorch    Mode = "pytorch"
+	ModeDeepSpeed  Mode = "deepspeed"
+	ModeHorovod    Mode = "horovod"
+	ModeMPI        Mode = "mpi"
+	ModeTensorFlow Mode = "tensorflow"
+	ModeMindSpore  Mode = "mindspore"
+	ModeJAX        Mode = "jax"
+	ModeNone       Mode = "none"
+)
+
+// Distributed names the mode of a job with its options; an option that does
+// not belong to the mode is refused by Validate.
+type Distributed struct {
+	Mode             Mode   `json:"mode"`
+	WorldSize        string `json:"world_size,omitempty"`        // nodes | procs: what WORLD_SIZE counts
+	Rewrite          string `json:"rewrite,omitempty"`           // launch | torchrun | none
+	Launcher         string `json:"launcher,omitempty"`          // mode-specific launcher choice
+	ProcsPerNode     int    `json:"procs_per_node,omitempty"`    // 0: devices of the spec, 1 without devices
+	MasterPort       int    `json:"master_port,omitempty"`       // 0: assigned by the scheduler
+	ParameterServers int    `json:"parameter_servers,omitempty"` // tensorflow
+	Chief            bool   `json:"chief,omitempty"`             // tensorflow
+	RankTable        string `json:"rank_table,omitempty"`        // mindspore
+}
+
+// Resources is a spec 规格: what one compute node of a job gets.
+type Resources struct {
+	Label        string          `json:"label,omitempty"`
+	CPU          float64         `json:"cpu"`                     // cores, fractions allowed
+	Memory       int64           `json:"memory"`                  // bytes
+	SharedMemory int64           `json:"shared_memory,omitempty"` // bytes
+	SKU          int             `json:"sku,omitempty"`           // multiples of the pool's unit
+	Devices      []DeviceRequest `json:"devices,omitempty"`
+	Ports        []PortRequest   `json:"ports,omitempty"`
+	RDMA         bool            `json:"rdma,omitempty"`
+}
+
+// DeviceCount is the number of accelerator cards of the spec.
+func (r Resources) DeviceCount() int {
+	n := 0
+	for _, d := range r.Devices {
+		n += d.Count
+	}
+	return n
+}
+
+// DeviceRequest asks for accelerators of one kind on each node.
+type DeviceRequest struct {
+	Kind   string   `json:"kind"` // vendor/type, for instance nvidia/gpu
+	Count  int      `json:"count,omitempty"`
+	Model  string   `json:"model,omitempty"`
+	Memory int64    `json:"memory,omitempty"` // bytes at least
+	IDs    []string `json:"ids,omitempty"`    // explicit, on pinned nodes
+}
+
+// PortRequest asks for a TCP port of the node on every rank.
+type PortRequest struct {
+	Name   string `json:"name"`
+	Static int    `json:"static,omitempty"` // 0: any free port of the node's range
+}
+
+// Placement narrows where a job may run.
+type Placement struct {
+	Pool          string   `json:"pool,omitempty"`
+	Nodes         []string `json:"nodes,omitempty"` // node names or ids
+	DriverVersion string   `json:"driver_version,omitempty"`
+	SpreadOrPack  string   `json:"spread_or_pack,omitempty"` // pack (default) | spread
+}
+
+// Task is the process or container of every rank.
+type Task struct {
+	Driver  string            `json:"driver"` // exec | docker
+	Image   string            `json:"image,omitempty"`
+	Pull    string            `json:"pull,omitempty"`
+	Command string            `json:"command"`
+	Dir     string            `json:"dir,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	User    string            `json:"user,omitempty"`
+	Hooks   []Hook            `json:"hooks,omitempty"`
+	Logs    *LogPolicy        `json:"logs,omitempty"`
+}
+
+// Hook is a lifecycle script 生命周期脚本.
+type Hook struct {
+	When    string `json:"when"` // prestart | poststart | prestop | poststop
+	Command string `json:"command"`
+}
+
+// LogPolicy bounds what the logs of one task may keep on its node.
+type LogPolicy struct {
+	FileSizeMax int64 `json:"file_size_max,omitempty"` // bytes
+	Files       int   `json:"files,omitempty"`
+}
+
+// DataRef names a dataset, model, algorithm or volume that a job mounts.
+type DataRef struct {
+	Name     string `json:"name"`
+	Version  int    `json:"version,omitempty"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+	Prepare  bool   `json:"prepare,omitempty"`
+}
+
+// Mount puts a directory of an administrator's storage into the task.
+type Mount struct {
+	Target   string `json:"target"`
+	Source   string `json:"source"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// Restart is plain fault restart 故障重启: how often a rank's own failure may
+// start the gang again.
+type Restart struct {
+	MaxRestarts int      `json:"max_restarts"`
+	Delay       Duration `json:"delay,omitempty"`
+}
+
+// Checkpoint is checkpoint resume 断点续训.
+type Checkpoint struct {
+	MaxResumes  int          `json:"max_resumes"`
+	Signal      string       `json:"signal,omitempty"`
+	Grace       Duration     `json:"grace,omitempty"`
+	Precheck    bool         `json:"precheck,omitempty"`
+	Elastic     *Elastic     `json:"elastic,omitempty"`
+	Performance *Performance `json:"performance,omitempty"`
+}
+
+// Elastic lets a gang run with fewer nodes than it asked for.
+type Elastic struct {
+	MinNodes    int  `json:"min_nodes"`
+	AllowResize bool `json:"allow_resize,omitempty"`
+}
+
+// Performance is the performance watch 性能检测.
+type Performance struct {
+	Threshold float64 `json:"threshold"`
+	Action    string  `json:"action,omitempty"`  // alert | reschedule
+	Compare   string  `json:"compare,omitempty"` // gt | lt
+}
+
+// Debug keeps a failed job enterable.
+type Debug struct {
+	Hold Duration `json:"hold"`
+}
+
+// Tensorboard serves a summary directory.
+type Tensorboard struct {
+	LogDir string `json:"logdir"`
+}
+
+// SubjobCount is the number of independent gangs of the job: 1 for training.
+func (j *Job) SubjobCount() int {
+	if j.Batch == nil {
+		return 1
+	}
+	if len(j.Batch.Subtasks) > 0 {
+		return len(j.Batch.Subtasks)
+	}
+	return j.Batch.Count
+}
+
+// NeedsBarrier tells whether no rank may start before all allocations of an
+// attempt are prepared; a single-node gang skips the barrier.
+func (j *Job) NeedsBarrier() bool { return j.Nodes > 1 }
+
+// MaxRestarts is the user's budget of restarts after failures of their own.
+func (j *Job) MaxRestarts() int {
+	if j.Restart == nil {
+		return 0
+	}
+	return j.Restart.MaxRestarts
+}
+
+// SpecAt is the alternative resources block with the given index.
+func (j *Job) SpecAt(index int) Resources {
+	if index < 0 || index >= len(j.Resources) {
+		return Resources{}
+	}
+	return j.Resources[index]
+}
+
+// MasterPortName is the port that distributed modes rendezvous on; the
+// scheduler assigns it on rank 0's node.
+const MasterPortName = "master"
+
+// PortRequests lists the ports that rank needs: those of the spec on every
+// rank, and the rendezvous port on rank 0 of modes that use one.
+func (j *Job) PortRequests(spec Resources, rank int) []PortRequest {
+	requests := append([]PortRequest(nil), spec.Ports...)
+	if rank == 0 {
+		switch j.Distributed.Mode {
+		case ModePyTorch, ModeDeepSpeed, ModeTensorFlow, ModeMindSpore, ModeJAX:
+			requests = append(requests, PortRequest{Name: MasterPortName, Static: j.Distributed.MasterPort})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,120 @@
+package structs
+
+// NodeStatus is what the cluster knows of a node's life.
+//
+//	          ┌───────────── stream is back ─────────────┐
+//	          ▼                                          │
+//	joined ─► ready ──silent, peers reach it──► disconnected
+//	          ▲ │                                        │
+//	          │ └──silent, nobody reaches it──► lost ◄───┘
+//	          └───returned with inventory───────┘
+//	ready ──agent left in order──► left ──► ready
+type NodeStatus string
+
+// The statuses of a node.
+const (
+	NodeReady        NodeStatus = "ready"
+	NodeDisconnected NodeStatus = "disconnected" // servers cannot hear it, peers can: its training goes on
+	NodeLost         NodeStatus = "lost"         // nobody can reach it: its work is restarted elsewhere
+	NodeLeft         NodeStatus = "left"         // its agent stopped in order; tasks may go on
+)
+
+// CanBecome tells whether a node may change from s to next.
+func (s NodeStatus) CanBecome(next NodeStatus) bool {
+	switch s {
+	case NodeReady:
+		return next == NodeDisconnected || next == NodeLost || next == NodeLeft
+	case NodeDisconnected, NodeLeft:
+		return next == NodeReady || next == NodeLost
+	case NodeLost:
+		return next == NodeReady
+	}
+	return next == NodeReady
+}
+
+// Eligibility says whether new work may be placed on a node.
+type Eligibility string
+
+// The eligibilities of a node.
+const (
+	NodeEligible Eligibility = "eligible"
+	NodeCordoned Eligibility = "cordoned" // no new work, old work goes on
+	NodeDraining Eligibility = "draining" // no new work, old work is moved away
+)
+
+// Node is a machine that runs work.
+//
+// Writers: fingerprint fields by its client at registration; Status by the
+// leader; Eligibility by operators.
+type Node struct {
+	ID          string            `json:"id"`
+	Name        string            `json:"name"`
+	Addr        string            `json:"addr"`     // IP for data between ranks
+	RPCAddr     string            `json:"rpc_addr"` // host:port of its agent
+	Pool        string            `json:"pool,omitempty"`
+	Version     string            `json:"version"`
+	Incarnation uint64            `json:"incarnation"` // +1 at each start of its agent
+	Attributes  map[string]string `json:"attributes,omitempty"`
+	Drivers     []string          `json:"drivers,omitempty"` // healthy task drivers
+	Capacity    Capacity          `json:"capacity"`
+	Devices     []Device          `json:"devices,omitempty"`
+
+	Status        NodeStatus  `json:"status"`
+	StatusReason  *Reason     `json:"status_reason,omitempty"`
+	StatusAt      UnixNano    `json:"status_at,omitempty"`
+	Eligibility   Eligibility `json:"eligibility"`
+	DrainDeadline UnixNano    `json:"drain_deadline,omitempty"`
+	RegisteredAt  UnixNano    `json:"registered_at,omitempty"`
+	CreateIndex   uint64      `json:"create_index"`
+	ModifyIndex   uint64      `json:"modify_index"`
+}
+
+// Schedulable tells whether new work may be placed on the node now.
+func (n *Node) Schedulable() bool {
+	return n.Status == NodeReady && n.Eligibility == NodeEligible
+}
+
+// HasDriver tells whether the node runs tasks with the named driver.
+func (n *Node) HasDriver(name string) bool {
+	for _, driver := range n.Drivers {
+		if driver == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Capacity is what a node offers to jobs, its reserve for itself taken off.
+type Capacity struct {
+	CPU     float64 `json:"cpu"`      // cores
+	Memory  int64   `json:"memory"`   // bytes
+	PortMin int     `json:"port_min"` // dynamic ports, inclusive
+	PortMax int     `json:"port_max"` // inclusive
+}
+
+// Device is an accelerator of a node.
+type Device struct {
+	ID        string            `json:"id"`
+	Kind      string            `json:"kind"` // vendor/type
+	Model     string            `json:"model"`
+	Memory    int64             `json:"memory"` // bytes
+	PCIBus    string            `json:"pci_bus,omitempty"`
+	NUMANode  int               `json:"numa_node"`
+	LinkGroup string            `json:"link_group,omitempty"`
+	Healthy   bool              `json:"healthy"`
+	Health    *Reason           `json:"health,omitempty"`
+	Driver    string            `json:"driver_version,omitempty"`
+	Attrs     map[string]string `json:"attrs,omitempty"`
+}
+
+// Usage is what allocations hold on one node, kept by state.Apply so that
+// nobody sums allocations on the hot path.
+type Usage struct {
+	NodeID      string            `json:"node_id"`
+	CPU         float64           `json:"cpu"`
+	Memory      int64             `json:"memory"`
+	Ports       map[int]string    `json:"ports,omitempty"`   // port -> allocation id
+	Devices     map[string]string `json:"devices,omitempty"` // device id -> allocation id
+	Allocs      int               `json:"allocs"`
+	ModifyIndex uint64            `json:"modify_index"`
+}

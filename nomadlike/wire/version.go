@@ -1,0 +1,7 @@
+package wire
+
+// ProtocolVersion is the version of everything agents say to each other and
+// write to the log. It rises by one with every change; each has its line:
+//
+//	1  2026-11-21  first version: commands 1 to 18, node session, exec stream
+const ProtocolVersion = 1
