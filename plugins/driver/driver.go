@@ -1,0 +1,192 @@
+// Package driver is the contract between a node's client and what runs tasks
+// on that node: processes (exec), containers (docker) or a program of a third
+// party.
+//
+// Flow: client/task fills a TaskSpec, calls Start, stores the returned Handle
+// in its local store and then blocks in Wait. After a restart of the agent it
+// gives the stored Handle to Recover and waits again: whoever owns the task
+// (a supervisor process, the container engine) outlives the agent and keeps
+// its exit code. plugins/host speaks the same contract to drivers in other
+// processes, through the adapter in plugins/driver/proto.
+//
+// Limits: the package holds types and pure checks only. Drivers decide
+// nothing about restarts, attempts or fencing; they start and stop what they
+// are told. Growth comes as further optional interfaces such as Lister, not
+// by widening Driver.
+package driver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// TaskID names one task for the whole life of a node, for instance
+// "<alloc id>.main". It is a file name: see TaskSpec.Validate for its form.
+type TaskID string
+
+// Errors that every driver returns, also through a plugin; match them with
+// errors.Is.
+var (
+	// ErrUnknownTask is returned when a driver has no task with the given
+	// id: never started, destroyed, or not recovered since the restart.
+	ErrUnknownTask = errors.New("unknown task")
+	// ErrTaskExists is returned by Start when the id is already in use.
+	ErrTaskExists = errors.New("task already exists")
+	// ErrTaskEnded is returned by Signal, Pause, Continue, Exec and Stats
+	// when the task is no longer running.
+	ErrTaskEnded = errors.New("task has ended")
+	// ErrUnsupported is returned by a driver for an act that it can not do.
+	ErrUnsupported = errors.New("not supported by the driver")
+	// ErrUnavailable is returned when the driver itself can not answer: its
+	// process crashed, hangs, or is being restarted. Try again later.
+	ErrUnavailable = errors.New("driver unavailable")
+)
+
+// Driver runs tasks on this node. Every method may be called from any
+// goroutine, several at a time, also for the same task; every one that takes
+// a context returns soon after it is cancelled. Cancelling the context of a
+// call never stops a task.
+type Driver interface {
+	Lifecycle
+	Control
+	Execer
+
+	// Fingerprint tells whether the driver can run tasks here. It sends the
+	// first report at once and another one after every change, and closes
+	// the channel when ctx is cancelled. Called once by client/fingerprint,
+	// which must keep receiving.
+	Fingerprint(ctx context.Context) (<-chan Fingerprint, error)
+
+	// Stats measures one task now, with everything it has forked.
+	Stats(ctx context.Context, id TaskID) (Usage, error)
+}
+
+// Lifecycle takes a task from a spec to an exit result.
+type Lifecycle interface {
+	// Start runs the task and returns once its command has been executed
+	// (or, for a held task, once processes may be put into it). The caller
+	// stores the handle before it tells anyone that the task runs. A
+	// *StartError says that the command itself could not be executed, and
+	// with which exit code a shell would have said so; nothing is left
+	// behind then. The driver keeps no reference into spec.
+	Start(ctx context.Context, spec TaskSpec) (Handle, error)
+
+	// Recover takes a task over that an earlier process of this agent
+	// started. It returns nil when the task runs or when its exit result is
+	// known; Wait then tells which. A task that vanished without a record
+	// is recovered as well, with an exit result whose Err has the id
+	// "driver.task_lost", after what was left of it has been killed.
+	Recover(ctx context.Context, handle Handle) error
+
+	// Wait blocks until the task has ended, all its processes are gone and
+	// its logs are complete. Any number of callers may wait, before and
+	// after the end, until Destroy.
+	Wait(ctx context.Context, id TaskID) (ExitResult, error)
+
+	// Stop sends signal to the task's processes and, when some are left
+	// after grace, SIGKILL to all of them. It returns when the request is
+	// taken, not when the task has ended; the request is carried out even
+	// when the agent dies. A later Stop may shorten the grace, never extend
+	// it. With grace 0 the kill comes at once. An empty signal means
+	// SIGTERM. Stopping a task that has ended does nothing.
+	Stop(ctx context.Context, id TaskID, signal string, grace time.Duration) error
+
+	// Destroy kills the task if it still runs and forgets it, with the
+	// driver's own files; logs and the task's directory belong to the
+	// caller and stay. Destroying an unknown task does nothing.
+	Destroy(ctx context.Context, id TaskID) error
+}
+
+// Control acts on a running task.
+type Control interface {
+	// Signal sends a signal, by name such as "SIGUSR1", to the process
+	// group of the task's command.
+	Signal(ctx context.Context, id TaskID, signal string) error
+	// Pause stops all processes of the task from using the CPU, until
+	// Continue. Pausing a paused task does nothing.
+	Pause(ctx context.Context, id TaskID) error
+	// Continue lets a paused task go on.
+	Continue(ctx context.Context, id TaskID) error
+}
+
+// Execer runs further commands inside a task.
+type Execer interface {
+	// Exec runs a command in the task's namespaces, with the task's
+	// environment and user, and blocks until it has ended. The result
+	// carries the command's exit code; a *StartError says that it could not
+	// be executed. When ctx is cancelled the command's process group is
+	// killed, unless spec.Survive. Children that the command leaves behind
+	// as daemons live on as part of the task.
+	Exec(ctx context.Context, id TaskID, spec ExecSpec, streams Streams) (ExitResult, error)
+}
+
+// Lister is an optional interface: a driver that can name the tasks that it
+// finds on this node, known to the caller or not. client asks it at start,
+// so that a task whose handle was not stored before a crash is destroyed.
+type Lister interface {
+	List(ctx context.Context) ([]Handle, error)
+}
+
+// Handle is what a driver needs to find a task again after the agent was
+// restarted. The client stores it as it is and looks at TaskID only.
+type Handle struct {
+	Version   int       `json:"version"` // HandleVersion
+	Driver    string    `json:"driver"`
+	TaskID    TaskID    `json:"task_id"`
+	StartedAt time.Time `json:"started_at"`
+	State     []byte    `json:"state,omitempty"` // the driver's own, at most HandleStateMax bytes
+}
+
+// HandleVersion is written into new handles; a driver refuses greater ones.
+const HandleVersion = 1
+
+// HandleStateMax bounds the driver's own part of a handle, in bytes.
+const HandleStateMax = 64 << 10
+
+// Fingerprint is what a driver says about itself and this node.
+type Fingerprint struct {
+	Health     Health            `json:"health"`
+	Reason     string            `json:"reason,omitempty"` // why it is not healthy, for people
+	Attributes map[string]string `json:"attributes,omitempty"`
+}
+
+// Health says whether a driver can start tasks.
+type Health string
+
+// The states of a driver. Undetected means that what it needs is not
+// installed here, which is no fault.
+const (
+	Healthy    Health = "healthy"
+	Unhealthy  Health = "unhealthy"
+	Undetected Health = "undetected"
+)
+
+// Usage is what a task uses at one moment, with all its processes.
+type Usage struct {
+	At        time.Time     `json:"at"`
+	CPUTime   time.Duration `json:"cpu_time"`  // since the start, user and system
+	RSSBytes  int64         `json:"rss_bytes"` // resident memory, shared pages counted per process
+	Processes int           `json:"processes"`
+	Threads   int           `json:"threads"`
+}
+
+// Streams connects a command run by Exec. The driver reads Stdin and writes
+// Stdout and Stderr from goroutines of its own, and has stopped doing so when
+// Exec returns, except for one blocked read of Stdin, whose result is
+// dropped: the caller closes what Stdin reads from. Nil means no input, or
+// output that is thrown away. With a TTY all output comes on Stdout.
+type Streams struct {
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Resize  <-chan WindowSize // nil: no resizing; the driver stops receiving when Exec returns
+	Signals <-chan string     // nil: no signals; names as for Control.Signal
+}
+
+// WindowSize is the size of a terminal in characters.
+type WindowSize struct {
+	Rows uint16 `json:"rows"`
+	Cols uint16 `json:"cols"`
+}
