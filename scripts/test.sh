@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs every test of the normal run, installing what they need. Second command
+# of the README; can be run twice. Options: --fast leaves out the race detector
+# and the tests that need PyTorch and MPI.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fast=false
+[[ "${1:-}" == --fast ]] && fast=true
+
+step() { printf '\n== %s\n' "$*"; }
+run() { printf '+ %s\n' "$*"; "$@"; }
+
+step "tools"
+command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or go.dev" >&2; exit 1; }
+run go version
+packages=(iproute2 procps)
+$fast || packages+=(gcc libc6-dev python3-torch python3-sklearn openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py)
+run scripts/packages.sh "${packages[@]}"
+
+step "modules"
+run go mod download
+run go mod verify
+
+step "build"
+run make build
+
+step "checks: format, vet, floor plan"
+run make fmt vet
+
+step "tests"
+run go test -timeout 15m ./...
+
+if ! $fast; then
+  step "tests with the race detector"
+  run env CGO_ENABLED=1 go test -race -short -timeout 15m ./nomadlike/... ./jobspec/... ./plugins/... ./agent/... ./command/...
+  if ((EUID == 0)); then
+    step "real hosts: PyTorch and MPI over network namespaces"
+    run scripts/e2e.sh
+  else
+    echo "not root: the tests with network namespaces (scripts/e2e.sh) are left out"
+  fi
+fi
+printf '\nall tests passed\n'
