@@ -1,0 +1,278 @@
+package auth
+
+// Verb is what somebody wants to do.
+type Verb string
+
+// The verbs. A request that does two things asks for both.
+const (
+	VerbList   Verb = "list"   // see that a collection exists; its items are asked for one by one
+	VerbRead   Verb = "read"   // see an object
+	VerbSubmit Verb = "submit" // make a job of one's own
+	VerbStop   Verb = "stop"
+	VerbDelete Verb = "delete"
+	VerbWrite  Verb = "write" // make or change
+
+	VerbLogs          Verb = "logs"
+	VerbEnv           Verb = "env"  // see a job's environment, which may hold secrets
+	VerbExec          Verb = "exec" // run in, attach to, forward a port into a running task
+	VerbClone         Verb = "clone"
+	VerbDevEnv        Verb = "dev-env"           // make a development environment from a job
+	VerbTensorBoard   Verb = "tensorboard"       // open one on a job's output
+	VerbTimeLimit     Verb = "time-limit"        // change it
+	VerbPriority      Verb = "priority"          // change it to normal or urgent
+	VerbPriorityTop   Verb = "priority-critical" // give the highest priority
+	VerbPublish       Verb = "publish"           // commit a result of the current attempt
+	VerbReveal        Verb = "reveal"            // read the value of a secret
+	VerbMembers       Verb = "members"           // change a project's members and shares
+	VerbDrain         Verb = "drain"             // drain, cordon, clear devices, move to a pool
+	VerbReport        Verb = "report"            // a node's own status
+	VerbHealth        Verb = "health"            // is the agent alive
+	VerbLogin         Verb = "login"             // log in, set up, join, fetch the CA
+	VerbOperatorRead  Verb = "operator-read"     // members, Raft peers, configuration, metrics
+	VerbOperatorWrite Verb = "operator-write"    // change members and Raft peers, configuration
+	VerbSnapshot      Verb = "snapshot"          // save or restore the whole state
+	VerbSelf          Verb = "self"              // read or revoke the very token that is used
+)
+
+// grant is a set of relations between a principal and an object in which a
+// rule allows its verb.
+type grant uint16
+
+// Relations. Between any principal and any object holds exactly one.
+const (
+	relOwn      grant = 1 << iota // user's own object
+	relSharedRW                   // another's in the same project, access read-write
+	relSharedRO                   // the same, access read-only
+	relPrivate                    // the same, not shared; or a collection of the project
+	relForeign                    // in a project that the principal does not belong to
+	relGlobal                     // outside all projects, not the principal's own
+	relSelf                       // the node itself, or on it; the allocation's own job
+	relStale                      // the allocation's own job, in another attempt
+)
+
+// Sums of relations as the rules use them.
+const (
+	no     grant = 0
+	own          = relOwn
+	sharew       = relOwn | relSharedRW
+	sharer       = relOwn | relSharedRW | relSharedRO
+	proj         = relOwn | relSharedRW | relSharedRO | relPrivate
+	global       = relGlobal | relOwn
+	listed       = proj | relGlobal
+	every        = proj | relForeign | relGlobal | relSelf | relStale
+	self         = relSelf
+	past         = relSelf | relStale
+)
+
+// rule grants one verb on one kind of object to each sort of principal.
+type rule struct {
+	kind ObjectKind
+	verb Verb
+
+	anonymous, viewer, user, projectAdmin, operator, admin, node, server, alloc grant
+}
+
+// rules is the whole policy; what is not here is refused. It mirrors the
+// matrix that testdata/matrix.golden spells out relation by relation.
+// (Constants only, so the linker lays it out and process start pays nothing.)
+//
+//	kind, verb, anonymous, viewer, user, project admin, operator, admin, node, server, alloc
+var rules = [...]rule{
+	{ObjectJob, VerbList, no, listed, listed, listed, every, every, no, no, no},
+	{ObjectJob, VerbRead, no, sharer, sharer, proj, every, every, self, no, past},
+	{ObjectJob, VerbLogs, no, sharer, sharer, proj, no, every, self, no, past},
+	{ObjectJob, VerbEnv, no, sharer, sharer, proj, no, every, self, no, past},
+	{ObjectJob, VerbSubmit, no, no, own, own, no, own, no, no, no},
+	{ObjectJob, VerbClone, no, no, sharer, proj, no, every, no, no, no},
+	{ObjectJob, VerbDevEnv, no, no, sharer, proj, no, every, no, no, no},
+	{ObjectJob, VerbTensorBoard, no, no, sharer, proj, no, every, no, no, no},
+	{ObjectJob, VerbStop, no, no, sharew, proj, every, every, no, no, no},
+	{ObjectJob, VerbDelete, no, no, sharew, proj, no, every, no, no, no},
+	{ObjectJob, VerbTimeLimit, no, no, sharew, proj, no, every, no, no, no},
+	{ObjectJob, VerbPriority, no, no, sharew, proj, every, every, no, no, no},
+	{ObjectJob, VerbPriorityTop, no, no, no, no, no, every, no, no, no},
+	{ObjectJob, VerbExec, no, no, own, proj, no, every, no, no, no},
+	{ObjectJob, VerbPublish, no, no, no, no, no, no, no, no, self},
+
+	{ObjectData, VerbList, no, listed, listed, listed, every, every, no, no, no},
+	{ObjectData, VerbRead, no, sharer, sharer, proj, no, every, self, no, self},
+	{ObjectData, VerbWrite, no, no, sharew, proj, no, every, no, no, no},
+	{ObjectData, VerbDelete, no, no, sharew, proj, no, every, no, no, no},
+
+	{ObjectSecret, VerbList, no, no, listed, listed, no, every, no, no, no},
+	{ObjectSecret, VerbRead, no, no, sharer, proj, no, every, no, no, no}, // its name, never its value
+	{ObjectSecret, VerbWrite, no, no, own, proj, no, every, no, no, no},
+	{ObjectSecret, VerbDelete, no, no, own, proj, no, every, no, no, no},
+	{ObjectSecret, VerbReveal, no, no, no, no, no, no, self, no, self},
+
+	{ObjectProject, VerbList, no, listed, listed, listed, every, every, no, no, no},
+	{ObjectProject, VerbRead, no, proj, proj, proj, every, every, no, no, no},
+	{ObjectProject, VerbMembers, no, no, no, proj, no, every, no, no, no},
+	{ObjectProject, VerbWrite, no, no, no, no, no, every, no, no, no},
+
+	{ObjectNode, VerbList, no, global, global, global, global, global, no, no, no},
+	{ObjectNode, VerbRead, no, global, global, global, global, global, self, no, no},
+	{ObjectNode, VerbDrain, no, no, no, no, global, global, no, no, no},
+	{ObjectNode, VerbDelete, no, no, no, no, global, global, no, no, no},
+	{ObjectNode, VerbReport, no, no, no, no, no, no, self, no, no},
+
+	{ObjectQueue, VerbList, no, global, global, global, global, global, no, no, no},
+	{ObjectEvent, VerbList, no, global, global, global, global, global, no, no, no},
+
+	{ObjectCluster, VerbHealth, every, every, every, every, every, every, every, every, every},
+	{ObjectCluster, VerbLogin, every, every, every, every, every, every, every, every, every},
+	{ObjectCluster, VerbOperatorRead, no, no, no, no, global, global, no, no, no},
+	{ObjectCluster, VerbOperatorWrite, no, no, no, no, no, global, no, no, no},
+	{ObjectCluster, VerbSnapshot, no, no, no, no, no, global, no, no, no},
+
+	{ObjectToken, VerbSelf, no, own, own, own, own, own, no, no, no},
+	{ObjectToken, VerbList, no, no, no, no, global, global, no, no, no},
+	{ObjectToken, VerbRead, no, own, own, own, global, global, no, no, no},
+	{ObjectToken, VerbWrite, no, no, no, no, no, global, no, no, no},
+	{ObjectToken, VerbDelete, no, own, own, own, own, global, no, no, no},
+
+	{ObjectJoinToken, VerbList, no, no, no, no, global, global, no, no, no},
+	{ObjectJoinToken, VerbRead, no, no, no, no, global, global, no, no, no},
+	{ObjectJoinToken, VerbWrite, no, no, no, no, no, global, no, no, no},
+	{ObjectJoinToken, VerbDelete, no, no, no, no, no, global, no, no, no},
+
+	{ObjectUser, VerbList, no, no, no, no, global, global, no, no, no},
+	{ObjectUser, VerbRead, no, own, own, own, global, global, no, no, no},
+	{ObjectUser, VerbWrite, no, no, no, no, no, global, no, no, no},
+}
+
+// Allowed decides whether p may do verb on object. Whatever no rule grants
+// is refused. A refusal hides an object that p may not read, so that probing
+// for names tells nothing.
+func Allowed(p Principal, verb Verb, object Object) Decision {
+	if !p.wellFormed() {
+		return Decision{Hide: object.Kind.inProject(), Reason: ReasonMalformed}
+	}
+	found, ok := ruleFor(object.Kind, verb)
+	if !ok {
+		return Decision{Hide: object.Kind.inProject(), Reason: ReasonUnknown}
+	}
+	granted := found.grantFor(p)
+	relation := relate(p, object)
+	if granted&relation != 0 {
+		return Decision{Allow: true}
+	}
+	if p.Kind == KindAnonymous {
+		return Decision{Reason: ReasonLogin}
+	}
+	return Decision{Hide: hides(p, relation, object), Reason: reasonFor(p, granted, relation)}
+}
+
+func ruleFor(kind ObjectKind, verb Verb) (rule, bool) {
+	for _, r := range rules {
+		if r.kind == kind && r.verb == verb {
+			return r, true
+		}
+	}
+	return rule{}, false
+}
+
+func (r rule) grantFor(p Principal) grant {
+	switch p.Kind {
+	case KindAnonymous:
+		return r.anonymous
+	case KindNode:
+		return r.node
+	case KindServer:
+		return r.server
+	case KindAlloc:
+		return r.alloc
+	}
+	switch p.Role {
+	case RoleViewer:
+		return r.viewer
+	case RoleUser:
+		return r.user
+	case RoleProjectAdmin:
+		return r.projectAdmin
+	case RoleOperator:
+		return r.operator
+	case RoleAdmin:
+		return r.admin
+	}
+	return no
+}
+
+// relate finds the one relation between p and object. Ids are compared
+// whole: job "train" is nothing to job "train-2".
+func relate(p Principal, object Object) grant {
+	inProject := object.Kind.inProject()
+	switch p.Kind {
+	case KindUser:
+		return relateUser(p, object)
+	case KindNode:
+		if object.Node == p.ID {
+			return relSelf
+		}
+	case KindAlloc:
+		if inProject && object.Project == p.Project && object.ID == p.ID {
+			if object.Attempt != p.Attempt {
+				return relStale
+			}
+			return relSelf
+		}
+	}
+	if inProject {
+		return relForeign
+	}
+	return relGlobal
+}
+
+func relateUser(p Principal, object Object) grant {
+	if !object.Kind.inProject() {
+		if object.Owner == p.ID {
+			return relOwn
+		}
+		return relGlobal
+	}
+	switch {
+	case object.Project == "":
+		return relGlobal // a collection over all projects: only VerbList rules know it
+	case !p.Role.clusterWide() && object.Project != p.Project:
+		return relForeign
+	case object.Owner == p.ID:
+		return relOwn
+	case object.Access == AccessReadWrite:
+		return relSharedRW
+	case object.Access == AccessReadOnly:
+		return relSharedRO
+	}
+	return relPrivate
+}
+
+// hides says whether a refusal must read "not found": for objects inside
+// projects that the principal may not even read. Objects of the cluster are
+// no secret, only closed.
+func hides(p Principal, relation grant, object Object) bool {
+	if !object.Kind.inProject() {
+		return false
+	}
+	for _, verb := range []Verb{VerbRead, VerbList} {
+		if relation == relPrivate && verb == VerbList {
+			continue // seeing the collection does not show another's private object
+		}
+		if r, ok := ruleFor(object.Kind, verb); ok && r.grantFor(p)&relation != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func reasonFor(p Principal, granted, relation grant) Reason {
+	switch {
+	case granted == no:
+		return ReasonRole
+	case relation == relForeign && p.Kind == KindUser:
+		return ReasonProject
+	case relation == relStale:
+		return ReasonAttempt
+	case p.Kind == KindUser:
+		return ReasonOwner
+	}
+	return ReasonScope
+}

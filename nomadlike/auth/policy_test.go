@@ -1,0 +1,266 @@
+package auth
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"nomadlike/internal/golden"
+	"nomadlike/nomadlike/structs"
+)
+
+// callers are one principal of each sort, in the order of the golden's
+// columns.
+func callers() []struct {
+	name string
+	p    Principal
+} {
+	user := func(role UserRole) Principal {
+		p := Principal{Kind: KindUser, ID: "li", Role: role, Project: "vision"}
+		if role.clusterWide() {
+			p.Project = ""
+		}
+		return p
+	}
+	return []struct {
+		name string
+		p    Principal
+	}{
+		{"anon", Principal{}},
+		{"viewer", user(RoleViewer)},
+		{"user", user(RoleUser)},
+		{"padmin", user(RoleProjectAdmin)},
+		{"operator", user(RoleOperator)},
+		{"admin", user(RoleAdmin)},
+		{"node", Principal{Kind: KindNode, ID: "n1"}},
+		{"server", Principal{Kind: KindServer, ID: "s1"}},
+		{"alloc", Principal{Kind: KindAlloc, ID: "j1", Project: "vision", Attempt: 2}},
+	}
+}
+
+// situations are objects of one kind in every relation, in the order of the
+// letters of a golden cell.
+func situations(kind ObjectKind) []Object {
+	if !kind.inProject() {
+		return []Object{
+			{Kind: kind, ID: "x", Owner: "li", Node: "n1"},
+			{Kind: kind, ID: "x", Owner: "wang", Node: "n2"},
+		}
+	}
+	return []Object{
+		{Kind: kind, ID: "j1", Project: "vision", Owner: "li", Access: AccessNone, Node: "n1", Attempt: 2},
+		{Kind: kind, ID: "j2", Project: "vision", Owner: "wang", Access: AccessReadWrite, Node: "n2", Attempt: 2},
+		{Kind: kind, ID: "j3", Project: "vision", Owner: "wang", Access: AccessReadOnly, Node: "n2", Attempt: 2},
+		{Kind: kind, ID: "j4", Project: "vision", Owner: "wang", Access: AccessNone, Node: "n2", Attempt: 2},
+		{Kind: kind, ID: "j5", Project: "speech", Owner: "li", Access: AccessReadWrite, Node: "n2", Attempt: 2},
+		{Kind: kind, ID: "j1", Project: "vision", Owner: "wang", Access: AccessNone, Node: "n2", Attempt: 3},
+		{Kind: kind},
+	}
+}
+
+func mark(d Decision) byte {
+	switch {
+	case d.Allow:
+		return '+'
+	case d.Reason == ReasonLogin:
+		return '?'
+	case d.Hide:
+		return '.'
+	}
+	return '-'
+}
+
+func TestMatrix(t *testing.T) {
+	var out strings.Builder
+	out.WriteString(`Who may do what. A cell has one mark per situation of the object:
+
+  inside projects    1 own (a node's, an allocation's too)   2 shared read-write   3 shared read-only   4 not shared
+                     5 in another project   6 the allocation's own job in another attempt   7 collection over all projects
+  outside projects   1 own   2 not own
+
+  + allowed   - forbidden (403)   . hidden (404)   ? log in first (401)
+
+`)
+	row := func(first, second string, cells []string) {
+		line := fmt.Sprintf("%-11s%-18s", first, second)
+		for _, cell := range cells {
+			line += fmt.Sprintf("%-9s", cell)
+		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	var names []string
+	for _, c := range callers() {
+		names = append(names, c.name)
+	}
+	row("kind", "verb", names)
+	var last ObjectKind
+	for _, r := range rules {
+		if r.kind != last {
+			out.WriteString("\n")
+		}
+		last = r.kind
+		var cells []string
+		for _, c := range callers() {
+			var cell []byte
+			for _, object := range situations(r.kind) {
+				cell = append(cell, mark(Allowed(c.p, r.verb, object)))
+			}
+			cells = append(cells, string(cell))
+		}
+		row(string(r.kind), string(r.verb), cells)
+	}
+	golden.Assert(t, "testdata/matrix.golden", out.String())
+}
+
+// TestSharingMatrix is the exact table of the reference guide: what another
+// user of the project may do by the access level of a job.
+func TestSharingMatrix(t *testing.T) {
+	other := Principal{Kind: KindUser, ID: "wang", Role: RoleUser, Project: "vision"}
+	table := []struct {
+		verb                       Verb
+		readWrite, readOnly, none_ bool
+	}{
+		{VerbRead, true, true, false},
+		{VerbClone, true, true, false},
+		{VerbDevEnv, true, true, false},
+		{VerbTensorBoard, true, true, false},
+		{VerbTimeLimit, true, false, false},
+		{VerbPriority, true, false, false},
+		{VerbStop, true, false, false},
+		{VerbDelete, true, false, false},
+	}
+	for _, row := range table {
+		for access, want := range map[Access]bool{
+			AccessReadWrite: row.readWrite, AccessReadOnly: row.readOnly, AccessNone: row.none_, "": row.none_, "READ-WRITE": row.none_,
+		} {
+			got := Allowed(other, row.verb, Object{Kind: ObjectJob, Project: "vision", Owner: "li", Access: access})
+			if got.Allow != want {
+				t.Errorf("%s with access %q: allowed %v, want %v", row.verb, access, got.Allow, want)
+			}
+		}
+	}
+}
+
+func TestRefusesMalformedPrincipals(t *testing.T) {
+	job := Object{Kind: ObjectJob, ID: "j1", Project: "vision", Owner: "li", Access: AccessReadWrite, Node: "n1"}
+	cases := map[string]Principal{
+		"user without role":             {Kind: KindUser, ID: "li", Project: "vision"},
+		"user with unknown role":        {Kind: KindUser, ID: "li", Role: "root", Project: "vision"},
+		"user without project":          {Kind: KindUser, ID: "li", Role: RoleUser},
+		"admin bound to a project":      {Kind: KindUser, ID: "li", Role: RoleAdmin, Project: "vision"},
+		"user without id":               {Kind: KindUser, Role: RoleAdmin},
+		"node with a role":              {Kind: KindNode, ID: "n1", Role: RoleAdmin},
+		"node without id":               {Kind: KindNode},
+		"anonymous with a role":         {Role: RoleAdmin},
+		"allocation without attempt":    {Kind: KindAlloc, ID: "j1", Project: "vision"},
+		"allocation without project":    {Kind: KindAlloc, ID: "j1", Attempt: 1},
+		"a kind that nobody introduced": {Kind: "god", ID: "x"},
+	}
+	for name, p := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, r := range rules {
+				job.Kind = r.kind
+				if d := Allowed(p, r.verb, job); d.Allow {
+					t.Errorf("may %s a %s", r.verb, r.kind)
+				}
+			}
+		})
+	}
+}
+
+func TestUnknownVerbsAndKindsAreRefusedToAdmins(t *testing.T) {
+	admin := Principal{Kind: KindUser, ID: "root", Role: RoleAdmin}
+	for _, object := range []Object{{Kind: ObjectJob, Project: "vision"}, {Kind: "planet"}, {}} {
+		if d := Allowed(admin, "juggle", object); d.Allow || d.Reason != ReasonUnknown {
+			t.Errorf("juggle %q: %+v", object.Kind, d)
+		}
+	}
+	if d := Allowed(admin, VerbRead, Object{Kind: "planet"}); d.Allow {
+		t.Error("may read a planet")
+	}
+}
+
+func TestIDsMatchWhole(t *testing.T) {
+	alloc := Principal{Kind: KindAlloc, ID: "train", Project: "vision", Attempt: 1}
+	for _, id := range []string{"train-prod", "trai", "", "TRAIN"} {
+		object := Object{Kind: ObjectJob, ID: id, Project: "vision", Attempt: 1}
+		if d := Allowed(alloc, VerbRead, object); d.Allow || !d.Hide {
+			t.Errorf("allocation of train reads job %q: %+v", id, d)
+		}
+	}
+}
+
+func TestRulesAreUnique(t *testing.T) {
+	seen := map[[2]string]bool{}
+	for _, r := range rules {
+		key := [2]string{string(r.kind), string(r.verb)}
+		if seen[key] {
+			t.Errorf("two rules for %v", key)
+		}
+		seen[key] = true
+	}
+}
+
+// TestNeverAcrossProjects draws random principals of projects and objects of
+// other projects: nothing is allowed, and all refusals read "not found".
+func TestNeverAcrossProjects(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Principal{
+			Kind: KindUser, ID: rapid.SampledFrom([]string{"li", "wang"}).Draw(t, "id"),
+			Role:    rapid.SampledFrom([]UserRole{RoleViewer, RoleUser, RoleProjectAdmin}).Draw(t, "role"),
+			Project: "vision",
+		}
+		object := Object{
+			Kind:    rapid.SampledFrom([]ObjectKind{ObjectJob, ObjectData, ObjectSecret, ObjectProject}).Draw(t, "kind"),
+			Project: rapid.SampledFrom([]string{"speech", "Vision", "vision2", "visio"}).Draw(t, "project"),
+			Owner:   rapid.SampledFrom([]string{"li", "wang", ""}).Draw(t, "owner"),
+			Access:  rapid.SampledFrom([]Access{AccessReadWrite, AccessReadOnly, AccessNone, ""}).Draw(t, "access"),
+			Node:    "n1",
+		}
+		verb := rapid.SampledFrom(rules[:]).Draw(t, "rule").verb
+		d := Allowed(p, verb, object)
+		if d.Allow || !d.Hide {
+			t.Fatalf("%+v may %s %+v: %+v", p, verb, object, d)
+		}
+		want := NotFound(object.Kind, object.ID)
+		if diff := cmp.Diff(want.Error(), d.Err(verb, object).Error()); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func TestDecisionCodes(t *testing.T) {
+	job := Object{Kind: ObjectJob, Project: "vision", Owner: "li", Access: AccessReadOnly}
+	cases := []struct {
+		name string
+		p    Principal
+		want structs.ErrorCode
+	}{
+		{"nobody", Principal{}, structs.CodeUnauthorized},
+		{"reader", Principal{Kind: KindUser, ID: "wang", Role: RoleUser, Project: "vision"}, structs.CodeForbidden},
+		{"stranger", Principal{Kind: KindUser, ID: "li", Role: RoleUser, Project: "speech"}, structs.CodeNotFound},
+	}
+	for _, c := range cases {
+		if got := structs.CodeOf(Allowed(c.p, VerbStop, job).Err(VerbStop, job)); got != c.want {
+			t.Errorf("%s stops a job: %s, want %s", c.name, got, c.want)
+		}
+	}
+	owner := Principal{Kind: KindUser, ID: "li", Role: RoleUser, Project: "vision"}
+	if err := Allowed(owner, VerbStop, job).Err(VerbStop, job); err != nil {
+		t.Errorf("owner stops a job: %v", err)
+	}
+}
+
+func BenchmarkAllowed(b *testing.B) {
+	p := Principal{Kind: KindUser, ID: "wang", Role: RoleUser, Project: "vision"}
+	object := Object{Kind: ObjectJob, Project: "vision", Owner: "li", Access: AccessReadOnly}
+	b.ReportAllocs()
+	for b.Loop() {
+		if !Allowed(p, VerbRead, object).Allow {
+			b.Fatal("refused")
+		}
+	}
+}

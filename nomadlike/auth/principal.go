@@ -1,0 +1,166 @@
+package auth
+
+import "nomadlike/nomadlike/structs"
+
+// PrincipalKind is what sort of caller asks.
+type PrincipalKind string
+
+// The kinds of callers. The zero value is anonymous.
+const (
+	KindAnonymous PrincipalKind = ""
+	KindUser      PrincipalKind = "user"   // a person or program with an API token
+	KindNode      PrincipalKind = "node"   // a client agent, by its certificate
+	KindServer    PrincipalKind = "server" // a server agent, by its certificate
+	KindAlloc     PrincipalKind = "alloc"  // a running allocation, by its own identity
+)
+
+// UserRole is the role of a principal of KindUser.
+type UserRole string
+
+// The roles of users. Operator and admin are of the whole cluster, the
+// others of one project.
+const (
+	RoleViewer       UserRole = "viewer"
+	RoleUser         UserRole = "user"
+	RoleProjectAdmin UserRole = "project-admin"
+	RoleOperator     UserRole = "operator"
+	RoleAdmin        UserRole = "admin"
+)
+
+// Valid says whether r is one of the roles above.
+func (r UserRole) Valid() bool {
+	return r.clusterWide() || r == RoleViewer || r == RoleUser || r == RoleProjectAdmin
+}
+
+func (r UserRole) clusterWide() bool { return r == RoleOperator || r == RoleAdmin }
+
+// Principal is who asks. The zero value is an anonymous caller.
+type Principal struct {
+	Kind    PrincipalKind `json:"kind"`
+	ID      string        `json:"id,omitempty"`      // user name; agent id; for an allocation its job's id
+	Role    UserRole      `json:"role,omitempty"`    // users only
+	Project string        `json:"project,omitempty"` // users of one project; allocations
+	Attempt uint64        `json:"attempt,omitempty"` // allocations: the attempt they belong to
+}
+
+// wellFormed refuses principals with missing or contradicting parts, which
+// must never be read as "anything".
+func (p Principal) wellFormed() bool {
+	switch p.Kind {
+	case KindAnonymous:
+		return p == Principal{}
+	case KindUser:
+		return p.ID != "" && p.Role.Valid() && p.Role.clusterWide() == (p.Project == "") && p.Attempt == 0
+	case KindNode, KindServer:
+		return p.ID != "" && p.Role == "" && p.Project == "" && p.Attempt == 0
+	case KindAlloc:
+		return p.ID != "" && p.Role == "" && p.Project != "" && p.Attempt > 0
+	}
+	return false
+}
+
+// AgentPrincipal is the principal of an agent that showed its certificate.
+func AgentPrincipal(identity Identity) Principal {
+	kind := KindNode
+	if identity.Role == RoleServer {
+		kind = KindServer
+	}
+	return Principal{Kind: kind, ID: identity.ID}
+}
+
+// ObjectKind is the sort of thing that is acted upon.
+type ObjectKind string
+
+// The kinds of objects. An attempt, an allocation, a task and its logs are
+// judged as their job.
+const (
+	ObjectJob       ObjectKind = "job"
+	ObjectData      ObjectKind = "data" // dataset, model, algorithm, volume, output
+	ObjectSecret    ObjectKind = "secret"
+	ObjectProject   ObjectKind = "project"
+	ObjectNode      ObjectKind = "node"
+	ObjectQueue     ObjectKind = "queue"
+	ObjectEvent     ObjectKind = "event" // the stream; each event is judged as its object
+	ObjectCluster   ObjectKind = "cluster"
+	ObjectToken     ObjectKind = "token"
+	ObjectJoinToken ObjectKind = "join-token"
+	ObjectUser      ObjectKind = "user"
+)
+
+// inProject says whether objects of this kind belong to a project.
+func (k ObjectKind) inProject() bool {
+	switch k {
+	case ObjectJob, ObjectData, ObjectSecret, ObjectProject:
+		return true
+	}
+	return false
+}
+
+// Access is what others of the same project may do with an object. The zero
+// value counts as AccessNone.
+type Access string
+
+// The access levels, as a job's `access` field spells them.
+const (
+	AccessReadWrite Access = "read-write"
+	AccessReadOnly  Access = "read-only"
+	AccessNone      Access = "none"
+)
+
+// Object is what is acted upon. For VerbList and VerbSubmit it stands for
+// the collection: kind and project ("" for all, whose items are then judged
+// one by one), and for a submission the owner-to-be.
+// Project must be the object's own, never the one that a request names.
+type Object struct {
+	Kind    ObjectKind
+	ID      string // for objects that an allocation may touch: its job's id
+	Project string // of kinds inside a project
+	Owner   string // user who made it; for a token, whom it speaks for
+	Access  Access // for others of the project
+	Node    string // node that it is, or runs on
+	Attempt uint64 // for VerbPublish: the current attempt
+}
+
+// Decision is the answer of Allowed.
+type Decision struct {
+	Allow  bool
+	Hide   bool   // answer as if the object did not exist (404, not 403)
+	Reason Reason // why not; "" when allowed
+}
+
+// Reason names why a request is refused.
+type Reason string
+
+// The reasons for a refusal.
+const (
+	ReasonLogin     Reason = "login"     // the caller showed no credentials
+	ReasonMalformed Reason = "malformed" // the principal's parts contradict each other
+	ReasonProject   Reason = "project"   // the object is in another project
+	ReasonOwner     Reason = "owner"     // its owner does not share it so far
+	ReasonRole      Reason = "role"      // the caller's role never may
+	ReasonScope     Reason = "scope"     // not the node's or allocation's own
+	ReasonAttempt   Reason = "attempt"   // the allocation's attempt is not the current one
+	ReasonUnknown   Reason = "unknown"   // no rule knows this verb on this kind
+)
+
+// Err is the refusal as people and programs see it, nil when allowed. A
+// hidden object is "not found" in the very words of one that is not there.
+func (d Decision) Err(verb Verb, object Object) *structs.Error {
+	switch {
+	case d.Allow:
+		return nil
+	case d.Reason == ReasonLogin:
+		return structs.NewError(structs.CodeUnauthorized, "auth.login_required")
+	case d.Hide:
+		return NotFound(object.Kind, object.ID)
+	default:
+		return structs.NewError(structs.CodeForbidden, "auth.forbidden."+string(d.Reason),
+			"verb", string(verb), "kind", string(object.Kind))
+	}
+}
+
+// NotFound is the answer for an object that does not exist or that the
+// caller may not know of. Both must read the same, so both come from here.
+func NotFound(kind ObjectKind, id string) *structs.Error {
+	return structs.NewError(structs.CodeNotFound, "auth.not_found", "kind", string(kind), "id", id)
+}
