@@ -1,0 +1,358 @@
+package api
+
+import "nomadlike/nomadlike/structs"
+
+// Bounds of the API that both sides know.
+const (
+	BodySizeMax     = 1 << 20  // bytes of a JSON request
+	AnswerSizeMax   = 64 << 20 // bytes of a JSON answer that the client reads
+	PageSizeMax     = 1000     // items of one page
+	PageSizeDefault = 100
+)
+
+// Headers of the API.
+const (
+	HeaderIndex          = "X-Nomadlike-Index" // the state's index an answer was read at
+	HeaderIdempotencyKey = "Idempotency-Key"   // makes a repeated submission the same submission
+	HeaderRequestedBy    = "X-Nomadlike-Request"
+)
+
+// JobRequest carries a job, either decoded or as the text of a job file; one
+// of Job and HCL must be set. Functions that read files or the environment
+// are not evaluated on servers: the command line sends Job.
+type JobRequest struct {
+	Job       *structs.Job      `json:"job,omitempty"`
+	HCL       string            `json:"hcl,omitempty"`
+	Variables map[string]string `json:"variables,omitempty"` // of the job file
+}
+
+// JobSubmitted answers a submission.
+type JobSubmitted struct {
+	JobID string `json:"job_id"`
+	Name  string `json:"name"`
+	Index uint64 `json:"index"`
+}
+
+// JobParsed is the job that a file describes, defaults filled in.
+type JobParsed struct {
+	Job *structs.Job `json:"job"`
+}
+
+// JobValidated lists everything that is wrong with a job.
+type JobValidated struct {
+	Valid    bool            `json:"valid"`
+	Problems []structs.Error `json:"problems,omitempty"`
+}
+
+// JobPlan previews a job: the launch of every rank of its first subjob, and
+// whether and where it would start now.
+type JobPlan struct {
+	Job       *structs.Job        `json:"job"`
+	StartsNow bool                `json:"starts_now"`
+	Wait      *structs.WaitReason `json:"wait,omitempty"` // why not now
+	Ranks     []RankPlan          `json:"ranks"`
+}
+
+// RankPlan is what one rank would run. Node is empty when the job would not
+// start now; its addresses are then placeholders.
+type RankPlan struct {
+	Rank    int               `json:"rank"`
+	Name    string            `json:"name"`
+	Node    string            `json:"node,omitempty"`
+	Command []string          `json:"command"`
+	Env     map[string]string `json:"env"`
+	Files   []string          `json:"files,omitempty"` // written for the rank before it starts
+	Ports   map[string]int    `json:"ports,omitempty"`
+}
+
+// JobSummary is a job in a list: what it is and how its subjobs stand.
+type JobSummary struct {
+	ID          string           `json:"id"`
+	Name        string           `json:"name"`
+	Project     string           `json:"project"`
+	User        string           `json:"user,omitempty"`
+	Type        structs.JobType  `json:"type"`
+	Priority    structs.Priority `json:"priority"`
+	Nodes       int              `json:"nodes"`
+	Subjobs     int              `json:"subjobs"`
+	SubmittedAt structs.UnixNano `json:"submitted_at"`
+	JobStanding
+}
+
+// JobStanding sums up the subjobs of a job.
+type JobStanding struct {
+	State      structs.JobState         `json:"state"`
+	Counts     map[structs.JobState]int `json:"counts"` // subjobs by state
+	Attempt    uint64                   `json:"attempt"`
+	ExitCode   int                      `json:"exit_code"` // of the first subjob that did not succeed, else 0
+	StartedAt  structs.UnixNano         `json:"started_at,omitempty"`
+	FinishedAt structs.UnixNano         `json:"finished_at,omitempty"`
+	Reason     *structs.Reason          `json:"reason,omitempty"`
+	Wait       *structs.WaitReason      `json:"wait,omitempty"`
+}
+
+// JobList is a page of jobs; Next is the cursor of the following page, or
+// empty on the last.
+type JobList struct {
+	Jobs []JobSummary `json:"jobs"`
+	Next string       `json:"next,omitempty"`
+}
+
+// JobDetail is one job with how it stands. Subjobs lists at most
+// PageSizeDefault of them; jobs.subjobs gives all.
+type JobDetail struct {
+	Job *structs.Job `json:"job"`
+	JobStanding
+	Subjobs []structs.Subjob `json:"subjobs"`
+}
+
+// SubjobList is a page of subjobs.
+type SubjobList struct {
+	Subjobs []structs.Subjob `json:"subjobs"`
+	Next    string           `json:"next,omitempty"`
+}
+
+// AttemptList lists attempts by subjob and number.
+type AttemptList struct {
+	Attempts []structs.Attempt `json:"attempts"`
+}
+
+// AllocationList lists allocations by subjob, attempt and rank.
+type AllocationList struct {
+	Allocations []structs.Allocation `json:"allocations"`
+}
+
+// EventList is a history, oldest first.
+type EventList struct {
+	Events []structs.Event `json:"events"`
+}
+
+// EventLine is one line of the event stream: an event, or, when nothing
+// happened for a while, only the index up to which the caller now knows all.
+type EventLine struct {
+	Event *structs.Event `json:"event,omitempty"`
+	Index uint64         `json:"index"`
+	Error *structs.Error `json:"error,omitempty"` // the stream ends after it
+}
+
+// JobStopRequest stops a whole job, or one subjob.
+type JobStopRequest struct {
+	Subjob *int   `json:"subjob,omitempty"`
+	Reason string `json:"reason,omitempty"` // for the history, in the person's words
+}
+
+// JobPriorityRequest names the new tier.
+type JobPriorityRequest struct {
+	Priority structs.Priority `json:"priority"`
+}
+
+// Changed answers a change: from Index on, every read shows it.
+type Changed struct {
+	Index uint64 `json:"index"`
+}
+
+// Queue is what waits, in the order in which it will be looked at.
+type Queue struct {
+	Entries []QueueEntry `json:"entries"`
+	Next    string       `json:"next,omitempty"`
+}
+
+// QueueEntry is one waiting subjob.
+type QueueEntry struct {
+	JobID    string              `json:"job_id"`
+	JobName  string              `json:"job_name"`
+	Project  string              `json:"project"`
+	User     string              `json:"user,omitempty"`
+	Subjob   int                 `json:"subjob"`
+	Priority structs.Priority    `json:"priority"`
+	Nodes    int                 `json:"nodes"`
+	QueuedAt structs.UnixNano    `json:"queued_at"`
+	Position int                 `json:"position"` // from 1, among all that waits
+	Wait     *structs.WaitReason `json:"wait,omitempty"`
+}
+
+// NodeSummary is a node in a list with what its allocations hold.
+type NodeSummary struct {
+	structs.Node
+	Used structs.Usage `json:"used"`
+}
+
+// NodeList is a page of nodes by name.
+type NodeList struct {
+	Nodes []NodeSummary `json:"nodes"`
+	Next  string        `json:"next,omitempty"`
+}
+
+// NodeDetail is one node with the allocations that the caller may see.
+type NodeDetail struct {
+	NodeSummary
+	Allocations []structs.Allocation `json:"allocations"`
+}
+
+// DrainRequest says how long work may take to move away; 0 means at once
+// with the job's own grace.
+type DrainRequest struct {
+	Deadline structs.Duration `json:"deadline,omitempty"`
+}
+
+// BootstrapRequest carries the one-time setup secret.
+type BootstrapRequest struct {
+	Secret string `json:"secret"`
+}
+
+// TokenRequest describes a new token.
+type TokenRequest struct {
+	Name    string           `json:"name,omitempty"`
+	Role    string           `json:"role"`              // viewer | user | project-admin | operator | admin
+	Project string           `json:"project,omitempty"` // for roles bound to one
+	User    string           `json:"user,omitempty"`
+	TTL     structs.Duration `json:"ttl,omitempty"` // 0: without end
+}
+
+// NewToken is a token with its secret, which is shown this once.
+type NewToken struct {
+	Token  structs.Token `json:"token"`
+	Secret string        `json:"secret"`
+}
+
+// TokenList is a page of tokens.
+type TokenList struct {
+	Tokens []structs.Token `json:"tokens"`
+	Next   string          `json:"next,omitempty"`
+}
+
+// JoinTokenRequest describes a new join token.
+type JoinTokenRequest struct {
+	Role string           `json:"role"`           // server | client
+	Uses int              `json:"uses,omitempty"` // 0: one; -1: without limit
+	TTL  structs.Duration `json:"ttl,omitempty"`  // 0: one hour
+}
+
+// NewJoinToken is a join token with the text that joiners are given.
+type NewJoinToken struct {
+	Token structs.JoinToken `json:"token"`
+	Join  string            `json:"join"` // nl1.<sha256(CA)>.<id>.<secret>
+}
+
+// JoinTokenList lists join tokens.
+type JoinTokenList struct {
+	Tokens []structs.JoinToken `json:"tokens"`
+}
+
+// Member is an agent as gossip knows it.
+type Member struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Role       string `json:"role"`        // server | client | both
+	GossipAddr string `json:"gossip_addr"` // host:port
+	RPCAddr    string `json:"rpc_addr"`    // host:port
+	Status     string `json:"status"`      // alive | suspect | dead | left
+	Leader     bool   `json:"leader,omitempty"`
+	Version    string `json:"version,omitempty"`
+	Protocol   int    `json:"protocol,omitempty"`
+}
+
+// MemberList lists members by name.
+type MemberList struct {
+	Members []Member `json:"members"`
+}
+
+// ServersJoinRequest names gossip addresses, host:port.
+type ServersJoinRequest struct {
+	Addresses []string `json:"addresses"`
+}
+
+// ServersJoined tells how many of them answered.
+type ServersJoined struct {
+	Joined int `json:"joined"`
+}
+
+// RaftPeer is a server in Raft's configuration.
+type RaftPeer struct {
+	ID     string `json:"id"`
+	Name   string `json:"name,omitempty"`
+	Addr   string `json:"addr"`
+	Voter  bool   `json:"voter"`
+	Leader bool   `json:"leader"`
+}
+
+// RaftPeerList lists the peers at an index of the log.
+type RaftPeerList struct {
+	Peers []RaftPeer `json:"peers"`
+	Index uint64     `json:"index"`
+}
+
+// AutopilotHealth tells how the servers are. FailureTolerance is how many
+// voters may still fail without losing the quorum.
+type AutopilotHealth struct {
+	Healthy          bool           `json:"healthy"`
+	FailureTolerance int            `json:"failure_tolerance"`
+	LeaderID         string         `json:"leader_id,omitempty"`
+	Servers          []ServerHealth `json:"servers"`
+}
+
+// ServerHealth is one server's part in AutopilotHealth.
+type ServerHealth struct {
+	RaftPeer
+	Status  string `json:"status"` // gossip status, "" when gossip does not know it
+	Healthy bool   `json:"healthy"`
+}
+
+// SnapshotMeta tells what a snapshot holds.
+type SnapshotMeta struct {
+	Cluster string           `json:"cluster"`
+	Index   uint64           `json:"index"`
+	Term    uint64           `json:"term"`
+	Size    int64            `json:"size"`
+	SHA256  string           `json:"sha256"`
+	TakenAt structs.UnixNano `json:"taken_at,omitempty"`
+}
+
+// Health is the answer of agent.health. An agent that is not healthy answers
+// with status 503 and the same body.
+type Health struct {
+	Healthy bool   `json:"healthy"`
+	Server  *Check `json:"server,omitempty"`
+	Client  *Check `json:"client,omitempty"`
+}
+
+// Check is one part of Health.
+type Check struct {
+	OK      bool   `json:"ok"`
+	Message string `json:"message,omitempty"`
+}
+
+// AgentSelf describes the agent that answers.
+type AgentSelf struct {
+	ID       string            `json:"id"`
+	Name     string            `json:"name"`
+	Cluster  string            `json:"cluster"`
+	Roles    []string          `json:"roles"` // server, client
+	Version  string            `json:"version"`
+	Protocol int               `json:"protocol"`
+	Leader   bool              `json:"leader"`
+	Config   map[string]any    `json:"config"` // secrets redacted
+	Stats    map[string]string `json:"stats,omitempty"`
+}
+
+// JoinRequest is what a new agent says, after it has checked that the peer
+// holds the CA that its join token pins.
+type JoinRequest struct {
+	TokenID string `json:"token_id"`
+	Secret  string `json:"secret"`
+	Role    string `json:"role"` // server | client
+	AgentID string `json:"agent_id"`
+	Name    string `json:"name"`
+	CSR     string `json:"csr"` // PEM
+}
+
+// Joined lets the agent in. CAKey and Cluster are given to servers only.
+type Joined struct {
+	Certificate string           `json:"certificate"` // PEM, the agent's own and the CA's
+	CA          string           `json:"ca"`          // PEM
+	GossipKey   string           `json:"gossip_key"`  // base64
+	Servers     []string         `json:"servers"`     // host:port of gossip
+	RPCServers  []string         `json:"rpc_servers"` // host:port of RPC and HTTP
+	CAKey       string           `json:"ca_key,omitempty"`
+	Cluster     *structs.Cluster `json:"cluster,omitempty"`
+}

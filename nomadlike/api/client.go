@@ -1,0 +1,403 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// How a client waits and retries.
+const (
+	DefaultAddress = "https://127.0.0.1:4646"
+
+	retryForDefault = 10 * time.Second
+	retryFirst      = 20 * time.Millisecond
+	retryLongest    = time.Second
+	dialTimeout     = 5 * time.Second
+	answerGrace     = 30 * time.Second // for an answer's header, beyond what a blocking query may take
+	idleConnsMax    = 16
+	errorBodyMax    = 1 << 20
+)
+
+// Config says how to reach a cluster.
+type Config struct {
+	// Address is https://host:port of any agent of the cluster, or several
+	// of them separated by commas: the next one is asked when one does not
+	// answer. Empty means DefaultAddress.
+	Address string
+	// Token is the secret of an API token; empty for public routes only.
+	Token string
+	// CAPEM is the cluster's CA. Without it CAFingerprint must pin it.
+	CAPEM []byte
+	// CAFingerprint is the SHA-256 of the CA certificate in hexadecimal,
+	// for the first contact with a cluster.
+	CAFingerprint string
+	// Language is sent as Accept-Language; empty means English.
+	Language string
+	// RetryFor is how long requests that are safe to repeat are repeated
+	// while the cluster is unavailable; 0 means ten seconds, less than 0
+	// never.
+	RetryFor time.Duration
+	// HTTPClient replaces the client's own transport, for tests.
+	HTTPClient *http.Client
+}
+
+// Client speaks to a cluster. Any number of goroutines may use it.
+type Client struct {
+	bases    []*url.URL
+	current  atomic.Uint32 // index into bases of the address that answered last
+	token    string
+	language string
+	retryFor time.Duration
+	http     *http.Client
+}
+
+// New makes a client; it does not connect yet.
+func New(config Config) (*Client, error) {
+	client := &Client{token: config.Token, language: config.Language, retryFor: config.RetryFor, http: config.HTTPClient}
+	if client.retryFor == 0 {
+		client.retryFor = retryForDefault
+	}
+	address := config.Address
+	if address == "" {
+		address = DefaultAddress
+	}
+	for _, text := range strings.Split(address, ",") {
+		base, err := parseAddress(strings.TrimSpace(text))
+		if err != nil {
+			return nil, err
+		}
+		client.bases = append(client.bases, base)
+	}
+	if client.http != nil {
+		return client, nil
+	}
+	tlsConfig, err := clientTLS(config.CAPEM, config.CAFingerprint)
+	if err != nil {
+		return nil, err
+	}
+	client.http = &http.Client{
+		Transport:     newTransport(tlsConfig),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return client, nil
+}
+
+// newTransport speaks HTTP/1.1 to agents directly: proxies of the
+// environment do not know the cluster's CA and have no part in it.
+func newTransport(config *tls.Config) *http.Transport {
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSClientConfig:     config,
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConnsPerHost: idleConnsMax,
+		IdleConnTimeout:     time.Minute,
+		TLSNextProto:        map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}
+}
+
+func parseAddress(text string) (*url.URL, error) {
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	base, err := url.Parse(text)
+	if err != nil || base.Host == "" || base.Path != "" && base.Path != "/" || base.RawQuery != "" || base.User != nil {
+		return nil, structs.NewError(structs.CodeInvalid, "api.bad_address", "address", text)
+	}
+	if base.Scheme != "https" {
+		return nil, structs.NewError(structs.CodeInvalid, "api.not_https", "address", text)
+	}
+	if base.Port() == "" {
+		base.Host = net.JoinHostPort(base.Hostname(), "4646")
+	}
+	base.Path = ""
+	return base, nil
+}
+
+// WithToken is the same client with another token. Both share connections.
+func (c *Client) WithToken(token string) *Client {
+	return &Client{bases: c.bases, token: token, language: c.language, retryFor: c.retryFor, http: c.http}
+}
+
+// Address is where the client asks first now.
+func (c *Client) Address() string { return c.base().String() }
+
+// Close drops the client's idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+func (c *Client) base() *url.URL { return c.bases[int(c.current.Load())%len(c.bases)] }
+
+// Query is what reads have in common. A nil *Query is a plain linearizable
+// read.
+type Query struct {
+	Index uint64        // block until something newer than this index is known,
+	Wait  time.Duration // but no longer than this; 0 is the server's default
+	Stale bool          // accept what the asked server knows, without the leader
+	Limit int           // items of one page
+	After string        // cursor of the page
+}
+
+func (q *Query) values() url.Values {
+	values := url.Values{}
+	if q == nil {
+		return values
+	}
+	if q.Index > 0 {
+		values.Set("index", strconv.FormatUint(q.Index, 10))
+	}
+	if q.Wait > 0 {
+		values.Set("wait", q.Wait.String())
+	}
+	if q.Stale {
+		values.Set("stale", "true")
+	}
+	if q.Limit > 0 {
+		values.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.After != "" {
+		values.Set("after", q.After)
+	}
+	return values
+}
+
+// Meta tells at which index an answer was read: give it as Query.Index to
+// wait for a newer one.
+type Meta struct {
+	Index uint64
+}
+
+// call is one request in the making.
+type call struct {
+	method string
+	path   string
+	query  url.Values
+	in     any       // JSON body, or
+	upload io.Reader // bytes, sent once and never repeated
+	header http.Header
+	// repeat says that the request may be sent again after a failure that
+	// leaves its outcome unknown: reads, and writes with an idempotency key.
+	repeat bool
+}
+
+// do sends a request and reads its JSON answer into out (nil to ignore it).
+func (c *Client) do(ctx context.Context, call call, out any) (*Meta, error) {
+	response, err := c.send(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	meta := &Meta{}
+	if text := response.Header.Get(HeaderIndex); text != "" {
+		meta.Index, err = strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read header %s: %w", HeaderIndex, err)
+		}
+	}
+	if out == nil {
+		return meta, nil
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, AnswerSizeMax)).Decode(out); err != nil {
+		return nil, fmt.Errorf("read answer of %s %s: %w", call.method, call.path, err)
+	}
+	return meta, nil
+}
+
+func (c *Client) get(ctx context.Context, path string, query url.Values, out any) (*Meta, error) {
+	return c.do(ctx, call{method: http.MethodGet, path: path, query: query, repeat: true}, out)
+}
+
+func (c *Client) change(ctx context.Context, method, path string, in any) (*Changed, error) {
+	out := new(Changed)
+	_, err := c.do(ctx, call{method: method, path: path, in: in}, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// send sends a request until it is answered, cannot be repeated, or RetryFor
+// has passed. The caller closes the body of a nil-error answer, whose status
+// is below 300.
+func (c *Client) send(ctx context.Context, call call) (*http.Response, error) {
+	var body []byte
+	if call.in != nil {
+		var err error
+		if body, err = json.Marshal(call.in); err != nil {
+			return nil, fmt.Errorf("encode request of %s %s: %w", call.method, call.path, err)
+		}
+	}
+	begin := time.Now()
+	for wait := retryFirst; ; wait = min(2*wait, retryLongest) {
+		response, err := c.once(ctx, call, body)
+		if err == nil {
+			return response, nil
+		}
+		if !c.mayRepeat(call, err) || time.Since(begin)+wait > c.retryFor {
+			return nil, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, err
+		case <-timer.C:
+		}
+	}
+}
+
+// mayRepeat tells whether sending call again after err can do no harm. A
+// connection that was never made carried nothing, so anything but an upload
+// may be repeated after that.
+func (c *Client) mayRepeat(call call, err error) bool {
+	if call.upload != nil {
+		return false
+	}
+	var dial *dialError
+	if errors.As(err, &dial) {
+		return !dial.untrusted
+	}
+	return call.repeat && structs.CodeOf(err) == structs.CodeUnavailable
+}
+
+// dialError says that no connection was made, so the request was not sent.
+type dialError struct {
+	err       error
+	untrusted bool // the peer is not who it should be: never retried
+}
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+func (c *Client) once(ctx context.Context, call call, body []byte) (*http.Response, error) {
+	base := c.base()
+	target := *base
+	target.Path, target.RawPath = unescaped(call.path), call.path
+	target.RawQuery = call.query.Encode()
+	reader := call.upload
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	request, err := http.NewRequestWithContext(ctx, call.method, target.String(), reader)
+	if err != nil {
+		return nil, fmt.Errorf("make request %s %s: %w", call.method, call.path, err)
+	}
+	for name, values := range call.header {
+		request.Header[name] = values
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	c.sign(request.Header)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.unreached(ctx, base, err)
+	}
+	if response.StatusCode >= 300 {
+		defer response.Body.Close()
+		return nil, decodeError(response)
+	}
+	return response, nil
+}
+
+// sign adds the headers that every request carries. HeaderRequestedBy tells
+// agents that no browser form made the request.
+func (c *Client) sign(header http.Header) {
+	if c.token != "" {
+		header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.language != "" {
+		header.Set("Accept-Language", c.language)
+	}
+	header.Set(HeaderRequestedBy, "api")
+}
+
+// unreached turns a transport's failure into an error for people and moves
+// on to the next address.
+func (c *Client) unreached(ctx context.Context, base *url.URL, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("ask %s: %w", base.Host, ctx.Err())
+	}
+	c.current.Add(1)
+	var untrusted *untrustedError
+	if errors.As(err, &untrusted) {
+		return structs.NewError(structs.CodeUnauthorized, "api.untrusted_server", "address", base.Host, "reason", untrusted.Error()).
+			Because(&dialError{err: err, untrusted: true})
+	}
+	var op *net.OpError
+	wrapped := structs.NewError(structs.CodeUnavailable, "api.unreachable", "address", base.Host, "reason", rootCause(err))
+	if errors.As(err, &op) && op.Op == "dial" {
+		return wrapped.Because(&dialError{err: err})
+	}
+	return wrapped.Because(err)
+}
+
+// rootCause is the innermost text of a chain of errors, which is what a
+// person needs ("connection refused").
+func rootCause(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err.Error()
+		}
+		err = next
+	}
+}
+
+// decodeError reads an error answer. Anything that is not ours, for instance
+// from a proxy in between, is told as it is.
+func decodeError(response *http.Response) error {
+	data, err := io.ReadAll(io.LimitReader(response.Body, errorBodyMax))
+	if err != nil {
+		return structs.NewError(structs.CodeUnavailable, "api.answer_broken", "status", response.StatusCode).Because(err)
+	}
+	decoded := new(structs.Error)
+	if err := json.Unmarshal(data, decoded); err == nil && decoded.Code != "" && decoded.ID != "" {
+		return decoded
+	}
+	code := structs.CodeInternal
+	if response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusBadGateway {
+		code = structs.CodeUnavailable
+	}
+	text := strings.TrimSpace(string(data[:min(len(data), 200)]))
+	return structs.NewError(code, "api.foreign_answer", "status", response.StatusCode, "text", text)
+}
+
+// newKey makes an idempotency key.
+func newKey() string {
+	var key [16]byte
+	rand.Read(key[:]) // never fails, see crypto/rand
+	return hex.EncodeToString(key[:])
+}
+
+// join builds an escaped path from segments that people may have typed.
+func join(segments ...string) string {
+	var b strings.Builder
+	for _, segment := range segments {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(segment))
+	}
+	return b.String()
+}
+
+func unescaped(path string) string {
+	plain, err := url.PathUnescape(path)
+	if err != nil {
+		return path
+	}
+	return plain
+}

@@ -1,0 +1,269 @@
+package api
+
+import (
+	"net/http"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Verb is what a request wants to do, in the words of the authorisation
+// policy (package auth), which speaks of verbs and never of paths.
+type Verb string
+
+// The verbs of the API.
+const (
+	VerbHealth        Verb = "health" // open to everybody
+	VerbLogin         Verb = "login"  // open to everybody: the handler checks a secret of its own
+	VerbSelf          Verb = "self"
+	VerbList          Verb = "list"
+	VerbRead          Verb = "read"
+	VerbSubmit        Verb = "submit"
+	VerbStop          Verb = "stop"
+	VerbDelete        Verb = "delete"
+	VerbWrite         Verb = "write"
+	VerbPriority      Verb = "priority"
+	VerbLogs          Verb = "logs"
+	VerbExec          Verb = "exec"
+	VerbDrain         Verb = "drain"
+	VerbOperatorRead  Verb = "operator-read"
+	VerbOperatorWrite Verb = "operator-write"
+	VerbSnapshot      Verb = "snapshot"
+)
+
+// ObjectKind says what sort of thing a request is about, in the words of the
+// authorisation policy. Attempts, allocations and logs are judged as their
+// job.
+type ObjectKind string
+
+// The kinds of objects.
+const (
+	ObjectCluster   ObjectKind = "cluster"
+	ObjectJob       ObjectKind = "job"
+	ObjectNode      ObjectKind = "node"
+	ObjectQueue     ObjectKind = "queue"
+	ObjectEvent     ObjectKind = "event"
+	ObjectToken     ObjectKind = "token"
+	ObjectJoinToken ObjectKind = "join-token"
+)
+
+// Source says where the object of a request is found, and so whose project
+// and owner decide.
+type Source string
+
+// The sources of objects.
+const (
+	FromKind       Source = "kind"       // the kind as a whole: a list, whose items are judged one by one, or the cluster
+	FromJob        Source = "job"        // the job named by {id}
+	FromAllocation Source = "allocation" // the job of the allocation named by {id}
+	FromBody       Source = "body"       // the job in the request's body, owned by the caller
+	FromNode       Source = "node"       // the node named by {id}
+	FromToken      Source = "token"      // the token named by {id}
+	FromCaller     Source = "caller"     // the caller's own token
+)
+
+// Stream says how the body of an answer comes when it is not one JSON value.
+type Stream string
+
+// The forms of streams.
+const (
+	StreamNone      Stream = ""
+	StreamNDJSON    Stream = "ndjson"    // one JSON value a line, until either side closes
+	StreamText      Stream = "text"      // bytes of a task's log
+	StreamBinary    Stream = "binary"    // a snapshot
+	StreamWebsocket Stream = "websocket" // exec, see ExecConn
+)
+
+// Param is a query parameter of a route.
+type Param struct {
+	Name    string
+	Type    string // string | integer | boolean
+	Summary string
+}
+
+// Route describes one route of the HTTP API as data.
+type Route struct {
+	Name     string // stable operation id, "jobs.submit"
+	Method   string
+	Pattern  string // path as net/http.ServeMux spells it, {id} included
+	Verb     Verb
+	Kind     ObjectKind
+	From     Source
+	Query    []Param
+	Request  any // zero value of the JSON body, nil without one
+	Response any // zero value of the JSON answer, nil for streams
+	Stream   Stream
+	Upload   bool // the body is a stream of bytes, not JSON
+	Blocking bool // takes index and wait
+	Summary  string
+}
+
+// Mutates tells whether the route changes anything.
+func (r Route) Mutates() bool { return r.Method != http.MethodGet }
+
+// Routes is every route of the API, in the order of the documentation. The
+// caller owns the slice.
+func Routes() []Route {
+	var routes []Route
+	routes = append(routes, jobRoutes()...)
+	routes = append(routes, allocationRoutes()...)
+	routes = append(routes, nodeRoutes()...)
+	routes = append(routes, tokenRoutes()...)
+	routes = append(routes, clusterRoutes()...)
+	return append(routes, agentRoutes()...)
+}
+
+// Parameters that several routes share.
+func blockingParams(more ...Param) []Param {
+	return append(more,
+		Param{"index", "integer", "answer only when something newer than this index is known, or after wait"},
+		Param{"wait", "string", "longest time to hold a blocking query, such as 30s; at most 10m"},
+		Param{"stale", "boolean", "answer from this server's own state without asking the leader"},
+	)
+}
+
+func listParams(more ...Param) []Param {
+	return blockingParams(append(more,
+		Param{"limit", "integer", "at most so many items, 1 to 1000; 100 unless told"},
+		Param{"after", "string", "the cursor `next` of the page before"},
+	)...)
+}
+
+func jobRoutes() []Route {
+	return []Route{
+		{Name: "jobs.list", Method: http.MethodGet, Pattern: "/v1/jobs", Verb: VerbList, Kind: ObjectJob, From: FromKind, Blocking: true,
+			Query: listParams(
+				Param{"name", "string", "only jobs of this name"},
+				Param{"state", "string", "only jobs in this state"},
+				Param{"project", "string", "only jobs of this project"},
+				Param{"user", "string", "only jobs of this user"}),
+			Response: JobList{}, Summary: "List jobs, newest first"},
+		{Name: "jobs.submit", Method: http.MethodPost, Pattern: "/v1/jobs", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+			Request: JobRequest{}, Response: JobSubmitted{}, Summary: "Submit a job, as JSON or as a job file"},
+		{Name: "jobs.parse", Method: http.MethodPost, Pattern: "/v1/jobs/parse", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+			Request: JobRequest{}, Response: JobParsed{}, Summary: "Turn a job file into a job"},
+		{Name: "jobs.validate", Method: http.MethodPost, Pattern: "/v1/jobs/validate", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+			Request: JobRequest{}, Response: JobValidated{}, Summary: "Check a job without submitting it; lists every problem"},
+		{Name: "jobs.plan", Method: http.MethodPost, Pattern: "/v1/jobs/plan", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+			Request: JobRequest{}, Response: JobPlan{}, Summary: "Preview what every rank would run, and whether the job would start now"},
+		{Name: "jobs.read", Method: http.MethodGet, Pattern: "/v1/jobs/{id}", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
+			Query: blockingParams(), Response: JobDetail{}, Summary: "Read one job; id, unique id prefix or name"},
+		{Name: "jobs.subjobs", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/subjobs", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
+			Query: listParams(), Response: SubjobList{}, Summary: "List the subjobs of a job"},
+		{Name: "jobs.attempts", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/attempts", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
+			Query: blockingParams(), Response: AttemptList{}, Summary: "List the attempts of a job"},
+		{Name: "jobs.allocations", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/allocations", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
+			Query: blockingParams(
+				Param{"attempt", "integer", "only this attempt"},
+				Param{"subjob", "integer", "only this subjob"}),
+			Response: AllocationList{}, Summary: "List the allocations of a job"},
+		{Name: "jobs.events", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/events", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
+			Query: blockingParams(), Response: EventList{}, Summary: "The history of a job"},
+		{Name: "jobs.stop", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/stop", Verb: VerbStop, Kind: ObjectJob, From: FromJob,
+			Request: JobStopRequest{}, Response: Changed{}, Summary: "Stop a job, or one subjob of a batch"},
+		{Name: "jobs.delete", Method: http.MethodDelete, Pattern: "/v1/jobs/{id}", Verb: VerbDelete, Kind: ObjectJob, From: FromJob,
+			Response: Changed{}, Summary: "Forget an ended job and its history"},
+		{Name: "jobs.priority", Method: http.MethodPut, Pattern: "/v1/jobs/{id}/priority", Verb: VerbPriority, Kind: ObjectJob, From: FromJob,
+			Request: JobPriorityRequest{}, Response: Changed{}, Summary: "Change the tier of a queued job"},
+		{Name: "queue.read", Method: http.MethodGet, Pattern: "/v1/queue", Verb: VerbList, Kind: ObjectQueue, From: FromKind, Blocking: true,
+			Query: listParams(), Response: Queue{}, Summary: "What waits, in order, and why"},
+		{Name: "events.stream", Method: http.MethodGet, Pattern: "/v1/events", Verb: VerbList, Kind: ObjectEvent, From: FromKind, Stream: StreamNDJSON,
+			Query: []Param{
+				{"index", "integer", "begin after this index; without it, only what is new"},
+				{"topic", "string", "only these topics, comma-separated: job, attempt, alloc, node, token, cluster"},
+				{"job", "string", "only events of this job id"},
+				{"project", "string", "only events of this project"},
+			},
+			Response: EventLine{}, Summary: "Follow events as they happen"},
+	}
+}
+
+func allocationRoutes() []Route {
+	return []Route{
+		{Name: "allocations.read", Method: http.MethodGet, Pattern: "/v1/allocations/{id}", Verb: VerbRead, Kind: ObjectJob, From: FromAllocation, Blocking: true,
+			Query: blockingParams(), Response: structs.Allocation{}, Summary: "Read one allocation"},
+		{Name: "allocations.logs", Method: http.MethodGet, Pattern: "/v1/allocations/{id}/logs", Verb: VerbLogs, Kind: ObjectJob, From: FromAllocation, Stream: StreamText,
+			Query: []Param{
+				{"stream", "string", "stdout (default) or stderr"},
+				{"offset", "integer", "first byte; negative counts from the end"},
+				{"tail", "integer", "only so many last lines"},
+				{"follow", "boolean", "stay for what is still to come"},
+			},
+			Summary: "Read what a task printed"},
+		{Name: "allocations.exec", Method: http.MethodGet, Pattern: "/v1/allocations/{id}/exec", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation, Stream: StreamWebsocket,
+			Summary: "Run a command inside a task, over a websocket"},
+	}
+}
+
+func nodeRoutes() []Route {
+	return []Route{
+		{Name: "nodes.list", Method: http.MethodGet, Pattern: "/v1/nodes", Verb: VerbList, Kind: ObjectNode, From: FromKind, Blocking: true,
+			Query: listParams(), Response: NodeList{}, Summary: "List nodes"},
+		{Name: "nodes.read", Method: http.MethodGet, Pattern: "/v1/nodes/{id}", Verb: VerbRead, Kind: ObjectNode, From: FromNode, Blocking: true,
+			Query: blockingParams(), Response: NodeDetail{}, Summary: "Read one node; id, unique id prefix or name"},
+		{Name: "nodes.drain", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/drain", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
+			Request: DrainRequest{}, Response: Changed{}, Summary: "Move work away from a node and give it no more"},
+		{Name: "nodes.cordon", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/cordon", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
+			Response: Changed{}, Summary: "Give a node no new work; what runs goes on"},
+		{Name: "nodes.uncordon", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/uncordon", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
+			Response: Changed{}, Summary: "Let a node take work again"},
+	}
+}
+
+func tokenRoutes() []Route {
+	return []Route{
+		{Name: "tokens.bootstrap", Method: http.MethodPost, Pattern: "/v1/tokens/bootstrap", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+			Request: BootstrapRequest{}, Response: NewToken{}, Summary: "Make the first management token, once, with the setup secret"},
+		{Name: "tokens.list", Method: http.MethodGet, Pattern: "/v1/tokens", Verb: VerbList, Kind: ObjectToken, From: FromKind,
+			Query: listParams(), Response: TokenList{}, Summary: "List tokens; secrets are never shown"},
+		{Name: "tokens.create", Method: http.MethodPost, Pattern: "/v1/tokens", Verb: VerbWrite, Kind: ObjectToken, From: FromKind,
+			Request: TokenRequest{}, Response: NewToken{}, Summary: "Make a token; its secret is shown this once"},
+		{Name: "tokens.self", Method: http.MethodGet, Pattern: "/v1/tokens/self", Verb: VerbSelf, Kind: ObjectToken, From: FromCaller,
+			Response: structs.Token{}, Summary: "Read the token that the request carries"},
+		{Name: "tokens.read", Method: http.MethodGet, Pattern: "/v1/tokens/{id}", Verb: VerbRead, Kind: ObjectToken, From: FromToken,
+			Response: structs.Token{}, Summary: "Read one token"},
+		{Name: "tokens.delete", Method: http.MethodDelete, Pattern: "/v1/tokens/{id}", Verb: VerbDelete, Kind: ObjectToken, From: FromToken,
+			Response: Changed{}, Summary: "Revoke a token"},
+		{Name: "join_tokens.list", Method: http.MethodGet, Pattern: "/v1/join-tokens", Verb: VerbList, Kind: ObjectJoinToken, From: FromKind,
+			Response: JoinTokenList{}, Summary: "List join tokens; secrets are never shown"},
+		{Name: "join_tokens.create", Method: http.MethodPost, Pattern: "/v1/join-tokens", Verb: VerbWrite, Kind: ObjectJoinToken, From: FromKind,
+			Request: JoinTokenRequest{}, Response: NewJoinToken{}, Summary: "Make a join token for new agents"},
+		{Name: "join_tokens.delete", Method: http.MethodDelete, Pattern: "/v1/join-tokens/{id}", Verb: VerbDelete, Kind: ObjectJoinToken, From: FromKind,
+			Response: Changed{}, Summary: "Revoke a join token"},
+	}
+}
+
+func clusterRoutes() []Route {
+	return []Route{
+		{Name: "servers.list", Method: http.MethodGet, Pattern: "/v1/servers", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
+			Response: MemberList{}, Summary: "List the agents that gossip knows"},
+		{Name: "servers.join", Method: http.MethodPost, Pattern: "/v1/servers/join", Verb: VerbOperatorWrite, Kind: ObjectCluster, From: FromKind,
+			Request: ServersJoinRequest{}, Response: ServersJoined{}, Summary: "Tell this agent's gossip of further addresses"},
+		{Name: "operator.raft_peers", Method: http.MethodGet, Pattern: "/v1/operator/raft/peers", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
+			Response: RaftPeerList{}, Summary: "List the Raft peers"},
+		{Name: "operator.raft_remove_peer", Method: http.MethodDelete, Pattern: "/v1/operator/raft/peers/{id}", Verb: VerbOperatorWrite, Kind: ObjectCluster, From: FromKind,
+			Response: Changed{}, Summary: "Remove a Raft peer that will not come back"},
+		{Name: "operator.autopilot", Method: http.MethodGet, Pattern: "/v1/operator/autopilot", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
+			Response: AutopilotHealth{}, Summary: "Health of the servers, and how many may fail"},
+		{Name: "operator.snapshot_save", Method: http.MethodGet, Pattern: "/v1/operator/snapshot", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Stream: StreamBinary,
+			Summary: "Download a snapshot of the whole state"},
+		{Name: "operator.snapshot_restore", Method: http.MethodPut, Pattern: "/v1/operator/snapshot", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Upload: true,
+			Response: Changed{}, Summary: "Replace the whole state by a snapshot of this cluster"},
+		{Name: "operator.snapshot_inspect", Method: http.MethodPost, Pattern: "/v1/operator/snapshot/inspect", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Upload: true,
+			Response: SnapshotMeta{}, Summary: "Check a snapshot and tell what is in it"},
+	}
+}
+
+func agentRoutes() []Route {
+	return []Route{
+		{Name: "agent.health", Method: http.MethodGet, Pattern: "/v1/agent/health", Verb: VerbHealth, Kind: ObjectCluster, From: FromKind,
+			Response: Health{}, Summary: "Whether this agent can do its work"},
+		{Name: "agent.self", Method: http.MethodGet, Pattern: "/v1/agent/self", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
+			Response: AgentSelf{}, Summary: "This agent's configuration, secrets left out"},
+		{Name: "agent.join", Method: http.MethodPost, Pattern: "/v1/agent/join", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+			Request: JoinRequest{}, Response: Joined{}, Summary: "Let a new agent in, with a join token's secret and a certificate request"},
+		{Name: "metrics", Method: http.MethodGet, Pattern: "/metrics", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind, Stream: StreamText,
+			Summary: "Metrics for Prometheus"},
+		{Name: "openapi", Method: http.MethodGet, Pattern: "/v1/openapi.json", Verb: VerbSelf, Kind: ObjectToken, From: FromCaller,
+			Response: map[string]any{}, Summary: "This document"},
+	}
+}
