@@ -1,0 +1,225 @@
+package consensus
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// errCut is returned for calls through a gate that was cut.
+var errCut = errors.New("transport is cut")
+
+// gate is the transport as raft sees it. It can be cut for good in one step,
+// never pipelines (raft's pipeline can hang for ever), and notes what each
+// follower answered.
+type gate struct {
+	inner   raft.Transport
+	preVote raft.WithPreVote
+	isCut   atomic.Bool
+
+	mu struct {
+		sync.Mutex
+		followers map[raft.ServerID]*follower
+	}
+}
+
+var (
+	_ raft.Transport   = (*gate)(nil)
+	_ raft.WithPreVote = (*gate)(nil)
+	_ raft.WithClose   = (*gate)(nil)
+)
+
+// follower is what the leader's calls tell about one other server, in one term.
+type follower struct {
+	term        uint64    // of ours in which the rest holds
+	contact     time.Time // last answer of any kind
+	match       uint64    // last entry known to be on its disk
+	inFlight    int       // entries or snapshots being sent now
+	lastSend    time.Time // last time such a call began or ended
+	lastError   string    // of the last call, empty when it succeeded
+	roundTrip   time.Duration
+	commitKnown uint64 // highest commit index sent to it
+	hinting     bool   // a hint goroutine is running
+}
+
+func newGate(inner raft.Transport) (*gate, error) {
+	preVote, ok := inner.(raft.WithPreVote)
+	if !ok {
+		return nil, errors.New("open consensus: transport knows no pre-vote")
+	}
+	g := &gate{inner: inner, preVote: preVote}
+	g.mu.followers = make(map[raft.ServerID]*follower)
+	return g, nil
+}
+
+// cut ends all traffic in both directions, for good.
+func (g *gate) cut() {
+	if g.isCut.Swap(true) {
+		return
+	}
+	if closer, ok := g.inner.(raft.WithClose); ok {
+		closer.Close()
+	}
+}
+
+// Close implements raft.WithClose.
+func (g *gate) Close() error {
+	g.cut()
+	return nil
+}
+
+// Consumer implements raft.Transport.
+func (g *gate) Consumer() <-chan raft.RPC { return g.inner.Consumer() }
+
+// LocalAddr implements raft.Transport.
+func (g *gate) LocalAddr() raft.ServerAddress { return g.inner.LocalAddr() }
+
+// EncodePeer implements raft.Transport.
+func (g *gate) EncodePeer(id raft.ServerID, addr raft.ServerAddress) []byte {
+	return g.inner.EncodePeer(id, addr)
+}
+
+// DecodePeer implements raft.Transport.
+func (g *gate) DecodePeer(data []byte) raft.ServerAddress { return g.inner.DecodePeer(data) }
+
+// SetHeartbeatHandler implements raft.Transport. Heartbeats of the leader are
+// not answered any more once the gate is cut: their path leads past the disk.
+func (g *gate) SetHeartbeatHandler(handle func(raft.RPC)) {
+	g.inner.SetHeartbeatHandler(func(rpc raft.RPC) {
+		if g.isCut.Load() {
+			rpc.Respond(nil, errCut)
+			return
+		}
+		handle(rpc)
+	})
+}
+
+// AppendEntriesPipeline implements raft.Transport and refuses.
+func (g *gate) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// AppendEntries implements raft.Transport.
+func (g *gate) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if g.isCut.Load() {
+		return errCut
+	}
+	// A heartbeat carries nothing but the term.
+	heartbeat := req.PrevLogEntry == 0 && len(req.Entries) == 0 && req.LeaderCommitIndex == 0
+	started := time.Now()
+	if !heartbeat {
+		g.note(id, req.Term, func(f *follower) {
+			f.inFlight++
+			f.lastSend = started
+			f.commitKnown = max(f.commitKnown, req.LeaderCommitIndex)
+		})
+	}
+	err := g.inner.AppendEntries(id, target, req, resp)
+	g.note(id, req.Term, func(f *follower) {
+		f.answered(started, err)
+		if heartbeat {
+			return
+		}
+		f.inFlight--
+		f.lastSend = time.Now()
+		if err == nil && resp.Success {
+			f.match = max(f.match, req.PrevLogEntry+uint64(len(req.Entries)))
+		}
+	})
+	return err
+}
+
+// InstallSnapshot implements raft.Transport.
+func (g *gate) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	if g.isCut.Load() {
+		return errCut
+	}
+	started := time.Now()
+	g.note(id, req.Term, func(f *follower) {
+		f.inFlight++
+		f.lastSend = started
+	})
+	err := g.inner.InstallSnapshot(id, target, req, resp, data)
+	g.note(id, req.Term, func(f *follower) {
+		f.answered(started, err)
+		f.inFlight--
+		f.lastSend = time.Now()
+		if err == nil && resp.Success {
+			f.match = max(f.match, req.LastLogIndex)
+		}
+	})
+	return err
+}
+
+// RequestVote implements raft.Transport.
+func (g *gate) RequestVote(id raft.ServerID, target raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if g.isCut.Load() {
+		return errCut
+	}
+	return g.inner.RequestVote(id, target, req, resp)
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (g *gate) RequestPreVote(id raft.ServerID, target raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if g.isCut.Load() {
+		return errCut
+	}
+	return g.preVote.RequestPreVote(id, target, req, resp)
+}
+
+// TimeoutNow implements raft.Transport.
+func (g *gate) TimeoutNow(id raft.ServerID, target raft.ServerAddress, req *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	if g.isCut.Load() {
+		return errCut
+	}
+	return g.inner.TimeoutNow(id, target, req, resp)
+}
+
+// note updates what is known about a follower; a call of an older term of ours
+// says nothing any more.
+func (g *gate) note(id raft.ServerID, term uint64, update func(*follower)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.mu.followers[id]
+	if f == nil || f.term < term {
+		f = &follower{term: term}
+		g.mu.followers[id] = f
+	}
+	if f.term == term {
+		update(f)
+	}
+}
+
+func (f *follower) answered(started time.Time, err error) {
+	if err != nil {
+		f.lastError = err.Error()
+		return
+	}
+	f.contact = time.Now()
+	f.roundTrip = f.contact.Sub(started)
+	f.lastError = ""
+}
+
+// followersAt gives a copy of what is known about each follower in term.
+func (g *gate) followersAt(term uint64) map[raft.ServerID]follower {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	known := make(map[raft.ServerID]follower, len(g.mu.followers))
+	for id, f := range g.mu.followers {
+		if f.term == term {
+			known[id] = *f
+		}
+	}
+	return known
+}
+
+// forget drops a server that is no member any more.
+func (g *gate) forget(id raft.ServerID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.mu.followers, id)
+}

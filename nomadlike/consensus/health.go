@@ -1,0 +1,181 @@
+package consensus
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"nomadlike/internal/logkey"
+)
+
+// watchEvery is how often the node looks at disk space and followers.
+const watchEvery = time.Second
+
+// Stats is the state of one server, for people and metrics.
+type Stats struct {
+	ID            string
+	State         string // "follower", "candidate", "leader" or "shutdown"
+	Term          uint64
+	FirstIndex    uint64        // oldest entry in the log, 0 when empty
+	LastIndex     uint64        // newest entry stored
+	CommitIndex   uint64        // newest entry known to be committed
+	AppliedIndex  uint64        // newest entry applied to the FSM
+	SnapshotIndex uint64        // last entry in the newest snapshot
+	LastContact   time.Duration // since the leader was heard; 0 on the leader, negative when never
+	DiskFull      bool          // Propose answers ErrDiskFull
+}
+
+// Stats gives the state of this server.
+func (n *Node) Stats() Stats {
+	s := Stats{
+		ID:           n.config.ID,
+		Term:         n.Term(),
+		LastIndex:    n.raft.LastIndex(),
+		CommitIndex:  n.raft.CommitIndex(),
+		AppliedIndex: n.AppliedIndex(),
+		DiskFull:     n.diskFull.Load(),
+	}
+	if first, err := n.storage.log.FirstIndex(); err == nil {
+		s.FirstIndex = first
+	}
+	if snapshots, err := n.storage.snapshots.List(); err == nil && len(snapshots) > 0 {
+		s.SnapshotIndex = snapshots[0].Index
+	}
+	switch n.raft.State() {
+	case raft.Follower:
+		s.State = "follower"
+	case raft.Candidate:
+		s.State = "candidate"
+	case raft.Leader:
+		s.State = "leader"
+	case raft.Shutdown:
+		s.State = "shutdown"
+	}
+	if contact := n.raft.LastContact(); contact.IsZero() {
+		s.LastContact = -1
+	} else {
+		s.LastContact = time.Since(contact)
+	}
+	if s.State == "leader" {
+		s.LastContact = 0
+	}
+	return s
+}
+
+// PeerHealth is what the leader knows about another server.
+type PeerHealth struct {
+	Peer
+	LastContact time.Duration // since its last answer in this term; negative when there was none
+	MatchIndex  uint64        // newest entry known to be on its disk
+	Behind      uint64        // entries it lacks
+	RoundTrip   time.Duration // of its last answer, its disk write included
+	LastError   string        // of the last call to it, empty when that succeeded
+}
+
+// Health tells how the other servers do. Only a leader knows: others get nil.
+func (n *Node) Health() []PeerHealth {
+	if !n.IsLeader() {
+		return nil
+	}
+	known := n.gate.followersAt(n.Term())
+	last := n.raft.LastIndex()
+	now := time.Now()
+	var health []PeerHealth
+	for _, peer := range n.Peers() {
+		if peer.ID == n.config.ID {
+			continue
+		}
+		f := known[raft.ServerID(peer.ID)]
+		h := PeerHealth{
+			Peer:        peer,
+			LastContact: -1,
+			MatchIndex:  f.match,
+			Behind:      last - min(last, f.match),
+			RoundTrip:   f.roundTrip,
+			LastError:   f.lastError,
+		}
+		if !f.contact.IsZero() {
+			h.LastContact = now.Sub(f.contact)
+		}
+		health = append(health, h)
+	}
+	return health
+}
+
+// watchHealth looks once a second for what raft does not see.
+func (n *Node) watchHealth() {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	silent := make(map[string]bool)
+	for {
+		n.checkSpace()
+		n.checkFollowers(time.Now(), silent)
+		select {
+		case <-ticker.C:
+		case <-n.stopped:
+			return
+		}
+	}
+}
+
+// checkSpace refuses proposals while the disk is nearly full, since an append
+// that fails must end the process. The reserve lets elections and entries in
+// flight go on.
+func (n *Node) checkSpace() {
+	if n.config.Dir == "" {
+		return
+	}
+	free, err := n.config.FreeBytes(n.config.Dir)
+	if err != nil {
+		n.config.Log.Warn("free space is unknown", logkey.Path, n.config.Dir, logkey.Error, err)
+		return
+	}
+	full := free < n.config.MinFreeBytes
+	if n.diskFull.Swap(full) == full {
+		return
+	}
+	if full {
+		n.config.Log.Error("data directory is nearly full: writes are refused until space is freed",
+			logkey.Path, n.config.Dir, "free_bytes", free, "needed_bytes", n.config.MinFreeBytes)
+	} else {
+		n.config.Log.Info("data directory has space again: writes are accepted", logkey.Path, n.config.Dir, "free_bytes", free)
+	}
+}
+
+// checkFollowers tells once when a follower falls silent or is back, and ends
+// the process when its own replication to one is wedged.
+func (n *Node) checkFollowers(now time.Time, silent map[string]bool) {
+	if !n.IsLeader() {
+		clear(silent)
+		return
+	}
+	known := n.gate.followersAt(n.Term())
+	last := n.raft.LastIndex()
+	for _, peer := range n.Peers() {
+		f, ok := known[raft.ServerID(peer.ID)]
+		if !ok || peer.ID == n.config.ID {
+			continue
+		}
+		isSilent := f.lastError != "" && now.Sub(f.contact) > n.config.Timings.Heartbeat
+		switch {
+		case isSilent && !silent[peer.ID]:
+			n.config.Log.Warn("server does not answer", logkey.PeerID, peer.ID, logkey.Addr, peer.Addr, logkey.Error, f.lastError)
+		case !isSilent && silent[peer.ID]:
+			n.config.Log.Info("server answers again", logkey.PeerID, peer.ID, logkey.Addr, peer.Addr)
+		}
+		silent[peer.ID] = isSilent
+		if f.wedged(now, last, n.config.Timings.Wedge) {
+			n.guard.fail(exitWedged, "replication to a server hangs", logkey.PeerID, peer.ID, "match", f.match, logkey.Index, last)
+		}
+	}
+}
+
+// wedged tells whether our own replication to a follower hangs: it answers
+// heartbeats and lacks entries, yet for a long time none were sent to it. A
+// follower that is slow, or refuses, is its own affair and not this.
+func (f follower) wedged(now time.Time, last uint64, limit time.Duration) bool {
+	return f.match < last &&
+		f.inFlight == 0 &&
+		!f.lastSend.IsZero() && now.Sub(f.lastSend) > limit &&
+		now.Sub(f.contact) < limit/2
+}

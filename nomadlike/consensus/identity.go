@@ -1,0 +1,112 @@
+package consensus
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+const (
+	identityFile   = "identity.rec"
+	identityFormat = 1
+)
+
+// Identity says whose state a directory holds.
+type Identity struct {
+	Format    int    `json:"format"`
+	ClusterID string `json:"cluster_id"`
+	ServerID  string `json:"server_id"`
+}
+
+// EnsureIdentity gives the identity of a data directory, and makes a new one
+// with a random 128-bit server id where the directory is new. A directory of
+// another cluster is refused with ErrForeignDir. It is the only way to come by
+// a server id, so that a wiped directory always means a new server. Call it
+// before Open, when no node of this directory is running.
+func EnsureIdentity(dir, clusterID string) (Identity, error) {
+	if clusterID == "" {
+		return Identity{}, fmt.Errorf("make identity: cluster id is empty")
+	}
+	identity, found, err := ReadIdentity(dir)
+	if err != nil {
+		return Identity{}, err
+	}
+	if found {
+		if identity.ClusterID != clusterID {
+			return Identity{}, fmt.Errorf("%w: %s is of cluster %s, not %s", ErrForeignDir, dir, identity.ClusterID, clusterID)
+		}
+		return identity, nil
+	}
+	if err := refuseStateWithoutIdentity(dir); err != nil {
+		return Identity{}, err
+	}
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	identity = Identity{Format: identityFormat, ClusterID: clusterID, ServerID: hex.EncodeToString(id[:])}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Identity{}, fmt.Errorf("make data directory: %w", err)
+	}
+	payload, err := json.Marshal(identity)
+	if err != nil {
+		return Identity{}, fmt.Errorf("encode identity: %w", err)
+	}
+	if err := (fileRecord{filepath.Join(dir, identityFile)}).save(payload); err != nil {
+		return Identity{}, fmt.Errorf("save identity: %w", err)
+	}
+	if err := syncDir(filepath.Dir(dir)); err != nil {
+		return Identity{}, err
+	}
+	return identity, nil
+}
+
+// ReadIdentity gives the identity of a data directory, and false where the
+// directory is new or absent.
+func ReadIdentity(dir string) (Identity, bool, error) {
+	path := filepath.Join(dir, identityFile)
+	payload, err := (fileRecord{path}).load()
+	if err != nil || payload == nil {
+		return Identity{}, false, err
+	}
+	var identity Identity
+	if err := json.Unmarshal(payload, &identity); err != nil {
+		return Identity{}, false, &CorruptError{File: path, Err: err}
+	}
+	if identity.Format != identityFormat || identity.ServerID == "" || identity.ClusterID == "" {
+		return Identity{}, false, &CorruptError{File: path, Err: fmt.Errorf("identity %+v is not one of format %d", identity, identityFormat)}
+	}
+	return identity, true, nil
+}
+
+// refuseStateWithoutIdentity protects a log whose identity file was lost: under
+// a fresh id it would vote twice in one term.
+func refuseStateWithoutIdentity(dir string) error {
+	for _, name := range []string{voteFile, logMetaFile} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			return &CorruptError{File: filepath.Join(dir, identityFile), Err: fmt.Errorf("missing, but %s exists", path)}
+		}
+	}
+	return nil
+}
+
+// claimDir checks a directory against the ids of a configuration and gives the
+// identity to run under.
+func claimDir(config Config) (Identity, error) {
+	identity, found, err := ReadIdentity(config.Dir)
+	switch {
+	case err != nil:
+		return Identity{}, err
+	case !found && config.ID != "":
+		return Identity{}, fmt.Errorf("%w: %s is empty but server id %s was given; a wiped server must take a new id", ErrNoIdentity, config.Dir, config.ID)
+	case !found:
+		return EnsureIdentity(config.Dir, config.ClusterID)
+	case identity.ClusterID != config.ClusterID:
+		return Identity{}, fmt.Errorf("%w: %s is of cluster %s, not %s", ErrForeignDir, config.Dir, identity.ClusterID, config.ClusterID)
+	case config.ID != "" && identity.ServerID != config.ID:
+		return Identity{}, fmt.Errorf("%w: %s is of server %s, not %s", ErrForeignDir, config.Dir, identity.ServerID, config.ID)
+	}
+	return identity, nil
+}

@@ -1,0 +1,198 @@
+package consensus
+
+import (
+	"container/heap"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// machine is the FSM as raft sees it. It counts what was applied, which raft's
+// own applied index does not (that counts what was handed over), and keeps the
+// marks of leaders from the FSM.
+type machine struct {
+	fsm FSM
+	mu  struct {
+		sync.Mutex
+		applied uint64
+		waiters waitHeap
+		mark    leaderMark // the newest applied
+	}
+	onApplied func(index, term uint64) // after each batch; set before raft starts
+}
+
+var _ raft.BatchingFSM = (*machine)(nil)
+
+// leaderMark is the first entry that a new leader proposes. Once it is applied,
+// the leader's state holds everything that earlier leaders acknowledged, and
+// its commit index is of its own term.
+type leaderMark struct {
+	ServerID string `json:"server_id"`
+	Term     uint64 `json:"-"`
+	Index    uint64 `json:"-"`
+}
+
+// encode gives the bytes that tell a mark from a command, kept in the log
+// entry's extensions.
+func (m leaderMark) encode() []byte {
+	data, err := json.Marshal(m)
+	if err != nil {
+		panic("encode leader mark: " + err.Error()) // two strings always encode
+	}
+	return data
+}
+
+// Apply implements raft.FSM; raft calls ApplyBatch instead.
+func (m *machine) Apply(entry *raft.Log) any { return m.ApplyBatch([]*raft.Log{entry})[0] }
+
+// ApplyBatch implements raft.BatchingFSM.
+func (m *machine) ApplyBatch(entries []*raft.Log) []any {
+	answers := make([]any, len(entries))
+	var mark leaderMark
+	for i, entry := range entries {
+		switch {
+		case entry.Type != raft.LogCommand:
+		case len(entry.Extensions) > 0:
+			if err := json.Unmarshal(entry.Extensions, &mark); err != nil {
+				panic(fmt.Sprintf("apply log entry %d: unknown extension: %v", entry.Index, err))
+			}
+			mark.Term, mark.Index = entry.Term, entry.Index
+		default:
+			answers[i] = m.fsm.Apply(entry.Index, entry.Data)
+		}
+	}
+	last := entries[len(entries)-1]
+	m.publish(last.Index, mark)
+	if m.onApplied != nil {
+		m.onApplied(last.Index, last.Term)
+	}
+	return answers
+}
+
+// publish makes a new applied index known and wakes who waited for it.
+func (m *machine) publish(index uint64, mark leaderMark) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.applied = index
+	if mark.Index != 0 {
+		m.mu.mark = mark
+	}
+	for len(m.mu.waiters) > 0 && m.mu.waiters[0].index <= index {
+		close(heap.Pop(&m.mu.waiters).(*waiter).done)
+	}
+}
+
+// Snapshot implements raft.FSM.
+func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	snapshot, err := m.fsm.Snapshot()
+	if err != nil {
+		return nil, fmt.Errorf("capture state: %w", err)
+	}
+	return machineSnapshot{snapshot}, nil
+}
+
+type machineSnapshot struct{ Snapshot }
+
+// Persist implements raft.FSMSnapshot; raft closes or cancels the sink.
+func (s machineSnapshot) Persist(sink raft.SnapshotSink) error { return s.Snapshot.Persist(sink) }
+
+// Restore implements raft.FSM. The index of the restored state comes with the
+// reader, which is always one of snapshotStore.
+func (m *machine) Restore(source io.ReadCloser) error {
+	inner := source
+	for {
+		wrapped, ok := inner.(raft.ReadCloserWrapper)
+		if !ok {
+			break
+		}
+		inner = wrapped.WrappedReadCloser()
+	}
+	body, ok := inner.(*snapshotBody)
+	if !ok {
+		return fmt.Errorf("restore state: reader is a %T and tells no index", inner)
+	}
+	if err := m.fsm.Restore(source); err != nil {
+		return fmt.Errorf("restore state: %w", err)
+	}
+	m.publish(body.meta.Index, leaderMark{})
+	return nil
+}
+
+// applied is the index of the newest entry that the FSM has seen.
+func (m *machine) applied() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.applied
+}
+
+// newestMark is the newest applied mark of a leader.
+func (m *machine) newestMark() leaderMark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.mark
+}
+
+// wait returns when the FSM has applied index, or when ctx or closing ends.
+func (m *machine) wait(ctx context.Context, closing <-chan struct{}, index uint64) error {
+	m.mu.Lock()
+	if m.mu.applied >= index {
+		m.mu.Unlock()
+		return nil
+	}
+	w := &waiter{index: index, done: make(chan struct{})}
+	heap.Push(&m.mu.waiters, w)
+	m.mu.Unlock()
+	var err error
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-closing:
+		err = ErrShutdown
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w.at >= 0 {
+		heap.Remove(&m.mu.waiters, w.at)
+	}
+	return fmt.Errorf("wait for index %d: %w", index, err)
+}
+
+// waiter is one caller of wait.
+type waiter struct {
+	index uint64
+	done  chan struct{}
+	at    int // place in the heap, -1 once taken off
+}
+
+// waitHeap orders waiters by index, lowest first.
+type waitHeap []*waiter
+
+func (h waitHeap) Len() int           { return len(h) }
+func (h waitHeap) Less(i, j int) bool { return h[i].index < h[j].index }
+func (h waitHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+// Push implements heap.Interface.
+func (h *waitHeap) Push(x any) {
+	w := x.(*waiter)
+	w.at = len(*h)
+	*h = append(*h, w)
+}
+
+// Pop implements heap.Interface.
+func (h *waitHeap) Pop() any {
+	old := *h
+	w := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	w.at = -1
+	return w
+}
