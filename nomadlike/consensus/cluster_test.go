@@ -279,3 +279,25 @@ func TestFailover(t *testing.T) {
 		}
 	})
 }
+
+func TestFollowersLearnACommitAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestCluster(t, 3, nil)
+		leader := c.leader()
+		c.agree()
+		for i := range 20 {
+			result := c.propose(leader, fmt.Sprint(i))
+			proposed := time.Now()
+			for _, s := range c.others(leader) {
+				if err := s.node.WaitApplied(t.Context(), result.Index); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Virtual time stands still while anything can run: only a timer,
+			// such as raft's idle repetition, would let it pass.
+			if took := time.Since(proposed); took > 0 {
+				t.Fatalf("followers applied proposal %d after %s", i, took)
+			}
+		}
+	})
+}

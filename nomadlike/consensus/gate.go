@@ -20,6 +20,7 @@ type gate struct {
 	inner   raft.Transport
 	preVote raft.WithPreVote
 	isCut   atomic.Bool
+	stored  func() // a follower stored entries
 
 	mu struct {
 		sync.Mutex
@@ -43,15 +44,14 @@ type follower struct {
 	lastError   string    // of the last call, empty when it succeeded
 	roundTrip   time.Duration
 	commitKnown uint64 // highest commit index sent to it
-	hinting     bool   // a hint goroutine is running
 }
 
-func newGate(inner raft.Transport) (*gate, error) {
+func newGate(inner raft.Transport, stored func()) (*gate, error) {
 	preVote, ok := inner.(raft.WithPreVote)
 	if !ok {
 		return nil, errors.New("open consensus: transport knows no pre-vote")
 	}
-	g := &gate{inner: inner, preVote: preVote}
+	g := &gate{inner: inner, preVote: preVote, stored: stored}
 	g.mu.followers = make(map[raft.ServerID]*follower)
 	return g, nil
 }
@@ -130,6 +130,9 @@ func (g *gate) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *r
 			f.match = max(f.match, req.PrevLogEntry+uint64(len(req.Entries)))
 		}
 	})
+	if len(req.Entries) > 0 {
+		g.stored()
+	}
 	return err
 }
 

@@ -19,10 +19,11 @@ type machine struct {
 	mu  struct {
 		sync.Mutex
 		applied uint64
+		term    uint64 // of the entry applied last
 		waiters waitHeap
 		mark    leaderMark // the newest applied
 	}
-	onApplied func(index, term uint64) // after each batch; set before raft starts
+	onApplied func() // after each batch; must not block
 }
 
 var _ raft.BatchingFSM = (*machine)(nil)
@@ -66,18 +67,16 @@ func (m *machine) ApplyBatch(entries []*raft.Log) []any {
 		}
 	}
 	last := entries[len(entries)-1]
-	m.publish(last.Index, mark)
-	if m.onApplied != nil {
-		m.onApplied(last.Index, last.Term)
-	}
+	m.publish(last.Index, last.Term, mark)
+	m.onApplied()
 	return answers
 }
 
 // publish makes a new applied index known and wakes who waited for it.
-func (m *machine) publish(index uint64, mark leaderMark) {
+func (m *machine) publish(index, term uint64, mark leaderMark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.applied = index
+	m.mu.applied, m.mu.term = index, term
 	if mark.Index != 0 {
 		m.mu.mark = mark
 	}
@@ -118,7 +117,7 @@ func (m *machine) Restore(source io.ReadCloser) error {
 	if err := m.fsm.Restore(source); err != nil {
 		return fmt.Errorf("restore state: %w", err)
 	}
-	m.publish(body.meta.Index, leaderMark{})
+	m.publish(body.meta.Index, body.meta.Term, leaderMark{})
 	return nil
 }
 
@@ -127,6 +126,13 @@ func (m *machine) applied() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.mu.applied
+}
+
+// newestApplied is that index with its entry's term.
+func (m *machine) newestApplied() (index, term uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.applied, m.mu.term
 }
 
 // newestMark is the newest applied mark of a leader.

@@ -85,10 +85,10 @@ func (n *Node) start() error {
 	if err != nil {
 		return err
 	}
-	if n.gate, err = newGate(n.config.transport()); err != nil {
+	if n.gate, err = newGate(n.config.transport(), n.hints.soon); err != nil {
 		return err
 	}
-	n.machine.onApplied = n.commitApplied
+	n.machine.onApplied = n.hints.soon
 	n.raft, err = n.newRaft(rc)
 	if err != nil {
 		n.gate.cut()
