@@ -1,0 +1,417 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/structs"
+)
+
+// Defaults of the configuration.
+const (
+	DefaultHTTPPort   = 4646
+	DefaultGossipPort = 4648
+	DefaultDataDir    = "/var/lib/nomadlike"
+	DefaultPortMin    = 20000 // of the ports given to jobs
+	DefaultPortMax    = 32000
+
+	connectionsDefault     = 16384
+	connectionsPeerDefault = 1024
+	streamsDefault         = 1000
+	requestsDefault        = 5000.0
+	submissionsDefault     = 2000.0
+	tokenFailuresDefault   = 20
+
+	bootstrapExpectMax = 7
+)
+
+// Config is everything that an agent needs to know before it starts; made by
+// Load, checked, with every default filled in.
+type Config struct {
+	Name      string // of this machine in the cluster
+	DataDir   string // absolute; made with mode 0700 when missing
+	Bind      string // IP that the ports listen on
+	Advertise string // IP under which others reach this agent
+	HTTPPort  int    // 0: any free one, for tests
+	Gossip    int    // 0: any free one, for tests
+
+	Server ServerConfig
+	Client ClientConfig
+
+	JoinToken auth.JoinToken // zero: found a cluster, or come back to one
+	LogLevel  string
+	LogFormat string
+	PluginDir string
+	Limits    LimitsConfig
+	Hosts     []string // names under which browsers may reach the API
+	Dev       bool
+}
+
+// ServerConfig is the part of a server.
+type ServerConfig struct {
+	Enabled         bool
+	BootstrapExpect int      // the founder starts Raft when it sees so many servers
+	Join            []string // host:port of gossip
+}
+
+// ClientConfig is the part of a client.
+type ClientConfig struct {
+	Enabled        bool
+	Servers        []string // host:port of servers' ports
+	Pool           string
+	Interface      string // whose address ranks use among themselves; "": that of Advertise
+	PortMin        int
+	PortMax        int
+	ReservedCPU    float64 // cores
+	ReservedMemory int64   // bytes
+	Meta           map[string]string
+}
+
+// LimitsConfig is the part of limits.
+type LimitsConfig struct {
+	Connections     int
+	ConnectionsPeer int
+	Streams         int
+	RequestsPerSec  float64
+	SubmitsPerSec   float64
+	TokenFailures   int // a minute from one address
+}
+
+// problem is one thing wrong with a configuration, named by its path.
+type problem struct {
+	path string // "server.bootstrap_expect"
+	id   string // of the catalogue
+	args []any  // pairs
+}
+
+// surroundings are what defaults depend on; the door to the machine.
+type surroundings struct {
+	hostname func() (string, error)
+	address  func(iface string) (string, error) // first global unicast IP of the machine, or of an interface
+	readFile func(string) ([]byte, error)
+	workDir  func() (string, error)
+}
+
+func machine() surroundings {
+	return surroundings{hostname: os.Hostname, address: machineAddress, readFile: os.ReadFile, workDir: os.Getwd}
+}
+
+// resolve turns merged settings into a Config. It lists all problems.
+func resolve(s Settings, env surroundings) (Config, []problem) {
+	r := resolver{settings: s, env: env}
+	dev := get(s.Dev, false)
+	r.config = Config{
+		LogLevel:  r.word("log.level", get(blockOf(s.Log).Level, "info"), "debug", "info", "warn", "error"),
+		LogFormat: r.word("log.format", get(blockOf(s.Log).Format, "auto"), "auto", "text", "json"),
+		PluginDir: get(s.PluginDir, ""),
+		Hosts:     blockOf(s.HTTP).Hosts,
+		Dev:       dev,
+	}
+	r.name()
+	r.roles(dev)
+	r.addresses(dev)
+	r.dataDir()
+	r.client()
+	r.limits()
+	r.joinToken()
+	return r.config, r.problems
+}
+
+type resolver struct {
+	settings Settings
+	env      surroundings
+	config   Config
+	problems []problem
+}
+
+func (r *resolver) refuse(path, id string, args ...any) {
+	r.problems = append(r.problems, problem{path: path, id: id, args: args})
+}
+
+func blockOf[T any](block *T) T {
+	var zero T
+	return get(block, zero)
+}
+
+func (r *resolver) word(path, value string, allowed ...string) string {
+	for _, word := range allowed {
+		if word == value {
+			return value
+		}
+	}
+	r.refuse(path, "agent.config.word", "value", value, "allowed", strings.Join(allowed, ", "))
+	return allowed[0]
+}
+
+// name defaults to the host name, made into a legal one.
+func (r *resolver) name() {
+	if r.settings.Name != nil {
+		r.config.Name = *r.settings.Name
+		if id := structs.NameProblem(r.config.Name); id != "" {
+			r.refuse("name", id)
+		}
+		return
+	}
+	host, err := r.env.hostname()
+	if err != nil {
+		r.refuse("name", "agent.config.hostname", "reason", err)
+		return
+	}
+	r.config.Name = legalName(host)
+}
+
+// legalName makes the first label of a host name into a name.
+func legalName(host string) string {
+	label, _, _ := strings.Cut(strings.ToLower(host), ".")
+	var b strings.Builder
+	for _, c := range label {
+		letter, digit := c >= 'a' && c <= 'z', c >= '0' && c <= '9'
+		if b.Len() == 0 && digit {
+			b.WriteByte('n')
+		}
+		if letter || digit || c == '-' && b.Len() > 0 {
+			b.WriteRune(c)
+		}
+	}
+	name := b.String()
+	name = strings.TrimRight(name[:min(len(name), structs.NameLengthMax)], "-")
+	if structs.NameProblem(name) != "" {
+		return "node"
+	}
+	return name
+}
+
+func (r *resolver) roles(dev bool) {
+	server, client := blockOf(r.settings.Server), blockOf(r.settings.Client)
+	r.config.Server.Enabled = get(server.Enabled, dev)
+	r.config.Client.Enabled = get(client.Enabled, dev)
+	r.config.Server.Join = server.Join
+	r.config.Client.Servers = client.Servers
+	r.config.Server.BootstrapExpect = get(server.BootstrapExpect, 1)
+	if n := r.config.Server.BootstrapExpect; n < 1 || n > bootstrapExpectMax {
+		r.refuse("server.bootstrap_expect", "agent.config.expect", "value", n, "max", bootstrapExpectMax)
+	}
+	if !r.config.Server.Enabled && !r.config.Client.Enabled {
+		r.refuse("", "agent.config.no_role")
+	}
+	for i, address := range r.config.Server.Join {
+		r.config.Server.Join[i] = r.hostPort("server.join", address, DefaultGossipPort)
+	}
+	for i, address := range r.config.Client.Servers {
+		r.config.Client.Servers[i] = r.hostPort("client.servers", address, DefaultHTTPPort)
+	}
+	if dev && (len(r.config.Server.Join) > 0 || r.config.Server.BootstrapExpect != 1) {
+		r.refuse("server", "agent.config.dev_join")
+	}
+}
+
+// hostPort completes an address with a default port.
+func (r *resolver) hostPort(path, address string, port int) string {
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		host, portText = strings.Trim(address, "[]"), strconv.Itoa(port)
+	}
+	badHost := host == "" || strings.Contains(host, ":") && net.ParseIP(host) == nil
+	if n, err := strconv.Atoi(portText); err != nil || n < 1 || n > 65535 || badHost {
+		r.refuse(path, "agent.config.address", "value", address)
+	}
+	return net.JoinHostPort(host, portText)
+}
+
+func (r *resolver) addresses(dev bool) {
+	ports := blockOf(r.settings.Ports)
+	r.config.HTTPPort = r.port("ports.http", get(ports.HTTP, DefaultHTTPPort))
+	r.config.Gossip = r.port("ports.gossip", get(ports.Gossip, DefaultGossipPort))
+	if r.config.HTTPPort == r.config.Gossip && r.config.HTTPPort != 0 {
+		r.refuse("ports.gossip", "agent.config.same_port", "value", r.config.Gossip)
+	}
+	bind := "0.0.0.0"
+	if dev {
+		bind = "127.0.0.1"
+	}
+	r.config.Bind = get(r.settings.Bind, bind)
+	ip := net.ParseIP(r.config.Bind)
+	switch {
+	case ip == nil:
+		r.refuse("bind", "agent.config.ip", "value", r.config.Bind)
+		return
+	case dev && !ip.IsLoopback():
+		r.refuse("bind", "agent.config.dev_bind", "value", r.config.Bind)
+	}
+	if r.settings.Advertise != nil {
+		r.config.Advertise = *r.settings.Advertise
+		if advertised := net.ParseIP(r.config.Advertise); advertised == nil || advertised.IsUnspecified() {
+			r.refuse("advertise", "agent.config.ip", "value", r.config.Advertise)
+		}
+		return
+	}
+	if !ip.IsUnspecified() {
+		r.config.Advertise = r.config.Bind
+		return
+	}
+	address, err := r.env.address(get(blockOf(r.settings.Client).Interface, ""))
+	if err != nil {
+		r.refuse("advertise", "agent.config.no_address", "reason", err)
+		return
+	}
+	r.config.Advertise = address
+}
+
+func (r *resolver) port(path string, port int) int {
+	if port < 0 || port > 65535 {
+		r.refuse(path, "agent.config.port", "value", port)
+	}
+	return port
+}
+
+func (r *resolver) dataDir() {
+	dir := get(r.settings.DataDir, "")
+	if dir == "" && r.config.Dev {
+		return // Run makes a temporary one
+	}
+	if dir == "" {
+		dir = DefaultDataDir
+	}
+	if !filepath.IsAbs(dir) {
+		work, err := r.env.workDir()
+		if err != nil {
+			r.refuse("data_dir", "agent.config.data_dir", "reason", err)
+		}
+		dir = filepath.Join(work, dir)
+	}
+	r.config.DataDir = filepath.Clean(dir)
+}
+
+func (r *resolver) client() {
+	block := blockOf(r.settings.Client)
+	c := &r.config.Client
+	c.Pool = get(block.Pool, "")
+	c.Interface = get(block.Interface, "")
+	c.Meta = block.Meta
+	c.PortMin, c.PortMax = get(block.PortMin, DefaultPortMin), get(block.PortMax, DefaultPortMax)
+	if c.PortMin < 1024 || c.PortMax > 65535 || c.PortMin > c.PortMax {
+		r.refuse("client.port_min", "agent.config.port_range", "min", c.PortMin, "max", c.PortMax)
+	}
+	if c.Pool != "" {
+		if id := structs.NameProblem(c.Pool); id != "" {
+			r.refuse("client.pool", id)
+		}
+	}
+	reserved := blockOf(block.Reserved)
+	c.ReservedCPU = get(reserved.CPU, 0)
+	if !(c.ReservedCPU >= 0 && c.ReservedCPU <= 4096) {
+		r.refuse("client.reserved.cpu", "agent.config.reserved_cpu", "value", c.ReservedCPU)
+	}
+	if text := get(reserved.Memory, ""); text != "" {
+		bytes, err := structs.ParseSize(text)
+		if err != nil {
+			r.refuse("client.reserved.memory", "agent.config.size", "value", text, "reason", err)
+		}
+		c.ReservedMemory = bytes
+	}
+}
+
+func (r *resolver) limits() {
+	block := blockOf(r.settings.Limits)
+	r.config.Limits = LimitsConfig{
+		Connections:     r.positive("limits.connections", get(block.Connections, connectionsDefault)),
+		ConnectionsPeer: r.positive("limits.connections_peer", get(block.ConnectionsPeer, connectionsPeerDefault)),
+		Streams:         r.positive("limits.streams", get(block.Streams, streamsDefault)),
+		TokenFailures:   r.positive("limits.token_failures", get(block.TokenFailures, tokenFailuresDefault)),
+		RequestsPerSec:  r.rate("limits.requests_per_sec", get(block.RequestsPerSec, requestsDefault)),
+		SubmitsPerSec:   r.rate("limits.submissions_per_s", get(block.JobsPerSecond, submissionsDefault)),
+	}
+}
+
+func (r *resolver) positive(path string, n int) int {
+	if n < 1 {
+		r.refuse(path, "agent.config.positive", "value", n)
+	}
+	return n
+}
+
+func (r *resolver) rate(path string, n float64) float64 {
+	if !(n > 0 && n <= 1e6) {
+		r.refuse(path, "agent.config.positive", "value", n)
+	}
+	return n
+}
+
+func (r *resolver) joinToken() {
+	path, text := "join_token", get(r.settings.JoinToken, "")
+	if r.settings.JoinFile != nil {
+		if text != "" {
+			r.refuse("join_token_file", "agent.config.two_tokens")
+		}
+		path = "join_token_file"
+		data, err := r.env.readFile(*r.settings.JoinFile)
+		if err != nil {
+			r.refuse(path, "agent.config.token_file", "reason", err)
+			return
+		}
+		text = strings.TrimSpace(string(data))
+	}
+	if text == "" {
+		return
+	}
+	token, err := auth.ParseJoinToken(text)
+	if err != nil {
+		r.refuse(path, "agent.config.join_token")
+		return
+	}
+	r.config.JoinToken = token
+}
+
+// machineAddress is the address under which other machines most likely reach
+// this one: the first global unicast IPv4 address, then IPv6, then loopback.
+func machineAddress(iface string) (string, error) {
+	addresses, err := interfaceAddresses(iface)
+	if err != nil {
+		return "", err
+	}
+	var best net.IP
+	for _, address := range addresses {
+		network, ok := address.(*net.IPNet)
+		if !ok || !network.IP.IsGlobalUnicast() {
+			continue
+		}
+		if network.IP.To4() != nil {
+			return network.IP.String(), nil
+		}
+		if best == nil {
+			best = network.IP
+		}
+	}
+	switch {
+	case best != nil:
+		return best.String(), nil
+	case iface != "":
+		return "", fmt.Errorf("interface %s has no address", iface)
+	}
+	return "127.0.0.1", nil
+}
+
+func interfaceAddresses(iface string) ([]net.Addr, error) {
+	if iface == "" {
+		addresses, err := net.InterfaceAddrs()
+		if err != nil {
+			return nil, fmt.Errorf("list addresses of this machine: %w", err)
+		}
+		return addresses, nil
+	}
+	found, err := net.InterfaceByName(iface)
+	if err != nil {
+		return nil, fmt.Errorf("find interface %s: %w", iface, errors.Unwrap(err))
+	}
+	addresses, err := found.Addrs()
+	if err != nil {
+		return nil, fmt.Errorf("list addresses of %s: %w", iface, err)
+	}
+	return addresses, nil
+}

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
+	"github.com/hashicorp/hcl/v2/hclparse"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"nomadlike/internal/messages"
+)
+
+// configFileMax bounds one configuration file.
+const configFileMax = 1 << 20 // bytes
+
+// ConfigError tells everything that is wrong with a configuration.
+type ConfigError struct {
+	diagnostics hcl.Diagnostics
+	files       map[string]*hcl.File
+}
+
+// Error lists the problems, one a line.
+func (e *ConfigError) Error() string {
+	lines := make([]string, len(e.diagnostics))
+	for i, diagnostic := range e.diagnostics {
+		lines[i] = diagnostic.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Render writes the problems with file, line and snippet, for a terminal of
+// width columns (0: no wrapping).
+func (e *ConfigError) Render(w io.Writer, width uint, color bool) error {
+	if err := hcl.NewDiagnosticTextWriter(w, e.files, width, color).WriteDiagnostics(e.diagnostics); err != nil {
+		return fmt.Errorf("write diagnostics: %w", err)
+	}
+	return nil
+}
+
+// Load reads configuration files, or the *.hcl files of directories in the
+// order of their names, merges them in order, puts flags over them and fills
+// in what is left. What is wrong comes as a *ConfigError in language; files
+// that cannot be read as other errors.
+func Load(paths []string, flags Settings, language messages.Language) (Config, error) {
+	return load(paths, flags, language, machine())
+}
+
+func load(paths []string, flags Settings, language messages.Language, env surroundings) (Config, error) {
+	loader := loader{parser: hclparse.NewParser(), language: language, ranges: map[string]hcl.Range{}}
+	merged := Settings{}
+	files, err := expand(paths)
+	if err != nil {
+		return Config{}, err
+	}
+	for _, file := range files {
+		layer, err := loader.file(file)
+		if err != nil {
+			return Config{}, err
+		}
+		merged = merged.over(layer)
+	}
+	config, problems := resolve(merged.over(flags), env)
+	if !loader.diagnostics.HasErrors() { // else values are missing and their defaults would be blamed
+		loader.explain(problems)
+	}
+	if loader.diagnostics.HasErrors() {
+		return Config{}, &ConfigError{diagnostics: loader.diagnostics, files: loader.parser.Files()}
+	}
+	return config, nil
+}
+
+// expand replaces directories by their *.hcl files.
+func expand(paths []string) ([]string, error) {
+	var files []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("read configuration: %w", err)
+		}
+		if !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(escapeGlob(path), "*.hcl"))
+		if err != nil {
+			return nil, fmt.Errorf("list configuration directory %s: %w", path, err)
+		}
+		sort.Strings(found)
+		files = append(files, found...)
+	}
+	return files, nil
+}
+
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// loader collects what the files say and where they say it.
+type loader struct {
+	parser      *hclparse.Parser
+	language    messages.Language
+	diagnostics hcl.Diagnostics
+	ranges      map[string]hcl.Range // setting path -> where it was set last
+}
+
+func (l *loader) file(path string) (Settings, error) {
+	source, err := readBounded(path)
+	if err != nil {
+		return Settings{}, err
+	}
+	file, diagnostics := l.parser.ParseHCL(source, path)
+	l.diagnostics = append(l.diagnostics, diagnostics...)
+	var layer Settings
+	if diagnostics.HasErrors() {
+		return layer, nil
+	}
+	l.diagnostics = append(l.diagnostics, gohcl.DecodeBody(file.Body, nil, &layer)...)
+	if body, ok := file.Body.(*hclsyntax.Body); ok {
+		l.locate("", body)
+	}
+	return layer, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	source, err := io.ReadAll(io.LimitReader(file, configFileMax+1))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	if len(source) > configFileMax {
+		return nil, fmt.Errorf("read configuration %s: over the limit of %d bytes", path, configFileMax)
+	}
+	return source, nil
+}
+
+func (l *loader) locate(prefix string, body *hclsyntax.Body) {
+	for name, attribute := range body.Attributes {
+		l.ranges[prefix+name] = attribute.Expr.Range()
+	}
+	for _, block := range body.Blocks {
+		l.ranges[prefix+block.Type] = block.DefRange()
+		l.locate(prefix+block.Type+".", block.Body)
+	}
+}
+
+// explain turns problems into diagnostics at the place where the value was
+// set; a value of a flag or a default has none.
+func (l *loader) explain(problems []problem) {
+	for _, p := range problems {
+		summary := messages.Textf(l.language, p.id, p.args...)
+		if p.path != "" {
+			summary = p.path + ": " + summary
+		}
+		diagnostic := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary}
+		if hint := p.id + ".hint"; messages.Has(l.language, hint) {
+			diagnostic.Detail = messages.Textf(l.language, hint, p.args...)
+		}
+		if at, ok := l.ranges[p.path]; ok {
+			diagnostic.Subject = &at
+		}
+		l.diagnostics = append(l.diagnostics, diagnostic)
+	}
+}

@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"maps"
+	"slices"
+)
+
+// Settings is one layer of configuration: a file, or the flags of the
+// command line. What a layer leaves nil it leaves to the layers below.
+type Settings struct {
+	Name      *string  `hcl:"name,optional"`
+	DataDir   *string  `hcl:"data_dir,optional"`
+	Bind      *string  `hcl:"bind,optional"`
+	Advertise *string  `hcl:"advertise,optional"`
+	JoinToken *string  `hcl:"join_token,optional"`
+	JoinFile  *string  `hcl:"join_token_file,optional"`
+	PluginDir *string  `hcl:"plugin_dir,optional"`
+	Ports     *Ports   `hcl:"ports,block"`
+	Server    *Server  `hcl:"server,block"`
+	Client    *Client  `hcl:"client,block"`
+	Log       *Log     `hcl:"log,block"`
+	Limits    *Limits  `hcl:"limits,block"`
+	HTTP      *HTTP    `hcl:"http,block"`
+	Dev       *bool    // flags only
+	_         struct{} // keyed fields only: the list grows
+}
+
+// Ports are the ports that an agent listens on.
+type Ports struct {
+	HTTP   *int `hcl:"http,optional"`   // TLS: API, RPC and Raft
+	Gossip *int `hcl:"gossip,optional"` // TCP and UDP
+}
+
+// Server is the block of a server.
+type Server struct {
+	Enabled         *bool    `hcl:"enabled,optional"`
+	BootstrapExpect *int     `hcl:"bootstrap_expect,optional"`
+	Join            []string `hcl:"join,optional"`
+}
+
+// Client is the block of a client.
+type Client struct {
+	Enabled   *bool             `hcl:"enabled,optional"`
+	Servers   []string          `hcl:"servers,optional"`
+	Pool      *string           `hcl:"pool,optional"`
+	Interface *string           `hcl:"interface,optional"`
+	PortMin   *int              `hcl:"port_min,optional"`
+	PortMax   *int              `hcl:"port_max,optional"`
+	Meta      map[string]string `hcl:"meta,optional"`
+	Reserved  *Reserved         `hcl:"reserved,block"`
+}
+
+// Reserved is what a client keeps for its machine's own needs.
+type Reserved struct {
+	CPU    *float64 `hcl:"cpu,optional"`    // cores
+	Memory *string  `hcl:"memory,optional"` // such as "2GiB"
+}
+
+// Log is the block of the agent's own log.
+type Log struct {
+	Level  *string `hcl:"level,optional"`  // debug | info | warn | error
+	Format *string `hcl:"format,optional"` // auto | text | json
+}
+
+// Limits bounds what callers of the API may use.
+type Limits struct {
+	Connections     *int     `hcl:"connections,optional"`       // open at the port
+	ConnectionsPeer *int     `hcl:"connections_peer,optional"`  // of them from one address
+	Streams         *int     `hcl:"streams,optional"`           // open of one token: events, logs, exec, blocking queries
+	RequestsPerSec  *float64 `hcl:"requests_per_sec,optional"`  // of one token
+	TokenFailures   *int     `hcl:"token_failures,optional"`    // a minute from one address
+	JobsPerSecond   *float64 `hcl:"submissions_per_s,optional"` // of one token
+}
+
+// HTTP is the block of the HTTP API.
+type HTTP struct {
+	Hosts []string `hcl:"hosts,optional"` // names under which browsers may reach the agent
+}
+
+// over puts the values of top over those of s and returns the result; lists
+// and maps are replaced as a whole.
+func (s Settings) over(top Settings) Settings {
+	s.Name = or(top.Name, s.Name)
+	s.DataDir = or(top.DataDir, s.DataDir)
+	s.Bind = or(top.Bind, s.Bind)
+	s.Advertise = or(top.Advertise, s.Advertise)
+	s.JoinToken = or(top.JoinToken, s.JoinToken)
+	s.JoinFile = or(top.JoinFile, s.JoinFile)
+	s.PluginDir = or(top.PluginDir, s.PluginDir)
+	s.Dev = or(top.Dev, s.Dev)
+	s.Ports = both(s.Ports, top.Ports, func(a, b Ports) Ports {
+		return Ports{HTTP: or(b.HTTP, a.HTTP), Gossip: or(b.Gossip, a.Gossip)}
+	})
+	s.Server = both(s.Server, top.Server, func(a, b Server) Server {
+		return Server{
+			Enabled: or(b.Enabled, a.Enabled), BootstrapExpect: or(b.BootstrapExpect, a.BootstrapExpect),
+			Join: orList(b.Join, a.Join),
+		}
+	})
+	s.Client = both(s.Client, top.Client, Client.over)
+	s.Log = both(s.Log, top.Log, func(a, b Log) Log {
+		return Log{Level: or(b.Level, a.Level), Format: or(b.Format, a.Format)}
+	})
+	s.Limits = both(s.Limits, top.Limits, func(a, b Limits) Limits {
+		return Limits{
+			Connections: or(b.Connections, a.Connections), ConnectionsPeer: or(b.ConnectionsPeer, a.ConnectionsPeer),
+			Streams: or(b.Streams, a.Streams), RequestsPerSec: or(b.RequestsPerSec, a.RequestsPerSec),
+			TokenFailures: or(b.TokenFailures, a.TokenFailures), JobsPerSecond: or(b.JobsPerSecond, a.JobsPerSecond),
+		}
+	})
+	s.HTTP = both(s.HTTP, top.HTTP, func(a, b HTTP) HTTP { return HTTP{Hosts: orList(b.Hosts, a.Hosts)} })
+	return s
+}
+
+func (c Client) over(top Client) Client {
+	c.Enabled = or(top.Enabled, c.Enabled)
+	c.Servers = orList(top.Servers, c.Servers)
+	c.Pool = or(top.Pool, c.Pool)
+	c.Interface = or(top.Interface, c.Interface)
+	c.PortMin = or(top.PortMin, c.PortMin)
+	c.PortMax = or(top.PortMax, c.PortMax)
+	if top.Meta != nil {
+		c.Meta = maps.Clone(top.Meta)
+	}
+	c.Reserved = both(c.Reserved, top.Reserved, func(a, b Reserved) Reserved {
+		return Reserved{CPU: or(b.CPU, a.CPU), Memory: or(b.Memory, a.Memory)}
+	})
+	return c
+}
+
+// or gives top when it is set, else below.
+func or[T any](top, below *T) *T {
+	if top != nil {
+		return top
+	}
+	return below
+}
+
+func orList(top, below []string) []string {
+	if top != nil {
+		return slices.Clone(top)
+	}
+	return below
+}
+
+// both merges two blocks of which either may be missing.
+func both[T any](below, top *T, merge func(below, top T) T) *T {
+	var zero T
+	switch {
+	case top == nil:
+		return below
+	case below == nil:
+		below = &zero
+	}
+	merged := merge(*below, *top)
+	return &merged
+}
+
+// get is the value of a setting, or what it is by default.
+func get[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
