@@ -44,6 +44,9 @@ func (m *logMeta) Load(string) (types.PersistentState, error) {
 	if saved.Identity != m.identity {
 		return none, fmt.Errorf("%w: %s is of server %s in cluster %s", ErrForeignDir, m.record.name(), saved.ServerID, saved.ClusterID)
 	}
+	for i := range saved.State.Segments {
+		saved.State.Segments[i].Codec = entryCodecID // see segments
+	}
 	return saved.State, nil
 }
 

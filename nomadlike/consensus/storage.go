@@ -92,6 +92,7 @@ func openLog(config Config, guard *guard, meta *logMeta) (*guardedLog, error) {
 	store, err := wal.Open(dir,
 		wal.WithCodec(entryCodec{}),
 		wal.WithMetaStore(meta),
+		wal.WithSegmentFiler(newSegments(dir)),
 		wal.WithSegmentSize(segmentBytes),
 		wal.WithLogger(newHclog(config.Log, "raft-wal")))
 	if err != nil {
