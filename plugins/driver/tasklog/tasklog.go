@@ -1,0 +1,168 @@
+// Package tasklog holds what a task writes to stdout and stderr, in files of
+// bounded size and number, and reads them back while they grow and rotate.
+//
+// Flow: the task's supervisor opens a Writer per stream and copies pipes into
+// it; client/logs calls Read on the same directory, from another process.
+// The two share nothing but the files. A stream is one long row of bytes, cut
+// into segments stdout.0, stdout.1, …; every segment but the newest holds
+// exactly the same number of bytes, so a byte's offset in the stream follows
+// from its segment's number, and a reader knows how many bytes rotation took
+// away before it came.
+//
+// Limits: standard library only, Linux only. One writer per stream. Nothing
+// here looks at the contents; lines are cut by Splitter, on the reader's side.
+// The directory is not the task's: mode 0700 and owned by the agent. Links,
+// FIFOs, devices and files with a second name are refused, in case it was
+// tampered with all the same.
+package tasklog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// The streams of a task.
+const (
+	Stdout = "stdout"
+	Stderr = "stderr"
+)
+
+// ErrRefused is returned when something in a log directory is not a plain
+// file of ours: a link, a FIFO, a device, or a directory of somebody else.
+var ErrRefused = errors.New("not a plain log file")
+
+// segmentsMax bounds how many files of one stream are looked at.
+const segmentsMax = 100_000
+
+// segment is one file of a stream.
+type segment struct {
+	number int64
+	size   int64
+}
+
+func segmentName(stream string, number int64) string {
+	return stream + "." + strconv.FormatInt(number, 10)
+}
+
+// parseSegment gives the number in a file name such as "stdout.12". Only the
+// canonical form counts, so that one number has one name.
+func parseSegment(stream, name string) (int64, bool) {
+	digits, ok := strings.CutPrefix(name, stream+".")
+	if !ok || digits == "" || len(digits) > 18 || len(digits) > 1 && digits[0] == '0' {
+		return 0, false
+	}
+	for i := 0; i < len(digits); i++ {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, false
+		}
+	}
+	number, err := strconv.ParseInt(digits, 10, 64)
+	return number, err == nil
+}
+
+func validStream(stream string) bool { return stream == Stdout || stream == Stderr }
+
+// openDir opens a log directory without following a link in its last step,
+// and refuses one that somebody else owns or may write to.
+func openDir(path string) (*os.File, error) {
+	fd, err := retry(func() (int, error) {
+		return syscall.Open(path, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		if err == syscall.ELOOP || err == syscall.ENOTDIR {
+			err = ErrRefused
+		}
+		return nil, &os.PathError{Op: "open log directory", Path: path, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), path)
+	var stat syscall.Stat_t
+	if err := syscall.Fstat(fd, &stat); err != nil {
+		dir.Close()
+		return nil, &os.PathError{Op: "stat log directory", Path: path, Err: err}
+	}
+	if int(stat.Uid) != os.Geteuid() || stat.Mode&0o022 != 0 {
+		dir.Close()
+		return nil, &os.PathError{Op: "open log directory", Path: path, Err: ErrRefused}
+	}
+	return dir, nil
+}
+
+// openSegment opens one file of a stream and makes sure that it is a plain
+// one with a single name. flags is O_RDONLY or a way of writing.
+func openSegment(dir *os.File, stream string, number int64, flags int) (*os.File, int64, error) {
+	name := segmentName(stream, number)
+	// O_NONBLOCK keeps the open from hanging on a FIFO; plain files ignore it.
+	flags |= syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
+	fd, err := retry(func() (int, error) {
+		return syscall.Openat(int(dir.Fd()), name, flags, 0o600)
+	})
+	if err != nil {
+		if err == syscall.ELOOP || err == syscall.ENXIO {
+			err = ErrRefused
+		}
+		return nil, 0, &os.PathError{Op: "open log", Path: name, Err: err}
+	}
+	var stat syscall.Stat_t
+	if err := syscall.Fstat(fd, &stat); err != nil {
+		syscall.Close(fd)
+		return nil, 0, &os.PathError{Op: "stat log", Path: name, Err: err}
+	}
+	if stat.Mode&syscall.S_IFMT != syscall.S_IFREG || stat.Nlink > 1 {
+		syscall.Close(fd)
+		return nil, 0, &os.PathError{Op: "open log", Path: name, Err: ErrRefused}
+	}
+	return os.NewFile(uintptr(fd), name), stat.Size, nil
+}
+
+// listSegments gives the files of a stream, lowest number first. Sizes come
+// from lstat: a link has the size of its text and is refused once opened.
+func listSegments(dir *os.File, stream string) ([]segment, error) {
+	// A fresh open: an *os.File reads its directory once only.
+	fd, err := retry(func() (int, error) {
+		return syscall.Openat(int(dir.Fd()), ".", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "list logs", Path: dir.Name(), Err: err}
+	}
+	again := os.NewFile(uintptr(fd), dir.Name())
+	defer again.Close()
+	names, err := again.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list logs: %w", err)
+	}
+	var segments []segment
+	for _, name := range names {
+		number, ok := parseSegment(stream, name)
+		if !ok {
+			continue
+		}
+		if len(segments) == segmentsMax {
+			return nil, fmt.Errorf("list logs %s: more than %d files", dir.Name(), segmentsMax)
+		}
+		size, err := sizeAt(dir, name)
+		if errors.Is(err, syscall.ENOENT) {
+			continue // rotated away since
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "stat log", Path: name, Err: err}
+		}
+		segments = append(segments, segment{number: number, size: size})
+	}
+	sort.Slice(segments, func(i, j int) bool { return segments[i].number < segments[j].number })
+	return segments, nil
+}
+
+// retry repeats a call that a signal interrupted.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		fd, err := call()
+		if err != syscall.EINTR {
+			return fd, err
+		}
+	}
+}

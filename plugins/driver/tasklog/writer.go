@@ -1,0 +1,177 @@
+package tasklog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// PrepareDir makes a log directory with mode 0700, parents included, and
+// opens it. fresh tells that it was made just now and holds nothing. A
+// directory of somebody else, or a link, is refused; one of ours with a wider
+// mode is narrowed.
+func PrepareDir(path string) (dir *os.File, fresh bool, err error) {
+	switch err := os.Mkdir(path, 0o700); {
+	case err == nil:
+		fresh = true
+	case errors.Is(err, os.ErrNotExist):
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, false, fmt.Errorf("make log directory: %w", err)
+		}
+	case !errors.Is(err, os.ErrExist):
+		return nil, false, fmt.Errorf("make log directory: %w", err)
+	}
+	dir, err = openDir(path)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := dir.Chmod(0o700); err != nil {
+		dir.Close()
+		return nil, false, fmt.Errorf("narrow log directory: %w", err)
+	}
+	return dir, fresh, nil
+}
+
+// Writer appends one stream to its segments. It is for one goroutine.
+//
+// Write never fails and never blocks on anything but the disk: what can not be
+// written, for instance because the disk is full, is dropped and counted,
+// and a line in the stream says how much was lost as soon as there is room
+// again. So a full disk costs output, but does not stop the training.
+type Writer struct {
+	dir      *os.File
+	stream   string
+	filesMax int64
+	bytesMax int64
+
+	file   *os.File // nil after a failure to open; the next Write tries again
+	number int64
+	size   int64
+
+	lost      int64
+	lostCause error
+}
+
+// NewWriter opens a stream for appending. fresh is what PrepareDir said and
+// saves a look at the directory. filesMax is at least 2; bytesMax is the
+// size of a segment, unless segments of another size are there already:
+// then theirs is kept. The writer keeps dir and does not close it.
+func NewWriter(dir *os.File, fresh bool, stream string, filesMax int, bytesMax int64) (*Writer, error) {
+	if !validStream(stream) || filesMax < 2 || bytesMax < 1 {
+		return nil, fmt.Errorf("open log %q: want stdout or stderr, 2 or more files of 1 or more bytes", stream)
+	}
+	w := &Writer{dir: dir, stream: stream, filesMax: int64(filesMax), bytesMax: bytesMax}
+	if !fresh {
+		segments, err := listSegments(dir, stream)
+		if err != nil {
+			return nil, err
+		}
+		if len(segments) > 0 {
+			last := segments[len(segments)-1]
+			w.number = last.number
+			if len(segments) > 1 {
+				w.bytesMax = max(segments[0].size, 1)
+			} else {
+				w.bytesMax = max(w.bytesMax, last.size)
+			}
+		}
+	}
+	if err := w.open(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// open opens the segment w.number, removing what is not a plain file there.
+func (w *Writer) open() error {
+	const flags = syscall.O_WRONLY | syscall.O_APPEND | syscall.O_CREAT
+	file, size, err := openSegment(w.dir, w.stream, w.number, flags)
+	if errors.Is(err, ErrRefused) {
+		if err := syscall.Unlinkat(int(w.dir.Fd()), segmentName(w.stream, w.number)); err != nil {
+			return fmt.Errorf("remove %s: %w", segmentName(w.stream, w.number), err)
+		}
+		file, size, err = openSegment(w.dir, w.stream, w.number, flags|syscall.O_EXCL)
+	}
+	if err != nil {
+		return err
+	}
+	w.file, w.size = file, size
+	return nil
+}
+
+// Write appends data; it always reports all of it as written.
+func (w *Writer) Write(data []byte) (int, error) {
+	if w.lost > 0 {
+		note := "\n[nomadlike: " + strconv.FormatInt(w.lost, 10) + " bytes of output lost: " + w.lostCause.Error() + "]\n"
+		if w.append([]byte(note)) == 0 {
+			w.lost, w.lostCause = 0, nil
+		}
+	}
+	if left := w.append(data); left > 0 {
+		w.lost += int64(left)
+	}
+	return len(data), nil
+}
+
+// append writes data over as many segments as it takes and gives the number
+// of bytes that found no room; the cause is kept.
+func (w *Writer) append(data []byte) (left int) {
+	for len(data) > 0 {
+		if w.file == nil || w.size >= w.bytesMax {
+			if err := w.rotate(); err != nil {
+				w.lostCause = err
+				return len(data)
+			}
+		}
+		part := data[:min(int64(len(data)), w.bytesMax-w.size)]
+		n, err := w.file.Write(part)
+		w.size += int64(n)
+		data = data[n:]
+		if err != nil {
+			w.lostCause = cause(err)
+			return len(data)
+		}
+	}
+	return 0
+}
+
+// rotate opens the next segment, or the present one again after a failure,
+// and removes those that are too old. The new one is there before an old one
+// goes, so that a reader always finds two.
+func (w *Writer) rotate() error {
+	if w.file != nil {
+		w.file.Close()
+		w.file = nil
+		w.number++
+	}
+	if err := w.open(); err != nil {
+		return cause(err)
+	}
+	if old := w.number - w.filesMax; old >= 0 {
+		// Already gone is fine, and nothing can be done about the rest.
+		_ = syscall.Unlinkat(int(w.dir.Fd()), segmentName(w.stream, old))
+	}
+	return nil
+}
+
+// Close closes the newest segment. It does not sync: logs survive the death
+// of any process, and of the machine as far as its kernel got.
+func (w *Writer) Close() error {
+	if w.file == nil {
+		return nil
+	}
+	err := w.file.Close()
+	w.file = nil
+	return err
+}
+
+// cause strips the path from an error that goes into the stream itself.
+func cause(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}

@@ -1,0 +1,318 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/plugins/driver"
+	"nomadlike/plugins/exec/supervisor"
+)
+
+// Name is what job files call this driver.
+const Name = "exec"
+
+// destroyPatience is how long Destroy waits for a task that it has killed.
+// The supervisor itself gives up on unkillable processes before that.
+const destroyPatience = 30 * time.Second
+
+// Config says where the driver lives.
+type Config struct {
+	// StateDir holds a directory per task with the supervisor's records,
+	// mode 0700; it must survive restarts of the agent.
+	StateDir string
+	// BinDir is where the embedded supervisor is written to; "" means
+	// StateDir/bin.
+	BinDir string
+	// Supervisor replaces the supervisor program; empty means the embedded
+	// one or else this program itself, whose main must then dispatch
+	// supervisor.Argument.
+	Supervisor []string
+	// NoCgroup keeps tasks out of cgroups of their own.
+	NoCgroup bool
+	Logger   *slog.Logger // nil: no logs
+}
+
+// Driver runs tasks as processes; it implements driver.Driver and
+// driver.Lister.
+type Driver struct {
+	config     Config
+	log        *slog.Logger
+	supervisor []string // argv
+	cgroup     string   // parent of the tasks' cgroups, "" for none
+	bootID     string
+	root       bool
+
+	life   context.Context // ends the watchers
+	cancel context.CancelFunc
+	work   sync.WaitGroup // watchers and collectors of supervisors
+
+	mu struct {
+		sync.Mutex
+		closed bool
+		tasks  map[driver.TaskID]*task
+	}
+}
+
+// New prepares a driver. It starts nothing; tasks of an earlier agent are
+// taken over by Recover. The caller closes it.
+func New(config Config) (*Driver, error) {
+	if !filepath.IsAbs(config.StateDir) {
+		return nil, fmt.Errorf("prepare exec driver: state directory %q is not absolute", config.StateDir)
+	}
+	if config.BinDir == "" {
+		config.BinDir = filepath.Join(config.StateDir, "bin")
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(config.tasksDir(), 0o700); err != nil {
+		return nil, fmt.Errorf("prepare exec driver: %w", err)
+	}
+	d := &Driver{config: config, log: config.Logger.With(logkey.Driver, Name), root: os.Geteuid() == 0}
+	var err error
+	if d.bootID, err = bootID(); err != nil {
+		return nil, fmt.Errorf("prepare exec driver: %w", err)
+	}
+	if d.supervisor, err = findSupervisor(config); err != nil {
+		return nil, fmt.Errorf("prepare exec driver: %w", err)
+	}
+	if d.root && !config.NoCgroup {
+		d.cgroup = findCgroup()
+	}
+	d.mu.tasks = make(map[driver.TaskID]*task)
+	d.life, d.cancel = context.WithCancel(context.Background())
+	return d, nil
+}
+
+func (c *Config) tasksDir() string { return filepath.Join(c.StateDir, "tasks") }
+
+func (d *Driver) taskDir(id driver.TaskID) string {
+	return filepath.Join(d.config.tasksDir(), string(id))
+}
+
+// Close lets go of all tasks without touching them, and waits for the
+// driver's goroutines. Wait calls end with driver.ErrUnavailable.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	d.mu.closed = true
+	d.mu.Unlock()
+	d.cancel()
+	d.work.Wait()
+	return nil
+}
+
+// Fingerprint reports once that processes can be run: they always can.
+func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, error) {
+	report := driver.Fingerprint{Health: driver.Healthy, Attributes: map[string]string{
+		"driver.exec.arch":       runtime.GOARCH,
+		"driver.exec.namespaces": fmt.Sprint(d.root),
+		"driver.exec.users":      fmt.Sprint(d.root),
+		"driver.exec.cgroup":     fmt.Sprint(d.cgroup != ""),
+		"driver.exec.limits":     "none",
+	}}
+	reports := make(chan driver.Fingerprint, 1)
+	reports <- report
+	context.AfterFunc(ctx, func() { close(reports) })
+	return reports, nil
+}
+
+// find gives a known task.
+func (d *Driver) find(id driver.TaskID) (*task, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, ok := d.mu.tasks[id]
+	if !ok {
+		return nil, fmt.Errorf("task %s: %w", id, driver.ErrUnknownTask)
+	}
+	return t, nil
+}
+
+// add makes a task known, unless its id is taken or the driver is closed.
+// With it, a watcher may be started; the watcher's owner is Close.
+func (d *Driver) add(t *task) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.closed {
+		return fmt.Errorf("task %s: %w", t.id, driver.ErrUnavailable)
+	}
+	if _, taken := d.mu.tasks[t.id]; taken {
+		return fmt.Errorf("task %s: %w", t.id, driver.ErrTaskExists)
+	}
+	d.mu.tasks[t.id] = t
+	return nil
+}
+
+func (d *Driver) forget(id driver.TaskID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.mu.tasks, id)
+}
+
+// spawnWork runs f in a goroutine that Close waits for; it tells whether it
+// could, which it can not after Close.
+func (d *Driver) spawnWork(f func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.closed {
+		return false
+	}
+	d.work.Go(f)
+	return true
+}
+
+// Wait blocks until the task has ended.
+func (d *Driver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	select {
+	case <-t.ended:
+		return t.result, nil
+	default:
+	}
+	select {
+	case <-t.ended:
+		return t.result, nil
+	case <-ctx.Done():
+		return driver.ExitResult{}, ctx.Err()
+	case <-d.life.Done():
+		return driver.ExitResult{}, fmt.Errorf("wait for task %s: %w", id, driver.ErrUnavailable)
+	}
+}
+
+// Stop asks the supervisor to end the task.
+func (d *Driver) Stop(ctx context.Context, id driver.TaskID, signal string, grace time.Duration) error {
+	if signal == "" {
+		signal = "SIGTERM"
+	}
+	number, err := driver.ParseSignal(signal)
+	if err != nil {
+		return err
+	}
+	t, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	grace = min(max(grace, 0), driver.KillGraceMax)
+	_, err = t.ask(ctx, &supervisor.Request{Op: supervisor.OpStop, Signal: int(number), GraceMS: grace.Milliseconds()})
+	if errors.Is(err, driver.ErrTaskEnded) {
+		return nil
+	}
+	return err
+}
+
+// Signal sends a signal to the command's process group.
+func (d *Driver) Signal(ctx context.Context, id driver.TaskID, signal string) error {
+	number, err := driver.ParseSignal(signal)
+	if err != nil {
+		return err
+	}
+	return d.order(ctx, id, &supervisor.Request{Op: supervisor.OpSignal, Signal: int(number)})
+}
+
+// Pause stops all processes of the task.
+func (d *Driver) Pause(ctx context.Context, id driver.TaskID) error {
+	return d.order(ctx, id, &supervisor.Request{Op: supervisor.OpPause})
+}
+
+// Continue lets a paused task go on.
+func (d *Driver) Continue(ctx context.Context, id driver.TaskID) error {
+	return d.order(ctx, id, &supervisor.Request{Op: supervisor.OpContinue})
+}
+
+func (d *Driver) order(ctx context.Context, id driver.TaskID, request *supervisor.Request) error {
+	t, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	_, err = t.ask(ctx, request)
+	return err
+}
+
+// Stats measures the task's processes.
+func (d *Driver) Stats(ctx context.Context, id driver.TaskID) (driver.Usage, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return driver.Usage{}, err
+	}
+	reply, err := t.ask(ctx, &supervisor.Request{Op: supervisor.OpStats})
+	if err != nil {
+		return driver.Usage{}, err
+	}
+	if reply.Stats == nil {
+		return driver.Usage{}, fmt.Errorf("measure task %s: supervisor sent no figures", id)
+	}
+	return driver.Usage{
+		At:        time.Now(),
+		CPUTime:   time.Duration(reply.Stats.CPUTicks) * tick,
+		RSSBytes:  reply.Stats.RSSBytes,
+		Processes: reply.Stats.Processes,
+		Threads:   reply.Stats.Threads,
+	}, nil
+}
+
+// Destroy kills the task if it runs, and removes its state.
+func (d *Driver) Destroy(ctx context.Context, id driver.TaskID) error {
+	t, err := d.find(id)
+	if err != nil {
+		return nil
+	}
+	select {
+	case <-t.ended:
+	default:
+		ctx, cancel := context.WithTimeout(ctx, destroyPatience)
+		defer cancel()
+		if err := d.Stop(ctx, id, "SIGKILL", 0); err != nil {
+			return fmt.Errorf("destroy task %s: %w", id, err)
+		}
+		if _, err := d.Wait(ctx, id); err != nil {
+			return fmt.Errorf("destroy task %s: %w", id, err)
+		}
+	}
+	if err := os.RemoveAll(t.dir); err != nil {
+		return fmt.Errorf("destroy task %s: %w", id, err)
+	}
+	d.forget(id)
+	return nil
+}
+
+// List names the tasks that have state on this node, whether this driver
+// knows them or not. Who wants to be rid of one recovers and destroys it.
+func (d *Driver) List(context.Context) ([]driver.Handle, error) {
+	entries, err := os.ReadDir(d.config.tasksDir())
+	if err != nil {
+		return nil, fmt.Errorf("list exec tasks: %w", err)
+	}
+	var handles []driver.Handle
+	for _, entry := range entries {
+		id := driver.TaskID(entry.Name())
+		if !entry.IsDir() || !driver.ValidTaskID(id) {
+			continue
+		}
+		dir := d.taskDir(id)
+		state, err := supervisor.ReadState(dir)
+		if err != nil {
+			state = &supervisor.State{Version: supervisor.RecordVersion, TaskID: string(id)}
+		}
+		handles = append(handles, newHandle(id, dir, state))
+	}
+	return handles, nil
+}
+
+// signalName names the signal of an exit record, "" for none.
+func signalName(number int) string {
+	if number == 0 {
+		return ""
+	}
+	return driver.SignalName(syscall.Signal(number))
+}

@@ -1,0 +1,52 @@
+package exec_test
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/drivertest"
+	"nomadlike/plugins/exec"
+	"nomadlike/plugins/exec/supervisor"
+)
+
+// TestMain lets the test program stand in for the main program, which runs
+// itself as the supervisor of its tasks.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
+		os.Exit(supervisor.Main(os.Args[2:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// open gives a driver with a state directory of its own.
+func open(t testing.TB, change ...func(*exec.Config)) *exec.Driver {
+	t.Helper()
+	config := exec.Config{StateDir: t.TempDir(), Supervisor: []string{"/proc/self/exe", supervisor.Argument}}
+	for _, f := range change {
+		f(&config)
+	}
+	d, err := exec.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func TestContract(t *testing.T) {
+	drivertest.Run(t, func(t *testing.T) driver.Driver { return open(t) })
+}
+
+func TestContractWithoutCgroup(t *testing.T) {
+	drivertest.Run(t, func(t *testing.T) driver.Driver {
+		return open(t, func(c *exec.Config) { c.NoCgroup = true })
+	})
+}
+

@@ -1,0 +1,210 @@
+// Package proctree reads the kernel's table of processes: who a process is,
+// what has descended from it, and which processes carry a task's marker.
+//
+// Flow: a task's supervisor uses it to pause, measure and kill everything
+// that its task has forked; the exec driver uses it to tell a live supervisor
+// from a reused process id, and to find what a dead one left behind.
+//
+// Limits: standard library only; Linux with /proc. A list of processes is
+// old as soon as it is made: who must reach all of them, lists and acts until
+// a list comes back empty.
+package proctree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// TicksPerSecond is the unit of the times below: USER_HZ, 100 on every
+// architecture that Go runs Linux on.
+const TicksPerSecond = 100
+
+// statBytesMax bounds /proc/<pid>/stat: 52 numbers and a short name.
+const statBytesMax = 4096
+
+// environBytesMax bounds how much of a process's environment is searched.
+const environBytesMax = 4 << 20
+
+// ErrMalformed is returned for a stat line that the kernel would not write.
+var ErrMalformed = errors.New("malformed process status")
+
+// Process is one line of the kernel's table.
+type Process struct {
+	PID        int
+	Name       string // at most 15 bytes; the process may set it
+	State      byte   // as ps shows it: R, S, D, T, Z, …
+	Parent     int
+	Group      int
+	Session    int
+	StartTicks uint64 // since boot: with PID, the identity of a process
+	UserTicks  uint64
+	SysTicks   uint64
+	// ChildUserTicks and ChildSysTicks belong to children that ended and
+	// were waited for.
+	ChildUserTicks uint64
+	ChildSysTicks  uint64
+	Threads        int
+	ResidentPages  int64
+}
+
+// Dead tells whether the process has ended and only waits to be collected.
+func (p Process) Dead() bool { return p.State == 'Z' || p.State == 'X' || p.State == 'x' }
+
+// Read gives the present status of a process. The error satisfies
+// errors.Is(os.ErrNotExist) when there is none with this id.
+func Read(pid int) (Process, error) {
+	fd, err := syscall.Open("/proc/"+strconv.Itoa(pid)+"/stat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return Process{}, fmt.Errorf("read process %d: %w", pid, err)
+	}
+	defer syscall.Close(fd)
+	var line [statBytesMax]byte
+	n, err := syscall.Read(fd, line[:])
+	if err != nil {
+		if err == syscall.ESRCH {
+			err = os.ErrNotExist
+		}
+		return Process{}, fmt.Errorf("read process %d: %w", pid, err)
+	}
+	return Parse(line[:n])
+}
+
+// Parse reads a line of /proc/<pid>/stat. The name stands in parentheses and
+// may itself hold parentheses, spaces and newlines, so its end is the last
+// closing one.
+func Parse(line []byte) (Process, error) {
+	open, end := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
+	if open < 2 || end < open {
+		return Process{}, ErrMalformed
+	}
+	fields := strings.Fields(string(line[end+1:]))
+	if len(fields) < 22 || len(fields[0]) != 1 {
+		return Process{}, ErrMalformed
+	}
+	p := Process{Name: string(line[open+1 : end]), State: fields[0][0]}
+	ok := true
+	number := func(text string) int64 {
+		value, err := strconv.ParseInt(text, 10, 64)
+		ok = ok && err == nil
+		return value
+	}
+	natural := func(text string) uint64 {
+		value, err := strconv.ParseUint(text, 10, 64)
+		ok = ok && err == nil
+		return value
+	}
+	p.PID = int(number(strings.TrimSpace(string(line[:open]))))
+	p.Parent, p.Group, p.Session = int(number(fields[1])), int(number(fields[2])), int(number(fields[3]))
+	p.UserTicks, p.SysTicks = natural(fields[11]), natural(fields[12])
+	// The kernel counts these two as signed numbers.
+	p.ChildUserTicks, p.ChildSysTicks = uint64(max(number(fields[13]), 0)), uint64(max(number(fields[14]), 0))
+	p.Threads = int(number(fields[17]))
+	p.StartTicks = natural(fields[19])
+	p.ResidentPages = number(fields[21])
+	if !ok || p.PID < 1 {
+		return Process{}, ErrMalformed
+	}
+	return p, nil
+}
+
+// Alive tells whether the process that had this id and start still runs.
+func Alive(pid int, startTicks uint64) bool {
+	p, err := Read(pid)
+	return err == nil && p.StartTicks == startTicks && !p.Dead()
+}
+
+// All lists every process, in no particular order.
+func All() ([]Process, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var all []Process
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, err := Read(pid); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// Descendants lists what has descended from a process and still exists, dead
+// ones included, parents before their children.
+func Descendants(root int) ([]Process, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	children := make(map[int][]Process)
+	for _, p := range all {
+		children[p.Parent] = append(children[p.Parent], p)
+	}
+	found := children[root]
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i].PID]...)
+		if len(found) > len(all) {
+			break // ids were reused while the table was read; the next list is right
+		}
+	}
+	return found, nil
+}
+
+// HasEnv tells whether the environment that a process was started with has an
+// entry that begins with prefix. A process that may not be looked at, or that
+// has written over its environment, has none.
+func HasEnv(pid int, prefix string) bool {
+	data, err := readBounded("/proc/"+strconv.Itoa(pid)+"/environ", environBytesMax)
+	if err != nil {
+		return false
+	}
+	for len(data) > 0 {
+		entry, rest, _ := bytes.Cut(data, []byte{0})
+		if bytes.HasPrefix(entry, []byte(prefix)) {
+			return true
+		}
+		data = rest
+	}
+	return false
+}
+
+// BootID tells one boot of this machine from another; process ids mean
+// nothing across them.
+func BootID() (string, error) {
+	data, err := readBounded("/proc/sys/kernel/random/boot_id", 128)
+	if err != nil {
+		return "", fmt.Errorf("read boot id: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+func readBounded(path string, limit int) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var data []byte
+	block := make([]byte, 4096)
+	for len(data) < limit {
+		n, err := file.Read(block)
+		data = append(data, block[:n]...)
+		if n == 0 || err != nil {
+			break
+		}
+	}
+	return data, nil
+}

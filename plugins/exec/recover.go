@@ -1,0 +1,154 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/plugins/driver"
+	"nomadlike/plugins/exec/proctree"
+	"nomadlike/plugins/exec/supervisor"
+)
+
+// Bounds of killing what a dead supervisor left.
+const (
+	sweepPause    = 5 * time.Millisecond
+	sweepPatience = 10 * time.Second
+)
+
+func bootID() (string, error) { return proctree.BootID() }
+
+// Recover takes over a task of an earlier agent.
+func (d *Driver) Recover(_ context.Context, handle driver.Handle) error {
+	if handle.Version < 1 || handle.Version > driver.HandleVersion || handle.Driver != Name ||
+		!driver.ValidTaskID(handle.TaskID) || len(handle.State) > driver.HandleStateMax {
+		return fmt.Errorf("recover task %q: handle is not one of this driver", handle.TaskID)
+	}
+	t := newTask(d, handle.TaskID)
+	if err := d.add(t); err != nil {
+		if errors.Is(err, driver.ErrTaskExists) {
+			return nil
+		}
+		return err
+	}
+	if err := t.load(handle); err != nil {
+		d.forget(t.id)
+		return fmt.Errorf("recover task %s: %w", t.id, err)
+	}
+	if !d.spawnWork(func() { t.watch(nil) }) {
+		d.forget(t.id)
+		return fmt.Errorf("recover task %s: %w", t.id, driver.ErrUnavailable)
+	}
+	return nil
+}
+
+// load gets the state of a task from its directory, or else from the handle.
+func (t *task) load(handle driver.Handle) error {
+	// A task whose directory is gone gets a new one, for the record of its
+	// loss.
+	if err := os.Mkdir(t.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	state, err := supervisor.ReadState(t.dir)
+	if err != nil && len(handle.State) > 0 {
+		if !errors.Is(err, os.ErrNotExist) {
+			t.driver.log.Warn("state record can not be read", logkey.TaskID, t.id, logkey.Error, err)
+		}
+		state, err = supervisor.DecodeState(handle.State)
+	}
+	if err != nil || state.TaskID != string(t.id) {
+		// Nothing is known but the id; it is part of the marker.
+		state = &supervisor.State{TaskID: string(t.id), BootID: t.driver.bootID}
+		if t.driver.cgroup != "" {
+			state.Cgroup = filepath.Join(t.driver.cgroup, string(t.id))
+		}
+	}
+	if state.Marker == "" || !strings.HasPrefix(state.Marker, string(t.id)+":") {
+		state.Marker = string(t.id) + ":"
+	}
+	if t.driver.cgroup == "" || filepath.Dir(state.Cgroup) != t.driver.cgroup {
+		state.Cgroup = "" // not a place where this driver makes any
+	}
+	t.state = *state
+	return nil
+}
+
+// sweep kills what the supervisor of this task left behind when it died, and
+// gives how many processes that were and the ids of those that remain.
+func (t *task) sweep() (killed int, unkillable []int) {
+	if t.state.BootID != t.driver.bootID {
+		return 0, nil // the machine was restarted since
+	}
+	seen := make(map[int]bool)
+	deadline := time.Now().Add(sweepPatience)
+	for {
+		if t.state.Cgroup != "" {
+			// No such cgroup means that there is nobody in it.
+			_ = os.WriteFile(filepath.Join(t.state.Cgroup, "cgroup.freeze"), []byte("0"), 0)
+			_ = os.WriteFile(filepath.Join(t.state.Cgroup, "cgroup.kill"), []byte("1"), 0)
+		}
+		left := t.leftovers()
+		for _, p := range left {
+			seen[p.PID] = true
+			_ = syscall.Kill(p.PID, syscall.SIGKILL) // gone meanwhile, or found again in the next pass
+		}
+		if len(left) == 0 || time.Now().After(deadline) {
+			for _, p := range left {
+				unkillable = append(unkillable, p.PID)
+			}
+			if t.state.Cgroup != "" {
+				_ = os.Remove(t.state.Cgroup)
+			}
+			return len(seen), unkillable
+		}
+		time.Sleep(sweepPause)
+	}
+}
+
+// leftovers lists living processes of the task: those with its marker in
+// their environment, those in the session or group of its command, and all
+// their descendants.
+func (t *task) leftovers() []proctree.Process {
+	all, err := proctree.All()
+	if err != nil {
+		t.driver.log.Error("processes can not be listed", logkey.TaskID, t.id, logkey.Error, err)
+		return nil
+	}
+	command := t.state.Command
+	reused := false // somebody else has the command's id, so maybe its session too
+	for _, p := range all {
+		if command.PID != 0 && p.PID == command.PID && p.StartTicks != command.StartTicks {
+			reused = true
+		}
+	}
+	marker := supervisor.MarkerEnv + "=" + t.state.Marker
+	ours := make(map[int]bool)
+	for _, p := range all {
+		if p.PID == os.Getpid() || p.StartTicks < t.state.Supervisor.StartTicks {
+			continue // older than the task
+		}
+		related := command.PID != 0 && !reused && (p.Session == command.PID || p.Group == command.PID)
+		ours[p.PID] = related || proctree.HasEnv(p.PID, marker)
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if !ours[p.PID] && ours[p.Parent] {
+				ours[p.PID], grown = true, true
+			}
+		}
+	}
+	var left []proctree.Process
+	for _, p := range all {
+		if ours[p.PID] && !p.Dead() {
+			left = append(left, p)
+		}
+	}
+	return left
+}

@@ -1,0 +1,12 @@
+// Command task-supervisor owns one task of the exec driver; see package
+// supervisor. It is built small, embedded into the main program and written
+// out by the driver. People do not call it.
+package main
+
+import (
+	"os"
+
+	"nomadlike/plugins/exec/supervisor"
+)
+
+func main() { os.Exit(supervisor.Main(os.Args[1:])) }

@@ -1,0 +1,32 @@
+// Package supervisor is the small process that owns one task of the exec
+// driver: its standard streams, its process tree and its exit code. It lets
+// tasks outlive the agent.
+//
+// Flow: the driver starts one supervisor per task, in a session of its own,
+// with an empty environment, the task's state directory as its working
+// directory and one end of a socket pair as descriptor 3. It sends a start
+// request with the Spec; the supervisor opens the logs, enters new UTS and
+// mount namespaces where it may, starts the command, writes state.json,
+// listens on control.sock and answers. From then on it copies output into log
+// files, collects every orphan of the task (it is their subreaper), and
+// serves control requests. When the command has ended and nothing descended
+// from it is left, it writes exit.json (synced, then renamed into place), only
+// then tells those who wait, and ends. An agent that comes later finds
+// control.sock or exit.json. See task.go for the states.
+//
+// Who dies with whom: the command is killed by the kernel when the supervisor
+// dies (its parent-death signal); further descendants of a dead supervisor
+// are found by the driver, by session, by marker and by cgroup. The death of
+// the agent harms nobody. A spec that has not arrived completely when the
+// agent dies starts nothing.
+//
+// Without root, or where the kernel forbids namespaces, the task shares the
+// node's host name and /etc/hosts; the start answer says so in its notes.
+//
+// Limits: standard library only, and no package net: this process exists once
+// per task, so its size and start time count. One command per task; further
+// ones are put into it by exec requests. Resource limits are not its work.
+// What leaves the tree with the help of another service (at, systemd-run, a
+// container engine) is not found. Processes of the same user can reach the
+// control socket: tasks are kept apart by giving them users of their own.
+package supervisor

@@ -1,0 +1,96 @@
+package supervisor
+
+import (
+	"sync"
+	"syscall"
+)
+
+// reaper collects every child: the command, executed commands, and orphans
+// that the kernel hands to this process as their subreaper. Since all
+// descendants of the task come to it in the end, "no child" means that
+// nothing of the task is left.
+type reaper struct {
+	mu struct {
+		sync.Mutex
+		waiting map[int]chan syscall.WaitStatus
+		none    bool // the kernel knows no child of ours
+	}
+	// changed gets a token, if it has none, whenever children were collected.
+	changed chan struct{}
+}
+
+func newReaper() *reaper {
+	r := &reaper{changed: make(chan struct{}, 1)}
+	r.mu.waiting = make(map[int]chan syscall.WaitStatus)
+	r.mu.none = true
+	return r
+}
+
+// fork runs start, which makes a child, and gives the channel that will
+// receive the child's exit. No exit is missed, however fast it comes.
+func (r *reaper) fork(start func() (int, error)) (int, <-chan syscall.WaitStatus, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pid, err := start()
+	if err != nil {
+		return 0, nil, err
+	}
+	exit := make(chan syscall.WaitStatus, 1)
+	r.mu.waiting[pid] = exit
+	r.mu.none = false
+	return pid, exit, nil
+}
+
+// collect takes all exits that are there. Called after every SIGCHLD.
+func (r *reaper) collect() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	collected := false
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err == syscall.ECHILD {
+			collected = collected || !r.mu.none
+			r.mu.none = true
+			break
+		}
+		if err != nil || pid <= 0 {
+			r.mu.none = false
+			break
+		}
+		collected = true
+		if exit, ok := r.mu.waiting[pid]; ok {
+			delete(r.mu.waiting, pid)
+			exit <- status
+		}
+	}
+	if collected {
+		select {
+		case r.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// signalGroup sends a signal to the process group of a child that has not
+// been collected yet, and tells whether it could: as long as the child keeps
+// its id, no stranger's group has it.
+func (r *reaper) signalGroup(pid int, signal syscall.Signal) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ours := r.mu.waiting[pid]; !ours {
+		return false
+	}
+	return syscall.Kill(-pid, signal) == nil
+}
+
+// empty tells whether no descendant is left, asking the kernel.
+func (r *reaper) empty() bool {
+	r.collect()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.none
+}

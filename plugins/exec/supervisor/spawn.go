@@ -1,0 +1,137 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// spawner makes the task's processes. All of them are made by one thread,
+// which never ends before the supervisor does: the kernel sends the
+// parent-death signal when the parent's thread ends, and the task's
+// namespaces are those of this thread alone, so that the rest of the
+// supervisor keeps seeing the node's own files.
+type spawner struct {
+	requests chan func()
+	reaper   *reaper
+	cgroup   *os.File // nil: none
+}
+
+func newSpawner(r *reaper) *spawner {
+	return &spawner{requests: make(chan func()), reaper: r}
+}
+
+// run serves requests until stop is closed. The caller must have locked its
+// goroutine to its thread and never unlock it.
+func (s *spawner) run(stop <-chan struct{}) {
+	for {
+		select {
+		case request := <-s.requests:
+			request()
+		case <-stop:
+			return
+		}
+	}
+}
+
+// program is a command to be executed.
+type program struct {
+	command    []string
+	env        []string
+	dir        string
+	credential *Credential
+	files      []uintptr // standard streams
+	terminal   bool      // files[0] becomes the controlling terminal
+}
+
+// start executes a program in a session and process group of its own. Must
+// run in the spawner's thread. A nil failure means that it has executed.
+func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *Failure) {
+	if failure := checkDir(p.dir); failure != nil {
+		return 0, nil, failure
+	}
+	path, failure := lookPath(p.command[0], p.dir, p.env)
+	if failure != nil {
+		return 0, nil, failure
+	}
+	sys := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if p.terminal {
+		sys.Setctty, sys.Ctty = true, 0
+	}
+	if c := p.credential; c != nil {
+		sys.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID, Groups: c.Groups}
+	}
+	if s.cgroup != nil {
+		sys.UseCgroupFD, sys.CgroupFD = true, int(s.cgroup.Fd())
+	}
+	attributes := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Files: p.files, Sys: sys}
+	pid, exit, err := s.reaper.fork(func() (int, error) {
+		pid, err := syscall.ForkExec(path, p.command, attributes)
+		if err != nil && sys.UseCgroupFD && cgroupRefused(err) {
+			sys.UseCgroupFD = false
+			pid, err = syscall.ForkExec(path, p.command, attributes)
+		}
+		return pid, err
+	})
+	if err != nil {
+		return 0, nil, explain(p.command[0], path, p.dir, err)
+	}
+	return pid, exit, nil
+}
+
+// cgroupRefused tells errors of clone3 into a cgroup that are worth a try
+// without one: an old kernel, a filter, or a cgroup that may not be used.
+func cgroupRefused(err error) bool {
+	return err == syscall.ENOSYS || err == syscall.EBUSY || err == syscall.EOPNOTSUPP ||
+		err == syscall.ENODEV || err == syscall.EBADF || err == syscall.EINVAL
+}
+
+// enterNamespaces gives this thread UTS and mount namespaces of its own, with
+// the task's host name and files. It gives notes on what could not be done;
+// without the privilege that is all of it. Must run in the spawner's thread.
+func enterNamespaces(spec *Spec) (notes []string) {
+	if spec.Hostname == "" && spec.Hosts == "" {
+		return nil
+	}
+	if err := syscall.Unshare(syscall.CLONE_NEWUTS | syscall.CLONE_NEWNS); err != nil {
+		return []string{"no namespaces, the task sees the node's own host name and hosts file: " + err.Error()}
+	}
+	note := func(what string, err error) {
+		if err != nil {
+			notes = append(notes, what+": "+err.Error())
+		}
+	}
+	if spec.Hostname != "" {
+		note("set host name", syscall.Sethostname([]byte(spec.Hostname)))
+	}
+	// What is mounted on the node later should appear in here, and nothing
+	// mounted in here on the node.
+	if err := syscall.Mount("", "/", "", syscall.MS_SLAVE|syscall.MS_REC, ""); err != nil {
+		note("detach mounts", err)
+		return notes
+	}
+	if spec.Hosts != "" {
+		note("private /etc/hosts", overlay("/etc/hosts", HostsFile, spec.Hosts))
+	}
+	if spec.Hostname != "" {
+		note("private /etc/hostname", overlay("/etc/hostname", NameFile, spec.Hostname+"\n"))
+	}
+	return notes
+}
+
+// overlay writes text into a file of the state directory and binds it over
+// target. The file can be rewritten in place later, the task sees it. A node
+// without the target gets none.
+func overlay(target, name, text string) error {
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		return err
+	}
+	// The agent's umask must not hide the file from the task's user.
+	if err := os.Chmod(name, 0o644); err != nil {
+		return err
+	}
+	if err := syscall.Mount(name, target, "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind over %s: %w", target, err)
+	}
+	return nil
+}

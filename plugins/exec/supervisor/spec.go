@@ -1,0 +1,170 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// MarkerEnv is the environment variable that marks every process of a task.
+// Its value is "<task id>:<random>".
+const MarkerEnv = "NOMADLIKE_TASK_MARKER"
+
+// SpecBytesMax bounds an encoded start request.
+const SpecBytesMax = 8 << 20
+
+// Spec is what the driver asks a supervisor to run. Names and sizes were
+// checked by the driver; Validate repeats only what protects this process.
+type Spec struct {
+	TaskID     string      `json:"task_id"`
+	Marker     string      `json:"marker"`
+	Command    []string    `json:"command,omitempty"`
+	Env        []string    `json:"env,omitempty"` // complete, marker and PATH included
+	Dir        string      `json:"dir"`
+	Credential *Credential `json:"credential,omitempty"` // nil: the supervisor's own
+	Hold       bool        `json:"hold,omitempty"`
+	Hostname   string      `json:"hostname,omitempty"`
+	Hosts      string      `json:"hosts,omitempty"` // text of a private /etc/hosts
+	LogDir     string      `json:"log_dir"`
+	LogFiles   int         `json:"log_files"`
+	LogBytes   int64       `json:"log_bytes"` // of each file
+	GraceMS    int64       `json:"grace_ms"`  // when the supervisor itself is asked to end
+	Cgroup     string      `json:"cgroup,omitempty"`
+}
+
+// Credential is a resolved user.
+type Credential struct {
+	UID    uint32   `json:"uid"`
+	GID    uint32   `json:"gid"`
+	Groups []uint32 `json:"groups,omitempty"`
+}
+
+// Validate checks what this process relies on.
+func (s *Spec) Validate() error {
+	switch {
+	case s.TaskID == "" || strings.ContainsAny(s.TaskID, "/\x00"):
+		return errors.New("spec: bad task id")
+	case s.Hold == (len(s.Command) > 0):
+		return errors.New("spec: want either a command or hold")
+	case len(s.Command) > 0 && s.Command[0] == "":
+		return errors.New("spec: empty command")
+	case !filepath.IsAbs(s.Dir) || !filepath.IsAbs(s.LogDir):
+		return errors.New("spec: directories must be absolute")
+	case s.Cgroup != "" && !filepath.IsAbs(s.Cgroup):
+		return errors.New("spec: cgroup must be absolute")
+	case s.LogFiles < 2 || s.LogBytes < 1:
+		return errors.New("spec: want two or more log files of one or more bytes")
+	case s.GraceMS < 0 || len(s.Hostname) > 64:
+		return errors.New("spec: grace or host name out of range")
+	}
+	return noNUL(s.Command, s.Env)
+}
+
+func noNUL(lists ...[]string) error {
+	for _, list := range lists {
+		for _, word := range list {
+			if strings.IndexByte(word, 0) >= 0 {
+				return errors.New("spec: NUL byte in command or environment")
+			}
+		}
+	}
+	return nil
+}
+
+// ExecSpec is a command to be run inside the task. Its standard streams come
+// as descriptors with the request: three of them, or the terminal alone.
+type ExecSpec struct {
+	Command []string `json:"command"`
+	Env     []string `json:"env,omitempty"` // put over the task's, name by name
+	Dir     string   `json:"dir,omitempty"`
+	TTY     bool     `json:"tty,omitempty"`
+	Survive bool     `json:"survive,omitempty"`
+}
+
+// Request is one message to a supervisor.
+type Request struct {
+	Op      string    `json:"op"`
+	Spec    *Spec     `json:"spec,omitempty"`   // start
+	Signal  int       `json:"signal,omitempty"` // stop, signal
+	GraceMS int64     `json:"grace_ms,omitempty"`
+	Exec    *ExecSpec `json:"exec,omitempty"`
+}
+
+// The requests. OpStart is accepted once, on descriptor 3; after its answer
+// that connection waits. OpSignal on the connection of an exec goes to the
+// executed command. A closed connection ends its exec, unless it survives.
+const (
+	OpStart    = "start"
+	OpWait     = "wait"
+	OpStop     = "stop"
+	OpSignal   = "signal"
+	OpPause    = "pause"
+	OpContinue = "continue"
+	OpStats    = "stats"
+	OpExec     = "exec"
+)
+
+// Reply is one message from a supervisor: exactly one field is set, or none
+// for a plain "done". OpExec is answered twice: Started, then Exit.
+type Reply struct {
+	Failure *Failure `json:"failure,omitempty"`
+	Started *State   `json:"started,omitempty"`
+	Exit    *Exit    `json:"exit,omitempty"`
+	Stats   *Stats   `json:"stats,omitempty"`
+}
+
+// Failure says why a request was not carried out. Kind names a message of
+// the catalogue without its "driver." in front.
+type Failure struct {
+	Kind     string            `json:"kind"`
+	Params   map[string]string `json:"params,omitempty"`
+	ExitCode int               `json:"exit_code,omitempty"` // set when it is the command's fault: 126 or 127
+}
+
+// Failure kinds that are not messages for users.
+const (
+	FailEnded      = "ended"
+	FailBadRequest = "bad_request"
+	FailBusy       = "busy"
+)
+
+// Error renders the failure for logs.
+func (f *Failure) Error() string { return fmt.Sprintf("%s %v", f.Kind, f.Params) }
+
+// Stats is a measurement of the whole tree.
+type Stats struct {
+	CPUTicks  uint64 `json:"cpu_ticks"` // proctree.TicksPerSecond to the second
+	RSSBytes  int64  `json:"rss_bytes"`
+	Processes int    `json:"processes"`
+	Threads   int    `json:"threads"`
+}
+
+// DecodeRequest reads a request and checks what belongs to its kind.
+func DecodeRequest(data []byte) (*Request, error) {
+	var request Request
+	if err := json.Unmarshal(data, &request); err != nil {
+		return nil, fmt.Errorf("decode request: %w", err)
+	}
+	switch request.Op {
+	case OpStart:
+		if request.Spec == nil {
+			return nil, errors.New("decode request: start without spec")
+		}
+		return &request, request.Spec.Validate()
+	case OpStop, OpSignal:
+		if request.Signal < 1 || request.Signal > 64 || request.GraceMS < 0 || request.GraceMS > 1<<40 {
+			return nil, errors.New("decode request: signal or grace out of range")
+		}
+	case OpExec:
+		if request.Exec == nil || len(request.Exec.Command) == 0 || request.Exec.Command[0] == "" {
+			return nil, errors.New("decode request: exec without command")
+		}
+		return &request, noNUL(request.Exec.Command, request.Exec.Env, []string{request.Exec.Dir})
+	case OpWait, OpPause, OpContinue, OpStats:
+	default:
+		return nil, fmt.Errorf("decode request: unknown op %q", request.Op)
+	}
+	return &request, nil
+}

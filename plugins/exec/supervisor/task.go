@@ -1,0 +1,327 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"nomadlike/plugins/driver/tasklog"
+	"nomadlike/plugins/exec/proctree"
+)
+
+// Bounds of a task's end.
+const (
+	// drainPatience is how long the logs wait for the end of the pipes once
+	// no process of the task is left; only a descriptor passed to a stranger
+	// keeps one open.
+	drainPatience  = 2 * time.Second
+	persistRetry   = time.Second
+	persistRetries = 60
+	stopsQueued    = 8
+	copyBytes      = 16 << 10
+	exitReserve    = 4 << 10
+)
+
+// stopRequest asks for the end of the task.
+type stopRequest struct {
+	signal syscall.Signal
+	grace  time.Duration
+}
+
+// task is the one task of this process.
+//
+//	starting ──► running ──► stopping ──► killing ──► ended
+//	    │           │      stop request      ▲          exit.json is there
+//	    │           └────────────────────────┘
+//	    ▼            command has exited
+//	 refused (an answer, and nothing is left)
+//
+// stopping ends when nothing of the tree is left, or the grace is over: a
+// shell that dies at once does not cost the program below it its grace.
+// Without a stop request, what a command leaves behind is killed at once.
+type task struct {
+	spec    *Spec
+	reaper  *reaper
+	spawner *spawner
+	tree    *tree
+	state   State
+
+	logs    []*tasklog.Writer
+	logDir  *os.File
+	pipes   []*os.File     // our ends
+	copying sync.WaitGroup // the goroutines that fill logs from pipes
+
+	command <-chan syscall.WaitStatus // nil for a held task
+	stops   chan stopRequest
+	exit    *Exit         // set before ended is closed
+	ended   chan struct{} // closed once exit.json is durable
+}
+
+func newTask(spec *Spec, r *reaper, s *spawner) *task {
+	return &task{
+		spec: spec, reaper: r, spawner: s, tree: &tree{reaper: r},
+		stops: make(chan stopRequest, stopsQueued),
+		ended: make(chan struct{}),
+	}
+}
+
+// start takes the task from its spec to a running command. It runs in the
+// spawner's thread, before anything else does. The state it leaves is written
+// to state.json.
+func (t *task) start() *Failure {
+	if failure := t.prepare(); failure != nil {
+		return failure
+	}
+	if t.spec.Hold {
+		t.state.StartedNS = time.Now().UnixNano()
+	} else if failure := t.execute(); failure != nil {
+		return failure
+	}
+	if err := writeState(".", &t.state); err != nil {
+		t.tree.killAll()
+		return failed(err)
+	}
+	return nil
+}
+
+// prepare makes all that the command needs.
+func (t *task) prepare() *Failure {
+	self, err := proctree.Read(os.Getpid())
+	if err != nil {
+		return failed(err)
+	}
+	boot, err := proctree.BootID()
+	if err != nil {
+		return failed(err)
+	}
+	t.state = State{
+		Version: RecordVersion, TaskID: t.spec.TaskID, Marker: t.spec.Marker, BootID: boot,
+		Supervisor: Identity{PID: self.PID, StartTicks: self.StartTicks},
+	}
+	if err := reserveExit(); err != nil {
+		return failed(err)
+	}
+	if err := t.openLogs(); err != nil {
+		return failed(err)
+	}
+	if t.spawner.cgroup = makeCgroup(t.spec.Cgroup); t.spawner.cgroup != nil {
+		t.tree.cgroup, t.state.Cgroup = t.spec.Cgroup, t.spec.Cgroup
+	}
+	t.state.Notes = enterNamespaces(t.spec)
+	return nil
+}
+
+// reserveExit takes the disk space of the exit record in advance, so that a
+// full disk can not keep the exit code from being written.
+func reserveExit() error {
+	file, err := os.OpenFile(ExitFile+".new", os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("reserve exit record: %w", err)
+	}
+	defer file.Close()
+	if err := syscall.Fallocate(int(file.Fd()), 0, 0, exitReserve); err != nil && err != syscall.EOPNOTSUPP {
+		return fmt.Errorf("reserve exit record: %w", err)
+	}
+	return nil
+}
+
+func (t *task) openLogs() error {
+	dir, fresh, err := tasklog.PrepareDir(t.spec.LogDir)
+	if err != nil {
+		return err
+	}
+	t.logDir = dir
+	for _, stream := range []string{tasklog.Stdout, tasklog.Stderr} {
+		writer, err := tasklog.NewWriter(dir, fresh, stream, t.spec.LogFiles, t.spec.LogBytes)
+		if err != nil {
+			return err
+		}
+		t.logs = append(t.logs, writer)
+	}
+	return nil
+}
+
+// execute starts the command with its output going to the logs.
+func (t *task) execute() *Failure {
+	null, err := syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return failed(fmt.Errorf("open /dev/null: %w", err))
+	}
+	theirs := []int{null}
+	defer func() { closeAll(theirs) }()
+	for _, log := range t.logs {
+		var ends [2]int
+		if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
+			return failed(fmt.Errorf("make output pipe: %w", err))
+		}
+		theirs = append(theirs, ends[1])
+		if err := syscall.SetNonblock(ends[0], true); err != nil { // ours only: it waits in the poller
+			return failed(fmt.Errorf("make output pipe: %w", err))
+		}
+		pipe := os.NewFile(uintptr(ends[0]), "output")
+		t.pipes = append(t.pipes, pipe)
+		t.copying.Go(func() { copyOutput(log, pipe) })
+	}
+	pid, exit, failure := t.spawner.start(program{
+		command: t.spec.Command, env: t.spec.Env, dir: t.spec.Dir, credential: t.spec.Credential,
+		files: []uintptr{uintptr(theirs[0]), uintptr(theirs[1]), uintptr(theirs[2])},
+	})
+	if failure != nil {
+		return failure
+	}
+	t.state.StartedNS = time.Now().UnixNano()
+	t.command = exit
+	t.state.Command.PID = pid
+	// It may have ended already, but is not collected before the reaper
+	// runs, so this is still its own entry.
+	if process, err := proctree.Read(pid); err == nil {
+		t.state.Command.StartTicks = process.StartTicks
+	}
+	return nil
+}
+
+// copyOutput fills a log until the pipe ends or is closed.
+func copyOutput(log *tasklog.Writer, pipe *os.File) {
+	buffer := make([]byte, copyBytes)
+	for {
+		n, err := pipe.Read(buffer)
+		if n > 0 {
+			log.Write(buffer[:n]) // never fails: see tasklog.Writer
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// stop hands in a stop request. When many are waiting, more change nothing.
+func (t *task) stop(signal syscall.Signal, grace time.Duration) {
+	select {
+	case t.stops <- stopRequest{signal, grace}:
+	default:
+	}
+}
+
+// run sees the task to its end.
+func (t *task) run() {
+	exit := &Exit{Version: RecordVersion, TaskID: t.spec.TaskID, StartedNS: t.state.StartedNS}
+	t.live(exit)
+	exit.Unkillable = t.tree.killAll()
+	if t.command != nil {
+		select {
+		case status := <-t.command:
+			exit.set(status)
+		default: // unkillable
+			exit.Code, exit.Lost = codeUnknown, true
+		}
+	}
+	t.finishLogs()
+	exit.FinishedNS = time.Now().UnixNano()
+	t.exit = exit
+	t.persist()
+	if t.spawner.cgroup != nil {
+		t.spawner.cgroup.Close()
+		_ = os.Remove(t.tree.cgroup) // stays when something unkillable is in it
+	}
+	close(t.ended)
+}
+
+// live waits until it is time to kill what is left.
+func (t *task) live(exit *Exit) {
+	var deadline time.Time
+	var expired <-chan time.Time
+	stopping := false
+	for {
+		if stopping && t.reaper.empty() {
+			return
+		}
+		select {
+		case status := <-t.command:
+			exit.set(status)
+			t.command = nil
+			if !stopping {
+				return
+			}
+		case <-t.reaper.changed:
+		case <-expired:
+			return
+		case request := <-t.stops:
+			end := time.Now().Add(request.grace)
+			if !stopping || end.Before(deadline) {
+				deadline = end
+				timer := time.NewTimer(request.grace)
+				defer timer.Stop()
+				expired = timer.C
+			}
+			stopping = true
+			if request.grace <= 0 {
+				return
+			}
+			t.tree.resume()
+			t.signal(request.signal)
+		}
+	}
+}
+
+// signal sends to the command's process group. A held task's processes are
+// in groups that only they know, and a command that is gone has left its
+// group's id to anybody: then all processes get it.
+func (t *task) signal(signal syscall.Signal) {
+	if t.spec.Hold || !t.reaper.signalGroup(t.state.Command.PID, signal) {
+		t.tree.signalAll(signal)
+	}
+}
+
+// finishLogs closes the logs when the pipes are empty, or after a while.
+func (t *task) finishLogs() {
+	done := make(chan struct{})
+	go func() {
+		t.copying.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(drainPatience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		for _, pipe := range t.pipes {
+			pipe.Close() // ends the reads
+		}
+		<-done
+	}
+	for _, log := range t.logs {
+		log.Close()
+	}
+}
+
+// persist writes exit.json, trying again for a while when the disk refuses.
+func (t *task) persist() {
+	for range persistRetries {
+		err := WriteExit(".", t.exit)
+		if err == nil {
+			return
+		}
+		fmt.Fprintln(os.Stderr, "write exit record:", err)
+		time.Sleep(persistRetry)
+	}
+}
+
+// codeUnknown stands for an exit that nobody saw.
+const codeUnknown = 255
+
+// set takes over how a process ended.
+func (e *Exit) set(status syscall.WaitStatus) {
+	if status.Signaled() {
+		e.Signal = int(status.Signal())
+		e.Code = 128 + e.Signal
+		return
+	}
+	e.Code = status.ExitStatus()
+}
+
+// failed is a failure that is the node's fault.
+func failed(err error) *Failure {
+	return &Failure{Kind: "supervisor_failed", Params: map[string]string{"cause": err.Error()}}
+}

@@ -1,0 +1,216 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	osexec "os/exec"
+	"strconv"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+	"nomadlike/plugins/exec/proctree"
+	"nomadlike/plugins/exec/supervisor"
+)
+
+const (
+	tick = time.Second / proctree.TicksPerSecond
+	// askPatience bounds a control request when its context does not.
+	askPatience = 10 * time.Second
+	// Between attempts to reach a supervisor that is alive but does not
+	// answer.
+	redialFirst = 10 * time.Millisecond
+	redialSlow  = time.Second
+	// endPatience is how long a request waits for a task to be known as
+	// ended when its supervisor has just gone.
+	endPatience = 5 * time.Second
+)
+
+// task is what the driver knows of one task. The watcher writes result, then
+// closes ended; everything else is set before the task is handed out.
+type task struct {
+	driver  *Driver
+	id      driver.TaskID
+	dir     string
+	state   supervisor.State
+	process *osexec.Cmd // nil when an earlier agent started the supervisor
+
+	result driver.ExitResult
+	ended  chan struct{}
+}
+
+func newTask(d *Driver, id driver.TaskID) *task {
+	return &task{driver: d, id: id, dir: d.taskDir(id), ended: make(chan struct{})}
+}
+
+// newHandle makes what the client stores. The driver's own part repeats the
+// supervisor's record, in case the file is damaged.
+func newHandle(id driver.TaskID, _ string, state *supervisor.State) driver.Handle {
+	own, err := json.Marshal(state)
+	if err != nil {
+		own = nil // impossible for this type; the file has it too
+	}
+	handle := driver.Handle{Version: driver.HandleVersion, Driver: Name, TaskID: id, State: own}
+	if state.StartedNS > 0 {
+		handle.StartedAt = time.Unix(0, state.StartedNS)
+	}
+	return handle
+}
+
+// watch waits for the task's end, over one connection after another.
+func (t *task) watch(connection *net.UnixConn) {
+	life := t.driver.life
+	for pause := redialFirst; ; pause = min(pause*2, redialSlow) {
+		if connection != nil {
+			release := context.AfterFunc(life, func() { connection.SetDeadline(past()) })
+			reply, err := readReply(connection)
+			release()
+			connection.Close()
+			connection = nil
+			if err == nil && reply.Exit != nil {
+				t.finish(reply.Exit)
+				return
+			}
+		}
+		if life.Err() != nil {
+			if t.process != nil {
+				t.process.Process.Release()
+			}
+			return
+		}
+		if t.settle() {
+			return
+		}
+		connection = t.redial()
+		if connection == nil {
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-life.Done():
+			}
+			timer.Stop()
+		}
+	}
+}
+
+// redial asks a supervisor anew for the exit; nil when it can not be reached.
+func (t *task) redial() *net.UnixConn {
+	connection, err := dial(t.dir)
+	if err != nil {
+		return nil
+	}
+	if err := writeRequest(connection, &supervisor.Request{Op: supervisor.OpWait}); err != nil {
+		connection.Close()
+		return nil
+	}
+	return connection
+}
+
+// settle finishes a task whose supervisor has ended, with its exit record or
+// as lost. It tells false while the supervisor lives.
+func (t *task) settle() bool {
+	alive := t.state.BootID == t.driver.bootID && proctree.Alive(t.state.Supervisor.PID, t.state.Supervisor.StartTicks)
+	// Asked in this order: the record is written before the supervisor ends.
+	exit, err := supervisor.ReadExit(t.dir)
+	switch {
+	case err == nil:
+		t.finish(exit)
+		return true
+	case alive:
+		return false
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		t.driver.log.Warn("exit record can not be read", logkey.TaskID, t.id, logkey.Error, err)
+	}
+	exit = &supervisor.Exit{
+		Version: supervisor.RecordVersion, TaskID: string(t.id), Code: driver.CodeUnknown, Lost: true,
+		StartedNS: t.state.StartedNS, FinishedNS: time.Now().UnixNano(),
+	}
+	exit.Killed, exit.Unkillable = t.sweep()
+	if err := supervisor.WriteExit(t.dir, exit); err != nil {
+		t.driver.log.Error("exit record of a lost task can not be written", logkey.TaskID, t.id, logkey.Error, err)
+	}
+	t.finish(exit)
+	return true
+}
+
+// finish makes the exit known and collects the supervisor.
+func (t *task) finish(exit *supervisor.Exit) {
+	t.result = exitResult(exit)
+	close(t.ended)
+	t.collect()
+}
+
+// exitResult says an exit record in the contract's words.
+func exitResult(exit *supervisor.Exit) driver.ExitResult {
+	result := driver.ExitResult{Code: exit.Code, Signal: signalName(exit.Signal)}
+	if exit.StartedNS > 0 {
+		result.StartedAt = time.Unix(0, exit.StartedNS)
+	}
+	if exit.FinishedNS > 0 {
+		result.FinishedAt = time.Unix(0, exit.FinishedNS)
+	}
+	switch {
+	case len(exit.Unkillable) > 0:
+		pids := ""
+		for _, pid := range exit.Unkillable {
+			pids += " " + strconv.Itoa(pid)
+		}
+		result.Err = structs.NewError(structs.CodeInternal, "driver.unkillable", "count", len(exit.Unkillable), "pids", pids[1:])
+	case exit.Lost:
+		result.Err = structs.NewError(structs.CodeInternal, "driver.task_lost", "killed", exit.Killed)
+	}
+	return result
+}
+
+// ask sends one request to the supervisor and gives its answer.
+func (t *task) ask(ctx context.Context, request *supervisor.Request) (*supervisor.Reply, error) {
+	select {
+	case <-t.ended:
+		return nil, fmt.Errorf("task %s: %w", t.id, driver.ErrTaskEnded)
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	connection, err := dial(t.dir)
+	if err != nil {
+		return nil, t.unreachable(ctx, err)
+	}
+	defer connection.Close()
+	release := context.AfterFunc(ctx, func() { connection.SetDeadline(past()) })
+	defer release()
+	reply, err := exchange(connection, request)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("ask supervisor of task %s: %w", t.id, ctx.Err())
+	case err != nil:
+		return nil, t.unreachable(ctx, err)
+	case reply.Failure != nil:
+		return nil, fmt.Errorf("task %s: %w", t.id, startError(reply.Failure))
+	default:
+		return reply, nil
+	}
+}
+
+// unreachable tells why a supervisor does not answer: as a rule because the
+// task is just ending.
+func (t *task) unreachable(ctx context.Context, cause error) error {
+	timer := time.NewTimer(endPatience)
+	defer timer.Stop()
+	select {
+	case <-t.ended:
+		return fmt.Errorf("task %s: %w", t.id, driver.ErrTaskEnded)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return fmt.Errorf("reach supervisor of task %s: %w: %w", t.id, driver.ErrUnavailable, cause)
+	}
+}
+
+// past is a deadline that has gone by.
+func past() time.Time { return time.Unix(1, 0) }
