@@ -1,0 +1,84 @@
+package structs
+
+import (
+	"maps"
+	"slices"
+)
+
+// Copy gives a job that shares nothing with j, so that either may be changed
+// without the other seeing it. A nil job copies to nil.
+func (j *Job) Copy() *Job {
+	if j == nil {
+		return nil
+	}
+	c := *j
+	c.Batch = j.Batch.Copy()
+	c.Resources = slices.Clone(j.Resources)
+	for i := range c.Resources {
+		c.Resources[i] = c.Resources[i].Copy()
+	}
+	c.Placement.Nodes = slices.Clone(j.Placement.Nodes)
+	c.Task = j.Task.Copy()
+	c.Algorithms = slices.Clone(j.Algorithms)
+	c.Datasets = slices.Clone(j.Datasets)
+	c.Models = slices.Clone(j.Models)
+	c.Volumes = slices.Clone(j.Volumes)
+	c.Mounts = slices.Clone(j.Mounts)
+	c.Restart = clonePointer(j.Restart)
+	c.Checkpoint = j.Checkpoint.Copy()
+	c.Debug = clonePointer(j.Debug)
+	c.Tensorboard = clonePointer(j.Tensorboard)
+	c.Meta = maps.Clone(j.Meta)
+	return &c
+}
+
+// Copy gives a batch that shares nothing with b; nil copies to nil.
+func (b *Batch) Copy() *Batch {
+	if b == nil {
+		return nil
+	}
+	c := *b
+	c.Subtasks = slices.Clone(b.Subtasks)
+	for i := range c.Subtasks {
+		c.Subtasks[i].Env = maps.Clone(c.Subtasks[i].Env)
+	}
+	return &c
+}
+
+// Copy gives a spec that shares nothing with r.
+func (r Resources) Copy() Resources {
+	r.Devices = slices.Clone(r.Devices)
+	for i := range r.Devices {
+		r.Devices[i].IDs = slices.Clone(r.Devices[i].IDs)
+	}
+	r.Ports = slices.Clone(r.Ports)
+	return r
+}
+
+// Copy gives a task that shares nothing with t.
+func (t Task) Copy() Task {
+	t.Env = maps.Clone(t.Env)
+	t.Hooks = slices.Clone(t.Hooks)
+	t.Logs = clonePointer(t.Logs)
+	return t
+}
+
+// Copy gives a checkpoint policy that shares nothing with c; nil copies to nil.
+func (c *Checkpoint) Copy() *Checkpoint {
+	if c == nil {
+		return nil
+	}
+	d := *c
+	d.Elastic = clonePointer(c.Elastic)
+	d.Performance = clonePointer(c.Performance)
+	return &d
+}
+
+// clonePointer copies what p points to, when that holds no references itself.
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}

@@ -1,0 +1,90 @@
+package structs
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fullJob sets every field of a job that a user may set.
+func fullJob() *Job {
+	reference := DataRef{Name: "cifar10", Version: 3, ReadOnly: true, Prepare: true}
+	return &Job{
+		Name: "resnet50", Project: "vision", Type: JobTypeTraining, Category: "training", Description: "baseline",
+		Priority: PriorityUrgent, Preemptible: true, Access: AccessReadOnly, TimeLimit: Duration(48 * time.Hour),
+		ExpectedRuntime: Duration(6 * time.Hour), Nodes: 4,
+		Batch: &Batch{Count: 2, Subtasks: []BatchSubtask{{Name: "a", Algorithm: "b", Command: "c", Env: map[string]string{"D": "e"}}}},
+		Distributed: Distributed{Mode: ModePyTorch, WorldSize: "nodes", Rewrite: "launch", Launcher: "no_ssh", ProcsPerNode: 8,
+			MasterPort: 2222, ParameterServers: 1, Chief: true, RankTable: "v1.0"},
+		Resources: []Resources{{Label: "a800", CPU: 32, Memory: 256 * GiB, SharedMemory: 64 * GiB, SKU: 8,
+			Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800", Memory: GiB, IDs: []string{"GPU-1"}}},
+			Ports:   []PortRequest{{Name: "http", Static: 8080}}, RDMA: true}},
+		Placement: Placement{Pool: "a800", Nodes: []string{"gpu-01"}, DriverVersion: ">= 535", SpreadOrPack: Pack},
+		Task: Task{Driver: DriverDocker, Image: "nv-pytorch:21.05-py3", Pull: PullMissing, Command: "python train.py", Dir: "/work",
+			Env: map[string]string{"LR": "0.1"}, User: "li", Hooks: []Hook{{When: "prestart", Command: "true"}},
+			Logs: &LogPolicy{FileSizeMax: MiB, Files: 3}},
+		Algorithms: []DataRef{reference}, Datasets: []DataRef{reference}, Models: []DataRef{reference}, Volumes: []DataRef{reference},
+		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true}}, Output: "models/run7",
+		Restart: &Restart{MaxRestarts: 3, Delay: Duration(time.Second)},
+		Checkpoint: &Checkpoint{MaxResumes: 5, Signal: "SIGUSR1", Grace: Duration(time.Minute), Precheck: true,
+			Elastic: &Elastic{MinNodes: 2, AllowResize: true}, Performance: &Performance{Threshold: 0.7, Action: "alert", Compare: "gt"}},
+		StopGrace: Duration(30 * time.Second), Fencing: FencingStrict, Debug: &Debug{Hold: Duration(time.Hour)},
+		SSH: true, Jupyter: true, Tensorboard: &Tensorboard{LogDir: "/tb"}, Meta: map[string]string{"team": "a"},
+		ID: "id", User: "li", SubmittedAt: 1, IdempotencyKey: "key", Source: "job {}",
+	}
+}
+
+func TestFullJobSetsEveryField(t *testing.T) {
+	walk(reflect.ValueOf(fullJob()), "Job", func(path string, value reflect.Value) {
+		if value.IsZero() {
+			t.Errorf("%s is zero in fullJob: the other tests would not look at it", path)
+		}
+	})
+}
+
+func TestCopySharesNothing(t *testing.T) {
+	original := fullJob()
+	copied := original.Copy()
+	if diff := cmp.Diff(original, copied); diff != "" {
+		t.Fatalf("copy differs (-original +copy):\n%s", diff)
+	}
+	pointers := make(map[uintptr]string)
+	references := func(visit func(path string, pointer uintptr)) func(string, reflect.Value) {
+		return func(path string, value reflect.Value) {
+			switch value.Kind() {
+			case reflect.Pointer, reflect.Slice, reflect.Map:
+				visit(path, value.Pointer())
+			}
+		}
+	}
+	walk(reflect.ValueOf(original), "Job", references(func(path string, pointer uintptr) { pointers[pointer] = path }))
+	walk(reflect.ValueOf(copied), "Job", references(func(path string, pointer uintptr) {
+		if shared, ok := pointers[pointer]; ok {
+			t.Errorf("%s of the copy is %s of the original", path, shared)
+		}
+	}))
+	if (*Job)(nil).Copy() != nil {
+		t.Error("copy of no job is a job")
+	}
+}
+
+// walk visits value and everything that it refers to.
+func walk(value reflect.Value, path string, visit func(path string, value reflect.Value)) {
+	visit(path, value)
+	switch value.Kind() {
+	case reflect.Pointer:
+		if !value.IsNil() {
+			walk(value.Elem(), path, visit)
+		}
+	case reflect.Struct:
+		for i := range value.NumField() {
+			walk(value.Field(i), path+"."+value.Type().Field(i).Name, visit)
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			walk(value.Index(i), path+"[]", visit)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package structs
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// The values that a job gets for what its author left out.
+const (
+	DefaultProject   = "default"
+	DefaultNodes     = 1
+	DefaultCPU       = 1.0       // cores
+	DefaultMemory    = 512 * MiB // bytes
+	DefaultStopGrace = Duration(30 * time.Second)
+	DefaultAccess    = AccessReadOnly
+	DefaultDriver    = DriverExec
+	DefaultPull      = PullMissing
+	DefaultFencing   = FencingCommit
+	DefaultSpread    = Pack
+
+	DefaultCheckpointSignal = "SIGUSR1"
+	DefaultCheckpointGrace  = Duration(5 * time.Minute)
+)
+
+// Words of the job file that have no type of their own.
+const (
+	AccessReadWrite = "read-write"
+	AccessReadOnly  = "read-only"
+	AccessNone      = "none"
+
+	DriverExec   = "exec"
+	DriverDocker = "docker"
+
+	PullAlways  = "always"
+	PullMissing = "missing"
+	PullNever   = "never"
+
+	FencingCommit = "commit"
+	FencingStrict = "strict"
+
+	Pack   = "pack"
+	Spread = "spread"
+
+	WorldSizeNodes = "nodes"
+	WorldSizeProcs = "procs"
+
+	RewriteLaunch   = "launch"
+	RewriteTorchrun = "torchrun"
+	RewriteNone     = "none"
+
+	LauncherNoSSH = "no_ssh"
+	LauncherPDSH  = "pdsh"
+)
+
+// Default is a value that SetDefaults chose; it is shown to the user before
+// submission, because no required figure is chosen silently.
+type Default struct {
+	Path  string `json:"path"`  // field in the words of the job file, as in Problem
+	Value string `json:"value"` // as it would be written there
+}
+
+// SetDefaults fills what the author left out and says what it chose, in the
+// order of the job file. It changes j in place: call it on a job that nobody
+// else holds yet. It is idempotent, pure, and comes before Validate.
+func (j *Job) SetDefaults() []Default {
+	d := defaulter{}
+	fill(&d, "project", &j.Project, DefaultProject)
+	jobType := JobTypeTraining
+	if j.Batch != nil {
+		jobType = JobTypeBatch
+	}
+	fill(&d, "type", &j.Type, jobType)
+	fill(&d, "priority", &j.Priority, PriorityNormal)
+	fill(&d, "access", &j.Access, DefaultAccess)
+	fill(&d, "nodes", &j.Nodes, DefaultNodes)
+	d.distributed(j)
+	d.resources(j)
+	fill(&d, "placement.spread_or_pack", &j.Placement.SpreadOrPack, DefaultSpread)
+	fill(&d, "task.driver", &j.Task.Driver, DefaultDriver)
+	if j.Task.Driver == DriverDocker {
+		fill(&d, "task.pull", &j.Task.Pull, DefaultPull)
+	}
+	if c := j.Checkpoint; c != nil {
+		fill(&d, "checkpoint.signal", &c.Signal, DefaultCheckpointSignal)
+		fill(&d, "checkpoint.grace", &c.Grace, DefaultCheckpointGrace)
+		if c.Performance != nil {
+			fill(&d, "checkpoint.performance.action", &c.Performance.Action, "alert")
+			fill(&d, "checkpoint.performance.compare", &c.Performance.Compare, "gt")
+		}
+	}
+	fill(&d, "stop_grace", &j.StopGrace, DefaultStopGrace)
+	fill(&d, "fencing", &j.Fencing, DefaultFencing)
+	return d.chosen
+}
+
+type defaulter struct{ chosen []Default }
+
+// fill puts value into a field that still has its zero value.
+func fill[T comparable](d *defaulter, path string, field *T, value T) {
+	var zero T
+	if *field != zero {
+		return
+	}
+	*field = value
+	d.chosen = append(d.chosen, Default{Path: path, Value: fmt.Sprint(value)})
+}
+
+// distributed chooses single for one node and none for more: without a mode
+// there is nothing to rendezvous with, and the command runs on each node.
+func (d *defaulter) distributed(j *Job) {
+	mode := ModeSingle
+	if j.Nodes != 1 {
+		mode = ModeNone
+	}
+	fill(d, "distributed.mode", &j.Distributed.Mode, mode)
+	switch j.Distributed.Mode {
+	case ModePyTorch:
+		fill(d, "distributed.world_size", &j.Distributed.WorldSize, WorldSizeNodes)
+		fill(d, "distributed.rewrite", &j.Distributed.Rewrite, RewriteLaunch)
+	case ModeDeepSpeed:
+		fill(d, "distributed.world_size", &j.Distributed.WorldSize, WorldSizeNodes)
+		fill(d, "distributed.launcher", &j.Distributed.Launcher, LauncherNoSSH)
+	case ModeMindSpore:
+		fill(d, "distributed.rank_table", &j.Distributed.RankTable, "v1.0")
+	}
+}
+
+func (d *defaulter) resources(j *Job) {
+	if len(j.Resources) == 0 {
+		j.Resources = []Resources{{}}
+	}
+	for i := range j.Resources {
+		r, path := &j.Resources[i], indexed("resources", i)
+		if r.SKU == 0 { // an SKU brings its own cores and memory
+			if r.CPU == 0 {
+				r.CPU = DefaultCPU
+				d.chosen = append(d.chosen, Default{path + ".cpu", strconv.FormatFloat(r.CPU, 'g', -1, 64)})
+			}
+			if r.Memory == 0 {
+				r.Memory = DefaultMemory
+				d.chosen = append(d.chosen, Default{path + ".memory", FormatSize(r.Memory)})
+			}
+		}
+		for k := range r.Devices {
+			count := max(1, len(r.Devices[k].IDs))
+			fill(d, indexed(path+".device", k)+".count", &r.Devices[k].Count, count)
+		}
+	}
+}
+
+// indexed names an element of a repeated block, for instance resources[1].
+func indexed(path string, index int) string {
+	return path + "[" + strconv.Itoa(index) + "]"
+}

@@ -1,0 +1,56 @@
+package structs
+
+// NotAvailable lists what the job asks for that this version knows but does
+// not carry out yet. Such a job is valid; submission refuses it with
+// CodeNotAvailable rather than run something else than was asked. Pure.
+func (j *Job) NotAvailable() []Problem {
+	v := &validator{}
+	if j.Type == JobTypeDev {
+		v.later("type", `type = "dev"`)
+	}
+	if j.Preemptible {
+		v.later("preemptible", "preemptible")
+	}
+	switch j.Distributed.Mode {
+	case ModeSingle, ModeNone, ModePyTorch, ModeMPI:
+	default:
+		v.later("distributed.mode", `distributed "`+string(j.Distributed.Mode)+`"`)
+	}
+	if j.Batch != nil && len(j.Batch.Subtasks) > 0 {
+		v.later("batch.subtask", "subtask")
+	}
+	for i := range j.Resources {
+		r, path := &j.Resources[i], indexed("resources", i)
+		v.laterIf(r.SKU != 0, path+".sku", "sku")
+		v.laterIf(r.SharedMemory != 0, path+".shared_memory", "shared_memory")
+		v.laterIf(len(r.Devices) > 0, path+".device", "device")
+		v.laterIf(r.RDMA, path+".rdma", "rdma")
+	}
+	v.laterIf(j.Placement.Pool != "", "placement.pool", "pool")
+	v.laterIf(j.Placement.DriverVersion != "", "placement.driver_version", "driver_version")
+	v.laterIf(j.Task.Driver == DriverDocker, "task.driver", `driver = "docker"`)
+	v.laterIf(len(j.Task.Hooks) > 0, "task.hook", "hook")
+	v.laterIf(len(j.Algorithms) > 0, "algorithm", "algorithm")
+	v.laterIf(len(j.Datasets) > 0, "dataset", "dataset")
+	v.laterIf(len(j.Models) > 0, "model", "model")
+	v.laterIf(len(j.Volumes) > 0, "volume", "volume")
+	v.laterIf(len(j.Mounts) > 0, "mount", "mount")
+	v.laterIf(j.Output != "", "output", "output")
+	v.laterIf(j.Checkpoint != nil, "checkpoint", "checkpoint")
+	v.laterIf(j.Fencing == FencingStrict, "fencing", `fencing = "strict"`)
+	v.laterIf(j.Debug != nil, "debug", "debug")
+	v.laterIf(j.SSH, "ssh", "ssh")
+	v.laterIf(j.Jupyter, "jupyter", "jupyter")
+	v.laterIf(j.Tensorboard != nil, "tensorboard", "tensorboard")
+	return v.problems
+}
+
+func (v *validator) later(path, block string) {
+	v.add(path, "job.later", "", "block", block)
+}
+
+func (v *validator) laterIf(asked bool, path, block string) {
+	if asked {
+		v.later(path, block)
+	}
+}

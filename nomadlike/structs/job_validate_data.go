@@ -1,0 +1,124 @@
+package structs
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (v *validator) data(j *Job) {
+	v.references("algorithm", j.Algorithms)
+	v.references("dataset", j.Datasets)
+	v.references("model", j.Models)
+	v.references("volume", j.Volumes)
+	for i, a := range j.Algorithms {
+		v.preparable(indexed("algorithm", i), a)
+	}
+	for i, m := range j.Models {
+		v.preparable(indexed("model", i), m)
+	}
+	for i, volume := range j.Volumes {
+		at := indexed("volume", i)
+		v.preparable(at, volume)
+		if volume.Version != 0 {
+			v.add(at+".version", "job.volume_version", "")
+		}
+	}
+	v.mounts(j.Mounts)
+	if j.Output != "" && v.word("output", j.Output, PathMax) {
+		if path.IsAbs(j.Output) || path.Clean(j.Output) != j.Output || j.Output == ".." || strings.HasPrefix(j.Output, "../") || j.Output == "." {
+			v.add("output", "job.output", "job.output.hint", "value", j.Output)
+		}
+	}
+}
+
+// references checks the named data of one kind.
+func (v *validator) references(kind string, refs []DataRef) {
+	if len(refs) > DataRefsMax {
+		v.add(kind, "job.too_many", "", "what", kind, "count", len(refs), "max", DataRefsMax)
+		return
+	}
+	seen := make(map[string]bool, len(refs))
+	for i, ref := range refs {
+		at := indexed(kind, i)
+		if v.name(at+".name", ref.Name) && seen[ref.Name] {
+			v.add(at+".name", "job.duplicate", "", "value", ref.Name)
+		}
+		seen[ref.Name] = true
+		v.integer(at+".version", ref.Version, 0, versionMax)
+	}
+}
+
+const versionMax = 1 << 30
+
+// preparable refuses prepare for what is never copied to fast local storage.
+func (v *validator) preparable(at string, ref DataRef) {
+	if ref.Prepare {
+		v.add(at+".prepare", "job.prepare", "")
+	}
+}
+
+func (v *validator) mounts(mounts []Mount) {
+	if len(mounts) > DataRefsMax {
+		v.add("mount", "job.too_many", "", "what", "mount", "count", len(mounts), "max", DataRefsMax)
+		return
+	}
+	targets := make(map[string]bool, len(mounts))
+	for i, m := range mounts {
+		at := indexed("mount", i)
+		v.directory(at+".source", m.Source)
+		if !v.directory(at+".target", m.Target) {
+			continue
+		}
+		target := path.Clean(m.Target)
+		switch {
+		case target == "/" || slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(dir string) bool {
+			return target == dir || strings.HasPrefix(target, dir+"/")
+		}):
+			v.add(at+".target", "job.mount_target", "", "value", m.Target)
+		case targets[target]:
+			v.add(at+".target", "job.duplicate", "", "value", m.Target)
+		}
+		targets[target] = true
+	}
+}
+
+// recovery checks what happens after faults.
+func (v *validator) recovery(j *Job) {
+	if r := j.Restart; r != nil {
+		v.integer("restart.max_restarts", r.MaxRestarts, 0, RestartsMax)
+		v.span("restart.delay", r.Delay, 0, GraceMax)
+		if j.Checkpoint != nil {
+			v.excludes("restart", "checkpoint")
+		}
+	}
+	c := j.Checkpoint
+	if c == nil {
+		return
+	}
+	v.integer("checkpoint.max_resumes", c.MaxResumes, 0, RestartsMax)
+	v.choice("checkpoint.signal", c.Signal, false, "SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2")
+	v.span("checkpoint.grace", c.Grace, 0, GraceMax)
+	if c.Elastic != nil {
+		v.integer("checkpoint.elastic.min_nodes", c.Elastic.MinNodes, 1, max(1, min(j.Nodes, NodesMax)))
+	}
+	if p := c.Performance; p != nil {
+		const thresholdMax = 1e6
+		if !finite(p.Threshold) || p.Threshold <= 0 || p.Threshold > thresholdMax {
+			v.add("checkpoint.performance.threshold", "job.range", "", "value", p.Threshold, "min", "0", "max", thresholdMax)
+		}
+		v.choice("checkpoint.performance.action", p.Action, false, "alert", "reschedule")
+		v.choice("checkpoint.performance.compare", p.Compare, false, "gt", "lt")
+	}
+}
+
+// interactive checks what people use while a job runs.
+func (v *validator) interactive(j *Job) {
+	if j.Debug != nil {
+		v.span("debug.hold", j.Debug.Hold, Duration(time.Second), HoldMax)
+	}
+	if j.Tensorboard != nil {
+		v.directory("tensorboard.logdir", j.Tensorboard.LogDir)
+	}
+}

@@ -1,0 +1,213 @@
+package structs
+
+import (
+	"strings"
+)
+
+func (v *validator) resources(j *Job) {
+	switch {
+	case len(j.Resources) == 0:
+		v.add("resources", "job.missing", "")
+		return
+	case len(j.Resources) > AlternativesMax:
+		v.add("resources", "job.too_many", "", "what", "resources", "count", len(j.Resources), "max", AlternativesMax)
+		return
+	}
+	labels := make(map[string]bool, len(j.Resources))
+	for i := range j.Resources {
+		r, path := &j.Resources[i], indexed("resources", i)
+		if len(j.Resources) > 1 && r.Label == "" {
+			v.add(path+".label", "job.label_missing", "job.label_missing.hint")
+		}
+		if r.Label != "" && v.label(path+".label", r.Label) {
+			if labels[r.Label] {
+				v.add(path+".label", "job.duplicate", "", "value", r.Label)
+			}
+			labels[r.Label] = true
+		}
+		v.spec(path, r)
+		v.devices(j, path, r.Devices)
+		v.ports(j, path, r.Ports)
+	}
+}
+
+// label checks the label of a spec: it is shown, never used as a path.
+func (v *validator) label(path, label string) bool {
+	if len(label) > NameLengthMax {
+		v.add(path, "job.too_long", "", "length", len(label), "max", NameLengthMax)
+		return false
+	}
+	for i := 0; i < len(label); i++ {
+		c := lowerASCII(label[i])
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && strings.IndexByte("-_.", c) < 0 {
+			v.add(path, "job.label_characters", "", "label", label)
+			return false
+		}
+	}
+	return true
+}
+
+func (v *validator) spec(path string, r *Resources) {
+	v.integer(path+".sku", r.SKU, 0, SKUMax)
+	skuGives := r.SKU > 0 // cores and memory come with the SKU unless they are given too
+	if cpu := r.CPU; !finite(cpu) || (cpu < CPUMin || cpu > CPUMax) && (cpu != 0 || !skuGives) {
+		v.add(path+".cpu", "job.range", "", "value", cpu, "min", CPUMin, "max", CPUMax)
+	}
+	memoryOK := r.Memory == 0 && skuGives || v.size(path+".memory", r.Memory, MemoryMin, MemoryMax)
+	if v.size(path+".shared_memory", r.SharedMemory, 0, MemoryMax) && memoryOK && r.Memory != 0 && r.SharedMemory > r.Memory {
+		v.add(path+".shared_memory", "job.shared_memory", "job.shared_memory.hint",
+			"shared", FormatSize(r.SharedMemory), "memory", FormatSize(r.Memory))
+	}
+}
+
+func (v *validator) devices(j *Job, path string, devices []DeviceRequest) {
+	if len(devices) > DevicesMax {
+		v.add(path+".device", "job.too_many", "", "what", "device", "count", len(devices), "max", DevicesMax)
+		return
+	}
+	for i := range devices {
+		d, path := &devices[i], indexed(path+".device", i)
+		if !deviceKind(d.Kind) {
+			v.add(path+".kind", "job.device_kind", "job.device_kind.hint", "kind", d.Kind)
+		}
+		countOK := v.integer(path+".count", d.Count, 1, DeviceCountMax)
+		v.word(path+".model", d.Model, WordMax)
+		v.size(path+".memory", d.Memory, 0, MemoryMax)
+		if len(d.IDs) == 0 {
+			continue
+		}
+		if countOK && len(d.IDs) != d.Count {
+			v.add(path+".ids", "job.device_ids", "", "ids", len(d.IDs), "count", d.Count)
+		}
+		if len(j.Placement.Nodes) == 0 {
+			v.add(path+".ids", "job.device_ids_pinned", "job.device_ids_pinned.hint")
+		}
+		seen := make(map[string]bool, len(d.IDs))
+		for k, id := range d.IDs {
+			idPath := indexed(path+".ids", k)
+			if k >= DeviceCountMax {
+				break
+			}
+			if id == "" {
+				v.add(idPath, "job.missing", "")
+			} else if v.word(idPath, id, WordMax) && seen[id] {
+				v.add(idPath, "job.duplicate", "", "value", id)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+// deviceKind tells whether kind has the form vendor/type.
+func deviceKind(kind string) bool {
+	vendor, what, found := strings.Cut(kind, "/")
+	return found && NameProblem(vendor) == "" && NameProblem(what) == ""
+}
+
+func (v *validator) ports(j *Job, path string, ports []PortRequest) {
+	if len(ports) > PortsMax {
+		v.add(path+".port", "job.too_many", "", "what", "port", "count", len(ports), "max", PortsMax)
+		return
+	}
+	names := make(map[string]bool, len(ports))
+	numbers := make(map[int]bool, len(ports))
+	for i, p := range ports {
+		path := indexed(path+".port", i)
+		if v.name(path+".name", p.Name) {
+			switch {
+			case p.Name == MasterPortName:
+				v.add(path+".name", "job.port_master", "job.port_master.hint", "name", p.Name)
+			case names[p.Name]:
+				v.add(path+".name", "job.duplicate", "", "value", p.Name)
+			}
+			names[p.Name] = true
+		}
+		if !v.integer(path+".static", p.Static, 0, PortMax) || p.Static == 0 {
+			continue
+		}
+		if numbers[p.Static] || p.Static == j.Distributed.MasterPort {
+			v.add(path+".static", "job.duplicate", "", "value", p.Static)
+		}
+		numbers[p.Static] = true
+	}
+}
+
+func (v *validator) placement(j *Job) {
+	p := &j.Placement
+	if p.Pool != "" {
+		v.name("placement.pool", p.Pool)
+		if len(p.Nodes) > 0 {
+			v.excludes("placement.nodes", "placement.pool")
+		}
+	}
+	if p.DriverVersion != "" {
+		v.driverVersion(j)
+		if len(p.Nodes) > 0 {
+			v.excludes("placement.nodes", "placement.driver_version")
+		}
+	}
+	v.choice("placement.spread_or_pack", p.SpreadOrPack, false, Pack, Spread)
+	if len(p.Nodes) > NamedNodesMax {
+		v.add("placement.nodes", "job.too_many", "", "what", "placement.nodes", "count", len(p.Nodes), "max", NamedNodesMax)
+		return
+	}
+	if n := len(p.Nodes); n > 0 && n < j.Nodes {
+		v.add("placement.nodes", "job.named_too_few", "", "named", n, "nodes", j.Nodes)
+	}
+	seen := make(map[string]bool, len(p.Nodes))
+	for i, node := range p.Nodes {
+		path := indexed("placement.nodes", i)
+		switch {
+		case !nodeName(node):
+			v.add(path, "job.node_name", "", "name", node)
+		case seen[node]:
+			v.add(path, "job.duplicate", "", "value", node)
+		}
+		seen[node] = true
+	}
+}
+
+// nodeName tells whether text can be the name or id of a node: a host name.
+func nodeName(text string) bool {
+	const hostNameMax = 253
+	if text == "" || len(text) > hostNameMax || text[0] == '-' || text[0] == '.' || text[len(text)-1] == '.' {
+		return false
+	}
+	for i := 0; i < len(text); i++ {
+		c := lowerASCII(text[i])
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && strings.IndexByte("-_.", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// driverVersion checks a constraint such as ">= 535, < 560", which only makes
+// sense for specs with devices.
+func (v *validator) driverVersion(j *Job) {
+	const path = "placement.driver_version"
+	text := j.Placement.DriverVersion
+	if !v.word(path, text, WordMax) {
+		return
+	}
+	for _, part := range strings.Split(text, ",") {
+		version := strings.TrimSpace(part)
+		for _, operator := range [...]string{">=", "<=", "!=", ">", "<", "="} {
+			if rest, found := strings.CutPrefix(version, operator); found {
+				version = strings.TrimSpace(rest)
+				break
+			}
+		}
+		if version == "" || strings.Trim(version, "0123456789.") != "" || version[0] == '.' || version[len(version)-1] == '.' ||
+			strings.Contains(version, "..") {
+			v.add(path, "job.driver_version", "job.driver_version.hint", "value", text)
+			return
+		}
+	}
+	for i := range j.Resources {
+		if len(j.Resources[i].Devices) == 0 {
+			v.add(path, "job.driver_version_devices", "", "resources", indexed("resources", i))
+			return
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package structs
+
+import (
+	"errors"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func (v *validator) task(j *Job) {
+	t := &j.Task
+	v.choice("task.driver", t.Driver, false, DriverExec, DriverDocker)
+	v.image(t)
+	if everySubtaskHasCommand(j.Batch) && t.Command == "" {
+		// each sub-task brings its own
+	} else if v.command("task.command", t.Command) {
+		v.inlineScript(j)
+	}
+	if t.Dir != "" {
+		v.directory("task.dir", t.Dir)
+	}
+	v.env("task.env", t.Env)
+	if t.User != "" && !userName(t.User) {
+		v.add("task.user", "job.user", "", "user", t.User)
+	}
+	if len(t.Hooks) > HooksMax {
+		v.add("task.hook", "job.too_many", "", "what", "hook", "count", len(t.Hooks), "max", HooksMax)
+	} else {
+		for i, hook := range t.Hooks {
+			at := indexed("task.hook", i)
+			v.choice(at+".when", hook.When, false, "prestart", "poststart", "prestop", "poststop")
+			v.command(at+".command", hook.Command)
+		}
+	}
+	if logs := t.Logs; logs != nil {
+		if logs.FileSizeMax != 0 {
+			v.size("task.logs.file_size_max", logs.FileSizeMax, LogFileMin, LogFileMax)
+		}
+		v.integer("task.logs.files", logs.Files, 0, LogFilesMax)
+	}
+}
+
+func everySubtaskHasCommand(b *Batch) bool {
+	if b == nil || len(b.Subtasks) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(b.Subtasks, func(s BatchSubtask) bool { return s.Command == "" })
+}
+
+func (v *validator) image(t *Task) {
+	switch {
+	case t.Driver == DriverDocker && t.Image == "":
+		v.add("task.image", "job.image_missing", "")
+	case t.Driver == DriverExec && t.Image != "":
+		v.add("task.image", "job.image_exec", "job.image_exec.hint")
+	case t.Image != "" && v.word("task.image", t.Image, WordMax) && strings.ContainsAny(t.Image, " \t"):
+		v.add("task.image", "job.blank", "")
+	}
+	if t.Driver == DriverExec && t.Pull != "" {
+		v.add("task.pull", "job.image_exec", "job.image_exec.hint")
+		return
+	}
+	v.choice("task.pull", t.Pull, t.Driver != DriverDocker, PullAlways, PullMissing, PullNever)
+}
+
+// userName tells whether text may name a user of a node, or its number with
+// an optional group: li, www-data, 1000, 1000:100.
+func userName(text string) bool {
+	const userNameMax = 32
+	user, group, found := strings.Cut(text, ":")
+	if found && group == "" {
+		return false
+	}
+	for _, part := range []string{user, group} {
+		if len(part) > userNameMax || strings.HasPrefix(part, "-") {
+			return false
+		}
+		for i := 0; i < len(part); i++ {
+			c := lowerASCII(part[i])
+			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && strings.IndexByte("-_.", c) < 0 {
+				return false
+			}
+		}
+	}
+	return user != ""
+}
+
+// directory checks an absolute path on a node or in a task.
+func (v *validator) directory(at, directory string) bool {
+	if !v.word(at, directory, PathMax) {
+		return false
+	}
+	if !path.IsAbs(directory) || path.Clean(directory) != strings.TrimSuffix(directory, "/") && directory != "/" {
+		v.add(at, "job.directory", "", "value", directory)
+		return false
+	}
+	return true
+}
+
+// command checks one command line by the rules of row 70 to 72: it starts
+// with an executable and is one statement, because no shell reads it. It
+// tells whether the command is fine.
+func (v *validator) command(at, command string) bool {
+	if strings.Trim(command, " \t\r\n") == "" {
+		v.add(at, "job.command.missing", "")
+		return false
+	}
+	if !v.text(at, command, CommandMax) {
+		return false
+	}
+	scan, err := scanCommand(command, nil)
+	switch {
+	case errors.Is(err, ErrQuoteOpen):
+		v.add(at, "job.command.quote", "job.command.quote.hint")
+		return false
+	case err != nil:
+		v.add(at, "job.command.backslash", "")
+		return false
+	}
+	before := len(v.problems)
+	rewrite := throughShell(command)
+	if len(scan.words) == 0 || scan.words[0].text == "" {
+		v.add(at, "job.command.missing", "")
+		return false
+	}
+	first := scan.words[0].text
+	switch {
+	case assignment(first):
+		v.add(at, "job.command.assignment", "job.command.assignment.hint", "assignment", first, "rewrite", rewrite)
+	case shellOnly(first):
+		v.add(at, "job.command.builtin", "job.command.shell.hint", "word", first, "rewrite", rewrite)
+	case first[0] == '-':
+		v.add(at, "job.command.option", "", "word", first)
+	}
+	switch {
+	case scan.substitution != "":
+		v.add(at, "job.command.substitution", "job.command.shell.hint", "operator", scan.substitution, "rewrite", rewrite)
+	case scan.statement != "":
+		v.add(at, "job.command.statements", "job.command.shell.hint", "operator", scan.statement, "rewrite", rewrite)
+	case scan.redirect != "":
+		v.add(at, "job.command.redirect", "job.command.shell.hint", "operator", scan.redirect, "rewrite", rewrite)
+	case scan.expansion != "":
+		v.add(at, "job.command.expansion", "job.command.shell.hint", "rewrite", rewrite)
+	}
+	return len(v.problems) == before
+}
+
+// assignment tells whether a word has the form KEY=VALUE.
+func assignment(word string) bool {
+	end := nameEnd(word)
+	return end > 0 && end < len(word) && word[end] == '='
+}
+
+// shellOnly tells whether a word is known to shells alone: no such program
+// can be executed.
+func shellOnly(word string) bool {
+	switch word {
+	case ".", "source", "cd", "export", "unset", "set", "alias", "ulimit", "umask", "exec", "eval", "trap", "pushd", "popd",
+		"if", "for", "while", "until", "case", "function", "{", "!", "[[":
+		return true
+	}
+	return false
+}
+
+// throughShell writes command as an argument of bash -c, in double quotes when
+// nothing in it would change its meaning there.
+func throughShell(command string) string {
+	command = strings.TrimSpace(command)
+	switch {
+	case !strings.ContainsAny(command, "\"$`\\!"):
+		return `bash -c "` + command + `"`
+	case !strings.Contains(command, "'"):
+		return "bash -c '" + command + "'"
+	}
+	return `bash -c "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(command) + `"`
+}
+
+// inlineScript refuses `python -c` where the launch line of mode pytorch would
+// be put around it on several nodes: there is no script to hand on.
+func (v *validator) inlineScript(j *Job) {
+	if j.Distributed.Mode != ModePyTorch || j.Distributed.Rewrite == RewriteNone || j.Nodes < 2 {
+		return
+	}
+	words, err := SplitCommand(j.Task.Command)
+	if err != nil || len(words) == 0 || !isPython(words[0]) {
+		return
+	}
+	for _, word := range words[1:] {
+		if word == "-c" {
+			v.add("task.command", "job.command.inline", "job.command.inline.hint")
+			return
+		}
+		if !strings.HasPrefix(word, "-") || word == "-m" {
+			return // the script or module; what follows is its own
+		}
+	}
+}
+
+// isPython tells whether a word names a Python interpreter, with its version
+// or path: python, python3, /usr/bin/python3.11.
+func isPython(word string) bool {
+	version, found := strings.CutPrefix(path.Base(word), "python")
+	return found && strings.Trim(version, "0123456789.") == ""
+}
+
+// env checks variables: their names and sizes, and that none takes a name that
+// the system gives a meaning of its own in this job.
+func (v *validator) env(at string, env map[string]string) {
+	if len(env) > EnvMax {
+		v.add(at, "job.too_many", "", "what", "env", "count", len(env), "max", EnvMax)
+		return
+	}
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		path := keyed(at, name)
+		size += len(name) + len(env[name])
+		if name == "" || len(name) > WordMax || nameEnd(name) != len(name) {
+			v.add(path, "job.env_name", "", "name", strconv.Quote(name))
+			continue
+		}
+		v.text(path, env[name], EnvValueMax)
+		if v.mode.Reserves(name) {
+			v.add(path, "job.env_reserved", reservedHint(name), "name", name, "mode", v.mode)
+		}
+	}
+	if size > EnvSizeMax {
+		v.add(at, "job.too_long", "", "length", size, "max", EnvSizeMax)
+	}
+}
