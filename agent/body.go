@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+// Bounds of queries.
+const (
+	waitDefault  = 5 * time.Minute
+	waitMax      = 10 * time.Minute
+	jsonDepthMax = 64
+)
+
+// decodeBody reads the JSON body of a request that has one. Unknown fields
+// and trailing bytes are refused, so a typing error is told, not ignored.
+func decodeBody(r *request) error {
+	if r.route.Request == nil {
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return structs.NewError(structs.CodeInvalid, "agent.content_type", "type", strconv.Quote(r.Header.Get("Content-Type")))
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, api.BodySizeMax))
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return structs.NewError(structs.CodeTooLarge, "agent.body_too_large", "max", tooLarge.Limit)
+		}
+		return malformed(err)
+	}
+	if err := checkJSON(data); err != nil {
+		return malformed(err)
+	}
+	r.body = reflect.New(reflect.TypeOf(r.route.Request)).Interface()
+	if err := strictJSON(data, r.body); err != nil {
+		return malformed(err)
+	}
+	return nil
+}
+
+func malformed(err error) *structs.Error {
+	return structs.NewError(structs.CodeInvalid, "agent.body_malformed", "reason", err)
+}
+
+func strictJSON(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the JSON value")
+	}
+	return nil
+}
+
+// checkJSON refuses what decoders disagree about or suffer from: a key twice
+// in one object, and deep nesting.
+func checkJSON(data []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var open []map[string]bool // keys of the open objects; nil for an array
+	wantKey := false
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch value := token.(type) {
+		case json.Delim:
+			switch value {
+			case '{':
+				open = append(open, map[string]bool{})
+			case '[':
+				open = append(open, nil)
+			default:
+				open = open[:len(open)-1]
+			}
+			if len(open) > jsonDepthMax {
+				return fmt.Errorf("nested deeper than %d", jsonDepthMax)
+			}
+			wantKey = len(open) > 0 && open[len(open)-1] != nil
+			continue
+		case string:
+			if wantKey {
+				keys := open[len(open)-1]
+				if keys[value] {
+					return fmt.Errorf("key %q stands twice in one object", value)
+				}
+				keys[value] = true
+				wantKey = false
+				continue
+			}
+		}
+		wantKey = len(open) > 0 && open[len(open)-1] != nil
+	}
+}
+
+// query reads the parameters of a request; the first malformed one is kept.
+type query struct {
+	r   *request
+	err error
+}
+
+func (q *query) text(name string) string { return q.r.URL.Query().Get(name) }
+
+func (q *query) refuse(name, value string) {
+	if q.err == nil {
+		q.err = structs.NewError(structs.CodeInvalid, "agent.query_malformed", "name", name, "value", strconv.Quote(value))
+	}
+}
+
+func (q *query) uint(name string) uint64 {
+	value := q.text(name)
+	if value == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(value, 10, 64)
+	if err != nil {
+		q.refuse(name, value)
+	}
+	return n
+}
+
+func (q *query) int(name string, low, high int64) int64 {
+	value := q.text(name)
+	if value == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < low || n > high {
+		q.refuse(name, value)
+	}
+	return n
+}
+
+func (q *query) bool(name string) bool {
+	value := q.text(name)
+	switch {
+	case value == "" && !q.r.URL.Query().Has(name):
+		return false
+	case value == "":
+		return true // ?stale
+	}
+	b, err := strconv.ParseBool(value)
+	if err != nil {
+		q.refuse(name, value)
+	}
+	return b
+}
+
+func (q *query) wait() time.Duration {
+	value := q.text("wait")
+	if value == "" {
+		return waitDefault
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d < 0 || d > waitMax {
+		q.refuse("wait", value)
+	}
+	return d
+}
+
+func (q *query) limit() int {
+	n := int(q.int("limit", 1, api.PageSizeMax))
+	if n == 0 {
+		return api.PageSizeDefault
+	}
+	return n
+}
+
+// reply writes a JSON answer.
+func (r *request) reply(answer any) error {
+	data, err := json.Marshal(answer)
+	if err != nil {
+		return fmt.Errorf("encode answer of %s: %w", r.route.Name, err)
+	}
+	r.w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	_, _ = r.w.Write(append(data, '\n')) // the caller went away: nothing to do about it
+	return nil
+}
+
+func (r *request) setIndex(index uint64) {
+	r.w.Header().Set(api.HeaderIndex, strconv.FormatUint(index, 10))
+}

@@ -1,0 +1,378 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/structs"
+)
+
+// caller is who makes a request. The zero value is anonymous.
+type caller struct {
+	principal auth.Principal
+	token     *structs.Token
+	revoked   <-chan struct{} // closed when the token is revoked or expires; nil for anonymous
+}
+
+// request is one authorised request on its way through a handler. Handlers
+// run only after front has authenticated the caller, decoded the body, found
+// the object and asked auth.Allowed about it.
+type request struct {
+	*http.Request
+	route  api.Route
+	caller caller
+	object auth.Object // what was judged
+	found  any         // the object itself where the route names one: *structs.Job, Allocation, Node or Token
+	body   any         // pointer to a value of route.Request's type, or nil
+	id     string      // the full id behind {id}
+	w      http.ResponseWriter
+}
+
+// handler answers an authorised request. An error is rendered by front, so a
+// handler that returns one must not have written anything yet.
+type handler func(*request) error
+
+// doors are front's way to the cluster; the server's half implements them.
+type doors interface {
+	// authenticate finds whom the secret of a token speaks for. With
+	// thorough it asks the leader about a token that is unknown here, since
+	// it may be new.
+	authenticate(ctx context.Context, secret string, thorough bool) (caller, error)
+	// locate finds the object that a request is about, so that it can be
+	// judged. It fills found and id of the request. It must not tell apart
+	// what does not exist and what the caller may not see.
+	locate(r *request) (auth.Object, error)
+}
+
+// front is the HTTP door of an agent: it maps routes to handlers and lets
+// nothing through that the policy does not allow.
+type front struct {
+	log     *slog.Logger
+	now     func() time.Time
+	doors   doors
+	hosts   hostList
+	guard   *limiter
+	started func() // counts a request for metrics; may be nil
+	mux     *http.ServeMux
+}
+
+// newFront builds the router from the table of routes. Every route needs a
+// handler and every handler a route, else it panics: the table is code.
+func newFront(log *slog.Logger, now func() time.Time, doors doors, hosts hostList, guard *limiter, handlers map[string]handler, rest http.Handler) *front {
+	f := &front{log: log, now: now, doors: doors, hosts: hosts, guard: guard, mux: http.NewServeMux()}
+	patterns := map[string]bool{}
+	for _, route := range api.Routes() {
+		handle, ok := handlers[route.Name]
+		if !ok {
+			panic("agent: route " + route.Name + " has no handler")
+		}
+		f.mux.Handle(route.Method+" "+route.Pattern, f.serve(route, handle))
+		patterns[route.Pattern] = true
+	}
+	if len(handlers) != len(api.Routes()) {
+		panic(fmt.Sprintf("agent: %d handlers for %d routes", len(handlers), len(api.Routes())))
+	}
+	for pattern := range patterns { // what is left of a known path is a wrong method
+		f.mux.Handle(pattern, f.outside(func(r *http.Request) error {
+			return structs.NewError(structs.CodeInvalid, "agent.method", "path", r.URL.Path, "method", r.Method)
+		}))
+	}
+	f.mux.Handle("/v1/", f.outside(func(r *http.Request) error {
+		return structs.NewError(structs.CodeNotFound, "agent.route_unknown", "path", r.URL.Path)
+	}))
+	f.mux.Handle("/", rest)
+	return f
+}
+
+// outside answers requests that belong to no route.
+func (f *front) outside(fail func(*http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.fail(w, r, fail(r)) })
+}
+
+// ServeHTTP checks what holds for every request, whatever its route.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	defer f.recoverPanic(w, r)
+	if err := f.admit(r); err != nil {
+		f.fail(w, r, err)
+		return
+	}
+	f.mux.ServeHTTP(w, r)
+}
+
+// recoverPanic turns a defect into an answer, and keeps the agent running:
+// one hostile request must not end what thousands of others depend on.
+func (f *front) recoverPanic(w http.ResponseWriter, r *http.Request) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(cause) // a handler breaks off its answer on purpose
+	}
+	f.log.Error("request panicked", logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Error, fmt.Sprint(cause), "stack", string(debug.Stack()))
+	f.fail(w, r, errors.New("panic"))
+}
+
+// secure sets the headers that make answers harmless in a browser.
+func secure(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Content-Security-Policy",
+		"default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-store")
+}
+
+// admit refuses requests that no honest client of this agent makes: for
+// another host (DNS rebinding), or from another site's page.
+func (f *front) admit(r *http.Request) error {
+	if !f.hosts.has(r.Host) {
+		return &statusError{http.StatusMisdirectedRequest, structs.NewError(structs.CodeInvalid, "agent.misdirected", "host", r.Host)}
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "https://"+r.Host {
+		return structs.NewError(structs.CodeForbidden, "agent.foreign_origin", "origin", origin)
+	}
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case site == "", site == "same-origin", site == "none":
+	case r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate": // somebody follows a link to us
+	default:
+		return structs.NewError(structs.CodeForbidden, "agent.foreign_origin", "origin", site)
+	}
+	return nil
+}
+
+// serve makes the handler of one route: authenticate, decode, locate, judge,
+// handle. This is the one place where requests are authorised.
+func (f *front) serve(route api.Route, handle handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := f.answer(route, handle, w, r); err != nil {
+			f.fail(w, r, err)
+		}
+	})
+}
+
+func (f *front) answer(route api.Route, handle handler, w http.ResponseWriter, r *http.Request) error {
+	who, release, err := f.identify(route, r)
+	if err != nil {
+		return err
+	}
+	defer release()
+	req := &request{Request: r, route: route, caller: who, w: w, id: r.PathValue("id")}
+	if err := decodeBody(req); err != nil {
+		return err
+	}
+	if err := f.judge(req); err != nil {
+		return err
+	}
+	err = handle(req)
+	if route.Verb == api.VerbLogin && structs.CodeOf(err) == structs.CodeUnauthorized {
+		return f.wrongSecret(peerKey(r.RemoteAddr), err)
+	}
+	return err
+}
+
+// identify authenticates the caller and takes its place within the limits;
+// release gives the place back.
+func (f *front) identify(route api.Route, r *http.Request) (caller, func(), error) {
+	nothing := func() {}
+	peer := peerKey(r.RemoteAddr)
+	secret, given := bearer(r.Header)
+	if !given {
+		return f.anonymous(route, peer)
+	}
+	who, err := f.doors.authenticate(r.Context(), secret, f.guard.patient(peer) == 0)
+	if structs.CodeOf(err) == structs.CodeUnauthorized {
+		return caller{}, nothing, f.wrongSecret(peer, err)
+	}
+	if err != nil {
+		return caller{}, nothing, err
+	}
+	release, err := f.guard.enter(who.token.ID, route)
+	if err != nil {
+		return caller{}, nothing, err
+	}
+	return who, release, nil
+}
+
+// wrongSecret counts a wrong token or secret of a peer. Only who gives wrong
+// ones has to wait: an address is shared, and whoever else is behind it must
+// not be able to lock out the holder of a good token.
+func (f *front) wrongSecret(peer string, err error) error {
+	f.guard.failed(peer)
+	f.log.Warn("credentials refused", logkey.Addr, peer, logkey.Reason, err)
+	if wait := f.guard.patient(peer); wait > 0 {
+		return tooMany("agent.token_failures", wait)
+	}
+	return err
+}
+
+// anonymous lets callers without a token through to the routes that the
+// policy opens to everybody.
+func (f *front) anonymous(route api.Route, peer string) (caller, func(), error) {
+	object := auth.Object{Kind: auth.ObjectKind(route.Kind)}
+	if err := auth.Allowed(auth.Principal{}, auth.Verb(route.Verb), object).Err(auth.Verb(route.Verb), object); err != nil {
+		return caller{}, func() {}, err
+	}
+	release, err := f.guard.enter("peer "+peer, route)
+	return caller{}, release, err
+}
+
+// judge asks the policy, once the object is known.
+func (f *front) judge(r *request) error {
+	object, err := f.doors.locate(r)
+	if err != nil {
+		return err
+	}
+	r.object = object
+	verb := auth.Verb(r.route.Verb)
+	if err := auth.Allowed(r.caller.principal, verb, object).Err(verb, object); err != nil {
+		return err
+	}
+	return nil
+}
+
+// may asks the policy about a second verb or another object.
+func (r *request) may(verb auth.Verb, object auth.Object) error {
+	if err := auth.Allowed(r.caller.principal, verb, object).Err(verb, object); err != nil {
+		return err
+	}
+	return nil
+}
+
+func bearer(h http.Header) (string, bool) {
+	values := h.Values("Authorization")
+	if len(values) == 0 {
+		return "", false
+	}
+	scheme, secret, _ := strings.Cut(values[0], " ")
+	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") {
+		return "", true // given, and wrong
+	}
+	return strings.TrimSpace(secret), true
+}
+
+// peerKey is what failures are counted by: the IPv4 address, or the /64 of
+// an IPv6 address, of which one host owns all.
+func peerKey(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := net.ParseIP(host)
+	if ip == nil || ip.To4() != nil {
+		return host
+	}
+	return ip.Mask(net.CIDRMask(64, 128)).String()
+}
+
+// statusError is an error whose HTTP status is not that of its code.
+type statusError struct {
+	status int
+	err    *structs.Error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+// retryError asks the caller to wait.
+type retryError struct {
+	after time.Duration
+	err   *structs.Error
+}
+
+func (e *retryError) Error() string { return e.err.Error() }
+func (e *retryError) Unwrap() error { return e.err }
+
+// fail renders an error as the answer. Failures of ours are logged with a
+// reference that the answer carries; their text stays inside.
+func (f *front) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return // nobody listens any more
+	}
+	var failure *structs.Error
+	if !errors.As(err, &failure) {
+		failure = f.internal(r, err)
+	}
+	status := failure.Code.HTTPStatus()
+	var special *statusError
+	if errors.As(err, &special) {
+		status = special.status
+	}
+	var retry *retryError
+	if errors.As(err, &retry) {
+		status = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", fmt.Sprint(int(retry.after.Seconds())+1))
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	rendered := render(failure, acceptedLanguage(r.Header.Get("Accept-Language")))
+	data, err := json.Marshal(rendered)
+	if err != nil {
+		f.log.Error("encode error", logkey.Error, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	if _, err := w.Write(append(data, '\n')); err != nil {
+		f.log.Debug("write error", logkey.Error, err)
+	}
+}
+
+func (f *front) internal(r *http.Request, err error) *structs.Error {
+	var reference [4]byte
+	rand.Read(reference[:]) // never fails
+	text := hex.EncodeToString(reference[:])
+	f.log.Error("request failed", "reference", text, logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Error, err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return structs.NewError(structs.CodeTimeout, "agent.timeout")
+	}
+	return structs.NewError(structs.CodeInternal, "agent.internal", "reference", text)
+}
+
+// render fills in the texts of an error, and of those inside it.
+func render(e *structs.Error, language messages.Language) *structs.Error {
+	filled := *e
+	filled.Message = messages.Text(language, e.ID, e.Params)
+	if hint := e.ID + ".hint"; messages.Has(language, hint) {
+		filled.Hint = messages.Text(language, hint, e.Params)
+	}
+	if len(e.Details) > 0 {
+		filled.Details = make([]structs.Error, len(e.Details))
+		for i := range e.Details {
+			filled.Details[i] = *render(&e.Details[i], language)
+		}
+	}
+	return &filled
+}
+
+// acceptedLanguage reads the first language of an Accept-Language header.
+func acceptedLanguage(header string) messages.Language {
+	for _, part := range strings.Split(header, ",") {
+		tag, _, _ := strings.Cut(strings.TrimSpace(part), ";")
+		switch primary, _, _ := strings.Cut(strings.ToLower(tag), "-"); primary {
+		case "zh":
+			return messages.Chinese
+		case "en":
+			return messages.English
+		}
+	}
+	return messages.English
+}
