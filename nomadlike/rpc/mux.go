@@ -1,0 +1,346 @@
+package rpc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/auth"
+)
+
+// Defaults of MuxConfig, and fixed bounds of a Mux.
+const (
+	DefaultFailAfter        = 800 * time.Millisecond
+	DefaultHandshakeTimeout = 5 * time.Second
+	DefaultHandshakesMax    = 1024 // TLS handshakes at once
+	DefaultConnsPerIPMax    = 512  // HTTP connections and handshakes of one address
+	DefaultConnsPerPeerMax  = 64   // RPC and Raft connections of one agent
+
+	deliverQueueMax  = 128 // finished handshakes that nobody accepted yet, per protocol
+	acceptBackoffMin = 5 * time.Millisecond
+	acceptBackoffMax = time.Second
+)
+
+// MuxConfig configures a Mux. Identity and Logger are required; zero values
+// of the rest mean the defaults above.
+type MuxConfig struct {
+	Identity *Identity
+	Logger   *slog.Logger
+	Now      func() time.Time // the clock that certificates are checked by
+
+	FailAfter        time.Duration // silence that breaks a machine connection
+	HandshakeTimeout time.Duration
+	HandshakesMax    int
+	ConnsPerIPMax    int
+	ConnsPerPeerMax  int
+}
+
+func (c *MuxConfig) setDefaults() {
+	setDefault(&c.FailAfter, DefaultFailAfter)
+	setDefault(&c.HandshakeTimeout, DefaultHandshakeTimeout)
+	setDefault(&c.HandshakesMax, DefaultHandshakesMax)
+	setDefault(&c.ConnsPerIPMax, DefaultConnsPerIPMax)
+	setDefault(&c.ConnsPerPeerMax, DefaultConnsPerPeerMax)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Mux splits the connections of one listener by their TLS application
+// protocol. Ask for the listeners (HTTP, RPC, Raft) that the agent serves,
+// then call Serve; protocols that nobody asked for are refused.
+type Mux struct {
+	config   MuxConfig
+	listener net.Listener
+	tls      *tls.Config
+	conns    *connLimits
+
+	closing   chan struct{} // closed by Close
+	served    chan struct{} // closed when Serve has returned
+	started   atomic.Bool   // Serve was called
+	closeOnce sync.Once
+	slots     chan struct{} // one for each handshake under way
+
+	counts struct {
+		accepted, limited, failed atomic.Uint64
+	}
+
+	mu struct {
+		sync.Mutex
+		lanes map[string]*lane // by ALPN
+	}
+}
+
+// MuxCounts tell how a Mux has been doing since it was made.
+type MuxCounts struct {
+	Accepted uint64 // connections taken from the network
+	Limited  uint64 // of them, closed because of a bound
+	Failed   uint64 // of them, closed because the handshake failed or was refused
+}
+
+// NewMux makes a Mux on a listener, which it owns from now on.
+func NewMux(listener net.Listener, config MuxConfig) *Mux {
+	config.setDefaults()
+	m := &Mux{
+		config:   config,
+		listener: listener,
+		tls:      auth.ServerTLS(config.Identity.Load, config.Now),
+		conns:    newConnLimits(),
+		closing:  make(chan struct{}),
+		served:   make(chan struct{}),
+		slots:    make(chan struct{}, config.HandshakesMax),
+	}
+	m.mu.lanes = make(map[string]*lane)
+	return m
+}
+
+// Addr is the address that the Mux listens on.
+func (m *Mux) Addr() net.Addr { return m.listener.Addr() }
+
+// Counts tells how the Mux has been doing.
+func (m *Mux) Counts() MuxCounts {
+	return MuxCounts{m.counts.accepted.Load(), m.counts.limited.Load(), m.counts.failed.Load()}
+}
+
+// HTTP is the listener of the HTTP API. Its connections are *tls.Conn with
+// the handshake done, so http.Server.Serve (not ServeTLS) takes them as they
+// are and Request.TLS is filled. A client certificate is optional there.
+func (m *Mux) HTTP() net.Listener { return m.lane(auth.ALPNHTTP) }
+
+// RPC is the listener that Server.Serve takes.
+func (m *Mux) RPC() net.Listener { return m.lane(auth.ALPNRPC) }
+
+// Raft is the listener of Raft traffic; only servers get through. See
+// RaftLayer.
+func (m *Mux) Raft() net.Listener { return m.lane(auth.ALPNRaft) }
+
+func (m *Mux) lane(proto string) *lane {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.mu.lanes[proto]
+	if l == nil {
+		l = newLane(m.Addr())
+		m.mu.lanes[proto] = l
+	}
+	return l
+}
+
+func (m *Mux) openLane(proto string) *lane {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.lanes[proto]
+}
+
+// Serve accepts connections until Close, and returns nil then, or the error
+// that broke the listener. Call it once. Handshakes under way end with it.
+func (m *Mux) Serve() error {
+	m.started.Store(true)
+	defer close(m.served)
+	ctx, cancel := context.WithCancel(context.Background())
+	var handshakes sync.WaitGroup
+	defer handshakes.Wait()
+	defer cancel()
+	backoff := acceptBackoffMin
+	for {
+		raw, err := m.listener.Accept()
+		if err == nil {
+			backoff = acceptBackoffMin
+			m.admit(ctx, &handshakes, raw)
+			continue
+		}
+		select {
+		case <-m.closing:
+			return nil
+		default:
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("accept connection at %s: %w", m.Addr(), err)
+		}
+		// Out of descriptors, or a client that hung up early: go on.
+		m.config.Logger.Warn("accept connection", logkey.Addr, m.Addr().String(), logkey.Error, err)
+		select {
+		case <-m.closing:
+			return nil
+		case <-time.After(backoff):
+			backoff = min(2*backoff, acceptBackoffMax)
+		}
+	}
+}
+
+// admit starts the handshake of raw, or closes it when a bound is reached.
+// Refusing at once keeps the accept loop free: whoever is turned away dials
+// again, while a queue would let slow handshakes of strangers block agents.
+func (m *Mux) admit(ctx context.Context, handshakes *sync.WaitGroup, raw net.Conn) {
+	m.counts.accepted.Add(1)
+	conn := m.conns.admit(raw, m.config.ConnsPerIPMax)
+	if conn == nil {
+		m.refuse(raw, "too many connections of this address")
+		return
+	}
+	select {
+	case m.slots <- struct{}{}:
+	default:
+		m.refuse(conn, "too many handshakes")
+		return
+	}
+	handshakes.Go(func() { m.handle(ctx, conn) })
+}
+
+func (m *Mux) refuse(conn net.Conn, reason string) {
+	m.counts.limited.Add(1)
+	m.config.Logger.Debug("refuse connection", logkey.Addr, conn.RemoteAddr().String(), logkey.Reason, reason)
+	_ = conn.Close()
+}
+
+// handle runs one handshake and hands the connection to its protocol.
+func (m *Mux) handle(ctx context.Context, conn *countedConn) {
+	ctx, cancel := context.WithTimeout(ctx, m.config.HandshakeTimeout)
+	defer cancel()
+	secured := tls.Server(conn, m.tls)
+	err := secured.HandshakeContext(ctx)
+	<-m.slots
+	if err == nil {
+		err = m.deliver(ctx, conn, secured)
+	}
+	if err != nil {
+		m.counts.failed.Add(1)
+		m.config.Logger.Debug("refuse connection", logkey.Addr, conn.RemoteAddr().String(), logkey.Error, err)
+		_ = conn.Close()
+	}
+}
+
+// deliver gives a secured connection to its protocol's listener.
+func (m *Mux) deliver(ctx context.Context, conn *countedConn, secured *tls.Conn) error {
+	state := secured.ConnectionState()
+	proto := state.NegotiatedProtocol
+	if proto == "" {
+		proto = auth.ALPNHTTP
+	}
+	l := m.openLane(proto)
+	if l == nil {
+		return fmt.Errorf("serve protocol %s: this agent does not", proto)
+	}
+	var out net.Conn = secured
+	if proto != auth.ALPNHTTP {
+		// Verified in the handshake; read again only for the name.
+		identity, err := auth.ParseIdentity(state.PeerCertificates[0])
+		if err != nil {
+			return err
+		}
+		if err := tuneSocket(conn.Conn, m.config.FailAfter); err != nil {
+			return err
+		}
+		if !m.conns.promote(conn, identity, m.config.ConnsPerPeerMax) {
+			m.counts.limited.Add(1)
+			return fmt.Errorf("admit %s: it has %d connections already", identity, m.config.ConnsPerPeerMax)
+		}
+		out = &peerConn{Conn: secured, peer: Peer{Identity: identity, Addr: conn.RemoteAddr()}}
+	}
+	select {
+	case l.queue <- out:
+		return nil
+	case <-l.closed:
+		return net.ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("hand over to %s: %w", proto, context.Cause(ctx))
+	}
+}
+
+// Disconnect closes all RPC and Raft connections of an agent, as after its
+// removal from the cluster, and returns how many there were.
+func (m *Mux) Disconnect(role auth.Role, id string) int {
+	return m.conns.disconnect(auth.Identity{Cluster: m.config.Identity.Self().Cluster, Role: role, ID: id})
+}
+
+// Close stops accepting, ends the handshakes under way and waits for them.
+// Connections that were handed out stay with their owners.
+func (m *Mux) Close() error {
+	var err error
+	m.closeOnce.Do(func() {
+		close(m.closing)
+		err = m.listener.Close()
+		if m.started.Load() {
+			<-m.served
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, l := range m.mu.lanes {
+			_ = l.Close()
+		}
+	})
+	return err
+}
+
+// peerConn is a machine connection with the agent at its other end.
+type peerConn struct {
+	net.Conn
+	peer Peer
+}
+
+// Lane is the listener of one protocol.
+type lane struct {
+	addr   net.Addr
+	queue  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newLane(addr net.Addr) *lane {
+	return &lane{addr: addr, queue: make(chan net.Conn, deliverQueueMax), closed: make(chan struct{})}
+}
+
+// Accept waits for the next connection of the protocol.
+func (l *lane) Accept() (net.Conn, error) {
+	select {
+	case <-l.closed: // first: a closed lane hands out nothing more
+		return nil, net.ErrClosed
+	default:
+	}
+	select {
+	case conn := <-l.queue:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close makes Accept return net.ErrClosed and closes what it left waiting.
+// The port stays open for the other protocols.
+func (l *lane) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	for {
+		select {
+		case conn := <-l.queue:
+			_ = conn.Close()
+		default:
+			return nil
+		}
+	}
+}
+
+// Addr is the address of the port.
+func (l *lane) Addr() net.Addr { return l.addr }
+
+// verifyDialed reads who answered a dial whose handshake has verified it.
+func verifyDialed(state tls.ConnectionState) (auth.Identity, error) {
+	certs := []*x509.Certificate(state.PeerCertificates)
+	if len(certs) == 0 {
+		return auth.Identity{}, auth.ErrUntrusted
+	}
+	return auth.ParseIdentity(certs[0])
+}

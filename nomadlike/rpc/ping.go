@@ -1,0 +1,65 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"nomadlike/nomadlike/wire"
+)
+
+// Probes of an agent that seems silent.
+const (
+	ProbeTimeout  = 100 * time.Millisecond // of each probe
+	ProbeAttempts = 3
+)
+
+const methodPing = "Agent.Ping"
+
+// PingRequest asks whether an agent lives.
+type PingRequest struct{}
+
+// PingReply says that it does, and who it is.
+type PingReply struct {
+	Cluster  string `json:"cluster"`
+	Role     string `json:"role"`
+	ID       string `json:"id"`
+	Protocol int    `json:"protocol"` // wire.ProtocolVersion that it speaks
+}
+
+func declarePing(s *Server) {
+	Unary(s, methodPing, FromAgents, func(context.Context, Peer, *PingRequest) (*PingReply, error) {
+		self := s.identity.Self()
+		return &PingReply{Cluster: self.Cluster, Role: string(self.Role), ID: self.ID, Protocol: wire.ProtocolVersion}, nil
+	})
+}
+
+// Ping asks the agent at the other end who it is.
+func Ping(ctx context.Context, conn *Conn) (*PingReply, error) {
+	return Call[PingRequest, PingReply](ctx, conn, methodPing, &PingRequest{})
+}
+
+// Alive probes an agent directly: ProbeAttempts pings, ProbeTimeout each. It
+// returns nil as soon as one is answered, else the last failure. A dial that
+// outlasts one probe goes on and serves the next.
+func Alive(ctx context.Context, conn *Conn) error {
+	var err error
+	for range ProbeAttempts {
+		if err = probe(ctx, conn); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// probe fills its whole interval even when the failure is known sooner: a
+// refused dial must not use up all attempts within a millisecond, while the
+// agent may just be restarting.
+func probe(ctx context.Context, conn *Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
+	defer cancel()
+	_, err := Ping(ctx, conn)
+	if err != nil {
+		<-ctx.Done()
+	}
+	return err
+}
