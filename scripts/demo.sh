@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# First command of the README: a cluster of three servers and four clients, a
+# real PyTorch training over three of them, a machine that dies, and the
+# training that goes on. Installs what is missing; can be run twice.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+
+say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+[[ -t 1 ]] || say() { printf '\n== %s\n' "$*"; }
+
+say "what the demonstration needs"
+command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or go.dev" >&2; exit 1; }
+scripts/packages.sh iproute2 procps make python3-torch python3-sklearn
+make --no-print-directory build
+
+source scripts/hosts.sh
+dir=$(mktemp -d /tmp/nomadlike-demo.XXXXXX)
+keep=false
+finish() { hosts_down; $keep || rm -rf "$dir"; }
+
+say "three servers and four clients, each a host of its own"
+hosts_up "$dir" s1 s2 s3 c1 c2 c3 c4
+trap finish EXIT
+began=$(date +%s.%N)
+cluster_up 3 4
+printf 'all ready after %.1f s\n' "$(echo "$(date +%s.%N) $began" | awk '{print $1-$2}')"
+"$NOMADLIKE" operator raft list-peers
+"$NOMADLIKE" node status
+
+say "train a network on handwritten digits over three nodes: website/examples/digits-ddp.hcl"
+mkdir -p "$dir/checkpoints"
+"$NOMADLIKE" job run -logs -var "examples=$root/website/examples" -var "checkpoints=$dir/checkpoints" \
+  website/examples/digits-ddp.hcl >"$dir/job.out" 2>"$dir/job.err" &
+job=$!
+wait_for 120 "the first epochs" grep -q 'epoch 5 ' "$dir/job.out"
+cat "$dir/job.out"
+
+victim=$("$NOMADLIKE" job inspect -t '{{range .Allocations}}{{if and (eq .Rank 1) (eq .Status "running")}}{{.NodeName}}{{end}}{{end}}' digits-ddp)
+say "machine $victim, which runs rank 1, dies now"
+seen=$(wc -l <"$dir/job.out")
+host_kill "$victim"
+status=0
+wait $job || status=$?
+tail -n +$((seen + 1)) "$dir/job.out"
+
+say "what happened"
+"$NOMADLIKE" job history digits-ddp
+"$NOMADLIKE" node status
+if ((status != 0)); then
+  keep=true
+  echo "the job ended with $status; logs are in $dir" >&2
+  exit 1
+fi
+accuracy=$(grep -oE 'held-out accuracy [0-9.]+' "$dir/job.out" | awk '{print $3}' | tail -1)
+attempt=$(grep -oE 'in attempt [0-9]+' "$dir/job.out" | awk '{print $3}' | tail -1)
+resumed=$(grep -oE 'attempt 2: .*' "$dir/job.out" | head -1)
+printf '\n%s\naccuracy on held-out digits: %s, finished in attempt %s\n' "$resumed" "$accuracy" "$attempt"
+awk -v a="$accuracy" -v n="$attempt" 'BEGIN { exit !(a > 0.95 && n >= 2) }' || { keep=true; echo "expected accuracy above 0.95 in attempt 2 or later; logs are in $dir" >&2; exit 1; }
+say "done"
