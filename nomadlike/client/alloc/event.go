@@ -1,0 +1,80 @@
+package alloc
+
+import (
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// Event is something that happened to one allocation. Events that do not
+// fit the phase in which they arrive, such as a late answer of an act that
+// was overtaken, change nothing.
+type Event interface{ isEvent() }
+
+// Assigned is the server's word on the allocation, first or repeated.
+type Assigned struct {
+	Desired  structs.AllocDesired
+	Reason   *structs.Reason // why Desired is stop
+	Released bool
+	Status   structs.AllocStatus // what the server believes
+	Blocked  bool                // an older attempt still has processes on this node
+}
+
+// Revoked says that the allocation is not this node's any more: kill it.
+type Revoked struct{ Cause *structs.Reason }
+
+// LeaseEnded says that the servers may have given the node's strict jobs to
+// others: kill it. Only strict allocations are told.
+type LeaseEnded struct{}
+
+// Unblocked says that no older attempt has processes here any more.
+type Unblocked struct{}
+
+// Progressed tells which step a preparation that takes long has reached.
+type Progressed struct{ Step string }
+
+// Prepared says that everything is ready for the command to start.
+type Prepared struct{}
+
+// PrepareFailed says that the preparation failed or was cancelled.
+type PrepareFailed struct {
+	Cause *structs.Reason
+	Infra bool // the node's fault: another node may succeed
+}
+
+// Started says that the command runs. It also answers Recover.
+type Started struct{ Handle driver.Handle }
+
+// StartFailed says that the command could not be executed and that nothing
+// of it is left.
+type StartFailed struct {
+	Result driver.ExitResult
+	Infra  bool
+}
+
+// Exited says that the task and all its processes are gone.
+type Exited struct{ Result driver.ExitResult }
+
+// Absent answers Recover: the command was never started.
+type Absent struct{}
+
+// Unrecoverable answers Recover: the command was started, it is gone now,
+// and nobody knows how it ended.
+type Unrecoverable struct{ Cause *structs.Reason }
+
+// Acked says that the servers have the report with this status, or will
+// never take it.
+type Acked struct{ Status structs.AllocStatus }
+
+func (Assigned) isEvent()      {}
+func (Revoked) isEvent()       {}
+func (LeaseEnded) isEvent()    {}
+func (Unblocked) isEvent()     {}
+func (Progressed) isEvent()    {}
+func (Prepared) isEvent()      {}
+func (PrepareFailed) isEvent() {}
+func (Started) isEvent()       {}
+func (StartFailed) isEvent()   {}
+func (Exited) isEvent()        {}
+func (Absent) isEvent()        {}
+func (Unrecoverable) isEvent() {}
+func (Acked) isEvent()         {}

@@ -1,0 +1,309 @@
+package alloc
+
+import (
+	"syscall"
+
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// Step is the one function that decides what an event means for an
+// allocation. now is the node's wall clock and is only shown to people.
+func Step(s State, event Event, now structs.UnixNano) (State, []Effect) {
+	m := machine{State: s, now: now}
+	switch e := event.(type) {
+	case Assigned:
+		m.assigned(e)
+	case Revoked:
+		m.stop(ForceKill, e.Cause, false)
+	case LeaseEnded:
+		if m.Strict {
+			m.stop(ForceKill, structs.NewReason("client.lease_ended"), true)
+		}
+	case Unblocked:
+		if m.Phase == PhasePending {
+			m.prepare()
+		}
+	case Progressed:
+		if m.Phase == PhasePreparing && m.Force == ForceNone {
+			m.report(structs.AllocReport{Status: structs.AllocPreparing, Step: e.Step})
+		}
+	case Prepared:
+		m.prepared()
+	case PrepareFailed:
+		m.prepareFailed(e)
+	case Started:
+		m.started(e)
+	case StartFailed:
+		if m.Phase == PhaseStarting {
+			m.endWith(e.Result, e.Infra)
+		}
+	case Exited:
+		if m.Phase.MayHaveProcesses() {
+			m.endWith(e.Result, lostByNode(e.Result))
+		}
+	case Absent:
+		m.absent()
+	case Unrecoverable:
+		if m.Phase.MayHaveProcesses() {
+			m.unrecoverable(e)
+		}
+	case Acked:
+		if m.Report != nil && m.Report.Status == e.Status && !m.Acked {
+			m.Acked = true
+			m.give(Persist{m.of()})
+		}
+	}
+	return m.State, m.effects
+}
+
+// Resume continues an allocation after a restart of the agent: what may have
+// processes is recovered, what has ended unheard is reported again, and what
+// was not started yet waits for the server to assign it again.
+func Resume(s State, now structs.UnixNano) (State, []Effect) {
+	m := machine{State: s, now: now}
+	m.sent = ForceNone
+	switch {
+	case m.Phase.MayHaveProcesses():
+		m.give(Recover{m.of(), m.Handle})
+	case m.Phase == PhaseEnded && m.Report != nil && !m.Acked:
+		m.give(Report{m.of(), *m.Report})
+	}
+	return m.State, m.effects
+}
+
+// machine is a State being advanced.
+type machine struct {
+	State
+	now     structs.UnixNano
+	effects []Effect
+}
+
+func (m *machine) of() of { return of{m.AllocID} }
+
+func (m *machine) give(e ...Effect) { m.effects = append(m.effects, e...) }
+
+func (m *machine) assigned(e Assigned) {
+	if m.Phase == PhaseEnded {
+		// The servers lost our last word, or free a quarantine by it.
+		if m.Acked && m.Report != nil && (!e.Status.Terminal() || e.Status == structs.AllocLost) {
+			m.Acked = false
+			m.give(Report{m.of(), *m.Report})
+		}
+		return
+	}
+	m.Released = m.Released || e.Released
+	switch {
+	case e.Status == structs.AllocLost:
+		m.stop(ForceKill, structs.NewReason("client.alloc_lost"), false)
+	case e.Desired == structs.DesiredStop:
+		m.stop(ForceStop, e.Reason, false)
+	case m.Phase == PhasePending && !e.Blocked:
+		m.prepare()
+	case m.Phase == PhasePrepared && m.Released:
+		m.start()
+	}
+}
+
+func (m *machine) prepare() {
+	m.Phase = PhasePreparing
+	m.give(Prepare{m.of()})
+}
+
+func (m *machine) prepared() {
+	switch {
+	case m.Phase != PhasePreparing:
+	case m.Force != ForceNone:
+		m.end(m.stopped(structs.AllocReport{}))
+	case m.Released:
+		m.start()
+	default:
+		m.Phase = PhasePrepared
+		m.report(structs.AllocReport{Status: structs.AllocPrepared})
+	}
+}
+
+func (m *machine) prepareFailed(e PrepareFailed) {
+	if m.Phase != PhasePreparing {
+		return
+	}
+	r := structs.AllocReport{Status: structs.AllocFailed, Cause: e.Cause, Infra: e.Infra}
+	if m.Force != ForceNone {
+		r = m.stopped(structs.AllocReport{})
+	}
+	m.end(r)
+}
+
+func (m *machine) start() {
+	m.Phase = PhaseStarting
+	m.give(Persist{m.of()}, Start{m.of()})
+}
+
+func (m *machine) started(e Started) {
+	if !m.Phase.MayHaveProcesses() {
+		return
+	}
+	handle := e.Handle
+	m.Handle = &handle
+	m.Phase = PhaseRunning
+	m.give(Persist{m.of()})
+	if m.Status() != structs.AllocRunning || !m.Acked {
+		m.report(structs.AllocReport{Status: structs.AllocRunning, StartedAt: structs.At(handle.StartedAt)})
+	}
+	m.sendStop()
+}
+
+// absent is a recovery that found no trace: the agent died between the
+// decision to start and the start.
+func (m *machine) absent() {
+	switch {
+	case m.Phase == PhaseRunning:
+		m.unrecoverable(Unrecoverable{Cause: structs.NewReason("client.task_vanished")})
+	case m.Phase != PhaseStarting:
+	case m.Force != ForceNone:
+		m.end(m.stopped(structs.AllocReport{}))
+	default:
+		m.prepare()
+	}
+}
+
+func (m *machine) unrecoverable(e Unrecoverable) {
+	r := structs.AllocReport{Status: structs.AllocFailed, ExitCode: driver.CodeUnknown, Cause: e.Cause, Infra: true, FinishedAt: m.now}
+	if m.Handle != nil {
+		r.StartedAt = structs.At(m.Handle.StartedAt)
+	}
+	if m.Force != ForceNone {
+		r = m.stopped(r)
+	}
+	m.end(r)
+}
+
+// stop asks for the end of the allocation. The first cause is kept.
+func (m *machine) stop(force Force, cause *structs.Reason, infra bool) {
+	if force <= m.Force || m.Phase == PhaseEnded {
+		return
+	}
+	if m.Force == ForceNone {
+		m.Cause, m.Infra = cause, infra
+	}
+	first := m.Force == ForceNone
+	m.Force = force
+	switch m.Phase {
+	case PhasePending, PhasePrepared:
+		m.end(m.stopped(structs.AllocReport{}))
+	case PhasePreparing:
+		if first {
+			m.give(CancelPrepare{m.of()})
+		}
+	case PhaseRunning:
+		m.give(Persist{m.of()})
+		m.sendStop()
+	case PhaseStarting, PhaseEnded: // Started will find the force
+	}
+}
+
+func (m *machine) sendStop() {
+	if m.Force <= m.sent {
+		return
+	}
+	grace := m.Grace
+	if m.Force == ForceKill {
+		grace = 0
+	}
+	m.sent = m.Force
+	m.give(Stop{m.of(), StopSignal, grace})
+}
+
+// endWith turns an exit result into the last report.
+func (m *machine) endWith(result driver.ExitResult, infra bool) {
+	r := structs.AllocReport{
+		ExitCode:   result.Code,
+		Signal:     signalNumber(result.Signal),
+		OOMKilled:  result.OOMKilled,
+		StartedAt:  structs.At(result.StartedAt),
+		FinishedAt: structs.At(result.FinishedAt),
+	}
+	if r.StartedAt == 0 && m.Handle != nil {
+		r.StartedAt = structs.At(m.Handle.StartedAt)
+	}
+	if r.FinishedAt == 0 {
+		r.FinishedAt = m.now
+	}
+	switch {
+	case m.Force != ForceNone:
+		r = m.stopped(r)
+	case result.Successful():
+		r.Status = structs.AllocComplete
+	default:
+		r.Status, r.Infra, r.Cause = structs.AllocFailed, infra, causeOf(result)
+	}
+	m.end(r)
+}
+
+// stopped completes the last report of an allocation that was told to stop.
+// A stop by the node itself is a failure that is charged to nobody.
+func (m *machine) stopped(r structs.AllocReport) structs.AllocReport {
+	r.Status, r.Cause, r.Infra = structs.AllocKilled, m.Cause, false
+	if m.Infra {
+		r.Status, r.Infra = structs.AllocFailed, true
+	}
+	return r
+}
+
+func (m *machine) end(r structs.AllocReport) {
+	if r.FinishedAt == 0 {
+		r.FinishedAt = m.now
+	}
+	m.Phase = PhaseEnded
+	m.EndedAt = m.now
+	m.setReport(r)
+	m.give(Persist{m.of()}, Report{m.of(), *m.Report}, Clean{m.of()})
+}
+
+func (m *machine) report(r structs.AllocReport) {
+	m.setReport(r)
+	m.give(Report{m.of(), *m.Report})
+}
+
+func (m *machine) setReport(r structs.AllocReport) {
+	r.AllocID, r.Attempt = m.AllocID, m.Attempt
+	m.Report, m.Acked = &r, false
+}
+
+// causeOf says in catalogue words why a task failed.
+func causeOf(result driver.ExitResult) *structs.Reason {
+	switch {
+	case result.Err != nil:
+		return &structs.Reason{ID: result.Err.ID, Params: result.Err.Params}
+	case result.OOMKilled:
+		return structs.NewReason("client.task_oom")
+	case result.Signal != "":
+		return structs.NewReason("client.task_signal", "signal", result.Signal)
+	default:
+		return structs.NewReason("client.task_exit", "code", result.Code)
+	}
+}
+
+// lostByNode tells whether a task ended because something of the node went
+// wrong around it.
+func lostByNode(result driver.ExitResult) bool {
+	if result.Err == nil {
+		return false
+	}
+	switch result.Err.ID {
+	case "driver.task_lost", "driver.supervisor_failed", "driver.unkillable":
+		return true
+	}
+	return false
+}
+
+func signalNumber(name string) int {
+	if name == "" {
+		return 0
+	}
+	number, err := driver.ParseSignal(name)
+	if err != nil {
+		return int(syscall.SIGKILL)
+	}
+	return int(number)
+}

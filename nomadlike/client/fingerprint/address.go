@@ -1,0 +1,73 @@
+package fingerprint
+
+import (
+	"net/netip"
+	"slices"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Interface is a network interface of the node.
+type Interface struct {
+	Name     string
+	Up       bool
+	Loopback bool
+	Addrs    []netip.Addr
+}
+
+// ChooseAddress decides under which address other nodes reach this one, and
+// the interface that has it.
+//
+// advertise, an IP, wins when it is set; it need not belong to an interface
+// (a translated address), and then the interface is "". Next comes the
+// interface by its name, then the one of the default route, then the first
+// other one that is up, and the loopback at last. IPv4 goes before IPv6.
+func ChooseAddress(interfaces []Interface, advertise, name, defaultRoute string) (netip.Addr, string, error) {
+	if advertise != "" {
+		addr, err := netip.ParseAddr(advertise)
+		if err != nil || addr.IsUnspecified() {
+			return netip.Addr{}, "", structs.NewError(structs.CodeInvalid, "client.bad_advertise", "addr", advertise)
+		}
+		addr = addr.Unmap()
+		for _, i := range interfaces {
+			if slices.Contains(i.Addrs, addr) {
+				return addr, i.Name, nil
+			}
+		}
+		return addr, "", nil
+	}
+	if name != "" {
+		for _, i := range interfaces {
+			if addr, ok := i.best(true); i.Name == name && ok {
+				return addr, i.Name, nil
+			}
+		}
+		return netip.Addr{}, "", structs.NewError(structs.CodeInvalid, "client.bad_interface", "interface", name)
+	}
+	for _, wanted := range []func(Interface) bool{
+		func(i Interface) bool { return i.Name == defaultRoute },
+		func(i Interface) bool { return !i.Loopback },
+		func(i Interface) bool { return i.Loopback },
+	} {
+		for _, i := range interfaces {
+			if addr, ok := i.best(i.Loopback); i.Up && wanted(i) && ok {
+				return addr, i.Name, nil
+			}
+		}
+	}
+	return netip.Addr{}, "", structs.NewError(structs.CodeInvalid, "client.no_address")
+}
+
+// best is the address of the interface that others should use. Link-local
+// addresses only work with a zone and are left out.
+func (i Interface) best(loopback bool) (netip.Addr, bool) {
+	for _, want4 := range []bool{true, false} {
+		for _, addr := range i.Addrs {
+			addr = addr.Unmap().WithZone("")
+			if addr.Is4() == want4 && !addr.IsLinkLocalUnicast() && (loopback || !addr.IsLoopback()) && addr.IsValid() {
+				return addr, true
+			}
+		}
+	}
+	return netip.Addr{}, false
+}

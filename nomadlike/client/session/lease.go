@@ -1,0 +1,29 @@
+package session
+
+import "time"
+
+// Lease is the time for which the servers promise not to start a node's
+// strict jobs elsewhere. It counts from the moment at which the node sent
+// the heartbeat that was answered, on CLOCK_BOOTTIME, never from the moment
+// of the answer. The zero value is a lease that nobody has given yet.
+type Lease struct {
+	TTL  time.Duration // as the last Welcome said; 0: no lease is kept
+	From time.Duration // CLOCK_BOOTTIME of the newest answered heartbeat
+}
+
+// Renew takes an answered heartbeat that was sent at sentAt; one that was
+// answered late never shortens the lease.
+func (l Lease) Renew(sentAt time.Duration) Lease {
+	l.From = max(l.From, sentAt)
+	return l
+}
+
+// Remaining is how long the lease lasts from now on, both on
+// CLOCK_BOOTTIME; at most 0 when it has ended. Without a lease it is the
+// greatest duration.
+func (l Lease) Remaining(now time.Duration) time.Duration {
+	if l.TTL <= 0 {
+		return 1<<63 - 1
+	}
+	return l.From + l.TTL - now
+}
