@@ -110,11 +110,14 @@ type Device struct {
 // Usage is what allocations hold on one node, kept by state.Apply so that
 // nobody sums allocations on the hot path.
 type Usage struct {
-	NodeID      string            `json:"node_id"`
-	CPU         float64           `json:"cpu"`
-	Memory      int64             `json:"memory"`
-	Ports       map[int]string    `json:"ports,omitempty"`   // port -> allocation id
-	Devices     map[string]string `json:"devices,omitempty"` // device id -> allocation id
-	Allocs      int               `json:"allocs"`
-	ModifyIndex uint64            `json:"modify_index"`
+	NodeID  string            `json:"node_id"`
+	CPU     float64           `json:"cpu"`
+	Memory  int64             `json:"memory"`
+	Ports   map[int]string    `json:"ports,omitempty"`   // port -> allocation id
+	Devices map[string]string `json:"devices,omitempty"` // device id -> allocation id
+	Allocs  int               `json:"allocs"`
+	// Overcommitted: the node came back smaller than what it holds. Plans never
+	// cause it, and place nothing while it lasts.
+	Overcommitted bool   `json:"overcommitted,omitempty"`
+	ModifyIndex   uint64 `json:"modify_index"`
 }

@@ -1,0 +1,166 @@
+package state
+
+import (
+	"nomadlike/nomadlike/structs"
+)
+
+// applyAllocReports takes what a node says of its allocations, one report
+// after the other. Reports that do not count are listed in the result and
+// never keep the rest of the batch from counting.
+func applyAllocReports(tx *txn, body *structs.AllocReports) (structs.ApplyResult, *structs.Error) {
+	if len(body.Reports) > ReportsMax {
+		return refuse(structs.CodeTooLarge, "state.too_many", "what", "reports", "max", ReportsMax)
+	}
+	var result structs.ApplyResult
+	for i := range body.Reports {
+		if !tx.report(body.NodeID, &body.Reports[i]) {
+			result.Refused = append(result.Refused, body.Reports[i].AllocID)
+		}
+	}
+	return result, nil
+}
+
+// verdict is what becomes of a report.
+type verdict int
+
+const (
+	verdictRefuse verdict = iota // it does not count: an old attempt, a foreign node, an illegal step
+	verdictStale                 // it was true once and is known: reports are sent until acknowledged
+	verdictFree                  // the last process of a lost allocation is gone: its devices are free
+	verdictStep                  // the same status, another step of preparing
+	verdictMove                  // the status moves forward
+)
+
+// weigh judges a report of a node against what is known of the allocation.
+func weigh(alloc *structs.Allocation, nodeID string, report *structs.AllocReport) verdict {
+	switch {
+	case alloc.NodeID != nodeID || alloc.Attempt != report.Attempt:
+		return verdictRefuse
+	case alloc.Status == structs.AllocLost && alloc.Quarantined && report.Status.Terminal():
+		return verdictFree
+	case report.Status == structs.AllocLost:
+		return verdictRefuse // the server's word alone
+	case alloc.Status == report.Status:
+		if alloc.Step != report.Step && !alloc.Status.Terminal() {
+			return verdictStep
+		}
+		return verdictStale
+	case alloc.Status.CanBecome(report.Status):
+		if !alloc.Released && (report.Status == structs.AllocRunning || report.Status == structs.AllocComplete) {
+			return verdictRefuse // no rank starts before the barrier opens
+		}
+		return verdictMove
+	case alloc.Status != structs.AllocLost && report.Status.CanBecome(alloc.Status):
+		return verdictStale
+	}
+	return verdictRefuse
+}
+
+// report takes one report, and tells whether it counted.
+func (tx *txn) report(nodeID string, report *structs.AllocReport) bool {
+	alloc, ok := tx.alloc(report.AllocID)
+	if !ok {
+		return false
+	}
+	switch weigh(alloc, nodeID, report) {
+	case verdictRefuse:
+		return false
+	case verdictFree:
+		tx.free(alloc)
+	case verdictStep:
+		after := *alloc
+		after.Step = report.Step
+		tx.putAlloc(alloc, &after)
+	case verdictMove:
+		tx.move(alloc, report)
+	}
+	return true
+}
+
+// free ends the quarantine of a lost allocation.
+func (tx *txn) free(alloc *structs.Allocation) {
+	after := *alloc
+	after.Quarantined = false
+	tx.putAlloc(alloc, &after)
+	if _, ok := tx.attempt(alloc.JobID, alloc.Subjob, alloc.Attempt); !ok {
+		mustDelete(tx.db, tableAllocs, &after) // its job was deleted meanwhile
+	}
+}
+
+// move takes a report that brings an allocation forward, and lets its attempt
+// follow.
+func (tx *txn) move(before *structs.Allocation, report *structs.AllocReport) {
+	after := *before
+	after.Status, after.Step = report.Status, report.Step
+	after.ExitCode, after.Signal, after.OOMKilled = report.ExitCode, report.Signal, report.OOMKilled
+	after.Cause, after.Infra = report.Cause, report.Infra
+	if report.StartedAt != 0 {
+		after.StartedAt = report.StartedAt
+	}
+	if after.Status.Terminal() {
+		after.Step, after.FinishedAt = "", report.FinishedAt
+		if after.FinishedAt == 0 {
+			after.FinishedAt = tx.now
+		}
+	}
+	tx.putAlloc(before, &after)
+	tx.tellAlloc(&after)
+	row, ok := tx.job(after.JobID)
+	if !ok {
+		return
+	}
+	if end, ends := endingBy(row.Job, &after); ends {
+		tx.endAttempt(row.Job, after.Subjob, after.Attempt, end)
+	}
+	tx.settle(row.Job, after.Subjob, after.Attempt)
+}
+
+// endingBy tells whether what became of one rank ends its whole attempt:
+// a rank that failed; one that was killed without being asked to stop, which
+// is not the user's fault; and rank 0 of an MPI job, whose end is the job's.
+func endingBy(job *structs.Job, alloc *structs.Allocation) (ending, bool) {
+	switch alloc.Status {
+	case structs.AllocFailed:
+		if alloc.Infra {
+			return ending{outcome: structs.OutcomeLost, cause: causeOf(alloc, "reason.node_failed"), failed: alloc}, true
+		}
+		return ending{outcome: structs.OutcomeFailed, cause: causeOf(alloc, "reason.rank_failed"), failed: alloc}, true
+	case structs.AllocKilled:
+		if alloc.Desired == structs.DesiredRun {
+			return ending{outcome: structs.OutcomeLost, cause: causeOf(alloc, "reason.rank_killed"), failed: alloc}, true
+		}
+	case structs.AllocComplete:
+		if job.Distributed.Mode == structs.ModeMPI && alloc.Rank == 0 && job.Nodes > 1 {
+			return ending{outcome: structs.OutcomeSucceeded, cause: structs.NewReason("reason.launcher_done")}, true
+		}
+	}
+	return ending{}, false
+}
+
+// causeOf is the client's word for what happened, or the general one.
+func causeOf(alloc *structs.Allocation, id string) *structs.Reason {
+	if alloc.Cause != nil {
+		return alloc.Cause
+	}
+	return structs.NewReason(id, "rank", alloc.Name, "node", alloc.NodeName,
+		"exit_code", alloc.ExitCode, "signal", alloc.Signal)
+}
+
+// tellAlloc records that a rank started or ended.
+func (tx *txn) tellAlloc(alloc *structs.Allocation) {
+	switch alloc.Status {
+	case structs.AllocRunning, structs.AllocComplete, structs.AllocFailed, structs.AllocKilled, structs.AllocLost:
+	default:
+		return // preparing tells its step on the allocation itself
+	}
+	event := allocEvent("event.alloc."+string(alloc.Status), alloc)
+	params := []string{"rank", alloc.Name, "node", alloc.NodeName}
+	switch alloc.Status {
+	case structs.AllocFailed:
+		event.Severity = severityError
+		params = append(params, "exit_code", decimal(alloc.ExitCode), "signal", decimal(alloc.Signal))
+	case structs.AllocLost:
+		event.Severity = severityWarn
+	}
+	tx.tell(event, params...)
+}

@@ -1,0 +1,279 @@
+package state
+
+import (
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// ending is why an attempt ends.
+type ending struct {
+	outcome structs.Outcome
+	cause   *structs.Reason
+	failed  *structs.Allocation // the allocation that failed first, if one did
+}
+
+// exitCode is what the attempt, and so perhaps the job, answers to a shell.
+func (e ending) exitCode() int {
+	if e.failed == nil {
+		return 0
+	}
+	if e.failed.Signal != 0 {
+		return 128 + e.failed.Signal
+	}
+	return e.failed.ExitCode
+}
+
+// destination is where a subjob goes when an attempt with this outcome is
+// over: only its own failures count against the user's budget.
+func destination(job *structs.Job, subjob *structs.Subjob, outcome structs.Outcome) structs.JobState {
+	switch outcome {
+	case structs.OutcomeSucceeded:
+		return structs.JobSucceeded
+	case structs.OutcomeStopped:
+		return structs.JobStopped
+	case structs.OutcomeExpired:
+		return structs.JobExpired
+	case structs.OutcomeFailed:
+		if subjob.Restarts >= job.MaxRestarts() {
+			return structs.JobFailed
+		}
+	}
+	return structs.JobQueued
+}
+
+// restartDelay is how long a subjob stays out of the queue after an attempt:
+// the user's delay after failures of their own; a growing one when the node's
+// side failed again and again, so that a broken machine is not hammered; none
+// when nodes were lost or drained.
+func restartDelay(job *structs.Job, attempt *structs.Attempt, losses int) time.Duration {
+	switch {
+	case attempt.Outcome == structs.OutcomeFailed && job.Restart != nil:
+		return job.Restart.Delay.Std()
+	case attempt.Outcome == structs.OutcomeLost && attempt.FirstFailed != "":
+		repeats := losses - infraFailuresAtOnce
+		if repeats <= 0 {
+			return 0
+		}
+		return min(infraBackoffFirst<<min(repeats-1, 16), infraBackoffMax)
+	}
+	return 0
+}
+
+// endAttempt asks every rank of an attempt to stop, and notes where its subjob
+// goes then. The first outcome stays, with one exception: ranks often fail
+// because a peer's node died, and say so before anybody knows that; such a
+// failure turns out to be a loss and is charged to nobody.
+func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end ending) {
+	row, ok := tx.attempt(job.ID, subjob, number)
+	if !ok || row.Attempt.State == structs.AttemptEnded {
+		return
+	}
+	if row.Attempt.State == structs.AttemptEnding {
+		if row.Attempt.Outcome == structs.OutcomeFailed && end.outcome == structs.OutcomeLost && end.failed == nil {
+			tx.turnIntoLoss(row, end.cause)
+		}
+		return
+	}
+	before, ok := tx.subjob(job.ID, subjob)
+	if !ok {
+		return
+	}
+	stopping, legal := before.State.Next(structs.StepEnding)
+	if !legal || !row.Attempt.State.CanBecome(structs.AttemptEnding) {
+		return
+	}
+
+	attempt := *row.Attempt
+	attempt.State, attempt.EndingAt = structs.AttemptEnding, tx.now
+	attempt.Outcome, attempt.Cause, attempt.ExitCode = end.outcome, end.cause, end.exitCode()
+	if end.failed != nil {
+		attempt.FirstFailed = end.failed.ID
+	}
+	changed := *row
+	changed.Attempt = &attempt
+	tx.putAttempt(&changed)
+
+	for _, alloc := range tx.gang(job.ID, subjob, number) {
+		if alloc.Status.Terminal() || alloc.Desired == structs.DesiredStop {
+			continue
+		}
+		after := *alloc
+		after.Desired, after.DesiredReason = structs.DesiredStop, end.cause
+		tx.putAlloc(alloc, &after)
+	}
+
+	after := *before
+	after.State, after.Reason = stopping, end.cause
+	after.StopIntended = destination(job, before, end.outcome)
+	tx.putSubjob(before, &after)
+
+	event := structs.Event{Topic: topicAttempt, ID: "event.attempt.ending", Project: job.Project,
+		JobID: job.ID, Subjob: subjob, Attempt: number, AllocID: attempt.FirstFailed}
+	if end.outcome == structs.OutcomeFailed || end.outcome == structs.OutcomeLost {
+		event.Severity = severityWarn
+	}
+	tx.tell(event, "attempt", decimal(number), "outcome", string(end.outcome))
+	tx.settle(job, subjob, number)
+}
+
+// turnIntoLoss clears a user of a failure that a lost node explains.
+func (tx *txn) turnIntoLoss(row *attemptRow, cause *structs.Reason) {
+	attempt := *row.Attempt
+	attempt.Outcome, attempt.Cause, attempt.FirstFailed, attempt.ExitCode = structs.OutcomeLost, cause, "", 0
+	changed := *row
+	changed.Attempt = &attempt
+	tx.putAttempt(&changed)
+	before, ok := tx.subjob(attempt.JobID, attempt.Subjob)
+	if !ok || before.State != structs.JobStopping || before.StopIntended == structs.JobStopped {
+		return
+	}
+	after := *before
+	after.StopIntended, after.Reason = structs.JobQueued, cause
+	tx.putSubjob(before, &after)
+}
+
+// settle moves an attempt as far as its allocations allow: the barrier opens
+// when all are prepared, it runs when all run, it has succeeded when all are
+// complete, and an ending one has ended when none is left.
+func (tx *txn) settle(job *structs.Job, subjob int, number uint64) {
+	for {
+		row, ok := tx.attempt(job.ID, subjob, number)
+		if !ok {
+			return
+		}
+		all := len(row.Attempt.Allocs)
+		switch {
+		case row.Attempt.State == structs.AttemptPreparing && row.Prepared == all:
+			tx.release(job, row)
+		case row.Attempt.State == structs.AttemptReleased && row.Running == all:
+			tx.start(job, row)
+		case row.Attempt.State == structs.AttemptRunning && row.Complete == all:
+			tx.endAttempt(job, subjob, number, ending{outcome: structs.OutcomeSucceeded})
+			return
+		case row.Attempt.State == structs.AttemptEnding && row.Terminal == all:
+			tx.finish(job, row)
+			return
+		default:
+			return
+		}
+	}
+}
+
+// release opens the barrier.
+func (tx *txn) release(job *structs.Job, row *attemptRow) {
+	attempt := *row.Attempt
+	attempt.State, attempt.ReleasedAt = structs.AttemptReleased, tx.now
+	changed := *row
+	changed.Attempt = &attempt
+	tx.putAttempt(&changed)
+	if !job.NeedsBarrier() {
+		return // its one allocation was released when it was placed
+	}
+	for _, alloc := range tx.gang(attempt.JobID, attempt.Subjob, attempt.Number) {
+		if alloc.Released || alloc.Status.Terminal() {
+			continue
+		}
+		after := *alloc
+		after.Released = true
+		tx.putAlloc(alloc, &after)
+	}
+	tx.tell(structs.Event{Topic: topicAttempt, ID: "event.attempt.released", Project: job.Project, JobID: job.ID,
+		Subjob: attempt.Subjob, Attempt: attempt.Number}, "attempt", decimal(attempt.Number), "nodes", decimal(len(attempt.Allocs)))
+}
+
+// start notes that every rank's command runs.
+func (tx *txn) start(job *structs.Job, row *attemptRow) {
+	attempt := *row.Attempt
+	attempt.State, attempt.RunningAt = structs.AttemptRunning, tx.now
+	changed := *row
+	changed.Attempt = &attempt
+	tx.putAttempt(&changed)
+	before, ok := tx.subjob(attempt.JobID, attempt.Subjob)
+	if !ok {
+		return
+	}
+	running, legal := before.State.Next(structs.StepStarted)
+	if !legal {
+		return
+	}
+	after := *before
+	after.State = running
+	if after.StartedAt == 0 {
+		after.StartedAt = tx.now
+	}
+	tx.putSubjob(before, &after)
+	tx.tell(jobEvent("event.job.running", job, &after), "job", job.Name, "attempt", decimal(attempt.Number))
+}
+
+// finish ends an attempt of which nothing runs any more, and sends its subjob
+// where it was meant to go.
+func (tx *txn) finish(job *structs.Job, row *attemptRow) {
+	attempt := *row.Attempt
+	attempt.State, attempt.EndedAt = structs.AttemptEnded, tx.now
+	changed := *row
+	changed.Attempt = &attempt
+	tx.putAttempt(&changed)
+
+	before, ok := tx.subjob(attempt.JobID, attempt.Subjob)
+	if !ok {
+		return
+	}
+	after := *before
+	if before.StopIntended == structs.JobQueued {
+		tx.requeue(job, before, &after, &attempt)
+		return
+	}
+	after.ExitCode = attempt.ExitCode
+	tx.endSubjob(job, before, &after, before.StopIntended, before.Reason)
+}
+
+// requeue puts a subjob back into the queue for another attempt.
+func (tx *txn) requeue(job *structs.Job, before, after *structs.Subjob, attempt *structs.Attempt) {
+	state, legal := before.State.Next(structs.StepRequeued)
+	if !legal {
+		return
+	}
+	if attempt.Outcome == structs.OutcomeFailed {
+		after.Restarts++
+	} else {
+		after.InfraLosses++
+	}
+	after.State, after.QueuedAt, after.StopIntended = state, tx.now, ""
+	after.NotBefore = 0
+	if delay := restartDelay(job, attempt, after.InfraLosses); delay > 0 {
+		after.NotBefore = tx.now.Add(delay)
+	}
+	tx.putSubjob(before, after)
+	tx.tell(jobEvent("event.job.requeued", job, after), "job", job.Name, "attempt", decimal(attempt.Number),
+		"outcome", string(attempt.Outcome))
+}
+
+// stepTo is the step of the job machine that leads to an end.
+func stepTo(end structs.JobState) structs.JobStep {
+	switch end {
+	case structs.JobSucceeded:
+		return structs.StepSucceeded
+	case structs.JobFailed:
+		return structs.StepFailed
+	case structs.JobExpired:
+		return structs.StepExpired
+	}
+	return structs.StepStopped
+}
+
+// endSubjob brings a subjob to its end.
+func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end structs.JobState, reason *structs.Reason) {
+	state, legal := before.State.Next(stepTo(end))
+	if !legal {
+		return
+	}
+	after.State, after.FinishedAt, after.Reason = state, tx.now, reason
+	after.StopIntended, after.Wait, after.NotBefore = "", nil, 0
+	tx.putSubjob(before, after)
+	event := jobEvent("event.job."+string(state), job, after)
+	if state == structs.JobFailed || state == structs.JobExpired {
+		event.Severity = severityError
+	}
+	tx.tell(event, "job", job.Name, "attempt", decimal(after.Attempt), "exit_code", decimal(after.ExitCode))
+}

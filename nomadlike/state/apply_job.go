@@ -1,0 +1,238 @@
+package state
+
+import (
+	"nomadlike/nomadlike/structs"
+)
+
+// applyJobSubmit queues an admitted job. A key that was seen before gives the
+// job it made then, whatever is asked now. A name belongs to one job of its
+// project at a time, and is free again once that job has ended.
+func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *structs.Error) {
+	job := body.Job
+	if problem := jobProblem(job); problem != "" {
+		return refuse(structs.CodeInvalid, "state.job_malformed", "field", problem)
+	}
+	if known, ok := tx.jobOfKey(job); ok {
+		return structs.ApplyResult{JobID: known}, nil
+	}
+	_, exists := tx.job(job.ID)
+	// Ids are random; one that a deleted job left behind in quarantine would
+	// make allocation ids that exist.
+	_, left := first[*structs.Allocation](tx.db, tableAllocs, indexGang+"_prefix", idKey(job.ID))
+	if exists || left {
+		return refuse(structs.CodeConflict, "state.job_exists", "job", job.ID)
+	}
+	if live, ok := first[*jobRow](tx.db, tableJobs, indexLive, nameKey(job.Project, job.Name)); ok {
+		return refuse(structs.CodeConflict, "state.job_name_taken", "name", job.Name, "project", job.Project,
+			"job", live.Job.ID, "state", live.Standing.State)
+	}
+
+	tx.putJob(&jobRow{Job: job, Standing: Standing{
+		State: structs.JobQueued, ExitOf: -1, CreateIndex: tx.index(), ModifyIndex: tx.index(),
+	}})
+	for i := range job.SubjobCount() {
+		tx.putSubjob(nil, &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued,
+			QueuedAt: tx.now, CreateIndex: tx.index()})
+	}
+	tx.keepKey(job)
+	event := jobEvent("event.job.submitted", job, nil)
+	event.By = job.User
+	tx.tell(event, "job", job.Name, "subjobs", decimal(job.SubjobCount()), "nodes", decimal(job.Nodes))
+	return structs.ApplyResult{JobID: job.ID}, nil
+}
+
+// jobOfKey gives the job that an earlier submission with the same key made.
+func (tx *txn) jobOfKey(job *structs.Job) (string, bool) {
+	if job.IdempotencyKey == "" {
+		return "", false
+	}
+	row, ok := first[*keyRow](tx.db, tableIdempotency, indexID, []byte(idempotencyKey(job.User, job.IdempotencyKey)))
+	if !ok {
+		return "", false
+	}
+	return row.JobID, true
+}
+
+// keepKey remembers the key of a submission and forgets the oldest beyond the
+// bound.
+func (tx *txn) keepKey(job *structs.Job) {
+	if job.IdempotencyKey == "" {
+		return
+	}
+	mustInsert(tx.db, tableIdempotency, &keyRow{Key: idempotencyKey(job.User, job.IdempotencyKey), JobID: job.ID, Index: tx.index()})
+	tx.meta.Keys++
+	for tx.meta.Keys > IdempotencyKeysMax {
+		oldest, ok := oldestRow[*keyRow](tx.db, tableIdempotency, indexCreated)
+		if !ok {
+			return
+		}
+		mustDelete(tx.db, tableIdempotency, oldest)
+		tx.meta.Keys--
+	}
+}
+
+// applyJobStop ends a job or one of its subjobs by a person's wish. What waits
+// is stopped at once; what runs is asked to stop and ends when its last rank
+// is gone. Stopping what is being stopped already is no error.
+func applyJobStop(tx *txn, body *structs.JobStop) (structs.ApplyResult, *structs.Error) {
+	row, ok := tx.job(body.JobID)
+	if !ok {
+		return refuse(structs.CodeNotFound, "state.job_unknown", "job", body.JobID)
+	}
+	var targets []*structs.Subjob
+	if body.Subjob != nil {
+		subjob, ok := tx.subjob(body.JobID, *body.Subjob)
+		if !ok {
+			return refuse(structs.CodeNotFound, "state.subjob_unknown", "job", row.Job.Name, "subjob", *body.Subjob)
+		}
+		targets = append(targets, subjob)
+	} else {
+		for _, subjob := range tx.subjobs(body.JobID) {
+			targets = append(targets, subjob.Subjob)
+		}
+	}
+	cause := stopReason(tx.by, body.Reason)
+	live := 0
+	for _, subjob := range targets {
+		if !subjob.State.Terminal() {
+			live++
+		}
+	}
+	if live == 0 {
+		return refuse(structs.CodeConflict, "state.job_ended", "job", row.Job.Name, "state", row.Standing.State)
+	}
+	tx.tell(jobEvent("event.job.stop_requested", row.Job, nil), "job", row.Job.Name, "by", tx.by, "reason", body.Reason)
+	for _, subjob := range targets {
+		tx.stopSubjob(row.Job, subjob, cause)
+	}
+	return structs.ApplyResult{JobID: body.JobID}, nil
+}
+
+// stopReason is what the ranks and the history are told.
+func stopReason(by, words string) *structs.Reason {
+	if words == "" {
+		return structs.NewReason("reason.stopped_by", "by", by)
+	}
+	return structs.NewReason("reason.stopped_by_because", "by", by, "reason", words)
+}
+
+// stopSubjob leads one subjob to stopped.
+func (tx *txn) stopSubjob(job *structs.Job, subjob *structs.Subjob, cause *structs.Reason) {
+	switch {
+	case subjob.State.Terminal():
+	case subjob.State == structs.JobQueued:
+		stopped := *subjob
+		stopped.StopBy = tx.by
+		tx.endSubjob(job, subjob, &stopped, structs.JobStopped, cause)
+	case subjob.State == structs.JobStopping:
+		// An attempt that is ending already keeps its outcome; it only does
+		// not come back any more.
+		if subjob.StopIntended == structs.JobQueued {
+			stopped := *subjob
+			stopped.StopBy, stopped.StopIntended, stopped.Reason = tx.by, structs.JobStopped, cause
+			tx.putSubjob(subjob, &stopped)
+		}
+	default:
+		stopped := *subjob
+		stopped.StopBy = tx.by
+		tx.putSubjob(subjob, &stopped)
+		tx.endAttempt(job, stopped.Index, stopped.Attempt, ending{outcome: structs.OutcomeStopped, cause: cause})
+	}
+}
+
+// applyJobDelete forgets a job that has ended. Allocations in quarantine stay
+// until their node returns: their devices must not be given away.
+func applyJobDelete(tx *txn, body *structs.JobDelete) (structs.ApplyResult, *structs.Error) {
+	row, ok := tx.job(body.JobID)
+	if !ok {
+		return refuse(structs.CodeNotFound, "state.job_unknown", "job", body.JobID)
+	}
+	if !row.Standing.State.Terminal() {
+		return refuse(structs.CodeConflict, "state.job_alive", "job", row.Job.Name, "state", row.Standing.State)
+	}
+	for _, alloc := range withPrefix[*structs.Allocation](tx.db, tableAllocs, indexGang, idKey(body.JobID)) {
+		if !alloc.HoldsResources() {
+			mustDelete(tx.db, tableAllocs, alloc)
+		}
+	}
+	for _, attempt := range withPrefix[*attemptRow](tx.db, tableAttempts, indexID, idKey(body.JobID)) {
+		mustDelete(tx.db, tableAttempts, attempt)
+	}
+	for _, subjob := range tx.subjobs(body.JobID) {
+		mustDelete(tx.db, tableSubjobs, subjob)
+	}
+	for _, event := range withPrefix[*structs.Event](tx.db, tableJobEvents, indexID, idKey(body.JobID)) {
+		mustDelete(tx.db, tableJobEvents, event)
+	}
+	mustDelete(tx.db, tableJobs, row)
+	event := structs.Event{Topic: topicJob, ID: "event.job.deleted", Project: row.Job.Project, JobID: row.Job.ID}
+	tx.tell(event, "job", row.Job.Name)
+	return structs.ApplyResult{JobID: body.JobID}, nil
+}
+
+// applyJobPriority moves a job to another tier of the queue. What runs keeps
+// running; its next time in the queue is in the new tier.
+func applyJobPriority(tx *txn, body *structs.JobPriority) (structs.ApplyResult, *structs.Error) {
+	row, ok := tx.job(body.JobID)
+	if !ok {
+		return refuse(structs.CodeNotFound, "state.job_unknown", "job", body.JobID)
+	}
+	switch body.Priority {
+	case structs.PriorityNormal, structs.PriorityUrgent, structs.PriorityCritical:
+	default:
+		return refuse(structs.CodeInvalid, "state.priority_unknown", "priority", body.Priority)
+	}
+	if row.Standing.State.Terminal() {
+		return refuse(structs.CodeConflict, "state.job_ended", "job", row.Job.Name, "state", row.Standing.State)
+	}
+	changed, job := *row, *row.Job
+	job.Priority = body.Priority
+	changed.Job, changed.Standing.ModifyIndex = &job, tx.index()
+	tx.putJob(&changed)
+	for _, subjob := range tx.subjobs(body.JobID) {
+		after := *subjob.Subjob
+		tx.putSubjob(subjob.Subjob, &after)
+	}
+	tx.wakeSchedule()
+	tx.tell(jobEvent("event.job.priority", &job, nil), "job", job.Name,
+		"from", string(row.Job.Priority), "to", string(body.Priority))
+	return structs.ApplyResult{JobID: body.JobID}, nil
+}
+
+// applyJobLimits expires attempts whose time limit has passed. Attempts that
+// ended meanwhile are left alone.
+func applyJobLimits(tx *txn, body *structs.JobLimits) (structs.ApplyResult, *structs.Error) {
+	if len(body.Expired) > LimitsMax {
+		return refuse(structs.CodeTooLarge, "state.too_many", "what", "expired", "max", LimitsMax)
+	}
+	for _, key := range body.Expired {
+		row, ok := tx.job(key.JobID)
+		if !ok {
+			continue
+		}
+		cause := structs.NewReason("reason.time_limit", "limit", row.Job.TimeLimit)
+		tx.endAttempt(row.Job, key.Subjob, key.Number, ending{outcome: structs.OutcomeExpired, cause: cause})
+	}
+	return accepted()
+}
+
+// applyWaitReasons replaces the explanations of subjobs that still wait.
+func applyWaitReasons(tx *txn, body *structs.WaitReasons) (structs.ApplyResult, *structs.Error) {
+	if len(body.Waits) > WaitsMax {
+		return refuse(structs.CodeTooLarge, "state.too_many", "what", "waits", "max", WaitsMax)
+	}
+	tx.explainWaits(body.Waits)
+	return accepted()
+}
+
+func (tx *txn) explainWaits(waits []structs.WaitUpdate) {
+	for _, update := range waits {
+		subjob, ok := tx.subjob(update.JobID, update.Subjob)
+		if !ok || subjob.State != structs.JobQueued {
+			continue
+		}
+		after := *subjob
+		after.Wait = update.Wait
+		tx.putSubjob(subjob, &after)
+	}
+}

@@ -1,0 +1,102 @@
+package state
+
+import (
+	"nomadlike/nomadlike/structs"
+)
+
+// applyPlan places the gangs of a plan, each whole or not at all. Every gang
+// is checked again against the tables as they are now, so a plan that was
+// made from an older snapshot can not overfill a node.
+func applyPlan(tx *txn, body *structs.Plan) (structs.ApplyResult, *structs.Error) {
+	if len(body.Gangs) > PlanGangsMax {
+		return refuse(structs.CodeTooLarge, "state.too_many", "what", "gangs", "max", PlanGangsMax)
+	}
+	if len(body.Waits) > WaitsMax {
+		return refuse(structs.CodeTooLarge, "state.too_many", "what", "waits", "max", WaitsMax)
+	}
+	result := &structs.PlanResult{}
+	for i := range body.Gangs {
+		if problem := tx.placeGang(&body.Gangs[i]); problem != nil {
+			if result.Refused == nil {
+				result.Refused = make(map[int]structs.Reason)
+			}
+			result.Refused[i] = *problem
+			continue
+		}
+		result.Accepted++
+	}
+	tx.explainWaits(body.Waits)
+	return structs.ApplyResult{Plan: result}, nil
+}
+
+// placeGang makes the next attempt of a subjob, or tells why it can not be.
+func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
+	var job *structs.Job
+	if row, ok := tx.job(gang.JobID); ok {
+		job = row.Job
+	}
+	subjob, _ := tx.subjob(gang.JobID, gang.Subjob)
+	if problem := structs.GangProblem(job, subjob, gang, tx.nodeAndUsage); problem != nil {
+		return problem
+	}
+	state, legal := subjob.State.Next(structs.StepPlaced)
+	if !legal {
+		return structs.NewReason("scheduler.refused_state", "state", subjob.State)
+	}
+	tx.startAttempt(job, subjob, state, gang)
+	return nil
+}
+
+// nodeAndUsage gives a node and what it holds, nil for an unknown one.
+func (tx *txn) nodeAndUsage(id string) (*structs.Node, *structs.Usage) {
+	node, ok := tx.node(id)
+	if !ok {
+		return nil, nil
+	}
+	usage := tx.usage(id)
+	return node, &usage
+}
+
+// gangAllocs makes the allocations of a gang, by rank.
+func (tx *txn) gangAllocs(job *structs.Job, gang *structs.GangPlan) []*structs.Allocation {
+	allocs := make([]*structs.Allocation, len(gang.Placements))
+	for rank, placement := range gang.Placements {
+		name := placement.NodeID
+		if node, ok := tx.node(placement.NodeID); ok {
+			name = node.Name
+		}
+		allocs[rank] = &structs.Allocation{
+			ID:    structs.AllocID(job.ID, gang.Subjob, gang.Attempt, rank),
+			JobID: job.ID, JobName: job.Name, Project: job.Project,
+			Subjob: gang.Subjob, Attempt: gang.Attempt, Rank: rank,
+			Name:   structs.RankName(job, gang.Subjob, gang.Attempt, rank),
+			NodeID: placement.NodeID, NodeName: name, Spec: job.Resources[gang.Spec],
+			Ports: placement.Ports, Devices: placement.Devices,
+			Desired: structs.DesiredRun, Released: !job.NeedsBarrier(), Status: structs.AllocPending,
+			CreateIndex: tx.index(),
+		}
+	}
+	return allocs
+}
+
+// startAttempt stores a checked gang.
+func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state structs.JobState, gang *structs.GangPlan) {
+	allocs := tx.gangAllocs(job, gang)
+	ids := make([]string, len(allocs))
+	for rank, alloc := range allocs {
+		ids[rank] = alloc.ID
+	}
+	tx.putAttempt(&attemptRow{Attempt: &structs.Attempt{
+		JobID: job.ID, Subjob: gang.Subjob, Number: gang.Attempt, State: structs.AttemptPreparing,
+		Spec: gang.Spec, Allocs: ids, PlacedAt: tx.now, CreateIndex: tx.index(),
+	}})
+	for _, alloc := range allocs {
+		tx.putAlloc(nil, alloc)
+	}
+	after := *before
+	after.State, after.Attempt = state, gang.Attempt
+	after.Wait, after.Reason, after.NotBefore = nil, nil, 0
+	tx.putSubjob(before, &after)
+	tx.tell(jobEvent("event.job.starting", job, &after), "job", job.Name,
+		"attempt", decimal(gang.Attempt), "nodes", decimal(len(allocs)))
+}

@@ -1,0 +1,152 @@
+package state
+
+import (
+	"bytes"
+	"crypto/sha256"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// applyClusterInit makes the cluster's one record, with the join tokens that
+// existed before the log did.
+func applyClusterInit(tx *txn, body *structs.ClusterInit) (structs.ApplyResult, *structs.Error) {
+	if known, ok := tx.cluster(); ok {
+		return refuse(structs.CodeConflict, "state.cluster_exists", "cluster", known.ID)
+	}
+	if !validKey(body.Cluster.ID) {
+		return refuse(structs.CodeInvalid, "state.cluster_malformed", "field", "id")
+	}
+	for i := range body.JoinTokens {
+		if !validJoinToken(&body.JoinTokens[i]) {
+			return refuse(structs.CodeInvalid, "state.token_malformed")
+		}
+	}
+	cluster := body.Cluster
+	tx.putCluster(&cluster)
+	for i := range body.JoinTokens {
+		token := body.JoinTokens[i]
+		token.ModifyIndex = tx.index()
+		mustInsert(tx.db, tableJoinTokens, &token)
+	}
+	tx.tell(structs.Event{Topic: topicCluster, ID: "event.cluster.initialized"}, "cluster", cluster.ID)
+	return accepted()
+}
+
+func validJoinToken(token *structs.JoinToken) bool {
+	return validKey(token.ID) && len(token.Hash) == sha256.Size && token.UsesLeft >= -1
+}
+
+func validToken(token *structs.Token) bool {
+	return validKey(token.ID) && len(token.Hash) == sha256.Size
+}
+
+// applyTokenPut stores a new token. Its secret's hash must be new too.
+func applyTokenPut(tx *txn, body *structs.TokenPut) (structs.ApplyResult, *structs.Error) {
+	if err := tx.storeToken(&body.Token); err != nil {
+		return structs.ApplyResult{}, err
+	}
+	return accepted()
+}
+
+func (tx *txn) storeToken(token *structs.Token) *structs.Error {
+	if !validToken(token) {
+		return structs.NewError(structs.CodeInvalid, "state.token_malformed")
+	}
+	if _, ok := first[*structs.Token](tx.db, tableTokens, indexID, idKey(token.ID)); ok {
+		return structs.NewError(structs.CodeConflict, "state.token_exists", "token", token.ID)
+	}
+	if _, ok := first[*structs.Token](tx.db, tableTokens, indexHash, token.Hash); ok {
+		return structs.NewError(structs.CodeConflict, "state.token_exists", "token", token.ID)
+	}
+	stored := *token
+	stored.ModifyIndex = tx.index()
+	mustInsert(tx.db, tableTokens, &stored)
+	tx.tell(structs.Event{Topic: topicToken, ID: "event.token.created", Project: token.Project},
+		"token", token.ID, "name", token.Name, "role", token.Role)
+	return nil
+}
+
+// applyTokenDelete revokes a token.
+func applyTokenDelete(tx *txn, body *structs.TokenDelete) (structs.ApplyResult, *structs.Error) {
+	token, ok := first[*structs.Token](tx.db, tableTokens, indexID, idKey(body.ID))
+	if !ok {
+		return refuse(structs.CodeNotFound, "state.token_unknown", "token", body.ID)
+	}
+	mustDelete(tx.db, tableTokens, token)
+	tx.tell(structs.Event{Topic: topicToken, ID: "event.token.deleted", Project: token.Project},
+		"token", token.ID, "name", token.Name)
+	return accepted()
+}
+
+// applyTokenBootstrap makes the first management token, once, for whoever
+// holds the setup secret.
+func applyTokenBootstrap(tx *txn, body *structs.TokenBootstrap) (structs.ApplyResult, *structs.Error) {
+	known, ok := tx.cluster()
+	if !ok {
+		return refuse(structs.CodeUnavailable, "state.cluster_unknown")
+	}
+	if known.Bootstrapped {
+		return refuse(structs.CodeConflict, "state.bootstrap_done")
+	}
+	if len(known.SetupHash) != sha256.Size || !bytes.Equal(known.SetupHash, body.SetupHash) {
+		return refuse(structs.CodeUnauthorized, "state.setup_secret_wrong")
+	}
+	if err := tx.storeToken(&body.Token); err != nil {
+		return structs.ApplyResult{}, err
+	}
+	cluster := *known
+	cluster.Bootstrapped, cluster.SetupHash = true, nil
+	tx.putCluster(&cluster)
+	return accepted()
+}
+
+// applyJoinTokenPut stores a join token.
+func applyJoinTokenPut(tx *txn, body *structs.JoinTokenPut) (structs.ApplyResult, *structs.Error) {
+	if !validJoinToken(&body.Token) {
+		return refuse(structs.CodeInvalid, "state.token_malformed")
+	}
+	if _, ok := first[*structs.JoinToken](tx.db, tableJoinTokens, indexID, idKey(body.Token.ID)); ok {
+		return refuse(structs.CodeConflict, "state.token_exists", "token", body.Token.ID)
+	}
+	token := body.Token
+	token.ModifyIndex = tx.index()
+	mustInsert(tx.db, tableJoinTokens, &token)
+	tx.tell(structs.Event{Topic: topicToken, ID: "event.join_token.created"}, "token", token.ID, "role", token.Role)
+	return accepted()
+}
+
+// applyJoinTokenConsume takes one use of a join token. One whose last use was
+// taken stays, with none left, so that its next holder is told why.
+func applyJoinTokenConsume(tx *txn, body *structs.JoinTokenConsume) (structs.ApplyResult, *structs.Error) {
+	known, ok := first[*structs.JoinToken](tx.db, tableJoinTokens, indexID, idKey(body.ID))
+	switch {
+	case !ok || !bytes.Equal(known.Hash, body.Hash):
+		return refuse(structs.CodeUnauthorized, "auth.join_unknown")
+	case tx.now >= known.ExpiresAt:
+		return refuse(structs.CodeUnauthorized, "auth.join_expired", "id", known.ID)
+	case known.UsesLeft == 0:
+		return refuse(structs.CodeUnauthorized, "auth.join_used_up", "id", known.ID)
+	case known.Role != body.Role:
+		return refuse(structs.CodeForbidden, "auth.join_role", "id", known.ID, "role", body.Role)
+	}
+	token := *known
+	if token.UsesLeft > 0 {
+		token.UsesLeft--
+	}
+	token.ModifyIndex = tx.index()
+	mustInsert(tx.db, tableJoinTokens, &token)
+	tx.tell(structs.Event{Topic: topicToken, ID: "event.join_token.consumed"},
+		"token", token.ID, "role", token.Role, "agent", body.AgentID)
+	return accepted()
+}
+
+// applyJoinTokenDelete revokes a join token.
+func applyJoinTokenDelete(tx *txn, body *structs.JoinTokenDelete) (structs.ApplyResult, *structs.Error) {
+	token, ok := first[*structs.JoinToken](tx.db, tableJoinTokens, indexID, idKey(body.ID))
+	if !ok {
+		return refuse(structs.CodeNotFound, "state.token_unknown", "token", body.ID)
+	}
+	mustDelete(tx.db, tableJoinTokens, token)
+	tx.tell(structs.Event{Topic: topicToken, ID: "event.join_token.deleted"}, "token", token.ID)
+	return accepted()
+}

@@ -1,0 +1,21 @@
+package state
+
+import "time"
+
+// Bounds on what the state keeps and on what one command may bring.
+const (
+	EventsMax           = 20_000 // events of the whole cluster, oldest dropped first
+	JobEventsMax        = 1_000  // events kept for one job beyond those
+	IdempotencyKeysMax  = 50_000 // oldest dropped first
+	PlanGangsMax        = 4_096  // gangs of one plan
+	ReportsMax          = 4_096  // reports of one command
+	WaitsMax            = 4_096  // explanations of one command
+	LimitsMax           = 4_096  // attempts expired by one command
+	InventoryMax        = 16_384 // allocations in a node's inventory
+	NodeDevicesMax      = 1_024  // devices of one node
+	idLengthMax         = 128    // bytes of an id or name used as a key
+	keyLengthMax        = 256    // bytes of an idempotency key or user
+	infraBackoffFirst   = time.Second
+	infraBackoffMax     = time.Minute
+	infraFailuresAtOnce = 1 // infrastructure failures of a gang that are retried without delay
+)

@@ -1,0 +1,97 @@
+package state
+
+import (
+	"math"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Everything here guards the tables against bodies that are well-formed and
+// yet make no sense. Admission has told the user about such things long
+// before; a refusal here means that somebody bypassed it.
+
+// validKey tells whether text may be part of a key: ids and names, which hold
+// no zero byte and have a bounded length.
+func validKey(text string) bool {
+	if text == "" || len(text) > idLengthMax {
+		return false
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] < '!' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// validText bounds free text that becomes part of a row.
+func validText(text string) bool { return len(text) <= keyLengthMax }
+
+// jobProblem tells what keeps a job out of the tables, "" for nothing.
+func jobProblem(job *structs.Job) string {
+	switch {
+	case job == nil:
+		return "job"
+	case !validKey(job.ID):
+		return "id"
+	case !validKey(job.Name):
+		return "name"
+	case !validKey(job.Project):
+		return "project"
+	case !validText(job.User):
+		return "user"
+	case !validText(job.IdempotencyKey):
+		return "idempotency_key"
+	case job.Nodes < 1 || job.Nodes > structs.NodesMax:
+		return "nodes"
+	case job.Batch != nil && job.Batch.Count < 0, job.SubjobCount() < 1, job.SubjobCount() > structs.BatchCountMax:
+		return "batch"
+	case len(job.Resources) == 0:
+		return "resources"
+	}
+	for _, spec := range job.Resources {
+		if badCores(spec.CPU) || spec.Memory < 0 {
+			return "resources"
+		}
+	}
+	return ""
+}
+
+func badCores(cores float64) bool {
+	return math.IsNaN(cores) || math.IsInf(cores, 0) || cores < 0
+}
+
+// nodeProblem tells what keeps a node out of the tables, "" for nothing.
+func nodeProblem(node *structs.Node) string {
+	capacity := node.Capacity
+	switch {
+	case !validKey(node.ID):
+		return "id"
+	case !validKey(node.Name):
+		return "name"
+	case badCores(capacity.CPU):
+		return "capacity.cpu"
+	case capacity.Memory < 0:
+		return "capacity.memory"
+	case capacity.PortMin < 0 || capacity.PortMax > 65535 || capacity.PortMin > capacity.PortMax:
+		return "capacity.ports"
+	case len(node.Devices) > NodeDevicesMax:
+		return "devices"
+	}
+	seen := make(map[string]bool, len(node.Devices))
+	for _, device := range node.Devices {
+		if !validKey(device.ID) || seen[device.ID] {
+			return "devices"
+		}
+		seen[device.ID] = true
+	}
+	return ""
+}
+
+// refuse is short for a refusal in the words of the catalogue.
+func refuse(code structs.ErrorCode, id string, params ...any) (structs.ApplyResult, *structs.Error) {
+	return structs.ApplyResult{}, structs.NewError(code, id, params...)
+}
+
+// accepted is the empty result of a command that was taken.
+func accepted() (structs.ApplyResult, *structs.Error) { return structs.ApplyResult{}, nil }

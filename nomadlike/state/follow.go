@@ -1,0 +1,73 @@
+package state
+
+import (
+	"context"
+	"errors"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// ErrEventsDropped is returned when a follower asks for events that the ring
+// does not keep any more: there would be a gap. It must read the state anew
+// and follow from there.
+var ErrEventsDropped = errors.New("events after this index are not kept any more")
+
+// followBatch bounds the events that one call of Next gives.
+const followBatch = 512
+
+// Follower reads the change stream: all events after an index, in the order
+// in which they happened, none twice and none left out. It holds no buffer
+// that could overflow; a slow reader that falls out of the ring is told so. Use
+// it from one goroutine.
+type Follower struct {
+	store *Store
+	index uint64 // everything up to here was given
+}
+
+// Follow gives the events after index; from the newest index on it gives only
+// what is still to come.
+func (s *Store) Follow(index uint64) *Follower { return &Follower{store: s, index: index} }
+
+// Next gives the next events, all those of an index together, and waits when
+// there are none. Events is empty when the state moved on without any, so that
+// the reader learns the index. The error is ErrEventsDropped or the context's.
+func (f *Follower) Next(ctx context.Context) (events []*structs.Event, index uint64, err error) {
+	snapshot, err := f.store.Block(ctx, func(snapshot *Snapshot) (bool, <-chan struct{}) {
+		return snapshot.Index() > f.index, snapshot.WatchIndex()
+	})
+	if err != nil {
+		return nil, f.index, err
+	}
+	events, index, err = snapshot.EventsAfter(f.index)
+	if err != nil {
+		return nil, f.index, err
+	}
+	f.index = index
+	return events, index, nil
+}
+
+// EventsAfter gives the oldest events after index, all those of a log index
+// together, and the index up to which they are complete. It fails with
+// ErrEventsDropped when some are not kept any more.
+func (s *Snapshot) EventsAfter(index uint64) ([]*structs.Event, uint64, error) {
+	meta := mustFirst[*metaRow](s.db, tableMeta, indexID, metaKey())
+	if index < meta.EventsDropped {
+		return nil, index, ErrEventsDropped
+	}
+	iterator, err := s.db.LowerBound(tableEvents, indexID, eventKey(index+1, 0))
+	if err != nil {
+		panic("read state table " + tableEvents + ": " + err.Error())
+	}
+	var events []*structs.Event
+	for row := iterator.Next(); row != nil; row = iterator.Next() {
+		event := row.(*structs.Event)
+		if len(events) >= followBatch && event.Index != events[len(events)-1].Index {
+			return events, events[len(events)-1].Index, nil
+		}
+		events = append(events, event)
+	}
+	return events, meta.Index, nil
+}
+
+// WatchEvents is the Watch twin of EventsAfter.
+func (s *Snapshot) WatchEvents() <-chan struct{} { return s.watchPrefix(tableEvents, indexID, nil) }

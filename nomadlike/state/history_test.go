@@ -1,0 +1,181 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/structs"
+)
+
+// drawn draws choices from rapid.
+type drawn struct{ t *rapid.T }
+
+func (d drawn) Intn(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice") }
+
+// TestHistories runs random histories and checks, after every command, that
+// the state is sound and that a refusal changed nothing; and at the end, that
+// batches, and a snapshot with a tail, lead to the same state.
+func TestHistories(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{chance: drawn{t}, now: 1}
+		store := New()
+		var log []Entry
+		stored := &bytes.Buffer{}
+		cut := rapid.IntRange(0, 60).Draw(t, "cut")
+		for i := range 60 {
+			if i == cut {
+				if err := store.Snapshot().Persist(stored); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := store.Snapshot()
+			entry := Entry{Index: uint64(i + 5), Command: w.next(before)}
+			log = append(log, entry)
+			result := store.Apply(entry.Index, entry.Command)
+			after := store.Snapshot()
+			if found := CheckInvariants(after); len(found) > 0 {
+				t.Fatalf("after command %d: %q", i, found)
+			}
+			if result.Err != nil {
+				if result.Err.Code == "" || !messages.Has(messages.English, result.Err.ID) {
+					t.Fatalf("refusal %v is not in the catalogue", result.Err)
+				}
+				if a, b := tables(before), tables(after); a != b {
+					t.Fatalf("command %d was refused (%v) and changed something", i, result.Err)
+				}
+			}
+		}
+		checkSame(t, store, log, cut, stored.Bytes())
+	})
+}
+
+// checkSame leads other stores to the same place by other roads.
+func checkSame(t *rapid.T, store *Store, log []Entry, cut int, stored []byte) {
+	want := store.Snapshot().Hash()
+	batched := New()
+	for rest := log; len(rest) > 0; {
+		n := min(rapid.IntRange(1, 20).Draw(t, "batch"), len(rest))
+		batched.ApplyBatch(rest[:n])
+		rest = rest[n:]
+	}
+	if got := batched.Snapshot().Hash(); got != want {
+		t.Fatalf("batches lead to %s, single commands to %s", got, want)
+	}
+	if cut >= len(log) {
+		return
+	}
+	restored := New()
+	restored.Apply(1, encode(structs.CommandClusterInit, 1, &structs.ClusterInit{Cluster: structs.Cluster{ID: "other"}}))
+	if err := restored.Restore(bytes.NewReader(stored)); err != nil {
+		t.Fatal(err)
+	}
+	restored.ApplyBatch(log[cut:])
+	if got := restored.Snapshot().Hash(); got != want {
+		t.Fatalf("snapshot and tail lead to %s, full replay to %s", got, want)
+	}
+	if found := CheckInvariants(restored.Snapshot()); len(found) > 0 {
+		t.Fatalf("after restore: %q", found)
+	}
+}
+
+// fromBytes draws choices from a fuzzer's bytes, then zeros.
+type fromBytes struct{ rest *[]byte }
+
+func (f fromBytes) Intn(n int) int {
+	value := 0
+	for size := n - 1; size > 0 && len(*f.rest) > 0; size >>= 8 {
+		value = value<<8 | int((*f.rest)[0])
+		*f.rest = (*f.rest)[1:]
+	}
+	return value % n
+}
+
+// FuzzHistories is TestHistories without the comparison at the end.
+func FuzzHistories(f *testing.F) {
+	f.Add([]byte("a first history of commands, long enough to place and to lose a gang or two, and then some more"))
+	f.Add(bytes.Repeat([]byte{9, 0, 1, 2, 3, 4, 5, 6}, 40))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rest := data
+		w := &world{chance: fromBytes{&rest}, now: 1}
+		store := New()
+		for i := 0; len(rest) > 0 && i < 400; i++ {
+			store.Apply(uint64(i+1), w.next(store.Snapshot()))
+			if found := CheckInvariants(store.Snapshot()); len(found) > 0 {
+				t.Fatalf("after command %d: %q", i, found)
+			}
+		}
+	})
+}
+
+// FuzzApply feeds bytes of any kind: they are refused, or stop the server
+// because their kind is unknown, and nothing else.
+func FuzzApply(f *testing.F) {
+	w := &world{chance: fromBytes{&[]byte{}}, now: 1}
+	s := New().Snapshot()
+	for _, seed := range [][]byte{{}, {0xa0}, w.submit(), w.plan(s), w.register(s), w.nodeStatus(s), w.tokenCommand(),
+		encode(99, 1, &structs.JobDelete{})} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		defer func() {
+			problem := recover()
+			if err, ok := problem.(error); problem != nil && !(ok && isUnknown(err)) {
+				t.Fatalf("panic: %v", problem)
+			}
+		}()
+		store := New()
+		store.Apply(1, encode(structs.CommandNodeRegister, 1, &structs.NodeRegister{Node: testNode(0)}))
+		store.Apply(2, encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: testJob("a", 1)}))
+		refusal := Check(data)
+		store.Apply(3, data)
+		if refusal == nil {
+			store.Apply(4, data)
+		}
+		if found := CheckInvariants(store.Snapshot()); len(found) > 0 {
+			t.Fatalf("%q", found)
+		}
+		again := New()
+		var stored bytes.Buffer
+		if err := store.Snapshot().Persist(&stored); err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Restore(&stored); err != nil {
+			t.Fatalf("restore what was persisted: %v", err)
+		}
+	})
+}
+
+func isUnknown(err error) bool {
+	var unknown *UnknownCommandError
+	return errors.As(err, &unknown)
+}
+
+// FuzzRestore feeds bytes of any kind to Restore: the store stays as it was,
+// or holds what they say.
+func FuzzRestore(f *testing.F) {
+	store := New()
+	store.Apply(1, encode(structs.CommandNodeRegister, 1, &structs.NodeRegister{Node: testNode(0)}))
+	store.Apply(2, encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: testJob("a", 1)}))
+	var stored bytes.Buffer
+	if err := store.Snapshot().Persist(&stored); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(stored.Bytes())
+	f.Add(stored.Bytes()[:stored.Len()/2])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		store := New()
+		before := store.Snapshot().Hash()
+		if err := store.Restore(bytes.NewReader(data)); err != nil {
+			if !errors.Is(err, ErrBadState) {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			if store.Snapshot().Hash() != before {
+				t.Fatal("a refused state changed the store")
+			}
+		}
+	})
+}

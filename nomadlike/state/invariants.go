@@ -1,0 +1,255 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// CheckInvariants tells everything in a state that must never be, in words; an
+// empty list is a sound state. Numbers are those of the reliability notes:
+//
+//	I1, I2  reports count for the newest attempt only; at most one attempt of a
+//	        subjob is alive, and numbers rise without gaps
+//	I5      one job for each idempotency key
+//	I6      no device is held twice; what was lost stays held in quarantine
+//	I7      what allocations hold is summed right and within what nodes offer
+//	I9      an attempt has all its ranks, and no rank starts before the barrier
+//	I10     subjobs, attempts and allocations stand where the drawn machines let them
+//
+// It walks every row: for tests and simulation, not for production.
+func CheckInvariants(s *Snapshot) []string {
+	c := &checker{snapshot: s}
+	c.jobs()
+	c.attempts()
+	c.nodes()
+	c.bounds()
+	return c.found
+}
+
+type checker struct {
+	snapshot *Snapshot
+	found    []string
+}
+
+func (c *checker) fail(format string, args ...any) {
+	c.found = append(c.found, fmt.Sprintf(format, args...))
+}
+
+// jobs checks names, keys and the sums over subjobs.
+func (c *checker) jobs() {
+	live := make(map[string]string)
+	keys := make(map[string]string)
+	for view := range c.snapshot.Jobs() {
+		job := view.Job
+		if !view.Standing.State.Terminal() {
+			name := job.Project + "/" + job.Name
+			if other, taken := live[name]; taken {
+				c.fail("I10: jobs %s and %s are both alive as %s", other, job.ID, name)
+			}
+			live[name] = job.ID
+		}
+		if job.IdempotencyKey != "" {
+			key := idempotencyKey(job.User, job.IdempotencyKey)
+			if other, taken := keys[key]; taken {
+				c.fail("I5: jobs %s and %s have the same idempotency key", other, job.ID)
+			}
+			keys[key] = job.ID
+		}
+		c.subjobs(view)
+	}
+}
+
+func (c *checker) subjobs(view JobView) {
+	var counts Counts
+	next := 0
+	for subjob := range c.snapshot.Subjobs(view.Job.ID) {
+		if subjob.Index != next {
+			c.fail("I10: job %s has subjob %d where %d should be", view.Job.ID, subjob.Index, next)
+		}
+		next++
+		if n := counts.of(subjob.State); n != nil {
+			*n++
+		} else {
+			c.fail("I10: subjob %s/%d is in the unknown state %q", subjob.JobID, subjob.Index, subjob.State)
+		}
+		c.subjob(view.Job, subjob)
+	}
+	if next != view.Job.SubjobCount() {
+		c.fail("I10: job %s has %d subjobs instead of %d", view.Job.ID, next, view.Job.SubjobCount())
+	}
+	if counts != view.Standing.Counts || counts.State() != view.Standing.State {
+		c.fail("I10: job %s stands at %v %s, its subjobs at %v", view.Job.ID, view.Standing.Counts, view.Standing.State, counts)
+	}
+}
+
+// subjob checks that the newest attempt stands where the subjob says.
+func (c *checker) subjob(job *structs.Job, subjob *structs.Subjob) {
+	where := fmt.Sprintf("subjob %s/%d (%s, attempt %d)", subjob.JobID, subjob.Index, subjob.State, subjob.Attempt)
+	if subjob.Attempt == 0 {
+		if subjob.State != structs.JobQueued && subjob.State != structs.JobStopped {
+			c.fail("I10: %s has no attempt", where)
+		}
+		return
+	}
+	attempt := c.snapshot.Attempt(subjob.JobID, subjob.Index, subjob.Attempt)
+	if attempt == nil {
+		c.fail("I2: %s: its newest attempt is missing", where)
+		return
+	}
+	legal := map[structs.JobState][]structs.AttemptState{
+		structs.JobStarting: {structs.AttemptPreparing, structs.AttemptReleased},
+		structs.JobRunning:  {structs.AttemptRunning},
+		structs.JobPaused:   {structs.AttemptRunning},
+		structs.JobStopping: {structs.AttemptEnding},
+	}[subjob.State]
+	if legal == nil {
+		legal = []structs.AttemptState{structs.AttemptEnded}
+	}
+	if !slices.Contains(legal, attempt.State) {
+		c.fail("I10: %s has its attempt %s", where, attempt.State)
+	}
+	if (subjob.State == structs.JobStopping) != (subjob.StopIntended != "") {
+		c.fail("I10: %s is meant to become %q", where, subjob.StopIntended)
+	}
+	if subjob.Restarts > job.MaxRestarts() {
+		c.fail("I10: %s restarted %d times of %d", where, subjob.Restarts, job.MaxRestarts())
+	}
+	if subjob.State == structs.JobQueued && subjob.Wait != nil && subjob.Wait.ID == "" {
+		c.fail("I10: %s waits for a reason without words", where)
+	}
+}
+
+// attempts checks numbers, gangs and barriers.
+func (c *checker) attempts() {
+	var before *structs.Attempt
+	for row := range each[*attemptRow](c.snapshot.db, tableAttempts, indexID, nil) {
+		attempt := row.Attempt
+		where := fmt.Sprintf("attempt %s/%d/%d (%s)", attempt.JobID, attempt.Subjob, attempt.Number, attempt.State)
+		expected := uint64(1)
+		if before != nil && before.JobID == attempt.JobID && before.Subjob == attempt.Subjob {
+			expected = before.Number + 1
+			if before.State != structs.AttemptEnded {
+				c.fail("I2: %s began while the one before is %s", where, before.State)
+			}
+		}
+		if attempt.Number != expected {
+			c.fail("I2: %s should be number %d", where, expected)
+		}
+		before = attempt
+		view, ok := c.snapshot.Job(attempt.JobID)
+		if !ok {
+			c.fail("I10: %s has no job", where)
+			continue
+		}
+		c.gang(where, view.Job, row)
+	}
+}
+
+// gang checks that an attempt is whole and that its counters are right.
+func (c *checker) gang(where string, job *structs.Job, row *attemptRow) {
+	attempt := row.Attempt
+	if len(attempt.Allocs) != job.Nodes {
+		c.fail("I9: %s has %d ranks instead of %d", where, len(attempt.Allocs), job.Nodes)
+	}
+	counted := attemptRow{Attempt: attempt}
+	rank := 0
+	for alloc := range c.snapshot.Gang(attempt.JobID, attempt.Subjob, attempt.Number) {
+		if alloc.Rank != rank || rank >= len(attempt.Allocs) || attempt.Allocs[rank] != alloc.ID {
+			c.fail("I9: %s has allocation %s as rank %d", where, alloc.ID, alloc.Rank)
+		}
+		rank++
+		counted.count(alloc.Status, +1)
+		started := alloc.Status == structs.AllocRunning || alloc.Status == structs.AllocComplete
+		if started && !alloc.Released {
+			c.fail("I9: %s: rank %d is %s before the barrier opened", where, alloc.Rank, alloc.Status)
+		}
+		if alloc.Released && job.NeedsBarrier() && attempt.ReleasedAt == 0 {
+			c.fail("I9: %s: rank %d is released before the barrier opened", where, alloc.Rank)
+		}
+		if !alloc.Status.Terminal() && alloc.Desired == structs.DesiredRun &&
+			(attempt.State == structs.AttemptEnding || attempt.State == structs.AttemptEnded) {
+			c.fail("I1: %s: rank %d may still run", where, alloc.Rank)
+		}
+		if attempt.State == structs.AttemptEnded && !alloc.Status.Terminal() {
+			c.fail("I2: %s: rank %d is %s", where, alloc.Rank, alloc.Status)
+		}
+	}
+	if rank != len(attempt.Allocs) {
+		c.fail("I9: %s keeps %d of its %d ranks", where, rank, len(attempt.Allocs))
+	}
+	if counted != *row {
+		c.fail("I10: %s counts %d/%d/%d/%d, its ranks %d/%d/%d/%d", where,
+			row.Prepared, row.Running, row.Complete, row.Terminal,
+			counted.Prepared, counted.Running, counted.Complete, counted.Terminal)
+	}
+}
+
+// nodes checks what is held: devices, ports and sums.
+func (c *checker) nodes() {
+	sums := make(map[string]*structs.Usage)
+	for alloc := range c.snapshot.Allocs() {
+		if !alloc.HoldsResources() {
+			continue
+		}
+		if alloc.Quarantined && alloc.Status != structs.AllocLost {
+			c.fail("I6: allocation %s is in quarantine and %s", alloc.ID, alloc.Status)
+		}
+		sum := sums[alloc.NodeID]
+		if sum == nil {
+			sum = &structs.Usage{NodeID: alloc.NodeID, Ports: map[int]string{}, Devices: map[string]string{}}
+			sums[alloc.NodeID] = sum
+		}
+		sum.CPU = addCPU(sum.CPU, +1, alloc.Spec.CPU)
+		sum.Memory += alloc.Spec.Memory
+		sum.Allocs++
+		for _, name := range slices.Sorted(maps.Keys(alloc.Ports)) {
+			port := alloc.Ports[name]
+			if other, held := sum.Ports[port]; held {
+				c.fail("I7: node %s: port %d is held by %s and %s", alloc.NodeID, port, other, alloc.ID)
+			}
+			sum.Ports[port] = alloc.ID
+		}
+		for _, device := range alloc.Devices {
+			if other, held := sum.Devices[device]; held {
+				c.fail("I6: node %s: device %s is held by %s and %s", alloc.NodeID, device, other, alloc.ID)
+			}
+			sum.Devices[device] = alloc.ID
+		}
+	}
+	for node, usage := range c.snapshot.Nodes() {
+		sum := sums[node.ID]
+		if sum == nil {
+			sum = &structs.Usage{NodeID: node.ID}
+		}
+		if usage == nil {
+			c.fail("I7: node %s has no sums", node.ID)
+			continue
+		}
+		if structs.MilliCPU(sum.CPU) != structs.MilliCPU(usage.CPU) || sum.Memory != usage.Memory || sum.Allocs != usage.Allocs ||
+			!maps.Equal(sum.Ports, usage.Ports) || !maps.Equal(sum.Devices, usage.Devices) {
+			c.fail("I7: node %s is said to hold %+v, its allocations hold %+v", node.ID, *usage, *sum)
+		}
+		if overCapacity(usage, node) != usage.Overcommitted {
+			c.fail("I7: node %s holds %g cores and %d bytes of %g and %d", node.ID, usage.CPU, usage.Memory, node.Capacity.CPU, node.Capacity.Memory)
+		}
+	}
+}
+
+// bounds checks the rings and their counters.
+func (c *checker) bounds() {
+	meta := mustFirst[*metaRow](c.snapshot.db, tableMeta, indexID, metaKey())
+	events := 0
+	for range each[*structs.Event](c.snapshot.db, tableEvents, indexID, nil) {
+		events++
+	}
+	keys := 0
+	for range each[*keyRow](c.snapshot.db, tableIdempotency, indexID, nil) {
+		keys++
+	}
+	if events != meta.Events || keys != meta.Keys || keys > IdempotencyKeysMax {
+		c.fail("bounds: %d events and %d keys are kept, counted were %d and %d", events, keys, meta.Events, meta.Keys)
+	}
+}

@@ -1,0 +1,310 @@
+package state
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/go-memdb"
+
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
+)
+
+// A stored state is a stream of frames, each a big-endian uint32 length and
+// the canonical CBOR of one value:
+//
+//	header │ for each table: its name and number of rows, then its rows │ end
+//
+// Tables stand in the order of dumps and rows in the order of their keys, so
+// equal states are equal bytes; Hash is the SHA-256 of them.
+
+// formatVersion rises when a stored state of an older version could not be
+// read as it stands.
+const formatVersion = 1
+
+// formatName begins every stored state.
+const formatName = "nomadlike-state"
+
+// ErrBadState is matched by every error about a stored state that is not one,
+// is truncated, or contradicts itself. The store is as it was before.
+var ErrBadState = errors.New("not an intact stored state")
+
+type dumpHeader struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	Index   uint64 `json:"index"`
+}
+
+type dumpTable struct {
+	Table string `json:"table"` // "" at the end
+	Rows  int    `json:"rows"`
+}
+
+// dump writes and reads one table.
+type dump struct {
+	table string
+	index string // whose order the rows are written in
+	read  func(data []byte) (any, error)
+}
+
+func dumpOf[T any](table string) dump {
+	return dump{table: table, index: indexID, read: func(data []byte) (any, error) {
+		row := new(T)
+		if err := wire.Unmarshal(data, row); err != nil {
+			return nil, err
+		}
+		return row, nil
+	}}
+}
+
+// dumps lists the tables in the order of a stored state.
+func dumps() []dump {
+	return []dump{
+		dumpOf[metaRow](tableMeta),
+		dumpOf[scheduleRow](tableSchedule),
+		dumpOf[structs.Cluster](tableCluster),
+		dumpOf[jobRow](tableJobs),
+		dumpOf[subjobRow](tableSubjobs),
+		dumpOf[attemptRow](tableAttempts),
+		dumpOf[structs.Allocation](tableAllocs),
+		dumpOf[structs.Node](tableNodes),
+		dumpOf[structs.Usage](tableUsage),
+		dumpOf[structs.Token](tableTokens),
+		dumpOf[structs.JoinToken](tableJoinTokens),
+		dumpOf[structs.Event](tableEvents),
+		dumpOf[structs.Event](tableJobEvents),
+		dumpOf[keyRow](tableIdempotency),
+	}
+}
+
+// Persist writes the whole state to w. It may run beside Apply.
+func (s *Snapshot) Persist(w io.Writer) error {
+	buffered := bufio.NewWriterSize(w, 1<<16)
+	if err := writeFrame(buffered, &dumpHeader{Format: formatName, Version: formatVersion, Index: s.Index()}); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	for _, d := range dumps() {
+		if err := s.writeTable(buffered, d); err != nil {
+			return fmt.Errorf("write state table %s: %w", d.table, err)
+		}
+	}
+	if err := writeFrame(buffered, &dumpTable{}); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	if err := buffered.Flush(); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	return nil
+}
+
+func (s *Snapshot) writeTable(w io.Writer, d dump) error {
+	rows := 0
+	for range each[any](s.db, d.table, d.index, nil) {
+		rows++
+	}
+	if err := writeFrame(w, &dumpTable{Table: d.table, Rows: rows}); err != nil {
+		return err
+	}
+	for row := range each[any](s.db, d.table, d.index, nil) {
+		if err := writeFrame(w, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFrame(w io.Writer, value any) error {
+	data, err := wire.Marshal(value)
+	if err != nil {
+		return err
+	}
+	var length [4]byte
+	binary.BigEndian.PutUint32(length[:], uint32(len(data)))
+	if _, err := w.Write(length[:]); err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
+}
+
+// Hash is the SHA-256 of the stored form of the state, in hexadecimal:
+// replicas that applied the same log have the same. It costs a walk over all
+// rows.
+func (s *Snapshot) Hash() string {
+	sum := sha256.New()
+	if err := s.Persist(sum); err != nil {
+		panic(fmt.Sprintf("hash state: %v", err)) // every row was decoded from the same form
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Restore replaces the whole state by one that Persist wrote, in one step that
+// watchers see as a change. When it fails the state is as it was.
+func (s *Store) Restore(r io.Reader) error {
+	tx := s.db.Txn(true)
+	defer tx.Abort() // does nothing once committed
+	for _, d := range dumps() {
+		if _, err := tx.DeleteAll(d.table, indexID+"_prefix", []byte(nil)); err != nil {
+			return fmt.Errorf("clear state table %s: %w", d.table, err)
+		}
+	}
+	if err := readState(tx, r); err != nil {
+		return fmt.Errorf("read state: %w", err)
+	}
+	tx.Commit()
+	return nil
+}
+
+// CheckState tells whether r holds a state that Restore would take, without
+// changing anything.
+func CheckState(r io.Reader) error {
+	return New().Restore(r)
+}
+
+// readState inserts everything that r holds.
+func readState(tx *memdb.Txn, r io.Reader) error {
+	frames := &frameReader{r: bufio.NewReaderSize(r, 1<<16)}
+	var header dumpHeader
+	if err := frames.decode(&header); err != nil {
+		return err
+	}
+	switch {
+	case header.Format != formatName:
+		return fmt.Errorf("%w: it does not begin like one", ErrBadState)
+	case header.Version != formatVersion:
+		return fmt.Errorf("%w: its format version is %d, this program knows %d", ErrBadState, header.Version, formatVersion)
+	}
+	for _, d := range dumps() {
+		if err := readTable(tx, frames, d); err != nil {
+			return fmt.Errorf("table %s: %w", d.table, err)
+		}
+	}
+	var end dumpTable
+	if err := frames.decode(&end); err != nil {
+		return err
+	}
+	if end != (dumpTable{}) {
+		return fmt.Errorf("%w: it does not end where it should", ErrBadState)
+	}
+	if _, err := frames.r.ReadByte(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: bytes follow its end", ErrBadState)
+	}
+	return checkRows(tx, header.Index)
+}
+
+// readTable inserts the rows of one table.
+func readTable(tx *memdb.Txn, frames *frameReader, d dump) error {
+	var head dumpTable
+	if err := frames.decode(&head); err != nil {
+		return err
+	}
+	if head.Table != d.table || head.Rows < 0 {
+		return fmt.Errorf("%w: found table %q", ErrBadState, head.Table)
+	}
+	for range head.Rows {
+		data, err := frames.next()
+		if err != nil {
+			return err
+		}
+		row, err := d.read(data)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrBadState, err)
+		}
+		if !complete(row) {
+			return fmt.Errorf("%w: a row is incomplete", ErrBadState)
+		}
+		if event, ok := row.(*structs.Event); ok && d.table == tableJobEvents {
+			// Most events are in both tables: keep one copy of them in memory.
+			if shared, found := first[*structs.Event](tx, tableEvents, indexID, eventKey(event.Index, event.Seq)); found {
+				row = shared
+			}
+		}
+		mustInsert(tx, d.table, row)
+	}
+	return nil
+}
+
+// complete tells whether a row holds what its keys are made of.
+func complete(row any) bool {
+	switch r := row.(type) {
+	case *jobRow:
+		return r.Job != nil
+	case *subjobRow:
+		return r.Subjob != nil
+	case *attemptRow:
+		return r.Attempt != nil
+	}
+	return true
+}
+
+// checkRows makes sure that what every reader relies on is there.
+func checkRows(tx *memdb.Txn, index uint64) error {
+	meta, ok := first[*metaRow](tx, tableMeta, indexID, metaKey())
+	if !ok || meta.Index != index {
+		return fmt.Errorf("%w: its index is missing or another", ErrBadState)
+	}
+	if _, ok := first[*scheduleRow](tx, tableSchedule, indexID, metaKey()); !ok {
+		return fmt.Errorf("%w: its schedule index is missing", ErrBadState)
+	}
+	for row := range each[*subjobRow](tx, tableSubjobs, indexID, nil) {
+		if _, ok := first[*jobRow](tx, tableJobs, indexID, idKey(row.Subjob.JobID)); !ok {
+			return fmt.Errorf("%w: job %s is missing", ErrBadState, row.Subjob.JobID)
+		}
+	}
+	return nil
+}
+
+// frameReader cuts a stream into frames of bounded length.
+type frameReader struct {
+	r   *bufio.Reader
+	buf []byte
+}
+
+// next gives the bytes of the next frame, valid until the call after.
+func (f *frameReader) next() ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(f.r, head[:]); err != nil {
+		return nil, readProblem(err)
+	}
+	length := binary.BigEndian.Uint32(head[:])
+	if length > wire.MessageSizeMax {
+		return nil, fmt.Errorf("%w: a frame of %d bytes is over the limit of %d", ErrBadState, length, wire.MessageSizeMax)
+	}
+	// The buffer grows with what was really read, so that a false length costs
+	// no memory.
+	f.buf = f.buf[:0]
+	for want := int(length); want > 0; {
+		part := min(want, 1<<16)
+		at := len(f.buf)
+		f.buf = append(f.buf, make([]byte, part)...)
+		if _, err := io.ReadFull(f.r, f.buf[at:]); err != nil {
+			return nil, readProblem(err)
+		}
+		want -= part
+	}
+	return f.buf, nil
+}
+
+// readProblem tells a stream that ends too early from one that fails.
+func readProblem(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: it is truncated", ErrBadState)
+	}
+	return err
+}
+
+func (f *frameReader) decode(value any) error {
+	data, err := f.next()
+	if err != nil {
+		return err
+	}
+	if err := wire.Unmarshal(data, value); err != nil {
+		return fmt.Errorf("%w: %w", ErrBadState, err)
+	}
+	return nil
+}

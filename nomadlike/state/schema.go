@@ -1,0 +1,259 @@
+package state
+
+import (
+	"encoding/binary"
+
+	"github.com/hashicorp/go-memdb"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// The tables. Each has the unique index "id"; further indexes are listed with
+// their key functions in schema.
+const (
+	tableMeta        = "meta"
+	tableSchedule    = "schedule"
+	tableCluster     = "cluster"
+	tableJobs        = "jobs"
+	tableSubjobs     = "subjobs"
+	tableAttempts    = "attempts"
+	tableAllocs      = "allocs"
+	tableNodes       = "nodes"
+	tableUsage       = "usage"
+	tableTokens      = "tokens"
+	tableJoinTokens  = "join_tokens"
+	tableEvents      = "events"
+	tableJobEvents   = "job_events"
+	tableIdempotency = "idempotency"
+)
+
+// The indexes beside "id". An index whose key function gives nil for a row
+// does not list it.
+const (
+	indexID      = "id"
+	indexCreated = "created" // by the log index that made the row
+	indexName    = "name"    // by project, name, creation
+	indexLive    = "live"    // names of jobs that have not ended; attempts that have not ended
+	indexQueue   = "queue"   // queued subjobs in the order of the queue
+	indexNode    = "node"    // allocations by node
+	indexHeld    = "held"    // allocations by node that hold resources or still run
+	indexGang    = "gang"    // allocations by job, subjob, attempt, rank
+	indexHash    = "hash"    // tokens by the hash of their secret
+)
+
+// metaRow is the state's own record: one row, replaced by every batch.
+type metaRow struct {
+	Index         uint64 `json:"index"`          // of the last command that was applied
+	EventsDropped uint64 `json:"events_dropped"` // highest log index of which an event was dropped
+	Events        int    `json:"events"`         // rows of tableEvents
+	Keys          int    `json:"keys"`           // rows of tableIdempotency
+}
+
+// scheduleRow is apart from metaRow, so that who waits for it sleeps through
+// everything that can not let a queued subjob start.
+type scheduleRow struct {
+	Index uint64 `json:"index"` // of the last change that may let a queued subjob start
+}
+
+// jobRow keeps a job with the sum of its subjobs.
+type jobRow struct {
+	Job      *structs.Job `json:"job"`
+	Standing Standing     `json:"standing"`
+	Events   int          `json:"events"`  // rows of tableJobEvents
+	Dropped  int          `json:"dropped"` // events of the job that are not kept any more
+}
+
+// subjobRow keeps a subjob with the priority of its job, which the order of
+// the queue needs.
+type subjobRow struct {
+	Subjob *structs.Subjob `json:"subjob"`
+	Tier   int             `json:"tier"`
+}
+
+// attemptRow keeps an attempt with how far its allocations are, so that one
+// report costs the same in a gang of two and of two thousand.
+type attemptRow struct {
+	Attempt  *structs.Attempt `json:"attempt"`
+	Prepared int              `json:"prepared"` // allocations that are prepared, running or complete
+	Running  int              `json:"running"`  // running or complete
+	Complete int              `json:"complete"`
+	Terminal int              `json:"terminal"`
+}
+
+// keyRow remembers which job an idempotency key made.
+type keyRow struct {
+	Key   string `json:"key"` // idempotencyKey(user, key)
+	JobID string `json:"job_id"`
+	Index uint64 `json:"index"`
+}
+
+// indexer gives the key of a row of type T; keys are unique by construction.
+// It serves reads too: their argument is the key, or the beginning of one.
+type indexer[T any] struct {
+	key func(T) []byte
+}
+
+// FromObject implements memdb.SingleIndexer.
+func (i indexer[T]) FromObject(row any) (bool, []byte, error) {
+	key := i.key(row.(T))
+	return key != nil, key, nil
+}
+
+// FromArgs implements memdb.Indexer.
+func (indexer[T]) FromArgs(args ...any) ([]byte, error) { return args[0].([]byte), nil }
+
+// PrefixFromArgs implements memdb.PrefixIndexer.
+func (indexer[T]) PrefixFromArgs(args ...any) ([]byte, error) { return args[0].([]byte), nil }
+
+// table describes one table by the key functions of its indexes.
+func table[T any](name string, keys map[string]func(T) []byte) *memdb.TableSchema {
+	schema := &memdb.TableSchema{Name: name, Indexes: make(map[string]*memdb.IndexSchema, len(keys))}
+	for index, key := range keys {
+		schema.Indexes[index] = &memdb.IndexSchema{
+			Name: index, Unique: true, AllowMissing: index != indexID, Indexer: indexer[T]{key},
+		}
+	}
+	return schema
+}
+
+// schema describes all tables.
+func schema() *memdb.DBSchema {
+	tables := []*memdb.TableSchema{
+		table(tableMeta, map[string]func(*metaRow) []byte{
+			indexID: func(*metaRow) []byte { return metaKey() },
+		}),
+		table(tableSchedule, map[string]func(*scheduleRow) []byte{
+			indexID: func(*scheduleRow) []byte { return metaKey() },
+		}),
+		table(tableCluster, map[string]func(*structs.Cluster) []byte{
+			indexID: func(*structs.Cluster) []byte { return clusterKey() },
+		}),
+		table(tableJobs, map[string]func(*jobRow) []byte{
+			indexID:      func(r *jobRow) []byte { return idKey(r.Job.ID) },
+			indexCreated: func(r *jobRow) []byte { return indexKey(r.Standing.CreateIndex) },
+			indexName: func(r *jobRow) []byte {
+				return appendUint(nameKey(r.Job.Project, r.Job.Name), r.Standing.CreateIndex)
+			},
+			indexLive: func(r *jobRow) []byte {
+				if r.Standing.State.Terminal() {
+					return nil
+				}
+				return nameKey(r.Job.Project, r.Job.Name)
+			},
+		}),
+		table(tableSubjobs, map[string]func(*subjobRow) []byte{
+			indexID: func(r *subjobRow) []byte { return subjobKey(r.Subjob.JobID, r.Subjob.Index) },
+			indexQueue: func(r *subjobRow) []byte {
+				if r.Subjob.State != structs.JobQueued {
+					return nil
+				}
+				return queueKey(r.Tier, r.Subjob.CreateIndex, r.Subjob.JobID, r.Subjob.Index)
+			},
+		}),
+		table(tableAttempts, map[string]func(*attemptRow) []byte{
+			indexID: func(r *attemptRow) []byte {
+				return attemptKey(r.Attempt.JobID, r.Attempt.Subjob, r.Attempt.Number)
+			},
+			indexLive: func(r *attemptRow) []byte {
+				if r.Attempt.State == structs.AttemptEnded {
+					return nil
+				}
+				return attemptKey(r.Attempt.JobID, r.Attempt.Subjob, r.Attempt.Number)
+			},
+		}),
+		table(tableAllocs, map[string]func(*structs.Allocation) []byte{
+			indexID: func(a *structs.Allocation) []byte { return idKey(a.ID) },
+			indexGang: func(a *structs.Allocation) []byte {
+				return rankKey(a.JobID, a.Subjob, a.Attempt, a.Rank)
+			},
+			indexNode: func(a *structs.Allocation) []byte { return nodeAllocKey(a.NodeID, a.ID) },
+			indexHeld: func(a *structs.Allocation) []byte {
+				if !a.HoldsResources() {
+					return nil
+				}
+				return nodeAllocKey(a.NodeID, a.ID)
+			},
+		}),
+		table(tableNodes, map[string]func(*structs.Node) []byte{
+			indexID:   func(n *structs.Node) []byte { return idKey(n.ID) },
+			indexName: func(n *structs.Node) []byte { return nameKey(n.Name, n.ID) },
+		}),
+		table(tableUsage, map[string]func(*structs.Usage) []byte{
+			indexID: func(u *structs.Usage) []byte { return idKey(u.NodeID) },
+		}),
+		table(tableTokens, map[string]func(*structs.Token) []byte{
+			indexID:   func(t *structs.Token) []byte { return idKey(t.ID) },
+			indexHash: func(t *structs.Token) []byte { return t.Hash },
+		}),
+		table(tableJoinTokens, map[string]func(*structs.JoinToken) []byte{
+			indexID: func(t *structs.JoinToken) []byte { return idKey(t.ID) },
+		}),
+		table(tableEvents, map[string]func(*structs.Event) []byte{
+			indexID: func(e *structs.Event) []byte { return eventKey(e.Index, e.Seq) },
+		}),
+		table(tableJobEvents, map[string]func(*structs.Event) []byte{
+			indexID: func(e *structs.Event) []byte { return jobEventKey(e.JobID, e.Index, e.Seq) },
+		}),
+		table(tableIdempotency, map[string]func(*keyRow) []byte{
+			indexID:      func(r *keyRow) []byte { return []byte(r.Key) },
+			indexCreated: func(r *keyRow) []byte { return indexKey(r.Index) },
+		}),
+	}
+	all := &memdb.DBSchema{Tables: make(map[string]*memdb.TableSchema, len(tables))}
+	for _, one := range tables {
+		all.Tables[one.Name] = one
+	}
+	return all
+}
+
+// Keys. Strings end with a zero byte, which ids and names may not hold, and
+// numbers are big-endian, so that keys sort as their parts do.
+
+func metaKey() []byte    { return []byte("meta") }
+func clusterKey() []byte { return []byte("cluster") }
+
+func idKey(id string) []byte { return appendString(make([]byte, 0, len(id)+1), id) }
+
+func indexKey(index uint64) []byte { return appendUint(make([]byte, 0, 8), index) }
+
+func nameKey(first, second string) []byte {
+	return appendString(appendString(make([]byte, 0, len(first)+len(second)+10), first), second)
+}
+
+func subjobKey(jobID string, subjob int) []byte {
+	return appendUint(appendString(make([]byte, 0, len(jobID)+9), jobID), uint64(subjob))
+}
+
+func attemptKey(jobID string, subjob int, number uint64) []byte {
+	key := appendString(make([]byte, 0, len(jobID)+25), jobID)
+	return appendUint(appendUint(key, uint64(subjob)), number)
+}
+
+func rankKey(jobID string, subjob int, attempt uint64, rank int) []byte {
+	return appendUint(attemptKey(jobID, subjob, attempt), uint64(rank))
+}
+
+// queueKey sorts higher tiers first, then by submission, then by subjob.
+func queueKey(tier int, created uint64, jobID string, subjob int) []byte {
+	key := append(make([]byte, 0, len(jobID)+18), byte(255-tier))
+	key = appendUint(key, created)
+	return appendUint(appendString(key, jobID), uint64(subjob))
+}
+
+func nodeAllocKey(nodeID, allocID string) []byte { return nameKey(nodeID, allocID) }
+
+func eventKey(index uint64, seq int) []byte {
+	return appendUint(appendUint(make([]byte, 0, 16), index), uint64(seq))
+}
+
+func jobEventKey(jobID string, index uint64, seq int) []byte {
+	key := appendString(make([]byte, 0, len(jobID)+17), jobID)
+	return appendUint(appendUint(key, index), uint64(seq))
+}
+
+// idempotencyKey joins user and key so that no two pairs look alike.
+func idempotencyKey(user, key string) string { return user + "\x00" + key }
+
+func appendString(key []byte, text string) []byte { return append(append(key, text...), 0) }
+
+func appendUint(key []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(key, n) }

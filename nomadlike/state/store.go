@@ -1,0 +1,182 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/go-memdb"
+
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
+)
+
+// Store holds the tables. Apply, ApplyBatch and Restore are called by the log
+// alone, one at a time; everything else may be called from any goroutine.
+type Store struct {
+	db *memdb.MemDB
+}
+
+// New gives an empty store.
+func New() *Store {
+	db, err := memdb.NewMemDB(schema())
+	if err != nil {
+		panic(fmt.Sprintf("build state schema: %v", err)) // the schema is code; every test builds it
+	}
+	store := &Store{db: db}
+	tx := db.Txn(true)
+	mustInsert(tx, tableMeta, &metaRow{})
+	mustInsert(tx, tableSchedule, &scheduleRow{})
+	tx.Commit()
+	return store
+}
+
+// UnknownCommandError is what Apply panics with when it meets a kind of
+// command that this version does not know. Skipping it would let this replica
+// drift away from those that know it, so the server must stop.
+type UnknownCommandError struct {
+	Index uint64
+	Kind  structs.CommandKind
+}
+
+// Error names the kind and the place in the log.
+func (e *UnknownCommandError) Error() string {
+	return fmt.Sprintf("apply log entry %d: command kind %d is unknown to this version", e.Index, e.Kind)
+}
+
+// Entry is one committed command and its place in the log.
+type Entry struct {
+	Index   uint64
+	Command []byte
+}
+
+// Apply changes the state by the command that is committed at index. Indexes
+// must rise from call to call; gaps are fine. A refused command changes
+// nothing but the index. Apply panics with *UnknownCommandError for an unknown
+// kind.
+func (s *Store) Apply(index uint64, command []byte) structs.ApplyResult {
+	return s.ApplyBatch([]Entry{{Index: index, Command: command}})[0]
+}
+
+// ApplyBatch applies entries in order, as Apply would one by one, and shows
+// readers all of them at once: a busy log pays for one transaction instead of
+// many.
+func (s *Store) ApplyBatch(entries []Entry) []structs.ApplyResult {
+	results := make([]structs.ApplyResult, len(entries))
+	if len(entries) == 0 {
+		return results
+	}
+	tx := s.begin()
+	defer tx.db.Abort() // does nothing once committed; releases the writer when a command is unknown
+	for i, entry := range entries {
+		results[i] = tx.apply(entry)
+	}
+	tx.commit()
+	return results
+}
+
+// Check tells whether a server may propose these bytes: that they are a
+// command of a known kind with a body of its form. The leader asks before it
+// puts foreign bytes into the log, where an unknown kind would stop every
+// server.
+func Check(command []byte) *structs.Error {
+	decoded, err := wire.DecodeCommand(command)
+	if err != nil {
+		return structs.NewError(structs.CodeInvalid, "state.malformed").Because(err)
+	}
+	apply, known := judgeOf(decoded.Kind)
+	if !known {
+		return structs.NewError(structs.CodeInvalid, "state.unknown_command", "kind", decoded.Kind)
+	}
+	if _, err := apply(decoded.Body); err != nil {
+		return structs.NewError(structs.CodeInvalid, "state.malformed").Because(err)
+	}
+	return nil
+}
+
+// judge changes the tables by one decoded command, or refuses it before it
+// changed anything.
+type judge func(*txn) (structs.ApplyResult, *structs.Error)
+
+// reader decodes the body of a command and gives its judge.
+type reader func(body []byte) (judge, error)
+
+// read makes the reader of a command whose body is a T.
+func read[T any](apply func(*txn, *T) (structs.ApplyResult, *structs.Error)) reader {
+	return func(body []byte) (judge, error) {
+		value := new(T)
+		if err := wire.Unmarshal(body, value); err != nil {
+			return nil, err
+		}
+		return func(tx *txn) (structs.ApplyResult, *structs.Error) { return apply(tx, value) }, nil
+	}
+}
+
+// judgeOf gives the reader of a kind, false for an unknown one.
+func judgeOf(kind structs.CommandKind) (reader, bool) {
+	switch kind {
+	case structs.CommandClusterInit:
+		return read(applyClusterInit), true
+	case structs.CommandJobSubmit:
+		return read(applyJobSubmit), true
+	case structs.CommandJobStop:
+		return read(applyJobStop), true
+	case structs.CommandJobDelete:
+		return read(applyJobDelete), true
+	case structs.CommandJobPriority:
+		return read(applyJobPriority), true
+	case structs.CommandJobLimits:
+		return read(applyJobLimits), true
+	case structs.CommandPlan:
+		return read(applyPlan), true
+	case structs.CommandWaitReasons:
+		return read(applyWaitReasons), true
+	case structs.CommandAllocReports:
+		return read(applyAllocReports), true
+	case structs.CommandNodeRegister:
+		return read(applyNodeRegister), true
+	case structs.CommandNodeStatus:
+		return read(applyNodeStatus), true
+	case structs.CommandNodeEligibility:
+		return read(applyNodeEligibility), true
+	case structs.CommandTokenPut:
+		return read(applyTokenPut), true
+	case structs.CommandTokenDelete:
+		return read(applyTokenDelete), true
+	case structs.CommandTokenBootstrap:
+		return read(applyTokenBootstrap), true
+	case structs.CommandJoinTokenPut:
+		return read(applyJoinTokenPut), true
+	case structs.CommandJoinTokenConsume:
+		return read(applyJoinTokenConsume), true
+	case structs.CommandJoinTokenDelete:
+		return read(applyJoinTokenDelete), true
+	}
+	return nil, false
+}
+
+// apply judges one entry within the transaction.
+func (tx *txn) apply(entry Entry) structs.ApplyResult {
+	if entry.Index <= tx.meta.Index {
+		panic(fmt.Sprintf("apply log entry %d after %d: the log went backward", entry.Index, tx.meta.Index))
+	}
+	tx.meta.Index, tx.seq = entry.Index, 0
+	command, err := wire.DecodeCommand(entry.Command)
+	if err != nil {
+		return refused(structs.NewError(structs.CodeInvalid, "state.malformed"))
+	}
+	read, known := judgeOf(command.Kind)
+	if !known {
+		panic(&UnknownCommandError{Index: entry.Index, Kind: command.Kind})
+	}
+	judge, err := read(command.Body)
+	if err != nil {
+		return refused(structs.NewError(structs.CodeInvalid, "state.malformed"))
+	}
+	tx.now, tx.by = command.Now, command.By
+	result, refusal := judge(tx)
+	if refusal != nil {
+		return refused(refusal)
+	}
+	return result
+}
+
+func refused(err *structs.Error) structs.ApplyResult { return structs.ApplyResult{Err: err} }

@@ -1,0 +1,97 @@
+package state
+
+import (
+	"maps"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// addCPU adds n times cores to a sum, in whole thousandths as feasibility
+// counts them, so that an empty node is empty again whatever came and went.
+func addCPU(sum float64, n int64, cores float64) float64 {
+	return float64(structs.MilliCPU(sum)+n*structs.MilliCPU(cores)) / 1000
+}
+
+// keepUsage moves a node's sums when an allocation begins or ceases to hold
+// what it was given.
+func (tx *txn) keepUsage(before, after *structs.Allocation) {
+	held := before != nil && before.HoldsResources()
+	holds := after.HoldsResources()
+	if held == holds {
+		return
+	}
+	usage := tx.usage(after.NodeID)
+	if holds {
+		usage = addUsage(usage, after)
+	} else {
+		usage = subUsage(usage, after)
+		tx.wakeSchedule()
+	}
+	tx.putUsage(usage)
+}
+
+// putUsage stores sums, and notes whether they are over what the node offers.
+func (tx *txn) putUsage(usage structs.Usage) {
+	node, known := tx.node(usage.NodeID)
+	usage.Overcommitted = known && overCapacity(&usage, node)
+	usage.ModifyIndex = tx.index()
+	mustInsert(tx.db, tableUsage, &usage)
+}
+
+// overCapacity tells whether sums are over what node offers. Only a node that
+// came back smaller than it was can be so: plans never overfill one.
+func overCapacity(usage *structs.Usage, node *structs.Node) bool {
+	return node.FreeCPU(usage) < 0 || node.FreeMemory(usage) < 0
+}
+
+// addUsage gives the sums with one more allocation.
+func addUsage(usage structs.Usage, alloc *structs.Allocation) structs.Usage {
+	usage.CPU = addCPU(usage.CPU, +1, alloc.Spec.CPU)
+	usage.Memory += alloc.Spec.Memory
+	usage.Allocs++
+	if len(alloc.Ports) > 0 {
+		usage.Ports = cloned(usage.Ports)
+		for _, port := range alloc.Ports {
+			usage.Ports[port] = alloc.ID
+		}
+	}
+	if len(alloc.Devices) > 0 {
+		usage.Devices = cloned(usage.Devices)
+		for _, device := range alloc.Devices {
+			usage.Devices[device] = alloc.ID
+		}
+	}
+	return usage
+}
+
+// subUsage gives the sums with one allocation less.
+func subUsage(usage structs.Usage, alloc *structs.Allocation) structs.Usage {
+	usage.CPU = addCPU(usage.CPU, -1, alloc.Spec.CPU)
+	usage.Memory -= alloc.Spec.Memory
+	usage.Allocs--
+	if len(alloc.Ports) > 0 {
+		usage.Ports = cloned(usage.Ports)
+		for _, port := range alloc.Ports {
+			if usage.Ports[port] == alloc.ID {
+				delete(usage.Ports, port)
+			}
+		}
+	}
+	if len(alloc.Devices) > 0 {
+		usage.Devices = cloned(usage.Devices)
+		for _, device := range alloc.Devices {
+			if usage.Devices[device] == alloc.ID {
+				delete(usage.Devices, device)
+			}
+		}
+	}
+	return usage
+}
+
+// cloned copies a map that rows share, so that it may be changed; never nil.
+func cloned[K comparable, V any](shared map[K]V) map[K]V {
+	if shared == nil {
+		return make(map[K]V)
+	}
+	return maps.Clone(shared)
+}

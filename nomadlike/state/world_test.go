@@ -1,0 +1,323 @@
+package state
+
+import (
+	"fmt"
+
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
+)
+
+// chance draws the choices of a random history: from rapid, which shrinks
+// them, or from the bytes of a fuzzer.
+type chance interface {
+	Intn(n int) int
+}
+
+// world makes commands that fit the state, and some that do not.
+type world struct {
+	chance chance
+	now    structs.UnixNano
+	jobs   int
+}
+
+func encode(kind structs.CommandKind, now structs.UnixNano, body any) []byte {
+	data, err := wire.EncodeCommand(kind, now, "tester", body)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+func testNode(i int) structs.Node {
+	node := structs.Node{
+		ID: fmt.Sprintf("node-%d", i), Name: fmt.Sprintf("n%d", i), Addr: "10.0.0.1", RPCAddr: "10.0.0.1:4646",
+		Version: "0.1.0", Incarnation: 1, Drivers: []string{"exec"},
+		Capacity: structs.Capacity{CPU: 4, Memory: 8 << 30, PortMin: 20000, PortMax: 20003},
+	}
+	for d := range 2 {
+		node.Devices = append(node.Devices, structs.Device{
+			ID: fmt.Sprintf("gpu-%d-%d", i, d), Kind: "nvidia/gpu", Model: "A800", Memory: 80 << 30, Healthy: true})
+	}
+	return node
+}
+
+func testJob(name string, nodes int) *structs.Job {
+	return &structs.Job{
+		ID: "job-" + name, Name: name, Project: "default", User: "ann", Type: structs.JobTypeTraining,
+		Priority: structs.PriorityNormal, Nodes: nodes,
+		Distributed: structs.Distributed{Mode: structs.ModeSingle},
+		Resources:   []structs.Resources{{CPU: 1, Memory: 1 << 30}},
+		Task:        structs.Task{Driver: "exec", Command: "true"},
+		StopGrace:   structs.Duration(30e9), SubmittedAt: 1,
+	}
+}
+
+func (w *world) pick(options ...int) int { return options[w.chance.Intn(len(options))] }
+func (w *world) maybe(oneIn int) bool    { return w.chance.Intn(oneIn) == 0 }
+
+func pickOf[T any](w *world, items []T) (item T, ok bool) {
+	if len(items) == 0 {
+		return item, false
+	}
+	return items[w.chance.Intn(len(items))], true
+}
+
+// next gives a command. The snapshot is the state that it will meet, mostly.
+func (w *world) next(s *Snapshot) []byte {
+	w.now += structs.UnixNano(1 + w.chance.Intn(3e9))
+	switch w.chance.Intn(14) {
+	case 0, 1:
+		return w.submit()
+	case 2, 3, 4:
+		return w.plan(s)
+	case 5, 6, 7, 8:
+		return w.reports(s)
+	case 9:
+		return w.register(s)
+	case 10:
+		return w.nodeStatus(s)
+	case 11:
+		return w.eligibility()
+	case 12:
+		return w.jobCommand(s)
+	default:
+		return w.tokenCommand()
+	}
+}
+
+func (w *world) submit() []byte {
+	job := testJob(fmt.Sprintf("j%d", w.chance.Intn(6)), w.pick(1, 1, 1, 2, 3))
+	w.jobs++
+	job.ID = fmt.Sprintf("job-%d", w.jobs)
+	if w.maybe(10) {
+		job.ID = fmt.Sprintf("job-%d", w.chance.Intn(w.jobs)+1)
+	}
+	if w.maybe(3) {
+		job.IdempotencyKey = fmt.Sprintf("key-%d", w.chance.Intn(4))
+	}
+	if w.maybe(4) {
+		job.Batch = &structs.Batch{Count: w.pick(1, 2, 5)}
+	}
+	switch w.chance.Intn(4) {
+	case 0:
+		job.Distributed.Mode = structs.ModePyTorch
+	case 1:
+		job.Distributed.Mode = structs.ModeMPI
+	}
+	if w.maybe(3) {
+		job.Resources[0].Devices = []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: w.pick(1, 2)}}
+	}
+	job.Resources[0].CPU = []float64{0.1, 0.3, 1, 2.5}[w.chance.Intn(4)]
+	if w.maybe(2) {
+		job.Restart = &structs.Restart{MaxRestarts: w.chance.Intn(3), Delay: structs.Duration(w.pick(0, 5e9))}
+	}
+	if w.maybe(20) {
+		job.Nodes = w.pick(-1, 0, 1<<40)
+	}
+	return encode(structs.CommandJobSubmit, w.now, &structs.JobSubmit{Job: job})
+}
+
+// plan places what fits, by first fit over a random beginning, and sometimes
+// nonsense.
+func (w *world) plan(s *Snapshot) []byte {
+	plan := &structs.Plan{SnapshotIndex: s.Index()}
+	for job, subjob := range s.Queue() {
+		if len(plan.Gangs) == 4 {
+			break
+		}
+		gang := structs.GangPlan{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.Attempt + 1}
+		start := w.chance.Intn(4)
+		for i := 0; i < 4 && len(gang.Placements) < job.Nodes; i++ {
+			node := s.Node(fmt.Sprintf("node-%d", (start+i)%4))
+			if node == nil {
+				continue
+			}
+			usage := s.Usage(node.ID)
+			rank := len(gang.Placements)
+			ports, portsOK := structs.ChoosePorts(node, usage, job.PortRequests(job.Resources[0], rank), uint64(w.chance.Intn(4)))
+			devices, devicesOK := structs.ChooseDevices(node, usage, job.Resources[0].Devices)
+			placement := structs.RankPlacement{NodeID: node.ID, Ports: ports, Devices: devices}
+			fits := structs.PlacementProblem(job, node, usage, job.Resources[0], rank, &placement) == nil
+			if portsOK && devicesOK && fits || w.maybe(8) {
+				gang.Placements = append(gang.Placements, placement)
+			}
+		}
+		if w.maybe(20) {
+			gang.Attempt = uint64(w.chance.Intn(4))
+		}
+		plan.Gangs = append(plan.Gangs, gang)
+		if w.maybe(3) {
+			plan.Waits = append(plan.Waits, structs.WaitUpdate{JobID: job.ID, Subjob: subjob.Index,
+				Wait: &structs.WaitReason{Reason: structs.Reason{ID: "scheduler.waits"}, Position: 1}})
+		}
+	}
+	return encode(structs.CommandPlan, w.now, plan)
+}
+
+func (w *world) reports(s *Snapshot) []byte {
+	var live, all []*structs.Allocation
+	for alloc := range s.Allocs() {
+		all = append(all, alloc)
+		if alloc.HoldsResources() {
+			live = append(live, alloc)
+		}
+	}
+	body := &structs.AllocReports{}
+	for range 1 + w.chance.Intn(3) {
+		alloc, ok := pickOf(w, live)
+		if !ok || w.maybe(10) {
+			if alloc, ok = pickOf(w, all); !ok {
+				break
+			}
+		}
+		body.NodeID = alloc.NodeID
+		if w.maybe(20) {
+			body.NodeID = fmt.Sprintf("node-%d", w.chance.Intn(4))
+		}
+		body.Reports = append(body.Reports, w.report(alloc))
+	}
+	return encode(structs.CommandAllocReports, w.now, body)
+}
+
+func (w *world) report(alloc *structs.Allocation) structs.AllocReport {
+	report := structs.AllocReport{AllocID: alloc.ID, Attempt: alloc.Attempt}
+	forward := map[structs.AllocStatus]structs.AllocStatus{
+		structs.AllocPending: structs.AllocPreparing, structs.AllocPreparing: structs.AllocPrepared,
+		structs.AllocPrepared: structs.AllocRunning, structs.AllocRunning: structs.AllocComplete,
+	}
+	all := []structs.AllocStatus{structs.AllocPending, structs.AllocPreparing, structs.AllocPrepared, structs.AllocRunning,
+		structs.AllocComplete, structs.AllocFailed, structs.AllocKilled, structs.AllocLost, "nonsense"}
+	report.Status = forward[alloc.Status]
+	switch {
+	case alloc.Desired == structs.DesiredStop && w.maybe(2):
+		report.Status = structs.AllocKilled
+	case w.maybe(6) || report.Status == "":
+		report.Status = all[w.chance.Intn(len(all))]
+	}
+	if report.Status == structs.AllocFailed {
+		report.ExitCode, report.Infra = w.pick(1, 2, 137), w.maybe(3)
+	}
+	if w.maybe(25) {
+		report.Attempt = uint64(w.chance.Intn(3))
+	}
+	return report
+}
+
+func (w *world) register(s *Snapshot) []byte {
+	node := testNode(w.chance.Intn(4))
+	if known := s.Node(node.ID); known != nil {
+		node.Incarnation = known.Incarnation + uint64(w.pick(0, 1, 1))
+		if w.maybe(10) {
+			node.Incarnation--
+		}
+	}
+	if w.maybe(10) {
+		node.Capacity.CPU = 1
+	}
+	if w.maybe(10) {
+		node.Devices[0].Healthy = false
+	}
+	body := &structs.NodeRegister{Node: node}
+	for alloc := range s.Holders(node.ID) {
+		if w.maybe(3) {
+			body.Inventory = append(body.Inventory, structs.InventoryItem{AllocID: alloc.ID, Attempt: alloc.Attempt})
+		}
+	}
+	return encode(structs.CommandNodeRegister, w.now, body)
+}
+
+func (w *world) nodeStatus(s *Snapshot) []byte {
+	body := &structs.NodeStatusChange{NodeID: fmt.Sprintf("node-%d", w.chance.Intn(5)), Incarnation: 1}
+	if node := s.Node(body.NodeID); node != nil && !w.maybe(10) {
+		body.Incarnation = node.Incarnation
+	}
+	body.Status = []structs.NodeStatus{structs.NodeReady, structs.NodeDisconnected, structs.NodeLost, structs.NodeLost,
+		structs.NodeLeft, "nonsense"}[w.chance.Intn(6)]
+	return encode(structs.CommandNodeStatus, w.now, body)
+}
+
+func (w *world) eligibility() []byte {
+	body := &structs.NodeEligibilityChange{NodeID: fmt.Sprintf("node-%d", w.chance.Intn(4)),
+		Eligibility: []structs.Eligibility{structs.NodeEligible, structs.NodeEligible, structs.NodeCordoned, structs.NodeDraining, "nonsense"}[w.chance.Intn(5)]}
+	if w.maybe(2) {
+		body.DrainDeadline = w.now + structs.UnixNano(w.pick(-5, 5))
+	}
+	return encode(structs.CommandNodeEligibility, w.now, body)
+}
+
+func (w *world) jobCommand(s *Snapshot) []byte {
+	var views []JobView
+	for view := range s.Jobs() {
+		views = append(views, view)
+	}
+	view, ok := pickOf(w, views)
+	id := "job-unknown"
+	if ok {
+		id = view.Job.ID
+	}
+	switch w.chance.Intn(4) {
+	case 0:
+		body := &structs.JobStop{JobID: id, Reason: "enough"}
+		if w.maybe(2) {
+			subjob := w.chance.Intn(3)
+			body.Subjob = &subjob
+		}
+		return encode(structs.CommandJobStop, w.now, body)
+	case 1:
+		return encode(structs.CommandJobDelete, w.now, &structs.JobDelete{JobID: id})
+	case 2:
+		return encode(structs.CommandJobPriority, w.now, &structs.JobPriority{JobID: id,
+			Priority: []structs.Priority{structs.PriorityNormal, structs.PriorityUrgent, structs.PriorityCritical, "nonsense"}[w.chance.Intn(4)]})
+	default:
+		body := &structs.JobLimits{}
+		for attempt := range s.LiveAttempts() {
+			if w.maybe(3) {
+				body.Expired = append(body.Expired, structs.AttemptKey{JobID: attempt.JobID, Subjob: attempt.Subjob, Number: attempt.Number})
+			}
+		}
+		return encode(structs.CommandJobLimits, w.now, body)
+	}
+}
+
+func (w *world) tokenCommand() []byte {
+	hash := make([]byte, 32)
+	hash[0] = byte(w.chance.Intn(3))
+	id := fmt.Sprintf("token-%d", w.chance.Intn(3))
+	switch w.chance.Intn(7) {
+	case 0:
+		return encode(structs.CommandTokenPut, w.now, &structs.TokenPut{Token: structs.Token{ID: id, Hash: hash, Role: "user"}})
+	case 1:
+		return encode(structs.CommandTokenDelete, w.now, &structs.TokenDelete{ID: id})
+	case 2:
+		return encode(structs.CommandTokenBootstrap, w.now, &structs.TokenBootstrap{SetupHash: make([]byte, 32),
+			Token: structs.Token{ID: id, Hash: hash, Role: "admin"}})
+	case 3:
+		return encode(structs.CommandJoinTokenPut, w.now, &structs.JoinTokenPut{Token: structs.JoinToken{ID: id, Hash: hash,
+			Role: "client", UsesLeft: w.pick(-1, 0, 1), ExpiresAt: w.now + 1e12}})
+	case 4:
+		return encode(structs.CommandJoinTokenConsume, w.now, &structs.JoinTokenConsume{ID: id, Hash: hash, Role: "client", AgentID: "a"})
+	case 5:
+		return encode(structs.CommandJoinTokenDelete, w.now, &structs.JoinTokenDelete{ID: id})
+	default:
+		return encode(structs.CommandClusterInit, w.now, &structs.ClusterInit{Cluster: structs.Cluster{ID: "c1", SetupHash: make([]byte, 32)}})
+	}
+}
+
+// tables gives the bytes of everything but the index, to see whether a
+// command changed anything.
+func tables(s *Snapshot) string {
+	var all []byte
+	for _, d := range dumps() {
+		if d.table == tableMeta {
+			continue
+		}
+		for row := range each[any](s.db, d.table, d.index, nil) {
+			data, err := wire.Marshal(row)
+			if err != nil {
+				panic(err)
+			}
+			all = append(all, data...)
+		}
+	}
+	return string(all)
+}
