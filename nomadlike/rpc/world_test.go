@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"io"
 	"log/slog"
+	"math/big"
 	"net"
 	"testing"
 	"time"
@@ -166,3 +167,5 @@ func declareEchoes(s *Server) {
 		return stream.Send(&echo{Text: "hello"})
 	})
 }
+
+func x509Serial() *big.Int { return big.NewInt(42) }
