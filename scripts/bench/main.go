@@ -1,0 +1,123 @@
+// Bench measures the real binary as a user meets it and prints one JSON line
+// for each figure: name, unit, n, p50, p99. It is run by `make bench`.
+//
+// Flow: every figure has a function that starts what it needs (a development
+// agent, or servers and clients as processes of their own), measures, and ends
+// what it started. As root, hosts are network namespaces, so a lost machine
+// is silence and not a refused connection; otherwise they share loopback.
+//
+// Limits: it measures wall time on the machine it runs on; nothing here
+// passes or fails.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"syscall"
+)
+
+// figure is one measured quantity.
+type figure struct {
+	name    string
+	measure func(context.Context, *bench) error
+}
+
+func figures() []figure {
+	return []figure{
+		{"binary_mb", binarySize},
+		{"coldstart_ready_s", coldStart},
+		{"submit", submitLatency},
+		{"throughput", throughput},
+		{"task_supervisor_pss_mb", supervisorMemory},
+		{"coldstart_3s3c_all_ready_s", clusterColdStart},
+		{"agent_restart_reattached_s", agentRestart},
+		{"failover_accepted_s", failover},
+		{"nodeloss_running_elsewhere_s", nodeLoss},
+		{"double_loss_running_elsewhere_s", doubleLoss},
+	}
+}
+
+// bench is what the figures share.
+type bench struct {
+	binary string
+	dir    string
+	runs   int
+	hosts  int // counter for names and ports
+}
+
+func main() {
+	binary := flag.String("binary", "bin/nomadlike", "binary to measure")
+	runs := flag.Int("runs", 5, "repetitions of the slow figures")
+	only := flag.String("only", "", "regular expression of figures to measure")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *binary, *runs, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, binary string, runs int, only string) error {
+	absolute, err := filepath.Abs(binary)
+	if err != nil {
+		return err
+	}
+	wanted, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("read -only: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "nomadlike-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b := &bench{binary: absolute, dir: dir, runs: runs}
+	for _, f := range figures() {
+		if !wanted.MatchString(f.name) {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "measuring", f.name)
+		if err := f.measure(ctx, b); err != nil {
+			return fmt.Errorf("measure %s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+// report prints the figure that values are samples of.
+func report(name, unit string, values []float64) {
+	sort.Float64s(values)
+	quantile := func(q float64) float64 {
+		return values[min(len(values)-1, int(q*float64(len(values))))]
+	}
+	line, err := json.Marshal(struct {
+		Name string  `json:"name"`
+		Unit string  `json:"unit"`
+		N    int     `json:"n"`
+		P50  float64 `json:"p50"`
+		P99  float64 `json:"p99"`
+	}{name, unit, len(values), round(quantile(0.5)), round(quantile(0.99))})
+	if err != nil {
+		panic(err) // numbers and strings always encode
+	}
+	fmt.Println(string(line))
+}
+
+func round(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }
+
+func binarySize(_ context.Context, b *bench) error {
+	info, err := os.Stat(b.binary)
+	if err != nil {
+		return err
+	}
+	report("binary_mb", "MB", []float64{float64(info.Size()) / 1e6})
+	return nil
+}
