@@ -227,7 +227,9 @@ func (w *world) submitMany(ctx context.Context) error {
 }
 
 // residentMB is a process's resident memory.
-func residentMB(pid int) float64 { return procKB(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:") / 1000 * 1.024 }
+func residentMB(pid int) float64 {
+	return procKB(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:") / 1000 * 1.024
+}
 
 // procKB sums the kB of the named lines of a /proc file.
 func procKB(path string, names ...string) float64 {
