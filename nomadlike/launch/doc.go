@@ -1,0 +1,28 @@
+// Package launch says what runs on a node for one rank of an attempt: the
+// final command, environment, files, host name and hosts lines. All
+// distributed modes live here.
+//
+// Flow: client/alloc has an allocation with its job and its peers, adds what
+// it knows of its own node (NodeFacts), calls Build, writes the files, and
+// hands the rest to a driver. Admission calls Check, so that a command that
+// can not be launched is refused before it queues. The agent's hidden command
+// mpi-rsh reads its arguments with ParseRemoteShell.
+//
+// The modes:
+//
+//	none, single  the command runs on every node, as typed
+//	pytorch       as typed, or `python X` put under torch.distributed; PET_*,
+//	              MASTER_*, RANK and WORLD_SIZE on every node
+//	mpi           rank 0 runs the command; the other ranks hold their place,
+//	              and mpirun reaches them through the agents: a file in the
+//	              task directory is its remote shell, so no sshd and no keys
+//	              are needed. Variables of Open MPI 4 and 5, MPICH and Intel
+//	              MPI are all set at once; they do not disturb each other.
+//
+// What launch sets wins over the user's environment, and a note says so.
+// $NAME and ${NAME} in a command are replaced by that environment, as a shell
+// would; names that it does not hold stay as typed and are noted.
+//
+// Limits: deepspeed, horovod, tensorflow, mindspore and jax are refused as not
+// available yet. Nothing here touches disk, network, clock or chance.
+package launch

@@ -1,0 +1,123 @@
+package launch
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// rankNamesMax bounds NOMADLIKE_RANK_NAMES: the kernel refuses to start a
+// program with a variable of more than 128 KiB. The hosts file has them all.
+const rankNamesMax = 64 << 10 // bytes
+
+// environment is what a task will see, with a memory of who set what.
+type environment struct {
+	values   map[string]string
+	users    map[string]string // what the user set
+	replaced []string          // of those, what launch had to set otherwise
+}
+
+func newEnvironment() *environment {
+	return &environment{values: make(map[string]string), users: make(map[string]string)}
+}
+
+// user takes variables of the job file; later ones replace earlier ones.
+func (e *environment) user(vars map[string]string) {
+	for name, value := range vars {
+		e.values[name], e.users[name] = value, value
+	}
+}
+
+// illegal names a variable that no process can receive, "" when there is none.
+func (e *environment) illegal() string {
+	var names []string
+	for name, value := range e.users {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			names = append(names, strconv.Quote(name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return slices.Min(names)
+}
+
+// set gives a variable that the mode depends on: it wins over the user's.
+func (e *environment) set(name, value string) {
+	if mine, ok := e.users[name]; ok && mine != value && !slices.Contains(e.replaced, name) {
+		e.replaced = append(e.replaced, name)
+	}
+	e.values[name] = value
+}
+
+// suggest gives a variable that the user may set otherwise.
+func (e *environment) suggest(name, value string) {
+	if _, ok := e.users[name]; !ok && value != "" {
+		e.values[name] = value
+	}
+}
+
+// notes says which of the user's variables were replaced, by name.
+func (e *environment) notes() []structs.Reason {
+	slices.Sort(e.replaced)
+	var notes []structs.Reason
+	for _, name := range e.replaced {
+		notes = append(notes, *structs.NewReason("launch.env_reserved", "name", name, "value", e.users[name]))
+	}
+	return notes
+}
+
+// common sets what every mode has.
+func (b *build) common() {
+	e, a := b.env, b.alloc
+	for name, value := range b.node.Defaults {
+		e.suggest(name, value)
+	}
+	e.set("NOMADLIKE_JOB_ID", b.job.ID)
+	e.set("NOMADLIKE_JOB_NAME", b.job.Name)
+	e.set("NOMADLIKE_PROJECT", b.job.Project)
+	e.set("NOMADLIKE_ATTEMPT", strconv.FormatUint(a.Attempt, 10))
+	e.set("NOMADLIKE_RESTARTS", strconv.FormatUint(max(a.Attempt, 1)-1, 10))
+	e.set("NOMADLIKE_SUBJOB_INDEX", strconv.Itoa(a.Subjob))
+	e.set("NOMADLIKE_SUBJOB_COUNT", strconv.Itoa(b.job.SubjobCount()))
+	e.set("NOMADLIKE_ALLOC_ID", a.ID)
+	e.set("NOMADLIKE_RANK", strconv.Itoa(b.rank))
+	e.set("NOMADLIKE_RANK_NAME", b.members[b.rank].Name)
+	e.set("NOMADLIKE_NODES", strconv.Itoa(len(b.members)))
+	e.set("NOMADLIKE_PROCS", strconv.Itoa(len(b.members)*b.slots))
+	e.set("NOMADLIKE_NODE_NAME", b.members[b.rank].NodeName)
+	e.set("NOMADLIKE_TASK_DIR", b.node.TaskDir)
+	if b.node.LocalDir != "" {
+		e.set("NOMADLIKE_LOCAL_DIR", b.node.LocalDir)
+	}
+	if b.node.SecretsDir != "" {
+		e.set("NOMADLIKE_SECRETS_DIR", b.node.SecretsDir)
+	}
+	if b.job.Batch != nil && a.Subjob >= 0 && a.Subjob < len(b.job.Batch.Subtasks) {
+		e.set("NOMADLIKE_SUBJOB_NAME", b.job.Batch.Subtasks[a.Subjob].Name)
+	}
+	b.rankNames()
+	for name, port := range a.Ports {
+		// Names hold '-', which a shell does not take in a variable.
+		e.set("NOMADLIKE_PORT_"+strings.ReplaceAll(name, "-", "_"), strconv.Itoa(port))
+	}
+	for name, value := range b.node.Env {
+		e.set(name, value)
+	}
+}
+
+func (b *build) rankNames() {
+	length := 0
+	names := make([]string, len(b.members))
+	for i, m := range b.members {
+		names[i] = m.Name
+		length += len(m.Name) + 1
+	}
+	if length > rankNamesMax {
+		b.note("launch.rank_names_too_long", "nodes", len(names))
+		return
+	}
+	b.env.set("NOMADLIKE_RANK_NAMES", strings.Join(names, ","))
+}
