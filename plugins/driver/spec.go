@@ -13,7 +13,7 @@ import (
 // Limits of a TaskSpec. The kernel's own limit for arguments and environment
 // together is about 2 MiB; these keep every message far below it.
 const (
-	TaskIDLengthMax  = 128
+	TaskIDLengthMax  = 80 // with ".sock" it fits into the address of a socket
 	ArgumentsMax     = 4096
 	ArgumentBytesMax = 512 << 10 // of the command together
 	EnvMax           = 4096

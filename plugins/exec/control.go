@@ -11,16 +11,17 @@ import (
 	"nomadlike/plugins/exec/supervisor"
 )
 
-// dial reaches the control socket in a state directory. It goes through the
-// directory's descriptor, because the path may be longer than an address.
-func dial(dir string) (*net.UnixConn, error) {
+// dial reaches the control socket of a task. It goes through the directory's
+// descriptor, because the path may be longer than an address.
+func (t *task) dial() (*net.UnixConn, error) {
+	dir := t.driver.config.tasksDir()
 	fd, err := syscall.Open(dir, syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
 	}
 	defer syscall.Close(fd)
-	address := &net.UnixAddr{Net: "unix", Name: "/proc/self/fd/" + strconv.Itoa(fd) + "/" + supervisor.SocketName}
-	return net.DialUnix("unix", nil, address)
+	name := "/proc/self/fd/" + strconv.Itoa(fd) + "/" + string(t.id) + supervisor.SocketSuffix
+	return net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: name})
 }
 
 // writeRequest sends a request, with descriptors when there are some.

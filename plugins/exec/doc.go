@@ -1,13 +1,13 @@
 // Package exec is the driver that runs a task as plain processes of this
 // node.
 //
-// Flow: Start makes a state directory for the task and starts a supervisor
-// process for it (see package supervisor), which runs the command and lives
-// on when the agent dies. A watcher per task waits on the connection to the
-// supervisor for the exit result. Everything else is a request on the
-// supervisor's control socket. Recover finds a supervisor by its state
-// directory, or its exit record; when there is neither, it kills what is left
-// of the task and records the loss. The built-in driver runs inside the agent
+// Flow: Start hands the task to a supervisor process of its own (see package
+// supervisor), as a rule one that was kept ready; it runs the command and
+// lives on when the agent dies. A watcher per task waits on the connection to
+// the supervisor for the exit result. Everything else is a request on the
+// supervisor's control socket. Recover finds a live supervisor or a recorded
+// exit; when there is neither, it kills what is left of the task and records
+// the loss. The built-in driver runs inside the agent
 // through the same interface that an external one is served by.
 //
 // The agent's own environment never reaches a task: it gets what its spec

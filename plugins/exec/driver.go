@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,10 +26,14 @@ const Name = "exec"
 // The supervisor itself gives up on unkillable processes before that.
 const destroyPatience = 30 * time.Second
 
+// supervisorLogMax is the size, in bytes, above which the log of all
+// supervisors is emptied when the driver opens.
+const supervisorLogMax = 1 << 20
+
 // Config says where the driver lives.
 type Config struct {
-	// StateDir holds a directory per task with the supervisor's records,
-	// mode 0700; it must survive restarts of the agent.
+	// StateDir holds the records and control sockets of all tasks, mode 0700;
+	// it must survive restarts of the agent and belong to it alone.
 	StateDir string
 	// BinDir is where the embedded supervisor is written to; "" means
 	// StateDir/bin.
@@ -36,6 +42,9 @@ type Config struct {
 	// one or else this program itself, whose main must then dispatch
 	// supervisor.Argument.
 	Supervisor []string
+	// Spares is how many supervisors are kept ready for tasks to come; 0 means
+	// a default, a negative number none.
+	Spares int
 	// NoCgroup keeps tasks out of cgroups of their own.
 	NoCgroup bool
 	Logger   *slog.Logger // nil: no logs
@@ -47,9 +56,15 @@ type Driver struct {
 	config     Config
 	log        *slog.Logger
 	supervisor []string // argv
-	cgroup     string   // parent of the tasks' cgroups, "" for none
-	bootID     string
-	root       bool
+	// supervisorLog takes what supervisors of all tasks have to say on stderr,
+	// which is nothing as long as all goes well.
+	supervisorLog *os.File
+	cgroup        string // parent of the tasks' cgroups, "" for none
+	bootID        string
+	root          bool
+
+	spares    chan *readySupervisor
+	refilling atomic.Bool // somebody fills spares
 
 	life   context.Context // ends the watchers
 	cancel context.CancelFunc
@@ -85,19 +100,23 @@ func New(config Config) (*Driver, error) {
 	if d.supervisor, err = findSupervisor(config); err != nil {
 		return nil, fmt.Errorf("prepare exec driver: %w", err)
 	}
+	if d.supervisorLog, err = openSupervisorLog(config.StateDir); err != nil {
+		return nil, fmt.Errorf("prepare exec driver: %w", err)
+	}
 	if d.root && !config.NoCgroup {
 		d.cgroup = findCgroup()
 	}
 	d.mu.tasks = make(map[driver.TaskID]*task)
 	d.life, d.cancel = context.WithCancel(context.Background())
+	if config.Spares == 0 {
+		config.Spares = sparesDefault
+	}
+	d.spares = make(chan *readySupervisor, max(config.Spares, 0))
+	d.refill()
 	return d, nil
 }
 
 func (c *Config) tasksDir() string { return filepath.Join(c.StateDir, "tasks") }
-
-func (d *Driver) taskDir(id driver.TaskID) string {
-	return filepath.Join(d.config.tasksDir(), string(id))
-}
 
 // Close lets go of all tasks without touching them, and waits for the
 // driver's goroutines. Wait calls end with driver.ErrUnavailable.
@@ -107,7 +126,21 @@ func (d *Driver) Close() error {
 	d.mu.Unlock()
 	d.cancel()
 	d.work.Wait()
-	return nil
+	d.dismissSpares()
+	return d.supervisorLog.Close()
+}
+
+// openSupervisorLog opens the common log, emptied when it has grown: it is
+// for finding defects, not a record.
+func openSupervisorLog(dir string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(dir, "supervisors.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err == nil && info.Size() > supervisorLogMax {
+		_ = file.Truncate(0) // an append goes on anyhow
+	}
+	return file, nil
 }
 
 // Fingerprint reports once that processes can be run: they always can.
@@ -279,14 +312,14 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID) error {
 			return fmt.Errorf("destroy task %s: %w", id, err)
 		}
 	}
-	if err := os.RemoveAll(t.dir); err != nil {
+	if err := t.erase(); err != nil {
 		return fmt.Errorf("destroy task %s: %w", id, err)
 	}
 	d.forget(id)
 	return nil
 }
 
-// List names the tasks that have state on this node, whether this driver
+// List names the tasks that have a record on this node, whether this driver
 // knows them or not. Who wants to be rid of one recovers and destroys it.
 func (d *Driver) List(context.Context) ([]driver.Handle, error) {
 	entries, err := os.ReadDir(d.config.tasksDir())
@@ -295,16 +328,16 @@ func (d *Driver) List(context.Context) ([]driver.Handle, error) {
 	}
 	var handles []driver.Handle
 	for _, entry := range entries {
-		id := driver.TaskID(entry.Name())
-		if !entry.IsDir() || !driver.ValidTaskID(id) {
+		name, isRecord := strings.CutSuffix(entry.Name(), supervisor.RecordSuffix)
+		id := driver.TaskID(name)
+		if !isRecord || !entry.Type().IsRegular() || !driver.ValidTaskID(id) {
 			continue
 		}
-		dir := d.taskDir(id)
-		state, err := supervisor.ReadState(dir)
-		if err != nil {
-			state = &supervisor.State{Version: supervisor.RecordVersion, TaskID: string(id)}
+		record, err := supervisor.ReadRecord(d.config.tasksDir(), name)
+		if err != nil || record.State == nil {
+			record.State = &supervisor.State{Version: supervisor.RecordVersion, TaskID: name}
 		}
-		handles = append(handles, newHandle(id, dir, state))
+		handles = append(handles, newHandle(id, record.State))
 	}
 	return handles, nil
 }

@@ -47,7 +47,7 @@ func (d *Driver) Exec(ctx context.Context, id driver.TaskID, spec driver.ExecSpe
 		return driver.ExitResult{}, fmt.Errorf("exec in task %s: %w", id, err)
 	}
 	defer s.close()
-	connection, err := dial(t.dir)
+	connection, err := t.dial()
 	if err != nil {
 		return driver.ExitResult{}, t.unreachable(ctx, err)
 	}

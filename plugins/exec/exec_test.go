@@ -49,4 +49,3 @@ func TestContractWithoutCgroup(t *testing.T) {
 		return open(t, func(c *exec.Config) { c.NoCgroup = true })
 	})
 }
-

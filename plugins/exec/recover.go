@@ -37,10 +37,7 @@ func (d *Driver) Recover(_ context.Context, handle driver.Handle) error {
 		}
 		return err
 	}
-	if err := t.load(handle); err != nil {
-		d.forget(t.id)
-		return fmt.Errorf("recover task %s: %w", t.id, err)
-	}
+	t.load(handle)
 	if !d.spawnWork(func() { t.watch(nil) }) {
 		d.forget(t.id)
 		return fmt.Errorf("recover task %s: %w", t.id, driver.ErrUnavailable)
@@ -48,21 +45,19 @@ func (d *Driver) Recover(_ context.Context, handle driver.Handle) error {
 	return nil
 }
 
-// load gets the state of a task from its directory, or else from the handle.
-func (t *task) load(handle driver.Handle) error {
-	// A task whose directory is gone gets a new one, for the record of its
-	// loss.
-	if err := os.Mkdir(t.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
+// load gets the state of a task from its record, or else from the handle.
+func (t *task) load(handle driver.Handle) {
+	record, err := supervisor.ReadRecord(t.driver.config.tasksDir(), string(t.id))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.driver.log.Warn("record can not be read", logkey.TaskID, t.id, logkey.Error, err)
 	}
-	state, err := supervisor.ReadState(t.dir)
-	if err != nil && len(handle.State) > 0 {
-		if !errors.Is(err, os.ErrNotExist) {
-			t.driver.log.Warn("state record can not be read", logkey.TaskID, t.id, logkey.Error, err)
+	state := record.State
+	if state == nil && len(handle.State) > 0 {
+		if state, err = supervisor.DecodeState(handle.State); err != nil {
+			state = nil
 		}
-		state, err = supervisor.DecodeState(handle.State)
 	}
-	if err != nil || state.TaskID != string(t.id) {
+	if state == nil || state.TaskID != string(t.id) {
 		// Nothing is known but the id; it is part of the marker.
 		state = &supervisor.State{TaskID: string(t.id), BootID: t.driver.bootID}
 		if t.driver.cgroup != "" {
@@ -76,7 +71,6 @@ func (t *task) load(handle driver.Handle) error {
 		state.Cgroup = "" // not a place where this driver makes any
 	}
 	t.state = *state
-	return nil
 }
 
 // sweep kills what the supervisor of this task left behind when it died, and

@@ -5,12 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	osexec "os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -22,9 +19,6 @@ import (
 const (
 	// startPatience bounds the time from starting a supervisor to its answer.
 	startPatience = 30 * time.Second
-	// A program that is still open for writing somewhere can not be executed.
-	busyRetries = 20
-	busyPause   = 5 * time.Millisecond
 	// pathDefault is what a task without a PATH gets.
 	pathDefault = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
@@ -42,22 +36,19 @@ func (d *Driver) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle
 	if err := d.add(t); err != nil {
 		return driver.Handle{}, err
 	}
-	if err := os.Mkdir(t.dir, 0o700); err != nil {
-		d.forget(t.id)
-		if errors.Is(err, os.ErrExist) {
-			err = driver.ErrTaskExists
-		}
-		return driver.Handle{}, fmt.Errorf("start task %s: %w", t.id, err)
+	if _, err := os.Lstat(t.path(supervisor.RecordSuffix)); err == nil {
+		d.forget(t.id) // left by an earlier agent: to be recovered and destroyed first
+		return driver.Handle{}, fmt.Errorf("start task %s: %w", t.id, driver.ErrTaskExists)
 	}
 	if err := t.launch(ctx, wire); err != nil {
-		_ = os.RemoveAll(t.dir) // the error of the start is the one to tell
+		_ = t.erase() // the error of the start is the one to tell
 		d.forget(t.id)
 		return driver.Handle{}, err
 	}
 	for _, note := range t.state.Notes {
 		d.log.Warn("task runs with less than asked for", logkey.TaskID, t.id, logkey.Reason, note)
 	}
-	return newHandle(t.id, t.dir, &t.state), nil
+	return newHandle(t.id, &t.state), nil
 }
 
 // supervisorSpec says to a supervisor what the client said to the driver.
@@ -104,89 +95,50 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec) (*supervisor.Spec, error)
 	return wire, nil
 }
 
-// launch starts the supervisor and has it start the task. On an error
-// nothing is left but the state directory.
+// launch has a supervisor start the task. On an error nothing is left but
+// the task's files.
 func (t *task) launch(ctx context.Context, spec *supervisor.Spec) error {
 	t.state.Marker, t.state.Cgroup, t.state.BootID = spec.Marker, spec.Cgroup, t.driver.bootID
-	connection, err := t.spawn()
-	if err != nil {
-		return fmt.Errorf("start supervisor of task %s: %w", t.id, err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	release := context.AfterFunc(ctx, func() { connection.SetDeadline(past()) })
-	reply, err := exchange(connection, &supervisor.Request{Op: supervisor.OpStart, Spec: spec})
-	if !release() && err == nil {
-		err = ctx.Err()
-	}
-	switch {
-	case err != nil:
-		connection.Close()
-		t.abandon()
-		if ctx.Err() != nil {
+	request := &supervisor.Request{Op: supervisor.OpStart, Spec: spec}
+	for {
+		ready, spare, err := t.driver.takeSupervisor()
+		if err != nil {
+			return fmt.Errorf("start supervisor of task %s: %w", t.id, err)
+		}
+		t.process = ready.process
+		release := context.AfterFunc(ctx, func() { ready.connection.SetDeadline(past()) })
+		reply, err := exchange(ready.connection, request)
+		if !release() && err == nil {
 			err = ctx.Err()
 		}
-		return fmt.Errorf("start task %s: %w%s", t.id, err, t.lastWords())
-	case reply.Failure != nil:
-		connection.Close()
-		t.collect()
-		return startError(reply.Failure)
-	case reply.Started == nil:
-		connection.Close()
+		if err == nil && reply.Failure == nil && reply.Started == nil {
+			err = errors.New("supervisor did not say how it went")
+		}
+		switch {
+		case err == nil && reply.Started != nil:
+			t.state = *reply.Started
+			if !t.driver.spawnWork(func() { t.watch(ready.connection) }) {
+				ready.connection.Close() // the driver was closed meanwhile: the task runs and can be recovered
+			}
+			t.driver.refill()
+			return nil
+		case err == nil:
+			ready.connection.Close()
+			t.collect()
+			return startError(reply.Failure)
+		}
+		ready.connection.Close()
 		t.abandon()
-		return fmt.Errorf("start task %s: supervisor did not say how it went", t.id)
-	}
-	t.state = *reply.Started
-	if !t.driver.spawnWork(func() { t.watch(connection) }) {
-		connection.Close() // the driver was closed meanwhile: the task runs and can be recovered
-	}
-	return nil
-}
-
-// spawn starts the supervisor process, with one end of a socket pair.
-func (t *task) spawn() (*net.UnixConn, error) {
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("make socket pair: %w", err)
-	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "supervisor"), os.NewFile(uintptr(pair[1]), "agent")
-	defer ours.Close() // net.FileConn makes a copy
-	defer theirs.Close()
-	log, err := os.OpenFile(filepath.Join(t.dir, supervisor.LogFileName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	connection, err := net.FileConn(ours)
-	if err != nil {
-		return nil, err
-	}
-	for try := 0; ; try++ {
-		t.process = t.driver.supervisorProcess(t.dir, log, theirs)
-		err := t.process.Start()
-		if err == nil {
-			return connection.(*net.UnixConn), nil
+		if ctx.Err() != nil {
+			return fmt.Errorf("start task %s: %w", t.id, ctx.Err())
 		}
-		// The program was written a moment ago, and another thread's fork
-		// holds the descriptor for the moment before its exec.
-		if !errors.Is(err, syscall.ETXTBSY) || try == busyRetries {
-			connection.Close()
-			return nil, err
+		if !spare {
+			return fmt.Errorf("start task %s: %w", t.id, err)
 		}
-		time.Sleep(busyPause)
-	}
-}
-
-// supervisorProcess is a supervisor ready to be started.
-func (d *Driver) supervisorProcess(dir string, log, connection *os.File) *osexec.Cmd {
-	return &osexec.Cmd{
-		Path: d.supervisor[0], Args: d.supervisor, Dir: dir,
-		Env:        []string{"GOMAXPROCS=1"},
-		Stdout:     log,
-		Stderr:     log,
-		ExtraFiles: []*os.File{connection}, // supervisor.ConnectionFD
-		// A session of its own: no signal meant for the agent reaches it.
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		// One that was kept ready may have been killed since: try a new one.
+		_ = t.erase()
 	}
 }
 
@@ -204,17 +156,7 @@ func (t *task) collect() {
 	}
 	timer := time.AfterFunc(startPatience, func() { t.process.Process.Kill() })
 	defer timer.Stop()
-	_ = t.process.Wait() // how it ended is told by its records
-}
-
-// lastWords gives the end of what a supervisor has written to its own log.
-func (t *task) lastWords() string {
-	const lastBytes = 512
-	text, err := os.ReadFile(filepath.Join(t.dir, supervisor.LogFileName))
-	if err != nil || len(text) == 0 {
-		return ""
-	}
-	return ": " + strings.TrimSpace(string(text[max(len(text)-lastBytes, 0):]))
+	_ = t.process.Wait() // how it ended is told by its record
 }
 
 // startError turns a supervisor's refusal into the error that the client

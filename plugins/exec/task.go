@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	osexec "os/exec"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -36,7 +37,6 @@ const (
 type task struct {
 	driver  *Driver
 	id      driver.TaskID
-	dir     string
 	state   supervisor.State
 	process *osexec.Cmd // nil when an earlier agent started the supervisor
 
@@ -45,12 +45,27 @@ type task struct {
 }
 
 func newTask(d *Driver, id driver.TaskID) *task {
-	return &task{driver: d, id: id, dir: d.taskDir(id), ended: make(chan struct{})}
+	return &task{driver: d, id: id, ended: make(chan struct{})}
+}
+
+// path is where the task's record or socket is.
+func (t *task) path(suffix string) string {
+	return filepath.Join(t.driver.config.tasksDir(), string(t.id)+suffix)
+}
+
+// erase removes the task's files.
+func (t *task) erase() error {
+	for _, suffix := range []string{supervisor.SocketSuffix, supervisor.RecordSuffix} {
+		if err := os.Remove(t.path(suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // newHandle makes what the client stores. The driver's own part repeats the
 // supervisor's record, in case the file is damaged.
-func newHandle(id driver.TaskID, _ string, state *supervisor.State) driver.Handle {
+func newHandle(id driver.TaskID, state *supervisor.State) driver.Handle {
 	own, err := json.Marshal(state)
 	if err != nil {
 		own = nil // impossible for this type; the file has it too
@@ -100,7 +115,7 @@ func (t *task) watch(connection *net.UnixConn) {
 
 // redial asks a supervisor anew for the exit; nil when it can not be reached.
 func (t *task) redial() *net.UnixConn {
-	connection, err := dial(t.dir)
+	connection, err := t.dial()
 	if err != nil {
 		return nil
 	}
@@ -115,25 +130,25 @@ func (t *task) redial() *net.UnixConn {
 // as lost. It tells false while the supervisor lives.
 func (t *task) settle() bool {
 	alive := t.state.BootID == t.driver.bootID && proctree.Alive(t.state.Supervisor.PID, t.state.Supervisor.StartTicks)
-	// Asked in this order: the record is written before the supervisor ends.
-	exit, err := supervisor.ReadExit(t.dir)
+	// Asked in this order: the exit is recorded before the supervisor ends.
+	record, err := supervisor.ReadRecord(t.driver.config.tasksDir(), string(t.id))
 	switch {
-	case err == nil:
-		t.finish(exit)
+	case err == nil && record.Exit != nil:
+		t.finish(record.Exit)
 		return true
 	case alive:
 		return false
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		t.driver.log.Warn("exit record can not be read", logkey.TaskID, t.id, logkey.Error, err)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.driver.log.Warn("record can not be read", logkey.TaskID, t.id, logkey.Error, err)
 	}
-	exit = &supervisor.Exit{
+	exit := &supervisor.Exit{
 		Version: supervisor.RecordVersion, TaskID: string(t.id), Code: driver.CodeUnknown, Lost: true,
 		StartedNS: t.state.StartedNS, FinishedNS: time.Now().UnixNano(),
 	}
 	exit.Killed, exit.Unkillable = t.sweep()
-	if err := supervisor.WriteExit(t.dir, exit); err != nil {
-		t.driver.log.Error("exit record of a lost task can not be written", logkey.TaskID, t.id, logkey.Error, err)
+	if err := supervisor.AppendExit(t.driver.config.tasksDir(), string(t.id), exit); err != nil {
+		t.driver.log.Error("exit of a lost task can not be recorded", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	t.finish(exit)
 	return true
@@ -177,7 +192,7 @@ func (t *task) ask(ctx context.Context, request *supervisor.Request) (*superviso
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	connection, err := dial(t.dir)
+	connection, err := t.dial()
 	if err != nil {
 		return nil, t.unreachable(ctx, err)
 	}

@@ -46,7 +46,7 @@ type Writer struct {
 	filesMax int64
 	bytesMax int64
 
-	file   *os.File // nil after a failure to open; the next Write tries again
+	file   *os.File // nil before the first Write, and after a failure to open
 	number int64
 	size   int64
 
@@ -54,7 +54,8 @@ type Writer struct {
 	lostCause error
 }
 
-// NewWriter opens a stream for appending. fresh is what PrepareDir said and
+// NewWriter prepares a stream for appending; the first file appears with the
+// first byte, so that a silent stream costs nothing. fresh is what PrepareDir said and
 // saves a look at the directory. filesMax is at least 2; bytesMax is the
 // size of a segment, unless segments of another size are there already:
 // then theirs is kept. The writer keeps dir and does not close it.
@@ -77,9 +78,6 @@ func NewWriter(dir *os.File, fresh bool, stream string, filesMax int, bytesMax i
 				w.bytesMax = max(w.bytesMax, last.size)
 			}
 		}
-	}
-	if err := w.open(); err != nil {
-		return nil, err
 	}
 	return w, nil
 }
@@ -119,7 +117,7 @@ func (w *Writer) Write(data []byte) (int, error) {
 // of bytes that found no room; the cause is kept.
 func (w *Writer) append(data []byte) (left int) {
 	for len(data) > 0 {
-		if w.file == nil || w.size >= w.bytesMax {
+		for w.file == nil || w.size >= w.bytesMax {
 			if err := w.rotate(); err != nil {
 				w.lostCause = err
 				return len(data)

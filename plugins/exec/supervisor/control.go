@@ -32,16 +32,17 @@ type control struct {
 	}
 }
 
-// listen makes control.sock in the working directory, which is the state
-// directory: a long data directory can not overflow the address.
+// listen makes the control socket in the working directory, which is the
+// state directory: a long path to it can not overflow the address.
 func listen(t *task) (*control, error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make control socket: %w", err)
 	}
-	_ = syscall.Unlink(SocketName)
-	if err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: SocketName}); err == nil {
-		err = syscall.Chmod(SocketName, 0o600)
+	name := t.spec.TaskID + SocketSuffix
+	_ = syscall.Unlink(name)
+	if err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: name}); err == nil {
+		err = syscall.Chmod(name, 0o600)
 	}
 	if err == nil {
 		err = syscall.Listen(fd, backlog)
@@ -50,7 +51,7 @@ func listen(t *task) (*control, error) {
 		syscall.Close(fd)
 		return nil, fmt.Errorf("listen on control socket: %w", err)
 	}
-	listener := os.NewFile(uintptr(fd), SocketName)
+	listener := os.NewFile(uintptr(fd), name)
 	raw, err := listener.SyscallConn()
 	if err != nil {
 		listener.Close()
@@ -188,7 +189,7 @@ func (c *control) await(connection *conn) {
 	}
 	c.mu.Unlock()
 	if told {
-		_ = connection.write(&Reply{Exit: c.task.exit}) // a peer that is gone reads exit.json
+		_ = connection.write(&Reply{Exit: c.task.exit}) // a peer that is gone reads the record
 	}
 }
 
@@ -196,6 +197,11 @@ func (c *control) forget(connection *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.mu.waiters, connection)
+}
+
+// close removes the socket; the process is about to end.
+func (c *control) close() {
+	_ = syscall.Unlink(c.task.spec.TaskID + SocketSuffix)
 }
 
 // tell answers all who wait. Called once, after the task has ended.

@@ -3,16 +3,17 @@
 // tasks outlive the agent.
 //
 // Flow: the driver starts one supervisor per task, in a session of its own,
-// with an empty environment, the task's state directory as its working
+// with an environment of its own, the driver's state directory as its working
 // directory and one end of a socket pair as descriptor 3. It sends a start
 // request with the Spec; the supervisor opens the logs, enters new UTS and
-// mount namespaces where it may, starts the command, writes state.json,
-// listens on control.sock and answers. From then on it copies output into log
-// files, collects every orphan of the task (it is their subreaper), and
-// serves control requests. When the command has ended and nothing descended
-// from it is left, it writes exit.json (synced, then renamed into place), only
-// then tells those who wait, and ends. An agent that comes later finds
-// control.sock or exit.json. See task.go for the states.
+// mount namespaces where it may, starts the command, records its state in
+// <task>.json, listens on <task>.sock and answers. From then on it copies
+// output into log files, collects every orphan of the task (it is their
+// subreaper), and serves control requests. When the command has ended and
+// nothing descended from it is left, it adds the exit to the record, synced,
+// only then tells those who wait, and ends. An agent that comes later finds
+// the socket or the exit. See task.go for the states. A supervisor may be
+// started in advance: it does nothing before its spec has come.
 //
 // Who dies with whom: the command is killed by the kernel when the supervisor
 // dies (its parent-death signal); further descendants of a dead supervisor

@@ -17,14 +17,18 @@ const Argument = "task-supervisor"
 // ConnectionFD is where a supervisor finds its first control connection.
 const ConnectionFD = 3
 
-// Tuning of the Go runtime. The supervisor idles for days: it keeps its heap
-// small and gives memory back once the task runs. The driver passes
-// GOMAXPROCS=1 in its environment.
-const (
-	gcPercent   = 20
-	memoryLimit = 64 << 20
-	prSubreaper = 36 // PR_SET_CHILD_SUBREAPER
-)
+const prSubreaper = 36 // PR_SET_CHILD_SUBREAPER
+
+// trimAfter is when a supervisor gives memory back that only its start
+// needed. Short tasks are over before that and save the work.
+const trimAfter = 2 * time.Second
+
+// Environ is the environment that a supervisor is started with: how the Go
+// runtime behaves in a process that idles for days. Setting it from inside
+// would cost start time, and so would looking for processor quotas.
+func Environ() []string {
+	return []string{"GOMAXPROCS=1", "GOGC=20", "GOMEMLIMIT=64MiB", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+}
 
 // Main runs a supervisor for the one task that it is told on descriptor 3,
 // and returns the process's exit code when that task has ended. It takes the
@@ -35,9 +39,6 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "task-supervisor: started by the agent only, takes no arguments")
 		return 2
 	}
-	runtime.LockOSThread() // this thread makes all processes of the task and outlives them
-	debug.SetGCPercent(gcPercent)
-	debug.SetMemoryLimit(memoryLimit)
 	syscall.Umask(0o022)
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSubreaper, 1, 0); errno != 0 {
 		fmt.Fprintln(os.Stderr, "become subreaper:", errno)
@@ -69,17 +70,20 @@ func supervise(agent *conn, spec *Spec) int {
 	r := newReaper()
 	s := newSpawner(r)
 	t := newTask(spec, r, s)
-	// Before the first child, so that no SIGCHLD is missed. All of these are
-	// caught rather than ignored, because the command would inherit that.
+	// Before the first child, so that no SIGCHLD is missed.
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGQUIT)
+	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM)
 
 	server, err := listen(t)
 	if err != nil {
 		_ = agent.write(&Reply{Failure: failed(err)})
 		return 1
 	}
+	// From here on this thread makes all processes of the task, and outlives
+	// them. Not earlier: goroutines change places faster without it.
+	runtime.LockOSThread()
 	if failure := t.start(); failure != nil {
+		server.close()
 		_ = agent.write(&Reply{Failure: failure})
 		return 1
 	}
@@ -90,8 +94,9 @@ func supervise(agent *conn, spec *Spec) int {
 	go server.accept()
 	go watch(signals, t)
 	go t.run()
-	go debug.FreeOSMemory()
+	time.AfterFunc(trimAfter, debug.FreeOSMemory)
 	s.run(t.ended)
+	server.close()
 	server.tell()
 	return 0
 }

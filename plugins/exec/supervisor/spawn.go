@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -110,27 +111,33 @@ func enterNamespaces(spec *Spec) (notes []string) {
 		note("detach mounts", err)
 		return notes
 	}
+	// The files live in memory, in a file system that hides the state
+	// directory, and with it all control sockets, from the task.
+	dir, err := os.Getwd()
+	if err == nil {
+		err = syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, "size=4m,nr_inodes=16,mode=0700")
+	}
+	if err != nil {
+		note("make place for private files", err)
+		return notes
+	}
 	if spec.Hosts != "" {
-		note("private /etc/hosts", overlay("/etc/hosts", HostsFile, spec.Hosts))
+		note("private /etc/hosts", overlay("/etc/hosts", filepath.Join(dir, "hosts"), spec.Hosts))
 	}
 	if spec.Hostname != "" {
-		note("private /etc/hostname", overlay("/etc/hostname", NameFile, spec.Hostname+"\n"))
+		note("private /etc/hostname", overlay("/etc/hostname", filepath.Join(dir, "hostname"), spec.Hostname+"\n"))
 	}
 	return notes
 }
 
-// overlay writes text into a file of the state directory and binds it over
-// target. The file can be rewritten in place later, the task sees it. A node
-// without the target gets none.
-func overlay(target, name, text string) error {
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+// overlay writes text into a file and binds that over target. The file can be
+// rewritten in place later, the task sees it. A node without the target gets
+// none.
+func overlay(target, path, text string) error {
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return err
 	}
-	// The agent's umask must not hide the file from the task's user.
-	if err := os.Chmod(name, 0o644); err != nil {
-		return err
-	}
-	if err := syscall.Mount(name, target, "", syscall.MS_BIND, ""); err != nil {
+	if err := syscall.Mount(path, target, "", syscall.MS_BIND, ""); err != nil {
 		return fmt.Errorf("bind over %s: %w", target, err)
 	}
 	return nil

@@ -1,28 +1,27 @@
 package supervisor
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
-// Files of a state directory.
+// Names in the state directory: a record and, while its task lives, a control
+// socket per task.
 const (
-	StateFile   = "state.json"
-	ExitFile    = "exit.json"
-	SocketName  = "control.sock"
-	HostsFile   = "hosts"
-	NameFile    = "hostname"
-	LogFileName = "supervisor.log"
+	RecordSuffix = ".json"
+	SocketSuffix = ".sock"
 )
 
 // RecordVersion is written into state and exit records; greater ones come
 // from a later nomadlike and are refused.
 const RecordVersion = 1
 
-// recordBytesMax bounds a state or exit record.
+// recordBytesMax bounds a record.
 const recordBytesMax = 64 << 10
 
 // ErrBadRecord is returned for a record that is damaged or too new.
@@ -34,7 +33,7 @@ type Identity struct {
 	StartTicks uint64 `json:"start_ticks"`
 }
 
-// State is what the supervisor is and runs, written before it answers the
+// State is what the supervisor is and runs, recorded before it answers the
 // start request.
 type State struct {
 	Version    int      `json:"version"`
@@ -61,63 +60,137 @@ type Exit struct {
 	FinishedNS int64  `json:"finished_ns"`
 }
 
-// ReadState reads state.json of a state directory. The error satisfies
-// errors.Is(os.ErrNotExist) when it was never written.
-func ReadState(dir string) (*State, error) {
-	data, err := readRecord(filepath.Join(dir, StateFile))
-	if err != nil {
-		return nil, err
-	}
-	return DecodeState(data)
+// Record is what is known of a task without asking its supervisor.
+type Record struct {
+	State *State // nil when it was never completely written
+	Exit  *Exit  // nil while the task has not ended
 }
 
-// DecodeState reads the text of state.json.
+// ReadRecord reads the record of a task. The error satisfies
+// errors.Is(os.ErrNotExist) when there is none.
+func ReadRecord(dir, taskID string) (Record, error) {
+	data, err := readBounded(filepath.Join(dir, taskID+RecordSuffix))
+	if err != nil {
+		return Record{}, err
+	}
+	return DecodeRecord(data)
+}
+
+// DecodeRecord reads the text of a record: a line with the state, and one
+// with the exit once the task has ended. A line that was not written to its
+// end, because the machine or the writer died, is as good as none.
+func DecodeRecord(data []byte) (Record, error) {
+	var record Record
+	for len(data) > 0 {
+		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		data = rest
+		if !whole || len(line) == 0 {
+			continue
+		}
+		var entry struct {
+			State *State `json:"state"`
+			Exit  *Exit  `json:"exit"`
+		}
+		if json.Unmarshal(line, &entry) != nil {
+			continue
+		}
+		if entry.State != nil {
+			if err := entry.State.check(); err != nil {
+				return Record{}, err
+			}
+			record.State = entry.State
+		}
+		if entry.Exit != nil {
+			if entry.Exit.Version < 1 || entry.Exit.Version > RecordVersion {
+				return Record{}, fmt.Errorf("read exit: %w: version %d", ErrBadRecord, entry.Exit.Version)
+			}
+			record.Exit = entry.Exit
+		}
+	}
+	return record, nil
+}
+
+// DecodeState reads a state on its own, as handles carry it.
 func DecodeState(data []byte) (*State, error) {
 	var state State
 	if err := json.Unmarshal(data, &state); err != nil {
-		return nil, fmt.Errorf("decode state: %w: %w", ErrBadRecord, err)
+		return nil, fmt.Errorf("read state: %w: %w", ErrBadRecord, err)
 	}
-	if state.Version < 1 || state.Version > RecordVersion || state.Supervisor.PID < 2 || state.Command.PID == 1 || state.Command.PID < 0 {
-		return nil, fmt.Errorf("decode state: %w", ErrBadRecord)
-	}
-	return &state, nil
+	return &state, state.check()
 }
 
-// ReadExit reads exit.json of a state directory. The error satisfies
-// errors.Is(os.ErrNotExist) while the task has not ended.
-func ReadExit(dir string) (*Exit, error) {
-	data, err := readRecord(filepath.Join(dir, ExitFile))
+// check refuses ids that must never be signalled.
+func (s *State) check() error {
+	if s.Version < 1 || s.Version > RecordVersion || s.Supervisor.PID < 2 || s.Command.PID == 1 || s.Command.PID < 0 {
+		return fmt.Errorf("read state: %w", ErrBadRecord)
+	}
+	return nil
+}
+
+// recordFile is the record of a running task, open for writing.
+type recordFile struct{ file *os.File }
+
+// createRecord makes the record of a new task, with space for all that will
+// be written: a full disk can not keep the exit from being recorded.
+func createRecord(dir, taskID string) (*recordFile, error) {
+	path := filepath.Join(dir, taskID+RecordSuffix)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make record: %w", err)
 	}
-	return DecodeExit(data)
-}
-
-// DecodeExit reads the text of exit.json.
-func DecodeExit(data []byte) (*Exit, error) {
-	var exit Exit
-	if err := json.Unmarshal(data, &exit); err != nil {
-		return nil, fmt.Errorf("decode exit: %w: %w", ErrBadRecord, err)
+	const keepSize, reserve = 1, 4 << 10 // FALLOC_FL_KEEP_SIZE
+	if err := syscall.Fallocate(int(file.Fd()), keepSize, 0, reserve); err != nil && err != syscall.EOPNOTSUPP {
+		file.Close()
+		_ = os.Remove(path)
+		return nil, fmt.Errorf("make record: %w", err)
 	}
-	if exit.Version < 1 || exit.Version > RecordVersion {
-		return nil, fmt.Errorf("decode exit: %w", ErrBadRecord)
+	return &recordFile{file: file}, nil
+}
+
+// writeState does not sync: after a crash of the machine a state says nothing
+// any more, because its boot is over.
+func (r *recordFile) writeState(state *State) error {
+	return r.append(map[string]any{"state": state})
+}
+
+// writeExit makes the exit durable.
+func (r *recordFile) writeExit(exit *Exit) error {
+	if err := r.append(map[string]any{"exit": exit}); err != nil {
+		return err
 	}
-	return &exit, nil
+	if err := r.file.Sync(); err != nil {
+		return fmt.Errorf("sync record: %w", err)
+	}
+	return nil
 }
 
-// WriteExit makes an exit record durable: synced, renamed into place, and the
-// rename synced. A reader sees a whole record or none.
-func WriteExit(dir string, exit *Exit) error {
-	return writeRecord(dir, ExitFile, exit, true)
+// append writes a line of its own, also after one that was cut short.
+func (r *recordFile) append(entry any) error {
+	line, err := json.Marshal(entry)
+	if err != nil {
+		return fmt.Errorf("encode record: %w", err)
+	}
+	if _, err := r.file.Write(append(append([]byte("\n"), line...), '\n')); err != nil {
+		return fmt.Errorf("write record: %w", err)
+	}
+	return nil
 }
 
-// writeState writes without syncing: after a crash of the machine a state
-// says nothing any more, because its boot is over.
-func writeState(dir string, state *State) error {
-	return writeRecord(dir, StateFile, state, false)
+func (r *recordFile) close() { r.file.Close() }
+
+// AppendExit records the end of a task whose supervisor can not do it any
+// more. It makes the record if there is none.
+func AppendExit(dir, taskID string, exit *Exit) error {
+	file, err := os.OpenFile(filepath.Join(dir, taskID+RecordSuffix), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open record: %w", err)
+	}
+	r := &recordFile{file: file}
+	defer r.close()
+	return r.writeExit(exit)
 }
 
-func readRecord(path string) ([]byte, error) {
+func readBounded(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read record: %w", err)
@@ -136,42 +209,4 @@ func readRecord(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read record %s: %w: over %d bytes", path, ErrBadRecord, recordBytesMax)
 	}
 	return data[:n], nil
-}
-
-func writeRecord(dir, name string, record any, durable bool) error {
-	data, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", name, err)
-	}
-	temporary := filepath.Join(dir, name+".new")
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	_, err = file.Write(append(data, '\n'))
-	if err == nil && durable {
-		err = file.Sync()
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temporary, filepath.Join(dir, name))
-	}
-	if err == nil && durable {
-		err = syncDir(dir)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }

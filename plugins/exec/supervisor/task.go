@@ -21,7 +21,6 @@ const (
 	persistRetries = 60
 	stopsQueued    = 8
 	copyBytes      = 16 << 10
-	exitReserve    = 4 << 10
 )
 
 // stopRequest asks for the end of the task.
@@ -33,7 +32,7 @@ type stopRequest struct {
 // task is the one task of this process.
 //
 //	starting ──► running ──► stopping ──► killing ──► ended
-//	    │           │      stop request      ▲          exit.json is there
+//	    │           │      stop request      ▲          exit is recorded
 //	    │           └────────────────────────┘
 //	    ▼            command has exited
 //	 refused (an answer, and nothing is left)
@@ -46,6 +45,7 @@ type task struct {
 	reaper  *reaper
 	spawner *spawner
 	tree    *tree
+	record  *recordFile
 	state   State
 
 	logs    []*tasklog.Writer
@@ -56,7 +56,7 @@ type task struct {
 	command <-chan syscall.WaitStatus // nil for a held task
 	stops   chan stopRequest
 	exit    *Exit         // set before ended is closed
-	ended   chan struct{} // closed once exit.json is durable
+	ended   chan struct{} // closed once the exit is durable
 }
 
 func newTask(spec *Spec, r *reaper, s *spawner) *task {
@@ -68,8 +68,7 @@ func newTask(spec *Spec, r *reaper, s *spawner) *task {
 }
 
 // start takes the task from its spec to a running command. It runs in the
-// spawner's thread, before anything else does. The state it leaves is written
-// to state.json.
+// spawner's thread, before anything else does, and records the state.
 func (t *task) start() *Failure {
 	if failure := t.prepare(); failure != nil {
 		return failure
@@ -79,7 +78,7 @@ func (t *task) start() *Failure {
 	} else if failure := t.execute(); failure != nil {
 		return failure
 	}
-	if err := writeState(".", &t.state); err != nil {
+	if err := t.record.writeState(&t.state); err != nil {
 		t.tree.killAll()
 		return failed(err)
 	}
@@ -100,7 +99,7 @@ func (t *task) prepare() *Failure {
 		Version: RecordVersion, TaskID: t.spec.TaskID, Marker: t.spec.Marker, BootID: boot,
 		Supervisor: Identity{PID: self.PID, StartTicks: self.StartTicks},
 	}
-	if err := reserveExit(); err != nil {
+	if t.record, err = createRecord(".", t.spec.TaskID); err != nil {
 		return failed(err)
 	}
 	if err := t.openLogs(); err != nil {
@@ -110,20 +109,6 @@ func (t *task) prepare() *Failure {
 		t.tree.cgroup, t.state.Cgroup = t.spec.Cgroup, t.spec.Cgroup
 	}
 	t.state.Notes = enterNamespaces(t.spec)
-	return nil
-}
-
-// reserveExit takes the disk space of the exit record in advance, so that a
-// full disk can not keep the exit code from being written.
-func reserveExit() error {
-	file, err := os.OpenFile(ExitFile+".new", os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return fmt.Errorf("reserve exit record: %w", err)
-	}
-	defer file.Close()
-	if err := syscall.Fallocate(int(file.Fd()), 0, 0, exitReserve); err != nil && err != syscall.EOPNOTSUPP {
-		return fmt.Errorf("reserve exit record: %w", err)
-	}
 	return nil
 }
 
@@ -296,14 +281,14 @@ func (t *task) finishLogs() {
 	}
 }
 
-// persist writes exit.json, trying again for a while when the disk refuses.
+// persist records the exit, trying again for a while when the disk refuses.
 func (t *task) persist() {
 	for range persistRetries {
-		err := WriteExit(".", t.exit)
+		err := t.record.writeExit(t.exit)
 		if err == nil {
 			return
 		}
-		fmt.Fprintln(os.Stderr, "write exit record:", err)
+		fmt.Fprintln(os.Stderr, "task", t.spec.TaskID, err)
 		time.Sleep(persistRetry)
 	}
 }

@@ -17,9 +17,9 @@ const (
 	// killPatience is how long SIGKILL may take. What is left then sits in
 	// the kernel (for instance on a dead network disk) and is reported.
 	killPatience = 10 * time.Second
-	// pausePasses bounds how often the tree is listed until no process runs;
-	// each pass reaches at least all that the one before could not see.
-	pausePasses = 100
+	// pausePatience is how long it may take until no process runs. On a busy
+	// machine a stopped one needs its turn before it stops.
+	pausePatience = 5 * time.Second
 )
 
 // tree is everything that has descended from this supervisor, the task's
@@ -72,10 +72,11 @@ func (t *tree) signalAll(signal syscall.Signal) []int {
 // pause stops all processes: by the cgroup's freezer when there is one, else
 // by SIGSTOP until a pass finds none that is not stopped.
 func (t *tree) pause() bool {
+	deadline := time.Now().Add(pausePatience)
 	if t.write("cgroup.freeze", "1") {
-		return t.frozen()
+		return t.frozen(deadline)
 	}
-	for range pausePasses {
+	for time.Now().Before(deadline) {
 		processes, err := proctree.Descendants(os.Getpid())
 		if err != nil {
 			return false
@@ -96,8 +97,8 @@ func (t *tree) pause() bool {
 }
 
 // frozen waits until the freezer has stopped every process.
-func (t *tree) frozen() bool {
-	for range pausePasses {
+func (t *tree) frozen(deadline time.Time) bool {
+	for time.Now().Before(deadline) {
 		events, err := os.ReadFile(filepath.Join(t.cgroup, "cgroup.events"))
 		if err != nil || bytes.Contains(events, []byte("frozen 1")) {
 			return err == nil

@@ -1,0 +1,166 @@
+package exec_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/drivertest"
+	driverexec "nomadlike/plugins/exec"
+	"nomadlike/plugins/exec/proctree"
+	"nomadlike/plugins/exec/supervisor"
+)
+
+// variants are the two ways of running a supervisor.
+func variants(b *testing.B) map[string]func(*driverexec.Config) {
+	small := filepath.Join(b.TempDir(), "task-supervisor")
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-trimpath", "-o", small, "nomadlike/plugins/exec/supervisor/cmd/task-supervisor")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("build supervisor: %v\n%s", err, out)
+	}
+	return map[string]func(*driverexec.Config){
+		"small":      func(c *driverexec.Config) { c.Supervisor = []string{small} },
+		"small-nocg": func(c *driverexec.Config) { c.Supervisor = []string{small}; c.NoCgroup = true },
+		"self":       func(c *driverexec.Config) { c.Supervisor = []string{"/proc/self/exe", supervisor.Argument} },
+	}
+}
+
+// BenchmarkStart measures Start, from the spec to a command that has been
+// executed, with the task's own host name and hosts file.
+func BenchmarkStart(b *testing.B) {
+	for name, variant := range variants(b) {
+		b.Run(name, func(b *testing.B) {
+			d := open(b, variant)
+			base := drivertest.Spec(b, "/bin/sleep", "1000")
+			base.Hostname, base.Hosts = "rank-0", []string{"127.0.0.1 localhost", "127.0.0.1 rank-0"}
+			var starts, ends []time.Duration
+			for i := 0; b.Loop(); i++ {
+				spec := base
+				spec.ID = driver.TaskID(fmt.Sprintf("bench-%d", i))
+				spec.LogDir = fmt.Sprintf("%s-%d", base.LogDir, i)
+				begun := time.Now()
+				if _, err := d.Start(context.Background(), spec); err != nil {
+					b.Fatal(err)
+				}
+				starts = append(starts, time.Since(begun))
+				begun = time.Now()
+				if err := d.Destroy(context.Background(), spec.ID); err != nil {
+					b.Fatal(err)
+				}
+				ends = append(ends, time.Since(begun))
+			}
+			report(b, "start", starts)
+			report(b, "destroy", ends)
+		})
+	}
+}
+
+// BenchmarkTrivial measures whole lives of tasks that do nothing, several at
+// a time: what bounds the rate of short jobs on one node.
+func BenchmarkTrivial(b *testing.B) {
+	const atOnce = 8
+	for name, variant := range variants(b) {
+		b.Run(name, func(b *testing.B) {
+			d := open(b, variant)
+			base := drivertest.Spec(b, "/bin/true")
+			base.Hostname, base.Hosts = "rank-0", []string{"127.0.0.1 localhost"}
+			var next atomic.Int64
+			b.SetParallelism(atOnce)
+			b.RunParallel(func(loop *testing.PB) {
+				for loop.Next() {
+					spec := base
+					number := next.Add(1)
+					spec.ID = driver.TaskID(fmt.Sprintf("trivial-%d", number))
+					spec.LogDir = fmt.Sprintf("%s-%d", base.LogDir, number)
+					_, err := d.Start(context.Background(), spec)
+					if err == nil {
+						_, err = d.Wait(context.Background(), spec.ID)
+					}
+					if err == nil {
+						err = d.Destroy(context.Background(), spec.ID)
+					}
+					if err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+		})
+	}
+}
+
+func report(b *testing.B, what string, took []time.Duration) {
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, what+"-p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, what+"-p99-ms")
+}
+
+// BenchmarkMemory measures what a running task's supervisor costs: memory
+// that no other process shares, and its proportional share of the rest.
+func BenchmarkMemory(b *testing.B) {
+	const tasks = 20
+	for name, variant := range variants(b) {
+		b.Run(name, func(b *testing.B) {
+			d := open(b, variant)
+			var supervisors []int
+			for i := range tasks {
+				spec := drivertest.Spec(b, "/bin/sleep", "1000")
+				spec.ID = driver.TaskID(fmt.Sprintf("memory-%d", i))
+				spec.Hostname, spec.Hosts = "rank-0", []string{"127.0.0.1 localhost"}
+				handle := drivertest.Start(b, d, spec)
+				state, err := supervisor.DecodeState(handle.State)
+				if err != nil {
+					b.Fatal(err)
+				}
+				supervisors = append(supervisors, state.Supervisor.PID)
+			}
+			settle := time.NewTimer(time.Second)
+			<-settle.C
+			var private, proportional, threads int
+			for b.Loop() {
+				private, proportional, threads = 0, 0, 0
+				for _, pid := range supervisors {
+					figures := rollup(b, pid)
+					private += figures["Private_Clean:"] + figures["Private_Dirty:"]
+					proportional += figures["Pss:"]
+					p, err := proctree.Read(pid)
+					if err != nil {
+						b.Fatal(err)
+					}
+					threads += p.Threads
+				}
+			}
+			b.ReportMetric(float64(private)/tasks/1024, "private-MB")
+			b.ReportMetric(float64(proportional)/tasks/1024, "pss-MB")
+			b.ReportMetric(float64(threads)/tasks, "threads")
+		})
+	}
+}
+
+// rollup gives the sums of a process's memory map, in KiB.
+func rollup(b *testing.B, pid int) map[string]int {
+	file, err := os.Open("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	figures := make(map[string]int)
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) == 3 {
+			figures[words[0]], _ = strconv.Atoi(words[1])
+		}
+	}
+	return figures
+}

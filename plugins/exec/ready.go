@@ -1,0 +1,113 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	osexec "os/exec"
+	"syscall"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/plugins/exec/supervisor"
+)
+
+const (
+	// sparesDefault is how many supervisors wait for a task. Starting one is
+	// most of what starting a task takes, and an idle one costs 1 MB.
+	sparesDefault = 2
+	// A program that is still open for writing somewhere can not be executed.
+	busyRetries = 20
+	busyPause   = 5 * time.Millisecond
+)
+
+// readySupervisor is a supervisor that waits for its spec. It ends by itself
+// when the connection closes before that.
+type readySupervisor struct {
+	process    *osexec.Cmd
+	connection *net.UnixConn
+}
+
+// takeSupervisor gives a supervisor that was kept ready, or a new one.
+func (d *Driver) takeSupervisor() (ready *readySupervisor, spare bool, err error) {
+	select {
+	case ready := <-d.spares:
+		return ready, true, nil
+	default:
+		ready, err := d.newSupervisor()
+		return ready, false, err
+	}
+}
+
+// refill starts supervisors in the background until enough are ready. One
+// goroutine at a time does it, whoever asks.
+func (d *Driver) refill() {
+	if cap(d.spares) == 0 || !d.refilling.CompareAndSwap(false, true) {
+		return
+	}
+	started := d.spawnWork(func() {
+		defer d.refilling.Store(false)
+		for len(d.spares) < cap(d.spares) && d.life.Err() == nil {
+			ready, err := d.newSupervisor()
+			if err != nil {
+				d.log.Warn("no supervisor can be kept ready", logkey.Error, err)
+				return // the next start says why, or asks again
+			}
+			d.spares <- ready // never blocks: nobody else fills it
+		}
+	})
+	if !started {
+		d.refilling.Store(false)
+	}
+}
+
+// dismissSpares ends the supervisors that got no task. Called when nothing
+// fills or takes them any more.
+func (d *Driver) dismissSpares() {
+	for {
+		select {
+		case ready := <-d.spares:
+			ready.connection.Close()
+			_ = ready.process.Wait() // it has nothing to tell
+		default:
+			return
+		}
+	}
+}
+
+// newSupervisor starts a supervisor process with one end of a socket pair.
+func (d *Driver) newSupervisor() (*readySupervisor, error) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make socket pair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "supervisor"), os.NewFile(uintptr(pair[1]), "agent")
+	defer ours.Close() // net.FileConn makes a copy
+	defer theirs.Close()
+	connection, err := net.FileConn(ours)
+	if err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		process := &osexec.Cmd{
+			Path: d.supervisor[0], Args: d.supervisor, Dir: d.config.tasksDir(),
+			Env:        supervisor.Environ(),
+			Stderr:     d.supervisorLog,
+			ExtraFiles: []*os.File{theirs}, // supervisor.ConnectionFD
+			// A session of its own: no signal meant for the agent reaches it.
+			SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		}
+		err := process.Start()
+		if err == nil {
+			return &readySupervisor{process: process, connection: connection.(*net.UnixConn)}, nil
+		}
+		// The program was written a moment ago, and another thread's fork
+		// holds the descriptor for the moment before its exec.
+		if !errors.Is(err, syscall.ETXTBSY) || try == busyRetries {
+			connection.Close()
+			return nil, err
+		}
+		time.Sleep(busyPause)
+	}
+}
