@@ -1,0 +1,145 @@
+package gossip
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"nomadlike/internal/logkey"
+)
+
+// keepJoined finds the cluster and does not lose it: at first it tries seeds
+// and remembered servers in quick succession until one answers, afterwards
+// it joins those again that should be there and are not.
+func (g *Gossip) keepJoined(ctx context.Context) {
+	known := g.load()
+	var (
+		remembered uint64 // table.serverChanges that known reflects
+		next       time.Time
+		wait       = rejoinFirst
+		joined     bool
+		settleAt   time.Time // when to exchange members once more; zero for never
+	)
+	for {
+		if changes := g.table.serverChanges(); changes != remembered {
+			remembered = changes
+			known = g.remember(known)
+		}
+		if now := time.Now(); !now.Before(next) {
+			g.table.prune(now)
+			// Nobody missing: all is well, or this is the cluster's first agent.
+			missing := g.missing(known)
+			if len(missing) > 0 && g.rejoin(ctx, missing) {
+				joined = true
+				settleAt = time.Now().Add(settleDelay)
+			}
+			if joined || len(missing) == 0 {
+				wait = RejoinInterval
+			}
+			next = time.Now().Add(wait)
+			wait = min(wait*3/2, rejoinFirstMax)
+		}
+		if !settleAt.IsZero() && !time.Now().Before(settleAt) {
+			settleAt = time.Time{}
+			g.settle(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(rememberInterval, max(0, time.Until(next)))):
+		}
+	}
+}
+
+// settle exchanges members with one server once more. Of agents that start
+// at the same moment, one may miss the news of another, which was spread
+// before anybody knew of the first; otherwise it would have to wait for the
+// next regular exchange. Large clusters rather wait: there the exchange is
+// dear, and seldom do all start at once.
+func (g *Gossip) settle(ctx context.Context) {
+	servers := slices.DeleteFunc(g.Servers(), func(m Member) bool { return m.ID == g.table.self })
+	if len(servers) == 0 || len(g.Members()) > settleMembersMax {
+		return
+	}
+	g.rejoin(ctx, []string{servers[rand.IntN(len(servers))].Addr})
+}
+
+// rejoin tries a few of addrs, picked at random, and tells whether anybody
+// answered. Not all of them: when a whole cluster restarts, each exchange of
+// all members loads the servers.
+func (g *Gossip) rejoin(ctx context.Context, addrs []string) bool {
+	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
+	addrs = addrs[:min(len(addrs), rejoinAddrs)]
+	count, err := g.Join(ctx, addrs)
+	switch {
+	case err == nil:
+		g.logger.Info("joined gossip", logkey.Count, count)
+	case ctx.Err() == nil:
+		g.logger.Debug("join gossip", logkey.Error, err)
+	}
+	return err == nil
+}
+
+// missing lists addresses to join: known servers that are not alive here,
+// and the seeds while no other server is.
+func (g *Gossip) missing(known []KnownServer) []string {
+	var addrs []string
+	others := 0
+	for _, server := range g.Servers() {
+		if server.ID != g.table.self && server.State == StateAlive {
+			others++
+		}
+	}
+	for _, server := range known {
+		if server.ID != g.table.self && g.View(server.ID).State != StateAlive {
+			addrs = append(addrs, server.Addr)
+		}
+	}
+	if others == 0 {
+		addrs = append(addrs, g.seeds...)
+	}
+	return slices.DeleteFunc(addrs, func(addr string) bool { return addr == g.Addr() })
+}
+
+// load reads the servers of the last run. A broken file is as good as none.
+func (g *Gossip) load() []KnownServer {
+	if g.known == nil {
+		return nil
+	}
+	servers, err := g.known.Load()
+	if err != nil {
+		g.logger.Warn("read known servers; going on without", logkey.Error, err)
+	}
+	return servers[:min(len(servers), knownMax)]
+}
+
+// remember brings the list of known servers up to date: those that are
+// members stay or come, also dead ones, those that left in order go.
+func (g *Gossip) remember(known []KnownServer) []KnownServer {
+	updated := slices.Clone(known)
+	for _, member := range g.table.list() {
+		if member.ID == g.table.self || member.Meta.Role != roleServer {
+			continue
+		}
+		at := slices.IndexFunc(updated, func(s KnownServer) bool { return s.ID == member.ID })
+		switch {
+		case member.State == StateLeft && at >= 0:
+			updated = slices.Delete(updated, at, at+1)
+		case member.State == StateLeft:
+		case at >= 0:
+			updated[at].Addr = member.Addr
+		case len(updated) < knownMax:
+			updated = append(updated, KnownServer{ID: member.ID, Addr: member.Addr})
+		}
+	}
+	if slices.Equal(updated, known) {
+		return known
+	}
+	if g.known != nil {
+		if err := g.known.Save(updated); err != nil {
+			g.logger.Warn("remember servers", logkey.Error, err)
+		}
+	}
+	return updated
+}
