@@ -138,8 +138,9 @@ func (l *guardedLog) DeleteRange(from, to uint64) error {
 	return err
 }
 
+// deleteRange deletes what there is of a range: raft, compacting from two
+// goroutines, may ask for entries that are gone already.
 func (l *guardedLog) deleteRange(from, to uint64) error {
-	l.cache.remove(from, to)
 	first, err := l.store.FirstIndex()
 	if err != nil {
 		return err
@@ -148,15 +149,18 @@ func (l *guardedLog) deleteRange(from, to uint64) error {
 	if err != nil {
 		return err
 	}
-	if l.mark != nil && to >= last {
+	from, to = max(from, first), min(to, last)
+	if last == 0 || from > to {
+		return nil
+	}
+	l.cache.remove(from, to)
+	if l.mark != nil && to == last {
 		remains := uint64(0)
 		if from > first {
 			remains = from - 1
 		}
-		if remains < l.mark.at() {
-			if err := l.mark.lower(remains); err != nil {
-				return err
-			}
+		if err := l.mark.lower(remains); err != nil {
+			return err
 		}
 	}
 	return l.store.DeleteRange(from, to)

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -73,7 +74,7 @@ func (b *hclogBridge) Log(level hclog.Level, msg string, args ...any) {
 	}
 	for i, arg := range args {
 		if format, ok := arg.(hclog.Format); ok && len(format) > 0 {
-			args[i] = format[0]
+			args[i] = fmt.Sprintf(fmt.Sprint(format[0]), format[1:]...)
 		}
 	}
 	b.log.Log(context.Background(), to, msg, args...)

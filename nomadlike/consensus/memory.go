@@ -79,9 +79,18 @@ type memoryLog struct {
 
 var _ LogStore = memoryLog{}
 
+func (l memoryLog) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
+
 func (l memoryLog) StoreLogs(entries []*raft.Log) error {
 	if err := l.memory.writing("log"); err != nil {
 		return err
+	}
+	last, err := l.LastIndex()
+	if err != nil {
+		return err
+	}
+	if last != 0 && entries[0].Index != last+1 {
+		return fmt.Errorf("append entry %d after %d", entries[0].Index, last) // as raft-wal refuses it
 	}
 	return l.InmemStore.StoreLogs(entries)
 }

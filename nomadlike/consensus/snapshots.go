@@ -208,7 +208,10 @@ func (k *snapshotSink) Close() error {
 		return nil
 	}
 	k.closed = true
-	err := k.archive.finish()
+	err := k.store.refuseOlder(k.name)
+	if err == nil {
+		err = k.archive.finish()
+	}
 	if err == nil {
 		err = k.buffer.Flush()
 	}
@@ -220,6 +223,20 @@ func (k *snapshotSink) Close() error {
 		return err
 	}
 	return k.store.reap()
+}
+
+// refuseOlder refuses to complete a snapshot beside a newer one. Raft takes
+// snapshots and installs those of the leader from different goroutines, and
+// would take an older one that ends last for the end of its log.
+func (s *snapshotStore) refuseOlder(name string) error {
+	newest, err := s.newest()
+	if err != nil {
+		return err
+	}
+	if newest > name {
+		return fmt.Errorf("complete snapshot %s: a newer one is there: %s", name, newest)
+	}
+	return nil
 }
 
 // Cancel implements raft.SnapshotSink.
