@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -69,7 +70,9 @@ func GenerateJoinToken(fingerprint, addr string, role Role, uses int, ttl time.D
 	return token, stored, nil
 }
 
-// String is the token's text, secret included.
+// String is the token's text, secret included: the one way to show it.
+// Formatting, logging or marshalling the token hides the secret, so that it
+// cannot slip out with the configuration that holds it.
 func (t JoinToken) String() string {
 	text := strings.Join([]string{joinVersion, t.Fingerprint, t.ID, t.Secret}, ".")
 	if t.Addr != "" {
@@ -77,6 +80,23 @@ func (t JoinToken) String() string {
 	}
 	return text
 }
+
+func (t JoinToken) hidden() string {
+	if t == (JoinToken{}) {
+		return ""
+	}
+	t.Secret = "***"
+	return t.String()
+}
+
+// Format writes the token without its secret, whatever the verb.
+func (t JoinToken) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.hidden()) }
+
+// LogValue is the token without its secret.
+func (t JoinToken) LogValue() slog.Value { return slog.StringValue(t.hidden()) }
+
+// MarshalText is the token without its secret; ParseJoinToken refuses it.
+func (t JoinToken) MarshalText() ([]byte, error) { return []byte(t.hidden()), nil }
 
 // ParseJoinToken reads what String writes; it accepts one spelling only.
 // The error never contains the text.

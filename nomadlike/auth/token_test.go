@@ -3,6 +3,9 @@ package auth
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +139,37 @@ func TestJoinTokenRoundTrip(t *testing.T) {
 	token.Addr = ""
 	if got, err := ParseJoinToken(token.String()); err != nil || got != token {
 		t.Errorf("without address: %v, %v", got, err)
+	}
+}
+
+func TestJoinTokenKeepsItsSecret(t *testing.T) {
+	token, _ := newJoinToken(t, RoleClient, 1)
+	config := struct{ Join JoinToken }{token}
+	encoded, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&logged, nil), slog.NewJSONHandler(&logged, nil)} {
+		slog.New(handler).Info("start", "token", token, "config", config)
+	}
+	outputs := []string{
+		string(encoded), logged.String(), fmt.Sprint(token), fmt.Sprintf("%+v %#v %s %q %x", config, config, token, token, token),
+		fmt.Errorf("join: %v", token).Error(),
+	}
+	for _, output := range outputs {
+		if strings.Contains(output, token.Secret) || strings.Contains(output, fmt.Sprintf("%x", token.Secret)) {
+			t.Errorf("the secret is in %s", output)
+		}
+		if !strings.Contains(output, token.ID) {
+			t.Errorf("the id is not in %s", output)
+		}
+	}
+	if _, err := ParseJoinToken(fmt.Sprint(token)); err == nil {
+		t.Error("a hidden token parses")
+	}
+	if got := fmt.Sprint(JoinToken{}); got != "" {
+		t.Errorf("no token shows as %q", got)
 	}
 }
 
