@@ -131,7 +131,7 @@ func (d *defaulter) resources(j *Job) {
 		j.Resources = []Resources{{}}
 	}
 	for i := range j.Resources {
-		r, path := &j.Resources[i], indexed("resources", i)
+		r, path := &j.Resources[i], IndexedPath("resources", i)
 		if r.SKU == 0 { // an SKU brings its own cores and memory
 			if r.CPU == 0 {
 				r.CPU = DefaultCPU
@@ -144,12 +144,12 @@ func (d *defaulter) resources(j *Job) {
 		}
 		for k := range r.Devices {
 			count := max(1, len(r.Devices[k].IDs))
-			fill(d, indexed(path+".device", k)+".count", &r.Devices[k].Count, count)
+			fill(d, IndexedPath(path+".device", k)+".count", &r.Devices[k].Count, count)
 		}
 	}
 }
 
-// indexed names an element of a repeated block, for instance resources[1].
-func indexed(path string, index int) string {
+// IndexedPath names an element of a repeated block, for instance resources[1].
+func IndexedPath(path string, index int) string {
 	return path + "[" + strconv.Itoa(index) + "]"
 }

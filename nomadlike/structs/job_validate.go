@@ -282,7 +282,7 @@ func (v *validator) subtasks(b *Batch) {
 	}
 	seen := make(map[string]bool, len(b.Subtasks))
 	for i, s := range b.Subtasks {
-		path := indexed("batch.subtask", i)
+		path := IndexedPath("batch.subtask", i)
 		if v.name(path+".name", s.Name) && seen[s.Name] {
 			v.add(path+".name", "job.duplicate", "", "value", s.Name)
 		}
@@ -303,7 +303,7 @@ func (v *validator) meta(j *Job) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(j.Meta)) {
-		path := keyed("meta", key)
+		path := KeyedPath("meta", key)
 		if key == "" {
 			v.add(path, "job.missing", "")
 		}
@@ -313,7 +313,7 @@ func (v *validator) meta(j *Job) {
 	}
 }
 
-// keyed names an entry of a map, for instance task.env["LR"].
-func keyed(path, key string) string {
+// KeyedPath names an entry of a map, for instance task.env["LR"].
+func KeyedPath(path, key string) string {
 	return path + "[" + strconv.Quote(printable(key)) + "]"
 }

@@ -12,7 +12,7 @@ func (j *Job) NotAvailable() []Problem {
 		v.later("preemptible", "preemptible")
 	}
 	switch j.Distributed.Mode {
-	case ModeSingle, ModeNone, ModePyTorch, ModeMPI:
+	case "", ModeSingle, ModeNone, ModePyTorch, ModeMPI: // "" becomes single or none
 	default:
 		v.later("distributed.mode", `distributed "`+string(j.Distributed.Mode)+`"`)
 	}
@@ -20,7 +20,7 @@ func (j *Job) NotAvailable() []Problem {
 		v.later("batch.subtask", "subtask")
 	}
 	for i := range j.Resources {
-		r, path := &j.Resources[i], indexed("resources", i)
+		r, path := &j.Resources[i], IndexedPath("resources", i)
 		v.laterIf(r.SKU != 0, path+".sku", "sku")
 		v.laterIf(r.SharedMemory != 0, path+".shared_memory", "shared_memory")
 		v.laterIf(len(r.Devices) > 0, path+".device", "device")

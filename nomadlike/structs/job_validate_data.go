@@ -13,13 +13,13 @@ func (v *validator) data(j *Job) {
 	v.references("model", j.Models)
 	v.references("volume", j.Volumes)
 	for i, a := range j.Algorithms {
-		v.preparable(indexed("algorithm", i), a)
+		v.preparable(IndexedPath("algorithm", i), a)
 	}
 	for i, m := range j.Models {
-		v.preparable(indexed("model", i), m)
+		v.preparable(IndexedPath("model", i), m)
 	}
 	for i, volume := range j.Volumes {
-		at := indexed("volume", i)
+		at := IndexedPath("volume", i)
 		v.preparable(at, volume)
 		if volume.Version != 0 {
 			v.add(at+".version", "job.volume_version", "")
@@ -41,7 +41,7 @@ func (v *validator) references(kind string, refs []DataRef) {
 	}
 	seen := make(map[string]bool, len(refs))
 	for i, ref := range refs {
-		at := indexed(kind, i)
+		at := IndexedPath(kind, i)
 		if v.name(at+".name", ref.Name) && seen[ref.Name] {
 			v.add(at+".name", "job.duplicate", "", "value", ref.Name)
 		}
@@ -66,7 +66,7 @@ func (v *validator) mounts(mounts []Mount) {
 	}
 	targets := make(map[string]bool, len(mounts))
 	for i, m := range mounts {
-		at := indexed("mount", i)
+		at := IndexedPath("mount", i)
 		v.directory(at+".source", m.Source)
 		if !v.directory(at+".target", m.Target) {
 			continue

@@ -2,7 +2,7 @@ package structs
 
 // nearestWordMax bounds the words that Nearest compares, in bytes: longer
 // ones are no typing errors.
-const nearestWordMax = 64
+const nearestWordMax = 40
 
 // Nearest gives the candidate that word was probably meant to be, for "did you
 // mean", or "" when none is close: the smallest edit distance wins, at most a

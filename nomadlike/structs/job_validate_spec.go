@@ -15,7 +15,7 @@ func (v *validator) resources(j *Job) {
 	}
 	labels := make(map[string]bool, len(j.Resources))
 	for i := range j.Resources {
-		r, path := &j.Resources[i], indexed("resources", i)
+		r, path := &j.Resources[i], IndexedPath("resources", i)
 		if len(j.Resources) > 1 && r.Label == "" {
 			v.add(path+".label", "job.label_missing", "job.label_missing.hint")
 		}
@@ -66,7 +66,7 @@ func (v *validator) devices(j *Job, path string, devices []DeviceRequest) {
 		return
 	}
 	for i := range devices {
-		d, path := &devices[i], indexed(path+".device", i)
+		d, path := &devices[i], IndexedPath(path+".device", i)
 		if !deviceKind(d.Kind) {
 			v.add(path+".kind", "job.device_kind", "job.device_kind.hint", "kind", d.Kind)
 		}
@@ -84,7 +84,7 @@ func (v *validator) devices(j *Job, path string, devices []DeviceRequest) {
 		}
 		seen := make(map[string]bool, len(d.IDs))
 		for k, id := range d.IDs {
-			idPath := indexed(path+".ids", k)
+			idPath := IndexedPath(path+".ids", k)
 			if k >= DeviceCountMax {
 				break
 			}
@@ -112,7 +112,7 @@ func (v *validator) ports(j *Job, path string, ports []PortRequest) {
 	names := make(map[string]bool, len(ports))
 	numbers := make(map[int]bool, len(ports))
 	for i, p := range ports {
-		path := indexed(path+".port", i)
+		path := IndexedPath(path+".port", i)
 		if v.name(path+".name", p.Name) {
 			switch {
 			case p.Name == MasterPortName:
@@ -156,7 +156,7 @@ func (v *validator) placement(j *Job) {
 	}
 	seen := make(map[string]bool, len(p.Nodes))
 	for i, node := range p.Nodes {
-		path := indexed("placement.nodes", i)
+		path := IndexedPath("placement.nodes", i)
 		switch {
 		case !nodeName(node):
 			v.add(path, "job.node_name", "", "name", node)
@@ -206,7 +206,7 @@ func (v *validator) driverVersion(j *Job) {
 	}
 	for i := range j.Resources {
 		if len(j.Resources[i].Devices) == 0 {
-			v.add(path, "job.driver_version_devices", "", "resources", indexed("resources", i))
+			v.add(path, "job.driver_version_devices", "", "resources", IndexedPath("resources", i))
 			return
 		}
 	}

@@ -29,7 +29,7 @@ func (v *validator) task(j *Job) {
 		v.add("task.hook", "job.too_many", "", "what", "hook", "count", len(t.Hooks), "max", HooksMax)
 	} else {
 		for i, hook := range t.Hooks {
-			at := indexed("task.hook", i)
+			at := IndexedPath("task.hook", i)
 			v.choice(at+".when", hook.When, false, "prestart", "poststart", "prestop", "poststop")
 			v.command(at+".command", hook.Command)
 		}
@@ -214,7 +214,7 @@ func (v *validator) env(at string, env map[string]string) {
 	}
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		path := keyed(at, name)
+		path := KeyedPath(at, name)
 		size += len(name) + len(env[name])
 		if name == "" || len(name) > WordMax || nameEnd(name) != len(name) {
 			v.add(path, "job.env_name", "", "name", strconv.Quote(name))

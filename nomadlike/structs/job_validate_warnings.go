@@ -16,7 +16,7 @@ func (j *Job) Warnings() []Problem {
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.Task.Env)) {
 		if id := envWarning(name, j.Task.Env[name]); id != "" {
-			v.add(keyed("task.env", name), id, "", "name", name, "value", j.Task.Env[name])
+			v.add(KeyedPath("task.env", name), id, "", "name", name, "value", j.Task.Env[name])
 		}
 	}
 	v.commandWarnings(j)

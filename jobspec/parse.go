@@ -1,0 +1,149 @@
+package jobspec
+
+import (
+	"sort"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Parse reads one job file. filename is what diagnostics call it; nothing is
+// opened. When there are errors the job and the map are nil and the
+// diagnostics name everything that could be found; otherwise they hold
+// warnings at most, the job is valid, and the map leads its fields to their
+// lines. The job holds what its author wrote: the caller still gives it its
+// defaults. Pure but for Options.ReadFile; any goroutine may call it.
+func Parse(filename string, src []byte, opts Options) (*structs.Job, *SourceMap, Diagnostics) {
+	p := &parser{
+		opts:     opts,
+		limits:   opts.Limits.withDefaults(),
+		declared: make(map[string]*variable),
+		named:    make(map[string]*local),
+		spoiled:  make(map[string]bool),
+		context:  &hcl.EvalContext{Variables: make(map[string]cty.Value)},
+	}
+	p.meter = &meter{steps: p.limits.Steps, text: p.limits.Text}
+	p.context.Functions = p.functions()
+	p.root = p.parseFile(filename, src)
+	if p.root != nil {
+		p.places = newSourceMap(p.root, p.limits)
+		p.file()
+	}
+	diags := p.diags.sorted(p.limits.Diagnostics, p.dropped)
+	if p.errors > 0 {
+		return nil, nil, diags
+	}
+	return p.job, p.places, diags
+}
+
+// parser is the reading of one job file.
+type parser struct {
+	opts    Options
+	limits  Limits
+	diags   Diagnostics
+	errors  int // reported, told in full or not
+	dropped int // reported but not told
+
+	root     *file
+	meter    *meter
+	context  *hcl.EvalContext
+	declared map[string]*variable
+	named    map[string]*local
+
+	job     *structs.Job
+	places  *SourceMap
+	spoiled map[string]bool // fields whose value was refused: Validate need not complain again
+}
+
+// file reads the top level: variables, locals and one job.
+func (p *parser) file() {
+	body := p.root.body
+	for _, name := range sortedAttributes(body) {
+		p.fail(p.root, body.Attributes[name].NameRange, "jobspec.top_argument", "jobspec.top_argument.hint", "name", name)
+	}
+	var job *hclsyntax.Block
+	for _, block := range body.Blocks {
+		switch block.Type {
+		case "variable", "locals":
+		case "job":
+			if job != nil {
+				p.fail(p.root, block.DefRange(), "jobspec.job_twice", "jobspec.job_twice.hint", "before", p.root.src.rangeOf(job.TypeRange).Start.Line)
+				continue
+			}
+			job = block
+		default:
+			p.topBlock(block)
+		}
+	}
+	p.variables()
+	p.locals()
+	if job == nil {
+		if p.errors == 0 {
+			p.report(p.root, SeverityError, p.root.src.span(0, 0), "jobspec.job_missing", "jobspec.job_missing.hint")
+		}
+		return
+	}
+	p.readJob(job)
+	p.validate()
+}
+
+func (p *parser) topBlock(block *hclsyntax.Block) {
+	known := []string{"job", "variable", "locals"}
+	switch nearest := p.nearest(block.Type, known); {
+	case homeOf(block.Type) != "":
+		p.fail(p.root, block.DefRange(), "jobspec.top_block", "jobspec.home.hint", "name", block.Type, "home", homeOf(block.Type))
+	case nearest != "":
+		p.fail(p.root, block.DefRange(), "jobspec.top_block", "job.nearest.hint", "name", block.Type, "suggestion", nearest)
+	default:
+		p.fail(p.root, block.DefRange(), "jobspec.top_block", "jobspec.known.hint", "name", block.Type, "known", joinWords(known))
+	}
+}
+
+func sortedAttributes(body *hclsyntax.Body) []string {
+	names := make([]string, 0, len(body.Attributes))
+	for name := range body.Attributes {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// spoil marks a field that was refused already.
+func (p *parser) spoil(path string) { p.spoiled[path] = true }
+
+// isSpoiled tells whether a field, or one that it is part of, was refused.
+func (p *parser) isSpoiled(path string) bool {
+	for path != "" {
+		if p.spoiled[path] {
+			return true
+		}
+		path = parentPath(path)
+	}
+	return false
+}
+
+// validate checks the job as admission will, with its defaults, and leads
+// what is wrong to its lines.
+func (p *parser) validate() {
+	job := p.job.Copy()
+	job.SetDefaults()
+	var problems []structs.Problem
+	for _, problem := range job.Validate() {
+		if !p.isSpoiled(problem.Path) {
+			problems = append(problems, problem)
+		}
+	}
+	found := p.places.Diagnose(problems, SeverityError)
+	p.errors += found.Count(SeverityError)
+	p.diags = append(p.diags, found...)
+	var warnings []structs.Problem
+	for _, warning := range job.Warnings() {
+		if !p.isSpoiled(warning.Path) {
+			warnings = append(warnings, warning)
+		}
+	}
+	p.diags = append(p.diags, p.places.Diagnose(warnings, SeverityWarning)...)
+}

@@ -1,0 +1,189 @@
+package jobspec
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// reader takes one block apart. Its owner asks for the arguments and blocks
+// that may stand there; what was not asked for is unknown, and the names that
+// were are what might have been meant. So no second list of names exists.
+type reader struct {
+	p     *parser
+	block *hclsyntax.Block
+	name  string // of the block's type, for messages
+	path  string // of its fields, "" for the job itself
+
+	arguments []string // asked for
+	blocks    []string // asked for
+	listed    bool     // the names that are known have been told
+}
+
+func (p *parser) reader(block *hclsyntax.Block, name, path string) *reader {
+	if path != "" {
+		p.places.note(path, block.DefRange())
+	}
+	return &reader{p: p, block: block, name: name, path: path}
+}
+
+// field is the path of one of the block's fields.
+func (r *reader) field(name string) string {
+	if r.path == "" {
+		return name
+	}
+	return r.path + "." + name
+}
+
+// oneLabel reads the one label of the block; false when there is not exactly
+// one, which is reported.
+func (r *reader) oneLabel() (string, bool) {
+	labels := r.block.Labels
+	switch {
+	case len(labels) == 0:
+		r.p.fail(r.p.root, r.block.TypeRange, "jobspec.label_missing", "jobspec.label_missing.hint", "name", r.name)
+		return "", false
+	case len(labels) > 1:
+		r.p.fail(r.p.root, r.block.LabelRanges[1], "jobspec.label_extra", "", "name", r.name)
+		return "", false
+	}
+	return labels[0], true
+}
+
+// label reads the one label into target, the field called name.
+func (r *reader) label(name string, target *string) {
+	label, ok := r.oneLabel()
+	if !ok {
+		r.p.spoil(r.field(name))
+		return
+	}
+	*target = label
+	r.p.places.note(r.field(name), r.block.LabelRanges[0])
+}
+
+// optionalLabel is label for a block that may do without one.
+func (r *reader) optionalLabel(name string, target *string) {
+	if len(r.block.Labels) > 0 {
+		r.label(name, target)
+	}
+}
+
+func (r *reader) noLabels() {
+	if len(r.block.Labels) > 0 {
+		r.p.fail(r.p.root, r.block.LabelRanges[0], "jobspec.label_none", "", "name", r.name)
+	}
+}
+
+// attribute asks for an argument and notes its place as the field path; nil
+// when it is not set.
+func (r *reader) attribute(name, path string) *hclsyntax.Attribute {
+	r.arguments = append(r.arguments, name)
+	attribute := r.block.Body.Attributes[name]
+	if attribute != nil && path != "" {
+		r.p.places.note(path, attribute.Expr.Range())
+	}
+	return attribute
+}
+
+// every asks for blocks of a type, each read with its own reader; the fields
+// of the one with index i are at path[i].
+func (r *reader) every(name string, indexed func(index int) string, read func(*reader)) {
+	r.blocks = append(r.blocks, name)
+	index := 0
+	for _, block := range r.block.Body.Blocks {
+		if block.Type != name {
+			continue
+		}
+		if index == blocksMax {
+			r.p.fail(r.p.root, block.TypeRange, "jobspec.blocks", "", "name", name, "max", blocksMax)
+			return
+		}
+		inner := r.p.reader(block, name, indexed(index))
+		read(inner)
+		inner.finish()
+		index++
+	}
+}
+
+// blocksMax bounds the blocks of one type in one block; it is the widest limit
+// that Validate knows.
+const blocksMax = 10_000
+
+// single asks for a block that may stand once.
+func (r *reader) single(name string, read func(*reader)) {
+	r.blocks = append(r.blocks, name)
+	var first *hclsyntax.Block
+	for _, block := range r.block.Body.Blocks {
+		if block.Type != name {
+			continue
+		}
+		if first != nil {
+			r.p.fail(r.p.root, block.DefRange(), "jobspec.block_twice", "", "name", name, "before", r.p.root.src.rangeOf(first.TypeRange).Start.Line)
+			continue
+		}
+		first = block
+		inner := r.p.reader(block, name, r.field(name))
+		read(inner)
+		inner.finish()
+	}
+}
+
+// finish reports what nobody asked for.
+func (r *reader) finish() {
+	body := r.block.Body
+	for _, name := range slices.Sorted(maps.Keys(body.Attributes)) {
+		if !slices.Contains(r.arguments, name) {
+			r.unknownArgument(body.Attributes[name])
+		}
+	}
+	for _, block := range body.Blocks {
+		if !slices.Contains(r.blocks, block.Type) {
+			r.unknownBlock(block)
+		}
+	}
+}
+
+func (r *reader) unknownArgument(attribute *hclsyntax.Attribute) {
+	name, at := attribute.Name, attribute.NameRange
+	switch {
+	case slices.Contains(r.blocks, name):
+		r.p.fail(r.p.root, at, "jobspec.argument_is_block", "jobspec.argument_is_block.hint", "name", name)
+		r.p.spoil(r.field(name))
+	default:
+		r.unknown(at, "jobspec.argument_unknown", name, append(slices.Clone(r.arguments), r.blocks...))
+	}
+}
+
+func (r *reader) unknownBlock(block *hclsyntax.Block) {
+	name, at := block.Type, block.DefRange()
+	switch {
+	case slices.Contains(r.arguments, name):
+		r.p.fail(r.p.root, at, "jobspec.block_is_argument", "jobspec.block_is_argument.hint", "name", name)
+		r.p.spoil(r.field(name))
+	default:
+		r.unknown(at, "jobspec.block_unknown", name, append(slices.Clone(r.blocks), r.arguments...))
+	}
+}
+
+// unknown reports a name that has no meaning here: what was meant, where it
+// belongs, or what other systems' words are called here.
+func (r *reader) unknown(at hcl.Range, id, name string, known []string) {
+	fail := func(hint string, params ...any) {
+		r.p.fail(r.p.root, at, id, hint, append([]any{"name", name, "parent", r.name}, params...)...)
+	}
+	if home := homeOf(name); home != "" && home != r.name {
+		fail("jobspec.home.hint", "home", home)
+	} else if ours := oursFor(name); ours != "" {
+		fail("jobspec.ours.hint", "ours", ours)
+	} else if nearest := r.p.nearest(name, known); nearest != "" {
+		fail("job.nearest.hint", "suggestion", nearest)
+	} else if r.listed {
+		fail("")
+	} else {
+		r.listed = true
+		slices.Sort(known)
+		fail("jobspec.known.hint", "known", joinWords(slices.Compact(known)))
+	}
+}

@@ -1,0 +1,6 @@
+job "crlf" {
+  nodess = 2
+	task {
+    command = "a && b"
+  }
+}

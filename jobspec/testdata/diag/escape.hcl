@@ -1,0 +1,4 @@
+job "escape" {
+  descr[31miption = "a"
+  priority = "[2J‮high"
+}

@@ -1,0 +1,3 @@
+job "gbk" {
+  description = "ÑµÁ·"
+}

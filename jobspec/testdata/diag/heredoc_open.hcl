@@ -1,0 +1,6 @@
+job "heredoc" {
+  task {
+    command = <<SH
+      python3 train.py
+  }
+}

@@ -1,0 +1,4 @@
+job "a" {
+  task {
+    command = "python3 train.py"
+}

@@ -1,0 +1,5 @@
+job "a" {
+  task {
+    command = "python3 train.py
+  }
+}
