@@ -77,9 +77,8 @@ type pythonCall struct {
 }
 
 // isPython tells whether word starts a command that may be rewritten: python,
-// python3 or python3.11, and not a path. Row 94 of the feature list says
-// "starts with python or python3"; a path is the way to keep a command as it
-// is.
+// python3 or python3.11, and not a path: that is one way to keep a command as
+// it is.
 func isPython(word string) bool {
 	rest, ok := strings.CutPrefix(word, "python")
 	return ok && strings.Trim(rest, "0123456789.") == ""

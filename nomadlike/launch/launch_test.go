@@ -149,8 +149,8 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestPyTorchCommands holds the command rules: rows 91 to 94 and traps 5 to 7
-// of the feature list. OPTIONS stands for the five options of the launcher.
+// TestPyTorchCommands holds the rules of what is rewritten and what stays as
+// typed. OPTIONS stands for the five options of the launcher.
 func TestPyTorchCommands(t *testing.T) {
 	const launch, run = "torch.distributed.launch OPTIONS", "torch.distributed.run OPTIONS"
 	cases := []struct {

@@ -53,12 +53,12 @@ func (b *build) pytorch() error {
 	return err
 }
 
-// masterAddr is where rank 0 listens, the same on every node. Row 92 of the
-// feature list has localhost on node 0: that worked while every node took the
-// address from its own options. From PyTorch 1.9 to 2.3 node 0 publishes its
-// own to all, and the others would knock at themselves; rank 0's name means
-// the same to node 0 and is right in every version. The rewrite uses localhost
-// where nobody else reads it: with one node.
+// masterAddr is where rank 0 listens, the same on every node. Older platforms
+// tell node 0 itself to listen on localhost, which worked while every node took
+// the address from its own options. From PyTorch 1.9 to 2.3 node 0 publishes
+// its own to all, and the others knock at themselves until they give up (seen
+// with 1.13); rank 0's name means the same to node 0 and is right in every
+// version. The rewrite uses localhost where nobody else reads it: with one node.
 func (b *build) masterAddr() string {
 	if !b.node.PrivateHosts {
 		return b.members[0].Addr

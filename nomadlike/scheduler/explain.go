@@ -45,7 +45,7 @@ func (w *walk) fitsEmpty(job *structs.Job, n *need) bool {
 	able, head := 0, false
 	for i := range w.able(job, n) {
 		able++
-		head = head || w.seats[i].emptied().portsFit(n.ports0)
+		head = head || w.seats[i].portsFitWhenEmpty(n.ports0)
 		if head && able >= job.Nodes {
 			return true
 		}
@@ -92,7 +92,7 @@ func (w *walk) misfit(sh *shape) *structs.WaitReason {
 		return waiting("scheduler.nodes_away", "nodes", job.Nodes, "need", sh.needText(),
 			"large", best, "ready", best-len(away), "away", shorten(away))
 	}
-	if best >= job.Nodes { // large enough in all but the ports of rank 0
+	if best >= job.Nodes && best > 0 { // large enough in all but the ports of rank 0
 		return never("scheduler.no_port", "port", portsLacking(sh.needs[0].ports0))
 	}
 	return never("scheduler.too_large", "nodes", job.Nodes, "need", sh.needText(), "large", best, "known", inPool)
@@ -116,7 +116,7 @@ func (w *walk) ableAsBuilt(job *structs.Job, n *need) (able int, away []string) 
 			continue
 		}
 		able++
-		if !node.Schedulable() || w.seats[i].emptied().lack(n, n.ports) != "" {
+		if !node.Schedulable() || !w.seats[i].holdsWhenEmpty(n, n.ports) {
 			away = append(away, node.Name)
 		}
 	}

@@ -60,7 +60,7 @@ func (w *walk) nearest(n *need, free []int32, count int) []int32 {
 	head, best := -1, -1
 	for k, i := range free {
 		s := &w.seats[i]
-		if near := s.nearness(n, n.ports0); near > best && s.emptied().portsFit(n.ports0) {
+		if near := s.nearness(n, n.ports0); near > best && s.portsFitWhenEmpty(n.ports0) {
 			head, best = k, near
 		}
 	}
@@ -83,7 +83,7 @@ func (w *walk) able(job *structs.Job, n *need) func(yield func(int32) bool) {
 	return func(yield func(int32) bool) {
 		for i := range w.all(job) {
 			s := &w.seats[i]
-			if s.node.Schedulable() && structs.NodeProblem(job, s.node) == nil && s.emptied().lack(n, n.ports) == "" && !yield(i) {
+			if s.node.Schedulable() && structs.NodeProblem(job, s.node) == nil && s.holdsWhenEmpty(n, n.ports) && !yield(i) {
 				return
 			}
 		}

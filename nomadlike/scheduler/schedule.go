@@ -10,7 +10,10 @@ import (
 
 // Schedule walks the queue once. It returns the gangs that start now, in queue
 // order, and the explanations that differ from what the waiting subjobs carry.
-// An empty plan means that nothing is to be proposed.
+// An empty plan means that nothing is to be proposed. After a plan with gangs,
+// or with WaitsMax explanations, the state that has it may have more to do;
+// after any other, the next call has nothing to do until the state changes or a
+// restart delay passes.
 //
 // seed spreads dynamic ports; every other choice depends on the input alone.
 // WaitReason.Position is left 0: the place in the queue shifts with every

@@ -327,3 +327,33 @@ func TestPlanIsBounded(t *testing.T) {
 		w.apply(t, plan)
 	}
 }
+
+// TestOddJobs: what admission should never let in harms nobody here.
+func TestOddJobs(t *testing.T) {
+	odd := map[string]func(*structs.Job){
+		"no resources":     func(j *structs.Job) { j.Resources = nil },
+		"no nodes":         func(j *structs.Job) { j.Nodes = 0 },
+		"negative nodes":   func(j *structs.Job) { j.Nodes = -1 },
+		"too many nodes":   func(j *structs.Job) { j.Nodes = structs.RanksMax + 1 },
+		"same port twice":  func(j *structs.Job) { j.Resources[0].Ports = []structs.PortRequest{{Name: "a"}, {Name: "a"}} },
+		"port of no range": func(j *structs.Job) { j.Resources[0].Ports = []structs.PortRequest{{Name: "a", Static: 70000}} },
+		"negative device":  func(j *structs.Job) { j.Resources[0].Devices = []structs.DeviceRequest{{Kind: "k", Count: -1}} },
+		"huge cores":       func(j *structs.Job) { j.Resources[0].CPU = 1e300 },
+		"nothing and none": func(j *structs.Job) { j.Nodes, j.Resources = 0, nil },
+	}
+	for name, change := range odd {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.addNode(testNode("n1", 8, 16<<30))
+			j := testJob("odd", 1, 1, 1<<30)
+			change(j)
+			w.submit(j)
+			w.submit(testJob("even", 1, 8, 1<<30))
+			plan := Schedule(Input{Snapshot: w}, w.now, 1)
+			w.apply(t, plan)
+			if w.subjobs["id-even"][0].State != structs.JobRunning && w.subjobs["id-odd"][0].State != structs.JobRunning {
+				t.Errorf("nothing runs: %v", w.tell(plan))
+			}
+		})
+	}
+}

@@ -14,6 +14,7 @@ type seat struct {
 	node    *structs.Node
 	usage   *structs.Usage // the snapshot's; a copy once owned
 	owned   bool
+	healthy int   // healthy devices of all kinds, held ones included
 	cpu     int64 // free thousandths of a core
 	memory  int64 // free bytes
 	devices int   // free healthy devices of all kinds
@@ -25,7 +26,11 @@ func newSeat(node *structs.Node, usage *structs.Usage) seat {
 	s := seat{node: node, usage: usage, cpu: node.FreeCPU(usage), memory: node.FreeMemory(usage)}
 	for i := range node.Devices {
 		d := &node.Devices[i]
-		if d.Healthy && !s.holdsDevice(d.ID) {
+		if !d.Healthy {
+			continue
+		}
+		s.healthy++
+		if !s.holdsDevice(d.ID) {
 			s.devices++
 		}
 	}
@@ -41,9 +46,20 @@ func (s *seat) holdsDevice(id string) bool {
 }
 
 // emptied is the seat as if nothing held anything on its node.
-func (s *seat) emptied() *seat {
-	e := newSeat(s.node, nil)
-	return &e
+func (s *seat) emptied() seat {
+	return seat{node: s.node, healthy: s.healthy, cpu: s.node.FreeCPU(nil), memory: s.node.FreeMemory(nil), devices: s.healthy}
+}
+
+// holdsWhenEmpty tells whether a rank with these needs would fit the seat if
+// nothing held anything on its node.
+func (s *seat) holdsWhenEmpty(n *need, ports []structs.PortRequest) bool {
+	e := s.emptied()
+	return e.lack(n, ports) == ""
+}
+
+func (s *seat) portsFitWhenEmpty(ports []structs.PortRequest) bool {
+	e := s.emptied()
+	return e.portsFit(ports)
 }
 
 // lack names what keeps one rank with these needs off the seat: "" when it

@@ -10,7 +10,7 @@ import (
 )
 
 // Limits of one plan, so that its log entry stays small. What is left over is
-// taken by the next call, which the plan's own application brings about.
+// taken by the next call.
 const (
 	GangsMax = 512  // gangs of one plan
 	RanksMax = 4096 // placements of one plan, a single larger gang excepted

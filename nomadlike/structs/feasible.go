@@ -200,7 +200,7 @@ func ChoosePorts(node *Node, usage *Usage, requests []PortRequest, start uint64)
 		if request.Static == 0 {
 			continue
 		}
-		if taken[request.Static] || usage.holdsPort(request.Static) {
+		if request.Static < 1 || request.Static > 65535 || taken[request.Static] || usage.holdsPort(request.Static) {
 			return nil, false
 		}
 		given[request.Name], taken[request.Static] = request.Static, true

@@ -1,6 +1,7 @@
 package structs
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -250,6 +251,35 @@ func TestWhatIsChosenIsAccepted(t *testing.T) {
 			if MilliCPU(usage.CPU) > MilliCPU(node.Capacity.CPU) || usage.Memory > node.Capacity.Memory {
 				t.Fatalf("node oversold: %+v", usage)
 			}
+		}
+	})
+}
+
+// FuzzGangProblem re-checks plans that nobody's scheduler made. Whatever passes
+// must hold what the job asked for, on a node that has it.
+func FuzzGangProblem(f *testing.F) {
+	f.Add([]byte(`{"job_id":"j","attempt":1,"placements":[{"node_id":"n1","ports":{"http":8080,"extra":20001},"devices":["0","1"]}]}`))
+	f.Add([]byte(`{"attempt":1,"spec":-1,"placements":[{},{}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var gang GangPlan
+		if json.Unmarshal(data, &gang) != nil {
+			return
+		}
+		node, usage := feasibleNode(), &Usage{CPU: 1, Ports: map[int]string{20000: "x"}, Devices: map[string]string{"4": "x"}}
+		reason := GangProblem(feasibleJob(), &Subjob{State: JobQueued}, &gang, func(id string) (*Node, *Usage) {
+			if id != node.ID {
+				return nil, nil
+			}
+			return node, usage
+		})
+		if reason != nil {
+			return
+		}
+		p := gang.Placements[0]
+		if len(gang.Placements) != 1 || gang.Attempt != 1 || gang.Spec != 0 || p.NodeID != "n1" ||
+			len(p.Ports) != 2 || p.Ports["http"] != 8080 || p.Ports["extra"] < 20001 || p.Ports["extra"] > 20003 ||
+			len(p.Devices) != 2 || p.Devices[0] == p.Devices[1] || slices.Contains(p.Devices, "4") {
+			t.Fatalf("accepted: %s", data)
 		}
 	})
 }
