@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -46,8 +49,15 @@ type Target struct {
 	auth.Expect
 }
 
-// raw opens the plain connection beneath TLS.
+// handshakeWait bounds a dialed TLS handshake. It is longer than FailAfter,
+// which bounds what comes before it: kernels answer a SYN at once, while a
+// busy agent may take its time to prove who it is.
+const handshakeWait = 2 * time.Second
+
+// raw opens the plain connection beneath TLS, within FailAfter.
 func (d Dialer) raw(ctx context.Context, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.FailAfter)
+	defer cancel()
 	conn, err := d.Dial(ctx, addr)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
@@ -61,6 +71,8 @@ func (d Dialer) raw(ctx context.Context, addr string) (net.Conn, error) {
 
 // secure runs the client's handshake on conn. On error conn is closed.
 func (d Dialer) secure(ctx context.Context, conn net.Conn, proto string, target Target) (net.Conn, Peer, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeWait)
+	defer cancel()
 	secured := tls.Client(conn, auth.ClientTLS(d.Identity.Load, proto, target.Expect, d.Now))
 	err := secured.HandshakeContext(ctx)
 	state := secured.ConnectionState()
@@ -81,16 +93,77 @@ func (d Dialer) secure(ctx context.Context, conn net.Conn, proto string, target 
 // RaftLayer connects Raft of this server to those of others; it is a
 // raft.StreamLayer. Only servers of the cluster get through, both ways.
 type RaftLayer struct {
-	net.Listener
+	lane   net.Listener
 	dialer Dialer
+
+	mu struct {
+		sync.Mutex
+		conns  map[*raftConn]struct{}
+		closed bool
+	}
 }
 
 var _ raft.StreamLayer = (*RaftLayer)(nil)
 
-// RaftLayer makes the stream layer that raft.NewNetworkTransport takes. Its
-// Close leaves the port open for the other protocols.
+// RaftLayer makes the stream layer that raft.NewNetworkTransport takes.
 func (m *Mux) RaftLayer(dialer Dialer) *RaftLayer {
-	return &RaftLayer{Listener: m.Raft(), dialer: dialer.withDefaults()}
+	l := &RaftLayer{lane: m.Raft(), dialer: dialer.withDefaults()}
+	l.mu.conns = make(map[*raftConn]struct{})
+	return l
+}
+
+// Accept waits for the next connection of another server.
+func (l *RaftLayer) Accept() (net.Conn, error) {
+	conn, err := l.lane.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.keep(conn)
+}
+
+// Addr is the address of the port.
+func (l *RaftLayer) Addr() net.Addr { return l.lane.Addr() }
+
+// Close ends Raft on this port and breaks its connections in both
+// directions, since Raft's own transport leaves those it accepted open. The
+// port stays open for the other protocols.
+func (l *RaftLayer) Close() error {
+	err := l.lane.Close()
+	l.mu.Lock()
+	l.mu.closed = true
+	conns := slices.Collect(maps.Keys(l.mu.conns))
+	l.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+	return err
+}
+
+// keep remembers a connection until it is closed.
+func (l *RaftLayer) keep(conn net.Conn) (net.Conn, error) {
+	kept := &raftConn{Conn: conn, layer: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.closed {
+		_ = conn.Close()
+		return nil, net.ErrClosed
+	}
+	l.mu.conns[kept] = struct{}{}
+	return kept, nil
+}
+
+// raftConn is a connection that its layer knows.
+type raftConn struct {
+	net.Conn
+	layer *RaftLayer
+}
+
+// Close closes the connection.
+func (c *raftConn) Close() error {
+	c.layer.mu.Lock()
+	delete(c.layer.mu.conns, c)
+	c.layer.mu.Unlock()
+	return c.Conn.Close()
 }
 
 // Dial opens a connection to the Raft of the server at address.
@@ -103,5 +176,8 @@ func (l *RaftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net
 		return nil, err
 	}
 	secured, _, err := l.dialer.secure(ctx, conn, auth.ALPNRaft, target)
-	return secured, err
+	if err != nil {
+		return nil, err
+	}
+	return l.keep(secured)
 }

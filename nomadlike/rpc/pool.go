@@ -97,7 +97,7 @@ func (p *Pool) options(target Target) []grpc.DialOption {
 		grpc.WithTransportCredentials(dialedCreds{dialer: p.dialer, target: target}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: redialMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redialMax},
-			MinConnectTimeout: p.dialer.FailAfter,
+			MinConnectTimeout: p.dialer.FailAfter + handshakeWait,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: clientPing, Timeout: pingTimeout}),
 		grpc.WithIdleTimeout(idleTimeout),
