@@ -5,7 +5,8 @@ import (
 )
 
 // applyJobSubmit queues an admitted job. A key that was seen before gives the
-// job it made then, whatever is asked now. A name belongs to one job of its
+// job it made then, whatever is asked now; so does the same admission when it
+// arrives a second time, because its proposer could not know the outcome. A name belongs to one job of its
 // project at a time, and is free again once that job has ended.
 func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *structs.Error) {
 	job := body.Job
@@ -15,7 +16,10 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	if known, ok := tx.jobOfKey(job); ok {
 		return structs.ApplyResult{JobID: known}, nil
 	}
-	_, exists := tx.job(job.ID)
+	known, exists := tx.job(job.ID)
+	if exists && known.Job.User == job.User && known.Job.Project == job.Project && known.Job.Name == job.Name {
+		return structs.ApplyResult{JobID: job.ID}, nil
+	}
 	// Ids are random; one that a deleted job left behind in quarantine would
 	// make allocation ids that exist.
 	_, left := first[*structs.Allocation](tx.db, tableAllocs, indexGang+"_prefix", idKey(job.ID))

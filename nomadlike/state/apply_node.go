@@ -23,7 +23,7 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 			"incarnation", node.Incarnation, "known", known.Incarnation)
 	}
 	node.Status, node.StatusReason, node.StatusAt = structs.NodeReady, nil, tx.now
-	node.RegisteredAt = tx.now
+	node.RegisteredAt, node.RegisterIndex = tx.now, tx.index()
 	node.Eligibility, node.DrainDeadline, node.CreateIndex = structs.NodeEligible, 0, tx.index()
 	id := "event.node.registered"
 	if returns {

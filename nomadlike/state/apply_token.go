@@ -52,7 +52,10 @@ func (tx *txn) storeToken(token *structs.Token) *structs.Error {
 	if !validToken(token) {
 		return structs.NewError(structs.CodeInvalid, "state.token_malformed")
 	}
-	if _, ok := first[*structs.Token](tx.db, tableTokens, indexID, idKey(token.ID)); ok {
+	if known, ok := first[*structs.Token](tx.db, tableTokens, indexID, idKey(token.ID)); ok {
+		if bytes.Equal(known.Hash, token.Hash) {
+			return nil // the same command a second time: its proposer could not know the outcome
+		}
 		return structs.NewError(structs.CodeConflict, "state.token_exists", "token", token.ID)
 	}
 	if _, ok := first[*structs.Token](tx.db, tableTokens, indexHash, token.Hash); ok {
@@ -85,6 +88,10 @@ func applyTokenBootstrap(tx *txn, body *structs.TokenBootstrap) (structs.ApplyRe
 	if !ok {
 		return refuse(structs.CodeUnavailable, "state.cluster_unknown")
 	}
+	if made, ok := first[*structs.Token](tx.db, tableTokens, indexID, idKey(body.Token.ID)); known.Bootstrapped && ok &&
+		bytes.Equal(made.Hash, body.Token.Hash) {
+		return accepted() // the same command a second time
+	}
 	if known.Bootstrapped {
 		return refuse(structs.CodeConflict, "state.bootstrap_done")
 	}
@@ -105,7 +112,10 @@ func applyJoinTokenPut(tx *txn, body *structs.JoinTokenPut) (structs.ApplyResult
 	if !validJoinToken(&body.Token) {
 		return refuse(structs.CodeInvalid, "state.token_malformed")
 	}
-	if _, ok := first[*structs.JoinToken](tx.db, tableJoinTokens, indexID, idKey(body.Token.ID)); ok {
+	if known, ok := first[*structs.JoinToken](tx.db, tableJoinTokens, indexID, idKey(body.Token.ID)); ok {
+		if bytes.Equal(known.Hash, body.Token.Hash) {
+			return accepted() // the same command a second time
+		}
 		return refuse(structs.CodeConflict, "state.token_exists", "token", body.Token.ID)
 	}
 	token := body.Token

@@ -35,6 +35,7 @@ const (
 	indexName    = "name"    // by project, name, creation
 	indexLive    = "live"    // names of jobs that have not ended; attempts that have not ended
 	indexQueue   = "queue"   // queued subjobs in the order of the queue
+	indexDelayed = "delayed" // queued subjobs that are not placed before a time, by that time
 	indexNode    = "node"    // allocations by node
 	indexHeld    = "held"    // allocations by node that hold resources or still run
 	indexGang    = "gang"    // allocations by job, subjob, attempt, rank
@@ -148,6 +149,12 @@ func schema() *memdb.DBSchema {
 					return nil
 				}
 				return queueKey(r.Tier, r.Subjob.CreateIndex, r.Subjob.JobID, r.Subjob.Index)
+			},
+			indexDelayed: func(r *subjobRow) []byte {
+				if r.Subjob.State != structs.JobQueued || r.Subjob.NotBefore <= 0 {
+					return nil
+				}
+				return append(indexKey(uint64(r.Subjob.NotBefore)), subjobKey(r.Subjob.JobID, r.Subjob.Index)...)
 			},
 		}),
 		table(tableAttempts, map[string]func(*attemptRow) []byte{

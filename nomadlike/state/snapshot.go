@@ -235,6 +235,20 @@ func (s *Snapshot) Queue() iter.Seq2[*structs.Job, *structs.Subjob] {
 	}
 }
 
+// NextDelayed gives the earliest time after now at which the restart delay of
+// a queued subjob ends, false when there is none.
+func (s *Snapshot) NextDelayed(now structs.UnixNano) (structs.UnixNano, bool) {
+	iterator, err := s.db.LowerBound(tableSubjobs, indexDelayed, indexKey(uint64(max(now, 0))+1))
+	if err != nil {
+		panic("read state table " + tableSubjobs + ": " + err.Error())
+	}
+	row, ok := iterator.Next().(*subjobRow)
+	if !ok {
+		return 0, false
+	}
+	return row.Subjob.NotBefore, true
+}
+
 // WatchQueue is the Watch twin of Queue; it sees explanations change too.
 func (s *Snapshot) WatchQueue() <-chan struct{} { return s.watchPrefix(tableSubjobs, indexQueue, nil) }
 

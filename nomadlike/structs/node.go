@@ -65,6 +65,8 @@ type Node struct {
 	Eligibility   Eligibility `json:"eligibility"`
 	DrainDeadline UnixNano    `json:"drain_deadline,omitempty"`
 	RegisteredAt  UnixNano    `json:"registered_at,omitempty"`
+	RegisterIndex uint64      `json:"register_index"`    // log index of its newest registration
+	Session       string      `json:"session,omitempty"` // stream that registered it, named by its server: any other is out of date
 	CreateIndex   uint64      `json:"create_index"`
 	ModifyIndex   uint64      `json:"modify_index"`
 }

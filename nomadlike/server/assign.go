@@ -1,0 +1,117 @@
+package server
+
+import (
+	"slices"
+	"sync"
+
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// assigned is what one stream has told its node, so that only changes follow.
+// A node's own reports come back in the state; they are no news to it.
+type assigned struct {
+	nodeID string
+	told   map[string]wish // by allocation id; nil before the full list
+}
+
+// wish is the part of an allocation that is the server's to say.
+type wish struct {
+	desired     structs.AllocDesired
+	released    bool
+	quarantined bool
+}
+
+func newAssigned(nodeID string) *assigned { return &assigned{nodeID: nodeID} }
+
+// news gives what the node must be told to know what snapshot knows, nil for
+// nothing. The first news is the full list.
+func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs.Assignments {
+	news := &structs.Assignments{Index: snapshot.Index(), Full: a.told == nil}
+	now := make(map[string]wish, len(a.told))
+	for alloc := range snapshot.Holders(a.nodeID) {
+		view, ok := snapshot.Job(alloc.JobID)
+		if !ok {
+			continue // deleted while it was in quarantine: whatever runs of it is killed
+		}
+		want := wish{desired: alloc.Desired, released: alloc.Released, quarantined: alloc.Quarantined}
+		now[alloc.ID] = want
+		if before, known := a.told[alloc.ID]; known && before == want {
+			continue
+		}
+		news.Set = append(news.Set, structs.Assignment{Alloc: alloc, Job: withoutSource(view.Job),
+			Members: members.of(snapshot, alloc)})
+	}
+	for id := range a.told {
+		if _, still := now[id]; !still {
+			news.Gone = append(news.Gone, id)
+		}
+	}
+	slices.Sort(news.Gone)
+	a.told = now
+	if !news.Full && len(news.Set) == 0 && len(news.Gone) == 0 {
+		return nil
+	}
+	return news
+}
+
+// withoutSource drops the text of the job file, which only people read.
+func withoutSource(job *structs.Job) *structs.Job {
+	if job.Source == "" {
+		return job
+	}
+	lean := *job
+	lean.Source = ""
+	return &lean
+}
+
+// memberCacheMax bounds the attempts whose members are remembered.
+const memberCacheMax = 256
+
+// memberCache remembers who takes part in an attempt, which never changes, so
+// that a gang of a thousand nodes is not listed a thousand times.
+type memberCache struct {
+	mu struct {
+		sync.Mutex
+		byAttempt map[structs.AttemptKey][]structs.Member
+		order     []structs.AttemptKey // oldest first
+	}
+}
+
+func newMemberCache() *memberCache {
+	c := &memberCache{}
+	c.mu.byAttempt = make(map[structs.AttemptKey][]structs.Member)
+	return c
+}
+
+// of lists the members of an allocation's attempt, by rank. The list is
+// shared: nobody may change it.
+func (c *memberCache) of(snapshot *state.Snapshot, alloc *structs.Allocation) []structs.Member {
+	key := structs.AttemptKey{JobID: alloc.JobID, Subjob: alloc.Subjob, Number: alloc.Attempt}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if members, ok := c.mu.byAttempt[key]; ok {
+		return members
+	}
+	members := membersOf(snapshot, key)
+	if len(c.mu.order) == memberCacheMax {
+		delete(c.mu.byAttempt, c.mu.order[0])
+		c.mu.order = c.mu.order[1:]
+	}
+	c.mu.byAttempt[key] = members
+	c.mu.order = append(c.mu.order, key)
+	return members
+}
+
+func membersOf(snapshot *state.Snapshot, key structs.AttemptKey) []structs.Member {
+	var members []structs.Member
+	for alloc := range snapshot.Gang(key.JobID, key.Subjob, key.Number) {
+		member := structs.Member{Rank: alloc.Rank, Name: alloc.Name, AllocID: alloc.ID,
+			NodeID: alloc.NodeID, NodeName: alloc.NodeName, Ports: alloc.Ports, Devices: alloc.Devices}
+		if node := snapshot.Node(alloc.NodeID); node != nil {
+			member.Addr, member.RPCAddr = node.Addr, node.RPCAddr
+		}
+		members = append(members, member)
+	}
+	return members
+}

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// Log is the replicated log as this package uses it; *consensus.Node is one,
+// and so is *consensus.FakeNode. The log applies to the same Store that Config
+// names, through a Machine.
+type Log interface {
+	// Propose, ReadIndex and WaitApplied are as of consensus.Node.
+	Propose(ctx context.Context, command []byte) (consensus.Result, error)
+	ReadIndex(ctx context.Context) (uint64, error)
+	WaitApplied(ctx context.Context, index uint64) error
+	// LeadershipCh tells when this server begins and ceases to lead; this
+	// package is its one reader.
+	LeadershipCh() <-chan consensus.Leadership
+	// LeaderID and LeaderAddr tell who leads, "" when nobody is known to.
+	LeaderID() string
+	LeaderAddr() string
+}
+
+// Agent is another agent to talk to.
+type Agent struct {
+	ID   string
+	Addr string    // host:port of its RPC
+	Role auth.Role // that it must have; "" for any
+}
+
+// Peers reaches other agents. Methods wait no longer than their context; a
+// failure with structs.CodeUnavailable means that nothing was sent.
+type Peers interface {
+	// Propose hands a command to the leader.
+	Propose(ctx context.Context, leader Agent, request *structs.ProposeRequest) (*structs.ProposeReply, error)
+	// ReadIndex asks the leader for an index.
+	ReadIndex(ctx context.Context, leader Agent) (*structs.ReadIndexReply, error)
+	// Liveness tells the leader which nodes this server hears.
+	Liveness(ctx context.Context, leader Agent, report *structs.LivenessReport) error
+	// Alive probes an agent directly, a few times within some 300 ms; nil when
+	// it answered.
+	Alive(ctx context.Context, agent Agent) error
+	// Witness asks an agent whether it reaches another.
+	Witness(ctx context.Context, agent Agent, request *structs.WitnessRequest) (*structs.WitnessReply, error)
+}
+
+// Timings are the clocks of a server's duties. Zero values mean the defaults.
+type Timings struct {
+	HeartbeatEvery time.Duration // of nodes; 200 ms
+	LeaseTTL       time.Duration // after which strict jobs stop themselves; 10 s
+	HearingEvery   time.Duration // how often a follower tells the leader whom it hears; 100 ms
+	SweepEvery     time.Duration // 1 s
+	ExplainEvery   time.Duration // least time between explanations of a busy queue; 100 ms
+	HelloTimeout   time.Duration // for a node's first word; 5 s
+	Liveness       LivenessTimings
+}
+
+func (t Timings) withDefaults() Timings {
+	set := func(field *time.Duration, value time.Duration) {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	set(&t.HeartbeatEvery, 200*time.Millisecond)
+	set(&t.LeaseTTL, 10*time.Second)
+	set(&t.HearingEvery, 100*time.Millisecond)
+	set(&t.SweepEvery, time.Second)
+	set(&t.ExplainEvery, 100*time.Millisecond)
+	set(&t.HelloTimeout, 5*time.Second)
+	t.Liveness = t.Liveness.withDefaults()
+	return t
+}
+
+// Config says what a Server works with.
+type Config struct {
+	ID    string // of this server
+	Store *state.Store
+	Log   Log
+	Peers Peers
+
+	Now    func() time.Time // the wall clock
+	Rand   io.Reader        // randomness of ids
+	Logger *slog.Logger
+
+	Timings Timings
+
+	// ClusterInit is what a leader that finds no cluster record proposes; nil
+	// on servers that joined a cluster.
+	ClusterInit *structs.ClusterInit
+	// Servers lists the other servers that are reachable, and Addresses the
+	// RPC addresses of all, for nodes to reconnect to. Both may be called
+	// from any goroutine.
+	Servers   func() []Agent
+	Addresses func() []string
+	// SignCSR signs an agent's certificate; nil where the CA's key is not.
+	SignCSR func(csrPEM []byte, identity auth.Identity) ([]byte, error)
+	// CleanUp is called on the leader at each sweep, to remove servers that
+	// are gone for good; it may be nil and must heed its context.
+	CleanUp func(ctx context.Context)
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.ID == "":
+		return c, errors.New("open server: id is empty")
+	case c.Store == nil, c.Log == nil, c.Peers == nil:
+		return c, errors.New("open server: store, log and peers are required")
+	case c.Now == nil, c.Rand == nil, c.Logger == nil:
+		return c, errors.New("open server: clock, randomness and logger are required")
+	}
+	if c.Servers == nil {
+		c.Servers = func() []Agent { return nil }
+	}
+	if c.Addresses == nil {
+		c.Addresses = func() []string { return nil }
+	}
+	c.Timings = c.Timings.withDefaults()
+	return c, nil
+}

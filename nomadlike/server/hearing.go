@@ -1,0 +1,126 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/structs"
+)
+
+// closedKept is how long a server goes on telling that a node's stream ended.
+const closedKept = 10 * time.Second
+
+// hearing is whom this server hears: when each node's stream last said
+// something.
+type hearing struct {
+	serverID string
+	ended    chan struct{} // holds a token when a stream ended: worth telling at once
+
+	mu struct {
+		sync.Mutex
+		nodes map[string]heard
+	}
+}
+
+// heard is what is known of one node's stream.
+type heard struct {
+	incarnation uint64
+	at          time.Time
+	closed      bool
+}
+
+func newHearing(serverID string) *hearing {
+	h := &hearing{serverID: serverID, ended: make(chan struct{}, 1)}
+	h.mu.nodes = make(map[string]heard)
+	return h
+}
+
+// hear notes a sign of life on a stream.
+func (h *hearing) hear(nodeID string, incarnation uint64) {
+	now := time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.nodes[nodeID] = heard{incarnation: incarnation, at: now}
+}
+
+// end notes that a node's stream ended and no other has begun here.
+func (h *hearing) end(nodeID string) {
+	h.mu.Lock()
+	last, ok := h.mu.nodes[nodeID]
+	last.closed = true
+	if ok {
+		h.mu.nodes[nodeID] = last
+	}
+	h.mu.Unlock()
+	select {
+	case h.ended <- struct{}{}:
+	default:
+	}
+}
+
+// report is what the leader is told, by node id. Streams that ended long ago
+// are forgotten.
+func (h *hearing) report() *structs.LivenessReport {
+	now := time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	report := &structs.LivenessReport{ServerID: h.serverID, Nodes: make([]structs.NodeHearing, 0, len(h.mu.nodes))}
+	for id, last := range h.mu.nodes {
+		silent := now.Sub(last.at)
+		if last.closed && silent > closedKept {
+			delete(h.mu.nodes, id)
+			continue
+		}
+		report.Nodes = append(report.Nodes, structs.NodeHearing{NodeID: id, Incarnation: last.incarnation,
+			SilentFor: structs.Duration(silent), Closed: last.closed})
+	}
+	slices.SortFunc(report.Nodes, func(a, b structs.NodeHearing) int { return strings.Compare(a.NodeID, b.NodeID) })
+	return report
+}
+
+// reportHearing tells the leader, here or elsewhere, whom this server hears:
+// at a steady pace, and at once when a stream ends.
+func (s *Server) reportHearing(ctx context.Context) {
+	tick := time.NewTicker(s.config.Timings.HearingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.hearing.ended:
+		case <-ctx.Done():
+			return
+		}
+		report := s.hearing.report()
+		if len(report.Nodes) == 0 {
+			continue
+		}
+		if watch := s.leaderWatch(); watch != nil {
+			watch.take(report)
+			continue
+		}
+		leader := Agent{ID: s.config.Log.LeaderID(), Addr: s.config.Log.LeaderAddr(), Role: auth.RoleServer}
+		if leader.Addr == "" || leader.ID == s.config.ID {
+			continue
+		}
+		once, cancel := context.WithTimeout(ctx, 2*s.config.Timings.HearingEvery)
+		if err := s.config.Peers.Liveness(once, leader, report); err != nil && ctx.Err() == nil {
+			s.config.Logger.Debug("hearing was not told", logkey.PeerID, leader.ID, logkey.Error, err)
+		}
+		cancel()
+	}
+}
+
+// AnswerLiveness answers Leader.Liveness.
+func (s *Server) AnswerLiveness(_ context.Context, report *structs.LivenessReport) (*structs.LivenessAck, error) {
+	watch := s.leaderWatch()
+	if watch == nil {
+		return nil, structs.NewError(structs.CodeUnavailable, "server.no_leader")
+	}
+	watch.take(report)
+	return &structs.LivenessAck{}, nil
+}

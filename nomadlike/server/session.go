@@ -1,0 +1,391 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// batchesMax bounds the report batches of one stream that wait for the log; a
+// node that sends more without waiting for acknowledgements is cut off.
+const batchesMax = 256
+
+// NodeStream is the server's end of a node's stream. One goroutine sends
+// while another receives; both calls end when the stream's context does.
+type NodeStream interface {
+	Send(*structs.SessionDown) error
+	Recv() (*structs.SessionUp, error)
+}
+
+// sessions are the node streams that end at this server, one for each node.
+type sessions struct {
+	mu struct {
+		sync.Mutex
+		closed bool
+		byNode map[string]*session
+	}
+}
+
+func newSessions() *sessions {
+	s := &sessions{}
+	s.mu.byNode = make(map[string]*session)
+	return s
+}
+
+// begin makes session the one of its node, and ends the one before.
+func (s *sessions) begin(next *session) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closed {
+		return structs.NewError(structs.CodeUnavailable, "server.stopping")
+	}
+	if before := s.mu.byNode[next.nodeID]; before != nil {
+		before.cancel(structs.NewError(structs.CodeConflict, "server.session_superseded"))
+	}
+	s.mu.byNode[next.nodeID] = next
+	return nil
+}
+
+// end forgets a session, and tells whether it was still its node's.
+func (s *sessions) end(ended *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.byNode[ended.nodeID] != ended {
+		return false
+	}
+	delete(s.mu.byNode, ended.nodeID)
+	return true
+}
+
+// close ends all sessions; none begins after.
+func (s *sessions) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.closed = true
+	for _, open := range s.mu.byNode {
+		open.cancel(structs.NewError(structs.CodeUnavailable, "server.stopping"))
+	}
+}
+
+// count is the number of open sessions.
+func (s *sessions) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.mu.byNode)
+}
+
+// session is one node's stream at this server. Three goroutines serve it:
+// receive takes what comes, work puts registrations and reports into the log in
+// their order, and push, which owns the sending side, tells the node.
+type session struct {
+	server *Server
+	nodeID string
+	name   string // random: tells this stream from every other in the state
+	stream NodeStream
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	replies chan *structs.SessionDown // from receive and work to push
+	wake    chan struct{}             // the inbox has something
+
+	mu struct {
+		sync.Mutex
+		inbox       []*structs.SessionUp // registrations, reports and farewell, in order
+		incarnation uint64
+	}
+}
+
+// ServeNode serves the stream of the node whose certificate says nodeID, until
+// the stream ends, a newer one of the node takes its place, or the server
+// closes. The node speaks first. The stream is over when ServeNode returns;
+// its error is for the node.
+func (s *Server) ServeNode(ctx context.Context, nodeID string, stream NodeStream) error {
+	name, err := s.randomID()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	n := &session{
+		server: s, nodeID: nodeID, name: name, stream: stream, ctx: ctx, cancel: cancel,
+		replies: make(chan *structs.SessionDown, 16), wake: make(chan struct{}, 1),
+	}
+	if err := s.sessions.begin(n); err != nil {
+		return err
+	}
+	log := s.config.Logger.With(logkey.NodeID, nodeID)
+	log.Debug("node stream begins")
+	var parts sync.WaitGroup
+	s.tasks.Go(n.receive) // ends with the stream, after this function
+	parts.Go(n.work)
+	err = n.push()
+	cancel(err)
+	parts.Wait()
+	if s.sessions.end(n) {
+		s.hearing.end(nodeID)
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	if errors.Is(err, errFarewell) {
+		err = nil
+	}
+	log.Debug("node stream ended", logkey.Error, err)
+	return err
+}
+
+// errFarewell ends a session whose node said goodbye.
+var errFarewell = errors.New("node left in order")
+
+// receive takes what the node says. Heartbeats are answered even while the log
+// is slow.
+func (n *session) receive() {
+	for {
+		up, err := n.stream.Recv()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				err = fmt.Errorf("receive from node: %w", err)
+			}
+			n.cancel(err)
+			return
+		}
+		if incarnation := n.registered(); incarnation != 0 {
+			n.server.hearing.hear(n.nodeID, incarnation)
+		}
+		switch {
+		case up.Heartbeat != nil:
+			n.reply(&structs.SessionDown{HeartbeatAck: &structs.HeartbeatAck{Seq: up.Heartbeat.Seq, SentAt: up.Heartbeat.SentAt}})
+		case up.Hello != nil, up.Reports != nil, up.Bye:
+			if !n.enqueue(up) {
+				n.cancel(structs.NewError(structs.CodeTooLarge, "server.session_flooded", "max", batchesMax))
+				return
+			}
+		}
+		if n.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// enqueue hands something to work, and tells whether there was room.
+func (n *session) enqueue(up *structs.SessionUp) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.mu.inbox) >= batchesMax {
+		return false
+	}
+	n.mu.inbox = append(n.mu.inbox, up)
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// drain takes everything that waits for work.
+func (n *session) drain() []*structs.SessionUp {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	inbox := n.mu.inbox
+	n.mu.inbox = nil
+	return inbox
+}
+
+// reply hands a message to push.
+func (n *session) reply(down *structs.SessionDown) {
+	select {
+	case n.replies <- down:
+	case <-n.ctx.Done():
+	}
+}
+
+// work puts into the log what the node says, in its order. Reports that gather
+// while an entry is being committed go into the next one together.
+func (n *session) work() {
+	for {
+		select {
+		case <-n.wake:
+		case <-n.ctx.Done():
+			return
+		}
+		var batches []*structs.ReportBatch
+		for _, up := range n.drain() {
+			var err error
+			switch {
+			case up.Reports != nil:
+				batches = append(batches, up.Reports)
+				continue
+			case up.Hello != nil:
+				if err = n.report(batches); err == nil {
+					err = n.register(up.Hello)
+				}
+			case up.Bye:
+				if err = n.report(batches); err == nil {
+					err = n.farewell()
+				}
+			}
+			batches = nil
+			if err != nil {
+				n.cancel(err)
+				return
+			}
+		}
+		if err := n.report(batches); err != nil {
+			n.cancel(err)
+			return
+		}
+	}
+}
+
+// register makes the node known, and welcomes it the first time.
+func (n *session) register(hello *structs.NodeRegister) error {
+	if hello.Node.ID != n.nodeID {
+		return structs.NewError(structs.CodeForbidden, "server.session_foreign", "node", hello.Node.ID)
+	}
+	body := *hello
+	body.Node.Session = n.name
+	if _, _, err := n.server.Submit(n.ctx, structs.CommandNodeRegister, n.nodeID, &body); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	first := n.mu.incarnation == 0
+	n.mu.incarnation = hello.Node.Incarnation
+	n.mu.Unlock()
+	n.server.hearing.hear(n.nodeID, hello.Node.Incarnation)
+	if first {
+		timings := n.server.config.Timings
+		n.reply(&structs.SessionDown{Welcome: &structs.Welcome{
+			ServerID: n.server.config.ID, HeartbeatEvery: structs.Duration(timings.HeartbeatEvery),
+			LeaseTTL: structs.Duration(timings.LeaseTTL), Servers: n.server.config.Addresses(),
+		}})
+	}
+	return nil
+}
+
+// registered gives the incarnation of this stream's newest registration, 0
+// before the first.
+func (n *session) registered() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.mu.incarnation
+}
+
+// report puts batches into as few log entries as their size allows, and
+// acknowledges them.
+func (n *session) report(batches []*structs.ReportBatch) error {
+	if len(batches) > 0 {
+		if n.registered() == 0 {
+			return structs.NewError(structs.CodeInvalid, "server.session_no_hello")
+		}
+	}
+	for len(batches) > 0 {
+		body := structs.AllocReports{NodeID: n.nodeID}
+		taken := 0
+		for _, batch := range batches {
+			if taken > 0 && len(body.Reports)+len(batch.Reports) > state.ReportsMax {
+				break
+			}
+			body.Reports = append(body.Reports, batch.Reports...)
+			taken++
+		}
+		result, _, err := n.server.Submit(n.ctx, structs.CommandAllocReports, n.nodeID, &body)
+		if err != nil {
+			return err
+		}
+		refused := result.Refused
+		for _, batch := range batches[:taken] {
+			ack := &structs.ReportAck{Seq: batch.Seq}
+			ack.Refused, refused = refusedOf(batch, refused)
+			n.reply(&structs.SessionDown{ReportAck: ack})
+		}
+		batches = batches[taken:]
+	}
+	return nil
+}
+
+// refusedOf takes those refusals off the list that belong to batch: refusals
+// stand in the order of the reports.
+func refusedOf(batch *structs.ReportBatch, refused []string) (own, rest []string) {
+	for _, report := range batch.Reports {
+		if len(refused) > 0 && refused[0] == report.AllocID {
+			own, refused = append(own, refused[0]), refused[1:]
+		}
+	}
+	return own, refused
+}
+
+// farewell notes that the node's agent stopped in order.
+func (n *session) farewell() error {
+	change := &structs.NodeStatusChange{NodeID: n.nodeID, Incarnation: n.registered(), Status: structs.NodeLeft}
+	if _, _, err := n.server.Submit(n.ctx, structs.CommandNodeStatus, n.nodeID, change); err != nil {
+		return err
+	}
+	return errFarewell
+}
+
+// push tells the node what is answered and what changes, until the session
+// ends. It is the only sender.
+func (n *session) push() error {
+	timeout := time.NewTimer(n.server.config.Timings.HelloTimeout)
+	defer timeout.Stop()
+	var (
+		assigned  *assigned // nil before the welcome
+		assign    <-chan struct{}
+		nodeMoved <-chan struct{}
+	)
+	for {
+		select {
+		case <-n.ctx.Done():
+			return context.Cause(n.ctx)
+		case <-timeout.C:
+			if assigned == nil {
+				return structs.NewError(structs.CodeTimeout, "server.session_no_hello")
+			}
+		case down := <-n.replies:
+			if err := n.stream.Send(down); err != nil {
+				return fmt.Errorf("send to node: %w", err)
+			}
+			if down.Welcome == nil {
+				continue
+			}
+			assigned = newAssigned(n.nodeID)
+		case <-assign:
+		case <-nodeMoved:
+		}
+		if assigned == nil {
+			continue
+		}
+		snapshot := n.server.config.Store.Snapshot()
+		if err := n.stillOurs(snapshot); err != nil {
+			return err
+		}
+		if news := assigned.news(snapshot, n.server.members); news != nil {
+			if err := n.stream.Send(&structs.SessionDown{Assignments: news}); err != nil {
+				return fmt.Errorf("send to node: %w", err)
+			}
+		}
+		assign, nodeMoved = snapshot.WatchHolders(n.nodeID), snapshot.WatchNode(n.nodeID)
+	}
+}
+
+// stillOurs tells why the stream must end: the node registered elsewhere
+// since, or it was declared lost, and must say what it still runs.
+func (n *session) stillOurs(snapshot *state.Snapshot) error {
+	node := snapshot.Node(n.nodeID)
+	switch {
+	case node == nil:
+		return structs.NewError(structs.CodeNotFound, "state.node_unknown", "node", n.nodeID)
+	case node.Session != n.name:
+		return structs.NewError(structs.CodeConflict, "server.session_superseded")
+	case node.Status == structs.NodeLost:
+		return structs.NewError(structs.CodeConflict, "server.session_lost")
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// Bounds of the leader's watch over nodes.
+const (
+	watchEvery     = 50 * time.Millisecond
+	probesMax      = 256 // probes and questions under way at once
+	probeTimeout   = time.Second
+	witnessTimeout = 400 * time.Millisecond
+	reportsWaiting = 64 // of servers, not yet looked at; more are dropped, newer ones follow
+)
+
+// watch is the thin coat around Liveness on the leader: one goroutine feeds it
+// and carries out what it orders.
+type watch struct {
+	server  *Server
+	began   time.Time
+	machine *Liveness
+	reports chan *structs.LivenessReport
+	answers chan func(now time.Duration) []LivenessEffect // outcomes of orders
+	places  chan struct{}                                 // tokens of orders under way
+	orders  sync.WaitGroup
+	known   map[string]uint64 // nodes that the machine knows -> ModifyIndex
+}
+
+func newWatch(s *Server) *watch {
+	return &watch{
+		server:  s,
+		began:   time.Now(),
+		machine: NewLiveness(s.config.Timings.Liveness, s.config.Store.Snapshot().Index()),
+		reports: make(chan *structs.LivenessReport, reportsWaiting),
+		answers: make(chan func(time.Duration) []LivenessEffect),
+		places:  make(chan struct{}, probesMax),
+		known:   make(map[string]uint64),
+	}
+}
+
+// take hands over what a server hears. It never blocks: a report that finds
+// no place is out of date before the next one comes.
+func (w *watch) take(report *structs.LivenessReport) {
+	select {
+	case w.reports <- report:
+	default:
+	}
+}
+
+// run watches until ctx ends.
+func (w *watch) run(ctx context.Context) {
+	defer w.orders.Wait()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	changed, stale := w.learn(), false
+	for {
+		var effects []LivenessEffect
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			changed, stale = nil, true // looked at with the next tick: many nodes may register at once
+		case report := <-w.reports:
+			for _, hearing := range report.Nodes {
+				w.machine.Hear(w.now(), hearing)
+			}
+		case answer := <-w.answers:
+			effects = answer(w.now())
+		case <-tick.C:
+			if stale {
+				changed, stale = w.learn(), false
+			}
+			effects = w.machine.Tick(w.now())
+		}
+		for _, effect := range effects {
+			w.carryOut(ctx, effect)
+		}
+	}
+}
+
+// now is the machine's clock.
+func (w *watch) now() time.Duration { return time.Since(w.began) }
+
+// learn tells the machine about nodes as the state has them now, and gives
+// the channel of their next change.
+func (w *watch) learn() <-chan struct{} {
+	snapshot := w.server.config.Store.Snapshot()
+	present := make(map[string]bool, len(w.known))
+	for node := range snapshot.Nodes() {
+		present[node.ID] = true
+		if w.known[node.ID] != node.ModifyIndex {
+			w.known[node.ID] = node.ModifyIndex
+			w.machine.Know(w.now(), node)
+		}
+	}
+	for id := range w.known {
+		if !present[id] {
+			delete(w.known, id)
+			w.machine.Forget(id)
+		}
+	}
+	var servers []string
+	for _, server := range w.server.config.Servers() {
+		servers = append(servers, server.ID)
+	}
+	w.machine.SetServers(servers)
+	return snapshot.WatchNodes()
+}
+
+// carryOut begins what the machine orders; outcomes come back through answers.
+func (w *watch) carryOut(ctx context.Context, effect LivenessEffect) {
+	switch {
+	case effect.Probe != nil:
+		w.start(ctx, func() { w.probe(ctx, effect.Probe) })
+	case effect.Ask != nil:
+		for _, witness := range effect.Ask.Witnesses {
+			w.start(ctx, func() { w.ask(ctx, effect.Ask, witness) })
+		}
+	case effect.Declare != nil:
+		w.start(ctx, func() { w.declare(ctx, effect.Declare) })
+	}
+}
+
+// start runs one order beside the watch, when there is a place for it; the
+// machine gives a lost order again.
+func (w *watch) start(ctx context.Context, order func()) {
+	select {
+	case w.places <- struct{}{}:
+		w.orders.Go(func() {
+			defer func() { <-w.places }()
+			order()
+		})
+	case <-ctx.Done():
+	default:
+	}
+}
+
+func (w *watch) answer(ctx context.Context, answer func(time.Duration) []LivenessEffect) {
+	select {
+	case w.answers <- answer:
+	case <-ctx.Done():
+	}
+}
+
+func (w *watch) probe(ctx context.Context, order *ProbeOrder) {
+	once, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	agent, ok := agentOf(w.server.config.Store.Snapshot(), order.NodeID)
+	answered := ok && w.server.config.Peers.Alive(once, agent) == nil
+	w.answer(ctx, func(now time.Duration) []LivenessEffect {
+		return w.machine.Probed(now, order.NodeID, order.Round, answered)
+	})
+}
+
+func (w *watch) ask(ctx context.Context, order *WitnessOrder, witness Witness) {
+	once, cancel := context.WithTimeout(ctx, witnessTimeout)
+	defer cancel()
+	answered, reached := false, false
+	snapshot := w.server.config.Store.Snapshot()
+	node, known := agentOf(snapshot, order.NodeID)
+	agent, found := w.witness(snapshot, witness)
+	if known && found {
+		reply, err := w.server.config.Peers.Witness(once, agent, &structs.WitnessRequest{NodeID: node.ID, RPCAddr: node.Addr})
+		answered, reached = err == nil, err == nil && reply.Reached
+	}
+	w.answer(ctx, func(now time.Duration) []LivenessEffect {
+		return w.machine.Witnessed(now, order.NodeID, order.Round, answered, reached)
+	})
+}
+
+// witness gives the address of a witness.
+func (w *watch) witness(snapshot *state.Snapshot, witness Witness) (Agent, bool) {
+	if !witness.Server {
+		return agentOf(snapshot, witness.ID)
+	}
+	for _, server := range w.server.config.Servers() {
+		if server.ID == witness.ID {
+			return server, true
+		}
+	}
+	return Agent{}, false
+}
+
+// agentOf gives the address of a node's agent.
+func agentOf(snapshot *state.Snapshot, nodeID string) (Agent, bool) {
+	node := snapshot.Node(nodeID)
+	if node == nil {
+		return Agent{}, false
+	}
+	return Agent{ID: node.ID, Addr: node.RPCAddr}, true
+}
+
+func (w *watch) declare(ctx context.Context, change *structs.NodeStatusChange) {
+	log := w.server.config.Logger.With(logkey.NodeID, change.NodeID, logkey.Status, change.Status)
+	if _, _, err := w.server.decide(ctx, structs.CommandNodeStatus, change); err != nil {
+		if ctx.Err() == nil {
+			log.Info("judgement of a node was not taken", logkey.Error, err)
+		}
+		return
+	}
+	log.Warn("node judged", logkey.Reason, change.Reason)
+}

@@ -1,0 +1,324 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// cluster is servers of one process over an oracle log.
+type cluster struct {
+	t         testing.TB
+	sequencer *consensus.Sequencer
+	peers     *FakePeers
+	servers   []*Server
+	logs      []*consensus.FakeNode
+}
+
+func newCluster(t testing.TB, size int) *cluster {
+	t.Helper()
+	c := &cluster{t: t, sequencer: consensus.NewSequencer(), peers: NewFakePeers()}
+	for i := range size {
+		id := fmt.Sprintf("s%d", i+1)
+		store := state.New()
+		log, err := c.sequencer.Add(id, NewMachine(store))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := Open(Config{
+			ID: id, Store: store, Log: log, Peers: c.peers.For(id), Now: time.Now, Rand: rand.Reader,
+			Logger:      slog.New(slog.DiscardHandler),
+			ClusterInit: &structs.ClusterInit{Cluster: structs.Cluster{ID: "test"}},
+			Servers:     func() []Agent { return c.others(id) },
+			Addresses:   func() []string { return []string{"s1", "s2", "s3"} },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.peers.Add(id, server)
+		c.servers = append(c.servers, server)
+		c.logs = append(c.logs, log)
+	}
+	t.Cleanup(func() {
+		for _, server := range c.servers {
+			server.Close()
+		}
+		c.checkReplicas()
+	})
+	return c
+}
+
+func (c *cluster) others(id string) []Agent {
+	var agents []Agent
+	for i := range 3 {
+		if other := fmt.Sprintf("s%d", i+1); other != id {
+			agents = append(agents, Agent{ID: other, Addr: other})
+		}
+	}
+	return agents
+}
+
+// checkReplicas makes sure that all servers hold the same sound state.
+func (c *cluster) checkReplicas() {
+	first := c.servers[0].Store().Snapshot()
+	if found := state.CheckInvariants(first); len(found) > 0 {
+		c.t.Errorf("unsound state: %q", found)
+	}
+	for i, server := range c.servers[1:] {
+		snapshot := server.Store().Snapshot()
+		if snapshot.Index() == first.Index() && snapshot.Hash() != first.Hash() {
+			c.t.Errorf("server %d has another state than the first", i+2)
+		}
+	}
+}
+
+// eventually waits, on the bubble's clock or the real one, until the newest
+// state of a server satisfies condition.
+func (c *cluster) eventually(server int, within time.Duration, what string, condition func(*state.Snapshot) bool) *state.Snapshot {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	snapshot, err := c.servers[server].Store().Block(ctx, func(s *state.Snapshot) (bool, <-chan struct{}) {
+		return condition(s), s.WatchIndex()
+	})
+	if err != nil {
+		c.t.Fatalf("%s: not within %s", what, within)
+	}
+	return snapshot
+}
+
+func testJob(name string, nodes int) *structs.Job {
+	return &structs.Job{
+		Name: name, Project: "default", Type: structs.JobTypeTraining, Nodes: nodes,
+		Distributed: structs.Distributed{Mode: structs.ModeSingle},
+		Resources:   []structs.Resources{{CPU: 1, Memory: 1 << 20}},
+		Task:        structs.Task{Driver: "exec", Command: "true"},
+	}
+}
+
+// gangJob is a job whose ranks find each other.
+func gangJob(name string, nodes int) *structs.Job {
+	job := testJob(name, nodes)
+	job.Distributed.Mode = structs.ModePyTorch
+	return job
+}
+
+// pipe is both ends of a node's stream.
+type pipe struct {
+	ctx  context.Context
+	up   chan *structs.SessionUp
+	down chan *structs.SessionDown
+}
+
+func (p *pipe) Recv() (*structs.SessionUp, error) {
+	select {
+	case up, ok := <-p.up:
+		if !ok {
+			return nil, io.EOF
+		}
+		return up, nil
+	case <-p.ctx.Done():
+		return nil, p.ctx.Err()
+	}
+}
+
+func (p *pipe) Send(down *structs.SessionDown) error {
+	select {
+	case p.down <- down:
+		return nil
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	}
+}
+
+// fakeNode is a node whose tasks answer at once.
+type fakeNode struct {
+	c    *cluster
+	node structs.Node
+	// complete tells whether a running rank completes at once.
+	complete bool
+
+	mu struct {
+		sync.Mutex
+		mute     bool
+		assigned map[string]structs.Assignment
+		ended    []error
+		refused  []string
+		acks     int
+	}
+	hang  context.CancelFunc
+	tasks sync.WaitGroup
+	seq   uint64
+}
+
+func (c *cluster) newNode(name string) *fakeNode {
+	n := &fakeNode{c: c, complete: true, node: structs.Node{
+		ID: "id-" + name, Name: name, Addr: name, RPCAddr: name, Version: "1", Incarnation: 1, Drivers: []string{"exec"},
+		Capacity: structs.Capacity{CPU: 4096, Memory: 1 << 44, PortMin: 20000, PortMax: 30000},
+	}}
+	n.mu.assigned = make(map[string]structs.Assignment)
+	c.t.Cleanup(n.hangUp)
+	return n
+}
+
+// connect opens a stream to a server; the one before is hung up.
+func (n *fakeNode) connect(server int) {
+	n.hangUp()
+	ctx, cancel := context.WithCancel(context.Background())
+	n.hang = cancel
+	p := &pipe{ctx: ctx, up: make(chan *structs.SessionUp), down: make(chan *structs.SessionDown)}
+	n.tasks.Go(func() {
+		defer cancel()
+		err := n.c.servers[server].ServeNode(ctx, n.node.ID, p)
+		n.mu.Lock()
+		n.mu.ended = append(n.mu.ended, err)
+		n.mu.Unlock()
+	})
+	outbox := make(chan *structs.SessionUp, 4096)
+	outbox <- &structs.SessionUp{Hello: &structs.NodeRegister{Node: n.node, Inventory: n.inventory()}}
+	n.tasks.Go(func() { n.write(p, outbox) })
+	n.tasks.Go(func() { n.read(p, outbox) })
+}
+
+func (n *fakeNode) inventory() (items []structs.InventoryItem) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, a := range n.mu.assigned {
+		items = append(items, structs.InventoryItem{AllocID: a.Alloc.ID, Attempt: a.Alloc.Attempt})
+	}
+	return items
+}
+
+func (n *fakeNode) hangUp() {
+	if n.hang != nil {
+		n.hang()
+	}
+	n.tasks.Wait()
+}
+
+func (n *fakeNode) setMute(mute bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.mute = mute
+}
+
+func (n *fakeNode) write(p *pipe, outbox <-chan *structs.SessionUp) {
+	beat := time.NewTicker(200 * time.Millisecond)
+	defer beat.Stop()
+	for {
+		var up *structs.SessionUp
+		select {
+		case up = <-outbox:
+		case <-beat.C:
+			up = &structs.SessionUp{Heartbeat: &structs.Heartbeat{Seq: 1, SentAt: 1}}
+		case <-p.ctx.Done():
+			return
+		}
+		n.mu.Lock()
+		mute := n.mu.mute
+		n.mu.Unlock()
+		if mute {
+			continue
+		}
+		select {
+		case p.up <- up:
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+func (n *fakeNode) read(p *pipe, outbox chan<- *structs.SessionUp) {
+	for {
+		select {
+		case down := <-p.down:
+			for _, up := range n.answer(down) {
+				outbox <- up
+			}
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// answer does what a client does, without the work.
+func (n *fakeNode) answer(down *structs.SessionDown) (ups []*structs.SessionUp) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if down.ReportAck != nil {
+		n.mu.acks++
+		n.mu.refused = append(n.mu.refused, down.ReportAck.Refused...)
+	}
+	if down.Assignments == nil {
+		return nil
+	}
+	var reports []structs.AllocReport
+	for _, a := range down.Assignments.Set {
+		n.mu.assigned[a.Alloc.ID] = a
+		report := structs.AllocReport{AllocID: a.Alloc.ID, Attempt: a.Alloc.Attempt}
+		switch {
+		case a.Alloc.Desired == structs.DesiredStop:
+			report.Status = structs.AllocKilled
+		case !a.Alloc.Released:
+			report.Status = structs.AllocPrepared
+		case n.complete:
+			running := report
+			running.Status = structs.AllocRunning
+			reports = append(reports, running)
+			report.Status = structs.AllocComplete
+		default:
+			report.Status = structs.AllocRunning
+		}
+		reports = append(reports, report)
+	}
+	for _, id := range down.Assignments.Gone {
+		delete(n.mu.assigned, id)
+	}
+	if len(reports) > 0 {
+		n.seq++
+		ups = append(ups, &structs.SessionUp{Reports: &structs.ReportBatch{Seq: n.seq, Reports: reports}})
+	}
+	return ups
+}
+
+// lastError is why the newest stream ended.
+func (n *fakeNode) lastError() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.mu.ended) == 0 {
+		return nil
+	}
+	return n.mu.ended[len(n.mu.ended)-1]
+}
+
+func (n *fakeNode) streamsEnded() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.mu.ended)
+}
+
+func jobIs(id string, want structs.JobState) func(*state.Snapshot) bool {
+	return func(s *state.Snapshot) bool {
+		view, ok := s.Job(id)
+		return ok && view.Standing.State == want
+	}
+}
+
+func nodeIs(name string, want structs.NodeStatus) func(*state.Snapshot) bool {
+	return func(s *state.Snapshot) bool {
+		node := s.Node("id-" + name)
+		return node != nil && node.Status == want
+	}
+}
+
+// pass lets time go by; in a bubble that costs none.
+func pass(span time.Duration) { <-time.After(span) }
