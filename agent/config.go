@@ -19,7 +19,7 @@ const (
 	DefaultGossipPort = 4648
 	DefaultDataDir    = "/var/lib/nomadlike"
 	DefaultPortMin    = 20000 // of the ports given to jobs
-	DefaultPortMax    = 32000
+	DefaultPortMax    = 29999
 
 	connectionsDefault     = 16384
 	connectionsPeerDefault = 1024
@@ -29,6 +29,7 @@ const (
 	tokenFailuresDefault   = 20
 
 	bootstrapExpectMax = 7
+	scaleMax           = 20
 )
 
 // Config is everything that an agent needs to know before it starts; made by
@@ -50,7 +51,28 @@ type Config struct {
 	PluginDir string
 	Limits    LimitsConfig
 	Hosts     []string // names under which browsers may reach the API
+	Scale     float64  // stretches the timings of failure detection; 1 on a quiet LAN
 	Dev       bool
+}
+
+// redacted is the configuration as operators may see it.
+func (c Config) redacted() map[string]any {
+	token := ""
+	if c.JoinToken.Secret != "" {
+		token = "***"
+	}
+	return map[string]any{
+		"name": c.Name, "data_dir": c.DataDir, "bind": c.Bind, "advertise": c.Advertise, "join_token": token,
+		"ports":  map[string]any{"http": c.HTTPPort, "gossip": c.Gossip},
+		"server": map[string]any{"enabled": c.Server.Enabled, "bootstrap_expect": c.Server.BootstrapExpect, "join": c.Server.Join},
+		"client": map[string]any{
+			"enabled": c.Client.Enabled, "servers": c.Client.Servers, "pool": c.Client.Pool, "interface": c.Client.Interface,
+			"port_min": c.Client.PortMin, "port_max": c.Client.PortMax, "meta": c.Client.Meta,
+			"reserved": map[string]any{"cpu": c.Client.ReservedCPU, "memory": c.Client.ReservedMemory},
+		},
+		"log": map[string]any{"level": c.LogLevel, "format": c.LogFormat}, "plugin_dir": c.PluginDir, "hosts": c.Hosts,
+		"scale": c.Scale, "dev": c.Dev,
+	}
 }
 
 // ServerConfig is the part of a server.
@@ -111,7 +133,11 @@ func resolve(s Settings, env surroundings) (Config, []problem) {
 		LogFormat: r.word("log.format", get(blockOf(s.Log).Format, "auto"), "auto", "text", "json"),
 		PluginDir: get(s.PluginDir, ""),
 		Hosts:     blockOf(s.HTTP).Hosts,
+		Scale:     get(s.Scale, 1),
 		Dev:       dev,
+	}
+	if !(r.config.Scale >= 0.5 && r.config.Scale <= scaleMax) {
+		r.refuse("scale", "agent.config.scale", "value", r.config.Scale, "max", scaleMax)
 	}
 	r.name()
 	r.roles(dev)

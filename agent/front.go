@@ -66,36 +66,43 @@ type front struct {
 	doors   doors
 	hosts   hostList
 	guard   *limiter
-	started func() // counts a request for metrics; may be nil
+	metrics *metrics // may be nil
 	mux     *http.ServeMux
 }
 
-// newFront builds the router from the table of routes. Every route needs a
-// handler and every handler a route, else it panics: the table is code.
-func newFront(log *slog.Logger, now func() time.Time, doors doors, hosts hostList, guard *limiter, handlers map[string]handler, rest http.Handler) *front {
+// newFront makes a door without routes; rest serves what is outside the API.
+func newFront(log *slog.Logger, now func() time.Time, doors doors, hosts hostList, guard *limiter, rest http.Handler) *front {
 	f := &front{log: log, now: now, doors: doors, hosts: hosts, guard: guard, mux: http.NewServeMux()}
-	patterns := map[string]bool{}
+	f.mux.Handle("/", rest)
+	return f
+}
+
+// route builds the router from the table of routes. Every route needs a
+// handler and every handler a route, else it panics: the table is code.
+func (f *front) route(handlers map[string]handler) {
 	for _, route := range api.Routes() {
 		handle, ok := handlers[route.Name]
 		if !ok {
 			panic("agent: route " + route.Name + " has no handler")
 		}
 		f.mux.Handle(route.Method+" "+route.Pattern, f.serve(route, handle))
-		patterns[route.Pattern] = true
 	}
 	if len(handlers) != len(api.Routes()) {
 		panic(fmt.Sprintf("agent: %d handlers for %d routes", len(handlers), len(api.Routes())))
 	}
-	for pattern := range patterns { // what is left of a known path is a wrong method
-		f.mux.Handle(pattern, f.outside(func(r *http.Request) error {
-			return structs.NewError(structs.CodeInvalid, "agent.method", "path", r.URL.Path, "method", r.Method)
-		}))
+	f.mux.Handle("/v1/", f.outside(f.noRoute))
+}
+
+// noRoute tells whether it is the path or only the method that is unknown.
+func (f *front) noRoute(r *http.Request) error {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := f.mux.Handler(other); strings.HasPrefix(pattern, method+" ") {
+			return &statusError{http.StatusMethodNotAllowed, structs.NewError(structs.CodeInvalid, "agent.method", "path", r.URL.Path, "method", r.Method)}
+		}
 	}
-	f.mux.Handle("/v1/", f.outside(func(r *http.Request) error {
-		return structs.NewError(structs.CodeNotFound, "agent.route_unknown", "path", r.URL.Path)
-	}))
-	f.mux.Handle("/", rest)
-	return f
+	return structs.NewError(structs.CodeNotFound, "agent.route_unknown", "path", r.URL.Path)
 }
 
 // outside answers requests that belong to no route.
@@ -161,9 +168,14 @@ func (f *front) admit(r *http.Request) error {
 // serve makes the handler of one route: authenticate, decode, locate, judge,
 // handle. This is the one place where requests are authorised.
 func (f *front) serve(route api.Route, handle handler) http.Handler {
+	stream := route.Blocking || route.Stream != api.StreamNone
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := f.answer(route, handle, w, r); err != nil {
-			f.fail(w, r, err)
+		begin, told := f.now(), &statusWriter{ResponseWriter: w}
+		if err := f.answer(route, handle, told, r); err != nil {
+			f.fail(told, r, err)
+		}
+		if f.metrics != nil {
+			f.metrics.observe(route.Name, stream, max(told.status, http.StatusOK), f.now().Sub(begin))
 		}
 	})
 }
@@ -242,10 +254,14 @@ func (f *front) judge(r *request) error {
 	}
 	r.object = object
 	verb := auth.Verb(r.route.Verb)
-	if err := auth.Allowed(r.caller.principal, verb, object).Err(verb, object); err != nil {
-		return err
+	refusal := auth.Allowed(r.caller.principal, verb, object).Err(verb, object)
+	switch {
+	case refusal == nil:
+		return nil
+	case refusal.Code == structs.CodeNotFound && r.route.From == api.FromAllocation:
+		return noAllocation(r.PathValue("id"))
 	}
-	return nil
+	return refusal
 }
 
 // may asks the policy about a second verb or another object.
@@ -351,7 +367,11 @@ func (f *front) internal(r *http.Request, err error) *structs.Error {
 func render(e *structs.Error, language messages.Language) *structs.Error {
 	filled := *e
 	filled.Message = messages.Text(language, e.ID, e.Params)
-	if hint := e.ID + ".hint"; messages.Has(language, hint) {
+	hint := e.Params["hint_id"]
+	if hint == "" {
+		hint = e.ID + ".hint"
+	}
+	if messages.Has(language, hint) {
 		filled.Hint = messages.Text(language, hint, e.Params)
 	}
 	if len(e.Details) > 0 {

@@ -15,6 +15,7 @@ type Settings struct {
 	JoinToken *string  `hcl:"join_token,optional"`
 	JoinFile  *string  `hcl:"join_token_file,optional"`
 	PluginDir *string  `hcl:"plugin_dir,optional"`
+	Scale     *float64 `hcl:"scale,optional"` // stretches the timings of failure detection, for busy machines
 	Ports     *Ports   `hcl:"ports,block"`
 	Server    *Server  `hcl:"server,block"`
 	Client    *Client  `hcl:"client,block"`
@@ -87,6 +88,7 @@ func (s Settings) over(top Settings) Settings {
 	s.JoinToken = or(top.JoinToken, s.JoinToken)
 	s.JoinFile = or(top.JoinFile, s.JoinFile)
 	s.PluginDir = or(top.PluginDir, s.PluginDir)
+	s.Scale = or(top.Scale, s.Scale)
 	s.Dev = or(top.Dev, s.Dev)
 	s.Ports = both(s.Ports, top.Ports, func(a, b Ports) Ports {
 		return Ports{HTTP: or(b.HTTP, a.HTTP), Gossip: or(b.Gossip, a.Gossip)}

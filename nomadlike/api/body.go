@@ -33,9 +33,11 @@ type JobSubmitted struct {
 	Index uint64 `json:"index"`
 }
 
-// JobParsed is the job that a file describes, defaults filled in.
+// JobParsed is the job that a file describes, defaults filled in, and which
+// those are.
 type JobParsed struct {
-	Job *structs.Job `json:"job"`
+	Job      *structs.Job      `json:"job"`
+	Defaults []structs.Default `json:"defaults"`
 }
 
 // JobValidated lists everything that is wrong with a job.
@@ -44,22 +46,31 @@ type JobValidated struct {
 	Problems []structs.Error `json:"problems,omitempty"`
 }
 
-// JobPlan previews a job: the launch of every rank of its first subjob, and
-// whether and where it would start now.
+// JobPlan previews a job: the launch of the ranks of its first subjob, and
+// whether and where it would start now. Ranks lists at most PlanRanksMax of
+// them, the first ones.
 type JobPlan struct {
 	Job       *structs.Job        `json:"job"`
+	Defaults  []structs.Default   `json:"defaults"` // what the job leaves to nomadlike
 	StartsNow bool                `json:"starts_now"`
+	Starts    int                 `json:"starts"`         // subjobs of a batch that would start now
 	Wait      *structs.WaitReason `json:"wait,omitempty"` // why not now
+	Notes     []structs.Reason    `json:"notes,omitempty"`
 	Ranks     []RankPlan          `json:"ranks"`
 }
 
+// PlanRanksMax bounds the ranks of a JobPlan.
+const PlanRanksMax = 256
+
 // RankPlan is what one rank would run. Node is empty when the job would not
-// start now; its addresses are then placeholders.
+// start now; its addresses are then placeholders. Hold says that the rank
+// runs no command of its own and is reached by others, as MPI does.
 type RankPlan struct {
 	Rank    int               `json:"rank"`
 	Name    string            `json:"name"`
 	Node    string            `json:"node,omitempty"`
-	Command []string          `json:"command"`
+	Command []string          `json:"command,omitempty"`
+	Hold    bool              `json:"hold,omitempty"`
 	Env     map[string]string `json:"env"`
 	Files   []string          `json:"files,omitempty"` // written for the rank before it starts
 	Ports   map[string]int    `json:"ports,omitempty"`
@@ -346,13 +357,11 @@ type JoinRequest struct {
 	CSR     string `json:"csr"` // PEM
 }
 
-// Joined lets the agent in. CAKey and Cluster are given to servers only.
+// Joined lets the agent in. CAKey and Init are given to servers only.
 type Joined struct {
-	Certificate string           `json:"certificate"` // PEM, the agent's own and the CA's
-	CA          string           `json:"ca"`          // PEM
-	GossipKey   string           `json:"gossip_key"`  // base64
-	Servers     []string         `json:"servers"`     // host:port of gossip
-	RPCServers  []string         `json:"rpc_servers"` // host:port of RPC and HTTP
-	CAKey       string           `json:"ca_key,omitempty"`
-	Cluster     *structs.Cluster `json:"cluster,omitempty"`
+	Certificate string               `json:"certificate"` // PEM, the agent's own and the CA's
+	GossipKey   string               `json:"gossip_key"`  // base64
+	Servers     []string             `json:"servers"`     // host:port of gossip
+	CAKey       string               `json:"ca_key,omitempty"`
+	Init        *structs.ClusterInit `json:"init,omitempty"`
 }

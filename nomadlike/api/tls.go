@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -91,7 +92,7 @@ func verifyChain(chain []*x509.Certificate, roots *x509.CertPool) error {
 
 // FetchCA connects to address (host:port), checks that the peer's CA has the
 // fingerprint, and returns that CA as PEM: what a person's first login keeps.
-func FetchCA(address, fingerprint string) ([]byte, error) {
+func FetchCA(ctx context.Context, address, fingerprint string) ([]byte, error) {
 	base, err := parseAddress(address)
 	if err != nil {
 		return nil, err
@@ -106,7 +107,8 @@ func FetchCA(address, fingerprint string) ([]byte, error) {
 		found = ca
 		return err
 	}
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: dialTimeout}, "tcp", base.Host, config)
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: config}
+	conn, err := dialer.DialContext(ctx, "tcp", base.Host)
 	if err != nil {
 		var untrusted *untrustedError
 		if errors.As(err, &untrusted) {

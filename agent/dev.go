@@ -1,0 +1,206 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// devStart bounds how long development mode waits for its own log and node.
+const devStart = 10 * time.Second
+
+// openDevelopment finishes development mode: it waits until the log and the
+// node work, makes a management token and logs the command line in with it.
+func (a *Agent) openDevelopment(ctx context.Context) error {
+	if !a.config.Dev {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, devStart)
+	defer cancel()
+	secret, err := a.devToken(ctx)
+	if err != nil {
+		return fmt.Errorf("start development mode: %w", err)
+	}
+	dir, err := api.ContextDir(a.options.Getenv)
+	if err != nil {
+		return err
+	}
+	saved := api.Context{Address: "https://" + a.addr, Cluster: a.identity.credentials.Self.Cluster, CA: string(a.identity.caPEM), Token: secret}
+	if err := api.SaveContext(dir, saved); err != nil {
+		return err
+	}
+	// The node registers through its own stream; a command that follows at
+	// once should find it there.
+	_, err = a.store.Block(ctx, func(now *state.Snapshot) (bool, <-chan struct{}) {
+		node := now.Node(a.ID())
+		return node != nil && node.Status == structs.NodeReady, now.WatchNode(a.ID())
+	})
+	if err != nil {
+		return fmt.Errorf("start development mode: wait for the node: %w", err)
+	}
+	if strings.Contains(filepath.Base(a.config.DataDir), "nomadlike-dev-") {
+		a.atStop(a.stopJobs)
+	}
+	return nil
+}
+
+// devToken stores a new management token, valid as long as this start lasts:
+// those of earlier starts are revoked.
+func (a *Agent) devToken(ctx context.Context) (string, error) {
+	_, err := a.store.Block(ctx, func(now *state.Snapshot) (bool, <-chan struct{}) {
+		return now.Cluster() != nil, now.WatchCluster()
+	})
+	if err != nil {
+		return "", fmt.Errorf("wait for the log: %w", err)
+	}
+	for token := range a.store.Snapshot().Tokens() {
+		if token.CreatedBy == "dev" {
+			if _, _, err := a.server.Submit(ctx, structs.CommandTokenDelete, "dev", structs.TokenDelete{ID: token.ID}); err != nil {
+				return "", err
+			}
+		}
+	}
+	maker := site{now: time.Now, rand: rand.Reader}
+	secret, token, err := maker.newToken(auth.TokenManagement, api.TokenRequest{Name: "development", Role: string(auth.RoleAdmin), User: "dev"}, "dev")
+	if err != nil {
+		return "", err
+	}
+	_, _, err = a.server.Submit(ctx, structs.CommandTokenPut, "dev", structs.TokenPut{Token: token})
+	return secret, err
+}
+
+// stopJobs ends what runs before a development agent whose data directory
+// goes with it: its tasks would have nobody left.
+func (a *Agent) stopJobs(ctx context.Context) {
+	for view := range a.store.Snapshot().Jobs() {
+		if view.Standing.State.Terminal() {
+			continue
+		}
+		_, _, err := a.server.Submit(ctx, structs.CommandJobStop, "dev", structs.JobStop{JobID: view.Job.ID, Reason: "development mode ends"})
+		if err != nil {
+			a.log.Warn("job was not stopped", logkey.JobID, view.Job.ID, logkey.Error, err)
+		}
+	}
+	wait, cancel := context.WithTimeout(ctx, stopTimeout/2)
+	defer cancel()
+	_, err := a.store.Block(wait, func(now *state.Snapshot) (bool, <-chan struct{}) {
+		held := 0
+		for range now.Holders(a.ID()) {
+			held++
+		}
+		return held == 0, now.WatchHolders(a.ID())
+	})
+	if err == nil {
+		return
+	}
+	handles, err := a.driver.List(ctx)
+	if err != nil {
+		a.log.Warn("tasks are left", logkey.Error, err)
+	}
+	for _, handle := range handles {
+		err := errors.Join(a.driver.Stop(ctx, handle.TaskID, "SIGKILL", 0), a.driver.Destroy(ctx, handle.TaskID))
+		if err != nil {
+			a.log.Warn("task is left", logkey.TaskID, handle.TaskID, logkey.Error, err)
+		}
+	}
+}
+
+func readSecret(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	return strings.TrimSpace(string(data)), err
+}
+
+// announce tells the person at the console what they need to know.
+func (a *Agent) announce() {
+	say := func(id string, pairs ...any) {
+		fmt.Fprintln(a.options.Out, messages.Textf(a.options.Language, id, pairs...))
+	}
+	if a.config.Dev {
+		dir, _ := api.ContextDir(a.options.Getenv) // it was good when the context was saved
+		say("agent.print.dev", "address", "https://"+a.addr, "path", filepath.Join(dir, api.ContextFile))
+		return
+	}
+	say("agent.print.ready", "name", a.config.Name, "address", "https://"+a.addr)
+	if !a.identity.founder || a.store.Snapshot().Cluster() != nil && a.store.Snapshot().Cluster().Bootstrapped {
+		return
+	}
+	line := func(role, file string) {
+		fmt.Fprintf(a.options.Out, "  nomadlike agent -%s -join-token-file %s\n", role, filepath.Join(a.config.DataDir, file))
+		if token, err := readSecret(filepath.Join(a.config.DataDir, file)); err == nil {
+			fmt.Fprintf(a.options.Out, "  nomadlike agent -%s -join-token %s\n", role, token)
+		}
+	}
+	say("agent.print.servers")
+	line("server", joinServer)
+	say("agent.print.clients")
+	line("client", joinClient)
+	say("agent.print.setup")
+	fmt.Fprintf(a.options.Out, "  nomadlike token bootstrap -address https://%s -setup-file %s\n", a.addr, filepath.Join(a.config.DataDir, setupFile))
+	say("agent.print.fingerprint", "fingerprint", a.identity.ca.Fingerprint())
+}
+
+// reload takes from a new configuration what can change while the agent
+// runs, and tells what cannot.
+func (a *Agent) reload(next Config) {
+	if a.options.Level != nil && next.LogLevel != a.config.LogLevel {
+		a.options.Level.Set(parseLevel(next.LogLevel))
+		a.log.Info("log level changed", "level", next.LogLevel)
+	}
+	a.config.LogLevel = next.LogLevel
+	if ignored := changedSettings(a.configured, next); len(ignored) > 0 {
+		a.log.Warn("settings change only when the agent is started again", "settings", strings.Join(ignored, ", "))
+	}
+}
+
+// changedSettings names the settings that differ and need a new start.
+func changedSettings(old, next Config) []string {
+	old.LogLevel = next.LogLevel
+	var names []string
+	before, after := reflect.ValueOf(old), reflect.ValueOf(next)
+	for i := range before.NumField() {
+		if !reflect.DeepEqual(before.Field(i).Interface(), after.Field(i).Interface()) {
+			names = append(names, before.Type().Field(i).Name)
+		}
+	}
+	return names
+}
+
+// ui serves the web pages, or says how to get them.
+func (o Options) ui() http.Handler {
+	if o.UI != nil {
+		return o.UI
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprint(w, noUI)
+	})
+}
+
+const noUI = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>nomadlike</title>
+<h1>nomadlike</h1>
+<p>The agent runs. This build carries no web pages: <code>make ui</code> builds them, <code>make</code> then puts them into the binary.</p>
+<p lang="zh">agent 正在运行。此版本不含网页：先执行 <code>make ui</code>，再执行 <code>make</code> 即可包含。</p>
+<p>The API is under <a href="/v1/agent/health">/v1</a>, its description at <code>/v1/openapi.json</code>.</p>
+</html>
+`

@@ -1,0 +1,421 @@
+package agent
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
+)
+
+// What lies in a data directory:
+//
+//	agent.lock                 held while an agent uses the directory
+//	setup-secret               first server only: makes the first token, once
+//	join-server, join-client   first server only: the join tokens it printed
+//	identity/                  made whole or not at all
+//	    agent.pem  agent-key.pem  ca.pem  gossip.key
+//	    ca-key.pem  init.json  servers only
+//	    founder                the server that founded the cluster
+//	server/                    of package consensus
+//	client/                    of package client
+const (
+	lockFile      = "agent.lock"
+	setupFile     = "setup-secret"
+	joinServer    = "join-server"
+	joinClient    = "join-client"
+	identityDir   = "identity"
+	agentFile     = "agent.pem"
+	agentKeyFile  = "agent-key.pem"
+	caFile        = "ca.pem"
+	caKeyFile     = "ca-key.pem"
+	gossipKeyFile = "gossip.key"
+	initFile      = "init.json"
+	founderFile   = "founder"
+	serverDir     = "server"
+	clientDir     = "client"
+
+	gossipKeySize     = 32             // bytes, AES-256
+	printedJoinTTL    = 24 * time.Hour // of the join tokens that the first server prints
+	printedServerUses = 6              // with the first one, as many servers as make sense
+)
+
+// identity is who an agent is and what it holds of its cluster's secrets.
+type identity struct {
+	dir         string // data directory
+	credentials *auth.Credentials
+	caPEM       []byte
+	gossipKey   []byte
+
+	ca      *auth.CA             // servers only
+	init    *structs.ClusterInit // servers only: the cluster's record for the log
+	founder bool                 // this server made the cluster
+
+	mu struct {
+		sync.Mutex                   // guards init.JoinTokens too, which are used up before there is a log
+		joining    map[string]string // ids of agents being let in -> IP that they come from
+	}
+}
+
+// expect notes where an agent that is being let in comes from, for its
+// certificate. forget ends the note.
+func (i *identity) expect(id, ip string) (forget func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.mu.joining == nil {
+		i.mu.joining = map[string]string{}
+	}
+	i.mu.joining[id] = ip
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.mu.joining, id)
+	}
+}
+
+// sign makes an agent's certificate. Addresses are those that gossip or the
+// join tell, so that browsers accept an agent under its address.
+func (i *identity) sign(csrPEM []byte, who auth.Identity, now time.Time, addresses ...string) ([]byte, error) {
+	grant := auth.Grant{Role: who.Role, ID: who.ID}
+	i.mu.Lock()
+	addresses = append(addresses, i.mu.joining[who.ID])
+	i.mu.Unlock()
+	for _, text := range addresses {
+		if ip := net.ParseIP(text); ip != nil {
+			grant.IPs = append(grant.IPs, ip)
+		}
+	}
+	return i.ca.SignCSR(csrPEM, grant, rand.Reader, now)
+}
+
+func (i *identity) role() auth.Role { return i.credentials.Self.Role }
+
+// lockDataDir makes the data directory and keeps every other agent out of it
+// until unlock is called or the process ends.
+func lockDataDir(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o711); err != nil { // tasks of other users pass through it
+		return nil, fmt.Errorf("make data directory: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock data directory: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, structs.NewError(structs.CodeConflict, "agent.refuse.locked", "dir", dir)
+		}
+		return nil, fmt.Errorf("lock data directory: %w", err)
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// loadIdentity reads the identity in a data directory, nil where there is
+// none yet.
+func loadIdentity(dir string) (*identity, error) {
+	base := filepath.Join(dir, identityDir)
+	if _, err := os.Stat(base); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	id, err := readIdentity(dir, base)
+	if err != nil {
+		return nil, structs.NewError(structs.CodeInvalid, "agent.refuse.damaged", "dir", base, "reason", err).Because(err)
+	}
+	return id, nil
+}
+
+func readIdentity(dir, base string) (*identity, error) {
+	id := &identity{dir: dir}
+	files := map[string][]byte{}
+	for _, name := range []string{agentFile, agentKeyFile, caFile, gossipKeyFile} {
+		data, err := os.ReadFile(filepath.Join(base, name))
+		if err != nil {
+			return nil, err
+		}
+		files[name] = data
+	}
+	var err error
+	id.caPEM = files[caFile]
+	if id.credentials, err = auth.ParseCredentials(files[agentFile], files[agentKeyFile], id.caPEM); err != nil {
+		return nil, err
+	}
+	if id.gossipKey, err = parseGossipKey(strings.TrimSpace(string(files[gossipKeyFile]))); err != nil {
+		return nil, err
+	}
+	if id.role() != auth.RoleServer {
+		return id, nil
+	}
+	key, err := os.ReadFile(filepath.Join(base, caKeyFile))
+	if err != nil {
+		return nil, err
+	}
+	if id.ca, err = auth.ParseCA(id.caPEM, key, id.credentials.Self.Cluster); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(base, initFile))
+	if err != nil {
+		return nil, err
+	}
+	id.init = new(structs.ClusterInit)
+	if err := json.Unmarshal(data, id.init); err != nil {
+		return nil, fmt.Errorf("parse %s: %w", initFile, err)
+	}
+	_, err = os.Stat(filepath.Join(base, founderFile))
+	id.founder = err == nil
+	return id, nil
+}
+
+func parseGossipKey(text string) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(key) != gossipKeySize {
+		return nil, errors.New("the gossip key is not 32 bytes in base64")
+	}
+	return key, nil
+}
+
+// check refuses an identity that does not fit the configuration.
+func (i *identity) check(config Config) error {
+	want := auth.RoleClient
+	if config.Server.Enabled {
+		want = auth.RoleServer
+	}
+	if i.role() != want {
+		return structs.NewError(structs.CodeConflict, "agent.refuse.role", "dir", i.dir, "have", i.role(), "want", want)
+	}
+	if pin := config.JoinToken.Fingerprint; pin != "" {
+		ours := auth.Fingerprint(i.credentials.Trust.Certificates()[0])
+		if pin != ours {
+			return structs.NewError(structs.CodeConflict, "agent.refuse.cluster", "dir", i.dir, "have", ours[:16], "want", pin[:16])
+		}
+	}
+	if want != auth.RoleServer {
+		return nil
+	}
+	// A server whose log was wiped must come back under a new id, which
+	// needs a new certificate.
+	stored, found, err := consensus.ReadIdentity(filepath.Join(i.dir, serverDir))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read identity of server: %w", err)
+	case !found:
+		return structs.NewError(structs.CodeConflict, "agent.refuse.wiped", "dir", filepath.Join(i.dir, serverDir))
+	case stored.ServerID != i.credentials.Self.ID || stored.ClusterID != i.credentials.Self.Cluster:
+		return structs.NewError(structs.CodeConflict, "agent.refuse.mixed", "dir", i.dir)
+	}
+	return nil
+}
+
+// identityFiles are the files of the identity directory by name.
+type identityFiles map[string][]byte
+
+// save writes an identity directory in one step: after a crash it is there
+// whole or not at all.
+func (files identityFiles) save(dir string) error {
+	temporary, err := os.MkdirTemp(dir, identityDir+".new-")
+	if err != nil {
+		return fmt.Errorf("save identity: %w", err)
+	}
+	defer os.RemoveAll(temporary)
+	for name, data := range files {
+		if err := writeSynced(filepath.Join(temporary, name), data); err != nil {
+			return fmt.Errorf("save identity: %w", err)
+		}
+	}
+	if err := syncDir(temporary); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, filepath.Join(dir, identityDir)); err != nil {
+		return fmt.Errorf("save identity: %w", err)
+	}
+	return syncDir(dir)
+}
+
+// writeSynced writes a new file with mode 0600 and waits for the disk.
+func writeSynced(path string, data []byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// replaceFile puts data in place of a file in one step, mode 0600.
+func replaceFile(path string, data []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name()) // gone already when all went well
+	_, err = temporary.Write(data)
+	if err == nil {
+		err = temporary.Sync()
+	}
+	if err = errors.Join(err, temporary.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	handle, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(handle.Sync(), handle.Close())
+	if err != nil {
+		return fmt.Errorf("sync directory %s: %w", dir, err)
+	}
+	return nil
+}
+
+// foundCluster makes a new cluster with this server as its first: the CA, the
+// gossip key, the one-time setup secret, and join tokens for the others.
+func foundCluster(config Config, addr string, now time.Time) (*identity, error) {
+	dir := config.DataDir
+	cluster := randomHex()
+	ca, err := auth.NewCA(cluster, rand.Reader, now)
+	if err != nil {
+		return nil, err
+	}
+	caKey, err := ca.KeyPEM()
+	if err != nil {
+		return nil, err
+	}
+	raft, err := consensus.EnsureIdentity(filepath.Join(dir, serverDir), cluster)
+	if err != nil {
+		return nil, err
+	}
+	issued, err := ca.IssueAgent(auth.Grant{Role: auth.RoleServer, ID: raft.ServerID, DNSNames: []string{config.Name}, IPs: certIPs(config.Advertise)}, rand.Reader, now)
+	if err != nil {
+		return nil, err
+	}
+	record, err := newClusterRecord(dir, ca, addr, now)
+	if err != nil {
+		return nil, err
+	}
+	initJSON, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode cluster record: %w", err)
+	}
+	gossipKey := make([]byte, gossipKeySize)
+	rand.Read(gossipKey)
+	files := identityFiles{
+		agentFile: issued.ChainPEM, agentKeyFile: issued.KeyPEM, caFile: ca.CertificatePEM(), caKeyFile: caKey,
+		gossipKeyFile: []byte(base64.StdEncoding.EncodeToString(gossipKey) + "\n"), initFile: initJSON, founderFile: nil,
+	}
+	if err := files.save(dir); err != nil {
+		return nil, err
+	}
+	return loadIdentity(dir)
+}
+
+// newClusterRecord draws the setup secret and the join tokens, leaves them in
+// files that only the owner of the data directory can read, and gives what
+// the log will know of them.
+func newClusterRecord(dir string, ca *auth.CA, addr string, now time.Time) (*structs.ClusterInit, error) {
+	setup, err := auth.GenerateToken(auth.TokenSetup, rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	record := &structs.ClusterInit{Cluster: structs.Cluster{
+		ID: ca.Cluster, CAFingerprint: ca.Fingerprint(), SetupHash: auth.HashToken(setup),
+		ProtocolVersion: wire.ProtocolVersion, CreatedAt: structs.At(now),
+	}}
+	secrets := map[string]string{setupFile: setup}
+	for _, kind := range []struct {
+		file string
+		role auth.Role
+		uses int
+	}{{joinServer, auth.RoleServer, printedServerUses}, {joinClient, auth.RoleClient, auth.JoinUsesUnlimited}} {
+		token, stored, err := auth.GenerateJoinToken(ca.Fingerprint(), addr, kind.role, kind.uses, printedJoinTTL, rand.Reader, now)
+		if err != nil {
+			return nil, err
+		}
+		stored.CreatedBy = "setup"
+		record.JoinTokens = append(record.JoinTokens, *stored)
+		secrets[kind.file] = token.String()
+	}
+	for name, secret := range secrets {
+		if err := replaceFile(filepath.Join(dir, name), []byte(secret+"\n")); err != nil {
+			return nil, fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return record, nil
+}
+
+func certIPs(advertise string) []net.IP {
+	if ip := net.ParseIP(advertise); ip != nil {
+		return []net.IP{ip}
+	}
+	return nil
+}
+
+func randomHex() string {
+	var bits [16]byte
+	rand.Read(bits[:])
+	return hex.EncodeToString(bits[:])
+}
+
+// renewed keeps a new certificate, in memory and on disk.
+func (i *identity) renewed(chainPEM, keyPEM []byte) (*auth.Credentials, error) {
+	credentials, err := auth.ParseCredentials(chainPEM, keyPEM, i.caPEM)
+	if err != nil {
+		return nil, err
+	}
+	if credentials.Self != i.credentials.Self {
+		return nil, fmt.Errorf("keep renewed certificate: it is of %s", credentials.Self)
+	}
+	// Key and certificate are two files; a crash between them would leave a
+	// pair that does not fit, so the whole directory is made anew.
+	base := filepath.Join(i.dir, identityDir)
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return nil, fmt.Errorf("keep renewed certificate: %w", err)
+	}
+	files := identityFiles{}
+	for _, entry := range entries {
+		if files[entry.Name()], err = os.ReadFile(filepath.Join(base, entry.Name())); err != nil {
+			return nil, fmt.Errorf("keep renewed certificate: %w", err)
+		}
+	}
+	files[agentFile], files[agentKeyFile] = chainPEM, keyPEM
+	return credentials, files.exchange(i.dir)
+}
+
+// exchange replaces the identity directory in one step (renameat2 with
+// RENAME_EXCHANGE).
+func (files identityFiles) exchange(dir string) error {
+	staging, err := os.MkdirTemp(dir, "renewal-")
+	if err != nil {
+		return fmt.Errorf("keep renewed certificate: %w", err)
+	}
+	defer os.RemoveAll(staging)
+	if err := files.save(staging); err != nil {
+		return err
+	}
+	if err := exchangePaths(filepath.Join(staging, identityDir), filepath.Join(dir, identityDir)); err != nil {
+		return fmt.Errorf("keep renewed certificate: %w", err)
+	}
+	return syncDir(dir)
+}

@@ -1,0 +1,235 @@
+package agent
+
+import (
+	"errors"
+	"iter"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/launch"
+	"nomadlike/nomadlike/scheduler"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// idempotencyKeyMax bounds the header of that name.
+const idempotencyKeyMax = 128 // bytes
+
+// offered is a job that a request brings, with the defaults that were chosen.
+type offered struct {
+	job      *structs.Job
+	defaults []structs.Default
+}
+
+// locateBody reads the job in a request's body and gives the caller's would-be
+// job as the object. Who may submit nothing at all is refused before their
+// text is parsed.
+func (s *site) locateBody(r *request) (auth.Object, error) {
+	principal := r.caller.principal
+	own := principal.Project
+	if own == "" {
+		own = structs.DefaultProject
+	}
+	object := auth.Object{Kind: auth.ObjectJob, Project: own, Owner: principal.ID}
+	if !auth.Allowed(principal, auth.Verb(r.route.Verb), object).Allow {
+		return object, nil // judged, and refused
+	}
+	body := r.body.(*api.JobRequest)
+	job, err := requestedJob(body)
+	if err != nil {
+		return auth.Object{}, err
+	}
+	// Whatever the body says of these, the server decides.
+	job.ID, job.User, job.SubmittedAt, job.IdempotencyKey = "", principal.ID, 0, ""
+	if job.Project == "" {
+		job.Project = own
+	}
+	r.found = &offered{job: job, defaults: job.SetDefaults()}
+	object.Project = job.Project
+	decision := auth.Allowed(principal, auth.Verb(r.route.Verb), object)
+	if !decision.Allow && decision.Hide {
+		return auth.Object{}, auth.NotFound(auth.ObjectProject, job.Project)
+	}
+	return object, nil
+}
+
+func requestedJob(body *api.JobRequest) (*structs.Job, error) {
+	switch {
+	case body.Job != nil && body.HCL != "":
+		return nil, structs.NewError(structs.CodeInvalid, "agent.request_both")
+	case body.Job != nil:
+		return body.Job, nil
+	case body.HCL != "":
+		return parseJobFile(body.HCL, body.Variables)
+	}
+	return nil, structs.NewError(structs.CodeInvalid, "agent.request_empty")
+}
+
+func (s *site) parseJob(r *request) error {
+	offer := r.found.(*offered)
+	return r.reply(api.JobParsed{Job: offer.job, Defaults: offer.defaults})
+}
+
+// jobProblem is everything that keeps a job from being accepted, as one
+// error.
+func jobProblem(job *structs.Job) *structs.Error {
+	if err := structs.InvalidJob(structs.CodeInvalid, job.Validate()); err != nil {
+		return err
+	}
+	if err := structs.InvalidJob(structs.CodeNotAvailable, job.NotAvailable()); err != nil {
+		return err
+	}
+	if _, err := launch.Check(job); err != nil {
+		var failure *structs.Error
+		if errors.As(err, &failure) {
+			return failure
+		}
+		return structs.NewError(structs.CodeInvalid, "agent.internal", "reference", "launch").Because(err)
+	}
+	return nil
+}
+
+func (s *site) validateJob(r *request) error {
+	failure := jobProblem(r.found.(*offered).job)
+	if failure == nil {
+		return r.reply(api.JobValidated{Valid: true})
+	}
+	failure = render(failure, acceptedLanguage(r.Header.Get("Accept-Language")))
+	problems := failure.Details
+	if len(problems) == 0 {
+		problems = []structs.Error{*failure}
+	}
+	return r.reply(api.JobValidated{Problems: problems})
+}
+
+func (s *site) submitJob(r *request) error {
+	job := r.found.(*offered).job
+	key := r.Header.Get(api.HeaderIdempotencyKey)
+	if !plainText(key, idempotencyKeyMax) {
+		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", api.HeaderIdempotencyKey, "max", idempotencyKeyMax)
+	}
+	if failure := jobProblem(job); failure != nil {
+		return failure
+	}
+	if err := mayPrioritize(r, job.Priority, r.object); err != nil {
+		return err
+	}
+	id, index, err := s.replica.SubmitJob(r.Context(), r.caller.principal.ID, key, job)
+	if err != nil {
+		return err
+	}
+	s.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.caller.principal.ID, logkey.Index, index)
+	r.setIndex(index)
+	return r.reply(api.JobSubmitted{JobID: id, Name: job.Name, Index: index})
+}
+
+// planJob tells what a job would run, and whether it would start now, by
+// putting it at its place in a copy of the queue.
+func (s *site) planJob(r *request) error {
+	offer := r.found.(*offered)
+	job := offer.job
+	if failure := jobProblem(job); failure != nil {
+		return failure
+	}
+	snapshot, err := s.replica.Consistent(r.Context())
+	if err != nil {
+		return err
+	}
+	now := structs.At(s.now())
+	job.ID, job.SubmittedAt = randomHex(), now
+	plan := scheduler.Schedule(scheduler.Input{Snapshot: withJob{snapshot, job}}, now, snapshot.Index())
+	out := api.JobPlan{Defaults: offer.defaults, Ranks: []api.RankPlan{}}
+	var first *structs.GangPlan
+	for i := range plan.Gangs {
+		if gang := &plan.Gangs[i]; gang.JobID == job.ID {
+			if gang.Subjob == 0 {
+				first = gang
+			}
+			out.Starts++
+		}
+	}
+	out.StartsNow = out.Starts == job.SubjobCount()
+	for _, wait := range plan.Waits {
+		if wait.JobID == job.ID && out.Wait == nil {
+			out.Wait = wait.Wait
+		}
+	}
+	notes, err := launch.Check(job)
+	if err != nil {
+		return err
+	}
+	out.Notes = notes
+	if out.Ranks, err = previewRanks(snapshot, job, first); err != nil {
+		return err
+	}
+	job.ID = "" // it never was one
+	out.Job = job
+	return r.reply(out)
+}
+
+// withJob is a state with one more job in the queue.
+type withJob struct {
+	*state.Snapshot
+	job *structs.Job
+}
+
+// Queue implements scheduler.Snapshot.
+func (w withJob) Queue() iter.Seq2[*structs.Job, *structs.Subjob] {
+	return func(yield func(*structs.Job, *structs.Subjob) bool) {
+		for job, subjob := range w.Snapshot.Queue() {
+			if !yield(job, subjob) {
+				return
+			}
+		}
+		for i := range w.job.SubjobCount() {
+			subjob := &structs.Subjob{
+				JobID: w.job.ID, Index: i, State: structs.JobQueued, QueuedAt: w.job.SubmittedAt, CreateIndex: w.Snapshot.Index() + 1,
+			}
+			if !yield(w.job, subjob) {
+				return
+			}
+		}
+	}
+}
+
+// previewRanks builds the launch of the first subjob's ranks, on the nodes of
+// gang, or on made-up ones when there is none.
+func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.GangPlan) ([]api.RankPlan, error) {
+	members := make([]structs.Member, job.Nodes)
+	spec := job.SpecAt(0)
+	if gang != nil {
+		spec = job.SpecAt(gang.Spec)
+	}
+	for rank := range members {
+		members[rank] = structs.Member{Rank: rank, Name: structs.RankName(job, 0, 1, rank), Addr: "192.0.2.1"}
+		if gang == nil {
+			continue
+		}
+		placement := gang.Placements[rank]
+		members[rank].NodeID, members[rank].Ports, members[rank].Devices = placement.NodeID, placement.Ports, placement.Devices
+		if node := snapshot.Node(placement.NodeID); node != nil {
+			members[rank].NodeName, members[rank].Addr = node.Name, node.Addr
+		}
+	}
+	ranks := make([]api.RankPlan, 0, min(len(members), api.PlanRanksMax))
+	for rank := range min(len(members), api.PlanRanksMax) {
+		built, err := launch.Build(launch.Input{
+			Job: job, Members: members,
+			Alloc: &structs.Allocation{Attempt: 1, Rank: rank, Spec: spec, Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices},
+			Node:  launch.NodeFacts{TaskDir: "/task", AgentPath: "/nomadlike", PrivateHosts: true},
+		})
+		if err != nil {
+			return nil, err
+		}
+		preview := api.RankPlan{
+			Rank: rank, Name: members[rank].Name, Node: members[rank].NodeName, Command: built.Command, Hold: built.Hold,
+			Env: built.Env, Ports: members[rank].Ports,
+		}
+		for _, file := range built.Files {
+			preview.Files = append(preview.Files, file.Path)
+		}
+		ranks = append(ranks, preview)
+	}
+	return ranks, nil
+}

@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/structs"
+)
+
+// How a joiner waits for servers that are not there yet.
+const (
+	joinRetryFirst = 50 * time.Millisecond
+	joinRetryMax   = 2 * time.Second
+	joinAttempt    = 15 * time.Second // one exchange with one server
+)
+
+// joinCluster makes this agent a member: it dials the servers that the join
+// token and the configuration name, pins the CA, tells the secret, and keeps
+// the certificate that it gets. It tries until ctx ends, unless a server
+// refuses it.
+func joinCluster(ctx context.Context, config Config, log *slog.Logger) (*identity, []string, error) {
+	addresses := joinAddresses(config)
+	if len(addresses) == 0 {
+		return nil, nil, structs.NewError(structs.CodeInvalid, "agent.refuse.no_address")
+	}
+	for wait := joinRetryFirst; ; wait = min(2*wait, joinRetryMax) {
+		for _, addr := range addresses {
+			id, servers, err := joinAt(ctx, config, addr)
+			if err == nil {
+				log.Info("joined cluster", "cluster", id.credentials.Self.Cluster, logkey.Addr, addr, "id", id.credentials.Self.ID)
+				return id, servers, nil
+			}
+			if ctx.Err() != nil {
+				return nil, nil, fmt.Errorf("join cluster: %w", ctx.Err())
+			}
+			switch structs.CodeOf(err) {
+			case structs.CodeUnavailable, structs.CodeTimeout:
+				log.Info("waiting for a server to join", logkey.Addr, addr, logkey.Error, err)
+			default:
+				return nil, nil, structs.NewError(structs.CodeOf(err), "agent.refuse.joined", "address", addr, "reason", err).Because(err)
+			}
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, nil, fmt.Errorf("join cluster: %w", ctx.Err())
+		case <-timer.C:
+		}
+	}
+}
+
+// joinAddresses lists where to join, without repetitions.
+func joinAddresses(config Config) []string {
+	var addresses []string
+	if config.JoinToken.Addr != "" {
+		addresses = append(addresses, config.JoinToken.Addr)
+	}
+	for _, addr := range config.Client.Servers {
+		if !slices.Contains(addresses, addr) {
+			addresses = append(addresses, addr)
+		}
+	}
+	return addresses
+}
+
+func joinAt(ctx context.Context, config Config, addr string) (*identity, []string, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinAttempt)
+	defer cancel()
+	token := config.JoinToken
+	caPEM, err := api.FetchCA(ctx, addr, token.Fingerprint)
+	if err != nil {
+		return nil, nil, err
+	}
+	trust, err := auth.NewTrust("", caPEM)
+	if err != nil {
+		return nil, nil, err
+	}
+	role, agentID := auth.RoleClient, randomHex()
+	if config.Server.Enabled {
+		role = auth.RoleServer
+		raft, err := consensus.EnsureIdentity(filepath.Join(config.DataDir, serverDir), trust.Cluster)
+		if err != nil {
+			return nil, nil, err
+		}
+		agentID = raft.ServerID
+	}
+	csr, key, err := auth.NewCSR(role, agentID, rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := api.New(api.Config{Address: addr, CAFingerprint: token.Fingerprint, RetryFor: -1})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer client.Close()
+	joined, err := client.Join(ctx, api.JoinRequest{
+		TokenID: token.ID, Secret: token.Secret, Role: string(role), AgentID: agentID, Name: config.Name, CSR: string(csr),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	id, err := keepJoined(config.DataDir, joined, caPEM, key, auth.Identity{Cluster: trust.Cluster, Role: role, ID: agentID})
+	return id, joined.Servers, err
+}
+
+// keepJoined checks what a server gave and makes it the agent's identity.
+func keepJoined(dir string, joined *api.Joined, caPEM, keyPEM []byte, want auth.Identity) (*identity, error) {
+	credentials, err := auth.ParseCredentials([]byte(joined.Certificate), keyPEM, caPEM)
+	if err != nil {
+		return nil, fmt.Errorf("read certificate from server: %w", err)
+	}
+	if credentials.Self != want {
+		return nil, fmt.Errorf("read certificate from server: it is of %s, not of %s", credentials.Self, want)
+	}
+	gossipKey, err := parseGossipKey(joined.GossipKey)
+	if err != nil {
+		return nil, err
+	}
+	files := identityFiles{
+		agentFile: []byte(joined.Certificate), agentKeyFile: keyPEM, caFile: caPEM,
+		gossipKeyFile: []byte(base64.StdEncoding.EncodeToString(gossipKey) + "\n"),
+	}
+	if want.Role == auth.RoleServer {
+		if joined.Init == nil {
+			return nil, errors.New("read answer of server: the cluster's record is missing")
+		}
+		if _, err := auth.ParseCA(caPEM, []byte(joined.CAKey), want.Cluster); err != nil {
+			return nil, fmt.Errorf("read key of CA from server: %w", err)
+		}
+		if files[initFile], err = json.MarshalIndent(joined.Init, "", "  "); err != nil {
+			return nil, fmt.Errorf("encode cluster record: %w", err)
+		}
+		files[caKeyFile] = []byte(joined.CAKey)
+	}
+	if err := files.save(dir); err != nil {
+		return nil, err
+	}
+	return loadIdentity(dir)
+}

@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// metrics are what an agent tells Prometheus. Labels hold routes, states and
+// codes only: never names, ids or anything else that users choose.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+}
+
+func newMetrics(store *state.Store, leads func() bool) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nomadlike_http_requests_total", Help: "Requests to the HTTP API by route and status.",
+		}, []string{"route", "status"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "nomadlike_http_request_seconds", Help: "Time to answer by route; blocking queries and streams left out.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5},
+		}, []string{"route"}),
+	}
+	m.registry.MustRegister(m.requests, m.took, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), stateCollector{store, leads})
+	return m
+}
+
+// observe counts one answered request.
+func (m *metrics) observe(route string, stream bool, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	if !stream {
+		m.took.WithLabelValues(route).Observe(took.Seconds())
+	}
+}
+
+// handler writes the metrics in Prometheus's text form.
+func (m *metrics) handler() handler {
+	write := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return func(r *request) error {
+		write.ServeHTTP(r.w, r.Request)
+		return nil
+	}
+}
+
+// stateCollector reads the replicated state when it is asked.
+type stateCollector struct {
+	store *state.Store
+	leads func() bool
+}
+
+func (stateCollector) index() *prometheus.Desc {
+	return prometheus.NewDesc("nomadlike_state_index", "Log index that this server has applied.", nil, nil)
+}
+
+func (stateCollector) leader() *prometheus.Desc {
+	return prometheus.NewDesc("nomadlike_raft_leader", "1 on the server that believes to lead.", nil, nil)
+}
+
+func (stateCollector) subjobs() *prometheus.Desc {
+	return prometheus.NewDesc("nomadlike_subjobs", "Subjobs by state.", []string{"state"}, nil)
+}
+
+func (stateCollector) nodes() *prometheus.Desc {
+	return prometheus.NewDesc("nomadlike_nodes", "Nodes by status.", []string{"status"}, nil)
+}
+
+func (stateCollector) cpu() *prometheus.Desc {
+	return prometheus.NewDesc("nomadlike_cpu_cores", "Cores of ready nodes, offered and held by allocations.", []string{"kind"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (c stateCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{c.index(), c.leader(), c.subjobs(), c.nodes(), c.cpu()} {
+		to <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c stateCollector) Collect(to chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	snapshot := c.store.Snapshot()
+	gauge(c.index(), float64(snapshot.Index()))
+	leader := 0.0
+	if c.leads() {
+		leader = 1
+	}
+	gauge(c.leader(), leader)
+	subjobs := map[structs.JobState]int{}
+	for view := range snapshot.Jobs() {
+		for _, one := range structs.JobStates() {
+			subjobs[one] += view.Standing.Counts.Of(one)
+		}
+	}
+	for _, one := range structs.JobStates() {
+		gauge(c.subjobs(), float64(subjobs[one]), string(one))
+	}
+	nodes := map[structs.NodeStatus]int{}
+	offered, held := 0.0, 0.0
+	for node, usage := range snapshot.Nodes() {
+		nodes[node.Status]++
+		if node.Status == structs.NodeReady {
+			offered += node.Capacity.CPU
+			if usage != nil {
+				held += usage.CPU
+			}
+		}
+	}
+	for _, status := range []structs.NodeStatus{structs.NodeReady, structs.NodeDisconnected, structs.NodeLost, structs.NodeLeft} {
+		gauge(c.nodes(), float64(nodes[status]), string(status))
+	}
+	gauge(c.cpu(), offered, "offered")
+	gauge(c.cpu(), held, "held")
+}
+
+// statusWriter remembers the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController and websockets reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

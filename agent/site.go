@@ -1,0 +1,305 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/server"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// replica is what the API needs of the server in this process;
+// *server.Server is one.
+type replica interface {
+	// Consistent waits until this server's state holds everything that was
+	// acknowledged before the call, and gives it. It fails with
+	// CodeUnavailable without a leader.
+	Consistent(ctx context.Context) (*state.Snapshot, error)
+	// Submit puts a command into the log, through the leader, and waits until
+	// this server's state has applied it. The error is the state's refusal,
+	// CodeTimeout when the outcome is unknown, or CodeUnavailable when
+	// nothing was done.
+	Submit(ctx context.Context, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error)
+	// SubmitJob admits a job.
+	SubmitJob(ctx context.Context, user, key string, job *structs.Job) (jobID string, index uint64, err error)
+	// Admit lets a new agent in and gives its certificate.
+	Admit(ctx context.Context, join server.Join) (certificatePEM []byte, err error)
+}
+
+// clockFunc reads the wall clock.
+type clockFunc = func() time.Time
+
+// site answers API requests on a server.
+type site struct {
+	replica  replica
+	store    *state.Store
+	log      *slog.Logger
+	now      clockFunc
+	rand     io.Reader
+	pool     *rpc.Pool
+	house    *parliament
+	identity *identity
+	addr     string          // host:port of this agent
+	spoolDir string          // for snapshots on their way out
+	stopping <-chan struct{} // closed when the agent stops
+	metrics  *metrics
+	self     func() api.AgentSelf
+	health   func() api.Health
+}
+
+// gossipServers lists where a new agent finds gossip, this agent first.
+func (s *site) gossipServers() []string {
+	servers := []string{s.house.gossip.Addr()}
+	for _, member := range s.house.gossip.Servers() {
+		if member.Addr != servers[0] {
+			servers = append(servers, member.Addr)
+		}
+	}
+	return servers
+}
+
+// jobObject is a job as the policy sees it.
+func jobObject(job *structs.Job) auth.Object {
+	return auth.Object{Kind: auth.ObjectJob, ID: job.ID, Project: job.Project, Owner: job.User, Access: auth.Access(job.Access)}
+}
+
+func nodeObject(node *structs.Node) auth.Object {
+	return auth.Object{Kind: auth.ObjectNode, ID: node.ID, Node: node.ID}
+}
+
+// tokenObject's owner is whom the token speaks for.
+func tokenObject(token *structs.Token) auth.Object {
+	owner := token.User
+	if owner == "" {
+		owner = token.ID
+	}
+	return auth.Object{Kind: auth.ObjectToken, ID: token.ID, Owner: owner}
+}
+
+// authenticate finds whom the secret of a token speaks for.
+func (s *site) authenticate(ctx context.Context, secret string, thorough bool) (caller, error) {
+	unknown := structs.NewError(structs.CodeUnauthorized, "auth.token_invalid")
+	if _, err := auth.ParseToken(secret); err != nil {
+		return caller{}, unknown.Because(err)
+	}
+	hash := auth.HashToken(secret)
+	snapshot := s.store.Snapshot()
+	token := snapshot.TokenByHash(hash)
+	if token == nil && thorough {
+		var err error
+		if snapshot, err = s.replica.Consistent(ctx); err != nil {
+			return caller{}, err
+		}
+		token = snapshot.TokenByHash(hash)
+	}
+	if token == nil {
+		return caller{}, unknown
+	}
+	principal, refusal := auth.TokenPrincipal(token, s.now())
+	if refusal != nil {
+		return caller{}, refusal
+	}
+	return caller{principal: principal, token: token, revoked: snapshot.WatchToken(token.ID)}, nil
+}
+
+// whileValid gives a context for answers that stay open: it ends when the
+// caller's token does, or when the agent stops. The second value ends the
+// watch.
+func (s *site) whileValid(r *request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cancel(s.awaitEnd(ctx, r.caller.token))
+	}()
+	return ctx, func() {
+		cancel(context.Canceled)
+		<-done
+	}
+}
+
+// awaitEnd returns when the token is gone or over, the agent stops, or ctx
+// ends; and why.
+func (s *site) awaitEnd(ctx context.Context, token *structs.Token) error {
+	revoked := structs.NewError(structs.CodeUnauthorized, "agent.token_revoked")
+	var over <-chan time.Time
+	if token.ExpiresAt != 0 {
+		timer := time.NewTimer(token.ExpiresAt.Time().Sub(s.now()))
+		defer timer.Stop()
+		over = timer.C
+	}
+	for {
+		snapshot := s.store.Snapshot()
+		if snapshot.Token(token.ID) == nil {
+			return revoked
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.stopping:
+			return structs.NewError(structs.CodeUnavailable, "agent.stopping")
+		case <-over:
+			return revoked
+		case <-snapshot.WatchToken(token.ID):
+		}
+	}
+}
+
+// refresh makes the server's copy current, unless the caller asked for a
+// stale answer.
+func (s *site) refresh(r *request) error {
+	q := query{r: r}
+	if !r.route.Mutates() && r.route.Blocking && q.bool("stale") {
+		return q.err
+	}
+	if q.err != nil {
+		return q.err
+	}
+	_, err := s.replica.Consistent(r.Context())
+	return err
+}
+
+// reading says how a blocking query knows that something changed.
+type reading struct {
+	version func(*state.Snapshot) uint64          // index of the newest change of what is read
+	watch   func(*state.Snapshot) <-chan struct{} // closed at the next one
+	also    func(*state.Snapshot) <-chan struct{} // the same; may be nil
+}
+
+// await gives the first state whose version is newer than index, or the
+// newest one when ctx ends before.
+func (how reading) await(ctx context.Context, store *state.Store, index uint64) *state.Snapshot {
+	for {
+		now := store.Snapshot()
+		if how.version(now) > index || ctx.Err() != nil {
+			return now
+		}
+		var also <-chan struct{}
+		if how.also != nil {
+			also = how.also(now)
+		}
+		select {
+		case <-how.watch(now):
+		case <-also:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// block waits, when the caller asked for it, until there is something newer
+// than the index that the caller knows, and gives the state to answer from.
+func (s *site) block(r *request, how reading) (*state.Snapshot, error) {
+	q := query{r: r}
+	index, wait := q.uint("index"), q.wait()
+	if q.err != nil {
+		return nil, q.err
+	}
+	valid, end := s.whileValid(r)
+	defer end()
+	ctx, cancel := context.WithTimeout(valid, wait)
+	defer cancel()
+	if index == 0 {
+		cancel() // not asked to wait
+	}
+	snapshot := how.await(ctx, s.store, index)
+	if valid.Err() != nil {
+		return nil, context.Cause(valid)
+	}
+	r.setIndex(max(how.version(snapshot), 1))
+	return snapshot, nil
+}
+
+// everything makes a blocking query of any change of the whole state: for
+// lists whose items may leave them, which no item's index tells.
+func everything(watch func(*state.Snapshot) <-chan struct{}) reading {
+	return reading{version: (*state.Snapshot).Index, watch: watch}
+}
+
+// page reads the paging parameters.
+func page(r *request) (state.Page, error) {
+	q := query{r: r}
+	p := state.Page{After: q.text("after"), Limit: q.limit()}
+	return p, q.err
+}
+
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
+
+func (s *site) changed(r *request, index uint64) error {
+	r.setIndex(index)
+	return r.reply(api.Changed{Index: index})
+}
+
+func (s *site) readSelf(r *request) error { return r.reply(s.self()) }
+
+// readHealth answers agent.health. Whoever asks may be anybody, so it tells
+// no more than what a load balancer needs.
+func readHealth(health func() api.Health) handler {
+	return func(r *request) error {
+		now := health()
+		if !now.Healthy {
+			r.w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			r.w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return r.reply(now)
+	}
+}
+
+// handlers maps the routes to their handlers. onLeader wraps those that only
+// the leader can do.
+func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
+	return map[string]handler{
+		"jobs.list":                 s.listJobs,
+		"jobs.submit":               s.submitJob,
+		"jobs.parse":                s.parseJob,
+		"jobs.validate":             s.validateJob,
+		"jobs.plan":                 s.planJob,
+		"jobs.read":                 s.readJob,
+		"jobs.subjobs":              s.listSubjobs,
+		"jobs.attempts":             s.listAttempts,
+		"jobs.allocations":          s.listAllocations,
+		"jobs.events":               s.listJobEvents,
+		"jobs.stop":                 s.stopJob,
+		"jobs.delete":               s.deleteJob,
+		"jobs.priority":             s.setPriority,
+		"queue.read":                s.readQueue,
+		"events.stream":             s.streamEvents,
+		"allocations.read":          s.readAllocation,
+		"allocations.logs":          s.readLogs,
+		"allocations.exec":          s.exec,
+		"nodes.list":                s.listNodes,
+		"nodes.read":                s.readNode,
+		"nodes.drain":               s.drainNode,
+		"nodes.cordon":              s.cordonNode,
+		"nodes.uncordon":            s.uncordonNode,
+		"tokens.bootstrap":          s.bootstrapToken,
+		"tokens.list":               s.listTokens,
+		"tokens.create":             s.createToken,
+		"tokens.self":               s.readToken,
+		"tokens.read":               s.readToken,
+		"tokens.delete":             s.deleteToken,
+		"join_tokens.list":          s.listJoinTokens,
+		"join_tokens.create":        s.createJoinToken,
+		"join_tokens.delete":        s.deleteJoinToken,
+		"servers.list":              s.listMembers,
+		"servers.join":              s.joinMembers,
+		"operator.raft_peers":       s.listPeers,
+		"operator.raft_remove_peer": onLeader(s.removePeer),
+		"operator.autopilot":        onLeader(s.autopilot),
+		"operator.snapshot_save":    onLeader(s.saveSnapshot),
+		"operator.snapshot_restore": onLeader(s.restoreSnapshot),
+		"operator.snapshot_inspect": s.inspectSnapshot,
+		"agent.health":              readHealth(s.health),
+		"agent.self":                s.readSelf,
+		"agent.join":                s.letIn,
+		"metrics":                   s.metrics.handler(),
+		"openapi":                   writeOpenAPI(openAPI()),
+	}
+}

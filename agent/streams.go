@@ -1,0 +1,423 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// Times of streams.
+const (
+	eventsBeat   = 10 * time.Second // an empty line tells that the stream lives
+	writeTimeout = 30 * time.Second // for a reader that does not take what it asked for
+	execPing     = 20 * time.Second
+)
+
+// streamEvents writes what happens, one JSON value a line, filtered to what
+// the caller may see.
+func (s *site) streamEvents(r *request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	q := query{r: r}
+	index, job, project := q.uint("index"), q.text("job"), q.text("project")
+	topics := splitList(q.text("topic"))
+	if q.err != nil {
+		return q.err
+	}
+	store := s.store
+	snapshot := store.Snapshot()
+	if index == 0 {
+		index = snapshot.Index()
+	}
+	if _, _, err := snapshot.EventsAfter(index); errors.Is(err, state.ErrEventsDropped) {
+		return structs.NewError(structs.CodeConflict, "agent.events_dropped", "index", index)
+	}
+	wanted := func(now *state.Snapshot, e *structs.Event) bool {
+		return (len(topics) == 0 || slices.Contains(topics, e.Topic)) && (job == "" || e.JobID == job) &&
+			(project == "" || e.Project == project) && mayHear(r, now, e)
+	}
+	ctx, end := s.whileValid(r)
+	defer end()
+	r.w.Header().Set("Content-Type", "application/x-ndjson")
+	r.setIndex(max(index, 1))
+	lines := newLineWriter(r.w)
+	if err := lines.write(api.EventLine{Index: index}); err != nil {
+		return nil
+	}
+	follower := store.Follow(index)
+	for {
+		beat, cancel := context.WithTimeout(ctx, eventsBeat)
+		events, now, err := follower.Next(beat)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			lines.fail(r, context.Cause(ctx))
+			return nil
+		case errors.Is(err, context.DeadlineExceeded):
+			if lines.write(api.EventLine{Index: index}) != nil {
+				return nil
+			}
+			continue
+		case err != nil:
+			lines.fail(r, structs.NewError(structs.CodeConflict, "agent.events_dropped", "index", index))
+			return nil
+		}
+		index = now
+		current := store.Snapshot()
+		for _, event := range events {
+			if wanted(current, event) && lines.write(api.EventLine{Event: event, Index: event.Index}) != nil {
+				return nil
+			}
+		}
+	}
+}
+
+func splitList(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// mayHear tells whether the caller may see what an event is about. Events of
+// deleted jobs are left to those who may read everything in the project.
+func mayHear(r *request, now *state.Snapshot, e *structs.Event) bool {
+	object, verb := auth.Object{Kind: auth.ObjectCluster}, auth.VerbOperatorRead
+	switch {
+	case e.JobID != "":
+		object, verb = auth.Object{Kind: auth.ObjectJob, ID: e.JobID, Project: e.Project}, auth.VerbRead
+		if view, ok := now.Job(e.JobID); ok {
+			object = jobObject(view.Job)
+		}
+	case e.Topic == "node":
+		object, verb = auth.Object{Kind: auth.ObjectNode, ID: e.NodeID}, auth.VerbRead
+	}
+	return auth.Allowed(r.caller.principal, verb, object).Allow
+}
+
+// lineWriter writes JSON lines and pushes each to the reader at once.
+type lineWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func newLineWriter(w http.ResponseWriter) *lineWriter {
+	return &lineWriter{w: w, control: http.NewResponseController(w)}
+}
+
+func (l *lineWriter) write(line api.EventLine) error {
+	data, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	return l.push(append(data, '\n'))
+}
+
+// push writes bytes within writeTimeout; a reader that stalls is dropped.
+func (l *lineWriter) push(data []byte) error {
+	if err := l.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := l.w.Write(data); err != nil {
+		return err
+	}
+	return l.control.Flush()
+}
+
+// fail ends the stream with the reason, if the reader is still there.
+func (l *lineWriter) fail(r *request, cause error) {
+	var failure *structs.Error
+	if errors.As(cause, &failure) {
+		_ = l.write(api.EventLine{Error: render(failure, acceptedLanguage(r.Header.Get("Accept-Language")))})
+	}
+}
+
+// readLogs passes a task's log on from the client that holds it.
+func (s *site) readLogs(r *request) error {
+	q := query{r: r}
+	ask := structs.LogRequest{
+		AllocID: r.id, Stream: q.text("stream"), Offset: q.int("offset", -1<<62, 1<<62),
+		TailLines: int(q.int("tail", 1, 1_000_000)), Follow: q.bool("follow"),
+	}
+	if ask.Stream == "" {
+		ask.Stream = "stdout"
+	}
+	if ask.Stream != "stdout" && ask.Stream != "stderr" {
+		q.refuse("stream", ask.Stream)
+	}
+	if q.err != nil {
+		return q.err
+	}
+	ctx, end := s.whileValid(r)
+	defer end()
+	conn, err := s.clientOf(r.found.(*structs.Allocation))
+	if err != nil {
+		return err
+	}
+	stream, err := rpc.OpenStream[structs.LogRequest, structs.LogChunk](ctx, conn, structs.MethodAllocLogs)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	if err := errors.Join(stream.Send(&ask), stream.CloseSend()); err != nil && !errors.Is(err, rpc.ErrStreamEnded) {
+		return err
+	}
+	chunk, err := stream.Recv()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err // nothing was written yet: an answer of its own
+	}
+	r.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	r.w.Header().Set("Trailer", api.TrailerError)
+	out := newLineWriter(r.w)
+	for err == nil && !chunk.EOF {
+		if out.push(chunk.Data) != nil {
+			return nil
+		}
+		chunk, err = stream.Recv()
+	}
+	if err == nil && len(chunk.Data) > 0 {
+		_ = out.push(chunk.Data)
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	s.setTrailer(r, err)
+	return nil
+}
+
+// setTrailer tells the reader of a broken-off answer why.
+func (s *site) setTrailer(r *request, err error) {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
+		return
+	}
+	var failure *structs.Error
+	if !errors.As(err, &failure) {
+		failure = structs.NewError(structs.CodeUnavailable, "agent.broken_off")
+	}
+	data, marshalErr := json.Marshal(render(failure, acceptedLanguage(r.Header.Get("Accept-Language"))))
+	if marshalErr != nil {
+		s.log.Error("encode trailer", logkey.Error, marshalErr)
+		return
+	}
+	r.w.Header().Set(api.TrailerError, asciiJSON(data))
+}
+
+// asciiJSON escapes what may not stand in a header.
+func asciiJSON(data []byte) string {
+	var b strings.Builder
+	const hex = "0123456789abcdef"
+	for _, c := range string(data) {
+		switch {
+		case c < 0x80:
+			b.WriteRune(c)
+		case c <= 0xffff:
+			b.WriteString(`\u`)
+			for shift := 12; shift >= 0; shift -= 4 {
+				b.WriteByte(hex[c>>shift&0xf])
+			}
+		default:
+			b.WriteByte('?')
+		}
+	}
+	return b.String()
+}
+
+// clientOf is the connection to the agent that runs an allocation.
+func (s *site) clientOf(alloc *structs.Allocation) (*rpc.Conn, error) {
+	node := s.store.Snapshot().Node(alloc.NodeID)
+	if node == nil || node.RPCAddr == "" {
+		return nil, structs.NewError(structs.CodeUnavailable, "agent.node_away", "node", alloc.NodeName)
+	}
+	return s.pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
+}
+
+// exec connects a websocket with a command inside a task.
+func (s *site) exec(r *request) error {
+	alloc := r.found.(*structs.Allocation)
+	if alloc.Status != structs.AllocRunning {
+		return structs.NewError(structs.CodeConflict, "agent.alloc_ended", "id", alloc.ID)
+	}
+	conn, err := s.clientOf(alloc)
+	if err != nil {
+		return err
+	}
+	ws, err := websocket.Accept(r.w, r.Request, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
+		return nil // Accept has answered
+	}
+	defer func() { _ = ws.CloseNow() }() // after an orderly Close it does nothing
+	ws.SetReadLimit(2 * api.ExecMessageMax)
+	ctx, end := s.whileValid(r)
+	defer end()
+	s.execOver(ctx, r, ws, conn, alloc)
+	return nil
+}
+
+// closeReason fits an error into the close frame of a websocket.
+func closeReason(r *request, err error) string {
+	const closeReasonMax = 120
+	text := err.Error()
+	var failure *structs.Error
+	if errors.As(err, &failure) {
+		text = render(failure, acceptedLanguage(r.Header.Get("Accept-Language"))).Message
+	}
+	text = strings.ToValidUTF8(text[:min(len(text), closeReasonMax)], "")
+	return text
+}
+
+// execOver pumps both directions until the command has ended or either side
+// goes away, and closes the websocket.
+func (s *site) execOver(valid context.Context, r *request, ws *websocket.Conn, conn *rpc.Conn, alloc *structs.Allocation) {
+	ctx, cancel := context.WithCancel(valid)
+	var pumps sync.WaitGroup
+	defer pumps.Wait()
+	defer cancel()
+	err := s.execUntilEnd(ctx, cancel, &pumps, r, ws, conn, alloc)
+	if valid.Err() != nil {
+		err = context.Cause(valid)
+	}
+	// Before cancel: a read that is cancelled breaks the connection, and the
+	// caller would miss the orderly end.
+	if err != nil {
+		_ = ws.Close(websocket.StatusPolicyViolation, closeReason(r, err))
+		return
+	}
+	_ = ws.Close(websocket.StatusNormalClosure, "")
+}
+
+func (s *site) execUntilEnd(ctx context.Context, cancel func(), pumps *sync.WaitGroup, r *request, ws *websocket.Conn, conn *rpc.Conn, alloc *structs.Allocation) error {
+	start, err := readStart(ctx, ws, alloc)
+	if err != nil {
+		return err
+	}
+	start.User = r.caller.principal.ID
+	s.log.Info("exec", logkey.User, r.caller.principal.ID, logkey.TokenID, r.caller.token.ID, logkey.AllocID, alloc.ID, "tty", start.TTY)
+	stream, err := rpc.OpenStream[structs.ExecUp, structs.ExecDown](ctx, conn, structs.MethodAllocExec)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	if err := stream.Send(&structs.ExecUp{Start: start}); err != nil && !errors.Is(err, rpc.ErrStreamEnded) {
+		return err
+	}
+	pumps.Go(func() {
+		defer cancel()
+		pumpUp(ctx, ws, stream)
+	})
+	pumps.Go(func() { keepAlive(ctx, ws) })
+	return pumpDown(ctx, ws, stream)
+}
+
+// readStart takes the first message. The command's caller, its attempt and
+// its allocation are the server's word, not the message's.
+func readStart(ctx context.Context, ws *websocket.Conn, alloc *structs.Allocation) (*structs.ExecStart, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	kind, data, err := ws.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	up := new(structs.ExecUp)
+	if kind != websocket.MessageText || checkJSON(data) != nil || strictJSON(data, up) != nil || up.Start == nil || len(up.Start.Command) == 0 {
+		return nil, structs.NewError(structs.CodeInvalid, "agent.exec_start")
+	}
+	start := up.Start
+	if start.Attempt != 0 && start.Attempt != alloc.Attempt {
+		return nil, structs.NewError(structs.CodeConflict, "agent.alloc_attempt", "attempt", alloc.Attempt, "asked", start.Attempt)
+	}
+	start.AllocID, start.Attempt, start.From = alloc.ID, alloc.Attempt, ""
+	return start, nil
+}
+
+// pumpUp carries what the caller says to the task.
+func pumpUp(ctx context.Context, ws *websocket.Conn, stream *rpc.ClientStream[structs.ExecUp, structs.ExecDown]) {
+	for {
+		kind, data, err := ws.Read(ctx)
+		if err != nil {
+			return
+		}
+		up := &structs.ExecUp{Stdin: data}
+		if kind == websocket.MessageText {
+			up = new(structs.ExecUp)
+			if checkJSON(data) != nil || strictJSON(data, up) != nil || up.Start != nil {
+				return
+			}
+		}
+		if stream.Send(up) != nil {
+			// The command's end is on its way; the caller may go on talking
+			// until it hears of it.
+			<-ctx.Done()
+			return
+		}
+	}
+}
+
+// pumpDown carries what the command writes to the caller, and its end.
+func pumpDown(ctx context.Context, ws *websocket.Conn, stream *rpc.ClientStream[structs.ExecUp, structs.ExecDown]) error {
+	write := func(kind websocket.MessageType, data []byte) error {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		return ws.Write(ctx, kind, data)
+	}
+	for {
+		down, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case down.Exit != nil:
+			data, err := json.Marshal(structs.ExecDown{Exit: down.Exit})
+			if err != nil {
+				return err
+			}
+			return write(websocket.MessageText, data)
+		case len(down.Stdout) > 0:
+			err = write(websocket.MessageBinary, append([]byte{api.ExecStdout}, down.Stdout...))
+		case len(down.Stderr) > 0:
+			err = write(websocket.MessageBinary, append([]byte{api.ExecStderr}, down.Stderr...))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// keepAlive pings the caller, so that a connection whose other end vanished
+// does not keep a command running.
+func keepAlive(ctx context.Context, ws *websocket.Conn) {
+	ticker := time.NewTicker(execPing)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			ping, cancel := context.WithTimeout(ctx, execPing)
+			err := ws.Ping(ping)
+			cancel()
+			if err != nil {
+				_ = ws.CloseNow()
+				return
+			}
+		}
+	}
+}

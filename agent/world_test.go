@@ -1,0 +1,214 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"nomadlike/internal/eventually"
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/exec/supervisor"
+)
+
+// TestMain lets the test program stand in for the main program, which runs
+// itself as the supervisor of its tasks.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
+		os.Exit(supervisor.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// testOptions log to the test, and find the configuration directory in a
+// temporary one.
+func testOptions(t testing.TB) Options {
+	dir := t.TempDir()
+	return Options{
+		Log:        slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelInfo})),
+		Getenv:     func(name string) string { return map[string]string{"NOMADLIKE_CONFIG_DIR": dir}[name] },
+		Supervisor: []string{"/proc/self/exe", supervisor.Argument},
+	}
+}
+
+// testWriter writes to the test's log until the test ends.
+type testWriter struct {
+	t    testing.TB
+	once sync.Once
+	mu   struct {
+		sync.Mutex
+		over bool
+	}
+}
+
+func (w *testWriter) Write(p []byte) (int, error) {
+	w.once.Do(func() {
+		w.t.Cleanup(func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.mu.over = true
+		})
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.mu.over {
+		w.t.Log(strings.TrimSpace(string(p)))
+	}
+	return len(p), nil
+}
+
+// startAgent starts an agent that stops with the test.
+func startAgent(t testing.TB, settings Settings, options Options) *Agent {
+	t.Helper()
+	zero, loopback := 0, "127.0.0.1"
+	base := Settings{Bind: &loopback, Ports: &Ports{HTTP: &zero, Gossip: &zero}}
+	config, err := Load(nil, base.over(settings), messages.English)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	agent, err := Start(ctx, config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopAgent(t, agent) })
+	return agent
+}
+
+func stopAgent(t testing.TB, agent *Agent) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if err := agent.Stop(ctx); err != nil {
+		t.Errorf("stop agent: %v", err)
+	}
+}
+
+// devAgent starts a development agent and a client that is logged in.
+func devAgent(t testing.TB) (*Agent, *api.Client) {
+	t.Helper()
+	yes := true
+	options := testOptions(t)
+	agent := startAgent(t, Settings{Dev: &yes}, options)
+	dir, err := api.ContextDir(options.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := api.LoadContext(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent, clientFor(t, saved.Address, saved.CA, saved.Token)
+}
+
+func clientFor(t testing.TB, address, ca, token string) *api.Client {
+	t.Helper()
+	client, err := api.New(api.Config{Address: address, CAPEM: []byte(ca), Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// hello is a small job file.
+func hello(command string) string {
+	return `
+job "hello" {
+  resources {
+    cpu    = 0.1
+    memory = "16MiB"
+  }
+  task {
+    driver  = "exec"
+    command = "` + strings.ReplaceAll(command, `"`, `\"`) + `"
+  }
+}
+`
+}
+
+// runJob submits a job file and waits until the job is in state.
+func runJob(t testing.TB, client *api.Client, hcl string, state structs.JobState) *api.JobDetail {
+	t.Helper()
+	submitted, err := client.SubmitJob(t.Context(), api.JobRequest{HCL: hcl}, "")
+	if err != nil {
+		t.Fatalf("submit: %v %+v", err, err)
+	}
+	return awaitJob(t, client, submitted.JobID, state)
+}
+
+func awaitJob(t testing.TB, client *api.Client, id string, state structs.JobState) *api.JobDetail {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	index := uint64(0)
+	for {
+		job, meta, err := client.Job(ctx, id, &api.Query{Index: index, Wait: 5 * time.Second})
+		if err != nil {
+			t.Fatalf("wait for job %s to be %s: %v", id, state, err)
+		}
+		if job.State == state {
+			return job
+		}
+		if job.State.Terminal() {
+			t.Fatalf("job %s is %s: %+v", id, job.State, job.Reason)
+		}
+		index = meta.Index
+	}
+}
+
+func logsOf(t testing.TB, client *api.Client, allocID string, options api.LogOptions) string {
+	t.Helper()
+	reader, err := client.Logs(t.Context(), allocID, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func allocOf(t testing.TB, client *api.Client, jobID string) structs.Allocation {
+	t.Helper()
+	list, _, err := client.Allocations(t.Context(), jobID, api.AllocationFilter{}, nil)
+	if err != nil || len(list.Allocations) == 0 {
+		t.Fatalf("allocations: %+v %v", list, err)
+	}
+	return list.Allocations[len(list.Allocations)-1]
+}
+
+// eventuallyHas waits until text appears in a buffer.
+func eventuallyHas(t testing.TB, buffer *lockedBuffer, text string) {
+	t.Helper()
+	eventually.Within(t, 10*time.Second, "read "+text, func() bool { return strings.Contains(buffer.String(), text) })
+}
+
+type lockedBuffer struct {
+	mu struct {
+		sync.Mutex
+		bytes.Buffer
+	}
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mu.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mu.Buffer.String()
+}
