@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"nomadlike/nomadlike/structs"
@@ -14,7 +15,8 @@ import (
 type Table struct {
 	nodeID  string
 	entries map[string]*entry
-	groups  map[group][]string // ids of the attempts of each subjob, sorted
+	groups  map[group][]string  // ids of the attempts of each subjob, sorted
+	live    map[string]struct{} // ids of those that have not ended
 }
 
 // group names one subjob: its attempts on this node exclude each other.
@@ -32,7 +34,9 @@ type entry struct {
 
 // NewTable makes an empty table for a node.
 func NewTable(nodeID string) *Table {
-	return &Table{nodeID: nodeID, entries: make(map[string]*entry), groups: make(map[group][]string)}
+	return &Table{
+		nodeID: nodeID, entries: make(map[string]*entry), groups: make(map[group][]string), live: make(map[string]struct{}),
+	}
 }
 
 func (t *Table) add(e *entry) {
@@ -40,6 +44,9 @@ func (t *Table) add(e *entry) {
 	ids := append(t.groups[e.group()], e.AllocID)
 	slices.Sort(ids)
 	t.groups[e.group()] = ids
+	if e.Phase != PhaseEnded {
+		t.live[e.AllocID] = struct{}{}
+	}
 }
 
 // Resume takes over what an earlier process of the agent knew. It is called
@@ -79,7 +86,7 @@ func (t *Table) Assign(a *structs.Assignments, now structs.UnixNano) []Effect {
 
 	var effects []Effect
 	if a.Full {
-		for _, id := range t.ids() {
+		for _, id := range slices.Sorted(maps.Keys(t.live)) {
 			if !listed[id] {
 				effects = append(effects, t.revoke(id, "client.unassigned", now)...)
 			}
@@ -104,6 +111,7 @@ func (t *Table) Step(id string, event Event, now structs.UnixNano) []Effect {
 	ended := next.Phase == PhaseEnded && e.Phase != PhaseEnded
 	e.State = next
 	if ended {
+		delete(t.live, id)
 		effects = append(effects, t.unblock(next, now)...)
 	}
 	return effects
@@ -112,8 +120,8 @@ func (t *Table) Step(id string, event Event, now structs.UnixNano) []Effect {
 // EndLease tells every strict allocation that the lease has ended.
 func (t *Table) EndLease(now structs.UnixNano) []Effect {
 	var effects []Effect
-	for _, id := range t.ids() {
-		if e := t.entries[id]; e.Strict && e.Phase != PhaseEnded {
+	for _, id := range slices.Sorted(maps.Keys(t.live)) {
+		if t.entries[id].Strict {
 			effects = append(effects, t.Step(id, LeaseEnded{}, now)...)
 		}
 	}
@@ -122,8 +130,8 @@ func (t *Table) EndLease(now structs.UnixNano) []Effect {
 
 // HasStrict tells whether an allocation has to be killed when the lease ends.
 func (t *Table) HasStrict() bool {
-	for _, e := range t.entries {
-		if e.Strict && e.Phase != PhaseEnded {
+	for id := range t.live {
+		if t.entries[id].Strict {
 			return true
 		}
 	}
@@ -159,7 +167,7 @@ func (t *Table) States() []State {
 // Inventory lists the allocations that may have processes, ordered by id.
 func (t *Table) Inventory() []structs.InventoryItem {
 	var items []structs.InventoryItem
-	for _, id := range t.ids() {
+	for _, id := range slices.Sorted(maps.Keys(t.live)) {
 		if e := t.entries[id]; e.Phase.MayHaveProcesses() {
 			items = append(items, structs.InventoryItem{AllocID: id, Attempt: e.Attempt})
 		}
@@ -254,12 +262,7 @@ func (t *Table) revoke(id, reason string, now structs.UnixNano) []Effect {
 }
 
 func (t *Table) ids() []string {
-	ids := make([]string, 0, len(t.entries))
-	for id := range t.entries {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
+	return slices.Sorted(maps.Keys(t.entries))
 }
 
 // TaskSuffix follows the allocation's id in the id of its one task.

@@ -2,7 +2,6 @@ package fingerprint
 
 import (
 	"net/netip"
-	"slices"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -12,7 +11,28 @@ type Interface struct {
 	Name     string
 	Up       bool
 	Loopback bool
-	Addrs    []netip.Addr
+	Addrs    []netip.Prefix // with the length of their network's prefix
+}
+
+// has finds the interface's own prefix of an address.
+func (i Interface) has(addr netip.Addr) (netip.Prefix, bool) {
+	for _, p := range i.Addrs {
+		if p.Addr().Unmap().WithZone("") == addr {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// network is the network of an address, as a CIDR; "" when no interface has
+// the address.
+func network(interfaces []Interface, addr netip.Addr) string {
+	for _, i := range interfaces {
+		if p, ok := i.has(addr); ok {
+			return p.Masked().String()
+		}
+	}
+	return ""
 }
 
 // ChooseAddress decides under which address other nodes reach this one, and
@@ -30,7 +50,7 @@ func ChooseAddress(interfaces []Interface, advertise, name, defaultRoute string)
 		}
 		addr = addr.Unmap()
 		for _, i := range interfaces {
-			if slices.Contains(i.Addrs, addr) {
+			if _, ok := i.has(addr); ok {
 				return addr, i.Name, nil
 			}
 		}
@@ -62,8 +82,8 @@ func ChooseAddress(interfaces []Interface, advertise, name, defaultRoute string)
 // addresses only work with a zone and are left out.
 func (i Interface) best(loopback bool) (netip.Addr, bool) {
 	for _, want4 := range []bool{true, false} {
-		for _, addr := range i.Addrs {
-			addr = addr.Unmap().WithZone("")
+		for _, p := range i.Addrs {
+			addr := p.Addr().Unmap().WithZone("")
 			if addr.Is4() == want4 && !addr.IsLinkLocalUnicast() && (loopback || !addr.IsLoopback()) && addr.IsValid() {
 				return addr, true
 			}

@@ -37,10 +37,15 @@ func machine(t testing.TB) Machine {
 	}
 }
 
-func addrs(texts ...string) []netip.Addr {
-	var all []netip.Addr
+func addrs(texts ...string) []netip.Prefix {
+	var all []netip.Prefix
 	for _, one := range texts {
-		all = append(all, netip.MustParseAddr(one))
+		addr := netip.MustParseAddr(one)
+		bits := 24
+		if addr.Is6() {
+			bits = 64
+		}
+		all = append(all, netip.PrefixFrom(addr, bits))
 	}
 	return all
 }
@@ -52,7 +57,9 @@ func TestNodeOfAMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.MarshalIndent(node, "", "  ")
+	data, err := json.MarshalIndent(map[string]any{
+		"name": node.Name, "addr": node.Addr, "pool": node.Pool, "attributes": node.Attributes, "capacity": node.Capacity,
+	}, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,6 +156,7 @@ func attributes(m Machine, iface string, addr netip.Addr) map[string]string {
 		"cpu.arch":       m.Arch,
 		"cpu.model":      parseCPUModel(m.CPUInfo),
 		"net.interface":  iface,
+		"net.network":    network(m.Interfaces, addr),
 		"net.family":     "ipv4",
 		"host.name":      m.Hostname,
 		"host.product":   m.Virtualized,

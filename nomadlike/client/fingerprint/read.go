@@ -116,7 +116,7 @@ func readInterfaces() ([]Interface, error) {
 		one := Interface{Name: i.Name, Up: i.Flags&net.FlagUp != 0, Loopback: i.Flags&net.FlagLoopback != 0}
 		for _, addr := range addrs {
 			if prefix, err := netip.ParsePrefix(addr.String()); err == nil {
-				one.Addrs = append(one.Addrs, prefix.Addr().Unmap().WithZone(""))
+				one.Addrs = append(one.Addrs, prefix)
 			}
 		}
 		interfaces = append(interfaces, one)

@@ -243,6 +243,11 @@ func (s *Session) greet(ctx context.Context, stream Stream, cancel context.Cance
 	defer timeout.Stop()
 	giveUp := context.AfterFunc(ctx, func() { cancel(context.Canceled) })
 	defer giveUp()
+	select {
+	case <-s.refresh: // this Hello says it
+	default:
+	}
+	sentAt := s.config.Boottime()
 	if err := stream.Send(&structs.SessionUp{Hello: s.config.Owner.Hello()}); err != nil {
 		return nil, nil, err
 	}
@@ -254,12 +259,20 @@ func (s *Session) greet(ctx context.Context, stream Stream, cancel context.Cance
 		return nil, nil, errors.New("the first message is no welcome")
 	}
 	welcome := down.Welcome
+	s.welcomed(sentAt)
 	rest := *down
 	rest.Welcome = nil
 	if rest == (structs.SessionDown{}) {
 		return welcome, nil, nil
 	}
 	return welcome, &rest, nil
+}
+
+// welcomed counts the lease from the Hello that was answered.
+func (s *Session) welcomed(sentAt time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.lease = s.mu.lease.Renew(sentAt)
 }
 
 func (s *Session) begin(addr string) {

@@ -142,6 +142,12 @@ func start(t *testing.T, addrs ...string) *world {
 	return w
 }
 
+// pass lets virtual time pass.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
 func report(id string, status structs.AllocStatus) structs.AllocReport {
 	return structs.AllocReport{AllocID: id, Attempt: 1, Status: status}
 }
@@ -152,7 +158,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 		if !w.node.connected() {
 			t.Fatal("not registered")
 		}
-		time.Sleep(1010 * time.Millisecond) // virtual
+		pass(1010 * time.Millisecond)
 		synctest.Wait()
 		if n := len(w.server.beats); n != 6 {
 			t.Fatalf("%d heartbeats in a second at 200 ms, want 6", n)
@@ -166,7 +172,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 		w.server.Lock()
 		w.server.mute = true
 		w.server.Unlock()
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		synctest.Wait()
 		if got := w.Lease(); got.From != lease.From {
 			t.Fatalf("lease moved from %s to %s without an answer", lease.From, got.From)
@@ -181,7 +187,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 func TestReportsGoAtOnceThenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, "a")
-		time.Sleep(50 * time.Millisecond)
+		pass(50 * time.Millisecond)
 		asked := time.Now()
 		w.Report(report("x", structs.AllocRunning))
 		synctest.Wait()
@@ -189,12 +195,12 @@ func TestReportsGoAtOnceThenTogether(t *testing.T) {
 			t.Fatalf("an idle session did not send at once: %d batches", len(w.server.batches))
 		}
 		for range 3 { // within 5 ms: one more batch, with the newest word of each
-			time.Sleep(time.Millisecond)
+			pass(time.Millisecond)
 			w.Report(report("y", structs.AllocPrepared))
 			w.Report(report("y", structs.AllocRunning))
 			w.Report(report("x", structs.AllocComplete))
 		}
-		time.Sleep(10 * time.Millisecond)
+		pass(10 * time.Millisecond)
 		synctest.Wait()
 		if len(w.server.batches) != 2 {
 			t.Fatalf("%d batches, want 2", len(w.server.batches))
@@ -225,11 +231,11 @@ func TestUnacknowledgedReportsAreSentAgain(t *testing.T) {
 		w.server.Lock()
 		w.server.mute = true
 		w.server.Unlock()
-		time.Sleep(1100 * time.Millisecond) // four silent heartbeats and more
+		pass(1100 * time.Millisecond)
 		w.server.Lock()
 		w.server.mute, w.server.holdAck = false, false
 		w.server.Unlock()
-		time.Sleep(4 * time.Second)
+		pass(4 * time.Second)
 		synctest.Wait()
 		if !w.node.connected() {
 			t.Fatal("not connected again")
@@ -252,7 +258,7 @@ func TestRefusedReportsAreDropped(t *testing.T) {
 		w := start(t, "a")
 		w.server.refuse = []string{"x"}
 		w.Report(report("x", structs.AllocRunning))
-		time.Sleep(time.Second)
+		pass(time.Second)
 		synctest.Wait()
 		if len(w.node.delivered) != 1 || !w.node.delivered[0].Refused || w.Unacknowledged() != 0 {
 			t.Fatalf("delivered %+v, %d left", w.node.delivered, w.Unacknowledged())
@@ -269,15 +275,15 @@ func TestDeadServerIsLeftForAnother(t *testing.T) {
 		w.server.Lock()
 		w.server.mute = true
 		w.server.Unlock()
-		time.Sleep(time.Second) // the silence is noticed after 800 ms
+		pass(time.Second)
 		w.server.Lock()
 		w.server.mute = false
 		w.server.Unlock()
-		time.Sleep(50 * time.Millisecond)
+		pass(50 * time.Millisecond)
 		synctest.Wait()
 		if got := w.Server(); got == "" || got == first {
 			// The Hello may have met the silence too; one welcome timeout later it is over.
-			time.Sleep(WelcomeTimeout + RetryMax)
+			pass(WelcomeTimeout + RetryMax)
 			synctest.Wait()
 		}
 		if got := w.Server(); got == "" || got == first {

@@ -1,0 +1,287 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/store"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// Patience with drivers.
+const (
+	driverRetryFirst = 100 * time.Millisecond
+	driverRetryMax   = 5 * time.Second
+	listTimeout      = 2 * time.Second
+)
+
+// runner is what the loop holds of an allocation that is at work here: the
+// things that are not data. Its fields are set by the loop's goroutine, or by
+// the one goroutine of the allocation that the loop waits for.
+type runner struct {
+	id       string
+	cancel   context.CancelFunc // of its preparation; nil without
+	prepared *prepared          // nil before
+	driver   string
+	ended    chan struct{} // closed when the allocation has ended
+}
+
+func (c *Client) runner(id string) *runner {
+	r, ok := c.loop.runners[id]
+	if !ok {
+		r = &runner{id: id, ended: make(chan struct{})}
+		c.loop.runners[id] = r
+	}
+	return r
+}
+
+// carryOut does what the table asked for: the states go to the store first,
+// in one transaction, then every effect in its order.
+func (c *Client) carryOut(work context.Context) {
+	if len(c.loop.effects) == 0 && len(c.loop.unsaved) == 0 {
+		return
+	}
+	effects := c.loop.effects
+	c.loop.effects = nil
+	for _, e := range effects {
+		if p, ok := e.(alloc.Persist); ok {
+			c.loop.unsaved[p.AllocID] = true
+		}
+	}
+	c.save()
+	c.publishInventory()
+	for _, e := range effects {
+		c.carry(work, e)
+	}
+}
+
+// save writes the states that the store does not have. What can not be
+// written now is tried again with the next effects: the drivers' own records
+// and the allocation's directory stand in for it meanwhile.
+func (c *Client) save() {
+	for _, e := range c.loop.effects { // left by drain
+		if p, ok := e.(alloc.Persist); ok {
+			c.loop.unsaved[p.AllocID] = true
+		}
+	}
+	if len(c.loop.unsaved) == 0 {
+		return
+	}
+	var changes []store.Change
+	for _, id := range slices.Sorted(maps.Keys(c.loop.unsaved)) {
+		change := store.Change{AllocID: id}
+		if s, ok := c.loop.table.State(id); ok {
+			change.State = &s
+		}
+		changes = append(changes, change)
+	}
+	if err := c.store.Apply(changes); err != nil {
+		c.log.Error("states are not stored", logkey.Count, len(changes), logkey.Error, err)
+		return
+	}
+	clear(c.loop.unsaved)
+}
+
+// publishInventory keeps what the next Hello will say.
+func (c *Client) publishInventory() {
+	items := c.loop.table.Inventory()
+	for _, stray := range c.loop.strays {
+		items = append(items, stray)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.inventory = items
+}
+
+func (c *Client) carry(work context.Context, effect alloc.Effect) {
+	id := effect.Alloc()
+	switch e := effect.(type) {
+	case alloc.Persist: // done by save
+	case alloc.Report:
+		c.session.Report(e.Report)
+	case alloc.Prepare:
+		c.startPreparing(work, id)
+	case alloc.CancelPrepare:
+		if r := c.loop.runners[id]; r != nil && r.cancel != nil {
+			r.cancel()
+		}
+	case alloc.Start:
+		r := c.runner(id)
+		c.work.Go(func() { c.startTask(work, r) })
+	case alloc.Recover:
+		r := c.runner(id)
+		handle := e.Handle
+		c.work.Go(func() { c.recoverTask(work, r, handle) })
+	case alloc.Stop:
+		r := c.runner(id)
+		c.work.Go(func() { c.stopTask(work, r, e.Signal, e.Grace) })
+	case alloc.Clean:
+		r := c.runner(id)
+		close(r.ended)
+		delete(c.loop.runners, id)
+		c.work.Go(func() { c.cleanTask(work, r) })
+	}
+}
+
+// startPreparing gets an allocation ready in a goroutine of its own.
+func (c *Client) startPreparing(work context.Context, id string) {
+	r := c.runner(id)
+	assignment := c.loop.table.Assignment(id)
+	ctx, cancel := context.WithCancel(work)
+	r.cancel = cancel
+	c.work.Go(func() {
+		defer cancel()
+		if assignment == nil {
+			// Taken over from an earlier agent that died before the start.
+			stored, err := c.files.readAssignment(id)
+			if err != nil {
+				c.event(id, alloc.PrepareFailed{Cause: structs.NewReason("client.dir_failed", "cause", err), Infra: true})
+				return
+			}
+			assignment = stored
+		}
+		p, failure := c.prepare(ctx, assignment)
+		if failure != nil {
+			if work.Err() == nil {
+				c.event(id, *failure)
+			}
+			return
+		}
+		c.post(func() {
+			r.prepared, r.driver = p, assignment.Job.Task.Driver
+			c.add(c.loop.table.Step(id, alloc.Prepared{}, c.now()))
+		})
+	})
+}
+
+// startTask starts the command and then waits for its end.
+func (c *Client) startTask(work context.Context, r *runner) {
+	select {
+	case c.starts <- struct{}{}:
+	case <-work.Done():
+		return
+	}
+	d, ok := c.config.Drivers[r.driver]
+	if !ok {
+		<-c.starts
+		c.event(r.id, alloc.StartFailed{Result: failedStart("client.driver_missing", "driver", r.driver), Infra: true})
+		return
+	}
+	// A start is not broken off when the agent stops: it is short, and what
+	// is half done is hard to tell from what is not done.
+	handle, err := d.Start(context.WithoutCancel(work), r.prepared.spec)
+	<-c.starts
+	if errors.Is(err, driver.ErrTaskExists) {
+		c.recoverTask(work, r, nil)
+		return
+	}
+	if err != nil {
+		c.event(r.id, startFailure(err, r.driver, c.config.Now()))
+		return
+	}
+	c.event(r.id, alloc.Started{Handle: handle})
+	c.waitTask(work, r, d, handle.TaskID)
+}
+
+// startFailure tells the job's faults from the node's.
+func startFailure(err error, name string, now time.Time) alloc.StartFailed {
+	var start *driver.StartError
+	if errors.As(err, &start) {
+		return alloc.StartFailed{Result: start.Result(now)}
+	}
+	var told *structs.Error
+	if errors.As(err, &told) && told.Code == structs.CodeInvalid {
+		return alloc.StartFailed{Result: driver.ExitResult{Code: driver.CodeNotExecutable, Err: told, FinishedAt: now}}
+	}
+	return alloc.StartFailed{Result: failedStart("client.driver_failed", "driver", name, "cause", err), Infra: true}
+}
+
+func failedStart(id string, params ...any) driver.ExitResult {
+	return driver.ExitResult{Code: driver.CodeUnknown, Err: structs.NewError(structs.CodeUnavailable, id, params...)}
+}
+
+// waitTask tells the end of a task. A driver that can not answer is asked
+// again until the agent stops.
+func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task driver.TaskID) {
+	retry := driverRetryFirst
+	for {
+		result, err := d.Wait(work, task)
+		switch {
+		case err == nil:
+			c.event(r.id, alloc.Exited{Result: result})
+			return
+		case work.Err() != nil:
+			return
+		case errors.Is(err, driver.ErrUnknownTask):
+			c.event(r.id, alloc.Unrecoverable{Cause: structs.NewReason("client.task_vanished")})
+			return
+		}
+		c.log.Warn("driver can not be waited for", logkey.TaskID, task, logkey.Error, err)
+		if !sleep(work, retry) {
+			return
+		}
+		retry = min(2*retry, driverRetryMax)
+	}
+}
+
+// stopTask asks the driver to stop a task, again and again while the driver
+// can not be asked, until the task has ended.
+func (c *Client) stopTask(work context.Context, r *runner, signal string, grace time.Duration) {
+	d, ok := c.config.Drivers[r.driver]
+	if !ok {
+		return
+	}
+	retry := driverRetryFirst
+	for {
+		err := d.Stop(work, alloc.TaskID(r.id), signal, grace)
+		if err == nil || errors.Is(err, driver.ErrUnknownTask) {
+			return
+		}
+		if work.Err() == nil {
+			c.log.Warn("stop task", logkey.AllocID, r.id, logkey.Error, err)
+		}
+		timer := time.NewTimer(retry)
+		select {
+		case <-work.Done():
+			timer.Stop()
+			return
+		case <-r.ended:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		retry = min(2*retry, driverRetryMax)
+	}
+}
+
+// cleanTask frees what the node held for an ended allocation.
+func (c *Client) cleanTask(work context.Context, r *runner) {
+	if r.prepared != nil {
+		r.prepared.release(c)
+	}
+	d, ok := c.config.Drivers[r.driver]
+	if !ok {
+		return
+	}
+	if err := d.Destroy(work, alloc.TaskID(r.id)); err != nil && work.Err() == nil {
+		c.log.Warn("destroy task", logkey.AllocID, r.id, logkey.Error, err)
+	}
+}
+
+// sleep waits for d and tells whether ctx still lives.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

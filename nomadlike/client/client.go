@@ -1,0 +1,382 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/client/session"
+	"nomadlike/nomadlike/client/store"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// Limits and rhythms of the loop.
+const (
+	inputsMax       = 256 // functions that wait for the loop
+	batchMax        = 512 // inputs taken before their effects are carried out
+	startsMax       = 16  // tasks being started at one time
+	leaseTick       = 250 * time.Millisecond
+	storeSyncEvery  = 5 * time.Second
+	sweepEvery      = time.Minute
+	driverFirstWord = 2 * time.Second // patience with a driver's first fingerprint
+)
+
+// Client is one node. New reads what it remembers, Run lives.
+type Client struct {
+	config   Config
+	identity store.Identity
+	log      *slog.Logger
+	files    layout
+	store    *store.Store
+	session  *session.Session
+	drivers  *driverHealth
+
+	inputs  chan func() // run by the loop
+	stopped chan struct{}
+	work    sync.WaitGroup // goroutines of effects
+	starts  chan struct{}  // one token for each task being started
+
+	// loop is touched by the loop's goroutine alone, and by Run before it.
+	loop struct {
+		table     *alloc.Table
+		effects   []alloc.Effect
+		runners   map[string]*runner
+		unsaved   map[string]bool // allocations whose last state is not in the store
+		strays    map[driver.TaskID]structs.InventoryItem
+		leaseFrom time.Duration // as last written
+		leaseOver bool          // strict allocations were told
+		sweeping  bool
+		sizes     map[string]int64 // bytes of the directories of ended allocations
+		recovered []alloc.State    // read by New, consumed by Run
+	}
+
+	mu struct {
+		sync.Mutex
+		node      structs.Node // fingerprint
+		inventory []structs.InventoryItem
+		connected bool
+	}
+}
+
+// New opens the node's data directory and looks at the machine. It starts
+// nothing. Errors that a person can cure are *structs.Error. Run closes what
+// New opened; a Client that is not run is closed with Close.
+func New(config Config) (*Client, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	machine := config.Machine
+	if machine == nil {
+		read, err := fingerprint.Read()
+		if err != nil {
+			return nil, err
+		}
+		machine = &read
+	}
+	node, err := fingerprint.Node(*machine, config.Wishes)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		config:  config,
+		log:     config.Logger,
+		files:   layout{config.DataDir},
+		inputs:  make(chan func(), inputsMax),
+		stopped: make(chan struct{}),
+		starts:  make(chan struct{}, startsMax),
+	}
+	if config.SharedDir != "" {
+		if err := os.MkdirAll(config.SharedDir, 0o755); err != nil {
+			c.log.Warn("shared directory can not be made: MPI jobs do without", logkey.Path, config.SharedDir, logkey.Error, err)
+			c.config.SharedDir = ""
+		}
+	}
+	sameBoot, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	node.ID, node.Incarnation = c.identity.NodeID, c.identity.Incarnation
+	node.RPCAddr, node.Version, node.Devices = config.RPCAddr, config.Version, config.Devices
+	node.Status, node.Eligibility = structs.NodeReady, structs.NodeEligible
+	c.mu.node = node
+	c.log = c.log.With(logkey.NodeID, c.identity.NodeID)
+	c.drivers = newDriverHealth(config.Drivers, c.log)
+	c.loop.table = alloc.NewTable(c.identity.NodeID)
+	c.loop.runners = make(map[string]*runner)
+	c.loop.unsaved = make(map[string]bool)
+	c.loop.sizes = make(map[string]int64)
+	c.loop.strays = make(map[driver.TaskID]structs.InventoryItem)
+	c.session = session.New(session.Config{
+		NodeID: c.identity.NodeID, Servers: config.Servers, Open: config.OpenSession, Owner: listener{c},
+		Boottime: config.Boottime, Chance: config.Chance, Logger: c.log,
+	})
+	if sameBoot {
+		c.restoreLease()
+	}
+	return c, nil
+}
+
+// open reads the identity and the store.
+func (c *Client) open() (sameBoot bool, err error) {
+	c.identity, sameBoot, err = store.OpenIdentity(c.config.DataDir, c.config.NodeID, c.config.BootID)
+	if err != nil {
+		return false, err
+	}
+	if err := os.MkdirAll(c.files.allocs(), 0o711); err != nil {
+		return false, fmt.Errorf("make data directory: %w", err)
+	}
+	c.store, c.loop.recovered, err = store.Open(c.config.DataDir)
+	if errors.Is(err, store.ErrDamaged) {
+		// What runs is found by the drivers' own records and the
+		// allocations' directories; only unheard reports are lost.
+		aside, asideErr := store.SetAside(c.config.DataDir)
+		if asideErr != nil {
+			return false, errors.Join(err, asideErr)
+		}
+		c.log.Error("local store is damaged: it is set aside, tasks are found by their directories",
+			logkey.Path, aside, logkey.Error, err)
+		c.store, c.loop.recovered, err = store.Open(c.config.DataDir)
+	}
+	return sameBoot, err
+}
+
+// NodeID is the id under which the node registers.
+func (c *Client) NodeID() string { return c.identity.NodeID }
+
+// Node gives what the node last registered, or will register. The value is
+// the caller's.
+func (c *Client) Node() structs.Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	node := c.mu.node
+	node.Attributes = maps.Clone(node.Attributes)
+	node.Drivers = slices.Clone(node.Drivers)
+	return node
+}
+
+// Connected tells whether a server has welcomed the node on a stream that
+// is still open.
+func (c *Client) Connected() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.connected
+}
+
+// Server is the address of the server that the node's stream leads to, ""
+// without a stream.
+func (c *Client) Server() string { return c.session.Server() }
+
+// Close releases a Client that was never run.
+func (c *Client) Close() error { return c.store.Close() }
+
+// Run runs the node until ctx is cancelled. Then it tells the server that
+// the agent stops, waits for everything it has started, and leaves the tasks
+// running. It is called once; drivers are closed by their owner afterwards.
+func (c *Client) Run(ctx context.Context) error {
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	var drivers sync.WaitGroup
+	drivers.Go(func() { c.drivers.run(work, c.driversChanged) })
+	c.drivers.firstWord(ctx, driverFirstWord)
+	c.driversChanged()
+	c.takeOver(work)
+
+	var streaming sync.WaitGroup
+	streaming.Go(func() { c.session.Run(ctx) })
+	var syncing sync.WaitGroup
+	syncing.Go(func() { c.syncStore(work) })
+
+	c.runLoop(ctx, work)
+	close(c.stopped)
+	streaming.Wait()
+	stopWork()
+	c.work.Wait()
+	syncing.Wait()
+	drivers.Wait()
+	return c.finish()
+}
+
+// finish stores what is left and closes the store and every rank's socket.
+func (c *Client) finish() error {
+	c.drain()
+	c.save()
+	for _, id := range slices.Sorted(maps.Keys(c.loop.runners)) {
+		if p := c.loop.runners[id].prepared; p != nil {
+			closeShell(p.shell, c.log)
+		}
+	}
+	return c.store.Close()
+}
+
+// runLoop carries out inputs and ticks until ctx is cancelled.
+func (c *Client) runLoop(ctx, work context.Context) {
+	lease := time.NewTicker(leaseTick)
+	defer lease.Stop()
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case input := <-c.inputs:
+			input()
+			c.moreInputs()
+		case <-lease.C:
+			c.checkLease()
+		case <-sweep.C:
+			c.sweep(work)
+		}
+		c.carryOut(work)
+	}
+}
+
+// moreInputs takes what waits already, so that one store transaction serves
+// all of it.
+func (c *Client) moreInputs() {
+	for range batchMax {
+		select {
+		case input := <-c.inputs:
+			input()
+		default:
+			return
+		}
+	}
+}
+
+// drain runs the inputs that came too late for the loop: what tasks told
+// while the agent stopped is stored and not lost.
+func (c *Client) drain() {
+	for {
+		select {
+		case input := <-c.inputs:
+			input()
+		default:
+			return
+		}
+	}
+}
+
+// post gives the loop something to do; it is dropped once the loop has
+// stopped and nobody will drain it.
+func (c *Client) post(f func()) {
+	select {
+	case c.inputs <- f:
+	case <-c.stopped:
+		// The loop is gone. finish drains what fits into the channel.
+		select {
+		case c.inputs <- f:
+		default:
+		}
+	}
+}
+
+// event gives the table an answer of the node's own work.
+func (c *Client) event(id string, e alloc.Event) {
+	c.post(func() { c.add(c.loop.table.Step(id, e, c.now())) })
+}
+
+// ask runs f in the loop and waits for it, for readers of the loop's data.
+func (c *Client) ask(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	select {
+	case c.inputs <- func() { f(); close(done) }:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.stopped:
+		return errStopped()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.stopped:
+		return errStopped()
+	}
+}
+
+func errStopped() error {
+	return structs.NewError(structs.CodeUnavailable, "client.stopping")
+}
+
+func (c *Client) now() structs.UnixNano { return structs.At(c.config.Now()) }
+
+func (c *Client) add(effects []alloc.Effect) { c.loop.effects = append(c.loop.effects, effects...) }
+
+func (c *Client) syncStore(ctx context.Context) {
+	tick := time.NewTicker(storeSyncEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := c.store.Sync(); err != nil {
+				c.log.Error("local store is not durable", logkey.Error, err)
+			}
+		}
+	}
+}
+
+// driversChanged puts the healthy drivers into the registration.
+func (c *Client) driversChanged() {
+	healthy, attributes := c.drivers.healthy()
+	c.mu.Lock()
+	changed := !slices.Equal(c.mu.node.Drivers, healthy)
+	c.mu.node.Drivers = healthy
+	all := maps.Clone(c.mu.node.Attributes)
+	for key, value := range attributes {
+		if all[key] != value {
+			all[key] = value
+			changed = true
+		}
+	}
+	c.mu.node.Attributes = all
+	c.mu.Unlock()
+	if changed {
+		c.session.Refresh()
+	}
+}
+
+// listener is the session's view of the client.
+type listener struct{ c *Client }
+
+// Hello gives the registration with what may have processes here.
+func (o listener) Hello() *structs.NodeRegister {
+	o.c.mu.Lock()
+	defer o.c.mu.Unlock()
+	node := o.c.mu.node
+	return &structs.NodeRegister{Node: node, Inventory: slices.Clone(o.c.mu.inventory)}
+}
+
+// Assignments gives the loop what the server wants.
+func (o listener) Assignments(a *structs.Assignments) {
+	o.c.post(func() { o.c.add(o.c.loop.table.Assign(a, o.c.now())) })
+}
+
+// Delivered gives the loop the reports that are done with.
+func (o listener) Delivered(done []session.Delivered) {
+	o.c.post(func() {
+		for _, d := range done {
+			o.c.add(o.c.loop.table.Step(d.AllocID, alloc.Acked{Status: d.Status}, o.c.now()))
+		}
+	})
+}
+
+// Connected notes whether a server hears the node.
+func (o listener) Connected(w *structs.Welcome) {
+	o.c.mu.Lock()
+	defer o.c.mu.Unlock()
+	o.c.mu.connected = w != nil
+}

@@ -1,0 +1,90 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"nomadlike/internal/clock"
+	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/client/session"
+	"nomadlike/nomadlike/client/store"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// Config is what a node needs. DataDir, RPCAddr, Drivers, OpenSession and
+// Logger are required.
+type Config struct {
+	// DataDir belongs to the node alone. Tasks that run as other users must
+	// be able to pass through it and through the directories above it.
+	DataDir string
+	// NodeID is the id in the node's certificate; "" takes the stored one, or
+	// makes one.
+	NodeID  string
+	RPCAddr string // host:port of this agent
+	Version string
+	Wishes  fingerprint.Wishes // name, address, pool, reserves, ports, attributes
+	Drivers map[string]driver.Driver
+	Devices []structs.Device
+
+	// Servers gives the servers known otherwise, host:port; it may change.
+	Servers     func() []string
+	OpenSession session.Opener
+	OpenExec    ExecOpener // nil: ranks reach no ranks of other nodes
+
+	// Binary is the path of the program that has the hidden command mpi-rsh.
+	Binary string
+	// SharedDir has the same path on every node and may be written by the
+	// agent only, see launch.NodeFacts; "" does without. Made when missing.
+	SharedDir string
+	Keep      Retention
+	Logger    *slog.Logger
+
+	// Doors for tests; zero values mean the real ones.
+	Machine  *fingerprint.Machine
+	Now      func() time.Time
+	Boottime func() time.Duration
+	Chance   func() float64
+	BootID   string
+}
+
+// ExecOpener opens an Alloc.Exec stream to the agent of another node. The
+// stream ends when ctx is cancelled.
+type ExecOpener func(ctx context.Context, nodeID, rpcAddr string) (ExecPeer, error)
+
+// ExecPeer is the calling end of an Alloc.Exec stream.
+type ExecPeer interface {
+	Send(*structs.ExecUp) error
+	Recv() (*structs.ExecDown, error)
+	CloseSend() error
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case !filepath.IsAbs(c.DataDir):
+		return c, errors.New("configure client: data directory is not absolute")
+	case c.OpenSession == nil:
+		return c, errors.New("configure client: no way to open a session")
+	case c.Logger == nil:
+		return c, errors.New("configure client: no logger")
+	}
+	c.DataDir = filepath.Clean(c.DataDir)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Boottime == nil {
+		c.Boottime = clock.Boottime
+	}
+	if c.Chance == nil {
+		c.Chance = rand.Float64
+	}
+	if c.BootID == "" {
+		c.BootID = store.ReadBootID()
+	}
+	c.Keep = c.Keep.withDefaults()
+	return c, nil
+}

@@ -1,0 +1,288 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/rankshell"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// Caller is the agent that calls a service of this one, as its certificate
+// names it.
+type Caller struct {
+	Role string // RoleServer or RoleClient
+	ID   string // server or node id
+}
+
+// The roles of callers.
+const (
+	RoleServer = "server"
+	RoleClient = "client"
+)
+
+// ExecStream is the answering end of an Alloc.Exec stream. Recv gives io.EOF
+// after the caller's last word and another error when the caller is gone.
+type ExecStream interface {
+	Send(*structs.ExecDown) error
+	Recv() (*structs.ExecUp, error)
+}
+
+// Bounds of one Alloc.Exec stream.
+const (
+	execChunkBytes = 32 << 10
+	execInputMax   = 64 // pieces of stdin that the command has not read
+	execSignalsMax = 16
+)
+
+// Exec answers Alloc.Exec: it runs a command in a task of this node and
+// carries its streams. A server has authorised the user already; a client
+// speaks for one of its own ranks and reaches ranks of the same attempt only.
+// ctx is the stream's. Errors are *structs.Error; how the command ended, also
+// when it could not be run, is told by the last message.
+func (c *Client) Exec(ctx context.Context, caller Caller, stream ExecStream) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	up, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	if up.Start == nil {
+		return structs.NewError(structs.CodeInvalid, "client.exec_failed", "alloc", "", "cause", "the first message starts nothing")
+	}
+	t, err := c.execTarget(ctx, caller, up.Start)
+	if err != nil {
+		return err
+	}
+	c.log.Info("exec in task", logkey.AllocID, up.Start.AllocID, logkey.User, up.Start.User, logkey.PeerID, caller.ID, "command", up.Start.Command)
+
+	input := make(chan []byte, execInputMax)
+	resize := make(chan driver.WindowSize, 1)
+	signals := make(chan string, execSignalsMax)
+	// The receiver ends when the stream's own context does, which is after
+	// this call has returned; it touches nothing but its channels then.
+	go receiveExec(ctx, cancel, stream, input, resize, signals)
+
+	out := &execOutput{stream: stream}
+	exit := t.run(ctx, up.Start, driver.Streams{
+		Stdin: chunkReader(ctx, input), Stdout: out.writer(false), Stderr: out.writer(true), Resize: resize, Signals: signals,
+	})
+	return out.send(&structs.ExecDown{Exit: exit})
+}
+
+// receiveExec takes the caller's words. What comes faster than the command
+// takes it is kept back (stdin) or dropped (signals, all but the last size).
+func receiveExec(ctx context.Context, gone context.CancelFunc, stream ExecStream, input chan<- []byte, resize chan driver.WindowSize, signals chan<- string) {
+	open := true
+	end := func() {
+		if open {
+			open = false
+			close(input)
+		}
+	}
+	for {
+		up, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			end() // half closed: the caller still listens
+			return
+		}
+		if err != nil {
+			gone()
+			return
+		}
+		switch {
+		case len(up.Stdin) > 0 && open:
+			select {
+			case input <- up.Stdin:
+			case <-ctx.Done():
+				return
+			}
+		case up.CloseStdin:
+			end()
+		case up.Resize != nil:
+			select {
+			case <-resize:
+			default:
+			}
+			select {
+			case resize <- driver.WindowSize{Rows: up.Resize.Rows, Cols: up.Resize.Cols}:
+			default:
+			}
+		case up.Signal != "":
+			select {
+			case signals <- up.Signal:
+			default:
+			}
+		}
+	}
+}
+
+// execTarget finds the task that a command is for and checks who asks.
+func (c *Client) execTarget(ctx context.Context, caller Caller, start *structs.ExecStart) (*execTarget, error) {
+	t := &execTarget{client: c, allocID: start.AllocID}
+	var refusal *structs.Error
+	err := c.ask(ctx, func() {
+		state, ok := c.loop.table.State(start.AllocID)
+		switch {
+		case !ok:
+			refusal = structs.NewError(structs.CodeNotFound, "client.alloc_unknown", "alloc", start.AllocID)
+		case state.Attempt != start.Attempt:
+			refusal = structs.NewError(structs.CodeConflict, "client.attempt_old",
+				"alloc", start.AllocID, "attempt", state.Attempt, "wanted", start.Attempt)
+		case state.Phase != alloc.PhaseRunning:
+			refusal = structs.NewError(structs.CodeConflict, "client.alloc_not_running", "alloc", start.AllocID)
+		default:
+			t.assignment = c.loop.table.Assignment(start.AllocID)
+			t.driver = c.config.Drivers[c.runner(start.AllocID).driver]
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	if t.assignment == nil { // taken over, and no server has spoken yet
+		if t.assignment, err = c.files.readAssignment(start.AllocID); err != nil {
+			return nil, structs.NewError(structs.CodeUnavailable, "client.alloc_unknown", "alloc", start.AllocID).Because(err)
+		}
+	}
+	if t.driver == nil {
+		return nil, structs.NewError(structs.CodeUnavailable, "client.alloc_not_running", "alloc", start.AllocID)
+	}
+	if caller.Role != RoleServer && !speaksFor(t.assignment.Members, caller.ID, start.From) {
+		return nil, structs.NewError(structs.CodeForbidden, "client.exec_denied", "from", start.From, "node", caller.ID, "alloc", start.AllocID)
+	}
+	return t, nil
+}
+
+// speaksFor tells whether the node runs the allocation from, and from is a
+// rank of the attempt.
+func speaksFor(members []structs.Member, nodeID, from string) bool {
+	return from != "" && slices.ContainsFunc(members, func(m structs.Member) bool {
+		return m.AllocID == from && m.NodeID == nodeID
+	})
+}
+
+// execTarget is a running task.
+type execTarget struct {
+	client     *Client
+	allocID    string
+	assignment *structs.Assignment
+	driver     driver.Driver
+}
+
+// run runs the command and tells how it ended. A rank's command survives the
+// loss of its caller: it is part of the attempt, and ends with it.
+func (t *execTarget) run(ctx context.Context, start *structs.ExecStart, streams driver.Streams) *structs.ExecExit {
+	spec := driver.ExecSpec{Command: start.Command, TTY: start.TTY, Survive: start.From != ""}
+	for _, name := range sortedKeys(start.Env) {
+		spec.Env = append(spec.Env, name+"="+start.Env[name])
+	}
+	if start.Size != nil {
+		spec.Size = driver.WindowSize{Rows: start.Size.Rows, Cols: start.Size.Cols}
+	}
+	result, err := t.driver.Exec(ctx, alloc.TaskID(t.allocID), spec, streams)
+	if err != nil {
+		var failed *driver.StartError
+		if errors.As(err, &failed) {
+			return &structs.ExecExit{Code: failed.ExitCode, Err: failed.Err}
+		}
+		return execFailed(t.allocID, err)
+	}
+	exit := &structs.ExecExit{Code: result.Code, Err: result.Err}
+	if result.Signal != "" {
+		if number, err := driver.ParseSignal(result.Signal); err == nil {
+			exit.Signal = int(number)
+		}
+	}
+	return exit
+}
+
+// execFailed tells that a command was not run.
+func execFailed(allocID string, err error) *structs.ExecExit {
+	var told *structs.Error
+	switch {
+	case errors.As(err, &told):
+	case errors.Is(err, driver.ErrTaskEnded), errors.Is(err, driver.ErrUnknownTask):
+		told = structs.NewError(structs.CodeConflict, "client.alloc_not_running", "alloc", allocID)
+	default:
+		told = structs.NewError(structs.CodeUnavailable, "client.exec_failed", "alloc", allocID, "cause", err)
+	}
+	return &structs.ExecExit{Code: rankshell.CodeFailed, Err: told}
+}
+
+// execOutput sends a command's output; the driver writes from several
+// goroutines, the stream takes one message at a time.
+type execOutput struct {
+	mu     sync.Mutex
+	stream ExecStream
+}
+
+func (o *execOutput) send(down *structs.ExecDown) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.stream.Send(down)
+}
+
+func (o *execOutput) writer(stderr bool) io.Writer {
+	return writerFunc(func(data []byte) (int, error) {
+		written := 0
+		for len(data) > written {
+			chunk := data[written:min(len(data), written+execChunkBytes)]
+			down := &structs.ExecDown{Stdout: chunk}
+			if stderr {
+				down = &structs.ExecDown{Stderr: chunk}
+			}
+			if err := o.send(down); err != nil {
+				return written, err
+			}
+			written += len(chunk)
+		}
+		return written, nil
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
+
+// chunkReader reads what comes over a channel until it is closed or ctx ends.
+func chunkReader(ctx context.Context, chunks <-chan []byte) io.Reader {
+	var rest []byte
+	return readerFunc(func(data []byte) (int, error) {
+		if len(rest) == 0 {
+			select {
+			case chunk, ok := <-chunks:
+				if !ok {
+					return 0, io.EOF
+				}
+				rest = chunk
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}
+		n := copy(data, rest)
+		rest = rest[n:]
+		return n, nil
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(data []byte) (int, error) { return f(data) }
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,95 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/tasklog"
+)
+
+// tailLinesMax bounds how many lines a tail may ask for.
+const tailLinesMax = 1 << 20
+
+// Logs answers Alloc.Logs: it sends the asked part of a task's stdout or
+// stderr in chunks, as long as the allocation's directory is kept, and with
+// Follow what is still to come. The last chunk has EOF set when the task has
+// ended and all was sent. Only servers may call; they have authorised the
+// user. ctx is the stream's. Errors are *structs.Error, or send's own.
+func (c *Client) Logs(ctx context.Context, caller Caller, request *structs.LogRequest, send func(*structs.LogChunk) error) error {
+	if caller.Role != RoleServer {
+		return structs.NewError(structs.CodeForbidden, "client.log_unknown", "alloc", request.AllocID)
+	}
+	if !driver.ValidTaskID(alloc.TaskID(request.AllocID)) {
+		return structs.NewError(structs.CodeNotFound, "client.log_unknown", "alloc", request.AllocID)
+	}
+	if request.Stream != tasklog.Stdout && request.Stream != tasklog.Stderr {
+		return structs.NewError(structs.CodeInvalid, "client.log_stream", "stream", request.Stream)
+	}
+	ended, err := c.endOf(ctx, request.AllocID)
+	if err != nil {
+		return err
+	}
+	read := tasklog.Request{
+		Dir:       c.files.logs(request.AllocID),
+		Stream:    request.Stream,
+		Offset:    max(request.Offset, 0),
+		TailBytes: max(-request.Offset, 0),
+		TailLines: min(max(request.TailLines, 0), tailLinesMax),
+		Follow:    request.Follow,
+		Ended:     ended,
+	}
+	next := read.Offset
+	var sendErr error
+	err = tasklog.Read(ctx, read, func(chunk tasklog.Chunk) error {
+		next = chunk.Offset + int64(len(chunk.Data))
+		sendErr = send(&structs.LogChunk{Offset: chunk.Offset, Data: chunk.Data})
+		return sendErr
+	})
+	switch {
+	case sendErr != nil:
+		return sendErr
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, os.ErrNotExist):
+		// Assigned, and nothing of it is on the disk yet, or any more.
+		if request.Follow && !closed(ended) {
+			return structs.NewError(structs.CodeUnavailable, "client.log_unknown", "alloc", request.AllocID)
+		}
+		return structs.NewError(structs.CodeNotFound, "client.log_unknown", "alloc", request.AllocID)
+	case err != nil:
+		return structs.NewError(structs.CodeUnavailable, "client.log_read", "alloc", request.AllocID, "cause", err).Because(err)
+	case closed(ended):
+		return send(&structs.LogChunk{Offset: next, EOF: true})
+	}
+	return nil
+}
+
+// endOf gives a channel that is closed when the allocation has ended: now,
+// when it is not at work here.
+func (c *Client) endOf(ctx context.Context, id string) (<-chan struct{}, error) {
+	var ended <-chan struct{}
+	err := c.ask(ctx, func() {
+		if state, ok := c.loop.table.State(id); ok && state.Phase != alloc.PhaseEnded {
+			ended = c.runner(id).ended
+		}
+	})
+	if ended == nil {
+		over := make(chan struct{})
+		close(over)
+		ended = over
+	}
+	return ended, err
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

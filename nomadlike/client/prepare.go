@@ -1,0 +1,291 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/launch"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// slowStep is how long a step of the preparation may take before the servers
+// are told of it; quick ones would only fill the log.
+const slowStep = 250 * time.Millisecond
+
+// The steps of a preparation that this version has, as people see them.
+const stepFiles = "files"
+
+// prepared is what a preparation leaves for the start.
+type prepared struct {
+	spec  driver.TaskSpec
+	shell shellServer
+	links []launch.Link
+}
+
+// prepare gets an allocation ready to start: its ports are free, its
+// directories and files are there, its rank's socket listens. What failed is
+// told with whose fault it is. It may be repeated after a crash.
+func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared, *alloc.PrepareFailed) {
+	id := a.Alloc.ID
+	slow := time.AfterFunc(slowStep, func() { c.event(id, alloc.Progressed{Step: stepFiles}) })
+	defer slow.Stop()
+
+	if a.Job == nil {
+		return nil, infra("client.launch_failed", "cause", "the job is missing")
+	}
+	if _, ok := c.config.Drivers[a.Job.Task.Driver]; !ok {
+		return nil, infra("client.driver_missing", "driver", a.Job.Task.Driver)
+	}
+	if name, port, ok := c.portTaken(a.Alloc.Ports); ok {
+		return nil, infra("client.port_taken", "port", port, "name", name)
+	}
+	owner, err := taskOwner(a.Job.Task.User)
+	if err != nil {
+		return nil, users(err)
+	}
+	if err := c.makeDirs(id, owner); err != nil {
+		return nil, infra("client.dir_failed", "cause", err)
+	}
+	if err := c.files.writeAssignment(a); err != nil {
+		return nil, infra("client.dir_failed", "cause", err)
+	}
+	p := new(prepared)
+	env, shell, err := c.openShell(a, owner)
+	if err != nil {
+		return nil, infra("client.dir_failed", "cause", err)
+	}
+	p.shell = shell
+	if failure := c.fill(p, a, env, owner); failure != nil {
+		p.release(c)
+		return nil, failure
+	}
+	if ctx.Err() != nil {
+		p.release(c)
+		return nil, infra("client.prepare_cancelled")
+	}
+	return p, nil
+}
+
+// fill makes the command line and writes what belongs to it.
+func (c *Client) fill(p *prepared, a *structs.Assignment, env map[string]string, owner owner) *alloc.PrepareFailed {
+	id := a.Alloc.ID
+	l, err := launch.Build(launch.Input{Job: a.Job, Alloc: a.Alloc, Members: a.Members, Node: c.nodeFacts(a, env)})
+	if err != nil {
+		return users(err)
+	}
+	for _, note := range l.Notes {
+		c.log.Debug("launch note", logkey.AllocID, id, logkey.Reason, note.ID, "params", note.Params)
+	}
+	if err := writeFiles(c.files.task(id), l.Files, owner); err != nil {
+		return infra("client.dir_failed", "cause", err)
+	}
+	if err := makeWorkingDir(c.files.task(id), a.Job.Task.Dir, owner); err != nil {
+		c.log.Debug("working directory is not made", logkey.AllocID, id, logkey.Error, err) // the driver will tell
+	}
+	for _, link := range l.Links {
+		if err := makeLink(link); err != nil {
+			return infra("client.dir_failed", "cause", err)
+		}
+		p.links = append(p.links, link)
+	}
+	p.spec = c.taskSpec(a, &l)
+	return nil
+}
+
+func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch) driver.TaskSpec {
+	id := a.Alloc.ID
+	spec := driver.TaskSpec{
+		ID:        alloc.TaskID(id),
+		AllocID:   id,
+		JobName:   a.Job.Name,
+		Attempt:   a.Alloc.Attempt,
+		Rank:      a.Alloc.Rank,
+		Command:   l.Command,
+		Hold:      l.Hold,
+		Env:       l.Environ(),
+		Dir:       l.Dir,
+		TaskDir:   c.files.task(id),
+		User:      a.Job.Task.User,
+		Hostname:  l.Hostname,
+		Hosts:     l.Hosts,
+		Resources: driver.Resources{CPU: a.Alloc.Spec.CPU, Memory: a.Alloc.Spec.Memory, Shm: a.Alloc.Spec.SharedMemory},
+		LogDir:    c.files.logs(id),
+		KillGrace: min(max(a.Job.StopGrace.Std(), 0), driver.KillGraceMax),
+	}
+	if policy := a.Job.Task.Logs; policy != nil {
+		spec.LogRotation = driver.LogRotation{MaxFiles: max(policy.Files, 0), MaxBytes: max(policy.FileSizeMax, 0)}
+	}
+	return spec
+}
+
+// nodeFacts is what the node tells launch of itself.
+func (c *Client) nodeFacts(a *structs.Assignment, env map[string]string) launch.NodeFacts {
+	node := c.Node()
+	return launch.NodeFacts{
+		TaskDir:      c.files.task(a.Alloc.ID),
+		AgentPath:    c.config.Binary,
+		Interface:    node.Attributes["net.interface"],
+		Network:      node.Attributes["net.network"],
+		PrivateHosts: node.Attributes["driver."+a.Job.Task.Driver+".namespaces"] == "true",
+		SharedDir:    c.config.SharedDir,
+		Env:          env,
+	}
+}
+
+// release gives back what a preparation holds.
+func (p *prepared) release(c *Client) {
+	closeShell(p.shell, c.log)
+	removeLinks(p.links)
+}
+
+// portTaken finds a port of the allocation that another process has.
+func (c *Client) portTaken(ports map[string]int) (name string, port int, taken bool) {
+	names := make([]string, 0, len(ports))
+	for name := range ports {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(ports[name])))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return name, ports[name], true
+		}
+		if err == nil {
+			l.Close()
+		}
+	}
+	return "", 0, false
+}
+
+// makeDirs makes the directories of an allocation. Only the task's own one
+// belongs to the task.
+func (c *Client) makeDirs(id string, owner owner) error {
+	for _, d := range []struct {
+		path string
+		mode fs.FileMode
+	}{{c.files.alloc(id), 0o711}, {c.files.logs(id), 0o700}, {c.files.task(id), 0o755}} {
+		if err := os.Mkdir(d.path, d.mode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return owner.give(c.files.task(id))
+}
+
+// writeFiles writes the files of a launch below the task's directory; a path
+// that leads out of it is refused.
+func writeFiles(dir string, files []launch.File, owner owner) error {
+	if len(files) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, file := range files {
+		if parent := path.Dir(file.Path); parent != "." {
+			if err := root.MkdirAll(parent, 0o755); err != nil {
+				return err
+			}
+			if err := owner.giveIn(root, parent); err != nil {
+				return err
+			}
+		}
+		if err := root.Remove(file.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		f, err := root.OpenFile(file.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(file.Mode).Perm())
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(file.Content)
+		if err == nil {
+			err = f.Chmod(fs.FileMode(file.Mode).Perm())
+		}
+		if closeErr := f.Close(); err == nil {
+			err = closeErr
+		}
+		if err == nil {
+			err = owner.giveIn(root, file.Path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeWorkingDir makes the job's working directory when it lies in the task's
+// own.
+func makeWorkingDir(taskDir, dir string, owner owner) error {
+	if dir == "" || path.IsAbs(dir) {
+		return nil
+	}
+	root, err := os.OpenRoot(taskDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(path.Clean(dir), 0o755); err != nil {
+		return err
+	}
+	return owner.giveIn(root, path.Clean(dir))
+}
+
+// makeLink makes a link, unless one is there that leads somewhere: a second
+// agent on this machine has made it, and one is enough.
+func makeLink(link launch.Link) error {
+	if err := os.MkdirAll(filepath.Dir(link.Path), 0o755); err != nil {
+		return err
+	}
+	err := os.Symlink(link.Target, link.Path)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, err := os.Stat(link.Path); err == nil {
+		return nil
+	}
+	if err := os.Remove(link.Path); err != nil {
+		return err
+	}
+	return os.Symlink(link.Target, link.Path)
+}
+
+// removeLinks removes links that still lead where they were made to lead.
+func removeLinks(links []launch.Link) {
+	for _, link := range links {
+		if target, err := os.Readlink(link.Path); err == nil && target == link.Target {
+			_ = os.Remove(link.Path) // the next one replaces it if it stays
+		}
+	}
+}
+
+// newToken makes the secret of a rank's socket.
+func newToken() string { return rand.Text() }
+
+func infra(id string, params ...any) *alloc.PrepareFailed {
+	return &alloc.PrepareFailed{Cause: structs.NewReason(id, params...), Infra: true}
+}
+
+// users is a failure that the job brought along.
+func users(err error) *alloc.PrepareFailed {
+	var told *structs.Error
+	if errors.As(err, &told) {
+		return &alloc.PrepareFailed{Cause: &structs.Reason{ID: told.ID, Params: told.Params}}
+	}
+	return &alloc.PrepareFailed{Cause: structs.NewReason("client.launch_failed", "cause", fmt.Sprint(err))}
+}

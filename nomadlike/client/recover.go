@@ -1,0 +1,274 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/session"
+	"nomadlike/nomadlike/client/store"
+	"nomadlike/nomadlike/launch"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// takeOver resumes what an earlier process of this agent left: allocations
+// from the store, and tasks that only their drivers know of. It runs before
+// the session, so that the first Hello tells everything that may run here.
+func (c *Client) takeOver(work context.Context) {
+	states := c.loop.recovered
+	c.loop.recovered = nil
+	known := make(map[string]alloc.Phase, len(states))
+	for _, s := range states {
+		known[s.AllocID] = s.Phase
+	}
+	for name, d := range c.config.Drivers {
+		lister, ok := d.(driver.Lister)
+		if !ok {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(work, listTimeout)
+		handles, err := lister.List(ctx)
+		cancel()
+		if err != nil {
+			c.log.Error("driver can not list its tasks", logkey.Driver, name, logkey.Error, err)
+			continue
+		}
+		for _, handle := range handles {
+			if phase := known[allocOf(handle.TaskID)]; phase.MayHaveProcesses() {
+				continue
+			}
+			adopted, ok := c.adopt(handle)
+			if ok && known[adopted.AllocID] == "" {
+				states = append(states, adopted)
+				continue
+			}
+			c.destroyStray(work, name, d, handle)
+		}
+	}
+	for _, s := range states {
+		if s.Phase.MayHaveProcesses() {
+			c.prepareRecovery(s)
+		}
+	}
+	c.add(c.loop.table.Resume(states, c.now()))
+	c.carryOut(work)
+	if n := len(c.loop.table.Inventory()); n > 0 {
+		c.log.Info("tasks of an earlier agent are taken over", logkey.Count, n)
+	}
+}
+
+// allocOf is the allocation whose task has the id, "" when it is none.
+func allocOf(id driver.TaskID) string {
+	name, ok := strings.CutSuffix(string(id), alloc.TaskSuffix)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// adopt makes a state for a task whose record the store has lost, from its
+// allocation's directory. The server will say whether it may go on.
+func (c *Client) adopt(handle driver.Handle) (alloc.State, bool) {
+	id := allocOf(handle.TaskID)
+	if id == "" {
+		return alloc.State{}, false
+	}
+	assignment, err := c.files.readAssignment(id)
+	if err != nil {
+		c.log.Warn("task without a record is destroyed", logkey.TaskID, handle.TaskID, logkey.Error, err)
+		return alloc.State{}, false
+	}
+	s := alloc.New(assignment)
+	s.Phase, s.Released, s.Handle = alloc.PhaseStarting, true, &handle
+	c.loop.unsaved[id] = true
+	c.log.Warn("task is found by its directory", logkey.AllocID, id, logkey.Attempt, s.Attempt)
+	return s, true
+}
+
+// destroyStray kills a task that nobody wants, and keeps it in the inventory
+// until it is gone.
+func (c *Client) destroyStray(work context.Context, name string, d driver.Driver, handle driver.Handle) {
+	c.loop.strays[handle.TaskID] = structs.InventoryItem{AllocID: allocOf(handle.TaskID)}
+	c.work.Go(func() {
+		retry := driverRetryFirst
+		for {
+			err := d.Recover(work, handle)
+			if err == nil {
+				err = d.Destroy(work, handle.TaskID)
+			}
+			if err == nil {
+				c.post(func() {
+					delete(c.loop.strays, handle.TaskID)
+					c.publishInventory()
+					c.session.Refresh()
+				})
+				return
+			}
+			if work.Err() == nil {
+				c.log.Warn("destroy stray task", logkey.Driver, name, logkey.TaskID, handle.TaskID, logkey.Error, err)
+			}
+			if !sleep(work, retry) {
+				return
+			}
+			retry = min(2*retry, driverRetryMax)
+		}
+	})
+}
+
+// prepareRecovery sets up the runner of a task that is about to be recovered:
+// its driver, and the socket of its rank.
+func (c *Client) prepareRecovery(s alloc.State) {
+	r := c.runner(s.AllocID)
+	assignment, err := c.files.readAssignment(s.AllocID)
+	if err == nil {
+		r.driver = assignment.Job.Task.Driver
+		r.prepared = &prepared{shell: c.reopenShell(assignment), links: c.linksOf(assignment)}
+	} else {
+		c.log.Warn("assignment is lost", logkey.AllocID, s.AllocID, logkey.Error, err)
+	}
+	if s.Handle != nil && s.Handle.Driver != "" {
+		r.driver = s.Handle.Driver
+	}
+}
+
+// linksOf lists the links that the preparation of an assignment may have made.
+func (c *Client) linksOf(a *structs.Assignment) []launch.Link {
+	if c.config.SharedDir == "" || len(a.Members) == 0 {
+		return nil
+	}
+	return []launch.Link{{Path: path.Join(c.config.SharedDir, a.Members[0].Name), Target: c.files.task(a.Alloc.ID)}}
+}
+
+// recoverTask finds a task again and then waits for its end.
+func (c *Client) recoverTask(work context.Context, r *runner, handle *driver.Handle) {
+	d, ok := c.config.Drivers[r.driver]
+	if !ok && r.driver == "" {
+		c.event(r.id, alloc.Absent{}) // nobody knows of anything to be found
+		return
+	}
+	if !ok {
+		// Its processes may live: it stays as it is until an agent comes that
+		// has the driver.
+		c.log.Error("driver of a running task is missing", logkey.AllocID, r.id, logkey.Driver, r.driver)
+		return
+	}
+	retry := driverRetryFirst
+	for {
+		done, err := c.tryRecover(work, r, d, &handle)
+		if done {
+			return
+		}
+		if work.Err() == nil {
+			c.log.Warn("recover task", logkey.AllocID, r.id, logkey.Error, err)
+		}
+		if !sleep(work, retry) {
+			return
+		}
+		retry = min(2*retry, driverRetryMax)
+	}
+}
+
+// tryRecover makes one attempt; it tells whether another one is of no use.
+func (c *Client) tryRecover(work context.Context, r *runner, d driver.Driver, handle **driver.Handle) (done bool, err error) {
+	if *handle == nil {
+		found, err := findHandle(work, d, alloc.TaskID(r.id))
+		if err != nil {
+			return false, err
+		}
+		if found == nil {
+			c.event(r.id, alloc.Absent{})
+			return true, nil
+		}
+		*handle = found
+	}
+	err = d.Recover(work, **handle)
+	switch {
+	case err == nil:
+		c.event(r.id, alloc.Started{Handle: **handle})
+		c.waitTask(work, r, d, (*handle).TaskID)
+		return true, nil
+	case errors.Is(err, driver.ErrUnavailable), work.Err() != nil:
+		return false, err
+	case errors.Is(err, driver.ErrUnknownTask):
+		c.event(r.id, alloc.Absent{})
+		return true, nil
+	default:
+		c.event(r.id, alloc.Unrecoverable{Cause: structs.NewReason("client.driver_failed", "driver", r.driver, "cause", err)})
+		return true, nil
+	}
+}
+
+// findHandle asks a driver for a task by its id, nil when it has none. A
+// driver that can not list its tasks never had one that was not stored.
+func findHandle(ctx context.Context, d driver.Driver, id driver.TaskID) (*driver.Handle, error) {
+	lister, ok := d.(driver.Lister)
+	if !ok {
+		return nil, nil
+	}
+	handles, err := lister.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(handles, func(h driver.Handle) bool { return h.TaskID == id }); i >= 0 {
+		return &handles[i], nil
+	}
+	return nil, nil
+}
+
+// leaseRecord is the lease as the file keeps it over a restart of the agent
+// within one boot of the machine, in nanoseconds.
+type leaseRecord struct {
+	TTL  time.Duration `json:"ttl"`
+	From time.Duration `json:"from"` // CLOCK_BOOTTIME
+}
+
+// checkLease kills strict allocations when the lease has ended, and keeps
+// the lease for the next process of the agent while there are any.
+func (c *Client) checkLease() {
+	if !c.loop.table.HasStrict() {
+		c.loop.leaseOver = false
+		return
+	}
+	lease := c.session.Lease()
+	if lease.From != c.loop.leaseFrom {
+		c.loop.leaseFrom = lease.From
+		data, err := json.Marshal(leaseRecord(lease))
+		if err == nil {
+			err = store.WriteFile(c.files.lease(), data, 0o600, false)
+		}
+		if err != nil {
+			c.log.Error("lease is not stored", logkey.Error, err)
+		}
+	}
+	if lease.Remaining(c.config.Boottime()) > 0 {
+		c.loop.leaseOver = false
+		return
+	}
+	if !c.loop.leaseOver {
+		c.loop.leaseOver = true
+		c.log.Error("lease has ended: strict jobs are killed")
+	}
+	c.add(c.loop.table.EndLease(c.now()))
+}
+
+// restoreLease takes over the lease of an earlier process in this boot.
+func (c *Client) restoreLease() {
+	data, err := os.ReadFile(c.files.lease())
+	if err != nil {
+		return
+	}
+	var record leaseRecord
+	if err := json.Unmarshal(data, &record); err != nil || record.TTL < 0 || record.From < 0 {
+		c.log.Warn("stored lease can not be read", logkey.Error, err)
+		return
+	}
+	c.session.RestoreLease(session.Lease(record))
+}

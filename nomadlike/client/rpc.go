@@ -1,0 +1,59 @@
+package client
+
+import (
+	"context"
+
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/client/session"
+	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/structs"
+)
+
+// Register declares the services of this node. It is called before s serves.
+func (c *Client) Register(s *rpc.Server) {
+	rpc.Stream(s, structs.MethodAllocLogs, rpc.FromServers,
+		func(ctx context.Context, peer rpc.Peer, stream *rpc.ServerStream[structs.LogRequest, structs.LogChunk]) error {
+			request, err := stream.Recv()
+			if err != nil {
+				return err
+			}
+			return c.Logs(ctx, callerOf(peer), request, stream.Send)
+		})
+	rpc.Stream(s, structs.MethodAllocExec, rpc.FromAgents,
+		func(ctx context.Context, peer rpc.Peer, stream *rpc.ServerStream[structs.ExecUp, structs.ExecDown]) error {
+			return c.Exec(ctx, callerOf(peer), stream)
+		})
+}
+
+func callerOf(peer rpc.Peer) Caller { return Caller{Role: string(peer.Role), ID: peer.ID} }
+
+// SessionOver opens sessions with servers over connections of pool.
+func SessionOver(pool *rpc.Pool) session.Opener {
+	return func(ctx context.Context, addr string) (session.Stream, error) {
+		target := rpc.Target{Addr: addr, Expect: auth.Expect{Role: auth.RoleServer}}
+		return openStream[structs.SessionUp, structs.SessionDown](ctx, pool, target, structs.MethodNodeSession)
+	}
+}
+
+// ExecOver opens exec streams to other nodes over connections of pool. The
+// node has to prove its id.
+func ExecOver(pool *rpc.Pool) ExecOpener {
+	return func(ctx context.Context, nodeID, rpcAddr string) (ExecPeer, error) {
+		target := rpc.Target{Addr: rpcAddr, Expect: auth.Expect{ID: nodeID}}
+		return openStream[structs.ExecUp, structs.ExecDown](ctx, pool, target, structs.MethodAllocExec)
+	}
+}
+
+// openStream opens a stream that is closed when ctx ends.
+func openStream[Up, Down any](ctx context.Context, pool *rpc.Pool, target rpc.Target, method string) (*rpc.ClientStream[Up, Down], error) {
+	conn, err := pool.Conn(target)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := rpc.OpenStream[Up, Down](ctx, conn, method)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, stream.Close)
+	return stream, nil
+}

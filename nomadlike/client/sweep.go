@@ -1,0 +1,182 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/structs"
+)
+
+// Retention says how long the directories of ended allocations are kept.
+// What is over any of the three bounds goes, oldest first. Zero values mean
+// the defaults.
+type Retention struct {
+	Allocs int           // how many
+	Age    time.Duration // since their end
+	Bytes  int64         // on disk, together
+}
+
+// Defaults of Retention.
+const (
+	KeepAllocsDefault = 1000
+	KeepAgeDefault    = 24 * time.Hour
+	KeepBytesDefault  = 20 << 30
+)
+
+// keepAtLeast is how long an ended allocation stays whatever its size, so
+// that people can see why it failed.
+const keepAtLeast = 10 * time.Minute
+
+func (r Retention) withDefaults() Retention {
+	if r.Allocs <= 0 {
+		r.Allocs = KeepAllocsDefault
+	}
+	if r.Age <= 0 {
+		r.Age = KeepAgeDefault
+	}
+	if r.Bytes <= 0 {
+		r.Bytes = KeepBytesDefault
+	}
+	return r
+}
+
+// Ended is an allocation that has ended, and what its directory holds.
+type Ended struct {
+	AllocID string
+	At      structs.UnixNano
+	Bytes   int64
+	Unheard bool // its last report waits for a server: it stays
+}
+
+// Expired chooses the ended allocations whose directories have to go, oldest
+// first. It is pure; the order of ended does not matter.
+func Expired(ended []Ended, now structs.UnixNano, keep Retention) []string {
+	newest := slices.Clone(ended)
+	slices.SortFunc(newest, func(a, b Ended) int {
+		switch {
+		case a.At != b.At && a.At > b.At, a.At == b.At && a.AllocID < b.AllocID:
+			return -1
+		case a.AllocID == b.AllocID:
+			return 0
+		}
+		return 1
+	})
+	var expired []string
+	kept, bytes := 0, int64(0)
+	for _, e := range newest {
+		age := now.Sub(e.At)
+		over := kept >= keep.Allocs || age > keep.Age || bytes+e.Bytes > keep.Bytes && age > keepAtLeast
+		if over && !e.Unheard {
+			expired = append(expired, e.AllocID)
+			continue
+		}
+		kept++
+		bytes += e.Bytes
+	}
+	slices.Reverse(expired)
+	return expired
+}
+
+// sweepMax bounds the directories removed in one sweep.
+const sweepMax = 256
+
+// sweep measures the directories of ended allocations and removes those that
+// are not kept, in a goroutine of its own; one sweep at a time.
+func (c *Client) sweep(work context.Context) {
+	if c.loop.sweeping {
+		return
+	}
+	var ended []Ended
+	live := make(map[string]bool)
+	for _, s := range c.loop.table.States() {
+		if s.Phase == alloc.PhaseEnded {
+			ended = append(ended, Ended{AllocID: s.AllocID, At: s.EndedAt, Unheard: !s.Acked})
+		}
+		live[s.AllocID] = true
+	}
+	c.loop.sweeping = true
+	sizes := maps.Clone(c.loop.sizes)
+	c.work.Go(func() {
+		expired := c.expired(work, ended, live, sizes)
+		for _, id := range expired {
+			if work.Err() != nil {
+				return
+			}
+			if err := os.RemoveAll(c.files.alloc(id)); err != nil {
+				c.log.Warn("remove ended allocation", logkey.AllocID, id, logkey.Error, err)
+			}
+		}
+		c.post(func() {
+			c.loop.sweeping, c.loop.sizes = false, sizes
+			for _, id := range expired {
+				if c.loop.table.Forget(id) {
+					c.loop.unsaved[id] = true
+				}
+			}
+		})
+	})
+}
+
+// expired measures what lies on the disk; directories that no state knows of
+// count as ended when they were last changed. sizes holds what was measured
+// before: what has ended does not grow.
+func (c *Client) expired(work context.Context, ended []Ended, live map[string]bool, sizes map[string]int64) []string {
+	entries, err := os.ReadDir(c.files.allocs())
+	if err != nil {
+		c.log.Warn("list allocations", logkey.Error, err)
+		return nil
+	}
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && !live[entry.Name()] {
+			ended = append(ended, Ended{AllocID: entry.Name(), At: structs.At(info.ModTime())})
+		}
+	}
+	for i := range ended {
+		if work.Err() != nil {
+			return nil
+		}
+		id := ended[i].AllocID
+		if _, known := sizes[id]; !known {
+			sizes[id] = diskUsage(c.files.alloc(id))
+		}
+		ended[i].Bytes = sizes[id]
+	}
+	expired := Expired(ended, c.now(), c.config.Keep)
+	expired = expired[:min(len(expired), sweepMax)]
+	for _, id := range expired {
+		delete(sizes, id)
+	}
+	return expired
+}
+
+// diskUsage sums the sizes of the files below a directory; links are not
+// followed.
+func diskUsage(dir string) int64 {
+	var total int64
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+				return nil
+			}
+			return err
+		}
+		if entry.Type().IsRegular() {
+			if info, err := entry.Info(); err == nil {
+				total += info.Size()
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return total
+	}
+	return total
+}

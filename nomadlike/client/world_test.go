@@ -1,0 +1,515 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/client/session"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		runChild(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// control is a server that assigns what a test tells it to, opens barriers,
+// and remembers what nodes say.
+type control struct {
+	mu struct {
+		sync.Mutex
+		index     uint64
+		assigned  map[string]*structs.Assignment
+		reports   []structs.AllocReport
+		inventory [][]structs.InventoryItem
+		streams   map[*session.FakeStream]string // -> node id
+		refuse    bool
+		silent    bool // answers nothing
+		byes      int
+	}
+	servers session.FakeServers
+}
+
+func newControl() *control {
+	c := new(control)
+	c.mu.assigned = make(map[string]*structs.Assignment)
+	c.mu.streams = make(map[*session.FakeStream]string)
+	c.servers.Serve = c.serve
+	return c
+}
+
+func (c *control) serve(_ string, stream *session.FakeStream) {
+	defer func() {
+		c.mu.Lock()
+		delete(c.mu.streams, stream)
+		c.mu.Unlock()
+	}()
+	for {
+		up, err := stream.Recv()
+		if err != nil {
+			return
+		}
+		var answers []*structs.SessionDown
+		c.mu.Lock()
+		switch {
+		case up.Hello != nil:
+			_, again := c.mu.streams[stream]
+			c.mu.streams[stream] = up.Hello.Node.ID
+			c.mu.inventory = append(c.mu.inventory, up.Hello.Inventory)
+			answers = append(answers, &structs.SessionDown{Welcome: &structs.Welcome{
+				ServerID: "s", HeartbeatEvery: structs.Duration(200 * time.Millisecond), LeaseTTL: structs.Duration(3 * time.Second)}})
+			if !again {
+				answers = append(answers, &structs.SessionDown{Assignments: c.fullLocked(up.Hello.Node.ID)})
+			}
+		case up.Heartbeat != nil:
+			answers = append(answers, &structs.SessionDown{HeartbeatAck: &structs.HeartbeatAck{Seq: up.Heartbeat.Seq, SentAt: up.Heartbeat.SentAt}})
+		case up.Reports != nil:
+			ack := &structs.ReportAck{Seq: up.Reports.Seq}
+			for _, r := range up.Reports.Reports {
+				if c.mu.refuse {
+					ack.Refused = append(ack.Refused, r.AllocID)
+					continue
+				}
+				c.mu.reports = append(c.mu.reports, r)
+				if a := c.mu.assigned[r.AllocID]; a != nil && a.Alloc.Status.CanBecome(r.Status) {
+					one := *a.Alloc
+					one.Status = r.Status
+					a.Alloc = &one
+				}
+			}
+			answers = append(answers, &structs.SessionDown{ReportAck: ack})
+		case up.Bye:
+			c.mu.byes++
+			c.mu.Unlock()
+			return
+		}
+		silent := c.mu.silent
+		c.mu.Unlock()
+		for _, down := range answers {
+			if silent || stream.Send(down) != nil {
+				break
+			}
+		}
+	}
+}
+
+func (c *control) fullLocked(node string) *structs.Assignments {
+	c.mu.index++
+	full := &structs.Assignments{Index: c.mu.index, Full: true}
+	for _, id := range slices.Sorted(maps.Keys(c.mu.assigned)) {
+		if a := c.mu.assigned[id]; a.Alloc.NodeID == node {
+			full.Set = append(full.Set, *a)
+		}
+	}
+	return full
+}
+
+// assign changes or adds assignments and pushes them.
+func (c *control) assign(all ...*structs.Assignment) {
+	c.mu.Lock()
+	c.mu.index++
+	pushes := make(map[*session.FakeStream]*structs.Assignments)
+	for _, a := range all {
+		c.mu.assigned[a.Alloc.ID] = a
+		for stream, node := range c.mu.streams {
+			if node != a.Alloc.NodeID {
+				continue
+			}
+			if pushes[stream] == nil {
+				pushes[stream] = &structs.Assignments{Index: c.mu.index}
+			}
+			pushes[stream].Set = append(pushes[stream].Set, *a)
+		}
+	}
+	c.mu.Unlock()
+	for stream, push := range pushes {
+		_ = stream.Send(&structs.SessionDown{Assignments: push}) // a lost stream gets all of it again
+	}
+}
+
+// change edits an assignment and pushes it.
+func (c *control) change(id string, edit func(*structs.Allocation)) {
+	c.mu.Lock()
+	a := *c.mu.assigned[id]
+	c.mu.Unlock()
+	one := *a.Alloc
+	edit(&one)
+	a.Alloc = &one
+	c.assign(&a)
+}
+
+// forget drops an allocation without a word.
+func (c *control) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.mu.assigned, id)
+}
+
+func (c *control) silence(silent bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.silent = silent
+}
+
+// last is the last report of an allocation.
+func (c *control) last(id string) structs.AllocReport {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range slices.Backward(c.mu.reports) {
+		if r.AllocID == id {
+			return r
+		}
+	}
+	return structs.AllocReport{}
+}
+
+// told lists the statuses reported of an allocation.
+func (c *control) told(id string) []structs.AllocStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []structs.AllocStatus
+	for _, r := range c.mu.reports {
+		if r.AllocID == id {
+			all = append(all, r.Status)
+		}
+	}
+	return all
+}
+
+func (c *control) inventories() [][]structs.InventoryItem {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.mu.inventory)
+}
+
+// gang makes an attempt of a job with one rank on each of the nodes.
+func gang(jobID string, attempt uint64, command string, nodes ...string) []*structs.Assignment {
+	job := &structs.Job{
+		ID: jobID, Name: jobID, Project: "p", Type: structs.JobTypeTraining, Nodes: len(nodes),
+		Distributed: structs.Distributed{Mode: structs.ModeNone},
+		Resources:   []structs.Resources{{CPU: 1, Memory: 1 << 20}},
+		Task:        structs.Task{Driver: "exec", Command: command},
+		StopGrace:   structs.Duration(2 * time.Second),
+		Source:      "job \"" + jobID + "\" {}",
+	}
+	var members []structs.Member
+	for rank, node := range nodes {
+		members = append(members, structs.Member{
+			Rank: rank, Name: structs.RankName(job, 0, attempt, rank), AllocID: structs.AllocID(jobID, 0, attempt, rank),
+			NodeID: node, NodeName: node, Addr: "127.0.0.1", RPCAddr: node + ":4646",
+		})
+	}
+	var all []*structs.Assignment
+	for rank, m := range members {
+		all = append(all, &structs.Assignment{Job: job, Members: members, Alloc: &structs.Allocation{
+			ID: m.AllocID, JobID: jobID, JobName: jobID, Project: "p", Attempt: attempt, Rank: rank, Name: m.Name, NodeID: m.NodeID,
+			Spec: job.Resources[0], Desired: structs.DesiredRun, Released: len(nodes) == 1, Status: structs.AllocPending,
+		}})
+	}
+	return all
+}
+
+// testMachine is a machine that needs no look at the real one.
+func testMachine() *fingerprint.Machine {
+	return &fingerprint.Machine{
+		Hostname: "test", Cores: 4, MemInfo: "MemTotal: 8388608 kB\n", Arch: "amd64", Kernel: "6",
+		Interfaces: []fingerprint.Interface{{Name: "lo", Up: true, Loopback: true, Addrs: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}}},
+	}
+}
+
+// node starts a client; the returned function stops its agent, not its tasks.
+func (c *control) node(t *testing.T, dir, id string, drivers map[string]driver.Driver, change ...func(*Config)) (*Client, func()) {
+	t.Helper()
+	config := Config{
+		DataDir: dir, NodeID: id, RPCAddr: id + ":4646", Version: "1", Drivers: drivers,
+		Servers:     func() []string { return []string{"s1", "s2"} },
+		OpenSession: c.servers.Open,
+		Logger:      testLogger(t), Machine: testMachine(), BootID: "boot",
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	n, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := n.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	stopped := false
+	stop := func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			running.Wait()
+		}
+	}
+	t.Cleanup(stop)
+	return n, stop
+}
+
+func testLogger(t *testing.T) *slog.Logger {
+	if !testing.Verbose() {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(writerFunc(func(data []byte) (int, error) {
+		t.Log(string(data))
+		return len(data), nil
+	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// ward is a fake driver whose tasks live outside of it, like supervisors do:
+// a new driver on the same ward finds them again.
+type ward struct {
+	mu struct {
+		sync.Mutex
+		tasks map[driver.TaskID]*fakeTask
+	}
+	log []string // guarded by mu
+
+	startErr  error
+	deaf      bool          // tasks ignore the stop signal
+	startTime time.Duration // that a start takes
+}
+
+type fakeTask struct {
+	spec   driver.TaskSpec
+	handle driver.Handle
+	ended  chan struct{}
+	result driver.ExitResult
+	kill   *time.Timer
+}
+
+func newWard() *ward {
+	w := new(ward)
+	w.mu.tasks = make(map[driver.TaskID]*fakeTask)
+	return w
+}
+
+func (w *ward) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+func (w *ward) notes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.log)
+}
+
+// exit ends a task by itself.
+func (w *ward) exit(allocID string, code int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endLocked(w.mu.tasks[driver.TaskID(allocID+".main")], driver.ExitResult{Code: code})
+}
+
+func (w *ward) endLocked(t *fakeTask, result driver.ExitResult) {
+	select {
+	case <-t.ended:
+	default:
+		result.StartedAt, result.FinishedAt = t.handle.StartedAt, time.Now()
+		t.result = result
+		close(t.ended)
+	}
+}
+
+// running lists the tasks that have not ended.
+func (w *ward) running() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var ids []string
+	for id, t := range w.mu.tasks {
+		select {
+		case <-t.ended:
+		default:
+			ids = append(ids, string(id))
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// fakeDriver is one agent's view of a ward: it knows the tasks that it has
+// started or recovered.
+type fakeDriver struct {
+	*ward
+	known struct {
+		sync.Mutex
+		ids map[driver.TaskID]bool
+	}
+}
+
+func (w *ward) driver() map[string]driver.Driver {
+	d := &fakeDriver{ward: w}
+	d.known.ids = make(map[driver.TaskID]bool)
+	return map[string]driver.Driver{"exec": d}
+}
+
+func (d *fakeDriver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, error) {
+	words := make(chan driver.Fingerprint, 1)
+	words <- driver.Fingerprint{Health: driver.Healthy}
+	context.AfterFunc(ctx, func() { close(words) })
+	return words, nil
+}
+
+func (d *fakeDriver) know(id driver.TaskID) {
+	d.known.Lock()
+	defer d.known.Unlock()
+	d.known.ids[id] = true
+}
+
+func (d *fakeDriver) find(id driver.TaskID) (*fakeTask, error) {
+	d.known.Lock()
+	known := d.known.ids[id]
+	d.known.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.mu.tasks[id]
+	if t == nil || !known {
+		return nil, driver.ErrUnknownTask
+	}
+	return t, nil
+}
+
+func (d *fakeDriver) Start(_ context.Context, spec driver.TaskSpec) (driver.Handle, error) {
+	if err := spec.Validate(); err != nil {
+		return driver.Handle{}, err
+	}
+	<-time.After(d.startTime)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.startErr != nil {
+		return driver.Handle{}, d.startErr
+	}
+	if d.mu.tasks[spec.ID] != nil {
+		return driver.Handle{}, driver.ErrTaskExists
+	}
+	t := &fakeTask{spec: spec, ended: make(chan struct{}), handle: driver.Handle{
+		Version: 1, Driver: "exec", TaskID: spec.ID, StartedAt: time.Now().UTC()}}
+	d.mu.tasks[spec.ID] = t
+	d.know(spec.ID)
+	d.note("start %s", spec.Hostname)
+	return t.handle, nil
+}
+
+func (d *fakeDriver) Recover(_ context.Context, handle driver.Handle) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.mu.tasks[handle.TaskID]
+	if t == nil {
+		return driver.ErrUnknownTask
+	}
+	d.know(handle.TaskID)
+	d.note("recover %s", t.spec.Hostname)
+	return nil
+}
+
+func (d *fakeDriver) List(context.Context) ([]driver.Handle, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var handles []driver.Handle
+	for _, id := range slices.Sorted(maps.Keys(d.mu.tasks)) {
+		handles = append(handles, d.mu.tasks[id].handle)
+	}
+	return handles, nil
+}
+
+func (d *fakeDriver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	select {
+	case <-t.ended:
+		return t.result, nil
+	case <-ctx.Done():
+		return driver.ExitResult{}, ctx.Err()
+	}
+}
+
+func (d *fakeDriver) Stop(_ context.Context, id driver.TaskID, signal string, grace time.Duration) error {
+	t, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note("stop %s %s %s", t.spec.Hostname, signal, grace)
+	kill := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.endLocked(t, driver.ExitResult{Code: 137, Signal: "SIGKILL"})
+	}
+	switch {
+	case grace == 0:
+		d.endLocked(t, driver.ExitResult{Code: 137, Signal: "SIGKILL"})
+	case d.deaf:
+		time.AfterFunc(grace, kill)
+	default:
+		d.endLocked(t, driver.ExitResult{Code: 143, Signal: "SIGTERM"})
+	}
+	return nil
+}
+
+func (d *fakeDriver) Destroy(_ context.Context, id driver.TaskID) error {
+	t, err := d.find(id)
+	if err != nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.endLocked(t, driver.ExitResult{Code: 137, Signal: "SIGKILL"})
+	delete(d.mu.tasks, id)
+	d.note("destroy %s", t.spec.Hostname)
+	return nil
+}
+
+func (d *fakeDriver) Signal(context.Context, driver.TaskID, string) error { return nil }
+func (d *fakeDriver) Pause(context.Context, driver.TaskID) error          { return nil }
+func (d *fakeDriver) Continue(context.Context, driver.TaskID) error       { return nil }
+func (d *fakeDriver) Stats(context.Context, driver.TaskID) (driver.Usage, error) {
+	return driver.Usage{}, nil
+}
+
+// Exec echoes its command and input.
+func (d *fakeDriver) Exec(_ context.Context, id driver.TaskID, spec driver.ExecSpec, streams driver.Streams) (driver.ExitResult, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	fmt.Fprintf(streams.Stdout, "%s runs %q survive=%v: ", t.spec.Hostname, spec.Command, spec.Survive)
+	if _, err := io.Copy(streams.Stdout, streams.Stdin); err != nil {
+		return driver.ExitResult{}, err
+	}
+	return driver.ExitResult{Code: 5}, nil
+}
+
+// tempDir is a short-named temporary directory: sockets have short paths.
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "client")
+}
