@@ -1,0 +1,184 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"nomadlike/plugins/driver"
+)
+
+// Fingerprint reports the plugin's own view while it runs, and that it is
+// unhealthy while it does not.
+func (p *Plugin) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, error) {
+	reports := make(chan driver.Fingerprint)
+	go func() { // ends with ctx, or with the plugin's loop
+		defer close(reports)
+		for ctx.Err() == nil && p.life.Err() == nil {
+			p.fingerprintOnce(ctx, reports)
+		}
+	}()
+	return reports, nil
+}
+
+// fingerprintOnce follows one life of the program.
+func (p *Plugin) fingerprintOnce(ctx context.Context, to chan<- driver.Fingerprint) {
+	send := func(report driver.Fingerprint) bool {
+		select {
+		case to <- report:
+			return true
+		case <-ctx.Done():
+		case <-p.life.Done():
+		}
+		return false
+	}
+	r, err := p.up(ctx)
+	if err != nil {
+		if ctx.Err() == nil && p.life.Err() == nil {
+			send(driver.Fingerprint{Health: driver.Unhealthy, Reason: err.Error()})
+		}
+		return
+	}
+	reports, err := r.driver.Fingerprint(ctx)
+	if err == nil {
+		for report := range reports {
+			if !send(report) {
+				return
+			}
+		}
+	}
+	p.mu.Lock()
+	current, change := p.mu.current, p.mu.change
+	p.mu.Unlock()
+	if current == r { // not noticed yet that it has died
+		select {
+		case <-change:
+		case <-ctx.Done():
+		case <-p.life.Done():
+		}
+	}
+}
+
+// Start starts a task and remembers its handle for restarts of the plugin.
+func (p *Plugin) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle, error) {
+	r, err := p.up(ctx)
+	if err != nil {
+		return driver.Handle{}, err
+	}
+	handle, err := r.driver.Start(ctx, spec)
+	if err == nil {
+		p.remember(handle)
+	}
+	return handle, err
+}
+
+// Recover takes over a task of an earlier agent.
+func (p *Plugin) Recover(ctx context.Context, handle driver.Handle) error {
+	r, err := p.up(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.driver.Recover(ctx, handle); err != nil {
+		return err
+	}
+	p.remember(handle)
+	return nil
+}
+
+// Wait outlasts deaths of the program: the next one has recovered the task.
+func (p *Plugin) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	const forever = time.Duration(1<<63 - 1)
+	for {
+		r, err := p.get(ctx, forever)
+		if err != nil {
+			return driver.ExitResult{}, err
+		}
+		result, err := r.driver.Wait(ctx, id)
+		if !errors.Is(err, driver.ErrUnavailable) {
+			return result, err
+		}
+		timer := time.NewTimer(exitPoll) // until the loop has noticed, too
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return driver.ExitResult{}, ctx.Err()
+		}
+	}
+}
+
+// Stop asks for the end of a task.
+func (p *Plugin) Stop(ctx context.Context, id driver.TaskID, signal string, grace time.Duration) error {
+	r, err := p.up(ctx)
+	if err != nil {
+		return err
+	}
+	return r.driver.Stop(ctx, id, signal, grace)
+}
+
+// Destroy forgets a task.
+func (p *Plugin) Destroy(ctx context.Context, id driver.TaskID) error {
+	r, err := p.up(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.driver.Destroy(ctx, id); err != nil {
+		return err
+	}
+	p.forget(id)
+	return nil
+}
+
+// Signal sends a signal.
+func (p *Plugin) Signal(ctx context.Context, id driver.TaskID, signal string) error {
+	r, err := p.up(ctx)
+	if err != nil {
+		return err
+	}
+	return r.driver.Signal(ctx, id, signal)
+}
+
+// Pause stops a task's processes.
+func (p *Plugin) Pause(ctx context.Context, id driver.TaskID) error {
+	r, err := p.up(ctx)
+	if err != nil {
+		return err
+	}
+	return r.driver.Pause(ctx, id)
+}
+
+// Continue lets them go on.
+func (p *Plugin) Continue(ctx context.Context, id driver.TaskID) error {
+	r, err := p.up(ctx)
+	if err != nil {
+		return err
+	}
+	return r.driver.Continue(ctx, id)
+}
+
+// Stats measures a task.
+func (p *Plugin) Stats(ctx context.Context, id driver.TaskID) (driver.Usage, error) {
+	r, err := p.up(ctx)
+	if err != nil {
+		return driver.Usage{}, err
+	}
+	return r.driver.Stats(ctx, id)
+}
+
+// Exec runs a command inside a task.
+func (p *Plugin) Exec(ctx context.Context, id driver.TaskID, spec driver.ExecSpec, streams driver.Streams) (driver.ExitResult, error) {
+	r, err := p.up(ctx)
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	return r.driver.Exec(ctx, id, spec, streams)
+}
+
+// List names the tasks that the plugin finds.
+func (p *Plugin) List(ctx context.Context) ([]driver.Handle, error) {
+	r, err := p.up(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.driver.List(ctx)
+}

@@ -1,0 +1,146 @@
+// Package host gives the client its drivers: those built into the agent, and
+// those of plugin_dir, each a program of its own that is launched, watched
+// and restarted here.
+//
+// Flow: agent opens a Host with what its configuration says and registers the
+// built-in drivers; client asks for a driver by name and uses it. Behind the
+// name of an external one stands a Plugin: its loop starts the program,
+// recovers the tasks that it had, pings it, and starts it anew, after a pause
+// that grows, when it dies or is silent. Calls made meanwhile wait a moment
+// and then fail with driver.ErrUnavailable; a Wait outlasts the restart.
+//
+// A plugin program dies with the agent (its tasks do not: that is the
+// driver's contract), and a new agent starts a new one and recovers the tasks
+// by their handles. go-plugin's own way of attaching to a running program is
+// not used, since it would give up the mutual TLS made for each pair.
+//
+// Limits: Linux. plugin_dir and its programs must belong to root or the
+// agent's user and be writable by nobody else; programs are executed through
+// the descriptor that was checked, so they must be binaries, not scripts.
+package host
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sort"
+	"sync"
+
+	"nomadlike/plugins/driver"
+)
+
+// ErrNoDriver is returned for a name under which there is no driver.
+var ErrNoDriver = errors.New("no such driver")
+
+// Config says which external plugins there are.
+type Config struct {
+	// PluginDir holds the programs; "" means that there are none.
+	PluginDir string
+	// RunDir takes the plugins' sockets; it is made with mode 0700.
+	RunDir string
+	// Plugins are started, no others: a file in PluginDir alone does nothing.
+	Plugins []PluginConfig
+	Logger  *slog.Logger // nil: no logs
+
+	timing timing // zero: the defaults
+}
+
+// PluginConfig names one external driver.
+type PluginConfig struct {
+	Name   string   // of the driver and of its file in PluginDir
+	Args   []string // after the program's name
+	Env    []string // complete: the agent's own environment is not passed on
+	SHA256 string   // of the file, in hex; "" means any contents
+}
+
+// Host holds the drivers of one node.
+type Host struct {
+	config Config
+
+	mu struct {
+		sync.Mutex
+		drivers map[string]driver.Driver
+		plugins []*Plugin
+	}
+}
+
+// New starts the configured plugins and returns without waiting for them. A
+// plugin that may not be used is an error: its configuration was meant.
+func New(config Config) (*Host, error) {
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.timing == (timing{}) {
+		config.timing = defaultTiming()
+	}
+	h := &Host{config: config}
+	h.mu.drivers = make(map[string]driver.Driver)
+	if len(config.Plugins) == 0 {
+		return h, nil
+	}
+	if err := makeRunDir(config.RunDir); err != nil {
+		return nil, err
+	}
+	for _, each := range config.Plugins {
+		program, err := openProgram(config.PluginDir, each.Name, each.SHA256)
+		if err != nil {
+			h.Close()
+			return nil, fmt.Errorf("open driver plugin %q: %w", each.Name, err)
+		}
+		program.close() // opened anew, and checked anew, at each start
+		if _, taken := h.mu.drivers[each.Name]; taken {
+			h.Close()
+			return nil, fmt.Errorf("open driver plugin %q: named twice", each.Name)
+		}
+		p := newPlugin(config, each)
+		h.mu.drivers[each.Name] = p
+		h.mu.plugins = append(h.mu.plugins, p)
+	}
+	return h, nil
+}
+
+// Register adds a built-in driver. The host does not close it.
+func (h *Host) Register(name string, d driver.Driver) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, taken := h.mu.drivers[name]; taken {
+		return fmt.Errorf("register driver %q: the name is taken", name)
+	}
+	h.mu.drivers[name] = d
+	return nil
+}
+
+// Driver gives a driver by the name that job files use.
+func (h *Host) Driver(name string) (driver.Driver, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d, ok := h.mu.drivers[name]
+	if !ok {
+		return nil, fmt.Errorf("driver %q: %w", name, ErrNoDriver)
+	}
+	return d, nil
+}
+
+// Names lists the drivers in order.
+func (h *Host) Names() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	names := make([]string, 0, len(h.mu.drivers))
+	for name := range h.mu.drivers {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Close ends the plugin programs and waits for them. Tasks go on.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	plugins := h.mu.plugins
+	h.mu.plugins = nil
+	h.mu.Unlock()
+	for _, p := range plugins {
+		p.close()
+	}
+	return nil
+}
