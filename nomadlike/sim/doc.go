@@ -1,0 +1,22 @@
+// Package sim runs a whole cluster in one goroutine on virtual time: the
+// production scheduler, state and liveness steps of the servers and the
+// production allocation steps of the clients, with everything else (the log,
+// the network, disks, processes, people) played by a seeded world that
+// injects faults.
+//
+// Flow: New builds a World from a seed; Run submits jobs, breaks things
+// (lost and late messages, lost acknowledgements, leader changes, crashed
+// servers, rebooted, cut and paused machines, agents that restart), heals
+// everything, and lets the cluster come to rest. Checkers look at every
+// committed state and at the true processes on every machine; what they find
+// is returned with the seed that shows it again.
+//
+// The log is an oracle: it never loses what it committed, but it may lose an
+// acknowledgement, commit after the proposer gave up, change its leader at any
+// moment and let replicas lag. hashicorp/raft itself starts goroutines and
+// reads the clock; it is exercised by consensus' own tests and by real
+// clusters.
+//
+// Limits: one seed is one history; the same seed gives the same history on
+// every machine (its trace hash is compared in the tests).
+package sim

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+var (
+	seeds = flag.Uint64("seeds", 200, "how many seeds to run")
+	seed  = flag.Uint64("seed", 0, "run this seed alone")
+)
+
+// TestSeeds runs the cluster under faults, a history for each seed.
+func TestSeeds(t *testing.T) {
+	first, last := uint64(1), *seeds
+	if *seed != 0 {
+		first, last = *seed, *seed
+	}
+	if testing.Short() && last > 20 && *seed == 0 {
+		last = 20
+	}
+	// Each history runs in one goroutine; several run beside each other.
+	numbers, outcomes := make(chan uint64), make(chan Outcome)
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			for n := range numbers {
+				config := Config{Seed: n}
+				if *seed != 0 {
+					config.Log = os.Stdout
+				}
+				outcomes <- Run(config)
+			}
+		}()
+	}
+	go func() {
+		defer close(numbers)
+		for n := first; n <= last; n++ {
+			numbers <- n
+		}
+	}()
+	ended := make(map[string]int)
+	var commits uint64
+	for range last - first + 1 {
+		outcome := <-outcomes
+		for _, problem := range outcome.Problems {
+			t.Errorf("seed %d: %s (show it again with: make sim SEED=%d)", outcome.Seed, problem, outcome.Seed)
+		}
+		commits += outcome.Commits
+		for state, count := range outcome.Ended {
+			ended[string(state)] += count
+		}
+	}
+	t.Logf("%d seeds, %d log entries, jobs by state: %v", last-first+1, commits, ended)
+	if *seed == 0 && ended["succeeded"] == 0 {
+		t.Error("no job succeeded: the simulation does not do its work")
+	}
+}
+
+// TestSeedsRepeat shows that a seed is one history.
+func TestSeedsRepeat(t *testing.T) {
+	for n := uint64(1); n <= 5; n++ {
+		a, b := Run(Config{Seed: n}), Run(Config{Seed: n})
+		if a.Trace != b.Trace || a.Commits != b.Commits {
+			t.Errorf("seed %d gave two histories: %x with %d entries, %x with %d", n, a.Trace, a.Commits, b.Trace, b.Commits)
+		}
+	}
+}
+
+// TestCalm runs without faults: then nothing but the user's own failures may
+// end badly.
+func TestCalm(t *testing.T) {
+	for n := uint64(1); n <= 5; n++ {
+		outcome := Run(Config{Seed: n, Calm: true})
+		for _, problem := range outcome.Problems {
+			t.Errorf("seed %d: %s", n, problem)
+		}
+	}
+}
+
+// TestCheckersSee plants defects: a checker that can not fail is none.
+func TestCheckersSee(t *testing.T) {
+	cases := map[Planted]string{
+		PlantEarlyStart:     "I9",
+		PlantOldAttempts:    "I12",
+		PlantLostCommit:     "I13",
+		PlantWallClock:      "I13",
+		PlantForgottenAck:   "I4",
+		PlantUnstableChoice: "I14",
+	}
+	for planted, invariant := range cases {
+		t.Run(string(planted), func(t *testing.T) {
+			for n := uint64(1); n <= 100; n++ {
+				for _, problem := range Run(Config{Seed: n, Break: planted}).Problems {
+					if strings.Contains(problem, invariant) {
+						t.Logf("seed %d: %s", n, problem)
+						return
+					}
+				}
+			}
+			t.Error("100 seeds did not find it")
+		})
+	}
+}
