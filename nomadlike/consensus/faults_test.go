@@ -49,11 +49,11 @@ func TestLostLeadershipLeavesOutcomeUnknown(t *testing.T) {
 		if _, err := old.node.Propose(t.Context(), []byte("x")); !errors.Is(err, ErrOutcomeUnknown) {
 			t.Errorf("proposal cut off while being committed: %v", err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
 		c.network.Heal()
 		fresh := c.leader()
 		c.network.Isolate(fresh.addr)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
 		_, err := fresh.node.Propose(ctx, []byte("y"))
 		if !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("proposal given up while being committed: %v", err)
@@ -313,6 +313,7 @@ func TestMembership(t *testing.T) {
 		if diff := cmp.Diff(want, three.node.Peers()); diff != "" {
 			t.Errorf("peers (-want +got):\n%s", diff)
 		}
+		time.Sleep(time.Second) // a nonvoter may get its entries later
 		for _, health := range leader.node.Health() {
 			if health.Behind != 0 || health.LastContact < 0 || health.LastError != "" {
 				t.Errorf("health %+v", health)
@@ -584,4 +585,74 @@ func TestCutGateIsSilent(t *testing.T) {
 	if _, err := g.AppendEntriesPipeline("b", "b"); !errors.Is(err, raft.ErrPipelineReplicationNotSupported) {
 		t.Errorf("pipeline: %v", err)
 	}
+}
+
+// lateTransport delivers the answers to heartbeats only when let.
+type lateTransport struct {
+	raft.Transport
+	raft.WithPreVote
+	mu struct {
+		sync.Mutex
+		hold chan struct{} // answers wait for its close; nil: they do not wait
+	}
+}
+
+func (l *lateTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	err := l.Transport.AppendEntries(id, target, req, resp)
+	l.mu.Lock()
+	hold := l.mu.hold
+	l.mu.Unlock()
+	if hold != nil && err == nil {
+		<-hold
+	}
+	return err
+}
+
+// A leader stopped for long finds, when it goes on, answers to heartbeats that
+// were sent before another leader was elected. Raft counts them when it verifies
+// leadership; a read index that rests on them would be stale.
+func TestOldHeartbeatsConfirmNoRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := make(map[string]*lateTransport)
+		c := newTestCluster(t, 3, func(config *Config) {
+			l := &lateTransport{Transport: config.Transport, WithPreVote: config.Transport.(raft.WithPreVote)}
+			late[config.ID] = l
+			config.Transport = l
+			config.Timings = DefaultTimings()
+			config.Timings.Heartbeat, config.Timings.Election = 1200*time.Millisecond, 1200*time.Millisecond
+			if config.ID == "s1" { // stays leader in its own eyes, as a stopped process does
+				config.Timings.Heartbeat, config.Timings.Election, config.Timings.Lease = 6*time.Second, 6*time.Second, 6*time.Second
+			}
+		})
+		old := c.leader()
+		if old.id != "s1" {
+			t.Fatalf("%s leads", old.id)
+		}
+		c.propose(old, "before")
+		hold := make(chan struct{})
+		late[old.id].mu.Lock()
+		late[old.id].mu.hold = hold
+		late[old.id].mu.Unlock()
+		time.Sleep(1200 * time.Millisecond) // each follower answers a heartbeat, and the answer waits
+		c.network.Isolate(old.addr)
+		fresh := c.leader(c.others(old)...)
+		newer := c.propose(fresh, "after")
+		if !old.node.IsLeader() {
+			t.Fatal("the old leader knows already: this test shows nothing")
+		}
+		answered := make(chan struct{})
+		var index uint64
+		var err error
+		go func() {
+			index, err = old.node.ReadIndex(t.Context())
+			close(answered)
+		}()
+		synctest.Wait()
+		close(hold)
+		<-answered
+		if err == nil {
+			t.Errorf("old leader gives read index %d, after %d was acknowledged elsewhere", index, newer.Index)
+		}
+		c.network.Heal()
+	})
 }

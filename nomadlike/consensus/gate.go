@@ -20,7 +20,8 @@ type gate struct {
 	inner   raft.Transport
 	preVote raft.WithPreVote
 	isCut   atomic.Bool
-	stored  func() // a follower stored entries
+	idle    func()        // called when a call other than a heartbeat has ended; must not block
+	calls   atomic.Uint64 // numbers the calls that followers acknowledge, in the order of their beginning
 
 	mu struct {
 		sync.Mutex
@@ -38,6 +39,7 @@ var (
 type follower struct {
 	term        uint64    // of ours in which the rest holds
 	contact     time.Time // last answer of any kind
+	confirmed   uint64    // newest call after whose beginning it still followed us
 	match       uint64    // last entry known to be on its disk
 	inFlight    int       // entries or snapshots being sent now
 	lastSend    time.Time // last time such a call began or ended
@@ -46,12 +48,12 @@ type follower struct {
 	commitKnown uint64 // highest commit index sent to it
 }
 
-func newGate(inner raft.Transport, stored func()) (*gate, error) {
+func newGate(inner raft.Transport, idle func()) (*gate, error) {
 	preVote, ok := inner.(raft.WithPreVote)
 	if !ok {
 		return nil, errors.New("open consensus: transport knows no pre-vote")
 	}
-	g := &gate{inner: inner, preVote: preVote, stored: stored}
+	g := &gate{inner: inner, preVote: preVote, idle: idle}
 	g.mu.followers = make(map[raft.ServerID]*follower)
 	return g, nil
 }
@@ -110,7 +112,7 @@ func (g *gate) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *r
 	}
 	// A heartbeat carries nothing but the term.
 	heartbeat := req.PrevLogEntry == 0 && len(req.Entries) == 0 && req.LeaderCommitIndex == 0
-	started := time.Now()
+	number, started := g.calls.Add(1), time.Now()
 	if !heartbeat {
 		g.note(id, req.Term, func(f *follower) {
 			f.inFlight++
@@ -121,6 +123,9 @@ func (g *gate) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *r
 	err := g.inner.AppendEntries(id, target, req, resp)
 	g.note(id, req.Term, func(f *follower) {
 		f.answered(started, err)
+		if err == nil && resp.Term <= req.Term {
+			f.confirmed = max(f.confirmed, number)
+		}
 		if heartbeat {
 			return
 		}
@@ -130,8 +135,8 @@ func (g *gate) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *r
 			f.match = max(f.match, req.PrevLogEntry+uint64(len(req.Entries)))
 		}
 	})
-	if len(req.Entries) > 0 {
-		g.stored()
+	if !heartbeat {
+		g.idle()
 	}
 	return err
 }
@@ -218,6 +223,20 @@ func (g *gate) followersAt(term uint64) map[raft.ServerID]follower {
 		}
 	}
 	return known
+}
+
+// confirmedAfter counts the servers among ids that have acknowledged our term
+// in a call begun after the given one.
+func (g *gate) confirmedAfter(call, term uint64, ids []string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	count := 0
+	for _, id := range ids {
+		if f := g.mu.followers[raft.ServerID(id)]; f != nil && f.term == term && f.confirmed > call {
+			count++
+		}
+	}
+	return count
 }
 
 // forget drops a server that is no member any more.

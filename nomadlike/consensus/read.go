@@ -84,14 +84,40 @@ func (n *Node) verifyRead() readAnswer {
 	if err != nil {
 		return readAnswer{err: err}
 	}
-	index := n.raft.CommitIndex()
-	if err := n.raft.VerifyLeader().Error(); err != nil {
-		return readAnswer{err: n.notLeader()}
+	call, index := n.gate.calls.Load(), n.raft.CommitIndex()
+	for {
+		if err := n.raft.VerifyLeader().Error(); err != nil {
+			return readAnswer{err: n.notLeader()}
+		}
+		if n.Term() != term || !n.IsLeader() {
+			return readAnswer{err: n.notLeader()}
+		}
+		// Raft also takes the answer to a heartbeat that was under way already,
+		// and that answer may be old: a leader that was stopped finds it when it
+		// wakes up, long after another one was elected.
+		if n.quorumConfirmed(call, term) {
+			return readAnswer{index: index}
+		}
 	}
-	if n.Term() != term || !n.IsLeader() {
-		return readAnswer{err: n.notLeader()}
+}
+
+// quorumConfirmed tells whether a majority of the voters, this server included,
+// has followed this leader after the given call.
+func (n *Node) quorumConfirmed(call, term uint64) bool {
+	var others []string
+	voters, self := 0, 0
+	for _, peer := range n.Peers() {
+		switch {
+		case !peer.Voter:
+			continue
+		case peer.ID == n.config.ID:
+			self = 1
+		default:
+			others = append(others, peer.ID)
+		}
+		voters++
 	}
-	return readAnswer{index: index}
+	return self+n.gate.confirmedAfter(call, term, others) > voters/2
 }
 
 // awaitTerm waits until this leader has applied an entry of its own term: only
