@@ -81,13 +81,21 @@ func (d Dialer) secure(ctx context.Context, conn net.Conn, proto string, target 
 	}
 	var identity auth.Identity
 	if err == nil {
-		identity, err = verifyDialed(state)
+		identity, err = dialedIdentity(state)
 	}
 	if err != nil {
 		_ = conn.Close()
 		return nil, Peer{}, fmt.Errorf("shake hands with %s: %w", target.Addr, err)
 	}
 	return secured, Peer{Identity: identity, Addr: conn.RemoteAddr()}, nil
+}
+
+// dialedIdentity reads who answered a dial. The handshake has verified it.
+func dialedIdentity(state tls.ConnectionState) (auth.Identity, error) {
+	if len(state.PeerCertificates) == 0 {
+		return auth.Identity{}, auth.ErrUntrusted
+	}
+	return auth.ParseIdentity(state.PeerCertificates[0])
 }
 
 // RaftLayer connects Raft of this server to those of others; it is a

@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,6 +34,13 @@ type MuxConfig struct {
 	Identity *Identity
 	Logger   *slog.Logger
 	Now      func() time.Time // the clock that certificates are checked by
+
+	// Admit, if set, is asked about every agent whose certificate is good,
+	// before its RPC or Raft connection is handed over; an error turns it
+	// away. A certificate lives on when its agent is removed from the
+	// cluster: this, with Disconnect, is how removed agents stay out. It is
+	// called from many goroutines and must not block.
+	Admit func(auth.Identity) error
 
 	FailAfter        time.Duration // silence that breaks a machine connection
 	HandshakeTimeout time.Duration
@@ -242,6 +248,11 @@ func (m *Mux) deliver(ctx context.Context, conn *countedConn, secured *tls.Conn)
 		if err != nil {
 			return err
 		}
+		if m.config.Admit != nil {
+			if err := m.config.Admit(identity); err != nil {
+				return fmt.Errorf("admit %s: %w", identity, err)
+			}
+		}
 		if err := tuneSocket(conn.Conn, m.config.FailAfter); err != nil {
 			return err
 		}
@@ -262,7 +273,8 @@ func (m *Mux) deliver(ctx context.Context, conn *countedConn, secured *tls.Conn)
 }
 
 // Disconnect closes all RPC and Raft connections of an agent, as after its
-// removal from the cluster, and returns how many there were.
+// removal from the cluster, and returns how many there were. Make
+// MuxConfig.Admit refuse the agent first, or it just dials again.
 func (m *Mux) Disconnect(role auth.Role, id string) int {
 	return m.conns.disconnect(auth.Identity{Cluster: m.config.Identity.Self().Cluster, Role: role, ID: id})
 }
@@ -335,12 +347,3 @@ func (l *lane) Close() error {
 
 // Addr is the address of the port.
 func (l *lane) Addr() net.Addr { return l.addr }
-
-// verifyDialed reads who answered a dial whose handshake has verified it.
-func verifyDialed(state tls.ConnectionState) (auth.Identity, error) {
-	certs := []*x509.Certificate(state.PeerCertificates)
-	if len(certs) == 0 {
-		return auth.Identity{}, auth.ErrUntrusted
-	}
-	return auth.ParseIdentity(certs[0])
-}

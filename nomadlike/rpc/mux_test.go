@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -333,41 +334,45 @@ func TestConnectionsPerAddressAndPerAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	served.Close()
-	raftOf := func(id string) error {
-		identity := NewIdentity(w.credentials(auth.RoleServer, id))
+	raftLane := server.mux.Raft()
+	dialRaft := func(id string) net.Conn {
+		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		dialer := Dialer{Identity: identity}.withDefaults()
+		dialer := Dialer{Identity: NewIdentity(w.credentials(auth.RoleServer, id))}.withDefaults()
 		raw, err := dialer.raw(ctx, server.addr)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		conn, _, err := dialer.secure(ctx, raw, auth.ALPNRaft, Target{Addr: server.addr})
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		if _, err = conn.Read(make([]byte, 1)); errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
-			return nil // open: nothing to read
-		}
-		return err
+		return conn
 	}
-	server.mux.Raft()
-	for _, step := range []struct {
-		id   string
-		open bool
-	}{{"s2", true}, {"s2", true}, {"s2", false}, {"s3", true}} {
-		if err := raftOf(step.id); (err == nil) != step.open {
-			t.Errorf("connection of %s: %v, want open %v", step.id, err, step.open)
+	open := func(id string) net.Conn {
+		t.Helper()
+		conn := dialRaft(id)
+		if _, err := raftLane.Accept(); err != nil {
+			t.Fatal(err)
 		}
+		return conn
 	}
-	if count := server.mux.Disconnect(auth.RoleServer, "s2"); count != 2 {
+	ended := func(conn net.Conn) bool {
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		_, err := conn.Read(make([]byte, 1))
+		return err != nil && !isTimeout(err)
+	}
+	one, two := open("s2"), open("s2")
+	if !ended(dialRaft("s2")) {
+		t.Error("a third connection of one agent")
+	}
+	open("s3")
+	if count := server.mux.Disconnect(auth.RoleServer, "s2"); count != 2 || !ended(one) || !ended(two) {
 		t.Errorf("disconnected %d", count)
 	}
-	if err := raftOf("s2"); err != nil {
-		t.Errorf("after the others were closed: %v", err)
-	}
+	open("s2")
 }
 
 func isTimeout(err error) bool {
@@ -406,6 +411,43 @@ func TestDisconnectedAgentsLoseTheirStreams(t *testing.T) {
 	}
 	if _, err := kept.Recv(); err != nil {
 		t.Errorf("the other agent's stream: %v", err)
+	}
+}
+
+func TestRemovedAgentsStayOut(t *testing.T) {
+	w := newWorld(t)
+	var removed atomic.Bool
+	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{Admit: func(identity auth.Identity) error {
+		if removed.Load() && identity.ID == "n1" {
+			return errors.New("it was removed")
+		}
+		return nil
+	}}, nil)
+	first := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
+	second := w.onLoopback(auth.RoleClient, "n2", MuxConfig{}, nil)
+	ping := func(a *agent) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err := Ping(ctx, a.conn(t, server))
+		return err
+	}
+	for _, a := range []*agent{first, second} {
+		if err := ping(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removed.Store(true)
+	if count := server.mux.Disconnect(auth.RoleClient, "n1"); count != 1 {
+		t.Errorf("disconnected %d", count)
+	}
+	// The first call after that may still meet the dying connection.
+	for range 3 {
+		if err := ping(first); err == nil {
+			t.Error("the removed agent is answered")
+		}
+	}
+	if err := ping(second); err != nil {
+		t.Errorf("the other agent: %v", err)
 	}
 }
 
