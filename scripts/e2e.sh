@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# Real hosts in network namespaces, the real binary, real PyTorch and MPI: what
+# only a cluster of machines can show. Needs root. Prints one line for each
+# scenario and ends with "N passed, N failed".
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+((EUID == 0)) || { echo "e2e: network namespaces need root" >&2; exit 1; }
+source scripts/hosts.sh
+[[ -x $NOMADLIKE ]] || make --no-print-directory build
+
+dir=$(mktemp -d /tmp/nomadlike-e2e.XXXXXX)
+chmod 755 "$dir"
+passed=0 failed=0
+finish() { hosts_down; if ((failed == 0)); then rm -rf "$dir"; else echo "logs are in $dir"; fi; }
+
+nl() { timeout 120 "$NOMADLIKE" "$@"; }
+state_of() { nl job inspect -t '{{.State}}' "$1"; }
+attempt_of() { nl job inspect -t '{{.Attempt}}' "$1"; }
+node_of() { nl job inspect -t '{{range .Allocations}}{{if eq .Status "running"}}{{.NodeName}} {{end}}{{end}}' "$1" | awk '{print $1}'; }
+is() { [[ "$("$1" "$2")" == "$3" ]]; }
+node_is() { nl node status -json | awk -v n="\"$1\"" -v s="\"$2\"" '/"name":/ {name=$2} /"status":/ && name ~ n && $2 ~ s {found=1} END {exit !found}'; }
+sleeper() { # NAME [NODES]: a job that stays
+  printf 'job "%s" {\n  nodes = %s\n  resources {\n    cpu = 0.1\n    memory = "16MiB"\n  }\n  distributed "none" {}\n  task { command = "sleep 3600" }\n  stop_grace = "2s"\n}\n' "$1" "${2:-1}" >"$dir/$1.hcl"
+  nl job run -detach "$dir/$1.hcl" >/dev/null
+  wait_for 20 "$1 running" is state_of "$1" running
+}
+
+scenario() { # NAME FUNCTION
+  local began=$SECONDS
+  if (set -e; "$2") >"$dir/$2.log" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok    $1 ($((SECONDS - began)) s)"
+  else
+    failed=$((failed + 1))
+    echo "FAIL  $1 ($((SECONDS - began)) s), $dir/$2.log:"
+    tail -15 "$dir/$2.log" | sed 's/^/      /'
+  fi
+}
+
+open_mpi() {
+  nl job run -logs -var "examples=$root/website/examples" website/examples/mpi-pi.hcl | tee "$dir/openmpi.out"
+  grep -q 'pi is 3.14159265.* by 3 ranks on 3 hosts: mpi-pi-1-0, mpi-pi-1-1, mpi-pi-1-2' "$dir/openmpi.out"
+}
+
+open_mpi_c() {
+  mpicc.openmpi -O1 -o "$dir/mpi_pi.openmpi" website/examples/mpi_pi.c
+  nl job run -logs -var "command=mpirun.openmpi -n 3 $dir/mpi_pi.openmpi" website/examples/mpi-pi.hcl | tee "$dir/openmpi-c.out"
+  grep -q 'pi is 3.14159265.* by 3 ranks' "$dir/openmpi-c.out"
+  [[ $(grep -cE 'rank [012] of 3 on mpi-pi-1-[012]' "$dir/openmpi-c.out") == 3 ]]
+}
+
+mpich() {
+  mpicc.mpich -O1 -o "$dir/mpi_pi.mpich" website/examples/mpi_pi.c
+  nl job run -logs -var "command=mpiexec.hydra -n 3 $dir/mpi_pi.mpich" website/examples/mpi-pi.hcl | tee "$dir/mpich.out"
+  grep -q 'pi is 3.14159265.* by 3 ranks' "$dir/mpich.out"
+  [[ $(grep -oE 'rank [012] of 3 on mpi-pi-1-[012]' "$dir/mpich.out" | sort -u | wc -l) == 3 ]]
+}
+
+mpi_failure() { # a rank that fails ends the job with its code, and nothing is left
+  local status=0
+  nl job run -wait -var "command=mpirun.openmpi -n 3 sh -c 'exit 7'" website/examples/mpi-pi.hcl || status=$?
+  ((status == 7))
+}
+
+torch() { # uninterrupted
+  mkdir -p "$dir/ck-torch"
+  nl job run -logs -var "examples=$root/website/examples" -var "checkpoints=$dir/ck-torch" -var epochs=12 website/examples/digits-ddp.hcl | tee "$dir/torch.out"
+  awk '/held-out accuracy/ {for (i = 1; i < NF; i++) if ($i == "accuracy") a = $(i + 1)} END {exit !(a > 0.95)}' "$dir/torch.out"
+}
+
+agent_killed() { # kill -9 of a client's agent: its task goes on and is found again
+  sleeper survives
+  local node pids
+  node=$(node_of survives)
+  pids=$(host_run "$node" pgrep -f 'sleep 3600' | sort | tr '\n' ' ')
+  kill -9 "$(agent_pid "$node")"
+  agent_start "$node" -client
+  wait_for 20 "$node ready again" node_is "$node" ready
+  [[ $(state_of survives) == running && $(attempt_of survives) == 1 ]]
+  [[ "$(host_run "$node" pgrep -f 'sleep 3600' | sort | tr '\n' ' ')" == "$pids" ]]
+  [[ "$(nl job exec survives echo still here)" == "still here" ]]
+  nl job stop -wait survives
+}
+
+cut_from_servers() { # the servers can not hear a node, its peers can: training goes on
+  sleeper isolated
+  local node s
+  node=$(node_of isolated)
+  for s in s1 s2 s3; do ip -n "$HOSTS_PREFIX-$node" route add blackhole "$(host_addr $s)/32"; done
+  wait_for 20 "$node disconnected" node_is "$node" disconnected
+  [[ $(state_of isolated) == running && $(attempt_of isolated) == 1 ]]
+  for s in s1 s2 s3; do ip -n "$HOSTS_PREFIX-$node" route del blackhole "$(host_addr $s)/32"; done
+  wait_for 20 "$node ready again" node_is "$node" ready
+  [[ $(state_of isolated) == running && $(attempt_of isolated) == 1 ]]
+  nl job stop -wait isolated
+}
+
+lost_and_back() { # a machine vanishes, its job runs elsewhere; back again, it kills the old attempt
+  sleeper wanders
+  local node other
+  node=$(node_of wanders)
+  host_cut "$node"
+  moved() { [[ $(attempt_of wanders) == 2 && $(state_of wanders) == running ]]; }
+  wait_for 20 "attempt 2" moved
+  other=$(node_of wanders)
+  [[ "$other" != "$node" ]]
+  host_run "$node" pgrep -f 'sleep 3600' # cut off, it still runs the old attempt
+  host_mend "$node"
+  wait_for 30 "$node ready again" node_is "$node" ready
+  gone() { ! host_run "$node" pgrep -f 'sleep 3600'; }
+  wait_for 10 "the old attempt killed" gone
+  [[ $(attempt_of wanders) == 2 && $(state_of wanders) == running ]]
+  nl job stop -wait wanders
+}
+
+leader_killed() {
+  local leader
+  leader=$(nl operator raft list-peers -json | awk '/"name":/ {name=$2} /"leader": true/ {gsub(/[",]/,"",name); print name}')
+  kill -9 "$(agent_pid "$leader")"
+  printf 'job "after" {\n  resources {\n    cpu = 0.1\n    memory = "16MiB"\n  }\n  task { command = "true" }\n}\n' >"$dir/after.hcl"
+  nl job run -wait "$dir/after.hcl"
+  agent_start "$leader" -server -bootstrap-expect 3
+  healthy() { nl operator autopilot health -json | grep -q '"failure_tolerance": 1'; }
+  wait_for 30 "three healthy servers" healthy
+}
+
+everything_restarts() { # every agent at once: no task is lost, the cluster comes back
+  sleeper stays 3
+  local name before after
+  before=$(for name in c1 c2 c3 c4; do host_run "$name" pgrep -f 'sleep 3600' || true; done | sort | tr '\n' ' ')
+  for name in "${!HOST_INDEX[@]}"; do kill -9 "$(agent_pid "$name")"; done
+  for name in s1 s2 s3; do agent_start "$name" -server -bootstrap-expect 3; done
+  for name in c1 c2 c3 c4; do agent_start "$name" -client; done
+  wait_for 40 "four ready clients" clients_ready 4
+  [[ $(state_of stays) == running && $(attempt_of stays) == 1 ]]
+  after=$(for name in c1 c2 c3 c4; do host_run "$name" pgrep -f 'sleep 3600' || true; done | sort | tr '\n' ' ')
+  [[ "$before" == "$after" ]]
+  nl job stop -wait stays
+}
+
+wrong_join() { # an agent with a token of another cluster sends no secret and says why
+  local status=0
+  sed -E 's/^nl1\.[0-9a-f]{8}/nl1.00000000/' "$HOSTS_DIR/s1/data/join/client" >"$dir/wrong"
+  timeout 20 "$NOMADLIKE" agent -client -data-dir "$dir/wrong-data" -bind 127.0.0.1 -advertise 127.0.0.1 -port 24999 -gossip-port 24998 -join-file "$dir/wrong" >"$dir/wrong.log" 2>&1 || status=$?
+  cat "$dir/wrong.log"
+  ((status != 0 && status != 124))
+}
+
+hosts_up "$dir" s1 s2 s3 c1 c2 c3 c4
+trap finish EXIT
+cluster_up 3 4
+echo "three servers and four clients are ready"
+scenario "Open MPI with mpi4py over three nodes" open_mpi
+scenario "Open MPI with C" open_mpi_c
+scenario "MPICH with C" mpich
+scenario "a failing MPI rank gives the job its exit code" mpi_failure
+scenario "PyTorch DDP over three nodes" torch
+scenario "kill -9 of a client's agent" agent_killed
+scenario "a node cut from the servers alone" cut_from_servers
+scenario "a lost machine and its return" lost_and_back
+scenario "kill -9 of the leader" leader_killed
+scenario "kill -9 of every agent" everything_restarts
+scenario "joining with the wrong CA" wrong_join
+echo "$passed passed, $failed failed"
+((failed == 0))
