@@ -202,9 +202,9 @@ func (s *Server) Serve(listener net.Listener) error {
 	return nil
 }
 
-// Stop refuses new calls and waits for those under way until ctx ends; then
-// it breaks them. Streams end at once when their handlers see their context
-// end, so stop whatever feeds them first.
+// Stop refuses new calls and waits for those under way, streams included,
+// until ctx ends; then it breaks them. A stream's handler does not see that
+// the server is stopping before that, so end long-lived streams first.
 func (s *Server) Stop(ctx context.Context) {
 	s.mu.Lock()
 	s.mu.stopped = true
