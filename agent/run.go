@@ -263,7 +263,12 @@ func (a *Agent) openPort(ctx context.Context) error {
 	})
 	a.rpc = rpc.NewServer(a.ident, a.log)
 	a.pool = rpc.NewPool(rpc.Dialer{Identity: a.ident})
-	a.atStop(func(context.Context) {
+	a.atStop(func(ctx context.Context) {
+		// Last: what the server and the node feed has ended by then, and a
+		// leader has handed over.
+		grace, done := context.WithTimeout(ctx, streamsGrace)
+		defer done()
+		a.rpc.Stop(grace)
 		a.pool.Close()
 		a.stopFailed("port", a.mux.Close())
 	})
@@ -447,11 +452,6 @@ func (a *Agent) serveRPC(context.Context) error {
 	a.mux.HTTP()
 	a.background("serve RPC", func() error { return a.rpc.Serve(listener) })
 	a.background("serve port", a.mux.Serve)
-	a.atStop(func(ctx context.Context) {
-		grace, done := context.WithTimeout(ctx, streamsGrace)
-		defer done()
-		a.rpc.Stop(grace)
-	})
 	return nil
 }
 
