@@ -51,7 +51,9 @@ func Step(s State, event Event, now structs.UnixNano) (State, []Effect) {
 	case Acked:
 		if m.Report != nil && m.Report.Status == e.Status && !m.Acked {
 			m.Acked = true
-			m.give(Persist{m.of()})
+			if m.Phase == PhaseEnded {
+				m.give(Persist{m.of()}) // so that it is not told again after a restart
+			}
 		}
 	}
 	return m.State, m.effects

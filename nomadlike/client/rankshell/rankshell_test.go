@@ -38,9 +38,8 @@ func serve(t *testing.T, path string, handle Handler) *Server {
 	return s
 }
 
-func env(path, token string) func(string) string {
-	vars := map[string]string{EnvSocket: path, EnvToken: token}
-	return func(name string) string { return vars[name] }
+func env(path, token string) []string {
+	return []string{"HOME=/", EnvSocket + "=" + path, EnvToken + "=" + token}
 }
 
 func TestShellCarriesStreamsAndCode(t *testing.T) {

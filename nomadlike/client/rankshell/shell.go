@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"nomadlike/internal/messages"
@@ -21,9 +22,10 @@ const CodeFailed = 255
 
 // RunShell is the hidden command `nomadlike mpi-rsh`: it runs the command in
 // args, in ssh's form, in the task of the rank that args names, and returns
-// its exit code, or CodeFailed after a line on stderr. getenv reads the
-// environment of the task that it runs in. main calls it once.
-func RunShell(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+// its exit code, or CodeFailed after a line on stderr. environ is the
+// environment of the task that it runs in, as NAME=value. main calls it once.
+func RunShell(args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	getenv := lookup(environ)
 	language := messages.Detect(getenv("LC_ALL"), getenv("LC_MESSAGES"), getenv("LANG"))
 	fail := func(err *structs.Error) int {
 		fmt.Fprintf(stderr, "nomadlike mpi-rsh: %s\n", messages.Text(language, err.ID, err.Params))
@@ -54,6 +56,18 @@ func RunShell(args []string, getenv func(string) string, stdin io.Reader, stdout
 		return fail(exit.Err)
 	}
 	return exit.Code
+}
+
+// lookup reads variables of an environment; a missing one is "".
+func lookup(environ []string) func(string) string {
+	return func(name string) string {
+		for _, entry := range environ {
+			if value, ok := strings.CutPrefix(entry, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
 }
 
 // forwarded lists the signals that the shell hands on.
