@@ -141,8 +141,8 @@ everything_restarts() { # every agent at once: no task is lost, the cluster come
 
 wrong_join() { # an agent with a token of another cluster sends no secret and says why
   local status=0
-  sed -E 's/^nl1\.[0-9a-f]{8}/nl1.00000000/' "$HOSTS_DIR/s1/data/join/client" >"$dir/wrong"
-  timeout 20 "$NOMADLIKE" agent -client -data-dir "$dir/wrong-data" -bind 127.0.0.1 -advertise 127.0.0.1 -port 24999 -gossip-port 24998 -join-file "$dir/wrong" >"$dir/wrong.log" 2>&1 || status=$?
+  sed -E 's/^nl1\.[0-9a-f]{8}/nl1.00000000/' "$HOSTS_DIR/s1/data/join-client" >"$dir/wrong"
+  timeout 20 "$NOMADLIKE" agent -client -data-dir "$dir/wrong-data" -bind 127.0.0.1 -advertise 127.0.0.1 -port 24999 -gossip-port 24998 -join-token-file "$dir/wrong" >"$dir/wrong.log" 2>&1 || status=$?
   cat "$dir/wrong.log"
   ((status != 0 && status != 124))
 }

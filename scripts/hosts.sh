@@ -144,13 +144,13 @@ cluster_up() {
   local servers=$1 clients=$2 i first
   first=$HOSTS_DIR/s1/data
   agent_start s1 -server -bootstrap-expect "$servers"
-  wait_for 30 "join lines of the first server" test -s "$first/join/client"
-  for ((i = 2; i <= servers; i++)); do agent_start "s$i" -server -bootstrap-expect "$servers" -join-file "$first/join/server"; done
-  for ((i = 1; i <= clients; i++)); do agent_start "c$i" -client -join-file "$first/join/client"; done
-  export NOMADLIKE_CONFIG_DIR=$HOSTS_DIR/cli NOMADLIKE_CACERT=$first/ca.pem
+  wait_for 30 "join lines of the first server" test -s "$first/join-client"
+  for ((i = 2; i <= servers; i++)); do agent_start "s$i" -server -bootstrap-expect "$servers" -join-token-file "$first/join-server"; done
+  for ((i = 1; i <= clients; i++)); do agent_start "c$i" -client -join-token-file "$first/join-client"; done
+  export NOMADLIKE_CONFIG_DIR=$HOSTS_DIR/cli NOMADLIKE_CACERT=$first/identity/ca.pem
   NOMADLIKE_ADDR=$(for ((i = 1; i <= servers; i++)); do printf '%shttps://%s:%s' "$([[ $i -gt 1 ]] && echo ,)" "$(host_addr "s$i")" "$(host_port "s$i")"; done)
   export NOMADLIKE_ADDR
-  wait_for 30 "a leader" "$NOMADLIKE" token bootstrap -secret-file "$first/setup-secret"
+  wait_for 30 "a leader" "$NOMADLIKE" token bootstrap -setup-file "$first/setup-secret"
   wait_for 30 "$clients ready clients" clients_ready "$clients"
 }
 

@@ -277,18 +277,18 @@ func (w *world) form(ctx context.Context, servers, clients int) error {
 	}
 	data := filepath.Join(w.agents["s1"].dir, "data")
 	err := until(ctx, 20*time.Second, "join lines", func() bool {
-		info, err := os.Stat(filepath.Join(data, "join", "client"))
+		info, err := os.Stat(filepath.Join(data, "join-client"))
 		return err == nil && info.Size() > 0
 	})
 	if err != nil {
 		return err
 	}
 	for _, name := range w.order[1:] {
-		role, file := "-client", "client"
+		role, file := "-client", "join-client"
 		if name[0] == 's' {
-			role, file = "-server", "server"
+			role, file = "-server", "join-server"
 		}
-		args := []string{role, "-join-file", filepath.Join(data, "join", file)}
+		args := []string{role, "-join-token-file", filepath.Join(data, file)}
 		if name[0] == 's' {
 			args = append(args, "-bootstrap-expect", expect)
 		}
@@ -303,7 +303,7 @@ func (w *world) form(ctx context.Context, servers, clients int) error {
 }
 
 func (w *world) signIn(ctx context.Context, servers int, data string) error {
-	ca, err := os.ReadFile(filepath.Join(data, "ca.pem"))
+	ca, err := os.ReadFile(filepath.Join(data, "identity", "ca.pem"))
 	if err != nil {
 		return err
 	}
