@@ -14,8 +14,9 @@ import (
 
 // file is one parsed source: the job file or a -var-file.
 type file struct {
-	src  *source
-	body *hclsyntax.Body
+	src    *source
+	edited []byte // what the parser saw
+	body   *hclsyntax.Body
 }
 
 // diagnostic makes a problem at a place of the file.
@@ -54,21 +55,17 @@ func (f *file) context(at Range) string {
 // looked at.
 func (p *parser) parseFile(name string, text []byte) *file {
 	f := &file{src: newSource(name, nil)}
-	if len(text) <= p.limits.Source {
-		f.src = newSource(name, text)
-	} else {
-		f.src.text = "" // too large to be looked at, even for a snippet
-	}
-	limits := p.limits
-	if len(text) > limits.Source {
-		p.report(f, SeverityError, Range{File: name}, "jobspec.too_large", "jobspec.too_large.hint", "size", len(text), "max", limits.Source)
+	if len(text) > p.limits.Source { // not looked at, not even for a snippet
+		p.report(f, SeverityError, Range{File: name}, "jobspec.too_large", "jobspec.too_large.hint", "size", len(text), "max", p.limits.Source)
 		return nil
 	}
-	edited, refused := survey(f.src, limits)
+	f.src = newSource(name, text)
+	edited, refused := survey(f.src, p.limits)
 	if refused != nil {
 		p.report(f, SeverityError, f.src.span(refused.start, refused.end), refused.id, refused.hint, refused.params...)
 		return nil
 	}
+	f.edited = edited
 	parsed, diags := hclsyntax.ParseConfig(edited, name, hcl.InitialPos)
 	if body, ok := parsed.Body.(*hclsyntax.Body); ok {
 		f.body = body
@@ -184,8 +181,8 @@ func (p *parser) checkCall(call *hclsyntax.FunctionCallExpr, fail func(at hcl.Ra
 
 // nearest is structs.Nearest with a bound on the work.
 func (p *parser) nearest(word string, candidates []string) string {
-	const candidatesMax = 200
-	if len(p.diags) > p.limits.Diagnostics {
+	const candidatesMax, suggestionsMax = 200, 20
+	if p.suggestions++; p.suggestions > suggestionsMax {
 		return ""
 	}
 	return structs.Nearest(word, candidates[:min(len(candidates), candidatesMax)])
@@ -198,12 +195,12 @@ func (p *parser) checkReference(traversal hcl.Traversal, fail func(at hcl.Range,
 	case root == "var" && p.declared[name] != nil, root == "local" && p.named[name] != nil:
 		return
 	case root == "var" || root == "local":
-		known := p.variableNames
+		known := p.variableNames()
 		if root == "local" {
-			known = p.localNames
+			known = p.localNames()
 		}
 		id := "jobspec." + root + "_unknown"
-		if nearest := p.nearest(name, known()); nearest != "" {
+		if nearest := p.nearest(name, known); nearest != "" {
 			fail(at, id, "job.nearest.hint", "name", name, "suggestion", root+"."+nearest)
 		} else {
 			fail(at, id, id+".hint", "name", name)

@@ -45,15 +45,15 @@ func (p *parser) locals() {
 			p.named[name] = &local{attribute: attribute, value: cty.DynamicVal}
 		}
 	}
+	p.localOrder = slices.Sorted(maps.Keys(p.named))
 	for _, name := range p.localNames() {
 		p.resolve(name, nil)
 	}
 	p.publishLocals(p.localNames())
 }
 
-func (p *parser) localNames() []string {
-	return slices.Sorted(maps.Keys(p.named))
-}
+// localNames lists the locals in order, once all are known.
+func (p *parser) localNames() []string { return p.localOrder }
 
 // resolve evaluates one local after those it needs; trail are the names on
 // the way to it.

@@ -45,7 +45,7 @@ const (
 	SourceMax      = 1 << 20
 	DepthMax       = 64
 	TokensMax      = 32_000
-	StepsMax       = 50_000
+	StepsMax       = 25_000
 	TextMax        = 4 << 20
 	DiagnosticsMax = 100
 )

@@ -47,6 +47,10 @@ type parser struct {
 	errors  int // reported, told in full or not
 	dropped int // reported but not told
 
+	suggestions   int      // looked for
+	variableOrder []string // names of declared, sorted
+	localOrder    []string // names of named, sorted
+
 	root     *file
 	meter    *meter
 	context  *hcl.EvalContext

@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"bytes"
 	"fmt"
 	"sort"
 	"strings"
@@ -43,7 +44,8 @@ type source struct {
 }
 
 func newSource(name string, text []byte) *source {
-	s := &source{name: name, text: string(text), lines: []int{0}}
+	lines := make([]int, 1, bytes.Count(text, []byte{'\n'})+1)
+	s := &source{name: name, text: string(text), lines: lines}
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\n' {
 			s.lines = append(s.lines, i+1)

@@ -91,7 +91,7 @@ type frame struct {
 // survey bounds the text of src. It returns the text that the parser should
 // see and, when the file must not be parsed, why.
 func survey(src *source, limits Limits) ([]byte, *refusal) {
-	if r := unreadable(src, limits); r != nil {
+	if r := unreadable(src); r != nil {
 		return nil, r
 	}
 	s := &surveyor{src: src, limits: limits}
@@ -111,12 +111,10 @@ func survey(src *source, limits Limits) ([]byte, *refusal) {
 	return s.edited(), nil
 }
 
-// unreadable refuses what is no text of a reasonable size.
-func unreadable(src *source, limits Limits) *refusal {
+// unreadable refuses what is no text.
+func unreadable(src *source) *refusal {
 	text := src.text
 	switch {
-	case len(text) > limits.Source:
-		return &refusal{id: "jobspec.too_large", hint: "jobspec.too_large.hint", params: []any{"size", len(text), "max", limits.Source}}
 	case strings.HasPrefix(text, "\uFEFF"):
 		return &refusal{id: "jobspec.bom", hint: "jobspec.bom.hint", end: len("\uFEFF")}
 	case strings.HasPrefix(text, "\xff\xfe"), strings.HasPrefix(text, "\xfe\xff"):
@@ -256,29 +254,33 @@ func (s *surveyor) quoted() {
 // heredoc reads on inside <<EOF … EOF.
 func (s *surveyor) heredoc() {
 	rest := s.rest()
-	line, _, found := strings.Cut(rest, "\n")
 	f := s.top()
-	if !f.broken && found && strings.Trim(line, " \t\r\v\f\u0085\u00a0") == f.marker {
-		s.at += len(strings.TrimSuffix(line, "\r"))
-		s.pop()
-		s.token(0)
-		return
+	if !f.broken {
+		line, _, found := strings.Cut(rest, "\n")
+		if found && strings.Trim(line, " \t\r\v\f\u0085\u00a0") == f.marker {
+			s.at += len(strings.TrimSuffix(line, "\r"))
+			s.pop()
+			s.token(0)
+			return
+		}
 	}
-	n := strings.IndexAny(line, "$%")
-	if n < 0 {
-		s.at = min(s.at+len(line)+1, len(s.src.text))
-		f.pieces++
+	n := strings.IndexAny(rest, "$%\n")
+	switch {
+	case n < 0:
+		s.at = len(s.src.text)
+	case rest[n] == '\n':
+		s.at += n + 1
 		f.broken = false
-		s.token(0)
+	case n > 0:
+		s.at += n
+		f.broken = true
+	default:
+		f.broken = true
+		s.dollar()
 		return
 	}
-	if n > 0 {
-		f.pieces++
-		f.broken = true
-		s.at += n
-	}
-	f.broken = true
-	s.dollar()
+	f.pieces++
+	s.token(0)
 }
 
 // dollar reads $ or % in a template: an interpolation, its escape, or a

@@ -96,13 +96,14 @@ func (p *parser) failHCL(f *file, found hcl.Diagnostics) {
 			at = *one.Subject
 		}
 		id, hint := syntaxText(one.Summary, one.Detail)
-		params := []any{"detail", firstSentence(one.Detail)}
+		start, end := f.src.origin(at.Start.Byte), f.src.origin(at.End.Byte)
+		params := []any{"detail", firstSentence(one.Detail), "subject", shorten(f.src.text[start:max(start, end)])}
 		switch id {
 		case "":
 			id = "jobspec.syntax"
 			params = append(params, "summary", one.Summary)
 		case "jobspec.syntax.character":
-			c, _ := utf8.DecodeRuneInString(f.src.text[f.src.origin(at.Start.Byte):])
+			c, _ := utf8.DecodeRuneInString(f.src.text[start:])
 			params = append(params, "character", string(c), "meant", meantBy(c))
 			hint = characterHint(c)
 		}

@@ -27,6 +27,17 @@ func (r *reader) value(name string) (cty.Value, hcl.Range, bool) {
 	return value, attribute.Expr.Range(), ok && !value.IsNull()
 }
 
+// typeName is what the job file calls a type.
+func typeName(t cty.Type) string {
+	switch {
+	case t.IsTupleType() || t.IsListType() || t.IsSetType():
+		return "list"
+	case t.IsObjectType() || t.IsMapType():
+		return "map"
+	}
+	return t.FriendlyName()
+}
+
 // wrong reports that the value of an argument can not be used.
 func (r *reader) wrong(name string, at hcl.Range, id, hint string, params ...any) {
 	r.p.wrongAt(r.field(name), at, id, hint, params...)
@@ -46,7 +57,7 @@ func text[T ~string](r *reader, name string, target *T) {
 	}
 	converted, err := convert.Convert(value, cty.String)
 	if err != nil {
-		r.wrong(name, at, "jobspec.want_text", "", "got", value.Type().FriendlyName())
+		r.wrong(name, at, "jobspec.want_text", "", "got", typeName(value.Type()))
 		return
 	}
 	*target = T(converted.AsString())
@@ -60,7 +71,7 @@ func (r *reader) number(name string) (*big.Float, hcl.Range, bool) {
 	}
 	converted, err := convert.Convert(value, cty.Number)
 	if err != nil {
-		r.wrong(name, at, "jobspec.want_number", "", "got", value.Type().FriendlyName())
+		r.wrong(name, at, "jobspec.want_number", "", "got", typeName(value.Type()))
 		return nil, at, false
 	}
 	return converted.AsBigFloat(), at, true
@@ -108,7 +119,7 @@ func (r *reader) flag(name string, target *bool) {
 	}
 	converted, err := convert.Convert(value, cty.Bool)
 	if err != nil {
-		r.wrong(name, at, "jobspec.want_flag", "", "got", value.Type().FriendlyName())
+		r.wrong(name, at, "jobspec.want_flag", "", "got", typeName(value.Type()))
 		return
 	}
 	*target = converted.True()
@@ -124,7 +135,7 @@ func (r *reader) size(name string, target *int64, least int64) {
 		if value.Type() == cty.Number {
 			r.wrong(name, at, "jobspec.size_unit", "jobspec.size_unit.hint", "value", value.AsBigFloat().Text('g', 10))
 		} else {
-			r.wrong(name, at, "jobspec.want_size", "jobspec.want_size.hint", "got", value.Type().FriendlyName())
+			r.wrong(name, at, "jobspec.want_size", "jobspec.want_size.hint", "got", typeName(value.Type()))
 		}
 		return
 	}
@@ -177,7 +188,7 @@ func (r *reader) span(name string, target *structs.Duration, least structs.Durat
 		if value.Type() == cty.Number {
 			r.wrong(name, at, "jobspec.span_unit", "jobspec.span_unit.hint", "value", value.AsBigFloat().Text('g', 10))
 		} else {
-			r.wrong(name, at, "jobspec.want_span", "jobspec.want_span.hint", "got", value.Type().FriendlyName())
+			r.wrong(name, at, "jobspec.want_span", "jobspec.want_span.hint", "got", typeName(value.Type()))
 		}
 		return
 	}
@@ -189,7 +200,7 @@ func (r *reader) span(name string, target *structs.Duration, least structs.Durat
 	case err != nil:
 		r.wrong(name, at, "jobspec.span", "jobspec.want_span.hint", "value", written)
 	case span == 0 && least > 0:
-		r.wrong(name, at, "jobspec.least", "", "value", written, "min", least)
+		r.wrong(name, at, "jobspec.least", "", "value", written, "min", structs.FormatDuration(least))
 	default:
 		*target = span
 	}
@@ -211,7 +222,7 @@ func (r *reader) words(name string, target *[]string) {
 	}
 	list, err := convert.Convert(value, cty.List(cty.String))
 	if err != nil || value.Type() == cty.String {
-		r.wrong(name, at, "jobspec.want_list", "jobspec.want_list.hint", "got", value.Type().FriendlyName())
+		r.wrong(name, at, "jobspec.want_list", "jobspec.want_list.hint", "got", typeName(value.Type()))
 		return
 	}
 	words := make([]string, 0, list.LengthInt())
@@ -240,7 +251,7 @@ func (r *reader) table(name string, target *map[string]string) {
 	value, at, ok := r.value(name)
 	if ok {
 		if t := value.Type(); !t.IsObjectType() && !t.IsMapType() {
-			r.wrong(name, at, "jobspec.want_table", "jobspec.want_table.hint", "got", t.FriendlyName())
+			r.wrong(name, at, "jobspec.want_table", "jobspec.want_table.hint", "got", typeName(t))
 		} else {
 			*target = make(map[string]string, value.LengthInt())
 			for it := value.ElementIterator(); it.Next(); {
@@ -294,7 +305,7 @@ func (r *reader) entry(name, key string, value cty.Value, at hcl.Range, into map
 	}
 	converted, err := convert.Convert(value, cty.String)
 	if err != nil {
-		r.p.wrongAt(path, at, "jobspec.want_text", "", "got", value.Type().FriendlyName())
+		r.p.wrongAt(path, at, "jobspec.want_text", "", "got", typeName(value.Type()))
 		return
 	}
 	into[key] = converted.AsString()

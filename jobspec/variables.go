@@ -39,6 +39,7 @@ func (p *parser) variables() {
 			p.declare(block)
 		}
 	}
+	p.variableOrder = slices.Sorted(maps.Keys(p.declared))
 	for _, one := range p.environment() {
 		if v := p.declared[one.name]; v != nil {
 			p.give(v, one)
@@ -75,9 +76,8 @@ func (p *parser) variables() {
 	p.context.Variables["var"] = cty.ObjectVal(values)
 }
 
-func (p *parser) variableNames() []string {
-	return slices.Sorted(maps.Keys(p.declared))
-}
+// variableNames lists the variables in order, once all are declared.
+func (p *parser) variableNames() []string { return p.variableOrder }
 
 // declare reads one variable block.
 func (p *parser) declare(block *hclsyntax.Block) {
@@ -173,7 +173,7 @@ func (p *parser) set(v *variable, one given, value cty.Value) {
 	}
 	converted, err := convert.Convert(value, v.want)
 	if err != nil || !converted.IsWhollyKnown() {
-		p.reportGiven(one, SeverityError, "jobspec.var_value", "", "name", v.name, "want", v.want.FriendlyName(), "got", value.Type().FriendlyName())
+		p.reportGiven(one, SeverityError, "jobspec.var_value", "", "name", v.name, "want", v.want.FriendlyName(), "got", typeName(value.Type()))
 		v.unreadable = true
 		return
 	}

@@ -103,7 +103,11 @@ func fill[T comparable](d *defaulter, path string, field *T, value T) {
 		return
 	}
 	*field = value
-	d.chosen = append(d.chosen, Default{Path: path, Value: fmt.Sprint(value)})
+	written := fmt.Sprint(value)
+	if span, ok := any(value).(Duration); ok {
+		written = FormatDuration(span)
+	}
+	d.chosen = append(d.chosen, Default{Path: path, Value: written})
 }
 
 // distributed chooses single for one node and none for more: without a mode

@@ -223,7 +223,7 @@ func (v *validator) span(path string, value, low, high Duration) bool {
 	if value >= low && value <= high {
 		return true
 	}
-	v.add(path, "job.range", "", "value", value, "min", low, "max", high)
+	v.add(path, "job.range", "", "value", FormatDuration(value), "min", FormatDuration(low), "max", FormatDuration(high))
 	return false
 }
 

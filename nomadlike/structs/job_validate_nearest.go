@@ -26,11 +26,10 @@ func Nearest(word string, candidates []string) string {
 // editDistance counts the insertions, deletions, replacements and swaps of
 // neighbours that turn a into b, ASCII letter case aside.
 func editDistance(a, b string) int {
-	before := make([]int, len(b)+1) // row i-2
-	last := make([]int, len(b)+1)   // row i-1
-	row := make([]int, len(b)+1)
-	for k := range last {
-		last[k] = k
+	var rows [3][nearestWordMax + 1]int
+	before, last, row := &rows[0], &rows[1], &rows[2] // rows i-2, i-1 and i
+	for k := range b {
+		last[k+1] = k + 1
 	}
 	for i := 1; i <= len(a); i++ {
 		row[0] = i

@@ -15,6 +15,8 @@ func (v *validator) task(j *Job) {
 	v.image(t)
 	if everySubtaskHasCommand(j.Batch) && t.Command == "" {
 		// each sub-task brings its own
+	} else if t.Command == "" {
+		v.add("task.command", "job.missing", "job.command.missing.hint")
 	} else if v.command("task.command", t.Command) {
 		v.inlineScript(j)
 	}

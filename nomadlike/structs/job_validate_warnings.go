@@ -12,7 +12,7 @@ import (
 func (j *Job) Warnings() []Problem {
 	v := &validator{}
 	if j.TimeLimit > 0 && j.ExpectedRuntime > j.TimeLimit {
-		v.add("expected_runtime", "job.warn.runtime", "", "expected", j.ExpectedRuntime, "limit", j.TimeLimit)
+		v.add("expected_runtime", "job.warn.runtime", "", "expected", FormatDuration(j.ExpectedRuntime), "limit", FormatDuration(j.TimeLimit))
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.Task.Env)) {
 		if id := envWarning(name, j.Task.Env[name]); id != "" {

@@ -123,6 +123,19 @@ func ParseDuration(text string) (Duration, error) {
 	return Duration(whole.Int64()), nil
 }
 
+// FormatDuration writes a span without the parts that are zero: "48h" where
+// Go writes "48h0m0s". ParseDuration reads it back exactly.
+func FormatDuration(d Duration) string {
+	text := d.String()
+	if short, found := strings.CutSuffix(text, "m0s"); found {
+		text = short + "m"
+	}
+	if short, found := strings.CutSuffix(text, "h0m"); found {
+		text = short + "h"
+	}
+	return text
+}
+
 // spanUnit is the length of one of what unit names.
 func spanUnit(unit string) (time.Duration, error) {
 	switch unit {

@@ -76,6 +76,10 @@ func FuzzUnits(f *testing.F) {
 		if span, err := ParseDuration(text); err == nil && span < 0 {
 			t.Errorf("ParseDuration(%q) = %s", text, span)
 		}
+		span := Duration(bytes & math.MaxInt64)
+		if again, err := ParseDuration(FormatDuration(span)); err != nil || again != span {
+			t.Errorf("%d ns are written as %s and read as %d, %v", span, FormatDuration(span), again, err)
+		}
 		if bytes &= math.MaxInt64; bytes >= 0 {
 			if again, err := ParseSize(FormatSize(bytes)); err != nil || again != bytes {
 				t.Errorf("%d bytes are written as %s and read as %d, %v", bytes, FormatSize(bytes), again, err)
