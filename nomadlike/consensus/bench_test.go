@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -156,4 +157,38 @@ func BenchmarkFollowerVisible(b *testing.B) {
 		}
 		return nodes[1].WaitApplied(b.Context(), result.Index)
 	})
+}
+
+// BenchmarkOpen measures the start on a long log: every entry is read and
+// verified, and those after the snapshot are applied.
+func BenchmarkOpen(b *testing.B) {
+	for _, entries := range []int{1_000, 40_000} {
+		b.Run(fmt.Sprintf("entries=%d", entries), func(b *testing.B) {
+			dir := filepath.Join(b.TempDir(), "raft")
+			node, _ := mustOpenAlone(b, dir, nil)
+			command := make([]byte, 300)
+			var callers sync.WaitGroup
+			for range 100 {
+				callers.Go(func() {
+					for range entries / 100 {
+						if _, err := node.Propose(context.Background(), command); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			callers.Wait()
+			mustShutdown(b, node)
+			for b.Loop() {
+				node, _, err := openAlone(b, dir, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				mustShutdown(b, node)
+				b.StartTimer()
+			}
+		})
+	}
 }

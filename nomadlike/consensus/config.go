@@ -20,11 +20,11 @@ const (
 	maxAppendEntries     = 256  // entries of one disk write and of one RPC to a follower
 	snapshotsKept        = 2    // the newest and the one before it
 
-	segmentBytes        = 16 << 20  // of one log file; preallocated
+	defaultSegmentBytes = 16 << 20  // of one log file; preallocated
 	defaultMinFreeBytes = 128 << 20 // several log files and a snapshot
 
 	defaultSnapshotThreshold = 8192
-	defaultTrailingLogs      = 32768 // four thresholds: a follower restoring a snapshot can still catch up from the log
+	defaultTrailingLogs      = 16384 // two thresholds: seconds of heavy writing that a restoring follower may miss; read in 0.1 s at each start
 	defaultSnapshotInterval  = 30 * time.Second
 
 	exitStorage = 74 // EX_IOERR: exit code when the disk cannot be trusted or does not answer
@@ -112,13 +112,15 @@ type Config struct {
 	Timings           Timings       // zero: DefaultTimings
 	SnapshotThreshold uint64        // entries since the last snapshot that make a new one; 0: 8192
 	SnapshotInterval  time.Duration // how often the threshold is looked at, at least; 0: 30 s
-	TrailingLogs      uint64        // entries kept before the snapshot for slow followers; 0: 32768
+	TrailingLogs      uint64        // entries kept before the snapshot for slow followers; 0: 16384
 	MinFreeBytes      uint64        // free space below which Propose answers ErrDiskFull; 0: 128 MiB
 
 	// FreeBytes tells the free space of Dir; nil asks the file system.
 	FreeBytes func(dir string) (uint64, error)
 	// ExitFunc ends the process when state cannot be trusted; nil: os.Exit.
 	ExitFunc func(code int)
+
+	segmentBytes int // of one log file; tests make them small
 }
 
 // withDefaults fills what was left empty and refuses what contradicts itself.
@@ -145,6 +147,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.SnapshotInterval, defaultSnapshotInterval)
 	orDefault(&c.TrailingLogs, defaultTrailingLogs)
 	orDefault(&c.MinFreeBytes, defaultMinFreeBytes)
+	orDefault(&c.segmentBytes, defaultSegmentBytes)
 	if c.ExitFunc == nil {
 		c.ExitFunc = os.Exit
 	}

@@ -18,6 +18,7 @@ type Stats struct {
 	Term          uint64
 	FirstIndex    uint64        // oldest entry in the log, 0 when empty
 	LastIndex     uint64        // newest entry stored
+	LogBytes      int64         // length of the log files
 	CommitIndex   uint64        // newest entry known to be committed
 	AppliedIndex  uint64        // newest entry applied to the FSM
 	SnapshotIndex uint64        // last entry in the newest snapshot
@@ -34,6 +35,9 @@ func (n *Node) Stats() Stats {
 		CommitIndex:  n.raft.CommitIndex(),
 		AppliedIndex: n.AppliedIndex(),
 		DiskFull:     n.diskFull.Load(),
+	}
+	if n.config.Dir != "" {
+		s.LogBytes = logBytes(n.config.Dir)
 	}
 	if first, err := n.storage.log.FirstIndex(); err == nil {
 		s.FirstIndex = first

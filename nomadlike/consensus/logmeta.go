@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/raft-wal/types"
+
+	"nomadlike/internal/logkey"
 )
 
 const logMetaFile = "log.rec"
@@ -16,6 +18,7 @@ type logMeta struct {
 	record   record
 	identity Identity
 	fresh    bool // no log was here before
+	guard    *guard
 }
 
 var _ types.MetaStore = (*logMeta)(nil)
@@ -57,6 +60,8 @@ func (m *logMeta) CommitState(state types.PersistentState) error {
 		return fmt.Errorf("encode list of log files: %w", err)
 	}
 	if err := m.record.save(payload); err != nil {
+		// Raft-wal may be changing files in the background, where it only logs.
+		m.guard.fail(exitStorage, "list of log files cannot be stored", logkey.Error, err)
 		return fmt.Errorf("save list of log files: %w", err)
 	}
 	return nil

@@ -58,6 +58,7 @@ func openOnPlain(dir string, change func(*Config)) (*Node, *ledger, error) {
 		SnapshotThreshold: 200,
 		TrailingLogs:      50,
 		SnapshotInterval:  20 * time.Millisecond,
+		segmentBytes:      16 << 10,
 	}
 	if change != nil {
 		change(&config)
@@ -135,9 +136,6 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 		}
 	}
 	node, fsm := mustOpenAlone(t, dir, nil)
-	if err := node.WaitApplied(t.Context(), node.AppliedIndex()); err != nil {
-		t.Fatal(err)
-	}
 	held := make(map[string]int)
 	for _, command := range fsm.commands() {
 		held[command]++
@@ -160,6 +158,7 @@ func fillTheDisk(dir string) error {
 	noFloor := func(c *Config) {
 		c.MinFreeBytes = 1
 		c.SnapshotInterval = time.Hour
+		c.segmentBytes = 0
 		c.ExitFunc = func(code int) { exits <- code }
 	}
 	node, _, err := openOnPlain(data, noFloor)

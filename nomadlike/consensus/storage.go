@@ -72,7 +72,7 @@ func openDir(config Config, guard *guard) (_ *storage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.log, err = openLog(config, guard, &logMeta{record: meta, identity: s.identity, fresh: !s.vote.everUsed()}); err != nil {
+	if s.log, err = openLog(config, guard, &logMeta{record: meta, identity: s.identity, fresh: !s.vote.everUsed(), guard: guard}); err != nil {
 		return nil, err
 	}
 	s.snapshots = newSnapshotStore(dirBlobs{filepath.Join(config.Dir, snapshotDir)}, s.identity, guard)
@@ -92,8 +92,8 @@ func openLog(config Config, guard *guard, meta *logMeta) (*guardedLog, error) {
 	store, err := wal.Open(dir,
 		wal.WithCodec(entryCodec{}),
 		wal.WithMetaStore(meta),
-		wal.WithSegmentFiler(newSegments(dir)),
-		wal.WithSegmentSize(segmentBytes),
+		wal.WithSegmentFiler(newSegments(dir, guard)),
+		wal.WithSegmentSize(config.segmentBytes),
 		wal.WithLogger(newHclog(config.Log, "raft-wal")))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", damage(dir, err)), mark.close())
@@ -132,6 +132,18 @@ func segmentOf(dir string, index uint64) string {
 		file = filepath.Join(dir, entry.Name())
 	}
 	return file
+}
+
+// logBytes is the length of all log files; unused space at their ends counts.
+func logBytes(dir string) int64 {
+	var total int64
+	entries, _ := os.ReadDir(filepath.Join(dir, logDir)) // what cannot be listed counts nothing
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil {
+			total += info.Size()
+		}
+	}
+	return total
 }
 
 // check reads the whole log, and looks whether log and snapshot meet.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -407,6 +408,99 @@ func TestDamagedLogIsNeverAccepted(t *testing.T) {
 	t.Logf("%d bytes of log: %d damages refused, %d harmless", used, refused, harmless)
 	if refused < used {
 		t.Errorf("only %d of %d damages were refused", refused, 2*used)
+	}
+}
+
+// The same for a log of several files: whichever byte of whichever file.
+func TestDamagedOlderLogFileIsNeverAccepted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "raft")
+	small := func(c *Config) { c.segmentBytes = 1 << 10 }
+	node, _ := mustOpenAlone(t, dir, small)
+	for range 40 {
+		mustPropose(t, node, strings.Repeat("x", 100))
+	}
+	mustShutdown(t, node)
+	want, err := stored(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, logDir, "*.wal"))
+	if err != nil || len(files) < 4 {
+		t.Fatalf("log files %v, %v", files, err)
+	}
+	path := files[1]
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string) (refused bool) {
+		got, err := stored(dir)
+		switch {
+		case errors.Is(err, ErrCorrupt):
+			return true
+		case err != nil:
+			t.Fatalf("%s: %v", what, err)
+		case !cmp.Equal(got, want):
+			t.Fatalf("%s: accepted with other entries", what)
+		}
+		return false
+	}
+	refusals := 0
+	for offset := range whole {
+		changed := bytes.Clone(whole)
+		changed[offset] ^= 0x10
+		if err := os.WriteFile(path, changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if check(fmt.Sprint("offset ", offset)) {
+			refusals++
+		}
+	}
+	if refusals < len(whole)/2 {
+		t.Errorf("%d of %d damages were refused", refusals, len(whole))
+	}
+	if err := os.Truncate(path, int64(len(whole)/2)); err != nil {
+		t.Fatal(err)
+	}
+	if !check("truncated") {
+		t.Error("a truncated log file was accepted")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if !check("removed") {
+		t.Error("a removed log file was accepted")
+	}
+}
+
+// Damage that appears while the server runs ends it at the first read.
+func TestDamageWhileRunningEndsTheProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "raft")
+	exits := make(chan int, 1)
+	node, _ := mustOpenAlone(t, dir, func(c *Config) { c.ExitFunc = func(code int) { exits <- code } })
+	result, err := node.Propose(t.Context(), []byte("needle in the log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	segment, data, _ := theSegment(t, dir)
+	file, err := os.OpenFile(segment, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteAt([]byte("N"), int64(bytes.Index(data, []byte("needle")))); err != nil {
+		t.Fatal(err)
+	}
+	node.storage.log.cache.remove(0, result.Index)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		node.storage.log.GetLog(result.Index, &raft.Log{})
+		t.Error("the damaged entry was given out")
+	}()
+	<-ended
+	if code := <-exits; code != exitStorage {
+		t.Errorf("exit code %d", code)
 	}
 }
 
