@@ -122,8 +122,12 @@ func (c *Config) tasksDir() string { return filepath.Join(c.StateDir, "tasks") }
 // driver's goroutines. Wait calls end with driver.ErrUnavailable.
 func (d *Driver) Close() error {
 	d.mu.Lock()
+	closed := d.mu.closed
 	d.mu.closed = true
 	d.mu.Unlock()
+	if closed {
+		return nil
+	}
 	d.cancel()
 	d.work.Wait()
 	d.dismissSpares()

@@ -2,6 +2,7 @@ package exec_test
 
 import (
 	"os"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -18,7 +19,23 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
 		os.Exit(supervisor.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == agentArgument {
+		playAgent(os.Args[2])
+	}
 	goleak.VerifyTestMain(m)
+}
+
+// stateDirs remembers where drivers live.
+var stateDirs sync.Map
+
+// stateDir is where a driver lives.
+func stateDir(t testing.TB, d *exec.Driver) string {
+	t.Helper()
+	dir, ok := stateDirs.Load(d)
+	if !ok {
+		t.Fatal("not a driver of open")
+	}
+	return dir.(string)
 }
 
 // open gives a driver with a state directory of its own.
@@ -32,7 +49,9 @@ func open(t testing.TB, change ...func(*exec.Config)) *exec.Driver {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stateDirs.Store(d, config.StateDir)
 	t.Cleanup(func() {
+		stateDirs.Delete(d)
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}

@@ -46,13 +46,17 @@ func lookPath(name, dir string, env []string) (string, *Failure) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		if err := executable(path); err != nil {
+		switch err := executable(path); err {
+		case nil:
+			return path, nil
+		case syscall.EACCES:
+			return "", noExecuteBit(name)
+		default:
 			return "", explain(name, path, dir, err)
 		}
-		return path, nil
 	}
 	search := lastValue(env, "PATH")
-	var denied string
+	denied := false
 	for _, place := range filepath.SplitList(search) {
 		if place == "" {
 			place = "."
@@ -64,14 +68,18 @@ func lookPath(name, dir string, env []string) (string, *Failure) {
 		switch err := executable(path); {
 		case err == nil:
 			return path, nil
-		case err == syscall.EACCES && denied == "":
-			denied = path
+		case err == syscall.EACCES:
+			denied = true
 		}
 	}
-	if denied != "" {
-		return "", explain(name, denied, dir, syscall.EACCES)
+	if denied {
+		return "", noExecuteBit(name)
 	}
 	return "", notFound("command_not_found", map[string]string{"command": name, "path": search})
+}
+
+func noExecuteBit(name string) *Failure {
+	return notExecutable("command_not_executable", map[string]string{"command": name, "cause": "it is not marked as executable"})
 }
 
 // executable tells whether path is a file that somebody may execute; whether
@@ -99,7 +107,10 @@ func explain(name, path, dir string, err error) *Failure {
 			return notFound("interpreter_missing", map[string]string{"command": name, "interpreter": interpreter(path)})
 		}
 		return notFound("command_missing", map[string]string{"command": name})
-	case syscall.EACCES, syscall.EPERM, syscall.EISDIR, syscall.ENOEXEC, syscall.ELOOP, syscall.ENAMETOOLONG:
+	case syscall.EACCES:
+		// The kernel does not say which of the two it was.
+		return notExecutable("command_denied", map[string]string{"command": name, "dir": dir})
+	case syscall.EPERM, syscall.EISDIR, syscall.ENOEXEC, syscall.ELOOP, syscall.ENAMETOOLONG:
 		return notExecutable("command_not_executable", map[string]string{"command": name, "cause": err.Error()})
 	case syscall.E2BIG, syscall.ETXTBSY, syscall.EINVAL:
 		return notExecutable("start_refused", map[string]string{"command": name, "cause": err.Error()})
