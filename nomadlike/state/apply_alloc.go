@@ -83,7 +83,7 @@ func (tx *txn) free(alloc *structs.Allocation) {
 	after.Quarantined = false
 	tx.putAlloc(alloc, &after)
 	if _, ok := tx.attempt(alloc.JobID, alloc.Subjob, alloc.Attempt); !ok {
-		mustDelete(tx.db, tableAllocs, &after) // its job was deleted meanwhile
+		tx.remove(tableAllocs, idKey(after.ID), &after) // its job was deleted meanwhile
 	}
 }
 
@@ -105,14 +105,14 @@ func (tx *txn) move(before *structs.Allocation, report *structs.AllocReport) {
 	}
 	tx.putAlloc(before, &after)
 	tx.tellAlloc(&after)
-	row, ok := tx.job(after.JobID)
+	job, ok := tx.job(after.JobID)
 	if !ok {
 		return
 	}
-	if end, ends := endingBy(row.Job, &after); ends {
-		tx.endAttempt(row.Job, after.Subjob, after.Attempt, end)
+	if end, ends := endingBy(job, &after); ends {
+		tx.endAttempt(job, after.Subjob, after.Attempt, end)
 	}
-	tx.settle(row.Job, after.Subjob, after.Attempt)
+	tx.settle(job, after.Subjob, after.Attempt)
 }
 
 // endingBy tells whether what became of one rank ends its whole attempt:

@@ -71,7 +71,7 @@ func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end endin
 	}
 	if row.Attempt.State == structs.AttemptEnding {
 		if row.Attempt.Outcome == structs.OutcomeFailed && end.outcome == structs.OutcomeLost && end.failed == nil {
-			tx.turnIntoLoss(row, end.cause)
+			tx.turnIntoLoss(job, row, end.cause)
 		}
 		return
 	}
@@ -94,19 +94,14 @@ func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end endin
 	changed.Attempt = &attempt
 	tx.putAttempt(&changed)
 
-	for _, alloc := range tx.gang(job.ID, subjob, number) {
-		if alloc.Status.Terminal() || alloc.Desired == structs.DesiredStop {
-			continue
-		}
-		after := *alloc
-		after.Desired, after.DesiredReason = structs.DesiredStop, end.cause
-		tx.putAlloc(alloc, &after)
+	if row.Terminal < len(attempt.Allocs) {
+		tx.stopRanks(&attempt)
 	}
 
 	after := *before
 	after.State, after.Reason = stopping, end.cause
 	after.StopIntended = destination(job, before, end.outcome)
-	tx.putSubjob(before, &after)
+	tx.putSubjob(job, before, &after)
 
 	event := structs.Event{Topic: topicAttempt, ID: "event.attempt.ending", Project: job.Project,
 		JobID: job.ID, Subjob: subjob, Attempt: number, AllocID: attempt.FirstFailed}
@@ -117,8 +112,20 @@ func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end endin
 	tx.settle(job, subjob, number)
 }
 
+// stopRanks asks the ranks of an ending attempt to stop.
+func (tx *txn) stopRanks(attempt *structs.Attempt) {
+	for _, alloc := range tx.gang(attempt.JobID, attempt.Subjob, attempt.Number) {
+		if alloc.Status.Terminal() || alloc.Desired == structs.DesiredStop {
+			continue
+		}
+		after := *alloc
+		after.Desired, after.DesiredReason = structs.DesiredStop, attempt.Cause
+		tx.putAlloc(alloc, &after)
+	}
+}
+
 // turnIntoLoss clears a user of a failure that a lost node explains.
-func (tx *txn) turnIntoLoss(row *attemptRow, cause *structs.Reason) {
+func (tx *txn) turnIntoLoss(job *structs.Job, row *attemptRow, cause *structs.Reason) {
 	attempt := *row.Attempt
 	attempt.Outcome, attempt.Cause, attempt.FirstFailed, attempt.ExitCode = structs.OutcomeLost, cause, "", 0
 	changed := *row
@@ -130,7 +137,7 @@ func (tx *txn) turnIntoLoss(row *attemptRow, cause *structs.Reason) {
 	}
 	after := *before
 	after.StopIntended, after.Reason = structs.JobQueued, cause
-	tx.putSubjob(before, &after)
+	tx.putSubjob(job, before, &after)
 }
 
 // settle moves an attempt as far as its allocations allow: the barrier opens
@@ -202,7 +209,7 @@ func (tx *txn) start(job *structs.Job, row *attemptRow) {
 	if after.StartedAt == 0 {
 		after.StartedAt = tx.now
 	}
-	tx.putSubjob(before, &after)
+	tx.putSubjob(job, before, &after)
 	tx.tell(jobEvent("event.job.running", job, &after), "job", job.Name, "attempt", decimal(attempt.Number))
 }
 
@@ -244,7 +251,7 @@ func (tx *txn) requeue(job *structs.Job, before, after *structs.Subjob, attempt 
 	if delay := restartDelay(job, attempt, after.InfraLosses); delay > 0 {
 		after.NotBefore = tx.now.Add(delay)
 	}
-	tx.putSubjob(before, after)
+	tx.putSubjob(job, before, after)
 	tx.tell(jobEvent("event.job.requeued", job, after), "job", job.Name, "attempt", decimal(attempt.Number),
 		"outcome", string(attempt.Outcome))
 }
@@ -270,7 +277,7 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 	}
 	after.State, after.FinishedAt, after.Reason = state, tx.now, reason
 	after.StopIntended, after.Wait, after.NotBefore = "", nil, 0
-	tx.putSubjob(before, after)
+	tx.putSubjob(job, before, after)
 	event := jobEvent("event.job."+string(state), job, after)
 	if state == structs.JobFailed || state == structs.JobExpired {
 		event.Severity = severityError

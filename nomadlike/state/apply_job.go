@@ -17,25 +17,27 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 		return structs.ApplyResult{JobID: known}, nil
 	}
 	known, exists := tx.job(job.ID)
-	if exists && known.Job.User == job.User && known.Job.Project == job.Project && known.Job.Name == job.Name {
+	if exists && known.User == job.User && known.Project == job.Project && known.Name == job.Name {
 		return structs.ApplyResult{JobID: job.ID}, nil
 	}
 	// Ids are random; one that a deleted job left behind in quarantine would
 	// make allocation ids that exist.
-	_, left := first[*structs.Allocation](tx.db, tableAllocs, indexGang+"_prefix", idKey(job.ID))
+	_, left := lookup[*structs.Allocation](tx, tableAllocs, indexGang+"_prefix", idKey(job.ID))
 	if exists || left {
 		return refuse(structs.CodeConflict, "state.job_exists", "job", job.ID)
 	}
-	if live, ok := first[*jobRow](tx.db, tableJobs, indexLive, nameKey(job.Project, job.Name)); ok {
+	if live, ok := get[*nameRow](tx, tableNames, nameKey(job.Project, job.Name)); ok {
 		return refuse(structs.CodeConflict, "state.job_name_taken", "name", job.Name, "project", job.Project,
-			"job", live.Job.ID, "state", live.Standing.State)
+			"job", live.JobID, "state", tx.standing(live.JobID).Standing.State)
 	}
 
-	tx.putJob(&jobRow{Job: job, Standing: Standing{
+	tx.put(tableJobs, idKey(job.ID), &jobRow{Job: job, CreateIndex: tx.index()})
+	tx.put(tableNames, nameKey(job.Project, job.Name), &nameRow{Project: job.Project, Name: job.Name, JobID: job.ID})
+	tx.putStanding(&standingRow{JobID: job.ID, Standing: Standing{
 		State: structs.JobQueued, ExitOf: -1, CreateIndex: tx.index(), ModifyIndex: tx.index(),
 	}})
 	for i := range job.SubjobCount() {
-		tx.putSubjob(nil, &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued,
+		tx.putSubjob(job, nil, &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued,
 			QueuedAt: tx.now, CreateIndex: tx.index()})
 	}
 	tx.keepKey(job)
@@ -50,7 +52,7 @@ func (tx *txn) jobOfKey(job *structs.Job) (string, bool) {
 	if job.IdempotencyKey == "" {
 		return "", false
 	}
-	row, ok := first[*keyRow](tx.db, tableIdempotency, indexID, []byte(idempotencyKey(job.User, job.IdempotencyKey)))
+	row, ok := get[*keyRow](tx, tableIdempotency, []byte(idempotencyKey(job.User, job.IdempotencyKey)))
 	if !ok {
 		return "", false
 	}
@@ -63,14 +65,15 @@ func (tx *txn) keepKey(job *structs.Job) {
 	if job.IdempotencyKey == "" {
 		return
 	}
-	mustInsert(tx.db, tableIdempotency, &keyRow{Key: idempotencyKey(job.User, job.IdempotencyKey), JobID: job.ID, Index: tx.index()})
+	key := idempotencyKey(job.User, job.IdempotencyKey)
+	tx.put(tableIdempotency, []byte(key), &keyRow{Key: key, JobID: job.ID, Index: tx.index()})
 	tx.meta.Keys++
 	for tx.meta.Keys > IdempotencyKeysMax {
-		oldest, ok := oldestRow[*keyRow](tx.db, tableIdempotency, indexCreated)
+		oldest, ok := lookup[*keyRow](tx, tableIdempotency, indexCreated+"_prefix", nil)
 		if !ok {
 			return
 		}
-		mustDelete(tx.db, tableIdempotency, oldest)
+		tx.remove(tableIdempotency, []byte(oldest.Key), oldest)
 		tx.meta.Keys--
 	}
 }
@@ -79,7 +82,7 @@ func (tx *txn) keepKey(job *structs.Job) {
 // is stopped at once; what runs is asked to stop and ends when its last rank
 // is gone. Stopping what is being stopped already is no error.
 func applyJobStop(tx *txn, body *structs.JobStop) (structs.ApplyResult, *structs.Error) {
-	row, ok := tx.job(body.JobID)
+	job, ok := tx.job(body.JobID)
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.job_unknown", "job", body.JobID)
 	}
@@ -87,7 +90,7 @@ func applyJobStop(tx *txn, body *structs.JobStop) (structs.ApplyResult, *structs
 	if body.Subjob != nil {
 		subjob, ok := tx.subjob(body.JobID, *body.Subjob)
 		if !ok {
-			return refuse(structs.CodeNotFound, "state.subjob_unknown", "job", row.Job.Name, "subjob", *body.Subjob)
+			return refuse(structs.CodeNotFound, "state.subjob_unknown", "job", job.Name, "subjob", *body.Subjob)
 		}
 		targets = append(targets, subjob)
 	} else {
@@ -103,11 +106,11 @@ func applyJobStop(tx *txn, body *structs.JobStop) (structs.ApplyResult, *structs
 		}
 	}
 	if live == 0 {
-		return refuse(structs.CodeConflict, "state.job_ended", "job", row.Job.Name, "state", row.Standing.State)
+		return refuse(structs.CodeConflict, "state.job_ended", "job", job.Name, "state", tx.standing(job.ID).Standing.State)
 	}
-	tx.tell(jobEvent("event.job.stop_requested", row.Job, nil), "job", row.Job.Name, "by", tx.by, "reason", body.Reason)
+	tx.tell(jobEvent("event.job.stop_requested", job, nil), "job", job.Name, "by", tx.by, "reason", body.Reason)
 	for _, subjob := range targets {
-		tx.stopSubjob(row.Job, subjob, cause)
+		tx.stopSubjob(job, subjob, cause)
 	}
 	return structs.ApplyResult{JobID: body.JobID}, nil
 }
@@ -134,12 +137,12 @@ func (tx *txn) stopSubjob(job *structs.Job, subjob *structs.Subjob, cause *struc
 		if subjob.StopIntended == structs.JobQueued {
 			stopped := *subjob
 			stopped.StopBy, stopped.StopIntended, stopped.Reason = tx.by, structs.JobStopped, cause
-			tx.putSubjob(subjob, &stopped)
+			tx.putSubjob(job, subjob, &stopped)
 		}
 	default:
 		stopped := *subjob
 		stopped.StopBy = tx.by
-		tx.putSubjob(subjob, &stopped)
+		tx.putSubjob(job, subjob, &stopped)
 		tx.endAttempt(job, stopped.Index, stopped.Attempt, ending{outcome: structs.OutcomeStopped, cause: cause})
 	}
 }
@@ -147,37 +150,35 @@ func (tx *txn) stopSubjob(job *structs.Job, subjob *structs.Subjob, cause *struc
 // applyJobDelete forgets a job that has ended. Allocations in quarantine stay
 // until their node returns: their devices must not be given away.
 func applyJobDelete(tx *txn, body *structs.JobDelete) (structs.ApplyResult, *structs.Error) {
-	row, ok := tx.job(body.JobID)
+	job, ok := tx.job(body.JobID)
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.job_unknown", "job", body.JobID)
 	}
-	if !row.Standing.State.Terminal() {
-		return refuse(structs.CodeConflict, "state.job_alive", "job", row.Job.Name, "state", row.Standing.State)
+	if !tx.standing(job.ID).Standing.State.Terminal() {
+		return refuse(structs.CodeConflict, "state.job_alive", "job", job.Name, "state", tx.standing(job.ID).Standing.State)
 	}
-	for _, alloc := range withPrefix[*structs.Allocation](tx.db, tableAllocs, indexGang, idKey(body.JobID)) {
+	for _, alloc := range listRows[*structs.Allocation](tx, tableAllocs, indexGang, idKey(body.JobID)) {
 		if !alloc.HoldsResources() {
-			mustDelete(tx.db, tableAllocs, alloc)
+			tx.remove(tableAllocs, idKey(alloc.ID), alloc)
 		}
 	}
-	for _, attempt := range withPrefix[*attemptRow](tx.db, tableAttempts, indexID, idKey(body.JobID)) {
-		mustDelete(tx.db, tableAttempts, attempt)
+	for _, row := range listRows[*attemptRow](tx, tableAttempts, indexID, idKey(body.JobID)) {
+		tx.remove(tableAttempts, attemptKey(row.Attempt.JobID, row.Attempt.Subjob, row.Attempt.Number), row)
 	}
-	for _, subjob := range tx.subjobs(body.JobID) {
-		mustDelete(tx.db, tableSubjobs, subjob)
+	for _, row := range tx.subjobs(body.JobID) {
+		tx.remove(tableSubjobs, subjobKey(row.Subjob.JobID, row.Subjob.Index), row)
 	}
-	for _, event := range withPrefix[*structs.Event](tx.db, tableJobEvents, indexID, idKey(body.JobID)) {
-		mustDelete(tx.db, tableJobEvents, event)
-	}
-	mustDelete(tx.db, tableJobs, row)
-	event := structs.Event{Topic: topicJob, ID: "event.job.deleted", Project: row.Job.Project, JobID: row.Job.ID}
-	tx.tell(event, "job", row.Job.Name)
+	tx.remove(tableStandings, idKey(job.ID), tx.standing(job.ID))
+	tx.remove(tableJobs, idKey(job.ID), &jobRow{Job: job})
+	event := structs.Event{Topic: topicJob, ID: "event.job.deleted", Project: job.Project, JobID: job.ID}
+	tx.tell(event, "job", job.Name)
 	return structs.ApplyResult{JobID: body.JobID}, nil
 }
 
 // applyJobPriority moves a job to another tier of the queue. What runs keeps
 // running; its next time in the queue is in the new tier.
 func applyJobPriority(tx *txn, body *structs.JobPriority) (structs.ApplyResult, *structs.Error) {
-	row, ok := tx.job(body.JobID)
+	job, ok := tx.job(body.JobID)
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.job_unknown", "job", body.JobID)
 	}
@@ -186,20 +187,23 @@ func applyJobPriority(tx *txn, body *structs.JobPriority) (structs.ApplyResult, 
 	default:
 		return refuse(structs.CodeInvalid, "state.priority_unknown", "priority", body.Priority)
 	}
-	if row.Standing.State.Terminal() {
-		return refuse(structs.CodeConflict, "state.job_ended", "job", row.Job.Name, "state", row.Standing.State)
+	if tx.standing(job.ID).Standing.State.Terminal() {
+		return refuse(structs.CodeConflict, "state.job_ended", "job", job.Name, "state", tx.standing(job.ID).Standing.State)
 	}
-	changed, job := *row, *row.Job
-	job.Priority = body.Priority
-	changed.Job, changed.Standing.ModifyIndex = &job, tx.index()
-	tx.putJob(&changed)
+	row, _ := get[*jobRow](tx, tableJobs, idKey(job.ID))
+	moved := *job
+	moved.Priority = body.Priority
+	tx.put(tableJobs, idKey(job.ID), &jobRow{Job: &moved, CreateIndex: row.CreateIndex})
 	for _, subjob := range tx.subjobs(body.JobID) {
 		after := *subjob.Subjob
-		tx.putSubjob(subjob.Subjob, &after)
+		tx.putSubjob(&moved, subjob.Subjob, &after)
 	}
+	standing := *tx.standing(job.ID)
+	standing.Standing.ModifyIndex = tx.index()
+	tx.putStanding(&standing)
 	tx.wakeSchedule()
-	tx.tell(jobEvent("event.job.priority", &job, nil), "job", job.Name,
-		"from", string(row.Job.Priority), "to", string(body.Priority))
+	tx.tell(jobEvent("event.job.priority", &moved, nil), "job", job.Name,
+		"from", string(job.Priority), "to", string(body.Priority))
 	return structs.ApplyResult{JobID: body.JobID}, nil
 }
 
@@ -210,12 +214,12 @@ func applyJobLimits(tx *txn, body *structs.JobLimits) (structs.ApplyResult, *str
 		return refuse(structs.CodeTooLarge, "state.too_many", "what", "expired", "max", LimitsMax)
 	}
 	for _, key := range body.Expired {
-		row, ok := tx.job(key.JobID)
+		job, ok := tx.job(key.JobID)
 		if !ok {
 			continue
 		}
-		cause := structs.NewReason("reason.time_limit", "limit", row.Job.TimeLimit)
-		tx.endAttempt(row.Job, key.Subjob, key.Number, ending{outcome: structs.OutcomeExpired, cause: cause})
+		cause := structs.NewReason("reason.time_limit", "limit", job.TimeLimit)
+		tx.endAttempt(job, key.Subjob, key.Number, ending{outcome: structs.OutcomeExpired, cause: cause})
 	}
 	return accepted()
 }
@@ -231,12 +235,13 @@ func applyWaitReasons(tx *txn, body *structs.WaitReasons) (structs.ApplyResult, 
 
 func (tx *txn) explainWaits(waits []structs.WaitUpdate) {
 	for _, update := range waits {
+		job, _ := tx.job(update.JobID)
 		subjob, ok := tx.subjob(update.JobID, update.Subjob)
 		if !ok || subjob.State != structs.JobQueued {
 			continue
 		}
 		after := *subjob
 		after.Wait = update.Wait
-		tx.putSubjob(subjob, &after)
+		tx.putSubjob(job, subjob, &after)
 	}
 }

@@ -109,12 +109,12 @@ func (tx *txn) loseAllocs(node *structs.Node) {
 		after.Desired, after.DesiredReason = structs.DesiredStop, cause
 		tx.putAlloc(alloc, &after)
 		tx.tellAlloc(&after)
-		row, ok := tx.job(alloc.JobID)
+		job, ok := tx.job(alloc.JobID)
 		if !ok {
 			continue
 		}
-		tx.endAttempt(row.Job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomeLost, cause: cause})
-		tx.settle(row.Job, alloc.Subjob, alloc.Attempt)
+		tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomeLost, cause: cause})
+		tx.settle(job, alloc.Subjob, alloc.Attempt)
 	}
 }
 
@@ -150,10 +150,10 @@ func applyNodeEligibility(tx *txn, body *structs.NodeEligibilityChange) (structs
 func (tx *txn) evictAllocs(node *structs.Node) {
 	cause := structs.NewReason("reason.node_drained", "node", node.Name)
 	for _, alloc := range tx.heldOn(node.ID) {
-		row, ok := tx.job(alloc.JobID)
+		job, ok := tx.job(alloc.JobID)
 		if !ok || alloc.Status.Terminal() {
 			continue
 		}
-		tx.endAttempt(row.Job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomePreempted, cause: cause})
+		tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomePreempted, cause: cause})
 	}
 }

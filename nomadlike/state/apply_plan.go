@@ -31,10 +31,7 @@ func applyPlan(tx *txn, body *structs.Plan) (structs.ApplyResult, *structs.Error
 
 // placeGang makes the next attempt of a subjob, or tells why it can not be.
 func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
-	var job *structs.Job
-	if row, ok := tx.job(gang.JobID); ok {
-		job = row.Job
-	}
+	job, _ := tx.job(gang.JobID)
 	subjob, _ := tx.subjob(gang.JobID, gang.Subjob)
 	if problem := structs.GangProblem(job, subjob, gang, tx.nodeAndUsage); problem != nil {
 		return problem
@@ -96,7 +93,7 @@ func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state stru
 	after := *before
 	after.State, after.Attempt = state, gang.Attempt
 	after.Wait, after.Reason, after.NotBefore = nil, nil, 0
-	tx.putSubjob(before, &after)
+	tx.putSubjob(job, before, &after)
 	tx.tell(jobEvent("event.job.starting", job, &after), "job", job.Name,
 		"attempt", decimal(gang.Attempt), "nodes", decimal(len(allocs)))
 }

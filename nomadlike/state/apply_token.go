@@ -26,7 +26,7 @@ func applyClusterInit(tx *txn, body *structs.ClusterInit) (structs.ApplyResult, 
 	for i := range body.JoinTokens {
 		token := body.JoinTokens[i]
 		token.ModifyIndex = tx.index()
-		mustInsert(tx.db, tableJoinTokens, &token)
+		tx.put(tableJoinTokens, idKey(token.ID), &token)
 	}
 	tx.tell(structs.Event{Topic: topicCluster, ID: "event.cluster.initialized"}, "cluster", cluster.ID)
 	return accepted()
@@ -52,18 +52,18 @@ func (tx *txn) storeToken(token *structs.Token) *structs.Error {
 	if !validToken(token) {
 		return structs.NewError(structs.CodeInvalid, "state.token_malformed")
 	}
-	if known, ok := first[*structs.Token](tx.db, tableTokens, indexID, idKey(token.ID)); ok {
+	if known, ok := get[*structs.Token](tx, tableTokens, idKey(token.ID)); ok {
 		if bytes.Equal(known.Hash, token.Hash) {
 			return nil // the same command a second time: its proposer could not know the outcome
 		}
 		return structs.NewError(structs.CodeConflict, "state.token_exists", "token", token.ID)
 	}
-	if _, ok := first[*structs.Token](tx.db, tableTokens, indexHash, token.Hash); ok {
+	if _, ok := lookup[*structs.Token](tx, tableTokens, indexHash, token.Hash); ok {
 		return structs.NewError(structs.CodeConflict, "state.token_exists", "token", token.ID)
 	}
 	stored := *token
 	stored.ModifyIndex = tx.index()
-	mustInsert(tx.db, tableTokens, &stored)
+	tx.put(tableTokens, idKey(stored.ID), &stored)
 	tx.tell(structs.Event{Topic: topicToken, ID: "event.token.created", Project: token.Project},
 		"token", token.ID, "name", token.Name, "role", token.Role)
 	return nil
@@ -71,11 +71,11 @@ func (tx *txn) storeToken(token *structs.Token) *structs.Error {
 
 // applyTokenDelete revokes a token.
 func applyTokenDelete(tx *txn, body *structs.TokenDelete) (structs.ApplyResult, *structs.Error) {
-	token, ok := first[*structs.Token](tx.db, tableTokens, indexID, idKey(body.ID))
+	token, ok := get[*structs.Token](tx, tableTokens, idKey(body.ID))
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.token_unknown", "token", body.ID)
 	}
-	mustDelete(tx.db, tableTokens, token)
+	tx.remove(tableTokens, idKey(token.ID), token)
 	tx.tell(structs.Event{Topic: topicToken, ID: "event.token.deleted", Project: token.Project},
 		"token", token.ID, "name", token.Name)
 	return accepted()
@@ -88,7 +88,7 @@ func applyTokenBootstrap(tx *txn, body *structs.TokenBootstrap) (structs.ApplyRe
 	if !ok {
 		return refuse(structs.CodeUnavailable, "state.cluster_unknown")
 	}
-	if made, ok := first[*structs.Token](tx.db, tableTokens, indexID, idKey(body.Token.ID)); known.Bootstrapped && ok &&
+	if made, ok := get[*structs.Token](tx, tableTokens, idKey(body.Token.ID)); known.Bootstrapped && ok &&
 		bytes.Equal(made.Hash, body.Token.Hash) {
 		return accepted() // the same command a second time
 	}
@@ -112,7 +112,7 @@ func applyJoinTokenPut(tx *txn, body *structs.JoinTokenPut) (structs.ApplyResult
 	if !validJoinToken(&body.Token) {
 		return refuse(structs.CodeInvalid, "state.token_malformed")
 	}
-	if known, ok := first[*structs.JoinToken](tx.db, tableJoinTokens, indexID, idKey(body.Token.ID)); ok {
+	if known, ok := get[*structs.JoinToken](tx, tableJoinTokens, idKey(body.Token.ID)); ok {
 		if bytes.Equal(known.Hash, body.Token.Hash) {
 			return accepted() // the same command a second time
 		}
@@ -120,7 +120,7 @@ func applyJoinTokenPut(tx *txn, body *structs.JoinTokenPut) (structs.ApplyResult
 	}
 	token := body.Token
 	token.ModifyIndex = tx.index()
-	mustInsert(tx.db, tableJoinTokens, &token)
+	tx.put(tableJoinTokens, idKey(token.ID), &token)
 	tx.tell(structs.Event{Topic: topicToken, ID: "event.join_token.created"}, "token", token.ID, "role", token.Role)
 	return accepted()
 }
@@ -128,7 +128,7 @@ func applyJoinTokenPut(tx *txn, body *structs.JoinTokenPut) (structs.ApplyResult
 // applyJoinTokenConsume takes one use of a join token. One whose last use was
 // taken stays, with none left, so that its next holder is told why.
 func applyJoinTokenConsume(tx *txn, body *structs.JoinTokenConsume) (structs.ApplyResult, *structs.Error) {
-	known, ok := first[*structs.JoinToken](tx.db, tableJoinTokens, indexID, idKey(body.ID))
+	known, ok := get[*structs.JoinToken](tx, tableJoinTokens, idKey(body.ID))
 	switch {
 	case !ok || !bytes.Equal(known.Hash, body.Hash):
 		return refuse(structs.CodeUnauthorized, "auth.join_unknown")
@@ -144,7 +144,7 @@ func applyJoinTokenConsume(tx *txn, body *structs.JoinTokenConsume) (structs.App
 		token.UsesLeft--
 	}
 	token.ModifyIndex = tx.index()
-	mustInsert(tx.db, tableJoinTokens, &token)
+	tx.put(tableJoinTokens, idKey(token.ID), &token)
 	tx.tell(structs.Event{Topic: topicToken, ID: "event.join_token.consumed"},
 		"token", token.ID, "role", token.Role, "agent", body.AgentID)
 	return accepted()
@@ -152,11 +152,11 @@ func applyJoinTokenConsume(tx *txn, body *structs.JoinTokenConsume) (structs.App
 
 // applyJoinTokenDelete revokes a join token.
 func applyJoinTokenDelete(tx *txn, body *structs.JoinTokenDelete) (structs.ApplyResult, *structs.Error) {
-	token, ok := first[*structs.JoinToken](tx.db, tableJoinTokens, indexID, idKey(body.ID))
+	token, ok := get[*structs.JoinToken](tx, tableJoinTokens, idKey(body.ID))
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.token_unknown", "token", body.ID)
 	}
-	mustDelete(tx.db, tableJoinTokens, token)
+	tx.remove(tableJoinTokens, idKey(token.ID), token)
 	tx.tell(structs.Event{Topic: topicToken, ID: "event.join_token.deleted"}, "token", token.ID)
 	return accepted()
 }

@@ -3,8 +3,6 @@ package state
 import (
 	"strconv"
 
-	"github.com/hashicorp/go-memdb"
-
 	"nomadlike/nomadlike/structs"
 )
 
@@ -35,8 +33,7 @@ func (tx *txn) tell(event structs.Event, pairs ...string) {
 			event.Params[pairs[i]] = pairs[i+1]
 		}
 	}
-	mustInsert(tx.db, tableEvents, &event)
-	tx.meta.Events++
+	tx.meta.ring = append(tx.meta.ring, &event)
 	tx.dropOldEvents()
 	if event.JobID != "" {
 		tx.keepForJob(&event)
@@ -46,47 +43,28 @@ func (tx *txn) tell(event structs.Event, pairs ...string) {
 // dropOldEvents keeps the ring at its size. Whole indexes go at once, so that
 // a reader that resumes after an index never finds half of the next.
 func (tx *txn) dropOldEvents() {
-	for tx.meta.Events > EventsMax {
-		oldest, ok := oldestRow[*structs.Event](tx.db, tableEvents, indexID)
-		if !ok || oldest.Index == tx.index() {
-			return
+	for len(tx.meta.ring) > EventsMax && tx.meta.ring[0].Index != tx.index() {
+		oldest := tx.meta.ring[0].Index
+		for tx.meta.ring[0].Index == oldest {
+			tx.meta.ring = tx.meta.ring[1:]
 		}
-		for _, event := range withPrefix[*structs.Event](tx.db, tableEvents, indexID, indexKey(oldest.Index)) {
-			mustDelete(tx.db, tableEvents, event)
-			tx.meta.Events--
-		}
-		tx.meta.EventsDropped = oldest.Index
+		tx.meta.EventsDropped = oldest
 	}
 }
 
 // keepForJob adds an event to the history of its job.
 func (tx *txn) keepForJob(event *structs.Event) {
-	row, ok := tx.job(event.JobID)
+	row, ok := get[*standingRow](tx, tableStandings, idKey(event.JobID))
 	if !ok {
-		return
+		return // the event tells that the job was deleted
 	}
 	changed := *row
-	if changed.Events >= JobEventsMax {
-		oldest, ok := oldestRowWith[*structs.Event](tx.db, tableJobEvents, indexID, idKey(event.JobID))
-		if ok {
-			mustDelete(tx.db, tableJobEvents, oldest)
-			changed.Events--
-			changed.Dropped++
-		}
+	if len(changed.History) >= JobEventsMax {
+		changed.History = changed.History[1:]
+		changed.Dropped++
 	}
-	mustInsert(tx.db, tableJobEvents, event)
-	changed.Events++
-	tx.putJob(&changed)
-}
-
-// oldestRow gives the first row of an index.
-func oldestRow[T any](db *memdb.Txn, table, index string) (T, bool) {
-	return oldestRowWith[T](db, table, index, nil)
-}
-
-// oldestRowWith gives the first row whose key begins with prefix.
-func oldestRowWith[T any](db *memdb.Txn, table, index string, prefix []byte) (T, bool) {
-	return first[T](db, table, index+"_prefix", prefix)
+	changed.History = append(changed.History, event)
+	tx.putStanding(&changed)
 }
 
 // jobEvent is an event about a job or one of its subjobs.

@@ -3,6 +3,8 @@ package state
 import (
 	"context"
 	"errors"
+	"slices"
+	"sort"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -54,20 +56,18 @@ func (s *Snapshot) EventsAfter(index uint64) ([]*structs.Event, uint64, error) {
 	if index < meta.EventsDropped {
 		return nil, index, ErrEventsDropped
 	}
-	iterator, err := s.db.LowerBound(tableEvents, indexID, eventKey(index+1, 0))
-	if err != nil {
-		panic("read state table " + tableEvents + ": " + err.Error())
-	}
-	var events []*structs.Event
-	for row := iterator.Next(); row != nil; row = iterator.Next() {
-		event := row.(*structs.Event)
-		if len(events) >= followBatch && event.Index != events[len(events)-1].Index {
-			return events, events[len(events)-1].Index, nil
+	from := sort.Search(len(meta.ring), func(i int) bool { return meta.ring[i].Index > index })
+	events := meta.ring[from:]
+	if len(events) > followBatch {
+		// Up to the end of the index in which the batch ends.
+		last := events[followBatch-1].Index
+		end := sort.Search(len(events), func(i int) bool { return events[i].Index > last })
+		if end < len(events) {
+			return slices.Clip(events[:end]), last, nil
 		}
-		events = append(events, event)
 	}
-	return events, meta.Index, nil
+	return slices.Clip(events), meta.Index, nil
 }
 
 // WatchEvents is the Watch twin of EventsAfter.
-func (s *Snapshot) WatchEvents() <-chan struct{} { return s.watchPrefix(tableEvents, indexID, nil) }
+func (s *Snapshot) WatchEvents() <-chan struct{} { return s.WatchIndex() }

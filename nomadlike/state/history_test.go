@@ -3,6 +3,8 @@ package state
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -178,4 +180,67 @@ func FuzzRestore(f *testing.F) {
 			}
 		}
 	})
+}
+
+// seeded draws choices from a seed.
+type seeded struct{ *rand.Rand }
+
+func (s seeded) Intn(n int) int { return s.IntN(n) }
+
+// TestLongHistories runs histories that are long enough for gangs to pass
+// their barrier, to fail, to be lost and to come back, and makes sure that all
+// of that was seen.
+func TestLongHistories(t *testing.T) {
+	seen := make(map[string]int)
+	for seed := range uint64(40) {
+		w := &world{chance: seeded{rand.New(rand.NewPCG(seed, 0))}, now: 1}
+		store := New()
+		for i := range 600 {
+			entry := Entry{Index: uint64(i + 1), Command: w.next(store.Snapshot())}
+			store.ApplyBatch([]Entry{entry})
+			if i%10 == 0 || i > 590 {
+				if found := CheckInvariants(store.Snapshot()); len(found) > 0 {
+					t.Fatalf("seed %d, command %d: %q", seed, i, found)
+				}
+			}
+		}
+		followAll(t, store, seen)
+	}
+	for _, id := range []string{
+		"event.attempt.released", "event.job.running", "event.job.requeued", "event.job.succeeded", "event.job.failed",
+		"event.job.stopped", "event.job.expired", "event.job.deleted", "event.alloc.lost", "event.node.returned",
+	} {
+		if seen[id] == 0 {
+			t.Errorf("no history has %s", id)
+		}
+	}
+}
+
+// followAll reads all events of a store, makes sure that they are in order,
+// complete and in the catalogue, and counts them.
+func followAll(t *testing.T, store *Store, seen map[string]int) {
+	t.Helper()
+	follower := store.Follow(0)
+	last := &structs.Event{}
+	for end := store.Snapshot().Index(); ; {
+		events, index, err := follower.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range events {
+			if !earlier(last, event) || event.Index == last.Index && event.Seq != last.Seq+1 || event.Index != last.Index && event.Seq != 0 {
+				t.Fatalf("event %d.%d follows %d.%d", event.Index, event.Seq, last.Index, last.Seq)
+			}
+			for _, language := range []messages.Language{messages.English, messages.Chinese} {
+				if text := messages.Text(language, event.ID, event.Params); !messages.Has(language, event.ID) || strings.Contains(text, "{") {
+					t.Fatalf("event %s renders as %q", event.ID, text)
+				}
+			}
+			last = event
+			seen[event.ID]++
+		}
+		if index >= end {
+			return
+		}
+	}
 }

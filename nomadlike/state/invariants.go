@@ -32,6 +32,7 @@ func CheckInvariants(s *Snapshot) []string {
 type checker struct {
 	snapshot *Snapshot
 	found    []string
+	alive    int // jobs that have not ended
 }
 
 func (c *checker) fail(format string, args ...any) {
@@ -50,6 +51,7 @@ func (c *checker) jobs() {
 				c.fail("I10: jobs %s and %s are both alive as %s", other, job.ID, name)
 			}
 			live[name] = job.ID
+			c.alive++
 		}
 		if job.IdempotencyKey != "" {
 			key := idempotencyKey(job.User, job.IdempotencyKey)
@@ -241,15 +243,26 @@ func (c *checker) nodes() {
 // bounds checks the rings and their counters.
 func (c *checker) bounds() {
 	meta := mustFirst[*metaRow](c.snapshot.db, tableMeta, indexID, metaKey())
-	events := 0
-	for range each[*structs.Event](c.snapshot.db, tableEvents, indexID, nil) {
-		events++
-	}
 	keys := 0
 	for range each[*keyRow](c.snapshot.db, tableIdempotency, indexID, nil) {
 		keys++
 	}
-	if events != meta.Events || keys != meta.Keys || keys > IdempotencyKeysMax {
-		c.fail("bounds: %d events and %d keys are kept, counted were %d and %d", events, keys, meta.Events, meta.Keys)
+	if keys != meta.Keys || keys > IdempotencyKeysMax {
+		c.fail("bounds: %d keys are kept, counted were %d", keys, meta.Keys)
+	}
+	names := 0
+	for row := range each[*nameRow](c.snapshot.db, tableNames, indexID, nil) {
+		names++
+		if view, ok := c.snapshot.Job(row.JobID); !ok || view.Standing.State.Terminal() {
+			c.fail("I10: name %s/%s is kept for job %s, which is not alive", row.Project, row.Name, row.JobID)
+		}
+	}
+	if names != c.alive {
+		c.fail("I10: %d names are kept for %d jobs that are alive", names, c.alive)
+	}
+	for i := 1; i < len(meta.ring); i++ {
+		if !earlier(meta.ring[i-1], meta.ring[i]) {
+			c.fail("I20: event %d of the ring does not follow the one before", i)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sort"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -18,7 +20,7 @@ import (
 // A stored state is a stream of frames, each a big-endian uint32 length and
 // the canonical CBOR of one value:
 //
-//	header │ for each table: its name and number of rows, then its rows │ end
+//	header │ for each table: its name and number of rows, then its rows │ events │ end
 //
 // Tables stand in the order of dumps and rows in the order of their keys, so
 // equal states are equal bytes; Hash is the SHA-256 of them.
@@ -69,6 +71,8 @@ func dumps() []dump {
 		dumpOf[scheduleRow](tableSchedule),
 		dumpOf[structs.Cluster](tableCluster),
 		dumpOf[jobRow](tableJobs),
+		dumpOf[nameRow](tableNames),
+		dumpOf[standingRow](tableStandings),
 		dumpOf[subjobRow](tableSubjobs),
 		dumpOf[attemptRow](tableAttempts),
 		dumpOf[structs.Allocation](tableAllocs),
@@ -76,8 +80,6 @@ func dumps() []dump {
 		dumpOf[structs.Usage](tableUsage),
 		dumpOf[structs.Token](tableTokens),
 		dumpOf[structs.JoinToken](tableJoinTokens),
-		dumpOf[structs.Event](tableEvents),
-		dumpOf[structs.Event](tableJobEvents),
 		dumpOf[keyRow](tableIdempotency),
 	}
 }
@@ -92,6 +94,9 @@ func (s *Snapshot) Persist(w io.Writer) error {
 		if err := s.writeTable(buffered, d); err != nil {
 			return fmt.Errorf("write state table %s: %w", d.table, err)
 		}
+	}
+	if err := s.writeEvents(buffered); err != nil {
+		return fmt.Errorf("write events: %w", err)
 	}
 	if err := writeFrame(buffered, &dumpTable{}); err != nil {
 		return fmt.Errorf("write state: %w", err)
@@ -112,6 +117,22 @@ func (s *Snapshot) writeTable(w io.Writer, d dump) error {
 	}
 	for row := range each[any](s.db, d.table, d.index, nil) {
 		if err := writeFrame(w, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sectionEvents is the ring of events, written like a table.
+const sectionEvents = "events"
+
+func (s *Snapshot) writeEvents(w io.Writer) error {
+	ring := mustFirst[*metaRow](s.db, tableMeta, indexID, metaKey()).ring
+	if err := writeFrame(w, &dumpTable{Table: sectionEvents, Rows: len(ring)}); err != nil {
+		return err
+	}
+	for _, event := range ring {
+		if err := writeFrame(w, event); err != nil {
 			return err
 		}
 	}
@@ -184,6 +205,10 @@ func readState(tx *memdb.Txn, r io.Reader) error {
 			return fmt.Errorf("table %s: %w", d.table, err)
 		}
 	}
+	ring, err := readEvents(frames)
+	if err != nil {
+		return fmt.Errorf("events: %w", err)
+	}
 	var end dumpTable
 	if err := frames.decode(&end); err != nil {
 		return err
@@ -194,7 +219,54 @@ func readState(tx *memdb.Txn, r io.Reader) error {
 	if _, err := frames.r.ReadByte(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: bytes follow its end", ErrBadState)
 	}
-	return checkRows(tx, header.Index)
+	if err := checkRows(tx, header.Index); err != nil {
+		return err
+	}
+	shareEvents(tx, ring)
+	return nil
+}
+
+// readEvents reads the ring.
+func readEvents(frames *frameReader) ([]*structs.Event, error) {
+	var head dumpTable
+	if err := frames.decode(&head); err != nil {
+		return nil, err
+	}
+	if head.Table != sectionEvents || head.Rows < 0 {
+		return nil, fmt.Errorf("%w: found table %q", ErrBadState, head.Table)
+	}
+	var ring []*structs.Event
+	for range head.Rows {
+		event := new(structs.Event)
+		if err := frames.decode(event); err != nil {
+			return nil, err
+		}
+		if n := len(ring); n > 0 && !earlier(ring[n-1], event) {
+			return nil, fmt.Errorf("%w: events are out of order", ErrBadState)
+		}
+		ring = append(ring, event)
+	}
+	return ring, nil
+}
+
+func earlier(a, b *structs.Event) bool {
+	return a.Index < b.Index || a.Index == b.Index && a.Seq < b.Seq
+}
+
+// shareEvents puts the ring into the state, and lets histories point into it:
+// most events are in both, and one copy of them is enough.
+func shareEvents(tx *memdb.Txn, ring []*structs.Event) {
+	meta := *mustFirst[*metaRow](tx, tableMeta, indexID, metaKey())
+	meta.ring = ring
+	mustInsert(tx, tableMeta, &meta)
+	for _, row := range withPrefix[*standingRow](tx, tableStandings, indexID, nil) {
+		for i, event := range row.History {
+			at := sort.Search(len(ring), func(i int) bool { return !earlier(ring[i], event) })
+			if at < len(ring) && ring[at].Index == event.Index && ring[at].Seq == event.Seq {
+				row.History[i] = ring[at] // the row was decoded just now: nobody else has it
+			}
+		}
+	}
 }
 
 // readTable inserts the rows of one table.
@@ -218,12 +290,6 @@ func readTable(tx *memdb.Txn, frames *frameReader, d dump) error {
 		if !complete(row) {
 			return fmt.Errorf("%w: a row is incomplete", ErrBadState)
 		}
-		if event, ok := row.(*structs.Event); ok && d.table == tableJobEvents {
-			// Most events are in both tables: keep one copy of them in memory.
-			if shared, found := first[*structs.Event](tx, tableEvents, indexID, eventKey(event.Index, event.Seq)); found {
-				row = shared
-			}
-		}
 		mustInsert(tx, d.table, row)
 	}
 	return nil
@@ -238,6 +304,8 @@ func complete(row any) bool {
 		return r.Subjob != nil
 	case *attemptRow:
 		return r.Attempt != nil
+	case *standingRow:
+		return !slices.Contains(r.History, nil)
 	}
 	return true
 }
@@ -254,6 +322,11 @@ func checkRows(tx *memdb.Txn, index uint64) error {
 	for row := range each[*subjobRow](tx, tableSubjobs, indexID, nil) {
 		if _, ok := first[*jobRow](tx, tableJobs, indexID, idKey(row.Subjob.JobID)); !ok {
 			return fmt.Errorf("%w: job %s is missing", ErrBadState, row.Subjob.JobID)
+		}
+	}
+	for row := range each[*jobRow](tx, tableJobs, indexID, nil) {
+		if _, ok := first[*standingRow](tx, tableStandings, indexID, idKey(row.Job.ID)); !ok {
+			return fmt.Errorf("%w: the standing of job %s is missing", ErrBadState, row.Job.ID)
 		}
 	}
 	return nil

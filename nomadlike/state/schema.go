@@ -15,6 +15,8 @@ const (
 	tableSchedule    = "schedule"
 	tableCluster     = "cluster"
 	tableJobs        = "jobs"
+	tableNames       = "names"
+	tableStandings   = "standings"
 	tableSubjobs     = "subjobs"
 	tableAttempts    = "attempts"
 	tableAllocs      = "allocs"
@@ -22,8 +24,6 @@ const (
 	tableUsage       = "usage"
 	tableTokens      = "tokens"
 	tableJoinTokens  = "join_tokens"
-	tableEvents      = "events"
-	tableJobEvents   = "job_events"
 	tableIdempotency = "idempotency"
 )
 
@@ -33,7 +33,7 @@ const (
 	indexID      = "id"
 	indexCreated = "created" // by the log index that made the row
 	indexName    = "name"    // by project, name, creation
-	indexLive    = "live"    // names of jobs that have not ended; attempts that have not ended
+	indexLive    = "live"    // attempts that have not ended
 	indexQueue   = "queue"   // queued subjobs in the order of the queue
 	indexDelayed = "delayed" // queued subjobs that are not placed before a time, by that time
 	indexNode    = "node"    // allocations by node
@@ -42,12 +42,16 @@ const (
 	indexHash    = "hash"    // tokens by the hash of their secret
 )
 
-// metaRow is the state's own record: one row, replaced by every batch.
+// metaRow is the state's own record: one row, replaced by every batch. It
+// carries the ring of events, oldest first. Versions of the row share the
+// array behind the ring: events are only ever appended to the newest version,
+// behind what older ones see, and dropped by slicing.
 type metaRow struct {
 	Index         uint64 `json:"index"`          // of the last command that was applied
 	EventsDropped uint64 `json:"events_dropped"` // highest log index of which an event was dropped
-	Events        int    `json:"events"`         // rows of tableEvents
 	Keys          int    `json:"keys"`           // rows of tableIdempotency
+
+	ring []*structs.Event
 }
 
 // scheduleRow is apart from metaRow, so that who waits for it sleeps through
@@ -56,12 +60,27 @@ type scheduleRow struct {
 	Index uint64 `json:"index"` // of the last change that may let a queued subjob start
 }
 
-// jobRow keeps a job with the sum of its subjobs.
+// jobRow keeps what never changes but for the priority: a job, and when it
+// was made.
 type jobRow struct {
-	Job      *structs.Job `json:"job"`
-	Standing Standing     `json:"standing"`
-	Events   int          `json:"events"`  // rows of tableJobEvents
-	Dropped  int          `json:"dropped"` // events of the job that are not kept any more
+	Job         *structs.Job `json:"job"`
+	CreateIndex uint64       `json:"create_index"`
+}
+
+// nameRow keeps the name of a job that has not ended.
+type nameRow struct {
+	Project string `json:"project"`
+	Name    string `json:"name"`
+	JobID   string `json:"job_id"`
+}
+
+// standingRow keeps what changes of a job: the sum of its subjobs, and its
+// history, oldest first, whose versions share an array as those of the ring do.
+type standingRow struct {
+	JobID    string           `json:"job_id"`
+	Standing Standing         `json:"standing"`
+	History  []*structs.Event `json:"history"`
+	Dropped  int              `json:"dropped"` // events that are not kept any more
 }
 
 // subjobRow keeps a subjob with the priority of its job, which the order of
@@ -131,16 +150,16 @@ func schema() *memdb.DBSchema {
 		}),
 		table(tableJobs, map[string]func(*jobRow) []byte{
 			indexID:      func(r *jobRow) []byte { return idKey(r.Job.ID) },
-			indexCreated: func(r *jobRow) []byte { return indexKey(r.Standing.CreateIndex) },
+			indexCreated: func(r *jobRow) []byte { return indexKey(r.CreateIndex) },
 			indexName: func(r *jobRow) []byte {
-				return appendUint(nameKey(r.Job.Project, r.Job.Name), r.Standing.CreateIndex)
+				return appendUint(nameKey(r.Job.Project, r.Job.Name), r.CreateIndex)
 			},
-			indexLive: func(r *jobRow) []byte {
-				if r.Standing.State.Terminal() {
-					return nil
-				}
-				return nameKey(r.Job.Project, r.Job.Name)
-			},
+		}),
+		table(tableNames, map[string]func(*nameRow) []byte{
+			indexID: func(r *nameRow) []byte { return nameKey(r.Project, r.Name) },
+		}),
+		table(tableStandings, map[string]func(*standingRow) []byte{
+			indexID: func(r *standingRow) []byte { return idKey(r.JobID) },
 		}),
 		table(tableSubjobs, map[string]func(*subjobRow) []byte{
 			indexID: func(r *subjobRow) []byte { return subjobKey(r.Subjob.JobID, r.Subjob.Index) },
@@ -195,12 +214,6 @@ func schema() *memdb.DBSchema {
 		table(tableJoinTokens, map[string]func(*structs.JoinToken) []byte{
 			indexID: func(t *structs.JoinToken) []byte { return idKey(t.ID) },
 		}),
-		table(tableEvents, map[string]func(*structs.Event) []byte{
-			indexID: func(e *structs.Event) []byte { return eventKey(e.Index, e.Seq) },
-		}),
-		table(tableJobEvents, map[string]func(*structs.Event) []byte{
-			indexID: func(e *structs.Event) []byte { return jobEventKey(e.JobID, e.Index, e.Seq) },
-		}),
 		table(tableIdempotency, map[string]func(*keyRow) []byte{
 			indexID:      func(r *keyRow) []byte { return []byte(r.Key) },
 			indexCreated: func(r *keyRow) []byte { return indexKey(r.Index) },
@@ -248,15 +261,6 @@ func queueKey(tier int, created uint64, jobID string, subjob int) []byte {
 }
 
 func nodeAllocKey(nodeID, allocID string) []byte { return nameKey(nodeID, allocID) }
-
-func eventKey(index uint64, seq int) []byte {
-	return appendUint(appendUint(make([]byte, 0, 16), index), uint64(seq))
-}
-
-func jobEventKey(jobID string, index uint64, seq int) []byte {
-	key := appendString(make([]byte, 0, len(jobID)+17), jobID)
-	return appendUint(appendUint(key, index), uint64(seq))
-}
 
 // idempotencyKey joins user and key so that no two pairs look alike.
 func idempotencyKey(user, key string) string { return user + "\x00" + key }

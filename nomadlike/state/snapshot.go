@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -119,7 +120,11 @@ type JobView struct {
 	Standing Standing
 }
 
-func (r *jobRow) view() JobView { return JobView{Job: r.Job, Standing: r.Standing} }
+// view joins a job with its standing.
+func (s *Snapshot) view(row *jobRow) JobView {
+	standing := mustFirst[*standingRow](s.db, tableStandings, indexID, idKey(row.Job.ID))
+	return JobView{Job: row.Job, Standing: standing.Standing}
+}
 
 // Job gives a job by its id, false when there is none.
 func (s *Snapshot) Job(id string) (JobView, bool) {
@@ -127,13 +132,13 @@ func (s *Snapshot) Job(id string) (JobView, bool) {
 	if !ok {
 		return JobView{}, false
 	}
-	return row.view(), true
+	return s.view(row), true
 }
 
 // WatchJob is the Watch twin of Job; it sees every change of its subjobs'
 // states too.
 func (s *Snapshot) WatchJob(id string) <-chan struct{} {
-	return s.watchKey(tableJobs, indexID, idKey(id))
+	return s.watchKey(tableStandings, indexID, idKey(id))
 }
 
 // JobNamed gives the newest job of a name in a project, whether or not it has
@@ -147,7 +152,7 @@ func (s *Snapshot) JobNamed(project, name string) (JobView, bool) {
 	if !ok {
 		return JobView{}, false
 	}
-	return row.view(), true
+	return s.view(row), true
 }
 
 // JobsWithPrefix gives up to limit jobs whose id begins with prefix.
@@ -157,7 +162,7 @@ func (s *Snapshot) JobsWithPrefix(prefix string, limit int) []JobView {
 		if len(views) == limit {
 			break
 		}
-		views = append(views, row.view())
+		views = append(views, s.view(row))
 	}
 	return views
 }
@@ -166,7 +171,7 @@ func (s *Snapshot) JobsWithPrefix(prefix string, limit int) []JobView {
 func (s *Snapshot) Jobs() iter.Seq[JobView] {
 	return func(yield func(JobView) bool) {
 		for row := range each[*jobRow](s.db, tableJobs, indexCreated, nil) {
-			if !yield(row.view()) {
+			if !yield(s.view(row)) {
 				return
 			}
 		}
@@ -174,7 +179,7 @@ func (s *Snapshot) Jobs() iter.Seq[JobView] {
 }
 
 // WatchJobs is the Watch twin of Jobs.
-func (s *Snapshot) WatchJobs() <-chan struct{} { return s.watchPrefix(tableJobs, indexCreated, nil) }
+func (s *Snapshot) WatchJobs() <-chan struct{} { return s.watchPrefix(tableStandings, indexID, nil) }
 
 // JobCount is the number of jobs that the state keeps, ended ones included.
 func (s *Snapshot) JobCount() int {
@@ -430,9 +435,9 @@ func (s *Snapshot) JoinTokens() iter.Seq[*structs.JoinToken] {
 // JobEvents gives the history of a job, oldest first, and how many older
 // events are not kept any more.
 func (s *Snapshot) JobEvents(jobID string) (events []*structs.Event, dropped int) {
-	row, ok := first[*jobRow](s.db, tableJobs, indexID, idKey(jobID))
+	row, ok := first[*standingRow](s.db, tableStandings, indexID, idKey(jobID))
 	if !ok {
 		return nil, 0
 	}
-	return withPrefix[*structs.Event](s.db, tableJobEvents, indexID, idKey(jobID)), row.Dropped
+	return slices.Clip(row.History), row.Dropped
 }

@@ -9,13 +9,16 @@ import (
 )
 
 // txn is what a judge sees: typed rows of the tables as the commands before
-// it left them, and the fixed facts of its own command.
+// it left them, and the fixed facts of its own command. Rows that are found by
+// their id wait here until the batch ends, or until somebody lists their table:
+// one job's row may change many times in a batch and is written once.
 type txn struct {
-	db   *memdb.Txn
-	meta metaRow
-	now  structs.UnixNano // the proposer's clock
-	by   string           // who asked
-	seq  int              // events made by this command
+	db      *memdb.Txn
+	pending map[string]map[string]any // table -> id key -> row
+	meta    metaRow
+	now     structs.UnixNano // the proposer's clock
+	by      string           // who asked
+	seq     int              // events made by this command
 
 	schedule uint64 // index of the last change that may let a queued subjob start
 }
@@ -24,18 +27,69 @@ func (s *Store) begin() *txn {
 	db := s.db.Txn(true)
 	return &txn{
 		db:       db,
+		pending:  make(map[string]map[string]any),
 		meta:     *mustFirst[*metaRow](db, tableMeta, indexID, metaKey()),
 		schedule: mustFirst[*scheduleRow](db, tableSchedule, indexID, metaKey()).Index,
 	}
 }
 
 func (tx *txn) commit() {
+	for table := range tx.pending { // in any order: rows do not depend on each other
+		tx.flush(table)
+	}
 	meta := tx.meta
 	mustInsert(tx.db, tableMeta, &meta)
 	if known := mustFirst[*scheduleRow](tx.db, tableSchedule, indexID, metaKey()); known.Index != tx.schedule {
 		mustInsert(tx.db, tableSchedule, &scheduleRow{Index: tx.schedule})
 	}
 	tx.db.Commit()
+}
+
+// flush writes the rows of a table that wait.
+func (tx *txn) flush(table string) {
+	for _, row := range tx.pending[table] {
+		mustInsert(tx.db, table, row)
+	}
+	clear(tx.pending[table])
+}
+
+// get gives the row with an id, false when there is none.
+func get[T any](tx *txn, table string, key []byte) (T, bool) {
+	if row, ok := tx.pending[table][string(key)]; ok {
+		return row.(T), true
+	}
+	return first[T](tx.db, table, indexID, key)
+}
+
+// put stores a row under its id.
+func (tx *txn) put(table string, key []byte, row any) {
+	rows := tx.pending[table]
+	if rows == nil {
+		rows = make(map[string]any)
+		tx.pending[table] = rows
+	}
+	rows[string(key)] = row
+}
+
+// remove deletes a row that exists.
+func (tx *txn) remove(table string, key []byte, row any) {
+	if _, waits := tx.pending[table][string(key)]; waits {
+		tx.flush(table)
+	}
+	mustDelete(tx.db, table, row)
+}
+
+// lookup gives the row of a key in another index than the id.
+func lookup[T any](tx *txn, table, index string, key []byte) (T, bool) {
+	tx.flush(table)
+	return first[T](tx.db, table, index, key)
+}
+
+// listRows gives the rows whose key begins with prefix, in key order. It is
+// complete before the caller changes anything.
+func listRows[T any](tx *txn, table, index string, prefix []byte) []T {
+	tx.flush(table)
+	return withPrefix[T](tx.db, table, index, prefix)
 }
 
 // index is the log index of the command at work.
@@ -89,14 +143,27 @@ func withPrefix[T any](db *memdb.Txn, table, index string, prefix []byte) []T {
 	return rows
 }
 
-func (tx *txn) job(id string) (*jobRow, bool) {
-	return first[*jobRow](tx.db, tableJobs, indexID, idKey(id))
+func (tx *txn) job(id string) (*structs.Job, bool) {
+	row, ok := get[*jobRow](tx, tableJobs, idKey(id))
+	if !ok {
+		return nil, false
+	}
+	return row.Job, true
 }
 
-func (tx *txn) putJob(row *jobRow) { mustInsert(tx.db, tableJobs, row) }
+// standing gives how a job stands; the job must exist.
+func (tx *txn) standing(jobID string) *standingRow {
+	row, ok := get[*standingRow](tx, tableStandings, idKey(jobID))
+	if !ok {
+		panic("read standing of job " + jobID + ": it is missing")
+	}
+	return row
+}
+
+func (tx *txn) putStanding(row *standingRow) { tx.put(tableStandings, idKey(row.JobID), row) }
 
 func (tx *txn) subjob(jobID string, subjob int) (*structs.Subjob, bool) {
-	row, ok := first[*subjobRow](tx.db, tableSubjobs, indexID, subjobKey(jobID, subjob))
+	row, ok := get[*subjobRow](tx, tableSubjobs, subjobKey(jobID, subjob))
 	if !ok {
 		return nil, false
 	}
@@ -104,58 +171,64 @@ func (tx *txn) subjob(jobID string, subjob int) (*structs.Subjob, bool) {
 }
 
 func (tx *txn) subjobs(jobID string) []*subjobRow {
-	return withPrefix[*subjobRow](tx.db, tableSubjobs, indexID, idKey(jobID))
+	return listRows[*subjobRow](tx, tableSubjobs, indexID, idKey(jobID))
 }
 
-// putSubjob stores a changed subjob and keeps the sum of its job; before is
-// what it replaces, nil for a new one.
-func (tx *txn) putSubjob(before, after *structs.Subjob) {
-	row, ok := tx.job(after.JobID)
-	if !ok {
-		panic(fmt.Sprintf("store subjob %d of job %s: the job is missing", after.Index, after.JobID))
-	}
+// putSubjob stores a changed subjob of job and keeps the sum; before is what it
+// replaces, nil for a new one.
+func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	after.ModifyIndex = tx.index()
-	mustInsert(tx.db, tableSubjobs, &subjobRow{Subjob: after, Tier: row.Job.Priority.Rank()})
+	tx.put(tableSubjobs, subjobKey(after.JobID, after.Index), &subjobRow{Subjob: after, Tier: job.Priority.Rank()})
 	if before != nil && before.State == after.State && before.Attempt == after.Attempt &&
 		before.StartedAt == after.StartedAt {
 		return
 	}
-	changed := *row
-	changed.Standing = row.Standing.after(before, after, tx.now, tx.index())
-	tx.putJob(&changed)
+	row := *tx.standing(after.JobID)
+	ended := row.Standing.State.Terminal()
+	row.Standing = row.Standing.after(before, after, tx.now, tx.index())
+	tx.putStanding(&row)
+	if !ended && row.Standing.State.Terminal() {
+		tx.remove(tableNames, nameKey(job.Project, job.Name), &nameRow{Project: job.Project, Name: job.Name})
+	}
 	if after.State == structs.JobQueued || before != nil && before.State == structs.JobQueued {
 		tx.wakeSchedule()
 	}
 }
 
 func (tx *txn) attempt(jobID string, subjob int, number uint64) (*attemptRow, bool) {
-	return first[*attemptRow](tx.db, tableAttempts, indexID, attemptKey(jobID, subjob, number))
+	return get[*attemptRow](tx, tableAttempts, attemptKey(jobID, subjob, number))
 }
 
+// putAttempt stores a changed attempt.
 func (tx *txn) putAttempt(row *attemptRow) {
 	row.Attempt.ModifyIndex = tx.index()
-	mustInsert(tx.db, tableAttempts, row)
+	tx.putCounts(row)
+}
+
+// putCounts stores an attempt of which only the counters changed.
+func (tx *txn) putCounts(row *attemptRow) {
+	tx.put(tableAttempts, attemptKey(row.Attempt.JobID, row.Attempt.Subjob, row.Attempt.Number), row)
 }
 
 func (tx *txn) alloc(id string) (*structs.Allocation, bool) {
-	return first[*structs.Allocation](tx.db, tableAllocs, indexID, idKey(id))
+	return get[*structs.Allocation](tx, tableAllocs, idKey(id))
 }
 
 // gang lists the allocations of an attempt by rank.
 func (tx *txn) gang(jobID string, subjob int, attempt uint64) []*structs.Allocation {
-	return withPrefix[*structs.Allocation](tx.db, tableAllocs, indexGang, attemptKey(jobID, subjob, attempt))
+	return listRows[*structs.Allocation](tx, tableAllocs, indexGang, attemptKey(jobID, subjob, attempt))
 }
 
 // heldOn lists the allocations of a node that hold resources, by id.
 func (tx *txn) heldOn(nodeID string) []*structs.Allocation {
-	return withPrefix[*structs.Allocation](tx.db, tableAllocs, indexHeld, idKey(nodeID))
+	return listRows[*structs.Allocation](tx, tableAllocs, indexHeld, idKey(nodeID))
 }
 
 // putAlloc stores a changed allocation, keeps what its node holds and how far
 // its attempt is; before is what it replaces, nil for a new one.
 func (tx *txn) putAlloc(before, after *structs.Allocation) {
 	after.ModifyIndex = tx.index()
-	mustInsert(tx.db, tableAllocs, after)
+	tx.put(tableAllocs, idKey(after.ID), after)
 	tx.keepUsage(before, after)
 	if before != nil && before.Status == after.Status {
 		return
@@ -169,7 +242,7 @@ func (tx *txn) putAlloc(before, after *structs.Allocation) {
 		changed.count(before.Status, -1)
 	}
 	changed.count(after.Status, +1)
-	mustInsert(tx.db, tableAttempts, &changed)
+	tx.putCounts(&changed)
 }
 
 // count adds n to the counters of an allocation's status.
@@ -191,30 +264,30 @@ func (r *attemptRow) count(status structs.AllocStatus, n int) {
 }
 
 func (tx *txn) node(id string) (*structs.Node, bool) {
-	return first[*structs.Node](tx.db, tableNodes, indexID, idKey(id))
+	return get[*structs.Node](tx, tableNodes, idKey(id))
 }
 
 // putNode stores a changed node.
 func (tx *txn) putNode(node *structs.Node) {
 	node.ModifyIndex = tx.index()
-	mustInsert(tx.db, tableNodes, node)
+	tx.put(tableNodes, idKey(node.ID), node)
 	tx.wakeSchedule()
 }
 
 // usage is what allocations hold on a node; the value is the caller's own,
 // its maps are shared.
 func (tx *txn) usage(nodeID string) structs.Usage {
-	if row, ok := first[*structs.Usage](tx.db, tableUsage, indexID, idKey(nodeID)); ok {
+	if row, ok := get[*structs.Usage](tx, tableUsage, idKey(nodeID)); ok {
 		return *row
 	}
 	return structs.Usage{NodeID: nodeID}
 }
 
 func (tx *txn) cluster() (*structs.Cluster, bool) {
-	return first[*structs.Cluster](tx.db, tableCluster, indexID, clusterKey())
+	return get[*structs.Cluster](tx, tableCluster, clusterKey())
 }
 
 func (tx *txn) putCluster(cluster *structs.Cluster) {
 	cluster.ModifyIndex = tx.index()
-	mustInsert(tx.db, tableCluster, cluster)
+	tx.put(tableCluster, clusterKey(), cluster)
 }

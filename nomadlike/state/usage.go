@@ -35,7 +35,7 @@ func (tx *txn) putUsage(usage structs.Usage) {
 	node, known := tx.node(usage.NodeID)
 	usage.Overcommitted = known && overCapacity(&usage, node)
 	usage.ModifyIndex = tx.index()
-	mustInsert(tx.db, tableUsage, &usage)
+	tx.put(tableUsage, idKey(usage.NodeID), &usage)
 }
 
 // overCapacity tells whether sums are over what node offers. Only a node that

@@ -306,7 +306,7 @@ func (w *world) tokenCommand() []byte {
 // tables gives the bytes of everything but the index, to see whether a
 // command changed anything.
 func tables(s *Snapshot) string {
-	var all []byte
+	all := fmt.Appendf(nil, "%d events", len(mustFirst[*metaRow](s.db, tableMeta, indexID, metaKey()).ring))
 	for _, d := range dumps() {
 		if d.table == tableMeta {
 			continue
