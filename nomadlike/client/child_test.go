@@ -1,6 +1,151 @@
 package client
 
-// childEnv makes the test binary a whole agent in the directory it names.
-const childEnv = "NOMADLIKE_TEST_AGENT_DIR"
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
 
-func runChild(string) {}
+	"nomadlike/nomadlike/client/session"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+	"nomadlike/plugins/exec"
+)
+
+// Environment that makes the test binary a whole agent: its data directory,
+// and the socket of the test's control.
+const (
+	childEnv       = "NOMADLIKE_TEST_AGENT_DIR"
+	childServerEnv = "NOMADLIKE_TEST_AGENT_SERVER"
+)
+
+// runChild is a node with the real exec driver until it is killed.
+func runChild(dir, server string) int {
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	d, err := exec.New(exec.Config{StateDir: filepath.Join(dir, "exec"), Supervisor: []string{os.Args[0], "task-supervisor"}, Logger: logger})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	n, err := New(Config{
+		DataDir: dir, NodeID: "n1", RPCAddr: "n1:1", Drivers: map[string]driver.Driver{"exec": d},
+		Servers:     func() []string { return []string{server} },
+		OpenSession: dialControl, Logger: logger, Machine: testMachine(),
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := n.Run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return 1
+}
+
+// jsonStream is a node's stream over a plain connection, for agents in other
+// processes than the test's.
+type jsonStream[Out, In any] struct {
+	conn net.Conn
+	mu   *sync.Mutex
+	in   *json.Decoder
+	out  *json.Encoder
+}
+
+func newJSONStream[Out, In any](conn net.Conn) jsonStream[Out, In] {
+	return jsonStream[Out, In]{conn: conn, mu: new(sync.Mutex), in: json.NewDecoder(conn), out: json.NewEncoder(conn)}
+}
+
+func (s jsonStream[Out, In]) Send(message *Out) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Encode(message)
+}
+
+func (s jsonStream[Out, In]) Recv() (*In, error) {
+	message := new(In)
+	return message, s.in.Decode(message)
+}
+
+func (s jsonStream[Out, In]) CloseSend() error { return s.conn.Close() }
+
+func dialControl(ctx context.Context, addr string) (session.Stream, error) {
+	conn, err := net.Dial("unix", addr)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { conn.Close() })
+	return newJSONStream[structs.SessionUp, structs.SessionDown](conn), nil
+}
+
+// listen serves nodes of other processes, and gives the socket's path.
+func (c *control) listen(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(filepath.Dir(tempDir(t)), "control")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	var conns struct {
+		sync.Mutex
+		all []net.Conn
+	}
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Lock()
+			conns.all = append(conns.all, conn)
+			conns.Unlock()
+			serving.Go(func() {
+				defer conn.Close()
+				c.serve(newJSONStream[structs.SessionDown, structs.SessionUp](conn))
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		conns.Lock()
+		for _, conn := range conns.all {
+			conn.Close()
+		}
+		conns.Unlock()
+		serving.Wait()
+	})
+	return path
+}
+
+// agent starts an agent of its own process; kill ends it as `kill -9` does.
+func agent(t *testing.T, dir, server string) (kill func()) {
+	t.Helper()
+	cmd := osexec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+dir, childServerEnv+"="+server)
+	cmd.Stderr = os.Stderr
+	if !testing.Verbose() {
+		cmd.Stderr = nil
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	kill = func() {
+		once.Do(func() {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			_ = cmd.Wait() // killed, as it was meant to be
+		})
+	}
+	t.Cleanup(kill)
+	return kill
+}

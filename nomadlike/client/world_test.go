@@ -17,15 +17,24 @@ import (
 	"go.uber.org/goleak"
 
 	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/client/rankshell"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/exec/supervisor"
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case supervisor.Argument:
+			os.Exit(supervisor.Main(os.Args[2:]))
+		case "mpi-rsh":
+			os.Exit(rankshell.RunShell(os.Args[2:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+		}
+	}
 	if dir := os.Getenv(childEnv); dir != "" {
-		runChild(dir)
-		return
+		os.Exit(runChild(dir, os.Getenv(childServerEnv)))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -39,23 +48,30 @@ type control struct {
 		assigned  map[string]*structs.Assignment
 		reports   []structs.AllocReport
 		inventory [][]structs.InventoryItem
-		streams   map[*session.FakeStream]string // -> node id
+		streams   map[serverEnd]string // -> node id
 		refuse    bool
 		silent    bool // answers nothing
 		byes      int
 	}
-	servers session.FakeServers
+	servers  session.FakeServers
+	onReport func(structs.AllocReport) // set before any node
+}
+
+// serverEnd is the server's end of a node's stream.
+type serverEnd interface {
+	Send(*structs.SessionDown) error
+	Recv() (*structs.SessionUp, error)
 }
 
 func newControl() *control {
 	c := new(control)
 	c.mu.assigned = make(map[string]*structs.Assignment)
-	c.mu.streams = make(map[*session.FakeStream]string)
-	c.servers.Serve = c.serve
+	c.mu.streams = make(map[serverEnd]string)
+	c.servers.Serve = func(_ string, stream *session.FakeStream) { c.serve(stream) }
 	return c
 }
 
-func (c *control) serve(_ string, stream *session.FakeStream) {
+func (c *control) serve(stream serverEnd) {
 	defer func() {
 		c.mu.Lock()
 		delete(c.mu.streams, stream)
@@ -88,6 +104,9 @@ func (c *control) serve(_ string, stream *session.FakeStream) {
 					continue
 				}
 				c.mu.reports = append(c.mu.reports, r)
+				if c.onReport != nil {
+					c.onReport(r)
+				}
 				if a := c.mu.assigned[r.AllocID]; a != nil && a.Alloc.Status.CanBecome(r.Status) {
 					one := *a.Alloc
 					one.Status = r.Status
@@ -125,7 +144,7 @@ func (c *control) fullLocked(node string) *structs.Assignments {
 func (c *control) assign(all ...*structs.Assignment) {
 	c.mu.Lock()
 	c.mu.index++
-	pushes := make(map[*session.FakeStream]*structs.Assignments)
+	pushes := make(map[serverEnd]*structs.Assignments)
 	for _, a := range all {
 		c.mu.assigned[a.Alloc.ID] = a
 		for stream, node := range c.mu.streams {

@@ -59,6 +59,7 @@ type State struct {
 	Phase    Phase           `json:"phase"`
 	Released bool            `json:"released,omitempty"`
 	Handle   *driver.Handle  `json:"handle,omitempty"`
+	Doubtful bool            `json:"doubtful,omitempty"` // an agent died while it started the command
 	Force    Force           `json:"force,omitempty"`
 	Cause    *structs.Reason `json:"cause,omitempty"` // of the stop
 	Infra    bool            `json:"infra,omitempty"` // the stop is the node's own doing

@@ -40,7 +40,7 @@ func Step(s State, event Event, now structs.UnixNano) (State, []Effect) {
 		}
 	case Exited:
 		if m.Phase.MayHaveProcesses() {
-			m.endWith(e.Result, lostByNode(e.Result))
+			m.exited(e.Result)
 		}
 	case Absent:
 		m.absent()
@@ -67,6 +67,7 @@ func Resume(s State, now structs.UnixNano) (State, []Effect) {
 	m.sent = ForceNone
 	switch {
 	case m.Phase.MayHaveProcesses():
+		m.Doubtful = m.Doubtful || m.Handle == nil
 		m.give(Recover{m.of(), m.Handle})
 	case m.Phase == PhaseEnded && m.Report != nil && !m.Acked:
 		m.give(Report{m.of(), *m.Report})
@@ -165,8 +166,21 @@ func (m *machine) absent() {
 	case m.Force != ForceNone:
 		m.end(m.stopped(structs.AllocReport{}))
 	default:
+		m.Doubtful = false
 		m.prepare()
 	}
+}
+
+// exited blames the node when something around the task went wrong, or when
+// the task was killed in the moment in which its agent died: what is left of
+// a start that nobody saw is killed by the recovery.
+func (m *machine) exited(result driver.ExitResult) {
+	if m.Doubtful && result.Err == nil && result.Signal == "SIGKILL" && m.Force == ForceNone {
+		result.Err = structs.NewError(structs.CodeUnavailable, "client.start_interrupted")
+		m.endWith(result, true)
+		return
+	}
+	m.endWith(result, lostByNode(result))
 }
 
 func (m *machine) unrecoverable(e Unrecoverable) {
