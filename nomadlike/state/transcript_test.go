@@ -1,0 +1,282 @@
+package state
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"nomadlike/internal/golden"
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/structs"
+)
+
+// play applies the commands of a script, one a second, and writes down the
+// events that each brings about.
+//
+//	node NAME [incarnation=N] [cpu=N] [has=JOB/ATTEMPT/RANK,…]
+//	submit NAME [nodes=N] [count=N] [restarts=N] [delay=D] [mode=M] [limit=D] [key=K] [by=U]
+//	plan NAME[/SUBJOB] NODE…
+//	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
+//	status NODE ready|disconnected|lost|left
+//	drain|cordon|eligible NODE [deadline=D]
+//	stop|delete|expire NAME[/SUBJOB]
+//	wait D                       time passes
+//	show NAME                    how its subjobs and allocations stand
+type play struct {
+	t     *testing.T
+	out   strings.Builder
+	store *Store
+	index uint64
+	now   structs.UnixNano
+	told  uint64
+}
+
+func TestTranscripts(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/*.script")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("find scripts: %v", err)
+	}
+	for _, script := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".script"), func(t *testing.T) {
+			p := &play{t: t, store: New(), now: 1}
+			file, err := os.Open(script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			for lines := bufio.NewScanner(file); lines.Scan(); {
+				p.out.WriteString(lines.Text() + "\n")
+				if words := strings.Fields(lines.Text()); len(words) > 0 && !strings.HasPrefix(words[0], "#") {
+					p.do(words[0], words[1:])
+				}
+				if found := CheckInvariants(p.store.Snapshot()); len(found) > 0 {
+					t.Fatalf("after %q: %q", lines.Text(), found)
+				}
+			}
+			golden.Assert(t, strings.TrimSuffix(script, ".script")+".txt", p.out.String())
+		})
+	}
+}
+
+// words splits arguments into plain ones and name=value ones.
+func split(args []string) (plain []string, named map[string]string) {
+	named = make(map[string]string)
+	for _, arg := range args {
+		if name, value, ok := strings.Cut(arg, "="); ok {
+			named[name] = value
+		} else {
+			plain = append(plain, arg)
+		}
+	}
+	return plain, named
+}
+
+func (p *play) number(text string, otherwise int) int {
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
+func (p *play) span(text string) structs.Duration {
+	var d structs.Duration
+	if text == "" {
+		return 0
+	}
+	if err := d.UnmarshalJSON([]byte(strconv.Quote(text))); err != nil {
+		p.t.Fatal(err)
+	}
+	return d
+}
+
+// jobOf reads NAME[/SUBJOB].
+func (p *play) jobOf(text string) (id string, subjob int) {
+	name, index, _ := strings.Cut(text, "/")
+	return "job-" + name, p.number(index, 0)
+}
+
+func (p *play) do(verb string, args []string) {
+	plain, named := split(args)
+	switch verb {
+	case "node":
+		p.node(plain[0], named)
+	case "submit":
+		p.submit(plain[0], named)
+	case "plan":
+		p.plan(plain[0], plain[1:])
+	case "report":
+		p.report(plain, named)
+	case "status":
+		node := p.store.Snapshot().Node("node-" + plain[0])
+		p.apply(structs.CommandNodeStatus, &structs.NodeStatusChange{NodeID: node.ID, Incarnation: node.Incarnation, Status: structs.NodeStatus(plain[1])})
+	case "drain", "cordon", "eligible":
+		body := &structs.NodeEligibilityChange{NodeID: "node-" + plain[0], Eligibility: map[string]structs.Eligibility{
+			"drain": structs.NodeDraining, "cordon": structs.NodeCordoned, "eligible": structs.NodeEligible}[verb]}
+		if named["deadline"] != "" {
+			body.DrainDeadline = p.now.Add(p.span(named["deadline"]).Std())
+		}
+		p.apply(structs.CommandNodeEligibility, body)
+	case "stop":
+		id, subjob := p.jobOf(plain[0])
+		body := &structs.JobStop{JobID: id, Reason: "enough"}
+		if strings.Contains(plain[0], "/") {
+			body.Subjob = &subjob
+		}
+		p.apply(structs.CommandJobStop, body)
+	case "delete":
+		id, _ := p.jobOf(plain[0])
+		p.apply(structs.CommandJobDelete, &structs.JobDelete{JobID: id})
+	case "expire":
+		id, subjob := p.jobOf(plain[0])
+		p.apply(structs.CommandJobLimits, &structs.JobLimits{Expired: []structs.AttemptKey{{JobID: id, Subjob: subjob,
+			Number: p.store.Snapshot().Subjob(id, subjob).Attempt}}})
+	case "wait":
+		p.now = p.now.Add(p.span(plain[0]).Std())
+	case "show":
+		p.show(plain[0])
+	default:
+		p.t.Fatalf("unknown verb %s", verb)
+	}
+}
+
+func (p *play) node(name string, named map[string]string) {
+	node := testNode(0)
+	node.ID, node.Name, node.Devices = "node-"+name, name, nil
+	node.Incarnation = uint64(p.number(named["incarnation"], 1))
+	node.Capacity.CPU = float64(p.number(named["cpu"], 4))
+	body := &structs.NodeRegister{Node: node}
+	for _, item := range strings.Split(named["has"], ",") {
+		if parts := strings.Split(item, "/"); len(parts) == 3 {
+			attempt := uint64(p.number(parts[1], 1))
+			body.Inventory = append(body.Inventory, structs.InventoryItem{Attempt: attempt,
+				AllocID: structs.AllocID("job-"+parts[0], 0, attempt, p.number(parts[2], 0))})
+		}
+	}
+	p.apply(structs.CommandNodeRegister, body)
+}
+
+func (p *play) submit(name string, named map[string]string) {
+	job := testJob(name, p.number(named["nodes"], 1))
+	if count := p.number(named["count"], 0); count > 0 {
+		job.Batch = &structs.Batch{Count: count}
+	}
+	if restarts := p.number(named["restarts"], 0); restarts > 0 {
+		job.Restart = &structs.Restart{MaxRestarts: restarts, Delay: p.span(named["delay"])}
+	}
+	if named["mode"] != "" {
+		job.Distributed.Mode = structs.Mode(named["mode"])
+	}
+	if named["by"] != "" {
+		job.User = named["by"]
+	}
+	if named["id"] != "" {
+		job.ID = "job-" + named["id"]
+	}
+	job.TimeLimit, job.IdempotencyKey = p.span(named["limit"]), named["key"]
+	p.apply(structs.CommandJobSubmit, &structs.JobSubmit{Job: job})
+}
+
+func (p *play) plan(which string, nodes []string) {
+	snapshot := p.store.Snapshot()
+	id, subjob := p.jobOf(which)
+	gang := structs.GangPlan{JobID: id, Subjob: subjob, Attempt: 1}
+	if known := snapshot.Subjob(id, subjob); known != nil {
+		gang.Attempt = known.Attempt + 1
+	}
+	view, _ := snapshot.Job(id)
+	for rank, name := range nodes {
+		placement := structs.RankPlacement{NodeID: "node-" + name}
+		if node := snapshot.Node(placement.NodeID); node != nil && view.Job != nil {
+			placement.Ports, _ = structs.ChoosePorts(node, snapshot.Usage(node.ID), view.Job.PortRequests(view.Job.Resources[0], rank), 0)
+		}
+		gang.Placements = append(gang.Placements, placement)
+	}
+	p.apply(structs.CommandPlan, &structs.Plan{Gangs: []structs.GangPlan{gang}})
+}
+
+func (p *play) report(plain []string, named map[string]string) {
+	snapshot := p.store.Snapshot()
+	id, subjob := p.jobOf(plain[0])
+	attempt := uint64(p.number(named["attempt"], int(snapshot.Subjob(id, subjob).Attempt)))
+	ranks := plain[1:]
+	infra := ranks[len(ranks)-1] == "infra"
+	if infra {
+		ranks = ranks[:len(ranks)-1]
+	}
+	status := structs.AllocStatus(ranks[len(ranks)-1])
+	for _, rank := range ranks[:len(ranks)-1] {
+		allocID := structs.AllocID(id, subjob, attempt, p.number(rank, 0))
+		nodeID := "node-" + named["node"]
+		if alloc := snapshot.Alloc(allocID); alloc != nil && named["node"] == "" {
+			nodeID = alloc.NodeID
+		}
+		p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: nodeID, Reports: []structs.AllocReport{{
+			AllocID: allocID, Attempt: attempt, Status: status, ExitCode: p.number(named["exit"], 0), Infra: infra}}})
+	}
+}
+
+// apply runs a command and writes down what it brought about.
+func (p *play) apply(kind structs.CommandKind, body any) {
+	p.index++
+	p.now = p.now.Add(1e9)
+	result := p.store.Apply(p.index, encode(kind, p.now, body))
+	switch {
+	case result.Err != nil:
+		fmt.Fprintf(&p.out, "  ! %s\n", messages.Text(messages.English, result.Err.ID, result.Err.Params))
+	case result.Plan != nil && len(result.Plan.Refused) > 0:
+		for i, reason := range result.Plan.Refused {
+			fmt.Fprintf(&p.out, "  ! gang %d: %s\n", i, reason.ID)
+		}
+	case len(result.Refused) > 0:
+		fmt.Fprintf(&p.out, "  ! %d reports refused\n", len(result.Refused))
+	}
+	events, index, err := p.store.Snapshot().EventsAfter(p.told)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.told = index
+	for _, event := range events {
+		fmt.Fprintf(&p.out, "  %s\n", messages.Text(messages.English, event.ID, event.Params))
+	}
+}
+
+func (p *play) show(name string) {
+	snapshot := p.store.Snapshot()
+	view, ok := snapshot.Job("job-" + name)
+	if !ok {
+		p.out.WriteString("  = gone\n")
+		return
+	}
+	fmt.Fprintf(&p.out, "  = %s exit=%d\n", view.Standing.State, view.Standing.ExitCode)
+	for subjob := range snapshot.Subjobs(view.Job.ID) {
+		fmt.Fprintf(&p.out, "  = subjob %d: %s attempt=%d restarts=%d losses=%d", subjob.Index, subjob.State, subjob.Attempt, subjob.Restarts, subjob.InfraLosses)
+		if subjob.StopIntended != "" {
+			fmt.Fprintf(&p.out, " to=%s", subjob.StopIntended)
+		}
+		if subjob.NotBefore != 0 {
+			fmt.Fprintf(&p.out, " delay=%s", subjob.NotBefore.Sub(p.now))
+		}
+		if subjob.Reason != nil {
+			fmt.Fprintf(&p.out, " because %q", messages.Text(messages.English, subjob.Reason.ID, subjob.Reason.Params))
+		}
+		p.out.WriteString("\n")
+	}
+	for alloc := range snapshot.AllocsOfJob(view.Job.ID) {
+		fmt.Fprintf(&p.out, "  = %s on %s: %s, wants %s", alloc.Name, alloc.NodeName, alloc.Status, alloc.Desired)
+		if alloc.Released {
+			p.out.WriteString(", released")
+		}
+		if alloc.Quarantined {
+			p.out.WriteString(", in quarantine")
+		}
+		p.out.WriteString("\n")
+	}
+}
