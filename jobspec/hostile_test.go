@@ -107,11 +107,11 @@ func references(n int) string {
 	return b.String()
 }
 
-// Bounds of RELIABILITY: a hostile file costs less than this. The time allowed
-// here is wider than the goal, for slow machines and the race detector; the
-// benchmark shows the real figure.
+// A hostile file costs less than 64 MB and 100 ms. Time is measured by the
+// benchmark; the bound here only tells apart what ends from what does not, on
+// a loaded machine under the race detector too.
 const (
-	hostileTimeMax   = 2 * time.Second
+	hostileTimeMax   = 30 * time.Second
 	hostileMemoryMax = 64 << 20
 )
 

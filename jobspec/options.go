@@ -42,7 +42,7 @@ type Limits struct {
 // The defaults of Limits. With them a hostile file costs less than 100 ms and
 // 64 MB before it is refused.
 const (
-	SourceMax      = 1 << 20
+	SourceSizeMax  = 1 << 20
 	DepthMax       = 64
 	TokensMax      = 32_000
 	StepsMax       = 25_000
@@ -56,7 +56,7 @@ func (l Limits) withDefaults() Limits {
 		value    *int
 		fallback int
 	}{
-		{&l.Source, SourceMax}, {&l.Depth, DepthMax}, {&l.Tokens, TokensMax},
+		{&l.Source, SourceSizeMax}, {&l.Depth, DepthMax}, {&l.Tokens, TokensMax},
 		{&l.Steps, StepsMax}, {&l.Text, TextMax}, {&l.Diagnostics, DiagnosticsMax},
 	} {
 		if *field.value <= 0 {

@@ -69,7 +69,7 @@ func TestVariableProblems(t *testing.T) {
 		{"hostile list", Options{Vars: []string{"list=" + strings.Repeat("[", 1000)}}, []string{"jobspec.depth"}},
 		{"references", Options{Vars: []string{"list=[var.s]"}}, []string{"jobspec.constant"}},
 		{"long number", Options{Vars: []string{"n=" + strings.Repeat("1", 100_000)}}, []string{"jobspec.number_size"}},
-		{"long text", Options{Vars: []string{"s=" + strings.Repeat("a", SourceMax+1)}}, []string{"jobspec.too_large"}},
+		{"long text", Options{Vars: []string{"s=" + strings.Repeat("a", SourceSizeMax+1)}}, []string{"jobspec.too_large"}},
 		{"broken file", Options{VarFiles: []VarFile{{"v.hcl", []byte("s = \nblock {}")}}}, []string{"jobspec.syntax.expression"}},
 		{"block in a file", Options{VarFiles: []VarFile{{"v.hcl", []byte("s {}\nn = var.s")}}}, []string{"jobspec.var_file_block", "jobspec.constant"}},
 	}

@@ -81,6 +81,9 @@ func (j *Job) SetDefaults() []Default {
 	if j.Task.Driver == DriverDocker {
 		fill(&d, "task.pull", &j.Task.Pull, DefaultPull)
 	}
+	for i := range j.Models {
+		fill(&d, IndexedPath("model", i)+".read_only", &j.Models[i].ReadOnly, true) // always
+	}
 	if c := j.Checkpoint; c != nil {
 		fill(&d, "checkpoint.signal", &c.Signal, DefaultCheckpointSignal)
 		fill(&d, "checkpoint.grace", &c.Grace, DefaultCheckpointGrace)

@@ -46,6 +46,7 @@ const (
 	LogFileMin      = 64 * KiB                            // bytes of one log file
 	LogFileMax      = 16 * GiB                            // bytes of one log file
 	LogFilesMax     = 100                                 // rotated files that are kept
+	ProblemsMax     = 256                                 // problems listed of one job
 	SourceMax       = 1 << 20                             // bytes of a job file
 )
 
@@ -104,6 +105,9 @@ type validator struct {
 // add notes a problem at path; params are pairs of name and value. The hint,
 // if any, is the text with the id hint.
 func (v *validator) add(path, id, hint string, params ...any) {
+	if len(v.problems) == ProblemsMax {
+		return // nobody reads on, and a hostile job must not fill the memory
+	}
 	p := Problem{Path: path, ID: id, HintID: hint, Params: map[string]string{"path": path}}
 	for i := 0; i+1 < len(params); i += 2 {
 		p.Params[fmt.Sprint(params[i])] = printable(fmt.Sprint(params[i+1]))
