@@ -1,0 +1,179 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"nomadlike/agent"
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/rankshell"
+)
+
+func agentVerbs() []verb {
+	return []verb{
+		{path: "agent", setup: runAgent},
+		{path: "mpi-rsh", raw: true, hidden: true, setup: mpiShell},
+	}
+}
+
+// mpiShell is what mpirun calls instead of ssh, inside a task.
+func mpiShell(_ *flag.FlagSet) func(*Env, []string) error {
+	return func(env *Env, args []string) error {
+		code := rankshell.RunShell(args, env.Environ, env.Stdin, env.Stdout, env.Stderr)
+		if code != 0 {
+			return &exitError{code: code}
+		}
+		return nil
+	}
+}
+
+// agentFlags are the settings that can be given on the command line; each is
+// put over the configuration files only when it was given.
+type agentFlags struct {
+	set    *flag.FlagSet
+	config listFlag
+	join   listFlag
+
+	name, dataDir, bind, advertise, joinToken, joinFile, logLevel, nodePool *string
+	server, client, dev, check                                              *bool
+	expect, port, gossip                                                    *int
+}
+
+func declareAgent(set *flag.FlagSet) *agentFlags {
+	f := &agentFlags{
+		set:       set,
+		name:      set.String("name", "", "cli.flag.agent_name"),
+		dataDir:   set.String("data-dir", "", "cli.flag.data_dir"),
+		bind:      set.String("bind", "", "cli.flag.bind"),
+		advertise: set.String("advertise", "", "cli.flag.advertise"),
+		joinToken: set.String("join-token", "", "cli.flag.join"),
+		joinFile:  set.String("join-token-file", "", "cli.flag.join_file"),
+		logLevel:  set.String("log-level", "", "cli.flag.log_level"),
+		nodePool:  set.String("pool", "", "cli.flag.pool"),
+		server:    set.Bool("server", false, "cli.flag.server"),
+		client:    set.Bool("client", false, "cli.flag.client"),
+		dev:       set.Bool("dev", false, "cli.flag.dev"),
+		check:     set.Bool("check-config", false, "cli.flag.check_config"),
+		expect:    set.Int("bootstrap-expect", 0, "cli.flag.bootstrap_expect"),
+		port:      set.Int("port", 0, "cli.flag.port"),
+		gossip:    set.Int("gossip-port", 0, "cli.flag.gossip_port"),
+	}
+	set.Var(&f.config, "config", "cli.flag.config")
+	set.Var(&f.join, "server-join", "cli.flag.server_join")
+	return f
+}
+
+// settings gives the layer of what was said on the command line.
+func (f *agentFlags) settings() agent.Settings {
+	var s agent.Settings
+	given := make(map[string]bool)
+	f.set.Visit(func(one *flag.Flag) { given[one.Name] = true })
+	text := func(name string, value *string) *string {
+		if given[name] {
+			return value
+		}
+		return nil
+	}
+	number := func(name string, value *int) *int {
+		if given[name] {
+			return value
+		}
+		return nil
+	}
+	s.Name, s.DataDir = text("name", f.name), text("data-dir", f.dataDir)
+	s.Bind, s.Advertise = text("bind", f.bind), text("advertise", f.advertise)
+	s.JoinToken, s.JoinFile = text("join-token", f.joinToken), text("join-token-file", f.joinFile)
+	if given["log-level"] {
+		s.Log = &agent.Log{Level: f.logLevel}
+	}
+	if given["port"] || given["gossip-port"] {
+		s.Ports = &agent.Ports{HTTP: number("port", f.port), Gossip: number("gossip-port", f.gossip)}
+	}
+	if given["server"] || given["bootstrap-expect"] || len(f.join) > 0 {
+		s.Server = &agent.Server{BootstrapExpect: number("bootstrap-expect", f.expect), Join: f.join}
+		if given["server"] {
+			s.Server.Enabled = f.server
+		}
+	}
+	if given["client"] || given["pool"] {
+		s.Client = &agent.Client{Pool: text("pool", f.nodePool)}
+		if given["client"] {
+			s.Client.Enabled = f.client
+		}
+	}
+	if given["dev"] {
+		s.Dev = f.dev
+	}
+	return s
+}
+
+func runAgent(set *flag.FlagSet) func(*Env, []string) error {
+	flags := declareAgent(set)
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		load := func() (agent.Config, error) { return agent.Load(flags.config, flags.settings(), env.Language) }
+		config, err := load()
+		var wrong *agent.ConfigError
+		if errors.As(err, &wrong) {
+			if err := wrong.Render(env.Stderr, 0, env.Colour); err != nil {
+				return err
+			}
+			return &exitError{code: ExitError}
+		}
+		if err != nil {
+			return err
+		}
+		if *flags.check {
+			fmt.Fprintln(env.Stdout, env.text("cli.config.valid"))
+			return nil
+		}
+		level := new(slog.LevelVar)
+		if err := level.UnmarshalText([]byte(config.LogLevel)); err != nil {
+			return fmt.Errorf("set log level: %w", err)
+		}
+		log := agent.NewLogger(env.Stderr, config.LogFormat, level)
+		reload, stop := env.reloads(load, log)
+		defer stop()
+		return agent.Run(env.Context, config, agent.Options{
+			Log: log, Level: level, Out: env.Stdout, Language: env.Language, Version: Version, Getenv: env.Getenv, Reload: reload,
+		})
+	}
+}
+
+// reloads reads the configuration anew at each SIGHUP; one that is wrong is
+// told and left aside.
+func (env *Env) reloads(load func() (agent.Config, error), log *slog.Logger) (configs <-chan agent.Config, stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	out, done := make(chan agent.Config), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-signals:
+			case <-done:
+				return
+			}
+			config, err := load()
+			if err != nil {
+				log.Error("configuration was not reloaded", logkey.Error, err)
+				continue
+			}
+			select {
+			case out <- config:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return out, func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}

@@ -1,0 +1,126 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+// connect makes the client that flags, environment and the remembered
+// context ask for, in that order.
+func (env *Env) connect(flags connectionFlags) (*api.Client, error) {
+	remembered, err := env.loadContext()
+	if err != nil {
+		return nil, err
+	}
+	config := api.Config{
+		Address:  firstOf(*flags.address, env.Getenv("NOMADLIKE_ADDR"), remembered.Address),
+		Token:    firstOf(*flags.token, env.Getenv("NOMADLIKE_TOKEN"), remembered.Token),
+		CAPEM:    []byte(remembered.CA),
+		Language: string(env.Language),
+	}
+	if path := firstOf(*flags.caCert, env.Getenv("NOMADLIKE_CACERT")); path != "" {
+		if config.CAPEM, err = os.ReadFile(path); err != nil {
+			return nil, structs.NewError(structs.CodeInvalid, "cli.ca_unreadable", "path", path, "problem", rootCause(err))
+		}
+	}
+	if len(config.CAPEM) == 0 {
+		return nil, structs.NewError(structs.CodeInvalid, "cli.no_ca")
+	}
+	return api.New(config)
+}
+
+func (env *Env) loadContext() (api.Context, error) {
+	dir, err := api.ContextDir(env.Getenv)
+	if err != nil {
+		return api.Context{}, nil //nolint:nilerr // no home directory means that nothing is remembered
+	}
+	return api.LoadContext(dir)
+}
+
+func firstOf(values ...string) string {
+	for _, value := range values {
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+func rootCause(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}
+
+// one is the argument of a verb that takes exactly one.
+func one(args []string, what string) (string, error) {
+	switch {
+	case len(args) == 0:
+		return "", usagef("cli.missing_argument", "argument", what)
+	case len(args) > 1:
+		return "", usagef("cli.extra_argument", "argument", safe(args[1]))
+	}
+	return args[0], nil
+}
+
+func none(args []string) error {
+	if len(args) > 0 {
+		return usagef("cli.extra_argument", "argument", safe(args[0]))
+	}
+	return nil
+}
+
+// allJobs reads every page.
+func allJobs(ctx context.Context, client *api.Client, filter api.JobFilter, stale bool) ([]api.JobSummary, error) {
+	var jobs []api.JobSummary
+	query := &api.Query{Stale: stale, Limit: api.PageSizeMax}
+	for {
+		page, _, err := client.Jobs(ctx, filter, query)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, page.Jobs...)
+		if page.Next == "" {
+			return jobs, nil
+		}
+		query.After = page.Next
+	}
+}
+
+// jsonLine writes value as one line of JSON.
+func jsonLine(w io.Writer, value any) error {
+	return json.NewEncoder(w).Encode(value)
+}
+
+// deletion is a verb that deletes one object and says so.
+func deletion(set *flag.FlagSet, what, done string, del func(*api.Client, context.Context, string) (*api.Changed, error)) func(*Env, []string) error {
+	connection := declareConnection(set)
+	return func(env *Env, args []string) error {
+		id, err := one(args, what)
+		if err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if _, err := del(client, env.Context, id); err != nil {
+			return err
+		}
+		fmt.Fprintln(env.Stdout, env.text(done, "id", id))
+		return nil
+	}
+}

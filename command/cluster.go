@@ -1,0 +1,318 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+func clusterVerbs() []verb {
+	return []verb{
+		{path: "server members", setup: serverMembers},
+		{path: "server join", args: "ADDRESS...", setup: serverJoin},
+		{path: "event stream", setup: eventStream},
+		{path: "operator raft list-peers", setup: raftListPeers},
+		{path: "operator raft remove-peer", args: "SERVER", setup: raftRemovePeer},
+		{path: "operator autopilot health", setup: autopilotHealth},
+		{path: "operator snapshot save", args: "FILE", setup: snapshotSave},
+		{path: "operator snapshot restore", args: "FILE", setup: snapshotRestore},
+		{path: "operator snapshot inspect", args: "FILE", setup: snapshotInspect},
+		{path: "operator metrics", setup: operatorMetrics},
+	}
+}
+
+func serverMembers(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		list, err := client.Members(env.Context)
+		if err != nil {
+			return err
+		}
+		return env.show(output, list.Members, func() {
+			table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.role"), env.text("cli.col.address"),
+				env.text("cli.col.state"), env.text("cli.col.leader"), env.text("cli.col.version"))
+			for _, m := range list.Members {
+				leader := ""
+				if m.Leader {
+					leader = "*"
+				}
+				table.row(short(m.ID), safe(m.Name), m.Role, m.RPCAddr, m.Status, leader, safe(m.Version))
+			}
+			table.print()
+		})
+	}
+}
+
+func serverJoin(set *flag.FlagSet) func(*Env, []string) error {
+	connection := declareConnection(set)
+	return func(env *Env, args []string) error {
+		if len(args) == 0 {
+			return usagef("cli.missing_argument", "argument", "ADDRESS")
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		joined, err := client.JoinServers(env.Context, args)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(env.Stdout, env.text("cli.server.joined", "joined", joined.Joined, "asked", len(args)))
+		return nil
+	}
+}
+
+func eventStream(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	filter := api.EventFilter{}
+	set.Uint64Var(&filter.Index, "index", 0, "cli.flag.index")
+	set.StringVar(&filter.JobID, "job", "", "cli.flag.job")
+	set.StringVar(&filter.Project, "project", "", "cli.flag.project")
+	topics := set.String("topic", "", "cli.flag.topic")
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if *topics != "" {
+			filter.Topics = strings.Split(*topics, ",")
+		}
+		for {
+			stream, err := client.Events(env.Context, filter)
+			if err != nil {
+				return err
+			}
+			err = env.printEvents(stream, output)
+			filter.Index = stream.Index()
+			closing := stream.Close()
+			if env.Context.Err() != nil {
+				return nil
+			}
+			if !errors.Is(err, io.EOF) {
+				return errors.Join(err, closing)
+			}
+		}
+	}
+}
+
+func (env *Env) printEvents(stream *api.EventStream, output outputFlags) error {
+	for {
+		event, err := stream.Next()
+		if err != nil {
+			return err
+		}
+		if *output.json {
+			if err := jsonLine(env.Stdout, event); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := env.show(output, event, func() { env.printEvent(event) }); err != nil {
+			return err
+		}
+	}
+}
+
+func raftListPeers(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		peers, err := client.RaftPeers(env.Context)
+		if err != nil {
+			return err
+		}
+		return env.show(output, peers, func() {
+			table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.address"), env.text("cli.col.voter"), env.text("cli.col.leader"))
+			for _, peer := range peers.Peers {
+				table.row(peer.ID, safe(peer.Name), peer.Addr, strconv.FormatBool(peer.Voter), strconv.FormatBool(peer.Leader))
+			}
+			table.print()
+		})
+	}
+}
+
+func raftRemovePeer(set *flag.FlagSet) func(*Env, []string) error {
+	connection := declareConnection(set)
+	return func(env *Env, args []string) error {
+		id, err := one(args, "SERVER")
+		if err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if _, err := client.RemoveRaftPeer(env.Context, id); err != nil {
+			return err
+		}
+		fmt.Fprintln(env.Stdout, env.text("cli.operator.peer_removed", "id", id))
+		return nil
+	}
+}
+
+func autopilotHealth(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		health, err := client.Autopilot(env.Context)
+		if err != nil {
+			return err
+		}
+		return env.show(output, health, func() {
+			fmt.Fprintln(env.Stdout, env.text("cli.operator.tolerance", "healthy", health.Healthy, "tolerance", health.FailureTolerance))
+			table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.address"), env.text("cli.col.voter"),
+				env.text("cli.col.leader"), env.text("cli.col.state"), env.text("cli.col.healthy"))
+			for _, s := range health.Servers {
+				table.row(s.ID, safe(s.Name), s.Addr, strconv.FormatBool(s.Voter), strconv.FormatBool(s.Leader), s.Status, strconv.FormatBool(s.Healthy))
+			}
+			table.print()
+		})
+	}
+}
+
+func snapshotSave(set *flag.FlagSet) func(*Env, []string) error {
+	connection := declareConnection(set)
+	return func(env *Env, args []string) error {
+		path, err := one(args, "FILE")
+		if err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		partial := path + ".partial"
+		file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return fmt.Errorf("create snapshot file: %w", err)
+		}
+		defer os.Remove(partial)
+		written, err := client.SaveSnapshot(env.Context, file)
+		if err == nil {
+			err = file.Sync()
+		}
+		if closing := file.Close(); err == nil {
+			err = closing
+		}
+		if err != nil {
+			return err
+		}
+		if err := os.Rename(partial, path); err != nil {
+			return fmt.Errorf("name snapshot file: %w", err)
+		}
+		fmt.Fprintln(env.Stdout, env.text("cli.snapshot.saved", "path", path, "size", size(written)))
+		return nil
+	}
+}
+
+func snapshotRestore(set *flag.FlagSet) func(*Env, []string) error {
+	connection := declareConnection(set)
+	return func(env *Env, args []string) error {
+		client, file, err := env.snapshotFile(connection, args)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		defer file.Close()
+		changed, err := client.RestoreSnapshot(env.Context, file)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(env.Stdout, env.text("cli.snapshot.restored", "index", changed.Index))
+		return nil
+	}
+}
+
+func snapshotInspect(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	return func(env *Env, args []string) error {
+		client, file, err := env.snapshotFile(connection, args)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		defer file.Close()
+		meta, err := client.InspectSnapshot(env.Context, file)
+		if err != nil {
+			return err
+		}
+		return env.show(output, meta, func() {
+			fields := newTable(env, "", "")
+			fields.row(env.text("cli.col.cluster"), meta.Cluster)
+			fields.row(env.text("cli.col.index"), strconv.FormatUint(meta.Index, 10))
+			fields.row(env.text("cli.col.term"), strconv.FormatUint(meta.Term, 10))
+			fields.row(env.text("cli.col.size"), size(meta.Size))
+			fields.row("SHA-256", meta.SHA256)
+			fields.row(env.text("cli.col.taken"), when(meta.TakenAt))
+			fields.print()
+		})
+	}
+}
+
+func (env *Env) snapshotFile(connection connectionFlags, args []string) (*api.Client, *os.File, error) {
+	path, err := one(args, "FILE")
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, structs.NewError(structs.CodeInvalid, "cli.file_unreadable", "path", path, "problem", rootCause(err))
+	}
+	client, err := env.connect(connection)
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return client, file, nil
+}
+
+func operatorMetrics(set *flag.FlagSet) func(*Env, []string) error {
+	connection := declareConnection(set)
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return client.Metrics(env.Context, env.Stdout)
+	}
+}

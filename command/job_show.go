@@ -1,0 +1,309 @@
+package command
+
+import (
+	"flag"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+func jobList(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	filter := api.JobFilter{}
+	set.StringVar(&filter.Name, "name", "", "cli.flag.name")
+	set.StringVar(&filter.Project, "project", "", "cli.flag.project")
+	set.StringVar(&filter.User, "user", "", "cli.flag.user")
+	state := set.String("state", "", "cli.flag.state")
+	stale := set.Bool("stale", false, "cli.flag.stale")
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		filter.State = structs.JobState(*state)
+		jobs, err := allJobs(env.Context, client, filter, *stale)
+		if err != nil {
+			return err
+		}
+		return env.show(output, jobs, func() { env.printJobs(jobs) })
+	}
+}
+
+func (env *Env) printJobs(jobs []api.JobSummary) {
+	if len(jobs) == 0 {
+		fmt.Fprintln(env.Stdout, env.text("cli.job.list_empty"))
+		return
+	}
+	table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.project"), env.text("cli.col.user"),
+		env.text("cli.col.nodes"), env.text("cli.col.priority"), env.text("cli.col.submitted"), env.text("cli.col.state"), env.text("cli.col.why"))
+	for _, job := range jobs {
+		nodes := strconv.Itoa(job.Nodes)
+		if job.Type == structs.JobTypeBatch {
+			nodes = fmt.Sprintf("%d×%d", job.Subjobs, job.Nodes)
+		}
+		table.row(short(job.ID), safe(job.Name), safe(job.Project), safe(job.User), nodes,
+			string(job.Priority), when(job.SubmittedAt), env.stateText(job.State), env.standingText(job.JobStanding))
+	}
+	table.print()
+}
+
+// standingText is the one reason that a person looks for in a list.
+func (env *Env) standingText(standing api.JobStanding) string {
+	if standing.State == structs.JobQueued && standing.Wait != nil {
+		return env.waitText(standing.Wait)
+	}
+	return env.reasonText(standing.Reason)
+}
+
+func (env *Env) waitText(wait *structs.WaitReason) string {
+	if wait == nil {
+		return env.text("cli.wait.unknown")
+	}
+	return env.reasonText(&wait.Reason)
+}
+
+func jobStatus(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	stale := set.Bool("stale", false, "cli.flag.stale")
+	return func(env *Env, args []string) error {
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if len(args) == 0 {
+			jobs, err := allJobs(env.Context, client, api.JobFilter{}, *stale)
+			if err != nil {
+				return err
+			}
+			return env.show(output, jobs, func() { env.printJobs(jobs) })
+		}
+		id, err := one(args, "JOB")
+		if err != nil {
+			return err
+		}
+		query := &api.Query{Stale: *stale}
+		detail, _, err := client.Job(env.Context, id, query)
+		if err != nil {
+			return err
+		}
+		allocations, _, err := client.Allocations(env.Context, detail.Job.ID, api.AllocationFilter{}, query)
+		if err != nil {
+			return err
+		}
+		value := struct {
+			*api.JobDetail
+			Allocations []structs.Allocation `json:"allocations"`
+		}{detail, allocations.Allocations}
+		return env.show(output, value, func() { env.printJob(detail, allocations.Allocations) })
+	}
+}
+
+func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation) {
+	job := detail.Job
+	fields := newTable(env, "", "")
+	fields.row("ID", job.ID)
+	fields.row(env.text("cli.col.name"), safe(job.Name))
+	fields.row(env.text("cli.col.project"), safe(job.Project))
+	fields.row(env.text("cli.col.user"), safe(job.User))
+	fields.row(env.text("cli.col.mode"), string(job.Distributed.Mode))
+	fields.row(env.text("cli.col.nodes"), strconv.Itoa(job.Nodes))
+	fields.row(env.text("cli.col.priority"), string(job.Priority))
+	fields.row(env.text("cli.col.state"), env.stateText(detail.State))
+	if why := env.standingText(detail.JobStanding); why != "" {
+		fields.row(env.text("cli.col.why"), why)
+	}
+	fields.row(env.text("cli.col.attempt"), strconv.FormatUint(detail.Attempt, 10))
+	fields.row(env.text("cli.col.submitted"), when(job.SubmittedAt))
+	fields.row(env.text("cli.col.started"), when(detail.StartedAt))
+	fields.row(env.text("cli.col.finished"), when(detail.FinishedAt))
+	if detail.StartedAt != 0 && detail.FinishedAt != 0 {
+		fields.row(env.text("cli.col.took"), span(detail.FinishedAt.Sub(detail.StartedAt)))
+	}
+	if detail.State.Terminal() {
+		fields.row(env.text("cli.col.exit"), strconv.Itoa(detail.ExitCode))
+	}
+	fields.print()
+	if job.Batch != nil {
+		env.printCounts(detail)
+	}
+	if len(allocations) == 0 {
+		return
+	}
+	fmt.Fprintln(env.Stdout)
+	table := newTable(env, env.text("cli.col.attempt"), env.text("cli.col.rank"), env.text("cli.col.node"),
+		env.text("cli.col.alloc"), env.text("cli.col.state"), env.text("cli.col.exit"), env.text("cli.col.why"))
+	for _, alloc := range allocations {
+		exit := "-"
+		if alloc.Status == structs.AllocComplete || alloc.Status == structs.AllocFailed {
+			exit = strconv.Itoa(alloc.ExitCode)
+		}
+		rank := strconv.Itoa(alloc.Rank)
+		if job.Batch != nil {
+			rank = fmt.Sprintf("s%d/%d", alloc.Subjob, alloc.Rank)
+		}
+		table.row(strconv.FormatUint(alloc.Attempt, 10), rank, safe(alloc.NodeName), short(alloc.ID),
+			env.text("cli.alloc."+string(alloc.Status)), exit, env.reasonText(alloc.Cause))
+	}
+	table.print()
+}
+
+func (env *Env) printCounts(detail *api.JobDetail) {
+	var parts []string
+	for _, state := range structs.JobStates() {
+		if n := detail.Counts[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", env.stateText(state), n))
+		}
+	}
+	fmt.Fprintf(env.Stdout, "\n%s\n", strings.Join(parts, "  "))
+}
+
+func jobInspect(set *flag.FlagSet) func(*Env, []string) error {
+	connection := declareConnection(set)
+	template := set.String("t", "", "cli.flag.template")
+	set.Bool("json", true, "cli.flag.json")
+	return func(env *Env, args []string) error {
+		id, err := one(args, "JOB")
+		if err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		detail, _, err := client.Job(env.Context, id, nil)
+		if err != nil {
+			return err
+		}
+		attempts, _, err := client.Attempts(env.Context, detail.Job.ID, nil)
+		if err != nil {
+			return err
+		}
+		allocations, _, err := client.Allocations(env.Context, detail.Job.ID, api.AllocationFilter{}, nil)
+		if err != nil {
+			return err
+		}
+		value := struct {
+			*api.JobDetail
+			Attempts    []structs.Attempt    `json:"attempts"`
+			Allocations []structs.Allocation `json:"allocations"`
+		}{detail, attempts.Attempts, allocations.Allocations}
+		asJSON := true
+		return env.show(outputFlags{json: &asJSON, template: template}, value, func() {})
+	}
+}
+
+func jobHistory(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	return func(env *Env, args []string) error {
+		id, err := one(args, "JOB")
+		if err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		events, _, err := client.JobEvents(env.Context, id, nil)
+		if err != nil {
+			return err
+		}
+		return env.show(output, events.Events, func() {
+			for i := range events.Events {
+				env.printEvent(&events.Events[i])
+			}
+		})
+	}
+}
+
+func (env *Env) printEvent(event *structs.Event) {
+	text := env.reasonText(&structs.Reason{ID: event.ID, Params: event.Params})
+	switch event.Severity {
+	case "error":
+		text = env.paint(colourRed, text)
+	case "warn":
+		text = env.paint(colourYellow, text)
+	}
+	by := ""
+	if event.By != "" {
+		by = env.paint(colourDim, " ("+safe(event.By)+")")
+	}
+	fmt.Fprintf(env.Stdout, "%s  %s%s\n", event.Time.Time().Local().Format("2006-01-02 15:04:05.000"), text, by)
+}
+
+func queueShow(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	stale := set.Bool("stale", false, "cli.flag.stale")
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		var entries []api.QueueEntry
+		query := &api.Query{Stale: *stale, Limit: api.PageSizeMax}
+		for {
+			page, _, err := client.Queue(env.Context, query)
+			if err != nil {
+				return err
+			}
+			entries = append(entries, page.Entries...)
+			if page.Next == "" {
+				break
+			}
+			query.After = page.Next
+		}
+		return env.show(output, entries, func() { env.printQueue(entries) })
+	}
+}
+
+func (env *Env) printQueue(entries []api.QueueEntry) {
+	if len(entries) == 0 {
+		fmt.Fprintln(env.Stdout, env.text("cli.queue.empty"))
+		return
+	}
+	table := newTable(env, "#", "ID", env.text("cli.col.name"), env.text("cli.col.user"), env.text("cli.col.priority"),
+		env.text("cli.col.nodes"), env.text("cli.col.queued"), env.text("cli.col.why"))
+	for _, entry := range entries {
+		table.row(strconv.Itoa(entry.Position), short(entry.JobID), safe(entry.JobName), safe(entry.User), string(entry.Priority),
+			strconv.Itoa(entry.Nodes), when(entry.QueuedAt), env.waitText(entry.Wait))
+	}
+	table.print()
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// shellLine writes words so that a shell would read them back.
+func shellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		if word != "" && strings.IndexFunc(word, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=./:,@%+^", r))
+		}) < 0 {
+			quoted[i] = word
+			continue
+		}
+		quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return strings.Join(quoted, " ")
+}

@@ -1,0 +1,181 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+func nodeVerbs() []verb {
+	return []verb{
+		{path: "node status", args: "[NODE]", setup: nodeStatus},
+		{path: "node drain", args: "NODE", setup: nodeDrain},
+		{path: "node cordon", args: "NODE", setup: nodeChange("cli.node.cordoned", (*api.Client).CordonNode)},
+		{path: "node uncordon", args: "NODE", setup: nodeChange("cli.node.uncordoned", (*api.Client).UncordonNode)},
+	}
+}
+
+func nodeStatus(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	stale := set.Bool("stale", false, "cli.flag.stale")
+	return func(env *Env, args []string) error {
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if len(args) > 0 {
+			return env.oneNode(client, args, output, *stale)
+		}
+		var nodes []api.NodeSummary
+		query := &api.Query{Stale: *stale, Limit: api.PageSizeMax}
+		for {
+			page, _, err := client.Nodes(env.Context, query)
+			if err != nil {
+				return err
+			}
+			nodes = append(nodes, page.Nodes...)
+			if page.Next == "" {
+				break
+			}
+			query.After = page.Next
+		}
+		return env.show(output, nodes, func() { env.printNodes(nodes) })
+	}
+}
+
+func (env *Env) printNodes(nodes []api.NodeSummary) {
+	if len(nodes) == 0 {
+		fmt.Fprintln(env.Stdout, env.text("cli.node.list_empty"))
+		return
+	}
+	table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.address"), "CPU", env.text("cli.col.memory"),
+		env.text("cli.col.devices"), env.text("cli.col.allocs"), env.text("cli.col.state"), env.text("cli.col.eligible"))
+	for _, node := range nodes {
+		table.row(short(node.ID), safe(node.Name), node.Addr,
+			fmt.Sprintf("%s/%s", cores(node.Used.CPU), cores(node.Capacity.CPU)),
+			fmt.Sprintf("%s/%s", size(node.Used.Memory), size(node.Capacity.Memory)),
+			fmt.Sprintf("%d/%d", len(node.Used.Devices), len(node.Devices)),
+			strconv.Itoa(node.Used.Allocs), env.nodeStatusText(node.Status), env.text("cli.eligibility."+string(node.Eligibility)))
+	}
+	table.print()
+}
+
+func cores(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+func (env *Env) nodeStatusText(status structs.NodeStatus) string {
+	text := env.text("cli.node_status." + string(status))
+	switch status {
+	case structs.NodeReady:
+		return env.paint(colourGreen, text)
+	case structs.NodeLost:
+		return env.paint(colourRed, text)
+	default:
+		return env.paint(colourYellow, text)
+	}
+}
+
+func (env *Env) oneNode(client *api.Client, args []string, output outputFlags, stale bool) error {
+	id, err := one(args, "NODE")
+	if err != nil {
+		return err
+	}
+	node, _, err := client.Node(env.Context, id, &api.Query{Stale: stale})
+	if err != nil {
+		return err
+	}
+	return env.show(output, node, func() {
+		fields := newTable(env, "", "")
+		fields.row("ID", node.ID)
+		fields.row(env.text("cli.col.name"), safe(node.Name))
+		fields.row(env.text("cli.col.address"), node.RPCAddr)
+		fields.row(env.text("cli.col.version"), safe(node.Version))
+		fields.row("CPU", fmt.Sprintf("%s/%s", cores(node.Used.CPU), cores(node.Capacity.CPU)))
+		fields.row(env.text("cli.col.memory"), fmt.Sprintf("%s/%s", size(node.Used.Memory), size(node.Capacity.Memory)))
+		fields.row(env.text("cli.col.drivers"), strings.Join(node.Drivers, " "))
+		fields.row(env.text("cli.col.state"), env.nodeStatusText(node.Status))
+		if why := env.reasonText(node.StatusReason); why != "" {
+			fields.row(env.text("cli.col.why"), why)
+		}
+		fields.row(env.text("cli.col.eligible"), env.text("cli.eligibility."+string(node.Eligibility)))
+		for _, name := range sortedKeys(node.Attributes) {
+			fields.row(name, safe(node.Attributes[name]))
+		}
+		fields.print()
+		if len(node.Allocations) == 0 {
+			return
+		}
+		fmt.Fprintln(env.Stdout)
+		table := newTable(env, env.text("cli.col.alloc"), env.text("cli.col.name"), env.text("cli.col.state"), env.text("cli.col.started"))
+		for _, alloc := range node.Allocations {
+			table.row(short(alloc.ID), safe(alloc.Name), env.text("cli.alloc."+string(alloc.Status)), when(alloc.StartedAt))
+		}
+		table.print()
+	})
+}
+
+func nodeDrain(set *flag.FlagSet) func(*Env, []string) error {
+	connection := declareConnection(set)
+	deadline := set.Duration("deadline", 0, "cli.flag.deadline")
+	wait := set.Bool("wait", false, "cli.flag.wait_drain")
+	return func(env *Env, args []string) error {
+		id, err := one(args, "NODE")
+		if err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		changed, err := client.DrainNode(env.Context, id, structs.Duration(*deadline))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(env.Stdout, env.text("cli.node.draining", "node", id))
+		if !*wait {
+			return nil
+		}
+		query := &api.Query{Index: changed.Index - 1, Wait: time.Second}
+		for {
+			node, meta, err := client.Node(env.Context, id, query)
+			if err != nil {
+				return err
+			}
+			if node.Used.Allocs == 0 {
+				fmt.Fprintln(env.Stdout, env.text("cli.node.drained", "node", id))
+				return nil
+			}
+			query.Index = meta.Index
+		}
+	}
+}
+
+// nodeChange is a verb that calls one method with a node and says so.
+func nodeChange(done string, change func(*api.Client, context.Context, string) (*api.Changed, error)) func(*flag.FlagSet) func(*Env, []string) error {
+	return func(set *flag.FlagSet) func(*Env, []string) error {
+		connection := declareConnection(set)
+		return func(env *Env, args []string) error {
+			id, err := one(args, "NODE")
+			if err != nil {
+				return err
+			}
+			client, err := env.connect(connection)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			if _, err := change(client, env.Context, id); err != nil {
+				return err
+			}
+			fmt.Fprintln(env.Stdout, env.text(done, "node", id))
+			return nil
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package command
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+func tokenVerbs() []verb {
+	return []verb{
+		{path: "login", args: "[TOKEN]", setup: login},
+		{path: "token bootstrap", args: "[SECRET]", setup: tokenBootstrap},
+		{path: "token create", setup: tokenCreate},
+		{path: "token list", setup: tokenList},
+		{path: "token self", setup: tokenSelf},
+		{path: "token delete", args: "TOKEN", setup: tokenDelete},
+		{path: "token join create", setup: joinTokenCreate},
+		{path: "token join list", setup: joinTokenList},
+		{path: "token join delete", args: "TOKEN", setup: joinTokenDelete},
+	}
+}
+
+// login pins the cluster's CA and remembers address and token.
+func login(set *flag.FlagSet) func(*Env, []string) error {
+	connection := declareConnection(set)
+	fingerprint := set.String("ca-fingerprint", "", "cli.flag.ca_fingerprint")
+	return func(env *Env, args []string) error {
+		remembered, err := env.loadContext()
+		if err != nil {
+			return err
+		}
+		if address := firstOf(*connection.address, env.Getenv("NOMADLIKE_ADDR")); address != "" {
+			remembered.Address = address
+		}
+		if remembered.Address == "" {
+			remembered.Address = api.DefaultAddress
+		}
+		switch path := firstOf(*connection.caCert, env.Getenv("NOMADLIKE_CACERT")); {
+		case path != "":
+			pem, err := os.ReadFile(path)
+			if err != nil {
+				return structs.NewError(structs.CodeInvalid, "cli.ca_unreadable", "path", path, "problem", rootCause(err))
+			}
+			remembered.CA = string(pem)
+		case *fingerprint != "":
+			first, _, _ := strings.Cut(remembered.Address, ",")
+			pem, err := api.FetchCA(env.Context, first, *fingerprint)
+			if err != nil {
+				return err
+			}
+			remembered.CA = string(pem)
+		}
+		if token := firstOf(append(args, *connection.token, env.Getenv("NOMADLIKE_TOKEN"))...); token != "" {
+			remembered.Token = token
+		}
+		client, err := api.New(api.Config{Address: remembered.Address, CAPEM: []byte(remembered.CA), Token: remembered.Token, Language: string(env.Language)})
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		token, err := client.SelfToken(env.Context)
+		if err != nil {
+			return err
+		}
+		dir, err := env.saveContext(remembered)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(env.Stdout, env.text("cli.login.done", "role", token.Role, "user", firstOf(token.User, token.Name, "-"), "dir", dir))
+		return nil
+	}
+}
+
+func (env *Env) saveContext(remembered api.Context) (string, error) {
+	dir, err := api.ContextDir(env.Getenv)
+	if err != nil {
+		return "", err
+	}
+	return dir, api.SaveContext(dir, remembered)
+}
+
+// tokenBootstrap makes the first management token and remembers it.
+func tokenBootstrap(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	file := set.String("setup-file", "", "cli.flag.secret_file")
+	return func(env *Env, args []string) error {
+		var secret string
+		switch {
+		case *file != "":
+			data, err := os.ReadFile(*file)
+			if err != nil {
+				return structs.NewError(structs.CodeInvalid, "cli.file_unreadable", "path", *file, "problem", rootCause(err))
+			}
+			secret = strings.TrimSpace(string(data))
+		case len(args) == 1:
+			secret = args[0]
+		default:
+			return usagef("cli.missing_argument", "argument", "-setup-file FILE")
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		created, err := client.BootstrapToken(env.Context, secret)
+		if err != nil {
+			return err
+		}
+		remembered, err := env.loadContext()
+		if err != nil {
+			return err
+		}
+		remembered.Address = firstOf(*connection.address, env.Getenv("NOMADLIKE_ADDR"), remembered.Address, api.DefaultAddress)
+		remembered.Token = created.Secret
+		if path := firstOf(*connection.caCert, env.Getenv("NOMADLIKE_CACERT")); path != "" {
+			pem, err := os.ReadFile(path)
+			if err != nil {
+				return structs.NewError(structs.CodeInvalid, "cli.ca_unreadable", "path", path, "problem", rootCause(err))
+			}
+			remembered.CA = string(pem)
+		}
+		dir, err := env.saveContext(remembered)
+		if err != nil {
+			return err
+		}
+		return env.show(output, created, func() {
+			fmt.Fprintln(env.Stdout, created.Secret)
+			fmt.Fprintln(env.Stderr, env.text("cli.token.bootstrapped", "dir", dir))
+		})
+	}
+}
+
+func tokenCreate(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	request := api.TokenRequest{}
+	set.StringVar(&request.Name, "name", "", "cli.flag.token_name")
+	set.StringVar(&request.Role, "role", "user", "cli.flag.token_role")
+	set.StringVar(&request.Project, "project", "", "cli.flag.token_project")
+	set.StringVar(&request.User, "user", "", "cli.flag.token_user")
+	ttl := set.Duration("ttl", 0, "cli.flag.ttl")
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		request.TTL = structs.Duration(*ttl)
+		created, err := client.CreateToken(env.Context, request)
+		if err != nil {
+			return err
+		}
+		return env.show(output, created, func() {
+			fmt.Fprintln(env.Stdout, created.Secret)
+			fmt.Fprintln(env.Stderr, env.text("cli.token.created", "id", created.Token.ID))
+		})
+	}
+}
+
+func tokenList(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		var tokens []structs.Token
+		query := &api.Query{Limit: api.PageSizeMax}
+		for {
+			page, _, err := client.Tokens(env.Context, query)
+			if err != nil {
+				return err
+			}
+			tokens = append(tokens, page.Tokens...)
+			if page.Next == "" {
+				break
+			}
+			query.After = page.Next
+		}
+		return env.show(output, tokens, func() { env.printTokens(tokens) })
+	}
+}
+
+func (env *Env) printTokens(tokens []structs.Token) {
+	table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.role"), env.text("cli.col.project"),
+		env.text("cli.col.user"), env.text("cli.col.created"), env.text("cli.col.expires"))
+	for _, token := range tokens {
+		table.row(token.ID, safe(token.Name), token.Role, safe(token.Project), safe(token.User), when(token.CreatedAt), when(token.ExpiresAt))
+	}
+	table.print()
+}
+
+func tokenSelf(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		token, err := client.SelfToken(env.Context)
+		if err != nil {
+			return err
+		}
+		return env.show(output, token, func() { env.printTokens([]structs.Token{*token}) })
+	}
+}
+
+func tokenDelete(set *flag.FlagSet) func(*Env, []string) error {
+	return deletion(set, "TOKEN", "cli.token.deleted", (*api.Client).DeleteToken)
+}
+
+func joinTokenDelete(set *flag.FlagSet) func(*Env, []string) error {
+	return deletion(set, "TOKEN", "cli.token.deleted", (*api.Client).DeleteJoinToken)
+}
+
+func joinTokenCreate(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	role := set.String("role", "client", "cli.flag.join_role")
+	uses := set.Int("uses", 1, "cli.flag.uses")
+	ttl := set.Duration("ttl", time.Hour, "cli.flag.ttl")
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		created, err := client.CreateJoinToken(env.Context, api.JoinTokenRequest{Role: *role, Uses: *uses, TTL: structs.Duration(*ttl)})
+		if err != nil {
+			return err
+		}
+		return env.show(output, created, func() { fmt.Fprintln(env.Stdout, created.Join) })
+	}
+}
+
+func joinTokenList(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	return func(env *Env, args []string) error {
+		if err := none(args); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		list, err := client.JoinTokens(env.Context)
+		if err != nil {
+			return err
+		}
+		return env.show(output, list.Tokens, func() {
+			table := newTable(env, "ID", env.text("cli.col.role"), env.text("cli.col.uses"), env.text("cli.col.created"), env.text("cli.col.expires"))
+			for _, token := range list.Tokens {
+				uses := strconv.Itoa(token.UsesLeft)
+				if token.UsesLeft < 0 {
+					uses = "∞"
+				}
+				table.row(token.ID, token.Role, uses, when(token.CreatedAt), when(token.ExpiresAt))
+			}
+			table.print()
+		})
+	}
+}
