@@ -235,7 +235,7 @@ func (env *Env) printEvent(event *structs.Event) {
 		text = env.paint(colourYellow, text)
 	}
 	by := ""
-	if event.By != "" {
+	if event.By != "" && !isAgentID(event.By) {
 		by = env.paint(colourDim, " ("+safe(event.By)+")")
 	}
 	fmt.Fprintf(env.Stdout, "%s  %s%s\n", event.Time.Time().Local().Format("2006-01-02 15:04:05.000"), text, by)
@@ -306,4 +306,10 @@ func shellLine(words []string) string {
 		quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	return strings.Join(quoted, " ")
+}
+
+// isAgentID tells whether by is an agent, which the event's own words name,
+// and not a person.
+func isAgentID(by string) bool {
+	return len(by) == 32 && strings.Trim(by, "0123456789abcdef") == ""
 }
