@@ -164,6 +164,8 @@ func (s *site) readLogs(r *request) error {
 	if q.err != nil {
 		return q.err
 	}
+	var reading sync.WaitGroup
+	defer reading.Wait()
 	ctx, end := s.whileValid(r)
 	defer end()
 	conn, err := s.clientOf(r.found.(*structs.Allocation))
@@ -178,27 +180,75 @@ func (s *site) readLogs(r *request) error {
 	if err := errors.Join(stream.Send(&ask), stream.CloseSend()); err != nil && !errors.Is(err, rpc.ErrStreamEnded) {
 		return err
 	}
-	chunk, err := stream.Recv()
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err // nothing was written yet: an answer of its own
+	chunks := make(chan received)
+	reading.Go(func() { receiveLog(ctx, stream, chunks) })
+	return s.writeLog(ctx, r, chunks)
+}
+
+// received is one chunk of a log, or why there will be no more.
+type received struct {
+	chunk *structs.LogChunk
+	err   error
+}
+
+// firstChunkPatience is how long a log may be quiet before its reader gets
+// the beginning of an answer; failures are known much sooner.
+const firstChunkPatience = 250 * time.Millisecond
+
+// receiveLog passes chunks on until the stream ends or ctx does.
+func receiveLog(ctx context.Context, stream *rpc.ClientStream[structs.LogRequest, structs.LogChunk], chunks chan<- received) {
+	for {
+		chunk, err := stream.Recv()
+		select {
+		case chunks <- received{chunk, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
 	}
-	r.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	r.w.Header().Set("Trailer", api.TrailerError)
+}
+
+// writeLog writes chunks as they come. A failure before the first one is an
+// answer of its own; a later one is told in the trailer.
+func (s *site) writeLog(ctx context.Context, r *request, chunks <-chan received) error {
+	patience := time.NewTimer(firstChunkPatience)
+	defer patience.Stop()
 	out := newLineWriter(r.w)
-	for err == nil && !chunk.EOF {
-		if out.push(chunk.Data) != nil {
+	begun := false
+	begin := func() {
+		if !begun {
+			begun = true
+			r.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			r.w.Header().Set("Trailer", api.TrailerError)
+		}
+	}
+	for {
+		var next received
+		select {
+		case next = <-chunks:
+		case <-ctx.Done():
+			next.err = context.Cause(ctx)
+		case <-patience.C: // a quiet log: its reader should know that it is there
+			begin()
+			if out.push(nil) != nil {
+				return nil
+			}
+			continue
+		}
+		if next.err != nil && !begun && !errors.Is(next.err, io.EOF) {
+			return next.err
+		}
+		begin()
+		if next.err != nil {
+			s.setTrailer(r, next.err)
 			return nil
 		}
-		chunk, err = stream.Recv()
+		if out.push(next.chunk.Data) != nil || next.chunk.EOF {
+			return nil
+		}
 	}
-	if err == nil && len(chunk.Data) > 0 {
-		_ = out.push(chunk.Data)
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	s.setTrailer(r, err)
-	return nil
 }
 
 // setTrailer tells the reader of a broken-off answer why.

@@ -212,3 +212,7 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.mu.Buffer.String()
 }
+
+func contextWithTimeout(t testing.TB, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), limit)
+}

@@ -1,0 +1,303 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"nomadlike/internal/golden"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+// world is a development agent with objects of two projects and a token of
+// every role.
+type world struct {
+	agent  *Agent
+	admin  *api.Client
+	own    string            // id of a job of user ann in project one
+	mate   string            // id of a job of ben in project one
+	closed string            // the same, shared with nobody
+	other  string            // id of a job in project two
+	tokens map[string]string // role -> secret
+	ids    map[string]string // role -> token id
+}
+
+func sleeper(name, project, access string) string {
+	return fmt.Sprintf(`
+job %q {
+  project = %q
+  access  = %q
+  resources {
+    cpu    = 0.01
+    memory = "16MiB"
+  }
+  task {
+    driver  = "exec"
+    command = "sleep 600"
+    env     = { SECRET = "canary-env" }
+  }
+}
+`, name, project, access)
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{tokens: map[string]string{}, ids: map[string]string{}}
+	w.agent, w.admin = devAgent(t)
+	token := func(key, role, project, user string) *api.Client {
+		made, err := w.admin.CreateToken(t.Context(), api.TokenRequest{Name: key, Role: role, Project: project, User: user})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.tokens[key], w.ids[key] = made.Secret, made.Token.ID
+		return w.admin.WithToken(made.Secret)
+	}
+	token("viewer", "viewer", "one", "vic")
+	ann := token("user", "user", "one", "ann")
+	token("project-admin", "project-admin", "one", "pat")
+	token("operator", "operator", "", "olga")
+	token("admin", "admin", "", "ada")
+	ben := token("mate", "user", "one", "ben")
+	eve := token("stranger", "user", "two", "eve")
+	submit := func(client *api.Client, hcl string) string {
+		job := runJob(t, client, hcl, structs.JobRunning)
+		return job.Job.ID
+	}
+	w.own = submit(ann, sleeper("own", "one", "read-only"))
+	w.mate = submit(ben, sleeper("mate", "one", "read-only"))
+	w.closed = submit(ben, sleeper("closed", "one", "none"))
+	w.other = submit(eve, sleeper("other", "two", "read-write"))
+	return w
+}
+
+// subjects are the objects that a route with {id} is tried on.
+func (w *world) subjects(t *testing.T, route api.Route) map[string]string {
+	t.Helper()
+	jobs := map[string]string{"own": w.own, "mate's": w.mate, "closed": w.closed, "other project's": w.other}
+	switch route.From {
+	case api.FromJob:
+		return jobs
+	case api.FromAllocation:
+		allocs := map[string]string{}
+		for who, id := range jobs {
+			allocs[who] = allocOf(t, w.admin, id).ID
+		}
+		return allocs
+	case api.FromNode:
+		return map[string]string{"node": w.agent.ID()}
+	case api.FromToken:
+		return map[string]string{"own": w.ids["user"], "another's": w.ids["mate"]}
+	case api.FromBody:
+		return map[string]string{"own project": "one", "other project": "two"}
+	}
+	if strings.Contains(route.Pattern, "{id}") {
+		return map[string]string{"some": strings.Repeat("0", 32)}
+	}
+	return map[string]string{"": ""}
+}
+
+// probe sends a request whose effect, if it were allowed, does no harm: its
+// body is refused, or what it names does not exist.
+func (w *world) probe(t *testing.T, route api.Route, id, token string) int {
+	t.Helper()
+	path := strings.ReplaceAll(route.Pattern, "{id}", id)
+	var body io.Reader
+	header := http.Header{}
+	switch {
+	case route.From == api.FromBody:
+		job := api.JobRequest{HCL: sleeper("probe", id, "none")}
+		if route.Name == "jobs.submit" { // refused by validation, after authorisation
+			job.HCL = strings.Replace(job.HCL, "sleep 600", "", 1)
+			job = api.JobRequest{Job: &structs.Job{Name: "probe", Project: id}}
+		}
+		data, err := json.Marshal(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body = bytes.NewReader(data)
+		header.Set("Content-Type", "application/json")
+	case route.Request != nil:
+		data, err := json.Marshal(reflect.Zero(reflect.TypeOf(route.Request)).Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		body = bytes.NewReader(data)
+		header.Set("Content-Type", "application/json")
+	case route.Upload:
+		body = strings.NewReader("no snapshot")
+	}
+	request := httptest.NewRequest(route.Method, "https://127.0.0.1"+path, body)
+	request.Header = header
+	request.RemoteAddr = "192.0.2.7:1234"
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	ctx, cancel := contextWithTimeout(t, 100*time.Millisecond) // ends streams
+	defer cancel()
+	recorder := httptest.NewRecorder()
+	w.agent.http.Handler.ServeHTTP(recorder, request.WithContext(ctx))
+	return recorder.Code
+}
+
+// Every route with every role on own, shared, closed and foreign objects. The
+// golden is the permission matrix as it really is, for people to review.
+func TestAuthorisationOfEveryRoute(t *testing.T) {
+	w := newWorld(t)
+	roles := []string{"", "viewer", "user", "project-admin", "operator", "admin"}
+	harmful := map[string]bool{ // allowed, they would end what the next rows need
+		"jobs.stop": true, "jobs.delete": true, "nodes.drain": true, "nodes.cordon": true, "tokens.delete": true,
+		"operator.raft_remove_peer": true, "jobs.priority": true,
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-28s %-16s", "route", "object")
+	for _, role := range roles {
+		if role == "" {
+			role = "anonymous"
+		}
+		fmt.Fprintf(&out, " %-13s", role)
+	}
+	out.WriteString("\n")
+	for _, route := range api.Routes() {
+		subjects := w.subjects(t, route)
+		names := make([]string, 0, len(subjects))
+		for name := range subjects {
+			names = append(names, name)
+		}
+		sort.Strings(names)
+		for _, name := range names {
+			fmt.Fprintf(&out, "%-28s %-16s", route.Name, name)
+			for _, role := range roles {
+				verdict := w.verdict(t, route, subjects[name], role, harmful[route.Name])
+				fmt.Fprintf(&out, " %-13s", verdict)
+				w.checkVerdict(t, route, name, role, verdict)
+			}
+			out.WriteString("\n")
+		}
+	}
+	golden.Assert(t, "testdata/permissions.golden", trimLines(out.String()))
+}
+
+func trimLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// verdict is what a role gets: "yes", or the status of the refusal. Harmful
+// routes are judged by the policy alone, on the object that the middleware
+// finds.
+func (w *world) verdict(t *testing.T, route api.Route, id, role string, harmful bool) string {
+	t.Helper()
+	if harmful {
+		return w.judgeOnly(t, route, id, w.tokens[role])
+	}
+	switch code := w.probe(t, route, id, w.tokens[role]); code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Sprint(code)
+	case http.StatusNotFound:
+		if strings.Contains(route.Pattern, "{id}") && id != strings.Repeat("0", 32) || route.From == api.FromBody {
+			return "404"
+		}
+		return "yes" // allowed, and there is nothing of this id
+	default:
+		return "yes"
+	}
+}
+
+// judgeOnly runs the middleware with a handler that does nothing.
+func (w *world) judgeOnly(t *testing.T, route api.Route, id, token string) string {
+	t.Helper()
+	real := w.agent.http.Handler.(*front)
+	handled := false
+	inner := &front{log: real.log, now: real.now, doors: real.doors, hosts: real.hosts, guard: real.guard, mux: http.NewServeMux()}
+	inner.mux.Handle(route.Method+" "+route.Pattern, inner.serve(route, func(*request) error {
+		handled = true
+		return nil
+	}))
+	aside := &world{agent: &Agent{http: &http.Server{Handler: inner}}}
+	code := aside.probe(t, route, id, token)
+	if handled {
+		return "yes"
+	}
+	return fmt.Sprint(code)
+}
+
+// checkVerdict holds what must be true whatever the golden says.
+func (w *world) checkVerdict(t *testing.T, route api.Route, object, role, verdict string) {
+	t.Helper()
+	public := route.Verb == api.VerbHealth || route.Verb == api.VerbLogin
+	switch {
+	case role == "" && !public && verdict != "401":
+		t.Errorf("%s without credentials: %s", route.Name, verdict)
+	case role == "viewer" && route.Mutates() && !public && verdict == "yes":
+		t.Errorf("%s lets a viewer change something", route.Name)
+	case strings.HasPrefix(object, "other project") && role != "operator" && role != "admin" && role != "" && verdict != "404" && !(role == "viewer" && verdict == "403" && route.From == api.FromBody):
+		t.Errorf("%s on an object of another project as %s: %s", route.Name, role, verdict)
+	case role == "operator" && (route.Verb == api.VerbLogs || route.Verb == api.VerbExec) && verdict == "yes":
+		t.Errorf("%s shows an operator what tasks print", route.Name)
+	}
+}
+
+// Lists, the queue, events and metrics hold nothing of other projects, and
+// nobody but those who may read it sees a job's environment.
+func TestListsHoldNothingForeign(t *testing.T) {
+	w := newWorld(t)
+	get := func(role, path string) string {
+		request := httptest.NewRequest(http.MethodGet, "https://127.0.0.1"+path, nil)
+		request.Header.Set("Authorization", "Bearer "+w.tokens[role])
+		ctx, cancel := contextWithTimeout(t, 100*time.Millisecond)
+		defer cancel()
+		recorder := httptest.NewRecorder()
+		w.agent.http.Handler.ServeHTTP(recorder, request.WithContext(ctx))
+		return recorder.Body.String()
+	}
+	paths := []string{
+		"/v1/jobs", "/v1/jobs?project=two", "/v1/jobs?user=eve", "/v1/queue", "/v1/events?index=1", "/v1/events?index=1&project=two",
+		"/v1/events?index=1&job=" + w.other, "/v1/nodes", "/v1/nodes/" + w.agent.ID(), "/v1/jobs/" + w.own, "/v1/jobs/" + w.own + "/events",
+		"/v1/jobs/other", "/v1/jobs/" + w.other[:4], "/v1/allocations/" + allocOf(t, w.admin, w.other).ID,
+	}
+	foreign := allocOf(t, w.admin, w.other).ID
+	for _, role := range []string{"viewer", "user", "project-admin"} {
+		for _, path := range paths {
+			body := get(role, path)
+			for _, secret := range []string{w.other, foreign, `"eve"`, `"two"`} {
+				if strings.Contains(body, secret) && !strings.Contains(path, secret) {
+					t.Errorf("%s sees %s in %s", role, secret, path)
+				}
+			}
+			if strings.Contains(path, w.other) && strings.Contains(body, `"job":`) {
+				t.Errorf("%s reads %s", role, path)
+			}
+			if path == "/v1/jobs" && strings.Contains(body, w.closed) != (role == "project-admin") {
+				t.Errorf("%s and the closed job: %s", role, body)
+			}
+		}
+	}
+	if body := get("operator", "/v1/jobs/"+w.own); strings.Contains(body, "canary-env") || !strings.Contains(body, "***") {
+		t.Errorf("operator sees the environment: %s", body)
+	}
+	if body := get("user", "/v1/jobs/"+w.own); !strings.Contains(body, "canary-env") {
+		t.Error("the owner does not see the environment")
+	}
+	if body := get("admin", "/metrics"); !strings.Contains(body, "nomadlike_state_index") || strings.Contains(body, w.other) || strings.Contains(body, "mate") {
+		t.Errorf("metrics: %s", body)
+	}
+	for role, secret := range w.tokens {
+		for _, path := range append(paths, "/v1/tokens", "/v1/tokens/self", "/v1/agent/self", "/v1/join-tokens", "/metrics") {
+			if body := get("admin", path); strings.Contains(body, secret) || strings.Contains(body, `"hash"`) {
+				t.Errorf("%s shows the secret of %s", path, role)
+			}
+		}
+	}
+}
