@@ -286,6 +286,11 @@ func (r *reader) skip() (moved bool, err error) {
 		if s.number <= r.number {
 			continue
 		}
+		// It may have come, and filled the present one before, since that was
+		// last read; an open file keeps its bytes even when it is removed.
+		if n, err := r.readSome(); err != nil || n > 0 {
+			return n > 0, err
+		}
 		lost := max(starts[i]-r.offset, 0)
 		offset := r.offset + lost
 		if err := r.enter(s.number, offset, 0); err != nil {
