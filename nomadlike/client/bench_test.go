@@ -27,19 +27,30 @@ func listenSomewhere(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// benchmarkJobs measures one trivial job after the other on a node, from the
-// assignment to the reports, without any server's log.
-func benchmarkJobs(b *testing.B, command string) {
-	dir := tempDir(b)
-	d, err := exec.New(exec.Config{StateDir: filepath.Join(dir, "exec"), Supervisor: []string{os.Args[0], "task-supervisor"}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer d.Close()
+// BenchmarkAssignToReport measures one trivial job after the other on a node,
+// from the assignment to the reports, without any server's log: with the real
+// driver, and with one that only notes what it is told.
+func BenchmarkAssignToReport(b *testing.B) {
+	b.Run("exec", func(b *testing.B) {
+		dir := tempDir(b)
+		d, err := exec.New(exec.Config{StateDir: filepath.Join(dir, "exec"), Supervisor: []string{os.Args[0], "task-supervisor"}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer d.Close()
+		benchmarkJobs(b, dir, map[string]driver.Driver{"exec": d}, nil)
+	})
+	b.Run("fake", func(b *testing.B) {
+		w := newWard()
+		benchmarkJobs(b, tempDir(b), w.driver(), w)
+	})
+}
+
+func benchmarkJobs(b *testing.B, dir string, drivers map[string]driver.Driver, w *ward) {
 	c := newControl()
 	heard := make(chan structs.AllocReport, 64)
 	c.onReport = func(r structs.AllocReport) { heard <- r }
-	n, err := New(Config{DataDir: dir, NodeID: "n1", Drivers: map[string]driver.Driver{"exec": d},
+	n, err := New(Config{DataDir: dir, NodeID: "n1", Drivers: drivers,
 		Servers: func() []string { return []string{"s"} }, OpenSession: c.servers.Open,
 		Logger: slog.New(slog.DiscardHandler), Machine: testMachine()})
 	if err != nil {
@@ -59,17 +70,20 @@ func benchmarkJobs(b *testing.B, command string) {
 	i := 0
 	for b.Loop() {
 		i++
-		a := gang(fmt.Sprint("job", i), 1, command, "n1")[0]
+		a := gang(fmt.Sprint("job", i), 1, "true", "n1")[0]
 		begun := time.Now()
 		c.assign(a)
 		for {
 			r := <-heard
-			if len(toRunning) < i && r.Status != structs.AllocPreparing {
+			if len(toRunning) < i {
 				toRunning = append(toRunning, time.Since(begun))
 			}
 			if r.Status.Terminal() {
 				toEnd = append(toEnd, time.Since(begun))
 				break
+			}
+			if w != nil {
+				w.exit(a.Alloc.ID, 0)
 			}
 		}
 	}

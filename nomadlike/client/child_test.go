@@ -24,7 +24,15 @@ import (
 const (
 	childEnv       = "NOMADLIKE_TEST_AGENT_DIR"
 	childServerEnv = "NOMADLIKE_TEST_AGENT_SERVER"
+	childNodeEnv   = "NOMADLIKE_TEST_AGENT_NODE" // "n1" when not set
 )
+
+// childExec is where an agent of another process answers Alloc.Exec, in the
+// directory beside its data directory.
+func childExec(dir string) string { return filepath.Join(filepath.Dir(dir), "exec.sock") }
+
+// execHello is the first message on such a socket, in place of a certificate.
+type execHello struct{ Caller Caller }
 
 // runChild is a node with the real exec driver until it is killed.
 func runChild(dir, server string) int {
@@ -34,14 +42,25 @@ func runChild(dir, server string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	n, err := New(Config{
+	id := os.Getenv(childNodeEnv)
+	config := Config{
 		DataDir: dir, NodeID: "n1", RPCAddr: "n1:1", Drivers: map[string]driver.Driver{"exec": d},
 		Servers:     func() []string { return []string{server} },
-		OpenSession: dialControl, Logger: logger, Machine: testMachine(),
-	})
+		OpenSession: dialControl, Logger: logger, Machine: testMachine(), Binary: os.Args[0],
+	}
+	if id != "" { // in a network of its own
+		config.NodeID, config.Machine = id, nil
+		config.OpenExec = func(ctx context.Context, _, rpcAddr string) (ExecPeer, error) {
+			return dialExec(ctx, rpcAddr, Caller{Role: RoleClient, ID: id})
+		}
+	}
+	n, err := New(config)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	if id != "" {
+		go serveExec(n, childExec(dir)) // for the life of the process
 	}
 	if err := n.Run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -82,6 +101,43 @@ func dialControl(ctx context.Context, addr string) (session.Stream, error) {
 	}
 	context.AfterFunc(ctx, func() { conn.Close() })
 	return newJSONStream[structs.SessionUp, structs.SessionDown](conn), nil
+}
+
+// serveExec answers Alloc.Exec on a unix socket.
+func serveExec(n *Client, path string) {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		panic(err)
+	}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			panic(err)
+		}
+		go func() {
+			defer conn.Close()
+			stream := newJSONStream[structs.ExecDown, structs.ExecUp](conn)
+			var hello execHello
+			if err := stream.in.Decode(&hello); err != nil {
+				return
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			if err := n.Exec(ctx, hello.Caller, stream); err != nil {
+				fmt.Fprintln(os.Stderr, "exec:", err)
+			}
+		}()
+	}
+}
+
+func dialExec(ctx context.Context, path string, caller Caller) (ExecPeer, error) {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { conn.Close() })
+	stream := newJSONStream[structs.ExecUp, structs.ExecDown](conn)
+	return stream, stream.out.Encode(execHello{caller})
 }
 
 // listen serves nodes of other processes, and gives the socket's path.
@@ -127,8 +183,12 @@ func (c *control) listen(t *testing.T) string {
 // agent starts an agent of its own process; kill ends it as `kill -9` does.
 func agent(t *testing.T, dir, server string) (kill func()) {
 	t.Helper()
-	cmd := osexec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+dir, childServerEnv+"="+server)
+	return startAgent(t, osexec.Command(os.Args[0]), childEnv+"="+dir, childServerEnv+"="+server)
+}
+
+func startAgent(t *testing.T, cmd *osexec.Cmd, env ...string) (kill func()) {
+	t.Helper()
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	if !testing.Verbose() {
 		cmd.Stderr = nil

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"nomadlike/nomadlike/client/alloc"
-	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/wire"
 	"nomadlike/plugins/driver"
@@ -41,7 +40,9 @@ func (l layout) writeAssignment(a *structs.Assignment) error {
 	if err != nil {
 		return fmt.Errorf("keep assignment of %s: %w", a.Alloc.ID, err)
 	}
-	if err := store.WriteFile(l.assignment(a.Alloc.ID), data, 0o600, false); err != nil {
+	// Written in place: nobody reads it before the start, and a start follows
+	// only when all of it is written.
+	if err := os.WriteFile(l.assignment(a.Alloc.ID), data, 0o600); err != nil {
 		return fmt.Errorf("keep assignment of %s: %w", a.Alloc.ID, err)
 	}
 	return nil

@@ -57,6 +57,13 @@ func wantStatus(t *testing.T, c *control, id string, status structs.AllocStatus)
 	return c.last(id)
 }
 
+// wantEnd waits for the last report of an allocation.
+func wantEnd(t *testing.T, c *control, id string) structs.AllocReport {
+	t.Helper()
+	eventually.Within(t, 20*time.Second, id+" ends", func() bool { return c.last(id).Status.Terminal() })
+	return c.last(id)
+}
+
 func logText(t *testing.T, dir, id, stream string) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -275,11 +282,5 @@ func TestLostStoreIsRebuiltFromDirectories(t *testing.T) {
 				t.Fatalf("the inventory lists %d allocations", got)
 			}
 		})
-	}
-}
-
-func BenchmarkAssignToReport(b *testing.B) {
-	for _, command := range []string{"true"} {
-		b.Run(command, func(b *testing.B) { benchmarkJobs(b, command) })
 	}
 }

@@ -63,12 +63,9 @@ func (l *link) write(ctx context.Context) error {
 				return err
 			}
 		case <-l.session.wake:
-			// At once after a quiet time, else together with what comes meanwhile.
-			if wait := FlushEvery - time.Since(flushedAt); wait > 0 {
-				flush.Reset(wait)
-				continue
-			}
-			flush.Reset(0)
+			// At once when the servers have all that was sent, else together
+			// with what comes until they have it, or a little later.
+			flush.Reset(l.flushAfter(time.Since(flushedAt)))
 		case <-flush.C:
 			sent, err := l.flush()
 			if err != nil {
@@ -79,6 +76,17 @@ func (l *link) write(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// flushAfter is how long reports wait for company, the last batch having been
+// sent so long ago.
+func (l *link) flushAfter(ago time.Duration) time.Duration {
+	l.session.mu.Lock()
+	defer l.session.mu.Unlock()
+	if l.session.mu.outbox.InFlight() == 0 {
+		return 0
+	}
+	return max(FlushEvery-ago, 0)
 }
 
 // flush sends the reports that wait. What is left over because too many

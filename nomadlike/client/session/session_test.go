@@ -194,26 +194,31 @@ func TestReportsGoAtOnceThenTogether(t *testing.T) {
 		if len(w.server.batches) != 1 || !w.server.at[0].Equal(asked) {
 			t.Fatalf("an idle session did not send at once: %d batches", len(w.server.batches))
 		}
-		for range 3 { // within 5 ms: one more batch, with the newest word of each
+		pass(time.Millisecond)
+		w.server.Lock()
+		w.server.holdAck = true
+		w.server.Unlock()
+		asked = time.Now()
+		w.Report(report("z", structs.AllocRunning)) // at once again, and not acknowledged
+		for range 3 {
 			pass(time.Millisecond)
 			w.Report(report("y", structs.AllocPrepared))
 			w.Report(report("y", structs.AllocRunning))
 			w.Report(report("x", structs.AllocComplete))
 		}
 		pass(10 * time.Millisecond)
-		synctest.Wait()
-		if len(w.server.batches) != 2 {
-			t.Fatalf("%d batches, want 2", len(w.server.batches))
+		if len(w.server.batches) != 3 {
+			t.Fatalf("%d batches, want 3", len(w.server.batches))
 		}
-		if took := w.server.at[1].Sub(asked); took != FlushEvery {
-			t.Fatalf("second batch after %s, want %s", took, FlushEvery)
+		if first, second := w.server.at[1].Sub(asked), w.server.at[2].Sub(asked); first != 0 || second != FlushEvery {
+			t.Fatalf("batches after %s and %s, want 0 and %s", first, second, FlushEvery)
 		}
-		got := w.server.batches[1].Reports
+		got := w.server.batches[2].Reports
 		if len(got) != 2 || got[0].Status != structs.AllocRunning || got[1].Status != structs.AllocComplete {
-			t.Fatalf("second batch is %+v", got)
+			t.Fatalf("the batch is %+v", got)
 		}
-		if n := w.Unacknowledged(); n != 0 {
-			t.Fatalf("%d reports left after the acknowledgement", n)
+		if n := w.Unacknowledged(); n != 3 {
+			t.Fatalf("%d reports are held, want z, y and x", n)
 		}
 		w.stop()
 	})
