@@ -42,6 +42,22 @@ func (t LivenessTimings) withDefaults() LivenessTimings {
 	return t
 }
 
+// manyNodes is the number of nodes above which heartbeats, and with them the
+// thresholds, become slower by manyNodesFactor: the leader looks at every
+// heartbeat.
+const (
+	manyNodes       = 2000
+	manyNodesFactor = 2.5
+)
+
+// heartbeatEvery is how often each of so many nodes sends a heartbeat.
+func heartbeatEvery(usual time.Duration, nodes int) time.Duration {
+	if nodes <= manyNodes {
+		return usual
+	}
+	return time.Duration(float64(usual) * manyNodesFactor)
+}
+
 // witnessesEnough is how many witnesses must have failed to reach a node
 // before it is lost, where that many exist.
 const witnessesEnough = 2
@@ -67,10 +83,11 @@ type Liveness struct {
 	timings LivenessTimings
 	rng     *rand.Rand
 	nodes   map[string]*suspect
-	ids     []string      // keys of nodes, sorted
-	servers []string      // other servers, sorted
-	aloneAt time.Duration // when no node was heard, most recently
-	alone   bool          // aloneAt was ever set
+	ids     []string                 // keys of nodes, sorted
+	servers []string                 // other servers, sorted
+	busy    func(nodeID string) bool // nil: all are
+	aloneAt time.Duration            // when no node was heard, most recently
+	alone   bool                     // aloneAt was ever set
 }
 
 // LivenessEffect is one thing to be done; exactly one field is set.
@@ -145,6 +162,10 @@ func NewLiveness(timings LivenessTimings, seed uint64) *Liveness {
 // SetServers names the other servers, which are witnesses where nodes are
 // few.
 func (l *Liveness) SetServers(ids []string) { l.servers = slices.Sorted(slices.Values(ids)) }
+
+// SetBusy lets the machine ask whether a node holds work; without it all do.
+// The absence of a node that left in order matters only then.
+func (l *Liveness) SetBusy(busy func(nodeID string) bool) { l.busy = busy }
 
 // Know takes a node as the state has it. A new registration counts as a sign
 // of life.
@@ -221,9 +242,9 @@ func (l *Liveness) suspicious(now time.Duration, w *suspect) bool {
 	case structs.NodeLost:
 		return false
 	case structs.NodeLeft:
-		return now-w.since >= l.timings.LeftAfter
+		return now-w.since >= l.timings.LeftAfter && (l.busy == nil || l.busy(w.id))
 	}
-	return w.closed || now-w.heard >= l.timings.SilentAfter
+	return w.closed || now-w.heard >= heartbeatEvery(l.timings.SilentAfter, len(l.ids))
 }
 
 // look judges one node by the time alone.
@@ -302,7 +323,7 @@ func (l *Liveness) judge(now time.Duration, w *suspect) []LivenessEffect {
 	if w.status != structs.NodeReady {
 		w.calm(now + l.timings.ProbeEvery)
 	}
-	silence, enough := now-w.heard, l.timings.LostAfter
+	silence, enough := now-w.heard, heartbeatEvery(l.timings.LostAfter, len(l.ids))
 	if w.answered < min(witnessesEnough, max(w.asked, 1)) {
 		enough *= 2
 	}

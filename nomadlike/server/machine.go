@@ -21,6 +21,20 @@ func NewMachine(store *state.Store) Machine { return Machine{store: store} }
 // Apply implements consensus.FSM; its answer is a structs.ApplyResult.
 func (m Machine) Apply(index uint64, command []byte) any { return m.store.Apply(index, command) }
 
+// ApplyBatch applies commands that are committed one after the other, and
+// shows readers all of them at once; answers are as of Apply.
+func (m Machine) ApplyBatch(indexes []uint64, commands [][]byte) []any {
+	entries := make([]state.Entry, len(commands))
+	for i, command := range commands {
+		entries[i] = state.Entry{Index: indexes[i], Command: command}
+	}
+	answers := make([]any, len(entries))
+	for i, result := range m.store.ApplyBatch(entries) {
+		answers[i] = result
+	}
+	return answers
+}
+
 // Snapshot implements consensus.FSM.
 func (m Machine) Snapshot() (consensus.Snapshot, error) {
 	return machineSnapshot{m.store.Snapshot()}, nil

@@ -59,7 +59,7 @@ func RegisterWitness(r *rpc.Server, pool *rpc.Pool, gossip func(id string) strin
 			if gossip != nil {
 				reply.Gossip = gossip(request.NodeID)
 			}
-			conn, err := pool.Conn(rpc.Target{Addr: request.RPCAddr})
+			conn, err := pool.Conn(rpc.Target{Addr: request.RPCAddr, Expect: auth.Expect{ID: request.NodeID}})
 			if err != nil {
 				return nil, err
 			}
@@ -74,7 +74,7 @@ type PoolPeers struct{ Pool *rpc.Pool }
 var _ Peers = PoolPeers{}
 
 func (p PoolPeers) conn(agent Agent) (*rpc.Conn, error) {
-	return p.Pool.Conn(rpc.Target{Addr: agent.Addr, Expect: auth.Expect{Role: agent.Role}})
+	return p.Pool.Conn(rpc.Target{Addr: agent.Addr, Expect: auth.Expect{Role: agent.Role, ID: agent.ID}})
 }
 
 // Propose implements Peers.

@@ -39,8 +39,9 @@ func newSessions() *sessions {
 	return s
 }
 
-// begin makes session the one of its node, and ends the one before.
-func (s *sessions) begin(next *session) error {
+// begin makes session the one of its node, and ends the one before. It calls
+// start while it is certain that the server is not closing.
+func (s *sessions) begin(next *session, start func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
@@ -50,6 +51,7 @@ func (s *sessions) begin(next *session) error {
 		before.cancel(structs.NewError(structs.CodeConflict, "server.session_superseded"))
 	}
 	s.mu.byNode[next.nodeID] = next
+	start()
 	return nil
 }
 
@@ -117,13 +119,13 @@ func (s *Server) ServeNode(ctx context.Context, nodeID string, stream NodeStream
 		server: s, nodeID: nodeID, name: name, stream: stream, ctx: ctx, cancel: cancel,
 		replies: make(chan *structs.SessionDown, 16), wake: make(chan struct{}, 1),
 	}
-	if err := s.sessions.begin(n); err != nil {
+	// The receiver ends with the stream, after this function.
+	if err := s.sessions.begin(n, func() { s.tasks.Go(n.receive) }); err != nil {
 		return err
 	}
 	log := s.config.Logger.With(logkey.NodeID, nodeID)
 	log.Debug("node stream begins")
 	var parts sync.WaitGroup
-	s.tasks.Go(n.receive) // ends with the stream, after this function
 	parts.Go(n.work)
 	err = n.push()
 	cancel(err)
@@ -261,8 +263,9 @@ func (n *session) register(hello *structs.NodeRegister) error {
 	n.server.hearing.hear(n.nodeID, hello.Node.Incarnation)
 	if first {
 		timings := n.server.config.Timings
+		every := heartbeatEvery(timings.HeartbeatEvery, n.server.config.Store.Snapshot().NodeCount())
 		n.reply(&structs.SessionDown{Welcome: &structs.Welcome{
-			ServerID: n.server.config.ID, HeartbeatEvery: structs.Duration(timings.HeartbeatEvery),
+			ServerID: n.server.config.ID, HeartbeatEvery: structs.Duration(every),
 			LeaseTTL: structs.Duration(timings.LeaseTTL), Servers: n.server.config.Addresses(),
 		}})
 	}

@@ -33,10 +33,17 @@ type watch struct {
 }
 
 func newWatch(s *Server) *watch {
+	machine := NewLiveness(s.config.Timings.Liveness, s.config.Store.Snapshot().Index())
+	machine.SetBusy(func(nodeID string) bool {
+		for range s.config.Store.Snapshot().Holders(nodeID) {
+			return true
+		}
+		return false
+	})
 	return &watch{
 		server:  s,
 		began:   time.Now(),
-		machine: NewLiveness(s.config.Timings.Liveness, s.config.Store.Snapshot().Index()),
+		machine: machine,
 		reports: make(chan *structs.LivenessReport, reportsWaiting),
 		answers: make(chan func(time.Duration) []LivenessEffect),
 		places:  make(chan struct{}, probesMax),

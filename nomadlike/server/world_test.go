@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,46 +16,121 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// cluster is servers of one process over an oracle log.
+// cluster is servers of one process, over an oracle log or a real one.
 type cluster struct {
 	t         testing.TB
-	sequencer *consensus.Sequencer
+	sequencer *consensus.Sequencer // of the oracle log
+	raft      []*consensus.Node    // of the real one
+	network   *consensus.Network
 	peers     *FakePeers
 	servers   []*Server
-	logs      []*consensus.FakeNode
 }
 
+// newCluster makes servers over an oracle log; the first one leads.
 func newCluster(t testing.TB, size int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, sequencer: consensus.NewSequencer(), peers: NewFakePeers()}
+	t.Cleanup(c.close)
+	for i := range size {
+		c.add(fmt.Sprintf("s%d", i+1), func(id string, machine Machine) Log {
+			log, err := c.sequencer.Add(id, machine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return log
+		})
+	}
+	return c
+}
+
+// newRaftCluster makes servers over real raft, with memory for disks and a
+// snapshot each so many entries.
+func newRaftCluster(t testing.TB, size int, threshold uint64) *cluster {
+	t.Helper()
+	c := &cluster{t: t, network: consensus.NewNetwork(500 * time.Millisecond), peers: NewFakePeers()}
+	t.Cleanup(c.close)
+	var peers []consensus.Peer
 	for i := range size {
 		id := fmt.Sprintf("s%d", i+1)
-		store := state.New()
-		log, err := c.sequencer.Add(id, NewMachine(store))
-		if err != nil {
-			t.Fatal(err)
-		}
-		server, err := Open(Config{
-			ID: id, Store: store, Log: log, Peers: c.peers.For(id), Now: time.Now, Rand: rand.Reader,
-			Logger:      slog.New(slog.DiscardHandler),
-			ClusterInit: &structs.ClusterInit{Cluster: structs.Cluster{ID: "test"}},
-			Servers:     func() []Agent { return c.others(id) },
-			Addresses:   func() []string { return []string{"s1", "s2", "s3"} },
+		peers = append(peers, consensus.Peer{ID: id, Addr: id, Voter: true})
+		c.add(id, func(id string, machine Machine) Log {
+			node, err := consensus.Open(consensus.Config{ClusterID: "test", ID: id, Memory: new(consensus.Memory),
+				Transport: c.network.Transport(id), FSM: machine, SnapshotThreshold: threshold, SnapshotInterval: time.Second, TrailingLogs: 2 * threshold})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.raft = append(c.raft, node)
+			return node
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.peers.Add(id, server)
-		c.servers = append(c.servers, server)
-		c.logs = append(c.logs, log)
 	}
-	t.Cleanup(func() {
-		for _, server := range c.servers {
-			server.Close()
-		}
-		c.checkReplicas()
-	})
+	if err := c.raft[0].Bootstrap(peers); err != nil {
+		t.Fatal(err)
+	}
 	return c
+}
+
+// add opens one server over the log that open makes.
+func (c *cluster) add(id string, open func(string, Machine) Log) {
+	c.t.Helper()
+	store := state.New()
+	log := open(id, NewMachine(store))
+	server, err := Open(Config{
+		ID: id, Store: store, Log: log, Peers: c.peers.For(id), Now: time.Now, Rand: rand.Reader,
+		Logger:      slog.New(slog.DiscardHandler),
+		ClusterInit: &structs.ClusterInit{Cluster: structs.Cluster{ID: "test"}},
+		Servers:     func() []Agent { return c.others(id) },
+		Addresses:   func() []string { return []string{"s1", "s2", "s3"} },
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.peers.Add(id, server)
+	c.servers = append(c.servers, server)
+}
+
+// close ends everything and compares what is left.
+func (c *cluster) close() {
+	for _, server := range c.servers {
+		server.Close()
+	}
+	for _, node := range c.raft {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		if err := node.Shutdown(ctx, false); err != nil {
+			c.t.Errorf("shut down %s: %v", node.ID(), err)
+		}
+		cancel()
+	}
+	c.checkReplicas()
+}
+
+// isolate cuts a server off from all other servers, and the agents that only
+// it reaches from nobody.
+func (c *cluster) isolate(at int, cut bool) {
+	id := c.servers[at].config.ID
+	if cut {
+		c.network.Isolate(id)
+	} else {
+		c.network.Heal()
+	}
+	for _, other := range c.others(id) {
+		c.peers.Cut(id, other.Addr, cut)
+		c.peers.Cut(other.Addr, id, cut)
+	}
+}
+
+// leader waits for a server that leads, other than the excepted ones.
+func (c *cluster) leader(except ...int) int {
+	c.t.Helper()
+	for range 400 {
+		for i, server := range c.servers {
+			if !slices.Contains(except, i) && server.leaderWatch() != nil {
+				return i
+			}
+		}
+		pass(25 * time.Millisecond)
+	}
+	c.t.Fatal("no server leads")
+	return 0
 }
 
 func (c *cluster) others(id string) []Agent {

@@ -31,6 +31,11 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 			"job", live.JobID, "state", tx.standing(live.JobID).Standing.State)
 	}
 
+	if tx.meta.Live+job.SubjobCount() > LiveSubjobsMax {
+		return refuse(structs.CodeUnavailable, "state.queue_full", "max", LiveSubjobsMax)
+	}
+
+	tx.meta.Jobs++
 	tx.put(tableJobs, idKey(job.ID), &jobRow{Job: job, CreateIndex: tx.index()})
 	tx.put(tableNames, nameKey(job.Project, job.Name), &nameRow{Project: job.Project, Name: job.Name, JobID: job.ID})
 	tx.putStanding(&standingRow{JobID: job.ID, Standing: Standing{
@@ -170,6 +175,7 @@ func applyJobDelete(tx *txn, body *structs.JobDelete) (structs.ApplyResult, *str
 	}
 	tx.remove(tableStandings, idKey(job.ID), tx.standing(job.ID))
 	tx.remove(tableJobs, idKey(job.ID), &jobRow{Job: job})
+	tx.meta.Jobs--
 	event := structs.Event{Topic: topicJob, ID: "event.job.deleted", Project: job.Project, JobID: job.ID}
 	tx.tell(event, "job", job.Name)
 	return structs.ApplyResult{JobID: body.JobID}, nil

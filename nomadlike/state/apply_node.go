@@ -22,6 +22,12 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 		return refuse(structs.CodeConflict, "state.node_superseded", "node", known.Name,
 			"incarnation", node.Incarnation, "known", known.Incarnation)
 	}
+	if !returns {
+		if tx.meta.Nodes >= NodesMax {
+			return refuse(structs.CodeTooLarge, "state.too_many", "what", "nodes", "max", NodesMax)
+		}
+		tx.meta.Nodes++
+	}
 	node.Status, node.StatusReason, node.StatusAt = structs.NodeReady, nil, tx.now
 	node.RegisteredAt, node.RegisterIndex = tx.now, tx.index()
 	node.Eligibility, node.DrainDeadline, node.CreateIndex = structs.NodeEligible, 0, tx.index()

@@ -4,9 +4,11 @@ import "time"
 
 // Bounds on what the state keeps and on what one command may bring.
 const (
-	EventsMax           = 20_000 // events of the whole cluster, oldest dropped first
-	JobEventsMax        = 1_000  // events kept for one job beyond those
-	IdempotencyKeysMax  = 50_000 // oldest dropped first
+	EventsMax           = 20_000  // events of the whole cluster, oldest dropped first
+	JobEventsMax        = 1_000   // events kept for one job beyond those
+	IdempotencyKeysMax  = 50_000  // oldest dropped first
+	LiveSubjobsMax      = 200_000 // subjobs that have not ended, of all jobs
+	NodesMax            = 20_000
 	PlanGangsMax        = 4_096  // gangs of one plan
 	ReportsMax          = 4_096  // reports of one command
 	WaitsMax            = 4_096  // explanations of one command

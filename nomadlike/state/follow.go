@@ -52,7 +52,7 @@ func (f *Follower) Next(ctx context.Context) (events []*structs.Event, index uin
 // together, and the index up to which they are complete. It fails with
 // ErrEventsDropped when some are not kept any more.
 func (s *Snapshot) EventsAfter(index uint64) ([]*structs.Event, uint64, error) {
-	meta := mustFirst[*metaRow](s.db, tableMeta, indexID, metaKey())
+	meta := s.meta()
 	if index < meta.EventsDropped {
 		return nil, index, ErrEventsDropped
 	}

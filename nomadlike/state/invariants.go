@@ -33,6 +33,9 @@ type checker struct {
 	snapshot *Snapshot
 	found    []string
 	alive    int // jobs that have not ended
+	live     int // subjobs that have not ended
+	allJobs  int
+	allNodes int
 }
 
 func (c *checker) fail(format string, args ...any) {
@@ -45,6 +48,7 @@ func (c *checker) jobs() {
 	keys := make(map[string]string)
 	for view := range c.snapshot.Jobs() {
 		job := view.Job
+		c.allJobs++
 		if !view.Standing.State.Terminal() {
 			name := job.Project + "/" + job.Name
 			if other, taken := live[name]; taken {
@@ -76,6 +80,9 @@ func (c *checker) subjobs(view JobView) {
 			*n++
 		} else {
 			c.fail("I10: subjob %s/%d is in the unknown state %q", subjob.JobID, subjob.Index, subjob.State)
+		}
+		if !subjob.State.Terminal() {
+			c.live++
 		}
 		c.subjob(view.Job, subjob)
 	}
@@ -222,6 +229,7 @@ func (c *checker) nodes() {
 		}
 	}
 	for node, usage := range c.snapshot.Nodes() {
+		c.allNodes++
 		sum := sums[node.ID]
 		if sum == nil {
 			sum = &structs.Usage{NodeID: node.ID}
@@ -242,13 +250,17 @@ func (c *checker) nodes() {
 
 // bounds checks the rings and their counters.
 func (c *checker) bounds() {
-	meta := mustFirst[*metaRow](c.snapshot.db, tableMeta, indexID, metaKey())
+	meta := c.snapshot.meta()
 	keys := 0
 	for range each[*keyRow](c.snapshot.db, tableIdempotency, indexID, nil) {
 		keys++
 	}
 	if keys != meta.Keys || keys > IdempotencyKeysMax {
 		c.fail("bounds: %d keys are kept, counted were %d", keys, meta.Keys)
+	}
+	if meta.Jobs != c.allJobs || meta.Live != c.live || meta.Nodes != c.allNodes {
+		c.fail("bounds: %d jobs, %d live subjobs and %d nodes are counted, there are %d, %d and %d",
+			meta.Jobs, meta.Live, meta.Nodes, c.allJobs, c.live, c.allNodes)
 	}
 	names := 0
 	for row := range each[*nameRow](c.snapshot.db, tableNames, indexID, nil) {

@@ -127,7 +127,7 @@ func (s *Snapshot) writeTable(w io.Writer, d dump) error {
 const sectionEvents = "events"
 
 func (s *Snapshot) writeEvents(w io.Writer) error {
-	ring := mustFirst[*metaRow](s.db, tableMeta, indexID, metaKey()).ring
+	ring := s.meta().ring
 	if err := writeFrame(w, &dumpTable{Table: sectionEvents, Rows: len(ring)}); err != nil {
 		return err
 	}

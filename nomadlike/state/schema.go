@@ -50,6 +50,9 @@ type metaRow struct {
 	Index         uint64 `json:"index"`          // of the last command that was applied
 	EventsDropped uint64 `json:"events_dropped"` // highest log index of which an event was dropped
 	Keys          int    `json:"keys"`           // rows of tableIdempotency
+	Jobs          int    `json:"jobs"`           // rows of tableJobs
+	Live          int    `json:"live"`           // subjobs that have not ended
+	Nodes         int    `json:"nodes"`          // rows of tableNodes
 
 	ring []*structs.Event
 }

@@ -85,9 +85,7 @@ func each[T any](db *memdb.Txn, table, index string, prefix []byte) iter.Seq[T] 
 }
 
 // Index is the log index of the newest command in this state.
-func (s *Snapshot) Index() uint64 {
-	return mustFirst[*metaRow](s.db, tableMeta, indexID, metaKey()).Index
-}
+func (s *Snapshot) Index() uint64 { return s.meta().Index }
 
 // WatchIndex is the Watch twin of Index.
 func (s *Snapshot) WatchIndex() <-chan struct{} { return s.watchKey(tableMeta, indexID, metaKey()) }
@@ -182,12 +180,17 @@ func (s *Snapshot) Jobs() iter.Seq[JobView] {
 func (s *Snapshot) WatchJobs() <-chan struct{} { return s.watchPrefix(tableStandings, indexID, nil) }
 
 // JobCount is the number of jobs that the state keeps, ended ones included.
-func (s *Snapshot) JobCount() int {
-	n := 0
-	for range each[*jobRow](s.db, tableJobs, indexID, nil) {
-		n++
-	}
-	return n
+func (s *Snapshot) JobCount() int { return s.meta().Jobs }
+
+// LiveCount is the number of subjobs that have not ended.
+func (s *Snapshot) LiveCount() int { return s.meta().Live }
+
+// NodeCount is the number of nodes that the state knows.
+func (s *Snapshot) NodeCount() int { return s.meta().Nodes }
+
+// meta is the state's own record.
+func (s *Snapshot) meta() *metaRow {
+	return mustFirst[*metaRow](s.db, tableMeta, indexID, metaKey())
 }
 
 // JobOfKey gives the id of the job that a user's idempotency key made.

@@ -183,6 +183,12 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 		before.StartedAt == after.StartedAt {
 		return
 	}
+	if before == nil || before.State.Terminal() {
+		tx.meta.Live++
+	}
+	if after.State.Terminal() {
+		tx.meta.Live--
+	}
 	row := *tx.standing(after.JobID)
 	ended := row.Standing.State.Terminal()
 	row.Standing = row.Standing.after(before, after, tx.now, tx.index())

@@ -1,0 +1,169 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// TestLeaderIsCutOff isolates the leader while jobs are submitted at every
+// server: nothing acknowledged is lost, no job is there twice, and the others
+// go on within the bound.
+func TestLeaderIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newRaftCluster(t, 3, 64)
+		old := c.leader()
+		for i, name := range []string{"a", "b", "c"} {
+			c.newNode(name).connect((old + 1 + i%2) % 3)
+		}
+		c.submit(old, testJob("before", 1))
+
+		var acked sync.Map // job id -> name
+		stop := make(chan struct{})
+		var clients sync.WaitGroup
+		for at := range 3 {
+			clients.Go(func() {
+				for n := 0; ; n++ {
+					select {
+					case <-stop:
+						return
+					case <-time.After(20 * time.Millisecond):
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+					name := fmt.Sprintf("j%d-%d", at, n)
+					if id, _, err := c.servers[at].SubmitJob(ctx, "ann", name, testJob(name, 1)); err == nil {
+						acked.Store(id, name)
+					} else if code := structs.CodeOf(err); code != structs.CodeUnavailable && code != structs.CodeTimeout {
+						t.Errorf("submission gives %v", err)
+					}
+					cancel()
+				}
+			})
+		}
+		pass(time.Second)
+		c.isolate(old, true)
+		cutAt := time.Now()
+		next := c.leader(old)
+		c.submit(next, testJob("after", 1))
+		if took := time.Since(cutAt); took > 1500*time.Millisecond {
+			t.Errorf("the next job was accepted after %s", took)
+		}
+		pass(3 * time.Second)
+		c.isolate(old, false)
+		pass(2 * time.Second)
+		close(stop)
+		clients.Wait()
+
+		snapshot, err := c.servers[old].Consistent(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := make(map[string]bool)
+		for view := range snapshot.Jobs() {
+			if names[view.Job.Name] {
+				t.Errorf("job %s is there twice", view.Job.Name)
+			}
+			names[view.Job.Name] = true
+		}
+		count := 0
+		acked.Range(func(id, name any) bool {
+			count++
+			if _, ok := snapshot.Job(id.(string)); !ok {
+				t.Errorf("job %s was acknowledged and is lost", name)
+			}
+			return true
+		})
+		if count < 100 {
+			t.Errorf("only %d submissions were acknowledged", count)
+		}
+		c.eventually(next, 10*time.Second, "all jobs end", func(s *state.Snapshot) bool {
+			for view := range s.Jobs() {
+				if view.Standing.State != structs.JobSucceeded {
+					return false
+				}
+			}
+			return true
+		})
+		for at := range 3 { // so that the replicas can be compared
+			if _, err := c.servers[at].Consistent(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestMinorityServesNobody leaves one server alone: it neither reads nor
+// writes, and says so in time.
+func TestMinorityServesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newRaftCluster(t, 3, 64)
+		old := c.leader()
+		c.isolate(old, true)
+		c.leader(old)
+		pass(2 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.servers[old].Consistent(ctx); structs.CodeOf(err) != structs.CodeUnavailable {
+			t.Errorf("a read in the minority gives %v", err)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := c.servers[old].SubmitJob(ctx, "ann", "", testJob("one", 1)); err == nil {
+			t.Error("a write in the minority is acknowledged")
+		}
+		if c.servers[old].leaderWatch() != nil {
+			t.Error("the server in the minority still does the leader's duties")
+		}
+		c.isolate(old, false)
+		pass(2 * time.Second)
+	})
+}
+
+// TestNodeAndLeaderLostForReal is TestLeaderAndNodeLost with a real election.
+func TestNodeAndLeaderLostForReal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newRaftCluster(t, 3, 64)
+		old := c.leader()
+		nodes := make(map[string]*fakeNode)
+		for i, name := range []string{"a", "b", "c"} {
+			nodes[name] = c.newNode(name)
+			nodes[name].complete = false
+			nodes[name].connect((old + 1 + i%2) % 3)
+		}
+		id := c.submit(old, gangJob("two", 2))
+		snapshot := c.eventually(old, 2*time.Second, "gang runs", jobIs(id, structs.JobRunning))
+		victim := ""
+		for alloc := range snapshot.Gang(id, 0, 1) {
+			victim = alloc.NodeName
+		}
+		pass(time.Second)
+		began := time.Now()
+		c.isolate(old, true)
+		c.peers.Kill(fmt.Sprintf("s%d", old+1), true)
+		c.peers.Kill(victim, true)
+		nodes[victim].hangUp()
+		next := c.leader(old)
+		c.eventually(next, 5*time.Second, "gang runs as attempt 2", func(s *state.Snapshot) bool {
+			return s.Subjob(id, 0).Attempt == 2 && jobIs(id, structs.JobRunning)(s)
+		})
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("it took %s", took)
+		} else {
+			t.Logf("leader and node lost, running elsewhere after %s", took)
+		}
+		c.peers.Kill(fmt.Sprintf("s%d", old+1), false)
+		c.isolate(old, false)
+		pass(3 * time.Second)
+		for at := range 3 {
+			if _, err := c.servers[at].Consistent(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
