@@ -109,15 +109,10 @@ func (p *parliament) apply(ctx context.Context, c change) error {
 // listMembers answers servers.list.
 func (s *site) listMembers(r *request) error {
 	leader := s.house.raft.LeaderID()
-	snapshot := s.store.Snapshot()
 	out := api.MemberList{Members: []api.Member{}}
 	for _, member := range s.house.gossip.Members() {
-		name := ""
-		if node := snapshot.Node(member.ID); node != nil {
-			name = node.Name
-		}
 		out.Members = append(out.Members, api.Member{
-			ID: member.ID, Name: name, Role: member.Meta.Role, GossipAddr: member.Addr, RPCAddr: member.Meta.RPCAddr,
+			ID: member.ID, Name: member.Meta.Name, Role: member.Meta.Role, GossipAddr: member.Addr, RPCAddr: member.Meta.RPCAddr,
 			Status: string(member.State), Leader: member.ID == leader, Version: member.Meta.Version, Protocol: member.Meta.Protocol,
 		})
 	}
@@ -141,11 +136,21 @@ func (s *site) listPeers(r *request) error {
 		return err
 	}
 	leader := s.house.raft.LeaderID()
+	names := s.house.names()
 	out := api.RaftPeerList{Peers: []api.RaftPeer{}, Index: s.house.raft.AppliedIndex()}
 	for _, peer := range s.house.raft.Peers() {
-		out.Peers = append(out.Peers, api.RaftPeer{ID: peer.ID, Addr: peer.Addr, Voter: peer.Voter, Leader: peer.ID == leader})
+		out.Peers = append(out.Peers, api.RaftPeer{ID: peer.ID, Name: names[peer.ID], Addr: peer.Addr, Voter: peer.Voter, Leader: peer.ID == leader})
 	}
 	return r.reply(out)
+}
+
+// names gives what people call the members that gossip knows.
+func (p *parliament) names() map[string]string {
+	names := make(map[string]string)
+	for _, member := range p.gossip.Members() {
+		names[member.ID] = member.Meta.Name
+	}
+	return names
 }
 
 func (s *site) removePeer(r *request) error {
@@ -180,7 +185,7 @@ func raftError(err error) error {
 
 func (s *site) autopilot(r *request) error {
 	views := s.house.views()
-	leader := s.house.raft.LeaderID()
+	leader, names := s.house.raft.LeaderID(), s.house.names()
 	out := api.AutopilotHealth{Healthy: leader != "", FailureTolerance: failureTolerance(views), LeaderID: leader, Servers: []api.ServerHealth{}}
 	for _, v := range views {
 		if v.addr == "" {
@@ -189,7 +194,7 @@ func (s *site) autopilot(r *request) error {
 		healthy := v.alive && (v.self || v.heard)
 		out.Healthy = out.Healthy && healthy
 		out.Servers = append(out.Servers, api.ServerHealth{
-			RaftPeer: api.RaftPeer{ID: v.id, Addr: v.addr, Voter: v.voter, Leader: v.id == leader},
+			RaftPeer: api.RaftPeer{ID: v.id, Name: names[v.id], Addr: v.addr, Voter: v.voter, Leader: v.id == leader},
 			Status:   string(s.house.gossip.View(v.id).State), Healthy: healthy,
 		})
 	}

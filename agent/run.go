@@ -312,6 +312,7 @@ func (a *Agent) openGossip(context.Context) error {
 	a.gossip, err = gossip.Open(gossip.Config{
 		Name: a.ID(),
 		Meta: gossip.Meta{
+			Name:    a.config.Name,
 			Cluster: a.identity.credentials.Self.Cluster, Role: string(a.identity.role()), RPCAddr: a.addr,
 			Protocol: wire.ProtocolVersion, Version: a.options.Version,
 		},

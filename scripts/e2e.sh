@@ -26,9 +26,28 @@ sleeper() { # NAME [NODES]: a job that stays
   wait_for 20 "$1 running" is state_of "$1" running
 }
 
+# sleeps HOST: the pids of the sleepers on a host; fails when there are none.
+sleeps() {
+  local pid found=1
+  for pid in $(host_pids "$1"); do
+    if [[ "$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")" == "sleep 3600 " ]]; then
+      echo "$pid"
+      found=0
+    fi
+  done
+  return $found
+}
+
 scenario() { # NAME FUNCTION
-  local began=$SECONDS
-  if (set -e; "$2") >"$dir/$2.log" 2>&1; then
+  local began=$SECONDS status
+  set +e # a condition would switch errexit off inside as well: failures must count
+  (
+    set -e
+    "$2"
+  ) >"$dir/$2.log" 2>&1
+  status=$?
+  set -e
+  if ((status == 0)); then
     passed=$((passed + 1))
     echo "ok    $1 ($((SECONDS - began)) s)"
   else
@@ -73,12 +92,12 @@ agent_killed() { # kill -9 of a client's agent: its task goes on and is found ag
   sleeper survives
   local node pids
   node=$(node_of survives)
-  pids=$(host_run "$node" pgrep -f 'sleep 3600' | sort | tr '\n' ' ')
+  pids=$(sleeps "$node")
   kill -9 "$(agent_pid "$node")"
   agent_start "$node" -client
   wait_for 20 "$node ready again" node_is "$node" ready
   [[ $(state_of survives) == running && $(attempt_of survives) == 1 ]]
-  [[ "$(host_run "$node" pgrep -f 'sleep 3600' | sort | tr '\n' ' ')" == "$pids" ]]
+  [[ "$(sleeps "$node")" == "$pids" ]]
   [[ "$(nl job exec survives echo still here)" == "still here" ]]
   nl job stop -wait survives
 }
@@ -105,10 +124,10 @@ lost_and_back() { # a machine vanishes, its job runs elsewhere; back again, it k
   wait_for 20 "attempt 2" moved
   other=$(node_of wanders)
   [[ "$other" != "$node" ]]
-  host_run "$node" pgrep -f 'sleep 3600' # cut off, it still runs the old attempt
+  sleeps "$node" # cut off, it still runs the old attempt
   host_mend "$node"
   wait_for 30 "$node ready again" node_is "$node" ready
-  gone() { ! host_run "$node" pgrep -f 'sleep 3600'; }
+  gone() { ! sleeps "$node"; }
   wait_for 10 "the old attempt killed" gone
   [[ $(attempt_of wanders) == 2 && $(state_of wanders) == running ]]
   nl job stop -wait wanders
@@ -128,13 +147,14 @@ leader_killed() {
 everything_restarts() { # every agent at once: no task is lost, the cluster comes back
   sleeper stays 3
   local name before after
-  before=$(for name in c1 c2 c3 c4; do host_run "$name" pgrep -f 'sleep 3600' || true; done | sort | tr '\n' ' ')
+  before=$(for name in c1 c2 c3 c4; do sleeps "$name" || true; done | sort | tr '\n' ' ')
+  [[ $(wc -w <<<"$before") == 3 ]]
   for name in "${!HOST_INDEX[@]}"; do kill -9 "$(agent_pid "$name")"; done
   for name in s1 s2 s3; do agent_start "$name" -server -bootstrap-expect 3; done
   for name in c1 c2 c3 c4; do agent_start "$name" -client; done
   wait_for 40 "four ready clients" clients_ready 4
   [[ $(state_of stays) == running && $(attempt_of stays) == 1 ]]
-  after=$(for name in c1 c2 c3 c4; do host_run "$name" pgrep -f 'sleep 3600' || true; done | sort | tr '\n' ' ')
+  after=$(for name in c1 c2 c3 c4; do sleeps "$name" || true; done | sort | tr '\n' ' ')
   [[ "$before" == "$after" ]]
   nl job stop -wait stays
 }

@@ -69,6 +69,7 @@ type Meta struct {
 	Protocol int    `cbor:"4,keyasint"` // wire.ProtocolVersion that it speaks
 	Version  string `cbor:"5,keyasint,omitempty"`
 	Leaving  bool   `cbor:"6,keyasint,omitempty"` // it is about to leave in order
+	Name     string `cbor:"7,keyasint,omitempty"` // of its machine, for people
 }
 
 // encode gives the metadata's bytes, at most MetaSizeMax.
