@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -30,7 +31,7 @@ import (
 //	identity/                  made whole or not at all
 //	    agent.pem  agent-key.pem  ca.pem  gossip.key
 //	    ca-key.pem  init.json  servers only
-//	    founder                the server that founded the cluster
+//	    setup-secret  join-server  join-client  founder   first server only
 //	server/                    of package consensus
 //	client/                    of package client
 const (
@@ -104,6 +105,10 @@ func (i *identity) sign(csrPEM []byte, who auth.Identity, now time.Time, address
 
 func (i *identity) role() auth.Role { return i.credentials.Self.Role }
 
+// lockWait is how long an agent waits for another one to let go of its data
+// directory: one that was killed a moment ago is still being taken apart.
+const lockWait = 3 * time.Second
+
 // lockDataDir makes the data directory and keeps every other agent out of it
 // until unlock is called or the process ends.
 func lockDataDir(dir string) (unlock func(), err error) {
@@ -114,7 +119,7 @@ func lockDataDir(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := flockWithin(file, lockWait); err != nil {
 		_ = file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, structs.NewError(structs.CodeConflict, "agent.refuse.locked", "dir", dir)
@@ -122,6 +127,25 @@ func lockDataDir(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
 	return func() { _ = file.Close() }, nil
+}
+
+// flockWithin takes the lock of file, or gives EWOULDBLOCK after limit.
+func flockWithin(file *os.File, limit time.Duration) error {
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return err
+		}
+	}
 }
 
 // loadIdentity reads the identity in a data directory, nil where there is
@@ -310,7 +334,7 @@ func foundCluster(config Config, addr string, now time.Time) (*identity, error) 
 	if err != nil {
 		return nil, err
 	}
-	record, err := newClusterRecord(dir, ca, addr, now)
+	record, files, err := newClusterRecord(ca, addr, now)
 	if err != nil {
 		return nil, err
 	}
@@ -320,29 +344,28 @@ func foundCluster(config Config, addr string, now time.Time) (*identity, error) 
 	}
 	gossipKey := make([]byte, gossipKeySize)
 	rand.Read(gossipKey)
-	files := identityFiles{
+	maps.Copy(files, identityFiles{
 		agentFile: issued.ChainPEM, agentKeyFile: issued.KeyPEM, caFile: ca.CertificatePEM(), caKeyFile: caKey,
 		gossipKeyFile: []byte(base64.StdEncoding.EncodeToString(gossipKey) + "\n"), initFile: initJSON, founderFile: nil,
-	}
+	})
 	if err := files.save(dir); err != nil {
 		return nil, err
 	}
 	return loadIdentity(dir)
 }
 
-// newClusterRecord draws the setup secret and the join tokens, leaves them in
-// files that only the owner of the data directory can read, and gives what
-// the log will know of them.
-func newClusterRecord(dir string, ca *auth.CA, addr string, now time.Time) (*structs.ClusterInit, error) {
+// newClusterRecord draws the setup secret and the join tokens: what the log
+// will know of them, and the files that hold them.
+func newClusterRecord(ca *auth.CA, addr string, now time.Time) (*structs.ClusterInit, identityFiles, error) {
 	setup, err := auth.GenerateToken(auth.TokenSetup, rand.Reader)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	record := &structs.ClusterInit{Cluster: structs.Cluster{
 		ID: ca.Cluster, CAFingerprint: ca.Fingerprint(), SetupHash: auth.HashToken(setup),
 		ProtocolVersion: wire.ProtocolVersion, CreatedAt: structs.At(now),
 	}}
-	secrets := map[string]string{setupFile: setup}
+	files := identityFiles{setupFile: []byte(setup + "\n")}
 	for _, kind := range []struct {
 		file string
 		role auth.Role
@@ -350,18 +373,45 @@ func newClusterRecord(dir string, ca *auth.CA, addr string, now time.Time) (*str
 	}{{joinServer, auth.RoleServer, printedServerUses}, {joinClient, auth.RoleClient, auth.JoinUsesUnlimited}} {
 		token, stored, err := auth.GenerateJoinToken(ca.Fingerprint(), addr, kind.role, kind.uses, printedJoinTTL, rand.Reader, now)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		stored.CreatedBy = "setup"
 		record.JoinTokens = append(record.JoinTokens, *stored)
-		secrets[kind.file] = token.String()
+		files[kind.file] = []byte(token.String() + "\n")
 	}
-	for name, secret := range secrets {
-		if err := replaceFile(filepath.Join(dir, name), []byte(secret+"\n")); err != nil {
-			return nil, fmt.Errorf("write %s: %w", name, err)
+	return record, files, nil
+}
+
+// publish puts the founder's secrets where people and scripts look for them,
+// readable by the owner of the data directory alone. Whoever finds them finds
+// an agent that answers.
+func (i *identity) publish() error {
+	if !i.founder {
+		return nil
+	}
+	for _, name := range []string{setupFile, joinServer, joinClient} {
+		secret, err := os.ReadFile(filepath.Join(i.dir, identityDir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the setup secret was used
+		}
+		if err == nil {
+			err = replaceFile(filepath.Join(i.dir, name), secret)
+		}
+		if err != nil {
+			return fmt.Errorf("publish %s: %w", name, err)
 		}
 	}
-	return record, nil
+	return nil
+}
+
+// setupDone removes the setup secret, which is worth nothing any more.
+func (i *identity) setupDone() error {
+	for _, path := range []string{filepath.Join(i.dir, setupFile), filepath.Join(i.dir, identityDir, setupFile)} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove used setup secret: %w", err)
+		}
+	}
+	return nil
 }
 
 func certIPs(advertise string) []net.IP {

@@ -15,7 +15,7 @@ scripts/packages.sh iproute2 procps make python3-torch python3-sklearn
 make --no-print-directory build
 
 source scripts/hosts.sh
-dir=$(mktemp -d /tmp/nomadlike-demo.XXXXXX)
+dir=$(scratch_dir demo)
 keep=false
 finish() { hosts_down; $keep || rm -rf "$dir"; }
 

@@ -9,8 +9,7 @@ root=$PWD
 source scripts/hosts.sh
 [[ -x $NOMADLIKE ]] || make --no-print-directory build
 
-dir=$(mktemp -d /tmp/nomadlike-e2e.XXXXXX)
-chmod 755 "$dir"
+dir=$(scratch_dir e2e)
 passed=0 failed=0
 finish() { hosts_down; if ((failed == 0)); then rm -rf "$dir"; else echo "logs are in $dir"; fi; }
 

@@ -16,9 +16,21 @@ set -euo pipefail
 NOMADLIKE=${NOMADLIKE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/bin/nomadlike}
 HOSTS_PREFIX=nl$$
 HOSTS_NET=${HOSTS_NET:-10.87.$((RANDOM % 200 + 1))}
-declare -A HOST_INDEX=() HOST_AGENT=()
+declare -A HOST_INDEX=()
 HOSTS_DIR=
 HOSTS_NETNS=false
+
+# scratch_dir NAME: a new directory for the data of many agents on one machine.
+# In memory where that can hold programs: a dozen agents that fsync to the one
+# disk which a build is using would measure that disk and nothing else.
+scratch_dir() {
+  local dir
+  dir=$(mktemp -d "/dev/shm/nomadlike-$1.XXXXXX" 2>/dev/null) || dir=$(mktemp -d "/tmp/nomadlike-$1.XXXXXX")
+  cp /bin/true "$dir/try" && "$dir/try" 2>/dev/null || { rm -rf "$dir"; dir=$(mktemp -d "/tmp/nomadlike-$1.XXXXXX"); }
+  rm -f "$dir/try"
+  chmod 755 "$dir"
+  echo "$dir"
+}
 
 netns_usable() {
   ((EUID == 0)) && command -v ip >/dev/null && ip netns add "$HOSTS_PREFIX-try" 2>/dev/null && ip netns del "$HOSTS_PREFIX-try"
@@ -71,12 +83,20 @@ agent_start() {
     printf 'client {\n  port_min = %d\n  port_max = %d\n}\n' "$low" $((low + 199)) >"$HOSTS_DIR/$name/ports.hcl"
     range=(-config "$HOSTS_DIR/$name/ports.hcl")
   fi
-  # Without a working directory or environment of ours: tasks must not inherit them.
-  (cd / && host_run "$name" env -i PATH="$PATH" HOME="$HOSTS_DIR/$name" NOMADLIKE_CONFIG_DIR="$HOSTS_DIR/$name/cli" \
+  run_agent "$name" "${range[@]}" "$@" >>"$HOSTS_DIR/$name/agent.log" 2>&1 &
+  echo $! >"$HOSTS_DIR/$name/agent.pid"
+}
+
+# run_agent becomes the agent, so that the background job's pid is the agent's.
+# Without a working directory or environment of ours: tasks must not inherit them.
+run_agent() {
+  local name=$1 where=()
+  shift
+  if $HOSTS_NETNS; then where=(ip netns exec "$HOSTS_PREFIX-$name"); fi
+  cd /
+  exec "${where[@]}" env -i PATH="$PATH" HOME="$HOSTS_DIR/$name" NOMADLIKE_CONFIG_DIR="$HOSTS_DIR/$name/cli" \
     "$NOMADLIKE" agent -name "$name" -data-dir "$HOSTS_DIR/$name/data" -bind "$(host_addr "$name")" \
-    -advertise "$(host_addr "$name")" -port "$(host_port "$name")" -gossip-port "$(host_gossip "$name")" \
-    "${range[@]}" "$@" >>"$HOSTS_DIR/$name/agent.log" 2>&1 & echo $! >"$HOSTS_DIR/$name/agent.pid")
-  HOST_AGENT[$name]=$(<"$HOSTS_DIR/$name/agent.pid")
+    -advertise "$(host_addr "$name")" -port "$(host_port "$name")" -gossip-port "$(host_gossip "$name")" "$@"
 }
 
 agent_pid() { cat "$HOSTS_DIR/$1/agent.pid"; }
