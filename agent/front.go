@@ -181,6 +181,12 @@ func (f *front) serve(route api.Route, handle handler) http.Handler {
 }
 
 func (f *front) answer(route api.Route, handle handler, w http.ResponseWriter, r *http.Request) error {
+	if len(r.TransferEncoding) > 0 && !route.Upload {
+		// net/http has dropped a Content-Length beside it, and whoever stands
+		// between may have gone by that: the root of request smuggling.
+		w.Header().Set("Connection", "close")
+		return structs.NewError(structs.CodeInvalid, "agent.chunked")
+	}
 	who, release, err := f.identify(route, r)
 	if err != nil {
 		return err

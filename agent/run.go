@@ -483,7 +483,7 @@ func (a *Agent) serveHTTP(context.Context) error {
 			_ = a.http.Close()
 		}
 	})
-	return nil
+	return a.identity.publish()
 }
 
 // background runs f until it returns; an error ends the agent.

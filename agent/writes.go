@@ -238,6 +238,11 @@ func (s *site) bootstrapToken(r *request) error {
 	if err != nil {
 		return err
 	}
+	if s.identity.founder {
+		if err := s.identity.setupDone(); err != nil {
+			s.log.Warn("setup secret is left", logkey.Error, err)
+		}
+	}
 	s.log.Warn("first management token was made", logkey.TokenID, token.ID, logkey.Addr, peerKey(r.RemoteAddr))
 	r.setIndex(index)
 	return r.reply(api.NewToken{Token: withoutHash(token), Secret: secret})
