@@ -35,7 +35,10 @@ func (v *validator) distributed(j *Job) {
 	if v.belongs("world_size", d.WorldSize != "", d.Mode, ModePyTorch, ModeDeepSpeed) {
 		v.choice("distributed.world_size", d.WorldSize, true, WorldSizeNodes, WorldSizeProcs)
 	}
-	if v.belongs("rewrite", d.Rewrite != "", d.Mode, ModePyTorch) {
+	switch {
+	case d.Mode == ModeMPI: // a script that calls mpirun itself
+		v.choice("distributed.rewrite", d.Rewrite, true, RewriteNone)
+	case v.belongs("rewrite", d.Rewrite != "", d.Mode, ModePyTorch, ModeMPI):
 		v.choice("distributed.rewrite", d.Rewrite, true, RewriteLaunch, RewriteTorchrun, RewriteNone)
 	}
 	if v.belongs("launcher", d.Launcher != "", d.Mode, ModeDeepSpeed) {
