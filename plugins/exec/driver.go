@@ -43,7 +43,7 @@ type Config struct {
 	// supervisor.Argument.
 	Supervisor []string
 	// Spares is how many supervisors are kept ready for tasks to come; 0 means
-	// a default, a negative number none.
+	// a default, a negative number none, and a new one for each task.
 	Spares int
 	// NoCgroup keeps tasks out of cgroups of their own.
 	NoCgroup bool
@@ -63,8 +63,11 @@ type Driver struct {
 	bootID        string
 	root          bool
 
-	spares    chan *readySupervisor
-	refilling atomic.Bool // somebody fills spares
+	spares       chan *readySupervisor
+	sparesWanted int
+	refilling    atomic.Bool  // somebody fills spares
+	trimming     atomic.Bool  // somebody waits to send some away
+	starts       atomic.Int64 // of tasks
 
 	life   context.Context // ends the watchers
 	cancel context.CancelFunc
@@ -111,7 +114,9 @@ func New(config Config) (*Driver, error) {
 	if config.Spares == 0 {
 		config.Spares = sparesDefault
 	}
-	d.spares = make(chan *readySupervisor, max(config.Spares, 0))
+	if d.sparesWanted = min(config.Spares, sparesMax); d.sparesWanted > 0 {
+		d.spares = make(chan *readySupervisor, sparesMax)
+	}
 	d.refill()
 	return d, nil
 }

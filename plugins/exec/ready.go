@@ -17,6 +17,10 @@ const (
 	// sparesDefault is how many supervisors wait for a task. Starting one is
 	// most of what starting a task takes, and an idle one costs 1 MB.
 	sparesDefault = 2
+	// sparesMax is how many may wait after tasks that have ended, for others
+	// that come soon; after sparesIdle without a start they are sent away.
+	sparesMax  = 16
+	sparesIdle = 10 * time.Second
 	// A program that is still open for writing somewhere can not be executed.
 	busyRetries = 20
 	busyPause   = 5 * time.Millisecond
@@ -31,6 +35,7 @@ type readySupervisor struct {
 
 // takeSupervisor gives a supervisor that was kept ready, or a new one.
 func (d *Driver) takeSupervisor() (ready *readySupervisor, spare bool, err error) {
+	d.starts.Add(1)
 	select {
 	case ready := <-d.spares:
 		return ready, true, nil
@@ -40,21 +45,71 @@ func (d *Driver) takeSupervisor() (ready *readySupervisor, spare bool, err error
 	}
 }
 
+// giveBack keeps the supervisor of a task that has ended, for another one, or
+// ends it when there are enough.
+func (d *Driver) giveBack(ready *readySupervisor) {
+	select {
+	case d.spares <- ready:
+		d.trimLater()
+	default:
+		ready.dismiss()
+	}
+}
+
+// dismiss ends a supervisor without a task.
+func (r *readySupervisor) dismiss() {
+	r.connection.Close()
+	timer := time.AfterFunc(startPatience, func() { r.process.Process.Kill() })
+	defer timer.Stop()
+	_ = r.process.Wait() // it has nothing to tell
+}
+
+// trimLater sends supervisors away that nobody has needed for a while. One
+// goroutine at a time waits for that.
+func (d *Driver) trimLater() {
+	if len(d.spares) <= d.sparesWanted || !d.trimming.CompareAndSwap(false, true) {
+		return
+	}
+	started := d.spawnWork(func() {
+		defer d.trimming.Store(false)
+		for len(d.spares) > d.sparesWanted {
+			before := d.starts.Load()
+			timer := time.NewTimer(sparesIdle)
+			select {
+			case <-timer.C:
+			case <-d.life.Done():
+				timer.Stop()
+				return
+			}
+			for d.starts.Load() == before && len(d.spares) > d.sparesWanted {
+				select {
+				case ready := <-d.spares:
+					ready.dismiss()
+				default:
+				}
+			}
+		}
+	})
+	if !started {
+		d.trimming.Store(false)
+	}
+}
+
 // refill starts supervisors in the background until enough are ready. One
 // goroutine at a time does it, whoever asks.
 func (d *Driver) refill() {
-	if cap(d.spares) == 0 || !d.refilling.CompareAndSwap(false, true) {
+	if len(d.spares) >= d.sparesWanted || !d.refilling.CompareAndSwap(false, true) {
 		return
 	}
 	started := d.spawnWork(func() {
 		defer d.refilling.Store(false)
-		for len(d.spares) < cap(d.spares) && d.life.Err() == nil {
+		for len(d.spares) < d.sparesWanted && d.life.Err() == nil {
 			ready, err := d.newSupervisor()
 			if err != nil {
 				d.log.Warn("no supervisor can be kept ready", logkey.Error, err)
 				return // the next start says why, or asks again
 			}
-			d.spares <- ready // never blocks: nobody else fills it
+			d.giveBack(ready)
 		}
 	})
 	if !started {
@@ -68,8 +123,7 @@ func (d *Driver) dismissSpares() {
 	for {
 		select {
 		case ready := <-d.spares:
-			ready.connection.Close()
-			_ = ready.process.Wait() // it has nothing to tell
+			ready.dismiss()
 		default:
 			return
 		}

@@ -107,7 +107,7 @@ func (t *task) launch(ctx context.Context, spec *supervisor.Spec) error {
 		if err != nil {
 			return fmt.Errorf("start supervisor of task %s: %w", t.id, err)
 		}
-		t.process = ready.process
+		t.process, t.first = ready.process, ready.connection
 		release := context.AfterFunc(ctx, func() { ready.connection.SetDeadline(past()) })
 		reply, err := exchange(ready.connection, request)
 		if !release() && err == nil {

@@ -39,6 +39,7 @@ type task struct {
 	id      driver.TaskID
 	state   supervisor.State
 	process *osexec.Cmd // nil when an earlier agent started the supervisor
+	first   *net.UnixConn
 
 	result driver.ExitResult
 	ended  chan struct{}
@@ -84,13 +85,13 @@ func (t *task) watch(connection *net.UnixConn) {
 		if connection != nil {
 			release := context.AfterFunc(life, func() { connection.SetDeadline(past()) })
 			reply, err := readReply(connection)
-			release()
-			connection.Close()
-			connection = nil
+			usable := release()
 			if err == nil && reply.Exit != nil {
-				t.finish(reply.Exit)
+				t.end(reply.Exit, connection, usable)
 				return
 			}
+			connection.Close()
+			connection = nil
 		}
 		if life.Err() != nil {
 			if t.process != nil {
@@ -111,6 +112,20 @@ func (t *task) watch(connection *net.UnixConn) {
 			timer.Stop()
 		}
 	}
+}
+
+// end finishes a task whose exit has come over a connection. The one that its
+// supervisor was started with serves for another task.
+func (t *task) end(exit *supervisor.Exit, connection *net.UnixConn, usable bool) {
+	if t.process == nil || connection != t.first || !usable || len(exit.Unkillable) > 0 {
+		connection.Close()
+		t.finish(exit)
+		return
+	}
+	process := t.process
+	t.process = nil // not to be collected yet
+	t.finish(exit)
+	t.driver.giveBack(&readySupervisor{process: process, connection: connection})
 }
 
 // redial asks a supervisor anew for the exit; nil when it can not be reached.
@@ -136,8 +151,14 @@ func (t *task) settle() bool {
 	case err == nil && record.Exit != nil:
 		t.finish(record.Exit)
 		return true
-	case alive:
+	case alive && t.reachable():
 		return false
+	case alive:
+		// It has removed its socket, perhaps just now, after the record.
+		if record, err := supervisor.ReadRecord(t.driver.config.tasksDir(), string(t.id)); err == nil && record.Exit != nil {
+			t.finish(record.Exit)
+			return true
+		}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.driver.log.Warn("record can not be read", logkey.TaskID, t.id, logkey.Error, err)
@@ -152,6 +173,13 @@ func (t *task) settle() bool {
 	}
 	t.finish(exit)
 	return true
+}
+
+// reachable tells whether the task's supervisor still has a socket for it. It
+// may live on for other tasks.
+func (t *task) reachable() bool {
+	_, err := os.Lstat(t.path(supervisor.SocketSuffix))
+	return err == nil
 }
 
 // finish makes the exit known and collects the supervisor.

@@ -155,6 +155,19 @@ func runControl(t *testing.T, open Open) {
 		}
 		eventually.Within(t, limit, "processor time passes again", func() bool { return cpu() > before+100*time.Millisecond })
 	})
+	t.Run("pausing a task that forks all the time", func(t *testing.T) {
+		spec := Shell(t, `echo ready; while :; do /bin/true; done`)
+		Start(t, d, spec)
+		AwaitOutput(t, spec, "ready")
+		for range 20 {
+			if err := d.Pause(ctx, spec.ID); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Continue(ctx, spec.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 	t.Run("a paused task can be stopped", func(t *testing.T) {
 		spec := Shell(t, `trap 'exit 4' TERM; echo ready; while :; do sleep 0.05; done`)
 		Start(t, d, spec)

@@ -27,9 +27,11 @@ type control struct {
 	mu struct {
 		sync.Mutex
 		connections int
+		open        map[*conn]bool
 		waiters     map[*conn]bool
 		told        bool // the waiters have their answer
 	}
+	serving sync.WaitGroup // one per connection
 }
 
 // listen makes the control socket in the working directory, which is the
@@ -58,6 +60,7 @@ func listen(t *task) (*control, error) {
 		return nil, fmt.Errorf("listen on control socket: %w", err)
 	}
 	c := &control{task: t, listener: listener, raw: raw}
+	c.mu.open = make(map[*conn]bool)
 	c.mu.waiters = make(map[*conn]bool)
 	return c, nil
 }
@@ -90,10 +93,11 @@ func (c *control) accept() {
 			c.leave()
 			continue
 		}
-		go func() { // ends with its connection, at the latest with the process
+		c.remember(connection)
+		c.serving.Go(func() {
 			defer c.leave()
 			c.serve(connection)
-		}()
+		})
 	}
 }
 
@@ -193,15 +197,34 @@ func (c *control) await(connection *conn) {
 	}
 }
 
+func (c *control) remember(connection *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.open[connection] = true
+}
+
 func (c *control) forget(connection *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.mu.open, connection)
 	delete(c.mu.waiters, connection)
 }
 
-// close removes the socket; the process is about to end.
-func (c *control) close() {
+// unlink removes the socket, so that nobody comes any more.
+func (c *control) unlink() {
 	_ = syscall.Unlink(c.task.spec.TaskID + SocketSuffix)
+}
+
+// close ends all connections but the agent's own, and waits for those who
+// serve them. Called once, after tell.
+func (c *control) close() {
+	c.listener.Close()
+	c.mu.Lock()
+	for connection := range c.mu.open {
+		connection.close()
+	}
+	c.mu.Unlock()
+	c.serving.Wait()
 }
 
 // tell answers all who wait. Called once, after the task has ended.
@@ -237,10 +260,10 @@ func (c *control) exec(connection *conn, spec *ExecSpec, descriptors []int) {
 	}
 	_ = connection.write(&Reply{Started: &State{Version: RecordVersion, TaskID: c.task.spec.TaskID, Command: Identity{PID: pid}}})
 	gone := make(chan struct{})
-	go func() { // ends when the connection is closed, by the peer or by serve
+	c.serving.Go(func() { // ends when the connection is closed, by the peer or by serve
 		defer close(gone)
 		c.relaySignals(connection, pid)
-	}()
+	})
 	status, ok := c.awaitExec(spec, pid, exit, gone)
 	if !ok {
 		return

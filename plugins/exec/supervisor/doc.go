@@ -11,9 +11,14 @@
 // output into log files, collects every orphan of the task (it is their
 // subreaper), and serves control requests. When the command has ended and
 // nothing descended from it is left, it adds the exit to the record, synced,
-// only then tells those who wait, and ends. An agent that comes later finds
-// the socket or the exit. See task.go for the states. A supervisor may be
-// started in advance: it does nothing before its spec has come.
+// only then tells those who wait. An agent that comes later finds the socket
+// or the exit. See task.go for the states.
+//
+// A supervisor may be started in advance, and may run one task after the
+// other: it ends when it has no task and its first connection is closed.
+// Nothing of a task stays behind in it: each has a thread, and with it
+// namespaces, of its own, and a process with children that would not die takes
+// no more tasks.
 //
 // Who dies with whom: the command is killed by the kernel when the supervisor
 // dies (its parent-death signal); further descendants of a dead supervisor
@@ -25,7 +30,7 @@
 // node's host name and /etc/hosts; the start answer says so in its notes.
 //
 // Limits: standard library only, and no package net: this process exists once
-// per task, so its size and start time count. One command per task; further
+// per running task, so its size and start time count. One command per task; further
 // ones are put into it by exec requests. Resource limits are not its work.
 // What leaves the tree with the help of another service (at, systemd-run, a
 // container engine) is not found. Processes of the same user can reach the

@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -30,15 +31,25 @@ func Environ() []string {
 	return []string{"GOMAXPROCS=1", "GOGC=20", "GOMEMLIMIT=64MiB", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
 }
 
-// Main runs a supervisor for the one task that it is told on descriptor 3,
-// and returns the process's exit code when that task has ended. It takes the
-// whole process: its signals, its children, its working directory. main must
-// call it before anything else, on the first goroutine.
+// Main runs a supervisor for the tasks that it is told on descriptor 3, one
+// after the other, and returns the process's exit code when that connection
+// has ended and no task is left. It takes the whole process: its signals, its
+// children, its working directory. main must call it before anything else, on
+// the first goroutine.
 func Main(args []string) int {
 	if len(args) != 0 {
 		fmt.Fprintln(os.Stderr, "task-supervisor: started by the agent only, takes no arguments")
 		return 2
 	}
+	// Threads of tasks end with them, which the first thread of a process can
+	// not: it waits here.
+	runtime.LockOSThread()
+	code := make(chan int)
+	go func() { code <- run() }()
+	return <-code
+}
+
+func run() int {
 	syscall.Umask(0o022)
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSubreaper, 1, 0); errno != 0 {
 		fmt.Fprintln(os.Stderr, "become subreaper:", errno)
@@ -49,66 +60,114 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "task-supervisor:", err)
 		return 2
 	}
-	body, descriptors, err := agent.read(SpecBytesMax)
-	closeAll(descriptors)
-	if err != nil {
-		return 1 // the agent died before it had told everything: nothing was started
-	}
-	request, err := DecodeRequest(body)
-	if err == nil && request.Op != OpStart {
-		err = fmt.Errorf("first request is %q", request.Op)
-	}
-	if err != nil {
-		_ = agent.write(&Reply{Failure: &Failure{Kind: FailBadRequest, Params: map[string]string{"cause": err.Error()}}})
-		return 1
-	}
-	return supervise(agent, request.Spec)
-}
-
-// supervise runs the task from start to end.
-func supervise(agent *conn, spec *Spec) int {
-	r := newReaper()
-	s := newSpawner(r)
-	t := newTask(spec, r, s)
+	p := &process{agent: agent, reaper: newReaper()}
 	// Before the first child, so that no SIGCHLD is missed.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM)
-
-	server, err := listen(t)
-	if err != nil {
-		_ = agent.write(&Reply{Failure: failed(err)})
-		return 1
+	go p.watch(signals)
+	for p.next() {
 	}
-	// From here on this thread makes all processes of the task, and outlives
-	// them. Not earlier: goroutines change places faster without it.
-	runtime.LockOSThread()
-	if failure := t.start(); failure != nil {
-		server.close()
-		_ = agent.write(&Reply{Failure: failure})
-		return 1
-	}
-	// Whether the agent still listens does not matter any more.
-	_ = agent.write(&Reply{Started: &t.state})
-	server.await(agent)
-	go server.serve(agent)
-	go server.accept()
-	go watch(signals, t)
-	go t.run()
-	time.AfterFunc(trimAfter, debug.FreeOSMemory)
-	s.run(t.ended)
-	server.close()
-	server.tell()
 	return 0
 }
 
-// watch turns signals into work, for the life of the process.
-func watch(signals <-chan os.Signal, t *task) {
-	for received := range signals {
-		switch received {
-		case syscall.SIGCHLD:
-			t.reaper.collect()
-		case syscall.SIGTERM: // the machine shuts down
-			t.stop(syscall.SIGTERM, time.Duration(t.spec.GraceMS)*time.Millisecond)
-		}
+// process is this supervisor between and during its tasks.
+type process struct {
+	agent  *conn
+	reaper *reaper
+
+	mu struct {
+		sync.Mutex
+		task *task // nil between tasks
 	}
+}
+
+// watch turns signals into work, for the life of the process.
+func (p *process) watch(signals <-chan os.Signal) {
+	for received := range signals {
+		if received == syscall.SIGCHLD {
+			p.reaper.collect()
+			continue
+		}
+		p.mu.Lock()
+		t := p.mu.task
+		p.mu.Unlock()
+		if t == nil {
+			os.Exit(0)
+		}
+		// The machine shuts down.
+		t.stop(syscall.SIGTERM, time.Duration(t.spec.GraceMS)*time.Millisecond)
+	}
+}
+
+func (p *process) set(t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.task = t
+}
+
+// next waits for a spec and sees its task from start to end. It tells whether
+// this process may have another one.
+func (p *process) next() bool {
+	trim := time.AfterFunc(trimAfter, debug.FreeOSMemory)
+	defer trim.Stop()
+	body, descriptors, err := p.agent.read(SpecBytesMax)
+	closeAll(descriptors)
+	if err != nil {
+		return false // the agent is gone; what it has not told completely is not started
+	}
+	request, err := DecodeRequest(body)
+	if err == nil && request.Op != OpStart {
+		err = fmt.Errorf("request %q without a task", request.Op)
+	}
+	if err != nil {
+		_ = p.agent.write(&Reply{Failure: &Failure{Kind: FailBadRequest, Params: map[string]string{"cause": err.Error()}}})
+		return false
+	}
+	return p.supervise(request.Spec)
+}
+
+// supervise runs a task. After a start that failed, or with processes that
+// would not die, this process is not fit for another.
+func (p *process) supervise(spec *Spec) bool {
+	p.reaper.reopen()
+	s := newSpawner(p.reaper)
+	t := newTask(spec, p.reaper, s)
+	server, err := listen(t)
+	if err != nil {
+		_ = p.agent.write(&Reply{Failure: failed(err)})
+		return false
+	}
+	p.set(t)
+	defer p.set(nil)
+	started := make(chan *Failure)
+	var thread sync.WaitGroup
+	thread.Go(func() {
+		// This thread makes all processes of the task and outlives them. It
+		// is never unlocked, so it ends here, and with it the namespaces.
+		runtime.LockOSThread()
+		failure := t.start()
+		started <- failure
+		if failure == nil {
+			s.run(t.ended)
+		}
+	})
+	if failure := <-started; failure != nil {
+		server.unlink()
+		_ = p.agent.write(&Reply{Failure: failure})
+		return false
+	}
+	// Whether the agent still listens does not matter any more.
+	_ = p.agent.write(&Reply{Started: &t.state})
+	server.await(p.agent)
+	var work sync.WaitGroup
+	work.Go(server.accept)
+	trim := time.AfterFunc(trimAfter, debug.FreeOSMemory)
+	defer trim.Stop()
+	t.run()
+	thread.Wait()
+	server.unlink()
+	server.tell()
+	server.close()
+	work.Wait()
+	return len(t.exit.Unkillable) == 0
 }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"sync"
 	"syscall"
 )
@@ -14,6 +15,7 @@ type reaper struct {
 		sync.Mutex
 		waiting map[int]chan syscall.WaitStatus
 		none    bool // the kernel knows no child of ours
+		closed  bool // the task ends: no more children
 	}
 	// changed gets a token, if it has none, whenever children were collected.
 	changed chan struct{}
@@ -26,11 +28,31 @@ func newReaper() *reaper {
 	return r
 }
 
+// errClosed is returned for a child that comes too late.
+var errClosed = errors.New("the task ends")
+
+// close lets no more children be made, so that an empty process tree stays
+// empty; reopen begins another task.
+func (r *reaper) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.closed = true
+}
+
+func (r *reaper) reopen() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.closed = false
+}
+
 // fork runs start, which makes a child, and gives the channel that will
 // receive the child's exit. No exit is missed, however fast it comes.
 func (r *reaper) fork(start func() (int, error)) (int, <-chan syscall.WaitStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.mu.closed {
+		return 0, nil, errClosed
+	}
 	pid, err := start()
 	if err != nil {
 		return 0, nil, err

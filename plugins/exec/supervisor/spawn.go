@@ -74,6 +74,9 @@ func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *Failure) {
 		}
 		return pid, err
 	})
+	if err == errClosed {
+		return 0, nil, &Failure{Kind: FailEnded}
+	}
 	if err != nil {
 		return 0, nil, explain(p.command[0], path, p.dir, err)
 	}

@@ -193,6 +193,7 @@ func (t *task) stop(signal syscall.Signal, grace time.Duration) {
 func (t *task) run() {
 	exit := &Exit{Version: RecordVersion, TaskID: t.spec.TaskID, StartedNS: t.state.StartedNS}
 	t.live(exit)
+	t.reaper.close()
 	exit.Unkillable = t.tree.killAll()
 	if t.command != nil {
 		select {
@@ -206,6 +207,7 @@ func (t *task) run() {
 	exit.FinishedNS = time.Now().UnixNano()
 	t.exit = exit
 	t.persist()
+	t.record.close()
 	if t.spawner.cgroup != nil {
 		t.spawner.cgroup.Close()
 		_ = os.Remove(t.tree.cgroup) // stays when something unkillable is in it
@@ -276,9 +278,13 @@ func (t *task) finishLogs() {
 		}
 		<-done
 	}
+	for _, pipe := range t.pipes {
+		pipe.Close()
+	}
 	for _, log := range t.logs {
 		log.Close()
 	}
+	t.logDir.Close()
 }
 
 // persist records the exit, trying again for a while when the disk refuses.

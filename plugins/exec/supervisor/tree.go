@@ -76,6 +76,7 @@ func (t *tree) pause() bool {
 	if t.write("cgroup.freeze", "1") {
 		return t.frozen(deadline)
 	}
+	sent := make(map[int]bool)
 	for time.Now().Before(deadline) {
 		processes, err := proctree.Descendants(os.Getpid())
 		if err != nil {
@@ -83,10 +84,14 @@ func (t *tree) pause() bool {
 		}
 		running := false
 		for _, p := range processes {
-			if !p.Dead() && p.State != 'T' && p.State != 't' {
-				running = true
-				_ = syscall.Kill(p.PID, syscall.SIGSTOP)
+			// One that sleeps in the kernel stops as soon as it comes back. It
+			// may be waiting for a child that is stopped (vfork), for ever.
+			asleep := p.State == 'D' && sent[p.PID]
+			if p.Dead() || p.State == 'T' || p.State == 't' || asleep {
+				continue
 			}
+			running, sent[p.PID] = true, true
+			_ = syscall.Kill(p.PID, syscall.SIGSTOP)
 		}
 		if !running {
 			return true

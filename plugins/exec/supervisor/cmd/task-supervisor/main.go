@@ -5,8 +5,12 @@ package main
 
 import (
 	"os"
+	"runtime"
 
 	"nomadlike/plugins/exec/supervisor"
 )
+
+// init keeps main on the process's first thread; see supervisor.Main.
+func init() { runtime.LockOSThread() }
 
 func main() { os.Exit(supervisor.Main(os.Args[1:])) }
