@@ -59,6 +59,21 @@ func (c *Client) carryOut(work context.Context) {
 	for _, e := range effects {
 		c.carry(work, e)
 	}
+	c.wakeWaiters()
+}
+
+// wakeWaiters lets those go on who wait for an allocation to run.
+func (c *Client) wakeWaiters() {
+	for id, waiters := range c.loop.waiters {
+		state, ok := c.loop.table.State(id)
+		if ok && state.Phase != alloc.PhaseRunning && state.Phase != alloc.PhaseEnded {
+			continue
+		}
+		for _, changed := range waiters {
+			close(changed)
+		}
+		delete(c.loop.waiters, id)
+	}
 }
 
 // save writes the states that the store does not have. What can not be

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 
 	"nomadlike/nomadlike/client/session"
@@ -36,6 +36,10 @@ type execHello struct{ Caller Caller }
 
 // runChild is a node with the real exec driver until it is killed.
 func runChild(dir, server string) int {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3) // the test is gone
+	}()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	d, err := exec.New(exec.Config{StateDir: filepath.Join(dir, "exec"), Supervisor: []string{os.Args[0], "task-supervisor"}, Logger: logger})
 	if err != nil {
@@ -193,7 +197,11 @@ func startAgent(t *testing.T, cmd *osexec.Cmd, env ...string) (kill func()) {
 	if !testing.Verbose() {
 		cmd.Stderr = nil
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	lifeline, err := cmd.StdinPipe() // ends with this process: the agent sees it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lifeline.Close() })
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

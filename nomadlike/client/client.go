@@ -53,8 +53,9 @@ type Client struct {
 		runners   map[string]*runner
 		unsaved   map[string]bool // allocations whose last state is not in the store
 		strays    map[driver.TaskID]structs.InventoryItem
-		leaseFrom time.Duration // as last written
-		leaseOver bool          // strict allocations were told
+		leaseFrom time.Duration              // as last written
+		leaseOver bool                       // strict allocations were told
+		waiters   map[string][]chan struct{} // closed when the allocation starts to run, or ends
 		sweeping  bool
 		sizes     map[string]int64 // bytes of the directories of ended allocations
 		recovered []alloc.State    // read by New, consumed by Run
@@ -115,6 +116,7 @@ func New(config Config) (*Client, error) {
 	c.loop.table = alloc.NewTable(c.identity.NodeID)
 	c.loop.runners = make(map[string]*runner)
 	c.loop.unsaved = make(map[string]bool)
+	c.loop.waiters = make(map[string][]chan struct{})
 	c.loop.sizes = make(map[string]int64)
 	c.loop.strays = make(map[driver.TaskID]structs.InventoryItem)
 	c.session = session.New(session.Config{

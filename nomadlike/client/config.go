@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -39,7 +40,8 @@ type Config struct {
 	// Binary is the path of the program that has the hidden command mpi-rsh.
 	Binary string
 	// SharedDir has the same path on every node and may be written by the
-	// agent only, see launch.NodeFacts; "" does without. Made when missing.
+	// agent only, see launch.NodeFacts; made when missing. "" means
+	// SharedDirDefault for root, and doing without for others.
 	SharedDir string
 	Keep      Retention
 	Logger    *slog.Logger
@@ -51,6 +53,9 @@ type Config struct {
 	Chance   func() float64
 	BootID   string
 }
+
+// SharedDirDefault is where the same paths of all nodes are made by default.
+const SharedDirDefault = "/run/nomadlike"
 
 // ExecOpener opens an Alloc.Exec stream to the agent of another node. The
 // stream ends when ctx is cancelled.
@@ -84,6 +89,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.BootID == "" {
 		c.BootID = store.ReadBootID()
+	}
+	if c.SharedDir == "" && c.Machine == nil && os.Geteuid() == 0 {
+		c.SharedDir = SharedDirDefault
 	}
 	c.Keep = c.Keep.withDefaults()
 	return c, nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
@@ -123,32 +124,36 @@ func receiveExec(ctx context.Context, gone context.CancelFunc, stream ExecStream
 	}
 }
 
+// startPatience is how long a rank's command waits for the task of its peer
+// to start: the barrier opens for all ranks, not at the same moment for each.
+const startPatience = 30 * time.Second
+
 // execTarget finds the task that a command is for and checks who asks.
 func (c *Client) execTarget(ctx context.Context, caller Caller, start *structs.ExecStart) (*execTarget, error) {
 	t := &execTarget{client: c, allocID: start.AllocID}
-	var refusal *structs.Error
-	err := c.ask(ctx, func() {
-		state, ok := c.loop.table.State(start.AllocID)
-		switch {
-		case !ok:
-			refusal = structs.NewError(structs.CodeNotFound, "client.alloc_unknown", "alloc", start.AllocID)
-		case state.Attempt != start.Attempt:
-			refusal = structs.NewError(structs.CodeConflict, "client.attempt_old",
-				"alloc", start.AllocID, "attempt", state.Attempt, "wanted", start.Attempt)
-		case state.Phase != alloc.PhaseRunning:
-			refusal = structs.NewError(structs.CodeConflict, "client.alloc_not_running", "alloc", start.AllocID)
-		default:
-			t.assignment = c.loop.table.Assignment(start.AllocID)
-			t.driver = c.config.Drivers[c.runner(start.AllocID).driver]
+	patience := time.NewTimer(startPatience)
+	defer patience.Stop()
+	for {
+		refusal, later, err := c.lookUp(ctx, t, start)
+		if err != nil {
+			return nil, err
 		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	if refusal != nil {
-		return nil, refusal
+		if later == nil {
+			if refusal != nil {
+				return nil, refusal
+			}
+			break
+		}
+		select {
+		case <-later:
+		case <-patience.C:
+			return nil, structs.NewError(structs.CodeTimeout, "client.alloc_not_running", "alloc", start.AllocID)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	if t.assignment == nil { // taken over, and no server has spoken yet
+		var err error
 		if t.assignment, err = c.files.readAssignment(start.AllocID); err != nil {
 			return nil, structs.NewError(structs.CodeUnavailable, "client.alloc_unknown", "alloc", start.AllocID).Because(err)
 		}
@@ -160,6 +165,32 @@ func (c *Client) execTarget(ctx context.Context, caller Caller, start *structs.E
 		return nil, structs.NewError(structs.CodeForbidden, "client.exec_denied", "from", start.From, "node", caller.ID, "alloc", start.AllocID)
 	}
 	return t, nil
+}
+
+// lookUp fills t when the task runs. later is set when it does not run yet
+// and its peer may wait: it is closed when that has changed.
+func (c *Client) lookUp(ctx context.Context, t *execTarget, start *structs.ExecStart) (refusal *structs.Error, later <-chan struct{}, err error) {
+	id := start.AllocID
+	err = c.ask(ctx, func() {
+		state, ok := c.loop.table.State(id)
+		switch {
+		case !ok:
+			refusal = structs.NewError(structs.CodeNotFound, "client.alloc_unknown", "alloc", id)
+		case state.Attempt != start.Attempt:
+			refusal = structs.NewError(structs.CodeConflict, "client.attempt_old",
+				"alloc", id, "attempt", state.Attempt, "wanted", start.Attempt)
+		case state.Phase == alloc.PhaseRunning:
+			t.assignment = c.loop.table.Assignment(id)
+			t.driver = c.config.Drivers[c.runner(id).driver]
+		case state.Phase != alloc.PhaseEnded && start.From != "":
+			changed := make(chan struct{})
+			c.loop.waiters[id] = append(c.loop.waiters[id], changed)
+			later = changed
+		default:
+			refusal = structs.NewError(structs.CodeConflict, "client.alloc_not_running", "alloc", id)
+		}
+	})
+	return refusal, later, err
 }
 
 // speaksFor tells whether the node runs the allocation from, and from is a

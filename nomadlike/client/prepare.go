@@ -141,9 +141,18 @@ func (c *Client) nodeFacts(a *structs.Assignment, env map[string]string) launch.
 		Interface:    node.Attributes["net.interface"],
 		Network:      node.Attributes["net.network"],
 		PrivateHosts: node.Attributes["driver."+a.Job.Task.Driver+".namespaces"] == "true",
-		SharedDir:    c.config.SharedDir,
+		SharedDir:    c.sharedDir(a.Job),
 		Env:          env,
 	}
+}
+
+// sharedDir is the part of the shared directory that belongs to one job, so
+// that jobs of one name in two projects do not meet; "" when there is none.
+func (c *Client) sharedDir(job *structs.Job) string {
+	if c.config.SharedDir == "" || !driver.ValidTaskID(driver.TaskID(job.ID)) {
+		return ""
+	}
+	return path.Join(c.config.SharedDir, job.ID)
 }
 
 // release gives back what a preparation holds.
@@ -265,11 +274,13 @@ func makeLink(link launch.Link) error {
 	return os.Symlink(link.Target, link.Path)
 }
 
-// removeLinks removes links that still lead where they were made to lead.
+// removeLinks removes links that still lead where they were made to lead, and
+// their directory with the last one.
 func removeLinks(links []launch.Link) {
 	for _, link := range links {
 		if target, err := os.Readlink(link.Path); err == nil && target == link.Target {
-			_ = os.Remove(link.Path) // the next one replaces it if it stays
+			_ = os.Remove(link.Path)               // the next one replaces it if it stays
+			_ = os.Remove(filepath.Dir(link.Path)) // refused while there are other links
 		}
 	}
 }

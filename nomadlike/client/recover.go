@@ -141,10 +141,11 @@ func (c *Client) prepareRecovery(s alloc.State) {
 
 // linksOf lists the links that the preparation of an assignment may have made.
 func (c *Client) linksOf(a *structs.Assignment) []launch.Link {
-	if c.config.SharedDir == "" || len(a.Members) == 0 {
+	shared := c.sharedDir(a.Job)
+	if shared == "" || len(a.Members) == 0 {
 		return nil
 	}
-	return []launch.Link{{Path: path.Join(c.config.SharedDir, a.Members[0].Name), Target: c.files.task(a.Alloc.ID)}}
+	return []launch.Link{{Path: path.Join(shared, a.Members[0].Name), Target: c.files.task(a.Alloc.ID)}}
 }
 
 // recoverTask finds a task again and then waits for its end.

@@ -205,6 +205,41 @@ func TestExecAndWhoMay(t *testing.T) {
 	wantError(t, err, "client.exec_failed")
 }
 
+// TestExecOfAPeerWaitsForTheStart: the barrier opens for one rank a moment
+// before it opens for another.
+func TestExecOfAPeerWaitsForTheStart(t *testing.T) {
+	dir := tempDir(t)
+	c := newControl()
+	cleanUp(t, dir)
+	n, _ := c.node(t, dir, "n1", map[string]driver.Driver{"exec": realExec(t, dir)})
+	pair := gang("pair", 1, "sleep 100", "n1", "n2")
+	c.assign(pair[0])
+	wantStatus(t, c, pair[0].Alloc.ID, structs.AllocPrepared)
+	start := &structs.ExecStart{AllocID: pair[0].Alloc.ID, Attempt: 1, Command: []string{"true"}, From: pair[1].Alloc.ID}
+	type end struct {
+		exit *structs.ExecExit
+		err  error
+	}
+	ended := make(chan end, 2)
+	for range 2 {
+		go func() {
+			_, _, exit, err := run(t, openExec(t.Context(), n, Caller{Role: RoleClient, ID: "n2"}), start, "")
+			ended <- end{exit, err}
+		}()
+	}
+	eventually.Within(t, 10*time.Second, "both wait", func() bool {
+		waiting := 0
+		err := n.ask(t.Context(), func() { waiting = len(n.loop.waiters[pair[0].Alloc.ID]) })
+		return err == nil && waiting == 2
+	})
+	c.change(pair[0].Alloc.ID, func(a *structs.Allocation) { a.Released = true })
+	for range 2 {
+		if e := <-ended; e.err != nil || e.exit.Code != 0 {
+			t.Errorf("%+v %v", e.exit, e.err)
+		}
+	}
+}
+
 func TestExecEndsWithItsCaller(t *testing.T) {
 	dir := tempDir(t)
 	c := newControl()

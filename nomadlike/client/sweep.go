@@ -105,6 +105,7 @@ func (c *Client) sweep(work context.Context) {
 	c.loop.sweeping = true
 	sizes := maps.Clone(c.loop.sizes)
 	c.work.Go(func() {
+		sweepLinks(c.config.SharedDir)
 		expired := c.expired(work, ended, live, sizes)
 		for _, id := range expired {
 			if work.Err() != nil {
@@ -155,6 +156,24 @@ func (c *Client) expired(work context.Context, ended []Ended, live map[string]bo
 		delete(sizes, id)
 	}
 	return expired
+}
+
+// sweepLinks removes links of the shared directory that lead nowhere: their
+// agent was killed before it could.
+func sweepLinks(shared string) {
+	if shared == "" {
+		return
+	}
+	links, err := filepath.Glob(filepath.Join(shared, "*", "*"))
+	if err != nil {
+		return // a bad pattern: the directory has special characters in its name
+	}
+	for _, link := range links {
+		if _, err := os.Stat(link); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(link)               // tried again in the next sweep
+			_ = os.Remove(filepath.Dir(link)) // refused while there are other links
+		}
+	}
 }
 
 // diskUsage sums the sizes of the files below a directory; links are not

@@ -146,7 +146,8 @@ func (c *control) assign(all ...*structs.Assignment) {
 	c.mu.index++
 	pushes := make(map[serverEnd]*structs.Assignments)
 	for _, a := range all {
-		c.mu.assigned[a.Alloc.ID] = a
+		own := *a // its Alloc is replaced when reports come
+		c.mu.assigned[a.Alloc.ID] = &own
 		for stream, node := range c.mu.streams {
 			if node != a.Alloc.NodeID {
 				continue

@@ -166,7 +166,8 @@ func (m *machine) absent() {
 	case m.Force != ForceNone:
 		m.end(m.stopped(structs.AllocReport{}))
 	default:
-		m.Doubtful = false
+		// Doubtful stays: the start may be carried out yet, by a supervisor
+		// that is slow to begin.
 		m.prepare()
 	}
 }

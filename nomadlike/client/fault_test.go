@@ -1,0 +1,251 @@
+package client
+
+import (
+	"errors"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nomadlike/internal/eventually"
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/store"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+func TestFullDiskIsTheNodesFault(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to mount a small disk")
+	}
+	dir := tempDir(t)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=4m"); err != nil {
+		t.Fatalf("mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	c := newControl()
+	cleanUp(t, dir)
+	c.node(t, dir, "n1", map[string]driver.Driver{"exec": realExec(t, dir)})
+	before := gang("before", 1, "sleep 100", "n1")[0]
+	c.assign(before)
+	wantStatus(t, c, before.Alloc.ID, structs.AllocRunning)
+	fill := filepath.Join(dir, "fill")
+	chunk := make([]byte, 4<<10)
+	f, err := os.Create(fill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = f.Write(chunk)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	for i := 0; err == nil || i == 0; i++ { // the last bytes of the last page as well
+		_, err = f.Write(chunk[:1])
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	during := gang("during", 1, "true", "n1")[0]
+	c.assign(during)
+	r := wantEnd(t, c, during.Alloc.ID)
+	if r.Status != structs.AllocFailed || !r.Infra {
+		t.Fatalf("report %+v cause %+v", r, r.Cause)
+	}
+	t.Logf("cause: %s", messages.Text(messages.English, r.Cause.ID, r.Cause.Params))
+	if got := c.last(before.Alloc.ID).Status; got != structs.AllocRunning {
+		t.Fatalf("a running task is %s", got)
+	}
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	after := gang("after", 1, "true", "n1")[0]
+	c.assign(after)
+	wantStatus(t, c, after.Alloc.ID, structs.AllocComplete)
+}
+
+func TestKilledSupervisorIsTheNodesFault(t *testing.T) {
+	dir := tempDir(t)
+	c := newControl()
+	cleanUp(t, dir)
+	c.node(t, dir, "n1", map[string]driver.Driver{"exec": realExec(t, dir)})
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	a := gang("job", 1, "sh -c 'echo $$ $PPID > "+pidFile+".new; mv "+pidFile+".new "+pidFile+"; sleep 100'", "n1")[0]
+	c.assign(a)
+	wantStatus(t, c, a.Alloc.ID, structs.AllocRunning)
+	var pids []string
+	eventually.Within(t, 10*time.Second, "the task runs", func() bool {
+		text, err := os.ReadFile(pidFile)
+		pids = strings.Fields(string(text))
+		return err == nil && len(pids) == 2
+	})
+	supervisor, err := strconv.Atoi(pids[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	r := wantStatus(t, c, a.Alloc.ID, structs.AllocFailed)
+	if !r.Infra || r.Cause.ID != "driver.task_lost" {
+		t.Fatalf("report %+v cause %+v", r, r.Cause)
+	}
+	eventually.Within(t, 10*time.Second, "its processes are gone", func() bool {
+		_, err := os.Stat("/proc/" + pids[0])
+		return errors.Is(err, os.ErrNotExist)
+	})
+}
+
+// TestDeafAndForkingRankDiesWhole stops a task that ignores the signal and
+// has children in other sessions.
+func TestDeafAndForkingRankDiesWhole(t *testing.T) {
+	dir := tempDir(t)
+	c := newControl()
+	cleanUp(t, dir)
+	c.node(t, dir, "n1", map[string]driver.Driver{"exec": realExec(t, dir)})
+	mark := strconv.Itoa(os.Getpid()) + "31337"
+	a := gang("deaf", 1, `sh -c 'trap "" TERM HUP; setsid sleep `+mark+` & (setsid sh -c "trap \"\" TERM; sleep `+mark+`" &) ; echo ready; while :; do sleep `+mark+`; done'`, "n1")[0]
+	a.Job.StopGrace = structs.Duration(300 * time.Millisecond)
+	c.assign(a)
+	wantStatus(t, c, a.Alloc.ID, structs.AllocRunning)
+	sleepers := func() int {
+		out, _ := osexec.Command("pgrep", "-fc", "sleep "+mark).Output() // exit code 1 when there are none
+		n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		if err != nil {
+			t.Fatalf("pgrep said %q", out)
+		}
+		return n
+	}
+	eventually.Within(t, 10*time.Second, "everything runs", func() bool { return sleepers() >= 3 })
+	c.change(a.Alloc.ID, func(a *structs.Allocation) { a.Desired = structs.DesiredStop })
+	if r := wantStatus(t, c, a.Alloc.ID, structs.AllocKilled); r.Signal != 9 {
+		t.Errorf("report %+v", r)
+	}
+	if n := sleepers(); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+}
+
+func TestTaskOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to run tasks as other users")
+	}
+	dir := tempDir(t)
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	c := newControl()
+	cleanUp(t, dir)
+	c.node(t, dir, "n1", map[string]driver.Driver{"exec": realExec(t, dir)})
+	a := gang("other", 1, "sh -c 'id -un; echo x > mine && cat mine; cat ../assignment.cbor ../logs/stdout.0 ../../../allocs.db ../../../identity.json 2>/dev/null; ls .. ; true'", "n1")[0]
+	a.Job.Task.User = "nobody"
+	c.assign(a)
+	wantStatus(t, c, a.Alloc.ID, structs.AllocComplete)
+	if got := logText(t, dir, a.Alloc.ID, "stdout"); got != "nobody\nx\n" {
+		t.Errorf("the task said %q", got)
+	}
+}
+
+func TestExpiredLeaseAfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w, dir := newControl(), newWard(), tempDir(t)
+		boot := time.Now()
+		door := func(config *Config) {
+			config.Boottime = func() time.Duration { return time.Since(boot) + time.Hour }
+		}
+		_, stop := c.node(t, dir, "n1", w.driver(), door)
+		settle()
+		a := gang("strict", 1, "sleep", "n1")[0]
+		a.Job.Fencing = alloc.FencingStrict
+		c.assign(a)
+		pass(2 * time.Second)
+		c.silence(true)
+		c.servers.Down("s1", true)
+		c.servers.Down("s2", true)
+		stop()
+		pass(10 * time.Second) // the agent is away, and no server can be reached
+		_, stop = c.node(t, dir, "n1", w.driver(), door)
+		pass(time.Second)
+		if got := w.running(); len(got) != 0 {
+			t.Fatalf("strict task lives on after its lease: %v", got)
+		}
+		stop()
+	})
+}
+
+func TestDamagedIdentityIsRefusedWithACure(t *testing.T) {
+	dir := tempDir(t)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "identity.json"), []byte("{{{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := New(Config{DataDir: dir, OpenSession: newControl().servers.Open, Logger: testLogger(t), Machine: testMachine()})
+	wantError(t, err, "client.identity_damaged")
+	if !messages.Has(messages.English, "client.identity_damaged.hint") {
+		t.Error("no hint")
+	}
+	if err := os.Remove(filepath.Join(dir, "identity.json")); err != nil {
+		t.Fatal(err)
+	}
+	n, err := New(Config{DataDir: dir, OpenSession: newControl().servers.Open, Logger: testLogger(t), Machine: testMachine()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	// Only one agent at a time.
+	_, _, err = store.Open(dir)
+	wantError(t, err, "client.store_locked")
+}
+
+// TestEveryReasonHasItsText makes sure that people can read why.
+func TestEveryReasonHasItsText(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob("*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, file := range append(files, more...) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(text), `"client.`)[1:] {
+			id := "client." + part[:strings.IndexByte(part, '"')]
+			seen++
+			for _, language := range []messages.Language{messages.English, messages.Chinese} {
+				if !messages.Has(language, id) {
+					t.Errorf("%s: %s has no text in %s", file, id, language)
+				}
+			}
+		}
+	}
+	if seen < 20 {
+		t.Fatalf("only %d ids found", seen)
+	}
+}
