@@ -61,12 +61,6 @@ func (a *Agent) openDevelopment(ctx context.Context) error {
 // devToken stores a new management token, valid as long as this start lasts:
 // those of earlier starts are revoked.
 func (a *Agent) devToken(ctx context.Context) (string, error) {
-	_, err := a.store.Block(ctx, func(now *state.Snapshot) (bool, <-chan struct{}) {
-		return now.Cluster() != nil, now.WatchCluster()
-	})
-	if err != nil {
-		return "", fmt.Errorf("wait for the log: %w", err)
-	}
 	for token := range a.store.Snapshot().Tokens() {
 		if token.CreatedBy == "dev" {
 			if _, _, err := a.server.Submit(ctx, structs.CommandTokenDelete, "dev", structs.TokenDelete{ID: token.ID}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"strconv"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -17,9 +18,10 @@ import (
 )
 
 const (
-	// headerForwarded marks a request that one agent passed to another, so
-	// that it is passed on once and never in a circle.
+	// headerForwarded counts the agents that passed a request on, so that it
+	// never goes in a circle: a client to a server, that to the leader.
 	headerForwarded = "X-Nomadlike-Forwarded"
+	forwardsMax     = 2
 
 	proxyDialTimeout = 2 * time.Second
 	proxyIdleMax     = 16 // idle connections kept to each server
@@ -64,7 +66,7 @@ func rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme = "https"
 	r.Out.URL.Host = "server" // firstServer replaces it
 	r.Out.Host = ""
-	r.Out.Header.Set(headerForwarded, "1")
+	r.Out.Header.Set(headerForwarded, strconv.Itoa(forwards(r.In)+1))
 	// This agent has checked where the request comes from; the server would
 	// compare with its own name.
 	r.Out.Header.Del("Origin")
@@ -77,11 +79,20 @@ func rewrite(r *httputil.ProxyRequest) {
 
 // ServeHTTP passes the request on.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get(headerForwarded) != "" {
+	if forwards(r) >= forwardsMax {
 		p.fail(w, r, structs.NewError(structs.CodeUnavailable, "agent.no_server"))
 		return
 	}
 	p.reverse.ServeHTTP(w, r)
+}
+
+// forwards is how often a request was passed on before.
+func forwards(r *http.Request) int {
+	n, err := strconv.Atoi(r.Header.Get(headerForwarded))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
 }
 
 // firstServer sends a request to the first server that can be dialed.

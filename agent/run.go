@@ -39,6 +39,7 @@ const (
 	stopTimeout    = 10 * time.Second
 	gossipGoodbye  = 500 * time.Millisecond
 	bootstrapEvery = 10 * time.Millisecond
+	logPatience    = 3 * time.Second
 )
 
 // Options are what an agent needs of its process besides its configuration.
@@ -169,8 +170,8 @@ func Start(ctx context.Context, config Config, options Options) (*Agent, error) 
 
 func (a *Agent) start(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		a.openDataDir, a.openPort, a.openGossip, a.openServer, a.openClient, a.serveRPC, a.runClient, a.serveHTTP,
-		a.openDevelopment,
+		a.openDataDir, a.openPort, a.openGossip, a.openServer, a.openClient, a.serveRPC, a.runClient,
+		a.awaitLog, a.serveHTTP, a.openDevelopment,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -453,6 +454,23 @@ func (a *Agent) serveRPC(context.Context) error {
 	a.mux.HTTP()
 	a.background("serve RPC", func() error { return a.rpc.Serve(listener) })
 	a.background("serve port", a.mux.Serve)
+	return nil
+}
+
+// awaitLog waits a moment for the log of a server that needs nobody else, so
+// that whoever finds the agent answering finds it ready.
+func (a *Agent) awaitLog(ctx context.Context) error {
+	if a.raft == nil || len(a.raft.Peers()) != 1 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, logPatience)
+	defer cancel()
+	_, err := a.store.Block(ctx, func(now *state.Snapshot) (bool, <-chan struct{}) {
+		return now.Cluster() != nil, now.WatchCluster()
+	})
+	if err != nil {
+		a.log.Warn("the log is not ready yet", logkey.Error, err)
+	}
 	return nil
 }
 

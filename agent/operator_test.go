@@ -1,0 +1,276 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"nomadlike/internal/eventually"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+func TestSnapshots(t *testing.T) {
+	agent, admin := founder(t)
+	kept, err := admin.CreateToken(t.Context(), api.TokenRequest{Role: "admin", Name: "kept"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	if _, err := admin.SaveSnapshot(t.Context(), &archive); err != nil {
+		t.Fatal(err)
+	}
+	meta, err := admin.InspectSnapshot(t.Context(), bytes.NewReader(archive.Bytes()))
+	if err != nil || meta.Cluster != agent.identity.credentials.Self.Cluster || len(meta.SHA256) != 64 {
+		t.Errorf("inspect: %+v %v", meta, err)
+	}
+	later, err := admin.CreateToken(t.Context(), api.TokenRequest{Role: "admin", Name: "later"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tampered := bytes.Clone(archive.Bytes())
+	tampered[len(tampered)/2] ^= 1
+	if _, err := admin.RestoreSnapshot(t.Context(), bytes.NewReader(tampered)); structs.CodeOf(err) != structs.CodeInvalid {
+		t.Errorf("a tampered snapshot: %v", err)
+	}
+	_, other := founder(t)
+	if _, err := other.RestoreSnapshot(t.Context(), bytes.NewReader(archive.Bytes())); structs.CodeOf(err) != structs.CodeConflict {
+		t.Errorf("a snapshot of another cluster: %v", err)
+	}
+	if _, err := admin.RestoreSnapshot(t.Context(), bytes.NewReader(archive.Bytes())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.WithToken(kept.Secret).SelfToken(t.Context()); err != nil {
+		t.Errorf("what the snapshot holds: %v", err)
+	}
+	if _, err := admin.WithToken(later.Secret).SelfToken(t.Context()); structs.CodeOf(err) != structs.CodeUnauthorized {
+		t.Errorf("what came after it: %v", err)
+	}
+}
+
+// Followers and clients pass operators' requests on to the leader.
+func TestOperatorsMayAskAnyAgent(t *testing.T) {
+	c := startCluster(t, 3, 1)
+	made, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, agent := range append(c.servers, c.clients...) {
+		client := c.at(t, agent, made.Secret)
+		health, err := client.Autopilot(t.Context())
+		if err != nil || !health.Healthy || health.FailureTolerance != 1 {
+			t.Errorf("autopilot: %+v %v", health, err)
+		}
+		var archive bytes.Buffer
+		if _, err := client.SaveSnapshot(t.Context(), &archive); err != nil || archive.Len() == 0 {
+			t.Errorf("snapshot: %v", err)
+		}
+		members, err := client.Members(t.Context())
+		if err != nil || len(members.Members) != 4 {
+			t.Errorf("members: %+v %v", members, err)
+		}
+	}
+	// The same check at every agent: no token, no answer.
+	for _, agent := range append(c.servers, c.clients...) {
+		if _, err := c.at(t, agent, "").Members(t.Context()); structs.CodeOf(err) != structs.CodeUnauthorized {
+			t.Errorf("without a token: %v", err)
+		}
+	}
+	var follower string
+	for _, agent := range c.servers {
+		if !agent.raft.IsLeader() {
+			follower = agent.ID()
+		}
+	}
+	if _, err := c.api.RemoveRaftPeer(t.Context(), "nobody"); structs.CodeOf(err) != structs.CodeNotFound {
+		t.Errorf("an unknown peer: %v", err)
+	}
+	if _, err := c.api.RemoveRaftPeer(t.Context(), follower); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNodesAreDrainedAndCordoned(t *testing.T) {
+	agent, client := devAgent(t)
+	if _, err := client.CordonNode(t.Context(), agent.config.Name); err != nil {
+		t.Fatal(err)
+	}
+	submitted, err := client.SubmitJob(t.Context(), api.JobRequest{HCL: hello("sleep 600")}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually.Within(t, 5*time.Second, "see why the job waits", func() bool {
+		queue, _, err := client.Queue(t.Context(), nil)
+		return err == nil && len(queue.Entries) == 1 && queue.Entries[0].Wait != nil && queue.Entries[0].Position == 1
+	})
+	plan, err := client.PlanJob(t.Context(), api.JobRequest{HCL: hello("true")})
+	if err != nil || plan.StartsNow || plan.Wait == nil {
+		t.Errorf("plan on a cordoned node: %+v %v", plan, err)
+	}
+	if _, err := client.UncordonNode(t.Context(), agent.ID()[:8]); err != nil {
+		t.Fatal(err)
+	}
+	awaitJob(t, client, submitted.JobID, structs.JobRunning)
+	if _, err := client.DrainNode(t.Context(), agent.ID(), 0); err != nil {
+		t.Fatal(err)
+	}
+	awaitJob(t, client, submitted.JobID, structs.JobQueued)
+	node, _, err := client.Node(t.Context(), agent.ID(), nil)
+	if err != nil || node.Eligibility != structs.NodeDraining {
+		t.Errorf("node: %+v %v", node, err)
+	}
+}
+
+// A plan shows the launch of every rank and touches nothing.
+func TestPlanPreviewsAJob(t *testing.T) {
+	_, client := devAgent(t)
+	plan, err := client.PlanJob(t.Context(), api.JobRequest{HCL: hello("echo hi")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !plan.StartsNow || plan.Starts != 1 || len(plan.Ranks) != 1 || plan.Ranks[0].Node == "" || plan.Ranks[0].Env["NOMADLIKE_JOB_NAME"] != "hello" {
+		t.Errorf("plan %+v", plan)
+	}
+	if got := strings.Join(plan.Ranks[0].Command, " "); got != "echo hi" {
+		t.Errorf("command %q", got)
+	}
+	gang := strings.Replace(hello("true"), `job "hello" {`, "job \"hello\" {\n nodes = 5", 1)
+	if plan, err = client.PlanJob(t.Context(), api.JobRequest{HCL: gang}); err != nil || plan.StartsNow || plan.Wait == nil || len(plan.Ranks) != 5 {
+		t.Errorf("a gang of five: %+v %v", plan, err)
+	}
+	jobs, _, err := client.Jobs(t.Context(), api.JobFilter{}, nil)
+	if err != nil || len(jobs.Jobs) != 0 {
+		t.Errorf("planning left %+v %v", jobs, err)
+	}
+}
+
+func TestJobsAreFoundByNameAndPrefix(t *testing.T) {
+	_, client := devAgent(t)
+	job := runJob(t, client, hello("true"), structs.JobSucceeded)
+	for _, id := range []string{job.Job.ID, job.Job.ID[:6], "hello"} {
+		found, _, err := client.Job(t.Context(), id, nil)
+		if err != nil || found.Job.ID != job.Job.ID {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	for i := range 20 { // two of them begin alike
+		name := "job-" + string(rune('a'+i))
+		runJob(t, client, strings.Replace(hello("true"), `"hello"`, `"`+name+`"`, 1), structs.JobSucceeded)
+	}
+	jobs, _, err := client.Jobs(t.Context(), api.JobFilter{State: structs.JobSucceeded}, &api.Query{Limit: 8})
+	if err != nil || len(jobs.Jobs) != 8 || jobs.Next == "" || jobs.Jobs[0].Name != "job-t" {
+		t.Fatalf("first page: %+v %v", jobs, err)
+	}
+	prefixes := map[string]int{}
+	for after := ""; ; after = jobs.Next {
+		if jobs, _, err = client.Jobs(t.Context(), api.JobFilter{}, &api.Query{Limit: 8, After: after}); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range jobs.Jobs {
+			prefixes[one.ID[:1]]++
+		}
+		if jobs.Next == "" {
+			break
+		}
+	}
+	for prefix, n := range prefixes {
+		_, _, err := client.Job(t.Context(), prefix, nil)
+		var failure *structs.Error
+		if n > 1 && (!errors.As(err, &failure) || failure.ID != "agent.ambiguous") {
+			t.Errorf("%d jobs begin with %s: %v", n, prefix, err)
+		}
+	}
+	for _, id := range []string{"nobody", "..%2f..", "a b", strings.Repeat("a", 500)} {
+		if _, _, err := client.Job(t.Context(), id, nil); structs.CodeOf(err) != structs.CodeNotFound {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if _, err := client.DeleteJob(t.Context(), "hello"); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := client.Job(t.Context(), "hello", nil); structs.CodeOf(err) != structs.CodeNotFound {
+		t.Errorf("deleted: %v", err)
+	}
+}
+
+// The same key is the same submission, whoever repeats it.
+func TestSubmissionsAreIdempotent(t *testing.T) {
+	_, client := devAgent(t)
+	first, err := client.SubmitJob(t.Context(), api.JobRequest{HCL: hello("true")}, "key-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := client.SubmitJob(t.Context(), api.JobRequest{HCL: hello("true")}, "key-1")
+	if err != nil || again.JobID != first.JobID {
+		t.Errorf("again: %+v %v", again, err)
+	}
+}
+
+func TestReloadChangesTheLogLevel(t *testing.T) {
+	level := new(slog.LevelVar)
+	var out lockedBuffer
+	options := testOptions(t)
+	options.Log, options.Level = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})), level
+	agent := startAgent(t, serverSettings(t.TempDir(), "server-0", 1, nil), options)
+	next := agent.configured
+	next.LogLevel, next.PluginDir = "debug", "/elsewhere"
+	agent.reload(next)
+	if level.Level() != slog.LevelDebug {
+		t.Errorf("level %s", level.Level())
+	}
+	eventuallyHas(t, &out, "PluginDir")
+	if strings.Contains(out.String(), "LogLevel") {
+		t.Error("the log level was told to need a new start")
+	}
+}
+
+func TestServiceManagerIsTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenPacket("unixgram", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	getenv := func(name string) string { return map[string]string{"NOTIFY_SOCKET": path}[name] }
+	if err := notify(t.Context(), getenv, readyState()); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 100)
+	n, _, err := conn.ReadFrom(buffer)
+	if err != nil || !strings.HasPrefix(string(buffer[:n]), "READY=1\nMAINPID=") {
+		t.Errorf("%q %v", buffer[:n], err)
+	}
+	if err := notify(t.Context(), func(string) string { return "" }, "READY=1"); err != nil {
+		t.Errorf("without a manager: %v", err)
+	}
+}
+
+func TestHealthAndSelf(t *testing.T) {
+	agent, client := devAgent(t)
+	health, err := client.WithToken("").Health(t.Context())
+	if err != nil || !health.Healthy || !health.Server.OK || !health.Client.OK {
+		t.Errorf("health %+v %v", health, err)
+	}
+	self, err := client.AgentSelf(t.Context())
+	if err != nil || self.ID != agent.ID() || len(self.Roles) != 2 || !self.Leader {
+		t.Errorf("self %+v %v", self, err)
+	}
+	var metrics bytes.Buffer
+	if err := client.Metrics(t.Context(), &metrics); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"nomadlike_raft_leader 1", `nomadlike_nodes{status="ready"} 1`, "nomadlike_http_requests_total", "go_goroutines"} {
+		if !strings.Contains(metrics.String(), name) {
+			t.Errorf("metrics lack %s", name)
+		}
+	}
+	if _, err := io.Copy(io.Discard, &metrics); err != nil {
+		t.Fatal(err)
+	}
+}
