@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,23 +14,17 @@ import (
 
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/drivertest"
-	driverexec "nomadlike/plugins/exec"
+	"nomadlike/plugins/exec"
 	"nomadlike/plugins/exec/proctree"
 	"nomadlike/plugins/exec/supervisor"
 )
 
 // variants are the two ways of running a supervisor.
-func variants(b *testing.B) map[string]func(*driverexec.Config) {
-	small := filepath.Join(b.TempDir(), "task-supervisor")
-	build := exec.Command("go", "build", "-ldflags", "-s -w", "-trimpath", "-o", small, "nomadlike/plugins/exec/supervisor/cmd/task-supervisor")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("build supervisor: %v\n%s", err, out)
-	}
-	return map[string]func(*driverexec.Config){
-		"small":      func(c *driverexec.Config) { c.Supervisor = []string{small} },
-		"small-nocg": func(c *driverexec.Config) { c.Supervisor = []string{small}; c.NoCgroup = true },
-		"self":       func(c *driverexec.Config) { c.Supervisor = []string{"/proc/self/exe", supervisor.Argument} },
+func variants(b *testing.B) map[string]func(*exec.Config) {
+	small := smallSupervisor(b)
+	return map[string]func(*exec.Config){
+		"small": func(c *exec.Config) { c.Supervisor = []string{small} },
+		"self":  func(c *exec.Config) { c.Supervisor = []string{"/proc/self/exe", supervisor.Argument} },
 	}
 }
 

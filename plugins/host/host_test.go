@@ -282,6 +282,7 @@ func TestBadPluginsAreUnavailable(t *testing.T) {
 		"impostor": "somebody-else",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d := open(t, start(t, name, t.TempDir()), name)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
@@ -299,6 +300,7 @@ func TestBadPluginsAreUnavailable(t *testing.T) {
 		})
 	}
 	t.Run("silent", func(t *testing.T) {
+		t.Parallel()
 		d := open(t, start(t, "silent", t.TempDir()), "silent")
 		begun := time.Now()
 		if _, err := d.Stats(context.Background(), "x"); !errors.Is(err, driver.ErrUnavailable) {

@@ -23,6 +23,9 @@ import (
 // limit bounds what a test waits for; far above what any step takes.
 const limit = 20 * time.Second
 
+// idRoom is what a test may add to the id of a Spec.
+const idRoom = 8
+
 // Open gives a driver to test; it registers its own cleanup.
 type Open func(t *testing.T) driver.Driver
 
@@ -42,8 +45,10 @@ func Run(t *testing.T, open Open) {
 func Spec(t testing.TB, command ...string) driver.TaskSpec {
 	t.Helper()
 	dir := t.TempDir()
+	id := strings.NewReplacer("/", ".", "#", "-", ",", "").Replace(t.Name())
+	id = strings.TrimLeft(id[max(len(id)-driver.TaskIDLengthMax+idRoom, 0):], ".-_")
 	spec := driver.TaskSpec{
-		ID:      driver.TaskID(strings.NewReplacer("/", ".", "#", "-", ",", "").Replace(t.Name())),
+		ID:      driver.TaskID(id),
 		AllocID: "alloc", JobName: "job", Attempt: 1,
 		Command:   command,
 		TaskDir:   filepath.Join(dir, "task"),

@@ -1,0 +1,105 @@
+package exec_test
+
+import (
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/drivertest"
+	"nomadlike/plugins/driver/tasklog"
+	"nomadlike/plugins/exec"
+)
+
+// smallSupervisor builds the program that releases embed.
+func smallSupervisor(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "task-supervisor")
+	build := osexec.Command("go", "build", "-ldflags", "-s -w", "-trimpath", "-o", path, "nomadlike/plugins/exec/supervisor/cmd/task-supervisor")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build supervisor: %v\n%s", err, out)
+	}
+	return path
+}
+
+func TestContractWithSmallSupervisor(t *testing.T) {
+	path := smallSupervisor(t)
+	drivertest.Run(t, func(t *testing.T) driver.Driver {
+		return open(t, func(c *exec.Config) { c.Supervisor = []string{path} })
+	})
+}
+
+func TestShutdownOfTheMachine(t *testing.T) {
+	d := open(t)
+	spec := drivertest.Shell(t, `trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.05; done`)
+	spec.KillGrace = time.Minute
+	handle := drivertest.Start(t, d, spec)
+	drivertest.AwaitOutput(t, spec, "ready")
+	// The init system ends every process with SIGTERM, supervisors included.
+	if err := syscall.Kill(stateOf(t, handle).Supervisor.PID, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if result := drivertest.Wait(t, d, spec.ID); result.Code != 7 || result.Err != nil {
+		t.Errorf("result is %+v, want 7", result)
+	}
+	if out := drivertest.Log(t, spec, tasklog.Stdout); out != "ready\nsaved\n" {
+		t.Errorf("log is %q", out)
+	}
+}
+
+// TestUnkillable freezes a process outside of the task's own cgroup, where no
+// signal reaches it, as a process that hangs in the kernel.
+func TestUnkillable(t *testing.T) {
+	const freezer = "/sys/fs/cgroup/freezer"
+	if testing.Short() || !asRoot(t) {
+		return
+	}
+	if _, err := os.Stat(freezer); err != nil {
+		t.Log("needs the freezer of cgroup version 1: not run")
+		return
+	}
+	group := filepath.Join(freezer, "nomadlike-test-"+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Logf("no cgroup can be made: %v: not run", err)
+		return
+	}
+	put := func(file, text string) {
+		if err := os.WriteFile(filepath.Join(group, file), []byte(text), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	d := open(t)
+	spec := drivertest.Shell(t, `sh -c 'echo $$; exec sleep 1000' & sleep 0.2; echo ready; wait`)
+	handle := drivertest.Start(t, d, spec)
+	drivertest.AwaitOutput(t, spec, "ready")
+	frozen := pids(t, spec)
+	put("cgroup.procs", strconv.Itoa(frozen[0]))
+	put("freezer.state", "FROZEN")
+	thawed := false
+	thaw := func() {
+		if !thawed {
+			thawed = true
+			put("freezer.state", "THAWED")
+			gone(t, "thawed process dies", frozen...)
+			if err := os.Remove(group); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	defer thaw()
+	if err := d.Stop(t.Context(), spec.ID, "", 0); err != nil {
+		t.Fatal(err)
+	}
+	result := drivertest.Wait(t, d, spec.ID)
+	if result.Err == nil || result.Err.ID != "driver.unkillable" || result.Err.Params["pids"] != strconv.Itoa(frozen[0]) || result.Signal != "SIGKILL" {
+		t.Errorf("result is %+v, want one unkillable process", result)
+	}
+	// Its supervisor is not used again.
+	gone(t, "supervisor ends", stateOf(t, handle).Supervisor.PID)
+	thaw()
+}
