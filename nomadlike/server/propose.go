@@ -40,6 +40,11 @@ func (s *Server) Submit(ctx context.Context, kind structs.CommandKind, by string
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
 		reply, err := s.proposeOnce(ctx, command)
 		if err == nil {
+			if reply.Result.Err != nil && unknown {
+				// An earlier try may have done what this one is refused for.
+				err = structs.NewError(structs.CodeTimeout, "server.outcome_unknown").Because(reply.Result.Err)
+				return structs.ApplyResult{}, 0, err
+			}
 			return s.applied(ctx, reply)
 		}
 		switch structs.CodeOf(err) {
@@ -51,9 +56,9 @@ func (s *Server) Submit(ctx context.Context, kind structs.CommandKind, by string
 		default:
 			return structs.ApplyResult{}, 0, err
 		}
-		if !pause(ctx, wait) {
+		if !s.pause(ctx, wait) {
 			if unknown {
-				return structs.ApplyResult{}, 0, structs.NewError(structs.CodeTimeout, "server.outcome_unknown").Because(err)
+				err = structs.NewError(structs.CodeTimeout, "server.outcome_unknown").Because(err)
 			}
 			return structs.ApplyResult{}, 0, err
 		}
@@ -180,7 +185,7 @@ func (s *Server) Consistent(ctx context.Context) (*state.Snapshot, error) {
 			}
 			return s.config.Store.Snapshot(), nil
 		}
-		if !pause(ctx, wait) {
+		if !s.pause(ctx, wait) {
 			return nil, readError(err)
 		}
 	}
@@ -204,6 +209,24 @@ func (s *Server) readOnce(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	return reply.Index, nil
+}
+
+// pause waits, and tells false when ctx ended or this server began to close.
+func (s *Server) pause(ctx context.Context, span time.Duration) bool {
+	select {
+	case <-s.closing:
+		return false
+	default:
+	}
+	timer := time.NewTimer(span)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.closing:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // pause waits, and tells false when ctx ended first.

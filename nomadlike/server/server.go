@@ -22,8 +22,9 @@ type Server struct {
 		watch *watch // non-nil while this server leads
 	}
 
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
+	cancel  context.CancelFunc
+	closing <-chan struct{} // closed when Close begins
+	tasks   sync.WaitGroup
 }
 
 // Open starts a server's duties; Close ends them.
@@ -39,14 +40,16 @@ func Open(config Config) (*Server, error) {
 		hearing:  newHearing(config.ID),
 		members:  newMemberCache(),
 		cancel:   cancel,
+		closing:  ctx.Done(),
 	}
 	s.tasks.Go(func() { s.followLeadership(ctx) })
 	s.tasks.Go(func() { s.reportHearing(ctx) })
 	return s, nil
 }
 
-// Close ends all duties and streams, and waits for them. The log is the
-// caller's to shut down afterwards.
+// Close ends all duties and streams, and waits for them; who waits in Submit
+// or Consistent is told that this server is stopping. The log is the caller's
+// to shut down afterwards.
 func (s *Server) Close() {
 	s.cancel()
 	s.sessions.close()
