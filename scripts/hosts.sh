@@ -85,6 +85,7 @@ agent_start() {
   fi
   run_agent "$name" "${range[@]}" "$@" >>"$HOSTS_DIR/$name/agent.log" 2>&1 &
   echo $! >"$HOSTS_DIR/$name/agent.pid"
+  disown # its end is no news for this shell
 }
 
 # run_agent becomes the agent, so that the background job's pid is the agent's.
