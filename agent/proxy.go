@@ -56,7 +56,12 @@ func newProxy(log *slog.Logger, identity *rpc.Identity, now func() time.Time, se
 		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			log.Debug("pass request on", logkey.Path, r.URL.Path, logkey.Error, err)
-			fail(w, r, structs.NewError(structs.CodeUnavailable, "agent.no_server").Because(err))
+			var dial *net.OpError
+			if r.Method == http.MethodGet || errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, errNoServer) {
+				fail(w, r, structs.NewError(structs.CodeUnavailable, "agent.no_server").Because(err))
+				return
+			}
+			fail(w, r, structs.NewError(structs.CodeTimeout, "agent.timeout").Because(err)) // it was sent
 		},
 	}
 	return p
@@ -101,11 +106,13 @@ type firstServer struct {
 	servers   func() []string
 }
 
+var errNoServer = errors.New("no server is known")
+
 // RoundTrip tries one server after the other for as long as nothing of the
 // request was sent.
 func (f firstServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	servers := f.servers()
-	err := errors.New("no server is known")
+	err := errNoServer
 	for _, addr := range servers[:min(len(servers), serversTried)] {
 		attempt := r.Clone(r.Context())
 		attempt.URL.Host = addr

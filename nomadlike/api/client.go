@@ -243,11 +243,11 @@ func (c *Client) send(ctx context.Context, call call) (*http.Response, error) {
 	}
 	begin := time.Now()
 	for wait := retryFirst; ; wait = min(2*wait, retryLongest) {
-		response, err := c.once(ctx, call, body)
+		response, nothingDone, err := c.once(ctx, call, body)
 		if err == nil {
 			return response, nil
 		}
-		if !c.mayRepeat(call, err) || time.Since(begin)+wait > c.retryFor {
+		if !mayRepeat(call, nothingDone, err) || time.Since(begin)+wait > c.retryFor {
 			return nil, err
 		}
 		timer := time.NewTimer(wait)
@@ -260,30 +260,16 @@ func (c *Client) send(ctx context.Context, call call) (*http.Response, error) {
 	}
 }
 
-// mayRepeat tells whether sending call again after err can do no harm. A
-// connection that was never made carried nothing, so anything but an upload
-// may be repeated after that.
-func (c *Client) mayRepeat(call call, err error) bool {
-	if call.upload != nil {
-		return false
-	}
-	var dial *dialError
-	if errors.As(err, &dial) {
-		return !dial.untrusted
-	}
-	return call.repeat && structs.CodeOf(err) == structs.CodeUnavailable
+// mayRepeat tells whether sending call again after err can do no harm:
+// nothing was done, or doing it twice is doing it once.
+func mayRepeat(call call, nothingDone bool, err error) bool {
+	return call.upload == nil && structs.CodeOf(err) == structs.CodeUnavailable && (nothingDone || call.repeat)
 }
 
-// dialError says that no connection was made, so the request was not sent.
-type dialError struct {
-	err       error
-	untrusted bool // the peer is not who it should be: never retried
-}
-
-func (e *dialError) Error() string { return e.err.Error() }
-func (e *dialError) Unwrap() error { return e.err }
-
-func (c *Client) once(ctx context.Context, call call, body []byte) (*http.Response, error) {
+// once sends a request once. nothingDone says of a failure that the request
+// had no effect: no connection was made, or an agent said so itself by
+// answering "unavailable".
+func (c *Client) once(ctx context.Context, call call, body []byte) (_ *http.Response, nothingDone bool, _ error) {
 	base := c.base()
 	target := *base
 	target.Path, target.RawPath = unescaped(call.path), call.path
@@ -294,7 +280,7 @@ func (c *Client) once(ctx context.Context, call call, body []byte) (*http.Respon
 	}
 	request, err := http.NewRequestWithContext(ctx, call.method, target.String(), reader)
 	if err != nil {
-		return nil, fmt.Errorf("make request %s %s: %w", call.method, call.path, err)
+		return nil, true, fmt.Errorf("make request %s %s: %w", call.method, call.path, err)
 	}
 	for name, values := range call.header {
 		request.Header[name] = values
@@ -305,13 +291,21 @@ func (c *Client) once(ctx context.Context, call call, body []byte) (*http.Respon
 	c.sign(request.Header)
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, c.unreached(ctx, base, err)
+		return nil, notSent(err), c.unreached(ctx, base, err)
 	}
-	if response.StatusCode >= 300 {
-		defer response.Body.Close()
-		return nil, decodeError(response)
+	if response.StatusCode < 300 {
+		return response, false, nil
 	}
-	return response, nil
+	defer response.Body.Close()
+	told, err := decodeError(response)
+	return nil, told, err
+}
+
+// notSent tells whether a transport failed before it sent anything.
+func notSent(err error) bool {
+	var op *net.OpError
+	var untrusted *untrustedError
+	return errors.As(err, &untrusted) || errors.As(err, &op) && op.Op == "dial"
 }
 
 // sign adds the headers that every request carries. HeaderRequestedBy tells
@@ -335,15 +329,9 @@ func (c *Client) unreached(ctx context.Context, base *url.URL, err error) error 
 	c.current.Add(1)
 	var untrusted *untrustedError
 	if errors.As(err, &untrusted) {
-		return structs.NewError(structs.CodeUnauthorized, "api.untrusted_server", "address", base.Host, "reason", untrusted.Error()).
-			Because(&dialError{err: err, untrusted: true})
+		return structs.NewError(structs.CodeUnauthorized, "api.untrusted_server", "address", base.Host, "reason", untrusted.Error()).Because(err)
 	}
-	var op *net.OpError
-	wrapped := structs.NewError(structs.CodeUnavailable, "api.unreachable", "address", base.Host, "reason", rootCause(err))
-	if errors.As(err, &op) && op.Op == "dial" {
-		return wrapped.Because(&dialError{err: err})
-	}
-	return wrapped.Because(err)
+	return structs.NewError(structs.CodeUnavailable, "api.unreachable", "address", base.Host, "reason", rootCause(err)).Because(err)
 }
 
 // rootCause is the innermost text of a chain of errors, which is what a
@@ -358,23 +346,23 @@ func rootCause(err error) string {
 	}
 }
 
-// decodeError reads an error answer. Anything that is not ours, for instance
-// from a proxy in between, is told as it is.
-func decodeError(response *http.Response) error {
+// decodeError reads an error answer; told says that it is an agent's own.
+// Anything else, for instance of a proxy in between, is told as it is.
+func decodeError(response *http.Response) (told bool, _ error) {
 	data, err := io.ReadAll(io.LimitReader(response.Body, errorBodyMax))
 	if err != nil {
-		return structs.NewError(structs.CodeUnavailable, "api.answer_broken", "status", response.StatusCode).Because(err)
+		return false, structs.NewError(structs.CodeUnavailable, "api.answer_broken", "status", response.StatusCode).Because(err)
 	}
 	decoded := new(structs.Error)
 	if err := json.Unmarshal(data, decoded); err == nil && decoded.Code != "" && decoded.ID != "" {
-		return decoded
+		return true, decoded
 	}
 	code := structs.CodeInternal
 	if response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusBadGateway {
 		code = structs.CodeUnavailable
 	}
 	text := strings.TrimSpace(string(data[:min(len(data), 200)]))
-	return structs.NewError(code, "api.foreign_answer", "status", response.StatusCode, "text", text)
+	return false, structs.NewError(code, "api.foreign_answer", "status", response.StatusCode, "text", text)
 }
 
 // newKey makes an idempotency key.

@@ -81,7 +81,9 @@ func TestErrorsAreDecoded(t *testing.T) {
 	}
 }
 
-// What may be repeated is repeated, with the same key; what may not is not.
+// An agent that answers "unavailable" has done nothing: everything may be
+// repeated then. After a broken connection nobody knows: only what does no
+// harm twice is repeated, and a submission keeps its key.
 func TestRetries(t *testing.T) {
 	unavailable := structs.NewError(structs.CodeUnavailable, "server.no_leader")
 	for _, test := range []struct {
@@ -98,21 +100,29 @@ func TestRetries(t *testing.T) {
 		{"token", func(ctx context.Context, c *Client) error { _, err := c.CreateToken(ctx, TokenRequest{}); return err }, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tries, keys := 0, map[string]bool{}
-				client := fakeClient(t, func(r *http.Request) (*http.Response, error) {
-					tries++
-					keys[r.Header.Get(HeaderIdempotencyKey)] = true
-					if tries < 4 {
-						return answer(503, nil, unavailable), nil
+			for _, broken := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					tries, keys, want := 0, map[string]bool{}, 4
+					if broken {
+						want = test.tries
 					}
-					return answer(200, nil, map[string]any{}), nil
+					client := fakeClient(t, func(r *http.Request) (*http.Response, error) {
+						tries++
+						keys[r.Header.Get(HeaderIdempotencyKey)] = true
+						switch {
+						case tries < 4 && broken:
+							return nil, io.ErrUnexpectedEOF
+						case tries < 4:
+							return answer(503, nil, unavailable), nil
+						}
+						return answer(200, nil, map[string]any{}), nil
+					})
+					err := test.do(t.Context(), client)
+					if tries != want || len(keys) != 1 || (want == 4) != (err == nil) {
+						t.Errorf("broken %t: %d tries, %d keys, error %v", broken, tries, len(keys), err)
+					}
 				})
-				err := test.do(t.Context(), client)
-				if tries != test.tries || len(keys) != 1 || (test.tries == 4) != (err == nil) {
-					t.Errorf("%d tries, %d keys, error %v", tries, len(keys), err)
-				}
-			})
+			}
 		})
 	}
 }

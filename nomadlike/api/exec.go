@@ -44,7 +44,8 @@ func (c *Client) Exec(ctx context.Context, allocID string, start structs.ExecSta
 	ws, response, err := websocket.Dial(ctx, target.String(), &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: header})
 	if err != nil {
 		if response != nil && response.StatusCode >= 300 {
-			return nil, decodeError(response)
+			_, err := decodeError(response)
+			return nil, err
 		}
 		return nil, c.unreached(ctx, base, err)
 	}
