@@ -25,7 +25,7 @@ const (
 func trivialJob(name, command string) *structs.Job {
 	return &structs.Job{
 		Name: name, Nodes: 1, Distributed: structs.Distributed{Mode: structs.ModeSingle},
-		Resources: []structs.Resources{{CPU: 0.001, Memory: 1 << 20}},
+		Resources: []structs.Resources{{CPU: 0.01, Memory: 4 << 20}},
 		Task:      structs.Task{Driver: "exec", Command: command},
 		StopGrace: structs.Duration(time.Second),
 	}

@@ -13,6 +13,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,6 +22,8 @@ import (
 	"regexp"
 	"sort"
 	"syscall"
+
+	"nomadlike/nomadlike/structs"
 )
 
 // figure is one measured quantity.
@@ -61,6 +64,12 @@ func main() {
 	defer stop()
 	if err := run(ctx, *binary, *runs, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
+		var refused *structs.Error
+		if errors.As(err, &refused) {
+			for _, detail := range refused.Details {
+				fmt.Fprintln(os.Stderr, "  ", detail.Error())
+			}
+		}
 		os.Exit(1)
 	}
 }
