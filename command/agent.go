@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"nomadlike/agent"
@@ -122,7 +123,7 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 		config, err := load()
 		var wrong *agent.ConfigError
 		if errors.As(err, &wrong) {
-			if err := wrong.Render(env.Stderr, 0, env.Colour); err != nil {
+			if err := wrong.Render(env.Stderr, 0, env.Stderr.Colour); err != nil {
 				return err
 			}
 			return &exitError{code: ExitError}
@@ -148,12 +149,13 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 // reloads reads the configuration anew at each SIGHUP; one that is wrong is
-// told and left aside.
+// told and left aside. stop waits until no more will come.
 func (env *Env) reloads(load func() (agent.Config, error), log *slog.Logger) (configs <-chan agent.Config, stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	out, done := make(chan agent.Config), make(chan struct{})
-	go func() {
+	var reading sync.WaitGroup
+	reading.Go(func() {
 		for {
 			select {
 			case <-signals:
@@ -171,9 +173,10 @@ func (env *Env) reloads(load func() (agent.Config, error), log *slog.Logger) (co
 				return
 			}
 		}
-	}()
+	})
 	return out, func() {
 		signal.Stop(signals)
 		close(done)
+		reading.Wait()
 	}
 }

@@ -26,15 +26,30 @@ func (env *Env) connect(flags connectionFlags) (*api.Client, error) {
 		CAPEM:    []byte(remembered.CA),
 		Language: string(env.Language),
 	}
-	if path := firstOf(*flags.caCert, env.Getenv("NOMADLIKE_CACERT")); path != "" {
-		if config.CAPEM, err = os.ReadFile(path); err != nil {
-			return nil, structs.NewError(structs.CodeInvalid, "cli.ca_unreadable", "path", path, "problem", rootCause(err))
-		}
+	pem, err := env.caFile(flags)
+	if err != nil {
+		return nil, err
+	}
+	if pem != nil {
+		config.CAPEM = pem
 	}
 	if len(config.CAPEM) == 0 {
 		return nil, structs.NewError(structs.CodeInvalid, "cli.no_ca")
 	}
 	return api.New(config)
+}
+
+// caFile reads the CA that a flag or the environment names; nil without one.
+func (env *Env) caFile(flags connectionFlags) ([]byte, error) {
+	path := firstOf(*flags.caCert, env.Getenv("NOMADLIKE_CACERT"))
+	if path == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, structs.NewError(structs.CodeInvalid, "cli.ca_unreadable", "path", path, "problem", rootCause(err))
+	}
+	return pem, nil
 }
 
 func (env *Env) loadContext() (api.Context, error) {
@@ -84,7 +99,7 @@ func none(args []string) error {
 
 // allJobs reads every page.
 func allJobs(ctx context.Context, client *api.Client, filter api.JobFilter, stale bool) ([]api.JobSummary, error) {
-	var jobs []api.JobSummary
+	jobs := []api.JobSummary{}
 	query := &api.Query{Stale: stale, Limit: api.PageSizeMax}
 	for {
 		page, _, err := client.Jobs(ctx, filter, query)
@@ -120,7 +135,7 @@ func deletion(set *flag.FlagSet, what, done string, del func(*api.Client, contex
 		if _, err := del(client, env.Context, id); err != nil {
 			return err
 		}
-		fmt.Fprintln(env.Stdout, env.text(done, "id", id))
+		fmt.Fprintln(env.Stdout, env.text(done, "id", safe(id)))
 		return nil
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -43,8 +42,8 @@ func serverMembers(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		return env.show(output, list.Members, func() {
-			table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.role"), env.text("cli.col.address"),
+		return env.show(output, all(list.Members), func() {
+			table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.role"), env.text("cli.col.address"),
 				env.text("cli.col.state"), env.text("cli.col.leader"), env.text("cli.col.version"))
 			for _, m := range list.Members {
 				leader := ""
@@ -106,15 +105,21 @@ func eventStream(set *flag.FlagSet) func(*Env, []string) error {
 			filter.Index = stream.Index()
 			closing := stream.Close()
 			if env.Context.Err() != nil {
-				return nil
+				return env.Context.Err()
 			}
-			if !errors.Is(err, io.EOF) {
+			var refused *structs.Error
+			if errors.As(err, &refused) {
 				return errors.Join(err, closing)
+			}
+			// The agent stopped, or the connection broke: go on where it was.
+			if !pause(env.Context, logRetry) {
+				return env.Context.Err()
 			}
 		}
 	}
 }
 
+// printEvents prints until the stream ends, and returns why it did.
 func (env *Env) printEvents(stream *api.EventStream, output outputFlags) error {
 	for {
 		event, err := stream.Next()
@@ -149,9 +154,9 @@ func raftListPeers(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		return env.show(output, peers, func() {
-			table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.address"), env.text("cli.col.voter"), env.text("cli.col.leader"))
+			table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.address"), env.text("cli.col.voter"), env.text("cli.col.leader"))
 			for _, peer := range peers.Peers {
-				table.row(peer.ID, safe(peer.Name), peer.Addr, strconv.FormatBool(peer.Voter), strconv.FormatBool(peer.Leader))
+				table.row(peer.ID, safe(peer.Name), peer.Addr, env.yesNo(peer.Voter), env.yesNo(peer.Leader))
 			}
 			table.print()
 		})
@@ -194,11 +199,11 @@ func autopilotHealth(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		return env.show(output, health, func() {
-			fmt.Fprintln(env.Stdout, env.text("cli.operator.tolerance", "healthy", health.Healthy, "tolerance", health.FailureTolerance))
-			table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.address"), env.text("cli.col.voter"),
+			fmt.Fprintln(env.Stdout, env.text("cli.operator.tolerance", "healthy", env.yesNo(health.Healthy), "tolerance", health.FailureTolerance))
+			table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.address"), env.text("cli.col.voter"),
 				env.text("cli.col.leader"), env.text("cli.col.state"), env.text("cli.col.healthy"))
 			for _, s := range health.Servers {
-				table.row(s.ID, safe(s.Name), s.Addr, strconv.FormatBool(s.Voter), strconv.FormatBool(s.Leader), s.Status, strconv.FormatBool(s.Healthy))
+				table.row(s.ID, safe(s.Name), s.Addr, env.yesNo(s.Voter), env.yesNo(s.Leader), s.Status, env.yesNo(s.Healthy))
 			}
 			table.print()
 		})
@@ -273,7 +278,7 @@ func snapshotInspect(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		return env.show(output, meta, func() {
-			fields := newTable(env, "", "")
+			fields := newTable(env.Stdout, "", "")
 			fields.row(env.text("cli.col.cluster"), meta.Cluster)
 			fields.row(env.text("cli.col.index"), strconv.FormatUint(meta.Index, 10))
 			fields.row(env.text("cli.col.term"), strconv.FormatUint(meta.Term, 10))

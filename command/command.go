@@ -8,8 +8,8 @@
 // after "--" is an argument.
 //
 // Exit codes: 0 done, 1 the cluster refused or the job failed without a code
-// of its own, 2 the command line is wrong; `job run -wait` and `job exec`
-// exit with the job's own code.
+// of its own, 2 the command line is wrong, 130 interrupted; `job run -wait`
+// and `job exec` exit with the job's own code.
 //
 // Limits: no state of its own besides the context file of package api; every
 // text comes from the message catalogue.
@@ -23,7 +23,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sort"
 	"strings"
 	"syscall"
 
@@ -32,9 +31,11 @@ import (
 
 // Exit codes that scripts can rely on.
 const (
-	ExitOK    = 0
-	ExitError = 1
-	ExitUsage = 2
+	ExitOK          = 0
+	ExitError       = 1
+	ExitUsage       = 2
+	ExitExpired     = 124 // as timeout(1) says it
+	ExitInterrupted = 130 // the person, or who stopped the job
 )
 
 // verb is one command of the tree. Its summary, arguments and flags are
@@ -92,12 +93,17 @@ func verbs() []verb {
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return Run(ctx, NewEnv(ctx), args)
+	// The first signal asks, the second one ends.
+	defer context.AfterFunc(ctx, stop)()
+	return Run(NewEnv(ctx), args)
 }
 
 // Run is Main with its surroundings given, for tests.
-func Run(ctx context.Context, env *Env, args []string) int {
+func Run(env *Env, args []string) int {
 	args = env.takeLanguage(args)
+	if len(args) == 1 && (args[0] == "-v" || args[0] == "-version" || args[0] == "--version") {
+		args = []string{"version"}
+	}
 	chosen, rest, ok := find(args)
 	if !ok {
 		return env.help(args)
@@ -115,7 +121,7 @@ func execute(env *Env, v verb, args []string) error {
 	}
 	left, err := parseFlags(set, args, v.stopAtArg)
 	if errors.Is(err, flag.ErrHelp) {
-		env.helpVerb(v, set)
+		env.helpVerb(v)
 		return nil
 	}
 	if err != nil {
@@ -157,125 +163,9 @@ func (env *Env) exitCode(v verb, err error) int {
 		}
 		return exit.code
 	}
+	if env.Context.Err() != nil && errors.Is(err, context.Canceled) {
+		return ExitInterrupted
+	}
 	env.reportError(err)
 	return ExitError
-}
-
-// help answers `nomadlike`, `nomadlike help`, `nomadlike job` and mistakes.
-func (env *Env) help(args []string) int {
-	asked := len(args) == 0
-	words := args[:0:0]
-	for _, arg := range args {
-		switch arg {
-		case "help", "-h", "-help", "--help":
-			asked = true
-		default:
-			words = append(words, arg)
-		}
-	}
-	if v, rest, ok := find(words); ok && asked && len(rest) == 0 {
-		set := flag.NewFlagSet(v.path, flag.ContinueOnError)
-		v.setup(set)
-		env.helpVerb(v, set)
-		return ExitOK
-	}
-	prefix := strings.Join(words, " ")
-	group := matching(prefix)
-	if len(group) > 0 && (asked || len(words) == 1) {
-		env.helpList(group)
-		if asked {
-			return ExitOK
-		}
-		return ExitUsage
-	}
-	if asked && len(words) == 0 {
-		env.helpList(matching(""))
-		return ExitOK
-	}
-	env.printError(env.text("cli.unknown_command", "command", safe(prefix)), env.suggestVerb(prefix))
-	return ExitUsage
-}
-
-func matching(prefix string) []verb {
-	var group []verb
-	for _, v := range verbs() {
-		if !v.hidden && (prefix == "" || v.path == prefix || strings.HasPrefix(v.path, prefix+" ")) {
-			group = append(group, v)
-		}
-	}
-	return group
-}
-
-func (env *Env) helpList(group []verb) {
-	fmt.Fprintf(env.Stdout, "%s\n\n", env.text("cli.usage.main"))
-	table := newTable(env, "", "")
-	for _, v := range group {
-		table.row("  "+v.path, env.text("cli."+key(v.path)))
-	}
-	table.print()
-	fmt.Fprintf(env.Stdout, "\n%s\n", env.text("cli.usage.more"))
-}
-
-func (env *Env) helpVerb(v verb, set *flag.FlagSet) {
-	fmt.Fprintf(env.Stdout, "nomadlike %s %s\n\n%s\n", v.path, strings.TrimSpace(env.text("cli.usage.flags")+" "+v.args), env.text("cli."+key(v.path)))
-	table := newTable(env, "", "")
-	set.VisitAll(func(f *flag.Flag) {
-		name := "  -" + f.Name
-		if value, _ := flag.UnquoteUsage(f); value != "" {
-			name += " " + strings.ToUpper(value)
-		}
-		table.row(name, env.text(f.Usage))
-	})
-	fmt.Fprintln(env.Stdout)
-	table.print()
-}
-
-// key turns a path into a part of a message id.
-func key(path string) string {
-	return strings.NewReplacer(" ", ".", "-", "_").Replace(path)
-}
-
-func (env *Env) suggestVerb(typed string) string {
-	var paths []string
-	for _, v := range matching("") {
-		paths = append(paths, v.path)
-	}
-	if near := nearest(typed, paths); near != "" {
-		return env.text("cli.did_you_mean", "name", near)
-	}
-	return env.text("cli.usage.see_help")
-}
-
-// nearest gives the candidate with the smallest edit distance to typed, or ""
-// when none is near enough to be a slip.
-func nearest(typed string, candidates []string) string {
-	sort.Strings(candidates)
-	best, limit := "", max(2, len(typed)/3)+1
-	for _, candidate := range candidates {
-		if d := distance(typed, candidate); d < limit {
-			best, limit = candidate, d
-		}
-	}
-	return best
-}
-
-// distance is the Levenshtein distance between a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -15,44 +15,63 @@ import (
 type Env struct {
 	Context  context.Context //nolint:containedctx // one per process, ends with the signal that ends it
 	Stdin    io.Reader
-	Stdout   io.Writer
-	Stderr   io.Writer
+	Stdout   *Screen
+	Stderr   *Screen
 	Getenv   func(string) string
 	Environ  []string
 	Language messages.Language
-	Colour   bool // stdout is a terminal that wants colours
-	Escape   bool // stdout is a terminal: control characters in logs are shown, not obeyed
+}
+
+// Screen is a stream that a verb prints to, and whether a person sees it.
+type Screen struct {
+	io.Writer
+	Colour   bool // a terminal that wants colours
+	Terminal bool // control characters from elsewhere are shown, not obeyed
 }
 
 // NewEnv is the environment of this process.
 func NewEnv(ctx context.Context) *Env {
-	env := &Env{
-		Context: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Getenv: os.Getenv, Environ: os.Environ(),
+	return &Env{
+		Context: ctx, Stdin: os.Stdin, Stdout: screen(os.Stdout, os.Getenv), Stderr: screen(os.Stderr, os.Getenv),
+		Getenv: os.Getenv, Environ: os.Environ(), Language: language(os.Getenv),
 	}
-	env.Language = messages.Detect(os.Getenv("LC_ALL"), os.Getenv("LC_MESSAGES"), os.Getenv("LANG"))
-	env.Escape = term.IsTerminal(int(os.Stdout.Fd()))
-	env.Colour = env.Escape && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	return env
 }
 
-// takeLanguage takes -lang from wherever it stands before "--" and from
-// NOMADLIKE_LANG, and returns the arguments without it.
-func (env *Env) takeLanguage(args []string) []string {
-	if lang := env.Getenv("NOMADLIKE_LANG"); lang != "" {
-		env.Language = messages.Detect("", "", lang)
+// screen looks at what a file is connected to. NO_COLOR and TERM=dumb ask for
+// plain text.
+func screen(file *os.File, getenv func(string) string) *Screen {
+	terminal := term.IsTerminal(int(file.Fd()))
+	return &Screen{
+		Writer: file, Terminal: terminal,
+		Colour: terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb",
 	}
-	if len(args) == 0 {
+}
+
+// language is what the locale asks for, unless NOMADLIKE_LANG is set.
+func language(getenv func(string) string) messages.Language {
+	if lang := getenv("NOMADLIKE_LANG"); lang != "" {
+		return messages.Detect("", "", lang)
+	}
+	return messages.Detect(getenv("LC_ALL"), getenv("LC_MESSAGES"), getenv("LANG"))
+}
+
+// takeLanguage takes -lang from before the verb, and returns the arguments
+// without it.
+func (env *Env) takeLanguage(args []string) []string {
+	if len(args) == 0 || !strings.HasPrefix(args[0], "-") {
 		return args
 	}
-	name := strings.TrimLeft(args[0], "-")
-	if value, ok := strings.CutPrefix(name, "lang="); ok && strings.HasPrefix(args[0], "-") {
-		env.Language = messages.Detect("", "", value)
-		return args[1:]
+	name, value, valued := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
+	if name != "lang" {
+		return args
 	}
-	if name == "lang" && strings.HasPrefix(args[0], "-") && len(args) > 1 {
-		env.Language = messages.Detect("", "", args[1])
-		return args[2:]
+	rest := args[1:]
+	if !valued {
+		if len(rest) == 0 {
+			return args
+		}
+		value, rest = rest[0], rest[1:]
 	}
-	return args
+	env.Language = messages.Detect("", "", value)
+	return rest
 }

@@ -4,50 +4,103 @@ import (
 	"errors"
 	"flag"
 	"strings"
+	"text/template"
+	"time"
+
+	"nomadlike/nomadlike/structs"
 )
 
 // parseFlags reads flags wherever they stand and returns the arguments. At
 // stopAt arguments (when it is not 0), or at "--", the rest is left alone.
+// A flag is written -name, --name, -name value or -name=value; those that are
+// true or false take their value behind "=" only.
 func parseFlags(set *flag.FlagSet, args []string, stopAt int) ([]string, error) {
 	var left []string
-	for {
-		if err := set.Parse(args); err != nil {
-			return nil, flagProblem(set, args, err)
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		if arg == "--" {
+			return append(left, args...), nil
 		}
-		rest := set.Args()
-		parsed := len(args) - len(rest)
-		if parsed > 0 && args[parsed-1] == "--" {
-			return append(left, rest...), nil
+		if len(arg) > 1 && arg[0] == '-' {
+			rest, err := takeFlag(set, arg, args)
+			if err != nil {
+				return nil, err
+			}
+			args = rest
+			continue
 		}
-		if len(rest) == 0 {
-			return left, nil
-		}
-		left, args = append(left, rest[0]), rest[1:]
-		if stopAt > 0 && len(left) >= stopAt {
+		left = append(left, arg)
+		if stopAt > 0 && len(left) == stopAt {
 			if len(args) > 0 && args[0] == "--" {
 				args = args[1:]
 			}
 			return append(left, args...), nil
 		}
 	}
+	return left, nil
 }
 
-// flagProblem turns the standard library's error into one that names the
-// flag and a near one.
-func flagProblem(set *flag.FlagSet, args []string, err error) error {
-	if errors.Is(err, flag.ErrHelp) {
-		return err
+// takeFlag sets the flag that arg names, and gives what is left of rest.
+func takeFlag(set *flag.FlagSet, arg string, rest []string) ([]string, error) {
+	name, value, valued := strings.Cut(strings.TrimPrefix(arg[1:], "-"), "=")
+	known := set.Lookup(name)
+	switch {
+	case known == nil && (name == "h" || name == "help"):
+		return nil, flag.ErrHelp
+	case known == nil:
+		return nil, unknownFlag(set, name)
+	case !valued && isSwitch(known):
+		value = "true"
+	case !valued && len(rest) == 0:
+		return nil, usagef("cli.flag_needs_value", "flag", name)
+	case !valued:
+		value, rest = rest[0], rest[1:]
 	}
-	text := err.Error()
-	if name, unknown := strings.CutPrefix(text, "flag provided but not defined: -"); unknown {
-		var known []string
-		set.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
-		if near := nearest(name, known); near != "" {
-			return usagef("cli.unknown_flag_near", "flag", safe(name), "near", near)
+	if err := set.Set(name, value); err != nil {
+		var told *usageError
+		if errors.As(err, &told) {
+			return nil, told
 		}
-		return usagef("cli.unknown_flag", "flag", safe(name))
+		return nil, usagef("cli.flag_bad_value", "flag", name, "value", safe(value), "kind", valueKind(known))
 	}
-	return usagef("cli.bad_flag", "problem", safe(text))
+	return rest, nil
+}
+
+func unknownFlag(set *flag.FlagSet, name string) error {
+	var known []string
+	set.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
+	if near := nearest(name, known); near != "" {
+		return usagef("cli.unknown_flag_near", "flag", safe(name), "near", near)
+	}
+	return usagef("cli.unknown_flag", "flag", safe(name))
+}
+
+// isSwitch tells whether a flag is true or false.
+func isSwitch(f *flag.Flag) bool {
+	of, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && of.IsBoolFlag()
+}
+
+// valueKind is what help and complaints call the value of a flag; "" for one
+// that is true or false.
+func valueKind(f *flag.Flag) string {
+	switch f.Value.(type) {
+	case *templateFlag:
+		return "TEMPLATE"
+	case *spanFlag:
+		return "SPAN"
+	}
+	if isSwitch(f) {
+		return ""
+	}
+	if getter, ok := f.Value.(flag.Getter); ok {
+		switch getter.Get().(type) {
+		case int, uint64:
+			return "NUMBER"
+		}
+	}
+	return "TEXT"
 }
 
 // listFlag collects a flag that may be given several times.
@@ -62,18 +115,68 @@ func (l *listFlag) Set(value string) error {
 	return nil
 }
 
+// spanFlag is a span of time as job files write it: "90s", "6h30m", "2d".
+type spanFlag struct{ value structs.Duration }
+
+// String shows the span.
+func (s *spanFlag) String() string {
+	if s.value == 0 {
+		return ""
+	}
+	return structs.FormatDuration(s.value)
+}
+
+// Set reads a span.
+func (s *spanFlag) Set(text string) error {
+	value, err := structs.ParseDuration(text)
+	if err != nil {
+		return usagef("cli.bad_span", "value", safe(text))
+	}
+	s.value = value
+	return nil
+}
+
+func declareSpan(set *flag.FlagSet, name string, otherwise time.Duration, usage string) *spanFlag {
+	span := &spanFlag{value: structs.Duration(otherwise)}
+	set.Var(span, name, usage)
+	return span
+}
+
+// templateFlag is a Go template; what is wrong with it is told before
+// anything is asked of a cluster.
+type templateFlag struct {
+	text   string
+	parsed *template.Template
+}
+
+// String shows the template.
+func (f *templateFlag) String() string { return f.text }
+
+// Set reads a template.
+func (f *templateFlag) Set(text string) error {
+	parsed, err := template.New("-t").Parse(text)
+	if err != nil {
+		return usagef("cli.bad_template", "problem", safe(err.Error()))
+	}
+	f.text, f.parsed = text, parsed
+	return nil
+}
+
 // outputFlags are the flags of every verb that prints a value.
 type outputFlags struct {
 	json     *bool
-	template *string
+	template *templateFlag
 }
 
 func declareOutput(set *flag.FlagSet) outputFlags {
-	return outputFlags{
-		json:     set.Bool("json", false, "cli.flag.json"),
-		template: set.String("t", "", "cli.flag.template"),
-	}
+	flags := outputFlags{json: set.Bool("json", false, "cli.flag.json"), template: &templateFlag{}}
+	set.Var(flags.template, "t", "cli.flag.template")
+	return flags
 }
+
+// forPrograms tells whether the output is for a program: then nothing else
+// goes to standard output.
+func (f outputFlags) forPrograms() bool { return *f.json || f.template.parsed != nil }
 
 // connectionFlags choose the cluster and who speaks.
 type connectionFlags struct {

@@ -1,13 +1,14 @@
 package command
 
 import (
+	"context"
 	"flag"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 
 	"nomadlike/jobspec"
 	"nomadlike/nomadlike/api"
@@ -34,82 +35,6 @@ func jobVerbs() []verb {
 	}
 }
 
-// sourceFlags are the flags of every verb that reads a job file.
-type sourceFlags struct {
-	vars     listFlag
-	varFiles listFlag
-}
-
-func declareSource(set *flag.FlagSet) *sourceFlags {
-	flags := &sourceFlags{}
-	set.Var(&flags.vars, "var", "cli.flag.var")
-	set.Var(&flags.varFiles, "var-file", "cli.flag.var_file")
-	return flags
-}
-
-// readJob parses a job file ("-" is stdin) and prints what is wrong with it.
-func (env *Env) readJob(path string, flags *sourceFlags) (*structs.Job, error) {
-	source, err := env.readSource(path)
-	if err != nil {
-		return nil, err
-	}
-	for _, pair := range flags.vars {
-		if !strings.Contains(pair, "=") {
-			return nil, usagef("cli.bad_var", "value", safe(pair))
-		}
-	}
-	options := jobspec.Options{Vars: flags.vars, Env: env.Environ, ReadFile: readBounded}
-	for _, name := range flags.varFiles {
-		text, err := env.readSource(name)
-		if err != nil {
-			return nil, err
-		}
-		options.VarFiles = append(options.VarFiles, jobspec.VarFile{Name: name, Source: text})
-	}
-	job, _, diagnostics := jobspec.Parse(path, source, options)
-	if err := diagnostics.Render(env.Stderr, env.style()); err != nil {
-		return nil, err
-	}
-	if diagnostics.HasErrors() {
-		return nil, &exitError{code: ExitError, err: nil}
-	}
-	return job, nil
-}
-
-func (env *Env) style() jobspec.Style {
-	return jobspec.Style{Language: env.Language, Color: env.Colour}
-}
-
-// readBounded is what the function file() of a job file reads with.
-func readBounded(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, jobspec.SourceSizeMax+1))
-}
-
-func (env *Env) readSource(path string) ([]byte, error) {
-	if path == "-" {
-		source, err := io.ReadAll(io.LimitReader(env.Stdin, jobspec.SourceSizeMax+1))
-		if err != nil {
-			return nil, fmt.Errorf("read job file from standard input: %w", err)
-		}
-		return source, nil
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, structs.NewError(structs.CodeInvalid, "cli.file_unreadable", "path", path, "problem", rootCause(err))
-	}
-	defer file.Close()
-	source, err := io.ReadAll(io.LimitReader(file, jobspec.SourceSizeMax+1))
-	if err != nil {
-		return nil, structs.NewError(structs.CodeInvalid, "cli.file_unreadable", "path", path, "problem", rootCause(err))
-	}
-	return source, nil
-}
-
 func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 	source, connection, output := declareSource(set), declareConnection(set), declareOutput(set)
 	wait := set.Bool("wait", false, "cli.flag.wait")
@@ -124,7 +49,10 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 		if *detach && (*wait || *logs) {
 			return usagef("cli.flags_exclude", "first", "-detach", "second", "-wait, -logs")
 		}
-		job, err := env.readJob(path, source)
+		if *logs && output.forPrograms() {
+			return usagef("cli.flags_exclude", "first", "-logs", "second", "-json, -t")
+		}
+		job, places, err := env.readJob(path, source)
 		if err != nil {
 			return err
 		}
@@ -135,27 +63,23 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 		defer client.Close()
 		submitted, err := client.SubmitJob(env.Context, api.JobRequest{Job: job}, *key)
 		if err != nil {
-			return err
+			return env.explain(err, places)
 		}
-		quiet := *output.json || *output.template != ""
-		if !quiet {
+		if !output.forPrograms() {
 			fmt.Fprintln(env.Stdout, env.text("cli.job.submitted", "name", submitted.Name, "id", submitted.JobID))
 		}
-		if *detach || quiet && !*wait && !*logs {
+		toEnd := *wait || *logs
+		if *detach || output.forPrograms() && !toEnd {
 			return env.show(output, submitted, func() {})
 		}
-		watch := &watcher{env: env, client: client, jobID: submitted.JobID, logs: *logs, quiet: quiet}
-		detail, err := watch.run(*wait || *logs)
+		detail, err := env.watchJob(client, submitted.JobID, job, watchOptions{toEnd: toEnd, logs: *logs, quiet: output.forPrograms()})
 		if err != nil {
 			return err
 		}
-		if err := env.show(output, detail, func() {}); err != nil {
+		if err := env.show(output, detail, func() {}); err != nil || !toEnd {
 			return err
 		}
-		if *wait || *logs {
-			return endOf(detail)
-		}
-		return nil
+		return endOf(detail)
 	}
 }
 
@@ -166,9 +90,9 @@ func endOf(detail *api.JobDetail) error {
 	case structs.JobSucceeded:
 		return nil
 	case structs.JobStopped:
-		return &exitError{code: 130}
+		return &exitError{code: ExitInterrupted}
 	case structs.JobExpired:
-		return &exitError{code: 124}
+		return &exitError{code: ExitExpired}
 	default:
 		code := detail.ExitCode
 		if code <= 0 || code > 255 {
@@ -185,11 +109,19 @@ func jobValidate(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		job, err := env.readJob(path, source)
+		job, places, err := env.readJob(path, source)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(env.Stdout, env.text("cli.job.valid", "name", job.Name))
+		later := places.Diagnose(job.NotAvailable(), jobspec.SeverityWarning)
+		if len(later) == 0 {
+			fmt.Fprintln(env.Stdout, env.text("cli.job.valid", "name", job.Name))
+			return nil
+		}
+		if err := later.Render(env.Stderr, env.style()); err != nil {
+			return err
+		}
+		fmt.Fprintln(env.Stdout, env.text("cli.job.valid_later", "name", job.Name))
 		return nil
 	}
 }
@@ -203,7 +135,7 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		job, err := env.readJob(path, source)
+		job, places, err := env.readJob(path, source)
 		if err != nil {
 			return err
 		}
@@ -214,32 +146,64 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 		defer client.Close()
 		plan, err := client.PlanJob(env.Context, api.JobRequest{Job: job})
 		if err != nil {
-			return err
+			return env.explain(err, places)
 		}
-		return env.show(output, plan, func() { env.printPlan(plan, *launch, *rank) })
+		return env.show(output, plan, func() { env.printPlan(plan, *launch || *rank >= 0, *rank) })
 	}
 }
 
+// printPlan shows whether the job would start, and its ranks; with launch
+// also what it leaves to nomadlike and what each rank finds around it.
 func (env *Env) printPlan(plan *api.JobPlan, launch bool, rank int) {
-	if plan.StartsNow {
-		fmt.Fprintln(env.Stdout, env.text("cli.plan.now", "name", plan.Job.Name))
-	} else {
-		fmt.Fprintln(env.Stdout, env.text("cli.plan.waits", "name", plan.Job.Name, "reason", env.waitText(plan.Wait)))
+	name := safe(plan.Job.Name)
+	switch {
+	case !plan.StartsNow:
+		fmt.Fprintln(env.Stdout, env.text("cli.plan.waits", "name", name, "reason", env.waitText(plan.Wait)))
+	case plan.Job.Batch != nil:
+		fmt.Fprintln(env.Stdout, env.text("cli.plan.some", "name", name, "starts", plan.Starts, "subjobs", plan.Job.SubjobCount()))
+	default:
+		fmt.Fprintln(env.Stdout, env.text("cli.plan.now", "name", name))
 	}
-	for _, r := range plan.Ranks {
-		if rank >= 0 && r.Rank != rank {
-			continue
+	for i := range plan.Notes {
+		fmt.Fprintf(env.Stdout, "  %s\n", env.reasonText(&plan.Notes[i]))
+	}
+	if launch && len(plan.Defaults) > 0 {
+		fmt.Fprintf(env.Stdout, "\n%s\n", env.Stdout.paint(colourBold, env.text("cli.plan.defaults")))
+		for _, chosen := range plan.Defaults {
+			fmt.Fprintf(env.Stdout, "  %s = %s\n", chosen.Path, safe(chosen.Value))
 		}
-		fmt.Fprintf(env.Stdout, "\n%s\n  %s\n", env.paint(colourBold, env.text("cli.plan.rank", "rank", r.Rank, "name", r.Name, "node", firstOf(r.Node, "-"))), safe(shellLine(r.Command)))
-		if !launch && rank < 0 {
-			continue
+	}
+	for i := range plan.Ranks {
+		if rank < 0 || plan.Ranks[i].Rank == rank {
+			env.printRank(&plan.Ranks[i], launch)
 		}
-		for _, name := range sortedKeys(r.Env) {
-			fmt.Fprintf(env.Stdout, "  %s=%s\n", name, safe(r.Env[name]))
-		}
-		for _, file := range r.Files {
-			fmt.Fprintf(env.Stdout, "  %s\n", env.text("cli.plan.file", "path", safe(file)))
-		}
+	}
+	if hidden := plan.Job.Nodes - len(plan.Ranks); hidden > 0 && rank < 0 {
+		fmt.Fprintf(env.Stdout, "\n%s\n", env.text("cli.plan.more", "count", hidden))
+	}
+}
+
+func (env *Env) printRank(r *api.RankPlan, launch bool) {
+	title := env.text("cli.plan.rank_somewhere", "rank", r.Rank, "name", r.Name)
+	if r.Node != "" {
+		title = env.text("cli.plan.rank", "rank", r.Rank, "name", r.Name, "node", safe(r.Node))
+	}
+	command := safe(shellLine(r.Command))
+	if r.Hold {
+		command = env.text("cli.plan.hold")
+	}
+	fmt.Fprintf(env.Stdout, "\n%s\n  %s\n", env.Stdout.paint(colourBold, title), command)
+	if !launch {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+		fmt.Fprintf(env.Stdout, "  %s=%s\n", name, safe(r.Env[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Ports)) {
+		fmt.Fprintf(env.Stdout, "  %s\n", env.text("cli.plan.port", "name", safe(name), "port", r.Ports[name]))
+	}
+	for _, file := range r.Files {
+		fmt.Fprintf(env.Stdout, "  %s\n", env.text("cli.plan.file", "path", safe(file)))
 	}
 }
 
@@ -249,7 +213,10 @@ func jobInit(set *flag.FlagSet) func(*Env, []string) error {
 	return func(env *Env, args []string) error {
 		path := "job.hcl"
 		if len(args) > 0 {
-			path = args[0]
+			var err error
+			if path, err = one(args, "[FILE]"); err != nil {
+				return err
+			}
 		}
 		skeleton, err := jobspec.Skeleton(*kind, env.Language)
 		if err != nil {
@@ -368,26 +335,60 @@ func jobStop(set *flag.FlagSet) func(*Env, []string) error {
 		if *subjob >= 0 {
 			request.Subjob = subjob
 		}
-		changed, err := client.StopJob(env.Context, id, request)
-		if err != nil {
+		if _, err := client.StopJob(env.Context, id, request); err != nil {
 			return err
 		}
-		fmt.Fprintln(env.Stdout, env.text("cli.job.stopping", "job", id))
+		fmt.Fprintln(env.Stdout, env.text("cli.job.stopping", "job", safe(id)))
 		if !*wait {
 			return nil
 		}
-		query := &api.Query{Index: changed.Index - 1, Wait: watchFor}
-		for {
-			detail, meta, err := client.Job(env.Context, id, query)
-			if err != nil {
-				return err
-			}
-			if detail.State.Terminal() {
-				fmt.Fprintln(env.Stdout, env.stateText(detail.State))
-				return nil
-			}
-			query.Index = meta.Index
+		state, err := awaitEnd(env.Context, client, id, *subjob)
+		if err != nil {
+			return err
 		}
+		fmt.Fprintln(env.Stdout, env.stateText(env.Stdout, state))
+		return nil
+	}
+}
+
+// awaitEnd waits until nothing of a job, or of one of its subjobs, runs.
+func awaitEnd(ctx context.Context, client *api.Client, id string, subjob int) (structs.JobState, error) {
+	query := &api.Query{Wait: watchFor}
+	for {
+		detail, meta, err := client.Job(ctx, id, query)
+		if err != nil {
+			return "", err
+		}
+		state := detail.State
+		if subjob >= 0 {
+			if state, err = subjobState(ctx, client, detail.Job.ID, subjob); err != nil {
+				return "", err
+			}
+		}
+		if state.Terminal() {
+			return state, nil
+		}
+		query.Index = meta.Index
+	}
+}
+
+// subjobState finds one subjob of a job.
+func subjobState(ctx context.Context, client *api.Client, jobID string, index int) (structs.JobState, error) {
+	query := &api.Query{Limit: api.PageSizeMax}
+	for {
+		page, _, err := client.Subjobs(ctx, jobID, query)
+		if err != nil {
+			return "", err
+		}
+		for _, subjob := range page.Subjobs {
+			if subjob.Index == index {
+				return subjob.State, nil
+			}
+		}
+		if page.Next == "" {
+			return "", structs.NewError(structs.CodeNotFound, "cli.no_subjob", "subjob", index)
+		}
+		query.After = page.Next
 	}
 }
 
@@ -406,7 +407,7 @@ func jobDelete(set *flag.FlagSet) func(*Env, []string) error {
 		if _, err := client.DeleteJob(env.Context, id); err != nil {
 			return err
 		}
-		fmt.Fprintln(env.Stdout, env.text("cli.job.deleted", "job", id))
+		fmt.Fprintln(env.Stdout, env.text("cli.job.deleted", "job", safe(id)))
 		return nil
 	}
 }
@@ -414,8 +415,11 @@ func jobDelete(set *flag.FlagSet) func(*Env, []string) error {
 func jobPriority(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
 	return func(env *Env, args []string) error {
-		if len(args) != 2 {
+		if len(args) < 2 {
 			return usagef("cli.missing_argument", "argument", "JOB normal|urgent|critical")
+		}
+		if err := none(args[2:]); err != nil {
+			return err
 		}
 		client, err := env.connect(connection)
 		if err != nil {
@@ -425,7 +429,7 @@ func jobPriority(set *flag.FlagSet) func(*Env, []string) error {
 		if _, err := client.SetJobPriority(env.Context, args[0], structs.Priority(args[1])); err != nil {
 			return err
 		}
-		fmt.Fprintln(env.Stdout, env.text("cli.job.priority_set", "job", args[0], "priority", args[1]))
+		fmt.Fprintln(env.Stdout, env.text("cli.job.priority_set", "job", safe(args[0]), "priority", safe(args[1])))
 		return nil
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"golang.org/x/term"
@@ -61,6 +62,8 @@ func runningRank(ctx context.Context, client *api.Client, job string, subjob, ra
 // with the command's exit code.
 func (env *Env) exec(client *api.Client, alloc *structs.Allocation, command []string, tty bool) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(env.Context)) // signals go to the command instead
+	var sending sync.WaitGroup
+	defer sending.Wait()
 	defer cancel()
 	start := structs.ExecStart{Attempt: alloc.Attempt, Command: command, TTY: tty}
 	restore, size, err := env.rawTerminal(tty)
@@ -74,9 +77,8 @@ func (env *Env) exec(client *api.Client, alloc *structs.Allocation, command []st
 		return err
 	}
 	defer conn.Close()
-	go env.sendInput(ctx, conn)
-	stop := env.sendSignals(ctx, conn, tty)
-	defer stop()
+	go env.sendInput(ctx, conn) // a read of standard input can not be waited for; it ends with the process
+	sending.Go(func() { env.sendSignals(ctx, conn, tty) })
 	for {
 		down, err := conn.Recv(ctx)
 		if err != nil {
@@ -153,24 +155,19 @@ func (env *Env) sendInput(ctx context.Context, conn *api.ExecConn) {
 	}
 }
 
-// sendSignals forwards signals, and window sizes of a terminal.
-func (env *Env) sendSignals(ctx context.Context, conn *api.ExecConn, tty bool) (stop func()) {
+// sendSignals forwards signals, and window sizes of a terminal, until ctx
+// ends.
+func (env *Env) sendSignals(ctx context.Context, conn *api.ExecConn, tty bool) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGWINCH)
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case got := <-signals:
-				env.sendSignal(ctx, conn, got, tty)
-			case <-done:
-				return
-			}
+	defer signal.Stop(signals)
+	for {
+		select {
+		case got := <-signals:
+			env.sendSignal(ctx, conn, got, tty)
+		case <-ctx.Done():
+			return
 		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(done)
 	}
 }
 

@@ -3,7 +3,7 @@ package command
 import (
 	"flag"
 	"fmt"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,12 +23,15 @@ func jobList(set *flag.FlagSet) func(*Env, []string) error {
 		if err := none(args); err != nil {
 			return err
 		}
+		filter.State = structs.JobState(*state)
+		if filter.State != "" && !slices.Contains(structs.JobStates(), filter.State) {
+			return usagef("cli.bad_state", "value", safe(*state), "known", joined(structs.JobStates()))
+		}
 		client, err := env.connect(connection)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		filter.State = structs.JobState(*state)
 		jobs, err := allJobs(env.Context, client, filter, *stale)
 		if err != nil {
 			return err
@@ -42,7 +45,7 @@ func (env *Env) printJobs(jobs []api.JobSummary) {
 		fmt.Fprintln(env.Stdout, env.text("cli.job.list_empty"))
 		return
 	}
-	table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.project"), env.text("cli.col.user"),
+	table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.project"), env.text("cli.col.user"),
 		env.text("cli.col.nodes"), env.text("cli.col.priority"), env.text("cli.col.submitted"), env.text("cli.col.state"), env.text("cli.col.why"))
 	for _, job := range jobs {
 		nodes := strconv.Itoa(job.Nodes)
@@ -50,7 +53,7 @@ func (env *Env) printJobs(jobs []api.JobSummary) {
 			nodes = fmt.Sprintf("%d×%d", job.Subjobs, job.Nodes)
 		}
 		table.row(short(job.ID), safe(job.Name), safe(job.Project), safe(job.User), nodes,
-			string(job.Priority), when(job.SubmittedAt), env.stateText(job.State), env.standingText(job.JobStanding))
+			string(job.Priority), when(job.SubmittedAt), env.stateText(env.Stdout, job.State), env.standingText(job.JobStanding))
 	}
 	table.print()
 }
@@ -109,7 +112,7 @@ func jobStatus(set *flag.FlagSet) func(*Env, []string) error {
 
 func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation) {
 	job := detail.Job
-	fields := newTable(env, "", "")
+	fields := newTable(env.Stdout, "", "")
 	fields.row("ID", job.ID)
 	fields.row(env.text("cli.col.name"), safe(job.Name))
 	fields.row(env.text("cli.col.project"), safe(job.Project))
@@ -117,7 +120,7 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	fields.row(env.text("cli.col.mode"), string(job.Distributed.Mode))
 	fields.row(env.text("cli.col.nodes"), strconv.Itoa(job.Nodes))
 	fields.row(env.text("cli.col.priority"), string(job.Priority))
-	fields.row(env.text("cli.col.state"), env.stateText(detail.State))
+	fields.row(env.text("cli.col.state"), env.stateText(env.Stdout, detail.State))
 	if why := env.standingText(detail.JobStanding); why != "" {
 		fields.row(env.text("cli.col.why"), why)
 	}
@@ -133,13 +136,13 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	}
 	fields.print()
 	if job.Batch != nil {
-		env.printCounts(detail)
+		fmt.Fprintf(env.Stdout, "\n%s\n", env.countsText(env.Stdout, detail))
 	}
 	if len(allocations) == 0 {
 		return
 	}
 	fmt.Fprintln(env.Stdout)
-	table := newTable(env, env.text("cli.col.attempt"), env.text("cli.col.rank"), env.text("cli.col.node"),
+	table := newTable(env.Stdout, env.text("cli.col.attempt"), env.text("cli.col.rank"), env.text("cli.col.node"),
 		env.text("cli.col.alloc"), env.text("cli.col.state"), env.text("cli.col.exit"), env.text("cli.col.why"))
 	for _, alloc := range allocations {
 		exit := "-"
@@ -156,20 +159,20 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	table.print()
 }
 
-func (env *Env) printCounts(detail *api.JobDetail) {
+// countsText tells how many subjobs are in which state.
+func (env *Env) countsText(on *Screen, detail *api.JobDetail) string {
 	var parts []string
 	for _, state := range structs.JobStates() {
 		if n := detail.Counts[state]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", env.stateText(state), n))
+			parts = append(parts, fmt.Sprintf("%s %d", env.stateText(on, state), n))
 		}
 	}
-	fmt.Fprintf(env.Stdout, "\n%s\n", strings.Join(parts, "  "))
+	return strings.Join(parts, "  ")
 }
 
 func jobInspect(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
-	template := set.String("t", "", "cli.flag.template")
-	set.Bool("json", true, "cli.flag.json")
+	output := declareOutput(set)
 	return func(env *Env, args []string) error {
 		id, err := one(args, "JOB")
 		if err != nil {
@@ -197,8 +200,8 @@ func jobInspect(set *flag.FlagSet) func(*Env, []string) error {
 			Attempts    []structs.Attempt    `json:"attempts"`
 			Allocations []structs.Allocation `json:"allocations"`
 		}{detail, attempts.Attempts, allocations.Allocations}
-		asJSON := true
-		return env.show(outputFlags{json: &asJSON, template: template}, value, func() {})
+		*output.json = true
+		return env.show(output, value, func() {})
 	}
 }
 
@@ -218,7 +221,7 @@ func jobHistory(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		return env.show(output, events.Events, func() {
+		return env.show(output, all(events.Events), func() {
 			for i := range events.Events {
 				env.printEvent(&events.Events[i])
 			}
@@ -230,13 +233,13 @@ func (env *Env) printEvent(event *structs.Event) {
 	text := env.reasonText(&structs.Reason{ID: event.ID, Params: event.Params})
 	switch event.Severity {
 	case "error":
-		text = env.paint(colourRed, text)
+		text = env.Stdout.paint(colourRed, text)
 	case "warn":
-		text = env.paint(colourYellow, text)
+		text = env.Stdout.paint(colourYellow, text)
 	}
 	by := ""
 	if event.By != "" && !isAgentID(event.By) {
-		by = env.paint(colourDim, " ("+safe(event.By)+")")
+		by = env.Stdout.paint(colourDim, " ("+safe(event.By)+")")
 	}
 	fmt.Fprintf(env.Stdout, "%s  %s%s\n", event.Time.Time().Local().Format("2006-01-02 15:04:05.000"), text, by)
 }
@@ -253,7 +256,7 @@ func queueShow(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		var entries []api.QueueEntry
+		entries := []api.QueueEntry{}
 		query := &api.Query{Stale: *stale, Limit: api.PageSizeMax}
 		for {
 			page, _, err := client.Queue(env.Context, query)
@@ -275,22 +278,17 @@ func (env *Env) printQueue(entries []api.QueueEntry) {
 		fmt.Fprintln(env.Stdout, env.text("cli.queue.empty"))
 		return
 	}
-	table := newTable(env, "#", "ID", env.text("cli.col.name"), env.text("cli.col.user"), env.text("cli.col.priority"),
+	table := newTable(env.Stdout, "#", "ID", env.text("cli.col.name"), env.text("cli.col.user"), env.text("cli.col.priority"),
 		env.text("cli.col.nodes"), env.text("cli.col.queued"), env.text("cli.col.why"))
 	for _, entry := range entries {
-		table.row(strconv.Itoa(entry.Position), short(entry.JobID), safe(entry.JobName), safe(entry.User), string(entry.Priority),
+		name := safe(entry.JobName)
+		if entry.Subjob > 0 {
+			name = fmt.Sprintf("%s s%d", name, entry.Subjob)
+		}
+		table.row(strconv.Itoa(entry.Position), short(entry.JobID), name, safe(entry.User), string(entry.Priority),
 			strconv.Itoa(entry.Nodes), when(entry.QueuedAt), env.waitText(entry.Wait))
 	}
 	table.print()
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }
 
 // shellLine writes words so that a shell would read them back.
@@ -306,6 +304,15 @@ func shellLine(words []string) string {
 		quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	return strings.Join(quoted, " ")
+}
+
+// joined lists words of a kind.
+func joined[T ~string](words []T) string {
+	list := make([]string, len(words))
+	for i, word := range words {
+		list[i] = string(word)
+	}
+	return strings.Join(list, ", ")
 }
 
 // isAgentID tells whether by is an agent, which the event's own words name,

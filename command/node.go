@@ -4,9 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -33,7 +34,7 @@ func nodeStatus(set *flag.FlagSet) func(*Env, []string) error {
 		if len(args) > 0 {
 			return env.oneNode(client, args, output, *stale)
 		}
-		var nodes []api.NodeSummary
+		nodes := []api.NodeSummary{}
 		query := &api.Query{Stale: *stale, Limit: api.PageSizeMax}
 		for {
 			page, _, err := client.Nodes(env.Context, query)
@@ -55,7 +56,7 @@ func (env *Env) printNodes(nodes []api.NodeSummary) {
 		fmt.Fprintln(env.Stdout, env.text("cli.node.list_empty"))
 		return
 	}
-	table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.address"), "CPU", env.text("cli.col.memory"),
+	table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.address"), "CPU", env.text("cli.col.memory"),
 		env.text("cli.col.devices"), env.text("cli.col.allocs"), env.text("cli.col.state"), env.text("cli.col.eligible"))
 	for _, node := range nodes {
 		table.row(short(node.ID), safe(node.Name), node.Addr,
@@ -73,11 +74,11 @@ func (env *Env) nodeStatusText(status structs.NodeStatus) string {
 	text := env.text("cli.node_status." + string(status))
 	switch status {
 	case structs.NodeReady:
-		return env.paint(colourGreen, text)
+		return env.Stdout.paint(colourGreen, text)
 	case structs.NodeLost:
-		return env.paint(colourRed, text)
+		return env.Stdout.paint(colourRed, text)
 	default:
-		return env.paint(colourYellow, text)
+		return env.Stdout.paint(colourYellow, text)
 	}
 }
 
@@ -91,7 +92,7 @@ func (env *Env) oneNode(client *api.Client, args []string, output outputFlags, s
 		return err
 	}
 	return env.show(output, node, func() {
-		fields := newTable(env, "", "")
+		fields := newTable(env.Stdout, "", "")
 		fields.row("ID", node.ID)
 		fields.row(env.text("cli.col.name"), safe(node.Name))
 		fields.row(env.text("cli.col.address"), node.RPCAddr)
@@ -104,7 +105,7 @@ func (env *Env) oneNode(client *api.Client, args []string, output outputFlags, s
 			fields.row(env.text("cli.col.why"), why)
 		}
 		fields.row(env.text("cli.col.eligible"), env.text("cli.eligibility."+string(node.Eligibility)))
-		for _, name := range sortedKeys(node.Attributes) {
+		for _, name := range slices.Sorted(maps.Keys(node.Attributes)) {
 			fields.row(name, safe(node.Attributes[name]))
 		}
 		fields.print()
@@ -112,7 +113,7 @@ func (env *Env) oneNode(client *api.Client, args []string, output outputFlags, s
 			return
 		}
 		fmt.Fprintln(env.Stdout)
-		table := newTable(env, env.text("cli.col.alloc"), env.text("cli.col.name"), env.text("cli.col.state"), env.text("cli.col.started"))
+		table := newTable(env.Stdout, env.text("cli.col.alloc"), env.text("cli.col.name"), env.text("cli.col.state"), env.text("cli.col.started"))
 		for _, alloc := range node.Allocations {
 			table.row(short(alloc.ID), safe(alloc.Name), env.text("cli.alloc."+string(alloc.Status)), when(alloc.StartedAt))
 		}
@@ -122,7 +123,7 @@ func (env *Env) oneNode(client *api.Client, args []string, output outputFlags, s
 
 func nodeDrain(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
-	deadline := set.Duration("deadline", 0, "cli.flag.deadline")
+	deadline := declareSpan(set, "deadline", 0, "cli.flag.deadline")
 	wait := set.Bool("wait", false, "cli.flag.wait_drain")
 	return func(env *Env, args []string) error {
 		id, err := one(args, "NODE")
@@ -134,22 +135,22 @@ func nodeDrain(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		changed, err := client.DrainNode(env.Context, id, structs.Duration(*deadline))
+		_, err = client.DrainNode(env.Context, id, deadline.value)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(env.Stdout, env.text("cli.node.draining", "node", id))
+		fmt.Fprintln(env.Stdout, env.text("cli.node.draining", "node", safe(id)))
 		if !*wait {
 			return nil
 		}
-		query := &api.Query{Index: changed.Index - 1, Wait: time.Second}
+		query := &api.Query{Wait: watchFor}
 		for {
 			node, meta, err := client.Node(env.Context, id, query)
 			if err != nil {
 				return err
 			}
 			if node.Used.Allocs == 0 {
-				fmt.Fprintln(env.Stdout, env.text("cli.node.drained", "node", id))
+				fmt.Fprintln(env.Stdout, env.text("cli.node.drained", "node", safe(id)))
 				return nil
 			}
 			query.Index = meta.Index
@@ -174,7 +175,7 @@ func nodeChange(done string, change func(*api.Client, context.Context, string) (
 			if _, err := change(client, env.Context, id); err != nil {
 				return err
 			}
-			fmt.Fprintln(env.Stdout, env.text(done, "node", id))
+			fmt.Fprintln(env.Stdout, env.text(done, "node", safe(id)))
 			return nil
 		}
 	}

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/template"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/width"
 
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/structs"
@@ -21,7 +22,7 @@ func (env *Env) text(id string, params ...any) string {
 
 // printError writes a problem and, when there is one, its cure to stderr.
 func (env *Env) printError(problem, hint string) {
-	fmt.Fprintf(env.Stderr, "%s %s\n", env.paint(colourRed, env.text("cli.error")), problem)
+	fmt.Fprintf(env.Stderr, "%s %s\n", env.Stderr.paint(colourRed, env.text("cli.error")), problem)
 	if hint != "" {
 		fmt.Fprintf(env.Stderr, "  %s\n", hint)
 	}
@@ -32,7 +33,7 @@ func (env *Env) printError(problem, hint string) {
 func (env *Env) reportError(err error) {
 	var e *structs.Error
 	if !errors.As(err, &e) {
-		env.printError(safe(err.Error()), "")
+		env.printError(safeText(err.Error()), "")
 		return
 	}
 	env.printError(env.errorText(*e), env.hintText(*e))
@@ -46,16 +47,20 @@ func (env *Env) reportError(err error) {
 
 func (env *Env) errorText(e structs.Error) string {
 	if messages.Has(env.Language, e.ID) {
-		return safe(messages.Text(env.Language, e.ID, e.Params))
+		return safeText(messages.Text(env.Language, e.ID, e.Params))
 	}
-	return safe(e.Error())
+	return safeText(e.Error())
 }
 
+// hintText is the hint that an error names, or the one that belongs to its
+// id.
 func (env *Env) hintText(e structs.Error) string {
-	if id := e.ID + ".hint"; messages.Has(env.Language, id) {
-		return safe(messages.Text(env.Language, id, e.Params))
+	for _, id := range []string{e.Params["hint_id"], e.ID + ".hint"} {
+		if id != "" && messages.Has(env.Language, id) {
+			return safeText(messages.Text(env.Language, id, e.Params))
+		}
 	}
-	return safe(e.Hint)
+	return safeText(e.Hint)
 }
 
 func (env *Env) reasonText(reason *structs.Reason) string {
@@ -68,15 +73,12 @@ func (env *Env) reasonText(reason *structs.Reason) string {
 // show prints value as -json or -t asks; otherwise it calls plain.
 func (env *Env) show(flags outputFlags, value any, plain func()) error {
 	switch {
-	case *flags.template != "":
-		parsed, err := template.New("-t").Parse(*flags.template)
-		if err != nil {
-			return usagef("cli.bad_template", "problem", err.Error())
+	case flags.template.parsed != nil:
+		var out strings.Builder
+		if err := flags.template.parsed.Execute(&out, value); err != nil {
+			return usagef("cli.bad_template", "problem", safe(err.Error()))
 		}
-		if err := parsed.Execute(env.Stdout, value); err != nil {
-			return usagef("cli.bad_template", "problem", err.Error())
-		}
-		fmt.Fprintln(env.Stdout)
+		fmt.Fprintln(env.Stdout, out.String())
 	case *flags.json:
 		encoder := json.NewEncoder(env.Stdout)
 		encoder.SetIndent("", "  ")
@@ -87,15 +89,23 @@ func (env *Env) show(flags outputFlags, value any, plain func()) error {
 	return nil
 }
 
+// all makes an empty list of none, so that JSON says [] and not null.
+func all[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
 // table aligns rows by display width: a Chinese character takes two cells.
 type table struct {
-	env    *Env
+	on     *Screen
 	header []string
 	rows   [][]string
 }
 
-func newTable(env *Env, header ...string) *table {
-	return &table{env: env, header: header}
+func newTable(on *Screen, header ...string) *table {
+	return &table{on: on, header: header}
 }
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
@@ -121,60 +131,78 @@ func (t *table) print() {
 		}
 		line := strings.TrimRight(b.String(), " ")
 		if n == 0 && len(lines) > len(t.rows) {
-			line = t.env.paint(colourBold, line)
+			line = t.on.paint(colourBold, line)
 		}
-		fmt.Fprintln(t.env.Stdout, line)
+		fmt.Fprintln(t.on, line)
 	}
 }
 
-func displayWidth(s string) int {
-	width := 0
-	for _, r := range s {
+// displayWidth is the number of cells that text takes on a terminal: colours
+// none, wide characters two.
+func displayWidth(text string) int {
+	cells, colour := 0, false
+	for _, r := range text {
 		switch {
-		case unicode.Is(unicode.Mn, r):
-		case r >= 0x1100 && (unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r <= 0x303f || r >= 0xff00 && r <= 0xff60):
-			width += 2
+		case r == '\x1b':
+			colour = true
+		case colour:
+			colour = r != 'm'
+		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		case wide(r):
+			cells += 2
 		default:
-			width++
+			cells++
 		}
 	}
-	return width
+	return cells
 }
 
-// safe makes text from elsewhere harmless on a terminal: control characters
-// and bidirectional overrides are shown as escapes, tabs and newlines stay.
-func safe(s string) string {
-	clean := true
-	for _, r := range s {
-		if !harmless(r) {
-			clean = false
-			break
-		}
+func wide(r rune) bool {
+	if r < 0x1100 {
+		return false
 	}
-	if clean && utf8.ValidString(s) {
+	kind := width.LookupRune(r).Kind()
+	return kind == width.EastAsianWide || kind == width.EastAsianFullwidth
+}
+
+// safe makes one line of text from elsewhere, such as a name, harmless on a
+// terminal: control characters, line breaks included, and bidirectional
+// overrides are shown as escapes.
+func safe(s string) string { return escape(s, false) }
+
+// safeText is safe for text of several lines: tabs and line breaks stay.
+func safeText(s string) string { return escape(s, true) }
+
+func escape(s string, breaks bool) string {
+	fine := func(r rune) bool { return harmless(r) || breaks && (r == '\n' || r == '\t') }
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !fine(r) }) < 0 {
 		return s
 	}
 	var b strings.Builder
-	for _, r := range s {
-		if harmless(r) {
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(&b, "\\x%02x", s[i])
+		case fine(r):
 			b.WriteRune(r)
-		} else {
+		default:
 			fmt.Fprintf(&b, "\\u%04x", r)
 		}
 	}
 	return b.String()
 }
 
+// harmless tells whether a terminal just draws a character where it stands.
 func harmless(r rune) bool {
 	switch {
-	case r == '\n' || r == '\t':
-		return true
-	case r < 0x20, r == 0x7f, r >= 0x80 && r < 0xa0:
+	case r < 0x20, r == 0x7f, r >= 0x80 && r < 0xa0: // C0 and C1 controls
 		return false
-	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f:
+	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional
+		return false
+	case r == 0x2028, r == 0x2029: // line and paragraph separators
 		return false
 	}
-	return r != utf8.RuneError
+	return true
 }
 
 // The colours used on terminals.
@@ -187,33 +215,42 @@ const (
 	colourDim    = "2"
 )
 
-// paint colours text when stdout is a terminal and NO_COLOR is not set.
-func (env *Env) paint(colour, text string) string {
-	if !env.Colour || text == "" {
+// paint colours text when the screen wants colours.
+func (s *Screen) paint(colour, text string) string {
+	if !s.Colour || text == "" {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
 // rankColour gives each rank a colour of its own.
-func (env *Env) rankColour(rank int, text string) string {
+func rankColour(rank int) string {
 	palette := []string{"36", "33", "35", "32", "34", "31"}
-	return env.paint(palette[rank%len(palette)], text)
+	return palette[rank%len(palette)]
 }
 
-// stateText names a job's state in the user's language, coloured.
-func (env *Env) stateText(state structs.JobState) string {
+// stateText names a job's state in the user's language, coloured for a
+// screen.
+func (env *Env) stateText(on *Screen, state structs.JobState) string {
 	text := env.text("cli.state." + string(state))
 	switch state {
 	case structs.JobRunning, structs.JobSucceeded:
-		return env.paint(colourGreen, text)
+		return on.paint(colourGreen, text)
 	case structs.JobFailed, structs.JobExpired:
-		return env.paint(colourRed, text)
+		return on.paint(colourRed, text)
 	case structs.JobQueued, structs.JobStarting, structs.JobPaused, structs.JobStopping:
-		return env.paint(colourYellow, text)
+		return on.paint(colourYellow, text)
 	default:
 		return text
 	}
+}
+
+// yesNo answers in the user's language.
+func (env *Env) yesNo(yes bool) string {
+	if yes {
+		return env.text("cli.yes")
+	}
+	return env.text("cli.no")
 }
 
 // when shows a time in the user's zone.

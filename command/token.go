@@ -1,12 +1,17 @@
 package command
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -31,33 +36,32 @@ func login(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
 	fingerprint := set.String("ca-fingerprint", "", "cli.flag.ca_fingerprint")
 	return func(env *Env, args []string) error {
+		if len(args) > 1 {
+			return none(args[1:])
+		}
 		remembered, err := env.loadContext()
 		if err != nil {
 			return err
 		}
-		if address := firstOf(*connection.address, env.Getenv("NOMADLIKE_ADDR")); address != "" {
-			remembered.Address = address
+		remembered.Address = firstOf(*connection.address, env.Getenv("NOMADLIKE_ADDR"), remembered.Address, api.DefaultAddress)
+		pem, err := env.caFile(connection)
+		if err != nil {
+			return err
 		}
-		if remembered.Address == "" {
-			remembered.Address = api.DefaultAddress
-		}
-		switch path := firstOf(*connection.caCert, env.Getenv("NOMADLIKE_CACERT")); {
-		case path != "":
-			pem, err := os.ReadFile(path)
-			if err != nil {
-				return structs.NewError(structs.CodeInvalid, "cli.ca_unreadable", "path", path, "problem", rootCause(err))
-			}
-			remembered.CA = string(pem)
-		case *fingerprint != "":
+		if pem == nil && *fingerprint != "" {
 			first, _, _ := strings.Cut(remembered.Address, ",")
-			pem, err := api.FetchCA(env.Context, first, *fingerprint)
-			if err != nil {
+			if pem, err = api.FetchCA(env.Context, first, *fingerprint); err != nil {
 				return err
 			}
+		}
+		if pem != nil {
 			remembered.CA = string(pem)
 		}
-		if token := firstOf(append(args, *connection.token, env.Getenv("NOMADLIKE_TOKEN"))...); token != "" {
-			remembered.Token = token
+		if remembered.CA == "" {
+			return structs.NewError(structs.CodeInvalid, "cli.no_ca")
+		}
+		if remembered.Token, err = env.tokenFor(connection, args, remembered.Token); err != nil {
+			return err
 		}
 		client, err := api.New(api.Config{Address: remembered.Address, CAPEM: []byte(remembered.CA), Token: remembered.Token, Language: string(env.Language)})
 		if err != nil {
@@ -72,10 +76,40 @@ func login(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(env.Stdout, env.text("cli.login.done", "role", token.Role, "user", firstOf(token.User, token.Name, "-"), "dir", dir))
+		fmt.Fprintln(env.Stdout, env.text("cli.login.done", "role", token.Role, "user", safe(firstOf(token.User, token.Name, "-")), "dir", dir))
 		return nil
 	}
 }
+
+// tokenFor is the token to sign in with: the argument, where "-" reads it from
+// standard input so that it stands in no history and no process list; then
+// flag and environment; then what a person types; then the remembered one.
+func (env *Env) tokenFor(connection connectionFlags, args []string, remembered string) (string, error) {
+	if len(args) == 1 && args[0] == "-" {
+		line, err := io.ReadAll(io.LimitReader(env.Stdin, tokenLineMax))
+		if err != nil {
+			return "", fmt.Errorf("read token: %w", err)
+		}
+		return strings.TrimSpace(string(line)), nil
+	}
+	if token := firstOf(append(args, *connection.token, env.Getenv("NOMADLIKE_TOKEN"))...); token != "" {
+		return token, nil
+	}
+	if file, ok := env.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		fmt.Fprint(env.Stderr, env.text("cli.login.prompt"))
+		typed, err := term.ReadPassword(int(file.Fd()))
+		fmt.Fprintln(env.Stderr)
+		if err != nil {
+			return "", fmt.Errorf("read token: %w", err)
+		}
+		if len(typed) > 0 {
+			return strings.TrimSpace(string(typed)), nil
+		}
+	}
+	return remembered, nil
+}
+
+const tokenLineMax = 4 << 10 // bytes
 
 func (env *Env) saveContext(remembered api.Context) (string, error) {
 	dir, err := api.ContextDir(env.Getenv)
@@ -90,20 +124,30 @@ func tokenBootstrap(set *flag.FlagSet) func(*Env, []string) error {
 	connection, output := declareConnection(set), declareOutput(set)
 	file := set.String("setup-file", "", "cli.flag.secret_file")
 	return func(env *Env, args []string) error {
-		var secret string
-		switch {
-		case *file != "":
-			data, err := os.ReadFile(*file)
-			if err != nil {
-				return structs.NewError(structs.CodeInvalid, "cli.file_unreadable", "path", *file, "problem", rootCause(err))
-			}
-			secret = strings.TrimSpace(string(data))
-		case len(args) == 1:
-			secret = args[0]
-		default:
-			return usagef("cli.missing_argument", "argument", "-setup-file FILE")
+		secret, err := setupSecret(*file, args)
+		if err != nil {
+			return err
 		}
-		client, err := env.connect(connection)
+		remembered, err := env.loadContext()
+		if err != nil {
+			return err
+		}
+		pem, err := env.caFile(connection)
+		switch {
+		case err != nil:
+			return err
+		case pem != nil:
+			remembered.CA = string(pem)
+		case *file != "": // the first server's data directory holds both
+			if pem, err := os.ReadFile(filepath.Join(filepath.Dir(*file), "identity", "ca.pem")); err == nil {
+				remembered.CA = string(pem)
+			}
+		}
+		if remembered.CA == "" {
+			return structs.NewError(structs.CodeInvalid, "cli.no_ca")
+		}
+		remembered.Address = firstOf(*connection.address, env.Getenv("NOMADLIKE_ADDR"), remembered.Address, api.DefaultAddress)
+		client, err := api.New(api.Config{Address: remembered.Address, CAPEM: []byte(remembered.CA), Language: string(env.Language)})
 		if err != nil {
 			return err
 		}
@@ -112,28 +156,31 @@ func tokenBootstrap(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		remembered, err := env.loadContext()
-		if err != nil {
-			return err
-		}
-		remembered.Address = firstOf(*connection.address, env.Getenv("NOMADLIKE_ADDR"), remembered.Address, api.DefaultAddress)
+		// Shown before it is remembered: it is given this once.
+		showing := env.show(output, created, func() { fmt.Fprintln(env.Stdout, created.Secret) })
 		remembered.Token = created.Secret
-		if path := firstOf(*connection.caCert, env.Getenv("NOMADLIKE_CACERT")); path != "" {
-			pem, err := os.ReadFile(path)
-			if err != nil {
-				return structs.NewError(structs.CodeInvalid, "cli.ca_unreadable", "path", path, "problem", rootCause(err))
-			}
-			remembered.CA = string(pem)
-		}
 		dir, err := env.saveContext(remembered)
-		if err != nil {
-			return err
+		if err != nil || showing != nil {
+			return errors.Join(showing, err)
 		}
-		return env.show(output, created, func() {
-			fmt.Fprintln(env.Stdout, created.Secret)
-			fmt.Fprintln(env.Stderr, env.text("cli.token.bootstrapped", "dir", dir))
-		})
+		fmt.Fprintln(env.Stderr, env.text("cli.token.bootstrapped", "dir", dir))
+		return nil
 	}
+}
+
+// setupSecret is the one-time secret, from its file or the argument.
+func setupSecret(file string, args []string) (string, error) {
+	if file == "" {
+		return one(args, "SECRET")
+	}
+	if err := none(args); err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", structs.NewError(structs.CodeInvalid, "cli.file_unreadable", "path", file, "problem", rootCause(err))
+	}
+	return strings.TrimSpace(string(data)), nil
 }
 
 func tokenCreate(set *flag.FlagSet) func(*Env, []string) error {
@@ -143,7 +190,7 @@ func tokenCreate(set *flag.FlagSet) func(*Env, []string) error {
 	set.StringVar(&request.Role, "role", "user", "cli.flag.token_role")
 	set.StringVar(&request.Project, "project", "", "cli.flag.token_project")
 	set.StringVar(&request.User, "user", "", "cli.flag.token_user")
-	ttl := set.Duration("ttl", 0, "cli.flag.ttl")
+	ttl := declareSpan(set, "ttl", 0, "cli.flag.ttl")
 	return func(env *Env, args []string) error {
 		if err := none(args); err != nil {
 			return err
@@ -153,7 +200,7 @@ func tokenCreate(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		request.TTL = structs.Duration(*ttl)
+		request.TTL = ttl.value
 		created, err := client.CreateToken(env.Context, request)
 		if err != nil {
 			return err
@@ -176,7 +223,7 @@ func tokenList(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		var tokens []structs.Token
+		tokens := []structs.Token{}
 		query := &api.Query{Limit: api.PageSizeMax}
 		for {
 			page, _, err := client.Tokens(env.Context, query)
@@ -194,7 +241,7 @@ func tokenList(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 func (env *Env) printTokens(tokens []structs.Token) {
-	table := newTable(env, "ID", env.text("cli.col.name"), env.text("cli.col.role"), env.text("cli.col.project"),
+	table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.role"), env.text("cli.col.project"),
 		env.text("cli.col.user"), env.text("cli.col.created"), env.text("cli.col.expires"))
 	for _, token := range tokens {
 		table.row(token.ID, safe(token.Name), token.Role, safe(token.Project), safe(token.User), when(token.CreatedAt), when(token.ExpiresAt))
@@ -233,7 +280,7 @@ func joinTokenCreate(set *flag.FlagSet) func(*Env, []string) error {
 	connection, output := declareConnection(set), declareOutput(set)
 	role := set.String("role", "client", "cli.flag.join_role")
 	uses := set.Int("uses", 1, "cli.flag.uses")
-	ttl := set.Duration("ttl", time.Hour, "cli.flag.ttl")
+	ttl := declareSpan(set, "ttl", time.Hour, "cli.flag.ttl")
 	return func(env *Env, args []string) error {
 		if err := none(args); err != nil {
 			return err
@@ -243,7 +290,7 @@ func joinTokenCreate(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		created, err := client.CreateJoinToken(env.Context, api.JoinTokenRequest{Role: *role, Uses: *uses, TTL: structs.Duration(*ttl)})
+		created, err := client.CreateJoinToken(env.Context, api.JoinTokenRequest{Role: *role, Uses: *uses, TTL: ttl.value})
 		if err != nil {
 			return err
 		}
@@ -266,8 +313,8 @@ func joinTokenList(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		return env.show(output, list.Tokens, func() {
-			table := newTable(env, "ID", env.text("cli.col.role"), env.text("cli.col.uses"), env.text("cli.col.created"), env.text("cli.col.expires"))
+		return env.show(output, all(list.Tokens), func() {
+			table := newTable(env.Stdout, "ID", env.text("cli.col.role"), env.text("cli.col.uses"), env.text("cli.col.created"), env.text("cli.col.expires"))
 			for _, token := range list.Tokens {
 				uses := strconv.Itoa(token.UsesLeft)
 				if token.UsesLeft < 0 {

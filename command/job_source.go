@@ -1,0 +1,109 @@
+package command
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"nomadlike/jobspec"
+	"nomadlike/nomadlike/structs"
+)
+
+// sourceFlags are the flags of every verb that reads a job file.
+type sourceFlags struct {
+	vars     listFlag
+	varFiles listFlag
+}
+
+func declareSource(set *flag.FlagSet) *sourceFlags {
+	flags := &sourceFlags{}
+	set.Var(&flags.vars, "var", "cli.flag.var")
+	set.Var(&flags.varFiles, "var-file", "cli.flag.var_file")
+	return flags
+}
+
+// readJob parses a job file ("-" is stdin) and prints what is wrong with it.
+func (env *Env) readJob(path string, flags *sourceFlags) (*structs.Job, *jobspec.SourceMap, error) {
+	for _, pair := range flags.vars {
+		if !strings.Contains(pair, "=") {
+			return nil, nil, usagef("cli.bad_var", "value", safe(pair))
+		}
+	}
+	source, err := env.readSource(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := jobspec.Options{Vars: flags.vars, Env: env.Environ, ReadFile: readBounded}
+	for _, name := range flags.varFiles {
+		text, err := env.readSource(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		options.VarFiles = append(options.VarFiles, jobspec.VarFile{Name: name, Source: text})
+	}
+	job, places, diagnostics := jobspec.Parse(path, source, options)
+	if err := diagnostics.Render(env.Stderr, env.style()); err != nil {
+		return nil, nil, err
+	}
+	if diagnostics.HasErrors() {
+		return nil, nil, &exitError{code: ExitError}
+	}
+	job.Source = string(source)
+	return job, places, nil
+}
+
+func (env *Env) style() jobspec.Style {
+	return jobspec.Style{Language: env.Language, Color: env.Stderr.Colour}
+}
+
+// explain shows what the cluster did not like about a job at the lines of its
+// file, when it named fields; other errors are returned as they are.
+func (env *Env) explain(err error, places *jobspec.SourceMap) error {
+	var refused *structs.Error
+	if !errors.As(err, &refused) || len(refused.Details) == 0 {
+		return err
+	}
+	var problems []structs.Problem
+	for _, detail := range refused.Details {
+		if detail.Params["path"] == "" {
+			return err
+		}
+		problems = append(problems, structs.Problem{
+			Path: detail.Params["path"], ID: detail.ID, Params: detail.Params, HintID: detail.Params["hint_id"],
+		})
+	}
+	if err := places.Diagnose(problems, jobspec.SeverityError).Render(env.Stderr, env.style()); err != nil {
+		return err
+	}
+	return &exitError{code: ExitError}
+}
+
+// readBounded is what the function file() of a job file reads with; one byte
+// over the limit tells jobspec that a file is too large.
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, jobspec.SourceSizeMax+1))
+}
+
+// readSource reads a file, or standard input for "-".
+func (env *Env) readSource(path string) ([]byte, error) {
+	if path == "-" {
+		source, err := io.ReadAll(io.LimitReader(env.Stdin, jobspec.SourceSizeMax+1))
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return source, nil
+	}
+	source, err := readBounded(path)
+	if err != nil {
+		return nil, structs.NewError(structs.CodeInvalid, "cli.file_unreadable", "path", path, "problem", rootCause(err))
+	}
+	return source, nil
+}

@@ -1,0 +1,190 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"nomadlike/agent"
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/api"
+	"nomadlike/plugins/exec/supervisor"
+)
+
+// TestMain lets the test program stand in for the binary: as the command
+// `nomadlike` of scripts, and as the supervisor of tasks.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
+		os.Exit(supervisor.Main(os.Args[2:]))
+	}
+	testscript.Main(m, map[string]func(){
+		"nomadlike": func() { os.Exit(Main(os.Args[1:])) },
+	})
+}
+
+// scriptPatience bounds what a script waits for.
+const scriptPatience = 20 * time.Second
+
+// TestScripts runs testdata/script/*.txtar: what a person types, and what
+// they see. Besides the commands of testscript there are:
+//
+//	cluster                   start a development agent of the script's own
+//	exits CODE PROGRAM ARG... run a program that must exit with the code
+//	until RE PROGRAM ARG...   run a program again and again until its standard output matches
+//	isjson [FILE]             the file, or the last standard output, is one JSON value or one a line
+//	lines N [FILE]            it has so many lines
+//	remember NAME             set a variable to the last standard output, without its line end
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("NOMADLIKE_CONFIG_DIR", filepath.Join(env.WorkDir, "config"))
+			env.Setenv("LANG", "C")
+			env.Setenv("LC_ALL", "")
+			env.Setenv("TZ", "UTC")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"cluster": startCluster, "exits": exits, "until": until, "isjson": isJSON, "lines": countLines, "remember": remember,
+		},
+		UpdateScripts: false,
+	})
+}
+
+// startCluster starts a development agent inside the test program. The
+// script's command line is logged in to it.
+func startCluster(ts *testscript.TestScript, _ bool, _ []string) {
+	zero, yes, loopback := 0, true, "127.0.0.1"
+	settings := agent.Settings{Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero}}
+	config, err := agent.Load(nil, settings, messages.English)
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
+	defer cancel()
+	running, err := agent.Start(ctx, config, agent.Options{
+		Log: slog.New(slog.DiscardHandler), Getenv: ts.Getenv, Version: "test",
+		Supervisor: []string{"/proc/self/exe", supervisor.Argument},
+	})
+	ts.Check(err)
+	ts.Defer(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
+		defer cancel()
+		if err := running.Stop(ctx); err != nil {
+			ts.Logf("stop agent: %v", err)
+		}
+	})
+	ts.Setenv("ADDR", "https://"+running.Addr())
+	ts.Setenv("NODE", running.ID())
+	ca := filepath.Join(ts.Getenv("WORK"), "ca.pem")
+	ts.Check(os.WriteFile(ca, running.CA(), 0o600))
+	ts.Setenv("CA", ca)
+	saved, err := api.LoadContext(ts.Getenv("NOMADLIKE_CONFIG_DIR"))
+	ts.Check(err)
+	ts.Setenv("ADMIN", saved.Token)
+}
+
+// exits runs a program and checks its exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var failed *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &failed) {
+		got = failed.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("run %s: %v", args[1], err)
+	}
+	if got != want {
+		ts.Fatalf("%s exited with %d, not with %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// until runs a program until what it prints matches.
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: until RE PROGRAM ARG...")
+	}
+	wanted, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	deadline := time.NewTimer(scriptPatience)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := ts.Exec(args[1], args[2:]...); err == nil && wanted.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			ts.Fatalf("%s did not print %s in time", strings.Join(args[1:], " "), args[0])
+		}
+	}
+}
+
+func isJSON(ts *testscript.TestScript, _ bool, args []string) {
+	decoder := json.NewDecoder(strings.NewReader(ts.ReadFile(fileOr(args, 0))))
+	values := 0
+	for decoder.More() {
+		var value any
+		if err := decoder.Decode(&value); err != nil {
+			ts.Fatalf("not JSON: %v", err)
+		}
+		values++
+	}
+	if values == 0 {
+		ts.Fatalf("there is no JSON")
+	}
+}
+
+func countLines(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("usage: lines N [FILE]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if got := strings.Count(ts.ReadFile(fileOr(args, 1)), "\n"); got != want {
+		ts.Fatalf("%d lines, not %d", got, want)
+	}
+}
+
+func remember(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: remember NAME")
+	}
+	ts.Setenv(args[0], strings.TrimSuffix(ts.ReadFile("stdout"), "\n"))
+}
+
+func fileOr(args []string, index int) string {
+	if index < len(args) {
+		return args[index]
+	}
+	return "stdout"
+}
+
+func ExampleRun() {
+	env := &Env{
+		Context: context.Background(), Stdin: strings.NewReader(""), Stdout: &Screen{Writer: os.Stdout}, Stderr: &Screen{Writer: os.Stdout},
+		Getenv: func(string) string { return "" }, Language: messages.English,
+	}
+	code := Run(env, []string{"job", "stauts"})
+	fmt.Println(code)
+	// Output:
+	// error: there is no command "job stauts"
+	//   did you mean "job status"?
+	// 2
+}
