@@ -387,6 +387,7 @@ func failover(ctx context.Context, b *bench) error {
 		}
 		leader, err := w.leader(ctx)
 		if err != nil {
+			w.stop()
 			return err
 		}
 		begin := time.Now()

@@ -72,7 +72,7 @@ func (b *bench) newWorld(names ...string) (*world, error) {
 	w := &world{b: b, dir: filepath.Join(b.dir, "world"+strconv.Itoa(b.hosts)), agents: map[string]*agentHost{}, order: names}
 	w.netns = os.Geteuid() == 0 && ip("netns", "list") == nil
 	w.bridge = fmt.Sprintf("nb%d-%d", os.Getpid()%100000, b.hosts)
-	w.subnet = fmt.Sprintf("10.88.%d", b.hosts%250+1)
+	w.subnet = fmt.Sprintf("10.%d.%d", 90+os.Getpid()%100, b.hosts%250+1)
 	if w.netns {
 		if err := errors.Join(ip("link", "add", w.bridge, "type", "bridge"), ip("addr", "add", w.subnet+".254/24", "dev", w.bridge), ip("link", "set", w.bridge, "up")); err != nil {
 			return nil, err
@@ -267,7 +267,11 @@ func (b *bench) cluster(ctx context.Context, servers, clients int) (*world, erro
 	if err != nil {
 		return nil, err
 	}
-	return w, w.form(ctx, servers, clients)
+	if err := w.form(ctx, servers, clients); err != nil {
+		w.stop()
+		return nil, err
+	}
+	return w, nil
 }
 
 func (w *world) form(ctx context.Context, servers, clients int) error {
@@ -316,14 +320,16 @@ func (w *world) signIn(ctx context.Context, servers int, data string) error {
 		host := w.agents[fmt.Sprintf("s%d", i+1)]
 		addresses = append(addresses, "https://"+net.JoinHostPort(host.addr, strconv.Itoa(host.port)))
 	}
-	anonymous, err := api.New(api.Config{Address: strings.Join(addresses, ","), CAPEM: ca, RetryFor: 30 * time.Second})
+	// The others may not have joined yet: only the first one is asked.
+	first, err := api.New(api.Config{Address: addresses[0], CAPEM: ca, RetryFor: 30 * time.Second})
 	if err != nil {
 		return err
 	}
-	created, err := anonymous.BootstrapToken(ctx, strings.TrimSpace(string(secret)))
+	defer first.Close()
+	created, err := first.BootstrapToken(ctx, strings.TrimSpace(string(secret)))
 	if err != nil {
 		return err
 	}
-	w.client = anonymous.WithToken(created.Secret)
-	return nil
+	w.client, err = api.New(api.Config{Address: strings.Join(addresses, ","), CAPEM: ca, Token: created.Secret, RetryFor: 30 * time.Second})
+	return err
 }
