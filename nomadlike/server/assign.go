@@ -73,27 +73,34 @@ const memberCacheMax = 256
 type memberCache struct {
 	mu struct {
 		sync.Mutex
-		byAttempt map[structs.AttemptKey][]structs.Member
-		order     []structs.AttemptKey // oldest first
+		byAttempt map[attemptMade][]structs.Member
+		order     []attemptMade // oldest first
 	}
+}
+
+// attemptMade names an attempt and the log entry that made it: a state that
+// was restored from an older one may make a number once more.
+type attemptMade struct {
+	structs.AttemptKey
+	index uint64
 }
 
 func newMemberCache() *memberCache {
 	c := &memberCache{}
-	c.mu.byAttempt = make(map[structs.AttemptKey][]structs.Member)
+	c.mu.byAttempt = make(map[attemptMade][]structs.Member)
 	return c
 }
 
 // of lists the members of an allocation's attempt, by rank. The list is
 // shared: nobody may change it.
 func (c *memberCache) of(snapshot *state.Snapshot, alloc *structs.Allocation) []structs.Member {
-	key := structs.AttemptKey{JobID: alloc.JobID, Subjob: alloc.Subjob, Number: alloc.Attempt}
+	key := attemptMade{structs.AttemptKey{JobID: alloc.JobID, Subjob: alloc.Subjob, Number: alloc.Attempt}, alloc.CreateIndex}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if members, ok := c.mu.byAttempt[key]; ok {
 		return members
 	}
-	members := membersOf(snapshot, key)
+	members := membersOf(snapshot, key.AttemptKey)
 	if len(c.mu.order) == memberCacheMax {
 		delete(c.mu.byAttempt, c.mu.order[0])
 		c.mu.order = c.mu.order[1:]

@@ -137,3 +137,26 @@ func BenchmarkLatency(b *testing.B) {
 	b.ReportMetric(ms(running, 50), "running-p50-ms")
 	b.ReportMetric(ms(running, 99), "running-p99-ms")
 }
+
+// BenchmarkTick looks at ten thousand nodes that are heard.
+func BenchmarkTick(b *testing.B) {
+	const nodes = 10_000
+	machine := NewLiveness(LivenessTimings{}, 1)
+	var report structs.LivenessReport
+	for i := range nodes {
+		id := fmt.Sprintf("node-%05d", i)
+		machine.Know(0, &structs.Node{ID: id, Incarnation: 1, Status: structs.NodeReady, RegisterIndex: 1})
+		report.Nodes = append(report.Nodes, structs.NodeHearing{NodeID: id, Incarnation: 1})
+	}
+	now := time.Duration(0)
+	b.ResetTimer()
+	for range b.N {
+		now += 50 * time.Millisecond
+		for _, hearing := range report.Nodes {
+			machine.Hear(now, hearing)
+		}
+		if effects := machine.Tick(now); len(effects) > 0 {
+			b.Fatalf("a node that is heard is suspected: %+v", effects[0])
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package state
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 
 	"nomadlike/nomadlike/structs"
@@ -115,4 +117,46 @@ func BenchmarkPersist(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkRestore reads that state again.
+func BenchmarkRestore(b *testing.B) {
+	store := New()
+	store.ApplyBatch(lives(10_000, 1000))
+	var stored bytes.Buffer
+	if err := store.Snapshot().Persist(&stored); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(stored.Len()))
+	b.ResetTimer()
+	for range b.N {
+		if err := New().Restore(bytes.NewReader(stored.Bytes())); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkWatchedApply applies reports while a thousand readers wait for
+// other objects.
+func BenchmarkWatchedApply(b *testing.B) {
+	log := lives(b.N, min(b.N, 32))
+	store := New()
+	snapshot := store.Snapshot()
+	var readers sync.WaitGroup
+	done := make(chan struct{})
+	for i := range 1000 {
+		readers.Go(func() {
+			select {
+			case <-snapshot.WatchJob(fmt.Sprintf("other-%d", i)):
+			case <-done:
+			}
+		})
+	}
+	b.ResetTimer()
+	for _, entry := range log {
+		store.Apply(entry.Index, entry.Command)
+	}
+	b.StopTimer()
+	close(done)
+	readers.Wait()
 }
