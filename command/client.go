@@ -90,6 +90,14 @@ func one(args []string, what string) (string, error) {
 	return args[0], nil
 }
 
+// atMostOne is the argument of a verb that takes one or none; "" for none.
+func atMostOne(args []string) (string, error) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	return one(args, "")
+}
+
 func none(args []string) error {
 	if len(args) > 0 {
 		return usagef("cli.extra_argument", "argument", safe(args[0]))

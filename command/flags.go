@@ -62,7 +62,11 @@ func takeFlag(set *flag.FlagSet, arg string, rest []string) ([]string, error) {
 		if errors.As(err, &told) {
 			return nil, told
 		}
-		return nil, usagef("cli.flag_bad_value", "flag", name, "value", safe(value), "kind", valueKind(known))
+		kind := valueKind(known)
+		if kind == "" {
+			kind = "true|false"
+		}
+		return nil, usagef("cli.flag_bad_value", "flag", name, "value", safe(value), "kind", kind)
 	}
 	return rest, nil
 }

@@ -211,13 +211,11 @@ func jobInit(set *flag.FlagSet) func(*Env, []string) error {
 	kind := set.String("kind", "hello", "cli.flag.kind")
 	force := set.Bool("force", false, "cli.flag.force")
 	return func(env *Env, args []string) error {
-		path := "job.hcl"
-		if len(args) > 0 {
-			var err error
-			if path, err = one(args, "[FILE]"); err != nil {
-				return err
-			}
+		path, err := atMostOne(args)
+		if err != nil {
+			return err
 		}
+		path = firstOf(path, "job.hcl")
 		skeleton, err := jobspec.Skeleton(*kind, env.Language)
 		if err != nil {
 			return err

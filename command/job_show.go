@@ -77,21 +77,21 @@ func jobStatus(set *flag.FlagSet) func(*Env, []string) error {
 	connection, output := declareConnection(set), declareOutput(set)
 	stale := set.Bool("stale", false, "cli.flag.stale")
 	return func(env *Env, args []string) error {
+		id, err := atMostOne(args)
+		if err != nil {
+			return err
+		}
 		client, err := env.connect(connection)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		if len(args) == 0 {
+		if id == "" {
 			jobs, err := allJobs(env.Context, client, api.JobFilter{}, *stale)
 			if err != nil {
 				return err
 			}
 			return env.show(output, jobs, func() { env.printJobs(jobs) })
-		}
-		id, err := one(args, "JOB")
-		if err != nil {
-			return err
 		}
 		query := &api.Query{Stale: *stale}
 		detail, _, err := client.Job(env.Context, id, query)

@@ -26,13 +26,17 @@ func nodeStatus(set *flag.FlagSet) func(*Env, []string) error {
 	connection, output := declareConnection(set), declareOutput(set)
 	stale := set.Bool("stale", false, "cli.flag.stale")
 	return func(env *Env, args []string) error {
+		id, err := atMostOne(args)
+		if err != nil {
+			return err
+		}
 		client, err := env.connect(connection)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		if len(args) > 0 {
-			return env.oneNode(client, args, output, *stale)
+		if id != "" {
+			return env.oneNode(client, id, output, *stale)
 		}
 		nodes := []api.NodeSummary{}
 		query := &api.Query{Stale: *stale, Limit: api.PageSizeMax}
@@ -82,11 +86,7 @@ func (env *Env) nodeStatusText(status structs.NodeStatus) string {
 	}
 }
 
-func (env *Env) oneNode(client *api.Client, args []string, output outputFlags, stale bool) error {
-	id, err := one(args, "NODE")
-	if err != nil {
-		return err
-	}
+func (env *Env) oneNode(client *api.Client, id string, output outputFlags, stale bool) error {
 	node, _, err := client.Node(env.Context, id, &api.Query{Stale: stale})
 	if err != nil {
 		return err

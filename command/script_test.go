@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"nomadlike/agent"
+	_ "nomadlike/internal/golden"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/plugins/exec/supervisor"
@@ -54,12 +56,13 @@ func TestScripts(t *testing.T) {
 			env.Setenv("LANG", "C")
 			env.Setenv("LC_ALL", "")
 			env.Setenv("TZ", "UTC")
+			env.Setenv("ESC", "\x1b")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cluster": startCluster, "exits": exits, "until": until, "isjson": isJSON, "lines": countLines, "remember": remember,
 		},
-		UpdateScripts: false,
+		UpdateScripts: flag.Lookup("rewrite").Value.String() == "true", // of package golden
 	})
 }
 
