@@ -60,17 +60,31 @@ func (t *task) load(handle driver.Handle) {
 	if state == nil || state.TaskID != string(t.id) {
 		// Nothing is known but the id; it is part of the marker.
 		state = &supervisor.State{TaskID: string(t.id), BootID: t.driver.bootID}
-		if t.driver.cgroup != "" {
-			state.Cgroup = filepath.Join(t.driver.cgroup, string(t.id))
-		}
 	}
 	if state.Marker == "" || !strings.HasPrefix(state.Marker, string(t.id)+":") {
 		state.Marker = string(t.id) + ":"
 	}
-	if t.driver.cgroup == "" || filepath.Dir(state.Cgroup) != t.driver.cgroup {
-		state.Cgroup = "" // not a place where this driver makes any
-	}
 	t.state = *state
+}
+
+// cgroups gives those of this task that exist: as a rule one or none. They
+// are named as markers are, and found by the task's id alone, so that no
+// record can lead to anybody else's.
+func (t *task) cgroups() []string {
+	if t.driver.cgroup == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(t.driver.cgroup)
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), string(t.id)+":") {
+			found = append(found, filepath.Join(t.driver.cgroup, entry.Name()))
+		}
+	}
+	return found
 }
 
 // sweep kills what the supervisor of this task left behind when it died, and
@@ -82,10 +96,9 @@ func (t *task) sweep() (killed int, unkillable []int) {
 	seen := make(map[int]bool)
 	deadline := time.Now().Add(sweepPatience)
 	for {
-		if t.state.Cgroup != "" {
-			// No such cgroup means that there is nobody in it.
-			_ = os.WriteFile(filepath.Join(t.state.Cgroup, "cgroup.freeze"), []byte("0"), 0)
-			_ = os.WriteFile(filepath.Join(t.state.Cgroup, "cgroup.kill"), []byte("1"), 0)
+		for _, cgroup := range t.cgroups() {
+			_ = os.WriteFile(filepath.Join(cgroup, "cgroup.freeze"), []byte("0"), 0) // what this does not reach is found below
+			_ = os.WriteFile(filepath.Join(cgroup, "cgroup.kill"), []byte("1"), 0)
 		}
 		left := t.leftovers()
 		for _, p := range left {
@@ -96,12 +109,17 @@ func (t *task) sweep() (killed int, unkillable []int) {
 			for _, p := range left {
 				unkillable = append(unkillable, p.PID)
 			}
-			if t.state.Cgroup != "" {
-				_ = os.Remove(t.state.Cgroup)
-			}
+			t.removeCgroups()
 			return len(seen), unkillable
 		}
 		time.Sleep(sweepPause)
+	}
+}
+
+// removeCgroups removes what is empty.
+func (t *task) removeCgroups() {
+	for _, cgroup := range t.cgroups() {
+		_ = os.Remove(cgroup) // stays while something unkillable is in it
 	}
 }
 

@@ -90,7 +90,7 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec) (*supervisor.Spec, error)
 	}
 	wire.Env = append(wire.Env, supervisor.MarkerEnv+"="+wire.Marker)
 	if d.cgroup != "" {
-		wire.Cgroup = filepath.Join(d.cgroup, string(spec.ID))
+		wire.Cgroup = filepath.Join(d.cgroup, wire.Marker)
 	}
 	return wire, nil
 }

@@ -56,6 +56,9 @@ func (t *task) path(suffix string) string {
 
 // erase removes the task's files.
 func (t *task) erase() error {
+	if _, err := os.Lstat(t.state.Cgroup); err == nil {
+		t.removeCgroups() // as a rule the supervisor has done it
+	}
 	for _, suffix := range []string{supervisor.SocketSuffix, supervisor.RecordSuffix} {
 		if err := os.Remove(t.path(suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err

@@ -144,12 +144,13 @@ func (t *tree) measure() *Stats {
 }
 
 // makeCgroup makes the task's cgroup (version 2) and opens it. nil means to
-// do without: the path is not one, or may not be made.
+// do without: the path is not one, or may not be made. It must be a new one:
+// the kernel kills at once what is started into a cgroup that was killed.
 func makeCgroup(path string) *os.File {
 	if path == "" {
 		return nil
 	}
-	if err := os.Mkdir(path, 0o755); err != nil && !os.IsExist(err) {
+	if err := os.Mkdir(path, 0o755); err != nil {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(path, "cgroup.kill")); err != nil {
