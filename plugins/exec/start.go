@@ -101,7 +101,7 @@ func (t *task) launch(ctx context.Context, spec *supervisor.Spec) error {
 	t.state.Marker, t.state.Cgroup, t.state.BootID = spec.Marker, spec.Cgroup, t.driver.bootID
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	request := &supervisor.Request{Op: supervisor.OpStart, Spec: spec}
+	request := &supervisor.Request{Op: supervisor.OpStart, Protocol: supervisor.Protocol, Spec: spec}
 	for {
 		ready, spare, err := t.driver.takeSupervisor()
 		if err != nil {

@@ -12,6 +12,14 @@ import (
 // Its value is "<task id>:<random>".
 const MarkerEnv = "NOMADLIKE_TASK_MARKER"
 
+// Protocol is the version of start requests. Driver and supervisor are built
+// together, so another one means a stale embedded program. Requests to tasks
+// that run are only ever added to: an agent talks to supervisors of its
+// predecessor.
+//
+//	1  2026-11-21  first
+const Protocol = 1
+
 // SpecBytesMax bounds an encoded start request.
 const SpecBytesMax = 8 << 20
 
@@ -85,11 +93,12 @@ type ExecSpec struct {
 
 // Request is one message to a supervisor.
 type Request struct {
-	Op      string    `json:"op"`
-	Spec    *Spec     `json:"spec,omitempty"`   // start
-	Signal  int       `json:"signal,omitempty"` // stop, signal
-	GraceMS int64     `json:"grace_ms,omitempty"`
-	Exec    *ExecSpec `json:"exec,omitempty"`
+	Op       string    `json:"op"`
+	Protocol int       `json:"protocol,omitempty"` // start
+	Spec     *Spec     `json:"spec,omitempty"`     // start
+	Signal   int       `json:"signal,omitempty"`   // stop, signal
+	GraceMS  int64     `json:"grace_ms,omitempty"`
+	Exec     *ExecSpec `json:"exec,omitempty"`
 }
 
 // The requests. OpStart is accepted once, on descriptor 3; after its answer
@@ -151,6 +160,9 @@ func DecodeRequest(data []byte) (*Request, error) {
 	case OpStart:
 		if request.Spec == nil {
 			return nil, errors.New("decode request: start without spec")
+		}
+		if request.Protocol != Protocol {
+			return nil, fmt.Errorf("decode request: protocol %d, want %d: the supervisor is of another build than the agent", request.Protocol, Protocol)
 		}
 		return &request, request.Spec.Validate()
 	case OpStop, OpSignal:
