@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"nomadlike/nomadlike/structs"
@@ -28,9 +29,11 @@ const (
 	retryForDefault = 10 * time.Second
 	retryFirst      = 20 * time.Millisecond
 	retryLongest    = time.Second
-	dialTimeout     = 5 * time.Second
-	answerGrace     = 30 * time.Second // for an answer's header, beyond what a blocking query may take
+	patienceAlone   = 10 * time.Second // with an agent's silence, when there is no other to ask
+	patienceOfMany  = time.Second      // when there is
 	idleConnsMax    = 16
+	keepAliveIdle   = 5 * time.Second
+	keepAliveCount  = 3
 	errorBodyMax    = 1 << 20
 )
 
@@ -91,20 +94,33 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	patience := patienceAlone
+	if len(client.bases) > 1 {
+		patience = patienceOfMany
+	}
 	client.http = &http.Client{
-		Transport:     newTransport(tlsConfig),
+		Transport:     newTransport(tlsConfig, patience),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return client, nil
 }
 
 // newTransport speaks HTTP/1.1 to agents directly: proxies of the
-// environment do not know the cluster's CA and have no part in it.
-func newTransport(config *tls.Config) *http.Transport {
+// environment do not know the cluster's CA and have no part in it. A machine
+// that fell silent is given up after patience, also on a connection that was
+// open before.
+func newTransport(config *tls.Config, patience time.Duration) *http.Transport {
+	dialer := &net.Dialer{
+		Timeout: patience,
+		KeepAliveConfig: net.KeepAliveConfig{
+			Enable: true, Idle: keepAliveIdle, Interval: time.Second, Count: keepAliveCount,
+		},
+		Control: func(_, _ string, conn syscall.RawConn) error { return giveUpAfter(conn, patience) },
+	}
 	return &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:         dialer.DialContext,
 		TLSClientConfig:     config,
-		TLSHandshakeTimeout: dialTimeout,
+		TLSHandshakeTimeout: patience,
 		MaxIdleConnsPerHost: idleConnsMax,
 		IdleConnTimeout:     time.Minute,
 		TLSNextProto:        map[string]func(string, *tls.Conn) http.RoundTripper{},

@@ -107,7 +107,7 @@ func FetchCA(ctx context.Context, address, fingerprint string) ([]byte, error) {
 		found = ca
 		return err
 	}
-	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: config}
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: patienceAlone}, Config: config}
 	conn, err := dialer.DialContext(ctx, "tcp", base.Host)
 	if err != nil {
 		var untrusted *untrustedError
