@@ -106,8 +106,10 @@ func (c *Client) save() {
 // publishInventory keeps what the next Hello will say.
 func (c *Client) publishInventory() {
 	items := c.loop.table.Inventory()
-	for _, stray := range c.loop.strays {
-		items = append(items, stray)
+	for id := range c.loop.strays {
+		if allocOf(id) != "" {
+			items = append(items, structs.InventoryItem{AllocID: allocOf(id)})
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,15 +154,6 @@ func (c *Client) startPreparing(work context.Context, id string) {
 	r.cancel = cancel
 	c.work.Go(func() {
 		defer cancel()
-		if assignment == nil {
-			// Taken over from an earlier agent that died before the start.
-			stored, err := c.files.readAssignment(id)
-			if err != nil {
-				c.event(id, alloc.PrepareFailed{Cause: structs.NewReason("client.dir_failed", "cause", err), Infra: true})
-				return
-			}
-			assignment = stored
-		}
 		p, failure := c.prepare(ctx, assignment)
 		if failure != nil {
 			if work.Err() == nil {

@@ -39,6 +39,7 @@ type Client struct {
 	files    layout
 	store    *store.Store
 	session  *session.Session
+	listener *listener
 	drivers  *driverHealth
 
 	inputs  chan func() // run by the loop
@@ -52,7 +53,7 @@ type Client struct {
 		effects   []alloc.Effect
 		runners   map[string]*runner
 		unsaved   map[string]bool // allocations whose last state is not in the store
-		strays    map[driver.TaskID]structs.InventoryItem
+		strays    map[driver.TaskID]stray
 		leaseFrom time.Duration              // as last written
 		leaseOver bool                       // strict allocations were told
 		waiters   map[string][]chan struct{} // closed when the allocation starts to run, or ends
@@ -118,9 +119,10 @@ func New(config Config) (*Client, error) {
 	c.loop.unsaved = make(map[string]bool)
 	c.loop.waiters = make(map[string][]chan struct{})
 	c.loop.sizes = make(map[string]int64)
-	c.loop.strays = make(map[driver.TaskID]structs.InventoryItem)
+	c.loop.strays = make(map[driver.TaskID]stray)
+	c.listener = &listener{c: c}
 	c.session = session.New(session.Config{
-		NodeID: c.identity.NodeID, Servers: config.Servers, Open: config.OpenSession, Owner: listener{c},
+		NodeID: c.identity.NodeID, Servers: config.Servers, Open: config.OpenSession, Owner: c.listener,
 		Boottime: config.Boottime, Chance: config.Chance, Logger: c.log,
 	})
 	if sameBoot {
@@ -188,6 +190,7 @@ func (c *Client) Close() error { return c.store.Close() }
 func (c *Client) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
+	c.listener.work = work
 	var drivers sync.WaitGroup
 	drivers.Go(func() { c.drivers.run(work, c.driversChanged) })
 	c.drivers.firstWord(ctx, driverFirstWord)
@@ -352,10 +355,13 @@ func (c *Client) driversChanged() {
 }
 
 // listener is the session's view of the client.
-type listener struct{ c *Client }
+type listener struct {
+	c    *Client
+	work context.Context // of the effects; set before the session runs
+}
 
 // Hello gives the registration with what may have processes here.
-func (o listener) Hello() *structs.NodeRegister {
+func (o *listener) Hello() *structs.NodeRegister {
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()
 	node := o.c.mu.node
@@ -363,12 +369,16 @@ func (o listener) Hello() *structs.NodeRegister {
 }
 
 // Assignments gives the loop what the server wants.
-func (o listener) Assignments(a *structs.Assignments) {
-	o.c.post(func() { o.c.add(o.c.loop.table.Assign(a, o.c.now())) })
+func (o *listener) Assignments(a *structs.Assignments) {
+	o.c.post(func() {
+		o.c.settleStrays(o.work, a)
+		o.c.add(o.c.loop.table.Assign(a, o.c.now()))
+		o.c.reopenShells(a)
+	})
 }
 
 // Delivered gives the loop the reports that are done with.
-func (o listener) Delivered(done []session.Delivered) {
+func (o *listener) Delivered(done []session.Delivered) {
 	o.c.post(func() {
 		for _, d := range done {
 			o.c.add(o.c.loop.table.Step(d.AllocID, alloc.Acked{Status: d.Status}, o.c.now()))
@@ -377,7 +387,7 @@ func (o listener) Delivered(done []session.Delivered) {
 }
 
 // Connected notes whether a server hears the node.
-func (o listener) Connected(w *structs.Welcome) {
+func (o *listener) Connected(w *structs.Welcome) {
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()
 	o.c.mu.connected = w != nil

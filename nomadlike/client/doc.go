@@ -14,10 +14,13 @@
 //
 // Of an allocation there is, under the data directory,
 //
-//	alloc/<id>/assignment.cbor  what the server said, for a restarted agent
-//	alloc/<id>/task/            the task's own directory
-//	alloc/<id>/logs/            what it wrote, see plugins/driver/tasklog
-//	alloc/<id>/rsh/             the socket of package rankshell
+//	alloc/<id>/task/  the task's own directory
+//	alloc/<id>/logs/  what it wrote, see plugins/driver/tasklog
+//	alloc/<id>/rsh/   the socket of package rankshell, for MPI
+//
+// What a restarted agent must know at once is in the store; the rest the
+// server says again. A task of which the store knows nothing waits for the
+// server's word too: it goes on if it is still assigned, and is killed if not.
 //
 // Limits: one task for each allocation; no accelerators and no data yet.
 // Package client never imports package server: the wall between them is the

@@ -152,13 +152,7 @@ func (c *Client) execTarget(ctx context.Context, caller Caller, start *structs.E
 			return nil, ctx.Err()
 		}
 	}
-	if t.assignment == nil { // taken over, and no server has spoken yet
-		var err error
-		if t.assignment, err = c.files.readAssignment(start.AllocID); err != nil {
-			return nil, structs.NewError(structs.CodeUnavailable, "client.alloc_unknown", "alloc", start.AllocID).Because(err)
-		}
-	}
-	if t.driver == nil {
+	if t.driver == nil || t.assignment == nil { // the latter: taken over, and no server has spoken yet
 		return nil, structs.NewError(structs.CodeUnavailable, "client.alloc_not_running", "alloc", start.AllocID)
 	}
 	if caller.Role != RoleServer && !speaksFor(t.assignment.Members, caller.ID, start.From) {

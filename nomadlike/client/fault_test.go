@@ -154,7 +154,7 @@ func TestTaskOfAnotherUser(t *testing.T) {
 	c := newControl()
 	cleanUp(t, dir)
 	c.node(t, dir, "n1", map[string]driver.Driver{"exec": realExec(t, dir)})
-	a := gang("other", 1, "sh -c 'id -un; echo x > mine && cat mine; cat ../assignment.cbor ../logs/stdout.0 ../../../allocs.db ../../../identity.json 2>/dev/null; ls .. ; true'", "n1")[0]
+	a := gang("other", 1, "sh -c 'id -un; echo x > mine && cat mine; cat ../logs/stdout.0 ../../../allocs.db ../../../identity.json 2>/dev/null; ls .. ; true'", "n1")[0]
 	a.Job.Task.User = "nobody"
 	c.assign(a)
 	wantStatus(t, c, a.Alloc.ID, structs.AllocComplete)

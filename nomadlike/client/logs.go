@@ -33,6 +33,11 @@ func (c *Client) Logs(ctx context.Context, caller Caller, request *structs.LogRe
 	if err != nil {
 		return err
 	}
+	if request.Follow {
+		if err := c.begun(ctx, request.AllocID); err != nil {
+			return err
+		}
+	}
 	read := tasklog.Request{
 		Dir:       c.files.logs(request.AllocID),
 		Stream:    request.Stream,
@@ -54,11 +59,7 @@ func (c *Client) Logs(ctx context.Context, caller Caller, request *structs.LogRe
 		return sendErr
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, os.ErrNotExist):
-		// Assigned, and nothing of it is on the disk yet, or any more.
-		if request.Follow && !closed(ended) {
-			return structs.NewError(structs.CodeUnavailable, "client.log_unknown", "alloc", request.AllocID)
-		}
+	case errors.Is(err, os.ErrNotExist): // not started yet, never started, or swept since
 		return structs.NewError(structs.CodeNotFound, "client.log_unknown", "alloc", request.AllocID)
 	case err != nil:
 		return structs.NewError(structs.CodeUnavailable, "client.log_read", "alloc", request.AllocID, "cause", err).Because(err)
@@ -83,6 +84,30 @@ func (c *Client) endOf(ctx context.Context, id string) (<-chan struct{}, error) 
 		ended = over
 	}
 	return ended, err
+}
+
+// begun waits until the allocation runs, has ended, or is not known here.
+func (c *Client) begun(ctx context.Context, id string) error {
+	for {
+		var later chan struct{}
+		err := c.ask(ctx, func() {
+			state, ok := c.loop.table.State(id)
+			if ok && state.Phase != alloc.PhaseRunning && state.Phase != alloc.PhaseEnded {
+				later = make(chan struct{})
+				c.loop.waiters[id] = append(c.loop.waiters[id], later)
+			}
+		})
+		if err != nil || later == nil {
+			return err
+		}
+		select {
+		case <-later:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.stopped:
+			return errStopped()
+		}
+	}
 }
 
 func closed(c <-chan struct{}) bool {

@@ -60,9 +60,6 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 	if err := c.makeDirs(id, owner); err != nil {
 		return nil, infra("client.dir_failed", "cause", err)
 	}
-	if err := c.files.writeAssignment(a); err != nil {
-		return nil, infra("client.dir_failed", "cause", err)
-	}
 	p := new(prepared)
 	env, shell, err := c.openShell(a, owner)
 	if err != nil {
@@ -181,12 +178,12 @@ func (c *Client) portTaken(ports map[string]int) (name string, port int, taken b
 }
 
 // makeDirs makes the directories of an allocation. Only the task's own one
-// belongs to the task.
+// belongs to the task. The driver makes the one for logs.
 func (c *Client) makeDirs(id string, owner owner) error {
 	for _, d := range []struct {
 		path string
 		mode fs.FileMode
-	}{{c.files.alloc(id), 0o711}, {c.files.logs(id), 0o700}, {c.files.task(id), 0o755}} {
+	}{{c.files.alloc(id), 0o711}, {c.files.task(id), 0o755}} {
 		if err := os.Mkdir(d.path, d.mode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}

@@ -19,15 +19,27 @@ import (
 	"nomadlike/plugins/driver"
 )
 
+// stray is a task that its driver knows and the store does not.
+type stray struct {
+	driver string
+	handle driver.Handle
+	doomed bool // it is being destroyed
+}
+
 // takeOver resumes what an earlier process of this agent left: allocations
-// from the store, and tasks that only their drivers know of. It runs before
-// the session, so that the first Hello tells everything that may run here.
+// from the store, and tasks that only their drivers know of, which wait for
+// the server's word. It runs before the session, so that the first Hello
+// tells everything that may run here.
 func (c *Client) takeOver(work context.Context) {
 	states := c.loop.recovered
 	c.loop.recovered = nil
 	known := make(map[string]alloc.Phase, len(states))
 	for _, s := range states {
 		known[s.AllocID] = s.Phase
+		if s.Phase.MayHaveProcesses() {
+			r := c.runner(s.AllocID)
+			r.driver = s.Driver
+		}
 	}
 	for name, d := range c.config.Drivers {
 		lister, ok := d.(driver.Lister)
@@ -42,24 +54,20 @@ func (c *Client) takeOver(work context.Context) {
 			continue
 		}
 		for _, handle := range handles {
-			if phase := known[allocOf(handle.TaskID)]; phase.MayHaveProcesses() {
-				continue
+			if phase := known[allocOf(handle.TaskID)]; !phase.MayHaveProcesses() {
+				c.log.Warn("task without a record is found", logkey.TaskID, handle.TaskID, logkey.Driver, name)
+				c.loop.strays[handle.TaskID] = stray{driver: name, handle: handle}
 			}
-			adopted, ok := c.adopt(handle)
-			if ok && known[adopted.AllocID] == "" {
-				states = append(states, adopted)
-				continue
-			}
-			c.destroyStray(work, name, d, handle)
-		}
-	}
-	for _, s := range states {
-		if s.Phase.MayHaveProcesses() {
-			c.prepareRecovery(s)
 		}
 	}
 	c.add(c.loop.table.Resume(states, c.now()))
+	for id, s := range c.loop.strays {
+		if phase := known[allocOf(id)]; phase == alloc.PhaseEnded || allocOf(id) == "" {
+			c.destroyStray(work, s) // its end is known, or it is nobody's
+		}
+	}
 	c.carryOut(work)
+	c.publishInventory()
 	if n := len(c.loop.table.Inventory()); n > 0 {
 		c.log.Info("tasks of an earlier agent are taken over", logkey.Count, n)
 	}
@@ -74,46 +82,67 @@ func allocOf(id driver.TaskID) string {
 	return name
 }
 
-// adopt makes a state for a task whose record the store has lost, from its
-// allocation's directory. The server will say whether it may go on.
-func (c *Client) adopt(handle driver.Handle) (alloc.State, bool) {
-	id := allocOf(handle.TaskID)
-	if id == "" {
-		return alloc.State{}, false
+// settleStrays takes the server's first full word on the tasks that nobody
+// remembers: what is assigned goes on, the rest is destroyed.
+func (c *Client) settleStrays(work context.Context, a *structs.Assignments) {
+	if !a.Full {
+		return
 	}
-	assignment, err := c.files.readAssignment(id)
-	if err != nil {
-		c.log.Warn("task without a record is destroyed", logkey.TaskID, handle.TaskID, logkey.Error, err)
-		return alloc.State{}, false
+	for id, s := range c.loop.strays {
+		if s.doomed {
+			continue
+		}
+		i := slices.IndexFunc(a.Set, func(one structs.Assignment) bool { return one.Alloc != nil && one.Alloc.ID == allocOf(id) })
+		if i < 0 {
+			c.destroyStray(work, s)
+			continue
+		}
+		delete(c.loop.strays, id)
+		c.runner(allocOf(id)).driver = s.driver
+		c.add(c.loop.table.Adopt(&a.Set[i], s.handle, c.now()))
 	}
-	s := alloc.New(assignment)
-	s.Phase, s.Released, s.Handle = alloc.PhaseStarting, true, &handle
-	c.loop.unsaved[id] = true
-	c.log.Warn("task is found by its directory", logkey.AllocID, id, logkey.Attempt, s.Attempt)
-	return s, true
+}
+
+// reopenShells listens again for ranks that were taken over, now that the
+// server has said who their peers are.
+func (c *Client) reopenShells(a *structs.Assignments) {
+	for i := range a.Set {
+		one := &a.Set[i]
+		if one.Alloc == nil || one.Job == nil {
+			continue
+		}
+		r := c.loop.runners[one.Alloc.ID]
+		state, ok := c.loop.table.State(one.Alloc.ID)
+		if r == nil || r.prepared != nil || !ok || !state.Phase.MayHaveProcesses() {
+			continue
+		}
+		r.prepared = &prepared{shell: c.reopenShell(one), links: c.linksOf(one)}
+	}
 }
 
 // destroyStray kills a task that nobody wants, and keeps it in the inventory
 // until it is gone.
-func (c *Client) destroyStray(work context.Context, name string, d driver.Driver, handle driver.Handle) {
-	c.loop.strays[handle.TaskID] = structs.InventoryItem{AllocID: allocOf(handle.TaskID)}
+func (c *Client) destroyStray(work context.Context, s stray) {
+	s.doomed = true
+	c.loop.strays[s.handle.TaskID] = s
+	d := c.config.Drivers[s.driver]
 	c.work.Go(func() {
 		retry := driverRetryFirst
 		for {
-			err := d.Recover(work, handle)
+			err := d.Recover(work, s.handle)
 			if err == nil {
-				err = d.Destroy(work, handle.TaskID)
+				err = d.Destroy(work, s.handle.TaskID)
 			}
 			if err == nil {
 				c.post(func() {
-					delete(c.loop.strays, handle.TaskID)
+					delete(c.loop.strays, s.handle.TaskID)
 					c.publishInventory()
 					c.session.Refresh()
 				})
 				return
 			}
 			if work.Err() == nil {
-				c.log.Warn("destroy stray task", logkey.Driver, name, logkey.TaskID, handle.TaskID, logkey.Error, err)
+				c.log.Warn("destroy stray task", logkey.Driver, s.driver, logkey.TaskID, s.handle.TaskID, logkey.Error, err)
 			}
 			if !sleep(work, retry) {
 				return
@@ -121,22 +150,6 @@ func (c *Client) destroyStray(work context.Context, name string, d driver.Driver
 			retry = min(2*retry, driverRetryMax)
 		}
 	})
-}
-
-// prepareRecovery sets up the runner of a task that is about to be recovered:
-// its driver, and the socket of its rank.
-func (c *Client) prepareRecovery(s alloc.State) {
-	r := c.runner(s.AllocID)
-	assignment, err := c.files.readAssignment(s.AllocID)
-	if err == nil {
-		r.driver = assignment.Job.Task.Driver
-		r.prepared = &prepared{shell: c.reopenShell(assignment), links: c.linksOf(assignment)}
-	} else {
-		c.log.Warn("assignment is lost", logkey.AllocID, s.AllocID, logkey.Error, err)
-	}
-	if s.Handle != nil && s.Handle.Driver != "" {
-		r.driver = s.Handle.Driver
-	}
 }
 
 // linksOf lists the links that the preparation of an assignment may have made.

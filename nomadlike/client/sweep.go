@@ -13,6 +13,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
 )
 
 // Retention says how long the directories of ended allocations are kept.
@@ -88,12 +89,43 @@ func Expired(ended []Ended, now structs.UnixNano, keep Retention) []string {
 // sweepMax bounds the directories removed in one sweep.
 const sweepMax = 256
 
+// findStrays asks the drivers for tasks that have no business here: what an
+// earlier agent had asked for may be carried out after the first look.
+func (c *Client) findStrays(work context.Context) {
+	for name, d := range c.config.Drivers {
+		lister, ok := d.(driver.Lister)
+		if !ok {
+			continue
+		}
+		c.work.Go(func() {
+			ctx, cancel := context.WithTimeout(work, listTimeout)
+			defer cancel()
+			handles, err := lister.List(ctx)
+			if err != nil {
+				return // the next look may see more
+			}
+			c.post(func() {
+				for _, handle := range handles {
+					state, known := c.loop.table.State(allocOf(handle.TaskID))
+					_, found := c.loop.strays[handle.TaskID]
+					if found || known && state.Phase != alloc.PhaseEnded || known && c.now().Sub(state.EndedAt) < sweepEvery {
+						continue
+					}
+					c.log.Warn("stray task is found", logkey.TaskID, handle.TaskID, logkey.Driver, name)
+					c.destroyStray(work, stray{driver: name, handle: handle})
+				}
+			})
+		})
+	}
+}
+
 // sweep measures the directories of ended allocations and removes those that
 // are not kept, in a goroutine of its own; one sweep at a time.
 func (c *Client) sweep(work context.Context) {
 	if c.loop.sweeping {
 		return
 	}
+	c.findStrays(work)
 	var ended []Ended
 	live := make(map[string]bool)
 	for _, s := range c.loop.table.States() {

@@ -8,8 +8,8 @@
 // their order; nomadlike/sim runs the same tables on virtual time.
 //
 // Rules kept here: no command starts before its attempt is released; a
-// command is started once for each allocation, a restart being a new attempt
-// made by the server; what the node is not assigned, what a newer attempt
+// command is started at most once for each allocation, a restart being a new
+// attempt made by the server; what the node is not assigned, what a newer attempt
 // supersedes and what the server has declared lost is killed without grace;
 // statuses only move forward; a disconnected node changes nothing, except
 // that strict jobs are killed when the lease ends.

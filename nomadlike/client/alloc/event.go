@@ -54,7 +54,7 @@ type StartFailed struct {
 // Exited says that the task and all its processes are gone.
 type Exited struct{ Result driver.ExitResult }
 
-// Absent answers Recover: the command was never started.
+// Absent answers Recover: there is no trace of the command.
 type Absent struct{}
 
 // Unrecoverable answers Recover: the command was started, it is gone now,

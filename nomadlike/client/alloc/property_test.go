@@ -22,7 +22,7 @@ type house struct {
 	stored   map[string]State
 	released map[string]bool                // said by the server at any time
 	statuses map[string]structs.AllocStatus // last reported
-	starts   map[string]int                 // effects since the last Absent
+	starts   map[string]int                 // effects
 	alive    map[string]bool                // processes exist, to the world's knowledge
 	pending  map[string][]string            // alloc -> acts that are not answered
 	stopping map[string]bool                // a Stop was given to a living task
@@ -122,7 +122,6 @@ func (h *house) answer(id string, well bool) {
 		case h.alive[id]:
 			h.step(id, Started{Handle: handle})
 		default: // the start of an earlier agent was never carried out
-			h.starts[id] = 0
 			h.step(id, Absent{})
 		}
 	}

@@ -14,9 +14,7 @@ import (
 //	   │            │             │                     │                       ▲
 //	   └────────────┴─────────────┴─────────────────────┴───────────────────────┘
 //
-// Phases only move forward, with one exception: a recovery that finds that
-// the command was never started goes from starting back to preparing.
-// A released allocation goes from preparing to starting at once.
+// Phases only move forward. A released allocation goes from preparing to starting at once.
 type Phase string
 
 // The phases of an allocation on its node. Processes may exist in starting
@@ -53,6 +51,7 @@ type State struct {
 	JobID   string        `json:"job_id"`
 	Subjob  int           `json:"subjob"`
 	Attempt uint64        `json:"attempt"`
+	Driver  string        `json:"driver"`
 	Strict  bool          `json:"strict,omitempty"` // fencing = "strict": killed when the lease ends
 	Grace   time.Duration `json:"grace"`            // the job's stop grace
 
@@ -85,6 +84,7 @@ func New(a *structs.Assignment) State {
 		Phase:   PhasePending,
 	}
 	if a.Job != nil {
+		s.Driver = a.Job.Task.Driver
 		s.Strict = a.Job.Fencing == FencingStrict
 		s.Grace = max(0, min(a.Job.StopGrace.Std(), driver.KillGraceMax))
 	}

@@ -156,19 +156,17 @@ func (m *machine) started(e Started) {
 	m.sendStop()
 }
 
-// absent is a recovery that found no trace: the agent died between the
-// decision to start and the start.
+// absent is a recovery that found no trace. When the agent died between the
+// decision to start and the start, the command is not started again: what
+// was asked for may be carried out yet, by a supervisor that is slow to
+// begin, and then it would run twice. The server makes a new attempt.
 func (m *machine) absent() {
-	switch {
-	case m.Phase == PhaseRunning:
-		m.unrecoverable(Unrecoverable{Cause: structs.NewReason("client.task_vanished")})
-	case m.Phase != PhaseStarting:
-	case m.Force != ForceNone:
-		m.end(m.stopped(structs.AllocReport{}))
-	default:
-		// Doubtful stays: the start may be carried out yet, by a supervisor
-		// that is slow to begin.
-		m.prepare()
+	cause := structs.NewReason("client.task_vanished")
+	if m.Phase == PhaseStarting {
+		cause = structs.NewReason("client.start_interrupted")
+	}
+	if m.Phase.MayHaveProcesses() {
+		m.unrecoverable(Unrecoverable{Cause: cause})
 	}
 }
 

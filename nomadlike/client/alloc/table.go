@@ -101,6 +101,20 @@ func (t *Table) Assign(a *structs.Assignments, now structs.UnixNano) []Effect {
 	return effects
 }
 
+// Adopt takes over a task that was found on the node and of which nothing is
+// remembered, when a server has said what it is. An allocation that is known
+// already is left alone.
+func (t *Table) Adopt(a *structs.Assignment, handle driver.Handle, now structs.UnixNano) []Effect {
+	if _, known := t.entries[a.Alloc.ID]; known || a.Alloc.NodeID != t.nodeID {
+		return nil
+	}
+	s := New(a)
+	s.Phase, s.Released, s.Handle = PhaseStarting, true, &handle
+	next, effects := Resume(s, now)
+	t.add(&entry{State: next, assignment: a})
+	return append([]Effect{Persist{of{s.AllocID}}}, effects...)
+}
+
 // Step takes an event of one allocation; an unknown one changes nothing.
 func (t *Table) Step(id string, event Event, now structs.UnixNano) []Effect {
 	e, ok := t.entries[id]

@@ -27,6 +27,7 @@ import (
 //	lost-task ALLOC
 //	acked ALLOC STATUS
 //	lease-ended
+//	adopt ALLOC                             a task is found of which nothing is remembered
 //	restart                                 a new agent resumes what was persisted
 func TestTranscripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.in")
@@ -69,6 +70,9 @@ func (p *player) play(line string) {
 	switch words[0] {
 	case "assign":
 		p.show(p.table.Assign(p.assignments(words[1:]), p.now))
+	case "adopt":
+		a := p.assignment(words[1])
+		p.show(p.table.Adopt(&a, driver.Handle{TaskID: TaskID(a.Alloc.ID)}, p.now))
 	case "lease-ended":
 		p.show(p.table.EndLease(p.now))
 	case "restart":
