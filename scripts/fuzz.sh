@@ -8,6 +8,6 @@ grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do
   package=./$(dirname "${file#./}")
   grep -oE '^func Fuzz[A-Za-z0-9_]+' "$file" | sed 's/func //' | while read -r target; do
     echo "== $package $target for $each"
-    go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$each"
+    go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$each" -fuzzminimizetime 10x
   done
 done

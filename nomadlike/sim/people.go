@@ -19,13 +19,13 @@ type people struct {
 
 // wish is one submission, with what its processes will do.
 type wish struct {
-	job       *structs.Job
-	tries     int
-	acked     bool
-	known     string // the id that was acknowledged
-	runs      time.Duration
-	failing   float64 // probability that a rank fails by itself
-	uncertain bool
+	number  int
+	job     *structs.Job
+	tries   int
+	acked   bool
+	known   string // the id that was acknowledged
+	runs    time.Duration
+	failing float64 // probability that a rank fails by itself
 }
 
 func newPeople(w *World) *people {
@@ -53,7 +53,7 @@ func (p *people) submit() {
 		ID:          fmt.Sprintf("%032x", p.number), User: "li", SubmittedAt: w.wall(),
 		IdempotencyKey: fmt.Sprintf("key-%d", p.number),
 	}
-	wish := &wish{job: job, runs: w.span(200*time.Millisecond, 30*time.Second)}
+	wish := &wish{number: p.number, job: job, runs: w.span(200*time.Millisecond, 30*time.Second)}
 	switch w.rng.IntN(8) {
 	case 0:
 		job.Type, job.Batch, job.Nodes = structs.JobTypeBatch, &structs.Batch{Count: 2 + w.rng.IntN(6)}, 1
@@ -81,7 +81,7 @@ func (p *people) submit() {
 // send proposes a submission, again and again with the same key until its
 // outcome is known.
 func (p *people) send(wish *wish) {
-	if p.w.config.Break == PlantForgottenAck && p.number == 5 {
+	if p.w.config.Break == PlantForgottenAck && wish.number == 5 {
 		p.promise(wish, wish.job.ID)
 		return
 	}
@@ -89,7 +89,7 @@ func (p *people) send(wish *wish) {
 	job := wish.job
 	if wish.tries > 1 { // whoever repeats a request does not know the id of the first
 		copied := *job
-		copied.ID = fmt.Sprintf("%028x%04x", p.number, wish.tries)
+		copied.ID = fmt.Sprintf("%028x%04x", wish.number, wish.tries)
 		job = &copied
 	}
 	p.w.log.propose(structs.CommandJobSubmit, "li", &structs.JobSubmit{Job: job}, func(result structs.ApplyResult, err error) {
