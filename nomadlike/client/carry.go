@@ -150,6 +150,9 @@ func (c *Client) carry(work context.Context, effect alloc.Effect) {
 func (c *Client) startPreparing(work context.Context, id string) {
 	r := c.runner(id)
 	assignment := c.loop.table.Assignment(id)
+	if assignment == nil {
+		return // it has ended before its effects were carried out
+	}
 	ctx, cancel := context.WithCancel(work)
 	r.cancel = cancel
 	c.work.Go(func() {

@@ -126,6 +126,7 @@ func (t *Table) Step(id string, event Event, now structs.UnixNano) []Effect {
 	e.State = next
 	if ended {
 		delete(t.live, id)
+		e.assignment = nil // large, and of no more use
 		effects = append(effects, t.unblock(next, now)...)
 	}
 	return effects
@@ -161,7 +162,8 @@ func (t *Table) State(id string) (State, bool) {
 }
 
 // Assignment gives what the server last said of an allocation, nil when it
-// said nothing since the agent's start. The value is shared: do not change it.
+// said nothing since the agent's start, and when the allocation has ended. The
+// value is shared: do not change it.
 func (t *Table) Assignment(id string) *structs.Assignment {
 	if e, ok := t.entries[id]; ok {
 		return e.assignment
@@ -217,7 +219,9 @@ func (t *Table) assign(a *structs.Assignment, now structs.UnixNano) []Effect {
 		e = &entry{State: New(a)}
 		t.add(e)
 	}
-	e.assignment = a
+	if e.Phase != PhaseEnded {
+		e.assignment = a
+	}
 
 	effects, superseded := t.supersede(a, now)
 	if superseded && e.Phase != PhaseEnded {
