@@ -236,7 +236,7 @@ func (f *front) wrongSecret(peer string, err error) error {
 	f.guard.failed(peer)
 	f.log.Warn("credentials refused", logkey.Addr, peer, logkey.Reason, err)
 	if wait := f.guard.patient(peer); wait > 0 {
-		return tooMany("agent.token_failures", wait)
+		return tooMany(structs.CodeUnauthorized, "agent.token_failures", wait)
 	}
 	return err
 }
@@ -342,7 +342,7 @@ func (f *front) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", fmt.Sprint(int(retry.after.Seconds())+1))
 	}
-	if status == http.StatusUnauthorized {
+	if failure.Code == structs.CodeUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	rendered := render(failure, acceptedLanguage(r.Header.Get("Accept-Language")))

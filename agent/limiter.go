@@ -83,11 +83,11 @@ func (l *limiter) enter(key string, route api.Route) (func(), error) {
 		l.mu.callers[key] = who
 	}
 	if wait := who.requests.take(now, l.config.RequestsPerSec, burstSeconds*l.config.RequestsPerSec); wait > 0 {
-		return func() {}, tooMany("agent.rate", wait)
+		return func() {}, tooMany(structs.CodeUnavailable, "agent.rate", wait)
 	}
 	if route.Name == "jobs.submit" || route.Name == "jobs.parse" || route.Name == "jobs.plan" || route.Name == "jobs.validate" {
 		if wait := who.submits.take(now, l.config.SubmitsPerSec, burstSeconds*l.config.SubmitsPerSec); wait > 0 {
-			return func() {}, tooMany("agent.rate", wait)
+			return func() {}, tooMany(structs.CodeUnavailable, "agent.rate", wait)
 		}
 	}
 	if !stream {
@@ -104,9 +104,11 @@ func (l *limiter) enter(key string, route api.Route) (func(), error) {
 	}, nil
 }
 
-func tooMany(id string, wait time.Duration) error {
+// tooMany asks a caller to wait. The code tells clients whether repeating the
+// request by themselves makes sense.
+func tooMany(code structs.ErrorCode, id string, wait time.Duration) error {
 	seconds := int(math.Ceil(wait.Seconds()))
-	return &retryError{wait, structs.NewError(structs.CodeUnavailable, id, "seconds", seconds)}
+	return &retryError{wait, structs.NewError(code, id, "seconds", seconds)}
 }
 
 // forgetLocked makes room by dropping callers whose buckets are full again:
