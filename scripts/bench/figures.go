@@ -378,29 +378,42 @@ func (w *world) leader(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("no leader among %d peers", len(peers.Peers))
 }
 
+// failover measures from the kill -9 of the leader, and from the silent loss
+// of its machine, to the next accepted job.
 func failover(ctx context.Context, b *bench) error {
-	var values []float64
-	for run := range b.runs {
-		w, err := b.cluster(ctx, 3, 1)
-		if err != nil {
-			return err
+	killed := func(w *world, leader string) { w.killAgent(leader) }
+	lost := func(w *world, leader string) { w.lose(leader) }
+	for _, kind := range []struct {
+		name string
+		end  func(*world, string)
+	}{{"failover_accepted_s", killed}, {"failover_lost_machine_accepted_s", lost}} {
+		var values []float64
+		for run := range b.runs {
+			value, err := failoverOnce(ctx, b, run, kind.end)
+			if err != nil {
+				return err
+			}
+			values = append(values, value)
 		}
-		leader, err := w.leader(ctx)
-		if err != nil {
-			w.stop()
-			return err
-		}
-		begin := time.Now()
-		w.lose(leader)
-		_, err = w.submit(ctx, trivialJob(fmt.Sprintf("after-%d", run), "true"))
-		values = append(values, time.Since(begin).Seconds())
-		w.stop()
-		if err != nil {
-			return err
-		}
+		report(kind.name, "s", values)
 	}
-	report("failover_accepted_s", "s", values)
 	return nil
+}
+
+func failoverOnce(ctx context.Context, b *bench, run int, end func(*world, string)) (float64, error) {
+	w, err := b.cluster(ctx, 3, 1)
+	if err != nil {
+		return 0, err
+	}
+	defer w.stop()
+	leader, err := w.leader(ctx)
+	if err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	end(w, leader)
+	_, err = w.submit(ctx, trivialJob(fmt.Sprintf("after-%d", run), "true"))
+	return time.Since(begin).Seconds(), err
 }
 
 func nodeLoss(ctx context.Context, b *bench) error {
