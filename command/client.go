@@ -8,10 +8,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
+
+// retryFor is how long a command waits for a cluster that does not answer:
+// longer than an election takes, shorter than a person's patience.
+const retryFor = 4 * time.Second
 
 // connect makes the client that flags, environment and the remembered
 // context ask for, in that order.
@@ -25,6 +30,7 @@ func (env *Env) connect(flags connectionFlags) (*api.Client, error) {
 		Token:    firstOf(*flags.token, env.Getenv("NOMADLIKE_TOKEN"), remembered.Token),
 		CAPEM:    []byte(remembered.CA),
 		Language: string(env.Language),
+		RetryFor: retryFor,
 	}
 	pem, err := env.caFile(flags)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,13 +89,25 @@ func eventStream(set *flag.FlagSet) func(*Env, []string) error {
 		if err := none(args); err != nil {
 			return err
 		}
+		if *topics != "" {
+			filter.Topics = strings.Split(*topics, ",")
+		}
+		for _, topic := range filter.Topics {
+			if !slices.Contains(eventTopics(), topic) {
+				return usagef("cli.bad_topic", "value", safe(topic), "known", joined(eventTopics()))
+			}
+		}
 		client, err := env.connect(connection)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		if *topics != "" {
-			filter.Topics = strings.Split(*topics, ",")
+		if filter.JobID != "" { // the stream wants the whole id
+			detail, _, err := client.Job(env.Context, filter.JobID, nil)
+			if err != nil {
+				return err
+			}
+			filter.JobID = detail.Job.ID
 		}
 		for {
 			stream, err := client.Events(env.Context, filter)
@@ -118,6 +131,9 @@ func eventStream(set *flag.FlagSet) func(*Env, []string) error {
 		}
 	}
 }
+
+// eventTopics lists what events can be about.
+func eventTopics() []string { return []string{"job", "attempt", "alloc", "node", "token", "cluster"} }
 
 // printEvents prints until the stream ends, and returns why it did.
 func (env *Env) printEvents(stream *api.EventStream, output outputFlags) error {

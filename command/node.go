@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -121,6 +122,10 @@ func (env *Env) oneNode(client *api.Client, id string, output outputFlags, stale
 	})
 }
 
+// drainLook is how often a node that is being drained is looked at, at least:
+// an allocation that leaves it need not be a newer version of it.
+const drainLook = 500 * time.Millisecond
+
 func nodeDrain(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
 	deadline := declareSpan(set, "deadline", 0, "cli.flag.deadline")
@@ -143,7 +148,7 @@ func nodeDrain(set *flag.FlagSet) func(*Env, []string) error {
 		if !*wait {
 			return nil
 		}
-		query := &api.Query{Wait: watchFor}
+		query := &api.Query{Wait: drainLook}
 		for {
 			node, meta, err := client.Node(env.Context, id, query)
 			if err != nil {

@@ -4,8 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
+	"nomadlike/jobspec"
+	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/wire"
 )
 
@@ -96,30 +99,53 @@ func completeWords(_ *flag.FlagSet) func(*Env, []string) error {
 	}
 }
 
+// candidates lists the words that may follow before and begin with typed: the
+// next word of a verb, a flag, or the value of a flag that has few. Files are
+// the shell's own business.
 func candidates(before []string, typed string) []string {
-	var words []string
-	if v, _, ok := find(before); ok {
-		if strings.HasPrefix(typed, "-") {
-			set := flag.NewFlagSet(v.path, flag.ContinueOnError)
-			v.setup(set)
-			set.VisitAll(func(f *flag.Flag) {
-				if name := "-" + f.Name; strings.HasPrefix(name, typed) {
-					words = append(words, name)
-				}
-			})
+	if len(before) > 0 && before[0] == "help" {
+		return nextWords(before[1:], typed)
+	}
+	v, _, ok := find(before)
+	if !ok {
+		words := nextWords(before, typed)
+		if len(before) == 0 && strings.HasPrefix("help", typed) {
+			words = append(words, "help")
 		}
 		return words
 	}
-	prefix := strings.Join(before, " ")
-	seen := make(map[string]bool)
-	for _, v := range matching("") {
-		rest, ok := strings.CutPrefix(v.path, prefix)
-		if !ok || prefix != "" && !strings.HasPrefix(rest, " ") {
-			continue
+	var words []string
+	if strings.HasPrefix(typed, "-") {
+		for _, f := range flagsOf(v) {
+			words = append(words, "-"+f.Name)
 		}
-		word, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		if word != "" && strings.HasPrefix(word, typed) && !seen[word] {
-			seen[word] = true
+	} else {
+		words = valuesOf(v, before[len(before)-1])
+	}
+	return slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, typed) })
+}
+
+// valuesOf lists what may stand behind the last word: the values of a flag,
+// or the argument of a verb.
+func valuesOf(v verb, last string) []string {
+	switch v.path + " " + strings.TrimLeft(last, "-") {
+	case "job init kind":
+		return jobspec.SkeletonKinds()
+	case "job list state":
+		return strings.Split(joined(structs.JobStates()), ", ")
+	case "completion completion":
+		return []string{"bash", "zsh", "fish"}
+	}
+	return nil
+}
+
+// nextWords lists the words that go on from before to a verb.
+func nextWords(before []string, typed string) []string {
+	var words []string
+	prefix := strings.Join(before, " ")
+	for _, v := range matching(prefix) {
+		word, _, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(v.path, prefix)), " ")
+		if word != "" && strings.HasPrefix(word, typed) && !slices.Contains(words, word) {
 			words = append(words, word)
 		}
 	}

@@ -1,11 +1,13 @@
 package command
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -47,6 +49,7 @@ const scriptPatience = 20 * time.Second
 //	until RE PROGRAM ARG...   run a program again and again until its standard output matches
 //	isjson [FILE]             the file, or the last standard output, is one JSON value or one a line
 //	lines N [FILE]            it has so many lines
+//	events RE ARG...          follow events until a line matches, then interrupt the command
 //	remember NAME             set a variable to the last standard output, without its line end
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -61,6 +64,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cluster": startCluster, "exits": exits, "until": until, "isjson": isJSON, "lines": countLines, "remember": remember,
+			"events": followEvents,
 		},
 		UpdateScripts: flag.Lookup("rewrite").Value.String() == "true", // of package golden
 	})
@@ -136,6 +140,44 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 		case <-deadline.C:
 			ts.Fatalf("%s did not print %s in time", strings.Join(args[1:], " "), args[0])
 		}
+	}
+}
+
+// followEvents runs `nomadlike event stream` until a line matches, and leaves
+// it as a person does.
+func followEvents(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("usage: events RE ARG...")
+	}
+	wanted, err := regexp.Compile(args[0])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
+	defer cancel()
+	program := exec.CommandContext(ctx, "nomadlike", append([]string{"event", "stream"}, args[1:]...)...)
+	for _, name := range []string{"NOMADLIKE_CONFIG_DIR", "NOMADLIKE_LANG", "LANG", "TZ", "PATH", "HOME"} {
+		program.Env = append(program.Env, name+"="+ts.Getenv(name))
+	}
+	var complaints strings.Builder
+	program.Stderr = &complaints
+	output, err := program.StdoutPipe()
+	ts.Check(err)
+	ts.Check(program.Start())
+	lines, found := bufio.NewScanner(output), false
+	for !found && lines.Scan() {
+		fmt.Fprintln(ts.Stdout(), lines.Text())
+		found = wanted.MatchString(lines.Text())
+	}
+	ts.Check(program.Process.Signal(os.Interrupt))
+	_, _ = io.Copy(io.Discard, output) // until it has closed its end
+	var failed *exec.ExitError
+	err = program.Wait()
+	switch {
+	case !found:
+		ts.Fatalf("no event matches %s: %s", args[0], complaints.String())
+	case !errors.As(err, &failed) || failed.ExitCode() != ExitInterrupted:
+		ts.Fatalf("interrupted: %v", err)
+	case complaints.Len() > 0:
+		ts.Fatalf("interrupted, it said: %s", complaints.String())
 	}
 }
 
