@@ -133,10 +133,13 @@ func (a *Agent) announce() {
 		return
 	}
 	line := func(role, file string) {
-		fmt.Fprintf(a.options.Out, "  nomadlike agent -%s -join-token-file %s\n", role, filepath.Join(a.config.DataDir, file))
-		if token, err := readSecret(filepath.Join(a.config.DataDir, file)); err == nil {
-			fmt.Fprintf(a.options.Out, "  nomadlike agent -%s -join-token %s\n", role, token)
+		path := filepath.Join(a.config.DataDir, file)
+		token, err := readSecret(path)
+		if err != nil || !isTerminal(a.options.Out) { // what is not a terminal is kept: a journal, a file
+			fmt.Fprintf(a.options.Out, "  nomadlike agent -%s -join-token-file %s\n", role, path)
+			return
 		}
+		fmt.Fprintf(a.options.Out, "  nomadlike agent -%s -join-token %s\n", role, token)
 	}
 	say("agent.print.servers")
 	line("server", joinServer)

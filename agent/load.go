@@ -53,7 +53,7 @@ func Load(paths []string, flags Settings, language messages.Language) (Config, e
 }
 
 func load(paths []string, flags Settings, language messages.Language, env surroundings) (Config, error) {
-	loader := loader{parser: hclparse.NewParser(), language: language, ranges: map[string]hcl.Range{}}
+	loader := newLoader(language)
 	merged := Settings{}
 	files, err := expand(paths)
 	if err != nil {
@@ -110,22 +110,31 @@ type loader struct {
 	ranges      map[string]hcl.Range // setting path -> where it was set last
 }
 
+func newLoader(language messages.Language) *loader {
+	return &loader{parser: hclparse.NewParser(), language: language, ranges: map[string]hcl.Range{}}
+}
+
 func (l *loader) file(path string) (Settings, error) {
 	source, err := readBounded(path)
 	if err != nil {
 		return Settings{}, err
 	}
-	file, diagnostics := l.parser.ParseHCL(source, path)
-	l.diagnostics = append(l.diagnostics, diagnostics...)
+	return l.layer(path, source), nil
+}
+
+// layer reads the text of one file.
+func (l *loader) layer(name string, source []byte) Settings {
 	var layer Settings
+	file, diagnostics := l.parser.ParseHCL(source, name)
+	l.diagnostics = append(l.diagnostics, diagnostics...)
 	if diagnostics.HasErrors() {
-		return layer, nil
+		return layer
 	}
 	l.diagnostics = append(l.diagnostics, gohcl.DecodeBody(file.Body, nil, &layer)...)
 	if body, ok := file.Body.(*hclsyntax.Body); ok {
 		l.locate("", body)
 	}
-	return layer, nil
+	return layer
 }
 
 func readBounded(path string) ([]byte, error) {

@@ -17,12 +17,15 @@ import (
 // format asks for it, JSON lines otherwise. level may be changed at any time.
 func NewLogger(w io.Writer, format string, level *slog.LevelVar) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
-	file, isFile := w.(*os.File)
-	terminal := isFile && term.IsTerminal(int(file.Fd()))
-	if format == "text" || format == "auto" && terminal {
+	if format == "text" || format == "auto" && isTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // parseLevel reads a level of the configuration; Load has checked it.

@@ -21,10 +21,14 @@ import (
 )
 
 // TestMain lets the test program stand in for the main program, which runs
-// itself as the supervisor of its tasks.
+// itself as the supervisor of its tasks, and as an agent in a process of its
+// own.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
 		os.Exit(supervisor.Main(os.Args[2:]))
+	}
+	if settings := os.Getenv(processEnv); settings != "" {
+		os.Exit(runProcess(settings))
 	}
 	goleak.VerifyTestMain(m)
 }

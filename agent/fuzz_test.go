@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/api"
+)
+
+// What checkJSON lets through is JSON, and means the same to every decoder:
+// decoding and encoding it again changes nothing any more.
+func FuzzCheckJSON(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"a":1,"a":2}`, `[{"a":{"a":[]}},{"a":1}]`, `{"a":{"b":1},"b":1}`, `"x" {}`, `[[[[`, `{"a":}`, "\xff", `]`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		err := checkJSON(data)
+		var value any
+		if strictJSON(data, &value) != nil {
+			return
+		}
+		if err != nil {
+			return // double keys, or too deep
+		}
+		once, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkJSON(once); err != nil && !bytes.Contains(data, []byte(`\u`)) && !bytes.ContainsRune(data, '\uFFFD') {
+			t.Fatalf("%q was let through, %q is not: %v", data, once, err)
+		}
+	})
+}
+
+// A request's body never breaks the agent, whatever it holds.
+func FuzzJobRequest(f *testing.F) {
+	f.Add([]byte(`{"job":{"name":"x","nodes":3,"resources":[{"cpu":1,"memory":1}],"task":{"command":"true"}}}`))
+	f.Add([]byte(`{"hcl":"job \"x\" {}","variables":{"a":"b"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		body := new(api.JobRequest)
+		if checkJSON(data) != nil || strictJSON(data, body) != nil {
+			return
+		}
+		job, err := requestedJob(body)
+		if err != nil {
+			return
+		}
+		job.SetDefaults()
+		_ = jobProblem(job) // the refusal, or nil; it must not panic
+	})
+}
+
+// A configuration is read or refused with diagnostics, never with a panic.
+func FuzzConfig(f *testing.F) {
+	files, err := filepath.Glob("testdata/config/*/*.hcl")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(source)
+	}
+	f.Fuzz(func(t *testing.T, source []byte) {
+		l := newLoader(messages.English)
+		layer := l.layer("fuzz.hcl", source)
+		if l.diagnostics.HasErrors() {
+			return
+		}
+		config, problems := resolve(layer, paperMachine())
+		if len(problems) == 0 && config.Server.Enabled && (config.Server.BootstrapExpect < 1 || config.Bind == "") {
+			t.Fatalf("accepted %+v", config)
+		}
+	})
+}

@@ -1,0 +1,167 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"nomadlike/internal/eventually"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/exec/supervisor"
+)
+
+// processEnv names the settings, as JSON, of an agent that the test program
+// becomes; see TestMain.
+const processEnv = "NOMADLIKE_TEST_AGENT"
+
+// runProcess is an agent in a process of its own.
+func runProcess(settings string) int {
+	var given struct {
+		Dir          string
+		HTTP, Gossip int
+	}
+	if err := json.Unmarshal([]byte(settings), &given); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	yes, loopback, name := true, "127.0.0.1", "host"
+	config, err := Load(nil, Settings{
+		Name: &name, DataDir: &given.Dir, Bind: &loopback, Ports: &Ports{HTTP: &given.HTTP, Gossip: &given.Gossip},
+		Server: &Server{Enabled: &yes}, Client: &Client{Enabled: &yes},
+	}, "en")
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		err = Run(ctx, config, Options{Out: os.Stdout, Supervisor: []string{"/proc/self/exe", supervisor.Argument}})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// process is a running agent process.
+type process struct {
+	t   *testing.T
+	cmd *exec.Cmd
+}
+
+func startProcess(t *testing.T, dir string, http, gossip int) *process {
+	t.Helper()
+	settings, err := json.Marshal(map[string]any{"Dir": dir, "HTTP": http, "Gossip": gossip})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), processEnv+"="+string(settings))
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: cmd}
+	t.Cleanup(func() { p.end(syscall.SIGKILL) })
+	return p
+}
+
+// end signals the process and waits for it.
+func (p *process) end(signal syscall.Signal) {
+	p.t.Helper()
+	if p.cmd.ProcessState != nil {
+		return
+	}
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		p.t.Error(err)
+	}
+	_ = p.cmd.Wait() // it was killed: its state says so
+}
+
+// freePort finds a port that nobody uses right now.
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// An agent that is killed with no warning comes back with its log, its
+// tokens and its running task, whose output and exit code are whole.
+func TestKilledAgentComesBackWithItsTask(t *testing.T) {
+	dir, http, gossip := t.TempDir(), freePort(t), freePort(t)
+	address := fmt.Sprintf("https://127.0.0.1:%d", http)
+	p := startProcess(t, dir, http, gossip)
+	eventually.Within(t, 20*time.Second, "find the setup secret", func() bool {
+		_, err := os.Stat(filepath.Join(dir, setupFile))
+		return err == nil
+	})
+	read := func(parts ...string) string {
+		data, err := os.ReadFile(filepath.Join(append([]string{dir}, parts...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(data))
+	}
+	client := clientFor(t, address, read(identityDir, caFile), "")
+	made, err := client.BootstrapToken(t.Context(), read(setupFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client = client.WithToken(made.Secret)
+	flag := filepath.Join(t.TempDir(), "go")
+	job := runJob(t, client, hello(`sh -c 'echo before; while ! test -e `+flag+`; do sleep 0.02; done; echo after; exit 7'`), structs.JobRunning)
+	alloc := allocOf(t, client, job.Job.ID)
+	eventually.Within(t, 10*time.Second, "see the first line", func() bool {
+		return logsOf(t, client, alloc.ID, api.LogOptions{}) == "before\n"
+	})
+
+	p.end(syscall.SIGKILL)
+	begin := time.Now()
+	p = startProcess(t, dir, http, gossip)
+	eventually.Within(t, 20*time.Second, "see the node back", func() bool {
+		health, err := client.Health(t.Context())
+		return err == nil && health.Healthy
+	})
+	t.Logf("back after %s", time.Since(begin))
+	found, _, err := client.Job(t.Context(), job.Job.ID, nil)
+	if err != nil || found.State != structs.JobRunning || found.Attempt != 1 {
+		t.Fatalf("job after the kill: %+v %v", found, err)
+	}
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended := awaitJob(t, client, job.Job.ID, structs.JobFailed)
+	if ended.ExitCode != 7 {
+		t.Errorf("exit code %d", ended.ExitCode)
+	}
+	if got := logsOf(t, client, alloc.ID, api.LogOptions{}); got != "before\nafter\n" {
+		t.Errorf("log %q", got)
+	}
+
+	// And once more, ended in order this time: the task goes on without it.
+	if err := os.Remove(flag); err != nil {
+		t.Fatal(err)
+	}
+	job = runJob(t, client, strings.Replace(hello(`sh -c 'while ! test -e `+flag+`; do sleep 0.02; done'`), `"hello"`, `"second"`, 1), structs.JobRunning)
+	p.end(syscall.SIGTERM)
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("the agent ended with code %d", code)
+	}
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	startProcess(t, dir, http, gossip)
+	awaitJob(t, client, job.Job.ID, structs.JobSucceeded)
+}
