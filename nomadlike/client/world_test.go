@@ -48,7 +48,7 @@ type control struct {
 		assigned  map[string]*structs.Assignment
 		reports   []structs.AllocReport
 		inventory [][]structs.InventoryItem
-		streams   map[serverEnd]string // -> node id
+		streams   map[serverEnd]*link
 		refuse    bool
 		silent    bool // answers nothing
 		byes      int
@@ -63,70 +63,91 @@ type serverEnd interface {
 	Recv() (*structs.SessionUp, error)
 }
 
+// link is what control sends on one stream, in the order in which it was
+// decided.
+type link struct {
+	node string // "" before its Hello
+	out  chan *structs.SessionDown
+}
+
+// sayLocked queues a message, unless the server is silent.
+func (c *control) sayLocked(l *link, down *structs.SessionDown) {
+	if !c.mu.silent {
+		l.out <- down
+	}
+}
+
 func newControl() *control {
 	c := new(control)
 	c.mu.assigned = make(map[string]*structs.Assignment)
-	c.mu.streams = make(map[serverEnd]string)
+	c.mu.streams = make(map[serverEnd]*link)
 	c.servers.Serve = func(_ string, stream *session.FakeStream) { c.serve(stream) }
 	return c
 }
 
 func (c *control) serve(stream serverEnd) {
-	defer func() {
-		c.mu.Lock()
-		delete(c.mu.streams, stream)
-		c.mu.Unlock()
-	}()
+	l := &link{out: make(chan *structs.SessionDown, 4096)}
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for down := range l.out {
+			_ = stream.Send(down) // on a lost stream: it all comes again on the next one
+		}
+	})
+	c.mu.Lock()
+	c.mu.streams[stream] = l
+	c.mu.Unlock()
 	for {
 		up, err := stream.Recv()
-		if err != nil {
-			return
-		}
-		var answers []*structs.SessionDown
-		c.mu.Lock()
-		switch {
-		case up.Hello != nil:
-			_, again := c.mu.streams[stream]
-			c.mu.streams[stream] = up.Hello.Node.ID
-			c.mu.inventory = append(c.mu.inventory, up.Hello.Inventory)
-			answers = append(answers, &structs.SessionDown{Welcome: &structs.Welcome{
-				ServerID: "s", HeartbeatEvery: structs.Duration(200 * time.Millisecond), LeaseTTL: structs.Duration(3 * time.Second)}})
-			if !again {
-				answers = append(answers, &structs.SessionDown{Assignments: c.fullLocked(up.Hello.Node.ID)})
-			}
-		case up.Heartbeat != nil:
-			answers = append(answers, &structs.SessionDown{HeartbeatAck: &structs.HeartbeatAck{Seq: up.Heartbeat.Seq, SentAt: up.Heartbeat.SentAt}})
-		case up.Reports != nil:
-			ack := &structs.ReportAck{Seq: up.Reports.Seq}
-			for _, r := range up.Reports.Reports {
-				if c.mu.refuse {
-					ack.Refused = append(ack.Refused, r.AllocID)
-					continue
-				}
-				c.mu.reports = append(c.mu.reports, r)
-				if c.onReport != nil {
-					c.onReport(r)
-				}
-				if a := c.mu.assigned[r.AllocID]; a != nil && a.Alloc.Status.CanBecome(r.Status) {
-					one := *a.Alloc
-					one.Status = r.Status
-					a.Alloc = &one
-				}
-			}
-			answers = append(answers, &structs.SessionDown{ReportAck: ack})
-		case up.Bye:
-			c.mu.byes++
-			c.mu.Unlock()
-			return
-		}
-		silent := c.mu.silent
-		c.mu.Unlock()
-		for _, down := range answers {
-			if silent || stream.Send(down) != nil {
-				break
-			}
+		if err != nil || !c.hear(l, up) {
+			break
 		}
 	}
+	c.mu.Lock()
+	delete(c.mu.streams, stream)
+	close(l.out)
+	c.mu.Unlock()
+	sending.Wait()
+}
+
+// hear takes what a node says, and tells whether it will say more.
+func (c *control) hear(l *link, up *structs.SessionUp) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case up.Hello != nil:
+		again := l.node != ""
+		l.node = up.Hello.Node.ID
+		c.mu.inventory = append(c.mu.inventory, up.Hello.Inventory)
+		c.sayLocked(l, &structs.SessionDown{Welcome: &structs.Welcome{
+			ServerID: "s", HeartbeatEvery: structs.Duration(200 * time.Millisecond), LeaseTTL: structs.Duration(3 * time.Second)}})
+		if !again {
+			c.sayLocked(l, &structs.SessionDown{Assignments: c.fullLocked(l.node)})
+		}
+	case up.Heartbeat != nil:
+		c.sayLocked(l, &structs.SessionDown{HeartbeatAck: &structs.HeartbeatAck{Seq: up.Heartbeat.Seq, SentAt: up.Heartbeat.SentAt}})
+	case up.Reports != nil:
+		ack := &structs.ReportAck{Seq: up.Reports.Seq}
+		for _, r := range up.Reports.Reports {
+			if c.mu.refuse {
+				ack.Refused = append(ack.Refused, r.AllocID)
+				continue
+			}
+			c.mu.reports = append(c.mu.reports, r)
+			if c.onReport != nil {
+				c.onReport(r)
+			}
+			if a := c.mu.assigned[r.AllocID]; a != nil && a.Alloc.Status.CanBecome(r.Status) {
+				one := *a.Alloc
+				one.Status = r.Status
+				a.Alloc = &one
+			}
+		}
+		c.sayLocked(l, &structs.SessionDown{ReportAck: ack})
+	case up.Bye:
+		c.mu.byes++
+		return false
+	}
+	return true
 }
 
 func (c *control) fullLocked(node string) *structs.Assignments {
@@ -143,24 +164,22 @@ func (c *control) fullLocked(node string) *structs.Assignments {
 // assign changes or adds assignments and pushes them.
 func (c *control) assign(all ...*structs.Assignment) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.mu.index++
-	pushes := make(map[serverEnd]*structs.Assignments)
 	for _, a := range all {
 		own := *a // its Alloc is replaced when reports come
 		c.mu.assigned[a.Alloc.ID] = &own
-		for stream, node := range c.mu.streams {
-			if node != a.Alloc.NodeID {
-				continue
-			}
-			if pushes[stream] == nil {
-				pushes[stream] = &structs.Assignments{Index: c.mu.index}
-			}
-			pushes[stream].Set = append(pushes[stream].Set, *a)
-		}
 	}
-	c.mu.Unlock()
-	for stream, push := range pushes {
-		_ = stream.Send(&structs.SessionDown{Assignments: push}) // a lost stream gets all of it again
+	for _, l := range c.mu.streams {
+		push := &structs.Assignments{Index: c.mu.index}
+		for _, a := range all {
+			if a.Alloc.NodeID == l.node {
+				push.Set = append(push.Set, *a)
+			}
+		}
+		if len(push.Set) > 0 {
+			c.sayLocked(l, &structs.SessionDown{Assignments: push})
+		}
 	}
 }
 
