@@ -16,6 +16,7 @@ import (
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/exec"
+	"nomadlike/plugins/host"
 )
 
 // How certificates are renewed.
@@ -48,6 +49,10 @@ func (a *Agent) openClient(context.Context) error {
 		return err
 	}
 	a.atStop(func(context.Context) { a.stopFailed("exec driver", a.driver.Close()) })
+	drivers, err := a.openDrivers(dir)
+	if err != nil {
+		return err
+	}
 	binary, err := os.Executable()
 	if err != nil {
 		return err
@@ -59,7 +64,7 @@ func (a *Agent) openClient(context.Context) error {
 			Name: a.config.Name, Advertise: a.config.Advertise, Interface: c.Interface, Pool: c.Pool, ReservedCPU: c.ReservedCPU,
 			ReservedMemory: c.ReservedMemory, PortMin: c.PortMin, PortMax: c.PortMax, Attributes: metaAttributes(c.Meta),
 		},
-		Drivers: map[string]driver.Driver{exec.Name: a.driver},
+		Drivers: drivers,
 		Servers: a.serverAddresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
 		Binary: binary, Logger: a.log,
 	})
@@ -68,6 +73,27 @@ func (a *Agent) openClient(context.Context) error {
 	}
 	a.client.Register(a.rpc)
 	return nil
+}
+
+// openDrivers gathers the built-in driver and those of plugin_dir.
+func (a *Agent) openDrivers(dir string) (map[string]driver.Driver, error) {
+	plugins, err := host.New(host.Config{
+		PluginDir: a.config.PluginDir, RunDir: filepath.Join(dir, "plugins"), Plugins: a.config.Plugins, Logger: a.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.atStop(func(context.Context) { a.stopFailed("driver plugins", plugins.Close()) })
+	if err := plugins.Register(exec.Name, a.driver); err != nil {
+		return nil, err
+	}
+	drivers := map[string]driver.Driver{}
+	for _, name := range plugins.Names() {
+		if drivers[name], err = plugins.Driver(name); err != nil {
+			return nil, err
+		}
+	}
+	return drivers, nil
 }
 
 // runClient lets the node live.

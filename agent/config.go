@@ -1,16 +1,22 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/exec"
+	"nomadlike/plugins/host"
 )
 
 // Defaults of the configuration.
@@ -21,7 +27,6 @@ const (
 	DefaultPortMin    = 20000 // of the ports given to jobs
 	DefaultPortMax    = 29999
 
-	connectionsDefault     = 16384
 	connectionsPeerDefault = 1024
 	streamsDefault         = 1000
 	requestsDefault        = 5000.0
@@ -49,6 +54,7 @@ type Config struct {
 	LogLevel  string
 	LogFormat string
 	PluginDir string
+	Plugins   []host.PluginConfig // external drivers
 	Limits    LimitsConfig
 	Hosts     []string // names under which browsers may reach the API
 	Scale     float64  // stretches the timings of failure detection; 1 on a quiet LAN
@@ -97,7 +103,6 @@ type ClientConfig struct {
 
 // LimitsConfig is the part of limits.
 type LimitsConfig struct {
-	Connections     int
 	ConnectionsPeer int
 	Streams         int
 	RequestsPerSec  float64
@@ -145,6 +150,7 @@ func resolve(s Settings, env surroundings) (Config, []problem) {
 	r.dataDir()
 	r.client()
 	r.limits()
+	r.plugins()
 	r.joinToken()
 	return r.config, r.problems
 }
@@ -346,12 +352,36 @@ func (r *resolver) client() {
 func (r *resolver) limits() {
 	block := blockOf(r.settings.Limits)
 	r.config.Limits = LimitsConfig{
-		Connections:     r.positive("limits.connections", get(block.Connections, connectionsDefault)),
 		ConnectionsPeer: r.positive("limits.connections_peer", get(block.ConnectionsPeer, connectionsPeerDefault)),
 		Streams:         r.positive("limits.streams", get(block.Streams, streamsDefault)),
 		TokenFailures:   r.positive("limits.token_failures", get(block.TokenFailures, tokenFailuresDefault)),
 		RequestsPerSec:  r.rate("limits.requests_per_sec", get(block.RequestsPerSec, requestsDefault)),
 		SubmitsPerSec:   r.rate("limits.submissions_per_s", get(block.JobsPerSecond, submissionsDefault)),
+	}
+}
+
+func (r *resolver) plugins() {
+	seen := map[string]bool{}
+	for _, plugin := range r.settings.Plugins {
+		path := "plugin." + plugin.Name
+		switch {
+		case r.config.PluginDir == "":
+			r.refuse("plugin", "agent.config.plugin_dir")
+		case seen[plugin.Name]:
+			r.refuse("plugin", "agent.config.plugin_twice", "name", plugin.Name)
+		case plugin.Name == exec.Name:
+			r.refuse("plugin", "agent.config.plugin_name", "name", plugin.Name)
+		}
+		seen[plugin.Name] = true
+		pin := get(plugin.SHA256, "")
+		if raw, err := hex.DecodeString(pin); pin != "" && (err != nil || len(raw) != sha256.Size) {
+			r.refuse(path, "agent.config.plugin_hash", "name", plugin.Name)
+		}
+		one := host.PluginConfig{Name: plugin.Name, Args: plugin.Args, SHA256: strings.ToLower(pin)}
+		for _, name := range slices.Sorted(maps.Keys(plugin.Env)) {
+			one.Env = append(one.Env, name+"="+plugin.Env[name])
+		}
+		r.config.Plugins = append(r.config.Plugins, one)
 	}
 }
 

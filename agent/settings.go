@@ -22,6 +22,7 @@ type Settings struct {
 	Log       *Log     `hcl:"log,block"`
 	Limits    *Limits  `hcl:"limits,block"`
 	HTTP      *HTTP    `hcl:"http,block"`
+	Plugins   []Plugin `hcl:"plugin,block"`
 	Dev       *bool    // flags only
 	_         struct{} // keyed fields only: the list grows
 }
@@ -65,12 +66,20 @@ type Log struct {
 
 // Limits bounds what callers of the API may use.
 type Limits struct {
-	Connections     *int     `hcl:"connections,optional"`       // open at the port
-	ConnectionsPeer *int     `hcl:"connections_peer,optional"`  // of them from one address
+	ConnectionsPeer *int     `hcl:"connections_peer,optional"`  // open from one address
 	Streams         *int     `hcl:"streams,optional"`           // open of one token: events, logs, exec, blocking queries
 	RequestsPerSec  *float64 `hcl:"requests_per_sec,optional"`  // of one token
 	TokenFailures   *int     `hcl:"token_failures,optional"`    // a minute from one address
 	JobsPerSecond   *float64 `hcl:"submissions_per_s,optional"` // of one token
+}
+
+// Plugin is the block of one external driver, labelled with its name, which
+// is also the name of its program in plugin_dir.
+type Plugin struct {
+	Name   string            `hcl:"name,label"`
+	Args   []string          `hcl:"args,optional"`
+	Env    map[string]string `hcl:"env,optional"`    // complete: it gets nothing of the agent's own
+	SHA256 *string           `hcl:"sha256,optional"` // of the program, in hexadecimal
 }
 
 // HTTP is the block of the HTTP API.
@@ -105,13 +114,27 @@ func (s Settings) over(top Settings) Settings {
 	})
 	s.Limits = both(s.Limits, top.Limits, func(a, b Limits) Limits {
 		return Limits{
-			Connections: or(b.Connections, a.Connections), ConnectionsPeer: or(b.ConnectionsPeer, a.ConnectionsPeer),
-			Streams: or(b.Streams, a.Streams), RequestsPerSec: or(b.RequestsPerSec, a.RequestsPerSec),
+			ConnectionsPeer: or(b.ConnectionsPeer, a.ConnectionsPeer), Streams: or(b.Streams, a.Streams), RequestsPerSec: or(b.RequestsPerSec, a.RequestsPerSec),
 			TokenFailures: or(b.TokenFailures, a.TokenFailures), JobsPerSecond: or(b.JobsPerSecond, a.JobsPerSecond),
 		}
 	})
+	s.Plugins = overPlugins(s.Plugins, top.Plugins)
 	s.HTTP = both(s.HTTP, top.HTTP, func(a, b HTTP) HTTP { return HTTP{Hosts: orList(b.Hosts, a.Hosts)} })
 	return s
+}
+
+// overPlugins puts each plugin of top in the place of the one of its name.
+func overPlugins(below, top []Plugin) []Plugin {
+	merged := slices.Clone(below)
+	for _, plugin := range top {
+		at := slices.IndexFunc(merged, func(p Plugin) bool { return p.Name == plugin.Name })
+		if at < 0 {
+			merged = append(merged, plugin)
+		} else {
+			merged[at] = plugin
+		}
+	}
+	return merged
 }
 
 func (c Client) over(top Client) Client {

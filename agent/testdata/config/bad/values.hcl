@@ -34,3 +34,7 @@ limits {
 }
 
 join_token = "nl1.abc"
+
+plugin "exec" {
+  sha256 = "12"
+}

@@ -10,3 +10,11 @@ client {
 log {
   level = "debug"
 }
+
+plugin_dir = "/opt/nomadlike/plugins"
+
+plugin "singularity" {
+  args   = ["serve"]
+  env    = { PATH = "/usr/bin", LANG = "C" }
+  sha256 = "AB00000000000000000000000000000000000000000000000000000000000000"
+}
