@@ -1,0 +1,214 @@
+package command
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/structs"
+)
+
+// TestMessageIDs reads the source of the whole program: every text that looks
+// like the id of a message is one in both languages, and no message lies in
+// the catalogue that nothing can say.
+func TestMessageIDs(t *testing.T) {
+	source := readSource(t)
+	catalogue := readCatalogue(t)
+	areas := make(map[string]bool)
+	for id := range catalogue {
+		area, _, _ := strings.Cut(id, ".")
+		areas[area] = true
+	}
+	used := make(map[string]bool)
+	for id, at := range source.literals {
+		area, _, _ := strings.Cut(id, ".")
+		if !areas[area] || catalogue[id] == "" && (source.other[id] || otherNames(id)) {
+			continue
+		}
+		used[id] = true
+		for _, language := range []messages.Language{messages.English, messages.Chinese} {
+			if !messages.Has(language, id) {
+				t.Errorf("%s: message %s has no text in %s", at, id, language)
+			}
+		}
+	}
+	for _, id := range builtIDs() {
+		used[id] = true
+		for _, language := range []messages.Language{messages.English, messages.Chinese} {
+			if !messages.Has(language, id) {
+				t.Errorf("message %s, an id that is put together when it is needed, has no text in %s", id, language)
+			}
+		}
+	}
+	for id := range catalogue {
+		if !used[id] && !used[strings.TrimSuffix(id, ".hint")] && !source.builds(id) {
+			t.Errorf("message %s: nothing says it", id)
+		}
+	}
+}
+
+// builtIDs lists the ids that are not written out in the source: a part of
+// them is a state, a verb or the like.
+func builtIDs() []string {
+	var ids []string
+	for _, state := range structs.JobStates() {
+		ids = append(ids, "cli.state."+string(state))
+	}
+	for _, status := range []structs.AllocStatus{
+		structs.AllocPending, structs.AllocPreparing, structs.AllocPrepared, structs.AllocRunning,
+		structs.AllocComplete, structs.AllocFailed, structs.AllocKilled, structs.AllocLost,
+	} {
+		ids = append(ids, "cli.alloc."+string(status))
+	}
+	for _, status := range []structs.NodeStatus{structs.NodeReady, structs.NodeDisconnected, structs.NodeLost, structs.NodeLeft} {
+		ids = append(ids, "cli.node_status."+string(status))
+	}
+	for _, eligibility := range []structs.Eligibility{structs.NodeEligible, structs.NodeCordoned, structs.NodeDraining} {
+		ids = append(ids, "cli.eligibility."+string(eligibility))
+	}
+	for _, v := range verbs() {
+		if !v.hidden {
+			ids = append(ids, "cli."+key(v.path))
+		}
+	}
+	for _, code := range []structs.ErrorCode{structs.CodeInvalid, structs.CodeNotAvailable} {
+		ids = append(ids, "job."+string(code))
+	}
+	return append(ids, "jobspec.var_unknown", "jobspec.local_unknown")
+}
+
+// otherNames tells whether a text with the form of an id is known to name
+// something else.
+func otherNames(text string) bool {
+	if looksLikeFile.MatchString(text) {
+		return true
+	}
+	switch text {
+	case "server.bootstrap_expect", "server.join", "client.servers", "client.pool", "client.port_min", "client.reserved.cpu", "client.reserved.memory":
+		return true // settings of the agent's configuration
+	case "driver.exec.arch", "driver.exec.namespaces", "driver.exec.users", "driver.exec.cgroup", "driver.exec.limits":
+		return true // attributes of nodes
+	}
+	return false
+}
+
+// program is what the source says about message ids.
+type program struct {
+	literals map[string]token.Position // texts that look like ids, with one place each
+	other    map[string]bool           // those that are names of something else
+	prefixes map[string]bool           // texts to which the rest of an id is added
+}
+
+// builds tells whether the source may put id together.
+func (p *program) builds(id string) bool {
+	for prefix := range p.prefixes {
+		if strings.HasPrefix(id, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// readSource parses every file of the program itself.
+func readSource(t *testing.T) *program {
+	t.Helper()
+	p := &program{literals: make(map[string]token.Position), other: make(map[string]bool), prefixes: make(map[string]bool)}
+	files := token.NewFileSet()
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == "scripts" || strings.HasPrefix(entry.Name(), ".") && len(entry.Name()) > 2):
+			return filepath.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || entry.Name() == "fake.go":
+			return nil
+		case strings.Contains(path, "/sim/"): // what it invents nobody reads
+			return nil
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(node ast.Node) bool { return p.inspect(files, node) })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.literals) < 100 {
+		t.Fatalf("only %d ids found: the source is elsewhere", len(p.literals))
+	}
+	return p
+}
+
+var (
+	looksLikeID     = regexp.MustCompile(`^[a-z]+(\.[a-z0-9_]+)+$`)
+	looksLikePrefix = regexp.MustCompile(`^[a-z]+(\.[a-z0-9_]+)*\.[a-z0-9_]*$`)
+	looksLikeFile   = regexp.MustCompile(`\.(hcl|pem|key|json|go|db|snap|sock|log|txt|partial|conf|toml|proto|lock)$`)
+)
+
+func (p *program) inspect(files *token.FileSet, node ast.Node) bool {
+	switch node := node.(type) {
+	case *ast.ImportSpec:
+		return false
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(node.Value)
+		if node.Kind != token.STRING || err != nil {
+			return true
+		}
+		if looksLikeID.MatchString(text) {
+			if _, seen := p.literals[text]; !seen {
+				p.literals[text] = files.Position(node.Pos())
+			}
+		}
+	case *ast.BinaryExpr:
+		if left, ok := node.X.(*ast.BasicLit); ok && node.Op == token.ADD && left.Kind == token.STRING {
+			if text, err := strconv.Unquote(left.Value); err == nil && looksLikePrefix.MatchString(text) && strings.Count(text, ".") > 1 {
+				p.prefixes[text] = true
+			}
+		}
+	case *ast.KeyValueExpr: // names of the API's routes have the form of ids
+		name, isName := node.Key.(*ast.Ident)
+		value, isText := node.Value.(*ast.BasicLit)
+		if isName && isText && name.Name == "Name" {
+			if text, err := strconv.Unquote(value.Value); err == nil {
+				p.other[text] = true
+			}
+		}
+	}
+	return true
+}
+
+// readCatalogue gives the ids of the English catalogue; that both languages
+// have the same is tested in package messages.
+func readCatalogue(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	paths, err := filepath.Glob("../internal/messages/en/*.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("catalogue: %v, %d files", err, len(paths))
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		area := make(map[string]string)
+		if err := json.Unmarshal(data, &area); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for id := range area {
+			all[id] = path
+		}
+	}
+	return all
+}
