@@ -75,6 +75,11 @@ func builtIDs() []string {
 	for _, eligibility := range []structs.Eligibility{structs.NodeEligible, structs.NodeCordoned, structs.NodeDraining} {
 		ids = append(ids, "cli.eligibility."+string(eligibility))
 	}
+	for _, outcome := range []structs.Outcome{
+		structs.OutcomeSucceeded, structs.OutcomeFailed, structs.OutcomeLost, structs.OutcomePreempted, structs.OutcomeStopped, structs.OutcomeExpired,
+	} {
+		ids = append(ids, "cli.outcome."+string(outcome))
+	}
 	for _, v := range verbs() {
 		if !v.hidden {
 			ids = append(ids, "cli."+key(v.path))

@@ -19,6 +19,7 @@ func otherVerbs() []verb {
 	return []verb{
 		{path: "version", setup: version},
 		{path: "completion", args: "bash|zsh|fish", setup: completion},
+		{path: "cli-reference", raw: true, hidden: true, setup: cliReference},
 		{path: "complete-words", raw: true, hidden: true, setup: completeWords},
 	}
 }

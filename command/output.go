@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 	"unicode"
@@ -63,11 +64,18 @@ func (env *Env) hintText(e structs.Error) string {
 	return safeText(e.Hint)
 }
 
+// reasonText renders a reason or an event. The words of a state machine among
+// its parameters are said in the user's language.
 func (env *Env) reasonText(reason *structs.Reason) string {
 	if reason == nil || reason.ID == "" {
 		return ""
 	}
-	return safe(messages.Text(env.Language, reason.ID, reason.Params))
+	params := reason.Params
+	if id := "cli.outcome." + params["outcome"]; messages.Has(env.Language, id) {
+		params = maps.Clone(params)
+		params["outcome"] = env.text(id)
+	}
+	return safe(messages.Text(env.Language, reason.ID, params))
 }
 
 // show prints value as -json or -t asks; otherwise it calls plain.
