@@ -2,11 +2,13 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -57,7 +59,22 @@ type Conn struct {
 	target  Target
 	grpc    *grpc.ClientConn
 	streams atomic.Int64 // open streams and calls
+	refused atomic.Bool  // the newest dial was refused
 	used    uint64       // guarded by Pool.mu
+}
+
+// Refused tells whether the newest attempt to connect was refused: the
+// machine answers, and nothing listens at its port. An agent that was killed
+// looks like that; a machine that is gone answers nothing at all.
+func (c *Conn) Refused() bool { return c.refused.Load() }
+
+// dial notes what became of an attempt to connect.
+func (c *Conn) dial(raw func(context.Context, string) (net.Conn, error)) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, addr string) (net.Conn, error) {
+		conn, err := raw(ctx, addr)
+		c.refused.Store(errors.Is(err, syscall.ECONNREFUSED))
+		return conn, err
+	}
 }
 
 // Target is the agent that the connection leads to.
@@ -79,21 +96,21 @@ func (p *Pool) Conn(target Target) (*Conn, error) {
 	if len(p.mu.conns) >= poolMax && !p.evictLocked() {
 		return nil, structs.NewError(structs.CodeUnavailable, "rpc.pool_full", "limit", poolMax)
 	}
-	client, err := grpc.NewClient("passthrough:///"+target.Addr, p.options(target)...)
-	if err != nil {
+	conn := &Conn{target: target, used: p.mu.uses}
+	var err error
+	if conn.grpc, err = grpc.NewClient("passthrough:///"+target.Addr, p.options(target, conn)...); err != nil {
 		return nil, fmt.Errorf("make connection to %s: %w", target.Addr, err)
 	}
-	conn := &Conn{target: target, grpc: client, used: p.mu.uses}
 	p.mu.conns[target] = conn
 	return conn, nil
 }
 
-func (p *Pool) options(target Target) []grpc.DialOption {
+func (p *Pool) options(target Target, conn *Conn) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableHealthCheck(),
-		grpc.WithContextDialer(p.dialer.raw),
+		grpc.WithContextDialer(conn.dial(p.dialer.raw)),
 		grpc.WithTransportCredentials(dialedCreds{dialer: p.dialer, target: target}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: redialMin, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redialMax},

@@ -46,7 +46,7 @@ type Peers interface {
 	// Liveness tells the leader which nodes this server hears.
 	Liveness(ctx context.Context, leader Agent, report *structs.LivenessReport) error
 	// Alive probes an agent directly, a few times within some 300 ms; nil when
-	// it answered.
+	// it answered, ErrAgentDown when its machine answered in its place.
 	Alive(ctx context.Context, agent Agent) error
 	// Witness asks an agent whether it reaches another.
 	Witness(ctx context.Context, agent Agent, request *structs.WitnessRequest) (*structs.WitnessReply, error)

@@ -14,6 +14,7 @@ import (
 func TestAdmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
+		synctest.Wait() // the leader has written what the cluster is
 		ca, err := auth.NewCA("test", rand.Reader, time.Now())
 		if err != nil {
 			t.Fatal(err)

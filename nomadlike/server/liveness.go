@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ type LivenessTimings struct {
 	DisconnectedAfter time.Duration // silence of a node that answers probes; 3 s
 	ProbeEvery        time.Duration // between probes of a node that answers; 500 ms
 	AnswerWithin      time.Duration // for a probe or a witness, after which it is asked anew; 2 s
+	AgentDownAfter    time.Duration // silence of a node whose machine lives without its agent; 20 s
 	LeftAfter         time.Duration // absence of a node that left in order; 2 min
 	AloneAfter        time.Duration // silence of every node at once; 60 s
 	ReturnWithin      time.Duration // for the other nodes, once one is heard again after that; 3 s
@@ -33,6 +35,7 @@ func (t LivenessTimings) withDefaults() LivenessTimings {
 	set(&t.DisconnectedAfter, 3*time.Second)
 	set(&t.ProbeEvery, 500*time.Millisecond)
 	set(&t.AnswerWithin, 2*time.Second)
+	set(&t.AgentDownAfter, 20*time.Second)
 	set(&t.LeftAfter, 2*time.Minute)
 	set(&t.AloneAfter, time.Minute)
 	set(&t.ReturnWithin, 3*time.Second)
@@ -290,6 +293,29 @@ func (l *Liveness) Probed(now time.Duration, nodeID string, round int, answered 
 		return l.judge(now, w)
 	}
 	return []LivenessEffect{{Ask: &WitnessOrder{NodeID: nodeID, Round: round, Witnesses: witnesses}}}
+}
+
+// ErrAgentDown is what a probe returns when the node's machine refused it:
+// the machine lives and its agent does not. Its tasks most likely go on.
+var ErrAgentDown = errors.New("the machine answers, its agent does not run")
+
+// Refused takes direct probes of a round that the node's machine refused. An
+// agent that was killed is back in a moment and finds its tasks again, so the
+// node is only disconnected, until its agent has been away too long.
+func (l *Liveness) Refused(now time.Duration, nodeID string, round int) []LivenessEffect {
+	w := l.nodes[nodeID]
+	if w == nil || w.suspicion != suspicionProbing || w.round != round {
+		return nil
+	}
+	silence := now - w.heard
+	if silence >= l.timings.AgentDownAfter {
+		return l.Probed(now, nodeID, round, false)
+	}
+	w.calm(now + l.timings.ProbeEvery)
+	if w.status == structs.NodeReady && silence >= l.timings.LostAfter {
+		return l.declare(now, w, structs.NodeDisconnected, structs.NewReason("server.agent_down"), nil)
+	}
+	return nil
 }
 
 // Witnessed takes what one witness of a round says: whether it answered at

@@ -24,6 +24,7 @@ import (
 //	close a                a's stream ends
 //	speak a                a is heard again
 //	dead a                 nothing reaches a's agent
+//	refuse a               a's agent is killed, its machine refuses connections
 //	unreachable a          the leader does not reach a's agent, its peers do
 //	alive a                everybody reaches it
 //	mute b                 b answers no question
@@ -128,7 +129,7 @@ func (s *scene) doNode(verb, id string) {
 	case "speak":
 		delete(s.silent, id)
 		s.closed[id] = false
-	case "dead", "unreachable":
+	case "dead", "unreachable", "refuse":
 		s.reach[id] = verb
 	case "alive":
 		s.reach[id] = ""
@@ -205,6 +206,9 @@ func (s *scene) obey(effects []LivenessEffect) {
 				wait = time.Millisecond
 			}
 			s.later(wait, func() []LivenessEffect {
+				if s.reach[order.NodeID] == "refuse" {
+					return s.machine.Refused(s.now, order.NodeID, order.Round)
+				}
 				return s.machine.Probed(s.now, order.NodeID, order.Round, answers)
 			})
 		case effect.Ask != nil:
@@ -234,7 +238,7 @@ func (s *scene) ask(order *WitnessOrder) {
 			wait = 400 * time.Millisecond
 		}
 		s.later(wait, func() []LivenessEffect {
-			return s.machine.Witnessed(s.now, order.NodeID, order.Round, answers, s.reach[order.NodeID] != "dead")
+			return s.machine.Witnessed(s.now, order.NodeID, order.Round, answers, s.reach[order.NodeID] == "" || s.reach[order.NodeID] == "unreachable")
 		})
 	}
 	s.say("ask %s about %s", strings.Join(names, " "), order.NodeID)

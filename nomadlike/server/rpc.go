@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"nomadlike/nomadlike/auth"
@@ -109,7 +110,13 @@ func (p PoolPeers) Alive(ctx context.Context, agent Agent) error {
 	if err != nil {
 		return err
 	}
-	return rpc.Alive(ctx, conn)
+	if err := rpc.Alive(ctx, conn); err != nil {
+		if conn.Refused() {
+			return fmt.Errorf("%w: %w", ErrAgentDown, err)
+		}
+		return err
+	}
+	return nil
 }
 
 // Witness implements Peers.

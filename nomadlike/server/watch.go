@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -159,8 +160,15 @@ func (w *watch) probe(ctx context.Context, order *ProbeOrder) {
 	once, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	agent, ok := agentOf(w.server.config.Store.Snapshot(), order.NodeID)
-	answered := ok && w.server.config.Peers.Alive(once, agent) == nil
+	answered, refused := false, false
+	if ok {
+		err := w.server.config.Peers.Alive(once, agent)
+		answered, refused = err == nil, errors.Is(err, ErrAgentDown)
+	}
 	w.answer(ctx, func(now time.Duration) []LivenessEffect {
+		if refused {
+			return w.machine.Refused(now, order.NodeID, order.Round)
+		}
 		return w.machine.Probed(now, order.NodeID, order.Round, answered)
 	})
 }

@@ -168,7 +168,11 @@ func (l *leader) carryOut(effects []server.LivenessEffect) {
 				delay = 300 * time.Millisecond
 			}
 			l.w.after(delay, func() {
-				if l.term == term {
+				switch {
+				case l.term != term:
+				case m.powered && !m.agent && !m.dark && !m.cutOff:
+					l.carryOut(l.liveness.Refused(l.w.now, order.NodeID, order.Round))
+				default:
 					l.carryOut(l.liveness.Probed(l.w.now, order.NodeID, order.Round, m.reachable() && !l.w.flaky(0.05)))
 				}
 			})
