@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"time"
 
@@ -125,11 +126,29 @@ func (w *World) unrested() string {
 		for s := range snapshot.Subjobs(view.Job.ID) {
 			waits := s.State == structs.JobQueued && s.Wait != nil && s.Wait.Never
 			if !s.State.Terminal() && !waits {
-				return s.JobID + " is " + string(s.State)
+				return s.JobID + " is " + string(s.State) + w.standing(snapshot, s)
 			}
 		}
 	}
 	return ""
+}
+
+// standing tells how the ranks of a subjob's newest attempt stand, in the
+// state and on their machines.
+func (w *World) standing(snapshot *state.Snapshot, s *structs.Subjob) string {
+	text := ""
+	for a := range snapshot.Gang(s.JobID, s.Index, s.Attempt) {
+		text += fmt.Sprintf(" (attempt %d rank %d on %s: desired %s, %s", a.Attempt, a.Rank, a.NodeName, a.Desired, a.Status)
+		for _, m := range w.nodes {
+			if m.id != a.NodeID {
+				continue
+			}
+			local, known := m.table.State(a.ID)
+			text += fmt.Sprintf("; there %v %s, session %v", known, local.Phase, m.link.live)
+		}
+		text += ")"
+	}
+	return text
 }
 
 // finalChecks are those of a cluster at rest: I4, I11, I12, I13.

@@ -334,22 +334,16 @@ func (m *machine) push(full bool) {
 }
 
 func (m *machine) assigned(life, number int, message *structs.Assignments) {
-	if m.life != life || m.link.number != number {
-		return
-	}
-	if !m.reachable() || len(m.link.late) > 0 { // the network repeats it, in order, until the stream breaks
-		m.link.late = append(m.link.late, func() { m.take(message) })
-		return
-	}
-	m.take(message)
+	m.deliver(func() bool { return m.life == life && m.link.number == number }, func() { m.take(message) })
 }
 
 // deliverLate hands over what a cut or a pause held up.
 func (m *machine) deliverLate() {
-	late := m.link.late
-	m.link.late = nil
-	for _, deliver := range late {
-		deliver()
+	number := m.link.number
+	for len(m.link.late) > 0 && m.link.number == number {
+		next := m.link.late[0]
+		m.link.late = m.link.late[1:]
+		next()
 	}
 }
 
@@ -375,27 +369,39 @@ func (m *machine) flush() {
 	m.link.sending = true
 	batch := m.link.outbox
 	life, number := m.life, m.link.number
-	m.w.after(m.w.span(200*time.Microsecond, 5*time.Millisecond), func() {
-		if m.life != life || m.link.number != number || !m.reachable() {
+	current := func() bool { return m.life == life && m.link.number == number }
+	acked := func(err error) {
+		m.link.sending = false
+		if err != nil {
+			m.hangUp() // the server gave up on it: a new session says it again
+			m.connectLater()
 			return
 		}
+		m.link.outbox = m.link.outbox[len(batch):]
+		for _, report := range batch {
+			m.do(m.table.Step(report.AllocID, alloc.Acked{Status: report.Status}, m.w.wall()))
+		}
+		m.flush()
+	}
+	send := func() {
 		m.w.log.propose(structs.CommandAllocReports, m.id, &structs.AllocReports{NodeID: m.id, Reports: batch}, func(_ structs.ApplyResult, err error) {
-			if m.life != life || m.link.number != number || !m.reachable() {
-				return
-			}
-			m.link.sending = false
-			if err != nil {
-				m.hangUp() // the server gave up on it: a new session says it again
-				m.connectLater()
-				return
-			}
-			m.link.outbox = m.link.outbox[len(batch):]
-			for _, report := range batch {
-				m.do(m.table.Step(report.AllocID, alloc.Acked{Status: report.Status}, m.w.wall()))
-			}
-			m.flush()
+			m.deliver(current, func() { acked(err) })
 		})
-	})
+	}
+	m.w.after(m.w.span(200*time.Microsecond, 5*time.Millisecond), func() { m.deliver(current, send) })
+}
+
+// deliver lets words of the session through, or keeps them, in order, while
+// the network is cut or the agent is paused: a stream repeats what it can not
+// deliver until it breaks.
+func (m *machine) deliver(current func() bool, words func()) {
+	switch {
+	case !current():
+	case !m.reachable() || len(m.link.late) > 0:
+		m.link.late = append(m.link.late, words)
+	default:
+		words()
+	}
 }
 
 // heartbeat is heard by the leader as long as the session lives; a machine
