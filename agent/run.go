@@ -17,7 +17,6 @@ import (
 
 	"nomadlike/internal/logkey"
 	"nomadlike/internal/messages"
-	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/client"
 	"nomadlike/nomadlike/consensus"
@@ -511,82 +510,4 @@ func (a *Agent) background(what string, f func() error) {
 			a.fail(fmt.Errorf("%s: %w", what, err))
 		}
 	})
-}
-
-// door makes the HTTP door: of a server, or of a client that passes requests
-// on.
-func (a *Agent) door() http.Handler {
-	hosts := newHostList(a.config)
-	if !a.config.Server.Enabled {
-		return newRemote(a.log, time.Now, hosts, a.serverAddresses, a.ident, readHealth(a.health))
-	}
-	site := &site{
-		replica: a.server, store: a.store, log: a.log, now: time.Now, rand: rand.Reader, pool: a.pool, house: a.house,
-		identity: a.identity, addr: a.addr, spoolDir: a.config.DataDir, stopping: a.stopping,
-		metrics: newMetrics(a.store, a.raft.IsLeader), self: a.self, health: a.health,
-	}
-	f := newFront(a.log, time.Now, site, hosts, newLimiter(a.config.Limits, time.Now), a.options.ui())
-	f.metrics = site.metrics
-	toLeader := newProxy(a.log, a.ident, time.Now, func() []string {
-		if leader := a.raft.LeaderAddr(); leader != "" {
-			return []string{leader}
-		}
-		return nil
-	}, f.fail)
-	f.route(site.handlers(func(here handler) handler {
-		return func(r *request) error {
-			if a.raft.IsLeader() {
-				return here(r)
-			}
-			toLeader.ServeHTTP(r.w, r.Request)
-			return nil
-		}
-	}))
-	return f
-}
-
-// health tells whether this agent can do its work.
-func (a *Agent) health() api.Health {
-	out := api.Health{Healthy: true}
-	if a.config.Server.Enabled {
-		out.Server = &api.Check{OK: a.raft.LeaderID() != ""}
-		if !out.Server.OK {
-			out.Server.Message = messages.Text(messages.English, "agent.no_leader", nil)
-		}
-		out.Healthy = out.Server.OK
-	}
-	if a.config.Client.Enabled {
-		out.Client = &api.Check{OK: a.client.Connected()}
-		if !out.Client.OK {
-			out.Client.Message = messages.Text(messages.English, "agent.no_server", nil)
-		}
-		out.Healthy = out.Healthy && out.Client.OK
-	}
-	return out
-}
-
-// self describes the agent; nothing in it is secret.
-func (a *Agent) self() api.AgentSelf {
-	out := api.AgentSelf{
-		ID: a.ID(), Name: a.config.Name, Cluster: a.identity.credentials.Self.Cluster, Version: a.options.Version,
-		Protocol: wire.ProtocolVersion, Config: a.config.redacted(), Stats: map[string]string{},
-	}
-	if a.config.Server.Enabled {
-		out.Roles = append(out.Roles, "server")
-		out.Leader = a.raft.IsLeader()
-		stats := a.raft.Stats()
-		out.Stats["raft_state"] = stats.State
-		out.Stats["raft_term"] = strconv.FormatUint(stats.Term, 10)
-		out.Stats["raft_last_index"] = strconv.FormatUint(stats.LastIndex, 10)
-		out.Stats["raft_commit_index"] = strconv.FormatUint(stats.CommitIndex, 10)
-		out.Stats["raft_applied_index"] = strconv.FormatUint(stats.AppliedIndex, 10)
-	}
-	if a.config.Client.Enabled {
-		out.Roles = append(out.Roles, "client")
-		out.Stats["server"] = a.client.Server()
-	}
-	counts := a.gossip.Counts()
-	out.Stats["gossip_refused"] = strconv.FormatUint(counts.Refused, 10)
-	out.Stats["certificate_expires"] = a.ident.Load().ExpiresAt().UTC().Format(time.RFC3339)
-	return out
 }
