@@ -304,6 +304,9 @@ func (c *Client) once(ctx context.Context, call call, body []byte) (_ *http.Resp
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	if call.repeat {
+		request.GetBody = nil // send repeats it at the next address; net/http would, at the one that fell silent
+	}
 	c.sign(request.Header)
 	response, err := c.http.Do(request)
 	if err != nil {
