@@ -88,6 +88,8 @@ func builtIDs() []string {
 	for _, code := range []structs.ErrorCode{structs.CodeInvalid, structs.CodeNotAvailable} {
 		ids = append(ids, "job."+string(code))
 	}
+	// The supervisor names kinds of failures; the exec driver makes ids of them.
+	ids = append(ids, "driver.command_denied", "driver.start_refused")
 	return append(ids, "jobspec.var_unknown", "jobspec.local_unknown")
 }
 
