@@ -52,12 +52,17 @@ const scriptPatience = 20 * time.Second
 //	events RE ARG...          follow events until a line matches, then interrupt the command
 //	remember NAME             set a variable to the last standard output, without its line end
 func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../website/examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NOMADLIKE_CONFIG_DIR", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("LANG", "C")
 			env.Setenv("LC_ALL", "")
+			env.Setenv("EXAMPLES", examples)
 			env.Setenv("TZ", "UTC")
 			env.Setenv("ESC", "\x1b")
 			return nil
