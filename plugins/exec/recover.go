@@ -68,8 +68,8 @@ func (t *task) load(handle driver.Handle) {
 }
 
 // cgroups gives those of this task that exist: as a rule one or none. They
-// are named as markers are, and found by the task's id alone, so that no
-// record can lead to anybody else's.
+// are named as markers are, and a task's marker begins with its id, so that
+// no record can lead to anybody else's.
 func (t *task) cgroups() []string {
 	if t.driver.cgroup == "" {
 		return nil
@@ -80,7 +80,7 @@ func (t *task) cgroups() []string {
 	}
 	var found []string
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), string(t.id)+":") {
+		if strings.HasPrefix(entry.Name(), t.state.Marker) {
 			found = append(found, filepath.Join(t.driver.cgroup, entry.Name()))
 		}
 	}

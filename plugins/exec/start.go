@@ -41,7 +41,6 @@ func (d *Driver) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle
 		return driver.Handle{}, fmt.Errorf("start task %s: %w", t.id, driver.ErrTaskExists)
 	}
 	if err := t.launch(ctx, wire); err != nil {
-		_ = t.erase() // the error of the start is the one to tell
 		d.forget(t.id)
 		return driver.Handle{}, err
 	}
@@ -95,8 +94,8 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec) (*supervisor.Spec, error)
 	return wire, nil
 }
 
-// launch has a supervisor start the task. On an error nothing is left but
-// the task's files.
+// launch has a supervisor start the task. On an error nothing of this start
+// is left but its logs. What another start of the same id has made stays.
 func (t *task) launch(ctx context.Context, spec *supervisor.Spec) error {
 	t.state.Marker, t.state.Cgroup, t.state.BootID = spec.Marker, spec.Cgroup, t.driver.bootID
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
@@ -138,15 +137,18 @@ func (t *task) launch(ctx context.Context, spec *supervisor.Spec) error {
 			return fmt.Errorf("start task %s: %w", t.id, err)
 		}
 		// One that was kept ready may have been killed since: try a new one.
-		_ = t.erase()
 	}
 }
 
-// abandon ends a supervisor that did not answer, and whatever it started.
+// abandon ends a supervisor that did not answer, and removes whatever it
+// started and made. One that answers does so itself.
 func (t *task) abandon() {
 	_ = t.process.Process.Kill() // it may have ended by itself
 	t.collect()
 	t.sweep()
+	if err := supervisor.Discard(t.driver.config.tasksDir(), string(t.id), t.state.Marker); err != nil {
+		t.driver.log.Warn("files of an abandoned start stay", logkey.TaskID, t.id, logkey.Error, err)
+	}
 }
 
 // collect waits for the supervisor process, which is about to end.
@@ -165,6 +167,8 @@ func startError(failure *supervisor.Failure) error {
 	switch failure.Kind {
 	case supervisor.FailEnded:
 		return driver.ErrTaskEnded
+	case supervisor.FailExists:
+		return fmt.Errorf("%w: %w", driver.ErrTaskExists, failure)
 	case supervisor.FailBadRequest, supervisor.FailBusy:
 		return fmt.Errorf("ask supervisor: %w", failure)
 	}

@@ -33,7 +33,8 @@ const (
 )
 
 // task is what the driver knows of one task. The watcher writes result, then
-// closes ended; everything else is set before the task is handed out.
+// closes ended; everything else is set before the task is handed out, but for
+// the state of a recovered one, which the watcher may have to complete.
 type task struct {
 	driver  *Driver
 	id      driver.TaskID
@@ -166,13 +167,31 @@ func (t *task) settle() bool {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.driver.log.Warn("record can not be read", logkey.TaskID, t.id, logkey.Error, err)
 	}
+	claim, record, err := supervisor.ClaimRecord(t.driver.config.tasksDir(), string(t.id))
+	if err == nil {
+		defer claim.Release()
+	}
+	switch {
+	case errors.Is(err, supervisor.ErrHeld):
+		return false // a supervisor is starting it, or about to see that nobody wants that any more
+	case err == nil && record.Exit != nil:
+		t.finish(record.Exit)
+		return true
+	case err == nil && record.State != nil && record.State.TaskID == string(t.id) && t.state.Supervisor.PID == 0:
+		t.load(driver.Handle{}) // it has started meanwhile
+		return false
+	case err != nil:
+		t.driver.log.Error("record can not be claimed", logkey.TaskID, t.id, logkey.Error, err)
+	}
 	exit := &supervisor.Exit{
 		Version: supervisor.RecordVersion, TaskID: string(t.id), Code: driver.CodeUnknown, Lost: true,
 		StartedNS: t.state.StartedNS, FinishedNS: time.Now().UnixNano(),
 	}
 	exit.Killed, exit.Unkillable = t.sweep()
-	if err := supervisor.AppendExit(t.driver.config.tasksDir(), string(t.id), exit); err != nil {
-		t.driver.log.Error("exit of a lost task can not be recorded", logkey.TaskID, t.id, logkey.Error, err)
+	if claim != nil {
+		if err := claim.WriteExit(exit); err != nil {
+			t.driver.log.Error("exit of a lost task can not be recorded", logkey.TaskID, t.id, logkey.Error, err)
+		}
 	}
 	t.finish(exit)
 	return true

@@ -35,7 +35,8 @@ type control struct {
 }
 
 // listen makes the control socket in the working directory, which is the
-// state directory: a long path to it can not overflow the address.
+// state directory: a long path to it can not overflow the address. The task's
+// record must have been made: with it, a socket of that name is nobody's.
 func listen(t *task) (*control, error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

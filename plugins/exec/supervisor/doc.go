@@ -7,7 +7,8 @@
 // directory and one end of a socket pair as descriptor 3. It sends a start
 // request with the Spec; the supervisor opens the logs, enters new UTS and
 // mount namespaces where it may, starts the command, records its state in
-// <task>.json, listens on <task>.sock and answers. From then on it copies
+// <task>.json, listens on <task>.sock and answers. Both files are there before
+// the command; claim.go has how that goes with agents that die. From then on it copies
 // output into log files, collects every orphan of the task (it is their
 // subreaper), and serves control requests. When the command has ended and
 // nothing descended from it is left, it adds the exit to the record, synced,
@@ -24,7 +25,8 @@
 // dies (its parent-death signal); further descendants of a dead supervisor
 // are found by the driver, by session, by marker and by cgroup. The death of
 // the agent harms nobody. A spec that has not arrived completely when the
-// agent dies starts nothing.
+// agent dies starts nothing, and neither does one whose agent is gone when
+// the command is due.
 //
 // Without root, or where the kernel forbids namespaces, the task shares the
 // node's host name and /etc/hosts; the start answer says so in its notes.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -130,10 +131,20 @@ func (p *process) next() bool {
 // would not die, this process is not fit for another.
 func (p *process) supervise(spec *Spec) bool {
 	p.reaper.reopen()
+	record, err := createRecord(".", spec.TaskID)
+	if err != nil {
+		failure := failed(err)
+		if errors.Is(err, os.ErrExist) || errors.Is(err, ErrHeld) {
+			failure.Kind = FailExists
+		}
+		_ = p.agent.write(&Reply{Failure: failure})
+		return false
+	}
 	s := newSpawner(p.reaper)
-	t := newTask(spec, p.reaper, s)
+	t := newTask(spec, p.reaper, s, record, p.agent.open)
 	server, err := listen(t)
 	if err != nil {
+		t.discard()
 		_ = p.agent.write(&Reply{Failure: failed(err)})
 		return false
 	}
@@ -153,6 +164,7 @@ func (p *process) supervise(spec *Spec) bool {
 	})
 	if failure := <-started; failure != nil {
 		server.unlink()
+		t.discard()
 		_ = p.agent.write(&Reply{Failure: failure})
 		return false
 	}

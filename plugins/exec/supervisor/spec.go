@@ -135,6 +135,7 @@ type Failure struct {
 // Failure kinds that are not messages for users.
 const (
 	FailEnded      = "ended"
+	FailExists     = "exists" // the task has a record
 	FailBadRequest = "bad_request"
 	FailBusy       = "busy"
 )

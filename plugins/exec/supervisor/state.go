@@ -131,20 +131,38 @@ func (s *State) check() error {
 type recordFile struct{ file *os.File }
 
 // createRecord makes the record of a new task, with space for all that will
-// be written: a full disk can not keep the exit from being recorded.
+// be written: a full disk can not keep the exit from being recorded. Until
+// release it is held against agents; whoever has made it owns the names of
+// the task, that of the socket too.
 func createRecord(dir, taskID string) (*recordFile, error) {
-	path := filepath.Join(dir, taskID+RecordSuffix)
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(filepath.Join(dir, taskID+RecordSuffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("make record: %w", err)
 	}
+	info, err := hold(file)
+	if err == nil && info.Size > 0 {
+		err = ErrHeld
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("make record: %w", err) // an agent was quicker: it is not ours
+	}
+	r := &recordFile{file: file}
 	const keepSize, reserve = 1, 4 << 10 // FALLOC_FL_KEEP_SIZE
 	if err := syscall.Fallocate(int(file.Fd()), keepSize, 0, reserve); err != nil && err != syscall.EOPNOTSUPP {
-		file.Close()
-		_ = os.Remove(path)
+		r.remove()
 		return nil, fmt.Errorf("make record: %w", err)
 	}
-	return &recordFile{file: file}, nil
+	return r, nil
+}
+
+// release says that the task is what its record tells from now on.
+func (r *recordFile) release() { unhold(r.file) }
+
+// remove undoes createRecord, as long as the record is held.
+func (r *recordFile) remove() {
+	_ = os.Remove(r.file.Name()) // an empty record that stays is taken for a lost task
+	r.file.Close()
 }
 
 // writeState does not sync: after a crash of the machine a state says nothing
@@ -177,18 +195,6 @@ func (r *recordFile) append(entry any) error {
 }
 
 func (r *recordFile) close() { r.file.Close() }
-
-// AppendExit records the end of a task whose supervisor can not do it any
-// more. It makes the record if there is none.
-func AppendExit(dir, taskID string, exit *Exit) error {
-	file, err := os.OpenFile(filepath.Join(dir, taskID+RecordSuffix), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("open record: %w", err)
-	}
-	r := &recordFile{file: file}
-	defer r.close()
-	return r.writeExit(exit)
-}
 
 func readBounded(path string) ([]byte, error) {
 	file, err := os.Open(path)

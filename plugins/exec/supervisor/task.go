@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -46,6 +47,7 @@ type task struct {
 	spawner *spawner
 	tree    *tree
 	record  *recordFile
+	wanted  func() bool // false once the agent that asked for the start is gone
 	state   State
 
 	logs    []*tasklog.Writer
@@ -59,9 +61,9 @@ type task struct {
 	ended   chan struct{} // closed once the exit is durable
 }
 
-func newTask(spec *Spec, r *reaper, s *spawner) *task {
+func newTask(spec *Spec, r *reaper, s *spawner, record *recordFile, wanted func() bool) *task {
 	return &task{
-		spec: spec, reaper: r, spawner: s, tree: &tree{reaper: r},
+		spec: spec, reaper: r, spawner: s, tree: &tree{reaper: r}, record: record, wanted: wanted,
 		stops: make(chan stopRequest, stopsQueued),
 		ended: make(chan struct{}),
 	}
@@ -73,6 +75,11 @@ func (t *task) start() *Failure {
 	if failure := t.prepare(); failure != nil {
 		return failure
 	}
+	// Only now, with the record made: an agent that comes after this one has
+	// died sees the record, or the command is not executed.
+	if !t.wanted() {
+		return failed(errors.New("the agent is gone"))
+	}
 	if t.spec.Hold {
 		t.state.StartedNS = time.Now().UnixNano()
 	} else if failure := t.execute(); failure != nil {
@@ -82,7 +89,17 @@ func (t *task) start() *Failure {
 		t.tree.killAll()
 		return failed(err)
 	}
+	t.record.release()
 	return nil
+}
+
+// discard removes what a start has made that went wrong.
+func (t *task) discard() {
+	if t.spawner.cgroup != nil {
+		t.spawner.cgroup.Close()
+		_ = os.Remove(t.tree.cgroup) // stays when something unkillable is in it
+	}
+	t.record.remove()
 }
 
 // prepare makes all that the command needs.
@@ -98,9 +115,6 @@ func (t *task) prepare() *Failure {
 	t.state = State{
 		Version: RecordVersion, TaskID: t.spec.TaskID, Marker: t.spec.Marker, BootID: boot,
 		Supervisor: Identity{PID: self.PID, StartTicks: self.StartTicks},
-	}
-	if t.record, err = createRecord(".", t.spec.TaskID); err != nil {
-		return failed(err)
 	}
 	if err := t.openLogs(); err != nil {
 		return failed(err)

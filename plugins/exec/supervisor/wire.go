@@ -155,6 +155,17 @@ func (c *conn) write(reply *Reply) error {
 	return err
 }
 
+// open tells whether the peer still has its end of the connection.
+func (c *conn) open() bool {
+	there := false
+	err := c.raw.Control(func(fd uintptr) {
+		var next [1]byte
+		n, _, err := syscall.Recvfrom(int(fd), next[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		there = n > 0 || err == syscall.EAGAIN || err == syscall.EINTR
+	})
+	return err == nil && there
+}
+
 func (c *conn) close() { c.file.Close() }
 
 func closeAll(descriptors []int) {
