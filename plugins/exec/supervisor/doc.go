@@ -28,6 +28,9 @@
 // agent dies starts nothing, and neither does one whose agent is gone when
 // the command is due.
 //
+// A negative nice value, and protection when memory runs out, stay with the
+// agent and the supervisor; the task runs without.
+//
 // Without root, or where the kernel forbids namespaces, the task shares the
 // node's host name and /etc/hosts; the start answer says so in its notes.
 //

@@ -156,7 +156,12 @@ func (p *process) supervise(spec *Spec) bool {
 		// This thread makes all processes of the task and outlives them. It
 		// is never unlocked, so it ends here, and with it the namespaces.
 		runtime.LockOSThread()
-		failure := t.start()
+		var failure *Failure
+		if err := dropNice(); err != nil {
+			failure = failed(err)
+		} else {
+			failure = t.start()
+		}
 		started <- failure
 		if failure == nil {
 			s.run(t.ended)

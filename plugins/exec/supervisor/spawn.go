@@ -16,10 +16,11 @@ type spawner struct {
 	requests chan func()
 	reaper   *reaper
 	cgroup   *os.File // nil: none
+	oom      int      // this process's protection, which no child is to have; 0: none
 }
 
 func newSpawner(r *reaper) *spawner {
-	return &spawner{requests: make(chan func()), reaper: r}
+	return &spawner{requests: make(chan func()), reaper: r, oom: readOOM(oomPath)}
 }
 
 // run serves requests until stop is closed. The caller must have locked its
@@ -66,14 +67,15 @@ func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *Failure) {
 		sys.UseCgroupFD, sys.CgroupFD = true, int(s.cgroup.Fd())
 	}
 	attributes := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Files: p.files, Sys: sys}
-	pid, exit, err := s.reaper.fork(func() (int, error) {
+	execute := func() (int, error) {
 		pid, err := syscall.ForkExec(path, p.command, attributes)
 		if err != nil && sys.UseCgroupFD && cgroupRefused(err) {
 			sys.UseCgroupFD = false
 			pid, err = syscall.ForkExec(path, p.command, attributes)
 		}
 		return pid, err
-	})
+	}
+	pid, exit, err := s.reaper.fork(func() (int, error) { return unprotected(oomPath, s.oom, execute) })
 	if err == errClosed {
 		return 0, nil, &Failure{Kind: FailEnded}
 	}

@@ -1,0 +1,72 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// An agent may run with a precedence that no task is to have: a negative nice
+// value, or protection from the kernel's choice of whom to kill when memory
+// runs out. A supervisor inherits both and keeps them; its tasks do not.
+
+// oomPath is the badness adjustment of this process, from -1000 to 1000. All
+// of its threads have the same.
+const oomPath = "/proc/self/oom_score_adj"
+
+// dropNice gives this thread, and what it forks, the usual nice value when
+// it has a better one. The other threads keep theirs.
+func dropNice() error {
+	const raw = 20 // the system call gives 20 minus the nice value
+	value, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err == nil && value > raw {
+		err = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("drop nice value: %w", err)
+	}
+	return nil
+}
+
+// readOOM gives the adjustment of this process if it protects it, else 0.
+func readOOM(path string) int {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	value, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return 0
+	}
+	return min(value, 0)
+}
+
+// unprotected calls fork without the protection that value stands for, so
+// that the child never has it, and then takes it back. One call at a time.
+func unprotected(path string, value int, fork func() (int, error)) (int, error) {
+	if value >= 0 {
+		return fork()
+	}
+	if err := writeOOM(path, 0); err != nil {
+		return 0, fmt.Errorf("drop protection from the end of memory: %w", err)
+	}
+	pid, err := fork()
+	if err := writeOOM(path, value); err != nil {
+		fmt.Fprintln(os.Stderr, "keep protection from the end of memory:", err) // goes on like any other process
+	}
+	return pid, err
+}
+
+func writeOOM(path string, value int) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(strconv.Itoa(value))
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
