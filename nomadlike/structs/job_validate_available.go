@@ -17,24 +17,24 @@ func (j *Job) NotAvailable() []Problem {
 		v.later("distributed.mode", `distributed "`+string(j.Distributed.Mode)+`"`)
 	}
 	if j.Batch != nil && len(j.Batch.Subtasks) > 0 {
-		v.later("batch.subtask", "subtask")
+		v.later(IndexedPath("batch.subtask", 0), "subtask")
 	}
 	for i := range j.Resources {
 		r, path := &j.Resources[i], IndexedPath("resources", i)
 		v.laterIf(r.SKU != 0, path+".sku", "sku")
 		v.laterIf(r.SharedMemory != 0, path+".shared_memory", "shared_memory")
-		v.laterIf(len(r.Devices) > 0, path+".device", "device")
+		v.laterIf(len(r.Devices) > 0, IndexedPath(path+".device", 0), "device")
 		v.laterIf(r.RDMA, path+".rdma", "rdma")
 	}
 	v.laterIf(j.Placement.Pool != "", "placement.pool", "pool")
 	v.laterIf(j.Placement.DriverVersion != "", "placement.driver_version", "driver_version")
 	v.laterIf(j.Task.Driver == DriverDocker, "task.driver", `driver = "docker"`)
-	v.laterIf(len(j.Task.Hooks) > 0, "task.hook", "hook")
-	v.laterIf(len(j.Algorithms) > 0, "algorithm", "algorithm")
-	v.laterIf(len(j.Datasets) > 0, "dataset", "dataset")
-	v.laterIf(len(j.Models) > 0, "model", "model")
-	v.laterIf(len(j.Volumes) > 0, "volume", "volume")
-	v.laterIf(len(j.Mounts) > 0, "mount", "mount")
+	v.laterIf(len(j.Task.Hooks) > 0, IndexedPath("task.hook", 0), "hook")
+	v.laterIf(len(j.Algorithms) > 0, IndexedPath("algorithm", 0), "algorithm")
+	v.laterIf(len(j.Datasets) > 0, IndexedPath("dataset", 0), "dataset")
+	v.laterIf(len(j.Models) > 0, IndexedPath("model", 0), "model")
+	v.laterIf(len(j.Volumes) > 0, IndexedPath("volume", 0), "volume")
+	v.laterIf(len(j.Mounts) > 0, IndexedPath("mount", 0), "mount")
 	v.laterIf(j.Output != "", "output", "output")
 	v.laterIf(j.Checkpoint != nil, "checkpoint", "checkpoint")
 	v.laterIf(j.Fencing == FencingStrict, "fencing", `fencing = "strict"`)
