@@ -12,6 +12,7 @@ import (
 
 	"nomadlike/jobspec"
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/launch"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -114,14 +115,25 @@ func jobValidate(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		later := places.Diagnose(job.NotAvailable(), jobspec.SeverityWarning)
-		if len(later) == 0 {
-			fmt.Fprintln(env.Stdout, env.text("cli.job.valid", "name", job.Name))
+		if len(later) > 0 {
+			if err := later.Render(env.Stderr, env.style()); err != nil {
+				return err
+			}
+			fmt.Fprintln(env.Stdout, env.text("cli.job.valid_later", "name", job.Name))
 			return nil
 		}
-		if err := later.Render(env.Stderr, env.style()); err != nil {
+		// What admission looks at besides the job itself: can its commands be
+		// launched in the mode?
+		complete := job.Copy()
+		complete.SetDefaults()
+		notes, err := launch.Check(complete)
+		if err != nil {
 			return err
 		}
-		fmt.Fprintln(env.Stdout, env.text("cli.job.valid_later", "name", job.Name))
+		for i := range notes {
+			fmt.Fprintln(env.Stderr, env.reasonText(&notes[i]))
+		}
+		fmt.Fprintln(env.Stdout, env.text("cli.job.valid", "name", job.Name))
 		return nil
 	}
 }

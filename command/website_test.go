@@ -202,6 +202,21 @@ func checkCommand(t *testing.T, at, line string) {
 	}
 }
 
+// TestLinks: links between pages lead somewhere.
+func TestLinks(t *testing.T) {
+	pages := guides(t)
+	for _, path := range []string{"../CONTRIBUTING.md", "../GLOSSARY.md", "../nomadlike/ARCHITECTURE.md"} {
+		pages = append(pages, readPage(t, path, messages.English))
+	}
+	for _, p := range pages {
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(p.text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(p.path), link[1])); err != nil {
+				t.Errorf("%s: %v", p.path, err)
+			}
+		}
+	}
+}
+
 // TestTroubleshootingMessages: the messages that the page explains are those
 // that the program says, with … for what varies.
 func TestTroubleshootingMessages(t *testing.T) {
