@@ -244,7 +244,7 @@ func TestLogsGoOnWhereTheyBroke(t *testing.T) {
 		log := &fakeLog{text: "first\nsecond\n", breaks: 8}
 		c.start(1, 0, log)
 		synctest.Wait()
-		time.Sleep(logRetry) // virtual
+		pause(t.Context(), logRetry) // virtual
 		c.write(log, "third\n")
 		c.close(log)
 		c.end(structs.JobSucceeded)
@@ -325,7 +325,7 @@ func TestWatchingOutlivesTheServers(t *testing.T) {
 		synctest.Wait()
 		c.change(func() { c.mu.away = 10 })
 		c.write(log, "still there\n")
-		time.Sleep(time.Minute) // virtual
+		pause(t.Context(), time.Minute) // virtual
 		c.close(log)
 		c.end(structs.JobSucceeded)
 		if err := <-w.done; err != nil {
