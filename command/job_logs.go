@@ -17,6 +17,10 @@ const (
 	logDrain = 5 * time.Second        // for the rest of the logs after a job's end
 	logRetry = 200 * time.Millisecond // after a log broke off
 	logPoll  = 30 * time.Second       // one blocking query for new allocations
+
+	// logStreamsMax bounds the logs that are read at a time, two of each rank:
+	// agents bound what one token has open. Logs that ended make room.
+	logStreamsMax = 400
 )
 
 func jobLogs(set *flag.FlagSet) func(*Env, []string) error {
@@ -80,8 +84,9 @@ type logFollower struct {
 	cancel func()          // gives up what is still unread
 	done   chan struct{}
 
-	open map[string]*openLog // by allocation; of run's goroutine alone
-	mu   sync.Mutex          // one line at a time
+	open  map[string]*openLog // by allocation; of run's goroutine alone
+	slots chan struct{}       // one is held for each log that is read
+	mu    sync.Mutex          // one line at a time
 }
 
 // openLog is an allocation whose log is being read.
@@ -91,7 +96,8 @@ type openLog struct {
 }
 
 func newLogFollower(env *Env, client *api.Client, jobID string) *logFollower {
-	return &logFollower{env: env, client: client, jobID: jobID, rank: -1, subjob: -1, open: make(map[string]*openLog)}
+	return &logFollower{env: env, client: client, jobID: jobID, rank: -1, subjob: -1, open: make(map[string]*openLog),
+		slots: make(chan struct{}, logStreamsMax)}
 }
 
 // nameRanks decides whether lines need to say who wrote them.
@@ -216,6 +222,12 @@ func (f *logFollower) wanted(alloc *structs.Allocation) bool {
 // to its end. With follow it stays for what is still to come, and goes on
 // where it was when the stream breaks off.
 func (f *logFollower) copy(ctx context.Context, alloc *structs.Allocation, name string, follow bool) bool {
+	select {
+	case f.slots <- struct{}{}:
+		defer func() { <-f.slots }()
+	case <-ctx.Done():
+		return false
+	}
 	printer := f.printer(alloc, name)
 	defer printer.flush()
 	options := api.LogOptions{Stream: name, Follow: follow, Tail: f.tail}

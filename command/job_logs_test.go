@@ -31,6 +31,8 @@ type fakeCluster struct {
 		changed chan struct{}
 		away    int // requests that nobody answers
 		asked   []string
+		reading int // logs
+		most    int // of them at a time
 	}
 }
 
@@ -113,6 +115,8 @@ func (c *fakeCluster) RoundTrip(r *http.Request) (*http.Response, error) {
 			return answer(http.StatusNotFound, 0, structs.NewError(structs.CodeNotFound, "auth.not_found")), nil
 		}
 		offset, _ := strconv.Atoi(query.Get("offset"))
+		c.mu.reading++
+		c.mu.most = max(c.mu.most, c.mu.reading)
 		return &http.Response{StatusCode: http.StatusOK, Body: &fakeStream{
 			c: c, log: log, at: offset, follow: query.Get("follow") == "true", ctx: r.Context(),
 		}}, nil
@@ -169,7 +173,12 @@ func (s *fakeStream) Read(p []byte) (int, error) {
 }
 
 // Close ends the reading.
-func (s *fakeStream) Close() error { return nil }
+func (s *fakeStream) Close() error {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.c.mu.reading--
+	return nil
+}
 
 // watched is a job that somebody watches with its logs.
 type watched struct {
@@ -385,6 +394,37 @@ func TestLogsOnce(t *testing.T) {
 		}
 		if out.String() != "0| zero\n" || !strings.Contains(complaints.String(), "rank 1 on node node1 can not be read") {
 			t.Errorf("printed %q, complained %q", out, complaints)
+		}
+	})
+}
+
+// However many ranks a job has, an agent sees a bounded number of readers,
+// and every log is read.
+func TestLogsOfManyRanks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newFakeCluster(3 * logStreamsMax)
+		w := watch(t, c)
+		logs := make([]*fakeLog, 3*logStreamsMax)
+		for rank := range logs {
+			logs[rank] = &fakeLog{text: "x\n"}
+			c.start(1, rank, logs[rank])
+		}
+		synctest.Wait()
+		c.mu.Lock()
+		most := c.mu.most
+		c.mu.Unlock()
+		if most != logStreamsMax {
+			t.Errorf("%d logs are read at a time, not %d", most, logStreamsMax)
+		}
+		for _, log := range logs {
+			c.close(log)
+		}
+		c.end(structs.JobSucceeded)
+		if err := <-w.done; err != nil {
+			t.Error(err)
+		}
+		if lines := strings.Count(w.out.String(), "\n"); lines != len(logs) {
+			t.Errorf("%d lines", lines)
 		}
 	})
 }
