@@ -40,6 +40,11 @@ func (a *Agent) openDevelopment(ctx context.Context) error {
 		return err
 	}
 	saved := api.Context{Address: "https://" + a.addr, Cluster: a.identity.credentials.Self.Cluster, CA: string(a.identity.caPEM), Token: secret}
+	if kept, err := api.KeepContext(dir, saved.Cluster); err != nil {
+		return err
+	} else if kept != "" {
+		a.log.Warn("the context of another cluster was put aside", logkey.Path, kept)
+	}
 	if err := api.SaveContext(dir, saved); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -23,5 +24,30 @@ func TestDevelopmentAgentRunsAJob(t *testing.T) {
 	events, _, err := client.JobEvents(t.Context(), job.Job.ID, nil)
 	if err != nil || len(events.Events) < 3 {
 		t.Errorf("history %+v %v", events, err)
+	}
+}
+
+// A blocking query on a node wakes when its last allocation leaves.
+func TestNodeThatEmptiesWakesReaders(t *testing.T) {
+	_, client := devAgent(t)
+	job := runJob(t, client, hello("sleep 1000"), structs.JobRunning)
+	nodes, _, err := client.Nodes(t.Context(), nil)
+	if err != nil || len(nodes.Nodes) != 1 {
+		t.Fatalf("nodes %+v %v", nodes, err)
+	}
+	id := nodes.Nodes[0].ID
+	node, meta, err := client.Node(t.Context(), id, nil)
+	if err != nil || node.Used.Allocs != 1 {
+		t.Fatalf("a node with one allocation: %+v %v", node, err)
+	}
+	if _, err := client.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for node.Used.Allocs > 0 {
+		if node, meta, err = client.Node(ctx, id, &api.Query{Index: meta.Index, Wait: 5 * time.Minute}); err != nil {
+			t.Fatalf("wait for an empty node: %v", err)
+		}
 	}
 }

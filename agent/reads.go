@@ -285,7 +285,11 @@ func (s *site) readNode(r *request) error {
 				return now.Index()
 			}
 			held := newest(now.Holders(r.id), func(a *structs.Allocation) uint64 { return a.ModifyIndex })
-			return max(node.ModifyIndex, held)
+			version := max(node.ModifyIndex, held)
+			if usage := now.Usage(r.id); usage != nil { // rises as well when the last allocation leaves
+				version = max(version, usage.ModifyIndex)
+			}
+			return version
 		},
 		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchNode(r.id) },
 		also:  func(now *state.Snapshot) <-chan struct{} { return now.WatchHolders(r.id) },

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // ContextFile is the name of the file in the configuration directory that
@@ -77,4 +78,19 @@ func SaveContext(dir string, context Context) error {
 		return errors.Join(fmt.Errorf("write context: %w", err), os.Remove(file.Name()))
 	}
 	return nil
+}
+
+// KeepContext puts the context of another cluster than the named one aside,
+// beside the context file, and returns where it is; "" when there is nothing
+// to lose. Contexts of development clusters on loopback are not kept.
+func KeepContext(dir, cluster string) (string, error) {
+	old, err := LoadContext(dir)
+	if err != nil || old.Token == "" || old.Cluster == cluster || strings.Contains(old.Address, "//127.0.0.1:") {
+		return "", err
+	}
+	kept := filepath.Join(dir, strings.TrimSuffix(ContextFile, ".json")+".before-dev.json")
+	if err := os.Rename(filepath.Join(dir, ContextFile), kept); err != nil {
+		return "", fmt.Errorf("put context aside: %w", err)
+	}
+	return kept, nil
 }
