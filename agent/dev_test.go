@@ -51,3 +51,15 @@ func TestNodeThatEmptiesWakesReaders(t *testing.T) {
 		}
 	}
 }
+
+// What is asked for by a word that does not exist is refused, not silent.
+func TestUnknownTopicIsRefused(t *testing.T) {
+	_, client := devAgent(t)
+	if _, err := client.Events(t.Context(), api.EventFilter{Topics: []string{"jobs"}}); structs.CodeOf(err) != structs.CodeInvalid {
+		t.Errorf("events of topic jobs: %v", err)
+	}
+	members, err := client.Members(t.Context())
+	if err != nil || len(members.Members) != 1 || members.Members[0].Role != "both" || members.Members[0].Name == "" {
+		t.Errorf("the one member, server and client: %+v %v", members, err)
+	}
+}

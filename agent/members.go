@@ -109,10 +109,15 @@ func (p *parliament) apply(ctx context.Context, c change) error {
 // listMembers answers servers.list.
 func (s *site) listMembers(r *request) error {
 	leader := s.house.raft.LeaderID()
+	snapshot := s.store.Snapshot()
 	out := api.MemberList{Members: []api.Member{}}
 	for _, member := range s.house.gossip.Members() {
+		role := member.Meta.Role
+		if role == string(auth.RoleServer) && snapshot.Node(member.ID) != nil {
+			role = "both"
+		}
 		out.Members = append(out.Members, api.Member{
-			ID: member.ID, Name: member.Meta.Name, Role: member.Meta.Role, GossipAddr: member.Addr, RPCAddr: member.Meta.RPCAddr,
+			ID: member.ID, Name: member.Meta.Name, Role: role, GossipAddr: member.Addr, RPCAddr: member.Meta.RPCAddr,
 			Status: string(member.State), Leader: member.ID == leader, Version: member.Meta.Version, Protocol: member.Meta.Protocol,
 		})
 	}

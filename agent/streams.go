@@ -37,6 +37,11 @@ func (s *site) streamEvents(r *request) error {
 	q := query{r: r}
 	index, job, project := q.uint("index"), q.text("job"), q.text("project")
 	topics := splitList(q.text("topic"))
+	for _, topic := range topics {
+		if !slices.Contains([]string{"job", "attempt", "alloc", "node", "token", "cluster"}, topic) {
+			q.refuse("topic", topic)
+		}
+	}
 	if q.err != nil {
 		return q.err
 	}
