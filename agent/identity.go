@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"nomadlike/internal/filelock"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/structs"
@@ -119,7 +120,7 @@ func lockDataDir(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
-	if err := flockWithin(file, lockWait); err != nil {
+	if err := filelock.Take(file, lockWait); err != nil {
 		_ = file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, structs.NewError(structs.CodeConflict, "agent.refuse.locked", "dir", dir)
@@ -127,25 +128,6 @@ func lockDataDir(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
 	return func() { _ = file.Close() }, nil
-}
-
-// flockWithin takes the lock of file, or gives EWOULDBLOCK after limit.
-func flockWithin(file *os.File, limit time.Duration) error {
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			return err
-		}
-	}
 }
 
 // loadIdentity reads the identity in a data directory, nil where there is

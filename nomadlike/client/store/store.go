@@ -9,11 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 
+	"nomadlike/internal/filelock"
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/structs"
 )
@@ -23,7 +23,6 @@ const (
 	lockFile  = "allocs.lock"
 	// lockTimeout is how long Open waits for a dying process to let go.
 	lockTimeout = time.Second
-	lockRetry   = 20 * time.Millisecond
 	// formatVersion is written into the file; another one is refused.
 	formatVersion = "1"
 )
@@ -83,18 +82,11 @@ func takeLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock local store: %w", err)
 	}
-	deadline := time.Now().Add(lockTimeout)
-	for {
-		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return lock, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
-			lock.Close()
-			return nil, structs.NewError(structs.CodeConflict, "client.store_locked", "path", path).Because(err)
-		}
-		time.Sleep(lockRetry)
+	if err := filelock.Take(lock, lockTimeout); err != nil {
+		lock.Close()
+		return nil, structs.NewError(structs.CodeConflict, "client.store_locked", "path", path).Because(err)
 	}
+	return lock, nil
 }
 
 // options are those of every store file: nothing is fsynced unless asked for.
