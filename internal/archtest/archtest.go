@@ -22,6 +22,7 @@ func House() []Room {
 		{"ui", 0},
 		{"nomadlike/wire", 1},
 		{"nomadlike/predict", 1},
+		{"nomadlike/placement", 1},
 		{"nomadlike/api", 1},
 		{"nomadlike/state", 2},
 		{"nomadlike/scheduler", 2},
@@ -58,7 +59,7 @@ type Ban struct {
 
 // Bans lists what storeys alone do not say.
 func Bans() []Ban {
-	pure := []string{"nomadlike/structs", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict",
+	pure := []string{"nomadlike/structs", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/placement",
 		"nomadlike/forecast", "nomadlike/state", "nomadlike/auth"}
 	return []Ban{
 		{Rooms: pure, Calls: []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.NewTimer", "time.NewTicker"},

@@ -116,7 +116,7 @@ func (w *world) apply(t failer, plan structs.Plan) {
 	for i := range plan.Gangs {
 		gang := &plan.Gangs[i]
 		job, subjob := w.jobs[gang.JobID], w.subjobs[gang.JobID][gang.Subjob]
-		reason := structs.GangProblem(job, subjob, gang, func(id string) (*structs.Node, *structs.Usage) { return w.nodes[id], w.usage(id) })
+		reason := structs.GangProblem(job, subjob, gang, worldGround{w})
 		if reason != nil {
 			t.Fatalf("gang %s/%d refused: %s %v", gang.JobID, gang.Subjob, reason.ID, reason.Params)
 		}
@@ -234,3 +234,11 @@ type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
+
+// worldGround lets feasibility stand on the test's world.
+type worldGround struct{ *world }
+
+func (g worldGround) Node(id string) (*structs.Node, *structs.Usage) { return g.nodes[id], g.usage(id) }
+func (worldGround) Pool(string) *structs.Pool                        { return nil }
+func (worldGround) Project(string) *structs.Project                  { return nil }
+func (worldGround) ProjectUsage(string) *structs.ProjectUsage        { return nil }

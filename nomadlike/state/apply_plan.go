@@ -33,7 +33,7 @@ func applyPlan(tx *txn, body *structs.Plan) (structs.ApplyResult, *structs.Error
 func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
 	job, _ := tx.job(gang.JobID)
 	subjob, _ := tx.subjob(gang.JobID, gang.Subjob)
-	if problem := structs.GangProblem(job, subjob, gang, tx.nodeAndUsage); problem != nil {
+	if problem := structs.GangProblem(job, subjob, gang, ground{tx}); problem != nil {
 		return problem
 	}
 	state, legal := subjob.State.Next(structs.StepPlaced)
@@ -44,15 +44,27 @@ func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
 	return nil
 }
 
-// nodeAndUsage gives a node and what it holds, nil for an unknown one.
-func (tx *txn) nodeAndUsage(id string) (*structs.Node, *structs.Usage) {
-	node, ok := tx.node(id)
+// ground lets feasibility stand on a transaction.
+type ground struct{ *txn }
+
+// Node implements structs.Ground.
+func (g ground) Node(id string) (*structs.Node, *structs.Usage) {
+	node, ok := g.node(id)
 	if !ok {
 		return nil, nil
 	}
-	usage := tx.usage(id)
+	usage := g.usage(id)
 	return node, &usage
 }
+
+// Pool implements structs.Ground.
+func (g ground) Pool(string) *structs.Pool { return nil }
+
+// Project implements structs.Ground.
+func (g ground) Project(string) *structs.Project { return nil }
+
+// ProjectUsage implements structs.Ground.
+func (g ground) ProjectUsage(string) *structs.ProjectUsage { return nil }
 
 // gangAllocs makes the allocations of a gang, by rank.
 func (tx *txn) gangAllocs(job *structs.Job, gang *structs.GangPlan) []*structs.Allocation {

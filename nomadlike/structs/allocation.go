@@ -85,10 +85,14 @@ type Allocation struct {
 	Spec     Resources      `json:"spec"`
 	Ports    map[string]int `json:"ports,omitempty"`
 	Devices  []string       `json:"devices,omitempty"` // device ids
+	Held     Holding        `json:"held,omitempty"`    // what it counts in its project's quota, fixed when placed
+	Pool     string         `json:"pool,omitempty"`    // of its node when placed
+	PlacedAt UnixNano       `json:"placed_at,omitempty"`
 
 	Desired       AllocDesired `json:"desired"`
 	DesiredReason *Reason      `json:"desired_reason,omitempty"`
-	Released      bool         `json:"released"` // the barrier of its attempt is open
+	Stop          *StopOrder   `json:"stop,omitempty"` // how to stop it; nil: as its job says
+	Released      bool         `json:"released"`       // the barrier of its attempt is open
 
 	Status      AllocStatus `json:"status"`
 	Step        string      `json:"step,omitempty"` // precheck | image | data | files | barrier while preparing

@@ -81,8 +81,13 @@ type Attempt struct {
 	RunningAt   UnixNano     `json:"running_at,omitempty"`
 	EndingAt    UnixNano     `json:"ending_at,omitempty"`
 	EndedAt     UnixNano     `json:"ended_at,omitempty"`
-	CreateIndex uint64       `json:"create_index"`
-	ModifyIndex uint64       `json:"modify_index"`
+	// CheckpointAt is when it last registered a checkpoint: work since then is
+	// what preemption would cost.
+	CheckpointAt UnixNano `json:"checkpoint_at,omitempty"`
+	// By is the attempt that this one yielded to, when its outcome is preempted.
+	By          *AttemptKey `json:"by,omitempty"`
+	CreateIndex uint64      `json:"create_index"`
+	ModifyIndex uint64      `json:"modify_index"`
 }
 
 // AllocID is the id of the allocation of rank in an attempt. It is a function
@@ -100,3 +105,6 @@ func RankName(job *Job, subjob int, attempt uint64, rank int) string {
 	}
 	return fmt.Sprintf("%s-%d-%d", job.Name, attempt, rank)
 }
+
+// SubjobKey names a subjob in one word, for instance in Usage.Claim.
+func SubjobKey(jobID string, subjob int) string { return fmt.Sprintf("%s/%d", jobID, subjob) }

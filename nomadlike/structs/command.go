@@ -24,6 +24,13 @@ const (
 	CommandJobLimits        CommandKind = 16 // leader's sweep: time limits that passed
 	CommandWaitReasons      CommandKind = 17 // queue loop: explanations that changed
 	CommandJobPriority      CommandKind = 18 // admission
+	CommandPoolPut          CommandKind = 19 // admission
+	CommandPoolDelete       CommandKind = 20 // admission
+	CommandProjectPut       CommandKind = 21 // admission
+	CommandProjectDelete    CommandKind = 22 // admission
+	CommandQueueMove        CommandKind = 23 // admission
+	CommandJobTimeLimit     CommandKind = 24 // admission
+	CommandForecasts        CommandKind = 25 // forecast loop
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -80,6 +87,11 @@ type GangPlan struct {
 	Attempt    uint64          `json:"attempt"`    // the number the attempt must get
 	Spec       int             `json:"spec"`       // index into Job.Resources
 	Placements []RankPlacement `json:"placements"` // by rank
+	// Victims are attempts that must end first, or, for a VIP job that waits,
+	// Claim is set with none: the gang then becomes a Claim, not an attempt. The
+	// job's own running attempt as the only victim is a change of size.
+	Victims []AttemptKey `json:"victims,omitempty"`
+	Claim   bool         `json:"claim,omitempty"`
 }
 
 // RankPlacement gives one rank its node and what it holds there.
@@ -188,4 +200,44 @@ type AttemptKey struct {
 // WaitReasons replaces explanations without placing anything.
 type WaitReasons struct {
 	Waits []WaitUpdate `json:"waits"`
+}
+
+// PoolPut makes or replaces a pool.
+type PoolPut struct {
+	Pool Pool `json:"pool"`
+}
+
+// PoolDelete removes a pool; its nodes fall back to their own configuration.
+type PoolDelete struct {
+	Name string `json:"name"`
+}
+
+// ProjectPut makes or replaces a project's record.
+type ProjectPut struct {
+	Project Project `json:"project"`
+}
+
+// ProjectDelete removes a project's record, and so its bounds.
+type ProjectDelete struct {
+	Name string `json:"name"`
+}
+
+// QueueMove gives a queued job another place within its tier: before another
+// queued job, first, or last.
+type QueueMove struct {
+	JobID  string `json:"job_id"`
+	Before string `json:"before,omitempty"` // job id
+	Last   bool   `json:"last,omitempty"`   // neither: first
+}
+
+// JobTimeLimit changes a job's time limit, also while it runs; 0 lifts it.
+// Tasks are not touched.
+type JobTimeLimit struct {
+	JobID     string   `json:"job_id"`
+	TimeLimit Duration `json:"time_limit"`
+}
+
+// Forecasts keeps answers that were given.
+type Forecasts struct {
+	Forecasts []Forecast `json:"forecasts"`
 }

@@ -55,11 +55,11 @@ func (n *Node) FreeMemory(usage *Usage) int64 {
 	return free
 }
 
-// GangProblem tells why a gang may not be placed now, or nil when it may. node
-// gives the newest node and its usage by node id, nil for an unknown node; a
-// nil usage holds nothing. state.Apply calls it with its latest state for each
-// gang of a plan, after the gangs before it were applied.
-func GangProblem(job *Job, subjob *Subjob, gang *GangPlan, node func(id string) (*Node, *Usage)) *Reason {
+// GangProblem tells why a gang may not be placed now, or nil when it may.
+// state.Apply calls it with its latest state for each gang of a plan, after the
+// gangs before it were applied; for a gang with victims ground is as if they
+// were gone.
+func GangProblem(job *Job, subjob *Subjob, gang *GangPlan, ground Ground) *Reason {
 	switch {
 	case job == nil || subjob == nil:
 		return NewReason("scheduler.refused_gone")
@@ -69,10 +69,10 @@ func GangProblem(job *Job, subjob *Subjob, gang *GangPlan, node func(id string) 
 		return NewReason("scheduler.refused_attempt", "attempt", gang.Attempt, "next", subjob.Attempt+1)
 	case gang.Spec < 0 || gang.Spec >= len(job.Resources):
 		return NewReason("scheduler.refused_spec", "spec", gang.Spec)
-	case len(gang.Placements) != job.Nodes || job.Nodes < 1 || job.Nodes > RanksMax:
+	case len(gang.Placements) < job.NodesMin() || len(gang.Placements) > job.Nodes || job.Nodes > RanksMax:
 		return NewReason("scheduler.refused_partial", "placed", len(gang.Placements), "nodes", job.Nodes)
 	}
-	spec := job.Resources[gang.Spec]
+	more := Holding{}
 	taken := make(map[string]bool, len(gang.Placements))
 	for rank := range gang.Placements {
 		placement := &gang.Placements[rank]
@@ -80,15 +80,20 @@ func GangProblem(job *Job, subjob *Subjob, gang *GangPlan, node func(id string) 
 			return NewReason("scheduler.refused_twice", "node", placement.NodeID)
 		}
 		taken[placement.NodeID] = true
-		n, usage := node(placement.NodeID)
+		n, usage := ground.Node(placement.NodeID)
 		if n == nil {
 			return NewReason("scheduler.node_unknown", "node", placement.NodeID)
 		}
+		if usage != nil && usage.Claim != "" && usage.Claim != SubjobKey(job.ID, subjob.Index) {
+			return NewReason("scheduler.node_claimed", "node", n.Name, "claim", usage.Claim)
+		}
+		spec := job.SpecOf(gang.Spec, rank, len(gang.Placements))
 		if reason := PlacementProblem(job, n, usage, spec, rank, placement); reason != nil {
 			return reason
 		}
+		more = more.Add(HeldBy(spec, n, placement.Devices))
 	}
-	return nil
+	return QuotaProblem(ground.Project(job.Project), ground.ProjectUsage(job.Project), more)
 }
 
 // PlacementProblem tells why rank may not stand on node with exactly the ports

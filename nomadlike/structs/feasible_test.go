@@ -88,12 +88,12 @@ func TestGangProblem(t *testing.T) {
 				Ports: map[string]int{"http": 8080, "extra": 20001}, Devices: []string{"0", "1"}}}}
 			c.change(p)
 			got := ""
-			reason := GangProblem(p.job, p.subjob, p.gang, func(id string) (*Node, *Usage) {
+			reason := GangProblem(p.job, p.subjob, p.gang, nodesOnly(func(id string) (*Node, *Usage) {
 				if id != p.node.ID {
 					return nil, nil
 				}
 				return p.node, p.usage
-			})
+			}))
 			if reason != nil {
 				got = reason.ID
 			}
@@ -266,12 +266,12 @@ func FuzzGangProblem(f *testing.F) {
 			return
 		}
 		node, usage := feasibleNode(), &Usage{CPU: 1, Ports: map[int]string{20000: "x"}, Devices: map[string]string{"4": "x"}}
-		reason := GangProblem(feasibleJob(), &Subjob{State: JobQueued}, &gang, func(id string) (*Node, *Usage) {
+		reason := GangProblem(feasibleJob(), &Subjob{State: JobQueued}, &gang, nodesOnly(func(id string) (*Node, *Usage) {
 			if id != node.ID {
 				return nil, nil
 			}
 			return node, usage
-		})
+		}))
 		if reason != nil {
 			return
 		}

@@ -54,6 +54,7 @@ type Job struct {
 	Distributed     Distributed       `json:"distributed"`
 	Resources       []Resources       `json:"resources"` // equal alternatives; the first that can start wins
 	Placement       Placement         `json:"placement,omitzero"`
+	VIP             *VIP              `json:"vip,omitempty"`
 	Task            Task              `json:"task"`
 	Algorithms      []DataRef         `json:"algorithms,omitempty"`
 	Datasets        []DataRef         `json:"datasets,omitempty"`
@@ -133,7 +134,15 @@ type Resources struct {
 	Devices      []DeviceRequest `json:"devices,omitempty"`
 	Ports        []PortRequest   `json:"ports,omitempty"`
 	RDMA         bool            `json:"rdma,omitempty"`
+	// LastDevices is how many devices of the one device request the last node of
+	// a whole gang gets when that is less than the others get: 12 devices on nodes
+	// of 8 are a node of 8 and a last one of 4. 0: as many as the others.
+	LastDevices int `json:"last_devices,omitempty"`
 }
+
+// DevicesAll as the count of a device request asks for every device of the
+// node that meets it, at least one, none of them held by others.
+const DevicesAll = -1
 
 // DeviceCount is the number of accelerator cards of the spec.
 func (r Resources) DeviceCount() int {
@@ -146,9 +155,10 @@ func (r Resources) DeviceCount() int {
 
 // DeviceRequest asks for accelerators of one kind on each node.
 type DeviceRequest struct {
-	Kind   string   `json:"kind"` // vendor/type, for instance nvidia/gpu
-	Count  int      `json:"count,omitempty"`
+	Kind   string   `json:"kind"`            // vendor/type, for instance nvidia/gpu
+	Count  int      `json:"count,omitempty"` // DevicesAll: every one of the node
 	Model  string   `json:"model,omitempty"`
+	Models []string `json:"models,omitempty"` // any of these; instead of Model
 	Memory int64    `json:"memory,omitempty"` // bytes at least
 	IDs    []string `json:"ids,omitempty"`    // explicit, on pinned nodes
 }
@@ -276,6 +286,28 @@ func (j *Job) SpecAt(index int) Resources {
 		return Resources{}
 	}
 	return j.Resources[index]
+}
+
+// SpecOf is what one rank of a gang of the given size gets under the
+// alternative with the given index: the spec, with fewer devices on the last
+// node of a whole gang where LastDevices says so.
+func (j *Job) SpecOf(index, rank, size int) Resources {
+	spec := j.SpecAt(index)
+	if spec.LastDevices > 0 && len(spec.Devices) == 1 && rank == size-1 && size == j.Nodes {
+		last := spec.Devices[0]
+		last.Count = spec.LastDevices
+		spec.Devices = []DeviceRequest{last}
+	}
+	return spec
+}
+
+// NodesMin is the fewest nodes that an attempt may have: Nodes, or less when
+// the job is elastic.
+func (j *Job) NodesMin() int {
+	if j.Checkpoint != nil && j.Checkpoint.Elastic != nil {
+		return max(1, min(j.Checkpoint.Elastic.MinNodes, j.Nodes))
+	}
+	return max(1, j.Nodes)
 }
 
 // MasterPortName is the port that distributed modes rendezvous on; the

@@ -18,6 +18,7 @@ func (j *Job) Copy() *Job {
 		c.Resources[i] = c.Resources[i].Copy()
 	}
 	c.Placement.Nodes = slices.Clone(j.Placement.Nodes)
+	c.VIP = j.VIP.Copy()
 	c.Task = j.Task.Copy()
 	c.Algorithms = slices.Clone(j.Algorithms)
 	c.Datasets = slices.Clone(j.Datasets)
@@ -50,9 +51,18 @@ func (r Resources) Copy() Resources {
 	r.Devices = slices.Clone(r.Devices)
 	for i := range r.Devices {
 		r.Devices[i].IDs = slices.Clone(r.Devices[i].IDs)
+		r.Devices[i].Models = slices.Clone(r.Devices[i].Models)
 	}
 	r.Ports = slices.Clone(r.Ports)
 	return r
+}
+
+// Copy gives a choice of machines that shares nothing with v; nil copies to nil.
+func (v *VIP) Copy() *VIP {
+	if v == nil {
+		return nil
+	}
+	return &VIP{Machines: slices.Clone(v.Machines)}
 }
 
 // Copy gives a task that shares nothing with t.

@@ -126,6 +126,9 @@ type Subjob struct {
 	StopBy       string      `json:"stop_by,omitempty"`       // who asked for the stop
 	StopIntended JobState    `json:"stop_intended,omitempty"` // where stopping leads: stopped, failed, succeeded, expired or queued
 	Wait         *WaitReason `json:"wait,omitempty"`          // why it is still queued
+	Place        uint64      `json:"place"`                   // within its tier of the queue, lower first; see QueueMove
+	Moved        bool        `json:"moved,omitempty"`         // an administrator gave it its place: it stands before fair share
+	Claim        *Claim      `json:"claim,omitempty"`         // nodes promised to it while others leave them
 	CreateIndex  uint64      `json:"create_index"`
 	ModifyIndex  uint64      `json:"modify_index"`
 }

@@ -49,9 +49,12 @@ const (
 type Node struct {
 	ID          string            `json:"id"`
 	Name        string            `json:"name"`
-	Addr        string            `json:"addr"`     // IP for data between ranks
-	RPCAddr     string            `json:"rpc_addr"` // host:port of its agent
-	Pool        string            `json:"pool,omitempty"`
+	Addr        string            `json:"addr"`               // IP for data between ranks
+	RPCAddr     string            `json:"rpc_addr"`           // host:port of its agent
+	Pool        string            `json:"pool,omitempty"`     // the pool it is in; state.Apply decides
+	OwnPool     string            `json:"own_pool,omitempty"` // the pool of its own configuration
+	Topology    []string          `json:"topology,omitempty"` // where it stands, outermost first: room, rack, switch
+	RDMA        bool              `json:"rdma,omitempty"`     // a working RDMA network card
 	Version     string            `json:"version"`
 	Incarnation uint64            `json:"incarnation"` // +1 at each start of its agent
 	Attributes  map[string]string `json:"attributes,omitempty"`
@@ -118,6 +121,9 @@ type Usage struct {
 	Ports   map[int]string    `json:"ports,omitempty"`   // port -> allocation id
 	Devices map[string]string `json:"devices,omitempty"` // device id -> allocation id
 	Allocs  int               `json:"allocs"`
+	// Claim is the subjob that has been promised the node, as SubjobKey writes
+	// it; nobody else may be placed here. "": nobody.
+	Claim string `json:"claim,omitempty"`
 	// Overcommitted: the node came back smaller than what it holds. Plans never
 	// cause it, and place nothing while it lasts.
 	Overcommitted bool   `json:"overcommitted,omitempty"`

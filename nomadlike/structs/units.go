@@ -186,3 +186,6 @@ func digitOrDot(c byte) bool { return c >= '0' && c <= '9' || c == '.' }
 
 // finite tells whether f is an ordinary number.
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+// FormatCount writes a whole number.
+func FormatCount(n int64) string { return strconv.FormatInt(n, 10) }

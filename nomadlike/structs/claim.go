@@ -1,0 +1,41 @@
+package structs
+
+// Claim is a gang that has been promised nodes which others still hold. A plan
+// makes it in the one log entry that ends its victims; the nodes of a claim
+// take nobody else, and Apply places the gang in the entry that frees the last
+// of what it needs. So nothing is held twice and no victim ends for nobody.
+//
+//	plan with victims or VIP machines ──► claim ──all free──► attempt placed
+//	                                        │
+//	                                        └─node lost, job stopped──► dropped, still queued
+type Claim struct {
+	Gang    GangPlan     `json:"gang"`    // without Victims; devices and ports fixed when it is placed
+	Victims []AttemptKey `json:"victims"` // attempts that were asked to end for it
+	Since   UnixNano     `json:"since"`
+}
+
+// VIP lets a person choose the machines of a job, and for each whether its
+// jobs are waited for or ended. A VIP job is never preempted. Row 145-150.
+type VIP struct {
+	Machines []VIPMachine `json:"machines"`
+}
+
+// VIPMachine is one chosen machine.
+type VIPMachine struct {
+	Node string `json:"node"`           // name or id
+	Busy string `json:"busy,omitempty"` // wait (default) | kill: what happens to the jobs on it
+}
+
+// What a VIP job does about jobs on its machines.
+const (
+	BusyWait = "wait"
+	BusyKill = "kill"
+)
+
+// StopOrder says how the ranks of an ending attempt are stopped, when it is
+// not by the job's stop_grace and SIGTERM: a preempted or resized training is
+// told to save a checkpoint first.
+type StopOrder struct {
+	Signal string   `json:"signal"`
+	Grace  Duration `json:"grace"`
+}

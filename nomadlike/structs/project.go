@@ -1,0 +1,62 @@
+package structs
+
+// Project groups people and their jobs, and bounds what they may hold. A
+// project without a record has no bounds. Written by administrators.
+type Project struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Members     []string `json:"members,omitempty"` // user names, for people to read; tokens carry the rights
+	Weight      float64  `json:"weight,omitempty"`  // of fair share; 0 counts as 1
+	Quotas      []Quota  `json:"quotas,omitempty"`
+	UrgentLimit *int     `json:"urgent_limit,omitempty"` // urgent jobs queued or running at a time; nil: no limit
+
+	CreateIndex uint64 `json:"create_index,omitempty"`
+	ModifyIndex uint64 `json:"modify_index,omitempty"`
+}
+
+// QuotaCPU is the kind of a quota that counts cores instead of devices.
+const QuotaCPU = "cpu"
+
+// Quota bounds what a project holds of one kind. Up to Guaranteed is its own:
+// others may use it while it is idle, but preemptible jobs that do so yield.
+// Maximum is never passed; what is lent from others fills the room between.
+type Quota struct {
+	Kind       string `json:"kind"`            // vendor/type of devices, or "cpu"
+	Model      string `json:"model,omitempty"` // as in a device request; "": every model
+	Guaranteed int    `json:"guaranteed,omitempty"`
+	Maximum    *int   `json:"maximum,omitempty"` // nil: no bound
+}
+
+// Holding is how much of each kind somebody holds: devices under
+// DeviceKey(kind, model), thousandths of cores under QuotaCPU.
+type Holding map[string]int64
+
+// DeviceKey is a kind of device with its full model in a Holding.
+func DeviceKey(kind, model string) string { return kind + "/" + model }
+
+// ProjectUsage is what the gangs of a project hold and how many of its urgent
+// jobs wait or run, kept by state.Apply. Ledger is what they held over time.
+type ProjectUsage struct {
+	Project     string   `json:"project"`
+	Held        Holding  `json:"held,omitempty"`
+	Urgent      int      `json:"urgent,omitempty"`  // live jobs of tier urgent
+	Ledgers     []Ledger `json:"ledgers,omitempty"` // by pool
+	ModifyIndex uint64   `json:"modify_index"`
+}
+
+// Ledger books what a project used of one pool, for fair share: whole
+// milliseconds in buckets of one hour of the proposer's clock, so that every
+// server computes the same sums and decay needs no writes. Time of running
+// allocations is booked when they end; until then it is counted from their
+// start.
+type Ledger struct {
+	Pool    string         `json:"pool"`
+	Buckets []LedgerBucket `json:"buckets,omitempty"` // by hour, oldest first, bounded
+}
+
+// LedgerBucket is the use of one hour.
+type LedgerBucket struct {
+	Hour       int64 `json:"hour"`      // hours since 1970
+	DeviceMs   int64 `json:"device_ms"` // device-milliseconds
+	MilliCPUMs int64 `json:"cpu_ms"`    // thousandths of cores times milliseconds
+}

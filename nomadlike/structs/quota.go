@@ -1,0 +1,153 @@
+package structs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// HeldBy is what a rank with the needs of spec counts in its project's quota
+// when it gets the devices with the given ids on node.
+func HeldBy(spec Resources, node *Node, devices []string) Holding {
+	held := Holding{QuotaCPU: MilliCPU(spec.CPU)}
+	for i := range node.Devices {
+		if d := &node.Devices[i]; slices.Contains(devices, d.ID) {
+			held[DeviceKey(d.Kind, d.Model)]++
+		}
+	}
+	return held
+}
+
+// Add gives the sum of two holdings, leaving both as they are.
+func (h Holding) Add(more Holding) Holding { return h.plus(more, 1) }
+
+// Sub gives what is left of h without less, leaving both as they are; kinds
+// of which nothing is left are dropped.
+func (h Holding) Sub(less Holding) Holding { return h.plus(less, -1) }
+
+func (h Holding) plus(other Holding, sign int64) Holding {
+	sum := maps.Clone(h)
+	if sum == nil {
+		sum = make(Holding, len(other))
+	}
+	for key, n := range other {
+		if sum[key] += sign * n; sum[key] == 0 {
+			delete(sum, key)
+		}
+	}
+	return sum
+}
+
+// Of counts what a holding has of a quota's kind and model: devices, or
+// thousandths of cores for QuotaCPU.
+func (h Holding) Of(quota Quota) int64 {
+	if quota.Kind == QuotaCPU {
+		return h[QuotaCPU]
+	}
+	count := int64(0)
+	for key, n := range h {
+		model, ok := strings.CutPrefix(key, quota.Kind+"/")
+		if ok && modelMatches(model, quota.Model) {
+			count += n
+		}
+	}
+	return count
+}
+
+// Guarantee is the quota's own share in the unit of Holding.Of.
+func (q Quota) Guarantee() int64 { return q.unit(q.Guaranteed) }
+
+// Most is the quota's bound in the unit of Holding.Of; false: none.
+func (q Quota) Most() (int64, bool) {
+	if q.Maximum == nil {
+		return 0, false
+	}
+	return q.unit(*q.Maximum), true
+}
+
+func (q Quota) unit(n int) int64 {
+	if q.Kind == QuotaCPU {
+		return int64(n) * 1000
+	}
+	return int64(n)
+}
+
+// QuotaProblem tells which quota keeps a project from holding more on top of
+// what it holds, or nil. Nil records bound nothing.
+func QuotaProblem(project *Project, usage *ProjectUsage, more Holding) *Reason {
+	if project == nil {
+		return nil
+	}
+	for _, quota := range project.Quotas {
+		most, bounded := quota.Most()
+		asked := more.Of(quota)
+		if !bounded || asked == 0 {
+			continue
+		}
+		held := int64(0)
+		if usage != nil {
+			held = usage.Held.Of(quota)
+		}
+		if held+asked > most {
+			return NewReason("scheduler.quota", "project", project.Name, "kind", quota.name(),
+				"need", quota.figure(asked), "held", quota.figure(held), "maximum", quota.figure(most))
+		}
+	}
+	return nil
+}
+
+// name is the quota's kind with its model, for people.
+func (q Quota) name() string {
+	if q.Model == "" {
+		return q.Kind
+	}
+	return q.Kind + " " + q.Model
+}
+
+// figure writes an amount in the quota's unit for people.
+func (q Quota) figure(n int64) string {
+	if q.Kind == QuotaCPU {
+		return FormatMilliCPU(n)
+	}
+	return FormatCount(n)
+}
+
+// Borrows tells whether a project holds more of any kind in held than is
+// guaranteed to it, so that a preemptible gang that holds it must yield to the
+// owners. A project without a record has no guarantee and borrows nothing: it
+// stands outside quotas.
+func Borrows(project *Project, usage *ProjectUsage, held Holding) bool {
+	if project == nil || usage == nil {
+		return false
+	}
+	for _, quota := range project.Quotas {
+		if held.Of(quota) > 0 && usage.Held.Of(quota) > quota.Guarantee() {
+			return true
+		}
+	}
+	return false
+}
+
+// WithinGuarantee tells whether a project would hold no more of any kind than
+// is guaranteed to it after taking more, and takes some of a kind that is.
+func WithinGuarantee(project *Project, usage *ProjectUsage, more Holding) bool {
+	if project == nil {
+		return false
+	}
+	own := false
+	for _, quota := range project.Quotas {
+		asked := more.Of(quota)
+		if asked == 0 || quota.Guaranteed == 0 && quota.Maximum == nil {
+			continue
+		}
+		held := int64(0)
+		if usage != nil {
+			held = usage.Held.Of(quota)
+		}
+		if held+asked > quota.Guarantee() {
+			return false
+		}
+		own = true
+	}
+	return own
+}
