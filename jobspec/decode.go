@@ -42,6 +42,7 @@ func (p *parser) readJob(block *hclsyntax.Block) {
 	r.single("distributed", func(r *reader) { r.distributed(&job.Distributed) })
 	r.every("resources", indexedIn("resources"), func(r *reader) { job.Resources = append(job.Resources, r.resources()) })
 	r.single("placement", func(r *reader) { r.placement(&job.Placement) })
+	r.single("vip", func(r *reader) { r.vip(job) })
 	r.single("task", func(r *reader) { r.task(&job.Task) })
 	r.data(job)
 	r.recovery(job)
@@ -97,8 +98,9 @@ func (r *reader) resources() structs.Resources {
 	r.every("device", indexedIn(r.field("device")), func(r *reader) {
 		var d structs.DeviceRequest
 		r.label("kind", &d.Kind)
-		r.whole("count", &d.Count, 1)
+		r.count("count", &d.Count)
 		text(r, "model", &d.Model)
+		r.words("models", &d.Models)
 		r.size("memory", &d.Memory, 0)
 		r.words("ids", &d.IDs)
 		spec.Devices = append(spec.Devices, d)
@@ -118,6 +120,17 @@ func (r *reader) placement(p *structs.Placement) {
 	r.words("nodes", &p.Nodes)
 	text(r, "driver_version", &p.DriverVersion)
 	text(r, "spread_or_pack", &p.SpreadOrPack)
+}
+
+func (r *reader) vip(job *structs.Job) {
+	r.noLabels()
+	job.VIP = &structs.VIP{}
+	r.every("machine", indexedIn("vip.machine"), func(r *reader) {
+		var m structs.VIPMachine
+		r.label("node", &m.Node)
+		text(r, "busy", &m.Busy)
+		job.VIP.Machines = append(job.VIP.Machines, m)
+	})
 }
 
 func (r *reader) task(t *structs.Task) {

@@ -97,6 +97,19 @@ func (r *reader) whole(name string, target *int, least int) {
 	}
 }
 
+// countAll is what a job file says for every device of a node.
+const countAll = "all"
+
+// count reads how many devices: a whole number from 1 on, or "all".
+func (r *reader) count(name string, target *int) {
+	value, _, ok := r.value(name)
+	if ok && value.Type() == cty.String && value.IsKnown() && value.AsString() == countAll {
+		*target = structs.DevicesAll
+		return
+	}
+	r.whole(name, target, 1)
+}
+
 // fraction reads an argument that is a number with decimals.
 func (r *reader) fraction(name string, target *float64, least float64) {
 	number, at, ok := r.number(name)

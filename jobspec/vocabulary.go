@@ -22,9 +22,11 @@ func homeOf(name string) string {
 		return "elastic"
 	case "subtask":
 		return "batch"
+	case "machine":
+		return "vip"
 	case "priority", "time_limit", "expected_runtime", "stop_grace", "fencing", "project", "category", "preemptible",
 		"resources", "placement", "distributed", "task", "restart", "checkpoint", "batch", "dataset", "volume", "mount", "output",
-		"algorithm", "tensorboard", "debug", "ssh", "jupyter", "meta":
+		"algorithm", "tensorboard", "debug", "ssh", "jupyter", "meta", "vip":
 		return "job"
 	}
 	return ""

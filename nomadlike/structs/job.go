@@ -144,11 +144,12 @@ type Resources struct {
 // node that meets it, at least one, none of them held by others.
 const DevicesAll = -1
 
-// DeviceCount is the number of accelerator cards of the spec.
+// DeviceCount is the number of accelerator cards that the spec counts out; one
+// that asks for all of a node counts none, its allocation knows.
 func (r Resources) DeviceCount() int {
 	n := 0
 	for _, d := range r.Devices {
-		n += d.Count
+		n += max(d.Count, 0)
 	}
 	return n
 }
@@ -272,12 +273,16 @@ func (j *Job) SubjobCount() int {
 // attempt are prepared; a single-node gang skips the barrier.
 func (j *Job) NeedsBarrier() bool { return j.Nodes > 1 }
 
-// MaxRestarts is the user's budget of restarts after failures of their own.
+// MaxRestarts is the user's budget of restarts after failures of their own:
+// max_restarts, or max_resumes of a job that resumes from checkpoints.
 func (j *Job) MaxRestarts() int {
-	if j.Restart == nil {
-		return 0
+	switch {
+	case j.Restart != nil:
+		return j.Restart.MaxRestarts
+	case j.Checkpoint != nil:
+		return j.Checkpoint.MaxResumes
 	}
-	return j.Restart.MaxRestarts
+	return 0
 }
 
 // SpecAt is the alternative resources block with the given index.

@@ -73,6 +73,12 @@ func (j *Job) SetDefaults() []Default {
 	fill(&d, "type", &j.Type, jobType)
 	fill(&d, "priority", &j.Priority, PriorityNormal)
 	fill(&d, "access", &j.Access, DefaultAccess)
+	if v := j.VIP; v != nil {
+		fill(&d, "nodes", &j.Nodes, len(v.Machines))
+		for i := range v.Machines {
+			fill(&d, IndexedPath("vip.machine", i)+".busy", &v.Machines[i].Busy, BusyWait)
+		}
+	}
 	fill(&d, "nodes", &j.Nodes, DefaultNodes)
 	d.distributed(j)
 	d.resources(j)

@@ -88,6 +88,7 @@ func (j *Job) Validate() []Problem {
 	v.distributed(j)
 	v.resources(j)
 	v.placement(j)
+	v.vip(j)
 	v.task(j)
 	v.data(j)
 	v.recovery(j)

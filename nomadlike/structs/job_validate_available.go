@@ -8,9 +8,6 @@ func (j *Job) NotAvailable() []Problem {
 	if j.Type == JobTypeDev {
 		v.later("type", `type = "dev"`)
 	}
-	if j.Preemptible {
-		v.later("preemptible", "preemptible")
-	}
 	switch j.Distributed.Mode {
 	case "", ModeSingle, ModeNone, ModePyTorch, ModeMPI: // "" becomes single or none
 	default:
@@ -21,13 +18,8 @@ func (j *Job) NotAvailable() []Problem {
 	}
 	for i := range j.Resources {
 		r, path := &j.Resources[i], IndexedPath("resources", i)
-		v.laterIf(r.SKU != 0, path+".sku", "sku")
 		v.laterIf(r.SharedMemory != 0, path+".shared_memory", "shared_memory")
-		v.laterIf(len(r.Devices) > 0, IndexedPath(path+".device", 0), "device")
-		v.laterIf(r.RDMA, path+".rdma", "rdma")
 	}
-	v.laterIf(j.Placement.Pool != "", "placement.pool", "pool")
-	v.laterIf(j.Placement.DriverVersion != "", "placement.driver_version", "driver_version")
 	v.laterIf(j.Task.Driver == DriverDocker, "task.driver", `driver = "docker"`)
 	v.laterIf(len(j.Task.Hooks) > 0, IndexedPath("task.hook", 0), "hook")
 	v.laterIf(len(j.Algorithms) > 0, IndexedPath("algorithm", 0), "algorithm")
@@ -36,7 +28,10 @@ func (j *Job) NotAvailable() []Problem {
 	v.laterIf(len(j.Volumes) > 0, IndexedPath("volume", 0), "volume")
 	v.laterIf(len(j.Mounts) > 0, IndexedPath("mount", 0), "mount")
 	v.laterIf(j.Output != "", "output", "output")
-	v.laterIf(j.Checkpoint != nil, "checkpoint", "checkpoint")
+	if c := j.Checkpoint; c != nil {
+		v.laterIf(c.Precheck, "checkpoint.precheck", "precheck")
+		v.laterIf(c.Performance != nil, "checkpoint.performance", "performance")
+	}
 	v.laterIf(j.Fencing == FencingStrict, "fencing", `fencing = "strict"`)
 	v.laterIf(j.Debug != nil, "debug", "debug")
 	v.laterIf(j.SSH, "ssh", "ssh")

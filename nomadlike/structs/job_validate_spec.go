@@ -70,8 +70,13 @@ func (v *validator) devices(j *Job, path string, devices []DeviceRequest) {
 		if !deviceKind(d.Kind) {
 			v.add(path+".kind", "job.device_kind", "job.device_kind.hint", "kind", d.Kind)
 		}
-		countOK := v.integer(path+".count", d.Count, 1, DeviceCountMax)
+		countOK := d.Count == DevicesAll || v.integer(path+".count", d.Count, 1, DeviceCountMax)
+		if d.Count == DevicesAll && len(d.IDs) > 0 {
+			v.excludes(path+".ids", path+`.count = "all"`)
+			continue
+		}
 		v.word(path+".model", d.Model, WordMax)
+		v.models(path, d)
 		v.size(path+".memory", d.Memory, 0, MemoryMax)
 		if len(d.IDs) == 0 {
 			continue
@@ -94,6 +99,24 @@ func (v *validator) devices(j *Job, path string, devices []DeviceRequest) {
 				v.add(idPath, "job.duplicate", "", "value", id)
 			}
 			seen[id] = true
+		}
+	}
+}
+
+// models checks the models that are equally welcome.
+func (v *validator) models(path string, d *DeviceRequest) {
+	if len(d.Models) > AlternativesMax {
+		v.add(path+".models", "job.too_many", "", "what", "models", "count", len(d.Models), "max", AlternativesMax)
+		return
+	}
+	if d.Model != "" && len(d.Models) > 0 {
+		v.excludes(path+".models", path+".model")
+	}
+	for i, model := range d.Models {
+		if path := IndexedPath(path+".models", i); model == "" {
+			v.add(path, "job.missing", "")
+		} else {
+			v.word(path, model, WordMax)
 		}
 	}
 }
@@ -164,6 +187,48 @@ func (v *validator) placement(j *Job) {
 			v.add(path, "job.duplicate", "", "value", node)
 		}
 		seen[node] = true
+	}
+}
+
+// vip checks the machines that a VIP job chooses: one for each of its nodes.
+func (v *validator) vip(j *Job) {
+	if j.VIP == nil {
+		return
+	}
+	machines := j.VIP.Machines
+	switch {
+	case len(machines) == 0:
+		v.add("vip.machine", "job.missing", "job.vip.hint")
+		return
+	case len(machines) > NamedNodesMax:
+		v.add("vip.machine", "job.too_many", "", "what", "vip.machine", "count", len(machines), "max", NamedNodesMax)
+		return
+	case len(machines) != j.Nodes:
+		v.add("vip.machine", "job.vip_machines", "job.vip_machines.hint", "machines", len(machines), "nodes", j.Nodes)
+	}
+	seen := make(map[string]bool, len(machines))
+	for i, m := range machines {
+		path := IndexedPath("vip.machine", i)
+		switch {
+		case !nodeName(m.Node):
+			v.add(path+".node", "job.node_name", "", "name", m.Node)
+		case seen[m.Node]:
+			v.add(path+".node", "job.duplicate", "", "value", m.Node)
+		}
+		seen[m.Node] = true
+		v.choice(path+".busy", m.Busy, false, BusyWait, BusyKill)
+	}
+	if len(j.Placement.Nodes) > 0 {
+		v.excludes("vip", "placement.nodes")
+	}
+	if j.Preemptible {
+		v.excludes("vip", "preemptible")
+	}
+	if j.Batch != nil {
+		v.excludes("vip", "batch")
+	}
+	if j.Checkpoint != nil && j.Checkpoint.Elastic != nil {
+		v.excludes("vip", "checkpoint.elastic")
 	}
 }
 
