@@ -89,6 +89,9 @@ func (b *build) common() {
 	e.set("NOMADLIKE_PROCS", strconv.Itoa(len(b.members)*b.slots))
 	e.set("NOMADLIKE_NODE_NAME", b.members[b.rank].NodeName)
 	e.set("NOMADLIKE_TASK_DIR", b.node.TaskDir)
+	if len(a.Devices) > 0 {
+		e.set("NOMADLIKE_DEVICES", strings.Join(a.Devices, ","))
+	}
 	if b.node.LocalDir != "" {
 		e.set("NOMADLIKE_LOCAL_DIR", b.node.LocalDir)
 	}

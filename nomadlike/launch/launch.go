@@ -181,7 +181,7 @@ func newBuild(input Input) (*build, error) {
 		}
 	}
 	b := &build{job: job, alloc: alloc, members: input.Members, node: input.Node, rank: alloc.Rank,
-		slots: slotsOf(job, alloc.Spec), command: job.Task.Command, env: newEnvironment()}
+		slots: slotsOf(job, alloc), command: job.Task.Command, env: newEnvironment()}
 	b.env.user(job.Task.Env)
 	if job.Batch != nil && alloc.Subjob < len(job.Batch.Subtasks) && alloc.Subjob >= 0 {
 		subtask := job.Batch.Subtasks[alloc.Subjob]
@@ -207,12 +207,13 @@ func newBuild(input Input) (*build, error) {
 }
 
 // slotsOf is the number of processes of a node: as the job says, else one for
-// each accelerator, else one.
-func slotsOf(job *structs.Job, spec structs.Resources) int {
+// each accelerator, else one. A spec that asks for all devices of a node does
+// not say how many they are; the allocation does.
+func slotsOf(job *structs.Job, alloc *structs.Allocation) int {
 	if job.Distributed.ProcsPerNode > 0 {
 		return job.Distributed.ProcsPerNode
 	}
-	return max(1, spec.DeviceCount())
+	return max(1, len(alloc.Devices), alloc.Spec.DeviceCount())
 }
 
 // plain runs the command as typed on every node.
