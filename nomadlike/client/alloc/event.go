@@ -13,7 +13,8 @@ type Event interface{ isEvent() }
 // Assigned is the server's word on the allocation, first or repeated.
 type Assigned struct {
 	Desired  structs.AllocDesired
-	Reason   *structs.Reason // why Desired is stop
+	Reason   *structs.Reason    // why Desired is stop
+	Stop     *structs.StopOrder // how to stop it; nil: as its job says
 	Released bool
 	Status   structs.AllocStatus // what the server believes
 	Blocked  bool                // an older attempt still has processes on this node

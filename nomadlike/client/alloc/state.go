@@ -41,7 +41,8 @@ const (
 	ForceKill       // the kill at once
 )
 
-// StopSignal is what a stopped task gets first.
+// StopSignal is what a stopped task gets first, unless the servers order
+// another one.
 const StopSignal = "SIGTERM"
 
 // State is all that a node remembers of one allocation. It is a value: Step
@@ -53,7 +54,8 @@ type State struct {
 	Attempt uint64        `json:"attempt"`
 	Driver  string        `json:"driver"`
 	Strict  bool          `json:"strict,omitempty"` // fencing = "strict": killed when the lease ends
-	Grace   time.Duration `json:"grace"`            // the job's stop grace
+	Grace   time.Duration `json:"grace"`            // the job's stop grace, or that of the order to stop
+	Signal  string        `json:"signal,omitempty"` // of the order to stop; "": StopSignal
 
 	Phase    Phase           `json:"phase"`
 	Released bool            `json:"released,omitempty"`
@@ -86,9 +88,14 @@ func New(a *structs.Assignment) State {
 	if a.Job != nil {
 		s.Driver = a.Job.Task.Driver
 		s.Strict = a.Job.Fencing == FencingStrict
-		s.Grace = max(0, min(a.Job.StopGrace.Std(), driver.KillGraceMax))
+		s.Grace = boundedGrace(a.Job.StopGrace)
 	}
 	return s
+}
+
+// boundedGrace is a grace that drivers take.
+func boundedGrace(grace structs.Duration) time.Duration {
+	return max(0, min(grace.Std(), driver.KillGraceMax))
 }
 
 // FencingStrict is the value of Job.Fencing whose tasks end with the lease.

@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"cmp"
 	"syscall"
 
 	"nomadlike/nomadlike/structs"
@@ -100,6 +101,7 @@ func (m *machine) assigned(e Assigned) {
 	case e.Status == structs.AllocLost:
 		m.stop(ForceKill, structs.NewReason("client.alloc_lost"), false)
 	case e.Desired == structs.DesiredStop:
+		m.obey(e.Stop)
 		m.stop(ForceStop, e.Reason, false)
 	case m.Phase == PhasePending && !e.Blocked:
 		m.prepare()
@@ -193,6 +195,19 @@ func (m *machine) unrecoverable(e Unrecoverable) {
 	m.end(r)
 }
 
+// obey keeps how the servers want the allocation stopped, for a training that
+// saves a checkpoint first. The first word counts: a grace that runs is not
+// begun again. A signal that this node does not know is not sent.
+func (m *machine) obey(order *structs.StopOrder) {
+	if order == nil || m.Force != ForceNone {
+		return
+	}
+	if _, err := driver.ParseSignal(order.Signal); err == nil {
+		m.Signal = order.Signal
+	}
+	m.Grace = boundedGrace(order.Grace)
+}
+
 // stop asks for the end of the allocation. The first cause is kept.
 func (m *machine) stop(force Force, cause *structs.Reason, infra bool) {
 	if force <= m.Force || m.Phase == PhaseEnded {
@@ -221,12 +236,12 @@ func (m *machine) sendStop() {
 	if m.Force <= m.sent {
 		return
 	}
-	grace := m.Grace
+	signal, grace := cmp.Or(m.Signal, StopSignal), m.Grace
 	if m.Force == ForceKill {
-		grace = 0
+		signal, grace = StopSignal, 0
 	}
 	m.sent = m.Force
-	m.give(Stop{m.of(), StopSignal, grace})
+	m.give(Stop{m.of(), signal, grace})
 }
 
 // endWith turns an exit result into the last report.

@@ -230,6 +230,7 @@ func (t *Table) assign(a *structs.Assignment, now structs.UnixNano) []Effect {
 	event := Assigned{
 		Desired:  a.Alloc.Desired,
 		Reason:   a.Alloc.DesiredReason,
+		Stop:     a.Alloc.Stop,
 		Released: a.Alloc.Released,
 		Status:   a.Alloc.Status,
 		Blocked:  t.blocked(e.State),

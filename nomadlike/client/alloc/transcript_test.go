@@ -17,7 +17,8 @@ import (
 // TestTranscripts plays testdata/*.in against a table and compares what
 // happens with the .txt beside it. One line is one thing that happens:
 //
-//	assign [full] ALLOC... [gone ALLOC...]  ALLOC is job/attempt/rank[+released][+stop][+lost][+strict]
+//	assign [full] ALLOC... [gone ALLOC...]  ALLOC is job/attempt/rank[+released][+stop][+lost][+strict][+save]
+//	                                        save: stop it with SIGUSR1 and five minutes
 //	prepared|absent|unblocked ALLOC
 //	preparing ALLOC STEP
 //	prepare-failed ALLOC infra|user
@@ -178,6 +179,10 @@ func (p *player) assignment(word string) structs.Assignment {
 			a.Released = true
 		case "stop":
 			a.Desired, a.DesiredReason = structs.DesiredStop, structs.NewReason("asked")
+		case "save":
+			a.Stop = &structs.StopOrder{Signal: "SIGUSR1", Grace: structs.Duration(5 * time.Minute)}
+		case "gibberish":
+			a.Stop = &structs.StopOrder{Signal: "SIGNAL-9", Grace: structs.Duration(time.Minute)}
 		case "lost":
 			a.Status = structs.AllocLost
 		case "strict":
