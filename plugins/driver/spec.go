@@ -49,6 +49,9 @@ type TaskSpec struct {
 	Resources Resources `json:"resources"`
 	Devices   []Device  `json:"devices,omitempty"`
 	Mounts    []Mount   `json:"mounts,omitempty"`
+	// Reservations are what device plugins ask for; they win over Env.
+	Reservations []Reservation `json:"reservations,omitempty"`
+	Container    *Container    `json:"container,omitempty"` // for drivers of containers
 
 	LogDir      string        `json:"log_dir"` // absolute, not inside TaskDir; made with mode 0700 when missing
 	LogRotation LogRotation   `json:"log_rotation"`
@@ -61,6 +64,7 @@ type Resources struct {
 	CPU    float64 `json:"cpu"`    // cores
 	Memory int64   `json:"memory"` // bytes
 	Shm    int64   `json:"shm"`    // bytes of /dev/shm
+	PIDs   int64   `json:"pids"`   // processes and threads at a time; 0 means the driver's default
 }
 
 // Device is a device node of this machine that the task may open.
@@ -158,8 +162,8 @@ func (s *TaskSpec) Validate() error {
 		return badSpec("kill_grace", "want 0 to %s, got %s", KillGraceMax, s.KillGrace)
 	case s.Resources.CPU < 0 || math.IsNaN(s.Resources.CPU) || math.IsInf(s.Resources.CPU, 0):
 		return badSpec("resources.cpu", "want a number of cores, got %v", s.Resources.CPU)
-	case s.Resources.Memory < 0 || s.Resources.Shm < 0:
-		return badSpec("resources", "want sizes of 0 or more bytes")
+	case s.Resources.Memory < 0 || s.Resources.Shm < 0 || s.Resources.PIDs < 0:
+		return badSpec("resources", "want sizes of 0 or more bytes, and 0 or more processes")
 	case s.LogRotation.MaxFiles < 0 || s.LogRotation.MaxBytes < 0:
 		return badSpec("log_rotation", "want 0 or more")
 	}
@@ -169,6 +173,12 @@ func (s *TaskSpec) Validate() error {
 		}
 	}
 	if err := checkEnv(s.Env); err != nil {
+		return err
+	}
+	if err := s.checkDevices(); err != nil {
+		return err
+	}
+	if err := s.Container.validate(); err != nil {
 		return err
 	}
 	return checkHosts(s.Hosts)

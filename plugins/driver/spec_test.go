@@ -54,6 +54,27 @@ func TestValidateTaskSpec(t *testing.T) {
 		"long host name":    {"hostname", func(s *driver.TaskSpec) { s.Hostname = strings.Repeat("a", 64) }},
 		"endless grace":     {"kill_grace", func(s *driver.TaskSpec) { s.KillGrace = time.Duration(math.MaxInt64) }},
 		"no number of cpus": {"resources.cpu", func(s *driver.TaskSpec) { s.Resources.CPU = math.NaN() }},
+		"no image":          {"container.image", func(s *driver.TaskSpec) { s.Container = &driver.Container{} }},
+		"image with space":  {"container.image", func(s *driver.TaskSpec) { s.Container = &driver.Container{Image: "a b"} }},
+		"unknown pull":      {"container.pull", func(s *driver.TaskSpec) { s.Container = &driver.Container{Image: "a", Pull: "often"} }},
+		"unknown network":   {"container.network", func(s *driver.TaskSpec) { s.Container = &driver.Container{Image: "a", Network: "container:x"} }},
+		"unknown limit": {"container.ulimits", func(s *driver.TaskSpec) {
+			s.Container = &driver.Container{Image: "a", Ulimits: []driver.Ulimit{{Name: "evil"}}}
+		}},
+		"limit upside down": {"container.ulimits", func(s *driver.TaskSpec) {
+			s.Container = &driver.Container{Image: "a", Ulimits: []driver.Ulimit{{Name: "memlock", Soft: -1, Hard: 5}}}
+		}},
+		"long option": {"container.options", func(s *driver.TaskSpec) {
+			s.Container = &driver.Container{Image: "a", Options: map[string]string{"x": strings.Repeat("x", driver.OptionBytesMax)}}
+		}},
+		"relative device": {"devices", func(s *driver.TaskSpec) { s.Devices = []driver.Device{{HostPath: "null"}} }},
+		"device access":   {"devices", func(s *driver.TaskSpec) { s.Devices = []driver.Device{{HostPath: "/dev/null", Access: "x"}} }},
+		"reserved device": {"devices", func(s *driver.TaskSpec) {
+			s.Reservations = []driver.Reservation{{Nodes: []driver.Device{{HostPath: "/dev/null", TaskPath: "/dev/../x"}}}}
+		}},
+		"relative mount":    {"mounts", func(s *driver.TaskSpec) { s.Mounts = []driver.Mount{{HostPath: "/a", TaskPath: "b"}} }},
+		"mount on the root": {"mounts", func(s *driver.TaskSpec) { s.Mounts = []driver.Mount{{HostPath: "/a", TaskPath: "/"}} }},
+		"many reservations": {"reservations", func(s *driver.TaskSpec) { s.Reservations = make([]driver.Reservation, driver.ReservationsMax+1) }},
 		"negative memory":   {"resources", func(s *driver.TaskSpec) { s.Resources.Memory = -1 }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,15 +13,13 @@ func specToProto(s *driver.TaskSpec) *proto.TaskSpec {
 		Id: string(s.ID), AllocId: s.AllocID, JobName: s.JobName, Attempt: s.Attempt, Rank: int64(s.Rank),
 		Command: s.Command, Env: s.Env, Dir: s.Dir, TaskDir: s.TaskDir, User: s.User, Hold: s.Hold,
 		Hostname: s.Hostname, Hosts: s.Hosts,
-		Resources: &proto.Resources{Cpu: s.Resources.CPU, Memory: s.Resources.Memory, Shm: s.Resources.Shm},
+		Resources: &proto.Resources{Cpu: s.Resources.CPU, Memory: s.Resources.Memory, Shm: s.Resources.Shm, Pids: s.Resources.PIDs},
 		LogDir:    s.LogDir, LogMaxFiles: int64(s.LogRotation.MaxFiles), LogMaxBytes: s.LogRotation.MaxBytes,
 		KillGraceNs: s.KillGrace.Nanoseconds(),
 	}
-	for _, d := range s.Devices {
-		p.Devices = append(p.Devices, &proto.Device{HostPath: d.HostPath, TaskPath: d.TaskPath, Access: d.Access})
-	}
-	for _, m := range s.Mounts {
-		p.Mounts = append(p.Mounts, &proto.Mount{HostPath: m.HostPath, TaskPath: m.TaskPath, ReadOnly: m.ReadOnly})
+	p.Devices, p.Mounts, p.Container = devicesToProto(s.Devices), mountsToProto(s.Mounts), containerToProto(s.Container)
+	for i := range s.Reservations {
+		p.Reservations = append(p.Reservations, reservationToProto(&s.Reservations[i]))
 	}
 	return p
 }
@@ -31,15 +29,13 @@ func specFromProto(p *proto.TaskSpec) driver.TaskSpec {
 		ID: driver.TaskID(p.GetId()), AllocID: p.GetAllocId(), JobName: p.GetJobName(), Attempt: p.GetAttempt(), Rank: int(p.GetRank()),
 		Command: p.GetCommand(), Env: p.GetEnv(), Dir: p.GetDir(), TaskDir: p.GetTaskDir(), User: p.GetUser(), Hold: p.GetHold(),
 		Hostname: p.GetHostname(), Hosts: p.GetHosts(),
-		Resources: driver.Resources{CPU: p.GetResources().GetCpu(), Memory: p.GetResources().GetMemory(), Shm: p.GetResources().GetShm()},
+		Resources: driver.Resources{CPU: p.GetResources().GetCpu(), Memory: p.GetResources().GetMemory(), Shm: p.GetResources().GetShm(), PIDs: p.GetResources().GetPids()},
 		LogDir:    p.GetLogDir(), LogRotation: driver.LogRotation{MaxFiles: int(p.GetLogMaxFiles()), MaxBytes: p.GetLogMaxBytes()},
 		KillGrace: time.Duration(p.GetKillGraceNs()),
 	}
-	for _, d := range p.GetDevices() {
-		s.Devices = append(s.Devices, driver.Device{HostPath: d.GetHostPath(), TaskPath: d.GetTaskPath(), Access: d.GetAccess()})
-	}
-	for _, m := range p.GetMounts() {
-		s.Mounts = append(s.Mounts, driver.Mount{HostPath: m.GetHostPath(), TaskPath: m.GetTaskPath(), ReadOnly: m.GetReadOnly()})
+	s.Devices, s.Mounts, s.Container = devicesFromProto(p.GetDevices()), mountsFromProto(p.GetMounts()), containerFromProto(p.GetContainer())
+	for _, r := range p.GetReservations() {
+		s.Reservations = append(s.Reservations, reservationFromProto(r))
 	}
 	return s
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -52,8 +51,12 @@ func runStop(t *testing.T, open Open) {
 			sh -c 'echo $$; exec sleep 1000' &
 			setsid sh -c 'echo $$; (setsid sh -c "echo \$\$; exec sleep 1000" &) ; exec sleep 1000' &
 			sleep 0.3; echo ready; while :; do sleep 0.05; done`)
+		mark := marked(&spec)
 		Start(t, d, spec)
 		AwaitOutput(t, spec, "ready")
+		if n := len(processes(t, mark)); n < 4 {
+			t.Errorf("%d processes are found, want 4", n)
+		}
 		stop(t, spec.ID, "SIGTERM", 100*time.Millisecond)
 		result := Wait(t, d, spec.ID)
 		if result.Signal != "SIGKILL" || result.Code != 137 {
@@ -63,7 +66,7 @@ func runStop(t *testing.T, open Open) {
 		if n := len(strings.Fields(ids)); n != 4 {
 			t.Errorf("%d ids were told, want 4", n)
 		}
-		assertGone(t, ids)
+		assertGone(t, mark)
 	})
 	t.Run("grace belongs to the whole tree", func(t *testing.T) {
 		// The shell dies of the signal at once; its child still saves.
@@ -265,33 +268,35 @@ func runExec(t *testing.T, open Open) {
 	t.Run("cancelled", func(t *testing.T) {
 		task := hold(t, d)
 		ctx, cancel := context.WithCancel(ctx)
-		out := &trigger{text: "\n", then: cancel}
-		_, err := d.Exec(ctx, task.ID, shell(`echo $$; exec sleep 1000`), driver.Streams{Stdout: out})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("exec gives %v", err)
+		mark := markName + "=" + task.TaskDir
+		found := 0
+		out := &trigger{text: "ready", then: func() { found = len(processes(t, mark)); cancel() }}
+		spec := shell(`echo ready; exec sleep 1000`)
+		spec.Env = []string{mark}
+		_, err := d.Exec(ctx, task.ID, spec, driver.Streams{Stdout: out})
+		if !errors.Is(err, context.Canceled) || found != 1 {
+			t.Errorf("exec gives %v, %d processes were found", err, found)
 		}
-		pid := strings.TrimSpace(out.String())
-		eventually.Within(t, limit, "command is gone", func() bool {
-			_, err := os.Stat("/proc/" + pid)
-			return err != nil
-		})
+		eventually.Within(t, limit, "command is gone", func() bool { return len(processes(t, mark)) == 0 })
 	})
 	t.Run("daemon lives on in the task and dies with it", func(t *testing.T) {
 		task := hold(t, d)
+		mark := markName + "=" + task.TaskDir
+		spec := shell(`setsid sh -c 'exec sleep 1000 >/dev/null 2>&1' & sleep 0.2`)
+		spec.Env = []string{mark}
 		var out bytes.Buffer
-		result, err := d.Exec(ctx, task.ID, shell(`setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' & sleep 0.2`), driver.Streams{Stdout: &out})
+		result, err := d.Exec(ctx, task.ID, spec, driver.Streams{Stdout: &out})
 		if err != nil || result.Code != 0 {
 			t.Fatalf("exec gives %+v, %v", result, err)
 		}
-		pid := strings.TrimSpace(out.String())
-		if _, err := os.Stat("/proc/" + pid); err != nil {
-			t.Errorf("daemon %s is gone: %v", pid, err)
+		if n := len(processes(t, mark)); n != 1 {
+			t.Errorf("%d daemons live, want 1", n)
 		}
 		if err := d.Stop(ctx, task.ID, "", time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		Wait(t, d, task.ID)
-		assertGone(t, pid)
+		assertGone(t, mark)
 	})
 	t.Run("in a task that has ended", func(t *testing.T) {
 		spec := Shell(t, "true")

@@ -65,12 +65,16 @@ func runLifecycle(t *testing.T, open Open) {
 		}
 	})
 	t.Run("leftovers of an exit are killed", func(t *testing.T) {
-		spec := Shell(t, `(trap "" TERM HUP; setsid sh -c 'trap "" TERM; echo $$; exec sleep 1000') & sleep 0.2; exit 3`)
+		spec := Shell(t, `(trap "" TERM HUP; setsid sh -c 'trap "" TERM; echo left; exec sleep 1000') & sleep 0.2; exit 3`)
+		mark := marked(&spec)
 		Start(t, d, spec)
 		if result := Wait(t, d, spec.ID); result.Code != 3 {
 			t.Errorf("result is %+v, want code 3", result)
 		}
-		assertGone(t, Log(t, spec, tasklog.Stdout))
+		if out := Log(t, spec, tasklog.Stdout); out != "left\n" {
+			t.Errorf("the leftover wrote %q", out)
+		}
+		assertGone(t, mark)
 	})
 	t.Run("wait heeds its context", func(t *testing.T) {
 		spec := Shell(t, "sleep 1000")
@@ -136,18 +140,45 @@ func checkEnvironment(t *testing.T, out, dir string) {
 	}
 }
 
-// assertGone checks that no process has one of the ids in text.
-func assertGone(t *testing.T, text string) {
+// markName is a variable by which a test finds the processes of a task on the
+// node, whatever process ids they have in their own namespace.
+const markName = "DRIVERTEST_MARK"
+
+// marked gives a task a mark and returns the whole variable.
+func marked(spec *driver.TaskSpec) string {
+	mark := markName + "=" + spec.TaskDir
+	spec.Env = append(spec.Env, mark)
+	return mark
+}
+
+// processes lists the living processes of this node with a mark.
+func processes(t *testing.T, mark string) []string {
 	t.Helper()
-	words := strings.Fields(text)
-	if len(words) == 0 {
-		t.Error("the task never told its ids")
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, word := range words {
-		if _, err := strconv.Atoi(word); err != nil {
-			t.Errorf("%q is no process id", word)
-		} else if stat, err := os.ReadFile("/proc/" + word + "/stat"); err == nil && !strings.Contains(string(stat), ") Z ") {
-			t.Errorf("process %s is still there: %s", word, stat)
+	var found []string
+	for _, entry := range entries {
+		if _, err := strconv.Atoi(entry.Name()); err != nil {
+			continue
+		}
+		// A process that has ended meanwhile, or is a zombie, has none.
+		environ, err := os.ReadFile("/proc/" + entry.Name() + "/environ")
+		if err == nil && strings.Contains("\x00"+string(environ), "\x00"+mark+"\x00") {
+			found = append(found, entry.Name())
+		}
+	}
+	return found
+}
+
+// assertGone checks that no process with the mark is left.
+func assertGone(t *testing.T, mark string) {
+	t.Helper()
+	for _, pid := range processes(t, mark) {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err == nil && !strings.Contains(string(stat), ") Z ") {
+			t.Errorf("process %s is still there: %s", pid, stat)
 		}
 	}
 }

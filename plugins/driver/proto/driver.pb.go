@@ -86,7 +86,7 @@ func (x CallError_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CallError_Kind.Descriptor instead.
 func (CallError_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{11, 0}
+	return file_driver_proto_rawDescGZIP(), []int{15, 0}
 }
 
 type InfoRequest struct {
@@ -287,6 +287,8 @@ type TaskSpec struct {
 	LogMaxFiles   int64                  `protobuf:"varint,18,opt,name=log_max_files,json=logMaxFiles,proto3" json:"log_max_files,omitempty"`
 	LogMaxBytes   int64                  `protobuf:"varint,19,opt,name=log_max_bytes,json=logMaxBytes,proto3" json:"log_max_bytes,omitempty"`
 	KillGraceNs   int64                  `protobuf:"varint,20,opt,name=kill_grace_ns,json=killGraceNs,proto3" json:"kill_grace_ns,omitempty"`
+	Reservations  []*Reservation         `protobuf:"bytes,21,rep,name=reservations,proto3" json:"reservations,omitempty"`
+	Container     *Container             `protobuf:"bytes,22,opt,name=container,proto3" json:"container,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -461,18 +463,345 @@ func (x *TaskSpec) GetKillGraceNs() int64 {
 	return 0
 }
 
+func (x *TaskSpec) GetReservations() []*Reservation {
+	if x != nil {
+		return x.Reservations
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetContainer() *Container {
+	if x != nil {
+		return x.Container
+	}
+	return nil
+}
+
+type Container struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Image           string                 `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
+	Pull            string                 `protobuf:"bytes,2,opt,name=pull,proto3" json:"pull,omitempty"`
+	ImageEntrypoint bool                   `protobuf:"varint,3,opt,name=image_entrypoint,json=imageEntrypoint,proto3" json:"image_entrypoint,omitempty"`
+	Network         string                 `protobuf:"bytes,4,opt,name=network,proto3" json:"network,omitempty"`
+	ReadOnlyRoot    bool                   `protobuf:"varint,5,opt,name=read_only_root,json=readOnlyRoot,proto3" json:"read_only_root,omitempty"`
+	Rdma            bool                   `protobuf:"varint,6,opt,name=rdma,proto3" json:"rdma,omitempty"`
+	Ulimits         []*Ulimit              `protobuf:"bytes,7,rep,name=ulimits,proto3" json:"ulimits,omitempty"`
+	Options         map[string]string      `protobuf:"bytes,8,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Container) Reset() {
+	*x = Container{}
+	mi := &file_driver_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Container) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Container) ProtoMessage() {}
+
+func (x *Container) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Container.ProtoReflect.Descriptor instead.
+func (*Container) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Container) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *Container) GetPull() string {
+	if x != nil {
+		return x.Pull
+	}
+	return ""
+}
+
+func (x *Container) GetImageEntrypoint() bool {
+	if x != nil {
+		return x.ImageEntrypoint
+	}
+	return false
+}
+
+func (x *Container) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *Container) GetReadOnlyRoot() bool {
+	if x != nil {
+		return x.ReadOnlyRoot
+	}
+	return false
+}
+
+func (x *Container) GetRdma() bool {
+	if x != nil {
+		return x.Rdma
+	}
+	return false
+}
+
+func (x *Container) GetUlimits() []*Ulimit {
+	if x != nil {
+		return x.Ulimits
+	}
+	return nil
+}
+
+func (x *Container) GetOptions() map[string]string {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+type Ulimit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Soft          int64                  `protobuf:"varint,2,opt,name=soft,proto3" json:"soft,omitempty"`
+	Hard          int64                  `protobuf:"varint,3,opt,name=hard,proto3" json:"hard,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ulimit) Reset() {
+	*x = Ulimit{}
+	mi := &file_driver_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ulimit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ulimit) ProtoMessage() {}
+
+func (x *Ulimit) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ulimit.ProtoReflect.Descriptor instead.
+func (*Ulimit) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Ulimit) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Ulimit) GetSoft() int64 {
+	if x != nil {
+		return x.Soft
+	}
+	return 0
+}
+
+func (x *Ulimit) GetHard() int64 {
+	if x != nil {
+		return x.Hard
+	}
+	return 0
+}
+
+type Reservation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Env           map[string]string      `protobuf:"bytes,1,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Nodes         []*Device              `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Mounts        []*Mount               `protobuf:"bytes,3,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	Cdi           []string               `protobuf:"bytes,4,rep,name=cdi,proto3" json:"cdi,omitempty"`
+	Engine        *EngineDevices         `protobuf:"bytes,5,opt,name=engine,proto3" json:"engine,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reservation) Reset() {
+	*x = Reservation{}
+	mi := &file_driver_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reservation) ProtoMessage() {}
+
+func (x *Reservation) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
+func (*Reservation) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Reservation) GetEnv() map[string]string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *Reservation) GetNodes() []*Device {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *Reservation) GetMounts() []*Mount {
+	if x != nil {
+		return x.Mounts
+	}
+	return nil
+}
+
+func (x *Reservation) GetCdi() []string {
+	if x != nil {
+		return x.Cdi
+	}
+	return nil
+}
+
+func (x *Reservation) GetEngine() *EngineDevices {
+	if x != nil {
+		return x.Engine
+	}
+	return nil
+}
+
+type EngineDevices struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Driver        string                 `protobuf:"bytes,1,opt,name=driver,proto3" json:"driver,omitempty"`
+	Ids           []string               `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
+	Capabilities  []string               `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	Runtime       string                 `protobuf:"bytes,4,opt,name=runtime,proto3" json:"runtime,omitempty"`
+	Env           map[string]string      `protobuf:"bytes,5,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EngineDevices) Reset() {
+	*x = EngineDevices{}
+	mi := &file_driver_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EngineDevices) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EngineDevices) ProtoMessage() {}
+
+func (x *EngineDevices) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EngineDevices.ProtoReflect.Descriptor instead.
+func (*EngineDevices) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *EngineDevices) GetDriver() string {
+	if x != nil {
+		return x.Driver
+	}
+	return ""
+}
+
+func (x *EngineDevices) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *EngineDevices) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
+func (x *EngineDevices) GetRuntime() string {
+	if x != nil {
+		return x.Runtime
+	}
+	return ""
+}
+
+func (x *EngineDevices) GetEnv() map[string]string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
 type Resources struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cpu           float64                `protobuf:"fixed64,1,opt,name=cpu,proto3" json:"cpu,omitempty"`
 	Memory        int64                  `protobuf:"varint,2,opt,name=memory,proto3" json:"memory,omitempty"`
 	Shm           int64                  `protobuf:"varint,3,opt,name=shm,proto3" json:"shm,omitempty"`
+	Pids          int64                  `protobuf:"varint,4,opt,name=pids,proto3" json:"pids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Resources) Reset() {
 	*x = Resources{}
-	mi := &file_driver_proto_msgTypes[5]
+	mi := &file_driver_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -484,7 +813,7 @@ func (x *Resources) String() string {
 func (*Resources) ProtoMessage() {}
 
 func (x *Resources) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[5]
+	mi := &file_driver_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -497,7 +826,7 @@ func (x *Resources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resources.ProtoReflect.Descriptor instead.
 func (*Resources) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{5}
+	return file_driver_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Resources) GetCpu() float64 {
@@ -521,6 +850,13 @@ func (x *Resources) GetShm() int64 {
 	return 0
 }
 
+func (x *Resources) GetPids() int64 {
+	if x != nil {
+		return x.Pids
+	}
+	return 0
+}
+
 type Device struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	HostPath      string                 `protobuf:"bytes,1,opt,name=host_path,json=hostPath,proto3" json:"host_path,omitempty"`
@@ -532,7 +868,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_driver_proto_msgTypes[6]
+	mi := &file_driver_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -544,7 +880,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[6]
+	mi := &file_driver_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -557,7 +893,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{6}
+	return file_driver_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Device) GetHostPath() string {
@@ -592,7 +928,7 @@ type Mount struct {
 
 func (x *Mount) Reset() {
 	*x = Mount{}
-	mi := &file_driver_proto_msgTypes[7]
+	mi := &file_driver_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +940,7 @@ func (x *Mount) String() string {
 func (*Mount) ProtoMessage() {}
 
 func (x *Mount) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[7]
+	mi := &file_driver_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +953,7 @@ func (x *Mount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mount.ProtoReflect.Descriptor instead.
 func (*Mount) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{7}
+	return file_driver_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Mount) GetHostPath() string {
@@ -654,7 +990,7 @@ type Handle struct {
 
 func (x *Handle) Reset() {
 	*x = Handle{}
-	mi := &file_driver_proto_msgTypes[8]
+	mi := &file_driver_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +1002,7 @@ func (x *Handle) String() string {
 func (*Handle) ProtoMessage() {}
 
 func (x *Handle) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[8]
+	mi := &file_driver_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +1015,7 @@ func (x *Handle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handle.ProtoReflect.Descriptor instead.
 func (*Handle) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{8}
+	return file_driver_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Handle) GetVersion() int64 {
@@ -731,7 +1067,7 @@ type ExitResult struct {
 
 func (x *ExitResult) Reset() {
 	*x = ExitResult{}
-	mi := &file_driver_proto_msgTypes[9]
+	mi := &file_driver_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +1079,7 @@ func (x *ExitResult) String() string {
 func (*ExitResult) ProtoMessage() {}
 
 func (x *ExitResult) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[9]
+	mi := &file_driver_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +1092,7 @@ func (x *ExitResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExitResult.ProtoReflect.Descriptor instead.
 func (*ExitResult) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{9}
+	return file_driver_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExitResult) GetCode() int64 {
@@ -814,7 +1150,7 @@ type UserError struct {
 
 func (x *UserError) Reset() {
 	*x = UserError{}
-	mi := &file_driver_proto_msgTypes[10]
+	mi := &file_driver_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +1162,7 @@ func (x *UserError) String() string {
 func (*UserError) ProtoMessage() {}
 
 func (x *UserError) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[10]
+	mi := &file_driver_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +1175,7 @@ func (x *UserError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserError.ProtoReflect.Descriptor instead.
 func (*UserError) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{10}
+	return file_driver_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UserError) GetCode() string {
@@ -875,7 +1211,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_driver_proto_msgTypes[11]
+	mi := &file_driver_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +1223,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[11]
+	mi := &file_driver_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +1236,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{11}
+	return file_driver_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CallError) GetKind() CallError_Kind {
@@ -933,7 +1269,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_driver_proto_msgTypes[12]
+	mi := &file_driver_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -945,7 +1281,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[12]
+	mi := &file_driver_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -958,7 +1294,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{12}
+	return file_driver_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StartRequest) GetSpec() *TaskSpec {
@@ -977,7 +1313,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_driver_proto_msgTypes[13]
+	mi := &file_driver_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -989,7 +1325,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[13]
+	mi := &file_driver_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1002,7 +1338,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{13}
+	return file_driver_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StartResponse) GetHandle() *Handle {
@@ -1021,7 +1357,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_driver_proto_msgTypes[14]
+	mi := &file_driver_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1369,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[14]
+	mi := &file_driver_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1382,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{14}
+	return file_driver_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RecoverRequest) GetHandle() *Handle {
@@ -1064,7 +1400,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_driver_proto_msgTypes[15]
+	mi := &file_driver_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1412,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[15]
+	mi := &file_driver_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1425,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{15}
+	return file_driver_proto_rawDescGZIP(), []int{19}
 }
 
 type WaitRequest struct {
@@ -1102,7 +1438,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_driver_proto_msgTypes[16]
+	mi := &file_driver_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1450,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[16]
+	mi := &file_driver_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1463,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{16}
+	return file_driver_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WaitRequest) GetTaskId() string {
@@ -1153,7 +1489,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_driver_proto_msgTypes[17]
+	mi := &file_driver_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1501,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[17]
+	mi := &file_driver_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1514,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{17}
+	return file_driver_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WaitResponse) GetResult() *ExitResult {
@@ -1199,7 +1535,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_driver_proto_msgTypes[18]
+	mi := &file_driver_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1547,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[18]
+	mi := &file_driver_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1560,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{18}
+	return file_driver_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StopRequest) GetTaskId() string {
@@ -1256,7 +1592,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1604,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[19]
+	mi := &file_driver_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1617,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{19}
+	return file_driver_proto_rawDescGZIP(), []int{23}
 }
 
 type DestroyRequest struct {
@@ -1293,7 +1629,7 @@ type DestroyRequest struct {
 
 func (x *DestroyRequest) Reset() {
 	*x = DestroyRequest{}
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1641,7 @@ func (x *DestroyRequest) String() string {
 func (*DestroyRequest) ProtoMessage() {}
 
 func (x *DestroyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[20]
+	mi := &file_driver_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1654,7 @@ func (x *DestroyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DestroyRequest.ProtoReflect.Descriptor instead.
 func (*DestroyRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{20}
+	return file_driver_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DestroyRequest) GetTaskId() string {
@@ -1336,7 +1672,7 @@ type DestroyResponse struct {
 
 func (x *DestroyResponse) Reset() {
 	*x = DestroyResponse{}
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1684,7 @@ func (x *DestroyResponse) String() string {
 func (*DestroyResponse) ProtoMessage() {}
 
 func (x *DestroyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[21]
+	mi := &file_driver_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1697,7 @@ func (x *DestroyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DestroyResponse.ProtoReflect.Descriptor instead.
 func (*DestroyResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{21}
+	return file_driver_proto_rawDescGZIP(), []int{25}
 }
 
 type SignalRequest struct {
@@ -1374,7 +1710,7 @@ type SignalRequest struct {
 
 func (x *SignalRequest) Reset() {
 	*x = SignalRequest{}
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1722,7 @@ func (x *SignalRequest) String() string {
 func (*SignalRequest) ProtoMessage() {}
 
 func (x *SignalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[22]
+	mi := &file_driver_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1735,7 @@ func (x *SignalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalRequest.ProtoReflect.Descriptor instead.
 func (*SignalRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{22}
+	return file_driver_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SignalRequest) GetTaskId() string {
@@ -1424,7 +1760,7 @@ type SignalResponse struct {
 
 func (x *SignalResponse) Reset() {
 	*x = SignalResponse{}
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1772,7 @@ func (x *SignalResponse) String() string {
 func (*SignalResponse) ProtoMessage() {}
 
 func (x *SignalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[23]
+	mi := &file_driver_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1785,7 @@ func (x *SignalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalResponse.ProtoReflect.Descriptor instead.
 func (*SignalResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{23}
+	return file_driver_proto_rawDescGZIP(), []int{27}
 }
 
 type PauseRequest struct {
@@ -1461,7 +1797,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1473,7 +1809,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[24]
+	mi := &file_driver_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1486,7 +1822,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{24}
+	return file_driver_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PauseRequest) GetTaskId() string {
@@ -1504,7 +1840,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1852,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[25]
+	mi := &file_driver_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1865,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{25}
+	return file_driver_proto_rawDescGZIP(), []int{29}
 }
 
 type ContinueRequest struct {
@@ -1541,7 +1877,7 @@ type ContinueRequest struct {
 
 func (x *ContinueRequest) Reset() {
 	*x = ContinueRequest{}
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1889,7 @@ func (x *ContinueRequest) String() string {
 func (*ContinueRequest) ProtoMessage() {}
 
 func (x *ContinueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[26]
+	mi := &file_driver_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1902,7 @@ func (x *ContinueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinueRequest.ProtoReflect.Descriptor instead.
 func (*ContinueRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{26}
+	return file_driver_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ContinueRequest) GetTaskId() string {
@@ -1584,7 +1920,7 @@ type ContinueResponse struct {
 
 func (x *ContinueResponse) Reset() {
 	*x = ContinueResponse{}
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1932,7 @@ func (x *ContinueResponse) String() string {
 func (*ContinueResponse) ProtoMessage() {}
 
 func (x *ContinueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[27]
+	mi := &file_driver_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1945,7 @@ func (x *ContinueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinueResponse.ProtoReflect.Descriptor instead.
 func (*ContinueResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{27}
+	return file_driver_proto_rawDescGZIP(), []int{31}
 }
 
 type StatsRequest struct {
@@ -1621,7 +1957,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1969,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[28]
+	mi := &file_driver_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1982,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{28}
+	return file_driver_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StatsRequest) GetTaskId() string {
@@ -1669,7 +2005,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +2017,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[29]
+	mi := &file_driver_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +2030,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{29}
+	return file_driver_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StatsResponse) GetAtNs() int64 {
@@ -1750,7 +2086,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +2098,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[30]
+	mi := &file_driver_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +2111,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{30}
+	return file_driver_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExecStart) GetTaskId() string {
@@ -1858,7 +2194,7 @@ type WindowSize struct {
 
 func (x *WindowSize) Reset() {
 	*x = WindowSize{}
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +2206,7 @@ func (x *WindowSize) String() string {
 func (*WindowSize) ProtoMessage() {}
 
 func (x *WindowSize) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[31]
+	mi := &file_driver_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +2219,7 @@ func (x *WindowSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WindowSize.ProtoReflect.Descriptor instead.
 func (*WindowSize) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{31}
+	return file_driver_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WindowSize) GetRows() uint32 {
@@ -1916,7 +2252,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2264,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[32]
+	mi := &file_driver_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2277,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{32}
+	return file_driver_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExecRequest) GetInput() isExecRequest_Input {
@@ -2044,7 +2380,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2056,7 +2392,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[33]
+	mi := &file_driver_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2069,7 +2405,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{33}
+	return file_driver_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExecResponse) GetOutput() isExecResponse_Output {
@@ -2136,7 +2472,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +2484,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[34]
+	mi := &file_driver_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +2497,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{34}
+	return file_driver_proto_rawDescGZIP(), []int{38}
 }
 
 type ListResponse struct {
@@ -2173,7 +2509,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2521,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[35]
+	mi := &file_driver_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2534,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{35}
+	return file_driver_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListResponse) GetHandles() []*Handle {
@@ -2225,7 +2561,7 @@ const file_driver_proto_rawDesc = "" +
 	"attributes\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe3\x05\n" +
 	"\bTaskSpec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\balloc_id\x18\x02 \x01(\tR\aallocId\x12\x19\n" +
@@ -2247,11 +2583,48 @@ const file_driver_proto_rawDesc = "" +
 	"\alog_dir\x18\x11 \x01(\tR\x06logDir\x12\"\n" +
 	"\rlog_max_files\x18\x12 \x01(\x03R\vlogMaxFiles\x12\"\n" +
 	"\rlog_max_bytes\x18\x13 \x01(\x03R\vlogMaxBytes\x12\"\n" +
-	"\rkill_grace_ns\x18\x14 \x01(\x03R\vkillGraceNs\"G\n" +
+	"\rkill_grace_ns\x18\x14 \x01(\x03R\vkillGraceNs\x12D\n" +
+	"\freservations\x18\x15 \x03(\v2 .nomadlike.driver.v1.ReservationR\freservations\x12<\n" +
+	"\tcontainer\x18\x16 \x01(\v2\x1e.nomadlike.driver.v1.ContainerR\tcontainer\"\xee\x02\n" +
+	"\tContainer\x12\x14\n" +
+	"\x05image\x18\x01 \x01(\tR\x05image\x12\x12\n" +
+	"\x04pull\x18\x02 \x01(\tR\x04pull\x12)\n" +
+	"\x10image_entrypoint\x18\x03 \x01(\bR\x0fimageEntrypoint\x12\x18\n" +
+	"\anetwork\x18\x04 \x01(\tR\anetwork\x12$\n" +
+	"\x0eread_only_root\x18\x05 \x01(\bR\freadOnlyRoot\x12\x12\n" +
+	"\x04rdma\x18\x06 \x01(\bR\x04rdma\x125\n" +
+	"\aulimits\x18\a \x03(\v2\x1b.nomadlike.driver.v1.UlimitR\aulimits\x12E\n" +
+	"\aoptions\x18\b \x03(\v2+.nomadlike.driver.v1.Container.OptionsEntryR\aoptions\x1a:\n" +
+	"\fOptionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"D\n" +
+	"\x06Ulimit\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04soft\x18\x02 \x01(\x03R\x04soft\x12\x12\n" +
+	"\x04hard\x18\x03 \x01(\x03R\x04hard\"\xb7\x02\n" +
+	"\vReservation\x12;\n" +
+	"\x03env\x18\x01 \x03(\v2).nomadlike.driver.v1.Reservation.EnvEntryR\x03env\x121\n" +
+	"\x05nodes\x18\x02 \x03(\v2\x1b.nomadlike.driver.v1.DeviceR\x05nodes\x122\n" +
+	"\x06mounts\x18\x03 \x03(\v2\x1a.nomadlike.driver.v1.MountR\x06mounts\x12\x10\n" +
+	"\x03cdi\x18\x04 \x03(\tR\x03cdi\x12:\n" +
+	"\x06engine\x18\x05 \x01(\v2\".nomadlike.driver.v1.EngineDevicesR\x06engine\x1a6\n" +
+	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xee\x01\n" +
+	"\rEngineDevices\x12\x16\n" +
+	"\x06driver\x18\x01 \x01(\tR\x06driver\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\tR\x03ids\x12\"\n" +
+	"\fcapabilities\x18\x03 \x03(\tR\fcapabilities\x12\x18\n" +
+	"\aruntime\x18\x04 \x01(\tR\aruntime\x12=\n" +
+	"\x03env\x18\x05 \x03(\v2+.nomadlike.driver.v1.EngineDevices.EnvEntryR\x03env\x1a6\n" +
+	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"[\n" +
 	"\tResources\x12\x10\n" +
 	"\x03cpu\x18\x01 \x01(\x01R\x03cpu\x12\x16\n" +
 	"\x06memory\x18\x02 \x01(\x03R\x06memory\x12\x10\n" +
-	"\x03shm\x18\x03 \x01(\x03R\x03shm\"Z\n" +
+	"\x03shm\x18\x03 \x01(\x03R\x03shm\x12\x12\n" +
+	"\x04pids\x18\x04 \x01(\x03R\x04pids\"Z\n" +
 	"\x06Device\x12\x1b\n" +
 	"\thost_path\x18\x01 \x01(\tR\bhostPath\x12\x1b\n" +
 	"\ttask_path\x18\x02 \x01(\tR\btaskPath\x12\x16\n" +
@@ -2395,7 +2768,7 @@ func file_driver_proto_rawDescGZIP() []byte {
 }
 
 var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_driver_proto_goTypes = []any{
 	(CallError_Kind)(0),         // 0: nomadlike.driver.v1.CallError.Kind
 	(*InfoRequest)(nil),         // 1: nomadlike.driver.v1.InfoRequest
@@ -2403,89 +2776,105 @@ var file_driver_proto_goTypes = []any{
 	(*FingerprintRequest)(nil),  // 3: nomadlike.driver.v1.FingerprintRequest
 	(*FingerprintResponse)(nil), // 4: nomadlike.driver.v1.FingerprintResponse
 	(*TaskSpec)(nil),            // 5: nomadlike.driver.v1.TaskSpec
-	(*Resources)(nil),           // 6: nomadlike.driver.v1.Resources
-	(*Device)(nil),              // 7: nomadlike.driver.v1.Device
-	(*Mount)(nil),               // 8: nomadlike.driver.v1.Mount
-	(*Handle)(nil),              // 9: nomadlike.driver.v1.Handle
-	(*ExitResult)(nil),          // 10: nomadlike.driver.v1.ExitResult
-	(*UserError)(nil),           // 11: nomadlike.driver.v1.UserError
-	(*CallError)(nil),           // 12: nomadlike.driver.v1.CallError
-	(*StartRequest)(nil),        // 13: nomadlike.driver.v1.StartRequest
-	(*StartResponse)(nil),       // 14: nomadlike.driver.v1.StartResponse
-	(*RecoverRequest)(nil),      // 15: nomadlike.driver.v1.RecoverRequest
-	(*RecoverResponse)(nil),     // 16: nomadlike.driver.v1.RecoverResponse
-	(*WaitRequest)(nil),         // 17: nomadlike.driver.v1.WaitRequest
-	(*WaitResponse)(nil),        // 18: nomadlike.driver.v1.WaitResponse
-	(*StopRequest)(nil),         // 19: nomadlike.driver.v1.StopRequest
-	(*StopResponse)(nil),        // 20: nomadlike.driver.v1.StopResponse
-	(*DestroyRequest)(nil),      // 21: nomadlike.driver.v1.DestroyRequest
-	(*DestroyResponse)(nil),     // 22: nomadlike.driver.v1.DestroyResponse
-	(*SignalRequest)(nil),       // 23: nomadlike.driver.v1.SignalRequest
-	(*SignalResponse)(nil),      // 24: nomadlike.driver.v1.SignalResponse
-	(*PauseRequest)(nil),        // 25: nomadlike.driver.v1.PauseRequest
-	(*PauseResponse)(nil),       // 26: nomadlike.driver.v1.PauseResponse
-	(*ContinueRequest)(nil),     // 27: nomadlike.driver.v1.ContinueRequest
-	(*ContinueResponse)(nil),    // 28: nomadlike.driver.v1.ContinueResponse
-	(*StatsRequest)(nil),        // 29: nomadlike.driver.v1.StatsRequest
-	(*StatsResponse)(nil),       // 30: nomadlike.driver.v1.StatsResponse
-	(*ExecStart)(nil),           // 31: nomadlike.driver.v1.ExecStart
-	(*WindowSize)(nil),          // 32: nomadlike.driver.v1.WindowSize
-	(*ExecRequest)(nil),         // 33: nomadlike.driver.v1.ExecRequest
-	(*ExecResponse)(nil),        // 34: nomadlike.driver.v1.ExecResponse
-	(*ListRequest)(nil),         // 35: nomadlike.driver.v1.ListRequest
-	(*ListResponse)(nil),        // 36: nomadlike.driver.v1.ListResponse
-	nil,                         // 37: nomadlike.driver.v1.FingerprintResponse.AttributesEntry
-	nil,                         // 38: nomadlike.driver.v1.UserError.ParamsEntry
+	(*Container)(nil),           // 6: nomadlike.driver.v1.Container
+	(*Ulimit)(nil),              // 7: nomadlike.driver.v1.Ulimit
+	(*Reservation)(nil),         // 8: nomadlike.driver.v1.Reservation
+	(*EngineDevices)(nil),       // 9: nomadlike.driver.v1.EngineDevices
+	(*Resources)(nil),           // 10: nomadlike.driver.v1.Resources
+	(*Device)(nil),              // 11: nomadlike.driver.v1.Device
+	(*Mount)(nil),               // 12: nomadlike.driver.v1.Mount
+	(*Handle)(nil),              // 13: nomadlike.driver.v1.Handle
+	(*ExitResult)(nil),          // 14: nomadlike.driver.v1.ExitResult
+	(*UserError)(nil),           // 15: nomadlike.driver.v1.UserError
+	(*CallError)(nil),           // 16: nomadlike.driver.v1.CallError
+	(*StartRequest)(nil),        // 17: nomadlike.driver.v1.StartRequest
+	(*StartResponse)(nil),       // 18: nomadlike.driver.v1.StartResponse
+	(*RecoverRequest)(nil),      // 19: nomadlike.driver.v1.RecoverRequest
+	(*RecoverResponse)(nil),     // 20: nomadlike.driver.v1.RecoverResponse
+	(*WaitRequest)(nil),         // 21: nomadlike.driver.v1.WaitRequest
+	(*WaitResponse)(nil),        // 22: nomadlike.driver.v1.WaitResponse
+	(*StopRequest)(nil),         // 23: nomadlike.driver.v1.StopRequest
+	(*StopResponse)(nil),        // 24: nomadlike.driver.v1.StopResponse
+	(*DestroyRequest)(nil),      // 25: nomadlike.driver.v1.DestroyRequest
+	(*DestroyResponse)(nil),     // 26: nomadlike.driver.v1.DestroyResponse
+	(*SignalRequest)(nil),       // 27: nomadlike.driver.v1.SignalRequest
+	(*SignalResponse)(nil),      // 28: nomadlike.driver.v1.SignalResponse
+	(*PauseRequest)(nil),        // 29: nomadlike.driver.v1.PauseRequest
+	(*PauseResponse)(nil),       // 30: nomadlike.driver.v1.PauseResponse
+	(*ContinueRequest)(nil),     // 31: nomadlike.driver.v1.ContinueRequest
+	(*ContinueResponse)(nil),    // 32: nomadlike.driver.v1.ContinueResponse
+	(*StatsRequest)(nil),        // 33: nomadlike.driver.v1.StatsRequest
+	(*StatsResponse)(nil),       // 34: nomadlike.driver.v1.StatsResponse
+	(*ExecStart)(nil),           // 35: nomadlike.driver.v1.ExecStart
+	(*WindowSize)(nil),          // 36: nomadlike.driver.v1.WindowSize
+	(*ExecRequest)(nil),         // 37: nomadlike.driver.v1.ExecRequest
+	(*ExecResponse)(nil),        // 38: nomadlike.driver.v1.ExecResponse
+	(*ListRequest)(nil),         // 39: nomadlike.driver.v1.ListRequest
+	(*ListResponse)(nil),        // 40: nomadlike.driver.v1.ListResponse
+	nil,                         // 41: nomadlike.driver.v1.FingerprintResponse.AttributesEntry
+	nil,                         // 42: nomadlike.driver.v1.Container.OptionsEntry
+	nil,                         // 43: nomadlike.driver.v1.Reservation.EnvEntry
+	nil,                         // 44: nomadlike.driver.v1.EngineDevices.EnvEntry
+	nil,                         // 45: nomadlike.driver.v1.UserError.ParamsEntry
 }
 var file_driver_proto_depIdxs = []int32{
-	37, // 0: nomadlike.driver.v1.FingerprintResponse.attributes:type_name -> nomadlike.driver.v1.FingerprintResponse.AttributesEntry
-	6,  // 1: nomadlike.driver.v1.TaskSpec.resources:type_name -> nomadlike.driver.v1.Resources
-	7,  // 2: nomadlike.driver.v1.TaskSpec.devices:type_name -> nomadlike.driver.v1.Device
-	8,  // 3: nomadlike.driver.v1.TaskSpec.mounts:type_name -> nomadlike.driver.v1.Mount
-	11, // 4: nomadlike.driver.v1.ExitResult.err:type_name -> nomadlike.driver.v1.UserError
-	38, // 5: nomadlike.driver.v1.UserError.params:type_name -> nomadlike.driver.v1.UserError.ParamsEntry
-	0,  // 6: nomadlike.driver.v1.CallError.kind:type_name -> nomadlike.driver.v1.CallError.Kind
-	11, // 7: nomadlike.driver.v1.CallError.user:type_name -> nomadlike.driver.v1.UserError
-	5,  // 8: nomadlike.driver.v1.StartRequest.spec:type_name -> nomadlike.driver.v1.TaskSpec
-	9,  // 9: nomadlike.driver.v1.StartResponse.handle:type_name -> nomadlike.driver.v1.Handle
-	9,  // 10: nomadlike.driver.v1.RecoverRequest.handle:type_name -> nomadlike.driver.v1.Handle
-	10, // 11: nomadlike.driver.v1.WaitResponse.result:type_name -> nomadlike.driver.v1.ExitResult
-	32, // 12: nomadlike.driver.v1.ExecStart.size:type_name -> nomadlike.driver.v1.WindowSize
-	31, // 13: nomadlike.driver.v1.ExecRequest.start:type_name -> nomadlike.driver.v1.ExecStart
-	32, // 14: nomadlike.driver.v1.ExecRequest.resize:type_name -> nomadlike.driver.v1.WindowSize
-	10, // 15: nomadlike.driver.v1.ExecResponse.result:type_name -> nomadlike.driver.v1.ExitResult
-	9,  // 16: nomadlike.driver.v1.ListResponse.handles:type_name -> nomadlike.driver.v1.Handle
-	1,  // 17: nomadlike.driver.v1.DriverService.Info:input_type -> nomadlike.driver.v1.InfoRequest
-	3,  // 18: nomadlike.driver.v1.DriverService.Fingerprint:input_type -> nomadlike.driver.v1.FingerprintRequest
-	13, // 19: nomadlike.driver.v1.DriverService.Start:input_type -> nomadlike.driver.v1.StartRequest
-	15, // 20: nomadlike.driver.v1.DriverService.Recover:input_type -> nomadlike.driver.v1.RecoverRequest
-	17, // 21: nomadlike.driver.v1.DriverService.Wait:input_type -> nomadlike.driver.v1.WaitRequest
-	19, // 22: nomadlike.driver.v1.DriverService.Stop:input_type -> nomadlike.driver.v1.StopRequest
-	21, // 23: nomadlike.driver.v1.DriverService.Destroy:input_type -> nomadlike.driver.v1.DestroyRequest
-	23, // 24: nomadlike.driver.v1.DriverService.Signal:input_type -> nomadlike.driver.v1.SignalRequest
-	25, // 25: nomadlike.driver.v1.DriverService.Pause:input_type -> nomadlike.driver.v1.PauseRequest
-	27, // 26: nomadlike.driver.v1.DriverService.Continue:input_type -> nomadlike.driver.v1.ContinueRequest
-	29, // 27: nomadlike.driver.v1.DriverService.Stats:input_type -> nomadlike.driver.v1.StatsRequest
-	33, // 28: nomadlike.driver.v1.DriverService.Exec:input_type -> nomadlike.driver.v1.ExecRequest
-	35, // 29: nomadlike.driver.v1.DriverService.List:input_type -> nomadlike.driver.v1.ListRequest
-	2,  // 30: nomadlike.driver.v1.DriverService.Info:output_type -> nomadlike.driver.v1.InfoResponse
-	4,  // 31: nomadlike.driver.v1.DriverService.Fingerprint:output_type -> nomadlike.driver.v1.FingerprintResponse
-	14, // 32: nomadlike.driver.v1.DriverService.Start:output_type -> nomadlike.driver.v1.StartResponse
-	16, // 33: nomadlike.driver.v1.DriverService.Recover:output_type -> nomadlike.driver.v1.RecoverResponse
-	18, // 34: nomadlike.driver.v1.DriverService.Wait:output_type -> nomadlike.driver.v1.WaitResponse
-	20, // 35: nomadlike.driver.v1.DriverService.Stop:output_type -> nomadlike.driver.v1.StopResponse
-	22, // 36: nomadlike.driver.v1.DriverService.Destroy:output_type -> nomadlike.driver.v1.DestroyResponse
-	24, // 37: nomadlike.driver.v1.DriverService.Signal:output_type -> nomadlike.driver.v1.SignalResponse
-	26, // 38: nomadlike.driver.v1.DriverService.Pause:output_type -> nomadlike.driver.v1.PauseResponse
-	28, // 39: nomadlike.driver.v1.DriverService.Continue:output_type -> nomadlike.driver.v1.ContinueResponse
-	30, // 40: nomadlike.driver.v1.DriverService.Stats:output_type -> nomadlike.driver.v1.StatsResponse
-	34, // 41: nomadlike.driver.v1.DriverService.Exec:output_type -> nomadlike.driver.v1.ExecResponse
-	36, // 42: nomadlike.driver.v1.DriverService.List:output_type -> nomadlike.driver.v1.ListResponse
-	30, // [30:43] is the sub-list for method output_type
-	17, // [17:30] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	41, // 0: nomadlike.driver.v1.FingerprintResponse.attributes:type_name -> nomadlike.driver.v1.FingerprintResponse.AttributesEntry
+	10, // 1: nomadlike.driver.v1.TaskSpec.resources:type_name -> nomadlike.driver.v1.Resources
+	11, // 2: nomadlike.driver.v1.TaskSpec.devices:type_name -> nomadlike.driver.v1.Device
+	12, // 3: nomadlike.driver.v1.TaskSpec.mounts:type_name -> nomadlike.driver.v1.Mount
+	8,  // 4: nomadlike.driver.v1.TaskSpec.reservations:type_name -> nomadlike.driver.v1.Reservation
+	6,  // 5: nomadlike.driver.v1.TaskSpec.container:type_name -> nomadlike.driver.v1.Container
+	7,  // 6: nomadlike.driver.v1.Container.ulimits:type_name -> nomadlike.driver.v1.Ulimit
+	42, // 7: nomadlike.driver.v1.Container.options:type_name -> nomadlike.driver.v1.Container.OptionsEntry
+	43, // 8: nomadlike.driver.v1.Reservation.env:type_name -> nomadlike.driver.v1.Reservation.EnvEntry
+	11, // 9: nomadlike.driver.v1.Reservation.nodes:type_name -> nomadlike.driver.v1.Device
+	12, // 10: nomadlike.driver.v1.Reservation.mounts:type_name -> nomadlike.driver.v1.Mount
+	9,  // 11: nomadlike.driver.v1.Reservation.engine:type_name -> nomadlike.driver.v1.EngineDevices
+	44, // 12: nomadlike.driver.v1.EngineDevices.env:type_name -> nomadlike.driver.v1.EngineDevices.EnvEntry
+	15, // 13: nomadlike.driver.v1.ExitResult.err:type_name -> nomadlike.driver.v1.UserError
+	45, // 14: nomadlike.driver.v1.UserError.params:type_name -> nomadlike.driver.v1.UserError.ParamsEntry
+	0,  // 15: nomadlike.driver.v1.CallError.kind:type_name -> nomadlike.driver.v1.CallError.Kind
+	15, // 16: nomadlike.driver.v1.CallError.user:type_name -> nomadlike.driver.v1.UserError
+	5,  // 17: nomadlike.driver.v1.StartRequest.spec:type_name -> nomadlike.driver.v1.TaskSpec
+	13, // 18: nomadlike.driver.v1.StartResponse.handle:type_name -> nomadlike.driver.v1.Handle
+	13, // 19: nomadlike.driver.v1.RecoverRequest.handle:type_name -> nomadlike.driver.v1.Handle
+	14, // 20: nomadlike.driver.v1.WaitResponse.result:type_name -> nomadlike.driver.v1.ExitResult
+	36, // 21: nomadlike.driver.v1.ExecStart.size:type_name -> nomadlike.driver.v1.WindowSize
+	35, // 22: nomadlike.driver.v1.ExecRequest.start:type_name -> nomadlike.driver.v1.ExecStart
+	36, // 23: nomadlike.driver.v1.ExecRequest.resize:type_name -> nomadlike.driver.v1.WindowSize
+	14, // 24: nomadlike.driver.v1.ExecResponse.result:type_name -> nomadlike.driver.v1.ExitResult
+	13, // 25: nomadlike.driver.v1.ListResponse.handles:type_name -> nomadlike.driver.v1.Handle
+	1,  // 26: nomadlike.driver.v1.DriverService.Info:input_type -> nomadlike.driver.v1.InfoRequest
+	3,  // 27: nomadlike.driver.v1.DriverService.Fingerprint:input_type -> nomadlike.driver.v1.FingerprintRequest
+	17, // 28: nomadlike.driver.v1.DriverService.Start:input_type -> nomadlike.driver.v1.StartRequest
+	19, // 29: nomadlike.driver.v1.DriverService.Recover:input_type -> nomadlike.driver.v1.RecoverRequest
+	21, // 30: nomadlike.driver.v1.DriverService.Wait:input_type -> nomadlike.driver.v1.WaitRequest
+	23, // 31: nomadlike.driver.v1.DriverService.Stop:input_type -> nomadlike.driver.v1.StopRequest
+	25, // 32: nomadlike.driver.v1.DriverService.Destroy:input_type -> nomadlike.driver.v1.DestroyRequest
+	27, // 33: nomadlike.driver.v1.DriverService.Signal:input_type -> nomadlike.driver.v1.SignalRequest
+	29, // 34: nomadlike.driver.v1.DriverService.Pause:input_type -> nomadlike.driver.v1.PauseRequest
+	31, // 35: nomadlike.driver.v1.DriverService.Continue:input_type -> nomadlike.driver.v1.ContinueRequest
+	33, // 36: nomadlike.driver.v1.DriverService.Stats:input_type -> nomadlike.driver.v1.StatsRequest
+	37, // 37: nomadlike.driver.v1.DriverService.Exec:input_type -> nomadlike.driver.v1.ExecRequest
+	39, // 38: nomadlike.driver.v1.DriverService.List:input_type -> nomadlike.driver.v1.ListRequest
+	2,  // 39: nomadlike.driver.v1.DriverService.Info:output_type -> nomadlike.driver.v1.InfoResponse
+	4,  // 40: nomadlike.driver.v1.DriverService.Fingerprint:output_type -> nomadlike.driver.v1.FingerprintResponse
+	18, // 41: nomadlike.driver.v1.DriverService.Start:output_type -> nomadlike.driver.v1.StartResponse
+	20, // 42: nomadlike.driver.v1.DriverService.Recover:output_type -> nomadlike.driver.v1.RecoverResponse
+	22, // 43: nomadlike.driver.v1.DriverService.Wait:output_type -> nomadlike.driver.v1.WaitResponse
+	24, // 44: nomadlike.driver.v1.DriverService.Stop:output_type -> nomadlike.driver.v1.StopResponse
+	26, // 45: nomadlike.driver.v1.DriverService.Destroy:output_type -> nomadlike.driver.v1.DestroyResponse
+	28, // 46: nomadlike.driver.v1.DriverService.Signal:output_type -> nomadlike.driver.v1.SignalResponse
+	30, // 47: nomadlike.driver.v1.DriverService.Pause:output_type -> nomadlike.driver.v1.PauseResponse
+	32, // 48: nomadlike.driver.v1.DriverService.Continue:output_type -> nomadlike.driver.v1.ContinueResponse
+	34, // 49: nomadlike.driver.v1.DriverService.Stats:output_type -> nomadlike.driver.v1.StatsResponse
+	38, // 50: nomadlike.driver.v1.DriverService.Exec:output_type -> nomadlike.driver.v1.ExecResponse
+	40, // 51: nomadlike.driver.v1.DriverService.List:output_type -> nomadlike.driver.v1.ListResponse
+	39, // [39:52] is the sub-list for method output_type
+	26, // [26:39] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_driver_proto_init() }
@@ -2493,14 +2882,14 @@ func file_driver_proto_init() {
 	if File_driver_proto != nil {
 		return
 	}
-	file_driver_proto_msgTypes[32].OneofWrappers = []any{
+	file_driver_proto_msgTypes[36].OneofWrappers = []any{
 		(*ExecRequest_Start)(nil),
 		(*ExecRequest_Stdin)(nil),
 		(*ExecRequest_StdinEnd)(nil),
 		(*ExecRequest_Resize)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
-	file_driver_proto_msgTypes[33].OneofWrappers = []any{
+	file_driver_proto_msgTypes[37].OneofWrappers = []any{
 		(*ExecResponse_Stdout)(nil),
 		(*ExecResponse_Stderr)(nil),
 		(*ExecResponse_Result)(nil),
@@ -2511,7 +2900,7 @@ func file_driver_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   38,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
