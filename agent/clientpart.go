@@ -63,7 +63,9 @@ func (a *Agent) openClient(context.Context) error {
 		Wishes: fingerprint.Wishes{
 			Name: a.config.Name, Advertise: a.config.Advertise, Interface: c.Interface, Pool: c.Pool, ReservedCPU: c.ReservedCPU,
 			ReservedMemory: c.ReservedMemory, PortMin: c.PortMin, PortMax: c.PortMax, Attributes: metaAttributes(c.Meta),
+			Topology: c.Topology, RDMA: c.RDMA,
 		},
+		Devices: c.Devices,
 		Drivers: drivers,
 		Servers: a.serverAddresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
 		Binary: binary, Logger: a.log,

@@ -74,6 +74,7 @@ func (c Config) redacted() map[string]any {
 		"client": map[string]any{
 			"enabled": c.Client.Enabled, "servers": c.Client.Servers, "pool": c.Client.Pool, "interface": c.Client.Interface,
 			"port_min": c.Client.PortMin, "port_max": c.Client.PortMax, "meta": c.Client.Meta,
+			"topology": c.Client.Topology, "rdma": c.Client.RDMA, "devices": len(c.Client.Devices),
 			"reserved": map[string]any{"cpu": c.Client.ReservedCPU, "memory": c.Client.ReservedMemory},
 		},
 		"log": map[string]any{"level": c.LogLevel, "format": c.LogFormat}, "plugin_dir": c.PluginDir, "hosts": c.Hosts,
@@ -99,6 +100,9 @@ type ClientConfig struct {
 	ReservedCPU    float64 // cores
 	ReservedMemory int64   // bytes
 	Meta           map[string]string
+	Topology       []string // where the machine stands, outermost first: room, rack, switch
+	RDMA           bool
+	Devices        []structs.Device // declared, not found by a plugin
 }
 
 // LimitsConfig is the part of limits.
@@ -347,6 +351,16 @@ func (r *resolver) client() {
 		}
 		c.ReservedMemory = bytes
 	}
+	c.Topology, c.RDMA = block.Topology, get(block.RDMA, false)
+	if len(c.Topology) > topologyMax {
+		r.refuse("client.topology", "agent.config.topology", "max", topologyMax)
+	}
+	for _, level := range c.Topology {
+		if level == "" || !plainText(level, deviceTextMax) {
+			r.refuse("client.topology", "agent.config.text", "value", strconv.Quote(level), "max", deviceTextMax)
+		}
+	}
+	c.Devices = r.devices(block.Devices)
 }
 
 func (r *resolver) limits() {

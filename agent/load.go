@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/structs"
 )
 
 // configFileMax bounds one configuration file.
@@ -156,9 +157,15 @@ func (l *loader) locate(prefix string, body *hclsyntax.Body) {
 	for name, attribute := range body.Attributes {
 		l.ranges[prefix+name] = attribute.Expr.Range()
 	}
+	count := map[string]int{}
 	for _, block := range body.Blocks {
-		l.ranges[prefix+block.Type] = block.DefRange()
-		l.locate(prefix+block.Type+".", block.Body)
+		path := prefix + block.Type
+		l.ranges[path] = block.DefRange()
+		l.locate(path+".", block.Body)
+		numbered := structs.IndexedPath(path, count[block.Type])
+		l.ranges[numbered] = block.DefRange()
+		l.locate(numbered+".", block.Body)
+		count[block.Type]++
 	}
 }
 

@@ -49,7 +49,25 @@ type Client struct {
 	PortMin   *int              `hcl:"port_min,optional"`
 	PortMax   *int              `hcl:"port_max,optional"`
 	Meta      map[string]string `hcl:"meta,optional"`
+	Topology  []string          `hcl:"topology,optional"` // where the machine stands, outermost first
+	RDMA      *bool             `hcl:"rdma,optional"`
 	Reserved  *Reserved         `hcl:"reserved,block"`
+	Devices   []DeviceBlock     `hcl:"device,block"`
+}
+
+// DeviceBlock declares accelerators of one sort that no plugin finds, labelled
+// with their kind: vendor/type. Blocks of one kind are numbered on.
+type DeviceBlock struct {
+	Kind      string            `hcl:"kind,label"`
+	Count     *int              `hcl:"count,optional"` // devices named by their kind and number, or
+	IDs       []string          `hcl:"ids,optional"`   // devices of these names
+	Model     *string           `hcl:"model,optional"`
+	Memory    *string           `hcl:"memory,optional"` // of each, such as "80GiB"
+	NUMA      *int              `hcl:"numa,optional"`
+	LinkGroup *string           `hcl:"link_group,optional"`
+	Driver    *string           `hcl:"driver_version,optional"`
+	Attrs     map[string]string `hcl:"attrs,optional"`
+	Env       map[string]string `hcl:"env,optional"` // what each adds to a variable of its task; {id} and {index} stand for its own
 }
 
 // Reserved is what a client keeps for its machine's own needs.
@@ -146,6 +164,11 @@ func (c Client) over(top Client) Client {
 	c.PortMax = or(top.PortMax, c.PortMax)
 	if top.Meta != nil {
 		c.Meta = maps.Clone(top.Meta)
+	}
+	c.Topology = orList(top.Topology, c.Topology)
+	c.RDMA = or(top.RDMA, c.RDMA)
+	if top.Devices != nil {
+		c.Devices = top.Devices
 	}
 	c.Reserved = both(c.Reserved, top.Reserved, func(a, b Reserved) Reserved {
 		return Reserved{CPU: or(b.CPU, a.CPU), Memory: or(b.Memory, a.Memory)}

@@ -100,7 +100,8 @@ type Capacity struct {
 // Device is an accelerator of a node.
 type Device struct {
 	ID        string            `json:"id"`
-	Kind      string            `json:"kind"` // vendor/type
+	Index     int               `json:"index"` // the vendor's number on this node, from 0; may change at a reboot
+	Kind      string            `json:"kind"`  // vendor/type
 	Model     string            `json:"model"`
 	Memory    int64             `json:"memory"` // bytes
 	PCIBus    string            `json:"pci_bus,omitempty"`

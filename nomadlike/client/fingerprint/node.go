@@ -41,6 +41,8 @@ type Wishes struct {
 	PortMin        int     // dynamic ports, inclusive
 	PortMax        int
 	Attributes     map[string]string
+	Topology       []string // where the machine stands, outermost first
+	RDMA           bool
 }
 
 // Defaults of Wishes, and its limits.
@@ -77,7 +79,10 @@ func Node(m Machine, w Wishes) (structs.Node, error) {
 	return structs.Node{
 		Name:       name,
 		Addr:       addr.String(),
-		Pool:       w.Pool,
+		Pool:       w.Pool, // until the servers decide by their pools' records
+		OwnPool:    w.Pool,
+		Topology:   w.Topology,
+		RDMA:       w.RDMA,
 		Attributes: attributes,
 		Capacity:   capacity,
 	}, nil

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Limits of what a configuration declares.
+const (
+	topologyMax   = 8   // levels
+	deviceTextMax = 128 // bytes of one word about a device
+	deviceAttrMax = 48  // attributes and variables of one device
+)
+
+// devices turns the declared devices into those of the node. Blocks of one
+// kind are numbered on, so that a machine with two link groups is two blocks.
+func (r *resolver) devices(blocks []DeviceBlock) []structs.Device {
+	var devices []structs.Device
+	next := map[string]int{} // by kind
+	seen := map[string]bool{}
+	for i := range blocks {
+		path := structs.IndexedPath("client.device", i)
+		for _, device := range r.declared(path, &blocks[i], next[blocks[i].Kind]) {
+			next[device.Kind]++
+			if seen[device.ID] {
+				r.refuse(path, "agent.config.device_twice", "id", device.ID)
+			}
+			seen[device.ID] = true
+			devices = append(devices, device)
+		}
+	}
+	if len(devices) > structs.DeviceCountMax {
+		r.refuse("client.device", "agent.config.device_count", "max", structs.DeviceCountMax)
+		return nil
+	}
+	return devices
+}
+
+// declared gives the devices of one block, the first with the given index.
+func (r *resolver) declared(path string, block *DeviceBlock, first int) []structs.Device {
+	vendor, sort, _ := strings.Cut(block.Kind, "/")
+	if structs.NameProblem(vendor) != "" || structs.NameProblem(sort) != "" {
+		r.refuse(path, "agent.config.device_kind", "value", block.Kind)
+		return nil
+	}
+	count := get(block.Count, len(block.IDs))
+	if count < 1 || count > structs.DeviceCountMax || len(block.IDs) > 0 && len(block.IDs) != count {
+		r.refuse(path, "agent.config.device_count", "max", structs.DeviceCountMax)
+		return nil
+	}
+	memory := int64(0)
+	if block.Memory != nil {
+		bytes, err := structs.ParseSize(*block.Memory)
+		if err != nil {
+			r.refuse(path+".memory", "agent.config.size", "value", *block.Memory, "reason", err)
+		}
+		memory = bytes
+	}
+	if numa := get(block.NUMA, 0); numa < 0 || numa > structs.DeviceCountMax {
+		r.refuse(path+".numa", "agent.config.device_numa", "value", numa)
+	}
+	r.deviceTexts(path, block)
+	devices := make([]structs.Device, count)
+	for i := range devices {
+		device := structs.Device{
+			ID: vendor + "-" + sort + "-" + strconv.Itoa(first+i), Index: first + i, Kind: block.Kind, Model: get(block.Model, ""),
+			Memory: memory, NUMANode: get(block.NUMA, 0), LinkGroup: get(block.LinkGroup, ""), Healthy: true, Driver: get(block.Driver, ""),
+		}
+		if len(block.IDs) > 0 {
+			device.ID = block.IDs[i]
+		}
+		device.Attrs = deviceAttrs(block, &device)
+		devices[i] = device
+	}
+	return devices
+}
+
+// deviceTexts checks the words about a device.
+func (r *resolver) deviceTexts(path string, block *DeviceBlock) {
+	texts := map[string]string{
+		path + ".model": get(block.Model, ""), path + ".link_group": get(block.LinkGroup, ""), path + ".driver_version": get(block.Driver, ""),
+	}
+	for _, id := range block.IDs {
+		if !deviceID(id) {
+			r.refuse(path+".ids", "agent.config.device_id", "value", strconv.Quote(id))
+		}
+	}
+	if len(block.Attrs)+len(block.Env) > deviceAttrMax {
+		r.refuse(path, "agent.config.device_attrs", "max", deviceAttrMax)
+	}
+	for _, name := range slices.Sorted(maps.Keys(block.Attrs)) {
+		if name == "" || !plainText(name, deviceTextMax) || !plainText(block.Attrs[name], deviceTextMax) ||
+			strings.HasPrefix(name, structs.DeviceEnvAttr) {
+			r.refuse(path+".attrs", "agent.config.text", "value", strconv.Quote(name), "max", deviceTextMax)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(block.Env)) {
+		if !envName(name) || !plainText(block.Env[name], deviceTextMax) {
+			r.refuse(path+".env", "agent.config.text", "value", strconv.Quote(name), "max", deviceTextMax)
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(texts)) {
+		if !plainText(texts[at], deviceTextMax) {
+			r.refuse(at, "agent.config.text", "value", strconv.Quote(texts[at]), "max", deviceTextMax)
+		}
+	}
+}
+
+// deviceAttrs are the block's attributes, and what the device adds to the
+// variables of a task that gets it.
+func deviceAttrs(block *DeviceBlock, device *structs.Device) map[string]string {
+	if len(block.Attrs)+len(block.Env) == 0 {
+		return nil
+	}
+	attrs := make(map[string]string, len(block.Attrs)+len(block.Env))
+	maps.Copy(attrs, block.Attrs)
+	own := strings.NewReplacer("{id}", device.ID, "{index}", strconv.Itoa(device.Index))
+	for name, template := range block.Env {
+		attrs[structs.DeviceEnvAttr+name] = own.Replace(template)
+	}
+	return attrs
+}
+
+// deviceID tells whether a text may name a device: as vendors do.
+func deviceID(id string) bool {
+	return id != "" && len(id) <= deviceTextMax && !strings.HasPrefix(id, "-") && !strings.ContainsFunc(id, func(c rune) bool {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		return !letter && !strings.ContainsRune(".:_-", c)
+	})
+}
+
+// envName tells whether a text may name an environment variable.
+func envName(name string) bool {
+	return name != "" && len(name) <= deviceTextMax && !strings.ContainsFunc(name, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_')
+	})
+}
