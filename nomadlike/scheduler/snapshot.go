@@ -31,11 +31,63 @@ const (
 	holderNodesMax = 32
 )
 
-// Snapshot is what Schedule needs to see of the state at one index. Package
-// state's snapshot satisfies it through a thin coat. Nothing that it hands out
-// is changed or kept by Schedule; Schedule calls it from its own goroutine and
-// may iterate each sequence once.
+// Snapshot is the newest state as a Board reads it; package state's snapshot
+// satisfies it. What it hands out is shared: the board keeps it and never
+// changes it. It is called from the goroutine of the board's owner only.
 type Snapshot interface {
+	// Index is the state's index; it becomes the plan's SnapshotIndex.
+	Index() uint64
+	// Changes lists what changed after the index since, so that a board that
+	// stood at since stands at Index afterwards. When that is not known any more,
+	// or since is 0, it lists everything and says so with Full. The order within
+	// a list means nothing; a key may be listed though nothing about it changed.
+	Changes(since uint64) Changes
+}
+
+// Changes is the difference between two states, as far as a Board cares.
+type Changes struct {
+	Full     bool // the lists are everything there is; what they leave out is gone
+	Nodes    []NodeChange
+	Subjobs  []SubjobChange
+	Pools    []PoolChange
+	Projects []ProjectChange
+}
+
+// NodeChange is a node whose record or usage changed.
+type NodeChange struct {
+	ID    string
+	Node  *structs.Node  // nil: gone
+	Usage *structs.Usage // nil: holds nothing
+}
+
+// SubjobChange is a subjob that changed in anything: its own row, its job's
+// priority or time limit, its newest attempt (also RunningAt, CheckpointAt), or
+// one of that attempt's allocations ceased to hold resources. Full lists those
+// that have not ended; an ended or deleted one is listed when it was not before.
+type SubjobChange struct {
+	JobID   string
+	Index   int
+	Job     *structs.Job          // nil: gone
+	Subjob  *structs.Subjob       // nil: gone
+	Attempt *structs.Attempt      // the newest, when it has not ended; nil while queued
+	Allocs  []*structs.Allocation // of Attempt, those that hold resources, by rank
+}
+
+// PoolChange is a pool whose record changed.
+type PoolChange struct {
+	Name string
+	Pool *structs.Pool // nil: gone
+}
+
+// ProjectChange is a project whose record or usage changed.
+type ProjectChange struct {
+	Name    string
+	Project *structs.Project      // nil: no record
+	Usage   *structs.ProjectUsage // nil: holds nothing and used nothing of late
+}
+
+// Still is a state listed whole, for Schedule.
+type Still interface {
 	// Index is the state's index; it becomes the plan's SnapshotIndex.
 	Index() uint64
 	// Queue yields every subjob in state queued with its job. Any order is
@@ -51,7 +103,7 @@ type Snapshot interface {
 
 // Input is what Schedule decides on.
 type Input struct {
-	Snapshot     Snapshot
+	Snapshot     Still
 	Reservations int  // blocked gangs that keep nodes for themselves; 0: ReservationsDefault, negative: none
 	Quiet        bool // place only: no explanations, for calls that follow each other quickly
 }
@@ -75,7 +127,7 @@ type entry struct {
 }
 
 // queueOf lists the queue in its order.
-func queueOf(snapshot Snapshot) []entry {
+func queueOf(snapshot Still) []entry {
 	var queue []entry
 	for job, subjob := range snapshot.Queue() {
 		queue = append(queue, entry{job, subjob})
@@ -88,7 +140,7 @@ func queueOf(snapshot Snapshot) []entry {
 }
 
 // seatsOf lists the nodes by id.
-func seatsOf(snapshot Snapshot) []seat {
+func seatsOf(snapshot Still) []seat {
 	var seats []seat
 	for node, usage := range snapshot.Nodes() {
 		seats = append(seats, newSeat(node, usage))
