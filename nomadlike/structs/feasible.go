@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // This file holds the one answer to "may this rank stand on this node?". The
@@ -74,6 +73,7 @@ func GangProblem(job *Job, subjob *Subjob, gang *GangPlan, ground Ground) *Reaso
 	}
 	more := Holding{}
 	taken := make(map[string]bool, len(gang.Placements))
+	pool := "" // of the ranks so far, when they must share RDMA
 	for rank := range gang.Placements {
 		placement := &gang.Placements[rank]
 		if taken[placement.NodeID] {
@@ -88,6 +88,13 @@ func GangProblem(job *Job, subjob *Subjob, gang *GangPlan, ground Ground) *Reaso
 			return NewReason("scheduler.node_claimed", "node", n.Name, "claim", usage.Claim)
 		}
 		spec := job.SpecOf(gang.Spec, rank, len(gang.Placements))
+		if reason := PoolProblem(job, spec, n, ground.Pool(n.PoolName())); reason != nil {
+			return reason
+		}
+		if spec.RDMA && pool != "" && n.PoolName() != pool {
+			return NewReason("scheduler.refused_pools", "pool", pool, "other", n.PoolName())
+		}
+		pool = n.PoolName()
 		if reason := PlacementProblem(job, n, usage, spec, rank, placement); reason != nil {
 			return reason
 		}
@@ -97,13 +104,23 @@ func GangProblem(job *Job, subjob *Subjob, gang *GangPlan, ground Ground) *Reaso
 }
 
 // PlacementProblem tells why rank may not stand on node with exactly the ports
-// and devices of placement, or nil when it may.
+// and devices of placement, or nil when it may. What the node's pool says is
+// asked by PoolProblem.
 func PlacementProblem(job *Job, node *Node, usage *Usage, spec Resources, rank int, placement *RankPlacement) *Reason {
 	if !node.Schedulable() {
 		return NewReason("scheduler.node_not_ready", "node", node.Name, "status", node.Status, "eligibility", node.Eligibility)
 	}
 	if reason := NodeProblem(job, node); reason != nil {
 		return reason
+	}
+	if reason := SpecProblem(job, spec, node); reason != nil {
+		return reason
+	}
+	if usage != nil && usage.Overcommitted {
+		return NewReason("scheduler.node_overcommitted", "node", node.Name)
+	}
+	if job.VIP != nil && usage != nil && usage.Allocs > 0 {
+		return NewReason("scheduler.node_busy", "node", node.Name, "allocs", usage.Allocs)
 	}
 	if reason := RoomProblem(node, usage, spec); reason != nil {
 		return reason
@@ -115,15 +132,51 @@ func PlacementProblem(job *Job, node *Node, usage *Usage, spec Resources, rank i
 }
 
 // NodeProblem tells what about the node itself, whatever it holds, keeps the
-// job away: its pool, its drivers, or that the job names other nodes.
+// job away: its pool, its drivers, or that the job names other nodes. Named
+// nodes may stand in any pool that is not dedicated; a VIP job gets the
+// machines that were chosen for it and no others.
 func NodeProblem(job *Job, node *Node) *Reason {
 	switch {
-	case len(job.Placement.Nodes) > 0 && !job.Names(node):
+	case len(job.Placement.Nodes) > 0 && !job.Names(node), job.VIP != nil && !job.VIP.Chooses(node):
 		return NewReason("scheduler.node_not_named", "node", node.Name)
-	case len(job.Placement.Nodes) == 0 && job.Placement.Pool != "" && node.Pool != job.Placement.Pool:
+	case len(job.Placement.Nodes) == 0 && job.Placement.Pool != "" && node.PoolName() != job.Placement.Pool:
 		return NewReason("scheduler.node_pool", "node", node.Name, "pool", job.Placement.Pool)
 	case !node.HasDriver(job.Task.Driver):
 		return NewReason("scheduler.node_driver", "node", node.Name, "driver", job.Task.Driver)
+	}
+	return nil
+}
+
+// SpecProblem tells what about the node, whatever it holds, keeps ranks of
+// spec away: it has no RDMA, or devices that they could get have a driver that
+// the job's placement excludes.
+func SpecProblem(job *Job, spec Resources, node *Node) *Reason {
+	if spec.RDMA && !node.RDMA {
+		return NewReason("scheduler.node_rdma", "node", node.Name)
+	}
+	want := job.Placement.DriverVersion
+	if want == "" || len(job.Placement.Nodes) > 0 {
+		return nil
+	}
+	constraint, ok := ParseVersionConstraint(want)
+	for i := range node.Devices {
+		d := &node.Devices[i]
+		if slices.ContainsFunc(spec.Devices, d.Meets) && !(ok && constraint.Holds(d.Driver)) {
+			return NewReason("scheduler.node_driver_version", "node", node.Name, "version", d.Driver, "want", want)
+		}
+	}
+	return nil
+}
+
+// PoolProblem tells what the pool of the node says against ranks of spec there:
+// it is dedicated to jobs that name it, or it has no RDMA. pool is the record
+// of node.PoolName(), nil when there is none.
+func PoolProblem(job *Job, spec Resources, node *Node, pool *Pool) *Reason {
+	switch {
+	case pool != nil && pool.Dedicated && job.Placement.Pool != pool.Name:
+		return NewReason("scheduler.node_dedicated", "node", node.Name, "pool", pool.Name)
+	case spec.RDMA && (pool == nil || !pool.RDMA):
+		return NewReason("scheduler.pool_rdma", "pool", node.PoolName())
 	}
 	return nil
 }
@@ -230,205 +283,4 @@ func ChoosePorts(node *Node, usage *Usage, requests []PortRequest, start uint64)
 		given[request.Name], taken[port] = port, true
 	}
 	return given, len(given) == len(requests) // two requests of one name can not both be answered
-}
-
-// Meets tells whether a device is of the kind, model and size that a request
-// asks for. Health and holders are not looked at.
-func (d *Device) Meets(request DeviceRequest) bool {
-	return d.Kind == request.Kind && d.Memory >= request.Memory && modelMatches(d.Model, request.Model) &&
-		(len(request.IDs) == 0 || slices.Contains(request.IDs, d.ID))
-}
-
-// modelMatches tells whether want stands in model as a word of its own, in any
-// letter case: "A800" is in "NVIDIA A800-SXM4-80GB" and "910B" in
-// "Ascend910B3", but "A10" is not in "A100".
-func modelMatches(model, want string) bool {
-	if want == "" {
-		return true
-	}
-	model, want = strings.ToLower(model), strings.ToLower(want)
-	for from := 0; ; {
-		at := strings.Index(model[from:], want)
-		if at < 0 {
-			return false
-		}
-		at += from
-		end := at + len(want)
-		if (at == 0 || wordEdge(model[at-1], want[0])) && (end == len(model) || wordEdge(want[len(want)-1], model[end])) {
-			return true
-		}
-		from = at + 1
-	}
-}
-
-// wordEdge tells whether a word may end between two neighbouring characters:
-// not within a number, and not within letters.
-func wordEdge(left, right byte) bool {
-	return characterClass(left) != characterClass(right) || characterClass(left) == 0
-}
-
-func characterClass(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return 1
-	case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80:
-		return 2
-	}
-	return 0
-}
-
-// ChooseDevices answers requests with healthy devices that nobody holds; false
-// when they are short. The choice is a function of the arguments alone. Within
-// one request it stays in one link group if one has enough, and takes the group
-// that is left fullest; narrow requests choose before wide ones.
-func ChooseDevices(node *Node, usage *Usage, requests []DeviceRequest) ([]string, bool) {
-	if len(requests) == 0 {
-		return nil, true
-	}
-	order := make([]int, len(requests))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return narrowness(requests[b]) - narrowness(requests[a]) })
-	taken := make(map[string]bool)
-	var chosen []string
-	for _, i := range order {
-		request := requests[i]
-		var free []*Device
-		for k := range node.Devices {
-			d := &node.Devices[k]
-			if d.Healthy && !taken[d.ID] && !usage.holdsDevice(d.ID) && d.Meets(request) {
-				free = append(free, d)
-			}
-		}
-		if len(free) < request.Count {
-			return nil, false
-		}
-		for _, d := range closest(free, request.Count) {
-			taken[d.ID] = true
-			chosen = append(chosen, d.ID)
-		}
-	}
-	slices.Sort(chosen)
-	return chosen, true
-}
-
-// narrowness orders requests: named devices, then a model, then a size.
-func narrowness(r DeviceRequest) int {
-	n := 0
-	if len(r.IDs) > 0 {
-		n += 4
-	}
-	if r.Model != "" {
-		n += 2
-	}
-	if r.Memory > 0 {
-		n++
-	}
-	return n
-}
-
-// closest takes count of the free devices: from the smallest link group that
-// has enough, else from the largest groups on.
-func closest(free []*Device, count int) []*Device {
-	size := make(map[string]int)
-	for _, d := range free {
-		size[d.LinkGroup]++
-	}
-	slices.SortFunc(free, func(a, b *Device) int {
-		na, nb := size[a.LinkGroup], size[b.LinkGroup]
-		if enough := nb >= count; enough != (na >= count) {
-			if enough {
-				return 1
-			}
-			return -1
-		} else if na != nb {
-			if enough {
-				return na - nb
-			}
-			return nb - na
-		}
-		if c := strings.Compare(a.LinkGroup, b.LinkGroup); c != 0 {
-			return c
-		}
-		if a.Memory != b.Memory {
-			if a.Memory < b.Memory {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
-	return free[:max(count, 0)]
-}
-
-// devicesProblem checks that given answers requests with devices of the node
-// that are healthy and that nobody holds.
-func devicesProblem(node *Node, usage *Usage, requests []DeviceRequest, given []string) *Reason {
-	want := 0
-	for _, request := range requests {
-		want += max(request.Count, 0)
-	}
-	if len(given) != want {
-		return NewReason("scheduler.refused_devices", "node", node.Name)
-	}
-	if want == 0 {
-		return nil
-	}
-	chosen := make([]*Device, 0, len(given))
-	for _, id := range given {
-		at := slices.IndexFunc(node.Devices, func(d Device) bool { return d.ID == id })
-		if at < 0 || slices.ContainsFunc(chosen, func(d *Device) bool { return d.ID == id }) {
-			return NewReason("scheduler.refused_devices", "node", node.Name)
-		}
-		d := &node.Devices[at]
-		if !d.Healthy {
-			return NewReason("scheduler.node_device_unhealthy", "node", node.Name, "device", id)
-		}
-		if usage.holdsDevice(id) {
-			return NewReason("scheduler.node_device_held", "node", node.Name, "device", id)
-		}
-		chosen = append(chosen, d)
-	}
-	if !answers(chosen, requests) {
-		return NewReason("scheduler.refused_devices", "node", node.Name)
-	}
-	return nil
-}
-
-// answers tells whether devices can be dealt out to requests so that each gets
-// its count: a small matching, found by augmenting paths.
-func answers(devices []*Device, requests []DeviceRequest) bool {
-	var seats []DeviceRequest
-	for _, request := range requests {
-		for range max(request.Count, 0) {
-			seats = append(seats, request)
-		}
-	}
-	holder := make([]int, len(seats)) // seat -> device, -1 when empty
-	for i := range holder {
-		holder[i] = -1
-	}
-	var visited []bool
-	var seat func(device int) bool
-	seat = func(device int) bool {
-		for s := range seats {
-			if visited[s] || !devices[device].Meets(seats[s]) {
-				continue
-			}
-			visited[s] = true
-			if holder[s] < 0 || seat(holder[s]) {
-				holder[s] = device
-				return true
-			}
-		}
-		return false
-	}
-	for d := range devices {
-		visited = make([]bool, len(seats))
-		if !seat(d) {
-			return false
-		}
-	}
-	return len(devices) == len(seats)
 }
