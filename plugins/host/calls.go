@@ -39,7 +39,7 @@ func (p *Plugin) fingerprintOnce(ctx context.Context, to chan<- driver.Fingerpri
 		}
 		return
 	}
-	reports, err := r.driver.Fingerprint(ctx)
+	reports, err := r.Fingerprint(ctx)
 	if err == nil {
 		for report := range reports {
 			if !send(report) {
@@ -47,10 +47,7 @@ func (p *Plugin) fingerprintOnce(ctx context.Context, to chan<- driver.Fingerpri
 			}
 		}
 	}
-	p.mu.Lock()
-	current, change := p.mu.current, p.mu.change
-	p.mu.Unlock()
-	if current == r { // not noticed yet that it has died
+	if current, _, change := p.now(); current == r { // not noticed yet that it has died
 		select {
 		case <-change:
 		case <-ctx.Done():
@@ -65,7 +62,7 @@ func (p *Plugin) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle
 	if err != nil {
 		return driver.Handle{}, err
 	}
-	handle, err := r.driver.Start(ctx, spec)
+	handle, err := r.Start(ctx, spec)
 	if err == nil {
 		p.remember(handle)
 	}
@@ -78,7 +75,7 @@ func (p *Plugin) Recover(ctx context.Context, handle driver.Handle) error {
 	if err != nil {
 		return err
 	}
-	if err := r.driver.Recover(ctx, handle); err != nil {
+	if err := r.Recover(ctx, handle); err != nil {
 		return err
 	}
 	p.remember(handle)
@@ -93,7 +90,7 @@ func (p *Plugin) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult,
 		if err != nil {
 			return driver.ExitResult{}, err
 		}
-		result, err := r.driver.Wait(ctx, id)
+		result, err := r.Wait(ctx, id)
 		if !errors.Is(err, driver.ErrUnavailable) {
 			return result, err
 		}
@@ -113,7 +110,7 @@ func (p *Plugin) Stop(ctx context.Context, id driver.TaskID, signal string, grac
 	if err != nil {
 		return err
 	}
-	return r.driver.Stop(ctx, id, signal, grace)
+	return r.Stop(ctx, id, signal, grace)
 }
 
 // Destroy forgets a task.
@@ -122,7 +119,7 @@ func (p *Plugin) Destroy(ctx context.Context, id driver.TaskID) error {
 	if err != nil {
 		return err
 	}
-	if err := r.driver.Destroy(ctx, id); err != nil {
+	if err := r.Destroy(ctx, id); err != nil {
 		return err
 	}
 	p.forget(id)
@@ -135,7 +132,7 @@ func (p *Plugin) Signal(ctx context.Context, id driver.TaskID, signal string) er
 	if err != nil {
 		return err
 	}
-	return r.driver.Signal(ctx, id, signal)
+	return r.Signal(ctx, id, signal)
 }
 
 // Pause stops a task's processes.
@@ -144,7 +141,7 @@ func (p *Plugin) Pause(ctx context.Context, id driver.TaskID) error {
 	if err != nil {
 		return err
 	}
-	return r.driver.Pause(ctx, id)
+	return r.Pause(ctx, id)
 }
 
 // Continue lets them go on.
@@ -153,7 +150,7 @@ func (p *Plugin) Continue(ctx context.Context, id driver.TaskID) error {
 	if err != nil {
 		return err
 	}
-	return r.driver.Continue(ctx, id)
+	return r.Continue(ctx, id)
 }
 
 // Stats measures a task.
@@ -162,7 +159,7 @@ func (p *Plugin) Stats(ctx context.Context, id driver.TaskID) (driver.Usage, err
 	if err != nil {
 		return driver.Usage{}, err
 	}
-	return r.driver.Stats(ctx, id)
+	return r.Stats(ctx, id)
 }
 
 // Exec runs a command inside a task.
@@ -171,7 +168,7 @@ func (p *Plugin) Exec(ctx context.Context, id driver.TaskID, spec driver.ExecSpe
 	if err != nil {
 		return driver.ExitResult{}, err
 	}
-	return r.driver.Exec(ctx, id, spec, streams)
+	return r.Exec(ctx, id, spec, streams)
 }
 
 // List names the tasks that the plugin finds.
@@ -180,5 +177,5 @@ func (p *Plugin) List(ctx context.Context) ([]driver.Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.driver.List(ctx)
+	return r.List(ctx)
 }

@@ -1,6 +1,6 @@
-// Package host gives the client its drivers: those built into the agent, and
-// those of plugin_dir, each a program of its own that is launched, watched
-// and restarted here.
+// Package host gives the client its drivers and device plugins: those built
+// into the agent, and those of plugin_dir, each of these a program of its own
+// that is launched, watched and restarted here.
 //
 // Flow: agent opens a Host with what its configuration says and registers the
 // built-in drivers; client asks for a driver by name and uses it. Behind the
@@ -8,6 +8,11 @@
 // recovers the tasks that it had, pings it, and starts it anew, after a pause
 // that grows, when it dies or is silent. Calls made meanwhile wait a moment
 // and then fail with driver.ErrUnavailable; a Wait outlasts the restart.
+//
+// Device plugins run as programs of their own always, also those that the
+// agent carries (see Builtins): vendors' libraries crash and hang. Behind the
+// name of one stands a DevicePlugin, which configures each new program and
+// keeps the devices known, without new work, while there is none.
 //
 // A plugin program dies with the agent (its tasks do not: that is the
 // driver's contract), and a new agent starts a new one and recovers the tasks
@@ -23,7 +28,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sort"
+	"maps"
+	"slices"
 	"sync"
 
 	"nomadlike/plugins/driver"
@@ -40,7 +46,16 @@ type Config struct {
 	RunDir string
 	// Plugins are started, no others: a file in PluginDir alone does nothing.
 	Plugins []PluginConfig
-	Logger  *slog.Logger // nil: no logs
+	// Devices are the device plugins that are started.
+	Devices []DeviceConfig
+	// StateDir is absolute; device plugins keep what must outlive them in
+	// directories below it. Needed when there are Devices.
+	StateDir string
+	// BuiltinCommand runs built-in device plugins instead of the program that
+	// the agent carries: the path of a program and its first arguments, to
+	// which the plugin's name is added. Empty: the carried program.
+	BuiltinCommand []string
+	Logger         *slog.Logger // nil: no logs
 
 	timing timing // zero: the defaults
 }
@@ -60,7 +75,8 @@ type Host struct {
 	mu struct {
 		sync.Mutex
 		drivers map[string]driver.Driver
-		plugins []*Plugin
+		devices map[string]*DevicePlugin
+		plugins []interface{ close() }
 	}
 }
 
@@ -75,7 +91,8 @@ func New(config Config) (*Host, error) {
 	}
 	h := &Host{config: config}
 	h.mu.drivers = make(map[string]driver.Driver)
-	if len(config.Plugins) == 0 {
+	h.mu.devices = make(map[string]*DevicePlugin)
+	if len(config.Plugins) == 0 && len(config.Devices) == 0 {
 		return h, nil
 	}
 	if err := makeRunDir(config.RunDir); err != nil {
@@ -94,6 +111,19 @@ func New(config Config) (*Host, error) {
 		}
 		p := newPlugin(config, each)
 		h.mu.drivers[each.Name] = p
+		h.mu.plugins = append(h.mu.plugins, p)
+	}
+	for _, each := range config.Devices {
+		if _, taken := h.mu.devices[each.Name]; taken {
+			h.Close()
+			return nil, fmt.Errorf("open device plugin %q: named twice", each.Name)
+		}
+		p, err := newDevicePlugin(config, each)
+		if err != nil {
+			h.Close()
+			return nil, err
+		}
+		h.mu.devices[each.Name] = p
 		h.mu.plugins = append(h.mu.plugins, p)
 	}
 	return h, nil
@@ -121,16 +151,29 @@ func (h *Host) Driver(name string) (driver.Driver, error) {
 	return d, nil
 }
 
+// Device gives a device plugin by its name.
+func (h *Host) Device(name string) (*DevicePlugin, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d, ok := h.mu.devices[name]
+	if !ok {
+		return nil, fmt.Errorf("device plugin %q: %w", name, ErrNoDevicePlugin)
+	}
+	return d, nil
+}
+
+// DeviceNames lists the device plugins in order.
+func (h *Host) DeviceNames() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.mu.devices))
+}
+
 // Names lists the drivers in order.
 func (h *Host) Names() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	names := make([]string, 0, len(h.mu.drivers))
-	for name := range h.mu.drivers {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
+	return slices.Sorted(maps.Keys(h.mu.drivers))
 }
 
 // Close ends the plugin programs and waits for them. Tasks go on.
@@ -139,8 +182,10 @@ func (h *Host) Close() error {
 	plugins := h.mu.plugins
 	h.mu.plugins = nil
 	h.mu.Unlock()
+	var all sync.WaitGroup
 	for _, p := range plugins {
-		p.close()
+		all.Go(p.close)
 	}
+	all.Wait()
 	return nil
 }

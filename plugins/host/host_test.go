@@ -33,9 +33,11 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
 		os.Exit(supervisor.Main(os.Args[2:]))
 	}
-	if play, ok := roles()[os.Args[0]]; ok {
-		play()
-		os.Exit(0)
+	for _, all := range []map[string]func(){roles(), deviceRoles()} {
+		if play, ok := all[os.Args[0]]; ok {
+			play()
+			os.Exit(0)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }

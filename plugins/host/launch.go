@@ -15,9 +15,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
 
 	"nomadlike/internal/logkey"
-	"nomadlike/plugins/driver/driverplugin"
 )
 
 const (
@@ -27,27 +27,47 @@ const (
 	stderrLineMax = 4 << 10
 )
 
+// contract is how plugins of one kind are recognised and spoken to.
+type contract[R remote] struct {
+	what        string // for messages: "driver plugin"
+	version     int
+	unavailable error // what calls fail with while the program is down
+	service     string
+	handshake   plugin.HandshakeConfig
+	adapter     plugin.Plugin
+	dial        []grpc.DialOption
+}
+
+// source is where a plugin's program comes from and how it is started.
+type source struct {
+	name string // what it must call itself
+	args []string
+	env  []string
+	open func() (*program, error) // called, and checked anew, at each start
+}
+
 // running is one life of a plugin program.
-type running struct {
+type running[R remote] struct {
 	client  *plugin.Client
 	process *exec.Cmd
-	driver  *driverplugin.Client
+	remote  R
+	gone    chan struct{} // closed by kill's goroutine when the program has ended
 }
 
 // launch starts a program and shakes hands. It must be called from a
 // goroutine that is locked to its thread until the program has ended: the
 // kernel kills the program when that thread ends, so that none outlives the
 // agent.
-func launch(ctx context.Context, config Config, each PluginConfig, log *slog.Logger) (*running, error) {
-	program, err := openProgram(config.PluginDir, each.Name, each.SHA256)
+func launch[R remote](ctx context.Context, p *process[R]) (*running[R], error) {
+	program, err := p.source.open()
 	if err != nil {
 		return nil, err
 	}
 	defer program.close() // it has been executed by then
 	process := &exec.Cmd{
 		Path: program.path(),
-		Args: append([]string{each.Name}, each.Args...),
-		Env:  append(append([]string{}, each.Env...), plugin.EnvUnixSocketDir+"="+config.RunDir),
+		Args: append([]string{p.source.name}, p.source.args...),
+		Env:  append(append([]string{}, p.source.env...), plugin.EnvUnixSocketDir+"="+p.runDir),
 		Dir:  "/",
 		SysProcAttr: &syscall.SysProcAttr{
 			Setpgid:   true, // all that it forks is killed with it
@@ -55,27 +75,27 @@ func launch(ctx context.Context, config Config, each PluginConfig, log *slog.Log
 		},
 	}
 	client := plugin.NewClient(&plugin.ClientConfig{
-		HandshakeConfig:  driverplugin.Handshake(),
-		Plugins:          plugin.PluginSet{driverplugin.Name: &driverplugin.Adapter{PluginName: each.Name}},
+		HandshakeConfig:  p.contract.handshake,
+		Plugins:          plugin.PluginSet{p.contract.service: p.contract.adapter},
 		Cmd:              process,
 		SkipHostEnv:      true,
 		AutoMTLS:         true,
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		StartTimeout:     config.timing.start,
-		GRPCDialOptions:  driverplugin.DialOptions(),
+		StartTimeout:     p.timing.start,
+		GRPCDialOptions:  p.contract.dial,
 		Logger:           hclog.NewNullLogger(),
-		Stderr:           &stderrLog{log: log},
+		Stderr:           &stderrLog{log: p.log, what: p.contract.what},
 	})
-	r := &running{client: client, process: process}
+	r := &running[R]{client: client, process: process, gone: make(chan struct{})}
 	// go-plugin has calls of its own without deadlines: whatever hangs there
 	// ends when the program does.
 	connected := make(chan error, 1)
 	if _, err := client.Start(); err != nil {
 		r.kill()
-		return nil, explainHandshake(err)
+		return nil, explainHandshake(p.contract.what, p.contract.version, err)
 	}
-	go func() { connected <- r.connect(ctx, each.Name) }()
-	timer := time.NewTimer(config.timing.start)
+	go func() { connected <- r.connect(ctx, p.contract.service, p.source.name) }()
+	timer := time.NewTimer(p.timing.start)
 	defer timer.Stop()
 	select {
 	case err = <-connected:
@@ -91,54 +111,64 @@ func launch(ctx context.Context, config Config, each PluginConfig, log *slog.Log
 	return r, nil
 }
 
-// connect gets the driver and asks for its name.
-func (r *running) connect(ctx context.Context, name string) error {
+// connect gets the contract's end and asks for the plugin's name.
+func (r *running[R]) connect(ctx context.Context, service, name string) error {
 	protocol, err := r.client.Client()
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	dispensed, err := protocol.Dispense(driverplugin.Name)
+	dispensed, err := protocol.Dispense(service)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	d, ok := dispensed.(*driverplugin.Client)
+	end, ok := dispensed.(R)
 	if !ok {
 		return fmt.Errorf("connect: got a %T", dispensed)
 	}
-	told, err := d.Ping(ctx)
+	told, err := end.Ping(ctx)
 	if err != nil {
 		return err
 	}
 	if told != name {
-		return fmt.Errorf("it calls itself %q", told)
+		return fmt.Errorf("it calls itself %.80q", told)
 	}
-	r.driver = d
+	r.remote = end
 	return nil
 }
 
 // kill ends the program with all that it has forked, and waits until it is
-// gone. Asking it first would mean trusting it to answer.
-func (r *running) kill() {
+// gone, at most killLimit. Asking it first would mean trusting it to answer.
+func (r *running[R]) kill() {
 	if r.process.Process != nil {
 		_ = syscall.Kill(-r.process.Process.Pid, syscall.SIGKILL) // gone already is fine
 	}
-	r.client.Kill()
+	go func() { // ends with the program
+		defer close(r.gone)
+		r.client.Kill()
+	}()
+	timer := time.NewTimer(killLimit)
+	defer timer.Stop()
+	select {
+	case <-r.gone:
+	case <-timer.C:
+	}
 }
 
 // exited tells whether the program has ended by itself.
-func (r *running) exited() bool { return r.client.Exited() }
+func (r *running[R]) exited() bool { return r.client.Exited() }
 
 // explainHandshake shortens go-plugin's message to its cause, and adds what a
 // person can do.
-func explainHandshake(err error) error {
+func explainHandshake(what string, version int, err error) error {
 	complaint, _, _ := strings.Cut(err.Error(), "\n")
-	return fmt.Errorf("shake hands: %.*s (this agent speaks version %d of the driver contract; build the plugin against that)",
-		complaintMax, complaint, driverplugin.ProtocolVersion)
+	return fmt.Errorf("shake hands: %.*s (this agent speaks version %d of the %s contract; build the plugin against that)",
+		complaintMax, complaint, version, strings.TrimSuffix(what, " plugin"))
 }
 
 // stderrLog writes a plugin's stderr into the agent's log, line by line.
 type stderrLog struct {
-	log *slog.Logger
+	log  *slog.Logger
+	what string
 
 	mu struct {
 		sync.Mutex
@@ -161,7 +191,7 @@ func (w *stderrLog) Write(p []byte) (int, error) {
 		if len(line) > stderrLineMax {
 			line, rest = w.mu.pending[:stderrLineMax], w.mu.pending[stderrLineMax:]
 		}
-		w.log.Info("driver plugin says", logkey.Reason, string(line))
+		w.log.Info(w.what+" says", logkey.Reason, string(line))
 		w.mu.pending = append(w.mu.pending[:0], rest...)
 	}
 }

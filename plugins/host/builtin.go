@@ -1,0 +1,125 @@
+package host
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"nomadlike/nomadlike/structs"
+)
+
+//go:embed embedded/*
+var embedded embed.FS
+
+// Builtins names the device plugins that the agent may carry, in one program:
+// plugins/host/cmd/device-plugin.
+func Builtins() []string { return []string{"nvidia", "ascend"} }
+
+// Embedded tells whether this build carries the program of the built-in device
+// plugins for its architecture.
+func Embedded() bool {
+	_, err := fs.Stat(embedded, embeddedName())
+	return err == nil
+}
+
+// BuiltinMissing says why a built-in device plugin can not be started with
+// this configuration; nil when it can.
+func BuiltinMissing(config Config) *structs.Reason {
+	if len(config.BuiltinCommand) == 0 && !Embedded() {
+		return structs.NewReason("device.not_built_in", "arch", runtime.GOARCH)
+	}
+	return nil
+}
+
+func embeddedName() string { return "embedded/device-plugin-linux-" + runtime.GOARCH }
+
+// external is the program of a plugin in PluginDir.
+func external(config Config, name, pin string, args, env []string) source {
+	return source{name: name, args: args, env: env, open: func() (*program, error) { return openProgram(config.PluginDir, name, pin) }}
+}
+
+// builtin is the carried program in the role of one plugin.
+func builtin(config Config, name string, env []string) source {
+	if command := config.BuiltinCommand; len(command) > 0 {
+		return source{name: name, args: append(slices.Clone(command[1:]), name), env: env, open: func() (*program, error) {
+			file, err := os.Open(command[0])
+			if err != nil {
+				return nil, fmt.Errorf("open the program of built-in device plugins: %w", err)
+			}
+			return &program{file: file}, nil
+		}}
+	}
+	return source{name: name, args: []string{name}, env: env, open: func() (*program, error) { return openEmbedded(config.RunDir) }}
+}
+
+// openEmbedded puts the carried program where it can be executed: in memory,
+// sealed, or, where the kernel forbids that, in a file that is gone again.
+func openEmbedded(dir string) (*program, error) {
+	contents, err := embedded.ReadFile(embeddedName())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("this build carries no device plugins for %s", runtime.GOARCH)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read embedded device plugins: %w", err)
+	}
+	if opened, err := inMemory(contents); err == nil {
+		return opened, nil
+	}
+	return inFile(contents, dir)
+}
+
+// inMemory makes a program of contents that no name leads to.
+func inMemory(contents []byte) (*program, error) {
+	fd, err := unix.MemfdCreate("device-plugin", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("make memory file: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "device-plugin")
+	if _, err := file.Write(contents); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("write memory file: %w", err)
+	}
+	// Nothing can change it from here on, not even the program itself.
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("seal memory file: %w", err)
+	}
+	if err := unix.Access(fmt.Sprintf("/proc/self/fd/%d", fd), unix.X_OK); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("memory files can not be executed here: %w", err)
+	}
+	return &program{file: file}, nil
+}
+
+// inFile writes a program into dir, which belongs to the agent alone. The file
+// stays open for reading only, as executing it asks for, and its name goes.
+func inFile(contents []byte, dir string) (*program, error) {
+	file, err := os.CreateTemp(dir, "device-plugin-*")
+	if err != nil {
+		return nil, fmt.Errorf("write device plugin: %w", err)
+	}
+	defer os.Remove(file.Name())
+	_, err = file.Write(contents)
+	if err == nil {
+		err = file.Chmod(0o700)
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write device plugin: %w", err)
+	}
+	opened, err := os.Open(filepath.Clean(file.Name()))
+	if err != nil {
+		return nil, fmt.Errorf("write device plugin: %w", err)
+	}
+	return &program{file: opened}, nil
+}
