@@ -194,7 +194,7 @@ func (tx *txn) start(job *structs.Job, row *attemptRow) {
 	attempt := *row.Attempt
 	attempt.State, attempt.RunningAt = structs.AttemptRunning, tx.now
 	changed := *row
-	changed.Attempt = &attempt
+	changed.Attempt, changed.Due = &attempt, dueAt(job, attempt.RunningAt)
 	tx.putAttempt(&changed)
 	before, ok := tx.subjob(attempt.JobID, attempt.Subjob)
 	if !ok {

@@ -34,6 +34,11 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	if tx.meta.Live+job.SubjobCount() > LiveSubjobsMax {
 		return refuse(structs.CodeUnavailable, "state.queue_full", "max", LiveSubjobsMax)
 	}
+	if job.Priority == structs.PriorityUrgent {
+		if refusal := tx.urgentProblem(job); refusal != nil {
+			return structs.ApplyResult{}, refusal
+		}
+	}
 
 	tx.meta.Jobs++
 	tx.put(tableJobs, idKey(job.ID), &jobRow{Job: job, CreateIndex: tx.index()})
@@ -43,8 +48,9 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	}})
 	for i := range job.SubjobCount() {
 		tx.putSubjob(job, nil, &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued,
-			QueuedAt: tx.now, CreateIndex: tx.index()})
+			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index()})
 	}
+	tx.countUrgent(job, +1)
 	tx.keepKey(job)
 	event := jobEvent("event.job.submitted", job, nil)
 	event.By = job.User
@@ -179,55 +185,6 @@ func applyJobDelete(tx *txn, body *structs.JobDelete) (structs.ApplyResult, *str
 	event := structs.Event{Topic: topicJob, ID: "event.job.deleted", Project: job.Project, JobID: job.ID}
 	tx.tell(event, "job", job.Name)
 	return structs.ApplyResult{JobID: body.JobID}, nil
-}
-
-// applyJobPriority moves a job to another tier of the queue. What runs keeps
-// running; its next time in the queue is in the new tier.
-func applyJobPriority(tx *txn, body *structs.JobPriority) (structs.ApplyResult, *structs.Error) {
-	job, ok := tx.job(body.JobID)
-	if !ok {
-		return refuse(structs.CodeNotFound, "state.job_unknown", "job", body.JobID)
-	}
-	switch body.Priority {
-	case structs.PriorityNormal, structs.PriorityUrgent, structs.PriorityCritical:
-	default:
-		return refuse(structs.CodeInvalid, "state.priority_unknown", "priority", body.Priority)
-	}
-	if tx.standing(job.ID).Standing.State.Terminal() {
-		return refuse(structs.CodeConflict, "state.job_ended", "job", job.Name, "state", tx.standing(job.ID).Standing.State)
-	}
-	row, _ := get[*jobRow](tx, tableJobs, idKey(job.ID))
-	moved := *job
-	moved.Priority = body.Priority
-	tx.put(tableJobs, idKey(job.ID), &jobRow{Job: &moved, CreateIndex: row.CreateIndex})
-	for _, subjob := range tx.subjobs(body.JobID) {
-		after := *subjob.Subjob
-		tx.putSubjob(&moved, subjob.Subjob, &after)
-	}
-	standing := *tx.standing(job.ID)
-	standing.Standing.ModifyIndex = tx.index()
-	tx.putStanding(&standing)
-	tx.wakeSchedule()
-	tx.tell(jobEvent("event.job.priority", &moved, nil), "job", job.Name,
-		"from", string(job.Priority), "to", string(body.Priority))
-	return structs.ApplyResult{JobID: body.JobID}, nil
-}
-
-// applyJobLimits expires attempts whose time limit has passed. Attempts that
-// ended meanwhile are left alone.
-func applyJobLimits(tx *txn, body *structs.JobLimits) (structs.ApplyResult, *structs.Error) {
-	if len(body.Expired) > LimitsMax {
-		return refuse(structs.CodeTooLarge, "state.too_many", "what", "expired", "max", LimitsMax)
-	}
-	for _, key := range body.Expired {
-		job, ok := tx.job(key.JobID)
-		if !ok {
-			continue
-		}
-		cause := structs.NewReason("reason.time_limit", "limit", job.TimeLimit)
-		tx.endAttempt(job, key.Subjob, key.Number, ending{outcome: structs.OutcomeExpired, cause: cause})
-	}
-	return accepted()
 }
 
 // applyWaitReasons replaces the explanations of subjobs that still wait.

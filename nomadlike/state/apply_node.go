@@ -28,6 +28,10 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 		}
 		tx.meta.Nodes++
 	}
+	if node.OwnPool == "" {
+		node.OwnPool = node.Pool // an agent that knows one field only
+	}
+	node.Pool = structs.PoolOf(&node, tx.pools())
 	node.Status, node.StatusReason, node.StatusAt = structs.NodeReady, nil, tx.now
 	node.RegisteredAt, node.RegisterIndex = tx.now, tx.index()
 	node.Eligibility, node.DrainDeadline, node.CreateIndex = structs.NodeEligible, 0, tx.index()

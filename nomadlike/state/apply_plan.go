@@ -58,29 +58,31 @@ func (g ground) Node(id string) (*structs.Node, *structs.Usage) {
 }
 
 // Pool implements structs.Ground.
-func (g ground) Pool(string) *structs.Pool { return nil }
+func (g ground) Pool(name string) *structs.Pool {
+	pool, _ := get[*structs.Pool](g.txn, tablePools, idKey(name))
+	return pool
+}
 
 // Project implements structs.Ground.
-func (g ground) Project(string) *structs.Project { return nil }
+func (g ground) Project(name string) *structs.Project { return g.project(name) }
 
 // ProjectUsage implements structs.Ground.
-func (g ground) ProjectUsage(string) *structs.ProjectUsage { return nil }
+func (g ground) ProjectUsage(name string) *structs.ProjectUsage { return g.projectUsage(name) }
 
 // gangAllocs makes the allocations of a gang, by rank.
 func (tx *txn) gangAllocs(job *structs.Job, gang *structs.GangPlan) []*structs.Allocation {
 	allocs := make([]*structs.Allocation, len(gang.Placements))
 	for rank, placement := range gang.Placements {
-		name := placement.NodeID
-		if node, ok := tx.node(placement.NodeID); ok {
-			name = node.Name
-		}
+		node, _ := tx.node(placement.NodeID) // feasibility has seen it
+		spec := job.SpecOf(gang.Spec, rank, len(gang.Placements))
 		allocs[rank] = &structs.Allocation{
 			ID:    structs.AllocID(job.ID, gang.Subjob, gang.Attempt, rank),
 			JobID: job.ID, JobName: job.Name, Project: job.Project,
 			Subjob: gang.Subjob, Attempt: gang.Attempt, Rank: rank,
 			Name:   structs.RankName(job, gang.Subjob, gang.Attempt, rank),
-			NodeID: placement.NodeID, NodeName: name, Spec: job.Resources[gang.Spec],
+			NodeID: node.ID, NodeName: node.Name, Spec: spec,
 			Ports: placement.Ports, Devices: placement.Devices,
+			Held: structs.HeldBy(spec, node, placement.Devices), Pool: node.Pool, PlacedAt: tx.now,
 			Desired: structs.DesiredRun, Released: !job.NeedsBarrier(), Status: structs.AllocPending,
 			CreateIndex: tx.index(),
 		}

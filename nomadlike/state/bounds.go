@@ -4,20 +4,30 @@ import "time"
 
 // Bounds on what the state keeps and on what one command may bring.
 const (
-	EventsMax           = 20_000  // events of the whole cluster, oldest dropped first
-	JobEventsMax        = 1_000   // events kept for one job beyond those
-	IdempotencyKeysMax  = 50_000  // oldest dropped first
-	LiveSubjobsMax      = 200_000 // subjobs that have not ended, of all jobs
-	NodesMax            = 20_000
-	PlanGangsMax        = 4_096  // gangs of one plan
-	ReportsMax          = 4_096  // reports of one command
-	WaitsMax            = 4_096  // explanations of one command
-	LimitsMax           = 4_096  // attempts expired by one command
-	InventoryMax        = 16_384 // allocations in a node's inventory
-	NodeDevicesMax      = 1_024  // devices of one node
-	idLengthMax         = 128    // bytes of an id or name used as a key
-	keyLengthMax        = 256    // bytes of an idempotency key or user
-	infraBackoffFirst   = time.Second
-	infraBackoffMax     = time.Minute
-	infraFailuresAtOnce = 1 // infrastructure failures of a gang that are retried without delay
+	EventsMax          = 20_000  // events of the whole cluster, oldest dropped first
+	JobEventsMax       = 1_000   // events kept for one job beyond those
+	IdempotencyKeysMax = 50_000  // oldest dropped first
+	LiveSubjobsMax     = 200_000 // subjobs that have not ended, of all jobs
+	NodesMax           = 20_000
+	PlanGangsMax       = 4_096 // gangs of one plan
+	ReportsMax         = 4_096 // reports of one command
+	WaitsMax           = 4_096 // explanations of one command
+	PoolsMax           = 1_024
+	ProjectsMax        = 4_096
+	QuotasMax          = 64     // of one project
+	MembersMax         = 4_096  // of one project
+	ConstraintsMax     = 64     // of one pool
+	LedgerHoursMax     = 1_440  // buckets of a ledger: 60 days, if every hour had use
+	LimitsMax          = 4_096  // attempts expired by one command
+	InventoryMax       = 16_384 // allocations in a node's inventory
+	NodeDevicesMax     = 1_024  // devices of one node
+	idLengthMax        = 128    // bytes of an id or name used as a key
+	keyLengthMax       = 256    // bytes of an idempotency key or user
+
+	descriptionLengthMax = 16_384  // bytes of a text for people
+	coresMax             = 1 << 20 // of a node or a spec, so that sums stay far from the end of int64
+	quotaMax             = 1 << 40 // of one kind
+	infraBackoffFirst    = time.Second
+	infraBackoffMax      = time.Minute
+	infraFailuresAtOnce  = 1 // infrastructure failures of a gang that are retried without delay
 )

@@ -2,6 +2,7 @@ package state
 
 import (
 	"math"
+	"slices"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -57,9 +58,7 @@ func jobProblem(job *structs.Job) string {
 	return ""
 }
 
-func badCores(cores float64) bool {
-	return math.IsNaN(cores) || math.IsInf(cores, 0) || cores < 0
-}
+func badCores(cores float64) bool { return !(cores >= 0 && cores <= coresMax) }
 
 // nodeProblem tells what keeps a node out of the tables, "" for nothing.
 func nodeProblem(node *structs.Node) string {
@@ -86,6 +85,60 @@ func nodeProblem(node *structs.Node) string {
 		seen[device.ID] = true
 	}
 	return ""
+}
+
+// poolProblem tells what keeps a pool out of the tables, "" for nothing.
+func poolProblem(pool *structs.Pool) string {
+	switch {
+	case !validKey(pool.Name):
+		return "name"
+	case len(pool.Description) > descriptionLengthMax:
+		return "description"
+	case len(pool.Nodes) > NodesMax || slices.ContainsFunc(pool.Nodes, func(name string) bool { return !validKey(name) }):
+		return "nodes"
+	case len(pool.Constraints) > ConstraintsMax:
+		return "constraints"
+	case badWeight(pool.AgeWeight):
+		return "age_weight"
+	case pool.HalfLife < 0:
+		return "half_life"
+	case pool.Order != "" && pool.Order != structs.OrderSubmission && pool.Order != structs.OrderFair:
+		return "order"
+	}
+	for attribute, values := range pool.Constraints { // the answer is the same for all
+		if attribute == "" || !validText(attribute) || len(values) > descriptionLengthMax {
+			return "constraints"
+		}
+	}
+	return ""
+}
+
+// projectProblem tells what keeps a project out of the tables, "" for nothing.
+func projectProblem(project *structs.Project) string {
+	switch {
+	case !validKey(project.Name):
+		return "name"
+	case len(project.Description) > descriptionLengthMax:
+		return "description"
+	case len(project.Members) > MembersMax || slices.ContainsFunc(project.Members, func(name string) bool { return !validText(name) }):
+		return "members"
+	case badWeight(project.Weight):
+		return "weight"
+	case len(project.Quotas) > QuotasMax || slices.ContainsFunc(project.Quotas, badQuota):
+		return "quotas"
+	case project.UrgentLimit != nil && *project.UrgentLimit < 0:
+		return "urgent_limit"
+	}
+	return ""
+}
+
+func badQuota(quota structs.Quota) bool {
+	return quota.Kind == "" || !validText(quota.Kind) || !validText(quota.Model) || quota.Guaranteed < 0 ||
+		quota.Guaranteed > quotaMax || quota.Maximum != nil && (*quota.Maximum < 0 || *quota.Maximum > quotaMax)
+}
+
+func badWeight(weight float64) bool {
+	return math.IsNaN(weight) || math.IsInf(weight, 0) || weight < 0
 }
 
 // refuse is short for a refusal in the words of the catalogue.

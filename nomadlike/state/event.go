@@ -14,6 +14,8 @@ const (
 	topicNode    = "node"
 	topicToken   = "token"
 	topicCluster = "cluster"
+	topicPool    = "pool"
+	topicProject = "project"
 
 	severityWarn  = "warn"
 	severityError = "error"

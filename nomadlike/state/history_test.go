@@ -27,6 +27,7 @@ func TestHistories(t *testing.T) {
 		store := New()
 		var log []Entry
 		stored := &bytes.Buffer{}
+		used := &chargeTwin{}
 		cut := rapid.IntRange(0, 60).Draw(t, "cut")
 		for i := range 60 {
 			if i == cut {
@@ -39,6 +40,7 @@ func TestHistories(t *testing.T) {
 			log = append(log, entry)
 			result := store.Apply(entry.Index, entry.Command)
 			after := store.Snapshot()
+			used.step(before, after, w.now)
 			if found := CheckInvariants(after); len(found) > 0 {
 				t.Fatalf("after command %d: %q", i, found)
 			}
@@ -50,6 +52,9 @@ func TestHistories(t *testing.T) {
 					t.Fatalf("command %d was refused (%v) and changed something", i, result.Err)
 				}
 			}
+		}
+		if found := used.compare(store.Snapshot()); found != "" {
+			t.Fatal(found)
 		}
 		checkSame(t, store, log, cut, stored.Bytes())
 	})

@@ -16,8 +16,10 @@ import (
 //	I5      one job for each idempotency key
 //	I6      no device is held twice; what was lost stays held in quarantine
 //	I7      what allocations hold is summed right and within what nodes offer
+//	I8      what projects hold and how many urgent jobs they have is summed right
 //	I9      an attempt has all its ranks, and no rank starts before the barrier
 //	I10     subjobs, attempts and allocations stand where the drawn machines let them
+//	I17     ledgers are in order, bounded, and never below zero
 //
 // It walks every row: for tests and simulation, not for production.
 func CheckInvariants(s *Snapshot) []string {
@@ -25,6 +27,7 @@ func CheckInvariants(s *Snapshot) []string {
 	c.jobs()
 	c.attempts()
 	c.nodes()
+	c.projects()
 	c.bounds()
 	return c.found
 }
@@ -188,6 +191,11 @@ func (c *checker) gang(where string, job *structs.Job, row *attemptRow) {
 	}
 	if rank != len(attempt.Allocs) {
 		c.fail("I9: %s keeps %d of its %d ranks", where, rank, len(attempt.Allocs))
+	}
+	if attempt.RunningAt != 0 && attempt.State == structs.AttemptRunning {
+		counted.Due = dueAt(job, attempt.RunningAt)
+	} else {
+		counted.Due = row.Due // not looked at
 	}
 	if counted != *row {
 		c.fail("I10: %s counts %d/%d/%d/%d, its ranks %d/%d/%d/%d", where,

@@ -50,7 +50,7 @@ func (s *Snapshot) ListQueue(page Page, keep func(*structs.Subjob) bool) ([]*str
 		table: tableSubjobs, index: indexQueue,
 		keep: func(r *subjobRow) bool { return keep == nil || keep(r.Subjob) },
 		key: func(r *subjobRow) []byte {
-			return queueKey(r.Tier, r.Subjob.CreateIndex, r.Subjob.JobID, r.Subjob.Index)
+			return queueKey(r.Tier, r.Subjob.Place, r.Subjob.JobID, r.Subjob.Index)
 		},
 	}, page)
 	subjobs := make([]*structs.Subjob, len(rows))

@@ -81,6 +81,9 @@ func dumps() []dump {
 		dumpOf[structs.Token](tableTokens),
 		dumpOf[structs.JoinToken](tableJoinTokens),
 		dumpOf[keyRow](tableIdempotency),
+		dumpOf[structs.Pool](tablePools),
+		dumpOf[structs.Project](tableProjects),
+		dumpOf[structs.ProjectUsage](tableHoldings),
 	}
 }
 

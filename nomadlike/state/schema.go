@@ -25,6 +25,9 @@ const (
 	tableTokens      = "tokens"
 	tableJoinTokens  = "join_tokens"
 	tableIdempotency = "idempotency"
+	tablePools       = "pools"
+	tableProjects    = "projects"
+	tableHoldings    = "holdings"
 )
 
 // The indexes beside "id". An index whose key function gives nil for a row
@@ -35,6 +38,8 @@ const (
 	indexName    = "name"    // by project, name, creation
 	indexLive    = "live"    // attempts that have not ended
 	indexQueue   = "queue"   // queued subjobs in the order of the queue
+	indexClaim   = "claim"   // subjobs that nodes are promised to
+	indexDue     = "due"     // attempts by the time at which they expire
 	indexDelayed = "delayed" // queued subjobs that are not placed before a time, by that time
 	indexNode    = "node"    // allocations by node
 	indexHeld    = "held"    // allocations by node that hold resources or still run
@@ -101,6 +106,7 @@ type attemptRow struct {
 	Running  int              `json:"running"`  // running or complete
 	Complete int              `json:"complete"`
 	Terminal int              `json:"terminal"`
+	Due      structs.UnixNano `json:"due,omitempty"` // when its time limit passes; 0: never, or it does not run yet
 }
 
 // keyRow remembers which job an idempotency key made.
@@ -170,7 +176,13 @@ func schema() *memdb.DBSchema {
 				if r.Subjob.State != structs.JobQueued {
 					return nil
 				}
-				return queueKey(r.Tier, r.Subjob.CreateIndex, r.Subjob.JobID, r.Subjob.Index)
+				return queueKey(r.Tier, r.Subjob.Place, r.Subjob.JobID, r.Subjob.Index)
+			},
+			indexClaim: func(r *subjobRow) []byte {
+				if r.Subjob.Claim == nil {
+					return nil
+				}
+				return subjobKey(r.Subjob.JobID, r.Subjob.Index)
 			},
 			indexDelayed: func(r *subjobRow) []byte {
 				if r.Subjob.State != structs.JobQueued || r.Subjob.NotBefore <= 0 {
@@ -188,6 +200,12 @@ func schema() *memdb.DBSchema {
 					return nil
 				}
 				return attemptKey(r.Attempt.JobID, r.Attempt.Subjob, r.Attempt.Number)
+			},
+			indexDue: func(r *attemptRow) []byte {
+				if r.Due <= 0 || r.Attempt.State != structs.AttemptRunning {
+					return nil
+				}
+				return append(indexKey(uint64(r.Due)), attemptKey(r.Attempt.JobID, r.Attempt.Subjob, r.Attempt.Number)...)
 			},
 		}),
 		table(tableAllocs, map[string]func(*structs.Allocation) []byte{
@@ -220,6 +238,15 @@ func schema() *memdb.DBSchema {
 		table(tableIdempotency, map[string]func(*keyRow) []byte{
 			indexID:      func(r *keyRow) []byte { return []byte(r.Key) },
 			indexCreated: func(r *keyRow) []byte { return indexKey(r.Index) },
+		}),
+		table(tablePools, map[string]func(*structs.Pool) []byte{
+			indexID: func(p *structs.Pool) []byte { return idKey(p.Name) },
+		}),
+		table(tableProjects, map[string]func(*structs.Project) []byte{
+			indexID: func(p *structs.Project) []byte { return idKey(p.Name) },
+		}),
+		table(tableHoldings, map[string]func(*structs.ProjectUsage) []byte{
+			indexID: func(u *structs.ProjectUsage) []byte { return idKey(u.Project) },
 		}),
 	}
 	all := &memdb.DBSchema{Tables: make(map[string]*memdb.TableSchema, len(tables))}
@@ -256,12 +283,14 @@ func rankKey(jobID string, subjob int, attempt uint64, rank int) []byte {
 	return appendUint(attemptKey(jobID, subjob, attempt), uint64(rank))
 }
 
-// queueKey sorts higher tiers first, then by submission, then by subjob.
-func queueKey(tier int, created uint64, jobID string, subjob int) []byte {
-	key := append(make([]byte, 0, len(jobID)+18), byte(255-tier))
-	key = appendUint(key, created)
+// queueKey sorts higher tiers first, then by place, then by subjob.
+func queueKey(tier int, place uint64, jobID string, subjob int) []byte {
+	key := appendUint(tierKey(tier, len(jobID)+17), place)
 	return appendUint(appendString(key, jobID), uint64(subjob))
 }
+
+// tierKey begins every queueKey of a tier; more bytes are to follow.
+func tierKey(tier, more int) []byte { return append(make([]byte, 0, more+1), byte(255-tier)) }
 
 func nodeAllocKey(nodeID, allocID string) []byte { return nameKey(nodeID, allocID) }
 

@@ -123,6 +123,18 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyJobDelete), true
 	case structs.CommandJobPriority:
 		return read(applyJobPriority), true
+	case structs.CommandJobTimeLimit:
+		return read(applyJobTimeLimit), true
+	case structs.CommandQueueMove:
+		return read(applyQueueMove), true
+	case structs.CommandPoolPut:
+		return read(applyPoolPut), true
+	case structs.CommandPoolDelete:
+		return read(applyPoolDelete), true
+	case structs.CommandProjectPut:
+		return read(applyProjectPut), true
+	case structs.CommandProjectDelete:
+		return read(applyProjectDelete), true
 	case structs.CommandJobLimits:
 		return read(applyJobLimits), true
 	case structs.CommandPlan:

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"nomadlike/internal/golden"
 	"nomadlike/internal/messages"
@@ -17,15 +18,24 @@ import (
 // play applies the commands of a script, one a second, and writes down the
 // events that each brings about.
 //
-//	node NAME [incarnation=N] [cpu=N] [has=JOB/ATTEMPT/RANK,…]
-//	submit NAME [nodes=N] [count=N] [restarts=N] [delay=D] [mode=M] [limit=D] [key=K] [by=U]
+//	node NAME [incarnation=N] [cpu=N] [devices=N] [pool=P] [attr=NAME=VALUE] [has=JOB/ATTEMPT/RANK,…]
+//	submit NAME [nodes=N] [count=N] [restarts=N] [delay=D] [mode=M] [limit=D] [key=K] [by=U] [project=P]
+//	            [priority=T] [pool=P] [cpu=N] [devices=N]
 //	plan NAME[/SUBJOB] NODE…
 //	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
 //	status NODE ready|disconnected|lost|left
 //	drain|cordon|eligible NODE [deadline=D]
 //	stop|delete|expire NAME[/SUBJOB]
+//	priority NAME TIER
+//	limit NAME D
+//	move NAME first|last|OTHER
+//	pool NAME [nodes=NODE,…] [attr=NAME=VALUE]
+//	project NAME [urgent=N] [kind=K] [guaranteed=N] [max=N]
+//	forget pool|project NAME
 //	wait D                       time passes
 //	show NAME                    how its subjobs and allocations stand
+//	queue                        who waits, in order
+//	held PROJECT                 what it holds, and what was booked
 type play struct {
 	t     *testing.T
 	out   strings.Builder
@@ -138,6 +148,24 @@ func (p *play) do(verb string, args []string) {
 		id, subjob := p.jobOf(plain[0])
 		p.apply(structs.CommandJobLimits, &structs.JobLimits{Expired: []structs.AttemptKey{{JobID: id, Subjob: subjob,
 			Number: p.store.Snapshot().Subjob(id, subjob).Attempt}}})
+	case "priority":
+		p.apply(structs.CommandJobPriority, &structs.JobPriority{JobID: "job-" + plain[0], Priority: structs.Priority(plain[1])})
+	case "limit":
+		p.apply(structs.CommandJobTimeLimit, &structs.JobTimeLimit{JobID: "job-" + plain[0], TimeLimit: p.span(plain[1])})
+	case "move":
+		body := &structs.QueueMove{JobID: "job-" + plain[0], Last: plain[1] == "last"}
+		if plain[1] != "first" && plain[1] != "last" {
+			body.Before = "job-" + plain[1]
+		}
+		p.apply(structs.CommandQueueMove, body)
+	case "pool", "project", "forget":
+		p.bounds(verb, plain, named)
+	case "queue":
+		for job, subjob := range p.store.Snapshot().Queue() {
+			fmt.Fprintf(&p.out, "  = %s/%d %s\n", job.Name, subjob.Index, job.Priority)
+		}
+	case "held":
+		p.held(plain[0])
 	case "wait":
 		p.now = p.now.Add(p.span(plain[0]).Std())
 	case "show":
@@ -149,7 +177,12 @@ func (p *play) do(verb string, args []string) {
 
 func (p *play) node(name string, named map[string]string) {
 	node := testNode(0)
-	node.ID, node.Name, node.Devices = "node-"+name, name, nil
+	node.ID, node.Name = "node-"+name, name
+	node.Devices = node.Devices[:p.number(named["devices"], 0)]
+	node.Pool = named["pool"]
+	if attribute, value, ok := strings.Cut(named["attr"], "="); ok {
+		node.Attributes = map[string]string{attribute: value}
+	}
 	node.Incarnation = uint64(p.number(named["incarnation"], 1))
 	node.Capacity.CPU = float64(p.number(named["cpu"], 4))
 	body := &structs.NodeRegister{Node: node}
@@ -180,8 +213,68 @@ func (p *play) submit(name string, named map[string]string) {
 	if named["id"] != "" {
 		job.ID = "job-" + named["id"]
 	}
+	if named["project"] != "" {
+		job.Project = named["project"]
+	}
+	if named["priority"] != "" {
+		job.Priority = structs.Priority(named["priority"])
+	}
+	if devices := p.number(named["devices"], 0); devices > 0 {
+		job.Resources[0].Devices = []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: devices}}
+	}
+	job.Resources[0].CPU = float64(p.number(named["cpu"], 1))
+	job.Placement.Pool = named["pool"]
 	job.TimeLimit, job.IdempotencyKey = p.span(named["limit"]), named["key"]
 	p.apply(structs.CommandJobSubmit, &structs.JobSubmit{Job: job})
+}
+
+// bounds sets pools and projects.
+func (p *play) bounds(verb string, plain []string, named map[string]string) {
+	switch name := plain[len(plain)-1]; {
+	case verb == "pool":
+		pool := structs.Pool{Name: name}
+		if named["nodes"] != "" {
+			pool.Nodes = strings.Split(named["nodes"], ",")
+		}
+		if attribute, value, ok := strings.Cut(named["attr"], "="); ok {
+			pool.Constraints = map[string]string{attribute: value}
+		}
+		p.apply(structs.CommandPoolPut, &structs.PoolPut{Pool: pool})
+	case verb == "project":
+		project := structs.Project{Name: name}
+		if named["urgent"] != "" {
+			limit := p.number(named["urgent"], 0)
+			project.UrgentLimit = &limit
+		}
+		if named["kind"] != "" {
+			quota := structs.Quota{Kind: named["kind"], Guaranteed: p.number(named["guaranteed"], 0)}
+			if named["max"] != "" {
+				most := p.number(named["max"], 0)
+				quota.Maximum = &most
+			}
+			project.Quotas = []structs.Quota{quota}
+		}
+		p.apply(structs.CommandProjectPut, &structs.ProjectPut{Project: project})
+	case plain[0] == "pool":
+		p.apply(structs.CommandPoolDelete, &structs.PoolDelete{Name: name})
+	default:
+		p.apply(structs.CommandProjectDelete, &structs.ProjectDelete{Name: name})
+	}
+}
+
+func (p *play) held(project string) {
+	usage := p.store.Snapshot().ProjectUsage(project)
+	if usage == nil {
+		p.out.WriteString("  = nothing\n")
+		return
+	}
+	fmt.Fprintf(&p.out, "  = holds %v, urgent jobs: %d\n", map[string]int64(usage.Held), usage.Urgent)
+	for _, ledger := range usage.Ledgers {
+		for _, bucket := range ledger.Buckets {
+			fmt.Fprintf(&p.out, "  = pool %s, hour %d: devices %v, cores %v\n", ledger.Pool, bucket.Hour,
+				time.Duration(bucket.DeviceMs)*time.Millisecond, time.Duration(bucket.MilliCPUMs)*time.Microsecond)
+		}
+	}
 }
 
 func (p *play) plan(which string, nodes []string) {
@@ -196,6 +289,7 @@ func (p *play) plan(which string, nodes []string) {
 		placement := structs.RankPlacement{NodeID: "node-" + name}
 		if node := snapshot.Node(placement.NodeID); node != nil && view.Job != nil {
 			placement.Ports, _ = structs.ChoosePorts(node, snapshot.Usage(node.ID), view.Job.PortRequests(view.Job.Resources[0], rank), 0)
+			placement.Devices, _ = structs.ChooseDevices(node, snapshot.Usage(node.ID), view.Job.Resources[0].Devices)
 		}
 		gang.Placements = append(gang.Placements, placement)
 	}

@@ -21,6 +21,8 @@ type txn struct {
 	seq     int              // events made by this command
 
 	schedule uint64 // index of the last change that may let a queued subjob start
+
+	owned map[string]*structs.ProjectUsage // rows of tableHoldings that this batch made, by project
 }
 
 func (s *Store) begin() *txn {
@@ -30,6 +32,7 @@ func (s *Store) begin() *txn {
 		pending:  make(map[string]map[string]any),
 		meta:     *mustFirst[*metaRow](db, tableMeta, indexID, metaKey()),
 		schedule: mustFirst[*scheduleRow](db, tableSchedule, indexID, metaKey()).Index,
+		owned:    make(map[string]*structs.ProjectUsage),
 	}
 }
 
@@ -194,6 +197,7 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	row.Standing = row.Standing.after(before, after, tx.now, tx.index())
 	tx.putStanding(&row)
 	if !ended && row.Standing.State.Terminal() {
+		tx.countUrgent(job, -1)
 		tx.remove(tableNames, nameKey(job.Project, job.Name), &nameRow{Project: job.Project, Name: job.Name})
 	}
 	if after.State == structs.JobQueued || before != nil && before.State == structs.JobQueued {
@@ -236,6 +240,7 @@ func (tx *txn) putAlloc(before, after *structs.Allocation) {
 	after.ModifyIndex = tx.index()
 	tx.put(tableAllocs, idKey(after.ID), after)
 	tx.keepUsage(before, after)
+	tx.keepHolding(before, after)
 	if before != nil && before.Status == after.Status {
 		return
 	}

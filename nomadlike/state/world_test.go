@@ -65,7 +65,11 @@ func pickOf[T any](w *world, items []T) (item T, ok bool) {
 // next gives a command. The snapshot is the state that it will meet, mostly.
 func (w *world) next(s *Snapshot) []byte {
 	w.now += structs.UnixNano(1 + w.chance.Intn(3e9))
-	switch w.chance.Intn(14) {
+	switch w.chance.Intn(16) {
+	case 14:
+		return w.bounds()
+	case 15:
+		return w.queueCommand(s)
 	case 0, 1:
 		return w.submit()
 	case 2, 3, 4:
@@ -114,7 +118,84 @@ func (w *world) submit() []byte {
 	if w.maybe(20) {
 		job.Nodes = w.pick(-1, 0, 1<<40)
 	}
+	job.Project = w.project()
+	job.Priority = w.priority()
+	if w.maybe(5) {
+		job.Placement.Pool = []string{"p0", "p1", "p2", structs.PoolDefault}[w.chance.Intn(4)]
+	}
+	if w.maybe(3) {
+		job.TimeLimit = structs.Duration(w.pick(1e9, 5e9, 60e9))
+	}
 	return encode(structs.CommandJobSubmit, w.now, &structs.JobSubmit{Job: job})
+}
+
+func (w *world) project() string { return []string{"default", "default", "lab"}[w.chance.Intn(3)] }
+
+func (w *world) priority() structs.Priority {
+	return []structs.Priority{structs.PriorityNormal, structs.PriorityNormal, structs.PriorityUrgent, structs.PriorityCritical}[w.chance.Intn(4)]
+}
+
+// bounds changes pools and projects.
+func (w *world) bounds() []byte {
+	name := fmt.Sprintf("p%d", w.chance.Intn(3))
+	switch w.chance.Intn(6) {
+	case 0, 1:
+		pool := structs.Pool{Name: name, Dedicated: w.maybe(4)}
+		for i := range 4 {
+			if w.maybe(3) {
+				pool.Nodes = append(pool.Nodes, fmt.Sprintf("n%d", i))
+			}
+		}
+		if w.maybe(10) {
+			pool.Order = "nonsense"
+		}
+		return encode(structs.CommandPoolPut, w.now, &structs.PoolPut{Pool: pool})
+	case 2:
+		return encode(structs.CommandPoolDelete, w.now, &structs.PoolDelete{Name: name})
+	case 3:
+		return encode(structs.CommandProjectDelete, w.now, &structs.ProjectDelete{Name: w.project()})
+	default:
+		project := structs.Project{Name: w.project()}
+		if w.maybe(2) {
+			limit := w.chance.Intn(4)
+			project.UrgentLimit = &limit
+		}
+		for _, kind := range []string{"nvidia/gpu", structs.QuotaCPU} {
+			if w.maybe(2) {
+				most := w.pick(0, 1, 2, 4)
+				project.Quotas = append(project.Quotas, structs.Quota{Kind: kind, Guaranteed: w.pick(0, 1, 2), Maximum: &most})
+			}
+		}
+		if w.maybe(10) {
+			project.Weight = -1
+		}
+		return encode(structs.CommandProjectPut, w.now, &structs.ProjectPut{Project: project})
+	}
+}
+
+// anyJob gives the id of a job, mostly of one that exists.
+func (w *world) anyJob(s *Snapshot) string {
+	var ids []string
+	for view := range s.Jobs() {
+		ids = append(ids, view.Job.ID)
+	}
+	if id, ok := pickOf(w, ids); ok {
+		return id
+	}
+	return "job-unknown"
+}
+
+// queueCommand changes the queue or a time limit.
+func (w *world) queueCommand(s *Snapshot) []byte {
+	id := w.anyJob(s)
+	if w.maybe(3) {
+		return encode(structs.CommandJobTimeLimit, w.now, &structs.JobTimeLimit{JobID: id, TimeLimit: structs.Duration(w.pick(0, -1, 1e9, 20e9))})
+	}
+	body := &structs.QueueMove{JobID: id, Last: w.maybe(4)}
+	if w.maybe(2) {
+		body.Before = w.anyJob(s)
+	}
+	return encode(structs.CommandQueueMove, w.now, body)
 }
 
 // plan places what fits, by first fit over a random beginning, and sometimes
@@ -246,15 +327,7 @@ func (w *world) eligibility() []byte {
 }
 
 func (w *world) jobCommand(s *Snapshot) []byte {
-	var views []JobView
-	for view := range s.Jobs() {
-		views = append(views, view)
-	}
-	view, ok := pickOf(w, views)
-	id := "job-unknown"
-	if ok {
-		id = view.Job.ID
-	}
+	id := w.anyJob(s)
 	switch w.chance.Intn(4) {
 	case 0:
 		body := &structs.JobStop{JobID: id, Reason: "enough"}

@@ -4,4 +4,5 @@ package wire
 // write to the log. It rises by one with every change; each has its line:
 //
 //	1  2026-11-21  first version: commands 1 to 18, node session, exec stream
-const ProtocolVersion = 1
+//	2  2026-11-21  pools, projects, claims, places in the queue, forecasts: commands 19 to 25
+const ProtocolVersion = 2

@@ -1,0 +1,71 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// projects checks the sums and the ledgers of projects, and which pool nodes
+// are in.
+func (c *checker) projects() {
+	held := make(map[string]structs.Holding)
+	for alloc := range c.snapshot.Allocs() {
+		if !alloc.Status.Terminal() {
+			held[alloc.Project] = held[alloc.Project].Add(alloc.Held)
+		}
+	}
+	urgent := make(map[string]int)
+	for view := range c.snapshot.Jobs() {
+		if view.Job.Priority == structs.PriorityUrgent && !view.Standing.State.Terminal() {
+			urgent[view.Job.Project]++
+		}
+	}
+	known := make(map[string]bool)
+	for usage := range c.snapshot.ProjectUsages() {
+		known[usage.Project] = true
+		if !maps.Equal(usage.Held, held[usage.Project]) {
+			c.fail("I8: project %s is said to hold %v, its allocations hold %v", usage.Project, usage.Held, held[usage.Project])
+		}
+		if usage.Urgent != urgent[usage.Project] {
+			c.fail("I8: project %s is said to have %d urgent jobs, it has %d", usage.Project, usage.Urgent, urgent[usage.Project])
+		}
+		c.ledgers(usage)
+	}
+	for project, sum := range held {
+		if len(sum) > 0 && !known[project] {
+			c.fail("I8: project %s holds %v and has no sums", project, sum)
+		}
+	}
+	var pools []*structs.Pool
+	for pool := range c.snapshot.Pools() {
+		pools = append(pools, pool)
+	}
+	for node := range c.snapshot.Nodes() {
+		if pool := structs.PoolOf(node, pools); node.Pool != pool {
+			c.fail("pools: node %s is in %s, and belongs to %s", node.ID, node.Pool, pool)
+		}
+	}
+}
+
+// ledgers checks what a project is said to have used.
+func (c *checker) ledgers(usage *structs.ProjectUsage) {
+	for i, ledger := range usage.Ledgers {
+		where := fmt.Sprintf("I17: project %s, pool %s", usage.Project, ledger.Pool)
+		if i > 0 && usage.Ledgers[i-1].Pool >= ledger.Pool {
+			c.fail("%s: its ledger is out of order", where)
+		}
+		if len(ledger.Buckets) == 0 || len(ledger.Buckets) > LedgerHoursMax {
+			c.fail("%s: its ledger has %d buckets", where, len(ledger.Buckets))
+		}
+		for k, bucket := range ledger.Buckets {
+			if k > 0 && ledger.Buckets[k-1].Hour >= bucket.Hour {
+				c.fail("%s: hour %d is out of order", where, bucket.Hour)
+			}
+			if bucket.DeviceMs < 0 || bucket.MilliCPUMs < 0 {
+				c.fail("%s: hour %d is below zero: %+v", where, bucket.Hour, bucket)
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package state
+
+import (
+	"iter"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Pool gives a pool's record, nil when it has none.
+func (s *Snapshot) Pool(name string) *structs.Pool {
+	pool, _ := first[*structs.Pool](s.db, tablePools, indexID, idKey(name))
+	return pool
+}
+
+// WatchPool is the Watch twin of Pool.
+func (s *Snapshot) WatchPool(name string) <-chan struct{} {
+	return s.watchKey(tablePools, indexID, idKey(name))
+}
+
+// Pools iterates the records of pools by name. Nodes may be in pools that have
+// none: structs.PoolDefault, and what their own configuration names.
+func (s *Snapshot) Pools() iter.Seq[*structs.Pool] {
+	return each[*structs.Pool](s.db, tablePools, indexID, nil)
+}
+
+// WatchPools is the Watch twin of Pools.
+func (s *Snapshot) WatchPools() <-chan struct{} { return s.watchPrefix(tablePools, indexID, nil) }
+
+// Project gives a project's record, nil when it has none.
+func (s *Snapshot) Project(name string) *structs.Project {
+	project, _ := first[*structs.Project](s.db, tableProjects, indexID, idKey(name))
+	return project
+}
+
+// WatchProject is the Watch twin of Project.
+func (s *Snapshot) WatchProject(name string) <-chan struct{} {
+	return s.watchKey(tableProjects, indexID, idKey(name))
+}
+
+// Projects iterates the records of projects by name. Jobs may be in projects
+// that have none.
+func (s *Snapshot) Projects() iter.Seq[*structs.Project] {
+	return each[*structs.Project](s.db, tableProjects, indexID, nil)
+}
+
+// WatchProjects is the Watch twin of Projects.
+func (s *Snapshot) WatchProjects() <-chan struct{} { return s.watchPrefix(tableProjects, indexID, nil) }
+
+// ProjectUsage is what a project holds and used, nil when it never held
+// anything. What its running allocations use is not in the ledger yet: they
+// are booked when they end.
+func (s *Snapshot) ProjectUsage(name string) *structs.ProjectUsage {
+	usage, _ := first[*structs.ProjectUsage](s.db, tableHoldings, indexID, idKey(name))
+	return usage
+}
+
+// WatchProjectUsage is the Watch twin of ProjectUsage.
+func (s *Snapshot) WatchProjectUsage(name string) <-chan struct{} {
+	return s.watchKey(tableHoldings, indexID, idKey(name))
+}
+
+// ProjectUsages iterates what projects hold, by project; those without a
+// record are among them.
+func (s *Snapshot) ProjectUsages() iter.Seq[*structs.ProjectUsage] {
+	return each[*structs.ProjectUsage](s.db, tableHoldings, indexID, nil)
+}
+
+// WatchProjectUsages is the Watch twin of ProjectUsages.
+func (s *Snapshot) WatchProjectUsages() <-chan struct{} {
+	return s.watchPrefix(tableHoldings, indexID, nil)
+}
+
+// DueAttempts lists up to limit attempts whose time limit has passed at now,
+// longest overdue first. It costs no more than what it lists.
+func (s *Snapshot) DueAttempts(now structs.UnixNano, limit int) []structs.AttemptKey {
+	var due []structs.AttemptKey
+	for row := range each[*attemptRow](s.db, tableAttempts, indexDue, nil) {
+		if row.Due > now || len(due) == limit {
+			break
+		}
+		due = append(due, structs.AttemptKey{JobID: row.Attempt.JobID, Subjob: row.Attempt.Subjob, Number: row.Attempt.Number})
+	}
+	return due
+}
