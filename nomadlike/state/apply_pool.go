@@ -22,6 +22,7 @@ func applyPoolPut(tx *txn, body *structs.PoolPut) (structs.ApplyResult, *structs
 	}
 	pool.ModifyIndex = tx.index()
 	tx.put(tablePools, idKey(pool.Name), &pool)
+	tx.touch(touchPool, pool.Name, 0)
 	tx.dealNodes()
 	tx.wakeSchedule()
 	tx.tell(structs.Event{Topic: topicPool, ID: id}, "pool", pool.Name, "by", tx.by, "nodes", decimal(tx.poolSize(pool.Name)))
@@ -39,6 +40,7 @@ func applyPoolDelete(tx *txn, body *structs.PoolDelete) (structs.ApplyResult, *s
 		return refuse(structs.CodeConflict, "state.pool_in_use", "pool", pool.Name, "job", job.Name, "project", job.Project)
 	}
 	tx.remove(tablePools, idKey(pool.Name), pool)
+	tx.touch(touchPool, pool.Name, 0)
 	tx.dealNodes()
 	tx.wakeSchedule()
 	tx.tell(structs.Event{Topic: topicPool, ID: "event.pool.deleted"}, "pool", pool.Name, "by", tx.by)

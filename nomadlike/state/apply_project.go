@@ -23,6 +23,7 @@ func applyProjectPut(tx *txn, body *structs.ProjectPut) (structs.ApplyResult, *s
 	}
 	project.ModifyIndex = tx.index()
 	tx.put(tableProjects, idKey(project.Name), &project)
+	tx.touch(touchProject, project.Name, 0)
 	tx.wakeSchedule()
 	tx.tell(structs.Event{Topic: topicProject, ID: id, Project: project.Name}, "project", project.Name, "by", tx.by)
 	return accepted()
@@ -39,6 +40,7 @@ func applyProjectDelete(tx *txn, body *structs.ProjectDelete) (structs.ApplyResu
 		return refuse(structs.CodeConflict, "state.project_in_use", "project", project.Name, "job", live.Name)
 	}
 	tx.remove(tableProjects, idKey(project.Name), project)
+	tx.touch(touchProject, project.Name, 0)
 	tx.wakeSchedule()
 	tx.tell(structs.Event{Topic: topicProject, ID: "event.project.deleted", Project: project.Name},
 		"project", project.Name, "by", tx.by)

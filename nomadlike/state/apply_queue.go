@@ -75,6 +75,9 @@ func applyJobPriority(tx *txn, body *structs.JobPriority) (structs.ApplyResult, 
 func (tx *txn) changeJob(job *structs.Job) {
 	row, _ := get[*jobRow](tx, tableJobs, idKey(job.ID))
 	tx.put(tableJobs, idKey(job.ID), &jobRow{Job: job, CreateIndex: row.CreateIndex})
+	for _, subjob := range tx.subjobs(job.ID) {
+		tx.touch(touchSubjob, job.ID, subjob.Subjob.Index)
+	}
 	tx.touchStanding(job.ID)
 }
 

@@ -27,7 +27,7 @@ func TestHistories(t *testing.T) {
 		store := New()
 		var log []Entry
 		stored := &bytes.Buffer{}
-		used := &chargeTwin{}
+		used, board := &chargeTwin{}, &boardTwin{}
 		cut := rapid.IntRange(0, 60).Draw(t, "cut")
 		for i := range 60 {
 			if i == cut {
@@ -41,6 +41,12 @@ func TestHistories(t *testing.T) {
 			result := store.Apply(entry.Index, entry.Command)
 			after := store.Snapshot()
 			used.step(before, after, w.now)
+			if rapid.IntRange(0, 4).Draw(t, "sync") == 0 {
+				board.sync(after)
+				if found := board.compare(after); found != "" {
+					t.Fatalf("after command %d, changes do not add up: %s", i, found)
+				}
+			}
 			if found := CheckInvariants(after); len(found) > 0 {
 				t.Fatalf("after command %d: %q", i, found)
 			}
@@ -55,6 +61,9 @@ func TestHistories(t *testing.T) {
 		}
 		if found := used.compare(store.Snapshot()); found != "" {
 			t.Fatal(found)
+		}
+		if board.fulls > 1 {
+			t.Fatalf("everything was listed %d times", board.fulls)
 		}
 		checkSame(t, store, log, cut, stored.Bytes())
 	})

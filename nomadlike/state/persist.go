@@ -260,7 +260,7 @@ func earlier(a, b *structs.Event) bool {
 // most events are in both, and one copy of them is enough.
 func shareEvents(tx *memdb.Txn, ring []*structs.Event) {
 	meta := *mustFirst[*metaRow](tx, tableMeta, indexID, metaKey())
-	meta.ring = ring
+	meta.ring, meta.journalFrom = ring, meta.Index
 	mustInsert(tx, tableMeta, &meta)
 	for _, row := range withPrefix[*standingRow](tx, tableStandings, indexID, nil) {
 		for i, event := range row.History {

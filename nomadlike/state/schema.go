@@ -59,7 +59,9 @@ type metaRow struct {
 	Live          int    `json:"live"`           // subjobs that have not ended
 	Nodes         int    `json:"nodes"`          // rows of tableNodes
 
-	ring []*structs.Event
+	ring        []*structs.Event
+	journal     []touch
+	journalFrom uint64 // the journal knows every change after this index
 }
 
 // scheduleRow is apart from metaRow, so that who waits for it sleeps through

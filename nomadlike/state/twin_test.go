@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/google/go-cmp/cmp"
+
 	"nomadlike/nomadlike/structs"
 )
 
@@ -47,4 +49,53 @@ func (c *chargeTwin) compare(s *Snapshot) string {
 		return ""
 	}
 	return fmt.Sprintf("I17: booked are %v devices and %v cores, used were %v and %v", device, milliCPU, c.device, c.milliCPU)
+}
+
+// boardTwin keeps what it was told by Changes, and nothing else.
+type boardTwin struct {
+	index    uint64
+	nodes    map[string]structs.NodeChange
+	subjobs  map[string]structs.SubjobChange
+	pools    map[string]*structs.Pool
+	projects map[string]structs.ProjectChange
+	fulls    int
+}
+
+// sync takes what changed since the last time.
+func (b *boardTwin) sync(s *Snapshot) {
+	changes := s.Changes(b.index)
+	b.index = s.Index()
+	if changes.Full {
+		b.fulls++
+		b.nodes, b.subjobs = make(map[string]structs.NodeChange), make(map[string]structs.SubjobChange)
+		b.pools, b.projects = make(map[string]*structs.Pool), make(map[string]structs.ProjectChange)
+	}
+	for _, node := range changes.Nodes {
+		b.nodes[node.ID] = node
+	}
+	for _, subjob := range changes.Subjobs {
+		key := structs.SubjobKey(subjob.JobID, subjob.Index)
+		if b.subjobs[key] = subjob; subjob.Subjob == nil || subjob.Subjob.State.Terminal() {
+			delete(b.subjobs, key)
+		}
+	}
+	for _, pool := range changes.Pools {
+		if b.pools[pool.Name] = pool.Pool; pool.Pool == nil {
+			delete(b.pools, pool.Name)
+		}
+	}
+	for _, project := range changes.Projects {
+		if b.projects[project.Name] = project; project.Project == nil && project.Usage == nil {
+			delete(b.projects, project.Name)
+		}
+	}
+}
+
+// compare tells how it differs from one that was told everything, "" for not.
+func (b *boardTwin) compare(s *Snapshot) string {
+	whole := &boardTwin{}
+	whole.sync(s)
+	holders := cmp.Comparer(func(a, b *structs.Allocation) bool { return a.ID == b.ID }) // how far they are is no change
+	return cmp.Diff(whole.nodes, b.nodes) + cmp.Diff(whole.subjobs, b.subjobs, holders) + cmp.Diff(whole.pools, b.pools) +
+		cmp.Diff(whole.projects, b.projects)
 }

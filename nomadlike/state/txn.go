@@ -40,6 +40,7 @@ func (tx *txn) commit() {
 	for table := range tx.pending { // in any order: rows do not depend on each other
 		tx.flush(table)
 	}
+	tx.trimJournal()
 	meta := tx.meta
 	mustInsert(tx.db, tableMeta, &meta)
 	if known := mustFirst[*scheduleRow](tx.db, tableSchedule, indexID, metaKey()); known.Index != tx.schedule {
@@ -181,6 +182,7 @@ func (tx *txn) subjobs(jobID string) []*subjobRow {
 // replaces, nil for a new one.
 func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	after.ModifyIndex = tx.index()
+	tx.touch(touchSubjob, after.JobID, after.Index)
 	tx.put(tableSubjobs, subjobKey(after.JobID, after.Index), &subjobRow{Subjob: after, Tier: job.Priority.Rank()})
 	if before != nil && before.State == after.State && before.Attempt == after.Attempt &&
 		before.StartedAt == after.StartedAt {
@@ -212,6 +214,7 @@ func (tx *txn) attempt(jobID string, subjob int, number uint64) (*attemptRow, bo
 // putAttempt stores a changed attempt.
 func (tx *txn) putAttempt(row *attemptRow) {
 	row.Attempt.ModifyIndex = tx.index()
+	tx.touch(touchSubjob, row.Attempt.JobID, row.Attempt.Subjob)
 	tx.putCounts(row)
 }
 
@@ -281,6 +284,7 @@ func (tx *txn) node(id string) (*structs.Node, bool) {
 // putNode stores a changed node.
 func (tx *txn) putNode(node *structs.Node) {
 	node.ModifyIndex = tx.index()
+	tx.touch(touchNode, node.ID, 0)
 	tx.put(tableNodes, idKey(node.ID), node)
 	tx.wakeSchedule()
 }

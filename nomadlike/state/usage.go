@@ -25,6 +25,7 @@ func (tx *txn) keepUsage(before, after *structs.Allocation) {
 		usage = addUsage(usage, after)
 	} else {
 		usage = subUsage(usage, after)
+		tx.touch(touchSubjob, after.JobID, after.Subjob)
 		tx.wakeSchedule()
 	}
 	tx.putUsage(usage)
@@ -35,6 +36,7 @@ func (tx *txn) putUsage(usage structs.Usage) {
 	node, known := tx.node(usage.NodeID)
 	usage.Overcommitted = known && overCapacity(&usage, node)
 	usage.ModifyIndex = tx.index()
+	tx.touch(touchNode, usage.NodeID, 0)
 	tx.put(tableUsage, idKey(usage.NodeID), &usage)
 }
 

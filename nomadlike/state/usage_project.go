@@ -36,7 +36,10 @@ func (tx *txn) ownUsage(name string) *structs.ProjectUsage {
 		tx.owned[name] = usage
 		tx.put(tableHoldings, idKey(name), usage)
 	}
-	usage.ModifyIndex = tx.index()
+	if usage.ModifyIndex != tx.index() {
+		usage.ModifyIndex = tx.index()
+		tx.touch(touchProject, name, 0)
+	}
 	return usage
 }
 

@@ -1,0 +1,42 @@
+package state
+
+import (
+	"fmt"
+	"testing"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// TestJournalForgets makes sure that who looks too seldom is told everything,
+// and who looks often is not.
+func TestJournalForgets(t *testing.T) {
+	store := New()
+	const each = 1_000
+	var last uint64
+	for i := range JournalMax/each + 2 {
+		job := testJob(fmt.Sprintf("b%d", i), 1)
+		job.Batch = &structs.Batch{Count: each}
+		store.Apply(uint64(i+1), encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: job}))
+		changes := store.Snapshot().Changes(last)
+		if changes.Full != (i == 0) || len(changes.Subjobs) != each {
+			t.Fatalf("after job %d: full is %t, %d subjobs", i, changes.Full, len(changes.Subjobs))
+		}
+		last = uint64(i + 1)
+	}
+	snapshot := store.Snapshot()
+	if n := len(snapshot.meta().journal); n > JournalMax {
+		t.Errorf("%d notes are kept", n)
+	}
+	if changes := snapshot.Changes(1); !changes.Full {
+		t.Error("what was dropped is not missed")
+	}
+	if changes := snapshot.Changes(snapshot.meta().journalFrom); changes.Full {
+		t.Error("what is kept is not used")
+	}
+	if changes := snapshot.Changes(last + 1); !changes.Full {
+		t.Error("a reader from another history is told nothing")
+	}
+	if changes := snapshot.Changes(last); changes.Full || len(changes.Subjobs) != 0 {
+		t.Errorf("nothing changed, and that is %+v", changes)
+	}
+}
