@@ -96,14 +96,7 @@ func (r *reader) resources() structs.Resources {
 	r.whole("sku", &spec.SKU, 1)
 	r.flag("rdma", &spec.RDMA)
 	r.every("device", indexedIn(r.field("device")), func(r *reader) {
-		var d structs.DeviceRequest
-		r.label("kind", &d.Kind)
-		r.count("count", &d.Count)
-		text(r, "model", &d.Model)
-		r.words("models", &d.Models)
-		r.size("memory", &d.Memory, 0)
-		r.words("ids", &d.IDs)
-		spec.Devices = append(spec.Devices, d)
+		spec.Devices = append(spec.Devices, r.device())
 	})
 	r.every("port", indexedIn(r.field("port")), func(r *reader) {
 		var p structs.PortRequest
@@ -112,6 +105,17 @@ func (r *reader) resources() structs.Resources {
 		spec.Ports = append(spec.Ports, p)
 	})
 	return spec
+}
+
+func (r *reader) device() structs.DeviceRequest {
+	var d structs.DeviceRequest
+	r.label("kind", &d.Kind)
+	r.count("count", &d.Count)
+	text(r, "model", &d.Model)
+	r.words("models", &d.Models)
+	r.size("memory", &d.Memory, 0)
+	r.words("ids", &d.IDs)
+	return d
 }
 
 func (r *reader) placement(p *structs.Placement) {

@@ -17,6 +17,18 @@ import (
 // lines. The job holds what its author wrote: the caller still gives it its
 // defaults. Pure but for Options.ReadFile; any goroutine may call it.
 func Parse(filename string, src []byte, opts Options) (*structs.Job, *SourceMap, Diagnostics) {
+	p := newParser(opts)
+	diags := p.read(filename, src, "job", func(block *hclsyntax.Block) {
+		p.readJob(block)
+		p.validate()
+	})
+	if p.errors > 0 {
+		return nil, nil, diags
+	}
+	return p.job, p.places, diags
+}
+
+func newParser(opts Options) *parser {
 	p := &parser{
 		opts:     opts,
 		limits:   opts.Limits.withDefaults(),
@@ -27,16 +39,18 @@ func Parse(filename string, src []byte, opts Options) (*structs.Job, *SourceMap,
 	}
 	p.meter = &meter{steps: p.limits.Steps, text: p.limits.Text}
 	p.context.Functions = p.functions()
+	return p
+}
+
+// read parses a source whose one block of the given kind is what it is about,
+// and gives that block to take.
+func (p *parser) read(filename string, src []byte, kind string, take func(*hclsyntax.Block)) Diagnostics {
 	p.root = p.parseFile(filename, src)
 	if p.root != nil {
 		p.places = newSourceMap(p.root, p.limits)
-		p.file()
+		p.file(kind, take)
 	}
-	diags := p.diags.sorted(p.limits.Diagnostics, p.dropped)
-	if p.errors > 0 {
-		return nil, nil, diags
-	}
-	return p.job, p.places, diags
+	return p.diags.sorted(p.limits.Diagnostics, p.dropped)
 }
 
 // parser is the reading of one job file.
@@ -62,42 +76,41 @@ type parser struct {
 	spoiled map[string]bool // fields whose value was refused: Validate need not complain again
 }
 
-// file reads the top level: variables, locals and one job.
-func (p *parser) file() {
+// file reads the top level: variables, locals and one block of the kind.
+func (p *parser) file(kind string, take func(*hclsyntax.Block)) {
 	body := p.root.body
 	for _, name := range sortedAttributes(body) {
-		p.fail(p.root, body.Attributes[name].NameRange, "jobspec.top_argument", "jobspec.top_argument.hint", "name", name)
+		p.fail(p.root, body.Attributes[name].NameRange, "jobspec.top_argument", "jobspec.top_argument.hint", "name", name, "block", kind)
 	}
-	var job *hclsyntax.Block
+	var chosen *hclsyntax.Block
 	for _, block := range body.Blocks {
 		switch block.Type {
 		case "variable", "locals":
-		case "job":
-			if job != nil {
-				p.fail(p.root, block.DefRange(), "jobspec.job_twice", "jobspec.job_twice.hint", "before", p.root.src.rangeOf(job.TypeRange).Start.Line)
+		case kind:
+			if chosen != nil {
+				p.fail(p.root, block.DefRange(), "jobspec."+kind+"_twice", "jobspec."+kind+"_twice.hint", "before", p.root.src.rangeOf(chosen.TypeRange).Start.Line)
 				continue
 			}
-			job = block
+			chosen = block
 		default:
-			p.topBlock(block)
+			p.topBlock(kind, block)
 		}
 	}
 	p.variables()
 	p.locals()
-	if job == nil {
+	if chosen == nil {
 		if p.errors == 0 {
-			p.report(p.root, SeverityError, p.root.src.span(0, 0), "jobspec.job_missing", "jobspec.job_missing.hint")
+			p.report(p.root, SeverityError, p.root.src.span(0, 0), "jobspec."+kind+"_missing", "jobspec."+kind+"_missing.hint")
 		}
 		return
 	}
-	p.readJob(job)
-	p.validate()
+	take(chosen)
 }
 
-func (p *parser) topBlock(block *hclsyntax.Block) {
-	known := []string{"job", "variable", "locals"}
+func (p *parser) topBlock(kind string, block *hclsyntax.Block) {
+	known := []string{kind, "variable", "locals"}
 	switch nearest := p.nearest(block.Type, known); {
-	case homeOf(block.Type) != "":
+	case kind == "job" && homeOf(block.Type) != "":
 		p.fail(p.root, block.DefRange(), "jobspec.top_block", "jobspec.home.hint", "name", block.Type, "home", homeOf(block.Type))
 	case nearest != "":
 		p.fail(p.root, block.DefRange(), "jobspec.top_block", "job.nearest.hint", "name", block.Type, "suggestion", nearest)
@@ -134,15 +147,7 @@ func (p *parser) isSpoiled(path string) bool {
 func (p *parser) validate() {
 	job := p.job.Copy()
 	job.SetDefaults()
-	var problems []structs.Problem
-	for _, problem := range job.Validate() {
-		if !p.isSpoiled(problem.Path) {
-			problems = append(problems, problem)
-		}
-	}
-	found := p.places.Diagnose(problems, SeverityError)
-	p.errors += found.Count(SeverityError)
-	p.diags = append(p.diags, found...)
+	p.problems(job.Validate())
 	var warnings []structs.Problem
 	for _, warning := range job.Warnings() {
 		if !p.isSpoiled(warning.Path) {
@@ -150,4 +155,17 @@ func (p *parser) validate() {
 		}
 	}
 	p.diags = append(p.diags, p.places.Diagnose(warnings, SeverityWarning)...)
+}
+
+// problems leads what is wrong to its lines, fields that were refused aside.
+func (p *parser) problems(all []structs.Problem) {
+	var told []structs.Problem
+	for _, problem := range all {
+		if !p.isSpoiled(problem.Path) {
+			told = append(told, problem)
+		}
+	}
+	found := p.places.Diagnose(told, SeverityError)
+	p.errors += found.Count(SeverityError)
+	p.diags = append(p.diags, found...)
 }

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"errors"
 	"maps"
+	"math"
 	"math/big"
 	"slices"
 
@@ -108,6 +109,16 @@ func (r *reader) count(name string, target *int) {
 		return
 	}
 	r.whole(name, target, 1)
+}
+
+// wholeOrNone is whole for a number of which 0 says something else than none.
+func (r *reader) wholeOrNone(name string, target **int) {
+	const unset = math.MinInt
+	value := unset
+	r.whole(name, &value, 0)
+	if value != unset {
+		*target = &value
+	}
 }
 
 // fraction reads an argument that is a number with decimals.

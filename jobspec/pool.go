@@ -1,0 +1,91 @@
+package jobspec
+
+import (
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// ParsePool reads a file with one pool block, with the rules and diagnostics of
+// Parse: variables, locals and functions work as in a job file. The pool is
+// valid when there are no errors, nil otherwise.
+func ParsePool(filename string, src []byte, opts Options) (*structs.Pool, *SourceMap, Diagnostics) {
+	p := newParser(opts)
+	pool := &structs.Pool{}
+	diags := p.read(filename, src, "pool", func(block *hclsyntax.Block) {
+		p.readPool(block, pool)
+	})
+	if p.errors > 0 {
+		return nil, nil, diags
+	}
+	return pool, p.places, diags
+}
+
+func (p *parser) readPool(block *hclsyntax.Block, pool *structs.Pool) {
+	r := p.reader(block, "pool", "")
+	p.places.note("", block.DefRange())
+	r.label("name", &pool.Name)
+	text(r, "description", &pool.Description)
+	r.words("nodes", &pool.Nodes)
+	r.table("constraints", &pool.Constraints)
+	r.flag("dedicated", &pool.Dedicated)
+	r.flag("rdma", &pool.RDMA)
+	text(r, "order", &pool.Order)
+	r.span("half_life", &pool.HalfLife, 0)
+	r.fraction("age_weight", &pool.AgeWeight, 0)
+	r.single("sku", func(r *reader) {
+		r.noLabels()
+		pool.SKU = &structs.SKU{}
+		r.fraction("cpu", &pool.SKU.CPU, 0)
+		r.size("memory", &pool.SKU.Memory, 0)
+		r.every("device", indexedIn("sku.device"), func(r *reader) {
+			pool.SKU.Devices = append(pool.SKU.Devices, r.device())
+		})
+	})
+	r.single("defaults", func(r *reader) {
+		r.noLabels()
+		r.span("time_limit", &pool.Defaults.TimeLimit, 0)
+		text(r, "priority", &pool.Defaults.Priority)
+	})
+	r.single("ceilings", func(r *reader) {
+		r.noLabels()
+		r.span("time_limit", &pool.Ceilings.TimeLimit, 0)
+		r.whole("nodes", &pool.Ceilings.Nodes, 0)
+		r.whole("devices", &pool.Ceilings.Devices, 0)
+		r.whole("max_resumes", &pool.Ceilings.MaxResumes, 0)
+		r.span("grace", &pool.Ceilings.Grace, 0)
+	})
+	r.finish()
+}
+
+// ParseProject is ParsePool for a file with one project block.
+func ParseProject(filename string, src []byte, opts Options) (*structs.Project, *SourceMap, Diagnostics) {
+	p := newParser(opts)
+	project := &structs.Project{}
+	diags := p.read(filename, src, "project", func(block *hclsyntax.Block) {
+		p.readProject(block, project)
+	})
+	if p.errors > 0 {
+		return nil, nil, diags
+	}
+	return project, p.places, diags
+}
+
+func (p *parser) readProject(block *hclsyntax.Block, project *structs.Project) {
+	r := p.reader(block, "project", "")
+	p.places.note("", block.DefRange())
+	r.label("name", &project.Name)
+	text(r, "description", &project.Description)
+	r.words("members", &project.Members)
+	r.fraction("weight", &project.Weight, 0)
+	r.wholeOrNone("urgent_limit", &project.UrgentLimit)
+	r.every("quota", indexedIn("quota"), func(r *reader) {
+		var q structs.Quota
+		r.label("kind", &q.Kind)
+		text(r, "model", &q.Model)
+		r.whole("guaranteed", &q.Guaranteed, 0)
+		r.wholeOrNone("maximum", &q.Maximum)
+		project.Quotas = append(project.Quotas, q)
+	})
+	r.finish()
+}
