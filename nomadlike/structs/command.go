@@ -105,7 +105,9 @@ type RankPlacement struct {
 type WaitUpdate struct {
 	JobID  string      `json:"job_id"`
 	Subjob int         `json:"subjob"`
-	Wait   *WaitReason `json:"wait"`
+	Wait   *WaitReason `json:"wait"` // nil: as it was
+	// NoPassingAt becomes the subjob's, unless it has one already; 0: none.
+	NoPassingAt UnixNano `json:"no_passing_at,omitempty"`
 }
 
 // PlanResult tells which gangs of a plan were accepted; Refused is keyed by

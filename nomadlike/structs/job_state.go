@@ -129,6 +129,10 @@ type Subjob struct {
 	Place        uint64      `json:"place"`                   // within its tier of the queue, lower first; see QueueMove
 	Moved        bool        `json:"moved,omitempty"`         // an administrator gave it its place: it stands before fair share
 	Claim        *Claim      `json:"claim,omitempty"`         // nodes promised to it while others leave them
+	// NoPassingAt is the reserved start that the scheduler first announced for
+	// this attempt, with slack: from then on nobody passes it on its nodes. Set
+	// once by a WaitUpdate, 0 again when it gets its nodes.
+	NoPassingAt UnixNano `json:"no_passing_at,omitempty"`
 	CreateIndex  uint64      `json:"create_index"`
 	ModifyIndex  uint64      `json:"modify_index"`
 }
