@@ -133,8 +133,8 @@ type Subjob struct {
 	// this attempt, with slack: from then on nobody passes it on its nodes. Set
 	// once by a WaitUpdate, 0 again when it gets its nodes.
 	NoPassingAt UnixNano `json:"no_passing_at,omitempty"`
-	CreateIndex  uint64      `json:"create_index"`
-	ModifyIndex  uint64      `json:"modify_index"`
+	CreateIndex uint64   `json:"create_index"`
+	ModifyIndex uint64   `json:"modify_index"`
 }
 
 // Reason says in catalogue words why something is as it is.
