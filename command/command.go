@@ -84,6 +84,7 @@ func verbs() []verb {
 	all = append(all, nodeVerbs()...)
 	all = append(all, clusterVerbs()...)
 	all = append(all, tokenVerbs()...)
+	all = append(all, simVerbs()...)
 	all = append(all, agentVerbs()...)
 	return append(all, otherVerbs()...)
 }

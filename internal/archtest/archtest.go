@@ -42,7 +42,7 @@ func House() []Room {
 		{"nomadlike/rpc", 3},
 		{"nomadlike/server", 4},
 		{"nomadlike/client/...", 4},
-		{"nomadlike/sim", 5},
+		{"nomadlike/sim/...", 5},
 		{"agent/...", 6},
 		{"command", 7},
 		{"", 8}, // main.go
