@@ -1,0 +1,432 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/docker/taskinit"
+	"nomadlike/plugins/driver"
+)
+
+const (
+	// askPatience bounds a request to the init when its context does not.
+	askPatience = 10 * time.Second
+	// killDelay is how long after the grace the engine is asked to kill a
+	// container whose init did not end it.
+	killDelay = 2 * time.Second
+	// endPatience is how long the engine may take to see a container's end.
+	endPatience = 10 * time.Second
+	// Between looks at a task whose keeper or engine does not answer.
+	lookFirst = 20 * time.Millisecond
+	lookSlow  = time.Second
+)
+
+// task is what the driver knows of one task. The watcher writes result, then
+// closes ended; the rest is set before the task is handed out, but for what
+// only the watcher uses.
+type task struct {
+	driver *Driver
+	id     driver.TaskID
+	record record
+	keeper *osexec.Cmd    // nil when an earlier agent started it
+	news   *taskinit.Conn // from the keeper, nil: to be made
+	paused atomic.Bool    // by us, or found so
+
+	result driver.ExitResult
+	ended  chan struct{}
+}
+
+func newTask(d *Driver, id driver.TaskID) *task {
+	return &task{driver: d, id: id, ended: make(chan struct{})}
+}
+
+func (t *task) dir() string { return filepath.Join(t.driver.tasksDir(), string(t.id)) }
+
+func (t *task) over() bool {
+	select {
+	case <-t.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// handle makes what the client stores.
+func (t *task) handle() driver.Handle {
+	state, err := json.Marshal(&t.record)
+	if err != nil {
+		state = nil // impossible for this type; the file has it too
+	}
+	h := driver.Handle{Version: driver.HandleVersion, Driver: Name, TaskID: t.id, State: state}
+	if t.record.StartedNS > 0 {
+		h.StartedAt = time.Unix(0, t.record.StartedNS)
+	}
+	return h
+}
+
+// listen asks the keeper for news.
+func (t *task) listen() (*taskinit.Conn, error) {
+	connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket)
+	if err != nil {
+		return nil, err
+	}
+	if err := connection.Send(taskinit.Ask{Op: taskinit.OpWatch}); err != nil {
+		connection.Close()
+		return nil, err
+	}
+	return connection, nil
+}
+
+// watch follows the task to its end: the keeper's news, a new keeper when the
+// old one has died, and what the engine knows when there is nothing else.
+func (t *task) watch() {
+	life := t.driver.life
+	defer t.releaseKeeper()
+	for pause := lookFirst; ; pause = min(pause*2, lookSlow) {
+		if t.news != nil {
+			exit := t.await(t.news)
+			t.news.Close()
+			t.news = nil
+			if exit != nil {
+				t.finish(exit)
+				return
+			}
+			pause = lookFirst
+		}
+		if life.Err() != nil || t.settle() {
+			return
+		}
+		var err error
+		if t.news, err = t.listen(); err != nil {
+			t.news = nil
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-life.Done():
+			}
+			timer.Stop()
+		}
+	}
+}
+
+// await reads the keeper's news until the exit, nil when the keeper is gone.
+func (t *task) await(news *taskinit.Conn) *taskinit.Exit {
+	release := context.AfterFunc(t.driver.life, func() { news.SetDeadline(time.Unix(1, 0)) })
+	defer release()
+	for {
+		var told taskinit.News
+		if _, err := news.Receive(&told); err != nil {
+			return nil
+		}
+		if told.Exit != nil {
+			return told.Exit
+		}
+	}
+}
+
+// settle looks at a task that has no keeper to tell about it: it ends the
+// task when that is over, and starts a keeper when it is not. It tells
+// whether the task is over.
+func (t *task) settle() bool {
+	if exit, err := taskinit.ReadExit(t.dir()); err == nil {
+		t.finish(exit)
+		return true
+	}
+	if connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket); err == nil {
+		connection.Close()
+		return false // there is one
+	}
+	ctx, cancel := context.WithTimeout(t.driver.life, askPatience)
+	defer cancel()
+	state, err := t.driver.engine.inspect(ctx, t.record.ContainerID)
+	// The keeper may have recorded the end since.
+	if exit, readErr := taskinit.ReadExit(t.dir()); readErr == nil {
+		t.finish(exit)
+		return true
+	}
+	switch {
+	case errors.Is(err, errNotFound):
+		t.lose("docker.container_gone")
+		return true
+	case err != nil:
+		return false // the engine is away: both may come back
+	case !state.Running:
+		t.settleByEngine(&state)
+		return true
+	}
+	t.releaseKeeper()
+	t.driver.log.Warn("task had no keeper, gets another one", logkey.TaskID, t.id)
+	if err := t.startKeeper(nil); err != nil {
+		t.driver.log.Error("keeper can not be started", logkey.TaskID, t.id, logkey.Error, err)
+	}
+	return false
+}
+
+// settleByEngine ends a task whose keeper died with or before it, by what the
+// engine says. The init exits as the command did.
+func (t *task) settleByEngine(state *containerState) {
+	exit := &taskinit.Exit{Code: state.ExitCode, StartedNS: state.StartedNS, FinishedNS: state.FinishedNS}
+	const signalBase, signalLast = 128, 64
+	if n := state.ExitCode - signalBase; n > 0 && n <= signalLast {
+		exit.Signal = n
+	}
+	// An init that was killed can not have told; one that ended had nobody
+	// to tell, and its code is the command's.
+	exit.Vanished = exit.Signal == int(syscall.SIGKILL)
+	t.note(exit)
+	t.finish(exit)
+}
+
+// lose ends a task of which nothing is left to ask.
+func (t *task) lose(id string) {
+	at := time.Now()
+	t.note(&taskinit.Exit{Code: driver.CodeUnknown, Vanished: true, StartedNS: t.record.StartedNS, FinishedNS: at.UnixNano()})
+	t.result = driver.ExitResult{
+		Code: driver.CodeUnknown, FinishedAt: at,
+		Err: structs.NewError(structs.CodeUnavailable, id),
+	}
+	if t.record.StartedNS > 0 {
+		t.result.StartedAt = time.Unix(0, t.record.StartedNS)
+	}
+	close(t.ended)
+}
+
+// note records an exit that no keeper has recorded.
+func (t *task) note(exit *taskinit.Exit) {
+	if err := taskinit.WriteExit(t.dir(), exit); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.driver.log.Warn("exit is not recorded", logkey.TaskID, t.id, logkey.Error, err)
+	}
+}
+
+// finish makes an exit known.
+func (t *task) finish(exit *taskinit.Exit) {
+	oom := exit.OOMKills > 0
+	if exit.Vanished {
+		// Nobody but the engine can say why process 1 died.
+		ctx, cancel := context.WithTimeout(t.driver.life, endPatience)
+		if err := t.driver.engine.awaitEnd(ctx, t.record.ContainerID); err == nil {
+			if state, err := t.driver.engine.inspect(ctx, t.record.ContainerID); err == nil {
+				oom = oom || state.OOMKilled
+			}
+		}
+		cancel()
+	}
+	t.result = exitResult(exit, oom)
+	close(t.ended)
+}
+
+// exitResult says an exit in the contract's words. Pure.
+func exitResult(exit *taskinit.Exit, oom bool) driver.ExitResult {
+	result := driver.ExitResult{Code: exit.Code, Signal: signalName(exit.Signal)}
+	if exit.StartedNS > 0 {
+		result.StartedAt = time.Unix(0, exit.StartedNS)
+	}
+	if exit.FinishedNS > 0 {
+		result.FinishedAt = time.Unix(0, exit.FinishedNS)
+	}
+	// A task that was asked to stop, or ended well, has not failed for memory.
+	result.OOMKilled = oom && !exit.Stopped && exit.Code != 0
+	switch {
+	case len(exit.Unkillable) > 0:
+		pids := strings.Trim(fmt.Sprint(exit.Unkillable), "[]")
+		result.Err = structs.NewError(structs.CodeInternal, "driver.unkillable", "count", len(exit.Unkillable), "pids", pids)
+	case result.OOMKilled:
+	case exit.Vanished:
+		result.Err = structs.NewError(structs.CodeUnavailable, "docker.killed_outside")
+	case exit.Outside && !exit.Stopped:
+		result.Err = structs.NewError(structs.CodeUnavailable, "docker.stopped_outside")
+	}
+	return result
+}
+
+// dial gives a connection to the task's init, handed through by the keeper.
+func (t *task) dial() (*taskinit.Conn, error) {
+	connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket)
+	if err != nil {
+		return nil, err
+	}
+	if err := connection.Send(taskinit.Ask{Op: taskinit.OpRelay}); err != nil {
+		connection.Close()
+		return nil, err
+	}
+	return connection, nil
+}
+
+// ask sends one request to the init and waits until it is taken.
+func (t *task) ask(ctx context.Context, request *taskinit.Request) error {
+	if t.over() {
+		return fmt.Errorf("task %s: %w", t.id, driver.ErrTaskEnded)
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	for pause := lookFirst; ; pause = min(pause*2, lookSlow) {
+		err := t.askOnce(ctx, request)
+		var failure *taskinit.Failure
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &failure):
+			return fmt.Errorf("task %s: %w", t.id, failureError(failure))
+		}
+		// The task is just ending, or gets another keeper.
+		timer := time.NewTimer(pause)
+		select {
+		case <-t.ended:
+			timer.Stop()
+			return fmt.Errorf("task %s: %w", t.id, driver.ErrTaskEnded)
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("reach init of task %s: %w: %w", t.id, driver.ErrUnavailable, err)
+		case <-timer.C:
+		}
+	}
+}
+
+func (t *task) askOnce(ctx context.Context, request *taskinit.Request) error {
+	connection, err := t.dial()
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	release := context.AfterFunc(ctx, func() { connection.SetDeadline(time.Unix(1, 0)) })
+	defer release()
+	if err := connection.Send(request); err != nil {
+		return err
+	}
+	// Sending lifts the deadline.
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var reply taskinit.Reply
+	if _, err := connection.Receive(&reply); err != nil {
+		return err
+	}
+	if reply.Failure != nil {
+		return reply.Failure
+	}
+	return nil
+}
+
+// stop lets the init end the task, and the engine when that does not help.
+func (t *task) stop(ctx context.Context, signal syscall.Signal, grace time.Duration) error {
+	if t.over() {
+		return nil
+	}
+	if t.paused.Load() {
+		if err := t.freeze(ctx, false); err != nil {
+			return err
+		}
+	}
+	err := t.ask(ctx, &taskinit.Request{Op: taskinit.OpStop, Signal: int(signal), GraceMS: grace.Milliseconds()})
+	if errors.Is(err, driver.ErrTaskEnded) {
+		return nil
+	}
+	if err != nil && grace > 0 {
+		return err
+	}
+	delay := grace + killDelay
+	if err != nil {
+		delay = 0 // the init can not be reached, and the time is over
+	}
+	t.driver.spawnWork(func() { t.killLater(delay) })
+	return nil
+}
+
+// killLater has the engine kill the container after a while, unless the task
+// is over.
+func (t *task) killLater(delay time.Duration) {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	for {
+		select {
+		case <-t.ended:
+			return
+		case <-t.driver.life.Done():
+			return
+		case <-timer.C:
+		}
+		ctx, cancel := context.WithTimeout(t.driver.life, askPatience)
+		_ = t.driver.engine.unpause(ctx, t.record.ContainerID) // refused when it is not paused
+		if err := t.driver.engine.kill(ctx, t.record.ContainerID); err != nil {
+			t.driver.log.Warn("container can not be killed", logkey.TaskID, t.id, logkey.Error, err)
+		}
+		cancel()
+		timer.Reset(askPatience)
+	}
+}
+
+// freeze pauses or continues the container, and returns when the engine knows
+// that it is so: it learns of it later than it does it, and until then it
+// would refuse the opposite. Busy processes may take several tries to stop,
+// and old engines give up early.
+func (t *task) freeze(ctx context.Context, frozen bool) error {
+	act := t.driver.engine.unpause
+	if frozen {
+		act = t.driver.engine.pause
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	done := false // the engine said so
+	for pause := lookFirst; ; pause = min(pause*2, lookSlow) {
+		var err error
+		if !done {
+			err = act(ctx, t.record.ContainerID)
+			done = err == nil
+		}
+		state, lookErr := t.driver.engine.inspect(ctx, t.record.ContainerID)
+		switch {
+		case lookErr == nil && !state.Running:
+			return fmt.Errorf("task %s: %w", t.id, driver.ErrTaskEnded)
+		case lookErr == nil && state.Paused == frozen:
+			t.paused.Store(frozen)
+			return nil
+		case err != nil && !strings.Contains(err.Error(), "unable to freeze"):
+			return fmt.Errorf("task %s: %w", t.id, engineError(err))
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("task %s: %w", t.id, engineError(errors.Join(ctx.Err(), err)))
+		}
+	}
+}
+
+// erase removes the task's container and files.
+func (t *task) erase(ctx context.Context) error {
+	if t.record.ContainerID != "" {
+		if err := t.driver.engine.remove(ctx, t.record.ContainerID); err != nil {
+			return engineError(err)
+		}
+	}
+	return os.RemoveAll(t.dir())
+}
+
+// releaseKeeper lets go of the keeper's process. One that has ended is
+// collected; one that lives is nobody's child any more when the agent ends.
+func (t *task) releaseKeeper() {
+	if t.keeper == nil {
+		return
+	}
+	process := t.keeper
+	t.keeper = nil
+	if t.driver.life.Err() != nil {
+		_ = process.Process.Release()
+		return
+	}
+	timer := time.AfterFunc(killDelay, func() { process.Process.Kill() })
+	defer timer.Stop()
+	_ = process.Wait() // how it ended does not matter: its record is read
+}
