@@ -16,11 +16,13 @@ const (
 	FitJob Fit = iota
 	// Pack keeps a gang within the closest topology and takes the fullest nodes.
 	Pack
-	// Spread parts a gang over the topology and takes the emptiest nodes.
+	// Spread parts a gang over the innermost places of the topology and takes the
+	// emptiest nodes of each.
 	Spread
-	// Consolidate gives a gang of several nodes completely free ones, by name, and
-	// its last rank the next of these or else the emptiest node that fits; one of
-	// a single node the fullest that fits, the first by name among equals.
+	// Consolidate gives a gang of several nodes those that hold nothing, by name,
+	// and its last rank, when that gets fewer devices, the next of these or else
+	// the node with the most free devices that fits. A gang of one node gets the
+	// fullest that fits, the first by name among equals.
 	Consolidate
 )
 
@@ -30,18 +32,21 @@ type Options struct {
 	PortStart uint64               // where the search for dynamic ports begins, see structs.ChoosePorts
 	Claimant  string               // structs.SubjobKey that may stand on nodes claimed for it
 	Avoid     func(index int) bool // nodes not to take; nil: none
-	Prefer    func(index int) int  // nodes with more come first; nil: all equal
+	Prefer    func(index int) int  // nodes with more come first, but not in Consolidate; nil: all are equal
 }
 
 // Choose finds nodes, devices and ports for count ranks, or false when there is
 // no way to place them now. The floor is left as it is. Ranks stand in floor
-// order, or as the job names its nodes; rank 0 is the first that can have the
-// ports of rank 0, and the last rank of a whole gang may get fewer devices.
+// order (topology, then name), or as the job names its nodes; rank 0 is the
+// first of them that has the ports of rank 0, and the last rank of a whole gang
+// may get fewer devices.
 //
-// Pack: all within one innermost place of the topology when one has room, the
-// one with the fewest nodes that have enough devices; else within the next
-// larger place, and there across as few inner places as possible. On the way
-// down the fullest nodes come first: those with the fewest free devices.
+// Pack: all within one innermost place of the topology if one has room for all,
+// the one where the fewest nodes have enough free devices; else within one of
+// the next larger places, the one in which the gang crosses the fewest inner
+// places, and there across as few as possible, and so on outwards. Within a
+// place the nodes with the fewest free devices come first. Among equals the
+// first in floor order wins.
 func (f *Floor) Choose(need *Need, count int, options Options) ([]structs.RankPlacement, bool) {
 	seats, ok := f.Pick(need, count, options)
 	if !ok {
@@ -52,92 +57,336 @@ func (f *Floor) Choose(need *Need, count int, options Options) ([]structs.RankPl
 
 // Pick is Choose in the floor's own terms, by rank.
 func (f *Floor) Pick(need *Need, count int, options Options) ([]Seat, bool) {
-	if count < 1 || count > len(f.order) {
+	if count < 1 || count > len(f.byID) {
 		return nil, false
 	}
-	var chosen []int
-	for _, at := range f.fitting(need, need.specOf(0, count), need.ports, options) {
-		if len(chosen) < count {
-			chosen = append(chosen, at)
+	if options.Fit == FitJob {
+		options.Fit = Pack
+		if need.job.Placement.SpreadOrPack == structs.Spread {
+			options.Fit = Spread
 		}
 	}
-	if len(chosen) < count {
-		return nil, false
+	if options.Fit == Consolidate {
+		options.Prefer = nil
 	}
-	seats := make([]Seat, count)
-	for rank, at := range chosen {
-		p, spec := &f.places[at], need.specOf(rank, count)
-		devices, devicesOK := structs.ChooseDevices(p.node, p.usage, spec.Devices)
-		ports, portsOK := structs.ChoosePorts(p.node, p.usage, need.portsOf(rank), options.PortStart)
-		if !devicesOK || !portsOK {
+	if count == 1 {
+		need = need.of(0, 1)
+		q := f.query(need, &need.head, &options)
+		pos, ok := q.one()
+		if !ok {
 			return nil, false
 		}
-		seats[rank] = Seat{index: at, cpu: spec.CPU, memory: spec.Memory, devices: devices, ports: ports}
+		return []Seat{f.seatAt(&q, pos)}, true
+	}
+	q := f.query(need, &need.ports, &options)
+	g := gang{query: q, count: count, full: count}
+	if last := need.of(count-1, count); last != need {
+		small := f.query(last, &last.ports, &options)
+		g.last, g.full = &small, count-1
+	}
+	if !need.spec.RDMA {
+		return g.choose()
+	}
+	for i := range q.view.pools {
+		if g.within(i) {
+			if seats, ok := g.choose(); ok {
+				return seats, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// one finds the best position for a gang of one node.
+func (q *query) one() (int32, bool) {
+	n := len(q.view.layout.index)
+	list := q.f.scratch.positions[:0]
+	q.emptier = q.options.Fit == Spread
+	switch {
+	case q.view.named != nil:
+		for _, pos := range q.view.named {
+			if q.fits(pos) {
+				return pos, true
+			}
+		}
+	case q.options.Fit == Consolidate && q.view.layout.byName != nil:
+		for level := q.need.level; level < len(q.f.levels) && len(list) == 0; level++ {
+			list = q.gatherLevel(list, level, 0, n, n)
+		}
+		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(q.view.layout.nameOrder(a), q.view.layout.nameOrder(b)) })
+	default:
+		list = q.take(list, 0, n, 1)
+	}
+	q.f.scratch.positions = list
+	if len(list) == 0 {
+		return 0, false
+	}
+	return list[0], true
+}
+
+// gang is the search for nodes of a gang of several.
+type gang struct {
+	query
+	count int
+	full  int    // ranks of query.need: count, or one less
+	last  *query // for the last rank, when that needs less; nil: as the others
+}
+
+// within narrows the search to a pool; false when it has nothing for the last
+// rank.
+func (g *gang) within(pool int) bool {
+	g.open = g.view.pools[pool]
+	if g.last == nil {
+		return true
+	}
+	class := func(q *query, pool int) string {
+		first := bitset(q.view.pools[pool]).appendTo(nil)[0]
+		return q.view.layout.classes[q.view.layout.class[first]].node.Pool
+	}
+	for i := range g.last.view.pools {
+		if class(g.last, i) == class(&g.query, pool) {
+			g.last.open = g.last.view.pools[i]
+			return true
+		}
+	}
+	return false
+}
+
+// choose finds nodes for all ranks, gives them their ranks, and chooses ports
+// and devices.
+func (g *gang) choose() ([]Seat, bool) {
+	team, last, ok := g.team()
+	if !ok {
+		return nil, false
+	}
+	if g.view.named == nil && g.options.Fit != Consolidate {
+		slices.Sort(team)
+	}
+	if !g.putHeadFirst(team) {
+		if team, last, ok = g.teamWithHead(); !ok {
+			return nil, false
+		}
+	}
+	seats := make([]Seat, 0, g.count)
+	for rank, pos := range team {
+		q := g.query
+		if rank == 0 {
+			q.ports = &g.need.head
+		}
+		seats = append(seats, g.f.seatAt(&q, pos))
+	}
+	if g.last != nil {
+		seats = append(seats, g.f.seatAt(g.last, last))
 	}
 	return seats, true
 }
 
-// fitting lists the nodes that have room for one rank, the fullest first.
-func (f *Floor) fitting(need *Need, spec *structs.Resources, ports []structs.PortRequest, options Options) []int {
-	var fits []int
-	for _, at := range f.order {
-		p := &f.places[at]
-		if f.allows(need, spec, at, options) && p.fits(need, spec, ports) {
-			fits = append(fits, at)
-		}
+// team finds positions for the full ranks, and for the last when it is another.
+func (g *gang) team() (team []int32, last int32, ok bool) {
+	switch {
+	case g.view.named != nil:
+		return g.named()
+	case g.options.Fit == Consolidate:
+		return g.consolidate()
+	case g.options.Fit == Spread:
+		return g.spread()
 	}
-	slices.SortStableFunc(fits, func(a, b int) int { return cmp.Compare(f.places[a].freeDevices(), f.places[b].freeDevices()) })
-	return fits
+	return g.pack()
 }
 
-// allows tells whether a node is open to the need, whatever it holds.
-func (f *Floor) allows(need *Need, spec *structs.Resources, at int, options Options) bool {
-	p := &f.places[at]
-	return p.node.Schedulable() && structs.NodeProblem(need.job, p.node) == nil && structs.SpecProblem(need.job, *spec, p.node) == nil &&
-		structs.PoolProblem(need.job, *spec, p.node, f.pools[p.node.PoolName()]) == nil &&
-		options.open(p.usage, at)
+// headFits tells whether the node at a position has the ports of rank 0.
+func (g *gang) headFits(pos int32) bool {
+	at := g.view.layout.index[pos]
+	return len(g.need.head.requests) == len(g.need.ports.requests) || g.need.head.fits(g.f.sites[at].node, g.f.ports[at])
 }
 
-// open tells whether nobody else keeps the node.
-func (o *Options) open(usage *structs.Usage, at int) bool {
-	return (usage.Claim == "" || usage.Claim == o.Claimant) && (o.Avoid == nil || !o.Avoid(at))
-}
-
-// fits tells whether the node has room for one rank.
-func (p *place) fits(need *Need, spec *structs.Resources, ports []structs.PortRequest) bool {
-	if p.usage.Overcommitted || need.job.VIP != nil && p.usage.Allocs > 0 || structs.RoomProblem(p.node, p.usage, *spec) != nil {
+// putHeadFirst makes the first position that has the ports of rank 0 the first
+// of all; false when none has.
+func (g *gang) putHeadFirst(team []int32) bool {
+	at := slices.IndexFunc(team, g.headFits)
+	if at < 0 {
 		return false
 	}
-	_, devicesOK := structs.ChooseDevices(p.node, p.usage, spec.Devices)
-	_, portsOK := structs.ChoosePorts(p.node, p.usage, ports, 0)
-	return devicesOK && portsOK
+	front := team[at]
+	copy(team[1:at+1], team[:at])
+	team[0] = front
+	return true
 }
 
-func (p *place) freeDevices() int {
-	free := 0
-	for i := range p.node.Devices {
-		d := &p.node.Devices[i]
-		if _, held := p.usage.Devices[d.ID]; d.Healthy && !held {
-			free++
+// teamWithHead is for the rare gang whose best nodes all lack the ports of rank
+// 0: it looks for a first node that has them, and takes the others by preference
+// alone.
+func (g *gang) teamWithHead() (team []int32, last int32, ok bool) {
+	fits := g.view.named
+	if fits == nil {
+		n := len(g.view.layout.index)
+		fits = g.take(nil, 0, n, n)
+	} else {
+		fits = slices.DeleteFunc(slices.Clone(fits), func(pos int32) bool { return !g.open.has(int(pos)) || !g.fits(pos) })
+	}
+	at := slices.IndexFunc(fits, g.headFits)
+	if at < 0 || len(fits) < g.full {
+		return nil, 0, false
+	}
+	head := fits[at]
+	rest := slices.Delete(fits, at, at+1)[:g.full-1]
+	if g.view.named == nil {
+		slices.Sort(rest)
+	}
+	team = append([]int32{head}, rest...)
+	if g.last == nil {
+		return team, 0, true
+	}
+	last, ok = g.bestLast(team, 0, len(g.view.layout.index))
+	return team, last, ok
+}
+
+// bestLast finds the best position for the last rank from lo to below hi, apart
+// from the team: as the job names it, or by preference, and where gangs are
+// packed in one of the team's innermost places if possible.
+func (g *gang) bestLast(team []int32, lo, hi int) (int32, bool) {
+	if g.view.named != nil {
+		for _, pos := range g.last.view.named {
+			if g.last.open.has(int(pos)) && !slices.Contains(team, pos) && g.last.fits(pos) {
+				return pos, true
+			}
+		}
+		return 0, false
+	}
+	leaf := g.view.layout.leaf
+	used := make(map[int32]bool)
+	for _, pos := range team {
+		used[leaf[pos]] = true
+	}
+	best, found := int32(0), false
+	for _, pos := range g.last.take(nil, lo, hi, hi-lo) {
+		if slices.Contains(team, pos) {
+			continue
+		}
+		if used[leaf[pos]] || g.options.Fit != Pack {
+			return pos, true
+		}
+		if !found {
+			best, found = pos, true
 		}
 	}
-	return free
+	return best, found
 }
 
-// Fits counts the nodes that have room for a rank now, up to limit.
+// named takes the first nodes that fit in the order in which the job names them.
+func (g *gang) named() (team []int32, last int32, ok bool) {
+	for _, pos := range g.view.named {
+		if len(team) < g.full && g.open.has(int(pos)) && g.fits(pos) {
+			team = append(team, pos)
+		}
+	}
+	if ok = len(team) == g.full; ok && g.last != nil {
+		last, ok = g.bestLast(team, 0, 0)
+	}
+	return team, last, ok
+}
+
+// consolidate takes nodes that hold nothing, by name.
+func (g *gang) consolidate() (team []int32, last int32, ok bool) {
+	l := g.view.layout
+	team = g.idle(&g.query)
+	if len(team) < g.full {
+		return nil, 0, false
+	}
+	team = team[:g.full]
+	if g.last == nil {
+		return team, 0, true
+	}
+	for _, pos := range g.idle(g.last) {
+		if !slices.Contains(team, pos) {
+			return team, pos, true
+		}
+	}
+	found := false
+	for _, pos := range g.last.gather(nil, 0, len(l.index), len(l.index)) {
+		if slices.Contains(team, pos) {
+			continue
+		}
+		if c := cmp.Compare(g.levelAt(pos), g.levelAt(last)); !found || c > 0 || c == 0 && l.nameOrder(pos) < l.nameOrder(last) {
+			last, found = pos, true
+		}
+	}
+	return team, last, found
+}
+
+// idle lists the positions that fit and hold nothing, by name; of the first
+// g.count of them all that one search can need.
+func (g *gang) idle(q *query) []int32 {
+	l := q.view.layout
+	var list []int32
+	for _, pos := range q.near(0, len(l.index)).appendTo(nil) {
+		if q.f.spaces[l.index[pos]].allocs == 0 && q.fits(pos) {
+			list = append(list, pos)
+			if len(list) == g.count && l.byName == nil {
+				break
+			}
+		}
+	}
+	if l.byName != nil {
+		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(l.nameOrder(a), l.nameOrder(b)) })
+	}
+	return list[:min(len(list), g.count)]
+}
+
+// spread takes the emptiest node of each innermost place, then the next of each.
+func (g *gang) spread() (team []int32, last int32, ok bool) {
+	l := g.view.layout
+	g.emptier = true
+	if g.last != nil {
+		g.last.emptier = true
+	}
+	fits := g.gather(nil, 0, len(l.index), len(l.index))
+	slices.SortFunc(fits, g.better)
+	turn := make(map[int32]int, len(fits)) // of a position within its place
+	next := make(map[int32]int)
+	for _, pos := range fits {
+		turn[pos] = next[l.leaf[pos]]
+		next[l.leaf[pos]]++
+	}
+	slices.SortStableFunc(fits, func(a, b int32) int { return cmp.Compare(turn[a], turn[b]) })
+	if len(fits) < g.full {
+		return nil, 0, false
+	}
+	team = fits[:g.full:g.full]
+	if g.last != nil {
+		last, ok = g.bestLast(team, 0, len(l.index))
+		return team, last, ok
+	}
+	return team, 0, true
+}
+
+// seatAt gives a rank what it needs of a node that fits it.
+func (f *Floor) seatAt(q *query, pos int32) Seat {
+	at := q.view.layout.index[pos]
+	site := f.sites[at]
+	seat := Seat{index: at, cpu: q.need.cpu, memory: q.need.memory, ports: q.ports.choose(site.node, f.ports[at], q.options.PortStart)}
+	if q.need.level > 0 {
+		held, healthy := f.devicesAt(at)
+		devices, _ := site.class.choose(q.view.matchAt(int(pos)), held, healthy)
+		seat.setDevices(devices)
+	}
+	return seat
+}
+
+// Fits counts the nodes that have room for a rank now, up to limit. For gangs
+// with RDMA it counts those of the pool that has the most.
 func (f *Floor) Fits(need *Need, limit int, options Options) int {
-	return min(limit, len(f.fitting(need, &need.spec, need.ports, options)))
-}
-
-// Able counts the nodes that take new work and would have room for a rank if
-// they held nothing.
-func (f *Floor) Able(need *Need) int {
-	able := 0
-	for _, at := range f.order {
-		empty := place{node: f.places[at].node, usage: &structs.Usage{}}
-		if f.allows(need, &need.spec, at, Options{Claimant: f.places[at].usage.Claim}) && empty.fits(need, &need.spec, need.ports) {
-			able++
-		}
+	q := f.query(need, &need.ports, &options)
+	n := len(q.view.layout.index)
+	if !need.spec.RDMA {
+		f.scratch.positions = q.gather(f.scratch.positions[:0], 0, n, limit)
+		return len(f.scratch.positions)
 	}
-	return able
+	most := 0
+	for _, open := range q.view.pools {
+		q.open = open
+		f.scratch.positions = q.gather(f.scratch.positions[:0], 0, n, limit)
+		most = max(most, len(f.scratch.positions))
+	}
+	return most
 }

@@ -18,29 +18,37 @@ type Shortage struct {
 	Full  []int  // indexes of the others, in floor order
 }
 
+// LackMachine is the lack of VIP jobs on machines that hold something yet, and of
+// every job on nodes that hold more than they have.
+const LackMachine = "machine"
+
 // Lack is what nodes are short of for a rank.
 type Lack struct {
-	What  string // cpu | memory | a kind of device | ports | "port 8080"
+	What  string // cpu | memory | a kind of device | ports | "port 8080" | LackMachine
 	Nodes int
 }
 
-// Shortage finds out why the need has too little room. It visits every node.
+// Shortage finds out why the need has too little room. It visits every node that
+// is open to the need.
 func (f *Floor) Shortage(need *Need, options Options) Shortage {
 	var s Shortage
-	for _, at := range f.order {
-		p := &f.places[at]
-		if !f.could(need, p) {
+	q := f.query(need, &need.ports, &options)
+	anywhere := q
+	anywhere.options = &Options{}
+	for _, pos := range q.open.appendTo(nil) {
+		at := q.view.layout.index[pos]
+		if !anywhere.could(pos) {
 			continue
 		}
 		s.Able++
-		switch lack := p.lack(need); {
-		case lack != "":
-			s.Full = append(s.Full, at)
-			s.Lacks = count(s.Lacks, lack)
-		case !options.open(p.usage, at):
+		switch {
+		case q.fits(pos):
+			s.Room++
+		case anywhere.lack(pos) == "":
 			s.Kept++
 		default:
-			s.Room++
+			s.Full = append(s.Full, int(at))
+			s.Lacks = count(s.Lacks, anywhere.lack(pos))
 		}
 	}
 	slices.SortFunc(s.Lacks, func(a, b Lack) int { return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.What, b.What)) })
@@ -57,11 +65,37 @@ func count(lacks []Lack, what string) []Lack {
 	return append(lacks, Lack{what, 1})
 }
 
-// could tells whether a node takes new work and would hold a rank if it held
-// nothing.
-func (f *Floor) could(need *Need, p *place) bool {
-	empty := place{node: p.node, usage: &structs.Usage{}}
-	return p.node.Schedulable() && f.problem(need, p.node) == nil && empty.fits(need, &need.spec, need.ports)
+// could tells whether the node at an open position takes new work and would hold
+// a rank if it held nothing.
+func (q *query) could(pos int32) bool {
+	at := q.view.layout.index[pos]
+	sp, site := &q.f.spaces[at], q.f.sites[at]
+	if sp.flags&flagOpen == 0 || site.cpu < q.need.cpu || site.memory < q.need.memory || !q.ports.fits(site.node, nil) {
+		return false
+	}
+	_, healthy := q.f.devicesAt(at)
+	return site.class.enough(q.view.matchAt(int(pos)), make(bitset, len(healthy)), healthy)
+}
+
+// lack names what the node at an open position is short of for a rank: "" when
+// it has room, whoever it is kept for.
+func (q *query) lack(pos int32) string {
+	at := q.view.layout.index[pos]
+	sp, site := &q.f.spaces[at], q.f.sites[at]
+	held, healthy := q.f.devicesAt(at)
+	switch {
+	case sp.cpu < q.need.cpu:
+		return "cpu"
+	case sp.memory < q.need.memory:
+		return "memory"
+	case !site.class.enough(q.view.matchAt(int(pos)), held, healthy):
+		return q.need.DeviceKind()
+	case !q.ports.fits(site.node, q.f.ports[at]):
+		return PortsText(q.ports.requests)
+	case q.need.job.VIP != nil && sp.allocs > 0, sp.flags&flagOver != 0:
+		return LackMachine
+	}
+	return ""
 }
 
 // problem tells what keeps the need off a node whatever it holds.
@@ -75,24 +109,21 @@ func (f *Floor) problem(need *Need, node *structs.Node) *structs.Reason {
 	return structs.SpecProblem(need.job, need.spec, node)
 }
 
-// lack names what keeps one rank off the node: "" when it fits.
-func (p *place) lack(need *Need) string {
-	switch {
-	case p.node.FreeCPU(p.usage) < need.cpu:
-		return "cpu"
-	case p.node.FreeMemory(p.usage) < need.memory:
-		return "memory"
+// Able counts the nodes that take new work and would have room for a rank if
+// they held nothing. It is remembered until nodes change.
+func (f *Floor) Able(need *Need) int {
+	if known := need.cache.able.Load(); known != nil && known.build == f.build {
+		return known.nodes
 	}
-	if _, ok := structs.ChooseDevices(p.node, p.usage, need.spec.Devices); !ok {
-		return need.DeviceKind()
+	q := f.query(need, &need.ports, &Options{})
+	able := ableCount{build: f.build}
+	for _, pos := range q.open.appendTo(nil) {
+		if q.could(pos) {
+			able.nodes++
+		}
 	}
-	if _, ok := structs.ChoosePorts(p.node, p.usage, need.ports, 0); !ok {
-		return PortsText(need.ports)
-	}
-	if !p.fits(need, &need.spec, need.ports) {
-		return "machine" // a VIP machine that is not empty yet, or an overfull node
-	}
-	return ""
+	need.cache.able.Store(&able)
+	return able.nodes
 }
 
 // DeviceKind is the kind of the need's devices, "devices" for several kinds,
@@ -142,42 +173,41 @@ type Obstacle struct {
 // Outlook finds out why the need could not start even on an empty cluster. It
 // visits every node, and costs more for each than Able.
 func (f *Floor) Outlook(need *Need) Outlook {
-	o := Outlook{Known: len(f.order)}
-	found := make([]bool, len(need.names))
-	for _, at := range f.order {
-		p := &f.places[at]
-		for i, name := range need.names {
-			found[i] = found[i] || name == p.node.Name || name == p.node.ID
-		}
-		if reason := f.problem(need, p.node); reason != nil {
+	q := f.query(need, &need.ports, &Options{})
+	o := Outlook{Known: len(q.view.layout.index)}
+	for pos, at := range q.view.layout.index {
+		site := f.sites[at]
+		if reason := f.problem(need, site.node); reason != nil {
 			o.bar(reason)
 			continue
 		}
-		healthy := *p.node
-		healthy.Devices = slices.Clone(p.node.Devices)
-		for i := range healthy.Devices {
-			healthy.Devices[i].Healthy = true
-		}
-		built := place{node: &healthy, usage: &structs.Usage{}}
-		if !built.fits(need, &need.spec, need.ports) {
+		if !q.built(int32(pos)) {
 			continue
 		}
 		o.Built++
-		if !f.could(need, p) {
-			o.Away = append(o.Away, p.node.Name)
+		if !q.could(int32(pos)) {
+			o.Away = append(o.Away, site.node.Name)
 			continue
 		}
 		o.Able++
-		_, portsOK := structs.ChoosePorts(p.node, nil, need.head, 0)
-		o.HeadPort = o.HeadPort || portsOK
+		o.HeadPort = o.HeadPort || need.head.fits(site.node, nil)
 	}
-	for i, name := range need.names {
-		if !found[i] {
+	for _, name := range need.names {
+		if !slices.ContainsFunc(q.view.layout.index, func(at int32) bool {
+			return f.sites[at].node.Name == name || f.sites[at].node.ID == name
+		}) {
 			o.Unknown = append(o.Unknown, name)
 		}
 	}
 	slices.SortStableFunc(o.Barred, func(a, b Obstacle) int { return cmp.Compare(b.Nodes, a.Nodes) })
 	return o
+}
+
+// built tells whether a node that has nothing against the need could hold a rank
+// if it held nothing, took work and had no sick devices.
+func (q *query) built(pos int32) bool {
+	site := q.f.sites[q.view.layout.index[pos]]
+	return q.open.has(int(pos)) && site.cpu >= q.need.cpu && site.memory >= q.need.memory && q.ports.fits(site.node, nil)
 }
 
 func (o *Outlook) bar(reason *structs.Reason) {

@@ -1,59 +1,311 @@
 package placement
 
 import (
-	"cmp"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"nomadlike/nomadlike/structs"
 )
 
-// Floor is what is free on the nodes of a cluster. The zero Floor is not ready:
-// see NewFloor. One goroutine at a time may use a floor.
+// Floor is what is free on the nodes of a cluster. It is made by NewFloor or
+// Clone. One goroutine at a time may use a floor, reading included; clones may
+// be used at the same time.
+//
+// What changes with every job lies in flat arrays of plain values, so that a
+// clone is a few copies of memory:
+//
+//	index ──► space      free cores and memory, counts, flags
+//	      ──► held       which devices are held, which are healthy, as bits
+//	      ──► ports      the held ports, a list that is never changed in place
+//	level ──► positions  the nodes with that many free devices, as bits
+//
+// What changes with nodes alone is shared between clones: see site and layout.
 type Floor struct {
-	places []place // by index; a removed node leaves a hole
-	byID   map[string]int
-	order  []int // indexes of nodes in floor order
-	pools  map[string]*structs.Pool
+	*roster
+	shared atomic.Bool // the roster has another floor, too: copy before a change
+
+	sites   []*site // by index; nil: removed
+	spaces  []space // by index
+	held    bitset  // by space.word: held devices
+	healthy bitset  // by space.word: healthy devices
+	ports   [][]int32
+
+	layout  *layout // nil: nodes came, went or changed since it was made
+	levels  []bitset
+	atLevel []int   // how many nodes there are at each level
+	mostCPU []int64 // at least what each node of a word of positions has free
+	mostMem []int64
+	loose   bitset // the words whose bounds may be far too high
+	build   *byte  // another one after each change of what nodes are, not of what they hold
+	scratch scratch
 }
 
-// place is one node with what it holds.
-type place struct {
-	node  *structs.Node  // nil: removed
-	usage *structs.Usage // never nil; shared until a hold changes it
+// scratch is memory that questions use again and again.
+type scratch struct {
+	near      bitset  // positions
+	positions []int32 // chosen ones
+	devices   [3]bitset
 }
+
+// roster is what floors share until one of them changes it.
+type roster struct {
+	byID    map[string]int32
+	classes map[string]*class
+	pools   map[string]*structs.Pool
+}
+
+// site is what is known of one node since it was Put. It is never changed.
+type site struct {
+	node    *structs.Node
+	usage   *structs.Usage // what it held then; nil: nothing
+	class   *class
+	devices []string // ids, by bit
+	inOrder bool     // devices are sorted by name, too
+	cpu     int64    // what an empty node has free
+	memory  int64
+}
+
+// space is what is free on one node now.
+type space struct {
+	cpu     int64  // thousandths of cores
+	memory  int64  // bytes
+	word    int32  // first word of the node's devices
+	allocs  int32  // allocations that hold something
+	level   uint16 // free healthy devices, at most levelMax
+	healthy uint16 // healthy devices, at most levelMax
+	flags   uint8
+}
+
+// The flags of a space.
+const (
+	flagOpen    = 1 << iota // takes new work: the node stands in levels
+	flagClaimed             // promised to one subjob
+	flagOver                // holds more than it has
+	flagMoved               // no longer holds what it held when it was Put
+)
+
+// levelMax bounds the levels; nodes with more free devices stand at the last.
+const levelMax = 255
 
 // NewFloor gives a floor without nodes.
 func NewFloor() *Floor {
-	return &Floor{byID: make(map[string]int), pools: make(map[string]*structs.Pool)}
+	return &Floor{build: new(byte),
+		roster: &roster{byID: make(map[string]int32), classes: make(map[string]*class), pools: make(map[string]*structs.Pool)}}
 }
 
-// Put adds a node, or replaces what is known of it. A nil usage holds nothing.
-// Neither is changed, now or later.
-func (f *Floor) Put(node *structs.Node, usage *structs.Usage) {
-	if usage == nil {
-		usage = &structs.Usage{NodeID: node.ID}
+// Clone gives a floor that stands alone; indexes and seats of one mean the same
+// on the other until either Puts or Removes nodes. Several goroutines may clone
+// a floor at the same time once it is Ready.
+func (f *Floor) Clone() *Floor {
+	clone := &Floor{}
+	clone.CopyFrom(f)
+	return clone
+}
+
+// CopyFrom makes f equal to another floor, as Clone would, in the memory that f
+// has already.
+func (f *Floor) CopyFrom(other *Floor) {
+	other.Ready()
+	if !other.shared.Load() {
+		other.shared.Store(true)
 	}
-	at, known := f.byID[node.ID]
+	f.roster, f.layout, f.build = other.roster, other.layout, other.build
+	f.shared.Store(true)
+	f.sites = append(f.sites[:0], other.sites...)
+	f.spaces = append(f.spaces[:0], other.spaces...)
+	f.held = append(f.held[:0], other.held...)
+	f.healthy = append(f.healthy[:0], other.healthy...)
+	f.ports = append(f.ports[:0], other.ports...)
+	f.atLevel = append(f.atLevel[:0], other.atLevel...)
+	f.mostCPU = append(f.mostCPU[:0], other.mostCPU...)
+	f.mostMem = append(f.mostMem[:0], other.mostMem...)
+	f.loose = append(f.loose[:0], other.loose...)
+	f.levels = f.levels[:min(len(f.levels), len(other.levels))]
+	for level, positions := range other.levels {
+		if level == len(f.levels) {
+			f.levels = append(f.levels, nil)
+		}
+		f.levels[level] = append(f.levels[level][:0], positions...)
+	}
+}
+
+// own gives the floor a roster of its own.
+func (f *Floor) own() {
+	if !f.shared.Load() {
+		return
+	}
+	f.roster = &roster{byID: maps.Clone(f.byID), classes: maps.Clone(f.classes), pools: maps.Clone(f.pools)}
+	f.shared.Store(false)
+}
+
+// Len counts the nodes.
+func (f *Floor) Len() int { return len(f.byID) }
+
+// Index gives the number by which Options ask about a node: at least 0, below
+// Indexes, and the same until the node is removed.
+func (f *Floor) Index(id string) (int, bool) {
+	at, known := f.byID[id]
+	return int(at), known
+}
+
+// Indexes bounds the indexes of all nodes.
+func (f *Floor) Indexes() int { return len(f.sites) }
+
+// At gives the node with an index, nil when it was removed.
+func (f *Floor) At(index int) *structs.Node {
+	if f.sites[index] == nil {
+		return nil
+	}
+	return f.sites[index].node
+}
+
+// Node gives a node and what it holds now, nil for an unknown one; a nil usage
+// holds nothing. Neither may be changed. What is held since the node was Put is
+// told without its holders.
+func (f *Floor) Node(id string) (*structs.Node, *structs.Usage) {
+	at, known := f.byID[id]
 	if !known {
-		at = len(f.places)
-		f.places = append(f.places, place{})
-		f.byID[node.ID] = at
-		f.order = append(f.order, at)
+		return nil, nil
 	}
-	f.places[at] = place{node: node, usage: usage}
-	slices.SortFunc(f.order, func(a, b int) int { return compareNodes(f.places[a].node, f.places[b].node) })
+	return f.sites[at].node, f.usage(at)
 }
 
-// compareNodes is the floor order: by place in the building, outermost first,
-// then by name as people count, then by id.
-func compareNodes(a, b *structs.Node) int {
-	for i := range min(len(a.Topology), len(b.Topology)) {
-		if c := structs.CompareNames(a.Topology[i], b.Topology[i]); c != 0 {
-			return c
+// Pool gives a pool's record, nil when it has none.
+func (f *Floor) Pool(name string) *structs.Pool { return f.pools[name] }
+
+// PutPool adds or replaces a pool's record. The nodes say themselves which pool
+// they are in.
+func (f *Floor) PutPool(pool *structs.Pool) {
+	before := f.pools[pool.Name]
+	f.own()
+	f.pools[pool.Name] = pool
+	f.poolChanged(pool.Name, before, pool)
+}
+
+// RemovePool forgets a pool's record.
+func (f *Floor) RemovePool(name string) {
+	before := f.pools[name]
+	f.own()
+	delete(f.pools, name)
+	f.poolChanged(name, before, nil)
+}
+
+// poolChanged gives the nodes of a pool other classes.
+func (f *Floor) poolChanged(name string, before, after *structs.Pool) {
+	if poolTraits(before) == poolTraits(after) {
+		return
+	}
+	for at, s := range f.sites {
+		if s != nil && s.node.PoolName() == name {
+			moved := *s
+			moved.class = f.classOf(classNode(s.node))
+			f.sites[at] = &moved
+			f.layout, f.build = nil, new(byte)
 		}
 	}
-	return cmp.Or(cmp.Compare(len(a.Topology), len(b.Topology)), structs.CompareNames(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+}
+
+// classOf finds the class of a node that classNode gave.
+func (f *Floor) classOf(node *structs.Node) *class {
+	pool := f.pools[node.Pool]
+	key := classKey(nil, node, pool)
+	c, known := f.classes[string(key)]
+	if !known {
+		f.own()
+		c = newClass(node, pool)
+		f.classes[string(key)] = c
+	}
+	return c
+}
+
+// Put adds a node, or replaces what is known of it and of what it holds. A nil
+// usage holds nothing. Neither may be changed afterwards. It is cheap when only
+// usage differs from what was Put before.
+func (f *Floor) Put(node *structs.Node, usage *structs.Usage) {
+	at, known := f.byID[node.ID]
+	if !known {
+		f.own()
+		at = int32(len(f.sites))
+		f.byID[node.ID] = at
+		f.sites, f.spaces, f.ports = append(f.sites, nil), append(f.spaces, space{}), append(f.ports, nil)
+		f.layout = nil
+	}
+	before := f.sites[at]
+	s := &site{node: node, usage: usage}
+	switch {
+	case before != nil && before.node == node:
+		s.class, s.devices, s.inOrder, s.cpu, s.memory = before.class, before.devices, before.inOrder, before.cpu, before.memory
+	default:
+		sorted := classNode(node)
+		s.class, s.cpu, s.memory = f.classOf(sorted), node.FreeCPU(nil), node.FreeMemory(nil)
+		s.devices = make([]string, len(sorted.Devices))
+		for i := range sorted.Devices {
+			s.devices[i] = sorted.Devices[i].ID
+		}
+		s.inOrder = slices.IsSortedFunc(s.devices, structs.CompareNames)
+		f.build = new(byte)
+		if before == nil || before.class != s.class || compareNodes(before.node, node) != 0 {
+			f.layout = nil
+		}
+	}
+	f.sites[at] = s
+	f.furnish(at, before)
+}
+
+// furnish works out what is free on a node that was Put.
+func (f *Floor) furnish(at int32, before *site) {
+	s, sp := f.sites[at], &f.spaces[at]
+	f.unlist(at)
+	if words := s.class.words; before == nil || before.class.words < words {
+		sp.word = int32(len(f.held)) // what it had is left over until pack
+		f.held = append(f.held, make(bitset, words)...)
+		f.healthy = append(f.healthy, make(bitset, words)...)
+	}
+	*sp = space{word: sp.word, cpu: s.node.FreeCPU(s.usage), memory: s.node.FreeMemory(s.usage)}
+	held, healthy := f.devicesAt(at)
+	clear(held)
+	clear(healthy)
+	for i := range s.node.Devices {
+		d := &s.node.Devices[i]
+		if bit := s.bitOf(d.ID); d.Healthy {
+			healthy.add(bit)
+		}
+	}
+	f.ports[at] = nil
+	if u := s.usage; u != nil {
+		for id := range u.Devices {
+			if bit := s.bitOf(id); bit >= 0 {
+				held.add(bit)
+			}
+		}
+		for port := range u.Ports {
+			f.ports[at] = append(f.ports[at], int32(port))
+		}
+		slices.Sort(f.ports[at])
+		sp.allocs = int32(u.Allocs)
+		if u.Claim != "" {
+			sp.flags |= flagClaimed
+		}
+		if u.Overcommitted {
+			sp.flags |= flagOver
+		}
+	}
+	if s.node.Schedulable() {
+		sp.flags |= flagOpen
+	}
+	sp.healthy = uint16(min(healthy.count(), levelMax))
+	f.list(at)
+}
+
+// bitOf finds the bit of a device, -1 for an unknown one.
+func (s *site) bitOf(id string) int { return slices.Index(s.devices, id) }
+
+// devicesAt gives the held and the healthy devices of a node, to be changed.
+func (f *Floor) devicesAt(at int32) (held, healthy bitset) {
+	from := int(f.spaces[at].word)
+	to := from + f.sites[at].class.words
+	return f.held[from:to], f.healthy[from:to]
 }
 
 // Remove forgets a node; an unknown one is not there already.
@@ -62,48 +314,59 @@ func (f *Floor) Remove(id string) {
 	if !known {
 		return
 	}
+	f.own()
 	delete(f.byID, id)
-	f.order = slices.DeleteFunc(f.order, func(i int) bool { return i == at })
-	f.places[at] = place{}
+	f.sites[at], f.layout, f.build = nil, nil, new(byte)
 }
 
-// PutPool adds or replaces a pool's record.
-func (f *Floor) PutPool(pool *structs.Pool) { f.pools[pool.Name] = pool }
-
-// RemovePool forgets a pool's record.
-func (f *Floor) RemovePool(name string) { delete(f.pools, name) }
-
-// Pool gives a pool's record, nil when it has none.
-func (f *Floor) Pool(name string) *structs.Pool { return f.pools[name] }
-
-// Clone gives a floor that stands alone; indexes and seats of one mean the same
-// on the other until either Puts or Removes nodes.
-func (f *Floor) Clone() *Floor {
-	return &Floor{places: slices.Clone(f.places), byID: maps.Clone(f.byID), order: slices.Clone(f.order), pools: maps.Clone(f.pools)}
-}
-
-// Len counts the nodes.
-func (f *Floor) Len() int { return len(f.byID) }
-
-// Node gives a node and what it holds now, nil for an unknown one. What is held
-// since the node was Put is told without its holders.
-func (f *Floor) Node(id string) (*structs.Node, *structs.Usage) {
-	at, known := f.byID[id]
-	if !known {
-		return nil, nil
+// usage tells what a node holds now.
+func (f *Floor) usage(at int32) *structs.Usage {
+	s, sp := f.sites[at], &f.spaces[at]
+	if sp.flags&flagMoved == 0 {
+		return s.usage
 	}
-	return f.places[at].node, f.places[at].usage
+	now := structs.Usage{NodeID: s.node.ID}
+	if s.usage != nil {
+		now = *s.usage
+	}
+	now.CPU, now.Memory = float64(s.cpu-sp.cpu)/1000, s.memory-sp.memory
+	now.Allocs, now.Overcommitted = int(sp.allocs), sp.flags&flagOver != 0
+	now.Devices, now.Ports = f.heldDevices(at), f.heldPorts(at)
+	return &now
 }
 
-// Index gives the number by which Options ask about a node: at least 0, below
-// Indexes, and the same until the node is removed.
-func (f *Floor) Index(id string) (int, bool) {
-	at, known := f.byID[id]
-	return at, known
+// heldDevices names the devices that are held, with those who held them when
+// the node was Put. Holders of devices that the node no longer has stay.
+func (f *Floor) heldDevices(at int32) map[string]string {
+	s := f.sites[at]
+	devices := make(map[string]string)
+	if s.usage != nil {
+		for id, holder := range s.usage.Devices {
+			if s.bitOf(id) < 0 {
+				devices[id] = holder
+			}
+		}
+	}
+	held, _ := f.devicesAt(at)
+	for _, bit := range held.appendTo(nil) {
+		id := s.devices[bit]
+		devices[id] = ""
+		if s.usage != nil {
+			devices[id] = s.usage.Devices[id]
+		}
+	}
+	return devices
 }
 
-// Indexes bounds the indexes of all nodes.
-func (f *Floor) Indexes() int { return len(f.places) }
-
-// At gives the node with an index, nil when it was removed.
-func (f *Floor) At(index int) *structs.Node { return f.places[index].node }
+// heldPorts tells which ports are held, with those who held them when the node
+// was Put.
+func (f *Floor) heldPorts(at int32) map[int]string {
+	ports := make(map[int]string, len(f.ports[at]))
+	for _, port := range f.ports[at] {
+		ports[int(port)] = ""
+		if u := f.sites[at].usage; u != nil {
+			ports[int(port)] = u.Ports[int(port)]
+		}
+	}
+	return ports
+}

@@ -1,8 +1,8 @@
 package placement
 
 import (
-	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -10,38 +10,67 @@ import (
 // Need is what the gangs of one shape ask for under one of their alternatives.
 // It is made once and then read only, by any goroutine.
 type Need struct {
-	job   *structs.Job // what placement reads of it, and no more
-	index int          // into job.Resources
-	key   string
+	job     *structs.Job // what placement reads of it, and no more
+	index   int          // into job.Resources
+	key     string
+	viewKey string // equal for needs that share views
 
-	spec  structs.Resources     // of every rank but perhaps the last
-	last  *structs.Resources    // of the last rank of a whole gang, nil: as the others
-	ports []structs.PortRequest // of every rank but the first
-	head  []structs.PortRequest // of rank 0, those of the others among them
-	names []string              // nodes by name or id, in the order of preference; nil: any
+	spec  structs.Resources // of every rank but perhaps the last
+	last  *Need             // of the last rank of a whole gang; nil: as the others
+	ports portPlan          // of every rank but the first
+	head  portPlan          // of rank 0, those of the others among them
+	names []string          // nodes by name or id, in the order of preference; nil: any
 
-	cpu     int64 // thousandths of cores
-	memory  int64 // bytes
-	devices int   // of all requests that count
+	cpu    int64 // thousandths of cores
+	memory int64 // bytes
+	level  int   // free devices that a node must have at least
+	byID   bool  // a request names devices
+	cache  *needCache
+}
+
+// needCache remembers what was found out on the floor that asked last.
+type needCache struct {
+	view atomic.Pointer[view]
+	able atomic.Pointer[ableCount]
+}
+
+// ableCount is how many nodes of a build of a floor could hold a rank.
+type ableCount struct {
+	build *byte
+	nodes int
 }
 
 // NeedOf compiles what a gang of job asks for under alternative spec, an index
 // into job.Resources. SKU multiples must be resolved.
 func NeedOf(job *structs.Job, spec int) Need {
-	n := Need{job: trimmed(job), index: spec, spec: job.SpecAt(spec)}
-	n.ports, n.head = job.PortRequests(n.spec, 1), job.PortRequests(n.spec, 0)
-	if last := job.SpecOf(spec, job.Nodes-1, job.Nodes); last.DeviceCount() != n.spec.DeviceCount() {
-		n.last = &last
+	n := needOf(trimmed(job), spec, job.SpecAt(spec))
+	if last := job.SpecOf(spec, job.Nodes-1, job.Nodes); last.LastDevices > 0 && len(last.Devices) == 1 {
+		needed := needOf(n.job, spec, last)
+		n.last = &needed
 	}
-	n.names = job.Placement.Nodes
+	return n
+}
+
+func needOf(job *structs.Job, index int, spec structs.Resources) Need {
+	n := Need{job: job, index: index, spec: spec, cache: &needCache{}}
+	if len(job.Placement.Nodes) > 0 {
+		n.names = job.Placement.Nodes
+	}
+	n.ports, n.head = planPorts(job.PortRequests(spec, 1)), planPorts(job.PortRequests(spec, 0))
 	if job.VIP != nil {
 		n.names = make([]string, len(job.VIP.Machines))
 		for i, machine := range job.VIP.Machines {
 			n.names[i] = machine.Node
 		}
 	}
-	n.cpu, n.memory, n.devices = structs.MilliCPU(n.spec.CPU), n.spec.Memory, n.spec.DeviceCount()
-	n.key = string(appendKey(nil, job, spec))
+	n.cpu, n.memory = structs.MilliCPU(spec.CPU), spec.Memory
+	for _, request := range structs.ChoosingOrder(spec.Devices) {
+		n.level = min(n.level+max(request.Count, 1), levelMax)
+		n.byID = n.byID || len(request.IDs) > 0
+	}
+	place := appendPlaceKey(nil, job, &spec)
+	n.viewKey = string(place)
+	n.key = string(appendSizeKey(place, job, &spec))
 	return n
 }
 
@@ -69,88 +98,84 @@ func (n *Need) Nodes() int { return n.job.Nodes }
 func (n *Need) Names() []string { return n.names }
 
 // specOf is what one rank of a gang of the given size asks for.
-func (n *Need) specOf(rank, size int) *structs.Resources {
+func (n *Need) specOf(rank, size int) *structs.Resources { return &n.of(rank, size).spec }
+
+// of is the need of one rank of a gang of the given size.
+func (n *Need) of(rank, size int) *Need {
 	if n.last != nil && rank == size-1 && size == n.job.Nodes {
 		return n.last
 	}
-	return &n.spec
+	return n
 }
 
-// portsOf is what one rank asks for.
-func (n *Need) portsOf(rank int) []structs.PortRequest {
-	if rank == 0 {
-		return n.head
-	}
-	return n.ports
+// keyWriter writes values so that no two lists of them read the same.
+type keyWriter []byte
+
+func (b *keyWriter) text(s string) {
+	b.number(int64(len(s)))
+	*b = append(*b, s...)
 }
 
-// appendKey writes everything that placement reads of one alternative. A field
-// that placement comes to read must be added here; TestKeySeesEveryField holds
-// the two together.
-func appendKey(b []byte, job *structs.Job, spec int) []byte {
-	text := func(s string) {
-		b = strconv.AppendInt(b, int64(len(s)), 10)
-		b = append(b, ':')
-		b = append(b, s...)
+func (b *keyWriter) number(n int64) { *b = append(strconv.AppendInt(*b, n, 10), ' ') }
+
+func (b *keyWriter) texts(list []string) {
+	b.number(int64(len(list)))
+	for _, s := range list {
+		b.text(s)
 	}
-	number := func(n int64) {
-		b = strconv.AppendInt(b, n, 10)
-		b = append(b, ' ')
+}
+
+func (b *keyWriter) flag(set bool) {
+	if set {
+		b.number(1)
+	} else {
+		b.number(0)
 	}
-	flag := func(set bool) {
-		if set {
-			b = append(b, '!')
-		}
-		b = append(b, ';')
-	}
-	number(int64(job.Nodes))
-	text(job.Task.Driver)
-	text(job.Placement.Pool)
-	text(job.Placement.SpreadOrPack)
-	text(job.Placement.DriverVersion)
-	number(int64(len(job.Placement.Nodes)))
-	for _, name := range job.Placement.Nodes {
-		text(name)
-	}
-	flag(job.VIP != nil)
+}
+
+// appendPlaceKey writes everything that bears on which nodes are open to a need
+// whatever they hold. A field that placement comes to read must be added here or
+// in appendSizeKey; TestKeySeesEveryField holds them together.
+func appendPlaceKey(b keyWriter, job *structs.Job, r *structs.Resources) keyWriter {
+	b.text(job.Task.Driver)
+	b.text(job.Placement.Pool)
+	b.text(job.Placement.DriverVersion)
+	b.texts(job.Placement.Nodes)
+	b.flag(job.VIP != nil)
 	if job.VIP != nil {
-		number(int64(len(job.VIP.Machines)))
+		b.number(int64(len(job.VIP.Machines)))
 		for _, machine := range job.VIP.Machines {
-			text(machine.Node)
+			b.text(machine.Node)
 		}
 	}
-	r := job.SpecAt(spec)
-	number(structs.MilliCPU(r.CPU))
-	number(r.Memory)
-	number(int64(r.LastDevices))
-	flag(r.RDMA)
-	number(int64(len(r.Devices)))
-	for _, d := range r.Devices {
-		text(d.Kind)
-		text(d.Model)
-		number(int64(d.Count))
-		number(d.Memory)
-		number(int64(len(d.Models)))
-		for _, model := range d.Models {
-			text(model)
-		}
-		number(int64(len(d.IDs)))
-		for _, id := range d.IDs {
-			text(id)
-		}
-	}
-	for rank := range 2 {
-		ports := job.PortRequests(r, rank)
-		number(int64(len(ports)))
-		for _, p := range ports {
-			text(p.Name)
-			number(int64(p.Static))
-		}
+	b.flag(r.RDMA)
+	b.number(int64(len(r.Devices)))
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		b.text(d.Kind)
+		b.number(int64(d.Count))
+		b.text(d.Model)
+		b.texts(d.Models)
+		b.number(d.Memory)
+		b.texts(d.IDs)
 	}
 	return b
 }
 
-// namesNode tells where a node stands among the named ones, -1 when it does not.
-func (n *Need) namesNode(node *structs.Node) int {
-	return slices.IndexFunc(n.names, func(name string) bool { return name == node.Name || name == node.ID })
+// appendSizeKey writes the rest of what placement reads.
+func appendSizeKey(b keyWriter, job *structs.Job, r *structs.Resources) keyWriter {
+	b.number(int64(job.Nodes))
+	b.text(job.Placement.SpreadOrPack)
+	b.number(structs.MilliCPU(r.CPU))
+	b.number(r.Memory)
+	b.number(int64(r.LastDevices))
+	for rank := range 2 {
+		ports := job.PortRequests(*r, rank)
+		b.number(int64(len(ports)))
+		for _, p := range ports {
+			b.text(p.Name)
+			b.number(int64(p.Static))
+		}
+	}
+	return b
 }

@@ -1,28 +1,46 @@
 package placement
 
 import (
-	"maps"
+	"slices"
 
 	"nomadlike/nomadlike/structs"
 )
 
 // Seat is what one rank holds on one node, in the floor's own terms. It means
-// the same on every clone.
+// the same on every clone, until nodes are Put or Removed there.
 type Seat struct {
-	index   int
-	cpu     float64
-	memory  int64
-	devices []string
-	ports   map[string]int
+	index  int32
+	cpu    int64  // thousandths of cores
+	memory int64  // bytes
+	first  uint64 // devices of the first word
+	more   bitset // of the words after it
+	ports  map[string]int
 }
 
 // Index is the node's index on the floor.
-func (s *Seat) Index() int { return s.index }
+func (s *Seat) Index() int { return int(s.index) }
+
+// setDevices notes the devices that the seat holds.
+func (s *Seat) setDevices(devices bitset) {
+	if len(devices) > 0 {
+		s.first, s.more = devices[0], devices[1:]
+	}
+}
+
+// devicesOf is word w of the devices that the seat holds.
+func (s *Seat) devicesOf(w int) uint64 {
+	switch {
+	case w == 0:
+		return s.first
+	case w <= len(s.more):
+		return s.more[w-1]
+	}
+	return 0
+}
 
 // SeatOf gives what an allocation holds; false when its node is unknown.
 func (f *Floor) SeatOf(alloc *structs.Allocation) (Seat, bool) {
-	at, known := f.byID[alloc.NodeID]
-	return Seat{index: at, cpu: alloc.Spec.CPU, memory: alloc.Spec.Memory, devices: alloc.Devices, ports: alloc.Ports}, known
+	return f.seatOf(alloc.NodeID, &alloc.Spec, alloc.Devices, alloc.Ports)
 }
 
 // SeatsOf gives what the ranks of a gang hold when they stand as placed. Ranks
@@ -30,22 +48,65 @@ func (f *Floor) SeatOf(alloc *structs.Allocation) (Seat, bool) {
 func (f *Floor) SeatsOf(need *Need, placed []structs.RankPlacement) []Seat {
 	seats := make([]Seat, 0, len(placed))
 	for rank := range placed {
-		p, spec := &placed[rank], need.specOf(rank, len(placed))
-		if at, known := f.byID[p.NodeID]; known {
-			seats = append(seats, Seat{index: at, cpu: spec.CPU, memory: spec.Memory, devices: p.Devices, ports: p.Ports})
+		p := &placed[rank]
+		if s, known := f.seatOf(p.NodeID, need.specOf(rank, len(placed)), p.Devices, p.Ports); known {
+			seats = append(seats, s)
 		}
 	}
 	return seats
 }
 
-// Placements names what seats hold, by rank.
+func (f *Floor) seatOf(nodeID string, spec *structs.Resources, devices []string, ports map[string]int) (Seat, bool) {
+	at, known := f.byID[nodeID]
+	if !known {
+		return Seat{}, false
+	}
+	seat := Seat{index: at, cpu: structs.MilliCPU(spec.CPU), memory: spec.Memory, ports: ports}
+	site := f.sites[at]
+	set := make(bitset, site.class.words)
+	for _, id := range devices {
+		if bit := site.bitOf(id); bit >= 0 {
+			set.add(bit)
+		}
+	}
+	seat.setDevices(set)
+	return seat, true
+}
+
+// Placements names what seats hold, by rank. The lists may be shared and must
+// not be changed.
 func (f *Floor) Placements(seats []Seat) []structs.RankPlacement {
 	placed := make([]structs.RankPlacement, len(seats))
 	for rank := range seats {
 		s := &seats[rank]
-		placed[rank] = structs.RankPlacement{NodeID: f.places[s.index].node.ID, Devices: s.devices, Ports: s.ports}
+		site := f.sites[s.index]
+		placed[rank] = structs.RankPlacement{NodeID: site.node.ID, Devices: site.names(s), Ports: s.ports}
 	}
 	return placed
+}
+
+// names lists the devices of a seat as structs.ChooseDevices does.
+func (s *site) names(seat *Seat) []string {
+	n := 0
+	for w := range s.class.words {
+		n += onesOf(seat.devicesOf(w))
+	}
+	switch {
+	case n == 0:
+		return nil
+	case n == len(s.devices) && s.inOrder:
+		return s.devices[:n:n]
+	}
+	names := make([]string, 0, n)
+	for bit, id := range s.devices {
+		if seat.devicesOf(bit>>6)&(1<<(bit&63)) != 0 {
+			names = append(names, id)
+		}
+	}
+	if !s.inOrder {
+		slices.SortFunc(names, structs.CompareNames)
+	}
+	return names
 }
 
 // Hold takes what a gang holds out of what is free.
@@ -54,7 +115,8 @@ func (f *Floor) Hold(need *Need, placed []structs.RankPlacement) { f.Take(f.Seat
 // Release gives back what a gang held.
 func (f *Floor) Release(need *Need, placed []structs.RankPlacement) { f.Give(f.SeatsOf(need, placed)) }
 
-// Take takes seats out of what is free.
+// Take takes seats out of what is free. Seats on nodes that were removed count
+// for nothing.
 func (f *Floor) Take(seats []Seat) {
 	for i := range seats {
 		f.move(&seats[i], +1)
@@ -68,35 +130,46 @@ func (f *Floor) Give(seats []Seat) {
 	}
 }
 
+// move takes a seat (+1) or gives it back (-1).
 func (f *Floor) move(s *Seat, n int64) {
-	p := &f.places[s.index]
-	if p.node == nil {
+	site := f.sites[s.index]
+	if site == nil {
 		return
 	}
-	own := *p.usage
-	own.Ports, own.Devices = maps.Clone(own.Ports), maps.Clone(own.Devices)
-	if own.Ports == nil {
-		own.Ports = make(map[int]string)
+	f.unlist(s.index)
+	sp := &f.spaces[s.index]
+	sp.cpu -= n * s.cpu
+	sp.memory -= n * s.memory
+	sp.allocs += int32(n)
+	sp.flags |= flagMoved
+	if n < 0 && sp.cpu >= 0 && sp.memory >= 0 {
+		sp.flags &^= flagOver
 	}
-	if own.Devices == nil {
-		own.Devices = make(map[string]string)
+	held, _ := f.devicesAt(s.index)
+	for w := range held {
+		if n > 0 {
+			held[w] |= s.devicesOf(w)
+		} else {
+			held[w] &^= s.devicesOf(w)
+		}
 	}
-	own.CPU = float64(structs.MilliCPU(own.CPU)+n*structs.MilliCPU(s.cpu)) / 1000
-	own.Memory += n * s.memory
-	own.Allocs += int(n)
+	if len(s.ports) > 0 {
+		f.movePorts(s, n > 0)
+	}
+	f.list(s.index)
+}
+
+// movePorts replaces the list of held ports, which other floors may share.
+func (f *Floor) movePorts(s *Seat, take bool) {
+	held := slices.Clone(f.ports[s.index])
 	for _, port := range s.ports {
-		if n > 0 {
-			own.Ports[port] = ""
-		} else {
-			delete(own.Ports, port)
+		at, found := slices.BinarySearch(held, int32(port))
+		switch {
+		case take && !found:
+			held = slices.Insert(held, at, int32(port))
+		case !take && found:
+			held = slices.Delete(held, at, at+1)
 		}
 	}
-	for _, id := range s.devices {
-		if n > 0 {
-			own.Devices[id] = ""
-		} else {
-			delete(own.Devices, id)
-		}
-	}
-	p.usage = &own
+	f.ports[s.index] = held
 }

@@ -66,14 +66,7 @@ func ChooseDevices(node *Node, usage *Usage, requests []DeviceRequest) ([]string
 	if !ok {
 		return nil, false
 	}
-	var counted []DeviceRequest
-	for _, request := range requests {
-		if request.Count > 0 {
-			counted = append(counted, request)
-		}
-	}
-	slices.SortStableFunc(counted, func(a, b DeviceRequest) int { return narrowness(b) - narrowness(a) })
-	rest, ok := chooseCounted(freeDevices(node, usage, taken), counted)
+	rest, ok := chooseCounted(freeDevices(node, usage, taken), ChoosingOrder(requests))
 	if !ok {
 		return nil, false
 	}
@@ -142,6 +135,9 @@ func CompareNames(a, b string) int {
 func chooseCounted(free []*Device, requests []DeviceRequest) ([]*Device, bool) {
 	rest, chosen := slices.Clone(free), []*Device(nil)
 	for _, request := range requests {
+		if request.Count == DevicesAll {
+			continue // takeAll has them
+		}
 		var meeting []*Device
 		for _, d := range rest {
 			if d.Meets(request) {
@@ -159,9 +155,25 @@ func chooseCounted(free []*Device, requests []DeviceRequest) ([]*Device, bool) {
 	return chosen, true
 }
 
-// narrowness orders requests: named devices, then a model, then a size.
+// ChoosingOrder lists the requests that ask for something in the order in which
+// they choose: those for all devices, then narrow ones before wide ones.
+func ChoosingOrder(requests []DeviceRequest) []DeviceRequest {
+	order := make([]DeviceRequest, 0, len(requests))
+	for _, request := range requests {
+		if request.Count > 0 || request.Count == DevicesAll {
+			order = append(order, request)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b DeviceRequest) int { return narrowness(b) - narrowness(a) })
+	return order
+}
+
+// narrowness orders requests: all of a node's devices, then named devices, then a model, then a size.
 func narrowness(r DeviceRequest) int {
 	n := 0
+	if r.Count == DevicesAll {
+		n += 8
+	}
 	if len(r.IDs) > 0 {
 		n += 4
 	}

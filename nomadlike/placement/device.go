@@ -1,0 +1,200 @@
+package placement
+
+import (
+	"math/bits"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// This file chooses devices within a node as structs.ChooseDevices does, on
+// bits. TestPickAgainstTwin holds the two together.
+
+// enough tells whether the requests can be answered from what is free. It is
+// exact when no device meets two requests; else choose is asked.
+func (c *class) enough(m *match, held, healthy bitset) bool {
+	if !m.apart {
+		_, ok := c.choose(m, held, healthy)
+		return ok
+	}
+	for i := range m.requests {
+		if w := &m.requests[i]; !w.enough(held, healthy) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *want) enough(held, healthy bitset) bool {
+	free, all := 0, 0
+	for i, meets := range w.meets {
+		free += bits.OnesCount64(meets & healthy[i] &^ held[i])
+		all += bits.OnesCount64(meets)
+	}
+	if w.count == structs.DevicesAll {
+		return all > 0 && free == all
+	}
+	return free >= w.count
+}
+
+// choose answers the requests with free devices; false when they are short.
+func (c *class) choose(m *match, held, healthy bitset) (bitset, bool) {
+	rest, chosen := make(bitset, c.words), make(bitset, c.words)
+	for i := range rest {
+		rest[i] = healthy[i] &^ held[i]
+	}
+	for i := range m.requests {
+		w := &m.requests[i]
+		if w.count == structs.DevicesAll {
+			if !w.takeAll(rest, chosen) {
+				return nil, false
+			}
+			continue
+		}
+		meeting := make(bitset, c.words)
+		for k := range meeting {
+			meeting[k] = rest[k] & w.meets[k]
+		}
+		if meeting.count() < w.count {
+			return c.deal(m, held, healthy)
+		}
+		c.closest(meeting, w.count, rest, chosen)
+	}
+	return chosen, true
+}
+
+// takeAll moves every device that meets a request for all from rest to chosen;
+// false when one of them is not there.
+func (w *want) takeAll(rest, chosen bitset) bool {
+	all := uint64(0)
+	for i, meets := range w.meets {
+		if meets&^rest[i] != 0 {
+			return false
+		}
+		all |= meets
+		chosen[i] |= meets
+		rest[i] &^= meets
+	}
+	return all != 0
+}
+
+// closest moves count of the meeting devices from rest to chosen, as the
+// function of that name in structs does: from the smallest link group that has
+// enough, else the smallest NUMA node, and there or else anywhere from the
+// largest groups on.
+func (c *class) closest(meeting bitset, count int, rest, chosen bitset) {
+	for inNUMA := false; count > 0; {
+		group := smallestWith(c.links, meeting, count)
+		if group == nil && !inNUMA {
+			if numa := smallestWith(c.numas, meeting, count); numa != nil {
+				for i := range meeting {
+					meeting[i] &= numa[i]
+				}
+				inNUMA = true
+				continue
+			}
+		}
+		if group == nil {
+			group = largestIn(c.cells, meeting)
+		}
+		count -= takeLowest(group, count, meeting, rest, chosen)
+	}
+}
+
+// smallestWith finds the group of which the fewest devices are among meeting,
+// but at least count; nil when there is none.
+func smallestWith(groups []bitset, meeting bitset, count int) bitset {
+	var best bitset
+	fewest := 0
+	for _, group := range groups {
+		if n := group.countIn(meeting); n >= count && (best == nil || n < fewest) {
+			best, fewest = group, n
+		}
+	}
+	return best
+}
+
+// largestIn finds the group of which the most devices are among meeting.
+func largestIn(groups []bitset, meeting bitset) bitset {
+	var best bitset
+	most := 0
+	for _, group := range groups {
+		if n := group.countIn(meeting); n > most {
+			best, most = group, n
+		}
+	}
+	return best
+}
+
+// takeLowest moves up to count devices of a group from meeting and rest to
+// chosen, and tells how many.
+func takeLowest(group bitset, count int, meeting, rest, chosen bitset) int {
+	taken := 0
+	for i := range group {
+		for word := group[i] & meeting[i]; word != 0 && taken < count; word &= word - 1 {
+			bit := word & -word
+			meeting[i] &^= bit
+			rest[i] &^= bit
+			chosen[i] |= bit
+			taken++
+		}
+	}
+	return taken
+}
+
+// deal answers requests that get into each other's way in any way that works,
+// as the function of that name in structs does.
+func (c *class) deal(m *match, held, healthy bitset) (bitset, bool) {
+	rest, chosen := make(bitset, c.words), make(bitset, c.words)
+	for i := range rest {
+		rest[i] = healthy[i] &^ held[i]
+	}
+	var seats []*want
+	for i := range m.requests {
+		w := &m.requests[i]
+		if w.count == structs.DevicesAll {
+			if !w.takeAll(rest, chosen) {
+				return nil, false
+			}
+			continue
+		}
+		for range w.count {
+			seats = append(seats, w)
+		}
+	}
+	devices := rest.appendTo(nil)
+	if len(seats) > len(devices) {
+		return nil, false
+	}
+	holder := make([]int, len(devices)) // device -> seat, -1 when free
+	for i := range holder {
+		holder[i] = -1
+	}
+	visited := make([]bool, len(devices))
+	for s := range seats {
+		clear(visited)
+		if !augment(s, seats, devices, holder, visited) {
+			return nil, false
+		}
+	}
+	for i, s := range holder {
+		if s >= 0 {
+			chosen.add(int(devices[i]))
+		}
+	}
+	return chosen, true
+}
+
+// augment gives seat s a device, moving others along when it must.
+func augment(s int, seats []*want, devices []int32, holder []int, visited []bool) bool {
+	for i, d := range devices {
+		if visited[i] || !seats[s].meets.has(int(d)) {
+			continue
+		}
+		visited[i] = true
+		if holder[i] < 0 || augment(holder[i], seats, devices, holder, visited) {
+			holder[i] = s
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,257 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// layout is how the nodes of a floor stand: in floor order, in the places of
+// their topology, and in classes. It is never changed, but made anew when nodes
+// come, go or change; floors that were cloned share it.
+type layout struct {
+	index   []int32  // by position
+	posOf   []int32  // by index, -1: removed
+	class   []int32  // by position, into classes
+	classes []*class // in the order of their first nodes
+	words   int      // of a set of positions
+
+	// domains are the places of each level of the topology, from the whole floor
+	// (level 0, one place) to the innermost; each is a run of positions, and a run
+	// of places of the next level.
+	domains [][]domain
+	leaf    []int32 // by position, into the innermost level
+	byName  []int32 // positions ordered by node name; nil: positions are
+
+	mu struct {
+		sync.Mutex
+		views map[string]*view
+		named map[string][]int32 // names and ids of nodes to positions
+	}
+}
+
+// domain is one place of the topology.
+type domain struct {
+	lo, hi           int // positions, hi excluded
+	childLo, childHi int // of the next level
+}
+
+// compareNodes is the floor order: by place in the building, outermost first,
+// then by name as people count, then by id.
+func compareNodes(a, b *structs.Node) int {
+	for i := range min(len(a.Topology), len(b.Topology)) {
+		if c := structs.CompareNames(a.Topology[i], b.Topology[i]); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(len(a.Topology), len(b.Topology)), compareNodeNames(a, b))
+}
+
+func compareNodeNames(a, b *structs.Node) int {
+	return cmp.Or(structs.CompareNames(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+}
+
+// Ready brings the floor's order and indexes up to date with its nodes. Every
+// question does so itself; calling it lets others Clone at the same time.
+func (f *Floor) Ready() {
+	if f.layout != nil {
+		return
+	}
+	f.layout = f.newLayout()
+	f.dropClasses()
+	f.pack()
+	words := f.layout.words
+	most := 0
+	for _, c := range f.layout.classes {
+		most = max(most, min(len(c.node.Devices), levelMax))
+	}
+	f.levels = make([]bitset, most+1)
+	for level := range f.levels {
+		f.levels[level] = make(bitset, words)
+	}
+	f.atLevel = make([]int, most+1)
+	f.mostCPU, f.mostMem, f.loose = make([]int64, words), make([]int64, words), newBitset(words)
+	f.scratch.near = make(bitset, words)
+	for at, s := range f.sites {
+		if s != nil {
+			f.list(int32(at))
+		}
+	}
+}
+
+// pack leaves out the device words that no node has any more.
+func (f *Floor) pack() {
+	var held, healthy bitset
+	for at, s := range f.sites {
+		if s != nil {
+			h, w := f.devicesAt(int32(at))
+			f.spaces[at].word = int32(len(held))
+			held, healthy = append(held, h...), append(healthy, w...)
+		}
+	}
+	f.held, f.healthy = held, healthy
+}
+
+// dropClasses forgets classes that no node has any more.
+func (f *Floor) dropClasses() {
+	const spare = 64
+	if len(f.classes) <= 2*len(f.layout.classes)+spare {
+		return
+	}
+	f.own()
+	live := make(map[*class]bool, len(f.layout.classes))
+	for _, c := range f.layout.classes {
+		live[c] = true
+	}
+	for key, c := range f.classes {
+		if !live[c] {
+			delete(f.classes, key)
+		}
+	}
+}
+
+func (f *Floor) newLayout() *layout {
+	l := &layout{index: make([]int32, 0, len(f.byID)), posOf: make([]int32, len(f.sites)), words: wordsFor(len(f.byID))}
+	for at, s := range f.sites {
+		l.posOf[at] = -1
+		if s != nil {
+			l.index = append(l.index, int32(at))
+		}
+	}
+	node := func(at int32) *structs.Node { return f.sites[at].node }
+	slices.SortFunc(l.index, func(a, b int32) int { return compareNodes(node(a), node(b)) })
+	numbers := make(map[*class]int32)
+	l.class = make([]int32, len(l.index))
+	depth := 0
+	for pos, at := range l.index {
+		l.posOf[at] = int32(pos)
+		c := f.sites[at].class
+		number, known := numbers[c]
+		if !known {
+			number = int32(len(l.classes))
+			numbers[c] = number
+			l.classes = append(l.classes, c)
+		}
+		l.class[pos] = number
+		depth = max(depth, len(node(at).Topology))
+	}
+	l.findDomains(depth, func(pos int) []string { return node(l.index[pos]).Topology })
+	byName := make([]int32, len(l.index))
+	for pos := range byName {
+		byName[pos] = int32(pos)
+	}
+	compare := func(a, b int32) int { return compareNodeNames(node(l.index[a]), node(l.index[b])) }
+	if !slices.IsSortedFunc(byName, compare) {
+		slices.SortFunc(byName, compare)
+		l.byName = make([]int32, len(byName))
+		for place, pos := range byName {
+			l.byName[pos] = int32(place)
+		}
+	}
+	l.mu.views = make(map[string]*view)
+	return l
+}
+
+// findDomains cuts the positions into the places of each level. Nodes that do
+// not tell a level stand together in a place of their own there.
+func (l *layout) findDomains(depth int, topology func(pos int) []string) {
+	n := len(l.index)
+	l.domains = make([][]domain, depth+1)
+	l.domains[0] = []domain{{lo: 0, hi: n}}
+	for level := 1; level <= depth; level++ {
+		for i := range l.domains[level-1] {
+			outer := &l.domains[level-1][i]
+			outer.childLo = len(l.domains[level])
+			for pos := outer.lo; pos < outer.hi; pos++ {
+				inner := l.domains[level]
+				if pos == outer.lo || nameAt(topology(pos), level) != nameAt(topology(pos-1), level) {
+					l.domains[level] = append(inner, domain{lo: pos, hi: pos + 1})
+				} else {
+					inner[len(inner)-1].hi = pos + 1
+				}
+			}
+			outer.childHi = len(l.domains[level])
+		}
+	}
+	l.leaf = make([]int32, n)
+	for i, d := range l.domains[depth] {
+		for pos := d.lo; pos < d.hi; pos++ {
+			l.leaf[pos] = int32(i)
+		}
+	}
+}
+
+// nameAt is the place that a path names at a level, from 1.
+func nameAt(path []string, level int) string {
+	if level > len(path) {
+		return ""
+	}
+	return path[level-1]
+}
+
+// nameOrder is the place of a position in the order of names.
+func (l *layout) nameOrder(pos int32) int32 {
+	if l.byName == nil {
+		return pos
+	}
+	return l.byName[pos]
+}
+
+// depth is the innermost level of the topology.
+func (l *layout) depth() int { return len(l.domains) - 1 }
+
+// list puts a node that takes new work where it is found.
+func (f *Floor) list(at int32) {
+	sp := &f.spaces[at]
+	held, healthy := f.devicesAt(at)
+	free := 0
+	for i, word := range healthy {
+		free += onesOf(word &^ held[i])
+	}
+	sp.level = uint16(min(free, levelMax))
+	if f.layout == nil || sp.flags&flagOpen == 0 {
+		return
+	}
+	pos := int(f.layout.posOf[at])
+	f.levels[sp.level].add(pos)
+	f.atLevel[sp.level]++
+	f.raise(pos>>6, sp)
+}
+
+// raise lets the bounds of a word of positions cover what a node has free.
+func (f *Floor) raise(word int, sp *space) {
+	f.mostCPU[word] = max(f.mostCPU[word], sp.cpu)
+	f.mostMem[word] = max(f.mostMem[word], sp.memory)
+}
+
+// unlist takes a node from where it is found.
+func (f *Floor) unlist(at int32) {
+	sp := &f.spaces[at]
+	if f.layout == nil || sp.flags&flagOpen == 0 {
+		return
+	}
+	pos := int(f.layout.posOf[at])
+	f.levels[sp.level].drop(pos)
+	f.atLevel[sp.level]--
+	f.loose.add(pos >> 6)
+}
+
+// tighten works the bounds of a word of positions out anew when they may be
+// loose: a search that found nothing there calls it.
+func (f *Floor) tighten(word int) {
+	if !f.loose.has(word) {
+		return
+	}
+	f.loose.drop(word)
+	f.mostCPU[word], f.mostMem[word] = 0, 0
+	for pos := word << 6; pos < min((word+1)<<6, len(f.layout.index)); pos++ {
+		if sp := &f.spaces[f.layout.index[pos]]; sp.flags&flagOpen != 0 {
+			f.raise(word, sp)
+		}
+	}
+}
+
+// nodeAt is the node at a position.
+func (f *Floor) nodeAt(pos int32) *structs.Node { return f.sites[f.layout.index[pos]].node }

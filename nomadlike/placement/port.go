@@ -1,0 +1,88 @@
+package placement
+
+import (
+	"slices"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// portPlan is what port requests ask of a node's held ports.
+type portPlan struct {
+	requests []structs.PortRequest
+	fixed    []int32 // wanted by number
+	dynamic  int     // any of the node's range
+	never    bool    // no node can answer: a name or number twice, or no number of a port
+}
+
+func planPorts(requests []structs.PortRequest) portPlan {
+	p := portPlan{requests: requests}
+	for i, request := range requests {
+		p.never = p.never || slices.ContainsFunc(requests[:i], func(other structs.PortRequest) bool { return other.Name == request.Name })
+		if request.Static == 0 {
+			p.dynamic++
+			continue
+		}
+		p.never = p.never || request.Static < 1 || request.Static > 65535 || slices.Contains(p.fixed, int32(request.Static))
+		p.fixed = append(p.fixed, int32(request.Static))
+	}
+	return p
+}
+
+// portRange is where a node's dynamic ports lie, high excluded.
+func portRange(node *structs.Node) (low, high int32) {
+	low, high = int32(max(node.Capacity.PortMin, 1)), int32(min(node.Capacity.PortMax, 65535)+1)
+	return low, max(low, high)
+}
+
+// fits tells whether a node that holds the given ports can answer the requests.
+func (p *portPlan) fits(node *structs.Node, held []int32) bool {
+	if len(p.requests) == 0 {
+		return true
+	}
+	if p.never {
+		return false
+	}
+	for _, port := range p.fixed {
+		if _, taken := slices.BinarySearch(held, port); taken {
+			return false
+		}
+	}
+	low, high := portRange(node)
+	if free := int(high-low) - len(held) - len(p.fixed); free >= p.dynamic {
+		return true // whatever of these lies outside the range
+	}
+	from, _ := slices.BinarySearch(held, low)
+	to, _ := slices.BinarySearch(held, high)
+	free := int(high-low) - (to - from)
+	for _, port := range p.fixed {
+		if port >= low && port < high {
+			free--
+		}
+	}
+	return free >= p.dynamic
+}
+
+// choose answers requests that fit as structs.ChoosePorts does.
+func (p *portPlan) choose(node *structs.Node, held []int32, start uint64) map[string]int {
+	if len(p.requests) == 0 {
+		return nil
+	}
+	given := make(map[string]int, len(p.requests))
+	taken := slices.Clone(p.fixed)
+	low, high := portRange(node)
+	for _, request := range p.requests {
+		if request.Static != 0 {
+			given[request.Name] = request.Static
+			continue
+		}
+		for i := range uint64(high - low) {
+			candidate := low + int32((start+i)%uint64(high-low))
+			if _, busy := slices.BinarySearch(held, candidate); !busy && !slices.Contains(taken, candidate) {
+				given[request.Name] = int(candidate)
+				taken = append(taken, candidate)
+				break
+			}
+		}
+	}
+	return given
+}
