@@ -1,0 +1,630 @@
+package nvidia
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device"
+)
+
+// Limits and times of Health.
+const (
+	historyMax = 64  // happenings remembered for each card
+	faultsMax  = 64  // of each card
+	cardsMax   = 256 // remembered
+	// echo is in which the kernel's word and the library's on the same error
+	// of one card count as one.
+	echo = 5 * time.Second
+	// oldNews is how old a message of the kernel may be for a first listener.
+	oldNews = 10 * time.Minute
+	// calm is how long a condition must be over for its fault to be.
+	calm = 30 * time.Second
+)
+
+// Health is what is known of every card's faults over time. It is stored, so
+// that a card that waits for a reset is not taken for well after a restart of
+// the plugin. Its methods are for one goroutine; they take the time as an
+// argument and touch nothing of the world.
+type Health struct {
+	Boot string `json:"boot"` // the kernel's boot id
+	// Kernel is how far the kernel's messages were heard, as uptime; 0: never
+	// since the machine started.
+	Kernel time.Duration    `json:"kernel,omitempty"`
+	Units  map[string]*Unit `json:"units"`
+}
+
+// Unit is one card over time.
+type Unit struct {
+	Card    Card    `json:"card"` // as last seen
+	Faults  []Fault `json:"faults,omitempty"`
+	History []Past  `json:"history,omitempty"`
+	// Links and Width are the best that was seen since the machine started,
+	// ECC the last count.
+	Links int    `json:"links,omitempty"`
+	Width int    `json:"width,omitempty"`
+	ECC   uint64 `json:"ecc,omitempty"`
+	// Since says from when on a condition has held that is no fault yet.
+	Since map[string]time.Time `json:"since,omitempty"`
+	// Suspect: its memory is in use by nobody, as Reap has found.
+	Suspect bool `json:"suspect,omitempty"`
+	// Stuck are processes of dead tasks on it that could not be ended.
+	Stuck []int `json:"stuck,omitempty"`
+}
+
+// Fault is something wrong with a card.
+type Fault struct {
+	Code     string          `json:"code"`
+	Action   device.Action   `json:"action"`
+	Reason   *structs.Reason `json:"reason"`
+	Since    time.Time       `json:"since"`
+	Last     time.Time       `json:"last"` // when it was last seen to hold
+	Count    int             `json:"count"`
+	Instance string          `json:"instance,omitempty"` // UUID of the only MIG device that it hits; "": all
+	// Measured: it is over when the measurement says so. Others need a reset,
+	// a reboot, or an operator's word.
+	Measured bool `json:"measured,omitempty"`
+	// Verdict: the driver itself has asked for something since, so that its
+	// taking back ends the fault.
+	Verdict bool `json:"verdict,omitempty"`
+}
+
+// Past is a happening that was.
+type Past struct {
+	At     time.Time `json:"at"`
+	Code   string    `json:"code"`
+	Source Source    `json:"source"`
+}
+
+// Input is what a Step is made of.
+type Input struct {
+	Now      time.Time
+	Facts    *Facts // nil: nothing was read
+	Happened []Happening
+	Stuck    map[string][]int // by card: which of its stuck processes are still there; nil: not looked
+}
+
+// Resume takes over what an earlier life of the plugin has stored. A reboot
+// ends what waited for it, or for a reset; what needs a person stays.
+func (h *Health) Resume(boot string) {
+	if h.Units == nil {
+		h.Units = make(map[string]*Unit)
+	}
+	for _, unit := range h.Units {
+		if h.Boot != boot {
+			unit.Faults = slices.DeleteFunc(unit.Faults, func(f Fault) bool { return f.Action != device.ActService || f.Measured })
+			unit.Links, unit.Width, unit.ECC, unit.Suspect, unit.Stuck, unit.Since = 0, 0, 0, false, nil, nil
+		}
+	}
+	if h.Boot != boot {
+		for uuid, unit := range h.Units {
+			if len(unit.Faults) == 0 && len(unit.History) == 0 {
+				delete(h.Units, uuid)
+			} else {
+				unit.Card.UUID = "" // it may be gone for good; the next look tells
+			}
+		}
+	}
+	if h.Boot != boot {
+		h.Kernel = 0
+	}
+	h.Boot = boot
+}
+
+// Step takes what was seen and heard, and gives what is worth telling.
+func (h *Health) Step(in Input, actions *Actions) []device.Event {
+	var events []device.Event
+	if in.Facts != nil {
+		events = append(events, h.look(in, actions)...)
+	}
+	for _, each := range in.Happened {
+		if h.news(each, in.Now) {
+			events = append(events, h.hear(each, actions)...)
+		}
+	}
+	return events
+}
+
+// Complete adds to facts the cards that have vanished since the machine
+// started, and fills in those that can no longer say who they are. The result
+// shares nothing with facts that it changes.
+func (h *Health) Complete(facts *Facts) *Facts {
+	full := *facts
+	full.Cards = make([]Card, 0, len(facts.Cards))
+	present := make(map[string]bool)
+	for _, card := range facts.Cards {
+		if card.UUID != "" {
+			present[card.UUID] = true
+		}
+	}
+	for _, card := range facts.Cards {
+		if card.UUID == "" {
+			known := h.byPlace(&card, present)
+			if known == nil {
+				continue // never seen before: nothing to offer
+			}
+			lost, why := card.Lost, card.Unreadable
+			card = known.Card
+			card.Lost, card.Unreadable = lost, why
+			present[card.UUID] = true
+		}
+		full.Cards = append(full.Cards, card)
+	}
+	for _, uuid := range sortedUnits(h.Units) {
+		if unit := h.Units[uuid]; !present[uuid] && unit.Card.UUID != "" {
+			card := unit.Card
+			card.Unreadable = "gone"
+			full.Cards = append(full.Cards, card)
+		}
+	}
+	return &full
+}
+
+// byPlace finds the known card that sits where a nameless one does.
+func (h *Health) byPlace(card *Card, present map[string]bool) *Unit {
+	for _, uuid := range sortedUnits(h.Units) {
+		unit := h.Units[uuid]
+		same := card.Bus != "" && unit.Card.Bus == card.Bus || card.Bus == "" && unit.Card.Index == card.Index
+		if same && !present[uuid] && unit.Card.UUID != "" {
+			return unit
+		}
+	}
+	return nil
+}
+
+// look judges what was read.
+func (h *Health) look(in Input, actions *Actions) []device.Event {
+	var events []device.Event
+	for _, card := range h.Complete(in.Facts).Cards {
+		unit := h.unit(card.UUID)
+		if unit == nil {
+			continue
+		}
+		gone := card.Unreadable == "gone"
+		if !gone && card.Unreadable == "" && !card.Lost {
+			unit.remember(&card)
+		}
+		if stuck, looked := in.Stuck[card.UUID]; looked {
+			unit.Stuck = stuck
+		}
+		for _, c := range unit.conditions(&card, actions) {
+			if event := unit.judge(c, actions, &card, in.Now); event != nil {
+				events = append(events, *event)
+			}
+		}
+		if !gone {
+			events = append(events, unit.heedVerdict(&card, actions, in.Now)...)
+		}
+	}
+	return events
+}
+
+// unit gives the record of a card, a new one if need be; nil when there are
+// too many.
+func (h *Health) unit(uuid string) *Unit {
+	unit := h.Units[uuid]
+	if unit == nil && len(h.Units) < cardsMax {
+		unit = &Unit{}
+		h.Units[uuid] = unit
+	}
+	return unit
+}
+
+// remember keeps what a readable card says.
+func (u *Unit) remember(card *Card) {
+	if u.Card.UUID == "" && card.State.ECCUncorrected != nil {
+		u.ECC = *card.State.ECCUncorrected // what was before is nobody's news
+	}
+	u.Card = *card
+	u.Links = max(u.Links, linksUp(card))
+	u.Width = max(u.Width, card.State.PCIeWidth)
+}
+
+// condition is one thing that was measured.
+type condition struct {
+	name   string
+	holds  bool
+	sticky bool // a fault once it holds: measuring well again is not enough
+	params []any
+}
+
+// conditions measures a card against what is known of it.
+func (u *Unit) conditions(card *Card, actions *Actions) []condition {
+	if card.Unreadable == "gone" {
+		return []condition{{name: "gone", holds: true, sticky: true}}
+	}
+	readable := card.Unreadable == "" && !card.Lost
+	all := []condition{
+		{name: "gone", sticky: true},
+		{name: "lost", holds: card.Lost, sticky: true},
+		{name: "unreadable", holds: card.Unreadable != "" && !card.Lost, params: []any{"cause", card.Unreadable}},
+		{name: "leftover", holds: len(u.Stuck) > 0, params: []any{"pids", joinInts(u.Stuck)}},
+	}
+	if !readable {
+		return all // what was measured before still counts
+	}
+	s := &card.State
+	grew := s.ECCUncorrected != nil && *s.ECCUncorrected > u.ECC
+	if s.ECCUncorrected != nil {
+		u.ECC = *s.ECCUncorrected // smaller after a reset
+	}
+	used := s.MemoryUsed - min(s.MemoryReserved, s.MemoryUsed)
+	if u.Suspect && used == 0 {
+		u.Suspect = false
+	}
+	fabric := card.Fabric
+	return append(all,
+		condition{name: "remap-pending", holds: s.RemapPending},
+		condition{name: "remap-failed", holds: s.RemapFailed},
+		condition{name: "retired-pending", holds: s.RetiredPending},
+		condition{name: "ecc-double", holds: grew, params: []any{"count", u.ECC}},
+		condition{name: "thermal", holds: s.ThermalSlowdown, params: []any{"temperature", s.Temperature}},
+		condition{name: "hard-slowdown", holds: s.HardSlowdown && !s.ThermalSlowdown && !s.PowerBrake},
+		condition{name: "power-brake", holds: s.PowerBrake},
+		condition{name: "nvlink-down", holds: linksUp(card) < u.Links, params: []any{"up", linksUp(card), "best", u.Links}},
+		condition{name: "pcie-narrow", holds: s.PCIeWidth > 0 && s.PCIeWidth < u.Width, params: []any{"width", s.PCIeWidth, "best", u.Width}},
+		condition{name: "fabric", holds: fabric != nil && (!fabric.Ready || fabric.Error != ""), params: []any{"cause", fabricCause(fabric)}},
+		condition{name: "leftover-memory", holds: u.Suspect, params: []any{"bytes", used}},
+		recoveryCondition(s.Recovery, actions),
+	)
+}
+
+func fabricCause(f *Fabric) string {
+	if f == nil || f.Error == "" {
+		return "the fabric manager has not set it up"
+	}
+	return f.Error
+}
+
+// recoveryCondition is the driver's own verdict; its action is the verdict's.
+func recoveryCondition(verdict *int, actions *Actions) condition {
+	if verdict == nil {
+		return condition{name: "recovery"}
+	}
+	rule, known := actions.Recoveries[*verdict]
+	if !known {
+		rule = Rule{Action: device.ActCordon, Meaning: strconv.Itoa(*verdict)}
+	}
+	return condition{name: "recovery", holds: rule.Action != device.ActNone, params: []any{"verdict", rule.Meaning, "action", rule.Action}}
+}
+
+// judge turns a condition into a fault, or ends one, and tells of it once.
+func (u *Unit) judge(c condition, actions *Actions, card *Card, now time.Time) *device.Event {
+	rule := actions.Conditions[c.name]
+	if c.name == "recovery" && c.holds {
+		rule = Rule{Action: c.params[3].(device.Action)}
+	}
+	at := slices.IndexFunc(u.Faults, func(f Fault) bool { return f.Code == c.name })
+	if !c.holds {
+		delete(u.Since, c.name)
+		if at < 0 || !u.Faults[at].Measured || now.Sub(u.Faults[at].Last) < calm {
+			return nil
+		}
+		u.Faults = slices.Delete(u.Faults, at, at+1)
+		return u.recovered(c.name, card, now)
+	}
+	if u.Since == nil {
+		u.Since = make(map[string]time.Time)
+	}
+	since, waiting := u.Since[c.name]
+	if !waiting {
+		since = now
+		u.Since[c.name] = now
+	}
+	reason := reasonFor("device.nvidia_"+strings.ReplaceAll(c.name, "-", "_"), card, c.params...)
+	if at >= 0 {
+		f := &u.Faults[at]
+		f.Last, f.Reason = now, reason
+		if f.Action == rule.Action {
+			return nil
+		}
+		f.Action = rule.Action // the driver has changed its mind
+		return &device.Event{At: now, DeviceID: card.UUID, Code: c.name, Action: rule.Action, Reason: reason}
+	}
+	if now.Sub(since) < rule.After || rule.Action == device.ActNone {
+		return nil
+	}
+	if rule.Action.TakesWork() {
+		if waiting && rule.After == 0 && c.name != "ecc-double" {
+			return nil // told already
+		}
+		u.past(c.name, now, FromLibrary)
+		return &device.Event{At: now, DeviceID: card.UUID, Code: c.name, Action: rule.Action, Reason: reason}
+	}
+	u.add(Fault{Code: c.name, Action: rule.Action, Reason: reason, Since: since, Last: now, Count: 1, Measured: !c.sticky})
+	u.past(c.name, now, FromLibrary)
+	return &device.Event{At: now, DeviceID: card.UUID, Code: c.name, Action: rule.Action, Reason: reason}
+}
+
+func (u *Unit) recovered(code string, card *Card, now time.Time) *device.Event {
+	return &device.Event{At: now, DeviceID: card.UUID, Code: code, Action: device.ActNone, Reason: reasonFor("device.nvidia_recovered", card, "code", code)}
+}
+
+// heedVerdict ends faults that the driver has asked a reset for, once it asks
+// no more.
+func (u *Unit) heedVerdict(card *Card, actions *Actions, now time.Time) []device.Event {
+	if card.State.Recovery == nil || card.Unreadable != "" || card.Lost {
+		return nil
+	}
+	asked := actions.Recoveries[*card.State.Recovery].Action != device.ActNone
+	var events []device.Event
+	u.Faults = slices.DeleteFunc(u.Faults, func(f Fault) bool {
+		if !f.Measured && f.Verdict && !asked && strings.HasPrefix(f.Code, "xid-") {
+			events = append(events, *u.recovered(f.Code, card, now))
+			return true
+		}
+		return false
+	})
+	for i := range u.Faults {
+		u.Faults[i].Verdict = u.Faults[i].Verdict || asked
+	}
+	return events
+}
+
+// add keeps a fault; of too many the mildest first one goes.
+func (u *Unit) add(f Fault) {
+	u.Faults = append(u.Faults, f)
+	if len(u.Faults) > faultsMax {
+		u.Faults = slices.Delete(u.Faults, 0, 1)
+	}
+}
+
+// past remembers a happening.
+func (u *Unit) past(code string, at time.Time, source Source) {
+	u.History = append(u.History, Past{At: at, Code: code, Source: source})
+	if over := len(u.History) - historyMax; over > 0 {
+		u.History = slices.Delete(u.History, 0, over)
+	}
+}
+
+// news tells whether a happening was not heard before. The kernel repeats all
+// that it remembers to every new listener; what is old when nobody has ever
+// listened is left to the driver's own verdict.
+func (h *Health) news(e Happening, now time.Time) bool {
+	if e.Source != FromKernel {
+		return true
+	}
+	if e.Uptime <= h.Kernel {
+		return false
+	}
+	first := h.Kernel == 0
+	h.Kernel = e.Uptime
+	return !first || now.Sub(e.At) <= oldNews
+}
+
+// hear takes an event of the driver.
+func (h *Health) hear(e Happening, actions *Actions) []device.Event {
+	unit, card := h.find(e)
+	if unit == nil || e.XID <= 0 {
+		return nil // no card that was ever seen, or only a hint to look
+	}
+	code, rule := "xid-"+strconv.Itoa(e.XID), actions.xid(e.XID)
+	if unit.echoes(code, e) {
+		return nil
+	}
+	unit.past(code, e.At, e.Source)
+	action := rule.Action
+	if verdict, told := verdictOf(e); told {
+		action = actions.Recoveries[verdict].Action
+		if action == device.ActNone {
+			action = device.ActNotice
+		}
+	}
+	if r := rule.Repeat; r != nil && unit.countSince(code, e.At.Add(-r.Within)) >= r.Count {
+		action = action.Worse(r.Action)
+	}
+	reason := happeningReason(e, card, rule)
+	target, instance := card.UUID, ""
+	if card.MIG && e.GPU >= 0 {
+		if uuid := instanceOf(card, e.GPU, e.Compute); uuid != "" {
+			target = uuid
+			if !action.Drains() {
+				instance = uuid // a reset hits the whole card
+			}
+		}
+	}
+	if !action.TakesWork() {
+		unit.fault(Fault{Code: code, Action: action, Reason: reason, Since: e.At, Last: e.At, Count: 1, Instance: instance})
+	}
+	return []device.Event{{At: e.At, DeviceID: target, Code: code, Action: action, Reason: reason, PID: e.PID}}
+}
+
+// fault adds a fault, or makes the one of the same code newer and worse.
+func (u *Unit) fault(f Fault) {
+	at := slices.IndexFunc(u.Faults, func(g Fault) bool { return g.Code == f.Code && g.Instance == f.Instance })
+	if at < 0 {
+		u.add(f)
+		return
+	}
+	old := &u.Faults[at]
+	old.Last, old.Count, old.Action, old.Reason, old.Verdict = f.Last, old.Count+1, old.Action.Worse(f.Action), f.Reason, false
+}
+
+// find gives the card that a happening names.
+func (h *Health) find(e Happening) (*Unit, *Card) {
+	for _, uuid := range sortedUnits(h.Units) {
+		unit := h.Units[uuid]
+		card := &unit.Card
+		if card.UUID == "" {
+			continue
+		}
+		if e.UUID != "" && (e.UUID == card.UUID || slices.ContainsFunc(card.Instances, func(i Instance) bool { return i.UUID == e.UUID })) {
+			return unit, card
+		}
+		if e.UUID == "" && e.Bus != "" && e.Bus == card.Bus {
+			return unit, card
+		}
+	}
+	return nil, nil
+}
+
+// echoes tells whether a happening was told before by the other source.
+func (u *Unit) echoes(code string, e Happening) bool {
+	for i := len(u.History) - 1; i >= 0; i-- {
+		p := &u.History[i]
+		if p.Code != code {
+			continue
+		}
+		apart := e.At.Sub(p.At).Abs()
+		return p.Source != e.Source && apart <= echo
+	}
+	return false
+}
+
+func (u *Unit) countSince(code string, from time.Time) int {
+	n := 0
+	for _, p := range u.History {
+		if p.Code == code && !p.At.Before(from) {
+			n++
+		}
+	}
+	return n
+}
+
+func instanceOf(card *Card, gpu, compute int) string {
+	found := ""
+	for _, i := range card.Instances {
+		if i.GPU == gpu && (compute < 0 || i.Compute == compute) {
+			if found != "" {
+				return "" // several: the GPU instance as a whole
+			}
+			found = i.UUID
+		}
+	}
+	return found
+}
+
+// verdictOf reads the driver's new verdict from the words of XID 154.
+func verdictOf(e Happening) (int, bool) {
+	const recoveryXID = 154
+	if e.XID != recoveryXID {
+		return 0, false
+	}
+	_, rest, found := strings.Cut(e.Text, " to 0x")
+	if !found {
+		return 0, false
+	}
+	digits := rest
+	if end := strings.IndexFunc(rest, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }); end >= 0 {
+		digits = rest[:end]
+	}
+	number, err := strconv.ParseUint(digits, 16, 16)
+	return int(number), err == nil
+}
+
+func happeningReason(e Happening, card *Card, rule Rule) *structs.Reason {
+	who := ""
+	if e.PID > 0 {
+		who = fmt.Sprintf("%s[%d]", e.Process, e.PID)
+	}
+	id := "device.nvidia_xid_" + strconv.Itoa(e.XID)
+	if !messages.Has(messages.English, id) {
+		id = "device.nvidia_xid"
+	}
+	return reasonFor(id, card, "xid", e.XID, "meaning", rule.Meaning, "process", who)
+}
+
+// reasonFor makes a reason that names the card.
+func reasonFor(id string, card *Card, params ...any) *structs.Reason {
+	return structs.NewReason(id, append([]any{"card", card.Index, "device", card.UUID, "bus", card.Bus}, params...)...)
+}
+
+// Apply writes the verdicts into devices.
+func (h *Health) Apply(devices []structs.Device) {
+	for i := range devices {
+		d := &devices[i]
+		uuid := d.ID
+		if parent := d.Attrs[device.AttrParent]; parent != "" {
+			uuid = parent
+		}
+		unit := h.Units[uuid]
+		if unit == nil {
+			continue
+		}
+		var worst *Fault
+		for k := range unit.Faults {
+			f := &unit.Faults[k]
+			if (f.Instance == "" || f.Instance == d.ID) && (worst == nil || worst.Action.Worse(f.Action) != worst.Action) {
+				worst = f
+			}
+		}
+		if worst != nil {
+			device.Judge(d, worst.Action, worst.Reason)
+			d.Attrs[device.AttrFault] = worst.Code
+			d.Attrs[device.AttrFaultSince] = worst.Since.UTC().Format(time.RFC3339)
+		}
+	}
+}
+
+// mark is a text that changes when something worth storing has: faults, what
+// is known of cards, and how far the kernel was heard.
+func (h *Health) mark() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %d", h.Boot, h.Kernel)
+	for _, uuid := range sortedUnits(h.Units) {
+		unit := h.Units[uuid]
+		fmt.Fprintf(&text, "\n%s %q %d %d %d %d %v %v", uuid, unit.Card.UUID, unit.Links, unit.Width, unit.ECC, len(unit.History), unit.Suspect, unit.Stuck)
+		for _, f := range unit.Faults {
+			fmt.Fprintf(&text, " %s %s %d %s %v", f.Code, f.Action, f.Count, f.Instance, f.Verdict)
+		}
+		if n := len(unit.History); n > 0 {
+			fmt.Fprintf(&text, " %d", unit.History[n-1].At.UnixNano())
+		}
+	}
+	return text.String()
+}
+
+// Worst gives what a card asks for.
+func (h *Health) Worst(uuid string) device.Action {
+	worst := device.ActNone
+	if unit := h.Units[uuid]; unit != nil {
+		for _, f := range unit.Faults {
+			worst = worst.Worse(f.Action)
+		}
+	}
+	return worst
+}
+
+// Forget ends the faults of a card: after a reset those of ActReset and below,
+// and by an operator's word all. Conditions that still hold come back.
+func (h *Health) Forget(uuid string, all bool, now time.Time) []device.Event {
+	unit := h.Units[uuid]
+	if unit == nil {
+		return nil
+	}
+	var events []device.Event
+	unit.Faults = slices.DeleteFunc(unit.Faults, func(f Fault) bool {
+		if all || device.ActReset.Worse(f.Action) == device.ActReset {
+			events = append(events, *unit.recovered(f.Code, &unit.Card, now))
+			return true
+		}
+		return false
+	})
+	unit.Since, unit.ECC, unit.Suspect = nil, 0, false
+	unit.Links, unit.Width = linksUp(&unit.Card), unit.Card.State.PCIeWidth
+	if slices.ContainsFunc(events, func(e device.Event) bool { return e.Code == "gone" }) {
+		unit.Card.UUID = "" // taken out of the machine, unless the next look finds it
+	}
+	return events
+}
+
+func sortedUnits(units map[string]*Unit) []string {
+	uuids := make([]string, 0, len(units))
+	for uuid := range units {
+		uuids = append(uuids, uuid)
+	}
+	slices.Sort(uuids)
+	return uuids
+}
+
+func joinInts(numbers []int) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, ", ")
+}
