@@ -123,6 +123,9 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch) driver.TaskSp
 		LogDir:    c.files.logs(id),
 		KillGrace: min(max(a.Job.StopGrace.Std(), 0), driver.KillGraceMax),
 	}
+	for _, view := range l.Views {
+		spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: path.Join(spec.TaskDir, view.File), TaskPath: view.Path, ReadOnly: true})
+	}
 	if policy := a.Job.Task.Logs; policy != nil {
 		spec.LogRotation = driver.LogRotation{MaxFiles: max(policy.Files, 0), MaxBytes: max(policy.FileSizeMax, 0)}
 	}

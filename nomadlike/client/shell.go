@@ -24,7 +24,7 @@ type shellServer interface{ Close() error }
 // needsShell tells whether ranks of the assignment reach each other through
 // their agents.
 func needsShell(a *structs.Assignment) bool {
-	return a.Job.Distributed.Mode == structs.ModeMPI && len(a.Members) > 1
+	return a.Job.FirstRankLeads() && len(a.Members) > 1
 }
 
 // openShell listens for the rank's remote shells, and gives the environment

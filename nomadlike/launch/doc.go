@@ -19,10 +19,17 @@
 //	              are needed. Variables of Open MPI 4 and 5, MPICH and Intel
 //	              MPI are all set at once; they do not disturb each other.
 //
+//	horovod       mpi with the prefix and the host file paths that its users know
+//	deepspeed     as pytorch, with the host file; deepspeed starts each node by
+//	              itself, or pdsh reaches them through the agents
+//	tensorflow    as typed on every node, with TF_CONFIG (AllReduce, or a chief)
+//	mindspore     as typed on every node, with msrun's variables and the rank table
+//	jax           as typed on every node, with the coordinator's address
+//
 // What launch sets wins over the user's environment, and a note says so.
 // $NAME and ${NAME} in a command are replaced by that environment, as a shell
 // would; names that it does not hold stay as typed and are noted.
 //
-// Limits: deepspeed, horovod, tensorflow, mindspore and jax are refused as not
-// available yet. Nothing here touches disk, network, clock or chance.
+// Limits: parameter servers of tensorflow are refused as not available yet.
+// Nothing here touches disk, network, clock or chance.
 package launch

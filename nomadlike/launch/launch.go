@@ -51,10 +51,17 @@ type Launch struct {
 	Env      map[string]string // complete
 	Files    []File            // to be written before the start
 	Links    []Link            // to be made before the start and removed after the end
+	Views    []View            // files that the task sees at another path too, where its driver can do that
 	Hostname string
 	Hosts    []string         // lines of the hosts file, "address name", one for each rank
 	Dir      string           // working directory
 	Notes    []structs.Reason // what the user may want to know; nothing here failed
+}
+
+// View shows a file of the task directory at a fixed path of the task.
+type View struct {
+	Path string // absolute, in the task
+	File string // relative to the task directory
 }
 
 // File is a file of the task directory.
@@ -98,6 +105,16 @@ func Build(input Input) (Launch, error) {
 		err = b.pytorch()
 	case structs.ModeMPI:
 		err = b.mpi()
+	case structs.ModeHorovod:
+		err = b.horovod()
+	case structs.ModeDeepSpeed:
+		err = b.deepspeed()
+	case structs.ModeTensorFlow:
+		err = b.tensorflow()
+	case structs.ModeMindSpore:
+		err = b.mindspore()
+	case structs.ModeJAX:
+		err = b.jax()
 	default:
 		err = structs.NewError(structs.CodeNotAvailable, "launch.mode_not_available", "mode", b.job.Distributed.Mode)
 	}

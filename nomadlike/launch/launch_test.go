@@ -28,7 +28,7 @@ func input(j *structs.Job, rank int) Input {
 	for r := range j.Nodes {
 		m := structs.Member{Rank: r, Name: structs.RankName(j, 0, 2, r), AllocID: fmt.Sprintf("alloc-%d", r),
 			NodeID: fmt.Sprintf("node-%d", r), NodeName: fmt.Sprintf("n%d", r+1), Addr: fmt.Sprintf("10.77.0.%d", r+1)}
-		if r == 0 && len(j.PortRequests(j.SpecAt(0), 0)) > 0 {
+		if len(j.PortRequests(j.SpecAt(0), r)) > 0 {
 			m.Ports = map[string]int{structs.MasterPortName: 20017}
 		}
 		members = append(members, m)
@@ -64,6 +64,9 @@ func told(t *testing.T, out Launch, common bool) string {
 			fmt.Fprintf(&b, "env %s\n", line)
 		}
 	}
+	for _, view := range out.Views {
+		fmt.Fprintf(&b, "view %s -> %s\n", view.Path, view.File)
+	}
 	for _, link := range out.Links {
 		fmt.Fprintf(&b, "link %s -> %s\n", link.Path, link.Target)
 	}
@@ -92,16 +95,24 @@ func TestGoldens(t *testing.T) {
 		change(j)
 		return j
 	}
+	rankTable := func(form string, nodes int) *structs.Job {
+		j := job(structs.ModeMindSpore, nodes, "msrun --worker_num=$MS_WORKER_NUM --local_worker_num=$MS_LOCAL_WORKER --master_addr=$MS_SCHED_HOST --master_port=$MS_SCHED_PORT --node_rank=$MS_NODE_RANK train.py")
+		j.Resources[0].Devices = []structs.DeviceRequest{{Kind: "huawei/npu", Count: 2}}
+		j.Distributed.RankTable = form
+		return j
+	}
 	cases := []struct {
-		name  string
-		job   *structs.Job
-		ranks []int
-		node  func(*NodeFacts)
-		ports map[string]int
+		name   string
+		job    *structs.Job
+		ranks  []int
+		cards  bool
+		common bool
+		node   func(*NodeFacts)
+		ports  map[string]int
 	}{
-		{name: "single", job: job(structs.ModeSingle, 1, `echo "hello $NOMADLIKE_JOB_NAME" '$HOME' "$HOME"`), ranks: []int{0}},
-		{name: "none-three-nodes", job: job(structs.ModeNone, 3, "hostname"), ranks: []int{0, 2}},
-		{name: "batch", job: with(job(structs.ModeSingle, 1, "true"), func(j *structs.Job) {
+		{name: "single", common: true, job: job(structs.ModeSingle, 1, `echo "hello $NOMADLIKE_JOB_NAME" '$HOME' "$HOME"`), ranks: []int{0}},
+		{name: "none-three-nodes", common: true, job: job(structs.ModeNone, 3, "hostname"), ranks: []int{0, 2}},
+		{name: "batch", common: true, job: with(job(structs.ModeSingle, 1, "true"), func(j *structs.Job) {
 			j.Batch = &structs.Batch{Count: 3}
 			j.Resources[0].Ports = []structs.PortRequest{{Name: "http-api"}}
 		}), ranks: []int{0}, ports: map[string]int{"http-api": 20001}},
@@ -122,16 +133,42 @@ func TestGoldens(t *testing.T) {
 		{name: "pytorch-addresses", job: job(structs.ModePyTorch, 2, "python train.py"), ranks: []int{1}, node: func(n *NodeFacts) {
 			n.PrivateHosts, n.Interface, n.Network = false, "", ""
 		}},
-		{name: "mpi", job: job(structs.ModeMPI, 3, "mpirun -n 3 ./pi"), ranks: []int{0, 1}},
-		{name: "mpi-prefix-devices", job: devices(job(structs.ModeMPI, 2, "python3 train.py")), ranks: []int{0}},
-		{name: "mpi-shared-dir", job: with(job(structs.ModeMPI, 2, "mpiexec.hydra -n 2 ./pi"), func(j *structs.Job) { j.Task.Dir = "code" }),
+		{name: "mpi", common: true, job: job(structs.ModeMPI, 3, "mpirun -n 3 ./pi"), ranks: []int{0, 1}},
+		{name: "mpi-prefix-devices", common: true, job: devices(job(structs.ModeMPI, 2, "python3 train.py")), ranks: []int{0}},
+		{name: "mpi-shared-dir", common: true, job: with(job(structs.ModeMPI, 2, "mpiexec.hydra -n 2 ./pi"), func(j *structs.Job) { j.Task.Dir = "code" }),
 			ranks: []int{0, 1}, node: func(n *NodeFacts) { n.SharedDir = "/run/nomadlike" }},
+		{name: "horovod", job: devices(job(structs.ModeHorovod, 4, "python /workspace/algorithm/train.py")), ranks: []int{0, 3}},
+		{name: "horovod-as-typed", job: job(structs.ModeHorovod, 2, "mpirun -np 2 python train.py"), ranks: []int{0}},
+		{name: "horovod-one-node", job: devices(job(structs.ModeHorovod, 1, "python train.py")), ranks: []int{0}},
+		{name: "deepspeed", job: devices(job(structs.ModeDeepSpeed, 2, "deepspeed train.py --deepspeed --deepspeed_config ds_config.json")), ranks: []int{0, 1}},
+		{name: "deepspeed-one-node", job: devices(job(structs.ModeDeepSpeed, 1, "deepspeed train.py")), ranks: []int{0}},
+		{name: "deepspeed-pdsh", job: with(job(structs.ModeDeepSpeed, 2, "deepspeed train.py"), func(j *structs.Job) {
+			j.Distributed.Launcher = structs.LauncherPDSH
+			j.Task.Env = map[string]string{"NCCL_IB_TIMEOUT": "22"}
+		}), ranks: []int{0, 1}},
+		{name: "tensorflow", job: job(structs.ModeTensorFlow, 3, "python train.py"), ranks: []int{0, 2}},
+		{name: "tensorflow-chief", job: with(job(structs.ModeTensorFlow, 3, "python train.py"), func(j *structs.Job) { j.Distributed.Chief = true }), ranks: []int{0, 2}},
+		{name: "jax", job: devices(job(structs.ModeJAX, 2, "python train.py")), ranks: []int{0, 1}},
+		{name: "mindspore-cpu", job: job(structs.ModeMindSpore, 2, "python train.py"), ranks: []int{1}},
+		{name: "mindspore-v1.0", job: rankTable("v1.0", 2), ranks: []int{0, 1}, cards: true},
+		{name: "mindspore-v1.2", job: rankTable("v1.2", 2), ranks: []int{1}, cards: true},
+		{name: "mindspore-group-list", job: rankTable("group_list", 2), ranks: []int{0}, cards: true},
+		{name: "mindspore-group-list-short", job: rankTable("group_list_short", 2), ranks: []int{0}, cards: true},
+		{name: "mindspore-one-node", job: rankTable("v1.0", 1), ranks: []int{0}, cards: true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var b strings.Builder
 			for _, rank := range c.ranks {
 				in := input(c.job, rank)
+				for i := range in.Members {
+					for k := range 2 {
+						if c.cards {
+							in.Members[i].Cards = append(in.Members[i].Cards, structs.Card{ID: fmt.Sprintf("npu-%d-%d", i, k), Index: k,
+								IP: fmt.Sprintf("192.168.%d.%d", 10+10*k, i+1), SuperID: fmt.Sprint(4*i + k), SuperPod: "0"})
+						}
+					}
+				}
 				if c.node != nil {
 					c.node(&in.Node)
 				}
@@ -142,7 +179,7 @@ func TestGoldens(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				fmt.Fprintf(&b, "# rank %d of %s: %s\n%s\n", rank, c.name, c.job.Task.Command, told(t, out, !strings.HasPrefix(c.name, "pytorch-")))
+				fmt.Fprintf(&b, "# rank %d of %s: %s\n%s\n", rank, c.name, c.job.Task.Command, told(t, out, c.common))
 			}
 			golden.Assert(t, "testdata/"+c.name+".txt", b.String())
 		})
@@ -276,7 +313,13 @@ func TestRefusals(t *testing.T) {
 		{"open quote", func(in *Input) { in.Job.Task.Command = "python 'x" }, "launch.command_unreadable"},
 		{"expansion that is no name", func(in *Input) { in.Job.Task.Command = "python ${X:-y}" }, "launch.command_unreadable"},
 		{"no command", func(in *Input) { in.Job.Task.Command = "  " }, "launch.command_empty"},
-		{"mode of a later time", func(in *Input) { in.Job.Distributed.Mode = structs.ModeJAX }, "launch.mode_not_available"},
+		{"mode of a later time", func(in *Input) {
+			in.Job.Distributed = structs.Distributed{Mode: structs.ModeTensorFlow, ParameterServers: 1}
+		}, "launch.mode_not_available"},
+		{"card without an address", func(in *Input) {
+			in.Job.Distributed.Mode = structs.ModeMindSpore
+			in.Members[0].Cards, in.Members[1].Cards = []structs.Card{{ID: "a"}}, []structs.Card{{ID: "b"}}
+		}, "launch.card_address"},
 		{"variable with =", func(in *Input) { in.Job.Task.Env = map[string]string{"A=B": "c"} }, "launch.env_name"},
 		{"value with NUL", func(in *Input) { in.Job.Task.Env = map[string]string{"A": "c\x00"} }, "launch.env_name"},
 		{"rank without a member", func(in *Input) { in.Alloc.Rank = 2 }, "launch.input"},

@@ -73,19 +73,23 @@ func (b *build) mpiEveryRank() {
 
 // mpiFiles writes the host files and the remote shell.
 func (b *build) mpiFiles() {
-	var openMPI, hydra strings.Builder
+	var hydra strings.Builder
 	slots := strconv.Itoa(b.slots)
 	for _, m := range b.members {
-		openMPI.WriteString(m.Name + " slots=" + slots + "\n")
 		hydra.WriteString(m.Name + ":" + slots + "\n")
 	}
 	b.out.Files = append(b.out.Files,
-		File{Path: mpiHostFile, Mode: 0o644, Content: openMPI.String()},
+		File{Path: mpiHostFile, Mode: 0o644, Content: b.hostFile()},
 		File{Path: mpiHydraFile, Mode: 0o644, Content: hydra.String()},
-		File{Path: mpiShellFile, Mode: 0o755, Content: "#!/bin/sh\n" +
-			"# The remote shell of this MPI job: reaches the other ranks through the agent.\n" +
-			"exec '" + b.node.AgentPath + "' " + remoteShellVerb + " \"$@\"\n"},
+		File{Path: mpiShellFile, Mode: 0o755, Content: b.remoteShell()},
 	)
+}
+
+// remoteShell is a script that reaches other ranks through the agent.
+func (b *build) remoteShell() string {
+	return "#!/bin/sh\n" +
+		"# The remote shell of this job: reaches the other ranks through the agent.\n" +
+		"exec '" + b.node.AgentPath + "' " + remoteShellVerb + " \"$@\"\n"
 }
 
 // mpiLauncher tells the launchers of all families where the files are.
@@ -136,6 +140,9 @@ func (b *build) prefixed(words []string) []string {
 	}
 	if substring != "" {
 		b.note("launch.launcher_substring", "launcher", substring)
+	}
+	if b.job.Distributed.Mode == structs.ModeHorovod {
+		return append(b.horovodPrefix(), words...)
 	}
 	return append([]string{"mpirun", "-np", strconv.Itoa(len(b.members) * b.slots), "--bind-to", "none"}, words...)
 }

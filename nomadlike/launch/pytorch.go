@@ -20,6 +20,17 @@ const MasterPortDefault = 2222
 // WORLD_SIZE anew for their processes, so the dialect matters only to scripts
 // that are started directly.
 func (b *build) pytorch() error {
+	b.torchEnvironment()
+	words, err := b.words()
+	if err != nil {
+		return err
+	}
+	b.out.Command, err = b.rewrite(words)
+	return err
+}
+
+// torchEnvironment sets what torch.distributed and its launchers read.
+func (b *build) torchEnvironment() {
 	nodes, slots, rank := strconv.Itoa(len(b.members)), strconv.Itoa(b.slots), strconv.Itoa(b.rank)
 	address, port := b.masterAddr(), strconv.Itoa(b.masterPort())
 	world := nodes
@@ -45,12 +56,6 @@ func (b *build) pytorch() error {
 	}
 	b.env.suggest("GLOO_SOCKET_IFNAME", b.node.Interface)
 	b.env.suggest("NCCL_SOCKET_IFNAME", b.node.Interface)
-	words, err := b.words()
-	if err != nil {
-		return err
-	}
-	b.out.Command, err = b.rewrite(words)
-	return err
 }
 
 // masterAddr is where rank 0 listens, the same on every node. Older platforms

@@ -142,6 +142,16 @@ type Member struct {
 	RPCAddr  string         `json:"rpc_addr"` // host:port of the node's agent
 	Ports    map[string]int `json:"ports,omitempty"`
 	Devices  []string       `json:"devices,omitempty"`
+	Cards    []Card         `json:"cards,omitempty"` // of Devices, for modes that need a table of them
+}
+
+// Card is an NPU as rank tables name it.
+type Card struct {
+	ID       string `json:"id"`
+	Index    int    `json:"index"`               // the vendor's number on its node
+	IP       string `json:"ip,omitempty"`        // of its own network port
+	SuperID  string `json:"super_id,omitempty"`  // within a super pod
+	SuperPod string `json:"super_pod,omitempty"` // id of the super pod
 }
 
 // Assignment is everything a client needs to run one allocation: pushed down

@@ -273,6 +273,22 @@ func (j *Job) SubjobCount() int {
 // attempt are prepared; a single-node gang skips the barrier.
 func (j *Job) NeedsBarrier() bool { return j.Nodes > 1 }
 
+// FirstRankLeads tells whether rank 0 alone runs the command of a gang of
+// several nodes: a launcher that reaches the other ranks, which hold their
+// place until it is done.
+func (j *Job) FirstRankLeads() bool {
+	if j.Nodes < 2 {
+		return false
+	}
+	switch j.Distributed.Mode {
+	case ModeMPI, ModeHorovod:
+		return true
+	case ModeDeepSpeed:
+		return j.Distributed.Launcher == LauncherPDSH
+	}
+	return false
+}
+
 // MaxRestarts is the user's budget of restarts after failures of their own:
 // max_restarts, or max_resumes of a job that resumes from checkpoints.
 func (j *Job) MaxRestarts() int {
@@ -316,18 +332,16 @@ func (j *Job) NodesMin() int {
 }
 
 // MasterPortName is the port that distributed modes rendezvous on; the
-// scheduler assigns it on rank 0's node.
+// scheduler assigns it on rank 0's node, for TensorFlow on every rank's.
 const MasterPortName = "master"
 
 // PortRequests lists the ports that rank needs: those of the spec on every
 // rank, and the rendezvous port on rank 0 of modes that use one.
 func (j *Job) PortRequests(spec Resources, rank int) []PortRequest {
 	requests := append([]PortRequest(nil), spec.Ports...)
-	if rank == 0 {
-		switch j.Distributed.Mode {
-		case ModePyTorch, ModeDeepSpeed, ModeTensorFlow, ModeMindSpore, ModeJAX:
-			requests = append(requests, PortRequest{Name: MasterPortName, Static: j.Distributed.MasterPort})
-		}
+	// TensorFlow's workers all listen; the others meet at rank 0.
+	if j.Distributed.Mode.UsesMasterPort() && (rank == 0 || j.Distributed.Mode == ModeTensorFlow) {
+		requests = append(requests, PortRequest{Name: MasterPortName, Static: j.Distributed.MasterPort})
 	}
 	return requests
 }

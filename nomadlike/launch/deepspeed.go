@@ -1,0 +1,111 @@
+package launch
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"nomadlike/nomadlike/structs"
+)
+
+const (
+	deepspeedHostFile = "/job/hostfile"      // where deepspeed looks by itself
+	deepspeedShell    = ".nomadlike/bin/ssh" // first in PATH: pdsh's remote shell
+	deepspeedEnvFile  = ".deepspeed_env"     // what the launcher hands to other nodes
+	deepspeedProgram  = "deepspeed"
+)
+
+// deepspeed gives every node what pytorch gives, and the host file.
+//
+//	no_ssh  the command runs on every node; `deepspeed X` gets --no_ssh with the
+//	        node's rank and rank 0's address, so that no node needs to reach
+//	        another by a shell. Other commands stay as typed.
+//	pdsh    the command runs on rank 0 as typed; pdsh reaches the other ranks,
+//	        which hold their place, by a remote shell that goes through the
+//	        agents.
+func (b *build) deepspeed() error {
+	b.torchEnvironment()
+	pdsh := b.job.Distributed.Launcher == structs.LauncherPDSH && len(b.members) > 1
+	if pdsh && b.rank != 0 {
+		b.out.Hold = true
+		return nil
+	}
+	b.out.Files = append(b.out.Files, File{Path: mpiHostFile, Mode: 0o644, Content: b.hostFile()})
+	b.view(deepspeedHostFile, mpiHostFile)
+	if pdsh {
+		if err := b.pdsh(); err != nil {
+			return err
+		}
+	}
+	words, err := b.words()
+	if err != nil {
+		return err
+	}
+	b.out.Command = words
+	if !pdsh {
+		b.out.Command = b.noSSH(words)
+	}
+	return nil
+}
+
+// hostFile lists the nodes, one on a line, as Open MPI and DeepSpeed read it.
+func (b *build) hostFile() string {
+	var lines strings.Builder
+	for _, m := range b.members {
+		lines.WriteString(m.Name + " slots=" + strconv.Itoa(b.slots) + "\n")
+	}
+	return lines.String()
+}
+
+// noSSH puts the options of a launcher that starts only its own node behind
+// the program's name, unless the command chose a launcher itself.
+func (b *build) noSSH(words []string) []string {
+	if path.Base(words[0]) != deepspeedProgram || len(b.members) == 1 {
+		return words
+	}
+	for _, word := range words[1:] {
+		option, _, _ := strings.Cut(word, "=")
+		if slices.Contains([]string{"--no_ssh", "--launcher", "--node_rank"}, option) {
+			return words
+		}
+	}
+	options := []string{"--no_ssh", "--node_rank=" + strconv.Itoa(b.rank),
+		"--master_addr=" + b.masterAddr(), "--master_port=" + strconv.Itoa(b.masterPort())}
+	if !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "--hostfile") || word == "-H" }) {
+		options = append(options, "--hostfile="+b.inTaskDir(mpiHostFile))
+	}
+	return append(append([]string{words[0]}, options...), words[1:]...)
+}
+
+// pdsh makes the agent the remote shell of pdsh, and hands the environment that
+// matters to the other nodes.
+func (b *build) pdsh() error {
+	for _, dir := range []string{b.node.TaskDir, b.node.AgentPath} {
+		if dir == "" || strings.ContainsAny(dir, " \t\n:'") {
+			return structs.NewError(structs.CodeInvalid, "launch.path_unfit", "path", dir)
+		}
+	}
+	b.out.Files = append(b.out.Files, File{Path: deepspeedShell, Mode: 0o755, Content: b.remoteShell()},
+		File{Path: deepspeedEnvFile, Mode: 0o644, Content: b.deepspeedEnv()})
+	b.env.set("PDSH_RCMD_TYPE", "ssh")
+	b.env.set("DS_ENV_FILE", b.inTaskDir(deepspeedEnvFile))
+	b.env.set("PATH", b.inTaskDir(path.Dir(deepspeedShell))+":"+b.env.values["PATH"])
+	return nil
+}
+
+// deepspeedEnv lists what processes on other nodes need besides what the
+// launcher hands over by itself.
+func (b *build) deepspeedEnv() string {
+	var lines []string
+	for name, value := range b.env.values {
+		wanted := name == "LD_LIBRARY_PATH" || slices.ContainsFunc([]string{"NCCL_", "HCCL_", "GLOO_"}, func(prefix string) bool {
+			return strings.HasPrefix(name, prefix)
+		})
+		if wanted && !strings.ContainsAny(value, "\n") {
+			lines = append(lines, name+"="+value+"\n")
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}

@@ -1,0 +1,36 @@
+package launch
+
+import "strconv"
+
+// Where older platforms put the host files; scripts name these paths. They are
+// views of the files in the task directory.
+const (
+	horovodHostFile = "/etc/mpi/hostfile"
+	horovodHydra    = "/etc/mpi/mpich_hostfile"
+)
+
+// horovod is mpi with the prefix that horovod users know: rank 0 runs the
+// command, the others hold their place. A command without mpirun gets the
+// documented prefix for Open MPI 4; one with it, or with horovodrun, stays as
+// typed. The host files stand at the paths that scripts expect.
+func (b *build) horovod() error {
+	if err := b.mpi(); err != nil || b.out.Hold {
+		return err
+	}
+	b.view(horovodHostFile, mpiHostFile)
+	b.view(horovodHydra, mpiHydraFile)
+	return nil
+}
+
+// horovodPrefix is put in front of a command without a launcher. It shows
+// NCCL's own log: that is part of the documented prefix.
+func (b *build) horovodPrefix() []string {
+	return []string{"mpirun", "--allow-run-as-root", "-np", strconv.Itoa(len(b.members) * b.slots),
+		"-bind-to", "none", "-map-by", "slot", "-x", "NCCL_DEBUG=INFO", "-x", "LD_LIBRARY_PATH", "-x", "PATH",
+		"-mca", "pml", "ob1", "-mca", "btl", "^openib"}
+}
+
+// view shows a file of the task directory at a path of its own as well.
+func (b *build) view(path, file string) {
+	b.out.Views = append(b.out.Views, View{Path: path, File: file})
+}
