@@ -101,15 +101,24 @@ func planDevices(facts engineFacts, reservations []driver.Reservation, imageEnv 
 				join(engineEnv, name, value)
 			}
 		case wayRaw:
-			plan.Nodes = append(plan.Nodes, r.Nodes...)
-			plan.Mounts = append(plan.Mounts, r.Mounts...)
+			// Several devices share control nodes and libraries.
+			for _, node := range r.Nodes {
+				if !slices.Contains(plan.Nodes, node) {
+					plan.Nodes = append(plan.Nodes, node)
+				}
+			}
+			for _, mount := range r.Mounts {
+				if !slices.Contains(plan.Mounts, mount) {
+					plan.Mounts = append(plan.Mounts, mount)
+				}
+			}
 		}
 		for name, value := range r.Env {
 			join(taskEnv, name, value)
 		}
 		plan.Ways = append(plan.Ways, way)
 	}
-	if slices.Contains(plan.Ways, wayRequest) || plan.Runtime != "" {
+	if slices.Contains(plan.Ways, wayRequest) || plan.Runtime == "nvidia" {
 		// What the driver offers is ours to say too.
 		if value, told := engineEnv["NVIDIA_DRIVER_CAPABILITIES"]; !told || value == "" {
 			engineEnv["NVIDIA_DRIVER_CAPABILITIES"] = "compute,utility"

@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 }
 
 func testMain(m *testing.M) int {
+	if len(os.Args) > 2 && os.Args[1] == agentArgument {
+		return playAgent(os.Args[2:])
+	}
 	var err error
 	if world.dir, err = os.MkdirTemp("/tmp", "nld"); err != nil { // short: sockets lie below
 		fmt.Fprintln(os.Stderr, err)
@@ -55,9 +58,6 @@ func testMain(m *testing.M) int {
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build task-init: %v\n%s", err, out)
 		return 1
-	}
-	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		return playAgent(os.Args[2:])
 	}
 	switch _, err := osexec.LookPath("dockerd"); {
 	case err != nil:

@@ -205,8 +205,9 @@ func (e *engine) unpause(ctx context.Context, id string) error {
 	return told("continue container", e.api.ContainerUnpause(ctx, id))
 }
 
-func (e *engine) kill(ctx context.Context, id string) error {
-	return told("kill container", e.api.ContainerKill(ctx, id, "SIGKILL"))
+// kill sends a signal to the container's init.
+func (e *engine) kill(ctx context.Context, id, signal string) error {
+	return told("kill container", e.api.ContainerKill(ctx, id, signal))
 }
 
 // awaitEnd waits until a container does not run.

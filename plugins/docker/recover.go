@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/docker/taskinit"
 	"nomadlike/plugins/driver"
 )
 
@@ -72,6 +73,9 @@ func (t *task) load(ctx context.Context, handle driver.Handle) error {
 		// Where its output belongs is not known any more; it must go somewhere.
 		rotation := driver.LogRotation{}.WithDefaults()
 		t.record.LogDir, t.record.LogFiles, t.record.LogBytes = filepath.Join(t.dir(), "logs"), rotation.MaxFiles, rotation.MaxBytes
+	}
+	if _, err := os.Lstat(filepath.Join(t.dir(), taskinit.DoorDir)); errors.Is(err, os.ErrNotExist) {
+		t.stray = true
 	}
 	if err := os.MkdirAll(t.dir(), 0o700); err != nil {
 		return fmt.Errorf("recover task %s: %w", t.id, err)

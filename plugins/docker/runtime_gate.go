@@ -16,8 +16,8 @@ func runcSafe() map[string][3]int {
 // builds are told by the package's version, not by the release's. Pure.
 func runtimeConcern(version string) string {
 	release, packaged, _ := strings.Cut(strings.TrimPrefix(version, "v"), "+")
-	if packaged == "" {
-		release, packaged, _ = strings.Cut(release, "~")
+	if base, rest, ok := strings.Cut(release, "-"); ok && strings.Contains(rest, "ubuntu") {
+		release, packaged = base, rest
 	}
 	numbers, ok := parseRelease(release)
 	switch {

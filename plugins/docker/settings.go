@@ -61,7 +61,7 @@ func settings(in inputs) (*outputs, error) {
 	c := container{
 		Name: in.Name, Image: in.Image.ID,
 		Entrypoint: []string{taskinit.MountPoint + "/" + taskinit.Program},
-		Env:        append(taskinit.Environ(), plan.EngineEnv...),
+		Env:        plan.EngineEnv,
 		User:       chooseUser(spec.User, in.Image.User, config.User),
 		Hostname:   spec.Hostname,
 		Labels:     labels(config, spec),

@@ -27,6 +27,9 @@ const (
 	killDelay = 2 * time.Second
 	// endPatience is how long the engine may take to see a container's end.
 	endPatience = 10 * time.Second
+	// recordPatience is how long a living keeper may take to record an end that
+	// the engine has seen.
+	recordPatience = time.Second
 	// Between looks at a task whose keeper or engine does not answer.
 	lookFirst = 20 * time.Millisecond
 	lookSlow  = time.Second
@@ -42,6 +45,12 @@ type task struct {
 	keeper *osexec.Cmd    // nil when an earlier agent started it
 	news   *taskinit.Conn // from the keeper, nil: to be made
 	paused atomic.Bool    // by us, or found so
+	// stray is a container whose door does not lead here: nothing but its
+	// labels is known, and only the engine can act on it.
+	stray bool
+	// doubtful is a keeper that was started late: the init that it waits for
+	// may be dead. Only the watcher uses it.
+	doubtful bool
 
 	result driver.ExitResult
 	ended  chan struct{}
@@ -93,6 +102,10 @@ func (t *task) listen() (*taskinit.Conn, error) {
 func (t *task) watch() {
 	life := t.driver.life
 	defer t.releaseKeeper()
+	if t.stray {
+		t.watchStray()
+		return
+	}
 	for pause := lookFirst; ; pause = min(pause*2, lookSlow) {
 		if t.news != nil {
 			exit := t.await(t.news)
@@ -120,10 +133,40 @@ func (t *task) watch() {
 	}
 }
 
+// watchStray follows a container by what the engine says.
+func (t *task) watchStray() {
+	for pause := lookFirst; ; pause = min(pause*2, lookSlow) {
+		state, err := t.driver.engine.inspect(t.driver.life, t.record.ContainerID)
+		switch {
+		case t.driver.life.Err() != nil:
+			return
+		case errors.Is(err, errNotFound):
+			t.lose("docker.container_gone")
+			return
+		case err == nil && !state.Running:
+			t.settleByEngine(&state)
+			return
+		case err == nil:
+			_ = t.driver.engine.awaitEnd(t.driver.life, t.record.ContainerID) // an engine that is away is asked again
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-t.driver.life.Done():
+		}
+		timer.Stop()
+	}
+}
+
 // await reads the keeper's news until the exit, nil when the keeper is gone.
 func (t *task) await(news *taskinit.Conn) *taskinit.Exit {
 	release := context.AfterFunc(t.driver.life, func() { news.SetDeadline(time.Unix(1, 0)) })
 	defer release()
+	over := make(chan struct{})
+	defer close(over)
+	if t.doubtful {
+		t.driver.spawnWork(func() { t.unblock(t.driver.life, news, over) })
+	}
 	for {
 		var told taskinit.News
 		if _, err := news.Receive(&told); err != nil {
@@ -145,13 +188,15 @@ func (t *task) settle() bool {
 	}
 	if connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket); err == nil {
 		connection.Close()
-		return false // there is one
+		if !t.doubtful {
+			return false // there is one
+		}
 	}
 	ctx, cancel := context.WithTimeout(t.driver.life, askPatience)
 	defer cancel()
 	state, err := t.driver.engine.inspect(ctx, t.record.ContainerID)
-	// The keeper may have recorded the end since.
-	if exit, readErr := taskinit.ReadExit(t.dir()); readErr == nil {
+	// The keeper may have recorded the end since, or be about to.
+	if exit := t.awaitRecord(err == nil && !state.Running); exit != nil {
 		t.finish(exit)
 		return true
 	}
@@ -165,12 +210,34 @@ func (t *task) settle() bool {
 		t.settleByEngine(&state)
 		return true
 	}
+	if t.doubtful {
+		if connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket); err == nil {
+			connection.Close()
+			return false
+		}
+	}
 	t.releaseKeeper()
+	t.doubtful = true
 	t.driver.log.Warn("task had no keeper, gets another one", logkey.TaskID, t.id)
 	if err := t.startKeeper(nil); err != nil {
 		t.driver.log.Error("keeper can not be started", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	return false
+}
+
+// awaitRecord gives a recorded exit; patient, it waits a little for a keeper
+// that is writing one.
+func (t *task) awaitRecord(patient bool) *taskinit.Exit {
+	for waited := time.Duration(0); ; waited += lookFirst {
+		exit, err := taskinit.ReadExit(t.dir())
+		if err == nil {
+			return exit
+		}
+		if !patient || waited >= recordPatience || t.keeper == nil {
+			return nil
+		}
+		time.Sleep(lookFirst)
+	}
 }
 
 // settleByEngine ends a task whose keeper died with or before it, by what the
@@ -268,6 +335,9 @@ func (t *task) ask(ctx context.Context, request *taskinit.Request) error {
 	if t.over() {
 		return fmt.Errorf("task %s: %w", t.id, driver.ErrTaskEnded)
 	}
+	if t.stray {
+		return fmt.Errorf("task %s is a stray: %w", t.id, driver.ErrUnavailable)
+	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	for pause := lookFirst; ; pause = min(pause*2, lookSlow) {
@@ -328,6 +398,13 @@ func (t *task) stop(ctx context.Context, signal syscall.Signal, grace time.Durat
 			return err
 		}
 	}
+	if t.stray {
+		if err := t.driver.engine.kill(ctx, t.record.ContainerID, driver.SignalName(signal)); err != nil && grace > 0 {
+			return engineError(err)
+		}
+		t.driver.spawnWork(func() { t.killLater(grace) })
+		return nil
+	}
 	err := t.ask(ctx, &taskinit.Request{Op: taskinit.OpStop, Signal: int(signal), GraceMS: grace.Milliseconds()})
 	if errors.Is(err, driver.ErrTaskEnded) {
 		return nil
@@ -358,7 +435,8 @@ func (t *task) killLater(delay time.Duration) {
 		}
 		ctx, cancel := context.WithTimeout(t.driver.life, askPatience)
 		_ = t.driver.engine.unpause(ctx, t.record.ContainerID) // refused when it is not paused
-		if err := t.driver.engine.kill(ctx, t.record.ContainerID); err != nil {
+		err := t.driver.engine.kill(ctx, t.record.ContainerID, "SIGKILL")
+		if state, lookErr := t.driver.engine.inspect(ctx, t.record.ContainerID); err != nil && (lookErr != nil || state.Running) {
 			t.driver.log.Warn("container can not be killed", logkey.TaskID, t.id, logkey.Error, err)
 		}
 		cancel()

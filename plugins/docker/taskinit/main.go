@@ -3,10 +3,13 @@ package taskinit
 import (
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
 )
 
 // Environ is the environment of a keeper: how the Go runtime behaves in a
-// process that idles for days. The init gets it too, from the container.
+// process that idles for days. An init sets the same by itself, so that no
+// container shows such variables.
 func Environ() []string {
 	return []string{"GOMAXPROCS=2", "GOGC=20", "GOMEMLIMIT=64MiB", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
 }
@@ -16,6 +19,9 @@ func Environ() []string {
 func Main(args []string) int {
 	switch {
 	case len(args) == 0:
+		runtime.GOMAXPROCS(2)
+		debug.SetGCPercent(20)
+		debug.SetMemoryLimit(64 << 20)
 		return runInit()
 	case len(args) == 1 && args[0] == KeepArgument:
 		return runKeeper()
