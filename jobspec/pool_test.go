@@ -57,3 +57,17 @@ func FuzzPool(f *testing.F) {
 		}
 	})
 }
+
+// TestExamplesForAdministrators reads the pools and projects of the website.
+func TestExamplesForAdministrators(t *testing.T) {
+	for _, name := range files(t, "../website/examples/admin/pool-*.hcl") {
+		if _, _, diags := ParsePool(filepath.Base(name), read(t, name), Options{}); len(diags) > 0 {
+			t.Errorf("%s", rendered(t, diags, messages.English))
+		}
+	}
+	for _, name := range files(t, "../website/examples/admin/project-*.hcl") {
+		if _, _, diags := ParseProject(filepath.Base(name), read(t, name), Options{}); len(diags) > 0 {
+			t.Errorf("%s", rendered(t, diags, messages.English))
+		}
+	}
+}
