@@ -25,7 +25,7 @@ end() {
   local pid
   pid=$(engine_pid) || return 0
   kill -"$1" "$pid"
-  for _ in $(seq 300); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+  for _ in $(seq 900); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
   kill -0 "$pid" 2>/dev/null && { echo "docker-engine: engine $pid does not end" >&2; return 1; }
   # A killed engine leaves its containerd, which the next one would not find.
   local containerd=$dir/exec/containerd/containerd.pid

@@ -12,6 +12,9 @@ type container struct {
 	User       string
 	Hostname   string
 	Labels     map[string]string
+	// StopSeconds is what a docker stop, or the engine's own end, waits for
+	// the task.
+	StopSeconds int
 
 	Network string   // "host", "none", or the name of a network
 	Aliases []string // under which others on that network find the task

@@ -12,6 +12,7 @@ import (
 
 	"github.com/containerd/errdefs"
 	containertypes "github.com/docker/docker/api/types/container"
+	eventtypes "github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
 	imagetypes "github.com/docker/docker/api/types/image"
 	mounttypes "github.com/docker/docker/api/types/mount"
@@ -25,10 +26,6 @@ import (
 // errNotFound is returned for an image, container or network that the engine
 // does not have.
 var errNotFound = errors.New("not found")
-
-// stopTimeout is what a docker stop by somebody else waits for the task, in
-// seconds.
-const stopTimeout = 30
 
 // engine speaks to the container engine. It is the only place that knows the
 // client library; what it says and hears is in types of this package. Every
@@ -102,10 +99,9 @@ func (e *engine) info(ctx context.Context) (engineInfo, error) {
 
 // create makes a container and gives its id.
 func (e *engine) create(ctx context.Context, c *container) (string, error) {
-	timeout := stopTimeout
 	config := &containertypes.Config{
 		Image: c.Image, Entrypoint: c.Entrypoint, Env: c.Env, User: c.User, Hostname: c.Hostname,
-		WorkingDir: "/", Labels: c.Labels, StopTimeout: &timeout, StopSignal: "SIGTERM",
+		WorkingDir: "/", Labels: c.Labels, StopTimeout: &c.StopSeconds, StopSignal: "SIGTERM",
 		Healthcheck: &containertypes.HealthConfig{Test: []string{"NONE"}},
 	}
 	host := &containertypes.HostConfig{
@@ -208,6 +204,26 @@ func (e *engine) unpause(ctx context.Context, id string) error {
 // kill sends a signal to the container's init.
 func (e *engine) kill(ctx context.Context, id, signal string) error {
 	return told("kill container", e.api.ContainerKill(ctx, id, signal))
+}
+
+// signalled tells whether somebody had the engine send a signal to a
+// container since then.
+func (e *engine) signalled(ctx context.Context, id string, since time.Time) (bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	messages, failed := e.api.Events(ctx, eventtypes.ListOptions{
+		Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()), Until: fmt.Sprint(time.Now().Unix() + 1),
+		Filters: filters.NewArgs(filters.Arg("container", id), filters.Arg("event", "kill")),
+	})
+	select {
+	case <-messages:
+		return true, nil
+	case err := <-failed:
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		return false, told("ask engine for events", err)
+	}
 }
 
 // awaitEnd waits until a container does not run.

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
@@ -60,12 +61,13 @@ func settings(in inputs) (*outputs, error) {
 	}
 	c := container{
 		Name: in.Name, Image: in.Image.ID,
-		Entrypoint: []string{taskinit.MountPoint + "/" + taskinit.Program},
-		Env:        plan.EngineEnv,
-		User:       chooseUser(spec.User, in.Image.User, config.User),
-		Hostname:   spec.Hostname,
-		Labels:     labels(config, spec),
-		Network:    network,
+		Entrypoint:  []string{taskinit.MountPoint + "/" + taskinit.Program},
+		Env:         plan.EngineEnv,
+		User:        chooseUser(spec.User, in.Image.User, config.User),
+		Hostname:    spec.Hostname,
+		Labels:      labels(config, spec),
+		StopSeconds: int((spec.KillGrace + time.Second - 1) / time.Second),
+		Network:     network,
 		Mounts: []mount{
 			{Source: in.Door, Target: taskinit.MountPoint, ReadOnly: true},
 			{Source: spec.TaskDir, Target: spec.TaskDir},

@@ -39,7 +39,7 @@ func baseInputs() inputs {
 		Config: &config,
 		Spec: &driver.TaskSpec{
 			ID: "a1.main", AllocID: "a1", JobName: "digits", Attempt: 3, Rank: 1, Command: []string{"python3", "train.py"},
-			Env: []string{"SECRET=canary"}, TaskDir: "/data/a1/task", LogDir: "/data/a1/logs", Hostname: "digits-3-1",
+			Env: []string{"SECRET=canary"}, TaskDir: "/data/a1/task", LogDir: "/data/a1/logs", Hostname: "digits-3-1", KillGrace: 1500 * time.Millisecond,
 			Hosts: []string{"127.0.0.1 localhost"}, Container: &driver.Container{Image: "pytorch"},
 		},
 		Image:  &image{ID: "sha256:1234", Env: []string{"PATH=/opt/bin:/bin", "LANG=C.UTF-8"}, Entrypoint: []string{"/entry.sh"}, Cmd: []string{"bash"}},

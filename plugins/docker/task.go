@@ -289,8 +289,21 @@ func (t *task) finish(exit *taskinit.Exit) {
 		}
 		cancel()
 	}
+	if exit.Outside && !exit.Stopped && t.stoppedItself() {
+		exit.Outside = false
+	}
 	t.result = exitResult(exit, oom)
 	close(t.ended)
+}
+
+// stoppedItself tells a signal from inside the container from one by other
+// hands: those go through the engine, which remembers it. An engine that is
+// about to end itself does not answer any more.
+func (t *task) stoppedItself() bool {
+	ctx, cancel := context.WithTimeout(t.driver.life, endPatience)
+	defer cancel()
+	signalled, err := t.driver.engine.signalled(ctx, t.record.ContainerID, time.Unix(0, t.record.StartedNS))
+	return err == nil && !signalled
 }
 
 // exitResult says an exit in the contract's words. Pure.

@@ -78,9 +78,10 @@ func runInit() int {
 		return codeBroken
 	}
 	syscall.Umask(0o022)
+	// All of them: the task may send any, and one that is not caught could
+	// end this process, and the container with it.
 	signals := make(chan os.Signal, 64)
-	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP,
-		syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(signals)
 	go p.watchSignals(signals)
 	link, err := p.connect(time.Now().Add(dialPatience))
 	if err != nil {
@@ -121,11 +122,12 @@ func runInit() int {
 // watchSignals serves the whole life of the process.
 func (p *process) watchSignals(signals <-chan os.Signal) {
 	for received := range signals {
-		if received == syscall.SIGCHLD {
+		switch received {
+		case syscall.SIGCHLD:
 			p.children.collect()
-			continue
+		case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP:
+			p.stop(stopRequest{signal: received.(syscall.Signal), outside: true})
 		}
-		p.stop(stopRequest{signal: received.(syscall.Signal), outside: true})
 	}
 }
 

@@ -88,7 +88,9 @@ func runKeeper() int {
 		fmt.Fprintln(os.Stderr, "keeper:", err)
 		return 1
 	}
-	go k.acceptInits()
+	inits := make(chan *Conn)
+	go k.acceptInits(inits)
+	go k.attendInits(inits)
 	go k.acceptAgents()
 	go k.giveUp()
 	exit := <-k.done
@@ -137,25 +139,31 @@ func (k *keeper) end(exit *Exit) {
 	k.over.Do(func() { k.done <- exit })
 }
 
-// acceptInits serves the container's process 1, one connection at a time.
-func (k *keeper) acceptInits() {
+// acceptInits turns everybody away but the container's process 1: the socket
+// is seen by the whole container.
+func (k *keeper) acceptInits(inits chan<- *Conn) {
 	for {
 		link, err := accept(k.door)
-		if err != nil {
-			if errors.Is(err, os.ErrClosed) {
-				return
-			}
+		switch {
+		case errors.Is(err, os.ErrClosed):
+			return
+		case err != nil:
 			time.Sleep(againPause)
-			continue
-		}
-		pid, ok := k.trusted(link)
-		if !ok {
+		case !k.trusted(link):
 			link.Close()
-			continue
+		default:
+			inits <- link
 		}
-		k.attend(link, pid)
+	}
+}
+
+// attendInits serves the init, one connection after the other, until it is
+// dead.
+func (k *keeper) attendInits(inits <-chan *Conn) {
+	for link := range inits {
+		k.attend(link)
 		link.Close()
-		if exit := k.awaitReturn(pid); exit != nil {
+		if exit := k.awaitReturn(); exit != nil {
 			k.end(exit)
 			return
 		}
@@ -163,36 +171,36 @@ func (k *keeper) acceptInits() {
 }
 
 // trusted takes only process 1 of a process namespace below this one, and
-// once there was one, only that: the socket is seen by the whole container.
-func (k *keeper) trusted(link *Conn) (int, bool) {
+// once there was one, only that.
+func (k *keeper) trusted(link *Conn) bool {
 	peer, err := link.peer()
 	if err != nil || peer.Pid <= 0 {
-		return 0, false
+		return false
 	}
 	pid := int(peer.Pid)
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return 0, false
+		return false
 	}
 	for line := range strings.SplitSeq(string(status), "\n") {
 		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
 			fields := strings.Fields(ids)
 			if len(fields) < 2 || fields[len(fields)-1] != "1" {
-				return 0, false
+				return false
 			}
 		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.mu.initPID != 0 && k.mu.initPID != pid {
-		return 0, false
+		return false
 	}
 	k.mu.initPID, k.mu.ticks = pid, startTicks(pid)
-	return pid, true
+	return true
 }
 
 // attend listens to the init until its connection ends.
-func (k *keeper) attend(link *Conn, pid int) {
+func (k *keeper) attend(link *Conn) {
 	for {
 		var report Report
 		descriptors, err := link.Receive(&report)
@@ -213,7 +221,7 @@ func (k *keeper) attend(link *Conn, pid int) {
 			}
 		}
 		if report.Started != nil {
-			k.begin(report.Started, pid, descriptors)
+			k.begin(report.Started, descriptors)
 		} else {
 			CloseAll(descriptors)
 		}
@@ -227,7 +235,7 @@ func (k *keeper) attend(link *Conn, pid int) {
 		}
 		if report.Exit != nil {
 			exit := *report.Exit
-			exit.OOMKills = oomKills(pid) // while the container's cgroup is still there
+			exit.OOMKills = oomKills(k.initPID()) // while the container's cgroup is still there
 			k.tell(order{Ack: true})
 			k.end(&exit)
 		}
@@ -243,10 +251,16 @@ func (k *keeper) tell(o order, descriptors ...int) {
 	}
 }
 
-// begin notes that the task runs and begins to copy its output.
-func (k *keeper) begin(started *Started, pid int, pipes []int) {
+func (k *keeper) initPID() int {
 	k.mu.Lock()
-	started.InitPID, started.InitTicks = pid, k.mu.ticks
+	defer k.mu.Unlock()
+	return k.mu.initPID
+}
+
+// begin notes that the task runs and begins to copy its output.
+func (k *keeper) begin(started *Started, pipes []int) {
+	k.mu.Lock()
+	started.InitPID, started.InitTicks = k.mu.initPID, k.mu.ticks
 	k.mu.started = started
 	again := k.mu.copying
 	k.mu.copying = k.mu.copying || len(pipes) == len(k.logs)
@@ -282,9 +296,9 @@ func copyOutput(log *tasklog.Writer, pipe int) {
 
 // awaitReturn tells, once an init's connection has ended, how the task has
 // ended when the init is dead, and nil when it lives and will come back.
-func (k *keeper) awaitReturn(pid int) *Exit {
+func (k *keeper) awaitReturn() *Exit {
 	k.mu.Lock()
-	ticks, started := k.mu.ticks, k.mu.started
+	pid, ticks, started := k.mu.initPID, k.mu.ticks, k.mu.started
 	k.mu.Unlock()
 	if startTicks(pid) == ticks {
 		// A moment: a dying process closes its descriptors first.
