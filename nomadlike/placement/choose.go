@@ -35,6 +35,20 @@ type Options struct {
 	Prefer    func(index int) int  // nodes with more come first, but not in Consolidate; nil: all are equal
 }
 
+// of fills in what the options leave to the job.
+func (o Options) of(need *Need) Options {
+	if o.Fit == FitJob {
+		o.Fit = Pack
+		if need.job.Placement.SpreadOrPack == structs.Spread {
+			o.Fit = Spread
+		}
+	}
+	if o.Fit == Consolidate {
+		o.Prefer = nil
+	}
+	return o
+}
+
 // Choose finds nodes, devices and ports for count ranks, or false when there is
 // no way to place them now. The floor is left as it is. Ranks stand in floor
 // order (topology, then name), or as the job names its nodes; rank 0 is the
@@ -60,28 +74,20 @@ func (f *Floor) Pick(need *Need, count int, options Options) ([]Seat, bool) {
 	if count < 1 || count > len(f.byID) {
 		return nil, false
 	}
-	if options.Fit == FitJob {
-		options.Fit = Pack
-		if need.job.Placement.SpreadOrPack == structs.Spread {
-			options.Fit = Spread
-		}
-	}
-	if options.Fit == Consolidate {
-		options.Prefer = nil
-	}
+	f.scratch.options = options.of(need)
 	if count == 1 {
 		need = need.of(0, 1)
-		q := f.query(need, &need.head, &options)
+		q := f.query(need, &need.head, &f.scratch.options)
 		pos, ok := q.one()
 		if !ok {
 			return nil, false
 		}
 		return []Seat{f.seatAt(&q, pos)}, true
 	}
-	q := f.query(need, &need.ports, &options)
+	q := f.query(need, &need.ports, &f.scratch.options)
 	g := gang{query: q, count: count, full: count}
 	if last := need.of(count-1, count); last != need {
-		small := f.query(last, &last.ports, &options)
+		small := f.query(last, &last.ports, &f.scratch.options)
 		g.last, g.full = &small, count-1
 	}
 	if !need.spec.RDMA {
@@ -109,11 +115,11 @@ func (q *query) one() (int32, bool) {
 				return pos, true
 			}
 		}
-	case q.options.Fit == Consolidate && q.view.layout.byName != nil:
+	case q.options.Fit == Consolidate && q.view.layout.names(q.f) != nil:
 		for level := q.need.level; level < len(q.f.levels) && len(list) == 0; level++ {
 			list = q.gatherLevel(list, level, 0, n, n)
 		}
-		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(q.view.layout.nameOrder(a), q.view.layout.nameOrder(b)) })
+		slices.SortFunc(list, q.byName())
 	default:
 		list = q.take(list, 0, n, 1)
 	}
@@ -122,6 +128,15 @@ func (q *query) one() (int32, bool) {
 		return 0, false
 	}
 	return list[0], true
+}
+
+// byName compares positions by the names of their nodes.
+func (q *query) byName() func(a, b int32) int {
+	names := q.view.layout.names(q.f)
+	if names == nil {
+		return cmp.Compare[int32]
+	}
+	return func(a, b int32) int { return cmp.Compare(names[a], names[b]) }
 }
 
 // gang is the search for nodes of a gang of several.
@@ -253,14 +268,17 @@ func (g *gang) bestLast(team []int32, lo, hi int) (int32, bool) {
 		}
 		return 0, false
 	}
+	if g.options.Fit == Consolidate {
+		return g.idleLast(team)
+	}
 	leaf := g.view.layout.leaf
 	used := make(map[int32]bool)
 	for _, pos := range team {
 		used[leaf[pos]] = true
 	}
-	best, found := int32(0), false
+	best, found, taken := int32(0), false, g.taken(team)
 	for _, pos := range g.last.take(nil, lo, hi, hi-lo) {
-		if slices.Contains(team, pos) {
+		if taken.has(int(pos)) {
 			continue
 		}
 		if used[leaf[pos]] || g.options.Fit != Pack {
@@ -271,6 +289,15 @@ func (g *gang) bestLast(team []int32, lo, hi int) (int32, bool) {
 		}
 	}
 	return best, found
+}
+
+// taken is the team as a set.
+func (g *gang) taken(team []int32) bitset {
+	set := make(bitset, g.view.layout.words)
+	for _, pos := range team {
+		set.add(int(pos))
+	}
+	return set
 }
 
 // named takes the first nodes that fit in the order in which the job names them.
@@ -288,7 +315,6 @@ func (g *gang) named() (team []int32, last int32, ok bool) {
 
 // consolidate takes nodes that hold nothing, by name.
 func (g *gang) consolidate() (team []int32, last int32, ok bool) {
-	l := g.view.layout
 	team = g.idle(&g.query)
 	if len(team) < g.full {
 		return nil, 0, false
@@ -297,21 +323,29 @@ func (g *gang) consolidate() (team []int32, last int32, ok bool) {
 	if g.last == nil {
 		return team, 0, true
 	}
+	last, ok = g.idleLast(team)
+	return team, last, ok
+}
+
+// idleLast finds for the last rank, apart from the team, the first node by name
+// that holds nothing, or else the one with the most free devices.
+func (g *gang) idleLast(team []int32) (last int32, found bool) {
+	taken := g.taken(team)
 	for _, pos := range g.idle(g.last) {
-		if !slices.Contains(team, pos) {
-			return team, pos, true
+		if !taken.has(int(pos)) {
+			return pos, true
 		}
 	}
-	found := false
-	for _, pos := range g.last.gather(nil, 0, len(l.index), len(l.index)) {
-		if slices.Contains(team, pos) {
+	n, byName := len(g.view.layout.index), g.byName()
+	for _, pos := range g.last.gather(nil, 0, n, n) {
+		if taken.has(int(pos)) {
 			continue
 		}
-		if c := cmp.Compare(g.levelAt(pos), g.levelAt(last)); !found || c > 0 || c == 0 && l.nameOrder(pos) < l.nameOrder(last) {
+		if c := cmp.Compare(g.levelAt(pos), g.levelAt(last)); !found || c > 0 || c == 0 && byName(pos, last) < 0 {
 			last, found = pos, true
 		}
 	}
-	return team, last, found
+	return last, found
 }
 
 // idle lists the positions that fit and hold nothing, by name; of the first
@@ -322,14 +356,12 @@ func (g *gang) idle(q *query) []int32 {
 	for _, pos := range q.near(0, len(l.index)).appendTo(nil) {
 		if q.f.spaces[l.index[pos]].allocs == 0 && q.fits(pos) {
 			list = append(list, pos)
-			if len(list) == g.count && l.byName == nil {
+			if len(list) == g.count && l.names(g.f) == nil {
 				break
 			}
 		}
 	}
-	if l.byName != nil {
-		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(l.nameOrder(a), l.nameOrder(b)) })
-	}
+	slices.SortFunc(list, g.byName())
 	return list[:min(len(list), g.count)]
 }
 
@@ -364,10 +396,10 @@ func (g *gang) spread() (team []int32, last int32, ok bool) {
 func (f *Floor) seatAt(q *query, pos int32) Seat {
 	at := q.view.layout.index[pos]
 	site := f.sites[at]
-	seat := Seat{index: at, cpu: q.need.cpu, memory: q.need.memory, ports: q.ports.choose(site.node, f.ports[at], q.options.PortStart)}
+	seat := Seat{index: at, cpu: q.need.cpu, memory: q.need.memory, plan: q.ports, ports: q.ports.choose(site.node, f.ports[at], q.options.PortStart)}
 	if q.need.level > 0 {
 		held, healthy := f.devicesAt(at)
-		devices, _ := site.class.choose(q.view.matchAt(int(pos)), held, healthy)
+		devices, _ := site.class.choose(&f.scratch.devices, q.view.matchAt(int(pos)), held, healthy)
 		seat.setDevices(devices)
 	}
 	return seat
@@ -376,7 +408,8 @@ func (f *Floor) seatAt(q *query, pos int32) Seat {
 // Fits counts the nodes that have room for a rank now, up to limit. For gangs
 // with RDMA it counts those of the pool that has the most.
 func (f *Floor) Fits(need *Need, limit int, options Options) int {
-	q := f.query(need, &need.ports, &options)
+	f.scratch.options = options.of(need)
+	q := f.query(need, &need.ports, &f.scratch.options)
 	n := len(q.view.layout.index)
 	if !need.spec.RDMA {
 		f.scratch.positions = q.gather(f.scratch.positions[:0], 0, n, limit)

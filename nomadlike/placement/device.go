@@ -13,7 +13,7 @@ import (
 // exact when no device meets two requests; else choose is asked.
 func (c *class) enough(m *match, held, healthy bitset) bool {
 	if !m.apart {
-		_, ok := c.choose(m, held, healthy)
+		_, ok := c.choose(&picker{}, m, held, healthy)
 		return ok
 	}
 	for i := range m.requests {
@@ -36,30 +36,47 @@ func (w *want) enough(held, healthy bitset) bool {
 	return free >= w.count
 }
 
-// choose answers the requests with free devices; false when they are short.
-func (c *class) choose(m *match, held, healthy bitset) (bitset, bool) {
-	rest, chosen := make(bitset, c.words), make(bitset, c.words)
-	for i := range rest {
-		rest[i] = healthy[i] &^ held[i]
+// picker is memory for one choice of devices.
+type picker struct{ rest, chosen, meeting bitset }
+
+// reset makes the sets empty, and rest what is free.
+func (p *picker) reset(held, healthy bitset) {
+	if len(p.rest) < len(held) {
+		*p = picker{make(bitset, len(held)), make(bitset, len(held)), make(bitset, len(held))}
 	}
+	p.rest, p.chosen, p.meeting = p.rest[:len(held)], p.chosen[:len(held)], p.meeting[:len(held)]
+	for i := range held {
+		p.rest[i], p.chosen[i] = healthy[i]&^held[i], 0
+	}
+}
+
+// choose answers the requests with free devices; false when they are short. The
+// answer lies in the picker.
+func (c *class) choose(p *picker, m *match, held, healthy bitset) (bitset, bool) {
+	p.reset(held, healthy)
 	for i := range m.requests {
 		w := &m.requests[i]
 		if w.count == structs.DevicesAll {
-			if !w.takeAll(rest, chosen) {
+			if !w.takeAll(p.rest, p.chosen) {
 				return nil, false
 			}
 			continue
 		}
-		meeting := make(bitset, c.words)
-		for k := range meeting {
-			meeting[k] = rest[k] & w.meets[k]
+		meeting := 0
+		for k := range p.meeting {
+			p.meeting[k] = p.rest[k] & w.meets[k]
+			meeting += bits.OnesCount64(p.meeting[k])
 		}
-		if meeting.count() < w.count {
-			return c.deal(m, held, healthy)
+		switch {
+		case meeting < w.count:
+			return c.deal(p, m, held, healthy)
+		case meeting == w.count:
+			takeLowest(p.meeting, meeting, p.meeting, p.rest, p.chosen)
+		default:
+			c.closest(p.meeting, w.count, p.rest, p.chosen)
 		}
-		c.closest(meeting, w.count, rest, chosen)
 	}
-	return chosen, true
+	return p.chosen, true
 }
 
 // takeAll moves every device that meets a request for all from rest to chosen;
@@ -143,11 +160,9 @@ func takeLowest(group bitset, count int, meeting, rest, chosen bitset) int {
 
 // deal answers requests that get into each other's way in any way that works,
 // as the function of that name in structs does.
-func (c *class) deal(m *match, held, healthy bitset) (bitset, bool) {
-	rest, chosen := make(bitset, c.words), make(bitset, c.words)
-	for i := range rest {
-		rest[i] = healthy[i] &^ held[i]
-	}
+func (c *class) deal(p *picker, m *match, held, healthy bitset) (bitset, bool) {
+	p.reset(held, healthy)
+	rest, chosen := p.rest, p.chosen
 	var seats []*want
 	for i := range m.requests {
 		w := &m.requests[i]

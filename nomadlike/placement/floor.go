@@ -23,17 +23,17 @@ import (
 // What changes with nodes alone is shared between clones: see site and layout.
 type Floor struct {
 	*roster
-	shared atomic.Bool // the roster has another floor, too: copy before a change
+	shared  atomic.Bool // the roster has another floor, too: copy before a change
+	sharing atomic.Bool // so have the lists of ports
 
-	sites   []*site // by index; nil: removed
-	spaces  []space // by index
-	held    bitset  // by space.word: held devices
-	healthy bitset  // by space.word: healthy devices
-	ports   [][]int32
+	spaces []space   // by index
+	held   bitset    // by space.word: held devices
+	ports  [][]int32 // by index: held ports, sorted; the lists are never changed
 
 	layout  *layout // nil: nodes came, went or changed since it was made
-	levels  []bitset
-	atLevel []int   // how many nodes there are at each level
+	before  *layout // then, the one before; fresh lists the nodes that it does not have right
+	fresh   []int32
+	levels  []level
 	mostCPU []int64 // at least what each node of a word of positions has free
 	mostMem []int64
 	loose   bitset // the words whose bounds may be far too high
@@ -45,11 +45,15 @@ type Floor struct {
 type scratch struct {
 	near      bitset  // positions
 	positions []int32 // chosen ones
-	devices   [3]bitset
+	free      []int   // by place of the topology
+	devices   picker
+	options   Options // of the question at hand
 }
 
 // roster is what floors share until one of them changes it.
 type roster struct {
+	sites   []*site // by index; nil: removed
+	healthy bitset  // by space.word: healthy devices
 	byID    map[string]int32
 	classes map[string]*class
 	pools   map[string]*structs.Pool
@@ -75,6 +79,35 @@ type space struct {
 	level   uint16 // free healthy devices, at most levelMax
 	healthy uint16 // healthy devices, at most levelMax
 	flags   uint8
+}
+
+// level is the nodes that take new work and have one number of free devices.
+type level struct {
+	positions bitset
+	words     bitset // the words of positions that are not empty
+	nodes     int
+}
+
+func newLevel(words int) level { return level{positions: make(bitset, words), words: newBitset(words)} }
+
+func (l *level) copyFrom(other *level) {
+	l.positions = append(l.positions[:0], other.positions...)
+	l.words = append(l.words[:0], other.words...)
+	l.nodes = other.nodes
+}
+
+func (l *level) add(pos int) {
+	l.positions.add(pos)
+	l.words.add(pos >> 6)
+	l.nodes++
+}
+
+func (l *level) drop(pos int) {
+	l.positions.drop(pos)
+	if l.positions[pos>>6] == 0 {
+		l.words.drop(pos >> 6)
+	}
+	l.nodes--
 }
 
 // The flags of a space.
@@ -107,26 +140,22 @@ func (f *Floor) Clone() *Floor {
 // has already.
 func (f *Floor) CopyFrom(other *Floor) {
 	other.Ready()
-	if !other.shared.Load() {
+	if !other.shared.Load() || !other.sharing.Load() {
 		other.shared.Store(true)
+		other.sharing.Store(true)
 	}
-	f.roster, f.layout, f.build = other.roster, other.layout, other.build
+	f.roster, f.layout, f.build, f.ports = other.roster, other.layout, other.build, other.ports
+	f.before, f.fresh = nil, nil
 	f.shared.Store(true)
-	f.sites = append(f.sites[:0], other.sites...)
+	f.sharing.Store(true)
 	f.spaces = append(f.spaces[:0], other.spaces...)
 	f.held = append(f.held[:0], other.held...)
-	f.healthy = append(f.healthy[:0], other.healthy...)
-	f.ports = append(f.ports[:0], other.ports...)
-	f.atLevel = append(f.atLevel[:0], other.atLevel...)
 	f.mostCPU = append(f.mostCPU[:0], other.mostCPU...)
 	f.mostMem = append(f.mostMem[:0], other.mostMem...)
 	f.loose = append(f.loose[:0], other.loose...)
-	f.levels = f.levels[:min(len(f.levels), len(other.levels))]
-	for level, positions := range other.levels {
-		if level == len(f.levels) {
-			f.levels = append(f.levels, nil)
-		}
-		f.levels[level] = append(f.levels[level][:0], positions...)
+	f.levels = slices.Grow(f.levels[:0], len(other.levels))[:len(other.levels)]
+	for i := range other.levels {
+		f.levels[i].copyFrom(&other.levels[i])
 	}
 }
 
@@ -135,8 +164,22 @@ func (f *Floor) own() {
 	if !f.shared.Load() {
 		return
 	}
-	f.roster = &roster{byID: maps.Clone(f.byID), classes: maps.Clone(f.classes), pools: maps.Clone(f.pools)}
+	f.roster = &roster{sites: slices.Clone(f.sites), healthy: slices.Clone(f.healthy),
+		byID: maps.Clone(f.byID), classes: maps.Clone(f.classes), pools: maps.Clone(f.pools)}
 	f.shared.Store(false)
+}
+
+// setPorts replaces the list of held ports of a node.
+func (f *Floor) setPorts(at int32, held []int32) {
+	f.ownPorts()
+	f.ports[at] = held
+}
+
+func (f *Floor) ownPorts() {
+	if f.sharing.Load() {
+		f.ports = slices.Clone(f.ports)
+		f.sharing.Store(false)
+	}
 }
 
 // Len counts the nodes.
@@ -201,9 +244,19 @@ func (f *Floor) poolChanged(name string, before, after *structs.Pool) {
 			moved := *s
 			moved.class = f.classOf(classNode(s.node))
 			f.sites[at] = &moved
-			f.layout, f.build = nil, new(byte)
+			f.build = new(byte)
+			f.unsettle()
 		}
 	}
+}
+
+// unsettle notes that the layout is no longer right, but for the fresh nodes in
+// its order.
+func (f *Floor) unsettle(fresh ...int32) {
+	if f.layout != nil {
+		f.before, f.layout = f.layout, nil
+	}
+	f.fresh = append(f.fresh, fresh...)
 }
 
 // classOf finds the class of a node that classNode gave.
@@ -223,13 +276,14 @@ func (f *Floor) classOf(node *structs.Node) *class {
 // usage holds nothing. Neither may be changed afterwards. It is cheap when only
 // usage differs from what was Put before.
 func (f *Floor) Put(node *structs.Node, usage *structs.Usage) {
+	f.own()
 	at, known := f.byID[node.ID]
 	if !known {
-		f.own()
 		at = int32(len(f.sites))
 		f.byID[node.ID] = at
-		f.sites, f.spaces, f.ports = append(f.sites, nil), append(f.spaces, space{}), append(f.ports, nil)
-		f.layout = nil
+		f.sites, f.spaces = append(f.sites, nil), append(f.spaces, space{})
+		f.ownPorts()
+		f.ports = append(f.ports, nil)
 	}
 	before := f.sites[at]
 	s := &site{node: node, usage: usage}
@@ -246,7 +300,7 @@ func (f *Floor) Put(node *structs.Node, usage *structs.Usage) {
 		s.inOrder = slices.IsSortedFunc(s.devices, structs.CompareNames)
 		f.build = new(byte)
 		if before == nil || before.class != s.class || compareNodes(before.node, node) != 0 {
-			f.layout = nil
+			f.unsettle(at)
 		}
 	}
 	f.sites[at] = s
@@ -272,7 +326,7 @@ func (f *Floor) furnish(at int32, before *site) {
 			healthy.add(bit)
 		}
 	}
-	f.ports[at] = nil
+	var ports []int32
 	if u := s.usage; u != nil {
 		for id := range u.Devices {
 			if bit := s.bitOf(id); bit >= 0 {
@@ -280,9 +334,9 @@ func (f *Floor) furnish(at int32, before *site) {
 			}
 		}
 		for port := range u.Ports {
-			f.ports[at] = append(f.ports[at], int32(port))
+			ports = append(ports, int32(port))
 		}
-		slices.Sort(f.ports[at])
+		slices.Sort(ports)
 		sp.allocs = int32(u.Allocs)
 		if u.Claim != "" {
 			sp.flags |= flagClaimed
@@ -290,6 +344,9 @@ func (f *Floor) furnish(at int32, before *site) {
 		if u.Overcommitted {
 			sp.flags |= flagOver
 		}
+	}
+	if len(ports) > 0 || len(f.ports[at]) > 0 {
+		f.setPorts(at, ports)
 	}
 	if s.node.Schedulable() {
 		sp.flags |= flagOpen
@@ -316,7 +373,8 @@ func (f *Floor) Remove(id string) {
 	}
 	f.own()
 	delete(f.byID, id)
-	f.sites[at], f.layout, f.build = nil, nil, new(byte)
+	f.sites[at], f.build = nil, new(byte)
+	f.unsettle()
 }
 
 // usage tells what a node holds now.

@@ -29,6 +29,9 @@ type layout struct {
 		sync.Mutex
 		views map[string]*view
 		named map[string][]int32 // names and ids of nodes to positions
+
+		ordered bool    // byName is known
+		byName  []int32 // see names
 	}
 }
 
@@ -60,6 +63,8 @@ func (f *Floor) Ready() {
 		return
 	}
 	f.layout = f.newLayout()
+	f.before, f.fresh = nil, nil
+	f.own()
 	f.dropClasses()
 	f.pack()
 	words := f.layout.words
@@ -67,13 +72,11 @@ func (f *Floor) Ready() {
 	for _, c := range f.layout.classes {
 		most = max(most, min(len(c.node.Devices), levelMax))
 	}
-	f.levels = make([]bitset, most+1)
-	for level := range f.levels {
-		f.levels[level] = make(bitset, words)
+	f.levels = make([]level, most+1)
+	for i := range f.levels {
+		f.levels[i] = newLevel(words)
 	}
-	f.atLevel = make([]int, most+1)
 	f.mostCPU, f.mostMem, f.loose = make([]int64, words), make([]int64, words), newBitset(words)
-	f.scratch.near = make(bitset, words)
 	for at, s := range f.sites {
 		if s != nil {
 			f.list(int32(at))
@@ -100,7 +103,6 @@ func (f *Floor) dropClasses() {
 	if len(f.classes) <= 2*len(f.layout.classes)+spare {
 		return
 	}
-	f.own()
 	live := make(map[*class]bool, len(f.layout.classes))
 	for _, c := range f.layout.classes {
 		live[c] = true
@@ -113,15 +115,11 @@ func (f *Floor) dropClasses() {
 }
 
 func (f *Floor) newLayout() *layout {
-	l := &layout{index: make([]int32, 0, len(f.byID)), posOf: make([]int32, len(f.sites)), words: wordsFor(len(f.byID))}
-	for at, s := range f.sites {
+	l := &layout{index: f.sorted(), posOf: make([]int32, len(f.sites)), words: wordsFor(len(f.byID))}
+	for at := range l.posOf {
 		l.posOf[at] = -1
-		if s != nil {
-			l.index = append(l.index, int32(at))
-		}
 	}
 	node := func(at int32) *structs.Node { return f.sites[at].node }
-	slices.SortFunc(l.index, func(a, b int32) int { return compareNodes(node(a), node(b)) })
 	numbers := make(map[*class]int32)
 	l.class = make([]int32, len(l.index))
 	depth := 0
@@ -138,20 +136,60 @@ func (f *Floor) newLayout() *layout {
 		depth = max(depth, len(node(at).Topology))
 	}
 	l.findDomains(depth, func(pos int) []string { return node(l.index[pos]).Topology })
-	byName := make([]int32, len(l.index))
-	for pos := range byName {
-		byName[pos] = int32(pos)
-	}
-	compare := func(a, b int32) int { return compareNodeNames(node(l.index[a]), node(l.index[b])) }
-	if !slices.IsSortedFunc(byName, compare) {
-		slices.SortFunc(byName, compare)
-		l.byName = make([]int32, len(byName))
-		for place, pos := range byName {
-			l.byName[pos] = int32(place)
-		}
-	}
 	l.mu.views = make(map[string]*view)
 	return l
+}
+
+// sorted lists the nodes in floor order: those of the layout before as they
+// stood, the fresh ones between them.
+func (f *Floor) sorted() []int32 {
+	compare := func(a, b int32) int { return compareNodes(f.sites[a].node, f.sites[b].node) }
+	fresh := slices.DeleteFunc(f.fresh, func(at int32) bool { return f.sites[at] == nil })
+	slices.SortFunc(fresh, compare)
+	fresh = slices.Compact(fresh)
+	if f.before == nil {
+		return slices.Clone(fresh)
+	}
+	moved := make([]bool, len(f.sites))
+	for _, at := range fresh {
+		moved[at] = true
+	}
+	order := make([]int32, 0, len(f.byID))
+	for _, at := range f.before.index {
+		if f.sites[at] == nil || moved[at] {
+			continue
+		}
+		for len(fresh) > 0 && compare(fresh[0], at) < 0 {
+			order, fresh = append(order, fresh[0]), fresh[1:]
+		}
+		order = append(order, at)
+	}
+	return append(order, fresh...)
+}
+
+// names gives by position its place in the order of node names; nil when that is
+// the position itself. It is worked out when it is first asked for.
+func (l *layout) names(f *Floor) []int32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.ordered || l.depth() == 0 {
+		return l.mu.byName
+	}
+	l.mu.ordered = true
+	order := make([]int32, len(l.index))
+	for pos := range order {
+		order[pos] = int32(pos)
+	}
+	node := func(pos int32) *structs.Node { return f.sites[l.index[pos]].node }
+	slices.SortFunc(order, func(a, b int32) int { return compareNodeNames(node(a), node(b)) })
+	l.mu.byName = make([]int32, len(order))
+	for place, pos := range order {
+		l.mu.byName[pos] = int32(place)
+	}
+	if slices.IsSorted(l.mu.byName) {
+		l.mu.byName = nil
+	}
+	return l.mu.byName
 }
 
 // findDomains cuts the positions into the places of each level. Nodes that do
@@ -160,25 +198,34 @@ func (l *layout) findDomains(depth int, topology func(pos int) []string) {
 	n := len(l.index)
 	l.domains = make([][]domain, depth+1)
 	l.domains[0] = []domain{{lo: 0, hi: n}}
-	for level := 1; level <= depth; level++ {
-		for i := range l.domains[level-1] {
-			outer := &l.domains[level-1][i]
-			outer.childLo = len(l.domains[level])
-			for pos := outer.lo; pos < outer.hi; pos++ {
-				inner := l.domains[level]
-				if pos == outer.lo || nameAt(topology(pos), level) != nameAt(topology(pos-1), level) {
-					l.domains[level] = append(inner, domain{lo: pos, hi: pos + 1})
-				} else {
-					inner[len(inner)-1].hi = pos + 1
-				}
-			}
-			outer.childHi = len(l.domains[level])
-		}
-	}
 	l.leaf = make([]int32, n)
-	for i, d := range l.domains[depth] {
-		for pos := d.lo; pos < d.hi; pos++ {
-			l.leaf[pos] = int32(i)
+	var before []string
+	for pos := range n {
+		path := topology(pos)
+		alike := 0 // levels at which it stands with the node before
+		for pos > 0 && alike < depth && nameAt(path, alike+1) == nameAt(before, alike+1) {
+			alike++
+		}
+		for level := 1; level <= depth; level++ {
+			places := l.domains[level]
+			if level <= alike {
+				places[len(places)-1].hi = pos + 1
+				continue
+			}
+			l.domains[level] = append(places, domain{lo: pos, hi: pos + 1})
+		}
+		l.leaf[pos] = int32(len(l.domains[depth]) - 1)
+		before = path
+	}
+	for level := range depth {
+		child := 0
+		for i := range l.domains[level] {
+			outer := &l.domains[level][i]
+			outer.childLo = child
+			for child < len(l.domains[level+1]) && l.domains[level+1][child].lo < outer.hi {
+				child++
+			}
+			outer.childHi = child
 		}
 	}
 }
@@ -189,14 +236,6 @@ func nameAt(path []string, level int) string {
 		return ""
 	}
 	return path[level-1]
-}
-
-// nameOrder is the place of a position in the order of names.
-func (l *layout) nameOrder(pos int32) int32 {
-	if l.byName == nil {
-		return pos
-	}
-	return l.byName[pos]
 }
 
 // depth is the innermost level of the topology.
@@ -216,7 +255,6 @@ func (f *Floor) list(at int32) {
 	}
 	pos := int(f.layout.posOf[at])
 	f.levels[sp.level].add(pos)
-	f.atLevel[sp.level]++
 	f.raise(pos>>6, sp)
 }
 
@@ -234,7 +272,6 @@ func (f *Floor) unlist(at int32) {
 	}
 	pos := int(f.layout.posOf[at])
 	f.levels[sp.level].drop(pos)
-	f.atLevel[sp.level]--
 	f.loose.add(pos >> 6)
 }
 

@@ -81,10 +81,11 @@ func (p *packing) inside(level, outerLevel int, outer domain) (lo, hi int) {
 func (p *packing) bestLeaf(lo, hi int, outer domain, n int, withLast bool) ([]int32, domain, bool) {
 	leaves := p.view.layout.domains[p.view.layout.depth()][lo:hi]
 	near := p.near(outer.lo, outer.hi)
-	free := make([]int, len(leaves))
-	for i, d := range leaves {
-		free[i] = near.countSpan(d.lo, d.hi)
+	free := p.f.scratch.free[:0]
+	for _, d := range leaves {
+		free = append(free, near.countSpan(d.lo, d.hi))
 	}
+	p.f.scratch.free = free
 	for {
 		best, fewest := -1, math.MaxInt
 		for i, count := range free {

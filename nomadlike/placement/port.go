@@ -62,27 +62,37 @@ func (p *portPlan) fits(node *structs.Node, held []int32) bool {
 	return free >= p.dynamic
 }
 
-// choose answers requests that fit as structs.ChoosePorts does.
-func (p *portPlan) choose(node *structs.Node, held []int32, start uint64) map[string]int {
+// choose answers requests that fit as structs.ChoosePorts does, in their order.
+func (p *portPlan) choose(node *structs.Node, held []int32, start uint64) []int32 {
 	if len(p.requests) == 0 {
 		return nil
 	}
-	given := make(map[string]int, len(p.requests))
-	taken := slices.Clone(p.fixed)
+	given := make([]int32, len(p.requests))
 	low, high := portRange(node)
-	for _, request := range p.requests {
+	for i, request := range p.requests {
 		if request.Static != 0 {
-			given[request.Name] = request.Static
+			given[i] = int32(request.Static)
 			continue
 		}
-		for i := range uint64(high - low) {
-			candidate := low + int32((start+i)%uint64(high-low))
-			if _, busy := slices.BinarySearch(held, candidate); !busy && !slices.Contains(taken, candidate) {
-				given[request.Name] = int(candidate)
-				taken = append(taken, candidate)
+		for k := range uint64(high - low) {
+			candidate := low + int32((start+k)%uint64(high-low))
+			if _, busy := slices.BinarySearch(held, candidate); !busy && !slices.Contains(p.fixed, candidate) && !slices.Contains(given[:i], candidate) {
+				given[i] = candidate
 				break
 			}
 		}
 	}
 	return given
+}
+
+// named is what choose gave, by the names of the requests.
+func (p *portPlan) named(given []int32) map[string]int {
+	if len(given) == 0 {
+		return nil
+	}
+	ports := make(map[string]int, len(given))
+	for i, port := range given {
+		ports[p.requests[i].Name] = int(port)
+	}
+	return ports
 }

@@ -92,7 +92,7 @@ func (q *query) gather(list []int32, lo, hi, limit int) []int32 {
 		if q.emptier {
 			level = len(q.f.levels) - 1 - (i - q.need.level)
 		}
-		if q.f.atLevel[level] > 0 {
+		if q.f.levels[level].nodes > 0 {
 			list = q.gatherLevel(list, level, lo, hi, from+limit)
 		}
 	}
@@ -102,20 +102,25 @@ func (q *query) gather(list []int32, lo, hi, limit int) []int32 {
 // gatherLevel appends the positions of one level that fit, until the list has
 // limit entries.
 func (q *query) gatherLevel(list []int32, level, lo, hi, limit int) []int32 {
-	positions := q.f.levels[level]
-	for w := lo >> 6; w<<6 < hi && len(list) < limit; w++ {
-		word := positions[w] & q.open[w] & spanMask(w, lo, hi)
-		if word == 0 || q.f.mostCPU[w] < q.need.cpu || q.f.mostMem[w] < q.need.memory {
-			continue
-		}
-		before := len(list)
-		for ; word != 0 && len(list) < limit; word &= word - 1 {
-			if pos := int32(w<<6 + bits.TrailingZeros64(word)); q.fits(pos) {
-				list = append(list, pos)
+	l := &q.f.levels[level]
+	for i := lo >> 12; i<<12 < hi; i++ { // words of words
+		for words := l.words[i] & spanMask(i, lo>>6, (hi+63)>>6); words != 0; words &= words - 1 {
+			w := i<<6 + bits.TrailingZeros64(words)
+			word := l.positions[w] & q.open[w] & spanMask(w, lo, hi)
+			if word == 0 || q.f.mostCPU[w] < q.need.cpu || q.f.mostMem[w] < q.need.memory {
+				continue
 			}
-		}
-		if len(list) == before {
-			q.f.tighten(w)
+			before := len(list)
+			for ; word != 0; word &= word - 1 {
+				if pos := int32(w<<6 + bits.TrailingZeros64(word)); q.fits(pos) {
+					if list = append(list, pos); len(list) == limit {
+						return list
+					}
+				}
+			}
+			if len(list) == before {
+				q.f.tighten(w)
+			}
 		}
 	}
 	return list
@@ -124,13 +129,22 @@ func (q *query) gatherLevel(list []int32, level, lo, hi, limit int) []int32 {
 // near finds the open positions from lo to below hi that have enough free
 // devices, whatever else they lack.
 func (q *query) near(lo, hi int) bitset {
-	near := q.f.scratch.near
+	if len(q.f.scratch.near) < q.view.layout.words {
+		q.f.scratch.near = make(bitset, q.view.layout.words)
+	}
+	near := q.f.scratch.near[:q.view.layout.words]
 	for w := lo >> 6; w<<6 < hi; w++ {
-		word := uint64(0)
-		for level := q.need.level; level < len(q.f.levels); level++ {
-			word |= q.f.levels[level][w]
+		near[w] = 0
+	}
+	for i := q.need.level; i < len(q.f.levels); i++ {
+		if l := &q.f.levels[i]; l.nodes > 0 {
+			for w := lo >> 6; w<<6 < hi; w++ {
+				near[w] |= l.positions[w]
+			}
 		}
-		near[w] = word & q.open[w] & spanMask(w, lo, hi)
+	}
+	for w := lo >> 6; w<<6 < hi; w++ {
+		near[w] &= q.open[w] & spanMask(w, lo, hi)
 	}
 	return near
 }

@@ -10,11 +10,12 @@ import (
 // the same on every clone, until nodes are Put or Removed there.
 type Seat struct {
 	index  int32
-	cpu    int64  // thousandths of cores
-	memory int64  // bytes
-	first  uint64 // devices of the first word
-	more   bitset // of the words after it
-	ports  map[string]int
+	cpu    int64     // thousandths of cores
+	memory int64     // bytes
+	first  uint64    // devices of the first word
+	more   bitset    // of the words after it
+	plan   *portPlan // names the ports; nil: their names are not known
+	ports  []int32
 }
 
 // Index is the node's index on the floor.
@@ -23,7 +24,10 @@ func (s *Seat) Index() int { return int(s.index) }
 // setDevices notes the devices that the seat holds.
 func (s *Seat) setDevices(devices bitset) {
 	if len(devices) > 0 {
-		s.first, s.more = devices[0], devices[1:]
+		s.first = devices[0]
+	}
+	if len(devices) > 1 {
+		s.more = slices.Clone(devices[1:])
 	}
 }
 
@@ -61,26 +65,36 @@ func (f *Floor) seatOf(nodeID string, spec *structs.Resources, devices []string,
 	if !known {
 		return Seat{}, false
 	}
-	seat := Seat{index: at, cpu: structs.MilliCPU(spec.CPU), memory: spec.Memory, ports: ports}
+	seat := Seat{index: at, cpu: structs.MilliCPU(spec.CPU), memory: spec.Memory}
+	for _, port := range ports {
+		seat.ports = append(seat.ports, int32(port))
+	}
 	site := f.sites[at]
-	set := make(bitset, site.class.words)
+	if site.class.words > 1 {
+		seat.more = make(bitset, site.class.words-1)
+	}
 	for _, id := range devices {
-		if bit := site.bitOf(id); bit >= 0 {
-			set.add(bit)
+		switch bit := site.bitOf(id); {
+		case bit >= 64:
+			seat.more.add(bit - 64)
+		case bit >= 0:
+			seat.first |= 1 << bit
 		}
 	}
-	seat.setDevices(set)
 	return seat, true
 }
 
-// Placements names what seats hold, by rank. The lists may be shared and must
-// not be changed.
+// Placements names what seats hold that Pick gave, by rank. The lists may be
+// shared and must not be changed.
 func (f *Floor) Placements(seats []Seat) []structs.RankPlacement {
 	placed := make([]structs.RankPlacement, len(seats))
 	for rank := range seats {
 		s := &seats[rank]
 		site := f.sites[s.index]
-		placed[rank] = structs.RankPlacement{NodeID: site.node.ID, Devices: site.names(s), Ports: s.ports}
+		placed[rank] = structs.RankPlacement{NodeID: site.node.ID, Devices: site.names(s)}
+		if s.plan != nil {
+			placed[rank].Ports = s.plan.named(s.ports)
+		}
 	}
 	return placed
 }
@@ -161,15 +175,15 @@ func (f *Floor) move(s *Seat, n int64) {
 
 // movePorts replaces the list of held ports, which other floors may share.
 func (f *Floor) movePorts(s *Seat, take bool) {
-	held := slices.Clone(f.ports[s.index])
+	held := append(make([]int32, 0, len(f.ports[s.index])+len(s.ports)), f.ports[s.index]...)
 	for _, port := range s.ports {
-		at, found := slices.BinarySearch(held, int32(port))
+		at, found := slices.BinarySearch(held, port)
 		switch {
 		case take && !found:
-			held = slices.Insert(held, at, int32(port))
+			held = slices.Insert(held, at, port)
 		case !take && found:
 			held = slices.Delete(held, at, at+1)
 		}
 	}
-	f.ports[s.index] = held
+	f.setPorts(s.index, held)
 }

@@ -105,7 +105,7 @@ func (m *match) possible(c *class) bool {
 		everything.add(i)
 	}
 	nothing := newBitset(len(c.node.Devices))
-	_, ok := c.choose(m, nothing, everything)
+	_, ok := c.choose(&picker{}, m, nothing, everything)
 	return ok
 }
 
