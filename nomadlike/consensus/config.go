@@ -45,6 +45,13 @@ type FSM interface {
 	Restore(io.Reader) error
 }
 
+// BatchFSM is an FSM that applies several commands in one go, in the order of
+// the log and with the answers of Apply. A busy log hands it what was committed
+// together, so that one change of the state serves many callers.
+type BatchFSM interface {
+	ApplyBatch(indexes []uint64, commands [][]byte) []any
+}
+
 // Snapshot is one captured state. Persist runs beside Apply, on another
 // goroutine; Release is called once, whether or not Persist was.
 type Snapshot interface {

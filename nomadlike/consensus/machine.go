@@ -54,6 +54,7 @@ func (m *machine) Apply(entry *raft.Log) any { return m.ApplyBatch([]*raft.Log{e
 func (m *machine) ApplyBatch(entries []*raft.Log) []any {
 	answers := make([]any, len(entries))
 	var mark leaderMark
+	var places []int // of the commands among entries
 	for i, entry := range entries {
 		switch {
 		case entry.Type != raft.LogCommand:
@@ -63,13 +64,33 @@ func (m *machine) ApplyBatch(entries []*raft.Log) []any {
 			}
 			mark.Term, mark.Index = entry.Term, entry.Index
 		default:
-			answers[i] = m.fsm.Apply(entry.Index, entry.Data)
+			places = append(places, i)
 		}
 	}
+	m.applyCommands(entries, places, answers)
 	last := entries[len(entries)-1]
 	m.publish(last.Index, last.Term, mark)
 	m.onApplied()
 	return answers
+}
+
+// applyCommands gives the FSM the entries at places, at once when it takes
+// several, and fills in its answers. Marks beside them mean nothing to it.
+func (m *machine) applyCommands(entries []*raft.Log, places []int, answers []any) {
+	batch, several := m.fsm.(BatchFSM)
+	if !several || len(places) < 2 {
+		for _, at := range places {
+			answers[at] = m.fsm.Apply(entries[at].Index, entries[at].Data)
+		}
+		return
+	}
+	indexes, commands := make([]uint64, len(places)), make([][]byte, len(places))
+	for i, at := range places {
+		indexes[i], commands[i] = entries[at].Index, entries[at].Data
+	}
+	for i, answer := range batch.ApplyBatch(indexes, commands) {
+		answers[places[i]] = answer
+	}
 }
 
 // publish makes a new applied index known and wakes who waited for it.

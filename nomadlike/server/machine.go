@@ -12,6 +12,7 @@ type Machine struct{ store *state.Store }
 
 var (
 	_ consensus.FSM             = Machine{}
+	_ consensus.BatchFSM        = Machine{}
 	_ consensus.SnapshotChecker = Machine{}
 )
 
