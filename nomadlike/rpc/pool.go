@@ -119,6 +119,8 @@ func (p *Pool) options(target Target, conn *Conn) []grpc.DialOption {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: clientPing, Timeout: pingTimeout}),
 		grpc.WithIdleTimeout(idleTimeout),
 		grpc.WithReadBufferSize(readBuffer),
+		grpc.WithStaticStreamWindowSize(streamWindow),
+		grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithSharedWriteBuffer(true),
 		grpc.WithMaxHeaderListSize(2 * errorSizeMax),
 		grpc.WithDefaultCallOptions(

@@ -27,6 +27,8 @@ const (
 	streamsPerConnMax = 1024     // calls and streams at once on one connection
 	headerSizeMax     = 64 << 10 // bytes of the headers of one call
 	readBuffer        = 8 << 10  // bytes per connection; TLS buffers whole records itself
+	streamWindow      = 1 << 20  // bytes that one stream may have under way; fixed, since measuring it answers each message with a ping
+	connWindow        = 4 << 20  // the same of all streams of a connection
 	serverPing        = 10 * time.Second
 	serverPingTimeout = 3 * time.Second
 	clientPingMin     = 5 * time.Second // a peer that pings more often is cut off
@@ -187,6 +189,8 @@ func (s *Server) Serve(listener net.Listener) error {
 		grpc.MaxHeaderListSize(headerSizeMax),
 		grpc.ConnectionTimeout(DefaultHandshakeTimeout),
 		grpc.ReadBufferSize(readBuffer),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
 		grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: serverPing, Timeout: serverPingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: clientPingMin, PermitWithoutStream: true}),
