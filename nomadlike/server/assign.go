@@ -13,6 +13,7 @@ import (
 type assigned struct {
 	nodeID string
 	told   map[string]wish // by allocation id; nil before the full list
+	holds  bool            // the node held something when it was looked at last
 }
 
 // wish is the part of an allocation that is the server's to say.
@@ -20,6 +21,15 @@ type wish struct {
 	desired     structs.AllocDesired
 	released    bool
 	quarantined bool
+	stop        structs.StopOrder
+}
+
+func wishOf(alloc *structs.Allocation) wish {
+	w := wish{desired: alloc.Desired, released: alloc.Released, quarantined: alloc.Quarantined}
+	if alloc.Stop != nil {
+		w.stop = *alloc.Stop
+	}
+	return w
 }
 
 func newAssigned(nodeID string) *assigned { return &assigned{nodeID: nodeID} }
@@ -29,18 +39,20 @@ func newAssigned(nodeID string) *assigned { return &assigned{nodeID: nodeID} }
 func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs.Assignments {
 	news := &structs.Assignments{Index: snapshot.Index(), Full: a.told == nil}
 	now := make(map[string]wish, len(a.told))
+	a.holds = false
 	for alloc := range snapshot.Holders(a.nodeID) {
+		a.holds = true
 		view, ok := snapshot.Job(alloc.JobID)
 		if !ok {
 			continue // deleted while it was in quarantine: whatever runs of it is killed
 		}
-		want := wish{desired: alloc.Desired, released: alloc.Released, quarantined: alloc.Quarantined}
+		want := wishOf(alloc)
 		now[alloc.ID] = want
 		if before, known := a.told[alloc.ID]; known && before == want {
 			continue
 		}
 		news.Set = append(news.Set, structs.Assignment{Alloc: alloc, Job: withoutSource(view.Job),
-			Members: members.of(snapshot, alloc)})
+			Members: members.of(snapshot, alloc, view.Job)})
 	}
 	for id := range a.told {
 		if _, still := now[id]; !still {
@@ -53,6 +65,16 @@ func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs
 		return nil
 	}
 	return news
+}
+
+// changes gives the channel that is closed when the node may have news. For a
+// node that holds nothing the state's sums are watched: they begin to change
+// with its first allocation, and nobody else's work wakes its stream.
+func (a *assigned) changes(snapshot *state.Snapshot) <-chan struct{} {
+	if a.holds {
+		return snapshot.WatchHolders(a.nodeID)
+	}
+	return snapshot.WatchUsage(a.nodeID)
 }
 
 // withoutSource drops the text of the job file, which only people read.
@@ -93,7 +115,10 @@ func newMemberCache() *memberCache {
 
 // of lists the members of an allocation's attempt, by rank. The list is
 // shared: nobody may change it.
-func (c *memberCache) of(snapshot *state.Snapshot, alloc *structs.Allocation) []structs.Member {
+func (c *memberCache) of(snapshot *state.Snapshot, alloc *structs.Allocation, job *structs.Job) []structs.Member {
+	if job.Nodes <= 1 {
+		return []structs.Member{memberOf(snapshot, alloc)} // as cheap as looking it up
+	}
 	key := attemptMade{structs.AttemptKey{JobID: alloc.JobID, Subjob: alloc.Subjob, Number: alloc.Attempt}, alloc.CreateIndex}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,12 +138,16 @@ func (c *memberCache) of(snapshot *state.Snapshot, alloc *structs.Allocation) []
 func membersOf(snapshot *state.Snapshot, key structs.AttemptKey) []structs.Member {
 	var members []structs.Member
 	for alloc := range snapshot.Gang(key.JobID, key.Subjob, key.Number) {
-		member := structs.Member{Rank: alloc.Rank, Name: alloc.Name, AllocID: alloc.ID,
-			NodeID: alloc.NodeID, NodeName: alloc.NodeName, Ports: alloc.Ports, Devices: alloc.Devices}
-		if node := snapshot.Node(alloc.NodeID); node != nil {
-			member.Addr, member.RPCAddr = node.Addr, node.RPCAddr
-		}
-		members = append(members, member)
+		members = append(members, memberOf(snapshot, alloc))
 	}
 	return members
+}
+
+func memberOf(snapshot *state.Snapshot, alloc *structs.Allocation) structs.Member {
+	member := structs.Member{Rank: alloc.Rank, Name: alloc.Name, AllocID: alloc.ID,
+		NodeID: alloc.NodeID, NodeName: alloc.NodeName, Ports: alloc.Ports, Devices: alloc.Devices}
+	if node := snapshot.Node(alloc.NodeID); node != nil {
+		member.Addr, member.RPCAddr = node.Addr, node.RPCAddr
+	}
+	return member
 }

@@ -96,6 +96,7 @@ type session struct {
 
 	replies chan *structs.SessionDown // from receive and work to push
 	wake    chan struct{}             // the inbox has something
+	greeted chan struct{}             // closed when the node has said its first word
 
 	mu struct {
 		sync.Mutex
@@ -117,7 +118,7 @@ func (s *Server) ServeNode(ctx context.Context, nodeID string, stream NodeStream
 	defer cancel(nil)
 	n := &session{
 		server: s, nodeID: nodeID, name: name, stream: stream, ctx: ctx, cancel: cancel,
-		replies: make(chan *structs.SessionDown, 16), wake: make(chan struct{}, 1),
+		replies: make(chan *structs.SessionDown, 16), wake: make(chan struct{}, 1), greeted: make(chan struct{}),
 	}
 	// The receiver ends with the stream, after this function.
 	if err := s.sessions.begin(n, func() { s.tasks.Go(n.receive) }); err != nil {
@@ -149,6 +150,7 @@ var errFarewell = errors.New("node left in order")
 // receive takes what the node says. Heartbeats are answered even while the log
 // is slow.
 func (n *session) receive() {
+	greet := sync.OnceFunc(func() { close(n.greeted) })
 	for {
 		up, err := n.stream.Recv()
 		if err != nil {
@@ -165,6 +167,7 @@ func (n *session) receive() {
 		case up.Heartbeat != nil:
 			n.reply(&structs.SessionDown{HeartbeatAck: &structs.HeartbeatAck{Seq: up.Heartbeat.Seq, SentAt: up.Heartbeat.SentAt}})
 		case up.Hello != nil, up.Reports != nil, up.Bye:
+			greet()
 			if !n.enqueue(up) {
 				n.cancel(structs.NewError(structs.CodeTooLarge, "server.session_flooded", "max", batchesMax))
 				return
@@ -339,6 +342,7 @@ func (n *session) push() error {
 	timeout := time.NewTimer(n.server.config.Timings.HelloTimeout)
 	defer timeout.Stop()
 	var (
+		greeted   = n.greeted
 		assigned  *assigned // nil before the welcome
 		assign    <-chan struct{}
 		nodeMoved <-chan struct{}
@@ -348,9 +352,10 @@ func (n *session) push() error {
 		case <-n.ctx.Done():
 			return context.Cause(n.ctx)
 		case <-timeout.C:
-			if assigned == nil {
-				return structs.NewError(structs.CodeTimeout, "server.session_no_hello")
-			}
+			return structs.NewError(structs.CodeTimeout, "server.session_no_hello")
+		case <-greeted: // how long its registration takes is the log's matter
+			timeout.Stop()
+			greeted = nil
 		case down := <-n.replies:
 			if err := n.stream.Send(down); err != nil {
 				return fmt.Errorf("send to node: %w", err)
@@ -374,7 +379,7 @@ func (n *session) push() error {
 				return fmt.Errorf("send to node: %w", err)
 			}
 		}
-		assign, nodeMoved = snapshot.WatchHolders(n.nodeID), snapshot.WatchNode(n.nodeID)
+		assign, nodeMoved = assigned.changes(snapshot), snapshot.WatchNode(n.nodeID)
 	}
 }
 
