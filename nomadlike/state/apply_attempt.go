@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"time"
 
 	"nomadlike/nomadlike/structs"
@@ -11,6 +12,7 @@ type ending struct {
 	outcome structs.Outcome
 	cause   *structs.Reason
 	failed  *structs.Allocation // the allocation that failed first, if one did
+	by      *structs.AttemptKey // the attempt that it makes room for, if it does
 }
 
 // exitCode is what the attempt, and so perhaps the job, answers to a shell.
@@ -86,7 +88,7 @@ func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end endin
 
 	attempt := *row.Attempt
 	attempt.State, attempt.EndingAt = structs.AttemptEnding, tx.now
-	attempt.Outcome, attempt.Cause, attempt.ExitCode = end.outcome, end.cause, end.exitCode()
+	attempt.Outcome, attempt.Cause, attempt.ExitCode, attempt.By = end.outcome, end.cause, end.exitCode(), end.by
 	if end.failed != nil {
 		attempt.FirstFailed = end.failed.ID
 	}
@@ -95,7 +97,7 @@ func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end endin
 	tx.putAttempt(&changed)
 
 	if row.Terminal < len(attempt.Allocs) {
-		tx.stopRanks(&attempt)
+		tx.stopRanks(job, &attempt)
 	}
 
 	after := *before
@@ -109,17 +111,34 @@ func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end endin
 		event.Severity = severityWarn
 	}
 	tx.tell(event, "attempt", decimal(number), "outcome", string(end.outcome))
+	tx.tellBy(job, subjob, number, end)
 	tx.settle(job, subjob, number)
 }
 
-// stopRanks asks the ranks of an ending attempt to stop.
-func (tx *txn) stopRanks(attempt *structs.Attempt) {
+// tellBy records on the side of an attempt for whom it makes room.
+func (tx *txn) tellBy(job *structs.Job, subjob int, number uint64, end ending) {
+	if end.by == nil || end.by.JobID == job.ID {
+		return
+	}
+	event := structs.Event{Topic: topicAttempt, ID: "event.attempt.preempted", Project: job.Project, JobID: job.ID,
+		Subjob: subjob, Attempt: number, Severity: severityWarn}
+	tx.tell(event, "attempt", decimal(number), "job", end.cause.Params["job"], "user", end.cause.Params["user"])
+}
+
+// stopRanks asks the ranks of an ending attempt to stop. Those that make room
+// for others are told to save a checkpoint first, if their job keeps any.
+func (tx *txn) stopRanks(job *structs.Job, attempt *structs.Attempt) {
+	var order *structs.StopOrder
+	if c := job.Checkpoint; c != nil && attempt.Outcome == structs.OutcomePreempted {
+		order = &structs.StopOrder{Signal: cmp.Or(c.Signal, structs.DefaultCheckpointSignal),
+			Grace: cmp.Or(c.Grace, structs.DefaultCheckpointGrace)}
+	}
 	for _, alloc := range tx.gang(attempt.JobID, attempt.Subjob, attempt.Number) {
 		if alloc.Status.Terminal() || alloc.Desired == structs.DesiredStop {
 			continue
 		}
 		after := *alloc
-		after.Desired, after.DesiredReason = structs.DesiredStop, attempt.Cause
+		after.Desired, after.DesiredReason, after.Stop = structs.DesiredStop, attempt.Cause, order
 		tx.putAlloc(alloc, &after)
 	}
 }
@@ -241,9 +260,11 @@ func (tx *txn) requeue(job *structs.Job, before, after *structs.Subjob, attempt 
 	if !legal {
 		return
 	}
-	if attempt.Outcome == structs.OutcomeFailed {
+	resized := attempt.By != nil && attempt.By.JobID == attempt.JobID && attempt.By.Subjob == attempt.Subjob
+	switch {
+	case attempt.Outcome == structs.OutcomeFailed:
 		after.Restarts++
-	} else {
+	case !resized:
 		after.InfraLosses++
 	}
 	after.State, after.QueuedAt, after.StopIntended = state, tx.now, ""
@@ -254,6 +275,9 @@ func (tx *txn) requeue(job *structs.Job, before, after *structs.Subjob, attempt 
 	tx.putSubjob(job, before, after)
 	tx.tell(jobEvent("event.job.requeued", job, after), "job", job.Name, "attempt", decimal(attempt.Number),
 		"outcome", string(attempt.Outcome))
+	if after.Claim != nil {
+		tx.review(structs.SubjobKey(job.ID, after.Index), true)
+	}
 }
 
 // stepTo is the step of the job machine that leads to an end.
@@ -277,6 +301,10 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 	}
 	after.State, after.FinishedAt, after.Reason = state, tx.now, reason
 	after.StopIntended, after.Wait, after.NotBefore = "", nil, 0
+	if after.Claim != nil {
+		tx.releaseNodes(after.Claim, structs.SubjobKey(job.ID, after.Index))
+		after.Claim = nil
+	}
 	tx.putSubjob(job, before, after)
 	event := jobEvent("event.job."+string(state), job, after)
 	if state == structs.JobFailed || state == structs.JobExpired {

@@ -29,8 +29,12 @@ func applyPlan(tx *txn, body *structs.Plan) (structs.ApplyResult, *structs.Error
 	return structs.ApplyResult{Plan: result}, nil
 }
 
-// placeGang makes the next attempt of a subjob, or tells why it can not be.
+// placeGang makes the next attempt of a subjob, or a claim for it, or tells why
+// neither can be.
 func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
+	if len(gang.Victims) > 0 || gang.Claim {
+		return tx.claimGang(gang)
+	}
 	job, _ := tx.job(gang.JobID)
 	subjob, _ := tx.subjob(gang.JobID, gang.Subjob)
 	if problem := structs.GangProblem(job, subjob, gang, ground{tx}); problem != nil {
@@ -43,31 +47,6 @@ func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
 	tx.startAttempt(job, subjob, state, gang)
 	return nil
 }
-
-// ground lets feasibility stand on a transaction.
-type ground struct{ *txn }
-
-// Node implements structs.Ground.
-func (g ground) Node(id string) (*structs.Node, *structs.Usage) {
-	node, ok := g.node(id)
-	if !ok {
-		return nil, nil
-	}
-	usage := g.usage(id)
-	return node, &usage
-}
-
-// Pool implements structs.Ground.
-func (g ground) Pool(name string) *structs.Pool {
-	pool, _ := get[*structs.Pool](g.txn, tablePools, idKey(name))
-	return pool
-}
-
-// Project implements structs.Ground.
-func (g ground) Project(name string) *structs.Project { return g.project(name) }
-
-// ProjectUsage implements structs.Ground.
-func (g ground) ProjectUsage(name string) *structs.ProjectUsage { return g.projectUsage(name) }
 
 // gangAllocs makes the allocations of a gang, by rank.
 func (tx *txn) gangAllocs(job *structs.Job, gang *structs.GangPlan) []*structs.Allocation {
@@ -92,6 +71,9 @@ func (tx *txn) gangAllocs(job *structs.Job, gang *structs.GangPlan) []*structs.A
 
 // startAttempt stores a checked gang.
 func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state structs.JobState, gang *structs.GangPlan) {
+	if before.Claim != nil {
+		tx.releaseNodes(before.Claim, structs.SubjobKey(job.ID, before.Index))
+	}
 	allocs := tx.gangAllocs(job, gang)
 	ids := make([]string, len(allocs))
 	for rank, alloc := range allocs {
@@ -106,7 +88,7 @@ func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state stru
 	}
 	after := *before
 	after.State, after.Attempt = state, gang.Attempt
-	after.Wait, after.Reason, after.NotBefore = nil, nil, 0
+	after.Wait, after.Reason, after.NotBefore, after.Claim = nil, nil, 0, nil
 	tx.putSubjob(job, before, &after)
 	tx.tell(jobEvent("event.job.starting", job, &after), "job", job.Name,
 		"attempt", decimal(gang.Attempt), "nodes", decimal(len(allocs)))

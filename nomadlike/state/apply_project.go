@@ -24,6 +24,7 @@ func applyProjectPut(tx *txn, body *structs.ProjectPut) (structs.ApplyResult, *s
 	project.ModifyIndex = tx.index()
 	tx.put(tableProjects, idKey(project.Name), &project)
 	tx.touch(touchProject, project.Name, 0)
+	tx.reviewAll()
 	tx.wakeSchedule()
 	tx.tell(structs.Event{Topic: topicProject, ID: id, Project: project.Name}, "project", project.Name, "by", tx.by)
 	return accepted()
@@ -41,6 +42,7 @@ func applyProjectDelete(tx *txn, body *structs.ProjectDelete) (structs.ApplyResu
 	}
 	tx.remove(tableProjects, idKey(project.Name), project)
 	tx.touch(touchProject, project.Name, 0)
+	tx.reviewAll()
 	tx.wakeSchedule()
 	tx.tell(structs.Event{Topic: topicProject, ID: "event.project.deleted", Project: project.Name},
 		"project", project.Name, "by", tx.by)

@@ -23,7 +23,7 @@ func (d drawn) Intn(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice
 // batches, and a snapshot with a tail, lead to the same state.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{chance: drawn{t}, now: 1}
+		w := &world{chance: drawn{t}, now: 1, calm: rapid.Bool().Draw(t, "calm")}
 		store := New()
 		var log []Entry
 		stored := &bytes.Buffer{}
@@ -41,6 +41,9 @@ func TestHistories(t *testing.T) {
 			result := store.Apply(entry.Index, entry.Command)
 			after := store.Snapshot()
 			used.step(before, after, w.now)
+			if found := stepProblems(before, after); len(found) > 0 {
+				t.Fatalf("command %d: %q", i, found)
+			}
 			if rapid.IntRange(0, 4).Draw(t, "sync") == 0 {
 				board.sync(after)
 				if found := board.compare(after); found != "" {
@@ -207,7 +210,7 @@ func (s seeded) Intn(n int) int { return s.IntN(n) }
 func TestLongHistories(t *testing.T) {
 	seen := make(map[string]int)
 	for seed := range uint64(40) {
-		w := &world{chance: seeded{rand.New(rand.NewPCG(seed, 0))}, now: 1}
+		w := &world{chance: seeded{rand.New(rand.NewPCG(seed, 0))}, now: 1, calm: seed%2 == 1}
 		store := New()
 		for i := range 600 {
 			entry := Entry{Index: uint64(i + 1), Command: w.next(store.Snapshot())}
@@ -222,7 +225,8 @@ func TestLongHistories(t *testing.T) {
 	}
 	for _, id := range []string{
 		"event.attempt.released", "event.job.running", "event.job.requeued", "event.job.succeeded", "event.job.failed",
-		"event.job.stopped", "event.job.expired", "event.job.deleted", "event.alloc.lost", "event.node.returned",
+		"event.job.stopped", "event.job.expired", "event.job.preempts", "event.job.claims", "event.job.resizes",
+		"event.job.claim_dropped", "event.job.claim_dropped_node", "event.attempt.preempted", "event.job.deleted", "event.alloc.lost", "event.node.returned",
 	} {
 		if seen[id] == 0 {
 			t.Errorf("no history has %s", id)

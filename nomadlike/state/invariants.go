@@ -20,6 +20,7 @@ import (
 //	I9      an attempt has all its ranks, and no rank starts before the barrier
 //	I10     subjobs, attempts and allocations stand where the drawn machines let them
 //	I17     ledgers are in order, bounded, and never below zero
+//	I18     a promise of nodes is known on both sides, and its victims name it
 //
 // It walks every row: for tests and simulation, not for production.
 func CheckInvariants(s *Snapshot) []string {
@@ -28,6 +29,7 @@ func CheckInvariants(s *Snapshot) []string {
 	c.attempts()
 	c.nodes()
 	c.projects()
+	c.claims()
 	c.bounds()
 	return c.found
 }
@@ -163,8 +165,11 @@ func (c *checker) attempts() {
 // gang checks that an attempt is whole and that its counters are right.
 func (c *checker) gang(where string, job *structs.Job, row *attemptRow) {
 	attempt := row.Attempt
-	if len(attempt.Allocs) != job.Nodes {
-		c.fail("I9: %s has %d ranks instead of %d", where, len(attempt.Allocs), job.Nodes)
+	if n := len(attempt.Allocs); n < job.NodesMin() || n > job.Nodes {
+		c.fail("I9: %s has %d ranks instead of %d to %d", where, n, job.NodesMin(), job.Nodes)
+	}
+	if attempt.By != nil && attempt.Outcome != structs.OutcomePreempted && attempt.Outcome != structs.OutcomeLost {
+		c.fail("I18: %s made room for %v and is %s", where, *attempt.By, attempt.Outcome)
 	}
 	counted := attemptRow{Attempt: attempt}
 	rank := 0

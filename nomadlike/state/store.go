@@ -12,7 +12,8 @@ import (
 // Store holds the tables. Apply, ApplyBatch and Restore are called by the log
 // alone, one at a time; everything else may be called from any goroutine.
 type Store struct {
-	db *memdb.MemDB
+	db      *memdb.MemDB
+	blocked map[string]int // of Apply: where claims lacked room; a hint that changes no outcome
 }
 
 // New gives an empty store.
@@ -21,7 +22,7 @@ func New() *Store {
 	if err != nil {
 		panic(fmt.Sprintf("build state schema: %v", err)) // the schema is code; every test builds it
 	}
-	store := &Store{db: db}
+	store := &Store{db: db, blocked: make(map[string]int)}
 	tx := db.Txn(true)
 	mustInsert(tx, tableMeta, &metaRow{})
 	mustInsert(tx, tableSchedule, &scheduleRow{})
@@ -188,6 +189,7 @@ func (tx *txn) apply(entry Entry) structs.ApplyResult {
 	if refusal != nil {
 		return refused(refusal)
 	}
+	tx.reviewClaims()
 	return result
 }
 

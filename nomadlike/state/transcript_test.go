@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,8 +21,8 @@ import (
 //
 //	node NAME [incarnation=N] [cpu=N] [devices=N] [pool=P] [attr=NAME=VALUE] [has=JOB/ATTEMPT/RANK,…]
 //	submit NAME [nodes=N] [count=N] [restarts=N] [delay=D] [mode=M] [limit=D] [key=K] [by=U] [project=P]
-//	            [priority=T] [pool=P] [cpu=N] [devices=N]
-//	plan NAME[/SUBJOB] NODE…
+//	            [priority=T] [pool=P] [cpu=N] [devices=N] [yields] [vip=NODE:BUSY,…] [min=N] [resize] [grace=D]
+//	plan NAME[/SUBJOB] NODE… [kill=NAME,…] [claim=yes]
 //	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
 //	status NODE ready|disconnected|lost|left
 //	drain|cordon|eligible NODE [deadline=D]
@@ -119,9 +120,9 @@ func (p *play) do(verb string, args []string) {
 	case "node":
 		p.node(plain[0], named)
 	case "submit":
-		p.submit(plain[0], named)
+		p.submit(plain, named)
 	case "plan":
-		p.plan(plain[0], plain[1:])
+		p.plan(plain[0], plain[1:], named)
 	case "report":
 		p.report(plain, named)
 	case "status":
@@ -196,8 +197,24 @@ func (p *play) node(name string, named map[string]string) {
 	p.apply(structs.CommandNodeRegister, body)
 }
 
-func (p *play) submit(name string, named map[string]string) {
+func (p *play) submit(plain []string, named map[string]string) {
+	name := plain[0]
 	job := testJob(name, p.number(named["nodes"], 1))
+	job.Preemptible = slices.Contains(plain, "yields")
+	if named["min"] != "" || named["grace"] != "" {
+		job.Checkpoint = &structs.Checkpoint{MaxResumes: 1, Signal: "SIGUSR1", Grace: p.span(named["grace"])}
+	}
+	if named["min"] != "" {
+		job.Checkpoint.Elastic = &structs.Elastic{MinNodes: p.number(named["min"], 1), AllowResize: slices.Contains(plain, "resize")}
+	}
+	for _, machine := range strings.Split(named["vip"], ",") {
+		if node, busy, ok := strings.Cut(machine, ":"); ok {
+			if job.VIP == nil {
+				job.VIP = &structs.VIP{}
+			}
+			job.VIP.Machines = append(job.VIP.Machines, structs.VIPMachine{Node: node, Busy: busy})
+		}
+	}
 	if count := p.number(named["count"], 0); count > 0 {
 		job.Batch = &structs.Batch{Count: count}
 	}
@@ -277,10 +294,16 @@ func (p *play) held(project string) {
 	}
 }
 
-func (p *play) plan(which string, nodes []string) {
+func (p *play) plan(which string, nodes []string, named map[string]string) {
 	snapshot := p.store.Snapshot()
 	id, subjob := p.jobOf(which)
-	gang := structs.GangPlan{JobID: id, Subjob: subjob, Attempt: 1}
+	gang := structs.GangPlan{JobID: id, Subjob: subjob, Attempt: 1, Claim: named["claim"] != ""}
+	for _, victim := range strings.Split(named["kill"], ",") {
+		victimID, index := p.jobOf(victim)
+		if known := snapshot.Subjob(victimID, index); known != nil {
+			gang.Victims = append(gang.Victims, structs.AttemptKey{JobID: victimID, Subjob: index, Number: known.Attempt})
+		}
+	}
 	if known := snapshot.Subjob(id, subjob); known != nil {
 		gang.Attempt = known.Attempt + 1
 	}
@@ -288,8 +311,12 @@ func (p *play) plan(which string, nodes []string) {
 	for rank, name := range nodes {
 		placement := structs.RankPlacement{NodeID: "node-" + name}
 		if node := snapshot.Node(placement.NodeID); node != nil && view.Job != nil {
-			placement.Ports, _ = structs.ChoosePorts(node, snapshot.Usage(node.ID), view.Job.PortRequests(view.Job.Resources[0], rank), 0)
-			placement.Devices, _ = structs.ChooseDevices(node, snapshot.Usage(node.ID), view.Job.Resources[0].Devices)
+			usage := snapshot.Usage(node.ID)
+			if gang.Claim || len(gang.Victims) > 0 {
+				usage = nil
+			}
+			placement.Ports, _ = structs.ChoosePorts(node, usage, view.Job.PortRequests(view.Job.Resources[0], rank), 0)
+			placement.Devices, _ = structs.ChooseDevices(node, usage, view.Job.Resources[0].Devices)
 		}
 		gang.Placements = append(gang.Placements, placement)
 	}
@@ -361,10 +388,16 @@ func (p *play) show(name string) {
 		if subjob.Reason != nil {
 			fmt.Fprintf(&p.out, " because %q", messages.Text(messages.English, subjob.Reason.ID, subjob.Reason.Params))
 		}
+		if claim := subjob.Claim; claim != nil {
+			fmt.Fprintf(&p.out, " promised %d nodes, victims: %d", len(claim.Gang.Placements), len(claim.Victims))
+		}
 		p.out.WriteString("\n")
 	}
 	for alloc := range snapshot.AllocsOfJob(view.Job.ID) {
 		fmt.Fprintf(&p.out, "  = %s on %s: %s, wants %s", alloc.Name, alloc.NodeName, alloc.Status, alloc.Desired)
+		if alloc.Stop != nil {
+			fmt.Fprintf(&p.out, " with %s within %s", alloc.Stop.Signal, alloc.Stop.Grace)
+		}
 		if alloc.Released {
 			p.out.WriteString(", released")
 		}

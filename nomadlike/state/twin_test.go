@@ -99,3 +99,66 @@ func (b *boardTwin) compare(s *Snapshot) string {
 	return cmp.Diff(whole.nodes, b.nodes) + cmp.Diff(whole.subjobs, b.subjobs, holders) + cmp.Diff(whole.pools, b.pools) +
 		cmp.Diff(whole.projects, b.projects)
 }
+
+// stepProblems tells what one command may not have done, whatever the states
+// before and after it are each.
+//
+//	I8   no project came to hold more of a kind than its maximum allows
+//	I18  whoever was made to yield has a beneficiary, that may have it so
+func stepProblems(before, after *Snapshot) (found []string) {
+	for project := range after.Projects() {
+		for _, quota := range project.Quotas {
+			was, is := int64(0), int64(0)
+			if usage := before.ProjectUsage(project.Name); usage != nil {
+				was = usage.Held.Of(quota)
+			}
+			if usage := after.ProjectUsage(project.Name); usage != nil {
+				is = usage.Held.Of(quota)
+			}
+			if most, bounded := quota.Most(); bounded && is > was && is > most {
+				found = append(found, fmt.Sprintf("I8: project %s went from %d to %d of %s, and may hold %d", project.Name, was, is, quota.Kind, most))
+			}
+		}
+	}
+	for row := range each[*attemptRow](after.db, tableAttempts, indexID, nil) {
+		attempt := row.Attempt
+		if was := before.Attempt(attempt.JobID, attempt.Subjob, attempt.Number); attempt.By == nil || was == nil || was.By != nil {
+			continue
+		}
+		if problem := yieldProblem(after, attempt); problem != "" {
+			found = append(found, fmt.Sprintf("I18: attempt %s/%d/%d yielded to %v: %s", attempt.JobID, attempt.Subjob, attempt.Number, *attempt.By, problem))
+		}
+	}
+	return found
+}
+
+// yieldProblem tells why an attempt should not have been made to yield.
+func yieldProblem(after *Snapshot, attempt *structs.Attempt) string {
+	by := *attempt.By
+	subjob := after.Subjob(by.JobID, by.Subjob)
+	if subjob == nil {
+		return "nobody"
+	}
+	claimed := subjob.Claim != nil && subjob.Claim.Gang.Attempt == by.Number
+	if !claimed && after.Attempt(by.JobID, by.Subjob, by.Number) == nil {
+		return "it got nothing"
+	}
+	victim, _ := after.Job(attempt.JobID)
+	winner, _ := after.Job(by.JobID)
+	switch {
+	case by.JobID == attempt.JobID && by.Subjob == attempt.Subjob:
+		if c := victim.Job.Checkpoint; c == nil || c.Elastic == nil || !c.Elastic.AllowResize {
+			return "its size may not change"
+		}
+	case victim.Job.VIP != nil:
+		return "it is VIP"
+	case winner.Job.VIP != nil: // by the right of its machines
+	case !victim.Job.Preemptible:
+		return "it is not preemptible"
+	case victim.Job.Priority.Rank() > winner.Job.Priority.Rank():
+		return "its tier is higher"
+	case victim.Job.Priority.Rank() == winner.Job.Priority.Rank() && victim.Job.Project == winner.Job.Project:
+		return "they are equals"
+	}
+	return ""
+}

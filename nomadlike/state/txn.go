@@ -22,7 +22,9 @@ type txn struct {
 
 	schedule uint64 // index of the last change that may let a queued subjob start
 
-	owned map[string]*structs.ProjectUsage // rows of tableHoldings that this batch made, by project
+	owned   map[string]*structs.ProjectUsage // rows of tableHoldings that this batch made, by project
+	reviews []claimReview                    // claims to look at when the command is done
+	blocked map[string]int                   // claim -> rank that lacked room when it was last looked at
 }
 
 func (s *Store) begin() *txn {
@@ -33,6 +35,7 @@ func (s *Store) begin() *txn {
 		meta:     *mustFirst[*metaRow](db, tableMeta, indexID, metaKey()),
 		schedule: mustFirst[*scheduleRow](db, tableSchedule, indexID, metaKey()).Index,
 		owned:    make(map[string]*structs.ProjectUsage),
+		blocked:  s.blocked,
 	}
 }
 
@@ -286,6 +289,9 @@ func (tx *txn) putNode(node *structs.Node) {
 	node.ModifyIndex = tx.index()
 	tx.touch(touchNode, node.ID, 0)
 	tx.put(tableNodes, idKey(node.ID), node)
+	if claim := tx.usage(node.ID).Claim; claim != "" {
+		tx.review(claim, true)
+	}
 	tx.wakeSchedule()
 }
 

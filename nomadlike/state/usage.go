@@ -26,6 +26,9 @@ func (tx *txn) keepUsage(before, after *structs.Allocation) {
 	} else {
 		usage = subUsage(usage, after)
 		tx.touch(touchSubjob, after.JobID, after.Subjob)
+		if usage.Claim != "" {
+			tx.review(usage.Claim, false)
+		}
 		tx.wakeSchedule()
 	}
 	tx.putUsage(usage)

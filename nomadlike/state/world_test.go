@@ -16,6 +16,7 @@ type chance interface {
 // world makes commands that fit the state, and some that do not.
 type world struct {
 	chance chance
+	calm   bool // nodes seldom come and go, so that gangs meet each other
 	now    structs.UnixNano
 	jobs   int
 }
@@ -65,7 +66,25 @@ func pickOf[T any](w *world, items []T) (item T, ok bool) {
 // next gives a command. The snapshot is the state that it will meet, mostly.
 func (w *world) next(s *Snapshot) []byte {
 	w.now += structs.UnixNano(1 + w.chance.Intn(3e9))
-	switch w.chance.Intn(16) {
+	if w.calm && !w.maybe(8) {
+		switch w.chance.Intn(10) {
+		case 0:
+			return w.submit()
+		case 1, 2:
+			return w.plan(s)
+		case 3, 4, 5:
+			return w.claim(s)
+		case 6:
+			return w.register(s)
+		default:
+			return w.reports(s)
+		}
+	}
+	switch w.chance.Intn(20) {
+	case 18, 19:
+		return w.reports(s)
+	case 16, 17:
+		return w.claim(s)
 	case 14:
 		return w.bounds()
 	case 15:
@@ -118,6 +137,16 @@ func (w *world) submit() []byte {
 	if w.maybe(20) {
 		job.Nodes = w.pick(-1, 0, 1<<40)
 	}
+	if job.Nodes < 5 && w.maybe(4) {
+		job.VIP = &structs.VIP{}
+		for i := range job.Nodes {
+			job.VIP.Machines = append(job.VIP.Machines, structs.VIPMachine{Node: fmt.Sprintf("n%d", (i+w.jobs)%4), Busy: []string{"", structs.BusyWait, structs.BusyKill}[w.chance.Intn(3)]})
+		}
+	} else if w.maybe(3) {
+		job.Checkpoint = &structs.Checkpoint{MaxResumes: 1, Signal: "SIGUSR1", Grace: 60e9,
+			Elastic: &structs.Elastic{MinNodes: 1, AllowResize: w.maybe(2)}}
+	}
+	job.Preemptible = w.maybe(2)
 	job.Project = w.project()
 	job.Priority = w.priority()
 	if w.maybe(5) {
@@ -198,6 +227,56 @@ func (w *world) queueCommand(s *Snapshot) []byte {
 	return encode(structs.CommandQueueMove, w.now, body)
 }
 
+// claim plans a gang that ends what stands in its way, mostly all of it, or
+// changes its own size.
+func (w *world) claim(s *Snapshot) []byte {
+	var gangs []structs.GangPlan
+	for job, subjob := range s.Queue() {
+		gang := structs.GangPlan{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.Attempt + 1, Claim: job.VIP != nil && w.maybe(2)}
+		w.clear(s, job, &gang, job.Nodes)
+		gangs = append(gangs, gang)
+	}
+	for attempt := range s.LiveAttempts() {
+		if view, _ := s.Job(attempt.JobID); view.Job.Checkpoint != nil {
+			gang := structs.GangPlan{JobID: attempt.JobID, Subjob: attempt.Subjob, Attempt: attempt.Number + 1}
+			w.clear(s, view.Job, &gang, 1+w.chance.Intn(view.Job.Nodes))
+			gang.Victims = []structs.AttemptKey{{JobID: attempt.JobID, Subjob: attempt.Subjob, Number: attempt.Number}}
+			gangs = append(gangs, gang)
+		}
+	}
+	plan := &structs.Plan{SnapshotIndex: s.Index()}
+	for range 2 {
+		if gang, ok := pickOf(w, gangs); ok {
+			plan.Gangs = append(plan.Gangs, gang)
+		}
+	}
+	return encode(structs.CommandPlan, w.now, plan)
+}
+
+// clear chooses nodes for a gang, and what is on them as its victims.
+func (w *world) clear(s *Snapshot, job *structs.Job, gang *structs.GangPlan, size int) {
+	start := w.chance.Intn(4)
+	for i := range min(size, 4) {
+		node := s.Node(fmt.Sprintf("node-%d", (start+i)%4))
+		if job.VIP != nil {
+			named := s.NodesNamed(job.VIP.Machines[i].Node)
+			if node = nil; len(named) > 0 {
+				node = named[0]
+			}
+		}
+		if node == nil {
+			continue
+		}
+		devices, _ := structs.ChooseDevices(node, nil, job.Resources[0].Devices)
+		gang.Placements = append(gang.Placements, structs.RankPlacement{NodeID: node.ID, Devices: devices})
+		for alloc := range s.Holders(node.ID) {
+			if !w.maybe(8) {
+				gang.Victims = append(gang.Victims, structs.AttemptKey{JobID: alloc.JobID, Subjob: alloc.Subjob, Number: alloc.Attempt})
+			}
+		}
+	}
+}
+
 // plan places what fits, by first fit over a random beginning, and sometimes
 // nonsense.
 func (w *world) plan(s *Snapshot) []byte {
@@ -218,6 +297,9 @@ func (w *world) plan(s *Snapshot) []byte {
 			ports, portsOK := structs.ChoosePorts(node, usage, job.PortRequests(job.Resources[0], rank), uint64(w.chance.Intn(4)))
 			devices, devicesOK := structs.ChooseDevices(node, usage, job.Resources[0].Devices)
 			placement := structs.RankPlacement{NodeID: node.ID, Ports: ports, Devices: devices}
+			if structs.NodeProblem(job, node) != nil && !w.maybe(8) {
+				continue
+			}
 			fits := structs.PlacementProblem(job, node, usage, job.Resources[0], rank, &placement) == nil
 			if portsOK && devicesOK && fits || w.maybe(8) {
 				gang.Placements = append(gang.Placements, placement)
@@ -342,7 +424,7 @@ func (w *world) jobCommand(s *Snapshot) []byte {
 		return encode(structs.CommandJobPriority, w.now, &structs.JobPriority{JobID: id,
 			Priority: []structs.Priority{structs.PriorityNormal, structs.PriorityUrgent, structs.PriorityCritical, "nonsense"}[w.chance.Intn(4)]})
 	default:
-		body := &structs.JobLimits{}
+		body := &structs.JobLimits{Expired: s.DueAttempts(w.now, 3)}
 		for attempt := range s.LiveAttempts() {
 			if w.maybe(3) {
 				body.Expired = append(body.Expired, structs.AttemptKey{JobID: attempt.JobID, Subjob: attempt.Subjob, Number: attempt.Number})
