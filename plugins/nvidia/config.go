@@ -67,17 +67,17 @@ const (
 	kernelNone            = "none"
 )
 
-// settings is a checked configuration.
-type settings struct {
+// Settings is a checked configuration.
+type Settings struct {
 	Config
 	poll    time.Duration
 	actions *Actions
 }
 
 // ParseConfig reads and checks a configuration. The error is a *structs.Error.
-func ParseConfig(text []byte) (*settings, error) {
-	s := &settings{poll: pollDefault}
-	bad := func(problem string, args ...any) (*settings, error) {
+func ParseConfig(text []byte) (*Settings, error) {
+	s := &Settings{poll: pollDefault}
+	bad := func(problem string, args ...any) (*Settings, error) {
 		return nil, structs.NewError(structs.CodeInvalid, "device.bad_config", "plugin", "nvidia", "problem", fmt.Sprintf(problem, args...))
 	}
 	if len(text) > configBytesMax {
@@ -138,7 +138,7 @@ func ParseConfig(text []byte) (*settings, error) {
 }
 
 // fill puts in what was left out.
-func (s *settings) fill() {
+func (s *Settings) fill() {
 	if s.Library == "" {
 		s.Library = libraryDefault
 	}
@@ -155,9 +155,6 @@ func (s *settings) fill() {
 		s.Root = "/"
 	}
 }
-
-// LibraryPath is where the library is looked for.
-func (s *settings) LibraryPath() string { return s.Library }
 
 func readFile(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
@@ -183,7 +180,7 @@ func names(list []string, card *Card) bool {
 }
 
 // shareOf gives how a card is divided; nil: it is not.
-func (s *settings) shareOf(card *Card) *Share {
+func (s *Settings) shareOf(card *Card) *Share {
 	for i := range s.Share {
 		if len(s.Share[i].Cards) == 0 || names(s.Share[i].Cards, card) {
 			return &s.Share[i]

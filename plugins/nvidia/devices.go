@@ -26,7 +26,7 @@ func (s *Surroundings) place(card *Card) pcie.Place {
 
 // Devices turns facts into the devices of a snapshot, all healthy, in order.
 // It is a pure function of its arguments.
-func Devices(facts *Facts, around *Surroundings, s *settings) []structs.Device {
+func Devices(facts *Facts, around *Surroundings, s *Settings) []structs.Device {
 	groups := group(facts.Cards, around)
 	var devices []structs.Device
 	for i := range facts.Cards {

@@ -10,7 +10,8 @@ import (
 // Of each kind of call one at a time is under way; what hangs is left behind
 // with its thread, and its kind is refused until it returns.
 type guard struct {
-	mu struct {
+	calls sync.WaitGroup // under way
+	mu    struct {
 		sync.Mutex
 		busy map[string]chan struct{} // closed when that call returns
 	}
@@ -49,6 +50,21 @@ func (g *guard) done(kind string, mine chan struct{}) {
 	close(mine)
 }
 
+// wait waits for the calls that are under way, at most for limit.
+func (g *guard) wait(limit time.Duration) {
+	all := make(chan struct{})
+	go func() { // ends with the calls
+		g.calls.Wait()
+		close(all)
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-all:
+	case <-timer.C:
+	}
+}
+
 // run makes one call in a goroutine of its own and waits for it or for ctx.
 // hangs, when set, is told after readPatience, and again and again, that the
 // call has not returned.
@@ -63,11 +79,11 @@ func run[T any](ctx context.Context, g *guard, kind string, hangs func(kind stri
 		return none, err
 	}
 	answered := make(chan answer, 1)
-	go func() { // ends when the library returns, which may be never
+	g.calls.Go(func() { // ends when the library returns, which may be never
 		value, err := call()
 		g.done(kind, mine)
 		answered <- answer{value, err}
-	}()
+	})
 	started := time.Now()
 	tick := time.NewTicker(readPatience)
 	defer tick.Stop()

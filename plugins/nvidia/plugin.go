@@ -61,7 +61,7 @@ type Options struct {
 // Plugin is the device plugin for NVIDIA cards. It implements device.Plugin
 // and device.Healer.
 type Plugin struct {
-	s     *settings
+	s     *Settings
 	o     Options
 	guard *guard
 	feed  *device.Feed
@@ -95,7 +95,7 @@ var (
 )
 
 // Start makes a plugin and begins to look; Close ends it.
-func Start(s *settings, o Options) *Plugin {
+func Start(s *Settings, o Options) *Plugin {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -131,6 +131,7 @@ func (p *Plugin) storePath() string { return filepath.Join(p.o.StateDir, "health
 func (p *Plugin) Close() {
 	p.cancel()
 	p.ending.Wait()
+	p.guard.wait(2 * waitEach)
 }
 
 // run is the plugin's one loop: it looks, listens and publishes.
@@ -318,12 +319,25 @@ func (p *Plugin) publish() {
 		snapshot.Devices = Devices(p.mu.facts, p.mu.around, p.s)
 		p.mu.health.Apply(snapshot.Devices)
 		snapshot.Attributes = nodeAttributes(p.mu.facts, "nvml")
+		if len(snapshot.Devices) == 0 && snapshot.Absent == nil {
+			snapshot.Absent = noDevices(p.mu.facts)
+		}
 	}
 	if p.mu.blind != nil {
 		snapshot.Devices = device.Cordoned(snapshot.Devices, p.mu.blind)
 	}
 	p.feed.Publish(snapshot)
 	p.storeLocked()
+}
+
+// noDevices says why a library that works names no devices.
+func noDevices(facts *Facts) *structs.Reason {
+	for i := range facts.Cards {
+		if facts.Cards[i].MIG {
+			return structs.NewReason("device.nvidia_mig_empty")
+		}
+	}
+	return structs.NewReason("device.nvidia_no_cards")
 }
 
 // storeLocked saves the faults when they have changed. The time at which a

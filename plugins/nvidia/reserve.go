@@ -129,7 +129,7 @@ func isDriverLibrary(name string) bool {
 
 // reserve says what a task needs to see the devices, which must be of the
 // newest snapshot. It is pure.
-func reserve(chosen []structs.Device, nodes *Nodes, s *settings) device.Reservation {
+func reserve(chosen []structs.Device, nodes *Nodes, s *Settings) device.Reservation {
 	r := device.Reservation{Env: make(map[string]string)}
 	var visible, cards []string
 	open := func(path string) {
@@ -181,7 +181,7 @@ func reserve(chosen []structs.Device, nodes *Nodes, s *settings) device.Reservat
 
 // shareEnv adds what MPS needs: the daemon's pipes, and the limits that make a
 // part a part.
-func shareEnv(r *device.Reservation, d *structs.Device, s *settings) {
+func shareEnv(r *device.Reservation, d *structs.Device, s *Settings) {
 	if d.Attrs[device.AttrSharing] != device.SharingMPS {
 		return
 	}

@@ -73,12 +73,16 @@ func End(ctx context.Context, request device.Reaping, list List, door Door) ([]d
 	asked := make(map[int]bool) // to end
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	var found []device.Reaped
 	for {
 		on, err := list(ctx, request.IDs)
+		if err != nil && ctx.Err() != nil && found != nil {
+			return concluded(found, killed), nil // time is up: what was seen last counts
+		}
 		if err != nil {
 			return nil, err
 		}
-		found := make([]device.Reaped, len(request.IDs))
+		found = make([]device.Reaped, len(request.IDs))
 		waiting := false
 		for i, id := range request.IDs {
 			found[i] = device.Reaped{ID: id, MemoryUsed: -1}
@@ -115,12 +119,17 @@ func End(ctx context.Context, request device.Reaping, list List, door Door) ([]d
 			case <-ctx.Done():
 			}
 		}
-		for i := range found {
-			found[i].Killed = gone(killed[found[i].ID], found[i].Stuck)
-			found[i].Clean = len(found[i].Stuck) == 0
-		}
-		return found, nil
+		return concluded(found, killed), nil
 	}
+}
+
+// concluded completes what was found.
+func concluded(found []device.Reaped, killed map[string]map[int]device.Process) []device.Reaped {
+	for i := range found {
+		found[i].Killed = gone(killed[found[i].ID], found[i].Stuck)
+		found[i].Clean = len(found[i].Stuck) == 0
+	}
+	return found
 }
 
 // gone gives the killed processes that are no longer there, by number.

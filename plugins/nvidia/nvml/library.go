@@ -63,7 +63,10 @@ func needed() [][]string {
 
 // Open loads and initialises the library.
 func (l *Library) Open() *structs.Reason {
-	symbols := dl.New(l.path, dl.RTLD_LAZY|dl.RTLD_GLOBAL)
+	// The binding's calls are bound to the library's functions for the life of
+	// the process, so it must never be unmapped: Open after Close finds it at
+	// its place. A library of another version needs a new process.
+	symbols := dl.New(l.path, dl.RTLD_LAZY|dl.RTLD_GLOBAL|dl.RTLD_NODELETE)
 	if err := symbols.Open(); err != nil {
 		return structs.NewReason("device.nvidia_no_library", "library", l.path, "cause", err)
 	}

@@ -90,6 +90,7 @@ func (l *Library) readCard(index int) (nvidia.Card, handle) {
 		// A dead card still says its name, from what the driver remembers.
 		if _, ret := dev.GetMemoryInfo(); ret == nvml.ERROR_GPU_IS_LOST {
 			card.Lost = true
+			return card, h
 		}
 	}
 	l.readMIG(dev, &card, &h)
@@ -208,10 +209,10 @@ func (l *Library) readLinks(dev nvml.Device, card *nvidia.Card) {
 	}
 	for number := range nvml.NVLINK_MAX_LINKS {
 		state, ret := dev.GetNvLinkState(number)
-		if ret == nvml.ERROR_INVALID_ARGUMENT || ret == nvml.ERROR_NOT_SUPPORTED {
-			return // no more links
+		if ret != nvml.SUCCESS {
+			return // no more links, or none at all
 		}
-		link := nvidia.Link{Up: ret == nvml.SUCCESS && state == nvml.FEATURE_ENABLED}
+		link := nvidia.Link{Up: state == nvml.FEATURE_ENABLED}
 		if link.Up {
 			if pci, ok := ask(l, "nvmlDeviceGetNvLinkRemotePciInfo_v2", func() (nvml.PciInfo, nvml.Return) { return dev.GetNvLinkRemotePciInfo(number) }); ok {
 				link.Remote = pcie.Normal(busID(pci))
