@@ -27,6 +27,7 @@ func (v *validator) resources(j *Job) {
 		}
 		v.spec(path, r)
 		v.devices(j, path, r.Devices)
+		v.lastDevices(j, path, r)
 		v.ports(j, path, r.Ports)
 	}
 }
@@ -100,6 +101,18 @@ func (v *validator) devices(j *Job, path string, devices []DeviceRequest) {
 			}
 			seen[id] = true
 		}
+	}
+}
+
+// lastDevices checks that only the last node of several gets fewer devices, of
+// the one request that is counted.
+func (v *validator) lastDevices(j *Job, path string, r *Resources) {
+	switch {
+	case r.LastDevices == 0:
+	case j.Nodes < 2 || len(r.Devices) != 1 || r.Devices[0].Count < 2:
+		v.add(path+".last_devices", "job.last_devices", "")
+	default:
+		v.integer(path+".last_devices", r.LastDevices, 1, r.Devices[0].Count-1)
 	}
 }
 
@@ -255,22 +268,12 @@ func (v *validator) driverVersion(j *Job) {
 	if !v.word(path, text, WordMax) {
 		return
 	}
-	for _, part := range strings.Split(text, ",") {
-		version := strings.TrimSpace(part)
-		for _, operator := range [...]string{">=", "<=", "!=", ">", "<", "="} {
-			if rest, found := strings.CutPrefix(version, operator); found {
-				version = strings.TrimSpace(rest)
-				break
-			}
-		}
-		if version == "" || strings.Trim(version, "0123456789.") != "" || version[0] == '.' || version[len(version)-1] == '.' ||
-			strings.Contains(version, "..") {
-			v.add(path, "job.driver_version", "job.driver_version.hint", "value", text)
-			return
-		}
+	if _, ok := ParseVersionConstraint(text); !ok {
+		v.add(path, "job.driver_version", "job.driver_version.hint", "value", text)
+		return
 	}
 	for i := range j.Resources {
-		if len(j.Resources[i].Devices) == 0 {
+		if r := &j.Resources[i]; len(r.Devices) == 0 && r.SKU == 0 { // an SKU brings its own
 			v.add(path, "job.driver_version_devices", "", "resources", IndexedPath("resources", i))
 			return
 		}

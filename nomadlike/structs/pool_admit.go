@@ -1,0 +1,194 @@
+package structs
+
+import (
+	"slices"
+	"strconv"
+)
+
+// SetDefaults fills what a job that stands in the pool leaves out, before
+// Job.SetDefaults does, and says what it chose. It changes j in place. A nil
+// pool, one without a record, chooses nothing.
+func (p *Pool) SetDefaults(j *Job) []Default {
+	if p == nil {
+		return nil
+	}
+	d := defaulter{}
+	if p.Defaults.Priority != "" {
+		fill(&d, "priority", &j.Priority, p.Defaults.Priority)
+	}
+	if p.Defaults.TimeLimit != 0 {
+		fill(&d, "time_limit", &j.TimeLimit, p.Defaults.TimeLimit)
+	}
+	return d.chosen
+}
+
+// Admit gives the job as the pool takes it, its SKU multiples resolved, or
+// everything that the pool has against it. The job itself stays as it is: it
+// has its defaults and is valid. p is the record of the pool that the job names,
+// or of PoolDefault when it names none or names nodes; nil when that has no
+// record. server/admit calls it before the log. Pure.
+func (p *Pool) Admit(j *Job) (*Job, []Problem) {
+	v := &validator{}
+	admitted := j.Copy()
+	for i := range admitted.Resources {
+		spec, path := &admitted.Resources[i], IndexedPath("resources", i)
+		resolved, problems := p.Resolve(*spec, path)
+		*spec = resolved
+		v.problems = append(v.problems, problems...)
+		if spec.RDMA && j.Placement.Pool != "" && (p == nil || !p.RDMA) {
+			v.add(path+".rdma", "pool.no_rdma", "pool.no_rdma.hint", "pool", p.name())
+		}
+	}
+	if p != nil && len(j.Placement.Nodes) == 0 {
+		v.underCeilings(p, admitted)
+	}
+	return admitted, v.problems
+}
+
+// name is the pool's name, also without a record.
+func (p *Pool) name() string {
+	if p == nil {
+		return PoolDefault
+	}
+	return p.Name
+}
+
+// underCeilings checks a job against what its pool allows at most.
+func (v *validator) underCeilings(p *Pool, j *Job) {
+	c := &p.Ceilings
+	if c.TimeLimit > 0 && j.TimeLimit == 0 {
+		v.add("time_limit", "pool.limit_missing", "pool.limit_missing.hint", "pool", p.Name, "max", FormatDuration(c.TimeLimit))
+	}
+	over := func(path string, above bool, value, most string) {
+		if above {
+			v.add(path, "pool.ceiling", "", "pool", p.Name, "value", value, "max", most)
+		}
+	}
+	span := func(path string, value, most Duration) {
+		over(path, most > 0 && value > most, FormatDuration(value), FormatDuration(most))
+	}
+	number := func(path string, value, most int) {
+		over(path, most > 0 && value > most, strconv.Itoa(value), strconv.Itoa(most))
+	}
+	span("time_limit", j.TimeLimit, c.TimeLimit)
+	number("nodes", j.Nodes, c.Nodes)
+	for i := range j.Resources {
+		path := IndexedPath("resources", i) + ".device"
+		number(path, j.deviceTotal(i), c.Devices)
+		all := slices.IndexFunc(j.Resources[i].Devices, func(d DeviceRequest) bool { return d.Count == DevicesAll })
+		if c.Devices > 0 && all >= 0 {
+			v.add(IndexedPath(path, all)+".count", "pool.ceiling_all", "pool.ceiling_all.hint", "pool", p.Name, "max", c.Devices)
+		}
+	}
+	if j.Checkpoint != nil {
+		number("checkpoint.max_resumes", j.Checkpoint.MaxResumes, c.MaxResumes)
+		span("checkpoint.grace", j.Checkpoint.Grace, c.Grace)
+	}
+}
+
+// deviceTotal counts the devices of a whole gang under an alternative.
+func (j *Job) deviceTotal(spec int) int {
+	total := 0
+	for rank := range min(j.Nodes, 2) { // all but the last are alike
+		each := j.SpecOf(spec, j.Nodes-1-rank, j.Nodes).DeviceCount()
+		if rank == 1 {
+			each *= j.Nodes - 1
+		}
+		total += each
+	}
+	return total
+}
+
+// Resolve gives a spec with its SKU multiples as cores, memory and devices, or
+// what the pool has against it; path is where the spec stands in the job. A
+// spec without SKU multiples stays as it is, and so does one that was resolved.
+// What the spec gives itself stands when it is within its multiples: cores and
+// memory at most, of each kind of device exactly that many.
+func (p *Pool) Resolve(spec Resources, path string) (Resources, []Problem) {
+	if spec.SKU == 0 {
+		return spec, nil
+	}
+	v := &validator{}
+	if p == nil || p.SKU == nil {
+		v.add(path+".sku", "pool.no_sku", "pool.no_sku.hint", "pool", p.name())
+		return spec, v.problems
+	}
+	resolved, unit, n := spec.Copy(), p.SKU, spec.SKU
+	most := func(field string) { // the product is more than any node has
+		v.add(path+".sku", "pool.sku_large", "", "sku", n, "field", field)
+	}
+	cpu, memory := MilliCPU(unit.CPU)*int64(n), min(unit.Memory, MemoryMax)*int64(n)
+	switch {
+	case cpu > MilliCPU(CPUMax):
+		most("cpu")
+	case spec.CPU == 0:
+		resolved.CPU = float64(cpu) / 1000
+	case MilliCPU(spec.CPU) > cpu:
+		v.overSKU(path+".cpu", n, FormatMilliCPU(MilliCPU(spec.CPU)), FormatMilliCPU(cpu))
+	}
+	switch {
+	case memory > MemoryMax:
+		most("memory")
+	case spec.Memory == 0:
+		resolved.Memory = memory
+	case spec.Memory > memory:
+		v.overSKU(path+".memory", n, FormatSize(spec.Memory), FormatSize(memory))
+	}
+	resolved.Devices = v.unitDevices(path, &resolved, unit)
+	if spec.SharedMemory > resolved.Memory {
+		v.overSKU(path+".shared_memory", n, FormatSize(spec.SharedMemory), FormatSize(resolved.Memory))
+	}
+	return resolved, v.problems
+}
+
+func (v *validator) overSKU(path string, sku int, value, most string) {
+	v.add(path, "pool.over_sku", "", "value", value, "sku", sku, "max", most)
+}
+
+// unitDevices is what the spec asks for, completed by the devices of its SKU
+// multiples.
+func (v *validator) unitDevices(path string, spec *Resources, unit *SKU) []DeviceRequest {
+	devices := slices.Clone(spec.Devices)
+	for _, d := range unit.Devices {
+		d.IDs, d.Models = nil, slices.Clone(d.Models)
+		d.Count *= spec.SKU
+		if d.Count > DeviceCountMax {
+			v.add(path+".sku", "pool.sku_large", "", "sku", spec.SKU, "field", d.Kind)
+			continue
+		}
+		asked, first := 0, -1
+		for i, request := range spec.Devices {
+			if request.Kind != d.Kind {
+				continue
+			}
+			if first < 0 {
+				first = i
+			}
+			if request.Model == "" && len(request.Models) == 0 {
+				devices[i].Model, devices[i].Models = d.Model, d.Models
+			}
+			devices[i].Memory = max(request.Memory, d.Memory)
+			asked += request.Count
+			if request.Count == DevicesAll {
+				asked = DevicesAll
+				break
+			}
+		}
+		switch {
+		case first < 0:
+			devices = append(devices, d)
+		case asked != d.Count && asked != DevicesAll:
+			v.add(IndexedPath(path+".device", first)+".count", "pool.sku_devices", "pool.sku_devices.hint",
+				"kind", d.Kind, "count", asked, "sku", spec.SKU, "want", d.Count)
+		case asked == DevicesAll:
+			v.add(IndexedPath(path+".device", first)+".count", "pool.sku_all", "pool.sku_devices.hint",
+				"kind", d.Kind, "sku", spec.SKU, "want", d.Count)
+		}
+	}
+	for i, request := range spec.Devices {
+		if !slices.ContainsFunc(unit.Devices, func(d DeviceRequest) bool { return d.Kind == request.Kind }) {
+			v.add(IndexedPath(path+".device", i)+".kind", "pool.sku_kind", "", "kind", request.Kind)
+		}
+	}
+	return devices
+}

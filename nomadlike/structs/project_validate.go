@@ -1,0 +1,74 @@
+package structs
+
+import "slices"
+
+// Limits of one project.
+const (
+	ProjectMembersMax = 10_000
+	ProjectQuotasMax  = 64
+	WeightMax         = 1e6
+	QuotaMax          = 100_000_000 // devices or cores
+	UrgentLimitMax    = 1_000_000
+)
+
+// Validate lists everything that is wrong with a project's record, in the order
+// of its fields; an empty list means that it may be stored. Pure.
+func (p *Project) Validate() []Problem {
+	v := &validator{}
+	v.name("name", p.Name)
+	v.text("description", p.Description, DescriptionMax)
+	v.members(p)
+	v.fraction("weight", p.Weight, WeightMax)
+	v.quotas(p)
+	if p.UrgentLimit != nil {
+		v.integer("urgent_limit", *p.UrgentLimit, 0, UrgentLimitMax)
+	}
+	return v.problems
+}
+
+func (v *validator) members(p *Project) {
+	if len(p.Members) > ProjectMembersMax {
+		v.add("members", "job.too_many", "", "what", "members", "count", len(p.Members), "max", ProjectMembersMax)
+		return
+	}
+	seen := make(map[string]bool, len(p.Members))
+	for i, member := range p.Members {
+		path := IndexedPath("members", i)
+		switch {
+		case member == "":
+			v.add(path, "job.missing", "")
+		case v.word(path, member, WordMax) && seen[member]:
+			v.add(path, "job.duplicate", "", "value", member)
+		}
+		seen[member] = true
+	}
+}
+
+func (v *validator) quotas(p *Project) {
+	if len(p.Quotas) > ProjectQuotasMax {
+		v.add("quota", "job.too_many", "", "what", "quota", "count", len(p.Quotas), "max", ProjectQuotasMax)
+		return
+	}
+	for i := range p.Quotas {
+		q, path := &p.Quotas[i], IndexedPath("quota", i)
+		switch {
+		case q.Kind == QuotaCPU && q.Model != "":
+			v.add(path+".model", "project.quota_model", "", "model", q.Model)
+		case q.Kind != QuotaCPU && !deviceKind(q.Kind):
+			v.add(path+".kind", "project.quota_kind", "project.quota_kind.hint", "kind", q.Kind)
+		case slices.ContainsFunc(p.Quotas[:i], func(other Quota) bool { return other.Kind == q.Kind && other.Model == q.Model }):
+			v.add(path, "job.duplicate", "", "value", q.name())
+		}
+		if q.Guaranteed == 0 && q.Maximum == nil {
+			v.add(path, "project.quota_empty", "project.quota_empty.hint")
+		}
+		v.word(path+".model", q.Model, WordMax)
+		v.integer(path+".guaranteed", q.Guaranteed, 0, QuotaMax)
+		if q.Maximum == nil {
+			continue
+		}
+		if v.integer(path+".maximum", *q.Maximum, 0, QuotaMax) && *q.Maximum < q.Guaranteed {
+			v.add(path+".maximum", "project.quota_maximum", "", "maximum", *q.Maximum, "guaranteed", q.Guaranteed)
+		}
+	}
+}
