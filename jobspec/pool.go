@@ -14,6 +14,7 @@ func ParsePool(filename string, src []byte, opts Options) (*structs.Pool, *Sourc
 	pool := &structs.Pool{}
 	diags := p.read(filename, src, "pool", func(block *hclsyntax.Block) {
 		p.readPool(block, pool)
+		p.problems(pool.Validate())
 	})
 	if p.errors > 0 {
 		return nil, nil, diags
@@ -64,6 +65,7 @@ func ParseProject(filename string, src []byte, opts Options) (*structs.Project, 
 	project := &structs.Project{}
 	diags := p.read(filename, src, "project", func(block *hclsyntax.Block) {
 		p.readProject(block, project)
+		p.problems(project.Validate())
 	})
 	if p.errors > 0 {
 		return nil, nil, diags
