@@ -245,6 +245,7 @@ func (tx *txn) finish(job *structs.Job, row *attemptRow) {
 	if !ok {
 		return
 	}
+	tx.keepRun(job, before, &attempt)
 	after := *before
 	if before.StopIntended == structs.JobQueued {
 		tx.requeue(job, before, &after, &attempt)
@@ -306,6 +307,9 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 		after.Claim = nil
 	}
 	tx.putSubjob(job, before, after)
+	if before.State == structs.JobQueued {
+		tx.endForecasts(job.ID, after.Index, after.Attempt+1, false)
+	}
 	event := jobEvent("event.job."+string(state), job, after)
 	if state == structs.JobFailed || state == structs.JobExpired {
 		event.Severity = severityError

@@ -90,6 +90,7 @@ func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state stru
 	after.State, after.Attempt = state, gang.Attempt
 	after.Wait, after.Reason, after.NotBefore, after.Claim = nil, nil, 0, nil
 	tx.putSubjob(job, before, &after)
+	tx.endForecasts(job.ID, gang.Subjob, gang.Attempt, true)
 	tx.tell(jobEvent("event.job.starting", job, &after), "job", job.Name,
 		"attempt", decimal(gang.Attempt), "nodes", decimal(len(allocs)))
 }

@@ -4,27 +4,32 @@ import "time"
 
 // Bounds on what the state keeps and on what one command may bring.
 const (
-	EventsMax          = 20_000  // events of the whole cluster, oldest dropped first
-	JobEventsMax       = 1_000   // events kept for one job beyond those
-	IdempotencyKeysMax = 50_000  // oldest dropped first
-	LiveSubjobsMax     = 200_000 // subjobs that have not ended, of all jobs
-	NodesMax           = 20_000
-	PlanGangsMax       = 4_096  // gangs of one plan
-	VictimsMax         = 16_384 // attempts that end for one gang
-	victimNamesMax     = 8      // of them that an event names
-	ReportsMax         = 4_096  // reports of one command
-	WaitsMax           = 4_096  // explanations of one command
-	PoolsMax           = 1_024
-	ProjectsMax        = 4_096
-	QuotasMax          = 64     // of one project
-	MembersMax         = 4_096  // of one project
-	ConstraintsMax     = 64     // of one pool
-	LedgerHoursMax     = 1_440  // buckets of a ledger: 60 days, if every hour had use
-	LimitsMax          = 4_096  // attempts expired by one command
-	InventoryMax       = 16_384 // allocations in a node's inventory
-	NodeDevicesMax     = 1_024  // devices of one node
-	idLengthMax        = 128    // bytes of an id or name used as a key
-	keyLengthMax       = 256    // bytes of an idempotency key or user
+	EventsMax            = 20_000  // events of the whole cluster, oldest dropped first
+	JobEventsMax         = 1_000   // events kept for one job beyond those
+	IdempotencyKeysMax   = 50_000  // oldest dropped first
+	LiveSubjobsMax       = 200_000 // subjobs that have not ended, of all jobs
+	NodesMax             = 20_000
+	PlanGangsMax         = 4_096  // gangs of one plan
+	VictimsMax           = 16_384 // attempts that end for one gang
+	victimNamesMax       = 8      // of them that an event names
+	ReportsMax           = 4_096  // reports of one command
+	WaitsMax             = 4_096  // explanations of one command
+	PastRunsMax          = 50_000 // ended attempts, oldest dropped first
+	ForecastsKeptMax     = 50_000 // answers, oldest attempts dropped first
+	ForecastRevisionsMax = 24     // answers about one attempt: the first, and the newest
+	ForecastsMax         = 4_096  // answers of one command
+	FeaturesMax          = 64     // of one answer
+	PoolsMax             = 1_024
+	ProjectsMax          = 4_096
+	QuotasMax            = 64     // of one project
+	MembersMax           = 4_096  // of one project
+	ConstraintsMax       = 64     // of one pool
+	LedgerHoursMax       = 1_440  // buckets of a ledger: 60 days, if every hour had use
+	LimitsMax            = 4_096  // attempts expired by one command
+	InventoryMax         = 16_384 // allocations in a node's inventory
+	NodeDevicesMax       = 1_024  // devices of one node
+	idLengthMax          = 128    // bytes of an id or name used as a key
+	keyLengthMax         = 256    // bytes of an idempotency key or user
 
 	descriptionLengthMax = 16_384  // bytes of a text for people
 	coresMax             = 1 << 20 // of a node or a spec, so that sums stay far from the end of int64

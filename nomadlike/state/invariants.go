@@ -30,6 +30,7 @@ func CheckInvariants(s *Snapshot) []string {
 	c.nodes()
 	c.projects()
 	c.claims()
+	c.history()
 	c.bounds()
 	return c.found
 }

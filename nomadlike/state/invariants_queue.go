@@ -115,3 +115,41 @@ func (c *checker) claim(job *structs.Job, subjob *structs.Subjob, promised map[s
 		}
 	}
 }
+
+// history checks forecasts and past runs.
+func (c *checker) history() {
+	meta, kept := c.snapshot.meta(), 0
+	for row := range each[*forecastRow](c.snapshot.db, tableForecasts, indexID, nil) {
+		where := fmt.Sprintf("forecasts: %s/%d/%d", row.JobID, row.Subjob, row.Attempt)
+		kept += len(row.Given)
+		if len(row.Given) == 0 || len(row.Given) > ForecastRevisionsMax {
+			c.fail("%s has %d answers", where, len(row.Given))
+		}
+		attempt := c.snapshot.Attempt(row.JobID, row.Subjob, row.Attempt)
+		for i, given := range row.Given {
+			if i > 0 && given.Revision <= row.Given[i-1].Revision {
+				c.fail("%s: revision %d is out of order", where, given.Revision)
+			}
+			if ended := given.StartedAt != 0 || given.Withdrawn; ended != (row.Ended != 0) || given.StartedAt != 0 && given.Withdrawn {
+				c.fail("%s: it ended at %d, and its revision %d says otherwise", where, row.Ended, given.Revision)
+			}
+			if attempt != nil && given.StartedAt != attempt.PlacedAt {
+				c.fail("%s is said to begin at %d, and began at %d", where, given.StartedAt, attempt.PlacedAt)
+			}
+		}
+		if subjob := c.snapshot.Subjob(row.JobID, row.Subjob); subjob != nil && row.Ended == 0 && subjob.Attempt+1 != row.Attempt {
+			c.fail("%s still waits, and its subjob is at attempt %d", where, subjob.Attempt)
+		}
+	}
+	if kept != meta.Forecasts || kept > ForecastsKeptMax {
+		c.fail("bounds: %d forecasts are kept, counted were %d", kept, meta.Forecasts)
+	}
+	for i, run := range meta.runs {
+		if run.Seq != meta.RunSeq-uint64(len(meta.runs)-1-i) || run.Waited < 0 || run.Runtime < 0 || run.Devices < 0 || run.Outcome == "" {
+			c.fail("past runs: number %d is %+v", i, *run)
+		}
+	}
+	if len(meta.runs) > PastRunsMax {
+		c.fail("bounds: %d past runs are kept", len(meta.runs))
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sort"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -20,14 +19,17 @@ import (
 // A stored state is a stream of frames, each a big-endian uint32 length and
 // the canonical CBOR of one value:
 //
-//	header │ for each table: its name and number of rows, then its rows │ events │ end
+//	header │ for each table: its name and number of rows, then its rows │ events │ past runs │ end
 //
 // Tables stand in the order of dumps and rows in the order of their keys, so
 // equal states are equal bytes; Hash is the SHA-256 of them.
 
-// formatVersion rises when a stored state of an older version could not be
-// read as it stands.
-const formatVersion = 1
+// formatVersion rises with every change of what is stored. Older versions are
+// read too:
+//
+//	1  2026-11-21  the first
+//	2  2026-11-21  pools, projects and what they hold, forecasts, past runs; see upgrade.go
+const formatVersion = 2
 
 // formatName begins every stored state.
 const formatName = "nomadlike-state"
@@ -51,11 +53,12 @@ type dumpTable struct {
 type dump struct {
 	table string
 	index string // whose order the rows are written in
+	since int    // format version that has it
 	read  func(data []byte) (any, error)
 }
 
-func dumpOf[T any](table string) dump {
-	return dump{table: table, index: indexID, read: func(data []byte) (any, error) {
+func dumpOf[T any](table string, since int) dump {
+	return dump{table: table, index: indexID, since: since, read: func(data []byte) (any, error) {
 		row := new(T)
 		if err := wire.Unmarshal(data, row); err != nil {
 			return nil, err
@@ -67,23 +70,24 @@ func dumpOf[T any](table string) dump {
 // dumps lists the tables in the order of a stored state.
 func dumps() []dump {
 	return []dump{
-		dumpOf[metaRow](tableMeta),
-		dumpOf[scheduleRow](tableSchedule),
-		dumpOf[structs.Cluster](tableCluster),
-		dumpOf[jobRow](tableJobs),
-		dumpOf[nameRow](tableNames),
-		dumpOf[standingRow](tableStandings),
-		dumpOf[subjobRow](tableSubjobs),
-		dumpOf[attemptRow](tableAttempts),
-		dumpOf[structs.Allocation](tableAllocs),
-		dumpOf[structs.Node](tableNodes),
-		dumpOf[structs.Usage](tableUsage),
-		dumpOf[structs.Token](tableTokens),
-		dumpOf[structs.JoinToken](tableJoinTokens),
-		dumpOf[keyRow](tableIdempotency),
-		dumpOf[structs.Pool](tablePools),
-		dumpOf[structs.Project](tableProjects),
-		dumpOf[structs.ProjectUsage](tableHoldings),
+		dumpOf[metaRow](tableMeta, 1),
+		dumpOf[scheduleRow](tableSchedule, 1),
+		dumpOf[structs.Cluster](tableCluster, 1),
+		dumpOf[jobRow](tableJobs, 1),
+		dumpOf[nameRow](tableNames, 1),
+		dumpOf[standingRow](tableStandings, 1),
+		dumpOf[subjobRow](tableSubjobs, 1),
+		dumpOf[attemptRow](tableAttempts, 1),
+		dumpOf[structs.Allocation](tableAllocs, 1),
+		dumpOf[structs.Node](tableNodes, 1),
+		dumpOf[structs.Usage](tableUsage, 1),
+		dumpOf[structs.Token](tableTokens, 1),
+		dumpOf[structs.JoinToken](tableJoinTokens, 1),
+		dumpOf[keyRow](tableIdempotency, 1),
+		dumpOf[structs.Pool](tablePools, 2),
+		dumpOf[structs.Project](tableProjects, 2),
+		dumpOf[structs.ProjectUsage](tableHoldings, 2),
+		dumpOf[forecastRow](tableForecasts, 2),
 	}
 }
 
@@ -98,8 +102,12 @@ func (s *Snapshot) Persist(w io.Writer) error {
 			return fmt.Errorf("write state table %s: %w", d.table, err)
 		}
 	}
-	if err := s.writeEvents(buffered); err != nil {
+	meta := s.meta()
+	if err := writeRing(buffered, sectionEvents, meta.ring); err != nil {
 		return fmt.Errorf("write events: %w", err)
+	}
+	if err := writeRing(buffered, sectionRuns, meta.runs); err != nil {
+		return fmt.Errorf("write past runs: %w", err)
 	}
 	if err := writeFrame(buffered, &dumpTable{}); err != nil {
 		return fmt.Errorf("write state: %w", err)
@@ -120,22 +128,6 @@ func (s *Snapshot) writeTable(w io.Writer, d dump) error {
 	}
 	for row := range each[any](s.db, d.table, d.index, nil) {
 		if err := writeFrame(w, row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sectionEvents is the ring of events, written like a table.
-const sectionEvents = "events"
-
-func (s *Snapshot) writeEvents(w io.Writer) error {
-	ring := s.meta().ring
-	if err := writeFrame(w, &dumpTable{Table: sectionEvents, Rows: len(ring)}); err != nil {
-		return err
-	}
-	for _, event := range ring {
-		if err := writeFrame(w, event); err != nil {
 			return err
 		}
 	}
@@ -200,17 +192,26 @@ func readState(tx *memdb.Txn, r io.Reader) error {
 	switch {
 	case header.Format != formatName:
 		return fmt.Errorf("%w: it does not begin like one", ErrBadState)
-	case header.Version != formatVersion:
-		return fmt.Errorf("%w: its format version is %d, this program knows %d", ErrBadState, header.Version, formatVersion)
+	case header.Version < 1 || header.Version > formatVersion:
+		return fmt.Errorf("%w: its format version is %d, this program knows 1 to %d", ErrBadState, header.Version, formatVersion)
 	}
 	for _, d := range dumps() {
+		if d.since > header.Version {
+			continue
+		}
 		if err := readTable(tx, frames, d); err != nil {
 			return fmt.Errorf("table %s: %w", d.table, err)
 		}
 	}
-	ring, err := readEvents(frames)
+	events, err := readRing(frames, sectionEvents, earlier)
 	if err != nil {
 		return fmt.Errorf("events: %w", err)
+	}
+	var runs []*structs.PastRun
+	if header.Version > 1 {
+		if runs, err = readRing(frames, sectionRuns, func(a, b *structs.PastRun) bool { return a.Seq < b.Seq }); err != nil {
+			return fmt.Errorf("past runs: %w", err)
+		}
 	}
 	var end dumpTable
 	if err := frames.decode(&end); err != nil {
@@ -225,51 +226,11 @@ func readState(tx *memdb.Txn, r io.Reader) error {
 	if err := checkRows(tx, header.Index); err != nil {
 		return err
 	}
-	shareEvents(tx, ring)
+	if header.Version == 1 {
+		upgradeFrom1(tx)
+	}
+	keepRings(tx, events, runs)
 	return nil
-}
-
-// readEvents reads the ring.
-func readEvents(frames *frameReader) ([]*structs.Event, error) {
-	var head dumpTable
-	if err := frames.decode(&head); err != nil {
-		return nil, err
-	}
-	if head.Table != sectionEvents || head.Rows < 0 {
-		return nil, fmt.Errorf("%w: found table %q", ErrBadState, head.Table)
-	}
-	var ring []*structs.Event
-	for range head.Rows {
-		event := new(structs.Event)
-		if err := frames.decode(event); err != nil {
-			return nil, err
-		}
-		if n := len(ring); n > 0 && !earlier(ring[n-1], event) {
-			return nil, fmt.Errorf("%w: events are out of order", ErrBadState)
-		}
-		ring = append(ring, event)
-	}
-	return ring, nil
-}
-
-func earlier(a, b *structs.Event) bool {
-	return a.Index < b.Index || a.Index == b.Index && a.Seq < b.Seq
-}
-
-// shareEvents puts the ring into the state, and lets histories point into it:
-// most events are in both, and one copy of them is enough.
-func shareEvents(tx *memdb.Txn, ring []*structs.Event) {
-	meta := *mustFirst[*metaRow](tx, tableMeta, indexID, metaKey())
-	meta.ring, meta.journalFrom = ring, meta.Index
-	mustInsert(tx, tableMeta, &meta)
-	for _, row := range withPrefix[*standingRow](tx, tableStandings, indexID, nil) {
-		for i, event := range row.History {
-			at := sort.Search(len(ring), func(i int) bool { return !earlier(ring[i], event) })
-			if at < len(ring) && ring[at].Index == event.Index && ring[at].Seq == event.Seq {
-				row.History[i] = ring[at] // the row was decoded just now: nobody else has it
-			}
-		}
-	}
 }
 
 // readTable inserts the rows of one table.
@@ -309,6 +270,8 @@ func complete(row any) bool {
 		return r.Attempt != nil
 	case *standingRow:
 		return !slices.Contains(r.History, nil)
+	case *forecastRow:
+		return len(r.Given) > 0
 	}
 	return true
 }

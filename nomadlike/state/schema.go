@@ -28,6 +28,7 @@ const (
 	tablePools       = "pools"
 	tableProjects    = "projects"
 	tableHoldings    = "holdings"
+	tableForecasts   = "forecasts"
 )
 
 // The indexes beside "id". An index whose key function gives nil for a row
@@ -40,6 +41,7 @@ const (
 	indexQueue   = "queue"   // queued subjobs in the order of the queue
 	indexClaim   = "claim"   // subjobs that nodes are promised to
 	indexDue     = "due"     // attempts by the time at which they expire
+	indexEnded   = "ended"   // forecasts by the log index at which they came true or void
 	indexDelayed = "delayed" // queued subjobs that are not placed before a time, by that time
 	indexNode    = "node"    // allocations by node
 	indexHeld    = "held"    // allocations by node that hold resources or still run
@@ -48,9 +50,10 @@ const (
 )
 
 // metaRow is the state's own record: one row, replaced by every batch. It
-// carries the ring of events, oldest first. Versions of the row share the
-// array behind the ring: events are only ever appended to the newest version,
-// behind what older ones see, and dropped by slicing.
+// carries the rings of events, of past runs and of what changed, oldest first.
+// Versions of the row share the arrays behind the rings: they are only ever
+// appended to in the newest version, behind what older ones see, and dropped
+// from by slicing.
 type metaRow struct {
 	Index         uint64 `json:"index"`          // of the last command that was applied
 	EventsDropped uint64 `json:"events_dropped"` // highest log index of which an event was dropped
@@ -58,8 +61,12 @@ type metaRow struct {
 	Jobs          int    `json:"jobs"`           // rows of tableJobs
 	Live          int    `json:"live"`           // subjobs that have not ended
 	Nodes         int    `json:"nodes"`          // rows of tableNodes
+	Forecasts     int    `json:"forecasts"`      // answers in tableForecasts
+	ForecastSeq   uint64 `json:"forecast_seq"`   // of the newest row of tableForecasts
+	RunSeq        uint64 `json:"run_seq"`        // of the newest past run
 
 	ring        []*structs.Event
+	runs        []*structs.PastRun
 	journal     []touch
 	journalFrom uint64 // the journal knows every change after this index
 }
@@ -249,6 +256,16 @@ func schema() *memdb.DBSchema {
 		}),
 		table(tableHoldings, map[string]func(*structs.ProjectUsage) []byte{
 			indexID: func(u *structs.ProjectUsage) []byte { return idKey(u.Project) },
+		}),
+		table(tableForecasts, map[string]func(*forecastRow) []byte{
+			indexID:      func(r *forecastRow) []byte { return attemptKey(r.JobID, r.Subjob, r.Attempt) },
+			indexCreated: func(r *forecastRow) []byte { return indexKey(r.Seq) },
+			indexEnded: func(r *forecastRow) []byte {
+				if r.Ended == 0 {
+					return nil
+				}
+				return appendUint(indexKey(r.Ended), r.Seq)
+			},
 		}),
 	}
 	all := &memdb.DBSchema{Tables: make(map[string]*memdb.TableSchema, len(tables))}

@@ -136,6 +136,8 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyProjectPut), true
 	case structs.CommandProjectDelete:
 		return read(applyProjectDelete), true
+	case structs.CommandForecasts:
+		return read(applyForecasts), true
 	case structs.CommandJobLimits:
 		return read(applyJobLimits), true
 	case structs.CommandPlan:

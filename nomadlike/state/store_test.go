@@ -138,15 +138,27 @@ func TestWatchTwinsSeeTheirChange(t *testing.T) {
 		"cluster":       (*Snapshot).WatchCluster,
 		"token":         func(s *Snapshot) <-chan struct{} { return s.WatchToken("t") },
 		"events":        (*Snapshot).WatchEvents,
+		"pools":         (*Snapshot).WatchPools,
+		"pool":          func(s *Snapshot) <-chan struct{} { return s.WatchPool("p") },
+		"projects":      (*Snapshot).WatchProjects,
+		"project":       func(s *Snapshot) <-chan struct{} { return s.WatchProject("default") },
+		"usages":        (*Snapshot).WatchProjectUsages,
+		"usage":         func(s *Snapshot) <-chan struct{} { return s.WatchProjectUsage("default") },
+		"past runs":     (*Snapshot).WatchPastRuns,
+		"forecasts":     func(s *Snapshot) <-chan struct{} { return s.WatchForecasts("job-a") },
+		"ended":         (*Snapshot).WatchEndedForecasts,
 	}
 	log := []Entry{
 		{1, encode(structs.CommandClusterInit, 1, &structs.ClusterInit{Cluster: structs.Cluster{ID: "c"}})},
 		{2, encode(structs.CommandTokenPut, 1, &structs.TokenPut{Token: structs.Token{ID: "t", Hash: make([]byte, 32)}})},
 		{3, encode(structs.CommandNodeRegister, 1, &structs.NodeRegister{Node: testNode(0)})},
 		{4, encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: testJob("a", 1)})},
-		{5, encode(structs.CommandPlan, 1, &structs.Plan{Gangs: []structs.GangPlan{{JobID: "job-a", Attempt: 1,
+		{5, encode(structs.CommandForecasts, 1, &structs.Forecasts{Forecasts: []structs.Forecast{{JobID: "job-a", Attempt: 1, Point: 1, P50: 1, P90: 1}}})},
+		{6, encode(structs.CommandPlan, 1, &structs.Plan{Gangs: []structs.GangPlan{{JobID: "job-a", Attempt: 1,
 			Placements: []structs.RankPlacement{{NodeID: "node-0"}}}}})},
-		{6, encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: testJob("b", 1)})},
+		{7, encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: testJob("b", 1)})},
+		{8, encode(structs.CommandPoolPut, 1, &structs.PoolPut{Pool: structs.Pool{Name: "p"}})},
+		{9, encode(structs.CommandProjectPut, 1, &structs.ProjectPut{Project: structs.Project{Name: "default"}})},
 	}
 	source := New()
 	source.ApplyBatch(log)
@@ -245,7 +257,7 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"tail":    append(slices.Clone(whole), 0),
-		"version": bytes.Replace(whole, []byte("gversion\x01"), []byte("gversion\x02"), 1),
+		"version": bytes.Replace(whole, []byte("gversion\x02"), []byte("gversion\x03"), 1),
 		"format":  bytes.Replace(whole, []byte(formatName), []byte(strings.ToUpper(formatName)), 1),
 		"length":  append([]byte{0xff, 0xff, 0xff, 0xff}, whole...),
 	} {

@@ -67,7 +67,9 @@ func pickOf[T any](w *world, items []T) (item T, ok bool) {
 func (w *world) next(s *Snapshot) []byte {
 	w.now += structs.UnixNano(1 + w.chance.Intn(3e9))
 	if w.calm && !w.maybe(8) {
-		switch w.chance.Intn(10) {
+		switch w.chance.Intn(11) {
+		case 10:
+			return w.forecasts(s)
 		case 0:
 			return w.submit()
 		case 1, 2:
@@ -218,6 +220,9 @@ func (w *world) anyJob(s *Snapshot) string {
 func (w *world) queueCommand(s *Snapshot) []byte {
 	id := w.anyJob(s)
 	if w.maybe(3) {
+		return w.forecasts(s)
+	}
+	if w.maybe(3) {
 		return encode(structs.CommandJobTimeLimit, w.now, &structs.JobTimeLimit{JobID: id, TimeLimit: structs.Duration(w.pick(0, -1, 1e9, 20e9))})
 	}
 	body := &structs.QueueMove{JobID: id, Last: w.maybe(4)}
@@ -275,6 +280,23 @@ func (w *world) clear(s *Snapshot, job *structs.Job, gang *structs.GangPlan, siz
 			}
 		}
 	}
+}
+
+// forecasts says when subjobs begin, sometimes what can not be.
+func (w *world) forecasts(s *Snapshot) []byte {
+	body := &structs.Forecasts{}
+	for job, subjob := range s.Queue() {
+		given := structs.Forecast{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.Attempt + 1, Position: len(body.Forecasts) + 1,
+			Point: w.now + 5, P50: w.now + structs.UnixNano(w.pick(1, 2)), P90: w.now + 2, Features: []float64{0.5}, Withdrawn: w.maybe(10)}
+		if w.maybe(10) {
+			given.P90 = 0
+		}
+		if w.maybe(10) {
+			given.Attempt++
+		}
+		body.Forecasts = append(body.Forecasts, given)
+	}
+	return encode(structs.CommandForecasts, w.now, body)
 }
 
 // plan places what fits, by first fit over a random beginning, and sometimes
