@@ -375,6 +375,46 @@ func TestStrays(t *testing.T) {
 	}
 }
 
+// TestUnfinishedStart takes over what an agent has left that died between
+// making a container and starting it, or before.
+func TestUnfinishedStart(t *testing.T) {
+	d := open(t)
+	ctx := context.Background()
+	made, err := world.api.ContainerCreate(ctx, &containertypes.Config{
+		Image: hostImage, Entrypoint: []string{"/.nomadlike/init"},
+		Labels: map[string]string{"nomadlike.cluster": "test", "nomadlike.node": t.Name(), "nomadlike.task": "made"},
+	}, nil, nil, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := stateDir(t)
+	other := open(t, func(c *docker.Config) { c.StateDir, c.Node = dir, "other" })
+	if err := os.MkdirAll(dir+"/tasks/begun/door", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for id, driverOfTask := range map[driver.TaskID]*docker.Driver{"made": d, "begun": other} {
+		listed, err := driverOfTask.List(ctx)
+		if err != nil || len(listed) != 1 || listed[0].TaskID != id {
+			t.Fatalf("listed %v, %v", listed, err)
+		}
+		if err := driverOfTask.Recover(ctx, listed[0]); err != nil {
+			t.Fatal(err)
+		}
+		if result := drivertest.Wait(t, driverOfTask, id); result.Successful() || result.Err == nil || result.Err.ID != "docker.container_gone" {
+			t.Errorf("result of %s is %+v", id, result)
+		}
+		if err := driverOfTask.Destroy(ctx, id); err != nil {
+			t.Error(err)
+		}
+		if listed, err := driverOfTask.List(ctx); err != nil || len(listed) != 0 {
+			t.Errorf("left are %v, %v", listed, err)
+		}
+	}
+	if _, err := world.api.ContainerInspect(ctx, made.ID); err == nil {
+		t.Error("the container is still there")
+	}
+}
+
 // TestLostRecords takes a task over of which only damaged records are left.
 func TestLostRecords(t *testing.T) {
 	needEngine(t)

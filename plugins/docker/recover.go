@@ -77,6 +77,7 @@ func (t *task) load(ctx context.Context, handle driver.Handle) error {
 	if _, err := os.Lstat(filepath.Join(t.dir(), taskinit.DoorDir)); errors.Is(err, os.ErrNotExist) {
 		t.stray = true
 	}
+	t.doubtful = true
 	if err := os.MkdirAll(t.dir(), 0o700); err != nil {
 		return fmt.Errorf("recover task %s: %w", t.id, err)
 	}

@@ -274,7 +274,7 @@ func (t *task) unblock(ctx context.Context, news *taskinit.Conn, over <-chan str
 			return
 		case <-timer.C:
 			state, err := t.driver.engine.inspect(ctx, t.record.ContainerID)
-			if err == nil && !state.Running && !state.Created {
+			if err == nil && !state.Running && (!state.Created || t.doubtful) {
 				news.SetDeadline(time.Unix(1, 0))
 				return
 			}

@@ -48,8 +48,9 @@ type task struct {
 	// stray is a container whose door does not lead here: nothing but its
 	// labels is known, and only the engine can act on it.
 	stray bool
-	// doubtful is a keeper that was started late: the init that it waits for
-	// may be dead. Only the watcher uses it.
+	// doubtful is a keeper that was started late, or by an earlier agent: the
+	// init that it waits for may be dead, or never have lived. Only the
+	// watcher uses it.
 	doubtful bool
 
 	result driver.ExitResult
@@ -140,7 +141,7 @@ func (t *task) watchStray() {
 		switch {
 		case t.driver.life.Err() != nil:
 			return
-		case errors.Is(err, errNotFound):
+		case errors.Is(err, errNotFound), err == nil && state.Created:
 			t.lose("docker.container_gone")
 			return
 		case err == nil && !state.Running:
@@ -186,22 +187,20 @@ func (t *task) settle() bool {
 		t.finish(exit)
 		return true
 	}
-	if connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket); err == nil {
-		connection.Close()
-		if !t.doubtful {
-			return false // there is one
-		}
+	kept := t.hasKeeper()
+	if kept && !t.doubtful {
+		return false
 	}
 	ctx, cancel := context.WithTimeout(t.driver.life, askPatience)
 	defer cancel()
 	state, err := t.driver.engine.inspect(ctx, t.record.ContainerID)
 	// The keeper may have recorded the end since, or be about to.
-	if exit := t.awaitRecord(err == nil && !state.Running); exit != nil {
+	if exit := t.awaitRecord(kept && err == nil && !state.Running); exit != nil {
 		t.finish(exit)
 		return true
 	}
 	switch {
-	case errors.Is(err, errNotFound):
+	case errors.Is(err, errNotFound), err == nil && state.Created: // never started
 		t.lose("docker.container_gone")
 		return true
 	case err != nil:
@@ -210,19 +209,25 @@ func (t *task) settle() bool {
 		t.settleByEngine(&state)
 		return true
 	}
-	if t.doubtful {
-		if connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket); err == nil {
-			connection.Close()
-			return false
-		}
+	t.doubtful = true
+	if kept {
+		return false
 	}
 	t.releaseKeeper()
-	t.doubtful = true
 	t.driver.log.Warn("task had no keeper, gets another one", logkey.TaskID, t.id)
 	if err := t.startKeeper(nil); err != nil {
 		t.driver.log.Error("keeper can not be started", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	return false
+}
+
+// hasKeeper tells whether somebody serves the task's control socket.
+func (t *task) hasKeeper() bool {
+	connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket)
+	if err == nil {
+		connection.Close()
+	}
+	return err == nil
 }
 
 // awaitRecord gives a recorded exit; patient, it waits a little for a keeper
@@ -233,7 +238,7 @@ func (t *task) awaitRecord(patient bool) *taskinit.Exit {
 		if err == nil {
 			return exit
 		}
-		if !patient || waited >= recordPatience || t.keeper == nil {
+		if !patient || waited >= recordPatience {
 			return nil
 		}
 		time.Sleep(lookFirst)
