@@ -74,7 +74,9 @@ func (v *validator) underCeilings(p *Pool, j *Job) {
 	number("nodes", j.Nodes, c.Nodes)
 	for i := range j.Resources {
 		path := IndexedPath("resources", i) + ".device"
-		number(path, j.deviceTotal(i), c.Devices)
+		if total := j.deviceTotal(i); c.Devices > 0 && total > c.Devices {
+			v.add(path, "pool.ceiling_devices", "", "pool", p.Name, "devices", total, "max", c.Devices)
+		}
 		all := slices.IndexFunc(j.Resources[i].Devices, func(d DeviceRequest) bool { return d.Count == DevicesAll })
 		if c.Devices > 0 && all >= 0 {
 			v.add(IndexedPath(path, all)+".count", "pool.ceiling_all", "pool.ceiling_all.hint", "pool", p.Name, "max", c.Devices)

@@ -25,12 +25,12 @@ func (p *Pool) Validate() []Problem {
 	if p.SKU != nil {
 		v.unit(p.SKU)
 	}
-	v.choice("order", string(p.Order), true, string(OrderSubmission), string(OrderFair))
+	known := v.choice("order", string(p.Order), true, string(OrderSubmission), string(OrderFair))
 	if p.HalfLife != 0 {
 		v.span("half_life", p.HalfLife, HalfLifeMin, SpanMax)
 	}
 	v.fraction("age_weight", p.AgeWeight, AgeWeightMax)
-	if p.Order != OrderFair && (p.HalfLife != 0 || p.AgeWeight != 0) {
+	if known && p.Order != OrderFair && (p.HalfLife != 0 || p.AgeWeight != 0) {
 		v.add("order", "pool.fair_only", "pool.fair_only.hint")
 	}
 	v.span("defaults.time_limit", p.Defaults.TimeLimit, 0, SpanMax)
@@ -42,7 +42,7 @@ func (p *Pool) Validate() []Problem {
 // fraction checks a number between 0 and high.
 func (v *validator) fraction(path string, value, high float64) {
 	if !finite(value) || value < 0 || value > high {
-		v.add(path, "job.range", "", "value", value, "min", 0, "max", high)
+		v.add(path, "job.range", "", "value", value, "min", 0, "max", int64(high))
 	}
 }
 
