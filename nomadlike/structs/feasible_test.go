@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,7 +14,7 @@ func feasibleNode() *Node {
 	n := &Node{ID: "n1", Name: "n1", Drivers: []string{"exec"}, Status: NodeReady, Eligibility: NodeEligible,
 		Capacity: Capacity{CPU: 4, Memory: 8 * GiB, PortMin: 20000, PortMax: 20003}}
 	for i, group := range []string{"a", "a", "b", "b", "b"} {
-		n.Devices = append(n.Devices, Device{ID: string(rune('0' + i)), Kind: "nvidia/gpu", Model: "NVIDIA A800-SXM4-80GB", LinkGroup: group, Healthy: true})
+		n.Devices = append(n.Devices, Device{ID: string(rune('0' + i)), Kind: "nvidia/gpu", Model: "NVIDIA A800-SXM4-80GB", LinkGroup: group, Healthy: true, Driver: "535.104.05"})
 	}
 	return n
 }
@@ -26,16 +27,51 @@ func feasibleJob() *Job {
 	}}}
 }
 
+// parts are what a plan for one node stands on.
+type parts struct {
+	job    *Job
+	subjob *Subjob
+	gang   *GangPlan
+	node   *Node
+	usage  *Usage
+	pool   *Pool
+}
+
+// rdma asks for RDMA in a pool that has it.
+func (p *parts) rdma() {
+	p.job.Resources[0].RDMA, p.node.Pool, p.pool = true, "p", &Pool{Name: "p", RDMA: true}
+}
+
+// all asks for all devices and gives these.
+func (p *parts) all(given ...string) {
+	p.job.Resources[0].Devices[0].Count, p.gang.Placements[0].Devices = DevicesAll, given
+}
+
+// Node implements Ground.
+func (p *parts) Node(id string) (*Node, *Usage) {
+	if id != p.node.ID {
+		return nil, nil
+	}
+	return p.node, p.usage
+}
+
+// Pool implements Ground.
+func (p *parts) Pool(name string) *Pool {
+	if p.pool == nil || p.pool.Name != name {
+		return nil
+	}
+	return p.pool
+}
+
+// Project implements Ground.
+func (p *parts) Project(string) *Project { return nil }
+
+// ProjectUsage implements Ground.
+func (p *parts) ProjectUsage(string) *ProjectUsage { return nil }
+
 // TestGangProblem breaks one thing of a good plan at a time and expects the
 // reason that names it.
 func TestGangProblem(t *testing.T) {
-	type parts struct {
-		job    *Job
-		subjob *Subjob
-		gang   *GangPlan
-		node   *Node
-		usage  *Usage
-	}
 	cases := []struct {
 		name   string
 		change func(*parts)
@@ -61,6 +97,37 @@ func TestGangProblem(t *testing.T) {
 		{"other pool", func(p *parts) { p.job.Placement.Pool = "p" }, "scheduler.node_pool"},
 		{"other node named", func(p *parts) { p.job.Placement.Nodes = []string{"n2"} }, "scheduler.node_not_named"},
 		{"node named in another pool", func(p *parts) { p.job.Placement = Placement{Nodes: []string{"n1"}, Pool: "p"} }, ""},
+		{"pool by default", func(p *parts) { p.job.Placement.Pool = PoolDefault }, ""},
+		{"dedicated pool", func(p *parts) { p.node.Pool, p.pool = "p", &Pool{Name: "p", Dedicated: true} }, "scheduler.node_dedicated"},
+		{"dedicated pool of its own", func(p *parts) {
+			p.node.Pool, p.pool, p.job.Placement.Pool = "p", &Pool{Name: "p", Dedicated: true}, "p"
+		}, ""},
+		{"node named in a dedicated pool", func(p *parts) {
+			p.node.Pool, p.pool, p.job.Placement.Nodes = "p", &Pool{Name: "p", Dedicated: true}, []string{"n1"}
+		}, "scheduler.node_dedicated"},
+		{"RDMA", func(p *parts) { p.rdma(); p.node.RDMA = true }, ""},
+		{"no RDMA card", func(p *parts) { p.rdma() }, "scheduler.node_rdma"},
+		{"no RDMA in the pool", func(p *parts) { p.rdma(); p.node.RDMA, p.pool.RDMA = true, false }, "scheduler.pool_rdma"},
+		{"no record of the pool", func(p *parts) { p.rdma(); p.node.RDMA, p.pool = true, nil }, "scheduler.pool_rdma"},
+		{"driver version", func(p *parts) { p.job.Placement.DriverVersion = ">= 535" }, ""},
+		{"old driver version", func(p *parts) { p.job.Placement.DriverVersion = ">= 535.200" }, "scheduler.node_driver_version"},
+		{"no driver version", func(p *parts) { p.job.Placement.DriverVersion, p.node.Devices[4].Driver = ">= 535", "" }, "scheduler.node_driver_version"},
+		{"unreadable driver version", func(p *parts) { p.job.Placement.DriverVersion = "new" }, "scheduler.node_driver_version"},
+		{"driver version of other devices", func(p *parts) {
+			p.job.Placement.DriverVersion = ">= 535"
+			p.node.Devices[4] = Device{ID: "4", Kind: "huawei/npu", Driver: "23.0"}
+		}, ""},
+		{"driver version without devices", func(p *parts) {
+			p.job.Placement.DriverVersion, p.job.Resources[0].Devices, p.gang.Placements[0].Devices = ">= 600", nil, nil
+		}, ""},
+		{"VIP machine", func(p *parts) { p.job.VIP = &VIP{Machines: []VIPMachine{{Node: "n1"}}} }, ""},
+		{"no VIP machine", func(p *parts) { p.job.VIP = &VIP{Machines: []VIPMachine{{Node: "n2"}}} }, "scheduler.node_not_named"},
+		{"VIP machine that others use", func(p *parts) {
+			p.job.VIP, p.usage.Allocs = &VIP{Machines: []VIPMachine{{Node: "n1"}}}, 1
+		}, "scheduler.node_busy"},
+		{"claimed", func(p *parts) { p.usage.Claim = "k/0" }, "scheduler.node_claimed"},
+		{"claimed for it", func(p *parts) { p.usage.Claim = "j/0" }, ""},
+		{"overfull node", func(p *parts) { p.usage.Overcommitted = true }, "scheduler.node_overcommitted"},
 		{"cores held", func(p *parts) { p.usage.CPU = 3.001 }, "scheduler.node_cpu"},
 		{"cores just enough", func(p *parts) { p.usage.CPU = 3 }, ""},
 		{"memory held", func(p *parts) { p.usage.Memory = 7*GiB + 1 }, "scheduler.node_memory"},
@@ -80,6 +147,14 @@ func TestGangProblem(t *testing.T) {
 		{"unknown device", func(p *parts) { p.gang.Placements[0].Devices = []string{"0", "9"} }, "scheduler.refused_devices"},
 		{"other model", func(p *parts) { p.job.Resources[0].Devices[0].Model = "A80" }, "scheduler.refused_devices"},
 		{"right model", func(p *parts) { p.job.Resources[0].Devices[0].Model = "a800" }, ""},
+		{"one of two models", func(p *parts) { p.job.Resources[0].Devices[0].Models = []string{"H20", "A800"} }, ""},
+		{"none of two models", func(p *parts) { p.job.Resources[0].Devices[0].Models = []string{"H20", "A80"} }, "scheduler.refused_devices"},
+		{"all devices", func(p *parts) { p.all("0", "1", "2", "3", "4") }, ""},
+		{"all but one device", func(p *parts) { p.all("0", "1", "2", "3") }, "scheduler.refused_devices"},
+		{"all devices, one held", func(p *parts) { p.all("0", "1", "2", "3"); p.usage.Devices = map[string]string{"4": "x"} }, "scheduler.refused_devices"},
+		{"all devices, one sick", func(p *parts) { p.all("0", "1", "2", "3"); p.node.Devices[4].Healthy = false }, "scheduler.refused_devices"},
+		{"all devices of which there are none", func(p *parts) { p.all(); p.job.Resources[0].Devices[0].Kind = "huawei/npu" }, "scheduler.refused_devices"},
+		{"fewer devices for the last of one", func(p *parts) { p.job.Resources[0].LastDevices, p.gang.Placements[0].Devices = 1, []string{"0"} }, ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,12 +163,7 @@ func TestGangProblem(t *testing.T) {
 				Ports: map[string]int{"http": 8080, "extra": 20001}, Devices: []string{"0", "1"}}}}
 			c.change(p)
 			got := ""
-			reason := GangProblem(p.job, p.subjob, p.gang, nodesOnly(func(id string) (*Node, *Usage) {
-				if id != p.node.ID {
-					return nil, nil
-				}
-				return p.node, p.usage
-			}))
+			reason := GangProblem(p.job, p.subjob, p.gang, p)
 			if reason != nil {
 				got = reason.ID
 			}
@@ -185,6 +255,131 @@ func TestChooseDevicesStaysInALinkGroup(t *testing.T) {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
 		}
+	}
+}
+
+// TestGangWithRDMAStaysInOnePool: between two pools there is no RDMA network.
+func TestGangWithRDMAStaysInOnePool(t *testing.T) {
+	nodes := map[string]*Node{}
+	for id, pool := range map[string]string{"n1": "p", "n2": "q", "n3": "p"} {
+		nodes[id] = &Node{ID: id, Name: id, Pool: pool, RDMA: true, Drivers: []string{"exec"}, Status: NodeReady, Eligibility: NodeEligible,
+			Capacity: Capacity{CPU: 1, Memory: GiB}}
+	}
+	ground := pooled{nodesOnly(func(id string) (*Node, *Usage) { return nodes[id], nil })}
+	job := &Job{ID: "j", Nodes: 2, Task: Task{Driver: "exec"}, Resources: []Resources{{CPU: 1, RDMA: true}}}
+	for other, want := range map[string]string{"n2": "scheduler.refused_pools", "n3": ""} {
+		gang := &GangPlan{Attempt: 1, Placements: []RankPlacement{{NodeID: "n1"}, {NodeID: other}}}
+		got := ""
+		if reason := GangProblem(job, &Subjob{State: JobQueued}, gang, ground); reason != nil {
+			got = reason.ID
+		}
+		if got != want {
+			t.Errorf("n1 and %s: %q, want %q", other, got, want)
+		}
+	}
+}
+
+// pooled gives every pool RDMA.
+type pooled struct{ nodesOnly }
+
+func (pooled) Pool(name string) *Pool { return &Pool{Name: name, RDMA: true} }
+
+func TestChooseDevicesStaysOnANUMANode(t *testing.T) {
+	node := &Node{ID: "n1"}
+	for i, numa := range []int{0, 0, 0, 1, 1, 1, 1, 1} {
+		node.Devices = append(node.Devices, Device{ID: string(rune('0' + i)), Kind: "huawei/npu", NUMANode: numa, Healthy: true})
+	}
+	choose := func(count int, links ...string) string {
+		for i := range node.Devices {
+			node.Devices[i].LinkGroup = ""
+			if i < len(links) {
+				node.Devices[i].LinkGroup = links[i]
+			}
+		}
+		got, _ := ChooseDevices(node, nil, []DeviceRequest{{Kind: "huawei/npu", Count: count}})
+		return strings.Join(got, "")
+	}
+	for _, c := range []struct{ name, got, want string }{
+		{"three fill the small NUMA node", choose(3), "012"},
+		{"four need the large one", choose(4), "3456"},
+		{"six span both, the large one whole", choose(6), "034567"},
+		{"a ring that spans both beats a NUMA node", choose(2, "", "r", "", "", "r"), "14"},
+		{"two rings: the NUMA node that has enough, its larger ring whole", choose(4, "a", "a", "a", "b", "b", "b", "c", "c"), "3456"},
+		{"two rings of four for six", choose(6, "a", "a", "a", "a", "b", "b", "b", "b"), "012345"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, c.got, c.want)
+		}
+	}
+}
+
+// TestChooseDevicesFindsWhatThereIs: it fails only when no way to deal the
+// devices out exists, stays in a link group or on a NUMA node when one has
+// enough, and what it gives is accepted.
+func TestChooseDevicesFindsWhatThereIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		node, usage := &Node{ID: "n1"}, &Usage{Devices: map[string]string{}}
+		for i := range rapid.IntRange(0, 7).Draw(t, "devices") {
+			d := Device{ID: string(rune('0' + i)), Kind: "nvidia/gpu", Model: rapid.SampledFrom([]string{"A", "B"}).Draw(t, "model"),
+				Memory: int64(rapid.IntRange(1, 2).Draw(t, "memory")), NUMANode: rapid.IntRange(0, 1).Draw(t, "numa"),
+				LinkGroup: rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "link"), Healthy: rapid.IntRange(0, 5).Draw(t, "health") > 0}
+			node.Devices = append(node.Devices, d)
+			if rapid.IntRange(0, 4).Draw(t, "held") == 0 {
+				usage.Devices[d.ID] = "x"
+			}
+		}
+		var requests []DeviceRequest
+		for range rapid.IntRange(1, 3).Draw(t, "requests") {
+			requests = append(requests, DeviceRequest{Kind: "nvidia/gpu", Count: rapid.SampledFrom([]int{1, 2, 3, DevicesAll}).Draw(t, "count"),
+				Model: rapid.SampledFrom([]string{"", "A"}).Draw(t, "want"), Memory: rapid.Int64Range(0, 2).Draw(t, "bytes")})
+		}
+		got, ok := ChooseDevices(node, usage, requests)
+		exists := false
+		for set := range 1 << len(node.Devices) { // every set of devices there is
+			var given []string
+			for i := range node.Devices {
+				if set&(1<<i) != 0 {
+					given = append(given, node.Devices[i].ID)
+				}
+			}
+			exists = exists || devicesProblem(node, usage, requests, given) == nil
+		}
+		if ok != exists {
+			t.Fatalf("chose %v %v, but there is one: %v", got, ok, exists)
+		}
+		if !ok {
+			return
+		}
+		if reason := devicesProblem(node, usage, requests, got); reason != nil {
+			t.Fatalf("chosen %v, refused: %s", got, reason.ID)
+		}
+		if len(requests) == 1 && requests[0].Count > 0 {
+			staysTogether(t, node, usage, requests[0], got)
+		}
+	})
+}
+
+func staysTogether(t *rapid.T, node *Node, usage *Usage, request DeviceRequest, got []string) {
+	links, numas := map[string]int{}, map[int]int{}
+	usedLinks, usedNUMAs := map[string]bool{}, map[int]bool{}
+	for i := range node.Devices {
+		d := &node.Devices[i]
+		if d.Healthy && !usage.holdsDevice(d.ID) && d.Meets(request) {
+			links[d.LinkGroup]++
+			numas[d.NUMANode]++
+		}
+		if slices.Contains(got, d.ID) {
+			usedLinks[d.LinkGroup], usedNUMAs[d.NUMANode] = true, true
+		}
+	}
+	if max(links["x"], links["y"]) >= request.Count {
+		if len(usedLinks) > 1 || usedLinks[""] {
+			t.Fatalf("%v are in several link groups, and one has enough", got)
+		}
+		return
+	}
+	if max(numas[0], numas[1]) >= request.Count && len(usedNUMAs) > 1 {
+		t.Fatalf("%v are on two NUMA nodes, and one has enough", got)
 	}
 }
 
