@@ -25,6 +25,10 @@ const (
 	complaintMax = 300
 	// stderrLineMax bounds a line of a plugin's stderr in the agent's log.
 	stderrLineMax = 4 << 10
+	// stderrLinesMax bounds the lines that a plugin may put there in each
+	// stderrWindow: one that crashes again and again writes hundreds each time.
+	stderrLinesMax = 100
+	stderrWindow   = time.Minute
 )
 
 // contract is how plugins of one kind are recognised and spoken to.
@@ -84,7 +88,7 @@ func launch[R remote](ctx context.Context, p *process[R]) (*running[R], error) {
 		StartTimeout:     p.timing.start,
 		GRPCDialOptions:  p.contract.dial,
 		Logger:           hclog.NewNullLogger(),
-		Stderr:           &stderrLog{log: p.log, what: p.contract.what},
+		Stderr:           p.stderr,
 	})
 	r := &running[R]{client: client, process: process, gone: make(chan struct{})}
 	// go-plugin has calls of its own without deadlines: whatever hangs there
@@ -173,6 +177,8 @@ type stderrLog struct {
 	mu struct {
 		sync.Mutex
 		pending []byte
+		begun   time.Time // of the window
+		lines   int       // in the window, those left out included
 	}
 }
 
@@ -191,7 +197,20 @@ func (w *stderrLog) Write(p []byte) (int, error) {
 		if len(line) > stderrLineMax {
 			line, rest = w.mu.pending[:stderrLineMax], w.mu.pending[stderrLineMax:]
 		}
-		w.log.Info(w.what+" says", logkey.Reason, string(line))
+		w.tellLocked(string(line))
 		w.mu.pending = append(w.mu.pending[:0], rest...)
+	}
+}
+
+// tellLocked writes one line, unless there were too many of late.
+func (w *stderrLog) tellLocked(line string) {
+	if now := time.Now(); now.Sub(w.mu.begun) > stderrWindow {
+		if left := w.mu.lines - stderrLinesMax; left > 0 {
+			w.log.Info(w.what+" said more", logkey.Count, left)
+		}
+		w.mu.begun, w.mu.lines = now, 0
+	}
+	if w.mu.lines++; w.mu.lines <= stderrLinesMax {
+		w.log.Info(w.what+" says", logkey.Reason, line)
 	}
 }

@@ -55,6 +55,7 @@ type process[R remote] struct {
 	// prepare readies a program that answers, before anybody else gets it.
 	prepare func(ctx context.Context, to R) error
 
+	stderr *stderrLog // of all lives of the program
 	life   context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the loop has ended
@@ -70,6 +71,7 @@ type process[R remote] struct {
 // start begins the loop; prepare must be set.
 func (p *process[R]) start() {
 	p.done = make(chan struct{})
+	p.stderr = &stderrLog{log: p.log, what: p.contract.what}
 	p.life, p.cancel = context.WithCancel(context.Background())
 	p.mu.change = make(chan struct{})
 	p.mu.reason = "starting"

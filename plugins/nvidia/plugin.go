@@ -2,6 +2,7 @@ package nvidia
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -72,7 +73,9 @@ type Plugin struct {
 
 	happened chan Happening
 	lookNow  chan struct{} // holds one token
+	storeNow chan struct{} // holds one token
 	looked   chan struct{} // closed after the first look
+	stored   string        // the mark of what was saved last; storeAll's alone
 
 	mu struct {
 		sync.Mutex
@@ -107,7 +110,7 @@ func Start(s *Settings, o Options) *Plugin {
 	}
 	p := &Plugin{
 		s: s, o: o, guard: newGuard(), feed: device.NewFeed(device.Snapshot{At: time.Now(), Blind: structs.NewReason("device.starting", "plugin", Name)}),
-		happened: make(chan Happening, happenedQueue), lookNow: make(chan struct{}, 1), looked: make(chan struct{}),
+		happened: make(chan Happening, happenedQueue), lookNow: make(chan struct{}, 1), storeNow: make(chan struct{}, 1), looked: make(chan struct{}),
 	}
 	p.life, p.cancel = context.WithCancel(context.Background())
 	p.mu.health = &Health{Units: make(map[string]*Unit)}
@@ -122,6 +125,7 @@ func Start(s *Settings, o Options) *Plugin {
 	p.mu.around = &Surroundings{}
 	p.mu.nodes = &Nodes{}
 	p.ending.Go(p.run)
+	p.ending.Go(p.storeAll)
 	return p
 }
 
@@ -327,7 +331,10 @@ func (p *Plugin) publish() {
 		snapshot.Devices = device.Cordoned(snapshot.Devices, p.mu.blind)
 	}
 	p.feed.Publish(snapshot)
-	p.storeLocked()
+	select {
+	case p.storeNow <- struct{}{}:
+	default:
+	}
 }
 
 // noDevices says why a library that works names no devices.
@@ -340,21 +347,39 @@ func noDevices(facts *Facts) *structs.Reason {
 	return structs.NewReason("device.nvidia_no_cards")
 }
 
-// storeLocked saves the faults when they have changed. The time at which a
-// fault was last seen is no change.
-func (p *Plugin) storeLocked() {
-	if p.o.StateDir == "" {
-		return
+// storeAll saves health whenever it has changed, beside everything else: a slow
+// disk holds no event up.
+func (p *Plugin) storeAll() {
+	for {
+		select {
+		case <-p.storeNow:
+			p.store()
+		case <-p.life.Done():
+			p.store()
+			return
+		}
 	}
+}
+
+// store saves the faults when they have changed. The time at which a fault was
+// last seen is no change.
+func (p *Plugin) store() {
+	p.mu.Lock()
 	mark := p.mu.health.mark()
-	if mark == p.mu.stored {
+	if p.o.StateDir == "" || mark == p.stored {
+		p.mu.Unlock()
 		return
 	}
-	if err := saveHealth(p.storePath(), p.mu.health); err != nil {
+	text, err := json.Marshal(p.mu.health)
+	p.mu.Unlock()
+	if err == nil {
+		err = saveHealth(p.storePath(), text)
+	}
+	if err != nil {
 		p.o.Logger.Error("health of devices can not be stored", logkey.Error, err)
 		return
 	}
-	p.mu.stored = mark
+	p.stored = mark
 }
 
 // listen waits for the library's events, as long as the plugin lives.

@@ -207,45 +207,42 @@ func (p *Plugin) heal(ctx context.Context, uuid string) error {
 	if processes := by[uuid].Processes; len(processes) > 0 {
 		return fmt.Errorf("heal device %s: %w by %s", uuid, device.ErrBusy, processList(processes))
 	}
-	if err := p.resetCard(ctx, uuid); err != nil {
+	facts, err := p.resetCard(ctx, uuid)
+	if err != nil {
 		return structs.NewError(structs.CodeUnavailable, "device.reset_failed", "device", uuid, "cause", err)
 	}
-	return p.test(ctx, uuid)
+	return p.test(uuid, &facts)
 }
 
-// resetCard resets a card with the library closed: the driver refuses while
-// anybody has the card open.
-func (p *Plugin) resetCard(ctx context.Context, uuid string) error {
-	_, err := run(ctx, p.guard, "exclusive", nil, func() (struct{}, error) {
+// resetCard resets a card with the library closed, since the driver refuses
+// while anybody has the card open, and looks at the cards again.
+func (p *Plugin) resetCard(ctx context.Context, uuid string) (Facts, error) {
+	return run(ctx, p.guard, "exclusive", nil, func() (Facts, error) {
 		// All other calls wait, or are waited for.
 		for _, kind := range []string{"read", "sample", "wait"} {
 			mine, err := p.guard.take(ctx, kind)
 			if err != nil {
-				return struct{}{}, err
+				return Facts{}, err
 			}
 			defer p.guard.done(kind, mine)
 		}
 		p.o.Library.Close()
 		err := p.o.Reset(ctx, uuid)
 		if reason := p.o.Library.Open(); reason != nil {
-			err = errors.Join(err, fmt.Errorf("the library can not be opened again: %s", reason.ID))
+			return Facts{}, errors.Join(err, fmt.Errorf("the library can not be opened again: %s", reason.ID))
 		}
-		return struct{}{}, err
+		facts, readErr := p.o.Library.Read()
+		return facts, errors.Join(err, readErr)
 	})
-	return err
 }
 
-// test looks at a card after its reset; it is well when nothing that is
-// measured is wrong.
-func (p *Plugin) test(ctx context.Context, uuid string) error {
-	facts, err := run(ctx, p.guard, "read", nil, p.o.Library.Read)
-	if err != nil {
-		return fmt.Errorf("test device %s after its reset: %w: %w", uuid, device.ErrUnavailable, err)
-	}
+// test judges a card after its reset; it is well when nothing that is measured
+// is wrong.
+func (p *Plugin) test(uuid string, facts *Facts) error {
 	p.mu.Lock()
 	events := p.mu.health.Forget(uuid, false, time.Now())
-	events = append(events, p.mu.health.Step(Input{Now: time.Now(), Facts: &facts}, p.s.actions)...)
-	p.mu.facts = p.mu.health.Complete(&facts)
+	events = append(events, p.mu.health.Step(Input{Now: time.Now(), Facts: facts}, p.s.actions)...)
+	p.mu.facts = p.mu.health.Complete(facts)
 	p.mu.events = append(p.mu.events, events...)
 	worst := p.mu.health.Worst(uuid)
 	p.mu.Unlock()

@@ -53,12 +53,9 @@ func decodeHealth(text []byte) (*Health, error) {
 	return h, nil
 }
 
-// saveHealth writes health so that a crash leaves either the old or the new.
-func saveHealth(path string, h *Health) error {
-	text, err := json.Marshal(h)
-	if err != nil {
-		return fmt.Errorf("write health: %w", err)
-	}
+// saveHealth writes a stored Health so that a crash leaves either the old or
+// the new.
+func saveHealth(path string, text []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "health-*.new")
 	if err != nil {
 		return fmt.Errorf("write health: %w", err)

@@ -48,7 +48,13 @@ func Build(t testing.TB, hidden ...string) string {
 		t.Fatal(err)
 	}
 	_, here, _, _ := runtime.Caller(0)
-	dir := t.TempDir()
+	// Not the test's own directory: its name may have signs that the linker
+	// takes for its own.
+	dir, err := os.MkdirTemp("", "nvmltest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "libnvidia-ml.so.1")
 	arguments := []string{"-shared", "-fPIC", "-O1", "-w", "-I", include, "-Wl,-soname,libnvidia-ml.so.1", "-o", path,
 		filepath.Join(filepath.Dir(here), "testdata", "fakelib", "fake_nvml.c"), "-lpthread"}

@@ -23,10 +23,12 @@
 #define NVML_NO_UNVERSIONED_FUNC_DEFS 1
 #include "nvml.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -410,11 +412,23 @@ static int next(struct nvmlEventSet_st *set, nvmlEventData_t *data) {
 	return found;
 }
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeout) {
-	for (unsigned waited = 0;; waited++) {
-		ENTER;
-		if (next(set.handle, data)) return leave(NVML_SUCCESS);
+	const char *path = getenv("FAKE_NVML_EVENTS");
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (watch < 0 || !path || inotify_add_watch(watch, path, IN_MODIFY) < 0) {
+		if (watch >= 0) close(watch);
+		return NVML_ERROR_UNKNOWN;
+	}
+	for (int last = 0;;) {
+		int code = enter(__func__);
+		int found = !code && next(set.handle, data);
 		leave(NVML_SUCCESS);
-		if (waited >= timeout) return NVML_ERROR_TIMEOUT;
-		usleep(1000);
+		if (code || found || last) {
+			close(watch);
+			return code ? (nvmlReturn_t)code : found ? NVML_SUCCESS : NVML_ERROR_TIMEOUT;
+		}
+		struct pollfd fd = {.fd = watch, .events = POLLIN};
+		char changes[4096];
+		if (poll(&fd, 1, (int)timeout) <= 0) last = 1;
+		else if (read(watch, changes, sizeof changes) < 0) last = 1;
 	}
 }
