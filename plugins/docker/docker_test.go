@@ -10,6 +10,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,8 @@ func testMain(m *testing.M) int {
 	switch _, err := osexec.LookPath("dockerd"); {
 	case err != nil:
 		world.missing = "no Docker engine is installed here: apt-get install docker.io"
+	case slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-test.fuzz=") || a == "-test.fuzzworker" }):
+		world.missing = "no engine is started for parsers"
 	case os.Geteuid() != 0:
 		world.missing = "a Docker engine is started by root only"
 	default:

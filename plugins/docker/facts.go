@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,10 +38,25 @@ func gatherFacts(info *engineInfo, enginePID int) engineFacts {
 	return facts
 }
 
-// kindPattern finds the kind in a specification, which is YAML or JSON.
+// kindPattern finds the kind in a specification in YAML, a key of its top
+// level.
 var kindPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^\s*[{,]?\s*"?kind"?\s*:\s*"?([A-Za-z0-9.\-]+/[A-Za-z0-9_.\-]+)`)
+	return regexp.MustCompile(`(?m)^["']?kind["']?\s*:\s*["']?([A-Za-z0-9.\-]+/[A-Za-z0-9_.\-]+)`)
 })
+
+// kindOf gives the kind that a specification describes, "" for none.
+func kindOf(body []byte) string {
+	var spec struct {
+		Kind string `json:"kind"`
+	}
+	if json.Unmarshal(body, &spec) == nil {
+		return spec.Kind
+	}
+	if found := kindPattern().FindSubmatch(body); found != nil {
+		return string(found[1])
+	}
+	return ""
+}
 
 // cdiKinds lists the kinds of devices that the specifications of a directory
 // describe.
@@ -61,8 +77,8 @@ func cdiKinds(dir string) (kinds []string) {
 		if err != nil {
 			continue
 		}
-		if found := kindPattern().FindSubmatch(body); found != nil {
-			kinds = append(kinds, string(found[1]))
+		if kind := kindOf(body); kind != "" {
+			kinds = append(kinds, kind)
 		}
 	}
 	return kinds
