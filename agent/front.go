@@ -36,6 +36,7 @@ type request struct {
 	route  api.Route
 	caller caller
 	object auth.Object // what was judged
+	verb   auth.Verb   // what it was judged for: the route's, or a narrower one that locate chose
 	found  any         // the object itself where the route names one: *structs.Job, Allocation, Node or Token
 	body   any         // pointer to a value of route.Request's type, or nil
 	id     string      // the full id behind {id}
@@ -192,7 +193,7 @@ func (f *front) answer(route api.Route, handle handler, w http.ResponseWriter, r
 		return err
 	}
 	defer release()
-	req := &request{Request: r, route: route, caller: who, w: w, id: r.PathValue("id")}
+	req := &request{Request: r, route: route, caller: who, w: w, id: r.PathValue("id"), verb: auth.Verb(route.Verb)}
 	if err := decodeBody(req); err != nil {
 		return err
 	}
@@ -259,8 +260,7 @@ func (f *front) judge(r *request) error {
 		return err
 	}
 	r.object = object
-	verb := auth.Verb(r.route.Verb)
-	refusal := auth.Allowed(r.caller.principal, verb, object).Err(verb, object)
+	refusal := auth.Allowed(r.caller.principal, r.verb, object).Err(r.verb, object)
 	switch {
 	case refusal == nil:
 		return nil

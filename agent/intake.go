@@ -32,7 +32,8 @@ func (s *site) locateBody(r *request) (auth.Object, error) {
 		own = structs.DefaultProject
 	}
 	object := auth.Object{Kind: auth.ObjectJob, Project: own, Owner: principal.ID}
-	if !auth.Allowed(principal, auth.Verb(r.route.Verb), object).Allow {
+	submits := auth.Allowed(principal, auth.Verb(r.route.Verb), object).Allow
+	if !submits && !auth.Allowed(principal, auth.VerbVIP, object).Allow {
 		return object, nil // judged, and refused
 	}
 	body := r.body.(*api.JobRequest)
@@ -47,7 +48,10 @@ func (s *site) locateBody(r *request) (auth.Object, error) {
 	}
 	r.found = &offered{job: job, defaults: job.SetDefaults()}
 	object.Project = job.Project
-	decision := auth.Allowed(principal, auth.Verb(r.route.Verb), object)
+	if job.VIP != nil {
+		r.verb = auth.VerbVIP
+	}
+	decision := auth.Allowed(principal, r.verb, object)
 	if !decision.Allow && decision.Hide {
 		return auth.Object{}, auth.NotFound(auth.ObjectProject, job.Project)
 	}

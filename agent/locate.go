@@ -30,6 +30,11 @@ func (s *site) locate(r *request) (auth.Object, error) {
 		return tokenObject(r.caller.token), nil
 	case api.FromBody:
 		return s.locateBody(r)
+	case api.FromProject:
+		if !plausibleID(r.id) {
+			return auth.Object{}, auth.NotFound(kind, r.id)
+		}
+		return auth.Object{Kind: kind, Project: r.id, ID: r.id}, nil
 	}
 	if r.caller.principal.Kind == auth.KindAnonymous {
 		return auth.Object{Kind: kind}, nil

@@ -72,6 +72,11 @@ func newWorld(t *testing.T) *world {
 		job := runJob(t, client, hcl, structs.JobRunning)
 		return job.Job.ID
 	}
+	for _, project := range []string{"one", "two"} {
+		if _, err := w.admin.PutProject(t.Context(), &structs.Project{Name: project}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.own = submit(ann, sleeper("own", "one", "read-only"))
 	w.mate = submit(ben, sleeper("mate", "one", "read-only"))
 	w.closed = submit(ben, sleeper("closed", "one", "none"))
@@ -96,7 +101,7 @@ func (w *world) subjects(t *testing.T, route api.Route) map[string]string {
 		return map[string]string{"node": w.agent.ID()}
 	case api.FromToken:
 		return map[string]string{"own": w.ids["user"], "another's": w.ids["mate"]}
-	case api.FromBody:
+	case api.FromBody, api.FromProject:
 		return map[string]string{"own project": "one", "other project": "two"}
 	}
 	if strings.Contains(route.Pattern, "{id}") {

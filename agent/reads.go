@@ -1,8 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"maps"
-	"strconv"
+	"slices"
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
@@ -89,7 +90,7 @@ func (s *site) listJobs(r *request) error {
 		job := view.Job
 		out.Jobs[i] = api.JobSummary{
 			ID: job.ID, Name: job.Name, Project: job.Project, User: job.User, Type: job.Type, Priority: job.Priority,
-			Nodes: job.Nodes, Subjobs: job.SubjobCount(), SubmittedAt: job.SubmittedAt,
+			Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool, Nodes: job.Nodes, Subjobs: job.SubjobCount(), SubmittedAt: job.SubmittedAt,
 			JobStanding: explained(snapshot, job.ID, standing(view.Standing)),
 		}
 	}
@@ -138,7 +139,67 @@ func (s *site) readJob(r *request) error {
 		Job:         shown(r, view.Job),
 		JobStanding: explained(snapshot, r.id, standing(view.Standing)),
 		Subjobs:     values(subjobs),
+		Yielded:     yielded(snapshot, r.id),
+		Awaits:      awaited(snapshot, r.id),
 	})
+}
+
+// jobRef names a job to people; of one that was deleted only the id is left.
+func jobRef(snapshot *state.Snapshot, jobID string, subjob int) api.JobRef {
+	ref := api.JobRef{ID: jobID, Subjob: subjob}
+	if view, ok := snapshot.Job(jobID); ok {
+		job := view.Job
+		ref.Name, ref.Project, ref.User, ref.VIP = job.Name, job.Project, job.User, job.VIP != nil
+	}
+	return ref
+}
+
+// yieldedTo names the job that an attempt ended for, nil when it did for none.
+// Whoever lost their nodes is told, whoever's job it was.
+func yieldedTo(snapshot *state.Snapshot, attempt *structs.Attempt) *api.JobRef {
+	if attempt.By == nil || attempt.By.JobID == attempt.JobID { // a change of its own size
+		return nil
+	}
+	ref := jobRef(snapshot, attempt.By.JobID, attempt.By.Subjob)
+	return &ref
+}
+
+// yielded lists the newest attempts of a job that ended for others.
+func yielded(snapshot *state.Snapshot, jobID string) []api.Yield {
+	var list []api.Yield
+	for attempt := range snapshot.Attempts(jobID) {
+		if to := yieldedTo(snapshot, attempt); to != nil {
+			list = append(list, api.Yield{Subjob: attempt.Subjob, Attempt: attempt.Number, At: attempt.EndingAt, To: *to})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b api.Yield) int { return cmp.Compare(b.At, a.At) })
+	return list[:min(len(list), api.YieldsMax)]
+}
+
+// awaited lists the jobs that were asked to end for a job and have not yet.
+func awaited(snapshot *state.Snapshot, jobID string) []api.JobRef {
+	var list []api.JobRef
+	for subjob := range snapshot.Subjobs(jobID) {
+		list = append(list, awaits(snapshot, subjob)...)
+		if len(list) >= api.YieldsMax {
+			return list[:api.YieldsMax]
+		}
+	}
+	return list
+}
+
+// awaits lists the jobs that were asked to end for a subjob and have not yet.
+func awaits(snapshot *state.Snapshot, subjob *structs.Subjob) []api.JobRef {
+	if subjob.Claim == nil {
+		return nil
+	}
+	var list []api.JobRef
+	for _, key := range subjob.Claim.Victims {
+		if attempt := snapshot.Attempt(key.JobID, key.Subjob, key.Number); attempt != nil && attempt.State != structs.AttemptEnded {
+			list = append(list, jobRef(snapshot, key.JobID, key.Subjob))
+		}
+	}
+	return list
 }
 
 // values copies rows out, so that an empty list is [] and not null.
@@ -307,44 +368,6 @@ func (s *site) readNode(r *request) error {
 		if ok && auth.Allowed(r.caller.principal, auth.VerbRead, jobObject(view.Job)).Allow {
 			out.Allocations = append(out.Allocations, *alloc)
 		}
-	}
-	return r.reply(out)
-}
-
-// readQueue lists what waits. Places count all that waits; what the caller
-// may not see is left out and only leaves gaps.
-func (s *site) readQueue(r *request) error {
-	if err := s.refresh(r); err != nil {
-		return err
-	}
-	q := query{r: r}
-	limit, after := q.limit(), q.text("after")
-	begin, err := strconv.Atoi(after)
-	if after != "" && (err != nil || begin < 0) {
-		q.refuse("after", after)
-	}
-	if q.err != nil {
-		return q.err
-	}
-	snapshot, err := s.block(r, everything((*state.Snapshot).WatchQueue))
-	if err != nil {
-		return err
-	}
-	out := api.Queue{Entries: []api.QueueEntry{}}
-	position := 0
-	for job, subjob := range snapshot.Queue() {
-		position++
-		if position <= begin || !auth.Allowed(r.caller.principal, auth.VerbRead, jobObject(job)).Allow {
-			continue
-		}
-		if len(out.Entries) == limit {
-			out.Next = strconv.Itoa(out.Entries[limit-1].Position)
-			break
-		}
-		out.Entries = append(out.Entries, api.QueueEntry{
-			JobID: job.ID, JobName: job.Name, Project: job.Project, User: job.User, Subjob: subjob.Index,
-			Priority: job.Priority, Nodes: job.Nodes, QueuedAt: subjob.QueuedAt, Position: position, Wait: subjob.Wait,
-		})
 	}
 	return r.reply(out)
 }

@@ -38,7 +38,7 @@ func (s *site) streamEvents(r *request) error {
 	index, job, project := q.uint("index"), q.text("job"), q.text("project")
 	topics := splitList(q.text("topic"))
 	for _, topic := range topics {
-		if !slices.Contains([]string{"job", "attempt", "alloc", "node", "token", "cluster"}, topic) {
+		if !slices.Contains([]string{"job", "attempt", "alloc", "node", "pool", "project", "token", "cluster"}, topic) {
 			q.refuse("topic", topic)
 		}
 	}
@@ -112,6 +112,10 @@ func mayHear(r *request, now *state.Snapshot, e *structs.Event) bool {
 		}
 	case e.Topic == "node":
 		object, verb = auth.Object{Kind: auth.ObjectNode, ID: e.NodeID}, auth.VerbRead
+	case e.Topic == "pool":
+		object, verb = auth.Object{Kind: auth.ObjectPool}, auth.VerbRead
+	case e.Topic == "project":
+		object, verb = auth.Object{Kind: auth.ObjectProject, ID: e.Project, Project: e.Project}, auth.VerbRead
 	}
 	return auth.Allowed(r.caller.principal, verb, object).Allow
 }

@@ -84,6 +84,9 @@ type JobSummary struct {
 	User        string           `json:"user,omitempty"`
 	Type        structs.JobType  `json:"type"`
 	Priority    structs.Priority `json:"priority"`
+	Preemptible bool             `json:"preemptible,omitempty"`
+	VIP         bool             `json:"vip,omitempty"`
+	Pool        string           `json:"pool,omitempty"` // that the job names
 	Nodes       int              `json:"nodes"`
 	Subjobs     int              `json:"subjobs"`
 	SubmittedAt structs.UnixNano `json:"submitted_at"`
@@ -110,11 +113,27 @@ type JobList struct {
 }
 
 // JobDetail is one job with how it stands. Subjobs lists at most
-// PageSizeDefault of them; jobs.subjobs gives all.
+// PageSizeDefault of them; jobs.subjobs gives all. Yielded tells to whom its
+// newest attempts lost their nodes, newest first, at most YieldsMax of them;
+// Awaits whose work must end before the job gets the nodes that it was promised.
 type JobDetail struct {
 	Job *structs.Job `json:"job"`
 	JobStanding
 	Subjobs []structs.Subjob `json:"subjobs"`
+	Yielded []Yield          `json:"yielded,omitempty"`
+	Awaits  []JobRef         `json:"awaits,omitempty"`
+}
+
+// YieldsMax bounds the lists of JobDetail.
+const YieldsMax = 16
+
+// Yield is one attempt that had to end for another job: whoever lost their
+// nodes learns to whom, also when that is another project's job.
+type Yield struct {
+	Subjob  int              `json:"subjob"`
+	Attempt uint64           `json:"attempt"`
+	At      structs.UnixNano `json:"at"` // when it was asked to end
+	To      JobRef           `json:"to"`
 }
 
 // SubjobList is a page of subjobs.
@@ -126,6 +145,16 @@ type SubjobList struct {
 // AttemptList lists attempts by subjob and number.
 type AttemptList struct {
 	Attempts []structs.Attempt `json:"attempts"`
+}
+
+// JobRef names a job to people. The id alone is left of one that was deleted.
+type JobRef struct {
+	ID      string `json:"id"`
+	Name    string `json:"name,omitempty"`
+	Project string `json:"project,omitempty"`
+	User    string `json:"user,omitempty"`
+	Subjob  int    `json:"subjob,omitempty"`
+	VIP     bool   `json:"vip,omitempty"`
 }
 
 // AllocationList lists allocations by subjob, attempt and rank.
@@ -160,26 +189,6 @@ type JobPriorityRequest struct {
 // Changed answers a change: from Index on, every read shows it.
 type Changed struct {
 	Index uint64 `json:"index"`
-}
-
-// Queue is what waits, in the order in which it will be looked at.
-type Queue struct {
-	Entries []QueueEntry `json:"entries"`
-	Next    string       `json:"next,omitempty"`
-}
-
-// QueueEntry is one waiting subjob.
-type QueueEntry struct {
-	JobID    string              `json:"job_id"`
-	JobName  string              `json:"job_name"`
-	Project  string              `json:"project"`
-	User     string              `json:"user,omitempty"`
-	Subjob   int                 `json:"subjob"`
-	Priority structs.Priority    `json:"priority"`
-	Nodes    int                 `json:"nodes"`
-	QueuedAt structs.UnixNano    `json:"queued_at"`
-	Position int                 `json:"position"` // from 1, among all that waits
-	Wait     *structs.WaitReason `json:"wait,omitempty"`
 }
 
 // NodeSummary is a node in a list with what its allocations hold.

@@ -158,16 +158,6 @@ func (c *Client) SetJobPriority(ctx context.Context, id string, priority structs
 	return c.change(ctx, http.MethodPut, join("v1", "jobs", id, "priority"), JobPriorityRequest{Priority: priority})
 }
 
-// Queue gives one page of what waits, in order.
-func (c *Client) Queue(ctx context.Context, query *Query) (*Queue, *Meta, error) {
-	out := new(Queue)
-	meta, err := c.get(ctx, "/v1/queue", query.values(), out)
-	if err != nil {
-		return nil, nil, err
-	}
-	return out, meta, nil
-}
-
 // Allocation reads one allocation by its id or a unique prefix of it.
 func (c *Client) Allocation(ctx context.Context, id string, query *Query) (*structs.Allocation, *Meta, error) {
 	out := new(structs.Allocation)

@@ -22,6 +22,9 @@ const (
 	VerbDelete        Verb = "delete"
 	VerbWrite         Verb = "write"
 	VerbPriority      Verb = "priority"
+	VerbTimeLimit     Verb = "time-limit"
+	VerbMove          Verb = "move"
+	VerbMembers       Verb = "members"
 	VerbLogs          Verb = "logs"
 	VerbExec          Verb = "exec"
 	VerbDrain         Verb = "drain"
@@ -41,6 +44,8 @@ const (
 	ObjectJob       ObjectKind = "job"
 	ObjectNode      ObjectKind = "node"
 	ObjectQueue     ObjectKind = "queue"
+	ObjectPool      ObjectKind = "pool"
+	ObjectProject   ObjectKind = "project"
 	ObjectEvent     ObjectKind = "event"
 	ObjectToken     ObjectKind = "token"
 	ObjectJoinToken ObjectKind = "join-token"
@@ -57,6 +62,7 @@ const (
 	FromAllocation Source = "allocation" // the job of the allocation named by {id}
 	FromBody       Source = "body"       // the job in the request's body, owned by the caller
 	FromNode       Source = "node"       // the node named by {id}
+	FromProject    Source = "project"    // the project named by {id}, whether or not it has a record
 	FromToken      Source = "token"      // the token named by {id}
 	FromCaller     Source = "caller"     // the caller's own token
 )
@@ -105,8 +111,10 @@ func (r Route) Mutates() bool { return r.Method != http.MethodGet }
 func Routes() []Route {
 	var routes []Route
 	routes = append(routes, jobRoutes()...)
+	routes = append(routes, queueRoutes()...)
 	routes = append(routes, allocationRoutes()...)
 	routes = append(routes, nodeRoutes()...)
+	routes = append(routes, poolRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, clusterRoutes()...)
 	return append(routes, agentRoutes()...)
@@ -164,16 +172,28 @@ func jobRoutes() []Route {
 			Response: Changed{}, Summary: "Forget an ended job and its history"},
 		{Name: "jobs.priority", Method: http.MethodPut, Pattern: "/v1/jobs/{id}/priority", Verb: VerbPriority, Kind: ObjectJob, From: FromJob,
 			Request: JobPriorityRequest{}, Response: Changed{}, Summary: "Change the tier of a queued job"},
-		{Name: "queue.read", Method: http.MethodGet, Pattern: "/v1/queue", Verb: VerbList, Kind: ObjectQueue, From: FromKind, Blocking: true,
-			Query: listParams(), Response: Queue{}, Summary: "What waits, in order, and why"},
+		{Name: "jobs.time_limit", Method: http.MethodPut, Pattern: "/v1/jobs/{id}/time-limit", Verb: VerbTimeLimit, Kind: ObjectJob, From: FromJob,
+			Request: TimeLimitRequest{}, Response: Changed{}, Summary: "Change how long a job may run, also while it runs"},
+		{Name: "jobs.move", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/move", Verb: VerbMove, Kind: ObjectJob, From: FromJob,
+			Request: QueueMoveRequest{}, Response: Changed{}, Summary: "Give a queued job another place within its tier"},
 		{Name: "events.stream", Method: http.MethodGet, Pattern: "/v1/events", Verb: VerbList, Kind: ObjectEvent, From: FromKind, Stream: StreamNDJSON,
 			Query: []Param{
 				{"index", "integer", "begin after this index; without it, only what is new"},
-				{"topic", "string", "only these topics, comma-separated: job, attempt, alloc, node, token, cluster"},
+				{"topic", "string", "only these topics, comma-separated: job, attempt, alloc, node, pool, project, token, cluster"},
 				{"job", "string", "only events of this job id"},
 				{"project", "string", "only events of this project"},
 			},
 			Response: EventLine{}, Summary: "Follow events as they happen"},
+	}
+}
+
+func queueRoutes() []Route {
+	return []Route{
+		{Name: "queue.read", Method: http.MethodGet, Pattern: "/v1/queue", Verb: VerbList, Kind: ObjectQueue, From: FromKind, Blocking: true,
+			Query: listParams(
+				Param{"pool", "string", "only jobs that name this pool"},
+				Param{"project", "string", "only jobs of this project"}),
+			Response: Queue{}, Summary: "What waits, in order, and why"},
 	}
 }
 
@@ -200,6 +220,9 @@ func nodeRoutes() []Route {
 			Query: listParams(), Response: NodeList{}, Summary: "List nodes"},
 		{Name: "nodes.read", Method: http.MethodGet, Pattern: "/v1/nodes/{id}", Verb: VerbRead, Kind: ObjectNode, From: FromNode, Blocking: true,
 			Query: blockingParams(), Response: NodeDetail{}, Summary: "Read one node; id, unique id prefix or name"},
+		{Name: "machines.list", Method: http.MethodGet, Pattern: "/v1/machines", Verb: VerbList, Kind: ObjectNode, From: FromKind, Blocking: true,
+			Query:    blockingParams(Param{"pool", "string", "only machines of this pool"}),
+			Response: MachineList{}, Summary: "List the machines that a VIP job may choose: free ones first, and what runs on the others"},
 		{Name: "nodes.drain", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/drain", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
 			Request: DrainRequest{}, Response: Changed{}, Summary: "Move work away from a node and give it no more"},
 		{Name: "nodes.cordon", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/cordon", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,

@@ -21,9 +21,12 @@ const (
 	VerbTimeLimit     Verb = "time-limit"        // change it
 	VerbPriority      Verb = "priority"          // change it to normal or urgent
 	VerbPriorityTop   Verb = "priority-critical" // give the highest priority
+	VerbVIP           Verb = "vip"               // make a job that chooses its machines, and may end what runs there
+	VerbMove          Verb = "move"              // give a queued job another place
 	VerbPublish       Verb = "publish"           // commit a result of the current attempt
 	VerbReveal        Verb = "reveal"            // read the value of a secret
-	VerbMembers       Verb = "members"           // change a project's members and shares
+	VerbMembers       Verb = "members"           // change a project's members and description
+	VerbCeilings      Verb = "ceilings"          // change what a pool allows at most
 	VerbDrain         Verb = "drain"             // drain, cordon, clear devices, move to a pool
 	VerbReport        Verb = "report"            // a node's own status
 	VerbHealth        Verb = "health"            // is the agent alive
@@ -91,6 +94,8 @@ var rules = [...]rule{
 	{ObjectJob, VerbTimeLimit, no, no, sharew, proj, no, every, no, no, no},
 	{ObjectJob, VerbPriority, no, no, sharew, proj, every, every, no, no, no},
 	{ObjectJob, VerbPriorityTop, no, no, no, no, no, every, no, no, no},
+	{ObjectJob, VerbVIP, no, no, no, no, own, own, no, no, no},
+	{ObjectJob, VerbMove, no, no, no, no, every, every, no, no, no},
 	{ObjectJob, VerbExec, no, no, own, proj, no, every, no, no, no},
 	{ObjectJob, VerbPublish, no, no, no, no, no, no, no, no, self},
 
@@ -115,6 +120,12 @@ var rules = [...]rule{
 	{ObjectNode, VerbDrain, no, no, no, no, global, global, no, no, no},
 	{ObjectNode, VerbDelete, no, no, no, no, global, global, no, no, no},
 	{ObjectNode, VerbReport, no, no, no, no, no, no, self, no, no},
+
+	{ObjectPool, VerbList, no, global, global, global, global, global, no, no, no},
+	{ObjectPool, VerbRead, no, global, global, global, global, global, no, no, no},
+	{ObjectPool, VerbWrite, no, no, no, no, global, global, no, no, no},
+	{ObjectPool, VerbDelete, no, no, no, no, global, global, no, no, no},
+	{ObjectPool, VerbCeilings, no, no, no, no, no, global, no, no, no},
 
 	{ObjectQueue, VerbList, no, global, global, global, global, global, no, no, no},
 	{ObjectEvent, VerbList, no, global, global, global, global, global, no, no, no},

@@ -79,6 +79,7 @@ const (
 	ObjectSecret    ObjectKind = "secret"
 	ObjectProject   ObjectKind = "project"
 	ObjectNode      ObjectKind = "node"
+	ObjectPool      ObjectKind = "pool"
 	ObjectQueue     ObjectKind = "queue"
 	ObjectEvent     ObjectKind = "event" // the stream; each event is judged as its object
 	ObjectCluster   ObjectKind = "cluster"

@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// readQueue lists what waits. Places count all that waits; what the caller
+// may not see is left out and only leaves gaps.
+func (s *site) readQueue(r *request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	q := query{r: r}
+	limit, after, pool, project := q.limit(), q.text("after"), q.text("pool"), q.text("project")
+	begin, err := strconv.Atoi(after)
+	if after != "" && (err != nil || begin < 0) {
+		q.refuse("after", after)
+	}
+	if q.err != nil {
+		return q.err
+	}
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchQueue))
+	if err != nil {
+		return err
+	}
+	wanted := func(job *structs.Job) bool {
+		return (pool == "" || poolOf(job.Placement.Pool) == pool) && (project == "" || job.Project == project) && r.mayRead(job)
+	}
+	out := api.Queue{Entries: []api.QueueEntry{}}
+	position := 0
+	for job, subjob := range snapshot.Queue() {
+		position++
+		if position <= begin || !wanted(job) {
+			continue
+		}
+		if len(out.Entries) == limit {
+			out.Next = strconv.Itoa(out.Entries[limit-1].Position)
+			break
+		}
+		out.Entries = append(out.Entries, queueEntry(r, snapshot, job, subjob, position))
+	}
+	return r.reply(out)
+}
+
+// mayRead tells whether the caller may read a job.
+func (r *request) mayRead(job *structs.Job) bool {
+	return auth.Allowed(r.caller.principal, auth.VerbRead, jobObject(job)).Allow
+}
+
+func queueEntry(r *request, snapshot *state.Snapshot, job *structs.Job, subjob *structs.Subjob, position int) api.QueueEntry {
+	entry := api.QueueEntry{
+		JobID: job.ID, JobName: job.Name, Project: job.Project, User: job.User, Subjob: subjob.Index,
+		Priority: job.Priority, Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool,
+		Nodes: job.Nodes, Devices: job.SpecAt(0).DeviceCount() * job.Nodes, QueuedAt: subjob.QueuedAt,
+		Position: position, Moved: subjob.Moved, Wait: subjob.Wait, Awaits: awaits(snapshot, subjob),
+	}
+	if subjob.Wait != nil {
+		entry.Holders = holders(r, snapshot, subjob.Wait.Holders)
+	}
+	return entry
+}
+
+// holders names those of the jobs that the caller may read.
+func holders(r *request, snapshot *state.Snapshot, ids []string) []api.JobRef {
+	var list []api.JobRef
+	for _, id := range ids {
+		if view, ok := snapshot.Job(id); ok && r.mayRead(view.Job) {
+			list = append(list, jobRef(snapshot, id, 0))
+		}
+	}
+	return list
+}
+
+// listMachines lists the machines for the picker of VIP jobs: those that hold
+// nothing first. Jobs that the caller may not read are there without a name.
+func (s *site) listMachines(r *request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	q := query{r: r}
+	pool := q.text("pool")
+	if q.err != nil {
+		return q.err
+	}
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchNodes))
+	if err != nil {
+		return err
+	}
+	out := api.MachineList{Machines: []api.Machine{}}
+	for node, usage := range snapshot.Nodes() {
+		if pool == "" || poolOf(node.Pool) == pool {
+			out.Machines = append(out.Machines, machineOf(r, snapshot, node, usage))
+		}
+	}
+	slices.SortFunc(out.Machines, func(a, b api.Machine) int {
+		if a.Free != b.Free {
+			if a.Free {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return r.reply(out)
+}
+
+func machineOf(r *request, snapshot *state.Snapshot, node *structs.Node, usage *structs.Usage) api.Machine {
+	machine := api.Machine{
+		ID: node.ID, Name: node.Name, Pool: poolOf(node.Pool), Status: node.Status, Eligibility: node.Eligibility,
+		Free: node.Schedulable() && (usage == nil || usage.Allocs == 0 && usage.Claim == ""),
+		CPU:  node.Capacity.CPU, Memory: node.Capacity.Memory, Devices: addDevices(nil, node, usage), Work: []api.MachineWork{},
+	}
+	if usage == nil {
+		return machine
+	}
+	machine.CPUUsed, machine.MemoryUsed = usage.CPU, usage.Memory
+	if usage.Claim != "" {
+		jobID, subjob := splitSubjobKey(usage.Claim)
+		ref := visibleRef(r, snapshot, jobID, subjob)
+		machine.Claim = &ref
+	}
+	for alloc := range snapshot.Holders(node.ID) {
+		machine.Work = append(machine.Work, machineWork(r, snapshot, alloc))
+	}
+	return machine
+}
+
+// splitSubjobKey is the other way of structs.SubjobKey.
+func splitSubjobKey(key string) (jobID string, subjob int) {
+	jobID, number, _ := strings.Cut(key, "/")
+	subjob, err := strconv.Atoi(number)
+	if err != nil {
+		return jobID, 0 // keys are made by SubjobKey
+	}
+	return jobID, subjob
+}
+
+// visibleRef names a job that the caller may read, and otherwise says no more
+// than that there is one.
+func visibleRef(r *request, snapshot *state.Snapshot, jobID string, subjob int) api.JobRef {
+	if view, ok := snapshot.Job(jobID); !ok || !r.mayRead(view.Job) {
+		return api.JobRef{}
+	}
+	return jobRef(snapshot, jobID, subjob)
+}
+
+func machineWork(r *request, snapshot *state.Snapshot, alloc *structs.Allocation) api.MachineWork {
+	work := api.MachineWork{
+		Job: visibleRef(r, snapshot, alloc.JobID, alloc.Subjob), Attempt: alloc.Attempt, Devices: len(alloc.Devices),
+		Since: alloc.PlacedAt, Ending: alloc.Desired == structs.DesiredStop,
+	}
+	view, ok := snapshot.Job(alloc.JobID)
+	attempt := snapshot.Attempt(alloc.JobID, alloc.Subjob, alloc.Attempt)
+	if !ok || attempt == nil {
+		return work
+	}
+	work.Nodes, work.Priority, work.Preemptible = len(attempt.Allocs), view.Job.Priority, view.Job.Preemptible
+	work.VIP, work.CheckpointAt = view.Job.VIP != nil, attempt.CheckpointAt
+	if view.Job.TimeLimit > 0 && attempt.RunningAt != 0 {
+		work.EndsBy = attempt.RunningAt.Add(view.Job.TimeLimit.Std())
+	}
+	return work
+}

@@ -1,0 +1,68 @@
+package api
+
+import "nomadlike/nomadlike/structs"
+
+// Queue is what waits, in the order in which it will be looked at.
+type Queue struct {
+	Entries []QueueEntry `json:"entries"`
+	Next    string       `json:"next,omitempty"`
+}
+
+// QueueEntry is one waiting subjob.
+type QueueEntry struct {
+	JobID       string              `json:"job_id"`
+	JobName     string              `json:"job_name"`
+	Project     string              `json:"project"`
+	User        string              `json:"user,omitempty"`
+	Subjob      int                 `json:"subjob"`
+	Priority    structs.Priority    `json:"priority"`
+	Preemptible bool                `json:"preemptible,omitempty"`
+	VIP         bool                `json:"vip,omitempty"`
+	Pool        string              `json:"pool,omitempty"` // that the job names
+	Nodes       int                 `json:"nodes"`
+	Devices     int                 `json:"devices,omitempty"` // of the first spec, on all nodes
+	QueuedAt    structs.UnixNano    `json:"queued_at"`
+	Position    int                 `json:"position"`        // from 1, among all that waits
+	Moved       bool                `json:"moved,omitempty"` // an administrator gave it its place
+	Wait        *structs.WaitReason `json:"wait,omitempty"`
+	Holders     []JobRef            `json:"holders,omitempty"` // of what it waits for, those that the caller may read
+	Awaits      []JobRef            `json:"awaits,omitempty"`  // asked to end for it: it has been promised their nodes
+}
+
+// MachineList lists the machines that a VIP job may choose, free ones first.
+type MachineList struct {
+	Machines []Machine `json:"machines"`
+}
+
+// Machine is a node as the machine picker of VIP jobs shows it.
+type Machine struct {
+	ID          string              `json:"id"`
+	Name        string              `json:"name"`
+	Pool        string              `json:"pool"`
+	Status      structs.NodeStatus  `json:"status"`
+	Eligibility structs.Eligibility `json:"eligibility"`
+	Free        bool                `json:"free"`
+	CPU         float64             `json:"cpu"`
+	CPUUsed     float64             `json:"cpu_used"`
+	Memory      int64               `json:"memory"`
+	MemoryUsed  int64               `json:"memory_used"`
+	Devices     []DeviceShare       `json:"devices,omitempty"`
+	Claim       *JobRef             `json:"claim,omitempty"` // has been promised the machine
+	Work        []MachineWork       `json:"work"`
+}
+
+// MachineWork is a job's share of a machine: what would be waited for, or
+// ended.
+type MachineWork struct {
+	Job          JobRef           `json:"job"` // empty for one that the caller may not read
+	Attempt      uint64           `json:"attempt"`
+	Nodes        int              `json:"nodes"` // of the whole gang: all of it ends together
+	Devices      int              `json:"devices"`
+	Priority     structs.Priority `json:"priority"`
+	Preemptible  bool             `json:"preemptible,omitempty"`
+	VIP          bool             `json:"vip,omitempty"` // never ended for others
+	Since        structs.UnixNano `json:"since"`
+	CheckpointAt structs.UnixNano `json:"checkpoint_at,omitempty"` // work since then would be lost; 0: all of it
+	EndsBy       structs.UnixNano `json:"ends_by,omitempty"`       // its time limit
+	Ending       bool             `json:"ending,omitempty"`
+}

@@ -1,0 +1,180 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// PoolDetail is a pool and what is in it now.
+type PoolDetail struct {
+	Pool        structs.Pool  `json:"pool"`
+	Defined     bool          `json:"defined"`           // it has a record; else only nodes name it
+	Nodes       int           `json:"nodes"`             // in it, whatever their status
+	Ready       int           `json:"ready"`             // of them take work
+	Members     []string      `json:"members,omitempty"` // their names; only when one pool is read
+	CPU         float64       `json:"cpu"`               // cores of all
+	CPUUsed     float64       `json:"cpu_used"`
+	Memory      int64         `json:"memory"` // bytes
+	MemoryUsed  int64         `json:"memory_used"`
+	Devices     int           `json:"devices"`
+	DevicesUsed int           `json:"devices_used"`
+	Models      []DeviceShare `json:"models"`  // the devices by kind and model
+	Queued      int           `json:"queued"`  // subjobs that wait for it
+	Running     int           `json:"running"` // allocations on its nodes
+}
+
+// DeviceShare is how many devices of one model there are and are held.
+type DeviceShare struct {
+	Kind  string `json:"kind"`
+	Model string `json:"model"`
+	Total int    `json:"total"`
+	Used  int    `json:"used"`
+	Sick  int    `json:"sick,omitempty"`
+}
+
+// PoolList answers pools.list: those with a record and those that nodes name,
+// by name.
+type PoolList struct {
+	Pools []PoolDetail `json:"pools"`
+}
+
+// QuotaUse is a quota with what is held of it, in its own unit.
+type QuotaUse struct {
+	structs.Quota
+	Held     float64 `json:"held"`               // devices, or cores
+	Borrowed float64 `json:"borrowed,omitempty"` // over what is guaranteed
+}
+
+// ProjectDetail is a project with its use.
+type ProjectDetail struct {
+	Project structs.Project `json:"project"`
+	Defined bool            `json:"defined"` // it has a record; else only jobs name it
+	Quotas  []QuotaUse      `json:"quotas"`
+	Held    structs.Holding `json:"held"`   // everything it holds, by device key; cores in thousandths
+	Urgent  int             `json:"urgent"` // urgent jobs that wait or run
+	Queued  int             `json:"queued"` // subjobs that wait
+	Shares  []PoolShare     `json:"shares"` // what it used of each pool
+}
+
+// PoolShare is what a project used of a pool. Hours gone by count in full; Recent
+// and Rank are as fair share sees them: older use counts less, divided by the
+// project's weight, and who used least of late stands first.
+type PoolShare struct {
+	Pool        string  `json:"pool"`
+	DeviceHours float64 `json:"device_hours"`
+	CPUHours    float64 `json:"cpu_hours"`
+	Recent      float64 `json:"recent"` // device-hours
+	Rank        int     `json:"rank"`   // among the projects that used the pool, from 1
+	Fair        bool    `json:"fair"`   // the pool orders its queue by it
+}
+
+// ProjectList answers projects.list, by name.
+type ProjectList struct {
+	Projects []ProjectDetail `json:"projects"`
+}
+
+// QueueMoveRequest gives a queued job another place in its tier: before the
+// job named by id or name, last, or with neither first.
+type QueueMoveRequest struct {
+	Before string `json:"before,omitempty"`
+	Last   bool   `json:"last,omitempty"`
+}
+
+// TimeLimitRequest changes a job's time limit; 0 lifts it.
+type TimeLimitRequest struct {
+	TimeLimit structs.Duration `json:"time_limit"`
+}
+
+func poolRoutes() []Route {
+	return []Route{
+		{Name: "pools.list", Method: http.MethodGet, Pattern: "/v1/pools", Verb: VerbList, Kind: ObjectPool, From: FromKind, Blocking: true,
+			Query: blockingParams(), Response: PoolList{}, Summary: "List pools with their use"},
+		{Name: "pools.read", Method: http.MethodGet, Pattern: "/v1/pools/{id}", Verb: VerbRead, Kind: ObjectPool, From: FromKind, Blocking: true,
+			Query: blockingParams(), Response: PoolDetail{}, Summary: "Read one pool by name"},
+		{Name: "pools.put", Method: http.MethodPut, Pattern: "/v1/pools/{id}", Verb: VerbWrite, Kind: ObjectPool, From: FromKind,
+			Request: structs.Pool{}, Response: Changed{}, Summary: "Make or replace a pool; its ceilings are for administrators alone"},
+		{Name: "pools.delete", Method: http.MethodDelete, Pattern: "/v1/pools/{id}", Verb: VerbDelete, Kind: ObjectPool, From: FromKind,
+			Response: Changed{}, Summary: "Remove a pool; its nodes fall back to their own configuration"},
+		{Name: "projects.list", Method: http.MethodGet, Pattern: "/v1/projects", Verb: VerbList, Kind: ObjectProject, From: FromKind, Blocking: true,
+			Query: blockingParams(), Response: ProjectList{}, Summary: "List projects with quotas and use"},
+		{Name: "projects.read", Method: http.MethodGet, Pattern: "/v1/projects/{id}", Verb: VerbRead, Kind: ObjectProject, From: FromProject, Blocking: true,
+			Query: blockingParams(), Response: ProjectDetail{}, Summary: "Read one project by name"},
+		{Name: "projects.put", Method: http.MethodPut, Pattern: "/v1/projects/{id}", Verb: VerbMembers, Kind: ObjectProject, From: FromProject,
+			Request: structs.Project{}, Response: Changed{}, Summary: "Make or replace a project's record; its own administrators may change members and description"},
+		{Name: "projects.delete", Method: http.MethodDelete, Pattern: "/v1/projects/{id}", Verb: VerbWrite, Kind: ObjectProject, From: FromProject,
+			Response: Changed{}, Summary: "Remove a project's record, and so its bounds"},
+	}
+}
+
+// Pools lists the pools with their use.
+func (c *Client) Pools(ctx context.Context, query *Query) (*PoolList, *Meta, error) {
+	out := new(PoolList)
+	meta, err := c.get(ctx, "/v1/pools", query.values(), out)
+	if err != nil {
+		return nil, nil, err
+	}
+	return out, meta, nil
+}
+
+// Pool reads one pool.
+func (c *Client) Pool(ctx context.Context, name string, query *Query) (*PoolDetail, *Meta, error) {
+	out := new(PoolDetail)
+	meta, err := c.get(ctx, join("v1", "pools", name), query.values(), out)
+	if err != nil {
+		return nil, nil, err
+	}
+	return out, meta, nil
+}
+
+// PutPool makes or replaces a pool.
+func (c *Client) PutPool(ctx context.Context, pool *structs.Pool) (*Changed, error) {
+	return c.change(ctx, http.MethodPut, join("v1", "pools", pool.Name), pool)
+}
+
+// DeletePool removes a pool.
+func (c *Client) DeletePool(ctx context.Context, name string) (*Changed, error) {
+	return c.change(ctx, http.MethodDelete, join("v1", "pools", name), nil)
+}
+
+// Projects lists the projects with quotas and use.
+func (c *Client) Projects(ctx context.Context, query *Query) (*ProjectList, *Meta, error) {
+	out := new(ProjectList)
+	meta, err := c.get(ctx, "/v1/projects", query.values(), out)
+	if err != nil {
+		return nil, nil, err
+	}
+	return out, meta, nil
+}
+
+// Project reads one project.
+func (c *Client) Project(ctx context.Context, name string, query *Query) (*ProjectDetail, *Meta, error) {
+	out := new(ProjectDetail)
+	meta, err := c.get(ctx, join("v1", "projects", name), query.values(), out)
+	if err != nil {
+		return nil, nil, err
+	}
+	return out, meta, nil
+}
+
+// PutProject makes or replaces a project's record. Administrators of the
+// project may change its members and its description.
+func (c *Client) PutProject(ctx context.Context, project *structs.Project) (*Changed, error) {
+	return c.change(ctx, http.MethodPut, join("v1", "projects", project.Name), project)
+}
+
+// DeleteProject removes a project's record.
+func (c *Client) DeleteProject(ctx context.Context, name string) (*Changed, error) {
+	return c.change(ctx, http.MethodDelete, join("v1", "projects", name), nil)
+}
+
+// MoveJob gives a queued job another place in its tier.
+func (c *Client) MoveJob(ctx context.Context, id string, to QueueMoveRequest) (*Changed, error) {
+	return c.change(ctx, http.MethodPost, join("v1", "jobs", id, "move"), to)
+}
+
+// SetTimeLimit changes a job's time limit, also while it runs.
+func (c *Client) SetTimeLimit(ctx context.Context, id string, limit structs.Duration) (*Changed, error) {
+	return c.change(ctx, http.MethodPut, join("v1", "jobs", id, "time-limit"), TimeLimitRequest{TimeLimit: limit})
+}
