@@ -18,34 +18,34 @@ import (
 //go:embed embedded/*
 var embedded embed.FS
 
-// Builtins names the device plugins that the agent may carry, in one program:
-// plugins/host/cmd/device-plugin.
+// Builtins names the device plugins that the agent may carry, each a program of
+// plugins/host/cmd.
 func Builtins() []string { return []string{"nvidia", "ascend"} }
 
-// Embedded tells whether this build carries the program of the built-in device
-// plugins for its architecture.
-func Embedded() bool {
-	_, err := fs.Stat(embedded, embeddedName())
+// Embedded tells whether this build carries a built-in device plugin for its
+// architecture.
+func Embedded(name string) bool {
+	_, err := fs.Stat(embedded, embeddedName(name))
 	return err == nil
 }
 
 // BuiltinMissing says why a built-in device plugin can not be started with
 // this configuration; nil when it can.
-func BuiltinMissing(config Config) *structs.Reason {
-	if len(config.BuiltinCommand) == 0 && !Embedded() {
-		return structs.NewReason("device.not_built_in", "arch", runtime.GOARCH)
+func BuiltinMissing(config Config, name string) *structs.Reason {
+	if len(config.BuiltinCommand) == 0 && !Embedded(name) {
+		return structs.NewReason("device.not_built_in", "plugin", name, "arch", runtime.GOARCH)
 	}
 	return nil
 }
 
-func embeddedName() string { return "embedded/device-plugin-linux-" + runtime.GOARCH }
+func embeddedName(name string) string { return "embedded/" + name + "-linux-" + runtime.GOARCH }
 
 // external is the program of a plugin in PluginDir.
 func external(config Config, name, pin string, args, env []string) source {
 	return source{name: name, args: args, env: env, open: func() (*program, error) { return openProgram(config.PluginDir, name, pin) }}
 }
 
-// builtin is the carried program in the role of one plugin.
+// builtin is the carried program of one plugin, or the configured command.
 func builtin(config Config, name string, env []string) source {
 	if command := config.BuiltinCommand; len(command) > 0 {
 		return source{name: name, args: append(slices.Clone(command[1:]), name), env: env, open: func() (*program, error) {
@@ -56,18 +56,18 @@ func builtin(config Config, name string, env []string) source {
 			return &program{file: file}, nil
 		}}
 	}
-	return source{name: name, args: []string{name}, env: env, open: func() (*program, error) { return openEmbedded(config.RunDir) }}
+	return source{name: name, env: env, open: func() (*program, error) { return openEmbedded(name, config.RunDir) }}
 }
 
 // openEmbedded puts the carried program where it can be executed: in memory,
 // sealed, or, where the kernel forbids that, in a file that is gone again.
-func openEmbedded(dir string) (*program, error) {
-	contents, err := embedded.ReadFile(embeddedName())
+func openEmbedded(name, dir string) (*program, error) {
+	contents, err := embedded.ReadFile(embeddedName(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("this build carries no device plugins for %s", runtime.GOARCH)
+		return nil, fmt.Errorf("this build carries no %s plugin for %s", name, runtime.GOARCH)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read embedded device plugins: %w", err)
+		return nil, fmt.Errorf("read embedded device plugin: %w", err)
 	}
 	if opened, err := inMemory(contents); err == nil {
 		return opened, nil

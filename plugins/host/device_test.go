@@ -253,3 +253,58 @@ func TestDevicePluginsAreNamedOnce(t *testing.T) {
 		t.Error("a relative state directory is taken")
 	}
 }
+
+// TestCarriedPrograms executes contents that are no file, both ways.
+func TestCarriedPrograms(t *testing.T) {
+	contents, err := os.ReadFile("/bin/true")
+	must(t, err)
+	dir := t.TempDir()
+	for name, open := range map[string]func() (string, func(), error){
+		"in memory": func() (string, func(), error) { return host.InMemory(contents) },
+		"in a file": func() (string, func(), error) { return host.InFile(contents, dir) },
+	} {
+		path, done, err := open()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		process, err := os.StartProcess(path, []string{"true"}, &os.ProcAttr{})
+		if err != nil {
+			t.Errorf("%s: start: %v", name, err)
+			continue
+		}
+		if state, err := process.Wait(); err != nil || !state.Success() {
+			t.Errorf("%s: %v, %v", name, state, err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0); name == "in memory" && err == nil {
+			t.Error("a sealed program can be changed")
+		}
+		done()
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("files are left: %v, %v", entries, err)
+	}
+}
+
+// TestCarriedPlugin runs what a build of make carries; a plain build carries
+// nothing and says so.
+func TestCarriedPlugin(t *testing.T) {
+	for _, name := range host.Builtins() {
+		missing := host.BuiltinMissing(host.Config{}, name)
+		if (missing == nil) != host.Embedded(name) {
+			t.Errorf("%s: missing %v, embedded %v", name, missing, host.Embedded(name))
+		}
+		h, err := host.New(host.Hasty(host.Config{RunDir: shortDir(t), StateDir: t.TempDir(), Devices: []host.DeviceConfig{{Name: name, Builtin: true, Env: []string{"PATH=/usr/bin:/bin"}}},
+			Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil))}))
+		must(t, err)
+		d, err := h.Device(name)
+		must(t, err)
+		s := devicetest.Await(t, devicetest.Follow(t, d), "a report", func(s device.Snapshot) bool {
+			return s.Blind == nil || !host.Embedded(name) && strings.Contains(s.Blind.Params["cause"], "carries no")
+		})
+		if host.Embedded(name) && s.Absent == nil && len(s.Devices) == 0 {
+			t.Errorf("%s: neither devices nor a reason: %+v", name, s)
+		}
+		must(t, h.Close())
+	}
+}

@@ -7,3 +7,21 @@ func Hasty(config Config) Config {
 	config.timing = timing{start: 3 * time.Second, pingEvery: 300 * time.Millisecond, pingLimit: 2 * time.Second, patience: 2 * time.Second}
 	return config
 }
+
+// InMemory and InFile are the two ways to execute a carried program.
+func InMemory(contents []byte) (path string, close func(), err error) {
+	p, err := inMemory(contents)
+	if err != nil {
+		return "", nil, err
+	}
+	return p.path(), p.close, nil
+}
+
+// InFile is InMemory where that is forbidden.
+func InFile(contents []byte, dir string) (path string, close func(), err error) {
+	p, err := inFile(contents, dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return p.path(), p.close, nil
+}
