@@ -450,31 +450,61 @@ func TestWhatIsChosenIsAccepted(t *testing.T) {
 	})
 }
 
-// FuzzGangProblem re-checks plans that nobody's scheduler made. Whatever passes
-// must hold what the job asked for, on a node that has it.
+// FuzzGangProblem re-checks plans that nobody's scheduler made, for jobs of
+// several sorts. Whatever passes must hold what the job asked for, on a node that
+// has it and is open to it.
 func FuzzGangProblem(f *testing.F) {
-	f.Add([]byte(`{"job_id":"j","attempt":1,"placements":[{"node_id":"n1","ports":{"http":8080,"extra":20001},"devices":["0","1"]}]}`))
-	f.Add([]byte(`{"attempt":1,"spec":-1,"placements":[{},{}]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var gang GangPlan
-		if json.Unmarshal(data, &gang) != nil {
+	f.Add([]byte(`{"job_id":"j","attempt":1,"placements":[{"node_id":"n1","ports":{"http":8080,"extra":20001},"devices":["0","1"]}]}`), uint8(0))
+	f.Add([]byte(`{"attempt":1,"placements":[{"node_id":"n1","ports":{"http":8080,"extra":20001},"devices":["0","1","2","3"]}]}`), uint8(1))
+	f.Add([]byte(`{"attempt":1,"placements":[{"node_id":"n1","ports":{"http":8080,"extra":20001},"devices":["0"]}]}`), uint8(2))
+	f.Add([]byte(`{"attempt":1,"spec":-1,"placements":[{},{}]}`), uint8(255))
+	f.Fuzz(func(t *testing.T, data []byte, sort uint8) {
+		p := &parts{job: feasibleJob(), subjob: &Subjob{JobID: "j", State: JobQueued}, gang: &GangPlan{}, node: feasibleNode(),
+			usage: &Usage{CPU: 1, Ports: map[int]string{20000: "x"}, Devices: map[string]string{"4": "x"}}}
+		if json.Unmarshal(data, p.gang) != nil {
 			return
 		}
-		node, usage := feasibleNode(), &Usage{CPU: 1, Ports: map[int]string{20000: "x"}, Devices: map[string]string{"4": "x"}}
-		reason := GangProblem(feasibleJob(), &Subjob{State: JobQueued}, &gang, nodesOnly(func(id string) (*Node, *Usage) {
-			if id != node.ID {
-				return nil, nil
-			}
-			return node, usage
-		}))
-		if reason != nil {
+		request, want := &p.job.Resources[0].Devices[0], 2
+		p.node.Devices[4].Kind = "nvidia/other"
+		if sort&1 != 0 {
+			request.Count, want = DevicesAll, 4
+		} else if sort&2 != 0 {
+			p.job.Resources[0].LastDevices, want = 1, 1
+		}
+		refused := false
+		if sort&4 != 0 {
+			p.rdma()
+			p.node.RDMA = sort&8 != 0
+			refused = !p.node.RDMA
+		}
+		if sort&16 != 0 {
+			p.pool = &Pool{Name: p.node.PoolName(), Dedicated: true, RDMA: true}
+			refused = true
+		}
+		if sort&32 != 0 {
+			p.job.Placement.DriverVersion = "< 535"
+			refused = true
+		}
+		if sort&64 != 0 {
+			p.usage.Claim = "k/1"
+			refused = true
+		}
+		if sort&128 != 0 {
+			p.job.VIP, p.usage.Allocs = &VIP{Machines: []VIPMachine{{Node: "n1"}}}, 1
+			refused = true
+		}
+		if GangProblem(p.job, p.subjob, p.gang, p) != nil {
 			return
 		}
-		p := gang.Placements[0]
-		if len(gang.Placements) != 1 || gang.Attempt != 1 || gang.Spec != 0 || p.NodeID != "n1" ||
-			len(p.Ports) != 2 || p.Ports["http"] != 8080 || p.Ports["extra"] < 20001 || p.Ports["extra"] > 20003 ||
-			len(p.Devices) != 2 || p.Devices[0] == p.Devices[1] || slices.Contains(p.Devices, "4") {
-			t.Fatalf("accepted: %s", data)
+		g := p.gang
+		if refused || len(g.Placements) != 1 || g.Attempt != 1 || g.Spec != 0 {
+			t.Fatalf("accepted: %s for sort %b", data, sort)
+		}
+		r := g.Placements[0]
+		slices.Sort(r.Devices)
+		if r.NodeID != "n1" || len(r.Ports) != 2 || r.Ports["http"] != 8080 || r.Ports["extra"] < 20001 || r.Ports["extra"] > 20003 ||
+			len(slices.Compact(r.Devices)) != want || slices.Contains(r.Devices, "4") {
+			t.Fatalf("accepted: %s for sort %b", data, sort)
 		}
 	})
 }
