@@ -232,6 +232,11 @@ func TestPickAgainstTwin(t *testing.T) {
 				continue
 			}
 			w.accepts(t, job, got, o.claimant)
+			for rank, seat := range f.SeatsOf(&need, got) {
+				if n := f.MeetingIn(&need, &seat); n != len(got[rank].Devices) && (need.last == nil || rank < count-1) {
+					t.Fatalf("rank %d has %d devices that meet the need, want %v", rank, n, got[rank].Devices)
+				}
+			}
 			f.Hold(&need, got)
 			w.hold(job, got, +1)
 			standing = append(standing, placed{&need, got})
@@ -255,6 +260,7 @@ func (t *twin) accepts(r *rapid.T, job *structs.Job, ranks []structs.RankPlaceme
 
 // compareCounts holds Fits, Able and Shortage against the twin.
 func (t *twin) compareCounts(r *rapid.T, f *Floor, need *Need, job *structs.Job, o twinOptions) {
+	t.compareNodes(r, f, need, job, o)
 	able, room := 0, 0
 	empty := &twin{nodes: t.nodes, usage: map[string]*structs.Usage{}, pools: t.pools}
 	poolRoom := make(map[string]int)
@@ -286,6 +292,38 @@ func (t *twin) compareCounts(r *rapid.T, f *Floor, need *Need, job *structs.Job,
 	}
 	if outlook := f.Outlook(need); outlook.Able != able || outlook.Built < able || outlook.Known != len(t.nodes) {
 		r.Fatalf("outlook %+v, want %d able", outlook, able)
+	}
+}
+
+// compareNodes holds the questions about single nodes against the twin.
+func (t *twin) compareNodes(r *rapid.T, f *Floor, need *Need, job *structs.Job, o twinOptions) {
+	empty := &twin{nodes: t.nodes, usage: map[string]*structs.Usage{}, pools: t.pools}
+	for _, n := range t.sorted() {
+		at, _ := f.Index(n.ID)
+		_, fits := t.rank(job, n, job.Resources[0], 1, o)
+		_, head := t.rank(job, n, job.Resources[0], 0, o)
+		_, could := empty.rank(job, n, job.Resources[0], 1, twinOptions{})
+		options := o.on(f)
+		if f.FitsAt(need, at, options) != fits || f.HeadFitsAt(need, at, options) != head || f.CouldAt(need, at) != could {
+			r.Fatalf("%s: the twin says fits %v, as head %v, could %v", n.ID, fits, head, could)
+		}
+		u, meeting := t.usage[n.ID], 0
+		for i := range n.Devices {
+			_, held := "", false
+			if u != nil {
+				_, held = u.Devices[n.Devices[i].ID]
+			}
+			if !held && n.Devices[i].Healthy && slices.ContainsFunc(job.Resources[0].Devices, n.Devices[i].Meets) {
+				meeting++
+			}
+		}
+		if got := f.Meeting(need, at); could && got != meeting {
+			r.Fatalf("%s: %d devices meet the need, want %d", n.ID, got, meeting)
+		}
+		free := f.Free(at)
+		if free.CPU != n.FreeCPU(u) || free.Memory != n.FreeMemory(u) || free.Devices != t.free(n) || u != nil && (free.Allocs != u.Allocs || free.Ports != len(u.Ports)) {
+			r.Fatalf("%s: free %+v", n.ID, free)
+		}
 	}
 }
 
