@@ -49,6 +49,11 @@ type Config struct {
 	// files, links resolved. Without any, jobs mount nothing.
 	MountRoots []string
 
+	// Mounts are put into every container, for instance the agent's program
+	// that MPI starts ranks with. They are the node's own, so MountRoots do
+	// not bind them; a job can not mount over them.
+	Mounts []driver.Mount
+
 	// User is what tasks run as that name none, "uid" or "uid:gid"; "" means
 	// the image's own user.
 	User string

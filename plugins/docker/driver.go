@@ -52,6 +52,7 @@ type Driver struct {
 		info    engineInfo
 		facts   engineFacts
 		limits  limitFacts
+		looked  time.Time // at facts
 		mounter *mounter
 	}
 }
@@ -124,11 +125,15 @@ func openKeeperLog(dir string) (*os.File, error) {
 	return file, nil
 }
 
+// factsEvery is how often is looked for ways to devices that have come or
+// gone while the engine runs, such as CDI specifications.
+const factsEvery = 30 * time.Second
+
 // learn asks the engine about itself unless that is known, and prepares what
 // depends on the answer.
 func (d *Driver) learn(ctx context.Context) error {
 	d.mu.Lock()
-	known := d.mu.known
+	known := d.mu.known && time.Since(d.mu.looked) < factsEvery
 	d.mu.Unlock()
 	if known {
 		return nil
@@ -146,7 +151,7 @@ func (d *Driver) learn(ctx context.Context) error {
 			return err
 		}
 	}
-	d.mu.known, d.mu.info, d.mu.facts, d.mu.limits = true, info, facts, limits
+	d.mu.known, d.mu.info, d.mu.facts, d.mu.limits, d.mu.looked = true, info, facts, limits, time.Now()
 	return nil
 }
 

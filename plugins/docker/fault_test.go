@@ -199,10 +199,12 @@ func keepers(t *testing.T, spec driver.TaskSpec) (pids []int) {
 // task notices nothing, can be entered and stopped meanwhile, and the driver
 // is healthy again by itself.
 func TestEngineCrash(t *testing.T) {
-	d := open(t)
+	needEngine(t)
+	c := config(t)
+	d := open(t, func(fresh *docker.Config) { *fresh = c })
 	spec, other := dressed(counter(t)), dressed(counter(t))
 	other.ID += "-2"
-	drivertest.Start(t, d, spec)
+	handle := drivertest.Start(t, d, spec)
 	drivertest.Start(t, d, other)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -223,6 +225,14 @@ func TestEngineCrash(t *testing.T) {
 	var out strings.Builder
 	if _, err := d.Exec(ctx, spec.ID, driver.ExecSpec{Command: []string{"hostname"}}, driver.Streams{Stdout: &out}); err != nil || out.String() == "" {
 		t.Errorf("exec without an engine gives %q, %v", out.String(), err)
+	}
+	// An agent that starts now takes the task over all the same.
+	again := open(t, func(fresh *docker.Config) { *fresh = c })
+	if err := again.Recover(ctx, handle); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Exec(ctx, spec.ID, driver.ExecSpec{Command: []string{"true"}}, driver.Streams{}); err != nil {
+		t.Errorf("exec of a new agent without an engine gives %v", err)
 	}
 	if result := stop(t, d, spec.ID); result.Signal != "SIGTERM" || result.Err != nil {
 		t.Errorf("result without an engine is %+v", result)

@@ -92,7 +92,7 @@ func settings(in inputs) (*outputs, error) {
 	for _, d := range append(slices.Clone(spec.Devices), plan.Nodes...) {
 		c.Devices = append(c.Devices, driver.Device{HostPath: d.HostPath, TaskPath: orText(d.TaskPath, d.HostPath), Access: orText(d.Access, "rwm")})
 	}
-	for _, m := range plan.Mounts {
+	for _, m := range append(slices.Clone(config.Mounts), plan.Mounts...) {
 		c.Mounts = append(c.Mounts, mount{Source: m.HostPath, Target: m.TaskPath, ReadOnly: m.ReadOnly})
 	}
 	if c.Mounts, err = addMounts(c.Mounts, in.Mounts); err != nil {

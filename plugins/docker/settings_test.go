@@ -87,6 +87,10 @@ func TestSettings(t *testing.T) {
 		}},
 		{"host network refused", func(in *inputs) { in.Config.Policy.HostNetwork, in.Spec.Container.Network = false, "host" }},
 		{"privileged refused", func(in *inputs) { in.Spec.Container.Options = map[string]string{"privileged": "true"} }},
+		{"a mount of the node's own, and one of the job over it", func(in *inputs) {
+			in.Config.Mounts = []driver.Mount{{HostPath: "/usr/bin/nomadlike", TaskPath: "/usr/bin/nomadlike", ReadOnly: true}}
+			in.Mounts = []mount{{Source: "/x", Target: "/usr/bin/nomadlike"}}
+		}},
 		{"mount over the init", func(in *inputs) { in.Mounts = []mount{{Source: "/x", Target: taskinit.MountPoint + "/init"}} }},
 		{"mount over proc", func(in *inputs) { in.Mounts = []mount{{Source: "/x", Target: "/proc/sys"}} }},
 		{"mount over the hosts file", func(in *inputs) { in.Mounts = []mount{{Source: "/x", Target: "/etc/hosts"}} }},
