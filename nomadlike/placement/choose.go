@@ -105,7 +105,7 @@ func (f *Floor) Pick(need *Need, count int, options Options) ([]Seat, bool) {
 
 // one finds the best position for a gang of one node.
 func (q *query) one() (int32, bool) {
-	n := len(q.view.layout.index)
+	n := len(q.f.layout.index)
 	list := q.f.scratch.positions[:0]
 	q.emptier = q.options.Fit == Spread
 	switch {
@@ -115,7 +115,7 @@ func (q *query) one() (int32, bool) {
 				return pos, true
 			}
 		}
-	case q.options.Fit == Consolidate && q.view.layout.names(q.f) != nil:
+	case q.options.Fit == Consolidate && q.f.layout.names(q.f) != nil:
 		for level := q.need.level; level < len(q.f.levels) && len(list) == 0; level++ {
 			list = q.gatherLevel(list, level, 0, n, n)
 		}
@@ -132,7 +132,7 @@ func (q *query) one() (int32, bool) {
 
 // byName compares positions by the names of their nodes.
 func (q *query) byName() func(a, b int32) int {
-	names := q.view.layout.names(q.f)
+	names := q.f.layout.names(q.f)
 	if names == nil {
 		return cmp.Compare[int32]
 	}
@@ -156,7 +156,7 @@ func (g *gang) within(pool int) bool {
 	}
 	class := func(q *query, pool int) string {
 		first := bitset(q.view.pools[pool]).appendTo(nil)[0]
-		return q.view.layout.classes[q.view.layout.class[first]].node.Pool
+		return q.f.layout.classes[q.f.layout.class[first]].node.Pool
 	}
 	for i := range g.last.view.pools {
 		if class(g.last, i) == class(&g.query, pool) {
@@ -211,7 +211,7 @@ func (g *gang) team() (team []int32, last int32, ok bool) {
 
 // headFits tells whether the node at a position has the ports of rank 0.
 func (g *gang) headFits(pos int32) bool {
-	at := g.view.layout.index[pos]
+	at := g.f.layout.index[pos]
 	return len(g.need.head.requests) == len(g.need.ports.requests) || g.need.head.fits(g.f.sites[at].node, g.f.ports[at])
 }
 
@@ -234,7 +234,7 @@ func (g *gang) putHeadFirst(team []int32) bool {
 func (g *gang) teamWithHead() (team []int32, last int32, ok bool) {
 	fits := g.view.named
 	if fits == nil {
-		n := len(g.view.layout.index)
+		n := len(g.f.layout.index)
 		fits = g.take(nil, 0, n, n)
 	} else {
 		fits = slices.DeleteFunc(slices.Clone(fits), func(pos int32) bool { return !g.open.has(int(pos)) || !g.fits(pos) })
@@ -252,7 +252,7 @@ func (g *gang) teamWithHead() (team []int32, last int32, ok bool) {
 	if g.last == nil {
 		return team, 0, true
 	}
-	last, ok = g.bestLast(team, 0, len(g.view.layout.index))
+	last, ok = g.bestLast(team, 0, len(g.f.layout.index))
 	return team, last, ok
 }
 
@@ -271,7 +271,7 @@ func (g *gang) bestLast(team []int32, lo, hi int) (int32, bool) {
 	if g.options.Fit == Consolidate {
 		return g.idleLast(team)
 	}
-	leaf := g.view.layout.leaf
+	leaf := g.f.layout.leaf
 	used := make(map[int32]bool)
 	for _, pos := range team {
 		used[leaf[pos]] = true
@@ -293,7 +293,7 @@ func (g *gang) bestLast(team []int32, lo, hi int) (int32, bool) {
 
 // taken is the team as a set.
 func (g *gang) taken(team []int32) bitset {
-	set := make(bitset, g.view.layout.words)
+	set := make(bitset, g.f.layout.words)
 	for _, pos := range team {
 		set.add(int(pos))
 	}
@@ -336,7 +336,7 @@ func (g *gang) idleLast(team []int32) (last int32, found bool) {
 			return pos, true
 		}
 	}
-	n, byName := len(g.view.layout.index), g.byName()
+	n, byName := len(g.f.layout.index), g.byName()
 	for _, pos := range g.last.gather(nil, 0, n, n) {
 		if taken.has(int(pos)) {
 			continue
@@ -351,7 +351,7 @@ func (g *gang) idleLast(team []int32) (last int32, found bool) {
 // idle lists the positions that fit and hold nothing, by name; of the first
 // g.count of them all that one search can need.
 func (g *gang) idle(q *query) []int32 {
-	l := q.view.layout
+	l := q.f.layout
 	var list []int32
 	for _, pos := range q.near(0, len(l.index)).appendTo(nil) {
 		if q.f.spaces[l.index[pos]].allocs == 0 && q.fits(pos) {
@@ -367,7 +367,7 @@ func (g *gang) idle(q *query) []int32 {
 
 // spread takes the emptiest node of each innermost place, then the next of each.
 func (g *gang) spread() (team []int32, last int32, ok bool) {
-	l := g.view.layout
+	l := g.f.layout
 	g.emptier = true
 	if g.last != nil {
 		g.last.emptier = true
@@ -394,12 +394,12 @@ func (g *gang) spread() (team []int32, last int32, ok bool) {
 
 // seatAt gives a rank what it needs of a node that fits it.
 func (f *Floor) seatAt(q *query, pos int32) Seat {
-	at := q.view.layout.index[pos]
+	at := q.f.layout.index[pos]
 	site := f.sites[at]
 	seat := Seat{index: at, cpu: q.need.cpu, memory: q.need.memory, plan: q.ports, ports: q.ports.choose(site.node, f.ports[at], q.options.PortStart)}
 	if q.need.level > 0 {
 		held, healthy := f.devicesAt(at)
-		devices, _ := site.class.choose(&f.scratch.devices, q.view.matchAt(int(pos)), held, healthy)
+		devices, _ := site.class.choose(&f.scratch.devices, q.view.matchAt(f.layout, pos), held, healthy)
 		seat.setDevices(devices)
 	}
 	return seat
@@ -410,7 +410,7 @@ func (f *Floor) seatAt(q *query, pos int32) Seat {
 func (f *Floor) Fits(need *Need, limit int, options Options) int {
 	f.scratch.options = options.of(need)
 	q := f.query(need, &need.ports, &f.scratch.options)
-	n := len(q.view.layout.index)
+	n := len(q.f.layout.index)
 	if !need.spec.RDMA {
 		f.scratch.positions = q.gather(f.scratch.positions[:0], 0, n, limit)
 		return len(f.scratch.positions)

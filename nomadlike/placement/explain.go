@@ -36,7 +36,7 @@ func (f *Floor) Shortage(need *Need, options Options) Shortage {
 	anywhere := q
 	anywhere.options = &Options{}
 	for _, pos := range q.open.appendTo(nil) {
-		at := q.view.layout.index[pos]
+		at := q.f.layout.index[pos]
 		if !anywhere.could(pos) {
 			continue
 		}
@@ -68,19 +68,19 @@ func count(lacks []Lack, what string) []Lack {
 // could tells whether the node at an open position takes new work and would hold
 // a rank if it held nothing.
 func (q *query) could(pos int32) bool {
-	at := q.view.layout.index[pos]
+	at := q.f.layout.index[pos]
 	sp, site := &q.f.spaces[at], q.f.sites[at]
 	if sp.flags&flagOpen == 0 || site.cpu < q.need.cpu || site.memory < q.need.memory || !q.ports.fits(site.node, nil) {
 		return false
 	}
 	_, healthy := q.f.devicesAt(at)
-	return site.class.enough(q.view.matchAt(int(pos)), make(bitset, len(healthy)), healthy)
+	return site.class.enough(q.view.matchAt(q.f.layout, pos), make(bitset, len(healthy)), healthy)
 }
 
 // lack names what the node at an open position is short of for a rank: "" when
 // it has room, whoever it is kept for.
 func (q *query) lack(pos int32) string {
-	at := q.view.layout.index[pos]
+	at := q.f.layout.index[pos]
 	sp, site := &q.f.spaces[at], q.f.sites[at]
 	held, healthy := q.f.devicesAt(at)
 	switch {
@@ -88,7 +88,7 @@ func (q *query) lack(pos int32) string {
 		return "cpu"
 	case sp.memory < q.need.memory:
 		return "memory"
-	case !site.class.enough(q.view.matchAt(int(pos)), held, healthy):
+	case !site.class.enough(q.view.matchAt(q.f.layout, pos), held, healthy):
 		return q.need.DeviceKind()
 	case !q.ports.fits(site.node, q.f.ports[at]):
 		return PortsText(q.ports.requests)
@@ -174,8 +174,8 @@ type Obstacle struct {
 // visits every node, and costs more for each than Able.
 func (f *Floor) Outlook(need *Need) Outlook {
 	q := f.query(need, &need.ports, &Options{})
-	o := Outlook{Known: len(q.view.layout.index)}
-	for pos, at := range q.view.layout.index {
+	o := Outlook{Known: len(q.f.layout.index)}
+	for pos, at := range q.f.layout.index {
 		site := f.sites[at]
 		if reason := f.problem(need, site.node); reason != nil {
 			o.bar(reason)
@@ -193,7 +193,7 @@ func (f *Floor) Outlook(need *Need) Outlook {
 		o.HeadPort = o.HeadPort || need.head.fits(site.node, nil)
 	}
 	for _, name := range need.names {
-		if !slices.ContainsFunc(q.view.layout.index, func(at int32) bool {
+		if !slices.ContainsFunc(q.f.layout.index, func(at int32) bool {
 			return f.sites[at].node.Name == name || f.sites[at].node.ID == name
 		}) {
 			o.Unknown = append(o.Unknown, name)
@@ -206,7 +206,7 @@ func (f *Floor) Outlook(need *Need) Outlook {
 // built tells whether a node that has nothing against the need could hold a rank
 // if it held nothing, took work and had no sick devices.
 func (q *query) built(pos int32) bool {
-	site := q.f.sites[q.view.layout.index[pos]]
+	site := q.f.sites[q.f.layout.index[pos]]
 	return q.open.has(int(pos)) && site.cpu >= q.need.cpu && site.memory >= q.need.memory && q.ports.fits(site.node, nil)
 }
 

@@ -12,6 +12,7 @@ import (
 // their topology, and in classes. It is never changed, but made anew when nodes
 // come, go or change; floors that were cloned share it.
 type layout struct {
+	id      *byte    // no other layout has it
 	index   []int32  // by position
 	posOf   []int32  // by index, -1: removed
 	class   []int32  // by position, into classes
@@ -115,7 +116,7 @@ func (f *Floor) dropClasses() {
 }
 
 func (f *Floor) newLayout() *layout {
-	l := &layout{index: f.sorted(), posOf: make([]int32, len(f.sites)), words: wordsFor(len(f.byID))}
+	l := &layout{id: new(byte), index: f.sorted(), posOf: make([]int32, len(f.sites)), words: wordsFor(len(f.byID))}
 	for at := range l.posOf {
 		l.posOf[at] = -1
 	}

@@ -32,14 +32,14 @@ func (f *Floor) Free(index int) Free {
 // has room on a node now.
 func (f *Floor) FitsAt(need *Need, index int, options Options) bool {
 	q := f.query(need, &need.ports, &options)
-	pos := q.view.layout.posOf[index]
+	pos := q.f.layout.posOf[index]
 	return pos >= 0 && q.open.has(int(pos)) && q.fits(pos)
 }
 
 // HeadFitsAt is FitsAt for rank 0.
 func (f *Floor) HeadFitsAt(need *Need, index int, options Options) bool {
 	q := f.query(need, &need.head, &options)
-	pos := q.view.layout.posOf[index]
+	pos := q.f.layout.posOf[index]
 	return pos >= 0 && q.open.has(int(pos)) && q.fits(pos)
 }
 
@@ -47,7 +47,7 @@ func (f *Floor) HeadFitsAt(need *Need, index int, options Options) bool {
 // it held nothing.
 func (f *Floor) CouldAt(need *Need, index int) bool {
 	q := f.query(need, &need.ports, &Options{})
-	pos := q.view.layout.posOf[index]
+	pos := q.f.layout.posOf[index]
 	return pos >= 0 && q.open.has(int(pos)) && q.could(pos)
 }
 
@@ -66,11 +66,11 @@ func (f *Floor) MeetingIn(need *Need, seat *Seat) int {
 // meeting counts those of the picked devices that meet one of the requests.
 func (f *Floor) meeting(need *Need, index int, pick func(word int, held, healthy uint64) uint64) int {
 	v := f.viewOf(need)
-	pos := v.layout.posOf[index]
+	pos := f.layout.posOf[index]
 	if pos < 0 || !v.open.has(int(pos)) {
 		return 0
 	}
-	count, m := 0, v.matchAt(int(pos))
+	count, m := 0, v.matchAt(f.layout, pos)
 	held, healthy := f.devicesAt(int32(index))
 	for w := range held {
 		meets := uint64(0)

@@ -12,12 +12,12 @@ import (
 // gang, and chooses there.
 func (g *gang) pack() (team []int32, last int32, ok bool) {
 	p := packing{gang: g}
-	whole := g.view.layout.domains[0][0]
+	whole := g.f.layout.domains[0][0]
 	g.f.scratch.positions = p.gather(g.f.scratch.positions[:0], whole.lo, whole.hi, g.full)
 	if len(g.f.scratch.positions) < g.full {
 		return nil, 0, false // found out at once when nothing is free
 	}
-	for level := g.view.layout.depth(); level >= 0; level-- {
+	for level := g.f.layout.depth(); level >= 0; level-- {
 		if team, d, found := p.bestOf(level, 0, whole, g.full, g.last != nil); found {
 			if g.last != nil {
 				last, ok = g.bestLast(team, d.lo, d.hi)
@@ -42,12 +42,12 @@ type packing struct {
 // asked; and positions there for the full ranks.
 func (p *packing) bestOf(level, outerLevel int, outer domain, n int, withLast bool) ([]int32, domain, bool) {
 	lo, hi := p.inside(level, outerLevel, outer)
-	if level == p.view.layout.depth() {
+	if level == p.f.layout.depth() {
 		return p.bestLeaf(lo, hi, outer, n, withLast)
 	}
 	p.count()
 	best, bestCrossed, found := domain{}, 0, false
-	for _, d := range p.view.layout.domains[level][lo:hi] {
+	for _, d := range p.f.layout.domains[level][lo:hi] {
 		if !p.roomy(d, n, withLast) {
 			continue
 		}
@@ -65,12 +65,12 @@ func (p *packing) bestOf(level, outerLevel int, outer domain, n int, withLast bo
 // inside gives the places of a level that lie within outer, as indexes.
 func (p *packing) inside(level, outerLevel int, outer domain) (lo, hi int) {
 	if level == outerLevel {
-		lo = slices.Index(p.view.layout.domains[level], outer)
+		lo = slices.Index(p.f.layout.domains[level], outer)
 		return lo, lo + 1
 	}
 	lo, hi = outer.childLo, outer.childHi
 	for inner := outerLevel + 1; inner < level; inner++ {
-		domains := p.view.layout.domains[inner]
+		domains := p.f.layout.domains[inner]
 		lo, hi = domains[lo].childLo, domains[hi-1].childHi
 	}
 	return lo, hi
@@ -79,7 +79,7 @@ func (p *packing) inside(level, outerLevel int, outer domain) (lo, hi int) {
 // bestLeaf finds among innermost places the one where the fewest nodes have
 // enough free devices, but which has room, and positions there.
 func (p *packing) bestLeaf(lo, hi int, outer domain, n int, withLast bool) ([]int32, domain, bool) {
-	leaves := p.view.layout.domains[p.view.layout.depth()][lo:hi]
+	leaves := p.f.layout.domains[p.f.layout.depth()][lo:hi]
 	near := p.near(outer.lo, outer.hi)
 	free := p.f.scratch.free[:0]
 	for _, d := range leaves {
@@ -114,7 +114,7 @@ func (p *packing) count() {
 	if p.fits != nil {
 		return
 	}
-	n := len(p.view.layout.index)
+	n := len(p.f.layout.index)
 	p.fitting = newBitset(n)
 	p.fits = countFits(&p.query, p.fitting)
 	if p.last != nil {
@@ -123,7 +123,7 @@ func (p *packing) count() {
 }
 
 func countFits(q *query, fitting bitset) []int32 {
-	n := len(q.view.layout.index)
+	n := len(q.f.layout.index)
 	for _, pos := range q.gather(nil, 0, n, n) {
 		fitting.add(int(pos))
 	}
@@ -160,7 +160,7 @@ func (p *packing) crossed(level int, d domain, n int) int {
 
 // roomiest lists the inner places of d, those with the most room first.
 func (p *packing) roomiest(level int, d domain) []domain {
-	inner := slices.Clone(p.view.layout.domains[level+1][d.childLo:d.childHi])
+	inner := slices.Clone(p.f.layout.domains[level+1][d.childLo:d.childHi])
 	slices.SortStableFunc(inner, func(a, b domain) int { return cmp.Compare(p.room(b), p.room(a)) })
 	return inner
 }
@@ -169,7 +169,7 @@ func (p *packing) roomiest(level int, d domain) []domain {
 // inner places as possible: the roomiest as a whole, and the rest in the
 // tightest that has room for it.
 func (p *packing) fill(team []int32, level int, d domain, n int) []int32 {
-	if level == p.view.layout.depth() {
+	if level == p.f.layout.depth() {
 		return p.take(team, d.lo, d.hi, n)
 	}
 	inner := p.roomiest(level, d)
@@ -194,7 +194,7 @@ func (p *packing) fill(team []int32, level int, d domain, n int) []int32 {
 // tuck appends n positions of a place that has room for them, within the
 // innermost place inside it that has.
 func (p *packing) tuck(team []int32, outerLevel int, outer domain, n int) []int32 {
-	for level := p.view.layout.depth(); level > outerLevel; level-- {
+	for level := p.f.layout.depth(); level > outerLevel; level-- {
 		if part, _, found := p.bestOf(level, outerLevel, outer, n, false); found {
 			return append(team, part...)
 		}

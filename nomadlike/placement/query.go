@@ -25,7 +25,7 @@ func (f *Floor) query(need *Need, ports *portPlan, options *Options) query {
 
 // fits tells whether the node at an open position has room for a rank now.
 func (q *query) fits(pos int32) bool {
-	at := q.view.layout.index[pos]
+	at := q.f.layout.index[pos]
 	sp := &q.f.spaces[at]
 	switch {
 	case sp.cpu < q.need.cpu || sp.memory < q.need.memory || sp.flags&flagOpen == 0:
@@ -44,7 +44,7 @@ func (q *query) fits(pos int32) bool {
 
 // devicesFit tells whether the node's free devices answer the requests.
 func (q *query) devicesFit(pos, at int32, sp *space) bool {
-	m := q.view.matchAt(int(pos))
+	m := q.view.matchAt(q.f.layout, pos)
 	if len(m.requests) == 1 && len(m.requests[0].meets) == 1 && m.requests[0].count > 0 { // the usual case
 		free := q.f.healthy[sp.word] &^ q.f.held[sp.word]
 		return onesOf(m.requests[0].meets[0]&free) >= m.requests[0].count
@@ -54,13 +54,13 @@ func (q *query) devicesFit(pos, at int32, sp *space) bool {
 }
 
 // levelAt is how many free devices the node at a position has.
-func (q *query) levelAt(pos int32) uint16 { return q.f.spaces[q.view.layout.index[pos]].level }
+func (q *query) levelAt(pos int32) uint16 { return q.f.spaces[q.f.layout.index[pos]].level }
 
 // better orders positions by preference: what Options prefer, then the fullest
 // nodes or the emptiest, then floor order.
 func (q *query) better(a, b int32) int {
 	if q.options.Prefer != nil {
-		index := q.view.layout.index
+		index := q.f.layout.index
 		if c := cmp.Compare(q.options.Prefer(int(index[b])), q.options.Prefer(int(index[a]))); c != 0 {
 			return c
 		}
@@ -129,10 +129,10 @@ func (q *query) gatherLevel(list []int32, level, lo, hi, limit int) []int32 {
 // near finds the open positions from lo to below hi that have enough free
 // devices, whatever else they lack.
 func (q *query) near(lo, hi int) bitset {
-	if len(q.f.scratch.near) < q.view.layout.words {
-		q.f.scratch.near = make(bitset, q.view.layout.words)
+	if len(q.f.scratch.near) < q.f.layout.words {
+		q.f.scratch.near = make(bitset, q.f.layout.words)
 	}
-	near := q.f.scratch.near[:q.view.layout.words]
+	near := q.f.scratch.near[:q.f.layout.words]
 	for w := lo >> 6; w<<6 < hi; w++ {
 		near[w] = 0
 	}

@@ -14,7 +14,7 @@ const viewsMax = 4096
 // that differ only in cores, memory, ports or numbers share it. It is never
 // changed.
 type view struct {
-	layout  *layout
+	of      *byte            // layout.id: a need must not keep an old layout alive
 	open    bitset           // positions whose nodes have nothing against the need
 	matches []*match         // by class; nil: barred
 	own     map[int32]*match // by position, for needs with device ids
@@ -25,7 +25,7 @@ type view struct {
 // viewOf finds the view of a need on the floor's layout.
 func (f *Floor) viewOf(need *Need) *view {
 	f.Ready()
-	if v := need.cache.view.Load(); v != nil && v.layout == f.layout {
+	if v := need.cache.view.Load(); v != nil && v.of == f.layout.id {
 		return v
 	}
 	l := f.layout
@@ -47,7 +47,7 @@ func (f *Floor) viewOf(need *Need) *view {
 // not tell. The layout is locked.
 func (f *Floor) newView(need *Need) *view {
 	l := f.layout
-	v := &view{layout: l, open: make(bitset, l.words), matches: make([]*match, len(l.classes))}
+	v := &view{of: l.id, open: make(bitset, l.words), matches: make([]*match, len(l.classes))}
 	for i, c := range l.classes {
 		switch {
 		case need.barsClass(c):
@@ -81,7 +81,7 @@ func (f *Floor) newView(need *Need) *view {
 		v.matchIDs(f, need)
 	}
 	if need.spec.RDMA {
-		v.partByPool()
+		v.partByPool(l)
 	}
 	return v
 }
@@ -113,7 +113,7 @@ func (m *match) possible(c *class) bool {
 func (v *view) matchIDs(f *Floor, need *Need) {
 	v.own = make(map[int32]*match)
 	for _, pos := range v.open.appendTo(nil) {
-		s := f.sites[v.layout.index[pos]]
+		s := f.sites[f.layout.index[pos]]
 		m := s.class.meet(need.spec.Devices, s.devices)
 		if m.possible(s.class) && f.problem(need, s.node) == nil {
 			v.own[pos] = &m
@@ -126,13 +126,13 @@ func (v *view) matchIDs(f *Floor, need *Need) {
 
 // partByPool parts the open positions by pool, pools in the order of their
 // names.
-func (v *view) partByPool() {
+func (v *view) partByPool(l *layout) {
 	var names []string
 	parts := make(map[string]bitset)
 	for _, pos := range v.open.appendTo(nil) {
-		name := v.layout.classes[v.layout.class[pos]].node.Pool
+		name := l.classes[l.class[pos]].node.Pool
 		if parts[name] == nil {
-			parts[name] = make(bitset, v.layout.words)
+			parts[name] = make(bitset, l.words)
 			names = append(names, name)
 		}
 		parts[name].add(int(pos))
@@ -144,11 +144,11 @@ func (v *view) partByPool() {
 }
 
 // matchAt is how the need's requests meet the node at an open position.
-func (v *view) matchAt(pos int) *match {
+func (v *view) matchAt(l *layout, pos int32) *match {
 	if v.own != nil {
-		return v.own[int32(pos)]
+		return v.own[pos]
 	}
-	return v.matches[v.layout.class[pos]]
+	return v.matches[l.class[pos]]
 }
 
 // namedLocked finds the positions of the nodes with a name or id.
