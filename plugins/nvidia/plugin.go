@@ -14,6 +14,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
+	"nomadlike/plugins/device/guard"
 	"nomadlike/plugins/device/leftover"
 	"nomadlike/plugins/device/pcie"
 	"nomadlike/plugins/device/rdma"
@@ -24,11 +25,10 @@ const Name = "nvidia"
 
 // Times of the plugin's loop.
 const (
-	// readPatience is how long the library may take for a look before the
-	// devices are cordoned, quitAfter before the process gives up: a new one
-	// may have more luck.
-	readPatience = 5 * time.Second
-	quitAfter    = 2 * time.Minute
+	// quitAfter is how long the library may hang before the process gives up:
+	// a new one may have more luck. The devices are cordoned after
+	// guard.Patience.
+	quitAfter = 2 * time.Minute
 	// openAgain is how often a library that is not there is looked for.
 	openAgain = 15 * time.Second
 	// waitEach bounds one wait for events, so that a reset need not wait long.
@@ -64,7 +64,7 @@ type Options struct {
 type Plugin struct {
 	s     *Settings
 	o     Options
-	guard *guard
+	guard *guard.Guard
 	feed  *device.Feed
 
 	life   context.Context
@@ -109,7 +109,7 @@ func Start(s *Settings, o Options) *Plugin {
 		o.Reset = smiReset(s.SMI)
 	}
 	p := &Plugin{
-		s: s, o: o, guard: newGuard(), feed: device.NewFeed(device.Snapshot{At: time.Now(), Blind: structs.NewReason("device.starting", "plugin", Name)}),
+		s: s, o: o, guard: guard.New(), feed: device.NewFeed(device.Snapshot{At: time.Now(), Blind: structs.NewReason("device.starting", "plugin", Name)}),
 		happened: make(chan Happening, happenedQueue), lookNow: make(chan struct{}, 1), storeNow: make(chan struct{}, 1), looked: make(chan struct{}),
 	}
 	p.life, p.cancel = context.WithCancel(context.Background())
@@ -135,7 +135,7 @@ func (p *Plugin) storePath() string { return filepath.Join(p.o.StateDir, "health
 func (p *Plugin) Close() {
 	p.cancel()
 	p.ending.Wait()
-	p.guard.wait(2 * waitEach)
+	p.guard.Wait(2 * waitEach)
 }
 
 // run is the plugin's one loop: it looks, listens and publishes.
@@ -176,7 +176,7 @@ func (p *Plugin) hasFacts() bool {
 
 // open loads the library. A library that is not there is no fault.
 func (p *Plugin) open() bool {
-	reason, err := run(p.life, p.guard, "open", p.hangs, func() (*structs.Reason, error) { return p.o.Library.Open(), nil })
+	reason, err := guard.Run(p.life, p.guard, "open", p.hangs, func() (*structs.Reason, error) { return p.o.Library.Open(), nil })
 	if err != nil {
 		return false // the plugin ends
 	}
@@ -218,7 +218,7 @@ func (p *Plugin) hangs(call string, since time.Duration) {
 // look reads the cards and judges them.
 func (p *Plugin) look() {
 	p.readPlaces()
-	facts, err := run(p.life, p.guard, "read", p.hangs, p.o.Library.Read)
+	facts, err := guard.Run(p.life, p.guard, "read", p.hangs, p.o.Library.Read)
 	if p.life.Err() != nil {
 		return
 	}
@@ -388,7 +388,7 @@ func (p *Plugin) listen() {
 	defer pause.Stop()
 	<-pause.C
 	for p.life.Err() == nil {
-		happened, err := run(p.life, p.guard, "wait", nil, func() ([]Happening, error) { return p.o.Library.Wait(waitEach) })
+		happened, err := guard.Run(p.life, p.guard, "wait", nil, func() ([]Happening, error) { return p.o.Library.Wait(waitEach) })
 		for _, each := range happened {
 			p.hear(each)
 		}
@@ -502,7 +502,7 @@ func (p *Plugin) Stats(ctx context.Context, every time.Duration) (<-chan device.
 		defer tick.Stop()
 		for {
 			if absent == nil {
-				sampled, err := run(ctx, p.guard, "sample", nil, p.o.Library.Sample)
+				sampled, err := guard.Run(ctx, p.guard, "sample", nil, p.o.Library.Sample)
 				if err == nil {
 					select {
 					case measured <- device.Stats{At: time.Now(), Devices: sampled}:

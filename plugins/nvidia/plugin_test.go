@@ -17,6 +17,7 @@ import (
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
 	"nomadlike/plugins/device/devicetest"
+	"nomadlike/plugins/device/guard"
 	"nomadlike/plugins/device/leftover"
 )
 
@@ -123,7 +124,7 @@ func TestHangingLibrary(t *testing.T) {
 		p := startFake(t, library, "", func(o *Options) { o.Quit = func(string) { quits.Add(1) } })
 		now := follow(t, p)
 		release := library.Hang("read")
-		time.Sleep(readPatience + time.Second)
+		time.Sleep(guard.Patience + time.Second)
 		s := now()
 		if s.Blind == nil || s.Blind.ID != "device.library_hangs" || len(s.Devices) != 2 {
 			t.Fatalf("%+v", s)

@@ -13,6 +13,7 @@ import (
 
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
+	"nomadlike/plugins/device/guard"
 	"nomadlike/plugins/device/leftover"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // sample measures cards by device id.
 func (p *Plugin) sample(ctx context.Context) (map[string]device.DeviceStats, error) {
-	sampled, err := run(ctx, p.guard, "sample", nil, p.o.Library.Sample)
+	sampled, err := guard.Run(ctx, p.guard, "sample", nil, p.o.Library.Sample)
 	if err != nil {
 		return nil, err
 	}
@@ -217,14 +218,14 @@ func (p *Plugin) heal(ctx context.Context, uuid string) error {
 // resetCard resets a card with the library closed, since the driver refuses
 // while anybody has the card open, and looks at the cards again.
 func (p *Plugin) resetCard(ctx context.Context, uuid string) (Facts, error) {
-	return run(ctx, p.guard, "exclusive", nil, func() (Facts, error) {
+	return guard.Run(ctx, p.guard, "exclusive", nil, func() (Facts, error) {
 		// All other calls wait, or are waited for.
 		for _, kind := range []string{"read", "sample", "wait"} {
-			mine, err := p.guard.take(ctx, kind)
+			done, err := p.guard.Take(ctx, kind)
 			if err != nil {
 				return Facts{}, err
 			}
-			defer p.guard.done(kind, mine)
+			defer done()
 		}
 		p.o.Library.Close()
 		err := p.o.Reset(ctx, uuid)
