@@ -98,7 +98,7 @@ func GangProblem(job *Job, subjob *Subjob, gang *GangPlan, ground Ground) *Reaso
 		if reason := PlacementProblem(job, n, usage, spec, rank, placement); reason != nil {
 			return reason
 		}
-		more = more.Add(HeldBy(spec, n, placement.Devices))
+		more.holdBy(spec, n, placement.Devices)
 	}
 	return QuotaProblem(ground.Project(job.Project), ground.ProjectUsage(job.Project), more)
 }

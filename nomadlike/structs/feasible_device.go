@@ -23,19 +23,24 @@ func modelMatches(model, want string) bool {
 	if want == "" {
 		return true
 	}
-	model, want = strings.ToLower(model), strings.ToLower(want)
-	for from := 0; ; {
-		at := strings.Index(model[from:], want)
-		if at < 0 {
-			return false
-		}
-		at += from
+	for at := 0; at+len(want) <= len(model); at++ {
 		end := at + len(want)
-		if (at == 0 || wordEdge(model[at-1], want[0])) && (end == len(model) || wordEdge(want[len(want)-1], model[end])) {
+		if (at == 0 || wordEdge(model[at-1], want[0])) && (end == len(model) || wordEdge(want[len(want)-1], model[end])) &&
+			equalFold(model[at:end], want) {
 			return true
 		}
-		from = at + 1
 	}
+	return false
+}
+
+// equalFold compares texts of one length, ASCII letter case aside.
+func equalFold(a, b string) bool {
+	for i := range len(a) {
+		if lowerASCII(a[i]) != lowerASCII(b[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // wordEdge tells whether a word may end between two neighbouring characters:
@@ -270,11 +275,10 @@ func devicesProblem(node *Node, usage *Usage, requests []DeviceRequest, given []
 	refused := func() *Reason { return NewReason("scheduler.refused_devices", "node", node.Name) }
 	chosen := make([]*Device, 0, len(given))
 	for _, id := range given {
-		at := slices.IndexFunc(node.Devices, func(d Device) bool { return d.ID == id })
-		if at < 0 || slices.Contains(chosen, &node.Devices[at]) {
+		d := node.device(id)
+		if d == nil || slices.Contains(chosen, d) {
 			return refused()
 		}
-		d := &node.Devices[at]
 		if !d.Healthy {
 			return NewReason("scheduler.node_device_unhealthy", "node", node.Name, "device", id)
 		}
@@ -294,10 +298,36 @@ func devicesProblem(node *Node, usage *Usage, requests []DeviceRequest, given []
 		}
 		chosen = slices.Delete(chosen, at, at+1)
 	}
-	if dealt, ok := deal(chosen, requests); !ok || len(dealt) != len(chosen) {
+	if !answers(chosen, requests) {
 		return refused()
 	}
 	return nil
+}
+
+// device finds a device of the node, nil for an unknown one.
+func (n *Node) device(id string) *Device {
+	for i := range n.Devices {
+		if n.Devices[i].ID == id {
+			return &n.Devices[i]
+		}
+	}
+	return nil
+}
+
+// answers tells whether devices are exactly what the counted requests ask for.
+func answers(devices []*Device, requests []DeviceRequest) bool {
+	want := 0
+	for _, request := range requests {
+		want += max(request.Count, 0)
+	}
+	if len(devices) != want {
+		return false
+	}
+	if len(requests) == 1 { // the usual case needs no search
+		return !slices.ContainsFunc(devices, func(d *Device) bool { return want > 0 && !d.Meets(requests[0]) })
+	}
+	_, ok := deal(devices, requests)
+	return ok
 }
 
 // deal gives each counted request its count of the devices, in any way that

@@ -2,20 +2,37 @@ package structs
 
 import (
 	"maps"
-	"slices"
 	"strings"
 )
 
 // HeldBy is what a rank with the needs of spec counts in its project's quota
 // when it gets the devices with the given ids on node.
 func HeldBy(spec Resources, node *Node, devices []string) Holding {
-	held := Holding{QuotaCPU: MilliCPU(spec.CPU)}
-	for i := range node.Devices {
-		if d := &node.Devices[i]; slices.Contains(devices, d.ID) {
-			held[DeviceKey(d.Kind, d.Model)]++
-		}
-	}
+	held := Holding{}
+	held.holdBy(spec, node, devices)
 	return held
+}
+
+// holdBy adds what a rank counts.
+func (h Holding) holdBy(spec Resources, node *Node, devices []string) {
+	h[QuotaCPU] += MilliCPU(spec.CPU)
+	var last *Device
+	alike := int64(0) // devices like the last
+	for _, id := range devices {
+		d := node.device(id)
+		if d == nil {
+			continue
+		}
+		if last != nil && (d.Kind != last.Kind || d.Model != last.Model) {
+			h[DeviceKey(last.Kind, last.Model)] += alike
+			alike = 0
+		}
+		last = d
+		alike++
+	}
+	if last != nil {
+		h[DeviceKey(last.Kind, last.Model)] += alike
+	}
 }
 
 // Add gives the sum of two holdings, leaving both as they are.
@@ -53,6 +70,9 @@ func (h Holding) Of(quota Quota) int64 {
 	}
 	return count
 }
+
+// rules tells whether the quota guarantees or bounds anything.
+func (q Quota) rules() bool { return q.Guaranteed != 0 || q.Maximum != nil }
 
 // Guarantee is the quota's own share in the unit of Holding.Of.
 func (q Quota) Guarantee() int64 { return q.unit(q.Guaranteed) }
@@ -121,7 +141,7 @@ func Borrows(project *Project, usage *ProjectUsage, held Holding) bool {
 		return false
 	}
 	for _, quota := range project.Quotas {
-		if held.Of(quota) > 0 && usage.Held.Of(quota) > quota.Guarantee() {
+		if quota.rules() && held.Of(quota) > 0 && usage.Held.Of(quota) > quota.Guarantee() {
 			return true
 		}
 	}
@@ -137,7 +157,7 @@ func WithinGuarantee(project *Project, usage *ProjectUsage, more Holding) bool {
 	own := false
 	for _, quota := range project.Quotas {
 		asked := more.Of(quota)
-		if asked == 0 || quota.Guaranteed == 0 && quota.Maximum == nil {
+		if asked == 0 || !quota.rules() {
 			continue
 		}
 		held := int64(0)
