@@ -81,6 +81,8 @@ func usagef(id string, params ...any) error { return &usageError{id: id, params:
 func verbs() []verb {
 	var all []verb
 	all = append(all, jobVerbs()...)
+	all = append(all, queueVerbs()...)
+	all = append(all, poolVerbs()...)
 	all = append(all, nodeVerbs()...)
 	all = append(all, clusterVerbs()...)
 	all = append(all, tokenVerbs()...)

@@ -27,22 +27,9 @@ func declareSource(set *flag.FlagSet) *sourceFlags {
 
 // readJob parses a job file ("-" is stdin) and prints what is wrong with it.
 func (env *Env) readJob(path string, flags *sourceFlags) (*structs.Job, *jobspec.SourceMap, error) {
-	for _, pair := range flags.vars {
-		if !strings.Contains(pair, "=") {
-			return nil, nil, usagef("cli.bad_var", "value", safe(pair))
-		}
-	}
-	source, err := env.readSource(path)
+	source, options, err := env.readWith(path, flags)
 	if err != nil {
 		return nil, nil, err
-	}
-	options := jobspec.Options{Vars: flags.vars, Env: env.Environ, ReadFile: readBounded}
-	for _, name := range flags.varFiles {
-		text, err := env.readSource(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		options.VarFiles = append(options.VarFiles, jobspec.VarFile{Name: name, Source: text})
 	}
 	job, places, diagnostics := jobspec.Parse(path, source, options)
 	if err := diagnostics.Render(env.Stderr, env.style()); err != nil {
@@ -53,6 +40,29 @@ func (env *Env) readJob(path string, flags *sourceFlags) (*structs.Job, *jobspec
 	}
 	job.Source = string(source)
 	return job, places, nil
+}
+
+// readWith reads a file in the language of job files and what its variables
+// are given.
+func (env *Env) readWith(path string, flags *sourceFlags) ([]byte, jobspec.Options, error) {
+	options := jobspec.Options{Vars: flags.vars, Env: env.Environ, ReadFile: readBounded}
+	for _, pair := range flags.vars {
+		if !strings.Contains(pair, "=") {
+			return nil, options, usagef("cli.bad_var", "value", safe(pair))
+		}
+	}
+	source, err := env.readSource(path)
+	if err != nil {
+		return nil, options, err
+	}
+	for _, name := range flags.varFiles {
+		text, err := env.readSource(name)
+		if err != nil {
+			return nil, options, err
+		}
+		options.VarFiles = append(options.VarFiles, jobspec.VarFile{Name: name, Source: text})
+	}
+	return source, options, nil
 }
 
 func (env *Env) style() jobspec.Style {

@@ -1,0 +1,341 @@
+package command
+
+import (
+	"flag"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"nomadlike/jobspec"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+func poolVerbs() []verb {
+	return []verb{
+		{path: "pool list", setup: poolList},
+		{path: "pool status", args: "POOL", setup: poolStatus},
+		{path: "pool apply", args: "FILE", setup: poolApply},
+		{path: "pool delete", args: "POOL", setup: poolDelete},
+		{path: "project list", setup: projectList},
+		{path: "project status", args: "PROJECT", setup: projectStatus},
+		{path: "project apply", args: "FILE", setup: projectApply},
+		{path: "project delete", args: "PROJECT", setup: projectDelete},
+	}
+}
+
+// reading is a verb that asks the cluster for one value and shows it.
+func reading[T any](wanted string, read func(*Env, *api.Client, string) (T, error), plain func(*Env, T)) func(*flag.FlagSet) func(*Env, []string) error {
+	return func(set *flag.FlagSet) func(*Env, []string) error {
+		connection, output := declareConnection(set), declareOutput(set)
+		return func(env *Env, args []string) error {
+			name := ""
+			if err := none(args); wanted == "" && err != nil {
+				return err
+			}
+			if wanted != "" {
+				var err error
+				if name, err = one(args, wanted); err != nil {
+					return err
+				}
+			}
+			client, err := env.connect(connection)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			value, err := read(env, client, name)
+			if err != nil {
+				return err
+			}
+			return env.show(output, value, func() { plain(env, value) })
+		}
+	}
+}
+
+// deleting is a verb that removes what it names and says so.
+func deleting(wanted, done string, remove func(*Env, *api.Client, string) error) func(*flag.FlagSet) func(*Env, []string) error {
+	return func(set *flag.FlagSet) func(*Env, []string) error {
+		connection := declareConnection(set)
+		return func(env *Env, args []string) error {
+			name, err := one(args, wanted)
+			if err != nil {
+				return err
+			}
+			client, err := env.connect(connection)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			if err := remove(env, client, name); err != nil {
+				return err
+			}
+			fmt.Fprintln(env.Stdout, env.text(done, "name", safe(name)))
+			return nil
+		}
+	}
+}
+
+func poolList(set *flag.FlagSet) func(*Env, []string) error {
+	return reading("", func(env *Env, client *api.Client, _ string) ([]api.PoolDetail, error) {
+		list, _, err := client.Pools(env.Context, nil)
+		if err != nil {
+			return nil, err
+		}
+		return all(list.Pools), nil
+	}, (*Env).printPools)(set)
+}
+
+func (env *Env) printPools(pools []api.PoolDetail) {
+	if len(pools) == 0 {
+		fmt.Fprintln(env.Stdout, env.text("cli.pool.list_empty"))
+		return
+	}
+	table := newTable(env.Stdout, env.text("cli.col.name"), env.text("cli.col.nodes"), env.text("cli.col.ready"), "CPU",
+		env.text("cli.col.devices"), env.text("cli.col.queued_jobs"), env.text("cli.col.order"), "RDMA", env.text("cli.col.dedicated"))
+	for _, p := range pools {
+		table.row(safe(p.Pool.Name), strconv.Itoa(p.Nodes), strconv.Itoa(p.Ready), fmt.Sprintf("%s/%s", cores(p.CPUUsed), cores(p.CPU)),
+			fmt.Sprintf("%d/%d", p.DevicesUsed, p.Devices), strconv.Itoa(p.Queued), env.orderText(p.Pool.Order),
+			env.onlyYes(p.Pool.RDMA), env.onlyYes(p.Pool.Dedicated))
+	}
+	table.print()
+}
+
+func (env *Env) orderText(order structs.QueueOrder) string {
+	if order == structs.OrderFair {
+		return env.text("cli.order.fair")
+	}
+	return env.text("cli.order.submission")
+}
+
+// onlyYes says yes, and nothing for no.
+func (env *Env) onlyYes(yes bool) string {
+	if yes {
+		return env.yesNo(true)
+	}
+	return ""
+}
+
+func poolStatus(set *flag.FlagSet) func(*Env, []string) error {
+	return reading("POOL", func(env *Env, client *api.Client, name string) (*api.PoolDetail, error) {
+		pool, _, err := client.Pool(env.Context, name, nil)
+		return pool, err
+	}, (*Env).printPool)(set)
+}
+
+func (env *Env) printPool(p *api.PoolDetail) {
+	fields := newTable(env.Stdout, "", "")
+	row := func(id, value string) {
+		if value != "" {
+			fields.row(env.text(id), value)
+		}
+	}
+	pool := p.Pool
+	row("cli.col.name", safe(pool.Name))
+	row("cli.col.description", safe(pool.Description))
+	row("cli.col.nodes", fmt.Sprintf("%d (%s)", p.Nodes, safe(strings.Join(p.Members, " "))))
+	row("cli.col.ready", strconv.Itoa(p.Ready))
+	fields.row("CPU", fmt.Sprintf("%s/%s", cores(p.CPUUsed), cores(p.CPU)))
+	row("cli.col.devices", fmt.Sprintf("%d/%d", p.DevicesUsed, p.Devices))
+	row("cli.col.queued_jobs", strconv.Itoa(p.Queued))
+	row("cli.col.order", env.orderText(pool.Order))
+	row("cli.col.dedicated", env.onlyYes(pool.Dedicated))
+	if pool.RDMA {
+		fields.row("RDMA", env.onlyYes(true))
+	}
+	if pool.SKU != nil {
+		row("cli.col.sku", skuText(pool.SKU))
+	}
+	row("cli.col.time_limit", spanText(pool.Defaults.TimeLimit))
+	row("cli.col.priority", string(pool.Defaults.Priority))
+	row("cli.col.time_limit_most", spanText(pool.Ceilings.TimeLimit))
+	row("cli.col.nodes_most", countText(pool.Ceilings.Nodes))
+	row("cli.col.devices_most", countText(pool.Ceilings.Devices))
+	row("cli.col.resumes_most", countText(pool.Ceilings.MaxResumes))
+	row("cli.col.grace_most", spanText(pool.Ceilings.Grace))
+	fields.print()
+}
+
+func skuText(sku *structs.SKU) string {
+	parts := []string{cores(sku.CPU) + " CPU", size(sku.Memory)}
+	for _, d := range sku.Devices {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d× %s %s", d.Count, d.Kind, safe(d.Model))))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func spanText(span structs.Duration) string {
+	if span == 0 {
+		return ""
+	}
+	return structs.FormatDuration(span)
+}
+
+func countText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func poolApply(set *flag.FlagSet) func(*Env, []string) error {
+	return applying("cli.pool.applied", jobspec.ParsePool, func(env *Env, client *api.Client, pool *structs.Pool) (string, error) {
+		_, err := client.PutPool(env.Context, pool)
+		return pool.Name, err
+	})(set)
+}
+
+func projectApply(set *flag.FlagSet) func(*Env, []string) error {
+	return applying("cli.project.applied", jobspec.ParseProject, func(env *Env, client *api.Client, project *structs.Project) (string, error) {
+		_, err := client.PutProject(env.Context, project)
+		return project.Name, err
+	})(set)
+}
+
+// applying is a verb that reads a file and puts what it holds into the cluster.
+func applying[T any](done string, parse func(string, []byte, jobspec.Options) (*T, *jobspec.SourceMap, jobspec.Diagnostics),
+	put func(*Env, *api.Client, *T) (string, error)) func(*flag.FlagSet) func(*Env, []string) error {
+	return func(set *flag.FlagSet) func(*Env, []string) error {
+		connection, source := declareConnection(set), declareSource(set)
+		return func(env *Env, args []string) error {
+			path, err := one(args, "FILE")
+			if err != nil {
+				return err
+			}
+			text, options, err := env.readWith(path, source)
+			if err != nil {
+				return err
+			}
+			value, places, diagnostics := parse(path, text, options)
+			if err := diagnostics.Render(env.Stderr, env.style()); err != nil {
+				return err
+			}
+			if diagnostics.HasErrors() {
+				return &exitError{code: ExitError}
+			}
+			client, err := env.connect(connection)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			name, err := put(env, client, value)
+			if err != nil {
+				return env.explain(err, places)
+			}
+			fmt.Fprintln(env.Stdout, env.text(done, "name", safe(name)))
+			return nil
+		}
+	}
+}
+
+func poolDelete(set *flag.FlagSet) func(*Env, []string) error {
+	return deleting("POOL", "cli.pool.deleted", func(env *Env, client *api.Client, name string) error {
+		_, err := client.DeletePool(env.Context, name)
+		return err
+	})(set)
+}
+
+func projectDelete(set *flag.FlagSet) func(*Env, []string) error {
+	return deleting("PROJECT", "cli.project.deleted", func(env *Env, client *api.Client, name string) error {
+		_, err := client.DeleteProject(env.Context, name)
+		return err
+	})(set)
+}
+
+func projectList(set *flag.FlagSet) func(*Env, []string) error {
+	return reading("", func(env *Env, client *api.Client, _ string) ([]api.ProjectDetail, error) {
+		list, _, err := client.Projects(env.Context, nil)
+		if err != nil {
+			return nil, err
+		}
+		return all(list.Projects), nil
+	}, (*Env).printProjects)(set)
+}
+
+func (env *Env) printProjects(projects []api.ProjectDetail) {
+	if len(projects) == 0 {
+		fmt.Fprintln(env.Stdout, env.text("cli.project.list_empty"))
+		return
+	}
+	table := newTable(env.Stdout, env.text("cli.col.name"), env.text("cli.col.quota"), env.text("cli.col.urgent"), env.text("cli.col.used_hours"))
+	for i := range projects {
+		p := &projects[i]
+		var quotas []string
+		for _, q := range p.Quotas {
+			quotas = append(quotas, env.quotaText(q))
+		}
+		table.row(safe(p.Project.Name), strings.Join(quotas, "; "), env.urgentText(p), hoursText(p.Shares))
+	}
+	table.print()
+}
+
+// quotaText is a quota in one word: held/maximum kind.
+func (env *Env) quotaText(q api.QuotaUse) string {
+	most := "∞"
+	if q.Maximum != nil {
+		most = strconv.Itoa(*q.Maximum)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s/%s %s %s", cores(q.Held), most, q.Kind, safe(q.Model)))
+}
+
+func (env *Env) urgentText(p *api.ProjectDetail) string {
+	if p.Project.UrgentLimit == nil {
+		return strconv.Itoa(p.Urgent)
+	}
+	return fmt.Sprintf("%d/%d", p.Urgent, *p.Project.UrgentLimit)
+}
+
+func hoursText(shares []api.PoolShare) string {
+	devices := 0.0
+	for _, share := range shares {
+		devices += share.DeviceHours
+	}
+	return strconv.FormatFloat(devices, 'f', 1, 64)
+}
+
+func projectStatus(set *flag.FlagSet) func(*Env, []string) error {
+	return reading("PROJECT", func(env *Env, client *api.Client, name string) (*api.ProjectDetail, error) {
+		project, _, err := client.Project(env.Context, name, nil)
+		return project, err
+	}, (*Env).printProject)(set)
+}
+
+func (env *Env) printProject(p *api.ProjectDetail) {
+	fields := newTable(env.Stdout, "", "")
+	fields.row(env.text("cli.col.name"), safe(p.Project.Name))
+	if p.Project.Description != "" {
+		fields.row(env.text("cli.col.description"), safe(p.Project.Description))
+	}
+	if len(p.Project.Members) > 0 {
+		fields.row(env.text("cli.col.members"), safe(strings.Join(p.Project.Members, " ")))
+	}
+	if p.Project.Weight > 0 {
+		fields.row(env.text("cli.col.weight"), cores(p.Project.Weight))
+	}
+	fields.row(env.text("cli.col.urgent"), env.urgentText(p))
+	fields.print()
+	if len(p.Quotas) > 0 {
+		fmt.Fprintln(env.Stdout)
+		table := newTable(env.Stdout, env.text("cli.col.kind"), env.text("cli.col.model"), env.text("cli.col.held"),
+			env.text("cli.col.guaranteed"), env.text("cli.col.maximum"))
+		for _, q := range p.Quotas {
+			most := "∞"
+			if q.Maximum != nil {
+				most = strconv.Itoa(*q.Maximum)
+			}
+			table.row(q.Kind, safe(q.Model), cores(q.Held), strconv.Itoa(q.Guaranteed), most)
+		}
+		table.print()
+	}
+	if len(p.Shares) > 0 {
+		fmt.Fprintln(env.Stdout)
+		shares := append([]api.PoolShare(nil), p.Shares...)
+		sort.Slice(shares, func(a, b int) bool { return shares[a].Pool < shares[b].Pool })
+		table := newTable(env.Stdout, env.text("cli.col.pool"), env.text("cli.col.device_hours"), env.text("cli.col.cpu_hours"))
+		for _, share := range shares {
+			table.row(safe(share.Pool), strconv.FormatFloat(share.DeviceHours, 'f', 1, 64), strconv.FormatFloat(share.CPUHours, 'f', 1, 64))
+		}
+		table.print()
+	}
+}
