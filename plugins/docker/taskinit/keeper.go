@@ -35,7 +35,6 @@ const (
 	// everything in the container is dead.
 	drainPatience = 10 * time.Second
 	watchersMax   = 32
-	copyBytes     = 64 << 10
 )
 
 // KeepConfig is what a keeper reads from its standard input.
@@ -276,21 +275,11 @@ func (k *keeper) begin(started *Started, pipes []int) {
 }
 
 // copyOutput fills a log until the pipe ends. The pipe is shared with the
-// init, so it stays blocking and costs a thread.
+// init, so it stays blocking and costs a thread. Bytes leave it only into the
+// file, so that the death of this process loses none.
 func copyOutput(log *tasklog.Writer, pipe int) {
 	defer syscall.Close(pipe)
-	buffer := make([]byte, copyBytes)
-	for {
-		n, err := syscall.Read(pipe, buffer)
-		if n > 0 {
-			log.Write(buffer[:n]) // never fails: see tasklog.Writer
-		}
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil || n <= 0 {
-			return
-		}
+	for log.Splice(pipe) == nil {
 	}
 }
 

@@ -52,6 +52,13 @@ type Writer struct {
 
 	lost      int64
 	lostCause error
+
+	// splicing is set by the first Splice: files are then written at an
+	// offset, because the kernel splices to no file that is open for
+	// appending.
+	splicing bool
+	refused  bool // the file system does not splice
+	scratch  []byte
 }
 
 // NewWriter prepares a stream for appending; the first file appears with the
@@ -84,7 +91,10 @@ func NewWriter(dir *os.File, fresh bool, stream string, filesMax int, bytesMax i
 
 // open opens the segment w.number, removing what is not a plain file there.
 func (w *Writer) open() error {
-	const flags = syscall.O_WRONLY | syscall.O_APPEND | syscall.O_CREAT
+	flags := syscall.O_WRONLY | syscall.O_CREAT
+	if !w.splicing {
+		flags |= syscall.O_APPEND
+	}
 	file, size, err := openSegment(w.dir, w.stream, w.number, flags)
 	if errors.Is(err, ErrRefused) {
 		if err := syscall.Unlinkat(int(w.dir.Fd()), segmentName(w.stream, w.number)); err != nil {
@@ -101,16 +111,22 @@ func (w *Writer) open() error {
 
 // Write appends data; it always reports all of it as written.
 func (w *Writer) Write(data []byte) (int, error) {
+	w.confess()
+	if left := w.append(data); left > 0 {
+		w.lost += int64(left)
+	}
+	return len(data), nil
+}
+
+// confess says in the stream how much of it was lost, when there is room
+// again.
+func (w *Writer) confess() {
 	if w.lost > 0 {
 		note := "\n[nomadlike: " + strconv.FormatInt(w.lost, 10) + " bytes of output lost: " + w.lostCause.Error() + "]\n"
 		if w.append([]byte(note)) == 0 {
 			w.lost, w.lostCause = 0, nil
 		}
 	}
-	if left := w.append(data); left > 0 {
-		w.lost += int64(left)
-	}
-	return len(data), nil
 }
 
 // append writes data over as many segments as it takes and gives the number
@@ -124,7 +140,7 @@ func (w *Writer) append(data []byte) (left int) {
 			}
 		}
 		part := data[:min(int64(len(data)), w.bytesMax-w.size)]
-		n, err := w.file.Write(part)
+		n, err := w.put(part)
 		w.size += int64(n)
 		data = data[n:]
 		if err != nil {
@@ -133,6 +149,13 @@ func (w *Writer) append(data []byte) (left int) {
 		}
 	}
 	return 0
+}
+
+func (w *Writer) put(part []byte) (int, error) {
+	if w.splicing {
+		return w.file.WriteAt(part, w.size)
+	}
+	return w.file.Write(part)
 }
 
 // rotate opens the next segment, or the present one again after a failure,
