@@ -9,6 +9,7 @@ import (
 
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/state"
 )
 
 // What checkJSON lets through is JSON, and means the same to every decoder:
@@ -40,6 +41,7 @@ func FuzzCheckJSON(f *testing.F) {
 func FuzzJobRequest(f *testing.F) {
 	f.Add([]byte(`{"job":{"name":"x","nodes":3,"resources":[{"cpu":1,"memory":1}],"task":{"command":"true"}}}`))
 	f.Add([]byte(`{"hcl":"job \"x\" {}","variables":{"a":"b"}}`))
+	s := &site{store: state.New()}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		body := new(api.JobRequest)
 		if checkJSON(data) != nil || strictJSON(data, body) != nil {
@@ -50,7 +52,7 @@ func FuzzJobRequest(f *testing.F) {
 			return
 		}
 		job.SetDefaults()
-		_ = jobProblem(job) // the refusal, or nil; it must not panic
+		_, _ = s.admit(job) // the refusal, or nil; it must not panic
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/launch"
 	"nomadlike/nomadlike/scheduler"
+	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -46,7 +47,7 @@ func (s *site) locateBody(r *request) (auth.Object, error) {
 	if job.Project == "" {
 		job.Project = own
 	}
-	r.found = &offered{job: job, defaults: job.SetDefaults()}
+	r.found = &offered{job: job, defaults: server.Complete(s.store.Snapshot(), job)}
 	object.Project = job.Project
 	if job.VIP != nil {
 		r.verb = auth.VerbVIP
@@ -75,29 +76,37 @@ func (s *site) parseJob(r *request) error {
 	return r.reply(api.JobParsed{Job: offer.job, Defaults: offer.defaults})
 }
 
-// jobProblem is everything that keeps a job from being accepted, as one
-// error.
-func jobProblem(job *structs.Job) *structs.Error {
-	if err := structs.InvalidJob(structs.CodeInvalid, job.Validate()); err != nil {
-		return err
+// admit gives a job as it would be accepted, or everything that keeps it from
+// that as one error.
+func (s *site) admit(job *structs.Job) (*structs.Job, *structs.Error) {
+	admitted, refusal := server.CheckJob(s.store.Snapshot(), job)
+	if refusal != nil {
+		return nil, refusal
 	}
-	if err := structs.InvalidJob(structs.CodeNotAvailable, job.NotAvailable()); err != nil {
-		return err
-	}
-	if _, err := launch.Check(job); err != nil {
+	if _, err := launch.Check(admitted); err != nil {
 		var failure *structs.Error
 		if errors.As(err, &failure) {
-			return failure
+			return nil, failure
 		}
-		return structs.NewError(structs.CodeInvalid, "agent.internal", "reference", "launch").Because(err)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.internal", "reference", "launch").Because(err)
 	}
-	return nil
+	return admitted, nil
+}
+
+// warnings is what is doubtful about a job that may be accepted all the same,
+// in the caller's language.
+func warnings(r *request, job *structs.Job) []structs.Error {
+	found := structs.InvalidJob(structs.CodeInvalid, job.Warnings())
+	if found == nil {
+		return nil
+	}
+	return render(found, acceptedLanguage(r.Header.Get("Accept-Language"))).Details
 }
 
 func (s *site) validateJob(r *request) error {
-	failure := jobProblem(r.found.(*offered).job)
+	admitted, failure := s.admit(r.found.(*offered).job)
 	if failure == nil {
-		return r.reply(api.JobValidated{Valid: true})
+		return r.reply(api.JobValidated{Valid: true, Warnings: warnings(r, admitted)})
 	}
 	failure = render(failure, acceptedLanguage(r.Header.Get("Accept-Language")))
 	problems := failure.Details
@@ -113,7 +122,8 @@ func (s *site) submitJob(r *request) error {
 	if !plainText(key, idempotencyKeyMax) {
 		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", api.HeaderIdempotencyKey, "max", idempotencyKeyMax)
 	}
-	if failure := jobProblem(job); failure != nil {
+	admitted, failure := s.admit(job)
+	if failure != nil {
 		return failure
 	}
 	if err := mayPrioritize(r, job.Priority, r.object); err != nil {
@@ -125,15 +135,15 @@ func (s *site) submitJob(r *request) error {
 	}
 	s.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.caller.principal.ID, logkey.Index, index)
 	r.setIndex(index)
-	return r.reply(api.JobSubmitted{JobID: id, Name: job.Name, Index: index})
+	return r.reply(api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: warnings(r, admitted)})
 }
 
 // planJob tells what a job would run, and whether it would start now, by
 // putting it at its place in a copy of the queue.
 func (s *site) planJob(r *request) error {
 	offer := r.found.(*offered)
-	job := offer.job
-	if failure := jobProblem(job); failure != nil {
+	job, failure := s.admit(offer.job)
+	if failure != nil {
 		return failure
 	}
 	snapshot, err := s.replica.Consistent(r.Context())
@@ -168,7 +178,7 @@ func (s *site) planJob(r *request) error {
 		return err
 	}
 	job.ID = "" // it never was one
-	out.Job = job
+	out.Job, out.Warnings = job, warnings(r, job)
 	return r.reply(out)
 }
 

@@ -28,9 +28,10 @@ type JobRequest struct {
 
 // JobSubmitted answers a submission.
 type JobSubmitted struct {
-	JobID string `json:"job_id"`
-	Name  string `json:"name"`
-	Index uint64 `json:"index"`
+	JobID    string          `json:"job_id"`
+	Name     string          `json:"name"`
+	Index    uint64          `json:"index"`
+	Warnings []structs.Error `json:"warnings,omitempty"` // what is doubtful, rendered
 }
 
 // JobParsed is the job that a file describes, defaults filled in, and which
@@ -44,6 +45,7 @@ type JobParsed struct {
 type JobValidated struct {
 	Valid    bool            `json:"valid"`
 	Problems []structs.Error `json:"problems,omitempty"`
+	Warnings []structs.Error `json:"warnings,omitempty"`
 }
 
 // JobPlan previews a job: the launch of the ranks of its first subjob, and
@@ -56,6 +58,7 @@ type JobPlan struct {
 	Starts    int                 `json:"starts"`         // subjobs of a batch that would start now
 	Wait      *structs.WaitReason `json:"wait,omitempty"` // why not now
 	Notes     []structs.Reason    `json:"notes,omitempty"`
+	Warnings  []structs.Error     `json:"warnings,omitempty"`
 	Ranks     []RankPlan          `json:"ranks"`
 }
 

@@ -1,11 +1,15 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -21,15 +25,105 @@ func (s *Server) randomID() (string, error) {
 	return hex.EncodeToString(id), nil
 }
 
-// CheckJob fills the defaults of a copy of job and tells everything that is
-// wrong with it, or not available yet; nil when it may be admitted.
-func CheckJob(job *structs.Job) (*structs.Job, *structs.Error) {
+// Complete fills what a job leaves out, by the rules of its pool first, and
+// tells what was chosen. It changes job in place.
+func Complete(snapshot *state.Snapshot, job *structs.Job) []structs.Default {
+	chosen := poolOf(snapshot, job).SetDefaults(job)
+	return append(chosen, job.SetDefaults()...)
+}
+
+// poolOf is the record by whose rules a job is admitted: of the pool that it
+// names, or else of the default one; nil without a record.
+func poolOf(snapshot *state.Snapshot, job *structs.Job) *structs.Pool {
+	if len(job.Placement.Nodes) > 0 {
+		return snapshot.Pool(structs.PoolDefault)
+	}
+	return snapshot.Pool(cmp.Or(job.Placement.Pool, structs.PoolDefault))
+}
+
+// CheckJob gives a copy of job as it would be admitted: its defaults filled in,
+// multiples of its pool's SKU as cores, memory and devices. Or it tells
+// everything that is wrong with the job, that its pool does not allow, or that
+// is not available yet. What a project may hold, and how many urgent jobs it may
+// have, the log decides.
+func CheckJob(snapshot *state.Snapshot, job *structs.Job) (*structs.Job, *structs.Error) {
 	checked := job.Copy()
-	checked.SetDefaults()
+	Complete(snapshot, checked)
 	if err := structs.InvalidJob(structs.CodeInvalid, checked.Validate()); err != nil {
 		return checked, err
 	}
-	return checked, structs.InvalidJob(structs.CodeNotAvailable, checked.NotAvailable())
+	if err := structs.InvalidJob(structs.CodeNotAvailable, checked.NotAvailable()); err != nil {
+		return checked, err
+	}
+	admitted, problems := poolOf(snapshot, checked).Admit(checked)
+	problems = append(problems, placeProblems(snapshot, admitted)...)
+	return admitted, structs.InvalidJob(structs.CodeInvalid, problems)
+}
+
+// placeProblems lists what a job names and is not there: its pool, or a machine
+// that it chose.
+func placeProblems(snapshot *state.Snapshot, job *structs.Job) []structs.Problem {
+	var problems []structs.Problem
+	if pool := job.Placement.Pool; pool != "" && len(job.Placement.Nodes) == 0 && snapshot.Pool(pool) == nil {
+		if known := poolNames(snapshot); !slices.Contains(known, pool) {
+			problems = append(problems, placeProblem("placement.pool", "server.pool_unknown", "pool", pool, "known", strings.Join(known, ", ")))
+		}
+	}
+	if job.VIP == nil {
+		return problems
+	}
+	chosen := make(map[string]bool, len(job.VIP.Machines))
+	for i, machine := range job.VIP.Machines {
+		path := structs.IndexedPath("vip.machine", i) + ".node"
+		nodes := nodesCalled(snapshot, machine.Node)
+		switch {
+		case len(nodes) == 0:
+			problems = append(problems, placeProblem(path, "server.machine_unknown", "node", machine.Node))
+		case len(nodes) > 1:
+			problems = append(problems, placeProblem(path, "server.machine_ambiguous", "node", machine.Node))
+		case chosen[nodes[0].ID]:
+			problems = append(problems, placeProblem(path, "server.machine_twice", "node", machine.Node))
+		default:
+			chosen[nodes[0].ID] = true
+		}
+	}
+	return problems
+}
+
+func placeProblem(path, id string, params ...string) structs.Problem {
+	p := structs.Problem{Path: path, ID: id, Params: map[string]string{"path": path}, HintID: id + ".hint"}
+	for i := 0; i+1 < len(params); i += 2 {
+		p.Params[params[i]] = params[i+1]
+	}
+	return p
+}
+
+// poolNames lists the pools that have a record or a node, by name.
+func poolNames(snapshot *state.Snapshot) []string {
+	names := []string{structs.PoolDefault}
+	for pool := range snapshot.Pools() {
+		names = append(names, pool.Name)
+	}
+	for node := range snapshot.Nodes() {
+		names = append(names, cmp.Or(node.Pool, structs.PoolDefault))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// nodesCalled finds the nodes of an id or name; of several that share a name,
+// those that are not gone.
+func nodesCalled(snapshot *state.Snapshot, name string) []*structs.Node {
+	if node := snapshot.Node(name); node != nil {
+		return []*structs.Node{node}
+	}
+	nodes := snapshot.NodesNamed(name)
+	if len(nodes) > 1 {
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *structs.Node) bool {
+			return n.Status == structs.NodeLost || n.Status == structs.NodeLeft
+		})
+	}
+	return nodes
 }
 
 // SubmitJob admits a job: it fills defaults, validates, fixes id, user and
@@ -37,7 +131,7 @@ func CheckJob(job *structs.Job) (*structs.Job, *structs.Error) {
 // makes a repeated submission by the same user the same submission; the id is
 // then that of the first one's job.
 func (s *Server) SubmitJob(ctx context.Context, user, key string, job *structs.Job) (jobID string, index uint64, err error) {
-	admitted, problem := CheckJob(job)
+	admitted, problem := CheckJob(s.config.Store.Snapshot(), job)
 	if problem != nil {
 		return "", 0, problem
 	}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// put proposes a change by an administrator.
+func (c *cluster) put(kind structs.CommandKind, body any) {
+	c.t.Helper()
+	if _, _, err := c.servers[0].Submit(c.t.Context(), kind, "ada", body); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// refusals lists the ids of everything that is wrong with a job, with their
+// fields.
+func refusals(err *structs.Error) (ids []string) {
+	if err == nil {
+		return nil
+	}
+	for _, problem := range err.Details {
+		ids = append(ids, problem.Params["path"]+" "+problem.ID)
+		for _, language := range []messages.Language{messages.English, messages.Chinese} {
+			if !messages.Has(language, problem.ID) {
+				ids = append(ids, "no text for "+problem.ID)
+			}
+		}
+	}
+	return ids
+}
+
+func TestPoolsRuleAdmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		for _, name := range []string{"m1", "m2"} {
+			c.newNode(name).connect(0)
+		}
+		c.eventually(0, time.Second, "nodes", func(s *state.Snapshot) bool { return s.NodeCount() == 2 })
+		c.put(structs.CommandPoolPut, &structs.PoolPut{Pool: structs.Pool{
+			Name: "a800", Nodes: []string{"m1"}, RDMA: true,
+			SKU:      &structs.SKU{CPU: 4, Memory: 8 << 30, Devices: []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800"}}},
+			Defaults: structs.PoolDefaults{TimeLimit: structs.Duration(time.Hour), Priority: structs.PriorityUrgent},
+			Ceilings: structs.PoolCeilings{TimeLimit: structs.Duration(2 * time.Hour), Nodes: 2},
+		}})
+		in := func(pool string, edit func(*structs.Job)) *structs.Job {
+			job := testJob("one", 1)
+			job.Placement.Pool = pool
+			if edit != nil {
+				edit(job)
+			}
+			return job
+		}
+		snapshot := c.servers[0].Store().Snapshot()
+		for _, try := range []struct {
+			what string
+			job  *structs.Job
+			want string
+		}{
+			{"as it is", in("a800", nil), ""},
+			{"a pool that nobody knows", in("a80", nil), "placement.pool server.pool_unknown"},
+			{"the default pool", in("", nil), ""},
+			{"RDMA where it is", in("a800", func(j *structs.Job) { j.Resources[0].RDMA = true }), ""},
+			{"RDMA where it is not", in("default", func(j *structs.Job) { j.Resources[0].RDMA = true }), "resources[0].rdma pool.no_rdma"},
+			{"too long", in("a800", func(j *structs.Job) { j.TimeLimit = structs.Duration(3 * time.Hour) }), "time_limit pool.ceiling"},
+			{"too many nodes", in("a800", func(j *structs.Job) { j.Nodes, j.Distributed.Mode = 3, structs.ModePyTorch }), "nodes pool.ceiling"},
+			{"SKU without one", in("", func(j *structs.Job) { j.Resources = []structs.Resources{{SKU: 2}} }), "resources[0].sku pool.no_sku"},
+			{"VIP", in("", func(j *structs.Job) { j.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "m1"}}} }), ""},
+			{"VIP by id", in("", func(j *structs.Job) { j.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "id-m1"}}} }), ""},
+			{"VIP on nothing", in("", func(j *structs.Job) { j.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "m9"}}} }),
+				"vip.machine[0].node server.machine_unknown"},
+			{"VIP twice", in("", func(j *structs.Job) {
+				j.Nodes, j.Distributed.Mode = 2, structs.ModePyTorch
+				j.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "m1"}, {Node: "id-m1"}}}
+			}), "vip.machine[1].node server.machine_twice"},
+			{"VIP on fewer", in("", func(j *structs.Job) {
+				j.Nodes, j.Distributed.Mode = 2, structs.ModePyTorch
+				j.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "m1"}}}
+			}), "vip.machine job.vip_machines"},
+			{"VIP that yields", in("", func(j *structs.Job) {
+				j.Preemptible, j.VIP = true, &structs.VIP{Machines: []structs.VIPMachine{{Node: "m1"}}}
+			}), "vip job.excludes"},
+		} {
+			_, refusal := CheckJob(snapshot, try.job)
+			if got := strings.Join(refusals(refusal), ", "); got != try.want {
+				t.Errorf("%s: %q, want %q", try.what, got, try.want)
+			}
+		}
+		job := in("a800", func(j *structs.Job) {
+			j.Priority, j.Resources = "", []structs.Resources{{SKU: 2}}
+		})
+		id := c.submit(0, job)
+		view, _ := c.servers[0].Store().Snapshot().Job(id)
+		got := view.Job
+		spec := got.Resources[0]
+		if got.TimeLimit.Std() != time.Hour || got.Priority != structs.PriorityUrgent || spec.CPU != 8 || spec.Memory != 16<<30 ||
+			len(spec.Devices) != 1 || spec.Devices[0].Count != 2 || spec.Devices[0].Model != "A800" {
+			t.Errorf("the pool's defaults and units give %+v", got)
+		}
+		if job.TimeLimit != 0 {
+			t.Error("the caller's job was changed")
+		}
+	})
+}
+
+// Urgent jobs of a project are counted when they are admitted, and when one is
+// made urgent.
+func TestUrgentJobsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		one := 1
+		c.put(structs.CommandProjectPut, &structs.ProjectPut{Project: structs.Project{Name: "default", UrgentLimit: &one}})
+		var got []string
+		for i := range 3 {
+			job := testJob(fmt.Sprintf("j%d", i), 1)
+			job.Priority = structs.PriorityUrgent
+			_, _, err := c.servers[0].SubmitJob(t.Context(), "ann", "", job)
+			got = append(got, string(structs.CodeOf(err)))
+		}
+		if want := []string{"", "conflict", "conflict"}; !slices.Equal(got, want) {
+			t.Errorf("three urgent jobs give %q", got)
+		}
+	})
+}
