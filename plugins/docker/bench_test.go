@@ -81,3 +81,19 @@ func BenchmarkExec(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkOutput measures how fast a task can write to its log.
+func BenchmarkOutput(b *testing.B) {
+	d := open(b)
+	const size = 512 << 20
+	b.SetBytes(size)
+	i := 0
+	for b.Loop() {
+		spec := dressed(drivertest.Spec(b, "head", "-c", fmt.Sprint(size), "/dev/zero"))
+		spec.ID = driver.TaskID(fmt.Sprint("output-", i))
+		i++
+		spec.LogRotation = driver.LogRotation{MaxFiles: 2, MaxBytes: 32 << 20}
+		drivertest.Start(b, d, spec)
+		drivertest.Wait(b, d, spec.ID)
+	}
+}

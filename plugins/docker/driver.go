@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
@@ -67,6 +69,11 @@ func New(config Config) (*Driver, error) {
 	}
 	d := &Driver{config: config, log: config.Logger.With(logkey.Driver, Name)}
 	if err := os.MkdirAll(d.tasksDir(), 0o700); err != nil {
+		return nil, fmt.Errorf("prepare docker driver: %w", err)
+	}
+	// What an agent has left that was killed while tasks were starting; only
+	// root could have, and only root can clear it.
+	if err := (&mounter{dir: mountsDir(&config)}).clear(); err != nil && !errors.Is(err, unix.EPERM) {
 		return nil, fmt.Errorf("prepare docker driver: %w", err)
 	}
 	if d.program, err = installProgram(&config); err != nil && !errors.Is(err, errNoProgram) {

@@ -29,10 +29,12 @@ type mounter struct {
 	forbidden []string
 }
 
+func mountsDir(config *Config) string { return filepath.Join(config.StateDir, "mounts") }
+
 // openMounter makes the place for staged mounts, and clears what an earlier
 // agent has left there.
 func openMounter(config *Config, engineRoot string) (*mounter, error) {
-	m := &mounter{dir: filepath.Join(config.StateDir, "mounts"), forbidden: []string{
+	m := &mounter{dir: mountsDir(config), forbidden: []string{
 		"/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/var/lib/docker", "/var/lib/containerd", config.StateDir,
 	}}
 	if engineRoot != "" {
