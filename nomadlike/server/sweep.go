@@ -13,6 +13,7 @@ import (
 const (
 	EndedJobsMax     = 10_000 // ended jobs that the state keeps, oldest deleted first
 	sweepDeletesMax  = 64     // jobs deleted by one sweep
+	endedLookEvery   = 15 * time.Second
 	joinTokensKeptBy = structs.Duration(24 * time.Hour)
 )
 
@@ -20,29 +21,36 @@ const (
 func (s *Server) runSweeps(ctx context.Context) {
 	tick := time.NewTicker(s.config.Timings.SweepEvery)
 	defer tick.Stop()
+	looked := time.Now() // at the number of ended jobs: it walks all of them
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		s.sweep(ctx)
+		count := time.Since(looked) >= endedLookEvery
+		if more := s.sweep(ctx, count); count && !more {
+			looked = time.Now()
+		}
 		if s.config.CleanUp != nil {
 			s.config.CleanUp(ctx)
 		}
 	}
 }
 
-// sweep proposes everything that is due.
-func (s *Server) sweep(ctx context.Context) {
-	for _, due := range dueSweeps(s.config.Store.Snapshot(), s.now()) {
+// sweep proposes everything that is due, and tells whether there were ended
+// jobs to delete.
+func (s *Server) sweep(ctx context.Context, countEnded bool) (deleted bool) {
+	for _, due := range dueSweeps(s.config.Store.Snapshot(), s.now(), countEnded) {
+		deleted = deleted || due.kind == structs.CommandJobDelete
 		if _, _, err := s.decide(ctx, due.kind, due.body); err != nil {
 			if ctx.Err() == nil {
 				s.config.Logger.Warn("sweep was not taken", logkey.Error, err)
 			}
-			return
+			return deleted
 		}
 	}
+	return deleted
 }
 
 // dueSweep is a command that time has made due.
@@ -52,11 +60,11 @@ type dueSweep struct {
 }
 
 // dueSweeps lists what is due at now: attempts past their time limit, drains
-// past their deadline, ended jobs beyond the bound, and join tokens that
-// nobody can use any more.
-func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
+// past their deadline, join tokens that nobody can use any more and, when they
+// are to be counted, ended jobs beyond the bound.
+func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano, countEnded bool) []dueSweep {
 	var due []dueSweep
-	if expired := expiredAttempts(snapshot, now); len(expired) > 0 {
+	if expired := snapshot.DueAttempts(now, state.LimitsMax); len(expired) > 0 {
 		due = append(due, dueSweep{structs.CommandJobLimits, &structs.JobLimits{Expired: expired}})
 	}
 	for node := range snapshot.Nodes() {
@@ -65,8 +73,10 @@ func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 				NodeID: node.ID, Eligibility: structs.NodeDraining, DrainDeadline: node.DrainDeadline}})
 		}
 	}
-	for _, id := range endedBeyond(snapshot, EndedJobsMax) {
-		due = append(due, dueSweep{structs.CommandJobDelete, &structs.JobDelete{JobID: id}})
+	if countEnded {
+		for _, id := range endedBeyond(snapshot, EndedJobsMax) {
+			due = append(due, dueSweep{structs.CommandJobDelete, &structs.JobDelete{JobID: id}})
+		}
 	}
 	for token := range snapshot.JoinTokens() {
 		if token.ExpiresAt.Add(joinTokensKeptBy.Std()) < now {
@@ -74,21 +84,6 @@ func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 		}
 	}
 	return due
-}
-
-// expiredAttempts lists attempts that have run for longer than their job may.
-func expiredAttempts(snapshot *state.Snapshot, now structs.UnixNano) []structs.AttemptKey {
-	var expired []structs.AttemptKey
-	for attempt := range snapshot.LiveAttempts() {
-		if attempt.RunningAt == 0 || attempt.State == structs.AttemptEnding || len(expired) == state.LimitsMax {
-			continue
-		}
-		view, ok := snapshot.Job(attempt.JobID)
-		if ok && view.Job.TimeLimit > 0 && now.Sub(attempt.RunningAt) >= view.Job.TimeLimit.Std() {
-			expired = append(expired, structs.AttemptKey{JobID: attempt.JobID, Subjob: attempt.Subjob, Number: attempt.Number})
-		}
-	}
-	return expired
 }
 
 // drainIsDue tells whether a node's drain deadline has passed while it still
@@ -105,20 +100,21 @@ func drainIsDue(snapshot *state.Snapshot, node *structs.Node, now structs.UnixNa
 	return false
 }
 
-// endedBeyond lists the oldest ended jobs beyond the number that is kept.
+// endedBeyond lists the oldest ended jobs beyond the number that is kept. Jobs
+// that wait or run do not count, however many they are.
 func endedBeyond(snapshot *state.Snapshot, kept int) []string {
-	excess := snapshot.JobCount() - kept
-	if excess <= 0 {
+	if snapshot.JobCount() <= kept {
 		return nil
 	}
-	var ended []string
+	ended := 0
+	var oldest []string
 	for view := range snapshot.Jobs() {
-		if len(ended) == min(excess, sweepDeletesMax) {
-			break
+		if !view.Standing.State.Terminal() {
+			continue
 		}
-		if view.Standing.State.Terminal() {
-			ended = append(ended, view.Job.ID)
+		if ended++; len(oldest) < sweepDeletesMax {
+			oldest = append(oldest, view.Job.ID)
 		}
 	}
-	return ended
+	return oldest[:min(max(ended-kept, 0), len(oldest))]
 }

@@ -64,7 +64,7 @@ func TestDueSweeps(t *testing.T) {
 		{26 * hour, []structs.CommandKind{structs.CommandJobLimits, structs.CommandNodeEligibility, structs.CommandJoinTokenDelete}},
 	} {
 		var got []structs.CommandKind
-		for _, due := range dueSweeps(s.store.Snapshot(), c.now) {
+		for _, due := range dueSweeps(s.store.Snapshot(), c.now, true) {
 			got = append(got, due.kind)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -74,10 +74,10 @@ func TestDueSweeps(t *testing.T) {
 
 	// What is carried out is not due any more.
 	s.now = 26 * hour
-	for _, due := range dueSweeps(s.store.Snapshot(), s.now) {
+	for _, due := range dueSweeps(s.store.Snapshot(), s.now, true) {
 		s.apply(due.kind, due.body)
 	}
-	if due := dueSweeps(s.store.Snapshot(), s.now); len(due) > 0 {
+	if due := dueSweeps(s.store.Snapshot(), s.now, true); len(due) > 0 {
 		t.Errorf("still due: %+v", due)
 	}
 }
@@ -90,10 +90,10 @@ func TestEndedBeyond(t *testing.T) {
 			s.apply(structs.CommandJobStop, &structs.JobStop{JobID: fmt.Sprintf("job-j%d", i)})
 		}
 	}
-	if got := endedBeyond(s.store.Snapshot(), 10); got != nil {
+	if got := endedBeyond(s.store.Snapshot(), 9); got != nil {
 		t.Errorf("within the bound: %v", got)
 	}
-	if diff := cmp.Diff([]string{"job-j0", "job-j1", "job-j3"}, endedBeyond(s.store.Snapshot(), 7)); diff != "" {
+	if diff := cmp.Diff([]string{"job-j0", "job-j1", "job-j3"}, endedBeyond(s.store.Snapshot(), 6)); diff != "" {
 		t.Errorf("beyond the bound (-want +got):\n%s", diff)
 	}
 }
