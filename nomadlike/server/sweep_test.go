@@ -90,7 +90,7 @@ func TestEndedBeyond(t *testing.T) {
 			s.apply(structs.CommandJobStop, &structs.JobStop{JobID: fmt.Sprintf("job-j%d", i)})
 		}
 	}
-	if got := endedBeyond(s.store.Snapshot(), 9); got != nil {
+	if got := endedBeyond(s.store.Snapshot(), 9); len(got) != 0 {
 		t.Errorf("within the bound: %v", got)
 	}
 	if diff := cmp.Diff([]string{"job-j0", "job-j1", "job-j3"}, endedBeyond(s.store.Snapshot(), 6)); diff != "" {
