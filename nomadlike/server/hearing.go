@@ -86,16 +86,18 @@ func (h *hearing) report() *structs.LivenessReport {
 // reportHearing tells the leader, here or elsewhere, whom this server hears:
 // at a steady pace, and at once when a stream ends.
 func (s *Server) reportHearing(ctx context.Context) {
-	tick := time.NewTicker(s.config.Timings.HearingEvery)
-	defer tick.Stop()
+	every := s.config.Timings.HearingEvery
+	timer := time.NewTimer(every)
+	defer timer.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-s.hearing.ended:
 		case <-ctx.Done():
 			return
 		}
 		report := s.hearing.report()
+		timer.Reset(heartbeatEvery(every, len(report.Nodes)))
 		if len(report.Nodes) == 0 {
 			continue
 		}

@@ -83,9 +83,10 @@ func (s *sessions) count() int {
 	return len(s.mu.byNode)
 }
 
-// session is one node's stream at this server. Three goroutines serve it:
-// receive takes what comes, work puts registrations and reports into the log in
-// their order, and push, which owns the sending side, tells the node.
+// session is one node's stream at this server. Two goroutines serve it: receive
+// takes what comes, and push, which owns the sending side, tells the node. While
+// there is something for the log, a third one, work, puts it there in its order:
+// there are many sessions, and most of them say little.
 type session struct {
 	server *Server
 	nodeID string
@@ -95,12 +96,14 @@ type session struct {
 	cancel context.CancelCauseFunc
 
 	replies chan *structs.SessionDown // from receive and work to push
-	wake    chan struct{}             // the inbox has something
 	greeted chan struct{}             // closed when the node has said its first word
 
-	mu struct {
+	working sync.WaitGroup
+	mu      struct {
 		sync.Mutex
 		inbox       []*structs.SessionUp // registrations, reports and farewell, in order
+		works       bool                 // work is under way and will look at the inbox again
+		over        bool                 // no work begins any more
 		incarnation uint64
 	}
 }
@@ -118,7 +121,7 @@ func (s *Server) ServeNode(ctx context.Context, nodeID string, stream NodeStream
 	defer cancel(nil)
 	n := &session{
 		server: s, nodeID: nodeID, name: name, stream: stream, ctx: ctx, cancel: cancel,
-		replies: make(chan *structs.SessionDown, 16), wake: make(chan struct{}, 1), greeted: make(chan struct{}),
+		replies: make(chan *structs.SessionDown, 16), greeted: make(chan struct{}),
 	}
 	// The receiver ends with the stream, after this function.
 	if err := s.sessions.begin(n, func() { s.tasks.Go(n.receive) }); err != nil {
@@ -126,11 +129,9 @@ func (s *Server) ServeNode(ctx context.Context, nodeID string, stream NodeStream
 	}
 	log := s.config.Logger.With(logkey.NodeID, nodeID)
 	log.Debug("node stream begins")
-	var parts sync.WaitGroup
-	parts.Go(n.work)
 	err = n.push()
 	cancel(err)
-	parts.Wait()
+	n.endWork()
 	if s.sessions.end(n) {
 		s.hearing.end(nodeID)
 	}
@@ -187,20 +188,29 @@ func (n *session) enqueue(up *structs.SessionUp) bool {
 		return false
 	}
 	n.mu.inbox = append(n.mu.inbox, up)
-	select {
-	case n.wake <- struct{}{}:
-	default:
+	if !n.mu.works && !n.mu.over {
+		n.mu.works = true
+		n.working.Go(n.work)
 	}
 	return true
 }
 
-// drain takes everything that waits for work.
+// drain takes everything that waits for work; nothing: work ends.
 func (n *session) drain() []*structs.SessionUp {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	inbox := n.mu.inbox
 	n.mu.inbox = nil
+	n.mu.works = len(inbox) > 0
 	return inbox
+}
+
+// endWork waits for work, and lets none begin after.
+func (n *session) endWork() {
+	n.mu.Lock()
+	n.mu.over = true
+	n.mu.Unlock()
+	n.working.Wait()
 }
 
 // reply hands a message to push.
@@ -211,42 +221,45 @@ func (n *session) reply(down *structs.SessionDown) {
 	}
 }
 
-// work puts into the log what the node says, in its order. Reports that gather
-// while an entry is being committed go into the next one together.
+// work puts into the log what the node says, in its order, until there is
+// nothing more. Reports that gather while an entry is being committed go into
+// the next one together.
 func (n *session) work() {
 	for {
-		select {
-		case <-n.wake:
-		case <-n.ctx.Done():
+		inbox := n.drain()
+		if len(inbox) == 0 {
 			return
 		}
-		var batches []*structs.ReportBatch
-		for _, up := range n.drain() {
-			var err error
-			switch {
-			case up.Reports != nil:
-				batches = append(batches, up.Reports)
-				continue
-			case up.Hello != nil:
-				if err = n.report(batches); err == nil {
-					err = n.register(up.Hello)
-				}
-			case up.Bye:
-				if err = n.report(batches); err == nil {
-					err = n.farewell()
-				}
-			}
-			batches = nil
-			if err != nil {
-				n.cancel(err)
-				return
-			}
-		}
-		if err := n.report(batches); err != nil {
+		if err := n.carryOut(inbox); err != nil {
 			n.cancel(err)
-			return
+			return // with works set: nothing follows
 		}
 	}
+}
+
+// carryOut puts what a node said into the log.
+func (n *session) carryOut(inbox []*structs.SessionUp) error {
+	var batches []*structs.ReportBatch
+	for _, up := range inbox {
+		if up.Reports != nil {
+			batches = append(batches, up.Reports)
+			continue
+		}
+		if err := n.report(batches); err != nil {
+			return err
+		}
+		batches = nil
+		var err error
+		if up.Hello != nil {
+			err = n.register(up.Hello)
+		} else {
+			err = n.farewell()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return n.report(batches)
 }
 
 // register makes the node known, and welcomes it the first time.
