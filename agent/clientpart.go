@@ -14,6 +14,7 @@ import (
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/docker"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/exec"
 	"nomadlike/plugins/host"
@@ -88,6 +89,15 @@ func (a *Agent) openDrivers(dir string) (map[string]driver.Driver, error) {
 	a.atStop(func(context.Context) { a.stopFailed("driver plugins", plugins.Close()) })
 	if err := plugins.Register(exec.Name, a.driver); err != nil {
 		return nil, err
+	}
+	containers, err := a.openDocker(dir)
+	if err != nil {
+		return nil, err
+	}
+	if containers != nil {
+		if err := plugins.Register(docker.Name, containers); err != nil {
+			return nil, err
+		}
 	}
 	drivers := map[string]driver.Driver{}
 	for _, name := range plugins.Names() {

@@ -15,6 +15,7 @@ import (
 
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/docker"
 	"nomadlike/plugins/exec"
 	"nomadlike/plugins/host"
 )
@@ -103,6 +104,7 @@ type ClientConfig struct {
 	Topology       []string // where the machine stands, outermost first: room, rack, switch
 	RDMA           bool
 	Devices        []structs.Device // declared, not found by a plugin
+	Docker         DockerConfig
 }
 
 // LimitsConfig is the part of limits.
@@ -330,6 +332,7 @@ func (r *resolver) client() {
 	c.Pool = get(block.Pool, "")
 	c.Interface = get(block.Interface, "")
 	c.Meta = block.Meta
+	c.Docker = dockerConfig(block.Docker)
 	c.PortMin, c.PortMax = get(block.PortMin, DefaultPortMin), get(block.PortMax, DefaultPortMax)
 	if c.PortMin < 1024 || c.PortMax > 65535 || c.PortMin > c.PortMax {
 		r.refuse("client.port_min", "agent.config.port_range", "min", c.PortMin, "max", c.PortMax)
@@ -383,7 +386,7 @@ func (r *resolver) plugins() {
 			r.refuse("plugin", "agent.config.plugin_dir")
 		case seen[plugin.Name]:
 			r.refuse("plugin", "agent.config.plugin_twice", "name", plugin.Name)
-		case plugin.Name == exec.Name:
+		case plugin.Name == exec.Name, plugin.Name == docker.Name:
 			r.refuse("plugin", "agent.config.plugin_name", "name", plugin.Name)
 		}
 		seen[plugin.Name] = true

@@ -53,6 +53,7 @@ type Client struct {
 	RDMA      *bool             `hcl:"rdma,optional"`
 	Reserved  *Reserved         `hcl:"reserved,block"`
 	Devices   []DeviceBlock     `hcl:"device,block"`
+	Docker    *DockerBlock      `hcl:"docker,block"`
 }
 
 // DeviceBlock declares accelerators of one sort that no plugin finds, labelled
@@ -173,6 +174,7 @@ func (c Client) over(top Client) Client {
 	c.Reserved = both(c.Reserved, top.Reserved, func(a, b Reserved) Reserved {
 		return Reserved{CPU: or(b.CPU, a.CPU), Memory: or(b.Memory, a.Memory)}
 	})
+	c.Docker = both(c.Docker, top.Docker, DockerBlock.over)
 	return c
 }
 

@@ -27,7 +27,10 @@ import (
 const slowStep = 250 * time.Millisecond
 
 // The steps of a preparation that this version has, as people see them.
-const stepFiles = "files"
+const (
+	stepFiles = "files"
+	stepImage = "image"
+)
 
 // prepared is what a preparation leaves for the start.
 type prepared struct {
@@ -66,7 +69,7 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 		return nil, infra("client.dir_failed", "cause", err)
 	}
 	p.shell = shell
-	if failure := c.fill(p, a, env, owner); failure != nil {
+	if failure := c.fill(ctx, p, a, env, owner); failure != nil {
 		p.release(c)
 		return nil, failure
 	}
@@ -78,7 +81,7 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 }
 
 // fill makes the command line and writes what belongs to it.
-func (c *Client) fill(p *prepared, a *structs.Assignment, env map[string]string, owner owner) *alloc.PrepareFailed {
+func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, env map[string]string, owner owner) *alloc.PrepareFailed {
 	id := a.Alloc.ID
 	l, err := launch.Build(launch.Input{Job: a.Job, Alloc: a.Alloc, Members: a.Members, Node: c.nodeFacts(a, env)})
 	if err != nil {
@@ -100,7 +103,39 @@ func (c *Client) fill(p *prepared, a *structs.Assignment, env map[string]string,
 		p.links = append(p.links, link)
 	}
 	p.spec = c.taskSpec(a, &l)
+	return c.fetch(ctx, a, &p.spec)
+}
+
+// fetch lets a driver that needs something besides files get it, so that no
+// rank starts before every node has its image.
+func (c *Client) fetch(ctx context.Context, a *structs.Assignment, spec *driver.TaskSpec) *alloc.PrepareFailed {
+	preparer, ok := c.config.Drivers[a.Job.Task.Driver].(driver.Preparer)
+	if !ok {
+		return nil
+	}
+	id := a.Alloc.ID
+	c.event(id, alloc.Progressed{Step: stepImage})
+	made, err := preparer.Prepare(ctx, *spec, func(p driver.Progress) {
+		c.log.Debug("image is being fetched", logkey.AllocID, id, "step", p.Step, "item", p.Item, "done", p.Done, "total", p.Total)
+	})
+	if err != nil {
+		return users(err)
+	}
+	c.log.Info("image is there", logkey.AllocID, id, "image", made.Image, "digest", made.Digest, "pulled", made.Pulled)
 	return nil
+}
+
+// container is what a driver of containers needs to know of the job. Gangs of
+// several nodes meet on the nodes' own network.
+func container(a *structs.Assignment) *driver.Container {
+	if a.Job.Task.Image == "" {
+		return nil
+	}
+	made := &driver.Container{Image: a.Job.Task.Image, Pull: a.Job.Task.Pull, RDMA: a.Alloc.Spec.RDMA}
+	if len(a.Members) > 1 {
+		made.Network = driver.NetworkHost
+	}
+	return made
 }
 
 func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch) driver.TaskSpec {
@@ -120,6 +155,7 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch) driver.TaskSp
 		Hostname:  l.Hostname,
 		Hosts:     l.Hosts,
 		Resources: driver.Resources{CPU: a.Alloc.Spec.CPU, Memory: a.Alloc.Spec.Memory, Shm: a.Alloc.Spec.SharedMemory},
+		Container: container(a),
 		LogDir:    c.files.logs(id),
 		KillGrace: min(max(a.Job.StopGrace.Std(), 0), driver.KillGraceMax),
 	}

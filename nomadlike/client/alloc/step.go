@@ -321,7 +321,8 @@ func lostByNode(result driver.ExitResult) bool {
 		return false
 	}
 	switch result.Err.ID {
-	case "driver.task_lost", "driver.supervisor_failed", "driver.unkillable":
+	case "driver.task_lost", "driver.supervisor_failed", "driver.unkillable",
+		"docker.stopped_outside", "docker.killed_outside", "docker.container_gone":
 		return true
 	}
 	return false

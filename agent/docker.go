@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"context"
+	"path/filepath"
+
+	"nomadlike/plugins/docker"
+	"nomadlike/plugins/driver"
+)
+
+// DockerBlock is the part of a client that runs tasks in containers. Without
+// it the engine at the usual socket is used when there is one.
+type DockerBlock struct {
+	Enabled        *bool    `hcl:"enabled,optional"`
+	Endpoint       *string  `hcl:"endpoint,optional"`        // unix:///path
+	HostNetwork    *bool    `hcl:"host_network,optional"`    // gangs of several nodes need it; true unless told
+	MountRoots     []string `hcl:"mount_roots,optional"`     // directories below which jobs may mount
+	Options        []string `hcl:"options,optional"`         // settings of the engine that jobs may use
+	RegistriesOnly []string `hcl:"registries_only,optional"` // where images may come from
+	AuthFile       *string  `hcl:"auth_file,optional"`       // credentials, as docker login writes them
+	User           *string  `hcl:"user,optional"`            // uid[:gid] of tasks that name none
+	_              struct{}
+}
+
+// DockerConfig is the part of docker.
+type DockerConfig struct {
+	Enabled        bool
+	Endpoint       string
+	HostNetwork    bool
+	MountRoots     []string
+	Options        []string
+	RegistriesOnly []string
+	AuthFile       string
+	User           string
+}
+
+func dockerConfig(block *DockerBlock) DockerConfig {
+	if block == nil {
+		block = &DockerBlock{}
+	}
+	return DockerConfig{
+		Enabled: get(block.Enabled, true), Endpoint: get(block.Endpoint, ""), HostNetwork: get(block.HostNetwork, true),
+		MountRoots: block.MountRoots, Options: block.Options, RegistriesOnly: block.RegistriesOnly,
+		AuthFile: get(block.AuthFile, ""), User: get(block.User, ""),
+	}
+}
+
+func (d DockerBlock) over(top DockerBlock) DockerBlock {
+	return DockerBlock{
+		Enabled: or(top.Enabled, d.Enabled), Endpoint: or(top.Endpoint, d.Endpoint), HostNetwork: or(top.HostNetwork, d.HostNetwork),
+		MountRoots: orList(top.MountRoots, d.MountRoots), Options: orList(top.Options, d.Options),
+		RegistriesOnly: orList(top.RegistriesOnly, d.RegistriesOnly), AuthFile: or(top.AuthFile, d.AuthFile), User: or(top.User, d.User),
+	}
+}
+
+// openDocker makes the driver of containers, nil when it is switched off. A
+// missing engine is no error: the driver says so and looks again.
+func (a *Agent) openDocker(dir string) (driver.Driver, error) {
+	c := a.config.Client.Docker
+	if !c.Enabled {
+		return nil, nil //nolint:nilnil // no driver is an answer
+	}
+	network := driver.NetworkPrivate
+	if c.HostNetwork {
+		network = driver.NetworkHost
+	}
+	d, err := docker.New(docker.Config{
+		StateDir: filepath.Join(dir, "docker"), Endpoint: c.Endpoint, Cluster: a.ident.Self().Cluster, Node: a.ID(),
+		Network: network, MountRoots: c.MountRoots, User: c.User, AuthFile: c.AuthFile,
+		Policy: docker.Policy{HostNetwork: c.HostNetwork, Options: c.Options, RegistriesOnly: c.RegistriesOnly},
+		Logger: a.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.atStop(func(context.Context) { a.stopFailed("docker driver", d.Close()) })
+	return d, nil
+}
