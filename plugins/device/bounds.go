@@ -83,7 +83,7 @@ func ValidID(id string) bool {
 // Bound checks a reservation of another process. Unlike a snapshot it is
 // refused as a whole: a task with half of its devices would be no use.
 func (r *Reservation) Bound() error {
-	if len(r.Nodes) > ReservationsMax || len(r.Mounts) > ReservationsMax || len(r.CDI) > ReservationsMax || len(r.Env) > EnvMax {
+	if len(r.Nodes) > ReservationsMax || len(r.Mounts) > ReservationsMax || len(r.CDI) > ReservationsMax || len(r.Env)+len(r.ContainerEnv) > EnvMax {
 		return fmt.Errorf("reservation is above its limits: %d nodes, %d mounts, %d CDI names, %d variables", len(r.Nodes), len(r.Mounts), len(r.CDI), len(r.Env))
 	}
 	for _, n := range r.Nodes {
@@ -97,6 +97,9 @@ func (r *Reservation) Bound() error {
 		}
 	}
 	if err := checkEnv(r.Env); err != nil {
+		return err
+	}
+	if err := checkEnv(r.ContainerEnv); err != nil {
 		return err
 	}
 	if r.Container != nil {

@@ -20,6 +20,7 @@ package device
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"nomadlike/nomadlike/structs"
@@ -134,13 +135,30 @@ type Event struct {
 // Container, or Nodes with Mounts, and Env in every case.
 type Reservation struct {
 	// Env wins over the image's and the job's own variables of these names.
-	Env    map[string]string `json:"env,omitempty"`
-	Nodes  []Node            `json:"nodes,omitempty"`
-	Mounts []Mount           `json:"mounts,omitempty"` // libraries and tools, for a container without the vendor's runtime
-	CDI    []string          `json:"cdi,omitempty"`    // names such as "nvidia.com/gpu=GPU-…"
+	Env map[string]string `json:"env,omitempty"`
+	// ContainerEnv is put over Env in a container: devices may have other
+	// numbers there. See Environment.
+	ContainerEnv map[string]string `json:"container_env,omitempty"`
+
+	Nodes  []Node   `json:"nodes,omitempty"`
+	Mounts []Mount  `json:"mounts,omitempty"` // libraries and tools, for a container without the vendor's runtime
+	CDI    []string `json:"cdi,omitempty"`    // names such as "nvidia.com/gpu=GPU-…"
 	// Container is how the container engine's own support is asked; nil:
 	// there is none for these devices.
 	Container *Container `json:"container,omitempty"`
+}
+
+// Environment gives the variables of a task that runs in a container, or not.
+func (r *Reservation) Environment(container bool) map[string]string {
+	if !container || len(r.ContainerEnv) == 0 {
+		return r.Env
+	}
+	env := maps.Clone(r.Env)
+	if env == nil {
+		env = make(map[string]string, len(r.ContainerEnv))
+	}
+	maps.Copy(env, r.ContainerEnv)
+	return env
 }
 
 // Node is a device node of this machine that the task may open. Its fields

@@ -64,7 +64,7 @@ func reasonFromProto(p *proto.Reason) *structs.Reason {
 }
 
 func reservationToProto(r *device.Reservation) *proto.ReserveResponse {
-	p := &proto.ReserveResponse{Env: r.Env, Cdi: r.CDI}
+	p := &proto.ReserveResponse{Env: r.Env, ContainerEnv: r.ContainerEnv, Cdi: r.CDI}
 	for _, n := range r.Nodes {
 		p.Nodes = append(p.Nodes, &proto.Node{HostPath: n.HostPath, TaskPath: n.TaskPath, Access: n.Access})
 	}
@@ -78,7 +78,7 @@ func reservationToProto(r *device.Reservation) *proto.ReserveResponse {
 }
 
 func reservationFromProto(p *proto.ReserveResponse) device.Reservation {
-	r := device.Reservation{Env: p.GetEnv(), CDI: p.GetCdi()}
+	r := device.Reservation{Env: p.GetEnv(), ContainerEnv: p.GetContainerEnv(), CDI: p.GetCdi()}
 	for _, n := range p.GetNodes() {
 		r.Nodes = append(r.Nodes, device.Node{HostPath: n.GetHostPath(), TaskPath: n.GetTaskPath(), Access: n.GetAccess()})
 	}

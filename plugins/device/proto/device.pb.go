@@ -691,6 +691,7 @@ type ReserveResponse struct {
 	Mounts        []*Mount               `protobuf:"bytes,3,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	Cdi           []string               `protobuf:"bytes,4,rep,name=cdi,proto3" json:"cdi,omitempty"`
 	Container     *Container             `protobuf:"bytes,5,opt,name=container,proto3" json:"container,omitempty"`
+	ContainerEnv  map[string]string      `protobuf:"bytes,6,rep,name=container_env,json=containerEnv,proto3" json:"container_env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -756,6 +757,13 @@ func (x *ReserveResponse) GetCdi() []string {
 func (x *ReserveResponse) GetContainer() *Container {
 	if x != nil {
 		return x.Container
+	}
+	return nil
+}
+
+func (x *ReserveResponse) GetContainerEnv() map[string]string {
+	if x != nil {
+		return x.ContainerEnv
 	}
 	return nil
 }
@@ -1777,14 +1785,18 @@ const file_device_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\"\n" +
 	"\x0eReserveRequest\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xbf\x02\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xdd\x03\n" +
 	"\x0fReserveResponse\x12?\n" +
 	"\x03env\x18\x01 \x03(\v2-.nomadlike.device.v1.ReserveResponse.EnvEntryR\x03env\x12/\n" +
 	"\x05nodes\x18\x02 \x03(\v2\x19.nomadlike.device.v1.NodeR\x05nodes\x122\n" +
 	"\x06mounts\x18\x03 \x03(\v2\x1a.nomadlike.device.v1.MountR\x06mounts\x12\x10\n" +
 	"\x03cdi\x18\x04 \x03(\tR\x03cdi\x12<\n" +
-	"\tcontainer\x18\x05 \x01(\v2\x1e.nomadlike.device.v1.ContainerR\tcontainer\x1a6\n" +
+	"\tcontainer\x18\x05 \x01(\v2\x1e.nomadlike.device.v1.ContainerR\tcontainer\x12[\n" +
+	"\rcontainer_env\x18\x06 \x03(\v26.nomadlike.device.v1.ReserveResponse.ContainerEnvEntryR\fcontainerEnv\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
+	"\x11ContainerEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"X\n" +
 	"\x04Node\x12\x1b\n" +
@@ -1887,7 +1899,7 @@ func file_device_proto_rawDescGZIP() []byte {
 }
 
 var file_device_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_device_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_device_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_device_proto_goTypes = []any{
 	(CallError_Kind)(0),         // 0: nomadlike.device.v1.CallError.Kind
 	(*InfoRequest)(nil),         // 1: nomadlike.device.v1.InfoRequest
@@ -1922,9 +1934,10 @@ var file_device_proto_goTypes = []any{
 	nil,                         // 30: nomadlike.device.v1.Device.AttrsEntry
 	nil,                         // 31: nomadlike.device.v1.FingerprintResponse.AttributesEntry
 	nil,                         // 32: nomadlike.device.v1.ReserveResponse.EnvEntry
-	nil,                         // 33: nomadlike.device.v1.Container.EnvEntry
-	nil,                         // 34: nomadlike.device.v1.DeviceStats.GaugesEntry
-	nil,                         // 35: nomadlike.device.v1.UserError.ParamsEntry
+	nil,                         // 33: nomadlike.device.v1.ReserveResponse.ContainerEnvEntry
+	nil,                         // 34: nomadlike.device.v1.Container.EnvEntry
+	nil,                         // 35: nomadlike.device.v1.DeviceStats.GaugesEntry
+	nil,                         // 36: nomadlike.device.v1.UserError.ParamsEntry
 }
 var file_device_proto_depIdxs = []int32{
 	29, // 0: nomadlike.device.v1.Reason.params:type_name -> nomadlike.device.v1.Reason.ParamsEntry
@@ -1940,42 +1953,43 @@ var file_device_proto_depIdxs = []int32{
 	12, // 10: nomadlike.device.v1.ReserveResponse.nodes:type_name -> nomadlike.device.v1.Node
 	13, // 11: nomadlike.device.v1.ReserveResponse.mounts:type_name -> nomadlike.device.v1.Mount
 	14, // 12: nomadlike.device.v1.ReserveResponse.container:type_name -> nomadlike.device.v1.Container
-	33, // 13: nomadlike.device.v1.Container.env:type_name -> nomadlike.device.v1.Container.EnvEntry
-	17, // 14: nomadlike.device.v1.StatsResponse.devices:type_name -> nomadlike.device.v1.DeviceStats
-	34, // 15: nomadlike.device.v1.DeviceStats.gauges:type_name -> nomadlike.device.v1.DeviceStats.GaugesEntry
-	18, // 16: nomadlike.device.v1.DeviceStats.processes:type_name -> nomadlike.device.v1.Process
-	19, // 17: nomadlike.device.v1.ReapRequest.mine:type_name -> nomadlike.device.v1.Mark
-	19, // 18: nomadlike.device.v1.ReapRequest.live:type_name -> nomadlike.device.v1.Mark
-	22, // 19: nomadlike.device.v1.ReapResponse.devices:type_name -> nomadlike.device.v1.Reaped
-	18, // 20: nomadlike.device.v1.Reaped.killed:type_name -> nomadlike.device.v1.Process
-	18, // 21: nomadlike.device.v1.Reaped.stuck:type_name -> nomadlike.device.v1.Process
-	18, // 22: nomadlike.device.v1.Reaped.foreign:type_name -> nomadlike.device.v1.Process
-	18, // 23: nomadlike.device.v1.Reaped.live:type_name -> nomadlike.device.v1.Process
-	5,  // 24: nomadlike.device.v1.Reaped.reason:type_name -> nomadlike.device.v1.Reason
-	35, // 25: nomadlike.device.v1.UserError.params:type_name -> nomadlike.device.v1.UserError.ParamsEntry
-	0,  // 26: nomadlike.device.v1.CallError.kind:type_name -> nomadlike.device.v1.CallError.Kind
-	27, // 27: nomadlike.device.v1.CallError.user:type_name -> nomadlike.device.v1.UserError
-	1,  // 28: nomadlike.device.v1.DeviceService.Info:input_type -> nomadlike.device.v1.InfoRequest
-	3,  // 29: nomadlike.device.v1.DeviceService.Configure:input_type -> nomadlike.device.v1.ConfigureRequest
-	8,  // 30: nomadlike.device.v1.DeviceService.Fingerprint:input_type -> nomadlike.device.v1.FingerprintRequest
-	10, // 31: nomadlike.device.v1.DeviceService.Reserve:input_type -> nomadlike.device.v1.ReserveRequest
-	15, // 32: nomadlike.device.v1.DeviceService.Stats:input_type -> nomadlike.device.v1.StatsRequest
-	20, // 33: nomadlike.device.v1.DeviceService.Reap:input_type -> nomadlike.device.v1.ReapRequest
-	23, // 34: nomadlike.device.v1.DeviceService.Heal:input_type -> nomadlike.device.v1.HealRequest
-	25, // 35: nomadlike.device.v1.DeviceService.Clear:input_type -> nomadlike.device.v1.ClearRequest
-	2,  // 36: nomadlike.device.v1.DeviceService.Info:output_type -> nomadlike.device.v1.InfoResponse
-	4,  // 37: nomadlike.device.v1.DeviceService.Configure:output_type -> nomadlike.device.v1.ConfigureResponse
-	9,  // 38: nomadlike.device.v1.DeviceService.Fingerprint:output_type -> nomadlike.device.v1.FingerprintResponse
-	11, // 39: nomadlike.device.v1.DeviceService.Reserve:output_type -> nomadlike.device.v1.ReserveResponse
-	16, // 40: nomadlike.device.v1.DeviceService.Stats:output_type -> nomadlike.device.v1.StatsResponse
-	21, // 41: nomadlike.device.v1.DeviceService.Reap:output_type -> nomadlike.device.v1.ReapResponse
-	24, // 42: nomadlike.device.v1.DeviceService.Heal:output_type -> nomadlike.device.v1.HealResponse
-	26, // 43: nomadlike.device.v1.DeviceService.Clear:output_type -> nomadlike.device.v1.ClearResponse
-	36, // [36:44] is the sub-list for method output_type
-	28, // [28:36] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	33, // 13: nomadlike.device.v1.ReserveResponse.container_env:type_name -> nomadlike.device.v1.ReserveResponse.ContainerEnvEntry
+	34, // 14: nomadlike.device.v1.Container.env:type_name -> nomadlike.device.v1.Container.EnvEntry
+	17, // 15: nomadlike.device.v1.StatsResponse.devices:type_name -> nomadlike.device.v1.DeviceStats
+	35, // 16: nomadlike.device.v1.DeviceStats.gauges:type_name -> nomadlike.device.v1.DeviceStats.GaugesEntry
+	18, // 17: nomadlike.device.v1.DeviceStats.processes:type_name -> nomadlike.device.v1.Process
+	19, // 18: nomadlike.device.v1.ReapRequest.mine:type_name -> nomadlike.device.v1.Mark
+	19, // 19: nomadlike.device.v1.ReapRequest.live:type_name -> nomadlike.device.v1.Mark
+	22, // 20: nomadlike.device.v1.ReapResponse.devices:type_name -> nomadlike.device.v1.Reaped
+	18, // 21: nomadlike.device.v1.Reaped.killed:type_name -> nomadlike.device.v1.Process
+	18, // 22: nomadlike.device.v1.Reaped.stuck:type_name -> nomadlike.device.v1.Process
+	18, // 23: nomadlike.device.v1.Reaped.foreign:type_name -> nomadlike.device.v1.Process
+	18, // 24: nomadlike.device.v1.Reaped.live:type_name -> nomadlike.device.v1.Process
+	5,  // 25: nomadlike.device.v1.Reaped.reason:type_name -> nomadlike.device.v1.Reason
+	36, // 26: nomadlike.device.v1.UserError.params:type_name -> nomadlike.device.v1.UserError.ParamsEntry
+	0,  // 27: nomadlike.device.v1.CallError.kind:type_name -> nomadlike.device.v1.CallError.Kind
+	27, // 28: nomadlike.device.v1.CallError.user:type_name -> nomadlike.device.v1.UserError
+	1,  // 29: nomadlike.device.v1.DeviceService.Info:input_type -> nomadlike.device.v1.InfoRequest
+	3,  // 30: nomadlike.device.v1.DeviceService.Configure:input_type -> nomadlike.device.v1.ConfigureRequest
+	8,  // 31: nomadlike.device.v1.DeviceService.Fingerprint:input_type -> nomadlike.device.v1.FingerprintRequest
+	10, // 32: nomadlike.device.v1.DeviceService.Reserve:input_type -> nomadlike.device.v1.ReserveRequest
+	15, // 33: nomadlike.device.v1.DeviceService.Stats:input_type -> nomadlike.device.v1.StatsRequest
+	20, // 34: nomadlike.device.v1.DeviceService.Reap:input_type -> nomadlike.device.v1.ReapRequest
+	23, // 35: nomadlike.device.v1.DeviceService.Heal:input_type -> nomadlike.device.v1.HealRequest
+	25, // 36: nomadlike.device.v1.DeviceService.Clear:input_type -> nomadlike.device.v1.ClearRequest
+	2,  // 37: nomadlike.device.v1.DeviceService.Info:output_type -> nomadlike.device.v1.InfoResponse
+	4,  // 38: nomadlike.device.v1.DeviceService.Configure:output_type -> nomadlike.device.v1.ConfigureResponse
+	9,  // 39: nomadlike.device.v1.DeviceService.Fingerprint:output_type -> nomadlike.device.v1.FingerprintResponse
+	11, // 40: nomadlike.device.v1.DeviceService.Reserve:output_type -> nomadlike.device.v1.ReserveResponse
+	16, // 41: nomadlike.device.v1.DeviceService.Stats:output_type -> nomadlike.device.v1.StatsResponse
+	21, // 42: nomadlike.device.v1.DeviceService.Reap:output_type -> nomadlike.device.v1.ReapResponse
+	24, // 43: nomadlike.device.v1.DeviceService.Heal:output_type -> nomadlike.device.v1.HealResponse
+	26, // 44: nomadlike.device.v1.DeviceService.Clear:output_type -> nomadlike.device.v1.ClearResponse
+	37, // [37:45] is the sub-list for method output_type
+	29, // [29:37] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_device_proto_init() }
@@ -1989,7 +2003,7 @@ func file_device_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_device_proto_rawDesc), len(file_device_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
