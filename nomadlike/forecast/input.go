@@ -1,0 +1,149 @@
+package forecast
+
+import (
+	"time"
+
+	"nomadlike/nomadlike/predict"
+	"nomadlike/nomadlike/scheduler"
+	"nomadlike/nomadlike/structs"
+)
+
+// Bounds and defaults of a look into the future.
+const (
+	// FuturesDefault is how many futures are sampled.
+	FuturesDefault = 30
+	// FuturesMax bounds them.
+	FuturesMax = 256
+	// HorizonDefault is how far a future is followed.
+	HorizonDefault = 30 * 24 * time.Hour
+	// HorizonMax bounds it.
+	HorizonMax = 366 * 24 * time.Hour
+	// StepsMax bounds the passes of one look, over all its futures. What has not
+	// started by then starts later than the time that was reached.
+	StepsMax = 400_000
+	// settleMax bounds the passes at now that place and explain what they can.
+	settleMax = 64
+)
+
+// Input is what a forecast is made from.
+type Input struct {
+	// Board is synced with the newest state. It is cloned, never changed. Its
+	// settings say how the scheduler decides, and with which estimates.
+	Board *scheduler.Board
+	// Times draws run times; nil: Settings.Runtime or Settings.Model of the board,
+	// and time limits.
+	Times Times
+	// Calibration corrects what the futures say by how earlier forecasts came
+	// out; nil: their quantiles are the answer.
+	Calibration Calibration
+	Futures     int           // how many; 0: FuturesDefault
+	Horizon     time.Duration // 0: HorizonDefault
+}
+
+// Times is what is known of run times.
+type Times interface {
+	// Draw gives one possible future; equal seeds give equal ones. It is called
+	// once for each future, and not after another Look has begun.
+	Draw(seed uint64) Draw
+}
+
+// Draw is one possible future of run times.
+type Draw interface {
+	// Runtime tells how long a gang of the subjob holds its nodes in this future,
+	// when it has held them for elapsed already; elapsed is included. share is an
+	// even chance between 0 and 1 that is the gang's own in this future. False: it
+	// ends at a time that nobody knows.
+	Runtime(job *structs.Job, subjob int, share float64, elapsed time.Duration) (time.Duration, bool)
+}
+
+// Calibration turns the waits that the futures show for one subjob into an
+// answer. It is pure: equal arguments give equal answers.
+type Calibration interface {
+	// Correct gets the features that Features describes, and the waits from now in
+	// rising order, one for each future; a wait that is not less than horizon only
+	// says that the future was followed so far. The answer is bent to
+	// 0 <= p50 <= p90 by the caller.
+	Correct(features []float64, waits []time.Duration, horizon time.Duration) (point, p50, p90 time.Duration)
+}
+
+// Learned draws run times from what a model knows at the instant of its outlook.
+func Learned(outlook *predict.Outlook) Times { return learned{outlook} }
+
+type learned struct{ outlook *predict.Outlook }
+
+// Draw implements Times.
+func (l learned) Draw(seed uint64) Draw { return drawn{l.outlook.Draw(seed)} }
+
+// drawn samples the estimates of a future.
+type drawn struct{ estimates scheduler.Estimates }
+
+// Runtime implements Draw.
+func (d drawn) Runtime(job *structs.Job, _ int, share float64, elapsed time.Duration) (time.Duration, bool) {
+	return d.estimates.Estimate(job).Sample(share, elapsed), true
+}
+
+// estimated draws every future from the same estimates.
+type estimated struct{ estimates scheduler.Estimates }
+
+// Draw implements Times.
+func (e estimated) Draw(uint64) Draw { return drawn(e) }
+
+// limits knows time limits alone: a job runs as long as it may.
+type limits struct{}
+
+// Draw implements Times.
+func (limits) Draw(uint64) Draw { return limits{} }
+
+// Runtime implements Draw.
+func (limits) Runtime(job *structs.Job, _ int, _ float64, _ time.Duration) (time.Duration, bool) {
+	limit := job.TimeLimit.Std()
+	return limit, limit > 0
+}
+
+// Known are run times that somebody knows exactly: what a simulation replays.
+// All its futures are equal, so one is enough.
+type Known func(job *structs.Job, subjob int) time.Duration
+
+// Draw implements Times.
+func (k Known) Draw(uint64) Draw { return k }
+
+// Runtime implements Draw.
+func (k Known) Runtime(job *structs.Job, subjob int, _ float64, _ time.Duration) (time.Duration, bool) {
+	return k(job, subjob), true
+}
+
+// times gives the run times to draw from.
+func (in *Input) times() Times {
+	settings := in.Board.Settings()
+	switch {
+	case in.Times != nil:
+		return in.Times
+	case settings.Runtime != nil:
+		return Known(settings.Runtime)
+	case settings.Model == nil:
+		return limits{}
+	}
+	if outlook, ok := settings.Model.(*predict.Outlook); ok {
+		return learned{outlook}
+	}
+	return estimated{settings.Model}
+}
+
+// futures is how many futures are worth sampling.
+func (in *Input) futures(times Times) int {
+	switch times.(type) {
+	case Known, limits:
+		return 1
+	}
+	if in.Futures <= 0 {
+		return FuturesDefault
+	}
+	return min(in.Futures, FuturesMax)
+}
+
+func (in *Input) horizon() time.Duration {
+	if in.Horizon <= 0 {
+		return HorizonDefault
+	}
+	return min(in.Horizon, HorizonMax)
+}
