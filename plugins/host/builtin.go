@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -45,8 +46,28 @@ func external(config Config, name, pin string, args, env []string) source {
 	return source{name: name, args: args, env: env, open: func() (*program, error) { return openProgram(config.PluginDir, name, pin) }}
 }
 
+// builtinEnv adds to a plugin's environment, where it does not say otherwise,
+// the places at which a vendor's library looks for its own parts: they are not
+// everywhere known to the dynamic loader.
+func builtinEnv(name string, env []string) []string {
+	defaults := map[string]string{
+		"nvidia": "/usr/local/nvidia/lib64:/usr/local/nvidia/lib",
+		"ascend": "/usr/local/dcmi:/usr/local/Ascend/driver/lib64:/usr/local/Ascend/driver/lib64/common:/usr/local/Ascend/driver/lib64/driver",
+	}
+	full := slices.Clone(env)
+	add := func(variable, value string) {
+		if value != "" && !slices.ContainsFunc(full, func(each string) bool { return strings.HasPrefix(each, variable+"=") }) {
+			full = append(full, variable+"="+value)
+		}
+	}
+	add("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	add("LD_LIBRARY_PATH", defaults[name])
+	return full
+}
+
 // builtin is the carried program of one plugin, or the configured command.
 func builtin(config Config, name string, env []string) source {
+	env = builtinEnv(name, env)
 	if command := config.BuiltinCommand; len(command) > 0 {
 		return source{name: name, args: append(slices.Clone(command[1:]), name), env: env, open: func() (*program, error) {
 			file, err := os.Open(command[0])

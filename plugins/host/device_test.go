@@ -308,3 +308,13 @@ func TestCarriedPlugin(t *testing.T) {
 		must(t, h.Close())
 	}
 }
+
+func TestBuiltinEnv(t *testing.T) {
+	got := host.BuiltinEnv("ascend", []string{"PATH=/bin"})
+	if len(got) != 2 || got[0] != "PATH=/bin" || !strings.HasPrefix(got[1], "LD_LIBRARY_PATH=/usr/local/dcmi:") {
+		t.Errorf("ascend: %q", got)
+	}
+	if got := host.BuiltinEnv("nvidia", []string{"LD_LIBRARY_PATH=/x"}); len(got) != 2 || got[0] != "LD_LIBRARY_PATH=/x" {
+		t.Errorf("nvidia: %q", got)
+	}
+}

@@ -25,3 +25,6 @@ func InFile(contents []byte, dir string) (path string, close func(), err error) 
 	}
 	return p.path(), p.close, nil
 }
+
+// BuiltinEnv is the environment of a built-in plugin.
+func BuiltinEnv(name string, env []string) []string { return builtinEnv(name, env) }
