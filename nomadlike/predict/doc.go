@@ -1,0 +1,35 @@
+// Package predict learns run times from runs that ended, and corrects
+// forecasts of waits by how earlier ones came out.
+//
+// Run times. Model.Learn takes each ended attempt. People submit in bursts: a
+// sweep of two hundred jobs in ten minutes, of which all run about as long,
+// while the next burst may run a hundred times longer. So the unit of learning
+// is the session, the jobs of one project, user and size in one pool that were
+// submitted within gapMax of each other. An estimate for a job is a mixture
+// over sessions like its own:
+//
+//	runs that ended ──► session tallies ──► candidates: same program, user, size, pool
+//	                                           │ weighed by level (learned online), recency, and by
+//	                                           │ how well they explain what the session shows already
+//	running jobs ─────► censored at elapsed ───┤
+//	                                           ▼
+//	            survival curve of the session = its own runs + the candidate's as prior
+//
+// Tallies are counts of ends and of runs at risk in bins of equal width in the
+// logarithm of time, so runs that still go on count as what they are: longer
+// than so far. expected_runtime and time_limit join as candidates too, through
+// what is known of the ratio between them and the truth; the limit also bounds.
+//
+// Model.Outlook fixes the view at one instant, with the running jobs. From it
+// come an Estimate for one job, and a Draw: one possible future in which all
+// jobs of a session share their candidate, because a sweep that surprises does
+// so as a whole. Sums over many jobs are far too certain otherwise.
+//
+// Everything here is pure and deterministic: no clock, no chance but a seed,
+// and the same calls in the same order give the same answers. Memory is
+// bounded by sessionsMax tallies of about four kilobytes, whatever is learned.
+//
+// Limits: a Model, and the outlooks made of it, belong to one goroutine at a
+// time. Only identity, size and history count; what a program does is not
+// looked at.
+package predict

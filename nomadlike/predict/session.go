@@ -1,0 +1,87 @@
+package predict
+
+import (
+	"math"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Limits of what a model keeps.
+const (
+	// sessionsMax bounds the sessions kept; those go first that nothing has asked
+	// for longest.
+	sessionsMax = 8192
+	// gapMax is how soon after each other the jobs of one session are submitted.
+	gapMax = structs.UnixNano(2 * time.Minute)
+)
+
+// session is the jobs of one project, user and size in one pool that were
+// submitted one soon after the other.
+type session struct {
+	id          uint64 // rises with each
+	first, last structs.UnixNano
+	touched     uint64                // when it was asked for last, by the model's clock
+	shelves     [sessionLevels]*shelf // where it stands among its like
+	tally       tally                 // of its ended runs
+	judged      bool                  // its first end has taught the levels their weights
+	live        *tally                // with what runs now; nil when nothing does
+	form        *form                 // as a candidate for others; nil: to be made
+}
+
+// form is what a session says about others like it.
+type form struct {
+	hazards   hazards
+	logEnd    [bins]float64     // logarithm of each hazard
+	logGo     [bins]float64     // and of its complement
+	logRemain [bins + 1]float64 // logarithm of the survival at the lower end of each bin
+}
+
+// near tells whether a submission at that time belongs to the session.
+func (s *session) near(at structs.UnixNano) bool { return at >= s.first-gapMax && at <= s.last+gapMax }
+
+// join stretches the session over a submission.
+func (s *session) join(at structs.UnixNano) { s.first, s.last = min(s.first, at), max(s.last, at) }
+
+// seen is what the session has shown so far.
+func (s *session) seen() *tally {
+	if s.live != nil {
+		return s.live
+	}
+	return &s.tally
+}
+
+// newForm is the form of a tally seen against a prior.
+func newForm(t *tally, prior *hazards, strength float64) *form {
+	f := &form{}
+	posterior(t, prior, strength, &f.hazards)
+	f.finish()
+	return f
+}
+
+// finish fills what follows from the hazards.
+func (f *form) finish() {
+	sum := 0.0
+	for k, h := range f.hazards {
+		f.logRemain[k] = sum
+		f.logEnd[k], f.logGo[k] = math.Log(h), math.Log1p(-h)
+		sum += f.logGo[k]
+	}
+	f.logRemain[bins] = sum
+}
+
+// explains is the logarithm of the chance that jobs like these would show what
+// the tally shows.
+func (f *form) explains(t *tally) float64 {
+	sum := 0.0
+	for k := range t.risk {
+		if t.risk[k] <= 0 {
+			break
+		}
+		sum += t.ended[k]*f.logEnd[k] + max(t.risk[k]-t.ended[k], 0)*f.logGo[k]
+	}
+	return sum
+}
+
+// density is the chance that a job of this form ends in a bin.
+func (f *form) density(bin int) float64 { return math.Exp(f.logRemain[bin]) * f.hazards[bin] }
