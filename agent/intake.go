@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"iter"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/api"
@@ -152,7 +151,13 @@ func (s *site) planJob(r *request) error {
 	}
 	now := structs.At(s.now())
 	job.ID, job.SubmittedAt = randomHex(), now
-	plan := scheduler.Schedule(scheduler.Input{Snapshot: withJob{snapshot, job}}, now, snapshot.Index())
+	var queued []structs.SubjobChange
+	for i := range job.SubjobCount() {
+		queued = append(queued, structs.SubjobChange{JobID: job.ID, Index: i, Job: job, Subjob: &structs.Subjob{
+			JobID: job.ID, Index: i, State: structs.JobQueued, QueuedAt: job.SubmittedAt, CreateIndex: snapshot.Index() + 1,
+		}})
+	}
+	plan := scheduler.Schedule(scheduler.Input{Snapshot: snapshot, Jobs: queued}, now, snapshot.Index())
 	out := api.JobPlan{Defaults: offer.defaults, Ranks: []api.RankPlan{}}
 	var first *structs.GangPlan
 	for i := range plan.Gangs {
@@ -180,31 +185,6 @@ func (s *site) planJob(r *request) error {
 	job.ID = "" // it never was one
 	out.Job, out.Warnings = job, warnings(r, job)
 	return r.reply(out)
-}
-
-// withJob is a state with one more job in the queue.
-type withJob struct {
-	*state.Snapshot
-	job *structs.Job
-}
-
-// Queue implements scheduler.Snapshot.
-func (w withJob) Queue() iter.Seq2[*structs.Job, *structs.Subjob] {
-	return func(yield func(*structs.Job, *structs.Subjob) bool) {
-		for job, subjob := range w.Snapshot.Queue() {
-			if !yield(job, subjob) {
-				return
-			}
-		}
-		for i := range w.job.SubjobCount() {
-			subjob := &structs.Subjob{
-				JobID: w.job.ID, Index: i, State: structs.JobQueued, QueuedAt: w.job.SubmittedAt, CreateIndex: w.Snapshot.Index() + 1,
-			}
-			if !yield(w.job, subjob) {
-				return
-			}
-		}
-	}
 }
 
 // previewRanks builds the launch of the first subjob's ranks, on the nodes of

@@ -1,19 +1,12 @@
 package scheduler
 
 import (
-	"cmp"
-	"iter"
 	"maps"
 	"slices"
 
+	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
 )
-
-// subjobID names a subjob.
-type subjobID struct {
-	job   string
-	index int
-}
 
 // Board is all that the scheduler knows: nodes with what they hold, the queue,
 // the running gangs, pools and projects. It is brought up to date with Sync, or
@@ -28,99 +21,84 @@ type subjobID struct {
 type Board struct {
 	settings Settings
 	index    uint64
-	nodes    map[string]boardNode
-	queued   map[subjobID]entry
-	running  map[subjobID]*running
-	pools    map[string]*structs.Pool
-	projects map[string]ProjectChange
+	now      structs.UnixNano // of the newest pass
+
+	floor    *placement.Floor
+	spots    []spot // by floor index
+	stays    []stay
+	freeStay int32 // first free record, -1: none
+	builds   builds
+	built    uint64 // rises when what nodes could hold when empty changes
+	listed   bool   // the lists of spots are up to date
+	every    []int32
+	byName   map[string][]int32
+
+	ableCells []int8 // by alternative and build: 0 not asked yet, 1 able, 2 not
+	ableWidth int
+
+	gains       []int32 // spots that came to have more room, in order
+	gainsFrom   int     // gains that were forgotten
+	touches     []int32 // spots that changed, in order
+	touchesFrom int     // touches that were forgotten
+	changes     uint64  // rises with every change of nodes, gangs and quotas
+
+	entries   []entry
+	freeEntry []int32
+	found     table
+	runs      []run
+	idle      []int32 // delayed entries
+	claims    []int32 // claimed entries, and running ones that change their size
+
+	shapes     shapes
+	memos      []memo // by shape
+	lanes      []lane
+	laneByPool map[string]int32
+	common     int32 // the lane of structs.PoolDefault
+	groups     []group
+	freeGroup  []int32
+	groupByKey map[groupKey]int32
+
+	projects      []project
+	projectByName map[string]int32
+
+	spending []spent // since the newest pass
+
+	kept      []*reservation // nil: free
+	keptCount int
+	picks     []pick // scratch
+	profiles  []*profile
+	serial    uint64 // of the newest pass
+
+	modelled uint32 // version of the run time estimates
+	journal  []journalItem
+	changed  map[int32]bool // entries in the journal
 }
 
-type boardNode struct {
-	node  *structs.Node
-	usage *structs.Usage
+// memo is what was found out for all gangs of a shape.
+type memo struct {
+	noRoom bool // no room at all, as of mark
+	mark   int
+	judged uint64 // value of Board.built at which outlook was found out, 0: never
+	outlook
 }
 
-type running struct {
-	Running
-	held []structs.RankPlacement
-}
-
-// Running is a gang that holds nodes.
-type Running struct {
-	Job      *structs.Job
-	Subjob   int
-	Attempt  uint64
-	Spec     int              // index into Job.Resources
-	Nodes    []string         // ids by rank
-	PlacedAt structs.UnixNano // when it got its nodes
-}
-
-// Queued is a subjob that waits, at its place.
-type Queued struct {
-	Job      *structs.Job
-	Subjob   *structs.Subjob
-	Position int // in the queue of its pool, from 1
-}
-
-// Reservation is the start that a blocked gang keeps.
-type Reservation struct {
-	JobID  string
-	Subjob int
-	At     structs.UnixNano // estimated; 0: not known
-	Nodes  []string         // ids
+// journalItem is an entry as it was before a pass changed it.
+type journalItem struct {
+	id     int32
+	before entry
 }
 
 // NewBoard gives an empty board.
 func NewBoard(settings Settings) *Board {
-	return &Board{
-		settings: settings, nodes: map[string]boardNode{}, queued: map[subjobID]entry{}, running: map[subjobID]*running{},
-		pools: map[string]*structs.Pool{}, projects: map[string]ProjectChange{},
+	b := &Board{
+		settings: settings, floor: placement.NewFloor(), freeStay: -1, built: 1, changes: 1, modelled: 1,
+		builds: builds{byKey: make(map[string]int32)},
+		shapes: shapes{byKey: make(map[string]*shape)},
+		found:  newTable(), laneByPool: make(map[string]int32), groupByKey: make(map[groupKey]int32),
+		projectByName: make(map[string]int32), changed: make(map[int32]bool),
 	}
-}
-
-// Sync brings the board to the newest state, reading only what changed since
-// the last call. Placements of earlier passes that the state does not have are
-// dropped.
-func (b *Board) Sync(snapshot Snapshot) {
-	changes := snapshot.Changes(b.index)
-	if changes.Full {
-		*b = *NewBoard(b.settings)
-	}
-	b.index = snapshot.Index()
-	for _, c := range changes.Nodes {
-		b.PutNode(c.ID, c.Node, c.Usage)
-	}
-	for _, c := range changes.Subjobs {
-		id := subjobID{c.JobID, c.Index}
-		delete(b.queued, id)
-		delete(b.running, id)
-		switch {
-		case c.Subjob == nil:
-		case c.Subjob.State == structs.JobQueued:
-			b.queued[id] = entry{c.Job, c.Subjob}
-		case c.Attempt != nil:
-			r := &running{Running: Running{Job: c.Job, Subjob: c.Index, Attempt: c.Attempt.Number, Spec: c.Attempt.Spec, PlacedAt: c.Attempt.PlacedAt}}
-			for _, a := range c.Allocs {
-				r.Nodes = append(r.Nodes, a.NodeID)
-				r.held = append(r.held, structs.RankPlacement{NodeID: a.NodeID, Ports: a.Ports, Devices: a.Devices})
-			}
-			b.running[id] = r
-		}
-	}
-	for _, c := range changes.Pools {
-		b.PutPool(c.Name, c.Pool)
-	}
-	for _, c := range changes.Projects {
-		b.projects[c.Name] = c
-	}
-}
-
-// Clone gives an independent copy. It is cheap: what never changes is shared.
-func (b *Board) Clone() *Board {
-	c := *b
-	c.nodes, c.queued, c.running = maps.Clone(b.nodes), maps.Clone(b.queued), maps.Clone(b.running)
-	c.pools, c.projects = maps.Clone(b.pools), maps.Clone(b.projects)
-	return &c
+	b.common = b.laneOf(structs.PoolDefault).id
+	return b
 }
 
 // Settings gives the board's rules.
@@ -128,184 +106,84 @@ func (b *Board) Settings() Settings { return b.settings }
 
 // SetSettings changes the board's rules for later passes, for instance Quiet,
 // or Alone on a clone.
-func (b *Board) SetSettings(settings Settings) { b.settings = settings }
+func (b *Board) SetSettings(settings Settings) {
+	old := b.settings
+	b.settings = settings
+	if old.sameRules(&settings) {
+		return
+	}
+	b.remodel()
+	b.forgetGains()
+}
 
 // Index is the index of the state that the board was brought to.
 func (b *Board) Index() uint64 { return b.index }
 
-// Pass decides which queued gangs start at now, holds what it places on the
-// board, and explains the rest.
-func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
-	plan := Schedule(Input{Snapshot: b, Reservations: b.settings.Reservations, Quiet: b.settings.Quiet}, now, seed)
-	for i := range plan.Gangs {
-		b.hold(&plan.Gangs[i], now)
+// Clone gives an independent copy. It costs a few moves of memory: what never
+// changes is shared.
+func (b *Board) Clone() *Board {
+	c := *b
+	c.floor = b.floor.Clone()
+	c.spots, c.stays = slices.Clone(b.spots), slices.Clone(b.stays)
+	b.builds.shared, c.builds.shared = true, true
+	b.shapes.shared, c.shapes.shared = true, true
+	c.ableCells = slices.Clone(b.ableCells)
+	c.gains, c.touches = slices.Clip(b.gains), slices.Clip(b.touches)
+	c.entries, c.freeEntry = slices.Clone(b.entries), slices.Clone(b.freeEntry)
+	c.found.slots = slices.Clone(b.found.slots)
+	c.runs, c.idle, c.claims = slices.Clone(b.runs), slices.Clone(b.idle), slices.Clone(b.claims)
+	c.memos = slices.Clone(b.memos)
+	c.lanes, c.laneByPool = slices.Clone(b.lanes), maps.Clone(b.laneByPool)
+	for i := range c.lanes {
+		c.lanes[i].groups = slices.Clone(c.lanes[i].groups)
 	}
-	for _, update := range plan.Waits {
-		e := b.queued[subjobID{update.JobID, update.Subjob}]
-		subjob := *e.subjob
-		subjob.Wait = update.Wait
-		b.queued[subjobID{update.JobID, update.Subjob}] = entry{e.job, &subjob}
+	c.groups, c.groupByKey = cloneGroups(b.groups), maps.Clone(b.groupByKey)
+	c.freeGroup = slices.Clone(b.freeGroup)
+	c.projects, c.projectByName = slices.Clone(b.projects), maps.Clone(b.projectByName)
+	c.spending = slices.Clone(b.spending)
+	c.kept, c.picks = slices.Clone(b.kept), nil
+	c.profiles = b.cloneProfiles()
+	c.journal, c.changed = slices.Clone(b.journal), maps.Clone(b.changed)
+	return &c
+}
+
+// cloneGroups copies groups and their queues into one piece of memory.
+func cloneGroups(groups []group) []group {
+	total := 0
+	for i := range groups {
+		total += len(groups[i].queue) + len(groups[i].odd)
 	}
-	return plan
-}
-
-// hold moves a placed gang from the queue to its nodes.
-func (b *Board) hold(gang *structs.GangPlan, now structs.UnixNano) {
-	id := subjobID{gang.JobID, gang.Subjob}
-	e := b.queued[id]
-	delete(b.queued, id)
-	r := &running{Running: Running{Job: e.job, Subjob: gang.Subjob, Attempt: gang.Attempt, Spec: gang.Spec, PlacedAt: now}, held: gang.Placements}
-	n := needOf(e.job, gang.Spec)
-	for i := range gang.Placements {
-		r.Nodes = append(r.Nodes, gang.Placements[i].NodeID)
-		at := b.nodes[gang.Placements[i].NodeID]
-		s := newSeat(at.node, at.usage)
-		s.hold(&n, &gang.Placements[i], gang.JobID)
-		b.nodes[gang.Placements[i].NodeID] = boardNode{at.node, s.usage}
+	arena := make([]int32, 0, total)
+	part := func(list []int32) []int32 {
+		from := len(arena)
+		arena = append(arena, list...)
+		return slices.Clip(arena[from:])
 	}
-	b.running[id] = r
-}
-
-// Submit puts a subjob into the queue.
-func (b *Board) Submit(job *structs.Job, subjob *structs.Subjob) {
-	b.queued[subjobID{subjob.JobID, subjob.Index}] = entry{job, subjob}
-}
-
-// Withdraw takes a subjob out of the queue; false: it was not in it.
-func (b *Board) Withdraw(jobID string, subjob int) bool {
-	_, ok := b.queued[subjobID{jobID, subjob}]
-	delete(b.queued, subjobID{jobID, subjob})
-	return ok
-}
-
-// End frees what a running subjob holds; false: it does not run.
-func (b *Board) End(jobID string, subjob int) bool {
-	r, ok := b.running[subjobID{jobID, subjob}]
-	if !ok {
-		return false
+	copied := slices.Clone(groups)
+	for i := range copied {
+		copied[i].queue, copied[i].odd = part(copied[i].queue), part(copied[i].odd)
 	}
-	delete(b.running, subjobID{jobID, subjob})
-	n := needOf(r.Job, r.Spec)
-	for _, p := range r.held {
-		at := b.nodes[p.NodeID]
-		if at.usage == nil {
-			continue
-		}
-		u := *at.usage
-		u.CPU -= float64(n.cpu) / 1000
-		u.Memory -= n.memory
-		u.Allocs--
-		u.Ports, u.Devices = maps.Clone(u.Ports), maps.Clone(u.Devices)
-		for _, port := range p.Ports {
-			delete(u.Ports, port)
-		}
-		for _, device := range p.Devices {
-			delete(u.Devices, device)
-		}
-		b.nodes[p.NodeID] = boardNode{at.node, &u}
-	}
-	return true
+	return copied
 }
 
-// PutNode makes or changes a node and what it holds; a nil node removes it.
-func (b *Board) PutNode(id string, node *structs.Node, usage *structs.Usage) {
-	if node == nil {
-		delete(b.nodes, id)
-		return
-	}
-	b.nodes[id] = boardNode{node, usage}
-}
+// Node implements structs.Ground.
+func (b *Board) Node(id string) (*structs.Node, *structs.Usage) { return b.floor.Node(id) }
 
-// PutPool makes or changes the record of a pool; nil removes it.
-func (b *Board) PutPool(name string, pool *structs.Pool) { b.pools[name] = pool }
+// Pool implements structs.Ground.
+func (b *Board) Pool(name string) *structs.Pool { return b.floor.Pool(name) }
 
-// PutProject makes or changes the record of a project; nil removes it.
-func (b *Board) PutProject(name string, project *structs.Project) {
-	p := b.projects[name]
-	p.Name, p.Project = name, project
-	b.projects[name] = p
-}
-
-// SetPriority changes the tier of a queued job; false: it does not wait.
-func (b *Board) SetPriority(jobID string, priority structs.Priority) bool {
-	found := false
-	for id, e := range b.queued {
-		if id.job == jobID {
-			job := *e.job
-			job.Priority = priority
-			b.queued[id], found = entry{&job, e.subjob}, true
-		}
-	}
-	return found
-}
-
-// Running yields the gangs that hold nodes, by job id and subjob.
-func (b *Board) Running() iter.Seq[Running] {
-	return func(yield func(Running) bool) {
-		for _, id := range slices.SortedFunc(maps.Keys(b.running), compareID) {
-			if !yield(b.running[id].Running) {
-				return
-			}
-		}
-	}
-}
-
-func compareID(x, y subjobID) int {
-	return cmp.Or(cmp.Compare(x.job, y.job), cmp.Compare(x.index, y.index))
-}
-
-// Queued yields what waits, in the order of the queue.
-func (b *Board) Queued() iter.Seq[Queued] {
-	return func(yield func(Queued) bool) {
-		for i, e := range queueOf(b) {
-			if !yield(Queued{Job: e.job, Subjob: e.subjob, Position: i + 1}) {
-				return
-			}
-		}
-	}
-}
-
-// Explain tells why a subjob waited in the newest pass that explained; nil when
-// it does not wait or was not explained yet.
-func (b *Board) Explain(jobID string, subjob int) *structs.WaitReason {
-	if e, ok := b.queued[subjobID{jobID, subjob}]; ok {
-		return e.subjob.Wait
+// Project implements structs.Ground.
+func (b *Board) Project(name string) *structs.Project {
+	if id, ok := b.projectByName[name]; ok {
+		return b.projects[id].record
 	}
 	return nil
 }
 
-// Reservations lists the starts that the newest pass reserved.
-func (b *Board) Reservations() []Reservation { return nil }
-
-// Queue implements Still.
-func (b *Board) Queue() iter.Seq2[*structs.Job, *structs.Subjob] {
-	return func(yield func(*structs.Job, *structs.Subjob) bool) {
-		for _, id := range slices.SortedFunc(maps.Keys(b.queued), compareID) {
-			if e := b.queued[id]; !yield(e.job, e.subjob) {
-				return
-			}
-		}
+// ProjectUsage implements structs.Ground.
+func (b *Board) ProjectUsage(name string) *structs.ProjectUsage {
+	if id, ok := b.projectByName[name]; ok {
+		return b.projects[id].usage
 	}
-}
-
-// Nodes implements Still.
-func (b *Board) Nodes() iter.Seq2[*structs.Node, *structs.Usage] {
-	return func(yield func(*structs.Node, *structs.Usage) bool) {
-		for _, id := range slices.Sorted(maps.Keys(b.nodes)) {
-			if n := b.nodes[id]; !yield(n.node, n.usage) {
-				return
-			}
-		}
-	}
-}
-
-// Holders implements Still.
-func (b *Board) Holders(nodeID string) iter.Seq[*structs.Allocation] {
-	return func(yield func(*structs.Allocation) bool) {
-		for _, r := range b.running {
-			if slices.Contains(r.Nodes, nodeID) && !yield(&structs.Allocation{JobID: r.Job.ID, NodeID: nodeID}) {
-				return
-			}
-		}
-	}
+	return nil
 }

@@ -1,197 +1,232 @@
 package scheduler
 
 import (
-	"iter"
+	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
 )
 
-// holdersFunc yields the allocations that hold resources on a node.
-type holdersFunc func(nodeID string) iter.Seq[*structs.Allocation]
+// Limits of explanations.
+const (
+	// ExplainMax is how many waiting gangs of a pool get figures and holders;
+	// those behind them get a reason that does not change with every start, so
+	// that a long queue does not fill the log.
+	ExplainMax = 10
+	// HoldersMax bounds the jobs that one explanation names.
+	HoldersMax = 8
+	// holderNodesMax bounds the nodes that are searched for holders.
+	holderNodesMax = 32
+)
 
 // outlook is whether a shape could start if nothing else ran.
 type outlook struct {
-	need   int                 // the first alternative that could
+	able   uint64              // the alternatives that could, as bits
+	need   int                 // the first of these
 	reason *structs.WaitReason // why none could, nil when one could
+	line   *structs.WaitReason // what gangs say that stand far behind
 }
 
-// judge finds out, once for each shape, whether a gang that has no room now
-// could start on the ready nodes once they are free. If not, it blocks nobody.
-func (w *walk) judge(sh *shape) outlook {
-	if sh.judged {
-		return sh.outlook
+// can tells whether an alternative could; those beyond the bits count as able.
+func (o outlook) can(need int) bool { return need >= 64 || o.able&(1<<need) != 0 }
+
+// judge finds out whether a gang that has no room now could start on the ready
+// nodes once they are free. If not, it blocks nobody.
+func (b *Board) judge(sh *shape) outlook {
+	memo := &b.memos[sh.id]
+	if memo.judged == b.built {
+		return memo.outlook
 	}
-	sh.judged = true
+	memo.judged = b.built
+	memo.outlook = outlook{line: waitFor("scheduler.in_line", "nodes", sh.size(), "need", sh.text())}
 	for i := range sh.needs {
-		if w.fitsEmpty(sh.job, &sh.needs[i]) {
-			sh.outlook = outlook{need: i}
-			return sh.outlook
+		if sh.odd || !b.fitsEmpty(sh, &sh.needs[i]) {
+			continue
 		}
+		if memo.able == 0 {
+			memo.need = i
+		}
+		memo.able |= 1 << min(i, 63)
 	}
-	sh.outlook = outlook{reason: w.misfit(sh)}
-	return sh.outlook
+	if memo.able == 0 {
+		memo.reason = b.misfit(sh)
+	}
+	return memo.outlook
 }
 
-// fitsEmpty tells whether the gang would fit the ready nodes if they were
-// empty; it asks exactly what choose asks, so that a reservation is only ever
-// made for a gang that can use it.
-func (w *walk) fitsEmpty(job *structs.Job, n *need) bool {
-	if job.Nodes < 1 || job.Nodes > structs.RanksMax {
-		return false
-	}
-	able, head := 0, false
-	for i := range w.able(job, n) {
-		able++
-		head = head || w.seats[i].portsFitWhenEmpty(n.ports0)
-		if head && able >= job.Nodes {
+// fitsEmpty tells whether the gang would fit the ready nodes if they were empty.
+func (b *Board) fitsEmpty(sh *shape, n *need) bool {
+	spec := n.Spec()
+	able, head, smaller := 0, false, 0
+	pools := make(map[int32]int)
+	last := n.job.SpecOf(n.Index(), sh.nodes-1, sh.nodes)
+	partial := last.DeviceCount() != spec.DeviceCount() && sh.min == sh.nodes
+	for _, at := range b.candidates(sh, &b.lanes[b.laneOf(poolName(sh.pool)).id]) {
+		switch {
+		case b.able(n, at):
+			if able++; spec.RDMA {
+				pools[b.spots[at].lane]++
+				able = max(able-1, pools[b.spots[at].lane])
+			}
+			head = head || b.headFits(n, at)
+		case partial && smaller == 0 && b.couldHold(n, last, b.spots[at].node):
+			smaller = 1
+		}
+		if head && able+smaller >= sh.min {
 			return true
 		}
 	}
 	return false
 }
 
+func poolName(pool string) string {
+	if pool == "" {
+		return structs.PoolDefault
+	}
+	return pool
+}
+
 // misfit says why a gang does not even fit the empty ready nodes: nodes are
 // away, or the cluster as it is built is too small for it.
-func (w *walk) misfit(sh *shape) *structs.WaitReason {
-	job := sh.job
-	for _, name := range job.Placement.Nodes {
-		if len(w.named(name)) == 0 {
-			return never("scheduler.node_unknown", "node", name)
-		}
+func (b *Board) misfit(sh *shape) *structs.WaitReason {
+	if b.floor.Len() == 0 {
+		return waitFor("scheduler.no_nodes")
 	}
-	inPool, withDriver := 0, 0
-	for i := range w.all(job) {
-		node := w.seats[i].node
-		if len(job.Placement.Nodes) > 0 || job.Placement.Pool == "" || node.Pool == job.Placement.Pool {
-			inPool++
-			if node.HasDriver(job.Task.Driver) {
-				withDriver++
-			}
-		}
-	}
-	switch {
-	case len(w.seats) == 0:
-		return waiting("scheduler.no_nodes")
-	case inPool == 0:
-		return never("scheduler.pool_empty", "pool", job.Placement.Pool)
-	case withDriver == 0:
-		return never("scheduler.driver_missing", "driver", job.Task.Driver)
-	}
-	best, away := 0, []string(nil)
+	best := -1
+	var of placement.Outlook
 	for i := range sh.needs {
-		able, missing := w.ableAsBuilt(job, &sh.needs[i])
-		best = max(best, able)
-		if able >= job.Nodes && len(away) == 0 {
-			away = missing
+		look := b.floor.Outlook(&sh.needs[i].Need)
+		if len(look.Unknown) > 0 {
+			return neverFor("scheduler.node_unknown", "node", look.Unknown[0])
+		}
+		if look.Built > best {
+			best, of = look.Built, look
 		}
 	}
-	if len(away) > 0 {
-		return waiting("scheduler.nodes_away", "nodes", job.Nodes, "need", sh.needText(),
-			"large", best, "ready", best-len(away), "away", shorten(away))
-	}
-	if best >= job.Nodes && best > 0 { // large enough in all but the ports of rank 0
-		return never("scheduler.no_port", "port", portsLacking(sh.needs[0].ports0))
-	}
-	return never("scheduler.too_large", "nodes", job.Nodes, "need", sh.needText(), "large", best, "known", inPool)
-}
-
-// ableAsBuilt counts the nodes, ready or not and sick devices included, that
-// could hold a rank when empty, and names those that can not now.
-func (w *walk) ableAsBuilt(job *structs.Job, n *need) (able int, away []string) {
-	for i := range w.all(job) {
-		node := w.seats[i].node
-		if structs.NodeProblem(job, node) != nil {
-			continue
-		}
-		built := *node
-		built.Devices = slices.Clone(node.Devices)
-		for k := range built.Devices {
-			built.Devices[k].Healthy = true
-		}
-		s := newSeat(&built, nil)
-		if s.lack(n, n.ports) != "" {
-			continue
-		}
-		able++
-		if !node.Schedulable() || !w.seats[i].holdsWhenEmpty(n, n.ports) {
-			away = append(away, node.Name)
-		}
-	}
-	return able, away
-}
-
-// explain says why a gang without room waits.
-func (w *walk) explain(sh *shape) *structs.WaitReason {
-	switch {
-	case sh.outlook.reason != nil:
-		return sh.outlook.reason
-	case w.waiting > ExplainMax:
-		if sh.fixed == nil {
-			sh.fixed = waiting("scheduler.in_line", "nodes", sh.job.Nodes, "need", sh.needText())
-		}
-		return sh.fixed
-	}
-	if sh.explained == nil {
-		sh.explained = w.figures(sh)
-	}
-	return sh.explained
-}
-
-// figures counts where the gang has room, what the other nodes lack, and who
-// holds it.
-func (w *walk) figures(sh *shape) *structs.WaitReason {
-	job, n := sh.job, &sh.needs[sh.outlook.need]
-	able, room, roomKept := 0, 0, 0
-	var keeper *reservation
-	var full []int32
-	lacks := make(map[string]int)
-	for i := range w.able(job, n) {
-		s := &w.seats[i]
-		able++
-		lack := s.lack(n, n.ports)
-		switch {
-		case lack != "":
-			lacks[lack]++
-			full = append(full, i)
-		case s.kept != nil && !s.kept.spares(s, n):
-			roomKept++
-			if keeper == nil {
-				keeper = s.kept
-			}
+	elsewhere, within, bar := 0, 0, (*structs.Reason)(nil)
+	for i := range of.Barred {
+		switch bars := &of.Barred[i]; bars.Reason.ID {
+		case "scheduler.node_pool", "scheduler.node_not_named", "scheduler.node_dedicated":
+			elsewhere += bars.Nodes
 		default:
-			room++
+			if within += bars.Nodes; bar == nil {
+				bar = &bars.Reason
+			}
 		}
 	}
-	if keeper != nil && room+roomKept >= job.Nodes {
-		reason := waiting("scheduler.reserved", "nodes", job.Nodes, "need", sh.needText(),
-			"room", room+roomKept, "kept", roomKept, "job", keeper.job.Name)
-		reason.Holders = []string{keeper.job.ID}
-		return reason
+	known := of.Known - elsewhere
+	switch {
+	case best <= 0 && known == 0 && sh.pool != "":
+		return neverFor("scheduler.pool_empty", "pool", sh.pool)
+	case best <= 0 && known == 0 && sh.named == nil:
+		return neverFor("scheduler.all_dedicated")
+	case best <= 0 && known == within && bar != nil:
+		if text := barText(sh, bar); text != nil {
+			return text
+		}
+	case best >= sh.min && len(of.Away) > 0 && of.Able < sh.min:
+		return waitFor("scheduler.nodes_away", "nodes", sh.size(), "need", sh.text(),
+			"large", best, "ready", of.Able, "away", shorten(of.Away))
+	case best >= sh.min && !of.HeadPort:
+		return neverFor("scheduler.no_port", "port", placement.PortsText(sh.needs[0].heads))
 	}
-	short := commonest(lacks)
-	if room >= job.Nodes { // every rank has room but rank 0 lacks its own port
-		short = portsLacking(n.ports0)
-	}
-	reason := waiting("scheduler.no_room", "nodes", job.Nodes, "need", sh.needText(),
-		"room", room, "large", able, "short", short)
-	reason.Holders = w.holdersOn(full)
-	return reason
+	return neverFor("scheduler.too_large", "nodes", sh.size(), "need", sh.text(), "large", max(best, 0), "known", known-within)
 }
 
-// holdersOn lists the jobs that hold resources on seats, each once, those of
-// the first nodes first, by id on each node.
-func (w *walk) holdersOn(seats []int32) []string {
+// barText says what keeps the gang off every node of its pool.
+func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
+	switch reason.ID {
+	case "scheduler.node_driver":
+		return neverFor("scheduler.driver_missing", "driver", sh.needs[0].job.Task.Driver)
+	case "scheduler.node_rdma", "scheduler.pool_rdma":
+		return neverFor("scheduler.no_rdma")
+	case "scheduler.node_driver_version":
+		return neverFor("scheduler.driver_version_missing", "want", sh.needs[0].job.Placement.DriverVersion)
+	}
+	return nil
+}
+
+// figures counts where a gang has room, what the other nodes lack, and who
+// holds it.
+func (p *pass) figures(w *laneWalk, sh *shape, a *answer) *structs.WaitReason {
+	if a.figure != nil {
+		return a.figure
+	}
+	n := &sh.needs[a.need]
+	e := p.first(w)
+	options := p.optionsFor(e, n)
+	short := p.floor.Shortage(&n.Need, options)
+	keepers, claims := p.keepers(sh, w, n)
+	switch {
+	case len(claims) > 0 && short.Room+short.Kept >= sh.min && len(keepers) == 0:
+		a.figure = waitFor("scheduler.claimed_nodes", "nodes", sh.size(), "need", sh.text(),
+			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.jobName(claims[0]))
+		a.figure.Holders = claims
+	case len(keepers) > 0 && short.Room+short.Kept >= sh.min:
+		a.figure = waitFor("scheduler.reserved", "nodes", sh.size(), "need", sh.text(),
+			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.jobName(keepers[0]))
+		a.figure.Holders = keepers[:1]
+	default:
+		lack := placement.PortsText(n.heads) // every rank has room but rank 0 lacks its own port
+		if len(short.Lacks) > 0 && short.Room < sh.min {
+			lack = short.Lacks[0].What
+		}
+		a.figure = waitFor("scheduler.no_room", "nodes", sh.size(), "need", sh.text(),
+			"room", short.Room, "large", short.Able, "short", lack)
+		a.figure.Holders = p.holdersOn(short.Full)
+	}
+	return a.figure
+}
+
+// keepers lists the jobs that keep, or have been promised, spots on which the
+// gang has room, in the order in which they are found.
+func (p *pass) keepers(sh *shape, w *laneWalk, n *need) (keepers, claims []string) {
+	for _, at := range p.candidates(sh, &p.lanes[w.lane]) {
+		s := &p.spots[at]
+		if s.kept == 0 && s.claim == "" || !p.roomFor(n, sh.vip != nil, at) {
+			continue
+		}
+		if s.claim != "" {
+			job, _, _ := strings.Cut(s.claim, "/")
+			if !slices.Contains(claims, job) && len(claims) < HoldersMax {
+				claims = append(claims, job)
+			}
+		} else if job := p.kept[s.kept-1].jobID; !p.mayPass(at) && !slices.Contains(keepers, job) {
+			keepers = append(keepers, job)
+		}
+	}
+	return keepers, claims
+}
+
+// jobName is the name of a job on the board, its id when it is not there.
+func (b *Board) jobName(id string) string {
+	if at, ok := b.found.find(b.entries, id, 0); ok {
+		return b.entries[at].job.Name
+	}
+	for i := range b.entries {
+		if e := &b.entries[i]; e.stand != gone && e.jobID == id {
+			return e.job.Name
+		}
+	}
+	return id
+}
+
+// holdersOn lists the jobs that hold resources on spots, each once, those of
+// the first spots first, by id on each.
+func (b *Board) holdersOn(spots []int) []string {
 	var holders []string
-	for _, i := range seats[:min(len(seats), holderNodesMax)] {
-		here := slices.Clone(w.seats[i].started)
-		for alloc := range w.holder(w.seats[i].node.ID) {
-			here = append(here, alloc.JobID)
+	for _, at := range spots[:min(len(spots), holderNodesMax)] {
+		var here []string
+		for record := b.spots[at].seats; record >= 0; record = b.stays[record].next {
+			here = append(here, b.entries[b.stays[record].entry].jobID)
 		}
 		slices.Sort(here)
-		for _, id := range slices.Compact(here) {
+		for _, id := range here {
 			if !slices.Contains(holders, id) {
 				holders = append(holders, id)
 			}
@@ -203,19 +238,228 @@ func (w *walk) holdersOn(seats []int32) []string {
 	return holders
 }
 
-// commonest is the key with the largest count, the first by name among equals.
-func commonest(counts map[string]int) string {
-	best := ""
-	for name, count := range counts {
-		if best == "" || count > counts[best] || count == counts[best] && name < best {
-			best = name
+// overQuota says that a quota keeps a gang waiting, and who holds it.
+func (p *pass) overQuota(e *entry, sh *shape, problem *structs.Reason) *structs.WaitReason {
+	wait := &structs.WaitReason{Reason: *problem, Never: true}
+	for i := range sh.needs {
+		least := leastHeld(sh.needs[i].Spec(), sh.min)
+		wait.Never = wait.Never && structs.QuotaProblem(p.projects[e.project].record, nil, least) != nil
+	}
+	var holders []string
+	for _, r := range p.runs {
+		if v := &p.entries[r.entry]; v.project == e.project && holdsAny(v.gang.held) {
+			holders = append(holders, v.jobID)
 		}
 	}
-	return best
+	slices.Sort(holders)
+	holders = slices.Compact(holders)
+	wait.Holders = holders[:min(len(holders), HoldersMax)]
+	return wait
 }
 
-func never(id string, params ...any) *structs.WaitReason {
-	reason := waiting(id, params...)
+func holdsAny(held structs.Holding) bool {
+	for _, amount := range held {
+		if amount > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// explain puts into the plan what differs from what waiting gangs say.
+func (p *pass) explain() {
+	x := &explainer{pass: p, news: make(map[int32]int)}
+	for _, id := range p.promised {
+		if e := &p.entries[id]; e.stand == waiting {
+			x.update(id).NoPassingAt = e.strictAt
+		}
+	}
+	if !p.settings.Quiet {
+		x.waits()
+	}
+	p.plan.Waits = x.chosen()
+}
+
+// explainer gathers the updates of one pass. First come those that say
+// something for the first time; the rest of a very long list waits for the
+// next pass.
+type explainer struct {
+	*pass
+	list  []structs.WaitUpdate
+	news  map[int32]int // entry -> its place in list
+	first int
+}
+
+// update gives the update of an entry, and makes it when it is new.
+func (x *explainer) update(id int32) *structs.WaitUpdate {
+	at, ok := x.news[id]
+	if !ok {
+		at = len(x.list)
+		x.news[id] = at
+		x.list = append(x.list, structs.WaitUpdate{JobID: x.entries[id].jobID, Subjob: x.entries[id].index})
+	}
+	return &x.list[at]
+}
+
+// say lets an entry say why it waits; false: there is no room left for more.
+func (x *explainer) say(id int32, wait *structs.WaitReason) bool {
+	e := &x.entries[id]
+	switch {
+	case equalWait(e.said, wait):
+		return true
+	case len(x.list) >= WaitsMax:
+		x.lanes[e.lane].stale = true // go on in the next pass
+		return false
+	}
+	x.note(id)
+	e.said = wait
+	x.update(id).Wait = wait
+	return true
+}
+
+func (x *explainer) waits() {
+	for _, id := range x.sortedEntries(slices.Clone(x.idle)) {
+		until := x.entries[id].subjob.NotBefore.Time().Truncate(time.Second).Format(time.RFC3339)
+		x.say(id, waitFor("scheduler.restart_delay", "until", until))
+	}
+	for _, id := range x.sortedEntries(slices.Clone(x.claims)) {
+		if x.entries[id].stand == claimed {
+			x.say(id, x.claimText(&x.entries[id]))
+		}
+	}
+	own := make(map[int32]bool, len(x.told))
+	for _, t := range x.told {
+		e := &x.entries[t.entry]
+		if e.stand != waiting {
+			continue // it became a victim's beneficiary after all
+		}
+		own[t.entry] = true
+		x.say(t.entry, t.wait)
+		x.distrust(t.entry)
+	}
+	// In the order of the queue, so that the plan does not depend on the order
+	// in which groups were made.
+	var rest []int32
+	for i := range x.walks {
+		for _, at := range x.lanes[x.walks[i].lane].groups {
+			rest = append(rest, x.oddOf(at, own)...)
+		}
+	}
+	slices.SortFunc(rest, func(a, b int32) int { return x.crosses(&x.entries[a], &x.entries[b]) })
+	for _, id := range rest {
+		if e := &x.entries[id]; !x.say(id, x.groups[e.group].tail) {
+			break
+		}
+	}
+}
+
+// oddOf lists the entries of a group that say something else than they should,
+// but for those that are explained one by one.
+func (x *explainer) oddOf(at int32, own map[int32]bool) []int32 {
+	g := &x.groups[at]
+	if len(g.queue) == 0 {
+		return nil
+	}
+	if tail := x.tailOf(g); tail != nil && !equalWait(g.tail, tail) {
+		g.tail = tail
+		g.odd = slices.Clone(g.queue)
+		for _, id := range g.odd {
+			x.entries[id].oddIn = at
+		}
+	}
+	if g.tail == nil {
+		return nil
+	}
+	var odd []int32
+	g.odd = slices.DeleteFunc(g.odd, func(id int32) bool {
+		e := &x.entries[id]
+		switch {
+		case e.group != at:
+			return true
+		case own[id]:
+			return false
+		case equalWait(e.said, g.tail):
+			e.oddIn = -1
+			return true
+		}
+		odd = append(odd, id)
+		return false
+	})
+	return odd
+}
+
+// tailOf is what the gangs of a group say that are not explained one by one;
+// nil: the walk did not come so far.
+func (x *explainer) tailOf(g *group) *structs.WaitReason {
+	found := faultNone
+	if g.answer.serial == x.serial {
+		found = g.answer.fault
+	}
+	switch found {
+	case faultBound, faultQuota, faultNever:
+		return g.answer.reason
+	case faultNone:
+		if x.full {
+			return nil
+		}
+	}
+	return x.judge(x.shapes.list[g.key.shape]).line
+}
+
+// claimText says for whom a claimed gang waits.
+func (x *explainer) claimText(e *entry) *structs.WaitReason {
+	var nodes []string
+	spots := make([]int, 0, len(e.claim.nodes))
+	for _, at := range e.claim.nodes {
+		if node := x.spots[at].node; node != nil {
+			nodes = append(nodes, node.Name)
+			spots = append(spots, int(at))
+		}
+	}
+	wait := waitFor("scheduler.claim", "nodes", len(e.claim.nodes), "names", shorten(nodes))
+	wait.Holders = x.holdersOn(spots)
+	return wait
+}
+
+// chosen gives the updates: those of gangs that said nothing yet first.
+func (x *explainer) chosen() []structs.WaitUpdate {
+	if len(x.list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(x.list, func(a, b structs.WaitUpdate) int { return cmp.Compare(x.silent(b), x.silent(a)) })
+	return x.list
+}
+
+func (x *explainer) silent(u structs.WaitUpdate) int {
+	if id, ok := x.found.find(x.entries, u.JobID, u.Subjob); ok && x.entries[id].subjob.Wait == nil {
+		return 1
+	}
+	return 0
+}
+
+// Explain tells why a subjob waited in the newest pass that explained; nil when
+// it does not wait or was not explained yet.
+func (b *Board) Explain(jobID string, subjob int) *structs.WaitReason {
+	id, ok := b.found.find(b.entries, jobID, subjob)
+	if !ok || b.entries[id].stand == running {
+		return nil
+	}
+	return b.entries[id].said
+}
+
+func equalWait(a, b *structs.WaitReason) bool {
+	if a == b {
+		return true
+	}
+	return a != nil && b != nil && a.ID == b.ID && a.Never == b.Never && maps.Equal(a.Params, b.Params) && slices.Equal(a.Holders, b.Holders)
+}
+
+func waitFor(id string, params ...any) *structs.WaitReason {
+	return &structs.WaitReason{Reason: *structs.NewReason(id, params...)}
+}
+
+func neverFor(id string, params ...any) *structs.WaitReason {
+	reason := waitFor(id, params...)
 	reason.Never = true
 	return reason
 }

@@ -1,142 +1,285 @@
 package scheduler
 
 import (
-	"cmp"
-	"iter"
-	"slices"
-
+	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
 )
 
-// place finds nodes for every rank of the gang under the first alternative
-// that fits now, and takes what they hold; false takes nothing.
-func (w *walk) place(e entry, sh *shape) (structs.GangPlan, bool) {
+// start places a gang under the first alternative that can start now; false
+// says in the answer why none can.
+func (p *pass) start(w *laneWalk, id int32, sh *shape, a *answer) bool {
+	e := &p.entries[id]
+	if sh.odd {
+		a.fault = faultRoom
+		return false
+	}
+	memo := &p.memos[sh.id]
+	if memo.noRoom && !p.gained(sh, memo.mark) && p.underQuota(e, sh) {
+		memo.mark, a.fault = p.mark(), faultRoom
+		return false
+	}
+	memo.noRoom = false
+	mark, quotas := p.mark(), false
 	for i := range sh.needs {
-		n := &sh.needs[i]
-		chosen, ok := w.choose(e.job, n)
+		seats, placed, fault, reason := p.pick(e, sh, &sh.needs[i])
+		if fault == faultNone {
+			p.take(&sh.needs[i], seats)
+			gang := p.newGang(e, i, e.subjob.Attempt+1, seats, placed, p.now)
+			p.started(w, id, gang, placed)
+			return true
+		}
+		if !p.judge(sh).can(i) {
+			continue // it could not on the empty cluster either
+		}
+		if fault == faultQuota {
+			a.reason, quotas = reason, true
+		}
+		a.fault = max(a.fault, fault)
+	}
+	if a.fault == faultNone {
+		a.fault = faultNever
+	}
+	memo.noRoom, memo.mark = a.fault == faultRoom && !quotas, mark
+	return false
+}
+
+// pick finds seats for the largest gang that the alternative, the quota and the
+// pool's ceilings allow now.
+func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.RankPlacement, fault, *structs.WaitReason) {
+	if problem := p.leastQuota(e, sh, n); problem != nil {
+		return nil, nil, faultQuota, p.overQuota(e, sh, problem)
+	}
+	options := p.optionsFor(e, n)
+	most := p.sizeMost(e, sh, n)
+	if sh.min < most {
+		most = min(most, p.floor.Fits(&n.Need, most, options))
+	}
+	var reason *structs.WaitReason
+	for size := most; size >= sh.min; size = p.smaller(size, sh.min) {
+		seats, ok := p.floor.Pick(&n.Need, size, options)
 		if !ok {
 			continue
 		}
-		if gang, ok := w.assign(e, n, chosen); ok {
-			return gang, true
+		placed := p.floor.Placements(seats)
+		problem := p.quota(e, n, size, seats, placed)
+		if problem == nil {
+			return seats, placed, faultNone, nil
+		}
+		if seats, placed, ok = p.aside(e, n, size, options); ok {
+			return seats, placed, faultNone, nil
+		}
+		reason = p.overQuota(e, sh, problem)
+	}
+	if reason != nil {
+		return nil, nil, faultQuota, reason
+	}
+	if options.Avoid != nil && p.reserved() {
+		options.Avoid = p.claimed
+		if p.floor.Fits(&n.Need, sh.min, options) >= sh.min {
+			return nil, nil, faultKept, nil
 		}
 	}
-	return structs.GangPlan{}, false
+	return nil, nil, faultRoom, nil
 }
 
-// choose picks a seat for each rank: the first has room for rank 0. Choosing
-// greedily loses nothing, because rank 0 needs all that the others need: any
-// seat that fits rank 0 fits them too, and the ranks are equal otherwise.
-func (w *walk) choose(job *structs.Job, n *need) ([]int32, bool) {
-	others := make([]int32, 0, job.Nodes)
-	head := int32(-1)
-	plain := len(n.ports0) == len(n.ports)
-	for i := range w.candidates(job, n) {
-		s := &w.seats[i]
-		if structs.NodeProblem(job, s.node) != nil || s.kept != nil && !s.kept.spares(s, n) || s.lack(n, n.ports) != "" {
+// smaller is the next size to try below one that failed: a few steps down, then
+// the smallest.
+func (p *pass) smaller(size, least int) int {
+	const steps = 8
+	switch {
+	case size == least:
+		return least - 1
+	case size-least > steps:
+		return max(least, size-max(1, (size-least)/steps))
+	}
+	return size - 1
+}
+
+// sizeMost is the largest gang that the pool's ceilings let the job have.
+func (p *pass) sizeMost(e *entry, sh *shape, n *need) int {
+	most := sh.nodes
+	record := p.lanes[e.lane].record
+	if record == nil || sh.pool == "" || sh.min == sh.nodes {
+		return most
+	}
+	if c := record.Ceilings.Nodes; c > 0 {
+		most = min(most, c)
+	}
+	if c := record.Ceilings.Devices; c > 0 && n.rank.devices > 0 {
+		most = min(most, c/int(n.rank.devices))
+	}
+	return most
+}
+
+// optionsFor says what a gang may take; it holds until the next call.
+func (p *pass) optionsFor(e *entry, n *need) placement.Options {
+	p.claimant, p.ends, p.taking = "", later(p.now, e.span), n
+	options := placement.Options{Fit: p.settings.Fit, PortStart: portStart(e.jobID, e.index, e.subjob.Attempt+1, p.seed)}
+	if e.claim != nil {
+		p.claimant = e.key()
+		options.Claimant = p.claimant
+	}
+	switch {
+	case n.job.VIP != nil && len(p.claims) > 0:
+		options.Avoid = p.claimed
+	case n.job.VIP == nil && (p.reserved() || len(p.claims) > 0):
+		options.Avoid = p.avoid
+	}
+	if prefer := p.settings.Prefer; prefer != nil {
+		options.Prefer = func(at int) int { return prefer(e.job, p.spots[at].node) }
+	}
+	return options
+}
+
+// reserved tells whether any spot is kept.
+func (p *pass) reserved() bool { return p.keptCount > 0 }
+
+func (p *pass) isClaimed(at int) bool { return !p.spots[at].open(p.claimant) }
+
+func (p *pass) isKept(at int) bool {
+	s := &p.spots[at]
+	if !s.open(p.claimant) {
+		return true
+	}
+	return s.kept != 0 && !p.mayPass(int32(at))
+}
+
+// mayPass tells whether the gang that is being placed may stand on a kept spot:
+// it ends before the reserved start, or takes nothing that the gang which keeps
+// the spot will need.
+func (p *pass) mayPass(at int32) bool {
+	s := &p.spots[at]
+	r := p.kept[s.kept-1]
+	return !r.strict && p.ends <= r.at || r.spares(p.Board, at, p.taking)
+}
+
+// take notes what of the spare room of kept spots a gang takes.
+func (p *pass) take(n *need, seats []placement.Seat) {
+	if !p.reserved() {
+		return
+	}
+	for i := range seats {
+		at := int32(seats[i].Index())
+		s := &p.spots[at]
+		if s.kept == 0 {
 			continue
 		}
-		switch {
-		case head < 0 && (plain || s.portsFit(n.ports0)):
-			head = i
-		case len(others) < job.Nodes-1:
-			others = append(others, i)
+		r := p.kept[s.kept-1]
+		if !r.strict && p.ends <= r.at {
+			continue
 		}
-		if head >= 0 && len(others) == job.Nodes-1 {
-			return w.ranked(job, n, head, others), true
-		}
+		own := *r
+		own.spare = append([]demand(nil), r.spare...)
+		own.spare[s.rank] = own.spare[s.rank].sub(p.rankOn(n, at))
+		p.kept[s.kept-1] = &own
 	}
-	return nil, false
 }
 
-// candidates yields the schedulable seats in order of preference: as the job
-// names them, or from the fullest (pack) or emptiest (spread) on.
-func (w *walk) candidates(job *structs.Job, n *need) iter.Seq[int32] {
-	return func(yield func(int32) bool) {
-		if len(job.Placement.Nodes) > 0 {
-			for _, i := range w.namedSeats(job) {
-				if w.seats[i].node.Schedulable() && !yield(i) {
-					return
+// quota tells which quota keeps a project from holding a gang too.
+func (p *pass) quota(e *entry, n *need, size int, seats []placement.Seat, placed []structs.RankPlacement) *structs.Reason {
+	project := &p.projects[e.project]
+	if !project.counts() {
+		return nil
+	}
+	return structs.QuotaProblem(project.record, project.due(), p.heldBy(e, n.Index(), seats, placed))
+}
+
+// leastQuota tells which quota keeps a project from holding even the least that
+// the smallest gang would count, whatever devices it gets.
+func (p *pass) leastQuota(e *entry, sh *shape, n *need) *structs.Reason {
+	project := &p.projects[e.project]
+	if !project.counts() {
+		return nil
+	}
+	return structs.QuotaProblem(project.record, project.due(), leastHeld(n.Spec(), sh.min))
+}
+
+// underQuota tells whether quotas let the project have some alternative that
+// it could have on the empty cluster.
+func (p *pass) underQuota(e *entry, sh *shape) bool {
+	look := p.judge(sh)
+	for i := range sh.needs {
+		if look.can(i) && p.leastQuota(e, sh, &sh.needs[i]) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// leastHeld is the least that size ranks of spec count in a quota.
+func leastHeld(spec structs.Resources, size int) structs.Holding {
+	held := structs.Holding{structs.QuotaCPU: structs.MilliCPU(spec.CPU) * int64(size)}
+	for _, request := range spec.Devices {
+		count := request.Count
+		if count == structs.DevicesAll {
+			count = 1
+		}
+		held[structs.DeviceKey(request.Kind, request.Model)] += int64(count) * int64(size)
+	}
+	if last := spec.LastDevices; last > 0 && len(spec.Devices) == 1 {
+		held[structs.DeviceKey(spec.Devices[0].Kind, spec.Devices[0].Model)] -= int64(spec.Devices[0].Count - last)
+	}
+	return held
+}
+
+// heldBy is what a gang counts in the quota of its project.
+func (p *pass) heldBy(e *entry, spec int, seats []placement.Seat, placed []structs.RankPlacement) structs.Holding {
+	held := structs.Holding{}
+	for rank := range seats {
+		node := p.spots[seats[rank].Index()].node
+		for key, amount := range structs.HeldBy(e.job.SpecOf(spec, rank, len(seats)), node, placed[rank].Devices) {
+			held[key] += amount
+		}
+	}
+	return held
+}
+
+// aside looks for seats without the devices of a model whose quota is used up,
+// for requests that may have several models.
+func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]placement.Seat, []structs.RankPlacement, bool) {
+	project := &p.projects[e.project]
+	var full []structs.Quota
+	for _, quota := range project.record.Quotas {
+		if most, bounded := quota.Most(); bounded && quota.Kind != structs.QuotaCPU && quota.Model != "" {
+			if held := project.held(quota); held+int64(n.rank.devices)*int64(size) > most {
+				full = append(full, quota)
+			}
+		}
+	}
+	if len(full) == 0 {
+		return nil, nil, false
+	}
+	before := options.Avoid
+	options.Avoid = func(at int) bool {
+		if before != nil && before(at) {
+			return true
+		}
+		node := p.spots[at].node
+		for i := range node.Devices {
+			d := &node.Devices[i]
+			one := structs.Holding{structs.DeviceKey(d.Kind, d.Model): 1}
+			for _, quota := range full {
+				if one.Of(quota) > 0 {
+					return true
 				}
 			}
-			return
 		}
-		from := w.start(n)
-		if job.Placement.SpreadOrPack == structs.Spread {
-			for k := len(w.order) - 1; k >= from; k-- {
-				if !yield(w.order[k]) {
-					return
-				}
-			}
-			return
-		}
-		for k := from; k < len(w.order); k++ {
-			if !yield(w.order[k]) {
-				return
-			}
-		}
+		return false
 	}
+	seats, ok := p.floor.Pick(&n.Need, size, options)
+	if !ok {
+		return nil, nil, false
+	}
+	placed := p.floor.Placements(seats)
+	return seats, placed, p.quota(e, n, size, seats, placed) == nil
 }
 
-// namedSeats lists the seats that the job names, each once, in its order.
-func (w *walk) namedSeats(job *structs.Job) []int32 {
-	var seats []int32
-	seen := make(map[int]bool)
-	for _, name := range job.Placement.Nodes {
-		for _, i := range w.named(name) {
-			if !seen[i] {
-				seen[i] = true
-				seats = append(seats, int32(i))
-			}
-		}
+// held is what the project holds of a quota's kind.
+func (p *project) held(quota structs.Quota) int64 {
+	if due := p.due(); due != nil {
+		return due.Held.Of(quota)
 	}
-	return seats
-}
-
-// ranked orders the chosen seats by rank: as named, or by node name so that
-// people find rank 3 where they expect it; in front the first that has the
-// ports of rank 0.
-func (w *walk) ranked(job *structs.Job, n *need, head int32, others []int32) []int32 {
-	chosen := append([]int32{head}, others...)
-	if len(job.Placement.Nodes) > 0 || len(chosen) == 1 {
-		return chosen
-	}
-	slices.SortFunc(chosen, func(a, b int32) int {
-		x, y := w.seats[a].node, w.seats[b].node
-		// By length first, so that node-2 comes before node-10.
-		return cmp.Or(cmp.Compare(len(x.Name), len(y.Name)), cmp.Compare(x.Name, y.Name), cmp.Compare(a, b))
-	})
-	at := slices.IndexFunc(chosen, func(i int32) bool { return w.seats[i].portsFit(n.ports0) })
-	front := chosen[at]
-	copy(chosen[1:at+1], chosen[:at])
-	chosen[0] = front
-	return chosen
-}
-
-// assign gives each rank its ports and devices and takes them out of the hall.
-// The seats are distinct, so the ranks can not take from each other.
-func (w *walk) assign(e entry, n *need, chosen []int32) (structs.GangPlan, bool) {
-	gang := structs.GangPlan{
-		JobID: e.job.ID, Subjob: e.subjob.Index, Attempt: e.subjob.Attempt + 1, Spec: n.index,
-		Placements: make([]structs.RankPlacement, len(chosen)),
-	}
-	start := portStart(e.job.ID, e.subjob.Index, gang.Attempt, w.seed)
-	for rank, i := range chosen {
-		s, requests := &w.seats[i], n.ports
-		if rank == 0 {
-			requests = n.ports0
-		}
-		ports, portsOK := structs.ChoosePorts(s.node, s.usage, requests, start)
-		devices, devicesOK := structs.ChooseDevices(s.node, s.usage, n.spec.Devices)
-		if !portsOK || !devicesOK {
-			return structs.GangPlan{}, false
-		}
-		gang.Placements[rank] = structs.RankPlacement{NodeID: s.node.ID, Ports: ports, Devices: devices}
-	}
-	for rank, i := range chosen {
-		w.hold(i, n, &gang.Placements[rank], e.job.ID)
-	}
-	return gang, true
+	return 0
 }
 
 // portStart is where the search for a dynamic port begins. Attempts of one job

@@ -2,177 +2,103 @@ package scheduler
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"time"
 
 	"nomadlike/nomadlike/structs"
 )
 
-// futileMax bounds the shapes that look for a reservation in vain: each look
-// visits every node.
-const futileMax = 16
+const (
+	// futileMax bounds the gangs of a lane that look for a reservation in vain:
+	// each look visits every node.
+	futileMax = 16
+	// promiseSlack is how far a reserved start may at least slip before nothing
+	// passes the gang any more. It may slip by as much as it was away.
+	promiseSlack = 15 * time.Minute
+	// profilesMax bounds the shapes whose times are remembered.
+	profilesMax = 32
+)
 
-// reservation keeps nodes for a gang that is blocked.
+// reservation keeps spots for a gang that is blocked. It has one of two forms:
+//
+//	timed    the gang is expected to have its nodes at a time: others may use
+//	         them until then, and what is spare on them then for longer
+//	strict   no time is known, or the promised one has passed: others may take
+//	         nothing there that the gang lacks or would then lack
+//
+// A strict one takes the spots where the gang is nearest to starting. On them,
+// what it needs is only ever freed, and when others come nearer it moves there:
+// the sum of its free shares only grows, so it starts after finitely many ends.
 type reservation struct {
-	job  *structs.Job
-	need *need
+	entry  int32
+	jobID  string
+	index  int
+	lane   int32
+	need   *need
+	at     structs.UnixNano // estimated start; never: not known
+	strict bool
+	spots  []int32
+	spare  []demand // by spot: what others may take there whenever they end
 }
 
-// reserve keeps for e the nodes on which it is nearest to starting. The first
-// blocked gang always gets them; further ones only while no more than half of
-// the nodes that they could use are kept, so that reservations for many never
-// stand in the way of all.
-func (w *walk) reserve(e entry, sh *shape) {
-	if len(w.kept) >= w.keepMax || w.futile >= futileMax || sh.unreservable {
-		return
-	}
-	n := &sh.needs[sh.outlook.need]
-	var free []int32
-	able := 0
-	for i := range w.able(e.job, n) {
-		able++
-		if w.seats[i].kept == nil {
-			free = append(free, i)
-		}
-	}
-	if len(free) < e.job.Nodes || len(w.kept) > 0 && 2*(w.seatsKept+e.job.Nodes) > able {
-		sh.unreservable = true
-		w.futile++
-		return
-	}
-	chosen := w.nearest(n, free, e.job.Nodes)
-	if chosen == nil {
-		sh.unreservable = true
-		w.futile++
-		return
-	}
-	r := &reservation{job: e.job, need: n}
-	for _, i := range chosen {
-		w.seats[i].kept = r
-	}
-	w.kept = append(w.kept, r)
-	w.seatsKept += len(chosen)
-}
-
-// nearest picks count of the free seats: for rank 0 the one that is nearest to
-// holding it, then the nearest for the others, lower ids first among equals.
-// It gives nil when no seat could ever give rank 0 its ports.
-func (w *walk) nearest(n *need, free []int32, count int) []int32 {
-	head, best := -1, -1
-	for k, i := range free {
-		s := &w.seats[i]
-		if near := s.nearness(n, n.ports0); near > best && s.portsFitWhenEmpty(n.ports0) {
-			head, best = k, near
-		}
-	}
-	if head < 0 {
-		return nil
-	}
-	chosen := append(make([]int32, 0, len(free)), free[head])
-	chosen = append(append(chosen, free[:head]...), free[head+1:]...)
-	near := make(map[int32]int, len(free))
-	for _, i := range chosen[1:] {
-		near[i] = w.seats[i].nearness(n, n.ports)
-	}
-	slices.SortFunc(chosen[1:], func(a, b int32) int { return cmp.Or(near[b]-near[a], cmp.Compare(a, b)) })
-	return chosen[:count]
-}
-
-// able yields the schedulable seats that would have room for a rank if they
-// were empty, by node id or as the job names them.
-func (w *walk) able(job *structs.Job, n *need) func(yield func(int32) bool) {
-	return func(yield func(int32) bool) {
-		for i := range w.all(job) {
-			s := &w.seats[i]
-			if s.node.Schedulable() && structs.NodeProblem(job, s.node) == nil && s.holdsWhenEmpty(n, n.ports) && !yield(i) {
-				return
-			}
-		}
-	}
-}
-
-// all yields every seat that the job may ask about, ready or not.
-func (w *walk) all(job *structs.Job) func(yield func(int32) bool) {
-	return func(yield func(int32) bool) {
-		if len(job.Placement.Nodes) > 0 {
-			for _, i := range w.namedSeats(job) {
-				if !yield(i) {
-					return
-				}
-			}
-			return
-		}
-		for i := range w.seats {
-			if !yield(int32(i)) {
-				return
-			}
-		}
-	}
-}
-
-// nearness tells in thousandths how much of the scarcest need of a rank with
-// these ports is free: 1000 when it fits. It only grows while nothing new is
-// put on the node.
-func (s *seat) nearness(n *need, ports []structs.PortRequest) int {
-	if !s.portsFit(ports) {
-		return 0
-	}
-	near := min(share(s.cpu, n.cpu), share(s.memory, n.memory))
-	if n.devices > 0 {
-		meeting := 0
-		for k := range s.node.Devices {
-			d := &s.node.Devices[k]
-			if d.Healthy && !s.holdsDevice(d.ID) && slices.ContainsFunc(n.spec.Devices, d.Meets) {
-				meeting++
-			}
-		}
-		near = min(near, share(int64(meeting), int64(n.devices)))
-	}
-	return near
-}
-
-func share(free, need int64) int {
-	switch {
-	case free >= need:
-		return 1000
-	case free <= 0:
-		return 0
-	}
-	return int(float64(free) / float64(need) * 1000)
-}
-
-// spares tells whether a rank with the needs n may stand on a kept seat: it
-// takes nothing that the reserved rank lacks, or would lack then.
-func (r *reservation) spares(s *seat, n *need) bool {
-	switch {
-	case n.cpu > 0 && s.cpu-n.cpu < r.need.cpu:
-		return false
-	case n.memory > 0 && s.memory-n.memory < r.need.memory:
-		return false
-	case n.devices > 0 && r.need.devices > 0:
+// spares tells whether a rank with the needs n may stand on a kept spot whenever
+// it ends.
+func (r *reservation) spares(b *Board, at int32, n *need) bool {
+	s := &b.spots[at]
+	take := b.rankOn(n, at)
+	spare := r.spare[s.rank]
+	if take.cpu > 0 && take.cpu > spare.cpu || take.memory > 0 && take.memory > spare.memory {
 		return false
 	}
-	return r.sparesPorts(s, n)
+	if take.devices > 0 && take.devices > spare.devices && b.sameDevices(at, n, r.need) {
+		return false
+	}
+	return b.sparesPorts(at, r.need, n)
+}
+
+// sameDevices tells whether two needs may want the same device of a spot.
+func (b *Board) sameDevices(at int32, x, y *need) bool {
+	if x.rank.devices == 0 || y.rank.devices == 0 {
+		return false
+	}
+	if !b.builds.list[b.spots[at].build].mixed {
+		return true
+	}
+	a, c := x.Spec(), y.Spec()
+	for i := range b.spots[at].node.Devices {
+		d := &b.spots[at].node.Devices[i]
+		if slices.ContainsFunc(a.Devices, d.Meets) && slices.ContainsFunc(c.Devices, d.Meets) {
+			return true
+		}
+	}
+	return false
 }
 
 // sparesPorts errs on the safe side: a port that the reserved gang names must
 // not be taken, not even by chance, and its dynamic ones must remain.
-func (r *reservation) sparesPorts(s *seat, n *need) bool {
-	low, high := s.node.Capacity.PortMin, s.node.Capacity.PortMax
-	if mine := dynamicPorts(r.need.ports0); mine > 0 {
+func (b *Board) sparesPorts(at int32, kept, n *need) bool {
+	its, mine := n.heads, kept.heads
+	if len(its) == 0 || len(mine) == 0 {
+		return true
+	}
+	node := b.spots[at].node
+	low, high := node.Capacity.PortMin, node.Capacity.PortMax
+	if dynamic := dynamicPorts(mine); dynamic > 0 {
 		held := 0
-		if s.usage != nil {
-			held = len(s.usage.Ports)
+		if _, usage := b.floor.Node(node.ID); usage != nil {
+			held = len(usage.Ports)
 		}
-		if high-low+1-held < mine+len(n.ports0) {
+		if high-low+1-held < dynamic+len(its) {
 			return false
 		}
 	}
-	for _, mine := range r.need.ports0 {
-		if mine.Static == 0 {
+	for _, m := range mine {
+		if m.Static == 0 {
 			continue
 		}
-		for _, its := range n.ports0 {
-			if its.Static == mine.Static || its.Static == 0 && mine.Static >= low && mine.Static <= high {
+		for _, p := range its {
+			if p.Static == m.Static || p.Static == 0 && m.Static >= low && m.Static <= high {
 				return false
 			}
 		}
@@ -188,4 +114,462 @@ func dynamicPorts(ports []structs.PortRequest) int {
 		}
 	}
 	return count
+}
+
+// freeKept gives up the reservations of a lane.
+func (b *Board) freeKept(lane int32) {
+	for i, r := range b.kept {
+		if r == nil || r.lane != lane {
+			continue
+		}
+		for _, at := range r.spots {
+			b.spots[at].kept = 0
+		}
+		b.kept[i] = nil
+		b.keptCount--
+	}
+}
+
+// keep adds a reservation.
+func (b *Board) keep(r *reservation) {
+	at := slices.Index(b.kept, nil)
+	if at < 0 {
+		at = len(b.kept)
+		b.kept = append(b.kept, nil)
+	}
+	b.kept[at] = r
+	b.keptCount++
+	for rank, spot := range r.spots {
+		b.spots[spot].kept, b.spots[spot].rank = int32(at)+1, int32(rank)
+	}
+}
+
+// reserve keeps for a blocked gang the spots on which it is expected to start
+// first, or is nearest to starting. The first blocked gang of a pool always gets
+// them; further ones only while no more than half of the nodes that they could
+// use are kept, so that reservations for many never stand in the way of all.
+func (p *pass) reserve(w *laneWalk, id int32, sh *shape, a *answer) {
+	if a.noHold || w.futile >= futileMax {
+		a.noHold = true
+		return
+	}
+	e := &p.entries[id]
+	var best *reservation
+	for i := range sh.needs {
+		if r := p.reservationFor(w, id, sh, &sh.needs[i]); r != nil && (best == nil || r.at < best.at) {
+			best = r
+		}
+	}
+	if best == nil {
+		a.noHold = true
+		w.futile++
+		return
+	}
+	if !best.strict && e.strictAt == 0 {
+		p.note(id)
+		e.strictAt = best.at.Add(max(promiseSlack, best.at.Sub(p.now)))
+		p.promised = append(p.promised, id)
+	}
+	w.kept++
+	w.spots += len(best.spots)
+	p.keep(best)
+}
+
+// reservationFor finds the spots of a reservation under one alternative, nil
+// when there are too few.
+func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reservation {
+	e := &p.entries[id]
+	prof := p.profileOf(n)
+	candidates := p.candidates(sh, &p.lanes[w.lane])
+	if w.kept > 0 && 2*(w.spots+sh.min) > prof.able {
+		return nil
+	}
+	picks := p.soonest(prof, candidates, sh.min)
+	if len(picks) < sh.min {
+		return nil
+	}
+	r := &reservation{entry: id, jobID: e.jobID, index: e.index, lane: w.lane, need: n, at: p.now}
+	for i := range picks {
+		r.at = max(r.at, picks[i].when)
+	}
+	if r.at >= whenever {
+		r.at = never
+	}
+	if r.at == never || e.strictAt != 0 && p.now > e.strictAt {
+		r.strict = true
+		if picks = p.nearest(n, prof, candidates, sh.min); picks == nil {
+			return nil
+		}
+	}
+	r.spots, r.spare = make([]int32, len(picks)), make([]demand, len(picks))
+	slices.SortFunc(picks, func(a, b pick) int { return cmp.Compare(a.place, b.place) })
+	for i := range picks {
+		r.spots[i] = picks[i].at
+		r.spare[i] = p.spareOn(r, picks[i].at)
+	}
+	return r
+}
+
+// pick is a spot that a reservation may take.
+type pick struct {
+	at    int32
+	place int32            // of the spot among all, by node id
+	near  int32            // how near it is to having room, in thousandths
+	when  structs.UnixNano // when it is expected to have room; 0: now
+}
+
+// whenever is the time at which a spot has room that nobody can estimate.
+const whenever = never - 1
+
+func (x pick) sooner(y pick) bool { return x.when < y.when || x.when == y.when && x.place < y.place }
+
+// soonest picks the count spots with the earliest times that nobody keeps, in
+// no order; fewer when there are no more.
+func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
+	picks := p.picks[:0]
+	last := -1 // the latest of as many as are asked for
+	for _, at := range candidates {
+		when := prof.times[at]
+		if when == never || last >= 0 && when > picks[last].when {
+			continue
+		}
+		s := &p.spots[at]
+		if s.kept != 0 || s.claim != "" {
+			continue
+		}
+		one := pick{at: at, place: s.place, when: when}
+		switch {
+		case len(picks) < count:
+			picks = append(picks, one)
+		case one.sooner(picks[last]):
+			picks[last] = one
+		default:
+			continue
+		}
+		if len(picks) < count {
+			continue
+		}
+		if count > fewPicks { // all of them, to be sorted
+			break
+		}
+		last = 0
+		for i := range picks {
+			if picks[last].sooner(picks[i]) {
+				last = i
+			}
+		}
+	}
+	if count > fewPicks && len(picks) == count {
+		picks = p.soonestOfMany(prof, candidates, count)
+	}
+	p.picks = picks
+	return picks
+}
+
+// fewPicks is up to how many picks the latest is looked for anew each time.
+const fewPicks = 16
+
+func (p *pass) soonestOfMany(prof *profile, candidates []int32, count int) []pick {
+	picks := p.open(prof, candidates)
+	slices.SortFunc(picks, func(a, b pick) int {
+		return cmp.Or(cmp.Compare(a.when, b.when), cmp.Compare(a.place, b.place))
+	})
+	return picks[:count]
+}
+
+// open lists the able spots that nobody keeps.
+func (p *pass) open(prof *profile, candidates []int32) []pick {
+	picks := p.picks[:0]
+	for _, at := range candidates {
+		if s := &p.spots[at]; prof.times[at] != never && s.kept == 0 && s.claim == "" {
+			picks = append(picks, pick{at: at, place: s.place, when: prof.times[at]})
+		}
+	}
+	return picks
+}
+
+// nearest picks for rank 0 the spot that is nearest to holding it, then the
+// nearest for the others. It gives nil when no spot could ever give rank 0 its
+// ports.
+func (p *pass) nearest(n *need, prof *profile, candidates []int32, count int) []pick {
+	picks := p.open(prof, candidates)
+	p.picks = picks
+	head := -1
+	for i := range picks {
+		picks[i].near = p.nearness(n, picks[i].at, n.ports)
+	}
+	best := int32(-1)
+	for i := range picks {
+		near := p.nearness(n, picks[i].at, n.heads)
+		if (near > best || near == best && picks[i].place < picks[head].place) && p.headFits(n, picks[i].at) {
+			head, best = i, near
+		}
+	}
+	if head < 0 {
+		return nil
+	}
+	picks[0], picks[head] = picks[head], picks[0]
+	slices.SortFunc(picks[1:], func(a, b pick) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.place, b.place)) })
+	return picks[:count]
+}
+
+// headFits tells whether a spot has the ports of rank 0 when it is empty.
+func (b *Board) headFits(n *need, at int32) bool {
+	_, ok := structs.ChoosePorts(b.spots[at].node, nil, n.heads, 0)
+	return ok
+}
+
+// nearness tells in thousandths how much of the scarcest need of a rank with
+// these ports is free: 1000 when it fits. It only grows while nothing new is
+// put on the node.
+func (b *Board) nearness(n *need, at int32, ports []structs.PortRequest) int32 {
+	s := &b.spots[at]
+	rank := b.rankOn(n, at)
+	room := s.room
+	if b.builds.list[s.build].mixed && rank.devices > 0 {
+		room.devices = b.meeting(n, at)
+	}
+	if s.shut || room.cpu < 0 || room.memory < 0 {
+		return 0
+	}
+	if len(ports) > 0 {
+		node, usage := b.floor.Node(s.node.ID)
+		if _, ok := structs.ChoosePorts(node, usage, ports, 0); !ok {
+			return 0
+		}
+	}
+	return min(part(room.cpu, rank.cpu), part(room.memory, rank.memory), part(int64(room.devices), int64(rank.devices)))
+}
+
+func part(free, need int64) int32 {
+	switch {
+	case free >= need:
+		return 1000
+	case free <= 0:
+		return 0
+	}
+	return int32(float64(free) / float64(need) * 1000)
+}
+
+// meeting counts the free healthy devices of a spot that meet a need.
+func (b *Board) meeting(n *need, at int32) int32 {
+	node, usage := b.floor.Node(b.spots[at].node.ID)
+	spec := n.Spec()
+	count := int32(0)
+	for i := range node.Devices {
+		d := &node.Devices[i]
+		if !d.Healthy || !slices.ContainsFunc(spec.Devices, d.Meets) {
+			continue
+		}
+		if usage != nil {
+			if _, held := usage.Devices[d.ID]; held {
+				continue
+			}
+		}
+		count++
+	}
+	return count
+}
+
+// spareOn is what others may take of a kept spot whenever they end.
+func (p *pass) spareOn(r *reservation, at int32) demand {
+	s := &p.spots[at]
+	room := s.room
+	mixed := p.builds.list[s.build].mixed
+	if mixed {
+		room.devices = p.meeting(r.need, at)
+	}
+	if !r.strict {
+		for record := s.seats; record >= 0; record = p.stays[record].next {
+			e := &p.entries[p.stays[record].entry]
+			if p.runs[e.run].end > r.at {
+				continue
+			}
+			leaves := e.gang.demands[p.stays[record].rank]
+			if mixed {
+				leaves.devices = 0
+			}
+			room = room.add(leaves)
+		}
+	}
+	spare := room.sub(p.rankOn(r.need, at))
+	return demand{max(spare.cpu, 0), max(spare.memory, 0), max(spare.devices, 0)}
+}
+
+// profile remembers for one alternative when each spot is expected to have room
+// for a rank.
+type profile struct {
+	need  int32
+	used  uint64             // serial of the newest pass that asked
+	mark  int                // touches of spots that were looked at
+	times []structs.UnixNano // never: could not even when empty; whenever: nobody knows; 0: now
+	able  int                // spots that could
+}
+
+// profileOf finds the profile of an alternative, as of now.
+func (b *Board) profileOf(n *need) *profile {
+	var prof *profile
+	oldest := 0
+	for i, other := range b.profiles {
+		if other.need == n.at {
+			prof = other
+			break
+		}
+		if other.used < b.profiles[oldest].used {
+			oldest = i
+		}
+	}
+	switch {
+	case prof != nil:
+	case len(b.profiles) < profilesMax:
+		prof = &profile{need: n.at, mark: -1}
+		b.profiles = append(b.profiles, prof)
+	default:
+		prof = &profile{need: n.at, mark: -1}
+		b.profiles[oldest] = prof
+	}
+	prof.used = b.serial
+	for len(prof.times) < len(b.spots) {
+		prof.times = append(prof.times, never)
+	}
+	if prof.mark < b.touchesFrom {
+		for at := range b.spots {
+			prof.look(b, n, int32(at))
+		}
+	} else {
+		for _, at := range b.touches[prof.mark-b.touchesFrom:] {
+			prof.look(b, n, at)
+		}
+	}
+	prof.mark = b.touchesFrom + len(b.touches)
+	return prof
+}
+
+// look brings a profile up to date with a spot.
+func (prof *profile) look(b *Board, n *need, at int32) {
+	when := b.freeAt(n, at)
+	if was := prof.times[at]; was == never && when != never {
+		prof.able++
+	} else if was != never && when == never {
+		prof.able--
+	}
+	prof.times[at] = when
+}
+
+// cloneProfiles copies the profiles that are in use.
+func (b *Board) cloneProfiles() []*profile {
+	copied := make([]*profile, 0, len(b.profiles))
+	for _, prof := range b.profiles {
+		if prof.used+profileIdle < b.serial {
+			continue
+		}
+		own := *prof
+		own.times = slices.Clone(prof.times)
+		copied = append(copied, &own)
+	}
+	return copied
+}
+
+// profileIdle is after how many passes a clone leaves out a profile.
+const profileIdle = 4
+
+// freeAt estimates when a spot will have room for a rank, from the ends of the
+// gangs that stand there.
+func (b *Board) freeAt(n *need, at int32) structs.UnixNano {
+	if !b.able(n, at) {
+		return never
+	}
+	s := &b.spots[at]
+	if s.shut {
+		return whenever
+	}
+	rank, room := b.rankOn(n, at), s.room
+	mixed := b.builds.list[s.build].mixed && rank.devices > 0
+	if mixed {
+		room.devices = b.meeting(n, at)
+	}
+	if rank.fits(room) {
+		return 0
+	}
+	var few [16]leave
+	leaves := few[:0]
+	for record := s.seats; record >= 0; record = b.stays[record].next {
+		e := &b.entries[b.stays[record].entry]
+		leaves = append(leaves, leave{b.runs[e.run].end, b.stays[record]})
+	}
+	slices.SortFunc(leaves, func(a, b leave) int { return cmp.Compare(a.end, b.end) })
+	for i := range leaves {
+		gang := b.entries[leaves[i].stay.entry].gang
+		left := gang.demands[leaves[i].stay.rank]
+		if mixed {
+			left.devices = b.leaving(n, at, gang, leaves[i].stay.rank)
+		}
+		if room = room.add(left); rank.fits(room) {
+			if leaves[i].end == never {
+				return whenever
+			}
+			return leaves[i].end
+		}
+	}
+	return whenever // held by what nobody here knows
+}
+
+// leave is a gang that leaves a spot.
+type leave struct {
+	end  structs.UnixNano
+	stay stay
+}
+
+// leaving counts the devices that meet a need among those of a seat.
+func (b *Board) leaving(n *need, at int32, g *gang, rank int32) int32 {
+	placed := b.floor.Placements(g.seats[rank : rank+1])
+	node, spec := b.spots[at].node, n.Spec()
+	count := int32(0)
+	for i := range node.Devices {
+		if d := &node.Devices[i]; slices.ContainsFunc(spec.Devices, d.Meets) && slices.Contains(placed[0].Devices, d.ID) {
+			count++
+		}
+	}
+	return count
+}
+
+// Reservation is the start that a blocked gang keeps.
+type Reservation struct {
+	JobID  string
+	Subjob int
+	Pool   string           // in whose queue it waits
+	At     structs.UnixNano // estimated; 0: not known
+	Strict bool             // nothing passes it on its nodes, not even what would end before At
+	Nodes  []string         // ids
+}
+
+// Reservations lists the starts that are reserved, by time.
+func (b *Board) Reservations() []Reservation {
+	var list []Reservation
+	for _, r := range b.kept {
+		if r == nil {
+			continue
+		}
+		out := Reservation{JobID: r.jobID, Subjob: r.index, Pool: b.lanes[r.lane].pool, At: r.at, Strict: r.strict}
+		if r.at == never {
+			out.At = 0
+		}
+		for _, at := range r.spots {
+			if node := b.spots[at].node; node != nil {
+				out.Nodes = append(out.Nodes, node.ID)
+			}
+		}
+		slices.Sort(out.Nodes)
+		list = append(list, out)
+	}
+	late := func(r Reservation) structs.UnixNano {
+		if r.At == 0 {
+			return math.MaxInt64
+		}
+		return r.At
+	}
+	slices.SortFunc(list, func(x, y Reservation) int {
+		return cmp.Or(cmp.Compare(late(x), late(y)), cmp.Compare(x.JobID, y.JobID), cmp.Compare(x.Subjob, y.Subjob))
+	})
+	return list
 }

@@ -1,5 +1,13 @@
 package scheduler
 
+import (
+	"reflect"
+	"time"
+
+	"nomadlike/nomadlike/placement"
+	"nomadlike/nomadlike/structs"
+)
+
 // Order is how the queue of a pool is ordered within a tier.
 type Order int
 
@@ -20,14 +28,55 @@ const (
 	NoPassing                // strict order: no job of a pool passes another
 )
 
-// Settings are the rules of a board. The zero value is what the product does.
+// Settings are the rules of a board. The zero value is what the product does,
+// but for its Model.
 type Settings struct {
 	Reservations  int // blocked gangs of a pool that keep a reserved start; 0: ReservationsDefault, negative: none
 	Order         Order
 	Passing       Passing
 	PreemptLonger bool // a queued job ends running ones that have more time left; for the simulator's srtf only
+	Fit           placement.Fit
 	Quiet         bool // place only: no explanations, for passes that follow each other quickly
 	// Alone: nobody else carries out the board's plans, as in a forecast: victims
-	// end at once and are queued again, and claims are placed by Pass itself.
+	// end at once and are queued again, and claims are placed by Pass itself. Such
+	// a board is not synced any more.
 	Alone bool
+
+	// Model estimates run times; nil: time limits alone, and no limit is any
+	// length. Limits bound estimates in any case.
+	Model Estimates
+	// Runtime, when set, tells exactly how long a queued subjob will run from its
+	// start on, instead of any estimate; for simulations that know.
+	Runtime func(job *structs.Job, subjob int) time.Duration
+	// Prefer, when set, tells how much a node is worth to a job for what it holds
+	// already, prepared data for instance; nodes with more come first.
+	Prefer func(job *structs.Job, node *structs.Node) int
+}
+
+// sameRules tells whether what was found out under s holds under other too.
+// Functions can not be compared: they count as changed when one is set.
+func (s *Settings) sameRules(other *Settings) bool {
+	return s.Reservations == other.Reservations && s.Order == other.Order && s.Passing == other.Passing &&
+		s.PreemptLonger == other.PreemptLonger && s.Fit == other.Fit &&
+		sameModel(s.Model, other.Model) && s.Runtime == nil && other.Runtime == nil && (s.Prefer == nil) == (other.Prefer == nil)
+}
+
+func sameModel(a, b Estimates) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
+}
+
+// keepMax is how many blocked gangs of a pool keep a reserved start.
+func (s *Settings) keepMax() int {
+	switch {
+	case s.Passing == NoPassing || s.Reservations < 0:
+		return 0
+	case s.Passing == Easy:
+		return 1
+	case s.Reservations == 0:
+		return ReservationsDefault
+	}
+	return s.Reservations
 }

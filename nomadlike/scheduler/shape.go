@@ -5,85 +5,118 @@ import (
 	"strconv"
 	"strings"
 
+	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
 )
 
-// need is what one rank of a gang takes under one of its alternatives.
-type need struct {
-	index   int // into Job.Resources
-	spec    structs.Resources
-	cpu     int64
-	memory  int64
-	devices int
-	ports   []structs.PortRequest // of every rank but the first
-	ports0  []structs.PortRequest // of rank 0
-}
-
-func needOf(job *structs.Job, index int) need {
-	spec := job.Resources[index]
-	n := need{index: index, spec: spec, cpu: structs.MilliCPU(spec.CPU), memory: max(spec.Memory, 0),
-		ports: job.PortRequests(spec, 1), ports0: job.PortRequests(spec, 0)}
-	for _, request := range spec.Devices {
-		n.devices += max(request.Count, 0)
-	}
-	return n
-}
-
-func (n *need) deviceKind() string {
-	if len(n.spec.Devices) == 1 {
-		return n.spec.Devices[0].Kind
-	}
-	return "devices"
-}
-
-// portsLacking names the fixed ports among ports, or ports in general.
-func portsLacking(ports []structs.PortRequest) string {
-	var fixed []string
-	for _, p := range ports {
-		if p.Static != 0 {
-			fixed = append(fixed, strconv.Itoa(p.Static))
-		}
-	}
-	if len(fixed) == 0 {
-		return "ports"
-	}
-	return "port " + strings.Join(fixed, " ")
-}
-
-// text describes the need for people, in words that every language shares.
-func (n *need) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "cpu %s, memory %s", structs.FormatMilliCPU(n.cpu), structs.FormatSize(n.memory))
-	for _, d := range n.spec.Devices {
-		fmt.Fprintf(&b, ", %s", d.Kind)
-		if d.Model != "" {
-			fmt.Fprintf(&b, " %s", d.Model)
-		}
-		fmt.Fprintf(&b, " × %d", d.Count)
-	}
-	for _, p := range n.ports {
-		if p.Static != 0 {
-			fmt.Fprintf(&b, ", port %d", p.Static)
-		}
-	}
-	return b.String()
-}
-
 // shape is all that the choice of nodes depends on. Jobs of one shape are
-// equal to the scheduler, so what was found out for the first holds for all:
-// within a walk room only shrinks.
+// equal to placement, so what was found out for the first holds for all. It is
+// made once, read only then, and shared by all clones.
 type shape struct {
-	job          *structs.Job // the first of the shape
-	needs        []need       // by alternative
-	judged       bool         // outlook is known
-	outlook      outlook
-	failed       bool                // could not be placed in this walk
-	unreservable bool                // no reservation could be made in this walk
-	fixed        *structs.WaitReason // explanation behind ExplainMax
-	explained    *structs.WaitReason // explanation with figures
+	id     int32
+	nodes  int  // of a whole gang
+	min    int  // fewest nodes of a gang
+	resize bool // may change its size while it runs
+	vip    *structs.VIP
+	pool   string   // that it names
+	named  []string // nodes that it names
+	needs  []need   // by alternative
+	odd    bool     // no such gang can be placed anywhere
 }
 
-func (s *shape) needText() string {
+// need is one alternative of a shape.
+type need struct {
+	placement.Need
+	job   *structs.Job          // what feasibility reads of it, and no more
+	rank  demand                // of every rank, but perhaps less for the last
+	ports []structs.PortRequest // of every rank but the first
+	heads []structs.PortRequest // of rank 0
+	all   bool                  // asks for all devices of a node
+	at    int32                 // its row in the board's table of what classes can hold
+}
+
+// shapes finds the shape of a job. Boards share it with their clones until one
+// of them meets a new shape.
+type shapes struct {
+	byKey  map[string]*shape
+	list   []*shape
+	needs  int32 // alternatives of all shapes
+	shared bool
+}
+
+// of gives the shape of a job, and makes it when it is new.
+func (s *shapes) of(job *structs.Job) *shape {
+	needs := make([]placement.Need, len(job.Resources))
+	var key []byte
+	for i := range needs {
+		needs[i] = placement.NeedOf(job, i)
+		key = append(key, needs[i].Key()...)
+		key = append(key, '|')
+	}
+	key = strconv.AppendInt(key, int64(job.Nodes), 10)
+	key = append(key, '-')
+	key = strconv.AppendInt(key, int64(job.NodesMin()), 10)
+	if resizable(job) {
+		key = append(key, 'r')
+	}
+	if job.VIP != nil {
+		for _, m := range job.VIP.Machines {
+			key = append(key, m.Busy...)
+			key = append(key, ',')
+		}
+	}
+	if sh, ok := s.byKey[string(key)]; ok {
+		return sh
+	}
+	s.own()
+	sh := &shape{
+		id: int32(len(s.list)), pool: job.Placement.Pool, nodes: job.Nodes, min: job.NodesMin(), resize: resizable(job),
+		vip: job.VIP, needs: make([]need, len(needs)),
+		odd: job.Nodes < 1 || job.Nodes > structs.RanksMax || len(needs) == 0,
+	}
+	form := &structs.Job{Name: job.Name, Nodes: job.Nodes, Distributed: job.Distributed, Resources: job.Resources,
+		Placement: job.Placement, VIP: job.VIP, Checkpoint: job.Checkpoint, Task: structs.Task{Driver: job.Task.Driver}}
+	for i := range needs {
+		spec := needs[i].Spec()
+		n := need{Need: needs[i], job: form, at: s.needs}
+		n.ports, n.heads = job.PortRequests(spec, 1), job.PortRequests(spec, 0)
+		n.ports, n.heads = job.PortRequests(spec, 1), job.PortRequests(spec, 0)
+		n.rank = demand{structs.MilliCPU(spec.CPU), max(spec.Memory, 0), 0}
+		for _, request := range spec.Devices {
+			if n.all = n.all || request.Count == structs.DevicesAll; request.Count > 0 {
+				n.rank.devices += int32(request.Count)
+			} else if request.Count == structs.DevicesAll {
+				n.rank.devices++
+			}
+		}
+		sh.needs[i] = n
+		sh.named = n.Names()
+		s.needs++
+	}
+	s.byKey[string(key)] = sh
+	s.list = append(s.list, sh)
+	return sh
+}
+
+// own makes the registry the board's alone, before it is changed.
+func (s *shapes) own() {
+	if !s.shared {
+		return
+	}
+	byKey := make(map[string]*shape, len(s.byKey)+1)
+	for key, sh := range s.byKey {
+		byKey[key] = sh
+	}
+	s.byKey, s.list, s.shared = byKey, s.list[:len(s.list):len(s.list)], false
+}
+
+func resizable(job *structs.Job) bool {
+	return job.Checkpoint != nil && job.Checkpoint.Elastic != nil && job.Checkpoint.Elastic.AllowResize && job.NodesMin() < job.Nodes
+}
+
+// text describes what each node of the shape needs, for people, in words that
+// every language shares.
+func (s *shape) text() string {
 	texts := make([]string, len(s.needs))
 	for i := range s.needs {
 		texts[i] = s.needs[i].text()
@@ -91,72 +124,43 @@ func (s *shape) needText() string {
 	return strings.Join(texts, " | ")
 }
 
-// shapes finds the shape of a job. The subjobs of a batch share their job, so
-// the last one is looked at first.
-type shapes struct {
-	byKey map[string]*shape
-	last  *structs.Job
-	found *shape
-	key   []byte
+func (n *need) text() string {
+	spec := n.Spec()
+	var b strings.Builder
+	fmt.Fprintf(&b, "cpu %s, memory %s", structs.FormatMilliCPU(n.rank.cpu), structs.FormatSize(n.rank.memory))
+	for _, d := range spec.Devices {
+		fmt.Fprintf(&b, ", %s", d.Kind)
+		if model := deviceModel(d); model != "" {
+			fmt.Fprintf(&b, " %s", model)
+		}
+		if d.Count == structs.DevicesAll {
+			b.WriteString(" × all")
+		} else {
+			fmt.Fprintf(&b, " × %d", d.Count)
+		}
+	}
+	for _, p := range spec.Ports {
+		if p.Static != 0 {
+			fmt.Fprintf(&b, ", port %d", p.Static)
+		}
+	}
+	if spec.RDMA {
+		b.WriteString(", rdma")
+	}
+	return b.String()
 }
 
-func (s *shapes) of(job *structs.Job) *shape {
-	if job == s.last {
-		return s.found
+func deviceModel(d structs.DeviceRequest) string {
+	if len(d.Models) > 0 {
+		return strings.Join(d.Models, "/")
 	}
-	s.key = appendShape(s.key[:0], job)
-	found, ok := s.byKey[string(s.key)]
-	if !ok {
-		found = &shape{job: job, needs: make([]need, len(job.Resources))}
-		for i := range job.Resources {
-			found.needs[i] = needOf(job, i)
-		}
-		s.byKey[string(s.key)] = found
-	}
-	s.last, s.found = job, found
-	return found
+	return d.Model
 }
 
-// appendShape writes everything of job that placement reads. A field that
-// placement comes to read must be added here; TestShapeSeesEveryPlacementField
-// holds the two together.
-func appendShape(b []byte, job *structs.Job) []byte {
-	text := func(s string) {
-		b = strconv.AppendInt(b, int64(len(s)), 10)
-		b = append(b, ':')
-		b = append(b, s...)
+// size is how many nodes a gang is, for people: "4", or "2-4" when it is elastic.
+func (s *shape) size() string {
+	if s.min < s.nodes {
+		return strconv.Itoa(s.min) + "-" + strconv.Itoa(s.nodes)
 	}
-	number := func(n int64) {
-		b = strconv.AppendInt(b, n, 10)
-		b = append(b, ' ')
-	}
-	number(int64(job.Nodes))
-	text(job.Task.Driver)
-	text(job.Placement.Pool)
-	text(job.Placement.SpreadOrPack)
-	for _, name := range job.Placement.Nodes {
-		text(name)
-	}
-	for i := range job.Resources {
-		r := &job.Resources[i]
-		b = append(b, '|')
-		number(structs.MilliCPU(r.CPU))
-		number(r.Memory)
-		for _, d := range r.Devices {
-			b = append(b, 'd')
-			text(d.Kind)
-			text(d.Model)
-			number(int64(d.Count))
-			number(d.Memory)
-			for _, id := range d.IDs {
-				text(id)
-			}
-		}
-		for _, p := range job.PortRequests(*r, 0) {
-			b = append(b, 'p')
-			text(p.Name)
-			number(int64(p.Static))
-		}
-	}
-	return b
+	return strconv.Itoa(s.nodes)
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"nomadlike/internal/golden"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/structs"
@@ -19,12 +21,20 @@ import (
 // TestTranscripts plays the stories in testdata. A line that begins with "> "
 // is what the line before it answered; -rewrite writes the answers anew.
 //
-//	node NAME [cpu=N] [memory=SIZE] [ports=A-B] [pool=P] [drivers=a,b] [devices=N:KIND:MODEL]
+//	node NAME [cpu=N] [memory=SIZE] [ports=A-B] [pool=P] [drivers=a,b] [devices=N:KIND:MODEL] [rdma=true] [at=room/rack]
 //	mark NODE ready|lost|disconnected|cordoned|draining|eligible
 //	sick NODE DEVICE
-//	job NAME [nodes=N] [cpu=N] [memory=SIZE] [priority=P] [batch=N] [mode=M] [master=PORT]
+//	pool NAME [order=fair] [half=SPAN] [age=HOURS] [dedicated=true] [rdma=true] [nodes=MAX] [devices=MAX]
+//	project NAME [weight=N] [quota=KIND:GUARANTEED:MAXIMUM,…]
+//	job NAME [nodes=N] [min=N] [resize=true] [cpu=N] [memory=SIZE] [priority=P] [batch=N] [mode=M] [master=PORT]
 //	    [port=NAME:N] [devices=N:KIND[:MODEL]] [on=a,b] [pool=P] [place=spread] [driver=D] [or=cpu:memory]
-//	schedule [seed=N] | finish JOB[/N] | fail JOB[/N] [delay=SPAN] | tick SPAN | free
+//	    [project=P] [limit=SPAN] [preemptible=true] [vip=NODE:wait|kill,…]
+//	move JOB first|last
+//	schedule [seed=N] | finish JOB[/N] | fail JOB[/N] [delay=SPAN] | stopped | checkpoint JOB[/N] | tick SPAN
+//	free | queue | reservations
+//
+// Before every schedule a board that was kept from the beginning and one that
+// is made anew are compared.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -36,7 +46,7 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := newWorld()
+			story := &story{world: newWorld(), board: NewBoard(Settings{})}
 			var out strings.Builder
 			for line := range strings.Lines(string(data)) {
 				line = strings.TrimRight(line, "\n")
@@ -47,18 +57,24 @@ func TestTranscripts(t *testing.T) {
 				if line == "" || strings.HasPrefix(line, "#") {
 					continue
 				}
-				for _, answer := range w.play(t, line) {
+				for _, answer := range story.play(t, line) {
 					out.WriteString("> " + answer + "\n")
 				}
-				w.checkNodes(t)
-				w.checkGangs(t)
+				story.checkNodes(t)
+				story.checkGangs(t)
 			}
 			golden.Assert(t, path, out.String())
 		})
 	}
 }
 
-func (w *world) play(t *testing.T, line string) []string {
+// story is a world with the board of its leader.
+type story struct {
+	*world
+	board *Board
+}
+
+func (w *story) play(t *testing.T, line string) []string {
 	t.Helper()
 	words := strings.Fields(line)
 	options := map[string]string{}
@@ -76,47 +92,87 @@ func (w *world) play(t *testing.T, line string) []string {
 	case "mark":
 		w.mark(args[0], args[1])
 	case "sick":
-		devices := w.nodes["id-"+args[0]].Devices
-		devices[slices.IndexFunc(devices, func(d structs.Device) bool { return d.ID == args[1] })].Healthy = false
+		w.setNode("id-"+args[0], func(n *structs.Node) {
+			n.Devices[slices.IndexFunc(n.Devices, func(d structs.Device) bool { return d.ID == args[1] })].Healthy = false
+		})
+	case "pool":
+		w.addPool(poolFrom(t, args[0], options))
+	case "project":
+		w.addProject(projectFrom(t, args[0], options))
 	case "job":
 		w.submit(jobFrom(t, args[0], options))
+	case "move":
+		w.move("id-"+args[0], args[1])
 	case "schedule":
-		if options["seed"] != "" {
-			w.seed = uint64(number(t, options["seed"]))
-		}
-		plan := Schedule(Input{Snapshot: w}, w.now, w.seed)
-		w.apply(t, plan)
-		return w.tell(plan)
+		return w.schedule(t, options["seed"])
 	case "finish", "fail":
-		id, index := subjobOf(t, args[0])
-		s := w.subjobs[id][index]
+		id := subjobOf(t, args[0])
 		if words[0] == "finish" {
-			w.end(id, index, structs.JobSucceeded)
+			w.end(id.job, id.index, structs.JobSucceeded)
 			break
 		}
-		w.end(id, index, structs.JobQueued)
-		s.QueuedAt = w.now
+		w.end(id.job, id.index, structs.JobQueued)
 		if options["delay"] != "" {
-			s.NotBefore = w.now.Add(span(t, options["delay"]))
+			w.set(id, func(s *structs.Subjob) { s.NotBefore = w.now.Add(span(t, options["delay"])) })
 		}
+	case "stopped":
+		w.endStopping()
+	case "checkpoint":
+		id := subjobOf(t, args[0])
+		a := *w.attempts[id]
+		a.CheckpointAt = w.now
+		w.attempts[id] = &a
+		w.touchJob(id)
 	case "tick":
 		w.now = w.now.Add(span(t, args[0]))
 	case "free":
 		return w.tellFree()
+	case "queue":
+		return w.tellQueue()
+	case "reservations":
+		return w.tellReservations()
 	default:
 		t.Fatalf("unknown line %q", line)
 	}
 	return nil
 }
 
+func (w *story) schedule(t *testing.T, seed string) []string {
+	t.Helper()
+	if seed != "" {
+		w.seed = uint64(number(t, seed))
+	}
+	fresh := NewBoard(Settings{})
+	fresh.Sync(w)
+	again := fresh.Pass(w.now, w.seed)
+	w.board.Sync(w)
+	plan := w.board.Pass(w.now, w.seed)
+	if diff := gocmp.Diff(again, plan); diff != "" {
+		t.Errorf("the board that was kept decides otherwise (-new +kept):\n%s", diff)
+	}
+	w.apply(t, plan)
+	return w.tell(plan)
+}
+
 func (w *world) mark(name, word string) {
-	w.index++
-	n := w.nodes["id-"+name]
-	switch word {
-	case "cordoned", "draining", "eligible":
-		n.Eligibility = structs.Eligibility(word)
-	default:
-		n.Status = structs.NodeStatus(word)
+	w.setNode("id-"+name, func(n *structs.Node) {
+		switch word {
+		case "cordoned", "draining", "eligible":
+			n.Eligibility = structs.Eligibility(word)
+		default:
+			n.Status = structs.NodeStatus(word)
+		}
+	})
+}
+
+// move gives every subjob of a job another place.
+func (w *world) move(jobID, where string) {
+	place := uint64(1)
+	if where == "last" {
+		place = 1 << 60
+	}
+	for i := range w.jobs[jobID].SubjobCount() {
+		w.set(subjobID{jobID, i}, func(s *structs.Subjob) { s.Place, s.Moved = place, true })
 	}
 }
 
@@ -139,9 +195,32 @@ func (w *world) tell(plan structs.Plan) []string {
 		if g.Spec > 0 {
 			spec = fmt.Sprintf(" alternative %d", g.Spec)
 		}
-		lines = append(lines, fmt.Sprintf("start %s attempt %d%s on %s", w.called(g.JobID, g.Subjob), g.Attempt, spec, strings.Join(places, ", ")))
+		verb := "start"
+		if g.Claim || len(g.Victims) > 0 {
+			verb = "promise"
+		}
+		text := fmt.Sprintf("%s %s attempt %d%s on %s", verb, w.called(g.JobID, g.Subjob), g.Attempt, spec, strings.Join(places, ", "))
+		if len(g.Victims) > 0 {
+			var victims []string
+			for _, v := range g.Victims {
+				victims = append(victims, w.called(v.JobID, v.Subjob))
+			}
+			text += ", ends " + strings.Join(victims, ", ")
+		}
+		lines = append(lines, text)
 	}
 	for _, u := range plan.Waits {
+		lines = append(lines, w.tellWait(u)...)
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "nothing changes")
+	}
+	return lines
+}
+
+func (w *world) tellWait(u structs.WaitUpdate) []string {
+	var lines []string
+	if u.Wait != nil {
 		text := messages.Text(messages.English, u.Wait.ID, u.Wait.Params)
 		if u.Wait.Never {
 			text = "never: " + text
@@ -155,8 +234,8 @@ func (w *world) tell(plan structs.Plan) []string {
 		}
 		lines = append(lines, fmt.Sprintf("wait %s: %s", w.called(u.JobID, u.Subjob), text))
 	}
-	if len(lines) == 0 {
-		lines = append(lines, "nothing changes")
+	if u.NoPassingAt != 0 {
+		lines = append(lines, fmt.Sprintf("nobody passes %s after %s", w.called(u.JobID, u.Subjob), u.NoPassingAt.Time().Format("15:04:05")))
 	}
 	return lines
 }
@@ -166,6 +245,34 @@ func (w *world) tellFree() []string {
 	for _, id := range slices.Sorted(maps.Keys(w.nodes)) {
 		n, u := w.nodes[id], w.usage(id)
 		lines = append(lines, fmt.Sprintf("%s cpu %s, memory %s", n.Name, structs.FormatMilliCPU(n.FreeCPU(u)), structs.FormatSize(n.FreeMemory(u))))
+	}
+	return lines
+}
+
+func (w *story) tellQueue() []string {
+	w.board.Sync(w)
+	var lines []string
+	for q := range w.board.Queued() {
+		lines = append(lines, fmt.Sprintf("%s %d. %s", q.Pool, q.Position, w.called(q.Job.ID, q.Subjob.Index)))
+	}
+	return lines
+}
+
+func (w *story) tellReservations() []string {
+	var lines []string
+	for _, r := range w.board.Reservations() {
+		when := "at a time that nobody knows"
+		if r.At != 0 {
+			when = "at " + r.At.Time().Format("15:04:05")
+		}
+		if r.Strict {
+			when += ", strictly"
+		}
+		var names []string
+		for _, id := range r.Nodes {
+			names = append(names, w.nodes[id].Name)
+		}
+		lines = append(lines, fmt.Sprintf("%s on %s %s", w.called(r.JobID, r.Subjob), strings.Join(names, ", "), when))
 	}
 	return lines
 }
@@ -193,13 +300,70 @@ func nodeFrom(t *testing.T, name string, options map[string]string) *structs.Nod
 		case "drivers":
 			n.Drivers = strings.Split(value, ",")
 		case "devices":
-			count, kind, model := deviceWords(t, value)
-			n.Devices = testDevices(count, kind, model)
+			for group := range strings.SplitSeq(value, "+") {
+				count, kind, model := deviceWords(t, group)
+				for _, d := range testDevices(count, kind, model) {
+					d.ID = fmt.Sprintf("dev-%d", len(n.Devices))
+					n.Devices = append(n.Devices, d)
+				}
+			}
+		case "rdma":
+			n.RDMA = true
+		case "at":
+			n.Topology = strings.Split(value, "/")
 		default:
 			t.Fatalf("node option %s", key)
 		}
 	}
 	return n
+}
+
+func poolFrom(t *testing.T, name string, options map[string]string) *structs.Pool {
+	p := &structs.Pool{Name: name}
+	for key, value := range options {
+		switch key {
+		case "order":
+			p.Order = structs.QueueOrder(value)
+		case "half":
+			p.HalfLife = structs.Duration(span(t, value))
+		case "age":
+			p.AgeWeight = cores(t, value)
+		case "dedicated":
+			p.Dedicated = true
+		case "rdma":
+			p.RDMA = true
+		case "nodes":
+			p.Ceilings.Nodes = number(t, value)
+		case "devices":
+			p.Ceilings.Devices = number(t, value)
+		default:
+			t.Fatalf("pool option %s", key)
+		}
+	}
+	return p
+}
+
+func projectFrom(t *testing.T, name string, options map[string]string) *structs.Project {
+	p := &structs.Project{Name: name}
+	for key, value := range options {
+		switch key {
+		case "weight":
+			p.Weight = cores(t, value)
+		case "quota":
+			for text := range strings.SplitSeq(value, ",") {
+				words := strings.Split(text, ":")
+				quota := structs.Quota{Kind: words[0], Guaranteed: number(t, words[1])}
+				if words[2] != "" {
+					most := number(t, words[2])
+					quota.Maximum = &most
+				}
+				p.Quotas = append(p.Quotas, quota)
+			}
+		default:
+			t.Fatalf("project option %s", key)
+		}
+	}
+	return p
 }
 
 func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job {
@@ -209,6 +373,9 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 		switch key {
 		case "nodes":
 			j.Nodes = number(t, value)
+		case "min":
+			j.Checkpoint = &structs.Checkpoint{Elastic: &structs.Elastic{MinNodes: number(t, value), AllowResize: options["resize"] != ""}}
+		case "resize": // with min
 		case "cpu":
 			r.CPU = cores(t, value)
 		case "memory":
@@ -227,6 +394,8 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 		case "devices":
 			count, kind, model := deviceWords(t, value)
 			r.Devices = []structs.DeviceRequest{{Kind: kind, Count: count, Model: model}}
+		case "rdma":
+			r.RDMA = true
 		case "on":
 			j.Placement.Nodes = strings.Split(value, ",")
 		case "pool":
@@ -238,6 +407,19 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 		case "or":
 			cpu, memory, _ := strings.Cut(value, ":")
 			j.Resources = append(j.Resources, structs.Resources{CPU: cores(t, cpu), Memory: size(t, memory)})
+		case "project":
+			j.Project = value
+		case "limit":
+			j.TimeLimit = structs.Duration(span(t, value))
+		case "preemptible":
+			j.Preemptible = true
+		case "vip":
+			j.VIP = &structs.VIP{}
+			for text := range strings.SplitSeq(value, ",") {
+				node, busy, _ := strings.Cut(text, ":")
+				j.VIP.Machines = append(j.VIP.Machines, structs.VIPMachine{Node: node, Busy: busy})
+			}
+			j.Nodes = len(j.VIP.Machines)
 		default:
 			t.Fatalf("job option %s", key)
 		}
@@ -245,12 +427,12 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 	return j
 }
 
-func subjobOf(t *testing.T, text string) (string, int) {
+func subjobOf(t *testing.T, text string) subjobID {
 	name, index, ok := strings.Cut(text, "/")
 	if !ok {
-		return "id-" + name, 0
+		return subjobID{"id-" + name, 0}
 	}
-	return "id-" + name, number(t, index)
+	return subjobID{"id-" + name, number(t, index)}
 }
 
 func deviceWords(t *testing.T, text string) (int, string, string) {

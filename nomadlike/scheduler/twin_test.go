@@ -2,214 +2,542 @@ package scheduler
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"time"
 
+	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
 )
 
-// twin is Schedule written slowly and plainly: no shapes, no index, no early
-// end, usage summed anew for every question. It makes the gangs only.
+// twin is a pass written slowly and plainly: no groups, no memory of earlier
+// passes, what is free summed anew for every question. It makes the gangs only,
+// without VIP jobs, preemption and growth. Which of several fitting nodes a gang
+// gets is the floor's choice here as there; package placement has its own twin.
 type twin struct {
-	world   *world
-	now     structs.UnixNano
-	holds   []twinHold
-	kept    map[string]*structs.Job // node id -> job that keeps it
-	keptFor map[string]need
-	count   int // reservations
-	gangs   []structs.GangPlan
+	world    *world
+	now      structs.UnixNano
+	settings Settings
+	seed     uint64
+	started  map[subjobID]*structs.GangPlan
+	order    []subjobID // of started
+	kept     []*twinKept
+	strictAt map[subjobID]structs.UnixNano // fixed by this pass
+	gangs    []structs.GangPlan
 }
 
-type twinHold struct {
-	node      string
-	spec      structs.Resources
-	placement structs.RankPlacement
+// twinKept is a reservation.
+type twinKept struct {
+	id     subjobID
+	pool   string
+	spec   structs.Resources
+	job    *structs.Job
+	at     structs.UnixNano
+	strict bool
+	spare  map[string]demand // by node
 }
 
-func runTwin(w *world, reservations int, seed uint64) []structs.GangPlan {
-	t := &twin{world: w, kept: map[string]*structs.Job{}, keptFor: map[string]need{}}
-	var queue []entry
-	for job, subjob := range w.Queue() {
-		queue = append(queue, entry{job, subjob})
+func runTwin(w *world, settings Settings, seed uint64) *twin {
+	t := &twin{world: w, now: w.now, settings: settings, seed: seed,
+		started: map[subjobID]*structs.GangPlan{}, strictAt: map[subjobID]structs.UnixNano{}}
+	var left []subjobID
+	for _, s := range w.queued() {
+		if s.NotBefore <= w.now && s.Claim == nil {
+			left = append(left, subjobID{s.JobID, s.Index})
+		}
 	}
-	slices.SortFunc(queue, func(a, b entry) int { return Compare(a.job, a.subjob, b.job, b.subjob) })
-	for _, e := range queue {
-		if e.subjob.NotBefore > w.now || t.place(e, seed) {
+	blocked, unpassed := map[string]int{}, map[string]bool{}
+	spots := map[string]int{}
+	for len(left) > 0 {
+		id := t.first(left)
+		left = slices.DeleteFunc(left, func(x subjobID) bool { return x == id })
+		pool := poolOf(w.jobs[id.job])
+		if unpassed[pool] || t.place(id) {
 			continue
 		}
-		if t.count < reservations {
-			t.reserve(e)
-		}
-	}
-	return t.gangs
-}
-
-// nodes lists the nodes the job may use, ready ones only, in its order or by id.
-func (t *twin) nodes(job *structs.Job) []*structs.Node {
-	var all, out []*structs.Node
-	for _, n := range t.world.nodes {
-		all = append(all, n)
-	}
-	slices.SortFunc(all, func(a, b *structs.Node) int { return cmp.Compare(a.ID, b.ID) })
-	if len(job.Placement.Nodes) > 0 {
-		var named []*structs.Node
-		for _, name := range job.Placement.Nodes {
-			for _, n := range all {
-				if (n.Name == name || n.ID == name) && !slices.Contains(named, n) {
-					named = append(named, n)
+		if !t.overQuota(id) && t.able(id) {
+			if settings.Passing == NoPassing {
+				unpassed[pool] = true
+			} else if blocked[pool] < settings.keepMax() {
+				if n := t.keep(id, blocked[pool], spots[pool]); n > 0 {
+					blocked[pool]++
+					spots[pool] += n
 				}
 			}
 		}
-		all = named
 	}
-	for _, n := range all {
-		inPool := len(job.Placement.Nodes) > 0 || job.Placement.Pool == "" || job.Placement.Pool == n.Pool
-		if n.Status == structs.NodeReady && n.Eligibility == structs.NodeEligible && slices.Contains(n.Drivers, job.Task.Driver) && inPool {
-			out = append(out, n)
+	return t
+}
+
+// first picks the gang that is served next.
+func (t *twin) first(left []subjobID) subjobID {
+	heads := map[string]subjobID{}
+	for _, id := range left {
+		pool := poolOf(t.world.jobs[id.job])
+		if head, ok := heads[pool]; !ok || t.compare(id, head, pool) < 0 {
+			heads[pool] = id
 		}
 	}
-	return out
+	return slices.MinFunc(slices.Collect(maps.Values(heads)), func(a, b subjobID) int {
+		return Compare(t.world.jobs[a.job], t.world.subjobs[a], t.world.jobs[b.job], t.world.subjobs[b])
+	})
+}
+
+func (t *twin) compare(a, b subjobID, pool string) int {
+	x, y := t.world.jobs[a.job], t.world.jobs[b.job]
+	s, u := t.world.subjobs[a], t.world.subjobs[b]
+	record, owners := t.world.pools[pool], t.anyGuarantee()
+	fair := record != nil && record.Order == structs.OrderFair
+	if !fair && !owners || x.Priority != y.Priority || s.Moved && u.Moved {
+		return Compare(x, s, y, u)
+	}
+	if s.Moved != u.Moved {
+		return first(s.Moved)
+	}
+	if c, d := owners && t.borrows(x), owners && t.borrows(y); c != d {
+		return first(d)
+	}
+	if !fair {
+		return Compare(x, s, y, u)
+	}
+	standing := func(job *structs.Job) float64 {
+		return t.share(job.Project, record) + record.AgeWeight*hours(job.SubmittedAt)
+	}
+	return cmp.Or(cmp.Compare(standing(x), standing(y)), Compare(x, s, y, u))
+}
+
+func (t *twin) anyGuarantee() bool {
+	for _, p := range t.world.projects {
+		if slices.ContainsFunc(p.Quotas, func(q structs.Quota) bool { return q.Guaranteed > 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// borrows tells whether a gang of the job goes beyond its project's guarantee.
+func (t *twin) borrows(job *structs.Job) bool {
+	record := t.world.projects[job.Project]
+	if record == nil || len(job.Resources) == 0 || !slices.ContainsFunc(record.Quotas, func(q structs.Quota) bool { return q.Guaranteed > 0 }) {
+		return true
+	}
+	return usedUp(record, t.projectUsage(job.Project), leastHeld(job.SpecAt(0), job.NodesMin()))
+}
+
+// share is what a project used of a pool, and holds now, in device-hours over
+// its weight.
+func (t *twin) share(project string, pool *structs.Pool) float64 {
+	counted := t.now - t.now%structs.UnixNano(fairTick)
+	half := pool.HalfLife.Std()
+	if half == 0 {
+		half = structs.HalfLifeDefault.Std()
+	}
+	used, running, held := 0.0, int64(0), int64(0)
+	for _, ledger := range t.world.ledgers[project] {
+		if ledger.Pool == pool.Name {
+			used += decayed(ledger.Buckets, half, counted)
+		}
+	}
+	gangs := map[subjobID][]*structs.Allocation{}
+	for _, a := range t.world.allocs {
+		if a.Project == project {
+			id := subjobID{a.JobID, a.Subjob}
+			gangs[id] = append(gangs[id], a)
+		}
+	}
+	weigh := func(devices int, milli int64) float64 { return float64(devices) + float64(milli)/(1000*coresPerDevice) }
+	for _, allocs := range gangs {
+		if allocs[0].Pool != pool.Name {
+			continue
+		}
+		devices, milli := 0, int64(0)
+		for _, a := range allocs {
+			devices += len(a.Devices)
+			milli += structs.MilliCPU(a.Spec.CPU)
+		}
+		held += int64(weigh(devices, milli) * 1000)
+		if ran := counted.Sub(allocs[0].PlacedAt); ran > 0 {
+			running += int64(weigh(devices, milli) * decayedSpan(ran, half).Hours() * 3600e3)
+		}
+	}
+	now := 0.0
+	for _, id := range t.order {
+		gang, job := t.started[id], t.world.jobs[id.job]
+		if job.Project != project || t.world.nodes[gang.Placements[0].NodeID].PoolName() != pool.Name || poolOf(job) != pool.Name {
+			continue
+		}
+		devices, milli := 0, int64(0)
+		for rank, p := range gang.Placements {
+			devices += len(p.Devices)
+			milli += structs.MilliCPU(job.SpecOf(gang.Spec, rank, len(gang.Placements)).CPU)
+		}
+		now += weigh(devices, milli)
+	}
+	s := share{used: used + float64(running)/3600e3, held: float64(held)/1000 + now, weight: 1}
+	if record := t.world.projects[project]; record != nil && record.Weight > 0 {
+		s.weight = record.Weight
+	}
+	return s.standing()
+}
+
+// floor is what is free now.
+func (t *twin) floor() *placement.Floor {
+	f := placement.NewFloor()
+	for _, pool := range t.world.pools {
+		f.PutPool(pool)
+	}
+	for _, id := range slices.Sorted(maps.Keys(t.world.nodes)) {
+		f.Put(t.world.nodes[id], t.usage(id))
+	}
+	return f
 }
 
 func (t *twin) usage(node string) *structs.Usage {
 	u := t.world.usage(node)
-	for _, h := range t.holds {
-		if h.node != node {
-			continue
+	milli := structs.MilliCPU(u.CPU)
+	for id, gang := range t.started {
+		for rank, p := range gang.Placements {
+			if p.NodeID != node {
+				continue
+			}
+			spec := t.world.jobs[id.job].SpecOf(gang.Spec, rank, len(gang.Placements))
+			milli += structs.MilliCPU(spec.CPU)
+			u.Memory += spec.Memory
+			u.Allocs++
+			for _, port := range p.Ports {
+				u.Ports[port] = "x"
+			}
+			for _, device := range p.Devices {
+				u.Devices[device] = "x"
+			}
 		}
-		u.CPU += h.spec.CPU
-		u.Memory += h.spec.Memory
-		for _, port := range h.placement.Ports {
-			u.Ports[port] = "x"
-		}
-		for _, id := range h.placement.Devices {
-			u.Devices[id] = "x"
+	}
+	u.CPU = float64(milli) / 1000
+	return u
+}
+
+func (t *twin) projectUsage(project string) *structs.ProjectUsage {
+	u := t.world.ProjectUsage(project)
+	for id, gang := range t.started {
+		if t.world.jobs[id.job].Project == project {
+			u.Held = u.Held.Add(t.held(id, gang))
 		}
 	}
 	return u
 }
 
-func (t *twin) fits(job *structs.Job, n *structs.Node, u *structs.Usage, spec structs.Resources, rank int) bool {
-	ports, portsOK := structs.ChoosePorts(n, u, job.PortRequests(spec, rank), 0)
-	devices, devicesOK := structs.ChooseDevices(n, u, spec.Devices)
-	return portsOK && devicesOK && structs.PlacementProblem(job, n, u, spec, rank,
-		&structs.RankPlacement{NodeID: n.ID, Ports: ports, Devices: devices}) == nil
+func (t *twin) held(id subjobID, gang *structs.GangPlan) structs.Holding {
+	held := structs.Holding{}
+	for rank, p := range gang.Placements {
+		spec := t.world.jobs[id.job].SpecOf(gang.Spec, rank, len(gang.Placements))
+		held = held.Add(structs.HeldBy(spec, t.world.nodes[p.NodeID], p.Devices))
+	}
+	return held
 }
 
-func (t *twin) freeDevices(n *structs.Node) int {
-	u, free := t.usage(n.ID), 0
-	for _, d := range n.Devices {
-		if _, held := u.Devices[d.ID]; d.Healthy && !held {
-			free++
+func (t *twin) sizes(job *structs.Job) []int {
+	most := job.Nodes
+	if pool := t.world.pools[job.Placement.Pool]; pool != nil && pool.Ceilings.Nodes > 0 && job.Placement.Pool != "" {
+		if job.NodesMin() > pool.Ceilings.Nodes {
+			return nil
+		}
+		if job.NodesMin() < job.Nodes {
+			most = min(most, pool.Ceilings.Nodes)
 		}
 	}
-	return free
+	var sizes []int
+	for size := most; size >= job.NodesMin(); size-- {
+		sizes = append(sizes, size)
+	}
+	return sizes
 }
 
-func (t *twin) place(e entry, seed uint64) bool {
-	job := e.job
-	for index, spec := range job.Resources {
-		nodes := t.nodes(job)
-		if len(job.Placement.Nodes) == 0 {
-			slices.SortFunc(nodes, func(a, b *structs.Node) int {
-				order := cmp.Or(cmp.Compare(t.freeDevices(a), t.freeDevices(b)),
-					cmp.Compare(a.FreeCPU(t.usage(a.ID)), b.FreeCPU(t.usage(b.ID))),
-					cmp.Compare(a.FreeMemory(t.usage(a.ID)), b.FreeMemory(t.usage(b.ID))),
-					cmp.Compare(a.ID, b.ID))
-				if job.Placement.SpreadOrPack == structs.Spread {
-					return -order
-				}
-				return order
-			})
-		}
-		nodes = slices.DeleteFunc(nodes, func(n *structs.Node) bool {
-			return !t.fits(job, n, t.usage(n.ID), spec, 1) || !t.spared(job, n, index)
-		})
-		first := slices.IndexFunc(nodes, func(n *structs.Node) bool { return t.fits(job, n, t.usage(n.ID), spec, 0) })
-		if first < 0 || len(nodes) < job.Nodes {
+// try gives the gang that would start now, and whether only a quota is in the
+// way.
+func (t *twin) try(id subjobID) (gang *structs.GangPlan, quota bool) {
+	job, s := t.world.jobs[id.job], t.world.subjobs[id]
+	f := t.floor()
+	room := false
+	for spec := range job.Resources {
+		able := t.ableAs(job, job.SpecAt(spec))
+		if structs.QuotaProblem(t.world.projects[job.Project], t.projectUsage(job.Project), leastHeld(job.SpecAt(spec), job.NodesMin())) != nil {
 			continue
 		}
-		head := nodes[first]
-		chosen := append([]*structs.Node{head}, slices.Delete(nodes, first, first+1)[:job.Nodes-1]...)
-		if len(job.Placement.Nodes) == 0 {
-			slices.SortFunc(chosen, func(a, b *structs.Node) int {
-				return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-			})
-			at := slices.IndexFunc(chosen, func(n *structs.Node) bool { return t.fits(job, n, t.usage(n.ID), spec, 0) })
-			head = chosen[at]
-			chosen = append([]*structs.Node{head}, slices.Delete(chosen, at, at+1)...)
+		need := placement.NeedOf(job, spec)
+		avoid := func(at int) bool { return t.isKept(id, spec, f.At(at).ID) }
+		options := placement.Options{PortStart: portStart(id.job, id.index, s.Attempt+1, t.seed), Avoid: avoid}
+		over := false
+		for _, size := range t.sizes(job) {
+			placed, ok := f.Choose(&need, size, options)
+			if !ok {
+				continue
+			}
+			g := &structs.GangPlan{JobID: id.job, Subjob: id.index, Attempt: s.Attempt + 1, Spec: spec, Placements: placed}
+			if structs.QuotaProblem(t.world.projects[job.Project], t.projectUsage(job.Project), t.held(id, g)) == nil {
+				return g, false
+			}
+			over = true
 		}
-		gang := structs.GangPlan{JobID: job.ID, Subjob: e.subjob.Index, Attempt: e.subjob.Attempt + 1, Spec: index}
-		for rank, n := range chosen {
-			ports, _ := structs.ChoosePorts(n, t.usage(n.ID), job.PortRequests(spec, rank),
-				portStart(job.ID, e.subjob.Index, gang.Attempt, seed))
-			devices, _ := structs.ChooseDevices(n, t.usage(n.ID), spec.Devices)
-			placement := structs.RankPlacement{NodeID: n.ID, Ports: ports, Devices: devices}
-			gang.Placements = append(gang.Placements, placement)
-			t.holds = append(t.holds, twinHold{n.ID, spec, placement})
+		room = room || !over && able
+	}
+	return nil, !room
+}
+
+func (t *twin) place(id subjobID) bool {
+	gang, _ := t.try(id)
+	if gang == nil {
+		return false
+	}
+	t.started[id] = gang
+	t.order = append(t.order, id)
+	t.gangs = append(t.gangs, *gang)
+	for rank, p := range gang.Placements {
+		for _, k := range t.kept {
+			spare, mine := k.spare[p.NodeID]
+			if mine && !t.passes(id, k) {
+				k.spare[p.NodeID] = spare.sub(t.rank(t.world.jobs[id.job].SpecAt(gang.Spec), p.NodeID))
+			}
 		}
-		t.gangs = append(t.gangs, gang)
-		return true
+		_ = rank
+	}
+	return true
+}
+
+func (t *twin) overQuota(id subjobID) bool {
+	_, quota := t.try(id)
+	return quota
+}
+
+// passes tells whether the gang would end before the reserved start.
+func (t *twin) passes(id subjobID, k *twinKept) bool {
+	return !k.strict && t.endOf(id) <= k.at
+}
+
+// isKept tells whether a reservation keeps the gang off a node.
+func (t *twin) isKept(id subjobID, spec int, node string) bool {
+	job := t.world.jobs[id.job]
+	for _, k := range t.kept {
+		spare, mine := k.spare[node]
+		if !mine || t.passes(id, k) {
+			continue
+		}
+		take := t.rank(job.SpecAt(spec), node)
+		if take.cpu > max(spare.cpu, 0) || take.memory > max(spare.memory, 0) ||
+			take.devices > max(spare.devices, 0) && k.spec.DeviceCount() > 0 || !t.portsSpared(job, spec, k, node) {
+			return true
+		}
 	}
 	return false
 }
 
-// spared tells whether the reservation on n, if any, loses nothing to job.
-func (t *twin) spared(job *structs.Job, n *structs.Node, spec int) bool {
-	if t.kept[n.ID] == nil {
+func (t *twin) portsSpared(job *structs.Job, spec int, k *twinKept, node string) bool {
+	mine, its := k.job.PortRequests(k.spec, 0), job.PortRequests(job.SpecAt(spec), 0)
+	c := t.world.nodes[node].Capacity
+	if len(mine) == 0 || len(its) == 0 {
 		return true
 	}
-	kept := t.keptFor[n.ID]
-	r := reservation{need: &kept}
-	s := newSeat(n, t.usage(n.ID))
-	mine := needOf(job, spec)
-	return r.spares(&s, &mine)
+	if d := dynamicPorts(mine); d > 0 && c.PortMax-c.PortMin+1-len(t.usage(node).Ports) < d+len(its) {
+		return false
+	}
+	for _, m := range mine {
+		for _, p := range its {
+			if m.Static != 0 && (p.Static == m.Static || p.Static == 0 && m.Static >= c.PortMin && m.Static <= c.PortMax) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
-func (t *twin) reserve(e entry) {
-	job := e.job
-	for index, spec := range job.Resources {
-		var able, free []*structs.Node
-		head := false
-		for _, n := range t.nodes(job) {
-			if !t.fits(job, n, nil, spec, 1) {
-				continue
-			}
-			able = append(able, n)
-			head = head || t.fits(job, n, nil, spec, 0)
-			if t.kept[n.ID] == nil {
-				free = append(free, n)
-			}
+func (t *twin) rank(spec structs.Resources, node string) demand {
+	d := demand{structs.MilliCPU(spec.CPU), max(spec.Memory, 0), 0}
+	for _, r := range spec.Devices {
+		if r.Count == structs.DevicesAll {
+			d.devices += int32(len(t.world.nodes[node].Devices))
+		} else {
+			d.devices += int32(max(r.Count, 0))
 		}
-		if len(able) < job.Nodes || !head {
-			continue
-		}
-		if len(free) < job.Nodes || t.count > 0 && 2*(len(t.kept)+job.Nodes) > len(able) {
-			return
-		}
-		mine := needOf(job, index)
-		near := func(n *structs.Node, rank int) int {
-			s := newSeat(n, t.usage(n.ID))
-			return s.nearness(&mine, job.PortRequests(spec, rank))
-		}
-		// In front goes the nearest that could host rank 0, then the nearest.
-		nearer := func(rank int) func(a, b *structs.Node) int {
-			return func(a, b *structs.Node) int {
-				return cmp.Or(cmp.Compare(near(b, rank), near(a, rank)), cmp.Compare(a.ID, b.ID))
-			}
-		}
-		slices.SortFunc(free, nearer(0))
-		at := slices.IndexFunc(free, func(n *structs.Node) bool { return t.fits(job, n, nil, spec, 0) })
-		if at < 0 {
-			return
-		}
-		chosen := []*structs.Node{free[at]}
-		rest := slices.Delete(free, at, at+1)
-		slices.SortFunc(rest, nearer(1))
-		chosen = append(chosen, rest[:job.Nodes-1]...)
-		for _, n := range chosen {
-			t.kept[n.ID], t.keptFor[n.ID] = job, mine
-		}
-		t.count++
-		return
 	}
+	return d
+}
+
+// endOf is when a gang that runs, or starts now, is expected to end.
+func (t *twin) endOf(id subjobID) structs.UnixNano {
+	job, at := t.world.jobs[id.job], t.now
+	if a := t.world.attempts[id]; a != nil {
+		at = a.PlacedAt
+	}
+	if job.TimeLimit == 0 {
+		return never
+	}
+	end := at.Add(max(job.TimeLimit.Std(), time.Second))
+	for end <= t.now {
+		end = end.Add(overdue)
+	}
+	return end
+}
+
+// ableOn lists the ready nodes that could hold a rank when empty.
+func (t *twin) ableOn(job *structs.Job, spec structs.Resources) []string {
+	var able []string
+	for _, id := range slices.Sorted(maps.Keys(t.world.nodes)) {
+		n := t.world.nodes[id]
+		_, portsOK := structs.ChoosePorts(n, nil, job.PortRequests(spec, 1), 0)
+		_, devicesOK := structs.ChooseDevices(n, nil, spec.Devices)
+		if n.Schedulable() && structs.NodeProblem(job, n) == nil && structs.SpecProblem(job, spec, n) == nil &&
+			structs.PoolProblem(job, spec, n, t.world.pools[n.PoolName()]) == nil && structs.RoomProblem(n, nil, spec) == nil && portsOK && devicesOK {
+			able = append(able, id)
+		}
+	}
+	return able
+}
+
+func (t *twin) headOn(job *structs.Job, spec structs.Resources, node string) bool {
+	_, ok := structs.ChoosePorts(t.world.nodes[node], nil, job.PortRequests(spec, 0), 0)
+	return ok
+}
+
+// able tells whether the gang could start on the ready nodes if they were empty.
+func (t *twin) able(id subjobID) bool {
+	job := t.world.jobs[id.job]
+	if len(t.sizes(job)) == 0 || job.Nodes < 1 {
+		return false
+	}
+	return slices.ContainsFunc(job.Resources, func(spec structs.Resources) bool { return t.ableAs(job, spec) })
+}
+
+func (t *twin) ableAs(job *structs.Job, spec structs.Resources) bool {
+	able := t.ableOn(job, spec)
+	return len(able) >= job.NodesMin() && slices.ContainsFunc(able, func(node string) bool { return t.headOn(job, spec, node) })
+}
+
+// roomOn is what is free on a node at a time, as far as the ends of gangs are
+// known.
+func (t *twin) roomOn(node string, at structs.UnixNano) demand {
+	room := roomOf(t.world.nodes[node], t.usage(node))
+	leave := func(id subjobID, spec structs.Resources, devices []string) {
+		if t.endOf(id) <= at {
+			room = room.add(demand{structs.MilliCPU(spec.CPU), spec.Memory, int32(len(devices))})
+		}
+	}
+	for _, a := range t.world.allocs {
+		if a.NodeID == node {
+			leave(subjobID{a.JobID, a.Subjob}, a.Spec, a.Devices)
+		}
+	}
+	for id, gang := range t.started {
+		for rank, p := range gang.Placements {
+			if p.NodeID == node {
+				leave(id, t.world.jobs[id.job].SpecOf(gang.Spec, rank, len(gang.Placements)), p.Devices)
+			}
+		}
+	}
+	return room
+}
+
+// freeAt is when a node has room for a rank.
+func (t *twin) freeAt(node string, rank demand) structs.UnixNano {
+	if rank.fits(roomOf(t.world.nodes[node], t.usage(node))) {
+		return 0
+	}
+	var ends []structs.UnixNano
+	for id := range t.world.attempts {
+		ends = append(ends, t.endOf(id))
+	}
+	for id := range t.started {
+		ends = append(ends, t.endOf(id))
+	}
+	slices.Sort(ends)
+	for _, end := range ends {
+		if end != never && rank.fits(t.roomOn(node, end)) {
+			return end
+		}
+	}
+	return whenever
+}
+
+// keep reserves nodes for a blocked gang, and tells how many.
+func (t *twin) keep(id subjobID, before, spots int) int {
+	job := t.world.jobs[id.job]
+	var best *twinKept
+	for index, spec := range job.Resources {
+		if k := t.keepFor(id, index, spec, before, spots); k != nil && (best == nil || k.at < best.at) {
+			best = k
+		}
+	}
+	if best == nil {
+		return 0
+	}
+	if !best.strict && t.world.subjobs[id].NoPassingAt == 0 {
+		t.strictAt[id] = best.at.Add(max(promiseSlack, best.at.Sub(t.now)))
+	}
+	t.kept = append(t.kept, best)
+	return len(best.spare)
+}
+
+func (t *twin) keepFor(id subjobID, index int, spec structs.Resources, before, spots int) *twinKept {
+	job := t.world.jobs[id.job]
+	able := t.ableOn(job, spec)
+	free := slices.DeleteFunc(slices.Clone(able), func(node string) bool {
+		return slices.ContainsFunc(t.kept, func(k *twinKept) bool { _, mine := k.spare[node]; return mine })
+	})
+	size := job.NodesMin()
+	if len(free) < size || before > 0 && 2*(spots+size) > len(able) {
+		return nil
+	}
+	when := map[string]structs.UnixNano{}
+	for _, node := range free {
+		when[node] = t.freeAt(node, t.rank(spec, node))
+	}
+	soon := slices.SortedFunc(slices.Values(free), func(a, b string) int { return cmp.Or(cmp.Compare(when[a], when[b]), cmp.Compare(a, b)) })[:size]
+	k := &twinKept{id: id, pool: poolOf(job), spec: spec, job: job, at: t.now, spare: map[string]demand{}}
+	for _, node := range soon {
+		k.at = max(k.at, when[node])
+	}
+	if k.at >= whenever {
+		k.at = never
+	}
+	late := t.world.subjobs[id].NoPassingAt
+	if k.at == never || late != 0 && t.now > late {
+		k.strict = true
+		if soon = t.nearest(job, spec, free, size); soon == nil {
+			return nil
+		}
+	}
+	for _, node := range soon {
+		room := roomOf(t.world.nodes[node], t.usage(node))
+		if !k.strict {
+			room = t.roomOn(node, k.at)
+		}
+		spare := room.sub(t.rank(spec, node))
+		k.spare[node] = demand{max(spare.cpu, 0), max(spare.memory, 0), max(spare.devices, 0)}
+	}
+	return k
+}
+
+func (t *twin) nearest(job *structs.Job, spec structs.Resources, free []string, size int) []string {
+	near := func(node string, rank int) int32 {
+		u, r := t.usage(node), t.rank(spec, node)
+		if ports := job.PortRequests(spec, rank); len(ports) > 0 {
+			if _, ok := structs.ChoosePorts(t.world.nodes[node], u, ports, 0); !ok {
+				return 0
+			}
+		}
+		room := roomOf(t.world.nodes[node], u)
+		if room.cpu < 0 || room.memory < 0 {
+			return 0
+		}
+		return min(part(room.cpu, r.cpu), part(room.memory, r.memory), part(int64(room.devices), int64(r.devices)))
+	}
+	by := func(rank int) func(a, b string) int {
+		return func(a, b string) int { return cmp.Or(cmp.Compare(near(b, rank), near(a, rank)), cmp.Compare(a, b)) }
+	}
+	free = slices.SortedFunc(slices.Values(free), by(0))
+	head := slices.IndexFunc(free, func(node string) bool { return t.headOn(job, spec, node) })
+	if head < 0 {
+		return nil
+	}
+	chosen := []string{free[head]}
+	rest := slices.SortedFunc(slices.Values(slices.Delete(free, head, head+1)), by(1))
+	return append(chosen, rest[:size-1]...)
 }

@@ -1,12 +1,11 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
-
 	"time"
 
 	"nomadlike/nomadlike/structs"
@@ -15,55 +14,113 @@ import (
 // world is a small cluster for tests: what state.Apply does with plans and
 // ends of jobs, written down as plainly as possible. It is the Snapshot too.
 type world struct {
-	index   uint64
-	now     structs.UnixNano
-	seed    uint64
-	jobs    map[string]*structs.Job
-	subjobs map[string]map[int]*structs.Subjob
-	nodes   map[string]*structs.Node
-	allocs  []*structs.Allocation // that hold resources, in order of placement
-	shuffle *rand.Rand            // when set, sequences come in random order
+	index    uint64
+	now      structs.UnixNano
+	seed     uint64
+	jobs     map[string]*structs.Job
+	subjobs  map[subjobID]*structs.Subjob
+	attempts map[subjobID]*structs.Attempt // that have not ended
+	nodes    map[string]*structs.Node
+	pools    map[string]*structs.Pool
+	projects map[string]*structs.Project
+	ledgers  map[string][]structs.Ledger
+	allocs   []*structs.Allocation // that hold resources, in order of placement
+	claims   map[string]string     // node -> subjob key
+	touched  map[string]uint64     // kind + key -> index of the newest change
+	shuffle  *rand.Rand            // when set, lists come in random order
+	fulls    int
 }
+
+type subjobID struct {
+	job   string
+	index int
+}
+
+func (id subjobID) key() string { return structs.SubjobKey(id.job, id.index) }
 
 func newWorld() *world {
 	return &world{
 		now: structs.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), seed: 1,
-		jobs: map[string]*structs.Job{}, subjobs: map[string]map[int]*structs.Subjob{}, nodes: map[string]*structs.Node{},
+		jobs: map[string]*structs.Job{}, subjobs: map[subjobID]*structs.Subjob{}, attempts: map[subjobID]*structs.Attempt{},
+		nodes: map[string]*structs.Node{}, pools: map[string]*structs.Pool{}, projects: map[string]*structs.Project{},
+		ledgers: map[string][]structs.Ledger{}, claims: map[string]string{}, touched: map[string]uint64{},
 	}
 }
+
+// touch notes a change of a thing.
+func (w *world) touch(kind, key string) {
+	w.index++
+	w.touched[kind+key] = w.index
+}
+
+func (w *world) touchJob(id subjobID) { w.touch("j", id.key()) }
 
 func (w *world) Index() uint64 { return w.index }
 
-func (w *world) Queue() iter.Seq2[*structs.Job, *structs.Subjob] {
-	return func(yield func(*structs.Job, *structs.Subjob) bool) {
-		for _, id := range w.mixed(slices.Sorted(maps.Keys(w.jobs))) {
-			for _, index := range slices.Sorted(maps.Keys(w.subjobs[id])) {
-				if s := w.subjobs[id][index]; s.State == structs.JobQueued && !yield(w.jobs[id], s) {
-					return
-				}
-			}
+func (w *world) Changes(since uint64) structs.Changes {
+	changes := structs.Changes{Full: since == 0}
+	if changes.Full {
+		w.fulls++
+	}
+	late := func(kind, key string) bool { return since == 0 || w.touched[kind+key] > since }
+	for _, id := range w.mixed(slices.Sorted(maps.Keys(w.nodes))) {
+		if late("n", id) {
+			changes.Nodes = append(changes.Nodes, structs.NodeChange{ID: id, Node: w.nodes[id], Usage: w.usage(id)})
 		}
 	}
-}
-
-func (w *world) Nodes() iter.Seq2[*structs.Node, *structs.Usage] {
-	return func(yield func(*structs.Node, *structs.Usage) bool) {
-		for _, id := range w.mixed(slices.Sorted(maps.Keys(w.nodes))) {
-			if !yield(w.nodes[id], w.usage(id)) {
-				return
-			}
+	for key, index := range w.touched {
+		if id, ok := cutKind(key, "n"); ok && index > since && since > 0 && w.nodes[id] == nil {
+			changes.Nodes = append(changes.Nodes, structs.NodeChange{ID: id})
 		}
 	}
-}
-
-func (w *world) Holders(nodeID string) iter.Seq[*structs.Allocation] {
-	return func(yield func(*structs.Allocation) bool) {
+	ids := slices.SortedFunc(maps.Keys(w.subjobs), compareIDs)
+	if w.shuffle != nil {
+		w.shuffle.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	}
+	for _, id := range ids {
+		s := w.subjobs[id]
+		if since == 0 && s.State.Terminal() || !late("j", id.key()) {
+			continue
+		}
+		c := structs.SubjobChange{JobID: id.job, Index: id.index, Job: w.jobs[id.job], Subjob: s, Attempt: w.attempts[id]}
 		for _, a := range w.allocs {
-			if a.NodeID == nodeID && !yield(a) {
-				return
+			if a.JobID == id.job && a.Subjob == id.index {
+				c.Allocs = append(c.Allocs, a)
 			}
 		}
+		changes.Subjobs = append(changes.Subjobs, c)
 	}
+	for _, name := range w.mixed(slices.Sorted(maps.Keys(w.pools))) {
+		if late("p", name) {
+			changes.Pools = append(changes.Pools, structs.PoolChange{Name: name, Pool: w.pools[name]})
+		}
+	}
+	for _, name := range w.mixed(w.projectNames()) {
+		if late("q", name) {
+			changes.Projects = append(changes.Projects, structs.ProjectChange{Name: name, Project: w.projects[name], Usage: w.ProjectUsage(name)})
+		}
+	}
+	return changes
+}
+
+func cutKind(key, kind string) (string, bool) { return key[1:], key[:1] == kind }
+
+func compareIDs(a, b subjobID) int {
+	return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.index, b.index))
+}
+
+func (w *world) projectNames() []string {
+	names := map[string]bool{}
+	for name := range w.projects {
+		names[name] = true
+	}
+	for name := range w.ledgers {
+		names[name] = true
+	}
+	for _, a := range w.allocs {
+		names[a.Project] = true
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 func (w *world) mixed(ids []string) []string {
@@ -75,12 +132,13 @@ func (w *world) mixed(ids []string) []string {
 
 // usage sums what allocations hold on a node.
 func (w *world) usage(nodeID string) *structs.Usage {
-	u := &structs.Usage{NodeID: nodeID, Ports: map[int]string{}, Devices: map[string]string{}}
+	u := &structs.Usage{NodeID: nodeID, Ports: map[int]string{}, Devices: map[string]string{}, Claim: w.claims[nodeID]}
+	milli := int64(0)
 	for _, a := range w.allocs {
 		if a.NodeID != nodeID {
 			continue
 		}
-		u.CPU += a.Spec.CPU
+		milli += structs.MilliCPU(a.Spec.CPU)
 		u.Memory += a.Spec.Memory
 		u.Allocs++
 		for _, port := range a.Ports {
@@ -90,67 +148,278 @@ func (w *world) usage(nodeID string) *structs.Usage {
 			u.Devices[id] = a.ID
 		}
 	}
+	u.CPU = float64(milli) / 1000
+	return u
+}
+
+// Node implements structs.Ground.
+func (w *world) Node(id string) (*structs.Node, *structs.Usage) { return w.nodes[id], w.usage(id) }
+
+// Pool implements structs.Ground.
+func (w *world) Pool(name string) *structs.Pool { return w.pools[name] }
+
+// Project implements structs.Ground.
+func (w *world) Project(name string) *structs.Project { return w.projects[name] }
+
+// ProjectUsage implements structs.Ground.
+func (w *world) ProjectUsage(name string) *structs.ProjectUsage {
+	u := &structs.ProjectUsage{Project: name, Held: structs.Holding{}, Ledgers: w.ledgers[name]}
+	for _, a := range w.allocs {
+		if a.Project == name {
+			u.Held = u.Held.Add(a.Held)
+		}
+	}
 	return u
 }
 
 func (w *world) addNode(n *structs.Node) {
-	w.index++
-	n.CreateIndex = w.index
 	w.nodes[n.ID] = n
+	w.touch("n", n.ID)
+}
+
+// setNode changes a copy of a node.
+func (w *world) setNode(id string, change func(*structs.Node)) {
+	n := *w.nodes[id]
+	n.Devices = slices.Clone(n.Devices)
+	change(&n)
+	w.addNode(&n)
+}
+
+func (w *world) addPool(p *structs.Pool) {
+	w.pools[p.Name] = p
+	w.touch("p", p.Name)
+}
+
+func (w *world) addProject(p *structs.Project) {
+	w.projects[p.Name] = p
+	w.touch("q", p.Name)
 }
 
 func (w *world) submit(job *structs.Job) {
 	w.index++
 	w.jobs[job.ID] = job
-	w.subjobs[job.ID] = map[int]*structs.Subjob{}
+	job.SubmittedAt = w.now
 	for i := range job.SubjobCount() {
-		w.subjobs[job.ID][i] = &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued, QueuedAt: w.now, CreateIndex: w.index}
+		id := subjobID{job.ID, i}
+		w.subjobs[id] = &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued, QueuedAt: w.now, CreateIndex: w.index, Place: w.index << 20}
+		w.touched["j"+id.key()] = w.index
 	}
+}
+
+// set changes a copy of a subjob.
+func (w *world) set(id subjobID, change func(*structs.Subjob)) {
+	s := *w.subjobs[id]
+	change(&s)
+	w.subjobs[id] = &s
+	w.touchJob(id)
 }
 
 // apply takes a plan as state.Apply would, and fails the test when a gang is
 // refused: the scheduler must know every reason that Apply knows.
 func (w *world) apply(t failer, plan structs.Plan) {
 	t.Helper()
-	w.index++
 	for i := range plan.Gangs {
-		gang := &plan.Gangs[i]
-		job, subjob := w.jobs[gang.JobID], w.subjobs[gang.JobID][gang.Subjob]
-		reason := structs.GangProblem(job, subjob, gang, worldGround{w})
-		if reason != nil {
-			t.Fatalf("gang %s/%d refused: %s %v", gang.JobID, gang.Subjob, reason.ID, reason.Params)
-		}
-		subjob.State, subjob.Attempt, subjob.Wait = structs.JobRunning, gang.Attempt, nil
-		for rank, p := range gang.Placements {
-			w.allocs = append(w.allocs, &structs.Allocation{
-				ID:    structs.AllocID(gang.JobID, gang.Subjob, gang.Attempt, rank),
-				JobID: gang.JobID, Subjob: gang.Subjob, Rank: rank, NodeID: p.NodeID,
-				Spec: job.Resources[gang.Spec], Ports: p.Ports, Devices: p.Devices,
-			})
+		if reason := w.take(&plan.Gangs[i]); reason != nil {
+			t.Fatalf("gang %s/%d refused: %s %v", plan.Gangs[i].JobID, plan.Gangs[i].Subjob, reason.ID, reason.Params)
 		}
 	}
 	for _, update := range plan.Waits {
-		w.subjobs[update.JobID][update.Subjob].Wait = update.Wait
+		w.set(subjobID{update.JobID, update.Subjob}, func(s *structs.Subjob) {
+			if update.Wait != nil {
+				s.Wait = update.Wait
+			}
+			if s.NoPassingAt == 0 {
+				s.NoPassingAt = update.NoPassingAt
+			}
+		})
 	}
 }
 
-// end frees what a running subjob holds and puts it into state.
+// take places or promises one gang, or tells why not.
+func (w *world) take(gang *structs.GangPlan) *structs.Reason {
+	id := subjobID{gang.JobID, gang.Subjob}
+	job, subjob := w.jobs[gang.JobID], w.subjobs[id]
+	if len(gang.Victims) == 0 && !gang.Claim {
+		reason := structs.GangProblem(job, subjob, gang, w)
+		if reason == nil {
+			w.place(gang)
+		}
+		return reason
+	}
+	more := structs.Holding{}
+	for rank, p := range gang.Placements {
+		more = more.Add(structs.HeldBy(job.SpecOf(gang.Spec, rank, len(gang.Placements)), w.nodes[p.NodeID], p.Devices))
+	}
+	without := w.without(nil)
+	for i, key := range gang.Victims {
+		vid := subjobID{key.JobID, key.Subjob}
+		if a := w.attempts[vid]; a == nil || a.Number != key.Number || a.EndingAt != 0 {
+			return structs.NewReason("test.victim_gone", "job", key.JobID)
+		}
+		victim := structs.Victim{Job: w.jobs[key.JobID]}
+		for _, a := range w.allocs {
+			if a.JobID == key.JobID && a.Subjob == key.Subjob {
+				victim.Nodes = append(victim.Nodes, w.nodes[a.NodeID])
+				victim.Held = victim.Held.Add(a.Held)
+			}
+		}
+		if reason := structs.VictimProblem(job, more, victim, without); reason != nil {
+			return reason
+		}
+		without = w.without(gang.Victims[:i+1])
+	}
+	if !gang.Claim {
+		queued := *subjob
+		queued.State = structs.JobQueued // a running one changes its size
+		if reason := structs.GangProblem(job, &queued, gang, without); reason != nil {
+			return reason
+		}
+	}
+	for _, p := range gang.Placements {
+		if claim := w.claims[p.NodeID]; claim != "" {
+			return structs.NewReason("scheduler.node_claimed", "node", p.NodeID, "claim", claim)
+		}
+	}
+	for _, key := range gang.Victims {
+		vid := subjobID{key.JobID, key.Subjob}
+		a := *w.attempts[vid]
+		a.EndingAt, a.State = w.now, structs.AttemptEnding
+		w.attempts[vid] = &a
+		w.set(vid, func(s *structs.Subjob) { s.State, s.StopIntended = structs.JobStopping, structs.JobQueued })
+	}
+	own := *gang
+	own.Victims = nil
+	w.set(id, func(s *structs.Subjob) { s.Claim = &structs.Claim{Gang: own, Victims: gang.Victims, Since: w.now} })
+	for _, p := range gang.Placements {
+		w.claims[p.NodeID] = id.key()
+		w.touch("n", p.NodeID)
+	}
+	return nil
+}
+
+// without is the world as if some attempts were gone.
+func (w *world) without(keys []structs.AttemptKey) *world {
+	less := *w
+	less.allocs = slices.DeleteFunc(slices.Clone(w.allocs), func(a *structs.Allocation) bool {
+		return slices.ContainsFunc(keys, func(k structs.AttemptKey) bool { return k.JobID == a.JobID && k.Subjob == a.Subjob })
+	})
+	return &less
+}
+
+// place makes the attempt of a gang.
+func (w *world) place(gang *structs.GangPlan) {
+	id := subjobID{gang.JobID, gang.Subjob}
+	job := w.jobs[gang.JobID]
+	w.set(id, func(s *structs.Subjob) {
+		s.State, s.Attempt, s.Wait, s.Claim, s.NoPassingAt = structs.JobRunning, gang.Attempt, nil, nil, 0
+	})
+	attempt := &structs.Attempt{JobID: id.job, Subjob: id.index, Number: gang.Attempt, State: structs.AttemptRunning, Spec: gang.Spec,
+		PlacedAt: w.now, RunningAt: w.now}
+	for rank, p := range gang.Placements {
+		spec := job.SpecOf(gang.Spec, rank, len(gang.Placements))
+		a := &structs.Allocation{
+			ID:    structs.AllocID(gang.JobID, gang.Subjob, gang.Attempt, rank),
+			JobID: gang.JobID, Project: job.Project, Subjob: gang.Subjob, Attempt: gang.Attempt, Rank: rank, NodeID: p.NodeID,
+			Spec: spec, Ports: p.Ports, Devices: p.Devices, Held: structs.HeldBy(spec, w.nodes[p.NodeID], p.Devices),
+			Pool: w.nodes[p.NodeID].PoolName(), PlacedAt: w.now,
+		}
+		attempt.Allocs = append(attempt.Allocs, a.ID)
+		w.allocs = append(w.allocs, a)
+		if w.claims[p.NodeID] == id.key() {
+			delete(w.claims, p.NodeID)
+		}
+		w.touch("n", p.NodeID)
+	}
+	w.attempts[id] = attempt
+	w.touchJob(id)
+	w.touch("q", job.Project)
+}
+
+// end frees what a running subjob holds and puts it into state; claims that
+// waited for it are placed.
 func (w *world) end(jobID string, index int, state structs.JobState) {
-	w.index++
-	w.allocs = slices.DeleteFunc(w.allocs, func(a *structs.Allocation) bool { return a.JobID == jobID && a.Subjob == index })
-	w.subjobs[jobID][index].State = state
+	id := subjobID{jobID, index}
+	w.allocs = slices.DeleteFunc(w.allocs, func(a *structs.Allocation) bool {
+		mine := a.JobID == jobID && a.Subjob == index
+		if mine {
+			w.book(a)
+			w.touch("n", a.NodeID)
+		}
+		return mine
+	})
+	delete(w.attempts, id)
+	w.set(id, func(s *structs.Subjob) { s.State, s.QueuedAt, s.StopIntended = state, w.now, "" })
+	w.touch("q", w.jobs[jobID].Project)
+	w.fulfil()
+}
+
+// endStopping ends the attempts that are being stopped.
+func (w *world) endStopping() {
+	for _, id := range slices.SortedFunc(maps.Keys(w.subjobs), compareIDs) {
+		if s := w.subjobs[id]; s.State == structs.JobStopping {
+			w.end(id.job, id.index, s.StopIntended)
+		}
+	}
+}
+
+// fulfil places the claims whose nodes are free.
+func (w *world) fulfil() {
+	for _, id := range slices.SortedFunc(maps.Keys(w.subjobs), compareIDs) {
+		s := w.subjobs[id]
+		if s.Claim == nil || s.State != structs.JobQueued {
+			continue
+		}
+		gang := s.Claim.Gang
+		gang.Placements = slices.Clone(gang.Placements)
+		job, fits := w.jobs[id.job], true
+		for rank := range gang.Placements {
+			p := &gang.Placements[rank]
+			spec := job.SpecOf(gang.Spec, rank, len(gang.Placements))
+			var ok bool
+			p.Ports, ok = structs.ChoosePorts(w.nodes[p.NodeID], w.usage(p.NodeID), job.PortRequests(spec, rank), 0)
+			fits = fits && ok
+			p.Devices, ok = structs.ChooseDevices(w.nodes[p.NodeID], w.usage(p.NodeID), spec.Devices)
+			fits = fits && ok
+		}
+		gang.Attempt = s.Attempt + 1
+		if fits && structs.GangProblem(job, s, &gang, w) == nil {
+			w.place(&gang)
+		}
+	}
+}
+
+// book charges an allocation's time to its project, as state.Apply does.
+func (w *world) book(a *structs.Allocation) {
+	ledgers := slices.Clone(w.ledgers[a.Project])
+	at := slices.IndexFunc(ledgers, func(l structs.Ledger) bool { return l.Pool == a.Pool })
+	if at < 0 {
+		at = len(ledgers)
+		ledgers = append(ledgers, structs.Ledger{Pool: a.Pool})
+	}
+	ms := w.now.Sub(a.PlacedAt).Milliseconds()
+	ledgers[at].Buckets = append(slices.Clone(ledgers[at].Buckets), structs.LedgerBucket{
+		Hour: int64(w.now) / int64(time.Hour), DeviceMs: ms * int64(len(a.Devices)), MilliCPUMs: ms * structs.MilliCPU(a.Spec.CPU)})
+	w.ledgers[a.Project] = ledgers
 }
 
 func (w *world) running() []*structs.Subjob {
 	var running []*structs.Subjob
-	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
-		for _, index := range slices.Sorted(maps.Keys(w.subjobs[id])) {
-			if s := w.subjobs[id][index]; s.State == structs.JobRunning {
-				running = append(running, s)
-			}
+	for _, id := range slices.SortedFunc(maps.Keys(w.subjobs), compareIDs) {
+		if s := w.subjobs[id]; s.State == structs.JobRunning {
+			running = append(running, s)
 		}
 	}
 	return running
+}
+
+func (w *world) queued() []*structs.Subjob {
+	var queued []*structs.Subjob
+	for _, id := range slices.SortedFunc(maps.Keys(w.subjobs), compareIDs) {
+		if s := w.subjobs[id]; s.State == structs.JobQueued {
+			queued = append(queued, s)
+		}
+	}
+	return queued
 }
 
 // checkNodes asserts that no node gives more than it has and that ports and
@@ -185,6 +454,19 @@ func (w *world) checkNodes(t failer) {
 	}
 }
 
+// checkQuotas asserts that no project holds more than its maximum.
+func (w *world) checkQuotas(t failer) {
+	t.Helper()
+	for name, project := range w.projects {
+		held := w.ProjectUsage(name).Held
+		for _, quota := range project.Quotas {
+			if most, bounded := quota.Most(); bounded && held.Of(quota) > most {
+				t.Fatalf("project %s holds %d of %s, at most %d", name, held.Of(quota), quota.Kind, most)
+			}
+		}
+	}
+}
+
 // checkGangs asserts that every running subjob has each of its ranks once, on
 // nodes of their own.
 func (w *world) checkGangs(t failer) {
@@ -196,8 +478,9 @@ func (w *world) checkGangs(t failer) {
 				ranks[a.Rank], nodes[a.NodeID] = true, true
 			}
 		}
-		if want := w.jobs[s.JobID].Nodes; len(ranks) != want || len(nodes) != want {
-			t.Fatalf("%s/%d runs with ranks %v on nodes %v, want %d of each", s.JobID, s.Index, ranks, nodes, want)
+		job := w.jobs[s.JobID]
+		if len(ranks) < job.NodesMin() || len(ranks) > job.Nodes || len(nodes) != len(ranks) {
+			t.Fatalf("%s/%d runs with ranks %v on nodes %v, want %d of each", s.JobID, s.Index, ranks, nodes, job.Nodes)
 		}
 	}
 }
@@ -223,7 +506,7 @@ func testJob(name string, nodes int, cpu float64, memory int64) *structs.Job {
 func testDevices(count int, kind, model string) []structs.Device {
 	var devices []structs.Device
 	for i := range count {
-		devices = append(devices, structs.Device{ID: fmt.Sprintf("dev-%d", i), Kind: kind, Model: model,
+		devices = append(devices, structs.Device{ID: fmt.Sprintf("dev-%d", i), Index: i, Kind: kind, Model: model,
 			Memory: 80 << 30, LinkGroup: fmt.Sprint(i / 4), Healthy: true})
 	}
 	return devices
@@ -234,11 +517,3 @@ type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
-
-// worldGround lets feasibility stand on the test's world.
-type worldGround struct{ *world }
-
-func (g worldGround) Node(id string) (*structs.Node, *structs.Usage) { return g.nodes[id], g.usage(id) }
-func (worldGround) Pool(string) *structs.Pool                        { return nil }
-func (worldGround) Project(string) *structs.Project                  { return nil }
-func (worldGround) ProjectUsage(string) *structs.ProjectUsage        { return nil }

@@ -1,0 +1,128 @@
+package scheduler
+
+import (
+	"time"
+
+	"nomadlike/nomadlike/placement"
+	"nomadlike/nomadlike/predict"
+	"nomadlike/nomadlike/structs"
+)
+
+// stand is where a live subjob stands on the board.
+//
+//	delayed ──its time comes──► waiting ──placed──► running ──ends──► gone
+//	                               │  ▲                ▲
+//	                    promised nodes│ refused        │ the nodes are free
+//	                               ▼  │                │
+//	                             claimed ──────────────┘
+type stand uint8
+
+const (
+	gone    stand = iota // the slot is free
+	delayed              // queued, but not before a time
+	waiting              // queued, in a group
+	claimed              // queued, with nodes promised to it
+	running              // holds nodes
+	ousted               // ended in the pass that goes on, to be queued again after it
+)
+
+// entry is one live subjob. Entries lie in one slice, so that a clone of the
+// board is a few moves of memory; what they point to is shared between clones
+// and never changed.
+type entry struct {
+	job     *structs.Job
+	subjob  *structs.Subjob
+	jobID   string
+	index   int
+	stand   stand
+	shape   int32
+	project int32
+	lane    int32
+	group   int32 // while waiting, -1 otherwise
+	oddIn   int32 // group that lists it as odd, -1: none
+	run     int32 // its place in the list of runs while it holds nodes
+
+	said     *structs.WaitReason // the explanation that the state has, or will have
+	strictAt structs.UnixNano    // from then on nothing passes it on the nodes reserved for it; 0: not fixed yet
+
+	modelled uint32 // version of the estimates behind likely and span
+	likely   predict.Estimate
+	span     time.Duration // estimated run time from its start on; spanUnknown: any length
+
+	gang  *gang // of a running or claimed one
+	claim *claim
+}
+
+func (e *entry) is(jobID string, subjob int) bool { return e.index == subjob && e.jobID == jobID }
+
+func (e *entry) key() string { return structs.SubjobKey(e.jobID, e.index) }
+
+// demand is an amount of what nodes give. Devices are counted whatever their
+// kind; exact matching is the floor's.
+type demand struct {
+	cpu     int64 // thousandths of cores
+	memory  int64 // bytes
+	devices int32
+}
+
+func (d demand) fits(room demand) bool {
+	return d.cpu <= room.cpu && d.memory <= room.memory && d.devices <= room.devices
+}
+
+func (d demand) add(more demand) demand {
+	return demand{d.cpu + more.cpu, d.memory + more.memory, d.devices + more.devices}
+}
+
+func (d demand) sub(less demand) demand {
+	return demand{d.cpu - less.cpu, d.memory - less.memory, d.devices - less.devices}
+}
+
+// gang is what an attempt holds. It is not changed once it is on the board,
+// but replaced.
+type gang struct {
+	attempt      uint64
+	spec         int // index into Job.Resources
+	seats        []placement.Seat
+	demands      []demand              // by seat
+	allocs       []*structs.Allocation // by seat; nil: placed by this board, or not known
+	devices      int                   // of all seats
+	cpu          int64                 // of all seats
+	pool         string                // of rank 0
+	held         structs.Holding
+	placedAt     structs.UnixNano
+	runningAt    structs.UnixNano // 0: not yet
+	checkpointAt structs.UnixNano
+	endingAt     structs.UnixNano // 0: not ending
+	serial       uint64           // of the pass that placed it, 0: it came with the state
+	whole        bool             // as many nodes as the job asked for
+}
+
+// claim is nodes that have been promised to a queued gang, or to a running one
+// that changes its size.
+type claim struct {
+	nodes   []int32 // floor indexes
+	spec    int
+	victims []structs.AttemptKey
+	held    structs.Holding // what it will count in its project's quota
+	own     bool            // the victim is the gang's own attempt: a change of size
+}
+
+// since is when the work that an end would lose began: the newest checkpoint,
+// or the start.
+func (g *gang) since() structs.UnixNano {
+	return max(g.runningAt, g.checkpointAt)
+}
+
+// loss is the device time that ending the gang at now would lose, cores
+// counting as devices at coresPerDevice. What does not run yet loses nothing.
+func (g *gang) loss(now structs.UnixNano) float64 {
+	if g.runningAt == 0 || now <= g.since() {
+		return 0
+	}
+	return now.Sub(g.since()).Seconds() * g.weight()
+}
+
+// weight is what the gang counts in fair share and losses, in devices.
+func (g *gang) weight() float64 {
+	return float64(g.devices) + float64(g.cpu)/(1000*coresPerDevice)
+}

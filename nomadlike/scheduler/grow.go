@@ -1,0 +1,162 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// When a shrunk elastic gang is worth a restart on more nodes.
+const (
+	// growAfter is how long a gang runs at least between changes of its size.
+	growAfter = 10 * time.Minute
+	// growOverhead is the time that a restart takes besides the work that it
+	// repeats: to stop, to get ready, to load the checkpoint.
+	growOverhead = 3 * time.Minute
+	// growGain is how many times its cost the growth must save.
+	growGain = 2.0
+	// growsMax bounds the growths of one pass.
+	growsMax = 4
+)
+
+// grow lets shrunk elastic gangs with allow_resize have idle nodes, when nobody
+// waits for any. With r the time that a gang of n nodes is still expected to
+// run, m the nodes that it could have, and c the work since its newest
+// checkpoint that it would repeat, it grows when
+//
+//	r - (r + c)·n/m - overhead  >  growGain·(c + overhead)
+//
+// and it has run for growAfter. A gang of whose run time nothing is known is
+// expected to run as long again as it has run.
+func (p *pass) grow() {
+	var shrunk []int32
+	for _, r := range p.runs {
+		if e := &p.entries[r.entry]; p.mayGrow(e) {
+			shrunk = append(shrunk, r.entry)
+		}
+	}
+	grown := 0
+	for _, id := range p.sortedEntries(shrunk) {
+		if grown == growsMax || len(p.plan.Gangs) >= GangsMax {
+			return
+		}
+		if p.growOne(id) {
+			grown++
+		}
+	}
+}
+
+func (p *pass) mayGrow(e *entry) bool {
+	sh := p.shapes.list[e.shape]
+	g := e.gang
+	return sh.resize && !g.whole && g.runningAt != 0 && g.endingAt == 0 && e.claim == nil && len(g.seats) > 0 &&
+		p.now.Sub(g.runningAt) >= growAfter
+}
+
+func (p *pass) growOne(id int32) bool {
+	e := &p.entries[id]
+	sh, old := p.shapes.list[e.shape], e.gang
+	n := &sh.needs[old.spec]
+	options := p.optionsFor(e, n)
+	p.floor.Give(old.seats)
+	size := min(p.sizeMost(e, sh, n), p.floor.Fits(&n.Need, sh.nodes, options))
+	if size <= len(old.seats) || !p.worthGrowing(e, size) {
+		p.floor.Take(old.seats)
+		return false
+	}
+	seats, ok := p.floor.Pick(&n.Need, size, options)
+	if !ok {
+		p.floor.Take(old.seats)
+		return false
+	}
+	placed := p.floor.Placements(seats)
+	p.floor.Take(old.seats)
+	project := &p.projects[e.project]
+	if project.counts() {
+		usage := &structs.ProjectUsage{Held: project.due().Held.Sub(old.held)}
+		if structs.QuotaProblem(project.record, usage, p.heldBy(e, n.Index(), seats, placed)) != nil {
+			return false
+		}
+	}
+	key := structs.AttemptKey{JobID: e.jobID, Subjob: e.index, Number: old.attempt}
+	if p.settings.Alone {
+		p.replaceGang(id, p.newGang(e, n.Index(), old.attempt+1, seats, placed, p.now))
+	} else {
+		p.note(id)
+		p.detach(id, true)
+		own := *old
+		own.endingAt = p.now
+		e.gang = &own
+		e.claim = &claim{spec: n.Index(), victims: []structs.AttemptKey{key}, own: true, held: p.heldAsPromised(e, n.Index(), placed)}
+		for i := range seats {
+			e.claim.nodes = append(e.claim.nodes, int32(seats[i].Index()))
+		}
+		p.attach(id, true)
+		r := &p.runs[e.run]
+		r.end, r.again = p.endOf(e, p.now)
+	}
+	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
+		JobID: e.jobID, Subjob: e.index, Attempt: old.attempt + 1, Spec: n.Index(), Placements: placed,
+		Victims: []structs.AttemptKey{key},
+	})
+	p.ranks += len(placed)
+	return true
+}
+
+// worthGrowing applies the rule of grow.
+func (p *pass) worthGrowing(e *entry, size int) bool {
+	ran := p.now.Sub(e.gang.runningAt)
+	left := ran
+	if end := p.runs[e.run].end; end != never {
+		left = end.Sub(p.now)
+	}
+	again := p.now.Sub(e.gang.since())
+	fewer := float64(len(e.gang.seats)) / float64(size)
+	saved := left.Seconds() - (left+again).Seconds()*fewer - growOverhead.Seconds()
+	return saved > growGain*(again+growOverhead).Seconds()
+}
+
+// replaceGang ends a gang and starts its next attempt in one step. What the
+// next attempt still has to run is what the old one had, on more nodes.
+func (p *pass) replaceGang(id int32, g *gang) {
+	e := &p.entries[id]
+	fewer := float64(len(e.gang.seats)) / float64(len(g.seats))
+	if left := p.runs[e.run].end; left != never {
+		e.span = time.Duration(float64(left.Sub(p.now)) * fewer)
+	}
+	subjob := *e.subjob
+	subjob.Attempt = g.attempt
+	p.spend(e)
+	p.detach(id, true)
+	e.gang, e.claim, e.subjob = g, nil, &subjob
+	p.attach(id, true)
+	r := &p.runs[e.run]
+	r.end, r.again = p.endOf(e, p.now)
+}
+
+// resized carries out a change of size that a live board planned.
+func (p *pass) resized(id int32) bool {
+	e := &p.entries[id]
+	n := &p.shapes.list[e.shape].needs[e.claim.spec]
+	nodes, old := e.claim.nodes, e.gang
+	options := p.optionsFor(e, n)
+	options.Avoid = func(at int) bool { return !slices.Contains(nodes, int32(at)) }
+	p.floor.Give(old.seats)
+	seats, ok := p.floor.Pick(&n.Need, len(nodes), options)
+	var placed []structs.RankPlacement
+	if ok {
+		placed = p.floor.Placements(seats)
+	}
+	p.floor.Take(old.seats)
+	if !ok {
+		return false
+	}
+	key := structs.AttemptKey{JobID: e.jobID, Subjob: e.index, Number: old.attempt}
+	p.replaceGang(id, p.newGang(e, n.Index(), old.attempt+1, seats, placed, p.now))
+	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
+		JobID: e.jobID, Subjob: e.index, Attempt: old.attempt + 1, Spec: n.Index(), Placements: placed,
+		Victims: []structs.AttemptKey{key},
+	})
+	return true
+}

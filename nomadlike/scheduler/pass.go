@@ -1,0 +1,425 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// fault is why a gang can not start now.
+type fault uint8
+
+const (
+	faultNone  fault = iota
+	faultBound       // the pool's ceilings
+	faultQuota       // its project's quota
+	faultNever       // not even on the empty cluster
+	faultRoom        // no room
+	faultKept        // room, but kept for gangs before it
+)
+
+// pass is one walk over the queue.
+type pass struct {
+	*Board
+	now      structs.UnixNano
+	seed     uint64
+	plan     structs.Plan
+	ranks    int  // placements in plan
+	full     bool // the plan takes no more
+	walks    []laneWalk
+	told     []told
+	promised []int32 // gangs whose reserved start was fixed
+	hunts    int     // searches for victims
+	ousted   []int32 // victims that ended at once, to be queued again
+
+	// What the gang that is being placed may take, for avoid.
+	claimant string
+	ends     structs.UnixNano // when it would end
+	taking   *need
+	tier     int
+	reclaims bool              // it may preempt
+	avoid    func(at int) bool // kept for others, by a reservation or a claim
+	claimed  func(at int) bool // by a claim
+}
+
+// told is the explanation of one gang.
+type told struct {
+	entry int32
+	wait  *structs.WaitReason
+}
+
+// laneWalk is a walk over the queue of one pool.
+type laneWalk struct {
+	lane    int32
+	heap    []cursor
+	shares  []share // of a fair lane, by project
+	owners  bool    // what is guaranteed is served before what is borrowed
+	blocked int     // gangs that wait for room so far
+	kept    int     // reservations made
+	futile  int     // looks for a reservation in vain
+	spots   int     // spots kept
+}
+
+// cursor is the next entry of a group that the walk will look at.
+type cursor struct {
+	group int32
+	pos   int32
+	rank  rank
+}
+
+// rank is where a project stands in the order of a lane, as of when its cursor
+// was put into the heap. It only ever sinks during a walk.
+type rank struct {
+	borrows bool    // the gang would go beyond what is guaranteed to its project
+	share   float64 // standing in fair share
+}
+
+// answer is what a walk found out for a group.
+type answer struct {
+	serial uint64 // of the pass
+	fault  fault
+	span   time.Duration // run time of the gang that failed, for faultKept
+	need   int           // the alternative that it waits for
+	reason *structs.WaitReason
+	figure *structs.WaitReason // explanation with figures
+	noHold bool                // no reservation can be made for it
+}
+
+// Pass decides which queued gangs start at now, holds what it places on the
+// board, and explains the rest. It returns the gangs that start now, in queue
+// order, and the explanations that differ from what the waiting subjobs carry.
+// An empty plan means that nothing is to be proposed. After a plan with gangs,
+// or with WaitsMax explanations, another pass may have more to do; after any
+// other, nothing until the board changes or the time that Due tells.
+//
+// seed spreads dynamic ports; every other choice depends on the board and now
+// alone. WaitReason.Position is left 0: the place in the queue shifts with
+// every start, so whoever shows a queue counts it there instead of logging it.
+func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
+	b.now = now
+	b.serial++
+	b.bookAll(now)
+	b.wake(now)
+	b.refresh(now)
+	p := &pass{Board: b, now: now, seed: seed, plan: structs.Plan{SnapshotIndex: b.index}}
+	p.avoid, p.claimed = p.isKept, p.isClaimed
+	if b.settings.Alone {
+		p.fulfil()
+	}
+	p.begin()
+	for !p.full {
+		w := p.next()
+		if w == nil {
+			break
+		}
+		p.step(w)
+	}
+	if !p.full && !p.anyHeld() {
+		p.grow()
+	}
+	for _, id := range p.ousted {
+		b.requeue(id)
+	}
+	p.explain()
+	return p.plan
+}
+
+// Due tells when a pass may decide otherwise though nothing changed: a restart
+// delay is over by then. False: never, by time alone.
+func (b *Board) Due(now structs.UnixNano) (structs.UnixNano, bool) {
+	due := never
+	for _, id := range b.idle {
+		due = min(due, b.entries[id].subjob.NotBefore)
+	}
+	return max(due, now), due != never
+}
+
+// wake queues what was delayed until now.
+func (b *Board) wake(now structs.UnixNano) {
+	for i := 0; i < len(b.idle); {
+		id := b.idle[i]
+		e := &b.entries[id]
+		if e.subjob.NotBefore > now {
+			i++
+			continue
+		}
+		b.detach(id, true)
+		e.stand = waiting
+		b.attach(id, true)
+	}
+}
+
+// begin chooses the lanes to walk. Lanes share nodes only with the common one,
+// and quotas with all others; else those about which nothing changed are left
+// alone.
+func (p *pass) begin() {
+	all := p.lanes[p.common].queued > 0 || slices.ContainsFunc(p.projects, func(q project) bool { return q.counts() })
+	owners := p.anyGuarantee()
+	some := false
+	for i := range p.lanes {
+		some = some || p.due(&p.lanes[i])
+	}
+	for i := range p.lanes {
+		l := &p.lanes[i]
+		if !some || !all && !p.due(l) {
+			continue
+		}
+		l.dirty = false
+		if !p.settings.Quiet {
+			l.stale = false
+		}
+		l.held = false
+		p.freeKept(l.id)
+		w := laneWalk{lane: l.id}
+		if p.fair(l) {
+			w.shares = p.shares(l, p.now)
+		}
+		w.owners = owners
+		p.dropEmpty(l)
+		w.heap = make([]cursor, 0, len(l.groups))
+		for _, g := range l.groups {
+			w.heap = append(w.heap, cursor{group: g, rank: p.rankOf(&w, g)})
+		}
+		for at := len(w.heap)/2 - 1; at >= 0; at-- {
+			p.sink(&w, at)
+		}
+		p.walks = append(p.walks, w)
+	}
+}
+
+// anyHeld tells whether a gang waits for room anywhere.
+func (p *pass) anyHeld() bool {
+	return slices.ContainsFunc(p.lanes, func(l lane) bool { return l.held })
+}
+
+func (p *pass) due(l *lane) bool {
+	return l.dirty || l.stale && !p.settings.Quiet || p.fair(l) && l.queued > 0
+}
+
+// next gives the lane whose first gang is served next. Between lanes it is the
+// tier and the place that decide.
+func (p *pass) next() *laneWalk {
+	var best *laneWalk
+	for i := range p.walks {
+		w := &p.walks[i]
+		if len(w.heap) > 0 && (best == nil || p.crosses(p.first(w), p.first(best)) < 0) {
+			best = w
+		}
+	}
+	return best
+}
+
+func (p *pass) crosses(x, y *entry) int {
+	return cmp.Or(cmp.Compare(y.job.Priority.Rank(), x.job.Priority.Rank()), comparePlace(x, y))
+}
+
+func (p *pass) first(w *laneWalk) *entry { return p.at(w.heap[0]) }
+
+func (p *pass) at(c cursor) *entry {
+	return &p.entries[p.groups[c.group].queue[c.pos]]
+}
+
+// less orders the cursors of a lane.
+func (p *pass) less(w *laneWalk, a, b cursor) bool {
+	x, y := p.at(a), p.at(b)
+	if w.shares == nil && !w.owners {
+		return p.before(x, y) < 0
+	}
+	return p.ranked(&p.lanes[w.lane], x, a.rank, y, b.rank) < 0
+}
+
+// rankOf is where the next gang of a group stands now.
+func (p *pass) rankOf(w *laneWalk, group int32) (r rank) {
+	g := &p.groups[group]
+	if w.owners {
+		r.borrows = p.borrows(g.key.project, p.shapes.list[g.key.shape])
+	}
+	if w.shares != nil {
+		r.share = w.shares[g.key.project].standing()
+	}
+	return r
+}
+
+func (p *pass) sink(w *laneWalk, at int) {
+	for {
+		child := 2*at + 1
+		if child >= len(w.heap) {
+			return
+		}
+		if child+1 < len(w.heap) && p.less(w, w.heap[child+1], w.heap[child]) {
+			child++
+		}
+		if !p.less(w, w.heap[child], w.heap[at]) {
+			return
+		}
+		w.heap[at], w.heap[child] = w.heap[child], w.heap[at]
+		at = child
+	}
+}
+
+// drop ends the walk over the first group of the heap.
+func (p *pass) drop(w *laneWalk) {
+	last := len(w.heap) - 1
+	w.heap[0] = w.heap[last]
+	w.heap = w.heap[:last]
+	p.sink(w, 0)
+}
+
+// advance goes on with the entry of the first group that stands at pos now.
+func (p *pass) advance(w *laneWalk, pos int32) {
+	c := &w.heap[0]
+	if int(pos) >= len(p.groups[c.group].queue) {
+		p.drop(w)
+		return
+	}
+	c.pos, c.rank = pos, p.rankOf(w, c.group)
+	p.sink(w, 0)
+}
+
+// step looks at the first gang of a lane.
+func (p *pass) step(w *laneWalk) {
+	c := w.heap[0]
+	g := &p.groups[c.group]
+	if now := p.rankOf(w, c.group); now != c.rank { // its project started something since
+		w.heap[0].rank = now
+		p.sink(w, 0)
+		return
+	}
+	id := g.queue[c.pos]
+	a := &g.answer
+	if a.serial != p.serial {
+		*a = answer{serial: p.serial}
+	}
+	e := &p.entries[id]
+	sh := p.shapes.list[e.shape]
+	if a.fault == faultNone || a.fault == faultKept && e.span < a.span {
+		if p.overflows(sh) {
+			p.full = true
+			return
+		}
+		if p.try(w, id, sh, a) {
+			p.advance(w, c.pos) // the next one of the group stands here now
+			return
+		}
+	}
+	p.blocked(w, id, sh, a)
+}
+
+// overflows tells whether a gang of the shape has no place in the plan.
+func (p *pass) overflows(sh *shape) bool {
+	return len(p.plan.Gangs) >= GangsMax || p.ranks > 0 && p.ranks+sh.nodes > RanksMax
+}
+
+// try starts a gang, or finds out why it can not start; true: the gang left its
+// group.
+func (p *pass) try(w *laneWalk, id int32, sh *shape, a *answer) bool {
+	e := &p.entries[id]
+	l := &p.lanes[w.lane]
+	a.span = e.span
+	if a.reason = p.ceiling(l, sh); a.reason != nil {
+		a.fault = faultBound
+		return false
+	}
+	if sh.vip != nil {
+		if p.claimVIP(w, id, sh, a) {
+			return true
+		}
+	} else if p.start(w, id, sh, a) {
+		return true
+	}
+	look := p.judge(sh)
+	switch {
+	case look.reason != nil:
+		a.fault, a.reason = faultNever, look.reason
+	case a.fault != faultQuota:
+		a.need = look.need
+		return p.preempt(w, id, sh, a)
+	}
+	return false
+}
+
+// blocked notes that a gang waits, keeps nodes for it where that is due, and
+// goes on.
+func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
+	c := w.heap[0]
+	switch a.fault {
+	case faultBound, faultQuota, faultNever: // of the whole group, and in nobody's way
+		p.drop(w)
+		return
+	}
+	w.blocked++
+	p.lanes[w.lane].held = true
+	if w.blocked <= ExplainMax && !p.settings.Quiet {
+		p.told = append(p.told, told{id, p.figures(w, sh, a)})
+	}
+	if p.settings.Passing == NoPassing {
+		w.heap = nil // nobody passes it
+		return
+	}
+	keepMax := p.settings.keepMax()
+	if w.kept < keepMax {
+		p.reserve(w, id, sh, a)
+	}
+	next := c.pos + 1
+	if more := w.kept < keepMax && !a.noHold || !p.settings.Quiet && w.blocked < ExplainMax; !more {
+		queue := p.groups[c.group].queue
+		if a.fault == faultRoom {
+			next = int32(len(queue))
+		}
+		for int(next) < len(queue) && p.entries[queue[next]].span >= a.span {
+			next++ // only one that ends sooner may still start
+		}
+	}
+	p.advance(w, next)
+}
+
+// started moves a gang from the queue to its nodes and into the plan.
+func (p *pass) started(w *laneWalk, id int32, g *gang, placed []structs.RankPlacement) {
+	p.note(id)
+	e := &p.entries[id]
+	p.detach(id, true)
+	e.stand, e.gang, e.claim = running, g, nil
+	p.attach(id, true)
+	r := &p.runs[e.run]
+	r.end, r.again = p.endOf(e, p.now)
+	if w != nil && w.shares != nil && g.pool == p.lanes[w.lane].pool {
+		w.shares[e.project].held += g.weight()
+	}
+	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
+		JobID: e.jobID, Subjob: e.index, Attempt: g.attempt, Spec: g.spec, Placements: placed,
+	})
+	p.ranks += len(placed)
+}
+
+// ceiling tells what the pool's record says against gangs of a shape.
+func (p *pass) ceiling(l *lane, sh *shape) *structs.WaitReason {
+	if l.record == nil || sh.pool == "" {
+		return nil
+	}
+	if most := l.record.Ceilings.Nodes; most > 0 && sh.min > most {
+		return waitFor("scheduler.ceiling_nodes", "pool", l.pool, "nodes", sh.min, "most", most)
+	}
+	if most := l.record.Ceilings.Devices; most > 0 {
+		fewest := -1
+		for i := range sh.needs {
+			if count := int(sh.needs[i].rank.devices) * sh.min; fewest < 0 || count < fewest {
+				fewest = count
+			}
+		}
+		if fewest > most {
+			return waitFor("scheduler.ceiling_devices", "pool", l.pool, "devices", fewest, "most", most)
+		}
+	}
+	return nil
+}
+
+// sortedEntries orders entries by job and subjob, for lists that people read.
+func (b *Board) sortedEntries(ids []int32) []int32 {
+	slices.SortFunc(ids, func(x, y int32) int {
+		a, c := &b.entries[x], &b.entries[y]
+		return cmp.Or(cmp.Compare(a.jobID, c.jobID), cmp.Compare(a.index, c.index))
+	})
+	return ids
+}

@@ -1,0 +1,360 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+
+	"nomadlike/nomadlike/placement"
+	"nomadlike/nomadlike/structs"
+)
+
+const (
+	// huntsMax bounds the searches for victims of one pass: each visits every
+	// node that the gang could use.
+	huntsMax = 32
+	// weighMax is up to which size of a gang each next spot is chosen in the
+	// light of the victims so far; a larger one weighs all spots once.
+	weighMax = 64
+)
+
+// hunt is a search for victims for one gang under one alternative.
+type hunt struct {
+	entry *entry
+	need  *need
+	more  structs.Holding // what the gang would count in its project's quota
+	prey  map[int32]bool  // entries that would have to yield
+	taken map[int32]bool  // of these, those that must
+}
+
+// preempt looks for running gangs that must yield to a blocked one, so that the
+// whole of it has room; true: it found them, and the gang left its group. Least
+// loss decides: the device time since each victim's start or newest checkpoint.
+func (p *pass) preempt(w *laneWalk, id int32, sh *shape, a *answer) bool {
+	e := &p.entries[id]
+	group := &p.groups[e.group]
+	if group.hunt == p.changes && !p.settings.PreemptLonger || p.hunts >= huntsMax || !p.mayPreempt(e) {
+		return false
+	}
+	p.hunts++
+	for i := range sh.needs {
+		n := &sh.needs[i]
+		h := &hunt{entry: e, need: n, more: p.wouldHold(e, sh, n), taken: make(map[int32]bool)}
+		if h.more == nil {
+			continue
+		}
+		if h.prey = p.preyOf(h); len(h.prey) == 0 {
+			continue
+		}
+		if victims, seats := p.corner(w, sh, h); victims != nil {
+			p.oust(w, id, sh, n, victims, seats)
+			return true
+		}
+	}
+	p.groups[e.group].hunt = p.changes
+	return false
+}
+
+// mayPreempt tells quickly that nobody yields to an entry.
+func (p *pass) mayPreempt(e *entry) bool {
+	if p.settings.PreemptLonger || e.job.Priority.Rank() > 0 {
+		return true
+	}
+	return p.projects[e.project].guaranteed()
+}
+
+// wouldHold is what the smallest gang would count in its project's quota, by
+// the devices of the first node that could hold a rank; nil when none could.
+func (p *pass) wouldHold(e *entry, sh *shape, n *need) structs.Holding {
+	for _, at := range p.candidates(sh, &p.lanes[e.lane]) {
+		if !p.able(n, at) {
+			continue
+		}
+		spec := n.Spec()
+		devices, _ := structs.ChooseDevices(p.spots[at].node, nil, spec.Devices)
+		held := structs.HeldBy(spec, p.spots[at].node, devices)
+		for key := range held {
+			held[key] *= int64(sh.min)
+		}
+		return held
+	}
+	return nil
+}
+
+// preyOf lists the gangs that would have to yield.
+func (p *pass) preyOf(h *hunt) map[int32]bool {
+	prey := make(map[int32]bool)
+	project := &p.projects[h.entry.project]
+	reclaims := structs.WithinGuarantee(project.record, project.due(), h.more)
+	for _, r := range p.runs {
+		v := &p.entries[r.entry]
+		switch {
+		case v.gang.serial == p.serial || v.gang.endingAt != 0 || v.claim != nil || v.job.ID == h.entry.job.ID || len(v.gang.seats) == 0:
+		case p.settings.PreemptLonger:
+			if r.end.Sub(p.now) > h.entry.span {
+				prey[r.entry] = true
+			}
+		case !v.job.Preemptible || v.job.Priority.Rank() > h.entry.job.Priority.Rank():
+		case v.job.Priority.Rank() == h.entry.job.Priority.Rank() && !reclaims:
+		case p.victimProblem(h, v, p.Board) == nil:
+			prey[r.entry] = true
+		}
+	}
+	return prey
+}
+
+func (p *pass) victimProblem(h *hunt, v *entry, ground structs.Ground) *structs.Reason {
+	victim := structs.Victim{Job: v.job, Held: v.gang.held}
+	for i := range v.gang.seats {
+		victim.Nodes = append(victim.Nodes, p.spots[v.gang.seats[i].Index()].node)
+	}
+	return structs.VictimProblem(h.entry.job, h.more, victim, ground)
+}
+
+// bill is what making room on a spot would cost.
+type bill struct {
+	at      int32
+	place   int32
+	loss    float64
+	victims []int32
+}
+
+func (x bill) compare(y bill) int {
+	return cmp.Or(cmp.Compare(x.loss, y.loss), cmp.Compare(len(x.victims), len(y.victims)), cmp.Compare(x.place, y.place))
+}
+
+// corner chooses spots for the gang where its prey loses least, and tells the
+// victims and the seats that the gang has without them; nil when there is none.
+func (p *pass) corner(w *laneWalk, sh *shape, h *hunt) ([]int32, []placement.Seat) {
+	options := p.optionsFor(h.entry, h.need)
+	var spots []int32
+	for _, at := range p.candidates(sh, &p.lanes[w.lane]) {
+		if p.able(h.need, at) && !p.spots[at].shut && !p.isKept(int(at)) {
+			spots = append(spots, at)
+		}
+	}
+	if len(spots) < sh.min {
+		return nil, nil
+	}
+	if sh.min > weighMax {
+		bills := p.bills(h, spots)
+		if len(bills) < sh.min {
+			return nil, nil
+		}
+		for _, b := range bills[:sh.min] {
+			for _, v := range b.victims {
+				h.taken[v] = true
+			}
+		}
+	} else {
+		for range sh.min {
+			bills := p.bills(h, spots)
+			if len(bills) == 0 {
+				return nil, nil
+			}
+			for _, v := range bills[0].victims {
+				h.taken[v] = true
+			}
+			spots = slices.DeleteFunc(spots, func(at int32) bool { return at == bills[0].at })
+		}
+	}
+	return p.settleOn(sh, h, options)
+}
+
+// bills tells for each spot which further victims would make room there, the
+// cheapest first. Spots that can not be cleared are left out.
+func (p *pass) bills(h *hunt, spots []int32) []bill {
+	var bills []bill
+	for _, at := range spots {
+		if b, ok := p.billOf(h, at); ok {
+			bills = append(bills, b)
+		}
+	}
+	slices.SortFunc(bills, bill.compare)
+	return bills
+}
+
+func (p *pass) billOf(h *hunt, at int32) (bill, bool) {
+	s := &p.spots[at]
+	rank, room := p.rankOn(h.need, at), s.room
+	b := bill{at: at, place: s.place}
+	var here []int32
+	for record := s.seats; record >= 0; record = p.stays[record].next {
+		id := p.stays[record].entry
+		switch {
+		case h.taken[id]:
+			room = room.add(p.entries[id].gang.demands[p.stays[record].rank])
+		case h.prey[id]:
+			here = append(here, id)
+		}
+	}
+	// The cheapest first, then without those that turn out not to be needed.
+	p.byLoss(here)
+	for _, id := range here {
+		if rank.fits(room) {
+			break
+		}
+		room = room.add(p.demandOn(id, at))
+		b.victims = append(b.victims, id)
+	}
+	if !rank.fits(room) {
+		return b, false
+	}
+	for i := len(b.victims) - 1; i >= 0; i-- {
+		if less := room.sub(p.demandOn(b.victims[i], at)); rank.fits(less) {
+			room = less
+			b.victims = slices.Delete(b.victims, i, i+1)
+		}
+	}
+	for _, id := range b.victims {
+		b.loss += p.entries[id].gang.loss(p.now)
+	}
+	return b, true
+}
+
+func (p *pass) byLoss(ids []int32) {
+	slices.SortFunc(ids, func(x, y int32) int {
+		a, b := &p.entries[x], &p.entries[y]
+		return cmp.Or(cmp.Compare(a.gang.loss(p.now), b.gang.loss(p.now)), cmp.Compare(b.gang.placedAt, a.gang.placedAt),
+			cmp.Compare(a.jobID, b.jobID), cmp.Compare(a.index, b.index))
+	})
+}
+
+func (p *pass) demandOn(id, at int32) demand {
+	g := p.entries[id].gang
+	for rank := range g.seats {
+		if int32(g.seats[rank].Index()) == at {
+			return g.demands[rank]
+		}
+	}
+	return demand{}
+}
+
+// settleOn asks the floor whether the gang fits without the victims, and leaves
+// out those that it does not need gone.
+func (p *pass) settleOn(sh *shape, h *hunt, options placement.Options) ([]int32, []placement.Seat) {
+	var victims []int32
+	for id := range h.taken {
+		victims = append(victims, id)
+	}
+	p.byLoss(victims)
+	for _, id := range victims {
+		p.floor.Give(p.entries[id].gang.seats)
+	}
+	seats, ok := p.floor.Pick(&h.need.Need, sh.min, options)
+	for i := len(victims) - 1; ok && i >= 0; i-- { // the dearest first
+		own := p.entries[victims[i]].gang.seats
+		p.floor.Take(own)
+		if fewer, still := p.floor.Pick(&h.need.Need, sh.min, options); still {
+			seats = fewer
+			victims = slices.Delete(victims, i, i+1)
+			continue
+		}
+		p.floor.Give(own)
+	}
+	if ok {
+		ok = p.lawful(h, victims, seats)
+	}
+	for _, id := range victims {
+		p.floor.Take(p.entries[id].gang.seats)
+	}
+	if !ok || len(victims) == 0 {
+		return nil, nil
+	}
+	return victims, seats
+}
+
+// lawful asks feasibility about every victim, those before it being gone, and
+// about the quota without them.
+func (p *pass) lawful(h *hunt, victims []int32, seats []placement.Seat) bool {
+	if p.settings.PreemptLonger {
+		return true
+	}
+	ground := thinned{p.Board, make(map[string]structs.Holding)}
+	placed := p.floor.Placements(seats)
+	h.more = p.heldBy(h.entry, h.need.Index(), seats, placed)
+	for _, id := range victims {
+		v := &p.entries[id]
+		if p.victimProblem(h, v, ground) != nil {
+			return false
+		}
+		ground.gone[v.job.Project] = ground.gone[v.job.Project].Add(v.gang.held)
+	}
+	project := &p.projects[h.entry.project]
+	return structs.QuotaProblem(project.record, ground.ProjectUsage(project.name), h.more.Add(project.promised)) == nil
+}
+
+// thinned is the board with some gangs gone.
+type thinned struct {
+	*Board
+	gone map[string]structs.Holding
+}
+
+// ProjectUsage implements structs.Ground.
+func (g thinned) ProjectUsage(name string) *structs.ProjectUsage {
+	usage := g.Board.ProjectUsage(name)
+	if gone := g.gone[name]; gone != nil && usage != nil {
+		less := *usage
+		less.Held = usage.Held.Sub(gone)
+		return &less
+	}
+	return usage
+}
+
+// oust promises a gang the nodes that its victims will leave; a board that is
+// alone ends them at once and places the gang.
+func (p *pass) oust(w *laneWalk, id int32, sh *shape, n *need, victims []int32, seats []placement.Seat) {
+	e := &p.entries[id]
+	keys := p.end(victims)
+	placed := p.floor.Placements(seats)
+	if p.settings.Alone {
+		p.started(w, id, p.newGang(e, n.Index(), e.subjob.Attempt+1, seats, placed, p.now), placed)
+	} else {
+		made := &claim{spec: n.Index(), victims: keys, held: p.heldAsPromised(e, n.Index(), placed)}
+		for i := range seats {
+			made.nodes = append(made.nodes, int32(seats[i].Index()))
+		}
+		p.promiseTo(id, made)
+		p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
+			JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.Attempt + 1, Spec: n.Index(), Placements: placed,
+		})
+		p.ranks += len(placed)
+	}
+	p.plan.Gangs[len(p.plan.Gangs)-1].Victims = keys
+}
+
+// end tells victims to stop, in the order of their jobs. A board that is alone
+// takes them off their nodes; they are queued again after the walk.
+func (p *pass) end(victims []int32) []structs.AttemptKey {
+	keys := make([]structs.AttemptKey, 0, len(victims))
+	for _, id := range p.sortedEntries(victims) {
+		v := &p.entries[id]
+		keys = append(keys, structs.AttemptKey{JobID: v.jobID, Subjob: v.index, Number: v.gang.attempt})
+		p.note(id)
+		if p.settings.Alone {
+			p.spend(v)
+			p.detach(id, true)
+			v.stand = ousted
+			p.ousted = append(p.ousted, id)
+			p.full = true // what they left is dealt out when they stand in the queue again
+			continue
+		}
+		own := *v.gang
+		own.endingAt = p.now
+		v.gang = &own
+		r := &p.runs[v.run]
+		r.end, r.again = p.endOf(v, p.now)
+		for i := range own.seats {
+			p.touch(int32(own.seats[i].Index()))
+		}
+	}
+	return keys
+}
+
+// promiseTo takes a gang out of its group and closes the nodes of its claim.
+func (p *pass) promiseTo(id int32, made *claim) {
+	p.note(id)
+	e := &p.entries[id]
+	p.detach(id, true)
+	e.stand, e.claim = claimed, made
+	p.attach(id, true)
+}

@@ -1,0 +1,193 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// lane is the queue of one pool. Jobs that name no pool stand in the lane of
+// structs.PoolDefault.
+type lane struct {
+	id     int32
+	pool   string
+	record *structs.Pool
+	groups []int32 // every group of the lane
+	queued int     // entries in them
+	nodes  []int32 // floor indexes of the pool's nodes, in order; replaced, never changed
+	dirty  bool    // something changed since its last walk that may let a gang start
+	stale  bool    // something changed that may change an explanation
+	held   bool    // a gang waits for room, as of the newest walk
+}
+
+// groupKey is what the entries of a group have in common: what was found out
+// for the first of them holds for all behind it.
+type groupKey struct {
+	lane    int32
+	shape   int32
+	project int32
+	tier    int8
+	moved   bool
+}
+
+// group is a part of a lane's queue in its order.
+type group struct {
+	key   groupKey
+	queue []int32 // entries, the first to be served first
+	odd   []int32 // entries that may say something else than tail
+
+	tail   *structs.WaitReason // what those say that are not explained one by one
+	hunt   uint64              // changes of the board when victims were looked for in vain
+	answer answer              // of the newest walk
+}
+
+// before orders two waiting entries of one lane and negative means that x is
+// served first. Both stand in groups.
+func (b *Board) before(x, y *entry) int {
+	if c := cmp.Compare(y.job.Priority.Rank(), x.job.Priority.Rank()); c != 0 {
+		return c
+	}
+	switch b.settings.Order {
+	case OrderShortest, OrderRemaining:
+		if c := cmp.Compare(x.span, y.span); c != 0 {
+			return c
+		}
+	}
+	return comparePlace(x, y)
+}
+
+// comparePlace orders by place, submission and index.
+func comparePlace(x, y *entry) int {
+	if c := cmp.Compare(placeOf(x.subjob), placeOf(y.subjob)); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(x.subjob.CreateIndex, y.subjob.CreateIndex); c != 0 {
+		return c
+	}
+	if c := strings.Compare(x.jobID, y.jobID); c != 0 {
+		return c
+	}
+	return cmp.Compare(x.index, y.index)
+}
+
+// placeOf is the place of a subjob in its tier; one that was never given any
+// stands by its creation.
+func placeOf(s *structs.Subjob) uint64 {
+	if s.Place == 0 {
+		return s.CreateIndex
+	}
+	return s.Place
+}
+
+// Compare orders the queue of a pool in the order of submission: higher tiers
+// first, then the place, which is earlier submission unless an administrator
+// moved the job, then the index within a batch. A requeued subjob keeps its
+// job's place. Negative: a is served before b. Fair share is the board's.
+func Compare(jobA *structs.Job, a *structs.Subjob, jobB *structs.Job, b *structs.Subjob) int {
+	return cmp.Or(
+		cmp.Compare(jobB.Priority.Rank(), jobA.Priority.Rank()),
+		cmp.Compare(placeOf(a), placeOf(b)),
+		cmp.Compare(a.CreateIndex, b.CreateIndex),
+		cmp.Compare(a.JobID, b.JobID),
+		cmp.Compare(a.Index, b.Index),
+	)
+}
+
+// poolOf is the pool in whose queue a job stands.
+func poolOf(job *structs.Job) string {
+	if job.Placement.Pool == "" {
+		return structs.PoolDefault
+	}
+	return job.Placement.Pool
+}
+
+// laneOf gives the lane of a pool, and makes it when it is new.
+func (b *Board) laneOf(pool string) *lane {
+	if id, ok := b.laneByPool[pool]; ok {
+		return &b.lanes[id]
+	}
+	id := int32(len(b.lanes))
+	b.laneByPool[pool] = id
+	b.lanes = append(b.lanes, lane{id: id, pool: pool})
+	return &b.lanes[id]
+}
+
+// enqueue puts a waiting entry into its group.
+func (b *Board) enqueue(id int32) {
+	e := &b.entries[id]
+	l := &b.lanes[e.lane]
+	key := groupKey{lane: e.lane, shape: e.shape, project: e.project, tier: int8(e.job.Priority.Rank()), moved: e.subjob.Moved}
+	at, ok := b.groupByKey[key]
+	if !ok {
+		if last := len(b.freeGroup) - 1; last >= 0 {
+			at = b.freeGroup[last]
+			b.freeGroup = b.freeGroup[:last]
+			b.groups[at] = group{key: key}
+		} else {
+			at = int32(len(b.groups))
+			b.groups = append(b.groups, group{key: key})
+		}
+		b.groupByKey[key] = at
+		l.groups = append(l.groups, at)
+	}
+	g := &b.groups[at]
+	e.group = at
+	b.modelEntry(e)
+	if last := len(g.queue) - 1; last < 0 || b.before(&b.entries[g.queue[last]], e) < 0 {
+		g.queue = append(g.queue, id)
+	} else {
+		g.queue = slices.Insert(g.queue, b.search(g, e), id)
+	}
+	b.distrust(id)
+	l.queued++
+	l.dirty = true
+}
+
+// search gives the place in the group at which an entry stands, or would.
+func (b *Board) search(g *group, e *entry) int {
+	at, _ := slices.BinarySearchFunc(g.queue, e, func(id int32, e *entry) int { return b.before(&b.entries[id], e) })
+	return at
+}
+
+// dequeue takes a waiting entry out of its group. Its place in the list of odd
+// entries is given up when that list is read next.
+func (b *Board) dequeue(id int32) {
+	e := &b.entries[id]
+	g := &b.groups[e.group]
+	switch at := b.search(g, e); {
+	case at == 0:
+		g.queue = g.queue[1:]
+	default:
+		g.queue = slices.Delete(g.queue, at, at+1)
+	}
+	l := &b.lanes[e.lane]
+	l.queued--
+	l.dirty, l.stale = true, true
+	e.group, e.oddIn = -1, -1
+}
+
+// dropEmpty forgets the groups of a lane that have no entries.
+func (b *Board) dropEmpty(l *lane) {
+	l.groups = slices.DeleteFunc(l.groups, func(at int32) bool {
+		if g := &b.groups[at]; len(g.queue) == 0 {
+			delete(b.groupByKey, g.key)
+			*g = group{}
+			b.freeGroup = append(b.freeGroup, at)
+			return true
+		}
+		return false
+	})
+}
+
+// reorder sorts the groups anew after run time estimates changed.
+func (b *Board) reorder() {
+	if b.settings.Order == OrderPool {
+		return
+	}
+	for i := range b.groups {
+		g := &b.groups[i]
+		slices.SortFunc(g.queue, func(x, y int32) int { return b.before(&b.entries[x], &b.entries[y]) })
+	}
+}

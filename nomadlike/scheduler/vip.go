@@ -1,0 +1,114 @@
+package scheduler
+
+import (
+	"slices"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// claimVIP starts a VIP job when all its machines are free, and else promises
+// them to it: the jobs on machines to kill end, those on machines to wait for
+// end by themselves, and nobody new comes. It does not ask for reservations.
+func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
+	if p.start(w, id, sh, a) {
+		return true
+	}
+	if a.fault != faultRoom && a.fault != faultKept || p.judge(sh).reason != nil {
+		return false
+	}
+	e := &p.entries[id]
+	a.fault = faultRoom
+	spots := p.machines(sh)
+	if len(spots) < sh.min || slices.ContainsFunc(spots, func(at int32) bool { return p.spots[at].claim != "" }) {
+		return false // another promise stands before it
+	}
+	n := &sh.needs[p.judge(sh).need]
+	held := structs.Holding{}
+	placed := make([]structs.RankPlacement, len(spots))
+	for rank, at := range spots {
+		node := p.spots[at].node
+		spec := e.job.SpecOf(n.Index(), rank, len(spots))
+		devices, _ := structs.ChooseDevices(node, nil, spec.Devices)
+		held = held.Add(structs.HeldBy(spec, node, devices))
+		placed[rank] = structs.RankPlacement{NodeID: node.ID}
+	}
+	project := &p.projects[e.project]
+	if problem := structs.QuotaProblem(project.record, project.due(), held); problem != nil {
+		a.fault, a.reason = faultQuota, p.overQuota(e, sh, problem)
+		return false
+	}
+	made := &claim{spec: n.Index(), nodes: spots, held: held}
+	made.victims = p.end(p.killedBy(e, sh, spots, held))
+	p.promiseTo(id, made)
+	if p.settings.Alone && p.complete(id) {
+		p.plan.Gangs[len(p.plan.Gangs)-1].Victims = made.victims
+		return true
+	}
+	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
+		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.Attempt + 1, Spec: n.Index(), Placements: placed,
+		Victims: made.victims, Claim: true,
+	})
+	p.ranks += len(placed)
+	return true
+}
+
+// machines lists the spots of a VIP job's machines that could hold a rank, in
+// its order.
+func (p *pass) machines(sh *shape) []int32 {
+	need := &sh.needs[p.judge(sh).need]
+	spots := slices.DeleteFunc(p.candidates(sh, &p.lanes[p.common]), func(at int32) bool { return !p.able(need, at) })
+	return spots[:min(len(spots), sh.nodes)]
+}
+
+// killedBy lists the gangs on the machines that the VIP job does not wait for.
+func (p *pass) killedBy(e *entry, sh *shape, spots []int32, more structs.Holding) []int32 {
+	h := &hunt{entry: e, more: more}
+	var victims []int32
+	for _, at := range spots {
+		for record := p.spots[at].seats; record >= 0; record = p.stays[record].next {
+			id := p.stays[record].entry
+			v := &p.entries[id]
+			if v.gang.endingAt == 0 && v.claim == nil && !slices.Contains(victims, id) && sh.kills(p.spots[at].node) &&
+				p.victimProblem(h, v, p.Board) == nil {
+				victims = append(victims, id)
+			}
+		}
+	}
+	return victims
+}
+
+// kills tells whether the job ends what runs on a node.
+func (s *shape) kills(node *structs.Node) bool {
+	return slices.ContainsFunc(s.vip.Machines, func(m structs.VIPMachine) bool {
+		return m.Busy == structs.BusyKill && (m.Node == node.Name || m.Node == node.ID)
+	})
+}
+
+// fulfil places the claims whose nodes are free by now, on a board that is
+// alone.
+func (p *pass) fulfil() {
+	for _, id := range p.sortedEntries(slices.Clone(p.claims)) {
+		p.complete(id)
+	}
+}
+
+// complete places a claimed gang if all its nodes are free; it tells whether
+// they were.
+func (p *pass) complete(id int32) bool {
+	e := &p.entries[id]
+	if e.stand == running {
+		return p.resized(id)
+	}
+	sh := p.shapes.list[e.shape]
+	n := &sh.needs[e.claim.spec]
+	options := p.optionsFor(e, n)
+	nodes := e.claim.nodes
+	options.Avoid = func(at int) bool { return !slices.Contains(nodes, int32(at)) }
+	seats, ok := p.floor.Pick(&n.Need, len(nodes), options)
+	if !ok {
+		return false
+	}
+	placed := p.floor.Placements(seats)
+	p.started(nil, id, p.newGang(e, n.Index(), e.subjob.Attempt+1, seats, placed, p.now), placed)
+	return true
+}
