@@ -180,7 +180,8 @@ func TestHangingDeviceCallsEnd(t *testing.T) {
 	defer cancel()
 	devicetest.Devices(t, d) // the stream is not held up
 	started := time.Now()
-	if _, err := d.Reserve(ctx, []string{"FAKE-0001"}); !errors.Is(err, context.DeadlineExceeded) {
+	// The plugin knows the deadline, too, and may be the first to give up.
+	if _, err := d.Reserve(ctx, []string{"FAKE-0001"}); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, device.ErrUnavailable) {
 		t.Errorf("reserve gives %v", err)
 	}
 	if took := time.Since(started); took > 5*time.Second {
