@@ -116,11 +116,11 @@ func must(b testing.TB, err error) {
 	}
 }
 
-// each does something for every node, 64 at a time.
+// each does something for every node, some at a time.
 func (f *fleet) each(do func(int, *fleetNode) error) {
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for range 64 {
+	for range 16 {
 		group.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(f.nodes); i = int(next.Add(1)) - 1 {
 				if err := do(i, f.nodes[i]); err != nil {
@@ -133,8 +133,12 @@ func (f *fleet) each(do func(int, *fleetNode) error) {
 }
 
 func (f *fleet) connect() {
-	f.each(func(_ int, n *fleetNode) error {
-		_, err := rpc.Ping(f.ctx, n.conn)
+	f.each(func(_ int, n *fleetNode) (err error) {
+		for range 20 { // handshakes have a deadline, which a busy machine may miss
+			if _, err = rpc.Ping(f.ctx, n.conn); err == nil {
+				return nil
+			}
+		}
 		return err
 	})
 }

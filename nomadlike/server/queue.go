@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -10,32 +11,27 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// runQueue places what waits until ctx ends. Each turn takes everything that
-// waits by then into one plan and one log entry; while that entry is being
-// committed, more gathers for the next turn. So a quiet queue is served at
-// once and a busy one in large plans.
-func (s *Server) runQueue(ctx context.Context) {
-	turn := turn{due: true}
-	for ctx.Err() == nil {
-		snapshot := s.config.Store.Snapshot()
-		if snapshot.ScheduleIndex() == turn.looked && !turn.due {
-			turn.due = s.awaitQueue(ctx, snapshot, turn)
-			continue
-		}
-		turn.looked, turn.due = snapshot.ScheduleIndex(), false
-		turn.hasty = time.Since(turn.explained) < s.config.Timings.ExplainEvery
-		if !turn.hasty {
-			turn.explained = time.Now()
-		}
-		input := scheduler.Input{Snapshot: snapshot, Quiet: turn.hasty}
-		plan := scheduler.Schedule(input, s.now(), snapshot.Index())
-		if len(plan.Gangs) == 0 && len(plan.Waits) == 0 {
-			continue
-		}
-		if !s.proposePlan(ctx, plan) {
-			turn.due = pause(ctx, retryMax)
-		}
-	}
+// Bounds of the queue loop.
+const (
+	planRanksMax  = 16_384 // placements of one log entry, a single larger gang excepted
+	plansInFlight = 3      // log entries that are being committed while the next is thought out
+	// learnEvery is how often, at most, run times are learned anew; as seldom as
+	// learning and estimating all that waits takes not more than a part of one in
+	// learnShare of the loop's time.
+	learnEvery = 2 * time.Second
+	learnShare = 50
+)
+
+// queue is what the leader's queue loop works with. It belongs to one
+// goroutine.
+type queue struct {
+	server *Server
+	board  *scheduler.Board
+
+	times   runTimes
+	learnAt time.Time // when it may learn next; zero: at once
+
+	turn turn
 }
 
 // turn is what the queue loop remembers of its newest turn.
@@ -46,12 +42,123 @@ type turn struct {
 	explained time.Time // when they were last looked at
 }
 
-// awaitQueue waits until the queue may be worth another turn. It tells true
-// when that is so by time alone: a restart delay is over, or explanations were
-// left out.
-func (s *Server) awaitQueue(ctx context.Context, snapshot *state.Snapshot, turn turn) bool {
+func newQueue(s *Server) *queue {
+	return &queue{server: s, board: scheduler.NewBoard(scheduler.Settings{}), turn: turn{due: true}}
+}
+
+// runQueue places what waits until ctx ends. Each turn takes everything that
+// waits by then; while its plans are being committed, more gathers for the
+// next turn. So a quiet queue is served at once and a busy one in large plans.
+func (s *Server) runQueue(ctx context.Context) {
+	q := newQueue(s)
+	for ctx.Err() == nil {
+		snapshot := s.config.Store.Snapshot()
+		if snapshot.ScheduleIndex() == q.turn.looked && !q.turn.due {
+			q.turn.due = q.await(ctx, snapshot)
+			continue
+		}
+		q.turn.looked, q.turn.due = snapshot.ScheduleIndex(), false
+		q.turn.hasty = time.Since(q.turn.explained) < s.config.Timings.ExplainEvery
+		if !q.turn.hasty {
+			q.turn.explained = time.Now()
+		}
+		if !q.serve(ctx, snapshot) {
+			q.turn.due = pause(ctx, retryMax)
+		}
+	}
+}
+
+// serve takes one turn, and tells whether everything that it decided arrived.
+// Placing comes first: explanations are thought out when nothing more can
+// start.
+func (q *queue) serve(ctx context.Context, snapshot *state.Snapshot) bool {
+	q.board.Sync(snapshot)
+	q.learn(snapshot)
+	q.board.SetSettings(q.settings(true))
+	if !q.place(ctx, snapshot.Index()) {
+		return false
+	}
+	if q.turn.hasty {
+		return true
+	}
+	q.board.SetSettings(q.settings(false))
+	plan := q.board.Pass(q.server.now(), snapshot.Index())
+	if len(plan.Gangs) == 0 && len(plan.Waits) == 0 {
+		return true
+	}
+	q.turn.due = q.turn.due || len(plan.Gangs) > 0 || len(plan.Waits) >= scheduler.WaitsMax
+	return q.server.proposePlan(ctx, plan)
+}
+
+func (q *queue) settings(quiet bool) scheduler.Settings {
+	settings := q.board.Settings()
+	settings.Quiet = quiet
+	return settings
+}
+
+// place starts what can start. Plans go to the log while the next is thought
+// out; they do not wait for each other, since the board holds what they place.
+func (q *queue) place(ctx context.Context, seed uint64) bool {
+	var (
+		arrived  = true
+		mu       sync.Mutex
+		flying   sync.WaitGroup
+		inFlight = make(chan struct{}, plansInFlight)
+	)
+	for {
+		plan := q.plan(seed)
+		if len(plan.Gangs) == 0 {
+			break
+		}
+		inFlight <- struct{}{}
+		flying.Go(func() {
+			ok := q.server.proposePlan(ctx, plan)
+			<-inFlight
+			mu.Lock()
+			arrived = arrived && ok
+			mu.Unlock()
+		})
+	}
+	flying.Wait()
+	return arrived
+}
+
+// plan gathers passes into one log entry.
+func (q *queue) plan(seed uint64) structs.Plan {
+	var plan structs.Plan
+	ranks := 0
+	for {
+		more := q.board.Pass(q.server.now(), seed)
+		plan.SnapshotIndex = more.SnapshotIndex
+		plan.Gangs, plan.Waits = append(plan.Gangs, more.Gangs...), append(plan.Waits, more.Waits...)
+		for i := range more.Gangs {
+			ranks += len(more.Gangs[i].Placements)
+		}
+		full := len(plan.Gangs)+scheduler.GangsMax > state.PlanGangsMax || ranks+scheduler.RanksMax > planRanksMax
+		if len(more.Gangs) == 0 || full {
+			return plan
+		}
+	}
+}
+
+// learn lets the board expect run times by what has ended, when that is due.
+func (q *queue) learn(snapshot *state.Snapshot) {
+	if q.times.model != nil && (snapshot.PastRunSeq() == q.times.seen || time.Now().Before(q.learnAt)) {
+		return
+	}
+	begin := time.Now()
+	q.times.follow(snapshot)
+	q.board.SetModel(q.times.model.Outlook(q.server.now(), ongoing(q.board)))
+	took := time.Since(begin)
+	q.learnAt = time.Now().Add(max(learnEvery, learnShare*took))
+}
+
+// await waits until the queue may be worth another turn. It tells true when
+// that is so by time alone: a restart delay is over, explanations were left
+// out, or run times are to be learned.
+func (q *queue) await(ctx context.Context, snapshot *state.Snapshot) bool {
 	var fired <-chan time.Time
-	if span, due := nextTurn(snapshot, s.now(), turn, s.config.Timings.ExplainEvery-time.Since(turn.explained)); due {
+	if span, due := q.next(snapshot); due {
 		timer := time.NewTimer(max(span, 0))
 		defer timer.Stop()
 		fired = timer.C
@@ -65,22 +172,32 @@ func (s *Server) awaitQueue(ctx context.Context, snapshot *state.Snapshot, turn 
 	return false
 }
 
-// nextTurn tells how long from now the queue is worth another turn though
-// nothing changes; false: never, by time alone.
-func nextTurn(snapshot *state.Snapshot, now structs.UnixNano, turn turn, explainIn time.Duration) (span time.Duration, due bool) {
-	if turn.hasty {
-		for range snapshot.Queue() {
-			span, due = explainIn, true
-			break
+// next tells how long from now the queue is worth another turn though nothing
+// changes; false: never, by time alone.
+func (q *queue) next(snapshot *state.Snapshot) (span time.Duration, due bool) {
+	if !waits(snapshot) {
+		return 0, false
+	}
+	at := func(in time.Duration) {
+		if !due || in < span {
+			span, due = in, true
 		}
 	}
-	if at, delayed := snapshot.NextDelayed(now); delayed && (!due || at.Sub(now) < span) {
-		span, due = at.Sub(now), true
+	if q.turn.hasty {
+		at(q.server.config.Timings.ExplainEvery - time.Since(q.turn.explained))
+	}
+	now := q.server.now()
+	if delayed, known := q.board.Due(now); known {
+		at(delayed.Sub(now))
+	}
+	if snapshot.PastRunSeq() != q.times.seen {
+		at(time.Until(q.learnAt))
 	}
 	return span, due
 }
 
-// proposePlan puts a plan into the log, and tells whether it arrived.
+// proposePlan puts a plan into the log, and tells whether it arrived and was
+// taken whole.
 func (s *Server) proposePlan(ctx context.Context, plan structs.Plan) bool {
 	kind, body := structs.CommandPlan, any(&plan)
 	if len(plan.Gangs) == 0 {

@@ -17,6 +17,8 @@ type Server struct {
 	hearing  *hearing
 	members  *memberCache
 
+	foresight *foresight
+
 	leading struct {
 		sync.Mutex
 		watch *watch // non-nil while this server leads
@@ -39,8 +41,10 @@ func Open(config Config) (*Server, error) {
 		sessions: newSessions(),
 		hearing:  newHearing(config.ID),
 		members:  newMemberCache(),
-		cancel:   cancel,
-		closing:  ctx.Done(),
+
+		foresight: newForesight(),
+		cancel:    cancel,
+		closing:   ctx.Done(),
 	}
 	s.tasks.Go(func() { s.followLeadership(ctx) })
 	s.tasks.Go(func() { s.reportHearing(ctx) })
@@ -102,6 +106,7 @@ func (s *Server) lead(ctx context.Context, news consensus.Leadership) {
 	var duties sync.WaitGroup
 	duties.Go(func() { watch.run(ctx) })
 	duties.Go(func() { s.runQueue(ctx) })
+	duties.Go(func() { s.runForecasts(ctx) })
 	duties.Go(func() { s.runSweeps(ctx) })
 	duties.Go(func() { s.initCluster(ctx) })
 	duties.Wait()
