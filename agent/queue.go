@@ -8,6 +8,7 @@ import (
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/forecast"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -19,7 +20,7 @@ func (s *site) readQueue(r *request) error {
 		return err
 	}
 	q := query{r: r}
-	limit, after, pool, project := q.limit(), q.text("after"), q.text("pool"), q.text("project")
+	limit, after, pool, project, foresee := q.limit(), q.text("after"), q.text("pool"), q.text("project"), q.bool("forecast")
 	begin, err := strconv.Atoi(after)
 	if after != "" && (err != nil || begin < 0) {
 		q.refuse("after", after)
@@ -47,7 +48,29 @@ func (s *site) readQueue(r *request) error {
 		}
 		out.Entries = append(out.Entries, queueEntry(r, snapshot, job, subjob, position))
 	}
+	if foresee {
+		if err := s.addForecasts(r, out.Entries); err != nil {
+			return err
+		}
+	}
 	return r.reply(out)
+}
+
+// addForecasts tells for entries of the queue when they start.
+func (s *site) addForecasts(r *request, entries []api.QueueEntry) error {
+	at := make(map[structs.AttemptKey]*api.QueueEntry, len(entries))
+	for i := range entries {
+		at[structs.AttemptKey{JobID: entries[i].JobID, Subjob: entries[i].Subjob}] = &entries[i]
+	}
+	return s.replica.Foresee(r.Context(), func(futures *forecast.Futures) error {
+		for _, start := range futures.Queue() {
+			if entry := at[structs.AttemptKey{JobID: start.JobID, Subjob: start.Subjob}]; entry != nil {
+				when := start.When
+				entry.Forecast = &when
+			}
+		}
+		return nil
+	})
 }
 
 // mayRead tells whether the caller may read a job.

@@ -10,6 +10,7 @@ import (
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/forecast"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
@@ -30,6 +31,8 @@ type replica interface {
 	Submit(ctx context.Context, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error)
 	// SubmitJob admits a job.
 	SubmitJob(ctx context.Context, user, key string, job *structs.Job) (jobID string, index uint64, err error)
+	// Foresee lets ask look at the futures of this server's newest state.
+	Foresee(ctx context.Context, ask func(*forecast.Futures) error) error
 	// Admit lets a new agent in and gives its certificate.
 	Admit(ctx context.Context, join server.Join) (certificatePEM []byte, err error)
 }
@@ -280,7 +283,14 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"projects.put":              s.putProject,
 		"projects.delete":           s.deleteProject,
 		"queue.read":                s.readQueue,
+		"queue.forecast":            s.forecastQueue,
+		"queue.timeline":            s.forecastTimeline,
+		"queue.accuracy":            s.forecastAccuracy,
+		"queue.what_if":             s.ponder,
+		"jobs.forecast":             s.forecastJob,
+		"jobs.forecast_read":        s.readForecast,
 		"machines.list":             s.listMachines,
+		"nodes.available":           s.listAvailable,
 		"events.stream":             s.streamEvents,
 		"allocations.read":          s.readAllocation,
 		"allocations.logs":          s.readLogs,

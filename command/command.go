@@ -82,6 +82,7 @@ func verbs() []verb {
 	var all []verb
 	all = append(all, jobVerbs()...)
 	all = append(all, queueVerbs()...)
+	all = append(all, forecastVerbs()...)
 	all = append(all, poolVerbs()...)
 	all = append(all, nodeVerbs()...)
 	all = append(all, clusterVerbs()...)

@@ -160,7 +160,21 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return env.explain(err, places)
 		}
-		return env.show(output, plan, func() { env.printPlan(plan, *launch || *rank >= 0, *rank) })
+		found, err := client.ForecastJob(env.Context, api.JobRequest{Job: job})
+		if err != nil {
+			return env.explain(err, places)
+		}
+		value := struct {
+			*api.JobPlan
+			Forecast *api.JobOutlook `json:"forecast"`
+		}{plan, found}
+		return env.show(output, value, func() {
+			env.printPlan(plan, *launch || *rank >= 0, *rank)
+			if !plan.StartsNow || len(found.Victims) > 0 {
+				fmt.Fprintln(env.Stdout)
+				env.printAnswer(found)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,9 @@
 package api
 
-import "nomadlike/nomadlike/structs"
+import (
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/outlook"
+)
 
 // Queue is what waits, in the order in which it will be looked at.
 type Queue struct {
@@ -27,6 +30,8 @@ type QueueEntry struct {
 	Wait        *structs.WaitReason `json:"wait,omitempty"`
 	Holders     []JobRef            `json:"holders,omitempty"` // of what it waits for, those that the caller may read
 	Awaits      []JobRef            `json:"awaits,omitempty"`  // asked to end for it: it has been promised their nodes
+	// Forecast is when it starts, when the parameter forecast asks for it.
+	Forecast *outlook.When `json:"forecast,omitempty"`
 }
 
 // MachineList lists the machines that a VIP job may choose, free ones first.

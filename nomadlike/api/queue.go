@@ -4,8 +4,9 @@ import "context"
 
 // QueueFilter narrows the queue; empty fields match all.
 type QueueFilter struct {
-	Pool    string // of jobs that name it; structs.PoolDefault: those that name none
-	Project string
+	Pool     string // of jobs that name it; structs.PoolDefault: those that name none
+	Project  string
+	Forecast bool // tell for each when it starts
 }
 
 // Queue gives one page of what waits, in order.
@@ -21,6 +22,9 @@ func (c *Client) QueueOf(ctx context.Context, filter QueueFilter, query *Query) 
 		if value != "" {
 			values.Set(name, value)
 		}
+	}
+	if filter.Forecast {
+		values.Set("forecast", "true")
 	}
 	out := new(Queue)
 	meta, err := c.get(ctx, "/v1/queue", values, out)

@@ -25,6 +25,7 @@ const (
 	VerbTimeLimit     Verb = "time-limit"
 	VerbMove          Verb = "move"
 	VerbMembers       Verb = "members"
+	VerbPonder        Verb = "ponder"
 	VerbLogs          Verb = "logs"
 	VerbExec          Verb = "exec"
 	VerbDrain         Verb = "drain"
@@ -112,6 +113,7 @@ func Routes() []Route {
 	var routes []Route
 	routes = append(routes, jobRoutes()...)
 	routes = append(routes, queueRoutes()...)
+	routes = append(routes, forecastRoutes()...)
 	routes = append(routes, allocationRoutes()...)
 	routes = append(routes, nodeRoutes()...)
 	routes = append(routes, poolRoutes()...)
@@ -192,7 +194,8 @@ func queueRoutes() []Route {
 		{Name: "queue.read", Method: http.MethodGet, Pattern: "/v1/queue", Verb: VerbList, Kind: ObjectQueue, From: FromKind, Blocking: true,
 			Query: listParams(
 				Param{"pool", "string", "only jobs that name this pool"},
-				Param{"project", "string", "only jobs of this project"}),
+				Param{"project", "string", "only jobs of this project"},
+				Param{"forecast", "boolean", "tell for each when it starts"}),
 			Response: Queue{}, Summary: "What waits, in order, and why"},
 	}
 }
@@ -220,6 +223,8 @@ func nodeRoutes() []Route {
 			Query: listParams(), Response: NodeList{}, Summary: "List nodes"},
 		{Name: "nodes.read", Method: http.MethodGet, Pattern: "/v1/nodes/{id}", Verb: VerbRead, Kind: ObjectNode, From: FromNode, Blocking: true,
 			Query: blockingParams(), Response: NodeDetail{}, Summary: "Read one node; id, unique id prefix or name"},
+		{Name: "nodes.available", Method: http.MethodPost, Pattern: "/v1/nodes/available", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+			Request: JobRequest{}, Response: Available{}, Summary: "Which nodes could a job use, what is used of them and by whom, and how much is waited for"},
 		{Name: "machines.list", Method: http.MethodGet, Pattern: "/v1/machines", Verb: VerbList, Kind: ObjectNode, From: FromKind, Blocking: true,
 			Query:    blockingParams(Param{"pool", "string", "only machines of this pool"}),
 			Response: MachineList{}, Summary: "List the machines that a VIP job may choose: free ones first, and what runs on the others"},

@@ -1,262 +1,57 @@
 package forecast
 
-import (
-	"nomadlike/nomadlike/structs"
+import "nomadlike/nomadlike/structs/outlook"
+
+// The answers, as the API shows them: package outlook documents each.
+type (
+	Verdict    = outlook.Verdict
+	When       = outlook.When
+	Beyond     = outlook.Beyond
+	Start      = outlook.Start
+	Answer     = outlook.Answer
+	Span       = outlook.Span
+	SpecAnswer = outlook.SpecAnswer
+	Victim     = outlook.Victim
+	HelpKind   = outlook.HelpKind
+	Help       = outlook.Help
+	Timeline   = outlook.Timeline
+	Row        = outlook.Row
+	Bar        = outlook.Bar
+	ChangeKind = outlook.ChangeKind
+	Change     = outlook.Change
+	Effect     = outlook.Effect
+	Shift      = outlook.Shift
 )
 
-// Verdict is the short answer to "when does it start?".
-type Verdict string
-
-// The verdicts.
+// Their words and bounds.
 const (
-	VerdictNow     Verdict = "now"     // the next pass of the scheduler places it
-	VerdictLater   Verdict = "later"   // about when is said
-	VerdictNever   Verdict = "never"   // not in this cluster under these rules, whoever ends; the reason says which rule
-	VerdictUnknown Verdict = "unknown" // it waits for something of which nobody knows when it comes
+	VerdictNow      = outlook.VerdictNow
+	VerdictLater    = outlook.VerdictLater
+	VerdictNever    = outlook.VerdictNever
+	VerdictUnknown  = outlook.VerdictUnknown
+	BeyondNone      = outlook.BeyondNone
+	BeyondP90       = outlook.BeyondP90
+	BeyondP50       = outlook.BeyondP50
+	HelpNodes       = outlook.HelpNodes
+	HelpElastic     = outlook.HelpElastic
+	HelpSpec        = outlook.HelpSpec
+	HelpPool        = outlook.HelpPool
+	HelpTimeLimit   = outlook.HelpTimeLimit
+	HelpPriority    = outlook.HelpPriority
+	HelpPreemptible = outlook.HelpPreemptible
+	BarRunning      = outlook.BarRunning
+	BarReserved     = outlook.BarReserved
+	BarForecast     = outlook.BarForecast
+	ChangeDrain     = outlook.ChangeDrain
+	ChangeAddNodes  = outlook.ChangeAddNodes
+	ChangeQuota     = outlook.ChangeQuota
+	ChangePriority  = outlook.ChangePriority
+	ChangeMove      = outlook.ChangeMove
+	ChangeSubmit    = outlook.ChangeSubmit
+	ChangeStop      = outlook.ChangeStop
+	ChangesMax      = outlook.ChangesMax
+	AddNodesMax     = outlook.AddNodesMax
+	ShiftsMax       = outlook.ShiftsMax
+	SubjobsMax      = outlook.SubjobsMax
+	HelpsMax        = outlook.HelpsMax
 )
-
-// When is a start as it is forecast. With VerdictNever and VerdictUnknown all
-// times are 0, which JSON writes as null. With others they are finite, not
-// before the instant of the forecast, and P50 <= P90.
-type When struct {
-	Verdict Verdict          `json:"verdict"`
-	Point   structs.UnixNano `json:"point"`            // the one best answer
-	P50     structs.UnixNano `json:"p50"`              // as likely before as after
-	P90     structs.UnixNano `json:"p90"`              // nine times of ten not after
-	Beyond  Beyond           `json:"beyond,omitempty"` // which of the times are only known to be later than they say
-}
-
-// Beyond tells which times of a When are lower bounds, because the future was
-// not followed further.
-type Beyond string
-
-// What may be beyond.
-const (
-	BeyondNone Beyond = ""    // nothing: both times are estimates
-	BeyondP90  Beyond = "p90" // P90 is later than it says
-	BeyondP50  Beyond = "p50" // P50, Point and P90 are later than they say
-)
-
-// Start is the forecast for one queued subjob.
-type Start struct {
-	JobID    string           `json:"job_id"`
-	JobName  string           `json:"job_name"`
-	Project  string           `json:"project"`
-	User     string           `json:"user,omitempty"`
-	Subjob   int              `json:"subjob"`
-	Attempt  uint64           `json:"attempt"`  // the one whose start is forecast
-	Pool     string           `json:"pool"`     // in whose queue it stands
-	Position int              `json:"position"` // there, from 1, in the order in which it is served
-	Priority structs.Priority `json:"priority"`
-	Nodes    int              `json:"nodes"`
-	Devices  int              `json:"devices,omitempty"` // of the first alternative, on all nodes
-	When
-	// Wait is the one reason that blocks it, with the jobs that hold what it waits
-	// for; nil when it starts now.
-	Wait *structs.WaitReason `json:"wait,omitempty"`
-	// Features is what a calibration learns from, to be kept with the forecast.
-	Features []float64 `json:"-"`
-}
-
-// Forecast is the record of the answer that the state keeps.
-func (s *Start) Forecast(now structs.UnixNano) structs.Forecast {
-	return structs.Forecast{
-		JobID: s.JobID, Subjob: s.Subjob, Attempt: s.Attempt, JobName: s.JobName, Project: s.Project, Pool: s.Pool,
-		GivenAt: now, Position: s.Position, Point: s.Point, P50: s.P50, P90: s.P90, Features: s.Features,
-	}
-}
-
-// Answer is the forecast for a job that is not submitted yet; of a batch, for
-// its first subjob.
-type Answer struct {
-	When
-	Pool     string `json:"pool"`           // in whose queue it would stand
-	Position int    `json:"position"`       // there, from 1
-	Spec     int    `json:"spec"`           // the alternative under which it starts, an index of the job's resources; -1: none
-	Subjobs  int    `json:"subjobs"`        // of a batch; 1 otherwise
-	Room     int    `json:"room,omitempty"` // of these, would start now
-	// Wait is why it does not start now: with VerdictNever the rule that keeps it
-	// out for ever, otherwise the one reason, with the jobs that hold what it
-	// waits for.
-	Wait *structs.WaitReason `json:"wait,omitempty"`
-	// Specs is one row for each alternative of the job, as if it were the only
-	// one. The verdict is now when that of any row is.
-	Specs []SpecAnswer `json:"specs"`
-	// Victims are the gangs that would be ended at once for the job. There may be
-	// more later if it has to wait.
-	Victims []Victim `json:"victims,omitempty"`
-	// Runtime is how long it will run, as far as that is known.
-	Runtime *Span `json:"runtime,omitempty"`
-	// Helps are changes of the job that would start it sooner, the most useful
-	// first, at most HelpsMax.
-	Helps []Help `json:"helps,omitempty"`
-	// Features is what a calibration learns from.
-	Features []float64 `json:"-"`
-}
-
-// Span is a length of time as it is forecast.
-type Span struct {
-	P50 structs.Duration `json:"p50"`
-	P90 structs.Duration `json:"p90"`
-}
-
-// SpecAnswer is the forecast for one alternative of a job.
-type SpecAnswer struct {
-	Spec  int    `json:"spec"`
-	Label string `json:"label,omitempty"`
-	When
-	Nodes int                 `json:"nodes,omitempty"` // that it would get now, fewer than it asks for when elastic; 0: it does not start now
-	Wait  *structs.WaitReason `json:"wait,omitempty"`
-}
-
-// Victim is a gang that would be ended for another job.
-type Victim struct {
-	JobID        string           `json:"job_id"`
-	JobName      string           `json:"job_name"`
-	Project      string           `json:"project"`
-	User         string           `json:"user,omitempty"`
-	Subjob       int              `json:"subjob"`
-	Attempt      uint64           `json:"attempt"`
-	Priority     structs.Priority `json:"priority"`
-	Preemptible  bool             `json:"preemptible,omitempty"`
-	Nodes        []string         `json:"nodes"` // ids
-	Since        structs.UnixNano `json:"since"` // when every rank ran, 0: not yet
-	CheckpointAt structs.UnixNano `json:"checkpoint_at,omitempty"`
-	Lost         structs.Duration `json:"lost"`  // work since its newest checkpoint, or its start
-	Grace        structs.Duration `json:"grace"` // how long it may take to stop
-}
-
-// HelpsMax bounds the changes that are proposed for one job.
-const HelpsMax = 6
-
-// HelpKind is what a Help changes.
-type HelpKind string
-
-// The kinds of help.
-const (
-	HelpNodes       HelpKind = "nodes"       // fewer nodes: Nodes
-	HelpElastic     HelpKind = "elastic"     // may begin on fewer nodes: MinNodes
-	HelpSpec        HelpKind = "spec"        // another model of device: Model
-	HelpPool        HelpKind = "pool"        // another pool: Pool
-	HelpTimeLimit   HelpKind = "time_limit"  // a shorter limit, so that it fits before a reserved start: TimeLimit
-	HelpPriority    HelpKind = "priority"    // another tier: Priority
-	HelpPreemptible HelpKind = "preemptible" // holders that are preemptible would yield to a higher tier: Priority and Victims
-)
-
-// Help is a change of a job that would start it sooner. Its reason's id is one
-// of the catalogue, its parameters fill it.
-type Help struct {
-	structs.Reason
-	Kind      HelpKind         `json:"kind"`
-	Nodes     int              `json:"nodes,omitempty"`
-	MinNodes  int              `json:"min_nodes,omitempty"`
-	Pool      string           `json:"pool,omitempty"`
-	Model     string           `json:"model,omitempty"`
-	TimeLimit structs.Duration `json:"time_limit,omitempty"`
-	Priority  structs.Priority `json:"priority,omitempty"`
-	Victims   []Victim         `json:"victims,omitempty"`
-	When
-	Sooner structs.Duration `json:"sooner"` // by how much its P50 is earlier; 0 when there was none before
-}
-
-// Bars of a timeline.
-const (
-	BarRunning  = "running"  // holds the node
-	BarReserved = "reserved" // a blocked gang keeps the node from From on
-	BarForecast = "forecast" // is expected to hold it
-)
-
-// Timeline is what happens on the nodes until a horizon. Forecast bars are
-// those of the one future that is nearest to what all futures say, so that
-// bars of a node do not contradict each other.
-type Timeline struct {
-	From structs.UnixNano `json:"from"`
-	To   structs.UnixNano `json:"to"`
-	Rows []Row            `json:"rows"`           // by node name
-	More int              `json:"more,omitempty"` // nodes that were left out
-}
-
-// Row is one node of a timeline.
-type Row struct {
-	NodeID  string `json:"node_id"`
-	Node    string `json:"node"`
-	Pool    string `json:"pool"`
-	Devices int    `json:"devices,omitempty"`
-	Away    bool   `json:"away,omitempty"` // takes no new work now
-	Bars    []Bar  `json:"bars"`           // by From
-	More    int    `json:"more,omitempty"` // bars that were left out, the latest
-}
-
-// Bar is one job on one node. From and To lie in the timeline's future, and To
-// may be later than the timeline's end. P50 and P90 are when the job leaves
-// the node over all futures; for a reserved start, when it begins. Times that
-// nobody knows are 0.
-type Bar struct {
-	Kind    string           `json:"kind"`
-	JobID   string           `json:"job_id"`
-	JobName string           `json:"job_name"`
-	Project string           `json:"project"`
-	Subjob  int              `json:"subjob"`
-	Devices int              `json:"devices,omitempty"`
-	From    structs.UnixNano `json:"from"`
-	To      structs.UnixNano `json:"to"`
-	P50     structs.UnixNano `json:"p50"`
-	P90     structs.UnixNano `json:"p90"`
-}
-
-// ChangeKind is what a Change does.
-type ChangeKind string
-
-// The kinds of changes.
-const (
-	ChangeDrain    ChangeKind = "drain"    // Node: what runs there is queued again
-	ChangeAddNodes ChangeKind = "add"      // Count nodes like Node
-	ChangeQuota    ChangeKind = "quota"    // Project gets Quotas instead of those that it has
-	ChangePriority ChangeKind = "priority" // JobID gets Priority
-	ChangeMove     ChangeKind = "move"     // JobID stands before the job Before; last with Last, first with neither
-	ChangeSubmit   ChangeKind = "submit"   // Job is queued
-	ChangeStop     ChangeKind = "stop"     // JobID, or of a batch Subjob when it is not nil, is stopped at once
-)
-
-// Change is something that somebody ponders.
-type Change struct {
-	Kind     ChangeKind       `json:"kind"`
-	Node     string           `json:"node,omitempty"` // name or id
-	Count    int              `json:"count,omitempty"`
-	Project  string           `json:"project,omitempty"`
-	Quotas   []structs.Quota  `json:"quotas,omitempty"`
-	JobID    string           `json:"job_id,omitempty"`
-	Subjob   *int             `json:"subjob,omitempty"`
-	Priority structs.Priority `json:"priority,omitempty"`
-	Before   string           `json:"before,omitempty"`
-	Last     bool             `json:"last,omitempty"`
-	Job      *structs.Job     `json:"job,omitempty"`
-}
-
-// Bounds of what-if.
-const (
-	ChangesMax  = 16  // changes at a time
-	AddNodesMax = 256 // nodes of one change
-	ShiftsMax   = 200 // jobs that are told about
-	SubjobsMax  = 512 // subjobs of a batch that is pondered
-)
-
-// Effect is what a change does to the queue.
-type Effect struct {
-	Shifts  []Shift `json:"shifts"`         // the largest differences first
-	More    int     `json:"more,omitempty"` // that were left out
-	Earlier int     `json:"earlier"`        // subjobs whose P50 gets earlier
-	Later   int     `json:"later"`          // and later
-	Same    int     `json:"same"`
-}
-
-// Shift is what a change does to one queued subjob.
-type Shift struct {
-	JobID   string           `json:"job_id"`
-	JobName string           `json:"job_name"`
-	Project string           `json:"project"`
-	Subjob  int              `json:"subjob"`
-	Before  *When            `json:"before,omitempty"` // nil: it does not wait without the change
-	After   *When            `json:"after,omitempty"`  // nil: it does not wait after it
-	By      structs.Duration `json:"by"`               // P50 after less P50 before; 0 when either is not known
-}

@@ -1,0 +1,320 @@
+package agent
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/forecast"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/outlook"
+)
+
+const (
+	timelineHours    = 24
+	timelineHoursMax = 168
+)
+
+// readable remembers which jobs that a forecast names the caller may read.
+type readable struct {
+	r        *request
+	snapshot *state.Snapshot
+	may      map[string]bool
+}
+
+func newReadable(r *request, snapshot *state.Snapshot) readable {
+	return readable{r, snapshot, make(map[string]bool)}
+}
+
+func (m readable) job(id string) bool {
+	may, asked := m.may[id]
+	if !asked {
+		view, ok := m.snapshot.Job(id)
+		may = ok && m.r.mayRead(view.Job)
+		m.may[id] = may
+	}
+	return may
+}
+
+// foresee lets ask look at futures that know everything that was acknowledged
+// before the request.
+func (s *site) foresee(r *request, ask func(*state.Snapshot, *forecast.Futures) error) error {
+	snapshot, err := s.replica.Consistent(r.Context())
+	if err != nil {
+		return err
+	}
+	return s.replica.Foresee(r.Context(), func(futures *forecast.Futures) error { return ask(snapshot, futures) })
+}
+
+// forecastQueue tells when everything that the caller may read will start.
+func (s *site) forecastQueue(r *request) error {
+	out := api.QueueForecast{Starts: []outlook.Start{}}
+	err := s.foresee(r, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
+		out.At = futures.Now()
+		may := newReadable(r, snapshot)
+		for _, start := range futures.Queue() {
+			if may.job(start.JobID) {
+				out.Starts = append(out.Starts, start)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.reply(out)
+}
+
+// forecastTimeline draws the next hours. Bars of jobs that the caller may not
+// read keep their place and lose their name.
+func (s *site) forecastTimeline(r *request) error {
+	q := query{r: r}
+	hours, pool := q.int("hours", 1, timelineHoursMax), q.text("pool")
+	if q.err != nil {
+		return q.err
+	}
+	span := structs.Duration(time.Duration(cmp.Or(hours, timelineHours)) * time.Hour)
+	var out outlook.Timeline
+	err := s.foresee(r, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
+		out = futures.Timeline(span, func(node *structs.Node) bool { return pool == "" || poolOf(node.Pool) == pool })
+		may := newReadable(r, snapshot)
+		for i := range out.Rows {
+			for k := range out.Rows[i].Bars {
+				if bar := &out.Rows[i].Bars[k]; !may.job(bar.JobID) {
+					bar.JobID, bar.JobName, bar.Project, bar.Subjob = "", "", "", 0
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.reply(out)
+}
+
+// forecastJob tells when a job that is not submitted would start.
+func (s *site) forecastJob(r *request) error {
+	offer := r.found.(*offered)
+	job, failure := s.admit(offer.job)
+	if failure != nil {
+		return failure
+	}
+	job.ID, job.SubmittedAt = randomHex(), structs.At(s.now())
+	out := api.JobOutlook{Defaults: offer.defaults, Warnings: warnings(r, job)}
+	err := s.foresee(r, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
+		out.Answer, out.At = futures.Job(job), futures.Now()
+		may := newReadable(r, snapshot)
+		hideVictims(may, out.Victims)
+		for i := range out.Helps {
+			hideVictims(may, out.Helps[i].Victims)
+		}
+		if out.Wait != nil {
+			out.Holders = holders(r, snapshot, out.Wait.Holders)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.reply(out)
+}
+
+// hideVictims takes the names from victims that the caller may not read; that
+// there is one, and what it would lose, stays.
+func hideVictims(may readable, victims []outlook.Victim) {
+	for i := range victims {
+		if v := &victims[i]; !may.job(v.JobID) {
+			v.JobID, v.JobName, v.Project, v.User, v.Subjob = "", "", "", "", 0
+		}
+	}
+}
+
+// readForecast tells when a job will start, and what was said before.
+func (s *site) readForecast(r *request) error {
+	snapshot, err := s.block(r, everything(func(now *state.Snapshot) <-chan struct{} { return now.WatchForecasts(r.id) }))
+	if err != nil {
+		return err
+	}
+	out := api.JobForecast{JobID: r.id, Starts: []outlook.Start{}, History: [][]structs.Forecast{}}
+	for said := range snapshot.Forecasts(r.id) {
+		said = slices.Clone(said)
+		for i := range said {
+			said[i].Features = nil // for the calibration, not for people
+		}
+		out.History = append(out.History, said)
+	}
+	waits := false
+	for subjob := range snapshot.Subjobs(r.id) {
+		waits = waits || subjob.State == structs.JobQueued
+	}
+	if !waits {
+		return r.reply(out)
+	}
+	err = s.replica.Foresee(r.Context(), func(futures *forecast.Futures) error {
+		out.At = futures.Now()
+		named := make(map[string]bool)
+		for _, start := range futures.Queue() {
+			if start.JobID != r.id || len(out.Starts) == api.PageSizeDefault {
+				continue
+			}
+			out.Starts = append(out.Starts, start)
+			if start.Wait == nil {
+				continue
+			}
+			for _, holder := range holders(r, snapshot, start.Wait.Holders) {
+				if !named[holder.ID] {
+					named[holder.ID] = true
+					out.Holders = append(out.Holders, holder)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.reply(out)
+}
+
+// forecastAccuracy compares what was said with what came.
+func (s *site) forecastAccuracy(r *request) error {
+	snapshot, err := s.replica.Consistent(r.Context())
+	if err != nil {
+		return err
+	}
+	pools := make(map[string][]structs.Forecast)
+	var all []structs.Forecast
+	for _, said := range snapshot.EndedForecasts(0) {
+		if len(said) == 0 || said[0].StartedAt == 0 || said[0].Withdrawn {
+			continue
+		}
+		first := said[0]
+		all = append(all, first)
+		pools[poolOf(first.Pool)] = append(pools[poolOf(first.Pool)], first)
+	}
+	out := api.Accuracy{All: calibrationOf(all), Pools: make(map[string]api.Calibration, len(pools))}
+	for name, said := range pools {
+		out.Pools[name] = calibrationOf(said)
+	}
+	return r.reply(out)
+}
+
+// Which forecasts count as hits: within five minutes, or a fifth of the wait.
+const (
+	hitWithin = 300.0 // seconds
+	hitShare  = 0.2
+)
+
+// calibrationOf judges first answers by the starts that came.
+func calibrationOf(said []structs.Forecast) api.Calibration {
+	c := api.Calibration{N: len(said)}
+	if c.N == 0 {
+		return c
+	}
+	misses := make([]float64, 0, len(said))
+	hits, by50, by90 := 0, 0, 0
+	for i := range said {
+		f := &said[i]
+		off := f.Point.Sub(f.StartedAt).Seconds()
+		wait := max(f.StartedAt.Sub(f.GivenAt).Seconds(), 0)
+		miss := max(off, -off)
+		misses = append(misses, miss)
+		c.Bias += off
+		c.MAE += miss
+		if miss <= max(hitWithin, hitShare*wait) {
+			hits++
+		}
+		if f.StartedAt <= f.P50 {
+			by50++
+		}
+		if f.StartedAt <= f.P90 {
+			by90++
+		}
+	}
+	n := float64(c.N)
+	slices.Sort(misses)
+	c.MAE, c.Bias = c.MAE/n, c.Bias/n
+	c.MedAE, c.P90AbsErr = misses[len(misses)/2], misses[min(len(misses)-1, len(misses)*9/10)]
+	c.HitPct, c.Cov50Pct, c.Cov90Pct = 100*float64(hits)/n, 100*float64(by50)/n, 100*float64(by90)/n
+	return c
+}
+
+// ponder tells what changes would do; nothing is changed.
+func (s *site) ponder(r *request) error {
+	body := r.body.(*api.WhatIfRequest)
+	if len(body.Changes) == 0 || len(body.Changes) > outlook.ChangesMax {
+		return structs.NewError(structs.CodeInvalid, "agent.what_if_count", "count", len(body.Changes), "max", outlook.ChangesMax)
+	}
+	snapshot, err := s.replica.Consistent(r.Context())
+	if err != nil {
+		return err
+	}
+	changes := slices.Clone(body.Changes)
+	for i := range changes {
+		if err := s.ponderable(r, snapshot, &changes[i]); err != nil {
+			return err
+		}
+	}
+	var out api.Effect
+	err = s.replica.Foresee(r.Context(), func(futures *forecast.Futures) (err error) {
+		out.Effect, err = futures.WhatIf(changes)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	may := newReadable(r, snapshot)
+	for i := range changes { // the caller's own idea
+		if job := changes[i].Job; job != nil {
+			may.may[job.ID] = true
+		}
+	}
+	shifts := out.Shifts[:0]
+	for _, shift := range out.Shifts {
+		if may.job(shift.JobID) {
+			shifts = append(shifts, shift)
+		}
+	}
+	out.Hidden, out.Shifts = len(out.Shifts)-len(shifts), shifts
+	return r.reply(out)
+}
+
+// ponderable finds the jobs that a change names, among those that the caller
+// may read, and admits one that it submits.
+func (s *site) ponderable(r *request, snapshot *state.Snapshot, change *outlook.Change) error {
+	for _, id := range []*string{&change.JobID, &change.Before} {
+		if *id == "" {
+			continue
+		}
+		named := *r
+		if named.id = *id; !plausibleID(named.id) {
+			return auth.NotFound(auth.ObjectJob, *id)
+		}
+		if _, err := locateJob(&named, snapshot); err != nil {
+			return err
+		}
+		if !r.mayRead(named.found.(*structs.Job)) {
+			return auth.NotFound(auth.ObjectJob, *id)
+		}
+		*id = named.id
+	}
+	if change.Job == nil {
+		return nil
+	}
+	own := r.caller.principal.Project
+	change.Job.Project = cmp.Or(change.Job.Project, own, structs.DefaultProject)
+	if own != "" && change.Job.Project != own {
+		return auth.NotFound(auth.ObjectProject, change.Job.Project)
+	}
+	job, failure := s.admit(change.Job)
+	if failure != nil {
+		return failure
+	}
+	job.ID, job.User, job.SubmittedAt = randomHex(), r.caller.principal.ID, structs.At(s.now())
+	change.Job = job
+	return nil
+}

@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"nomadlike/internal/eventually"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/outlook"
+)
+
+// wide is a job that needs most of the machine's memory for some time.
+func wide(t *testing.T, client *api.Client, name, command string, limit time.Duration, more string) string {
+	t.Helper()
+	nodes, _, err := client.Nodes(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`
+job %q {
+  time_limit = "%s"
+  %s
+  resources {
+    cpu    = 0.01
+    memory = "%dMiB"
+  }
+  task {
+    driver  = "exec"
+    command = %q
+  }
+}
+`, name, limit, more, nodes.Nodes[0].Capacity.Memory*2/3>>20, command)
+}
+
+// A busy machine: what waits is told when it starts, by the limit of what runs,
+// and what would change that.
+func TestForecastsOfABusyMachine(t *testing.T) {
+	agent, client := devAgent(t)
+	now, err := client.ForecastJob(t.Context(), api.JobRequest{HCL: wide(t, client, "big", "sleep 600", 0, "")})
+	if err != nil || now.Verdict != outlook.VerdictNow || now.At == 0 || len(now.Specs) != 1 {
+		t.Fatalf("on an empty machine: %+v %v", now, err)
+	}
+	never, err := client.ForecastJob(t.Context(), api.JobRequest{HCL: wide(t, client, "gang", "true", 0, "nodes = 2")})
+	if err != nil || never.Verdict != outlook.VerdictNever || never.Wait == nil {
+		t.Errorf("two nodes of one: %+v %v", never, err)
+	}
+	runner := runJob(t, client, wide(t, client, "runner", "sleep 600", time.Hour, ""), structs.JobRunning)
+	later, err := client.ForecastJob(t.Context(), api.JobRequest{HCL: wide(t, client, "next", "true", 0, "")})
+	if err != nil || later.Verdict != outlook.VerdictLater || later.P50 <= later.At || later.P90 < later.P50 {
+		t.Fatalf("on a busy machine: %+v %v", later, err)
+	}
+	if len(later.Holders) != 1 || later.Holders[0].ID != runner.Job.ID {
+		t.Errorf("holders: %+v", later.Holders)
+	}
+	made, err := client.SubmitJob(t.Context(), api.JobRequest{HCL: wide(t, client, "next", "true", time.Minute, "")}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually.Within(t, 20*time.Second, "the leader keeps what it foresees", func() bool {
+		given, _, err := client.JobForecast(t.Context(), made.JobID, nil)
+		return err == nil && len(given.Starts) == 1 && len(given.History) == 1 && len(given.History[0]) >= 1 &&
+			given.History[0][0].Features == nil && len(given.Holders) == 1
+	})
+	queue, _, err := client.QueueOf(t.Context(), api.QueueFilter{Forecast: true}, nil)
+	if err != nil || len(queue.Entries) != 1 || queue.Entries[0].Forecast == nil || queue.Entries[0].Forecast.Verdict != outlook.VerdictLater {
+		t.Errorf("queue: %+v %v", queue, err)
+	}
+	all, err := client.QueueForecast(t.Context())
+	if err != nil || len(all.Starts) != 1 || all.Starts[0].JobID != made.JobID || all.Starts[0].Position != 1 {
+		t.Errorf("queue forecast: %+v %v", all, err)
+	}
+	timeline, err := client.Timeline(t.Context(), 3*time.Hour, "")
+	if err != nil || len(timeline.Rows) != 1 || len(timeline.Rows[0].Bars) < 2 || timeline.Rows[0].Bars[0].JobName != "runner" {
+		t.Errorf("timeline: %+v %v", timeline, err)
+	}
+	effect, err := client.WhatIf(t.Context(), []outlook.Change{{Kind: outlook.ChangeStop, JobID: "runner"}})
+	if err != nil || effect.Earlier != 1 || len(effect.Shifts) != 1 || effect.Shifts[0].JobName != "next" || effect.Shifts[0].After.Verdict != outlook.VerdictNow {
+		t.Errorf("what if: %+v %v", effect, err)
+	}
+	effect, err = client.WhatIf(t.Context(), []outlook.Change{{Kind: outlook.ChangeAddNodes, Node: agent.config.Name, Count: 1}})
+	if err != nil || effect.Earlier != 1 {
+		t.Errorf("what if there were another node: %+v %v", effect, err)
+	}
+	for id, changes := range map[string][]outlook.Change{
+		"nothing":   nil,
+		"no job":    {{Kind: outlook.ChangeStop, JobID: "nobody"}},
+		"no node":   {{Kind: outlook.ChangeDrain, Node: "nowhere"}},
+		"gibberish": {{Kind: "dance"}},
+	} {
+		if _, err := client.WhatIf(t.Context(), changes); structs.CodeOf(err) != structs.CodeInvalid && structs.CodeOf(err) != structs.CodeNotFound {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if _, err := client.StopJob(t.Context(), runner.Job.ID, api.JobStopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitJob(t, client, made.JobID, structs.JobSucceeded)
+	accuracy, err := client.Accuracy(t.Context())
+	if err != nil || accuracy.All.N != 1 || accuracy.Pools[structs.PoolDefault].N != 1 {
+		t.Errorf("accuracy: %+v %v", accuracy, err)
+	}
+}
+
+// Strangers see that something is there, and not what.
+func TestForecastsHideWhatIsNotTheCallers(t *testing.T) {
+	_, client := devAgent(t)
+	runner := runJob(t, client, wide(t, client, "runner", "sleep 600", time.Hour, `project = "vision"`), structs.JobRunning)
+	made, err := client.SubmitJob(t.Context(), api.JobRequest{HCL: wide(t, client, "next", "true", time.Minute, `project = "vision"`)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eve := clientAs(t, client, "user", "speech", "eve")
+	mine, err := eve.ForecastJob(t.Context(), api.JobRequest{HCL: wide(t, client, "mine", "true", time.Minute, "")})
+	if err != nil || mine.Verdict != outlook.VerdictLater || len(mine.Holders) != 0 {
+		t.Errorf("forecast: %+v %v", mine, err)
+	}
+	timeline, err := eve.Timeline(t.Context(), 0, "")
+	if err != nil || len(timeline.Rows[0].Bars) < 2 || timeline.Rows[0].Bars[0].JobID != "" || timeline.Rows[0].Bars[0].JobName != "" {
+		t.Errorf("timeline: %+v %v", timeline, err)
+	}
+	all, err := eve.QueueForecast(t.Context())
+	if err != nil || len(all.Starts) != 0 {
+		t.Errorf("queue: %+v %v", all, err)
+	}
+	for _, id := range []string{runner.Job.ID, made.JobID} {
+		if _, err := eve.WhatIf(t.Context(), []outlook.Change{{Kind: outlook.ChangeStop, JobID: id}}); structs.CodeOf(err) != structs.CodeNotFound {
+			t.Errorf("a stranger ponders the end of %s: %v", id, err)
+		}
+	}
+}
+
+func TestAvailableNodes(t *testing.T) {
+	agent, client := devAgent(t)
+	ask := api.JobRequest{Job: &structs.Job{Resources: []structs.Resources{
+		{Label: "small", CPU: 0.01, Memory: 16 << 20},
+		{Label: "card", CPU: 0.01, Memory: 16 << 20, Devices: []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 1}}},
+	}}}
+	free, err := client.Available(t.Context(), ask)
+	if err != nil || len(free.Nodes) != 1 || free.Nodes[0].State != api.NodeIdle || free.Nodes[0].Name != agent.config.Name {
+		t.Fatalf("a free machine: %+v %v", free, err)
+	}
+	if len(free.Specs) != 2 || free.Specs[0].Idle != 1 || free.Specs[1].Nodes != 0 || free.Specs[1].Label != "card" {
+		t.Errorf("specs: %+v", free.Specs)
+	}
+	runJob(t, client, wide(t, client, "runner", "sleep 600", 0, ""), structs.JobRunning)
+	full := api.JobRequest{HCL: wide(t, client, "other", "true", 0, "")}
+	tight, err := client.Available(t.Context(), full)
+	if err != nil || len(tight.Nodes) != 1 || tight.Nodes[0].State != api.NodeTight || tight.Nodes[0].MemoryUsed == 0 || tight.Specs[0].Nodes != 1 || tight.Specs[0].Idle != 0 {
+		t.Errorf("a full machine: %+v %v", tight, err)
+	}
+	if strings.Contains(free.Nodes[0].Kernel, "\n") || free.Nodes[0].Kernel == "" {
+		t.Errorf("kernel %q", free.Nodes[0].Kernel)
+	}
+}

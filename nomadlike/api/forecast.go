@@ -1,0 +1,158 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/outlook"
+)
+
+// QueueForecast is when everything that waits and that the caller may read
+// starts: pool by pool, each in the order in which it is served.
+type QueueForecast struct {
+	At     structs.UnixNano `json:"at"` // when somebody looked
+	Starts []outlook.Start  `json:"starts"`
+}
+
+// JobOutlook is when a job would start that is not submitted yet. Victims that
+// the caller may not read have no names.
+type JobOutlook struct {
+	outlook.Answer
+	At       structs.UnixNano  `json:"at"`
+	Holders  []JobRef          `json:"holders,omitempty"` // of what it would wait for, those that the caller may read
+	Defaults []structs.Default `json:"defaults"`          // what the job leaves to nomadlike
+	Warnings []structs.Error   `json:"warnings,omitempty"`
+}
+
+// JobForecast is when the queued subjobs of a job start, and what was said
+// before: one list for each attempt, oldest first.
+type JobForecast struct {
+	JobID   string               `json:"job_id"`
+	At      structs.UnixNano     `json:"at"`
+	Starts  []outlook.Start      `json:"starts"`
+	Holders []JobRef             `json:"holders,omitempty"` // of what they wait for, those that the caller may read
+	History [][]structs.Forecast `json:"history"`
+}
+
+// Accuracy is how forecasts came out: of each attempt that has started, the
+// first answer.
+type Accuracy struct {
+	All   Calibration            `json:"all"`
+	Pools map[string]Calibration `json:"pools"`
+}
+
+// Calibration is the accuracy of some forecasts. Errors are of the point, in
+// seconds. A hit is within five minutes or a fifth of the wait.
+type Calibration struct {
+	N         int     `json:"n"`
+	HitPct    float64 `json:"hit_pct"`
+	MAE       float64 `json:"mae_s"`
+	MedAE     float64 `json:"medae_s"`
+	P90AbsErr float64 `json:"p90_abs_err_s"`
+	Bias      float64 `json:"bias_s"`    // mean of point less start
+	Cov50Pct  float64 `json:"cov50_pct"` // starts that were not after the P50
+	Cov90Pct  float64 `json:"cov90_pct"` // and the P90
+}
+
+// WhatIfRequest names changes to ponder, at most outlook.ChangesMax, in their
+// order. Jobs are named by id, unique id prefix or name.
+type WhatIfRequest struct {
+	Changes []outlook.Change `json:"changes"`
+}
+
+// Effect is what changes would do to the queue.
+type Effect struct {
+	outlook.Effect
+	Hidden int `json:"hidden,omitempty"` // shifts of jobs that the caller may not read
+}
+
+func forecastRoutes() []Route {
+	return []Route{
+		{Name: "jobs.forecast", Method: http.MethodPost, Pattern: "/v1/jobs/forecast", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+			Request: JobRequest{}, Response: JobOutlook{}, Summary: "When would this job start? Now, about when, or never and why; for each spec; and who would have to yield"},
+		{Name: "jobs.forecast_read", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/forecast", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
+			Query: blockingParams(), Response: JobForecast{}, Summary: "When does this queued job start, and how did that answer move?"},
+		{Name: "queue.forecast", Method: http.MethodGet, Pattern: "/v1/queue/forecast", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
+			Response: QueueForecast{}, Summary: "When does everything that waits start?"},
+		{Name: "queue.timeline", Method: http.MethodGet, Pattern: "/v1/queue/timeline", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
+			Query: []Param{
+				{"hours", "integer", "how far to look, at most 168; 24 unless told"},
+				{"pool", "string", "only nodes of this pool"}},
+			Response: outlook.Timeline{}, Summary: "What runs, is reserved and is expected on each node"},
+		{Name: "queue.accuracy", Method: http.MethodGet, Pattern: "/v1/queue/accuracy", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
+			Response: Accuracy{}, Summary: "How did the forecasts that were given come out?"},
+		{Name: "queue.what_if", Method: http.MethodPost, Pattern: "/v1/queue/what-if", Verb: VerbPonder, Kind: ObjectQueue, From: FromKind,
+			Request: WhatIfRequest{}, Response: Effect{}, Summary: "Who would start earlier or later after some changes? Nothing is changed"},
+	}
+}
+
+// ForecastJob tells when a job would start that is not submitted yet.
+func (c *Client) ForecastJob(ctx context.Context, request JobRequest) (*JobOutlook, error) {
+	out := new(JobOutlook)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/jobs/forecast", in: request, repeat: true}, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// JobForecast tells when the queued subjobs of a job start, and what was said
+// before. As a blocking query it returns when a kept answer changes.
+func (c *Client) JobForecast(ctx context.Context, id string, query *Query) (*JobForecast, *Meta, error) {
+	out := new(JobForecast)
+	meta, err := c.get(ctx, join("v1", "jobs", id, "forecast"), query.values(), out)
+	if err != nil {
+		return nil, nil, err
+	}
+	return out, meta, nil
+}
+
+// QueueForecast tells when everything that waits starts.
+func (c *Client) QueueForecast(ctx context.Context) (*QueueForecast, error) {
+	out := new(QueueForecast)
+	if _, err := c.get(ctx, "/v1/queue/forecast", nil, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Timeline tells what runs, is reserved and is expected on each node, of one
+// pool or with "" of all, within a horizon of whole hours; 0: a day.
+func (c *Client) Timeline(ctx context.Context, horizon time.Duration, pool string) (*outlook.Timeline, error) {
+	values := url.Values{}
+	if horizon > 0 {
+		values.Set("hours", strconv.Itoa(int((horizon+time.Hour-1)/time.Hour)))
+	}
+	if pool != "" {
+		values.Set("pool", pool)
+	}
+	out := new(outlook.Timeline)
+	if _, err := c.get(ctx, "/v1/queue/timeline", values, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Accuracy tells how the forecasts that were given came out.
+func (c *Client) Accuracy(ctx context.Context) (*Accuracy, error) {
+	out := new(Accuracy)
+	if _, err := c.get(ctx, "/v1/queue/accuracy", nil, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// WhatIf tells who would start earlier or later after some changes; it changes
+// nothing.
+func (c *Client) WhatIf(ctx context.Context, changes []outlook.Change) (*Effect, error) {
+	out := new(Effect)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/queue/what-if", in: WhatIfRequest{Changes: changes}, repeat: true}, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
