@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"slices"
 	"time"
 
 	"nomadlike/nomadlike/scheduler"
@@ -13,6 +14,15 @@ type future struct {
 	holds   []hold             // in the order of their starts, those that run at now first
 	reached structs.UnixNano   // until when it was followed
 	ended   bool               // nothing happens after that
+	turns   []turn             // the first is now
+	log     []int32            // who came (hold + 1) and who left (minus that), in order
+}
+
+// turn is the state after one pass, or after ends that called for none.
+type turn struct {
+	at   structs.UnixNano
+	log  int32            // how much of the log has happened
+	kept []scheduler.Kept // what blocked gangs keep
 }
 
 // hold is a gang on its nodes.
@@ -49,6 +59,7 @@ type player struct {
 	tries []int32 // starts by member
 	ends  endHeap
 	left  int // queued members that have to start
+	kept  []scheduler.Kept
 }
 
 // play follows future i for at most so many passes, and tells how many it took.
@@ -71,29 +82,63 @@ func (f *Futures) play(i, steps int) int {
 			p.goesOn(int32(k))
 		}
 	}
-	took := 0
-	for again := false; p.left > 0; {
-		if !again {
+	p.log = p.log[:0] // who is there at now is no news
+	p.turn(p.board)
+	return p.run(steps)
+}
+
+// run makes passes until everybody who was asked about has started, and then
+// follows the ends of the rest, for whoever comes after them.
+func (p *player) run(steps int) int {
+	took, again := 0, false
+	for p.left > 0 || p.onlyAll() {
+		if again {
+			again = false
+		} else {
 			next, some := p.next()
-			if !some || next > f.horizon {
-				u.ended = !some
-				u.reached = max(p.at, f.now)
-				if some {
-					u.reached = f.horizon
-				}
+			if p.reached = p.horizon; !some || next > p.horizon {
+				p.ended = !some
 				return took
 			}
-			p.at = next
-			p.release()
+			p.advance(next)
 		}
-		if took++; took > steps {
-			break
+		p.reached = p.at
+		if p.left == 0 {
+			p.turn(nil)
+			continue
 		}
-		plan := p.board.Pass(p.at, f.seed)
+		if took == steps {
+			return took
+		}
+		took++
+		plan := p.board.Pass(p.at, p.seed)
 		again = p.carryOut(&plan)
+		p.turn(p.board)
 	}
-	u.reached = p.at
 	return took
+}
+
+// onlyAll tells whether the rest of the future is of interest too.
+func (p *player) onlyAll() bool { return p.only < 0 }
+
+// turn notes the state that was reached; a nil board keeps nothing for anybody.
+func (p *player) turn(board *scheduler.Board) {
+	t := turn{at: p.at, log: int32(len(p.log))}
+	if p.only >= 0 {
+		return
+	}
+	if board != nil && p.keeping > 0 {
+		p.kept = board.Kept(p.kept[:0])
+		if last := len(p.turns) - 1; last >= 0 && slices.EqualFunc(p.kept, p.turns[last].kept, scheduler.Kept.Equal) {
+			t.kept = p.turns[last].kept
+		} else {
+			t.kept = slices.Clone(p.kept)
+			for _, k := range t.kept {
+				p.keeping -= len(k.Nodes())
+			}
+		}
+	}
+	p.turns = append(p.turns, t)
 }
 
 // asked tells whether somebody wants to know when a queued member starts.
@@ -111,7 +156,7 @@ func (p *player) next() (structs.UnixNano, bool) {
 	if len(p.ends) > 0 {
 		next = p.ends[0].at
 	}
-	if due, ok := p.board.Due(p.at); ok {
+	if due, ok := p.board.Due(p.at); ok && p.left > 0 {
 		next = min(next, max(due, p.at+1))
 	}
 	return next, next != never
@@ -123,20 +168,38 @@ func (p *player) stale(e end) bool {
 	return h.to != e.at || p.live[h.member] != e.hold+1
 }
 
-// release ends what ends at the time that was reached.
-func (p *player) release() {
-	for len(p.ends) > 0 && p.ends[0].at <= p.at {
+// advance goes on to the next time at which something happens, and ends what
+// ends until then. Where times are drawn by chance anyway, ends that are close
+// to each other count as one, at their mean: there is no bias in that, and it
+// saves most of the passes.
+func (p *player) advance(next structs.UnixNano) {
+	until := next
+	if p.coarse {
+		until = next.Add(time.Duration(float64(next.Sub(p.now)) * windowShare))
+	}
+	count, past := int64(0), int64(0) // after next
+	for len(p.ends) > 0 && p.ends[0].at <= until {
 		e := p.ends.pop()
 		if p.stale(e) {
 			continue
 		}
+		count++
+		past += int64(e.at - next)
 		m := &p.members[p.holds[e.hold].member]
 		p.live[p.holds[e.hold].member] = 0
+		p.log = append(p.log, -e.hold-1)
+		if p.left == 0 {
+			continue // nobody asks the board any more
+		}
 		if m.gang.Again && p.holds[e.hold].placed == nil {
 			p.board.Requeue(m.subjob.JobID, m.subjob.Index)
 		} else {
 			p.board.End(m.subjob.JobID, m.subjob.Index)
 		}
+	}
+	p.at = next
+	if count > 0 {
+		p.at += structs.UnixNano(past / count)
 	}
 }
 
@@ -155,8 +218,10 @@ func (p *player) goesOn(k int32) {
 	p.hold(hold{member: k, spec: int32(g.Spec), attempt: g.Attempt, from: g.PlacedAt, to: end})
 }
 
+// hold notes a gang on its nodes.
 func (p *player) hold(h hold) {
 	p.holds = append(p.holds, h)
+	p.log = append(p.log, int32(len(p.holds)))
 	p.live[h.member] = int32(len(p.holds))
 	if h.to != never {
 		p.ends.push(end{h.to, int32(len(p.holds) - 1)})
@@ -203,6 +268,7 @@ func (p *player) yield(k int32, g *structs.GangPlan) time.Duration {
 		}
 		h := &p.holds[p.live[v]-1]
 		h.to, h.cut = max(p.at, h.from), true
+		p.log = append(p.log, -p.live[v])
 		p.live[v] = 0
 		longest = max(longest, grace(p.members[v].job))
 	}
@@ -243,6 +309,7 @@ func (p *player) resize(k int32, g *structs.GangPlan) {
 		to = later(p.at, time.Duration(float64(max(to.Sub(p.at), 0))*float64(old)/float64(len(g.Placements))))
 	}
 	h.to, h.cut = p.at, true
+	p.log = append(p.log, -p.live[k])
 	p.hold(hold{member: k, spec: int32(g.Spec), attempt: g.Attempt, from: p.at, to: to, placed: g.Placements})
 	p.board.Started(g.JobID, g.Subjob, p.at)
 }

@@ -22,8 +22,12 @@ type Futures struct {
 	queued  int              // of members, those that wait
 	only    int              // the one of them that is asked about; -1: all
 	found   map[structs.AttemptKey]int32
+	strict  bool      // nobody passes anybody in a pool's queue
+	coarse  bool      // ends that are close to each other count as one
 	shares  []float64 // by member and future
 	futures []future
+	keeping int      // kept nodes that may still be noted in turns
+	grounds *grounds // for those who come later; nil: not asked for yet
 }
 
 // member is a subjob that waits or runs at now.
@@ -62,6 +66,7 @@ func prepare(in Input, now structs.UnixNano, seed uint64) *Futures {
 		start: in.Board.Clone(), only: -1, found: make(map[structs.AttemptKey]int32),
 	}
 	settings := f.start.Settings()
+	f.strict = settings.Passing == scheduler.NoPassing
 	settings.Quiet = false
 	f.start.SetSettings(settings)
 	for q := range f.start.Queued() {
@@ -135,8 +140,10 @@ func verdictOf(wait *structs.WaitReason) Verdict {
 // follow plays the futures.
 func (f *Futures) follow() {
 	count := f.in.futures(f.times)
+	f.coarse = count > 1 && !f.in.Exact && !f.strict
 	f.shares = chances(f.seed, f.members, count)
 	f.futures = make([]future, count)
+	f.keeping = keptMax
 	steps := StepsMax
 	for i := range f.futures {
 		left := count - i
@@ -152,13 +159,7 @@ func (f *Futures) Now() structs.UnixNano { return f.now }
 func (f *Futures) Queue() []Start {
 	starts := make([]Start, f.queued)
 	for i := range starts {
-		m := &f.members[i]
-		starts[i] = Start{
-			JobID: m.subjob.JobID, JobName: m.job.Name, Project: m.job.Project, User: m.job.User, Subjob: m.subjob.Index,
-			Attempt: m.subjob.Attempt + 1, Pool: m.pool, Position: m.position, Priority: m.job.Priority,
-			Nodes: m.job.Nodes, Devices: devicesOf(m.job), Wait: m.wait,
-		}
-		starts[i].When, starts[i].Features = f.when(i)
+		starts[i] = f.startOf(i)
 	}
 	f.straighten(starts)
 	return starts
@@ -166,6 +167,32 @@ func (f *Futures) Queue() []Start {
 
 // Queue looks into the future of a board and forecasts every queued subjob.
 func Queue(in Input, now structs.UnixNano, seed uint64) []Start { return Look(in, now, seed).Queue() }
+
+// One looks into the future of a board for a single queued subjob, and no
+// further than its start; false: it does not wait. It says what Queue says of
+// it, but for what Queue does to keep equal jobs in order.
+func One(in Input, jobID string, subjob int, now structs.UnixNano, seed uint64) (Start, bool) {
+	f := prepare(in, now, seed)
+	at, ok := f.found[keyOf(jobID, subjob)]
+	if !ok || int(at) >= f.queued {
+		return Start{}, false
+	}
+	f.only = int(at)
+	f.follow()
+	return f.startOf(f.only), true
+}
+
+// startOf forecasts a queued member.
+func (f *Futures) startOf(i int) Start {
+	m := &f.members[i]
+	s := Start{
+		JobID: m.subjob.JobID, JobName: m.job.Name, Project: m.job.Project, User: m.job.User, Subjob: m.subjob.Index,
+		Attempt: m.subjob.Attempt + 1, Pool: m.pool, Position: m.position, Priority: m.job.Priority,
+		Nodes: m.job.Nodes, Devices: devicesOf(m.job), Wait: m.wait,
+	}
+	s.When, s.Features = f.when(i)
+	return s
+}
 
 // when forecasts the start of a queued member.
 func (f *Futures) when(i int) (When, []float64) {

@@ -21,6 +21,12 @@ const (
 	// StepsMax bounds the passes of one look, over all its futures. What has not
 	// started by then starts later than the time that was reached.
 	StepsMax = 400_000
+	// keptMax bounds the nodes kept by blocked gangs that are remembered, over all
+	// turns of all futures. Beyond it a new job is forecast as if nobody kept any.
+	keptMax = 2 << 20
+	// windowShare is how close ends are that count as one, as a share of the time
+	// from now on.
+	windowShare = 0.02
 	// settleMax bounds the passes at now that place and explain what they can.
 	settleMax = 64
 )
@@ -38,6 +44,9 @@ type Input struct {
 	Calibration Calibration
 	Futures     int           // how many; 0: FuturesDefault
 	Horizon     time.Duration // 0: HorizonDefault
+	// Exact lets the scheduler make a pass after every single end, for about three
+	// times the work. It is so anyway where run times are known or nothing passes.
+	Exact bool
 }
 
 // Times is what is known of run times.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -33,19 +32,25 @@ func (f *Futures) admitted(job *structs.Job) (*structs.Job, *structs.Subjob) {
 // probe is what the scheduler would do with a job at now.
 type probe struct {
 	gang     *structs.GangPlan // nil: it does not start now
+	starts   int               // subjobs that do
 	wait     *structs.WaitReason
 	pool     string
 	position int
-	span     time.Duration
+	span     time.Duration // that the scheduler reckons with; 0: not known
 }
 
-// try lets a board, settled at now, serve one more subjob.
-func (f *Futures) try(job *structs.Job, subjob *structs.Subjob) (probe, *scheduler.Board) {
+// try lets a board, settled at now, serve one more job with so many subjobs.
+func (f *Futures) try(job *structs.Job, subjob *structs.Subjob, subjobs int) probe {
 	b := f.base.Clone()
 	settings := b.Settings()
 	settings.Quiet, settings.Alone = false, false
 	b.SetSettings(settings)
 	b.Submit(job, subjob)
+	for i := 1; i < subjobs; i++ {
+		other := *subjob
+		other.Index = i
+		b.Submit(job, &other)
+	}
 	var got probe
 	for q := range b.Queued() {
 		if q.Subjob == subjob {
@@ -58,93 +63,199 @@ func (f *Futures) try(job *structs.Job, subjob *structs.Subjob) (probe, *schedul
 	}
 	for range settleMax {
 		plan := b.Pass(f.now, f.seed)
+		found := false
 		for i := range plan.Gangs {
-			if g := &plan.Gangs[i]; g.JobID == subjob.JobID && g.Subjob == subjob.Index {
+			g := &plan.Gangs[i]
+			if g.JobID != subjob.JobID {
+				continue
+			}
+			found = true
+			got.starts++
+			if g.Subjob == subjob.Index {
 				got.gang = g
-				return got, b
 			}
 		}
-		if len(plan.Gangs) == 0 && len(plan.Waits) == 0 {
+		if !found || got.starts == subjobs {
 			break
 		}
 	}
-	got.wait = b.Explain(subjob.JobID, subjob.Index)
-	return got, b
+	if got.gang == nil {
+		got.wait = b.Explain(subjob.JobID, subjob.Index)
+	}
+	return got
 }
 
-// startsNow tells whether the job starts without anybody leaving first.
-func (p *probe) startsNow() bool { return p.gang != nil && len(p.gang.Victims) == 0 && !p.gang.Claim }
+// immediate tells whether the job starts without waiting for anybody: it has
+// room, or it ends all who stand in its way.
+func (f *Futures) immediate(job *structs.Job, got *probe) bool {
+	switch {
+	case got.gang == nil:
+		return false
+	case job.VIP == nil || !got.gang.Claim:
+		return true
+	}
+	// Of a VIP job's machines, some may be waited for.
+	for i := range got.gang.Placements {
+		id := got.gang.Placements[i].NodeID
+		if _, usage := f.base.Node(id); usage != nil && usage.Claim != "" {
+			return false
+		}
+		for k := range f.members {
+			g := &f.members[k].gang
+			if slices.Contains(g.Nodes, id) && !ends(got.gang, f.members[k].subjob) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// ends tells whether a gang ends a subjob.
+func ends(g *structs.GangPlan, subjob *structs.Subjob) bool {
+	return slices.ContainsFunc(g.Victims, func(v structs.AttemptKey) bool {
+		return v.JobID == subjob.JobID && v.Subjob == subjob.Index
+	})
+}
 
 // Job forecasts a job that is not submitted yet: complete and valid, with its
-// defaults filled in. Whoever it names as ID must not be on the board.
+// defaults filled in. Its ID may be empty, and must not be that of a job on the
+// board otherwise.
 func (f *Futures) Job(job *structs.Job) Answer {
 	job, subjob := f.admitted(job)
-	got, _ := f.try(job, subjob)
-	a := Answer{Pool: got.pool, Position: got.position, Spec: -1, Subjobs: max(1, job.SubjobCount()), Wait: got.wait}
+	count := max(1, job.SubjobCount())
+	got := f.try(job, subjob, min(count, SubjobsMax))
+	a := Answer{Pool: got.pool, Position: got.position, Spec: -1, Subjobs: count, Room: got.starts, Wait: got.wait}
 	if got.gang != nil {
-		a.Spec = got.gang.Spec
-		a.Victims = f.victims(got.gang.Victims)
+		a.Spec, a.Victims = got.gang.Spec, f.victims(got.gang.Victims)
 	}
-	a.When, a.Features = f.whenOf(job, subjob, &got)
-	a.Specs = f.specs(job, subjob, a.When, &got)
-	if a.Verdict == VerdictNow {
-		a.Wait, a.Room = nil, 1
-	}
+	a.When, a.Features, a.Specs = f.answers(job, subjob, &got)
 	a.Runtime = f.runtime(job, subjob)
 	return a
 }
 
-// whenOf forecasts the start of a job that was probed.
-func (f *Futures) whenOf(job *structs.Job, subjob *structs.Subjob, got *probe) (When, []float64) {
-	switch {
-	case got.startsNow():
-		return nowAt(f.now), nil
-	case got.gang == nil && hopeless(got.wait):
-		return When{Verdict: verdictOf(got.wait)}, nil
-	}
-	samples := f.replay(job, subjob)
-	m := member{job: job, subjob: subjob, pool: got.pool, position: got.position, span: got.span}
-	features := f.features(&m, samples)
-	return f.answer(samples, features), features
-}
-
-// replay runs the scheduler through every future with the job in the queue.
-func (f *Futures) replay(job *structs.Job, subjob *structs.Subjob) []sample {
-	in := f.in
-	in.Board = f.start.Clone()
-	in.Board.Submit(job, subjob)
-	again := prepare(in, f.now, f.seed)
-	again.only = int(again.found[keyOf(subjob.JobID, subjob.Index)])
-	again.follow()
-	samples := make([]sample, len(again.futures))
-	for i := range samples {
-		samples[i] = again.futures[i].sampleOf(again.only)
-	}
-	return samples
-}
-
-// specs forecasts each alternative as if it were the only one.
-func (f *Futures) specs(job *structs.Job, subjob *structs.Subjob, whole When, got *probe) []SpecAnswer {
+// answers forecasts a job that was probed, as a whole and under each of its
+// alternatives as if it were the only one.
+func (f *Futures) answers(job *structs.Job, subjob *structs.Subjob, got *probe) (When, []float64, []SpecAnswer) {
 	rows := make([]SpecAnswer, len(job.Resources))
+	samples := make([][]sample, len(rows))
 	for i := range rows {
-		rows[i] = SpecAnswer{Spec: i, Label: job.Resources[i].Label}
-		one := got
-		if len(job.Resources) > 1 {
+		one := *got
+		if len(rows) > 1 {
 			single := *job
 			single.Resources = job.Resources[i : i+1]
-			alone, _ := f.try(&single, subjob)
-			one = &alone
-			rows[i].When, _ = f.whenOf(&single, subjob, one)
-		} else {
-			rows[i].When = whole
+			one = f.try(&single, subjob, 1)
 		}
-		if rows[i].Verdict != VerdictNow {
-			rows[i].Wait = one.wait
-		} else {
+		rows[i] = SpecAnswer{Spec: i, Label: job.Resources[i].Label, Wait: one.wait}
+		if f.immediate(job, &one) {
 			rows[i].Nodes = len(one.gang.Placements)
 		}
+		rows[i].When, samples[i], _ = f.whenOf(job, subjob, i, &one)
 	}
-	return rows
+	m := member{job: job, subjob: subjob, pool: got.pool, position: got.position, span: got.span}
+	first := earliest(samples)
+	features := f.features(&m, first)
+	switch {
+	case len(rows) == 1:
+		return rows[0].When, features, rows
+	case f.immediate(job, got):
+		return f.soon(subjob, got), features, rows
+	case len(first) == 0:
+		return When{Verdict: verdictOf(got.wait)}, features, rows
+	}
+	return f.answer(first, features), features, rows
+}
+
+// earliest is the earlier start of several in each future.
+func earliest(samples [][]sample) []sample {
+	var first []sample
+	for _, list := range samples {
+		if first == nil {
+			first = slices.Clone(list)
+			continue
+		}
+		for k := range list {
+			if list[k].compare(first[k]) < 0 {
+				first[k] = list[k]
+			}
+		}
+	}
+	return first
+}
+
+// whenOf forecasts the start under one alternative; samples are empty when it
+// never starts.
+func (f *Futures) whenOf(job *structs.Job, subjob *structs.Subjob, spec int, got *probe) (When, []sample, []float64) {
+	switch {
+	case f.immediate(job, got):
+		w := f.soon(subjob, got)
+		return w, slices.Repeat([]sample{{at: w.P50}}, len(f.futures)), nil
+	case hopeless(got.wait):
+		return When{Verdict: verdictOf(got.wait)}, nil, nil
+	}
+	var samples []sample
+	if job.VIP != nil {
+		samples = f.machines(job, subjob, got)
+	} else {
+		samples = f.newcomerOf(job, spec, got).samples(1)
+	}
+	m := member{job: job, subjob: subjob, pool: got.pool, position: got.position, span: got.span}
+	features := f.features(&m, samples)
+	return f.answer(slices.Clone(samples), features), samples, features
+}
+
+// soon is the start of a job that starts at once, but for the time that its
+// victims take to leave.
+func (f *Futures) soon(subjob *structs.Subjob, got *probe) When {
+	w := nowAt(f.now)
+	longest := time.Duration(0)
+	for _, v := range got.gang.Victims {
+		if at, ok := f.found[keyOf(v.JobID, v.Subjob)]; ok {
+			longest = max(longest, grace(f.members[at].job))
+		}
+	}
+	longest = min(longest, HorizonMax)
+	w.P50, w.P90 = f.now.Add(longest/2), f.now.Add(longest-longest/10)
+	w.Point = w.P50
+	return w
+}
+
+// machines samples the start of a VIP job that waits for some of its machines:
+// when the last of those who are on them, or were promised them before, leaves.
+// Nobody new comes.
+func (f *Futures) machines(job *structs.Job, subjob *structs.Subjob, got *probe) []sample {
+	chosen := make(map[int32]bool)
+	g := f.ground()
+	for at := range g.sites {
+		if node := g.sites[at].node; node != nil && len(chosen) < job.Nodes && job.VIP.Chooses(node) {
+			chosen[int32(at)] = true
+		}
+	}
+	samples := make([]sample, len(f.futures))
+	for k := range samples {
+		u := &f.futures[k]
+		s := sample{at: f.now}
+		for i := range u.holds {
+			h := &u.holds[i]
+			m := &f.members[h.member]
+			if h.placed != nil && !(m.subjob.Claim != nil && int(h.member) < f.queued) {
+				continue
+			}
+			if !slices.ContainsFunc(g.of(k, u, int32(i)), func(p part) bool { return chosen[p.at] }) {
+				continue
+			}
+			leaves := h.to
+			if got.gang != nil && ends(got.gang, m.subjob) {
+				leaves = f.now.Add(time.Duration(unit(mix(mix(f.seed, uint64(k)), m.identity())) * float64(grace(m.job))))
+			}
+			if leaves > f.horizon {
+				s = sample{at: f.horizon, open: true, end: leaves == never}
+				break
+			}
+			s.at = max(s.at, leaves)
+		}
+		samples[k] = s
+	}
+	return samples
 }
 
 // victims describes gangs that would be ended.

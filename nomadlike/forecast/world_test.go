@@ -37,7 +37,7 @@ func testJob(id string, nodes, devices int, limit time.Duration) *structs.Job {
 	return j
 }
 
-// bench is a board that is driven by hand.
+// drive is a board that is driven by hand.
 type drive struct {
 	board *scheduler.Board
 	index uint64
@@ -123,20 +123,19 @@ func crowd(nodes, running, queued int) Input {
 		})
 	}
 	d := newDrive(scheduler.Settings{}, nodes, 8)
-	placed := 0
-	d.now = start.Add(-12 * time.Hour)
-	for i := 0; placed < running && i < 3*running; i++ {
-		d.now = start.Add(-12*time.Hour + time.Duration(i)*12*time.Hour/time.Duration(3*running))
+	const before = 12 * time.Hour
+	for i := 0; d.running() < running; i++ {
+		d.now = start.Add(-before + time.Duration(d.running())*before/time.Duration(running))
 		d.submit(mk(fmt.Sprintf("r%04d", i)))
-		placed += d.pass()
+		if d.pass() == 0 {
+			d.board.Withdraw(fmt.Sprintf("r%04d", i), 0)
+		}
+		if i > 20*running {
+			panic("too few nodes")
+		}
 	}
 	d.now = start
-	waiting := 0
-	for q := range d.board.Queued() {
-		_ = q
-		waiting++
-	}
-	for i := waiting; i < queued; i++ {
+	for i := range queued {
 		d.submit(mk(fmt.Sprintf("q%04d", i)))
 	}
 	outlook := model.Outlook(d.now, func(yield func(predict.Ongoing) bool) {
@@ -147,4 +146,12 @@ func crowd(nodes, running, queued int) Input {
 		}
 	})
 	return Input{Board: d.ready(scheduler.Settings{Model: outlook})}
+}
+
+func (d *drive) running() int {
+	count := 0
+	for range d.board.Running() {
+		count++
+	}
+	return count
 }

@@ -2,8 +2,6 @@ package scheduler
 
 import (
 	"iter"
-	"math/bits"
-	"time"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -21,20 +19,72 @@ func (b *Board) Nodes() iter.Seq2[*structs.Node, *structs.Usage] {
 	}
 }
 
-// SpareEstimates lets the estimated ends of running gangs stand until their age
-// is a power of two in minutes, instead of refining them several times on the
-// way there. It is meant for forecasts on clones, which make many passes: they
-// call it before each.
-func (b *Board) SpareEstimates(now structs.UnixNano) {
-	for i := range b.runs {
-		r := &b.runs[i]
-		if r.again > now || r.end <= now || r.again == 0 {
-			continue
-		}
-		placed := b.entries[r.entry].gang.placedAt
-		due := placed.Add(time.Minute << bits.Len64(uint64(max(r.again.Sub(placed), 1)-1)/uint64(time.Minute)))
-		if due > now {
-			r.again = min(due, r.end)
+// NodeIndex gives the number by which Kept names a node: at least 0, below
+// NodeIndexes, the same on all clones and until the node is removed.
+func (b *Board) NodeIndex(id string) (int, bool) { return b.floor.Index(id) }
+
+// NodeIndexes bounds the numbers of nodes.
+func (b *Board) NodeIndexes() int { return b.floor.Indexes() }
+
+// Placements tells what a running subjob holds, by rank; ranks that ended are
+// left out. Nil: it does not run.
+func (b *Board) Placements(jobID string, subjob int) []structs.RankPlacement {
+	id, ok := b.found.find(b.entries, jobID, subjob)
+	if !ok || b.entries[id].stand != running {
+		return nil
+	}
+	return b.floor.Placements(b.entries[id].gang.seats)
+}
+
+// Kept is the nodes that a blocked gang keeps, as the newest pass left them. It
+// never changes.
+type Kept struct{ r *reservation }
+
+// Kept appends to list what is kept now, and returns it.
+func (b *Board) Kept(list []Kept) []Kept {
+	for _, r := range b.kept {
+		if r != nil {
+			list = append(list, Kept{r})
 		}
 	}
+	return list
+}
+
+// Job names the gang that keeps the nodes.
+func (k Kept) Job() (jobID string, subjob int) { return k.r.jobID, k.r.index }
+
+// Until is up to when another gang may stand on the nodes, as it is estimated;
+// 0: for no time at all.
+func (k Kept) Until() structs.UnixNano {
+	if k.r.strict {
+		return 0
+	}
+	return k.r.at
+}
+
+// Nodes are the numbers of the nodes, not to be changed.
+func (k Kept) Nodes() []int32 { return k.r.spots }
+
+// Spare is what others may take on the i-th node for however long: thousandths
+// of cores, bytes of memory, and devices of whatever kind.
+func (k Kept) Spare(i int) (cpu, memory int64, devices int) {
+	s := k.r.spare[i]
+	return s.cpu, s.memory, int(s.devices)
+}
+
+// Equal tells whether two say the same.
+func (k Kept) Equal(other Kept) bool {
+	a, b := k.r, other.r
+	if a == b {
+		return true
+	}
+	if a.entry != b.entry || a.at != b.at || a.strict != b.strict || len(a.spots) != len(b.spots) || a.jobID != b.jobID {
+		return false
+	}
+	for i := range a.spots {
+		if a.spots[i] != b.spots[i] || a.spare[i] != b.spare[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,361 @@
+package forecast
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// newcomer is a job that is put into the traces of the futures, under one of
+// its alternatives. It starts after the first turn at which enough nodes have
+// room for it that nobody keeps from it. That is exactly when the scheduler
+// would start it if
+//
+//   - it stands behind everybody who waits; those behind it are taken to start
+//     nothing before it does, which errs a little when they fit where it does not,
+//   - its ranks name no fixed ports, and its nodes have at most 64 devices,
+//   - nobody can be preempted for it.
+//
+// In other cases it is a good guess.
+type newcomer struct {
+	*Futures
+	job    *structs.Job
+	spec   int
+	least  int // nodes
+	span   time.Duration
+	pool   string
+	place  int // in its pool's queue, from 1
+	tests  []test
+	behind []bool // members that stand behind it
+	record *structs.Project
+	held   structs.Holding // by its project at now; nil: nobody counts
+}
+
+// test is what a rank needs of one node.
+type test struct {
+	able bool
+	need room // devices are not looked at
+	asks []ask
+	last []ask // of a smaller last rank; nil: it is no smaller
+}
+
+// ask is one request for devices: so many of these.
+type ask struct {
+	of    uint64
+	count int
+}
+
+// newcomerOf describes a job under an alternative, at its place.
+func (f *Futures) newcomerOf(job *structs.Job, spec int, got *probe) *newcomer {
+	g := f.ground()
+	n := &newcomer{
+		Futures: f, job: job, spec: spec, least: job.NodesMin(), span: got.span, pool: got.pool, place: got.position,
+		tests: make([]test, len(g.sites)), behind: make([]bool, len(f.members)),
+	}
+	for i := range f.members[:f.queued] {
+		m := &f.members[i]
+		if m.pool == n.pool {
+			n.behind[i] = m.position >= n.place
+		} else {
+			n.behind[i] = m.job.Priority.Rank() < job.Priority.Rank()
+		}
+	}
+	rank := job.SpecAt(spec)
+	last := job.SpecOf(spec, job.Nodes-1, job.Nodes)
+	smaller := last.DeviceCount() != rank.DeviceCount() && n.least == job.Nodes
+	for at := range g.sites {
+		s := &g.sites[at]
+		if s.node == nil || !f.able(job, rank, s.node) {
+			continue
+		}
+		t := &n.tests[at]
+		t.able, t.need = true, room{structs.MilliCPU(rank.CPU), max(rank.Memory, 0), 0}
+		t.asks = asksOf(s.node, rank.Devices)
+		if smaller {
+			t.last = asksOf(s.node, last.Devices)
+		}
+	}
+	if n.record = f.base.Project(job.Project); n.record != nil && len(n.record.Quotas) > 0 {
+		n.held = structs.Holding{}
+		if usage := f.base.ProjectUsage(job.Project); usage != nil {
+			n.held = usage.Held
+		}
+	}
+	return n
+}
+
+// able tells whether a rank may stand on a node, whatever the node holds.
+func (f *Futures) able(job *structs.Job, spec structs.Resources, node *structs.Node) bool {
+	return node.Schedulable() && structs.NodeProblem(job, node) == nil && structs.SpecProblem(job, spec, node) == nil &&
+		structs.PoolProblem(job, spec, node, f.base.Pool(node.PoolName())) == nil
+}
+
+func asksOf(node *structs.Node, requests []structs.DeviceRequest) []ask {
+	asks := make([]ask, len(requests))
+	for i, request := range requests {
+		for k := range node.Devices {
+			if d := &node.Devices[k]; k < 64 && d.Healthy && d.Meets(request) {
+				asks[i].of |= 1 << k
+			}
+		}
+		if asks[i].count = request.Count; request.Count == structs.DevicesAll {
+			asks[i].count = max(bits.OnesCount64(asks[i].of), 1)
+		}
+	}
+	return asks
+}
+
+// fits tells whether the free devices answer all requests.
+func fits(asks []ask, free uint64) bool {
+	total, of := 0, uint64(0)
+	for i := range asks {
+		if bits.OnesCount64(free&asks[i].of) < asks[i].count {
+			return false
+		}
+		total += asks[i].count
+		of |= asks[i].of
+	}
+	return len(asks) < 2 || bits.OnesCount64(free&of) >= total
+}
+
+// scan walks the trace of one future.
+type scan struct {
+	*newcomer
+	ground *grounds
+	index  int
+	future *future
+	free   []room
+	state  []uint8 // by node: how much of a rank fits
+	count  [3]int  // of able nodes, by state
+	shut   []bool  // promised to others who have not come yet
+	held   structs.Holding
+}
+
+// How much of a rank fits on a node.
+const (
+	fitsNone uint8 = iota
+	fitsLast       // the smaller last one
+	fitsFull
+)
+
+// samples gives the start of the newcomer in each future; from is the first turn
+// that counts: 0 is now.
+func (n *newcomer) samples(from int) []sample {
+	samples := make([]sample, len(n.futures))
+	s := scan{newcomer: n, ground: n.ground()}
+	for i := range n.futures {
+		samples[i] = s.through(i, from)
+	}
+	return samples
+}
+
+// through finds the start in one future.
+func (s *scan) through(index, from int) sample {
+	s.index, s.future, s.held = index, &s.futures[index], s.newcomer.held
+	s.begin()
+	open := s.openFrom()
+	done := int32(0)
+	for i := range s.future.turns {
+		t := &s.future.turns[i]
+		for ; done < t.log; done++ {
+			s.happen(s.future.log[done])
+		}
+		if i >= from && t.at >= open && s.starts(t) {
+			return sample{at: t.at}
+		}
+	}
+	return sample{at: s.future.reached, open: true, end: s.future.ended}
+}
+
+// begin sets up what is free at now.
+func (s *scan) begin() {
+	sites := s.ground.sites
+	if s.free == nil {
+		s.free, s.state, s.shut = make([]room, len(sites)), make([]uint8, len(sites)), make([]bool, len(sites))
+	}
+	s.count = [3]int{}
+	for at := range sites {
+		s.free[at], s.shut[at] = sites[at].free, sites[at].claim != ""
+		if s.tests[at].able {
+			s.state[at] = s.test(int32(at))
+			s.count[s.state[at]]++
+		}
+	}
+}
+
+// openFrom is from when on the newcomer may start at all: in strict order not
+// before everybody before it in its queue.
+func (s *scan) openFrom() structs.UnixNano {
+	open := s.now
+	if !s.strict {
+		return open
+	}
+	for i := range s.members[:s.queued] {
+		m := &s.members[i]
+		if m.now || m.stuck || m.pool != s.pool || s.behind[i] {
+			continue
+		}
+		if s.future.starts[i] == 0 {
+			return never
+		}
+		open = max(open, s.future.starts[i])
+	}
+	return open
+}
+
+func (s *scan) test(at int32) uint8 {
+	t, free := &s.tests[at], &s.free[at]
+	switch {
+	case s.shut[at] || t.need.cpu > free.cpu || t.need.memory > free.memory:
+		return fitsNone
+	case fits(t.asks, free.devices):
+		return fitsFull
+	case t.last != nil && fits(t.last, free.devices):
+		return fitsLast
+	}
+	return fitsNone
+}
+
+// happen lets a gang come or go.
+func (s *scan) happen(entry int32) {
+	hold, sign := entry-1, int64(-1)
+	if entry < 0 {
+		hold, sign = -entry-1, +1
+	}
+	h := &s.future.holds[hold]
+	if h.placed != nil && s.behind[h.member] {
+		return
+	}
+	parts := s.ground.of(s.index, s.future, hold)
+	for i := range parts {
+		p := &parts[i]
+		free := &s.free[p.at]
+		free.cpu += sign * p.cpu
+		free.memory += sign * p.memory
+		if sign < 0 {
+			free.devices &^= p.devices
+			s.shut[p.at] = false
+		} else {
+			free.devices |= p.devices
+		}
+		if s.tests[p.at].able {
+			if now := s.test(p.at); now != s.state[p.at] {
+				s.count[s.state[p.at]]--
+				s.count[now]++
+				s.state[p.at] = now
+			}
+		}
+	}
+	if s.held != nil && s.members[h.member].job.Project == s.job.Project {
+		s.hold(h, parts, sign)
+	}
+}
+
+// hold keeps count of what the project holds.
+func (s *scan) hold(h *hold, parts []part, sign int64) {
+	job := s.members[h.member].job
+	for i := range parts {
+		held := holdingOf(job.SpecOf(int(h.spec), i, len(parts)), s.ground.sites[parts[i].at].node, parts[i].devices)
+		if sign < 0 {
+			s.held = s.held.Add(held)
+		} else {
+			s.held = s.held.Sub(held)
+		}
+	}
+}
+
+// holdingOf is what a rank with these devices counts in a quota.
+func holdingOf(spec structs.Resources, node *structs.Node, devices uint64) structs.Holding {
+	var ids []string
+	for ; devices != 0; devices &= devices - 1 {
+		ids = append(ids, node.Devices[bits.TrailingZeros64(devices)].ID)
+	}
+	return structs.HeldBy(spec, node, ids)
+}
+
+// starts tells whether the newcomer starts after a turn.
+func (s *scan) starts(t *turn) bool {
+	if !s.enough(s.count) {
+		return false
+	}
+	count := s.count
+	ends := never
+	if s.span > 0 {
+		ends = later(t.at, s.span)
+	}
+	for _, k := range t.kept {
+		if until := k.Until(); ends <= until && until > 0 {
+			continue
+		}
+		id, index := k.Job()
+		if m, ok := s.found[keyOf(id, index)]; ok && s.behind[m] {
+			continue
+		}
+		for i, at := range k.Nodes() {
+			if !s.tests[at].able || s.state[at] == fitsNone {
+				continue
+			}
+			cpu, memory, devices := k.Spare(i)
+			need := &s.tests[at]
+			if need.need.cpu <= cpu && need.need.memory <= memory && asked(need.asks) <= devices {
+				continue
+			}
+			count[s.state[at]]--
+			if !s.enough(count) {
+				return false
+			}
+		}
+	}
+	return (!s.job.SpecAt(s.spec).RDMA || s.together(t)) && s.quota()
+}
+
+func (s *scan) enough(count [3]int) bool {
+	return count[fitsFull] >= s.least || count[fitsLast] > 0 && count[fitsFull] >= s.least-1
+}
+
+func asked(asks []ask) int {
+	total := 0
+	for i := range asks {
+		total += asks[i].count
+	}
+	return total
+}
+
+// together tells whether one pool has room for all ranks.
+func (s *scan) together(*turn) bool {
+	pools := make(map[string]int)
+	for at, state := range s.state {
+		if s.tests[at].able && state == fitsFull {
+			name := s.ground.sites[at].node.PoolName()
+			if pools[name]++; pools[name] >= s.least {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// quota tells whether the project may hold the newcomer too.
+func (s *scan) quota() bool {
+	if s.held == nil {
+		return true
+	}
+	at := slices.Index(s.state, fitsFull)
+	if at < 0 {
+		return true
+	}
+	devices := uint64(0)
+	for _, a := range s.tests[at].asks {
+		for of, left := a.of&s.free[at].devices&^devices, a.count; of != 0 && left > 0; of, left = of&(of-1), left-1 {
+			devices |= of & -of
+		}
+	}
+	more := structs.Holding{}
+	one := holdingOf(s.job.SpecAt(s.spec), s.ground.sites[at].node, devices)
+	for key, amount := range one {
+		more[key] = amount * int64(s.least)
+	}
+	return structs.QuotaProblem(s.record, &structs.ProjectUsage{Held: s.held}, more) == nil
+}
