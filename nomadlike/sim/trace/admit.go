@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"time"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -17,18 +18,9 @@ const bagDevicesMax = 1024
 const nodeMemory = 1 << 40
 
 // admit makes a task of each job that can run at all and counts the others.
-// A trace in which nobody asks for devices is one of processors.
 func (r *replay) admit(jobs []Job) {
 	r.tasks = make([]*task, 0, len(jobs))
-	byName := make(map[string]int, len(r.pools))
-	for i, pool := range r.pools {
-		byName[pool.Name] = i
-	}
-	cpuOnly := true
-	for i := range jobs {
-		cpuOnly = cpuOnly && jobs[i].GPUs == 0
-	}
-	shapes := make(map[[2]int]*structs.Job)
+	byName, shapes := r.poolsByName(), make(map[[2]int]*structs.Job)
 	for i := range jobs {
 		job := &jobs[i]
 		pool, ok := byName[job.Group]
@@ -39,10 +31,7 @@ func (r *replay) admit(jobs []Job) {
 			r.homeless++
 			continue
 		}
-		size := job.GPUs
-		if cpuOnly {
-			size = job.CPUs
-		}
+		size := r.sizeOf(job)
 		if size < 1 || size > r.pools[pool].Nodes*r.pools[pool].GPUs || job.Duration < 0 {
 			r.dropped[pool]++
 			continue
@@ -52,10 +41,27 @@ func (r *replay) admit(jobs []Job) {
 			shape = r.shape(pool, size)
 			shapes[[2]int{pool, size}] = shape
 		}
-		t := &task{trace: job, job: named(shape, job, len(r.tasks)), pool: pool, size: size, remain: job.Duration, first: -1, end: -1}
+		t := &task{trace: job, job: r.named(shape, job, len(r.tasks)), pool: pool, size: size, remain: job.Duration, first: -1, end: -1}
 		r.tasks = append(r.tasks, t)
 		r.byID[t.job.ID] = t
 	}
+}
+
+func (r *replay) poolsByName() map[string]int {
+	byName := make(map[string]int, len(r.pools))
+	for i, pool := range r.pools {
+		byName[pool.Name] = i
+	}
+	return byName
+}
+
+// sizeOf is how many devices a job holds. A trace in which nobody asks for
+// devices is one of processors.
+func (r *replay) sizeOf(job *Job) int {
+	if r.processors {
+		return job.CPUs
+	}
+	return job.GPUs
 }
 
 // shape is all of a job that placement reads: jobs of one pool and size share it.
@@ -78,13 +84,19 @@ func (r *replay) shape(pool, size int) *structs.Job {
 
 func bagOfCores(pool Pool) bool { return pool.Nodes*pool.GPUs > bagDevicesMax }
 
-// named gives a shape the identity of one job. Ids rise with submission.
-func named(shape *structs.Job, traced *Job, number int) *structs.Job {
+// named gives a shape the identity of one job. Ids rise with submission. A limit
+// bounds every estimate, so that a true one makes the estimate exact; nobody
+// enforces limits here, which some runs of real traces pass.
+func (r *replay) named(shape *structs.Job, traced *Job, number int) *structs.Job {
 	job := *shape
 	job.ID = fmt.Sprintf("job-%07d", number)
 	job.Name, job.User = job.ID, traced.User
 	if traced.Name != "" {
 		job.Name = fmt.Sprintf("%s-%d", traced.Name, number)
+	}
+	job.TimeLimit = structs.Duration(traced.Limit)
+	if r.options.Estimate == EstimateTrue {
+		job.TimeLimit = structs.Duration(max(traced.Duration, time.Second))
 	}
 	job.SubmittedAt = origin.Add(traced.Submit)
 	return &job

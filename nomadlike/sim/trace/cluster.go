@@ -1,6 +1,10 @@
 package trace
 
 import (
+	"math"
+	"time"
+
+	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/structs"
 )
@@ -14,27 +18,78 @@ const (
 	EngineBoard Engine = "board"
 	// EngineState also sends every submission, plan and report as an encoded
 	// command through state.Apply, and the scheduler reads what the state says.
+	// It knows no srtf: the state refuses to end jobs that the product would not.
 	EngineState Engine = "state"
 )
 
+// cluster is the scheduler with its state, driven through virtual time. All
+// calls come from one goroutine; times never go back.
+type cluster interface {
+	// submit puts a task into the queue.
+	submit(now structs.UnixNano, t *task) error
+	// finish ends the run of a task that completed.
+	finish(now structs.UnixNano, t *task) error
+	// believe gives the scheduler new estimates of run times.
+	believe(estimates scheduler.Estimates)
+	// decide lets the scheduler decide, and tells what it did, in order.
+	decide(now structs.UnixNano) ([]move, error)
+	// sync gives the board as it stands now. It is not changed: clones are.
+	sync() (*scheduler.Board, error)
+}
+
+// move is a job that got its nodes, or lost them to another.
+type move struct {
+	job     string
+	started bool
+}
+
 // newCluster gives an empty cluster with the nodes of the replay's pools.
-func newCluster(r *replay) cluster { return newBoardCluster(r) }
+func newCluster(r *replay) (cluster, error) {
+	if r.options.Engine == EngineState {
+		return newStateCluster(r)
+	}
+	return newBoardCluster(r), nil
+}
 
 // settings are the rules of the scheduler under the options.
-func (o *Options) settings() scheduler.Settings {
-	s := scheduler.Settings{Quiet: true}
-	switch o.Policy {
+func (r *replay) settings() scheduler.Settings {
+	s := scheduler.Settings{Quiet: true, Fit: placement.Consolidate}
+	if r.learner != nil {
+		s.Model = r.believed
+	}
+	switch r.options.Policy {
 	case PolicyFIFO:
 		s.Passing = scheduler.NoPassing
 	case PolicySJF:
 		s.Passing, s.Order = scheduler.NoPassing, scheduler.OrderShortest
 	case PolicySRTF:
 		s.Passing, s.Order, s.PreemptLonger = scheduler.NoPassing, scheduler.OrderRemaining, true
+		s.Runtime = r.remaining
 	case PolicyEASY:
 		s.Passing = scheduler.Easy
 	case PolicyDefault:
 	}
 	return s
+}
+
+// remaining is how long a job is expected to run from its next start on, what
+// it ran before taken off.
+func (r *replay) remaining(job *structs.Job, _ int) time.Duration {
+	t := r.byID[job.ID]
+	left := t.remain
+	if t.on { // it is being preempted in this instant
+		left -= r.now - t.began
+	}
+	ran := t.trace.Duration - left
+	switch {
+	case r.options.Estimate == EstimateTrue:
+		return left
+	case r.learner != nil:
+		return r.believed.Estimate(job).Remaining(ran, 0.5)
+	case t.trace.Limit > 0:
+		return max(t.trace.Limit-ran, 0)
+	}
+	return math.MaxInt64
 }
 
 // passesMax bounds the passes of one instant: a scheduler that never comes to
@@ -48,7 +103,7 @@ type boardCluster struct {
 }
 
 func newBoardCluster(r *replay) *boardCluster {
-	settings := r.options.settings()
+	settings := r.settings()
 	settings.Alone = true
 	c := &boardCluster{board: scheduler.NewBoard(settings)}
 	for _, node := range r.nodes() {
@@ -70,8 +125,10 @@ func (c *boardCluster) finish(_ structs.UnixNano, t *task) error {
 	return nil
 }
 
-func (c *boardCluster) decide(now structs.UnixNano) (moves, error) {
-	var done moves
+func (c *boardCluster) believe(estimates scheduler.Estimates) { c.board.SetModel(estimates) }
+
+func (c *boardCluster) decide(now structs.UnixNano) ([]move, error) {
+	var done []move
 	for range passesMax {
 		plan := c.board.Pass(now, uint64(now))
 		if len(plan.Gangs) == 0 {
@@ -79,12 +136,18 @@ func (c *boardCluster) decide(now structs.UnixNano) (moves, error) {
 		}
 		for i := range plan.Gangs {
 			for _, victim := range plan.Gangs[i].Victims {
-				done.preempted = append(done.preempted, victim.JobID)
+				done = append(done, move{victim.JobID, false})
 			}
-			done.started = append(done.started, plan.Gangs[i].JobID)
+			done = append(done, move{plan.Gangs[i].JobID, true})
 		}
 	}
-	return moves{}, structs.NewError(structs.CodeInternal, "sim.trace.restless", "passes", passesMax)
+	return nil, restless()
+}
+
+func (c *boardCluster) sync() (*scheduler.Board, error) { return c.board, nil }
+
+func restless() error {
+	return structs.NewError(structs.CodeInternal, "sim.trace.restless", "passes", passesMax)
 }
 
 // defect is what the cluster and the replay disagree on.

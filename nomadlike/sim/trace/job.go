@@ -53,6 +53,11 @@ func (t *Trace) Between(from, to time.Duration) []Job {
 	return t.Jobs[min(first, end):end]
 }
 
+// before gives the jobs that were submitted before a time.
+func (t *Trace) before(at time.Duration) []Job {
+	return t.Jobs[:len(t.Jobs)-len(t.Between(at, -1))]
+}
+
 func compare(a, b time.Duration) int {
 	switch {
 	case a < b:

@@ -77,6 +77,8 @@ func (o *Options) check() error {
 		}
 	}
 	switch {
+	case o.Engine == EngineState && o.Policy == PolicySRTF:
+		return structs.NewError(structs.CodeInvalid, "sim.trace.state_srtf")
 	case len(o.Pools) == 0:
 		return structs.NewError(structs.CodeInvalid, "sim.trace.no_pools")
 	case o.To > 0 && o.To < o.From:

@@ -1,10 +1,14 @@
 package trace
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
+	"nomadlike/nomadlike/predict"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -50,49 +54,80 @@ type replay struct {
 	byID     map[string]*task
 	dropped  []int // by pool
 	homeless int
-	agenda   agenda
-	cluster  cluster
-	now      time.Duration
-	ended    int
+	// processors: nobody in the trace asks for devices, so processors are counted.
+	processors bool
+	learner    *learner         // nil: nobody learns
+	believed   *predict.Outlook // newest estimates of the learner's model
+	foreteller *foreteller      // nil: nobody asks
+	agenda     agenda
+	cluster    cluster
+	now        time.Duration
+	ended      int
 }
-
-// cluster is the scheduler with its state, driven through virtual time. All
-// calls come from one goroutine; times never go back.
-type cluster interface {
-	// submit puts a task into the queue.
-	submit(now structs.UnixNano, t *task) error
-	// finish ends the run of a task that completed.
-	finish(now structs.UnixNano, t *task) error
-	// decide lets the scheduler decide, and tells what it did.
-	decide(now structs.UnixNano) (moves, error)
-}
-
-// moves is what a decision did, by job id: first these lost their nodes, then
-// those got some.
-type moves struct{ preempted, started []string }
 
 // Replay runs the jobs of a trace through the scheduler in virtual time. The
 // same arguments give the same report. It returns the context's error when
 // that ends first, a *structs.Error for options that make no sense.
+//
+// Forecasts need a second replay: the first one shows who can be asked about.
 func Replay(ctx context.Context, t *Trace, options Options) (Report, error) {
-	if err := options.check(); err != nil {
+	r, err := replayOnce(ctx, t, options, nil)
+	if err != nil {
 		return Report{}, err
 	}
-	r := newReplay(t, options)
-	if err := r.run(ctx); err != nil {
+	if options.Predict == nil {
+		return r.report(), nil
+	}
+	r, err = replayOnce(ctx, t, options, options.Predict.sampled(r))
+	if err != nil {
 		return Report{}, err
 	}
-	return r.report(), nil
+	made := r.report()
+	made.Score = r.foreteller.score()
+	return made, nil
 }
 
+// replayOnce replays a trace to its end, and forecasts the chosen jobs.
+func replayOnce(ctx context.Context, t *Trace, options Options, chosen map[string]bool) (*replay, error) {
+	r, err := start(t, options)
+	if err != nil {
+		return nil, err
+	}
+	if chosen != nil {
+		r.foreteller = newForeteller(r, chosen, t.before(options.From))
+	}
+	if err := r.run(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// start makes a replay in which nothing has happened yet.
+func start(t *Trace, options Options) (*replay, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	r := newReplay(t, options)
+	var err error
+	if r.cluster, err = newCluster(r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// newReplay makes the tasks of a replay, without its cluster.
 func newReplay(t *Trace, options Options) *replay {
 	to := options.To
 	if to == 0 {
 		to = -1
 	}
 	r := &replay{options: options, pools: options.Pools, byID: make(map[string]*task), dropped: make([]int, len(options.Pools))}
+	r.processors = !slices.ContainsFunc(t.Jobs, func(job Job) bool { return job.GPUs > 0 })
 	r.admit(t.Between(options.From, to))
-	r.cluster = newCluster(r)
+	if options.Estimate == EstimateLearned && options.Policy != PolicyFIFO { // which asks for no run times
+		r.learner = newLearner(r, t.before(options.From))
+		r.believed = r.learner.model.Outlook(origin.Add(options.From), nil)
+	}
 	return r
 }
 
@@ -108,7 +143,7 @@ func (r *replay) run(ctx context.Context) error {
 			return err
 		}
 		for ; next < len(r.tasks) && r.tasks[next].trace.Submit == r.now; next++ {
-			if err := r.cluster.submit(r.wall(), r.tasks[next]); err != nil {
+			if err := r.submit(r.tasks[next]); err != nil {
 				return err
 			}
 		}
@@ -120,6 +155,14 @@ func (r *replay) run(ctx context.Context) error {
 		return structs.NewError(structs.CodeInternal, "sim.trace.stuck", "jobs", len(r.tasks)-r.ended)
 	}
 	return nil
+}
+
+// submit queues a task, and asks when it starts if somebody wants to know.
+func (r *replay) submit(t *task) error {
+	if err := r.cluster.submit(r.wall(), t); err != nil || r.foreteller == nil {
+		return err
+	}
+	return r.foreteller.submitted(t)
 }
 
 // wall is the cluster's clock.
@@ -145,6 +188,12 @@ func (r *replay) endings() error {
 			continue // it was preempted meanwhile
 		}
 		t.on, t.remain, t.end = false, 0, r.now
+		if r.learner != nil {
+			r.learner.ended(t, r.now)
+		}
+		if r.foreteller != nil && r.foreteller.learner != nil {
+			r.foreteller.learner.ended(t, r.now)
+		}
 		if err := r.cluster.finish(r.wall(), t); err != nil {
 			return err
 		}
@@ -158,16 +207,17 @@ func (r *replay) endings() error {
 
 // decide lets the scheduler decide and books what it did.
 func (r *replay) decide() error {
+	r.learn()
 	done, err := r.cluster.decide(r.wall())
 	if err != nil {
 		return err
 	}
-	for _, id := range done.preempted {
-		t := r.byID[id]
-		t.on, t.remain = false, t.remain-(r.now-t.began)
-	}
-	for _, id := range done.started {
-		t := r.byID[id]
+	for _, m := range done {
+		t := r.byID[m.job]
+		if !m.started {
+			t.on, t.remain = false, t.remain-(r.now-t.began)
+			continue
+		}
 		t.on, t.began = true, r.now
 		t.runs++
 		if t.first < 0 {
@@ -194,19 +244,19 @@ type ending struct {
 	run  int
 }
 
+func compareEndings(a, b *ending) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.task.job.ID, b.task.job.ID))
+}
+
 // agenda is a heap of endings, the earliest first; among those of one instant
 // the order of the jobs' ids, which is that of their submission.
 type agenda []ending
 
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
-	if a[i].at != a[j].at {
-		return a[i].at < a[j].at
-	}
-	return a[i].task.job.ID < a[j].task.job.ID
-}
-func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(ending)) }
+func (a agenda) sort()              { slices.SortFunc(a, func(x, y ending) int { return compareEndings(&x, &y) }) }
+func (a agenda) Len() int           { return len(a) }
+func (a agenda) Less(i, j int) bool { return compareEndings(&a[i], &a[j]) < 0 }
+func (a agenda) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *agenda) Push(x any)        { *a = append(*a, x.(ending)) }
 func (a *agenda) Pop() any {
 	last := (*a)[len(*a)-1]
 	*a = (*a)[:len(*a)-1]

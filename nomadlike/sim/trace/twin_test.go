@@ -77,7 +77,7 @@ func (p *twinPool) endings(now time.Duration) int {
 // starts takes jobs off the head of the queue while they fit.
 func (p *twinPool) starts(now time.Duration, policy Policy) {
 	if policy == PolicySJF {
-		slices.SortStableFunc(p.queue, func(a, b *twinJob) int { return compare(a.trace.Duration, b.trace.Duration) })
+		slices.SortStableFunc(p.queue, func(a, b *twinJob) int { return compare(a.estimate(), b.estimate()) })
 	}
 	for len(p.queue) > 0 {
 		j := p.queue[0]
@@ -92,6 +92,10 @@ func (p *twinPool) starts(now time.Duration, policy Policy) {
 		p.running, p.queue = append(p.running, j), p.queue[1:]
 	}
 }
+
+// estimate is the run time that sjf orders by; the scheduler takes nothing
+// below a second for an estimate.
+func (j *twinJob) estimate() time.Duration { return max(j.trace.Duration, time.Second) }
 
 // place gives devices by node, nil when there is no room.
 func (p *twinPool) place(size int) map[int]int {
