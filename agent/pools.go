@@ -8,6 +8,7 @@ import (
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -174,7 +175,35 @@ func (s *site) listProjects(r *request) error {
 		}
 	}
 	countQueued(snapshot, out.Projects)
+	if err := s.addShares(r, out.Projects); err != nil {
+		return err
+	}
 	return r.reply(out)
+}
+
+// addShares tells how projects stand in the fair share of the pools that they
+// used.
+func (s *site) addShares(r *request, projects []api.ProjectDetail) error {
+	at := make(map[[2]string]*api.PoolShare)
+	var pools []string
+	for i := range projects {
+		for k := range projects[i].Shares {
+			share := &projects[i].Shares[k]
+			at[[2]string{projects[i].Project.Name, share.Pool}] = share
+			pools = append(pools, share.Pool)
+		}
+	}
+	slices.Sort(pools)
+	now := structs.At(s.now())
+	return s.replica.Consult(r.Context(), func(board *scheduler.Board) {
+		for _, pool := range slices.Compact(pools) {
+			for rank, stands := range board.Shares(pool, now) {
+				if share := at[[2]string{stands.Project, pool}]; share != nil {
+					share.Recent, share.Rank, share.Fair = stands.Standing, rank+1, stands.Fair
+				}
+			}
+		}
+	})
 }
 
 // countQueued fills in how many subjobs of each project wait.
@@ -204,6 +233,9 @@ func (s *site) readProject(r *request) error {
 	}
 	found := []api.ProjectDetail{projectDetail(snapshot, r.id)}
 	countQueued(snapshot, found)
+	if err := s.addShares(r, found); err != nil {
+		return err
+	}
 	return r.reply(found[0])
 }
 

@@ -92,6 +92,10 @@ func TestProjectsAreChangedByTheirAdministratorsWithinBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitJob(t, client, job.Job.ID, structs.JobStopped)
+	detail, _, err = client.Project(t.Context(), "vision", nil)
+	if err != nil || len(detail.Shares) != 1 || detail.Shares[0].Rank != 1 || detail.Shares[0].Recent <= 0 || detail.Shares[0].Fair {
+		t.Errorf("what it used: %+v %v", detail, err)
+	}
 	if _, err := client.DeleteProject(t.Context(), "vision"); err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/forecast"
 	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
@@ -33,6 +34,8 @@ type replica interface {
 	SubmitJob(ctx context.Context, user, key string, job *structs.Job) (jobID string, index uint64, err error)
 	// Foresee lets ask look at the futures of this server's newest state.
 	Foresee(ctx context.Context, ask func(*forecast.Futures) error) error
+	// Consult lets ask read a scheduler's board with this server's newest state.
+	Consult(ctx context.Context, ask func(*scheduler.Board)) error
 	// Admit lets a new agent in and gives its certificate.
 	Admit(ctx context.Context, join server.Join) (certificatePEM []byte, err error)
 }

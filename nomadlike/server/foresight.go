@@ -79,17 +79,49 @@ func ongoing(board *scheduler.Board) func(func(predict.Ongoing) bool) {
 // ends before it is its turn.
 func (s *Server) Foresee(ctx context.Context, ask func(*forecast.Futures) error) error {
 	f := s.foresight
-	select {
-	case f.place <- struct{}{}:
-	case <-ctx.Done():
-		return structs.NewError(structs.CodeTimeout, "server.foresight_busy").Because(ctx.Err())
+	if err := f.enter(ctx); err != nil {
+		return err
 	}
-	defer func() { <-f.place }()
+	defer f.leave()
 	snapshot, now := s.config.Store.Snapshot(), s.now()
 	if !f.good(snapshot, now) {
 		f.look(snapshot, now, s.config.Now)
 	}
 	return ask(f.newest)
+}
+
+// Consult lets ask read a scheduler's board with this server's newest state. It
+// must not change the board, nor keep it. The error is CodeTimeout when ctx ends
+// before it is its turn.
+func (s *Server) Consult(ctx context.Context, ask func(*scheduler.Board)) error {
+	f := s.foresight
+	if err := f.enter(ctx); err != nil {
+		return err
+	}
+	defer f.leave()
+	ask(f.synced(s.config.Store.Snapshot()))
+	return nil
+}
+
+// enter waits for the token of who looks.
+func (f *foresight) enter(ctx context.Context) error {
+	select {
+	case f.place <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return structs.NewError(structs.CodeTimeout, "server.foresight_busy").Because(ctx.Err())
+	}
+}
+
+func (f *foresight) leave() { <-f.place }
+
+// synced is the board, brought to a state.
+func (f *foresight) synced(snapshot *state.Snapshot) *scheduler.Board {
+	if f.board == nil {
+		f.board = scheduler.NewBoard(scheduler.Settings{})
+	}
+	f.board.Sync(snapshot)
+	return f.board
 }
 
 // good tells whether the newest look answers for a state.
@@ -104,10 +136,7 @@ func (f *foresight) good(snapshot *state.Snapshot, now structs.UnixNano) bool {
 // look makes new futures.
 func (f *foresight) look(snapshot *state.Snapshot, now structs.UnixNano, clock func() time.Time) {
 	begin := clock()
-	if f.board == nil {
-		f.board = scheduler.NewBoard(scheduler.Settings{})
-	}
-	f.board.Sync(snapshot)
+	f.synced(snapshot)
 	f.times.follow(snapshot)
 	view := f.times.model.Outlook(now, ongoing(f.board))
 	f.board.SetModel(view)
