@@ -26,9 +26,9 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	if exists || left {
 		return refuse(structs.CodeConflict, "state.job_exists", "job", job.ID)
 	}
-	if live, ok := get[*nameRow](tx, tableNames, nameKey(job.Project, job.Name)); ok {
+	if live, state := tx.liveNamed(job.Project, job.Name); live != nil {
 		return refuse(structs.CodeConflict, "state.job_name_taken", "name", job.Name, "project", job.Project,
-			"job", live.JobID, "state", tx.standing(live.JobID).Standing.State)
+			"job", live.ID, "state", state)
 	}
 
 	if tx.meta.Live+job.SubjobCount() > LiveSubjobsMax {
@@ -40,10 +40,11 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 		}
 	}
 
+	internJob(job)
 	tx.meta.Jobs++
 	tx.put(tableJobs, idKey(job.ID), &jobRow{Job: job, CreateIndex: tx.index()})
-	tx.put(tableNames, nameKey(job.Project, job.Name), &nameRow{Project: job.Project, Name: job.Name, JobID: job.ID})
-	tx.putStanding(&standingRow{JobID: job.ID, Standing: Standing{
+	tx.named[string(nameKey(job.Project, job.Name))] = job.ID
+	tx.putStanding(&standingRow{JobID: job.ID, SubmittedAt: tx.now, Standing: Standing{
 		State: structs.JobQueued, ExitOf: -1, CreateIndex: tx.index(), ModifyIndex: tx.index(),
 	}})
 	for i := range job.SubjobCount() {
@@ -52,10 +53,39 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	}
 	tx.countUrgent(job, +1)
 	tx.keepKey(job)
-	event := jobEvent("event.job.submitted", job, nil)
-	event.By = job.User
-	tx.tell(event, "job", job.Name, "subjobs", decimal(job.SubjobCount()), "nodes", decimal(job.Nodes))
+	event, params := submittedEvent(job)
+	tx.tell(event, params...)
 	return structs.ApplyResult{JobID: job.ID}, nil
+}
+
+// liveNamed gives the job of a name that has not ended, nil when there is none.
+// Only the newest job of a name can be alive: one of this batch, or else the
+// newest of the table.
+func (tx *txn) liveNamed(project, name string) (*structs.Job, structs.JobState) {
+	key := nameKey(project, name)
+	job, ok := tx.job(tx.named[string(key)])
+	if !ok {
+		row, ok := newest[*jobRow](tx.db, tableJobs, indexName, key)
+		if !ok {
+			return nil, ""
+		}
+		job = row.Job
+	}
+	if state := tx.standing(job.ID).Standing.State; !state.Terminal() {
+		return job, state
+	}
+	return nil, ""
+}
+
+// anyLive gives a job that has not ended and that is wanted, nil when there is
+// none; it looks at the jobs whose project and name begin with prefix.
+func (tx *txn) anyLive(prefix []byte, wanted func(*structs.Job) bool) *structs.Job {
+	for _, row := range listRows[*jobRow](tx, tableJobs, indexName, prefix) {
+		if wanted(row.Job) && !tx.standing(row.Job.ID).Standing.State.Terminal() {
+			return row.Job
+		}
+	}
+	return nil
 }
 
 // jobOfKey gives the job that an earlier submission with the same key made.
@@ -78,14 +108,13 @@ func (tx *txn) keepKey(job *structs.Job) {
 	}
 	key := idempotencyKey(job.User, job.IdempotencyKey)
 	tx.put(tableIdempotency, []byte(key), &keyRow{Key: key, JobID: job.ID, Index: tx.index()})
-	tx.meta.Keys++
-	for tx.meta.Keys > IdempotencyKeysMax {
-		oldest, ok := lookup[*keyRow](tx, tableIdempotency, indexCreated+"_prefix", nil)
-		if !ok {
-			return
+	tx.meta.keys = append(tx.meta.keys, key)
+	for len(tx.meta.keys) > IdempotencyKeysMax {
+		oldest := []byte(tx.meta.keys[0])
+		if row, ok := get[*keyRow](tx, tableIdempotency, oldest); ok {
+			tx.remove(tableIdempotency, oldest, row)
 		}
-		tx.remove(tableIdempotency, []byte(oldest.Key), oldest)
-		tx.meta.Keys--
+		tx.meta.keys = tx.meta.keys[1:]
 	}
 }
 
@@ -183,8 +212,9 @@ func applyJobDelete(tx *txn, body *structs.JobDelete) (structs.ApplyResult, *str
 	for _, row := range tx.subjobs(body.JobID) {
 		tx.remove(tableSubjobs, subjobKey(row.Subjob.JobID, row.Subjob.Index), row)
 	}
-	tx.remove(tableStandings, idKey(job.ID), tx.standing(job.ID))
-	tx.remove(tableJobs, idKey(job.ID), &jobRow{Job: job})
+	row, _ := get[*jobRow](tx, tableJobs, idKey(job.ID))
+	tx.remove(tableStandings, indexKey(row.CreateIndex), tx.standing(job.ID))
+	tx.remove(tableJobs, idKey(job.ID), row)
 	tx.meta.Jobs--
 	event := structs.Event{Topic: topicJob, ID: "event.job.deleted", Project: job.Project, JobID: job.ID}
 	tx.tell(event, "job", job.Name)
@@ -200,8 +230,14 @@ func applyWaitReasons(tx *txn, body *structs.WaitReasons) (structs.ApplyResult, 
 	return accepted()
 }
 
+// explainWaits replaces explanations. Most of a long queue waits for the same
+// reason, and shares it.
 func (tx *txn) explainWaits(waits []structs.WaitUpdate) {
-	for _, update := range waits {
+	for i, update := range waits {
+		if i > 0 && sameWait(update.Wait, waits[i-1].Wait) {
+			update.Wait = waits[i-1].Wait
+			waits[i].Wait = update.Wait
+		}
 		job, _ := tx.job(update.JobID)
 		subjob, ok := tx.subjob(update.JobID, update.Subjob)
 		if !ok || subjob.State != structs.JobQueued {

@@ -43,6 +43,7 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 		}
 		id = "event.node.returned"
 	}
+	internNode(&node)
 	tx.putNode(&node)
 	tx.freeAbsent(node.ID, body.Inventory)
 	tx.putUsage(tx.usage(node.ID))

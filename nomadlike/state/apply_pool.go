@@ -37,7 +37,7 @@ func applyPoolDelete(tx *txn, body *structs.PoolDelete) (structs.ApplyResult, *s
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.pool_unknown", "pool", body.Name)
 	}
-	if job := tx.jobInPool(pool.Name); job != nil {
+	if job := tx.anyLive(nil, func(job *structs.Job) bool { return job.Placement.Pool == pool.Name }); job != nil {
 		return refuse(structs.CodeConflict, "state.pool_in_use", "pool", pool.Name, "job", job.Name, "project", job.Project)
 	}
 	tx.remove(tablePools, idKey(pool.Name), pool)
@@ -51,17 +51,6 @@ func applyPoolDelete(tx *txn, body *structs.PoolDelete) (structs.ApplyResult, *s
 
 // pools lists all pools by name.
 func (tx *txn) pools() []*structs.Pool { return listRows[*structs.Pool](tx, tablePools, indexID, nil) }
-
-// jobInPool gives a job that has not ended and names the pool, nil when there
-// is none. Pools are deleted seldom: it walks all that live.
-func (tx *txn) jobInPool(pool string) *structs.Job {
-	for _, name := range listRows[*nameRow](tx, tableNames, indexID, nil) {
-		if job, ok := tx.job(name.JobID); ok && job.Placement.Pool == pool {
-			return job
-		}
-	}
-	return nil
-}
 
 // dealNodes puts every node into the pool that it belongs to now.
 func (tx *txn) dealNodes() {

@@ -37,8 +37,8 @@ func applyProjectDelete(tx *txn, body *structs.ProjectDelete) (structs.ApplyResu
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.project_unknown", "project", body.Name)
 	}
-	if live, ok := lookup[*nameRow](tx, tableNames, indexID+"_prefix", idKey(project.Name)); ok {
-		return refuse(structs.CodeConflict, "state.project_in_use", "project", project.Name, "job", live.Name)
+	if job := tx.anyLive(idKey(project.Name), func(*structs.Job) bool { return true }); job != nil {
+		return refuse(structs.CodeConflict, "state.project_in_use", "project", project.Name, "job", job.Name)
 	}
 	tx.remove(tableProjects, idKey(project.Name), project)
 	tx.touch(touchProject, project.Name, 0)

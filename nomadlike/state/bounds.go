@@ -9,7 +9,7 @@ const (
 	IdempotencyKeysMax   = 50_000  // oldest dropped first
 	LiveSubjobsMax       = 200_000 // subjobs that have not ended, of all jobs
 	NodesMax             = 20_000
-	PlanGangsMax         = 4_096  // gangs of one plan
+	PlanGangsMax         = 16_384 // gangs of one plan
 	VictimsMax           = 16_384 // attempts that end for one gang
 	victimNamesMax       = 8      // of them that an event names
 	ReportsMax           = 4_096  // reports of one command

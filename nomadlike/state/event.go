@@ -29,17 +29,24 @@ func (tx *txn) tell(event structs.Event, pairs ...string) {
 		event.By = tx.by
 	}
 	tx.seq++
-	if len(pairs) > 0 {
-		event.Params = make(map[string]string, len(pairs)/2)
-		for i := 0; i+1 < len(pairs); i += 2 {
-			event.Params[pairs[i]] = pairs[i+1]
-		}
-	}
+	event.Params = paired(pairs)
 	tx.meta.ring = append(tx.meta.ring, &event)
 	tx.dropOldEvents()
 	if event.JobID != "" {
 		tx.keepForJob(&event)
 	}
+}
+
+// paired makes parameters of names and values, nil of none.
+func paired(pairs []string) map[string]string {
+	if len(pairs) == 0 {
+		return nil
+	}
+	params := make(map[string]string, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		params[pairs[i]] = pairs[i+1]
+	}
+	return params
 }
 
 // dropOldEvents keeps the ring at its size. Whole indexes go at once, so that
@@ -54,13 +61,26 @@ func (tx *txn) dropOldEvents() {
 	}
 }
 
+// eventSubmitted begins the history of every job.
+const eventSubmitted = "event.job.submitted"
+
+// submittedEvent tells of the submission of a job, in words that the job
+// itself knows: histories of a hundred thousand waiting jobs need not keep it.
+func submittedEvent(job *structs.Job) (structs.Event, []string) {
+	event := jobEvent(eventSubmitted, job, nil)
+	event.By = job.User
+	return event, []string{"job", job.Name, "subjobs", decimal(job.SubjobCount()), "nodes", decimal(job.Nodes)}
+}
+
 // keepForJob adds an event to the history of its job.
 func (tx *txn) keepForJob(event *structs.Event) {
-	row, ok := get[*standingRow](tx, tableStandings, idKey(event.JobID))
-	if !ok {
+	if event.ID == eventSubmitted {
+		return
+	}
+	if _, ok := tx.job(event.JobID); !ok {
 		return // the event tells that the job was deleted
 	}
-	changed := *row
+	changed := *tx.standing(event.JobID)
 	if len(changed.History) >= JobEventsMax {
 		changed.History = changed.History[1:]
 		changed.Dropped++

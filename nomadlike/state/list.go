@@ -18,14 +18,14 @@ type Page struct {
 // ListJobs gives a page of the jobs that keep wants, newest first, and the
 // cursor of the following page, "" on the last. A nil keep wants all.
 func (s *Snapshot) ListJobs(page Page, keep func(JobView) bool) ([]JobView, string, *structs.Error) {
-	wanted := func(r *jobRow) bool { return keep == nil || keep(s.view(r)) }
-	rows, next, err := list(s.db, listing[*jobRow]{
-		table: tableJobs, index: indexCreated, reverse: true, keep: wanted,
-		key: func(r *jobRow) []byte { return indexKey(r.CreateIndex) },
+	wanted := func(r *standingRow) bool { return keep == nil || keep(s.viewOf(r)) }
+	rows, next, err := list(s.db, listing[*standingRow]{
+		table: tableStandings, index: indexID, reverse: true, keep: wanted,
+		key: func(r *standingRow) []byte { return indexKey(r.Standing.CreateIndex) },
 	}, page)
 	views := make([]JobView, len(rows))
 	for i, row := range rows {
-		views[i] = s.view(row)
+		views[i] = s.viewOf(row)
 	}
 	return views, next, err
 }

@@ -53,7 +53,8 @@ type dumpTable struct {
 type dump struct {
 	table string
 	index string // whose order the rows are written in
-	since int    // format version that has it
+	since int    // format version that has it first
+	until int    // format version that has it last; 0: it still does
 	read  func(data []byte) (any, error)
 }
 
@@ -67,6 +68,11 @@ func dumpOf[T any](table string, since int) dump {
 	}}
 }
 
+// stands tells whether stored states of a version have the table.
+func (d dump) stands(version int) bool {
+	return d.since <= version && (d.until == 0 || version <= d.until)
+}
+
 // dumps lists the tables in the order of a stored state.
 func dumps() []dump {
 	return []dump{
@@ -74,7 +80,7 @@ func dumps() []dump {
 		dumpOf[scheduleRow](tableSchedule, 1),
 		dumpOf[structs.Cluster](tableCluster, 1),
 		dumpOf[jobRow](tableJobs, 1),
-		dumpOf[nameRow](tableNames, 1),
+		{table: "names", since: 1, until: 1},
 		dumpOf[standingRow](tableStandings, 1),
 		dumpOf[subjobRow](tableSubjobs, 1),
 		dumpOf[attemptRow](tableAttempts, 1),
@@ -98,6 +104,9 @@ func (s *Snapshot) Persist(w io.Writer) error {
 		return fmt.Errorf("write state: %w", err)
 	}
 	for _, d := range dumps() {
+		if !d.stands(formatVersion) {
+			continue
+		}
 		if err := s.writeTable(buffered, d); err != nil {
 			return fmt.Errorf("write state table %s: %w", d.table, err)
 		}
@@ -165,6 +174,9 @@ func (s *Store) Restore(r io.Reader) error {
 	tx := s.db.Txn(true)
 	defer tx.Abort() // does nothing once committed
 	for _, d := range dumps() {
+		if !d.stands(formatVersion) {
+			continue
+		}
 		if _, err := tx.DeleteAll(d.table, indexID+"_prefix", []byte(nil)); err != nil {
 			return fmt.Errorf("clear state table %s: %w", d.table, err)
 		}
@@ -196,7 +208,7 @@ func readState(tx *memdb.Txn, r io.Reader) error {
 		return fmt.Errorf("%w: its format version is %d, this program knows 1 to %d", ErrBadState, header.Version, formatVersion)
 	}
 	for _, d := range dumps() {
-		if d.since > header.Version {
+		if !d.stands(header.Version) {
 			continue
 		}
 		if err := readTable(tx, frames, d); err != nil {
@@ -247,12 +259,21 @@ func readTable(tx *memdb.Txn, frames *frameReader, d dump) error {
 		if err != nil {
 			return err
 		}
+		if d.read == nil {
+			continue // nobody needs it any more
+		}
 		row, err := d.read(data)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrBadState, err)
 		}
 		if !complete(row) {
 			return fmt.Errorf("%w: a row is incomplete", ErrBadState)
+		}
+		switch row := row.(type) {
+		case *jobRow:
+			internJob(row.Job)
+		case *structs.Node:
+			internNode(row)
 		}
 		mustInsert(tx, d.table, row)
 	}
@@ -291,7 +312,7 @@ func checkRows(tx *memdb.Txn, index uint64) error {
 		}
 	}
 	for row := range each[*jobRow](tx, tableJobs, indexID, nil) {
-		if _, ok := first[*standingRow](tx, tableStandings, indexID, idKey(row.Job.ID)); !ok {
+		if _, ok := first[*standingRow](tx, tableStandings, indexID, indexKey(row.CreateIndex)); !ok {
 			return fmt.Errorf("%w: the standing of job %s is missing", ErrBadState, row.Job.ID)
 		}
 	}

@@ -1,8 +1,10 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 
 	"github.com/hashicorp/go-memdb"
@@ -60,6 +62,11 @@ func earlier(a, b *structs.Event) bool {
 func keepRings(tx *memdb.Txn, events []*structs.Event, runs []*structs.PastRun) {
 	meta := *mustFirst[*metaRow](tx, tableMeta, indexID, metaKey())
 	meta.ring, meta.runs, meta.journalFrom = events, runs, meta.Index
+	keys := withPrefix[*keyRow](tx, tableIdempotency, indexID, nil)
+	slices.SortFunc(keys, func(a, b *keyRow) int { return cmp.Compare(a.Index, b.Index) })
+	for _, row := range keys {
+		meta.keys = append(meta.keys, row.Key)
+	}
 	mustInsert(tx, tableMeta, &meta)
 	for _, row := range withPrefix[*standingRow](tx, tableStandings, indexID, nil) {
 		for i, event := range row.History {

@@ -15,7 +15,6 @@ const (
 	tableSchedule    = "schedule"
 	tableCluster     = "cluster"
 	tableJobs        = "jobs"
-	tableNames       = "names"
 	tableStandings   = "standings"
 	tableSubjobs     = "subjobs"
 	tableAttempts    = "attempts"
@@ -43,21 +42,19 @@ const (
 	indexDue     = "due"     // attempts by the time at which they expire
 	indexEnded   = "ended"   // forecasts by the log index at which they came true or void
 	indexDelayed = "delayed" // queued subjobs that are not placed before a time, by that time
-	indexNode    = "node"    // allocations by node
-	indexHeld    = "held"    // allocations by node that hold resources or still run
+	indexNode    = "node"    // allocations by node, those first that hold resources or still run
 	indexGang    = "gang"    // allocations by job, subjob, attempt, rank
 	indexHash    = "hash"    // tokens by the hash of their secret
 )
 
 // metaRow is the state's own record: one row, replaced by every batch. It
-// carries the rings of events, of past runs and of what changed, oldest first.
+// carries the rings of events, past runs, keys and of what changed, oldest first.
 // Versions of the row share the arrays behind the rings: they are only ever
 // appended to in the newest version, behind what older ones see, and dropped
 // from by slicing.
 type metaRow struct {
 	Index         uint64 `json:"index"`          // of the last command that was applied
 	EventsDropped uint64 `json:"events_dropped"` // highest log index of which an event was dropped
-	Keys          int    `json:"keys"`           // rows of tableIdempotency
 	Jobs          int    `json:"jobs"`           // rows of tableJobs
 	Live          int    `json:"live"`           // subjobs that have not ended
 	Nodes         int    `json:"nodes"`          // rows of tableNodes
@@ -67,6 +64,7 @@ type metaRow struct {
 
 	ring        []*structs.Event
 	runs        []*structs.PastRun
+	keys        []string // of tableIdempotency
 	journal     []touch
 	journalFrom uint64 // the journal knows every change after this index
 }
@@ -84,20 +82,16 @@ type jobRow struct {
 	CreateIndex uint64       `json:"create_index"`
 }
 
-// nameRow keeps the name of a job that has not ended.
-type nameRow struct {
-	Project string `json:"project"`
-	Name    string `json:"name"`
-	JobID   string `json:"job_id"`
-}
-
 // standingRow keeps what changes of a job: the sum of its subjobs, and its
 // history, oldest first, whose versions share an array as those of the ring do.
+// It is found by the log index that made the job, so that standings are in the
+// order of submission.
 type standingRow struct {
-	JobID    string           `json:"job_id"`
-	Standing Standing         `json:"standing"`
-	History  []*structs.Event `json:"history"`
-	Dropped  int              `json:"dropped"` // events that are not kept any more
+	JobID       string           `json:"job_id"`
+	Standing    Standing         `json:"standing"`
+	History     []*structs.Event `json:"history"`                // but for the submission, which the job tells
+	Dropped     int              `json:"dropped"`                // events that are not kept any more
+	SubmittedAt structs.UnixNano `json:"submitted_at,omitempty"` // by the clock of the events
 }
 
 // subjobRow keeps a subjob with the priority of its job, which the order of
@@ -167,17 +161,13 @@ func schema() *memdb.DBSchema {
 			indexID: func(*structs.Cluster) []byte { return clusterKey() },
 		}),
 		table(tableJobs, map[string]func(*jobRow) []byte{
-			indexID:      func(r *jobRow) []byte { return idKey(r.Job.ID) },
-			indexCreated: func(r *jobRow) []byte { return indexKey(r.CreateIndex) },
+			indexID: func(r *jobRow) []byte { return idKey(r.Job.ID) },
 			indexName: func(r *jobRow) []byte {
 				return appendUint(nameKey(r.Job.Project, r.Job.Name), r.CreateIndex)
 			},
 		}),
-		table(tableNames, map[string]func(*nameRow) []byte{
-			indexID: func(r *nameRow) []byte { return nameKey(r.Project, r.Name) },
-		}),
 		table(tableStandings, map[string]func(*standingRow) []byte{
-			indexID: func(r *standingRow) []byte { return idKey(r.JobID) },
+			indexID: func(r *standingRow) []byte { return indexKey(r.Standing.CreateIndex) },
 		}),
 		table(tableSubjobs, map[string]func(*subjobRow) []byte{
 			indexID: func(r *subjobRow) []byte { return subjobKey(r.Subjob.JobID, r.Subjob.Index) },
@@ -222,13 +212,7 @@ func schema() *memdb.DBSchema {
 			indexGang: func(a *structs.Allocation) []byte {
 				return rankKey(a.JobID, a.Subjob, a.Attempt, a.Rank)
 			},
-			indexNode: func(a *structs.Allocation) []byte { return nodeAllocKey(a.NodeID, a.ID) },
-			indexHeld: func(a *structs.Allocation) []byte {
-				if !a.HoldsResources() {
-					return nil
-				}
-				return nodeAllocKey(a.NodeID, a.ID)
-			},
+			indexNode: func(a *structs.Allocation) []byte { return nodeAllocKey(a.NodeID, a.HoldsResources(), a.ID) },
 		}),
 		table(tableNodes, map[string]func(*structs.Node) []byte{
 			indexID:   func(n *structs.Node) []byte { return idKey(n.ID) },
@@ -245,8 +229,7 @@ func schema() *memdb.DBSchema {
 			indexID: func(t *structs.JoinToken) []byte { return idKey(t.ID) },
 		}),
 		table(tableIdempotency, map[string]func(*keyRow) []byte{
-			indexID:      func(r *keyRow) []byte { return []byte(r.Key) },
-			indexCreated: func(r *keyRow) []byte { return indexKey(r.Index) },
+			indexID: func(r *keyRow) []byte { return []byte(r.Key) },
 		}),
 		table(tablePools, map[string]func(*structs.Pool) []byte{
 			indexID: func(p *structs.Pool) []byte { return idKey(p.Name) },
@@ -281,7 +264,7 @@ func schema() *memdb.DBSchema {
 func metaKey() []byte    { return []byte("meta") }
 func clusterKey() []byte { return []byte("cluster") }
 
-func idKey(id string) []byte { return appendString(make([]byte, 0, len(id)+1), id) }
+func idKey(id string) []byte { return appendString(make([]byte, 0, len(id)+2), id) }
 
 func indexKey(index uint64) []byte { return appendUint(make([]byte, 0, 8), index) }
 
@@ -311,7 +294,19 @@ func queueKey(tier int, place uint64, jobID string, subjob int) []byte {
 // tierKey begins every queueKey of a tier; more bytes are to follow.
 func tierKey(tier, more int) []byte { return append(make([]byte, 0, more+1), byte(255-tier)) }
 
-func nodeAllocKey(nodeID, allocID string) []byte { return nameKey(nodeID, allocID) }
+func nodeAllocKey(nodeID string, holds bool, allocID string) []byte {
+	return appendString(append(appendString(make([]byte, 0, len(nodeID)+len(allocID)+3), nodeID), holdsByte(holds)), allocID)
+}
+
+// holdersKey begins the keys of the allocations that hold resources of a node.
+func holdersKey(nodeID string) []byte { return append(idKey(nodeID), holdsByte(true)) }
+
+func holdsByte(holds bool) byte {
+	if holds {
+		return 0
+	}
+	return 1
+}
 
 // idempotencyKey joins user and key so that no two pairs look alike.
 func idempotencyKey(user, key string) string { return user + "\x00" + key }

@@ -120,8 +120,13 @@ type JobView struct {
 
 // view joins a job with its standing.
 func (s *Snapshot) view(row *jobRow) JobView {
-	standing := mustFirst[*standingRow](s.db, tableStandings, indexID, idKey(row.Job.ID))
+	standing := mustFirst[*standingRow](s.db, tableStandings, indexID, indexKey(row.CreateIndex))
 	return JobView{Job: row.Job, Standing: standing.Standing}
+}
+
+// viewOf joins a standing with its job.
+func (s *Snapshot) viewOf(row *standingRow) JobView {
+	return JobView{Job: mustFirst[*jobRow](s.db, tableJobs, indexID, idKey(row.JobID)).Job, Standing: row.Standing}
 }
 
 // Job gives a job by its id, false when there is none.
@@ -136,17 +141,17 @@ func (s *Snapshot) Job(id string) (JobView, bool) {
 // WatchJob is the Watch twin of Job; it sees every change of its subjobs'
 // states too.
 func (s *Snapshot) WatchJob(id string) <-chan struct{} {
-	return s.watchKey(tableStandings, indexID, idKey(id))
+	row, ok := first[*jobRow](s.db, tableJobs, indexID, idKey(id))
+	if !ok {
+		return s.watchKey(tableJobs, indexID, idKey(id))
+	}
+	return s.watchKey(tableStandings, indexID, indexKey(row.CreateIndex))
 }
 
 // JobNamed gives the newest job of a name in a project, whether or not it has
 // ended.
 func (s *Snapshot) JobNamed(project, name string) (JobView, bool) {
-	iterator, err := s.db.GetReverse(tableJobs, indexName+"_prefix", nameKey(project, name))
-	if err != nil {
-		panic("read state table " + tableJobs + ": " + err.Error())
-	}
-	row, ok := iterator.Next().(*jobRow)
+	row, ok := newest[*jobRow](s.db, tableJobs, indexName, nameKey(project, name))
 	if !ok {
 		return JobView{}, false
 	}
@@ -168,8 +173,8 @@ func (s *Snapshot) JobsWithPrefix(prefix string, limit int) []JobView {
 // Jobs iterates all jobs, oldest first.
 func (s *Snapshot) Jobs() iter.Seq[JobView] {
 	return func(yield func(JobView) bool) {
-		for row := range each[*jobRow](s.db, tableJobs, indexCreated, nil) {
-			if !yield(s.view(row)) {
+		for row := range each[*standingRow](s.db, tableStandings, indexID, nil) {
+			if !yield(s.viewOf(row)) {
 				return
 			}
 		}
@@ -335,8 +340,8 @@ func (s *Snapshot) Gang(jobID string, subjob int, attempt uint64) iter.Seq[*stru
 	return each[*structs.Allocation](s.db, tableAllocs, indexGang, attemptKey(jobID, subjob, attempt))
 }
 
-// AllocsOfNode iterates everything that the state remembers of a node, ended
-// allocations included, by id.
+// AllocsOfNode iterates everything that the state remembers of a node by id:
+// its holders, then the allocations that have ended.
 func (s *Snapshot) AllocsOfNode(nodeID string) iter.Seq[*structs.Allocation] {
 	return each[*structs.Allocation](s.db, tableAllocs, indexNode, idKey(nodeID))
 }
@@ -344,12 +349,12 @@ func (s *Snapshot) AllocsOfNode(nodeID string) iter.Seq[*structs.Allocation] {
 // Holders iterates the allocations that hold resources on a node, by id: those
 // that have not ended, and lost ones in quarantine.
 func (s *Snapshot) Holders(nodeID string) iter.Seq[*structs.Allocation] {
-	return each[*structs.Allocation](s.db, tableAllocs, indexHeld, idKey(nodeID))
+	return each[*structs.Allocation](s.db, tableAllocs, indexNode, holdersKey(nodeID))
 }
 
 // WatchHolders is the Watch twin of Holders.
 func (s *Snapshot) WatchHolders(nodeID string) <-chan struct{} {
-	return s.watchPrefix(tableAllocs, indexHeld, idKey(nodeID))
+	return s.watchPrefix(tableAllocs, indexNode, holdersKey(nodeID))
 }
 
 // Node gives a node by its id, nil when there is none.
@@ -435,12 +440,18 @@ func (s *Snapshot) JoinTokens() iter.Seq[*structs.JoinToken] {
 	return each[*structs.JoinToken](s.db, tableJoinTokens, indexID, nil)
 }
 
-// JobEvents gives the history of a job, oldest first, and how many older
-// events are not kept any more.
+// JobEvents gives the history of a job, oldest first, and how many events
+// between its submission and the next one are not kept any more.
 func (s *Snapshot) JobEvents(jobID string) (events []*structs.Event, dropped int) {
-	row, ok := first[*standingRow](s.db, tableStandings, indexID, idKey(jobID))
+	job, ok := first[*jobRow](s.db, tableJobs, indexID, idKey(jobID))
 	if !ok {
 		return nil, 0
 	}
-	return slices.Clip(row.History), row.Dropped
+	row := mustFirst[*standingRow](s.db, tableStandings, indexID, indexKey(job.CreateIndex))
+	if row.SubmittedAt == 0 {
+		return slices.Clip(row.History), row.Dropped // the first events of an old job were dropped
+	}
+	event, params := submittedEvent(job.Job)
+	event.Index, event.Time, event.Params = job.CreateIndex, row.SubmittedAt, paired(params)
+	return append([]*structs.Event{&event}, row.History...), row.Dropped
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -13,16 +14,17 @@ import (
 // their id wait here until the batch ends, or until somebody lists their table:
 // one job's row may change many times in a batch and is written once.
 type txn struct {
-	db      *memdb.Txn
-	pending map[string]map[string]any // table -> id key -> row
-	meta    metaRow
-	now     structs.UnixNano // the proposer's clock
-	by      string           // who asked
-	seq     int              // events made by this command
+	db     *memdb.Txn
+	caches map[string]*rowCache // by table
+	meta   metaRow
+	now    structs.UnixNano // the proposer's clock
+	by     string           // who asked
+	seq    int              // events made by this command
 
 	schedule uint64 // index of the last change that may let a queued subjob start
 
 	owned   map[string]*structs.ProjectUsage // rows of tableHoldings that this batch made, by project
+	named   map[string]string                // newest job that this batch made of each name
 	reviews []claimReview                    // claims to look at when the command is done
 	blocked map[string]int                   // claim -> rank that lacked room when it was last looked at
 }
@@ -31,16 +33,17 @@ func (s *Store) begin() *txn {
 	db := s.db.Txn(true)
 	return &txn{
 		db:       db,
-		pending:  make(map[string]map[string]any),
+		caches:   make(map[string]*rowCache),
 		meta:     *mustFirst[*metaRow](db, tableMeta, indexID, metaKey()),
 		schedule: mustFirst[*scheduleRow](db, tableSchedule, indexID, metaKey()).Index,
 		owned:    make(map[string]*structs.ProjectUsage),
+		named:    make(map[string]string),
 		blocked:  s.blocked,
 	}
 }
 
 func (tx *txn) commit() {
-	for table := range tx.pending { // in any order: rows do not depend on each other
+	for table := range tx.caches { // in any order: rows do not depend on each other
 		tx.flush(table)
 	}
 	tx.trimJournal()
@@ -52,37 +55,76 @@ func (tx *txn) commit() {
 	tx.db.Commit()
 }
 
-// flush writes the rows of a table that wait.
-func (tx *txn) flush(table string) {
-	for _, row := range tx.pending[table] {
-		mustInsert(tx.db, table, row)
+// rowCache holds the rows of one table that a batch has read or written by
+// their id.
+type rowCache struct {
+	rows  map[string]cachedRow
+	dirty []string // keys of the rows that wait
+}
+
+// cachedRow is one of them; its row is nil where the table has none.
+type cachedRow struct {
+	row   any
+	waits bool // it is not written to the table yet
+}
+
+// cache gives the rows of a table that the batch knows.
+func (tx *txn) cache(table string) *rowCache {
+	cache := tx.caches[table]
+	if cache == nil {
+		cache = &rowCache{rows: make(map[string]cachedRow)}
+		tx.caches[table] = cache
 	}
-	clear(tx.pending[table])
+	return cache
+}
+
+// flush writes the rows of a table that wait. In the order of their keys they
+// share the nodes of the tree that an insert copies.
+func (tx *txn) flush(table string) {
+	cache := tx.caches[table]
+	if cache == nil || len(cache.dirty) == 0 {
+		return
+	}
+	slices.Sort(cache.dirty)
+	for _, key := range cache.dirty {
+		row := cache.rows[key].row
+		mustInsert(tx.db, table, row)
+		cache.rows[key] = cachedRow{row: row}
+	}
+	cache.dirty = cache.dirty[:0]
 }
 
 // get gives the row with an id, false when there is none.
 func get[T any](tx *txn, table string, key []byte) (T, bool) {
-	if row, ok := tx.pending[table][string(key)]; ok {
-		return row.(T), true
+	cache := tx.cache(table)
+	known, ok := cache.rows[string(key)]
+	if !ok {
+		if found, ok := first[T](tx.db, table, indexID, key); ok {
+			known.row = found
+		}
+		cache.rows[string(key)] = known
 	}
-	return first[T](tx.db, table, indexID, key)
+	typed, ok := known.row.(T)
+	return typed, ok
 }
 
 // put stores a row under its id.
 func (tx *txn) put(table string, key []byte, row any) {
-	rows := tx.pending[table]
-	if rows == nil {
-		rows = make(map[string]any)
-		tx.pending[table] = rows
+	cache := tx.cache(table)
+	id := string(key)
+	if !cache.rows[id].waits {
+		cache.dirty = append(cache.dirty, id)
 	}
-	rows[string(key)] = row
+	cache.rows[id] = cachedRow{row: row, waits: true}
 }
 
 // remove deletes a row that exists.
 func (tx *txn) remove(table string, key []byte, row any) {
-	if _, waits := tx.pending[table][string(key)]; waits {
+	cache := tx.cache(table)
+	if cache.rows[string(key)].waits {
 		tx.flush(table)
 	}
+	delete(cache.rows, string(key))
 	mustDelete(tx.db, table, row)
 }
 
@@ -113,6 +155,17 @@ func first[T any](db *memdb.Txn, table, index string, key []byte) (T, bool) {
 		panic(fmt.Sprintf("read state table %s: %v", table, err)) // only a wrong table or index name errs
 	}
 	typed, ok := row.(T)
+	return typed, ok
+}
+
+// newest gives the row with the last key that begins with prefix, false when
+// there is none.
+func newest[T any](db *memdb.Txn, table, index string, prefix []byte) (T, bool) {
+	iterator, err := db.GetReverse(table, index+"_prefix", prefix)
+	if err != nil {
+		panic(fmt.Sprintf("read state table %s: %v", table, err))
+	}
+	typed, ok := iterator.Next().(T)
 	return typed, ok
 }
 
@@ -160,14 +213,20 @@ func (tx *txn) job(id string) (*structs.Job, bool) {
 
 // standing gives how a job stands; the job must exist.
 func (tx *txn) standing(jobID string) *standingRow {
-	row, ok := get[*standingRow](tx, tableStandings, idKey(jobID))
+	job, _ := get[*jobRow](tx, tableJobs, idKey(jobID))
+	if job == nil {
+		panic("read standing of job " + jobID + ": there is no such job")
+	}
+	row, ok := get[*standingRow](tx, tableStandings, indexKey(job.CreateIndex))
 	if !ok {
 		panic("read standing of job " + jobID + ": it is missing")
 	}
 	return row
 }
 
-func (tx *txn) putStanding(row *standingRow) { tx.put(tableStandings, idKey(row.JobID), row) }
+func (tx *txn) putStanding(row *standingRow) {
+	tx.put(tableStandings, indexKey(row.Standing.CreateIndex), row)
+}
 
 func (tx *txn) subjob(jobID string, subjob int) (*structs.Subjob, bool) {
 	row, ok := get[*subjobRow](tx, tableSubjobs, subjobKey(jobID, subjob))
@@ -203,7 +262,6 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	tx.putStanding(&row)
 	if !ended && row.Standing.State.Terminal() {
 		tx.countUrgent(job, -1)
-		tx.remove(tableNames, nameKey(job.Project, job.Name), &nameRow{Project: job.Project, Name: job.Name})
 	}
 	if after.State == structs.JobQueued || before != nil && before.State == structs.JobQueued {
 		tx.wakeSchedule()
@@ -237,7 +295,7 @@ func (tx *txn) gang(jobID string, subjob int, attempt uint64) []*structs.Allocat
 
 // heldOn lists the allocations of a node that hold resources, by id.
 func (tx *txn) heldOn(nodeID string) []*structs.Allocation {
-	return listRows[*structs.Allocation](tx, tableAllocs, indexHeld, idKey(nodeID))
+	return listRows[*structs.Allocation](tx, tableAllocs, indexNode, holdersKey(nodeID))
 }
 
 // putAlloc stores a changed allocation, keeps what its node holds and how far

@@ -16,6 +16,13 @@ func upgradeFrom1(tx *memdb.Txn) {
 		subjob.Place = placeOf(subjob.CreateIndex)
 		mustInsert(tx, tableSubjobs, &subjobRow{Subjob: &subjob, Tier: row.Tier})
 	}
+	for _, known := range withPrefix[*standingRow](tx, tableStandings, indexID, nil) {
+		if len(known.History) > 0 && known.History[0].ID == eventSubmitted {
+			standing := *known
+			standing.SubmittedAt, standing.History = known.History[0].Time, known.History[1:]
+			mustInsert(tx, tableStandings, &standing)
+		}
+	}
 	for _, known := range withPrefix[*structs.Node](tx, tableNodes, indexID, nil) {
 		node := *known
 		node.OwnPool = node.Pool
@@ -51,7 +58,7 @@ func upgradeFrom1(tx *memdb.Txn) {
 		}
 	}
 	for row := range each[*jobRow](tx, tableJobs, indexID, nil) {
-		standing, ok := first[*standingRow](tx, tableStandings, indexID, idKey(row.Job.ID))
+		standing, ok := first[*standingRow](tx, tableStandings, indexID, indexKey(row.CreateIndex))
 		if ok && row.Job.Priority == structs.PriorityUrgent && !standing.Standing.State.Terminal() {
 			usage(row.Job.Project).Urgent++
 		}

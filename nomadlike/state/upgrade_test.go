@@ -33,6 +33,12 @@ func TestUpgradeFrom1(t *testing.T) {
 	if held := snapshot.ProjectUsage("default").Held[structs.QuotaCPU]; queued == 0 || held == 0 {
 		t.Errorf("%d subjobs wait, %d thousandths of cores are held", queued, held)
 	}
+	for view := range snapshot.Jobs() {
+		if events, _ := snapshot.JobEvents(view.Job.ID); len(events) == 0 || events[0].ID != eventSubmitted || events[0].Time == 0 ||
+			len(events) > 1 && events[1].ID == eventSubmitted {
+			t.Errorf("the history of job %s begins with %+v", view.Job.ID, events[0])
+		}
+	}
 	var again bytes.Buffer
 	if err := snapshot.Persist(&again); err != nil {
 		t.Fatal(err)

@@ -485,7 +485,7 @@ func (w *world) tokenCommand() []byte {
 func tables(s *Snapshot) string {
 	all := fmt.Appendf(nil, "%d events", len(mustFirst[*metaRow](s.db, tableMeta, indexID, metaKey()).ring))
 	for _, d := range dumps() {
-		if d.table == tableMeta {
+		if d.table == tableMeta || !d.stands(formatVersion) {
 			continue
 		}
 		for row := range each[any](s.db, d.table, d.index, nil) {
