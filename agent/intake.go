@@ -149,30 +149,10 @@ func (s *site) planJob(r *request) error {
 	if err != nil {
 		return err
 	}
-	now := structs.At(s.now())
-	job.ID, job.SubmittedAt = randomHex(), now
-	var queued []structs.SubjobChange
-	for i := range job.SubjobCount() {
-		queued = append(queued, structs.SubjobChange{JobID: job.ID, Index: i, Job: job, Subjob: &structs.Subjob{
-			JobID: job.ID, Index: i, State: structs.JobQueued, QueuedAt: job.SubmittedAt, CreateIndex: snapshot.Index() + 1,
-		}})
-	}
-	plan := scheduler.Schedule(scheduler.Input{Snapshot: snapshot, Jobs: queued}, now, snapshot.Index())
 	out := api.JobPlan{Defaults: offer.defaults, Ranks: []api.RankPlan{}}
-	var first *structs.GangPlan
-	for i := range plan.Gangs {
-		if gang := &plan.Gangs[i]; gang.JobID == job.ID {
-			if gang.Subjob == 0 {
-				first = gang
-			}
-			out.Starts++
-		}
-	}
-	out.StartsNow = out.Starts == job.SubjobCount()
-	for _, wait := range plan.Waits {
-		if wait.JobID == job.ID && out.Wait == nil {
-			out.Wait = wait.Wait
-		}
+	first, err := s.tryJob(r, job, &out)
+	if err != nil {
+		return err
 	}
 	notes, err := launch.Check(job)
 	if err != nil {
@@ -187,14 +167,63 @@ func (s *site) planJob(r *request) error {
 	return r.reply(out)
 }
 
+// planPassesMax bounds the passes of the scheduler for one preview.
+const planPassesMax = 64
+
+// tryJob puts a job at its place in a copy of the queue, fills in whether it
+// starts now, and gives the gang of its first subjob when that does.
+func (s *site) tryJob(r *request, job *structs.Job, out *api.JobPlan) (first *structs.GangPlan, err error) {
+	now := structs.At(s.now())
+	job.ID, job.SubmittedAt = randomHex(), now
+	waits := make(map[int]bool, job.SubjobCount())
+	err = s.replica.Consult(r.Context(), func(board *scheduler.Board) {
+		trial := board.Clone()
+		settings := trial.Settings()
+		settings.Quiet = false
+		trial.SetSettings(settings)
+		for i := range job.SubjobCount() {
+			waits[i] = true
+			trial.Submit(job, &structs.Subjob{
+				JobID: job.ID, Index: i, State: structs.JobQueued, QueuedAt: now, CreateIndex: board.Index() + 1,
+			})
+		}
+		for range planPassesMax {
+			plan := trial.Pass(now, board.Index())
+			for i := range plan.Gangs {
+				gang := &plan.Gangs[i]
+				if gang.JobID != job.ID || gang.Claim || len(gang.Victims) > 0 {
+					continue // another's, or nodes that others have to leave first
+				}
+				if gang.Subjob == 0 {
+					first = gang
+				}
+				delete(waits, gang.Subjob)
+				out.Starts++
+			}
+			if len(plan.Gangs) == 0 {
+				break
+			}
+		}
+		for i := range job.SubjobCount() {
+			if waits[i] {
+				out.Wait = trial.Explain(job.ID, i)
+				break
+			}
+		}
+	})
+	out.StartsNow = len(waits) == 0
+	return first, err
+}
+
 // previewRanks builds the launch of the first subjob's ranks, on the nodes of
-// gang, or on made-up ones when there is none.
+// gang, or on made-up ones when there is none. An elastic gang may be smaller
+// than its job asks for.
 func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.GangPlan) ([]api.RankPlan, error) {
-	members := make([]structs.Member, job.Nodes)
-	spec := job.SpecAt(0)
+	size, alternative := job.Nodes, 0
 	if gang != nil {
-		spec = job.SpecAt(gang.Spec)
+		size, alternative = len(gang.Placements), gang.Spec
 	}
+	members := make([]structs.Member, size)
 	for rank := range members {
 		members[rank] = structs.Member{Rank: rank, Name: structs.RankName(job, 0, 1, rank), Addr: "192.0.2.1"}
 		if gang == nil {
@@ -210,7 +239,7 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 	for rank := range min(len(members), api.PlanRanksMax) {
 		built, err := launch.Build(launch.Input{
 			Job: job, Members: members,
-			Alloc: &structs.Allocation{Attempt: 1, Rank: rank, Spec: spec, Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices},
+			Alloc: &structs.Allocation{Attempt: 1, Rank: rank, Spec: job.SpecOf(alternative, rank, size), Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices},
 			Node:  launch.NodeFacts{TaskDir: "/task", AgentPath: "/nomadlike", PrivateHosts: true},
 		})
 		if err != nil {
