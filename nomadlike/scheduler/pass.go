@@ -293,6 +293,7 @@ func (p *pass) step(w *laneWalk) {
 		*a = answer{serial: p.serial}
 	}
 	e := &p.entries[id]
+	p.modelEntry(e)
 	sh := p.shapes.list[e.shape]
 	if a.fault == faultNone || a.fault == faultKept && e.span < a.span {
 		if p.overflows(sh) {
@@ -368,11 +369,16 @@ func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
 		if a.fault == faultRoom {
 			next = int32(len(queue))
 		}
-		for int(next) < len(queue) && p.entries[queue[next]].span >= a.span {
+		for int(next) < len(queue) && p.spanOf(queue[next]) >= a.span {
 			next++ // only one that ends sooner may still start
 		}
 	}
 	p.advance(w, next)
+}
+
+func (p *pass) spanOf(id int32) time.Duration {
+	p.modelEntry(&p.entries[id])
+	return p.entries[id].span
 }
 
 // started moves a gang from the queue to its nodes and into the plan.

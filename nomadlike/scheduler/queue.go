@@ -134,7 +134,9 @@ func (b *Board) enqueue(id int32) {
 	}
 	g := &b.groups[at]
 	e.group = at
-	b.modelEntry(e)
+	if b.settings.Order != OrderPool {
+		b.modelEntry(e)
+	}
 	if last := len(g.queue) - 1; last < 0 || b.before(&b.entries[g.queue[last]], e) < 0 {
 		g.queue = append(g.queue, id)
 	} else {
@@ -185,6 +187,11 @@ func (b *Board) dropEmpty(l *lane) {
 func (b *Board) reorder() {
 	if b.settings.Order == OrderPool {
 		return
+	}
+	for i := range b.entries {
+		if b.entries[i].stand == waiting {
+			b.modelEntry(&b.entries[i])
+		}
 	}
 	for i := range b.groups {
 		g := &b.groups[i]

@@ -32,25 +32,22 @@ type Estimates interface {
 }
 
 // SetModel changes what the board knows of run times; nil: their limits alone.
-// It is due after the model learned, too.
+// It is due after the model learned, too. Queued jobs are estimated anew when
+// they are looked at next, running ones when they reach the next of the ages at
+// which that is due, so a model that learns often costs little.
 func (b *Board) SetModel(model Estimates) {
 	b.settings.Model = model
-	b.remodel()
+	b.modelled++
+	b.reorder()
+	b.soilAll()
 }
 
 // remodel makes every estimate anew.
 func (b *Board) remodel() {
-	b.modelled++
-	for i := range b.entries {
-		if b.entries[i].stand == waiting {
-			b.modelEntry(&b.entries[i])
-		}
-	}
-	b.reorder()
+	b.SetModel(b.settings.Model)
 	for i := range b.runs {
 		b.runs[i].again = 0
 	}
-	b.soilAll()
 }
 
 // modelEntry estimates how long an entry runs, once for each version of the
