@@ -155,3 +155,35 @@ func TestAvailableNodes(t *testing.T) {
 		t.Errorf("kernel %q", free.Nodes[0].Kernel)
 	}
 }
+
+// Whoever had to yield is told to whom, and a VIP job is for those who may.
+func TestWhoeverYieldedIsToldToWhom(t *testing.T) {
+	agent, client := devAgent(t)
+	victim := runJob(t, client, wide(t, client, "victim", "sleep 600", 0, "preemptible = true"), structs.JobRunning)
+	killer := runJob(t, client, wide(t, client, "killer", "sleep 600", 0, `priority = "urgent"`), structs.JobRunning)
+	detail, _, err := client.Job(t.Context(), victim.Job.ID, nil)
+	if err != nil || len(detail.Yielded) != 1 || detail.Yielded[0].To.ID != killer.Job.ID || detail.Yielded[0].To.Name != "killer" || detail.Yielded[0].Attempt != 1 {
+		t.Errorf("the victim: %+v %v", detail, err)
+	}
+	vip := wide(t, client, "chosen", "sleep 600", 0, fmt.Sprintf(`
+  vip {
+    machine %q { busy = "kill" }
+  }`, agent.config.Name))
+	user := clientAs(t, client, "user", "default", "ann")
+	if _, err := user.SubmitJob(t.Context(), api.JobRequest{HCL: vip}, ""); structs.CodeOf(err) != structs.CodeForbidden {
+		t.Errorf("a user chooses machines: %v", err)
+	}
+	operator := clientAs(t, client, "operator", "", "olga")
+	if _, err := operator.SubmitJob(t.Context(), api.JobRequest{HCL: wide(t, client, "plain", "true", 0, "")}, ""); structs.CodeOf(err) != structs.CodeForbidden {
+		t.Errorf("an operator submits: %v", err)
+	}
+	told, err := operator.ForecastJob(t.Context(), api.JobRequest{HCL: vip})
+	if err != nil || len(told.Victims) != 1 || told.Victims[0].JobName != "killer" {
+		t.Errorf("victims beforehand: %+v %v", told, err)
+	}
+	chosen := runJob(t, operator, vip, structs.JobRunning)
+	detail, _, err = client.Job(t.Context(), killer.Job.ID, nil)
+	if err != nil || len(detail.Yielded) != 1 || detail.Yielded[0].To.ID != chosen.Job.ID || !detail.Yielded[0].To.VIP || detail.Yielded[0].To.User != "olga" {
+		t.Errorf("the killer, killed: %+v %v", detail, err)
+	}
+}

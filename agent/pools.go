@@ -20,7 +20,7 @@ func (s *site) listPools(r *request) error {
 	if err := s.refresh(r); err != nil {
 		return err
 	}
-	snapshot, err := s.block(r, everything((*state.Snapshot).WatchPools))
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchPools, (*state.Snapshot).WatchNodes))
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *site) readPool(r *request) error {
 	if err := s.refresh(r); err != nil {
 		return err
 	}
-	snapshot, err := s.block(r, everything((*state.Snapshot).WatchPools))
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchPools, (*state.Snapshot).WatchNodes))
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *site) listProjects(r *request) error {
 	if err := s.refresh(r); err != nil {
 		return err
 	}
-	snapshot, err := s.block(r, everything((*state.Snapshot).WatchProjects))
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchProjects, (*state.Snapshot).WatchProjectUsages))
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (s *site) readProject(r *request) error {
 	if err := s.refresh(r); err != nil {
 		return err
 	}
-	snapshot, err := s.block(r, everything((*state.Snapshot).WatchProjects))
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchProjects, (*state.Snapshot).WatchProjectUsages))
 	if err != nil {
 		return err
 	}

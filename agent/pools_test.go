@@ -174,6 +174,13 @@ func TestQueueIsMovedAndFiltered(t *testing.T) {
 	if _, err := client.MoveJob(t.Context(), "a", api.QueueMoveRequest{Before: "b", Last: true}); structs.CodeOf(err) != structs.CodeInvalid {
 		t.Errorf("before and last: %v", err)
 	}
+	// Fair share is the scheduler's to order.
+	if _, err := client.PutPool(t.Context(), &structs.Pool{Name: structs.PoolDefault, Order: structs.OrderFair}); err != nil {
+		t.Fatal(err)
+	}
+	if got := order(); got != "bac" {
+		t.Errorf("by fair share: %s", got)
+	}
 	for filter, want := range map[api.QueueFilter]int{{Pool: structs.PoolDefault}: 3, {Pool: "a800"}: 0, {Project: "default"}: 3, {Project: "x"}: 0} {
 		queue, _, err := client.QueueOf(t.Context(), filter, nil)
 		if err != nil || len(queue.Entries) != want {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/forecast"
+	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -35,9 +37,13 @@ func (s *site) readQueue(r *request) error {
 	wanted := func(job *structs.Job) bool {
 		return (pool == "" || poolOf(job.Placement.Pool) == pool) && (project == "" || job.Project == project) && r.mayRead(job)
 	}
+	served, err := s.inOrder(r, snapshot)
+	if err != nil {
+		return err
+	}
 	out := api.Queue{Entries: []api.QueueEntry{}}
 	position := 0
-	for job, subjob := range snapshot.Queue() {
+	for job, subjob := range served {
 		position++
 		if position <= begin || !wanted(job) {
 			continue
@@ -54,6 +60,41 @@ func (s *site) readQueue(r *request) error {
 		}
 	}
 	return r.reply(out)
+}
+
+// inOrder gives what waits in the order in which it is served. The state keeps
+// it by tier and place; where fair share or guarantees reorder it, the scheduler
+// knows, pool by pool.
+func (s *site) inOrder(r *request, snapshot *state.Snapshot) (iter.Seq2[*structs.Job, *structs.Subjob], error) {
+	if !reorders(snapshot) {
+		return snapshot.Queue(), nil
+	}
+	var queue []scheduler.Queued
+	if err := s.replica.Consult(r.Context(), func(board *scheduler.Board) { queue = slices.Collect(board.Queued()) }); err != nil {
+		return nil, err
+	}
+	return func(yield func(*structs.Job, *structs.Subjob) bool) {
+		for i := range queue {
+			if !yield(queue[i].Job, queue[i].Subjob) {
+				return
+			}
+		}
+	}, nil
+}
+
+// reorders tells whether anything but tier and place orders the queue.
+func reorders(snapshot *state.Snapshot) bool {
+	for pool := range snapshot.Pools() {
+		if pool.Order == structs.OrderFair {
+			return true
+		}
+	}
+	for project := range snapshot.Projects() {
+		if slices.ContainsFunc(project.Quotas, func(q structs.Quota) bool { return q.Guaranteed > 0 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // addForecasts tells for entries of the queue when they start.

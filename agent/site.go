@@ -223,10 +223,15 @@ func (s *site) block(r *request, how reading) (*state.Snapshot, error) {
 	return snapshot, nil
 }
 
-// everything makes a blocking query of any change of the whole state: for
-// lists whose items may leave them, which no item's index tells.
-func everything(watch func(*state.Snapshot) <-chan struct{}) reading {
-	return reading{version: (*state.Snapshot).Index, watch: watch}
+// everything makes a blocking query of any change of the whole state that one
+// watch sees, or a second one: for lists whose items may leave them, which no
+// item's index tells.
+func everything(watch func(*state.Snapshot) <-chan struct{}, also ...func(*state.Snapshot) <-chan struct{}) reading {
+	how := reading{version: (*state.Snapshot).Index, watch: watch}
+	if len(also) > 0 {
+		how.also = also[0]
+	}
+	return how
 }
 
 // page reads the paging parameters.
