@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -43,6 +44,30 @@ func BenchmarkQueue(b *testing.B) {
 				best = min(best, cpu()-before)
 			}
 			b.ReportMetric(float64(best.Microseconds())/1000, "best-cpu-ms/op")
+		})
+	}
+}
+
+// BenchmarkJob forecasts one job more, with what would help it, from futures
+// that are there.
+func BenchmarkJob(b *testing.B) {
+	for _, shape := range []struct{ nodes, devices int }{{1, 1}, {1, 8}, {4, 8}} {
+		b.Run(fmt.Sprintf("nodes=%d/devices=%d", shape.nodes, shape.devices), func(b *testing.B) {
+			f := Look(crowd(410, 1000, 1000), start, 1)
+			job := testJob("", shape.nodes, shape.devices, 10*time.Hour)
+			job.User, job.Project, job.Name = "u03", "p3", "train-1"
+			var took []time.Duration
+			b.ReportAllocs()
+			for b.Loop() {
+				before := cpu()
+				if answer := f.Job(job); answer.Verdict != VerdictLater {
+					b.Fatal(answer.Verdict)
+				}
+				took = append(took, cpu()-before)
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(rank(took, 0.5).Microseconds())/1000, "p50-cpu-ms")
+			b.ReportMetric(float64(took[0].Microseconds())/1000, "best-cpu-ms")
 		})
 	}
 }

@@ -58,7 +58,9 @@ type player struct {
 	live  []int32 // hold by member + 1; 0: none
 	tries []int32 // starts by member
 	ends  endHeap
-	left  int // queued members that have to start
+	left  int    // queued members that have to start
+	again []bool // members that wait again
+	back  int    // how many they are
 	kept  []scheduler.Kept
 }
 
@@ -68,7 +70,7 @@ func (f *Futures) play(i, steps int) int {
 	u.starts = make([]structs.UnixNano, f.queued)
 	p := &player{
 		Futures: f, future: u, index: i, board: f.base.Clone(), draw: f.times.Draw(mix(f.seed, uint64(i))), at: f.now,
-		live: make([]int32, len(f.members)), tries: make([]int32, len(f.members)),
+		live: make([]int32, len(f.members)), tries: make([]int32, len(f.members)), again: make([]bool, len(f.members)),
 	}
 	for k := range f.members {
 		m := &f.members[k]
@@ -90,11 +92,9 @@ func (f *Futures) play(i, steps int) int {
 // run makes passes until everybody who was asked about has started, and then
 // follows the ends of the rest, for whoever comes after them.
 func (p *player) run(steps int) int {
-	took, again := 0, false
-	for p.left > 0 || p.onlyAll() {
-		if again {
-			again = false
-		} else {
+	took, more := 0, false
+	for p.left > 0 || p.only < 0 {
+		if !more {
 			next, some := p.next()
 			if p.reached = p.horizon; !some || next > p.horizon {
 				p.ended = !some
@@ -103,8 +103,9 @@ func (p *player) run(steps int) int {
 			p.advance(next)
 		}
 		p.reached = p.at
-		if p.left == 0 {
+		if p.done() {
 			p.turn(nil)
+			more = false
 			continue
 		}
 		if took == steps {
@@ -112,14 +113,17 @@ func (p *player) run(steps int) int {
 		}
 		took++
 		plan := p.board.Pass(p.at, p.seed)
-		again = p.carryOut(&plan)
+		more = p.carryOut(&plan)
 		p.turn(p.board)
 	}
 	return took
 }
 
-// onlyAll tells whether the rest of the future is of interest too.
-func (p *player) onlyAll() bool { return p.only < 0 }
+// done tells whether nobody will start any more.
+func (p *player) done() bool { return p.left == 0 && p.back == 0 }
+
+// queueAgain notes that a member waits again.
+func (p *player) queueAgain(k int32) { p.again[k], p.back = true, p.back+1 }
 
 // turn notes the state that was reached; a nil board keeps nothing for anybody.
 func (p *player) turn(board *scheduler.Board) {
@@ -156,7 +160,7 @@ func (p *player) next() (structs.UnixNano, bool) {
 	if len(p.ends) > 0 {
 		next = p.ends[0].at
 	}
-	if due, ok := p.board.Due(p.at); ok && p.left > 0 {
+	if due, ok := p.board.Due(p.at); ok && !p.done() {
 		next = min(next, max(due, p.at+1))
 	}
 	return next, next != never
@@ -188,11 +192,12 @@ func (p *player) advance(next structs.UnixNano) {
 		m := &p.members[p.holds[e.hold].member]
 		p.live[p.holds[e.hold].member] = 0
 		p.log = append(p.log, -e.hold-1)
-		if p.left == 0 {
+		if p.done() {
 			continue // nobody asks the board any more
 		}
 		if m.gang.Again && p.holds[e.hold].placed == nil {
 			p.board.Requeue(m.subjob.JobID, m.subjob.Index)
+			p.queueAgain(p.holds[e.hold].member)
 		} else {
 			p.board.End(m.subjob.JobID, m.subjob.Index)
 		}
@@ -270,6 +275,7 @@ func (p *player) yield(k int32, g *structs.GangPlan) time.Duration {
 		h.to, h.cut = max(p.at, h.from), true
 		p.log = append(p.log, -p.live[v])
 		p.live[v] = 0
+		p.queueAgain(v)
 		longest = max(longest, grace(p.members[v].job))
 	}
 	if longest == 0 {
@@ -281,6 +287,9 @@ func (p *player) yield(k int32, g *structs.GangPlan) time.Duration {
 // begin starts a gang after a delay.
 func (p *player) begin(k int32, g *structs.GangPlan, delay time.Duration) {
 	m := &p.members[k]
+	if p.again[k] {
+		p.again[k], p.back = false, p.back-1
+	}
 	from := p.at.Add(delay)
 	if int(k) < p.queued && p.starts[k] == 0 {
 		p.starts[k] = from

@@ -37,6 +37,7 @@ type member struct {
 	// Of one that waits:
 	pool     string
 	position int
+	place    int           // position among those that nothing at now places
 	ahead    int           // devices asked for before it in its queue
 	span     time.Duration // that the scheduler reckons with, 0: nothing is known
 	now      bool          // placed by a pass at now
@@ -94,6 +95,9 @@ func prepare(in Input, now structs.UnixNano, seed uint64) *Futures {
 		f.members[at].gang = r
 		f.members[at].now = known
 	}
+	for q := range f.base.Queued() {
+		f.members[f.found[keyOf(q.Subjob.JobID, q.Subjob.Index)]].place = q.Position
+	}
 	for i := range f.members[:f.queued] {
 		m := &f.members[i]
 		if !m.now {
@@ -149,6 +153,44 @@ func (f *Futures) follow() {
 		left := count - i
 		steps -= f.play(i, steps/left)
 	}
+	f.reconsider()
+}
+
+// reconsider finds out why members never start, as it seems: the scheduler does
+// not look at those who stand far behind, so it is asked about them alone.
+func (f *Futures) reconsider() {
+	var lost []int
+	for i := range f.members[:f.queued] {
+		if f.asked(i) && !slices.ContainsFunc(f.futures, func(u future) bool { return u.starts[i] != 0 || !u.ended }) {
+			lost = append(lost, i)
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	b := f.lonely(func(i int) bool { _, found := slices.BinarySearch(lost, i); return found })
+	settle(b, f.now, f.seed)
+	for _, i := range lost {
+		m := &f.members[i]
+		if wait := b.Explain(m.subjob.JobID, m.subjob.Index); hopeless(wait) {
+			m.wait, m.stuck = wait, true
+		}
+	}
+}
+
+// lonely gives a board that places and explains, on which of all that waits
+// only some does.
+func (f *Futures) lonely(stays func(member int) bool) *scheduler.Board {
+	b := f.base.Clone()
+	settings := b.Settings()
+	settings.Quiet, settings.Alone = false, false
+	b.SetSettings(settings)
+	for i := range f.members[:f.queued] {
+		if m := &f.members[i]; !m.now && !stays(i) {
+			b.Withdraw(m.subjob.JobID, m.subjob.Index)
+		}
+	}
+	return b
 }
 
 // Now is the instant of the forecast.

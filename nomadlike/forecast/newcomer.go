@@ -124,12 +124,14 @@ func (f *Futures) Job(job *structs.Job) Answer {
 	job, subjob := f.admitted(job)
 	count := max(1, job.SubjobCount())
 	got := f.try(job, subjob, min(count, SubjobsMax))
-	a := Answer{Pool: got.pool, Position: got.position, Spec: -1, Subjobs: count, Room: got.starts, Wait: got.wait}
+	a := Answer{Pool: got.pool, Position: got.position, Spec: -1, Subjobs: count, Room: got.starts}
 	if got.gang != nil {
 		a.Spec, a.Victims = got.gang.Spec, f.victims(got.gang.Victims)
 	}
 	a.When, a.Features, a.Specs = f.answers(job, subjob, &got)
+	a.Wait = got.wait
 	a.Runtime = f.runtime(job, subjob)
+	a.Helps = f.helps(job, subjob, soonestSpec(a.Specs), a.When, &got)
 	return a
 }
 
@@ -145,11 +147,14 @@ func (f *Futures) answers(job *structs.Job, subjob *structs.Subjob, got *probe) 
 			single.Resources = job.Resources[i : i+1]
 			one = f.try(&single, subjob, 1)
 		}
-		rows[i] = SpecAnswer{Spec: i, Label: job.Resources[i].Label, Wait: one.wait}
+		rows[i] = SpecAnswer{Spec: i, Label: job.Resources[i].Label}
 		if f.immediate(job, &one) {
 			rows[i].Nodes = len(one.gang.Placements)
 		}
 		rows[i].When, samples[i], _ = f.whenOf(job, subjob, i, &one)
+		if rows[i].Wait = one.wait; len(rows) == 1 {
+			got.wait = one.wait
+		}
 	}
 	m := member{job: job, subjob: subjob, pool: got.pool, position: got.position, span: got.span}
 	first := earliest(samples)
@@ -159,16 +164,32 @@ func (f *Futures) answers(job *structs.Job, subjob *structs.Subjob, got *probe) 
 		return rows[0].When, features, rows
 	case f.immediate(job, got):
 		return f.soon(subjob, got), features, rows
-	case len(first) == 0:
+	case len(first) == 0: // none ever starts
+		got.wait = rows[0].Wait
 		return When{Verdict: verdictOf(got.wait)}, features, rows
 	}
 	return f.answer(first, features), features, rows
+}
+
+// soonestSpec is the alternative with the earliest start, the first when none
+// has any.
+func soonestSpec(rows []SpecAnswer) int {
+	best := 0
+	for i := range rows {
+		if rows[i].P50 != 0 && (rows[best].P50 == 0 || rows[i].P50 < rows[best].P50) {
+			best = i
+		}
+	}
+	return best
 }
 
 // earliest is the earlier start of several in each future.
 func earliest(samples [][]sample) []sample {
 	var first []sample
 	for _, list := range samples {
+		if list == nil {
+			continue // never
+		}
 		if first == nil {
 			first = slices.Clone(list)
 			continue
@@ -196,7 +217,16 @@ func (f *Futures) whenOf(job *structs.Job, subjob *structs.Subjob, spec int, got
 	if job.VIP != nil {
 		samples = f.machines(job, subjob, got)
 	} else {
-		samples = f.newcomerOf(job, spec, got).samples(1)
+		samples = f.newcomerOf(job, subjob, spec, got).samples(1)
+	}
+	if !slices.ContainsFunc(samples, func(s sample) bool { return !s.end }) {
+		b := f.lonely(func(int) bool { return false })
+		b.Submit(job, subjob)
+		settle(b, f.now, f.seed)
+		if wait := b.Explain(subjob.JobID, subjob.Index); hopeless(wait) {
+			got.wait = wait
+			return When{Verdict: verdictOf(wait)}, nil, nil
+		}
 	}
 	m := member{job: job, subjob: subjob, pool: got.pool, position: got.position, span: got.span}
 	features := f.features(&m, samples)

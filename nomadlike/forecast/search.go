@@ -26,7 +26,7 @@ type newcomer struct {
 	least  int // nodes
 	span   time.Duration
 	pool   string
-	place  int // in its pool's queue, from 1
+	place  int // in its pool's queue, among those that wait, from 1
 	tests  []test
 	behind []bool // members that stand behind it
 	record *structs.Project
@@ -47,8 +47,9 @@ type ask struct {
 	count int
 }
 
-// newcomerOf describes a job under an alternative, at its place.
-func (f *Futures) newcomerOf(job *structs.Job, spec int, got *probe) *newcomer {
+// newcomerOf describes a job under an alternative, at its place. What the board
+// has of the subjob already counts as not there.
+func (f *Futures) newcomerOf(job *structs.Job, subjob *structs.Subjob, spec int, got *probe) *newcomer {
 	g := f.ground()
 	n := &newcomer{
 		Futures: f, job: job, spec: spec, least: job.NodesMin(), span: got.span, pool: got.pool, place: got.position,
@@ -57,10 +58,13 @@ func (f *Futures) newcomerOf(job *structs.Job, spec int, got *probe) *newcomer {
 	for i := range f.members[:f.queued] {
 		m := &f.members[i]
 		if m.pool == n.pool {
-			n.behind[i] = m.position >= n.place
+			n.behind[i] = m.place >= n.place
 		} else {
 			n.behind[i] = m.job.Priority.Rank() < job.Priority.Rank()
 		}
+	}
+	if self, ok := f.found[keyOf(subjob.JobID, subjob.Index)]; ok {
+		n.behind[self] = true
 	}
 	rank := job.SpecAt(spec)
 	last := job.SpecOf(spec, job.Nodes-1, job.Nodes)
@@ -141,7 +145,7 @@ const (
 )
 
 // samples gives the start of the newcomer in each future; from is the first turn
-// that counts: 0 is now.
+// that counts: 0 is now, 1 later.
 func (n *newcomer) samples(from int) []sample {
 	samples := make([]sample, len(n.futures))
 	s := scan{newcomer: n, ground: n.ground()}
@@ -161,6 +165,9 @@ func (s *scan) through(index, from int) sample {
 		t := &s.future.turns[i]
 		for ; done < t.log; done++ {
 			s.happen(s.future.log[done])
+		}
+		if i+1 < len(s.future.turns) && s.future.turns[i+1].at == t.at {
+			continue // the scheduler was not done yet
 		}
 		if i >= from && t.at >= open && s.starts(t) {
 			return sample{at: t.at}
