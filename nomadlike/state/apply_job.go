@@ -42,14 +42,19 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 
 	internJob(job)
 	tx.meta.Jobs++
-	tx.put(tableJobs, idKey(job.ID), &jobRow{Job: job, CreateIndex: tx.index()})
+	row := &jobRow{Job: job, CreateIndex: tx.index()}
+	tx.put(tableJobs, row.key(), row)
 	tx.named[string(nameKey(job.Project, job.Name))] = job.ID
 	tx.putStanding(&standingRow{JobID: job.ID, SubmittedAt: tx.now, Standing: Standing{
 		State: structs.JobQueued, ExitOf: -1, CreateIndex: tx.index(), ModifyIndex: tx.index(),
 	}})
 	for i := range job.SubjobCount() {
-		tx.putSubjob(job, nil, &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued,
-			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index()})
+		subjob := &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued,
+			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index()}
+		if i == 0 {
+			tx.putRow(subjob, row) // from now on the job is found
+		}
+		tx.putSubjob(job, nil, subjob)
 	}
 	tx.countUrgent(job, +1)
 	tx.keepKey(job)
@@ -65,7 +70,7 @@ func (tx *txn) liveNamed(project, name string) (*structs.Job, structs.JobState) 
 	key := nameKey(project, name)
 	job, ok := tx.job(tx.named[string(key)])
 	if !ok {
-		row, ok := newest[*jobRow](tx.db, tableJobs, indexName, key)
+		row, ok := newest[*jobRow](tx.db, tableJobs, indexID, key)
 		if !ok {
 			return nil, ""
 		}
@@ -80,7 +85,7 @@ func (tx *txn) liveNamed(project, name string) (*structs.Job, structs.JobState) 
 // anyLive gives a job that has not ended and that is wanted, nil when there is
 // none; it looks at the jobs whose project and name begin with prefix.
 func (tx *txn) anyLive(prefix []byte, wanted func(*structs.Job) bool) *structs.Job {
-	for _, row := range listRows[*jobRow](tx, tableJobs, indexName, prefix) {
+	for _, row := range listRows[*jobRow](tx, tableJobs, indexID, prefix) {
 		if wanted(row.Job) && !tx.standing(row.Job.ID).Standing.State.Terminal() {
 			return row.Job
 		}
@@ -209,12 +214,12 @@ func applyJobDelete(tx *txn, body *structs.JobDelete) (structs.ApplyResult, *str
 	for _, row := range listRows[*attemptRow](tx, tableAttempts, indexID, idKey(body.JobID)) {
 		tx.remove(tableAttempts, attemptKey(row.Attempt.JobID, row.Attempt.Subjob, row.Attempt.Number), row)
 	}
+	row, _ := tx.jobRow(job.ID)
+	tx.remove(tableStandings, indexKey(row.CreateIndex), tx.standing(job.ID))
+	tx.remove(tableJobs, row.key(), row)
 	for _, row := range tx.subjobs(body.JobID) {
 		tx.remove(tableSubjobs, subjobKey(row.Subjob.JobID, row.Subjob.Index), row)
 	}
-	row, _ := get[*jobRow](tx, tableJobs, idKey(job.ID))
-	tx.remove(tableStandings, indexKey(row.CreateIndex), tx.standing(job.ID))
-	tx.remove(tableJobs, idKey(job.ID), row)
 	tx.meta.Jobs--
 	event := structs.Event{Topic: topicJob, ID: "event.job.deleted", Project: job.Project, JobID: job.ID}
 	tx.tell(event, "job", job.Name)

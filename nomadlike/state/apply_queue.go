@@ -73,10 +73,11 @@ func applyJobPriority(tx *txn, body *structs.JobPriority) (structs.ApplyResult, 
 // changeJob replaces what a person may change of a job, and wakes who waits
 // for either.
 func (tx *txn) changeJob(job *structs.Job) {
-	row, _ := get[*jobRow](tx, tableJobs, idKey(job.ID))
-	tx.put(tableJobs, idKey(job.ID), &jobRow{Job: job, CreateIndex: row.CreateIndex})
+	known, _ := tx.jobRow(job.ID)
+	row := &jobRow{Job: job, CreateIndex: known.CreateIndex}
+	tx.put(tableJobs, row.key(), row)
 	for _, subjob := range tx.subjobs(job.ID) {
-		tx.touch(touchSubjob, job.ID, subjob.Subjob.Index)
+		tx.putRow(subjob.Subjob, row)
 	}
 	tx.touchStanding(job.ID)
 }

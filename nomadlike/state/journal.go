@@ -8,7 +8,7 @@ import (
 
 // JournalMax bounds the notes of what changed, so that a reader that looks at
 // least once in so many changes never has to read everything again.
-const JournalMax = 1 << 17
+const JournalMax = 1 << 16
 
 // touchKind is the kind of a thing that planning cares about.
 type touchKind uint8
@@ -84,12 +84,12 @@ func (s *Snapshot) Changes(since uint64) structs.Changes {
 // subjobChange tells how a subjob stands now.
 func (s *Snapshot) subjobChange(jobID string, subjob int) structs.SubjobChange {
 	change := structs.SubjobChange{JobID: jobID, Index: subjob}
-	job, ok := first[*jobRow](s.db, tableJobs, indexID, idKey(jobID))
+	row, ok := first[*subjobRow](s.db, tableSubjobs, indexID, subjobKey(jobID, subjob))
 	if !ok {
 		return change
 	}
-	change.Job, change.Subjob = job.Job, s.Subjob(jobID, subjob)
-	if change.Subjob != nil && change.Subjob.State.Active() {
+	change.Job, change.Subjob = row.job.Job, row.Subjob
+	if change.Subjob.State.Active() {
 		if change.Attempt = s.Attempt(jobID, subjob, change.Subjob.Attempt); change.Attempt != nil {
 			change.Allocs = s.holding(change.Attempt)
 		}

@@ -297,7 +297,8 @@ func complete(row any) bool {
 	return true
 }
 
-// checkRows makes sure that what every reader relies on is there.
+// checkRows makes sure that what every reader relies on is there, and lets
+// subjobs point at their jobs.
 func checkRows(tx *memdb.Txn, index uint64) error {
 	meta, ok := first[*metaRow](tx, tableMeta, indexID, metaKey())
 	if !ok || meta.Index != index {
@@ -306,12 +307,26 @@ func checkRows(tx *memdb.Txn, index uint64) error {
 	if _, ok := first[*scheduleRow](tx, tableSchedule, indexID, metaKey()); !ok {
 		return fmt.Errorf("%w: its schedule index is missing", ErrBadState)
 	}
+	jobs := make(map[string]*jobRow)
+	for row := range each[*jobRow](tx, tableJobs, indexID, nil) {
+		jobs[row.Job.ID] = row
+	}
 	for row := range each[*subjobRow](tx, tableSubjobs, indexID, nil) {
-		if _, ok := first[*jobRow](tx, tableJobs, indexID, idKey(row.Subjob.JobID)); !ok {
+		job, ok := jobs[row.Subjob.JobID]
+		if !ok {
 			return fmt.Errorf("%w: job %s is missing", ErrBadState, row.Subjob.JobID)
+		}
+		row.job = job // the row was decoded just now: nobody else has it
+	}
+	for row := range each[*standingRow](tx, tableStandings, indexID, nil) {
+		if job, ok := jobs[row.JobID]; !ok || job.CreateIndex != row.Standing.CreateIndex {
+			return fmt.Errorf("%w: a standing is of job %s, which is missing", ErrBadState, row.JobID)
 		}
 	}
 	for row := range each[*jobRow](tx, tableJobs, indexID, nil) {
+		if _, ok := first[*subjobRow](tx, tableSubjobs, indexID, subjobKey(row.Job.ID, 0)); !ok {
+			return fmt.Errorf("%w: job %s has no subjobs", ErrBadState, row.Job.ID)
+		}
 		if _, ok := first[*standingRow](tx, tableStandings, indexID, indexKey(row.CreateIndex)); !ok {
 			return fmt.Errorf("%w: the standing of job %s is missing", ErrBadState, row.Job.ID)
 		}

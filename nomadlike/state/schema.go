@@ -35,7 +35,7 @@ const (
 const (
 	indexID      = "id"
 	indexCreated = "created" // by the log index that made the row
-	indexName    = "name"    // by project, name, creation
+	indexName    = "name"    // nodes by name
 	indexLive    = "live"    // attempts that have not ended
 	indexQueue   = "queue"   // queued subjobs in the order of the queue
 	indexClaim   = "claim"   // subjobs that nodes are promised to
@@ -75,11 +75,17 @@ type scheduleRow struct {
 	Index uint64 `json:"index"` // of the last change that may let a queued subjob start
 }
 
-// jobRow keeps what never changes but for the priority: a job, and when it
-// was made.
+// jobRow keeps what never changes but for priority and time limit: a job, and
+// when it was made. The table finds jobs by name; by id they are found at their
+// first subjob, so that a waiting job costs one entry less.
 type jobRow struct {
 	Job         *structs.Job `json:"job"`
 	CreateIndex uint64       `json:"create_index"`
+}
+
+// key orders jobs by project, name and creation.
+func (r *jobRow) key() []byte {
+	return appendUint(nameKey(r.Job.Project, r.Job.Name), r.CreateIndex)
 }
 
 // standingRow keeps what changes of a job: the sum of its subjobs, and its
@@ -94,11 +100,13 @@ type standingRow struct {
 	SubmittedAt structs.UnixNano `json:"submitted_at,omitempty"` // by the clock of the events
 }
 
-// subjobRow keeps a subjob with the priority of its job, which the order of
-// the queue needs.
+// subjobRow keeps a subjob with its job, and with the priority of that, which
+// the order of the queue needs.
 type subjobRow struct {
 	Subjob *structs.Subjob `json:"subjob"`
 	Tier   int             `json:"tier"`
+
+	job *jobRow // the row of tableJobs, which is stored there
 }
 
 // attemptRow keeps an attempt with how far its allocations are, so that one
@@ -161,10 +169,7 @@ func schema() *memdb.DBSchema {
 			indexID: func(*structs.Cluster) []byte { return clusterKey() },
 		}),
 		table(tableJobs, map[string]func(*jobRow) []byte{
-			indexID: func(r *jobRow) []byte { return idKey(r.Job.ID) },
-			indexName: func(r *jobRow) []byte {
-				return appendUint(nameKey(r.Job.Project, r.Job.Name), r.CreateIndex)
-			},
+			indexID: func(r *jobRow) []byte { return r.key() },
 		}),
 		table(tableStandings, map[string]func(*standingRow) []byte{
 			indexID: func(r *standingRow) []byte { return indexKey(r.Standing.CreateIndex) },
@@ -287,8 +292,8 @@ func rankKey(jobID string, subjob int, attempt uint64, rank int) []byte {
 
 // queueKey sorts higher tiers first, then by place, then by subjob.
 func queueKey(tier int, place uint64, jobID string, subjob int) []byte {
-	key := appendUint(tierKey(tier, len(jobID)+17), place)
-	return appendUint(appendString(key, jobID), uint64(subjob))
+	key := appendString(appendUint(tierKey(tier, len(jobID)+13), place), jobID)
+	return binary.BigEndian.AppendUint32(key, uint32(subjob)) // far above structs.BatchCountMax
 }
 
 // tierKey begins every queueKey of a tier; more bytes are to follow.

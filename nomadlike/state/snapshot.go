@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -126,12 +127,22 @@ func (s *Snapshot) view(row *jobRow) JobView {
 
 // viewOf joins a standing with its job.
 func (s *Snapshot) viewOf(row *standingRow) JobView {
-	return JobView{Job: mustFirst[*jobRow](s.db, tableJobs, indexID, idKey(row.JobID)).Job, Standing: row.Standing}
+	first := mustFirst[*subjobRow](s.db, tableSubjobs, indexID, subjobKey(row.JobID, 0))
+	return JobView{Job: first.job.Job, Standing: row.Standing}
+}
+
+// jobRow finds a job at its first subjob.
+func (s *Snapshot) jobRow(id string) (*jobRow, bool) {
+	row, ok := first[*subjobRow](s.db, tableSubjobs, indexID, subjobKey(id, 0))
+	if !ok {
+		return nil, false
+	}
+	return row.job, true
 }
 
 // Job gives a job by its id, false when there is none.
 func (s *Snapshot) Job(id string) (JobView, bool) {
-	row, ok := first[*jobRow](s.db, tableJobs, indexID, idKey(id))
+	row, ok := s.jobRow(id)
 	if !ok {
 		return JobView{}, false
 	}
@@ -141,9 +152,9 @@ func (s *Snapshot) Job(id string) (JobView, bool) {
 // WatchJob is the Watch twin of Job; it sees every change of its subjobs'
 // states too.
 func (s *Snapshot) WatchJob(id string) <-chan struct{} {
-	row, ok := first[*jobRow](s.db, tableJobs, indexID, idKey(id))
+	row, ok := s.jobRow(id)
 	if !ok {
-		return s.watchKey(tableJobs, indexID, idKey(id))
+		return s.watchKey(tableSubjobs, indexID, subjobKey(id, 0))
 	}
 	return s.watchKey(tableStandings, indexID, indexKey(row.CreateIndex))
 }
@@ -151,7 +162,7 @@ func (s *Snapshot) WatchJob(id string) <-chan struct{} {
 // JobNamed gives the newest job of a name in a project, whether or not it has
 // ended.
 func (s *Snapshot) JobNamed(project, name string) (JobView, bool) {
-	row, ok := newest[*jobRow](s.db, tableJobs, indexName, nameKey(project, name))
+	row, ok := newest[*jobRow](s.db, tableJobs, indexID, nameKey(project, name))
 	if !ok {
 		return JobView{}, false
 	}
@@ -161,11 +172,17 @@ func (s *Snapshot) JobNamed(project, name string) (JobView, bool) {
 // JobsWithPrefix gives up to limit jobs whose id begins with prefix.
 func (s *Snapshot) JobsWithPrefix(prefix string, limit int) []JobView {
 	var views []JobView
-	for row := range each[*jobRow](s.db, tableJobs, indexID, []byte(prefix)) {
-		if len(views) == limit {
+	for key := []byte(prefix); len(views) < limit; {
+		iterator, err := s.db.LowerBound(tableSubjobs, indexID, key)
+		if err != nil {
+			panic("read state table " + tableSubjobs + ": " + err.Error())
+		}
+		row, ok := iterator.Next().(*subjobRow)
+		if !ok || !strings.HasPrefix(row.Subjob.JobID, prefix) {
 			break
 		}
-		views = append(views, s.view(row))
+		views = append(views, s.view(row.job))
+		key = append([]byte(row.Subjob.JobID), 1) // behind all its subjobs, before any longer id
 	}
 	return views
 }
@@ -236,12 +253,8 @@ func (s *Snapshot) WatchSubjobs(jobID string) <-chan struct{} {
 // they are looked at: tier, then submission, then index.
 func (s *Snapshot) Queue() iter.Seq2[*structs.Job, *structs.Subjob] {
 	return func(yield func(*structs.Job, *structs.Subjob) bool) {
-		var job *structs.Job
 		for row := range each[*subjobRow](s.db, tableSubjobs, indexQueue, nil) {
-			if job == nil || job.ID != row.Subjob.JobID {
-				job = mustFirst[*jobRow](s.db, tableJobs, indexID, idKey(row.Subjob.JobID)).Job
-			}
-			if !yield(job, row.Subjob) {
+			if !yield(row.job.Job, row.Subjob) {
 				return
 			}
 		}
@@ -443,7 +456,7 @@ func (s *Snapshot) JoinTokens() iter.Seq[*structs.JoinToken] {
 // JobEvents gives the history of a job, oldest first, and how many events
 // between its submission and the next one are not kept any more.
 func (s *Snapshot) JobEvents(jobID string) (events []*structs.Event, dropped int) {
-	job, ok := first[*jobRow](s.db, tableJobs, indexID, idKey(jobID))
+	job, ok := s.jobRow(jobID)
 	if !ok {
 		return nil, 0
 	}

@@ -204,17 +204,26 @@ func withPrefix[T any](db *memdb.Txn, table, index string, prefix []byte) []T {
 }
 
 func (tx *txn) job(id string) (*structs.Job, bool) {
-	row, ok := get[*jobRow](tx, tableJobs, idKey(id))
+	row, ok := tx.jobRow(id)
 	if !ok {
 		return nil, false
 	}
 	return row.Job, true
 }
 
+// jobRow finds a job at its first subjob, which every job has.
+func (tx *txn) jobRow(id string) (*jobRow, bool) {
+	row, ok := get[*subjobRow](tx, tableSubjobs, subjobKey(id, 0))
+	if !ok {
+		return nil, false
+	}
+	return row.job, true
+}
+
 // standing gives how a job stands; the job must exist.
 func (tx *txn) standing(jobID string) *standingRow {
-	job, _ := get[*jobRow](tx, tableJobs, idKey(jobID))
-	if job == nil {
+	job, ok := tx.jobRow(jobID)
+	if !ok {
 		panic("read standing of job " + jobID + ": there is no such job")
 	}
 	row, ok := get[*standingRow](tx, tableStandings, indexKey(job.CreateIndex))
@@ -244,8 +253,11 @@ func (tx *txn) subjobs(jobID string) []*subjobRow {
 // replaces, nil for a new one.
 func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	after.ModifyIndex = tx.index()
-	tx.touch(touchSubjob, after.JobID, after.Index)
-	tx.put(tableSubjobs, subjobKey(after.JobID, after.Index), &subjobRow{Subjob: after, Tier: job.Priority.Rank()})
+	row, ok := tx.jobRow(job.ID)
+	if !ok {
+		panic("put subjob of job " + job.ID + ": there is no such job")
+	}
+	tx.putRow(after, row)
 	if before != nil && before.State == after.State && before.Attempt == after.Attempt &&
 		before.StartedAt == after.StartedAt {
 		return
@@ -256,16 +268,23 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	if after.State.Terminal() {
 		tx.meta.Live--
 	}
-	row := *tx.standing(after.JobID)
-	ended := row.Standing.State.Terminal()
-	row.Standing = row.Standing.after(before, after, tx.now, tx.index())
-	tx.putStanding(&row)
-	if !ended && row.Standing.State.Terminal() {
+	sum := *tx.standing(after.JobID)
+	ended := sum.Standing.State.Terminal()
+	sum.Standing = sum.Standing.after(before, after, tx.now, tx.index())
+	tx.putStanding(&sum)
+	if !ended && sum.Standing.State.Terminal() {
 		tx.countUrgent(job, -1)
 	}
 	if after.State == structs.JobQueued || before != nil && before.State == structs.JobQueued {
 		tx.wakeSchedule()
 	}
+}
+
+// putRow stores a subjob with its job.
+func (tx *txn) putRow(subjob *structs.Subjob, job *jobRow) {
+	tx.touch(touchSubjob, subjob.JobID, subjob.Index)
+	tx.put(tableSubjobs, subjobKey(subjob.JobID, subjob.Index),
+		&subjobRow{Subjob: subjob, Tier: job.Job.Priority.Rank(), job: job})
 }
 
 func (tx *txn) attempt(jobID string, subjob int, number uint64) (*attemptRow, bool) {

@@ -14,7 +14,7 @@ func upgradeFrom1(tx *memdb.Txn) {
 	for _, row := range withPrefix[*subjobRow](tx, tableSubjobs, indexID, nil) {
 		subjob := *row.Subjob
 		subjob.Place = placeOf(subjob.CreateIndex)
-		mustInsert(tx, tableSubjobs, &subjobRow{Subjob: &subjob, Tier: row.Tier})
+		mustInsert(tx, tableSubjobs, &subjobRow{Subjob: &subjob, Tier: row.Tier, job: row.job})
 	}
 	for _, known := range withPrefix[*standingRow](tx, tableStandings, indexID, nil) {
 		if len(known.History) > 0 && known.History[0].ID == eventSubmitted {
@@ -33,9 +33,10 @@ func upgradeFrom1(tx *memdb.Txn) {
 	for _, row := range withPrefix[*attemptRow](tx, tableAttempts, indexID, nil) {
 		attempt := row.Attempt
 		placed[structs.AttemptKey{JobID: attempt.JobID, Subjob: attempt.Subjob, Number: attempt.Number}] = attempt.PlacedAt
-		if job, ok := first[*jobRow](tx, tableJobs, indexID, idKey(attempt.JobID)); ok && attempt.RunningAt != 0 {
+		subjob, ok := first[*subjobRow](tx, tableSubjobs, indexID, subjobKey(attempt.JobID, 0))
+		if ok && attempt.RunningAt != 0 {
 			after := *row
-			after.Due = dueAt(job.Job, attempt.RunningAt)
+			after.Due = dueAt(subjob.job.Job, attempt.RunningAt)
 			mustInsert(tx, tableAttempts, &after)
 		}
 	}
