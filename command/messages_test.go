@@ -100,12 +100,15 @@ func otherNames(text string) bool {
 		return true
 	}
 	switch text {
-	case "server.bootstrap_expect", "server.join", "client.servers", "client.pool", "client.port_min", "client.reserved.cpu", "client.reserved.memory":
+	case "server.bootstrap_expect", "server.join", "client.servers", "client.pool", "client.port_min", "client.reserved.cpu", "client.reserved.memory",
+		"client.topology", "client.device":
 		return true // settings of the agent's configuration
+	case "docker.io":
+		return true // a registry
 	case "driver.exec.arch", "driver.exec.namespaces", "driver.exec.users", "driver.exec.cgroup", "driver.exec.limits":
 		return true // attributes of nodes
 	}
-	return false
+	return strings.HasPrefix(text, "driver.docker.") // attributes of nodes
 }
 
 // program is what the source says about message ids.
@@ -172,14 +175,15 @@ func (p *program) inspect(files *token.FileSet, node ast.Node) bool {
 		if node.Kind != token.STRING || err != nil {
 			return true
 		}
-		if looksLikeID.MatchString(text) {
+		if looksLikeID.MatchString(text) && !strings.HasSuffix(text, "_") {
 			if _, seen := p.literals[text]; !seen {
 				p.literals[text] = files.Position(node.Pos())
 			}
 		}
 	case *ast.BinaryExpr:
 		if left, ok := node.X.(*ast.BasicLit); ok && node.Op == token.ADD && left.Kind == token.STRING {
-			if text, err := strconv.Unquote(left.Value); err == nil && looksLikePrefix.MatchString(text) && strings.Count(text, ".") > 1 {
+			if text, err := strconv.Unquote(left.Value); err == nil && looksLikePrefix.MatchString(text) &&
+				(strings.Count(text, ".") > 1 || strings.HasSuffix(text, "_")) {
 				p.prefixes[text] = true
 			}
 		}

@@ -301,9 +301,11 @@ func jobFields(of reflect.Type, names []string) []string {
 		switch name {
 		case "id", "user", "submitted_at", "idempotency_key", "source": // some are words of other blocks too
 			continue
-		case "name", "label", "kind", "when", "target", "mode": // labels
+		case "name", "label", "kind", "when", "target", "mode", "node": // labels
 			continue
-		case "subtasks", "devices", "ports", "hooks", "algorithms", "datasets", "models", "volumes", "mounts":
+		case "last_devices": // no word of job files
+			continue
+		case "subtasks", "devices", "ports", "hooks", "algorithms", "datasets", "models", "volumes", "mounts", "machines":
 			name = strings.TrimSuffix(name, "s") // blocks that may repeat
 		}
 		names = jobFields(field.Type, append(names, name))

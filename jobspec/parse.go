@@ -18,7 +18,7 @@ import (
 // defaults. Pure but for Options.ReadFile; any goroutine may call it.
 func Parse(filename string, src []byte, opts Options) (*structs.Job, *SourceMap, Diagnostics) {
 	p := newParser(opts)
-	diags := p.read(filename, src, "job", func(block *hclsyntax.Block) {
+	diags := p.read(filename, src, topBlock{"job", "jobspec.job_missing", "jobspec.job_twice"}, func(block *hclsyntax.Block) {
 		p.readJob(block)
 		p.validate()
 	})
@@ -42,13 +42,16 @@ func newParser(opts Options) *parser {
 	return p
 }
 
-// read parses a source whose one block of the given kind is what it is about,
-// and gives that block to take.
-func (p *parser) read(filename string, src []byte, kind string, take func(*hclsyntax.Block)) Diagnostics {
+// topBlock is what a kind of file is about, with the messages for a file that
+// holds none or several.
+type topBlock struct{ kind, missing, twice string }
+
+// read parses a source and gives its one block that top names to take.
+func (p *parser) read(filename string, src []byte, top topBlock, take func(*hclsyntax.Block)) Diagnostics {
 	p.root = p.parseFile(filename, src)
 	if p.root != nil {
 		p.places = newSourceMap(p.root, p.limits)
-		p.file(kind, take)
+		p.file(top, take)
 	}
 	return p.diags.sorted(p.limits.Diagnostics, p.dropped)
 }
@@ -76,38 +79,38 @@ type parser struct {
 	spoiled map[string]bool // fields whose value was refused: Validate need not complain again
 }
 
-// file reads the top level: variables, locals and one block of the kind.
-func (p *parser) file(kind string, take func(*hclsyntax.Block)) {
+// file reads the top level: variables, locals and the one block.
+func (p *parser) file(top topBlock, take func(*hclsyntax.Block)) {
 	body := p.root.body
 	for _, name := range sortedAttributes(body) {
-		p.fail(p.root, body.Attributes[name].NameRange, "jobspec.top_argument", "jobspec.top_argument.hint", "name", name, "block", kind)
+		p.fail(p.root, body.Attributes[name].NameRange, "jobspec.top_argument", "jobspec.top_argument.hint", "name", name, "block", top.kind)
 	}
 	var chosen *hclsyntax.Block
 	for _, block := range body.Blocks {
 		switch block.Type {
 		case "variable", "locals":
-		case kind:
+		case top.kind:
 			if chosen != nil {
-				p.fail(p.root, block.DefRange(), "jobspec."+kind+"_twice", "jobspec."+kind+"_twice.hint", "before", p.root.src.rangeOf(chosen.TypeRange).Start.Line)
+				p.fail(p.root, block.DefRange(), top.twice, top.twice+".hint", "before", p.root.src.rangeOf(chosen.TypeRange).Start.Line)
 				continue
 			}
 			chosen = block
 		default:
-			p.topBlock(kind, block)
+			p.unknownTop(top.kind, block)
 		}
 	}
 	p.variables()
 	p.locals()
 	if chosen == nil {
 		if p.errors == 0 {
-			p.report(p.root, SeverityError, p.root.src.span(0, 0), "jobspec."+kind+"_missing", "jobspec."+kind+"_missing.hint")
+			p.report(p.root, SeverityError, p.root.src.span(0, 0), top.missing, top.missing+".hint")
 		}
 		return
 	}
 	take(chosen)
 }
 
-func (p *parser) topBlock(kind string, block *hclsyntax.Block) {
+func (p *parser) unknownTop(kind string, block *hclsyntax.Block) {
 	known := []string{kind, "variable", "locals"}
 	switch nearest := p.nearest(block.Type, known); {
 	case kind == "job" && homeOf(block.Type) != "":

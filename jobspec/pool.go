@@ -12,7 +12,7 @@ import (
 func ParsePool(filename string, src []byte, opts Options) (*structs.Pool, *SourceMap, Diagnostics) {
 	p := newParser(opts)
 	pool := &structs.Pool{}
-	diags := p.read(filename, src, "pool", func(block *hclsyntax.Block) {
+	diags := p.read(filename, src, topBlock{"pool", "jobspec.pool_missing", "jobspec.pool_twice"}, func(block *hclsyntax.Block) {
 		p.readPool(block, pool)
 		p.problems(pool.Validate())
 	})
@@ -63,7 +63,7 @@ func (p *parser) readPool(block *hclsyntax.Block, pool *structs.Pool) {
 func ParseProject(filename string, src []byte, opts Options) (*structs.Project, *SourceMap, Diagnostics) {
 	p := newParser(opts)
 	project := &structs.Project{}
-	diags := p.read(filename, src, "project", func(block *hclsyntax.Block) {
+	diags := p.read(filename, src, topBlock{"project", "jobspec.project_missing", "jobspec.project_twice"}, func(block *hclsyntax.Block) {
 		p.readProject(block, project)
 		p.problems(project.Validate())
 	})

@@ -1,8 +1,8 @@
 # Several specs, all equally welcome: the first that can start wins. The
 # forecast says "now" when any one of them can start now.
 job "either-card" {
-  nodes           = 2
-  time_limit      = "12h"
+  nodes            = 2
+  time_limit       = "12h"
   expected_runtime = "3h"
 
   resources "a800" {
