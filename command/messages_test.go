@@ -15,6 +15,7 @@ import (
 
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device"
 )
 
 // TestMessageIDs reads the source of the whole program: every text that looks
@@ -60,6 +61,10 @@ func TestMessageIDs(t *testing.T) {
 // them is a state, a verb or the like.
 func builtIDs() []string {
 	var ids []string
+	for _, action := range []device.Action{device.ActNone, device.ActNotice, device.ActTask, device.ActCordon,
+		device.ActReset, device.ActReboot, device.ActService} {
+		ids = append(ids, "device.action_"+string(action))
+	}
 	for _, state := range structs.JobStates() {
 		ids = append(ids, "cli.state."+string(state))
 	}
