@@ -39,14 +39,13 @@ func (m readable) job(id string) bool {
 	return may
 }
 
-// foresee lets ask look at futures that know everything that was acknowledged
-// before the request.
+// foresee lets ask look at the futures of a moment ago, and at the newest state.
 func (s *site) foresee(r *request, ask func(*state.Snapshot, *forecast.Futures) error) error {
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
 		return err
 	}
-	return s.replica.Foresee(r.Context(), func(futures *forecast.Futures) error { return ask(snapshot, futures) })
+	return s.replica.Foresee(r.Context(), 0, func(futures *forecast.Futures) error { return ask(snapshot, futures) })
 }
 
 // forecastQueue tells when everything that the caller may read will start.
@@ -147,14 +146,11 @@ func (s *site) readForecast(r *request) error {
 		}
 		out.History = append(out.History, said)
 	}
-	waits := false
-	for subjob := range snapshot.Subjobs(r.id) {
-		waits = waits || subjob.State == structs.JobQueued
-	}
-	if !waits {
+	view, ok := snapshot.Job(r.id)
+	if !ok || view.Standing.Counts.Of(structs.JobQueued) == 0 {
 		return r.reply(out)
 	}
-	err = s.replica.Foresee(r.Context(), func(futures *forecast.Futures) error {
+	err = s.replica.Foresee(r.Context(), view.Standing.ModifyIndex, func(futures *forecast.Futures) error {
 		out.At = futures.Now()
 		named := make(map[string]bool)
 		for _, start := range futures.Queue() {
@@ -260,7 +256,7 @@ func (s *site) ponder(r *request) error {
 		}
 	}
 	var out api.Effect
-	err = s.replica.Foresee(r.Context(), func(futures *forecast.Futures) (err error) {
+	err = s.replica.Foresee(r.Context(), 0, func(futures *forecast.Futures) (err error) {
 		out.Effect, err = futures.WhatIf(changes)
 		return err
 	})

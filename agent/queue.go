@@ -103,7 +103,7 @@ func (s *site) addForecasts(r *request, entries []api.QueueEntry) error {
 	for i := range entries {
 		at[structs.AttemptKey{JobID: entries[i].JobID, Subjob: entries[i].Subjob}] = &entries[i]
 	}
-	return s.replica.Foresee(r.Context(), func(futures *forecast.Futures) error {
+	return s.replica.Foresee(r.Context(), 0, func(futures *forecast.Futures) error {
 		for _, start := range futures.Queue() {
 			if entry := at[structs.AttemptKey{JobID: start.JobID, Subjob: start.Subjob}]; entry != nil {
 				when := start.When

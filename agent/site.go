@@ -32,8 +32,9 @@ type replica interface {
 	Submit(ctx context.Context, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error)
 	// SubmitJob admits a job.
 	SubmitJob(ctx context.Context, user, key string, job *structs.Job) (jobID string, index uint64, err error)
-	// Foresee lets ask look at the futures of this server's newest state.
-	Foresee(ctx context.Context, ask func(*forecast.Futures) error) error
+	// Foresee lets ask look at the futures of this server's state, which know
+	// the state at index fresh.
+	Foresee(ctx context.Context, fresh uint64, ask func(*forecast.Futures) error) error
 	// Consult lets ask read a scheduler's board with this server's newest state.
 	Consult(ctx context.Context, ask func(*scheduler.Board)) error
 	// Admit lets a new agent in and gives its certificate.

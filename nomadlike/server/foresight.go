@@ -15,8 +15,12 @@ import (
 // How looks into the future are made.
 const (
 	// foresightFresh is how long, at most, a look is good though the state has
-	// moved on: a busy queue moves all the time, and a look may cost a second.
+	// moved on: a busy queue moves all the time. One that cost more than
+	// foresightDear is good for ten times that, at most foresightOld: of a long
+	// queue people rather know how it stood a moment ago than wait.
 	foresightFresh = time.Second
+	foresightDear  = 250 * time.Millisecond
+	foresightOld   = 30 * time.Second
 	// foresightStale is how long a look is good when nothing has changed but
 	// time.
 	foresightStale = 10 * time.Second
@@ -35,6 +39,7 @@ type foresight struct {
 	times   runTimes
 	newest  *forecast.Futures
 	index   uint64        // schedule index of newest
+	knows   uint64        // index of the state that newest knows
 	cost    time.Duration // that newest took
 	futures int           // that the next look samples
 }
@@ -72,19 +77,19 @@ func ongoing(board *scheduler.Board) func(func(predict.Ongoing) bool) {
 	}
 }
 
-// Foresee lets ask look at the futures of this server's newest state: those of
-// a moment ago when they are good enough, else new ones, which may take up to a
-// second or two with a long queue. ask is called by one goroutine at a time and
-// must not keep what it is given. The error is ask's, or CodeTimeout when ctx
-// ends before it is its turn.
-func (s *Server) Foresee(ctx context.Context, ask func(*forecast.Futures) error) error {
+// Foresee lets ask look at the futures of this server's state: those of a moment
+// ago when they are good enough and know the state at index fresh (0: any), else
+// new ones, which may take some seconds with a very long queue. ask is called by
+// one goroutine at a time and must not keep what it is given. The error is ask's,
+// or CodeTimeout when ctx ends before it is its turn.
+func (s *Server) Foresee(ctx context.Context, fresh uint64, ask func(*forecast.Futures) error) error {
 	f := s.foresight
 	if err := f.enter(ctx); err != nil {
 		return err
 	}
 	defer f.leave()
 	snapshot, now := s.config.Store.Snapshot(), s.now()
-	if !f.good(snapshot, now) {
+	if f.knows < fresh || !f.good(snapshot, now) {
 		f.look(snapshot, now, s.config.Now)
 	}
 	return ask(f.newest)
@@ -129,8 +134,12 @@ func (f *foresight) good(snapshot *state.Snapshot, now structs.UnixNano) bool {
 	if f.newest == nil {
 		return false
 	}
+	lasts := min(4*f.cost, foresightFresh)
+	if f.cost > foresightDear {
+		lasts = min(10*f.cost, foresightOld)
+	}
 	age := now.Sub(f.newest.Now())
-	return snapshot.ScheduleIndex() == f.index && age < foresightStale || age < min(4*f.cost, foresightFresh)
+	return age < lasts || age < foresightStale && snapshot.ScheduleIndex() == f.index
 }
 
 // look makes new futures.
@@ -140,7 +149,7 @@ func (f *foresight) look(snapshot *state.Snapshot, now structs.UnixNano, clock f
 	f.times.follow(snapshot)
 	view := f.times.model.Outlook(now, ongoing(f.board))
 	f.board.SetModel(view)
-	f.index = snapshot.ScheduleIndex()
+	f.index, f.knows = snapshot.ScheduleIndex(), snapshot.Index()
 	f.newest = forecast.Look(forecast.Input{Board: f.board, Times: forecast.Learned(view), Futures: f.futures}, now, f.index)
 	f.cost = clock().Sub(begin)
 	f.futures = forecast.FuturesDefault
@@ -185,7 +194,7 @@ func waits(snapshot *state.Snapshot) bool {
 // keepForecasts puts the answers that are new into the log.
 func (s *Server) keepForecasts(ctx context.Context, snapshot *state.Snapshot) {
 	var kept []structs.Forecast
-	err := s.Foresee(ctx, func(futures *forecast.Futures) error {
+	err := s.Foresee(ctx, snapshot.Index(), func(futures *forecast.Futures) error {
 		for _, start := range futures.Queue() {
 			if len(kept) == forecastsMax {
 				break

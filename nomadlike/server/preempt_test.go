@@ -152,7 +152,7 @@ func TestEveryServerForesees(t *testing.T) {
 			if err := server.Fresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			err := server.Foresee(t.Context(), func(futures *forecast.Futures) error {
+			err := server.Foresee(t.Context(), 0, func(futures *forecast.Futures) error {
 				starts := futures.Queue()
 				if len(starts) != 1 || starts[0].JobID != id || starts[0].Verdict != forecast.VerdictLater {
 					t.Errorf("server %d foresees %+v", i+1, starts)
