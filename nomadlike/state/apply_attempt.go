@@ -301,7 +301,7 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 		return
 	}
 	after.State, after.FinishedAt, after.Reason = state, tx.now, reason
-	after.StopIntended, after.Wait, after.NotBefore = "", nil, 0
+	after.StopIntended, after.Wait, after.NotBefore, after.NoPassingAt = "", nil, 0, 0
 	if after.Claim != nil {
 		tx.releaseNodes(after.Claim, structs.SubjobKey(job.ID, after.Index))
 		after.Claim = nil

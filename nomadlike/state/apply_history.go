@@ -118,11 +118,8 @@ func (tx *txn) keepRun(job *structs.Job, subjob *structs.Subjob, attempt *struct
 		if rank == 0 {
 			run.Pool = alloc.Pool
 		}
-		for kind, n := range alloc.Held {
-			if kind != structs.QuotaCPU {
-				run.Devices += int(n)
-			}
-		}
+		devices, _ := total(alloc.Held)
+		run.Devices += int(devices)
 	}
 	tx.meta.RunSeq++
 	run.Seq = tx.meta.RunSeq

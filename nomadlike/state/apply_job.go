@@ -249,7 +249,12 @@ func (tx *txn) explainWaits(waits []structs.WaitUpdate) {
 			continue
 		}
 		after := *subjob
-		after.Wait = update.Wait
+		if update.Wait != nil {
+			after.Wait = update.Wait
+		}
+		if after.NoPassingAt == 0 {
+			after.NoPassingAt = update.NoPassingAt
+		}
 		tx.putSubjob(job, subjob, &after)
 	}
 }

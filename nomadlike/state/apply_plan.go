@@ -88,7 +88,7 @@ func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state stru
 	}
 	after := *before
 	after.State, after.Attempt = state, gang.Attempt
-	after.Wait, after.Reason, after.NotBefore, after.Claim = nil, nil, 0, nil
+	after.Wait, after.Reason, after.NotBefore, after.NoPassingAt, after.Claim = nil, nil, 0, 0, nil
 	tx.putSubjob(job, before, &after)
 	tx.endForecasts(job.ID, gang.Subjob, gang.Attempt, true)
 	tx.tell(jobEvent("event.job.starting", job, &after), "job", job.Name,

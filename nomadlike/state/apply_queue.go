@@ -97,7 +97,7 @@ func (tx *txn) movePlace(job *structs.Job, place uint64, moved bool) {
 			continue
 		}
 		after := *row.Subjob
-		after.Place, after.Moved = place, moved
+		after.Place, after.Moved, after.NoPassingAt = place, moved, 0 // what was announced was for another place
 		if place == 0 {
 			after.Place = placeOf(after.CreateIndex)
 		}

@@ -21,9 +21,6 @@ const (
 	FeaturesMax          = 64     // of one answer
 	PoolsMax             = 1_024
 	ProjectsMax          = 4_096
-	QuotasMax            = 64     // of one project
-	MembersMax           = 4_096  // of one project
-	ConstraintsMax       = 64     // of one pool
 	LedgerHoursMax       = 1_440  // buckets of a ledger: 60 days, if every hour had use
 	LimitsMax            = 4_096  // attempts expired by one command
 	InventoryMax         = 16_384 // allocations in a node's inventory

@@ -94,9 +94,9 @@ func poolProblem(pool *structs.Pool) string {
 		return "name"
 	case len(pool.Description) > descriptionLengthMax:
 		return "description"
-	case len(pool.Nodes) > NodesMax || slices.ContainsFunc(pool.Nodes, func(name string) bool { return !validKey(name) }):
+	case len(pool.Nodes) > structs.PoolNodesMax || slices.ContainsFunc(pool.Nodes, func(name string) bool { return !validText(name) }):
 		return "nodes"
-	case len(pool.Constraints) > ConstraintsMax:
+	case len(pool.Constraints) > structs.PoolConstraintsMax:
 		return "constraints"
 	case badWeight(pool.AgeWeight):
 		return "age_weight"
@@ -120,11 +120,11 @@ func projectProblem(project *structs.Project) string {
 		return "name"
 	case len(project.Description) > descriptionLengthMax:
 		return "description"
-	case len(project.Members) > MembersMax || slices.ContainsFunc(project.Members, func(name string) bool { return !validText(name) }):
+	case len(project.Members) > structs.ProjectMembersMax || slices.ContainsFunc(project.Members, func(name string) bool { return !validText(name) }):
 		return "members"
 	case badWeight(project.Weight):
 		return "weight"
-	case len(project.Quotas) > QuotasMax || slices.ContainsFunc(project.Quotas, badQuota):
+	case len(project.Quotas) > structs.ProjectQuotasMax || slices.ContainsFunc(project.Quotas, badQuota):
 		return "quotas"
 	case project.UrgentLimit != nil && *project.UrgentLimit < 0:
 		return "urgent_limit"

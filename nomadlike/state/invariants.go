@@ -130,6 +130,9 @@ func (c *checker) subjob(job *structs.Job, subjob *structs.Subjob) {
 	if subjob.Restarts > job.MaxRestarts() {
 		c.fail("I10: %s restarted %d times of %d", where, subjob.Restarts, job.MaxRestarts())
 	}
+	if subjob.State != structs.JobQueued && subjob.NoPassingAt != 0 {
+		c.fail("I10: %s is not to be passed, and does not wait", where)
+	}
 	if subjob.State == structs.JobQueued && subjob.Wait != nil && subjob.Wait.ID == "" {
 		c.fail("I10: %s waits for a reason without words", where)
 	}

@@ -87,12 +87,7 @@ func book(usage *structs.ProjectUsage, alloc *structs.Allocation, now structs.Un
 	if alloc.PlacedAt == 0 || from >= to || len(alloc.Held) == 0 {
 		return // a clock that went backward charges nothing
 	}
-	devices, milliCPU := int64(0), alloc.Held[structs.QuotaCPU]
-	for kind, n := range alloc.Held {
-		if kind != structs.QuotaCPU {
-			devices += n
-		}
-	}
+	devices, milliCPU := total(alloc.Held)
 	at, known := slices.BinarySearchFunc(usage.Ledgers, alloc.Pool, func(l structs.Ledger, pool string) int {
 		return strings.Compare(l.Pool, pool)
 	})
@@ -111,6 +106,16 @@ func book(usage *structs.ProjectUsage, alloc *structs.Allocation, now structs.Un
 	if over := len(ledger.Buckets) - LedgerHoursMax; over > 0 {
 		ledger.Buckets = slices.Delete(ledger.Buckets, 0, over)
 	}
+}
+
+// total sums up a holding: devices of every kind, and thousandths of cores.
+func total(held structs.Holding) (devices, milliCPU int64) {
+	for kind, n := range held {
+		if kind != structs.QuotaCPU {
+			devices += n
+		}
+	}
+	return devices, held[structs.QuotaCPU]
 }
 
 // bucketOf gives the bucket of an hour, made when there is none; the ledger is

@@ -332,8 +332,15 @@ func (w *world) plan(s *Snapshot) []byte {
 		}
 		plan.Gangs = append(plan.Gangs, gang)
 		if w.maybe(3) {
-			plan.Waits = append(plan.Waits, structs.WaitUpdate{JobID: job.ID, Subjob: subjob.Index,
-				Wait: &structs.WaitReason{Reason: structs.Reason{ID: "scheduler.waits"}, Position: 1}})
+			update := structs.WaitUpdate{JobID: job.ID, Subjob: subjob.Index,
+				Wait: &structs.WaitReason{Reason: structs.Reason{ID: "scheduler.waits"}, Position: 1}}
+			if w.maybe(2) {
+				update.NoPassingAt = w.now
+			}
+			if w.maybe(4) {
+				update.Wait = nil
+			}
+			plan.Waits = append(plan.Waits, update)
 		}
 	}
 	return encode(structs.CommandPlan, w.now, plan)
