@@ -64,8 +64,9 @@ type player struct {
 	kept  []scheduler.Kept
 }
 
-// play follows future i for at most so many passes, and tells how many it took.
-func (f *Futures) play(i, steps int) int {
+// play follows future i for at most so much work, see WorkMax, and tells how
+// much it took.
+func (f *Futures) play(i, work int) int {
 	u := &f.futures[i]
 	u.starts = make([]structs.UnixNano, f.queued)
 	p := &player{
@@ -86,13 +87,14 @@ func (f *Futures) play(i, steps int) int {
 	}
 	p.log = p.log[:0] // who is there at now is no news
 	p.turn(p.board)
-	return p.run(steps)
+	return p.run(work)
 }
 
 // run makes passes until everybody who was asked about has started, and then
 // follows the ends of the rest, for whoever comes after them.
-func (p *player) run(steps int) int {
-	took, more := 0, false
+func (p *player) run(work int) int {
+	took, more := (len(p.members)-p.queued)/runningPerWork, false
+	each := 1 + p.board.NodeIndexes()/nodesPerWork
 	for p.left > 0 || p.only < 0 {
 		if !more {
 			next, some := p.next()
@@ -108,11 +110,11 @@ func (p *player) run(steps int) int {
 			more = false
 			continue
 		}
-		if took == steps {
+		if took >= work {
 			return took
 		}
-		took++
 		plan := p.board.Pass(p.at, p.seed)
+		took += each + len(plan.Gangs)
 		more = p.carryOut(&plan)
 		p.turn(p.board)
 	}

@@ -23,6 +23,7 @@ type Futures struct {
 	only    int              // the one of them that is asked about; -1: all
 	found   map[structs.AttemptKey]int32
 	strict  bool      // nobody passes anybody in a pool's queue
+	keepers int       // blocked gangs of a pool that keep nodes
 	coarse  bool      // ends that are close to each other count as one
 	shares  []float64 // by member and future
 	futures []future
@@ -53,7 +54,7 @@ func keyOf(jobID string, subjob int) structs.AttemptKey {
 }
 
 // Look samples the futures of a board. It costs about as much as it costs the
-// scheduler to serve the whole queue, times the number of futures; see StepsMax.
+// scheduler to serve the whole queue, times the number of futures; see WorkMax.
 func Look(in Input, now structs.UnixNano, seed uint64) *Futures {
 	f := prepare(in, now, seed)
 	f.follow()
@@ -67,7 +68,7 @@ func prepare(in Input, now structs.UnixNano, seed uint64) *Futures {
 		start: in.Board.Clone(), only: -1, found: make(map[structs.AttemptKey]int32),
 	}
 	settings := f.start.Settings()
-	f.strict = settings.Passing == scheduler.NoPassing
+	f.strict, f.keepers = settings.Passing == scheduler.NoPassing, keepMax(settings)
 	settings.Quiet = false
 	f.start.SetSettings(settings)
 	for q := range f.start.Queued() {
@@ -143,15 +144,14 @@ func verdictOf(wait *structs.WaitReason) Verdict {
 
 // follow plays the futures.
 func (f *Futures) follow() {
-	count := f.in.futures(f.times)
+	count := f.in.futures(f.times, len(f.members)-f.queued)
 	f.coarse = count > 1 && !f.in.Exact && !f.strict
 	f.shares = chances(f.seed, f.members, count)
 	f.futures = make([]future, count)
 	f.keeping = keptMax
-	steps := StepsMax
+	work := WorkMax
 	for i := range f.futures {
-		left := count - i
-		steps -= f.play(i, steps/left)
+		work -= f.play(i, work/(count-i))
 	}
 	f.reconsider()
 }

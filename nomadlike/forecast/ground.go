@@ -11,6 +11,7 @@ type grounds struct {
 	known [][]part // by member that holds nodes at now
 	parts [][]part // by future: those of its holds, one after the other
 	from  [][]int32
+	fills [][]bool // by future and hold: it began though others before it in its queue waited
 }
 
 // site is a node.
@@ -70,7 +71,7 @@ func (f *Futures) ground() *grounds {
 			}
 			from = append(from, int32(len(parts)))
 		}
-		g.parts, g.from = append(g.parts, parts), append(g.from, from)
+		g.parts, g.from, g.fills = append(g.parts, parts), append(g.from, from), append(g.fills, f.fills(u))
 	}
 	f.grounds = g
 	return g

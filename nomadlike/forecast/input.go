@@ -18,9 +18,17 @@ const (
 	HorizonDefault = 30 * 24 * time.Hour
 	// HorizonMax bounds it.
 	HorizonMax = 366 * 24 * time.Hour
-	// StepsMax bounds the passes of one look, over all its futures. What has not
-	// started by then starts later than the time that was reached.
-	StepsMax = 400_000
+	// WorkMax bounds the work of one look, over all its futures. A pass counts as
+	// one, with one more for each start and for each nodesPerWork nodes of the
+	// cluster; so do runningPerWork gangs that run at now, in each future. With
+	// 1,000 that wait and 1,000 that run it is far from being reached; with 100,000
+	// a look takes some seconds, and those far behind are told that they start
+	// later than what was reached.
+	WorkMax        = 250_000
+	nodesPerWork   = 400
+	runningPerWork = 5
+	// futuresLeast is to how few futures a look with very many gangs is cut down.
+	futuresLeast = 8
 	// keptMax bounds the nodes kept by blocked gangs that are remembered, over all
 	// turns of all futures. Beyond it a new job is forecast as if nobody kept any.
 	keptMax = 2 << 20
@@ -138,16 +146,18 @@ func (in *Input) times() Times {
 	return estimated{settings.Model}
 }
 
-// futures is how many futures are worth sampling.
-func (in *Input) futures(times Times) int {
+// futures is how many futures are worth sampling when so many gangs run.
+func (in *Input) futures(times Times, running int) int {
 	switch times.(type) {
 	case Known, limits:
 		return 1
 	}
-	if in.Futures <= 0 {
-		return FuturesDefault
+	count := in.Futures
+	if count <= 0 {
+		count = FuturesDefault
 	}
-	return min(in.Futures, FuturesMax)
+	affordable := WorkMax / 2 / (running/runningPerWork + 1)
+	return min(count, FuturesMax, max(affordable, futuresLeast))
 }
 
 func (in *Input) horizon() time.Duration {

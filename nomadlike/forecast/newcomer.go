@@ -79,9 +79,7 @@ func (f *Futures) try(job *structs.Job, subjob *structs.Subjob, subjobs int) pro
 			break
 		}
 	}
-	if got.gang == nil {
-		got.wait = b.Explain(subjob.JobID, subjob.Index)
-	}
+	got.wait = b.Explain(subjob.JobID, subjob.Index) // of one with nodes promised to it, too
 	return got
 }
 
@@ -129,7 +127,9 @@ func (f *Futures) Job(job *structs.Job) Answer {
 		a.Spec, a.Victims = got.gang.Spec, f.victims(got.gang.Victims)
 	}
 	a.When, a.Features, a.Specs = f.answers(job, subjob, &got)
-	a.Wait = got.wait
+	if a.Verdict != VerdictNow {
+		a.Wait = got.wait
+	}
 	a.Runtime = f.runtime(job, subjob)
 	a.Helps = f.helps(job, subjob, soonestSpec(a.Specs), a.When, &got)
 	return a
@@ -148,11 +148,10 @@ func (f *Futures) answers(job *structs.Job, subjob *structs.Subjob, got *probe) 
 			one = f.try(&single, subjob, 1)
 		}
 		rows[i] = SpecAnswer{Spec: i, Label: job.Resources[i].Label}
-		if f.immediate(job, &one) {
-			rows[i].Nodes = len(one.gang.Placements)
-		}
 		rows[i].When, samples[i], _ = f.whenOf(job, subjob, i, &one)
-		if rows[i].Wait = one.wait; len(rows) == 1 {
+		if rows[i].Verdict == VerdictNow {
+			rows[i].Nodes = len(one.gang.Placements)
+		} else if rows[i].Wait = one.wait; len(rows) == 1 {
 			got.wait = one.wait
 		}
 	}

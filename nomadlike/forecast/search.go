@@ -29,6 +29,7 @@ type newcomer struct {
 	place  int // in its pool's queue, among those that wait, from 1
 	tests  []test
 	behind []bool // members that stand behind it
+	ahead  int    // members that wait before it in its queue
 	record *structs.Project
 	held   structs.Holding // by its project at now; nil: nobody counts
 }
@@ -61,6 +62,11 @@ func (f *Futures) newcomerOf(job *structs.Job, subjob *structs.Subjob, spec int,
 			n.behind[i] = m.place >= n.place
 		} else {
 			n.behind[i] = m.job.Priority.Rank() < job.Priority.Rank()
+		}
+	}
+	for i := range f.members[:f.queued] {
+		if m := &f.members[i]; m.pool == n.pool && !m.now && !m.stuck && !n.behind[i] {
+			n.ahead++
 		}
 	}
 	if self, ok := f.found[keyOf(subjob.JobID, subjob.Index)]; ok {
@@ -130,6 +136,10 @@ type scan struct {
 	ground *grounds
 	index  int
 	future *future
+	before int     // members before the newcomer in its queue that wait
+	fills  bool    // the newcomer fills in, should it start after this turn
+	later  []int32 // entries of the log that count when it has not started
+	absent []bool  // by hold: it never came, because the newcomer stands before it
 	free   []room
 	state  []uint8 // by node: how much of a rank fits
 	count  [3]int  // of able nodes, by state
@@ -159,21 +169,64 @@ func (n *newcomer) samples(from int) []sample {
 func (s *scan) through(index, from int) sample {
 	s.index, s.future, s.held = index, &s.futures[index], s.newcomer.held
 	s.begin()
-	open := s.openFrom()
 	done := int32(0)
 	for i := range s.future.turns {
 		t := &s.future.turns[i]
-		for ; done < t.log; done++ {
-			s.happen(s.future.log[done])
-		}
+		s.turn(t, s.future.log[done:t.log])
+		done = t.log
 		if i+1 < len(s.future.turns) && s.future.turns[i+1].at == t.at {
 			continue // the scheduler was not done yet
 		}
-		if i >= from && t.at >= open && s.starts(t) {
+		if i >= from && !(s.strict && s.before > 0) && s.starts(t) {
 			return sample{at: t.at}
 		}
+		for _, entry := range s.later {
+			s.happen(entry)
+		}
+		s.later = s.later[:0]
 	}
 	return sample{at: s.future.reached, open: true, end: s.future.ended}
+}
+
+// turn lets happen what happened in a turn before the newcomer had its chance.
+func (s *scan) turn(t *turn, news []int32) {
+	for _, entry := range news {
+		if m := s.starter(s.future, entry); m != nil && m.pool == s.pool && !s.behind[s.future.holds[entry-1].member] {
+			s.before--
+		}
+	}
+	s.fills = !s.strict && s.filling(s.before, s.keepersOf(t, s.pool, s.place))
+	for _, entry := range news {
+		hold := max(entry, -entry) - 1
+		switch {
+		case s.absent[hold]:
+		case entry < 0 && slices.Contains(s.later, hold+1):
+			s.later = append(s.later, entry)
+		case entry > 0 && s.comesLater(hold):
+			if h := &s.future.holds[hold]; s.behind[h.member] && !s.fills {
+				s.absent[hold] = true // the newcomer keeps its nodes from then on
+			} else {
+				s.later = append(s.later, entry)
+			}
+		default:
+			s.happen(entry)
+		}
+	}
+}
+
+// comesLater tells whether a gang that started in this turn would have been
+// served after the newcomer.
+func (s *scan) comesLater(hold int32) bool {
+	h := &s.future.holds[hold]
+	m := &s.members[h.member]
+	switch {
+	case h.placed == nil:
+		return false
+	case s.behind[h.member]:
+		return !s.fills || m.span == 0 || m.span >= s.span || m.pool != s.pool || m.job.Priority.Rank() < s.job.Priority.Rank()
+	}
+	return s.fills && s.ground.fills[s.index][hold] && m.pool == s.pool && m.job.Priority.Rank() == s.job.Priority.Rank() &&
+		s.span > 0 && (m.span == 0 || m.span > s.span)
 }
 
 // begin sets up what is free at now.
@@ -182,7 +235,9 @@ func (s *scan) begin() {
 	if s.free == nil {
 		s.free, s.state, s.shut = make([]room, len(sites)), make([]uint8, len(sites)), make([]bool, len(sites))
 	}
-	s.count = [3]int{}
+	s.count, s.before, s.later = [3]int{}, s.ahead, s.later[:0]
+	s.absent = slices.Grow(s.absent[:0], len(s.future.holds))[:len(s.future.holds)]
+	clear(s.absent)
 	for at := range sites {
 		s.free[at], s.shut[at] = sites[at].free, sites[at].claim != ""
 		if s.tests[at].able {
@@ -190,26 +245,6 @@ func (s *scan) begin() {
 			s.count[s.state[at]]++
 		}
 	}
-}
-
-// openFrom is from when on the newcomer may start at all: in strict order not
-// before everybody before it in its queue.
-func (s *scan) openFrom() structs.UnixNano {
-	open := s.now
-	if !s.strict {
-		return open
-	}
-	for i := range s.members[:s.queued] {
-		m := &s.members[i]
-		if m.now || m.stuck || m.pool != s.pool || s.behind[i] {
-			continue
-		}
-		if s.future.starts[i] == 0 {
-			return never
-		}
-		open = max(open, s.future.starts[i])
-	}
-	return open
 }
 
 func (s *scan) test(at int32) uint8 {
@@ -232,9 +267,6 @@ func (s *scan) happen(entry int32) {
 		hold, sign = -entry-1, +1
 	}
 	h := &s.future.holds[hold]
-	if h.placed != nil && s.behind[h.member] {
-		return
-	}
 	parts := s.ground.of(s.index, s.future, hold)
 	for i := range parts {
 		p := &parts[i]
@@ -293,7 +325,8 @@ func (s *scan) starts(t *turn) bool {
 		ends = later(t.at, s.span)
 	}
 	for _, k := range t.kept {
-		if until := k.Until(); ends <= until && until > 0 {
+		until := k.Until()
+		if ends <= until && until > 0 {
 			continue
 		}
 		id, index := k.Job()
@@ -305,6 +338,10 @@ func (s *scan) starts(t *turn) bool {
 				continue
 			}
 			cpu, memory, devices := k.Spare(i)
+			for _, entry := range s.later { // they would have taken it after the newcomer
+				c, m, d := s.tookSpare(entry, at, t.at, until)
+				cpu, memory, devices = cpu+c, memory+m, devices+d
+			}
 			need := &s.tests[at]
 			if need.need.cpu <= cpu && need.need.memory <= memory && asked(need.asks) <= devices {
 				continue
@@ -316,6 +353,24 @@ func (s *scan) starts(t *turn) bool {
 		}
 	}
 	return (!s.job.SpecAt(s.spec).RDMA || s.together(t)) && s.quota()
+}
+
+// tookSpare is what a gang that started in this turn took of what is spare on a
+// kept node.
+func (s *scan) tookSpare(entry, at int32, now, until structs.UnixNano) (cpu, memory int64, devices int) {
+	if entry < 0 {
+		return 0, 0, 0
+	}
+	m := &s.members[s.future.holds[entry-1].member]
+	if m.span > 0 && later(now, m.span) <= until {
+		return 0, 0, 0 // it ends before the spare matters
+	}
+	for _, p := range s.ground.of(s.index, s.future, entry-1) {
+		if p.at == at {
+			cpu, memory, devices = cpu+p.cpu, memory+p.memory, devices+bits.OnesCount64(p.devices)
+		}
+	}
+	return cpu, memory, devices
 }
 
 func (s *scan) enough(count [3]int) bool {
