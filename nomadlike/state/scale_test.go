@@ -31,7 +31,7 @@ func fullJob(i int) *structs.Job {
 	job.Resources = []structs.Resources{{CPU: 8, Memory: 64 << 30, Devices: []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800"}}}}
 	job.Task = structs.Task{Driver: "exec", Command: "python3 train.py --epochs 90 --lr 0.1 --data /data/imagenet",
 		Env: map[string]string{"LR": "0.1", "SEED": "42"}}
-	job.TimeLimit = structs.Duration(48 * 3600e9)
+	job.TimeLimit, job.Preemptible = structs.Duration(48*3600e9), true
 	job.Source = fmt.Sprintf(`job "resnet50-%06d" {
   project    = "vision"
   time_limit = "48h"
@@ -154,4 +154,42 @@ func BenchmarkChanges(b *testing.B) {
 			snapshot.Changes(0)
 		}
 	})
+}
+
+// BenchmarkClaim clears a thousand nodes for one gang: a thousand victims, each
+// of which ends in an entry of its own.
+func BenchmarkClaim(b *testing.B) {
+	const nodes = 1_000
+	for range b.N {
+		b.StopTimer()
+		store, index := crowd(b, nodes, nodes)
+		apply := func(kind structs.CommandKind, body any) structs.ApplyResult {
+			index++
+			return store.Apply(index, encode(kind, structs.UnixNano(index), body))
+		}
+		big := testJob("big", nodes)
+		big.Priority, big.Resources[0].CPU = structs.PriorityCritical, 90
+		gang := structs.GangPlan{JobID: big.ID, Attempt: 1}
+		plan := &structs.Plan{}
+		for i := range nodes {
+			job, node := fmt.Sprintf("%032x", i+1), fmt.Sprintf("%032x", i+1)
+			plan.Gangs = append(plan.Gangs, structs.GangPlan{JobID: job, Attempt: 1, Placements: []structs.RankPlacement{{
+				NodeID: node, Devices: []string{fmt.Sprintf("GPU-%08x-0", i)}}}})
+			gang.Victims = append(gang.Victims, structs.AttemptKey{JobID: job, Number: 1})
+			gang.Placements = append(gang.Placements, structs.RankPlacement{NodeID: node})
+		}
+		apply(structs.CommandJobSubmit, &structs.JobSubmit{Job: big})
+		apply(structs.CommandPlan, plan)
+		b.StartTimer()
+		if result := apply(structs.CommandPlan, &structs.Plan{Gangs: []structs.GangPlan{gang}}); result.Plan.Accepted != 1 {
+			b.Fatalf("the claim is refused: %v", result.Plan.Refused)
+		}
+		for i := range nodes {
+			apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: fmt.Sprintf("%032x", i+1), Reports: []structs.AllocReport{{
+				AllocID: structs.AllocID(fmt.Sprintf("%032x", i+1), 0, 1, 0), Attempt: 1, Status: structs.AllocKilled}}})
+		}
+		if attempt := store.Snapshot().Attempt(big.ID, 0, 1); attempt == nil {
+			b.Fatal("the gang was not placed")
+		}
+	}
 }
