@@ -30,7 +30,7 @@ const (
 	idleTimeout = 5 * time.Minute // without a call or stream, then the socket is closed
 	poolMax     = 16384           // agents that one pool knows
 	clientPing  = 10 * time.Second
-	pingTimeout = 2 * time.Second
+	pingTimeout = 10 * time.Second // a server that many agents greet at once answers late; TCP and heartbeats notice silence sooner
 )
 
 // Pool keeps one connection to each agent that is called. Connections are

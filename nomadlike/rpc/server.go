@@ -30,8 +30,8 @@ const (
 	streamWindow      = 1 << 20  // bytes that one stream may have under way; fixed, since measuring it answers each message with a ping
 	connWindow        = 4 << 20  // the same of all streams of a connection
 	serverPing        = 10 * time.Second
-	serverPingTimeout = 3 * time.Second
-	clientPingMin     = 5 * time.Second // a peer that pings more often is cut off
+	serverPingTimeout = 10 * time.Second // as of clients
+	clientPingMin     = 5 * time.Second  // a peer that pings more often is cut off
 )
 
 // Callers is the set of roles that may call a method.
