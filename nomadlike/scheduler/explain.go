@@ -153,12 +153,12 @@ func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
 
 // figures counts where a gang has room, what the other nodes lack, and who
 // holds it.
-func (p *pass) figures(w *laneWalk, sh *shape, a *answer) *structs.WaitReason {
+func (p *pass) figures(w *laneWalk, e *entry) *structs.WaitReason {
+	a, sh := &p.groups[e.group].answer, p.shapes.list[e.shape]
 	if a.figure != nil {
 		return a.figure
 	}
-	n := &sh.needs[a.need]
-	e := p.first(w)
+	n := &sh.needs[p.judge(sh).need]
 	options := p.optionsFor(e, n)
 	short := p.floor.Shortage(&n.Need, options)
 	keepers, claims := p.keepers(sh, w, n)
@@ -196,7 +196,7 @@ func (p *pass) keepers(sh *shape, w *laneWalk, n *need) (keepers, claims []strin
 			if !slices.Contains(claims, job) && len(claims) < HoldersMax {
 				claims = append(claims, job)
 			}
-		} else if job := p.kept[s.kept-1].jobID; !p.mayPass(at) && !slices.Contains(keepers, job) {
+		} else if job := p.kept[s.kept-1].jobID; p.isKept(int(at)) && !slices.Contains(keepers, job) {
 			keepers = append(keepers, job)
 		}
 	}
@@ -327,15 +327,14 @@ func (x *explainer) waits() {
 			x.say(id, x.claimText(&x.entries[id]))
 		}
 	}
-	own := make(map[int32]bool, len(x.told))
-	for _, t := range x.told {
-		e := &x.entries[t.entry]
-		if e.stand != waiting {
-			continue // it became a victim's beneficiary after all
+	own := make(map[int32]bool)
+	for i := range x.walks {
+		w := &x.walks[i]
+		for _, id := range x.foremost(w) {
+			own[id] = true
+			x.say(id, x.figures(w, &x.entries[id]))
+			x.distrust(id)
 		}
-		own[t.entry] = true
-		x.say(t.entry, t.wait)
-		x.distrust(t.entry)
 	}
 	// In the order of the queue, so that the plan does not depend on the order
 	// in which groups were made.
@@ -351,6 +350,32 @@ func (x *explainer) waits() {
 			break
 		}
 	}
+}
+
+// foremost lists the first of the gangs of a lane that wait for room, in the
+// order of the queue.
+func (x *explainer) foremost(w *laneWalk) []int32 {
+	if x.full {
+		return nil // who waits is not known yet
+	}
+	var ids []int32
+	for _, at := range x.lanes[w.lane].groups {
+		g := &x.groups[at]
+		switch g.answer.fault {
+		case faultBound, faultQuota, faultNever:
+			if g.answer.serial == x.serial {
+				continue
+			}
+		}
+		if x.judge(x.shapes.list[g.key.shape]).reason == nil {
+			ids = append(ids, g.queue[:min(len(g.queue), ExplainMax)]...)
+		}
+	}
+	if len(ids) > 0 {
+		order := x.orderOf(&x.lanes[w.lane], x.now)
+		slices.SortFunc(ids, func(a, b int32) int { return order(&x.entries[a], &x.entries[b]) })
+	}
+	return ids[:min(len(ids), ExplainMax)]
 }
 
 // oddOf lists the entries of a group that say something else than they should,

@@ -88,3 +88,15 @@ func (k Kept) Equal(other Kept) bool {
 	}
 	return true
 }
+
+// SpareEstimates lets the next pass, at now, leave the estimated ends of gangs
+// as they are that were to end after until. By the age of a gang its estimate
+// only gets later, so whoever looks for room before until misses nothing. It is
+// for forecasts on clones, which make many passes and call it before each.
+func (b *Board) SpareEstimates(now, until structs.UnixNano) {
+	for i := range b.runs {
+		if r := &b.runs[i]; r.again <= now && r.again != 0 && r.end > max(until, now) {
+			r.again = now + 1
+		}
+	}
+}

@@ -29,25 +29,17 @@ type pass struct {
 	ranks    int  // placements in plan
 	full     bool // the plan takes no more
 	walks    []laneWalk
-	told     []told
 	promised []int32 // gangs whose reserved start was fixed
 	hunts    int     // searches for victims
 	ousted   []int32 // victims that ended at once, to be queued again
 
 	// What the gang that is being placed may take, for avoid.
+	placing  *entry
 	claimant string
 	ends     structs.UnixNano // when it would end
 	taking   *need
-	tier     int
-	reclaims bool              // it may preempt
 	avoid    func(at int) bool // kept for others, by a reservation or a claim
 	claimed  func(at int) bool // by a claim
-}
-
-// told is the explanation of one gang.
-type told struct {
-	entry int32
-	wait  *structs.WaitReason
 }
 
 // laneWalk is a walk over the queue of one pool.
@@ -56,16 +48,17 @@ type laneWalk struct {
 	heap    []cursor
 	shares  []share // of a fair lane, by project
 	owners  bool    // what is guaranteed is served before what is borrowed
-	blocked int     // gangs that wait for room so far
 	kept    int     // reservations made
 	futile  int     // looks for a reservation in vain
 	spots   int     // spots kept
+	filling bool    // all reservations are made: the shortest go first
 }
 
 // cursor is the next entry of a group that the walk will look at.
 type cursor struct {
 	group int32
 	pos   int32
+	list  []int32 // the entries in the order in which they fill in; nil: the group's queue
 	rank  rank
 }
 
@@ -84,7 +77,6 @@ type answer struct {
 	need   int           // the alternative that it waits for
 	reason *structs.WaitReason
 	figure *structs.WaitReason // explanation with figures
-	noHold bool                // no reservation can be made for it
 }
 
 // Pass decides which queued gangs start at now, holds what it places on the
@@ -217,14 +209,22 @@ func (p *pass) crosses(x, y *entry) int {
 
 func (p *pass) first(w *laneWalk) *entry { return p.at(w.heap[0]) }
 
-func (p *pass) at(c cursor) *entry {
-	return &p.entries[p.groups[c.group].queue[c.pos]]
+func (p *pass) at(c cursor) *entry { return &p.entries[p.listOf(c)[c.pos]] }
+
+func (p *pass) listOf(c cursor) []int32 {
+	if c.list != nil {
+		return c.list
+	}
+	return p.groups[c.group].queue
 }
 
 // less orders the cursors of a lane.
 func (p *pass) less(w *laneWalk, a, b cursor) bool {
 	x, y := p.at(a), p.at(b)
-	if w.shares == nil && !w.owners {
+	switch {
+	case w.filling:
+		return p.shorter(x, a.rank, y, b.rank) < 0
+	case w.shares == nil && !w.owners:
 		return p.before(x, y) < 0
 	}
 	return p.ranked(&p.lanes[w.lane], x, a.rank, y, b.rank) < 0
@@ -270,7 +270,7 @@ func (p *pass) drop(w *laneWalk) {
 // advance goes on with the entry of the first group that stands at pos now.
 func (p *pass) advance(w *laneWalk, pos int32) {
 	c := &w.heap[0]
-	if int(pos) >= len(p.groups[c.group].queue) {
+	if int(pos) >= len(p.listOf(*c)) {
 		p.drop(w)
 		return
 	}
@@ -287,7 +287,7 @@ func (p *pass) step(w *laneWalk) {
 		p.sink(w, 0)
 		return
 	}
-	id := g.queue[c.pos]
+	id := p.listOf(c)[c.pos]
 	a := &g.answer
 	if a.serial != p.serial {
 		*a = answer{serial: p.serial}
@@ -301,7 +301,10 @@ func (p *pass) step(w *laneWalk) {
 			return
 		}
 		if p.try(w, id, sh, a) {
-			p.advance(w, c.pos) // the next one of the group stands here now
+			if c.list != nil {
+				c.pos++ // else the next one of the group stands here now
+			}
+			p.advance(w, c.pos)
 			return
 		}
 	}
@@ -344,36 +347,96 @@ func (p *pass) try(w *laneWalk, id int32, sh *shape, a *answer) bool {
 // blocked notes that a gang waits, keeps nodes for it where that is due, and
 // goes on.
 func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
-	c := w.heap[0]
 	switch a.fault {
 	case faultBound, faultQuota, faultNever: // of the whole group, and in nobody's way
 		p.drop(w)
 		return
 	}
-	w.blocked++
 	p.lanes[w.lane].held = true
-	if w.blocked <= ExplainMax && !p.settings.Quiet {
-		p.told = append(p.told, told{id, p.figures(w, sh, a)})
-	}
-	if p.settings.Passing == NoPassing {
+	switch {
+	case p.settings.Passing == NoPassing:
 		w.heap = nil // nobody passes it
-		return
+	case w.filling:
+		p.drop(w) // those behind it need as much room, for as long
+	case p.settings.keepMax() == 0:
+		p.goOn(w, a)
+	case !p.reserve(w, id, sh) && w.kept == 0 && w.futile < futileMax:
+		p.goOn(w, a)
+	case w.kept == p.settings.keepMax() || w.futile > 0:
+		p.fill(w)
+	default:
+		p.advance(w, w.heap[0].pos+1)
 	}
-	keepMax := p.settings.keepMax()
-	if w.kept < keepMax {
-		p.reserve(w, id, sh, a)
+}
+
+// goOn goes on with the next gang of the group that may have more luck: one
+// that would end sooner.
+func (p *pass) goOn(w *laneWalk, a *answer) {
+	c := w.heap[0]
+	queue, next := p.groups[c.group].queue, c.pos+1
+	if a.fault == faultRoom {
+		next = int32(len(queue))
 	}
-	next := c.pos + 1
-	if more := w.kept < keepMax && !a.noHold || !p.settings.Quiet && w.blocked < ExplainMax; !more {
-		queue := p.groups[c.group].queue
-		if a.fault == faultRoom {
-			next = int32(len(queue))
-		}
-		for int(next) < len(queue) && p.spanOf(queue[next]) >= a.span {
-			next++ // only one that ends sooner may still start
-		}
+	for int(next) < len(queue) && p.spanOf(queue[next]) >= a.span {
+		next++
 	}
 	p.advance(w, next)
+}
+
+// fillMax bounds the entries of a group that are sorted to fill in.
+const fillMax = 512
+
+// fill goes over to filling what the reservations leave. No gang delays them any
+// more, so within a tier those that are expected to be done first go first: that
+// leaves most room for the next, and costs the others least. In a lane of fair
+// share the order stays.
+func (p *pass) fill(w *laneWalk) {
+	w.filling = w.shares == nil
+	c := &w.heap[0]
+	if c.pos++; int(c.pos) >= len(p.listOf(*c)) {
+		p.drop(w)
+	}
+	if !w.filling {
+		return
+	}
+	heap := w.heap[:0]
+	for _, c := range w.heap {
+		g := &p.groups[c.group]
+		sh := p.shapes.list[g.key.shape]
+		if memo := &p.memos[sh.id]; memo.noRoom && !p.gained(sh, memo.mark) {
+			continue // no room for any of them, however short
+		}
+		c.list = slices.Clone(g.queue[c.pos:min(len(g.queue), int(c.pos)+fillMax)])
+		for _, id := range c.list {
+			p.modelEntry(&p.entries[id])
+		}
+		slices.SortFunc(c.list, func(x, y int32) int { return p.shorter(&p.entries[x], rank{}, &p.entries[y], rank{}) })
+		c.pos = 0
+		heap = append(heap, c)
+	}
+	w.heap = heap
+	for at := len(w.heap)/2 - 1; at >= 0; at-- {
+		p.sink(w, at)
+	}
+}
+
+// shorter orders entries that fill in: tier, what an administrator moved, what
+// is guaranteed before what is borrowed, and then the shortest.
+func (p *pass) shorter(x *entry, xRank rank, y *entry, yRank rank) int {
+	if c := cmp.Compare(y.job.Priority.Rank(), x.job.Priority.Rank()); c != 0 {
+		return c
+	}
+	switch {
+	case x.subjob.Moved != y.subjob.Moved:
+		return first(x.subjob.Moved)
+	case x.subjob.Moved:
+		return comparePlace(x, y)
+	case xRank.borrows != yRank.borrows:
+		return first(yRank.borrows)
+	case x.span != y.span:
+		return cmp.Compare(x.span, y.span)
+	}
+	return comparePlace(x, y)
 }
 
 func (p *pass) spanOf(id int32) time.Duration {

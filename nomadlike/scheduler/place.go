@@ -18,7 +18,7 @@ func (p *pass) start(w *laneWalk, id int32, sh *shape, a *answer) bool {
 		memo.mark, a.fault = p.mark(), faultRoom
 		return false
 	}
-	memo.noRoom = false
+	memo.noRoom, a.fault = false, faultNone
 	mark, quotas := p.mark(), false
 	for i := range sh.needs {
 		seats, placed, fault, reason := p.pick(e, sh, &sh.needs[i])
@@ -113,7 +113,8 @@ func (p *pass) sizeMost(e *entry, sh *shape, n *need) int {
 
 // optionsFor says what a gang may take; it holds until the next call.
 func (p *pass) optionsFor(e *entry, n *need) placement.Options {
-	p.claimant, p.ends, p.taking = "", later(p.now, e.span), n
+	p.modelEntry(e)
+	p.placing, p.claimant, p.ends, p.taking = e, "", later(p.now, e.span), n
 	options := placement.Options{Fit: p.settings.Fit, PortStart: portStart(e.jobID, e.index, e.subjob.Attempt+1, p.seed)}
 	if e.claim != nil {
 		p.claimant = e.key()
@@ -141,7 +142,11 @@ func (p *pass) isKept(at int) bool {
 	if !s.open(p.claimant) {
 		return true
 	}
-	return s.kept != 0 && !p.mayPass(int32(at))
+	if s.kept == 0 {
+		return false
+	}
+	r := p.kept[s.kept-1]
+	return !p.placing.is(r.jobID, r.index) && !p.mayPass(int32(at))
 }
 
 // mayPass tells whether the gang that is being placed may stand on a kept spot:

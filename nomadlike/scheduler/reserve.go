@@ -145,14 +145,11 @@ func (b *Board) keep(r *reservation) {
 }
 
 // reserve keeps for a blocked gang the spots on which it is expected to start
-// first, or is nearest to starting. The first blocked gang of a pool always gets
-// them; further ones only while no more than half of the nodes that they could
-// use are kept, so that reservations for many never stand in the way of all.
-func (p *pass) reserve(w *laneWalk, id int32, sh *shape, a *answer) {
-	if a.noHold || w.futile >= futileMax {
-		a.noHold = true
-		return
-	}
+// first, or is nearest to starting; false: it found none. The first blocked gang
+// of a pool always gets them. Further ones get them only at a known time, and
+// while no more than half of the nodes that they could use are kept, so that
+// reservations for many never stand in the way of all.
+func (p *pass) reserve(w *laneWalk, id int32, sh *shape) bool {
 	e := &p.entries[id]
 	var best *reservation
 	for i := range sh.needs {
@@ -161,9 +158,8 @@ func (p *pass) reserve(w *laneWalk, id int32, sh *shape, a *answer) {
 		}
 	}
 	if best == nil {
-		a.noHold = true
 		w.futile++
-		return
+		return false
 	}
 	if !best.strict && e.strictAt == 0 {
 		p.note(id)
@@ -173,6 +169,7 @@ func (p *pass) reserve(w *laneWalk, id int32, sh *shape, a *answer) {
 	w.kept++
 	w.spots += len(best.spots)
 	p.keep(best)
+	return true
 }
 
 // reservationFor finds the spots of a reservation under one alternative, nil
@@ -195,7 +192,11 @@ func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reserv
 	if r.at >= whenever {
 		r.at = never
 	}
-	if r.at == never || e.strictAt != 0 && p.now > e.strictAt {
+	late := e.strictAt != 0 && p.now > e.strictAt
+	switch {
+	case w.kept > 0 && r.at == never:
+		return nil
+	case w.kept == 0 && (r.at == never || late):
 		r.strict = true
 		if picks = p.nearest(n, prof, candidates, sh.min); picks == nil {
 			return nil
