@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"os"
 	"slices"
 	"time"
 
@@ -113,12 +114,29 @@ func (p *player) run(work int) int {
 		if took >= work {
 			return took
 		}
+		if p.coarse {
+			if os.Getenv("SPARE") == "" { p.board.SpareEstimates(p.at, p.reservedUntil()) }
+		}
 		plan := p.board.Pass(p.at, p.seed)
 		took += each + len(plan.Gangs)
 		more = p.carryOut(&plan)
 		p.turn(p.board)
 	}
 	return took
+}
+
+// reservedUntil is up to when estimated ends matter to those who keep nodes, with
+// as much again to spare.
+func (p *player) reservedUntil() structs.UnixNano {
+	until := p.at
+	for _, k := range p.turns[len(p.turns)-1].kept {
+		at := k.Until()
+		if at == 0 {
+			return never
+		}
+		until = max(until, at)
+	}
+	return until.Add(until.Sub(p.at))
 }
 
 // done tells whether nobody will start any more.
