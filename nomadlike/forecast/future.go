@@ -1,7 +1,7 @@
 package forecast
 
 import (
-	"os"
+	"math"
 	"slices"
 	"time"
 
@@ -115,7 +115,7 @@ func (p *player) run(work int) int {
 			return took
 		}
 		if p.coarse {
-			if os.Getenv("SPARE") == "" { p.board.SpareEstimates(p.at, p.reservedUntil()) }
+			p.board.SpareEstimates(p.at, p.reservedUntil())
 		}
 		plan := p.board.Pass(p.at, p.seed)
 		took += each + len(plan.Gangs)
@@ -199,7 +199,7 @@ func (p *player) stale(e end) bool {
 func (p *player) advance(next structs.UnixNano) {
 	until := next
 	if p.coarse {
-		until = next.Add(time.Duration(float64(next.Sub(p.now)) * windowShare))
+		until = max(next, p.windowEnd(next))
 	}
 	count, past := int64(0), int64(0) // after next
 	for len(p.ends) > 0 && p.ends[0].at <= until {
@@ -226,6 +226,19 @@ func (p *player) advance(next structs.UnixNano) {
 	if count > 0 {
 		p.at += structs.UnixNano(past / count)
 	}
+}
+
+// windowEnd is the end of the window in which a time lies. Windows do not begin
+// where somebody ends: those who come and go within one, again and again, would
+// have to wait for the others each time.
+func (p *player) windowEnd(at structs.UnixNano) structs.UnixNano {
+	past := at.Sub(p.now).Seconds()
+	if past < windowLeast {
+		return p.now.Add(windowLeast * time.Second)
+	}
+	grow := math.Log1p(windowShare)
+	step := math.Floor(math.Log(past/windowLeast)/grow) + 1
+	return p.now.Add(time.Duration(windowLeast * math.Exp(step*grow) * float64(time.Second)))
 }
 
 // goesOn lets a gang that holds nodes at now end some time.

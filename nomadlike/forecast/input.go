@@ -34,7 +34,8 @@ const (
 	keptMax = 2 << 20
 	// windowShare is how close ends are that count as one, as a share of the time
 	// from now on.
-	windowShare = 0.01
+	windowShare = 0.02
+	windowLeast = 20 // seconds
 	// settleMax bounds the passes at now that place and explain what they can.
 	settleMax = 64
 )

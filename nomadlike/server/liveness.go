@@ -45,20 +45,25 @@ func (t LivenessTimings) withDefaults() LivenessTimings {
 	return t
 }
 
-// manyNodes is the number of nodes above which heartbeats, and with them the
-// thresholds, become slower by manyNodesFactor: the leader looks at every
-// heartbeat.
+// Above these numbers of nodes heartbeats, and with them the thresholds, become
+// slower: an answered heartbeat costs a server some fifty microseconds, and ten
+// thousand a second are enough.
 const (
 	manyNodes       = 2000
 	manyNodesFactor = 2.5
+	mostNodes       = 5000
+	mostNodesFactor = 5
 )
 
 // heartbeatEvery is how often each of so many nodes sends a heartbeat.
 func heartbeatEvery(usual time.Duration, nodes int) time.Duration {
-	if nodes <= manyNodes {
-		return usual
+	switch {
+	case nodes > mostNodes:
+		return usual * mostNodesFactor
+	case nodes > manyNodes:
+		return time.Duration(float64(usual) * manyNodesFactor)
 	}
-	return time.Duration(float64(usual) * manyNodesFactor)
+	return usual
 }
 
 // witnessesEnough is how many witnesses must have failed to reach a node

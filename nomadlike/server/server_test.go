@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -370,6 +371,27 @@ func TestRestartDelay(t *testing.T) {
 		})
 		if waited := time.Since(began); waited < 9900*time.Millisecond {
 			t.Errorf("it waited only %s", waited)
+		}
+	})
+}
+
+// Nodes that were there when the cluster was small are told to send fewer
+// heartbeats when it has grown, once.
+func TestHeartbeatsSlowDownWithTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		n := &session{server: c.servers[0]}
+		n.every.Store(int64(200 * time.Millisecond))
+		if ack := n.acknowledge(&structs.Heartbeat{Seq: 1}); ack.Every != 0 {
+			t.Errorf("in a small cluster: %+v", ack)
+		}
+		for i := range manyNodes + 1 {
+			c.put(structs.CommandNodeRegister, &structs.NodeRegister{Node: structs.Node{ID: fmt.Sprintf("n%d", i), Name: "n", Capacity: structs.Capacity{CPU: 1, Memory: 1}}})
+		}
+		for _, want := range []time.Duration{500 * time.Millisecond, 0} {
+			if ack := n.acknowledge(&structs.Heartbeat{Seq: 2}); ack.Every.Std() != want {
+				t.Errorf("in a larger one: %+v, want %s", ack, want)
+			}
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -97,6 +98,7 @@ type session struct {
 
 	replies chan *structs.SessionDown // from receive and work to push
 	greeted chan struct{}             // closed when the node has said its first word
+	every   atomic.Int64              // nanoseconds between heartbeats, as the node was told
 
 	working sync.WaitGroup
 	mu      struct {
@@ -166,7 +168,7 @@ func (n *session) receive() {
 		}
 		switch {
 		case up.Heartbeat != nil:
-			n.reply(&structs.SessionDown{HeartbeatAck: &structs.HeartbeatAck{Seq: up.Heartbeat.Seq, SentAt: up.Heartbeat.SentAt}})
+			n.reply(&structs.SessionDown{HeartbeatAck: n.acknowledge(up.Heartbeat)})
 		case up.Hello != nil, up.Reports != nil, up.Bye:
 			greet()
 			if !n.enqueue(up) {
@@ -178,6 +180,18 @@ func (n *session) receive() {
 			return
 		}
 	}
+}
+
+// acknowledge answers a heartbeat, and tells the node when it is to send them
+// more seldom, or more often, than it was told before.
+func (n *session) acknowledge(beat *structs.Heartbeat) *structs.HeartbeatAck {
+	ack := &structs.HeartbeatAck{Seq: beat.Seq, SentAt: beat.SentAt}
+	every := heartbeatEvery(n.server.config.Timings.HeartbeatEvery, n.server.config.Store.Snapshot().NodeCount())
+	if told := n.every.Load(); told != 0 && told != int64(every) {
+		n.every.Store(int64(every))
+		ack.Every = structs.Duration(every)
+	}
+	return ack
 }
 
 // enqueue hands something to work, and tells whether there was room.
@@ -280,6 +294,7 @@ func (n *session) register(hello *structs.NodeRegister) error {
 	if first {
 		timings := n.server.config.Timings
 		every := heartbeatEvery(timings.HeartbeatEvery, n.server.config.Store.Snapshot().NodeCount())
+		n.every.Store(int64(every))
 		n.reply(&structs.SessionDown{Welcome: &structs.Welcome{
 			ServerID: n.server.config.ID, HeartbeatEvery: structs.Duration(every),
 			LeaseTTL: structs.Duration(timings.LeaseTTL), Servers: n.server.config.Addresses(),

@@ -71,10 +71,13 @@ type Assignments struct {
 	Gone  []string     `json:"gone,omitempty"`
 }
 
-// HeartbeatAck answers a heartbeat with its own Seq and SentAt.
+// HeartbeatAck answers a heartbeat with its own Seq and SentAt. Every, when it
+// is set, is how often the node sends heartbeats from now on: more nodes came,
+// or went.
 type HeartbeatAck struct {
-	Seq    uint64 `json:"seq"`
-	SentAt int64  `json:"sent_at"`
+	Seq    uint64   `json:"seq"`
+	SentAt int64    `json:"sent_at"`
+	Every  Duration `json:"every,omitempty"`
 }
 
 // ReportAck tells that a batch is in the log. Refused lists allocation ids

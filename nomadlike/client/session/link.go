@@ -20,7 +20,8 @@ type link struct {
 	stream  Stream
 	cancel  context.CancelCauseFunc
 	done    <-chan struct{} // the stream is cancelled
-	every   time.Duration
+	every   time.Duration   // between heartbeats; write's own once it runs
+	pace    chan time.Duration
 	heard   chan struct{} // something came
 
 	beatsSent struct {
@@ -54,6 +55,9 @@ func (l *link) write(ctx context.Context) error {
 			if err := l.beat(); err != nil {
 				return err
 			}
+		case l.every = <-l.pace:
+			beat.Reset(l.every)
+			silence.Reset(l.silentAfter())
 		case <-silence.C:
 			return errSilent
 		case <-l.heard:
@@ -157,6 +161,9 @@ func (l *link) take(down *structs.SessionDown) {
 		s.config.Owner.Assignments(down.Assignments)
 	case down.HeartbeatAck != nil:
 		l.renew(down.HeartbeatAck)
+		if every := down.HeartbeatAck.Every.Std(); every > 0 {
+			l.setPace(max(every, heartbeatMin))
+		}
 	case down.ReportAck != nil:
 		s.mu.Lock()
 		done := s.mu.outbox.Ack(*down.ReportAck)
@@ -173,6 +180,21 @@ func (l *link) take(down *structs.SessionDown) {
 		}
 	case down.Welcome != nil:
 		s.adopt(down.Welcome)
+	}
+}
+
+// setPace lets write send heartbeats at another pace; the newest word counts.
+func (l *link) setPace(every time.Duration) {
+	for {
+		select {
+		case l.pace <- every:
+			return
+		default:
+		}
+		select {
+		case <-l.pace:
+		default:
+		}
 	}
 }
 

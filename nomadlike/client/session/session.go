@@ -204,6 +204,7 @@ func (s *Session) once(ctx context.Context, addr string, onWelcome func()) error
 		session: s, stream: stream, cancel: cancel,
 		done:  streamCtx.Done(),
 		every: heartbeatEvery(welcome),
+		pace:  make(chan time.Duration, 1),
 		heard: make(chan struct{}, 1),
 	}
 	s.begin(addr)

@@ -64,6 +64,7 @@ type server struct {
 	mute    bool // answers nothing any more
 	holdAck bool // acknowledges no reports
 	refuse  []string
+	every   structs.Duration // told with each acknowledgement; 0: nothing
 	batches []structs.ReportBatch
 	at      []time.Time
 	beats   []structs.Heartbeat
@@ -85,7 +86,7 @@ func (s *server) serve(_ string, stream *FakeStream) {
 				LeaseTTL: structs.Duration(5 * time.Second), Servers: []string{"a", "b", "c"}}}
 		case up.Heartbeat != nil:
 			s.beats = append(s.beats, *up.Heartbeat)
-			down = &structs.SessionDown{HeartbeatAck: &structs.HeartbeatAck{Seq: up.Heartbeat.Seq, SentAt: up.Heartbeat.SentAt}}
+			down = &structs.SessionDown{HeartbeatAck: &structs.HeartbeatAck{Seq: up.Heartbeat.Seq, SentAt: up.Heartbeat.SentAt, Every: s.every}}
 		case up.Reports != nil:
 			s.batches = append(s.batches, *up.Reports)
 			s.at = append(s.at, time.Now())
@@ -351,6 +352,37 @@ func TestRefreshSaysHelloAgain(t *testing.T) {
 		synctest.Wait()
 		if w.node.hellos != before+1 || w.node.welcomes != 1 {
 			t.Fatalf("%d hellos, %d welcomes told", w.node.hellos, w.node.welcomes)
+		}
+		w.stop()
+	})
+}
+
+// Servers slow heartbeats down when many nodes came, and nobody takes the
+// slower ones for silence.
+func TestHeartbeatsFollowThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, "a")
+		count := func(span time.Duration) int {
+			w.server.Lock()
+			before := len(w.server.beats)
+			w.server.Unlock()
+			pass(span)
+			w.server.Lock()
+			defer w.server.Unlock()
+			return len(w.server.beats) - before
+		}
+		if n := count(10 * time.Second); n < 49 || n > 51 {
+			t.Errorf("%d heartbeats in ten seconds, want 50", n)
+		}
+		w.server.Lock()
+		w.server.every = structs.Duration(2 * time.Second)
+		w.server.Unlock()
+		pass(time.Second)
+		if n := count(20 * time.Second); n < 9 || n > 11 {
+			t.Errorf("%d heartbeats in twenty seconds, want 10", n)
+		}
+		if !w.node.connected() || len(w.servers.Dialled()) != 1 {
+			t.Errorf("dialled %q", w.servers.Dialled())
 		}
 		w.stop()
 	})

@@ -10,7 +10,7 @@ import (
 
 // learnEvery is how often the scheduler is given new estimates, at most: each
 // time everything that waits and runs is estimated anew.
-const learnEvery = time.Minute
+const learnEvery = 5 * time.Minute
 
 // learner keeps the model of run times, when the scheduler has one.
 type learner struct {
@@ -76,15 +76,16 @@ func runOf(t *task, end time.Duration) predict.Run {
 }
 
 // learn gives the scheduler new estimates when they are due.
-func (r *replay) learn() {
+func (r *replay) learn() bool {
 	l := r.learner
 	if l == nil || len(l.runs) == 0 || r.now-l.at < learnEvery {
-		return
+		return false
 	}
 	l.flush()
 	l.at = r.now
 	r.believed = l.model.Outlook(r.wall(), r.ongoing())
 	r.cluster.believe(r.believed)
+	return true
 }
 
 // ongoing lists what runs.

@@ -63,6 +63,7 @@ type replay struct {
 	cluster    cluster
 	now        time.Duration
 	ended      int
+	waiting    int // tasks in the queue
 }
 
 // Replay runs the jobs of a trace through the scheduler in virtual time. The
@@ -159,6 +160,7 @@ func (r *replay) run(ctx context.Context) error {
 
 // submit queues a task, and asks when it starts if somebody wants to know.
 func (r *replay) submit(t *task) error {
+	r.waiting++
 	if err := r.cluster.submit(r.wall(), t); err != nil || r.foreteller == nil {
 		return err
 	}
@@ -205,9 +207,20 @@ func (r *replay) endings() error {
 	return nil
 }
 
-// decide lets the scheduler decide and books what it did.
+// decide lets the scheduler decide, and once more with new estimates when these
+// are due and somebody waits.
 func (r *replay) decide() error {
-	r.learn()
+	if err := r.pass(); err != nil {
+		return err
+	}
+	if r.waiting > 0 && r.learn() {
+		return r.pass()
+	}
+	return nil
+}
+
+// pass lets the scheduler decide once and books what it did.
+func (r *replay) pass() error {
 	done, err := r.cluster.decide(r.wall())
 	if err != nil {
 		return err
@@ -216,10 +229,12 @@ func (r *replay) decide() error {
 		t := r.byID[m.job]
 		if !m.started {
 			t.on, t.remain = false, t.remain-(r.now-t.began)
+			r.waiting++
 			continue
 		}
 		t.on, t.began = true, r.now
 		t.runs++
+		r.waiting--
 		if t.first < 0 {
 			t.first = r.now
 		}
