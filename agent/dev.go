@@ -57,6 +57,11 @@ func (a *Agent) openDevelopment(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start development mode: wait for the node: %w", err)
 	}
+	select { // the servers know the node a moment before it knows them
+	case <-a.client.Welcomed():
+	case <-ctx.Done():
+		return fmt.Errorf("start development mode: wait for the node: %w", context.Cause(ctx))
+	}
 	if strings.Contains(filepath.Base(a.config.DataDir), "nomadlike-dev-") {
 		a.atStop(a.stopJobs)
 	}

@@ -68,6 +68,8 @@ type Client struct {
 		inventory []structs.InventoryItem
 		connected bool
 	}
+	welcomed chan struct{} // closed when a server has welcomed the node once
+	welcome  sync.Once
 }
 
 // New opens the node's data directory and looks at the machine. It starts
@@ -91,12 +93,13 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		config:  config,
-		log:     config.Logger,
-		files:   layout{config.DataDir},
-		inputs:  make(chan func(), inputsMax),
-		stopped: make(chan struct{}),
-		starts:  make(chan struct{}, startsMax),
+		config:   config,
+		log:      config.Logger,
+		files:    layout{config.DataDir},
+		inputs:   make(chan func(), inputsMax),
+		stopped:  make(chan struct{}),
+		welcomed: make(chan struct{}),
+		starts:   make(chan struct{}, startsMax),
 	}
 	if config.SharedDir != "" {
 		if err := os.MkdirAll(config.SharedDir, 0o755); err != nil {
@@ -176,6 +179,9 @@ func (c *Client) Connected() bool {
 	defer c.mu.Unlock()
 	return c.mu.connected
 }
+
+// Welcomed is closed when a server has welcomed the node for the first time.
+func (c *Client) Welcomed() <-chan struct{} { return c.welcomed }
 
 // Server is the address of the server that the node's stream leads to, ""
 // without a stream.
@@ -391,4 +397,7 @@ func (o *listener) Connected(w *structs.Welcome) {
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()
 	o.c.mu.connected = w != nil
+	if w != nil {
+		o.c.welcome.Do(func() { close(o.c.welcomed) })
+	}
 }
