@@ -155,6 +155,9 @@ func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
 // holds it.
 func (p *pass) figures(w *laneWalk, e *entry) *structs.WaitReason {
 	a, sh := &p.groups[e.group].answer, p.shapes.list[e.shape]
+	if a.serial != p.serial { // the walk did not come to it: what it says is of an earlier pass
+		*a = answer{serial: p.serial}
+	}
 	if a.figure != nil {
 		return a.figure
 	}
@@ -414,7 +417,7 @@ func (x *explainer) oddOf(at int32, own map[int32]bool) []int32 {
 }
 
 // tailOf is what the gangs of a group say that are not explained one by one;
-// nil: the walk did not come so far.
+// nil: who waits for room is not known yet.
 func (x *explainer) tailOf(g *group) *structs.WaitReason {
 	found := faultNone
 	if g.answer.serial == x.serial {
@@ -423,10 +426,9 @@ func (x *explainer) tailOf(g *group) *structs.WaitReason {
 	switch found {
 	case faultBound, faultQuota, faultNever:
 		return g.answer.reason
-	case faultNone:
-		if x.full {
-			return nil
-		}
+	}
+	if x.full {
+		return nil
 	}
 	return x.judge(x.shapes.list[g.key.shape]).line
 }

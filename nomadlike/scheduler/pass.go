@@ -402,9 +402,8 @@ func (p *pass) fill(w *laneWalk) {
 	heap := w.heap[:0]
 	for _, c := range w.heap {
 		g := &p.groups[c.group]
-		sh := p.shapes.list[g.key.shape]
-		if memo := &p.memos[sh.id]; memo.noRoom && !p.gained(sh, memo.mark) {
-			continue // no room for any of them, however short
+		if p.hopeless(w, &p.entries[g.queue[c.pos]]) {
+			continue
 		}
 		c.list = slices.Clone(g.queue[c.pos:min(len(g.queue), int(c.pos)+fillMax)])
 		for _, id := range c.list {
@@ -418,6 +417,16 @@ func (p *pass) fill(w *laneWalk) {
 	for at := len(w.heap)/2 - 1; at >= 0; at-- {
 		p.sink(w, at)
 	}
+}
+
+// hopeless tells whether it is known already that an entry, and all behind it in
+// its group, find no room, however short they are, and that nobody makes room for
+// them. What they say is the same whether the walk comes to them or not.
+func (p *pass) hopeless(w *laneWalk, e *entry) bool {
+	sh := p.shapes.list[e.shape]
+	memo := &p.memos[sh.id]
+	return memo.noRoom && !p.gained(sh, memo.mark) && sh.vip == nil && !p.mayPreempt(e) &&
+		p.ceiling(&p.lanes[w.lane], sh) == nil && p.judge(sh).reason == nil && p.underQuota(e, sh)
 }
 
 // shorter orders entries that fill in: tier, what an administrator moved, what
