@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -163,13 +164,43 @@ func processes(t *testing.T, mark string) []string {
 		if _, err := strconv.Atoi(entry.Name()); err != nil {
 			continue
 		}
-		// A process that has ended meanwhile, or is a zombie, has none.
-		environ, err := os.ReadFile("/proc/" + entry.Name() + "/environ")
-		if err == nil && strings.Contains("\x00"+string(environ), "\x00"+mark+"\x00") {
+		if strings.Contains("\x00"+environ(entry.Name()), "\x00"+mark+"\x00") {
 			found = append(found, entry.Name())
 		}
 	}
 	return found
+}
+
+// environ gives the environment of a process; one that has ended meanwhile, or
+// is a zombie, has none. A process that is just executing another program has
+// the new one's memory for a moment, without an environment in it: it is read
+// again until the kernel has put one there.
+func environ(pid string) string {
+	const environStart, environEnd = 47, 48 // fields of stat behind the name
+	for range 1000 {
+		data, err := os.ReadFile("/proc/" + pid + "/environ")
+		if err != nil || len(data) > 0 {
+			return string(data)
+		}
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil {
+			return ""
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		kernelThread := fields[environEnd] == "0" && !runsProgram(pid)
+		if fields[0] == "Z" || kernelThread || fields[environEnd] != "0" && fields[environStart] == fields[environEnd] {
+			return ""
+		}
+		turn := time.NewTimer(time.Millisecond)
+		<-turn.C
+	}
+	return ""
+}
+
+// runsProgram tells a process from a thread of the kernel.
+func runsProgram(pid string) bool {
+	_, err := os.Readlink("/proc/" + pid + "/exe")
+	return err == nil
 }
 
 // assertGone checks that no process with the mark is left.

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // TicksPerSecond is the unit of the times below: USER_HZ, 100 on every
@@ -29,6 +30,13 @@ const statBytesMax = 4096
 
 // environBytesMax bounds how much of a process's environment is searched.
 const environBytesMax = 4 << 20
+
+// How long a process may take from one program to the next until it counts as
+// one without an environment.
+const (
+	executingPatience = time.Second
+	executingPause    = time.Millisecond
+)
 
 // ErrMalformed is returned for a stat line that the kernel would not write.
 var ErrMalformed = errors.New("malformed process status")
@@ -165,12 +173,10 @@ func Descendants(root int) ([]Process, error) {
 
 // HasEnv tells whether the environment that a process was started with has an
 // entry that begins with prefix. A process that may not be looked at, or that
-// has written over its environment, has none.
+// has written over its environment, has none. One that is just executing
+// another program has none for a moment: it is looked at again.
 func HasEnv(pid int, prefix string) bool {
-	data, err := readBounded("/proc/"+strconv.Itoa(pid)+"/environ", environBytesMax)
-	if err != nil {
-		return false
-	}
+	data := environ(pid)
 	for len(data) > 0 {
 		entry, rest, _ := bytes.Cut(data, []byte{0})
 		if bytes.HasPrefix(entry, []byte(prefix)) {
@@ -179,6 +185,35 @@ func HasEnv(pid int, prefix string) bool {
 		data = rest
 	}
 	return false
+}
+
+// environ reads the environment of a process, nil for none.
+func environ(pid int) []byte {
+	path := "/proc/" + strconv.Itoa(pid) + "/environ"
+	for deadline := time.Now().Add(executingPatience); ; time.Sleep(executingPause) {
+		data, err := readBounded(path, environBytesMax)
+		if err != nil || len(data) > 0 || time.Now().After(deadline) || !executing(pid) {
+			return data
+		}
+	}
+}
+
+// executing tells whether a process is between two programs, having the new
+// one's memory and no environment in there yet, or was so a moment ago, having
+// one that was not found.
+func executing(pid int) bool {
+	const kernelThread, flagsField, environStartField, environEndField = 0x00200000, 6, 47, 48
+	line, err := readBounded("/proc/"+strconv.Itoa(pid)+"/stat", statBytesMax)
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
+	if len(fields) <= environEndField || strings.ContainsAny(fields[0], "ZXx") {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[flagsField], 10, 64)
+	begin, end := fields[environStartField], fields[environEndField]
+	return err == nil && flags&kernelThread == 0 && (end == "0" || begin != end)
 }
 
 // BootID tells one boot of this machine from another; process ids mean

@@ -99,3 +99,26 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A program that executes itself all the time is always between two programs,
+// or just before or after.
+func TestEnvironmentWhileExecuting(t *testing.T) {
+	child := exec.Command("/bin/sh", "-c", `eval "$1"`, "sh", `exec /bin/sh -c "$1" sh "$1"`)
+	child.Env = []string{"MARK=task-1:abc"}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	missed := 0
+	for range 5000 {
+		if !proctree.HasEnv(child.Process.Pid, "MARK=task-1:") {
+			missed++
+		}
+	}
+	if missed > 0 {
+		t.Errorf("the environment was missed %d times", missed)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = child.Wait() // killed
+}
