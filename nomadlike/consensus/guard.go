@@ -75,20 +75,67 @@ func (g *guard) fail(code int, reason string, attrs ...any) {
 	g.exit(code)
 }
 
+// stallSteps is in how many steps a stall is measured.
+const stallSteps = 8
+
 // watch times one disk operation. The returned function ends the watch; until
 // then a warning and, a second later by default, the end of the process follow.
+//
+// Time counts by steps, each begun when the one before it was noticed: a
+// process that gets no processor for seconds notices few of them, and is not
+// taken for one whose disk hangs.
 func (g *guard) watch(operation string) (done func()) {
-	started := time.Now()
-	warn := time.AfterFunc(g.stallWarn, func() {
-		g.log.Warn("disk is slow: operation in flight", "operation", operation, logkey.Took, time.Since(started))
-	})
-	fail := time.AfterFunc(g.stallFail, func() {
-		g.fail(exitStorage, "disk does not answer", "operation", operation, logkey.Took, time.Since(started))
-	})
-	return func() {
-		warn.Stop()
-		fail.Stop()
+	s := &stall{guard: g, operation: operation, started: time.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.timer = time.AfterFunc(g.stallFail/stallSteps, s.step)
+	return s.end
+}
+
+// stall is a disk operation in flight.
+type stall struct {
+	guard     *guard
+	operation string
+	started   time.Time
+
+	mu struct {
+		sync.Mutex
+		timer  *time.Timer
+		lasted time.Duration // by the steps that were noticed
+		warned bool
+		ended  bool
 	}
+}
+
+// step notices that some more time has passed.
+func (s *stall) step() {
+	s.mu.Lock()
+	if s.mu.ended {
+		s.mu.Unlock()
+		return
+	}
+	s.mu.lasted += s.guard.stallFail / stallSteps
+	warn := !s.mu.warned && s.mu.lasted >= s.guard.stallWarn
+	s.mu.warned = s.mu.warned || warn
+	fatal := s.mu.lasted >= s.guard.stallFail/stallSteps*stallSteps
+	if !fatal {
+		s.mu.timer.Reset(s.guard.stallFail / stallSteps)
+	}
+	s.mu.Unlock()
+	if warn {
+		s.guard.log.Warn("disk is slow: operation in flight", "operation", s.operation, logkey.Took, time.Since(s.started))
+	}
+	if fatal {
+		s.guard.fail(exitStorage, "disk does not answer", "operation", s.operation, logkey.Took, time.Since(s.started))
+	}
+}
+
+// end ends the watch.
+func (s *stall) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.ended = true
+	s.mu.timer.Stop()
 }
 
 // guardedVote puts raft's StableStore under the guard: a vote or term that

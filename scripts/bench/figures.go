@@ -231,6 +231,23 @@ func residentMB(pid int) float64 {
 	return procKB(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:") / 1000 * 1.024
 }
 
+// cpuSeconds is the processor time that a process has used.
+func cpuSeconds(pid int) float64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(data), ") ") // behind the name of the program
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	const ticksPerSecond = 100 // of the figures in /proc, on every Linux that Go runs on
+	user, _ := strconv.ParseFloat(fields[11], 64)
+	system, _ := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / ticksPerSecond
+}
+
 // procKB sums the kB of the named lines of a /proc file.
 func procKB(path string, names ...string) float64 {
 	data, err := os.ReadFile(path)

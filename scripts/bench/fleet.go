@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	fleetSize    = 10_000 // simulated agents
-	fleetDialers = 64     // handshakes at a time
+	fleetSize    = 10_000 // simulated agents, unless the command line says otherwise
+	fleetDialers = 16     // handshakes at a time
 	fleetDevices = 8      // of each node
 	fleetBeats   = 20     // slices of a heartbeat round
 	fleetCPU     = 64     // cores of each node
@@ -51,7 +51,8 @@ type simulated struct {
 	mu struct {
 		sync.Mutex
 		stream *rpc.ClientStream[structs.SessionUp, structs.SessionDown]
-		beat   uint64
+		beat   uint64 // heartbeats sent; they begin with the welcome
+		live   bool   // it was welcomed
 		batch  uint64
 		known  map[string]*structs.Allocation // running, by id
 	}
@@ -163,6 +164,7 @@ func (f *fleet) connect(ctx context.Context) error {
 // register opens every agent's session, says its Hello and waits for its
 // Welcome: then the node is in the log of the server.
 func (f *fleet) register(ctx context.Context) error {
+	f.running.Go(f.beat)
 	var welcomed sync.WaitGroup
 	welcomed.Add(len(f.agents))
 	err := f.each(func(i int, a *simulated) error {
@@ -189,7 +191,6 @@ func (f *fleet) register(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	f.running.Go(f.beat)
 	return f.problem()
 }
 
@@ -223,7 +224,12 @@ func (a *simulated) receive(welcomed func()) {
 		switch {
 		case down.Welcome != nil:
 			a.fleet.every.Store(int64(down.Welcome.HeartbeatEvery))
+			a.mu.Lock()
+			a.mu.live = true
+			a.mu.Unlock()
 			welcomed()
+		case down.HeartbeatAck != nil && down.HeartbeatAck.Every != 0:
+			a.fleet.every.Store(int64(down.HeartbeatAck.Every))
 		case down.Assignments != nil:
 			a.take(down.Assignments)
 		}
@@ -270,15 +276,22 @@ func (f *fleet) finish() error {
 	})
 }
 
+// live sends a heartbeat of an agent that was welcomed.
+func (a *simulated) live() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mu.live {
+		a.mu.beat++
+		_ = a.mu.stream.Send(&structs.SessionUp{Heartbeat: &structs.Heartbeat{Seq: a.mu.beat, SentAt: time.Now().UnixNano()}})
+	}
+}
+
 // beat keeps every agent alive, a slice of them at a time.
 func (f *fleet) beat() {
 	for slice := 0; ; slice = (slice + 1) % fleetBeats {
 		for i := slice; i < len(f.agents); i += fleetBeats {
 			a := f.agents[i]
-			a.mu.Lock()
-			a.mu.beat++
-			_ = a.mu.stream.Send(&structs.SessionUp{Heartbeat: &structs.Heartbeat{Seq: a.mu.beat, SentAt: time.Now().UnixNano()}})
-			a.mu.Unlock()
+			a.live()
 		}
 		select {
 		case <-f.ctx.Done():
@@ -321,37 +334,47 @@ func fleetJob(name string, count int) *structs.Job {
 }
 
 // manyNodes measures a real server with its log on disk against a fleet.
-func manyNodes(ctx context.Context, b *bench) error {
-	f, err := b.newFleet(ctx, fleetSize)
+func manyNodes(ctx context.Context, b *bench) (err error) {
+	size := b.fleet
+	f, err := b.newFleet(ctx, size)
 	if err != nil {
 		return err
 	}
 	defer f.close()
-	begin := time.Now()
-	if err := f.connect(ctx); err != nil {
+	defer func() {
+		if err != nil {
+			f.w.showLog("s1")
+		}
+	}()
+	rate := func(name string, do func(context.Context) error) error {
+		lap := f.lap()
+		if err := do(ctx); err != nil {
+			return err
+		}
+		lap.report(name, func(wall float64) float64 { return float64(size) / wall }, "1/s")
+		return nil
+	}
+	if err := rate("fleet_connect_per_s", f.connect); err != nil {
 		return err
 	}
-	report("fleet_connect_per_s", "1/s", []float64{fleetSize / time.Since(begin).Seconds()})
-	begin = time.Now()
-	if err := f.register(ctx); err != nil {
+	if err := rate("fleet_register_per_s", f.register); err != nil {
 		return err
 	}
-	report("fleet_register_per_s", "1/s", []float64{fleetSize / time.Since(begin).Seconds()})
 
 	for _, shape := range []struct {
 		name        string
 		jobs, count int
-	}{{"fleet_place_one_batch_s", 1, fleetSize}, {"fleet_place_100_jobs_s", 100, fleetSize / 100}} {
+	}{{"fleet_place_one_batch_s", 1, size}, {"fleet_place_100_jobs_s", 100, size / 100}} {
 		before := f.assigned.Load()
-		begin = time.Now()
+		lap := f.lap()
 		ids, err := f.submitAll(ctx, shape.name, shape.jobs, shape.count)
 		if err != nil {
 			return err
 		}
-		if err := f.arrive(ctx, before+fleetSize); err != nil {
+		if err := f.arrive(ctx, before+int64(size)); err != nil {
 			return fmt.Errorf("%w (%d arrived)", err, f.assigned.Load()-before)
 		}
-		report(shape.name, "s", []float64{time.Since(begin).Seconds()})
+		lap.report(shape.name, func(wall float64) float64 { return wall }, "s")
 		if err := f.finish(); err != nil {
 			return err
 		}
@@ -363,6 +386,26 @@ func manyNodes(ctx context.Context, b *bench) error {
 	}
 	report("fleet_server_rss_mb", "MB", []float64{residentMB(f.w.agents["s1"].cmd.Process.Pid)})
 	return f.problem()
+}
+
+// lap is a measured piece of work of both processes.
+type lap struct {
+	fleet          *fleet
+	begin          time.Time
+	server, agents float64 // processor seconds
+}
+
+func (f *fleet) lap() lap {
+	return lap{fleet: f, begin: time.Now(), server: cpuSeconds(f.w.agents["s1"].cmd.Process.Pid), agents: cpuSeconds(os.Getpid())}
+}
+
+// report prints the figure, and the processor time that it took beside it: on
+// a machine that does other work too, that is the steadier one.
+func (l lap) report(name string, of func(wall float64) float64, unit string) {
+	now := l.fleet.lap()
+	report(name, unit, []float64{of(now.begin.Sub(l.begin).Seconds())})
+	report(name+"_server_cpu", "s", []float64{now.server - l.server})
+	report(name+"_fleet_cpu", "s", []float64{now.agents - l.agents})
 }
 
 func (f *fleet) submitAll(ctx context.Context, name string, jobs, count int) ([]string, error) {

@@ -169,6 +169,19 @@ func (w *world) pids(host *agentHost) []int {
 	return pids
 }
 
+// logShown is how much of an agent's log is shown when a figure could not be
+// measured, in bytes.
+const logShown = 4 << 10
+
+// showLog prints the end of an agent's log.
+func (w *world) showLog(name string) {
+	log, err := os.ReadFile(filepath.Join(w.agents[name].dir, "agent.log"))
+	if err != nil {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "end of the log of %s:\n%s\n", name, log[max(0, len(log)-logShown):])
+}
+
 // stop ends everything that the world started.
 func (w *world) stop() {
 	if w.client != nil {

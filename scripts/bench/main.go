@@ -45,6 +45,7 @@ func figures() []figure {
 		{"nodeloss_running_elsewhere_s", nodeLoss},
 		{"double_loss_running_elsewhere_s", doubleLoss},
 		{"fleet", manyNodes},
+		{"queue", queueFigures},
 	}
 }
 
@@ -53,6 +54,7 @@ type bench struct {
 	binary string
 	dir    string
 	runs   int
+	fleet  int // agents of the fleet
 	hosts  int // counter for names and ports
 }
 
@@ -60,10 +62,11 @@ func main() {
 	binary := flag.String("binary", "bin/nomadlike", "binary to measure")
 	runs := flag.Int("runs", 5, "repetitions of the slow figures")
 	only := flag.String("only", "", "regular expression of figures to measure")
+	fleet := flag.Int("fleet", fleetSize, "agents of the fleet, a multiple of 100")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *binary, *runs, *only); err != nil {
+	if err := run(ctx, &bench{binary: *binary, runs: *runs, fleet: *fleet}, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		var refused *structs.Error
 		if errors.As(err, &refused) {
@@ -75,21 +78,18 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, binary string, runs int, only string) error {
-	absolute, err := filepath.Abs(binary)
-	if err != nil {
+func run(ctx context.Context, b *bench, only string) (err error) {
+	if b.binary, err = filepath.Abs(b.binary); err != nil {
 		return err
 	}
 	wanted, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("read -only: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "nomadlike-bench-")
-	if err != nil {
+	if b.dir, err = os.MkdirTemp("", "nomadlike-bench-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	b := &bench{binary: absolute, dir: dir, runs: runs}
+	defer os.RemoveAll(b.dir)
 	for _, f := range figures() {
 		if !wanted.MatchString(f.name) {
 			continue

@@ -1,0 +1,46 @@
+package consensus
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A process without a processor notices one step where eight have passed.
+func TestStallCountsWhatWasNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exits := 0
+		timings := DefaultTimings()
+		g := newGuard(Config{Timings: timings, Log: slog.New(slog.DiscardHandler), ExitFunc: func(int) { exits++ }})
+		g.arm(func() {})
+		starved := &stall{guard: g, started: time.Now()}
+		starved.mu.timer = time.NewTimer(time.Hour)
+		for range stallSteps - 1 {
+			time.Sleep(timings.StallFatal) // late: a step is an eighth of it
+			starved.step()
+			starved.mu.timer.Stop()
+		}
+		if exits != 0 {
+			t.Error("a starved process ended itself")
+		}
+		starved.end()
+		starved.step()
+		if exits != 0 {
+			t.Error("an operation that was done ended the process")
+		}
+
+		done := g.watch("append")
+		time.Sleep(timings.StallFatal - time.Millisecond)
+		synctest.Wait()
+		if exits != 0 {
+			t.Error("the process ended early")
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if exits != 1 {
+			t.Error("a disk that hangs did not end the process")
+		}
+		done()
+	})
+}
