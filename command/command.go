@@ -85,6 +85,7 @@ func verbs() []verb {
 	all = append(all, forecastVerbs()...)
 	all = append(all, poolVerbs()...)
 	all = append(all, nodeVerbs()...)
+	all = append(all, availableVerbs()...)
 	all = append(all, clusterVerbs()...)
 	all = append(all, tokenVerbs()...)
 	all = append(all, simVerbs()...)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
 )
@@ -85,6 +86,7 @@ func builtIDs() []string {
 	} {
 		ids = append(ids, "cli.outcome."+string(outcome))
 	}
+	ids = append(ids, "cli.available."+api.NodeIdle, "cli.available."+api.NodeTight)
 	for _, v := range verbs() {
 		if !v.hidden {
 			ids = append(ids, "cli."+key(v.path))

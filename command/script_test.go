@@ -45,6 +45,7 @@ const scriptPatience = 20 * time.Second
 // they see. Besides the commands of testscript there are:
 //
 //	cluster                   start a development agent of the script's own
+//	node NAME FILE            start another node, with this configuration
 //	exits CODE PROGRAM ARG... run a program that must exit with the code
 //	until RE PROGRAM ARG...   run a program again and again until its standard output matches
 //	isjson [FILE]             the file, or the last standard output, is one JSON value or one a line
@@ -68,7 +69,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"cluster": startCluster, "exits": exits, "until": until, "isjson": isJSON, "lines": countLines, "remember": remember,
+			"cluster": startCluster, "node": joinNode, "exits": exits, "until": until, "isjson": isJSON, "lines": countLines, "remember": remember,
 			"events": followEvents,
 		},
 		UpdateScripts: flag.Lookup("rewrite").Value.String() == "true", // of package golden
@@ -82,6 +83,38 @@ func startCluster(ts *testscript.TestScript, _ bool, _ []string) {
 	settings := agent.Settings{Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero}}
 	config, err := agent.Load(nil, settings, messages.English)
 	ts.Check(err)
+	running := startAgent(ts, config)
+	join, err := os.ReadFile(filepath.Join(running.DataDir(), "join-client"))
+	ts.Check(err)
+	ts.Setenv("JOIN", strings.TrimSpace(string(join)))
+	ts.Setenv("ADDR", "https://"+running.Addr())
+	ts.Setenv("NODE", running.ID())
+	ca := filepath.Join(ts.Getenv("WORK"), "ca.pem")
+	ts.Check(os.WriteFile(ca, running.CA(), 0o600))
+	ts.Setenv("CA", ca)
+	saved, err := api.LoadContext(ts.Getenv("NOMADLIKE_CONFIG_DIR"))
+	ts.Check(err)
+	ts.Setenv("ADMIN", saved.Token)
+}
+
+// joinNode starts a client inside the test program and waits until it takes
+// work.
+func joinNode(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: node NAME FILE")
+	}
+	zero, yes, loopback, join := 0, true, "127.0.0.1", ts.Getenv("JOIN")
+	dir := filepath.Join(ts.Getenv("WORK"), "node-"+args[0])
+	settings := agent.Settings{Name: &args[0], DataDir: &dir, JoinToken: &join, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
+		Client: &agent.Client{Enabled: &yes}}
+	config, err := agent.Load([]string{ts.MkAbs(args[1])}, settings, messages.English)
+	ts.Check(err)
+	startAgent(ts, config)
+	until(ts, false, []string{"^ready$", "nomadlike", "node", "status", "-t", "{{.Status}}", args[0]})
+}
+
+// startAgent starts an agent that stops with the script.
+func startAgent(ts *testscript.TestScript, config agent.Config) *agent.Agent {
 	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
 	defer cancel()
 	running, err := agent.Start(ctx, config, agent.Options{
@@ -96,14 +129,7 @@ func startCluster(ts *testscript.TestScript, _ bool, _ []string) {
 			ts.Logf("stop agent: %v", err)
 		}
 	})
-	ts.Setenv("ADDR", "https://"+running.Addr())
-	ts.Setenv("NODE", running.ID())
-	ca := filepath.Join(ts.Getenv("WORK"), "ca.pem")
-	ts.Check(os.WriteFile(ca, running.CA(), 0o600))
-	ts.Setenv("CA", ca)
-	saved, err := api.LoadContext(ts.Getenv("NOMADLIKE_CONFIG_DIR"))
-	ts.Check(err)
-	ts.Setenv("ADMIN", saved.Token)
+	return running
 }
 
 // exits runs a program and checks its exit code.

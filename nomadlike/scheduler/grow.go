@@ -18,7 +18,27 @@ const (
 	growGain = 2.0
 	// growsMax bounds the growths of one pass.
 	growsMax = 4
+	// growLook is how often a gang that may grow is looked at though nothing
+	// changed: the longer it runs the more it may be worth.
+	growLook = 5 * time.Minute
 )
+
+// GrowDue tells when a shrunk elastic gang is worth another look though nothing
+// changes. False: there is none.
+func (b *Board) GrowDue(now structs.UnixNano) (structs.UnixNano, bool) {
+	due := never
+	for _, r := range b.runs {
+		e := &b.entries[r.entry]
+		if g := e.gang; b.growing(e) {
+			look := g.runningAt.Add(growAfter)
+			if look <= now {
+				look = now.Add(growLook)
+			}
+			due = min(due, look)
+		}
+	}
+	return due, due != never
+}
 
 // grow lets shrunk elastic gangs with allow_resize have idle nodes, when nobody
 // waits for any. With r the time that a gang of n nodes is still expected to
@@ -48,10 +68,14 @@ func (p *pass) grow() {
 }
 
 func (p *pass) mayGrow(e *entry) bool {
-	sh := p.shapes.list[e.shape]
+	return p.growing(e) && p.now.Sub(e.gang.runningAt) >= growAfter
+}
+
+// growing tells whether a gang runs on fewer nodes than it could have.
+func (b *Board) growing(e *entry) bool {
+	sh := b.shapes.list[e.shape]
 	g := e.gang
-	return sh.resize && !g.whole && g.runningAt != 0 && g.endingAt == 0 && e.claim == nil && len(g.seats) > 0 &&
-		p.now.Sub(g.runningAt) >= growAfter
+	return sh.resize && !g.whole && g.runningAt != 0 && g.endingAt == 0 && e.claim == nil && len(g.seats) > 0
 }
 
 func (p *pass) growOne(id int32) bool {

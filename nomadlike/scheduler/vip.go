@@ -30,7 +30,7 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 		spec := e.job.SpecOf(n.Index(), rank, len(spots))
 		devices, _ := structs.ChooseDevices(node, nil, spec.Devices)
 		held = held.Add(structs.HeldBy(spec, node, devices))
-		placed[rank] = structs.RankPlacement{NodeID: node.ID}
+		placed[rank] = structs.RankPlacement{NodeID: node.ID, Devices: devices}
 	}
 	project := &p.projects[e.project]
 	if problem := structs.QuotaProblem(project.record, project.due(), held); problem != nil {

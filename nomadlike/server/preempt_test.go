@@ -74,7 +74,11 @@ func TestVIPKillsHereAndWaitsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1)
 		for _, name := range []string{"a", "b", "c"} {
-			c.small(name, 1).connect(0)
+			machine := c.small(name, 1)
+			for i := range 2 {
+				machine.node.Devices = append(machine.node.Devices, structs.Device{ID: fmt.Sprint(i), Kind: "nvidia/gpu", Model: "A800", Healthy: true})
+			}
+			machine.connect(0)
 		}
 		var holders []string
 		for i := range 3 {
@@ -95,6 +99,7 @@ func TestVIPKillsHereAndWaitsThere(t *testing.T) {
 			}
 		}
 		vip := gangJob("vip", 2)
+		vip.Resources[0].Devices = []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 2}}
 		vip.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "a", Busy: structs.BusyKill}, {Node: "b", Busy: structs.BusyWait}}}
 		id := c.submit(0, vip)
 		snapshot = c.eventually(0, 10*time.Second, "the holder of a is ended", func(s *state.Snapshot) bool {
@@ -108,6 +113,29 @@ func TestVIPKillsHereAndWaitsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.eventually(0, 10*time.Second, "the VIP job runs", jobIs(id, structs.JobRunning))
+	})
+}
+
+// An elastic job that started small is looked at again when it has run for a
+// while, though nothing else happens in the cluster.
+func TestElasticJobIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		c.small("a", 1).connect(0)
+		elastic := gangJob("elastic", 4)
+		elastic.Checkpoint = &structs.Checkpoint{MaxResumes: 3, Elastic: &structs.Elastic{MinNodes: 1, AllowResize: true}}
+		id := c.submit(0, elastic)
+		snapshot := c.eventually(0, 5*time.Second, "it runs on one node", jobIs(id, structs.JobRunning))
+		q := newQueue(c.servers[0])
+		q.board.Sync(snapshot)
+		q.times.follow(snapshot)
+		for _, span := range []time.Duration{10 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
+			got, due := q.next(snapshot)
+			if !due || got > span || got < span-time.Minute {
+				t.Errorf("the next look is in %s (%v), want %s", got, due, span)
+			}
+			time.Sleep(span)
+		}
 	})
 }
 

@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
@@ -175,18 +178,21 @@ func (q *queue) await(ctx context.Context, snapshot *state.Snapshot) bool {
 // next tells how long from now the queue is worth another turn though nothing
 // changes; false: never, by time alone.
 func (q *queue) next(snapshot *state.Snapshot) (span time.Duration, due bool) {
-	if !waits(snapshot) {
-		return 0, false
-	}
 	at := func(in time.Duration) {
 		if !due || in < span {
 			span, due = in, true
 		}
 	}
+	now := q.server.now()
+	if grow, known := q.board.GrowDue(now); known {
+		at(grow.Sub(now))
+	}
+	if !waits(snapshot) {
+		return span, due
+	}
 	if q.turn.hasty {
 		at(q.server.config.Timings.ExplainEvery - time.Since(q.turn.explained))
 	}
-	now := q.server.now()
 	if delayed, known := q.board.Due(now); known {
 		at(delayed.Sub(now))
 	}
@@ -211,7 +217,10 @@ func (s *Server) proposePlan(ctx context.Context, plan structs.Plan) bool {
 		return false
 	}
 	if result.Plan != nil && len(result.Plan.Refused) > 0 {
-		s.config.Logger.Info("gangs of a plan were refused", logkey.Index, index, logkey.Count, len(result.Plan.Refused))
+		first := slices.Min(slices.Collect(maps.Keys(result.Plan.Refused)))
+		why := result.Plan.Refused[first]
+		s.config.Logger.Info("gangs of a plan were refused", logkey.Index, index, logkey.Count, len(result.Plan.Refused),
+			logkey.JobID, plan.Gangs[first].JobID, logkey.Reason, messages.Text(messages.English, why.ID, why.Params))
 	}
 	return true
 }

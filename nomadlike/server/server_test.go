@@ -47,10 +47,9 @@ func TestSubmissionIsChecked(t *testing.T) {
 			t.Errorf("a job without command gives %v", err)
 		}
 		later := testJob("one", 1)
-		later.Task.Driver = "docker"
-		later.Task.Image = "busybox"
+		later.Fencing = structs.FencingStrict
 		if _, _, err := c.servers[0].SubmitJob(t.Context(), "ann", "", later); structs.CodeOf(err) != structs.CodeNotAvailable {
-			t.Errorf("a docker job gives %v", err)
+			t.Errorf("strict fencing gives %v", err)
 		}
 		first, _, err := c.servers[0].SubmitJob(t.Context(), "ann", "key", testJob("one", 1))
 		if err != nil {
