@@ -117,7 +117,8 @@ func (tx *txn) move(before *structs.Allocation, report *structs.AllocReport) {
 
 // endingBy tells whether what became of one rank ends its whole attempt:
 // a rank that failed; one that was killed without being asked to stop, which
-// is not the user's fault; and rank 0 of an MPI job, whose end is the job's.
+// is not the user's fault; and the rank that leads the others, whose end is the
+// job's.
 func endingBy(job *structs.Job, alloc *structs.Allocation) (ending, bool) {
 	switch alloc.Status {
 	case structs.AllocFailed:
@@ -130,7 +131,7 @@ func endingBy(job *structs.Job, alloc *structs.Allocation) (ending, bool) {
 			return ending{outcome: structs.OutcomeLost, cause: causeOf(alloc, "reason.rank_killed"), failed: alloc}, true
 		}
 	case structs.AllocComplete:
-		if job.Distributed.Mode == structs.ModeMPI && alloc.Rank == 0 && job.Nodes > 1 {
+		if alloc.Rank == 0 && job.FirstRankLeads() {
 			return ending{outcome: structs.OutcomeSucceeded, cause: structs.NewReason("reason.launcher_done")}, true
 		}
 	}
