@@ -32,6 +32,9 @@ type DockerConfig struct {
 	RegistriesOnly []string
 	AuthFile       string
 	User           string
+	// Program replaces the program that runs in and beside containers, for
+	// tests; "" means the embedded one.
+	Program string
 }
 
 func dockerConfig(block *DockerBlock) DockerConfig {
@@ -66,6 +69,7 @@ func (a *Agent) openDocker(dir string) (driver.Driver, error) {
 	}
 	d, err := docker.New(docker.Config{
 		StateDir: filepath.Join(dir, "docker"), Endpoint: c.Endpoint, Cluster: a.ident.Self().Cluster, Node: a.ID(),
+		Program: c.Program,
 		Network: network, MountRoots: c.MountRoots, User: c.User, AuthFile: c.AuthFile,
 		Policy: docker.Policy{HostNetwork: c.HostNetwork, Options: c.Options, RegistriesOnly: c.RegistriesOnly},
 		Logger: a.log,

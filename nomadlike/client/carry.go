@@ -207,7 +207,7 @@ func startFailure(err error, name string, now time.Time) alloc.StartFailed {
 		return alloc.StartFailed{Result: start.Result(now)}
 	}
 	var told *structs.Error
-	if errors.As(err, &told) && told.Code == structs.CodeInvalid {
+	if errors.As(err, &told) && (told.Code == structs.CodeInvalid || told.Code == structs.CodeForbidden) {
 		return alloc.StartFailed{Result: driver.ExitResult{Code: driver.CodeNotExecutable, Err: told, FinishedAt: now}}
 	}
 	return alloc.StartFailed{Result: failedStart("client.driver_failed", "driver", name, "cause", err), Infra: true}

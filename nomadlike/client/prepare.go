@@ -56,7 +56,7 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 	if name, port, ok := c.portTaken(a.Alloc.Ports); ok {
 		return nil, infra("client.port_taken", "port", port, "name", name)
 	}
-	owner, err := taskOwner(a.Job.Task.User)
+	owner, err := ownerOf(&a.Job.Task)
 	if err != nil {
 		return nil, users(err)
 	}
@@ -96,13 +96,15 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 	if err := makeWorkingDir(c.files.task(id), a.Job.Task.Dir, owner); err != nil {
 		c.log.Debug("working directory is not made", logkey.AllocID, id, logkey.Error, err) // the driver will tell
 	}
-	for _, link := range l.Links {
-		if err := makeLink(link); err != nil {
-			return infra("client.dir_failed", "cause", err)
+	if a.Job.Task.Driver != structs.DriverDocker { // containers see what links lead to as mounts
+		for _, link := range l.Links {
+			if err := makeLink(link); err != nil {
+				return infra("client.dir_failed", "cause", err)
+			}
+			p.links = append(p.links, link)
 		}
-		p.links = append(p.links, link)
 	}
-	p.spec = c.taskSpec(a, &l)
+	p.spec = c.taskSpec(a, &l, owner)
 	return c.fetch(ctx, a, &p.spec)
 }
 
@@ -114,12 +116,13 @@ func (c *Client) fetch(ctx context.Context, a *structs.Assignment, spec *driver.
 		return nil
 	}
 	id := a.Alloc.ID
-	c.event(id, alloc.Progressed{Step: stepImage})
+	slow := time.AfterFunc(slowStep, func() { c.event(id, alloc.Progressed{Step: stepImage}) })
+	defer slow.Stop()
 	made, err := preparer.Prepare(ctx, *spec, func(p driver.Progress) {
 		c.log.Debug("image is being fetched", logkey.AllocID, id, "step", p.Step, "item", p.Item, "done", p.Done, "total", p.Total)
 	})
 	if err != nil {
-		return users(err)
+		return blame(err)
 	}
 	c.log.Info("image is there", logkey.AllocID, id, "image", made.Image, "digest", made.Digest, "pulled", made.Pulled)
 	return nil
@@ -138,7 +141,7 @@ func container(a *structs.Assignment) *driver.Container {
 	return made
 }
 
-func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch) driver.TaskSpec {
+func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) driver.TaskSpec {
 	id := a.Alloc.ID
 	spec := driver.TaskSpec{
 		ID:        alloc.TaskID(id),
@@ -151,7 +154,7 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch) driver.TaskSp
 		Env:       l.Environ(),
 		Dir:       l.Dir,
 		TaskDir:   c.files.task(id),
-		User:      a.Job.Task.User,
+		User:      owner.name(&a.Job.Task),
 		Hostname:  l.Hostname,
 		Hosts:     l.Hosts,
 		Resources: driver.Resources{CPU: a.Alloc.Spec.CPU, Memory: a.Alloc.Spec.Memory, Shm: a.Alloc.Spec.SharedMemory},
@@ -162,10 +165,32 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch) driver.TaskSp
 	for _, view := range l.Views {
 		spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: path.Join(spec.TaskDir, view.File), TaskPath: view.Path, ReadOnly: true})
 	}
+	for _, m := range a.Job.Mounts {
+		spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: m.Source, TaskPath: m.Target, ReadOnly: m.ReadOnly})
+	}
+	if spec.Container != nil && needsShell(a) {
+		spec.Reservations = append(spec.Reservations, c.shellMounts(a, l))
+	}
 	if policy := a.Job.Task.Logs; policy != nil {
 		spec.LogRotation = driver.LogRotation{MaxFiles: max(policy.Files, 0), MaxBytes: max(policy.FileSizeMax, 0)}
 	}
 	return spec
+}
+
+// shellMounts shows a container what its rank's remote shell is made of: the
+// socket, which the task's own directory must not hold since the task could
+// put another in its place; the agent's program, which launchers call; and the
+// task's directory under the path that all ranks have it at.
+func (c *Client) shellMounts(a *structs.Assignment, l *launch.Launch) driver.Reservation {
+	rsh := c.files.rsh(a.Alloc.ID)
+	mounts := []driver.Mount{{HostPath: rsh, TaskPath: rsh}}
+	if binary := c.config.Binary; binary != "" {
+		mounts = append(mounts, driver.Mount{HostPath: binary, TaskPath: binary, ReadOnly: true})
+	}
+	for _, link := range l.Links {
+		mounts = append(mounts, driver.Mount{HostPath: link.Target, TaskPath: link.Path})
+	}
+	return driver.Reservation{Mounts: mounts}
 }
 
 // nodeFacts is what the node tells launch of itself.
@@ -326,6 +351,21 @@ func newToken() string { return rand.Text() }
 
 func infra(id string, params ...any) *alloc.PrepareFailed {
 	return &alloc.PrepareFailed{Cause: structs.NewReason(id, params...), Infra: true}
+}
+
+// blame tells whose fault it is that a driver could not prepare a task: what
+// is unavailable on this node may be there on another. A registry that does
+// not answer is charged to the job, or a job with a misspelt one would come
+// back for ever.
+func blame(err error) *alloc.PrepareFailed {
+	failed := users(err)
+	var told *structs.Error
+	if errors.As(err, &told) {
+		failed.Infra = (told.Code == structs.CodeUnavailable || told.Code == structs.CodeInternal) && told.ID != "docker.pull_failed"
+	} else {
+		failed.Infra = true
+	}
+	return failed
 }
 
 // users is a failure that the job brought along.

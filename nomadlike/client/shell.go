@@ -66,7 +66,7 @@ func (c *Client) reopenShell(a *structs.Assignment) shellServer {
 	token, err := os.ReadFile(c.files.rshToken(a.Alloc.ID))
 	var by owner
 	if err == nil {
-		by, err = taskOwner(a.Job.Task.User)
+		by, err = ownerOf(&a.Job.Task)
 	}
 	var s shellServer
 	if err == nil {

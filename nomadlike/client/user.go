@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -36,6 +37,51 @@ func taskOwner(name string) (owner, error) {
 		return owner{}, structs.NewError(structs.CodeInvalid, "driver.user_unknown", "user", name)
 	}
 	return owner{uid: uid, gid: gid, change: uid != os.Geteuid() && os.Geteuid() == 0}, nil
+}
+
+// ownerOf gives whom the files of a task belong to. A container may run as a
+// user that the node does not know, when that is a number.
+func ownerOf(task *structs.Task) (owner, error) {
+	if task.Driver != structs.DriverDocker {
+		return taskOwner(task.User)
+	}
+	name, group, grouped := strings.Cut(task.User, ":")
+	var found owner
+	if uid, err := strconv.ParseUint(name, 10, 31); err == nil {
+		found = owner{uid: int(uid), gid: int(uid)}
+		if known, err := user.LookupId(name); err == nil {
+			if gid, err := strconv.Atoi(known.Gid); err == nil {
+				found.gid = gid
+			}
+		}
+	} else if found, err = taskOwner(name); err != nil {
+		return owner{}, err
+	}
+	if grouped {
+		gid, err := strconv.ParseUint(group, 10, 31)
+		if err != nil {
+			known, lookupErr := user.LookupGroup(group)
+			if lookupErr != nil {
+				return owner{}, structs.NewError(structs.CodeInvalid, "driver.user_unknown", "user", task.User).Because(lookupErr)
+			}
+			if gid, err = strconv.ParseUint(known.Gid, 10, 31); err != nil {
+				return owner{}, structs.NewError(structs.CodeInvalid, "driver.user_unknown", "user", task.User)
+			}
+		}
+		found.gid = int(gid)
+	}
+	found.change = (found.uid != os.Geteuid() || found.gid != os.Getegid()) && os.Geteuid() == 0
+	return found, nil
+}
+
+// name is the user as the driver takes it. A container gets numbers: in its
+// image the same name may be somebody else, and files on the node's storage
+// belong to the node's users.
+func (o owner) name(task *structs.Task) string {
+	if task.Driver != structs.DriverDocker || task.User == "" {
+		return task.User
+	}
+	return strconv.Itoa(o.uid) + ":" + strconv.Itoa(o.gid)
 }
 
 // give hands a path over to the task's user.

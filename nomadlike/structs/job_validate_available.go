@@ -5,6 +5,7 @@ package structs
 // CodeNotAvailable rather than run something else than was asked. Pure.
 func (j *Job) NotAvailable() []Problem {
 	v := &validator{}
+	contained := j.Task.Driver == DriverDocker
 	if j.Type == JobTypeDev {
 		v.later("type", `type = "dev"`)
 	}
@@ -18,15 +19,14 @@ func (j *Job) NotAvailable() []Problem {
 	}
 	for i := range j.Resources {
 		r, path := &j.Resources[i], IndexedPath("resources", i)
-		v.laterIf(r.SharedMemory != 0, path+".shared_memory", "shared_memory")
+		v.laterIf(r.SharedMemory != 0 && !contained, path+".shared_memory", "shared_memory")
 	}
-	v.laterIf(j.Task.Driver == DriverDocker, "task.driver", `driver = "docker"`)
 	v.laterIf(len(j.Task.Hooks) > 0, IndexedPath("task.hook", 0), "hook")
 	v.laterIf(len(j.Algorithms) > 0, IndexedPath("algorithm", 0), "algorithm")
 	v.laterIf(len(j.Datasets) > 0, IndexedPath("dataset", 0), "dataset")
 	v.laterIf(len(j.Models) > 0, IndexedPath("model", 0), "model")
 	v.laterIf(len(j.Volumes) > 0, IndexedPath("volume", 0), "volume")
-	v.laterIf(len(j.Mounts) > 0, IndexedPath("mount", 0), "mount")
+	v.laterIf(len(j.Mounts) > 0 && !contained, IndexedPath("mount", 0), `mount with driver = "`+j.Task.Driver+`"`)
 	v.laterIf(j.Output != "", "output", "output")
 	if c := j.Checkpoint; c != nil {
 		v.laterIf(c.Precheck, "checkpoint.precheck", "precheck")

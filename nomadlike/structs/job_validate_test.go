@@ -238,8 +238,10 @@ func TestNotAvailableAndWarnings(t *testing.T) {
 	}
 	lonely := smallJob()
 	lonely.Nodes, lonely.Distributed.Mode, lonely.Task.Command = 2, ModeNone, "torchrun train.py"
+	process := smallJob()
+	process.Mounts, process.Resources[0].SharedMemory = []Mount{{}}, 1
 	var b strings.Builder
-	for _, p := range slices.Concat(full.NotAvailable(), full.Warnings(), lonely.Warnings()) {
+	for _, p := range slices.Concat(full.NotAvailable(), process.NotAvailable(), full.Warnings(), lonely.Warnings()) {
 		writeProblem(&b, messages.English, p)
 	}
 	golden.Assert(t, "testdata/not_available.txt", b.String())

@@ -181,8 +181,8 @@ func chooseWay(facts engineFacts, r *driver.Reservation) (way string, missing []
 	if len(r.Nodes) > 0 {
 		return wayRaw, nil
 	}
-	if len(r.CDI) == 0 && e == nil && len(r.Mounts) == 0 {
-		return wayRaw, nil // nothing but variables
+	if len(r.CDI) == 0 && e == nil {
+		return wayRaw, nil // nothing but variables and files
 	}
 	return "", append(missing, "the device plugin names no device nodes")
 }

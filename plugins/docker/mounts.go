@@ -103,9 +103,10 @@ func (m *mounter) allowed(real string) bool {
 	return false
 }
 
-// stage makes the sources of a task's mounts safe. The caller calls release
-// when the container has them, also after an error.
-func (m *mounter) stage(id driver.TaskID, wanted []driver.Mount) (mounts []mount, release func(), err error) {
+// stage makes the sources of a task's mounts safe. What lies in the task's own
+// directory is the task's already and may be shown to it anywhere. The caller
+// calls release when the container has them, also after an error.
+func (m *mounter) stage(id driver.TaskID, taskDir string, wanted []driver.Mount) (mounts []mount, release func(), err error) {
 	var staged []string
 	dir := filepath.Join(m.dir, string(id))
 	release = func() {
@@ -121,9 +122,13 @@ func (m *mounter) stage(id driver.TaskID, wanted []driver.Mount) (mounts []mount
 	if err := os.Mkdir(dir, stagingMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, release, fmt.Errorf("stage mounts: %w", err)
 	}
+	own, err := filepath.EvalSymlinks(taskDir)
+	if err != nil {
+		return nil, release, fmt.Errorf("resolve task directory: %w", err)
+	}
 	for i, w := range wanted {
 		place := filepath.Join(dir, strconv.Itoa(i))
-		if err := m.stageOne(w, place, func() { staged = append(staged, place) }); err != nil {
+		if err := m.stageOne(w, own, place, func() { staged = append(staged, place) }); err != nil {
 			return nil, release, err
 		}
 		mounts = append(mounts, mount{Source: place, Target: w.TaskPath, ReadOnly: w.ReadOnly})
@@ -132,7 +137,7 @@ func (m *mounter) stage(id driver.TaskID, wanted []driver.Mount) (mounts []mount
 }
 
 // stageOne binds one source to a place of ours.
-func (m *mounter) stageOne(w driver.Mount, place string, made func()) error {
+func (m *mounter) stageOne(w driver.Mount, taskDir, place string, made func()) error {
 	fd, err := unix.Open(w.HostPath, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return structs.NewError(structs.CodeInvalid, "docker.mount_missing", "path", w.HostPath, "cause", err)
@@ -147,7 +152,7 @@ func (m *mounter) stageOne(w driver.Mount, place string, made func()) error {
 		return fmt.Errorf("resolve %s: %w", w.HostPath, err)
 	}
 	isDir, isFile := stat.Mode&unix.S_IFMT == unix.S_IFDIR, stat.Mode&unix.S_IFMT == unix.S_IFREG
-	if !m.allowed(real) || !isDir && !isFile {
+	if !m.allowed(real) && !within(real, taskDir) || !isDir && !isFile {
 		return structs.NewError(structs.CodeForbidden, "docker.mount_refused", "path", w.HostPath, "real", real)
 	}
 	if isDir {

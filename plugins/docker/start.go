@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -104,7 +105,7 @@ func (t *task) launch(ctx context.Context, spec *driver.TaskSpec) error {
 	if concern := runtimeConcern(info.Runc); concern != "" && d.config.Policy.SafeRuntimeOnly {
 		return structs.NewError(structs.CodeUnavailable, "docker.runtime_unsafe", "concern", concern)
 	}
-	mounts, release, err := mounter.stage(t.id, spec.Mounts)
+	mounts, release, err := mounter.stage(t.id, spec.TaskDir, spec.Mounts)
 	defer release()
 	if err != nil {
 		return err
@@ -150,14 +151,35 @@ func containerName(id driver.TaskID) string {
 	return "nomadlike-" + string(id) + "-" + strings.ToLower(rand.Text()[:8])
 }
 
+// hostsOfNodeMax bounds how much of the node's own hosts file a task gets.
+const hostsOfNodeMax = 1 << 20
+
+// loopbackHosts is what every hosts file begins with when the node's is not
+// the task's.
+const loopbackHosts = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+
 // writeHosts makes the task's /etc/hosts, unless a network of the engine's
-// resolves the names.
+// resolves the names. The names of the ranks come first: nothing that the
+// node calls the same may hide them. On the node's own network the node's
+// names follow, as the engine would give them.
 func (t *task) writeHosts(spec *driver.TaskSpec, network string) (string, error) {
-	if len(spec.Hosts) == 0 || orText(spec.Container.Network, network) == driver.NetworkPrivate {
+	network = orText(spec.Container.Network, network)
+	if len(spec.Hosts) == 0 || network == driver.NetworkPrivate {
 		return "", nil
 	}
+	text := strings.Join(spec.Hosts, "\n") + "\n"
+	others := []byte(loopbackHosts)
+	if network == driver.NetworkHost {
+		if file, err := os.Open("/etc/hosts"); err == nil {
+			others, err = io.ReadAll(io.LimitReader(file, hostsOfNodeMax))
+			file.Close()
+			if err != nil || len(others) == 0 {
+				others = []byte(loopbackHosts)
+			}
+		}
+	}
 	path := filepath.Join(t.dir(), "hosts")
-	if err := os.WriteFile(path, []byte(strings.Join(spec.Hosts, "\n")+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(path, append([]byte(text), others...), 0o644); err != nil {
 		return "", fmt.Errorf("write hosts of task %s: %w", t.id, err)
 	}
 	return path, nil
