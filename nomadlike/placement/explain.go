@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,40 +30,52 @@ type Lack struct {
 }
 
 // Shortage finds out why the need has too little room. It visits every node that
-// is open to the need.
+// could hold a rank.
 func (f *Floor) Shortage(need *Need, options Options) Shortage {
-	var s Shortage
 	q := f.query(need, &need.ports, &options)
-	anywhere := q
-	anywhere.options = &Options{}
-	for _, pos := range q.open.appendTo(nil) {
-		at := q.f.layout.index[pos]
-		if !anywhere.could(pos) {
-			continue
-		}
-		s.Able++
-		switch {
-		case q.fits(pos):
-			s.Room++
-		case anywhere.lack(pos) == "":
-			s.Kept++
-		default:
+	able := f.ableTo(need)
+	s := Shortage{Able: able.nodes, Full: make([]int, 0, able.nodes)}
+	cpu, memory := 0, 0 // lacks that need no closer look
+	for w, word := range able.positions {
+		for ; word != 0; word &= word - 1 {
+			pos := int32(w<<6 + bits.TrailingZeros64(word))
+			at := q.f.layout.index[pos]
+			sp := &f.spaces[at]
+			switch {
+			case sp.cpu < need.cpu:
+				cpu++
+			case sp.memory < need.memory:
+				memory++
+			case q.fits(pos):
+				s.Room++
+				continue
+			default:
+				what := q.lack(pos)
+				if what == "" {
+					s.Kept++
+					continue
+				}
+				s.Lacks = count(s.Lacks, what, 1)
+			}
 			s.Full = append(s.Full, int(at))
-			s.Lacks = count(s.Lacks, anywhere.lack(pos))
 		}
 	}
+	s.Lacks = count(count(s.Lacks, "cpu", cpu), "memory", memory)
 	slices.SortFunc(s.Lacks, func(a, b Lack) int { return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.What, b.What)) })
 	return s
 }
 
-func count(lacks []Lack, what string) []Lack {
+func count(lacks []Lack, what string, nodes int) []Lack {
+	if nodes == 0 {
+		return lacks
+	}
 	for i := range lacks {
 		if lacks[i].What == what {
-			lacks[i].Nodes++
+			lacks[i].Nodes += nodes
 			return lacks
 		}
 	}
-	return append(lacks, Lack{what, 1})
+	return append(lacks, Lack{what, nodes})
 }
 
 // could tells whether the node at an open position takes new work and would hold
@@ -111,19 +124,22 @@ func (f *Floor) problem(need *Need, node *structs.Node) *structs.Reason {
 
 // Able counts the nodes that take new work and would have room for a rank if
 // they held nothing. It is remembered until nodes change.
-func (f *Floor) Able(need *Need) int {
-	if known := need.cache.able.Load(); known != nil && known.build == f.build {
-		return known.nodes
-	}
+func (f *Floor) Able(need *Need) int { return f.ableTo(need).nodes }
+
+func (f *Floor) ableTo(need *Need) *ableNodes {
 	q := f.query(need, &need.ports, &Options{})
-	able := ableCount{build: f.build}
+	if known := need.cache.able.Load(); known != nil && known.build == f.build {
+		return known
+	}
+	able := &ableNodes{build: f.build, positions: make(bitset, f.layout.words)}
 	for _, pos := range q.open.appendTo(nil) {
 		if q.could(pos) {
+			able.positions.add(int(pos))
 			able.nodes++
 		}
 	}
-	need.cache.able.Store(&able)
-	return able.nodes
+	need.cache.able.Store(able)
+	return able
 }
 
 // DeviceKind is the kind of the need's devices, "devices" for several kinds,

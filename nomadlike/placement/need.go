@@ -31,13 +31,15 @@ type Need struct {
 // needCache remembers what was found out on the floor that asked last.
 type needCache struct {
 	view atomic.Pointer[view]
-	able atomic.Pointer[ableCount]
+	able atomic.Pointer[ableNodes]
 }
 
-// ableCount is how many nodes of a build of a floor could hold a rank.
-type ableCount struct {
-	build *byte
-	nodes int
+// ableNodes is which nodes of a build of a floor could hold a rank. It is never
+// changed.
+type ableNodes struct {
+	build     *byte
+	positions bitset
+	nodes     int
 }
 
 // NeedOf compiles what a gang of job asks for under alternative spec, an index

@@ -110,6 +110,9 @@ func BenchmarkStuck(b *testing.B) {
 		j := testJob(fmt.Sprintf("v%06d", i), 1+i%7, float64(33+i%20), 1<<30)
 		j.Project = fmt.Sprintf("p%d", i%10)
 		j.TimeLimit = structs.Duration(1+i%5) * structs.Duration(time.Hour)
+		if i%3 > 0 {
+			j.Resources[0].Devices = []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: i % 3, Model: "A800"}}
+		}
 		return j
 	}
 	for _, nodes := range []int{1000, 10000} {
@@ -125,6 +128,15 @@ func BenchmarkStuck(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					board.soilAll()
+					if plan := board.Pass(1, 1); len(plan.Gangs) != 0 {
+						b.Fatal(len(plan.Gangs))
+					}
+				}
+			})
+			b.Run(fmt.Sprintf("anew/nodes=%d/quiet=%t", nodes, quiet), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					board.PutPool(structs.PoolDefault, nil)
 					if plan := board.Pass(1, 1); len(plan.Gangs) != 0 {
 						b.Fatal(len(plan.Gangs))
 					}

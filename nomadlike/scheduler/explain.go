@@ -347,11 +347,12 @@ func (x *explainer) waits() {
 			rest = append(rest, x.oddOf(at, own)...)
 		}
 	}
-	slices.SortFunc(rest, func(a, b int32) int { return x.crosses(&x.entries[a], &x.entries[b]) })
-	for _, id := range rest {
-		if e := &x.entries[id]; !x.say(id, x.groups[e.group].tail) {
-			break
-		}
+	now := earliest(rest, WaitsMax-len(x.list), func(a, b int32) bool { return x.crosses(&x.entries[a], &x.entries[b]) < 0 })
+	for _, id := range now {
+		x.say(id, x.groups[x.entries[id].group].tail)
+	}
+	for _, id := range rest[len(now):] {
+		x.lanes[x.entries[id].lane].stale = true // go on in the next pass
 	}
 }
 
@@ -374,11 +375,11 @@ func (x *explainer) foremost(w *laneWalk) []int32 {
 			ids = append(ids, g.queue[:min(len(g.queue), ExplainMax)]...)
 		}
 	}
-	if len(ids) > 0 {
-		order := x.orderOf(&x.lanes[w.lane], x.now)
-		slices.SortFunc(ids, func(a, b int32) int { return order(&x.entries[a], &x.entries[b]) })
+	if len(ids) == 0 {
+		return nil
 	}
-	return ids[:min(len(ids), ExplainMax)]
+	order := x.orderOf(&x.lanes[w.lane], x.now)
+	return earliest(ids, ExplainMax, func(a, b int32) bool { return order(&x.entries[a], &x.entries[b]) < 0 })
 }
 
 // oddOf lists the entries of a group that say something else than they should,

@@ -51,14 +51,15 @@ type laneWalk struct {
 	kept    int     // reservations made
 	futile  int     // looks for a reservation in vain
 	spots   int     // spots kept
-	filling bool    // all reservations are made: the shortest go first
+	closed  bool    // all reservations are made
+	filling bool    // and the shortest go first
 }
 
 // cursor is the next entry of a group that the walk will look at.
 type cursor struct {
 	group int32
 	pos   int32
-	list  []int32 // the entries in the order in which they fill in; nil: the group's queue
+	list  []int32 // a heap of the entries that fill in, for which pos stays 0; nil: the group's queue
 	rank  rank
 }
 
@@ -174,9 +175,7 @@ func (p *pass) begin() {
 		for _, g := range l.groups {
 			w.heap = append(w.heap, cursor{group: g, rank: p.rankOf(&w, g)})
 		}
-		for at := len(w.heap)/2 - 1; at >= 0; at-- {
-			p.sink(&w, at)
-		}
+		p.heapify(&w)
 		p.walks = append(p.walks, w)
 	}
 }
@@ -242,21 +241,13 @@ func (p *pass) rankOf(w *laneWalk, group int32) (r rank) {
 	return r
 }
 
+// sink brings the heap of a lane in order after its cursor at moved on.
 func (p *pass) sink(w *laneWalk, at int) {
-	for {
-		child := 2*at + 1
-		if child >= len(w.heap) {
-			return
-		}
-		if child+1 < len(w.heap) && p.less(w, w.heap[child+1], w.heap[child]) {
-			child++
-		}
-		if !p.less(w, w.heap[child], w.heap[at]) {
-			return
-		}
-		w.heap[at], w.heap[child] = w.heap[child], w.heap[at]
-		at = child
-	}
+	sink(w.heap, at, func(a, b cursor) bool { return p.less(w, a, b) })
+}
+
+func (p *pass) heapify(w *laneWalk) {
+	heapify(w.heap, func(a, b cursor) bool { return p.less(w, a, b) })
 }
 
 // drop ends the walk over the first group of the heap.
@@ -302,9 +293,9 @@ func (p *pass) step(w *laneWalk) {
 		}
 		if p.try(w, id, sh, a) {
 			if c.list != nil {
-				c.pos++ // else the next one of the group stands here now
+				w.heap[0].list = p.pop(c.list)
 			}
-			p.advance(w, c.pos)
+			p.advance(w, c.pos) // the next one of the group stands here now
 			return
 		}
 	}
@@ -358,7 +349,7 @@ func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
 		w.heap = nil // nobody passes it
 	case w.filling:
 		p.drop(w) // those behind it need as much room, for as long
-	case p.settings.keepMax() == 0:
+	case w.closed || p.settings.keepMax() == 0:
 		p.goOn(w, a)
 	case !p.reserve(w, id, sh) && w.kept == 0 && w.futile < futileMax:
 		p.goOn(w, a)
@@ -383,7 +374,7 @@ func (p *pass) goOn(w *laneWalk, a *answer) {
 	p.advance(w, next)
 }
 
-// fillMax bounds the entries of a group that are sorted to fill in.
+// fillMax bounds the entries of a group that fill in.
 const fillMax = 512
 
 // fill goes over to filling what the reservations leave. No gang delays them any
@@ -391,7 +382,7 @@ const fillMax = 512
 // leaves most room for the next, and costs the others least. In a lane of fair
 // share the order stays.
 func (p *pass) fill(w *laneWalk) {
-	w.filling = w.shares == nil
+	w.closed, w.filling = true, w.shares == nil
 	c := &w.heap[0]
 	if c.pos++; int(c.pos) >= len(p.listOf(*c)) {
 		p.drop(w)
@@ -405,28 +396,60 @@ func (p *pass) fill(w *laneWalk) {
 		if p.hopeless(w, &p.entries[g.queue[c.pos]]) {
 			continue
 		}
-		c.list = slices.Clone(g.queue[c.pos:min(len(g.queue), int(c.pos)+fillMax)])
+		c.list, c.pos = slices.Clone(g.queue[c.pos:min(len(g.queue), int(c.pos)+fillMax)]), 0
 		for _, id := range c.list {
 			p.modelEntry(&p.entries[id])
 		}
-		slices.SortFunc(c.list, func(x, y int32) int { return p.shorter(&p.entries[x], rank{}, &p.entries[y], rank{}) })
-		c.pos = 0
+		heapify(c.list, p.fillsFirst)
 		heap = append(heap, c)
 	}
 	w.heap = heap
-	for at := len(w.heap)/2 - 1; at >= 0; at-- {
-		p.sink(w, at)
-	}
+	p.heapify(w)
 }
 
-// hopeless tells whether it is known already that an entry, and all behind it in
-// its group, find no room, however short they are, and that nobody makes room for
-// them. What they say is the same whether the walk comes to them or not.
+// hopeless tells whether an entry, and all behind it in its group, find no room,
+// however short they are, and nobody makes room for them. What they say is the
+// same whether the walk comes to them or not.
 func (p *pass) hopeless(w *laneWalk, e *entry) bool {
 	sh := p.shapes.list[e.shape]
-	memo := &p.memos[sh.id]
-	return memo.noRoom && !p.gained(sh, memo.mark) && sh.vip == nil && !p.mayPreempt(e) &&
-		p.ceiling(&p.lanes[w.lane], sh) == nil && p.judge(sh).reason == nil && p.underQuota(e, sh)
+	if sh.odd || sh.vip != nil || p.mayPreempt(e) || p.ceiling(&p.lanes[w.lane], sh) != nil {
+		return false
+	}
+	look, memo := p.judge(sh), &p.memos[sh.id]
+	if look.reason != nil || !p.underQuota(e, sh) {
+		return false
+	}
+	if memo.noRoom && !p.gained(sh, memo.mark) {
+		return true
+	}
+	for i := range sh.needs {
+		n := &sh.needs[i]
+		if !look.can(i) {
+			continue
+		}
+		options := p.optionsFor(e, n)
+		if options.Avoid != nil {
+			options.Avoid = p.claimed
+		}
+		if p.leastQuota(e, sh, n) != nil || p.floor.Fits(&n.Need, sh.min, options) >= sh.min {
+			return false
+		}
+	}
+	memo.noRoom, memo.mark = true, p.mark()
+	return true
+}
+
+// fillsFirst orders entries of one group that fill in.
+func (p *pass) fillsFirst(x, y int32) bool {
+	return p.shorter(&p.entries[x], rank{}, &p.entries[y], rank{}) < 0
+}
+
+// pop takes the first entry out of a heap of those that fill in.
+func (p *pass) pop(heap []int32) []int32 {
+	last := len(heap) - 1
+	heap[0] = heap[last]
+	sink(heap[:last], 0, p.fillsFirst)
+	return heap[:last]
 }
 
 // shorter orders entries that fill in: tier, what an administrator moved, what

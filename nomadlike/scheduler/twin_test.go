@@ -24,6 +24,7 @@ type twin struct {
 	kept     []*twinKept
 	strictAt map[subjobID]structs.UnixNano // fixed by this pass
 	gangs    []structs.GangPlan
+	filling  map[string]bool // pools whose reservations are made: the shortest go first
 }
 
 // twinKept is a reservation.
@@ -39,34 +40,43 @@ type twinKept struct {
 
 func runTwin(w *world, settings Settings, seed uint64) *twin {
 	t := &twin{world: w, now: w.now, settings: settings, seed: seed,
-		started: map[subjobID]*structs.GangPlan{}, strictAt: map[subjobID]structs.UnixNano{}}
+		started: map[subjobID]*structs.GangPlan{}, strictAt: map[subjobID]structs.UnixNano{}, filling: map[string]bool{}}
 	var left []subjobID
 	for _, s := range w.queued() {
 		if s.NotBefore <= w.now && s.Claim == nil {
 			left = append(left, subjobID{s.JobID, s.Index})
 		}
 	}
-	blocked, unpassed := map[string]int{}, map[string]bool{}
-	spots := map[string]int{}
+	unpassed, closed, futile := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	blocked, spots := map[string]int{}, map[string]int{}
 	for len(left) > 0 {
 		id := t.first(left)
 		left = slices.DeleteFunc(left, func(x subjobID) bool { return x == id })
 		pool := poolOf(w.jobs[id.job])
-		if unpassed[pool] || t.place(id) {
+		if unpassed[pool] || t.place(id) || t.overQuota(id) || !t.able(id) {
 			continue
 		}
-		if !t.overQuota(id) && t.able(id) {
-			if settings.Passing == NoPassing {
-				unpassed[pool] = true
-			} else if blocked[pool] < settings.keepMax() {
-				if n := t.keep(id, blocked[pool], spots[pool]); n > 0 {
-					blocked[pool]++
-					spots[pool] += n
-				}
+		switch {
+		case settings.Passing == NoPassing:
+			unpassed[pool] = true
+		case !closed[pool]:
+			n := t.keep(id, blocked[pool], spots[pool])
+			if n > 0 {
+				blocked[pool]++
+				spots[pool] += n
+			} else {
+				futile[pool] = true
 			}
+			closed[pool] = blocked[pool] > 0 && (blocked[pool] == settings.keepMax() || futile[pool])
+			t.filling[pool] = closed[pool] && !t.isFair(pool)
 		}
 	}
 	return t
+}
+
+func (t *twin) isFair(pool string) bool {
+	record := t.world.pools[pool]
+	return record != nil && record.Order == structs.OrderFair
 }
 
 // first picks the gang that is served next.
@@ -87,8 +97,8 @@ func (t *twin) compare(a, b subjobID, pool string) int {
 	x, y := t.world.jobs[a.job], t.world.jobs[b.job]
 	s, u := t.world.subjobs[a], t.world.subjobs[b]
 	record, owners := t.world.pools[pool], t.anyGuarantee()
-	fair := record != nil && record.Order == structs.OrderFair
-	if !fair && !owners || x.Priority != y.Priority || s.Moved && u.Moved {
+	fair := t.isFair(pool)
+	if !fair && !owners && !t.filling[pool] || x.Priority != y.Priority || s.Moved && u.Moved {
 		return Compare(x, s, y, u)
 	}
 	if s.Moved != u.Moved {
@@ -96,6 +106,9 @@ func (t *twin) compare(a, b subjobID, pool string) int {
 	}
 	if c, d := owners && t.borrows(x), owners && t.borrows(y); c != d {
 		return first(d)
+	}
+	if t.filling[pool] {
+		return cmp.Or(cmp.Compare(t.endOf(a), t.endOf(b)), Compare(x, s, y, u))
 	}
 	if !fair {
 		return Compare(x, s, y, u)
@@ -498,7 +511,10 @@ func (t *twin) keepFor(id subjobID, index int, spec structs.Resources, before, s
 		k.at = never
 	}
 	late := t.world.subjobs[id].NoPassingAt
-	if k.at == never || late != 0 && t.now > late {
+	if before > 0 && k.at == never {
+		return nil
+	}
+	if before == 0 && (k.at == never || late != 0 && t.now > late) {
 		k.strict = true
 		if soon = t.nearest(job, spec, free, size); soon == nil {
 			return nil
