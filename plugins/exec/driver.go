@@ -45,9 +45,15 @@ type Config struct {
 	// Spares is how many supervisors are kept ready for tasks to come; 0 means
 	// a default, a negative number none, and a new one for each task.
 	Spares int
-	// NoCgroup keeps tasks out of cgroups of their own.
+	// NoCgroup keeps tasks out of cgroups of their own: nothing bounds them.
 	NoCgroup bool
-	Logger   *slog.Logger // nil: no logs
+	// CgroupParent is the cgroup below which those of the tasks are made, one
+	// name; "" means CgroupParentDefault.
+	CgroupParent string
+	// PIDsMax bounds processes and threads of a task that says nothing; 0
+	// means PIDsDefault.
+	PIDsMax int64
+	Logger  *slog.Logger // nil: no logs
 }
 
 // Driver runs tasks as processes; it implements driver.Driver and
@@ -59,7 +65,7 @@ type Driver struct {
 	// supervisorLog takes what supervisors of all tasks have to say on stderr,
 	// which is nothing as long as all goes well.
 	supervisorLog *os.File
-	cgroup        string // parent of the tasks' cgroups, "" for none
+	cgroups       cgroupTree
 	bootID        string
 	root          bool
 
@@ -89,6 +95,15 @@ func New(config Config) (*Driver, error) {
 	if config.BinDir == "" {
 		config.BinDir = filepath.Join(config.StateDir, "bin")
 	}
+	if config.CgroupParent == "" {
+		config.CgroupParent = CgroupParentDefault
+	}
+	if strings.ContainsAny(config.CgroupParent, "/\x00") || config.CgroupParent[0] == '.' {
+		return nil, fmt.Errorf("prepare exec driver: cgroup %q is not a plain name", config.CgroupParent)
+	}
+	if config.PIDsMax == 0 {
+		config.PIDsMax = PIDsDefault
+	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -106,8 +121,13 @@ func New(config Config) (*Driver, error) {
 	if d.supervisorLog, err = openSupervisorLog(config.StateDir); err != nil {
 		return nil, fmt.Errorf("prepare exec driver: %w", err)
 	}
-	if d.root && !config.NoCgroup {
-		d.cgroup = findCgroup()
+	switch {
+	case config.NoCgroup:
+		d.cgroups.reason = "switched off"
+	case !d.root:
+		d.cgroups.reason = "the agent does not run as root"
+	default:
+		d.cgroups = findCgroups(config.CgroupParent)
 	}
 	d.mu.tasks = make(map[driver.TaskID]*task)
 	d.life, d.cancel = context.WithCancel(context.Background())
@@ -158,13 +178,23 @@ func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, er
 		"driver.exec.arch":       runtime.GOARCH,
 		"driver.exec.namespaces": fmt.Sprint(d.root),
 		"driver.exec.users":      fmt.Sprint(d.root),
-		"driver.exec.cgroup":     fmt.Sprint(d.cgroup != ""),
-		"driver.exec.limits":     "none",
+		"driver.exec.cgroup":     d.cgroups.version(),
+		"driver.exec.limits":     orNone(strings.Join(d.cgroups.limits, ",")),
 	}}
+	if d.cgroups.reason != "" {
+		report.Attributes["driver.exec.limits_reason"] = d.cgroups.reason
+	}
 	reports := make(chan driver.Fingerprint, 1)
 	reports <- report
 	context.AfterFunc(ctx, func() { close(reports) })
 	return reports, nil
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
 }
 
 // find gives a known task.
@@ -279,6 +309,14 @@ func (d *Driver) order(ctx context.Context, id driver.TaskID, request *superviso
 	}
 	_, err = t.ask(ctx, request)
 	return err
+}
+
+// Throttle lets the task run for busy and pauses it for idle, in turns, so that
+// others get their share of a device; an idle of 0 lets it run again. Both are
+// at most a minute. It works on beside Pause and Continue, and ends with the
+// task.
+func (d *Driver) Throttle(ctx context.Context, id driver.TaskID, busy, idle time.Duration) error {
+	return d.order(ctx, id, &supervisor.Request{Op: supervisor.OpThrottle, BusyMS: busy.Milliseconds(), IdleMS: idle.Milliseconds()})
 }
 
 // Stats measures the task's processes.

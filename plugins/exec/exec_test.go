@@ -2,6 +2,8 @@ package exec_test
 
 import (
 	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -20,9 +22,28 @@ func TestMain(m *testing.M) {
 		os.Exit(supervisor.Main(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		playAgent(os.Args[2])
+		playAgent(os.Args[2], os.Args[3])
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		removeCgroups()
+		os.Exit(code)
+	}))
+}
+
+// cgroupParent is where the tests make cgroups.
+func cgroupParent() string { return "nomadlike-test-" + strconv.Itoa(os.Getpid()) }
+
+// removeCgroups removes what the drivers of the tests have made.
+func removeCgroups() {
+	for _, pattern := range []string{"/sys/fs/cgroup/*/", "/sys/fs/cgroup/"} {
+		dirs, err := filepath.Glob(pattern + cgroupParent())
+		for _, dir := range dirs {
+			_ = os.Remove(dir) // stays when a test has left something, which its own check tells
+		}
+		if err != nil {
+			panic(err) // the pattern is malformed
+		}
+	}
 }
 
 // stateDirs remembers where drivers live.
@@ -41,7 +62,7 @@ func stateDir(t testing.TB, d *exec.Driver) string {
 // open gives a driver with a state directory of its own.
 func open(t testing.TB, change ...func(*exec.Config)) *exec.Driver {
 	t.Helper()
-	config := exec.Config{StateDir: t.TempDir(), Supervisor: []string{"/proc/self/exe", supervisor.Argument}}
+	config := exec.Config{StateDir: t.TempDir(), Supervisor: []string{"/proc/self/exe", supervisor.Argument}, CgroupParent: cgroupParent()}
 	for _, f := range change {
 		f(&config)
 	}

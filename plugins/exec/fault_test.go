@@ -101,8 +101,8 @@ func TestKilledSupervisor(t *testing.T) {
 const agentArgument = "play-agent"
 
 // playAgent starts a task, tells its handle and waits to be killed.
-func playAgent(stateDir string) {
-	d, err := exec.New(exec.Config{StateDir: stateDir, Supervisor: []string{"/proc/self/exe", supervisor.Argument}})
+func playAgent(stateDir, cgroupParent string) {
+	d, err := exec.New(exec.Config{StateDir: stateDir, Supervisor: []string{"/proc/self/exe", supervisor.Argument}, CgroupParent: cgroupParent})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -126,7 +126,7 @@ func playAgent(stateDir string) {
 // and gives what it had stored.
 func killedAgent(t *testing.T, stateDir string, spec driver.TaskSpec) driver.Handle {
 	t.Helper()
-	agent := osexec.Command("/proc/self/exe", agentArgument, stateDir)
+	agent := osexec.Command("/proc/self/exe", agentArgument, stateDir, cgroupParent())
 	agent.Stderr = os.Stderr
 	stdin, err := agent.StdinPipe()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -67,26 +67,6 @@ func (t *task) load(handle driver.Handle) {
 	t.state = *state
 }
 
-// cgroups gives those of this task that exist: as a rule one or none. They
-// are named as markers are, and a task's marker begins with its id, so that
-// no record can lead to anybody else's.
-func (t *task) cgroups() []string {
-	if t.driver.cgroup == "" {
-		return nil
-	}
-	entries, err := os.ReadDir(t.driver.cgroup)
-	if err != nil {
-		return nil
-	}
-	var found []string
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), t.state.Marker) {
-			found = append(found, filepath.Join(t.driver.cgroup, entry.Name()))
-		}
-	}
-	return found
-}
-
 // sweep kills what the supervisor of this task left behind when it died, and
 // gives how many processes that were and the ids of those that remain.
 func (t *task) sweep() (killed int, unkillable []int) {
@@ -96,11 +76,7 @@ func (t *task) sweep() (killed int, unkillable []int) {
 	seen := make(map[int]bool)
 	deadline := time.Now().Add(sweepPatience)
 	for {
-		for _, cgroup := range t.cgroups() {
-			_ = os.WriteFile(filepath.Join(cgroup, "cgroup.freeze"), []byte("0"), 0) // what this does not reach is found below
-			_ = os.WriteFile(filepath.Join(cgroup, "cgroup.kill"), []byte("1"), 0)
-		}
-		left := t.leftovers()
+		left := t.leftovers(t.driver.cgroups.kill(t.state.Marker))
 		for _, p := range left {
 			seen[p.PID] = true
 			_ = syscall.Kill(p.PID, syscall.SIGKILL) // gone meanwhile, or found again in the next pass
@@ -109,24 +85,17 @@ func (t *task) sweep() (killed int, unkillable []int) {
 			for _, p := range left {
 				unkillable = append(unkillable, p.PID)
 			}
-			t.removeCgroups()
+			t.driver.cgroups.remove(t.state.Marker)
 			return len(seen), unkillable
 		}
 		time.Sleep(sweepPause)
 	}
 }
 
-// removeCgroups removes what is empty.
-func (t *task) removeCgroups() {
-	for _, cgroup := range t.cgroups() {
-		_ = os.Remove(cgroup) // stays while something unkillable is in it
-	}
-}
-
-// leftovers lists living processes of the task: those with its marker in
-// their environment, those in the session or group of its command, and all
-// their descendants.
-func (t *task) leftovers() []proctree.Process {
+// leftovers lists living processes of the task: those in its cgroups, those
+// with its marker in their environment, those in the session or group of its
+// command, and all their descendants.
+func (t *task) leftovers(members []int) []proctree.Process {
 	all, err := proctree.All()
 	if err != nil {
 		t.driver.log.Error("processes can not be listed", logkey.TaskID, t.id, logkey.Error, err)
@@ -146,7 +115,7 @@ func (t *task) leftovers() []proctree.Process {
 			continue // older than the task
 		}
 		related := command.PID != 0 && !reused && (p.Session == command.PID || p.Group == command.PID)
-		ours[p.PID] = related || proctree.HasEnv(p.PID, marker)
+		ours[p.PID] = related || slices.Contains(members, p.PID) || proctree.HasEnv(p.PID, marker)
 	}
 	for grown := true; grown; {
 		grown = false

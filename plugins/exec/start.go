@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/opencontainers/cgroups"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/structs"
@@ -40,7 +41,8 @@ func (d *Driver) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle
 		d.forget(t.id) // left by an earlier agent: to be recovered and destroyed first
 		return driver.Handle{}, fmt.Errorf("start task %s: %w", t.id, driver.ErrTaskExists)
 	}
-	if err := t.launch(ctx, wire); err != nil {
+	if err := t.launch(ctx, wire, d.cgroups.bounds(spec.Resources, d.config.PIDsMax)); err != nil {
+		d.cgroups.remove(wire.Marker)
 		d.forget(t.id)
 		return driver.Handle{}, err
 	}
@@ -88,20 +90,22 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec) (*supervisor.Spec, error)
 		wire.Env = append(wire.Env, "PATH="+pathDefault)
 	}
 	wire.Env = append(wire.Env, supervisor.MarkerEnv+"="+wire.Marker)
-	if d.cgroup != "" {
-		wire.Cgroup = filepath.Join(d.cgroup, wire.Marker)
-	}
 	return wire, nil
 }
 
 // launch has a supervisor start the task. On an error nothing of this start
 // is left but its logs. What another start of the same id has made stays.
-func (t *task) launch(ctx context.Context, spec *supervisor.Spec) error {
-	t.state.Marker, t.state.Cgroup, t.state.BootID = spec.Marker, spec.Cgroup, t.driver.bootID
+func (t *task) launch(ctx context.Context, spec *supervisor.Spec, bounds *cgroups.Resources) error {
+	t.state.Marker, t.state.BootID = spec.Marker, t.driver.bootID
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	request := &supervisor.Request{Op: supervisor.OpStart, Protocol: supervisor.Protocol, Spec: spec}
 	for {
+		// New ones for each supervisor: the kernel kills at once what is started
+		// into a cgroup that was killed.
+		if err := t.driver.cgroups.make(spec, bounds); err != nil {
+			return fmt.Errorf("start task %s: %w", t.id, err)
+		}
 		ready, spare, err := t.driver.takeSupervisor()
 		if err != nil {
 			return fmt.Errorf("start supervisor of task %s: %w", t.id, err)

@@ -57,9 +57,7 @@ func (t *task) path(suffix string) string {
 
 // erase removes the task's files.
 func (t *task) erase() error {
-	if _, err := os.Lstat(t.state.Cgroup); err == nil {
-		t.removeCgroups() // as a rule the supervisor has done it
-	}
+	t.driver.cgroups.remove(t.state.Marker) // as a rule the supervisor has done it
 	for _, suffix := range []string{supervisor.SocketSuffix, supervisor.RecordSuffix} {
 		if err := os.Remove(t.path(suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -213,7 +211,9 @@ func (t *task) finish(exit *supervisor.Exit) {
 
 // exitResult says an exit record in the contract's words.
 func exitResult(exit *supervisor.Exit) driver.ExitResult {
-	result := driver.ExitResult{Code: exit.Code, Signal: signalName(exit.Signal)}
+	// A task that goes on without what was killed, and succeeds, is no case
+	// of it.
+	result := driver.ExitResult{Code: exit.Code, Signal: signalName(exit.Signal), OOMKilled: exit.OOMKills > 0 && exit.Code != 0}
 	if exit.StartedNS > 0 {
 		result.StartedAt = time.Unix(0, exit.StartedNS)
 	}

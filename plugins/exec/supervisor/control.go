@@ -174,11 +174,13 @@ func (c *control) answer(request *Request) *Reply {
 	case OpSignal:
 		t.signal(syscall.Signal(request.Signal))
 	case OpPause:
-		if !t.tree.pause() {
+		if !t.tree.holder.pause() {
 			return &Reply{Failure: &Failure{Kind: FailBusy}}
 		}
 	case OpContinue:
-		t.tree.resume()
+		t.tree.holder.resume()
+	case OpThrottle:
+		t.tree.holder.throttle(time.Duration(request.BusyMS)*time.Millisecond, time.Duration(request.IdleMS)*time.Millisecond)
 	case OpStats:
 		return &Reply{Stats: t.tree.measure()}
 	}

@@ -140,8 +140,7 @@ func (p *process) supervise(spec *Spec) bool {
 		_ = p.agent.write(&Reply{Failure: failure})
 		return false
 	}
-	s := newSpawner(p.reaper)
-	t := newTask(spec, p.reaper, s, record, p.agent.open)
+	t := newTask(spec, p.reaper, record, p.agent.open)
 	server, err := listen(t)
 	if err != nil {
 		t.discard()
@@ -164,7 +163,7 @@ func (p *process) supervise(spec *Spec) bool {
 		}
 		started <- failure
 		if failure == nil {
-			s.run(t.ended)
+			t.spawner.run(t.ended)
 		}
 	})
 	if failure := <-started; failure != nil {

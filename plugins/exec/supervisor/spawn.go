@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -15,12 +16,13 @@ import (
 type spawner struct {
 	requests chan func()
 	reaper   *reaper
-	cgroup   *os.File // nil: none
+	tree     *tree
+	cgroup   *os.File // of version 2, nil: none
 	oom      int      // this process's protection, which no child is to have; 0: none
 }
 
-func newSpawner(r *reaper) *spawner {
-	return &spawner{requests: make(chan func()), reaper: r, oom: readOOM(oomPath)}
+func newSpawner(t *tree) *spawner {
+	return &spawner{requests: make(chan func()), reaper: t.reaper, tree: t, oom: readOOM(oomPath)}
 }
 
 // run serves requests until stop is closed. The caller must have locked its
@@ -68,13 +70,21 @@ func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *Failure) {
 	}
 	attributes := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Files: p.files, Sys: sys}
 	execute := func() (int, error) {
+		if err := s.tree.cgroups.enter(); err != nil {
+			return 0, err
+		}
+		defer s.tree.cgroups.leave()
 		pid, err := syscall.ForkExec(path, p.command, attributes)
 		if err != nil && sys.UseCgroupFD && cgroupRefused(err) {
 			sys.UseCgroupFD = false
-			pid, err = syscall.ForkExec(path, p.command, attributes)
+			if pid, err = syscall.ForkExec(path, p.command, attributes); err == nil {
+				write(s.tree.cgroups.v2, "cgroup.procs", strconv.Itoa(pid)) // what it has forked by now is found by other means
+			}
 		}
 		return pid, err
 	}
+	s.tree.holder.enterGate(0)
+	defer s.tree.holder.leaveGate()
 	pid, exit, err := s.reaper.fork(func() (int, error) { return unprotected(oomPath, s.oom, execute) })
 	if err == errClosed {
 		return 0, nil, &Failure{Kind: FailEnded}

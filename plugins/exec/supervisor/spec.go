@@ -18,7 +18,8 @@ const MarkerEnv = "NOMADLIKE_TASK_MARKER"
 // predecessor.
 //
 //	1  2026-11-21  first
-const Protocol = 1
+//	2  2026-11-21  cgroups are made by the driver, of version 1 too
+const Protocol = 2
 
 // SpecBytesMax bounds an encoded start request.
 const SpecBytesMax = 8 << 20
@@ -37,9 +38,10 @@ type Spec struct {
 	Hosts      string      `json:"hosts,omitempty"` // text of a private /etc/hosts
 	LogDir     string      `json:"log_dir"`
 	LogFiles   int         `json:"log_files"`
-	LogBytes   int64       `json:"log_bytes"` // of each file
-	GraceMS    int64       `json:"grace_ms"`  // when the supervisor itself is asked to end
-	Cgroup     string      `json:"cgroup,omitempty"`
+	LogBytes   int64       `json:"log_bytes"`         // of each file
+	GraceMS    int64       `json:"grace_ms"`          // when the supervisor itself is asked to end
+	Cgroup     string      `json:"cgroup,omitempty"`  // directory of version 2, made by the driver
+	Cgroups    []Cgroup    `json:"cgroups,omitempty"` // of version 1
 }
 
 // Credential is a resolved user.
@@ -66,6 +68,11 @@ func (s *Spec) Validate() error {
 		return errors.New("spec: want two or more log files of one or more bytes")
 	case s.GraceMS < 0 || len(s.Hostname) > 64:
 		return errors.New("spec: grace or host name out of range")
+	}
+	for _, cgroup := range s.Cgroups {
+		if !filepath.IsAbs(cgroup.Dir) || cgroup.Controller == "" {
+			return errors.New("spec: cgroups must be absolute")
+		}
 	}
 	return noNUL(s.Command, s.Env)
 }
@@ -98,6 +105,8 @@ type Request struct {
 	Spec     *Spec     `json:"spec,omitempty"`     // start
 	Signal   int       `json:"signal,omitempty"`   // stop, signal
 	GraceMS  int64     `json:"grace_ms,omitempty"`
+	BusyMS   int64     `json:"busy_ms,omitempty"` // throttle
+	IdleMS   int64     `json:"idle_ms,omitempty"` // throttle; 0 ends it
 	Exec     *ExecSpec `json:"exec,omitempty"`
 }
 
@@ -113,6 +122,7 @@ const (
 	OpContinue = "continue"
 	OpStats    = "stats"
 	OpExec     = "exec"
+	OpThrottle = "throttle"
 )
 
 // Reply is one message from a supervisor: exactly one field is set, or none
@@ -175,6 +185,10 @@ func DecodeRequest(data []byte) (*Request, error) {
 			return nil, errors.New("decode request: exec without command")
 		}
 		return &request, noNUL(request.Exec.Command, request.Exec.Env, []string{request.Exec.Dir})
+	case OpThrottle:
+		if request.BusyMS < 0 || request.BusyMS > throttleMostMS || request.IdleMS < 0 || request.IdleMS > throttleMostMS {
+			return nil, errors.New("decode request: throttle out of range")
+		}
 	case OpWait, OpPause, OpContinue, OpStats:
 	default:
 		return nil, fmt.Errorf("decode request: unknown op %q", request.Op)

@@ -54,6 +54,7 @@ type Exit struct {
 	Code       int    `json:"code"`             // 128 plus Signal for a killed one
 	Signal     int    `json:"signal,omitempty"` // that killed it
 	Lost       bool   `json:"lost,omitempty"`   // nobody saw the exit
+	OOMKills   int    `json:"oom_kills,omitempty"`
 	Killed     int    `json:"killed,omitempty"` // processes that a lost supervisor had left
 	Unkillable []int  `json:"unkillable,omitempty"`
 	StartedNS  int64  `json:"started_ns"`

@@ -61,9 +61,10 @@ type task struct {
 	ended   chan struct{} // closed once the exit is durable
 }
 
-func newTask(spec *Spec, r *reaper, s *spawner, record *recordFile, wanted func() bool) *task {
+func newTask(spec *Spec, r *reaper, record *recordFile, wanted func() bool) *task {
+	tree := newTree(r)
 	return &task{
-		spec: spec, reaper: r, spawner: s, tree: &tree{reaper: r}, record: record, wanted: wanted,
+		spec: spec, reaper: r, spawner: newSpawner(tree), tree: tree, record: record, wanted: wanted,
 		stops: make(chan stopRequest, stopsQueued),
 		ended: make(chan struct{}),
 	}
@@ -95,10 +96,7 @@ func (t *task) start() *Failure {
 
 // discard removes what a start has made that went wrong.
 func (t *task) discard() {
-	if t.spawner.cgroup != nil {
-		t.spawner.cgroup.Close()
-		_ = os.Remove(t.tree.cgroup) // stays when something unkillable is in it
-	}
+	t.leaveCgroups()
 	t.record.remove()
 }
 
@@ -119,11 +117,28 @@ func (t *task) prepare() *Failure {
 	if err := t.openLogs(); err != nil {
 		return failed(err)
 	}
-	if t.spawner.cgroup = makeCgroup(t.spec.Cgroup); t.spawner.cgroup != nil {
-		t.tree.cgroup, t.state.Cgroup = t.spec.Cgroup, t.spec.Cgroup
+	cgroups, err := openCgroups(t.spec)
+	if err != nil {
+		return failed(err)
+	}
+	t.tree.cgroups = cgroups
+	t.state.Cgroup = t.spec.Cgroup
+	if t.spec.Cgroup != "" {
+		if t.spawner.cgroup, err = os.Open(t.spec.Cgroup); err != nil {
+			return failed(fmt.Errorf("open cgroup: %w", err))
+		}
 	}
 	t.state.Notes = enterNamespaces(t.spec)
 	return nil
+}
+
+// leaveCgroups removes the task's cgroups; one that something unkillable is in
+// stays.
+func (t *task) leaveCgroups() {
+	if t.spawner.cgroup != nil {
+		t.spawner.cgroup.Close()
+	}
+	t.tree.cgroups.remove()
 }
 
 func (t *task) openLogs() error {
@@ -217,15 +232,13 @@ func (t *task) run() {
 			exit.Code, exit.Lost = codeUnknown, true
 		}
 	}
+	exit.OOMKills = t.tree.cgroups.oomKills()
+	t.leaveCgroups()
 	t.finishLogs()
 	exit.FinishedNS = time.Now().UnixNano()
 	t.exit = exit
 	t.persist()
 	t.record.close()
-	if t.spawner.cgroup != nil {
-		t.spawner.cgroup.Close()
-		_ = os.Remove(t.tree.cgroup) // stays when something unkillable is in it
-	}
 	close(t.ended)
 }
 
@@ -260,7 +273,7 @@ func (t *task) live(exit *Exit) {
 			if request.grace <= 0 {
 				return
 			}
-			t.tree.resume()
+			t.tree.holder.release()
 			t.signal(request.signal)
 		}
 	}
