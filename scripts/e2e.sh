@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Real hosts in network namespaces, the real binary, real PyTorch and MPI: what
 # only a cluster of machines can show. Needs root. Prints one line for each
-# scenario and ends with "N passed, N failed".
+# scenario and ends with "N passed, N failed". An argument is a pattern: only
+# scenarios whose names match it are run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -10,7 +11,7 @@ source scripts/hosts.sh
 [[ -x $NOMADLIKE ]] || make --no-print-directory build
 
 dir=$(scratch_dir e2e)
-passed=0 failed=0
+passed=0 failed=0 only=${1:-.}
 finish() { hosts_down; if ((failed == 0)); then rm -rf "$dir"; else echo "logs are in $dir"; fi; }
 
 nl() { timeout 120 "$NOMADLIKE" "$@"; }
@@ -39,6 +40,7 @@ sleeps() {
 
 scenario() { # NAME FUNCTION
   local began=$SECONDS status
+  [[ "$1" =~ $only ]] || return 0
   set +e # a condition would switch errexit off inside as well: failures must count
   (
     set -e
@@ -85,6 +87,23 @@ torch() { # uninterrupted
   mkdir -p "$dir/ck-torch"
   nl job run -logs -var "examples=$root/website/examples" -var "checkpoints=$dir/ck-torch" -var epochs=12 website/examples/digits-ddp.hcl | tee "$dir/torch.out"
   awk '/held-out accuracy/ {for (i = 1; i < NF; i++) if ($i == "accuracy") a = $(i + 1)} END {exit !(a > 0.95)}' "$dir/torch.out"
+}
+
+meets() { # EXAMPLE WHAT: all ranks of an example meet, and rank 0 names their hosts
+  local name=$1 what=$2
+  shift 2
+  nl job run -logs -var "examples=$root/website/examples" "$@" "website/examples/$name.hcl" | tee "$dir/$name.out"
+  grep -q "$what" "$dir/$name.out"
+}
+
+jax() { meets jax 'jax: 3 ranks met on jax-1-0, jax-1-1, jax-1-2'; }
+tensorflow() { meets tensorflow 'tensorflow: 3 ranks met on tensorflow-1-0, tensorflow-1-1, tensorflow-1-2'; }
+mindspore() { meets mindspore 'mindspore: 3 ranks met on mindspore-1-0, mindspore-1-1, mindspore-1-2'; }
+horovod() { meets horovod 'by 3 ranks on 3 hosts: horovod-1-0, horovod-1-1, horovod-1-2'; }
+
+deepspeed() {
+  nl job run -logs -var "launcher=$root/scripts/e2e/deepspeed" -var "script=$root/website/examples/meet.py" website/examples/deepspeed.hcl | tee "$dir/deepspeed.out"
+  grep -q 'torch: 6 ranks met on deepspeed-1-0, deepspeed-1-0, deepspeed-1-1, deepspeed-1-1, deepspeed-1-2, deepspeed-1-2' "$dir/deepspeed.out"
 }
 
 agent_killed() { # kill -9 of a client's agent: its task goes on and is found again
@@ -175,6 +194,11 @@ scenario "Open MPI with C" open_mpi_c
 scenario "MPICH with C" mpich
 scenario "a failing MPI rank gives the job its exit code" mpi_failure
 scenario "PyTorch DDP over three nodes" torch
+scenario "JAX's environment" jax
+scenario "TensorFlow's TF_CONFIG" tensorflow
+scenario "MindSpore's environment" mindspore
+scenario "Horovod by mpirun" horovod
+scenario "DeepSpeed without ssh" deepspeed
 scenario "kill -9 of a client's agent" agent_killed
 scenario "a node cut from the servers alone" cut_from_servers
 scenario "a lost machine and its return" lost_and_back

@@ -9,11 +9,7 @@ func (j *Job) NotAvailable() []Problem {
 	if j.Type == JobTypeDev {
 		v.later("type", `type = "dev"`)
 	}
-	switch j.Distributed.Mode {
-	case "", ModeSingle, ModeNone, ModePyTorch, ModeMPI: // "" becomes single or none
-	default:
-		v.later("distributed.mode", `distributed "`+string(j.Distributed.Mode)+`"`)
-	}
+	v.laterIf(j.Distributed.ParameterServers != 0, "distributed.parameter_servers", "parameter_servers")
 	if j.Batch != nil && len(j.Batch.Subtasks) > 0 {
 		v.later(IndexedPath("batch.subtask", 0), "subtask")
 	}

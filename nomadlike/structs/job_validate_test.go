@@ -220,14 +220,14 @@ func TestNotAvailableAndWarnings(t *testing.T) {
 	if problems := append(j.NotAvailable(), j.Warnings()...); len(problems) != 0 {
 		t.Errorf("a small job: %v", problems)
 	}
-	for _, mode := range []Mode{ModeNone, ModeMPI, ModePyTorch} {
+	for _, mode := range Modes() {
 		j.Distributed.Mode = mode
 		if problems := j.NotAvailable(); len(problems) != 0 {
 			t.Errorf("mode %s: %v", mode, problems)
 		}
 	}
 	full := &Job{
-		Name: "all", Type: JobTypeDev, Preemptible: true, Nodes: 2, Distributed: Distributed{Mode: ModeHorovod}, Fencing: FencingStrict,
+		Name: "all", Type: JobTypeDev, Preemptible: true, Nodes: 2, Distributed: Distributed{Mode: ModeTensorFlow, ParameterServers: 1}, Fencing: FencingStrict,
 		Batch:      &Batch{Subtasks: []BatchSubtask{{Name: "a"}}},
 		Resources:  []Resources{{}, {SKU: 1, SharedMemory: 1, RDMA: true, Devices: []DeviceRequest{{}}}},
 		Placement:  Placement{Pool: "p", DriverVersion: "1"},

@@ -1,0 +1,250 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+// The cookie of somebody who has signed in at the page. A browser takes a
+// cookie whose name begins with __Host- from this very host over TLS only.
+const (
+	sessionCookie = "__Host-nomadlike"
+
+	sessionIdle = 12 * time.Hour     // without a request, it ends
+	sessionLife = 7 * 24 * time.Hour // then one signs in again
+	sessionsMax = 4096               // of one agent; beyond, the one that was quiet for longest ends
+	sessionSize = 32                 // bytes of randomness in a cookie
+)
+
+// session is one sign-in of a person at the page.
+type session struct {
+	secret  string // of the token; never leaves this process but to the leader
+	expires time.Time
+	used    time.Time
+	alive   context.Context // ends with the session, and with it the streams that it opened
+	end     context.CancelCauseFunc
+}
+
+// sessions are the sign-ins at one agent, in its memory alone: the browser
+// holds a random number, the agent only that number's hash and the token that
+// it stands for. They end when the agent does.
+type sessions struct {
+	now func() time.Time
+
+	mu struct {
+		sync.Mutex
+		byHash map[[sha256.Size]byte]*session
+	}
+}
+
+func newSessions(now func() time.Time) *sessions {
+	s := &sessions{now: now}
+	s.mu.byHash = map[[sha256.Size]byte]*session{}
+	return s
+}
+
+// begin makes a session for the secret of a token, until then at the latest,
+// and gives the text of its cookie.
+func (s *sessions) begin(secret string, until time.Time) (id string, expires time.Time) {
+	var random [sessionSize]byte
+	rand.Read(random[:]) // never fails
+	id = base64.RawURLEncoding.EncodeToString(random[:])
+	now := s.now()
+	expires = now.Add(sessionLife)
+	if !until.IsZero() && until.Before(expires) {
+		expires = until
+	}
+	alive, end := context.WithCancelCause(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgetLocked(now)
+	s.mu.byHash[sha256.Sum256([]byte(id))] = &session{secret: secret, expires: expires, used: now, alive: alive, end: end}
+	return id, expires
+}
+
+// forgetLocked ends the sessions whose time is over, and when there are still
+// too many the one that was quiet for longest.
+func (s *sessions) forgetLocked(now time.Time) {
+	if len(s.mu.byHash) < sessionsMax {
+		return
+	}
+	var quiet *[sha256.Size]byte
+	for hash, one := range s.mu.byHash {
+		if one.over(now) {
+			s.dropLocked(hash)
+			continue
+		}
+		if quiet == nil || one.used.Before(s.mu.byHash[*quiet].used) {
+			quiet = &hash
+		}
+	}
+	if len(s.mu.byHash) >= sessionsMax {
+		s.dropLocked(*quiet)
+	}
+}
+
+func (s *session) over(now time.Time) bool {
+	return !now.Before(s.expires) || now.Sub(s.used) > sessionIdle
+}
+
+func (s *sessions) dropLocked(hash [sha256.Size]byte) {
+	if one := s.mu.byHash[hash]; one != nil {
+		one.end(sessionOver())
+		delete(s.mu.byHash, hash)
+	}
+}
+
+// find gives the session of a cookie, nil without one.
+func (s *sessions) find(id string) *session {
+	hash := sha256.Sum256([]byte(id))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.mu.byHash[hash]
+	if one == nil {
+		return nil
+	}
+	now := s.now()
+	if one.over(now) {
+		s.dropLocked(hash)
+		return nil
+	}
+	one.used = now
+	return one
+}
+
+// finish ends the session of a cookie, if there is one.
+func (s *sessions) finish(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropLocked(sha256.Sum256([]byte(id)))
+}
+
+func sessionOver() *structs.Error {
+	return structs.NewError(structs.CodeUnauthorized, "agent.session_over")
+}
+
+// cookieOf reads the cookie of a request that carries no token of its own: a
+// token goes before a cookie.
+func cookieOf(r *http.Request) (string, bool) {
+	if _, given := bearer(r.Header); given {
+		return "", false
+	}
+	cookie, err := r.Cookie(sessionCookie)
+	if err != nil {
+		return "", false
+	}
+	return cookie.Value, true
+}
+
+// admitCookie refuses what a page of another site could make a browser send
+// with the cookie. SameSite keeps the cookie back from those already; this
+// holds when a browser does not.
+func admitCookie(r *http.Request) error {
+	if _, given := cookieOf(r); !given {
+		return nil
+	}
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Header.Get(api.HeaderRequestedBy) == "":
+		return structs.NewError(structs.CodeForbidden, "agent.request_header", "header", api.HeaderRequestedBy)
+	case strings.EqualFold(r.Header.Get("Upgrade"), "websocket") && r.Header.Get("Origin") == "" && forwards(r) == 0:
+		return structs.NewError(structs.CodeForbidden, "agent.foreign_origin", "origin", "?")
+	}
+	return nil
+}
+
+// identifyCookie finds who signed in. From here on the request carries the
+// token that the session stands for, since the leader, to which some requests
+// are passed on, does not know the sessions of this agent.
+func (f *front) identifyCookie(route api.Route, r *http.Request, id string) (caller, func(), error) {
+	nothing := func() {}
+	one := f.sessions.find(id)
+	if one == nil {
+		release, err := f.guard.enter("peer "+peerKey(r.RemoteAddr), route)
+		if err == nil {
+			release()
+			err = sessionOver()
+		}
+		return caller{}, nothing, err
+	}
+	who, err := f.doors.authenticate(r.Context(), one.secret, false)
+	if structs.CodeOf(err) == structs.CodeUnauthorized {
+		f.sessions.finish(id)
+		return caller{}, nothing, err
+	}
+	if err != nil {
+		return caller{}, nothing, err
+	}
+	release, err := f.guard.enter(who.token.ID, route)
+	if err != nil {
+		return caller{}, nothing, err
+	}
+	who.session = one
+	r.Header.Set("Authorization", "Bearer "+one.secret)
+	r.Header.Del("Cookie")
+	return who, release, nil
+}
+
+// until bounds a request by the session that made it: whoever signs out ends
+// the streams that are open.
+func (s *session) until(r *http.Request) (*http.Request, func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	stop := context.AfterFunc(s.alive, func() { cancel(context.Cause(s.alive)) })
+	return r.WithContext(ctx), func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// sessionHandlers answer the routes of signing in and out. They stand at the
+// door itself, since nothing behind it knows of cookies.
+func (f *front) sessionHandlers() map[string]handler {
+	return map[string]handler{
+		"session.create": f.signIn,
+		"session.delete": f.signOut,
+	}
+}
+
+// signIn exchanges a token for a cookie. Its text is not in the answer's body,
+// where a script could read it.
+func (f *front) signIn(r *request) error {
+	if r.Header.Get(api.HeaderRequestedBy) == "" {
+		return structs.NewError(structs.CodeForbidden, "agent.request_header", "header", api.HeaderRequestedBy)
+	}
+	secret := strings.TrimSpace(r.body.(*api.SessionRequest).Token)
+	who, err := f.doors.authenticate(r.Context(), secret, f.guard.patient(peerKey(r.RemoteAddr)) == 0)
+	if err != nil {
+		return err
+	}
+	if cookie, err := r.Cookie(sessionCookie); err == nil {
+		f.sessions.finish(cookie.Value)
+	}
+	id, expires := f.sessions.begin(secret, who.token.ExpiresAt.Time())
+	setCookie(r.w, id, int(expires.Sub(f.now())/time.Second))
+	return r.reply(api.Session{Token: withoutHash(*who.token), ExpiresAt: structs.At(expires)})
+}
+
+// signOut ends the session of the cookie, and has the browser forget it.
+func (f *front) signOut(r *request) error {
+	if cookie, err := r.Cookie(sessionCookie); err == nil {
+		f.sessions.finish(cookie.Value)
+	}
+	setCookie(r.w, "", -1)
+	return r.reply(api.SessionEnded{})
+}
+
+// setCookie gives the cookie for so many seconds; fewer than none take it away.
+func setCookie(w http.ResponseWriter, id string, seconds int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: sessionCookie, Value: id, Path: "/", MaxAge: seconds,
+		Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+}

@@ -1,0 +1,279 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+// browser asks as the page's scripts do: with the cookie, never with a token.
+type browser struct {
+	front  http.Handler
+	cookie string
+}
+
+func (b *browser) send(method, path, body string, header http.Header) *httptest.ResponseRecorder {
+	a := ask{method: method, path: path, body: body, header: http.Header{
+		"Authorization": nil, "Origin": {"https://127.0.0.1"}, "Sec-Fetch-Site": {"same-origin"}, "X-Nomadlike-Request": {"ui"},
+	}}
+	if b.cookie != "" {
+		a.header.Set("Cookie", sessionCookie+"="+b.cookie)
+	}
+	for name, values := range header {
+		a.header[name] = values
+	}
+	return a.of(b.front)
+}
+
+func (b *browser) signIn(t *testing.T, token string) *http.Cookie {
+	t.Helper()
+	answer := b.send("POST", "/v1/session", fmt.Sprintf(`{"token":%q}`, token), nil)
+	cookies := answer.Result().Cookies()
+	if answer.Code != 200 || len(cookies) != 1 {
+		t.Fatalf("sign in: %d %s %v", answer.Code, answer.Body, cookies)
+	}
+	if strings.Contains(answer.Body.String(), token) || strings.Contains(fmt.Sprint(answer.Header()), token) {
+		t.Error("the token is in the answer")
+	}
+	b.cookie = cookies[0].Value
+	return cookies[0]
+}
+
+func TestSignInGivesACookieThatOnlyThisHostGets(t *testing.T) {
+	b := &browser{front: fakeFront(LimitsConfig{}, time.Now, nil)}
+	if answer := b.send("GET", "/v1/queue", "", nil); answer.Code != 401 {
+		t.Fatalf("before signing in: %d", answer.Code)
+	}
+	cookie := b.signIn(t, goodToken)
+	if !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.Domain != "" ||
+		!strings.HasPrefix(cookie.Name, "__Host-") || cookie.MaxAge <= 0 || len(cookie.Value) != 43 {
+		t.Errorf("cookie %+v", cookie)
+	}
+	for _, request := range [][3]string{{"GET", "/v1/queue", ""}, {"POST", "/v1/jobs/validate", `{"hcl":"x"}`}, {"DELETE", "/v1/jobs/x", ""}} {
+		if answer := b.send(request[0], request[1], request[2], nil); answer.Code != 200 {
+			t.Errorf("%v with the cookie: %d %s", request, answer.Code, answer.Body)
+		}
+	}
+	other := &browser{front: b.front}
+	if again := other.signIn(t, goodToken); again.Value == cookie.Value {
+		t.Error("two sign-ins share a cookie")
+	}
+	old := b.cookie
+	b.signIn(t, goodToken) // in the same browser: the old cookie is over
+	if answer := (&browser{front: b.front, cookie: old}).send("GET", "/v1/queue", "", nil); answer.Code != 401 {
+		t.Errorf("the cookie before the second sign-in: %d", answer.Code)
+	}
+}
+
+func TestSignOutEndsTheSession(t *testing.T) {
+	b := &browser{front: fakeFront(LimitsConfig{}, time.Now, nil)}
+	b.signIn(t, goodToken)
+	answer := b.send("DELETE", "/v1/session", "", nil)
+	if cookies := answer.Result().Cookies(); answer.Code != 200 || len(cookies) != 1 || cookies[0].MaxAge >= 0 || cookies[0].Value != "" {
+		t.Errorf("sign out: %d %v", answer.Code, cookies)
+	}
+	answer = b.send("GET", "/v1/queue", "", nil)
+	if failure := failureOf(t, answer); answer.Code != 401 || failure.ID != "agent.session_over" {
+		t.Errorf("after signing out: %d %+v", answer.Code, failure)
+	}
+	if answer := b.send("GET", "/v1/agent/health", "", nil); answer.Code != 200 {
+		t.Errorf("an open route with a cookie that is over: %d", answer.Code)
+	}
+}
+
+// What a page of another site can make a browser send, even one that does not
+// know SameSite or Fetch metadata.
+func TestCookieIsNoUseToOtherSites(t *testing.T) {
+	handled := 0
+	f := fakeFront(LimitsConfig{}, time.Now, func(handlers map[string]handler) {
+		for _, route := range api.Routes() {
+			if route.Mutates() || route.Stream == api.StreamWebsocket {
+				handlers[route.Name] = func(*request) error { handled++; return nil }
+			}
+		}
+	})
+	b := &browser{front: f}
+	b.signIn(t, goodToken)
+	handled = 0
+	foreign := http.Header{"Origin": {"https://evil.example.com"}, "Sec-Fetch-Site": {"cross-site"}, "X-Nomadlike-Request": nil}
+	bare := http.Header{"Origin": nil, "Sec-Fetch-Site": nil, "X-Nomadlike-Request": nil} // of an old browser
+	with := func(base http.Header, pairs ...string) http.Header {
+		out := base.Clone()
+		for i := 0; i < len(pairs); i += 2 {
+			out.Set(pairs[i], pairs[i+1])
+		}
+		return out
+	}
+	for _, test := range []struct {
+		name, method, path, body string
+		header                   http.Header
+	}{
+		{"a form", "POST", "/v1/jobs/x/stop", "reason=1", with(foreign, "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Mode", "navigate")},
+		{"a form of an old browser", "POST", "/v1/jobs/x/stop", `{}`, with(bare, "Content-Type", "application/json")},
+		{"a form without a body", "POST", "/v1/nodes/x/cordon", "", bare},
+		{"text that is JSON", "POST", "/v1/jobs", `{"hcl":"x"}`, with(foreign, "Content-Type", "text/plain", "Sec-Fetch-Mode", "no-cors")},
+		{"another origin alone", "DELETE", "/v1/jobs/x", "", http.Header{"Origin": {"https://evil.example.com"}, "Sec-Fetch-Site": nil}},
+		{"no origin and no header", "DELETE", "/v1/jobs/x", "", bare},
+		{"the opaque origin", "DELETE", "/v1/jobs/x", "", http.Header{"Origin": {"null"}, "Sec-Fetch-Site": nil}},
+		{"a neighbour's site", "DELETE", "/v1/jobs/x", "", http.Header{"Origin": nil, "Sec-Fetch-Site": {"same-site"}}},
+		{"signing in as another", "POST", "/v1/session", `{"token":"good"}`, with(bare, "Content-Type", "application/json")},
+		{"signing out", "DELETE", "/v1/session", "", bare},
+		{"a websocket of another site", "GET", "/v1/allocations/x/exec", "", with(foreign, "Upgrade", "websocket", "Connection", "Upgrade")},
+		{"a websocket without an origin", "GET", "/v1/allocations/x/exec", "", with(bare, "Upgrade", "websocket", "Connection", "Upgrade")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if answer := b.send(test.method, test.path, test.body, test.header); answer.Code != 403 {
+				t.Errorf("got %d %s", answer.Code, answer.Body)
+			}
+		})
+	}
+	if handled > 0 {
+		t.Errorf("%d requests were handled", handled)
+	}
+	if answer := b.send("GET", "/v1/allocations/x/exec", "", http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}}); answer.Code != 200 || handled != 1 {
+		t.Errorf("a websocket of our own page: %d", answer.Code)
+	}
+	if answer := b.send("GET", "/v1/queue", "", http.Header{"Cookie": {sessionCookie + "=AAAA"}}); answer.Code != 401 {
+		t.Errorf("an invented cookie: %d", answer.Code)
+	}
+}
+
+// A token is neither in a log nor in an error, whether it is good or wrong.
+func TestTokensAreNotLogged(t *testing.T) {
+	var log bytes.Buffer
+	f := fakeFront(LimitsConfig{}, time.Now, func(handlers map[string]handler) {
+		handlers["queue.read"] = func(*request) error { return fmt.Errorf("a defect") }
+	})
+	f.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	b := &browser{front: f}
+	b.signIn(t, goodToken)
+	b.send("GET", "/v1/queue", "", nil)
+	const wrong = "nl_user_canary"
+	answer := b.send("POST", "/v1/session", fmt.Sprintf(`{"token":%q}`, wrong), nil)
+	if answer.Code != 401 || strings.Contains(answer.Body.String(), "canary") {
+		t.Errorf("a wrong token: %d %s", answer.Code, answer.Body)
+	}
+	for _, secret := range []string{"canary", "Bearer", b.cookie} {
+		if strings.Contains(log.String(), secret) {
+			t.Errorf("the log holds %q:\n%s", secret, log.String())
+		}
+	}
+	if log.Len() == 0 {
+		t.Error("nothing was logged: the test looks in the wrong place")
+	}
+}
+
+func TestWrongTokensAtSignInAreSlowedDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &browser{front: fakeFront(LimitsConfig{RequestsPerSec: 100, SubmitsPerSec: 1, Streams: 2, TokenFailures: 3}, time.Now, nil)}
+		codes := map[int]int{}
+		for range 10 {
+			codes[b.send("POST", "/v1/session", `{"token":"bad"}`, nil).Code]++
+		}
+		if codes[401] != 2 || codes[429] != 8 {
+			t.Errorf("wrong tokens: %v", codes)
+		}
+		b.signIn(t, goodToken) // is not locked out
+	})
+}
+
+func TestSessionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(time.Now)
+		idle, expires := s.begin("secret", time.Time{})
+		if got := time.Until(expires); got != sessionLife {
+			t.Errorf("lives for %s", got)
+		}
+		busy, _ := s.begin("secret", time.Time{})
+		short, expires := s.begin("secret", time.Now().Add(time.Hour))
+		if got := time.Until(expires); got != time.Hour {
+			t.Errorf("of a token that ends in an hour: %s", got)
+		}
+		alive := s.find(idle).alive
+		time.Sleep(time.Hour)
+		if s.find(short) != nil {
+			t.Error("outlives its token")
+		}
+		for range int(sessionLife/sessionIdle) * 2 {
+			if s.find(busy) == nil {
+				t.Fatal("a busy session ended")
+			}
+			time.Sleep(sessionIdle/2 - 5*time.Minute)
+		}
+		if s.find(idle) != nil || alive.Err() == nil {
+			t.Error("an idle session lives on")
+		}
+		time.Sleep(12 * time.Hour)
+		if s.find(busy) != nil {
+			t.Error("a session outlives its week")
+		}
+		first, _ := s.begin("secret", time.Time{})
+		time.Sleep(time.Second)
+		second, _ := s.begin("secret", time.Time{})
+		for range sessionsMax - 1 {
+			s.begin("secret", time.Time{})
+		}
+		if s.find(first) != nil || s.find(second) == nil || len(s.mu.byHash) != sessionsMax {
+			t.Errorf("%d sessions are kept", len(s.mu.byHash))
+		}
+	})
+}
+
+// The whole way on a real agent: streams of the page end with the session and
+// with the token, and the leader's routes take the cookie.
+func TestSessionOnARealAgent(t *testing.T) {
+	agent, client := devAgent(t)
+	made, err := client.CreateToken(t.Context(), api.TokenRequest{Role: "admin", User: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &browser{front: agent.http.Handler}
+	stream := func() <-chan string {
+		out := make(chan string, 1)
+		go func() { out <- b.send("GET", "/v1/events", "", nil).Body.String() }()
+		return out
+	}
+	open := func(want int) {
+		t.Helper()
+		waitFor(t, "open streams", func() bool {
+			f := agent.http.Handler.(*front)
+			f.guard.mu.Lock()
+			defer f.guard.mu.Unlock()
+			who := f.guard.mu.callers[made.Token.ID]
+			return who != nil && who.streams == want
+		})
+	}
+	b.signIn(t, made.Secret)
+	if answer := b.send("GET", "/v1/operator/autopilot", "", nil); answer.Code != 200 {
+		t.Errorf("autopilot: %d %s", answer.Code, answer.Body)
+	}
+	answers := stream()
+	open(1)
+	b.send("DELETE", "/v1/session", "", nil)
+	if text := <-answers; !strings.Contains(text, "agent.session_over") {
+		t.Errorf("a stream after signing out ends with %q", text)
+	}
+	open(0)
+	b.signIn(t, made.Secret)
+	answers = stream()
+	open(1)
+	if _, err := client.DeleteToken(t.Context(), made.Token.ID); err != nil {
+		t.Fatal(err)
+	}
+	if text := <-answers; !strings.Contains(text, "agent.token_revoked") {
+		t.Errorf("a stream of a token that was revoked ends with %q", text)
+	}
+	answer := b.send("GET", "/v1/jobs", "", nil)
+	if failure := failureOf(t, answer); structs.CodeUnauthorized != failure.Code {
+		t.Errorf("the cookie of a token that was revoked: %+v", failure)
+	}
+}

@@ -1,0 +1,20 @@
+package api
+
+import "nomadlike/nomadlike/structs"
+
+// SessionRequest signs a browser in with the secret of a token. Requests that
+// a browser makes with the cookie that it gets, and this one, must carry
+// HeaderRequestedBy when they change something: other sites cannot add it.
+type SessionRequest struct {
+	Token string `json:"token"`
+}
+
+// Session tells who signed in, and until when at the latest. The cookie comes
+// in a header, out of the reach of scripts.
+type Session struct {
+	Token     structs.Token    `json:"token"`
+	ExpiresAt structs.UnixNano `json:"expires_at"`
+}
+
+// SessionEnded answers who signs out.
+type SessionEnded struct{}
