@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type fleet struct {
 	nodes  []*fleetNode
 	ctx    context.Context
 	told   atomic.Int64 // assignments that arrived
+	quiet  atomic.Bool  // the nodes send no heartbeats by themselves
+	acked  atomic.Int64 // answers to heartbeats that arrived
 	tasks  sync.WaitGroup
 }
 
@@ -192,6 +195,8 @@ func (n *fleetNode) receive(welcomed func()) {
 		case down.Welcome != nil:
 			n.live.Store(true)
 			welcomed()
+		case down.HeartbeatAck != nil:
+			n.fleet.acked.Add(1)
 		case down.Assignments != nil:
 			var reports []structs.AllocReport
 			for _, a := range down.Assignments.Set {
@@ -213,7 +218,7 @@ func (n *fleetNode) receive(welcomed func()) {
 // beat keeps the nodes alive, a twentieth of them at a time.
 func (f *fleet) beat() {
 	for slice := 0; ; slice = (slice + 1) % 20 {
-		for i := slice; i < len(f.nodes); i += 20 {
+		for i := slice; i < len(f.nodes) && !f.quiet.Load(); i += 20 {
 			if f.nodes[i].live.Load() {
 				_ = f.nodes[i].say(&structs.SessionUp{Heartbeat: &structs.Heartbeat{Seq: 1, SentAt: 1}})
 			}
@@ -244,6 +249,36 @@ func (f *fleet) arrive(n int64) {
 	}
 }
 
+// BenchmarkHeartbeat lets FLEET nodes send heartbeats, all of them at once; one
+// op is a heartbeat and its answer, on both sides.
+func BenchmarkHeartbeat(b *testing.B) {
+	f := newFleet(b, fleetSize(b))
+	f.connect()
+	f.register()
+	f.quiet.Store(true)
+	before := processor(b)
+	b.ResetTimer()
+	for sent := 0; sent < b.N; {
+		acked, round := f.acked.Load(), min(len(f.nodes), b.N-sent)
+		for _, node := range f.nodes[:round] {
+			must(b, node.say(&structs.SessionUp{Heartbeat: &structs.Heartbeat{Seq: 1, SentAt: 1}}))
+		}
+		for f.acked.Load() < acked+int64(round) {
+			pass(time.Millisecond)
+		}
+		sent += round
+	}
+	b.StopTimer()
+	b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
+}
+
+// processor is the processor time that this process has used.
+func processor(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
 // BenchmarkFleet registers FLEET nodes and gives each a sub-job of one batch.
 // Connections are there before; a node is registered when it is welcomed, and
 // placed when it has heard of its work.
@@ -252,17 +287,19 @@ func BenchmarkFleet(b *testing.B) {
 	for range b.N {
 		f := newFleet(b, size)
 		f.connect()
-		began := time.Now()
+		began, used := time.Now(), processor(b)
 		f.register()
-		registered := time.Since(began)
-		began = time.Now()
+		registered, registering := time.Since(began), processor(b)-used
+		began, used = time.Now(), processor(b)
 		if _, _, err := f.server.SubmitJob(b.Context(), "ann", "", fleetJob("one", size)); err != nil {
 			b.Fatal(err)
 		}
 		f.arrive(int64(size))
-		placed := time.Since(began)
+		placed, placing := time.Since(began), processor(b)-used
 		b.ReportMetric(float64(size)/registered.Seconds(), "registered/s")
 		b.ReportMetric(float64(size)/placed.Seconds(), "placed/s")
 		b.ReportMetric(placed.Seconds(), "placed-s")
+		b.ReportMetric(registering.Seconds(), "register-cpu-s")
+		b.ReportMetric(placing.Seconds(), "place-cpu-s")
 	}
 }

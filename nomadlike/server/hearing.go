@@ -97,7 +97,7 @@ func (s *Server) reportHearing(ctx context.Context) {
 			return
 		}
 		report := s.hearing.report()
-		timer.Reset(heartbeatEvery(every, len(report.Nodes)))
+		timer.Reset(patience(every, len(report.Nodes)))
 		if len(report.Nodes) == 0 {
 			continue
 		}

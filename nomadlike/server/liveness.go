@@ -45,23 +45,35 @@ func (t LivenessTimings) withDefaults() LivenessTimings {
 	return t
 }
 
-// Above these numbers of nodes heartbeats, and with them the thresholds, become
-// slower: an answered heartbeat costs a server some fifty microseconds, and ten
-// thousand a second are enough.
+// Above these numbers of nodes heartbeats become slower, and with them what
+// judges silence: an answered heartbeat costs a server some fifty microseconds,
+// and ten thousand a second are enough.
 const (
-	manyNodes       = 2000
-	manyNodesFactor = 2.5
-	mostNodes       = 5000
-	mostNodesFactor = 5
+	manyNodes   = 2000
+	manyFactor  = 2.5
+	mostNodes   = 5000
+	mostFactor  = 10
+	mostPatient = 5 // fewer heartbeats may be missed where there are so many
 )
 
 // heartbeatEvery is how often each of so many nodes sends a heartbeat.
 func heartbeatEvery(usual time.Duration, nodes int) time.Duration {
 	switch {
 	case nodes > mostNodes:
-		return usual * mostNodesFactor
+		return mostFactor * usual
 	case nodes > manyNodes:
-		return time.Duration(float64(usual) * manyNodesFactor)
+		return time.Duration(float64(usual) * manyFactor)
+	}
+	return usual
+}
+
+// patience is what a span of silence becomes where so many nodes are.
+func patience(usual time.Duration, nodes int) time.Duration {
+	switch {
+	case nodes > mostNodes:
+		return mostPatient * usual
+	case nodes > manyNodes:
+		return time.Duration(float64(usual) * manyFactor)
 	}
 	return usual
 }
@@ -244,6 +256,9 @@ func (l *Liveness) Tick(now time.Duration) []LivenessEffect {
 	return effects
 }
 
+// patient is a span of silence that suits the number of nodes.
+func (l *Liveness) patient(usual time.Duration) time.Duration { return patience(usual, len(l.ids)) }
+
 // suspicious tells whether a node gives reason to probe it.
 func (l *Liveness) suspicious(now time.Duration, w *suspect) bool {
 	switch w.status {
@@ -252,7 +267,7 @@ func (l *Liveness) suspicious(now time.Duration, w *suspect) bool {
 	case structs.NodeLeft:
 		return now-w.since >= l.timings.LeftAfter && (l.busy == nil || l.busy(w.id))
 	}
-	return w.closed || now-w.heard >= heartbeatEvery(l.timings.SilentAfter, len(l.ids))
+	return w.closed || now-w.heard >= l.patient(l.timings.SilentAfter)
 }
 
 // look judges one node by the time alone.
@@ -287,7 +302,7 @@ func (l *Liveness) Probed(now time.Duration, nodeID string, round int, answered 
 	}
 	if answered {
 		w.calm(now + l.timings.ProbeEvery)
-		if w.status == structs.NodeReady && now-w.heard >= l.timings.DisconnectedAfter {
+		if w.status == structs.NodeReady && now-w.heard >= l.patient(l.timings.DisconnectedAfter) {
 			return l.declare(now, w, structs.NodeDisconnected, structs.NewReason("server.node_answers_probes"), nil)
 		}
 		return nil
@@ -317,7 +332,7 @@ func (l *Liveness) Refused(now time.Duration, nodeID string, round int) []Livene
 		return l.Probed(now, nodeID, round, false)
 	}
 	w.calm(now + l.timings.ProbeEvery)
-	if w.status == structs.NodeReady && silence >= l.timings.LostAfter {
+	if w.status == structs.NodeReady && silence >= l.patient(l.timings.LostAfter) {
 		return l.declare(now, w, structs.NodeDisconnected, structs.NewReason("server.agent_down"), nil)
 	}
 	return nil
@@ -354,7 +369,7 @@ func (l *Liveness) judge(now time.Duration, w *suspect) []LivenessEffect {
 	if w.status != structs.NodeReady {
 		w.calm(now + l.timings.ProbeEvery)
 	}
-	silence, enough := now-w.heard, heartbeatEvery(l.timings.LostAfter, len(l.ids))
+	silence, enough := now-w.heard, l.patient(l.timings.LostAfter)
 	if w.answered < min(witnessesEnough, max(w.asked, 1)) {
 		enough *= 2
 	}

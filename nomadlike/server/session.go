@@ -186,7 +186,7 @@ func (n *session) receive() {
 // more seldom, or more often, than it was told before.
 func (n *session) acknowledge(beat *structs.Heartbeat) *structs.HeartbeatAck {
 	ack := &structs.HeartbeatAck{Seq: beat.Seq, SentAt: beat.SentAt}
-	every := heartbeatEvery(n.server.config.Timings.HeartbeatEvery, n.server.config.Store.Snapshot().NodeCount())
+	every := heartbeatEvery(n.server.config.Timings.HeartbeatEvery, n.server.config.Store.NodeCount())
 	if told := n.every.Load(); told != 0 && told != int64(every) {
 		n.every.Store(int64(every))
 		ack.Every = structs.Duration(every)
@@ -293,7 +293,7 @@ func (n *session) register(hello *structs.NodeRegister) error {
 	n.server.hearing.hear(n.nodeID, hello.Node.Incarnation)
 	if first {
 		timings := n.server.config.Timings
-		every := heartbeatEvery(timings.HeartbeatEvery, n.server.config.Store.Snapshot().NodeCount())
+		every := heartbeatEvery(timings.HeartbeatEvery, n.server.config.Store.NodeCount())
 		n.every.Store(int64(every))
 		n.reply(&structs.SessionDown{Welcome: &structs.Welcome{
 			ServerID: n.server.config.ID, HeartbeatEvery: structs.Duration(every),

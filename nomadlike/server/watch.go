@@ -24,7 +24,7 @@ const (
 // and carries out what it orders.
 type watch struct {
 	server  *Server
-	began   time.Time
+	lived   lifetime
 	machine *Liveness
 	reports chan *structs.LivenessReport
 	answers chan func(now time.Duration) []LivenessEffect // outcomes of orders
@@ -43,7 +43,7 @@ func newWatch(s *Server) *watch {
 	})
 	return &watch{
 		server:  s,
-		began:   time.Now(),
+		lived:   lifetime{at: time.Now()},
 		machine: machine,
 		reports: make(chan *structs.LivenessReport, reportsWaiting),
 		answers: make(chan func(time.Duration) []LivenessEffect),
@@ -93,7 +93,23 @@ func (w *watch) run(ctx context.Context) {
 }
 
 // now is the machine's clock.
-func (w *watch) now() time.Duration { return time.Since(w.began) }
+func (w *watch) now() time.Duration { return w.lived.now(time.Now()) }
+
+// lifetime is a clock of the time in which the watch itself was awake. A
+// server that gets no processor for a while, or has more to do than it can,
+// hears nobody meanwhile: that is no silence of the nodes.
+type lifetime struct {
+	at    time.Time     // when it was looked at last
+	lived time.Duration // until then
+}
+
+// now is what was lived through by at. A tick that comes late counts as one
+// that was four times as long as it should be.
+func (l *lifetime) now(at time.Time) time.Duration {
+	l.lived += min(max(at.Sub(l.at), 0), 4*watchEvery)
+	l.at = at
+	return l.lived
+}
 
 // learn tells the machine about nodes as the state has them now, and gives
 // the channel of their next change.

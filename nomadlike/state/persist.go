@@ -185,6 +185,7 @@ func (s *Store) Restore(r io.Reader) error {
 		return fmt.Errorf("read state: %w", err)
 	}
 	tx.Commit()
+	s.nodes.Store(int64(s.Snapshot().NodeCount()))
 	return nil
 }
 

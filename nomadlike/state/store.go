@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-memdb"
 
@@ -14,7 +15,12 @@ import (
 type Store struct {
 	db      *memdb.MemDB
 	blocked map[string]int // of Apply: where claims lacked room; a hint that changes no outcome
+	nodes   atomic.Int64   // of the newest state
 }
+
+// NodeCount is the number of nodes that the newest state knows, for who asks
+// too often to take a snapshot each time.
+func (s *Store) NodeCount() int { return int(s.nodes.Load()) }
 
 // New gives an empty store.
 func New() *Store {
@@ -71,6 +77,7 @@ func (s *Store) ApplyBatch(entries []Entry) []structs.ApplyResult {
 		results[i] = tx.apply(entry)
 	}
 	tx.commit()
+	s.nodes.Store(int64(tx.meta.Nodes))
 	return results
 }
 

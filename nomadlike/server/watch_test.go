@@ -1,0 +1,72 @@
+package server
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// A watch that was not awake does not take that for silence.
+func TestLifetime(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	clock := lifetime{at: begin}
+	at, want := begin, time.Duration(0)
+	for _, step := range []struct{ passes, lived time.Duration }{
+		{watchEvery, watchEvery}, {3 * watchEvery, 3 * watchEvery}, // a little late
+		{30 * time.Second, 4 * watchEvery}, // asleep
+		{-time.Second, 0},                  // a clock that goes backward
+		{watchEvery, watchEvery},
+	} {
+		at, want = at.Add(step.passes), want+step.lived
+		if got := clock.now(at); got != want {
+			t.Errorf("after %s: %s lived, want %s", step.passes, got, want)
+		}
+	}
+}
+
+// However many nodes there are, one that sends its heartbeats at the pace that
+// it was told, each some time late, is not even suspected.
+func TestPaceIsWithinPatience(t *testing.T) {
+	timings := Timings{}.withDefaults()
+	for _, nodes := range []int{1, manyNodes, manyNodes + 1, mostNodes, mostNodes + 1, 3 * mostNodes} {
+		every := heartbeatEvery(timings.HeartbeatEvery, nodes)
+		told := patience(timings.HearingEvery, nodes)
+		if most := patience(timings.Liveness.SilentAfter, nodes); every+told+every/2 >= most {
+			t.Errorf("%d nodes: heartbeats each %s, told each %s, suspected after %s", nodes, every, told, most)
+		}
+	}
+}
+
+// Nodes that register one after the other, ten thousand in all, are not
+// suspected while their heartbeats become slower.
+func TestManyNodesRegister(t *testing.T) {
+	const (
+		nodes   = 10_000
+		perTick = 100 // two thousand a second
+	)
+	timings := Timings{}.withDefaults()
+	machine := NewLiveness(timings.Liveness, 1)
+	due := make([]time.Duration, nodes) // next heartbeat
+	known, now := 0, time.Duration(0)
+	for ; now < 15*time.Second; now += watchEvery {
+		for range perTick {
+			if known < nodes {
+				machine.Know(now, &structs.Node{ID: fmt.Sprintf("%05d", known), Incarnation: 1, Status: structs.NodeReady, RegisterIndex: uint64(known + 1)})
+				due[known] = now + heartbeatEvery(timings.HeartbeatEvery, known)
+				known++
+			}
+		}
+		every := heartbeatEvery(timings.HeartbeatEvery, known)
+		for i := range known {
+			if due[i] <= now {
+				machine.Hear(now, structs.NodeHearing{NodeID: fmt.Sprintf("%05d", i), Incarnation: 1, SilentFor: structs.Duration(now - due[i])})
+				due[i] += every
+			}
+		}
+		if effects := machine.Tick(now); len(effects) > 0 {
+			t.Fatalf("at %s, with %d nodes: %+v", now, known, effects[0])
+		}
+	}
+}
