@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -26,6 +27,7 @@ type caller struct {
 	principal auth.Principal
 	token     *structs.Token
 	revoked   <-chan struct{} // closed when the token is revoked or expires; nil for anonymous
+	session   *session        // of a person at the page; nil for a bearer of the token
 }
 
 // request is one authorised request on its way through a handler. Handlers
@@ -62,25 +64,29 @@ type doors interface {
 // front is the HTTP door of an agent: it maps routes to handlers and lets
 // nothing through that the policy does not allow.
 type front struct {
-	log     *slog.Logger
-	now     func() time.Time
-	doors   doors
-	hosts   hostList
-	guard   *limiter
-	metrics *metrics // may be nil
-	mux     *http.ServeMux
+	log      *slog.Logger
+	now      func() time.Time
+	doors    doors
+	hosts    hostList
+	guard    *limiter
+	sessions *sessions // nil: nobody signs in here
+	metrics  *metrics  // may be nil
+	mux      *http.ServeMux
 }
 
 // newFront makes a door without routes; rest serves what is outside the API.
 func newFront(log *slog.Logger, now func() time.Time, doors doors, hosts hostList, guard *limiter, rest http.Handler) *front {
-	f := &front{log: log, now: now, doors: doors, hosts: hosts, guard: guard, mux: http.NewServeMux()}
+	f := &front{log: log, now: now, doors: doors, hosts: hosts, guard: guard, sessions: newSessions(now), mux: http.NewServeMux()}
 	f.mux.Handle("/", rest)
 	return f
 }
 
 // route builds the router from the table of routes. Every route needs a
-// handler and every handler a route, else it panics: the table is code.
-func (f *front) route(handlers map[string]handler) {
+// handler and every handler a route, else it panics: the table is code. The
+// routes of signing in are handled here.
+func (f *front) route(behind map[string]handler) {
+	handlers := maps.Clone(behind)
+	maps.Copy(handlers, f.sessionHandlers())
 	for _, route := range api.Routes() {
 		handle, ok := handlers[route.Name]
 		if !ok {
@@ -163,7 +169,7 @@ func (f *front) admit(r *http.Request) error {
 	default:
 		return structs.NewError(structs.CodeForbidden, "agent.foreign_origin", "origin", site)
 	}
-	return nil
+	return admitCookie(r)
 }
 
 // serve makes the handler of one route: authenticate, decode, locate, judge,
@@ -193,6 +199,11 @@ func (f *front) answer(route api.Route, handle handler, w http.ResponseWriter, r
 		return err
 	}
 	defer release()
+	if who.session != nil {
+		var done func()
+		r, done = who.session.until(r)
+		defer done()
+	}
 	req := &request{Request: r, route: route, caller: who, w: w, id: r.PathValue("id"), verb: auth.Verb(route.Verb)}
 	if err := decodeBody(req); err != nil {
 		return err
@@ -212,6 +223,10 @@ func (f *front) answer(route api.Route, handle handler, w http.ResponseWriter, r
 func (f *front) identify(route api.Route, r *http.Request) (caller, func(), error) {
 	nothing := func() {}
 	peer := peerKey(r.RemoteAddr)
+	open := route.Verb == api.VerbHealth || route.Verb == api.VerbLogin // a cookie that is over must not close them
+	if id, given := cookieOf(r); given && f.sessions != nil && !open {
+		return f.identifyCookie(route, r, id)
+	}
 	secret, given := bearer(r.Header)
 	if !given {
 		return f.anonymous(route, peer)

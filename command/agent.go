@@ -13,6 +13,7 @@ import (
 	"nomadlike/agent"
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/rankshell"
+	"nomadlike/ui"
 )
 
 func agentVerbs() []verb {
@@ -144,6 +145,7 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 		defer stop()
 		return agent.Run(env.Context, config, agent.Options{
 			Log: log, Level: level, Out: env.Stdout, Language: env.Language, Version: Version, Getenv: env.Getenv, Reload: reload,
+			UI: agent.Pages(ui.Files()),
 		})
 	}
 }

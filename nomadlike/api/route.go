@@ -239,6 +239,10 @@ func nodeRoutes() []Route {
 
 func tokenRoutes() []Route {
 	return []Route{
+		{Name: "session.create", Method: http.MethodPost, Pattern: "/v1/session", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+			Request: SessionRequest{}, Response: Session{}, Summary: "Sign a browser in: exchange a token for a cookie that no script can read"},
+		{Name: "session.delete", Method: http.MethodDelete, Pattern: "/v1/session", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+			Response: SessionEnded{}, Summary: "Sign a browser out"},
 		{Name: "tokens.bootstrap", Method: http.MethodPost, Pattern: "/v1/tokens/bootstrap", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
 			Request: BootstrapRequest{}, Response: NewToken{}, Summary: "Make the first management token, once, with the setup secret"},
 		{Name: "tokens.list", Method: http.MethodGet, Pattern: "/v1/tokens", Verb: VerbList, Kind: ObjectToken, From: FromKind,
