@@ -27,6 +27,11 @@ const (
 	Features               // how many there are
 )
 
+// about describes a forecast and what it is of.
+func (f *Futures) about(m *member, samples []sample) About {
+	return About{Pool: m.pool, At: f.now, Features: f.features(m, samples)}
+}
+
 // features describes a forecast to a calibration. It sorts the samples.
 func (f *Futures) features(m *member, samples []sample) []float64 {
 	x := make([]float64, Features)

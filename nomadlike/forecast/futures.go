@@ -249,8 +249,8 @@ func (f *Futures) when(i int) (When, []float64) {
 	for k := range f.futures {
 		samples[k] = f.futures[k].sampleOf(i)
 	}
-	features := f.features(m, samples)
-	return f.answer(samples, features), features
+	about := f.about(m, samples)
+	return f.answer(samples, about), about.Features
 }
 
 func nowAt(now structs.UnixNano) When {
@@ -265,7 +265,7 @@ type sample struct {
 }
 
 // answer makes one forecast of a start in all futures.
-func (f *Futures) answer(samples []sample, features []float64) When {
+func (f *Futures) answer(samples []sample, about About) When {
 	unknown, open := 0, 0
 	for _, s := range samples {
 		if s.end {
@@ -298,7 +298,7 @@ func (f *Futures) answer(samples []sample, features []float64) When {
 	}
 	point := p50
 	if f.in.Calibration != nil {
-		point, p50, p90 = f.in.Calibration.Correct(features, waits, f.horizon.Sub(f.now))
+		point, p50, p90 = f.in.Calibration.Correct(about, waits, f.horizon.Sub(f.now))
 	}
 	p50 = min(max(p50, 0), HorizonMax)
 	p90 = min(max(p90, p50), HorizonMax)

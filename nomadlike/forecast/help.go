@@ -76,7 +76,7 @@ func (h *helper) offer(help Help, n *newcomer) bool {
 		samples = n.samples(1)
 	}
 	m := member{job: n.job, subjob: h.subjob, pool: n.pool, position: n.place, span: n.span}
-	help.When = h.answer(samples, h.features(&m, samples))
+	help.When = h.answer(samples, h.about(&m, samples))
 	return h.accept(help)
 }
 
@@ -308,7 +308,7 @@ func (h *helper) priority() {
 	samples := n.samples(1)
 	m := member{job: n.job, subjob: h.subjob, pool: n.pool, position: n.place, span: n.span}
 	help := Help{Reason: *structs.NewReason("forecast.help_priority", "priority", job.Priority), Kind: HelpPriority, Priority: job.Priority}
-	help.When = h.answer(samples, h.features(&m, samples))
+	help.When = h.answer(samples, h.about(&m, samples))
 	h.accept(help)
 }
 

@@ -77,11 +77,17 @@ type Draw interface {
 // Calibration turns the waits that the futures show for one subjob into an
 // answer. It is pure: equal arguments give equal answers.
 type Calibration interface {
-	// Correct gets the features that Features describes, and the waits from now in
-	// rising order, one for each future; a wait that is not less than horizon only
-	// says that the future was followed so far. The answer is bent to
-	// 0 <= p50 <= p90 by the caller.
-	Correct(features []float64, waits []time.Duration, horizon time.Duration) (point, p50, p90 time.Duration)
+	// Correct gets what is forecast, and the waits from its time on in rising order,
+	// one for each future; a wait that is not less than horizon only says that the
+	// future was followed so far. The answer is bent to 0 <= p50 <= p90 by the caller.
+	Correct(about About, waits []time.Duration, horizon time.Duration) (point, p50, p90 time.Duration)
+}
+
+// About is what a calibration knows of a forecast but its futures.
+type About struct {
+	Pool     string
+	At       structs.UnixNano
+	Features []float64 // as Features describes
 }
 
 // Learned draws run times from what a model knows at the instant of its outlook.

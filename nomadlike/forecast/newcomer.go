@@ -157,17 +157,17 @@ func (f *Futures) answers(job *structs.Job, subjob *structs.Subjob, got *probe) 
 	}
 	m := member{job: job, subjob: subjob, pool: got.pool, position: got.position, span: got.span}
 	first := earliest(samples)
-	features := f.features(&m, first)
+	about := f.about(&m, first)
 	switch {
 	case len(rows) == 1:
-		return rows[0].When, features, rows
+		return rows[0].When, about.Features, rows
 	case f.immediate(job, got):
-		return f.soon(subjob, got), features, rows
+		return f.soon(subjob, got), about.Features, rows
 	case len(first) == 0: // none ever starts
 		got.wait = rows[0].Wait
-		return When{Verdict: verdictOf(got.wait)}, features, rows
+		return When{Verdict: verdictOf(got.wait)}, about.Features, rows
 	}
-	return f.answer(first, features), features, rows
+	return f.answer(first, about), about.Features, rows
 }
 
 // soonestSpec is the alternative with the earliest start, the first when none
@@ -228,8 +228,8 @@ func (f *Futures) whenOf(job *structs.Job, subjob *structs.Subjob, spec int, got
 		}
 	}
 	m := member{job: job, subjob: subjob, pool: got.pool, position: got.position, span: got.span}
-	features := f.features(&m, samples)
-	return f.answer(slices.Clone(samples), features), samples, features
+	about := f.about(&m, samples)
+	return f.answer(slices.Clone(samples), about), samples, about.Features
 }
 
 // soon is the start of a job that starts at once, but for the time that its

@@ -176,8 +176,8 @@ func sane(t *rapid.T, now structs.UnixNano, w When) {
 // wild is a calibration that gives anything.
 type wild struct{}
 
-func (wild) Correct(features []float64, waits []time.Duration, _ time.Duration) (point, p50, p90 time.Duration) {
-	if len(features) != Features || !slices.IsSorted(waits) {
+func (wild) Correct(about About, waits []time.Duration, _ time.Duration) (point, p50, p90 time.Duration) {
+	if len(about.Features) != Features || !slices.IsSorted(waits) {
 		panic("features or waits are not what was promised")
 	}
 	return -time.Hour, waits[len(waits)-1] * 3, 0

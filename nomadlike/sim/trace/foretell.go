@@ -13,14 +13,17 @@ import (
 
 // foreteller forecasts sampled submissions at their submission. What it learns
 // is its own, so that the same jobs start at the same times whether somebody
-// asks or not.
+// asks or not. Of its own forecasts it learns as a server does: each one when
+// its job has started.
 type foreteller struct {
-	r       *replay
-	chosen  map[*task]bool
-	learner *learner // nil: run times are not learned
-	given   []forecastSample
-	asked   []*task // by given
-	seed    uint64
+	r           *replay
+	chosen      map[*task]bool
+	learner     *learner // nil: run times are not learned, and forecasts not corrected
+	calibrator  *forecast.Calibrator
+	given       []forecastSample
+	asked       []*task                     // by given
+	uncorrected map[*task]*structs.Forecast // whose start is not learned
+	seed        uint64
 }
 
 // sampled draws the submissions to forecast from what a replay without
@@ -51,8 +54,18 @@ func newForeteller(r *replay, chosen map[string]bool, before []Job) *foreteller 
 	}
 	if r.options.Estimate == EstimateLearned {
 		f.learner = newLearner(r, before)
+		f.calibrator, f.uncorrected = forecast.NewCalibrator(), make(map[*task]*structs.Forecast)
 	}
 	return f
+}
+
+// started learns how a forecast came out.
+func (f *foreteller) started(t *task) {
+	if said := f.uncorrected[t]; said != nil {
+		delete(f.uncorrected, t)
+		said.StartedAt = f.r.wall()
+		f.calibrator.Learn(said)
+	}
 }
 
 // submitted forecasts a task that stands in the queue since this instant.
@@ -66,17 +79,24 @@ func (f *foreteller) submitted(t *task) error {
 	}
 	board := live.Clone()
 	leavePool(board, t.job.Placement.Pool)
+	input := forecast.Input{Board: board}
 	if f.learner != nil {
 		board.SetModel(f.outlook())
+		input.Calibration = f.calibrator
 	}
 	now := f.r.wall()
-	starts := forecast.Queue(forecast.Input{Board: board}, now, f.seed)
+	starts := forecast.Queue(input, now, f.seed)
 	at := slices.IndexFunc(starts, func(s forecast.Start) bool { return s.JobID == t.job.ID })
 	if at < 0 {
 		return defect("forecast", t)
 	}
 	f.asked = append(f.asked, t)
 	f.given = append(f.given, sampleOf(starts[at].When, now))
+	if f.calibrator != nil {
+		said := starts[at].Forecast(now)
+		f.calibrator.Learn(&said)
+		f.uncorrected[t] = &said
+	}
 	return nil
 }
 

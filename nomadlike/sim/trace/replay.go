@@ -237,6 +237,9 @@ func (r *replay) pass() error {
 		r.waiting--
 		if t.first < 0 {
 			t.first = r.now
+			if r.foreteller != nil {
+				r.foreteller.started(t)
+			}
 		}
 		heap.Push(&r.agenda, ending{at: r.now + t.remain, task: t, run: t.runs})
 	}
