@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -466,6 +469,42 @@ func FuzzDecodeFrame(f *testing.F) {
 		}
 		if diff := cmp.Diff(message, second, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
+		}
+	})
+}
+
+// A connection whose probe failed is dialed no more once it was dropped, and
+// one that carries something stays.
+func TestDroppedConnectionsAreNotDialed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int64
+		pool := NewPool(Dialer{Dial: func(context.Context, string) (net.Conn, error) {
+			dials.Add(1)
+			return nil, syscall.ECONNREFUSED
+		}})
+		defer pool.Close()
+		conn, err := pool.Conn(Target{Addr: "10.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Alive(t.Context(), conn); err == nil || !conn.Refused() {
+			t.Fatalf("a refused probe: %v", err)
+		}
+		conn.streams.Add(1)
+		pool.Drop(conn)
+		if same, _ := pool.Conn(conn.Target()); same != conn {
+			t.Error("a connection in use was dropped")
+		}
+		conn.streams.Add(-1)
+		pool.Drop(conn)
+		synctest.Wait()
+		before := dials.Load()
+		time.Sleep(time.Minute)
+		if more := dials.Load() - before; more != 0 {
+			t.Errorf("%d dials after the connection was dropped", more)
+		}
+		if next, err := pool.Conn(conn.Target()); err != nil || next == conn {
+			t.Errorf("the agent can not be called again: %v", err)
 		}
 	})
 }

@@ -147,6 +147,17 @@ func (p *Pool) evictLocked() bool {
 	return true
 }
 
+// Drop closes a connection that carries nothing, as when a probe over it has
+// failed: gRPC would go on dialing for as long as idleTimeout.
+func (p *Pool) Drop(conn *Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.conns[conn.target] == conn && conn.streams.Load() == 0 {
+		delete(p.mu.conns, conn.target)
+		_ = conn.grpc.Close()
+	}
+}
+
 // Forget closes all connections to an address, as when its agent is gone for
 // good. Calls under way on them fail.
 func (p *Pool) Forget(addr string) {

@@ -64,7 +64,9 @@ func RegisterWitness(r *rpc.Server, pool *rpc.Pool, gossip func(id string) strin
 			if err != nil {
 				return nil, err
 			}
-			reply.Reached = rpc.Alive(ctx, conn) == nil
+			if reply.Reached = rpc.Alive(ctx, conn) == nil; !reply.Reached {
+				pool.Drop(conn)
+			}
 			return reply, nil
 		})
 }
@@ -111,6 +113,7 @@ func (p PoolPeers) Alive(ctx context.Context, agent Agent) error {
 		return err
 	}
 	if err := rpc.Alive(ctx, conn); err != nil {
+		defer p.Pool.Drop(conn)
 		if conn.Refused() {
 			return fmt.Errorf("%w: %w", ErrAgentDown, err)
 		}
