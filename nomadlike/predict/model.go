@@ -94,6 +94,7 @@ func (m *Model) judge(s *session, run *Run, seconds float64) {
 
 // session finds the session that a submission belongs to, or begins one.
 func (m *Model) session(w *who, at structs.UnixNano) *session {
+	at = min(max(at, -farthest), farthest)
 	m.clock++
 	keys := w.keys()
 	people := m.people[keys[levelUser]]

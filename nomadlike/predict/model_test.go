@@ -2,6 +2,7 @@ package predict
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -157,6 +158,22 @@ func TestMemoryIsBounded(t *testing.T) {
 			if s.shelves[key.level] != on {
 				t.Fatal("a shelf holds a session that does not know it")
 			}
+		}
+	}
+}
+
+// TestFarthestSubmissions: a job that is asked about twice is in one session,
+// however odd the time of its submission.
+func TestFarthestSubmissions(t *testing.T) {
+	for _, at := range []time.Duration{math.MinInt64, math.MinInt64 + 1, math.MaxInt64} {
+		m := NewModel()
+		job := asked("li", "x", 1, 0)
+		job.SubmittedAt = structs.UnixNano(at)
+		for range 3 {
+			m.Estimate(job)
+		}
+		if len(m.sessions) != 1 {
+			t.Errorf("submitted at %d: %d sessions", at, len(m.sessions))
 		}
 	}
 }

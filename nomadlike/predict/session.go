@@ -14,6 +14,9 @@ const (
 	sessionsMax = 8192
 	// gapMax is how soon after each other the jobs of one session are submitted.
 	gapMax = structs.UnixNano(2 * time.Minute)
+	// farthest is up to when submissions are told apart: sums with gapMax stay in
+	// range.
+	farthest = structs.UnixNano(1 << 62)
 )
 
 // session is the jobs of one project, user and size in one pool that were
