@@ -75,19 +75,26 @@ func (g *guard) fail(code int, reason string, attrs ...any) {
 	g.exit(code)
 }
 
-// stallSteps is in how many steps a stall is measured.
-const stallSteps = 8
+// stallSteps is in how many steps a stall is measured. A step that is noticed
+// late, by a quarter of its length, counts that quarter only.
+const (
+	stallSteps = 8
+	stallLate  = 4
+)
 
 // watch times one disk operation. The returned function ends the watch; until
 // then a warning and, a second later by default, the end of the process follow.
 //
-// Time counts by steps, each begun when the one before it was noticed: a
-// process that gets no processor for seconds notices few of them, and is not
-// taken for one whose disk hangs.
+// Time counts by steps, each begun when the one before it was noticed, and in
+// full only when it is noticed in time: a process that gets too little of the
+// processor is not taken for one whose disk hangs. Nor is one with more
+// goroutines ready to run than it can run: whoever comes back from the disk
+// queues behind them, and so does each step.
 func (g *guard) watch(operation string) (done func()) {
 	s := &stall{guard: g, operation: operation, started: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.mu.stepped = s.started
 	s.mu.timer = time.AfterFunc(g.stallFail/stallSteps, s.step)
 	return s.end
 }
@@ -100,26 +107,34 @@ type stall struct {
 
 	mu struct {
 		sync.Mutex
-		timer  *time.Timer
-		lasted time.Duration // by the steps that were noticed
-		warned bool
-		ended  bool
+		timer   *time.Timer
+		stepped time.Time     // when the newest step was noticed
+		lasted  time.Duration // by the steps that were noticed
+		warned  bool
+		ended   bool
 	}
 }
 
 // step notices that some more time has passed.
 func (s *stall) step() {
+	runtime.Gosched() // to the end of the queue in which an operation that is done waits to say so
 	s.mu.Lock()
 	if s.mu.ended {
 		s.mu.Unlock()
 		return
 	}
-	s.mu.lasted += s.guard.stallFail / stallSteps
+	step, now := s.guard.stallFail/stallSteps, time.Now()
+	if now.Sub(s.mu.stepped) <= step+step/stallLate {
+		s.mu.lasted += step
+	} else {
+		s.mu.lasted += step / stallLate
+	}
+	s.mu.stepped = now
 	warn := !s.mu.warned && s.mu.lasted >= s.guard.stallWarn
 	s.mu.warned = s.mu.warned || warn
-	fatal := s.mu.lasted >= s.guard.stallFail/stallSteps*stallSteps
+	fatal := s.mu.lasted >= step*stallSteps
 	if !fatal {
-		s.mu.timer.Reset(s.guard.stallFail / stallSteps)
+		s.mu.timer.Reset(step)
 	}
 	s.mu.Unlock()
 	if warn {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A process without a processor notices one step where eight have passed.
+// A process without a processor notices one step where eight have passed, and
+// that one too late.
 func TestStallCountsWhatWasNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exits := 0
@@ -15,8 +16,8 @@ func TestStallCountsWhatWasNoticed(t *testing.T) {
 		g := newGuard(Config{Timings: timings, Log: slog.New(slog.DiscardHandler), ExitFunc: func(int) { exits++ }})
 		g.arm(func() {})
 		starved := &stall{guard: g, started: time.Now()}
-		starved.mu.timer = time.NewTimer(time.Hour)
-		for range stallSteps - 1 {
+		starved.mu.timer, starved.mu.stepped = time.NewTimer(time.Hour), time.Now()
+		for range stallSteps*stallLate - 1 {
 			time.Sleep(timings.StallFatal) // late: a step is an eighth of it
 			starved.step()
 			starved.mu.timer.Stop()
