@@ -23,7 +23,6 @@ const (
 	waiting              // queued, in a group
 	claimed              // queued, with nodes promised to it
 	running              // holds nodes
-	ousted               // ended in the pass that goes on, to be queued again after it
 )
 
 // entry is one live subjob. Entries lie in one slice, so that a clone of the

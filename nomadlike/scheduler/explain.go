@@ -366,7 +366,7 @@ func (x *explainer) foremost(w *laneWalk) []int32 {
 	for _, at := range x.lanes[w.lane].groups {
 		g := &x.groups[at]
 		switch g.answer.fault {
-		case faultBound, faultQuota, faultNever:
+		case faultBound, faultQuota, faultHeld, faultNever:
 			if g.answer.serial == x.serial {
 				continue
 			}
@@ -425,7 +425,7 @@ func (x *explainer) tailOf(g *group) *structs.WaitReason {
 		found = g.answer.fault
 	}
 	switch found {
-	case faultBound, faultQuota, faultNever:
+	case faultBound, faultQuota, faultHeld, faultNever:
 		return g.answer.reason
 	}
 	if x.full {

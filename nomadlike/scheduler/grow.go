@@ -80,6 +80,9 @@ func (b *Board) growing(e *entry) bool {
 
 func (p *pass) growOne(id int32) bool {
 	e := &p.entries[id]
+	if p.holds[e.project] != nil {
+		return false // its quota is kept for a gang that waits
+	}
 	sh, old := p.shapes.list[e.shape], e.gang
 	n := &sh.needs[old.spec]
 	options := p.optionsFor(e, n)

@@ -15,6 +15,7 @@ const (
 	faultNone  fault = iota
 	faultBound       // the pool's ceilings
 	faultQuota       // its project's quota
+	faultHeld        // its project's quota, kept for gangs before it
 	faultNever       // not even on the empty cluster
 	faultRoom        // no room
 	faultKept        // room, but kept for gangs before it
@@ -29,9 +30,11 @@ type pass struct {
 	ranks    int  // placements in plan
 	full     bool // the plan takes no more
 	walks    []laneWalk
-	promised []int32 // gangs whose reserved start was fixed
-	hunts    int     // searches for victims
-	ousted   []int32 // victims that ended at once, to be queued again
+	promised []int32              // gangs whose reserved start was fixed
+	hunts    int                  // searches for victims
+	ousted   []int32              // victims, on a board that is alone
+	holds    map[int32]*quotaHold // by project
+	leavers  map[int32][]int32    // the running gangs of each project, when somebody asked
 
 	// What the gang that is being placed may take, for avoid.
 	placing  *entry
@@ -112,8 +115,8 @@ func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
 	if !p.full && !p.anyHeld() {
 		p.grow()
 	}
-	for _, id := range p.ousted {
-		b.requeue(id)
+	if b.settings.Alone {
+		p.carryOut()
 	}
 	p.explain()
 	return p.plan
@@ -286,7 +289,7 @@ func (p *pass) step(w *laneWalk) {
 	e := &p.entries[id]
 	p.modelEntry(e)
 	sh := p.shapes.list[e.shape]
-	if a.fault == faultNone || a.fault == faultKept && e.span < a.span {
+	if p.worthTrying(e, sh, a) {
 		if p.overflows(sh) {
 			p.full = true
 			return
@@ -300,6 +303,20 @@ func (p *pass) step(w *laneWalk) {
 		}
 	}
 	p.blocked(w, id, sh, a)
+}
+
+// worthTrying tells whether what was found out for the group so far leaves an
+// entry a chance to start, or another reason to wait.
+func (p *pass) worthTrying(e *entry, sh *shape, a *answer) bool {
+	switch a.fault {
+	case faultNone:
+		return true
+	case faultHeld:
+		return e.span < a.span
+	case faultKept:
+		return e.span < a.span || !p.underQuota(e, sh)
+	}
+	return a.fault == faultRoom && !p.underQuota(e, sh)
 }
 
 // overflows tells whether a gang of the shape has no place in the plan.
@@ -328,7 +345,7 @@ func (p *pass) try(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	switch {
 	case look.reason != nil:
 		a.fault, a.reason = faultNever, look.reason
-	case a.fault != faultQuota:
+	case a.fault == faultRoom || a.fault == faultKept:
 		a.need = look.need
 		return p.preempt(w, id, sh, a)
 	}
@@ -339,8 +356,21 @@ func (p *pass) try(w *laneWalk, id int32, sh *shape, a *answer) bool {
 // goes on.
 func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
 	switch a.fault {
-	case faultBound, faultQuota, faultNever: // of the whole group, and in nobody's way
+	case faultQuota:
+		if !w.closed {
+			p.awaitQuota(id, sh)
+		}
 		p.drop(w)
+		return
+	case faultBound, faultNever: // of the whole group, and in nobody's way
+		p.drop(w)
+		return
+	case faultHeld:
+		if w.filling {
+			p.drop(w)
+		} else {
+			p.goOn(w, a)
+		}
 		return
 	}
 	p.lanes[w.lane].held = true
@@ -382,12 +412,13 @@ const fillMax = 512
 // leaves most room for the next, and costs the others least. In a lane of fair
 // share the order stays.
 func (p *pass) fill(w *laneWalk) {
-	w.closed, w.filling = true, w.shares == nil
 	c := &w.heap[0]
 	if c.pos++; int(c.pos) >= len(p.listOf(*c)) {
 		p.drop(w)
 	}
-	if !w.filling {
+	p.awaitQuotas(w)
+	if w.closed, w.filling = true, w.shares == nil; !w.filling {
+		p.sink(w, 0)
 		return
 	}
 	heap := w.heap[:0]
@@ -431,7 +462,7 @@ func (p *pass) hopeless(w *laneWalk, e *entry) bool {
 		if options.Avoid != nil {
 			options.Avoid = p.claimed
 		}
-		if p.leastQuota(e, sh, n) != nil || p.floor.Fits(&n.Need, sh.min, options) >= sh.min {
+		if p.quotaFault(e, sh, n) != faultNone || p.floor.Fits(&n.Need, sh.min, options) >= sh.min {
 			return false
 		}
 	}
@@ -485,6 +516,9 @@ func (p *pass) started(w *laneWalk, id int32, g *gang, placed []structs.RankPlac
 	p.attach(id, true)
 	r := &p.runs[e.run]
 	r.end, r.again = p.endOf(e, p.now)
+	if p.takeSpare(e, g.held); p.leavers != nil {
+		p.leavers[e.project] = append(p.leavers[e.project], id)
+	}
 	if w != nil && w.shares != nil && g.pool == p.lanes[w.lane].pool {
 		w.shares[e.project].held += g.weight()
 	}

@@ -31,8 +31,10 @@ func (p *pass) start(w *laneWalk, id int32, sh *shape, a *answer) bool {
 		if !p.judge(sh).can(i) {
 			continue // it could not on the empty cluster either
 		}
-		if fault == faultQuota {
-			a.reason, quotas = reason, true
+		if fault == faultQuota || fault == faultHeld {
+			if quotas = true; fault >= a.fault {
+				a.reason = reason
+			}
 		}
 		a.fault = max(a.fault, fault)
 	}
@@ -49,11 +51,15 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 	if problem := p.leastQuota(e, sh, n); problem != nil {
 		return nil, nil, faultQuota, p.overQuota(e, sh, problem)
 	}
+	if h := p.heldBack(e, leastHeld(n.Spec(), sh.min)); h != nil {
+		return nil, nil, faultHeld, p.quotaKept(e, h)
+	}
 	options := p.optionsFor(e, n)
 	most := p.sizeMost(e, sh, n)
 	if sh.min < most {
 		most = min(most, p.floor.Fits(&n.Need, most, options))
 	}
+	var found fault
 	var reason *structs.WaitReason
 	for size := most; size >= sh.min; size = p.smaller(size, sh.min) {
 		seats, ok := p.floor.Pick(&n.Need, size, options)
@@ -63,15 +69,20 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 		placed := p.floor.Placements(seats)
 		problem := p.quota(e, n, size, seats, placed)
 		if problem == nil {
+			h := p.heldBackOn(e, n, seats, placed)
+			if h == nil {
+				return seats, placed, faultNone, nil
+			}
+			found, reason = faultHeld, p.quotaKept(e, h)
+			continue
+		}
+		if seats, placed, ok = p.aside(e, n, size, options); ok && p.heldBackOn(e, n, seats, placed) == nil {
 			return seats, placed, faultNone, nil
 		}
-		if seats, placed, ok = p.aside(e, n, size, options); ok {
-			return seats, placed, faultNone, nil
-		}
-		reason = p.overQuota(e, sh, problem)
+		found, reason = faultQuota, p.overQuota(e, sh, problem)
 	}
 	if reason != nil {
-		return nil, nil, faultQuota, reason
+		return nil, nil, found, reason
 	}
 	if options.Avoid != nil && p.reserved() {
 		options.Avoid = p.claimed
@@ -199,16 +210,41 @@ func (p *pass) leastQuota(e *entry, sh *shape, n *need) *structs.Reason {
 	return structs.QuotaProblem(project.record, project.due(), leastHeld(n.Spec(), sh.min))
 }
 
-// underQuota tells whether quotas let the project have some alternative that
-// it could have on the empty cluster.
+// quotaFault tells whether quota, or a hold on it, keeps a project from holding
+// even the least that the smallest gang would count.
+func (p *pass) quotaFault(e *entry, sh *shape, n *need) fault {
+	switch {
+	case !p.projects[e.project].counts():
+		return faultNone
+	case p.leastQuota(e, sh, n) != nil:
+		return faultQuota
+	case p.heldBack(e, leastHeld(n.Spec(), sh.min)) != nil:
+		return faultHeld
+	}
+	return faultNone
+}
+
+// underQuota tells whether quotas, and holds on them, let the project have some
+// alternative that it could have on the empty cluster.
 func (p *pass) underQuota(e *entry, sh *shape) bool {
+	if !p.projects[e.project].counts() {
+		return true
+	}
 	look := p.judge(sh)
 	for i := range sh.needs {
-		if look.can(i) && p.leastQuota(e, sh, &sh.needs[i]) == nil {
+		if look.can(i) && p.quotaFault(e, sh, &sh.needs[i]) == faultNone {
 			return true
 		}
 	}
 	return false
+}
+
+// heldBackOn is heldBack for what a gang would count on seats.
+func (p *pass) heldBackOn(e *entry, n *need, seats []placement.Seat, placed []structs.RankPlacement) *quotaHold {
+	if p.holds[e.project] == nil {
+		return nil
+	}
+	return p.heldBack(e, p.heldBy(e, n.Index(), seats, placed))
 }
 
 // leastHeld is the least that size ranks of spec count in a quota.

@@ -39,14 +39,14 @@ func (p *pass) preempt(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	for i := range sh.needs {
 		n := &sh.needs[i]
 		h := &hunt{entry: e, need: n, more: p.wouldHold(e, sh, n), taken: make(map[int32]bool)}
-		if h.more == nil {
+		if h.more == nil || p.heldBack(e, h.more) != nil {
 			continue
 		}
 		if h.prey = p.preyOf(h); len(h.prey) == 0 {
 			continue
 		}
 		if victims, seats := p.corner(w, sh, h); victims != nil {
-			p.oust(w, id, sh, n, victims, seats)
+			p.oust(id, n, victims, seats)
 			return true
 		}
 	}
@@ -300,30 +300,23 @@ func (g thinned) ProjectUsage(name string) *structs.ProjectUsage {
 	return usage
 }
 
-// oust promises a gang the nodes that its victims will leave; a board that is
-// alone ends them at once and places the gang.
-func (p *pass) oust(w *laneWalk, id int32, sh *shape, n *need, victims []int32, seats []placement.Seat) {
+// oust promises a gang the nodes that its victims will leave.
+func (p *pass) oust(id int32, n *need, victims []int32, seats []placement.Seat) {
 	e := &p.entries[id]
 	keys := p.end(victims)
 	placed := p.floor.Placements(seats)
-	if p.settings.Alone {
-		p.started(w, id, p.newGang(e, n.Index(), e.subjob.Attempt+1, seats, placed, p.now), placed)
-	} else {
-		made := &claim{spec: n.Index(), victims: keys, held: p.heldAsPromised(e, n.Index(), placed)}
-		for i := range seats {
-			made.nodes = append(made.nodes, int32(seats[i].Index()))
-		}
-		p.promiseTo(id, made)
-		p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
-			JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.Attempt + 1, Spec: n.Index(), Placements: placed,
-		})
-		p.ranks += len(placed)
+	made := &claim{spec: n.Index(), victims: keys, held: p.heldAsPromised(e, n.Index(), placed)}
+	for i := range seats {
+		made.nodes = append(made.nodes, int32(seats[i].Index()))
 	}
-	p.plan.Gangs[len(p.plan.Gangs)-1].Victims = keys
+	p.promiseTo(id, made)
+	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
+		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.Attempt + 1, Spec: n.Index(), Placements: placed, Victims: keys,
+	})
+	p.ranks += len(placed)
 }
 
-// end tells victims to stop, in the order of their jobs. A board that is alone
-// takes them off their nodes; they are queued again after the walk.
+// end tells victims to stop, in the order of their jobs.
 func (p *pass) end(victims []int32) []structs.AttemptKey {
 	keys := make([]structs.AttemptKey, 0, len(victims))
 	for _, id := range p.sortedEntries(victims) {
@@ -331,12 +324,7 @@ func (p *pass) end(victims []int32) []structs.AttemptKey {
 		keys = append(keys, structs.AttemptKey{JobID: v.jobID, Subjob: v.index, Number: v.gang.attempt})
 		p.note(id)
 		if p.settings.Alone {
-			p.spend(v)
-			p.detach(id, true)
-			v.stand = ousted
 			p.ousted = append(p.ousted, id)
-			p.full = true // what they left is dealt out when they stand in the queue again
-			continue
 		}
 		own := *v.gang
 		own.endingAt = p.now
@@ -356,5 +344,6 @@ func (p *pass) promiseTo(id int32, made *claim) {
 	e := &p.entries[id]
 	p.detach(id, true)
 	e.stand, e.claim = claimed, made
+	p.takeSpare(e, made.held)
 	p.attach(id, true)
 }

@@ -162,14 +162,23 @@ func (p *pass) reserve(w *laneWalk, id int32, sh *shape) bool {
 		return false
 	}
 	if !best.strict && e.strictAt == 0 {
-		p.note(id)
-		e.strictAt = best.at.Add(max(promiseSlack, best.at.Sub(p.now)))
-		p.promised = append(p.promised, id)
+		p.promiseStart(id, best.at)
+	}
+	if p.projects[e.project].counts() && p.holds[e.project] == nil {
+		p.holdQuota(e, leastHeld(best.need.Spec(), sh.min), &quotaHold{at: best.at, strict: best.strict})
 	}
 	w.kept++
 	w.spots += len(best.spots)
 	p.keep(best)
 	return true
+}
+
+// promiseStart fixes from when on nothing passes a gang that is expected to start
+// at a time.
+func (p *pass) promiseStart(id int32, at structs.UnixNano) {
+	p.note(id)
+	p.entries[id].strictAt = at.Add(max(promiseSlack, at.Sub(p.now)))
+	p.promised = append(p.promised, id)
 }
 
 // reservationFor finds the spots of a reservation under one alternative, nil

@@ -178,8 +178,17 @@ func TestPassMatchesItsTwin(t *testing.T) {
 			w.checkGangs(t)
 			w.checkQuotas(t)
 			checkReasons(t, w)
-			if again := Schedule(Input{Snapshot: w, Settings: settings}, w.now, seed); len(again.Gangs) > 0 {
-				t.Fatalf("a second call places %v", again.Gangs)
+			// Only quota that was kept may be dealt out anew: its gang may wait for
+			// something else by now.
+			for more := 0; ; more++ {
+				again := Schedule(Input{Snapshot: w, Settings: settings}, w.now, seed)
+				if len(again.Gangs) == 0 {
+					break
+				}
+				if len(twin.holds) == 0 || more > len(w.jobs) {
+					t.Fatalf("a further call places %v", again.Gangs)
+				}
+				w.apply(t, again)
 			}
 			checkMirror(t, kept, w)
 		}

@@ -15,6 +15,9 @@ import (
 // seeds is how many random runs each of the long properties makes.
 var seeds = flag.Int("seeds", 3, "random runs of each kind of crowd; more for a long search")
 
+// projectsOfSiege is how many projects submit.
+const projectsOfSiege = 3
+
 // siege is a cluster under siege: more small work than it can do arrives all the
 // time, and gangs of up to all its nodes now and then. What the board expects of
 // run times may be true or false.
@@ -23,6 +26,7 @@ type siege struct {
 	board   *Board
 	nodes   int
 	cpu     int
+	quota   int // cores that a project may hold, 0: any
 	longest int // minutes that a job runs at most
 	backlog int // small jobs that wait at least
 	now     structs.UnixNano
@@ -46,6 +50,7 @@ type kindOfSiege struct {
 	expect func(s *siege, job *structs.Job) time.Duration
 	most   int // how many times longer than any job runs
 	fair   bool
+	quota  bool // each project may hold somewhat more than half of the cluster
 }
 
 func kindsOfSiege() map[string]kindOfSiege {
@@ -59,6 +64,10 @@ func kindsOfSiege() map[string]kindOfSiege {
 		"fair share": {expect: func(s *siege, job *structs.Job) time.Duration {
 			return time.Duration(1+portStart(job.ID, 0, 0, 5)%uint64(s.longest*60)) * time.Second
 		}, most: 1, fair: true},
+		"quota, nothing known": {quota: true},
+		"quota": {expect: func(s *siege, job *structs.Job) time.Duration {
+			return time.Duration(1+portStart(job.ID, 0, 0, 7)%uint64(s.longest*60)) * time.Second
+		}, most: 1, quota: true},
 	}
 }
 
@@ -81,6 +90,13 @@ func newSiege(kind kindOfSiege, settings Settings, seed uint64) *siege {
 		}
 		s.board.PutNode(n.ID, n, nil)
 	}
+	if kind.quota {
+		s.quota = s.nodes * s.cpu * 6 / 10
+		for i := range projectsOfSiege {
+			name := fmt.Sprintf("project-%d", i)
+			s.board.PutProject(name, &structs.Project{Name: name, Quotas: []structs.Quota{{Kind: structs.QuotaCPU, Maximum: &s.quota}}})
+		}
+	}
 	if kind.fair {
 		s.board.PutPool(structs.PoolDefault, &structs.Pool{Name: structs.PoolDefault, Order: structs.OrderFair, HalfLife: structs.Duration(time.Hour)})
 	}
@@ -94,7 +110,7 @@ func (s *siege) submit(job *structs.Job) {
 
 func (s *siege) smallJob() *structs.Job {
 	j := testJob(fmt.Sprintf("s%06d", s.count), 1, float64(1+s.chance.IntN(max(1, s.cpu/2))), 1<<30)
-	j.Project = fmt.Sprintf("project-%d", s.chance.IntN(3))
+	j.Project = fmt.Sprintf("project-%d", s.chance.IntN(projectsOfSiege))
 	if s.chance.IntN(4) == 0 && s.nodes > 3 {
 		j.Placement.Pool = "p"
 	}
@@ -109,7 +125,10 @@ func (s *siege) largeJob() *structs.Job {
 		most, pool = inP, "p"
 	}
 	j := testJob(fmt.Sprintf("large-%d", s.count), most-s.chance.IntN(most/2+1), float64(s.cpu/2+1+s.chance.IntN(s.cpu/2)), 1<<30)
-	j.Project, j.Placement.Pool = fmt.Sprintf("project-%d", s.chance.IntN(3)), pool
+	for s.quota > 0 && j.Nodes > 1 && j.Nodes*int(j.Resources[0].CPU) > s.quota {
+		j.Nodes--
+	}
+	j.Project, j.Placement.Pool = fmt.Sprintf("project-%d", s.chance.IntN(projectsOfSiege)), pool
 	return j
 }
 

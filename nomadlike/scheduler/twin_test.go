@@ -24,7 +24,8 @@ type twin struct {
 	kept     []*twinKept
 	strictAt map[subjobID]structs.UnixNano // fixed by this pass
 	gangs    []structs.GangPlan
-	filling  map[string]bool // pools whose reservations are made: the shortest go first
+	filling  map[string]bool      // pools whose reservations are made: the shortest go first
+	holds    map[string]*twinHold // by project
 }
 
 // twinKept is a reservation.
@@ -38,9 +39,17 @@ type twinKept struct {
 	spare  map[string]demand // by node
 }
 
+// twinHold is quota that is kept for a gang of a project.
+type twinHold struct {
+	id     subjobID
+	at     structs.UnixNano
+	strict bool
+	spare  map[int]int64 // by quota
+}
+
 func runTwin(w *world, settings Settings, seed uint64) *twin {
 	t := &twin{world: w, now: w.now, settings: settings, seed: seed,
-		started: map[subjobID]*structs.GangPlan{}, strictAt: map[subjobID]structs.UnixNano{}, filling: map[string]bool{}}
+		started: map[subjobID]*structs.GangPlan{}, strictAt: map[subjobID]structs.UnixNano{}, filling: map[string]bool{}, holds: map[string]*twinHold{}}
 	var left []subjobID
 	for _, s := range w.queued() {
 		if s.NotBefore <= w.now && s.Claim == nil {
@@ -53,10 +62,14 @@ func runTwin(w *world, settings Settings, seed uint64) *twin {
 		id := t.first(left)
 		left = slices.DeleteFunc(left, func(x subjobID) bool { return x == id })
 		pool := poolOf(w.jobs[id.job])
-		if unpassed[pool] || t.place(id) || t.overQuota(id) || !t.able(id) {
+		if unpassed[pool] || t.place(id) || !t.able(id) {
 			continue
 		}
+		_, why := t.try(id)
 		switch {
+		case why == faultQuota && !closed[pool]:
+			t.awaitQuota(id)
+		case why == faultQuota || why == faultHeld:
 		case settings.Passing == NoPassing:
 			unpassed[pool] = true
 		case !closed[pool]:
@@ -67,8 +80,17 @@ func runTwin(w *world, settings Settings, seed uint64) *twin {
 			} else {
 				futile[pool] = true
 			}
-			closed[pool] = blocked[pool] > 0 && (blocked[pool] == settings.keepMax() || futile[pool])
-			t.filling[pool] = closed[pool] && !t.isFair(pool)
+			if closed[pool] = blocked[pool] > 0 && (blocked[pool] == settings.keepMax() || futile[pool]); !closed[pool] {
+				break
+			}
+			rest := slices.DeleteFunc(slices.Clone(left), func(x subjobID) bool { return poolOf(w.jobs[x.job]) != pool })
+			slices.SortFunc(rest, func(a, b subjobID) int { return t.compare(a, b, pool) })
+			for _, x := range rest {
+				if t.able(x) && t.starved(x) {
+					t.awaitQuota(x)
+				}
+			}
+			t.filling[pool] = !t.isFair(pool)
 		}
 	}
 	return t
@@ -265,41 +287,161 @@ func (t *twin) sizes(job *structs.Job) []int {
 	return sizes
 }
 
-// try gives the gang that would start now, and whether only a quota is in the
-// way.
-func (t *twin) try(id subjobID) (gang *structs.GangPlan, quota bool) {
+// try gives the gang that would start now, or tells what is in the way.
+func (t *twin) try(id subjobID) (*structs.GangPlan, fault) {
 	job, s := t.world.jobs[id.job], t.world.subjobs[id]
 	f := t.floor()
-	room := false
+	why := faultQuota
 	for spec := range job.Resources {
 		able := t.ableAs(job, job.SpecAt(spec))
-		if structs.QuotaProblem(t.world.projects[job.Project], t.projectUsage(job.Project), leastHeld(job.SpecAt(spec), job.NodesMin())) != nil {
-			continue
-		}
-		need := placement.NeedOf(job, spec)
-		avoid := func(at int) bool { return t.isKept(id, spec, f.At(at).ID) }
-		options := placement.Options{PortStart: portStart(id.job, id.index, s.Attempt+1, t.seed), Avoid: avoid}
-		over := false
-		for _, size := range t.sizes(job) {
-			placed, ok := f.Choose(&need, size, options)
-			if !ok {
-				continue
+		one := t.leastFault(id, job.SpecAt(spec))
+		if one == faultNone {
+			one = faultRoom
+			need := placement.NeedOf(job, spec)
+			avoid := func(at int) bool { return t.isKept(id, spec, f.At(at).ID) }
+			options := placement.Options{PortStart: portStart(id.job, id.index, s.Attempt+1, t.seed), Avoid: avoid}
+			for _, size := range t.sizes(job) {
+				placed, ok := f.Choose(&need, size, options)
+				if !ok {
+					continue
+				}
+				g := &structs.GangPlan{JobID: id.job, Subjob: id.index, Attempt: s.Attempt + 1, Spec: spec, Placements: placed}
+				if one = t.quotaFault(id, t.held(id, g)); one == faultNone {
+					return g, faultNone
+				}
 			}
-			g := &structs.GangPlan{JobID: id.job, Subjob: id.index, Attempt: s.Attempt + 1, Spec: spec, Placements: placed}
-			if structs.QuotaProblem(t.world.projects[job.Project], t.projectUsage(job.Project), t.held(id, g)) == nil {
-				return g, false
-			}
-			over = true
 		}
-		room = room || !over && able
+		if able {
+			why = max(why, one)
+		}
 	}
-	return nil, !room
+	return nil, why
+}
+
+// leastFault tells what quota has against the least that a gang would hold.
+func (t *twin) leastFault(id subjobID, spec structs.Resources) fault {
+	return t.quotaFault(id, leastHeld(spec, t.world.jobs[id.job].NodesMin()))
+}
+
+// quotaFault tells what quota has against a gang that would hold so much.
+func (t *twin) quotaFault(id subjobID, held structs.Holding) fault {
+	job := t.world.jobs[id.job]
+	record := t.world.projects[job.Project]
+	if structs.QuotaProblem(record, t.projectUsage(job.Project), held) != nil {
+		return faultQuota
+	}
+	h := t.holds[job.Project]
+	if h == nil || h.id == id || !h.strict && t.endOf(id) <= h.at {
+		return faultNone
+	}
+	for i, quota := range record.Quotas {
+		if spare, asked := h.spare[i]; asked && held.Of(quota) > spare {
+			return faultHeld
+		}
+	}
+	return faultNone
+}
+
+// starved tells whether quota is in the way of every alternative.
+func (t *twin) starved(id subjobID) bool {
+	job := t.world.jobs[id.job]
+	for _, spec := range job.Resources {
+		if t.ableAs(job, spec) && t.leastFault(id, spec) == faultNone {
+			return false
+		}
+	}
+	return true
+}
+
+// awaitQuota keeps quota for a gang that has too little of it.
+func (t *twin) awaitQuota(id subjobID) {
+	job := t.world.jobs[id.job]
+	first := slices.IndexFunc(job.Resources, func(spec structs.Resources) bool { return t.ableAs(job, spec) })
+	need := leastHeld(job.SpecAt(first), job.NodesMin())
+	record := t.world.projects[job.Project]
+	if t.settings.keepMax() == 0 && t.settings.Passing != NoPassing || structs.QuotaProblem(record, nil, need) != nil {
+		return
+	}
+	at := never
+	for _, end := range t.ends(job.Project) {
+		if end != never && end < at && structs.QuotaProblem(record, t.usageAfter(job.Project, end), need) == nil {
+			at = end
+		}
+	}
+	late := t.world.subjobs[id].NoPassingAt
+	strict := at == never || late != 0 && t.now > late || t.settings.Passing == NoPassing
+	if t.holds[job.Project] == nil && !strict && late == 0 {
+		t.strictAt[id] = at.Add(max(promiseSlack, at.Sub(t.now)))
+	}
+	t.hold(id, need, at, strict)
+}
+
+// hold keeps need of the quota of a gang's project, unless another gang of it
+// came before.
+func (t *twin) hold(id subjobID, need structs.Holding, at structs.UnixNano, strict bool) {
+	project := t.world.jobs[id.job].Project
+	record := t.world.projects[project]
+	if record == nil || t.holds[project] != nil {
+		return
+	}
+	usage := t.projectUsage(project)
+	if !strict {
+		usage = t.usageAfter(project, at)
+	}
+	h := &twinHold{id: id, at: at, strict: strict, spare: map[int]int64{}}
+	for i, quota := range record.Quotas {
+		if most, bounded := quota.Most(); bounded && need.Of(quota) > 0 {
+			h.spare[i] = max(0, most-usage.Held.Of(quota)-need.Of(quota))
+		}
+	}
+	if len(h.spare) > 0 {
+		t.holds[project] = h
+	}
+}
+
+// ends tells when the gangs of a project end.
+func (t *twin) ends(project string) map[subjobID]structs.UnixNano {
+	ends := map[subjobID]structs.UnixNano{}
+	for id := range t.world.attempts {
+		if t.world.jobs[id.job].Project == project {
+			ends[id] = t.endOf(id)
+		}
+	}
+	for id := range t.started {
+		if t.world.jobs[id.job].Project == project {
+			ends[id] = t.endOf(id)
+		}
+	}
+	return ends
+}
+
+// usageAfter is what a project holds when all have ended that do by a time.
+func (t *twin) usageAfter(project string, at structs.UnixNano) *structs.ProjectUsage {
+	ends := t.ends(project)
+	u := &structs.ProjectUsage{Held: structs.Holding{}}
+	for _, a := range t.world.allocs {
+		if a.Project == project && ends[subjobID{a.JobID, a.Subjob}] > at {
+			u.Held = u.Held.Add(a.Held)
+		}
+	}
+	for id, gang := range t.started {
+		if t.world.jobs[id.job].Project == project && ends[id] > at {
+			u.Held = u.Held.Add(t.held(id, gang))
+		}
+	}
+	return u
 }
 
 func (t *twin) place(id subjobID) bool {
 	gang, _ := t.try(id)
 	if gang == nil {
 		return false
+	}
+	if h := t.holds[t.world.jobs[id.job].Project]; h != nil && h.id != id && (h.strict || t.endOf(id) > h.at) {
+		held := t.held(id, gang)
+		for i, spare := range h.spare {
+			h.spare[i] = max(0, spare-held.Of(t.world.projects[t.world.jobs[id.job].Project].Quotas[i]))
+		}
 	}
 	t.started[id] = gang
 	t.order = append(t.order, id)
@@ -317,8 +459,8 @@ func (t *twin) place(id subjobID) bool {
 }
 
 func (t *twin) overQuota(id subjobID) bool {
-	_, quota := t.try(id)
-	return quota
+	_, why := t.try(id)
+	return why == faultQuota || why == faultHeld
 }
 
 // passes tells whether the gang would end before the reserved start.
@@ -485,6 +627,7 @@ func (t *twin) keep(id subjobID, before, spots int) int {
 		t.strictAt[id] = best.at.Add(max(promiseSlack, best.at.Sub(t.now)))
 	}
 	t.kept = append(t.kept, best)
+	t.hold(id, leastHeld(best.spec, job.NodesMin()), best.at, best.strict)
 	return len(best.spare)
 }
 

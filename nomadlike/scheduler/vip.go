@@ -37,13 +37,13 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 		a.fault, a.reason = faultQuota, p.overQuota(e, sh, problem)
 		return false
 	}
+	if h := p.heldBack(e, held); h != nil {
+		a.fault, a.reason = faultHeld, p.quotaKept(e, h)
+		return false
+	}
 	made := &claim{spec: n.Index(), nodes: spots, held: held}
 	made.victims = p.end(p.killedBy(e, sh, spots, held))
 	p.promiseTo(id, made)
-	if p.settings.Alone && p.complete(id) {
-		p.plan.Gangs[len(p.plan.Gangs)-1].Victims = made.victims
-		return true
-	}
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
 		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.Attempt + 1, Spec: n.Index(), Placements: placed,
 		Victims: made.victims, Claim: true,
@@ -82,6 +82,26 @@ func (s *shape) kills(node *structs.Node) bool {
 	return slices.ContainsFunc(s.vip.Machines, func(m structs.VIPMachine) bool {
 		return m.Busy == structs.BusyKill && (m.Node == node.Name || m.Node == node.ID)
 	})
+}
+
+// carryOut does what the state does with a plan, on a board that is alone: the
+// victims end and are queued again, and the promises are kept for which that was
+// enough. What they leave beside is dealt out by the next pass.
+func (p *pass) carryOut() {
+	for _, id := range p.ousted {
+		p.requeue(id)
+	}
+	for _, id := range p.sortedEntries(slices.Clone(p.claims)) {
+		promised := slices.IndexFunc(p.plan.Gangs, func(g structs.GangPlan) bool { return p.entries[id].is(g.JobID, g.Subjob) })
+		if promised < 0 || !p.complete(id) {
+			continue
+		}
+		last := len(p.plan.Gangs) - 1
+		placed := p.plan.Gangs[last]
+		placed.Victims = p.plan.Gangs[promised].Victims
+		p.plan.Gangs[promised] = placed
+		p.plan.Gangs = p.plan.Gangs[:last]
+	}
 }
 
 // fulfil places the claims whose nodes are free by now, on a board that is

@@ -1,0 +1,196 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// quotaHold keeps a part of a project's quota for the first of its gangs that
+// waits, for quota or with a reserved start. It is to quotas what a reservation is
+// to nodes, and has the same two forms: timed and strict. Without it small jobs of
+// a project would take every bit of its quota that becomes free before a large one
+// could ever have enough.
+type quotaHold struct {
+	jobID  string
+	index  int
+	at     structs.UnixNano // estimated start; never: not known
+	strict bool
+	spare  []int64 // by quota of the project: what others may take whenever they end; -1: not asked for
+}
+
+// awaitQuota keeps quota for a gang for which nothing else is in the way, if it is
+// the first of its project.
+func (p *pass) awaitQuota(id int32, sh *shape) {
+	e := &p.entries[id]
+	if p.holds[e.project] != nil || p.settings.keepMax() == 0 && p.settings.Passing != NoPassing {
+		return
+	}
+	need := leastHeld(sh.needs[p.judge(sh).need].Spec(), sh.min)
+	if structs.QuotaProblem(p.projects[e.project].record, nil, need) != nil {
+		return // it never starts
+	}
+	h := &quotaHold{at: p.quotaFreeAt(e.project, need)}
+	late := e.strictAt != 0 && p.now > e.strictAt
+	h.strict = h.at == never || late || p.settings.Passing == NoPassing
+	if !h.strict && e.strictAt == 0 {
+		p.promiseStart(id, h.at)
+	}
+	p.holdQuota(e, need, h)
+}
+
+// quotaPart is one quota of which something is asked for.
+type quotaPart struct {
+	quota int   // of the project's record
+	spare int64 // what is left beside all that is held and what is asked for; negative: so much is missing
+}
+
+// partsOf tells how a project stands to what need asks of its quotas.
+func (p *pass) partsOf(project int32, need structs.Holding) []quotaPart {
+	var parts []quotaPart
+	due := p.projects[project].due()
+	for i, quota := range p.projects[project].record.Quotas {
+		if most, bounded := quota.Most(); bounded && need.Of(quota) > 0 {
+			part := quotaPart{i, most - need.Of(quota)}
+			if due != nil {
+				part.spare -= due.Held.Of(quota)
+			}
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// leave adds what a gang will leave.
+func (p *pass) leave(parts []quotaPart, v *entry) {
+	for i := range parts {
+		parts[i].spare += v.gang.held.Of(p.projects[v.project].record.Quotas[parts[i].quota])
+	}
+}
+
+// quotaFreeAt estimates when enough gangs of a project have ended for it to hold
+// need, too.
+func (p *pass) quotaFreeAt(project int32, need structs.Holding) structs.UnixNano {
+	parts := p.partsOf(project, need)
+	for _, id := range p.leaversOf(project) {
+		v := &p.entries[id]
+		end := p.runs[v.run].end
+		if end == never {
+			break
+		}
+		p.leave(parts, v)
+		if !slices.ContainsFunc(parts, func(x quotaPart) bool { return x.spare < 0 }) {
+			return end
+		}
+	}
+	return never
+}
+
+// leaversOf lists the running gangs of a project by the time at which they end.
+func (p *pass) leaversOf(project int32) []int32 {
+	if p.leavers == nil {
+		p.leavers = make(map[int32][]int32)
+		for i := range p.runs {
+			of := p.entries[p.runs[i].entry].project
+			p.leavers[of] = append(p.leavers[of], p.runs[i].entry)
+		}
+	}
+	list := slices.DeleteFunc(p.leavers[project], func(id int32) bool { return p.entries[id].stand != running })
+	slices.SortFunc(list, func(a, b int32) int {
+		return cmp.Compare(p.runs[p.entries[a].run].end, p.runs[p.entries[b].run].end)
+	})
+	p.leavers[project] = list
+	return list
+}
+
+// holdQuota keeps need for a gang.
+func (p *pass) holdQuota(e *entry, need structs.Holding, h *quotaHold) {
+	parts := p.partsOf(e.project, need)
+	if len(parts) == 0 {
+		return
+	}
+	if !h.strict {
+		for _, id := range p.leaversOf(e.project) {
+			if v := &p.entries[id]; p.runs[v.run].end <= h.at {
+				p.leave(parts, v)
+			}
+		}
+	}
+	h.jobID, h.index = e.jobID, e.index
+	h.spare = slices.Repeat([]int64{-1}, len(p.projects[e.project].record.Quotas))
+	for _, part := range parts {
+		h.spare[part.quota] = max(0, part.spare)
+	}
+	if p.holds == nil {
+		p.holds = make(map[int32]*quotaHold)
+	}
+	p.holds[e.project] = h
+}
+
+// heldBack tells which hold keeps a gang from taking held of its project's quota;
+// nil: none.
+func (p *pass) heldBack(e *entry, held structs.Holding) *quotaHold {
+	h := p.holds[e.project]
+	if h == nil || p.passesHold(e, h) {
+		return nil
+	}
+	for i, quota := range p.projects[e.project].record.Quotas {
+		if h.spare[i] >= 0 && held.Of(quota) > h.spare[i] {
+			return h
+		}
+	}
+	return nil
+}
+
+// passesHold tells whether a hold does not concern a gang: it is its own, or the
+// gang will have ended by then.
+func (p *pass) passesHold(e *entry, h *quotaHold) bool {
+	p.modelEntry(e)
+	return e.is(h.jobID, h.index) || !h.strict && later(p.now, e.span) <= h.at
+}
+
+// takeSpare notes what of the spare quota beside a hold a gang takes.
+func (p *pass) takeSpare(e *entry, held structs.Holding) {
+	h := p.holds[e.project]
+	if h == nil || p.passesHold(e, h) {
+		return
+	}
+	for i, quota := range p.projects[e.project].record.Quotas {
+		if h.spare[i] >= 0 {
+			h.spare[i] = max(0, h.spare[i]-held.Of(quota))
+		}
+	}
+}
+
+// awaitQuotas keeps quota, before those that are left are no longer looked at in
+// their order, for the first of each project that waits for it.
+func (p *pass) awaitQuotas(w *laneWalk) {
+	var blocked []cursor
+	for _, c := range w.heap {
+		g := &p.groups[c.group]
+		sh := p.shapes.list[g.key.shape]
+		if !p.projects[g.key.project].counts() || p.holds[g.key.project] != nil || sh.odd || p.ceiling(&p.lanes[w.lane], sh) != nil ||
+			p.judge(sh).reason != nil || p.underQuota(p.at(c), sh) {
+			continue
+		}
+		c.rank = p.rankOf(w, c.group)
+		blocked = append(blocked, c)
+	}
+	slices.SortFunc(blocked, func(a, b cursor) int {
+		if p.less(w, a, b) {
+			return -1
+		}
+		return 1
+	})
+	for _, c := range blocked {
+		p.awaitQuota(p.listOf(c)[c.pos], p.shapes.list[p.groups[c.group].key.shape])
+	}
+}
+
+// quotaKept says for whom quota is kept.
+func (p *pass) quotaKept(e *entry, h *quotaHold) *structs.WaitReason {
+	wait := waitFor("scheduler.quota_kept", "project", p.projects[e.project].name, "job", p.jobName(h.jobID))
+	wait.Holders = []string{h.jobID}
+	return wait
+}
