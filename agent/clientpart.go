@@ -14,6 +14,7 @@ import (
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device"
 	"nomadlike/plugins/docker"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/exec"
@@ -50,7 +51,7 @@ func (a *Agent) openClient(context.Context) error {
 		return err
 	}
 	a.atStop(func(context.Context) { a.stopFailed("exec driver", a.driver.Close()) })
-	drivers, err := a.openDrivers(dir)
+	drivers, devices, err := a.openPlugins(dir)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (a *Agent) openClient(context.Context) error {
 			ReservedMemory: c.ReservedMemory, PortMin: c.PortMin, PortMax: c.PortMax, Attributes: metaAttributes(c.Meta),
 			Topology: c.Topology, RDMA: c.RDMA,
 		},
-		Devices: c.Devices,
+		Devices: c.Devices, DevicePlugins: devices,
 		Drivers: drivers,
 		Servers: a.serverAddresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
 		Binary: binary, Logger: a.log,
@@ -78,34 +79,34 @@ func (a *Agent) openClient(context.Context) error {
 	return nil
 }
 
-// openDrivers gathers the built-in driver and those of plugin_dir.
-func (a *Agent) openDrivers(dir string) (map[string]driver.Driver, error) {
-	plugins, err := host.New(host.Config{
-		PluginDir: a.config.PluginDir, RunDir: filepath.Join(dir, "plugins"), Plugins: a.config.Plugins, Logger: a.log,
-	})
+// openPlugins gathers the built-in drivers and device plugins, and those of
+// plugin_dir.
+func (a *Agent) openPlugins(dir string) (map[string]driver.Driver, map[string]device.Plugin, error) {
+	plugins, err := host.New(a.hostConfig(dir))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	a.atStop(func(context.Context) { a.stopFailed("driver plugins", plugins.Close()) })
+	a.atStop(func(context.Context) { a.stopFailed("plugins", plugins.Close()) })
 	if err := plugins.Register(exec.Name, a.driver); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	containers, err := a.openDocker(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if containers != nil {
 		if err := plugins.Register(docker.Name, containers); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	drivers := map[string]driver.Driver{}
 	for _, name := range plugins.Names() {
 		if drivers[name], err = plugins.Driver(name); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return drivers, nil
+	devices, err := devicePlugins(plugins)
+	return drivers, devices, err
 }
 
 // runClient lets the node live.

@@ -1,22 +1,16 @@
 package agent
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
-	"nomadlike/plugins/docker"
-	"nomadlike/plugins/exec"
 	"nomadlike/plugins/host"
 )
 
@@ -56,6 +50,7 @@ type Config struct {
 	LogFormat string
 	PluginDir string
 	Plugins   []host.PluginConfig // external drivers
+	Devices   DevicePluginsConfig
 	Limits    LimitsConfig
 	Hosts     []string // names under which browsers may reach the API
 	Scale     float64  // stretches the timings of failure detection; 1 on a quiet LAN
@@ -374,31 +369,6 @@ func (r *resolver) limits() {
 		TokenFailures:   r.positive("limits.token_failures", get(block.TokenFailures, tokenFailuresDefault)),
 		RequestsPerSec:  r.rate("limits.requests_per_sec", get(block.RequestsPerSec, requestsDefault)),
 		SubmitsPerSec:   r.rate("limits.submissions_per_s", get(block.JobsPerSecond, submissionsDefault)),
-	}
-}
-
-func (r *resolver) plugins() {
-	seen := map[string]bool{}
-	for _, plugin := range r.settings.Plugins {
-		path := "plugin." + plugin.Name
-		switch {
-		case r.config.PluginDir == "":
-			r.refuse("plugin", "agent.config.plugin_dir")
-		case seen[plugin.Name]:
-			r.refuse("plugin", "agent.config.plugin_twice", "name", plugin.Name)
-		case plugin.Name == exec.Name, plugin.Name == docker.Name:
-			r.refuse("plugin", "agent.config.plugin_name", "name", plugin.Name)
-		}
-		seen[plugin.Name] = true
-		pin := get(plugin.SHA256, "")
-		if raw, err := hex.DecodeString(pin); pin != "" && (err != nil || len(raw) != sha256.Size) {
-			r.refuse(path, "agent.config.plugin_hash", "name", plugin.Name)
-		}
-		one := host.PluginConfig{Name: plugin.Name, Args: plugin.Args, SHA256: strings.ToLower(pin)}
-		for _, name := range slices.Sorted(maps.Keys(plugin.Env)) {
-			one.Env = append(one.Env, name+"="+plugin.Env[name])
-		}
-		r.config.Plugins = append(r.config.Plugins, one)
 	}
 }
 

@@ -34,7 +34,7 @@ type DockerConfig struct {
 	User           string
 	// Program replaces the program that runs in and beside containers, for
 	// tests; "" means the embedded one.
-	Program string
+	Program string `json:"-"`
 }
 
 func dockerConfig(block *DockerBlock) DockerConfig {

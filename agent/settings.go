@@ -3,6 +3,8 @@ package agent
 import (
 	"maps"
 	"slices"
+
+	"github.com/zclconf/go-cty/cty"
 )
 
 // Settings is one layer of configuration: a file, or the flags of the
@@ -92,13 +94,19 @@ type Limits struct {
 	JobsPerSecond   *float64 `hcl:"submissions_per_s,optional"` // of one token
 }
 
-// Plugin is the block of one external driver, labelled with its name, which
-// is also the name of its program in plugin_dir.
+// Plugin is the block of one plugin, labelled with its name, which is also the
+// name of its program in plugin_dir. The device plugins nvidia and ascend are
+// carried by the agent and need no block.
 type Plugin struct {
 	Name   string            `hcl:"name,label"`
+	Type   *string           `hcl:"type,optional"` // driver (default) | device
 	Args   []string          `hcl:"args,optional"`
 	Env    map[string]string `hcl:"env,optional"`    // complete: it gets nothing of the agent's own
 	SHA256 *string           `hcl:"sha256,optional"` // of the program, in hexadecimal
+	// Enabled starts a built-in device plugin, or not, whatever the machine
+	// seems to have.
+	Enabled *bool     `hcl:"enabled,optional"`
+	Config  cty.Value `hcl:"config,optional"` // of a device plugin, in its own words
 }
 
 // HTTP is the block of the HTTP API.

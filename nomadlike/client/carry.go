@@ -29,6 +29,7 @@ type runner struct {
 	cancel   context.CancelFunc // of its preparation; nil without
 	prepared *prepared          // nil before
 	driver   string
+	devices  []string      // ids of the devices that it holds
 	ended    chan struct{} // closed when the allocation has ended
 }
 
@@ -165,7 +166,7 @@ func (c *Client) startPreparing(work context.Context, id string) {
 			return
 		}
 		c.post(func() {
-			r.prepared, r.driver = p, assignment.Job.Task.Driver
+			r.prepared, r.driver, r.devices = p, assignment.Job.Task.Driver, assignment.Alloc.Devices
 			c.add(c.loop.table.Step(id, alloc.Prepared{}, c.now()))
 		})
 	})
@@ -273,6 +274,9 @@ func (c *Client) stopTask(work context.Context, r *runner, signal string, grace 
 
 // cleanTask frees what the node held for an ended allocation.
 func (c *Client) cleanTask(work context.Context, r *runner) {
+	if len(c.devices.plugins) > 0 { // one of its devices may wait to be empty
+		defer c.post(func() { c.actOnDevices(work) })
+	}
 	if r.prepared != nil {
 		r.prepared.release(c)
 	}
@@ -282,6 +286,9 @@ func (c *Client) cleanTask(work context.Context, r *runner) {
 	}
 	if err := d.Destroy(work, alloc.TaskID(r.id)); err != nil && work.Err() == nil {
 		c.log.Warn("destroy task", logkey.AllocID, r.id, logkey.Error, err)
+	}
+	if len(r.devices) > 0 {
+		c.reap(work, r.devices)
 	}
 }
 

@@ -41,6 +41,7 @@ type Client struct {
 	session  *session.Session
 	listener *listener
 	drivers  *driverHealth
+	devices  *deviceWatch
 
 	inputs  chan func() // run by the loop
 	stopped chan struct{}
@@ -57,6 +58,7 @@ type Client struct {
 		leaseFrom time.Duration              // as last written
 		leaseOver bool                       // strict allocations were told
 		waiters   map[string][]chan struct{} // closed when the allocation starts to run, or ends
+		healing   map[string]time.Time       // by device: not reset again before
 		sweeping  bool
 		sizes     map[string]int64 // bytes of the directories of ended allocations
 		recovered []alloc.State    // read by New, consumed by Run
@@ -117,6 +119,8 @@ func New(config Config) (*Client, error) {
 	c.mu.node = node
 	c.log = c.log.With(logkey.NodeID, c.identity.NodeID)
 	c.drivers = newDriverHealth(config.Drivers, c.log)
+	c.devices = newDeviceWatch(config.DevicePlugins, config.Devices, c.log)
+	c.loop.healing = make(map[string]time.Time)
 	c.loop.table = alloc.NewTable(c.identity.NodeID)
 	c.loop.runners = make(map[string]*runner)
 	c.loop.unsaved = make(map[string]bool)
@@ -199,7 +203,9 @@ func (c *Client) Run(ctx context.Context) error {
 	c.listener.work = work
 	var drivers sync.WaitGroup
 	drivers.Go(func() { c.drivers.run(work, c.driversChanged) })
+	drivers.Go(func() { c.devices.run(work, func() { c.devicesChanged(work) }) })
 	c.drivers.firstWord(ctx, driverFirstWord)
+	c.devices.firstWord(ctx, deviceFirstWord)
 	c.driversChanged()
 	c.takeOver(work)
 
@@ -247,6 +253,7 @@ func (c *Client) runLoop(ctx, work context.Context) {
 			c.checkLease()
 		case <-sweep.C:
 			c.sweep(work)
+			c.actOnDevices(work)
 		}
 		c.carryOut(work)
 	}
@@ -380,6 +387,7 @@ func (o *listener) Assignments(a *structs.Assignments) {
 		o.c.settleStrays(o.work, a)
 		o.c.add(o.c.loop.table.Assign(a, o.c.now()))
 		o.c.reopenShells(a)
+		o.c.actOnDevices(o.work)
 	})
 }
 

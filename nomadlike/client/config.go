@@ -14,6 +14,7 @@ import (
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device"
 	"nomadlike/plugins/driver"
 )
 
@@ -30,7 +31,10 @@ type Config struct {
 	Version string
 	Wishes  fingerprint.Wishes // name, address, pool, reserves, ports, attributes
 	Drivers map[string]driver.Driver
-	Devices []structs.Device
+	Devices []structs.Device // declared by the configuration
+	// DevicePlugins find devices and prepare them for tasks, by name. They are
+	// closed by their owner, after Run.
+	DevicePlugins map[string]device.Plugin
 
 	// Servers gives the servers known otherwise, host:port; it may change.
 	Servers     func() []string

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path"
@@ -83,6 +84,15 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 // fill makes the command line and writes what belongs to it.
 func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, env map[string]string, owner owner) *alloc.PrepareFailed {
 	id := a.Alloc.ID
+	reserved, seen, failure := c.reserve(ctx, a)
+	if failure != nil {
+		return failure
+	}
+	env = maps.Clone(env)
+	if env == nil {
+		env = make(map[string]string, len(seen))
+	}
+	maps.Copy(env, seen)
 	l, err := launch.Build(launch.Input{Job: a.Job, Alloc: a.Alloc, Members: a.Members, Node: c.nodeFacts(a, env)})
 	if err != nil {
 		return users(err)
@@ -105,6 +115,7 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 		}
 	}
 	p.spec = c.taskSpec(a, &l, owner)
+	p.spec.Reservations = append(p.spec.Reservations, reserved...)
 	return c.fetch(ctx, a, &p.spec)
 }
 

@@ -117,6 +117,7 @@ func (c *Client) reopenShells(a *structs.Assignments) {
 			continue
 		}
 		r.prepared = &prepared{shell: c.reopenShell(one), links: c.linksOf(one)}
+		r.devices = one.Alloc.Devices
 	}
 }
 

@@ -27,6 +27,13 @@ type Revoked struct{ Cause *structs.Reason }
 // others: kill it. Only strict allocations are told.
 type LeaseEnded struct{}
 
+// Evicted says that a device of the allocation can not be used any longer.
+// That is the node's fault: the attempt comes back elsewhere.
+type Evicted struct {
+	Cause *structs.Reason
+	Stop  *structs.StopOrder // how to stop it; nil: as its job says
+}
+
 // Unblocked says that no older attempt has processes here any more.
 type Unblocked struct{}
 
@@ -69,6 +76,7 @@ type Acked struct{ Status structs.AllocStatus }
 func (Assigned) isEvent()      {}
 func (Revoked) isEvent()       {}
 func (LeaseEnded) isEvent()    {}
+func (Evicted) isEvent()       {}
 func (Unblocked) isEvent()     {}
 func (Progressed) isEvent()    {}
 func (Prepared) isEvent()      {}

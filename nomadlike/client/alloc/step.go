@@ -21,6 +21,9 @@ func Step(s State, event Event, now structs.UnixNano) (State, []Effect) {
 		if m.Strict {
 			m.stop(ForceKill, structs.NewReason("client.lease_ended"), true)
 		}
+	case Evicted:
+		m.obey(e.Stop)
+		m.stop(ForceStop, e.Cause, true)
 	case Unblocked:
 		if m.Phase == PhasePending {
 			m.prepare()

@@ -20,3 +20,19 @@ client {
     env        = { CUDA_VISIBLE_DEVICES = "{id}" }
   }
 }
+
+plugin "nvidia" {
+  config = {
+    poll  = "2s"
+    share = [{ cards = ["0"], how = "time-slice", parts = 4 }]
+  }
+}
+
+plugin "ascend" {
+  enabled = false
+}
+
+plugin "tpu" {
+  type   = "device"
+  config = { path = "/dev/accel" }
+}

@@ -1,0 +1,236 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"nomadlike/internal/eventually"
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/nvidia"
+	"nomadlike/plugins/nvidia/nvmltest"
+)
+
+// cards is a development agent on a machine with NVIDIA cards: the plugin is a
+// program of its own and loads a library that does what the test says.
+type cards struct {
+	*nvmltest.Machine
+	agent  *Agent
+	client *api.Client
+}
+
+// maker makes such agents: the library and the plugin are built once.
+type maker struct{ library, program string }
+
+func newMaker(t *testing.T) maker {
+	t.Helper()
+	m := maker{library: nvmltest.Build(t), program: filepath.Join(shortDir(t), "nvidia-plugin")}
+	build := exec.Command("go", "build", "-o", m.program, "../plugins/host/cmd/nvidia-plugin")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=-Wno-deprecated-declarations")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the plugin: %v\n%s", err, out)
+	}
+	return m
+}
+
+// shortDir is a directory for sockets, whose paths are short.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "nlc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (m maker) start(t *testing.T, count int) *cards {
+	t.Helper()
+	machine, dir := nvmltest.New(t, nvmltest.Cards(count)...), shortDir(t)
+	kernel := filepath.Join(dir, "kmsg")
+	if err := syscall.Mkfifo(kernel, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	smi := filepath.Join(dir, "nvidia-smi")
+	if err := os.WriteFile(smi, []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{}
+	for _, entry := range machine.Env() {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
+	yes, data, options := true, filepath.Join(dir, "data"), testOptions(t)
+	c := &cards{Machine: machine}
+	c.agent = startChanged(t, Settings{Dev: &yes, DataDir: &data, Plugins: []Plugin{{
+		Name: nvidia.Name, Env: env, Enabled: &yes,
+		Config: cty.ObjectVal(map[string]cty.Value{
+			"library": cty.StringVal(m.library), "poll": cty.StringVal("100ms"), "root": cty.StringVal(filepath.Join(dir, "root")),
+			"kernel_messages": cty.StringVal(kernel), "nvidia_smi": cty.StringVal(smi),
+		}),
+	}}}, options, func(config *Config) { config.Devices.Builtin = []string{m.program} })
+	c.client = loggedIn(t, options)
+	return c
+}
+
+// node is what the servers know of the machine.
+func (c *cards) node(t *testing.T) *api.NodeDetail {
+	t.Helper()
+	node, _, err := c.client.Node(t.Context(), c.agent.ID(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// await waits until the servers know a card as healthy, or not.
+func (c *cards) await(t *testing.T, id string, healthy bool) structs.Device {
+	t.Helper()
+	var found structs.Device
+	eventually.Within(t, 20*time.Second, fmt.Sprintf("card %s is healthy: %v", id, healthy), func() bool {
+		devices := c.node(t).Devices
+		i := slices.IndexFunc(devices, func(d structs.Device) bool { return d.ID == id })
+		if i < 0 || devices[i].Healthy != healthy {
+			return false
+		}
+		found = devices[i]
+		return true
+	})
+	return found
+}
+
+// onCards is a job that says which cards it sees.
+func onCards(name string, count int, command string) string {
+	device := ""
+	if count > 0 {
+		device = fmt.Sprintf(`device "nvidia/gpu" { count = %d }`, count)
+	}
+	return fmt.Sprintf(`
+job %q {
+  resources {
+    cpu    = 0.1
+    memory = "16MiB"
+    %s
+  }
+  stop_grace = "10s"
+  task {
+    driver  = "exec"
+    command = %q
+  }
+}
+`, name, device, command)
+}
+
+// What people do with jobs on cards, over the real library's door.
+func TestCards(t *testing.T) {
+	m := newMaker(t)
+	t.Run("jobs get their own", m.jobsGetTheirOwnCards)
+	t.Run("a lost one moves its job", m.lostCardMovesItsJob)
+	t.Run("one that was reset comes back", m.resetCardComesBack)
+}
+
+// A job gets its own cards, sees no others, and none without asking.
+func (m maker) jobsGetTheirOwnCards(t *testing.T) {
+	c := m.start(t, 4)
+	node := c.node(t)
+	if len(node.Devices) != 4 || node.Devices[3].Model == "" || node.Devices[3].Memory == 0 || node.Attributes["device.nvidia.state"] != "ready" {
+		t.Fatalf("registered %+v %v", node.Devices, node.Attributes)
+	}
+	say := `sh -c 'echo $CUDA_VISIBLE_DEVICES; while test ! -e ../end; do sleep 0.05; done'`
+	one := runJob(t, c.client, onCards("one", 2, say), structs.JobRunning)
+	two := runJob(t, c.client, onCards("two", 2, say), structs.JobRunning)
+	var seen []string
+	for _, job := range []*api.JobDetail{one, two} {
+		alloc := allocOf(t, c.client, job.Job.ID)
+		var line string
+		eventually.Within(t, 10*time.Second, "the job says its cards", func() bool {
+			line = strings.TrimSpace(logsOf(t, c.client, alloc.ID, api.LogOptions{}))
+			return line != ""
+		})
+		own := strings.Split(line, ",")
+		if !slices.Equal(own, alloc.Devices) || len(own) != 2 {
+			t.Errorf("job %s sees %q, was given %q", job.Job.Name, own, alloc.Devices)
+		}
+		seen = append(seen, own...)
+	}
+	slices.Sort(seen)
+	if !slices.Equal(seen, []string{"GPU-0000", "GPU-0001", "GPU-0002", "GPU-0003"}) {
+		t.Errorf("both together see %q", seen)
+	}
+	none := runJob(t, c.client, onCards("without", 0, `sh -c 'echo "[$CUDA_VISIBLE_DEVICES]"'`), structs.JobSucceeded)
+	if got := logsOf(t, c.client, allocOf(t, c.client, none.Job.ID).ID, api.LogOptions{}); got != "[]\n" {
+		t.Errorf("a job without cards sees %q", got)
+	}
+	eventually.Within(t, 10*time.Second, "cards are measured", func() bool {
+		return c.agent.client.DeviceStats()["GPU-0003"].Gauges["temperature_celsius"] == 41
+	})
+}
+
+// A card that falls off the bus takes its job with it, not the node: the job
+// is signalled, told which card and why, and comes back on others.
+func (m maker) lostCardMovesItsJob(t *testing.T) {
+	c := m.start(t, 4)
+	job := runJob(t, c.client, onCards("train", 2, `sh -c 'trap "echo saved; exit 0" TERM; echo $CUDA_VISIBLE_DEVICES; while :; do sleep 0.02; done'`), structs.JobRunning)
+	first := allocOf(t, c.client, job.Job.ID)
+	eventually.Within(t, 10*time.Second, "the job runs", func() bool {
+		return strings.HasPrefix(logsOf(t, c.client, first.ID, api.LogOptions{}), "GPU-")
+	})
+	lost := first.Devices[1]
+	begin := time.Now()
+	c.Happen(lost + " xid=79")
+	eventually.Within(t, 20*time.Second, "the attempt is signalled", func() bool {
+		return strings.HasSuffix(logsOf(t, c.client, first.ID, api.LogOptions{}), "saved\n")
+	})
+	t.Logf("signalled %s after the fault", time.Since(begin))
+	if sick := c.await(t, lost, false); sick.Health == nil {
+		t.Errorf("nothing says what is wrong: %+v", sick)
+	}
+	var again structs.Allocation
+	eventually.Within(t, 20*time.Second, "a second attempt runs", func() bool {
+		again = allocOf(t, c.client, job.Job.ID)
+		return again.Attempt == 2 && again.Status == structs.AllocRunning
+	})
+	if slices.Contains(again.Devices, lost) || len(again.Devices) != 2 {
+		t.Errorf("the second attempt is on %q, %s is lost", again.Devices, lost)
+	}
+	list, _, err := c.client.Allocations(t.Context(), job.Job.ID, api.AllocationFilter{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := list.Allocations[slices.IndexFunc(list.Allocations, func(a structs.Allocation) bool { return a.ID == first.ID })]
+	if ended.Cause == nil || !ended.Infra {
+		t.Fatalf("the first attempt ended by %+v, infra %v", ended.Cause, ended.Infra)
+	}
+	told := messages.Text(messages.English, ended.Cause.ID, ended.Cause.Params)
+	t.Log(told)
+	if !strings.Contains(told, "79") || !strings.Contains(told, "card") {
+		t.Errorf("people are told %q", told)
+	}
+	found, _, err := c.client.Job(t.Context(), job.Job.ID, nil)
+	if err != nil || found.State != structs.JobRunning {
+		t.Errorf("job %+v %v", found, err)
+	}
+}
+
+// A card that asks for a reset gets it once it is empty, and new work then.
+func (m maker) resetCardComesBack(t *testing.T) {
+	c := m.start(t, 1)
+	job := runJob(t, c.client, onCards("only", 1, `sleep 1000`), structs.JobRunning)
+	c.await(t, "GPU-0000", true)
+	c.Happen("GPU-0000 xid=95")
+	eventually.Within(t, 30*time.Second, "the job runs again on the card that was reset", func() bool {
+		alloc := allocOf(t, c.client, job.Job.ID)
+		return alloc.Attempt == 2 && alloc.Status == structs.AllocRunning
+	})
+	c.await(t, "GPU-0000", true)
+}

@@ -1,0 +1,243 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device"
+)
+
+// Rhythms and patience of devices.
+const (
+	deviceFirstWord  = 5 * time.Second // patience with a plugin's first snapshot
+	deviceStatsEvery = 5 * time.Second
+	// followRetry is the pause before a plugin that can not be asked is asked
+	// again.
+	followRetry = time.Second
+)
+
+// deviceWatch listens to what the device plugins say of the node's devices. Its
+// methods may be called from any goroutine.
+type deviceWatch struct {
+	plugins  map[string]device.Plugin
+	declared []structs.Device // by the agent's configuration; nobody watches them
+	log      *slog.Logger
+	first    chan struct{} // closed when every plugin has spoken once
+
+	mu struct {
+		sync.Mutex
+		last  map[string]device.Snapshot // by plugin, without events
+		stats map[string]device.Stats
+	}
+}
+
+func newDeviceWatch(plugins map[string]device.Plugin, declared []structs.Device, log *slog.Logger) *deviceWatch {
+	w := &deviceWatch{plugins: plugins, declared: declared, log: log, first: make(chan struct{})}
+	w.mu.last = make(map[string]device.Snapshot)
+	w.mu.stats = make(map[string]device.Stats)
+	if len(plugins) == 0 {
+		close(w.first)
+	}
+	return w
+}
+
+// firstWord waits until every plugin has spoken, or for limit: a node that
+// registers without its devices would seem to have lost them.
+func (w *deviceWatch) firstWord(ctx context.Context, limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-w.first:
+	case <-timer.C:
+		w.log.Warn("device plugins have not spoken yet: the node registers without their devices")
+	case <-ctx.Done():
+	}
+}
+
+// run listens until ctx is cancelled, and calls changed after every word.
+func (w *deviceWatch) run(ctx context.Context, changed func()) {
+	var listening sync.WaitGroup
+	for name, plugin := range w.plugins {
+		listening.Go(func() {
+			again(ctx, func() error { return w.listen(ctx, name, plugin, changed) })
+		})
+		listening.Go(func() {
+			again(ctx, func() error { return w.measure(ctx, name, plugin) })
+		})
+	}
+	listening.Wait()
+}
+
+// again runs f until ctx is cancelled, with pauses.
+func again(ctx context.Context, f func() error) {
+	for ctx.Err() == nil {
+		_ = f() // it has been logged
+		if !sleep(ctx, followRetry) {
+			return
+		}
+	}
+}
+
+func (w *deviceWatch) listen(ctx context.Context, name string, plugin device.Plugin, changed func()) error {
+	snapshots, err := plugin.Fingerprint(ctx)
+	if err != nil {
+		w.log.Error("device plugin can not be asked", logkey.Plugin, name, logkey.Error, err)
+		return err
+	}
+	for snapshot := range snapshots {
+		w.note(name, snapshot)
+		changed()
+	}
+	return nil
+}
+
+func (w *deviceWatch) note(name string, s device.Snapshot) {
+	for _, e := range s.Events {
+		w.log.Warn("device event", logkey.Plugin, name, "device", e.DeviceID, "code", e.Code, "action", string(e.Action), "pid", e.PID, logkey.Reason, e.Reason)
+	}
+	s.Events = nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, spoke := w.mu.last[name]
+	w.mu.last[name] = s
+	if !spoke && len(w.mu.last) == len(w.plugins) {
+		close(w.first)
+	}
+}
+
+// measure keeps the newest figures of a plugin's devices.
+func (w *deviceWatch) measure(ctx context.Context, name string, plugin device.Plugin) error {
+	measured, err := plugin.Stats(ctx, deviceStatsEvery)
+	if err != nil {
+		w.log.Warn("device plugin does not measure", logkey.Plugin, name, logkey.Error, err)
+		return err
+	}
+	for stats := range measured {
+		w.mu.Lock()
+		w.mu.stats[name] = stats
+		w.mu.Unlock()
+	}
+	return nil
+}
+
+// figures gives the newest measurement of every device, by its id.
+func (w *deviceWatch) figures() map[string]device.DeviceStats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make(map[string]device.DeviceStats)
+	for _, stats := range w.mu.stats {
+		for _, one := range stats.Devices {
+			all[one.ID] = one
+		}
+	}
+	return all
+}
+
+// registered gives the devices and attributes that the node registers. An id
+// that two sources claim belongs to the first of them: the configuration, then
+// the plugins by name.
+func (w *deviceWatch) registered() ([]structs.Device, map[string]string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	devices := slices.Clone(w.declared)
+	attributes := make(map[string]string)
+	seen := make(map[string]bool, len(devices))
+	for i := range devices {
+		seen[devices[i].ID] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.mu.last)) {
+		s := w.mu.last[name]
+		for i := range s.Devices {
+			if id := s.Devices[i].ID; !seen[id] && len(devices) < structs.DeviceCountMax {
+				seen[id] = true
+				devices = append(devices, s.Devices[i])
+			}
+		}
+		for key, value := range s.Attributes {
+			attributes["device."+name+"."+key] = value
+		}
+		attributes["device."+name+".state"] = stateOf(&s)
+	}
+	return devices, attributes
+}
+
+// stateOf is the plugin's condition in a word that people may look up.
+func stateOf(s *device.Snapshot) string {
+	switch {
+	case s.Blind != nil:
+		return s.Blind.ID
+	case s.Absent != nil:
+		return s.Absent.ID
+	}
+	return "ready"
+}
+
+// find gives a device and the name of the plugin that has it, "" for a
+// declared one.
+func (w *deviceWatch) find(id string) (d structs.Device, plugin string, ok bool) {
+	for i := range w.declared {
+		if w.declared[i].ID == id {
+			return w.declared[i], "", true
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(w.mu.last)) {
+		devices := w.mu.last[name].Devices
+		if i := slices.IndexFunc(devices, func(d structs.Device) bool { return d.ID == id }); i >= 0 {
+			return devices[i], name, true
+		}
+	}
+	return structs.Device{}, "", false
+}
+
+// busy names the plugins that have devices now.
+func (w *deviceWatch) busy() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var names []string
+	for name, s := range w.mu.last {
+		if len(s.Devices) > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// DeviceStats gives the newest measurement of every device of the node, by its
+// id: at most a few seconds old while its plugin answers. Any goroutine may call
+// it; the result is the caller's.
+func (c *Client) DeviceStats() map[string]device.DeviceStats { return c.devices.figures() }
+
+// devicesChanged puts what the plugins say into the registration, and has the
+// loop act upon it.
+func (c *Client) devicesChanged(work context.Context) {
+	devices, attributes := c.devices.registered()
+	c.mu.Lock()
+	changed := !slices.EqualFunc(c.mu.node.Devices, devices, func(x, y structs.Device) bool { return device.SameDevice(&x, &y) })
+	c.mu.node.Devices = devices
+	all := maps.Clone(c.mu.node.Attributes)
+	for key, value := range attributes {
+		if all[key] != value {
+			all[key] = value
+			changed = true
+		}
+	}
+	c.mu.node.Attributes = all
+	c.mu.Unlock()
+	if changed {
+		c.session.Refresh()
+	}
+	c.post(func() { c.actOnDevices(work) })
+}
+
+// errUnclean says that a device can not be used before somebody cleans it.
+var errUnclean = errors.New("device is not clean")
