@@ -190,7 +190,7 @@ func TestTableAlways(t *testing.T) {
 		h := newHouse(t)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			h.now++
-			switch rapid.SampledFrom([]string{"assign", "answer", "answer", "answer", "exit", "restart", "lease"}).Draw(t, "act") {
+			switch rapid.SampledFrom([]string{"assign", "answer", "answer", "answer", "exit", "restart", "lease", "evict"}).Draw(t, "act") {
 			case "assign":
 				h.assign(t)
 			case "answer":
@@ -203,6 +203,10 @@ func TestTableAlways(t *testing.T) {
 					if s, _ := h.table.State(id); s.Phase == PhaseRunning {
 						h.exit(id)
 					}
+				}
+			case "evict":
+				if ids := some(h.alive); len(ids) > 0 {
+					h.step(rapid.SampledFrom(ids).Draw(t, "whose device"), Evicted{Cause: structs.NewReason("device-failed")})
 				}
 			case "restart":
 				h.restart(rapid.Bool().Draw(t, "carried out"))

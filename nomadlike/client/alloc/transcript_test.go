@@ -102,6 +102,12 @@ func (p *player) event(words []string) Event {
 		return Prepared{}
 	case "absent":
 		return Absent{}
+	case "evicted":
+		e := Evicted{Cause: structs.NewReason("device-failed")}
+		if arg(2) == "save" {
+			e.Stop = &structs.StopOrder{Signal: "SIGUSR1", Grace: structs.Duration(5 * time.Minute)}
+		}
+		return e
 	case "unblocked":
 		return Unblocked{}
 	case "preparing":
