@@ -37,6 +37,7 @@ type foresight struct {
 	place   chan struct{} // holds the one token of whoever looks; guards the rest
 	board   *scheduler.Board
 	times   runTimes
+	past    calibration
 	newest  *forecast.Futures
 	index   uint64        // schedule index of newest
 	knows   uint64        // index of the state that newest knows
@@ -64,6 +65,33 @@ func (t *runTimes) follow(snapshot *state.Snapshot) {
 		t.model.Learn(predict.RunOf(past))
 		t.seen = past.Seq
 	}
+}
+
+// calibration is a calibrator that follows how the kept forecasts come out. Of
+// each attempt it learns the first answer: those after it are of the same wait.
+type calibration struct {
+	calibrator *forecast.Calibrator
+	given      uint64 // number of the newest attempt whose first answer it has
+	ended      uint64 // log index up to which it knows what came
+	index      uint64 // of the state that it saw last
+}
+
+// follow learns what was said and what came since. A snapshot that is older than
+// what was learned, after a restore, begins anew.
+func (c *calibration) follow(snapshot *state.Snapshot) {
+	if c.calibrator == nil || snapshot.Index() < c.index {
+		*c = calibration{calibrator: forecast.NewCalibrator()}
+	}
+	for number, said := range snapshot.FirstForecasts(c.given) {
+		said.StartedAt, said.Withdrawn = 0, false // what came is learned below, in its order
+		c.calibrator.Learn(&said)
+		c.given = number
+	}
+	for index, given := range snapshot.EndedForecasts(c.ended) {
+		c.calibrator.Learn(&given[0])
+		c.ended = index
+	}
+	c.index = snapshot.Index()
 }
 
 // ongoing is what runs on a board, for the model.
@@ -147,10 +175,11 @@ func (f *foresight) look(snapshot *state.Snapshot, now structs.UnixNano, clock f
 	begin := clock()
 	f.synced(snapshot)
 	f.times.follow(snapshot)
+	f.past.follow(snapshot)
 	view := f.times.model.Outlook(now, ongoing(f.board))
 	f.board.SetModel(view)
 	f.index, f.knows = snapshot.ScheduleIndex(), snapshot.Index()
-	f.newest = forecast.Look(forecast.Input{Board: f.board, Times: forecast.Learned(view), Futures: f.futures}, now, f.index)
+	f.newest = forecast.Look(forecast.Input{Board: f.board, Times: forecast.Learned(view), Calibration: f.past.calibrator, Futures: f.futures}, now, f.index)
 	f.cost = clock().Sub(begin)
 	f.futures = forecast.FuturesDefault
 	if f.cost > foresightCost { // fewer futures are coarser, and better than an answer that comes too late
@@ -162,6 +191,10 @@ func (f *foresight) look(snapshot *state.Snapshot, now structs.UnixNano, clock f
 const (
 	forecastEvery = 2 * time.Second // between looks, at least; one that takes long must not take all of a core
 	forecastsMax  = 512             // answers of one log entry
+	// A look waits, so long at most, until nothing more can start at once: what
+	// is about to start needs no forecast, and the processor for other things.
+	forecastDefer = 10 * time.Second
+	deferEvery    = 100 * time.Millisecond
 	// An answer is kept again when its point moved by more than both.
 	forecastMoved      = 2 * time.Minute
 	forecastMovedShare = 5 // one fifth of what was left to wait
@@ -173,6 +206,8 @@ const (
 func (s *Server) runForecasts(ctx context.Context) {
 	looked := uint64(0)
 	for ctx.Err() == nil {
+		for begin := time.Now(); s.placing.Load() && time.Since(begin) < forecastDefer && pause(ctx, deferEvery); {
+		}
 		begin := time.Now()
 		snapshot := s.config.Store.Snapshot()
 		if index := snapshot.ScheduleIndex(); index != looked && waits(snapshot) {

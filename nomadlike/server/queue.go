@@ -102,6 +102,8 @@ func (q *queue) settings(quiet bool) scheduler.Settings {
 // place starts what can start. Plans go to the log while the next is thought
 // out; they do not wait for each other, since the board holds what they place.
 func (q *queue) place(ctx context.Context, seed uint64) bool {
+	q.server.placing.Store(true)
+	defer q.server.placing.Store(false)
 	var (
 		arrived  = true
 		mu       sync.Mutex

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/consensus"
@@ -18,6 +19,7 @@ type Server struct {
 	members  *memberCache
 
 	foresight *foresight
+	placing   atomic.Bool // the queue loop is starting what can start
 
 	leading struct {
 		sync.Mutex

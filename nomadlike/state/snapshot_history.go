@@ -50,6 +50,24 @@ func (s *Snapshot) WatchForecasts(jobID string) <-chan struct{} {
 	return s.watchPrefix(tableForecasts, indexID, idKey(jobID))
 }
 
+// FirstForecasts iterates the first answer about each attempt, in the order in
+// which attempts were spoken of first, with a number that rises; after the number
+// since, 0 for all that are kept.
+func (s *Snapshot) FirstForecasts(since uint64) iter.Seq2[uint64, structs.Forecast] {
+	return func(yield func(uint64, structs.Forecast) bool) {
+		iterator, err := s.db.LowerBound(tableForecasts, indexCreated, indexKey(since+1))
+		if err != nil {
+			panic("read state table " + tableForecasts + ": " + err.Error())
+		}
+		for row := iterator.Next(); row != nil; row = iterator.Next() {
+			spoken := row.(*forecastRow)
+			if !yield(spoken.Seq, spoken.Given[0]) {
+				return
+			}
+		}
+	}
+}
+
 // EndedForecasts iterates, after the log index since and oldest first, the
 // attempts that began or were withdrawn: the log index at which that happened,
 // and what had been said about them.
