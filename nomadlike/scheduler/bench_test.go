@@ -161,6 +161,33 @@ func BenchmarkStuck(b *testing.B) {
 	}
 }
 
+// BenchmarkStuckOnQuota passes over a long queue behind quotas: the first gang of
+// each project waits for room and keeps quota, the others are too large for what
+// is left or have none.
+func BenchmarkStuckOnQuota(b *testing.B) {
+	s := stillOf(10000, 100000, 32, func(i int) *structs.Job {
+		j := testJob(fmt.Sprintf("v%06d", i), 1+i%7, float64(33+i%20), 1<<30)
+		j.Project = fmt.Sprintf("p%d", i%10)
+		j.TimeLimit = structs.Duration(1+i%50) * structs.Duration(time.Hour)
+		return j
+	})
+	for i := range 10 {
+		most := 50 + 30*i
+		s.changes.Projects = append(s.changes.Projects, structs.ProjectChange{Name: fmt.Sprintf("p%d", i),
+			Project: &structs.Project{Quotas: []structs.Quota{{Kind: structs.QuotaCPU, Maximum: &most}}}})
+	}
+	board := s.board(Settings{Alone: true})
+	for len(board.Pass(1, 1).Waits) > 0 {
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		board.soilAll()
+		if plan := board.Pass(1, 1); len(plan.Gangs) != 0 {
+			b.Fatal(len(plan.Gangs))
+		}
+	}
+}
+
 // BenchmarkMillion places a million jobs on 5,000 nodes: waves of jobs of one
 // core fill a part of the cluster, and end.
 func BenchmarkMillion(b *testing.B) {

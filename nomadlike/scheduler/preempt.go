@@ -24,6 +24,7 @@ type hunt struct {
 	more  structs.Holding // what the gang would count in its project's quota
 	prey  map[int32]bool  // entries that would have to yield
 	taken map[int32]bool  // of these, those that must
+	young bool            // some gang was spared because this pass placed it
 }
 
 // preempt looks for running gangs that must yield to a blocked one, so that the
@@ -36,13 +37,15 @@ func (p *pass) preempt(w *laneWalk, id int32, sh *shape, a *answer) bool {
 		return false
 	}
 	p.hunts++
+	young := false
 	for i := range sh.needs {
 		n := &sh.needs[i]
 		h := &hunt{entry: e, need: n, more: p.wouldHold(e, sh, n), taken: make(map[int32]bool)}
 		if h.more == nil || p.heldBack(e, h.more) != nil {
 			continue
 		}
-		if h.prey = p.preyOf(h); len(h.prey) == 0 {
+		h.prey = p.preyOf(h)
+		if young = young || h.young; len(h.prey) == 0 {
 			continue
 		}
 		if victims, seats := p.corner(w, sh, h); victims != nil {
@@ -50,7 +53,9 @@ func (p *pass) preempt(w *laneWalk, id int32, sh *shape, a *answer) bool {
 			return true
 		}
 	}
-	p.groups[e.group].hunt = p.changes
+	if !young { // else the next pass may find some
+		p.groups[e.group].hunt = p.changes
+	}
 	return false
 }
 
@@ -88,7 +93,9 @@ func (p *pass) preyOf(h *hunt) map[int32]bool {
 	for _, r := range p.runs {
 		v := &p.entries[r.entry]
 		switch {
-		case v.gang.serial == p.serial || v.gang.endingAt != 0 || v.claim != nil || v.job.ID == h.entry.job.ID || len(v.gang.seats) == 0:
+		case v.gang.serial == p.serial:
+			h.young = true
+		case v.gang.endingAt != 0 || v.claim != nil || v.job.ID == h.entry.job.ID || len(v.gang.seats) == 0:
 		case p.settings.PreemptLonger:
 			if r.end.Sub(p.now) > h.entry.span {
 				prey[r.entry] = true
