@@ -48,6 +48,9 @@ func newCluster(r *replay) (cluster, error) {
 	if r.options.Engine == EngineState {
 		return newStateCluster(r)
 	}
+	if r.options.Policy == PolicySRTF {
+		return newRemainingCluster(r), nil
+	}
 	return newBoardCluster(r), nil
 }
 
@@ -63,8 +66,7 @@ func (r *replay) settings() scheduler.Settings {
 	case PolicySJF:
 		s.Passing, s.Order = scheduler.NoPassing, scheduler.OrderShortest
 	case PolicySRTF:
-		s.Passing, s.Order, s.PreemptLonger = scheduler.NoPassing, scheduler.OrderRemaining, true
-		s.Runtime = r.remaining
+		s.Reservations, s.Order, s.Runtime = -1, scheduler.OrderRemaining, r.remaining // see remainingCluster
 	case PolicyEASY:
 		s.Passing = scheduler.Easy
 	case PolicyDefault:
@@ -114,8 +116,13 @@ func newBoardCluster(r *replay) *boardCluster {
 
 func (c *boardCluster) submit(now structs.UnixNano, t *task) error {
 	c.places++
-	c.board.Submit(t.job, &structs.Subjob{JobID: t.job.ID, State: structs.JobQueued, QueuedAt: now, Place: c.places, CreateIndex: c.places})
+	c.board.Submit(t.job, queued(now, t, c.places))
 	return nil
+}
+
+// queued is a task that waits since an instant, at a place in the queue.
+func queued(now structs.UnixNano, t *task, place uint64) *structs.Subjob {
+	return &structs.Subjob{JobID: t.job.ID, State: structs.JobQueued, QueuedAt: now, Place: place, CreateIndex: place}
 }
 
 func (c *boardCluster) finish(_ structs.UnixNano, t *task) error {

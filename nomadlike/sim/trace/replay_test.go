@@ -105,7 +105,7 @@ func TestEnginesAgree(t *testing.T) {
 // meaning is fixed to the last start.
 func TestReplayGolden(t *testing.T) {
 	trace, pools := small(1)
-	for _, policy := range []Policy{PolicyFIFO, PolicySJF} {
+	for _, policy := range []Policy{PolicyFIFO, PolicySJF, PolicySRTF} {
 		report := replayed(t, trace, Options{Pools: pools, Policy: policy, Estimate: EstimateTrue, Place: PlaceConsolidate})
 		golden.Assert(t, "testdata/"+string(policy)+".golden.json", asJSON(t, report))
 	}
@@ -170,6 +170,17 @@ func TestSRTFKeepsProgress(t *testing.T) {
 		"longer: first 2m5s, ended 3m35s, 1 runs\nshortest: first 1m0s, ended 1m5s, 1 runs\n"
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestSRTFForecasts: forecasts can be asked for under srtf, too.
+func TestSRTFForecasts(t *testing.T) {
+	trace, pools := small(5)
+	report := replayed(t, trace, Options{
+		Pools: pools, Policy: PolicySRTF, Estimate: EstimateTrue, Place: PlaceConsolidate, Predict: &Predict{Sample: 10, OnlyQueued: true},
+	})
+	if report.Score.N != 10 || report.Score.Cov90Pct < 50 {
+		t.Errorf("%+v", report.Score)
 	}
 }
 
