@@ -80,9 +80,13 @@ func (f *foreteller) submitted(t *task) error {
 	board := live.Clone()
 	leavePool(board, t.job.Placement.Pool)
 	input := forecast.Input{Board: board}
-	if f.learner != nil {
-		board.SetModel(f.outlook())
-		input.Calibration = f.calibrator
+	switch {
+	case f.learner != nil:
+		view := f.outlook()
+		board.SetModel(view)
+		input.Times, input.Calibration = forecast.Learned(view), f.calibrator
+	case f.r.options.Policy == PolicySRTF:
+		input.Times = forecast.Known(f.r.newest)
 	}
 	now := f.r.wall()
 	starts := forecast.Queue(input, now, f.seed)

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -132,4 +133,17 @@ func (c *remainingCluster) sync() (*scheduler.Board, error) {
 		}
 	}
 	return board, nil
+}
+
+// newest is how long the newest run of a job is believed to last from its begin
+// to its end, or the next one of a job that waits.
+func (r *replay) newest(job *structs.Job, _ int) time.Duration {
+	t := r.byID[job.ID]
+	switch {
+	case r.options.Estimate == EstimateTrue:
+		return t.remain
+	case t.trace.Limit > 0:
+		return max(t.trace.Limit-(t.trace.Duration-t.remain), 0)
+	}
+	return math.MaxInt64
 }
