@@ -1,0 +1,217 @@
+// A person's day at the page, against a real agent: sign in, submit a job,
+// watch it run, read its logs, use a terminal, stop and clone it, read why
+// another one waits; in both languages, light and dark, with axe on every page.
+//
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER]
+import assert from 'node:assert/strict'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { chromium } from 'playwright-core'
+import { startAgent } from './agent.mjs'
+
+const { values: options } = parseArgs({
+  options: { binary: { type: 'string', default: '../bin/nomadlike' }, shots: { type: 'string' }, chromium: { type: 'string', default: '/usr/bin/chromium' } },
+})
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const patience = 20_000
+const words = {
+  en: { signIn: 'Sign in', token: 'Token', newJob: 'New job', submit: 'Submit', running: 'running', stopped: 'stopped', stop: 'Stop', logs: 'Logs', terminal: 'Terminal', clone: 'Clone', queue: 'Queue', jobs: 'Jobs', startsNow: 'Starts now', file: 'Job file', never: 'Never in this cluster', problem: '1 problem' },
+  zh: { signIn: '登录', token: '令牌', newJob: '新建任务', submit: '提交', running: '运行中', stopped: '停止', stop: '停止', logs: '日志', terminal: '终端', clone: '复制', queue: '队列', jobs: '任务', startsNow: '立即开始', file: '任务文件', never: '在本集群中无法开始', problem: '1 个问题' },
+}
+const jobFile = (name, cpu = 0.1) => `job "${name}" {
+  resources {
+    cpu    = ${cpu}
+    memory = "32MiB"
+  }
+  task {
+    driver  = "exec"
+    command = "bash -c 'echo hello-$NOMADLIKE_JOB_NAME; echo \\"<img src=x onerror=alert(1)>\\"; sleep 600'"
+  }
+}
+`
+
+const failures = []
+async function inspect(page, name) {
+  if (options.shots) await page.screenshot({ path: join(options.shots, name + '.png') })
+  await page.evaluate(axe)
+  const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }))
+  for (const violation of result.violations) {
+    failures.push(`${name}: ${violation.id}: ${violation.help}\n` + violation.nodes.slice(0, 4).map((n) => `    ${n.target.join(' ')}  ${n.html.slice(0, 160)}\n    ${n.failureSummary?.split('\n').slice(1, 2).join(' ')}`).join('\n'))
+  }
+}
+
+async function day(browser, agent, token, lang, dark) {
+  const w = words[lang]
+  const mark = `${lang}-${dark ? 'dark' : 'light'}-`
+  const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: lang === 'zh' ? 'zh-CN' : 'en-US', colorScheme: dark ? 'dark' : 'light', viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' })
+  const page = await context.newPage()
+  page.setDefaultTimeout(patience)
+  const complaints = []
+  const urls = []
+  page.on('console', (message) => message.type() === 'error' && !/status of 40[01]/.test(message.text()) && complaints.push(message.text()))
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  page.on('request', (request) => urls.push(request.url()))
+  page.on('dialog', (dialog) => { complaints.push('a dialog: ' + dialog.message()); void dialog.dismiss() })
+
+  await page.goto(agent.address + '/queue')
+  await page.getByRole('heading', { name: 'nomadlike' }).waitFor()
+  assert.equal(await page.getAttribute('html', 'lang'), lang === 'zh' ? 'zh-CN' : 'en', 'the language that the browser asks for')
+  await inspect(page, mark + 'signin')
+  await page.getByLabel(w.token, { exact: true }).fill('nl_user_wrong')
+  await page.getByRole('button', { name: w.signIn }).click()
+  await page.getByRole('alert').waitFor()
+  await page.getByLabel(w.token, { exact: true }).fill(token)
+  await page.getByRole('button', { name: w.signIn }).click()
+  await page.getByRole('heading', { name: w.queue }).waitFor() // the page that was asked for
+  assert.equal(await page.evaluate(() => document.cookie), '', 'scripts see no cookie')
+  const kept = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.documentElement.outerHTML)
+  assert.ok(!kept.includes(token), 'the page keeps no token')
+
+  // A wrong file is told with its line; a right one with when it starts.
+  const name = `day-${lang}-${dark ? 'dark' : 'light'}`
+  await page.getByRole('link', { name: w.jobs, exact: true }).click()
+  await page.getByRole('button', { name: w.newJob }).click()
+  const file = page.getByRole('textbox', { name: w.file })
+  await file.fill(jobFile(name).replace('memory', 'memroy'))
+  await page.locator('.gutter .wrong').waitFor()
+  await inspect(page, mark + 'create-wrong')
+  await file.fill(jobFile(name))
+  await page.locator('.verdict', { hasText: w.startsNow }).waitFor()
+  await inspect(page, mark + 'create')
+  await page.getByRole('button', { name: w.submit }).click()
+
+  // Live: no reload, no click.
+  await page.getByRole('heading', { name, exact: true }).waitFor()
+  await page.locator('.tag.state-running').first().waitFor()
+  await page.locator('.history li').nth(2).waitFor()
+  await inspect(page, mark + 'job')
+  await page.getByRole('tab', { name: w.logs }).click()
+  await page.getByText('hello-' + name).waitFor()
+  assert.equal(await page.locator('.logs img').count(), 0, 'what a task prints is text')
+  await inspect(page, mark + 'logs')
+  await page.getByRole('tab', { name: w.terminal }).click()
+  await page.locator('.xterm-helper-textarea').waitFor()
+  await page.waitForTimeout(800)
+  await page.keyboard.type('echo $((6*7))-terminal\n')
+  await page.locator('.xterm-rows, .xterm-accessibility').getByText('42-terminal').first().waitFor()
+  await inspect(page, mark + 'terminal')
+
+  // What the cluster can never start says so, and why.
+  const big = 'big-' + name
+  await agent.cli('job', 'run', '-detach', await writeJob(agent, big, 4000))
+  await page.getByRole('link', { name: w.queue }).click()
+  await page.getByRole('link', { name: big }).waitFor()
+  await page.getByText(w.never).first().waitFor()
+  await page.locator('.ant-table-row-expand-icon').first().click()
+  await page.locator('.ant-table-expanded-row .card').waitFor()
+  await page.waitForTimeout(500)
+  await inspect(page, mark + 'queue')
+  await agent.cli('job', 'stop', big)
+  await page.getByRole('link', { name: big }).waitFor({ state: 'detached' })
+
+  for (const place of ['jobs', 'cluster', 'pools', 'servers']) {
+    await page.locator(`nav a[href="/${place}"]`).click()
+    await page.locator('main h1').waitFor()
+    await page.waitForTimeout(600)
+    await inspect(page, mark + place)
+  }
+  await page.goto(agent.address + '/cluster')
+  await page.locator('.wall canvas').click({ position: { x: 30, y: 20 } })
+  await page.locator('.facts').first().waitFor()
+  await inspect(page, mark + 'node')
+
+  // Ctrl-K finds the job; stop it; clone it.
+  await page.goto(agent.address + '/jobs')
+  await page.getByRole('link', { name, exact: true }).waitFor()
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox').last().fill(name)
+  await page.getByRole('option', { name: new RegExp('^' + name) }).first().waitFor()
+  await page.waitForTimeout(300)
+  await inspect(page, mark + 'palette')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name, exact: true }).waitFor()
+  await page.getByRole('button', { name: w.stop, exact: true }).click()
+  await page.locator('.ant-modal .cli', { hasText: 'nomadlike job stop ' + name }).waitFor()
+  await page.waitForTimeout(300)
+  await inspect(page, mark + 'stop')
+  await page.locator('.ant-modal-footer').getByRole('button', { name: w.stop, exact: true }).click()
+  await page.locator('.tag.state-stopped').first().waitFor()
+  await page.getByRole('button', { name: w.clone }).click()
+  await page.getByRole('textbox', { name: w.file }).waitFor()
+  assert.ok((await page.getByRole('textbox', { name: w.file }).inputValue()).includes(`job "${name}"`), 'the clone is the same file')
+
+  // A phone: is it still running?
+  await page.setViewportSize({ width: 390, height: 844 })
+  await page.goto(agent.address + '/jobs/' + name)
+  await page.getByRole('heading', { name, exact: true }).waitFor()
+  await inspect(page, mark + 'phone')
+
+  // Signing out ends it, also for the address bar.
+  await page.setViewportSize({ width: 1440, height: 900 })
+  const before = await page.evaluate(async () => (await fetch('/v1/jobs')).status)
+  await page.evaluate(() => fetch('/v1/session', { method: 'DELETE', headers: { 'X-Nomadlike-Request': 'ui' } }))
+  const after = await page.evaluate(async () => (await fetch('/v1/jobs')).status)
+  assert.deepEqual([before, after], [200, 401])
+  await page.reload()
+  await page.getByRole('button', { name: w.signIn }).waitFor()
+  assert.ok(!urls.some((url) => url.includes(token)), 'no address holds the token')
+  assert.ok(urls.every((url) => url.startsWith(agent.address) || url.startsWith(agent.address.replace('https', 'wss')) || url.startsWith('data:')), 'everything comes from the agent')
+  assert.deepEqual(complaints, [], 'the browser complains')
+  await context.close()
+}
+
+async function writeJob(agent, name, cpu) {
+  const { writeFileSync } = await import('node:fs')
+  const path = join(agent.place, name + '.hcl')
+  writeFileSync(path, jobFile(name, cpu))
+  return path
+}
+
+// firstView measures an empty cache, from the address to the list of jobs.
+async function firstView(browser, agent, token) {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
+  const page = await context.newPage()
+  await page.goto(agent.address)
+  await page.evaluate((text) => fetch('/v1/session', { method: 'POST', headers: { 'X-Nomadlike-Request': 'ui', 'Content-Type': 'application/json' }, body: JSON.stringify({ token: text }) }), token)
+  const cookies = await context.cookies()
+  await context.close()
+  const fresh = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
+  await fresh.addCookies(cookies)
+  const view = await fresh.newPage()
+  const begin = Date.now()
+  await view.goto(agent.address + '/jobs')
+  await view.locator('.ant-table-row').first().waitFor()
+  const took = Date.now() - begin
+  const bytes = await view.evaluate(() => performance.getEntriesByType('resource').filter((r) => r.name.endsWith('.js')).reduce((sum, r) => sum + r.encodedBodySize, 0))
+  await fresh.close()
+  return { took, bytes }
+}
+
+if (options.shots) mkdirSync(options.shots, { recursive: true })
+const agent = await startAgent(options.binary)
+const browser = await chromium.launch({ executablePath: options.chromium, args: ['--no-sandbox'] })
+let failed = false
+try {
+  const token = await agent.secret('admin', 'ada')
+  await day(browser, agent, token, 'zh', false)
+  await day(browser, agent, token, 'en', true)
+  const view = await firstView(browser, agent, token)
+  console.log(`first view: ${view.took} ms, ${Math.round(view.bytes / 1024)} KiB of packed scripts`)
+  assert.ok(view.bytes < 450 * 1024, 'the first view loads at most 450 KiB of packed scripts')
+  assert.ok(!agent.log().includes(token), 'the log holds no token')
+  if (failures.length) throw new Error('axe:\n' + failures.join('\n'))
+  console.log('page test passed')
+} catch (error) {
+  failed = true
+  console.error(error)
+  if (failures.length) console.error('axe so far:\n' + failures.join('\n'))
+  if (options.shots) {
+    for (const context of browser.contexts()) for (const page of context.pages()) await page.screenshot({ path: join(options.shots, 'failed.png') })
+  }
+} finally {
+  await browser.close()
+  await agent.stop()
+}
+process.exit(failed ? 1 : 0)

@@ -1,0 +1,72 @@
+import type { Failure, JobList, JobSummary } from './types'
+
+// A refusal of the API, in the language that the page asked for.
+export class ApiError extends Error {
+  readonly status: number
+  readonly failure: Failure
+
+  constructor(status: number, failure: Failure) {
+    super(failure.message || failure.id)
+    this.status = status
+    this.failure = failure
+  }
+}
+
+let language = 'en'
+let whenSignedOut = () => {}
+
+export function speak(lang: string) {
+  language = lang
+}
+
+// onSignedOut says what to do when the API no longer knows who asks.
+export function onSignedOut(handler: () => void) {
+  whenSignedOut = handler
+}
+
+// send makes a request with the cookie. The header tells the agent that no
+// form of another site made it.
+export async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  const headers: Record<string, string> = { 'X-Nomadlike-Request': 'ui', 'Accept-Language': language }
+  if (body !== undefined) headers['Content-Type'] = 'application/json'
+  let answer: Response
+  try {
+    answer = await fetch(path, { method, headers, credentials: 'same-origin', signal, body: body === undefined ? undefined : JSON.stringify(body) })
+  } catch (cause) {
+    if (signal?.aborted) throw cause
+    throw new ApiError(0, { code: 'unavailable', id: 'ui.unreachable' })
+  }
+  if (answer.ok) return answer
+  let failure: Failure = { code: 'internal', id: 'ui.http', params: { status: String(answer.status) } }
+  try {
+    failure = (await answer.json()) as Failure
+  } catch {
+    // whoever stands between has answered in words of its own
+  }
+  if (answer.status === 401 && path !== '/v1/session') whenSignedOut()
+  throw new ApiError(answer.status, failure)
+}
+
+export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  return (await (await send(method, path, body, signal)).json()) as T
+}
+
+export const get = <T>(path: string, signal?: AbortSignal) => call<T>('GET', path, undefined, signal)
+
+// part spells one part of a path.
+export const part = (text: string) => encodeURIComponent(text)
+
+const pageSize = 1000
+const jobsMax = 20000
+
+// allJobs reads the list of jobs page by page.
+export async function allJobs(signal?: AbortSignal): Promise<JobSummary[]> {
+  const jobs: JobSummary[] = []
+  let after = ''
+  do {
+    const page = await get<JobList>(`/v1/jobs?limit=${pageSize}${after && '&after=' + part(after)}`, signal)
+    jobs.push(...(page.jobs ?? []))
+    after = page.next ?? ''
+  } while (after && jobs.length < jobsMax)
+  return jobs
+}

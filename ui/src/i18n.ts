@@ -1,0 +1,75 @@
+import i18next from 'i18next'
+import { initReactI18next } from 'react-i18next'
+import { speak } from './api'
+import type { Reason } from './types'
+
+export type Language = 'zh' | 'en'
+export const languages: Language[] = ['zh', 'en']
+const kept = 'nomadlike.language'
+
+// The page's own words, and the catalogue of the servers' reasons and events,
+// which come as ids with parameters. Only the language in use is loaded.
+const pageTexts = { zh: () => import('./locales/zh.json'), en: () => import('./locales/en.json') }
+const catalogues = { zh: () => import('./catalogue.zh'), en: () => import('./catalogue.en') }
+
+let catalogue: Record<string, string> = {}
+
+// preferred is the language that the person chose before, else Chinese when
+// the browser asks for it before English.
+export function preferred(asked: readonly string[], chosen: string | null): Language {
+  if (chosen === 'zh' || chosen === 'en') return chosen
+  for (const tag of asked) {
+    const primary = tag.toLowerCase().split('-')[0]
+    if (primary === 'zh' || primary === 'en') return primary
+  }
+  return 'en'
+}
+
+export const currentLanguage = (): Language => preferred(navigator.languages, localStorage.getItem(kept))
+
+async function load(language: Language) {
+  const [texts, reasons] = await Promise.all([pageTexts[language](), catalogues[language]()])
+  catalogue = reasons.default
+  i18next.addResourceBundle(language, 'translation', texts.default, true, true)
+  document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en'
+  speak(language === 'zh' ? 'zh-CN' : 'en')
+}
+
+export async function startLanguage() {
+  const language = currentLanguage()
+  await i18next.use(initReactI18next).init({
+    lng: language,
+    resources: {},
+    interpolation: { escapeValue: false }, // React escapes
+    returnNull: false,
+  })
+  await load(language)
+  await i18next.changeLanguage(language)
+}
+
+export async function chooseLanguage(language: Language) {
+  localStorage.setItem(kept, language)
+  await load(language)
+  await i18next.changeLanguage(language)
+}
+
+// fill puts parameters into a template of the catalogue, once: braces inside a
+// value are not looked at again.
+export function fill(template: string, params: Record<string, string> = {}): string {
+  return template.replace(/\{([a-z0-9_]+)\}/g, (whole, name: string) => params[name] ?? whole)
+}
+
+// reasonText renders what a server says by id; an id that this page does not
+// know is shown with its parameters, so that a reader always sees something true.
+export function reasonText(reason?: Reason | null): string {
+  if (!reason?.id) return ''
+  const template = catalogue[reason.id]
+  if (template) return fill(template, reason.params)
+  const params = Object.entries(reason.params ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
+  return [reason.id, ...params.map(([name, value]) => `${name}=${value}`)].join(' ')
+}
+
+// setCatalogue replaces the catalogue; tests use it.
+export function setCatalogue(texts: Record<string, string>) {
+  catalogue = texts
+}

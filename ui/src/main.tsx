@@ -1,0 +1,7 @@
+import { createRoot } from 'react-dom/client'
+import { App } from './app'
+import { startLanguage } from './i18n'
+import './main.css'
+
+await startLanguage()
+createRoot(document.getElementById('root')!).render(<App />)

@@ -1,0 +1,301 @@
+import { useQuery } from '@tanstack/react-query'
+import { Button, Select, Table, Tabs } from 'antd'
+import type { TFunction } from 'i18next'
+import { lazy, Suspense, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Link, useNavigate, useParams } from 'react-router'
+import { call, get, part } from '../api'
+import { clock, dateTime, devicesOf, millis, quote, since, size, span } from '../format'
+import { reasonText } from '../i18n'
+import { Cli, Deeds } from '../parts/actions'
+import { ForecastCard, startText } from '../parts/forecast'
+import { Logs } from '../parts/logs'
+import { Failed, Loading, StateTag, useNow, useTitle, WordTag } from '../parts/states'
+import { endedStates, type Allocation, type Attempt, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
+import { PriorityTag } from './jobs'
+
+const Shell = lazy(() => import('../parts/terminal'))
+
+export function JobPage() {
+  const { t } = useTranslation()
+  const { id = '', tab = 'overview' } = useParams()
+  const go = useNavigate()
+  const [subjob, setSubjob] = useState(0)
+  const job = useQuery({ queryKey: ['job', id], queryFn: ({ signal }) => get<JobDetail>('/v1/jobs/' + part(id), signal), refetchInterval: 30_000 })
+  const full = job.data?.job.id ?? id // id may be a name: events name the full id
+  const ready = !!job.data
+  const path = '/v1/jobs/' + part(full)
+  const attempts = useQuery({ queryKey: ['job', full, 'attempts'], enabled: ready, queryFn: ({ signal }) => get<{ attempts: Attempt[] | null }>(path + '/attempts', signal).then((a) => a.attempts ?? []) })
+  const allocs = useQuery({ queryKey: ['job', full, 'allocs'], enabled: ready, queryFn: ({ signal }) => get<{ allocations: Allocation[] | null }>(path + '/allocations', signal).then((a) => a.allocations ?? []) })
+  const events = useQuery({ queryKey: ['job', full, 'events'], enabled: ready, queryFn: ({ signal }) => get<{ events: Event[] | null }>(path + '/events', signal).then((e) => e.events ?? []) })
+  const forecast = useQuery({ queryKey: ['job', full, 'forecast'], enabled: job.data?.state === 'queued', refetchInterval: 20_000, queryFn: ({ signal }) => get<JobForecast>(path + '/forecast', signal) })
+  useTitle(job.data?.job.name ?? t('menu.jobs'))
+  if (job.isPending) return <Loading />
+  if (!job.data) return <div className="page"><Failed error={job.error} retry={() => void job.refetch()} /></div>
+
+  const detail = job.data
+  const spec = detail.job
+  const standing = (detail.subjobs ?? []).find((s) => s.index === subjob)
+  const mine = (attempts.data ?? []).filter((a) => a.subjob === subjob)
+  const newest = mine.at(-1)
+  const ranks = (allocs.data ?? []).filter((a) => a.subjob === subjob && a.attempt === newest?.number).sort((a, b) => a.rank - b.rank)
+  const queued = detail.state === 'queued'
+
+  return (
+    <div className="page">
+      <div className="bar">
+        <h1>{spec.name}</h1>
+        <StateTag state={detail.state} />
+        <PriorityTag job={{ ...spec, vip: false }} />
+        {(detail.subjobs ?? []).length > 1 && (
+          <Select aria-label={t('jobs.subjob')} value={subjob} onChange={setSubjob} style={{ width: 170 }}
+            options={(detail.subjobs ?? []).map((s) => ({ value: s.index, label: `${t('jobs.subjob')} ${s.index} · ${t('state.' + s.state)}` }))} />
+        )}
+        <span className="grow" />
+        <Deeds job={{ id: spec.id, name: spec.name, state: detail.state, priority: spec.priority }} />
+        <Button onClick={() => void go('/jobs/new', { state: { source: spec.source, from: spec.name } })} disabled={!spec.source}>{t('job.clone')}</Button>
+      </div>
+      <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} />
+      <Tabs
+        activeKey={tab}
+        onChange={(key) => void go(`/jobs/${id}/${key}`, { replace: true })}
+        destroyOnHidden
+        items={[
+          {
+            key: 'overview',
+            label: t('job.overview'),
+            children: (
+              <div className="stack">
+                <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} queuedAt={standing?.queued_at} /></section>
+                {queued && <ForecastCard id={spec.id} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
+                <div className="cards">
+                  <section className="card" aria-label={t('job.ranks')}><h2>{t('job.ranks')}</h2><Ranks ranks={ranks} error={allocs.error} /></section>
+                  <section className="card" aria-label={t('job.history')}><h2>{t('job.history')}</h2><History events={events.data ?? []} error={events.error} /></section>
+                </div>
+                <section className="card" aria-label={t('job.facts')}><h2>{t('job.facts')}</h2><Facts detail={detail} /></section>
+              </div>
+            ),
+          },
+          { key: 'logs', label: t('job.logs'), children: ranks.length ? <Logs key={newest?.number} allocs={ranks} attempt={newest} /> : <p>{t('job.no_attempt')}</p> },
+          { key: 'attempts', label: t('job.attempts'), children: <Attempts attempts={mine} allocs={allocs.data ?? []} /> },
+          { key: 'command', label: t('job.command'), children: <Commands detail={detail} /> },
+          { key: 'terminal', label: t('job.terminal'), children: <Suspense fallback={<Loading />}><Shell allocs={ranks} job={spec.name} /></Suspense> },
+          { key: 'file', label: t('job.file'), children: <><pre className="cli">{spec.source || JSON.stringify(spec, null, 2)}</pre><Cli text={`nomadlike job inspect ${quote(spec.name)}`} /></> },
+        ]}
+      />
+    </div>
+  )
+}
+
+// truth says in one sentence how a job stands.
+export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefined, ranks: Allocation[], newest: Attempt | undefined, now: number): string {
+  const nodes = t('short.nodes', { count: ranks.length || detail.job.nodes })
+  const cards = ranks.reduce((sum, rank) => sum + (rank.devices?.length ?? 0), 0)
+  const where = cards ? nodes + ' ' + t('short.cards', { count: cards }) : nodes
+  const faults = (standing?.restarts ?? 0) + (standing?.infra_losses ?? 0)
+  const tail = faults ? t('truth.faults', { restarts: standing?.restarts ?? 0, losses: standing?.infra_losses ?? 0 }) : ''
+  const reason = reasonText(detail.reason)
+  switch (detail.state) {
+    case 'queued':
+      return t('truth.queued', { time: since(standing?.queued_at ?? detail.job.submitted_at, null, now), reason: reasonText(detail.wait) || t('truth.no_reason') }) + tail
+    case 'starting': {
+      const steps = ranks.filter((rank) => rank.step && rank.status === 'preparing').map((rank) => rank.step!)
+      return t('truth.starting', { where, attempt: newest?.number ?? detail.attempt, step: steps[0] ? t('step.' + steps[0], steps[0]) : t('step.barrier') }) + tail
+    }
+    case 'running': {
+      const limit = detail.job.time_limit && newest?.running_at ? t('truth.limit', { limit: detail.job.time_limit }) : ''
+      const saved = newest?.checkpoint_at ? t('truth.checkpoint', { time: since(newest.checkpoint_at, null, now) }) : ''
+      return t('truth.running', { time: since(detail.started_at, null, now), where, attempt: newest?.number ?? detail.attempt }) + saved + limit + (tail || t('truth.no_faults'))
+    }
+    case 'paused':
+    case 'stopping':
+      return t('truth.' + detail.state, { reason, where }) + tail
+    default:
+      return (
+        t('truth.' + detail.state, { time: dateTime(detail.finished_at), took: since(detail.started_at, detail.finished_at, now), code: detail.exit_code }) +
+        (reason && detail.state !== 'succeeded' ? t('truth.because', { reason }) : '') + tail
+      )
+  }
+}
+
+function Truth({ detail, standing, ranks, newest, forecast }: { detail: JobDetail; standing?: Subjob; ranks: Allocation[]; newest?: Attempt; forecast?: JobForecast }) {
+  const { t } = useTranslation()
+  const now = useNow()
+  const start = forecast?.starts?.[0]
+  return (
+    <p className="truth">
+      {truth(t, detail, standing, ranks, newest, now)}
+      {start && <> <strong>{startText(t, start)}</strong></>}
+    </p>
+  )
+}
+
+interface Segment {
+  kind: 'queued' | 'preparing' | 'running' | 'stopping'
+  from: number
+  to: number
+  attempt: number
+  outcome?: string
+  cause?: string
+}
+
+// segments part the life of a subjob into what it did when.
+export function segments(submitted: number, attempts: Attempt[], ended: boolean, now: number): Segment[] {
+  const out: Segment[] = []
+  let at = submitted
+  const add = (kind: Segment['kind'], to: number, attempt: number, more: Partial<Segment> = {}) => {
+    if (to > at) out.push({ kind, from: at, to, attempt, ...more })
+    at = Math.max(at, to)
+  }
+  for (const a of attempts) {
+    add('queued', millis(a.placed_at), a.number)
+    const end = millis(a.ended_at) || now
+    const ending = millis(a.ending_at) || end
+    add('preparing', Math.min(millis(a.running_at) || ending, ending), a.number)
+    const why = { outcome: a.outcome, cause: reasonText(a.cause) }
+    add('running', ending, a.number, why)
+    add('stopping', end, a.number, why)
+  }
+  if (!ended && (attempts.length === 0 || attempts.at(-1)!.ended_at)) add('queued', now, (attempts.at(-1)?.number ?? 0) + 1)
+  return out
+}
+
+function Strip({ detail, attempts, queuedAt }: { detail: JobDetail; attempts: Attempt[]; queuedAt?: string | null }) {
+  const { t } = useTranslation()
+  const now = useNow(5000)
+  const parts = segments(millis(detail.job.submitted_at) || millis(queuedAt), attempts, endedStates.includes(detail.state), now)
+  const total = parts.reduce((sum, p) => sum + p.to - p.from, 0) || 1
+  const look = (p: Segment) => (p.kind === 'running' && (p.outcome === 'failed' || p.outcome === 'lost') ? 'fault' : p.kind === 'running' && p.outcome === 'succeeded' ? 'done' : p.kind)
+  const text = (p: Segment) => `${t('segment.' + p.kind)} ${span(p.to - p.from)}` + (p.kind !== 'queued' ? ` · ${t('job.attempt', { number: p.attempt })}` : '') + (p.outcome ? ` · ${t('outcome.' + p.outcome, p.outcome)}` : '') + (p.cause ? ` · ${p.cause}` : '')
+  if (parts.length === 0) return <p className="quiet">{t('job.no_attempt')}</p>
+  return (
+    <>
+      <div className="strip" aria-hidden="true">
+        {parts.map((p, i) => <span key={i} className={'seg-' + look(p)} style={{ flex: Math.max((p.to - p.from) / total, 0.004) }} title={text(p)} />)}
+      </div>
+      <ul className="legend">
+        {parts.slice(-12).map((p, i) => <li key={i}><i className={'seg-' + look(p)} />{clock(new Date(p.from).toISOString())} {text(p)}</li>)}
+      </ul>
+    </>
+  )
+}
+
+const tones: Record<string, 'good' | 'busy' | 'bad' | 'plain'> = { running: 'good', complete: 'good', failed: 'bad', lost: 'bad', killed: 'plain', pending: 'plain', preparing: 'busy', prepared: 'busy' }
+
+function Ranks({ ranks, error }: { ranks: Allocation[]; error: unknown }) {
+  const { t } = useTranslation()
+  if (error) return <Failed error={error} />
+  if (ranks.length === 0) return <p className="quiet">{t('job.no_attempt')}</p>
+  return (
+    <Table<Allocation>
+      size="small"
+      rowKey="id"
+      pagination={{ pageSize: 32, hideOnSinglePage: true }}
+      scroll={{ x: 520 }}
+      dataSource={ranks}
+      columns={[
+        { title: t('job.rank'), dataIndex: 'rank', width: 60 },
+        { title: t('job.node'), render: (_, a) => <Link to={'/nodes/' + a.node_id}>{a.node_name}</Link> },
+        { title: t('job.status'), render: (_, a) => <WordTag tone={tones[a.status] ?? 'plain'} title={reasonText(a.cause)}>{t('alloc.' + a.status, a.status)}{a.step && a.status === 'preparing' ? ' · ' + t('step.' + a.step, a.step) : ''}</WordTag> },
+        { title: t('job.cards'), render: (_, a) => (a.devices?.length ? t('short.cards', { count: a.devices.length }) : t('short.cores', { count: a.spec.cpu })) },
+        { title: t('job.exit'), width: 90, render: (_, a) => (endedAlloc(a) ? (a.oom_killed ? 'OOM' : a.signal ? t('job.signal', { signal: a.signal }) : a.exit_code) : '') },
+      ]}
+    />
+  )
+}
+
+const endedAlloc = (a: Allocation) => ['complete', 'failed', 'killed', 'lost'].includes(a.status)
+
+export function History({ events, error }: { events: Event[]; error?: unknown }) {
+  const { t } = useTranslation()
+  if (error) return <Failed error={error} />
+  if (events.length === 0) return <p className="quiet">{t('job.no_events')}</p>
+  return (
+    <ol className="history" tabIndex={0} aria-label={t('job.history')}>
+      {[...events].reverse().map((event) => (
+        <li key={`${event.index}.${event.seq}`} className={event.severity}>
+          <time dateTime={event.time ?? ''} title={dateTime(event.time, true)}>{clock(event.time)}</time>
+          <span>{reasonText(event)}{event.by && event.by !== 'server' && <span className="quiet"> {t('job.by', { by: event.by })}</span>}</span>
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+function Facts({ detail }: { detail: JobDetail }) {
+  const { t } = useTranslation()
+  const job = detail.job
+  const specs = (job.resources ?? []).map((r) => [r.label, t('short.cores', { count: r.cpu }), size(r.memory), ...(r.devices ?? []).map((d) => `${d.count === -1 ? t('job.all_cards') : t('short.cards', { count: d.count ?? 1 })} ${d.model ?? d.models?.join('|') ?? d.kind}`)].filter(Boolean).join(' · '))
+  const facts: [string, React.ReactNode][] = [
+    [t('jobs.id'), <code key="id">{job.id}</code>],
+    [t('jobs.project'), job.project],
+    [t('jobs.user'), job.user],
+    [t('jobs.type'), t('type.' + job.type, job.type)],
+    [t('job.mode'), job.distributed.mode],
+    [t('jobs.nodes'), t('short.nodes', { count: job.nodes }) + (devicesOf(job.resources?.[0]) ? ' ' + t('short.cards', { count: devicesOf(job.resources?.[0]) }) : '')],
+    [t('job.spec'), specs.map((text, i) => <div key={i}>{text}</div>)],
+    [t('jobs.pool'), job.placement?.pool],
+    [t('job.driver'), [job.task.driver, job.task.image].filter(Boolean).join(' · ')],
+    [t('job.limit'), job.time_limit],
+    [t('jobs.submitted'), dateTime(job.submitted_at, true)],
+    [t('jobs.started'), dateTime(detail.started_at, true)],
+    [t('job.finished'), dateTime(detail.finished_at, true)],
+    [t('job.description'), job.description],
+  ]
+  return <dl className="facts">{facts.filter(([, value]) => value && value !== '–').map(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={name + '='}>{value}</dd>])}</dl>
+}
+
+function Attempts({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocation[] }) {
+  const { t } = useTranslation()
+  const now = useNow(5000)
+  return (
+    <Table<Attempt>
+      size="small"
+      rowKey="number"
+      scroll={{ x: 800 }}
+      pagination={false}
+      dataSource={[...attempts].reverse()}
+      columns={[
+        { title: t('jobs.attempt'), dataIndex: 'number', width: 80 },
+        { title: t('job.outcome'), render: (_, a) => (a.outcome ? t('outcome.' + a.outcome, a.outcome) : t('attempt.' + a.state, a.state)) },
+        { title: t('job.placed'), render: (_, a) => dateTime(a.placed_at, true) },
+        { title: t('job.prepared'), render: (_, a) => since(a.placed_at, a.running_at ?? a.ending_at, now) },
+        { title: t('job.ran'), render: (_, a) => (a.running_at ? since(a.running_at, a.ending_at, now) : '–') },
+        { title: t('job.stopped_in'), render: (_, a) => (a.ending_at ? since(a.ending_at, a.ended_at, now) : '–') },
+        { title: t('job.checkpoint'), render: (_, a) => dateTime(a.checkpoint_at) },
+        { title: t('jobs.nodes'), render: (_, a) => allocs.filter((one) => one.attempt === a.number && one.subjob === a.subjob).map((one) => one.node_name).join(', ') },
+        { title: t('job.cause'), render: (_, a) => reasonText(a.cause) },
+      ]}
+    />
+  )
+}
+
+function Commands({ detail }: { detail: JobDetail }) {
+  const { t } = useTranslation()
+  const { source, ...rest } = detail.job
+  const job = { ...rest, id: undefined, user: undefined, submitted_at: undefined }
+  void source // the plan is of the job itself
+  const plan = useQuery({ queryKey: ['job', detail.job.id, 'plan'], queryFn: ({ signal }) => call<JobPlan>('POST', '/v1/jobs/plan', { job }, signal) })
+  if (plan.error) return <Failed error={plan.error} retry={() => void plan.refetch()} />
+  if (!plan.data) return <Loading />
+  return <><p className="quiet">{t('job.command_about')}</p><RankCommands plan={plan.data} /><Cli text={`nomadlike job plan ${quote(detail.job.name)}.hcl`} /></>
+}
+
+// RankCommands shows the final command and environment of every rank.
+export function RankCommands({ plan }: { plan: JobPlan }) {
+  const { t } = useTranslation()
+  return (
+    <>
+      {(plan.ranks ?? []).map((rank) => (
+        <details key={rank.rank} open={rank.rank === 0} className="card">
+          <summary>{t('logs.rank', { rank: rank.rank })} · {rank.name}{rank.node && ' · ' + rank.node}</summary>
+          <pre className="cli">{rank.hold ? t('job.holds') : (rank.command ?? []).map(quote).join(' ')}</pre>
+          <details>
+            <summary>{t('job.environment', { count: Object.keys(rank.env ?? {}).length })}</summary>
+            <pre className="cli">{Object.entries(rank.env ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => `${name}=${value}`).join('\n')}</pre>
+          </details>
+        </details>
+      ))}
+    </>
+  )
+}

@@ -1,0 +1,89 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Select, Table } from 'antd'
+import { useMemo, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Link } from 'react-router'
+import { get, part } from '../api'
+import { since } from '../format'
+import { reasonText } from '../i18n'
+import { Cli, Deeds } from '../parts/actions'
+import { ForecastCard, Holders, startText } from '../parts/forecast'
+import { Failed, useNow, useTitle, WordTag } from '../parts/states'
+import { Gantt } from '../parts/timeline'
+import type { JobDetail, JobForecast, QueueEntry, Timeline } from '../types'
+import { PriorityTag } from './jobs'
+
+export function QueuePage() {
+  const { t } = useTranslation()
+  useTitle(t('menu.queue'))
+  const now = useNow(30_000)
+  const [pool, setPool] = useState('')
+  const [hours, setHours] = useState(24)
+  const queue = useQuery({
+    queryKey: ['queue'],
+    refetchInterval: 15_000,
+    queryFn: ({ signal }) => get<{ entries: QueueEntry[] | null }>('/v1/queue?forecast=true&limit=1000', signal).then((q) => q.entries ?? []),
+  })
+  const timeline = useQuery({
+    queryKey: ['queue', 'timeline', pool, hours],
+    refetchInterval: 30_000,
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => get<Timeline>(`/v1/queue/timeline?hours=${hours}${pool && '&pool=' + part(pool)}`, signal),
+  })
+  const pools = useMemo(() => [...new Set((timeline.data?.rows ?? []).map((row) => row.pool))].sort(), [timeline.data])
+  return (
+    <div className="page">
+      <div className="bar">
+        <h1>{t('menu.queue')}</h1>
+        <span className="quiet" role="status">{queue.data && t('queue.count', { count: queue.data.length })}</span>
+      </div>
+      {queue.error && <Failed error={queue.error} retry={() => void queue.refetch()} />}
+      <Table<QueueEntry>
+        size="small"
+        aria-label={t('menu.queue')}
+        rowKey={(entry) => `${entry.job_id}/${entry.subjob}`}
+        loading={queue.isPending}
+        dataSource={queue.data ?? []}
+        pagination={{ pageSize: 50, hideOnSinglePage: true, showSizeChanger: false }}
+        scroll={{ x: 1000 }}
+        expandable={{ expandedRowRender: (entry) => <Entry entry={entry} /> }}
+        locale={{ emptyText: <p>{t('queue.empty')}</p> }}
+        columns={[
+          { title: t('queue.position'), width: 70, align: 'right', render: (_, e) => <>{e.position}{e.moved && <span title={t('queue.moved')}> ↕</span>}</> },
+          { title: t('jobs.name'), ellipsis: true, width: 180, render: (_, e) => <><Link to={'/jobs/' + e.job_id}>{e.job_name}</Link>{e.subjob > 0 && <span className="quiet"> #{e.subjob}</span>}</> },
+          { title: t('jobs.project'), width: 140, ellipsis: true, render: (_, e) => [e.project, e.user].filter(Boolean).join(' / ') },
+          { title: t('jobs.priority'), width: 110, render: (_, e) => <PriorityTag job={e} /> },
+          { title: t('queue.asks'), width: 100, render: (_, e) => t('short.nodes', { count: e.nodes }) + (e.devices ? ' ' + t('short.cards', { count: e.devices }) : '') },
+          { title: t('queue.waits'), width: 100, align: 'right', render: (_, e) => since(e.queued_at, null, now) },
+          { title: t('queue.starts'), width: 200, render: (_, e) => (e.forecast ? <WordTag tone={e.forecast.verdict === 'now' ? 'good' : e.forecast.verdict === 'later' ? 'plain' : e.forecast.verdict === 'never' ? 'bad' : 'busy'}>{startText(t, e.forecast, now)}</WordTag> : '–') },
+          { title: t('queue.reason'), width: 320, render: (_, e) => reasonText(e.wait) },
+          { title: t('queue.holders'), width: 180, render: (_, e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
+        ]}
+      />
+      <section className="card" aria-label={t('queue.timeline')}>
+        <div className="bar">
+          <h2>{t('queue.timeline')}</h2>
+          <Select aria-label={t('queue.hours')} value={hours} onChange={setHours} options={[6, 24, 72, 168].map((value) => ({ value, label: t('queue.next_hours', { count: value }) }))} style={{ width: 140 }} />
+          {(pools.length > 1 || pool) && <Select allowClear aria-label={t('jobs.pool')} placeholder={t('jobs.pool')} value={pool || undefined} onChange={(value?: string) => setPool(value ?? '')} options={pools.map((value) => ({ value, label: value }))} style={{ width: 140 }} />}
+        </div>
+        {timeline.error && <Failed error={timeline.error} retry={() => void timeline.refetch()} />}
+        {timeline.data && <Gantt timeline={timeline.data} />}
+        <Cli text={`nomadlike queue timeline -hours ${hours}${pool && ' -pool ' + pool}`} />
+      </section>
+    </div>
+  )
+}
+
+// Entry is what a row of the queue opens to: why, what would help, and what
+// one may do about it.
+function Entry({ entry }: { entry: QueueEntry }) {
+  const job = useQuery({ queryKey: ['job', entry.job_id], queryFn: ({ signal }) => get<JobDetail>('/v1/jobs/' + part(entry.job_id), signal) })
+  const forecast = useQuery({ queryKey: ['job', entry.job_id, 'forecast'], queryFn: ({ signal }) => get<JobForecast>(`/v1/jobs/${part(entry.job_id)}/forecast`, signal) })
+  if (!job.data) return null
+  return (
+    <>
+      <div className="bar"><Deeds job={{ id: entry.job_id, name: entry.job_name, state: 'queued', priority: entry.priority }} /></div>
+      <ForecastCard id={entry.job_id} spec={job.data.job} forecast={forecast.data} holders={entry.holders} subjob={entry.subjob} />
+    </>
+  )
+}

@@ -1,0 +1,46 @@
+import { useQuery } from '@tanstack/react-query'
+import { Table } from 'antd'
+import { useTranslation } from 'react-i18next'
+import { get } from '../api'
+import { Cli } from '../parts/actions'
+import { Failed, useTitle, WordTag } from '../parts/states'
+import type { Autopilot, Member, ServerHealth } from '../types'
+
+export function Servers() {
+  const { t } = useTranslation()
+  useTitle(t('menu.servers'))
+  const health = useQuery({ queryKey: ['servers', 'health'], refetchInterval: 5000, queryFn: ({ signal }) => get<Autopilot>('/v1/operator/autopilot', signal) })
+  const members = useQuery({ queryKey: ['servers', 'members'], refetchInterval: 10_000, queryFn: ({ signal }) => get<{ members: Member[] | null }>('/v1/servers', signal).then((m) => m.members ?? []) })
+  const version = (id: string) => members.data?.find((m) => m.id === id)?.version ?? ''
+  return (
+    <div className="page">
+      <h1>{t('menu.servers')}</h1>
+      {health.error && <Failed error={health.error} retry={() => void health.refetch()} />}
+      {health.data && <p className="truth">{t(health.data.healthy ? 'servers.healthy' : 'servers.unhealthy', { count: health.data.failure_tolerance })}</p>}
+      <section className="card" aria-label="Raft">
+        <h2>Raft</h2>
+        <Table<ServerHealth> size="small" rowKey="id" loading={health.isPending} dataSource={health.data?.servers ?? []} pagination={false} scroll={{ x: 600 }} columns={[
+          { title: t('servers.name'), render: (_, s) => s.name || s.id },
+          { title: t('node.addr'), dataIndex: 'addr' },
+          { title: t('servers.role'), render: (_, s) => (s.leader ? <WordTag tone="good">{t('servers.leader')}</WordTag> : s.voter ? t('servers.voter') : t('servers.nonvoter')) },
+          { title: t('job.status'), render: (_, s) => <WordTag tone={s.healthy ? 'good' : 'bad'}>{t(s.healthy ? 'servers.ok' : 'servers.bad')}</WordTag> },
+          { title: 'gossip', dataIndex: 'status' },
+          { title: t('cluster.version'), render: (_, s) => version(s.id) },
+        ]} />
+        <Cli text="nomadlike operator autopilot health" />
+      </section>
+      <section className="card" aria-label={t('servers.members')}>
+        <h2>{t('servers.members')}</h2>
+        {members.error && <Failed error={members.error} />}
+        <Table<Member> size="small" rowKey="id" loading={members.isPending} dataSource={members.data ?? []} pagination={{ pageSize: 50, hideOnSinglePage: true }} scroll={{ x: 600 }} columns={[
+          { title: t('servers.name'), dataIndex: 'name' },
+          { title: t('servers.role'), render: (_, m) => t('servers.role_' + m.role, m.role) },
+          { title: t('node.addr'), dataIndex: 'rpc_addr' },
+          { title: 'gossip', dataIndex: 'status' },
+          { title: t('cluster.version'), dataIndex: 'version' },
+        ]} />
+        <Cli text="nomadlike server members" />
+      </section>
+    </div>
+  )
+}

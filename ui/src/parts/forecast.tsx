@@ -1,0 +1,113 @@
+import { useQuery } from '@tanstack/react-query'
+import { Button, Table } from 'antd'
+import type { TFunction } from 'i18next'
+import { useTranslation } from 'react-i18next'
+import { Link } from 'react-router'
+import { call } from '../api'
+import { clock, millis, quote } from '../format'
+import { reasonText } from '../i18n'
+import type { Help, Job, JobForecast, JobRef, Kept, Outlook, When } from '../types'
+import { Cli } from './actions'
+import { Failed } from './states'
+
+// startText is the short answer to "when does it start?".
+export function startText(t: TFunction, when: When, now = Date.now()): string {
+  switch (when.verdict) {
+    case 'now':
+      return t('forecast.now')
+    case 'later':
+      if (when.beyond === 'p50') return t('forecast.after', { time: clock(when.p50, now) })
+      return when.beyond === 'p90' ? t('forecast.open', { p50: clock(when.p50, now) }) : t('forecast.later', { p50: clock(when.p50, now), p90: clock(when.p90, now) })
+    case 'never':
+      return t('forecast.never')
+  }
+  return t('forecast.unknown')
+}
+
+export function Holders({ holders }: { holders?: JobRef[] }) {
+  if (!holders?.length) return null
+  return (
+    <>
+      {holders.slice(0, 6).map((holder, i) => (
+        <span key={holder.id + i}>{i > 0 && ', '}<Link to={'/jobs/' + holder.id}>{holder.name || holder.id.slice(0, 8)}</Link>{holder.user && <span className="quiet"> ({holder.user})</span>}</span>
+      ))}
+      {holders.length > 6 && ' …'}
+    </>
+  )
+}
+
+// Helps are changes that would start a job sooner. With apply, each is a
+// button.
+export function Helps({ helps, apply }: { helps?: Help[]; apply?: (help: Help) => void }) {
+  const { t } = useTranslation()
+  if (!helps?.length) return <p className="quiet">{t('forecast.no_helps')}</p>
+  return (
+    <ul className="problems">
+      {helps.map((help, i) => (
+        <li key={i}>
+          {reasonText(help)} — <strong>{startText(t, help)}</strong>
+          {help.sooner && help.sooner !== '0s' && <span className="quiet"> {t('forecast.sooner', { time: help.sooner })}</span>}
+          {apply && (help.kind === 'nodes' || help.kind === 'priority' || help.kind === 'time_limit' || help.kind === 'preemptible') && <> <Button size="small" onClick={() => apply(help)}>{t('forecast.apply')}</Button></>}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+// ForecastCard says when a queued job starts, why not now, and what would help.
+export function ForecastCard({ id, spec, forecast, holders, subjob }: { id: string; spec: Job; forecast?: JobForecast; holders?: JobRef[]; subjob: number }) {
+  const { t } = useTranslation()
+  const start = (forecast?.starts ?? []).find((s) => s.subjob === subjob) ?? forecast?.starts?.[0]
+  const { source, ...rest } = spec
+  void source
+  const outlook = useQuery({
+    queryKey: ['job', id, 'outlook'],
+    refetchInterval: 30_000,
+    queryFn: ({ signal }) => call<Outlook>('POST', '/v1/jobs/forecast', { job: { ...rest, name: rest.name + '-again', id: undefined, user: undefined, submitted_at: undefined } }, signal),
+  })
+  const history = (forecast?.history ?? []).flatMap((list) => list ?? [])
+  return (
+    <section className="card" aria-label={t('forecast.title')}>
+      <h2>{t('forecast.title')}</h2>
+      {start && <p className="verdict">{startText(t, start)}</p>}
+      {start && <p>{t('forecast.position', { position: start.position, pool: start.pool })}</p>}
+      {start?.wait && <p>{t('forecast.because', { reason: reasonText(start.wait) })} <Holders holders={holders} /></p>}
+      <h3>{t('forecast.helps')}</h3>
+      {outlook.error ? <Failed error={outlook.error} /> : <Helps helps={outlook.data?.helps} />}
+      {history.length > 1 && <Moves history={history} />}
+      <Cli text={`nomadlike job forecast ${quote(spec.name)}`} />
+    </section>
+  )
+}
+
+// Moves is how the estimate moved since submission.
+export function Moves({ history }: { history: Kept[] }) {
+  const { t } = useTranslation()
+  const points = history.filter((kept) => kept.p50).slice(-60)
+  if (points.length < 2) return null
+  const x0 = millis(points[0]!.given_at)
+  const x1 = millis(points.at(-1)!.given_at)
+  const all = points.flatMap((p) => [millis(p.p50), millis(p.p90) || millis(p.p50)])
+  const y0 = Math.min(...all)
+  const y1 = Math.max(...all)
+  const x = (p: Kept) => 4 + ((millis(p.given_at) - x0) / (x1 - x0 || 1)) * 292
+  const y = (v: number) => 56 - ((v - y0) / (y1 - y0 || 1)) * 52
+  const line = (value: (p: Kept) => number) => points.map((p) => `${x(p).toFixed(1)},${y(value(p)).toFixed(1)}`).join(' ')
+  return (
+    <>
+      <h3>{t('forecast.moved')}</h3>
+      <svg viewBox="0 0 300 60" width="300" height="60" role="img" aria-label={t('forecast.moved')}>
+        <polyline points={line((p) => millis(p.p90) || millis(p.p50))} fill="none" stroke="var(--expired)" strokeDasharray="3 3" />
+        <polyline points={line((p) => millis(p.p50))} fill="none" stroke="var(--accent)" strokeWidth="1.5" />
+      </svg>
+      <details>
+        <summary>{t('forecast.table')}</summary>
+        <Table<Kept> size="small" rowKey={(p) => p.given_at ?? ''} pagination={false} dataSource={points} columns={[
+          { title: t('forecast.given'), render: (_, p) => clock(p.given_at) },
+          { title: 'P50', render: (_, p) => clock(p.p50) },
+          { title: 'P90', render: (_, p) => clock(p.p90) },
+        ]} />
+      </details>
+    </>
+  )
+}

@@ -1,0 +1,110 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { Button, Input, Modal, type InputRef } from 'antd'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { useNavigate } from 'react-router'
+import { chooseLanguage } from '../i18n'
+import { useLook } from '../look'
+import type { JobSummary, Node } from '../types'
+
+interface Command {
+  key: string
+  label: string
+  hint?: string
+  run: () => void
+}
+
+const shownMax = 12
+
+// matching keeps the commands that hold every word of the text.
+export function matching<T extends { label: string }>(commands: T[], text: string): T[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean)
+  return commands.filter((command) => words.every((word) => command.label.toLowerCase().includes(word))).slice(0, shownMax)
+}
+
+// Palette opens with Ctrl-K: every page, every job and node that is known, and
+// what the header can do.
+export function Palette({ signOut }: { signOut: () => void }) {
+  const { t, i18n } = useTranslation()
+  const [open, setOpen] = useState(false)
+  const [text, setText] = useState('')
+  const [at, setAt] = useState(0)
+  const go = useNavigate()
+  const client = useQueryClient()
+  const { dark, setMode } = useLook()
+  const input = useRef<InputRef>(null)
+  useEffect(() => {
+    const key = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
+        event.preventDefault()
+        setOpen(true)
+      }
+    }
+    addEventListener('keydown', key)
+    return () => removeEventListener('keydown', key)
+  }, [])
+  const commands = useMemo<Command[]>(() => {
+    if (!open) return []
+    const pages = ['jobs', 'queue', 'cluster', 'pools', 'servers'].map((key) => ({ key, label: t('menu.' + key), hint: t('palette.page'), run: () => void go('/' + key) }))
+    const nodes = (client.getQueryData<Node[]>(['nodes']) ?? []).map((node) => ({ key: 'n' + node.id, label: node.name, hint: t('palette.node'), run: () => void go('/nodes/' + node.id) }))
+    const jobs = (client.getQueryData<JobSummary[]>(['jobs']) ?? []).map((job) => ({ key: 'j' + job.id, label: `${job.name} ${job.project}`, hint: t('state.' + job.state), run: () => void go('/jobs/' + job.id) }))
+    return [
+      ...pages,
+      { key: 'new', label: t('jobs.new'), run: () => void go('/jobs/new') },
+      { key: 'lang', label: i18n.language === 'zh' ? 'English' : '中文', hint: t('shell.language'), run: () => void chooseLanguage(i18n.language === 'zh' ? 'en' : 'zh') },
+      { key: 'dark', label: dark ? t('palette.light') : t('palette.dark'), run: () => setMode(dark ? 'light' : 'dark') },
+      { key: 'out', label: t('shell.sign_out'), run: signOut },
+      ...jobs,
+      ...nodes,
+    ]
+  }, [open, t, i18n.language, dark, client, go, setMode, signOut])
+  const found = matching(commands, text)
+  const close = () => {
+    setOpen(false)
+    setText('')
+    setAt(0)
+  }
+  const run = (command?: Command) => {
+    if (!command) return
+    close()
+    command.run()
+  }
+  return (
+    <>
+      <Button onClick={() => setOpen(true)} aria-keyshortcuts="Control+K">
+        {t('palette.open')} <kbd>Ctrl K</kbd>
+      </Button>
+      <Modal open={open} onCancel={close} footer={null} title={t('palette.title')} afterOpenChange={(shown) => shown && input.current?.focus()} destroyOnHidden>
+        <Input
+          ref={input}
+          value={text}
+          role="combobox"
+          aria-expanded="true"
+          aria-controls="palette-list"
+          aria-activedescendant={found[at] ? 'palette-' + found[at].key : undefined}
+          aria-label={t('palette.title')}
+          placeholder={t('palette.placeholder')}
+          onChange={(event) => {
+            setText(event.target.value)
+            setAt(0)
+          }}
+          onKeyDown={(event) => {
+            if (event.key === 'ArrowDown') setAt(Math.min(at + 1, found.length - 1))
+            else if (event.key === 'ArrowUp') setAt(Math.max(at - 1, 0))
+            else if (event.key === 'Enter') run(found[at])
+            else return
+            event.preventDefault()
+          }}
+        />
+        <ul className="palette" id="palette-list" role="listbox" aria-label={t('palette.title')}>
+          {found.map((command, i) => (
+            <li key={command.key} id={'palette-' + command.key} role="option" aria-selected={i === at} onMouseMove={() => setAt(i)} onClick={() => run(command)}>
+              <span>{command.label}</span>
+              <span className="quiet">{command.hint}</span>
+            </li>
+          ))}
+        </ul>
+      </Modal>
+    </>
+  )
+}

@@ -1,0 +1,104 @@
+import { Alert, Button, Spin, Tooltip } from 'antd'
+import type { TFunction } from 'i18next'
+import { useEffect, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Link, useRouteError } from 'react-router'
+import { ApiError } from '../api'
+import type { Failure, JobState } from '../types'
+
+// StateTag is the word of a job's state with its colour and a sign of its own,
+// so that the colour is never all there is.
+const signs: Record<JobState, string> = {
+  queued: '◌', starting: '◔', running: '●', paused: '‖', stopping: '◒', succeeded: '✓', failed: '✕', stopped: '■', expired: '⌛︎',
+}
+
+export function StateTag({ state }: { state: JobState }) {
+  const { t } = useTranslation()
+  return (
+    <span className={'tag state-' + state}>
+      <span aria-hidden="true">{signs[state]} </span>
+      {t('state.' + state)}
+    </span>
+  )
+}
+
+// WordTag is a word with one of the colours good, busy, bad and plain.
+export function WordTag({ tone, children, title }: { tone: 'good' | 'busy' | 'bad' | 'plain'; children: React.ReactNode; title?: string }) {
+  const tag = <span className={'tag tone-' + tone}>{children}</span>
+  return title ? <Tooltip title={title}>{tag}</Tooltip> : tag
+}
+
+export function Loading() {
+  const { t } = useTranslation()
+  return (
+    <div className="loading" role="status">
+      <Spin /> <span>{t('states.loading')}</span>
+    </div>
+  )
+}
+
+// errorText is what a person should read of a failure.
+export function errorText(error: unknown, t: TFunction): string {
+  if (error instanceof ApiError) {
+    if (error.failure.id.startsWith('ui.')) return t('errors.' + error.failure.id.slice(3), error.failure.params ?? {})
+    return error.message
+  }
+  return t('errors.page', { reason: error instanceof Error ? error.message : String(error) })
+}
+
+export const details = (error: unknown): Failure[] => (error instanceof ApiError ? (error.failure.details ?? []) : [])
+
+export function Failed({ error, retry }: { error: unknown; retry?: () => void }) {
+  const { t } = useTranslation()
+  const hint = error instanceof ApiError ? error.failure.hint : undefined
+  return (
+    <Alert
+      type="error"
+      showIcon
+      title={errorText(error, t)}
+      description={hint}
+      action={retry && <Button size="small" onClick={retry}>{t('states.retry')}</Button>}
+    />
+  )
+}
+
+// Broken is shown when drawing a page failed: a defect of ours, or a newer
+// agent whose page is not the one that is open.
+export function Broken() {
+  const { t } = useTranslation()
+  const error = useRouteError()
+  return (
+    <main className="alone">
+      <div className="narrow">
+        <Failed error={error} />
+        <p><Button onClick={() => location.reload()}>{t('states.reload')}</Button></p>
+      </div>
+    </main>
+  )
+}
+
+export function NoPage() {
+  const { t } = useTranslation()
+  return (
+    <div className="page">
+      <h1>{t('states.no_page')}</h1>
+      <p><Link to="/jobs">{t('menu.jobs')}</Link></p>
+    </div>
+  )
+}
+
+// useNow is the time, again every so often, for spans that grow.
+export function useNow(every = 1000): number {
+  const [now, setNow] = useState(Date.now())
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), every)
+    return () => clearInterval(timer)
+  }, [every])
+  return now
+}
+
+export function useTitle(title: string) {
+  useEffect(() => {
+    document.title = title ? title + ' · nomadlike' : 'nomadlike'
+  }, [title])
+}

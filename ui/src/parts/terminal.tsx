@@ -1,0 +1,94 @@
+import { FitAddon } from '@xterm/addon-fit'
+import { Terminal } from '@xterm/xterm'
+import '@xterm/xterm/css/xterm.css'
+import { Button, Select } from 'antd'
+import { useEffect, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { part } from '../api'
+import { nonce } from '../app'
+import { quote } from '../format'
+import type { Allocation } from '../types'
+import { Cli } from './actions'
+
+const stderr = 2 // the first byte of a binary message tells the stream
+const shell = ['sh', '-c', 'command -v bash >/dev/null && exec bash -i || exec sh -i']
+
+// xterm makes style sheets of its own. The policy of the page lets those
+// through that carry its nonce.
+function noncedStyles() {
+  const create = document.createElement
+  document.createElement = function (this: Document, ...args: Parameters<typeof create>) {
+    const made = create.apply(this, args)
+    if (made instanceof HTMLStyleElement) made.nonce = nonce
+    return made
+  } as typeof create
+  return () => {
+    document.createElement = create
+  }
+}
+
+// Shell is a terminal inside a running rank, over the exec websocket.
+export default function Shell({ allocs, job }: { allocs: Allocation[]; job: string }) {
+  const { t } = useTranslation()
+  const running = allocs.filter((a) => a.status === 'running')
+  const [id, setID] = useState(running[0]?.id)
+  const [round, setRound] = useState(0)
+  const [over, setOver] = useState('')
+  const box = useRef<HTMLDivElement>(null)
+  const alloc = running.find((a) => a.id === id)
+  const attempt = alloc?.attempt
+  useEffect(() => {
+    if (!id || !box.current) return
+    setOver('')
+    const restore = noncedStyles()
+    const term = new Terminal({ fontSize: 13, fontFamily: 'ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace', cursorBlink: true, scrollback: 5000, screenReaderMode: true, theme: { background: '#0f1216' } })
+    const fit = new FitAddon()
+    term.loadAddon(fit)
+    term.open(box.current)
+    fit.fit()
+    const socket = new WebSocket(`wss://${location.host}/v1/allocations/${part(id)}/exec`)
+    socket.binaryType = 'arraybuffer'
+    const tell = (message: object) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message))
+    const size = () => ({ rows: term.rows, cols: term.cols })
+    const bytes = new TextEncoder()
+    socket.onopen = () => {
+      tell({ start: { alloc_id: id, attempt, command: shell, tty: true, size: size(), env: { TERM: 'xterm-256color' } } })
+      term.focus()
+    }
+    socket.onmessage = (message: MessageEvent<ArrayBuffer | string>) => {
+      if (typeof message.data === 'string') {
+        const { exit } = JSON.parse(message.data) as { exit?: { code: number; err?: { message?: string } } }
+        if (exit) setOver(exit.err?.message || t('terminal.exit', { code: exit.code }))
+        return
+      }
+      const data = new Uint8Array(message.data)
+      if (data[0] === 1 || data[0] === stderr) term.write(data.subarray(1))
+    }
+    socket.onclose = (event) => setOver((text) => text || event.reason || t('terminal.closed'))
+    const typed = term.onData((text) => socket.readyState === WebSocket.OPEN && socket.send(bytes.encode(text)))
+    const resized = term.onResize(() => tell({ resize: size() }))
+    const watch = new ResizeObserver(() => fit.fit())
+    watch.observe(box.current)
+    return () => {
+      watch.disconnect()
+      typed.dispose()
+      resized.dispose()
+      socket.onclose = null
+      socket.close()
+      term.dispose()
+      restore()
+    }
+  }, [id, attempt, round, t])
+  if (running.length === 0) return <p>{t('terminal.none')}</p>
+  return (
+    <div className="stack">
+      <div className="bar">
+        <Select style={{ minWidth: 260 }} aria-label={t('logs.ranks')} value={id} onChange={setID} options={running.map((a) => ({ value: a.id, label: `${t('logs.rank', { rank: a.rank })} · ${a.name} · ${a.node_name}` }))} />
+        <span role="status">{over}</span>
+        {over && <Button onClick={() => setRound(round + 1)}>{t('terminal.again')}</Button>}
+      </div>
+      <div className="terminal" ref={box} role="region" aria-label={t('terminal.title')} />
+      <Cli text={`nomadlike job exec -t${running.length > 1 ? ` -rank ${alloc?.rank ?? 0}` : ''} ${quote(job)} bash`} />
+    </div>
+  )
+}

@@ -1,0 +1,183 @@
+import { Table } from 'antd'
+import { useEffect, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { useNavigate } from 'react-router'
+import { clock, millis } from '../format'
+import { colorOf, useLook } from '../look'
+import type { Bar, Timeline, TimelineRow } from '../types'
+
+const rowHeight = 22
+const head = 22
+const names = 130
+
+export interface Box {
+  x: number
+  y: number
+  w: number
+  h: number
+  bar: Bar
+  row: TimelineRow
+}
+
+// lanes puts the bars of one node above each other where they overlap.
+export function lanes(bars: Bar[]): number[] {
+  const ends: number[] = []
+  return bars.map((bar) => {
+    const from = millis(bar.from)
+    let lane = ends.findIndex((end) => end <= from)
+    if (lane < 0) lane = ends.length
+    ends[lane] = millis(bar.to) || Infinity
+    return lane
+  })
+}
+
+// boxes places every bar of a timeline on a plane of a given width.
+export function boxes(timeline: Timeline, width: number): Box[] {
+  const from = millis(timeline.from)
+  const scale = (width - names) / (millis(timeline.to) - from || 1)
+  const out: Box[] = []
+  ;(timeline.rows ?? []).forEach((row, i) => {
+    const bars = row.bars ?? []
+    const lane = lanes(bars)
+    const many = Math.max(1, ...lane.map((l) => l + 1))
+    const h = (rowHeight - 4) / many
+    bars.forEach((bar, j) => {
+      const x = names + Math.max(0, millis(bar.from) - from) * scale
+      const end = bar.to ? names + (millis(bar.to) - from) * scale : width
+      out.push({ x, y: head + i * rowHeight + 2 + lane[j]! * h, w: Math.max(2, Math.min(end, width) - x), h: Math.max(2, h - 1), bar, row })
+    })
+  })
+  return out
+}
+
+// Gantt draws nodes × time: what runs, what is reserved and what is expected.
+// The table below says the same to those who do not see it.
+export function Gantt({ timeline }: { timeline: Timeline }) {
+  const { t } = useTranslation()
+  const { dark } = useLook()
+  const go = useNavigate()
+  const frame = useRef<HTMLDivElement>(null)
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const [width, setWidth] = useState(900)
+  const [over, setOver] = useState<{ box: Box; x: number; y: number }>()
+  const rows = timeline.rows ?? []
+  const height = head + rows.length * rowHeight + 4
+  const placed = boxes(timeline, width)
+  useEffect(() => {
+    const watch = new ResizeObserver(([entry]) => setWidth(Math.max(480, Math.floor(entry!.contentRect.width))))
+    if (frame.current) watch.observe(frame.current)
+    return () => watch.disconnect()
+  }, [])
+  useEffect(() => {
+    const context = canvas.current?.getContext('2d')
+    if (context) draw(context, timeline, placed, width, height, dark)
+  })
+  const find = (event: React.MouseEvent) => {
+    const rect = canvas.current!.getBoundingClientRect()
+    const x = event.clientX - rect.left
+    const y = event.clientY - rect.top
+    const box = placed.findLast((b) => x >= b.x && x <= b.x + b.w && y >= b.y && y <= b.y + b.h)
+    return box && { box, x, y }
+  }
+  if (rows.length === 0) return <p className="quiet">{t('queue.no_nodes')}</p>
+  return (
+    <>
+      <ul className="legend" aria-hidden="true">
+        <li><i style={{ background: 'var(--running)' }} />{t('bar.running')}</li>
+        <li><i style={{ border: '1px dashed var(--failed)' }} />{t('bar.reserved')}</li>
+        <li><i style={{ border: '1px solid var(--running)' }} />{t('bar.forecast')}</li>
+      </ul>
+      <div className="wall" ref={frame} style={{ maxHeight: 480 }}>
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label={t('queue.timeline_about', { nodes: rows.length, bars: placed.length })}
+          style={{ width, height, cursor: over ? 'pointer' : 'default' }}
+          onMouseMove={(event) => setOver(find(event))}
+          onMouseLeave={() => setOver(undefined)}
+          onClick={(event) => { const hit = find(event); if (hit) void go('/jobs/' + hit.box.bar.job_id) }}
+        />
+        {over && (
+          <div className="tip" style={{ left: Math.min(over.x + 12, width - 260), top: over.y + 14 }}>
+            <strong>{over.box.bar.job_name || t('queue.hidden')}</strong> · {t('bar.' + over.box.bar.kind)}<br />
+            {over.box.row.node} · {clock(over.box.bar.from)} – {over.box.bar.to ? clock(over.box.bar.to) : t('queue.open')}
+            {over.box.bar.p90 && <><br />P50 {clock(over.box.bar.p50)} · P90 {clock(over.box.bar.p90)}</>}
+          </div>
+        )}
+      </div>
+      {timeline.more ? <p className="quiet">{t('queue.more', { count: timeline.more })}</p> : null}
+      <details>
+        <summary>{t('forecast.table')}</summary>
+        <Table<Box> size="small" rowKey={(b) => b.row.node_id + b.bar.job_id + b.bar.subjob + b.bar.from} pagination={{ pageSize: 20, hideOnSinglePage: true }} dataSource={placed} columns={[
+          { title: t('job.node'), render: (_, b) => b.row.node },
+          { title: t('jobs.name'), render: (_, b) => b.bar.job_name || t('queue.hidden') },
+          { title: t('queue.kind'), render: (_, b) => t('bar.' + b.bar.kind) },
+          { title: t('queue.from'), render: (_, b) => clock(b.bar.from) },
+          { title: t('queue.to'), render: (_, b) => (b.bar.to ? clock(b.bar.to) : t('queue.open')) },
+        ]} />
+      </details>
+    </>
+  )
+}
+
+function draw(c: CanvasRenderingContext2D, timeline: Timeline, placed: Box[], width: number, height: number, dark: boolean) {
+  const ratio = devicePixelRatio || 1
+  c.canvas.width = width * ratio
+  c.canvas.height = height * ratio
+  c.setTransform(ratio, 0, 0, ratio, 0, 0)
+  const ink = dark ? '#d7dbe0' : '#23272c'
+  const line = dark ? '#2a2f36' : '#e3e6ea'
+  c.font = '11px system-ui, sans-serif'
+  c.textBaseline = 'middle'
+  const from = millis(timeline.from)
+  const to = millis(timeline.to)
+  const scale = (width - names) / (to - from || 1)
+  const hours = (to - from) / 3_600_000
+  const step = hours > 100 ? 24 : hours > 30 ? 12 : hours > 8 ? 3 : 1
+  const first = new Date(from)
+  first.setMinutes(0, 0, 0)
+  for (let at = first.getTime(); at < to; at += 3_600_000) {
+    const d = new Date(at)
+    if (at < from || d.getHours() % step) continue
+    const x = names + (at - from) * scale
+    c.fillStyle = line
+    c.fillRect(x, head - 4, 1, height)
+    c.fillStyle = ink
+    const text = step >= 24 || (d.getHours() === 0 && hours > 8) ? `${d.getMonth() + 1}-${String(d.getDate()).padStart(2, '0')}` : `${String(d.getHours()).padStart(2, '0')}:00`
+    if (x < width - 30) c.fillText(text, x + 3, 10)
+  }
+  ;(timeline.rows ?? []).forEach((row, i) => {
+    const y = head + i * rowHeight
+    c.fillStyle = line
+    c.fillRect(0, y, width, 1)
+    c.fillStyle = row.away ? (dark ? '#8b929b' : '#7a828b') : ink
+    c.fillText(row.node.length > 20 ? row.node.slice(0, 19) + '…' : row.node, 4, y + rowHeight / 2, names - 8)
+    if (row.away) {
+      c.fillStyle = dark ? 'rgba(255,255,255,0.06)' : 'rgba(0,0,0,0.06)'
+      c.fillRect(names, y + 1, width - names, rowHeight - 1)
+    }
+  })
+  for (const { x, y, w, h, bar } of placed) {
+    const colour = colorOf(bar.job_id || bar.project || 'hidden', dark)
+    c.setLineDash(bar.kind === 'reserved' ? [4, 3] : [])
+    c.strokeStyle = bar.kind === 'reserved' ? (dark ? '#ff8a80' : '#c5221f') : colour
+    c.fillStyle = colour
+    if (bar.kind === 'running') c.fillRect(x, y, w, h)
+    else {
+      c.globalAlpha = 0.18
+      c.fillRect(x, y, w, h)
+      c.globalAlpha = 1
+      c.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1)
+    }
+    c.setLineDash([])
+    if (w > 46 && h > 11) {
+      c.fillStyle = bar.kind === 'running' ? (dark ? '#ffffff' : '#101317') : ink
+      c.save()
+      c.beginPath()
+      c.rect(x, y, w - 3, h)
+      c.clip()
+      c.fillText(bar.job_name, x + 4, y + h / 2 + 0.5)
+      c.restore()
+    }
+  }
+}

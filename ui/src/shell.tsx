@@ -1,0 +1,126 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Button, Dropdown, Menu, Segmented } from 'antd'
+import { Suspense, useEffect, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Link, Outlet, useLocation, useNavigation } from 'react-router'
+import { ApiError, call, get } from './api'
+import { follow, type Liveness } from './events'
+import { chooseLanguage, type Language } from './i18n'
+import { useLook } from './look'
+import { Palette } from './parts/palette'
+import { Failed, Loading } from './parts/states'
+import { SignIn } from './signin'
+import type { Token } from './types'
+
+const places = ['jobs', 'queue', 'cluster', 'pools', 'servers'] as const
+
+// useSession tells who is signed in; null when nobody is.
+export function useSession() {
+  return useQuery({
+    queryKey: ['session'],
+    queryFn: async ({ signal }) => {
+      try {
+        return await get<Token>('/v1/tokens/self', signal)
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 401) return null
+        throw error
+      }
+    },
+    staleTime: 60_000,
+  })
+}
+
+// Shell is what stands around every page: sign-in first, then the menu.
+export function Shell() {
+  const { t, i18n } = useTranslation()
+  const session = useSession()
+  useEffect(() => {
+    document.title = 'nomadlike'
+  }, [i18n.language])
+  if (session.isPending) return <Loading />
+  if (session.error) return <main className="alone"><Failed error={session.error} retry={() => void session.refetch()} /></main>
+  if (!session.data) return <SignIn />
+  return (
+    <div className="shell">
+      <a className="skip" href="#content">{t('shell.skip')}</a>
+      <Header token={session.data} />
+      <main id="content" tabIndex={-1}>
+        <Suspense fallback={<Loading />}>
+          <Outlet />
+        </Suspense>
+      </main>
+    </div>
+  )
+}
+
+function Header({ token }: { token: Token }) {
+  const { t } = useTranslation()
+  const { pathname } = useLocation()
+  const moving = useNavigation().state !== 'idle'
+  const client = useQueryClient()
+  const [state, setState] = useState<Liveness>('live')
+  useEffect(() => {
+    const end = new AbortController()
+    follow(client, end.signal, setState)
+    return () => end.abort()
+  }, [client])
+  const here = pathname === '/' ? 'jobs' : pathname.startsWith('/nodes') ? 'cluster' : pathname.split('/')[1]!
+  const signOut = async () => {
+    await call('DELETE', '/v1/session').catch(() => {}) // the cookie may be over already
+    client.clear()
+    client.setQueryData(['session'], null)
+  }
+  return (
+    <header className="top">
+      <Link to="/jobs" className="brand">nomadlike</Link>
+      <nav aria-label={t('shell.menu')}>
+        <Menu
+          mode="horizontal"
+          selectedKeys={[here]}
+          items={places.map((key) => ({ key, label: <Link to={'/' + key} aria-current={key === here ? 'page' : undefined}>{t('menu.' + key)}</Link> }))}
+        />
+      </nav>
+      <span className={'live ' + state} role="status" title={t('shell.' + state + '_long')}>
+        {moving ? '…' : t('shell.' + state)}
+      </span>
+      <Palette signOut={() => void signOut()} />
+      <Preferences />
+      <Dropdown
+        trigger={['click']}
+        menu={{
+          items: [
+            { key: 'who', disabled: true, label: t('shell.who', { role: t('role.' + token.role, token.role), project: token.project || t('shell.all_projects') }) },
+            { key: 'out', label: t('shell.sign_out'), onClick: () => void signOut() },
+          ],
+        }}
+      >
+        <Button type="text" aria-label={t('shell.account')}>{token.user || token.name || token.id}</Button>
+      </Dropdown>
+    </header>
+  )
+}
+
+// Preferences are the language and the brightness.
+export function Preferences() {
+  const { t, i18n } = useTranslation()
+  const { mode, setMode } = useLook()
+  return (
+    <>
+      <Segmented
+        size="small"
+        aria-label={t('shell.language')}
+        value={i18n.language}
+        onChange={(value) => void chooseLanguage(value as Language)}
+        options={[{ label: '中文', value: 'zh' }, { label: 'EN', value: 'en' }]}
+      />
+      <Button
+        type="text"
+        aria-label={t('shell.mode', { mode: t('shell.mode_' + mode) })}
+        title={t('shell.mode', { mode: t('shell.mode_' + mode) })}
+        onClick={() => setMode(mode === 'auto' ? 'dark' : mode === 'dark' ? 'light' : 'auto')}
+      >
+        <span aria-hidden="true">{mode === 'auto' ? '◐' : mode === 'dark' ? '●' : '○'}</span>
+      </Button>
+    </>
+  )
+}

@@ -1,0 +1,57 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { Alert, Button, Input } from 'antd'
+import { useState, type FormEvent } from 'react'
+import { useTranslation } from 'react-i18next'
+import { call } from './api'
+import { errorText } from './parts/states'
+import { Preferences } from './shell'
+import type { Token } from './types'
+
+// SignIn stands in the place of the page that was asked for, so there is no
+// address to come back to that a link could forge.
+export function SignIn() {
+  const { t } = useTranslation()
+  const client = useQueryClient()
+  const [token, setToken] = useState('')
+  const [error, setError] = useState<unknown>()
+  const [busy, setBusy] = useState(false)
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    try {
+      const session = await call<{ token: Token }>('POST', '/v1/session', { token: token.trim() })
+      setToken('')
+      client.setQueryData(['session'], session.token)
+    } catch (failure) {
+      setError(failure)
+      setBusy(false)
+    }
+  }
+  return (
+    <main className="alone">
+      <form className="signin" onSubmit={(event) => void submit(event)}>
+        <div className="signin-top">
+          <h1>nomadlike</h1>
+          <Preferences />
+        </div>
+        <p>{t('signin.about')}</p>
+        <label htmlFor="token">{t('signin.token')}</label>
+        <Input.Password
+          id="token"
+          value={token}
+          autoFocus
+          autoComplete="off"
+          spellCheck={false}
+          aria-describedby="token-help"
+          onChange={(event) => setToken(event.target.value)}
+        />
+        <p id="token-help" className="quiet">{t('signin.help')}</p>
+        <pre className="cli">nomadlike token create -user ann -role user -project vision</pre>
+        {error !== undefined && <Alert type="error" showIcon title={errorText(error, t)} />}
+        <Button type="primary" htmlType="submit" loading={busy} disabled={!token.trim()} block>
+          {t('signin.enter')}
+        </Button>
+      </form>
+    </main>
+  )
+}
