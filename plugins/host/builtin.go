@@ -1,9 +1,11 @@
 package host
 
 import (
+	"compress/gzip"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,7 +41,33 @@ func BuiltinMissing(config Config, name string) *structs.Reason {
 	return nil
 }
 
-func embeddedName(name string) string { return "embedded/" + name + "-linux-" + runtime.GOARCH }
+// embeddedMax bounds an embedded program, in bytes.
+const embeddedMax = 256 << 20
+
+// embeddedName is the carried program, compressed: it is unpacked only on
+// machines that have such devices.
+func embeddedName(name string) string { return "embedded/" + name + "-linux-" + runtime.GOARCH + ".gz" }
+
+// unpack gives the carried program of a plugin.
+func unpack(name string) ([]byte, error) {
+	packed, err := embedded.Open(embeddedName(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("this build carries no %s plugin for %s", name, runtime.GOARCH)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read embedded device plugin: %w", err)
+	}
+	defer packed.Close()
+	reader, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, fmt.Errorf("unpack embedded device plugin: %w", err)
+	}
+	contents, err := io.ReadAll(io.LimitReader(reader, embeddedMax))
+	if err != nil {
+		return nil, fmt.Errorf("unpack embedded device plugin: %w", err)
+	}
+	return contents, nil
+}
 
 // external is the program of a plugin in PluginDir.
 func external(config Config, name, pin string, args, env []string) source {
@@ -83,12 +111,9 @@ func builtin(config Config, name string, env []string) source {
 // openEmbedded puts the carried program where it can be executed: in memory,
 // sealed, or, where the kernel forbids that, in a file that is gone again.
 func openEmbedded(name, dir string) (*program, error) {
-	contents, err := embedded.ReadFile(embeddedName(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("this build carries no %s plugin for %s", name, runtime.GOARCH)
-	}
+	contents, err := unpack(name)
 	if err != nil {
-		return nil, fmt.Errorf("read embedded device plugin: %w", err)
+		return nil, err
 	}
 	if opened, err := inMemory(contents); err == nil {
 		return opened, nil
