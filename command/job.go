@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -30,8 +29,9 @@ func jobVerbs() []verb {
 		{path: "job inspect", args: "JOB", setup: jobInspect},
 		{path: "job history", args: "JOB", setup: jobHistory},
 		{path: "job priority", args: "JOB normal|urgent|critical", setup: jobPriority},
-		{path: "job stop", args: "JOB", setup: jobStop},
-		{path: "job delete", args: "JOB", setup: jobDelete},
+		{path: "job clone", args: "JOB [FILE]", setup: jobClone},
+		{path: "job stop", args: "JOB...", setup: jobStop},
+		{path: "job delete", args: "JOB...", setup: jobDelete},
 		{path: "queue", setup: queueShow},
 	}
 }
@@ -250,23 +250,8 @@ func jobInit(set *flag.FlagSet) func(*Env, []string) error {
 			fmt.Fprint(env.Stdout, string(skeleton))
 			return nil
 		}
-		mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-		if *force {
-			mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-		}
-		file, err := os.OpenFile(path, mode, 0o644)
-		if os.IsExist(err) {
-			return structs.NewError(structs.CodeConflict, "cli.init.exists", "path", path)
-		}
-		if err != nil {
-			return fmt.Errorf("create job file: %w", err)
-		}
-		if _, err := file.Write(skeleton); err != nil {
-			file.Close()
-			return fmt.Errorf("write job file: %w", err)
-		}
-		if err := file.Close(); err != nil {
-			return fmt.Errorf("write job file: %w", err)
+		if err := writeNew(path, skeleton, *force); err != nil {
+			return err
 		}
 		fmt.Fprintln(env.Stdout, env.text("cli.init.written", "path", path))
 		return nil
@@ -338,102 +323,6 @@ func replaceFile(path string, data []byte) error {
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
 	return nil
-}
-
-func jobStop(set *flag.FlagSet) func(*Env, []string) error {
-	connection := declareConnection(set)
-	reason := set.String("reason", "", "cli.flag.reason")
-	subjob := set.Int("subjob", -1, "cli.flag.subjob")
-	wait := set.Bool("wait", false, "cli.flag.wait_stop")
-	return func(env *Env, args []string) error {
-		id, err := one(args, "JOB")
-		if err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		request := api.JobStopRequest{Reason: *reason}
-		if *subjob >= 0 {
-			request.Subjob = subjob
-		}
-		if _, err := client.StopJob(env.Context, id, request); err != nil {
-			return err
-		}
-		fmt.Fprintln(env.Stdout, env.text("cli.job.stopping", "job", safe(id)))
-		if !*wait {
-			return nil
-		}
-		state, err := awaitEnd(env.Context, client, id, *subjob)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(env.Stdout, env.stateText(env.Stdout, state))
-		return nil
-	}
-}
-
-// awaitEnd waits until nothing of a job, or of one of its subjobs, runs.
-func awaitEnd(ctx context.Context, client *api.Client, id string, subjob int) (structs.JobState, error) {
-	query := &api.Query{Wait: watchFor}
-	for {
-		detail, meta, err := client.Job(ctx, id, query)
-		if err != nil {
-			return "", err
-		}
-		state := detail.State
-		if subjob >= 0 {
-			if state, err = subjobState(ctx, client, detail.Job.ID, subjob); err != nil {
-				return "", err
-			}
-		}
-		if state.Terminal() {
-			return state, nil
-		}
-		query.Index = meta.Index
-	}
-}
-
-// subjobState finds one subjob of a job.
-func subjobState(ctx context.Context, client *api.Client, jobID string, index int) (structs.JobState, error) {
-	query := &api.Query{Limit: api.PageSizeMax}
-	for {
-		page, _, err := client.Subjobs(ctx, jobID, query)
-		if err != nil {
-			return "", err
-		}
-		for _, subjob := range page.Subjobs {
-			if subjob.Index == index {
-				return subjob.State, nil
-			}
-		}
-		if page.Next == "" {
-			return "", structs.NewError(structs.CodeNotFound, "cli.no_subjob", "subjob", index)
-		}
-		query.After = page.Next
-	}
-}
-
-func jobDelete(set *flag.FlagSet) func(*Env, []string) error {
-	connection := declareConnection(set)
-	return func(env *Env, args []string) error {
-		id, err := one(args, "JOB")
-		if err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		if _, err := client.DeleteJob(env.Context, id); err != nil {
-			return err
-		}
-		fmt.Fprintln(env.Stdout, env.text("cli.job.deleted", "job", safe(id)))
-		return nil
-	}
 }
 
 func jobPriority(set *flag.FlagSet) func(*Env, []string) error {

@@ -103,8 +103,8 @@ func builtIDs() []string {
 // otherNames tells whether a text with the form of an id is known to name
 // something else.
 func otherNames(text string) bool {
-	if looksLikeFile.MatchString(text) {
-		return true
+	if looksLikeFile.MatchString(text) || strings.HasPrefix(text, "driver.exec.") || strings.HasPrefix(text, "driver.docker.") {
+		return true // a file, or an attribute of a node
 	}
 	switch text {
 	case "server.bootstrap_expect", "server.join", "client.servers", "client.pool", "client.port_min", "client.reserved.cpu", "client.reserved.memory",
