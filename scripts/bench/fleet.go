@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ const (
 	fleetCPU     = 64     // cores of each node
 	fleetMemory  = 512 << 30
 	fleetDevice  = "nvidia/gpu"
+	fleetGC      = 400    // percent; ten thousand agents would each have a heap of their own
 	fleetLimit   = 5 * time.Minute
 )
 
@@ -50,12 +52,33 @@ type simulated struct {
 
 	mu struct {
 		sync.Mutex
-		stream *rpc.ClientStream[structs.SessionUp, structs.SessionDown]
+		stream *rpc.ClientStream[structs.SessionUp, heard]
 		beat   uint64 // heartbeats sent; they begin with the welcome
 		live   bool   // it was welcomed
 		batch  uint64
-		known  map[string]*structs.Allocation // running, by id
+		known  map[string]uint64 // attempts of what runs, by the allocation's id
 	}
+}
+
+// heard is what a simulated agent understands of structs.SessionDown. A real one
+// has a machine for itself, where reading a job costs it nothing that it would
+// miss; here all of them share the processor with the server.
+type heard struct {
+	Welcome      *structs.Welcome      `json:"welcome,omitempty"`
+	Assignments  *heardAssignments     `json:"assignments,omitempty"`
+	HeartbeatAck *structs.HeartbeatAck `json:"heartbeat_ack,omitempty"`
+}
+
+// heardAssignments is what it understands of structs.Assignments.
+type heardAssignments struct {
+	Set []struct {
+		Alloc struct {
+			ID      string               `json:"id"`
+			Attempt uint64               `json:"attempt"`
+			Desired structs.AllocDesired `json:"desired"`
+			Status  structs.AllocStatus  `json:"status"`
+		} `json:"alloc"`
+	} `json:"set,omitempty"`
 }
 
 // newFleet starts one server, with its log on disk, and makes the agents'
@@ -69,6 +92,7 @@ func (b *bench) newFleet(ctx context.Context, size int) (*fleet, error) {
 		w.agents["s1"].addr = "127.0.0.1"
 		w.unNamespace()
 	}
+	debug.SetGCPercent(fleetGC)
 	ctx, stop := context.WithCancel(ctx)
 	f := &fleet{w: w, ctx: ctx, stop: stop}
 	f.every.Store(int64(time.Second))
@@ -122,7 +146,7 @@ func (f *fleet) identities(size int) error {
 			return err
 		}
 		agent := &simulated{fleet: f, id: id, pool: rpc.NewPool(rpc.Dialer{Identity: rpc.NewIdentity(credentials), FailAfter: time.Minute})}
-		agent.mu.known = make(map[string]*structs.Allocation)
+		agent.mu.known = make(map[string]uint64)
 		f.agents = append(f.agents, agent)
 	}
 	return nil
@@ -168,7 +192,7 @@ func (f *fleet) register(ctx context.Context) error {
 	var welcomed sync.WaitGroup
 	welcomed.Add(len(f.agents))
 	err := f.each(func(i int, a *simulated) error {
-		stream, err := rpc.OpenStream[structs.SessionUp, structs.SessionDown](f.ctx, a.conn, structs.MethodNodeSession)
+		stream, err := rpc.OpenStream[structs.SessionUp, heard](f.ctx, a.conn, structs.MethodNodeSession)
 		if err != nil {
 			return err
 		}
@@ -237,7 +261,7 @@ func (a *simulated) receive(welcomed func()) {
 }
 
 // take answers new allocations with running.
-func (a *simulated) take(assignments *structs.Assignments) {
+func (a *simulated) take(assignments *heardAssignments) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var reports []structs.AllocReport
@@ -246,7 +270,7 @@ func (a *simulated) take(assignments *structs.Assignments) {
 		if _, known := a.mu.known[alloc.ID]; known || alloc.Desired != structs.DesiredRun || alloc.Status.Terminal() {
 			continue
 		}
-		a.mu.known[alloc.ID] = alloc
+		a.mu.known[alloc.ID] = alloc.Attempt
 		a.fleet.assigned.Add(1)
 		reports = append(reports, structs.AllocReport{AllocID: alloc.ID, Attempt: alloc.Attempt, Status: structs.AllocRunning, StartedAt: structs.UnixNano(time.Now().UnixNano())})
 	}
@@ -267,8 +291,8 @@ func (f *fleet) finish() error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		var reports []structs.AllocReport
-		for id, alloc := range a.mu.known {
-			reports = append(reports, structs.AllocReport{AllocID: id, Attempt: alloc.Attempt, Status: structs.AllocComplete,
+		for id, attempt := range a.mu.known {
+			reports = append(reports, structs.AllocReport{AllocID: id, Attempt: attempt, Status: structs.AllocComplete,
 				StartedAt: structs.UnixNano(time.Now().UnixNano()), FinishedAt: structs.UnixNano(time.Now().UnixNano())})
 		}
 		a.reportLocked(reports)
