@@ -234,3 +234,22 @@ func (m maker) resetCardComesBack(t *testing.T) {
 	})
 	c.await(t, "GPU-0000", true)
 }
+
+// Devices that the configuration declares tell a task through its variables
+// which are its own, and tell one without any that it has none.
+func TestDeclaredDevices(t *testing.T) {
+	yes, four, options := true, 4, testOptions(t)
+	startAgent(t, Settings{Dev: &yes, Client: &Client{Enabled: &yes, Devices: []DeviceBlock{{
+		Kind: "acme/npu", Count: &four, Env: map[string]string{"ACME_VISIBLE_DEVICES": "{index}", "ACME_NAMES": "{id}"},
+	}}}}, options)
+	client := loggedIn(t, options)
+	file := strings.Replace(onCards("declared", 2, `sh -c 'echo $ACME_VISIBLE_DEVICES $ACME_NAMES'`), "nvidia/gpu", "acme/npu", 1)
+	job := runJob(t, client, file, structs.JobSucceeded)
+	if got := logsOf(t, client, allocOf(t, client, job.Job.ID).ID, api.LogOptions{}); got != "0,1 acme-npu-0,acme-npu-1\n" {
+		t.Errorf("a job with two devices sees %q", got)
+	}
+	job = runJob(t, client, onCards("without", 0, `sh -c 'echo "[$ACME_VISIBLE_DEVICES]" $(env | grep -c ACME_NAMES)'`), structs.JobSucceeded)
+	if got := logsOf(t, client, allocOf(t, client, job.Job.ID).ID, api.LogOptions{}); got != "[] 0\n" {
+		t.Errorf("a job without devices sees %q", got)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device/rdma"
 	"nomadlike/plugins/driver"
 )
 
@@ -204,6 +205,11 @@ func (c *Client) Run(ctx context.Context) error {
 	var drivers sync.WaitGroup
 	drivers.Go(func() { c.drivers.run(work, c.driversChanged) })
 	drivers.Go(func() { c.devices.run(work, func() { c.devicesChanged(work) }) })
+	if c.config.SysRoot != "" {
+		var links rdma.Watch
+		c.lookAtLinks(&links)
+		drivers.Go(func() { c.watchLinks(work, &links) })
+	}
 	c.drivers.firstWord(ctx, driverFirstWord)
 	c.devices.firstWord(ctx, deviceFirstWord)
 	c.driversChanged()

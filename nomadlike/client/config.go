@@ -52,6 +52,7 @@ type Config struct {
 
 	// Doors for tests; zero values mean the real ones.
 	Machine  *fingerprint.Machine
+	SysRoot  string // below which sysfs is looked at for network cards; "" means "/", or nothing with a Machine
 	Now      func() time.Time
 	Boottime func() time.Duration
 	Chance   func() float64
@@ -93,6 +94,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.BootID == "" {
 		c.BootID = store.ReadBootID()
+	}
+	if c.SysRoot == "" && c.Machine == nil {
+		c.SysRoot = "/"
 	}
 	if c.SharedDir == "" && c.Machine == nil && os.Geteuid() == 0 {
 		c.SharedDir = SharedDirDefault

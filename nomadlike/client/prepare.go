@@ -170,6 +170,7 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 		Hosts:     l.Hosts,
 		Resources: driver.Resources{CPU: a.Alloc.Spec.CPU, Memory: a.Alloc.Spec.Memory, Shm: a.Alloc.Spec.SharedMemory},
 		Container: container(a),
+		Devices:   c.rdmaNodes(&a.Alloc.Spec),
 		LogDir:    c.files.logs(id),
 		KillGrace: min(max(a.Job.StopGrace.Std(), 0), driver.KillGraceMax),
 	}
@@ -215,6 +216,7 @@ func (c *Client) nodeFacts(a *structs.Assignment, env map[string]string) launch.
 		PrivateHosts: node.Attributes["driver."+a.Job.Task.Driver+".namespaces"] == "true",
 		SharedDir:    c.sharedDir(a.Job),
 		Env:          env,
+		Defaults:     rdmaDefaults(&a.Alloc.Spec, node.Attributes),
 	}
 }
 

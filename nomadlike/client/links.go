@@ -1,0 +1,110 @@
+package client
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device/rdma"
+	"nomadlike/plugins/driver"
+)
+
+// linksEvery is how often the network cards are looked at.
+const linksEvery = 10 * time.Second
+
+// Attributes of a node about its network cards. Those of faults are named by
+// their links, and are there as long as the faults are.
+const (
+	attrRDMACards = "rdma.cards" // for NCCL_IB_HCA: "mlx5_0:1,mlx5_1:1"
+	attrRDMALayer = "rdma.layer" // InfiniBand | Ethernet
+	attrRDMANets  = "rdma.nets"  // interfaces over these cards
+	attrFastest   = "net.fastest"
+	faultPrefix   = "net.fault."
+)
+
+// linkAttributes describes what a look at the network cards has shown. Pure.
+func linkAttributes(seen rdma.Inventory, faults []rdma.Fault) map[string]string {
+	choice := seen.Choose(nil)
+	all := map[string]string{
+		attrRDMACards: strings.Join(choice.Cards, ","), attrRDMALayer: choice.Layer,
+		attrRDMANets: strings.Join(choice.RDMANets, ","), attrFastest: choice.Net,
+	}
+	for _, fault := range faults {
+		all[faultPrefix+fault.Link] = fault.Reason.ID
+	}
+	maps.DeleteFunc(all, func(_, value string) bool { return value == "" })
+	return all
+}
+
+// ownLinkAttribute tells whether an attribute is one of linkAttributes.
+func ownLinkAttribute(name string) bool {
+	return strings.HasPrefix(name, faultPrefix) || strings.HasPrefix(name, "rdma.") || name == attrFastest
+}
+
+// hasRDMA tells whether jobs that need RDMA may come: when a port works. What
+// the configuration declares counts for cards that sysfs does not show. Pure.
+func hasRDMA(seen rdma.Inventory, declared bool) bool {
+	return seen.RDMA() || declared && len(seen.Cards) == 0
+}
+
+// watchLinks looks at the network cards until ctx is cancelled, after the
+// first look.
+func (c *Client) watchLinks(ctx context.Context, watch *rdma.Watch) {
+	for sleep(ctx, linksEvery) {
+		c.lookAtLinks(watch)
+	}
+}
+
+// lookAtLinks puts what the network cards are like into the registration.
+func (c *Client) lookAtLinks(watch *rdma.Watch) {
+	seen := rdma.Read(c.config.SysRoot)
+	faults := watch.Step(seen, c.config.Now())
+	fresh := linkAttributes(seen, faults)
+	c.mu.Lock()
+	all := maps.Clone(c.mu.node.Attributes)
+	maps.DeleteFunc(all, func(name, _ string) bool { return ownLinkAttribute(name) })
+	maps.Copy(all, fresh)
+	able := hasRDMA(seen, c.config.Wishes.RDMA)
+	changed := !maps.Equal(all, c.mu.node.Attributes) || able != c.mu.node.RDMA
+	c.mu.node.Attributes, c.mu.node.RDMA = all, able
+	c.mu.Unlock()
+	if !changed {
+		return
+	}
+	for _, fault := range faults {
+		c.log.Warn("network link is not well", "link", fault.Link, logkey.Reason, fault.Reason)
+	}
+	c.session.Refresh()
+}
+
+// rdmaDefaults are the variables of a job that asked for RDMA, which it may set
+// otherwise: the ports that were chosen, by their states and rates.
+func rdmaDefaults(spec *structs.Resources, attributes map[string]string) map[string]string {
+	if cards := attributes[attrRDMACards]; spec.RDMA && cards != "" {
+		return map[string]string{"NCCL_IB_HCA": cards}
+	}
+	return nil
+}
+
+// rdmaNodes are the device nodes that RDMA needs in a container.
+func (c *Client) rdmaNodes(spec *structs.Resources) []driver.Device {
+	if !spec.RDMA || c.config.SysRoot == "" {
+		return nil
+	}
+	found, err := filepath.Glob(filepath.Join(c.config.SysRoot, "dev/infiniband/*"))
+	if err != nil {
+		return nil
+	}
+	slices.Sort(found)
+	var nodes []driver.Device
+	for _, path := range found[:min(len(found), driver.DevicesMax/2)] {
+		path = "/dev/infiniband/" + filepath.Base(path)
+		nodes = append(nodes, driver.Device{HostPath: path, TaskPath: path, Access: "rw"})
+	}
+	return nodes
+}
