@@ -19,12 +19,14 @@ import (
 	"nomadlike/plugins/exec/supervisor"
 )
 
-// variants are the two ways of running a supervisor.
+// variants are the ways of running a supervisor and a task.
 func variants(b *testing.B) map[string]func(*exec.Config) {
 	small := smallSupervisor(b)
 	return map[string]func(*exec.Config){
-		"small": func(c *exec.Config) { c.Supervisor = []string{small} },
-		"self":  func(c *exec.Config) { c.Supervisor = []string{"/proc/self/exe", supervisor.Argument} },
+		"small":   func(c *exec.Config) { c.Supervisor = []string{small} },
+		"self":    func(c *exec.Config) { c.Supervisor = []string{"/proc/self/exe", supervisor.Argument} },
+		"raw":     func(c *exec.Config) { c.Supervisor, c.Isolation = []string{small}, exec.IsolationRaw },
+		"private": func(c *exec.Config) { c.Supervisor, c.View = []string{small}, exec.ViewPrivate },
 	}
 }
 

@@ -53,7 +53,23 @@ type Config struct {
 	// PIDsMax bounds processes and threads of a task that says nothing; 0
 	// means PIDsDefault.
 	PIDsMax int64
-	Logger  *slog.Logger // nil: no logs
+
+	// Isolation is one of the Isolation words; "" means IsolationRaw.
+	Isolation string
+	// View is what isolated tasks see of the node's files, one of the View
+	// words. Root is a directory that they have for "/" instead, read-only,
+	// with a /tmp, a /run and a /dev/shm of their own.
+	View, Root string
+	// MountRoots are the directories of this node below which jobs may mount
+	// files, links resolved. Without any, jobs mount nothing.
+	MountRoots []string
+	// Hidden are paths of the node that isolated tasks do not see, such as the
+	// agent's data directory, and Visible what they see nevertheless,
+	// read-only. The state directory is always hidden and the agent's own
+	// program always visible.
+	Hidden, Visible []string
+
+	Logger *slog.Logger // nil: no logs
 }
 
 // Driver runs tasks as processes; it implements driver.Driver and
@@ -66,6 +82,9 @@ type Driver struct {
 	// which is nothing as long as all goes well.
 	supervisorLog *os.File
 	cgroups       cgroupTree
+	probing       sync.Once
+	probed        chan struct{} // closed once found is set
+	found         level
 	bootID        string
 	root          bool
 
@@ -94,6 +113,9 @@ func New(config Config) (*Driver, error) {
 	}
 	if config.BinDir == "" {
 		config.BinDir = filepath.Join(config.StateDir, "bin")
+	}
+	if err := config.checkIsolation(); err != nil {
+		return nil, err
 	}
 	if config.CgroupParent == "" {
 		config.CgroupParent = CgroupParentDefault
@@ -129,6 +151,7 @@ func New(config Config) (*Driver, error) {
 	default:
 		d.cgroups = findCgroups(config.CgroupParent)
 	}
+	d.probed = make(chan struct{})
 	d.mu.tasks = make(map[driver.TaskID]*task)
 	d.life, d.cancel = context.WithCancel(context.Background())
 	if config.Spares == 0 {
@@ -172,11 +195,17 @@ func openSupervisorLog(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// Fingerprint reports once that processes can be run: they always can.
+// Fingerprint reports once what processes can be run, and how far they are
+// kept apart.
 func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, error) {
+	l, err := d.level(ctx)
+	if err != nil {
+		return nil, err
+	}
 	report := driver.Fingerprint{Health: driver.Healthy, Attributes: map[string]string{
 		"driver.exec.arch":       runtime.GOARCH,
-		"driver.exec.namespaces": fmt.Sprint(d.root),
+		"driver.exec.namespaces": fmt.Sprint(d.root || l.isolated),
+		"driver.exec.isolation":  l.describe(),
 		"driver.exec.users":      fmt.Sprint(d.root),
 		"driver.exec.cgroup":     d.cgroups.version(),
 		"driver.exec.limits":     orNone(strings.Join(d.cgroups.limits, ",")),
@@ -184,10 +213,28 @@ func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, er
 	if d.cgroups.reason != "" {
 		report.Attributes["driver.exec.limits_reason"] = d.cgroups.reason
 	}
+	if l.reason != "" {
+		report.Attributes["driver.exec.isolation_reason"] = l.reason
+	}
+	if l.isolated {
+		report.Attributes["driver.exec.view"] = d.viewName()
+	} else if d.config.Isolation == IsolationRequired {
+		report.Health, report.Reason = driver.Unhealthy, "tasks can not be isolated: "+l.reason
+	}
 	reports := make(chan driver.Fingerprint, 1)
 	reports <- report
 	context.AfterFunc(ctx, func() { close(reports) })
 	return reports, nil
+}
+
+func (d *Driver) viewName() string {
+	switch {
+	case d.config.Root != "":
+		return "root"
+	case d.config.View == ViewPrivate:
+		return "private"
+	}
+	return "shared"
 }
 
 func orNone(text string) string {

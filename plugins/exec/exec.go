@@ -39,7 +39,7 @@ func (d *Driver) Exec(ctx context.Context, id driver.TaskID, spec driver.ExecSpe
 	}
 	var s *session
 	if spec.TTY {
-		s, err = terminalSession(spec.Size)
+		s, err = t.terminalSession(spec.Size)
 	} else {
 		s, err = pipeSession(streams)
 	}
@@ -116,8 +116,8 @@ func pipeSession(streams driver.Streams) (*session, error) {
 }
 
 // terminalSession makes a pseudo terminal.
-func terminalSession(size driver.WindowSize) (*session, error) {
-	master, terminal, err := openTerminal()
+func (t *task) terminalSession(size driver.WindowSize) (*session, error) {
+	master, terminal, err := t.openTerminal()
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		os.Exit(supervisor.Main(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		playAgent(os.Args[2], os.Args[3])
+		playAgent(os.Args[2], os.Args[3], os.Args[4])
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		removeCgroups()
@@ -62,7 +62,7 @@ func stateDir(t testing.TB, d *exec.Driver) string {
 // open gives a driver with a state directory of its own.
 func open(t testing.TB, change ...func(*exec.Config)) *exec.Driver {
 	t.Helper()
-	config := exec.Config{StateDir: t.TempDir(), Supervisor: []string{"/proc/self/exe", supervisor.Argument}, CgroupParent: cgroupParent()}
+	config := exec.Config{StateDir: t.TempDir(), Supervisor: []string{"/proc/self/exe", supervisor.Argument}, CgroupParent: cgroupParent(), Isolation: exec.IsolationAuto}
 	for _, f := range change {
 		f(&config)
 	}
@@ -82,6 +82,19 @@ func open(t testing.TB, change ...func(*exec.Config)) *exec.Driver {
 
 func TestContract(t *testing.T) {
 	drivertest.Run(t, func(t *testing.T) driver.Driver { return open(t) })
+}
+
+// TestContractOfLevels runs the contract with more isolation than the default,
+// and with less.
+func TestContractOfLevels(t *testing.T) {
+	for name, change := range map[string]func(*exec.Config){
+		"raw":     func(c *exec.Config) { c.Isolation = exec.IsolationRaw },
+		"private": func(c *exec.Config) { c.View = exec.ViewPrivate },
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivertest.Run(t, func(t *testing.T) driver.Driver { return open(t, change) })
+		})
+	}
 }
 
 func TestContractWithoutCgroup(t *testing.T) {

@@ -69,8 +69,8 @@ sleep 0.3; echo ready; while :; do sleep 0.05; done`
 
 func TestKilledSupervisor(t *testing.T) {
 	for name, change := range map[string]func(*exec.Config){
-		"with cgroup":    func(*exec.Config) {},
-		"without cgroup": func(c *exec.Config) { c.NoCgroup = true },
+		"with cgroup":    func(c *exec.Config) { c.Isolation = exec.IsolationRaw },
+		"without cgroup": func(c *exec.Config) { c.Isolation, c.NoCgroup = exec.IsolationRaw, true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := open(t, change)
@@ -101,8 +101,8 @@ func TestKilledSupervisor(t *testing.T) {
 const agentArgument = "play-agent"
 
 // playAgent starts a task, tells its handle and waits to be killed.
-func playAgent(stateDir, cgroupParent string) {
-	d, err := exec.New(exec.Config{StateDir: stateDir, Supervisor: []string{"/proc/self/exe", supervisor.Argument}, CgroupParent: cgroupParent})
+func playAgent(stateDir, cgroupParent, isolation string) {
+	d, err := exec.New(exec.Config{StateDir: stateDir, Supervisor: []string{"/proc/self/exe", supervisor.Argument}, CgroupParent: cgroupParent, Isolation: isolation})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -123,10 +123,16 @@ func playAgent(stateDir, cgroupParent string) {
 }
 
 // killedAgent starts a task from another process, kills that with SIGKILL
-// and gives what it had stored.
+// and gives what it had stored. The task is not isolated, so that it knows
+// the ids of its processes.
 func killedAgent(t *testing.T, stateDir string, spec driver.TaskSpec) driver.Handle {
 	t.Helper()
-	agent := osexec.Command("/proc/self/exe", agentArgument, stateDir, cgroupParent())
+	return killedAgentWith(t, stateDir, exec.IsolationRaw, spec)
+}
+
+func killedAgentWith(t *testing.T, stateDir, isolation string, spec driver.TaskSpec) driver.Handle {
+	t.Helper()
+	agent := osexec.Command("/proc/self/exe", agentArgument, stateDir, cgroupParent(), isolation)
 	agent.Stderr = os.Stderr
 	stdin, err := agent.StdinPipe()
 	if err != nil {
@@ -378,7 +384,7 @@ func TestStartHeedsItsContext(t *testing.T) {
 	d := open(t, func(c *exec.Config) {
 		// A supervisor that never answers.
 		c.Supervisor = []string{"/bin/sh", "-c", "exec sleep 1000"}
-		c.Spares = -1
+		c.Spares, c.Isolation = -1, exec.IsolationRaw
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()

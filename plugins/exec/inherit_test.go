@@ -24,6 +24,7 @@ func privileged(t *testing.T, set string) *exec.Driver {
 	}
 	return open(t, func(c *exec.Config) {
 		c.Supervisor = []string{"/bin/sh", "-c", set + ` "$0" task-supervisor`, program}
+		c.Isolation = exec.IsolationRaw // in a user namespace the shell could not take what agents have
 	})
 }
 

@@ -175,7 +175,7 @@ func TestStartBesideAnother(t *testing.T) {
 			first := open(t)
 			dir := stateDir(t, first)
 			slow := open(t, func(c *exec.Config) {
-				c.StateDir, c.Spares = dir, -1
+				c.StateDir, c.Spares, c.Isolation = dir, -1, exec.IsolationRaw
 				c.Supervisor = []string{"/bin/sh", "-c", ": >../waits; while [ ! -e ../go ]; do sleep 0.01; done; " + end, program}
 			})
 			spec := drivertest.Shell(t, `trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done`)

@@ -103,6 +103,9 @@ func (d *Driver) refill() {
 	}
 	started := d.spawnWork(func() {
 		defer d.refilling.Store(false)
+		if _, err := d.level(d.life); err != nil {
+			return
+		}
 		for len(d.spares) < d.sparesWanted && d.life.Err() == nil {
 			ready, err := d.newSupervisor()
 			if err != nil {
@@ -130,8 +133,22 @@ func (d *Driver) dismissSpares() {
 	}
 }
 
-// newSupervisor starts a supervisor process with one end of a socket pair.
+// newSupervisor starts a supervisor process for the kind of tasks that the
+// driver runs. Called once the level of isolation is known.
 func (d *Driver) newSupervisor() (*readySupervisor, error) {
+	return d.spawnSupervisor(d.found.isolated && d.found.users)
+}
+
+// spawnSupervisor starts a supervisor process with one end of a socket pair, in
+// a user namespace of its own if asked for.
+func (d *Driver) spawnSupervisor(users bool) (*readySupervisor, error) {
+	// A session of its own: no signal meant for the agent reaches it.
+	attributes := &syscall.SysProcAttr{Setsid: true}
+	if users {
+		if err := userNamespace(attributes, d.root); err != nil {
+			return nil, err
+		}
+	}
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make socket pair: %w", err)
@@ -146,11 +163,10 @@ func (d *Driver) newSupervisor() (*readySupervisor, error) {
 	for try := 0; ; try++ {
 		process := &osexec.Cmd{
 			Path: d.supervisor[0], Args: d.supervisor, Dir: d.config.tasksDir(),
-			Env:        supervisor.Environ(),
-			Stderr:     d.supervisorLog,
-			ExtraFiles: []*os.File{theirs}, // supervisor.ConnectionFD
-			// A session of its own: no signal meant for the agent reaches it.
-			SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+			Env:         supervisor.Environ(),
+			Stderr:      d.supervisorLog,
+			ExtraFiles:  []*os.File{theirs}, // supervisor.ConnectionFD
+			SysProcAttr: attributes,
 		}
 		err := process.Start()
 		if err == nil {

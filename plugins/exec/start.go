@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +31,11 @@ func (d *Driver) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle
 	if err := spec.Validate(); err != nil {
 		return driver.Handle{}, err
 	}
-	wire, err := d.supervisorSpec(&spec)
+	l, err := d.level(ctx)
+	if err != nil {
+		return driver.Handle{}, fmt.Errorf("start task %s: %w", spec.ID, err)
+	}
+	wire, err := d.supervisorSpec(&spec, l)
 	if err != nil {
 		return driver.Handle{}, err
 	}
@@ -53,10 +59,13 @@ func (d *Driver) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle
 }
 
 // supervisorSpec says to a supervisor what the client said to the driver.
-func (d *Driver) supervisorSpec(spec *driver.TaskSpec) (*supervisor.Spec, error) {
+func (d *Driver) supervisorSpec(spec *driver.TaskSpec, l level) (*supervisor.Spec, error) {
 	credential, err := resolveUser(spec.User, d.root)
 	if err != nil {
 		return nil, err
+	}
+	if !l.isolated && d.config.Isolation == IsolationRequired {
+		return nil, fmt.Errorf("isolate task %s: %s: %w", spec.ID, l.reason, driver.ErrUnsupported)
 	}
 	rotation := spec.LogRotation.WithDefaults()
 	wire := &supervisor.Spec{
@@ -79,8 +88,11 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec) (*supervisor.Spec, error)
 	if len(spec.Hosts) > 0 {
 		wire.Hosts = strings.Join(spec.Hosts, "\n") + "\n"
 	}
+	if l.isolated {
+		wire.Isolation = d.isolation(spec, l)
+	}
 	hasPath := false
-	for _, entry := range spec.Env {
+	for _, entry := range deviceEnv(spec) {
 		hasPath = hasPath || strings.HasPrefix(entry, "PATH=")
 		if !strings.HasPrefix(entry, supervisor.MarkerEnv+"=") {
 			wire.Env = append(wire.Env, entry)
@@ -91,6 +103,23 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec) (*supervisor.Spec, error)
 	}
 	wire.Env = append(wire.Env, supervisor.MarkerEnv+"="+wire.Marker)
 	return wire, nil
+}
+
+// deviceEnv is the task's environment with what its devices need, which wins.
+func deviceEnv(spec *driver.TaskSpec) []string {
+	devices := make(map[string]string)
+	for _, reservation := range spec.Reservations {
+		maps.Copy(devices, reservation.Env)
+	}
+	env := slices.DeleteFunc(slices.Clone(spec.Env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		_, taken := devices[name]
+		return taken
+	})
+	for _, name := range slices.Sorted(maps.Keys(devices)) {
+		env = append(env, name+"="+devices[name])
+	}
+	return env
 }
 
 // launch has a supervisor start the task. On an error nothing of this start

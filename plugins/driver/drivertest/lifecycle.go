@@ -216,8 +216,8 @@ func assertGone(t *testing.T, mark string) {
 
 func runStartErrors(t *testing.T, open Open) {
 	d := open(t)
-	script := func(t *testing.T, mode os.FileMode, text string) string {
-		path := filepath.Join(t.TempDir(), "script")
+	script := func(t *testing.T, dir string, mode os.FileMode, text string) string {
+		path := filepath.Join(dir, "script")
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {
 			t.Fatal(err)
 		}
@@ -225,20 +225,21 @@ func runStartErrors(t *testing.T, open Open) {
 	}
 	cases := []struct {
 		name    string
-		command func(t *testing.T) []string
+		command func(t *testing.T, dir string) []string // dir is the task's, which it sees in any case
 		code    int
 		id      string
 	}{
-		{"not in PATH", func(*testing.T) []string { return []string{"no-such-command", "x"} }, 127, "driver.command_not_found"},
-		{"no such file", func(*testing.T) []string { return []string{"/no/such/file"} }, 127, "driver.command_missing"},
-		{"no execute bit", func(t *testing.T) []string { return []string{script(t, 0o644, "#!/bin/sh\n")} }, 126, "driver.command_not_executable"},
-		{"directory", func(*testing.T) []string { return []string{"/etc/"} }, 126, "driver.command_not_executable"},
-		{"no interpreter", func(t *testing.T) []string { return []string{script(t, 0o755, "#!/no/such/python\n")} }, 127, "driver.interpreter_missing"},
-		{"not a program", func(t *testing.T) []string { return []string{script(t, 0o755, "hello\n")} }, 126, "driver.command_not_executable"},
+		{"not in PATH", func(*testing.T, string) []string { return []string{"no-such-command", "x"} }, 127, "driver.command_not_found"},
+		{"no such file", func(*testing.T, string) []string { return []string{"/no/such/file"} }, 127, "driver.command_missing"},
+		{"no execute bit", func(t *testing.T, dir string) []string { return []string{script(t, dir, 0o644, "#!/bin/sh\n")} }, 126, "driver.command_not_executable"},
+		{"directory", func(*testing.T, string) []string { return []string{"/etc/"} }, 126, "driver.command_not_executable"},
+		{"no interpreter", func(t *testing.T, dir string) []string { return []string{script(t, dir, 0o755, "#!/no/such/python\n")} }, 127, "driver.interpreter_missing"},
+		{"not a program", func(t *testing.T, dir string) []string { return []string{script(t, dir, 0o755, "hello\n")} }, 126, "driver.command_not_executable"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			spec := Spec(t, c.command(t)...)
+			spec := Spec(t)
+			spec.Command = c.command(t, spec.TaskDir)
 			_, err := d.Start(context.Background(), spec)
 			assertStartError(t, err, c.code, c.id)
 			if _, err := d.Wait(context.Background(), spec.ID); !errors.Is(err, driver.ErrUnknownTask) {

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"nomadlike/plugins/exec/proctree"
 )
 
 const (
@@ -206,7 +204,7 @@ func (h *holder) frozen(path, word string, deadline time.Time) bool {
 func (h *holder) stopAll(deadline time.Time) bool {
 	sent := make(map[int]bool)
 	for time.Now().Before(deadline) {
-		processes, err := proctree.Descendants(os.Getpid())
+		processes, err := h.tree.processes()
 		if err != nil {
 			return false
 		}

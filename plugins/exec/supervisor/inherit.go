@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,9 +13,9 @@ import (
 // value, or protection from the kernel's choice of whom to kill when memory
 // runs out. A supervisor inherits both and keeps them; its tasks do not.
 
-// oomPath is the badness adjustment of this process, from -1000 to 1000. All
-// of its threads have the same.
-const oomPath = "/proc/self/oom_score_adj"
+// oomName is the badness adjustment of a process, from -1000 to 1000, in its
+// directory of /proc. All of its threads have the same.
+const oomName = "oom_score_adj"
 
 // dropNice gives this thread, and what it forks, the usual nice value when
 // it has a better one. The other threads keep theirs.
@@ -31,8 +32,8 @@ func dropNice() error {
 }
 
 // readOOM gives the adjustment of this process if it protects it, else 0.
-func readOOM(path string) int {
-	data, err := os.ReadFile(path)
+func readOOM(dir string) int {
+	data, err := os.ReadFile(filepath.Join(dir, oomName))
 	if err != nil {
 		return 0
 	}
@@ -44,26 +45,28 @@ func readOOM(path string) int {
 }
 
 // unprotected calls fork without the protection that value stands for, so
-// that the child never has it, and then takes it back. One call at a time.
-func unprotected(path string, value int, fork func() (int, error)) (int, error) {
+// that the child never has it, and then takes it back. One call at a time. dir
+// is this process's, which an isolated thread can not find by its name.
+func unprotected(dir *os.File, value int, fork func() (int, error)) (int, error) {
 	if value >= 0 {
 		return fork()
 	}
-	if err := writeOOM(path, 0); err != nil {
+	if err := writeOOM(dir, 0); err != nil {
 		return 0, fmt.Errorf("drop protection from the end of memory: %w", err)
 	}
 	pid, err := fork()
-	if err := writeOOM(path, value); err != nil {
+	if err := writeOOM(dir, value); err != nil {
 		fmt.Fprintln(os.Stderr, "keep protection from the end of memory:", err) // goes on like any other process
 	}
 	return pid, err
 }
 
-func writeOOM(path string, value int) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+func writeOOM(dir *os.File, value int) error {
+	fd, err := syscall.Openat(int(dir.Fd()), oomName, os.O_WRONLY|os.O_TRUNC|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
+	file := os.NewFile(uintptr(fd), oomName)
 	_, err = file.WriteString(strconv.Itoa(value))
 	if closed := file.Close(); err == nil {
 		err = closed

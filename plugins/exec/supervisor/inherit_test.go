@@ -21,12 +21,18 @@ func TestUnprotected(t *testing.T) {
 		{"300\n", "300\n", "300\n"}, // a task may be the first to go
 		{"what\n", "what\n", "what\n"},
 	} {
-		path := filepath.Join(t.TempDir(), "oom_score_adj")
+		place := t.TempDir()
+		path := filepath.Join(place, "oom_score_adj")
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		dir, err := os.Open(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
 		during := ""
-		pid, err := unprotected(path, readOOM(path), func() (int, error) {
+		pid, err := unprotected(dir, readOOM(place), func() (int, error) {
 			data, err := os.ReadFile(path)
 			during = string(data)
 			return 7, errors.Join(err, syscall.ENOEXEC)
@@ -39,7 +45,7 @@ func TestUnprotected(t *testing.T) {
 			t.Errorf("%q: %q during the fork, %q after it, %v; want %q, %q", c.text, during, after, err, c.during, c.after)
 		}
 	}
-	if value := readOOM(filepath.Join(t.TempDir(), "none")); value != 0 {
+	if value := readOOM(t.TempDir()); value != 0 {
 		t.Errorf("a kernel without the file gives %d", value)
 	}
 }

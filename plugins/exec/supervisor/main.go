@@ -38,6 +38,9 @@ func Environ() []string {
 // children, its working directory. main must call it before anything else, on
 // the first goroutine.
 func Main(args []string) int {
+	if len(args) == 1 && args[0] == initArgument {
+		return runInit()
+	}
 	if len(args) != 0 {
 		fmt.Fprintln(os.Stderr, "task-supervisor: started by the agent only, takes no arguments")
 		return 2
@@ -117,6 +120,10 @@ func (p *process) next() bool {
 		return false // the agent is gone; what it has not told completely is not started
 	}
 	request, err := DecodeRequest(body)
+	if err == nil && request.Op == OpProbe {
+		p.probe(request.Spec)
+		return false
+	}
 	if err == nil && request.Op != OpStart {
 		err = fmt.Errorf("request %q without a task", request.Op)
 	}
@@ -125,6 +132,17 @@ func (p *process) next() bool {
 		return false
 	}
 	return p.supervise(request.Spec)
+}
+
+// probe tries an isolation out in a thread of its own, and tells how it went.
+func (p *process) probe(spec *Spec) {
+	answer := make(chan *Reply)
+	go func() {
+		runtime.LockOSThread() // and never unlock: it can not be used for anything else
+		result, failure := probe(spec)
+		answer <- &Reply{Probe: result, Failure: failure}
+	}()
+	_ = p.agent.write(<-answer)
 }
 
 // supervise runs a task. After a start that failed, or with processes that

@@ -109,6 +109,15 @@ func (r *reaper) signalGroup(pid int, signal syscall.Signal) bool {
 	return syscall.Kill(-pid, signal) == nil
 }
 
+// signal sends a signal to a child that has not been collected yet.
+func (r *reaper) signal(pid int, signal syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ours := r.mu.waiting[pid]; ours {
+		_ = syscall.Kill(pid, signal) // a zombie at worst
+	}
+}
+
 // empty tells whether no descendant is left, asking the kernel.
 func (r *reaper) empty() bool {
 	r.collect()

@@ -19,10 +19,39 @@ type spawner struct {
 	tree     *tree
 	cgroup   *os.File // of version 2, nil: none
 	oom      int      // this process's protection, which no child is to have; 0: none
+	self     *os.File // this process's directory in the node's /proc, nil without protection
+	init     *initProcess
 }
 
 func newSpawner(t *tree) *spawner {
-	return &spawner{requests: make(chan func()), reaper: t.reaper, tree: t, oom: readOOM(oomPath)}
+	const self = "/proc/self"
+	s := &spawner{requests: make(chan func()), reaper: t.reaper, tree: t, oom: readOOM(self)}
+	if s.oom < 0 {
+		var err error
+		if s.self, err = os.Open(self); err != nil {
+			s.oom = 0 // nothing can be changed without it
+		}
+	}
+	return s
+}
+
+// close lets go of what the spawner holds. Called once its thread makes no
+// more processes.
+func (s *spawner) close() {
+	for _, file := range []*os.File{s.cgroup, s.self} {
+		if file != nil {
+			file.Close()
+		}
+	}
+	if s.init != nil {
+		s.init.connection.Close()
+	}
+}
+
+// unprotected calls fork so that the child is not protected when memory runs
+// out.
+func (s *spawner) unprotected(fork func() (int, error)) (int, error) {
+	return unprotected(s.self, s.oom, fork)
 }
 
 // run serves requests until stop is closed. The caller must have locked its
@@ -58,7 +87,12 @@ func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *Failure) {
 	if failure != nil {
 		return 0, nil, failure
 	}
-	sys := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if s.init == nil {
+		// Otherwise its namespace dies with the supervisor; and the child does
+		// not see from in there that its parent is alive.
+		sys.Pdeathsig = syscall.SIGKILL
+	}
 	if p.terminal {
 		sys.Setctty, sys.Ctty = true, 0
 	}
@@ -85,7 +119,7 @@ func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *Failure) {
 	}
 	s.tree.holder.enterGate(0)
 	defer s.tree.holder.leaveGate()
-	pid, exit, err := s.reaper.fork(func() (int, error) { return unprotected(oomPath, s.oom, execute) })
+	pid, exit, err := s.reaper.fork(func() (int, error) { return s.unprotected(execute) })
 	if err == errClosed {
 		return 0, nil, &Failure{Kind: FailEnded}
 	}

@@ -19,7 +19,8 @@ const MarkerEnv = "NOMADLIKE_TASK_MARKER"
 //
 //	1  2026-11-21  first
 //	2  2026-11-21  cgroups are made by the driver, of version 1 too
-const Protocol = 2
+//	3  2026-11-21  isolation
+const Protocol = 3
 
 // SpecBytesMax bounds an encoded start request.
 const SpecBytesMax = 8 << 20
@@ -42,6 +43,7 @@ type Spec struct {
 	GraceMS    int64       `json:"grace_ms"`          // when the supervisor itself is asked to end
 	Cgroup     string      `json:"cgroup,omitempty"`  // directory of version 2, made by the driver
 	Cgroups    []Cgroup    `json:"cgroups,omitempty"` // of version 1
+	Isolation  *Isolation  `json:"isolation,omitempty"`
 }
 
 // Credential is a resolved user.
@@ -73,6 +75,9 @@ func (s *Spec) Validate() error {
 		if !filepath.IsAbs(cgroup.Dir) || cgroup.Controller == "" {
 			return errors.New("spec: cgroups must be absolute")
 		}
+	}
+	if err := s.Isolation.validate(); err != nil {
+		return err
 	}
 	return noNUL(s.Command, s.Env)
 }
@@ -123,6 +128,9 @@ const (
 	OpStats    = "stats"
 	OpExec     = "exec"
 	OpThrottle = "throttle"
+	// OpProbe comes instead of OpStart, with a spec whose isolation is tried
+	// out; the supervisor ends after its answer.
+	OpProbe = "probe"
 )
 
 // Reply is one message from a supervisor: exactly one field is set, or none
@@ -132,6 +140,7 @@ type Reply struct {
 	Started *State   `json:"started,omitempty"`
 	Exit    *Exit    `json:"exit,omitempty"`
 	Stats   *Stats   `json:"stats,omitempty"`
+	Probe   *Probe   `json:"probe,omitempty"`
 }
 
 // Failure says why a request was not carried out. Kind names a message of
@@ -168,7 +177,7 @@ func DecodeRequest(data []byte) (*Request, error) {
 		return nil, fmt.Errorf("decode request: %w", err)
 	}
 	switch request.Op {
-	case OpStart:
+	case OpStart, OpProbe:
 		if request.Spec == nil {
 			return nil, errors.New("decode request: start without spec")
 		}

@@ -42,6 +42,7 @@ type State struct {
 	BootID     string   `json:"boot_id"`
 	Supervisor Identity `json:"supervisor"`
 	Command    Identity `json:"command,omitzero"` // also its process group and session; zero for a held task
+	Init       Identity `json:"init,omitzero"`    // first process of the task's process namespace
 	StartedNS  int64    `json:"started_ns"`       // Unix time
 	Cgroup     string   `json:"cgroup,omitempty"`
 	Notes      []string `json:"notes,omitempty"` // what could not be done, for the agent's log

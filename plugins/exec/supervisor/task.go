@@ -21,6 +21,7 @@ const (
 	persistRetry   = time.Second
 	persistRetries = 60
 	stopsQueued    = 8
+	lookPause      = 20 * time.Millisecond
 	copyBytes      = 16 << 10
 )
 
@@ -128,16 +129,21 @@ func (t *task) prepare() *Failure {
 			return failed(fmt.Errorf("open cgroup: %w", err))
 		}
 	}
-	t.state.Notes = enterNamespaces(t.spec)
+	if t.spec.Isolation == nil {
+		t.state.Notes = enterNamespaces(t.spec)
+		return nil
+	}
+	if failure := t.spawner.isolate(t.spec); failure != nil {
+		return failure
+	}
+	t.state.Init = t.identify(t.spawner.init.pid)
 	return nil
 }
 
 // leaveCgroups removes the task's cgroups; one that something unkillable is in
 // stays.
 func (t *task) leaveCgroups() {
-	if t.spawner.cgroup != nil {
-		t.spawner.cgroup.Close()
-	}
+	t.spawner.close()
 	t.tree.cgroups.remove()
 }
 
@@ -187,13 +193,24 @@ func (t *task) execute() *Failure {
 	}
 	t.state.StartedNS = time.Now().UnixNano()
 	t.command = exit
-	t.state.Command.PID = pid
-	// It may have ended already, but is not collected before the reaper
-	// runs, so this is still its own entry.
-	if process, err := proctree.Read(pid); err == nil {
-		t.state.Command.StartTicks = process.StartTicks
-	}
+	t.state.Command = t.identify(pid)
 	return nil
+}
+
+// identify gives the identity of a child. It may have ended already, but as a
+// rule is not collected yet, so this is still its own entry.
+func (t *task) identify(pid int) Identity {
+	identity := Identity{PID: pid}
+	// Not in the spawner's thread, which may see another /proc.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if process, err := proctree.Read(pid); err == nil {
+			identity.StartTicks = process.StartTicks
+		}
+	}()
+	<-done
+	return identity
 }
 
 // copyOutput fills a log until the pipe ends or is closed.
@@ -247,8 +264,10 @@ func (t *task) live(exit *Exit) {
 	var deadline time.Time
 	var expired <-chan time.Time
 	stopping := false
+	// In a process namespace orphans end without a word to this process.
+	var look <-chan time.Time
 	for {
-		if stopping && t.reaper.empty() {
+		if stopping && t.tree.empty() {
 			return
 		}
 		select {
@@ -259,6 +278,7 @@ func (t *task) live(exit *Exit) {
 				return
 			}
 		case <-t.reaper.changed:
+		case <-look:
 		case <-expired:
 			return
 		case request := <-t.stops:
@@ -268,6 +288,11 @@ func (t *task) live(exit *Exit) {
 				timer := time.NewTimer(request.grace)
 				defer timer.Stop()
 				expired = timer.C
+			}
+			if !stopping && t.tree.init.Load() != 0 {
+				ticker := time.NewTicker(lookPause)
+				defer ticker.Stop()
+				look = ticker.C
 			}
 			stopping = true
 			if request.grace <= 0 {

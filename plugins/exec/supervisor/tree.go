@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"os"
+	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,6 +27,9 @@ type tree struct {
 	cgroups *cgroups
 	holder  *holder
 	before  time.Duration // processor time of this process's earlier children
+	// init is the first process of the task's process namespace, 0 for none.
+	// It is not the task's, and all that is dies with it.
+	init atomic.Int64
 }
 
 func newTree(r *reaper) *tree {
@@ -58,6 +63,9 @@ func (t *tree) killAll() (unkillable []int) {
 // faster than a list of it can be made is stopped meanwhile, when the kernel
 // can do that.
 func (t *tree) killPass() []int {
+	if init := t.init.Load(); init != 0 {
+		t.reaper.signal(int(init), syscall.SIGKILL) // with it goes all of its namespace, at once
+	}
 	if write(t.cgroups.v2, "cgroup.kill", "1") {
 		return t.signalAll(syscall.SIGKILL) // what is not in the cgroup
 	}
@@ -72,10 +80,34 @@ func (t *tree) killPass() []int {
 	return t.signalAll(syscall.SIGKILL)
 }
 
+// empty tells whether no process of the task is left.
+func (t *tree) empty() bool {
+	if t.reaper.empty() {
+		return true
+	}
+	if t.init.Load() == 0 {
+		return false
+	}
+	processes, err := t.processes()
+	for _, p := range processes {
+		if !p.Dead() {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// processes lists the task's processes, dead ones included.
+func (t *tree) processes() ([]proctree.Process, error) {
+	processes, err := proctree.Descendants(os.Getpid())
+	init := int(t.init.Load())
+	return slices.DeleteFunc(processes, func(p proctree.Process) bool { return p.PID == init }), err
+}
+
 // signalAll sends a signal to all processes that are alive and gives their
 // ids.
 func (t *tree) signalAll(signal syscall.Signal) []int {
-	processes, err := proctree.Descendants(os.Getpid())
+	processes, err := t.processes()
 	if err != nil {
 		return nil
 	}
@@ -95,7 +127,7 @@ func (t *tree) signalAll(signal syscall.Signal) []int {
 func (t *tree) measure() *Stats {
 	var sum Stats
 	page := int64(os.Getpagesize())
-	processes, _ := proctree.Descendants(os.Getpid())
+	processes, _ := t.processes()
 	for _, p := range processes {
 		sum.CPUTicks += p.UserTicks + p.SysTicks + p.ChildUserTicks + p.ChildSysTicks
 		if !p.Dead() {

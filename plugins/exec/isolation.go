@@ -1,0 +1,289 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/plugins/driver"
+	"nomadlike/plugins/exec/supervisor"
+)
+
+// How far tasks are kept from the node and from each other.
+const (
+	// IsolationAuto isolates tasks where the kernel and the agent's rights
+	// allow it, and says in the fingerprint where they do not.
+	IsolationAuto = "auto"
+	// IsolationRaw runs tasks as plain processes: for administrators' pools,
+	// and for who says nothing.
+	IsolationRaw = "raw"
+	// IsolationRequired runs isolated tasks or none.
+	IsolationRequired = "required"
+)
+
+// What isolated tasks see of the node's files.
+const (
+	// ViewShared shows the node's files as the task's user may use them.
+	ViewShared = ""
+	// ViewPrivate shows them read-only, and gives the task a /tmp, a /run and
+	// a /dev/shm of its own.
+	ViewPrivate = "private"
+)
+
+// probePatience bounds trying out a kind of isolation.
+const probePatience = 10 * time.Second
+
+// level is what isolation there is.
+type level struct {
+	isolated bool
+	users    bool // in user namespaces
+	landlock int  // version
+	reason   string
+}
+
+// checkIsolation fills in a default and refuses settings that mean nothing.
+func (c *Config) checkIsolation() error {
+	if c.Isolation == "" {
+		c.Isolation = IsolationRaw
+	}
+	if !slices.Contains([]string{IsolationAuto, IsolationRaw, IsolationRequired}, c.Isolation) {
+		return fmt.Errorf("prepare exec driver: isolation %q: want auto, raw or required", c.Isolation)
+	}
+	if !slices.Contains([]string{ViewShared, ViewPrivate}, c.View) {
+		return fmt.Errorf("prepare exec driver: view %q: want private or nothing", c.View)
+	}
+	for _, list := range [][]string{c.MountRoots, c.Hidden, c.Visible, {c.Root}} {
+		for _, path := range list {
+			if path != "" && (!filepath.IsAbs(path) || filepath.Clean(path) != path) {
+				return fmt.Errorf("prepare exec driver: %q is not a clean absolute path", path)
+			}
+		}
+	}
+	return nil
+}
+
+// level gives what isolation there is. The first call finds out, which takes
+// as long as starting a few programs.
+func (d *Driver) level(ctx context.Context) (level, error) {
+	d.probing.Do(func() {
+		d.spawnWork(func() {
+			d.found = d.probe()
+			close(d.probed)
+		})
+	})
+	select {
+	case <-d.probed:
+		return d.found, nil
+	default:
+	}
+	select {
+	case <-d.probed:
+		return d.found, nil
+	case <-ctx.Done():
+		return level{}, ctx.Err()
+	case <-d.life.Done():
+		return level{}, driver.ErrUnavailable
+	}
+}
+
+// probe finds out what isolation works here, by trying it.
+func (d *Driver) probe() level {
+	if d.config.Isolation == IsolationRaw {
+		return level{reason: "switched off"}
+	}
+	found, err := d.probeLevel(true)
+	if err != nil && d.root {
+		withUsers := err
+		if found, err = d.probeLevel(false); err == nil {
+			found.reason = "no user namespace: " + withUsers.Error()
+		}
+	}
+	if err != nil {
+		d.log.Warn("tasks can not be isolated", logkey.Error, err)
+		return level{reason: err.Error()}
+	}
+	return found
+}
+
+func (d *Driver) probeLevel(users bool) (level, error) {
+	dir := filepath.Join(d.config.StateDir, "probe")
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return level{}, err
+	}
+	spec := &driver.TaskSpec{TaskDir: dir}
+	isolation := d.isolation(spec, level{users: users})
+	isolation.Hidden = slices.DeleteFunc(isolation.Hidden, func(path string) bool { return path == d.config.StateDir })
+	ready, err := d.spawnSupervisor(users)
+	if err != nil {
+		return level{}, err
+	}
+	defer func() {
+		_ = ready.process.Process.Kill() // it may have ended by itself
+		ready.dismiss()
+	}()
+	if err := ready.connection.SetDeadline(time.Now().Add(probePatience)); err != nil {
+		return level{}, err
+	}
+	release := context.AfterFunc(d.life, func() { ready.connection.SetDeadline(past()) })
+	defer release()
+	reply, err := exchange(ready.connection, &supervisor.Request{Op: supervisor.OpProbe, Protocol: supervisor.Protocol, Spec: &supervisor.Spec{
+		TaskID: "probe", Marker: "probe:", Hold: true, Hostname: "probe", Dir: "/", LogDir: "/", LogFiles: 2, LogBytes: 1, Isolation: isolation,
+	}})
+	switch {
+	case err != nil:
+		return level{}, err
+	case reply.Failure != nil:
+		return level{}, errors.New(reply.Failure.Params["cause"])
+	case reply.Probe == nil:
+		return level{}, errors.New("supervisor did not say what it found")
+	}
+	return level{isolated: true, users: users, landlock: reply.Probe.Landlock}, nil
+}
+
+// describe names what keeps tasks apart, for the fingerprint.
+func (l *level) describe() string {
+	if !l.isolated {
+		return "raw"
+	}
+	parts := []string{"mount", "pid", "ipc", "uts", "capabilities", "seccomp"}
+	if l.users {
+		parts = append(parts, "user")
+	}
+	if l.landlock > 0 {
+		parts = append(parts, "landlock"+strconv.Itoa(l.landlock))
+	}
+	return strings.Join(parts, ",")
+}
+
+// hiddenDefault is what a private view does not show, for tasks that run as
+// root; others may not read it anyhow.
+func hiddenDefault() []string {
+	return []string{"/root", "/boot", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssh", "/etc/ssl/private",
+		"/etc/nomadlike", "/var/lib/docker", "/var/lib/containerd", "/var/lib/nomadlike"}
+}
+
+// forbiddenDefault is what no job may mount, with what is above and below.
+func forbiddenDefault() []string {
+	return []string{"/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/etc", "/root", "/var/lib/docker", "/var/lib/containerd"}
+}
+
+// isolation says to a supervisor what a task may see.
+func (d *Driver) isolation(spec *driver.TaskSpec, l level) *supervisor.Isolation {
+	c := &d.config
+	i := &supervisor.Isolation{
+		Root: c.Root, Private: c.View == ViewPrivate, TaskDir: spec.TaskDir, ShmBytes: spec.Resources.Shm,
+		Hidden: append([]string{c.StateDir}, c.Hidden...), Visible: slices.Clone(c.Visible), MountRoots: resolved(c.MountRoots),
+		OwnUsers: l.users, CloneOpen: d.cgroups.v2 != "",
+	}
+	if i.Private {
+		i.Hidden = append(i.Hidden, hiddenDefault()...)
+	}
+	i.Forbidden = resolved(append(append(forbiddenDefault(), c.StateDir), c.Hidden...))
+	if self, err := os.Executable(); err == nil {
+		i.Visible = append(i.Visible, self) // remote shells of MPI run it
+	}
+	for _, mount := range spec.Mounts {
+		i.Mounts = append(i.Mounts, supervisor.BindMount{Source: mount.HostPath, Target: mount.TaskPath, ReadOnly: mount.ReadOnly, Job: true})
+	}
+	for _, reservation := range spec.Reservations {
+		for _, mount := range reservation.Mounts {
+			i.Mounts = append(i.Mounts, supervisor.BindMount{Source: mount.HostPath, Target: mount.TaskPath, ReadOnly: mount.ReadOnly})
+		}
+	}
+	for _, node := range taskNodes(spec) {
+		i.Nodes = append(i.Nodes, supervisor.BindMount{Source: node.HostPath, Target: node.TaskPath})
+	}
+	return i
+}
+
+// taskNodes lists the device nodes of a task, one for each place in it.
+func taskNodes(spec *driver.TaskSpec) []driver.Device {
+	nodes := slices.Clone(spec.Devices)
+	for _, reservation := range spec.Reservations {
+		nodes = append(nodes, reservation.Nodes...)
+	}
+	seen := make(map[string]bool)
+	unique := nodes[:0]
+	for _, node := range nodes {
+		if node.TaskPath == "" {
+			node.TaskPath = node.HostPath
+		}
+		if !seen[node.TaskPath] {
+			seen[node.TaskPath] = true
+			unique = append(unique, node)
+		}
+	}
+	return unique
+}
+
+// resolved follows the links of paths; those that do not exist stay.
+func resolved(paths []string) []string {
+	all := make([]string, 0, len(paths))
+	for _, path := range paths {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		all = append(all, path)
+	}
+	return all
+}
+
+// userNamespace puts a supervisor into a user namespace in which all ids are
+// what they are here: its tasks' files and users stay the same, but no
+// capability that a task could get counts for anything of the node's.
+func userNamespace(attributes *syscall.SysProcAttr, root bool) error {
+	attributes.Cloneflags |= syscall.CLONE_NEWUSER
+	if !root {
+		uid, gid := os.Geteuid(), os.Getegid()
+		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		// Only root has capabilities without this.
+		for _, name := range []uintptr{capDACOverride, capKill, capSetPCAP, capSysChroot, capSysPtrace, capSysAdmin, capSysResource} {
+			attributes.AmbientCaps = append(attributes.AmbientCaps, name)
+		}
+		return nil
+	}
+	var err error
+	if attributes.UidMappings, err = sameIDs("/proc/self/uid_map"); err != nil {
+		return err
+	}
+	attributes.GidMappings, err = sameIDs("/proc/self/gid_map")
+	attributes.GidMappingsEnableSetgroups = true
+	return err
+}
+
+// Capabilities that a supervisor needs within its own namespaces.
+const (
+	capDACOverride = 1
+	capKill        = 5
+	capSetPCAP     = 8
+	capSysChroot   = 18
+	capSysPtrace   = 19
+	capSysAdmin    = 21
+	capSysResource = 24
+)
+
+// sameIDs maps all ids that this process's own map has to themselves.
+func sameIDs(path string) ([]syscall.SysProcIDMap, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read map of ids: %w", err)
+	}
+	var maps []syscall.SysProcIDMap
+	for line := range strings.Lines(string(text)) {
+		var inside, outside, size int64
+		if _, err := fmt.Sscan(line, &inside, &outside, &size); err != nil {
+			return nil, fmt.Errorf("read map of ids: %w", err)
+		}
+		maps = append(maps, syscall.SysProcIDMap{ContainerID: int(inside), HostID: int(inside), Size: int(size)})
+	}
+	return maps, nil
+}

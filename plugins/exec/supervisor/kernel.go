@@ -1,0 +1,112 @@
+package supervisor
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+	"unsafe"
+)
+
+// System calls that package syscall does not know. Their numbers are the same
+// on every architecture.
+const (
+	sysOpenTree        = 428
+	sysMoveMount       = 429
+	sysOpenat2         = 437
+	sysMountSetattr    = 442
+	sysLandlockCreate  = 444
+	sysLandlockAddRule = 445
+	sysLandlockSelf    = 446
+
+	atEmptyPath = 0x1000
+	atRecursive = 0x8000
+	atFDCWD     = -100
+	oPath       = 0x200000
+
+	openTreeClone     = 1
+	openTreeCloexec   = syscall.O_CLOEXEC
+	moveFromEmptyPath = 0x4
+	moveToEmptyPath   = 0x40
+
+	resolveNoMagicLinks = 0x02
+	resolveNoSymlinks   = 0x04
+	resolveBeneath      = 0x08
+	resolveInRoot       = 0x10
+
+	mountReadOnly = 0x1
+	mountNoSUID   = 0x2
+	mountNoDev    = 0x4
+)
+
+// openAt opens a path below a directory as the given way of resolving allows.
+func openAt(dir int, path string, flags int, resolve uint64) (int, error) {
+	name, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return -1, err
+	}
+	how := struct{ flags, mode, resolve uint64 }{uint64(flags | syscall.O_CLOEXEC), 0, resolve}
+	for {
+		fd, _, errno := syscall.Syscall6(sysOpenat2, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&how)), unsafe.Sizeof(how), 0, 0)
+		switch errno {
+		case 0:
+			return int(fd), nil
+		case syscall.EINTR, syscall.EAGAIN: // somebody renames meanwhile
+		default:
+			return -1, errno
+		}
+	}
+}
+
+// cloneTree gives a copy of what is mounted at an opened path, with what is
+// below, that is not mounted anywhere yet.
+func cloneTree(fd int, recursive bool) (int, error) {
+	flags := uintptr(openTreeClone | openTreeCloexec | atEmptyPath)
+	if recursive {
+		flags |= atRecursive
+	}
+	var empty [1]byte
+	tree, _, errno := syscall.Syscall(sysOpenTree, uintptr(fd), uintptr(unsafe.Pointer(&empty)), flags)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(tree), nil
+}
+
+// restrictTree sets flags on every mount of a tree.
+func restrictTree(tree int, flags uint64) error {
+	var empty [1]byte
+	attr := struct{ set, clear, propagation, userNS uint64 }{set: flags}
+	_, _, errno := syscall.Syscall6(sysMountSetattr, uintptr(tree), uintptr(unsafe.Pointer(&empty)), atEmptyPath|atRecursive,
+		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// attach mounts a tree over an opened file or directory.
+func attach(tree, target int) error {
+	var empty [1]byte
+	_, _, errno := syscall.Syscall6(sysMoveMount, uintptr(tree), uintptr(unsafe.Pointer(&empty)), uintptr(target),
+		uintptr(unsafe.Pointer(&empty)), moveFromEmptyPath|moveToEmptyPath, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// descriptorPath names an opened file for calls that take paths. It needs the
+// node's own /proc.
+func descriptorPath(fd int) string { return "/proc/thread-self/fd/" + strconv.Itoa(fd) }
+
+// realPath tells where an opened file is.
+func realPath(fd int) (string, error) { return os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(fd)) }
+
+// prctl calls prctl(2) for this thread.
+func prctl(option int, a, b uintptr) error {
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, uintptr(option), a, b, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
