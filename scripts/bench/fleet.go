@@ -25,7 +25,7 @@ const (
 	fleetCPU     = 64     // cores of each node
 	fleetMemory  = 512 << 30
 	fleetDevice  = "nvidia/gpu"
-	fleetGC      = 400    // percent; ten thousand agents would each have a heap of their own
+	fleetGC      = 400 // percent; ten thousand agents would each have a heap of their own
 	fleetLimit   = 5 * time.Minute
 )
 
