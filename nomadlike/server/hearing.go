@@ -96,6 +96,9 @@ func (s *Server) reportHearing(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		if s.config.Log.LeaderID() == s.config.ID {
+			s.contact.made(time.Now())
+		}
 		report := s.hearing.report()
 		timer.Reset(patience(every, len(report.Nodes)))
 		if len(report.Nodes) == 0 {
@@ -105,15 +108,23 @@ func (s *Server) reportHearing(ctx context.Context) {
 			watch.take(report)
 			continue
 		}
-		leader := Agent{ID: s.config.Log.LeaderID(), Addr: s.config.Log.LeaderAddr(), Role: auth.RoleServer}
-		if leader.Addr == "" || leader.ID == s.config.ID {
-			continue
-		}
-		once, cancel := context.WithTimeout(ctx, 2*s.config.Timings.HearingEvery)
-		if err := s.config.Peers.Liveness(once, leader, report); err != nil && ctx.Err() == nil {
-			s.config.Logger.Debug("hearing was not told", logkey.PeerID, leader.ID, logkey.Error, err)
-		}
-		cancel()
+		s.tellHearing(ctx, report)
+	}
+}
+
+// tellHearing hands a report to the leader elsewhere, if one is known.
+func (s *Server) tellHearing(ctx context.Context, report *structs.LivenessReport) {
+	leader := Agent{ID: s.config.Log.LeaderID(), Addr: s.config.Log.LeaderAddr(), Role: auth.RoleServer}
+	if leader.Addr == "" || leader.ID == s.config.ID {
+		return
+	}
+	asked := time.Now()
+	once, cancel := context.WithTimeout(ctx, 2*patience(s.config.Timings.HearingEvery, len(report.Nodes)))
+	defer cancel()
+	if err := s.config.Peers.Liveness(once, leader, report); err == nil {
+		s.contact.made(asked)
+	} else if ctx.Err() == nil {
+		s.config.Logger.Debug("hearing was not told", logkey.PeerID, leader.ID, logkey.Error, err)
 	}
 }
 

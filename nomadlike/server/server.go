@@ -16,6 +16,7 @@ type Server struct {
 	config   Config
 	sessions *sessions
 	hearing  *hearing
+	contact  *contact
 	members  *memberCache
 
 	foresight *foresight
@@ -42,6 +43,7 @@ func Open(config Config) (*Server, error) {
 		config:   config,
 		sessions: newSessions(),
 		hearing:  newHearing(config.ID),
+		contact:  newContact(),
 		members:  newMemberCache(),
 
 		foresight: newForesight(),

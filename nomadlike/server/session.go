@@ -183,9 +183,13 @@ func (n *session) receive() {
 }
 
 // acknowledge answers a heartbeat, and tells the node when it is to send them
-// more seldom, or more often, than it was told before.
+// more seldom, or more often, than it was told before. A server that has lost
+// the leader hears the node and says so, but does not renew its lease.
 func (n *session) acknowledge(beat *structs.Heartbeat) *structs.HeartbeatAck {
-	ack := &structs.HeartbeatAck{Seq: beat.Seq, SentAt: beat.SentAt}
+	ack := &structs.HeartbeatAck{Seq: beat.Seq}
+	if n.server.contact.holds() {
+		ack.SentAt = beat.SentAt
+	}
 	every := heartbeatEvery(n.server.config.Timings.HeartbeatEvery, n.server.config.Store.NodeCount())
 	if told := n.every.Load(); told != 0 && told != int64(every) {
 		n.every.Store(int64(every))

@@ -71,7 +71,8 @@ type Assignments struct {
 	Gone  []string     `json:"gone,omitempty"`
 }
 
-// HeartbeatAck answers a heartbeat with its own Seq and SentAt. Every, when it
+// HeartbeatAck answers a heartbeat with its own Seq and SentAt; SentAt is 0 when
+// the server has lost the leader: then the lease is not renewed. Every, when it
 // is set, is how often the node sends heartbeats from now on: more nodes came,
 // or went.
 type HeartbeatAck struct {
