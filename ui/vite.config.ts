@@ -36,6 +36,6 @@ export default defineConfig({
   test: {
     environment: 'jsdom',
     include: ['test/**/*.test.{ts,tsx}'],
-    testTimeout: 20000,
+    testTimeout: 60_000,
   },
 })

@@ -7,6 +7,7 @@ import { useTranslation } from 'react-i18next'
 import { createBrowserRouter, RouterProvider } from 'react-router'
 import { ApiError, onSignedOut } from './api'
 import { Look, type Mode } from './look'
+import { nonce } from './nonce'
 import { Broken } from './parts/states'
 import { Shell } from './shell'
 
@@ -39,10 +40,6 @@ const router = createBrowserRouter([
     ],
   },
 ])
-
-// The nonce of this page lets the style sheets that antd makes through the
-// policy of the page.
-export const nonce = document.querySelector<HTMLMetaElement>('meta[name=csp-nonce]')?.content ?? ''
 
 const keptMode = 'nomadlike.mode'
 

@@ -1,3 +1,4 @@
+import './nonce'
 import { createRoot } from 'react-dom/client'
 import { App } from './app'
 import { startLanguage } from './i18n'

@@ -137,9 +137,9 @@ function NodeTable({ nodes, loading }: { nodes: Node[]; loading: boolean }) {
         { title: t('job.status'), width: 160, render: (_, n) => <NodeWord node={n} /> },
         { title: t('jobs.pool'), width: 110, dataIndex: 'pool' },
         { title: t('cluster.cards'), width: 220, render: (_, n) => cardsText(n) },
-        { title: t('cluster.cpu'), width: 120, align: 'right', sorter: (a, b) => a.used.cpu - b.used.cpu, render: (_, n) => `${number(n.used.cpu)} / ${number(n.capacity.cpu)}` },
-        { title: t('cluster.memory'), width: 170, align: 'right', render: (_, n) => `${size(n.used.memory)} / ${size(n.capacity.memory)}` },
-        { title: t('cluster.allocs'), width: 90, align: 'right', sorter: (a, b) => a.used.allocs - b.used.allocs, render: (_, n) => n.used.allocs },
+        { title: t('cluster.cpu'), width: 120, sorter: (a, b) => a.used.cpu - b.used.cpu, render: (_, n) => `${number(n.used.cpu)} / ${number(n.capacity.cpu)}` },
+        { title: t('cluster.memory'), width: 170, render: (_, n) => `${size(n.used.memory)} / ${size(n.capacity.memory)}` },
+        { title: t('cluster.allocs'), width: 90, sorter: (a, b) => a.used.allocs - b.used.allocs, render: (_, n) => n.used.allocs },
         { title: t('cluster.version'), width: 120, ellipsis: true, dataIndex: 'version' },
       ]}
     />

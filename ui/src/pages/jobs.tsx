@@ -112,10 +112,10 @@ export function Jobs() {
     { key: 'user', title: t('jobs.user'), width: 110, ellipsis: true, dataIndex: 'user', sorter: (a, b) => (a.user ?? '').localeCompare(b.user ?? '') },
     { key: 'type', title: t('jobs.type'), width: 110, render: (_, job) => t('type.' + job.type, job.type) },
     { key: 'priority', title: t('jobs.priority'), width: 100, render: (_, job) => <PriorityTag job={job} /> },
-    { key: 'nodes', title: t('jobs.nodes'), width: 90, align: 'right', sorter: (a, b) => a.nodes - b.nodes, render: (_, job) => t('short.nodes', { count: job.nodes }) },
-    { key: 'attempt', title: t('jobs.attempt'), width: 80, align: 'right', dataIndex: 'attempt' },
+    { key: 'nodes', title: t('jobs.nodes'), width: 90, sorter: (a, b) => a.nodes - b.nodes, render: (_, job) => t('short.nodes', { count: job.nodes }) },
+    { key: 'attempt', title: t('jobs.attempt'), width: 80, dataIndex: 'attempt' },
     { key: 'submitted', title: t('jobs.submitted'), width: 130, sorter: (a, b) => millis(a.submitted_at) - millis(b.submitted_at), render: (_, job) => <time dateTime={job.submitted_at ?? ''}>{clock(job.submitted_at)}</time> },
-    { key: 'time', title: t('jobs.time'), width: 110, align: 'right', render: (_, job) => <RunTime job={job} /> },
+    { key: 'time', title: t('jobs.time'), width: 110, render: (_, job) => <RunTime job={job} /> },
     { key: 'reason', title: t('jobs.reason'), ellipsis: true, width: 320, render: (_, job) => <span title={reasonText(job.wait ?? job.reason)}>{job.state === 'queued' ? reasonText(job.wait) : reasonText(job.reason)}</span> },
     { key: 'id', title: t('jobs.id'), width: 100, render: (_, job) => <code>{shortID(job.id)}</code> },
   ]
@@ -175,7 +175,7 @@ export function Jobs() {
         scroll={{ y: height, x: 900 }}
         rowClassName={(_, i) => (i === at ? 'selected-row' : '')}
         rowSelection={{ selectedRowKeys: picked, onChange: (ids) => setPicked(ids as string[]), columnWidth: 40, getCheckboxProps: (job) => ({ 'aria-label': t('jobs.pick', { name: job.name }) }) as object, columnTitle: (box) => <label><span className="hidden">{t('jobs.pick_all')}</span>{box}</label> }}
-        expandable={{ rowExpandable: (job) => job.subjobs > 1, expandedRowRender: (job) => <Subjobs job={job} /> }}
+        expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('jobs.open_batch')}</span>, rowExpandable: (job) => job.subjobs > 1, expandedRowRender: (job) => <Subjobs job={job} /> }}
         locale={{ emptyText: <p>{jobs.data?.length ? t('jobs.none_match') : t('jobs.none')}</p> }}
       />
       <p className="quiet">{t('jobs.keys')}</p>

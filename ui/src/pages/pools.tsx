@@ -17,13 +17,13 @@ export function Pools() {
       {pools.error && <Failed error={pools.error} retry={() => void pools.refetch()} />}
       <Table<Pool> size="small" rowKey={(p) => p.pool.name} loading={pools.isPending} dataSource={pools.data ?? []} pagination={false} scroll={{ x: 800 }} locale={{ emptyText: <p>{t('cluster.none')}</p> }} columns={[
         { title: t('jobs.pool'), render: (_, p) => <>{p.pool.name} <span className="quiet">{p.pool.description}</span></> },
-        { title: t('cluster.nodes'), align: 'right', render: (_, p) => `${p.ready} / ${p.nodes}` },
-        { title: t('cluster.cards'), align: 'right', render: (_, p) => `${p.devices_used} / ${p.devices}` },
+        { title: t('cluster.nodes'), render: (_, p) => `${p.ready} / ${p.nodes}` },
+        { title: t('cluster.cards'), render: (_, p) => `${p.devices_used} / ${p.devices}` },
         { title: t('node.model'), render: (_, p) => (p.models ?? []).map((m) => `${m.model} ${m.used}/${m.total}`).join(' · ') || '–' },
-        { title: t('cluster.cpu'), align: 'right', render: (_, p) => `${number(p.cpu_used)} / ${number(p.cpu)}` },
-        { title: t('cluster.memory'), align: 'right', render: (_, p) => `${size(p.memory_used)} / ${size(p.memory)}` },
-        { title: t('pools.queued'), align: 'right', dataIndex: 'queued' },
-        { title: t('pools.running'), align: 'right', dataIndex: 'running' },
+        { title: t('cluster.cpu'), render: (_, p) => `${number(p.cpu_used)} / ${number(p.cpu)}` },
+        { title: t('cluster.memory'), render: (_, p) => `${size(p.memory_used)} / ${size(p.memory)}` },
+        { title: t('pools.queued'), dataIndex: 'queued' },
+        { title: t('pools.running'), dataIndex: 'running' },
       ]} />
       <Cli text="nomadlike pool list" />
     </div>

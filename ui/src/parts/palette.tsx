@@ -16,10 +16,15 @@ interface Command {
 
 const shownMax = 12
 
-// matching keeps the commands that hold every word of the text.
+// matching keeps the commands that hold every word of the text, those first
+// that begin with it.
 export function matching<T extends { label: string }>(commands: T[], text: string): T[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
-  return commands.filter((command) => words.every((word) => command.label.toLowerCase().includes(word))).slice(0, shownMax)
+  const begins = (command: T) => (words[0] && command.label.toLowerCase().startsWith(words[0]) ? 0 : 1)
+  return commands
+    .filter((command) => words.every((word) => command.label.toLowerCase().includes(word)))
+    .sort((a, b) => begins(a) - begins(b))
+    .slice(0, shownMax)
 }
 
 // Palette opens with Ctrl-K: every page, every job and node that is known, and

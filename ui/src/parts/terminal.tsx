@@ -5,27 +5,12 @@ import { Button, Select } from 'antd'
 import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { part } from '../api'
-import { nonce } from '../app'
 import { quote } from '../format'
 import type { Allocation } from '../types'
 import { Cli } from './actions'
 
 const stderr = 2 // the first byte of a binary message tells the stream
 const shell = ['sh', '-c', 'command -v bash >/dev/null && exec bash -i || exec sh -i']
-
-// xterm makes style sheets of its own. The policy of the page lets those
-// through that carry its nonce.
-function noncedStyles() {
-  const create = document.createElement
-  document.createElement = function (this: Document, ...args: Parameters<typeof create>) {
-    const made = create.apply(this, args)
-    if (made instanceof HTMLStyleElement) made.nonce = nonce
-    return made
-  } as typeof create
-  return () => {
-    document.createElement = create
-  }
-}
 
 // Shell is a terminal inside a running rank, over the exec websocket.
 export default function Shell({ allocs, job }: { allocs: Allocation[]; job: string }) {
@@ -40,7 +25,6 @@ export default function Shell({ allocs, job }: { allocs: Allocation[]; job: stri
   useEffect(() => {
     if (!id || !box.current) return
     setOver('')
-    const restore = noncedStyles()
     const term = new Terminal({ fontSize: 13, fontFamily: 'ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace', cursorBlink: true, scrollback: 5000, screenReaderMode: true, theme: { background: '#0f1216' } })
     const fit = new FitAddon()
     term.loadAddon(fit)
@@ -76,7 +60,6 @@ export default function Shell({ allocs, job }: { allocs: Allocation[]; job: stri
       socket.onclose = null
       socket.close()
       term.dispose()
-      restore()
     }
   }, [id, attempt, round, t])
   if (running.length === 0) return <p>{t('terminal.none')}</p>

@@ -1,0 +1,47 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import en from '../src/locales/en.json'
+import zh from '../src/locales/zh.json'
+
+function flat(tree: object, prefix = ''): Map<string, string> {
+  const out = new Map<string, string>()
+  for (const [key, value] of Object.entries(tree)) {
+    if (typeof value === 'string') out.set(prefix + key, value)
+    else for (const [inner, text] of flat(value as object, prefix + key + '.')) out.set(inner, text)
+  }
+  return out
+}
+const english = flat(en)
+const chinese = flat(zh)
+const plain = (key: string) => key.replace(/_(one|other)$/, '')
+const params = (text: string) => [...text.matchAll(/\{\{(\w+)\}\}/g)].map((m) => m[1]).sort().join(' ')
+
+test('both languages hold the same texts with the same parameters', () => {
+  expect(new Set([...chinese.keys()].map(plain))).toEqual(new Set([...english.keys()].map(plain)))
+  for (const [key, text] of english) {
+    const other = chinese.get(key) ?? chinese.get(plain(key) + '_other')
+    expect(params(other ?? ''), key).toBe(params(text))
+  }
+})
+
+function sources(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? sources(join(folder, entry.name)) : /\.tsx?$/.test(entry.name) ? [join(folder, entry.name)] : []))
+}
+
+test('every text that the pages name exists', () => {
+  const known = new Set([...english.keys()].map(plain))
+  const heads = new Set([...known].map((key) => key.slice(0, key.lastIndexOf('.') + 1)))
+  let found = 0
+  for (const file of sources(join(__dirname, '../src'))) {
+    const code = readFileSync(file, 'utf8')
+    for (const match of code.matchAll(/\bt\('([a-z_.]+)'(\s*\+)?/gi)) {
+      found++
+      const key = match[1]!
+      // A name that is put together begins with that of a group, or of several texts.
+      if (match[2]) expect(heads.has(key) || [...known].some((one) => one.startsWith(key)), `${file}: ${key}`).toBe(true)
+      else expect(known.has(key), `${file}: ${key}`).toBe(true)
+    }
+  }
+  expect(found).toBeGreaterThan(150)
+})

@@ -1,0 +1,139 @@
+import { expect, test } from 'vitest'
+import { commandLine, deedsFor } from '../src/parts/actions'
+import { lines, topicsOf, type Line } from '../src/events'
+import { clock, dateTime, quote, size, span } from '../src/format'
+import { fill, preferred, reasonText, setCatalogue } from '../src/i18n'
+import { compose, setAttribute, simple, text } from '../src/parts/jobfile'
+import { colour, differing, visible } from '../src/parts/logs'
+import { matching } from '../src/parts/palette'
+import { boxes, lanes } from '../src/parts/timeline'
+import { cellsOf, layout } from '../src/parts/wall'
+import { keeps } from '../src/pages/jobs'
+import { segments } from '../src/pages/job'
+import { lineOf } from '../src/pages/create'
+import type { Attempt, Bar, JobSummary, Node, Timeline } from '../src/types'
+
+test('Chinese comes first when the browser asks for it', () => {
+  expect(preferred(['zh-CN', 'en'], null)).toBe('zh')
+  expect(preferred(['fr', 'zh-TW', 'en'], null)).toBe('zh')
+  expect(preferred(['en-GB', 'zh'], null)).toBe('en')
+  expect(preferred(['de'], null)).toBe('en')
+  expect(preferred(['zh-CN'], 'en')).toBe('en')
+})
+
+test('reasons are filled once, and an unknown one is shown as it is', () => {
+  expect(fill('{a} and {b} and {c', { a: '{b}', b: '2' })).toBe('{b} and 2 and {c')
+  setCatalogue({ 'reason.x': 'node {node} was lost' })
+  expect(reasonText({ id: 'reason.x', params: { node: 'n1' } })).toBe('node n1 was lost')
+  expect(reasonText({ id: 'reason.y', params: { b: '2', a: '1' } })).toBe('reason.y a=1 b=2')
+  expect(reasonText(undefined)).toBe('')
+})
+
+test('times, spans and sizes', () => {
+  expect(dateTime('2026-11-21T15:04:05')).toBe('2026-11-21 15:04')
+  expect(dateTime(null)).toBe('–')
+  expect(clock('2026-11-21T15:04:05', new Date('2026-11-21T20:00:00').getTime())).toBe('15:04')
+  expect(clock('2026-11-20T15:04:05', new Date('2026-11-21T20:00:00').getTime())).toBe('2026-11-20 15:04')
+  expect([0, 59, 61, 3599, 3 * 3600 + 12 * 60, 50 * 3600, 96 * 3600].map((s) => span(s * 1000))).toEqual(['0 s', '59 s', '1 min 1 s', '59 min', '3 h 12 min', '2 d 2 h', '4 d'])
+  expect([0, 1023, 1024, 1.5 * 2 ** 30, 2 ** 40].map(size)).toEqual(['0 B', '1023 B', '1 KiB', '1.5 GiB', '1 TiB'])
+})
+
+test('command lines quote what a shell would take apart', () => {
+  expect(quote("it's; rm -rf /")).toBe(`'it'\\''s; rm -rf /'`)
+  expect(commandLine('train', { deed: 'stop', reason: 'wrong data' })).toBe("nomadlike job stop -reason 'wrong data' train")
+  expect(commandLine('train', { deed: 'limit' })).toBe('nomadlike job limit train none')
+  expect(commandLine('train', { deed: 'first' })).toBe('nomadlike queue move -first train')
+  expect(deedsFor('succeeded')).toEqual(['delete'])
+  expect(deedsFor('running')).not.toContain('priority')
+})
+
+test('logs keep colours and drop everything else that a terminal obeys', () => {
+  expect(colour('\x1b[1;31mbad\x1b[0m ok')).toEqual([{ text: 'bad', style: 'b c1' }, { text: ' ok', style: '' }])
+  expect(colour('\x1b]0;title\x07a\x1b]8;;http://evil\x1b\\b\x1b]52;c;AAAA\x07c\x1b[2Jd\x1b[6ne\x07').map((s) => s.text).join('')).toBe('abcde')
+  expect(colour('\x1bP+q\x1b\\x\u202Ey').map((s) => s.text).join('')).toBe('xy')
+  expect(colour('<img src=x onerror=alert(1)>')).toEqual([{ text: '<img src=x onerror=alert(1)>', style: '' }])
+  expect(visible('10%\r50%\r100%')).toBe('100%')
+})
+
+test('lines that every rank printed can be left out', () => {
+  const line = (rank: number, text: string, key: number) => ({ rank, text, key })
+  const all = [line(0, 'epoch 1', 0), line(1, 'epoch 1', 1), line(0, 'loss 2.0', 2), line(1, 'loss nan', 3)]
+  expect(differing(all, 2).map((l) => l.text)).toEqual(['loss 2.0', 'loss nan'])
+  expect(differing(all, 1)).toEqual(all)
+})
+
+test('events name what they make out of date', () => {
+  expect(topicsOf({ topic: 'job', job_id: 'j' })).toContainEqual(['job', 'j'])
+  expect(topicsOf({ topic: 'node', node_id: 'n' })).toContainEqual(['nodes'])
+  expect(topicsOf({ topic: 'unheard-of' })).toEqual([])
+})
+
+test('the event stream is read line by line, wherever it is cut', async () => {
+  const bytes = new TextEncoder().encode('{"index":1}\n{"event":{"id":"事件"},"index":2}\n')
+  const body = new ReadableStream<Uint8Array>({
+    start(c) {
+      for (const byte of bytes) c.enqueue(new Uint8Array([byte]))
+      c.close()
+    },
+  })
+  const got: Line[] = []
+  await lines(body, (line) => got.push(line))
+  expect(got.map((line) => line.index)).toEqual([1, 2])
+  expect(got[1]!.event!.id).toBe('事件')
+})
+
+test('the form writes job files that mean what was typed', () => {
+  expect(text('a"b\\c ${x} %{y}\n')).toBe('"a\\"b\\\\c $${x} %%{y}\\n"')
+  const file = compose({ ...simple, nodes: 2, cards: 8, mode: 'pytorch', image: 'img:1' })
+  expect(file).toContain('distributed "pytorch" {}')
+  expect(file).toContain('driver  = "docker"')
+  expect(setAttribute(file, 'nodes', '1')).toContain('nodes = 1')
+  expect(setAttribute(compose(simple), 'priority', '"urgent"')).toMatch(/^job "digits" \{\n {2}priority = "urgent"\n/)
+})
+
+test('diagnostics know their line', () => {
+  expect(lineOf({ code: 'invalid', id: 'x', params: { line: '8' } })).toBe(8)
+  expect(lineOf({ code: 'invalid', id: 'x' })).toBe(0)
+})
+
+const attempt = (number: number, times: Partial<Attempt>): Attempt => ({ job_id: 'j', subjob: 0, number, state: 'ended', exit_code: 0, spec: 0, allocs: [], placed_at: null, ...times })
+const t = (s: number) => new Date(s * 1000).toISOString()
+
+test('the life of a job is parted without gaps', () => {
+  const parts = segments(0, [attempt(1, { placed_at: t(10), running_at: t(12), ending_at: t(50), ended_at: t(55), outcome: 'failed' }), attempt(2, { placed_at: t(60), running_at: t(63) })], false, 100_000)
+  expect(parts.map((p) => [p.kind, p.from / 1000, p.to / 1000])).toEqual([['queued', 0, 10], ['preparing', 10, 12], ['running', 12, 50], ['stopping', 50, 55], ['queued', 55, 60], ['preparing', 60, 63], ['running', 63, 100]])
+  expect(segments(0, [], false, 5000)).toHaveLength(1)
+})
+
+test('filters', () => {
+  const job = { id: 'abc123', name: 'Train-7', state: 'running', user: 'ann', project: 'vision', priority: 'urgent' } as JobSummary
+  const filter = { text: '', states: [], user: '', project: '', priority: '', pool: '' }
+  expect(keeps(job, filter)).toBe(true)
+  expect(keeps(job, { ...filter, text: 'train' })).toBe(true)
+  expect(keeps(job, { ...filter, text: 'abc1' })).toBe(true)
+  expect(keeps(job, { ...filter, states: ['queued'] })).toBe(false)
+  expect(keeps(job, { ...filter, pool: 'a' })).toBe(false)
+})
+
+test('the palette shows first what begins with the text', () => {
+  const found = matching([{ label: 'big-train' }, { label: 'train' }, { label: 'other' }], 'train')
+  expect(found.map((f) => f.label)).toEqual(['train', 'big-train'])
+})
+
+test('overlapping bars of a node get lanes of their own', () => {
+  const bar = (from: number, to: number): Bar => ({ kind: 'running', job_id: 'j', job_name: 'j', project: 'p', subjob: 0, from: t(from), to: t(to), p50: null, p90: null })
+  expect(lanes([bar(0, 10), bar(5, 15), bar(10, 20)])).toEqual([0, 1, 0])
+  const timeline: Timeline = { from: t(0), to: t(100), rows: [{ node_id: 'n', node: 'n', pool: 'p', bars: [bar(0, 50), { ...bar(50, 0), to: null }] }] }
+  const [first, second] = boxes(timeline, 1130)
+  expect([first!.x, first!.w]).toEqual([130, 500])
+  expect(second!.x + second!.w).toBe(1130)
+})
+
+test('a thousand cards fit one screen', () => {
+  const nodes = Array.from({ length: 125 }, (_, i) => ({ id: `n${i}`, name: `n${i}`, status: 'ready', eligibility: 'eligible', capacity: { cpu: 1, memory: 1 }, used: { cpu: 0, memory: 0, allocs: 1, devices: { 'd0': 'a' } }, devices: Array.from({ length: 8 }, (_, d) => ({ id: `d${d}`, index: d, kind: 'nvidia/gpu', model: 'H800', memory: 1, healthy: d !== 3, numa_node: 0 })) }) as unknown as Node)
+  const tiles = cellsOf(nodes, [])
+  expect(tiles.flatMap((tile) => tile.cells).filter((cell) => cell.held)).toHaveLength(125)
+  expect(tiles.flatMap((tile) => tile.cells).filter((cell) => cell.sick)).toHaveLength(125)
+  const plan = layout(tiles, 1380)
+  expect(plan.rows * (plan.tile.h + 6)).toBeLessThan(700)
+})

@@ -1,0 +1,104 @@
+import { cleanup, render, screen } from '@testing-library/react'
+import userEvent from './user'
+import { App as Frame } from 'antd'
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import i18next from 'i18next'
+import { initReactI18next } from 'react-i18next'
+import { MemoryRouter } from 'react-router'
+import { afterEach, beforeAll, expect, test, vi } from 'vitest'
+import en from '../src/locales/en.json'
+import zh from '../src/locales/zh.json'
+import { Deeds } from '../src/parts/actions'
+import { startText } from '../src/parts/forecast'
+import { StateTag } from '../src/parts/states'
+import { truth } from '../src/pages/job'
+import { SignIn } from '../src/signin'
+import { jobStates, type JobDetail, type JobState } from '../src/types'
+
+beforeAll(async () => {
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addListener() {}, removeListener() {}, addEventListener() {}, removeEventListener() {} }))
+  await i18next.use(initReactI18next).init({ lng: 'zh', resources: { zh: { translation: zh }, en: { translation: en } }, interpolation: { escapeValue: false } })
+})
+afterEach(() => {
+  cleanup()
+  vi.unstubAllGlobals()
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addListener() {}, removeListener() {}, addEventListener() {}, removeEventListener() {} }))
+})
+
+function show(node: React.ReactNode) {
+  const client = new QueryClient()
+  render(<MemoryRouter><QueryClientProvider client={client}><Frame>{node}</Frame></QueryClientProvider></MemoryRouter>)
+  return client
+}
+
+test('states have their words in both languages', async () => {
+  await i18next.changeLanguage('zh')
+  show(jobStates.map((state) => <StateTag key={state} state={state} />))
+  for (const word of ['排队中', '启动中', '运行中', '暂停', '停止中', '成功', '错误', '停止', '过期']) expect(screen.getByText(word)).toBeTruthy()
+  cleanup()
+  await i18next.changeLanguage('en')
+  show(jobStates.map((state) => <StateTag key={state} state={state} />))
+  for (const state of jobStates) expect(screen.getByText(state)).toBeTruthy()
+})
+
+test('signing in sends the token once and keeps it nowhere', async () => {
+  await i18next.changeLanguage('en')
+  const fetched = vi.fn(async () => new Response(JSON.stringify({ token: { id: 't1', role: 'admin' } })))
+  vi.stubGlobal('fetch', fetched)
+  const client = show(<SignIn />)
+  await userEvent.type(screen.getByLabelText('Token'), ' nl_user_secret ')
+  await userEvent.click(screen.getByRole('button', { name: 'Sign in' }))
+  await vi.waitFor(() => expect(client.getQueryData(['session'])).toEqual({ id: 't1', role: 'admin' }))
+  const [path, init] = fetched.mock.calls[0] as unknown as [string, RequestInit]
+  expect(path).toBe('/v1/session')
+  expect(init.body).toBe('{"token":"nl_user_secret"}')
+  expect((init.headers as Record<string, string>)['X-Nomadlike-Request']).toBe('ui')
+  expect(JSON.stringify({ ...localStorage, ...sessionStorage })).not.toContain('secret')
+  expect(document.body.innerHTML).not.toContain('secret')
+})
+
+test('a refusal is told in words', async () => {
+  await i18next.changeLanguage('en')
+  vi.stubGlobal('fetch', vi.fn(async () => new Response(JSON.stringify({ code: 'unauthorized', id: 'auth.token_invalid', message: 'the token is <b>wrong</b>' }), { status: 401 })))
+  show(<SignIn />)
+  await userEvent.type(screen.getByLabelText('Token'), 'x')
+  await userEvent.click(screen.getByRole('button', { name: 'Sign in' }))
+  expect((await screen.findByRole('alert')).textContent).toContain('<b>wrong</b>') // text, not markup
+})
+
+test('stopping asks once more and shows the command line', async () => {
+  await i18next.changeLanguage('en')
+  const fetched = vi.fn(async () => new Response('{"index":1}'))
+  vi.stubGlobal('fetch', fetched)
+  show(<Deeds job={{ id: 'j1', name: 'train', state: 'running', priority: 'normal' }} />)
+  await userEvent.click(screen.getByRole('button', { name: 'Stop' }))
+  expect(await screen.findByText('nomadlike job stop train')).toBeTruthy()
+  expect(fetched).not.toHaveBeenCalled()
+  await userEvent.type(screen.getByLabelText(/Reason/), 'wrong data')
+  expect(await screen.findByText("nomadlike job stop -reason 'wrong data' train")).toBeTruthy()
+  await userEvent.click(screen.getAllByRole('button', { name: 'Stop' }).at(-1)!)
+  await vi.waitFor(() => expect(fetched).toHaveBeenCalled())
+  const [path, init] = fetched.mock.calls[0] as unknown as [string, RequestInit]
+  expect([path, init.method, init.body]).toEqual(['/v1/jobs/j1/stop', 'POST', '{"reason":"wrong data"}'])
+})
+
+test('one sentence tells how a job stands', async () => {
+  const now = Date.parse('2026-11-21T15:00:00Z')
+  const detail = (state: JobState, more: Partial<JobDetail> = {}) => ({ state, counts: {}, attempt: 1, exit_code: 3, subjobs: [], started_at: '2026-11-21T11:48:00Z', finished_at: '2026-11-21T14:00:00Z', job: { nodes: 2, submitted_at: '2026-11-21T11:00:00Z' }, ...more }) as unknown as JobDetail
+  for (const lang of ['en', 'zh']) {
+    const t = i18next.getFixedT(lang)
+    for (const state of jobStates) expect(truth(t, detail(state), undefined, [], undefined, now), state).not.toMatch(/\{\{|truth\.|undefined/)
+  }
+  expect(truth(i18next.getFixedT('en'), detail('running'), undefined, [], undefined, now)).toBe('Runs for 3 h 12 min on 2 nodes as attempt 1. No faults.')
+  expect(truth(i18next.getFixedT('zh'), detail('failed'), undefined, [], undefined, now)).toContain('退出码 3')
+})
+
+test('forecasts say now, about when, or never', () => {
+  const t = i18next.getFixedT('en')
+  const when = (verdict: 'now' | 'later' | 'never' | 'unknown', beyond = '') => startText(t, { verdict, beyond, point: '2026-11-21T15:10:00', p50: '2026-11-21T15:10:00', p90: '2026-11-21T16:00:00' }, new Date('2026-11-21T15:00:00').getTime())
+  expect(when('now')).toBe('Starts now')
+  expect(when('later')).toBe('About 15:10, by 16:00 nine times of ten')
+  expect(when('later', 'p50')).toBe('Later than 15:10')
+  expect(when('never')).toBe('Never in this cluster')
+  expect(when('unknown')).toBe('Not known when')
+})
