@@ -25,6 +25,7 @@ const (
 	fleetCPU     = 64     // cores of each node
 	fleetMemory  = 512 << 30
 	fleetDevice  = "nvidia/gpu"
+	connectTries = 20  // handshakes have a deadline, which a busy machine may miss
 	fleetGC      = 400 // percent; ten thousand agents would each have a heap of their own
 	fleetLimit   = 5 * time.Minute
 )
@@ -180,7 +181,11 @@ func (f *fleet) connect(ctx context.Context) error {
 		if a.conn, err = a.pool.Conn(rpc.Target{Addr: addr}); err != nil {
 			return err
 		}
-		_, err = rpc.Ping(ctx, a.conn)
+		for range connectTries {
+			if _, err = rpc.Ping(ctx, a.conn); err == nil {
+				break
+			}
+		}
 		return err
 	})
 }
