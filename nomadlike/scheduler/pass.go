@@ -451,6 +451,7 @@ func (p *pass) hopeless(w *laneWalk, e *entry) bool {
 		return false
 	}
 	if memo.noRoom && !p.gained(sh, memo.mark) {
+		memo.mark = p.mark()
 		return true
 	}
 	for i := range sh.needs {

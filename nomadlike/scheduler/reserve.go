@@ -280,11 +280,7 @@ func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
 const fewPicks = 16
 
 func (p *pass) soonestOfMany(prof *profile, candidates []int32, count int) []pick {
-	picks := p.open(prof, candidates)
-	slices.SortFunc(picks, func(a, b pick) int {
-		return cmp.Or(cmp.Compare(a.when, b.when), cmp.Compare(a.place, b.place))
-	})
-	return picks[:count]
+	return earliest(p.open(prof, candidates), count, pick.sooner)
 }
 
 // open lists the able spots that nobody keeps.
@@ -304,13 +300,12 @@ func (p *pass) open(prof *profile, candidates []int32) []pick {
 func (p *pass) nearest(n *need, prof *profile, candidates []int32, count int) []pick {
 	picks := p.open(prof, candidates)
 	p.picks = picks
-	head := -1
+	head, best := -1, int32(-1)
 	for i := range picks {
-		picks[i].near = p.nearness(n, picks[i].at, n.ports)
-	}
-	best := int32(-1)
-	for i := range picks {
-		near := p.nearness(n, picks[i].at, n.heads)
+		near := p.nearness(n, picks[i].at, n.ports)
+		if picks[i].near = near; len(n.heads) > 0 {
+			near = p.nearness(n, picks[i].at, n.heads)
+		}
 		if (near > best || near == best && picks[i].place < picks[head].place) && p.headFits(n, picks[i].at) {
 			head, best = i, near
 		}
@@ -319,7 +314,7 @@ func (p *pass) nearest(n *need, prof *profile, candidates []int32, count int) []
 		return nil
 	}
 	picks[0], picks[head] = picks[head], picks[0]
-	slices.SortFunc(picks[1:], func(a, b pick) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.place, b.place)) })
+	earliest(picks[1:], count-1, func(a, b pick) bool { return a.near > b.near || a.near == b.near && a.place < b.place })
 	return picks[:count]
 }
 

@@ -29,6 +29,7 @@ type world struct {
 	touched  map[string]uint64     // kind + key -> index of the newest change
 	shuffle  *rand.Rand            // when set, lists come in random order
 	fulls    int
+	plain    bool // its jobs differ in size and time alone
 }
 
 type subjobID struct {
