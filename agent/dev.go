@@ -136,6 +136,10 @@ func (a *Agent) announce() {
 	if a.config.Dev {
 		dir, _ := api.ContextDir(a.options.Getenv) // it was good when the context was saved
 		say("agent.print.dev", "address", "https://"+a.addr, "path", filepath.Join(dir, api.ContextFile))
+		if saved, err := api.LoadContext(dir); err == nil && saved.Token != "" && a.options.UI != nil {
+			say("agent.print.sign_in")
+			fmt.Fprintln(a.options.Out, "  "+a.http.Handler.(*front).signInLink(a.addr, saved.Token))
+		}
 		return
 	}
 	say("agent.print.ready", "name", a.config.Name, "address", "https://"+a.addr)

@@ -23,6 +23,9 @@ const (
 	sessionLife = 7 * 24 * time.Hour // then one signs in again
 	sessionsMax = 4096               // of one agent; beyond, the one that was quiet for longest ends
 	sessionSize = 32                 // bytes of randomness in a cookie
+
+	offerLife = 10 * time.Minute // of a code that signs in once
+	offersMax = 16
 )
 
 // session is one sign-in of a person at the page.
@@ -43,13 +46,47 @@ type sessions struct {
 	mu struct {
 		sync.Mutex
 		byHash map[[sha256.Size]byte]*session
+		offers map[[sha256.Size]byte]offer
 	}
+}
+
+// offer is a code that signs in once, in the place of a token, which should
+// stand in no address and on no screen.
+type offer struct {
+	secret  string
+	expires time.Time
 }
 
 func newSessions(now func() time.Time) *sessions {
 	s := &sessions{now: now}
 	s.mu.byHash = map[[sha256.Size]byte]*session{}
+	s.mu.offers = map[[sha256.Size]byte]offer{}
 	return s
+}
+
+// offer makes a code that signs in once with the secret of a token.
+func (s *sessions) offer(secret string) string {
+	code := rand.Text()
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for hash, one := range s.mu.offers {
+		if len(s.mu.offers) >= offersMax || !now.Before(one.expires) {
+			delete(s.mu.offers, hash)
+		}
+	}
+	s.mu.offers[sha256.Sum256([]byte(code))] = offer{secret: secret, expires: now.Add(offerLife)}
+	return code
+}
+
+// accept gives the secret behind a code, once.
+func (s *sessions) accept(code string) (string, bool) {
+	hash := sha256.Sum256([]byte(code))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.mu.offers[hash]
+	delete(s.mu.offers, hash)
+	return one.secret, ok && s.now().Before(one.expires)
 }
 
 // begin makes a session for the secret of a token, until then at the latest,
@@ -213,13 +250,30 @@ func (f *front) sessionHandlers() map[string]handler {
 	}
 }
 
+// signInLink is where a browser is signed in at once, with a code that works
+// once. The code stands behind the #, which browsers send to nobody; the page
+// takes it out of the address.
+func (f *front) signInLink(addr, secret string) string {
+	return "https://" + addr + "/#code=" + f.sessions.offer(secret)
+}
+
 // signIn exchanges a token for a cookie. Its text is not in the answer's body,
 // where a script could read it.
 func (f *front) signIn(r *request) error {
 	if r.Header.Get(api.HeaderRequestedBy) == "" {
 		return structs.NewError(structs.CodeForbidden, "agent.request_header", "header", api.HeaderRequestedBy)
 	}
-	secret := strings.TrimSpace(r.body.(*api.SessionRequest).Token)
+	asked := r.body.(*api.SessionRequest)
+	secret := strings.TrimSpace(asked.Token)
+	if asked.Code != "" {
+		if secret != "" {
+			return structs.NewError(structs.CodeInvalid, "agent.sign_in_both")
+		}
+		var good bool
+		if secret, good = f.sessions.accept(asked.Code); !good {
+			return structs.NewError(structs.CodeUnauthorized, "agent.sign_in_code")
+		}
+	}
 	who, err := f.doors.authenticate(r.Context(), secret, f.guard.patient(peerKey(r.RemoteAddr)) == 0)
 	if err != nil {
 		return err

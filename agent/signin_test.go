@@ -90,6 +90,55 @@ func TestSignOutEndsTheSession(t *testing.T) {
 	}
 }
 
+// A link signs in once, and not for long; a wrong code counts as a wrong token.
+func TestSignInByLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fakeFront(LimitsConfig{RequestsPerSec: 100, SubmitsPerSec: 1, Streams: 2, TokenFailures: 5}, time.Now, nil)
+		b := &browser{front: f}
+		code := func() string {
+			link := f.signInLink("127.0.0.1:1", goodToken)
+			address, code, _ := strings.Cut(link, "#code=")
+			if address != "https://127.0.0.1:1/" || len(code) < 26 || strings.Contains(link, goodToken) {
+				t.Fatalf("link %s", link)
+			}
+			return code
+		}
+		use := func(code string) int {
+			return b.send("POST", "/v1/session", fmt.Sprintf(`{"code":%q}`, code), nil).Code
+		}
+		first := code()
+		if got := use(first); got != 200 {
+			t.Errorf("the first use: %d", got)
+		}
+		if got := use(first); got != 401 {
+			t.Errorf("the second use: %d", got)
+		}
+		late := code()
+		time.Sleep(offerLife)
+		if got := use(late); got != 401 {
+			t.Errorf("too late: %d", got)
+		}
+		if got := use(""); got != 401 {
+			t.Errorf("no code and no token: %d", got)
+		}
+		if answer := b.send("POST", "/v1/session", `{"code":"x","token":"good"}`, nil); answer.Code != 400 {
+			t.Errorf("code and token: %d", answer.Code)
+		}
+		for range 3 * offersMax {
+			code()
+		}
+		if n := len(f.sessions.mu.offers); n > offersMax {
+			t.Errorf("%d codes are kept", n)
+		}
+		for range 10 {
+			use("guess")
+		}
+		if got := use("guess"); got != 429 {
+			t.Errorf("guessing: %d", got)
+		}
+	})
+}
+
 // What a page of another site can make a browser send, even one that does not
 // know SameSite or Fetch metadata.
 func TestCookieIsNoUseToOtherSites(t *testing.T) {

@@ -2,11 +2,13 @@ package api
 
 import "nomadlike/nomadlike/structs"
 
-// SessionRequest signs a browser in with the secret of a token. Requests that
+// SessionRequest signs a browser in with the secret of a token, or with a code
+// that the agent gave out and that works once. Requests that
 // a browser makes with the cookie that it gets, and this one, must carry
 // HeaderRequestedBy when they change something: other sites cannot add it.
 type SessionRequest struct {
-	Token string `json:"token"`
+	Token string `json:"token,omitempty"`
+	Code  string `json:"code,omitempty"`
 }
 
 // Session tells who signed in, and until when at the latest. The cookie comes

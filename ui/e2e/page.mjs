@@ -169,6 +169,21 @@ async function writeJob(agent, name, cpu) {
   return path
 }
 
+// byLink signs in with the link that development mode prints.
+async function byLink(browser, agent) {
+  const link = /https:\/\/\S+#code=\S+/.exec(agent.log())[0]
+  for (const works of [true, false]) {
+    const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
+    const page = await context.newPage()
+    page.setDefaultTimeout(patience)
+    await page.goto(link)
+    if (works) await page.getByRole('heading', { name: 'Jobs' }).waitFor()
+    else await page.getByLabel('Token', { exact: true }).waitFor()
+    assert.ok(!page.url().includes('code'), 'the code is taken out of the address')
+    await context.close()
+  }
+}
+
 // firstView measures an empty cache, from the address to the list of jobs.
 async function firstView(browser, agent, token) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
@@ -254,6 +269,7 @@ try {
   const token = await agent.secret('admin', 'ada')
   await day(browser, agent, token, 'zh', false)
   await day(browser, agent, token, 'en', true)
+  await byLink(browser, agent)
   const view = await firstView(browser, agent, token)
   console.log(`first view: ${view.took} ms, ${Math.round(view.bytes / 1024)} KiB of packed scripts`)
   const scroll = await large(browser, agent, token)

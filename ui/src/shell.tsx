@@ -14,11 +14,21 @@ import type { Token } from './types'
 
 const places = ['jobs', 'queue', 'cluster', 'pools', 'servers'] as const
 
+// takeCode takes a code that signs in once out of the address.
+function takeCode(): string {
+  const found = /^#code=([A-Z2-7]+)$/.exec(location.hash)
+  if (!found) return ''
+  history.replaceState(null, '', location.pathname + location.search)
+  return found[1]!
+}
+
 // useSession tells who is signed in; null when nobody is.
 export function useSession() {
   return useQuery({
     queryKey: ['session'],
     queryFn: async ({ signal }) => {
+      const code = takeCode()
+      if (code) await call('POST', '/v1/session', { code }).catch(() => {}) // a code that is over: the page asks for a token
       try {
         return await get<Token>('/v1/tokens/self', signal)
       } catch (error) {
