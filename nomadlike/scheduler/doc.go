@@ -17,7 +17,8 @@
 //	tier, what an administrator moved, what is guaranteed before what is
 //	borrowed, then submission or fair share
 //
-//	over a ceiling of the pool, or a quota ────────► waits, blocks nobody
+//	over a ceiling of the pool ────────────────────► waits, blocks nobody
+//	over a quota ──────────────────────────────────► waits; the first of its project keeps its amount
 //	larger than the cluster, or than what is ready ► waits, blocks nobody, says so
 //	room for all its nodes ────────────────────────► starts; elastic ones with what there is
 //	others must yield to it, and it then fits ─────► is promised their nodes
@@ -28,7 +29,8 @@
 // reserved start, or takes nothing that the reserved gang will need. Time limits
 // bound how long a gang is taken to run, estimates decide. A reserved start that
 // slips too far is kept by force, so that no gang starves when estimates are wrong
-// again and again. Nothing is ever half placed.
+// again and again. Quota is kept in the same two forms, see quotaHold. When all
+// reservations are made, the shortest fill in first. Nothing is ever half placed.
 //
 // Why it is fast: entries that are alike to the scheduler stand in one group, so
 // one failure answers for all behind it; a shape that found no room is asked again
@@ -37,9 +39,10 @@
 // shapes that ask.
 //
 // Limits: quotas and ceilings aside, a gang is weighed against one alternative at
-// a time. Reserved nodes are picked by when they are free, not by how close they
-// stand. Devices are counted whatever their kind where only times are estimated.
-// Estimates of running gangs are renewed at certain ages, not at every pass.
+// a time. A quota of one model of devices is kept only for gangs that name it.
+// Reserved nodes are picked by when they are free, not by how close they stand.
+// Devices are counted whatever their kind where only times are estimated. Estimates
+// of running gangs are renewed at certain ages, not at every pass.
 //
 // Everything here is pure: no clock, no chance but the seed, no log, and the
 // plan does not depend on the order in which the board came to know things.
