@@ -218,6 +218,7 @@ func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, er
 	}
 	if l.isolated {
 		report.Attributes["driver.exec.view"] = d.viewName()
+		report.Attributes["driver.exec.device_rules"] = fmt.Sprint(d.cgroups.ruleDevices())
 	} else if d.config.Isolation == IsolationRequired {
 		report.Health, report.Reason = driver.Unhealthy, "tasks can not be isolated: "+l.reason
 	}

@@ -47,7 +47,14 @@ func (d *Driver) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle
 		d.forget(t.id) // left by an earlier agent: to be recovered and destroyed first
 		return driver.Handle{}, fmt.Errorf("start task %s: %w", t.id, driver.ErrTaskExists)
 	}
-	if err := t.launch(ctx, wire, d.cgroups.bounds(spec.Resources, d.config.PIDsMax)); err != nil {
+	bounds := d.cgroups.bounds(spec.Resources, d.config.PIDsMax)
+	if l.isolated {
+		if err := d.boundDevices(bounds, &spec); err != nil {
+			d.forget(t.id)
+			return driver.Handle{}, fmt.Errorf("start task %s: %w", t.id, err)
+		}
+	}
+	if err := t.launch(ctx, wire, bounds); err != nil {
 		d.cgroups.remove(wire.Marker)
 		d.forget(t.id)
 		return driver.Handle{}, err

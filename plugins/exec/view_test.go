@@ -244,15 +244,25 @@ func TestMounts(t *testing.T) {
 					t.Errorf("task wrote %q", out)
 				}
 			})
+			t.Run("in a directory of the node that lacks the place", func(t *testing.T) {
+				spec := drivertest.Shell(t, "cat /etc/nomadlike-test/deep/file /etc/hosts; ls /etc/passwd /etc/nomadlike-test; touch /etc/x 2>/dev/null || echo read-only")
+				spec.Hosts = []string{"127.0.0.1 localhost"}
+				spec.Mounts = []driver.Mount{{HostPath: filepath.Join(data, "in", "file"), TaskPath: "/etc/nomadlike-test/deep/file", ReadOnly: true}}
+				if out := output(t, d, spec); out != "data127.0.0.1 localhost\n/etc/passwd\n\n/etc/nomadlike-test:\ndeep\nread-only\n" {
+					t.Errorf("task wrote %q", out)
+				}
+				if _, err := os.Lstat("/etc/nomadlike-test"); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("the node has got the place: %v", err)
+				}
+			})
 			for what, mount := range map[string]driver.Mount{
-				"the root":                {HostPath: "/", TaskPath: "/nomadlike-data"},
-				"a place that is hidden":  {HostPath: "/etc", TaskPath: "/nomadlike-data"},
-				"what lies elsewhere":     {HostPath: "/usr/share", TaskPath: "/nomadlike-data"},
-				"a way out of the root":   {HostPath: data + "/in/../../..", TaskPath: "/nomadlike-data"},
-				"over /proc":              {HostPath: data + "/in", TaskPath: "/proc/sys"},
-				"over devices":            {HostPath: data + "/in", TaskPath: "/dev/nvidia0"},
-				"no such place":           {HostPath: data + "/none", TaskPath: "/nomadlike-data"},
-				"among files of the node": {HostPath: data + "/in", TaskPath: "/usr/share/nomadlike-none/x"},
+				"the root":               {HostPath: "/", TaskPath: "/nomadlike-data"},
+				"a place that is hidden": {HostPath: "/etc", TaskPath: "/nomadlike-data"},
+				"what lies elsewhere":    {HostPath: "/usr/share", TaskPath: "/nomadlike-data"},
+				"a way out of the root":  {HostPath: data + "/in/../../..", TaskPath: "/nomadlike-data"},
+				"over /proc":             {HostPath: data + "/in", TaskPath: "/proc/sys"},
+				"over devices":           {HostPath: data + "/in", TaskPath: "/dev/nvidia0"},
+				"no such place":          {HostPath: data + "/none", TaskPath: "/nomadlike-data"},
 			} {
 				t.Run("refuses "+what, func(t *testing.T) {
 					spec := drivertest.Shell(t, "true")
@@ -282,15 +292,13 @@ func TestMounts(t *testing.T) {
 					}
 				}
 			})
-			t.Run("a link in the task's directory does not lead out of its view", func(t *testing.T) {
+			t.Run("a link in its directory stays in its view", func(t *testing.T) {
 				spec := drivertest.Shell(t, "ls -A /etc | wc -l")
 				if err := os.Symlink("/etc", filepath.Join(spec.TaskDir, "link")); err != nil {
 					t.Fatal(err)
 				}
 				spec.Mounts = []driver.Mount{{HostPath: filepath.Join(data, "in"), TaskPath: filepath.Join(spec.TaskDir, "link", "nomadlike-none")}}
-				if _, err := d.Start(ctx, spec); err == nil {
-					t.Error("a place was made in the node's /etc")
-				}
+				drivertest.Start(t, d, spec) // it lands in the task's own /etc
 				if _, err := os.Lstat("/etc/nomadlike-none"); !errors.Is(err, os.ErrNotExist) {
 					t.Errorf("the node's /etc has it: %v", err)
 				}
@@ -391,6 +399,40 @@ func TestDeviceNodes(t *testing.T) {
 	}}
 	if out := output(t, d, spec); out != "zero\nGPU-1\n" {
 		t.Errorf("task wrote %q", out)
+	}
+}
+
+// TestDeviceRules shows a task nodes of devices, and lets it open only those
+// that it was given.
+func TestDeviceRules(t *testing.T) {
+	if !asRoot(t) {
+		return
+	}
+	d := isolated(t)
+	if d == nil {
+		return
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil || attributes(t, d)["driver.exec.device_rules"] != "true" {
+		t.Log("the node has no rules for devices, or none that anybody may open: not run")
+		return
+	}
+	spec := drivertest.Shell(t, `for n in given readable other; do (: </dev/cards/$n) 2>/dev/null && echo read $n; (: >/dev/cards/$n) 2>/dev/null && echo wrote $n; done; exit 0`)
+	spec.Reservations = []driver.Reservation{{
+		Nodes: []driver.Device{
+			{HostPath: "/dev/zero", TaskPath: "/dev/cards/given", Access: "rw"},
+			{HostPath: "/dev/fuse", TaskPath: "/dev/cards/readable", Access: "r"},
+		},
+		// Another device's node comes by a mistake, as a mount.
+		Mounts: []driver.Mount{{HostPath: "/dev/loop-control", TaskPath: "/dev/cards/other"}},
+	}}
+	if out := output(t, d, spec); out != "read given\nwrote given\nread readable\n" {
+		t.Errorf("task wrote %q", out)
+	}
+	spec = drivertest.Shell(t, "true")
+	spec.ID = "none"
+	spec.Devices = []driver.Device{{HostPath: "/dev/nomadlike-none", TaskPath: "/dev/none"}}
+	if _, err := d.Start(context.Background(), spec); err == nil {
+		t.Error("a task without its device was started")
 	}
 }
 

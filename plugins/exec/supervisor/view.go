@@ -14,13 +14,14 @@ import (
 // the node's top directories, or those of a chosen root, mounted in it, so
 // that places for mounts can be made that the node does not have.
 type view struct {
-	spec     *Spec
-	stage    string // where all is put together, seen by this thread only
-	root     int    // the new root
-	rootPath string
-	writable []string        // what the task may write to, as it sees it
-	tmpfs    []string        // below rootPath: made by us, to be read-only in the end
-	devices  map[uint64]bool // device numbers of file systems made by us
+	spec       *Spec
+	stage      string // where all is put together, seen by this thread only
+	root       int    // the new root
+	rootPath   string
+	writable   []string        // what the task may write to, as it sees it
+	tmpfs      []string        // below rootPath: made by us, to be read-only in the end
+	extensions int             // see extend
+	devices    map[uint64]bool // device numbers of file systems made by us
 }
 
 // buildView makes the view. mountProc mounts /proc of the right processes.
@@ -37,7 +38,6 @@ func buildView(spec *Spec, mountProc func(path string) error) (*view, *Failure) 
 		{"make /proc", func() error { return v.makeProc(mountProc) }},
 		{"make private directories", v.makePrivate},
 		{"show the task's directory", v.showTask},
-		{"make host files", v.makeHostFiles},
 	}
 	for _, step := range steps {
 		if err := step.do(); err != nil {
@@ -46,6 +46,9 @@ func buildView(spec *Spec, mountProc func(path string) error) (*view, *Failure) 
 	}
 	if failure := v.mountAll(); failure != nil {
 		return nil, failure
+	}
+	if err := v.makeHostFiles(); err != nil {
+		return nil, failed(fmt.Errorf("make host files: %w", err))
 	}
 	if err := v.seal(); err != nil {
 		return nil, failed(fmt.Errorf("seal view: %w", err))
@@ -206,18 +209,34 @@ func (v *view) bindFD(source int, target string, flags uint64) error {
 // place opens a path of the task to mount something over it, and makes it
 // where that is possible. Links lead where they would lead the task.
 func (v *view) place(target string, dir bool) (int, error) {
+	return v.placeFor(target, dir, "", dir)
+}
+
+// placeFor opens or makes a path, on the way to rest below it, which is to be a
+// directory if restDir.
+func (v *view) placeFor(target string, dir bool, rest string, restDir bool) (int, error) {
 	fd, err := openAt(v.root, target, oPath, resolveInRoot|resolveNoMagicLinks)
 	if err != syscall.ENOENT {
 		return fd, err
 	}
 	parent, name := filepath.Split(target)
-	above, err := v.place(filepath.Clean(parent), true)
+	above, err := v.placeFor(filepath.Clean(parent), true, filepath.Join(name, rest), restDir)
 	if err != nil {
 		return -1, err
 	}
 	defer syscall.Close(above)
+	if fd, err := openAt(above, name, oPath, resolveBeneath|resolveNoSymlinks); err != syscall.ENOENT {
+		return fd, err // made for what is below
+	}
 	if !v.mayMake(above) {
-		return -1, fmt.Errorf("%s does not exist on the node: %w", target, syscall.ENOENT)
+		real, err := realPath(above)
+		if err == nil {
+			err = v.extend(real, filepath.Join(name, rest), restDir)
+		}
+		if err != nil {
+			return -1, fmt.Errorf("make place %s: %w", target, err)
+		}
+		return openAt(v.root, filepath.Join(strings.TrimPrefix(real, v.rootPath), name), oPath, resolveInRoot|resolveNoSymlinks)
 	}
 	if dir {
 		err = syscall.Mkdirat(above, name, 0o755)
