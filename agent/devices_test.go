@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/ascend"
+	"nomadlike/plugins/ascend/dcmitest"
 	"nomadlike/plugins/nvidia"
 	"nomadlike/plugins/nvidia/nvmltest"
 )
@@ -34,13 +37,7 @@ type maker struct{ library, program string }
 
 func newMaker(t *testing.T) maker {
 	t.Helper()
-	m := maker{library: nvmltest.Build(t), program: filepath.Join(shortDir(t), "nvidia-plugin")}
-	build := exec.Command("go", "build", "-o", m.program, "../plugins/host/cmd/nvidia-plugin")
-	build.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=-Wno-deprecated-declarations")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the plugin: %v\n%s", err, out)
-	}
-	return m
+	return maker{library: nvmltest.Build(t), program: buildPlugin(t, "nvidia-plugin", "1")}
 }
 
 // shortDir is a directory for sockets, whose paths are short.
@@ -65,22 +62,44 @@ func (m maker) start(t *testing.T, count int) *cards {
 	if err := os.WriteFile(smi, []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{}
-	for _, entry := range machine.Env() {
-		name, value, _ := strings.Cut(entry, "=")
-		env[name] = value
-	}
-	yes, data, options := true, filepath.Join(dir, "data"), testOptions(t)
 	c := &cards{Machine: machine}
-	c.agent = startChanged(t, Settings{Dev: &yes, DataDir: &data, Plugins: []Plugin{{
-		Name: nvidia.Name, Env: env, Enabled: &yes,
-		Config: cty.ObjectVal(map[string]cty.Value{
-			"library": cty.StringVal(m.library), "poll": cty.StringVal("100ms"), "root": cty.StringVal(filepath.Join(dir, "root")),
-			"kernel_messages": cty.StringVal(kernel), "nvidia_smi": cty.StringVal(smi),
-		}),
-	}}}, options, func(config *Config) { config.Devices.Builtin = []string{m.program} })
-	c.client = loggedIn(t, options)
+	c.agent, c.client = deviceAgent(t, dir, nvidia.Name, m.program, machine.Env(), map[string]string{
+		"library": m.library, "poll": "100ms", "root": filepath.Join(dir, "root"), "kernel_messages": kernel, "nvidia_smi": smi,
+	})
 	return c
+}
+
+// deviceAgent starts a development agent with a carried device plugin, which is
+// built for the test, and gives a client that is logged in.
+func deviceAgent(t *testing.T, dir, name, program string, env []string, config map[string]string) (*Agent, *api.Client) {
+	t.Helper()
+	plugin := Plugin{Name: name, Env: map[string]string{}}
+	for _, entry := range env {
+		variable, value, _ := strings.Cut(entry, "=")
+		plugin.Env[variable] = value
+	}
+	values := map[string]cty.Value{}
+	for key, value := range config {
+		values[key] = cty.StringVal(value)
+	}
+	plugin.Config = cty.ObjectVal(values)
+	yes, data, options := true, filepath.Join(dir, "data"), testOptions(t)
+	plugin.Enabled = &yes
+	agent := startChanged(t, Settings{Dev: &yes, DataDir: &data, Plugins: []Plugin{plugin}}, options,
+		func(config *Config) { config.Devices.Builtin = []string{program} })
+	return agent, loggedIn(t, options)
+}
+
+// buildPlugin builds a carried device plugin.
+func buildPlugin(t *testing.T, name, cgo string) string {
+	t.Helper()
+	program := filepath.Join(shortDir(t), name)
+	build := exec.Command("go", "build", "-o", program, "../plugins/host/cmd/"+name)
+	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo, "CGO_CFLAGS=-Wno-deprecated-declarations")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the plugin: %v\n%s", err, out)
+	}
+	return program
 }
 
 // node is what the servers know of the machine.
@@ -233,6 +252,42 @@ func (m maker) resetCardComesBack(t *testing.T) {
 		return alloc.Attempt == 2 && alloc.Status == structs.AllocRunning
 	})
 	c.await(t, "GPU-0000", true)
+}
+
+// A job gets its own NPUs, and leaves one whose health is critical.
+func TestChips(t *testing.T) {
+	library, machine, dir := dcmitest.Build(t), dcmitest.New(t, dcmitest.Chips(4)...), shortDir(t)
+	agent, client := deviceAgent(t, dir, ascend.Name, buildPlugin(t, "ascend-plugin", "0"), machine.Env(), map[string]string{
+		"library": library, "poll": "200ms", "glance": "50ms", "root": filepath.Join(dir, "root"), "npu_smi": "/nonexistent",
+	})
+	file := strings.Replace(onCards("npus", 2, `sh -c 'echo $ASCEND_RT_VISIBLE_DEVICES; while :; do sleep 0.05; done'`), "nvidia/gpu", "huawei/npu", 1)
+	job := runJob(t, client, file, structs.JobRunning)
+	first := allocOf(t, client, job.Job.ID)
+	numbers := func(alloc structs.Allocation) (list string) {
+		node, _, err := client.Node(t.Context(), agent.ID(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range node.Devices {
+			if slices.Contains(alloc.Devices, d.ID) {
+				list += "," + strconv.Itoa(d.Index)
+			}
+		}
+		return strings.TrimPrefix(list, ",")
+	}
+	eventually.Within(t, 10*time.Second, "the job says its chips", func() bool {
+		return logsOf(t, client, first.ID, api.LogOptions{}) == numbers(first)+"\n"
+	})
+	sick, _, _ := strings.Cut(numbers(first), ",")
+	machine.Change("chip card="+sick+" ", "health=0", "health=3")
+	var second structs.Allocation
+	eventually.Within(t, 20*time.Second, "a second attempt runs", func() bool {
+		second = allocOf(t, client, job.Job.ID)
+		return second.Attempt == 2 && second.Status == structs.AllocRunning
+	})
+	if own := strings.Split(numbers(second), ","); slices.Contains(own, sick) || len(own) != 2 {
+		t.Errorf("the second attempt is on chips %q, %s is sick", own, sick)
+	}
 }
 
 // Devices that the configuration declares tell a task through its variables

@@ -119,6 +119,7 @@ func TestAttackMounts(t *testing.T) {
 // tasks that mount it are being started: whatever gets mounted is one of the
 // two that are allowed, never the third.
 func TestAttackMountSwap(t *testing.T) {
+	long(t)
 	own := t.TempDir()
 	d := open(t, func(c *docker.Config) { c.MountRoots = []string{"/usr", own + "/root"} })
 	secret, place, spare := own+"/secret", own+"/root/data", own+"/root/spare"
@@ -302,6 +303,7 @@ func TestAttackDevices(t *testing.T) {
 
 // Attack 39: taking more than one's share.
 func TestAttackHogs(t *testing.T) {
+	long(t)
 	d := open(t)
 	t.Run("memory", func(t *testing.T) {
 		out, result := run(t, d, "exec tail /dev/zero", func(s *driver.TaskSpec) { s.Resources.Memory = 64 << 20 })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	osexec "os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,6 +70,36 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestOwnDirectory: the image's user may write where its command stands, and
+// sees files of that directory at other paths, also on a node that lets jobs
+// mount next to nothing.
+func TestOwnDirectory(t *testing.T) {
+	needEngine(t)
+	const ref = "nomadlike-test/own:1"
+	files := append(links("bin", "lib", "lib64", "sbin"), file{name: "etc/", mode: 0o755},
+		file{name: "etc/passwd", body: []byte("root:x:0:0::/:/bin/sh\napp:x:1234:1235::/:/bin/sh\n"), mode: 0o644})
+	d := open(t, func(c *docker.Config) { c.MountRoots = []string{"/usr"} })
+	for user, want := range map[string]string{"app": "1234:1235", "77": "77:0", "77:78": "77:78"} {
+		if err := importImage(ref, files, []string{"USER " + user}); err != nil {
+			t.Fatal(err)
+		}
+		spec := dressed(drivertest.Shell(t, "touch mine && stat -c %u:%g mine && cat /etc/mpi/hostfile"))
+		spec.Container.Image = ref
+		if err := os.WriteFile(filepath.Join(spec.TaskDir, "hosts"), []byte("rank-0 slots=8\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: filepath.Join(spec.TaskDir, "hosts"), TaskPath: "/etc/mpi/hostfile", ReadOnly: true})
+		drivertest.Start(t, d, spec)
+		result := drivertest.Wait(t, d, spec.ID)
+		if out := drivertest.Log(t, spec, tasklog.Stdout); out != want+"\nrank-0 slots=8\n" || !result.Successful() {
+			t.Errorf("user %s: the task writes %q, ends with %+v: %s", user, out, result, drivertest.Log(t, spec, tasklog.Stderr))
+		}
+		if err := d.Destroy(context.Background(), spec.ID); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestUserAndDirectory runs as the image's user, as a named one and in a
 // directory of the job's choice.
 func TestUserAndDirectory(t *testing.T) {
@@ -113,6 +144,7 @@ func TestUserAndDirectory(t *testing.T) {
 
 // TestNetworks checks what a task sees in each network.
 func TestNetworks(t *testing.T) {
+	long(t)
 	d := open(t, func(c *docker.Config) { c.Policy.HostNetwork, c.PrivateNetwork = true, "nltest" })
 	script := "hostname; ls /sys/class/net | tr '\\n' ' '; cat /etc/hosts; getent hosts peer-1-1"
 	with := func(network string) func(*driver.TaskSpec) {
@@ -196,6 +228,7 @@ func TestPlainErrors(t *testing.T) {
 
 // TestPyTorch trains with two ranks in two containers of a private network.
 func TestPyTorch(t *testing.T) {
+	long(t)
 	needEngine(t)
 	if err := osexec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
 		t.Skip("PyTorch is not installed here: apt-get install python3-torch")

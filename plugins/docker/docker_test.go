@@ -121,6 +121,15 @@ func needEngine(t testing.TB) {
 	}
 }
 
+// long leaves a test that takes many seconds to the normal run: the one with the
+// race detector is told to be short.
+func long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left to the normal run")
+	}
+}
+
 // file is an entry of a test image: a link when it has a target.
 type file struct {
 	name, link string
@@ -231,6 +240,9 @@ func dressed(spec driver.TaskSpec) driver.TaskSpec {
 	spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: "/usr", TaskPath: "/usr", ReadOnly: true})
 	if len(spec.Command) > 0 && strings.HasPrefix(spec.Command[0], "/tmp/") {
 		dir := filepath.Dir(spec.Command[0])
+		if dir == spec.TaskDir {
+			return spec // it is there already
+		}
 		spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: dir, TaskPath: dir, ReadOnly: true})
 	}
 	return spec

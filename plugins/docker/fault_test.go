@@ -263,6 +263,7 @@ func TestEngineCrash(t *testing.T) {
 // TestEngineStop stops an engine that takes its containers along, and tells
 // that apart from the task's own failure.
 func TestEngineStop(t *testing.T) {
+	long(t)
 	d := open(t)
 	if _, err := engineScript("stop"); err != nil {
 		t.Fatal(err)
@@ -301,6 +302,7 @@ func TestEngineStop(t *testing.T) {
 
 // TestOtherHands stops, kills and removes containers past the driver.
 func TestOtherHands(t *testing.T) {
+	long(t)
 	d := open(t)
 	ctx := context.Background()
 	seconds := 5

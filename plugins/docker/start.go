@@ -133,7 +133,7 @@ func (t *task) launch(ctx context.Context, spec *driver.TaskSpec) error {
 	if err != nil {
 		return fmt.Errorf("reach keeper of task %s: %w", t.id, err)
 	}
-	if err := t.makeContainer(ctx, &out.Container); err != nil {
+	if err := t.makeContainer(ctx, spec, &out.Container); err != nil {
 		news.Close()
 		return err
 	}
@@ -230,7 +230,7 @@ func (t *task) startKeeper(spec *taskinit.Spec) error {
 
 // makeContainer makes and starts the container, and records it before the
 // start.
-func (t *task) makeContainer(ctx context.Context, c *container) error {
+func (t *task) makeContainer(ctx context.Context, spec *driver.TaskSpec, c *container) error {
 	d := t.driver
 	if c.Network == d.config.PrivateNetwork {
 		d.network.Lock()
@@ -246,6 +246,9 @@ func (t *task) makeContainer(ctx context.Context, c *container) error {
 	}
 	t.record.ContainerID = id
 	if err := t.writeRecord(); err != nil {
+		return err
+	}
+	if err := t.giveTaskDir(ctx, spec, c.User); err != nil {
 		return err
 	}
 	if err := d.engine.start(ctx, id); err != nil {
