@@ -79,7 +79,9 @@ const light = {
   colorTextDescription: 'rgba(0,0,0,0.65)',
 }
 const darkTokens = {
-  colorPrimary: '#3d8bfd',
+  colorBgContainer: '#16191d',
+  colorBgElevated: '#1d2126',
+  colorPrimary: '#6fb0ff',
   colorLink: '#7ab7ff',
   colorLinkHover: '#a8d0ff',
   colorError: '#ff8a80',
@@ -104,11 +106,11 @@ export function App() {
           algorithm: dark ? [theme.darkAlgorithm, theme.compactAlgorithm] : [theme.defaultAlgorithm, theme.compactAlgorithm],
           token: {
             ...(dark ? darkTokens : light),
-            fontSize: 14,
+            fontSize: 15,
             borderRadius: 4,
             fontFamily: "system-ui, -apple-system, 'Segoe UI', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', 'Noto Sans SC', sans-serif",
           },
-          components: dark ? { Button: { colorPrimary: '#1b62cc', colorPrimaryHover: '#2470dd' } } : {},
+          components: dark ? { Button: { colorPrimary: '#1b62cc', colorPrimaryHover: '#2470dd', dangerColor: '#1b0907' } } : {},
         }}
       >
         <Frame>

@@ -1,4 +1,4 @@
-import { createContext, useContext } from 'react'
+import { createContext, useCallback, useContext, useState } from 'react'
 
 export type Mode = 'auto' | 'light' | 'dark'
 
@@ -13,4 +13,20 @@ export function colorOf(name: string, dark: boolean): string {
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619)
   const hue = (((hash >>> 0) % 24) * 15 + 7) % 360
   return `hsl(${hue} ${dark ? '45% 42%' : '55% 62%'})`
+}
+
+// useWidth is the width of an element, followed as it changes, and the ref
+// that the element takes.
+export function useWidth(least: number): [number, (element: HTMLElement | null) => void | (() => void)] {
+  const [width, setWidth] = useState(900)
+  const ref = useCallback(
+    (element: HTMLElement | null) => {
+      if (!element) return
+      const watch = new ResizeObserver(([entry]) => setWidth(Math.max(least, Math.floor(entry!.contentRect.width))))
+      watch.observe(element)
+      return () => watch.disconnect()
+    },
+    [least],
+  )
+  return [width, ref]
 }

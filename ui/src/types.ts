@@ -415,3 +415,44 @@ export interface Member {
   leader?: boolean
   version?: string
 }
+export interface WhatIf {
+  kind: 'drain' | 'add' | 'stop' | 'priority' | 'move'
+  node?: string
+  count?: number
+  job_id?: string
+  priority?: Priority
+  before?: string
+  last?: boolean
+}
+export interface Shift {
+  job_id: string
+  job_name: string
+  project: string
+  subjob: number
+  before?: When
+  after?: When
+  by: string
+}
+export interface Effect {
+  shifts: Shift[] | null
+  more?: number
+  earlier: number
+  later: number
+  same: number
+  hidden?: number
+}
+export interface Machine {
+  id: string
+  name: string
+  pool: string
+  status: Node['status']
+  eligibility: Node['eligibility']
+  free: boolean
+  cpu: number
+  cpu_used: number
+  memory: number
+  memory_used: number
+  devices?: DeviceShare[]
+  claim?: JobRef
+  work: { job: JobRef; attempt: number; nodes: number; devices: number; priority: Priority; preemptible?: boolean; vip?: boolean; since: Time; checkpoint_at?: Time; ends_by?: Time; ending?: boolean }[] | null
+}

@@ -3,14 +3,14 @@ import { Alert, Button, Input, InputNumber, Select, Table, Tabs } from 'antd'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useLocation, useNavigate } from 'react-router'
-import { ApiError, call } from '../api'
-import { number, quote, size } from '../format'
+import { ApiError, call, get } from '../api'
+import { clock, number, quote, size } from '../format'
 import { reasonText } from '../i18n'
 import { Cli } from '../parts/actions'
 import { Helps, Holders, startText } from '../parts/forecast'
 import { Failed, Loading, StateTag, useTitle, WordTag, errorText } from '../parts/states'
 import { compose, setAttribute, simple, type Simple } from '../parts/jobfile'
-import type { Available, AvailableNode, Failure, Help, JobPlan, Outlook, Validated } from '../types'
+import type { Available, AvailableNode, Failure, Help, JobPlan, Machine, Outlook, Validated } from '../types'
 import { RankCommands } from './job'
 
 // useLater gives a value once it has not changed for so many milliseconds.
@@ -95,6 +95,7 @@ export function Create() {
         destroyOnHidden
         items={[
           { key: 'available', label: t('create.available'), children: <AvailableTable hcl={later} valid={valid} /> },
+          { key: 'machines', label: t('create.machines'), children: <Machines /> },
           { key: 'plan', label: t('create.plan'), children: <Plan hcl={later} valid={valid} /> },
         ]}
       />
@@ -221,6 +222,28 @@ function AvailableTable({ hcl, valid }: { hcl: string; valid: boolean }) {
         { title: t('create.specs'), render: (_, n) => n.specs.map((s) => specs.find((one) => one.spec === s)?.label || s + 1).join(', ') },
         { title: t('create.use'), render: (_, n) => (n.cards ?? []).filter((c) => c.used || !c.healthy).map((c) => c.text).join(' ') || '–' },
       ]} />
+    </>
+  )
+}
+
+// Machines is what a VIP job may choose from: free ones first, then what
+// would have to be waited for or ended.
+function Machines() {
+  const { t } = useTranslation()
+  const machines = useQuery({ queryKey: ['nodes', 'machines'], refetchInterval: 20_000, queryFn: ({ signal }) => get<{ machines: Machine[] | null }>('/v1/machines', signal).then((m) => m.machines ?? []) })
+  if (machines.error) return <Failed error={machines.error} />
+  return (
+    <>
+      <p className="quiet">{t('create.machines_about')}</p>
+      <Table<Machine> size="small" rowKey="id" loading={machines.isPending} dataSource={machines.data ?? []} pagination={{ pageSize: 20, hideOnSinglePage: true }} scroll={{ x: 900 }} columns={[
+        { title: t('job.node'), dataIndex: 'name' },
+        { title: t('job.status'), render: (_, m) => <WordTag tone={m.free ? 'good' : 'busy'}>{m.free ? t('wall.free') : m.claim ? t('create.promised', { job: m.claim.name ?? '?' }) : t('wall.held')}</WordTag> },
+        { title: t('jobs.pool'), dataIndex: 'pool' },
+        { title: t('cluster.cards'), render: (_, m) => (m.devices ?? []).map((d) => `${d.model} ${d.used}/${d.total}`).join(' · ') || '–' },
+        { title: t('cluster.cpu'), render: (_, m) => `${number(m.cpu_used)} / ${number(m.cpu)}` },
+        { title: t('node.work'), render: (_, m) => (m.work ?? []).map((w, i) => <div key={i}>{w.job.name || t('queue.hidden')}{w.job.user && ` (${w.job.user})`} · {t('create.since', { time: clock(w.since) })} · {w.checkpoint_at ? t('create.saved', { time: clock(w.checkpoint_at) }) : t('create.unsaved')}{w.vip && ' · VIP'}</div>) },
+      ]} />
+      <Cli text="nomadlike node machines" />
     </>
   )
 }

@@ -10,8 +10,9 @@ import { Cli, Deeds } from '../parts/actions'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
 import { Failed, useNow, useTitle, WordTag } from '../parts/states'
 import { Gantt } from '../parts/timeline'
-import type { JobDetail, JobForecast, QueueEntry, Timeline } from '../types'
-import { PriorityTag } from './jobs'
+import { WhatIfPanel } from '../parts/whatif'
+import type { JobDetail, JobForecast, QueueEntry, Timeline, WhatIf } from '../types'
+import { PriorityTag, useJobs } from './jobs'
 
 export function QueuePage() {
   const { t } = useTranslation()
@@ -19,6 +20,9 @@ export function QueuePage() {
   const now = useNow(30_000)
   const [pool, setPool] = useState('')
   const [hours, setHours] = useState(24)
+  const [changes, setChanges] = useState<WhatIf[]>([])
+  const [dragged, setDragged] = useState<QueueEntry>()
+  const jobs = useJobs()
   const queue = useQuery({
     queryKey: ['queue'],
     refetchInterval: 15_000,
@@ -48,6 +52,15 @@ export function QueuePage() {
         scroll={{ x: 1150 }}
         expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, expandedRowRender: (entry) => <Entry entry={entry} /> }}
         locale={{ emptyText: <p>{t('queue.empty')}</p> }}
+        onRow={(entry) => ({
+          draggable: (queue.data?.length ?? 0) > 1,
+          onDragStart: () => setDragged(entry),
+          onDragOver: (event) => event.preventDefault(),
+          // Nothing is moved yet: the panel below says who would start when.
+          onDrop: () => {
+            if (dragged && dragged.job_id !== entry.job_id) setChanges([{ kind: 'move', job_id: dragged.job_id, before: entry.job_id }])
+          },
+        })}
         columns={[
           { title: t('queue.position'), width: 60, render: (_, e) => <>{e.position}{e.moved && <span title={t('queue.moved')}> ↕</span>}</> },
           { title: t('jobs.name'), ellipsis: true, width: 160, render: (_, e) => <><Link to={'/jobs/' + e.job_id}>{e.job_name}</Link>{e.subjob > 0 && <span className="quiet"> #{e.subjob}</span>}</> },
@@ -60,6 +73,7 @@ export function QueuePage() {
           { title: t('queue.holders'), width: 150, render: (_, e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
         ]}
       />
+      <WhatIfPanel changes={changes} set={setChanges} queue={queue.data ?? []} jobs={jobs.data ?? []} nodes={timeline.data?.rows ?? []} />
       <section className="card" aria-label={t('queue.timeline')}>
         <div className="bar">
           <h2>{t('queue.timeline')}</h2>

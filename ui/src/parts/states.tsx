@@ -9,7 +9,7 @@ import type { Failure, JobState } from '../types'
 // StateTag is the word of a job's state with its colour and a sign of its own,
 // so that the colour is never all there is.
 const signs: Record<JobState, string> = {
-  queued: '◌', starting: '◔', running: '●', paused: '‖', stopping: '◒', succeeded: '✓', failed: '✕', stopped: '■', expired: '⌛︎',
+  queued: '◌', starting: '◔', running: '●', paused: '‖', stopping: '◒', succeeded: '✓', failed: '✕', stopped: '■', expired: '◷',
 }
 
 export function StateTag({ state }: { state: JobState }) {

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { clock, millis } from '../format'
-import { colorOf, useLook } from '../look'
+import { colorOf, useLook, useWidth } from '../look'
 import type { Bar, Timeline, TimelineRow } from '../types'
 
 const rowHeight = 22
@@ -56,18 +56,12 @@ export function Gantt({ timeline }: { timeline: Timeline }) {
   const { t } = useTranslation()
   const { dark } = useLook()
   const go = useNavigate()
-  const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
-  const [width, setWidth] = useState(900)
+  const [width, frame] = useWidth(480)
   const [over, setOver] = useState<{ box: Box; x: number; y: number }>()
   const rows = timeline.rows ?? []
   const height = head + rows.length * rowHeight + 4
   const placed = boxes(timeline, width)
-  useEffect(() => {
-    const watch = new ResizeObserver(([entry]) => setWidth(Math.max(480, Math.floor(entry!.contentRect.width))))
-    if (frame.current) watch.observe(frame.current)
-    return () => watch.disconnect()
-  }, [])
   useEffect(() => {
     const context = canvas.current?.getContext('2d')
     if (context) draw(context, timeline, placed, width, height, dark)

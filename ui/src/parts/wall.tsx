@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { reasonText } from '../i18n'
-import { colorOf, useLook } from '../look'
+import { colorOf, useLook, useWidth } from '../look'
 import type { AvailableNode, Node } from '../types'
 
 // One tile for each node, one cell for each card; a node without cards has one
@@ -56,17 +56,11 @@ export function Wall({ tiles }: { tiles: Tile[] }) {
   const { t } = useTranslation()
   const { dark } = useLook()
   const go = useNavigate()
-  const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
-  const [width, setWidth] = useState(900)
+  const [width, frame] = useWidth(240)
   const [over, setOver] = useState<{ tile: Tile; cell?: Cell; x: number; y: number }>()
   const plan = layout(tiles, width)
   const height = Math.max(1, plan.rows * (plan.tile.h + gap))
-  useEffect(() => {
-    const watch = new ResizeObserver(([entry]) => setWidth(Math.max(240, Math.floor(entry!.contentRect.width))))
-    if (frame.current) watch.observe(frame.current)
-    return () => watch.disconnect()
-  }, [])
   useEffect(() => {
     const context = canvas.current?.getContext('2d')
     if (context) draw(context, tiles, plan, width, height, dark)

@@ -1,0 +1,133 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { App, Button, InputNumber, Select, Table } from 'antd'
+import type { TFunction } from 'i18next'
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { call, part } from '../api'
+import { quote } from '../format'
+import type { Effect, JobSummary, Priority, QueueEntry, Shift, TimelineRow, WhatIf } from '../types'
+import { Cli, perform } from './actions'
+import { startText } from './forecast'
+import { errorText, Failed } from './states'
+
+const changesMax = 16
+
+// tryLine is the command line that ponders the same; moves have none yet.
+export function tryLine(changes: WhatIf[], name: (id: string) => string): string {
+  const flags = changes.flatMap((c) => {
+    switch (c.kind) {
+      case 'drain':
+        return ['-drain', quote(c.node ?? '')]
+      case 'stop':
+        return ['-stop', quote(name(c.job_id ?? ''))]
+      case 'priority':
+        return ['-priority', quote(`${name(c.job_id ?? '')}=${c.priority}`)]
+      case 'add':
+        return ['-add', String(c.count), '-like', quote(c.node ?? '')]
+    }
+    return []
+  })
+  return flags.length ? 'nomadlike queue try ' + flags.join(' ') : ''
+}
+
+// sentence says what a change is.
+export function sentence(t: TFunction, change: WhatIf, name: (id: string) => string): string {
+  return t('whatif.' + change.kind, {
+    job: name(change.job_id ?? ''),
+    node: change.node,
+    count: change.count,
+    tier: change.priority && t('priority.' + change.priority),
+    place: change.last ? t('whatif.last') : change.before ? t('whatif.before', { job: name(change.before) }) : t('whatif.first'),
+  })
+}
+
+// carryOut does what was pondered, change by change.
+async function carryOut(change: WhatIf, nodes: TimelineRow[]) {
+  switch (change.kind) {
+    case 'drain': {
+      const node = nodes.find((row) => row.node === change.node)
+      return call('POST', `/v1/nodes/${part(node?.node_id ?? change.node ?? '')}/drain`, {})
+    }
+    case 'stop':
+      return perform(change.job_id!, { deed: 'stop' })
+    case 'priority':
+      return perform(change.job_id!, { deed: 'priority', priority: change.priority })
+    case 'move':
+      return call('POST', `/v1/jobs/${part(change.job_id!)}/move`, { before: change.before, last: change.last })
+  }
+}
+
+// WhatIfPanel tries changes without making them: who would start earlier or
+// later. Those that can be made are made from here.
+export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: WhatIf[]; set: (changes: WhatIf[]) => void; queue: QueueEntry[]; jobs: JobSummary[]; nodes: TimelineRow[] }) {
+  const { t } = useTranslation()
+  const { message } = App.useApp()
+  const client = useQueryClient()
+  const [kind, setKind] = useState<WhatIf['kind']>('drain')
+  const [node, setNode] = useState<string>()
+  const [job, setJob] = useState<string>()
+  const [tier, setTier] = useState<Priority>('urgent')
+  const [count, setCount] = useState(1)
+  const [busy, setBusy] = useState(false)
+  const name = (id: string) => queue.find((e) => e.job_id === id)?.job_name ?? jobs.find((j) => j.id === id)?.name ?? id
+  const effect = useQuery({
+    queryKey: ['queue', 'what-if', JSON.stringify(changes)],
+    enabled: changes.length > 0,
+    retry: false,
+    queryFn: ({ signal }) => call<Effect>('POST', '/v1/queue/what-if', { changes }, signal),
+  })
+  const waiting = [...new Map(queue.map((e) => [e.job_id, e.job_name])).entries()].map(([value, label]) => ({ value, label }))
+  const running = jobs.filter((j) => ['starting', 'running', 'paused', 'queued'].includes(j.state)).map((j) => ({ value: j.id, label: j.name }))
+  const change: WhatIf | undefined =
+    kind === 'drain' ? (node ? { kind, node } : undefined) : kind === 'add' ? (node ? { kind, node, count } : undefined) : !job ? undefined : kind === 'priority' ? { kind, job_id: job, priority: tier } : { kind, job_id: job }
+  const confirm = async () => {
+    setBusy(true)
+    try {
+      for (const one of changes) await carryOut(one, nodes)
+      set([])
+      void message.success(t('whatif.done'))
+    } catch (error) {
+      void message.error(errorText(error, t), 8)
+    }
+    setBusy(false)
+    await client.invalidateQueries()
+  }
+  const line = tryLine(changes, name)
+  return (
+    <section className="card" aria-label={t('whatif.title')}>
+      <h2>{t('whatif.title')}</h2>
+      <p className="quiet">{t('whatif.about')}</p>
+      <div className="bar">
+        <Select aria-label={t('whatif.kind')} style={{ width: 170 }} value={kind} onChange={setKind} options={(['drain', 'add', 'stop', 'priority', 'move'] as const).map((value) => ({ value, label: t('whatif.kind_' + value) }))} />
+        {(kind === 'drain' || kind === 'add') && <Select showSearch aria-label={t('job.node')} placeholder={t('job.node')} style={{ width: 180 }} value={node} onChange={setNode} options={nodes.map((row) => ({ value: row.node, label: row.node }))} />}
+        {kind === 'add' && <InputNumber aria-label={t('jobs.nodes')} min={1} max={256} value={count} onChange={(value) => setCount(value ?? 1)} />}
+        {(kind === 'stop' || kind === 'priority' || kind === 'move') && <Select showSearch aria-label={t('jobs.name')} placeholder={t('jobs.name')} optionFilterProp="label" style={{ width: 220 }} value={job} onChange={setJob} options={kind === 'stop' ? running : waiting} />}
+        {kind === 'priority' && <Select aria-label={t('jobs.priority')} style={{ width: 110 }} value={tier} onChange={setTier} options={(['normal', 'urgent', 'critical'] as const).map((value) => ({ value, label: t('priority.' + value) }))} />}
+        <Button disabled={!change || changes.length >= changesMax} onClick={() => change && set([...changes, change])}>{t('whatif.try')}</Button>
+      </div>
+      {changes.length > 0 && (
+        <>
+          <ul className="problems">
+            {changes.map((one, i) => <li key={i}>{sentence(t, one, name)} <Button size="small" type="link" onClick={() => set(changes.filter((_, j) => j !== i))}>{t('whatif.without')}</Button></li>)}
+          </ul>
+          {effect.error ? <Failed error={effect.error} /> : effect.data && (
+            <>
+              <p className="verdict" role="status">{t('whatif.sum', { earlier: effect.data.earlier, later: effect.data.later, same: effect.data.same })}</p>
+              <Table<Shift> size="small" rowKey={(s) => `${s.job_id}/${s.subjob}`} pagination={{ pageSize: 10, hideOnSinglePage: true }} dataSource={effect.data.shifts ?? []} locale={{ emptyText: <p>{t('whatif.nothing')}</p> }} columns={[
+                { title: t('jobs.name'), render: (_, s) => s.job_name },
+                { title: t('whatif.was'), render: (_, s) => (s.before ? startText(t, s.before) : '–') },
+                { title: t('whatif.would'), render: (_, s) => (s.after ? startText(t, s.after) : '–') },
+                { title: t('whatif.by'), render: (_, s) => (s.by && s.by !== '0s' ? s.by : '–') },
+              ]} />
+            </>
+          )}
+          <div className="bar">
+            <Button danger loading={busy} disabled={changes.some((one) => one.kind === 'add')} onClick={() => void confirm()}>{t('whatif.confirm')}</Button>
+            <Button onClick={() => set([])}>{t('deed.cancel')}</Button>
+          </div>
+          {line && <Cli text={line} />}
+        </>
+      )}
+    </section>
+  )
+}
