@@ -13,7 +13,7 @@ export interface Line {
 export type Liveness = 'live' | 'connecting'
 
 const retryMax = 15_000
-const gather = 150 // milliseconds that changes are gathered for
+const gather = 60 // milliseconds that changes are gathered for
 
 // topicsOf names the queries that an event makes out of date.
 export function topicsOf(event: Pick<Event, 'topic' | 'job_id' | 'node_id'>): string[][] {

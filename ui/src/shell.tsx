@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Button, Dropdown, Menu, Segmented } from 'antd'
 import { Suspense, useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link, Outlet, useLocation, useNavigation } from 'react-router'
+import { Link, Outlet, useLocation, useNavigation, useSearchParams } from 'react-router'
 import { ApiError, call, get } from './api'
 import { follow, type Liveness } from './events'
 import { chooseLanguage, type Language } from './i18n'
@@ -44,16 +44,19 @@ export function useSession() {
 export function Shell() {
   const { t, i18n } = useTranslation()
   const session = useSession()
+  const [params] = useSearchParams()
   useEffect(() => {
     document.title = 'nomadlike'
   }, [i18n.language])
   if (session.isPending) return <Loading />
   if (session.error) return <main className="alone"><Failed error={session.error} retry={() => void session.refetch()} /></main>
   if (!session.data) return <SignIn />
+  // A wallboard shows a page and nothing around it, live as any other.
+  const board = params.has('board')
   return (
     <div className="shell">
       <a className="skip" href="#content">{t('shell.skip')}</a>
-      <Header token={session.data} />
+      <Header token={session.data} hidden={board} />
       <main id="content" tabIndex={-1}>
         <Suspense fallback={<Loading />}>
           <Outlet />
@@ -63,7 +66,7 @@ export function Shell() {
   )
 }
 
-function Header({ token }: { token: Token }) {
+function Header({ token, hidden }: { token: Token; hidden: boolean }) {
   const { t } = useTranslation()
   const { pathname } = useLocation()
   const moving = useNavigation().state !== 'idle'
@@ -81,7 +84,7 @@ function Header({ token }: { token: Token }) {
     client.setQueryData(['session'], null)
   }
   return (
-    <header className="top">
+    <header className="top" hidden={hidden}>
       <Link to="/jobs" className="brand">nomadlike</Link>
       <nav aria-label={t('shell.menu')}>
         <Menu

@@ -66,6 +66,7 @@ export function Cluster() {
       <div className="bar">
         <h1>{t('menu.cluster')}</h1>
         <span className="grow" />
+        <Link to="/cluster?board">{t('cluster.board')}</Link>
         <Segmented value={view} aria-label={t('cluster.view')} onChange={(value) => setView(value as 'wall' | 'list')} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />
       </div>
       {nodes.error && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}
