@@ -70,6 +70,7 @@ func Unmarshal(data []byte, v any) error {
 	if len(data) > MessageSizeMax {
 		return fmt.Errorf("decode %T: %d bytes are over the limit of %d", v, len(data), MessageSizeMax)
 	}
+	makeRoom(len(data))
 	if err := modes().dec.Unmarshal(data, v); err != nil {
 		return fmt.Errorf("decode %T: %w", v, err)
 	}
