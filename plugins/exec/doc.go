@@ -13,9 +13,13 @@
 // The agent's own environment never reaches a task: it gets what its spec
 // lists, a PATH if that lists none, and the task's marker.
 //
-// Limits: Linux. Processes are not bounded or isolated yet, beyond host name
-// and hosts file; Resources, Devices and Mounts of a spec are ignored, which
-// the fingerprint says. Without root, or without the right to make
-// namespaces, host name and hosts file are the node's own too, and all tasks
-// run as the agent's user and could disturb each other and the supervisors.
+// Cgroups of version 1 or 2, made by the driver (cgroup.go, devices.go), bound
+// a task; the supervisor puts its processes in. Isolation (isolation.go) is
+// tried out once and then done by the supervisors: namespaces, a view of the
+// node, no rights. The fingerprint says what of both there is and why the rest
+// is not.
+//
+// Limits: Linux. Without isolation, Devices and Mounts of a spec are ignored.
+// Without root there are no bounds, and all tasks run as the agent's user.
+// Container is ignored always. The network is the node's.
 package exec

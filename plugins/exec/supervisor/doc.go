@@ -31,13 +31,19 @@
 // A negative nice value, and protection when memory runs out, stay with the
 // agent and the supervisor; the task runs without.
 //
-// Without root, or where the kernel forbids namespaces, the task shares the
-// node's host name and /etc/hosts; the start answer says so in its notes.
+// An isolated task (isolation.go) has namespaces, a view of the node (view.go)
+// and no rights (lockdown.go, seccomp.go), all taken on by the one thread that
+// makes its processes; the first of these, init, is this program in another
+// role.
+//
+// A task that is not isolated shares, without root or where the kernel forbids
+// namespaces, the node's host name and /etc/hosts; the start answer says so in
+// its notes.
 //
 // Limits: standard library only, and no package net: this process exists once
 // per running task, so its size and start time count. One command per task; further
-// ones are put into it by exec requests. Resource limits are not its work.
-// What leaves the tree with the help of another service (at, systemd-run, a
+// ones are put into it by exec requests. Bounds are the driver's to set: this
+// process only goes into the cgroups. What leaves the tree with the help of another service (at, systemd-run, a
 // container engine) is not found. Processes of the same user can reach the
 // control socket: tasks are kept apart by giving them users of their own.
 package supervisor
