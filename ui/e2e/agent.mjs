@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-const startMax = 30_000
+const startMax = 60_000
 
 function freePort() {
   return new Promise((done, fail) => {

@@ -1,4 +1,4 @@
-import { cleanup, render, screen } from '@testing-library/react'
+import { cleanup, configure, render, screen } from '@testing-library/react'
 import userEvent from './user'
 import { App as Frame } from 'antd'
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
@@ -15,7 +15,10 @@ import { truth } from '../src/pages/job'
 import { SignIn } from '../src/signin'
 import { jobStates, type JobDetail, type JobState } from '../src/types'
 
+const patience = { timeout: 30_000 } // a busy machine is slow
+
 beforeAll(async () => {
+  configure({ asyncUtilTimeout: patience.timeout })
   vi.stubGlobal('matchMedia', () => ({ matches: false, addListener() {}, removeListener() {}, addEventListener() {}, removeEventListener() {} }))
   await i18next.use(initReactI18next).init({ lng: 'zh', resources: { zh: { translation: zh }, en: { translation: en } }, interpolation: { escapeValue: false } })
 })
@@ -48,7 +51,7 @@ test('signing in sends the token once and keeps it nowhere', async () => {
   const client = show(<SignIn />)
   await userEvent.type(screen.getByLabelText('Token'), ' nl_user_secret ')
   await userEvent.click(screen.getByRole('button', { name: 'Sign in' }))
-  await vi.waitFor(() => expect(client.getQueryData(['session'])).toEqual({ id: 't1', role: 'admin' }))
+  await vi.waitFor(() => expect(client.getQueryData(['session'])).toEqual({ id: 't1', role: 'admin' }), patience)
   const [path, init] = fetched.mock.calls[0] as unknown as [string, RequestInit]
   expect(path).toBe('/v1/session')
   expect(init.body).toBe('{"token":"nl_user_secret"}')
@@ -77,7 +80,7 @@ test('stopping asks once more and shows the command line', async () => {
   await userEvent.type(screen.getByLabelText(/Reason/), 'wrong data')
   expect(await screen.findByText("nomadlike job stop -reason 'wrong data' train")).toBeTruthy()
   await userEvent.click(screen.getAllByRole('button', { name: 'Stop' }).at(-1)!)
-  await vi.waitFor(() => expect(fetched).toHaveBeenCalled())
+  await vi.waitFor(() => expect(fetched).toHaveBeenCalled(), patience)
   const [path, init] = fetched.mock.calls[0] as unknown as [string, RequestInit]
   expect([path, init.method, init.body]).toEqual(['/v1/jobs/j1/stop', 'POST', '{"reason":"wrong data"}'])
 })

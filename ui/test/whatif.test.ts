@@ -1,0 +1,30 @@
+import i18next from 'i18next'
+import { beforeAll, expect, test } from 'vitest'
+import en from '../src/locales/en.json'
+import zh from '../src/locales/zh.json'
+import { sentence, tryLine } from '../src/parts/whatif'
+import type { WhatIf } from '../src/types'
+
+beforeAll(async () => {
+  await i18next.init({ lng: 'en', resources: { en: { translation: en }, zh: { translation: zh } }, interpolation: { escapeValue: false } })
+})
+
+const name = (id: string) => ({ j1: 'train', j2: 'digits' })[id] ?? id
+const changes: WhatIf[] = [
+  { kind: 'drain', node: 'gpu-01' },
+  { kind: 'add', node: 'gpu-02', count: 2 },
+  { kind: 'stop', job_id: 'j1' },
+  { kind: 'priority', job_id: 'j1', priority: 'urgent' },
+  { kind: 'move', job_id: 'j1', before: 'j2' },
+  { kind: 'move', job_id: 'j1' },
+]
+
+test('changes are said in a sentence, in both languages', () => {
+  expect(changes.map((change) => sentence(i18next.getFixedT('en'), change, name))).toEqual(['Drain gpu-01', 'Add 2 nodes like gpu-02', 'Stop train', 'Make train urgent', 'Move train before digits', 'Move train to the front'])
+  for (const change of changes) expect(sentence(i18next.getFixedT('zh'), change, name)).not.toMatch(/\{\{|whatif\./)
+})
+
+test('the command line ponders the same', () => {
+  expect(tryLine(changes.slice(0, 4), name)).toBe('nomadlike queue try -drain gpu-01 -add 2 -like gpu-02 -stop train -priority train=urgent')
+  expect(tryLine(changes.slice(4), name)).toBe('')
+})
