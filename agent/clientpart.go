@@ -46,7 +46,7 @@ func (a *Agent) openClient(context.Context) error {
 	if err := os.MkdirAll(dir, 0o711); err != nil { // tasks of other users pass through it
 		return err
 	}
-	a.driver, err = exec.New(exec.Config{StateDir: filepath.Join(dir, "exec"), Supervisor: a.options.Supervisor, Logger: a.log})
+	a.driver, err = exec.New(a.execConfig(dir))
 	if err != nil {
 		return err
 	}

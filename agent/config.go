@@ -100,6 +100,7 @@ type ClientConfig struct {
 	RDMA           bool
 	Devices        []structs.Device // declared, not found by a plugin
 	Docker         DockerConfig
+	Exec           ExecConfig
 }
 
 // LimitsConfig is the part of limits.
@@ -328,6 +329,7 @@ func (r *resolver) client() {
 	c.Interface = get(block.Interface, "")
 	c.Meta = block.Meta
 	c.Docker = dockerConfig(block.Docker)
+	c.Exec = r.exec(block.Exec)
 	c.PortMin, c.PortMax = get(block.PortMin, DefaultPortMin), get(block.PortMax, DefaultPortMax)
 	if c.PortMin < 1024 || c.PortMax > 65535 || c.PortMin > c.PortMax {
 		r.refuse("client.port_min", "agent.config.port_range", "min", c.PortMin, "max", c.PortMax)

@@ -56,6 +56,7 @@ type Client struct {
 	Reserved  *Reserved         `hcl:"reserved,block"`
 	Devices   []DeviceBlock     `hcl:"device,block"`
 	Docker    *DockerBlock      `hcl:"docker,block"`
+	Exec      *ExecBlock        `hcl:"exec,block"`
 }
 
 // DeviceBlock declares accelerators of one sort that no plugin finds, labelled
@@ -183,6 +184,7 @@ func (c Client) over(top Client) Client {
 		return Reserved{CPU: or(b.CPU, a.CPU), Memory: or(b.Memory, a.Memory)}
 	})
 	c.Docker = both(c.Docker, top.Docker, DockerBlock.over)
+	c.Exec = both(c.Exec, top.Exec, ExecBlock.over)
 	return c
 }
 

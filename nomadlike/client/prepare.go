@@ -180,7 +180,7 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 	for _, m := range a.Job.Mounts {
 		spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: m.Source, TaskPath: m.Target, ReadOnly: m.ReadOnly})
 	}
-	if spec.Container != nil && needsShell(a) {
+	if needsShell(a) {
 		spec.Reservations = append(spec.Reservations, c.shellMounts(a, l))
 	}
 	if policy := a.Job.Task.Logs; policy != nil {
@@ -189,13 +189,16 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 	return spec
 }
 
-// shellMounts shows a container what its rank's remote shell is made of: the
+// shellMounts shows a task with a view of its own what its rank's remote shell is made of: the
 // socket, which the task's own directory must not hold since the task could
 // put another in its place; the agent's program, which launchers call; and the
 // task's directory under the path that all ranks have it at.
 func (c *Client) shellMounts(a *structs.Assignment, l *launch.Launch) driver.Reservation {
 	rsh := c.files.rsh(a.Alloc.ID)
 	mounts := []driver.Mount{{HostPath: rsh, TaskPath: rsh}}
+	if a.Job.Task.Driver != structs.DriverDocker {
+		return driver.Reservation{Mounts: mounts} // it sees the rest at its own place
+	}
 	if binary := c.config.Binary; binary != "" {
 		mounts = append(mounts, driver.Mount{HostPath: binary, TaskPath: binary, ReadOnly: true})
 	}
