@@ -17,7 +17,7 @@ export function Servers() {
       <h1>{t('menu.servers')}</h1>
       {health.error && <Failed error={health.error} retry={() => void health.refetch()} />}
       {health.data && <p className="truth">{t(health.data.healthy ? 'servers.healthy' : 'servers.unhealthy', { count: health.data.failure_tolerance })}</p>}
-      <section className="card" aria-label="Raft">
+      {!health.error && <section className="card" aria-label="Raft">
         <h2>Raft</h2>
         <Table<ServerHealth> size="small" rowKey="id" loading={health.isPending} dataSource={health.data?.servers ?? []} pagination={false} scroll={{ x: 600 }} columns={[
           { title: t('servers.name'), render: (_, s) => s.name || s.id },
@@ -28,8 +28,8 @@ export function Servers() {
           { title: t('cluster.version'), render: (_, s) => version(s.id) },
         ]} />
         <Cli text="nomadlike operator autopilot health" />
-      </section>
-      <section className="card" aria-label={t('servers.members')}>
+      </section>}
+      {(!members.error || !health.error) && <section className="card" aria-label={t('servers.members')}>
         <h2>{t('servers.members')}</h2>
         {members.error && <Failed error={members.error} />}
         <Table<Member> size="small" rowKey="id" loading={members.isPending} dataSource={members.data ?? []} pagination={{ pageSize: 50, hideOnSinglePage: true }} scroll={{ x: 600 }} columns={[
@@ -40,7 +40,7 @@ export function Servers() {
           { title: t('cluster.version'), dataIndex: 'version' },
         ]} />
         <Cli text="nomadlike server members" />
-      </section>
+      </section>}
     </div>
   )
 }
