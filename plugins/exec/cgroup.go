@@ -43,6 +43,9 @@ type cgroupTree struct {
 	v2     string            // parent, "" for none
 	limits []string          // what can be bounded: "cpu", "memory", "pids"
 	reason string            // why something can not; "" when all can
+	// deviceReason is why devices can not be ruled, set before the level of
+	// isolation is known.
+	deviceReason string
 }
 
 // limitControllers are what tasks are bounded by.

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"crypto/rand"
 	"fmt"
 	"syscall"
 
@@ -9,7 +10,9 @@ import (
 	"github.com/opencontainers/cgroups/devices/config"
 	"golang.org/x/sys/unix"
 
+	"nomadlike/internal/logkey"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/exec/supervisor"
 )
 
 // Numbers of devices that every task may use.
@@ -28,13 +31,13 @@ func deviceRules(spec *driver.TaskSpec) ([]*config.Rule, error) {
 	}
 	var rules []*config.Rule
 	for _, minor := range []int64{3, 5, 7, 8, 9} {
-		rules = append(rules, allow(memoryMajor, minor, "rwm"))
+		rules = append(rules, allow(memoryMajor, minor, "rw"))
 	}
 	for _, minor := range []int64{0, 2} {
-		rules = append(rules, allow(terminalMajor, minor, "rwm"))
+		rules = append(rules, allow(terminalMajor, minor, "rw"))
 	}
 	for major := int64(ptsFirstMajor); major <= ptsLastMajor; major++ {
-		rules = append(rules, allow(major, config.Wildcard, "rwm"))
+		rules = append(rules, allow(major, config.Wildcard, "rw"))
 	}
 	for _, node := range taskNodes(spec) {
 		rule, err := nodeRule(node)
@@ -83,8 +86,24 @@ func (d *Driver) boundDevices(bounds *cgroups.Resources, spec *driver.TaskSpec) 
 	return nil
 }
 
-// ruleDevices tells whether cgroups can say which devices may be used.
+// tryDevices finds out whether the kernel takes rules for devices: version 2
+// needs programs in the kernel for them, which not every agent may load.
+func (d *Driver) tryDevices() {
+	rules, err := deviceRules(&driver.TaskSpec{})
+	if err == nil && d.cgroups.ruleDevices() {
+		wire := &supervisor.Spec{Marker: "probe:" + rand.Text()}
+		err = d.cgroups.make(wire, &cgroups.Resources{Devices: rules})
+		d.cgroups.remove(wire.Marker)
+	}
+	if err != nil {
+		d.log.Warn("devices can not be ruled by cgroups", logkey.Error, err)
+		d.cgroups.deviceReason = err.Error()
+	}
+}
+
+// ruleDevices tells whether cgroups can say which devices may be used. Asked
+// once the level of isolation is known.
 func (c *cgroupTree) ruleDevices() bool {
 	_, v1 := c.v1["devices"]
-	return v1 || len(c.v1) == 0 && c.v2 != ""
+	return (v1 || len(c.v1) == 0 && c.v2 != "") && c.deviceReason == ""
 }

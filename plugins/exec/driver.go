@@ -219,6 +219,9 @@ func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, er
 	if l.isolated {
 		report.Attributes["driver.exec.view"] = d.viewName()
 		report.Attributes["driver.exec.device_rules"] = fmt.Sprint(d.cgroups.ruleDevices())
+		if d.cgroups.deviceReason != "" {
+			report.Attributes["driver.exec.device_rules_reason"] = d.cgroups.deviceReason
+		}
 	} else if d.config.Isolation == IsolationRequired {
 		report.Health, report.Reason = driver.Unhealthy, "tasks can not be isolated: "+l.reason
 	}

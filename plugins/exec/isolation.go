@@ -110,6 +110,7 @@ func (d *Driver) probe() level {
 		d.log.Warn("tasks can not be isolated", logkey.Error, err)
 		return level{reason: err.Error()}
 	}
+	d.tryDevices()
 	return found
 }
 
