@@ -31,6 +31,14 @@ run make fmt vet
 step "tests"
 run go test -timeout 15m ./...
 
+node_fits() { command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || a == 20 && b >= 19 ? 0 : 1)'; }
+step "web pages: types, components, a person's day in Chromium"
+if node_fits; then
+  run scripts/ui.sh --test
+else
+  echo "no Node 20.19 or newer: the web pages are not built, and their tests are left out"
+fi
+
 if ! $fast; then
   step "tests with the race detector"
   run env CGO_ENABLED=1 go test -race -short -timeout 15m ./nomadlike/... ./jobspec/... ./plugins/... ./agent/... ./command/...
