@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,9 +12,9 @@ import (
 // that one too late.
 func TestStallCountsWhatWasNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		exits := 0
+		var exits atomic.Int64
 		timings := DefaultTimings()
-		g := newGuard(Config{Timings: timings, Log: slog.New(slog.DiscardHandler), ExitFunc: func(int) { exits++ }})
+		g := newGuard(Config{Timings: timings, Log: slog.New(slog.DiscardHandler), ExitFunc: func(int) { exits.Add(1) }})
 		g.arm(func() {})
 		starved := &stall{guard: g, started: time.Now()}
 		starved.mu.timer, starved.mu.stepped = time.NewTimer(time.Hour), time.Now()
@@ -22,24 +23,24 @@ func TestStallCountsWhatWasNoticed(t *testing.T) {
 			starved.step()
 			starved.mu.timer.Stop()
 		}
-		if exits != 0 {
+		if exits.Load() != 0 {
 			t.Error("a starved process ended itself")
 		}
 		starved.end()
 		starved.step()
-		if exits != 0 {
+		if exits.Load() != 0 {
 			t.Error("an operation that was done ended the process")
 		}
 
 		done := g.watch("append")
 		time.Sleep(timings.StallFatal - time.Millisecond)
 		synctest.Wait()
-		if exits != 0 {
+		if exits.Load() != 0 {
 			t.Error("the process ended early")
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if exits != 1 {
+		if exits.Load() != 1 {
 			t.Error("a disk that hangs did not end the process")
 		}
 		done()

@@ -19,10 +19,10 @@ func TestForecastsAreCalibrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1) // without a node: nothing starts before the forecasts are kept
 		features := make([]float64, forecast.Features)
-		features[forecast.FeatureP10], features[forecast.FeatureP50], features[forecast.FeatureP90] = 3000, 3600, 4200
+		features[forecast.FeatureP10], features[forecast.FeatureP50], features[forecast.FeatureP90] = 1500, 1800, 2100
 		var waits []time.Duration
 		for i := range 30 {
-			waits = append(waits, 50*time.Minute+time.Duration(i)*40*time.Second)
+			waits = append(waits, 25*time.Minute+time.Duration(i)*20*time.Second)
 		}
 		stepwise, fresh := &calibration{}, &calibration{}
 		stepwise.follow(c.servers[0].Store().Snapshot())
@@ -37,9 +37,9 @@ func TestForecastsAreCalibrated(t *testing.T) {
 			ids = append(ids, c.submit(0, testJob(fmt.Sprintf("j%d", i), 1)))
 			now := c.servers[0].now()
 			c.put(structs.CommandForecasts, &structs.Forecasts{Forecasts: []structs.Forecast{{JobID: ids[i], Attempt: 1, GivenAt: now,
-				Point: now.Add(time.Hour), P50: now.Add(time.Hour), P90: now.Add(70 * time.Minute), Features: features}}})
+				Point: now.Add(30 * time.Minute), P50: now.Add(30 * time.Minute), P90: now.Add(35 * time.Minute), Features: features}}})
 		}
-		time.Sleep(2 * time.Hour)
+		time.Sleep(time.Hour)
 		if _, _, err := c.servers[0].Submit(t.Context(), structs.CommandJobStop, "ann", &structs.JobStop{JobID: ids[0]}); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestForecastsAreCalibrated(t *testing.T) {
 		if after != said(fresh) {
 			t.Errorf("learned step by step %v, at once %v", after, said(fresh))
 		}
-		if before[1] < 55*time.Minute || before[1] > 65*time.Minute || after[1] < 90*time.Minute || after[2] < after[1] {
+		if before[1] < 25*time.Minute || before[1] > 35*time.Minute || after[1] < 45*time.Minute || after[2] < after[1] {
 			t.Errorf("before %v, after %v", before, after)
 		}
 		older := state.New().Snapshot()
