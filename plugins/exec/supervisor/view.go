@@ -145,7 +145,11 @@ func (v *view) showNode() error {
 			if target, err = os.Readlink(path); err == nil {
 				err = os.Symlink(target, filepath.Join(v.rootPath, name))
 			}
-		case entry.IsDir() || entry.Type().IsRegular():
+		case entry.IsDir():
+			if err = syscall.Mkdirat(v.root, name, 0o755); err == nil {
+				err = v.bind(path, "/"+name, v.readOnlyNode(name))
+			}
+		case entry.Type().IsRegular():
 			err = v.bind(path, "/"+name, v.readOnlyNode(name))
 		}
 		if err != nil {
