@@ -131,8 +131,12 @@ async function day(browser, agent, token, lang, dark) {
   // Ctrl-K finds the job; stop it; clone it.
   await page.goto(agent.address + '/jobs')
   await page.getByRole('link', { name, exact: true }).waitFor()
-  await page.keyboard.press('Control+k')
-  await page.getByRole('combobox').last().fill(name)
+  const palette = page.getByRole('dialog')
+  for (let tries = 0; tries < 10 && !(await palette.isVisible()); tries++) { // a key that comes before the page listens is lost
+    await page.keyboard.press('Control+k')
+    await palette.waitFor({ timeout: 5000 }).catch(() => {})
+  }
+  await palette.getByRole('combobox').fill(name)
   await page.getByRole('option', { name: new RegExp('^' + name) }).first().waitFor()
   await page.waitForTimeout(300)
   await inspect(page, mark + 'palette')
