@@ -34,6 +34,8 @@ const jobFile = (name, cpu = 0.1) => `job "${name}" {
 
 const failures = []
 async function inspect(page, name) {
+  // A list that was chosen from fades out beyond every landmark.
+  await page.waitForFunction(() => !document.querySelector('.ant-select-dropdown:not(.ant-select-dropdown-hidden)'))
   if (options.shots) await page.screenshot({ path: join(options.shots, name + '.png') })
   await page.evaluate(axe)
   const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'], preload: false }))
