@@ -207,9 +207,15 @@ job %q {
 `, name, more, hostImage, command)
 }
 
-// What people do with a job in a container, from a file to its logs.
+// TestContainers runs jobs in containers of a real engine.
 func TestContainers(t *testing.T) {
 	e := startEngine(t)
+	t.Run("jobs", e.jobs)
+	t.Run("gangs", e.gangs)
+}
+
+// What people do with a job in a container, from a file to its logs.
+func (e *engine) jobs(t *testing.T) {
 	shared := t.TempDir()
 	_, client := e.agentOn(t, shared)
 	awaitDriver(t, client, "docker", 1)
@@ -309,8 +315,7 @@ func submit(t testing.TB, client *api.Client, hcl string) string {
 // A gang in containers: the ranks know each other by name, their commands are
 // entered with a terminal, MPI starts its processes through the agents, and
 // the agent of a rank may be replaced while the rank runs.
-func TestContainersOfAGang(t *testing.T) {
-	e := startEngine(t)
+func (e *engine) gangs(t *testing.T) {
 	c := startCluster(t, 1, 0)
 	join := readJoin(t, c.servers[0], joinClient)
 	for i := range 2 {

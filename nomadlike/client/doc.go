@@ -22,7 +22,11 @@
 // server says again. A task of which the store knows nothing waits for the
 // server's word too: it goes on if it is still assigned, and is killed if not.
 //
-// Limits: one task for each allocation; no accelerators and no data yet.
+// Device plugins tell what accelerators there are and how they are; the loop
+// registers that, prepares devices for tasks, and moves work away from those
+// that fail (devices.go, cards.go). links.go looks at the network cards.
+//
+// Limits: one task for each allocation; no data yet.
 // Package client never imports package server: the wall between them is the
 // stream.
 package client

@@ -12,6 +12,7 @@ package guard
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -25,41 +26,63 @@ type Guard struct {
 	calls sync.WaitGroup // under way
 	mu    struct {
 		sync.Mutex
-		busy map[string]chan struct{} // closed when that call returns
+		busy map[string]*turn // kinds of which a call is under way, or kept from happening
 	}
 }
+
+// turn is who waits for a kind of call, in the order of arrival: one that calls
+// again and again would else never let another one in.
+type turn struct{ waiting []chan struct{} }
 
 // New makes a guard.
 func New() *Guard {
 	g := &Guard{}
-	g.mu.busy = make(map[string]chan struct{})
+	g.mu.busy = make(map[string]*turn)
 	return g
 }
 
 // Take waits for the turn of a kind of call, for a caller that wants to keep
-// that kind from happening. Done gives the turn back.
+// that kind from happening. Done gives the turn to the next one.
 func (g *Guard) Take(ctx context.Context, kind string) (done func(), err error) {
-	for {
-		g.mu.Lock()
-		busy := g.mu.busy[kind]
-		if busy == nil {
-			mine := make(chan struct{})
-			g.mu.busy[kind] = mine
-			g.mu.Unlock()
-			return func() {
-				g.mu.Lock()
-				defer g.mu.Unlock()
-				delete(g.mu.busy, kind)
-				close(mine)
-			}, nil
-		}
+	done = func() { g.pass(kind) }
+	g.mu.Lock()
+	t := g.mu.busy[kind]
+	if t == nil {
+		g.mu.busy[kind] = &turn{}
 		g.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		return done, nil
 	}
+	mine := make(chan struct{})
+	t.waiting = append(t.waiting, mine)
+	g.mu.Unlock()
+	select {
+	case <-mine:
+		return done, nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	at := slices.Index(t.waiting, mine)
+	if at >= 0 {
+		t.waiting = slices.Delete(t.waiting, at, at+1)
+	}
+	g.mu.Unlock()
+	if at < 0 { // the turn came in the same moment
+		done()
+	}
+	return nil, ctx.Err()
+}
+
+// pass gives the turn of a kind to whoever has waited longest.
+func (g *Guard) pass(kind string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.mu.busy[kind]
+	if len(t.waiting) == 0 {
+		delete(g.mu.busy, kind)
+		return
+	}
+	close(t.waiting[0])
+	t.waiting = t.waiting[1:]
 }
 
 // Wait waits for the calls that are under way, at most for limit.

@@ -77,3 +77,47 @@ func TestOneAtATime(t *testing.T) {
 		}
 	})
 }
+
+// A caller that calls again and again lets others in, in their order.
+func TestTurnsAreFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for ctx.Err() == nil {
+				done, err := g.Take(ctx, "wait")
+				if err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+				done()
+			}
+		}()
+		synctest.Wait()
+		begin := time.Now()
+		for range 5 {
+			done, err := g.Take(t.Context(), "wait")
+			if err != nil {
+				t.Fatal(err)
+			}
+			done()
+		}
+		if took := time.Since(begin); took > 6*time.Second {
+			t.Errorf("five turns took %s", took)
+		}
+		// One that gives up leaves the turn to the next.
+		over, giveUp := context.WithTimeout(t.Context(), time.Millisecond)
+		defer giveUp()
+		if _, err := g.Take(over, "wait"); err == nil {
+			t.Error("it did not give up")
+		}
+		cancel()
+		synctest.Wait()
+		time.Sleep(2 * time.Second)
+		done, err := g.Take(t.Context(), "wait")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done()
+	})
+}
