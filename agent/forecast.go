@@ -8,6 +8,7 @@ import (
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/forecast"
+	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/outlook"
@@ -39,19 +40,20 @@ func (m readable) job(id string) bool {
 	return may
 }
 
-// foresee lets ask look at the futures of a moment ago, and at the newest state.
-func (s *site) foresee(r *request, ask func(*state.Snapshot, *forecast.Futures) error) error {
+// foresee lets ask look at futures that know the state at an index, see
+// Server.Foresee, and at the newest state.
+func (s *site) foresee(r *request, fresh uint64, ask func(*state.Snapshot, *forecast.Futures) error) error {
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
 		return err
 	}
-	return s.replica.Foresee(r.Context(), 0, func(futures *forecast.Futures) error { return ask(snapshot, futures) })
+	return s.replica.Foresee(r.Context(), fresh, func(futures *forecast.Futures) error { return ask(snapshot, futures) })
 }
 
 // forecastQueue tells when everything that the caller may read will start.
 func (s *site) forecastQueue(r *request) error {
 	out := api.QueueForecast{Starts: []outlook.Start{}}
-	err := s.foresee(r, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
+	err := s.foresee(r, 0, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
 		out.At = futures.Now()
 		may := newReadable(r, snapshot)
 		for _, start := range futures.Queue() {
@@ -77,7 +79,7 @@ func (s *site) forecastTimeline(r *request) error {
 	}
 	span := structs.Duration(time.Duration(cmp.Or(hours, timelineHours)) * time.Hour)
 	var out outlook.Timeline
-	err := s.foresee(r, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
+	err := s.foresee(r, 0, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
 		out = futures.Timeline(span, func(node *structs.Node) bool { return pool == "" || poolOf(node.Pool) == pool })
 		may := newReadable(r, snapshot)
 		for i := range out.Rows {
@@ -104,7 +106,7 @@ func (s *site) forecastJob(r *request) error {
 	}
 	job.ID, job.SubmittedAt = randomHex(), structs.At(s.now())
 	out := api.JobOutlook{Defaults: offer.defaults, Warnings: warnings(r, job)}
-	err := s.foresee(r, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
+	err := s.foresee(r, server.Newest, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
 		out.Answer, out.At = futures.Job(job), futures.Now()
 		may := newReadable(r, snapshot)
 		hideVictims(may, out.Victims)
@@ -256,7 +258,7 @@ func (s *site) ponder(r *request) error {
 		}
 	}
 	var out api.Effect
-	err = s.replica.Foresee(r.Context(), 0, func(futures *forecast.Futures) (err error) {
+	err = s.replica.Foresee(r.Context(), server.Newest, func(futures *forecast.Futures) (err error) {
 		out.Effect, err = futures.WhatIf(changes)
 		return err
 	})

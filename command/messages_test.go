@@ -96,7 +96,7 @@ func builtIDs() []string {
 		ids = append(ids, "job."+string(code))
 	}
 	// The supervisor names kinds of failures; the exec driver makes ids of them.
-	ids = append(ids, "driver.command_denied", "driver.start_refused")
+	ids = append(ids, "driver.command_denied", "driver.start_refused", "driver.mount_failed", "driver.mount_missing", "driver.mount_refused")
 	return append(ids, "jobspec.var_unknown", "jobspec.local_unknown")
 }
 
@@ -108,7 +108,8 @@ func otherNames(text string) bool {
 	}
 	switch text {
 	case "server.bootstrap_expect", "server.join", "client.servers", "client.pool", "client.port_min", "client.reserved.cpu", "client.reserved.memory",
-		"client.topology", "client.device":
+		"client.topology", "client.device", "client.exec.isolation", "client.exec.view", "client.exec.pids_max", "client.exec.root",
+		"client.exec.mount_roots", "client.exec.cgroups":
 		return true // settings of the agent's configuration
 	case "docker.io":
 		return true // a registry

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -105,6 +106,11 @@ func ongoing(board *scheduler.Board) func(func(predict.Ongoing) bool) {
 	}
 }
 
+// Newest as the index for Foresee asks for the futures of the newest state, as
+// long as looks are not dear: who asks about one job has often just changed
+// something.
+const Newest = math.MaxUint64
+
 // Foresee lets ask look at the futures of this server's state: those of a moment
 // ago when they are good enough and know the state at index fresh (0: any), else
 // new ones, which may take some seconds with a very long queue. ask is called by
@@ -117,7 +123,11 @@ func (s *Server) Foresee(ctx context.Context, fresh uint64, ask func(*forecast.F
 	}
 	defer f.leave()
 	snapshot, now := s.config.Store.Snapshot(), s.now()
-	if f.knows < fresh || !f.good(snapshot, now) {
+	stale := f.knows < fresh
+	if fresh == Newest {
+		stale = f.cost <= foresightDear && snapshot.ScheduleIndex() != f.index
+	}
+	if stale || !f.good(snapshot, now) {
 		f.look(snapshot, now, s.config.Now)
 	}
 	return ask(f.newest)
