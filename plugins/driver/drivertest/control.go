@@ -50,10 +50,10 @@ func runStop(t *testing.T, open Open) {
 			echo $$
 			sh -c 'echo $$; exec sleep 1000' &
 			setsid sh -c 'echo $$; (setsid sh -c "echo \$\$; exec sleep 1000" &) ; exec sleep 1000' &
-			sleep 0.3; echo ready; while :; do sleep 0.05; done`)
+			while :; do sleep 0.05; done`)
 		mark := marked(&spec)
 		Start(t, d, spec)
-		AwaitOutput(t, spec, "ready")
+		eventually.Within(t, limit, "four ids are told", func() bool { return strings.Count(Log(t, spec, tasklog.Stdout), "\n") == 4 })
 		if n := len(processes(t, mark)); n < 4 {
 			t.Errorf("%d processes are found, want 4", n)
 		}
@@ -61,10 +61,6 @@ func runStop(t *testing.T, open Open) {
 		result := Wait(t, d, spec.ID)
 		if result.Signal != "SIGKILL" || result.Code != 137 {
 			t.Errorf("result is %+v, want SIGKILL", result)
-		}
-		ids, _, _ := strings.Cut(Log(t, spec, tasklog.Stdout), "ready")
-		if n := len(strings.Fields(ids)); n != 4 {
-			t.Errorf("%d ids were told, want 4", n)
 		}
 		assertGone(t, mark)
 	})

@@ -36,6 +36,10 @@ const environBytesMax = 4 << 20
 const (
 	executingPatience = time.Second
 	executingPause    = time.Millisecond
+	// emptyLooks is how often a process is found with an empty environment until
+	// that is believed: while the kernel counts the entries of a new program they
+	// begin and end at one place, too.
+	emptyLooks = 3
 )
 
 // ErrMalformed is returned for a stat line that the kernel would not write.
@@ -190,30 +194,51 @@ func HasEnv(pid int, prefix string) bool {
 // environ reads the environment of a process, nil for none.
 func environ(pid int) []byte {
 	path := "/proc/" + strconv.Itoa(pid) + "/environ"
+	empty := 0
 	for deadline := time.Now().Add(executingPatience); ; time.Sleep(executingPause) {
 		data, err := readBounded(path, environBytesMax)
-		if err != nil || len(data) > 0 || time.Now().After(deadline) || !executing(pid) {
+		if err != nil || len(data) > 0 || time.Now().After(deadline) {
 			return data
+		}
+		switch stageOf(pid) {
+		case stageNone:
+			return nil
+		case stageEmpty:
+			if empty++; empty == emptyLooks {
+				return nil
+			}
 		}
 	}
 }
 
-// executing tells whether a process is between two programs, having the new
-// one's memory and no environment in there yet, or was so a moment ago, having
-// one that was not found.
-func executing(pid int) bool {
+// stage is what a process that showed no environment is about.
+type stage int
+
+const (
+	stageNone      stage = iota // gone, a zombie or a thread of the kernel: it has none
+	stageEmpty                  // its environment is empty, or is just being counted
+	stageExecuting              // it has the new program's memory and no environment in there yet, or had one that was not found
+)
+
+func stageOf(pid int) stage {
 	const kernelThread, flagsField, environStartField, environEndField = 0x00200000, 6, 47, 48
 	line, err := readBounded("/proc/"+strconv.Itoa(pid)+"/stat", statBytesMax)
 	if err != nil {
-		return false
+		return stageNone
 	}
 	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
 	if len(fields) <= environEndField || strings.ContainsAny(fields[0], "ZXx") {
-		return false
+		return stageNone
 	}
 	flags, err := strconv.ParseUint(fields[flagsField], 10, 64)
 	begin, end := fields[environStartField], fields[environEndField]
-	return err == nil && flags&kernelThread == 0 && (end == "0" || begin != end)
+	switch {
+	case err != nil || flags&kernelThread != 0:
+		return stageNone
+	case begin == end && end != "0":
+		return stageEmpty
+	}
+	return stageExecuting
 }
 
 // BootID tells one boot of this machine from another; process ids mean
