@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/opencontainers/cgroups"
@@ -212,10 +213,17 @@ func (c *cgroupTree) make(wire *supervisor.Spec, resources *cgroups.Resources) (
 // noProcess lets a manager make cgroups that nobody enters yet.
 const noProcess = -1
 
+// oneByOne guards the library's cgroups of version 1: what it has found out
+// about the kernel it keeps in variables of its packages, without a lock
+// (fs/blkio.go, detectWeightFilenames).
+var oneByOne sync.Mutex
+
 func apply(manager interface {
 	Apply(pid int) error
 	Set(*cgroups.Resources) error
 }, resources *cgroups.Resources) error {
+	oneByOne.Lock()
+	defer oneByOne.Unlock()
 	if err := manager.Apply(noProcess); err != nil {
 		return fmt.Errorf("make cgroups: %w", err)
 	}

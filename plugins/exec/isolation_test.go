@@ -286,6 +286,9 @@ func TestNotAsRoot(t *testing.T) {
 	if !asRoot(t) {
 		return
 	}
+	if testing.Short() {
+		t.Skip("the contract once more, as another user: half of the time of all tests")
+	}
 	// The same tests, as an ordinary user: everything works but names,
 	// other users and cgroups.
 	dir, err := os.MkdirTemp("", "user")
