@@ -32,9 +32,9 @@ func TestAllowedSources(t *testing.T) {
 	for real, want := range map[string]bool{
 		"/data": false, "/data/set": true, "/data/private": false, "/data/private/x": false, "/database": false,
 		"/": false, "/etc": false, "/etc/x": false, "/srv": false, "/srv/agent": false, "/srv/agent/state/tasks": false, "/srv/agent/free": true,
-		"/work/task": true, "/work/task/file": true, "/work/tasks": false, "/work": false,
+		"/run/task": true, "/run/task/file": true, "/run/tasks": false, "/run": false,
 	} {
-		if got := i.allowed(real, "/work/task"); got != want {
+		if got := i.allowed(real, "/run/task"); got != want {
 			t.Errorf("%s is allowed: %v, want %v", real, got, want)
 		}
 	}
