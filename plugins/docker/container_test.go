@@ -107,7 +107,7 @@ func TestUserAndDirectory(t *testing.T) {
 	const ref = "nomadlike-test/user:1"
 	files := append(links("bin", "lib", "lib64", "sbin"), file{name: "etc/", mode: 0o755},
 		file{name: "etc/passwd", body: []byte("root:x:0:0::/:/bin/sh\napp:x:1234:1235::/:/bin/sh\n"), mode: 0o644},
-		file{name: "etc/group", body: []byte("app:x:1235:\nextra:x:1300:app\n"), mode: 0o644}, file{name: "work/", mode: 0o777})
+		file{name: "etc/group", body: []byte("app:x:1235:\nextra:x:1300:app\n"), mode: 0o644}, file{name: "app/", mode: 0o777})
 	if err := importImage(ref, files, []string{"USER app"}); err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +115,8 @@ func TestUserAndDirectory(t *testing.T) {
 	for _, c := range []struct {
 		name, user, dir, want string
 	}{
-		{"of the image", "", "/work", "1234 1235 1300\n/work\n"},
-		{"by number", "4321:4322", "/work", "4321 4322\n/work\n"},
+		{"of the image", "", "/app", "1234 1235 1300\n/app\n"},
+		{"by number", "4321:4322", "/app", "4321 4322\n/app\n"},
 		{"by name", "root", "/", "0 0\n/\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
