@@ -201,9 +201,10 @@ func (f *foresight) look(snapshot *state.Snapshot, now structs.UnixNano, clock f
 const (
 	forecastEvery = 2 * time.Second // between looks, at least; one that takes long must not take all of a core
 	forecastsMax  = 512             // answers of one log entry
-	// A look waits, so long at most, until nothing more can start at once: what
+	// A look waits, so long at most, until nothing has started for a while: what
 	// is about to start needs no forecast, and the processor for other things.
 	forecastDefer = 10 * time.Second
+	forecastRest  = time.Second
 	deferEvery    = 100 * time.Millisecond
 	// An answer is kept again when its point moved by more than both.
 	forecastMoved      = 2 * time.Minute
@@ -216,7 +217,7 @@ const (
 func (s *Server) runForecasts(ctx context.Context) {
 	looked := uint64(0)
 	for ctx.Err() == nil {
-		for begin := time.Now(); s.placing.Load() && time.Since(begin) < forecastDefer && pause(ctx, deferEvery); {
+		for begin := time.Now(); s.starting() && time.Since(begin) < forecastDefer && pause(ctx, deferEvery); {
 		}
 		begin := time.Now()
 		snapshot := s.config.Store.Snapshot()
@@ -226,6 +227,12 @@ func (s *Server) runForecasts(ctx context.Context) {
 		}
 		pause(ctx, max(forecastEvery, 10*time.Since(begin)))
 	}
+}
+
+// starting tells whether the queue loop starts things now, or did a moment ago.
+func (s *Server) starting() bool {
+	placedAt := s.placedAt.Load()
+	return s.placing.Load() || placedAt != nil && time.Since(*placedAt) < forecastRest
 }
 
 // waits tells whether anything waits.

@@ -115,6 +115,8 @@ func (q *queue) place(ctx context.Context, seed uint64) bool {
 		if len(plan.Gangs) == 0 {
 			break
 		}
+		placedAt := time.Now()
+		q.server.placedAt.Store(&placedAt)
 		inFlight <- struct{}{}
 		flying.Go(func() {
 			ok := q.server.proposePlan(ctx, plan)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/consensus"
@@ -20,7 +21,8 @@ type Server struct {
 	members  *memberCache
 
 	foresight *foresight
-	placing   atomic.Bool // the queue loop is starting what can start
+	placing   atomic.Bool               // the queue loop is starting what can start
+	placedAt  atomic.Pointer[time.Time] // when it last started something; nil: never
 
 	leading struct {
 		sync.Mutex

@@ -67,7 +67,7 @@ func (w *watch) run(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	changed, stale := w.learn(), false
-	for {
+	for ticks := 0; ; {
 		var effects []LivenessEffect
 		select {
 		case <-ctx.Done():
@@ -81,10 +81,15 @@ func (w *watch) run(ctx context.Context) {
 		case answer := <-w.answers:
 			effects = answer(w.now())
 		case <-tick.C:
+			now := w.now() // each tick counts as lived through, also one that nobody needs
+			if ticks++; ticks < w.machine.Calm() {
+				continue
+			}
+			ticks = 0
 			if stale {
 				changed, stale = w.learn(), false
 			}
-			effects = w.machine.Tick(w.now())
+			effects = w.machine.Tick(now)
 		}
 		for _, effect := range effects {
 			w.carryOut(ctx, effect)
