@@ -199,9 +199,37 @@ func (m maker) jobsGetTheirOwnCards(t *testing.T) {
 	if got := logsOf(t, c.client, allocOf(t, c.client, none.Job.ID).ID, api.LogOptions{}); got != "[]\n" {
 		t.Errorf("a job without cards sees %q", got)
 	}
+	c.seen(t, two)
+}
+
+// seen checks what people are shown of the cards while a job is on two of them.
+func (c *cards) seen(t *testing.T, job *api.JobDetail) {
+	t.Helper()
+	alloc := allocOf(t, c.client, job.Job.ID)
+	var node *api.NodeDevices
 	eventually.Within(t, 10*time.Second, "cards are measured", func() bool {
-		return c.agent.client.DeviceStats()["GPU-0003"].Gauges["temperature_celsius"] == 41
+		var err error
+		if node, err = c.client.NodeDevices(t.Context(), c.agent.ID()); err != nil {
+			t.Fatal(err)
+		}
+		return node.Measured && len(node.Devices) == 4 && node.Devices[3].Gauges["temperature_celsius"] == 41
 	})
+	if node.MemoryBusy == 0 || node.CPUHeld == 0 {
+		t.Errorf("of the node itself is known %+v", node)
+	}
+	for _, d := range node.Devices {
+		given := slices.Contains(alloc.Devices, d.ID)
+		if !d.Used || given != (d.Owner != nil && d.Owner.Job == job.Job.Name) || given && d.Owner.AllocID != alloc.ID || !d.Healthy || d.Action != "" {
+			t.Errorf("card %s: used %v, owner %+v, given to the job %v, asks for %q", d.ID, d.Used, d.Owner, given, d.Action)
+		}
+	}
+	list, err := c.client.Devices(t.Context(), api.DeviceFilter{Node: node.Name}, nil)
+	if err != nil || len(list.Nodes) != 1 || len(list.Nodes[0].Devices) != 4 || !list.Nodes[0].Measured {
+		t.Errorf("list %+v %v", list, err)
+	}
+	if list, err = c.client.Devices(t.Context(), api.DeviceFilter{Pool: "elsewhere"}, nil); err != nil || len(list.Nodes) != 0 {
+		t.Errorf("list of another pool %+v %v", list, err)
+	}
 }
 
 // A card that falls off the bus takes its job with it, not the node: the job

@@ -21,6 +21,7 @@ func (a *Agent) door() http.Handler {
 	site := &site{
 		replica: a.server, store: a.store, log: a.log, now: time.Now, rand: rand.Reader, pool: a.pool, house: a.house,
 		identity: a.identity, addr: a.addr, spoolDir: a.config.DataDir, stopping: a.stopping,
+		survey:  newSurvey(time.Now, a.log, figuresOver(a.pool)),
 		metrics: newMetrics(a.store, a.raft.IsLeader), self: a.self, health: a.health,
 	}
 	f := newFront(a.log, time.Now, site, hosts, newLimiter(a.config.Limits, time.Now), a.options.ui())

@@ -58,6 +58,7 @@ type site struct {
 	spoolDir string          // for snapshots on their way out
 	stopping <-chan struct{} // closed when the agent stops
 	metrics  *metrics
+	survey   *survey
 	self     func() api.AgentSelf
 	health   func() api.Health
 }
@@ -306,6 +307,9 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"allocations.exec":          s.exec,
 		"nodes.list":                s.listNodes,
 		"nodes.read":                s.readNode,
+		"devices.list":              s.listDevices,
+		"nodes.devices":             s.readDevices,
+		"nodes.treat_device":        s.treatDevice,
 		"nodes.drain":               s.drainNode,
 		"nodes.cordon":              s.cordonNode,
 		"nodes.uncordon":            s.uncordonNode,

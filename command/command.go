@@ -86,6 +86,7 @@ func verbs() []verb {
 	all = append(all, poolVerbs()...)
 	all = append(all, nodeVerbs()...)
 	all = append(all, availableVerbs()...)
+	all = append(all, deviceVerbs()...)
 	all = append(all, clusterVerbs()...)
 	all = append(all, tokenVerbs()...)
 	all = append(all, simVerbs()...)

@@ -65,7 +65,11 @@ func builtIDs() []string {
 	for _, action := range []device.Action{device.ActNone, device.ActNotice, device.ActTask, device.ActCordon,
 		device.ActReset, device.ActReboot, device.ActService} {
 		ids = append(ids, "device.action_"+string(action))
+		if action != device.ActNone {
+			ids = append(ids, "cli.health."+string(action), "cli.cure."+string(action))
+		}
 	}
+	ids = append(ids, "event.node.device_"+string(structs.DeviceClear), "event.node.device_"+string(structs.DeviceReset))
 	for _, state := range structs.JobStates() {
 		ids = append(ids, "cli.state."+string(state))
 	}

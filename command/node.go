@@ -92,6 +92,12 @@ func (env *Env) oneNode(client *api.Client, id string, output outputFlags, stale
 	if err != nil {
 		return err
 	}
+	cards := &api.NodeDevices{}
+	if !output.forPrograms() && len(node.Devices) > 0 {
+		if cards, err = client.NodeDevices(env.Context, node.ID); err != nil {
+			return err
+		}
+	}
 	return env.show(output, node, func() {
 		fields := newTable(env.Stdout, "", "")
 		fields.row("ID", node.ID)
@@ -110,6 +116,10 @@ func (env *Env) oneNode(client *api.Client, id string, output outputFlags, stale
 			fields.row(name, safe(node.Attributes[name]))
 		}
 		fields.print()
+		if len(cards.Devices) > 0 {
+			fmt.Fprintln(env.Stdout)
+			env.printCards([]api.NodeDevices{*cards}, false)
+		}
 		if len(node.Allocations) == 0 {
 			return
 		}

@@ -43,6 +43,7 @@ type Client struct {
 	listener *listener
 	drivers  *driverHealth
 	devices  *deviceWatch
+	gauge    *gauge
 
 	inputs  chan func() // run by the loop
 	stopped chan struct{}
@@ -121,6 +122,7 @@ func New(config Config) (*Client, error) {
 	c.log = c.log.With(logkey.NodeID, c.identity.NodeID)
 	c.drivers = newDriverHealth(config.Drivers, c.log)
 	c.devices = newDeviceWatch(config.DevicePlugins, config.Devices, c.log)
+	c.gauge = newGauge()
 	c.loop.healing = make(map[string]time.Time)
 	c.loop.table = alloc.NewTable(c.identity.NodeID)
 	c.loop.runners = make(map[string]*runner)

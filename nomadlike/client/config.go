@@ -54,6 +54,7 @@ type Config struct {
 	Machine  *fingerprint.Machine
 	SysRoot  string // below which sysfs is looked at for network cards; "" means "/", or nothing with a Machine
 	Now      func() time.Time
+	Load     func() fingerprint.Load
 	Boottime func() time.Duration
 	Chance   func() float64
 	BootID   string
@@ -85,6 +86,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.DataDir = filepath.Clean(c.DataDir)
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Load == nil {
+		c.Load = fingerprint.ReadLoad
 	}
 	if c.Boottime == nil {
 		c.Boottime = clock.Boottime

@@ -127,14 +127,21 @@ func (w *deviceWatch) measure(ctx context.Context, name string, plugin device.Pl
 	return nil
 }
 
-// figures gives the newest measurement of every device, by its id.
-func (w *deviceWatch) figures() map[string]device.DeviceStats {
+// measurement is what a plugin measured of a device, and when.
+type measurement struct {
+	at time.Time
+	device.DeviceStats
+}
+
+// figures gives the newest measurement of every device, by its id: at most a
+// few seconds old while its plugin answers.
+func (w *deviceWatch) figures() map[string]measurement {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := make(map[string]device.DeviceStats)
+	all := make(map[string]measurement)
 	for _, stats := range w.mu.stats {
 		for _, one := range stats.Devices {
-			all[one.ID] = one
+			all[one.ID] = measurement{stats.At, one}
 		}
 	}
 	return all
@@ -211,11 +218,6 @@ func (w *deviceWatch) busy() []string {
 	slices.Sort(names)
 	return names
 }
-
-// DeviceStats gives the newest measurement of every device of the node, by its
-// id: at most a few seconds old while its plugin answers. Any goroutine may call
-// it; the result is the caller's.
-func (c *Client) DeviceStats() map[string]device.DeviceStats { return c.devices.figures() }
 
 // devicesChanged puts what the plugins say into the registration, and has the
 // loop act upon it.

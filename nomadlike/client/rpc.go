@@ -23,6 +23,14 @@ func (c *Client) Register(s *rpc.Server) {
 		func(ctx context.Context, peer rpc.Peer, stream *rpc.ServerStream[structs.ExecUp, structs.ExecDown]) error {
 			return c.Exec(ctx, callerOf(peer), stream)
 		})
+	rpc.Unary(s, structs.MethodNodeFigures, rpc.FromServers,
+		func(ctx context.Context, _ rpc.Peer, _ *structs.FiguresRequest) (*structs.NodeFigures, error) {
+			return c.Figures(ctx)
+		})
+	rpc.Unary(s, structs.MethodNodeTreat, rpc.FromServers,
+		func(ctx context.Context, _ rpc.Peer, order *structs.DeviceTreat) (*structs.DeviceTreated, error) {
+			return &structs.DeviceTreated{}, c.Treat(ctx, order)
+		})
 }
 
 func callerOf(peer rpc.Peer) Caller { return Caller{Role: string(peer.Role), ID: peer.ID} }

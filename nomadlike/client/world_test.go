@@ -330,6 +330,7 @@ type ward struct {
 	startErr  error
 	deaf      bool          // tasks ignore the stop signal
 	startTime time.Duration // that a start takes
+	cores     float64       // that each task keeps busy
 }
 
 type fakeTask struct {
@@ -525,8 +526,14 @@ func (d *fakeDriver) Destroy(_ context.Context, id driver.TaskID) error {
 func (d *fakeDriver) Signal(context.Context, driver.TaskID, string) error { return nil }
 func (d *fakeDriver) Pause(context.Context, driver.TaskID) error          { return nil }
 func (d *fakeDriver) Continue(context.Context, driver.TaskID) error       { return nil }
-func (d *fakeDriver) Stats(context.Context, driver.TaskID) (driver.Usage, error) {
-	return driver.Usage{}, nil
+func (d *fakeDriver) Stats(_ context.Context, id driver.TaskID) (driver.Usage, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return driver.Usage{}, err
+	}
+	now := time.Now()
+	busy := time.Duration(d.cores * float64(now.Sub(t.handle.StartedAt)))
+	return driver.Usage{At: now, CPUTime: busy, RSSBytes: 7 << 20, Processes: 3}, nil
 }
 
 // Exec echoes its command and input.

@@ -168,3 +168,21 @@ func (tx *txn) evictAllocs(node *structs.Node) {
 		tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomePreempted, cause: cause})
 	}
 }
+
+// applyDeviceTreated keeps what an operator has done to a device.
+func applyDeviceTreated(tx *txn, body *structs.DeviceTreatment) (structs.ApplyResult, *structs.Error) {
+	node, ok := tx.node(body.NodeID)
+	if !ok {
+		return refuse(structs.CodeNotFound, "state.node_unknown", "node", body.NodeID)
+	}
+	if body.Act != structs.DeviceClear && body.Act != structs.DeviceReset {
+		return refuse(structs.CodeInvalid, "client.device_act", "act", body.Act)
+	}
+	if len(body.Device) > idLengthMax {
+		return refuse(structs.CodeTooLarge, "state.too_many", "what", "device", "max", idLengthMax)
+	}
+	event := nodeEvent("event.node.device_"+string(body.Act), node)
+	event.Severity = severityWarn
+	tx.tell(event, "node", node.Name, "device", body.Device, "number", decimal(body.Number), "by", tx.by)
+	return accepted()
+}

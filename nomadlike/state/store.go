@@ -159,6 +159,8 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyNodeStatus), true
 	case structs.CommandNodeEligibility:
 		return read(applyNodeEligibility), true
+	case structs.CommandDeviceTreated:
+		return read(applyDeviceTreated), true
 	case structs.CommandTokenPut:
 		return read(applyTokenPut), true
 	case structs.CommandTokenDelete:

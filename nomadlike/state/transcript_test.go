@@ -135,6 +135,8 @@ func (p *play) do(verb string, args []string) {
 			body.DrainDeadline = p.now.Add(p.span(named["deadline"]).Std())
 		}
 		p.apply(structs.CommandNodeEligibility, body)
+	case "treat":
+		p.apply(structs.CommandDeviceTreated, &structs.DeviceTreatment{NodeID: "node-" + plain[0], Device: plain[1], Number: 1, Act: structs.DeviceAct(plain[2])})
 	case "stop":
 		id, subjob := p.jobOf(plain[0])
 		body := &structs.JobStop{JobID: id, Reason: "enough"}

@@ -31,6 +31,7 @@ const (
 	CommandQueueMove        CommandKind = 23 // admission
 	CommandJobTimeLimit     CommandKind = 24 // admission
 	CommandForecasts        CommandKind = 25 // forecast loop
+	CommandDeviceTreated    CommandKind = 26 // admission: what an operator has done to a device
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -242,4 +243,14 @@ type JobTimeLimit struct {
 // Forecasts keeps answers that were given.
 type Forecasts struct {
 	Forecasts []Forecast `json:"forecasts"`
+}
+
+// DeviceTreatment records that an operator has a node do something to one of
+// its devices. It changes nothing but the events: the node does it, and tells
+// by its registration what came of it.
+type DeviceTreatment struct {
+	NodeID string    `json:"node_id"`
+	Device string    `json:"device"` // id
+	Number int       `json:"number"` // as people know it
+	Act    DeviceAct `json:"act"`
 }

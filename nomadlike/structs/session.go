@@ -11,6 +11,8 @@ package structs
 //	Agent.Witness    leader -> any agent: WitnessRequest / WitnessReply
 //	Alloc.Logs       stream, server -> client: LogRequest / LogChunk
 //	Alloc.Exec       stream, server or member's client -> client: ExecUp / ExecDown
+//	Node.Figures     server -> client: FiguresRequest / NodeFigures
+//	Node.Treat       server -> client: DeviceTreat / DeviceTreated
 const (
 	MethodNodeSession     = "Node.Session"
 	MethodLeaderPropose   = "Leader.Propose"
@@ -20,6 +22,8 @@ const (
 	MethodAgentWitness    = "Agent.Witness"
 	MethodAllocLogs       = "Alloc.Logs"
 	MethodAllocExec       = "Alloc.Exec"
+	MethodNodeFigures     = "Node.Figures"
+	MethodNodeTreat       = "Node.Treat"
 )
 
 // SessionUp is what a node says on its stream; exactly one field is set.

@@ -1,0 +1,124 @@
+package client
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device"
+)
+
+// fakeMachine keeps one core and a half busy.
+func fakeMachine(began time.Time) func(*Config) {
+	return func(c *Config) {
+		c.Load = func() fingerprint.Load {
+			return fingerprint.Load{CPUSeconds: 100 + 1.5*time.Since(began).Seconds(), MemoryUsed: 3 << 30, MemoryTotal: 8 << 30}
+		}
+	}
+}
+
+func TestFiguresOfANode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := newControl(), newWard()
+		w.cores = 0.5
+		cards := device.NewFake(device.FakeDevices("fake/card", 2)...)
+		cards.SetProcesses("FAKE-0001", device.Process{PID: 7, Name: "train", Memory: 1 << 30})
+		n, _ := c.node(t, t.TempDir(), "n1", w.driver(), fakeMachine(time.Now()),
+			func(c *Config) { c.DevicePlugins = map[string]device.Plugin{"fake": cards} })
+		a := gang("j", 1, "sleep 100", "n1")[0]
+		c.assign(a)
+		settle()
+		first := figuresOf(t, n)
+		if first.CPUCores != 0 || len(first.Tasks) != 1 || first.Tasks[0].CPUCores != 0 {
+			t.Errorf("rates without a measurement before: %+v", first)
+		}
+		pass(figuresFresh / 2)
+		if again := figuresOf(t, n); again.At != first.At {
+			t.Error("who asks soon after another gets a measurement of his own")
+		}
+		pass(10 * time.Second)
+		figures := figuresOf(t, n)
+		task := figures.Tasks[0]
+		if !near(figures.CPUCores, 1.5) || !near(task.CPUCores, 0.5) || task.AllocID != a.Alloc.ID || task.Memory != 7<<20 || task.Processes != 3 {
+			t.Errorf("measured %+v", figures)
+		}
+		if figures.MemoryUsed != 3<<30 || figures.MemoryTotal != 8<<30 {
+			t.Errorf("memory of the machine %d of %d", figures.MemoryUsed, figures.MemoryTotal)
+		}
+		want := []structs.DeviceFigures{
+			{ID: "FAKE-0000", Gauges: map[string]float64{device.GaugeUtilization: 0.5, device.GaugeMemoryTotal: 80 << 30}},
+			{ID: "FAKE-0001", Gauges: map[string]float64{device.GaugeUtilization: 0.5, device.GaugeMemoryTotal: 80 << 30},
+				Processes: []structs.DeviceProcess{{PID: 7, Name: "train", Memory: 1 << 30}}},
+		}
+		for i := range figures.Devices {
+			if figures.Devices[i].At == 0 {
+				t.Error("a measurement without its time")
+			}
+			figures.Devices[i].At = 0
+		}
+		if diff := cmp.Diff(want, figures.Devices); diff != "" {
+			t.Errorf("devices (-want +got):\n%s", diff)
+		}
+		w.exit(a.Alloc.ID, 0)
+		pass(2 * figuresRateMax)
+		if late := figuresOf(t, n); len(late.Tasks) != 0 || late.CPUCores != 0 {
+			t.Errorf("after the job, and long after the last measurement: %+v", late)
+		}
+	})
+}
+
+func figuresOf(t *testing.T, n *Client) structs.NodeFigures {
+	t.Helper()
+	figures, err := n.Figures(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *figures
+}
+
+func near(got, want float64) bool { return got > want*0.95 && got < want*1.05 }
+
+func TestOperatorTreatsDevices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := newControl(), newWard()
+		cards := device.NewFake(device.FakeDevices("fake/card", 2)...)
+		n, _ := c.node(t, t.TempDir(), "n1", w.driver(), func(c *Config) {
+			c.DevicePlugins = map[string]device.Plugin{"fake": cards}
+			c.Devices = []structs.Device{{ID: "declared-0", Kind: "acme/npu", Healthy: true}}
+		})
+		settle()
+		treat := func(id string, act structs.DeviceAct) error {
+			return n.Treat(t.Context(), &structs.DeviceTreat{Device: id, Act: act, By: "ops"})
+		}
+		healthy := func(id string) bool {
+			d, _, _ := n.devices.find(id)
+			return d.Healthy
+		}
+		for _, act := range []structs.DeviceAct{structs.DeviceClear, structs.DeviceReset} {
+			cards.Fault("FAKE-0001", "burnt", device.ActService)
+			settle()
+			if healthy("FAKE-0001") {
+				t.Fatal("the fault is not seen")
+			}
+			if err := treat("FAKE-0001", act); err != nil {
+				t.Fatalf("%s: %v", act, err)
+			}
+			settle()
+			if !healthy("FAKE-0001") {
+				t.Errorf("not healthy after %s", act)
+			}
+		}
+		a := gang("j", 1, "sleep 100", "n1")[0]
+		a.Alloc.Devices = []string{"FAKE-0000"}
+		c.assign(a)
+		settle()
+		wantError(t, treat("FAKE-0000", structs.DeviceReset), "client.device_in_use")
+		wantError(t, treat("FAKE-0009", structs.DeviceClear), "client.device_gone")
+		wantError(t, treat("declared-0", structs.DeviceClear), "client.device_untreatable")
+		wantError(t, treat("FAKE-0000", "kick"), "client.device_act")
+	})
+}

@@ -1,0 +1,66 @@
+package structs
+
+// FiguresRequest asks a node what it measures of itself.
+type FiguresRequest struct{}
+
+// NodeFigures is what a node measures of itself at one moment. It never goes
+// into the log: whoever wants to see it asks the node.
+type NodeFigures struct {
+	At          UnixNano        `json:"at"`
+	CPUSeconds  float64         `json:"cpu_seconds"`          // spent by the whole machine since its boot
+	CPUCores    float64         `json:"cpu_cores,omitempty"`  // busy since the measurement before; 0 at the first
+	MemoryUsed  int64           `json:"memory_used"`          // bytes
+	MemoryTotal int64           `json:"memory_total"`         // bytes
+	Devices     []DeviceFigures `json:"devices,omitempty"`    // of those that are measured, by id
+	Tasks       []TaskFigures   `json:"tasks,omitempty"`      // of those that run and could be measured, by allocation id
+	Unmeasured  int             `json:"unmeasured,omitempty"` // tasks whose driver did not answer in time
+}
+
+// DeviceFigures is one measurement of one device. Gauges are under the keys of
+// package plugins/device; one that the device does not have is not there.
+type DeviceFigures struct {
+	ID        string             `json:"id"`
+	At        UnixNano           `json:"at"`
+	Gauges    map[string]float64 `json:"gauges,omitempty"`
+	Processes []DeviceProcess    `json:"processes,omitempty"` // the first DeviceProcessesMax
+}
+
+// DeviceProcessesMax bounds the processes that are told of one device.
+const DeviceProcessesMax = 64
+
+// DeviceProcess is a process of a node that has a context on a device.
+type DeviceProcess struct {
+	PID    int    `json:"pid"`
+	Name   string `json:"name,omitempty"`
+	Memory int64  `json:"memory"` // bytes on the device; 0: unknown
+}
+
+// TaskFigures is what one rank uses, with everything that it has started.
+type TaskFigures struct {
+	AllocID    string  `json:"alloc_id"`
+	CPUSeconds float64 `json:"cpu_seconds"`         // since its start
+	CPUCores   float64 `json:"cpu_cores,omitempty"` // busy since the measurement before; 0 at the first
+	Memory     int64   `json:"memory"`              // resident bytes
+	Processes  int     `json:"processes"`
+}
+
+// DeviceAct is what an operator may have a node do to a device.
+type DeviceAct string
+
+// The acts. Each changes the node's own view only: the state learns of it by
+// the node's next registration.
+const (
+	DeviceClear DeviceAct = "clear" // forget its faults, without a test
+	DeviceReset DeviceAct = "reset" // reset and test it; nothing may run on it
+)
+
+// DeviceTreat asks a node to do something to one of its devices, which is named
+// by its full id.
+type DeviceTreat struct {
+	Device string    `json:"device"`
+	Act    DeviceAct `json:"act"`
+	By     string    `json:"by"` // who asked, for the node's log
+}
+
+// DeviceTreated answers a DeviceTreat that succeeded.
+type DeviceTreated struct{}
