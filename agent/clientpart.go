@@ -68,7 +68,7 @@ func (a *Agent) openClient(context.Context) error {
 			Topology: c.Topology, RDMA: c.RDMA,
 		},
 		Devices: c.Devices, DevicePlugins: devices,
-		Drivers: drivers,
+		Drivers: drivers, Storages: c.Storages,
 		Servers: a.serverAddresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
 		Binary: binary, Logger: a.log,
 	})

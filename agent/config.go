@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/host"
 )
@@ -71,6 +72,7 @@ func (c Config) redacted() map[string]any {
 			"enabled": c.Client.Enabled, "servers": c.Client.Servers, "pool": c.Client.Pool, "interface": c.Client.Interface,
 			"port_min": c.Client.PortMin, "port_max": c.Client.PortMax, "meta": c.Client.Meta,
 			"topology": c.Client.Topology, "rdma": c.Client.RDMA, "devices": len(c.Client.Devices),
+			"storages": len(c.Client.Storages),
 			"reserved": map[string]any{"cpu": c.Client.ReservedCPU, "memory": c.Client.ReservedMemory},
 		},
 		"log": map[string]any{"level": c.LogLevel, "format": c.LogFormat}, "plugin_dir": c.PluginDir, "hosts": c.Hosts,
@@ -101,6 +103,7 @@ type ClientConfig struct {
 	Devices        []structs.Device // declared, not found by a plugin
 	Docker         DockerConfig
 	Exec           ExecConfig
+	Storages       []workspace.Storage
 }
 
 // LimitsConfig is the part of limits.
@@ -361,6 +364,7 @@ func (r *resolver) client() {
 		}
 	}
 	c.Devices = r.devices(block.Devices)
+	c.Storages = r.storages(block.Storages)
 }
 
 func (r *resolver) limits() {

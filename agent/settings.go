@@ -57,6 +57,7 @@ type Client struct {
 	Devices   []DeviceBlock     `hcl:"device,block"`
 	Docker    *DockerBlock      `hcl:"docker,block"`
 	Exec      *ExecBlock        `hcl:"exec,block"`
+	Storages  []StorageBlock    `hcl:"storage,block"`
 }
 
 // DeviceBlock declares accelerators of one sort that no plugin finds, labelled
@@ -185,6 +186,9 @@ func (c Client) over(top Client) Client {
 	})
 	c.Docker = both(c.Docker, top.Docker, DockerBlock.over)
 	c.Exec = both(c.Exec, top.Exec, ExecBlock.over)
+	if top.Storages != nil {
+		c.Storages = top.Storages
+	}
 	return c
 }
 

@@ -104,6 +104,13 @@ func devAgent(t testing.TB) (*Agent, *api.Client) {
 	yes := true
 	options := testOptions(t)
 	agent := startAgent(t, Settings{Dev: &yes}, options)
+	return agent, savedClient(t, options)
+}
+
+// savedClient is logged in at the development agent that was started with
+// options.
+func savedClient(t testing.TB, options Options) *api.Client {
+	t.Helper()
 	dir, err := api.ContextDir(options.Getenv)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +119,7 @@ func devAgent(t testing.TB) (*Agent, *api.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return agent, clientFor(t, saved.Address, saved.CA, saved.Token)
+	return clientFor(t, saved.Address, saved.CA, saved.Token)
 }
 
 func clientFor(t testing.TB, address, ca, token string) *api.Client {

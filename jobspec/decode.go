@@ -174,6 +174,9 @@ func (r *reader) data(job *structs.Job) {
 			r.whole("version", &ref.Version, 1)
 			r.flag("read_only", &ref.ReadOnly)
 			r.flag("prepare", &ref.Prepare)
+			text(r, "from", &ref.From)
+			text(r, "storage", &ref.Storage)
+			r.flag("annotations", &ref.Annotations)
 			*kind.into = append(*kind.into, ref)
 		})
 	}
@@ -181,10 +184,12 @@ func (r *reader) data(job *structs.Job) {
 		var m structs.Mount
 		r.label("target", &m.Target)
 		text(r, "source", &m.Source)
+		text(r, "storage", &m.Storage)
 		r.flag("read_only", &m.ReadOnly)
 		job.Mounts = append(job.Mounts, m)
 	})
 	r.single("output", func(r *reader) {
+		text(r, "storage", &job.OutputStorage)
 		label, ok := r.oneLabel()
 		if !ok {
 			return

@@ -232,15 +232,19 @@ func (w writer) data(job *structs.Job) {
 			inner.whole("version", ref.Version)
 			inner.flag("read_only", ref.ReadOnly)
 			inner.flag("prepare", ref.Prepare)
+			put(inner, "from", ref.From)
+			put(inner, "storage", ref.Storage)
+			inner.flag("annotations", ref.Annotations)
 		}
 	}
 	for _, m := range job.Mounts {
 		inner := w.block("mount", m.Target)
 		put(inner, "source", m.Source)
+		put(inner, "storage", m.Storage)
 		inner.flag("read_only", m.ReadOnly)
 	}
 	if job.Output != "" {
-		w.block("output", job.Output)
+		put(w.block("output", job.Output), "storage", job.OutputStorage)
 	}
 }
 

@@ -203,7 +203,7 @@ func driverReservation(r *device.Reservation, contained bool) driver.Reservation
 		made.Nodes = append(made.Nodes, driver.Device(node))
 	}
 	for _, mount := range r.Mounts {
-		made.Mounts = append(made.Mounts, driver.Mount(mount))
+		made.Mounts = append(made.Mounts, driver.Mount{HostPath: mount.HostPath, TaskPath: mount.TaskPath, ReadOnly: mount.ReadOnly})
 	}
 	if e := r.Container; e != nil {
 		made.Engine = &driver.EngineDevices{Driver: e.Driver, IDs: e.IDs, Capabilities: e.Capabilities, Runtime: e.Runtime, Env: e.Env}

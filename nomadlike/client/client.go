@@ -16,6 +16,7 @@ import (
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
+	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device/rdma"
 	"nomadlike/plugins/driver"
@@ -117,6 +118,7 @@ func New(config Config) (*Client, error) {
 	}
 	node.ID, node.Incarnation = c.identity.NodeID, c.identity.Incarnation
 	node.RPCAddr, node.Version, node.Devices = config.RPCAddr, config.Version, config.Devices
+	node.Storages = workspace.Offers(config.Storages)
 	node.Status, node.Eligibility = structs.NodeReady, structs.NodeEligible
 	c.mu.node = node
 	c.log = c.log.With(logkey.NodeID, c.identity.NodeID)

@@ -13,6 +13,7 @@ import (
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
+	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
 	"nomadlike/plugins/driver"
@@ -32,6 +33,9 @@ type Config struct {
 	Wishes  fingerprint.Wishes // name, address, pool, reserves, ports, attributes
 	Drivers map[string]driver.Driver
 	Devices []structs.Device // declared by the configuration
+	// Storages are the places for data that the administrator has named; the
+	// first that serves a kind is taken when a job names none.
+	Storages []workspace.Storage
 	// DevicePlugins find devices and prepare them for tasks, by name. They are
 	// closed by their owner, after Run.
 	DevicePlugins map[string]device.Plugin

@@ -93,6 +93,11 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 		env = make(map[string]string, len(seen))
 	}
 	maps.Copy(env, seen)
+	space, failure := c.openWorkspace(a, owner)
+	if failure != nil {
+		return failure
+	}
+	maps.Copy(env, space.env)
 	l, err := launch.Build(launch.Input{Job: a.Job, Alloc: a.Alloc, Members: a.Members, Node: c.nodeFacts(a, env)})
 	if err != nil {
 		return users(err)
@@ -114,7 +119,12 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 			p.links = append(p.links, link)
 		}
 	}
+	if err := space.link(c.files.task(id), owner); err != nil {
+		return infra("client.dir_failed", "cause", err)
+	}
+	space.rewrite(&l)
 	p.spec = c.taskSpec(a, &l, owner)
+	p.spec.Mounts = append(p.spec.Mounts, space.mounts...)
 	p.spec.Reservations = append(p.spec.Reservations, reserved...)
 	return c.fetch(ctx, a, &p.spec)
 }
@@ -178,6 +188,9 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 		spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: path.Join(spec.TaskDir, view.File), TaskPath: view.Path, ReadOnly: true})
 	}
 	for _, m := range a.Job.Mounts {
+		if m.Storage != "" {
+			continue // part of the workspace
+		}
 		spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: m.Source, TaskPath: m.Target, ReadOnly: m.ReadOnly})
 	}
 	if needsShell(a) {

@@ -22,8 +22,9 @@ type class struct {
 // classNode is a node with its devices in the order of their bits, as
 // structs.CompareDevices has them, and nothing of it that a class does not have.
 func classNode(node *structs.Node) *structs.Node {
-	c := &structs.Node{Pool: node.PoolName(), RDMA: node.RDMA, Drivers: slices.Clone(node.Drivers), Devices: slices.Clone(node.Devices)}
+	c := &structs.Node{Pool: node.PoolName(), RDMA: node.RDMA, Drivers: slices.Clone(node.Drivers), Storages: slices.Clone(node.Storages), Devices: slices.Clone(node.Devices)}
 	slices.Sort(c.Drivers)
+	slices.Sort(c.Storages)
 	slices.SortFunc(c.Devices, func(a, b structs.Device) int { return structs.CompareDevices(&a, &b) })
 	return c
 }
@@ -48,6 +49,10 @@ func classKey(b []byte, c *structs.Node, pool *structs.Pool) []byte {
 	number(int64(len(c.Drivers)))
 	for _, driver := range c.Drivers {
 		text(driver)
+	}
+	number(int64(len(c.Storages)))
+	for _, storage := range c.Storages {
+		text(storage)
 	}
 	links := linkNames(c.Devices)
 	for i := range c.Devices {

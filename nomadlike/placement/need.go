@@ -80,7 +80,9 @@ func needOf(job *structs.Job, index int, spec structs.Resources) Need {
 // nothing else alive.
 func trimmed(job *structs.Job) *structs.Job {
 	return &structs.Job{Name: job.Name, Nodes: job.Nodes, Distributed: job.Distributed, Resources: job.Resources,
-		Placement: job.Placement, VIP: job.VIP, Task: structs.Task{Driver: job.Task.Driver}}
+		Placement: job.Placement, VIP: job.VIP, Task: structs.Task{Driver: job.Task.Driver},
+		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes, Mounts: job.Mounts,
+		Output: job.Output, OutputStorage: job.OutputStorage}
 }
 
 // Key is equal for needs to which every floor answers the same. It is unique
@@ -143,6 +145,7 @@ func appendPlaceKey(b keyWriter, job *structs.Job, r *structs.Resources) keyWrit
 	b.text(job.Placement.Pool)
 	b.text(job.Placement.DriverVersion)
 	b.texts(job.Placement.Nodes)
+	b.texts(job.StorageNeeds())
 	b.flag(job.VIP != nil)
 	if job.VIP != nil {
 		b.number(int64(len(job.VIP.Machines)))

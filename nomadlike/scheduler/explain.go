@@ -143,6 +143,8 @@ func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
 	switch reason.ID {
 	case "scheduler.node_driver":
 		return neverFor("scheduler.driver_missing", "driver", sh.needs[0].job.Task.Driver)
+	case "scheduler.node_storage":
+		return neverFor("scheduler.storage_missing", "kind", reason.Params["kind"], "storage", reason.Params["storage"])
 	case "scheduler.node_rdma", "scheduler.pool_rdma":
 		return neverFor("scheduler.no_rdma")
 	case "scheduler.node_driver_version":

@@ -106,6 +106,10 @@ func buildKey(node *structs.Node) string {
 	for _, driver := range node.Drivers {
 		text(driver)
 	}
+	number(int64(len(node.Storages)))
+	for _, storage := range node.Storages {
+		text(storage)
+	}
 	for i := range node.Devices {
 		d := &node.Devices[i]
 		if d.Healthy {

@@ -42,6 +42,9 @@ func internNode(node *structs.Node) {
 	for i := range node.Drivers {
 		intern(&node.Drivers[i])
 	}
+	for i := range node.Storages {
+		intern(&node.Storages[i])
+	}
 	for i := range node.Topology {
 		intern(&node.Topology[i])
 	}

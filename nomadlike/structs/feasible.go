@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // This file holds the one answer to "may this rank stand on this node?". The
@@ -143,6 +144,12 @@ func NodeProblem(job *Job, node *Node) *Reason {
 		return NewReason("scheduler.node_pool", "node", node.Name, "pool", job.Placement.Pool)
 	case !node.HasDriver(job.Task.Driver):
 		return NewReason("scheduler.node_driver", "node", node.Name, "driver", job.Task.Driver)
+	}
+	for _, need := range job.StorageNeeds() {
+		if !node.Stores(need) {
+			kind, name, _ := strings.Cut(need, "/")
+			return NewReason("scheduler.node_storage", "node", node.Name, "kind", kind, "storage", name)
+		}
 	}
 	return nil
 }

@@ -62,6 +62,7 @@ type Job struct {
 	Volumes         []DataRef         `json:"volumes,omitempty"`
 	Mounts          []Mount           `json:"mounts,omitempty"`
 	Output          string            `json:"output,omitempty"`
+	OutputStorage   string            `json:"output_storage,omitempty"` // "": the first that takes outputs
 	Restart         *Restart          `json:"restart,omitempty"`
 	Checkpoint      *Checkpoint       `json:"checkpoint,omitempty"`
 	StopGrace       Duration          `json:"stop_grace"`
@@ -209,13 +210,31 @@ type DataRef struct {
 	Version  int    `json:"version,omitempty"`
 	ReadOnly bool   `json:"read_only,omitempty"`
 	Prepare  bool   `json:"prepare,omitempty"`
+	// From is the collection that a dataset or model is taken from: private
+	// (default), favorite, which names a version too, or pretrained, of models.
+	From string `json:"from,omitempty"`
+	// Storage is the administrator's storage that it lies in; "" means the first
+	// of the node that serves its kind.
+	Storage string `json:"storage,omitempty"`
+	// Annotations shows the directory annotation of a labelled dataset at its
+	// own place as well.
+	Annotations bool `json:"annotations,omitempty"`
 }
 
-// Mount puts a directory of an administrator's storage into the task.
+// The collections of DataRef.From.
+const (
+	FromPrivate    = "private"
+	FromFavorite   = "favorite"
+	FromPretrained = "pretrained"
+)
+
+// Mount puts a directory of an administrator's storage into the task: an
+// absolute path of the node, or a path below the storage that is named.
 type Mount struct {
 	Target   string `json:"target"`
-	Source   string `json:"source"`
+	Source   string `json:"source,omitempty"`
 	ReadOnly bool   `json:"read_only,omitempty"`
+	Storage  string `json:"storage,omitempty"`
 }
 
 // Restart is plain fault restart 故障重启: how often a rank's own failure may

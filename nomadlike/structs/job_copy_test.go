@@ -10,7 +10,7 @@ import (
 
 // fullJob sets every field of a job that a user may set.
 func fullJob() *Job {
-	reference := DataRef{Name: "cifar10", Version: 3, ReadOnly: true, Prepare: true}
+	reference := DataRef{Name: "cifar10", Version: 3, ReadOnly: true, Prepare: true, From: "favorite", Storage: "nas", Annotations: true}
 	return &Job{
 		Name: "resnet50", Project: "vision", Type: JobTypeTraining, Category: "training", Description: "baseline",
 		Priority: PriorityUrgent, Preemptible: true, Access: AccessReadOnly, TimeLimit: Duration(48 * time.Hour),
@@ -27,7 +27,7 @@ func fullJob() *Job {
 			Env: map[string]string{"LR": "0.1"}, User: "li", Hooks: []Hook{{When: "prestart", Command: "true"}},
 			Logs: &LogPolicy{FileSizeMax: MiB, Files: 3}},
 		Algorithms: []DataRef{reference}, Datasets: []DataRef{reference}, Models: []DataRef{reference}, Volumes: []DataRef{reference},
-		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true}}, Output: "models/run7",
+		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true, Storage: "nas"}}, Output: "models/run7", OutputStorage: "nas",
 		Restart: &Restart{MaxRestarts: 3, Delay: Duration(time.Second)},
 		Checkpoint: &Checkpoint{MaxResumes: 5, Signal: "SIGUSR1", Grace: Duration(time.Minute), Precheck: true,
 			Elastic: &Elastic{MinNodes: 2, AllowResize: true}, Performance: &Performance{Threshold: 0.7, Action: "alert", Compare: "gt"}},

@@ -18,12 +18,9 @@ func (j *Job) NotAvailable() []Problem {
 		v.laterIf(r.SharedMemory != 0 && !contained, path+".shared_memory", "shared_memory")
 	}
 	v.laterIf(len(j.Task.Hooks) > 0, IndexedPath("task.hook", 0), "hook")
-	v.laterIf(len(j.Algorithms) > 0, IndexedPath("algorithm", 0), "algorithm")
-	v.laterIf(len(j.Datasets) > 0, IndexedPath("dataset", 0), "dataset")
-	v.laterIf(len(j.Models) > 0, IndexedPath("model", 0), "model")
-	v.laterIf(len(j.Volumes) > 0, IndexedPath("volume", 0), "volume")
-	v.laterIf(len(j.Mounts) > 0 && !contained, IndexedPath("mount", 0), `mount with driver = "`+j.Task.Driver+`"`)
-	v.laterIf(j.Output != "", "output", "output")
+	for i, d := range j.Datasets {
+		v.laterIf(d.Prepare, IndexedPath("dataset", i)+".prepare", "prepare")
+	}
 	if c := j.Checkpoint; c != nil {
 		v.laterIf(c.Precheck, "checkpoint.precheck", "precheck")
 		v.laterIf(c.Performance != nil, "checkpoint.performance", "performance")

@@ -12,24 +12,45 @@ func (v *validator) data(j *Job) {
 	v.references("dataset", j.Datasets)
 	v.references("model", j.Models)
 	v.references("volume", j.Volumes)
+	if len(j.Algorithms) > 1 {
+		v.add(IndexedPath("algorithm", 1), "job.algorithms", "")
+	}
 	for i, a := range j.Algorithms {
-		v.preparable(IndexedPath("algorithm", i), a)
+		at := IndexedPath("algorithm", i)
+		v.preparable(at, a)
+		v.plainData(at, a)
+	}
+	for i, d := range j.Datasets {
+		at := IndexedPath("dataset", i)
+		v.collection(at, d, FromPrivate, FromFavorite)
+		if d.Prepare && !d.ReadOnly {
+			v.add(at+".prepare", "job.prepare_read_only", "job.prepare_read_only.hint")
+		}
 	}
 	for i, m := range j.Models {
-		v.preparable(IndexedPath("model", i), m)
+		at := IndexedPath("model", i)
+		v.preparable(at, m)
+		v.collection(at, m, FromPrivate, FromFavorite, FromPretrained)
+		if m.Annotations {
+			v.add(at+".annotations", "job.annotations", "")
+		}
 	}
 	for i, volume := range j.Volumes {
 		at := IndexedPath("volume", i)
 		v.preparable(at, volume)
+		v.plainData(at, volume)
 		if volume.Version != 0 {
 			v.add(at+".version", "job.volume_version", "")
 		}
 	}
 	v.mounts(j.Mounts)
 	if j.Output != "" && v.word("output", j.Output, PathMax) {
-		if path.IsAbs(j.Output) || path.Clean(j.Output) != j.Output || j.Output == ".." || strings.HasPrefix(j.Output, "../") || j.Output == "." {
+		if !belowPath(j.Output) {
 			v.add("output", "job.output", "job.output.hint", "value", j.Output)
 		}
+	}
+	if j.OutputStorage != "" {
+		v.name("output.storage", j.OutputStorage)
 	}
 }
 
@@ -46,6 +67,9 @@ func (v *validator) references(kind string, refs []DataRef) {
 			v.add(at+".name", "job.duplicate", "", "value", ref.Name)
 		}
 		seen[ref.Name] = true
+		if ref.Storage != "" {
+			v.name(at+".storage", ref.Storage)
+		}
 		v.integer(at+".version", ref.Version, 0, versionMax)
 	}
 }
@@ -59,6 +83,25 @@ func (v *validator) preparable(at string, ref DataRef) {
 	}
 }
 
+// collection checks where a dataset or model is taken from. Of a favourite
+// one version is meant.
+func (v *validator) collection(at string, ref DataRef, collections ...string) {
+	v.choice(at+".from", ref.From, true, collections...)
+	if ref.From == FromFavorite && ref.Version == 0 {
+		v.add(at+".version", "job.favorite_version", "", "name", ref.Name)
+	}
+}
+
+// plainData refuses what only datasets and models have.
+func (v *validator) plainData(at string, ref DataRef) {
+	if ref.From != "" {
+		v.add(at+".from", "job.from", "")
+	}
+	if ref.Annotations {
+		v.add(at+".annotations", "job.annotations", "")
+	}
+}
+
 func (v *validator) mounts(mounts []Mount) {
 	if len(mounts) > DataRefsMax {
 		v.add("mount", "job.too_many", "", "what", "mount", "count", len(mounts), "max", DataRefsMax)
@@ -67,7 +110,7 @@ func (v *validator) mounts(mounts []Mount) {
 	targets := make(map[string]bool, len(mounts))
 	for i, m := range mounts {
 		at := IndexedPath("mount", i)
-		v.directory(at+".source", m.Source)
+		v.mountSource(at, m)
 		if !v.directory(at+".target", m.Target) {
 			continue
 		}
@@ -82,6 +125,23 @@ func (v *validator) mounts(mounts []Mount) {
 		}
 		targets[target] = true
 	}
+}
+
+// mountSource checks an absolute path of the node, or one below a storage.
+func (v *validator) mountSource(at string, m Mount) {
+	if m.Storage == "" {
+		v.directory(at+".source", m.Source)
+		return
+	}
+	v.name(at+".storage", m.Storage)
+	if m.Source != "" && v.word(at+".source", m.Source, PathMax) && !belowPath(m.Source) {
+		v.add(at+".source", "job.mount_below", "", "value", m.Source)
+	}
+}
+
+// belowPath tells whether a path stays below whatever it is added to.
+func belowPath(p string) bool {
+	return !path.IsAbs(p) && path.Clean(p) == p && p != "." && p != ".." && !strings.HasPrefix(p, "../")
 }
 
 // recovery checks what happens after faults.

@@ -152,7 +152,13 @@ func mistakes() map[string]func(*Job) {
 		"nodes named too few or twice": func(j *Job) { j.Nodes, j.Distributed.Mode, j.Placement.Nodes = 3, ModeNone, []string{"a", "a"} },
 		"nodes overflow":               func(j *Job) { j.Nodes, j.Distributed.Mode = math.MaxInt, ModeNone },
 		"nodes zero":                   func(j *Job) { j.Nodes = -1 },
-		"output":                       func(j *Job) { j.Output = "../secret" },
+		"data of several kinds": func(j *Job) {
+			j.Algorithms = []DataRef{{Name: "a"}, {Name: "b", From: "private", Annotations: true}}
+			j.Datasets = []DataRef{{Name: "a", From: "favorite"}, {Name: "b", From: "pretrained"}, {Name: "c", Prepare: true, Storage: "N as"}}
+			j.Models = []DataRef{{Name: "a", From: "mine", Annotations: true}}
+			j.Mounts = []Mount{{Target: "/a", Storage: "nas", Source: "../b"}}
+		},
+		"output": func(j *Job) { j.Output = "../secret" },
 		"ports": func(j *Job) {
 			j.Resources[0].Ports = []PortRequest{{Name: "master"}, {Name: "a", Static: 80}, {Name: "a", Static: 80}, {Name: "b", Static: 70000}}
 		},

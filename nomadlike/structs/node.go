@@ -58,7 +58,8 @@ type Node struct {
 	Version     string            `json:"version"`
 	Incarnation uint64            `json:"incarnation"` // +1 at each start of its agent
 	Attributes  map[string]string `json:"attributes,omitempty"`
-	Drivers     []string          `json:"drivers,omitempty"` // healthy task drivers
+	Drivers     []string          `json:"drivers,omitempty"`  // healthy task drivers
+	Storages    []string          `json:"storages,omitempty"` // "kind/name" of what its administrator's storages serve, in the order of its configuration
 	Capacity    Capacity          `json:"capacity"`
 	Devices     []Device          `json:"devices,omitempty"`
 

@@ -138,7 +138,7 @@ func (m *mounter) stage(id driver.TaskID, taskDir string, wanted []driver.Mount)
 
 // stageOne binds one source to a place of ours.
 func (m *mounter) stageOne(w driver.Mount, taskDir, place string, made func()) error {
-	fd, err := unix.Open(w.HostPath, unix.O_PATH|unix.O_CLOEXEC, 0)
+	fd, err := openSource(w)
 	if err != nil {
 		return structs.NewError(structs.CodeInvalid, "docker.mount_missing", "path", w.HostPath, "cause", err)
 	}
@@ -152,7 +152,8 @@ func (m *mounter) stageOne(w driver.Mount, taskDir, place string, made func()) e
 		return fmt.Errorf("resolve %s: %w", w.HostPath, err)
 	}
 	isDir, isFile := stat.Mode&unix.S_IFMT == unix.S_IFDIR, stat.Mode&unix.S_IFMT == unix.S_IFREG
-	if !m.allowed(real) && !within(real, taskDir) || !isDir && !isFile {
+	given := w.Within != "" || m.allowed(real) || within(real, taskDir)
+	if !given || !isDir && !isFile {
 		return structs.NewError(structs.CodeForbidden, "docker.mount_refused", "path", w.HostPath, "real", real)
 	}
 	if isDir {
@@ -165,6 +166,30 @@ func (m *mounter) stageOne(w driver.Mount, taskDir, place string, made func()) e
 	}
 	made()
 	return bind(fd, place, w.ReadOnly)
+}
+
+// openSource opens the source of a mount. In a directory that the
+// administrator has given no link leads out of it.
+func openSource(w driver.Mount) (int, error) {
+	if w.Within == "" {
+		return unix.Open(w.HostPath, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	root, err := unix.Open(w.Within, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(root)
+	below, err := filepath.Rel(w.Within, w.HostPath)
+	if err != nil {
+		return -1, err
+	}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	for {
+		fd, err := unix.Openat2(root, below, &how)
+		if err != unix.EINTR && err != unix.EAGAIN { // somebody renames meanwhile
+			return fd, err
+		}
+	}
 }
 
 // bind mounts an opened file or directory, with what is mounted below it.

@@ -79,6 +79,11 @@ type Mount struct {
 	HostPath string `json:"host_path"`
 	TaskPath string `json:"task_path"`
 	ReadOnly bool   `json:"read_only"`
+	// Within is a directory of this machine that the administrator has given
+	// for what lies below it: HostPath is that directory or a path below it, and
+	// the driver follows no link that leads out of it. "" marks a path that the
+	// job has named, which the driver's own rules judge.
+	Within string `json:"within,omitempty"`
 }
 
 // LogRotation bounds what stdout and stderr keep, each for itself. Zero

@@ -192,7 +192,7 @@ func (d *Driver) isolation(spec *driver.TaskSpec, l level) *supervisor.Isolation
 		i.Visible = append(i.Visible, self) // remote shells of MPI run it
 	}
 	for _, mount := range spec.Mounts {
-		i.Mounts = append(i.Mounts, supervisor.BindMount{Source: mount.HostPath, Target: mount.TaskPath, ReadOnly: mount.ReadOnly, Job: true})
+		i.Mounts = append(i.Mounts, supervisor.BindMount{Source: mount.HostPath, Target: mount.TaskPath, ReadOnly: mount.ReadOnly, Job: mount.Within == "", Within: mount.Within})
 	}
 	for _, reservation := range spec.Reservations {
 		for _, mount := range reservation.Mounts {

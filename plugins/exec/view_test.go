@@ -255,6 +255,37 @@ func TestMounts(t *testing.T) {
 					t.Errorf("the node has got the place: %v", err)
 				}
 			})
+			t.Run("below what the administrator has given", func(t *testing.T) {
+				given := t.TempDir() // not below a mount root
+				if err := os.MkdirAll(filepath.Join(given, "set", "v1"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				for link, target := range map[string]string{"inside": "set/v1", "outside": "/etc", "upward": "../../../../etc"} {
+					if err := os.Symlink(target, filepath.Join(given, link)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				spec := drivertest.Shell(t, "ls -d /nomadlike-work/set/v1 /nomadlike-work/link")
+				spec.Mounts = []driver.Mount{
+					{HostPath: filepath.Join(given, "set"), TaskPath: "/nomadlike-work/set", Within: given, ReadOnly: true},
+					{HostPath: filepath.Join(given, "inside"), TaskPath: "/nomadlike-work/link", Within: given},
+				}
+				if out := output(t, d, spec); out != "/nomadlike-work/link\n/nomadlike-work/set/v1\n" {
+					t.Errorf("task wrote %q", out)
+				}
+				for _, mount := range []driver.Mount{
+					{HostPath: filepath.Join(given, "outside"), TaskPath: "/nomadlike-work", Within: given},
+					{HostPath: filepath.Join(given, "upward"), TaskPath: "/nomadlike-work", Within: given},
+					{HostPath: given + "/../../etc", TaskPath: "/nomadlike-work", Within: given},
+					{HostPath: filepath.Join(given, "set"), TaskPath: "/proc/sys", Within: given},
+				} {
+					spec := drivertest.Shell(t, "true")
+					spec.Mounts = []driver.Mount{mount}
+					if _, err := d.Start(ctx, spec); err == nil {
+						t.Errorf("mounted %+v", mount)
+					}
+				}
+			})
 			for what, mount := range map[string]driver.Mount{
 				"the root":               {HostPath: "/", TaskPath: "/nomadlike-data"},
 				"a place that is hidden": {HostPath: "/etc", TaskPath: "/nomadlike-data"},

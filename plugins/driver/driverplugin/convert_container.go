@@ -21,14 +21,14 @@ func devicesFromProto(p []*proto.Device) (devices []driver.Device) {
 
 func mountsToProto(mounts []driver.Mount) (p []*proto.Mount) {
 	for _, m := range mounts {
-		p = append(p, &proto.Mount{HostPath: m.HostPath, TaskPath: m.TaskPath, ReadOnly: m.ReadOnly})
+		p = append(p, &proto.Mount{HostPath: m.HostPath, TaskPath: m.TaskPath, ReadOnly: m.ReadOnly, Within: m.Within})
 	}
 	return p
 }
 
 func mountsFromProto(p []*proto.Mount) (mounts []driver.Mount) {
 	for _, m := range p {
-		mounts = append(mounts, driver.Mount{HostPath: m.GetHostPath(), TaskPath: m.GetTaskPath(), ReadOnly: m.GetReadOnly()})
+		mounts = append(mounts, driver.Mount{HostPath: m.GetHostPath(), TaskPath: m.GetTaskPath(), ReadOnly: m.GetReadOnly(), Within: m.GetWithin()})
 	}
 	return mounts
 }

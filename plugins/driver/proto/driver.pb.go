@@ -922,6 +922,7 @@ type Mount struct {
 	HostPath      string                 `protobuf:"bytes,1,opt,name=host_path,json=hostPath,proto3" json:"host_path,omitempty"`
 	TaskPath      string                 `protobuf:"bytes,2,opt,name=task_path,json=taskPath,proto3" json:"task_path,omitempty"`
 	ReadOnly      bool                   `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	Within        string                 `protobuf:"bytes,4,opt,name=within,proto3" json:"within,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -975,6 +976,13 @@ func (x *Mount) GetReadOnly() bool {
 		return x.ReadOnly
 	}
 	return false
+}
+
+func (x *Mount) GetWithin() string {
+	if x != nil {
+		return x.Within
+	}
+	return ""
 }
 
 type Handle struct {
@@ -2628,11 +2636,12 @@ const file_driver_proto_rawDesc = "" +
 	"\x06Device\x12\x1b\n" +
 	"\thost_path\x18\x01 \x01(\tR\bhostPath\x12\x1b\n" +
 	"\ttask_path\x18\x02 \x01(\tR\btaskPath\x12\x16\n" +
-	"\x06access\x18\x03 \x01(\tR\x06access\"^\n" +
+	"\x06access\x18\x03 \x01(\tR\x06access\"v\n" +
 	"\x05Mount\x12\x1b\n" +
 	"\thost_path\x18\x01 \x01(\tR\bhostPath\x12\x1b\n" +
 	"\ttask_path\x18\x02 \x01(\tR\btaskPath\x12\x1b\n" +
-	"\tread_only\x18\x03 \x01(\bR\breadOnly\"\x8d\x01\n" +
+	"\tread_only\x18\x03 \x01(\bR\breadOnly\x12\x16\n" +
+	"\x06within\x18\x04 \x01(\tR\x06within\"\x8d\x01\n" +
 	"\x06Handle\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x17\n" +

@@ -51,6 +51,9 @@ type BindMount struct {
 	// Job marks what the job asks for, which is not believed; the rest comes
 	// from the node.
 	Job bool `json:"job,omitempty"`
+	// Within is a directory of the node that no link on the way to Source leads
+	// out of; "" lets links lead anywhere.
+	Within string `json:"within,omitempty"`
 }
 
 // validate checks what this process relies on.
@@ -62,7 +65,7 @@ func (i *Isolation) validate() error {
 		return errors.New("spec: bad task directory, root or size")
 	}
 	for _, mount := range append(append([]BindMount(nil), i.Mounts...), i.Nodes...) {
-		if !filepath.IsAbs(mount.Source) || !cleanPath(mount.Target) {
+		if !filepath.IsAbs(mount.Source) || !cleanPath(mount.Target) || mount.Within != "" && !within(mount.Source, mount.Within) {
 			return fmt.Errorf("spec: bad mount %q at %q", mount.Source, mount.Target)
 		}
 	}

@@ -493,7 +493,7 @@ func (v *view) mountAll() *Failure {
 		return failed(err)
 	}
 	for _, mount := range v.spec.Isolation.Mounts {
-		fd, err := syscall.Open(mount.Source, oPath|syscall.O_CLOEXEC, 0)
+		fd, err := openSource(mount)
 		if err != nil {
 			return notExecutable("mount_missing", map[string]string{"path": mount.Source, "cause": plain(err)})
 		}
@@ -504,6 +504,24 @@ func (v *view) mountAll() *Failure {
 		}
 	}
 	return nil
+}
+
+// openSource opens the source of a mount. The links of what an administrator
+// has given lead nowhere else.
+func openSource(mount BindMount) (int, error) {
+	if mount.Within == "" {
+		return syscall.Open(mount.Source, oPath|syscall.O_CLOEXEC, 0)
+	}
+	root, err := syscall.Open(mount.Within, oPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer syscall.Close(root)
+	below, err := filepath.Rel(mount.Within, mount.Source)
+	if err != nil {
+		return -1, err
+	}
+	return openAt(root, below, oPath, resolveBeneath|resolveNoMagicLinks)
 }
 
 // mountOne mounts an opened source. It is judged by what was opened, which is
@@ -518,10 +536,12 @@ func (v *view) mountOne(mount BindMount, fd int, taskDir string) *Failure {
 		return failed(fmt.Errorf("resolve mount %s: %w", mount.Source, err))
 	}
 	kind := stat.Mode & syscall.S_IFMT
-	if mount.Job && (!v.spec.Isolation.allowed(real, taskDir) || kind != syscall.S_IFDIR && kind != syscall.S_IFREG) {
+	refused := mount.Job && !v.spec.Isolation.allowed(real, taskDir)
+	chosen := mount.Job || mount.Within != "" // by a job, if only the name below what is given
+	if refused || chosen && kind != syscall.S_IFDIR && kind != syscall.S_IFREG {
 		return notExecutable("mount_refused", map[string]string{"path": mount.Source, "real": real})
 	}
-	if mount.Job && reserved(mount.Target) {
+	if chosen && reserved(mount.Target) {
 		return notExecutable("mount_refused", map[string]string{"path": mount.Target, "real": mount.Target})
 	}
 	flags := uint64(mountNoSUID | mountNoDev)

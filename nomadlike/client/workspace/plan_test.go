@@ -1,0 +1,128 @@
+package workspace
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"nomadlike/internal/golden"
+	"nomadlike/nomadlike/structs"
+)
+
+// storages of the tests: one tree for what is shared, one directory for each user.
+func storages() []Storage {
+	return []Storage{
+		{Name: "nas", Path: "/nas/{kind}/{project}", Serves: []string{structs.StorageAlgorithm, structs.StorageDataset}, ReadOnly: true},
+		{Name: "models", Path: "/models/{from}/{name}/v{version}", Serves: []string{structs.StorageModel}},
+		{Name: "home", Path: "/home/{user}"},
+		{Name: "frozen", Path: "/frozen", ReadOnly: true},
+	}
+}
+
+func describe(places []Place, err error) string {
+	var b strings.Builder
+	for _, p := range places {
+		fmt.Fprintf(&b, "%s\n  %s (below %s, given %s) of %s", p.TaskPath, p.Path, p.Root, p.Given, p.Storage)
+		if p.ReadOnly {
+			b.WriteString(" read-only")
+		}
+		if p.Make {
+			b.WriteString(" made")
+		}
+		if p.Prepare {
+			b.WriteString(" prepared")
+		}
+		b.WriteByte('\n')
+	}
+	if err != nil {
+		fmt.Fprintf(&b, "error: %v\n", err)
+	}
+	return b.String()
+}
+
+func TestPlan(t *testing.T) {
+	job := func(change func(*structs.Job)) *structs.Job {
+		j := &structs.Job{Name: "digits", Project: "vision", User: "li"}
+		change(j)
+		return j
+	}
+	var b strings.Builder
+	for _, c := range []struct {
+		name string
+		job  *structs.Job
+		sub  int
+	}{
+		{"nothing", job(func(*structs.Job) {}), 0},
+		{"everything", job(func(j *structs.Job) {
+			j.Algorithms = []structs.DataRef{{Name: "resnet", Version: 3}}
+			j.Datasets = []structs.DataRef{
+				{Name: "cifar10", ReadOnly: true, Prepare: true}, {Name: "street", From: "favorite", Version: 2, Annotations: true},
+			}
+			j.Models = []structs.DataRef{
+				{Name: "own"}, {Name: "liked", From: "favorite", Version: 7}, {Name: "base", From: "pretrained", Version: 1},
+			}
+			j.Volumes = []structs.DataRef{{Name: "scratch"}, {Name: "old", ReadOnly: true}}
+			j.Mounts = []structs.Mount{{Target: "/mnt/user/li", Storage: "home"}, {Target: "/mnt/x", Storage: "home", Source: "a/b", ReadOnly: true}, {Target: "/y", Source: "/z"}}
+			j.Output = "models/run7"
+		}), 0},
+		{"a sub-task of a batch", job(func(j *structs.Job) { j.Output, j.Batch = "runs", &structs.Batch{Count: 3} }), 2},
+		{"storages by name", job(func(j *structs.Job) {
+			j.Datasets = []structs.DataRef{{Name: "a", Storage: "home"}, {Name: "b", Storage: "frozen"}}
+			j.Volumes = []structs.DataRef{{Name: "c", Storage: "frozen"}}
+		}), 0},
+		{"a storage that does not serve it", job(func(j *structs.Job) { j.Volumes = []structs.DataRef{{Name: "a", Storage: "nas"}} }), 0},
+		{"an output nobody may write", job(func(j *structs.Job) { j.Output, j.OutputStorage = "a", "frozen" }), 0},
+		{"a user who is no part of a path", job(func(j *structs.Job) { j.User, j.Output = "../li", "a" }), 0},
+	} {
+		fmt.Fprintf(&b, "== %s\n%s", c.name, describe(Plan(storages(), c.job, c.sub)))
+	}
+	golden.Assert(t, "testdata/plan.txt", b.String())
+	if _, err := Plan(nil, job(func(j *structs.Job) { j.Output = "a" }), 0); structs.CodeOf(err) != structs.CodeUnavailable {
+		t.Errorf("without storages: %v", err)
+	}
+}
+
+func TestTemplateProblem(t *testing.T) {
+	for template, want := range map[string]string{
+		"/nas": "", "/nas/{user}": "", "/nas/a-{project}/{kind}/{name}/{version}": "", "/nas/v{version}": "",
+		"": "agent.config.storage_path", "nas": "agent.config.storage_path", "/": "agent.config.storage_path", "/nas/": "agent.config.storage_path",
+		"/nas/../x": "agent.config.storage_path", "/{user}": "agent.config.storage_path", "/nas/{usr}": "agent.config.storage_word",
+		"/nas/}": "agent.config.storage_word", "/nas/x{name}": "agent.config.storage_name",
+	} {
+		if id, _ := TemplateProblem(template); id != want {
+			t.Errorf("%q: %q, want %q", template, id, want)
+		}
+	}
+}
+
+// TestPlanStaysBelow: whatever a job is called and asks for, what it gets lies
+// below what the administrator has given.
+func TestPlanStaysBelow(t *testing.T) {
+	words := rapid.SampledFrom([]string{"{user}", "{project}", "{kind}", "{from}", "{name}", "{version}", "a", "v{version}", "b-{user}"})
+	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"..", ".", "", "a/b", "../../etc", "/etc", "li"}))
+	rapid.Check(t, func(t *rapid.T) {
+		template := "/given/" + strings.Join(rapid.SliceOfN(words, 1, 4).Draw(t, "template"), "/")
+		if id, _ := TemplateProblem(template); id != "" {
+			t.Skip(id)
+		}
+		job := &structs.Job{Name: "n", User: texts.Draw(t, "user"), Project: texts.Draw(t, "project"),
+			Datasets: []structs.DataRef{{Name: "set", Version: rapid.IntRange(0, 3).Draw(t, "version")}}, Output: "a/b"}
+		places, err := Plan([]Storage{{Name: "s", Path: template}}, job, 0)
+		if err != nil {
+			return
+		}
+		for _, p := range places {
+			for _, dir := range []string{p.Given, p.Root, p.Path} {
+				if path.Clean(dir) != dir || dir != "/given" && !strings.HasPrefix(dir, "/given/") {
+					t.Fatalf("%s: %+v", template, p)
+				}
+			}
+			if p.Path != p.Root && !strings.HasPrefix(p.Path, p.Root+"/") || !strings.Contains(p.Path, "set") && !strings.Contains(p.Path, "a/b") {
+				t.Fatalf("%s: %+v", template, p)
+			}
+		}
+	})
+}

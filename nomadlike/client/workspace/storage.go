@@ -1,0 +1,80 @@
+package workspace
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Dir is where a task finds its data.
+const Dir = "/workspace"
+
+// Limits of what a node's configuration may hold.
+const (
+	StoragesMax = 64
+	PathMax     = 1024 // bytes of a template
+)
+
+// Storage is a place for data that a node's administrator has named.
+type Storage struct {
+	Name string
+	// Path is a template of an absolute path, in which {user}, {project},
+	// {kind}, {from}, {name} and {version} stand for what a job says. A name, and
+	// a version if there is one, are added when the template does not have them.
+	Path     string
+	Serves   []string // structs.StorageKinds; none means all
+	ReadOnly bool
+}
+
+// serves tells whether the storage has data of a kind.
+func (s *Storage) serves(kind string) bool {
+	return len(s.Serves) == 0 || slices.Contains(s.Serves, kind)
+}
+
+// Offers lists what the storages serve, as structs.Node.Storages has it.
+func Offers(storages []Storage) []string {
+	var offers []string
+	for i := range storages {
+		for _, kind := range structs.StorageKinds() {
+			if storages[i].serves(kind) && !(storages[i].ReadOnly && kind == structs.StorageOutput) {
+				offers = append(offers, kind+"/"+storages[i].Name)
+			}
+		}
+	}
+	return offers
+}
+
+// placeholders are the words that a template may have in braces.
+func placeholders() []string {
+	return []string{"{user}", "{project}", "{kind}", "{from}", "{name}", "{version}"}
+}
+
+// TemplateProblem tells what is wrong with a template, as an id of the
+// catalogue, and which part of it; "" when nothing is. Pure.
+func TemplateProblem(template string) (id, part string) {
+	if !path.IsAbs(template) || path.Clean(template) != template || template == "/" || len(template) > PathMax || strings.ContainsRune(template, 0) {
+		return "agent.config.storage_path", template
+	}
+	for element := range strings.SplitSeq(template[1:], "/") {
+		if slices.Contains(placeholders(), element) {
+			continue
+		}
+		rest := element
+		for _, word := range placeholders() {
+			rest = strings.ReplaceAll(rest, word, "")
+		}
+		if strings.ContainsAny(rest, "{}") {
+			return "agent.config.storage_word", element
+		}
+		// A name may have several elements, which "a{name}" can not be.
+		if strings.Contains(element, "{name}") {
+			return "agent.config.storage_name", element
+		}
+	}
+	if strings.HasPrefix(template, "/{") {
+		return "agent.config.storage_path", template
+	}
+	return "", ""
+}
