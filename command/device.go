@@ -15,6 +15,7 @@ import (
 
 func deviceVerbs() []verb {
 	return []verb{
+		{path: "top", setup: top},
 		{path: "device list", setup: deviceList},
 		{path: "device clear", args: "NODE DEVICE", setup: deviceTreat(structs.DeviceClear, "cli.device.cleared")},
 		{path: "device reset", args: "NODE DEVICE", setup: deviceTreat(structs.DeviceReset, "cli.device.was_reset")},

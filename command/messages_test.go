@@ -70,6 +70,9 @@ func builtIDs() []string {
 		}
 	}
 	ids = append(ids, "event.node.device_"+string(structs.DeviceClear), "event.node.device_"+string(structs.DeviceReset))
+	for _, order := range topOrders() {
+		ids = append(ids, "cli.top.order_"+string(order))
+	}
 	for _, state := range structs.JobStates() {
 		ids = append(ids, "cli.state."+string(state))
 	}

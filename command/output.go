@@ -119,17 +119,26 @@ func newTable(on *Screen, header ...string) *table {
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
 func (t *table) print() {
-	widths := make([]int, len(t.header))
-	lines := t.rows
-	if strings.Join(t.header, "") != "" {
-		lines = append([][]string{t.header}, t.rows...)
+	for _, line := range t.lines() {
+		fmt.Fprintln(t.on, line)
 	}
-	for _, cells := range lines {
+}
+
+// lines gives the header, if there is one, and the rows, aligned.
+func (t *table) lines() []string {
+	widths := make([]int, len(t.header))
+	rows := t.rows
+	headed := strings.Join(t.header, "") != ""
+	if headed {
+		rows = append([][]string{t.header}, t.rows...)
+	}
+	for _, cells := range rows {
 		for i, cell := range cells {
 			widths[i] = max(widths[i], displayWidth(cell))
 		}
 	}
-	for n, cells := range lines {
+	lines := make([]string, len(rows))
+	for n, cells := range rows {
 		var b strings.Builder
 		for i, cell := range cells {
 			b.WriteString(cell)
@@ -137,12 +146,39 @@ func (t *table) print() {
 				b.WriteString(strings.Repeat(" ", widths[i]-displayWidth(cell)+2))
 			}
 		}
-		line := strings.TrimRight(b.String(), " ")
-		if n == 0 && len(lines) > len(t.rows) {
-			line = t.on.paint(colourBold, line)
+		lines[n] = strings.TrimRight(b.String(), " ")
+		if n == 0 && headed {
+			lines[n] = t.on.paint(colourBold, lines[n])
 		}
-		fmt.Fprintln(t.on, line)
 	}
+	return lines
+}
+
+// clip cuts a line to a number of cells; its colours end with it.
+func clip(line string, cells int) string {
+	if displayWidth(line) <= cells {
+		return line
+	}
+	used, colour, coloured := 0, false, false
+	for i, r := range line {
+		switch {
+		case r == '\x1b':
+			colour, coloured = true, true
+			continue
+		case colour:
+			colour = r != 'm'
+			continue
+		}
+		used += displayWidth(string(r))
+		if used > cells {
+			line = line[:i]
+			break
+		}
+	}
+	if coloured {
+		line += "\x1b[0m"
+	}
+	return line
 }
 
 // displayWidth is the number of cells that text takes on a terminal: colours
