@@ -159,7 +159,7 @@ func TestAuthorisationOfEveryRoute(t *testing.T) {
 	w := newWorld(t)
 	roles := []string{"", "viewer", "user", "project-admin", "operator", "admin"}
 	harmful := map[string]bool{ // allowed, they would end what the next rows need
-		"jobs.stop": true, "jobs.delete": true, "nodes.drain": true, "nodes.cordon": true, "tokens.delete": true,
+		"jobs.stop": true, "jobs.pause": true, "jobs.continue": true, "jobs.finish": true, "jobs.delete": true, "nodes.drain": true, "nodes.cordon": true, "tokens.delete": true,
 		"operator.raft_remove_peer": true, "jobs.priority": true,
 	}
 	var out strings.Builder

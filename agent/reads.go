@@ -29,7 +29,7 @@ func standing(s state.Standing) api.JobStanding {
 // waiting subjob waits.
 func explained(snapshot *state.Snapshot, jobID string, out api.JobStanding) api.JobStanding {
 	if first := snapshot.Subjob(jobID, 0); first != nil {
-		out.Reason, out.Wait = first.Reason, first.Wait
+		out.Reason, out.Wait, out.Control = first.Reason, first.Wait, first.Control
 	}
 	return out
 }

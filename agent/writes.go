@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -42,10 +43,53 @@ func (s *site) change(r *request, kind structs.CommandKind, body any) error {
 	return s.changed(r, index)
 }
 
+// reasonFits bounds what people say about their wishes.
+func reasonFits(words string) error {
+	if len(words) > reasonLengthMax {
+		return structs.NewError(structs.CodeTooLarge, "agent.text_too_long", "field", "reason", "max", reasonLengthMax)
+	}
+	return nil
+}
+
+func (s *site) pauseJob(r *request) error {
+	body := r.body.(*api.JobControlRequest)
+	return s.control(r, structs.JobControl{Subjob: body.Subjob, Reason: body.Reason, Paused: true})
+}
+
+func (s *site) continueJob(r *request) error {
+	body := r.body.(*api.JobControlRequest)
+	return s.control(r, structs.JobControl{Subjob: body.Subjob, Reason: body.Reason, Continue: true})
+}
+
+func (s *site) throttleJob(r *request) error {
+	body := r.body.(*api.ThrottleRequest)
+	busy := cmp.Or(body.Busy, structs.ThrottleBusyDefault)
+	if err := structs.ThrottleProblem(busy, body.Idle); err != nil {
+		return err
+	}
+	return s.control(r, structs.JobControl{Subjob: body.Subjob, Reason: body.Reason, Busy: busy, Idle: body.Idle})
+}
+
+func (s *site) control(r *request, order structs.JobControl) error {
+	if err := reasonFits(order.Reason); err != nil {
+		return err
+	}
+	order.JobID = r.id
+	return s.change(r, structs.CommandJobControl, order)
+}
+
+func (s *site) finishJob(r *request) error {
+	body := r.body.(*api.JobControlRequest)
+	if err := reasonFits(body.Reason); err != nil {
+		return err
+	}
+	return s.change(r, structs.CommandJobFinish, structs.JobFinish{JobID: r.id, Subjob: body.Subjob, Reason: body.Reason})
+}
+
 func (s *site) stopJob(r *request) error {
 	body := r.body.(*api.JobStopRequest)
-	if len(body.Reason) > reasonLengthMax {
-		return structs.NewError(structs.CodeTooLarge, "agent.text_too_long", "field", "reason", "max", reasonLengthMax)
+	if err := reasonFits(body.Reason); err != nil {
+		return err
 	}
 	return s.change(r, structs.CommandJobStop, structs.JobStop{JobID: r.id, Subjob: body.Subjob, Reason: body.Reason})
 }

@@ -81,6 +81,7 @@ func usagef(id string, params ...any) error { return &usageError{id: id, params:
 func verbs() []verb {
 	var all []verb
 	all = append(all, jobVerbs()...)
+	all = append(all, controlVerbs()...)
 	all = append(all, queueVerbs()...)
 	all = append(all, forecastVerbs()...)
 	all = append(all, poolVerbs()...)

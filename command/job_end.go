@@ -82,9 +82,11 @@ func awaitEnd(ctx context.Context, client *api.Client, id string, subjob int) (s
 		}
 		state := detail.State
 		if subjob >= 0 {
-			if state, err = subjobState(ctx, client, detail.Job.ID, subjob); err != nil {
+			one, err := subjobOf(ctx, client, detail.Job.ID, subjob)
+			if err != nil {
 				return "", err
 			}
+			state = one.State
 		}
 		if state.Terminal() {
 			return state, nil
@@ -93,21 +95,21 @@ func awaitEnd(ctx context.Context, client *api.Client, id string, subjob int) (s
 	}
 }
 
-// subjobState finds one subjob of a job.
-func subjobState(ctx context.Context, client *api.Client, jobID string, index int) (structs.JobState, error) {
+// subjobOf finds one subjob of a job.
+func subjobOf(ctx context.Context, client *api.Client, jobID string, index int) (structs.Subjob, error) {
 	query := &api.Query{Limit: api.PageSizeMax}
 	for {
 		page, _, err := client.Subjobs(ctx, jobID, query)
 		if err != nil {
-			return "", err
+			return structs.Subjob{}, err
 		}
 		for _, subjob := range page.Subjobs {
 			if subjob.Index == index {
-				return subjob.State, nil
+				return subjob, nil
 			}
 		}
 		if page.Next == "" {
-			return "", structs.NewError(structs.CodeNotFound, "cli.no_subjob", "subjob", index)
+			return structs.Subjob{}, structs.NewError(structs.CodeNotFound, "cli.no_subjob", "subjob", index)
 		}
 		query.After = page.Next
 	}

@@ -124,6 +124,9 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	if why := env.standingText(detail.JobStanding); why != "" {
 		fields.row(env.text("cli.col.why"), why)
 	}
+	if control := env.controlText(detail); control != "" {
+		fields.row(env.text("cli.col.control"), control)
+	}
 	fields.row(env.text("cli.col.attempt"), strconv.FormatUint(detail.Attempt, 10))
 	fields.row(env.text("cli.col.submitted"), when(job.SubmittedAt))
 	fields.row(env.text("cli.col.started"), when(detail.StartedAt))

@@ -106,6 +106,9 @@ type JobStanding struct {
 	FinishedAt structs.UnixNano         `json:"finished_at,omitempty"`
 	Reason     *structs.Reason          `json:"reason,omitempty"`
 	Wait       *structs.WaitReason      `json:"wait,omitempty"`
+	// Control is what people want of the job's first subjob while it runs: it
+	// may be paused by wish and still "running" until the last rank stands still.
+	Control *structs.Control `json:"control,omitempty"`
 }
 
 // JobList is a page of jobs; Next is the cursor of the following page, or
@@ -176,6 +179,22 @@ type EventLine struct {
 	Event *structs.Event `json:"event,omitempty"`
 	Index uint64         `json:"index"`
 	Error *structs.Error `json:"error,omitempty"` // the stream ends after it
+}
+
+// JobControlRequest pauses, continues or finishes what runs of a job, or one
+// subjob.
+type JobControlRequest struct {
+	Subjob *int   `json:"subjob,omitempty"` // nil: all
+	Reason string `json:"reason,omitempty"` // words for the history
+}
+
+// ThrottleRequest lets a job run for Busy and stand still for Idle, in turns;
+// an Idle of 0 lifts that. Both are between 10 ms and a minute.
+type ThrottleRequest struct {
+	Subjob *int             `json:"subjob,omitempty"` // nil: all
+	Busy   structs.Duration `json:"busy,omitempty"`   // 0: 500 ms
+	Idle   structs.Duration `json:"idle"`
+	Reason string           `json:"reason,omitempty"` // words for the history
 }
 
 // JobStopRequest stops a whole job, or one subjob.

@@ -148,6 +148,26 @@ func (c *Client) StopJob(ctx context.Context, id string, request JobStopRequest)
 	return c.change(ctx, http.MethodPost, join("v1", "jobs", id, "stop"), request)
 }
 
+// PauseJob lets what runs of a job stand still, every rank together.
+func (c *Client) PauseJob(ctx context.Context, id string, request JobControlRequest) (*Changed, error) {
+	return c.change(ctx, http.MethodPost, join("v1", "jobs", id, "pause"), request)
+}
+
+// ContinueJob lets a paused job go on.
+func (c *Client) ContinueJob(ctx context.Context, id string, request JobControlRequest) (*Changed, error) {
+	return c.change(ctx, http.MethodPost, join("v1", "jobs", id, "continue"), request)
+}
+
+// ThrottleJob lets a job run and stand still in turns, or lifts that.
+func (c *Client) ThrottleJob(ctx context.Context, id string, request ThrottleRequest) (*Changed, error) {
+	return c.change(ctx, http.MethodPut, join("v1", "jobs", id, "throttle"), request)
+}
+
+// FinishJob ends what runs of a job now, with success.
+func (c *Client) FinishJob(ctx context.Context, id string, request JobControlRequest) (*Changed, error) {
+	return c.change(ctx, http.MethodPost, join("v1", "jobs", id, "finish"), request)
+}
+
 // DeleteJob forgets an ended job.
 func (c *Client) DeleteJob(ctx context.Context, id string) (*Changed, error) {
 	return c.change(ctx, http.MethodDelete, join("v1", "jobs", id), nil)

@@ -19,6 +19,7 @@ const (
 	VerbRead          Verb = "read"
 	VerbSubmit        Verb = "submit"
 	VerbStop          Verb = "stop"
+	VerbControl       Verb = "control"
 	VerbDelete        Verb = "delete"
 	VerbWrite         Verb = "write"
 	VerbPriority      Verb = "priority"
@@ -170,6 +171,14 @@ func jobRoutes() []Route {
 			Query: blockingParams(), Response: EventList{}, Summary: "The history of a job"},
 		{Name: "jobs.stop", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/stop", Verb: VerbStop, Kind: ObjectJob, From: FromJob,
 			Request: JobStopRequest{}, Response: Changed{}, Summary: "Stop a job, or one subjob of a batch"},
+		{Name: "jobs.pause", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/pause", Verb: VerbControl, Kind: ObjectJob, From: FromJob,
+			Request: JobControlRequest{}, Response: Changed{}, Summary: "Let every rank of a running job stand still; it keeps its devices and their memory"},
+		{Name: "jobs.continue", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/continue", Verb: VerbControl, Kind: ObjectJob, From: FromJob,
+			Request: JobControlRequest{}, Response: Changed{}, Summary: "Let a paused job go on"},
+		{Name: "jobs.throttle", Method: http.MethodPut, Pattern: "/v1/jobs/{id}/throttle", Verb: VerbControl, Kind: ObjectJob, From: FromJob,
+			Request: ThrottleRequest{}, Response: Changed{}, Summary: "Let a job run and stand still in turns, or lift that again"},
+		{Name: "jobs.finish", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/finish", Verb: VerbControl, Kind: ObjectJob, From: FromJob,
+			Request: JobControlRequest{}, Response: Changed{}, Summary: "End a running job now, with success"},
 		{Name: "jobs.delete", Method: http.MethodDelete, Pattern: "/v1/jobs/{id}", Verb: VerbDelete, Kind: ObjectJob, From: FromJob,
 			Response: Changed{}, Summary: "Forget an ended job and its history"},
 		{Name: "jobs.priority", Method: http.MethodPut, Pattern: "/v1/jobs/{id}/priority", Verb: VerbPriority, Kind: ObjectJob, From: FromJob,

@@ -5,12 +5,13 @@ type Verb string
 
 // The verbs. A request that does two things asks for both.
 const (
-	VerbList   Verb = "list"   // see that a collection exists; its items are asked for one by one
-	VerbRead   Verb = "read"   // see an object
-	VerbSubmit Verb = "submit" // make a job of one's own
-	VerbStop   Verb = "stop"
-	VerbDelete Verb = "delete"
-	VerbWrite  Verb = "write" // make or change
+	VerbList    Verb = "list"   // see that a collection exists; its items are asked for one by one
+	VerbRead    Verb = "read"   // see an object
+	VerbSubmit  Verb = "submit" // make a job of one's own
+	VerbStop    Verb = "stop"
+	VerbControl Verb = "control" // pause, continue, throttle, finish early
+	VerbDelete  Verb = "delete"
+	VerbWrite   Verb = "write" // make or change
 
 	VerbLogs          Verb = "logs"
 	VerbEnv           Verb = "env"  // see a job's environment, which may hold secrets
@@ -91,6 +92,7 @@ var rules = [...]rule{
 	{ObjectJob, VerbDevEnv, no, no, sharer, proj, no, every, no, no, no},
 	{ObjectJob, VerbTensorBoard, no, no, sharer, proj, no, every, no, no, no},
 	{ObjectJob, VerbStop, no, no, sharew, proj, every, every, no, no, no},
+	{ObjectJob, VerbControl, no, no, sharew, proj, every, every, no, no, no},
 	{ObjectJob, VerbDelete, no, no, sharew, proj, no, every, no, no, no},
 	{ObjectJob, VerbTimeLimit, no, no, sharew, proj, no, every, no, no, no},
 	{ObjectJob, VerbPriority, no, no, sharew, proj, every, every, no, no, no},

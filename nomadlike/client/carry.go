@@ -31,6 +31,7 @@ type runner struct {
 	driver   string
 	devices  []string      // ids of the devices that it holds
 	ended    chan struct{} // closed when the allocation has ended
+	steering *steering     // carries out what people want of its command; nil before they want anything
 }
 
 func (c *Client) runner(id string) *runner {
@@ -136,12 +137,19 @@ func (c *Client) carry(work context.Context, effect alloc.Effect) {
 		r := c.runner(id)
 		handle := e.Handle
 		c.work.Go(func() { c.recoverTask(work, r, handle) })
+	case alloc.Control:
+		c.steer(work, c.runner(id), e.Control)
 	case alloc.Stop:
 		r := c.runner(id)
-		c.work.Go(func() { c.stopTask(work, r, e.Signal, e.Grace) })
+		over := r.letGo()
+		c.work.Go(func() {
+			<-over // a throttle would hold the command in its grace
+			c.stopTask(work, r, e.Signal, e.Grace)
+		})
 	case alloc.Clean:
 		r := c.runner(id)
 		close(r.ended)
+		r.letGo()
 		delete(c.loop.runners, id)
 		c.work.Go(func() { c.cleanTask(work, r) })
 	}

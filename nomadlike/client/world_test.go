@@ -328,6 +328,7 @@ type ward struct {
 	log []string // guarded by mu
 
 	startErr  error
+	holdErr   error         // of a pause
 	deaf      bool          // tasks ignore the stop signal
 	startTime time.Duration // that a start takes
 	cores     float64       // that each task keeps busy
@@ -524,8 +525,26 @@ func (d *fakeDriver) Destroy(_ context.Context, id driver.TaskID) error {
 }
 
 func (d *fakeDriver) Signal(context.Context, driver.TaskID, string) error { return nil }
-func (d *fakeDriver) Pause(context.Context, driver.TaskID) error          { return nil }
-func (d *fakeDriver) Continue(context.Context, driver.TaskID) error       { return nil }
+
+func (d *fakeDriver) Pause(_ context.Context, id driver.TaskID) error { return d.hold(id, "pause") }
+func (d *fakeDriver) Continue(_ context.Context, id driver.TaskID) error {
+	return d.hold(id, "continue")
+}
+
+func (d *fakeDriver) hold(id driver.TaskID, act string) error {
+	t, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.holdErr; err != nil && act == "pause" {
+		return err
+	}
+	d.note("%s %s", act, t.spec.Hostname)
+	return nil
+}
+
 func (d *fakeDriver) Stats(_ context.Context, id driver.TaskID) (driver.Usage, error) {
 	t, err := d.find(id)
 	if err != nil {

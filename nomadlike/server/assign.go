@@ -22,12 +22,16 @@ type wish struct {
 	released    bool
 	quarantined bool
 	stop        structs.StopOrder
+	control     structs.Control
 }
 
 func wishOf(alloc *structs.Allocation) wish {
 	w := wish{desired: alloc.Desired, released: alloc.Released, quarantined: alloc.Quarantined}
 	if alloc.Stop != nil {
 		w.stop = *alloc.Stop
+	}
+	if alloc.Control != nil {
+		w.control = *alloc.Control
 	}
 	return w
 }

@@ -144,6 +144,12 @@ func (m *machine) do(effects []alloc.Effect) {
 			m.w.after(m.w.span(time.Millisecond, 10*time.Millisecond), func() { m.recover(life, id, e.Handle != nil) })
 		case alloc.Stop:
 			m.stop(id, e.Grace)
+		case alloc.Control:
+			answer := structs.ControlAnswer{Seq: e.Control.Seq}
+			if m.w.flaky(0.05) {
+				answer.Failed = structs.NewReason("client.control_failed", "cause", "busy")
+			}
+			m.w.after(m.w.span(time.Millisecond, 300*time.Millisecond), func() { m.hear(life, id, alloc.Controlled{Answer: answer}) })
 		case alloc.Report:
 			m.link.outbox = append(m.link.outbox, e.Report)
 			m.flush()

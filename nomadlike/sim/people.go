@@ -73,6 +73,9 @@ func (p *people) submit() {
 	}
 	p.asked = append(p.asked, wish)
 	p.send(wish)
+	if w.chance(0.2) {
+		w.after(w.span(time.Second, 20*time.Second), func() { p.pause(wish) })
+	}
 	if w.chance(0.15) {
 		w.after(w.span(time.Second, 20*time.Second), func() { p.stop(wish) })
 	}
@@ -118,6 +121,24 @@ func (p *people) stop(wish *wish) {
 		return
 	}
 	p.w.log.propose(structs.CommandJobStop, "li", &structs.JobStop{JobID: wish.known, Reason: "not needed"}, func(structs.ApplyResult, error) {})
+}
+
+// pause pauses a job and lets it go on later, or finishes it.
+func (p *people) pause(wish *wish) {
+	if !wish.acked {
+		return
+	}
+	propose := func(kind structs.CommandKind, body any) {
+		p.w.log.propose(kind, "li", body, func(structs.ApplyResult, error) {})
+	}
+	if p.w.chance(0.2) {
+		propose(structs.CommandJobFinish, &structs.JobFinish{JobID: wish.known})
+		return
+	}
+	propose(structs.CommandJobControl, &structs.JobControl{JobID: wish.known, Paused: true})
+	p.w.after(p.w.span(100*time.Millisecond, 3*time.Second), func() {
+		propose(structs.CommandJobControl, &structs.JobControl{JobID: wish.known, Continue: true})
+	})
 }
 
 // plan decides what a process that has just started will do.

@@ -24,11 +24,12 @@ func applyAllocReports(tx *txn, body *structs.AllocReports) (structs.ApplyResult
 type verdict int
 
 const (
-	verdictRefuse verdict = iota // it does not count: an old attempt, a foreign node, an illegal step
-	verdictStale                 // it was true once and is known: reports are sent until acknowledged
-	verdictFree                  // the last process of a lost allocation is gone: its devices are free
-	verdictStep                  // the same status, another step of preparing
-	verdictMove                  // the status moves forward
+	verdictRefuse  verdict = iota // it does not count: an old attempt, a foreign node, an illegal step
+	verdictStale                  // it was true once and is known: reports are sent until acknowledged
+	verdictFree                   // the last process of a lost allocation is gone: its devices are free
+	verdictStep                   // the same status, another step of preparing
+	verdictControl                // the same status, and an answer to what it was told
+	verdictMove                   // the status moves forward
 )
 
 // weigh judges a report of a node against what is known of the allocation.
@@ -43,6 +44,9 @@ func weigh(alloc *structs.Allocation, nodeID string, report *structs.AllocReport
 	case alloc.Status == report.Status:
 		if alloc.Step != report.Step && !alloc.Status.Terminal() {
 			return verdictStep
+		}
+		if answersControl(alloc, report.Control) {
+			return verdictControl
 		}
 		return verdictStale
 	case alloc.Status.CanBecome(report.Status):
@@ -71,8 +75,13 @@ func (tx *txn) report(nodeID string, report *structs.AllocReport) bool {
 		after := *alloc
 		after.Step = report.Step
 		tx.putAlloc(alloc, &after)
+	case verdictControl:
+		tx.answer(alloc, report.Control)
 	case verdictMove:
 		tx.move(alloc, report)
+		if moved, ok := tx.alloc(report.AllocID); ok && answersControl(moved, report.Control) {
+			tx.answer(moved, report.Control) // of a report that took another's place
+		}
 	}
 	return true
 }

@@ -13,6 +13,7 @@ type ending struct {
 	cause   *structs.Reason
 	failed  *structs.Allocation // the allocation that failed first, if one did
 	by      *structs.AttemptKey // the attempt that it makes room for, if it does
+	saves   bool                // its ranks are to save a checkpoint first, if their job keeps any
 }
 
 // exitCode is what the attempt, and so perhaps the job, answers to a shell.
@@ -92,16 +93,17 @@ func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end endin
 	if end.failed != nil {
 		attempt.FirstFailed = end.failed.ID
 	}
+	endPause(&attempt, tx.now)
 	changed := *row
 	changed.Attempt = &attempt
 	tx.putAttempt(&changed)
 
 	if row.Terminal < len(attempt.Allocs) {
-		tx.stopRanks(job, &attempt)
+		tx.stopRanks(job, &attempt, end.saves || end.outcome == structs.OutcomePreempted)
 	}
 
 	after := *before
-	after.State, after.Reason = stopping, end.cause
+	after.State, after.Reason, after.Control = stopping, end.cause, withoutPause(before.Control)
 	after.StopIntended = destination(job, before, end.outcome)
 	tx.putSubjob(job, before, &after)
 
@@ -126,10 +128,11 @@ func (tx *txn) tellBy(job *structs.Job, subjob int, number uint64, end ending) {
 }
 
 // stopRanks asks the ranks of an ending attempt to stop. Those that make room
-// for others are told to save a checkpoint first, if their job keeps any.
-func (tx *txn) stopRanks(job *structs.Job, attempt *structs.Attempt) {
+// for others, or are finished early, are told to save a checkpoint first, if
+// their job keeps any.
+func (tx *txn) stopRanks(job *structs.Job, attempt *structs.Attempt, saves bool) {
 	var order *structs.StopOrder
-	if c := job.Checkpoint; c != nil && attempt.Outcome == structs.OutcomePreempted {
+	if c := job.Checkpoint; c != nil && saves {
 		order = &structs.StopOrder{Signal: cmp.Or(c.Signal, structs.DefaultCheckpointSignal),
 			Grace: cmp.Or(c.Grace, structs.DefaultCheckpointGrace)}
 	}
@@ -177,6 +180,8 @@ func (tx *txn) settle(job *structs.Job, subjob int, number uint64) {
 		case row.Attempt.State == structs.AttemptRunning && row.Complete == all:
 			tx.endAttempt(job, subjob, number, ending{outcome: structs.OutcomeSucceeded})
 			return
+		case row.Attempt.State == structs.AttemptRunning && tx.follows(row):
+			tx.follow(job, row)
 		case row.Attempt.State == structs.AttemptEnding && row.Terminal == all:
 			tx.finish(job, row)
 			return
@@ -301,7 +306,7 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 		return
 	}
 	after.State, after.FinishedAt, after.Reason = state, tx.now, reason
-	after.StopIntended, after.Wait, after.NotBefore, after.NoPassingAt = "", nil, 0, 0
+	after.StopIntended, after.Wait, after.NotBefore, after.NoPassingAt, after.Control = "", nil, 0, 0, nil
 	if after.Claim != nil {
 		tx.releaseNodes(after.Claim, structs.SubjobKey(job.ID, after.Index))
 		after.Claim = nil

@@ -108,7 +108,7 @@ func (tx *txn) keepRun(job *structs.Job, subjob *structs.Subjob, attempt *struct
 	run := &structs.PastRun{JobID: job.ID, Project: job.Project, User: job.User, Name: job.Name,
 		Image: job.Task.Image, Category: job.Category, Nodes: len(attempt.Allocs),
 		Waited:    structs.Duration(max(attempt.PlacedAt.Sub(subjob.QueuedAt), 0)),
-		Runtime:   structs.Duration(max(tx.now.Sub(attempt.PlacedAt), 0)),
+		Runtime:   structs.Duration(max(tx.now.Sub(attempt.PlacedAt)-attempt.PausedFor.Std(), 0)),
 		TimeLimit: job.TimeLimit, Expected: job.ExpectedRuntime, Outcome: attempt.Outcome, EndedAt: tx.now}
 	for rank, id := range attempt.Allocs {
 		alloc, ok := tx.alloc(id)

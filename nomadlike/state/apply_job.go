@@ -162,10 +162,7 @@ func applyJobStop(tx *txn, body *structs.JobStop) (structs.ApplyResult, *structs
 
 // stopReason is what the ranks and the history are told.
 func stopReason(by, words string) *structs.Reason {
-	if words == "" {
-		return structs.NewReason("reason.stopped_by", "by", by)
-	}
-	return structs.NewReason("reason.stopped_by_because", "by", by, "reason", words)
+	return byReason("reason.stopped_by", "reason.stopped_by_because", by, words)
 }
 
 // stopSubjob leads one subjob to stopped.

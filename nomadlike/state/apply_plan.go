@@ -84,6 +84,7 @@ func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state stru
 		Spec: gang.Spec, Allocs: ids, PlacedAt: tx.now, CreateIndex: tx.index(),
 	}})
 	for _, alloc := range allocs {
+		alloc.Control = before.Control // its throttle
 		tx.putAlloc(nil, alloc)
 	}
 	after := *before

@@ -227,6 +227,7 @@ func TestLongHistories(t *testing.T) {
 		"event.attempt.released", "event.job.running", "event.job.requeued", "event.job.succeeded", "event.job.failed",
 		"event.job.stopped", "event.job.expired", "event.job.preempts", "event.job.claims", "event.job.resizes",
 		"event.job.claim_dropped_node", "event.attempt.preempted", "event.job.deleted", "event.alloc.lost", "event.node.returned",
+		"event.job.paused", "event.job.continued", "event.job.pause_failed", "event.job.throttled", "event.job.finish_requested",
 	} {
 		if seen[id] == 0 {
 			t.Errorf("no history has %s", id)

@@ -127,6 +127,7 @@ func (c *checker) subjob(job *structs.Job, subjob *structs.Subjob) {
 	if (subjob.State == structs.JobStopping) != (subjob.StopIntended != "") {
 		c.fail("I10: %s is meant to become %q", where, subjob.StopIntended)
 	}
+	c.control(where, subjob, attempt)
 	if subjob.Restarts > job.MaxRestarts() {
 		c.fail("I10: %s restarted %d times of %d", where, subjob.Restarts, job.MaxRestarts())
 	}
@@ -135,6 +136,36 @@ func (c *checker) subjob(job *structs.Job, subjob *structs.Subjob) {
 	}
 	if subjob.State == structs.JobQueued && subjob.Wait != nil && subjob.Wait.ID == "" {
 		c.fail("I10: %s waits for a reason without words", where)
+	}
+}
+
+// control checks that every rank was told what the subjob was, and that the
+// subjob says it is paused when all of them stand still.
+func (c *checker) control(where string, subjob *structs.Subjob, attempt *structs.Attempt) {
+	live := subjob.State == structs.JobStarting || subjob.State == structs.JobRunning || subjob.State == structs.JobPaused
+	if (attempt.PausedAt != 0) != (subjob.State == structs.JobPaused) {
+		c.fail("I10: %s has its attempt paused since %d", where, attempt.PausedAt)
+	}
+	if subjob.Control.Holds() && subjob.State != structs.JobRunning && subjob.State != structs.JobPaused {
+		c.fail("I10: %s is to be paused", where)
+	}
+	if !live {
+		return
+	}
+	follow := 0
+	for alloc := range c.snapshot.Gang(attempt.JobID, attempt.Subjob, attempt.Number) {
+		switch {
+		case alloc.Status.Terminal():
+			follow++
+		case (alloc.Control == nil) != (subjob.Control == nil) || alloc.Control != nil && *alloc.Control != *subjob.Control:
+			c.fail("I10: %s was told %v, its rank %d %v", where, subjob.Control, alloc.Rank, alloc.Control)
+		case obeys(alloc):
+			follow++
+		}
+	}
+	if subjob.State != structs.JobStarting && subjob.Control != nil && follow == len(attempt.Allocs) &&
+		subjob.Control.Paused != (subjob.State == structs.JobPaused) {
+		c.fail("I10: %s and all its ranks follow %+v", where, *subjob.Control)
 	}
 }
 
@@ -180,7 +211,7 @@ func (c *checker) gang(where string, job *structs.Job, row *attemptRow) {
 			c.fail("I9: %s has allocation %s as rank %d", where, alloc.ID, alloc.Rank)
 		}
 		rank++
-		counted.count(alloc.Status, +1)
+		counted.count(alloc, +1)
 		started := alloc.Status == structs.AllocRunning || alloc.Status == structs.AllocComplete
 		if started && !alloc.Released {
 			c.fail("I9: %s: rank %d is %s before the barrier opened", where, alloc.Rank, alloc.Status)
@@ -205,9 +236,9 @@ func (c *checker) gang(where string, job *structs.Job, row *attemptRow) {
 		counted.Due = row.Due // not looked at
 	}
 	if counted != *row {
-		c.fail("I10: %s counts %d/%d/%d/%d, its ranks %d/%d/%d/%d", where,
-			row.Prepared, row.Running, row.Complete, row.Terminal,
-			counted.Prepared, counted.Running, counted.Complete, counted.Terminal)
+		c.fail("I10: %s counts %d/%d/%d/%d/%d, its ranks %d/%d/%d/%d/%d", where,
+			row.Prepared, row.Running, row.Complete, row.Terminal, row.Obeyed,
+			counted.Prepared, counted.Running, counted.Complete, counted.Terminal, counted.Obeyed)
 	}
 }
 

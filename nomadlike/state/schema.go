@@ -117,7 +117,8 @@ type attemptRow struct {
 	Running  int              `json:"running"`  // running or complete
 	Complete int              `json:"complete"`
 	Terminal int              `json:"terminal"`
-	Due      structs.UnixNano `json:"due,omitempty"` // when its time limit passes; 0: never, or it does not run yet
+	Obeyed   int              `json:"obeyed,omitempty"` // live ones that do what they were told last
+	Due      structs.UnixNano `json:"due,omitempty"`    // when its time limit passes; 0: never, or it does not run yet
 }
 
 // keyRow remembers which job an idempotency key made.

@@ -143,6 +143,10 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyProjectPut), true
 	case structs.CommandProjectDelete:
 		return read(applyProjectDelete), true
+	case structs.CommandJobControl:
+		return read(applyJobControl), true
+	case structs.CommandJobFinish:
+		return read(applyJobFinish), true
 	case structs.CommandForecasts:
 		return read(applyForecasts), true
 	case structs.CommandJobLimits:

@@ -27,6 +27,9 @@ import (
 //	status NODE ready|disconnected|lost|left
 //	drain|cordon|eligible NODE [deadline=D]
 //	stop|delete|expire NAME[/SUBJOB]
+//	pause|continue|finish NAME[/SUBJOB]
+//	throttle NAME[/SUBJOB] [busy=D] [idle=D]
+//	obey NAME[/SUBJOB] RANK… [seq=N] [failed]   ranks answer what they were told last
 //	priority NAME TIER
 //	limit NAME D
 //	move NAME first|last|OTHER
@@ -144,6 +147,10 @@ func (p *play) do(verb string, args []string) {
 			body.Subjob = &subjob
 		}
 		p.apply(structs.CommandJobStop, body)
+	case "pause", "continue", "throttle", "finish":
+		p.control(verb, plain[0], named)
+	case "obey":
+		p.obey(plain, named)
 	case "delete":
 		id, _ := p.jobOf(plain[0])
 		p.apply(structs.CommandJobDelete, &structs.JobDelete{JobID: id})
@@ -175,6 +182,42 @@ func (p *play) do(verb string, args []string) {
 		p.show(plain[0])
 	default:
 		p.t.Fatalf("unknown verb %s", verb)
+	}
+}
+
+func (p *play) control(verb, which string, named map[string]string) {
+	id, index := p.jobOf(which)
+	var subjob *int
+	if strings.Contains(which, "/") {
+		subjob = &index
+	}
+	if verb == "finish" {
+		p.apply(structs.CommandJobFinish, &structs.JobFinish{JobID: id, Subjob: subjob, Reason: "good enough"})
+		return
+	}
+	p.apply(structs.CommandJobControl, &structs.JobControl{JobID: id, Subjob: subjob, Paused: verb == "pause",
+		Continue: verb == "continue", Busy: p.span(named["busy"]), Idle: p.span(named["idle"])})
+}
+
+// obey has ranks answer what they were told.
+func (p *play) obey(plain []string, named map[string]string) {
+	snapshot := p.store.Snapshot()
+	id, subjob := p.jobOf(plain[0])
+	number := snapshot.Subjob(id, subjob).Attempt
+	for _, rank := range plain[1:] {
+		if rank == "failed" {
+			continue
+		}
+		alloc := snapshot.Alloc(structs.AllocID(id, subjob, number, p.number(rank, 0)))
+		answer := &structs.ControlAnswer{Seq: uint64(p.number(named["seq"], 0))}
+		if named["seq"] == "" {
+			answer.Seq = alloc.Control.Seq
+		}
+		if slices.Contains(plain, "failed") {
+			answer.Failed = structs.NewReason("client.control_failed", "cause", "no freezer")
+		}
+		p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: alloc.NodeID, Reports: []structs.AllocReport{{
+			AllocID: alloc.ID, Attempt: number, Status: structs.AllocRunning, Control: answer}}})
 	}
 }
 
@@ -390,6 +433,9 @@ func (p *play) show(name string) {
 		if subjob.Reason != nil {
 			fmt.Fprintf(&p.out, " because %q", messages.Text(messages.English, subjob.Reason.ID, subjob.Reason.Params))
 		}
+		if control := subjob.Control; control != nil {
+			p.out.WriteString(controlText(control))
+		}
 		if claim := subjob.Claim; claim != nil {
 			fmt.Fprintf(&p.out, " promised %d nodes, victims: %d", len(claim.Gang.Placements), len(claim.Victims))
 		}
@@ -403,9 +449,26 @@ func (p *play) show(name string) {
 		if alloc.Released {
 			p.out.WriteString(", released")
 		}
+		if alloc.Control != nil {
+			p.out.WriteString("," + controlText(alloc.Control))
+			if alloc.Obeyed == alloc.Control.Seq {
+				p.out.WriteString(" and does so")
+			}
+		}
 		if alloc.Quarantined {
 			p.out.WriteString(", in quarantine")
 		}
 		p.out.WriteString("\n")
 	}
+}
+
+func controlText(c *structs.Control) string {
+	text := " is to run"
+	if c.Paused {
+		text = " is to stand still"
+	}
+	if c.Throttled() {
+		text += fmt.Sprintf(" %s of %s", c.Busy, c.Busy+c.Idle)
+	}
+	return text
 }

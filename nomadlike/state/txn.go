@@ -324,7 +324,7 @@ func (tx *txn) putAlloc(before, after *structs.Allocation) {
 	tx.put(tableAllocs, idKey(after.ID), after)
 	tx.keepUsage(before, after)
 	tx.keepHolding(before, after)
-	if before != nil && before.Status == after.Status {
+	if before != nil && before.Status == after.Status && obeys(before) == obeys(after) {
 		return
 	}
 	row, ok := tx.attempt(after.JobID, after.Subjob, after.Attempt)
@@ -333,15 +333,20 @@ func (tx *txn) putAlloc(before, after *structs.Allocation) {
 	}
 	changed := *row
 	if before != nil {
-		changed.count(before.Status, -1)
+		changed.count(before, -1)
 	}
-	changed.count(after.Status, +1)
+	changed.count(after, +1)
 	tx.putCounts(&changed)
 }
 
-// count adds n to the counters of an allocation's status.
-func (r *attemptRow) count(status structs.AllocStatus, n int) {
-	switch status {
+// obeys tells whether a living rank does what it was told last.
+func obeys(alloc *structs.Allocation) bool {
+	return !alloc.Status.Terminal() && alloc.Control != nil && alloc.Obeyed == alloc.Control.Seq
+}
+
+// count adds n to the counters of what an allocation is.
+func (r *attemptRow) count(alloc *structs.Allocation, n int) {
+	switch alloc.Status {
 	case structs.AllocPrepared:
 		r.Prepared += n
 	case structs.AllocRunning:
@@ -352,8 +357,11 @@ func (r *attemptRow) count(status structs.AllocStatus, n int) {
 		r.Running += n
 		r.Complete += n
 	}
-	if status.Terminal() {
+	if alloc.Status.Terminal() {
 		r.Terminal += n
+	}
+	if obeys(alloc) {
+		r.Obeyed += n
 	}
 }
 

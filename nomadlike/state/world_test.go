@@ -82,7 +82,7 @@ func (w *world) next(s *Snapshot) []byte {
 			return w.reports(s)
 		}
 	}
-	switch w.chance.Intn(20) {
+	switch w.chance.Intn(21) {
 	case 18, 19:
 		return w.reports(s)
 	case 16, 17:
@@ -105,6 +105,8 @@ func (w *world) next(s *Snapshot) []byte {
 		return w.eligibility()
 	case 12:
 		return w.jobCommand(s)
+	case 20:
+		return w.control(s)
 	default:
 		return w.tokenCommand()
 	}
@@ -230,6 +232,37 @@ func (w *world) queueCommand(s *Snapshot) []byte {
 		body.Before = w.anyJob(s)
 	}
 	return encode(structs.CommandQueueMove, w.now, body)
+}
+
+// control pauses, continues, throttles or finishes a job, or tries to.
+func (w *world) control(s *Snapshot) []byte {
+	id := w.anyJob(s)
+	var running []string
+	for view := range s.Jobs() {
+		if state := view.Standing.State; state == structs.JobRunning || state == structs.JobPaused {
+			running = append(running, view.Job.ID)
+		}
+	}
+	if one, ok := pickOf(w, running); ok && !w.maybe(4) {
+		id = one
+	}
+	var subjob *int
+	if w.maybe(4) {
+		index := w.chance.Intn(3)
+		subjob = &index
+	}
+	if w.maybe(5) {
+		return encode(structs.CommandJobFinish, w.now, &structs.JobFinish{JobID: id, Subjob: subjob, Reason: "enough"})
+	}
+	body := &structs.JobControl{JobID: id, Subjob: subjob}
+	switch w.chance.Intn(5) {
+	case 0, 1:
+		body.Paused, body.Continue = true, w.maybe(10)
+	case 2, 3:
+		body.Continue = true
+	}
+	body.Busy, body.Idle = structs.Duration(w.pick(0, 1e6, 1e9)), structs.Duration(w.pick(0, -1, 1e9))
+	return encode(structs.CommandJobControl, w.now, body)
 }
 
 // claim plans a gang that ends what stands in its way, mostly all of it, or
@@ -385,6 +418,16 @@ func (w *world) report(alloc *structs.Allocation) structs.AllocReport {
 		report.Status = structs.AllocKilled
 	case w.maybe(6) || report.Status == "":
 		report.Status = all[w.chance.Intn(len(all))]
+	}
+	if alloc.Control != nil && alloc.Status == structs.AllocRunning && (!obeys(alloc) || alloc.Control.Paused) && !w.maybe(6) {
+		report.Status = structs.AllocRunning
+		report.Control = &structs.ControlAnswer{Seq: alloc.Control.Seq}
+		if w.maybe(5) {
+			report.Control.Seq--
+		}
+		if w.maybe(3) {
+			report.Control.Failed = structs.NewReason("client.control_failed", "cause", "no freezer")
+		}
 	}
 	if report.Status == structs.AllocFailed {
 		report.ExitCode, report.Infra = w.pick(1, 2, 137), w.maybe(3)

@@ -93,14 +93,16 @@ type Allocation struct {
 	DesiredReason *Reason      `json:"desired_reason,omitempty"`
 	Stop          *StopOrder   `json:"stop,omitempty"` // how to stop it; nil: as its job says
 	Released      bool         `json:"released"`       // the barrier of its attempt is open
+	Control       *Control     `json:"control,omitempty"`
 
 	Status      AllocStatus `json:"status"`
 	Step        string      `json:"step,omitempty"` // precheck | image | data | files | barrier while preparing
 	ExitCode    int         `json:"exit_code"`
 	Signal      int         `json:"signal,omitempty"`
 	OOMKilled   bool        `json:"oom_killed,omitempty"`
-	Cause       *Reason     `json:"cause,omitempty"` // why it failed or was killed
-	Infra       bool        `json:"infra,omitempty"` // the cause lies with the node, not with the user
+	Cause       *Reason     `json:"cause,omitempty"`  // why it failed or was killed
+	Infra       bool        `json:"infra,omitempty"`  // the cause lies with the node, not with the user
+	Obeyed      uint64      `json:"obeyed,omitempty"` // Seq of the last Control that its node answered
 	StartedAt   UnixNano    `json:"started_at,omitempty"`
 	FinishedAt  UnixNano    `json:"finished_at,omitempty"`
 	Quarantined bool        `json:"quarantined,omitempty"` // lost: holds its devices until the node returns with an inventory
@@ -129,6 +131,8 @@ type AllocReport struct {
 	Infra      bool        `json:"infra,omitempty"`
 	StartedAt  UnixNano    `json:"started_at,omitempty"`
 	FinishedAt UnixNano    `json:"finished_at,omitempty"`
+	// Control answers the newest Control that the node has tried to carry out.
+	Control *ControlAnswer `json:"control,omitempty"`
 }
 
 // Member is one rank of an attempt as its peers need to know it.

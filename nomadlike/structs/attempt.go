@@ -84,6 +84,10 @@ type Attempt struct {
 	// CheckpointAt is when it last registered a checkpoint: work since then is
 	// what preemption would cost.
 	CheckpointAt UnixNano `json:"checkpoint_at,omitempty"`
+	// PausedAt is since when every rank stands still, PausedFor how long they
+	// did so before: none of that counts as run time.
+	PausedAt  UnixNano `json:"paused_at,omitempty"`
+	PausedFor Duration `json:"paused_for,omitempty"`
 	// By is the attempt that this one yielded to, when its outcome is preempted.
 	By          *AttemptKey `json:"by,omitempty"`
 	CreateIndex uint64      `json:"create_index"`

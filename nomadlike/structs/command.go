@@ -32,6 +32,8 @@ const (
 	CommandJobTimeLimit     CommandKind = 24 // admission
 	CommandForecasts        CommandKind = 25 // forecast loop
 	CommandDeviceTreated    CommandKind = 26 // admission: what an operator has done to a device
+	CommandJobControl       CommandKind = 27 // admission
+	CommandJobFinish        CommandKind = 28 // admission
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -57,6 +59,26 @@ type JobSubmit struct {
 
 // JobStop ends a job, or one subjob of a batch, by a person's wish.
 type JobStop struct {
+	JobID  string `json:"job_id"`
+	Subjob *int   `json:"subjob,omitempty"` // nil: all
+	Reason string `json:"reason,omitempty"` // the person's words
+}
+
+// JobControl pauses, continues or throttles what runs of a job, every rank of
+// a gang together. Continue and Paused exclude each other; without either the
+// throttle becomes what Busy and Idle say.
+type JobControl struct {
+	JobID    string   `json:"job_id"`
+	Subjob   *int     `json:"subjob,omitempty"` // nil: all
+	Paused   bool     `json:"paused,omitempty"`
+	Continue bool     `json:"continue,omitempty"`
+	Busy     Duration `json:"busy,omitempty"`
+	Idle     Duration `json:"idle,omitempty"`   // 0: no throttle
+	Reason   string   `json:"reason,omitempty"` // the person's words
+}
+
+// JobFinish ends what runs of a job with success, by a person's wish.
+type JobFinish struct {
 	JobID  string `json:"job_id"`
 	Subjob *int   `json:"subjob,omitempty"` // nil: all
 	Reason string `json:"reason,omitempty"` // the person's words

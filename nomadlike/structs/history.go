@@ -14,7 +14,7 @@ type PastRun struct {
 	Devices   int      `json:"devices"` // of the whole gang
 	Nodes     int      `json:"nodes"`
 	Waited    Duration `json:"waited"`  // in the queue before this attempt
-	Runtime   Duration `json:"runtime"` // from placement to the last rank's end
+	Runtime   Duration `json:"runtime"` // from placement to the last rank's end, without what it was paused
 	TimeLimit Duration `json:"time_limit,omitempty"`
 	Expected  Duration `json:"expected,omitempty"`
 	Outcome   Outcome  `json:"outcome"`

@@ -128,6 +128,7 @@ type Subjob struct {
 	Wait         *WaitReason `json:"wait,omitempty"`          // why it is still queued
 	Place        uint64      `json:"place"`                   // within its tier of the queue, lower first; see QueueMove
 	Moved        bool        `json:"moved,omitempty"`         // an administrator gave it its place: it stands before fair share
+	Control      *Control    `json:"control,omitempty"`       // what people want of it while it runs; the throttle outlives an attempt
 	Claim        *Claim      `json:"claim,omitempty"`         // nodes promised to it while others leave them
 	// NoPassingAt is the reserved start that the scheduler first announced for
 	// this attempt, with slack: from then on nobody passes it on its nodes. Set

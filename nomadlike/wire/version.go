@@ -6,4 +6,5 @@ package wire
 //	1  2026-11-21  first version: commands 1 to 18, node session, exec stream
 //	2  2026-11-21  pools, projects, claims, places in the queue, forecasts: commands 19 to 25
 //	3  2026-11-21  figures of nodes and treatment of their devices: Node.Figures, Node.Treat, command 26
-const ProtocolVersion = 3
+//	4  2026-11-21  pause, continue, throttle and finish: commands 27 and 28, Allocation.Control and its answer
+const ProtocolVersion = 4

@@ -111,6 +111,16 @@ type Control interface {
 	Continue(ctx context.Context, id TaskID) error
 }
 
+// Throttler is an optional interface: a driver that by itself lets a task run
+// and stand still in turns, also while no agent lives. Tasks of other drivers
+// are throttled by Pause and Continue.
+type Throttler interface {
+	// Throttle lets the task run for busy and holds it for idle, in turns; an
+	// idle of 0 lets it run again. Both are at most a minute. The last call
+	// counts. It works on beside Pause and Continue, and ends with the task.
+	Throttle(ctx context.Context, id TaskID, busy, idle time.Duration) error
+}
+
 // Execer runs further commands inside a task.
 type Execer interface {
 	// Exec runs a command in the task's namespaces, with the task's

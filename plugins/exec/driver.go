@@ -362,6 +362,8 @@ func (d *Driver) order(ctx context.Context, id driver.TaskID, request *superviso
 	return err
 }
 
+var _ driver.Throttler = (*Driver)(nil)
+
 // Throttle lets the task run for busy and pauses it for idle, in turns, so that
 // others get their share of a device; an idle of 0 lets it run again. Both are
 // at most a minute. It works on beside Pause and Continue, and ends with the

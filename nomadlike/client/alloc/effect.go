@@ -51,6 +51,13 @@ type Stop struct {
 	Grace  time.Duration
 }
 
+// Control has the running command do what people want of it: stand still, run,
+// or run in turns. Of several the newest counts. Answered by Controlled.
+type Control struct {
+	of
+	Control structs.Control
+}
+
 // Report tells the servers.
 type Report struct {
 	of

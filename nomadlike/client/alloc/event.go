@@ -15,6 +15,7 @@ type Assigned struct {
 	Desired  structs.AllocDesired
 	Reason   *structs.Reason    // why Desired is stop
 	Stop     *structs.StopOrder // how to stop it; nil: as its job says
+	Control  *structs.Control   // what people want of it while it runs; nil: nothing
 	Released bool
 	Status   structs.AllocStatus // what the server believes
 	Blocked  bool                // an older attempt still has processes on this node
@@ -59,6 +60,9 @@ type StartFailed struct {
 	Infra  bool
 }
 
+// Controlled answers Control.
+type Controlled struct{ Answer structs.ControlAnswer }
+
 // Exited says that the task and all its processes are gone.
 type Exited struct{ Result driver.ExitResult }
 
@@ -83,6 +87,7 @@ func (Prepared) isEvent()      {}
 func (PrepareFailed) isEvent() {}
 func (Started) isEvent()       {}
 func (StartFailed) isEvent()   {}
+func (Controlled) isEvent()    {}
 func (Exited) isEvent()        {}
 func (Absent) isEvent()        {}
 func (Unrecoverable) isEvent() {}

@@ -64,6 +64,9 @@ type State struct {
 	Force    Force           `json:"force,omitempty"`
 	Cause    *structs.Reason `json:"cause,omitempty"` // of the stop
 	Infra    bool            `json:"infra,omitempty"` // the stop is the node's own doing
+	// Control is what people want of the command while it runs, nil before
+	// the servers said anything of it.
+	Control *structs.Control `json:"control,omitempty"`
 
 	// Report is the last word to the servers, nil before the first; Acked
 	// tells that they have it.
@@ -72,7 +75,8 @@ type State struct {
 
 	EndedAt structs.UnixNano `json:"ended_at,omitempty"`
 
-	sent Force // strongest Stop given since this agent's start
+	sent     Force  // strongest Stop given since this agent's start
+	sentCtrl uint64 // Seq of the newest Control given since this agent's start
 }
 
 // New is the state of an allocation that was just assigned; an Assigned

@@ -42,6 +42,8 @@ func Step(s State, event Event, now structs.UnixNano) (State, []Effect) {
 		if m.Phase == PhaseStarting {
 			m.endWith(e.Result, e.Infra)
 		}
+	case Controlled:
+		m.controlled(e.Answer)
 	case Exited:
 		if m.Phase.MayHaveProcesses() {
 			m.exited(e.Result)
@@ -68,7 +70,7 @@ func Step(s State, event Event, now structs.UnixNano) (State, []Effect) {
 // was not started yet waits for the server to assign it again.
 func Resume(s State, now structs.UnixNano) (State, []Effect) {
 	m := machine{State: s, now: now}
-	m.sent = ForceNone
+	m.sent, m.sentCtrl = ForceNone, 0
 	switch {
 	case m.Phase.MayHaveProcesses():
 		m.Doubtful = m.Doubtful || m.Handle == nil
@@ -100,6 +102,7 @@ func (m *machine) assigned(e Assigned) {
 		return
 	}
 	m.Released = m.Released || e.Released
+	m.Control = e.Control
 	switch {
 	case e.Status == structs.AllocLost:
 		m.stop(ForceKill, structs.NewReason("client.alloc_lost"), false)
@@ -110,7 +113,29 @@ func (m *machine) assigned(e Assigned) {
 		m.prepare()
 	case m.Phase == PhasePrepared && m.Released:
 		m.start()
+	case m.Phase == PhaseRunning:
+		m.sendControl()
 	}
+}
+
+// sendControl gives what people want of a running command, once for each
+// order. An agent that came back gives it again: a throttle may have ended with
+// the one before, in the part of its cycle in which the command stands still.
+func (m *machine) sendControl() {
+	if m.Control == nil || m.Control.Seq == m.sentCtrl || m.Force != ForceNone {
+		return
+	}
+	m.sentCtrl = m.Control.Seq
+	m.give(Persist{m.of()}, Control{m.of(), *m.Control})
+}
+
+// controlled tells the servers that an order was carried out, or why not. A
+// command that is being stopped has other worries.
+func (m *machine) controlled(answer structs.ControlAnswer) {
+	if m.Phase != PhaseRunning || m.Force != ForceNone || answer.Seq != m.sentCtrl {
+		return
+	}
+	m.report(structs.AllocReport{Status: structs.AllocRunning, StartedAt: structs.At(m.Handle.StartedAt), Control: &answer})
 }
 
 func (m *machine) prepare() {
@@ -159,6 +184,7 @@ func (m *machine) started(e Started) {
 		m.report(structs.AllocReport{Status: structs.AllocRunning, StartedAt: structs.At(handle.StartedAt)})
 	}
 	m.sendStop()
+	m.sendControl()
 }
 
 // absent is a recovery that found no trace. When the agent died between the

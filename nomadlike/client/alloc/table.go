@@ -231,6 +231,7 @@ func (t *Table) assign(a *structs.Assignment, now structs.UnixNano) []Effect {
 		Desired:  a.Alloc.Desired,
 		Reason:   a.Alloc.DesiredReason,
 		Stop:     a.Alloc.Stop,
+		Control:  a.Alloc.Control,
 		Released: a.Alloc.Released,
 		Status:   a.Alloc.Status,
 		Blocked:  t.blocked(e.State),

@@ -19,6 +19,8 @@ import (
 //
 //	assign [full] ALLOC... [gone ALLOC...]  ALLOC is job/attempt/rank[+released][+stop][+lost][+strict][+save]
 //	                                        save: stop it with SIGUSR1 and five minutes
+//	                                        paused=SEQ, running=SEQ, throttled=SEQ: what people want of it
+//	obeyed ALLOC SEQ [failed]
 //	prepared|absent|unblocked ALLOC
 //	preparing ALLOC STEP
 //	prepare-failed ALLOC infra|user
@@ -120,6 +122,16 @@ func (p *player) event(words []string) Event {
 		return StartFailed{Result: p.result(arg(2), ""), Infra: arg(3) == "infra"}
 	case "exited":
 		return Exited{Result: p.result(arg(2), arg(3))}
+	case "obeyed":
+		seq, err := strconv.ParseUint(arg(2), 10, 64)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		e := Controlled{structs.ControlAnswer{Seq: seq}}
+		if arg(3) == "failed" {
+			e.Answer.Failed = structs.NewReason("why")
+		}
+		return e
 	case "lost-task":
 		r := p.result("255", "")
 		r.Err = structs.NewError(structs.CodeInternal, "driver.task_lost")
@@ -180,6 +192,17 @@ func (p *player) assignment(word string) structs.Assignment {
 	job := &structs.Job{ID: parts[0], Name: parts[0], StopGrace: structs.Duration(30 * time.Second)}
 	a := &structs.Allocation{ID: id, JobID: parts[0], Attempt: attempt, NodeID: "n1", Desired: structs.DesiredRun, Status: structs.AllocPending}
 	for _, mark := range marks[1:] {
+		if word, number, ok := strings.Cut(mark, "="); ok {
+			seq, err := strconv.ParseUint(number, 10, 64)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			a.Control = &structs.Control{Seq: seq, Paused: word == "paused"}
+			if word == "throttled" {
+				a.Control.Busy, a.Control.Idle = structs.Duration(time.Second), structs.Duration(2*time.Second)
+			}
+			continue
+		}
 		switch mark {
 		case "released":
 			a.Released = true
@@ -216,6 +239,8 @@ func (p *player) show(effects []Effect) {
 			p.line("recover %s handle=%v", name, e.Handle != nil)
 		case Stop:
 			p.line("stop %s %s %s", name, e.Signal, e.Grace)
+		case Control:
+			p.line("control %s %d paused=%v busy=%s idle=%s", name, e.Control.Seq, e.Control.Paused, e.Control.Busy, e.Control.Idle)
 		case Report:
 			p.line("report %s %s", name, reportText(e.Report))
 		case Persist:
@@ -242,6 +267,12 @@ func reportText(r structs.AllocReport) string {
 	}
 	if r.Signal != 0 {
 		text += fmt.Sprintf(" signal=%d", r.Signal)
+	}
+	if r.Control != nil {
+		text += fmt.Sprintf(" obeys=%d", r.Control.Seq)
+		if r.Control.Failed != nil {
+			text += " not"
+		}
 	}
 	if r.Infra {
 		text += " infra"

@@ -156,6 +156,37 @@ func runControl(t *testing.T, open Open) {
 		}
 		eventually.Within(t, limit, "processor time passes again", func() bool { return cpu() > before+100*time.Millisecond })
 	})
+	t.Run("throttle", func(t *testing.T) {
+		throttler, able := d.(driver.Throttler)
+		if !able {
+			return // its tasks are throttled by Pause and Continue
+		}
+		spec := Shell(t, `echo ready; while :; do :; done`)
+		Start(t, d, spec)
+		AwaitOutput(t, spec, "ready")
+		cpu := func() time.Duration {
+			usage, err := d.Stats(ctx, spec.ID)
+			if err != nil {
+				t.Fatalf("stats: %v", err)
+			}
+			return usage.CPUTime
+		}
+		if err := throttler.Throttle(ctx, spec.ID, 20*time.Millisecond, 80*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		before := cpu()
+		window := time.NewTimer(500 * time.Millisecond)
+		<-window.C
+		if used := cpu() - before; used > 250*time.Millisecond {
+			t.Errorf("a task that may use a fifth has used %v of 500ms", used)
+		}
+		if err := throttler.Throttle(ctx, spec.ID, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := throttler.Throttle(ctx, spec.ID, time.Hour, time.Hour); err == nil {
+			t.Error("a throttle of an hour is accepted")
+		}
+	})
 	t.Run("pausing a task that forks all the time", func(t *testing.T) {
 		spec := Shell(t, `echo ready; while :; do /bin/true; done`)
 		Start(t, d, spec)
