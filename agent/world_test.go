@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
 		os.Exit(supervisor.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 3 && os.Args[1] == trainArgument {
+		os.Exit(trainOneRank(os.Args[2], os.Args[3]))
+	}
 	if settings := os.Getenv(processEnv); settings != "" {
 		os.Exit(runProcess(settings))
 	}
@@ -147,6 +150,9 @@ job "hello" {
 }
 `
 }
+
+// jobOf is the request for a job file.
+func jobOf(hcl string) api.JobRequest { return api.JobRequest{HCL: hcl} }
 
 // runJob submits a job file and waits until the job is in state.
 func runJob(t testing.TB, client *api.Client, hcl string, state structs.JobState) *api.JobDetail {

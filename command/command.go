@@ -92,6 +92,7 @@ func verbs() []verb {
 	all = append(all, tokenVerbs()...)
 	all = append(all, simVerbs()...)
 	all = append(all, agentVerbs()...)
+	all = append(all, checkpointVerbs()...)
 	return append(all, otherVerbs()...)
 }
 

@@ -128,6 +128,11 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 		fields.row(env.text("cli.col.control"), control)
 	}
 	fields.row(env.text("cli.col.attempt"), strconv.FormatUint(detail.Attempt, 10))
+	if len(detail.Subjobs) == 1 {
+		if saved := detail.Subjobs[0].Newest(); saved != nil {
+			fields.row(env.text("cli.col.checkpoint"), env.checkpointText(saved))
+		}
+	}
 	fields.row(env.text("cli.col.submitted"), when(job.SubmittedAt))
 	fields.row(env.text("cli.col.started"), when(detail.StartedAt))
 	fields.row(env.text("cli.col.finished"), when(detail.FinishedAt))

@@ -215,6 +215,8 @@ func (r *reader) recovery(job *structs.Job) {
 		text(r, "signal", &c.Signal)
 		r.span("grace", &c.Grace, least)
 		r.flag("precheck", &c.Precheck)
+		text(r, "dir", &c.Dir)
+		text(r, "pattern", &c.Pattern)
 		r.single("elastic", func(r *reader) {
 			r.noLabels()
 			c.Elastic = &structs.Elastic{}

@@ -263,6 +263,8 @@ func (w writer) recovery(job *structs.Job) {
 	put(w, "signal", c.Signal)
 	w.span("grace", c.Grace)
 	w.flag("precheck", c.Precheck)
+	put(w, "dir", c.Dir)
+	put(w, "pattern", c.Pattern)
 	if e := c.Elastic; e != nil {
 		inner := w.block("elastic")
 		inner.whole("min_nodes", e.MinNodes)

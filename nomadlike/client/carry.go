@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -26,8 +27,11 @@ const (
 // the one goroutine of the allocation that the loop waits for.
 type runner struct {
 	id       string
-	cancel   context.CancelFunc // of its preparation; nil without
-	prepared *prepared          // nil before
+	attempt  uint64
+	watcher  *watcher                           // of its task; nil before the task runs
+	assigned atomic.Pointer[structs.Assignment] // the server's newest word, for the watcher
+	cancel   context.CancelFunc                 // of its preparation; nil without
+	prepared *prepared                          // nil before
 	driver   string
 	devices  []string      // ids of the devices that it holds
 	ended    chan struct{} // closed when the allocation has ended
@@ -163,7 +167,8 @@ func (c *Client) startPreparing(work context.Context, id string) {
 		return // it has ended before its effects were carried out
 	}
 	ctx, cancel := context.WithCancel(work)
-	r.cancel = cancel
+	r.cancel, r.attempt = cancel, assignment.Alloc.Attempt
+	r.assigned.Store(assignment)
 	c.work.Go(func() {
 		defer cancel()
 		p, failure := c.prepare(ctx, assignment)
@@ -229,21 +234,26 @@ func failedStart(id string, params ...any) driver.ExitResult {
 // waitTask tells the end of a task. A driver that can not answer is asked
 // again until the agent stops.
 func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task driver.TaskID) {
+	endWatch := c.watchTask(work, r)
 	retry := driverRetryFirst
 	for {
 		result, err := d.Wait(work, task)
 		switch {
 		case err == nil:
+			endWatch(result.Successful())
 			c.event(r.id, alloc.Exited{Result: result})
 			return
 		case work.Err() != nil:
+			endWatch(false)
 			return
 		case errors.Is(err, driver.ErrUnknownTask):
+			endWatch(false)
 			c.event(r.id, alloc.Unrecoverable{Cause: structs.NewReason("client.task_vanished")})
 			return
 		}
 		c.log.Warn("driver can not be waited for", logkey.TaskID, task, logkey.Error, err)
 		if !sleep(work, retry) {
+			endWatch(false)
 			return
 		}
 		retry = min(2*retry, driverRetryMax)

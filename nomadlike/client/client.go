@@ -72,6 +72,7 @@ type Client struct {
 		node      structs.Node // fingerprint
 		inventory []structs.InventoryItem
 		connected bool
+		note      uint64 // number of the last note
 	}
 	welcomed chan struct{} // closed when a server has welcomed the node once
 	welcome  sync.Once
@@ -405,6 +406,10 @@ func (o *listener) Assignments(a *structs.Assignments) {
 func (o *listener) Delivered(done []session.Delivered) {
 	o.c.post(func() {
 		for _, d := range done {
+			if d.Note != 0 {
+				o.c.noteDelivered(d.AllocID, d.Note)
+				continue
+			}
 			o.c.add(o.c.loop.table.Step(d.AllocID, alloc.Acked{Status: d.Status}, o.c.now()))
 		}
 	})

@@ -18,6 +18,7 @@ import (
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/checkpoint"
 	"nomadlike/nomadlike/launch"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
@@ -90,8 +91,9 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 	}
 	env = maps.Clone(env)
 	if env == nil {
-		env = make(map[string]string, len(seen))
+		env = make(map[string]string, len(seen)+1)
 	}
+	env[checkpoint.EnvInbox] = path.Join(c.files.task(id), checkpoint.InboxDir)
 	maps.Copy(env, seen)
 	space, failure := c.openWorkspace(a, owner)
 	if failure != nil {
@@ -281,7 +283,28 @@ func (c *Client) makeDirs(id string, owner owner) error {
 			return err
 		}
 	}
-	return owner.give(c.files.task(id))
+	if err := owner.give(c.files.task(id)); err != nil {
+		return err
+	}
+	return makeInbox(c.files.task(id), owner)
+}
+
+// makeInbox makes the directory in which a task tells of its checkpoints.
+func makeInbox(taskDir string, owner owner) error {
+	root, err := os.OpenRoot(taskDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(checkpoint.InboxDir, 0o755); err != nil {
+		return err
+	}
+	for dir := checkpoint.InboxDir; dir != "."; dir = path.Dir(dir) {
+		if err := owner.giveIn(root, dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeFiles writes the files of a launch below the task's directory; a path

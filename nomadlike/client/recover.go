@@ -38,7 +38,7 @@ func (c *Client) takeOver(work context.Context) {
 		known[s.AllocID] = s.Phase
 		if s.Phase.MayHaveProcesses() {
 			r := c.runner(s.AllocID)
-			r.driver = s.Driver
+			r.driver, r.attempt = s.Driver, s.Attempt
 		}
 	}
 	for name, d := range c.config.Drivers {
@@ -98,7 +98,8 @@ func (c *Client) settleStrays(work context.Context, a *structs.Assignments) {
 			continue
 		}
 		delete(c.loop.strays, id)
-		c.runner(allocOf(id)).driver = s.driver
+		r := c.runner(allocOf(id))
+		r.driver, r.attempt = s.driver, a.Set[i].Alloc.Attempt
 		c.add(c.loop.table.Adopt(&a.Set[i], s.handle, c.now()))
 	}
 }
@@ -112,6 +113,9 @@ func (c *Client) reopenShells(a *structs.Assignments) {
 			continue
 		}
 		r := c.loop.runners[one.Alloc.ID]
+		if r != nil {
+			r.assigned.Store(one)
+		}
 		state, ok := c.loop.table.State(one.Alloc.ID)
 		if r == nil || r.prepared != nil || !ok || !state.Phase.MayHaveProcesses() {
 			continue

@@ -89,6 +89,10 @@ func (b *build) common() {
 	e.set("NOMADLIKE_PROCS", strconv.Itoa(len(b.members)*b.slots))
 	e.set("NOMADLIKE_NODE_NAME", b.members[b.rank].NodeName)
 	e.set("NOMADLIKE_TASK_DIR", b.node.TaskDir)
+	if saved := a.Resume; saved != nil {
+		e.set("NOMADLIKE_CHECKPOINT", saved.Path)
+		e.set("NOMADLIKE_CHECKPOINT_STEP", strconv.FormatInt(saved.Step, 10))
+	}
 	if len(a.Devices) > 0 {
 		e.set("NOMADLIKE_DEVICES", strings.Join(a.Devices, ","))
 	}

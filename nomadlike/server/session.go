@@ -327,10 +327,12 @@ func (n *session) report(batches []*structs.ReportBatch) error {
 		body := structs.AllocReports{NodeID: n.nodeID}
 		taken := 0
 		for _, batch := range batches {
-			if taken > 0 && len(body.Reports)+len(batch.Reports) > state.ReportsMax {
+			if taken > 0 && (len(body.Reports)+len(batch.Reports) > state.ReportsMax || len(body.Notes)+len(batch.Notes) > state.NotesMax ||
+				len(batch.Notes) > 0 && len(body.Reports) > 0) { // notes are taken first: they may not pass earlier reports
 				break
 			}
 			body.Reports = append(body.Reports, batch.Reports...)
+			body.Notes = append(body.Notes, batch.Notes...)
 			taken++
 		}
 		result, _, err := n.server.Submit(n.ctx, structs.CommandAllocReports, n.nodeID, &body)

@@ -11,6 +11,12 @@ func applyAllocReports(tx *txn, body *structs.AllocReports) (structs.ApplyResult
 	if len(body.Reports) > ReportsMax {
 		return refuse(structs.CodeTooLarge, "state.too_many", "what", "reports", "max", ReportsMax)
 	}
+	if len(body.Notes) > NotesMax {
+		return refuse(structs.CodeTooLarge, "state.too_many", "what", "notes", "max", NotesMax)
+	}
+	for i := range body.Notes {
+		tx.note(body.NodeID, &body.Notes[i])
+	}
 	var result structs.ApplyResult
 	for i := range body.Reports {
 		if !tx.report(body.NodeID, &body.Reports[i]) {

@@ -51,6 +51,9 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	for i := range job.SubjobCount() {
 		subjob := &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued,
 			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index()}
+		if job.Resume != nil {
+			subjob.Checkpoints = []structs.SavedCheckpoint{*job.Resume}
+		}
 		if i == 0 {
 			tx.putRow(subjob, row) // from now on the job is found
 		}

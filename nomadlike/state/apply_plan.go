@@ -75,6 +75,9 @@ func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state stru
 		tx.releaseNodes(before.Claim, structs.SubjobKey(job.ID, before.Index))
 	}
 	allocs := tx.gangAllocs(job, gang)
+	for _, alloc := range allocs {
+		alloc.Resume = before.Newest()
+	}
 	ids := make([]string, len(allocs))
 	for rank, alloc := range allocs {
 		ids[rank] = alloc.ID

@@ -13,6 +13,7 @@ const (
 	VictimsMax           = 16_384 // attempts that end for one gang
 	victimNamesMax       = 8      // of them that an event names
 	ReportsMax           = 4_096  // reports of one command
+	NotesMax             = 1_024  // notes of one command
 	WaitsMax             = 4_096  // explanations of one command
 	PastRunsMax          = 50_000 // ended attempts, oldest dropped first
 	ForecastsKeptMax     = 50_000 // answers, oldest attempts dropped first

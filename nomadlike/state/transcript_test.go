@@ -24,6 +24,7 @@ import (
 //	            [priority=T] [pool=P] [cpu=N] [devices=N] [yields] [vip=NODE:BUSY,…] [min=N] [resize] [grace=D]
 //	plan NAME[/SUBJOB] NODE… [kill=NAME,…] [claim=yes]
 //	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
+//	saves NAME RANK PATH [step=N] [seq=N] [attempt=N] [node=NAME]
 //	status NODE ready|disconnected|lost|left
 //	drain|cordon|eligible NODE [deadline=D]
 //	stop|delete|expire NAME[/SUBJOB]
@@ -128,6 +129,8 @@ func (p *play) do(verb string, args []string) {
 		p.plan(plain[0], plain[1:], named)
 	case "report":
 		p.report(plain, named)
+	case "saves":
+		p.saves(plain, named)
 	case "status":
 		node := p.store.Snapshot().Node("node-" + plain[0])
 		p.apply(structs.CommandNodeStatus, &structs.NodeStatusChange{NodeID: node.ID, Incarnation: node.Incarnation, Status: structs.NodeStatus(plain[1])})
@@ -389,6 +392,22 @@ func (p *play) report(plain []string, named map[string]string) {
 	}
 }
 
+// saves registers a checkpoint.
+func (p *play) saves(plain []string, named map[string]string) {
+	snapshot := p.store.Snapshot()
+	id, subjob := p.jobOf(plain[0])
+	attempt := uint64(p.number(named["attempt"], int(snapshot.Subjob(id, subjob).Attempt)))
+	allocID := structs.AllocID(id, subjob, attempt, p.number(plain[1], 0))
+	alloc := snapshot.Alloc(allocID)
+	nodeID := alloc.NodeID
+	if named["node"] != "" {
+		nodeID = "node-" + named["node"]
+	}
+	seq := uint64(p.number(named["seq"], int(alloc.NoteSeq)+1))
+	p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: nodeID, Notes: []structs.AllocNote{{AllocID: allocID, Attempt: attempt,
+		Seq: seq, Checkpoint: &structs.SavedCheckpoint{Path: plain[2], Step: int64(p.number(named["step"], 0)), SavedAt: structs.UnixNano(seq)}}}})
+}
+
 // apply runs a command and writes down what it brought about.
 func (p *play) apply(kind structs.CommandKind, body any) {
 	p.index++
@@ -439,12 +458,18 @@ func (p *play) show(name string) {
 		if claim := subjob.Claim; claim != nil {
 			fmt.Fprintf(&p.out, " promised %d nodes, victims: %d", len(claim.Gang.Placements), len(claim.Victims))
 		}
+		if saved := subjob.Newest(); saved != nil {
+			fmt.Fprintf(&p.out, " newest of %d checkpoints: %s step=%d attempt=%d", len(subjob.Checkpoints), saved.Path, saved.Step, saved.Attempt)
+		}
 		p.out.WriteString("\n")
 	}
 	for alloc := range snapshot.AllocsOfJob(view.Job.ID) {
 		fmt.Fprintf(&p.out, "  = %s on %s: %s, wants %s", alloc.Name, alloc.NodeName, alloc.Status, alloc.Desired)
 		if alloc.Stop != nil {
 			fmt.Fprintf(&p.out, " with %s within %s", alloc.Stop.Signal, alloc.Stop.Grace)
+		}
+		if alloc.Resume != nil {
+			fmt.Fprintf(&p.out, ", from %s", alloc.Resume.Path)
 		}
 		if alloc.Released {
 			p.out.WriteString(", released")

@@ -141,9 +141,12 @@ type PlanResult struct {
 }
 
 // AllocReports is a batch of what clients say.
+// Notes are taken before the reports: what a task told of itself counts though
+// it has ended since.
 type AllocReports struct {
 	NodeID  string        `json:"node_id"`
 	Reports []AllocReport `json:"reports"`
+	Notes   []AllocNote   `json:"notes,omitempty"`
 }
 
 // NodeRegister makes a node known, or known again. Inventory lists the

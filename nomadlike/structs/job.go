@@ -79,6 +79,9 @@ type Job struct {
 	SubmittedAt    UnixNano `json:"submitted_at,omitempty"`
 	IdempotencyKey string   `json:"idempotency_key,omitempty"`
 	Source         string   `json:"source,omitempty"` // the job file as submitted, for people
+	// Resume is the checkpoint of an ended job that this one goes on from, nil
+	// for a job that begins anew.
+	Resume *SavedCheckpoint `json:"resume,omitempty"`
 }
 
 // Batch makes a job several independent sub-jobs under one name.
@@ -252,6 +255,10 @@ type Checkpoint struct {
 	Precheck    bool         `json:"precheck,omitempty"`
 	Elastic     *Elastic     `json:"elastic,omitempty"`
 	Performance *Performance `json:"performance,omitempty"`
+	// Dir is a directory as the task sees it, absolute, whose entries that match
+	// Pattern are checkpoints: the node of rank 0 watches it.
+	Dir     string `json:"dir,omitempty"`
+	Pattern string `json:"pattern,omitempty"` // as of path.Match; "" means every entry
 }
 
 // Elastic lets a gang run with fewer nodes than it asked for.

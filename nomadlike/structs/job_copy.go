@@ -27,6 +27,7 @@ func (j *Job) Copy() *Job {
 	c.Mounts = slices.Clone(j.Mounts)
 	c.Restart = clonePointer(j.Restart)
 	c.Checkpoint = j.Checkpoint.Copy()
+	c.Resume = clonePointer(j.Resume)
 	c.Debug = clonePointer(j.Debug)
 	c.Tensorboard = clonePointer(j.Tensorboard)
 	c.Meta = maps.Clone(j.Meta)

@@ -29,11 +29,12 @@ func fullJob() *Job {
 		Algorithms: []DataRef{reference}, Datasets: []DataRef{reference}, Models: []DataRef{reference}, Volumes: []DataRef{reference},
 		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true, Storage: "nas"}}, Output: "models/run7", OutputStorage: "nas",
 		Restart: &Restart{MaxRestarts: 3, Delay: Duration(time.Second)},
-		Checkpoint: &Checkpoint{MaxResumes: 5, Signal: "SIGUSR1", Grace: Duration(time.Minute), Precheck: true,
+		Checkpoint: &Checkpoint{MaxResumes: 5, Signal: "SIGUSR1", Grace: Duration(time.Minute), Precheck: true, Dir: "/ck", Pattern: "*.pt",
 			Elastic: &Elastic{MinNodes: 2, AllowResize: true}, Performance: &Performance{Threshold: 0.7, Action: "alert", Compare: "gt"}},
 		StopGrace: Duration(30 * time.Second), Fencing: FencingStrict, Debug: &Debug{Hold: Duration(time.Hour)},
 		SSH: true, Jupyter: true, Tensorboard: &Tensorboard{LogDir: "/tb"}, Meta: map[string]string{"team": "a"},
 		ID: "id", User: "li", SubmittedAt: 1, IdempotencyKey: "key", Source: "job {}",
+		Resume: &SavedCheckpoint{Path: "/ck/1", Step: 1, JobID: "old", Attempt: 2, Rank: 3, SavedAt: 4},
 	}
 }
 

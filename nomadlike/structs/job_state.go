@@ -134,8 +134,21 @@ type Subjob struct {
 	// this attempt, with slack: from then on nobody passes it on its nodes. Set
 	// once by a WaitUpdate, 0 again when it gets its nodes.
 	NoPassingAt UnixNano `json:"no_passing_at,omitempty"`
-	CreateIndex uint64   `json:"create_index"`
-	ModifyIndex uint64   `json:"modify_index"`
+	// Checkpoints are the newest that its attempts registered, oldest first, at
+	// most CheckpointsKept; the next attempt starts from the last one. Versions
+	// of the subjob share them: they are never changed in place.
+	Checkpoints []SavedCheckpoint `json:"checkpoints,omitempty"`
+	CreateIndex uint64            `json:"create_index"`
+	ModifyIndex uint64            `json:"modify_index"`
+}
+
+// Newest is the checkpoint that the next attempt starts from, nil without any.
+func (s *Subjob) Newest() *SavedCheckpoint {
+	if len(s.Checkpoints) == 0 {
+		return nil
+	}
+	newest := s.Checkpoints[len(s.Checkpoints)-1]
+	return &newest
 }
 
 // Reason says in catalogue words why something is as it is.

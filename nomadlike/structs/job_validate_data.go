@@ -160,6 +160,7 @@ func (v *validator) recovery(j *Job) {
 	v.integer("checkpoint.max_resumes", c.MaxResumes, 0, RestartsMax)
 	v.choice("checkpoint.signal", c.Signal, false, "SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2")
 	v.span("checkpoint.grace", c.Grace, 0, GraceMax)
+	v.watched(c)
 	if c.Elastic != nil {
 		v.integer("checkpoint.elastic.min_nodes", c.Elastic.MinNodes, 1, max(1, min(j.Nodes, NodesMax)))
 	}
@@ -172,6 +173,25 @@ func (v *validator) recovery(j *Job) {
 		v.choice("checkpoint.performance.compare", p.Compare, false, "gt", "lt")
 	}
 }
+
+// watched checks the directory in which checkpoints appear.
+func (v *validator) watched(c *Checkpoint) {
+	if c.Dir != "" {
+		v.directory("checkpoint.dir", c.Dir)
+	}
+	if c.Pattern == "" {
+		return
+	}
+	if c.Dir == "" {
+		v.add("checkpoint.pattern", "job.pattern_alone", "")
+	}
+	if _, err := path.Match(c.Pattern, ""); err != nil || strings.Contains(c.Pattern, "/") || len(c.Pattern) > patternLengthMax {
+		v.add("checkpoint.pattern", "job.pattern", "", "value", c.Pattern)
+	}
+}
+
+// patternLengthMax bounds checkpoint.pattern, in bytes.
+const patternLengthMax = 256
 
 // interactive checks what people use while a job runs.
 func (v *validator) interactive(j *Job) {

@@ -46,6 +46,7 @@ type Heartbeat struct {
 type ReportBatch struct {
 	Seq     uint64        `json:"seq"`
 	Reports []AllocReport `json:"reports"`
+	Notes   []AllocNote   `json:"notes,omitempty"`
 }
 
 // SessionDown is what a server says to a node; exactly one field is set.

@@ -13,10 +13,18 @@ const ReportsMax = 512
 // acknowledgement; further reports wait and replace each other meanwhile.
 const BatchesInFlightMax = 8
 
-// Outbox holds the reports that no server has acknowledged. For each
+// Bounds of the notes of an outbox.
+const (
+	NotesMax     = 128  // of one batch
+	NotesKeptMax = 1024 // that no server has acknowledged; the oldest are dropped
+)
+
+// Outbox holds the reports and notes that no server has acknowledged. For each
 // allocation only the newest report counts, because statuses only move
-// forward. It is pure and not safe for concurrent use.
+// forward; of notes each one does. Notes go before the reports that were put
+// after them. It is pure and not safe for concurrent use.
 type Outbox struct {
+	notes   []queuedNote // oldest first
 	seq     uint64
 	version uint64
 	entries map[string]*queued
@@ -30,11 +38,56 @@ type queued struct {
 	sent    bool   // this version is on its way
 }
 
-// Delivered names a report that the servers have, or refuse for ever.
+type queuedNote struct {
+	note  structs.AllocNote
+	batch uint64 // that it is on its way with; 0: it waits
+}
+
+// Delivered names a report that the servers have, or refuse for ever, or, with
+// Note set, a note that they have.
 type Delivered struct {
 	AllocID string
 	Status  structs.AllocStatus
 	Refused bool
+	Note    uint64 // its Seq; 0: a report
+}
+
+// PutNote adds a note.
+func (o *Outbox) PutNote(n structs.AllocNote) {
+	if len(o.notes) >= NotesKeptMax {
+		o.notes = slices.Delete(o.notes, 0, 1)
+	}
+	o.notes = append(o.notes, queuedNote{note: n})
+}
+
+// noteWaits tells whether a note could be sent now.
+func (o *Outbox) noteWaits() bool {
+	return slices.ContainsFunc(o.notes, func(n queuedNote) bool { return n.batch == 0 })
+}
+
+// takeNotes gives the notes for a batch.
+func (o *Outbox) takeNotes(batch uint64) []structs.AllocNote {
+	var taken []structs.AllocNote
+	for i := range o.notes {
+		if n := &o.notes[i]; n.batch == 0 && len(taken) < NotesMax {
+			n.batch = batch
+			taken = append(taken, n.note)
+		}
+	}
+	return taken
+}
+
+// ackNotes drops the notes of a batch and names them.
+func (o *Outbox) ackNotes(batch uint64) []Delivered {
+	var done []Delivered
+	o.notes = slices.DeleteFunc(o.notes, func(n queuedNote) bool {
+		if n.batch != batch {
+			return false
+		}
+		done = append(done, Delivered{AllocID: n.note.AllocID, Note: n.note.Seq})
+		return true
+	})
+	return done
 }
 
 // Put adds a report, in place of an older one of the same allocation.
@@ -50,8 +103,10 @@ func (o *Outbox) Put(r structs.AllocReport) {
 	o.entries[r.AllocID] = &queued{report: r, version: o.version}
 }
 
-// Waiting tells whether a report could be sent now.
-func (o *Outbox) Waiting() bool { return len(o.order) > 0 && len(o.flights) < BatchesInFlightMax }
+// Waiting tells whether a report or a note could be sent now.
+func (o *Outbox) Waiting() bool {
+	return (len(o.order) > 0 || o.noteWaits()) && len(o.flights) < BatchesInFlightMax
+}
 
 // InFlight tells how many batches wait for their acknowledgement.
 func (o *Outbox) InFlight() int { return len(o.flights) }
@@ -67,7 +122,7 @@ func (o *Outbox) Next() *structs.ReportBatch {
 	}
 	n := min(len(o.order), ReportsMax)
 	o.seq++
-	batch := &structs.ReportBatch{Seq: o.seq, Reports: make([]structs.AllocReport, 0, n)}
+	batch := &structs.ReportBatch{Seq: o.seq, Reports: make([]structs.AllocReport, 0, n), Notes: o.takeNotes(o.seq)}
 	flight := make(map[string]uint64, n)
 	for _, id := range o.order[:n] {
 		e := o.entries[id]
@@ -84,14 +139,15 @@ func (o *Outbox) Next() *structs.ReportBatch {
 }
 
 // Ack takes the acknowledgement of a batch and gives the reports that are
-// done with, ordered by allocation. An unknown batch gives none.
+// done with, ordered by allocation, after its notes. An unknown batch gives none.
 func (o *Outbox) Ack(ack structs.ReportAck) []Delivered {
 	flight, ok := o.flights[ack.Seq]
 	if !ok {
 		return nil
 	}
 	delete(o.flights, ack.Seq)
-	var done []Delivered
+	done := o.ackNotes(ack.Seq)
+	reports := len(done)
 	for id, version := range flight {
 		e, ok := o.entries[id]
 		if !ok || e.version != version {
@@ -100,7 +156,7 @@ func (o *Outbox) Ack(ack structs.ReportAck) []Delivered {
 		delete(o.entries, id)
 		done = append(done, Delivered{AllocID: id, Status: e.report.Status, Refused: slices.Contains(ack.Refused, id)})
 	}
-	slices.SortFunc(done, func(a, b Delivered) int {
+	slices.SortFunc(done[reports:], func(a, b Delivered) int {
 		if a.AllocID < b.AllocID {
 			return -1
 		}
@@ -114,6 +170,9 @@ func (o *Outbox) Ack(ack structs.ReportAck) []Delivered {
 // time.
 func (o *Outbox) Reset() {
 	o.flights = nil
+	for i := range o.notes {
+		o.notes[i].batch = 0
+	}
 	o.order = o.order[:0]
 	for id, e := range o.entries {
 		e.sent = false

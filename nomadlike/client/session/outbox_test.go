@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -149,5 +150,33 @@ func TestLease(t *testing.T) {
 	}
 	if got := l.Remaining(106 * time.Second); got > 0 {
 		t.Errorf("remaining %s after the end", got)
+	}
+}
+
+func TestNotesGoOnceAndBeforeWhatIsReportedAfterThem(t *testing.T) {
+	var o Outbox
+	note := func(seq uint64) structs.AllocNote { return structs.AllocNote{AllocID: "a", Seq: seq} }
+	o.PutNote(note(1))
+	o.PutNote(note(2))
+	o.Put(structs.AllocReport{AllocID: "a", Status: structs.AllocComplete})
+	first := o.Next()
+	if len(first.Notes) != 2 || len(first.Reports) != 1 || o.Next() != nil {
+		t.Fatalf("first batch %+v", first)
+	}
+	o.PutNote(note(3))
+	o.Reset() // the stream broke: all of it goes again, in its order
+	again := o.Next()
+	if len(again.Notes) != 3 || again.Notes[0].Seq != 1 || again.Notes[2].Seq != 3 {
+		t.Fatalf("again %+v", again)
+	}
+	want := []Delivered{{AllocID: "a", Note: 1}, {AllocID: "a", Note: 2}, {AllocID: "a", Note: 3}, {AllocID: "a", Status: structs.AllocComplete}}
+	if done := o.Ack(structs.ReportAck{Seq: again.Seq}); !slices.Equal(done, want) {
+		t.Errorf("done %+v", done)
+	}
+	for seq := range uint64(NotesKeptMax + 5) {
+		o.PutNote(note(seq + 10))
+	}
+	if batch := o.Next(); len(batch.Notes) != NotesMax || batch.Notes[0].Seq != 15 {
+		t.Errorf("of too many: %d from %d", len(batch.Notes), batch.Notes[0].Seq)
 	}
 }

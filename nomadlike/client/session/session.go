@@ -97,6 +97,14 @@ func (s *Session) Report(r structs.AllocReport) {
 	poke(s.wake)
 }
 
+// Note queues a note until a server has it in its log. It never blocks.
+func (s *Session) Note(n structs.AllocNote) {
+	s.mu.Lock()
+	s.mu.outbox.PutNote(n)
+	s.mu.Unlock()
+	poke(s.wake)
+}
+
 // Refresh says Hello again on the open stream, if there is one: the node's
 // fingerprint has changed.
 func (s *Session) Refresh() { poke(s.refresh) }

@@ -1,0 +1,77 @@
+package structs
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of what a node tells of its allocations besides their statuses.
+const (
+	CheckpointPathMax = 4096 // bytes
+	CheckpointsKept   = 8    // of a subjob, oldest dropped first
+	NoteParamsMax     = 16   // parameters of a told event
+	NoteParamMax      = 1024 // bytes of one
+)
+
+// SavedCheckpoint is a checkpoint that a training registered: where it lies, in
+// the words of the tasks, and how far the training was.
+type SavedCheckpoint struct {
+	Path    string   `json:"path"`
+	Step    int64    `json:"step,omitempty"` // 0: not told
+	JobID   string   `json:"job_id"`         // whose attempt saved it
+	Attempt uint64   `json:"attempt"`
+	Rank    int      `json:"rank"`
+	SavedAt UnixNano `json:"saved_at"` // by the clock of its node
+}
+
+// CheckpointPathProblem is the message id of what is wrong with the path of a
+// checkpoint, "" for a good one: it goes into the environment of later
+// attempts and onto terminals.
+func CheckpointPathProblem(path string) string {
+	switch {
+	case path == "":
+		return "client.checkpoint_path_empty"
+	case len(path) > CheckpointPathMax:
+		return "client.checkpoint_path_long"
+	case !utf8.ValidString(path) || strings.ContainsFunc(path, unicode.IsControl):
+		return "client.checkpoint_path_bad"
+	}
+	return ""
+}
+
+// AllocNote is what a node tells of an allocation besides its status. A note
+// of an old attempt, of a foreign node or with a Seq that is not higher than
+// that of the last note of the allocation changes nothing. Exactly one of
+// Checkpoint and Told is set.
+type AllocNote struct {
+	AllocID string   `json:"alloc_id"`
+	Attempt uint64   `json:"attempt"`
+	Seq     uint64   `json:"seq"` // rises from note to note of an allocation
+	At      UnixNano `json:"at"`  // by the node's clock
+
+	Checkpoint *SavedCheckpoint `json:"checkpoint,omitempty"` // Path, Step and SavedAt are set
+	Told       *Told            `json:"told,omitempty"`
+}
+
+// ToldEvent tells whether a node may make an event with the id known.
+func ToldEvent(id string) bool {
+	switch id {
+	case EventPrechecked, EventPrecheckFailed:
+		return true
+	}
+	return false
+}
+
+// The events that nodes tell of their allocations.
+const (
+	EventPrechecked     = "event.alloc.prechecked"
+	EventPrecheckFailed = "event.alloc.precheck_failed"
+)
+
+// Told is an event that a node makes known about one of its allocations.
+type Told struct {
+	Event    string            `json:"event"` // message id, one of ToldEvents
+	Params   map[string]string `json:"params,omitempty"`
+	Severity string            `json:"severity,omitempty"` // "" | warn | error
+}
