@@ -163,6 +163,7 @@ job %q {
 func TestCards(t *testing.T) {
 	m := newMaker(t)
 	t.Run("jobs get their own", m.jobsGetTheirOwnCards)
+	t.Run("their jobs have series", m.jobsOnCardsHaveSeries)
 	t.Run("a lost one moves its job", m.lostCardMovesItsJob)
 	t.Run("one that was reset comes back", m.resetCardComesBack)
 }

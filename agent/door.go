@@ -18,11 +18,13 @@ func (a *Agent) door() http.Handler {
 	if !a.config.Server.Enabled {
 		return newRemote(a.log, time.Now, hosts, a.serverAddresses, a.ident, readHealth(a.health))
 	}
+	asked := newSurvey(time.Now, a.log, figuresOver(a.pool))
+	named := &seriesCollector{store: a.store, survey: asked, leads: a.raft.IsLeader, hears: a.server.Hears, now: time.Now}
 	site := &site{
 		replica: a.server, store: a.store, log: a.log, now: time.Now, rand: rand.Reader, pool: a.pool, house: a.house,
 		identity: a.identity, addr: a.addr, spoolDir: a.config.DataDir, stopping: a.stopping,
-		survey:  newSurvey(time.Now, a.log, figuresOver(a.pool)),
-		metrics: newMetrics(a.store, a.raft.IsLeader), self: a.self, health: a.health,
+		survey:  asked,
+		metrics: newMetrics(a.store, a.raft.IsLeader, named), self: a.self, health: a.health,
 	}
 	f := newFront(a.log, time.Now, site, hosts, newLimiter(a.config.Limits, time.Now), a.options.ui())
 	f.metrics = site.metrics

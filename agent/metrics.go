@@ -13,15 +13,15 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// metrics are what an agent tells Prometheus. Labels hold routes, states and
-// codes only: never names, ids or anything else that users choose.
+// metrics are what an agent tells Prometheus. Labels of its own series hold
+// routes, states and codes only; what has names is in seriesCollector.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	took     *prometheus.HistogramVec
 }
 
-func newMetrics(store *state.Store, leads func() bool) *metrics {
+func newMetrics(store *state.Store, leads func() bool, named *seriesCollector) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -33,7 +33,7 @@ func newMetrics(store *state.Store, leads func() bool) *metrics {
 		}, []string{"route"}),
 	}
 	m.registry.MustRegister(m.requests, m.took, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), stateCollector{store, leads})
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), stateCollector{store, leads}, named)
 	return m
 }
 

@@ -84,6 +84,13 @@ func (s *sessions) count() int {
 	return len(s.mu.byNode)
 }
 
+// has tells whether a node's stream ends at this server.
+func (s *sessions) has(nodeID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.byNode[nodeID] != nil
+}
+
 // session is one node's stream at this server. Two goroutines serve it: receive
 // takes what comes, and push, which owns the sending side, tells the node. While
 // there is something for the log, a third one, work, puts it there in its order:
