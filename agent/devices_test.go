@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -325,6 +326,48 @@ func TestChips(t *testing.T) {
 	})
 	if own := strings.Split(numbers(second), ","); slices.Contains(own, sick) || len(own) != 2 {
 		t.Errorf("the second attempt is on chips %q, %s is sick", own, sick)
+	}
+}
+
+// A MindSpore job on NPUs finds its rank table, with the addresses that the NPUs
+// themselves have.
+func TestRankTableOfChips(t *testing.T) {
+	library, machine, dir := dcmitest.Build(t), dcmitest.New(t, dcmitest.Chips(4)...), shortDir(t)
+	agent, client := deviceAgent(t, dir, ascend.Name, buildPlugin(t, ascend.Name, "0"), machine.Env(), map[string]string{
+		"library": library, "poll": "200ms", "root": filepath.Join(dir, "root"), "npu_smi": "/nonexistent",
+	})
+	file := strings.Replace(onCards("mind", 2, `sh -c 'cat $RANK_TABLE_FILE'`), "nvidia/gpu", "huawei/npu", 1)
+	file = strings.Replace(file, "stop_grace", "distributed \"mindspore\" {}\n  stop_grace", 1)
+	job := runJob(t, client, file, structs.JobSucceeded)
+	alloc := allocOf(t, client, job.Job.ID)
+	node, _, err := client.Node(t.Context(), agent.ID(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table struct {
+		Status      string
+		ServerCount string `json:"server_count"`
+		ServerList  []struct {
+			ServerID string `json:"server_id"`
+			Device   []struct {
+				DeviceID string `json:"device_id"`
+				DeviceIP string `json:"device_ip"`
+				RankID   string `json:"rank_id"`
+			}
+		} `json:"server_list"`
+	}
+	text := logsOf(t, client, alloc.ID, api.LogOptions{})
+	if err := json.Unmarshal([]byte(text), &table); err != nil || len(table.ServerList) != 1 || len(table.ServerList[0].Device) != 2 || table.Status != "completed" {
+		t.Fatalf("rank table %s: %v", text, err)
+	}
+	for rank, d := range table.ServerList[0].Device {
+		i := slices.IndexFunc(node.Devices, func(own structs.Device) bool { return strconv.Itoa(own.Index) == d.DeviceID })
+		if i < 0 || !slices.Contains(alloc.Devices, node.Devices[i].ID) || d.DeviceIP == "" || d.DeviceIP != node.Devices[i].Attrs["device_ip"] || d.RankID != strconv.Itoa(rank) {
+			t.Errorf("rank %d of the table is %+v, the job was given %q", rank, d, alloc.Devices)
+		}
+	}
+	if table.ServerList[0].ServerID != node.Addr {
+		t.Errorf("the server is %q, the node has %q", table.ServerList[0].ServerID, node.Addr)
 	}
 }
 

@@ -259,7 +259,6 @@ func (l *Liveness) Tick(now time.Duration) []LivenessEffect {
 // patient is a span of silence that suits the number of nodes.
 func (l *Liveness) patient(usual time.Duration) time.Duration { return patience(usual, len(l.ids)) }
 
-
 // Calm is the number of its owner's ticks in which Tick is worth one call: many
 // nodes are judged more slowly, and looking at each of ten thousand twenty
 // times a second would be much of a core's work.
