@@ -167,7 +167,7 @@ func (s *site) readLogs(r *request) error {
 	if ask.Stream == "" {
 		ask.Stream = "stdout"
 	}
-	if ask.Stream != "stdout" && ask.Stream != "stderr" {
+	if ask.Stream != "stdout" && ask.Stream != "stderr" && ask.Stream != structs.StreamHooks {
 		q.refuse("stream", ask.Stream)
 	}
 	if q.err != nil {

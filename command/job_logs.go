@@ -31,6 +31,7 @@ func jobLogs(set *flag.FlagSet) func(*Env, []string) error {
 	attempt := set.Uint64("attempt", 0, "cli.flag.attempt")
 	subjob := set.Int("subjob", -1, "cli.flag.subjob")
 	errOnly := set.Bool("stderr", false, "cli.flag.stderr")
+	hooks := set.Bool("hooks", false, "cli.flag.hooks")
 	return func(env *Env, args []string) error {
 		id, err := one(args, "JOB")
 		if err != nil {
@@ -47,6 +48,7 @@ func jobLogs(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		follower := newLogFollower(env, client, detail.Job.ID)
 		follower.rank, follower.subjob, follower.tail, follower.errOnly = *rank, *subjob, *tail, *errOnly
+		follower.hooks = *hooks
 		follower.nameRanks(detail.Job)
 		if *attempt > 0 {
 			follower.first, follower.last = *attempt, *attempt
@@ -76,6 +78,7 @@ type logFollower struct {
 	last     uint64 // up to this one; 0: all to come
 	tail     int    // lines; 0: from the beginning
 	errOnly  bool
+	hooks    bool // what the lifecycle scripts wrote instead
 	prefixed bool // lines begin with the rank that wrote them
 	batch    bool // and with its subjob
 
@@ -204,6 +207,9 @@ func (f *logFollower) once(ctx context.Context) error {
 }
 
 func (f *logFollower) streams() []string {
+	if f.hooks {
+		return []string{structs.StreamHooks}
+	}
 	if f.errOnly {
 		return []string{"stderr"}
 	}

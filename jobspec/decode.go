@@ -150,6 +150,7 @@ func (r *reader) task(t *structs.Task) {
 		var hook structs.Hook
 		r.label("when", &hook.When)
 		text(r, "command", &hook.Command)
+		r.span("timeout", &hook.Timeout, 0)
 		t.Hooks = append(t.Hooks, hook)
 	})
 	r.single("logs", func(r *reader) {

@@ -211,7 +211,9 @@ func (w writer) task(t *structs.Task) {
 	put(w, "user", t.User)
 	w.table("env", t.Env)
 	for _, hook := range t.Hooks {
-		put(w.block("hook", hook.When), "command", hook.Command)
+		inner := w.block("hook", hook.When)
+		put(inner, "command", hook.Command)
+		inner.span("timeout", hook.Timeout)
 	}
 	if t.Logs != nil {
 		inner := w.block("logs")

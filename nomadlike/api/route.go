@@ -215,7 +215,7 @@ func allocationRoutes() []Route {
 			Query: blockingParams(), Response: structs.Allocation{}, Summary: "Read one allocation"},
 		{Name: "allocations.logs", Method: http.MethodGet, Pattern: "/v1/allocations/{id}/logs", Verb: VerbLogs, Kind: ObjectJob, From: FromAllocation, Stream: StreamText,
 			Query: []Param{
-				{"stream", "string", "stdout (default) or stderr"},
+				{"stream", "string", "stdout (default), stderr or hooks"},
 				{"offset", "integer", "first byte; negative counts from the end"},
 				{"tail", "integer", "only so many last lines"},
 				{"follow", "boolean", "stay for what is still to come"},

@@ -89,7 +89,7 @@ func (s *EventStream) Close() error { return s.body.Close() }
 
 // LogOptions says which part of a log to read.
 type LogOptions struct {
-	Stream string // stdout (default) | stderr
+	Stream string // stdout (default) | stderr | hooks
 	Offset int64  // first byte; negative counts from the end
 	Tail   int    // only so many last lines; 0 goes by Offset
 	Follow bool   // stay for what is still to come

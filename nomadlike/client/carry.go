@@ -148,6 +148,7 @@ func (c *Client) carry(work context.Context, effect alloc.Effect) {
 		over := r.letGo()
 		c.work.Go(func() {
 			<-over // a throttle would hold the command in its grace
+			c.beforeStop(work, r, e.Grace)
 			c.stopTask(work, r, e.Signal, e.Grace)
 		})
 	case alloc.Clean:
@@ -211,7 +212,46 @@ func (c *Client) startTask(work context.Context, r *runner) {
 		return
 	}
 	c.event(r.id, alloc.Started{Handle: handle})
+	c.work.Go(func() {
+		ctx, cancel := c.whileRunning(work, r)
+		defer cancel()
+		c.hooksBeside(ctx, d, r.id, structs.HookPoststart)
+	})
 	c.waitTask(work, r, d, handle.TaskID)
+}
+
+// whileRunning gives a context that ends with the allocation. The caller
+// cancels it.
+func (c *Client) whileRunning(work context.Context, r *runner) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(work)
+	c.work.Go(func() {
+		defer cancel()
+		select {
+		case <-r.ended:
+		case <-ctx.Done():
+		}
+	})
+	return ctx, cancel
+}
+
+// beforeStop runs the hooks that come before the stop signal. A kill does not
+// wait for them, and ends those that run.
+func (c *Client) beforeStop(work context.Context, r *runner, grace time.Duration) {
+	d, ok := c.config.Drivers[r.driver]
+	if !ok {
+		return
+	}
+	if grace > 0 {
+		ctx, cancel := c.whileRunning(work, r)
+		defer cancel()
+		c.hooksBeside(ctx, d, r.id, structs.HookPrestop)
+		return
+	}
+	if c.ownHookTask(hookTaskID(r.id)) {
+		if err := d.Destroy(work, hookTaskID(r.id)); err != nil {
+			c.log.Warn("destroy task of hooks", logkey.AllocID, r.id, logkey.Error, err)
+		}
+	}
 }
 
 // startFailure tells the job's faults from the node's.
@@ -241,6 +281,7 @@ func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task
 		switch {
 		case err == nil:
 			endWatch(result.Successful())
+			c.after(work, r, d, result)
 			c.event(r.id, alloc.Exited{Result: result})
 			return
 		case work.Err() != nil:

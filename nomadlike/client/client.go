@@ -72,7 +72,8 @@ type Client struct {
 		node      structs.Node // fingerprint
 		inventory []structs.InventoryItem
 		connected bool
-		note      uint64 // number of the last note
+		note      uint64                 // number of the last note
+		hookTasks map[driver.TaskID]bool // of hooks that this agent runs
 	}
 	welcomed chan struct{} // closed when a server has welcomed the node once
 	welcome  sync.Once

@@ -26,7 +26,11 @@ func (c *Client) Logs(ctx context.Context, caller Caller, request *structs.LogRe
 	if !driver.ValidTaskID(alloc.TaskID(request.AllocID)) {
 		return structs.NewError(structs.CodeNotFound, "client.log_unknown", "alloc", request.AllocID)
 	}
-	if request.Stream != tasklog.Stdout && request.Stream != tasklog.Stderr {
+	dir, stream := c.files.logs(request.AllocID), request.Stream
+	if stream == structs.StreamHooks {
+		dir, stream = c.files.hookLogs(request.AllocID), tasklog.Stdout
+	}
+	if stream != tasklog.Stdout && stream != tasklog.Stderr {
 		return structs.NewError(structs.CodeInvalid, "client.log_stream", "stream", request.Stream)
 	}
 	ended, err := c.endOf(ctx, request.AllocID)
@@ -39,8 +43,8 @@ func (c *Client) Logs(ctx context.Context, caller Caller, request *structs.LogRe
 		}
 	}
 	read := tasklog.Request{
-		Dir:       c.files.logs(request.AllocID),
-		Stream:    request.Stream,
+		Dir:       dir,
+		Stream:    stream,
 		Offset:    max(request.Offset, 0),
 		TailBytes: max(-request.Offset, 0),
 		TailLines: min(max(request.TailLines, 0), tailLinesMax),

@@ -128,7 +128,24 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 	p.spec = c.taskSpec(a, &l, owner)
 	p.spec.Mounts = append(p.spec.Mounts, space.mounts...)
 	p.spec.Reservations = append(p.spec.Reservations, reserved...)
-	return c.fetch(ctx, a, &p.spec)
+	if failure := c.fetch(ctx, a, &p.spec); failure != nil {
+		return failure
+	}
+	return c.prestart(ctx, a, p.spec)
+}
+
+// prestart runs the hooks that come before the command.
+func (c *Client) prestart(ctx context.Context, a *structs.Assignment, spec driver.TaskSpec) *alloc.PrepareFailed {
+	id := a.Alloc.ID
+	if err := c.keepHooks(id, a.Job, spec); err != nil {
+		return infra("client.dir_failed", "cause", err)
+	}
+	slow := time.AfterFunc(slowStep, func() { c.event(id, alloc.Progressed{Step: stepHooks}) })
+	defer slow.Stop()
+	if failure := c.hooksAround(ctx, c.config.Drivers[a.Job.Task.Driver], id, structs.HookPrestart, nil); failure != nil {
+		return &alloc.PrepareFailed{Cause: &structs.Reason{ID: failure.ID, Params: failure.Params}, Infra: failure.Code == structs.CodeUnavailable}
+	}
+	return nil
 }
 
 // fetch lets a driver that needs something besides files get it, so that no

@@ -106,6 +106,9 @@ func (c *Client) findStrays(work context.Context) {
 			}
 			c.post(func() {
 				for _, handle := range handles {
+					if c.ownHookTask(handle.TaskID) {
+						continue
+					}
 					state, known := c.loop.table.State(allocOf(handle.TaskID))
 					_, found := c.loop.strays[handle.TaskID]
 					if found || known && state.Phase != alloc.PhaseEnded || known && c.now().Sub(state.EndedAt) < sweepEvery {

@@ -578,3 +578,13 @@ func tempDir(t testing.TB) string {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return filepath.Join(dir, "client")
 }
+
+// pushGone tells every node that an allocation is nobody's any more.
+func (c *control) pushGone(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.index++
+	for _, l := range c.mu.streams {
+		c.sayLocked(l, &structs.SessionDown{Assignments: &structs.Assignments{Index: c.mu.index, Gone: []string{id}}})
+	}
+}

@@ -1,6 +1,9 @@
 package state
 
 import (
+	"maps"
+	"slices"
+
 	"nomadlike/nomadlike/structs"
 )
 
@@ -33,7 +36,7 @@ const (
 	verdictRefuse  verdict = iota // it does not count: an old attempt, a foreign node, an illegal step
 	verdictStale                  // it was true once and is known: reports are sent until acknowledged
 	verdictFree                   // the last process of a lost allocation is gone: its devices are free
-	verdictStep                   // the same status, another step of preparing
+	verdictStep                   // the same status, another step of preparing, or something noted
 	verdictControl                // the same status, and an answer to what it was told
 	verdictMove                   // the status moves forward
 )
@@ -48,7 +51,8 @@ func weigh(alloc *structs.Allocation, nodeID string, report *structs.AllocReport
 	case report.Status == structs.AllocLost:
 		return verdictRefuse // the server's word alone
 	case alloc.Status == report.Status:
-		if alloc.Step != report.Step && !alloc.Status.Terminal() {
+		changed := alloc.Step != report.Step || alloc.Progress != report.Progress || alloc.Noted < min(len(report.Notes), structs.NotesMax)
+		if changed && !alloc.Status.Terminal() {
 			return verdictStep
 		}
 		if answersControl(alloc, report.Control) {
@@ -79,8 +83,12 @@ func (tx *txn) report(nodeID string, report *structs.AllocReport) bool {
 		tx.free(alloc)
 	case verdictStep:
 		after := *alloc
-		after.Step = report.Step
+		after.Step, after.Progress = report.Step, percent(report.Progress)
+		tx.tellNotes(&after, report.Notes)
 		tx.putAlloc(alloc, &after)
+		if answersControl(&after, report.Control) {
+			tx.answer(&after, report.Control)
+		}
 	case verdictControl:
 		tx.answer(alloc, report.Control)
 	case verdictMove:
@@ -106,18 +114,19 @@ func (tx *txn) free(alloc *structs.Allocation) {
 // follow.
 func (tx *txn) move(before *structs.Allocation, report *structs.AllocReport) {
 	after := *before
-	after.Status, after.Step = report.Status, report.Step
+	after.Status, after.Step, after.Progress = report.Status, report.Step, percent(report.Progress)
 	after.ExitCode, after.Signal, after.OOMKilled = report.ExitCode, report.Signal, report.OOMKilled
 	after.Cause, after.Infra = report.Cause, report.Infra
 	if report.StartedAt != 0 {
 		after.StartedAt = report.StartedAt
 	}
 	if after.Status.Terminal() {
-		after.Step, after.FinishedAt = "", report.FinishedAt
+		after.Step, after.Progress, after.FinishedAt = "", 0, report.FinishedAt
 		if after.FinishedAt == 0 {
 			after.FinishedAt = tx.now
 		}
 	}
+	tx.tellNotes(&after, report.Notes)
 	tx.putAlloc(before, &after)
 	tx.tellAlloc(&after)
 	job, ok := tx.job(after.JobID)
@@ -160,6 +169,29 @@ func causeOf(alloc *structs.Allocation, id string) *structs.Reason {
 	}
 	return structs.NewReason(id, "rank", alloc.Name, "node", alloc.NodeName,
 		"exit_code", alloc.ExitCode, "signal", alloc.Signal)
+}
+
+func percent(n int) int { return max(0, min(n, 100)) }
+
+// tellNotes makes events of the notes that are new.
+func (tx *txn) tellNotes(alloc *structs.Allocation, notes []structs.Note) {
+	notes = notes[:min(len(notes), structs.NotesMax)]
+	for i := alloc.Noted; i < len(notes); i++ {
+		note := &notes[i]
+		if !note.Fits() {
+			continue
+		}
+		event := allocEvent(note.ID, alloc)
+		event.Severity = note.Severity
+		params := []string{"rank", alloc.Name, "node", alloc.NodeName}
+		for _, name := range slices.Sorted(maps.Keys(note.Params)) {
+			if name != "rank" && name != "node" {
+				params = append(params, name, note.Params[name])
+			}
+		}
+		tx.tell(event, params...)
+	}
+	alloc.Noted = max(alloc.Noted, len(notes))
 }
 
 // tellAlloc records that a rank started or ended.

@@ -1,5 +1,7 @@
 package structs
 
+import "time"
+
 // JobType says what kind of work a job is.
 type JobType string
 
@@ -196,10 +198,30 @@ type Task struct {
 }
 
 // Hook is a lifecycle script 生命周期脚本.
+//
+//	prestart   before any rank's command starts; its failure ends the attempt
+//	poststart  beside the command, once that runs
+//	prestop    before the signal that asks the command to stop
+//	poststop   after the command, however that ended, unless it was killed
 type Hook struct {
-	When    string `json:"when"` // prestart | poststart | prestop | poststop
-	Command string `json:"command"`
+	When    string   `json:"when"` // prestart | poststart | prestop | poststop
+	Command string   `json:"command"`
+	Timeout Duration `json:"timeout,omitempty"` // 0: HookTimeoutDefault; then it is killed and has failed
 }
+
+// The moments of hooks.
+const (
+	HookPrestart  = "prestart"
+	HookPoststart = "poststart"
+	HookPrestop   = "prestop"
+	HookPoststop  = "poststop"
+)
+
+// Limits of a hook.
+const (
+	HookTimeoutDefault = Duration(5 * time.Minute)
+	HookTimeoutMax     = Duration(24 * time.Hour)
+)
 
 // LogPolicy bounds what the logs of one task may keep on its node.
 type LogPolicy struct {

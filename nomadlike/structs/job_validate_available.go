@@ -17,7 +17,6 @@ func (j *Job) NotAvailable() []Problem {
 		r, path := &j.Resources[i], IndexedPath("resources", i)
 		v.laterIf(r.SharedMemory != 0 && !contained, path+".shared_memory", "shared_memory")
 	}
-	v.laterIf(len(j.Task.Hooks) > 0, IndexedPath("task.hook", 0), "hook")
 	for i, d := range j.Datasets {
 		v.laterIf(d.Prepare, IndexedPath("dataset", i)+".prepare", "prepare")
 	}

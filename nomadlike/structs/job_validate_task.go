@@ -32,7 +32,8 @@ func (v *validator) task(j *Job) {
 	} else {
 		for i, hook := range t.Hooks {
 			at := IndexedPath("task.hook", i)
-			v.choice(at+".when", hook.When, false, "prestart", "poststart", "prestop", "poststop")
+			v.choice(at+".when", hook.When, false, HookPrestart, HookPoststart, HookPrestop, HookPoststop)
+			v.span(at+".timeout", hook.Timeout, 0, HookTimeoutMax)
 			v.command(at+".command", hook.Command)
 		}
 	}

@@ -166,11 +166,15 @@ type WitnessReply struct {
 // end (tail); Follow keeps the stream open for what is still to come.
 type LogRequest struct {
 	AllocID   string `json:"alloc_id"`
-	Stream    string `json:"stream"` // stdout | stderr
+	Stream    string `json:"stream"` // stdout | stderr | StreamHooks
 	Offset    int64  `json:"offset"`
 	TailLines int    `json:"tail_lines,omitempty"` // 0: by Offset
 	Follow    bool   `json:"follow,omitempty"`
 }
+
+// StreamHooks is what the lifecycle scripts of a task wrote, stdout and stderr
+// together.
+const StreamHooks = "hooks"
 
 // LogChunk is a piece of a log. Offset is the position of its first byte in
 // the whole log since the task's start; a gap means that rotation took the

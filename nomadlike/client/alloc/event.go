@@ -39,7 +39,13 @@ type Evicted struct {
 type Unblocked struct{}
 
 // Progressed tells which step a preparation that takes long has reached.
-type Progressed struct{ Step string }
+type Progressed struct {
+	Step    string
+	Percent int // 0 when it is not known
+}
+
+// Noted is something to be told beside the status.
+type Noted struct{ Note structs.Note }
 
 // Prepared says that everything is ready for the command to start.
 type Prepared struct{}
@@ -83,6 +89,7 @@ func (LeaseEnded) isEvent()    {}
 func (Evicted) isEvent()       {}
 func (Unblocked) isEvent()     {}
 func (Progressed) isEvent()    {}
+func (Noted) isEvent()         {}
 func (Prepared) isEvent()      {}
 func (PrepareFailed) isEvent() {}
 func (Started) isEvent()       {}
