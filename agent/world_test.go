@@ -15,6 +15,7 @@ import (
 
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
+	"nomadlike/internal/orphans"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/exec/supervisor"
@@ -33,7 +34,10 @@ func TestMain(m *testing.M) {
 	if settings := os.Getenv(processEnv); settings != "" {
 		os.Exit(runProcess(settings))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		orphans.End(supervisor.Argument)
+		os.Exit(code)
+	}))
 }
 
 // testOptions log to the test, and find the configuration directory in a

@@ -23,6 +23,7 @@ import (
 	"nomadlike/agent"
 	_ "nomadlike/internal/golden"
 	"nomadlike/internal/messages"
+	"nomadlike/internal/orphans"
 	"nomadlike/nomadlike/api"
 	"nomadlike/plugins/exec/supervisor"
 )
@@ -33,9 +34,20 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
 		os.Exit(supervisor.Main(os.Args[2:]))
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tidy{m}, map[string]func(){
 		"nomadlike": func() { os.Exit(Main(os.Args[1:])) },
 	})
+}
+
+// tidy runs the tests and ends what they left running.
+type tidy struct{ *testing.M }
+
+func (m tidy) Run() int {
+	code := m.M.Run()
+	if program, err := exec.LookPath("nomadlike"); err == nil { // a link to this program, for the scripts
+		orphans.End(supervisor.Argument, program)
+	}
+	return code
 }
 
 // scriptPatience bounds what a script waits for.

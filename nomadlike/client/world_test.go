@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"nomadlike/internal/orphans"
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/client/rankshell"
 	"nomadlike/nomadlike/client/session"
@@ -36,7 +37,10 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		os.Exit(runChild(dir, os.Getenv(childServerEnv)))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		orphans.End(supervisor.Argument)
+		os.Exit(code)
+	}))
 }
 
 // control is a server that assigns what a test tells it to, opens barriers,

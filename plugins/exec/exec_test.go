@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"nomadlike/internal/orphans"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/drivertest"
 	"nomadlike/plugins/exec"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		playAgent(os.Args[2], os.Args[3], os.Args[4])
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		orphans.End(supervisor.Argument)
 		removeCgroups()
 		os.Exit(code)
 	}))

@@ -1,0 +1,62 @@
+package orphans
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"nomadlike/internal/eventually"
+)
+
+const argument = "left-behind"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == argument {
+		child := exec.Command("sleep", "1000")
+		if err := child.Start(); err != nil {
+			os.Exit(1)
+		}
+		os.Stdout.WriteString(strconv.Itoa(child.Process.Pid) + "\n")
+		_ = child.Wait()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// A process with the argument ends with its child; others of the program stay.
+func TestEnd(t *testing.T) {
+	own := exec.Command("/proc/self/exe", argument)
+	out, err := own.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	End("another")
+	if err := syscall.Kill(child, 0); err != nil {
+		t.Errorf("the child of a process without the argument: %v", err)
+	}
+	End(argument)
+	state, err := own.Process.Wait()
+	if err != nil || state.Success() {
+		t.Errorf("the process ended by %v %v", state, err)
+	}
+	eventually.Within(t, 10*time.Second, "its child ends", func() bool {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/stat")
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+}
