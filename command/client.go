@@ -111,21 +111,35 @@ func none(args []string) error {
 	return nil
 }
 
-// allJobs reads every page.
-func allJobs(ctx context.Context, client *api.Client, filter api.JobFilter, stale bool) ([]api.JobSummary, error) {
-	jobs := []api.JobSummary{}
-	query := &api.Query{Stale: stale, Limit: api.PageSizeMax}
+// everyPage reads a list page by page, of PageSizeMax items unless the query has
+// a limit. An empty list is not nil.
+func everyPage[T any](query *api.Query, read func(*api.Query) (items []T, next string, err error)) ([]T, error) {
+	if query.Limit == 0 {
+		query.Limit = api.PageSizeMax
+	}
+	list := []T{}
 	for {
-		page, _, err := client.Jobs(ctx, filter, query)
+		items, next, err := read(query)
 		if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, page.Jobs...)
-		if page.Next == "" {
-			return jobs, nil
+		list = append(list, items...)
+		if next == "" {
+			return list, nil
 		}
-		query.After = page.Next
+		query.After = next
 	}
+}
+
+// allJobs reads every page.
+func allJobs(ctx context.Context, client *api.Client, filter api.JobFilter, stale bool) ([]api.JobSummary, error) {
+	return everyPage(&api.Query{Stale: stale}, func(query *api.Query) ([]api.JobSummary, string, error) {
+		page, _, err := client.Jobs(ctx, filter, query)
+		if err != nil {
+			return nil, "", err
+		}
+		return page.Jobs, page.Next, nil
+	})
 }
 
 // jsonLine writes value as one line of JSON.

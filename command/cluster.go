@@ -29,33 +29,24 @@ func clusterVerbs() []verb {
 }
 
 func serverMembers(set *flag.FlagSet) func(*Env, []string) error {
-	connection, output := declareConnection(set), declareOutput(set)
-	return func(env *Env, args []string) error {
-		if err := none(args); err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
+	return reading("", func(env *Env, client *api.Client, _ string) ([]api.Member, error) {
 		list, err := client.Members(env.Context)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return env.show(output, all(list.Members), func() {
-			table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.role"), env.text("cli.col.address"),
-				env.text("cli.col.state"), env.text("cli.col.leader"), env.text("cli.col.version"))
-			for _, m := range list.Members {
-				leader := ""
-				if m.Leader {
-					leader = "*"
-				}
-				table.row(short(m.ID), safe(m.Name), m.Role, m.RPCAddr, m.Status, leader, safe(m.Version))
+		return all(list.Members), nil
+	}, func(env *Env, members []api.Member) {
+		table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.role"), env.text("cli.col.address"),
+			env.text("cli.col.state"), env.text("cli.col.leader"), env.text("cli.col.version"))
+		for _, m := range members {
+			leader := ""
+			if m.Leader {
+				leader = "*"
 			}
-			table.print()
-		})
-	}
+			table.row(short(m.ID), safe(m.Name), m.Role, m.RPCAddr, m.Status, leader, safe(m.Version))
+		}
+		table.print()
+	})(set)
 }
 
 func serverJoin(set *flag.FlagSet) func(*Env, []string) error {
@@ -155,28 +146,15 @@ func (env *Env) printEvents(stream *api.EventStream, output outputFlags) error {
 }
 
 func raftListPeers(set *flag.FlagSet) func(*Env, []string) error {
-	connection, output := declareConnection(set), declareOutput(set)
-	return func(env *Env, args []string) error {
-		if err := none(args); err != nil {
-			return err
+	return reading("", func(env *Env, client *api.Client, _ string) (*api.RaftPeerList, error) {
+		return client.RaftPeers(env.Context)
+	}, func(env *Env, peers *api.RaftPeerList) {
+		table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.address"), env.text("cli.col.voter"), env.text("cli.col.leader"))
+		for _, peer := range peers.Peers {
+			table.row(peer.ID, safe(peer.Name), peer.Addr, env.yesNo(peer.Voter), env.yesNo(peer.Leader))
 		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		peers, err := client.RaftPeers(env.Context)
-		if err != nil {
-			return err
-		}
-		return env.show(output, peers, func() {
-			table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.address"), env.text("cli.col.voter"), env.text("cli.col.leader"))
-			for _, peer := range peers.Peers {
-				table.row(peer.ID, safe(peer.Name), peer.Addr, env.yesNo(peer.Voter), env.yesNo(peer.Leader))
-			}
-			table.print()
-		})
-	}
+		table.print()
+	})(set)
 }
 
 func raftRemovePeer(set *flag.FlagSet) func(*Env, []string) error {
@@ -200,30 +178,17 @@ func raftRemovePeer(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 func autopilotHealth(set *flag.FlagSet) func(*Env, []string) error {
-	connection, output := declareConnection(set), declareOutput(set)
-	return func(env *Env, args []string) error {
-		if err := none(args); err != nil {
-			return err
+	return reading("", func(env *Env, client *api.Client, _ string) (*api.AutopilotHealth, error) {
+		return client.Autopilot(env.Context)
+	}, func(env *Env, health *api.AutopilotHealth) {
+		fmt.Fprintln(env.Stdout, env.text("cli.operator.tolerance", "healthy", env.yesNo(health.Healthy), "tolerance", health.FailureTolerance))
+		table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.address"), env.text("cli.col.voter"),
+			env.text("cli.col.leader"), env.text("cli.col.state"), env.text("cli.col.healthy"))
+		for _, s := range health.Servers {
+			table.row(s.ID, safe(s.Name), s.Addr, env.yesNo(s.Voter), env.yesNo(s.Leader), s.Status, env.yesNo(s.Healthy))
 		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		health, err := client.Autopilot(env.Context)
-		if err != nil {
-			return err
-		}
-		return env.show(output, health, func() {
-			fmt.Fprintln(env.Stdout, env.text("cli.operator.tolerance", "healthy", env.yesNo(health.Healthy), "tolerance", health.FailureTolerance))
-			table := newTable(env.Stdout, "ID", env.text("cli.col.name"), env.text("cli.col.address"), env.text("cli.col.voter"),
-				env.text("cli.col.leader"), env.text("cli.col.state"), env.text("cli.col.healthy"))
-			for _, s := range health.Servers {
-				table.row(s.ID, safe(s.Name), s.Addr, env.yesNo(s.Voter), env.yesNo(s.Leader), s.Status, env.yesNo(s.Healthy))
-			}
-			table.print()
-		})
-	}
+		table.print()
+	})(set)
 }
 
 func snapshotSave(set *flag.FlagSet) func(*Env, []string) error {

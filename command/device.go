@@ -28,19 +28,13 @@ const deviceNodesPage = 250
 
 // allDevices reads the nodes with their devices, every page.
 func allDevices(ctx context.Context, client *api.Client, filter api.DeviceFilter) ([]api.NodeDevices, error) {
-	nodes := []api.NodeDevices{}
-	query := &api.Query{Limit: deviceNodesPage}
-	for {
+	return everyPage(&api.Query{Limit: deviceNodesPage}, func(query *api.Query) ([]api.NodeDevices, string, error) {
 		page, err := client.Devices(ctx, filter, query)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		nodes = append(nodes, page.Nodes...)
-		if page.Next == "" {
-			return nodes, nil
-		}
-		query.After = page.Next
-	}
+		return page.Nodes, page.Next, nil
+	})
 }
 
 // declareDeviceFilter declares the flags that narrow a list of devices.

@@ -149,24 +149,11 @@ func percent(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) + "%"
 const timelineWidth = 72
 
 func queueTimeline(set *flag.FlagSet) func(*Env, []string) error {
-	connection, output := declareConnection(set), declareOutput(set)
 	hours := set.Int("hours", 24, "cli.flag.hours")
-	pool := set.String("pool", "", "cli.flag.only_pool")
-	return func(env *Env, args []string) error {
-		if err := none(args); err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		found, err := client.Timeline(env.Context, time.Duration(*hours)*time.Hour, *pool)
-		if err != nil {
-			return err
-		}
-		return env.show(output, found, func() { env.printTimeline(found) })
-	}
+	pool := set.String("pool", "", "cli.flag.pool_only")
+	return reading("", func(env *Env, client *api.Client, _ string) (*outlook.Timeline, error) {
+		return client.Timeline(env.Context, time.Duration(*hours)*time.Hour, *pool)
+	}, (*Env).printTimeline)(set)
 }
 
 // printTimeline draws a line for each node: a letter for each job where it is

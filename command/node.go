@@ -39,18 +39,15 @@ func nodeStatus(set *flag.FlagSet) func(*Env, []string) error {
 		if id != "" {
 			return env.oneNode(client, id, output, *stale)
 		}
-		nodes := []api.NodeSummary{}
-		query := &api.Query{Stale: *stale, Limit: api.PageSizeMax}
-		for {
+		nodes, err := everyPage(&api.Query{Stale: *stale}, func(query *api.Query) ([]api.NodeSummary, string, error) {
 			page, _, err := client.Nodes(env.Context, query)
 			if err != nil {
-				return err
+				return nil, "", err
 			}
-			nodes = append(nodes, page.Nodes...)
-			if page.Next == "" {
-				break
-			}
-			query.After = page.Next
+			return page.Nodes, page.Next, nil
+		})
+		if err != nil {
+			return err
 		}
 		return env.show(output, nodes, func() { env.printNodes(nodes) })
 	}

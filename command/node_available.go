@@ -151,24 +151,15 @@ func cardsText(cards []api.CardUse) string {
 }
 
 func nodeMachines(set *flag.FlagSet) func(*Env, []string) error {
-	connection, output := declareConnection(set), declareOutput(set)
 	pool := set.String("pool", "", "cli.flag.pool_only")
-	return func(env *Env, args []string) error {
-		if err := none(args); err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
+	return reading("", func(env *Env, client *api.Client, _ string) (*api.MachineList, error) {
 		found, _, err := client.Machines(env.Context, *pool, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		found.Machines = all(found.Machines)
-		return env.show(output, found, func() { env.printMachines(found.Machines) })
-	}
+		return found, nil
+	}, func(env *Env, found *api.MachineList) { env.printMachines(found.Machines) })(set)
 }
 
 func (env *Env) printMachines(machines []api.Machine) {

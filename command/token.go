@@ -213,31 +213,15 @@ func tokenCreate(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 func tokenList(set *flag.FlagSet) func(*Env, []string) error {
-	connection, output := declareConnection(set), declareOutput(set)
-	return func(env *Env, args []string) error {
-		if err := none(args); err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		tokens := []structs.Token{}
-		query := &api.Query{Limit: api.PageSizeMax}
-		for {
+	return reading("", func(env *Env, client *api.Client, _ string) ([]structs.Token, error) {
+		return everyPage(&api.Query{}, func(query *api.Query) ([]structs.Token, string, error) {
 			page, _, err := client.Tokens(env.Context, query)
 			if err != nil {
-				return err
+				return nil, "", err
 			}
-			tokens = append(tokens, page.Tokens...)
-			if page.Next == "" {
-				break
-			}
-			query.After = page.Next
-		}
-		return env.show(output, tokens, func() { env.printTokens(tokens) })
-	}
+			return page.Tokens, page.Next, nil
+		})
+	}, (*Env).printTokens)(set)
 }
 
 func (env *Env) printTokens(tokens []structs.Token) {
@@ -250,22 +234,9 @@ func (env *Env) printTokens(tokens []structs.Token) {
 }
 
 func tokenSelf(set *flag.FlagSet) func(*Env, []string) error {
-	connection, output := declareConnection(set), declareOutput(set)
-	return func(env *Env, args []string) error {
-		if err := none(args); err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		token, err := client.SelfToken(env.Context)
-		if err != nil {
-			return err
-		}
-		return env.show(output, token, func() { env.printTokens([]structs.Token{*token}) })
-	}
+	return reading("", func(env *Env, client *api.Client, _ string) (*structs.Token, error) {
+		return client.SelfToken(env.Context)
+	}, func(env *Env, token *structs.Token) { env.printTokens([]structs.Token{*token}) })(set)
 }
 
 func tokenDelete(set *flag.FlagSet) func(*Env, []string) error {
@@ -299,30 +270,21 @@ func joinTokenCreate(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 func joinTokenList(set *flag.FlagSet) func(*Env, []string) error {
-	connection, output := declareConnection(set), declareOutput(set)
-	return func(env *Env, args []string) error {
-		if err := none(args); err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
+	return reading("", func(env *Env, client *api.Client, _ string) ([]structs.JoinToken, error) {
 		list, err := client.JoinTokens(env.Context)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return env.show(output, all(list.Tokens), func() {
-			table := newTable(env.Stdout, "ID", env.text("cli.col.role"), env.text("cli.col.uses"), env.text("cli.col.created"), env.text("cli.col.expires"))
-			for _, token := range list.Tokens {
-				uses := strconv.Itoa(token.UsesLeft)
-				if token.UsesLeft < 0 {
-					uses = "∞"
-				}
-				table.row(token.ID, token.Role, uses, when(token.CreatedAt), when(token.ExpiresAt))
+		return all(list.Tokens), nil
+	}, func(env *Env, tokens []structs.JoinToken) {
+		table := newTable(env.Stdout, "ID", env.text("cli.col.role"), env.text("cli.col.uses"), env.text("cli.col.created"), env.text("cli.col.expires"))
+		for _, token := range tokens {
+			uses := strconv.Itoa(token.UsesLeft)
+			if token.UsesLeft < 0 {
+				uses = "∞"
 			}
-			table.print()
-		})
-	}
+			table.row(token.ID, token.Role, uses, when(token.CreatedAt), when(token.ExpiresAt))
+		}
+		table.print()
+	})(set)
 }

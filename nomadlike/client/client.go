@@ -362,9 +362,19 @@ func (c *Client) syncStore(ctx context.Context) {
 // driversChanged puts the healthy drivers into the registration.
 func (c *Client) driversChanged() {
 	healthy, attributes := c.drivers.healthy()
+	c.describe(attributes, func(node *structs.Node) bool {
+		changed := !slices.Equal(node.Drivers, healthy)
+		node.Drivers = healthy
+		return changed
+	})
+}
+
+// describe changes what the node registers: change is told of the node, and
+// says whether it did anything, and the attributes are put over those that are
+// there. Servers are told of what is new.
+func (c *Client) describe(attributes map[string]string, change func(*structs.Node) bool) {
 	c.mu.Lock()
-	changed := !slices.Equal(c.mu.node.Drivers, healthy)
-	c.mu.node.Drivers = healthy
+	changed := change(&c.mu.node)
 	all := maps.Clone(c.mu.node.Attributes)
 	for key, value := range attributes {
 		if all[key] != value {

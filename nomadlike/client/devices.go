@@ -51,13 +51,8 @@ func newDeviceWatch(plugins map[string]device.Plugin, declared []structs.Device,
 // firstWord waits until every plugin has spoken, or for limit: a node that
 // registers without its devices would seem to have lost them.
 func (w *deviceWatch) firstWord(ctx context.Context, limit time.Duration) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-w.first:
-	case <-timer.C:
+	if !awaitWord(ctx, w.first, limit) && ctx.Err() == nil {
 		w.log.Warn("device plugins have not spoken yet: the node registers without their devices")
-	case <-ctx.Done():
 	}
 }
 
@@ -223,21 +218,11 @@ func (w *deviceWatch) busy() []string {
 // loop act upon it.
 func (c *Client) devicesChanged(work context.Context) {
 	devices, attributes := c.devices.registered()
-	c.mu.Lock()
-	changed := !slices.EqualFunc(c.mu.node.Devices, devices, func(x, y structs.Device) bool { return device.SameDevice(&x, &y) })
-	c.mu.node.Devices = devices
-	all := maps.Clone(c.mu.node.Attributes)
-	for key, value := range attributes {
-		if all[key] != value {
-			all[key] = value
-			changed = true
-		}
-	}
-	c.mu.node.Attributes = all
-	c.mu.Unlock()
-	if changed {
-		c.session.Refresh()
-	}
+	c.describe(attributes, func(node *structs.Node) bool {
+		changed := !slices.EqualFunc(node.Devices, devices, func(x, y structs.Device) bool { return device.SameDevice(&x, &y) })
+		node.Devices = devices
+		return changed
+	})
 	c.post(func() { c.actOnDevices(work) })
 }
 

@@ -35,13 +35,21 @@ func newDriverHealth(drivers map[string]driver.Driver, log *slog.Logger) *driver
 
 // firstWord waits until every driver has spoken, or for limit.
 func (h *driverHealth) firstWord(ctx context.Context, limit time.Duration) {
+	awaitWord(ctx, h.first, limit)
+}
+
+// awaitWord waits until first is closed, for limit at most, and tells whether it
+// is.
+func awaitWord(ctx context.Context, first <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-h.first:
+	case <-first:
+		return true
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	return false
 }
 
 // run listens until ctx is cancelled and calls changed after every word.
