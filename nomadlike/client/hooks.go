@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,7 +102,7 @@ func (c *Client) hooksAround(ctx context.Context, d driver.Driver, id, when stri
 			c.log.Warn("destroy task of hooks", logkey.TaskID, spec.ID, logkey.Error, err)
 		}
 	}()
-	return c.runHooks(ctx, d, spec.ID, id, plan.Hooks, env)
+	return c.runHooks(ctx, d, spec, plan.Hooks, env)
 }
 
 // startHookTask starts the task for hooks; one of an earlier agent is being
@@ -121,27 +122,31 @@ func startHookTask(ctx context.Context, d driver.Driver, spec driver.TaskSpec) e
 // told and changes nothing.
 func (c *Client) hooksBeside(ctx context.Context, d driver.Driver, id, when string) {
 	if plan, ok := c.hooksOf(id, when); ok {
-		_ = c.runHooks(ctx, d, alloc.TaskID(id), id, plan.Hooks, nil) // noted already
+		_ = c.runHooks(ctx, d, plan.Spec, plan.Hooks, nil) // told already
 	}
 }
 
-// runHooks runs hooks one after the other, each within its own time.
-func (c *Client) runHooks(ctx context.Context, d driver.Driver, task driver.TaskID, id string, hooks []structs.Hook, env []string) *structs.Error {
-	out, err := c.openHookLog(id)
+// runHooks runs hooks in the task of spec one after the other, each within its
+// own time.
+func (c *Client) runHooks(ctx context.Context, d driver.Driver, spec driver.TaskSpec, hooks []structs.Hook, env []string) *structs.Error {
+	out, err := c.openHookLog(spec.AllocID)
 	if err != nil {
 		return structs.NewError(structs.CodeUnavailable, "client.hook_not_run", "when", hooks[0].When, "cause", err)
 	}
 	defer out.close()
 	for _, hook := range hooks {
 		begun := c.config.Now()
-		failure := runHook(ctx, d, task, &hook, env, out)
+		failure := runHook(ctx, d, spec.ID, &hook, env, out)
 		took := c.config.Now().Sub(begun).Round(time.Millisecond)
-		note := structs.Note{Reason: *structs.NewReason("client.hook_done", "when", hook.When, "command", short(hook.Command), "took", took)}
+		told := structs.Told{Event: structs.EventHookDone, Params: map[string]string{
+			"when": hook.When, "command": short(hook.Command), "took": took.String()}}
 		if failure != nil {
-			note = structs.Note{Reason: structs.Reason{ID: failure.ID, Params: failure.Params}, Severity: "warn"}
+			told.Event, told.Severity = structs.EventHookFailed, "warn"
+			told.Params["code"] = cmp.Or(failure.Params["code"], "-")
+			told.Params["output"] = cmp.Or(failure.Params["output"], failure.Params["cause"], "> "+failure.Params["timeout"])
 		}
 		if ctx.Err() == nil {
-			c.event(id, alloc.Noted{Note: note})
+			c.tell(spec.AllocID, spec.Attempt, told)
 		}
 		if failure != nil {
 			return failure
@@ -179,6 +184,11 @@ func runHook(ctx context.Context, d driver.Driver, task driver.TaskID, hook *str
 			"code", result.Code, "output", out.lastLine())
 	}
 	return nil
+}
+
+// tell makes an event of an allocation known.
+func (c *Client) tell(id string, attempt uint64, told structs.Told) {
+	c.session.Note(structs.AllocNote{AllocID: id, Attempt: attempt, Seq: c.nextNote(), At: c.now(), Told: &told})
 }
 
 // short is the beginning of a command, for messages.

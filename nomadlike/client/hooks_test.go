@@ -30,13 +30,17 @@ func hookText(t *testing.T, dir, id string) string {
 	return text.String()
 }
 
-// notes lists the ids and moments of what a node told beside the status.
-func notes(r structs.AllocReport) []string {
-	var ids []string
-	for _, note := range r.Notes {
-		ids = append(ids, strings.TrimPrefix(note.ID, "client.hook_")+" "+note.Params["when"])
+// toldHooks lists the events of hooks of an allocation.
+func (c *control) toldHooks(id string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var events []string
+	for _, note := range c.mu.notes {
+		if note.AllocID == id && note.Told != nil {
+			events = append(events, strings.TrimPrefix(note.Told.Event, "event.alloc.hook_")+" "+note.Told.Params["when"])
+		}
 	}
-	return ids
+	return events
 }
 
 // TestHooks runs every kind of script around a command that ends by itself and
@@ -70,7 +74,7 @@ func TestHooks(t *testing.T) {
 					t.Errorf("scripts wrote %q, not %q", text, want)
 				}
 			}
-			if got := notes(r); len(got) < 3 || got[0] != "done prestart" || got[1] != "done prestart" || !slices.Contains(got, "done poststop") {
+			if got := c.toldHooks(ends.Alloc.ID); len(got) < 3 || got[0] != "done prestart" || got[1] != "done prestart" || !slices.Contains(got, "done poststop") {
 				t.Errorf("notes %q", got)
 			}
 			eventually.Within(t, 20*time.Second, "poststart runs", func() bool {
@@ -79,7 +83,7 @@ func TestHooks(t *testing.T) {
 			})
 			c.change(stopped.Alloc.ID, func(a *structs.Allocation) { a.Desired = structs.DesiredStop })
 			r = wantEnd(t, c, stopped.Alloc.ID)
-			if got := notes(r); r.Status != structs.AllocKilled || !slices.Contains(got, "failed prestop") || !slices.Contains(got, "done poststop") {
+			if got := c.toldHooks(stopped.Alloc.ID); r.Status != structs.AllocKilled || !slices.Contains(got, "failed prestop") || !slices.Contains(got, "done poststop") {
 				t.Errorf("report %+v, notes %q", r, got)
 			}
 			if _, err := os.Stat(layout{dir}.hookTaskLogs(ends.Alloc.ID)); err != nil {

@@ -51,6 +51,7 @@ type control struct {
 		index     uint64
 		assigned  map[string]*structs.Assignment
 		reports   []structs.AllocReport
+		notes     []structs.AllocNote
 		inventory [][]structs.InventoryItem
 		streams   map[serverEnd]*link
 		refuse    bool
@@ -130,6 +131,7 @@ func (c *control) hear(l *link, up *structs.SessionUp) bool {
 	case up.Heartbeat != nil:
 		c.sayLocked(l, &structs.SessionDown{HeartbeatAck: &structs.HeartbeatAck{Seq: up.Heartbeat.Seq, SentAt: up.Heartbeat.SentAt}})
 	case up.Reports != nil:
+		c.mu.notes = append(c.mu.notes, up.Reports.Notes...)
 		ack := &structs.ReportAck{Seq: up.Reports.Seq}
 		for _, r := range up.Reports.Reports {
 			if c.mu.refuse {

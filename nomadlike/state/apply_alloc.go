@@ -1,9 +1,6 @@
 package state
 
 import (
-	"maps"
-	"slices"
-
 	"nomadlike/nomadlike/structs"
 )
 
@@ -36,7 +33,7 @@ const (
 	verdictRefuse  verdict = iota // it does not count: an old attempt, a foreign node, an illegal step
 	verdictStale                  // it was true once and is known: reports are sent until acknowledged
 	verdictFree                   // the last process of a lost allocation is gone: its devices are free
-	verdictStep                   // the same status, another step of preparing, or something noted
+	verdictStep                   // the same status, another step of preparing
 	verdictControl                // the same status, and an answer to what it was told
 	verdictMove                   // the status moves forward
 )
@@ -51,7 +48,7 @@ func weigh(alloc *structs.Allocation, nodeID string, report *structs.AllocReport
 	case report.Status == structs.AllocLost:
 		return verdictRefuse // the server's word alone
 	case alloc.Status == report.Status:
-		changed := alloc.Step != report.Step || alloc.Progress != report.Progress || alloc.Noted < min(len(report.Notes), structs.NotesMax)
+		changed := alloc.Step != report.Step || alloc.Progress != report.Progress
 		if changed && !alloc.Status.Terminal() {
 			return verdictStep
 		}
@@ -84,7 +81,6 @@ func (tx *txn) report(nodeID string, report *structs.AllocReport) bool {
 	case verdictStep:
 		after := *alloc
 		after.Step, after.Progress = report.Step, percent(report.Progress)
-		tx.tellNotes(&after, report.Notes)
 		tx.putAlloc(alloc, &after)
 		if answersControl(&after, report.Control) {
 			tx.answer(&after, report.Control)
@@ -126,7 +122,6 @@ func (tx *txn) move(before *structs.Allocation, report *structs.AllocReport) {
 			after.FinishedAt = tx.now
 		}
 	}
-	tx.tellNotes(&after, report.Notes)
 	tx.putAlloc(before, &after)
 	tx.tellAlloc(&after)
 	job, ok := tx.job(after.JobID)
@@ -172,27 +167,6 @@ func causeOf(alloc *structs.Allocation, id string) *structs.Reason {
 }
 
 func percent(n int) int { return max(0, min(n, 100)) }
-
-// tellNotes makes events of the notes that are new.
-func (tx *txn) tellNotes(alloc *structs.Allocation, notes []structs.Note) {
-	notes = notes[:min(len(notes), structs.NotesMax)]
-	for i := alloc.Noted; i < len(notes); i++ {
-		note := &notes[i]
-		if !note.Fits() {
-			continue
-		}
-		event := allocEvent(note.ID, alloc)
-		event.Severity = note.Severity
-		params := []string{"rank", alloc.Name, "node", alloc.NodeName}
-		for _, name := range slices.Sorted(maps.Keys(note.Params)) {
-			if name != "rank" && name != "node" {
-				params = append(params, name, note.Params[name])
-			}
-		}
-		tx.tell(event, params...)
-	}
-	alloc.Noted = max(alloc.Noted, len(notes))
-}
 
 // tellAlloc records that a rank started or ended.
 func (tx *txn) tellAlloc(alloc *structs.Allocation) {

@@ -99,7 +99,6 @@ type Allocation struct {
 	Status      AllocStatus `json:"status"`
 	Step        string      `json:"step,omitempty"`     // precheck | image | data | files | hooks | barrier while preparing
 	Progress    int         `json:"progress,omitempty"` // of the step, in percent; 0 when that is not known
-	Noted       int         `json:"noted,omitempty"`    // notes of its node that became events
 	ExitCode    int         `json:"exit_code"`
 	Signal      int         `json:"signal,omitempty"`
 	OOMKilled   bool        `json:"oom_killed,omitempty"`
@@ -124,45 +123,20 @@ func (a *Allocation) HoldsResources() bool {
 // an attempt that is not current, or from a node that does not own the
 // allocation, is refused.
 type AllocReport struct {
-	AllocID  string      `json:"alloc_id"`
-	Attempt  uint64      `json:"attempt"`
-	Status   AllocStatus `json:"status"`
-	Step     string      `json:"step,omitempty"`
-	Progress int         `json:"progress,omitempty"` // of the step, in percent
-	// Notes is all that the node had to say beside the status since the
-	// allocation was assigned, oldest first; those that are new become events.
-	Notes      []Note   `json:"notes,omitempty"`
-	ExitCode   int      `json:"exit_code,omitempty"`
-	Signal     int      `json:"signal,omitempty"`
-	OOMKilled  bool     `json:"oom_killed,omitempty"`
-	Cause      *Reason  `json:"cause,omitempty"`
-	Infra      bool     `json:"infra,omitempty"`
-	StartedAt  UnixNano `json:"started_at,omitempty"`
-	FinishedAt UnixNano `json:"finished_at,omitempty"`
+	AllocID    string      `json:"alloc_id"`
+	Attempt    uint64      `json:"attempt"`
+	Status     AllocStatus `json:"status"`
+	Step       string      `json:"step,omitempty"`
+	Progress   int         `json:"progress,omitempty"` // of the step, in percent
+	ExitCode   int         `json:"exit_code,omitempty"`
+	Signal     int         `json:"signal,omitempty"`
+	OOMKilled  bool        `json:"oom_killed,omitempty"`
+	Cause      *Reason     `json:"cause,omitempty"`
+	Infra      bool        `json:"infra,omitempty"`
+	StartedAt  UnixNano    `json:"started_at,omitempty"`
+	FinishedAt UnixNano    `json:"finished_at,omitempty"`
 	// Control answers the newest Control that the node has tried to carry out.
 	Control *ControlAnswer `json:"control,omitempty"`
-}
-
-// Note is something that a node has to say of an allocation and that changes no
-// status: that a hook failed, that data is there.
-type Note struct {
-	Reason
-	Severity string `json:"severity,omitempty"` // "" info | warn | error
-}
-
-// Limits of notes.
-const (
-	NotesMax     = 32   // of one allocation; what comes later is not told
-	NoteBytesMax = 1024 // of an id and its parameters
-)
-
-// Fits tells whether a note may become an event.
-func (n *Note) Fits() bool {
-	bytes := len(n.ID)
-	for name, value := range n.Params {
-		bytes += len(name) + len(value)
-	}
-	return n.ID != "" && bytes <= NoteBytesMax && (n.Severity == "" || n.Severity == "warn" || n.Severity == "error")
 }
 
 // Member is one rank of an attempt as its peers need to know it.

@@ -57,7 +57,7 @@ type AllocNote struct {
 // ToldEvent tells whether a node may make an event with the id known.
 func ToldEvent(id string) bool {
 	switch id {
-	case EventPrechecked, EventPrecheckFailed:
+	case EventPrechecked, EventPrecheckFailed, EventHookDone, EventHookFailed, EventDataPrepared, EventDataFailed:
 		return true
 	}
 	return false
@@ -67,6 +67,10 @@ func ToldEvent(id string) bool {
 const (
 	EventPrechecked     = "event.alloc.prechecked"
 	EventPrecheckFailed = "event.alloc.precheck_failed"
+	EventHookDone       = "event.alloc.hook_done"
+	EventHookFailed     = "event.alloc.hook_failed"
+	EventDataPrepared   = "event.alloc.data_prepared"
+	EventDataFailed     = "event.alloc.data_failed"
 )
 
 // Told is an event that a node makes known about one of its allocations.

@@ -44,9 +44,6 @@ type Progressed struct {
 	Percent int // 0 when it is not known
 }
 
-// Noted is something to be told beside the status.
-type Noted struct{ Note structs.Note }
-
 // Prepared says that everything is ready for the command to start.
 type Prepared struct{}
 
@@ -89,7 +86,6 @@ func (LeaseEnded) isEvent()    {}
 func (Evicted) isEvent()       {}
 func (Unblocked) isEvent()     {}
 func (Progressed) isEvent()    {}
-func (Noted) isEvent()         {}
 func (Prepared) isEvent()      {}
 func (PrepareFailed) isEvent() {}
 func (Started) isEvent()       {}

@@ -73,8 +73,6 @@ type State struct {
 	Report *structs.AllocReport `json:"report,omitempty"`
 	Acked  bool                 `json:"acked,omitempty"`
 
-	Notes []structs.Note `json:"notes,omitempty"` // told with every report
-
 	EndedAt structs.UnixNano `json:"ended_at,omitempty"`
 
 	sent     Force  // strongest Stop given since this agent's start

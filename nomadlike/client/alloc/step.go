@@ -2,7 +2,6 @@ package alloc
 
 import (
 	"cmp"
-	"slices"
 	"syscall"
 
 	"nomadlike/nomadlike/structs"
@@ -33,8 +32,6 @@ func Step(s State, event Event, now structs.UnixNano) (State, []Effect) {
 		if m.Phase == PhasePreparing && m.Force == ForceNone {
 			m.report(structs.AllocReport{Status: structs.AllocPreparing, Step: e.Step, Progress: e.Percent})
 		}
-	case Noted:
-		m.note(e.Note)
 	case Prepared:
 		m.prepared()
 	case PrepareFailed:
@@ -328,23 +325,8 @@ func (m *machine) report(r structs.AllocReport) {
 }
 
 func (m *machine) setReport(r structs.AllocReport) {
-	r.AllocID, r.Attempt, r.Notes = m.AllocID, m.Attempt, m.Notes
+	r.AllocID, r.Attempt = m.AllocID, m.Attempt
 	m.Report, m.Acked = &r, false
-}
-
-// note keeps something to be told, and tells it unless there is no report yet
-// that could carry it. What an ended allocation has to say nobody hears.
-func (m *machine) note(note structs.Note) {
-	if m.Phase == PhaseEnded || len(m.Notes) >= structs.NotesMax || !note.Fits() {
-		return
-	}
-	m.Notes = append(slices.Clone(m.Notes), note)
-	switch {
-	case m.Report != nil:
-		m.report(*m.Report)
-	case m.Phase == PhasePreparing && m.Force == ForceNone:
-		m.report(structs.AllocReport{Status: structs.AllocPreparing})
-	}
 }
 
 // causeOf says in catalogue words why a task failed.
