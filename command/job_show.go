@@ -162,7 +162,7 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 			rank = fmt.Sprintf("s%d/%d", alloc.Subjob, alloc.Rank)
 		}
 		table.row(strconv.FormatUint(alloc.Attempt, 10), rank, safe(alloc.NodeName), short(alloc.ID),
-			env.text("cli.alloc."+string(alloc.Status)), exit, env.reasonText(alloc.Cause))
+			env.allocText(&alloc), exit, env.reasonText(alloc.Cause))
 	}
 	table.print()
 }

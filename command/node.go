@@ -123,7 +123,7 @@ func (env *Env) oneNode(client *api.Client, id string, output outputFlags, stale
 		fmt.Fprintln(env.Stdout)
 		table := newTable(env.Stdout, env.text("cli.col.alloc"), env.text("cli.col.name"), env.text("cli.col.state"), env.text("cli.col.started"))
 		for _, alloc := range node.Allocations {
-			table.row(short(alloc.ID), safe(alloc.Name), env.text("cli.alloc."+string(alloc.Status)), when(alloc.StartedAt))
+			table.row(short(alloc.ID), safe(alloc.Name), env.allocText(&alloc), when(alloc.StartedAt))
 		}
 		table.print()
 	})

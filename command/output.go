@@ -289,6 +289,23 @@ func (env *Env) stateText(on *Screen, state structs.JobState) string {
 	}
 }
 
+// allocText names an allocation's status in the user's language, and how far its
+// preparation is.
+func (env *Env) allocText(alloc *structs.Allocation) string {
+	text := env.text("cli.alloc." + string(alloc.Status))
+	if alloc.Status != structs.AllocPreparing || alloc.Step == "" {
+		return text
+	}
+	step := safe(alloc.Step)
+	if id := "cli.step." + alloc.Step; messages.Has(env.Language, id) {
+		step = env.text(id)
+	}
+	if alloc.Progress > 0 {
+		return env.text("cli.alloc.step_percent", "state", text, "step", step, "percent", alloc.Progress)
+	}
+	return env.text("cli.alloc.step", "state", text, "step", step)
+}
+
 // yesNo answers in the user's language.
 func (env *Env) yesNo(yes bool) string {
 	if yes {

@@ -148,26 +148,6 @@ func (c *Client) prestart(ctx context.Context, a *structs.Assignment, spec drive
 	return nil
 }
 
-// fetch lets a driver that needs something besides files get it, so that no
-// rank starts before every node has its image.
-func (c *Client) fetch(ctx context.Context, a *structs.Assignment, spec *driver.TaskSpec) *alloc.PrepareFailed {
-	preparer, ok := c.config.Drivers[a.Job.Task.Driver].(driver.Preparer)
-	if !ok {
-		return nil
-	}
-	id := a.Alloc.ID
-	slow := time.AfterFunc(slowStep, func() { c.event(id, alloc.Progressed{Step: stepImage}) })
-	defer slow.Stop()
-	made, err := preparer.Prepare(ctx, *spec, func(p driver.Progress) {
-		c.log.Debug("image is being fetched", logkey.AllocID, id, "step", p.Step, "item", p.Item, "done", p.Done, "total", p.Total)
-	})
-	if err != nil {
-		return blame(err)
-	}
-	c.log.Info("image is there", logkey.AllocID, id, "image", made.Image, "digest", made.Digest, "pulled", made.Pulled)
-	return nil
-}
-
 // container is what a driver of containers needs to know of the job. Gangs of
 // several nodes meet on the nodes' own network.
 func container(a *structs.Assignment) *driver.Container {

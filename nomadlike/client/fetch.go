@@ -1,0 +1,88 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// How often people are told how far an image is. Every word goes through the
+// servers' log.
+const (
+	fetchEvery      = 2 * time.Second // between two reports
+	fetchPercents   = 5               // that a report has to bring
+	fetchNoteEvery  = 25              // percents between two events with bytes
+	percentsPending = 99              // the most that is told before the end
+)
+
+// fetch lets a driver that needs something besides files get it, so that no
+// rank starts before every node has its image.
+func (c *Client) fetch(ctx context.Context, a *structs.Assignment, spec *driver.TaskSpec) *alloc.PrepareFailed {
+	preparer, ok := c.config.Drivers[a.Job.Task.Driver].(driver.Preparer)
+	if !ok {
+		return nil
+	}
+	id := a.Alloc.ID
+	slow := time.AfterFunc(slowStep, func() { c.event(id, alloc.Progressed{Step: stepImage}) })
+	defer slow.Stop()
+	pull := pulling{now: c.config.Now, begun: c.config.Now(), tell: func(e alloc.Event) {
+		slow.Stop() // what it would say is said, with more
+		c.event(id, e)
+	}}
+	made, err := preparer.Prepare(ctx, *spec, pull.report)
+	if err != nil {
+		return blame(err)
+	}
+	c.log.Info("image is there", logkey.AllocID, id, "image", made.Image, "digest", made.Digest, "pulled", made.Pulled)
+	pull.end(&made)
+	return nil
+}
+
+// pulling tells the servers how far an image is: now and then in percent, and
+// with bytes at every quarter. It is used by one goroutine.
+type pulling struct {
+	tell  func(alloc.Event)
+	now   func() time.Time
+	begun time.Time
+
+	at      time.Time // of the last report
+	percent int       // that it brought
+	noted   int       // percents of the last event
+}
+
+// report is told by the driver how far it is. The whole may grow while layers
+// are found; what was told does not go back.
+func (p *pulling) report(progress driver.Progress) {
+	if progress.Total <= 0 || progress.Done < 0 {
+		return
+	}
+	percent := int(min(float64(progress.Done)/float64(progress.Total)*100, percentsPending))
+	now := p.now()
+	if percent >= p.percent+fetchPercents && now.Sub(p.at) >= fetchEvery {
+		p.at, p.percent = now, percent
+		p.tell(alloc.Progressed{Step: stepImage, Percent: percent})
+	}
+	if quarter := percent / fetchNoteEvery * fetchNoteEvery; quarter > p.noted {
+		p.noted = quarter
+		p.tell(alloc.Noted{Note: structs.Note{Reason: *structs.NewReason("client.image_coming",
+			"image", progress.Item, "done", mebibytes(progress.Done), "total", mebibytes(progress.Total), "percent", percent)}})
+	}
+}
+
+// end tells of an image that was fetched.
+func (p *pulling) end(made *driver.Prepared) {
+	if !made.Pulled {
+		return
+	}
+	took := p.now().Sub(p.begun).Round(100 * time.Millisecond)
+	p.tell(alloc.Noted{Note: structs.Note{Reason: *structs.NewReason("client.image_pulled",
+		"image", made.Image, "size", mebibytes(made.Bytes), "took", took, "digest", made.Digest)}})
+}
+
+// mebibytes writes a number of bytes as people read it.
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
