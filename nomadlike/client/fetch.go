@@ -1,8 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -30,10 +32,14 @@ func (c *Client) fetch(ctx context.Context, a *structs.Assignment, spec *driver.
 	id := a.Alloc.ID
 	slow := time.AfterFunc(slowStep, func() { c.event(id, alloc.Progressed{Step: stepImage}) })
 	defer slow.Stop()
-	pull := pulling{now: c.config.Now, begun: c.config.Now(), tell: func(e alloc.Event) {
-		slow.Stop() // what it would say is said, with more
-		c.event(id, e)
-	}}
+	pull := pulling{
+		now: c.config.Now, begun: c.config.Now(),
+		progress: func(percent int) {
+			slow.Stop() // what it would say is said, with more
+			c.event(id, alloc.Progressed{Step: stepImage, Percent: percent})
+		},
+		tell: func(told structs.Told) { c.tell(id, a.Alloc.Attempt, told) },
+	}
 	made, err := preparer.Prepare(ctx, *spec, pull.report)
 	if err != nil {
 		return blame(err)
@@ -46,9 +52,10 @@ func (c *Client) fetch(ctx context.Context, a *structs.Assignment, spec *driver.
 // pulling tells the servers how far an image is: now and then in percent, and
 // with bytes at every quarter. It is used by one goroutine.
 type pulling struct {
-	tell  func(alloc.Event)
-	now   func() time.Time
-	begun time.Time
+	progress func(percent int)
+	tell     func(structs.Told)
+	now      func() time.Time
+	begun    time.Time
 
 	at      time.Time // of the last report
 	percent int       // that it brought
@@ -65,12 +72,12 @@ func (p *pulling) report(progress driver.Progress) {
 	now := p.now()
 	if percent >= p.percent+fetchPercents && now.Sub(p.at) >= fetchEvery {
 		p.at, p.percent = now, percent
-		p.tell(alloc.Progressed{Step: stepImage, Percent: percent})
+		p.progress(percent)
 	}
 	if quarter := percent / fetchNoteEvery * fetchNoteEvery; quarter > p.noted {
 		p.noted = quarter
-		p.tell(alloc.Noted{Note: structs.Note{Reason: *structs.NewReason("client.image_coming",
-			"image", progress.Item, "done", mebibytes(progress.Done), "total", mebibytes(progress.Total), "percent", percent)}})
+		p.tell(structs.Told{Event: structs.EventImageComing, Params: map[string]string{
+			"image": short(progress.Item), "done": mebibytes(progress.Done), "total": mebibytes(progress.Total), "percent": strconv.Itoa(percent)}})
 	}
 }
 
@@ -80,8 +87,8 @@ func (p *pulling) end(made *driver.Prepared) {
 		return
 	}
 	took := p.now().Sub(p.begun).Round(100 * time.Millisecond)
-	p.tell(alloc.Noted{Note: structs.Note{Reason: *structs.NewReason("client.image_pulled",
-		"image", made.Image, "size", mebibytes(made.Bytes), "took", took, "digest", made.Digest)}})
+	p.tell(structs.Told{Event: structs.EventImagePulled, Params: map[string]string{
+		"image": short(made.Image), "size": mebibytes(made.Bytes), "took": took.String(), "digest": cmp.Or(made.Digest, "-")}})
 }
 
 // mebibytes writes a number of bytes as people read it.

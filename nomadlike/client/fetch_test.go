@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nomadlike/internal/messages"
-	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
@@ -21,13 +22,15 @@ import (
 func TestPullingIsTold(t *testing.T) {
 	now := time.Unix(0, 0)
 	var told []string
-	p := pulling{now: func() time.Time { return now }, begun: now, tell: func(e alloc.Event) {
-		switch e := e.(type) {
-		case alloc.Progressed:
-			told = append(told, fmt.Sprintf("%ds %s %d%%", now.Unix(), e.Step, e.Percent))
-		case alloc.Noted:
-			told = append(told, fmt.Sprintf("%ds %s", now.Unix(), messages.Text(messages.English, e.Note.ID, e.Note.Params)))
+	p := pulling{now: func() time.Time { return now }, begun: now, progress: func(percent int) {
+		told = append(told, fmt.Sprintf("%ds image %d%%", now.Unix(), percent))
+	}, tell: func(e structs.Told) {
+		if !structs.ToldEvent(e.Event) {
+			t.Errorf("servers make no event of %s", e.Event)
 		}
+		params := maps.Clone(e.Params)
+		params["rank"], params["node"] = "0", "n1"
+		told = append(told, fmt.Sprintf("%ds %s", now.Unix(), strings.TrimPrefix(messages.Text(messages.English, e.Event, params), "rank 0 on n1: ")))
 	}}
 	p.report(driver.Progress{Step: "resolve", Item: "train:1"})
 	for i := range 80 {
@@ -41,16 +44,16 @@ func TestPullingIsTold(t *testing.T) {
 	p.end(&driver.Prepared{Image: "train:1", Pulled: true, Bytes: 900 << 20, Digest: "sha256:1"})
 	want := []string{
 		"0s image 5%",
-		"1s train:1: 50.0 MiB of 200.0 MiB are here (25 %)",
+		"1s 50.0 MiB of 200.0 MiB of image train:1 are here (25 %)",
 		"2s image 27%",
-		"4s train:1: 200.0 MiB of 400.0 MiB are here (50 %)", "4s image 52%",
-		"6s train:1: 300.0 MiB of 400.0 MiB are here (75 %)", "6s image 77%",
-		"8s train:1 was pulled: 900.0 MiB in 8s (sha256:1)",
+		"4s 200.0 MiB of 400.0 MiB of image train:1 are here (50 %)", "4s image 52%",
+		"6s 300.0 MiB of 400.0 MiB of image train:1 are here (75 %)", "6s image 77%",
+		"8s image train:1 was pulled, 900.0 MiB in 8s (sha256:1)",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	quiet := pulling{now: p.now, begun: now, tell: func(e alloc.Event) { t.Errorf("an image that was there is told: %+v", e) }}
+	quiet := pulling{now: p.now, begun: now, tell: func(e structs.Told) { t.Errorf("an image that was there is told: %+v", e) }}
 	quiet.end(&driver.Prepared{Image: "train:1", Bytes: 900 << 20})
 	quiet.report(driver.Progress{Done: -1, Total: 5})
 }
@@ -81,9 +84,13 @@ func TestServersHearHowFarAnImageIs(t *testing.T) {
 			t.Errorf("half way the report is %+v", now)
 		}
 		pass(10 * time.Second)
-		last := c.last(a.Alloc.ID)
-		if last.Status != structs.AllocRunning || !slices.ContainsFunc(last.Notes, func(n structs.Note) bool { return n.ID == "client.image_pulled" }) {
+		if last := c.last(a.Alloc.ID); last.Status != structs.AllocRunning {
 			t.Errorf("at the end the report is %+v", last)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !slices.ContainsFunc(c.mu.notes, func(n structs.AllocNote) bool { return n.Told != nil && n.Told.Event == structs.EventImagePulled }) {
+			t.Errorf("the notes are %+v", c.mu.notes)
 		}
 	})
 }

@@ -57,7 +57,7 @@ type AllocNote struct {
 // ToldEvent tells whether a node may make an event with the id known.
 func ToldEvent(id string) bool {
 	switch id {
-	case EventPrechecked, EventPrecheckFailed, EventHookDone, EventHookFailed, EventDataPrepared, EventDataFailed:
+	case EventPrechecked, EventPrecheckFailed, EventHookDone, EventHookFailed, EventDataPrepared, EventDataFailed, EventImageComing, EventImagePulled:
 		return true
 	}
 	return false
@@ -71,6 +71,8 @@ const (
 	EventHookFailed     = "event.alloc.hook_failed"
 	EventDataPrepared   = "event.alloc.data_prepared"
 	EventDataFailed     = "event.alloc.data_failed"
+	EventImageComing    = "event.alloc.image_coming"
+	EventImagePulled    = "event.alloc.image_pulled"
 )
 
 // Told is an event that a node makes known about one of its allocations.
