@@ -161,8 +161,8 @@ func (v *view) average() *curve {
 		return v.mean
 	}
 	v.mean = &curve{}
-	var h hazards
 	var c curve
+	seen := v.key.session.seen()
 	before, total := 0.0, v.weights[len(v.weights)-1]
 	for i, f := range v.forms {
 		share := (v.weights[i] - before) / total
@@ -170,8 +170,7 @@ func (v *view) average() *curve {
 		if share < 1e-4 {
 			continue
 		}
-		posterior(v.key.session.seen(), &f.hazards, ownStrength, &h)
-		h.survival(&c)
+		f.with(seen, &c)
 		for k := range c {
 			v.mean[k] += share * c[k]
 		}
@@ -186,9 +185,7 @@ func (v *view) average() *curve {
 func (v *view) draw(chance uint64) *curve {
 	at := unit(chance) * v.weights[len(v.weights)-1]
 	i, _ := slices.BinarySearchFunc(v.weights, at, cmp.Compare[float64])
-	var h hazards
-	posterior(v.key.session.seen(), &v.forms[min(i, len(v.forms)-1)].hazards, ownStrength, &h)
 	c := &curve{}
-	h.survival(c)
+	v.forms[min(i, len(v.forms)-1)].with(v.key.session.seen(), c)
 	return c
 }

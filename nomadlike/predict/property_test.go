@@ -136,3 +136,28 @@ func FuzzLearn(f *testing.F) {
 		checkEstimate(t, m.Estimate(job), time.Duration(limit))
 	})
 }
+
+// The short way to a curve is that over the hazards of every bin.
+func TestFormWith(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var prior, seen tally
+		for range rapid.IntRange(0, 5).Draw(t, "runs of the form") {
+			prior.end(rapid.Float64Range(1, 1e8).Draw(t, "seconds"), rapid.Float64Range(0.1, 50).Draw(t, "weight"))
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "runs") {
+			seen.end(rapid.Float64Range(1, 1e8).Draw(t, "seconds"), 1)
+			seen.survive(rapid.Float64Range(1, 1e8).Draw(t, "seconds"), 1)
+		}
+		f := newForm(&prior, limitPrior(), candidateStrength)
+		var h hazards
+		var want, got curve
+		posterior(&seen, &f.hazards, ownStrength, &h)
+		h.survival(&want)
+		f.with(&seen, &got)
+		for k := range want {
+			if math.Abs(got[k]-want[k]) > 1e-12*want[k]+1e-250 {
+				t.Fatalf("bin %d: %g, want %g", k, got[k], want[k])
+			}
+		}
+	})
+}

@@ -38,6 +38,7 @@ type form struct {
 	logEnd    [bins]float64     // logarithm of each hazard
 	logGo     [bins]float64     // and of its complement
 	logRemain [bins + 1]float64 // logarithm of the survival at the lower end of each bin
+	survival  curve
 }
 
 // near tells whether a submission at that time belongs to the session.
@@ -71,6 +72,28 @@ func (f *form) finish() {
 		sum += f.logGo[k]
 	}
 	f.logRemain[bins] = sum
+	f.hazards.survival(&f.survival)
+}
+
+// survivalMin is the least share that others are divided by.
+const survivalMin = 1e-200
+
+// with is the curve of jobs of this form once a tally is seen. Where the tally
+// has nothing at risk the form alone speaks, so little is to be reckoned for
+// the many sessions that have shown nothing yet.
+func (f *form) with(t *tally, into *curve) {
+	into[0] = 1
+	k := 0
+	for ; k < bins && (t.risk[k] > 0 || f.survival[k] < survivalMin); k++ {
+		into[k+1] = into[k] * (1 - seenHazard(t, f.hazards[k], ownStrength, k))
+	}
+	if k == bins {
+		return
+	}
+	scale := into[k] / f.survival[k]
+	for ; k < bins; k++ {
+		into[k+1] = scale * f.survival[k+1]
+	}
 }
 
 // explains is the logarithm of the chance that jobs like these would show what

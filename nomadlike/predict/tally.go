@@ -110,9 +110,13 @@ type curve [bins + 1]float64
 // that counts as much as strength runs at risk.
 func posterior(t *tally, prior *hazards, strength float64, into *hazards) {
 	for k := range into {
-		h := (t.ended[k] + strength*prior[k]) / (t.risk[k] + strength)
-		into[k] = min(max(h, hazardMin), hazardMax)
+		into[k] = seenHazard(t, prior[k], strength, k)
 	}
+}
+
+// seenHazard is that of one bin.
+func seenHazard(t *tally, prior, strength float64, bin int) float64 {
+	return min(max((t.ended[bin]+strength*prior)/(t.risk[bin]+strength), hazardMin), hazardMax)
 }
 
 // hazards are the chances to end in each bin of those that reach it.
