@@ -41,7 +41,10 @@ fi
 
 if ! $fast; then
   step "tests with the race detector"
-  run env CGO_ENABLED=1 go test -race -short -timeout 15m ./nomadlike/... ./jobspec/... ./plugins/... ./agent/... ./command/...
+  # The rooms left out decide purely: they start no goroutine and share nothing.
+  pure='^nomadlike/nomadlike/(structs|predict|scheduler|forecast|launch|sim)(/|$)'
+  mapfile -t racing < <(go list ./nomadlike/... ./plugins/... ./agent/... ./command/... | grep -vE "$pure")
+  run env CGO_ENABLED=1 go test -race -short -timeout 15m "${racing[@]}"
   if ((EUID == 0)); then
     step "real hosts: PyTorch and MPI over network namespaces"
     run scripts/e2e.sh
