@@ -11,6 +11,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/client"
+	"nomadlike/nomadlike/client/data"
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
@@ -68,7 +69,7 @@ func (a *Agent) openClient(context.Context) error {
 			Topology: c.Topology, RDMA: c.RDMA,
 		},
 		Devices: c.Devices, DevicePlugins: devices,
-		Drivers: drivers, Storages: c.Storages,
+		Drivers: drivers, Storages: c.Storages, Fast: data.Config{Dir: c.Data.Path, Retention: c.Data.Retention, FreeMin: c.Data.FreeMin},
 		Servers: a.serverAddresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
 		Binary: binary, Logger: a.log,
 	})

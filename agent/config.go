@@ -104,6 +104,7 @@ type ClientConfig struct {
 	Docker         DockerConfig
 	Exec           ExecConfig
 	Storages       []workspace.Storage
+	Data           DataConfig
 }
 
 // LimitsConfig is the part of limits.
@@ -365,6 +366,7 @@ func (r *resolver) client() {
 	}
 	c.Devices = r.devices(block.Devices)
 	c.Storages = r.storages(block.Storages)
+	c.Data = r.data(block.Data)
 }
 
 func (r *resolver) limits() {

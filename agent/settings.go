@@ -58,6 +58,7 @@ type Client struct {
 	Docker    *DockerBlock      `hcl:"docker,block"`
 	Exec      *ExecBlock        `hcl:"exec,block"`
 	Storages  []StorageBlock    `hcl:"storage,block"`
+	Data      *DataBlock        `hcl:"data,block"`
 }
 
 // DeviceBlock declares accelerators of one sort that no plugin finds, labelled
@@ -186,6 +187,7 @@ func (c Client) over(top Client) Client {
 	})
 	c.Docker = both(c.Docker, top.Docker, DockerBlock.over)
 	c.Exec = both(c.Exec, top.Exec, ExecBlock.over)
+	c.Data = both(c.Data, top.Data, DataBlock.over)
 	if top.Storages != nil {
 		c.Storages = top.Storages
 	}

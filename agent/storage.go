@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"path/filepath"
 	"slices"
+	"time"
 
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
@@ -42,4 +44,41 @@ func (r *resolver) storages(blocks []StorageBlock) []workspace.Storage {
 		})
 	}
 	return storages
+}
+
+// DataBlock says where copies of datasets are kept.
+type DataBlock struct {
+	Path      *string  `hcl:"path,optional"`      // on fast storage; a directory of the data directory unless told
+	Retention *string  `hcl:"retention,optional"` // since a copy was last used; "7d" unless told
+	FreeMin   *float64 `hcl:"free_min,optional"`  // share of the file system that stays free; 0.1 unless told
+}
+
+// DataConfig is the part of data; zero values mean the store's own defaults.
+type DataConfig struct {
+	Path      string
+	Retention time.Duration
+	FreeMin   float64
+}
+
+func (b DataBlock) over(top DataBlock) DataBlock {
+	return DataBlock{Path: or(top.Path, b.Path), Retention: or(top.Retention, b.Retention), FreeMin: or(top.FreeMin, b.FreeMin)}
+}
+
+func (r *resolver) data(block *DataBlock) DataConfig {
+	b := blockOf(block)
+	c := DataConfig{Path: get(b.Path, ""), FreeMin: get(b.FreeMin, 0)}
+	if c.Path != "" && (!filepath.IsAbs(c.Path) || filepath.Clean(c.Path) != c.Path) {
+		r.refuse("client.data.path", "agent.config.data_path", "value", c.Path)
+	}
+	if text := get(b.Retention, ""); text != "" {
+		retention, err := structs.ParseDuration(text)
+		if err != nil || retention <= 0 {
+			r.refuse("client.data.retention", "agent.config.retention", "value", text)
+		}
+		c.Retention = retention.Std()
+	}
+	if b.FreeMin != nil && !(c.FreeMin > 0 && c.FreeMin < 1) {
+		r.refuse("client.data.free_min", "agent.config.free_min", "value", c.FreeMin)
+	}
+	return c
 }

@@ -62,11 +62,12 @@ func TestStorageConfig(t *testing.T) {
 		blocks []StorageBlock
 		want   string
 	}{
-		"name":  {[]StorageBlock{{Name: "A b", Path: "/a"}}, "client.storage[0]"},
-		"twice": {[]StorageBlock{{Name: "a", Path: "/a"}, {Name: "a", Path: "/b"}}, "two storages are called a"},
-		"path":  {[]StorageBlock{{Name: "a", Path: "a"}}, "client.storage[0].path"},
-		"word":  {[]StorageBlock{{Name: "a", Path: "/a/{who}"}}, "a placeholder that is not known"},
-		"kind":  {[]StorageBlock{{Name: "a", Path: "/a", Serves: []string{"datasets"}}}, "datasets is not one of algorithm, dataset"},
+		"name":        {[]StorageBlock{{Name: "A b", Path: "/a"}}, "client.storage[0]"},
+		"twice":       {[]StorageBlock{{Name: "a", Path: "/a"}, {Name: "a", Path: "/b"}}, "two storages are called a"},
+		"path":        {[]StorageBlock{{Name: "a", Path: "a"}}, "client.storage[0].path"},
+		"word":        {[]StorageBlock{{Name: "a", Path: "/a/{who}"}}, "a placeholder that is not known"},
+		"kind of two": {[]StorageBlock{{Name: "a", Path: "/a"}, {Name: "b", Path: "/b", Serves: []string{"x"}}}, "client.storage[1].serves"},
+		"kind":        {[]StorageBlock{{Name: "a", Path: "/a", Serves: []string{"datasets"}}}, "datasets is not one of algorithm, dataset"},
 	} {
 		_, err := Load(nil, Settings{Dev: &yes, Client: &Client{Storages: c.blocks}}, messages.English)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

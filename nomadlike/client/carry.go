@@ -339,6 +339,9 @@ func (c *Client) cleanTask(work context.Context, r *runner) {
 	if r.prepared != nil {
 		r.prepared.release(c)
 	}
+	if err := c.data.Release(r.id); err != nil {
+		c.log.Warn("release prepared data", logkey.AllocID, r.id, logkey.Error, err)
+	}
 	d, ok := c.config.Drivers[r.driver]
 	if !ok {
 		return

@@ -13,6 +13,7 @@ import (
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/data"
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
@@ -40,6 +41,7 @@ type Client struct {
 	log      *slog.Logger
 	files    layout
 	store    *store.Store
+	data     *data.Store
 	session  *session.Session
 	listener *listener
 	drivers  *driverHealth
@@ -153,6 +155,9 @@ func (c *Client) open() (sameBoot bool, err error) {
 	}
 	if err := os.MkdirAll(c.files.allocs(), 0o711); err != nil {
 		return false, fmt.Errorf("make data directory: %w", err)
+	}
+	if c.data, err = data.Open(c.config.Fast); err != nil {
+		return false, err
 	}
 	c.store, c.loop.recovered, err = store.Open(c.config.DataDir)
 	if errors.Is(err, store.ErrDamaged) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nomadlike/internal/clock"
+	"nomadlike/nomadlike/client/data"
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
@@ -36,6 +37,9 @@ type Config struct {
 	// Storages are the places for data that the administrator has named; the
 	// first that serves a kind is taken when a job names none.
 	Storages []workspace.Storage
+	// Fast is where copies of datasets are kept; its Dir is by default below
+	// DataDir.
+	Fast data.Config
 	// DevicePlugins find devices and prepare them for tasks, by name. They are
 	// closed by their owner, after Run.
 	DevicePlugins map[string]device.Plugin
@@ -109,6 +113,10 @@ func (c Config) withDefaults() (Config, error) {
 	if c.SharedDir == "" && c.Machine == nil && os.Geteuid() == 0 {
 		c.SharedDir = SharedDirDefault
 	}
+	if c.Fast.Dir == "" {
+		c.Fast.Dir = filepath.Join(c.DataDir, "data")
+	}
+	c.Fast.BootID, c.Fast.Now = c.BootID, c.Now
 	c.Keep = c.Keep.withDefaults()
 	return c, nil
 }

@@ -95,7 +95,7 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 	}
 	env[checkpoint.EnvInbox] = path.Join(c.files.task(id), checkpoint.InboxDir)
 	maps.Copy(env, seen)
-	space, failure := c.openWorkspace(a, owner)
+	space, failure := c.openWorkspace(ctx, a, owner)
 	if failure != nil {
 		return failure
 	}

@@ -130,8 +130,9 @@ func (c *Client) sweep(work context.Context) {
 	}
 	c.findStrays(work)
 	var ended []Ended
-	live := make(map[string]bool)
+	live, reading := make(map[string]bool), make(map[string]bool)
 	for _, s := range c.loop.table.States() {
+		reading[s.AllocID] = s.Phase != alloc.PhaseEnded
 		if s.Phase == alloc.PhaseEnded {
 			ended = append(ended, Ended{AllocID: s.AllocID, At: s.EndedAt, Unheard: !s.Acked})
 		}
@@ -141,6 +142,7 @@ func (c *Client) sweep(work context.Context) {
 	sizes := maps.Clone(c.loop.sizes)
 	c.work.Go(func() {
 		sweepLinks(c.config.SharedDir)
+		c.sweepData(reading)
 		expired := c.expired(work, ended, live, sizes)
 		for _, id := range expired {
 			if work.Err() != nil {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -38,7 +39,7 @@ func (c *Client) seesNode(driverName string) bool {
 }
 
 // openWorkspace checks and makes the directories of a job's data.
-func (c *Client) openWorkspace(a *structs.Assignment, owner owner) (*space, *alloc.PrepareFailed) {
+func (c *Client) openWorkspace(ctx context.Context, a *structs.Assignment, owner owner) (*space, *alloc.PrepareFailed) {
 	raw := c.seesNode(a.Job.Task.Driver)
 	if raw {
 		for _, m := range a.Job.Mounts {
@@ -62,6 +63,11 @@ func (c *Client) openWorkspace(a *structs.Assignment, owner owner) (*space, *all
 	for _, place := range places {
 		if failure := openPlace(&place, owner); failure != nil {
 			return nil, failure
+		}
+		if place.Prepare {
+			if failure := c.prepareData(ctx, a, &place); failure != nil {
+				return nil, failure
+			}
 		}
 		if raw {
 			s.links[strings.TrimPrefix(place.TaskPath, workspace.Dir+"/")] = place.Path

@@ -137,3 +137,54 @@ func TestWorkspaceRefuses(t *testing.T) {
 		t.Error("a storage that is not there was made")
 	}
 }
+
+// TestPreparedData: a dataset is read from its copy, which a second job and a
+// second agent find, and which goes when it was not used for long.
+func TestPreparedData(t *testing.T) {
+	data, storages := nas(t)
+	c := newControl()
+	dir, n := nodeWithData(t, c, exec.IsolationRaw, "", storages)
+	run := func(name string) {
+		a := withData(name, `sh -c "cat $NOMADLIKE_WORKSPACE/dataset/private/digits/train; readlink $NOMADLIKE_WORKSPACE/dataset/private/digits"`)
+		a.Job.Datasets[0].Prepare = true
+		c.assign(a)
+		if r := wantEnd(t, c, a.Alloc.ID); r.Status != structs.AllocComplete {
+			t.Fatalf("report %+v, stderr %q", r, logText(t, dir, a.Alloc.ID, "stderr"))
+		}
+		if out := logText(t, dir, a.Alloc.ID, "stdout"); !strings.HasPrefix(out, "digits\n"+dir+"/data/sets/") {
+			t.Errorf("log %q", out)
+		}
+	}
+	run("first")
+	run("second")
+	c.mu.Lock()
+	var copied []string
+	for _, note := range c.mu.notes {
+		if note.Told != nil && note.Told.Event == structs.EventDataPrepared {
+			copied = append(copied, note.Told.Params["copied"])
+		}
+	}
+	c.mu.Unlock()
+	if len(copied) != 2 || copied[0] != "14B" || copied[1] != "0B" {
+		t.Errorf("copied %q", copied)
+	}
+	eventually.Within(t, 20*time.Second, "nobody uses the copy", func() bool {
+		uses, _ := filepath.Glob(filepath.Join(dir, "data/uses/*/*"))
+		return len(uses) == 0
+	})
+	sets, _ := filepath.Glob(filepath.Join(dir, "data/sets/*/used"))
+	if len(sets) != 1 {
+		t.Fatalf("copies: %q", sets)
+	}
+	old := time.Now().Add(-8 * 24 * time.Hour)
+	if err := os.Chtimes(sets[0], old, old); err != nil {
+		t.Fatal(err)
+	}
+	n.sweepData(nil)
+	if _, err := os.Stat(sets[0]); err == nil {
+		t.Error("the copy outlives its retention")
+	}
+	if _, err := os.Stat(filepath.Join(data, "dataset/p/digits/1/train")); err != nil {
+		t.Error(err)
+	}
+}

@@ -17,9 +17,6 @@ func (j *Job) NotAvailable() []Problem {
 		r, path := &j.Resources[i], IndexedPath("resources", i)
 		v.laterIf(r.SharedMemory != 0 && !contained, path+".shared_memory", "shared_memory")
 	}
-	for i, d := range j.Datasets {
-		v.laterIf(d.Prepare, IndexedPath("dataset", i)+".prepare", "prepare")
-	}
 	if c := j.Checkpoint; c != nil {
 		v.laterIf(c.Precheck, "checkpoint.precheck", "precheck")
 		v.laterIf(c.Performance != nil, "checkpoint.performance", "performance")

@@ -1,0 +1,423 @@
+package data
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Config is what a Store needs. Dir is required.
+type Config struct {
+	Dir       string        // on fast storage; made when missing
+	Retention time.Duration // since a copy was last used; 0: RetentionDefault
+	// FreeMin is the share of the file system that stays free, whatever is
+	// copied: above it the node would count as full. 0: FreeMinDefault.
+	FreeMin float64
+	BootID  string
+
+	// Doors for tests; zero values mean the real ones.
+	Now   func() time.Time
+	Space func(dir string) (free, total int64, err error)
+}
+
+// Defaults of Config.
+const (
+	RetentionDefault = 7 * 24 * time.Hour
+	FreeMinDefault   = 0.1
+)
+
+// ErrNoRoom is returned when a dataset does not fit, though all that nobody
+// uses was removed.
+var ErrNoRoom = errors.New("no room on the node's fast storage")
+
+// Store keeps copies of datasets. Its methods may be called from any goroutine.
+type Store struct {
+	config Config
+	mu     struct {
+		sync.Mutex
+		making map[string]chan struct{} // by listing: closed when that one is done
+		room   int64                    // bytes that copies in the making will still need
+	}
+}
+
+// Open makes the directories of a store.
+func Open(config Config) (*Store, error) {
+	if config.Retention <= 0 {
+		config.Retention = RetentionDefault
+	}
+	if config.FreeMin <= 0 || config.FreeMin >= 1 {
+		config.FreeMin = FreeMinDefault
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Space == nil {
+		config.Space = spaceOf
+	}
+	s := &Store{config: config}
+	s.mu.making = make(map[string]chan struct{})
+	for _, name := range []string{"sets", "index", "parts", "uses"} {
+		if err := os.MkdirAll(filepath.Join(config.Dir, name), 0o711); err != nil {
+			return nil, fmt.Errorf("open data store: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func spaceOf(dir string) (free, total int64, err error) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err != nil {
+		return 0, 0, err
+	}
+	return int64(stat.Bavail) * stat.Bsize, int64(stat.Blocks) * stat.Bsize, nil
+}
+
+// Copy is a dataset on fast storage.
+type Copy struct {
+	Digest string
+	Dir    string // its files, read-only
+	Files  int
+	Bytes  int64
+	Copied int64 // bytes that were not there before
+	Left   int   // links and special files that were left out
+}
+
+// Progress tells how far a copy is. It is called from several goroutines.
+type Progress func(done, total int64)
+
+// Prepare gives a copy of what root holds, for user, which is an allocation; it
+// is kept until that calls Release. Whoever asks for what is being copied waits
+// for it. A cancelled call leaves what it has done for the next one.
+func (s *Store) Prepare(ctx context.Context, root *os.Root, user string, progress Progress) (Copy, error) {
+	l, err := list(ctx, root)
+	if err != nil {
+		return Copy{}, err
+	}
+	key := l.key()
+	for {
+		found, ok, err := s.find(key, user)
+		if err != nil || ok {
+			found.Left = l.Left
+			return found, err
+		}
+		done, mine := s.claim(key)
+		if mine {
+			made, err := s.make(ctx, root, l, key, user, progress)
+			s.unclaim(key)
+			return made, err
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return Copy{}, ctx.Err()
+		}
+	}
+}
+
+func (s *Store) claim(key string) (done chan struct{}, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if done, ok := s.mu.making[key]; ok {
+		return done, false
+	}
+	done = make(chan struct{})
+	s.mu.making[key] = done
+	return done, true
+}
+
+func (s *Store) unclaim(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.mu.making[key])
+	delete(s.mu.making, key)
+}
+
+func (s *Store) path(parts ...string) string {
+	return filepath.Join(append([]string{s.config.Dir}, parts...)...)
+}
+
+// manifest is what a copy says of itself.
+type manifest struct {
+	Bytes int64  `json:"bytes"`
+	Files []held `json:"files"`
+}
+
+// held is one file of a manifest.
+type held struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	Digest []byte `json:"digest"` // of the digests of its chunks
+}
+
+// find looks for the copy of a source that was listed as key.
+func (s *Store) find(key, user string) (Copy, bool, error) {
+	digest, err := os.ReadFile(s.path("index", key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Copy{}, false, nil
+	}
+	if err != nil {
+		return Copy{}, false, fmt.Errorf("find dataset: %w", err)
+	}
+	found, err := s.take(string(digest), user)
+	if errors.Is(err, fs.ErrNotExist) { // removed since
+		return Copy{}, false, nil
+	}
+	return found, err == nil, err
+}
+
+// take notes that user reads a copy, before it looks whether there is one: a
+// copy that is noted is not removed.
+func (s *Store) take(digest, user string) (Copy, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if digest == "" || filepath.Base(digest) != digest {
+		return Copy{}, fs.ErrNotExist
+	}
+	size, err := os.ReadFile(s.path("sets", digest, "used"))
+	if err != nil {
+		return Copy{}, err
+	}
+	made := Copy{Digest: digest, Dir: s.path("sets", digest, "tree")}
+	if _, err := fmt.Sscan(string(size), &made.Files, &made.Bytes); err != nil {
+		return Copy{}, fmt.Errorf("read dataset %s: %w", digest, err)
+	}
+	if err := os.MkdirAll(s.path("uses", digest), 0o700); err != nil {
+		return Copy{}, err
+	}
+	if err := os.WriteFile(s.path("uses", digest, user), nil, 0o600); err != nil {
+		return Copy{}, err
+	}
+	now := s.config.Now()
+	return made, os.Chtimes(s.path("sets", digest, "used"), now, now)
+}
+
+// make copies a source.
+func (s *Store) make(ctx context.Context, root *os.Root, l *listing, key, user string, progress Progress) (Copy, error) {
+	c := &copier{source: root, dir: s.path("parts", key), list: l, now: s.config.Now, report: func(done int64) { progress(done, l.Bytes) }}
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return Copy{}, err
+	}
+	if err := c.resume(s.config.BootID); err != nil {
+		return Copy{}, err
+	}
+	release, err := s.reserve(l.Bytes-c.copied.Load(), key)
+	if err == nil {
+		err = c.run(ctx)
+		release()
+	}
+	if closed := c.journal.close(); err == nil {
+		err = closed
+	}
+	if errors.Is(err, ErrChanged) {
+		return Copy{}, errors.Join(err, os.RemoveAll(c.dir)) // what was read may be of two states
+	}
+	if err != nil {
+		return Copy{}, err
+	}
+	digest, err := s.publish(c, key)
+	if err != nil {
+		return Copy{}, err
+	}
+	made, err := s.take(digest, user)
+	made.Copied, made.Left = c.fresh.Load(), l.Left
+	return made, err
+}
+
+// publish makes a finished copy visible: its files and its manifest reach the
+// disk, then its name, then the way to find it.
+func (s *Store) publish(c *copier, key string) (string, error) {
+	digests, err := c.finish()
+	if err != nil {
+		return "", err
+	}
+	digest := digestOf(c.list, digests)
+	m := manifest{Bytes: c.list.Bytes, Files: make([]held, len(digests))}
+	for i := range digests {
+		m.Files[i] = held{Path: c.list.Files[i].Path, Size: c.list.Files[i].Size, Digest: digests[i]}
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "manifest"), text, 0o600); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, "used"), fmt.Appendln(nil, len(m.Files), m.Bytes), 0o600); err != nil {
+		return "", err
+	}
+	if err := os.Remove(filepath.Join(c.dir, "journal")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err := syncAll(c.dir); err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = os.Rename(c.dir, s.path("sets", digest))
+	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) { // the same contents, found under other times
+		err = os.RemoveAll(c.dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	return digest, os.WriteFile(s.path("index", key), []byte(digest), 0o600)
+}
+
+// syncAll puts everything of a file system that was written onto its disk.
+func syncAll(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Syncfs(int(f.Fd()))
+}
+
+// reserve finds room for bytes, and removes copies that nobody uses if that
+// helps, the one that was used longest ago first.
+func (s *Store) reserve(bytes int64, key string) (release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		free, total, err := s.config.Space(s.config.Dir)
+		if err != nil {
+			return nil, err
+		}
+		keep := int64(s.config.FreeMin * float64(total))
+		if free-s.mu.room-bytes >= keep {
+			break
+		}
+		if !s.evictLocked(key) {
+			return nil, fmt.Errorf("%w: %d bytes needed, %d free, %d stay free", ErrNoRoom, bytes, max(free-s.mu.room, 0), keep)
+		}
+	}
+	s.mu.room += bytes
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.mu.room -= bytes
+	}, nil
+}
+
+// resting is a copy that nobody uses.
+type resting struct {
+	path string
+	used time.Time
+}
+
+// restingLocked lists the copies that nobody uses, and those in the making that
+// nobody makes; longest ago first.
+func (s *Store) restingLocked(except string) []resting {
+	var list []resting
+	sets, _ := os.ReadDir(s.path("sets")) // what can not be read is not removed
+	for _, set := range sets {
+		if users, err := os.ReadDir(s.path("uses", set.Name())); len(users) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if info, err := os.Stat(s.path("sets", set.Name(), "used")); err == nil {
+			list = append(list, resting{s.path("sets", set.Name()), info.ModTime()})
+		}
+	}
+	parts, _ := os.ReadDir(s.path("parts"))
+	for _, part := range parts {
+		if _, busy := s.mu.making[part.Name()]; busy || part.Name() == except {
+			continue
+		}
+		if info, err := os.Stat(s.path("parts", part.Name(), "journal")); err == nil {
+			list = append(list, resting{s.path("parts", part.Name()), info.ModTime()})
+		} else if info, err := part.Info(); err == nil {
+			list = append(list, resting{s.path("parts", part.Name()), info.ModTime()})
+		}
+	}
+	slices.SortFunc(list, func(a, b resting) int {
+		if c := a.used.Compare(b.used); c != 0 {
+			return c
+		}
+		return strings.Compare(a.path, b.path)
+	})
+	return list
+}
+
+func (s *Store) evictLocked(except string) bool {
+	for _, one := range s.restingLocked(except) {
+		if s.removeLocked(one.path) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// removeLocked takes a copy away: first its name, so that half of one is never
+// found.
+func (s *Store) removeLocked(path string) error {
+	gone := s.path("parts", "gone-"+filepath.Base(path))
+	if strings.HasPrefix(filepath.Base(path), "gone-") {
+		gone = path
+	} else if err := os.Rename(path, gone); err != nil {
+		return err
+	}
+	return os.RemoveAll(gone)
+}
+
+// Release says that user reads nothing any more.
+func (s *Store) Release(user string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uses, err := filepath.Glob(s.path("uses", "*", user))
+	if err != nil {
+		return err
+	}
+	now := s.config.Now()
+	for _, use := range uses {
+		err = errors.Join(err, os.Remove(use))
+		// It may be gone, and then nobody asks when it was used.
+		_ = os.Chtimes(s.path("sets", filepath.Base(filepath.Dir(use)), "used"), now, now)
+	}
+	return err
+}
+
+// Sweep removes what nobody has used for the retention, and the uses of users
+// that are not live: of an agent that died before it could say so. It gives the
+// number of copies that were removed.
+func (s *Store) Sweep(live func(user string) bool) (removed int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uses, _ := filepath.Glob(s.path("uses", "*", "*"))
+	for _, use := range uses {
+		if !live(filepath.Base(use)) {
+			err = errors.Join(err, os.Remove(use))
+		}
+	}
+	now := s.config.Now()
+	for _, one := range s.restingLocked("") {
+		if strings.HasPrefix(filepath.Base(one.path), "gone-") || now.Sub(one.used) > s.config.Retention {
+			if failed := s.removeLocked(one.path); failed != nil {
+				err = errors.Join(err, failed)
+			} else {
+				removed++
+			}
+		}
+	}
+	entries, _ := os.ReadDir(s.path("index"))
+	for _, entry := range entries {
+		digest, readErr := os.ReadFile(s.path("index", entry.Name()))
+		if readErr != nil {
+			continue
+		}
+		if _, statErr := os.Stat(s.path("sets", string(digest))); errors.Is(statErr, fs.ErrNotExist) {
+			_ = os.Remove(s.path("index", entry.Name())) // tried again in the next sweep
+		}
+	}
+	return removed, err
+}

@@ -1,0 +1,108 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/data"
+	"nomadlike/nomadlike/client/workspace"
+	"nomadlike/nomadlike/structs"
+)
+
+const (
+	stepData = "data"
+	// progressEvery and progressStep bound how often the servers are told how far
+	// a copy is: it costs them a log entry.
+	progressEvery = 2 * time.Second
+	progressStep  = 5 // percent
+)
+
+// prepareData copies a dataset to fast storage of the node, unless it is there,
+// and lets the place lead to the copy. A node without room lets the job read
+// from the storage: that is slower and right.
+func (c *Client) prepareData(ctx context.Context, a *structs.Assignment, place *workspace.Place) *alloc.PrepareFailed {
+	id, begun := a.Alloc.ID, c.config.Now()
+	root, err := os.OpenRoot(place.Root)
+	if err != nil {
+		return dataMissing(place, err)
+	}
+	defer root.Close()
+	below, err := filepath.Rel(place.Root, place.Path)
+	if err != nil {
+		return infra("client.data_copy", "name", place.Name, "cause", err)
+	}
+	source, err := root.OpenRoot(below)
+	if err != nil {
+		return dataMissing(place, err)
+	}
+	defer source.Close()
+	told := progressTeller{client: c, id: id, now: c.config.Now}
+	made, err := c.data.Prepare(ctx, source, id, told.tell)
+	params := map[string]string{"dataset": place.Name}
+	switch {
+	case ctx.Err() != nil:
+		return infra("client.prepare_cancelled")
+	case errors.Is(err, data.ErrNoRoom):
+		params["cause"] = err.Error()
+		c.tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataFailed, Params: params, Severity: "warn"})
+		return nil
+	case errors.Is(err, data.ErrChanged):
+		return users(structs.NewError(structs.CodeConflict, "client.data_copy", "name", place.Name, "cause", err))
+	case err != nil:
+		return infra("client.data_copy", "name", place.Name, "cause", err)
+	}
+	params["files"], params["size"], params["copied"] = strconv.Itoa(made.Files), structs.FormatSize(made.Bytes), structs.FormatSize(made.Copied)
+	params["took"] = c.config.Now().Sub(begun).Round(time.Millisecond).String()
+	c.tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataPrepared, Params: params})
+	place.Path, place.Root = made.Dir, made.Dir
+	return nil
+}
+
+// progressTeller tells the servers how far a copy is, now and then. Workers
+// call it.
+type progressTeller struct {
+	client *Client
+	id     string
+	now    func() time.Time
+	mu     struct {
+		sync.Mutex
+		at      time.Time
+		percent int
+	}
+}
+
+func (p *progressTeller) tell(done, total int64) {
+	percent := 100
+	if total > 0 {
+		percent = int(min(done*100/total, 100))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	if p.mu.at.IsZero() {
+		p.mu.at = now // a quick copy is not told of
+	}
+	if percent < p.mu.percent+progressStep || now.Sub(p.mu.at) < progressEvery {
+		return
+	}
+	p.mu.at, p.mu.percent = now, percent
+	p.client.event(p.id, alloc.Progressed{Step: stepData, Percent: percent})
+}
+
+// sweepData removes copies that nobody has used for long.
+func (c *Client) sweepData(reading map[string]bool) {
+	removed, err := c.data.Sweep(func(user string) bool { return reading[user] })
+	if err != nil {
+		c.log.Warn("sweep prepared data", logkey.Error, err)
+	}
+	if removed > 0 {
+		c.log.Info("prepared data that nobody used is removed", logkey.Count, removed)
+	}
+}
