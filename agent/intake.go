@@ -42,9 +42,14 @@ func (s *site) locateBody(r *request) (auth.Object, error) {
 		return auth.Object{}, err
 	}
 	// Whatever the body says of these, the server decides.
-	job.ID, job.User, job.SubmittedAt, job.IdempotencyKey = "", principal.ID, 0, ""
+	job.ID, job.User, job.SubmittedAt, job.IdempotencyKey, job.Resume = "", principal.ID, 0, "", nil
 	if job.Project == "" {
 		job.Project = own
+	}
+	if body.Resume != "" {
+		if job.Resume, err = s.checkpointOf(r, body.Resume, body.ResumeStep); err != nil {
+			return auth.Object{}, err
+		}
 	}
 	r.found = &offered{job: job, defaults: server.Complete(s.store.Snapshot(), job)}
 	object.Project = job.Project

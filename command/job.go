@@ -30,6 +30,7 @@ func jobVerbs() []verb {
 		{path: "job history", args: "JOB", setup: jobHistory},
 		{path: "job priority", args: "JOB normal|urgent|critical", setup: jobPriority},
 		{path: "job clone", args: "JOB [FILE]", setup: jobClone},
+		{path: "job resume", args: "JOB", setup: jobResume},
 		{path: "job stop", args: "JOB...", setup: jobStop},
 		{path: "job delete", args: "JOB...", setup: jobDelete},
 		{path: "queue", setup: queueShow},

@@ -24,6 +24,10 @@ type JobRequest struct {
 	Job       *structs.Job      `json:"job,omitempty"`
 	HCL       string            `json:"hcl,omitempty"`
 	Variables map[string]string `json:"variables,omitempty"` // of the job file
+	// Resume is the id of an ended job from whose newest checkpoint this one goes
+	// on, or from the one of ResumeStep.
+	Resume     string `json:"resume,omitempty"`
+	ResumeStep int64  `json:"resume_step,omitempty"`
 }
 
 // JobSubmitted answers a submission.

@@ -136,6 +136,7 @@ func (c *Client) carry(work context.Context, effect alloc.Effect) {
 		}
 	case alloc.Start:
 		r := c.runner(id)
+		c.keepLease() // a strict task looks at it from its start on
 		c.work.Go(func() { c.startTask(work, r) })
 	case alloc.Recover:
 		r := c.runner(id)
@@ -201,7 +202,13 @@ func (c *Client) startTask(work context.Context, r *runner) {
 	}
 	// A start is not broken off when the agent stops: it is short, and what
 	// is half done is hard to tell from what is not done.
-	handle, err := d.Start(context.WithoutCancel(work), r.prepared.spec)
+	start := d.Start
+	if leaser, ok := d.(driver.Leaser); ok && r.prepared.strict {
+		start = func(ctx context.Context, spec driver.TaskSpec) (driver.Handle, error) {
+			return leaser.StartLeased(ctx, spec, c.files.lease())
+		}
+	}
+	handle, err := start(context.WithoutCancel(work), r.prepared.spec)
 	<-c.starts
 	if errors.Is(err, driver.ErrTaskExists) {
 		c.recoverTask(work, r, nil)

@@ -36,9 +36,10 @@ const (
 
 // prepared is what a preparation leaves for the start.
 type prepared struct {
-	spec  driver.TaskSpec
-	shell shellServer
-	links []launch.Link
+	strict bool // the task ends with the node's lease
+	spec   driver.TaskSpec
+	shell  shellServer
+	links  []launch.Link
 }
 
 // prepare gets an allocation ready to start: its ports are free, its
@@ -65,7 +66,7 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 	if err := c.makeDirs(id, owner); err != nil {
 		return nil, infra("client.dir_failed", "cause", err)
 	}
-	p := new(prepared)
+	p := &prepared{strict: a.Job.Fencing == alloc.FencingStrict}
 	env, shell, err := c.openShell(a, owner)
 	if err != nil {
 		return nil, infra("client.dir_failed", "cause", err)

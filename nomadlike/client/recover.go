@@ -256,17 +256,7 @@ func (c *Client) checkLease() {
 		c.loop.leaseOver = false
 		return
 	}
-	lease := c.session.Lease()
-	if lease.From != c.loop.leaseFrom {
-		c.loop.leaseFrom = lease.From
-		data, err := json.Marshal(leaseRecord(lease))
-		if err == nil {
-			err = store.WriteFile(c.files.lease(), data, 0o600, false)
-		}
-		if err != nil {
-			c.log.Error("lease is not stored", logkey.Error, err)
-		}
-	}
+	lease := c.keepLease()
 	if lease.Remaining(c.config.Boottime()) > 0 {
 		c.loop.leaseOver = false
 		return
@@ -276,6 +266,24 @@ func (c *Client) checkLease() {
 		c.log.Error("lease has ended: strict jobs are killed")
 	}
 	c.add(c.loop.table.EndLease(c.now()))
+}
+
+// keepLease writes the lease for the next process of the agent, and for strict
+// tasks, while there are any, and gives it.
+func (c *Client) keepLease() session.Lease {
+	lease := c.session.Lease()
+	if !c.loop.table.HasStrict() || lease.From == c.loop.leaseFrom {
+		return lease
+	}
+	c.loop.leaseFrom = lease.From
+	data, err := json.Marshal(leaseRecord(lease))
+	if err == nil {
+		err = store.WriteFile(c.files.lease(), data, 0o600, false)
+	}
+	if err != nil {
+		c.log.Error("lease is not stored", logkey.Error, err)
+	}
+	return lease
 }
 
 // restoreLease takes over the lease of an earlier process in this boot.

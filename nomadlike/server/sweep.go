@@ -22,6 +22,7 @@ func (s *Server) runSweeps(ctx context.Context) {
 	tick := time.NewTicker(s.config.Timings.SweepEvery)
 	defer tick.Stop()
 	looked := time.Now() // at the number of ended jobs: it walks all of them
+	fences, began := NewFences(s.config.Timings.LeaseTTL), time.Now()
 	for {
 		select {
 		case <-tick.C:
@@ -31,6 +32,11 @@ func (s *Server) runSweeps(ctx context.Context) {
 		count := time.Since(looked) >= endedLookEvery
 		if more := s.sweep(ctx, count); count && !more {
 			looked = time.Now()
+		}
+		for _, over := range fences.Step(s.config.Store.Snapshot(), time.Since(began)) {
+			if _, _, err := s.decide(ctx, structs.CommandLeaseOver, over); err != nil && ctx.Err() == nil {
+				s.config.Logger.Warn("end of a lease was not taken", logkey.Error, err)
+			}
 		}
 		if s.config.CleanUp != nil {
 			s.config.CleanUp(ctx)

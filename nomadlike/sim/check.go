@@ -60,11 +60,28 @@ func (w *World) checkStart(m *machine, id string) {
 	if gang := slices.Collect(snapshot.Gang(a.JobID, a.Subjob, a.Attempt)); len(gang) != view.Job.Nodes {
 		w.fail("I9: job %s attempt %d has %d of %d ranks", a.JobName, a.Attempt, len(gang), view.Job.Nodes)
 	}
+	if view.Job.Fencing == structs.FencingStrict {
+		w.checkAlone(a)
+	}
 	// On one machine an old attempt must be gone before the next begins.
 	for other := range m.processes {
 		b := snapshot.Alloc(other)
 		if b != nil && b.JobID == a.JobID && b.Subjob == a.Subjob && b.Attempt != a.Attempt {
 			w.fail("I3: attempts %d and %d of job %s run on %s together", b.Attempt, a.Attempt, a.JobName, m.name)
+		}
+	}
+}
+
+// checkAlone is I3 in true time: while a strict job starts, nothing of an older
+// attempt runs on any machine.
+func (w *World) checkAlone(a *structs.Allocation) {
+	snapshot := w.log.state()
+	for _, m := range w.nodes {
+		for id := range m.processes {
+			b := snapshot.Alloc(id)
+			if b != nil && b.JobID == a.JobID && b.Subjob == a.Subjob && b.Attempt < a.Attempt {
+				w.fail("I3: attempt %d of strict job %s starts while attempt %d runs on %s", a.Attempt, a.JobName, b.Attempt, m.name)
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ const (
 	heartbeatEvery = 200 * time.Millisecond
 	tickEvery      = 100 * time.Millisecond
 	sweepEvery     = time.Second
+	leaseTTL       = 2 * time.Second // shorter than in production, to see more of them end
 )
 
 // leader is whoever leads now: the queue loop, the watch over nodes, and the
@@ -25,6 +26,7 @@ type leader struct {
 	heardAt  map[string]time.Duration
 	closed   map[string]bool
 	planning bool
+	fences   *server.Fences
 	planned  uint64 // schedule index that the queue was last looked at
 }
 
@@ -39,6 +41,7 @@ func (l *leader) reset() {
 	l.liveness = server.NewLiveness(server.LivenessTimings{}, uint64(l.term))
 	l.liveness.SetServers([]string{"s1", "s2"})
 	l.known = make(map[string]uint64)
+	l.fences = server.NewFences(leaseTTL)
 	l.planning, l.planned = false, 0
 }
 
@@ -230,5 +233,12 @@ func (l *leader) sweep() {
 	}
 	if len(expired) > 0 {
 		l.w.log.propose(structs.CommandJobLimits, "leader", &structs.JobLimits{Expired: expired}, func(structs.ApplyResult, error) {})
+	}
+	now := l.w.now
+	if l.w.config.Break == PlantHastyFence {
+		l.fences.Step(snapshot, now-time.Hour)
+	}
+	for _, over := range l.fences.Step(snapshot, now) {
+		l.w.log.propose(structs.CommandLeaseOver, "leader", over, func(structs.ApplyResult, error) {})
 	}
 }

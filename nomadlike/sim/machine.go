@@ -30,6 +30,8 @@ type machine struct {
 	exits       map[string]driver.ExitResult // records of supervisors whose exit nobody took yet
 	cancelled   map[string]bool
 
+	leaseFrom time.Duration // of the newest heartbeat that was answered
+
 	link link
 }
 
@@ -260,6 +262,38 @@ func (m *machine) exit(id string, delay time.Duration, result driver.ExitResult)
 	})
 }
 
+// Paces of what watches a node's lease; those of production.
+const (
+	leaseLookEvery = 250 * time.Millisecond
+	leaseBehind    = 500 * time.Millisecond // of the supervisors, behind their agent
+)
+
+// watchLease kills what is strict when the lease has ended: the agent does, or
+// the supervisors of tasks whose agent is gone or stands still.
+func (m *machine) watchLease() {
+	m.w.after(leaseLookEvery, m.watchLease)
+	past := m.w.now - m.leaseFrom - leaseTTL
+	if !m.powered || past < 0 {
+		return
+	}
+	if m.agent && !m.paused {
+		m.do(m.table.EndLease(m.w.wall()))
+	}
+	if past < leaseBehind {
+		return
+	}
+	snapshot := m.w.log.state()
+	for _, id := range sortedKeys(m.processes) {
+		a := snapshot.Alloc(id)
+		if a == nil {
+			continue
+		}
+		if view, ok := snapshot.Job(a.JobID); ok && view.Job.Fencing == structs.FencingStrict {
+			m.exit(id, time.Millisecond, driver.ExitResult{Signal: "SIGKILL"})
+		}
+	}
+}
+
 // hangUp ends the session from either side.
 func (m *machine) hangUp() {
 	if m.link.live {
@@ -300,6 +334,7 @@ func (m *machine) connectLater() {
 // welcome opens the session: the node learns everything that is its.
 func (m *machine) welcome() {
 	m.link.live, m.link.since, m.link.seen, m.link.sending = true, m.w.now, 0, false
+	m.leaseFrom = m.w.now
 	m.w.leader.streamOpened(m)
 	m.push(true)
 	m.flush()
@@ -419,6 +454,7 @@ func (m *machine) heartbeat(number int) {
 		}
 		if m.reachable() {
 			m.deliverLate()
+			m.leaseFrom = m.w.now
 			m.w.leader.heard(m)
 			m.flush()
 			m.w.checkOld(m)

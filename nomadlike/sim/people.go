@@ -67,6 +67,9 @@ func (p *people) submit() {
 	case 4:
 		job.Nodes = w.config.Nodes + 1 // can never start as the cluster is built
 	}
+	if p.number%3 == 0 {
+		job.Fencing = structs.FencingStrict
+	}
 	if w.chance(0.3) {
 		wish.failing = 0.5
 		job.Restart = &structs.Restart{MaxRestarts: w.rng.IntN(3)}

@@ -89,6 +89,7 @@ func TestCheckersSee(t *testing.T) {
 		PlantWallClock:      "I13",
 		PlantForgottenAck:   "I4",
 		PlantUnstableChoice: "I14",
+		PlantHastyFence:     "I3",
 	}
 	for planted, invariant := range cases {
 		t.Run(string(planted), func(t *testing.T) {

@@ -36,6 +36,7 @@ const (
 	PlantLostCommit     Planted = "an acknowledged entry is dropped on one replica"
 	PlantWallClock      Planted = "one replica reads its own clock while applying"
 	PlantForgottenAck   Planted = "a submission is acknowledged and never proposed"
+	PlantHastyFence     Planted = "strict jobs do not wait for leases"
 	PlantUnstableChoice Planted = "the plan depends on something outside its input"
 )
 
@@ -115,6 +116,7 @@ func Run(config Config) Outcome {
 	w.people.begin()
 	for _, node := range w.nodes {
 		node.boot()
+		node.watchLease()
 	}
 	w.leader.begin()
 	if !w.config.Calm {

@@ -103,6 +103,10 @@ func (tx *txn) free(alloc *structs.Allocation) {
 	tx.putAlloc(alloc, &after)
 	if _, ok := tx.attempt(alloc.JobID, alloc.Subjob, alloc.Attempt); !ok {
 		tx.remove(tableAllocs, idKey(after.ID), &after) // its job was deleted meanwhile
+		return
+	}
+	if job, ok := tx.job(after.JobID); ok {
+		tx.settle(job, after.Subjob, after.Attempt) // a strict one may have waited for it
 	}
 }
 

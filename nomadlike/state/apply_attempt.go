@@ -183,6 +183,9 @@ func (tx *txn) settle(job *structs.Job, subjob int, number uint64) {
 		case row.Attempt.State == structs.AttemptRunning && tx.follows(row):
 			tx.follow(job, row)
 		case row.Attempt.State == structs.AttemptEnding && row.Terminal == all:
+			if tx.fenced(job, row.Attempt) {
+				return
+			}
 			tx.finish(job, row)
 			return
 		default:

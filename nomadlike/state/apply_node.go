@@ -125,6 +125,11 @@ func (tx *txn) loseAllocs(node *structs.Node) {
 			continue
 		}
 		tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomeLost, cause: cause})
+		if job.Fencing == structs.FencingStrict {
+			event := allocEvent("event.alloc.fenced", &after)
+			event.Severity = severityWarn
+			tx.tell(event, "rank", after.Name, "node", node.Name)
+		}
 		tx.settle(job, alloc.Subjob, alloc.Attempt)
 	}
 }

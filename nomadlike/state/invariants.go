@@ -13,6 +13,7 @@ import (
 //
 //	I1, I2  reports count for the newest attempt only; at most one attempt of a
 //	        subjob is alive, and numbers rise without gaps
+//	I3      no attempt of a strict job begins while an older one may still run
 //	I5      one job for each idempotency key
 //	I6      no device is held twice; what was lost stays held in quarantine
 //	I7      what allocations hold is summed right and within what nodes offer
@@ -185,6 +186,7 @@ func (c *checker) attempts() {
 		if attempt.Number != expected {
 			c.fail("I2: %s should be number %d", where, expected)
 		}
+		last := before
 		before = attempt
 		view, ok := c.snapshot.Job(attempt.JobID)
 		if !ok {
@@ -192,6 +194,14 @@ func (c *checker) attempts() {
 			continue
 		}
 		c.gang(where, view.Job, row)
+		if last != nil && last.JobID == attempt.JobID && last.Subjob == attempt.Subjob && attempt.State != structs.AttemptEnded &&
+			view.Job.Fencing == structs.FencingStrict {
+			for alloc := range c.snapshot.Gang(last.JobID, last.Subjob, last.Number) {
+				if mayStillRun(alloc) {
+					c.fail("I3: %s began while rank %d of the one before may still run", where, alloc.Rank)
+				}
+			}
+		}
 	}
 }
 

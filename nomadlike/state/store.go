@@ -163,6 +163,8 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyNodeStatus), true
 	case structs.CommandNodeEligibility:
 		return read(applyNodeEligibility), true
+	case structs.CommandLeaseOver:
+		return read(applyLeaseOver), true
 	case structs.CommandDeviceTreated:
 		return read(applyDeviceTreated), true
 	case structs.CommandTokenPut:

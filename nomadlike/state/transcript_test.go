@@ -24,6 +24,7 @@ import (
 //	            [priority=T] [pool=P] [cpu=N] [devices=N] [yields] [vip=NODE:BUSY,…] [min=N] [resize] [grace=D]
 //	plan NAME[/SUBJOB] NODE… [kill=NAME,…] [claim=yes]
 //	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
+//	lease NODE [register=N]      the lease of a lost node is over
 //	saves NAME RANK PATH [step=N] [seq=N] [attempt=N] [node=NAME]
 //	status NODE ready|disconnected|lost|left
 //	drain|cordon|eligible NODE [deadline=D]
@@ -129,6 +130,10 @@ func (p *play) do(verb string, args []string) {
 		p.plan(plain[0], plain[1:], named)
 	case "report":
 		p.report(plain, named)
+	case "lease":
+		node := p.store.Snapshot().Node("node-" + plain[0])
+		p.apply(structs.CommandLeaseOver, &structs.LeaseOver{NodeID: node.ID,
+			RegisterIndex: uint64(p.number(named["register"], int(node.RegisterIndex)))})
 	case "saves":
 		p.saves(plain, named)
 	case "status":
@@ -249,6 +254,9 @@ func (p *play) submit(plain []string, named map[string]string) {
 	name := plain[0]
 	job := testJob(name, p.number(named["nodes"], 1))
 	job.Preemptible = slices.Contains(plain, "yields")
+	if slices.Contains(plain, "strict") {
+		job.Fencing = structs.FencingStrict
+	}
 	if named["min"] != "" || named["grace"] != "" {
 		job.Checkpoint = &structs.Checkpoint{MaxResumes: 1, Signal: "SIGUSR1", Grace: p.span(named["grace"])}
 	}

@@ -107,6 +107,7 @@ type Allocation struct {
 	Obeyed      uint64      `json:"obeyed,omitempty"` // Seq of the last Control that its node answered
 	StartedAt   UnixNano    `json:"started_at,omitempty"`
 	FinishedAt  UnixNano    `json:"finished_at,omitempty"`
+	LeaseOver   bool        `json:"lease_over,omitempty"`  // lost: its node has surely ended what was strict
 	NoteSeq     uint64      `json:"note_seq,omitempty"`    // of its last AllocNote
 	Quarantined bool        `json:"quarantined,omitempty"` // lost: holds its devices until the node returns with an inventory
 

@@ -34,6 +34,7 @@ const (
 	CommandDeviceTreated    CommandKind = 26 // admission: what an operator has done to a device
 	CommandJobControl       CommandKind = 27 // admission
 	CommandJobFinish        CommandKind = 28 // admission
+	CommandLeaseOver        CommandKind = 29 // leader's sweep: leases of lost nodes that have surely ended
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -82,6 +83,14 @@ type JobFinish struct {
 	JobID  string `json:"job_id"`
 	Subjob *int   `json:"subjob,omitempty"` // nil: all
 	Reason string `json:"reason,omitempty"` // the person's words
+}
+
+// LeaseOver says that the lease of a lost node has surely ended: what was strict
+// there has been killed by the node itself. RegisterIndex is that of the
+// registration after which it was lost; another is left alone.
+type LeaseOver struct {
+	NodeID        string `json:"node_id"`
+	RegisterIndex uint64 `json:"register_index"`
 }
 
 // JobDelete removes an ended job and its history.

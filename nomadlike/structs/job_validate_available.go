@@ -21,7 +21,7 @@ func (j *Job) NotAvailable() []Problem {
 		v.laterIf(c.Precheck, "checkpoint.precheck", "precheck")
 		v.laterIf(c.Performance != nil, "checkpoint.performance", "performance")
 	}
-	v.laterIf(j.Fencing == FencingStrict, "fencing", `fencing = "strict"`)
+	v.laterIf(j.Fencing == FencingStrict && contained, "fencing", `fencing = "strict" with driver = "docker"`)
 	v.laterIf(j.Debug != nil, "debug", "debug")
 	v.laterIf(j.SSH, "ssh", "ssh")
 	v.laterIf(j.Jupyter, "jupyter", "jupyter")

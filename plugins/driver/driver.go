@@ -139,6 +139,13 @@ type Lister interface {
 	List(ctx context.Context) ([]Handle, error)
 }
 
+// Leaser is an optional interface: a driver whose tasks can end with the lease
+// of their node though the agent is gone. StartLeased is Start; lease is the
+// file in which the agent keeps the lease, and which it has written before.
+type Leaser interface {
+	StartLeased(ctx context.Context, spec TaskSpec, lease string) (Handle, error)
+}
+
 // Handle is what a driver needs to find a task again after the agent was
 // restarted. The client stores it as it is and looks at TaskID only.
 type Handle struct {

@@ -28,6 +28,12 @@ const (
 
 // Start runs a task under a supervisor of its own.
 func (d *Driver) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle, error) {
+	return d.StartLeased(ctx, spec, "")
+}
+
+// StartLeased implements driver.Leaser: the supervisor looks at the lease; ""
+// for a task that does not end with it.
+func (d *Driver) StartLeased(ctx context.Context, spec driver.TaskSpec, lease string) (driver.Handle, error) {
 	if err := spec.Validate(); err != nil {
 		return driver.Handle{}, err
 	}
@@ -39,6 +45,7 @@ func (d *Driver) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle
 	if err != nil {
 		return driver.Handle{}, err
 	}
+	wire.Lease = lease
 	t := newTask(d, spec.ID)
 	if err := d.add(t); err != nil {
 		return driver.Handle{}, err

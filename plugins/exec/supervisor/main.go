@@ -197,6 +197,9 @@ func (p *process) supervise(spec *Spec) bool {
 	work.Go(server.accept)
 	trim := time.AfterFunc(trimAfter, debug.FreeOSMemory)
 	defer trim.Stop()
+	if t.spec.Lease != "" {
+		work.Go(t.keepLease)
+	}
 	t.run()
 	thread.Wait()
 	server.unlink()

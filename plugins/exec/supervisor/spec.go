@@ -44,6 +44,7 @@ type Spec struct {
 	Cgroup     string      `json:"cgroup,omitempty"`  // directory of version 2, made by the driver
 	Cgroups    []Cgroup    `json:"cgroups,omitempty"` // of version 1
 	Isolation  *Isolation  `json:"isolation,omitempty"`
+	Lease      string      `json:"lease,omitempty"` // file of the node's lease, for a task that ends with it
 }
 
 // Credential is a resolved user.
@@ -64,6 +65,8 @@ func (s *Spec) Validate() error {
 		return errors.New("spec: empty command")
 	case !filepath.IsAbs(s.Dir) || !filepath.IsAbs(s.LogDir):
 		return errors.New("spec: directories must be absolute")
+	case s.Lease != "" && !filepath.IsAbs(s.Lease):
+		return errors.New("spec: lease must be absolute")
 	case s.Cgroup != "" && !filepath.IsAbs(s.Cgroup):
 		return errors.New("spec: cgroup must be absolute")
 	case s.LogFiles < 2 || s.LogBytes < 1:
