@@ -40,13 +40,19 @@ type maker struct {
 	program []string
 }
 
-func newMaker(t *testing.T) maker {
+func newMaker(t testing.TB) maker {
 	t.Helper()
 	return maker{library: nvmltest.Build(t), program: buildPlugin(t, nvidia.Name, "1")}
 }
 
+// setting is one more word of a plugin's configuration.
+type setting struct {
+	key   string
+	value cty.Value
+}
+
 // shortDir is a directory for sockets, whose paths are short.
-func shortDir(t *testing.T) string {
+func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "nlc")
 	if err != nil {
@@ -56,7 +62,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-func (m maker) start(t *testing.T, count int) *cards {
+func (m maker) start(t testing.TB, count int, more ...setting) *cards {
 	t.Helper()
 	machine, dir := nvmltest.New(t, nvmltest.Cards(count)...), shortDir(t)
 	kernel := filepath.Join(dir, "kmsg")
@@ -70,13 +76,13 @@ func (m maker) start(t *testing.T, count int) *cards {
 	c := &cards{Machine: machine}
 	c.agent, c.client = deviceAgent(t, dir, nvidia.Name, m.program, machine.Env(), map[string]string{
 		"library": m.library, "poll": "100ms", "root": filepath.Join(dir, "root"), "kernel_messages": kernel, "nvidia_smi": smi,
-	})
+	}, more...)
 	return c
 }
 
 // deviceAgent starts a development agent with a carried device plugin, which is
 // built for the test, and gives a client that is logged in.
-func deviceAgent(t *testing.T, dir, name string, program, env []string, config map[string]string) (*Agent, *api.Client) {
+func deviceAgent(t testing.TB, dir, name string, program, env []string, config map[string]string, more ...setting) (*Agent, *api.Client) {
 	t.Helper()
 	plugin := Plugin{Name: name, Env: map[string]string{}}
 	for _, entry := range env {
@@ -86,6 +92,9 @@ func deviceAgent(t *testing.T, dir, name string, program, env []string, config m
 	values := map[string]cty.Value{}
 	for key, value := range config {
 		values[key] = cty.StringVal(value)
+	}
+	for _, one := range more {
+		values[one.key] = one.value
 	}
 	plugin.Config = cty.ObjectVal(values)
 	yes, data, options := true, filepath.Join(dir, "data"), testOptions(t)
@@ -97,7 +106,7 @@ func deviceAgent(t *testing.T, dir, name string, program, env []string, config m
 
 // buildPlugin gives the command of a carried device plugin: none, when this test
 // program carries it, else one that is built now.
-func buildPlugin(t *testing.T, plugin, cgo string) []string {
+func buildPlugin(t testing.TB, plugin, cgo string) []string {
 	t.Helper()
 	if host.Embedded(plugin) {
 		return nil
@@ -165,6 +174,8 @@ func TestCards(t *testing.T) {
 	m := newMaker(t)
 	t.Run("jobs get their own", m.jobsGetTheirOwnCards)
 	t.Run("their jobs have series", m.jobsOnCardsHaveSeries)
+	t.Run("parts of one are shared", m.partsOfCardsAreShared)
+	t.Run("an operator clears one", m.operatorClearsCard)
 	t.Run("a lost one moves its job", m.lostCardMovesItsJob)
 	t.Run("one that was reset comes back", m.resetCardComesBack)
 }
@@ -387,5 +398,79 @@ func TestDeclaredDevices(t *testing.T) {
 	job = runJob(t, client, onCards("without", 0, `sh -c 'echo "[$ACME_VISIBLE_DEVICES]" $(env | grep -c ACME_NAMES)'`), structs.JobSucceeded)
 	if got := logsOf(t, client, allocOf(t, client, job.Job.ID).ID, api.LogOptions{}); got != "[] 0\n" {
 		t.Errorf("a job without devices sees %q", got)
+	}
+}
+
+// A card that the node's configuration divides is several devices: as many jobs
+// are on it at a time, each with its own part, and nobody gets one who asks for a
+// whole card.
+func (m maker) partsOfCardsAreShared(t *testing.T) {
+	share := cty.ObjectVal(map[string]cty.Value{
+		"cards": cty.TupleVal([]cty.Value{cty.StringVal("0")}), "how": cty.StringVal("time-slice"), "parts": cty.NumberIntVal(2),
+	})
+	c := m.start(t, 2, setting{"share", cty.TupleVal([]cty.Value{share})})
+	node, err := c.client.NodeDevices(t.Context(), c.agent.ID())
+	if err != nil || len(node.Devices) != 3 {
+		t.Fatalf("devices %+v %v", node, err)
+	}
+	say := `sh -c 'echo $CUDA_VISIBLE_DEVICES; while test ! -e ../end; do sleep 0.05; done'`
+	seen := map[string]bool{}
+	for _, name := range []string{"one", "two"} {
+		file := strings.Replace(onCards(name, 1, say), "nvidia/gpu", "nvidia/gpu-shared", 1)
+		alloc := allocOf(t, c.client, runJob(t, c.client, file, structs.JobRunning).Job.ID)
+		eventually.Within(t, 10*time.Second, "the job sees its card", func() bool {
+			return logsOf(t, c.client, alloc.ID, api.LogOptions{}) == "GPU-0000\n"
+		})
+		seen[alloc.Devices[0]] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("two jobs have the parts %v", seen)
+	}
+	whole := allocOf(t, c.client, runJob(t, c.client, onCards("whole", 1, say), structs.JobRunning).Job.ID)
+	if !slices.Equal(whole.Devices, []string{"GPU-0001"}) {
+		t.Errorf("who asked for a card got %q", whole.Devices)
+	}
+	if node, err = c.client.NodeDevices(t.Context(), c.agent.ID()); err != nil {
+		t.Fatal(err)
+	}
+	parts := 0
+	for _, d := range node.Devices {
+		if d.Slice > 0 && d.Attrs["sharing"] == "time-slice" && d.Attrs["parent"] == "GPU-0000" && d.Used && d.Owner != nil {
+			parts++
+		}
+	}
+	if parts != 2 {
+		t.Errorf("people are shown %+v", node.Devices)
+	}
+}
+
+// An operator's word brings a card back that waits for a person, and is on
+// record.
+func (m maker) operatorClearsCard(t *testing.T) {
+	c := m.start(t, 2)
+	c.await(t, "GPU-0001", true)
+	c.Happen("GPU-0001 xid=95")
+	c.await(t, "GPU-0001", false)
+	treated, err := c.client.TreatDevice(t.Context(), c.agent.ID(), api.DeviceTreatRequest{Device: "1", Act: structs.DeviceClear})
+	if err != nil || treated.Device != "GPU-0001" {
+		t.Fatalf("cleared %+v %v", treated, err)
+	}
+	c.await(t, "GPU-0001", true)
+	stream, err := c.client.Events(t.Context(), api.EventFilter{Index: 1, Topics: []string{"node"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	for {
+		event, err := stream.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.ID == "event.node.device_clear" {
+			if event.Params["device"] != "GPU-0001" || event.By == "" || event.Index != treated.Index {
+				t.Errorf("on record is %+v", event)
+			}
+			return
+		}
 	}
 }

@@ -132,7 +132,7 @@ func (e *engine) agentOn(t *testing.T, shared string) (*Agent, *api.Client) {
 func (e *engine) change(c *Config) { c.Client.Docker.Program = e.program }
 
 // startChanged starts an agent with a configuration that no file can give.
-func startChanged(t *testing.T, settings Settings, options Options, change func(*Config)) *Agent {
+func startChanged(t testing.TB, settings Settings, options Options, change func(*Config)) *Agent {
 	t.Helper()
 	zero, loopback := 0, "127.0.0.1"
 	base := Settings{Bind: &loopback, Ports: &Ports{HTTP: &zero, Gossip: &zero}}
@@ -152,7 +152,7 @@ func startChanged(t *testing.T, settings Settings, options Options, change func(
 }
 
 // loggedIn is a client of the development agent that was started with options.
-func loggedIn(t *testing.T, options Options) *api.Client {
+func loggedIn(t testing.TB, options Options) *api.Client {
 	t.Helper()
 	dir, err := api.ContextDir(options.Getenv)
 	if err != nil {

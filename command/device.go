@@ -92,7 +92,7 @@ func (env *Env) cardHeads() []string {
 }
 
 func (env *Env) cardRow(d *api.DeviceState) []string {
-	return []string{cardNumber(d), safe(d.ID), safe(cmp.Or(d.Model, d.Kind)), busyText(d), cardMemory(d), gaugeText(d, device.GaugeTemperature, "°C"),
+	return []string{cardNumber(d), safe(d.ID), modelText(d), busyText(d), cardMemory(d), gaugeText(d, device.GaugeTemperature, "°C"),
 		gaugeText(d, device.GaugePower, "W"), env.healthText(d), env.ownerText(d)}
 }
 
@@ -103,6 +103,19 @@ func cardNumber(d *api.DeviceState) string {
 		return fmt.Sprintf("%d(%d)", d.Index, d.Slice)
 	}
 	return strconv.Itoa(d.Index)
+}
+
+// modelText is the model of a card; of a part also how the card is divided, as in
+// "A800 time-slice 1/4".
+func modelText(d *api.DeviceState) string {
+	text := cmp.Or(d.Model, d.Kind)
+	if sharing := d.Attrs[device.AttrSharing]; sharing != "" {
+		text += " " + sharing
+		if slices := d.Attrs[device.AttrSlices]; d.Slice > 0 && slices != "" {
+			text += fmt.Sprintf(" %d/%s", d.Slice, slices)
+		}
+	}
+	return safe(text)
 }
 
 // gaugeText is a measured figure with its unit, "-" when it is not measured.

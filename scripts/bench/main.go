@@ -47,6 +47,7 @@ func figures() []figure {
 		{"forecast", forecasts},
 		{"fleet", manyNodes},
 		{"queue", queueFigures},
+		{"devices", devices},
 	}
 }
 
