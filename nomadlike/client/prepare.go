@@ -56,6 +56,9 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 	if _, ok := c.config.Drivers[a.Job.Task.Driver]; !ok {
 		return nil, infra("client.driver_missing", "driver", a.Job.Task.Driver)
 	}
+	if failure := c.precheck(a); failure != nil {
+		return nil, failure
+	}
 	if name, port, ok := c.portTaken(a.Alloc.Ports); ok {
 		return nil, infra("client.port_taken", "port", port, "name", name)
 	}

@@ -18,7 +18,6 @@ func (j *Job) NotAvailable() []Problem {
 		v.laterIf(r.SharedMemory != 0 && !contained, path+".shared_memory", "shared_memory")
 	}
 	if c := j.Checkpoint; c != nil {
-		v.laterIf(c.Precheck, "checkpoint.precheck", "precheck")
 		v.laterIf(c.Performance != nil, "checkpoint.performance", "performance")
 	}
 	v.laterIf(j.Fencing == FencingStrict && contained, "fencing", `fencing = "strict" with driver = "docker"`)

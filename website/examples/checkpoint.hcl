@@ -11,6 +11,7 @@ job "checkpoint" {
 
   checkpoint {
     max_resumes = 5
+    precheck    = true
     signal      = "SIGUSR1" # before the node is taken away: save and leave
     grace       = "1m"
   }
