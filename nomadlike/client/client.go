@@ -122,7 +122,7 @@ func New(config Config) (*Client, error) {
 	}
 	node.ID, node.Incarnation = c.identity.NodeID, c.identity.Incarnation
 	node.RPCAddr, node.Version, node.Devices = config.RPCAddr, config.Version, config.Devices
-	node.Storages = workspace.Offers(config.Storages)
+	node.Storages, node.Data = workspace.Offers(config.Storages), c.data.Names(structs.DataNamesMax)
 	node.Status, node.Eligibility = structs.NodeReady, structs.NodeEligible
 	c.mu.node = node
 	c.log = c.log.With(logkey.NodeID, c.identity.NodeID)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -62,6 +63,10 @@ func (c *Client) prepareData(ctx context.Context, a *structs.Assignment, place *
 	params["took"] = c.config.Now().Sub(begun).Round(time.Millisecond).String()
 	c.tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataPrepared, Params: params})
 	place.Path, place.Root = made.Dir, made.Dir
+	if err := c.data.Name(place.DataName, made.Digest); err != nil {
+		c.log.Warn("copy of a dataset is not told of", logkey.AllocID, id, logkey.Error, err)
+	}
+	c.dataChanged()
 	return nil
 }
 
@@ -104,5 +109,19 @@ func (c *Client) sweepData(reading map[string]bool) {
 	}
 	if removed > 0 {
 		c.log.Info("prepared data that nobody used is removed", logkey.Count, removed)
+		c.dataChanged()
+	}
+}
+
+// dataChanged puts the copies that the node holds into the registration, so that
+// jobs which want them come here.
+func (c *Client) dataChanged() {
+	names := c.data.Names(structs.DataNamesMax)
+	c.mu.Lock()
+	changed := !slices.Equal(c.mu.node.Data, names)
+	c.mu.node.Data = names
+	c.mu.Unlock()
+	if changed {
+		c.session.Refresh()
 	}
 }

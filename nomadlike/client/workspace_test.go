@@ -172,6 +172,9 @@ func TestPreparedData(t *testing.T) {
 		uses, _ := filepath.Glob(filepath.Join(dir, "data/uses/*/*"))
 		return len(uses) == 0
 	})
+	if held := n.Node(); held.HoldsData(&structs.Job{Project: "p", Datasets: []structs.DataRef{{Name: "digits", Version: 1, Prepare: true}, {Name: "other", Prepare: true}}}) != 1 {
+		t.Errorf("the node tells of %q", held.Data)
+	}
 	sets, _ := filepath.Glob(filepath.Join(dir, "data/sets/*/used"))
 	if len(sets) != 1 {
 		t.Fatalf("copies: %q", sets)
@@ -183,6 +186,9 @@ func TestPreparedData(t *testing.T) {
 	n.sweepData(nil)
 	if _, err := os.Stat(sets[0]); err == nil {
 		t.Error("the copy outlives its retention")
+	}
+	if names := n.Node().Data; len(names) != 0 {
+		t.Errorf("the node still tells of %q", names)
 	}
 	if _, err := os.Stat(filepath.Join(data, "dataset/p/digits/1/train")); err != nil {
 		t.Error(err)

@@ -137,7 +137,7 @@ func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 	case n.job.VIP == nil && (p.reserved() || len(p.claims) > 0):
 		options.Avoid = p.avoid
 	}
-	if prefer := p.settings.Prefer; prefer != nil {
+	if prefer := p.settings.Prefer; prefer != nil && (p.settings.Prefers == nil || p.settings.Prefers(e.job)) {
 		options.Prefer = func(at int) int { return prefer(e.job, p.spots[at].node) }
 	}
 	return options

@@ -161,7 +161,7 @@ func (f *foresight) leave() { <-f.place }
 // synced is the board, brought to a state.
 func (f *foresight) synced(snapshot *state.Snapshot) *scheduler.Board {
 	if f.board == nil {
-		f.board = scheduler.NewBoard(scheduler.Settings{})
+		f.board = scheduler.NewBoard(rules())
 	}
 	f.board.Sync(snapshot)
 	return f.board

@@ -46,7 +46,7 @@ type turn struct {
 }
 
 func newQueue(s *Server) *queue {
-	return &queue{server: s, board: scheduler.NewBoard(scheduler.Settings{}), turn: turn{due: true}}
+	return &queue{server: s, board: scheduler.NewBoard(rules()), turn: turn{due: true}}
 }
 
 // runQueue places what waits until ctx ends. Each turn takes everything that

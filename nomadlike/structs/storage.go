@@ -2,6 +2,7 @@ package structs
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -51,4 +52,40 @@ func (n *Node) Stores(need string) bool {
 		return slices.ContainsFunc(n.Storages, func(s string) bool { return strings.HasPrefix(s, need) })
 	}
 	return slices.Contains(n.Storages, need)
+}
+
+// DataNamesMax bounds how many copies of datasets a node tells of.
+const DataNamesMax = 256
+
+// PreparedData names the datasets that the job has copied to fast storage, in
+// the order of the job file. Jobs of one project that mean the same dataset name
+// it alike. Pure.
+func (j *Job) PreparedData() []string {
+	var names []string
+	for i := range j.Datasets {
+		if j.Datasets[i].Prepare {
+			names = append(names, j.DataName(&j.Datasets[i]))
+		}
+	}
+	return names
+}
+
+// DataName names one dataset of the job as PreparedData does.
+func (j *Job) DataName(ref *DataRef) string {
+	return strings.Join([]string{j.Project, ref.Storage, ref.From, ref.Name, strconv.Itoa(ref.Version)}, "/")
+}
+
+// HoldsData counts the datasets that the job wants on fast storage and the node
+// holds: nodes with more are preferred.
+func (n *Node) HoldsData(job *Job) int {
+	if len(n.Data) == 0 {
+		return 0
+	}
+	held := 0
+	for _, name := range job.PreparedData() {
+		if slices.Contains(n.Data, name) {
+			held++
+		}
+	}
+	return held
 }

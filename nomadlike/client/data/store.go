@@ -2,6 +2,8 @@ package data
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,7 +69,7 @@ func Open(config Config) (*Store, error) {
 	}
 	s := &Store{config: config}
 	s.mu.making = make(map[string]chan struct{})
-	for _, name := range []string{"sets", "index", "parts", "uses"} {
+	for _, name := range []string{"sets", "index", "parts", "uses", "names"} {
 		if err := os.MkdirAll(filepath.Join(config.Dir, name), 0o711); err != nil {
 			return nil, fmt.Errorf("open data store: %w", err)
 		}
@@ -420,4 +422,42 @@ func (s *Store) Sweep(live func(user string) bool) (removed int, err error) {
 		}
 	}
 	return removed, err
+}
+
+// named is a name that a copy was asked for by.
+type named struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+}
+
+// Name notes by which name a copy was asked for, for Names. A name means the
+// copy that was noted last.
+func (s *Store) Name(name, digest string) error {
+	text, err := json.Marshal(named{name, digest})
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(name))
+	return os.WriteFile(s.path("names", hex.EncodeToString(sum[:])), text, 0o600)
+}
+
+// Names lists the names of the copies that are there, sorted, the first limit of
+// them, and forgets those of copies that are gone.
+func (s *Store) Names(limit int) []string {
+	entries, _ := os.ReadDir(s.path("names")) // what can not be read is not preferred
+	var names []string
+	for _, entry := range entries {
+		text, err := os.ReadFile(s.path("names", entry.Name()))
+		var one named
+		if err != nil || json.Unmarshal(text, &one) != nil {
+			continue
+		}
+		if _, err := os.Stat(s.path("sets", filepath.Base(one.Digest), "used")); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(s.path("names", entry.Name())) // tried again by the next call
+			continue
+		}
+		names = append(names, one.Name)
+	}
+	slices.Sort(names)
+	return names[:min(len(names), limit)]
 }

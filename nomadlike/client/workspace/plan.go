@@ -23,8 +23,9 @@ type Place struct {
 	// storage is not.
 	Given    string
 	ReadOnly bool
-	Make     bool // made when it is missing, for the task's user
-	Prepare  bool // copied to fast storage of the node first
+	Make     bool   // made when it is missing, for the task's user
+	Prepare  bool   // copied to fast storage of the node first
+	DataName string // of what is prepared, as structs.Job.PreparedData has it
 }
 
 // Plan lists what a subjob of a job finds, in the order of the job file. Errors
@@ -92,6 +93,7 @@ func (p *planner) data(kind string, ref structs.DataRef, taskPath string) {
 	p.add(Place{
 		Kind: kind, Name: ref.Name, Storage: ref.Storage, TaskPath: taskPath,
 		ReadOnly: ref.ReadOnly, Make: kind == structs.StorageVolume && !ref.ReadOnly, Prepare: ref.Prepare,
+		DataName: p.job.DataName(&ref),
 	}, ref.Version, from)
 }
 
