@@ -21,6 +21,7 @@ import (
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/ascend"
 	"nomadlike/plugins/ascend/dcmitest"
+	tasks "nomadlike/plugins/exec"
 	"nomadlike/plugins/host"
 	"nomadlike/plugins/nvidia"
 	"nomadlike/plugins/nvidia/nvmltest"
@@ -100,7 +101,10 @@ func deviceAgent(t testing.TB, dir, name string, program, env []string, config m
 	yes, data, options := true, filepath.Join(dir, "data"), testOptions(t)
 	plugin.Enabled = &yes
 	agent := startChanged(t, Settings{Dev: &yes, DataDir: &data, Plugins: []Plugin{plugin}}, options,
-		func(config *Config) { config.Devices.Builtin = program })
+		func(config *Config) {
+			config.Devices.Builtin = program
+			config.Client.Exec.Isolation = tasks.IsolationRaw // the cards have no device nodes that could be shown
+		})
 	return agent, loggedIn(t, options)
 }
 

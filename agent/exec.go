@@ -8,7 +8,7 @@ import (
 
 // ExecBlock is the part of a client that runs tasks as processes.
 type ExecBlock struct {
-	Isolation  *string  `hcl:"isolation,optional"`   // raw (default) | auto | required
+	Isolation  *string  `hcl:"isolation,optional"`   // auto (default) | raw | required
 	View       *string  `hcl:"view,optional"`        // of isolated tasks: shared (default) | private
 	Root       *string  `hcl:"root,optional"`        // directory that isolated tasks have for /
 	MountRoots []string `hcl:"mount_roots,optional"` // directories below which isolated tasks may mount
@@ -33,7 +33,7 @@ const viewShared = "shared"
 func (r *resolver) exec(block *ExecBlock) ExecConfig {
 	b := blockOf(block)
 	c := ExecConfig{
-		Isolation: r.word("client.exec.isolation", get(b.Isolation, exec.IsolationRaw), exec.IsolationRaw, exec.IsolationAuto, exec.IsolationRequired),
+		Isolation: r.word("client.exec.isolation", get(b.Isolation, exec.IsolationAuto), exec.IsolationRaw, exec.IsolationAuto, exec.IsolationRequired),
 		View:      r.word("client.exec.view", get(b.View, viewShared), viewShared, exec.ViewPrivate),
 		Root:      get(b.Root, ""), MountRoots: b.MountRoots, NoCgroup: !get(b.Cgroups, true), PIDsMax: get(b.PIDsMax, 0),
 	}

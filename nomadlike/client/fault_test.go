@@ -1,7 +1,9 @@
 package client
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/exec/supervisor"
 )
 
 func TestFullDiskIsTheNodesFault(t *testing.T) {
@@ -82,22 +85,20 @@ func TestKilledSupervisorIsTheNodesFault(t *testing.T) {
 	dir := tempDir(t)
 	c := newControl()
 	cleanUp(t, dir)
-	c.node(t, dir, "n1", map[string]driver.Driver{"exec": realExec(t, dir)})
-	pidFile := filepath.Join(t.TempDir(), "pid")
-	a := gang("job", 1, "sh -c 'echo $$ $PPID > "+pidFile+".new; mv "+pidFile+".new "+pidFile+"; sleep 100'", "n1")[0]
+	d := realExec(t, dir)
+	c.node(t, dir, "n1", map[string]driver.Driver{"exec": d})
+	a := gang("job", 1, "sleep 100", "n1")[0]
 	c.assign(a)
 	wantStatus(t, c, a.Alloc.ID, structs.AllocRunning)
-	var pids []string
-	eventually.Within(t, 10*time.Second, "the task runs", func() bool {
-		text, err := os.ReadFile(pidFile)
-		pids = strings.Fields(string(text))
-		return err == nil && len(pids) == 2
-	})
-	supervisor, err := strconv.Atoi(pids[1])
-	if err != nil {
-		t.Fatal(err)
+	handles, err := d.List(t.Context())
+	if err != nil || len(handles) != 1 {
+		t.Fatalf("handles %v, %v", handles, err)
 	}
-	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+	var task supervisor.State
+	if err := json.Unmarshal(handles[0].State, &task); err != nil || task.Supervisor.PID <= 1 || task.Command.PID <= 1 {
+		t.Fatalf("task %+v, %v", task, err)
+	}
+	if err := syscall.Kill(task.Supervisor.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	r := wantStatus(t, c, a.Alloc.ID, structs.AllocFailed)
@@ -105,9 +106,21 @@ func TestKilledSupervisorIsTheNodesFault(t *testing.T) {
 		t.Fatalf("report %+v cause %+v", r, r.Cause)
 	}
 	eventually.Within(t, 10*time.Second, "its processes are gone", func() bool {
-		_, err := os.Stat("/proc/" + pids[0])
+		_, err := os.Stat(fmt.Sprintf("/proc/%d", task.Command.PID))
 		return errors.Is(err, os.ErrNotExist)
 	})
+}
+
+// sleepers counts the processes of this machine that sleep for mark: what tasks
+// say of their own process ids means nothing outside of them.
+func sleepers(t *testing.T, mark string) int {
+	t.Helper()
+	out, _ := osexec.Command("pgrep", "-fc", "sleep "+mark).Output() // exit code 1 when there are none
+	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatalf("pgrep said %q", out)
+	}
+	return n
 }
 
 // TestDeafAndForkingRankDiesWhole stops a task that ignores the signal and
@@ -122,20 +135,12 @@ func TestDeafAndForkingRankDiesWhole(t *testing.T) {
 	a.Job.StopGrace = structs.Duration(300 * time.Millisecond)
 	c.assign(a)
 	wantStatus(t, c, a.Alloc.ID, structs.AllocRunning)
-	sleepers := func() int {
-		out, _ := osexec.Command("pgrep", "-fc", "sleep "+mark).Output() // exit code 1 when there are none
-		n, err := strconv.Atoi(strings.TrimSpace(string(out)))
-		if err != nil {
-			t.Fatalf("pgrep said %q", out)
-		}
-		return n
-	}
-	eventually.Within(t, 10*time.Second, "everything runs", func() bool { return sleepers() >= 3 })
+	eventually.Within(t, 10*time.Second, "everything runs", func() bool { return sleepers(t, mark) >= 3 })
 	c.change(a.Alloc.ID, func(a *structs.Allocation) { a.Desired = structs.DesiredStop })
 	if r := wantStatus(t, c, a.Alloc.ID, structs.AllocKilled); r.Signal != 9 {
 		t.Errorf("report %+v", r)
 	}
-	if n := sleepers(); n != 0 {
+	if n := sleepers(t, mark); n != 0 {
 		t.Errorf("%d processes are left", n)
 	}
 }

@@ -153,7 +153,7 @@ func TestAgentKilledAtAnyMoment(t *testing.T) {
 		}
 		c.assign(batch...)
 		all = append(all, batch...)
-		timer := time.NewTimer(time.Duration(random.IntN(80)) * time.Millisecond)
+		timer := time.NewTimer(time.Duration(random.IntN(300)) * time.Millisecond) // isolated starts take tens
 		<-timer.C
 		kill()
 	}

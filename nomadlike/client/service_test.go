@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -250,19 +251,16 @@ func TestExecEndsWithItsCaller(t *testing.T) {
 	wantStatus(t, c, a.Alloc.ID, structs.AllocRunning)
 	ctx, cancel := context.WithCancel(t.Context())
 	p := openExec(ctx, n, Caller{Role: RoleServer})
-	if err := p.Send(&structs.ExecUp{Start: &structs.ExecStart{AllocID: a.Alloc.ID, Attempt: 1, Command: []string{"sh", "-c", "echo $$; sleep 100"}}}); err != nil {
+	mark := strconv.Itoa(os.Getpid()) + "31338"
+	if err := p.Send(&structs.ExecUp{Start: &structs.ExecStart{AllocID: a.Alloc.ID, Attempt: 1, Command: []string{"sh", "-c", "echo ready; sleep " + mark}}}); err != nil {
 		t.Fatal(err)
 	}
-	d, err := p.Recv()
-	if err != nil {
+	if _, err := p.Recv(); err != nil {
 		t.Fatal(err)
 	}
-	pid := strings.TrimSpace(string(d.Stdout))
+	eventually.Within(t, 10*time.Second, "the command runs", func() bool { return sleepers(t, mark) > 0 })
 	cancel()
-	eventually.Within(t, 10*time.Second, "command of a lost caller ends", func() bool {
-		_, err := os.Stat("/proc/" + pid)
-		return errors.Is(err, os.ErrNotExist)
-	})
+	eventually.Within(t, 10*time.Second, "command of a lost caller ends", func() bool { return sleepers(t, mark) == 0 })
 	<-p.over
 	// A signal reaches the command.
 	p = openExec(t.Context(), n, Caller{Role: RoleServer})

@@ -54,7 +54,7 @@ type Config struct {
 	// means PIDsDefault.
 	PIDsMax int64
 
-	// Isolation is one of the Isolation words; "" means IsolationRaw.
+	// Isolation is one of the Isolation words; "" means IsolationAuto.
 	Isolation string
 	// View is what isolated tasks see of the node's files, one of the View
 	// words. Root is a directory that they have for "/" instead, read-only,

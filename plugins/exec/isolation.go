@@ -20,10 +20,10 @@ import (
 // How far tasks are kept from the node and from each other.
 const (
 	// IsolationAuto isolates tasks where the kernel and the agent's rights
-	// allow it, and says in the fingerprint where they do not.
+	// allow it, and says in the fingerprint where they do not. It is what
+	// drivers do that are told nothing.
 	IsolationAuto = "auto"
-	// IsolationRaw runs tasks as plain processes: for administrators' pools,
-	// and for who says nothing.
+	// IsolationRaw runs tasks as plain processes: for administrators' pools.
 	IsolationRaw = "raw"
 	// IsolationRequired runs isolated tasks or none.
 	IsolationRequired = "required"
@@ -52,7 +52,7 @@ type level struct {
 // checkIsolation fills in a default and refuses settings that mean nothing.
 func (c *Config) checkIsolation() error {
 	if c.Isolation == "" {
-		c.Isolation = IsolationRaw
+		c.Isolation = IsolationAuto
 	}
 	if !slices.Contains([]string{IsolationAuto, IsolationRaw, IsolationRequired}, c.Isolation) {
 		return fmt.Errorf("prepare exec driver: isolation %q: want auto, raw or required", c.Isolation)

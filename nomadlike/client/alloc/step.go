@@ -74,6 +74,7 @@ func Resume(s State, now structs.UnixNano) (State, []Effect) {
 	switch {
 	case m.Phase.MayHaveProcesses():
 		m.Doubtful = m.Doubtful || m.Handle == nil
+		m.recovering = true
 		m.give(Recover{m.of(), m.Handle})
 	case m.Phase == PhaseEnded && m.Report != nil && !m.Acked:
 		m.give(Report{m.of(), *m.Report})
@@ -122,7 +123,7 @@ func (m *machine) assigned(e Assigned) {
 // order. An agent that came back gives it again: a throttle may have ended with
 // the one before, in the part of its cycle in which the command stands still.
 func (m *machine) sendControl() {
-	if m.Control == nil || m.Control.Seq == m.sentCtrl || m.Force != ForceNone {
+	if m.Control == nil || m.Control.Seq == m.sentCtrl || m.Force != ForceNone || m.recovering {
 		return
 	}
 	m.sentCtrl = m.Control.Seq
@@ -177,7 +178,7 @@ func (m *machine) started(e Started) {
 		return
 	}
 	handle := e.Handle
-	m.Handle = &handle
+	m.Handle, m.recovering = &handle, false
 	m.Phase = PhaseRunning
 	m.give(Persist{m.of()})
 	if m.Status() != structs.AllocRunning || !m.Acked {
@@ -262,8 +263,8 @@ func (m *machine) stop(force Force, cause *structs.Reason, infra bool) {
 }
 
 func (m *machine) sendStop() {
-	if m.Force <= m.sent {
-		return
+	if m.Force <= m.sent || m.recovering {
+		return // Started will find it
 	}
 	signal, grace := cmp.Or(m.Signal, StopSignal), m.Grace
 	if m.Force == ForceKill {
