@@ -45,6 +45,9 @@ func (c *Client) openWorkspace(ctx context.Context, a *structs.Assignment, owner
 		for _, m := range a.Job.Mounts {
 			return nil, users(structs.NewError(structs.CodeInvalid, "client.mount_raw", "target", m.Target))
 		}
+		if a.Alloc.Spec.SharedMemory > 0 {
+			return nil, users(structs.NewError(structs.CodeInvalid, "client.shm_raw"))
+		}
 	}
 	if len(a.Job.StorageNeeds()) == 0 {
 		return &space{}, nil

@@ -5,7 +5,6 @@ package structs
 // CodeNotAvailable rather than run something else than was asked. Pure.
 func (j *Job) NotAvailable() []Problem {
 	v := &validator{}
-	contained := j.Task.Driver == DriverDocker
 	if j.Type == JobTypeDev {
 		v.later("type", `type = "dev"`)
 	}
@@ -13,14 +12,10 @@ func (j *Job) NotAvailable() []Problem {
 	if j.Batch != nil && len(j.Batch.Subtasks) > 0 {
 		v.later(IndexedPath("batch.subtask", 0), "subtask")
 	}
-	for i := range j.Resources {
-		r, path := &j.Resources[i], IndexedPath("resources", i)
-		v.laterIf(r.SharedMemory != 0 && !contained, path+".shared_memory", "shared_memory")
-	}
 	if c := j.Checkpoint; c != nil {
 		v.laterIf(c.Performance != nil, "checkpoint.performance", "performance")
 	}
-	v.laterIf(j.Fencing == FencingStrict && contained, "fencing", `fencing = "strict" with driver = "docker"`)
+	v.laterIf(j.Fencing == FencingStrict && j.Task.Driver == DriverDocker, "fencing", `fencing = "strict" with driver = "docker"`)
 	v.laterIf(j.Debug != nil, "debug", "debug")
 	v.laterIf(j.SSH, "ssh", "ssh")
 	v.laterIf(j.Jupyter, "jupyter", "jupyter")

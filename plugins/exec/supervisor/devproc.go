@@ -52,7 +52,7 @@ func (v *view) makeDev() error {
 		return fmt.Errorf("message queues: %w", err)
 	}
 	v.writable = append(v.writable, "/dev")
-	if !v.ownPlaces()["tmp"] {
+	if !v.ownPlaces()["tmp"] && v.spec.Isolation.ShmBytes == 0 {
 		return v.bind("/dev/shm", "/dev/shm", false)
 	}
 	size := v.spec.Isolation.ShmBytes
