@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -73,12 +74,8 @@ func (m *training) loss() string {
 // trainOneRank is rank 0 or 1 of a training of two that meet at addr. Rank 0
 // keeps the weights and saves them below dir; both fail when the other is gone.
 func trainOneRank(dir, addr string) int {
-	rank := os.Getenv("NOMADLIKE_RANK")
-	if err := os.WriteFile(filepath.Join(dir, "pid-"+rank), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
-		return 3
-	}
 	var err error
-	if rank == "0" {
+	if os.Getenv("NOMADLIKE_RANK") == "0" {
 		err = leadTraining(dir, addr)
 	} else {
 		err = followTraining(addr)
@@ -228,6 +225,27 @@ func TestATrainingThatIsKilledEndsWithTheSameLoss(t *testing.T) {
 	t.Logf("%d kills, %d attempts", *kills, detail.Attempt)
 }
 
+// rankOf finds the process of a rank as this machine numbers it, which is not
+// what a task in a namespace of its own sees; 0: there is none.
+func rankOf(dir string, rank int) int {
+	found, _ := filepath.Glob("/proc/[0-9]*")
+	for _, process := range found {
+		line, _ := os.ReadFile(filepath.Join(process, "cmdline"))
+		words := strings.Split(string(line), "\x00")
+		if len(words) < 3 || words[1] != trainArgument || words[2] != dir {
+			continue
+		}
+		environment, _ := os.ReadFile(filepath.Join(process, "environ"))
+		if !slices.Contains(strings.Split(string(environment), "\x00"), "NOMADLIKE_RANK="+strconv.Itoa(rank)) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(process)); err == nil {
+			return pid
+		}
+	}
+	return 0
+}
+
 // killARank waits for some progress and kills one of the ranks.
 func killARank(t *testing.T, dir string, chance *rand.Rand, n int) {
 	t.Helper()
@@ -240,18 +258,18 @@ func killARank(t *testing.T, dir string, chance *rand.Rand, n int) {
 		return number
 	}
 	reach := min((n+1)*(trainSteps-20) / *kills, trainSteps-20) - chance.IntN(4)
-	rank := strconv.Itoa(chance.IntN(2))
-	before := read("pid-" + rank)
+	rank := chance.IntN(2)
 	eventually.Within(t, 30*time.Second, fmt.Sprintf("see step %d", reach), func() bool { return read("progress") >= reach })
-	if pid := read("pid-" + rank); pid > 0 {
-		before = pid
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			t.Fatal(err)
-		}
+	killed := rankOf(dir, rank)
+	if killed == 0 {
+		t.Fatalf("no process of rank %d at step %d", rank, read("progress"))
+	}
+	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		t.Fatal(err)
 	}
 	eventually.Within(t, 30*time.Second, "see the next attempt", func() bool {
-		pid := read("pid-" + rank)
-		return pid > 0 && pid != before
+		pid := rankOf(dir, rank)
+		return pid > 0 && pid != killed
 	})
 }
 

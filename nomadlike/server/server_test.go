@@ -47,9 +47,9 @@ func TestSubmissionIsChecked(t *testing.T) {
 			t.Errorf("a job without command gives %v", err)
 		}
 		later := testJob("one", 1)
-		later.Fencing = structs.FencingStrict
+		later.SSH = true
 		if _, _, err := c.servers[0].SubmitJob(t.Context(), "ann", "", later); structs.CodeOf(err) != structs.CodeNotAvailable {
-			t.Errorf("strict fencing gives %v", err)
+			t.Errorf("a job with ssh gives %v", err)
 		}
 		first, _, err := c.servers[0].SubmitJob(t.Context(), "ann", "key", testJob("one", 1))
 		if err != nil {
