@@ -47,16 +47,16 @@ func TestPauseAndContinue(t *testing.T) {
 		c.order(a.Alloc.ID, structs.Control{Seq: 6})
 		settle()
 		wantAnswer(t, c, a.Alloc.ID, 6, "")
-		w.holdErr = errors.New("no freezer")
+		w.refusePauses(errors.New("no freezer"))
 		c.order(a.Alloc.ID, structs.Control{Seq: 7, Paused: true})
 		settle()
 		wantAnswer(t, c, a.Alloc.ID, 7, "no freezer")
 		// A driver that is away is asked again for a while.
-		w.holdErr = driver.ErrUnavailable
+		w.refusePauses(driver.ErrUnavailable)
 		c.order(a.Alloc.ID, structs.Control{Seq: 8, Paused: true})
 		pass(steerPatience / 2)
 		wantAnswer(t, c, a.Alloc.ID, 7, "no freezer")
-		w.holdErr = nil
+		w.refusePauses(nil)
 		pass(driverRetryMax)
 		wantAnswer(t, c, a.Alloc.ID, 8, "")
 		// A new agent learns the order again.

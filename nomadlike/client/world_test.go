@@ -329,12 +329,12 @@ func testLogger(t *testing.T) *slog.Logger {
 type ward struct {
 	mu struct {
 		sync.Mutex
-		tasks map[driver.TaskID]*fakeTask
+		tasks   map[driver.TaskID]*fakeTask
+		holdErr error // of a pause
 	}
 	log []string // guarded by mu
 
 	startErr  error
-	holdErr   error         // of a pause
 	deaf      bool          // tasks ignore the stop signal
 	startTime time.Duration // that a start takes
 	cores     float64       // that each task keeps busy
@@ -355,6 +355,13 @@ func newWard() *ward {
 }
 
 func (w *ward) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+// refusePauses lets pauses fail from now on; nil: no more.
+func (w *ward) refusePauses(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.holdErr = err
+}
 
 func (w *ward) notes() []string {
 	w.mu.Lock()
@@ -544,7 +551,7 @@ func (d *fakeDriver) hold(id driver.TaskID, act string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.holdErr; err != nil && act == "pause" {
+	if err := d.mu.holdErr; err != nil && act == "pause" {
 		return err
 	}
 	d.note("%s %s", act, t.spec.Hostname)
