@@ -9,6 +9,7 @@ import (
 	osexec "os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"nomadlike/plugins/docker"
 	"nomadlike/plugins/driver"
@@ -48,6 +49,9 @@ func playAgent(args []string) int {
 	select {}
 }
 
+// startPatience is how long an agent may take for a start.
+const startPatience = 2 * time.Minute
+
 // startInAgent starts a task in an agent of its own and kills that.
 func startInAgent(t *testing.T, config docker.Config, spec driver.TaskSpec) driver.Handle {
 	t.Helper()
@@ -56,7 +60,9 @@ func startInAgent(t *testing.T, config docker.Config, spec driver.TaskSpec) driv
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := osexec.Command("/proc/self/exe", agentArgument, string(told))
+	ctx, cancel := context.WithTimeout(t.Context(), startPatience)
+	defer cancel()
+	agent := osexec.CommandContext(ctx, "/proc/self/exe", agentArgument, string(told))
 	agent.Stderr = os.Stderr
 	out, err := agent.StdoutPipe()
 	if err != nil {

@@ -63,14 +63,28 @@ func (e *engine) ping(ctx context.Context) error {
 	return told("ping engine", err)
 }
 
+// silent calls an engine that let the time of ctx pass unavailable.
+func silent(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+	}
+	return err
+}
+
+// aboutPatience is how long an engine may think about itself. One that hangs is
+// as good as none, and a start that waits for it must not wait for ever.
+const aboutPatience = 30 * time.Second
+
 func (e *engine) info(ctx context.Context) (engineInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, aboutPatience)
+	defer cancel()
 	version, err := e.api.ServerVersion(ctx)
 	if err != nil {
-		return engineInfo{}, told("ask engine for its version", err)
+		return engineInfo{}, silent(ctx, told("ask engine for its version", err))
 	}
 	info, err := e.api.Info(ctx)
 	if err != nil {
-		return engineInfo{}, told("ask engine about itself", err)
+		return engineInfo{}, silent(ctx, told("ask engine about itself", err))
 	}
 	out := engineInfo{
 		Version: version.Version, APIVersion: version.APIVersion, Kernel: info.KernelVersion, Arch: version.Arch,
