@@ -33,19 +33,11 @@ func jobLogs(set *flag.FlagSet) func(*Env, []string) error {
 	errOnly := set.Bool("stderr", false, "cli.flag.stderr")
 	hooks := set.Bool("hooks", false, "cli.flag.hooks")
 	return func(env *Env, args []string) error {
-		id, err := one(args, "JOB")
-		if err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
+		client, detail, err := env.openJob(connection, args)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		detail, _, err := client.Job(env.Context, id, nil)
-		if err != nil {
-			return err
-		}
 		follower := newLogFollower(env, client, detail.Job.ID)
 		follower.rank, follower.subjob, follower.tail, follower.errOnly = *rank, *subjob, *tail, *errOnly
 		follower.hooks = *hooks

@@ -20,19 +20,11 @@ func jobResume(set *flag.FlagSet) func(*Env, []string) error {
 	edit := set.Bool("edit", false, "cli.flag.resume_edit")
 	yes := set.Bool("yes", false, "cli.flag.resume_yes")
 	return func(env *Env, args []string) error {
-		id, err := one(args, "JOB")
-		if err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
+		client, detail, err := env.openJob(connection, args)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		detail, _, err := client.Job(env.Context, id, nil)
-		if err != nil {
-			return err
-		}
 		detail.Job.Name = firstOf(*name, detail.Job.Name)
 		job, err := env.confirmedJob(detail, *step, *edit, *yes)
 		if err != nil {

@@ -178,23 +178,34 @@ func (env *Env) countsText(on *Screen, detail *api.JobDetail) string {
 	return strings.Join(parts, "  ")
 }
 
+// openJob connects for a verb about one job and reads it. The caller closes the
+// client.
+func (env *Env) openJob(connection connectionFlags, args []string) (*api.Client, *api.JobDetail, error) {
+	id, err := one(args, "JOB")
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := env.connect(connection)
+	if err != nil {
+		return nil, nil, err
+	}
+	detail, _, err := client.Job(env.Context, id, nil)
+	if err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return client, detail, nil
+}
+
 func jobInspect(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
 	output := declareOutput(set)
 	return func(env *Env, args []string) error {
-		id, err := one(args, "JOB")
-		if err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
+		client, detail, err := env.openJob(connection, args)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		detail, _, err := client.Job(env.Context, id, nil)
-		if err != nil {
-			return err
-		}
 		attempts, _, err := client.Attempts(env.Context, detail.Job.ID, nil)
 		if err != nil {
 			return err
@@ -214,27 +225,18 @@ func jobInspect(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 func jobHistory(set *flag.FlagSet) func(*Env, []string) error {
-	connection, output := declareConnection(set), declareOutput(set)
-	return func(env *Env, args []string) error {
-		id, err := one(args, "JOB")
-		if err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
+	read := func(env *Env, client *api.Client, id string) ([]structs.Event, error) {
 		events, _, err := client.JobEvents(env.Context, id, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return env.show(output, all(events.Events), func() {
-			for i := range events.Events {
-				env.printEvent(&events.Events[i])
-			}
-		})
+		return all(events.Events), nil
 	}
+	return reading("JOB", read, func(env *Env, events []structs.Event) {
+		for i := range events {
+			env.printEvent(&events[i])
+		}
+	})(set)
 }
 
 func (env *Env) printEvent(event *structs.Event) {

@@ -1,0 +1,270 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"nomadlike/plugins/driver"
+)
+
+// ward is a fake driver whose tasks live outside of it, like supervisors do:
+// a new driver on the same ward finds them again.
+type ward struct {
+	mu struct {
+		sync.Mutex
+		tasks   map[driver.TaskID]*fakeTask
+		holdErr error // of a pause
+	}
+	log []string // guarded by mu
+
+	startErr  error
+	deaf      bool          // tasks ignore the stop signal
+	startTime time.Duration // that a start takes
+	cores     float64       // that each task keeps busy
+}
+
+type fakeTask struct {
+	spec   driver.TaskSpec
+	handle driver.Handle
+	ended  chan struct{}
+	result driver.ExitResult
+	kill   *time.Timer
+}
+
+func newWard() *ward {
+	w := new(ward)
+	w.mu.tasks = make(map[driver.TaskID]*fakeTask)
+	return w
+}
+
+func (w *ward) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+// refusePauses lets pauses fail from now on; nil: no more.
+func (w *ward) refusePauses(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.holdErr = err
+}
+
+func (w *ward) notes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.log)
+}
+
+// exit ends a task by itself.
+func (w *ward) exit(allocID string, code int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endLocked(w.mu.tasks[driver.TaskID(allocID+".main")], driver.ExitResult{Code: code})
+}
+
+func (w *ward) endLocked(t *fakeTask, result driver.ExitResult) {
+	select {
+	case <-t.ended:
+	default:
+		result.StartedAt, result.FinishedAt = t.handle.StartedAt, time.Now()
+		t.result = result
+		close(t.ended)
+	}
+}
+
+// running lists the tasks that have not ended.
+func (w *ward) running() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var ids []string
+	for id, t := range w.mu.tasks {
+		select {
+		case <-t.ended:
+		default:
+			ids = append(ids, string(id))
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// fakeDriver is one agent's view of a ward: it knows the tasks that it has
+// started or recovered.
+type fakeDriver struct {
+	*ward
+	known struct {
+		sync.Mutex
+		ids map[driver.TaskID]bool
+	}
+}
+
+func (w *ward) driver() map[string]driver.Driver {
+	d := &fakeDriver{ward: w}
+	d.known.ids = make(map[driver.TaskID]bool)
+	return map[string]driver.Driver{"exec": d}
+}
+
+func (d *fakeDriver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, error) {
+	words := make(chan driver.Fingerprint, 1)
+	words <- driver.Fingerprint{Health: driver.Healthy}
+	context.AfterFunc(ctx, func() { close(words) })
+	return words, nil
+}
+
+func (d *fakeDriver) know(id driver.TaskID) {
+	d.known.Lock()
+	defer d.known.Unlock()
+	d.known.ids[id] = true
+}
+
+func (d *fakeDriver) find(id driver.TaskID) (*fakeTask, error) {
+	d.known.Lock()
+	known := d.known.ids[id]
+	d.known.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.mu.tasks[id]
+	if t == nil || !known {
+		return nil, driver.ErrUnknownTask
+	}
+	return t, nil
+}
+
+func (d *fakeDriver) Start(_ context.Context, spec driver.TaskSpec) (driver.Handle, error) {
+	if err := spec.Validate(); err != nil {
+		return driver.Handle{}, err
+	}
+	<-time.After(d.startTime)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.startErr != nil {
+		return driver.Handle{}, d.startErr
+	}
+	if d.mu.tasks[spec.ID] != nil {
+		return driver.Handle{}, driver.ErrTaskExists
+	}
+	t := &fakeTask{spec: spec, ended: make(chan struct{}), handle: driver.Handle{
+		Version: 1, Driver: "exec", TaskID: spec.ID, StartedAt: time.Now().UTC()}}
+	d.mu.tasks[spec.ID] = t
+	d.know(spec.ID)
+	d.note("start %s", spec.Hostname)
+	return t.handle, nil
+}
+
+func (d *fakeDriver) Recover(_ context.Context, handle driver.Handle) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.mu.tasks[handle.TaskID]
+	if t == nil {
+		return driver.ErrUnknownTask
+	}
+	d.know(handle.TaskID)
+	d.note("recover %s", t.spec.Hostname)
+	return nil
+}
+
+func (d *fakeDriver) List(context.Context) ([]driver.Handle, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var handles []driver.Handle
+	for _, id := range slices.Sorted(maps.Keys(d.mu.tasks)) {
+		handles = append(handles, d.mu.tasks[id].handle)
+	}
+	return handles, nil
+}
+
+func (d *fakeDriver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	select {
+	case <-t.ended:
+		return t.result, nil
+	case <-ctx.Done():
+		return driver.ExitResult{}, ctx.Err()
+	}
+}
+
+func (d *fakeDriver) Stop(_ context.Context, id driver.TaskID, signal string, grace time.Duration) error {
+	t, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note("stop %s %s %s", t.spec.Hostname, signal, grace)
+	kill := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.endLocked(t, driver.ExitResult{Code: 137, Signal: "SIGKILL"})
+	}
+	switch {
+	case grace == 0:
+		d.endLocked(t, driver.ExitResult{Code: 137, Signal: "SIGKILL"})
+	case d.deaf:
+		time.AfterFunc(grace, kill)
+	default:
+		d.endLocked(t, driver.ExitResult{Code: 143, Signal: "SIGTERM"})
+	}
+	return nil
+}
+
+func (d *fakeDriver) Destroy(_ context.Context, id driver.TaskID) error {
+	t, err := d.find(id)
+	if err != nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.endLocked(t, driver.ExitResult{Code: 137, Signal: "SIGKILL"})
+	delete(d.mu.tasks, id)
+	d.note("destroy %s", t.spec.Hostname)
+	return nil
+}
+
+func (d *fakeDriver) Signal(context.Context, driver.TaskID, string) error { return nil }
+
+func (d *fakeDriver) Pause(_ context.Context, id driver.TaskID) error { return d.hold(id, "pause") }
+func (d *fakeDriver) Continue(_ context.Context, id driver.TaskID) error {
+	return d.hold(id, "continue")
+}
+
+func (d *fakeDriver) hold(id driver.TaskID, act string) error {
+	t, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.mu.holdErr; err != nil && act == "pause" {
+		return err
+	}
+	d.note("%s %s", act, t.spec.Hostname)
+	return nil
+}
+
+func (d *fakeDriver) Stats(_ context.Context, id driver.TaskID) (driver.Usage, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return driver.Usage{}, err
+	}
+	now := time.Now()
+	busy := time.Duration(d.cores * float64(now.Sub(t.handle.StartedAt)))
+	return driver.Usage{At: now, CPUTime: busy, RSSBytes: 7 << 20, Processes: 3}, nil
+}
+
+// Exec echoes its command and input.
+func (d *fakeDriver) Exec(_ context.Context, id driver.TaskID, spec driver.ExecSpec, streams driver.Streams) (driver.ExitResult, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return driver.ExitResult{}, err
+	}
+	fmt.Fprintf(streams.Stdout, "%s runs %q survive=%v: ", t.spec.Hostname, spec.Command, spec.Survive)
+	if _, err := io.Copy(streams.Stdout, streams.Stdin); err != nil {
+		return driver.ExitResult{}, err
+	}
+	return driver.ExitResult{Code: 5}, nil
+}
