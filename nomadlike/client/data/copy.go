@@ -40,6 +40,9 @@ type copier struct {
 // piece is a part of the work: all of a file, or one chunk of a large one.
 type piece struct{ file, chunk int }
 
+// missing is how many bytes are still to be copied. Any goroutine may call it.
+func (c *copier) missing() int64 { return max(0, c.list.Bytes-c.copied.Load()) }
+
 // resume takes over what an earlier process has done.
 func (c *copier) resume(bootID string) error {
 	c.digests, c.done = make([][][sha256.Size]byte, len(c.list.Files)), make([][]bool, len(c.list.Files))
@@ -98,11 +101,8 @@ func (c *copier) holds(f *file, offset, length int64, digest [sha256.Size]byte, 
 // run copies what is missing, with several workers.
 func (c *copier) run(ctx context.Context) error {
 	tree := filepath.Join(c.dir, "tree")
-	if err := os.MkdirAll(tree, 0o755); err != nil {
-		return err
-	}
-	for _, dir := range c.list.Dirs {
-		if err := os.Mkdir(filepath.Join(tree, dir), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	for i := range c.list.Dirs { // a parent is listed before what is in it
+		if err := os.Mkdir(filepath.Join(tree, c.list.Dirs[i].Path), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
 	}
@@ -146,12 +146,12 @@ func (c *copier) copy(p piece, buffer []byte) error {
 	}
 	defer from.Close()
 	name := filepath.Join(c.dir, "tree", f.Path)
-	to, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o644)
+	to, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if errors.Is(err, fs.ErrPermission) && len(c.done[p.file]) == 1 { // it was finished, and the journal did not hear of it
 		if err := os.Remove(name); err != nil {
 			return err
 		}
-		to, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		to, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	}
 	if err != nil {
 		return err
@@ -178,6 +178,9 @@ func (c *copier) copy(p piece, buffer []byte) error {
 		return errors.Join(err, ErrChanged)
 	}
 	if len(c.done[p.file]) == 1 { // the last hand on it; others are finished after all
+		if err := f.Owner.give(to); err != nil {
+			return err
+		}
 		if err := to.Chmod(f.Mode); err != nil {
 			return err
 		}
@@ -198,10 +201,37 @@ func (c *copier) finish() ([][]byte, error) {
 		}
 		digests[i] = h.Sum(nil)
 		if len(c.done[i]) > 1 {
-			if err := os.Chmod(filepath.Join(c.dir, "tree", f.Path), f.Mode); err != nil {
+			if err := c.setRights(f.Path, f.Mode, f.Owner); err != nil {
 				return nil, err
 			}
 		}
 	}
+	for i := range c.list.Dirs {
+		d := &c.list.Dirs[i]
+		if err := c.setRights(d.Path, d.Mode, d.Owner); err != nil {
+			return nil, err
+		}
+	}
 	return digests, nil
+}
+
+// setRights gives a finished file or directory the rights of its source.
+func (c *copier) setRights(path string, mode fs.FileMode, o owner) error {
+	f, err := os.OpenFile(filepath.Join(c.dir, "tree", path), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := o.give(f); err != nil {
+		return err
+	}
+	return f.Chmod(mode)
+}
+
+// give makes a file belong to o; nobody's belongs to the agent.
+func (o owner) give(f *os.File) error {
+	if o.UID < 0 {
+		return nil
+	}
+	return f.Chown(o.UID, o.GID)
 }

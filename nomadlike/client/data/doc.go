@@ -20,9 +20,13 @@
 // the journal ends; after a crash of the machine what the journal says is
 // verified first.
 //
-// Limits: two sources are taken for the same when names, sizes, modes and
-// modification times are. Links and special files are left out. Extended
-// attributes and owners are not copied: copies belong to the agent and can be
-// read by everybody who can reach them, which is whom their directory is
-// mounted for.
+// Rights: a copy is read by whom its source is read by. Files and directories
+// keep their owner, group and bits to read and execute, and lose those to
+// write; an agent that is not root can not give files away and keeps the bits.
+// Sources that differ in rights have copies of their own. While a copy is in
+// the making nobody but the agent reads it.
+//
+// Limits: two sources are taken for the same when names, sizes, rights and
+// modification times are. Links and special files are left out. Access control
+// lists and other extended attributes are not copied.
 package data

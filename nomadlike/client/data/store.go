@@ -49,7 +49,7 @@ type Store struct {
 	mu     struct {
 		sync.Mutex
 		making map[string]chan struct{} // by listing: closed when that one is done
-		room   int64                    // bytes that copies in the making will still need
+		active map[*copier]struct{}     // copies that have their room and fill it
 	}
 }
 
@@ -68,9 +68,15 @@ func Open(config Config) (*Store, error) {
 		config.Space = spaceOf
 	}
 	s := &Store{config: config}
-	s.mu.making = make(map[string]chan struct{})
-	for _, name := range []string{"sets", "index", "parts", "uses", "names"} {
-		if err := os.MkdirAll(filepath.Join(config.Dir, name), 0o711); err != nil {
+	s.mu.making, s.mu.active = make(map[string]chan struct{}), make(map[*copier]struct{})
+	// Tasks reach the copies; nobody else's business is what is being made of
+	// which source.
+	for name, mode := range map[string]fs.FileMode{"sets": 0o711, "index": 0o700, "parts": 0o700, "uses": 0o700, "names": 0o700} {
+		err := os.MkdirAll(filepath.Join(config.Dir, name), mode)
+		if err == nil {
+			err = os.Chmod(filepath.Join(config.Dir, name), mode)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("open data store: %w", err)
 		}
 	}
@@ -183,6 +189,10 @@ func (s *Store) find(key, user string) (Copy, bool, error) {
 func (s *Store) take(digest, user string) (Copy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.takeLocked(digest, user)
+}
+
+func (s *Store) takeLocked(digest, user string) (Copy, error) {
 	if digest == "" || filepath.Base(digest) != digest {
 		return Copy{}, fs.ErrNotExist
 	}
@@ -207,13 +217,13 @@ func (s *Store) take(digest, user string) (Copy, error) {
 // make copies a source.
 func (s *Store) make(ctx context.Context, root *os.Root, l *listing, key, user string, progress Progress) (Copy, error) {
 	c := &copier{source: root, dir: s.path("parts", key), list: l, now: s.config.Now, report: func(done int64) { progress(done, l.Bytes) }}
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+	if err := os.MkdirAll(c.dir, 0o711); err != nil {
 		return Copy{}, err
 	}
 	if err := c.resume(s.config.BootID); err != nil {
 		return Copy{}, err
 	}
-	release, err := s.reserve(l.Bytes-c.copied.Load(), key)
+	release, err := s.reserve(c, key)
 	if err == nil {
 		err = c.run(ctx)
 		release()
@@ -227,21 +237,18 @@ func (s *Store) make(ctx context.Context, root *os.Root, l *listing, key, user s
 	if err != nil {
 		return Copy{}, err
 	}
-	digest, err := s.publish(c, key)
-	if err != nil {
-		return Copy{}, err
-	}
-	made, err := s.take(digest, user)
+	made, err := s.publish(c, key, user)
 	made.Copied, made.Left = c.fresh.Load(), l.Left
 	return made, err
 }
 
 // publish makes a finished copy visible: its files and its manifest reach the
-// disk, then its name, then the way to find it.
-func (s *Store) publish(c *copier, key string) (string, error) {
+// disk, then its name, then the way to find it. In the same moment user reads
+// it, so that nobody who wants room finds it unused.
+func (s *Store) publish(c *copier, key, user string) (Copy, error) {
 	digests, err := c.finish()
 	if err != nil {
-		return "", err
+		return Copy{}, err
 	}
 	digest := digestOf(c.list, digests)
 	m := manifest{Bytes: c.list.Bytes, Files: make([]held, len(digests))}
@@ -250,19 +257,19 @@ func (s *Store) publish(c *copier, key string) (string, error) {
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
-		return "", err
+		return Copy{}, err
 	}
 	if err := os.WriteFile(filepath.Join(c.dir, "manifest"), text, 0o600); err != nil {
-		return "", err
+		return Copy{}, err
 	}
 	if err := os.WriteFile(filepath.Join(c.dir, "used"), fmt.Appendln(nil, len(m.Files), m.Bytes), 0o600); err != nil {
-		return "", err
+		return Copy{}, err
 	}
 	if err := os.Remove(filepath.Join(c.dir, "journal")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+		return Copy{}, err
 	}
 	if err := syncAll(c.dir); err != nil {
-		return "", err
+		return Copy{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,9 +278,12 @@ func (s *Store) publish(c *copier, key string) (string, error) {
 		err = os.RemoveAll(c.dir)
 	}
 	if err != nil {
-		return "", err
+		return Copy{}, err
 	}
-	return digest, os.WriteFile(s.path("index", key), []byte(digest), 0o600)
+	if err := os.WriteFile(s.path("index", key), []byte(digest), 0o600); err != nil {
+		return Copy{}, err
+	}
+	return s.takeLocked(digest, user)
 }
 
 // syncAll puts everything of a file system that was written onto its disk.
@@ -286,30 +296,42 @@ func syncAll(dir string) error {
 	return unix.Syncfs(int(f.Fd()))
 }
 
-// reserve finds room for bytes, and removes copies that nobody uses if that
-// helps, the one that was used longest ago first.
-func (s *Store) reserve(bytes int64, key string) (release func(), err error) {
+// reserve finds room for what a copy still needs, and removes copies that nobody
+// uses if that helps, the one that was used longest ago first.
+func (s *Store) reserve(c *copier, key string) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
+		// What the others still write is counted before the disk is looked at:
+		// what they write in between then counts twice, never not at all.
+		needed := s.pendingLocked()
 		free, total, err := s.config.Space(s.config.Dir)
 		if err != nil {
 			return nil, err
 		}
 		keep := int64(s.config.FreeMin * float64(total))
-		if free-s.mu.room-bytes >= keep {
+		if free-needed-c.missing() >= keep {
 			break
 		}
 		if !s.evictLocked(key) {
-			return nil, fmt.Errorf("%w: %d bytes needed, %d free, %d stay free", ErrNoRoom, bytes, max(free-s.mu.room, 0), keep)
+			return nil, fmt.Errorf("%w: %d bytes needed, %d free, %d stay free", ErrNoRoom, c.missing(), max(free-needed, 0), keep)
 		}
 	}
-	s.mu.room += bytes
+	s.mu.active[c] = struct{}{}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.mu.room -= bytes
+		delete(s.mu.active, c)
 	}, nil
+}
+
+// pendingLocked is what copies in the making will still write; what they have
+// written is not free any more.
+func (s *Store) pendingLocked() (bytes int64) {
+	for c := range s.mu.active {
+		bytes += c.missing()
+	}
+	return bytes
 }
 
 // resting is a copy that nobody uses.

@@ -138,7 +138,7 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, source, first.Dir)
-	if info, err := os.Stat(filepath.Join(first.Dir, "part1", "file1")); err != nil || info.Mode() != 0o555 {
+	if info, err := os.Stat(filepath.Join(first.Dir, "part1", "file1")); err != nil || info.Mode() != 0o511 {
 		t.Errorf("mode %v, %v", info, err)
 	}
 
