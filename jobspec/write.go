@@ -210,6 +210,7 @@ func (w writer) task(t *structs.Task) {
 	put(w, "dir", t.Dir)
 	put(w, "user", t.User)
 	w.table("env", t.Env)
+	w.table("ulimits", t.Ulimits)
 	for _, hook := range t.Hooks {
 		inner := w.block("hook", hook.When)
 		put(inner, "command", hook.Command)

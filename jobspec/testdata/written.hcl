@@ -63,6 +63,11 @@ job "resnet50" {
     env = {
       LR = "0.1"
     }
+    ulimits = {
+      memlock = "unlimited"
+      nofile  = "4096"
+      stack   = "8MiB:64MiB"
+    }
 
     hook "prestart" {
       command = "bash -c 'echo start'"

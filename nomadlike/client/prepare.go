@@ -182,6 +182,7 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 		Hostname:  l.Hostname,
 		Hosts:     l.Hosts,
 		Resources: driver.Resources{CPU: a.Alloc.Spec.CPU, Memory: a.Alloc.Spec.Memory, Shm: a.Alloc.Spec.SharedMemory},
+		Ulimits:   driver.ParseUlimits(a.Job.Task.Ulimits),
 		Container: container(a),
 		Devices:   c.rdmaNodes(&a.Alloc.Spec),
 		LogDir:    c.files.logs(id),

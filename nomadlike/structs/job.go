@@ -195,6 +195,9 @@ type Task struct {
 	User    string            `json:"user,omitempty"`
 	Hooks   []Hook            `json:"hooks,omitempty"`
 	Logs    *LogPolicy        `json:"logs,omitempty"`
+	// Ulimits are limits of the task's processes by name, as ParseUlimit reads
+	// them; those that are not named are the node's.
+	Ulimits map[string]string `json:"ulimits,omitempty"`
 }
 
 // Hook is a lifecycle script 生命周期脚本.

@@ -71,6 +71,7 @@ func (t Task) Copy() Task {
 	t.Env = maps.Clone(t.Env)
 	t.Hooks = slices.Clone(t.Hooks)
 	t.Logs = clonePointer(t.Logs)
+	t.Ulimits = maps.Clone(t.Ulimits)
 	return t
 }
 

@@ -25,7 +25,7 @@ func fullJob() *Job {
 		Placement: Placement{Pool: "a800", Nodes: []string{"gpu-01"}, DriverVersion: ">= 535", SpreadOrPack: Pack},
 		Task: Task{Driver: DriverDocker, Image: "nv-pytorch:21.05-py3", Pull: PullMissing, Command: "python train.py", Dir: "/workspace",
 			Env: map[string]string{"LR": "0.1"}, User: "li", Hooks: []Hook{{When: "prestart", Command: "true", Timeout: Duration(time.Minute)}},
-			Logs: &LogPolicy{FileSizeMax: MiB, Files: 3}},
+			Logs: &LogPolicy{FileSizeMax: MiB, Files: 3}, Ulimits: map[string]string{"memlock": "unlimited"}},
 		Algorithms: []DataRef{reference}, Datasets: []DataRef{reference}, Models: []DataRef{reference}, Volumes: []DataRef{reference},
 		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true, Storage: "nas"}}, Output: "models/run7", OutputStorage: "nas",
 		Restart: &Restart{MaxRestarts: 3, Delay: Duration(time.Second)},

@@ -37,11 +37,29 @@ func (v *validator) task(j *Job) {
 			v.command(at+".command", hook.Command)
 		}
 	}
+	v.ulimits(t.Ulimits)
 	if logs := t.Logs; logs != nil {
 		if logs.FileSizeMax != 0 {
 			v.size("task.logs.file_size_max", logs.FileSizeMax, LogFileMin, LogFileMax)
 		}
 		v.integer("task.logs.files", logs.Files, 0, LogFilesMax)
+	}
+}
+
+// ulimits checks limits of processes. What a node allows of them, it says
+// itself.
+func (v *validator) ulimits(limits map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		switch {
+		case len(name) > WordMax || len(limits[name]) > WordMax:
+			v.add("task.ulimits", "job.too_long", "", "length", max(len(name), len(limits[name])), "max", WordMax)
+		case !slices.Contains(UlimitNames(), name):
+			v.add(KeyedPath("task.ulimits", name), "job.ulimit_name", "job.ulimit_name.hint", "name", name, "names", strings.Join(UlimitNames(), ", "))
+		default:
+			if _, _, err := ParseUlimit(name, limits[name]); err != nil {
+				v.add(KeyedPath("task.ulimits", name), "job.ulimit", "job.ulimit.hint", "name", name, "value", limits[name])
+			}
+		}
 	}
 }
 

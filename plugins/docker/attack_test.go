@@ -351,7 +351,7 @@ while True:
 	})
 	t.Run("open files", func(t *testing.T) {
 		out, _ := run(t, d, "ulimit -Sn; ulimit -Hn; ulimit -c", func(s *driver.TaskSpec) {
-			s.Container.Ulimits = []driver.Ulimit{{Name: "nofile", Soft: 50, Hard: 60}, {Name: "core"}}
+			s.Ulimits = []driver.Ulimit{{Name: "nofile", Soft: 50, Hard: 60}, {Name: "core"}}
 		})
 		if out != "50\n60\n0\n" {
 			t.Errorf("limits are %q", out)

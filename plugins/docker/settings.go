@@ -229,7 +229,7 @@ func limits(c *container, in inputs) error {
 		c.CapAdd = append(c.CapAdd, "IPC_LOCK")
 		set(driver.Ulimit{Name: "memlock", Soft: -1, Hard: -1})
 	}
-	for _, u := range in.Spec.Container.Ulimits {
+	for _, u := range in.Spec.Ulimits {
 		if u.Name == "memlock" && !in.Spec.Container.RDMA && !slices.Contains(in.Config.Policy.Options, "cap_add") {
 			return structs.NewError(structs.CodeForbidden, "docker.memlock_refused")
 		}

@@ -56,7 +56,7 @@ func TestSettings(t *testing.T) {
 		{"defaults", func(*inputs) {}},
 		{"limits", func(in *inputs) {
 			in.Spec.Resources = driver.Resources{CPU: 2.5, Memory: 4 << 30, Shm: 1 << 30, PIDs: 100}
-			in.Spec.Container.Ulimits = []driver.Ulimit{{Name: "core", Soft: 0, Hard: 0}, {Name: "nofile", Soft: 10, Hard: 20}}
+			in.Spec.Ulimits = []driver.Ulimit{{Name: "core", Soft: 0, Hard: 0}, {Name: "nofile", Soft: 10, Hard: 20}}
 		}},
 		{"host network, read-only image, own user and directory", func(in *inputs) {
 			in.Spec.Container.Network, in.Spec.Container.ReadOnlyRoot = "host", true
@@ -83,7 +83,7 @@ func TestSettings(t *testing.T) {
 			in.Spec.Container.RDMA = true
 		}},
 		{"memlock without rdma", func(in *inputs) {
-			in.Spec.Container.Ulimits = []driver.Ulimit{{Name: "memlock", Soft: -1, Hard: -1}}
+			in.Spec.Ulimits = []driver.Ulimit{{Name: "memlock", Soft: -1, Hard: -1}}
 		}},
 		{"host network refused", func(in *inputs) { in.Config.Policy.HostNetwork, in.Spec.Container.Network = false, "host" }},
 		{"privileged refused", func(in *inputs) { in.Spec.Container.Options = map[string]string{"privileged": "true"} }},

@@ -9,7 +9,6 @@ import (
 // Limits of a Container and of reservations.
 const (
 	ImageBytesMax   = 512
-	UlimitsMax      = 16
 	OptionsMax      = 64
 	OptionBytesMax  = 4 << 10 // of one value
 	DevicesMax      = 1024    // device nodes of a task, all reservations together
@@ -49,20 +48,12 @@ type Container struct {
 
 	// RDMA allows the task to pin memory without a limit, which RDMA needs;
 	// the device nodes come as devices.
-	RDMA    bool     `json:"rdma,omitempty"`
-	Ulimits []Ulimit `json:"ulimits,omitempty"`
+	RDMA bool `json:"rdma,omitempty"`
 
 	// Options are settings of the container engine by name, such as
 	// "cap_add" or "privileged". Each is refused unless the node's
 	// configuration allows it.
 	Options map[string]string `json:"options,omitempty"`
-}
-
-// Ulimit is a resource limit of the task's processes.
-type Ulimit struct {
-	Name string `json:"name"` // without "RLIMIT_", in lower case: "memlock"
-	Soft int64  `json:"soft"` // -1: without a limit
-	Hard int64  `json:"hard"`
 }
 
 // Reservation is what a device plugin says that a task needs to see its
@@ -88,12 +79,6 @@ type EngineDevices struct {
 	Env          map[string]string `json:"env,omitempty"`          // for that runtime, besides Reservation.Env
 }
 
-// ulimitNames lists the limits that Linux knows.
-func ulimitNames() []string {
-	return []string{"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc",
-		"rss", "rtprio", "rttime", "sigpending", "stack"}
-}
-
 func (c *Container) validate() error {
 	if c == nil {
 		return nil
@@ -105,18 +90,8 @@ func (c *Container) validate() error {
 		return badSpec("container.pull", "want always, missing or never, got %q", c.Pull)
 	case !slices.Contains([]string{"", NetworkHost, NetworkPrivate, NetworkNone}, c.Network):
 		return badSpec("container.network", "want host, private or none, got %q", c.Network)
-	case len(c.Ulimits) > UlimitsMax:
-		return badSpec("container.ulimits", "has %d entries, at most %d are allowed", len(c.Ulimits), UlimitsMax)
 	case len(c.Options) > OptionsMax:
 		return badSpec("container.options", "has %d entries, at most %d are allowed", len(c.Options), OptionsMax)
-	}
-	for _, limit := range c.Ulimits {
-		if !slices.Contains(ulimitNames(), limit.Name) {
-			return badSpec("container.ulimits", "there is no limit named %q", limit.Name)
-		}
-		if limit.Soft < -1 || limit.Hard < -1 || limit.Hard >= 0 && (limit.Soft < 0 || limit.Soft > limit.Hard) {
-			return badSpec("container.ulimits", "%s: want a soft limit that is not above the hard one, or -1", limit.Name)
-		}
 	}
 	for name, value := range c.Options {
 		if len(name)+len(value) > OptionBytesMax || strings.ContainsRune(name+value, 0) {

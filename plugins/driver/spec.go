@@ -47,6 +47,7 @@ type TaskSpec struct {
 	Hosts    []string `json:"hosts,omitempty"`    // lines of a private /etc/hosts; the node's own when empty
 
 	Resources Resources `json:"resources"`
+	Ulimits   []Ulimit  `json:"ulimits,omitempty"` // the node's own for those that are not named
 	Devices   []Device  `json:"devices,omitempty"`
 	Mounts    []Mount   `json:"mounts,omitempty"`
 	// Reservations are what device plugins ask for; they win over Env.
@@ -184,6 +185,9 @@ func (s *TaskSpec) Validate() error {
 		return err
 	}
 	if err := s.Container.validate(); err != nil {
+		return err
+	}
+	if err := checkUlimits(s.Ulimits); err != nil {
 		return err
 	}
 	return checkHosts(s.Hosts)

@@ -58,11 +58,11 @@ func TestValidateTaskSpec(t *testing.T) {
 		"image with space":  {"container.image", func(s *driver.TaskSpec) { s.Container = &driver.Container{Image: "a b"} }},
 		"unknown pull":      {"container.pull", func(s *driver.TaskSpec) { s.Container = &driver.Container{Image: "a", Pull: "often"} }},
 		"unknown network":   {"container.network", func(s *driver.TaskSpec) { s.Container = &driver.Container{Image: "a", Network: "container:x"} }},
-		"unknown limit": {"container.ulimits", func(s *driver.TaskSpec) {
-			s.Container = &driver.Container{Image: "a", Ulimits: []driver.Ulimit{{Name: "evil"}}}
+		"unknown limit": {"ulimits", func(s *driver.TaskSpec) {
+			s.Ulimits = []driver.Ulimit{{Name: "evil"}}
 		}},
-		"limit upside down": {"container.ulimits", func(s *driver.TaskSpec) {
-			s.Container = &driver.Container{Image: "a", Ulimits: []driver.Ulimit{{Name: "memlock", Soft: -1, Hard: 5}}}
+		"limit upside down": {"ulimits", func(s *driver.TaskSpec) {
+			s.Ulimits = []driver.Ulimit{{Name: "memlock", Soft: -1, Hard: 5}}
 		}},
 		"long option": {"container.options", func(s *driver.TaskSpec) {
 			s.Container = &driver.Container{Image: "a", Options: map[string]string{"x": strings.Repeat("x", driver.OptionBytesMax)}}

@@ -53,6 +53,11 @@ type Config struct {
 	// PIDsMax bounds processes and threads of a task that says nothing; 0
 	// means PIDsDefault.
 	PIDsMax int64
+	// Ulimits are limits of the processes of every task, those of its job over
+	// them. UlimitsMax bounds by name what jobs may ask for, -1 for anything;
+	// of limits that it does not name they have what the agent has itself.
+	Ulimits    []driver.Ulimit
+	UlimitsMax map[string]int64
 
 	// Isolation is one of the Isolation words; "" means IsolationAuto.
 	Isolation string
@@ -115,6 +120,9 @@ func New(config Config) (*Driver, error) {
 		config.BinDir = filepath.Join(config.StateDir, "bin")
 	}
 	if err := config.checkIsolation(); err != nil {
+		return nil, err
+	}
+	if err := config.checkUlimits(); err != nil {
 		return nil, err
 	}
 	if config.CgroupParent == "" {

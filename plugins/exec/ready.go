@@ -33,9 +33,20 @@ type readySupervisor struct {
 	connection *net.UnixConn
 }
 
-// takeSupervisor gives a supervisor that was kept ready, or a new one.
-func (d *Driver) takeSupervisor() (ready *readySupervisor, spare bool, err error) {
+// takeSupervisor gives a supervisor that was kept ready, or a new one. One for
+// a task with limits runs that task only.
+func (d *Driver) takeSupervisor(limits []supervisor.Limit) (ready *readySupervisor, spare bool, err error) {
 	d.starts.Add(1)
+	if len(limits) > 0 {
+		if ready, err = d.newSupervisor(); err != nil {
+			return nil, false, err
+		}
+		if err := raiseLimits(ready.process.Process.Pid, limits); err != nil {
+			ready.dismiss()
+			return nil, false, err
+		}
+		return ready, false, nil
+	}
 	select {
 	case ready := <-d.spares:
 		return ready, true, nil

@@ -81,6 +81,10 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec, l level) (*supervisor.Spe
 	if !l.isolated && d.config.Isolation == IsolationRequired {
 		return nil, fmt.Errorf("isolate task %s: %s: %w", spec.ID, l.reason, driver.ErrUnsupported)
 	}
+	limits, err := d.ulimits(spec)
+	if err != nil {
+		return nil, err
+	}
 	rotation := spec.LogRotation.WithDefaults()
 	wire := &supervisor.Spec{
 		TaskID:     string(spec.ID),
@@ -95,6 +99,7 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec, l level) (*supervisor.Spe
 		LogFiles:   rotation.MaxFiles,
 		LogBytes:   rotation.MaxBytes,
 		GraceMS:    spec.KillGrace.Milliseconds(),
+		Limits:     limits,
 	}
 	if wire.Dir == "" {
 		wire.Dir = spec.TaskDir
@@ -149,10 +154,11 @@ func (t *task) launch(ctx context.Context, spec *supervisor.Spec, bounds *cgroup
 		if err := t.driver.cgroups.make(spec, bounds); err != nil {
 			return fmt.Errorf("start task %s: %w", t.id, err)
 		}
-		ready, spare, err := t.driver.takeSupervisor()
+		ready, spare, err := t.driver.takeSupervisor(spec.Limits)
 		if err != nil {
 			return fmt.Errorf("start supervisor of task %s: %w", t.id, err)
 		}
+		t.limited = len(spec.Limits) > 0
 		t.process, t.first = ready.process, ready.connection
 		release := context.AfterFunc(ctx, func() { ready.connection.SetDeadline(past()) })
 		reply, err := exchange(ready.connection, request)

@@ -41,6 +41,7 @@ type task struct {
 	state   supervisor.State
 	process *osexec.Cmd // nil when an earlier agent started the supervisor
 	first   *net.UnixConn
+	limited bool // its supervisor runs no other task
 
 	result driver.ExitResult
 	ended  chan struct{}
@@ -119,7 +120,7 @@ func (t *task) watch(connection *net.UnixConn) {
 // end finishes a task whose exit has come over a connection. The one that its
 // supervisor was started with serves for another task.
 func (t *task) end(exit *supervisor.Exit, connection *net.UnixConn, usable bool) {
-	if t.process == nil || connection != t.first || !usable || len(exit.Unkillable) > 0 {
+	if t.process == nil || connection != t.first || !usable || t.limited || len(exit.Unkillable) > 0 {
 		connection.Close()
 		t.finish(exit)
 		return

@@ -47,6 +47,7 @@ job "resnet50" {
     env     = { LR = var.lr }
     user    = "1000:1000"
     hook "prestart" { command = "bash -c 'echo start'" }
+    ulimits = { memlock = "unlimited", nofile = 4096, stack = "8MiB:64MiB" }
     logs { file_size_max = "10MiB", files = 5 }
   }
 

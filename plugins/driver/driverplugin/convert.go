@@ -18,6 +18,7 @@ func specToProto(s *driver.TaskSpec) *proto.TaskSpec {
 		KillGraceNs: s.KillGrace.Nanoseconds(),
 	}
 	p.Devices, p.Mounts, p.Container = devicesToProto(s.Devices), mountsToProto(s.Mounts), containerToProto(s.Container)
+	p.Ulimits = ulimitsToProto(s.Ulimits)
 	for i := range s.Reservations {
 		p.Reservations = append(p.Reservations, reservationToProto(&s.Reservations[i]))
 	}
@@ -34,6 +35,7 @@ func specFromProto(p *proto.TaskSpec) driver.TaskSpec {
 		KillGrace: time.Duration(p.GetKillGraceNs()),
 	}
 	s.Devices, s.Mounts, s.Container = devicesFromProto(p.GetDevices()), mountsFromProto(p.GetMounts()), containerFromProto(p.GetContainer())
+	s.Ulimits = ulimitsFromProto(p.GetUlimits())
 	for _, r := range p.GetReservations() {
 		s.Reservations = append(s.Reservations, reservationFromProto(r))
 	}

@@ -33,32 +33,38 @@ func mountsFromProto(p []*proto.Mount) (mounts []driver.Mount) {
 	return mounts
 }
 
+func ulimitsToProto(limits []driver.Ulimit) (p []*proto.Ulimit) {
+	for _, u := range limits {
+		p = append(p, &proto.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+	return p
+}
+
+func ulimitsFromProto(p []*proto.Ulimit) (limits []driver.Ulimit) {
+	for _, u := range p {
+		limits = append(limits, driver.Ulimit{Name: u.GetName(), Soft: u.GetSoft(), Hard: u.GetHard()})
+	}
+	return limits
+}
+
 func containerToProto(c *driver.Container) *proto.Container {
 	if c == nil {
 		return nil
 	}
-	p := &proto.Container{
+	return &proto.Container{
 		Image: c.Image, Pull: c.Pull, ImageEntrypoint: c.ImageEntrypoint, Network: c.Network,
 		ReadOnlyRoot: c.ReadOnlyRoot, Rdma: c.RDMA, Options: c.Options,
 	}
-	for _, u := range c.Ulimits {
-		p.Ulimits = append(p.Ulimits, &proto.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
-	}
-	return p
 }
 
 func containerFromProto(p *proto.Container) *driver.Container {
 	if p == nil {
 		return nil
 	}
-	c := &driver.Container{
+	return &driver.Container{
 		Image: p.GetImage(), Pull: p.GetPull(), ImageEntrypoint: p.GetImageEntrypoint(), Network: p.GetNetwork(),
 		ReadOnlyRoot: p.GetReadOnlyRoot(), RDMA: p.GetRdma(), Options: p.GetOptions(),
 	}
-	for _, u := range p.GetUlimits() {
-		c.Ulimits = append(c.Ulimits, driver.Ulimit{Name: u.GetName(), Soft: u.GetSoft(), Hard: u.GetHard()})
-	}
-	return c
 }
 
 func reservationToProto(r *driver.Reservation) *proto.Reservation {

@@ -289,6 +289,7 @@ type TaskSpec struct {
 	KillGraceNs   int64                  `protobuf:"varint,20,opt,name=kill_grace_ns,json=killGraceNs,proto3" json:"kill_grace_ns,omitempty"`
 	Reservations  []*Reservation         `protobuf:"bytes,21,rep,name=reservations,proto3" json:"reservations,omitempty"`
 	Container     *Container             `protobuf:"bytes,22,opt,name=container,proto3" json:"container,omitempty"`
+	Ulimits       []*Ulimit              `protobuf:"bytes,23,rep,name=ulimits,proto3" json:"ulimits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -477,6 +478,13 @@ func (x *TaskSpec) GetContainer() *Container {
 	return nil
 }
 
+func (x *TaskSpec) GetUlimits() []*Ulimit {
+	if x != nil {
+		return x.Ulimits
+	}
+	return nil
+}
+
 type Container struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Image           string                 `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
@@ -485,7 +493,6 @@ type Container struct {
 	Network         string                 `protobuf:"bytes,4,opt,name=network,proto3" json:"network,omitempty"`
 	ReadOnlyRoot    bool                   `protobuf:"varint,5,opt,name=read_only_root,json=readOnlyRoot,proto3" json:"read_only_root,omitempty"`
 	Rdma            bool                   `protobuf:"varint,6,opt,name=rdma,proto3" json:"rdma,omitempty"`
-	Ulimits         []*Ulimit              `protobuf:"bytes,7,rep,name=ulimits,proto3" json:"ulimits,omitempty"`
 	Options         map[string]string      `protobuf:"bytes,8,rep,name=options,proto3" json:"options,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -561,13 +568,6 @@ func (x *Container) GetRdma() bool {
 		return x.Rdma
 	}
 	return false
-}
-
-func (x *Container) GetUlimits() []*Ulimit {
-	if x != nil {
-		return x.Ulimits
-	}
-	return nil
 }
 
 func (x *Container) GetOptions() map[string]string {
@@ -2569,7 +2569,7 @@ const file_driver_proto_rawDesc = "" +
 	"attributes\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe3\x05\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9a\x06\n" +
 	"\bTaskSpec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\balloc_id\x18\x02 \x01(\tR\aallocId\x12\x19\n" +
@@ -2593,19 +2593,19 @@ const file_driver_proto_rawDesc = "" +
 	"\rlog_max_bytes\x18\x13 \x01(\x03R\vlogMaxBytes\x12\"\n" +
 	"\rkill_grace_ns\x18\x14 \x01(\x03R\vkillGraceNs\x12D\n" +
 	"\freservations\x18\x15 \x03(\v2 .nomadlike.driver.v1.ReservationR\freservations\x12<\n" +
-	"\tcontainer\x18\x16 \x01(\v2\x1e.nomadlike.driver.v1.ContainerR\tcontainer\"\xee\x02\n" +
+	"\tcontainer\x18\x16 \x01(\v2\x1e.nomadlike.driver.v1.ContainerR\tcontainer\x125\n" +
+	"\aulimits\x18\x17 \x03(\v2\x1b.nomadlike.driver.v1.UlimitR\aulimits\"\xbd\x02\n" +
 	"\tContainer\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12\x12\n" +
 	"\x04pull\x18\x02 \x01(\tR\x04pull\x12)\n" +
 	"\x10image_entrypoint\x18\x03 \x01(\bR\x0fimageEntrypoint\x12\x18\n" +
 	"\anetwork\x18\x04 \x01(\tR\anetwork\x12$\n" +
 	"\x0eread_only_root\x18\x05 \x01(\bR\freadOnlyRoot\x12\x12\n" +
-	"\x04rdma\x18\x06 \x01(\bR\x04rdma\x125\n" +
-	"\aulimits\x18\a \x03(\v2\x1b.nomadlike.driver.v1.UlimitR\aulimits\x12E\n" +
+	"\x04rdma\x18\x06 \x01(\bR\x04rdma\x12E\n" +
 	"\aoptions\x18\b \x03(\v2+.nomadlike.driver.v1.Container.OptionsEntryR\aoptions\x1a:\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"D\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\a\x10\b\"D\n" +
 	"\x06Ulimit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04soft\x18\x02 \x01(\x03R\x04soft\x12\x12\n" +
@@ -2833,7 +2833,7 @@ var file_driver_proto_depIdxs = []int32{
 	12, // 3: nomadlike.driver.v1.TaskSpec.mounts:type_name -> nomadlike.driver.v1.Mount
 	8,  // 4: nomadlike.driver.v1.TaskSpec.reservations:type_name -> nomadlike.driver.v1.Reservation
 	6,  // 5: nomadlike.driver.v1.TaskSpec.container:type_name -> nomadlike.driver.v1.Container
-	7,  // 6: nomadlike.driver.v1.Container.ulimits:type_name -> nomadlike.driver.v1.Ulimit
+	7,  // 6: nomadlike.driver.v1.TaskSpec.ulimits:type_name -> nomadlike.driver.v1.Ulimit
 	42, // 7: nomadlike.driver.v1.Container.options:type_name -> nomadlike.driver.v1.Container.OptionsEntry
 	43, // 8: nomadlike.driver.v1.Reservation.env:type_name -> nomadlike.driver.v1.Reservation.EnvEntry
 	11, // 9: nomadlike.driver.v1.Reservation.nodes:type_name -> nomadlike.driver.v1.Device

@@ -102,7 +102,7 @@ func TestMessages(t *testing.T) {
 
 func TestStartOfAnotherBuild(t *testing.T) {
 	const spec = `"spec":{"task_id":"a","command":["x"],"dir":"/","log_dir":"/l","log_files":2,"log_bytes":1}}`
-	if _, err := DecodeRequest([]byte(`{"op":"start","protocol":3,` + spec)); err != nil {
+	if _, err := DecodeRequest([]byte(`{"op":"start","protocol":4,` + spec)); err != nil {
 		t.Error(err)
 	}
 	if _, err := DecodeRequest([]byte(`{"op":"start","protocol":99,` + spec)); err == nil || !strings.Contains(err.Error(), "another build") {
@@ -134,7 +134,7 @@ func FuzzDecodeRecord(f *testing.F) {
 }
 
 func FuzzDecodeRequest(f *testing.F) {
-	f.Add([]byte(`{"op":"start","protocol":3,"spec":{"task_id":"a","command":["x"],"dir":"/","log_dir":"/l","log_files":2,"log_bytes":1}}`))
+	f.Add([]byte(`{"op":"start","protocol":4,"spec":{"task_id":"a","command":["x"],"dir":"/","log_dir":"/l","log_files":2,"log_bytes":1}}`))
 	f.Add([]byte(`{"op":"stop","signal":15,"grace_ms":1000}`))
 	f.Add([]byte(`{"op":"exec","exec":{"command":["sh"],"tty":true}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

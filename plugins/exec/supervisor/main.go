@@ -41,6 +41,9 @@ func Main(args []string) int {
 	if len(args) == 1 && args[0] == initArgument {
 		return runInit()
 	}
+	if len(args) > 0 && args[0] == limitsArgument {
+		return runLimited(args[1:])
+	}
 	if len(args) != 0 {
 		fmt.Fprintln(os.Stderr, "task-supervisor: started by the agent only, takes no arguments")
 		return 2
@@ -146,7 +149,8 @@ func (p *process) probe(spec *Spec) {
 }
 
 // supervise runs a task. After a start that failed, or with processes that
-// would not die, this process is not fit for another.
+// would not die, this process is not fit for another, nor with limits that the
+// agent may have raised for the task.
 func (p *process) supervise(spec *Spec) bool {
 	p.reaper.reopen()
 	record, err := createRecord(".", spec.TaskID)
@@ -206,5 +210,5 @@ func (p *process) supervise(spec *Spec) bool {
 	server.tell()
 	server.close()
 	work.Wait()
-	return len(t.exit.Unkillable) == 0
+	return len(t.exit.Unkillable) == 0 && len(spec.Limits) == 0
 }

@@ -21,6 +21,7 @@ type spawner struct {
 	oom      int      // this process's protection, which no child is to have; 0: none
 	self     *os.File // this process's directory in the node's /proc, nil without protection
 	init     *initProcess
+	limits   []Limit // of every process
 }
 
 func newSpawner(t *tree) *spawner {
@@ -102,16 +103,17 @@ func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *Failure) {
 	if s.cgroup != nil {
 		sys.UseCgroupFD, sys.CgroupFD = true, int(s.cgroup.Fd())
 	}
+	executed, argv := limited(s.limits, path, p.command)
 	attributes := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Files: p.files, Sys: sys}
 	execute := func() (int, error) {
 		if err := s.tree.cgroups.enter(); err != nil {
 			return 0, err
 		}
 		defer s.tree.cgroups.leave()
-		pid, err := syscall.ForkExec(path, p.command, attributes)
+		pid, err := syscall.ForkExec(executed, argv, attributes)
 		if err != nil && sys.UseCgroupFD && cgroupRefused(err) {
 			sys.UseCgroupFD = false
-			if pid, err = syscall.ForkExec(path, p.command, attributes); err == nil {
+			if pid, err = syscall.ForkExec(executed, argv, attributes); err == nil {
 				write(s.tree.cgroups.v2, "cgroup.procs", strconv.Itoa(pid)) // what it has forked by now is found by other means
 			}
 		}

@@ -20,7 +20,8 @@ const MarkerEnv = "NOMADLIKE_TASK_MARKER"
 //	1  2026-11-21  first
 //	2  2026-11-21  cgroups are made by the driver, of version 1 too
 //	3  2026-11-21  isolation
-const Protocol = 3
+//	4  2026-11-21  limits of processes
+const Protocol = 4
 
 // SpecBytesMax bounds an encoded start request.
 const SpecBytesMax = 8 << 20
@@ -44,6 +45,7 @@ type Spec struct {
 	Cgroup     string      `json:"cgroup,omitempty"`  // directory of version 2, made by the driver
 	Cgroups    []Cgroup    `json:"cgroups,omitempty"` // of version 1
 	Isolation  *Isolation  `json:"isolation,omitempty"`
+	Limits     []Limit     `json:"limits,omitempty"`
 	Lease      string      `json:"lease,omitempty"` // file of the node's lease, for a task that ends with it
 }
 
@@ -80,6 +82,9 @@ func (s *Spec) Validate() error {
 		}
 	}
 	if err := s.Isolation.validate(); err != nil {
+		return err
+	}
+	if err := validLimits(s.Limits); err != nil {
 		return err
 	}
 	return noNUL(s.Command, s.Env)

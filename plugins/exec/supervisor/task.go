@@ -129,6 +129,11 @@ func (t *task) prepare() *Failure {
 			return failed(fmt.Errorf("open cgroup: %w", err))
 		}
 	}
+	if t.spawner.limits = t.spec.Limits; len(t.spec.Limits) > 0 {
+		if err := ownLimits(); err != nil {
+			return failed(err)
+		}
+	}
 	if t.spec.Isolation == nil {
 		t.state.Notes = enterNamespaces(t.spec)
 		return nil

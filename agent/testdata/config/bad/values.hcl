@@ -19,6 +19,11 @@ client {
   port_min = 5000
   port_max = 4000
 
+  exec {
+    ulimits     = { memlock = "1GB" }
+    ulimits_max = { colour = "1" }
+  }
+
   reserved {
     cpu    = -1
     memory = "2GB"
