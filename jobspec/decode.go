@@ -231,6 +231,18 @@ func (r *reader) recovery(job *structs.Job) {
 			r.fraction("threshold", &c.Performance.Threshold, 0)
 			text(r, "action", &c.Performance.Action)
 			text(r, "compare", &c.Performance.Compare)
+			text(r, "pattern", &c.Performance.Pattern)
+			r.whole("times", &c.Performance.Times, 1)
 		})
+	})
+	r.single("hang", func(r *reader) {
+		r.noLabels()
+		h := &structs.Hang{}
+		job.Hang = h
+		text(r, "action", &h.Action)
+		r.fraction("factor", &h.Factor, 1)
+		r.span("least", &h.Least, least)
+		r.span("most", &h.Most, least)
+		text(r, "pattern", &h.Pattern)
 	})
 }

@@ -257,6 +257,14 @@ func (w writer) recovery(job *structs.Job) {
 		inner.body.SetAttributeValue("max_restarts", cty.NumberIntVal(int64(r.MaxRestarts))) // 0 is said
 		inner.span("delay", r.Delay)
 	}
+	if h := job.Hang; h != nil {
+		inner := w.block("hang")
+		put(inner, "action", h.Action)
+		inner.fraction("factor", h.Factor)
+		inner.span("least", h.Least)
+		inner.span("most", h.Most)
+		put(inner, "pattern", h.Pattern)
+	}
 	c := job.Checkpoint
 	if c == nil {
 		return
@@ -278,5 +286,7 @@ func (w writer) recovery(job *structs.Job) {
 		inner.fraction("threshold", p.Threshold)
 		put(inner, "action", p.Action)
 		put(inner, "compare", p.Compare)
+		put(inner, "pattern", p.Pattern)
+		inner.whole("times", p.Times)
 	}
 }

@@ -250,6 +250,7 @@ func (c *Client) actOnDevices(work context.Context) {
 			}
 		}
 		if sick != nil {
+			c.tellEvicted(&s, faultOf(sick))
 			c.add(c.loop.table.Step(s.AllocID, alloc.Evicted{Cause: faultOf(sick), Stop: evictionOrder(a.Job)}, c.now()))
 		}
 	}

@@ -224,7 +224,7 @@ func (c *Client) startTask(work context.Context, r *runner) {
 		defer cancel()
 		c.hooksBeside(ctx, d, r.id, structs.HookPoststart)
 	})
-	c.waitTask(work, r, d, handle.TaskID)
+	c.waitTask(work, r, d, handle.TaskID, true)
 }
 
 // whileRunning gives a context that ends with the allocation. The caller
@@ -279,9 +279,9 @@ func failedStart(id string, params ...any) driver.ExitResult {
 }
 
 // waitTask tells the end of a task. A driver that can not answer is asked
-// again until the agent stops.
-func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task driver.TaskID) {
-	endWatch := c.watchTask(work, r)
+// again until the agent stops. fresh says that the task was started just now.
+func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task driver.TaskID, fresh bool) {
+	endWatch := c.watchTask(work, r, fresh)
 	retry := driverRetryFirst
 	for {
 		result, err := d.Wait(work, task)

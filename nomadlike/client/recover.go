@@ -212,7 +212,7 @@ func (c *Client) tryRecover(work context.Context, r *runner, d driver.Driver, ha
 	switch {
 	case err == nil:
 		c.event(r.id, alloc.Started{Handle: **handle})
-		c.waitTask(work, r, d, (*handle).TaskID)
+		c.waitTask(work, r, d, (*handle).TaskID, false)
 		return true, nil
 	case errors.Is(err, driver.ErrUnavailable), work.Err() != nil:
 		return false, err

@@ -32,6 +32,7 @@ type watcher struct {
 	inbox   *checkpoint.Inbox
 	dir     checkpoint.Watch
 	dirAt   time.Time // of the last look
+	paced   bool      // its log is watched, if the job wants that
 
 	mu struct {
 		sync.Mutex
@@ -43,14 +44,14 @@ type watcher struct {
 // ends it, after a last look, and waits for that; it may be called again. well
 // says that the task ended by itself and without an error. The allocation's
 // last report must follow it: then the checkpoint is known before the next
-// attempt is placed.
-func (c *Client) watchTask(work context.Context, r *runner) (end func(well bool)) {
+// attempt is placed. fresh says that the task has just been started.
+func (c *Client) watchTask(work context.Context, r *runner, fresh bool) (end func(well bool)) {
 	w := &watcher{client: c, id: r.id, attempt: r.attempt, runner: r, inbox: checkpoint.NewInbox(c.files.task(r.id))}
 	w.mu.names = make(map[uint64]string)
 	c.post(func() { r.watcher = w })
 	ctx, cancel := context.WithCancel(work)
 	var running sync.WaitGroup
-	running.Go(func() { w.run(ctx) })
+	running.Go(func() { w.run(ctx, fresh) })
 	var once sync.Once
 	return func(well bool) {
 		once.Do(func() {
@@ -63,7 +64,9 @@ func (c *Client) watchTask(work context.Context, r *runner) (end func(well bool)
 	}
 }
 
-func (w *watcher) run(ctx context.Context) {
+func (w *watcher) run(ctx context.Context, fresh bool) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	tick := time.NewTicker(inboxEvery)
 	defer tick.Stop()
 	for {
@@ -72,6 +75,12 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			w.takeMessages()
+			if a := w.runner.assigned.Load(); a != nil && !w.paced {
+				w.paced = true
+				if p := w.paceOf(a.Job); p != nil {
+					watching.Go(func() { p.run(ctx, fresh) })
+				}
+			}
 			if now.Sub(w.dirAt) >= dirEvery {
 				w.dirAt = now
 				w.lookAtDir(false)

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+
 	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
 )
@@ -140,8 +142,24 @@ func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 	if prefer := p.settings.Prefer; prefer != nil && (p.settings.Prefers == nil || p.settings.Prefers(e.job)) {
 		options.Prefer = func(at int) int { return prefer(e.job, p.spots[at].node) }
 	}
+	if avoid := e.subjob.Avoid; len(avoid) > 0 {
+		prefer := options.Prefer
+		options.Prefer = func(at int) int {
+			switch {
+			case slices.Contains(avoid, p.spots[at].node.ID):
+				return avoided
+			case prefer == nil:
+				return 0
+			}
+			return prefer(at)
+		}
+	}
 	return options
 }
+
+// avoided is what a node is worth to a job that was slow or hung there: less
+// than any other.
+const avoided = -1
 
 // reserved tells whether any spot is kept.
 func (p *pass) reserved() bool { return p.keptCount > 0 }

@@ -14,12 +14,13 @@ type ending struct {
 	failed  *structs.Allocation // the allocation that failed first, if one did
 	by      *structs.AttemptKey // the attempt that it makes room for, if it does
 	saves   bool                // its ranks are to save a checkpoint first, if their job keeps any
+	code    int                 // what the job answers to a shell when it was not a rank's own end
 }
 
 // exitCode is what the attempt, and so perhaps the job, answers to a shell.
 func (e ending) exitCode() int {
 	if e.failed == nil {
-		return 0
+		return e.code
 	}
 	if e.failed.Signal != 0 {
 		return 128 + e.failed.Signal

@@ -25,6 +25,9 @@ import (
 //	plan NAME[/SUBJOB] NODE… [kill=NAME,…] [claim=yes]
 //	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
 //	lease NODE [register=N]      the lease of a lost node is over
+//	paces NAME RANK [silent] [mute] [over] [idle|busy] [step=N] [for=D] [limit=D] [cards=ID,…]   a hang watch tells
+//	slow NAME RANK               a performance watch tells
+//	evicted NAME RANK DEVICE     a node leaves a device
 //	saves NAME RANK PATH [step=N] [seq=N] [attempt=N] [node=NAME]
 //	status NODE ready|disconnected|lost|left
 //	drain|cordon|eligible NODE [deadline=D]
@@ -136,6 +139,8 @@ func (p *play) do(verb string, args []string) {
 			RegisterIndex: uint64(p.number(named["register"], int(node.RegisterIndex)))})
 	case "saves":
 		p.saves(plain, named)
+	case "paces", "slow", "evicted":
+		p.watched(verb, plain, named)
 	case "status":
 		node := p.store.Snapshot().Node("node-" + plain[0])
 		p.apply(structs.CommandNodeStatus, &structs.NodeStatusChange{NodeID: node.ID, Incarnation: node.Incarnation, Status: structs.NodeStatus(plain[1])})
@@ -259,6 +264,12 @@ func (p *play) submit(plain []string, named map[string]string) {
 	}
 	if named["min"] != "" || named["grace"] != "" {
 		job.Checkpoint = &structs.Checkpoint{MaxResumes: 1, Signal: "SIGUSR1", Grace: p.span(named["grace"])}
+	}
+	if named["hang"] != "" {
+		job.Hang = &structs.Hang{Action: named["hang"], Factor: 10, Least: structs.HangLeastDefault, Most: structs.HangMostDefault}
+	}
+	if named["slow"] != "" {
+		job.Checkpoint.Performance = &structs.Performance{Threshold: 0.664, Action: named["slow"], Compare: "gt", Times: 3}
 	}
 	if named["min"] != "" {
 		job.Checkpoint.Elastic = &structs.Elastic{MinNodes: p.number(named["min"], 1), AllowResize: slices.Contains(plain, "resize")}
@@ -414,6 +425,29 @@ func (p *play) saves(plain []string, named map[string]string) {
 	seq := uint64(p.number(named["seq"], int(alloc.NoteSeq)+1))
 	p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: nodeID, Notes: []structs.AllocNote{{AllocID: allocID, Attempt: attempt,
 		Seq: seq, Checkpoint: &structs.SavedCheckpoint{Path: plain[2], Step: int64(p.number(named["step"], 0)), SavedAt: structs.UnixNano(seq)}}}})
+}
+
+// watched is what a node tells of a rank that it watches.
+func (p *play) watched(verb string, plain []string, named map[string]string) {
+	snapshot := p.store.Snapshot()
+	id, subjob := p.jobOf(plain[0])
+	attempt := uint64(p.number(named["attempt"], int(snapshot.Subjob(id, subjob).Attempt)))
+	alloc := snapshot.Alloc(structs.AllocID(id, subjob, attempt, p.number(plain[1], 0)))
+	note := structs.AllocNote{AllocID: alloc.ID, Attempt: attempt, Seq: alloc.NoteSeq + 1}
+	switch verb {
+	case "paces":
+		note.Pace = &structs.Pace{Silent: slices.Contains(plain, "silent"), Mute: slices.Contains(plain, "mute"), Over: slices.Contains(plain, "over"),
+			For: p.span(named["for"]), Limit: p.span(named["limit"]), Step: int64(p.number(named["step"], 0)),
+			Measured: slices.Contains(plain, "idle") || slices.Contains(plain, "busy"), Idle: slices.Contains(plain, "idle")}
+		if named["cards"] != "" {
+			note.Pace.Cards = strings.Split(named["cards"], ",")
+		}
+	case "slow":
+		note.Slow = &structs.Slowness{Value: 0.75, Threshold: 0.664, Times: 3}
+	case "evicted":
+		note.Evicted = structs.NewReason("device.fault", "device", plain[2], "code", "xid-79")
+	}
+	p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: alloc.NodeID, Notes: []structs.AllocNote{note}})
 }
 
 // apply runs a command and writes down what it brought about.

@@ -88,6 +88,8 @@ type Attempt struct {
 	// did so before: none of that counts as run time.
 	PausedAt  UnixNano `json:"paused_at,omitempty"`
 	PausedFor Duration `json:"paused_for,omitempty"`
+	// HungAt is since when its hang watch finds that it hangs, 0 while it does not.
+	HungAt UnixNano `json:"hung_at,omitempty"`
 	// By is the attempt that this one yielded to, when its outcome is preempted.
 	By          *AttemptKey `json:"by,omitempty"`
 	CreateIndex uint64      `json:"create_index"`

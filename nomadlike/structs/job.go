@@ -67,6 +67,7 @@ type Job struct {
 	OutputStorage   string            `json:"output_storage,omitempty"` // "": the first that takes outputs
 	Restart         *Restart          `json:"restart,omitempty"`
 	Checkpoint      *Checkpoint       `json:"checkpoint,omitempty"`
+	Hang            *Hang             `json:"hang,omitempty"`
 	StopGrace       Duration          `json:"stop_grace"`
 	Fencing         string            `json:"fencing,omitempty"` // commit (default) | strict
 	Debug           *Debug            `json:"debug,omitempty"`
@@ -292,12 +293,53 @@ type Elastic struct {
 	AllowResize bool `json:"allow_resize,omitempty"`
 }
 
-// Performance is the performance watch 性能检测.
+// Performance is the performance watch 性能检测: a figure that the training
+// writes into its log with every iteration is held against a threshold.
 type Performance struct {
 	Threshold float64 `json:"threshold"`
-	Action    string  `json:"action,omitempty"`  // alert | reschedule
-	Compare   string  `json:"compare,omitempty"` // gt | lt
+	Action    string  `json:"action,omitempty"`  // WatchAlert | WatchReschedule
+	Compare   string  `json:"compare,omitempty"` // gt | lt: which side of the threshold is bad
+	// Pattern finds the figure in a line: the first of two groups divided by the
+	// second, or the one group. "" is PerformancePattern.
+	Pattern string `json:"pattern,omitempty"`
+	Times   int    `json:"times,omitempty"` // bad lines in a row until something is done
 }
+
+// What a watch over a training does when it finds something.
+const (
+	WatchAlert      = "alert"      // an event
+	WatchReschedule = "reschedule" // the gang saves its work and starts again elsewhere
+)
+
+// PerformancePattern is what the performance watch looks for unless a job says
+// otherwise: the line of the reference guide, hardware time over end-to-end time.
+const PerformancePattern = `hardware time is ([0-9.eE+-]+) and e2e time is ([0-9.eE+-]+)`
+
+// Bounds and defaults of watches.
+const (
+	WatchTimesMax           = 1000
+	PerformanceTimesDefault = 3
+	HangFactorDefault       = 10
+	HangFactorMax           = 1000
+	HangLeastDefault        = Duration(2 * time.Minute)
+	HangMostDefault         = Duration(30 * time.Minute)
+	HangMin                 = Duration(time.Second)
+	HangMax                 = Duration(7 * 24 * time.Hour)
+)
+
+// Hang is the hang watch: a gang that logs nothing, makes no step and leaves
+// devices idle for Factor times as long as a step takes does not come back by
+// itself. How long a step takes is learned from the log.
+type Hang struct {
+	Action  string   `json:"action,omitempty"`  // WatchAlert | WatchReschedule
+	Factor  float64  `json:"factor,omitempty"`  // how many steps' time of silence
+	Least   Duration `json:"least,omitempty"`   // silence shorter than that never counts
+	Most    Duration `json:"most,omitempty"`    // silence of that length counts whatever the devices do
+	Pattern string   `json:"pattern,omitempty"` // finds the step's number, its one group; "": StepPattern
+}
+
+// StepPattern is how steps are found in a log unless a job says otherwise.
+const StepPattern = `(?i)\b(?:global[ _-]?step|step|iter(?:ation)?)\b\s*[:=#\[(]?\s*(\d+)`
 
 // Debug keeps a failed job enterable.
 type Debug struct {

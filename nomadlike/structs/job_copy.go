@@ -29,6 +29,7 @@ func (j *Job) Copy() *Job {
 	c.Checkpoint = j.Checkpoint.Copy()
 	c.Resume = clonePointer(j.Resume)
 	c.Debug = clonePointer(j.Debug)
+	c.Hang = clonePointer(j.Hang)
 	c.Tensorboard = clonePointer(j.Tensorboard)
 	c.Meta = maps.Clone(j.Meta)
 	return &c

@@ -94,9 +94,16 @@ func (j *Job) SetDefaults() []Default {
 		fill(&d, "checkpoint.signal", &c.Signal, DefaultCheckpointSignal)
 		fill(&d, "checkpoint.grace", &c.Grace, DefaultCheckpointGrace)
 		if c.Performance != nil {
-			fill(&d, "checkpoint.performance.action", &c.Performance.Action, "alert")
+			fill(&d, "checkpoint.performance.action", &c.Performance.Action, WatchAlert)
 			fill(&d, "checkpoint.performance.compare", &c.Performance.Compare, "gt")
+			fill(&d, "checkpoint.performance.times", &c.Performance.Times, PerformanceTimesDefault)
 		}
+	}
+	if h := j.Hang; h != nil {
+		fill(&d, "hang.action", &h.Action, WatchAlert)
+		fill(&d, "hang.factor", &h.Factor, HangFactorDefault)
+		fill(&d, "hang.least", &h.Least, HangLeastDefault)
+		fill(&d, "hang.most", &h.Most, max(h.Least, HangMostDefault))
 	}
 	fill(&d, "stop_grace", &j.StopGrace, DefaultStopGrace)
 	fill(&d, "fencing", &j.Fencing, DefaultFencing)

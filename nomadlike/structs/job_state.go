@@ -134,6 +134,11 @@ type Subjob struct {
 	// this attempt, with slack: from then on nobody passes it on its nodes. Set
 	// once by a WaitUpdate, 0 again when it gets its nodes.
 	NoPassingAt UnixNano `json:"no_passing_at,omitempty"`
+	// Avoid are the nodes that its next attempts leave alone if they can, because
+	// it was slow or stood still there, at most AvoidMax, oldest first; Moves is
+	// how often it was taken away from such a node.
+	Avoid []string `json:"avoid,omitempty"`
+	Moves int      `json:"moves,omitempty"`
 	// Checkpoints are the newest that its attempts registered, oldest first, at
 	// most CheckpointsKept; the next attempt starts from the last one. Versions
 	// of the subjob share them: they are never changed in place.

@@ -92,6 +92,7 @@ func (j *Job) Validate() []Problem {
 	v.task(j)
 	v.data(j)
 	v.recovery(j)
+	v.hang(j.Hang)
 	v.interactive(j)
 	v.meta(j)
 	return v.problems

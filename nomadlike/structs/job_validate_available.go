@@ -12,9 +12,6 @@ func (j *Job) NotAvailable() []Problem {
 	if j.Batch != nil && len(j.Batch.Subtasks) > 0 {
 		v.later(IndexedPath("batch.subtask", 0), "subtask")
 	}
-	if c := j.Checkpoint; c != nil {
-		v.laterIf(c.Performance != nil, "checkpoint.performance", "performance")
-	}
 	v.laterIf(j.Fencing == FencingStrict && j.Task.Driver == DriverDocker, "fencing", `fencing = "strict" with driver = "docker"`)
 	v.laterIf(j.Debug != nil, "debug", "debug")
 	v.laterIf(j.SSH, "ssh", "ssh")

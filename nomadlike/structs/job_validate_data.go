@@ -2,6 +2,7 @@ package structs
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -169,8 +170,42 @@ func (v *validator) recovery(j *Job) {
 		if !finite(p.Threshold) || p.Threshold <= 0 || p.Threshold > thresholdMax {
 			v.add("checkpoint.performance.threshold", "job.range", "", "value", p.Threshold, "min", "0", "max", thresholdMax)
 		}
-		v.choice("checkpoint.performance.action", p.Action, false, "alert", "reschedule")
+		v.choice("checkpoint.performance.action", p.Action, false, WatchAlert, WatchReschedule)
 		v.choice("checkpoint.performance.compare", p.Compare, false, "gt", "lt")
+		v.integer("checkpoint.performance.times", p.Times, 1, WatchTimesMax)
+		v.logPattern("checkpoint.performance.pattern", p.Pattern, 1, 2)
+	}
+}
+
+// hang checks the hang watch.
+func (v *validator) hang(h *Hang) {
+	if h == nil {
+		return
+	}
+	v.choice("hang.action", h.Action, false, WatchAlert, WatchReschedule)
+	if !finite(h.Factor) || h.Factor < 1 || h.Factor > HangFactorMax {
+		v.add("hang.factor", "job.range", "", "value", h.Factor, "min", "1", "max", HangFactorMax)
+	}
+	v.span("hang.least", h.Least, HangMin, HangMax)
+	v.span("hang.most", h.Most, max(HangMin, min(h.Least, HangMax)), HangMax)
+	v.logPattern("hang.pattern", h.Pattern, 1, 1)
+}
+
+// logPattern checks a regular expression over lines of a log that has to have
+// between least and most groups; "" is the default of its field.
+func (v *validator) logPattern(at, pattern string, least, most int) {
+	if pattern == "" {
+		return
+	}
+	if !v.word(at, pattern, patternLengthMax) {
+		return
+	}
+	compiled, err := regexp.Compile(pattern)
+	switch {
+	case err != nil:
+		v.add(at, "job.log_pattern", "", "value", pattern, "cause", err.Error())
+	case compiled.NumSubexp() < least || compiled.NumSubexp() > most:
+		v.add(at, "job.log_pattern_groups", "job.log_pattern_groups.hint", "value", pattern, "count", compiled.NumSubexp(), "max", most)
 	}
 }
 
@@ -190,7 +225,7 @@ func (v *validator) watched(c *Checkpoint) {
 	}
 }
 
-// patternLengthMax bounds checkpoint.pattern, in bytes.
+// patternLengthMax bounds patterns, in bytes.
 const patternLengthMax = 256
 
 // interactive checks what people use while a job runs.

@@ -81,7 +81,11 @@ func mistakes() map[string]func(*Job) {
 		"checkpoint and restart": func(j *Job) { j.Restart, j.Checkpoint = &Restart{}, &Checkpoint{Signal: "SIGUSR1"} },
 		"checkpoint elastic":     func(j *Job) { j.Checkpoint = &Checkpoint{Signal: "SIGUSR1", Elastic: &Elastic{MinNodes: 2}} },
 		"checkpoint performance": func(j *Job) {
-			j.Checkpoint = &Checkpoint{Signal: "SIGUSR1", Performance: &Performance{Threshold: math.NaN(), Action: "alter", Compare: "gt"}}
+			j.Checkpoint = &Checkpoint{Signal: "SIGUSR1", Performance: &Performance{Threshold: math.NaN(), Action: "alter", Compare: "gt", Times: 1}}
+		},
+		"watch patterns": func(j *Job) {
+			j.Checkpoint = &Checkpoint{Signal: "SIGUSR1", Performance: &Performance{Threshold: 1, Action: "alert", Compare: "gt", Times: 1, Pattern: "(a)(b)(c)"}}
+			j.Hang = &Hang{Action: "restart", Factor: 0.5, Least: Duration(time.Hour), Most: Duration(time.Minute), Pattern: "step ("}
 		},
 		"checkpoint signal":        func(j *Job) { j.Checkpoint = &Checkpoint{Signal: "USR1"} },
 		"command assignment":       command("KEY=VALUE python3 train.py"),
@@ -292,7 +296,8 @@ func full(t *testing.T) *Job {
 		Hooks: []Hook{{When: "prestop", Command: "true"}}}
 	j.Algorithms, j.Datasets, j.Models, j.Volumes = []DataRef{{Name: "a"}}, []DataRef{{Name: "a"}}, []DataRef{{Name: "a"}}, []DataRef{{Name: "a"}}
 	j.Mounts, j.Output = []Mount{{Target: "/a", Source: "/b"}}, "o"
-	j.Checkpoint = &Checkpoint{Signal: "SIGUSR1", Performance: &Performance{Threshold: 1, Action: "alert", Compare: "gt"}}
+	j.Checkpoint = &Checkpoint{Signal: "SIGUSR1", Performance: &Performance{Threshold: 1, Action: "alert", Compare: "gt", Times: 1, Pattern: `a=(\d+)`}}
+	j.Hang = &Hang{Action: "alert", Factor: 2, Least: HangLeastDefault, Most: HangMostDefault, Pattern: `s=(\d+)`}
 	j.Tensorboard = &Tensorboard{LogDir: "/tb"}
 	if problems := j.Validate(); len(problems) != 0 {
 		t.Fatalf("the full job is not valid: %v", problems)

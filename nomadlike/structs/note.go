@@ -12,6 +12,7 @@ const (
 	CheckpointsKept   = 8    // of a subjob, oldest dropped first
 	NoteParamsMax     = 16   // parameters of a told event
 	NoteParamMax      = 1024 // bytes of one
+	AvoidMax          = 64   // nodes that a subjob avoids
 )
 
 // SavedCheckpoint is a checkpoint that a training registered: where it lies, in
@@ -43,7 +44,7 @@ func CheckpointPathProblem(path string) string {
 // AllocNote is what a node tells of an allocation besides its status. A note
 // of an old attempt, of a foreign node or with a Seq that is not higher than
 // that of the last note of the allocation changes nothing. Exactly one of
-// Checkpoint and Told is set.
+// Checkpoint, Told, Pace, Slow and Evicted is set.
 type AllocNote struct {
 	AllocID string   `json:"alloc_id"`
 	Attempt uint64   `json:"attempt"`
@@ -52,6 +53,9 @@ type AllocNote struct {
 
 	Checkpoint *SavedCheckpoint `json:"checkpoint,omitempty"` // Path, Step and SavedAt are set
 	Told       *Told            `json:"told,omitempty"`
+	Pace       *Pace            `json:"pace,omitempty"`    // the rank has gone silent, or is heard again
+	Slow       *Slowness        `json:"slow,omitempty"`    // the performance watch found something
+	Evicted    *Reason          `json:"evicted,omitempty"` // what it runs on has to be left: the node has told its rank to save its work
 }
 
 // ToldEvent tells whether a node may make an event with the id known.

@@ -1,0 +1,174 @@
+package pace
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// What is learned, and when it is believed.
+const (
+	stepsKept  = 33              // step marks that are remembered
+	stepsLeast = 4               // of which so many are needed
+	gapsKept   = 64              // silences that are remembered
+	gapsLeast  = 4               // of which so many are needed without steps
+	gapFactor  = 2               // silence is not unusual before this many times the longest seen
+	gapNoticed = time.Second     // shorter silences are not worth remembering
+	toldEvery  = 1 * time.Minute // least time between two tellings that change little
+)
+
+// UseIdle is the share of the time below which a device, or a processor of the
+// task, counts as idle.
+const UseIdle = 0.05
+
+// Use is what a task's devices, or its processors when it has none, have done
+// since the last measurement.
+type Use struct {
+	At    time.Duration
+	Cards map[string]float64 // share of the time with work, by device id
+	Cores float64            // busy cores of the task, when Cards is nil
+}
+
+// Pulse is the hang watch of one task.
+type Pulse struct {
+	policy  structs.Hang
+	pattern *regexp.Regexp
+	heard   time.Duration // the last sign of life
+	spoke   bool          // it has logged something
+	step    int64
+	steps   []time.Duration          // when the last steps were made, oldest first
+	gaps    []time.Duration          // silences, oldest first
+	busy    map[string]time.Duration // when each device was last seen at work; "" stands for the processors
+	told    structs.Pace
+	toldAt  time.Duration
+}
+
+// NewPulse begins a watch at the start of a task, or when its agent came back.
+func NewPulse(policy structs.Hang, now time.Duration) (*Pulse, error) {
+	pattern, err := regexp.Compile(cmp.Or(policy.Pattern, structs.StepPattern))
+	if err != nil {
+		return nil, err
+	}
+	return &Pulse{policy: policy, pattern: pattern, heard: now, busy: make(map[string]time.Duration)}, nil
+}
+
+// Line takes a line of the log. It tells when the task was believed silent.
+func (p *Pulse) Line(line []byte, now time.Duration) (structs.Pace, bool) {
+	if gap := now - p.heard; p.spoke && gap >= gapNoticed {
+		p.gaps = keep(p.gaps, gap, gapsKept)
+	}
+	p.heard, p.spoke = now, true
+	if found := p.pattern.FindSubmatch(line); len(found) > 1 {
+		if step, err := strconv.ParseInt(string(found[1]), 10, 64); err == nil && step != p.step {
+			p.step = step
+			p.steps = keep(p.steps, now, stepsKept)
+		}
+	}
+	if !p.told.Silent {
+		return structs.Pace{}, false
+	}
+	p.told, p.toldAt = structs.Pace{Step: p.step}, now
+	return p.told, true
+}
+
+// Rest says that the task has stood still by order until now.
+func (p *Pulse) Rest(now time.Duration) {
+	p.heard = now
+	for id := range p.busy {
+		p.busy[id] = now
+	}
+	p.steps = nil // the next one would seem to have taken as long
+}
+
+// Measured takes what devices do.
+func (p *Pulse) Measured(use Use) {
+	see := func(id string, share float64) {
+		if _, known := p.busy[id]; !known || share >= UseIdle {
+			p.busy[id] = use.At
+		}
+	}
+	if use.Cards == nil {
+		see("", use.Cores)
+		return
+	}
+	for id, share := range use.Cards {
+		see(id, share)
+	}
+}
+
+// Limit is how much silence is too much: Factor times what a step takes, or the
+// longest silence when there are no steps, never less than twice the longest
+// silence, and between Least and Most. While nothing is learned it is Most.
+func (p *Pulse) Limit() time.Duration {
+	least, most := p.policy.Least.Std(), p.policy.Most.Std()
+	longest := time.Duration(0)
+	if len(p.gaps) > 0 {
+		longest = slices.Max(p.gaps)
+	}
+	var usual time.Duration
+	switch {
+	case len(p.steps) >= stepsLeast:
+		usual = p.stepTime()
+	case len(p.gaps) >= gapsLeast:
+		usual = longest
+	default:
+		return most
+	}
+	learned := time.Duration(min(p.policy.Factor*float64(usual), float64(most)))
+	return min(max(learned, gapFactor*longest, least), most)
+}
+
+// stepTime is the median time between steps.
+func (p *Pulse) stepTime() time.Duration {
+	var spans []time.Duration
+	for i := 1; i < len(p.steps); i++ {
+		spans = append(spans, p.steps[i]-p.steps[i-1])
+	}
+	slices.Sort(spans)
+	return spans[len(spans)/2]
+}
+
+// Tick looks whether the task is silent. It gives what the servers should hear
+// when that has changed: that it is, which devices are idle, that it has been
+// for the longest that is borne. A task that has never logged anything is told
+// of too, as mute, for its gang's sake.
+func (p *Pulse) Tick(now time.Duration) (structs.Pace, bool) {
+	silence, limit := now-p.heard, p.Limit()
+	wait := limit
+	if !p.spoke {
+		wait = p.policy.Least.Std()
+	}
+	if silence < wait {
+		return structs.Pace{}, false
+	}
+	fresh := structs.Pace{Silent: true, Mute: !p.spoke, Over: silence >= p.policy.Most.Std(),
+		For: structs.Duration(silence), Limit: structs.Duration(limit), Step: p.step}
+	fresh.Measured = len(p.busy) > 0
+	for id, at := range p.busy {
+		if now-at < min(silence, wait) {
+			continue
+		}
+		fresh.Idle = true
+		if id != "" && len(fresh.Cards) < structs.PaceCardsMax {
+			fresh.Cards = append(fresh.Cards, id)
+		}
+	}
+	slices.Sort(fresh.Cards)
+	first := !p.told.Silent
+	changed := fresh.Over != p.told.Over || fresh.Idle != p.told.Idle || !slices.Equal(fresh.Cards, p.told.Cards)
+	if !first && (!changed || now-p.toldAt < toldEvery && fresh.Over == p.told.Over) {
+		return structs.Pace{}, false
+	}
+	p.told, p.toldAt = fresh, now
+	return fresh, true
+}
+
+// keep appends to a list of at most most.
+func keep(list []time.Duration, value time.Duration, most int) []time.Duration {
+	list = append(list, value)
+	return list[max(0, len(list)-most):]
+}
