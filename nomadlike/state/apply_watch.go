@@ -73,7 +73,12 @@ func (tx *txn) hangs(job *structs.Job, attempt *structs.Attempt, gang []*structs
 		}
 	}
 	if late != nil {
-		id += "_" + hung.Why
+		switch hung.Why {
+		case structs.BehindSteps:
+			id = "event.attempt.hangs_steps"
+		case structs.BehindIdle:
+			id = "event.attempt.hangs_idle"
+		}
 		event.AllocID, event.NodeID = late.ID, late.NodeID
 		params = append(params, "rank", late.Name, "node", late.NodeName, "own", decimal(uint64(max(hung.Step, 0))), "cards", strings.Join(hung.Cards, ", "))
 	}

@@ -111,7 +111,7 @@ type Allocation struct {
 	NoteSeq     uint64      `json:"note_seq,omitempty"`    // of its last AllocNote
 	Quarantined bool        `json:"quarantined,omitempty"` // lost: holds its devices until the node returns with an inventory
 
-	Pace        *Pace       `json:"pace,omitempty"`        // running: it has gone silent; nil: it is heard, or nobody watches
+	Pace *Pace `json:"pace,omitempty"` // running: it has gone silent; nil: it is heard, or nobody watches
 
 	CreateIndex uint64 `json:"create_index"`
 	ModifyIndex uint64 `json:"modify_index"`
