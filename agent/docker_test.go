@@ -327,7 +327,7 @@ func (e *engine) gangs(t *testing.T) {
 
 	whole := t
 	t.Run("names, terminal and a new agent", func(t *testing.T) {
-		file := strings.Replace(contained("gang", `sh -c 'getent hosts gang-1-0 gang-1-1; while test ! -e end; do sleep 0.05; done; exit 3'`, "nodes = 2"), "stop_grace", "distributed \"none\" {}\n  stop_grace", 1)
+		file := strings.Replace(contained("gang", `sh -c 'getent hosts gang-1-0 gang-1-1; while test ! -e end || test -e /proc/$(cat end); do sleep 0.05; done; exit 3'`, "nodes = 2"), "stop_grace", "distributed \"none\" {}\n  stop_grace", 1)
 		job := runJob(t, c.api, file, structs.JobRunning)
 		list, _, err := c.api.Allocations(t.Context(), job.Job.ID, api.AllocationFilter{}, nil)
 		if err != nil || len(list.Allocations) != 2 {
@@ -358,7 +358,9 @@ func (e *engine) gangs(t *testing.T) {
 			node, _, err := c.api.Node(t.Context(), first.NodeID, nil)
 			return err == nil && node.Status == structs.NodeReady && node.Incarnation > before.Incarnation
 		})
-		if got, code := execIn(t, c.api, first, "touch end"); code != 0 {
+		// The task waits for the end of what ends it, which would else be
+		// killed along with the container.
+		if got, code := execIn(t, c.api, first, "echo $$ > end.new && exec mv end.new end"); code != 0 {
 			t.Errorf("the new agent enters the task: %q, %d", got, code)
 		}
 		ended := awaitJob(t, c.api, job.Job.ID, structs.JobFailed)

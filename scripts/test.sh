@@ -42,9 +42,7 @@ fi
 if ! $fast; then
   step "tests with the race detector"
   # The rooms left out decide purely: they start no goroutine and share nothing.
-  # The docker driver's tests are left to `make race`: slowed down by the detector
-  # they once met an engine that answered no more after 50 removals at a time.
-  pure='^nomadlike/nomadlike/(structs|predict|scheduler|forecast|launch|sim)(/|$)|^nomadlike/plugins/docker$'
+  pure='^nomadlike/nomadlike/(structs|predict|scheduler|forecast|launch|sim)(/|$)'
   mapfile -t racing < <(go list ./nomadlike/... ./plugins/... ./agent/... ./command/... | grep -vE "$pure")
   run env CGO_ENABLED=1 go test -race -short -timeout 15m "${racing[@]}"
   if ((EUID == 0)); then

@@ -67,6 +67,7 @@ func TestAttackOptions(t *testing.T) {
 
 // Attack 30: mounts that lead elsewhere.
 func TestAttackMounts(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	own := t.TempDir()
 	link := func(target string) string {
@@ -119,6 +120,7 @@ func TestAttackMounts(t *testing.T) {
 // tasks that mount it are being started: whatever gets mounted is one of the
 // two that are allowed, never the third.
 func TestAttackMountSwap(t *testing.T) {
+	t.Parallel()
 	long(t)
 	own := t.TempDir()
 	d := open(t, func(c *docker.Config) { c.MountRoots = []string{"/usr", own + "/root"} })
@@ -173,6 +175,7 @@ func TestAttackMountSwap(t *testing.T) {
 
 // Attack 36: images that use the container runtime against the node.
 func TestAttackImage(t *testing.T) {
+	t.Parallel()
 	needEngine(t)
 	const ref = "nomadlike-test/hostile:1"
 	err := importImage(ref, append(links("bin", "lib", "lib64", "sbin"),
@@ -281,6 +284,7 @@ func TestAttackImageEnvironment(t *testing.T) {
 
 // Attack 38: devices that are not the task's.
 func TestAttackDevices(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	script := `mknod /dev/mem c 1 1; mknod /tmp/k b 8 0; ls /dev/fuse /dev/mem /dev/kmsg /dev/loop-control
 		exec 3<>/dev/card && echo opened; exec 4</dev/reader && echo readable; (exec 5>/dev/reader) && echo writable; true`
@@ -388,6 +392,7 @@ while True:
 
 // Attack 40: sockets of the node.
 func TestAttackSockets(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	spec := dressed(drivertest.Shell(t, `
 		ls /var/run/docker.sock /run/docker.sock /run/containerd 2>&1 | grep -c "No such file"
@@ -413,6 +418,7 @@ PY
 
 // Attack 41: other processes, and the init itself.
 func TestAttackProcesses(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	neighbour := dressed(counter(t))
 	neighbour.ID += "-n"
@@ -445,6 +451,7 @@ func TestAttackProcesses(t *testing.T) {
 
 // Attack 42 beside the conformance tests: nothing brings a container back.
 func TestAttackRestart(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	spec := dressed(counter(t))
 	drivertest.Start(t, d, spec)
@@ -470,6 +477,7 @@ func TestAttackRestart(t *testing.T) {
 
 // Attack 43: strange requests to execute.
 func TestAttackExec(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	spec := dressed(drivertest.Spec(t))
 	spec.Hold = true

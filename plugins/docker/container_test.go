@@ -19,6 +19,7 @@ import (
 
 // TestLimits reads back what the kernel enforces.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	spec := dressed(drivertest.Shell(t, "echo ready; sleep 1000"))
 	spec.Resources = driver.Resources{CPU: 0.5, Memory: 96 << 20, Shm: 32 << 20, PIDs: 70}
@@ -74,6 +75,7 @@ func TestLimits(t *testing.T) {
 // sees files of that directory at other paths, also on a node that lets jobs
 // mount next to nothing.
 func TestOwnDirectory(t *testing.T) {
+	t.Parallel()
 	needEngine(t)
 	const ref = "nomadlike-test/own:1"
 	files := append(links("bin", "lib", "lib64", "sbin"), file{name: "etc/", mode: 0o755},
@@ -103,6 +105,7 @@ func TestOwnDirectory(t *testing.T) {
 // TestUserAndDirectory runs as the image's user, as a named one and in a
 // directory of the job's choice.
 func TestUserAndDirectory(t *testing.T) {
+	t.Parallel()
 	needEngine(t)
 	const ref = "nomadlike-test/user:1"
 	files := append(links("bin", "lib", "lib64", "sbin"), file{name: "etc/", mode: 0o755},
@@ -144,6 +147,7 @@ func TestUserAndDirectory(t *testing.T) {
 
 // TestNetworks checks what a task sees in each network.
 func TestNetworks(t *testing.T) {
+	t.Parallel()
 	long(t)
 	d := open(t, func(c *docker.Config) { c.Policy.HostNetwork, c.PrivateNetwork = true, "nltest" })
 	script := "hostname; ls /sys/class/net | tr '\\n' ' '; cat /etc/hosts; getent hosts peer-1-1"
@@ -178,6 +182,7 @@ import socket; print(socket.create_connection(("digits-1-0", 5000), 10).recv(100
 
 // TestEntrypoint checks what becomes of an image's entrypoint and command.
 func TestEntrypoint(t *testing.T) {
+	t.Parallel()
 	needEngine(t)
 	const ref = "nomadlike-test/entry:1"
 	files := append(links("bin", "lib", "lib64", "sbin"), file{name: "entry.sh", body: []byte("#!/bin/sh\necho entry $#\nexec \"$@\"\n")})
@@ -203,6 +208,7 @@ func TestEntrypoint(t *testing.T) {
 
 // TestPlainErrors gives the errors of a spec that docker alone checks.
 func TestPlainErrors(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	spec := drivertest.Shell(t, "true")
 	_, err := d.Start(context.Background(), spec)
@@ -228,6 +234,7 @@ func TestPlainErrors(t *testing.T) {
 
 // TestPyTorch trains with two ranks in two containers of a private network.
 func TestPyTorch(t *testing.T) {
+	t.Parallel()
 	long(t)
 	needEngine(t)
 	if err := osexec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	osexec "os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,9 @@ const hostImage = "nomadlike-test/host:1"
 
 // limit bounds what a test waits for; far above what any step takes.
 const limit = 30 * time.Second
+
+// testsAtOnce is how many of the tests that may run beside others do.
+const testsAtOnce = 4
 
 func TestMain(m *testing.M) {
 	os.Exit(testMain(m))
@@ -82,6 +87,13 @@ func testMain(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+	}
+	// Tests wait for the engine and for tasks more than they compute. Those that
+	// stop the engine or fill the node run by themselves, before the others.
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(testsAtOnce)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	code := m.Run()
 	if world.api != nil {
@@ -249,5 +261,10 @@ func dressed(spec driver.TaskSpec) driver.TaskSpec {
 }
 
 func TestContract(t *testing.T) {
-	drivertest.Run(t, func(t *testing.T) driver.Driver { return inHostImage{open(t)} })
+	drivertest.Run(t, func(t *testing.T) driver.Driver {
+		if !strings.HasSuffix(t.Name(), "/Lifecycle") { // it changes the environment of this process
+			t.Parallel()
+		}
+		return inHostImage{open(t)}
+	})
 }

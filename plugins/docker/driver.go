@@ -21,7 +21,8 @@ import (
 
 // Bounds of calls that a context does not bound enough.
 const (
-	// destroyPatience is how long Destroy waits for a task that it has killed.
+	// destroyPatience is how long Destroy waits for a task that it has killed,
+	// and then for the engine to remove it.
 	destroyPatience = 30 * time.Second
 	// engineLogMax is the size, in bytes, above which the log of all keepers
 	// is emptied when the driver opens.
@@ -294,13 +295,13 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID) error {
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, destroyPatience)
-	defer cancel()
 	if !t.over() {
-		if err := d.Stop(ctx, id, "SIGKILL", 0); err != nil {
+		killed, cancel := context.WithTimeout(ctx, destroyPatience)
+		defer cancel()
+		if err := d.Stop(killed, id, "SIGKILL", 0); err != nil {
 			return fmt.Errorf("destroy task %s: %w", id, err)
 		}
-		if _, err := d.Wait(ctx, id); err != nil {
+		if _, err := d.Wait(killed, id); err != nil {
 			return fmt.Errorf("destroy task %s: %w", id, err)
 		}
 	}

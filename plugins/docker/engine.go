@@ -29,9 +29,13 @@ var errNotFound = errors.New("not found")
 
 // engine speaks to the container engine. It is the only place that knows the
 // client library; what it says and hears is in types of this package. Every
-// call is bounded by its context only.
+// call is bounded by its context only. Starts and removals wait for their
+// gates outside of this type: for how long is the caller's choice.
 type engine struct {
 	api *client.Client
+	// Two gates, so that removals which the engine does not finish keep no
+	// task from starting.
+	starts, removals gate
 }
 
 func newEngine(endpoint string) (*engine, error) {
@@ -39,7 +43,7 @@ func newEngine(endpoint string) (*engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare client of the container engine: %w", err)
 	}
-	return &engine{api: api}, nil
+	return &engine{api: api, starts: newGate(), removals: newGate()}, nil
 }
 
 func (e *engine) close() { e.api.Close() }

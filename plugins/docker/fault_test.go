@@ -83,6 +83,7 @@ func destroyAtEnd(t *testing.T, d driver.Driver, id driver.TaskID) {
 // TestKilledAgent kills the agent under a running task, and under one that
 // ends before the next agent comes.
 func TestKilledAgent(t *testing.T) {
+	t.Parallel()
 	needEngine(t)
 	c := config(t)
 	running, ended := dressed(counter(t)), dressed(drivertest.Shell(t, "echo short; exit 6"))
@@ -119,6 +120,7 @@ func TestKilledAgent(t *testing.T) {
 // TestKilledKeeper kills the process that writes the logs, again and again:
 // not one line may be lost or doubled.
 func TestKilledKeeper(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	spec := dressed(counter(t))
 	drivertest.Start(t, d, spec)
@@ -147,6 +149,7 @@ func TestKilledKeeper(t *testing.T) {
 
 // TestKilledKeeperAndContainer leaves nobody who could tell but the engine.
 func TestKilledKeeperAndContainer(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	spec := dressed(counter(t))
 	drivertest.Start(t, d, spec)
@@ -302,6 +305,7 @@ func TestEngineStop(t *testing.T) {
 
 // TestOtherHands stops, kills and removes containers past the driver.
 func TestOtherHands(t *testing.T) {
+	t.Parallel()
 	long(t)
 	d := open(t)
 	ctx := context.Background()
@@ -351,6 +355,7 @@ func TestOtherHands(t *testing.T) {
 
 // TestStrays finds a container of this node that no record tells about.
 func TestStrays(t *testing.T) {
+	t.Parallel()
 	needEngine(t)
 	c := config(t)
 	first := open(t, func(fresh *docker.Config) { *fresh = c })
@@ -390,6 +395,7 @@ func TestStrays(t *testing.T) {
 // TestUnfinishedStart takes over what an agent has left that died between
 // making a container and starting it, or before.
 func TestUnfinishedStart(t *testing.T) {
+	t.Parallel()
 	d := open(t)
 	ctx := context.Background()
 	made, err := world.api.ContainerCreate(ctx, &containertypes.Config{
@@ -429,6 +435,7 @@ func TestUnfinishedStart(t *testing.T) {
 
 // TestLostRecords takes a task over of which only damaged records are left.
 func TestLostRecords(t *testing.T) {
+	t.Parallel()
 	needEngine(t)
 	c := config(t)
 	spec := dressed(drivertest.Shell(t, "sleep 0.5; exit 4"))
@@ -464,6 +471,7 @@ func TestLostRecords(t *testing.T) {
 
 // TestNoEngine has a driver without an engine come to life when one appears.
 func TestNoEngine(t *testing.T) {
+	t.Parallel()
 	needEngine(t)
 	path := stateDir(t) + "/s"
 	d := open(t, func(c *docker.Config) { c.Endpoint = "unix://" + path })

@@ -181,6 +181,7 @@ func TestCredentials(t *testing.T) {
 
 // TestCommit keeps what a task has installed, and nothing of the task.
 func TestCommit(t *testing.T) {
+	t.Parallel()
 	needEngine(t)
 	const base, kept = "nomadlike-test/base:1", "nomadlike-test/kept:1"
 	if err := importImage(base, links("bin", "lib", "lib64", "sbin"), []string{

@@ -240,6 +240,10 @@ func (t *task) makeContainer(ctx context.Context, spec *driver.TaskSpec, c *cont
 			return engineError(err)
 		}
 	}
+	if err := d.engine.starts.enter(ctx); err != nil {
+		return fmt.Errorf("start task %s: %w", t.id, err)
+	}
+	defer d.engine.starts.leave()
 	id, err := d.engine.create(ctx, c)
 	if err != nil {
 		return startRefusal(err, c)
@@ -310,10 +314,10 @@ func (t *task) unblock(ctx context.Context, news *taskinit.Conn, over <-chan str
 
 // discard removes what a start has made that went wrong.
 func (t *task) discard() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.driver.life), cleanPatience)
-	defer cancel()
 	if t.record.ContainerID != "" {
-		if err := t.driver.engine.remove(ctx, t.record.ContainerID); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.driver.life), 2*cleanPatience)
+		defer cancel()
+		if err := t.removeContainer(ctx, cleanPatience); err != nil {
 			t.driver.log.Warn("container of a failed start stays", logkey.TaskID, t.id, logkey.Error, err)
 			return // List finds it, and its directory
 		}

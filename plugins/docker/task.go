@@ -25,8 +25,14 @@ const (
 	// killDelay is how long after the grace the engine is asked to kill a
 	// container whose init did not end it.
 	killDelay = 2 * time.Second
+	// thawDelay is how long an init may take to answer before is looked whether
+	// it is paused.
+	thawDelay = 500 * time.Millisecond
 	// endPatience is how long the engine may take to see a container's end.
 	endPatience = 10 * time.Second
+	// refusalPatience is how long it may take for a container whose start went
+	// wrong: as a rule its init says why, and ends.
+	refusalPatience = time.Second
 	// recordPatience is how long a living keeper may take to record an end that
 	// the engine has seen.
 	recordPatience = time.Second
@@ -423,7 +429,10 @@ func (t *task) stop(ctx context.Context, signal syscall.Signal, grace time.Durat
 		t.driver.spawnWork(func() { t.killLater(grace) })
 		return nil
 	}
+	asked := make(chan struct{})
+	t.driver.spawnWork(func() { t.thaw(asked) })
 	err := t.ask(ctx, &taskinit.Request{Op: taskinit.OpStop, Signal: int(signal), GraceMS: grace.Milliseconds()})
+	close(asked)
 	if errors.Is(err, driver.ErrTaskEnded) {
 		return nil
 	}
@@ -436,6 +445,25 @@ func (t *task) stop(ctx context.Context, signal syscall.Signal, grace time.Durat
 	}
 	t.driver.spawnWork(func() { t.killLater(delay) })
 	return nil
+}
+
+// thaw lets a container run on whose init does not answer because somebody
+// has paused it past this driver.
+func (t *task) thaw(answered <-chan struct{}) {
+	timer := time.NewTimer(thawDelay)
+	defer timer.Stop()
+	select {
+	case <-answered:
+		return
+	case <-t.driver.life.Done():
+		return
+	case <-timer.C:
+	}
+	ctx, cancel := context.WithTimeout(t.driver.life, askPatience)
+	defer cancel()
+	if state, err := t.driver.engine.inspect(ctx, t.record.ContainerID); err == nil && state.Paused {
+		_ = t.driver.engine.unpause(ctx, t.record.ContainerID) // the kill after the grace does it again
+	}
 }
 
 // killLater has the engine kill the container after a while, unless the task
@@ -503,11 +531,34 @@ func (t *task) freeze(ctx context.Context, frozen bool) error {
 // erase removes the task's container and files.
 func (t *task) erase(ctx context.Context) error {
 	if t.record.ContainerID != "" {
-		if err := t.driver.engine.remove(ctx, t.record.ContainerID); err != nil {
+		if err := t.removeContainer(ctx, destroyPatience); err != nil {
 			return engineError(err)
 		}
 	}
 	return os.RemoveAll(t.dir())
+}
+
+// removeContainer has the engine remove the container. The engine has patience
+// for it; waiting for other removals is bounded by ctx only. The engine learns
+// of an end later than its container's init has told of it: one that is asked
+// to remove what it believes to run kills it, and old engines are known to lock
+// themselves up when the end comes in between.
+func (t *task) removeContainer(ctx context.Context, patience time.Duration) error {
+	removals := t.driver.engine.removals
+	if err := removals.enter(ctx); err != nil {
+		return fmt.Errorf("wait to remove container: %w", err)
+	}
+	defer removals.leave()
+	settle := refusalPatience
+	if t.over() {
+		settle = endPatience
+	}
+	settling, settled := context.WithTimeout(ctx, settle)
+	_ = t.driver.engine.awaitEnd(settling, t.record.ContainerID) // one that does not end is killed
+	settled()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return t.driver.engine.remove(ctx, t.record.ContainerID)
 }
 
 // releaseKeeper lets go of the keeper's process. One that has ended is

@@ -32,6 +32,9 @@ type Config struct {
 	Reset string `json:"reset,omitempty"`
 	// SMI is the path of nvidia-smi; empty: looked for at the usual places.
 	SMI string `json:"nvidia_smi,omitempty"`
+	// MPSControl is the path of nvidia-cuda-mps-control; empty: looked for at
+	// the usual places.
+	MPSControl string `json:"mps_control,omitempty"`
 	// LeftoverMemory is how many bytes may be in use on a card that nobody
 	// uses, besides what the driver reserves.
 	LeftoverMemory int64 `json:"leftover_memory,omitempty"`
@@ -47,8 +50,13 @@ type Share struct {
 	Cards []string `json:"cards,omitempty"` // by UUID, PCI address or index; empty: all
 	How   string   `json:"how"`             // device.SharingMPS or device.SharingTimeSlice
 	Parts int      `json:"parts"`           // of each card
-	// PipeDir is where the MPS daemon, which the administrator runs, has its
-	// pipes; "/tmp/nvidia-mps" by default.
+	// Daemon says who runs the MPS daemon: "auto", the plugin, which starts it
+	// when it is not there and ends it when the configuration has no use for
+	// it any more; "own", the administrator.
+	Daemon string `json:"daemon,omitempty"`
+	// PipeDir is where the MPS daemon has its pipes; "/run/nvidia-mps" by
+	// default, "/tmp/nvidia-mps" for one that the administrator runs. Shares
+	// with one directory have one daemon.
 	PipeDir string `json:"pipe_dir,omitempty"`
 }
 
@@ -61,7 +69,10 @@ const (
 	leftoverMemoryDefault = 1 << 30
 	libraryDefault        = "libnvidia-ml.so.1"
 	kernelDefault         = "/dev/kmsg"
-	pipeDirDefault        = "/tmp/nvidia-mps"
+	pipeDirDefault        = "/run/nvidia-mps"
+	pipeDirOwn            = "/tmp/nvidia-mps"
+	daemonAuto            = "auto"
+	daemonOwn             = "own"
 	resetAuto             = "auto"
 	resetNever            = "never"
 	kernelNone            = "none"
@@ -112,8 +123,9 @@ func ParseConfig(text []byte) (*Settings, error) {
 		if share.Parts < 2 || share.Parts > partsMax {
 			return bad("share %d: %d parts, want 2 to %d", i, share.Parts, partsMax)
 		}
-		if share.PipeDir == "" {
-			share.PipeDir = pipeDirDefault
+		share.fill()
+		if share.Daemon != daemonAuto && share.Daemon != daemonOwn {
+			return bad("share %d: daemon is %.40q, want %q or %q", i, share.Daemon, daemonAuto, daemonOwn)
 		}
 		if !filepath.IsAbs(share.PipeDir) || filepath.Clean(share.PipeDir) != share.PipeDir {
 			return bad("share %d: pipe_dir %.80q is not a clean absolute path", i, share.PipeDir)
@@ -153,6 +165,19 @@ func (s *Settings) fill() {
 	}
 	if s.Root == "" {
 		s.Root = "/"
+	}
+}
+
+// fill puts in what was left out.
+func (s *Share) fill() {
+	if s.Daemon == "" {
+		s.Daemon = daemonAuto
+	}
+	if s.PipeDir == "" && s.Daemon == daemonOwn {
+		s.PipeDir = pipeDirOwn
+	}
+	if s.PipeDir == "" {
+		s.PipeDir = pipeDirDefault
 	}
 }
 

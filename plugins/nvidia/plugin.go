@@ -74,6 +74,8 @@ type Plugin struct {
 	happened chan Happening
 	lookNow  chan struct{} // holds one token
 	storeNow chan struct{} // holds one token
+	factsNow chan struct{} // holds one token: facts are there, or cards have changed
+	mps      *mpsDaemons
 	looked   chan struct{} // closed after the first look
 	stored   string        // the mark of what was saved last; storeAll's alone
 
@@ -89,6 +91,10 @@ type Plugin struct {
 		failing time.Time // since when the library answers with errors; zero: it does not
 		stored  string    // what was saved last, to save changes only
 		events  []device.Event
+		// mpsDown says which MPS daemons are not up, and why, by the directory
+		// of their pipes; mpsKnown that they have been looked at.
+		mpsDown  map[string]*structs.Reason
+		mpsKnown bool
 	}
 }
 
@@ -110,7 +116,8 @@ func Start(s *Settings, o Options) *Plugin {
 	}
 	p := &Plugin{
 		s: s, o: o, guard: guard.New(), feed: device.NewFeed(device.Snapshot{At: time.Now(), Blind: structs.NewReason("device.starting", "plugin", Name)}),
-		happened: make(chan Happening, happenedQueue), lookNow: make(chan struct{}, 1), storeNow: make(chan struct{}, 1), looked: make(chan struct{}),
+		happened: make(chan Happening, happenedQueue), lookNow: make(chan struct{}, 1), storeNow: make(chan struct{}, 1),
+		factsNow: make(chan struct{}, 1), mps: &mpsDaemons{program: s.MPSControl, dir: o.StateDir, log: o.Logger}, looked: make(chan struct{}),
 	}
 	p.life, p.cancel = context.WithCancel(context.Background())
 	p.mu.health = &Health{Units: make(map[string]*Unit)}
@@ -126,6 +133,9 @@ func Start(s *Settings, o Options) *Plugin {
 	p.mu.nodes = &Nodes{}
 	p.ending.Go(p.run)
 	p.ending.Go(p.storeAll)
+	if slices.ContainsFunc(s.Share, func(share Share) bool { return share.How == device.SharingMPS }) || mpsRecorded(o.StateDir) {
+		p.ending.Go(p.tendMPS)
+	}
 	return p
 }
 
@@ -233,9 +243,13 @@ func (p *Plugin) look() {
 	p.mu.Lock()
 	stuck := p.stillStuckLocked()
 	events := p.mu.health.Step(Input{Now: time.Now(), Facts: &facts, Stuck: stuck}, p.s.actions)
+	first := p.mu.facts == nil
 	p.mu.facts = p.mu.health.Complete(&facts)
 	p.mu.events = append(p.mu.events, events...)
 	p.mu.Unlock()
+	if first {
+		p.factsNow <- struct{}{} // holds one, and this happens once
+	}
 	p.publish()
 	p.first()
 }
@@ -322,6 +336,7 @@ func (p *Plugin) publish() {
 	if p.mu.facts != nil {
 		snapshot.Devices = Devices(p.mu.facts, p.mu.around, p.s)
 		p.mu.health.Apply(snapshot.Devices)
+		p.cordonMPSLocked(snapshot.Devices)
 		snapshot.Attributes = nodeAttributes(p.mu.facts, "nvml")
 		if len(snapshot.Devices) == 0 && snapshot.Absent == nil {
 			snapshot.Absent = noDevices(p.mu.facts)

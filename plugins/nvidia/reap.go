@@ -201,6 +201,7 @@ func (p *Plugin) heal(ctx context.Context, uuid string) error {
 	if p.s.Reset == resetNever {
 		return structs.NewError(structs.CodeConflict, "device.reset_forbidden", "device", uuid)
 	}
+	defer p.mps.without(ctx, uuid)()
 	by, err := p.sample(ctx)
 	if err != nil {
 		return fmt.Errorf("heal device %s: %w: %w", uuid, device.ErrUnavailable, err)

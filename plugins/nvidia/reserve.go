@@ -144,7 +144,6 @@ func reserve(chosen []structs.Device, nodes *Nodes, s *Settings) device.Reservat
 		card := d.ID
 		if d.Kind == device.KindNVIDIAShared {
 			card = d.Attrs[device.AttrParent]
-			shareEnv(&r, &d, s)
 		}
 		if !slices.Contains(visible, card) {
 			visible = append(visible, card)
@@ -164,6 +163,7 @@ func reserve(chosen []structs.Device, nodes *Nodes, s *Settings) device.Reservat
 		cards = append(cards, card)
 	}
 	cards = slices.Compact(cards)
+	shareEnv(&r, chosen, visible, s)
 	list := strings.Join(visible, ",")
 	r.Env["CUDA_VISIBLE_DEVICES"] = list
 	r.Env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
@@ -179,21 +179,42 @@ func reserve(chosen []structs.Device, nodes *Nodes, s *Settings) device.Reservat
 	return r
 }
 
-// shareEnv adds what MPS needs: the daemon's pipes, and the limits that make a
-// part a part.
-func shareEnv(r *device.Reservation, d *structs.Device, s *Settings) {
-	if d.Attrs[device.AttrSharing] != device.SharingMPS {
+// shareEnv adds what MPS needs: the daemon's pipes, and the limits that make the
+// parts of a task parts. A card's number in the limit of memory is its place
+// among those that the task sees.
+func shareEnv(r *device.Reservation, chosen []structs.Device, visible []string, s *Settings) {
+	percentage, limits := 100, make([]int64, len(visible))
+	for place, card := range visible {
+		held := 0
+		for i := range chosen {
+			d := &chosen[i]
+			if d.Attrs[device.AttrSharing] != device.SharingMPS || d.Attrs[device.AttrParent] != card {
+				continue
+			}
+			share := s.shareOf(&Card{UUID: card, Bus: d.PCIBus, Index: d.Index})
+			if share == nil {
+				continue
+			}
+			held += 100 / share.Parts
+			limits[place] += d.Memory
+			r.Env["CUDA_MPS_PIPE_DIRECTORY"] = share.PipeDir
+			if !slices.ContainsFunc(r.Mounts, func(m device.Mount) bool { return m.TaskPath == share.PipeDir }) {
+				r.Mounts = append(r.Mounts, device.Mount{HostPath: share.PipeDir, TaskPath: share.PipeDir})
+			}
+		}
+		if held > 0 {
+			percentage = min(percentage, held)
+		}
+	}
+	if r.Env["CUDA_MPS_PIPE_DIRECTORY"] == "" {
 		return
 	}
-	card := Card{UUID: d.Attrs[device.AttrParent], Bus: d.PCIBus, Index: d.Index}
-	share := s.shareOf(&card)
-	if share == nil {
-		return
+	r.Env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = strconv.Itoa(percentage)
+	var texts []string
+	for place, limit := range limits {
+		if limit > 0 {
+			texts = append(texts, fmt.Sprintf("%d=%dM", place, limit>>20))
+		}
 	}
-	r.Env["CUDA_MPS_PIPE_DIRECTORY"] = share.PipeDir
-	r.Env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = strconv.Itoa(100 / share.Parts)
-	r.Env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = fmt.Sprintf("0=%dM", d.Memory>>20)
-	if !slices.ContainsFunc(r.Mounts, func(m device.Mount) bool { return m.TaskPath == share.PipeDir }) {
-		r.Mounts = append(r.Mounts, device.Mount{HostPath: share.PipeDir, TaskPath: share.PipeDir})
-	}
+	r.Env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = strings.Join(texts, ",")
 }

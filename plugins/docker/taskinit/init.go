@@ -16,8 +16,11 @@ const (
 	// ackPatience is how long an init that has ended waits to be heard; then
 	// its exit code has to do.
 	ackPatience = 30 * time.Second
-	stopsQueued = 8
-	codeUnknown = 255
+	// execPatience is how long such an init waits for the callers of commands
+	// that ended with or before the task.
+	execPatience = time.Second
+	stopsQueued  = 8
+	codeUnknown  = 255
 	// codeBroken is the exit code of an init that could not do its work, as
 	// the engine's own client uses it.
 	codeBroken = 125
@@ -50,6 +53,7 @@ type process struct {
 	acked    chan struct{}
 	specs    chan *Spec
 	serving  sync.WaitGroup
+	execs    sync.WaitGroup // commands beside the task's own, until their callers know how they ended
 
 	mu struct {
 		sync.Mutex
@@ -58,7 +62,7 @@ type process struct {
 		refused *Failure
 		exit    *Exit
 		pipes   [2]int // read ends of stdout and stderr, kept for the next keeper
-		ended   bool
+		ended   bool   // and all that ran beside it: execs counts no more
 	}
 }
 
@@ -114,6 +118,7 @@ func runInit() int {
 		}
 	}
 	exit.FinishedNS = time.Now().UnixNano()
+	p.awaitExecs()
 	p.tell(func() { p.mu.exit = exit }, Report{Exit: exit})
 	p.awaitAck()
 	return exit.Code
@@ -213,6 +218,37 @@ func (p *process) awaitAck() {
 	case <-p.acked:
 	case <-timer.C:
 	}
+}
+
+// awaitExecs lets the callers of commands that have ended hear of it before
+// this process ends, and with it the connection.
+func (p *process) awaitExecs() {
+	p.mu.Lock()
+	p.mu.ended = true
+	p.mu.Unlock()
+	heard := make(chan struct{})
+	go func() { // ends with the process when a caller does not listen
+		defer close(heard)
+		p.execs.Wait()
+	}()
+	timer := time.NewTimer(execPatience)
+	defer timer.Stop()
+	select {
+	case <-heard:
+	case <-timer.C:
+	}
+}
+
+// countExec has the end wait for a command's caller, unless the task has ended
+// already: nothing is started any more then.
+func (p *process) countExec() (done func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.ended {
+		return func() {}
+	}
+	p.execs.Add(1)
+	return p.execs.Done
 }
 
 // launch starts the command with its output going to the keeper.

@@ -89,6 +89,7 @@ func (p *process) exec(caller *Conn, spec *Exec, descriptors []int) {
 			c.files[i] = uintptr(fd)
 		}
 	}
+	defer p.countExec()()
 	started := time.Now()
 	pid, exit, failure := p.children.start(c)
 	if failure != nil {

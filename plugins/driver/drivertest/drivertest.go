@@ -26,7 +26,9 @@ const limit = 20 * time.Second
 // idRoom is what a test may add to the id of a Spec.
 const idRoom = 8
 
-// Open gives a driver to test; it registers its own cleanup.
+// Open gives a driver to test; it registers its own cleanup. Each part of the
+// contract calls it once, first of all: parts whose Open calls t.Parallel run
+// beside each other.
 type Open func(t *testing.T) driver.Driver
 
 // Run checks every part of the contract.
