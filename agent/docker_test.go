@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -369,6 +370,8 @@ func (e *engine) gangs(t *testing.T) {
 		}
 	})
 
+	t.Run("pause, continue and throttle", func(t *testing.T) { steerGang(t, c.api) })
+
 	t.Run("mpi", func(t *testing.T) {
 		// What a launcher does, but for its own protocol: the ranks of this
 		// test have one address, and Open MPI would take them for one node.
@@ -386,6 +389,87 @@ func (e *engine) gangs(t *testing.T) {
 			t.Errorf("ranks %q: %s", got, logsOf(t, c.api, list.Allocations[0].ID, api.LogOptions{Stream: "stderr"}))
 		}
 	})
+}
+
+// steerGang pauses a gang in containers, lets it go on, throttles it and lifts
+// that: every rank stands still and goes on.
+func steerGang(t *testing.T, client *api.Client) {
+	// Every line says for how many milliseconds the rank stood still before it.
+	script := `python3 -uc 'import time; then = time.monotonic()
+while True:
+    time.sleep(0.01); now = time.monotonic(); print(int(1000 * (now - then))); then = now'`
+	file := strings.Replace(contained("steer", script, "nodes = 2"), "stop_grace", "distributed \"none\" {}\n  stop_grace", 1)
+	job := runJob(t, client, file, structs.JobRunning)
+	list, _, err := client.Allocations(t.Context(), job.Job.ID, api.AllocationFilter{}, nil)
+	if err != nil || len(list.Allocations) != 2 {
+		t.Fatalf("allocations %+v %v", list, err)
+	}
+	lines := func(alloc structs.Allocation) []string {
+		return strings.Split(strings.TrimSuffix(logsOf(t, client, alloc.ID, api.LogOptions{}), "\n"), "\n")
+	}
+	// gaps counts how often a rank stood still as long since a line.
+	gaps := func(alloc structs.Allocation, since int, long time.Duration) (count int) {
+		for _, line := range lines(alloc)[since:] {
+			if stood, err := strconv.Atoi(line); err == nil && time.Duration(stood)*time.Millisecond >= long {
+				count++
+			}
+		}
+		return count
+	}
+	each := func(what string, holds func(alloc structs.Allocation, since int) bool) {
+		t.Helper()
+		for _, alloc := range list.Allocations {
+			since := len(lines(alloc))
+			eventually.Within(t, 30*time.Second, what, func() bool { return holds(alloc, since) })
+		}
+	}
+	runs := func(alloc structs.Allocation, since int) bool { return len(lines(alloc)) > since+20 }
+	awaitState := func(state structs.JobState) {
+		t.Helper()
+		eventually.Within(t, 30*time.Second, "the job is "+string(state), func() bool {
+			job, _, err := client.Job(t.Context(), job.Job.ID, nil)
+			return err == nil && job.State == state
+		})
+	}
+	each("every rank runs", runs)
+	if _, err := client.PauseJob(t.Context(), job.Job.ID, api.JobControlRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitState(structs.JobPaused)
+	// What was on its way when they were paused may still be logged.
+	for _, alloc := range list.Allocations {
+		before := -1
+		eventually.Within(t, 30*time.Second, "the rank stands still", func() bool {
+			window := time.NewTimer(300 * time.Millisecond)
+			<-window.C
+			now := len(lines(alloc))
+			still := now == before
+			before = now
+			return still
+		})
+	}
+	if _, err := client.ContinueJob(t.Context(), job.Job.ID, api.JobControlRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitState(structs.JobRunning)
+	each("every rank goes on", runs)
+	const idle = 800 * time.Millisecond
+	if _, err := client.ThrottleJob(t.Context(), job.Job.ID, api.ThrottleRequest{Busy: structs.Duration(200 * time.Millisecond), Idle: structs.Duration(idle)}); err != nil {
+		t.Fatal(err)
+	}
+	each("every rank stands still in turns", func(alloc structs.Allocation, since int) bool { return gaps(alloc, since, idle*3/4) >= 3 })
+	if _, err := client.ThrottleJob(t.Context(), job.Job.ID, api.ThrottleRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	each("no rank stands still any more", func(alloc structs.Allocation, since int) bool {
+		all := lines(alloc)
+		const second = 60 // lines: more than a turn has
+		return len(all) > since+second && gaps(alloc, len(all)-second, idle*3/4) == 0
+	})
+	if _, err := client.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitJob(t, client, job.Job.ID, structs.JobStopped)
 }
 
 // execIn runs a shell's line in a task, with a terminal.

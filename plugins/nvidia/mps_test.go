@@ -57,8 +57,11 @@ func TestMPSDaemon(t *testing.T) {
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 20*time.Second, "another daemon runs", func() bool { return m.Running() > 0 && m.Running() != first })
-	second := m.Running()
+	second := 0
+	eventually.Within(t, 20*time.Second, "another daemon runs", func() bool {
+		second = m.Running()
+		return second > 0 && second != first
+	})
 	// The next agent finds it.
 	p.Close()
 	p = start(mpsConfig(m, share))
