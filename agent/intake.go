@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/jobspec"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/launch"
@@ -19,6 +20,7 @@ const idempotencyKeyMax = 128 // bytes
 // offered is a job that a request brings, with the defaults that were chosen.
 type offered struct {
 	job      *structs.Job
+	written  *structs.Job // as it came, without defaults; for jobs.format only
 	defaults []structs.Default
 }
 
@@ -51,7 +53,13 @@ func (s *site) locateBody(r *request) (auth.Object, error) {
 			return auth.Object{}, err
 		}
 	}
-	r.found = &offered{job: job, defaults: server.Complete(s.store.Snapshot(), job)}
+	offer := &offered{job: job}
+	if r.route.Name == "jobs.format" {
+		written := *job
+		offer.written = &written
+	}
+	offer.defaults = server.Complete(s.store.Snapshot(), job)
+	r.found = offer
 	object.Project = job.Project
 	if job.VIP != nil {
 		r.verb = auth.VerbVIP
@@ -67,8 +75,17 @@ func requestedJob(body *api.JobRequest) (*structs.Job, error) {
 	switch {
 	case body.Job != nil && body.HCL != "":
 		return nil, structs.NewError(structs.CodeInvalid, "agent.request_both")
+	case body.Job != nil && len(body.Set) > 0:
+		return nil, structs.NewError(structs.CodeInvalid, "agent.request_set")
 	case body.Job != nil:
 		return body.Job, nil
+	case body.HCL != "" && len(body.Set) > 0:
+		text, err := changedJobFile(body.HCL, body.Set)
+		if err != nil {
+			return nil, err
+		}
+		body.HCL = text
+		return parseJobFile(text, body.Variables)
 	case body.HCL != "":
 		return parseJobFile(body.HCL, body.Variables)
 	}
@@ -78,6 +95,20 @@ func requestedJob(body *api.JobRequest) (*structs.Job, error) {
 func (s *site) parseJob(r *request) error {
 	offer := r.found.(*offered)
 	return r.reply(api.JobParsed{Job: offer.job, Defaults: offer.defaults})
+}
+
+// formatJob answers jobs.format.
+func (s *site) formatJob(r *request) error {
+	offer, body := r.found.(*offered), r.body.(*api.JobRequest)
+	text := string(jobspec.Write(offer.written))
+	if body.HCL != "" {
+		formatted, diagnostics := jobspec.Format(jobFileName, []byte(body.HCL))
+		if err := diagnostics.Err(); err != nil {
+			return err
+		}
+		text = string(formatted)
+	}
+	return r.reply(api.JobFormatted{HCL: text, Job: offer.job, Defaults: offer.defaults})
 }
 
 // admit gives a job as it would be accepted, or everything that keeps it from

@@ -5,8 +5,28 @@ import (
 	"slices"
 
 	"nomadlike/jobspec"
+	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
+
+// jobFileName is what diagnostics call a job file that came in a request.
+const jobFileName = "job.hcl"
+
+// changedJobFile makes changes in the text of a job file.
+func changedJobFile(text string, set []api.JobChange) (string, error) {
+	changes := make([]jobspec.Change, len(set))
+	for i := range set {
+		changes[i] = jobspec.Change(set[i])
+	}
+	changed, diagnostics, err := jobspec.Edit(jobFileName, []byte(text), changes)
+	if err != nil {
+		return "", structs.NewError(structs.CodeInvalid, "agent.job_change", "reason", err)
+	}
+	if err := diagnostics.Err(); err != nil {
+		return "", err
+	}
+	return string(changed), nil
+}
 
 // parseJobFile reads the text of a job file on the server: without files,
 // environment or clock, within jobspec's bounds.
@@ -15,7 +35,7 @@ func parseJobFile(text string, variables map[string]string) (*structs.Job, error
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		options.Vars = append(options.Vars, name+"="+variables[name])
 	}
-	job, _, diagnostics := jobspec.Parse("job.hcl", []byte(text), options)
+	job, _, diagnostics := jobspec.Parse(jobFileName, []byte(text), options)
 	if err := diagnostics.Err(); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ func jobVerbs() []verb {
 		{path: "job logs", args: "JOB", setup: jobLogs},
 		{path: "job exec", args: "JOB COMMAND...", stopAtArg: 1, setup: jobExec},
 		{path: "job inspect", args: "JOB", setup: jobInspect},
+		{path: "job figures", args: "JOB", setup: jobFigures},
 		{path: "job history", args: "JOB", setup: jobHistory},
 		{path: "job priority", args: "JOB normal|urgent|critical", setup: jobPriority},
 		{path: "job clone", args: "JOB [FILE]", setup: jobClone},
@@ -261,7 +262,13 @@ func jobInit(set *flag.FlagSet) func(*Env, []string) error {
 
 func jobFmt(set *flag.FlagSet) func(*Env, []string) error {
 	check := set.Bool("check", false, "cli.flag.check")
+	var sets listFlag
+	set.Var(&sets, "set", "cli.flag.fmt_set")
 	return func(env *Env, args []string) error {
+		changes, err := changesOf(sets)
+		if err != nil {
+			return err
+		}
 		if len(args) == 0 {
 			args = []string{"-"}
 		}
@@ -271,7 +278,10 @@ func jobFmt(set *flag.FlagSet) func(*Env, []string) error {
 			if err != nil {
 				return err
 			}
-			formatted, diagnostics := jobspec.Format(path, source)
+			formatted, diagnostics, err := jobspec.Edit(path, source, changes)
+			if err != nil {
+				return structs.NewError(structs.CodeInvalid, "agent.job_change", "reason", err)
+			}
 			if diagnostics.HasErrors() {
 				if err := diagnostics.Render(env.Stderr, env.style()); err != nil {
 					return err

@@ -17,10 +17,27 @@ import (
 func nodeVerbs() []verb {
 	return []verb{
 		{path: "node status", args: "[NODE]", setup: nodeStatus},
+		{path: "node history", args: "NODE", setup: nodeHistory},
 		{path: "node drain", args: "NODE", setup: nodeDrain},
 		{path: "node cordon", args: "NODE", setup: nodeChange("cli.node.cordoned", (*api.Client).CordonNode)},
 		{path: "node uncordon", args: "NODE", setup: nodeChange("cli.node.uncordoned", (*api.Client).UncordonNode)},
 	}
+}
+
+// nodeHistory prints what happened to a node and its cards.
+func nodeHistory(set *flag.FlagSet) func(*Env, []string) error {
+	read := func(env *Env, client *api.Client, id string) ([]structs.Event, error) {
+		events, err := client.NodeEvents(env.Context, id)
+		if err != nil {
+			return nil, err
+		}
+		return all(events.Events), nil
+	}
+	return reading("NODE", read, func(env *Env, events []structs.Event) {
+		for i := range events {
+			env.printEvent(&events[i])
+		}
+	})(set)
 }
 
 func nodeStatus(set *flag.FlagSet) func(*Env, []string) error {

@@ -80,6 +80,10 @@ func (w writer) table(name string, table map[string]string) {
 	if len(table) == 0 {
 		return
 	}
+	w.body.SetAttributeRaw(name, tableTokens(table))
+}
+
+func tableTokens(table map[string]string) hclwrite.Tokens {
 	entries := make([]hclwrite.ObjectAttrTokens, 0, len(table))
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		quoted := hclwrite.TokensForValue(cty.StringVal(key))
@@ -88,7 +92,7 @@ func (w writer) table(name string, table map[string]string) {
 		}
 		entries = append(entries, hclwrite.ObjectAttrTokens{Name: quoted, Value: hclwrite.TokensForValue(cty.StringVal(table[key]))})
 	}
-	w.body.SetAttributeRaw(name, hclwrite.TokensForObject(entries))
+	return hclwrite.TokensForObject(entries)
 }
 
 // block begins a block after an empty line.

@@ -28,6 +28,26 @@ type JobRequest struct {
 	// on, or from the one of ResumeStep.
 	Resume     string `json:"resume,omitempty"`
 	ResumeStep int64  `json:"resume_step,omitempty"`
+	// Set changes values of HCL before it is read; see JobChange.
+	Set []JobChange `json:"set,omitempty"`
+}
+
+// JobChange gives one value of a job file another value; comments and what is
+// not changed stay. At names blocks and an argument below the job block, as in
+// "nodes" or "resources[1].device.count"; a # at the end means the label of the
+// block before it, "#" alone the job's name. Value is text, a number, true or
+// false, a list of texts or an object of texts; null takes away what At names.
+type JobChange struct {
+	At    string `json:"at"`
+	Value any    `json:"value"`
+}
+
+// JobFormatted is a job file in canonical form, and the job that it describes,
+// defaults filled in, with which those are.
+type JobFormatted struct {
+	HCL      string            `json:"hcl"`
+	Job      *structs.Job      `json:"job"`
+	Defaults []structs.Default `json:"defaults"`
 }
 
 // JobSubmitted answers a submission.

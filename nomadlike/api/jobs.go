@@ -59,6 +59,16 @@ func (c *Client) ParseJob(ctx context.Context, request JobRequest) (*JobParsed, 
 	return out, nil
 }
 
+// FormatJob writes a job as a job file, or changes values of one.
+func (c *Client) FormatJob(ctx context.Context, request JobRequest) (*JobFormatted, error) {
+	out := new(JobFormatted)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/jobs/format", in: request, repeat: true}, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ValidateJob lists everything that is wrong with a job.
 func (c *Client) ValidateJob(ctx context.Context, request JobRequest) (*JobValidated, error) {
 	out := new(JobValidated)

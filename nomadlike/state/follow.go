@@ -69,5 +69,23 @@ func (s *Snapshot) EventsAfter(index uint64) ([]*structs.Event, uint64, error) {
 	return slices.Clip(events), meta.Index, nil
 }
 
+// NodeEventsMax bounds the history of one node.
+const NodeEventsMax = 200
+
+// NodeEvents gives the newest events of a node and its devices that are kept,
+// oldest first; those of the work on it are in the histories of its jobs.
+func (s *Snapshot) NodeEvents(nodeID string) []*structs.Event {
+	var events []*structs.Event
+	for _, event := range slices.Backward(s.meta().ring) {
+		if event.NodeID == nodeID && event.Topic == topicNode {
+			if events = append(events, event); len(events) == NodeEventsMax {
+				break
+			}
+		}
+	}
+	slices.Reverse(events)
+	return events
+}
+
 // WatchEvents is the Watch twin of EventsAfter.
 func (s *Snapshot) WatchEvents() <-chan struct{} { return s.WatchIndex() }

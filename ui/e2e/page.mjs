@@ -17,8 +17,8 @@ const { values: options } = parseArgs({
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const patience = 60_000
 const words = {
-  en: { signIn: 'Sign in', token: 'Token', newJob: 'New job', submit: 'Submit', running: 'running', stopped: 'stopped', stop: 'Stop', logs: 'Logs', terminal: 'Terminal', clone: 'Clone', queue: 'Queue', jobs: 'Jobs', startsNow: 'Starts now', file: 'Job file', never: 'Never in this cluster', problem: '1 problem', node: 'Node', try: 'Try', whatIf: 'What if…' },
-  zh: { signIn: '登录', token: '令牌', newJob: '新建任务', submit: '提交', running: '运行中', stopped: '停止', stop: '停止', logs: '日志', terminal: '终端', clone: '复制', queue: '队列', jobs: '任务', startsNow: '立即开始', file: '任务文件', never: '在本集群中无法开始', problem: '1 个问题', node: '节点', try: '试试', whatIf: '假如……' },
+  en: { signIn: 'Sign in', token: 'Token', newJob: 'New job', submit: 'Submit', running: 'running', stopped: 'stopped', stop: 'Stop', logs: 'Logs', terminal: 'Terminal', clone: 'Clone', queue: 'Queue', jobs: 'Jobs', startsNow: 'Starts now', file: 'Job file', never: 'Never in this cluster', problem: '1 problem', node: 'Node', try: 'Try', whatIf: 'What if…', use: 'Use', attempts: 'Attempts', checkpoints: 'Checkpoints', form: 'Form', nodes: 'Nodes', pause: 'Pause', resume: 'Continue', paused: 'paused', cancel: 'Cancel', machines: 'Machines for VIP jobs' },
+  zh: { signIn: '登录', token: '令牌', newJob: '新建任务', submit: '提交', running: '运行中', stopped: '停止', stop: '停止', logs: '日志', terminal: '终端', clone: '复制', queue: '队列', jobs: '任务', startsNow: '立即开始', file: '任务文件', never: '在本集群中无法开始', problem: '1 个问题', node: '节点', try: '试试', whatIf: '假如……', use: '用量', attempts: '各次尝试', checkpoints: '检查点', form: '表单', nodes: '节点', pause: '暂停', resume: '继续', paused: '暂停', cancel: '取消', machines: 'VIP 任务可选机器' },
 }
 const jobFile = (name, cpu = 0.1) => `job "${name}" {
   resources {
@@ -81,7 +81,19 @@ async function day(browser, agent, token, lang, dark) {
   await inspect(page, mark + 'create-wrong')
   await file.fill(jobFile(name))
   await page.locator('.verdict', { hasText: w.startsNow }).waitFor()
+  // The form changes the file where it is, and the file the form.
+  await page.locator('summary', { hasText: w.form }).click()
+  const nodes = page.getByRole('spinbutton', { name: w.nodes, exact: true })
+  await nodes.fill('2')
+  await nodes.press('Enter')
+  await page.waitForFunction(() => document.getElementById('jobfile').value.includes('nodes = 2'))
+  await file.fill((await file.inputValue()).replace('nodes = 2', 'nodes = 1'))
+  await page.waitForFunction((label) => [...document.querySelectorAll('input[role=spinbutton]')].some((i) => i.getAttribute('aria-label') === label && i.value === '1'), w.nodes)
+  await page.locator('.verdict', { hasText: w.startsNow }).waitFor()
   await inspect(page, mark + 'create')
+  await page.getByRole('tab', { name: w.machines }).click()
+  await page.getByText('nomadlike node machines').waitFor()
+  await inspect(page, mark + 'create-vip')
   await page.getByRole('button', { name: w.submit }).click()
 
   // Live: no reload, no click.
@@ -89,6 +101,13 @@ async function day(browser, agent, token, lang, dark) {
   await page.locator('.tag.state-running').first().waitFor()
   await page.locator('.history li').nth(2).waitFor()
   await inspect(page, mark + 'job')
+  await page.getByRole('tab', { name: w.use }).click()
+  await page.locator('.heat i').first().waitFor()
+  await page.locator('.uplot').waitFor()
+  await inspect(page, mark + 'figures')
+  await page.getByRole('tab', { name: w.attempts }).click()
+  await page.getByRole('region', { name: w.checkpoints }).waitFor()
+  await inspect(page, mark + 'attempts')
   await page.getByRole('tab', { name: w.logs }).click()
   await page.getByText('hello-' + name).waitFor()
   assert.equal(await page.locator('.logs img').count(), 0, 'what a task prints is text')
@@ -144,6 +163,13 @@ async function day(browser, agent, token, lang, dark) {
   await inspect(page, mark + 'palette')
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name, exact: true }).waitFor()
+  for (const [deed, line, state] of [[w.pause, 'pause', 'paused'], [w.resume, 'continue', 'running']]) {
+    await page.getByRole('button', { name: deed, exact: true }).click()
+    await page.locator('.ant-modal .cli', { hasText: `nomadlike job ${line} ${name}` }).waitFor()
+    await page.locator('.ant-modal-footer').getByRole('button', { name: deed, exact: true }).click()
+    await page.locator('.tag.state-' + state).first().waitFor()
+    await page.locator('.ant-modal').waitFor({ state: 'detached' })
+  }
   await page.getByRole('button', { name: w.stop, exact: true }).click()
   await page.locator('.ant-modal .cli', { hasText: 'nomadlike job stop ' + name }).waitFor()
   await page.waitForTimeout(300)

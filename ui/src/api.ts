@@ -26,8 +26,8 @@ export function onSignedOut(handler: () => void) {
 
 // send makes a request with the cookie. The header tells the agent that no
 // form of another site made it.
-export async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = { 'X-Nomadlike-Request': 'ui', 'Accept-Language': language }
+export async function send(method: string, path: string, body?: unknown, signal?: AbortSignal, more: Record<string, string> = {}): Promise<Response> {
+  const headers: Record<string, string> = { ...more, 'X-Nomadlike-Request': 'ui', 'Accept-Language': language }
   if (body !== undefined) headers['Content-Type'] = 'application/json'
   let answer: Response
   try {
@@ -47,8 +47,8 @@ export async function send(method: string, path: string, body?: unknown, signal?
   throw new ApiError(answer.status, failure)
 }
 
-export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  return (await (await send(method, path, body, signal)).json()) as T
+export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, more?: Record<string, string>): Promise<T> {
+  return (await (await send(method, path, body, signal, more)).json()) as T
 }
 
 export const get = <T>(path: string, signal?: AbortSignal) => call<T>('GET', path, undefined, signal)

@@ -31,6 +31,7 @@ export interface Token {
   expires_at?: Time
 }
 export interface Standing {
+  control?: Control
   state: JobState
   counts: Partial<Record<JobState, number>>
   attempt: number
@@ -89,9 +90,27 @@ export interface Job {
   task: { driver: string; image?: string; command: string; env?: Record<string, string> }
   submitted_at?: Time
   source?: string
+  resume?: Checkpoint
+  vip?: { machines: { node: string; busy?: 'wait' | 'kill' }[] | null }
+  restart?: { attempts?: number }
+}
+export interface Checkpoint {
+  path: string
+  step?: number
+  job_id: string
+  attempt: number
+  rank: number
+  saved_at: Time
+}
+export interface Control {
+  paused?: boolean
+  busy?: string
+  idle?: string
 }
 export interface Subjob {
   index: number
+  checkpoints?: Checkpoint[]
+  control?: Control
   state: JobState
   attempt: number
   restarts: number
@@ -440,6 +459,59 @@ export interface Effect {
   later: number
   same: number
   hidden?: number
+}
+export interface DeviceState extends Device {
+  slice?: number
+  action?: string
+  used: boolean
+  owner?: { job_id: string; job: string; project: string; user?: string; subjob?: number; attempt: number; rank: number; alloc_id: string }
+  at?: Time
+  gauges?: Record<string, number>
+  processes?: { pid: number; name?: string; memory: number }[]
+}
+export interface NodeDevices {
+  id: string
+  name: string
+  pool: string
+  status: Node['status']
+  eligibility: Node['eligibility']
+  cpu: number
+  cpu_held: number
+  memory: number
+  memory_held: number
+  measured: boolean
+  at?: Time
+  cpu_busy?: number
+  memory_busy?: number
+  devices: DeviceState[] | null
+}
+export interface RankFigures {
+  alloc_id: string
+  rank: number
+  node_id: string
+  node: string
+  status: string
+  measured: boolean
+  at?: Time
+  cpu: number
+  cpu_busy?: number
+  cpu_seconds?: number
+  memory: number
+  memory_used?: number
+  processes?: number
+  devices?: { id: string; index: number; model: string; healthy: boolean; gauges?: Record<string, number> }[]
+}
+export interface JobFigures {
+  job_id: string
+  subjob: number
+  attempt: number
+  ranks: RankFigures[] | null
+  more?: number
+}
+export interface Formatted {
+  hcl: string
+  job: Job
+  defaults: { path: string }[] | null
 }
 export interface Machine {
   id: string

@@ -3,7 +3,9 @@ import { commandLine, deedsFor } from '../src/parts/actions'
 import { lines, topicsOf, type Line } from '../src/events'
 import { clock, dateTime, quote, size, span } from '../src/format'
 import { fill, preferred, reasonText, setCatalogue } from '../src/i18n'
-import { compose, setAttribute, simple, text } from '../src/parts/jobfile'
+import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, text, variablesOf, vipChanges, words } from '../src/parts/jobfile'
+import { stragglers } from '../src/parts/figures'
+import type { RankFigures } from '../src/types'
 import { colour, differing, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
 import { boxes, lanes } from '../src/parts/timeline'
@@ -43,7 +45,7 @@ test('command lines quote what a shell would take apart', () => {
   expect(commandLine('train', { deed: 'stop', reason: 'wrong data' })).toBe("nomadlike job stop -reason 'wrong data' train")
   expect(commandLine('train', { deed: 'limit' })).toBe('nomadlike job limit train none')
   expect(commandLine('train', { deed: 'first' })).toBe('nomadlike queue move -first train')
-  expect(deedsFor('succeeded')).toEqual(['delete'])
+  expect(deedsFor('succeeded')).toEqual(['resume', 'delete'])
   expect(deedsFor('running')).not.toContain('priority')
 })
 
@@ -87,8 +89,6 @@ test('the form writes job files that mean what was typed', () => {
   const file = compose({ ...simple, nodes: 2, cards: 8, mode: 'pytorch', image: 'img:1' })
   expect(file).toContain('distributed "pytorch" {}')
   expect(file).toContain('driver  = "docker"')
-  expect(setAttribute(file, 'nodes', '1')).toContain('nodes = 1')
-  expect(setAttribute(compose(simple), 'priority', '"urgent"')).toMatch(/^job "digits" \{\n {2}priority = "urgent"\n/)
 })
 
 test('diagnostics know their line', () => {
@@ -136,4 +136,52 @@ test('a thousand cards fit one screen', () => {
   expect(tiles.flatMap((tile) => tile.cells).filter((cell) => cell.sick)).toHaveLength(125)
   const plan = layout(tiles, 1380)
   expect(plan.rows * (plan.tile.h + 6)).toBeLessThan(700)
+})
+
+test('a command line and the variables of a file say the same', () => {
+  const file = 'variable "nodes" {}\nvariable "note" {\n}\njob "x" {}\n'
+  const names = variablesOf(file)
+  expect(names).toEqual(['nodes', 'note'])
+  for (const given of [{}, { nodes: '3' }, { nodes: '3', note: `it's "two" words` }] as Record<string, string>[]) {
+    expect(readLine(runLine(names, given), names)).toEqual(given)
+  }
+  expect(readLine('nomadlike job run -var=nodes=4 --var other=1 job.hcl', names)).toEqual({ nodes: '4' })
+  expect(words(`a 'b c' "d \\"e" f\\ g`)).toEqual(['a', 'b c', 'd "e', 'f g'])
+  expect(runLine([], {}, { name: 'my job', step: 40 })).toBe("nomadlike job resume -edit -step 40 'my job'")
+  expect(heredoc('a\nEOF\n')).toBe("cat > job.hcl <<'EOF_'\na\nEOF\nEOF_\n")
+})
+
+test('environments and sizes are spelled so that they are read back', () => {
+  const env = { A: '1', B: `two 'words'`, C: 'x=y' }
+  expect(readEnv(envText(env))).toEqual(env)
+  expect(['1000B', '1KiB', '1536MiB', '64GiB']).toEqual([1000, 1024, 1536 * 2 ** 20, 64 * 2 ** 30].map(sizeText))
+})
+
+test('chosen machines are written in order', () => {
+  expect(vipChanges([{ node: 'a' }, { node: 'b', busy: 'kill' }])).toEqual([
+    { at: 'vip#', value: null },
+    { at: 'vip.machine[0]#', value: 'a' },
+    { at: 'vip.machine[1]#', value: 'b' },
+    { at: 'vip.machine[1].busy', value: 'kill' },
+    { at: 'nodes', value: 2 },
+  ])
+})
+
+test('deeds fit the state and say their command line', () => {
+  expect(deedsFor('running')).toContain('pause')
+  expect(deedsFor('paused')).toContain('continue')
+  expect(deedsFor('failed')).toEqual(['resume', 'delete'])
+  expect(commandLine('a', { deed: 'throttle', idle: 100, busy: 500 })).toBe('nomadlike job throttle a keep:100')
+  expect(commandLine('a', { deed: 'throttle', idle: 100, busy: 200 })).toBe('nomadlike job throttle -busy 200ms a keep:100')
+  expect(commandLine('a', { deed: 'throttle', idle: 0 })).toBe('nomadlike job throttle a off')
+  expect(commandLine('a b', { deed: 'finish', reason: 'good enough' })).toBe("nomadlike job finish -reason 'good enough' 'a b'")
+  expect(commandLine('a', { deed: 'resume', step: 400 })).toBe('nomadlike job resume -step 400 a')
+})
+
+test('a straggler is a rank far behind the middle of a gang that works', () => {
+  const gang = (...use: number[]) => use.map((u, rank) => ({ rank, devices: [{ gauges: { utilization_ratio: u } }] }) as unknown as RankFigures)
+  const value = (r: RankFigures) => r.devices![0]!.gauges!.utilization_ratio!
+  expect(stragglers(gang(0.97, 0.95, 0.3, 0.96), value)).toEqual([2])
+  expect(stragglers(gang(0.01, 0.0, 0.02), value)).toEqual([])
+  expect(stragglers(gang(0.9, 0.1), value)).toEqual([])
 })

@@ -1,16 +1,16 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { Alert, Button, Input, InputNumber, Select, Table, Tabs } from 'antd'
+import { Alert, Button, Checkbox, Input, InputNumber, Select, Table, Tabs } from 'antd'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useLocation, useNavigate } from 'react-router'
-import { ApiError, call, get } from '../api'
+import { useNavigate, useSearchParams } from 'react-router'
+import { ApiError, call, get, part } from '../api'
 import { clock, number, quote, size } from '../format'
 import { reasonText } from '../i18n'
 import { Cli } from '../parts/actions'
 import { Helps, Holders, startText } from '../parts/forecast'
 import { Failed, Loading, StateTag, useTitle, WordTag, errorText } from '../parts/states'
-import { compose, setAttribute, simple, type Simple } from '../parts/jobfile'
-import type { Available, AvailableNode, Failure, Help, JobPlan, Machine, Outlook, Validated } from '../types'
+import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, variablesOf, vipChanges, type FileChange } from '../parts/jobfile'
+import type { Available, AvailableNode, Failure, Formatted, Help, Job, JobDetail, JobPlan, Machine, Outlook, Validated, Victim } from '../types'
 import { RankCommands } from './job'
 
 // useLater gives a value once it has not changed for so many milliseconds.
@@ -33,29 +33,68 @@ export function lineOf(failure: Failure): number {
 // problemsOf lists what a refusal is made of.
 export const problemsOf = (failure: Failure): Failure[] => (failure.details?.length ? failure.details : [failure])
 
+// useGiven is the job file that the address asks for: that of a job to clone,
+// or the usual example.
+function useGiven(id: string) {
+  return useQuery({
+    queryKey: ['given', id],
+    enabled: id !== '',
+    staleTime: Infinity,
+    gcTime: 0,
+    queryFn: async ({ signal }) => {
+      const { job } = await get<JobDetail>('/v1/jobs/' + part(id), signal)
+      // A file with variables does not hold their values: it is written anew.
+      if (job.source && variablesOf(job.source).length === 0) return job.source
+      return (await call<Formatted>('POST', '/v1/jobs/format', { job: { ...job, id: undefined, user: undefined, submitted_at: undefined, resume: undefined, source: undefined } }, signal)).hcl
+    },
+  })
+}
+
 export function Create() {
   const { t } = useTranslation()
   useTitle(t('create.title'))
+  const [params] = useSearchParams()
+  const clone = params.get('clone') ?? ''
+  const given = useGiven(clone)
+  if (clone && given.error) return <div className="page"><Failed error={given.error} retry={() => void given.refetch()} /></div>
+  if (clone && given.data === undefined) return <Loading />
+  const step = Number(params.get('step') ?? 0)
+  const resume = params.get('resume')
+  return <Draft key={clone} first={given.data ?? compose(simple)} resume={resume ? { job: resume, step: step || undefined } : undefined} vip={params.has('vip')} />
+}
+
+interface Resume {
+  job: string
+  step?: number
+}
+
+function Draft({ first, resume, vip }: { first: string; resume?: Resume; vip: boolean }) {
+  const { t } = useTranslation()
   const go = useNavigate()
-  const given = useLocation().state as { source?: string } | null
-  const [text, setText] = useState(() => given?.source ?? compose(simple))
+  const [text, setText] = useState(first)
+  const [given, setGiven] = useState<Record<string, string>>({})
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState(false)
-  const later = useLater(text, 400)
+  const [sure, setSure] = useState(!resume)
   const key = useRef(crypto.randomUUID())
-  const hcl = { hcl: later }
-  const checked = useQuery({ queryKey: ['draft', 'check', later], retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Validated>('POST', '/v1/jobs/validate', hcl, signal).catch((failure: unknown) => {
+  const names = useMemo(() => variablesOf(text), [text])
+  const variables = Object.fromEntries(names.filter((name) => given[name] !== undefined && given[name] !== '').map((name) => [name, given[name]!]))
+  const body = useLater(JSON.stringify({ hcl: text, variables }), 300)
+  const asked = JSON.parse(body) as { hcl: string; variables: Record<string, string> }
+  const later = asked.hcl
+  const checked = useQuery({ queryKey: ['draft', 'check', body], retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Validated>('POST', '/v1/jobs/validate', asked, signal).catch((failure: unknown) => {
     if (failure instanceof ApiError && failure.status === 400) return { valid: false, problems: problemsOf(failure.failure) } as Validated
     throw failure
   }) })
+  const read = useQuery({ queryKey: ['draft', 'read', body], retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Formatted>('POST', '/v1/jobs/format', asked, signal) })
   const valid = checked.data?.valid === true && !checked.isPlaceholderData
-  const outlook = useQuery({ queryKey: ['draft', 'forecast', later], enabled: valid, retry: false, refetchInterval: 20_000, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Outlook>('POST', '/v1/jobs/forecast', hcl, signal) })
+  const outlook = useQuery({ queryKey: ['draft', 'forecast', body], enabled: valid, retry: false, refetchInterval: 20_000, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Outlook>('POST', '/v1/jobs/forecast', asked, signal) })
   const problems = checked.data?.problems ?? []
   const submit = async () => {
     setBusy(true)
     setError(undefined)
     try {
-      const made = await call<{ job_id: string }>('POST', '/v1/jobs', { hcl: text })
+      const made = await call<{ job_id: string }>('POST', '/v1/jobs', { hcl: text, variables, resume: resume?.job, resume_step: resume?.step }, undefined, { 'Idempotency-Key': key.current })
       key.current = crypto.randomUUID()
       void go('/jobs/' + made.job_id)
     } catch (failure) {
@@ -63,24 +102,49 @@ export function Create() {
       setBusy(false)
     }
   }
-  const apply = (help: Help) => {
-    if (help.kind === 'nodes' && help.nodes) setText(setAttribute(text, 'nodes', String(help.nodes)))
-    else if (help.priority) setText(setAttribute(text, 'priority', `"${help.priority}"`))
-    else if (help.time_limit) setText(setAttribute(text, 'time_limit', `"${help.time_limit}"`))
+  // change edits the file on the server, which keeps its comments and what it
+  // does not know about; changes are made one after the other.
+  const newest = useRef(text)
+  newest.current = text
+  const queue = useRef(Promise.resolve())
+  const change = (set: FileChange[]) => {
+    queue.current = queue.current.then(async () => {
+      for (;;) {
+        const before = newest.current
+        try {
+          const { hcl } = await call<Formatted>('POST', '/v1/jobs/format', { hcl: before, variables, set })
+          if (newest.current !== before) continue // someone typed meanwhile
+          newest.current = hcl
+          setText(hcl)
+          setError(undefined)
+        } catch (failure) {
+          setError(failure)
+        }
+        return
+      }
+    })
   }
+  const apply = (help: Help) => {
+    if (help.kind === 'nodes' && help.nodes) change([{ at: 'nodes', value: help.nodes }])
+    else if (help.kind === 'preemptible') change([{ at: 'preemptible', value: true }])
+    else if (help.priority) change([{ at: 'priority', value: help.priority }])
+    else if (help.time_limit) change([{ at: 'time_limit', value: help.time_limit }])
+  }
+  const job = read.isError ? undefined : read.data?.job
   return (
     <div className="page">
-      <h1>{t('create.title')}</h1>
+      <h1>{vip ? t('create.vip') : t('create.title')}</h1>
+      {resume && <Alert type="info" showIcon title={t('create.resume', { job: job?.name ?? resume.job.slice(0, 8), step: resume.step ?? t('job.newest') })} description={<Checkbox checked={sure} onChange={(e) => setSure(e.target.checked)}>{t('create.resume_sure')}</Checkbox>} />}
       <div className="split">
         <section aria-label={t('create.file')} className="stack">
-          <Form set={(values) => setText(compose(values))} />
+          <Form job={job} defaults={read.data?.defaults ?? []} change={change} open={vip} />
           <Editor text={text} change={setText} problems={problems} />
           <Problems problems={problems} warnings={checked.data?.warnings} />
         </section>
         <section aria-label={t('forecast.title')} className="stack">
           <div className="card">
             <div className="bar">
-              <Button type="primary" size="large" loading={busy} disabled={!text.trim() || problems.length > 0} onClick={() => void submit()}>{t('create.submit')}</Button>
+              <Button type="primary" size="large" loading={busy} disabled={!text.trim() || problems.length > 0 || !sure} onClick={() => void submit()}>{t('create.submit')}</Button>
               <div role="status" style={{ flex: 1 }}>
                 {checked.error ? <Failed error={checked.error} /> : problems.length > 0 ? <p className="verdict tone-bad">{t('create.problems', { count: problems.length })}</p> : outlook.error ? <Failed error={outlook.error} /> : outlook.data ? <p className="verdict">{startText(t, outlook.data)}</p> : <p className="quiet">{t('states.loading')}</p>}
               </div>
@@ -88,45 +152,116 @@ export function Create() {
             {error !== undefined && <Alert type="error" showIcon title={errorText(error, t)} />}
             {outlook.data && problems.length === 0 && <OutlookView outlook={outlook.data} apply={apply} />}
           </div>
-          <Cli text="nomadlike job run job.hcl" />
+          <CommandLine text={text} names={names} given={given} set={setGiven} resume={resume} name={job?.name ?? ''} />
         </section>
       </div>
       <Tabs
         destroyOnHidden
+        defaultActiveKey={vip ? 'machines' : 'available'}
         items={[
-          { key: 'available', label: t('create.available'), children: <AvailableTable hcl={later} valid={valid} /> },
-          { key: 'machines', label: t('create.machines'), children: <Machines /> },
-          { key: 'plan', label: t('create.plan'), children: <Plan hcl={later} valid={valid} /> },
+          { key: 'available', label: t('create.available'), children: <AvailableTable hcl={later} body={asked} valid={valid} /> },
+          { key: 'machines', label: t('create.machines'), children: <Machines job={job} change={change} victims={outlook.data?.victims ?? []} /> },
+          { key: 'plan', label: t('create.plan'), children: <Plan body={asked} valid={valid} /> },
         ]}
       />
     </div>
   )
 }
 
-// Form fills in the usual things; the file on its right is what counts.
-function Form({ set }: { set: (values: Simple) => void }) {
+// CommandLine is the same submission on a command line. Values of variables
+// may be changed in it or beside it.
+function CommandLine({ text, names, given, set, resume, name }: { text: string; names: string[]; given: Record<string, string>; set: (given: Record<string, string>) => void; resume?: Resume; name: string }) {
   const { t } = useTranslation()
-  const [values, setValues] = useState<Simple>(simple)
-  const change = (next: Partial<Simple>) => {
-    const all = { ...values, ...next }
-    setValues(all)
-    set(all)
-  }
+  const line = runLine(names, given, resume && { name, step: resume.step })
+  const [typed, setTyped] = useState<string>()
+  const shown = typed ?? line
   return (
-    <details className="card">
+    <div className="card stack">
+      {names.length > 0 && (
+        <div className="bar">
+          {names.map((one) => <label key={one}>{one} <Input style={{ width: 130 }} value={given[one] ?? ''} placeholder={t('create.default')} onChange={(e) => set({ ...given, [one]: e.target.value })} /></label>)}
+        </div>
+      )}
+      <label htmlFor="cli">{t('deed.cli')}</label>
+      <Input id="cli" className="mono" spellCheck={false} value={shown} readOnly={names.length === 0}
+        onChange={(e) => { setTyped(e.target.value); set(readLine(e.target.value, names)) }} onBlur={() => setTyped(undefined)} />
+      <details>
+        <summary>{t('create.with_file')}</summary>
+        <pre className="cli" tabIndex={0}>{heredoc(text) + line}</pre>
+      </details>
+    </div>
+  )
+}
+
+const modes = ['single', 'none', 'pytorch', 'deepspeed', 'mpi', 'horovod', 'tensorflow', 'mindspore', 'jax']
+
+// Form shows what the file says and changes it there; what it has no field
+// for stays as it is. While the file cannot be read, nothing can be changed.
+function Form({ job, defaults, change, open }: { job?: Job; defaults: { path: string }[]; change: (set: FileChange[]) => void; open: boolean }) {
+  const { t } = useTranslation()
+  const left = (path: string) => defaults.some((d) => d.path === path)
+  const specs = job?.resources ?? []
+  const mode = job?.distributed.mode ?? 'single'
+  const off = !job
+  return (
+    <details className="card" open={open || undefined}>
       <summary>{t('create.form')}</summary>
+      {off && <p className="quiet" role="status">{t('create.form_off')}</p>}
       <div className="bar" style={{ marginTop: 8 }}>
-        <label>{t('jobs.name')} <Input style={{ width: 150 }} value={values.name} onChange={(e) => change({ name: e.target.value })} /></label>
-        <label>{t('jobs.nodes')} <InputNumber min={1} max={4096} style={{ width: 80 }} value={values.nodes} onChange={(v) => change({ nodes: v ?? 1 })} /></label>
-        <label>{t('create.mode')} <Select style={{ width: 130 }} aria-label={t('create.mode')} value={values.mode} onChange={(mode) => change({ mode })} options={['single', 'pytorch', 'deepspeed', 'mpi', 'horovod', 'tensorflow', 'mindspore', 'jax'].map((value) => ({ value, label: value }))} /></label>
-        <label>{t('create.cards')} <InputNumber min={0} max={64} style={{ width: 70 }} value={values.cards} onChange={(v) => change({ cards: v ?? 0 })} /></label>
-        <label>{t('cluster.cpu')} <InputNumber min={0.1} step={1} style={{ width: 80 }} value={values.cpu} onChange={(v) => change({ cpu: v ?? 1 })} /></label>
-        <label>{t('cluster.memory')} <Input style={{ width: 90 }} value={values.memory} onChange={(e) => change({ memory: e.target.value })} /></label>
-        <label>{t('create.image')} <Input style={{ width: 200 }} value={values.image} onChange={(e) => change({ image: e.target.value })} /></label>
-        <label style={{ flex: 1 }}>{t('create.command')} <Input style={{ minWidth: 240 }} value={values.command} onChange={(e) => change({ command: e.target.value })} /></label>
+        <Field label={t('jobs.name')} off={off} width={150} value={job?.name ?? ''} set={(value) => change([{ at: '#', value }])} />
+        <Count label={t('jobs.nodes')} off={off} least={1} value={job?.nodes ?? 1} set={(value) => change([{ at: 'nodes', value }])} />
+        <label>{t('create.mode')} <Select style={{ width: 130 }} disabled={off} aria-label={t('create.mode')} value={mode} onChange={(value: string) => change([{ at: 'distributed#', value }])} options={modes.map((value) => ({ value, label: value }))} /></label>
+        <label>{t('jobs.priority')} <Select style={{ width: 110 }} disabled={off} aria-label={t('jobs.priority')} value={job?.priority ?? 'normal'} onChange={(value: string) => change([{ at: 'priority', value: value === 'normal' ? null : value }])} options={['normal', 'urgent', 'critical'].map((value) => ({ value, label: t('priority.' + value) }))} /></label>
+        <Field label={t('jobs.pool')} off={off} width={110} value={left('placement.pool') ? '' : (job?.placement?.pool ?? '')} set={(value) => change([{ at: 'placement.pool', value: value || null }])} />
+        <Field label={t('job.limit')} off={off} width={90} value={job?.time_limit && job.time_limit !== '0s' && !left('time_limit') ? job.time_limit : ''} hint="36h" set={(value) => change([{ at: 'time_limit', value: value || null }])} />
+        <Checkbox disabled={off} checked={job?.preemptible ?? false} onChange={(e) => change([{ at: 'preemptible', value: e.target.checked || null }])}>{t('jobs.preemptible')}</Checkbox>
+      </div>
+      <table className="plain">
+        <caption className="hidden">{t('create.specs')}</caption>
+        <thead><tr><th scope="col">{t('job.spec')}</th><th scope="col">{t('cluster.cpu')}</th><th scope="col">{t('cluster.memory')}</th><th scope="col">{t('create.kind')}</th><th scope="col">{t('create.cards')}</th><th scope="col">{t('node.model')}</th><th scope="col"><span className="hidden">{t('deed.delete')}</span></th></tr></thead>
+        <tbody>
+          {specs.map((spec, i) => {
+            const at = `resources[${i}]`
+            const device = spec.devices?.[0]
+            const aria = (name: string) => `${name} ${i + 1}`
+            return (
+              <tr key={i}>
+                <th scope="row"><Field bare label={aria(t('job.spec'))} width={90} value={spec.label ?? ''} set={(value) => change([{ at: at + '#', value }])} hint={String(i + 1)} /></th>
+                <td><Count bare label={aria(t('cluster.cpu'))} least={0.01} value={spec.cpu} set={(value) => change([{ at: at + '.cpu', value }])} /></td>
+                <td><Field bare label={aria(t('cluster.memory'))} width={90} value={sizeText(spec.memory)} set={(value) => change([{ at: at + '.memory', value }])} /></td>
+                <td><Field bare label={aria(t('create.kind'))} width={110} value={device?.kind ?? ''} hint="nvidia/gpu" set={(value) => change([{ at: at + '.device#', value: value || null }])} /></td>
+                <td><Count bare label={aria(t('create.cards'))} least={0} value={device ? (device.count ?? 1) : 0} set={(value) => change(value === 0 ? [{ at: at + '.device#', value: null }] : [...(device ? [] : [{ at: at + '.device#', value: 'nvidia/gpu' }]), { at: at + '.device.count', value }])} /></td>
+                <td><Field bare label={aria(t('node.model'))} width={90} value={device?.model ?? ''} off={!device} set={(value) => change([{ at: at + '.device.model', value: value || null }])} /></td>
+                <td>{specs.length > 1 && <Button size="small" aria-label={`${t('create.remove_spec')} ${i + 1}`} onClick={() => change([{ at: at + '#', value: null }])}>✕</Button>}</td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+      <p><Button size="small" disabled={off || specs.length === 0} onClick={() => change([{ at: `resources[${specs.length}]#`, value: `spec-${specs.length + 1}` }, { at: `resources[${specs.length}].cpu`, value: specs.at(-1)?.cpu ?? 1 }, { at: `resources[${specs.length}].memory`, value: sizeText(specs.at(-1)?.memory ?? 0) }])}>{t('create.add_spec')}</Button></p>
+      <div className="bar">
+        <Field label={t('create.image')} off={off} width={200} value={job?.task.image ?? ''} set={(value) => change([{ at: 'task.image', value: value || null }, { at: 'task.driver', value: value ? 'docker' : 'exec' }])} />
+        <Field label={t('create.command')} off={off} width={420} value={job?.task.command ?? ''} set={(value) => change([{ at: 'task.command', value }])} />
+        <Field label={t('create.env')} off={off} width={260} value={envText(job?.task.env)} hint="A=1 B=2" set={(value) => { const env = readEnv(value); change([{ at: 'task.env', value: Object.keys(env).length ? env : null }]) }} />
       </div>
     </details>
   )
+}
+
+// Field is a text that is carried into the file when it is left or confirmed.
+function Field({ label, value, set, width, off, hint, bare }: { label: string; value: string; set: (value: string) => void; width: number; off?: boolean; hint?: string; bare?: boolean }) {
+  const [draft, setDraft] = useState<string>()
+  const commit = () => {
+    if (draft !== undefined && draft !== value) set(draft)
+    setDraft(undefined)
+  }
+  const input = <Input style={{ width }} aria-label={label} placeholder={hint} disabled={off} value={draft ?? value} onChange={(e) => setDraft(e.target.value)} onBlur={commit} onPressEnter={commit} />
+  return bare ? input : <label>{label} {input}</label>
+}
+
+function Count({ label, value, set, least, off, bare }: { label: string; value: number; set: (value: number) => void; least: number; off?: boolean; bare?: boolean }) {
+  const input = <InputNumber style={{ width: 80 }} aria-label={label} min={least} max={4096} disabled={off} value={value} changeOnBlur onChange={(v) => v !== null && v !== value && set(v)} />
+  return bare ? input : <label>{label} {input}</label>
 }
 
 function Editor({ text, change, problems }: { text: string; change: (text: string) => void; problems: Failure[] }) {
@@ -200,9 +335,9 @@ function OutlookView({ outlook, apply }: { outlook: Outlook; apply: (help: Help)
 
 // AvailableTable is which nodes could hold a rank: 空闲 when it has room now,
 // 紧张 when something of what is asked for is held.
-function AvailableTable({ hcl, valid }: { hcl: string; valid: boolean }) {
+function AvailableTable({ hcl, body, valid }: { hcl: string; body: object; valid: boolean }) {
   const { t } = useTranslation()
-  const available = useQuery({ queryKey: ['nodes', 'available', hcl], enabled: valid, retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Available>('POST', '/v1/nodes/available', { hcl }, signal) })
+  const available = useQuery({ queryKey: ['nodes', 'available', hcl], enabled: valid, retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Available>('POST', '/v1/nodes/available', body, signal) })
   if (available.error) return <Failed error={available.error} />
   if (!available.data) return <p className="quiet">{t('create.fix_first')}</p>
   const specs = available.data.specs ?? []
@@ -226,16 +361,30 @@ function AvailableTable({ hcl, valid }: { hcl: string; valid: boolean }) {
   )
 }
 
-// Machines is what a VIP job may choose from: free ones first, then what
-// would have to be waited for or ended.
-function Machines() {
+// Machines is what a VIP job chooses from: free ones first, then what would
+// have to be waited for or ended.
+function Machines({ job, change, victims }: { job?: Job; change: (set: FileChange[]) => void; victims: Victim[] }) {
   const { t } = useTranslation()
   const machines = useQuery({ queryKey: ['nodes', 'machines'], refetchInterval: 20_000, queryFn: ({ signal }) => get<{ machines: Machine[] | null }>('/v1/machines', signal).then((m) => m.machines ?? []) })
   if (machines.error) return <Failed error={machines.error} />
+  const chosen = job?.vip?.machines ?? []
+  const of = (m: Machine) => chosen.find((one) => one.node === m.name || one.node === m.id)
+  const choose = (m: Machine, busy: '' | 'wait' | 'kill') => change(vipChanges([...chosen.filter((one) => one !== of(m)), ...(busy ? [{ node: m.name, busy }] : [])]))
+  const asked = (machines.data ?? []).filter((m) => of(m)?.busy === 'kill').flatMap((m) => (m.work ?? []).map((w) => ({ machine: m.name, ...w })))
+  const owners = [...new Set(asked.map((w) => w.job.user ?? t('queue.hidden')))]
   return (
     <>
       <p className="quiet">{t('create.machines_about')}</p>
-      <Table<Machine> size="small" rowKey="id" loading={machines.isPending} dataSource={machines.data ?? []} pagination={{ pageSize: 20, hideOnSinglePage: true }} scroll={{ x: 900 }} columns={[
+      {chosen.length > 0 && <p className="verdict" role="status">{t('create.chosen', { count: chosen.length })}</p>}
+      {(asked.length > 0 || victims.length > 0) && (
+        <Alert type="warning" showIcon title={t('create.ask_owners', { owners: owners.join(', ') })}
+          description={<pre className="cli">{asked.map((w) => t('create.ask_text', { owner: w.job.user ?? '', job: w.job.name ?? t('queue.hidden'), machine: w.machine, saved: w.checkpoint_at ? clock(w.checkpoint_at) : t('create.unsaved') })).join('\n')}</pre>} />
+      )}
+      <Table<Machine> size="small" rowKey="id" loading={machines.isPending} dataSource={machines.data ?? []} pagination={{ pageSize: 20, hideOnSinglePage: true }} scroll={{ x: 1100 }} columns={[
+        { title: t('create.choice'), width: 170, render: (_, m) => (
+          <Select style={{ width: 150 }} size="small" disabled={!job} aria-label={`${t('create.choice')} ${m.name}`} value={of(m) ? (of(m)!.busy ?? 'wait') : ''} onChange={(busy: '' | 'wait' | 'kill') => choose(m, busy)}
+            options={(['', 'wait', 'kill'] as const).map((value) => ({ value, label: t('create.busy_' + (value || 'none')) }))} />
+        ) },
         { title: t('job.node'), dataIndex: 'name' },
         { title: t('job.status'), render: (_, m) => <WordTag tone={m.free ? 'good' : 'busy'}>{m.free ? t('wall.free') : m.claim ? t('create.promised', { job: m.claim.name ?? '?' }) : t('wall.held')}</WordTag> },
         { title: t('jobs.pool'), dataIndex: 'pool' },
@@ -248,9 +397,9 @@ function Machines() {
   )
 }
 
-function Plan({ hcl, valid }: { hcl: string; valid: boolean }) {
+function Plan({ body, valid }: { body: object; valid: boolean }) {
   const { t } = useTranslation()
-  const plan = useQuery({ queryKey: ['draft', 'plan', hcl], enabled: valid, retry: false, queryFn: ({ signal }) => call<JobPlan>('POST', '/v1/jobs/plan', { hcl }, signal) })
+  const plan = useQuery({ queryKey: ['draft', 'plan', JSON.stringify(body)], enabled: valid, retry: false, queryFn: ({ signal }) => call<JobPlan>('POST', '/v1/jobs/plan', body, signal) })
   if (plan.error) return <Failed error={plan.error} />
   if (!valid) return <p className="quiet">{t('create.fix_first')}</p>
   if (!plan.data) return <Loading />

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { Button, Select, Table, Tabs } from 'antd'
+import { Button, Checkbox, Select, Table, Tabs } from 'antd'
 import type { TFunction } from 'i18next'
 import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
@@ -8,10 +8,11 @@ import { call, get, part } from '../api'
 import { clock, dateTime, devicesOf, millis, quote, since, size, span } from '../format'
 import { reasonText } from '../i18n'
 import { Cli, Deeds } from '../parts/actions'
+import { Figures } from '../parts/figures'
 import { ForecastCard, startText } from '../parts/forecast'
 import { Logs } from '../parts/logs'
 import { Failed, Loading, StateTag, useNow, useTitle, WordTag } from '../parts/states'
-import { endedStates, type Allocation, type Attempt, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
+import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
 import { PriorityTag } from './jobs'
 
 const Shell = lazy(() => import('../parts/terminal'))
@@ -52,8 +53,8 @@ export function JobPage() {
             options={(detail.subjobs ?? []).map((s) => ({ value: s.index, label: `${t('jobs.subjob')} ${s.index} · ${t('state.' + s.state)}` }))} />
         )}
         <span className="grow" />
-        <Deeds job={{ id: spec.id, name: spec.name, state: detail.state, priority: spec.priority }} />
-        <Button onClick={() => void go('/jobs/new', { state: { source: spec.source, from: spec.name } })} disabled={!spec.source}>{t('job.clone')}</Button>
+        <Deeds job={{ id: spec.id, name: spec.name, state: detail.state, priority: spec.priority, checkpoints: standing?.checkpoints }} />
+        <Button onClick={() => void go('/jobs/new?clone=' + part(spec.id))}>{t('job.clone')}</Button>
       </div>
       <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} />
       <Tabs
@@ -76,8 +77,9 @@ export function JobPage() {
               </div>
             ),
           },
+          { key: 'figures', label: t('figures.tab'), children: <Figures id={spec.id} name={spec.name} subjob={subjob} live={detail.state === 'running' || detail.state === 'starting' || detail.state === 'paused'} /> },
           { key: 'logs', label: t('job.logs'), children: ranks.length ? <Logs key={newest?.number} allocs={ranks} attempt={newest} /> : <p>{t('job.no_attempt')}</p> },
-          { key: 'attempts', label: t('job.attempts'), children: <Attempts attempts={mine} allocs={allocs.data ?? []} /> },
+          { key: 'attempts', label: t('job.attempts'), children: <div className="stack"><Attempts attempts={mine} allocs={allocs.data ?? []} /><SideBySide attempts={mine} allocs={allocs.data ?? []} /><Checkpoints detail={detail} standing={standing} /></div> },
           { key: 'command', label: t('job.command'), children: <Commands detail={detail} /> },
           { key: 'terminal', label: t('job.terminal'), children: <Suspense fallback={<Loading />}><Shell allocs={ranks} job={spec.name} /></Suspense> },
           { key: 'file', label: t('job.file'), children: <><pre className="cli">{spec.source || JSON.stringify(spec, null, 2)}</pre><Cli text={`nomadlike job inspect ${quote(spec.name)}`} /></> },
@@ -103,9 +105,10 @@ export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefi
       return t('truth.starting', { where, attempt: newest?.number ?? detail.attempt, step: steps[0] ? t('step.' + steps[0], steps[0]) : t('step.barrier') }) + tail
     }
     case 'running': {
+      const throttle = detail.control?.idle && detail.control.idle !== '0s' ? t('truth.throttled', { busy: detail.control.busy, idle: detail.control.idle }) : ''
       const limit = detail.job.time_limit && newest?.running_at ? t('truth.limit', { limit: detail.job.time_limit }) : ''
       const saved = newest?.checkpoint_at ? t('truth.checkpoint', { time: since(newest.checkpoint_at, null, now) }) : ''
-      return t('truth.running', { time: since(detail.started_at, null, now), where, attempt: newest?.number ?? detail.attempt }) + saved + limit + (tail || t('truth.no_faults'))
+      return t('truth.running', { time: since(detail.started_at, null, now), where, attempt: newest?.number ?? detail.attempt }) + saved + limit + throttle + (tail || t('truth.no_faults'))
     }
     case 'paused':
     case 'stopping':
@@ -257,7 +260,7 @@ function Attempts({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocatio
       dataSource={[...attempts].reverse()}
       columns={[
         { title: t('jobs.attempt'), dataIndex: 'number', width: 80 },
-        { title: t('job.outcome'), render: (_, a) => (a.outcome ? t('outcome.' + a.outcome, a.outcome) : t('attempt.' + a.state, a.state)) },
+        { title: t('job.outcome'), render: (_, a) => (a.outcome ? t('outcome.' + a.outcome) : t('attempt.' + a.state)) },
         { title: t('job.placed'), render: (_, a) => dateTime(a.placed_at, true) },
         { title: t('job.prepared'), render: (_, a) => since(a.placed_at, a.running_at ?? a.ending_at, now) },
         { title: t('job.ran'), render: (_, a) => (a.running_at ? since(a.running_at, a.ending_at, now) : '–') },
@@ -267,6 +270,79 @@ function Attempts({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocatio
         { title: t('job.cause'), render: (_, a) => reasonText(a.cause) },
       ]}
     />
+  )
+}
+
+const comparedMax = 6 // attempts beside one another
+
+// SideBySide shows attempts as columns, so that what differs stands out.
+function SideBySide({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocation[] }) {
+  const { t } = useTranslation()
+  const now = useNow(5000)
+  const [differ, setDiffer] = useState(false)
+  if (attempts.length < 2) return null
+  const shown = attempts.slice(-comparedMax)
+  const gang = (a: Attempt) => allocs.filter((one) => one.attempt === a.number && one.subjob === a.subjob).sort((x, y) => x.rank - y.rank)
+  const ranks = Math.min(16, Math.max(...shown.map((a) => gang(a).length)))
+  const rows: [string, (a: Attempt) => string][] = [
+    [t('job.outcome'), (a) => (a.outcome ? t('outcome.' + a.outcome) : t('attempt.' + a.state))],
+    [t('job.cause'), (a) => reasonText(a.cause)],
+    [t('job.first_failed'), (a) => { const first = gang(a).find((one) => one.id === a.first_failed || one.name === a.first_failed); return first ? t('logs.rank', { rank: first.rank }) + ' · ' + first.node_name : '' }],
+    [t('job.exit_code'), (a) => (a.ended_at ? String(a.exit_code) : '')],
+    [t('job.prepared'), (a) => since(a.placed_at, a.running_at ?? a.ending_at, now)],
+    [t('job.ran'), (a) => (a.running_at ? since(a.running_at, a.ending_at, now) : '–')],
+    [t('job.stopped_in'), (a) => (a.ending_at ? since(a.ending_at, a.ended_at, now) : '–')],
+    [t('job.checkpoint'), (a) => dateTime(a.checkpoint_at)],
+    [t('job.spec'), (a) => String(a.spec + 1)],
+    ...Array.from({ length: ranks }, (_, rank): [string, (a: Attempt) => string] => [
+      t('logs.rank', { rank }),
+      (a) => { const one = gang(a).find((r) => r.rank === rank); return one ? `${one.node_name} · ${t('alloc.' + one.status)}${endedAlloc(one) ? ` · ${one.oom_killed ? 'OOM' : one.signal ? t('job.signal', { signal: one.signal }) : one.exit_code}` : ''}${one.cause ? ' · ' + reasonText(one.cause) : ''}` : '' },
+    ]),
+  ]
+  return (
+    <section className="card" aria-label={t('job.side_by_side')}>
+      <div className="bar"><h2>{t('job.side_by_side')}</h2><Checkbox checked={differ} onChange={(e) => setDiffer(e.target.checked)}>{t('job.difference')}</Checkbox></div>
+      <div className="wall">
+        <table className="plain">
+          <thead><tr><td /><>{shown.map((a) => <th key={a.number} scope="col">{t('job.attempt', { number: a.number })}</th>)}</></tr></thead>
+          <tbody>
+            {rows.map(([name, text]) => {
+              const cells = shown.map(text)
+              const same = cells.every((cell) => cell === cells[0])
+              if (differ && same || cells.every((cell) => !cell || cell === '–')) return null
+              return <tr key={name} className={same ? undefined : 'differs'}><th scope="row">{name}</th>{cells.map((cell, i) => <td key={i}>{cell}</td>)}</tr>
+            })}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  )
+}
+
+// Checkpoints are what the job may go on from.
+function Checkpoints({ detail, standing }: { detail: JobDetail; standing?: Subjob }) {
+  const { t } = useTranslation()
+  const go = useNavigate()
+  const list = [...(standing?.checkpoints ?? [])].reverse()
+  const ended = endedStates.includes(detail.state)
+  return (
+    <section className="card" aria-label={t('job.checkpoints')}>
+      <h2>{t('job.checkpoints')}</h2>
+      {detail.job.resume && <p>{t('job.resumed', { path: detail.job.resume.path, step: detail.job.resume.step ?? '–' })} <Link to={'/jobs/' + detail.job.resume.job_id}>{detail.job.resume.job_id.slice(0, 8)}</Link></p>}
+      {list.length === 0 ? <p className="quiet">{t('job.no_checkpoints')}</p> : (
+        <>
+          <Table<Checkpoint> size="small" rowKey={(c) => c.path + c.saved_at} pagination={false} scroll={{ x: 640 }} dataSource={list} columns={[
+            { title: t('job.step'), width: 90, render: (_, c) => <>{c.step ?? '–'}{c === list[0] && <span className="quiet"> {t('job.newest')}</span>}</> },
+            { title: t('job.path'), render: (_, c) => <code>{c.path}</code> },
+            { title: t('job.saved_at'), width: 150, render: (_, c) => dateTime(c.saved_at, true) },
+            { title: t('jobs.attempt'), width: 80, dataIndex: 'attempt' },
+            { title: t('job.rank'), width: 70, dataIndex: 'rank' },
+            { title: '', width: 150, render: (_, c) => ended && !detail.job.batch && (c === list[0] || c.step) && <Button size="small" onClick={() => void go(`/jobs/new?clone=${part(detail.job.id)}&resume=${part(detail.job.id)}${c === list[0] ? '' : `&step=${c.step}`}`)}>{t('job.resume_from')}</Button> },
+          ]} />
+          <Cli text={`nomadlike job resume ${quote(detail.job.name)}`} />
+        </>
+      )}
+    </section>
   )
 }
 

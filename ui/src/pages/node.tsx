@@ -8,8 +8,10 @@ import { dateTime, number, quote, shortID, since, size } from '../format'
 import { reasonText } from '../i18n'
 import { Cli } from '../parts/actions'
 import { errorText, Failed, Loading, useNow, useTitle, WordTag } from '../parts/states'
-import type { Allocation, Device, NodeDetail } from '../types'
+import type { Allocation, DeviceState, Event, NodeDetail, NodeDevices } from '../types'
+import { cardMemory, gaugeText } from '../parts/figures'
 import { NodeWord } from './cluster'
+import { History } from './job'
 
 type Deed = 'cordon' | 'uncordon' | 'drain'
 
@@ -17,6 +19,7 @@ export function NodePage() {
   const { t } = useTranslation()
   const { id = '' } = useParams()
   const node = useQuery({ queryKey: ['node', id], queryFn: ({ signal }) => get<NodeDetail>('/v1/nodes/' + part(id), signal), refetchInterval: 20_000 })
+  const events = useQuery({ queryKey: ['node', id, 'events'], queryFn: ({ signal }) => get<{ events: Event[] | null }>(`/v1/nodes/${part(id)}/events`, signal).then((e) => e.events ?? []) })
   const [deed, setDeed] = useState<Deed>()
   const now = useNow(10_000)
   useTitle(node.data?.name ?? t('menu.cluster'))
@@ -24,7 +27,6 @@ export function NodePage() {
   if (!node.data) return <div className="page"><Failed error={node.error} retry={() => void node.refetch()} /></div>
   const n = node.data
   const allocs = n.allocations ?? []
-  const holder = (device: Device) => allocs.find((a) => a.devices?.includes(device.id))
   return (
     <div className="page">
       <div className="bar">
@@ -52,21 +54,7 @@ export function NodePage() {
           <dl className="facts">{Object.entries(n.attributes ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => [<dt key={key}>{key}</dt>, <dd key={key + '='}>{value}</dd>])}</dl>
         </section>
       </div>
-      {(n.devices ?? []).length > 0 && (
-        <section className="card" aria-label={t('cluster.cards')}>
-          <h2>{t('cluster.cards')}</h2>
-          <Table<Device> size="small" rowKey="id" pagination={false} scroll={{ x: 700 }} dataSource={[...(n.devices ?? [])].sort((a, b) => a.index - b.index)} columns={[
-            { title: t('node.card'), width: 60, dataIndex: 'index' },
-            { title: t('node.model'), dataIndex: 'model' },
-            { title: t('cluster.memory'), render: (_, d) => size(d.memory) },
-            { title: t('job.status'), render: (_, d) => (d.healthy ? <WordTag tone={holder(d) ? 'good' : 'plain'}>{t(holder(d) ? 'wall.held' : 'wall.free')}</WordTag> : <WordTag tone="bad">{reasonText(d.health) || t('wall.sick')}</WordTag>) },
-            { title: t('jobs.name'), render: (_, d) => { const a = holder(d); return a && <Link to={'/jobs/' + a.job_id}>{a.job_name}</Link> } },
-            { title: t('node.driver'), dataIndex: 'driver_version' },
-            { title: t('node.link'), dataIndex: 'link_group' },
-            { title: 'NUMA', width: 70, dataIndex: 'numa_node' },
-          ]} />
-        </section>
-      )}
+      <DeviceTable node={n} />
       <section className="card" aria-label={t('node.work')}>
         <h2>{t('node.work')}</h2>
         <Table<Allocation> size="small" rowKey="id" pagination={{ pageSize: 50, hideOnSinglePage: true }} scroll={{ x: 700 }} dataSource={allocs} locale={{ emptyText: <p>{t('node.no_work')}</p> }} columns={[
@@ -80,8 +68,97 @@ export function NodePage() {
           { title: t('jobs.id'), render: (_, a) => <code>{shortID(a.id)}</code> },
         ]} />
       </section>
+      <section className="card" aria-label={t('node.history')}><h2>{t('node.history')}</h2><History events={events.data ?? []} error={events.error} /><Cli text={`nomadlike node history ${quote(n.name)}`} /></section>
       {deed && <NodeDialog deed={deed} node={n} close={() => setDeed(undefined)} />}
     </div>
+  )
+}
+
+// DeviceTable is what the cards of a node measure, who holds them, and what is
+// wrong with them; operators bring them back from here.
+function DeviceTable({ node }: { node: NodeDetail }) {
+  const { t } = useTranslation()
+  const [treat, setTreat] = useState<{ device: DeviceState; act: 'clear' | 'reset' }>()
+  const cards = useQuery({ queryKey: ['node', node.id, 'devices'], refetchInterval: 3000, queryFn: ({ signal }) => get<NodeDevices>(`/v1/nodes/${part(node.id)}/devices`, signal) })
+  if (cards.error) return <Failed error={cards.error} />
+  if (!cards.data) return null
+  const c = cards.data
+  const name = (d: DeviceState) => (d.slice ? `${d.index}(${d.slice})` : String(d.index))
+  return (
+    <section className="card" aria-label={t('cluster.cards')}>
+      <h2>{t('node.use')}</h2>
+      <p>
+        {c.measured ? t('node.busy', { cpu: number(c.cpu_busy ?? 0), cores: number(c.cpu), memory: size(c.memory_busy ?? 0), time: dateTime(c.at, true) }) : t('node.unmeasured')}
+      </p>
+      {(c.devices ?? []).length > 0 && (
+        <Table<DeviceState> size="small" rowKey="id" pagination={false} scroll={{ x: 1100 }} dataSource={c.devices ?? []}
+          expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, rowExpandable: (d) => !!d.gauges, expandedRowRender: (d) => <CardDetail card={d} /> }}
+          columns={[
+            { title: t('node.card'), width: 60, render: (_, d) => name(d) },
+            { title: t('node.model'), render: (_, d) => d.model || d.kind },
+            { title: t('figures.card'), width: 100, render: (_, d) => gaugeText(d.gauges, 'utilization_ratio') },
+            { title: t('figures.card_memory'), render: (_, d) => cardMemory(d.gauges, d.memory) },
+            { title: t('figures.temperature'), width: 100, render: (_, d) => gaugeText(d.gauges, 'temperature_celsius') },
+            { title: t('figures.power'), width: 80, render: (_, d) => gaugeText(d.gauges, 'power_watts') },
+            { title: t('job.status'), render: (_, d) => <WordTag tone={d.healthy ? (d.used ? 'good' : 'plain') : 'bad'} title={reasonText(d.health)}>{d.healthy ? (d.used ? t('wall.held') : t('wall.free')) : t('node.quarantined')}</WordTag> },
+            { title: t('jobs.name'), render: (_, d) => (d.owner ? <><Link to={'/jobs/' + d.owner.job_id}>{d.owner.job}</Link> <span className="quiet">{t('logs.rank', { rank: d.owner.rank })}{d.owner.user && ` · ${d.owner.user}`}</span></> : d.used ? t('queue.hidden') : '–') },
+            { title: t('node.link'), width: 90, dataIndex: 'link_group' },
+            { title: t('node.cure'), width: 190, render: (_, d) => !d.healthy && (
+              <>
+                <div className="quiet">{reasonText(d.health)}{d.action && ` · ${t('action.' + d.action)}`}</div>
+                {(['reset', 'clear'] as const).map((act) => <Button key={act} size="small" disabled={act === 'reset' && d.used} onClick={() => setTreat({ device: d, act })}>{t('node.' + act)}</Button>)}
+              </>
+            ) },
+          ]} />
+      )}
+      <Cli text={`nomadlike device list -node ${quote(node.name)}`} />
+      {treat && <TreatDialog node={node} treat={treat} close={() => setTreat(undefined)} />}
+    </section>
+  )
+}
+
+// CardDetail is every gauge of a card, and its processes.
+function CardDetail({ card }: { card: DeviceState }) {
+  const { t } = useTranslation()
+  return (
+    <>
+      <dl className="facts">{Object.keys(card.gauges ?? {}).sort().map((name) => [<dt key={name}><code>{name}</code></dt>, <dd key={name + '='}>{gaugeText(card.gauges, name)}</dd>])}</dl>
+      {(card.processes ?? []).length > 0 && (
+        <>
+          <h3>{t('figures.processes')}</h3>
+          <table className="plain">
+            <thead><tr><th scope="col">PID</th><th scope="col">{t('jobs.name')}</th><th scope="col">{t('figures.card_memory')}</th></tr></thead>
+            <tbody>{(card.processes ?? []).map((p) => <tr key={p.pid}><td>{p.pid}</td><td>{p.name ?? '–'}</td><td>{p.memory ? size(p.memory) : '–'}</td></tr>)}</tbody>
+          </table>
+        </>
+      )}
+    </>
+  )
+}
+
+function TreatDialog({ node, treat, close }: { node: NodeDetail; treat: { device: DeviceState; act: 'clear' | 'reset' }; close: () => void }) {
+  const { t } = useTranslation()
+  const { message } = App.useApp()
+  const client = useQueryClient()
+  const [busy, setBusy] = useState(false)
+  const run = async () => {
+    setBusy(true)
+    try {
+      await call('POST', `/v1/nodes/${part(node.id)}/devices`, { device: treat.device.id, act: treat.act })
+      await client.invalidateQueries({ queryKey: ['node', node.id] })
+      void message.success(t('node.done_' + treat.act))
+      close()
+    } catch (error) {
+      void message.error(errorText(error, t), 8)
+      setBusy(false)
+    }
+  }
+  return (
+    <Modal open title={`${t('node.' + treat.act)} · ${node.name} · ${treat.device.index}`} okText={t('node.' + treat.act)} cancelText={t('deed.cancel')} okButtonProps={{ danger: treat.act === 'clear', loading: busy }} onOk={() => void run()} onCancel={close}>
+      <p>{t('node.ask_' + treat.act)}</p>
+      <p className="quiet">{reasonText(treat.device.health)}</p>
+      <Cli text={`nomadlike device ${treat.act} ${quote(node.name)} ${quote(treat.device.id)}`} />
+    </Modal>
   )
 }
 

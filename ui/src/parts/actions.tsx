@@ -1,29 +1,42 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { App, Button, Input, Modal, Radio } from 'antd'
+import { App, Button, Dropdown, Input, InputNumber, Modal, Radio, Select } from 'antd'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { call, part } from '../api'
-import { quote } from '../format'
-import { endedStates, type JobState, type Priority } from '../types'
+import { clock, quote } from '../format'
+import { type Checkpoint, type JobState, type Priority } from '../types'
 import { errorText } from './states'
 
 // What one can do to a job. Each shows the command line that does the same.
-export type Deed = 'stop' | 'delete' | 'priority' | 'limit' | 'first' | 'last'
+export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resume' | 'delete' | 'priority' | 'limit' | 'first' | 'last'
 
 export interface Doing {
   deed: Deed
   reason?: string
   priority?: Priority
   limit?: string
+  idle?: number // milliseconds that a throttled job stands still in turn; 0 lifts the throttle
+  busy?: number
+  step?: number // of the checkpoint to resume from; none is the newest
 }
+
+const busyUsual = 500 // milliseconds, as the server and the command line
 
 // commandLine is what does the same on the command line.
 export function commandLine(name: string, doing: Doing): string {
   const job = quote(name)
+  const reason = doing.reason ? `-reason ${quote(doing.reason)} ` : ''
   switch (doing.deed) {
     case 'stop':
-      return `nomadlike job stop ${doing.reason ? `-reason ${quote(doing.reason)} ` : ''}${job}`
+    case 'finish':
+    case 'pause':
+    case 'continue':
+      return `nomadlike job ${doing.deed} ${reason}${job}`
+    case 'throttle':
+      return `nomadlike job throttle ${(doing.busy ?? busyUsual) !== busyUsual && doing.idle ? `-busy ${doing.busy}ms ` : ''}${reason}${job} ${doing.idle ? `keep:${doing.idle}` : 'off'}`
+    case 'resume':
+      return `nomadlike job resume ${doing.step ? `-step ${doing.step} ` : ''}${job}`
     case 'delete':
       return `nomadlike job delete ${job}`
     case 'priority':
@@ -41,7 +54,14 @@ export function perform(id: string, doing: Doing): Promise<unknown> {
   const path = '/v1/jobs/' + part(id)
   switch (doing.deed) {
     case 'stop':
-      return call('POST', path + '/stop', { reason: doing.reason || undefined })
+    case 'finish':
+    case 'pause':
+    case 'continue':
+      return call('POST', path + '/' + doing.deed, { reason: doing.reason || undefined })
+    case 'throttle':
+      return call('PUT', path + '/throttle', { reason: doing.reason || undefined, busy: `${doing.busy ?? busyUsual}ms`, idle: `${doing.idle ?? 0}ms` })
+    case 'resume':
+      return Promise.resolve() // the create page submits it, once it is confirmed there
     case 'delete':
       return call('DELETE', path)
     case 'priority':
@@ -56,29 +76,49 @@ export function perform(id: string, doing: Doing): Promise<unknown> {
 }
 
 export function deedsFor(state: JobState): Deed[] {
-  if (endedStates.includes(state)) return ['delete']
-  if (state === 'queued') return ['stop', 'priority', 'limit', 'first', 'last']
-  return ['stop', 'limit']
+  switch (state) {
+    case 'queued':
+      return ['stop', 'priority', 'limit', 'first', 'last']
+    case 'starting':
+    case 'stopping':
+      return ['stop', 'limit']
+    case 'running':
+      return ['stop', 'pause', 'finish', 'throttle', 'limit']
+    case 'paused':
+      return ['stop', 'continue', 'finish', 'limit']
+  }
+  return ['resume', 'delete']
 }
+
+const beside = 3 // deeds that are buttons of their own; the others are in a menu
 
 export interface Target {
   id: string
   name: string
   state: JobState
   priority: Priority
+  checkpoints?: Checkpoint[]
+  throttled?: boolean
 }
 
 // Deeds are the buttons of a job.
 export function Deeds({ job }: { job: Target }) {
   const { t } = useTranslation()
   const [deed, setDeed] = useState<Deed>()
+  const can = deedsFor(job.state).filter((one) => one !== 'resume' || job.checkpoints?.length)
+  const more = can.length > beside + 1 ? can.slice(beside) : []
   return (
     <>
-      {deedsFor(job.state).map((one) => (
+      {can.slice(0, can.length - more.length).map((one) => (
         <Button key={one} danger={one === 'stop' || one === 'delete'} onClick={() => setDeed(one)}>
           {t('deed.' + one)}
         </Button>
       ))}
+      {more.length > 0 && (
+        <Dropdown trigger={['click']} menu={{ items: more.map((one) => ({ key: one, label: t('deed.' + one), onClick: () => setDeed(one) })) }}>
+          <Button>{t('deed.more')} <span aria-hidden="true">▾</span></Button>
+        </Dropdown>
+      )}
       {deed && <DeedDialog key={deed} deed={deed} jobs={[job]} close={() => setDeed(undefined)} />}
     </>
   )
@@ -90,9 +130,14 @@ export function DeedDialog({ deed, jobs, close, done }: { deed: Deed; jobs: Targ
   const { message } = App.useApp()
   const client = useQueryClient()
   const go = useNavigate()
-  const [doing, setDoing] = useState<Doing>({ deed, priority: jobs[0]?.priority === 'urgent' ? 'normal' : 'urgent' })
+  const [doing, setDoing] = useState<Doing>({ deed, priority: jobs[0]?.priority === 'urgent' ? 'normal' : 'urgent', idle: deed === 'throttle' ? 100 : undefined, busy: busyUsual })
   const [busy, setBusy] = useState(false)
   const run = async () => {
+    if (deed === 'resume') { // what will run is shown there, and may be changed
+      close()
+      void go(`/jobs/new?clone=${part(jobs[0]!.id)}&resume=${part(jobs[0]!.id)}${doing.step ? `&step=${doing.step}` : ''}`)
+      return
+    }
     setBusy(true)
     const results = await Promise.allSettled(jobs.map((job) => perform(job.id, doing)))
     const failed = results.flatMap((result, i) => (result.status === 'rejected' ? [`${jobs[i]!.name}: ${errorText(result.reason, t)}`] : []))
@@ -118,10 +163,23 @@ export function DeedDialog({ deed, jobs, close, done }: { deed: Deed; jobs: Targ
       onCancel={close}
     >
       <p>{t('deed.ask_' + deed)}</p>
-      {deed === 'stop' && (
+      {(deed === 'stop' || deed === 'finish' || deed === 'pause' || deed === 'continue' || deed === 'throttle') && (
         <p>
           <label htmlFor="reason">{t('deed.reason')}</label>
           <Input id="reason" maxLength={200} value={doing.reason} onChange={(e) => setDoing({ ...doing, reason: e.target.value })} />
+        </p>
+      )}
+      {deed === 'throttle' && (
+        <p className="bar">
+          <label>{t('deed.idle')} <InputNumber min={0} max={60_000} step={50} value={doing.idle} onChange={(value) => setDoing({ ...doing, idle: value ?? 0 })} /></label>
+          <label>{t('deed.busy')} <InputNumber min={10} max={60_000} step={50} value={doing.busy} onChange={(value) => setDoing({ ...doing, busy: value ?? busyUsual })} /></label>
+        </p>
+      )}
+      {deed === 'resume' && (
+        <p>
+          <label htmlFor="from">{t('deed.from')}</label>{' '}
+          <Select id="from" style={{ width: '100%' }} value={doing.step ?? 0} onChange={(step: number) => setDoing({ ...doing, step: step || undefined })}
+            options={[...(jobs[0]?.checkpoints ?? [])].reverse().map((saved, i) => ({ value: i === 0 ? 0 : (saved.step ?? -i), disabled: i > 0 && !saved.step, label: t('deed.saved', { step: saved.step ?? '–', time: clock(saved.saved_at), path: saved.path }) }))} />
         </p>
       )}
       {deed === 'priority' && (

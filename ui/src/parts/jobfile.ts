@@ -1,3 +1,5 @@
+import { quote } from '../format'
+
 // Simple is what the form asks for.
 export interface Simple {
   name: string
@@ -29,9 +31,94 @@ export function compose(values: Simple): string {
   return out.join('\n')
 }
 
-// setAttribute gives an attribute of the job block another value, or adds it.
-export function setAttribute(file: string, name: string, value: string): string {
-  const line = new RegExp(`^(\\s*${name}\\s*=\\s*)(?:"[^"\\n]*"|[^\\s#]+)`, 'm')
-  if (line.test(file)) return file.replace(line, (_, head: string) => head + value)
-  return file.replace(/^(\s*job\s+"[^"\n]*"\s*\{[^\n]*\n)/m, (head) => `${head}  ${name} = ${value}\n`)
+// FileChange is a change of a job file that the server makes; see the set of
+// jobs.format in the OpenAPI document.
+export interface FileChange {
+  at: string
+  value: string | number | boolean | string[] | Record<string, string> | null
+}
+
+// variablesOf lists the variables that a job file declares.
+export const variablesOf = (file: string): string[] => [...new Set([...file.matchAll(/^\s*variable\s+"([^"\n]+)"\s*\{/gm)].map((m) => m[1]!))]
+
+// sizeText spells a number of bytes as job files do, exactly.
+export function sizeText(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  let i = 0
+  while (bytes && bytes % 1024 === 0 && i < units.length - 1) {
+    bytes /= 1024
+    i++
+  }
+  return `${bytes}${units[i]}`
+}
+
+// envText and readEnv spell an environment on one line, as a shell would.
+export const envText = (env: Record<string, string> = {}) => Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => `${name}=${quote(value)}`).join(' ')
+
+export function readEnv(line: string): Record<string, string> {
+  return Object.fromEntries(words(line).flatMap((word) => {
+    const at = word.indexOf('=')
+    return at > 0 ? [[word.slice(0, at), word.slice(at + 1)]] : []
+  }))
+}
+
+// words parts a command line as a shell does: blanks, single and double quotes,
+// backslashes; nothing is expanded.
+export function words(line: string): string[] {
+  const out: string[] = []
+  let word: string | undefined
+  for (let i = 0; i < line.length; i++) {
+    const c = line[i]!
+    if (c === "'" || c === '"') {
+      word ??= ''
+      for (i++; i < line.length && line[i] !== c; i++) {
+        if (c === '"' && line[i] === '\\' && i + 1 < line.length) i++
+        word += line[i]
+      }
+    } else if (c === '\\' && i + 1 < line.length) {
+      i++
+      if (line[i] !== '\n') word = (word ?? '') + line[i]
+    } else if (/\s/.test(c)) {
+      if (word !== undefined) out.push(word)
+      word = undefined
+    } else word = (word ?? '') + c
+  }
+  if (word !== undefined) out.push(word)
+  return out
+}
+
+// runLine is the command line that submits a file with values of its variables,
+// or resumes a job.
+export function runLine(names: string[], given: Record<string, string>, resume?: { name: string; step?: number }): string {
+  if (resume) return `nomadlike job resume -edit ${resume.step ? `-step ${resume.step} ` : ''}${quote(resume.name)}`
+  const vars = names.filter((name) => given[name]).map((name) => `-var ${quote(`${name}=${given[name]}`)} `)
+  return `nomadlike job run ${vars.join('')}job.hcl`
+}
+
+// readLine takes the values of variables out of a command line.
+export function readLine(line: string, names: string[]): Record<string, string> {
+  const out: Record<string, string> = {}
+  const all = words(line)
+  all.forEach((word, i) => {
+    const pair = word === '-var' || word === '--var' ? all[i + 1] : /^--?var=(.*)$/s.exec(word)?.[1]
+    const at = pair?.indexOf('=') ?? -1
+    if (pair && at > 0 && names.includes(pair.slice(0, at))) out[pair.slice(0, at)] = pair.slice(at + 1)
+  })
+  return out
+}
+
+// heredoc is a shell's way to write the file.
+export function heredoc(file: string): string {
+  let mark = 'EOF'
+  while (file.split('\n').includes(mark)) mark += '_'
+  return `cat > job.hcl <<'${mark}'\n${file.endsWith('\n') ? file : file + '\n'}${mark}\n`
+}
+
+// vipChanges write the chosen machines of a VIP job anew.
+export function vipChanges(machines: { node: string; busy?: 'wait' | 'kill' }[]): FileChange[] {
+  return [
+    { at: 'vip#', value: null },
+    ...machines.flatMap((m, i) => [{ at: `vip.machine[${i}]#`, value: m.node }, ...(m.busy ? [{ at: `vip.machine[${i}].busy`, value: m.busy }] : [])]),
+    ...(machines.length ? [{ at: 'nodes', value: machines.length }] : []),
+  ]
 }

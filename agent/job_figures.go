@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"slices"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+// jobFigures answers jobs.figures: what the ranks of a job's newest attempt use
+// now, asked of their nodes.
+func (s *site) jobFigures(r *request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	q := query{r: r}
+	index := int(q.int("subjob", 0, structs.BatchCountMax))
+	if q.err != nil {
+		return q.err
+	}
+	snapshot := s.store.Snapshot()
+	subjob := snapshot.Subjob(r.id, index)
+	if subjob == nil {
+		return structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
+	}
+	out := api.JobFigures{JobID: r.id, Subjob: index, Attempt: subjob.Attempt, Ranks: []api.RankFigures{}}
+	var gang []*structs.Allocation
+	var nodes []*structs.Node
+	asked := map[string]bool{}
+	for alloc := range snapshot.Gang(r.id, index, subjob.Attempt) {
+		if len(gang) == api.FiguresRanksMax {
+			out.More++
+			continue
+		}
+		gang = append(gang, alloc)
+		if node := snapshot.Node(alloc.NodeID); node != nil && !asked[node.ID] && !alloc.Status.Terminal() {
+			asked[node.ID] = true
+			nodes = append(nodes, node)
+		}
+	}
+	slices.SortFunc(gang, func(a, b *structs.Allocation) int { return a.Rank - b.Rank })
+	found := s.survey.ask(r.Context(), nodes)
+	for _, alloc := range gang {
+		out.Ranks = append(out.Ranks, rankFigures(alloc, snapshot.Node(alloc.NodeID), found[alloc.NodeID]))
+	}
+	return r.reply(out)
+}
+
+// rankFigures puts together what a rank may use and what was measured of it.
+func rankFigures(alloc *structs.Allocation, node *structs.Node, found surveyed) api.RankFigures {
+	out := api.RankFigures{
+		AllocID: alloc.ID, Rank: alloc.Rank, NodeID: alloc.NodeID, Node: alloc.NodeName, Status: alloc.Status,
+		CPU: alloc.Spec.CPU, Memory: alloc.Spec.Memory,
+	}
+	if figures, known := taskFigures(found.figures, alloc.ID); known {
+		out.Measured, out.At = found.fresh, found.figures.At
+		out.CPUBusy, out.CPUSeconds, out.MemoryUsed, out.Processes = figures.CPUCores, figures.CPUSeconds, figures.Memory, figures.Processes
+	}
+	if node == nil {
+		return out
+	}
+	holds := alloc.HoldsResources() // else what its cards measure is somebody else's
+	for i := range node.Devices {
+		d := &node.Devices[i]
+		if !slices.Contains(alloc.Devices, d.ID) {
+			continue
+		}
+		card := api.RankDevice{ID: d.ID, Index: d.Index, Model: d.Model, Healthy: d.Healthy}
+		if found.figures != nil && holds {
+			for k := range found.figures.Devices {
+				if found.figures.Devices[k].ID == d.ID {
+					card.Gauges = found.figures.Devices[k].Gauges
+				}
+			}
+		}
+		out.Devices = append(out.Devices, card)
+	}
+	return out
+}
+
+// nodeEvents answers nodes.events.
+func (s *site) nodeEvents(r *request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	return r.reply(api.EventList{Events: values(s.store.Snapshot().NodeEvents(r.id))})
+}

@@ -1,0 +1,183 @@
+import { useQuery } from '@tanstack/react-query'
+import { Segmented, Table } from 'antd'
+import type { TFunction } from 'i18next'
+import { lazy, Suspense, useEffect, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { Link } from 'react-router'
+import { get, part } from '../api'
+import { number, quote, size } from '../format'
+import type { JobFigures, RankFigures } from '../types'
+import { Cli } from './actions'
+import { Failed, Loading, WordTag } from './states'
+
+const Curves = lazy(() => import('./curves'))
+
+const every = 2000 // milliseconds between questions; servers answer from a cache of one second
+const keptMax = 450 // points of each rank: a quarter of an hour
+
+// What is drawn of each rank. The value is between 0 and 1, or null where it
+// is not measured; text is what a person reads.
+interface Measure {
+  key: string
+  value: (rank: RankFigures) => number | null
+  text: (rank: RankFigures, t: TFunction) => string
+  low?: boolean // a low value is what stands out
+}
+
+const mean = (values: number[]) => (values.length ? values.reduce((sum, v) => sum + v, 0) / values.length : null)
+const gauges = (rank: RankFigures, name: string) => (rank.devices ?? []).flatMap((d) => (d.gauges?.[name] === undefined ? [] : [d.gauges[name]]))
+const sum = (values: number[]) => values.reduce((all, v) => all + v, 0)
+const percent = (value: number | null) => (value === null ? '–' : `${Math.round(value * 100)} %`)
+
+// ratio of one gauge to another over all cards of a rank.
+const ratio = (rank: RankFigures, used: string, total: string) => {
+  const all = sum(gauges(rank, total))
+  return all > 0 ? sum(gauges(rank, used)) / all : null
+}
+const hottest = 100 // degrees that the colour ends at
+
+export const measures: Measure[] = [
+  { key: 'card', low: true, value: (r) => mean(gauges(r, 'utilization_ratio')), text: (r) => percent(mean(gauges(r, 'utilization_ratio'))) },
+  { key: 'card_memory', value: (r) => ratio(r, 'memory_used_bytes', 'memory_total_bytes'), text: (r) => (gauges(r, 'memory_used_bytes').length ? size(sum(gauges(r, 'memory_used_bytes'))) : '–') },
+  { key: 'temperature', value: (r) => { const all = gauges(r, 'temperature_celsius'); return all.length ? Math.min(1, Math.max(...all) / hottest) : null }, text: (r) => { const all = gauges(r, 'temperature_celsius'); return all.length ? `${Math.round(Math.max(...all))} °C` : '–' } },
+  { key: 'power', value: (r) => ratio(r, 'power_watts', 'power_limit_watts'), text: (r) => (gauges(r, 'power_watts').length ? `${Math.round(sum(gauges(r, 'power_watts')))} W` : '–') },
+  { key: 'cpu', low: true, value: (r) => (r.measured && r.cpu ? Math.min(1, (r.cpu_busy ?? 0) / r.cpu) : null), text: (r) => (r.measured ? `${number(r.cpu_busy ?? 0)} / ${number(r.cpu)}` : '–') },
+  { key: 'memory', value: (r) => (r.measured && r.memory ? Math.min(1, (r.memory_used ?? 0) / r.memory) : null), text: (r) => (r.measured ? `${size(r.memory_used ?? 0)} / ${size(r.memory)}` : '–') },
+]
+
+// stragglers are the ranks whose value is less than half of the middle one, of
+// a gang that works.
+export function stragglers(ranks: RankFigures[], value: Measure['value']): number[] {
+  const known = ranks.flatMap((r) => { const v = value(r); return v === null ? [] : [{ rank: r.rank, v }] })
+  if (known.length < 3) return []
+  const middle = [...known].sort((a, b) => a.v - b.v)[Math.floor(known.length / 2)]!.v
+  return middle < 0.2 ? [] : known.filter((one) => one.v < middle / 2).map((one) => one.rank)
+}
+
+// heat is the colour of a value between 0 and 1.
+const heat = (value: number) => `color-mix(in srgb, var(--heat) ${Math.round(value * 100)}%, var(--shade))`
+
+interface Kept {
+  at: number[] // seconds
+  ranks: Map<number, (number | null)[]>
+}
+
+// Figures are what the ranks of a job use now, and used since the page was
+// opened: servers keep no history of their own, Prometheus does.
+export function Figures({ id, name, subjob, live }: { id: string; name: string; subjob: number; live: boolean }) {
+  const { t } = useTranslation()
+  const [shown, setShown] = useState('')
+  const kept = useRef(new Map<string, Kept>())
+  const figures = useQuery({
+    queryKey: ['job', id, 'figures', subjob],
+    refetchInterval: live ? every : false,
+    queryFn: ({ signal }) => get<JobFigures>(`/v1/jobs/${part(id)}/figures?subjob=${subjob}`, signal),
+  })
+  const ranks = figures.data?.ranks ?? []
+  const have = measures.filter((m) => ranks.some((r) => m.value(r) !== null))
+  useEffect(() => {
+    for (const m of measures) {
+      const list = kept.current.get(m.key) ?? { at: [], ranks: new Map<number, (number | null)[]>() }
+      kept.current.set(m.key, list)
+      if (!figures.data) continue
+      list.at.push(figures.dataUpdatedAt / 1000)
+      for (const r of ranks) {
+        const line = list.ranks.get(r.rank) ?? new Array<number | null>(list.at.length - 1).fill(null)
+        line.push(m.value(r))
+        list.ranks.set(r.rank, line)
+      }
+      for (const line of list.ranks.values()) while (line.length < list.at.length) line.push(null)
+      if (list.at.length > keptMax) {
+        list.at.shift()
+        for (const line of list.ranks.values()) line.shift()
+      }
+    }
+  }, [figures.dataUpdatedAt]) // eslint-disable-line react-hooks/exhaustive-deps
+  if (figures.error) return <Failed error={figures.error} retry={() => void figures.refetch()} />
+  if (!figures.data) return <Loading />
+  if (ranks.length === 0) return <p className="quiet">{t('job.no_attempt')}</p>
+  const one = have.find((m) => m.key === shown) ?? have[0]
+  const slow = one?.low ? stragglers(ranks, one.value) : []
+  const past = one && kept.current.get(one.key)
+  return (
+    <div className="stack">
+      <section className="card" aria-label={t('figures.strip')}>
+        <h2>{t('figures.strip')}</h2>
+        {have.length === 0 && <p className="quiet">{t('figures.none')}</p>}
+        {have.map((m) => (
+          <div key={m.key} className="heat-row">
+            <span className="heat-name">{t('figures.' + m.key)}</span>
+            <div className="heat" role="img" aria-label={t('figures.strip_about', { name: t('figures.' + m.key), values: ranks.slice(0, 64).map((r) => `${r.rank}: ${m.text(r, t)}`).join(', ') })}>
+              {ranks.map((r) => {
+                const value = m.value(r)
+                return <i key={r.rank} className={value === null ? 'unknown' : m.low && stragglers(ranks, m.value).includes(r.rank) ? 'slow' : undefined} style={value === null ? undefined : { background: heat(value) }} title={`${t('logs.rank', { rank: r.rank })} · ${r.node} · ${m.text(r, t)}`} />
+              })}
+            </div>
+          </div>
+        ))}
+        {slow.length > 0 && <p><WordTag tone="busy">{t('figures.slow', { ranks: slow.join(', ') })}</WordTag></p>}
+      </section>
+      {one && past && past.at.length > 1 && (
+        <section className="card" aria-label={t('figures.since')}>
+          <div className="bar">
+            <h2>{t('figures.since')}</h2>
+            <Segmented size="small" aria-label={t('figures.measure')} value={one.key} onChange={setShown} options={have.map((m) => ({ value: m.key, label: t('figures.' + m.key) }))} />
+          </div>
+          <Suspense fallback={<Loading />}>
+            <Curves label={t('figures.' + one.key)} x={[...past.at]} time lines={[...past.ranks].slice(0, 64).map(([rank, values]) => ({ name: t('logs.rank', { rank }), values: values.map((v) => (v === null ? null : v * 100)) }))} unit="%" />
+          </Suspense>
+        </section>
+      )}
+      <section className="card" aria-label={t('figures.ranks')}>
+        <h2>{t('figures.ranks')}</h2>
+        <Table<RankFigures> size="small" rowKey="alloc_id" dataSource={ranks} pagination={{ pageSize: 64, hideOnSinglePage: true }} scroll={{ x: 760 }}
+          expandable={ranks.some((r) => r.devices?.length) ? { columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, rowExpandable: (r) => !!r.devices?.length, expandedRowRender: (r) => <Cards rank={r} /> } : undefined}
+          columns={[
+            { title: t('job.rank'), dataIndex: 'rank', width: 60 },
+            { title: t('job.node'), render: (_, r) => <Link to={'/nodes/' + r.node_id}>{r.node}</Link> },
+            { title: t('job.status'), render: (_, r) => <>{t('alloc.' + r.status)}{!r.measured && live && <span className="quiet"> · {t('figures.unmeasured')}</span>}</> },
+            ...have.map((m) => ({ title: t('figures.' + m.key), render: (_: unknown, r: RankFigures) => m.text(r, t) })),
+            { title: t('figures.processes'), width: 100, render: (_, r) => r.processes ?? '–' },
+          ]} />
+        {figures.data.more ? <p className="quiet">{t('figures.more', { count: figures.data.more })}</p> : null}
+        <Cli text={`nomadlike job figures ${subjob ? `-subjob ${subjob} ` : ''}${quote(name)}`} />
+      </section>
+    </div>
+  )
+}
+
+function Cards({ rank }: { rank: RankFigures }) {
+  const { t } = useTranslation()
+  return (
+    <Table size="small" rowKey="id" pagination={false} dataSource={rank.devices ?? []} columns={[
+      { title: t('node.card'), width: 60, dataIndex: 'index' },
+      { title: t('node.model'), dataIndex: 'model' },
+      { title: t('figures.card'), render: (_, d) => gaugeText(d.gauges, 'utilization_ratio') },
+      { title: t('figures.card_memory'), render: (_, d) => cardMemory(d.gauges) },
+      { title: t('figures.temperature'), render: (_, d) => gaugeText(d.gauges, 'temperature_celsius') },
+      { title: t('figures.power'), render: (_, d) => gaugeText(d.gauges, 'power_watts') },
+    ]} />
+  )
+}
+
+// gaugeText writes a gauge with the unit that its name ends with.
+export function gaugeText(all: Record<string, number> | undefined, name: string): string {
+  const value = all?.[name]
+  if (value === undefined) return '–'
+  if (name.endsWith('_ratio')) return percent(value)
+  if (name.endsWith('_bytes') || name.endsWith('_bytes_total')) return size(value)
+  if (name.endsWith('_bytes_per_second')) return size(value) + '/s'
+  if (name.endsWith('_celsius')) return `${Math.round(value)} °C`
+  if (name.endsWith('_watts')) return `${Math.round(value)} W`
+  if (name.endsWith('_hertz')) return `${Math.round(value / 1e6)} MHz`
+  if (name.endsWith('_volts')) return `${number(value)} V`
+  if (name.endsWith('_joules_total')) return `${number(value / 3.6e6)} kWh`
+  return number(value)
+}
+
+export function cardMemory(all: Record<string, number> | undefined, memory = 0): string {
+  const used = all?.memory_used_bytes
+  const total = all?.memory_total_bytes ?? memory
+  if (used === undefined) return total ? size(total) : '–'
+  return `${size(used)} / ${size(total)}`
+}
