@@ -16,6 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"nomadlike/internal/eventually"
+	"nomadlike/internal/golden"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -386,6 +387,32 @@ func TestRankTableOfChips(t *testing.T) {
 	if table.ServerList[0].ServerID != node.Addr {
 		t.Errorf("the server is %q, the node has %q", table.ServerList[0].ServerID, node.Addr)
 	}
+}
+
+// A MindSpore job on chips of a super pod finds their numbers within it in its
+// rank table.
+func TestRankTableOfSuperPod(t *testing.T) {
+	library, machine, dir := dcmitest.Build(t), dcmitest.New(t), shortDir(t)
+	var lines []string
+	for i, line := range dcmitest.Chips(4) {
+		if strings.HasPrefix(line, "chip ") {
+			line += fmt.Sprintf(" sdid=%d pod=7", 33554432+i)
+		}
+		lines = append(lines, line)
+	}
+	machine.Set(lines...)
+	agent, client := deviceAgent(t, dir, ascend.Name, buildPlugin(t, ascend.Name, "0"), machine.Env(), map[string]string{
+		"library": library, "poll": "200ms", "root": filepath.Join(dir, "root"), "npu_smi": "/nonexistent",
+	})
+	file := strings.Replace(onCards("mind", 4, `sh -c 'cat $RANK_TABLE_FILE'`), "nvidia/gpu", "huawei/npu", 1)
+	file = strings.Replace(file, "stop_grace", "distributed \"mindspore\" {\n    rank_table = \"v1.2\"\n  }\n  stop_grace", 1)
+	job := runJob(t, client, file, structs.JobSucceeded)
+	node, _, err := client.Node(t.Context(), agent.ID(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := logsOf(t, client, allocOf(t, client, job.Job.ID).ID, api.LogOptions{})
+	golden.Assert(t, "testdata/superpod.json", strings.ReplaceAll(text, node.Addr, "NODE"))
 }
 
 // Devices that the configuration declares tell a task through its variables

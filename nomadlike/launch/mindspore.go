@@ -139,6 +139,9 @@ func (b *build) rankTableV1(pods bool) tableV1 {
 			continue
 		}
 		pod := m.Cards[0].SuperPod
+		if pod == "" {
+			continue // of a kind that has no super pods
+		}
 		if _, known := at[pod]; !known {
 			at[pod] = len(table.SuperPods)
 			table.SuperPods = append(table.SuperPods, superPodV1{SuperPodID: pod})

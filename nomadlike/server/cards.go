@@ -22,7 +22,10 @@ func cardsOf(node *structs.Node, ids []string) []structs.Card {
 		if d.Attrs[device.AttrLogicID] == "" && d.Attrs[device.AttrDeviceIP] == "" {
 			return nil
 		}
-		cards = append(cards, structs.Card{ID: d.ID, Index: d.Index, IP: d.Attrs[device.AttrDeviceIP]})
+		cards = append(cards, structs.Card{
+			ID: d.ID, Index: d.Index, IP: d.Attrs[device.AttrDeviceIP],
+			SuperID: d.Attrs[device.AttrSuperDevice], SuperPod: d.Attrs[device.AttrSuperPod],
+		})
 	}
 	slices.SortFunc(cards, func(a, b structs.Card) int { return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID)) })
 	return cards

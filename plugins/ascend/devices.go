@@ -61,6 +61,11 @@ func describe(chip *Chip, facts *Facts, around *Surroundings, ring string) struc
 	set(device.AttrDeviceIP, chip.IP)
 	set(device.AttrDeviceMask, chip.Mask)
 	set(device.AttrDeviceGateway, chip.Gateway)
+	if s := chip.Super; s != nil {
+		set(device.AttrSuperDevice, strconv.FormatUint(uint64(s.Device), 10))
+		set(device.AttrSuperPod, strconv.FormatUint(uint64(s.Pod), 10))
+		set(device.AttrFabric, "superpod."+d.Attrs[device.AttrSuperPod])
+	}
 	if chip.State.Network >= 0 {
 		set(device.AttrNetworkHealth, networkWord(chip.State.Network))
 	}

@@ -53,6 +53,8 @@ type Chip struct {
 	IP      string `json:"ip,omitempty"` // of its own network port
 	Mask    string `json:"mask,omitempty"`
 	Gateway string `json:"gateway,omitempty"`
+	// Super is the chip's place in a super pod; nil: it is in none.
+	Super *SuperPlace `json:"super,omitempty"`
 
 	// Unreadable says why the chip did not answer; Gone that it is not there
 	// any more.
@@ -60,6 +62,12 @@ type Chip struct {
 	Gone       bool   `json:"gone,omitempty"`
 
 	State State `json:"state"`
+}
+
+// SuperPlace is where a chip is in a super pod.
+type SuperPlace struct {
+	Device uint32 `json:"device"` // the number that rank tables name
+	Pod    uint32 `json:"pod"`
 }
 
 // State is what health is judged by.

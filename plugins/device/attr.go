@@ -76,6 +76,10 @@ const (
 	AttrDeviceGateway = "device_ip.gateway"
 	// AttrNetworkHealth is the state of that port in the vendor's word.
 	AttrNetworkHealth = "network_health"
+	// AttrSuperDevice is the number of the device within its super pod, and
+	// AttrSuperPod that of the super pod: nodes joined by the vendor's links.
+	AttrSuperDevice = "super_device_id"
+	AttrSuperPod    = "super_pod_id"
 )
 
 // How parts of one device are divided, in AttrSharing.

@@ -216,3 +216,49 @@ func BenchmarkFault(b *testing.B) {
 		b.StartTimer()
 	}
 }
+
+// Chips of a super pod have their place in it; a driver that says the same of
+// all of them says nothing.
+func TestSuperPlaces(t *testing.T) {
+	m := dcmitest.New(t)
+	for _, each := range m.Env() {
+		name, value, _ := strings.Cut(each, "=")
+		t.Setenv(name, value)
+	}
+	l := dcmi.New(dcmitest.Build(t))
+	for name, c := range map[string]struct {
+		places []string
+		want   string
+	}{
+		"in none":           {[]string{"", ""}, "- -"},
+		"in one":            {[]string{"sdid=0 pod=3", "sdid=1 pod=3"}, "0/3 1/3"},
+		"one of two in one": {[]string{"", "sdid=1 pod=3"}, "- 1/3"},
+		"the same of all":   {[]string{"sdid=0 pod=0", "sdid=0 pod=0"}, "- -"},
+		"nothing of one":    {[]string{"sdid=0 pod=0"}, "-"},
+		"one alone":         {[]string{"sdid=5 pod=0"}, "5/0"},
+		"not valid":         {[]string{"sdid=4294967295 pod=1", "sdid=1 pod=4294967295"}, "- -"},
+	} {
+		var lines []string
+		for i, place := range c.places {
+			lines = append(lines, dcmitest.Chip(i)+" "+place)
+		}
+		m.Set(lines...)
+		if reason := l.Open(); reason != nil {
+			t.Fatal(reason)
+		}
+		facts, err := l.Read()
+		must(t, err)
+		var got []string
+		for i := range facts.Chips {
+			text := "-"
+			if s := facts.Chips[i].Super; s != nil {
+				text = fmt.Sprintf("%d/%d", s.Device, s.Pod)
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		l.Close()
+	}
+}

@@ -1,6 +1,7 @@
 package dcmi
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 
@@ -49,6 +50,7 @@ func (l *Library) Read() (ascend.Facts, error) {
 	for _, key := range keys {
 		facts.Chips = append(facts.Chips, l.readChip(key))
 	}
+	clearSuper(facts.Chips)
 	if len(keys) <= linksMax {
 		l.readLinks(facts.Chips)
 	}
@@ -112,6 +114,7 @@ func (l *Library) readChip(key ascend.Key) ascend.Chip {
 		chip.Memory = total
 	}
 	l.readPort(&chip)
+	chip.Super = l.superPlace(key)
 	g := l.glance(key)
 	chip.State.Level, chip.State.Codes, chip.Unreadable = g.Level, g.Codes, g.Err
 	if b = (buffer{}); l.call("dcmi_get_device_network_health", key.Card, key.Chip, &b) == success {
@@ -160,6 +163,45 @@ func (l *Library) readPort(chip *ascend.Chip) {
 	}
 	if ip = (buffer{}); l.call("dcmi_get_device_gateway", chip.Card, chip.Key.Chip, portRoCE, 0, &ip) == success {
 		chip.Gateway = address(&ip)
+	}
+}
+
+// superPlace asks where a chip is in a super pod; nil: it is in none, or the
+// library is older than those.
+func (l *Library) superPlace(key ascend.Key) *ascend.SuperPlace {
+	const (
+		mainChip, subSuperPod = 12, 1
+		length                = 48
+		none                  = 0xFFFFFFFF
+	)
+	var b, size buffer
+	binary.NativeEndian.PutUint32(size[:], length)
+	if l.call("dcmi_get_device_info", key.Card, key.Chip, mainChip, subSuperPod, &b, &size) != success {
+		return nil
+	}
+	place := ascend.SuperPlace{Device: b.u32(0), Pod: b.u32(8)}
+	if place.Device == none || place.Pod == none {
+		return nil
+	}
+	return &place
+}
+
+// clearSuper drops places in super pods that can not be: every chip of one has
+// a number of its own, and drivers of machines without one may say 0 of all.
+func clearSuper(chips []ascend.Chip) {
+	seen := make(map[ascend.SuperPlace]bool)
+	doubled := false
+	for i := range chips {
+		if s := chips[i].Super; s != nil {
+			doubled = doubled || seen[*s]
+			seen[*s] = true
+		}
+	}
+	if alone := len(chips) == 1 && seen[ascend.SuperPlace{}]; !doubled && !alone {
+		return
+	}
+	for i := range chips {
+		chips[i].Super = nil
 	}
 }
 

@@ -6,6 +6,7 @@
 //   driver 24.1.rc2
 //   init -8005                       dcmi_init returns -8005
 //   chip card=0 chip=0 phy=0 name=910B3 hbm=65536 used=3400 health=0 …   sizes in MiB
+//   chip card=1 … sdid=5 pod=2       in a super pod
 //   code card=0 chip=0 80E01801      a fault that holds
 //   process card=0 chip=0 pid=77 mem=1024
 //   link 0 1                         chips on cards 0 and 1 are joined by HCCS
@@ -32,11 +33,12 @@ struct dcmi_pcie_info_all { unsigned int venderid, subvenderid, deviceid, subdev
 struct dcmi_hbm_info { unsigned long long memory_size; unsigned int freq; unsigned long long memory_usage; int temp; unsigned int bandwith_util_rate; };
 struct dcmi_ecc_info { int enable_flag; unsigned int single_bit_error_cnt, double_bit_error_cnt, total_single_bit_error_cnt, total_double_bit_error_cnt, single_bit_isolated_pages_cnt, double_bit_isolated_pages_cnt; };
 struct dcmi_proc_mem_info { int proc_id; unsigned long proc_mem_usage; };
+struct dcmi_spod_info { unsigned int sdid, scale_type, super_pod_id, server_id, reserve[8]; };
 struct dcmi_die_id { unsigned int soc_die[5]; };
 
 struct chip {
 	int present, silent;
-	long long card, chip, phy, logic, hbm, used, health, util, power, temp, network, bus, ecc, die;
+	long long card, chip, phy, logic, hbm, used, health, util, power, temp, network, bus, ecc, die, sdid, pod;
 	char name[32], ip[48];
 	int ncodes;
 	unsigned codes[CODES];
@@ -64,7 +66,7 @@ static void field(struct chip *c, const char *key, const char *value) {
 	else if (!strcmp(key, "ip")) snprintf(c->ip, sizeof c->ip, "%s", value);
 #define NUMBER(f) else if (!strcmp(key, #f)) c->f = n;
 	NUMBER(card) NUMBER(chip) NUMBER(phy) NUMBER(logic) NUMBER(hbm) NUMBER(used) NUMBER(health) NUMBER(util) NUMBER(power) NUMBER(temp)
-	NUMBER(network) NUMBER(bus) NUMBER(ecc) NUMBER(die) NUMBER(silent)
+	NUMBER(network) NUMBER(bus) NUMBER(ecc) NUMBER(die) NUMBER(silent) NUMBER(sdid) NUMBER(pod)
 }
 
 static void parse(FILE *f) {
@@ -76,7 +78,7 @@ static void parse(FILE *f) {
 		if (!strcmp(word, "chip") && nchips < CHIPS) {
 			struct chip *c = &chips[nchips++];
 			memset(c, 0, sizeof *c);
-			c->power = 900, c->temp = 40, c->present = 1;
+			c->power = 900, c->temp = 40, c->present = 1, c->sdid = -1;
 			while ((word = strtok_r(NULL, " \n", &save))) {
 				char *equals = strchr(word, '=');
 				if (!equals) continue;
@@ -202,6 +204,14 @@ int dcmi_get_device_pcie_info_v2(int card, int dev, struct dcmi_pcie_info_all *p
 	CHIP;
 	memset(p, 0, sizeof *p);
 	p->venderid = 0x19e5, p->deviceid = 0xd802, p->bdf_busid = (unsigned)c->bus;
+	return leave(0);
+}
+int dcmi_get_device_info(int card, int dev, int main_cmd, unsigned int sub_cmd, void *buf, unsigned int *size) {
+	CHIP;
+	if (main_cmd != 12 || sub_cmd != 1 || c->sdid < 0) return leave(-8255);
+	struct dcmi_spod_info place = {.sdid = (unsigned)c->sdid, .scale_type = 384, .super_pod_id = (unsigned)c->pod, .server_id = 1};
+	if (*size < sizeof place) return leave(-8001);
+	memcpy(buf, &place, *size = sizeof place);
 	return leave(0);
 }
 int dcmi_get_device_hbm_info(int card, int dev, struct dcmi_hbm_info *h) {
