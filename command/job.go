@@ -192,6 +192,13 @@ func (env *Env) printPlan(plan *api.JobPlan, launch bool, rank int) {
 	default:
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.now", "name", name))
 	}
+	bears := env.bearsText(plan.Job)
+	if t := plan.Job.Throttle; t != nil {
+		bears = append(bears, env.text("cli.control.throttled", "busy", structs.FormatDuration(t.Busy), "idle", structs.FormatDuration(t.Keep)))
+	}
+	for _, text := range bears {
+		fmt.Fprintf(env.Stdout, "  %s\n", text)
+	}
 	for i := range plan.Notes {
 		fmt.Fprintf(env.Stdout, "  %s\n", env.reasonText(&plan.Notes[i]))
 	}

@@ -155,7 +155,8 @@ func parseKeep(text string) (time.Duration, bool) {
 	return idle.Std(), err == nil && idle >= 0
 }
 
-// controlText tells what people want of a job that runs, "" when nothing.
+// controlText tells what people want of a job that runs, and what it can not
+// bear; "" when nothing.
 func (env *Env) controlText(detail *api.JobDetail) string {
 	var parts []string
 	switch control := detail.Control; {
@@ -168,5 +169,16 @@ func (env *Env) controlText(detail *api.JobDetail) string {
 	if control := detail.Control; control.Throttled() {
 		parts = append(parts, env.text("cli.control.throttled", "busy", structs.FormatDuration(control.Busy), "idle", structs.FormatDuration(control.Idle)))
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(append(parts, env.bearsText(detail.Job)...), "; ")
+}
+
+// bearsText tells what a job says that it can not bear.
+func (env *Env) bearsText(job *structs.Job) (parts []string) {
+	if !job.Supports.Pauses() {
+		parts = append(parts, env.text("cli.control.no_pause"))
+	}
+	if !job.Supports.Throttles() {
+		parts = append(parts, env.text("cli.control.no_throttle"))
+	}
+	return parts
 }

@@ -46,6 +46,18 @@ func (p *parser) readJob(block *hclsyntax.Block) {
 	r.single("task", func(r *reader) { r.task(&job.Task) })
 	r.data(job)
 	r.recovery(job)
+	r.single("supports", func(r *reader) {
+		r.noLabels()
+		job.Supports = &structs.Supports{}
+		r.maybe("pause", &job.Supports.Pause)
+		r.maybe("throttle", &job.Supports.Throttle)
+	})
+	r.single("throttle", func(r *reader) {
+		r.noLabels()
+		job.Throttle = &structs.Throttle{}
+		r.span("keep", &job.Throttle.Keep, 0)
+		r.span("busy", &job.Throttle.Busy, least)
+	})
 	r.single("debug", func(r *reader) {
 		r.noLabels()
 		job.Debug = &structs.Debug{}

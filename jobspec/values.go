@@ -149,6 +149,16 @@ func (r *reader) flag(name string, target *bool) {
 	*target = converted.True()
 }
 
+// maybe reads a yes or no that need not be said.
+func (r *reader) maybe(name string, target **bool) {
+	var value bool
+	_, said := r.block.Body.Attributes[name]
+	r.flag(name, &value)
+	if said {
+		*target = &value
+	}
+}
+
 // size reads an amount of memory such as "2GiB".
 func (r *reader) size(name string, target *int64, least int64) {
 	value, at, ok := r.value(name)

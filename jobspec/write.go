@@ -51,6 +51,13 @@ func (w writer) flag(name string, value bool) {
 	}
 }
 
+// maybe writes a flag that is said.
+func (w writer) maybe(name string, value *bool) {
+	if value != nil {
+		w.body.SetAttributeValue(name, cty.BoolVal(*value))
+	}
+}
+
 func (w writer) size(name string, bytes int64) {
 	if bytes != 0 {
 		put(w, name, structs.FormatSize(bytes))
@@ -136,6 +143,16 @@ func (w writer) job(job *structs.Job) {
 	w.block("task").task(&job.Task)
 	w.data(job)
 	w.recovery(job)
+	if s := job.Supports; s != nil {
+		inner := w.block("supports")
+		inner.maybe("pause", s.Pause)
+		inner.maybe("throttle", s.Throttle)
+	}
+	if t := job.Throttle; t != nil {
+		inner := w.block("throttle")
+		inner.span("keep", t.Keep)
+		inner.span("busy", t.Busy)
+	}
 	if job.Debug != nil {
 		w.block("debug").span("hold", job.Debug.Hold)
 	}

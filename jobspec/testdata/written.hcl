@@ -119,6 +119,14 @@ job "resnet50" {
     }
   }
 
+  supports {
+    pause = false
+  }
+
+  throttle {
+    keep = "100ms"
+  }
+
   debug {
     hold = "4h"
   }

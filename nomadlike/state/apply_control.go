@@ -25,6 +25,12 @@ func applyJobControl(tx *txn, body *structs.JobControl) (structs.ApplyResult, *s
 			return structs.ApplyResult{}, problem
 		}
 	}
+	switch {
+	case body.Paused && !job.Supports.Pauses():
+		return refuse(structs.CodeConflict, "state.pause_unsupported", "job", job.Name)
+	case throttle && body.Idle > 0 && !job.Supports.Throttles():
+		return refuse(structs.CodeConflict, "state.throttle_unsupported", "job", job.Name)
+	}
 	var chosen []*structs.Subjob
 	for _, subjob := range targets {
 		if mayControl(subjob, body) {

@@ -51,6 +51,9 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	for i := range job.SubjobCount() {
 		subjob := &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued,
 			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index()}
+		if t := job.Throttle; t != nil {
+			subjob.Control = &structs.Control{Seq: tx.index(), Busy: t.Busy, Idle: t.Keep}
+		}
 		if job.Resume != nil {
 			subjob.Checkpoints = []structs.SavedCheckpoint{*job.Resume}
 		}

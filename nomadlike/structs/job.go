@@ -69,7 +69,9 @@ type Job struct {
 	Checkpoint      *Checkpoint       `json:"checkpoint,omitempty"`
 	Hang            *Hang             `json:"hang,omitempty"`
 	StopGrace       Duration          `json:"stop_grace"`
-	Fencing         string            `json:"fencing,omitempty"` // commit (default) | strict
+	Fencing         string            `json:"fencing,omitempty"`  // commit (default) | strict
+	Supports        *Supports         `json:"supports,omitempty"` // nil: all of it
+	Throttle        *Throttle         `json:"throttle,omitempty"` // nil: none to begin with
 	Debug           *Debug            `json:"debug,omitempty"`
 	SSH             bool              `json:"ssh,omitempty"`
 	Jupyter         bool              `json:"jupyter,omitempty"`
@@ -340,6 +342,25 @@ type Hang struct {
 
 // StepPattern is how steps are found in a log unless a job says otherwise.
 const StepPattern = `(?i)\b(?:global[ _-]?step|step|iter(?:ation)?)\b\s*[:=#\[(]?\s*(\d+)`
+
+// Supports says what a job can bear while it runs. What is not said it can.
+type Supports struct {
+	Pause    *bool `json:"pause,omitempty"`
+	Throttle *bool `json:"throttle,omitempty"`
+}
+
+// Pauses tells whether the job can be paused.
+func (s *Supports) Pauses() bool { return s == nil || s.Pause == nil || *s.Pause }
+
+// Throttles tells whether the job can be throttled.
+func (s *Supports) Throttles() bool { return s == nil || s.Throttle == nil || *s.Throttle }
+
+// Throttle has a job leave time to others from its start: it stands still for
+// Keep after each Busy, until somebody lifts that.
+type Throttle struct {
+	Keep Duration `json:"keep"`
+	Busy Duration `json:"busy"` // 0: ThrottleBusyDefault
+}
 
 // Debug keeps a failed job enterable.
 type Debug struct {

@@ -28,6 +28,8 @@ func (j *Job) Copy() *Job {
 	c.Restart = clonePointer(j.Restart)
 	c.Checkpoint = j.Checkpoint.Copy()
 	c.Resume = clonePointer(j.Resume)
+	c.Supports = j.Supports.Copy()
+	c.Throttle = clonePointer(j.Throttle)
 	c.Debug = clonePointer(j.Debug)
 	c.Hang = clonePointer(j.Hang)
 	c.Tensorboard = clonePointer(j.Tensorboard)
@@ -65,6 +67,14 @@ func (v *VIP) Copy() *VIP {
 		return nil
 	}
 	return &VIP{Machines: slices.Clone(v.Machines)}
+}
+
+// Copy gives what shares nothing with s; nil copies to nil.
+func (s *Supports) Copy() *Supports {
+	if s == nil {
+		return nil
+	}
+	return &Supports{Pause: clonePointer(s.Pause), Throttle: clonePointer(s.Throttle)}
 }
 
 // Copy gives a task that shares nothing with t.

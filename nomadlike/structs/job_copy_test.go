@@ -10,6 +10,7 @@ import (
 
 // fullJob sets every field of a job that a user may set.
 func fullJob() *Job {
+	yes := true
 	reference := DataRef{Name: "cifar10", Version: 3, ReadOnly: true, Prepare: true, From: "favorite", Storage: "nas", Annotations: true}
 	return &Job{
 		Name: "resnet50", Project: "vision", Type: JobTypeTraining, Category: "training", Description: "baseline",
@@ -32,7 +33,7 @@ func fullJob() *Job {
 		Checkpoint: &Checkpoint{MaxResumes: 5, Signal: "SIGUSR1", Grace: Duration(time.Minute), Precheck: true, Dir: "/ck", Pattern: "*.pt",
 			Elastic: &Elastic{MinNodes: 2, AllowResize: true}, Performance: &Performance{Threshold: 0.7, Action: "alert", Compare: "gt", Pattern: `t=(\d+)`, Times: 2}},
 		Hang:      &Hang{Action: "alert", Factor: 10, Least: Duration(time.Minute), Most: Duration(time.Hour), Pattern: `step (\d+)`},
-		StopGrace: Duration(30 * time.Second), Fencing: FencingStrict, Debug: &Debug{Hold: Duration(time.Hour)},
+		StopGrace: Duration(30 * time.Second), Fencing: FencingStrict, Supports: &Supports{Pause: &yes, Throttle: &yes}, Throttle: &Throttle{Keep: Duration(time.Second), Busy: Duration(time.Second)}, Debug: &Debug{Hold: Duration(time.Hour)},
 		SSH: true, Jupyter: true, Tensorboard: &Tensorboard{LogDir: "/tb"}, Meta: map[string]string{"team": "a"},
 		ID: "id", User: "li", SubmittedAt: 1, IdempotencyKey: "key", Source: "job {}",
 		Resume: &SavedCheckpoint{Path: "/ck/1", Step: 1, JobID: "old", Attempt: 2, Rank: 3, SavedAt: 4},

@@ -105,6 +105,9 @@ func (j *Job) SetDefaults() []Default {
 		fill(&d, "hang.least", &h.Least, HangLeastDefault)
 		fill(&d, "hang.most", &h.Most, max(h.Least, HangMostDefault))
 	}
+	if j.Throttle != nil {
+		fill(&d, "throttle.busy", &j.Throttle.Busy, ThrottleBusyDefault)
+	}
 	fill(&d, "stop_grace", &j.StopGrace, DefaultStopGrace)
 	fill(&d, "fencing", &j.Fencing, DefaultFencing)
 	return d.chosen

@@ -250,9 +250,26 @@ func (v *validator) general(j *Job) {
 	v.span("expected_runtime", j.ExpectedRuntime, 0, SpanMax)
 	v.integer("nodes", j.Nodes, 1, NodesMax)
 	v.span("stop_grace", j.StopGrace, 0, GraceMax)
+	v.throttle(j)
 	v.choice("fencing", j.Fencing, false, FencingCommit, FencingStrict)
 	v.word("idempotency_key", j.IdempotencyKey, WordMax)
 	v.text("source", j.Source, SourceMax)
+}
+
+func (v *validator) throttle(j *Job) {
+	t := j.Throttle
+	if t == nil {
+		return
+	}
+	for _, part := range []struct {
+		path  string
+		value Duration
+	}{{"throttle.keep", t.Keep}, {"throttle.busy", t.Busy}} {
+		v.span(part.path, part.value, ThrottlePartMin, ThrottlePartMax)
+	}
+	if !j.Supports.Throttles() {
+		v.add("throttle", "job.throttle_unsupported", "job.throttle_unsupported.hint")
+	}
 }
 
 func (v *validator) batch(j *Job) {

@@ -66,6 +66,8 @@ job "resnet50" {
     elastic     { min_nodes = 2, allow_resize = true }
     performance { threshold = 0.7, action = "alert" }
   }
+  supports { pause = false }
+  throttle { keep = "100ms" }
   stop_grace = "30s"
   fencing    = "strict"
   meta       = { team = "vision", run = 7 }
