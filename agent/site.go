@@ -281,6 +281,7 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"jobs.allocations":          s.listAllocations,
 		"jobs.events":               s.listJobEvents,
 		"jobs.figures":              s.jobFigures,
+		"jobs.metrics":              s.readCurves,
 		"jobs.stop":                 s.stopJob,
 		"jobs.pause":                s.pauseJob,
 		"jobs.continue":             s.continueJob,

@@ -25,6 +25,7 @@ func jobVerbs() []verb {
 		{path: "job status", args: "[JOB]", setup: jobStatus},
 		{path: "job list", setup: jobList},
 		{path: "job logs", args: "JOB", setup: jobLogs},
+		{path: "job metrics", args: "JOB", setup: jobMetrics},
 		{path: "job exec", args: "JOB COMMAND...", stopAtArg: 1, setup: jobExec},
 		{path: "job inspect", args: "JOB", setup: jobInspect},
 		{path: "job figures", args: "JOB", setup: jobFigures},

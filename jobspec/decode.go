@@ -68,6 +68,12 @@ func (p *parser) readJob(block *hclsyntax.Block) {
 		job.Tensorboard = &structs.Tensorboard{}
 		text(r, "logdir", &job.Tensorboard.LogDir)
 	})
+	r.single("metrics", func(r *reader) {
+		r.noLabels()
+		job.Metrics = &structs.Metrics{}
+		r.words("patterns", &job.Metrics.Patterns)
+		text(r, "events", &job.Metrics.Events)
+	})
 	r.finish()
 }
 

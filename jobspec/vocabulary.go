@@ -26,7 +26,7 @@ func homeOf(name string) string {
 		return "vip"
 	case "priority", "time_limit", "expected_runtime", "stop_grace", "fencing", "project", "category", "preemptible",
 		"resources", "placement", "distributed", "task", "restart", "checkpoint", "batch", "dataset", "volume", "mount", "output",
-		"algorithm", "tensorboard", "debug", "hang", "supports", "throttle", "ssh", "jupyter", "meta", "vip":
+		"algorithm", "tensorboard", "metrics", "debug", "hang", "supports", "throttle", "ssh", "jupyter", "meta", "vip":
 		return "job"
 	}
 	return ""

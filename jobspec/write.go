@@ -159,6 +159,11 @@ func (w writer) job(job *structs.Job) {
 	if job.Tensorboard != nil {
 		put(w.block("tensorboard"), "logdir", job.Tensorboard.LogDir)
 	}
+	if job.Metrics != nil {
+		inner := w.block("metrics")
+		inner.words("patterns", job.Metrics.Patterns)
+		put(inner, "events", job.Metrics.Events)
+	}
 }
 
 func (w writer) batch(batch *structs.Batch) {

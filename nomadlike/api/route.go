@@ -113,6 +113,7 @@ func (r Route) Mutates() bool { return r.Method != http.MethodGet }
 func Routes() []Route {
 	var routes []Route
 	routes = append(routes, jobRoutes()...)
+	routes = append(routes, metricRoutes()...)
 	routes = append(routes, queueRoutes()...)
 	routes = append(routes, forecastRoutes()...)
 	routes = append(routes, allocationRoutes()...)

@@ -282,6 +282,7 @@ func failedStart(id string, params ...any) driver.ExitResult {
 // again until the agent stops. fresh says that the task was started just now.
 func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task driver.TaskID, fresh bool) {
 	endWatch := c.watchTask(work, r, fresh)
+	c.work.Go(func() { c.measure(work, r) })
 	retry := driverRetryFirst
 	for {
 		result, err := d.Wait(work, task)

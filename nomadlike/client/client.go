@@ -15,6 +15,7 @@ import (
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/client/data"
 	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/client/metrics"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/client/workspace"
@@ -74,8 +75,9 @@ type Client struct {
 		node      structs.Node // fingerprint
 		inventory []structs.InventoryItem
 		connected bool
-		note      uint64                 // number of the last note
-		hookTasks map[driver.TaskID]bool // of hooks that this agent runs
+		note      uint64                        // number of the last note
+		meters    map[string]*metrics.Collector // of allocations that run
+		hookTasks map[driver.TaskID]bool        // of hooks that this agent runs
 	}
 	welcomed chan struct{} // closed when a server has welcomed the node once
 	welcome  sync.Once

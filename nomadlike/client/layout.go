@@ -8,6 +8,7 @@ type layout struct{ root string }
 func (l layout) allocs() string                { return filepath.Join(l.root, "alloc") }
 func (l layout) alloc(id string) string        { return filepath.Join(l.allocs(), id) }
 func (l layout) task(id string) string         { return filepath.Join(l.alloc(id), "task") }
+func (l layout) metrics(id string) string      { return filepath.Join(l.alloc(id), "metrics.json") }
 func (l layout) logs(id string) string         { return filepath.Join(l.alloc(id), "logs") }
 func (l layout) hookPlan(id string) string     { return filepath.Join(l.alloc(id), "hooks.json") }
 func (l layout) hookLogs(id string) string     { return filepath.Join(l.alloc(id), "hooks") }

@@ -27,6 +27,10 @@ func (c *Client) Register(s *rpc.Server) {
 		func(ctx context.Context, _ rpc.Peer, _ *structs.FiguresRequest) (*structs.NodeFigures, error) {
 			return c.Figures(ctx)
 		})
+	rpc.Unary(s, structs.MethodNodeMetrics, rpc.FromServers,
+		func(_ context.Context, _ rpc.Peer, request *structs.MetricsRequest) (*structs.NodeMetrics, error) {
+			return c.Metrics(request)
+		})
 	rpc.Unary(s, structs.MethodNodeTreat, rpc.FromServers,
 		func(ctx context.Context, _ rpc.Peer, order *structs.DeviceTreat) (*structs.DeviceTreated, error) {
 			return &structs.DeviceTreated{}, c.Treat(ctx, order)

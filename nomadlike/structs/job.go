@@ -76,6 +76,7 @@ type Job struct {
 	SSH             bool              `json:"ssh,omitempty"`
 	Jupyter         bool              `json:"jupyter,omitempty"`
 	Tensorboard     *Tensorboard      `json:"tensorboard,omitempty"`
+	Metrics         *Metrics          `json:"metrics,omitempty"` // nil: the common forms
 	Meta            map[string]string `json:"meta,omitempty"`
 
 	// Fixed at admission.

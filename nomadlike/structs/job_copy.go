@@ -33,6 +33,9 @@ func (j *Job) Copy() *Job {
 	c.Debug = clonePointer(j.Debug)
 	c.Hang = clonePointer(j.Hang)
 	c.Tensorboard = clonePointer(j.Tensorboard)
+	if c.Metrics = clonePointer(j.Metrics); c.Metrics != nil {
+		c.Metrics.Patterns = slices.Clone(j.Metrics.Patterns)
+	}
 	c.Meta = maps.Clone(j.Meta)
 	return &c
 }

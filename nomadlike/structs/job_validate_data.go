@@ -236,4 +236,7 @@ func (v *validator) interactive(j *Job) {
 	if j.Tensorboard != nil {
 		v.directory("tensorboard.logdir", j.Tensorboard.LogDir)
 	}
+	if j.Metrics != nil {
+		v.metrics(j.Metrics)
+	}
 }

@@ -12,6 +12,7 @@ package structs
 //	Alloc.Logs       stream, server -> client: LogRequest / LogChunk
 //	Alloc.Exec       stream, server or member's client -> client: ExecUp / ExecDown
 //	Node.Figures     server -> client: FiguresRequest / NodeFigures
+//	Node.Metrics     server -> client: MetricsRequest / NodeMetrics
 //	Node.Treat       server -> client: DeviceTreat / DeviceTreated
 const (
 	MethodNodeSession     = "Node.Session"
@@ -23,6 +24,7 @@ const (
 	MethodAllocLogs       = "Alloc.Logs"
 	MethodAllocExec       = "Alloc.Exec"
 	MethodNodeFigures     = "Node.Figures"
+	MethodNodeMetrics     = "Node.Metrics"
 	MethodNodeTreat       = "Node.Treat"
 )
 

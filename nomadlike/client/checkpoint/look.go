@@ -6,10 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"runtime"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -44,26 +41,12 @@ func Look(place Place) ([]Entry, error) {
 	return lookAs(place)
 }
 
-// lookAs looks as another user. Its thread has that user's rights and is not
-// used for anything else: it ends with the goroutine, which never lets go of it.
+// lookAs looks as another user.
 func lookAs(place Place) (entries []Entry, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		if _, _, errno := syscall.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
-			err = errno
-			return
-		}
-		if err = unix.Setfsgid(place.GID); err != nil {
-			return
-		}
-		if err = unix.Setfsuid(place.UID); err != nil {
-			return
-		}
+	err = as(place.UID, place.GID, func() error {
 		entries, err = list(plainOpener{}, place.Dir)
-	}()
-	<-done
+		return err
+	})
 	return entries, err
 }
 
