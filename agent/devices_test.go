@@ -572,6 +572,29 @@ func (m maker) instancesOfCards(t *testing.T) {
 	}
 }
 
+// history checks what people are told of one card.
+func (c *cards) history(t *testing.T, name string, want ...string) {
+	t.Helper()
+	list, err := c.client.DeviceEvents(t.Context(), c.agent.ID(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range list.Events {
+		text := strings.TrimPrefix(e.ID, "event.node.device_")
+		if e.Cause != nil {
+			text += " " + e.Params["fault"]
+			if told := messages.Text(messages.English, e.Cause.ID, e.Cause.Params); strings.HasPrefix(told, e.Cause.ID) || e.Severity == "" {
+				t.Errorf("the cause of %+v reads %q", e, told)
+			}
+		}
+		got = append(got, text)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("of %s is told %q, want %q", name, got, want)
+	}
+}
+
 // An operator's word brings a card back that waits for a person, and is on
 // record.
 func (m maker) operatorClearsCard(t *testing.T) {
@@ -584,6 +607,12 @@ func (m maker) operatorClearsCard(t *testing.T) {
 		t.Fatalf("cleared %+v %v", treated, err)
 	}
 	c.await(t, "GPU-0001", true)
+	c.history(t, "GPU-0001", "unwell xid-95", "clear", "well")
+	c.history(t, "1", "unwell xid-95", "clear", "well")
+	c.history(t, "GPU-0000")
+	if _, err := c.client.DeviceEvents(t.Context(), c.agent.ID(), "GPU-7"); structs.CodeOf(err) != structs.CodeNotFound {
+		t.Errorf("the history of a card that never was gives %v", err)
+	}
 	stream, err := c.client.Events(t.Context(), api.EventFilter{Index: 1, Topics: []string{"node"}})
 	if err != nil {
 		t.Fatal(err)

@@ -78,10 +78,24 @@ func rankFigures(alloc *structs.Allocation, node *structs.Node, found surveyed) 
 	return out
 }
 
-// nodeEvents answers nodes.events.
+// nodeEvents answers nodes.events. A device that is gone is known by its whole id
+// only.
 func (s *site) nodeEvents(r *request) error {
 	if err := s.refresh(r); err != nil {
 		return err
 	}
-	return r.reply(api.EventList{Events: values(s.store.Snapshot().NodeEvents(r.id))})
+	q := query{r: r}
+	name, snapshot := q.text("device"), s.store.Snapshot()
+	if node := snapshot.Node(r.id); node != nil && name != "" {
+		chosen, err := chooseDevice(node, name)
+		switch {
+		case err == nil:
+			name = chosen.ID
+		case structs.CodeOf(err) != structs.CodeNotFound:
+			return err
+		case len(snapshot.NodeEvents(r.id, name)) == 0:
+			return err
+		}
+	}
+	return r.reply(api.EventList{Events: values(snapshot.NodeEvents(r.id, name))})
 }

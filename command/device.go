@@ -17,6 +17,7 @@ func deviceVerbs() []verb {
 	return []verb{
 		{path: "top", setup: top},
 		{path: "device list", setup: deviceList},
+		{path: "device history", args: "NODE DEVICE", setup: deviceHistory},
 		{path: "device clear", args: "NODE DEVICE", setup: deviceTreat(structs.DeviceClear, "cli.device.cleared")},
 		{path: "device reset", args: "NODE DEVICE", setup: deviceTreat(structs.DeviceReset, "cli.device.was_reset")},
 	}
@@ -54,6 +55,37 @@ func deviceList(set *flag.FlagSet) func(*Env, []string) error {
 			fmt.Fprintln(env.Stdout, env.text("cli.device.none"))
 		}
 	})(set)
+}
+
+// deviceHistory prints what happened to one card.
+func deviceHistory(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	return func(env *Env, args []string) error {
+		if len(args) < 2 {
+			return usagef("cli.missing_argument", "argument", "NODE DEVICE")
+		}
+		if err := none(args[2:]); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		events, err := client.DeviceEvents(env.Context, args[0], args[1])
+		if err != nil {
+			return err
+		}
+		list := all(events.Events)
+		return env.show(output, list, func() {
+			for i := range list {
+				env.printEvent(&list[i])
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(env.Stdout, env.text("cli.device.no_history"))
+			}
+		})
+	}
 }
 
 // printCards prints a line for each card, and below the table what is wrong

@@ -241,6 +241,9 @@ func jobHistory(set *flag.FlagSet) func(*Env, []string) error {
 
 func (env *Env) printEvent(event *structs.Event) {
 	text := env.reasonText(&structs.Reason{ID: event.ID, Params: event.Params})
+	if event.Cause != nil {
+		text += ": " + env.reasonText(event.Cause)
+	}
 	switch event.Severity {
 	case "error":
 		text = env.Stdout.paint(colourRed, text)

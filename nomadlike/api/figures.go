@@ -61,8 +61,19 @@ func (c *Client) JobFigures(ctx context.Context, id string, subjob int) (*JobFig
 
 // NodeEvents gives what happened to a node and its cards lately, oldest first.
 func (c *Client) NodeEvents(ctx context.Context, id string) (*EventList, error) {
+	return c.DeviceEvents(ctx, id, "")
+}
+
+// DeviceEvents gives what happened to one card of a node lately, oldest first.
+// The card is named by its id, a unique beginning of it, or its number; one that
+// is gone by its whole id.
+func (c *Client) DeviceEvents(ctx context.Context, id, device string) (*EventList, error) {
+	var values url.Values
+	if device != "" {
+		values = url.Values{"device": {device}}
+	}
 	out := new(EventList)
-	if _, err := c.get(ctx, join("v1", "nodes", id, "events"), nil, out); err != nil {
+	if _, err := c.get(ctx, join("v1", "nodes", id, "events"), values, out); err != nil {
 		return nil, err
 	}
 	return out, nil

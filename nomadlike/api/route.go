@@ -254,6 +254,7 @@ func nodeRoutes() []Route {
 		{Name: "nodes.devices", Method: http.MethodGet, Pattern: "/v1/nodes/{id}/devices", Verb: VerbRead, Kind: ObjectNode, From: FromNode,
 			Response: NodeDevices{}, Summary: "Read the cards of one node: owner, health and what they measure now"},
 		{Name: "nodes.events", Method: http.MethodGet, Pattern: "/v1/nodes/{id}/events", Verb: VerbRead, Kind: ObjectNode, From: FromNode,
+			Query:    []Param{{"device", "string", "only what happened to this card: its id, a unique beginning of it, or its number"}},
 			Response: EventList{}, Summary: "What happened to a node and its cards lately, as far back as servers keep events"},
 		{Name: "nodes.treat_device", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/devices", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
 			Request: DeviceTreatRequest{}, Response: DeviceTreated{}, Summary: "Clear the faults of a card by an operator's word, or reset it"},

@@ -50,6 +50,11 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 	if !returns || known.Status != structs.NodeReady || known.Incarnation != node.Incarnation {
 		tx.tell(nodeEvent(id, &node), "node", node.Name, "version", node.Version)
 	}
+	if returns {
+		tx.tellDevices(known, &node)
+	} else {
+		tx.tellDevices(&structs.Node{}, &node)
+	}
 	return accepted()
 }
 

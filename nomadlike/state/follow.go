@@ -73,11 +73,12 @@ func (s *Snapshot) EventsAfter(index uint64) ([]*structs.Event, uint64, error) {
 const NodeEventsMax = 200
 
 // NodeEvents gives the newest events of a node and its devices that are kept,
-// oldest first; those of the work on it are in the histories of its jobs.
-func (s *Snapshot) NodeEvents(nodeID string) []*structs.Event {
+// oldest first, or those of one device; those of the work on it are in the
+// histories of its jobs.
+func (s *Snapshot) NodeEvents(nodeID, deviceID string) []*structs.Event {
 	var events []*structs.Event
 	for _, event := range slices.Backward(s.meta().ring) {
-		if event.NodeID == nodeID && event.Topic == topicNode {
+		if event.NodeID == nodeID && event.Topic == topicNode && (deviceID == "" || event.Params["device"] == deviceID) {
 			if events = append(events, event); len(events) == NodeEventsMax {
 				break
 			}

@@ -17,4 +17,5 @@ type Event struct {
 	AllocID  string            `json:"alloc_id,omitempty"`
 	NodeID   string            `json:"node_id,omitempty"`
 	Severity string            `json:"severity,omitempty"` // "" info | warn | error
+	Cause    *Reason           `json:"cause,omitempty"`    // why, in words of its own, to be put behind those of ID
 }

@@ -191,6 +191,7 @@ export interface Event extends Reason {
   alloc_id?: string
   node_id?: string
   severity?: string
+  cause?: Reason | null
 }
 export interface When {
   verdict: 'now' | 'later' | 'never' | 'unknown'

@@ -218,7 +218,7 @@ export function History({ events, error }: { events: Event[]; error?: unknown })
       {[...events].reverse().map((event) => (
         <li key={`${event.index}.${event.seq}`} className={event.severity}>
           <time dateTime={event.time ?? ''} title={dateTime(event.time, true)}>{clock(event.time)}</time>
-          <span>{reasonText(event)}{event.by && event.by !== 'server' && !/^[0-9a-f]{32}$/.test(event.by) && <span className="quiet"> {t('job.by', { by: event.by })}</span>}</span>
+          <span>{reasonText(event)}{event.cause && ': ' + reasonText(event.cause)}{event.by && event.by !== 'server' && !/^[0-9a-f]{32}$/.test(event.by) && <span className="quiet"> {t('job.by', { by: event.by })}</span>}</span>
         </li>
       ))}
     </ol>
