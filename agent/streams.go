@@ -309,7 +309,7 @@ func (s *site) clientOf(alloc *structs.Allocation) (*rpc.Conn, error) {
 // exec connects a websocket with a command inside a task.
 func (s *site) exec(r *request) error {
 	alloc := r.found.(*structs.Allocation)
-	if alloc.Status != structs.AllocRunning {
+	if !alloc.Enterable() {
 		return structs.NewError(structs.CodeConflict, "agent.alloc_ended", "id", alloc.ID)
 	}
 	conn, err := s.clientOf(alloc)

@@ -91,7 +91,7 @@ func (s *site) stopJob(r *request) error {
 	if err := reasonFits(body.Reason); err != nil {
 		return err
 	}
-	return s.change(r, structs.CommandJobStop, structs.JobStop{JobID: r.id, Subjob: body.Subjob, Reason: body.Reason})
+	return s.change(r, structs.CommandJobStop, structs.JobStop{JobID: r.id, Subjob: body.Subjob, Reason: body.Reason, Release: body.Release})
 }
 
 func (s *site) deleteJob(r *request) error {

@@ -34,6 +34,7 @@ func jobVerbs() []verb {
 		{path: "job clone", args: "JOB [FILE]", setup: jobClone},
 		{path: "job resume", args: "JOB", setup: jobResume},
 		{path: "job stop", args: "JOB...", setup: jobStop},
+		{path: "job release", args: "JOB...", setup: jobRelease},
 		{path: "job delete", args: "JOB...", setup: jobDelete},
 		{path: "queue", setup: queueShow},
 	}

@@ -72,6 +72,36 @@ func jobStop(set *flag.FlagSet) func(*Env, []string) error {
 	}
 }
 
+// jobRelease ends the debug holds of failed jobs, or takes their devices.
+func jobRelease(set *flag.FlagSet) func(*Env, []string) error {
+	connection := declareConnection(set)
+	reason := set.String("reason", "", "cli.flag.reason")
+	subjob := set.Int("subjob", -1, "cli.flag.subjob")
+	devices := set.Bool("devices", false, "cli.flag.release_devices")
+	return func(env *Env, args []string) error {
+		client, err := env.connectFor(connection, args)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		request := api.JobStopRequest{Reason: *reason, Release: structs.ReleaseHold}
+		said := "cli.job.released"
+		if *devices {
+			request.Release, said = structs.ReleaseDevices, "cli.job.released_devices"
+		}
+		if *subjob >= 0 {
+			request.Subjob = subjob
+		}
+		return env.each(args, func(id string) error {
+			if _, err := client.StopJob(env.Context, id, request); err != nil {
+				return err
+			}
+			fmt.Fprintln(env.Stdout, env.text(said, "job", safe(id)))
+			return nil
+		})
+	}
+}
+
 // awaitEnd waits until nothing of a job, or of one of its subjobs, runs.
 func awaitEnd(ctx context.Context, client *api.Client, id string, subjob int) (structs.JobState, error) {
 	query := &api.Query{Wait: watchFor}

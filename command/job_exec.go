@@ -52,7 +52,7 @@ func runningRank(ctx context.Context, client *api.Client, job string, subjob, ra
 			found = alloc
 		}
 	}
-	if found == nil || found.Status != structs.AllocRunning {
+	if found == nil || !found.Enterable() {
 		return nil, structs.NewError(structs.CodeConflict, "cli.exec.not_running", "job", job, "rank", rank)
 	}
 	return found, nil

@@ -293,6 +293,9 @@ func (env *Env) stateText(on *Screen, state structs.JobState) string {
 // preparation is.
 func (env *Env) allocText(alloc *structs.Allocation) string {
 	text := env.text("cli.alloc." + string(alloc.Status))
+	if hold := alloc.Hold; hold != nil {
+		return env.text("cli.alloc.held", "state", text, "left", span(max(0, time.Until(hold.Until.Time()).Round(time.Second))))
+	}
 	if alloc.Status != structs.AllocPreparing || alloc.Step == "" {
 		return text
 	}

@@ -221,10 +221,13 @@ type ThrottleRequest struct {
 	Reason string           `json:"reason,omitempty"` // words for the history
 }
 
-// JobStopRequest stops a whole job, or one subjob.
+// JobStopRequest stops a whole job, or one subjob. With Release it ends the
+// debug holds of a failed job ("hold"), or has them give back their devices
+// ("devices"), and touches nothing else.
 type JobStopRequest struct {
-	Subjob *int   `json:"subjob,omitempty"`
-	Reason string `json:"reason,omitempty"` // for the history, in the person's words
+	Subjob  *int   `json:"subjob,omitempty"`
+	Reason  string `json:"reason,omitempty"` // for the history, in the person's words
+	Release string `json:"release,omitempty"`
 }
 
 // JobPriorityRequest names the new tier.

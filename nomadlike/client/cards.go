@@ -172,6 +172,9 @@ func (c *Client) liveMarks() []device.Mark {
 	for _, item := range c.loop.table.Inventory() {
 		marks = append(marks, device.Mark{Env: taskMarks + string(alloc.TaskID(item.AllocID)) + ":"})
 	}
+	for _, item := range c.heldItems() {
+		marks = append(marks, device.Mark{Env: taskMarks + string(holdTaskID(item.AllocID)) + ":"})
+	}
 	return marks
 }
 

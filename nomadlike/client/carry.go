@@ -117,6 +117,7 @@ func (c *Client) publishInventory() {
 			items = append(items, structs.InventoryItem{AllocID: allocOf(id)})
 		}
 	}
+	items = append(items, c.heldItems()...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.inventory = items

@@ -68,6 +68,7 @@ type Client struct {
 		sweeping  bool
 		sizes     map[string]int64 // bytes of the directories of ended allocations
 		recovered []alloc.State    // read by New, consumed by Run
+		holds     map[string]*hold // debug holds, by allocation
 	}
 
 	mu struct {
@@ -137,6 +138,7 @@ func New(config Config) (*Client, error) {
 	c.loop.unsaved = make(map[string]bool)
 	c.loop.waiters = make(map[string][]chan struct{})
 	c.loop.sizes = make(map[string]int64)
+	c.loop.holds = make(map[string]*hold)
 	c.loop.strays = make(map[driver.TaskID]stray)
 	c.listener = &listener{c: c}
 	c.session = session.New(session.Config{
@@ -415,6 +417,7 @@ func (o *listener) Assignments(a *structs.Assignments) {
 	o.c.post(func() {
 		o.c.settleStrays(o.work, a)
 		o.c.add(o.c.loop.table.Assign(a, o.c.now()))
+		o.c.assignHolds(o.work, a)
 		o.c.reopenShells(a)
 		o.c.actOnDevices(o.work)
 	})

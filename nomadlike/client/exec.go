@@ -130,7 +130,7 @@ const startPatience = 30 * time.Second
 
 // execTarget finds the task that a command is for and checks who asks.
 func (c *Client) execTarget(ctx context.Context, caller Caller, start *structs.ExecStart) (*execTarget, error) {
-	t := &execTarget{client: c, allocID: start.AllocID}
+	t := &execTarget{client: c, allocID: start.AllocID, task: alloc.TaskID(start.AllocID)}
 	patience := time.NewTimer(startPatience)
 	defer patience.Stop()
 	for {
@@ -173,6 +173,8 @@ func (c *Client) lookUp(ctx context.Context, t *execTarget, start *structs.ExecS
 		case state.Attempt != start.Attempt:
 			refusal = structs.NewError(structs.CodeConflict, "client.attempt_old",
 				"alloc", id, "attempt", state.Attempt, "wanted", start.Attempt)
+		case c.loop.holds[id] != nil && start.From == "":
+			refusal = c.loop.holds[id].enter(t)
 		case state.Phase == alloc.PhaseRunning:
 			t.assignment = c.loop.table.Assignment(id)
 			t.driver = c.config.Drivers[c.runner(id).driver]
@@ -201,6 +203,7 @@ type execTarget struct {
 	allocID    string
 	assignment *structs.Assignment
 	driver     driver.Driver
+	task       driver.TaskID
 }
 
 // run runs the command and tells how it ended. A rank's command survives the
@@ -213,7 +216,7 @@ func (t *execTarget) run(ctx context.Context, start *structs.ExecStart, streams 
 	if start.Size != nil {
 		spec.Size = driver.WindowSize{Rows: start.Size.Rows, Cols: start.Size.Cols}
 	}
-	result, err := t.driver.Exec(ctx, alloc.TaskID(t.allocID), spec, streams)
+	result, err := t.driver.Exec(ctx, t.task, spec, streams)
 	if err != nil {
 		var failed *driver.StartError
 		if errors.As(err, &failed) {

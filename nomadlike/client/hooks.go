@@ -49,9 +49,9 @@ type hookPlan struct {
 
 func hookTaskID(id string) driver.TaskID { return driver.TaskID(id + hookSuffix) }
 
-// keepHooks stores what hooks will need; it holds the job's environment.
+// keepHooks stores what hooks, and debug holds, will need; it holds the job's environment.
 func (c *Client) keepHooks(id string, job *structs.Job, spec driver.TaskSpec) error {
-	if len(job.Task.Hooks) == 0 {
+	if len(job.Task.Hooks) == 0 && job.Debug == nil {
 		return nil
 	}
 	data, err := json.Marshal(hookPlan{Hooks: job.Task.Hooks, Spec: spec})

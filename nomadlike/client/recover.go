@@ -61,6 +61,11 @@ func (c *Client) takeOver(work context.Context) {
 		}
 	}
 	c.add(c.loop.table.Resume(states, c.now()))
+	for _, s := range states {
+		if s.Phase == alloc.PhaseEnded {
+			c.rememberHold(s)
+		}
+	}
 	for id, s := range c.loop.strays {
 		if phase := known[allocOf(id)]; phase == alloc.PhaseEnded || allocOf(id) == "" {
 			c.destroyStray(work, s) // its end is known, or it is nobody's

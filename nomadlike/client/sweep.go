@@ -133,7 +133,7 @@ func (c *Client) sweep(work context.Context) {
 	live, reading := make(map[string]bool), make(map[string]bool)
 	for _, s := range c.loop.table.States() {
 		reading[s.AllocID] = s.Phase != alloc.PhaseEnded
-		if s.Phase == alloc.PhaseEnded {
+		if s.Phase == alloc.PhaseEnded && c.loop.holds[s.AllocID] == nil {
 			ended = append(ended, Ended{AllocID: s.AllocID, At: s.EndedAt, Unheard: !s.Acked})
 		}
 		live[s.AllocID] = true

@@ -23,6 +23,7 @@ type wish struct {
 	quarantined bool
 	stop        structs.StopOrder
 	control     structs.Control
+	hold        structs.Hold
 }
 
 func wishOf(alloc *structs.Allocation) wish {
@@ -32,6 +33,9 @@ func wishOf(alloc *structs.Allocation) wish {
 	}
 	if alloc.Control != nil {
 		w.control = *alloc.Control
+	}
+	if alloc.Hold != nil {
+		w.hold = *alloc.Hold
 	}
 	return w
 }

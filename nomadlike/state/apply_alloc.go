@@ -126,11 +126,17 @@ func (tx *txn) move(before *structs.Allocation, report *structs.AllocReport) {
 			after.FinishedAt = tx.now
 		}
 	}
+	job, ok := tx.job(after.JobID)
+	if ok {
+		after.Hold = tx.holdOf(job, before, &after)
+	}
 	tx.putAlloc(before, &after)
 	tx.tellAlloc(&after)
-	job, ok := tx.job(after.JobID)
 	if !ok {
 		return
+	}
+	if after.Hold != nil {
+		tx.tellHold("event.alloc.held", &after)
 	}
 	if end, ends := endingBy(job, &after); ends {
 		tx.endAttempt(job, after.Subjob, after.Attempt, end)

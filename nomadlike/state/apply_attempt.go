@@ -270,6 +270,11 @@ func (tx *txn) requeue(job *structs.Job, before, after *structs.Subjob, attempt 
 	if !legal {
 		return
 	}
+	for _, alloc := range tx.gang(attempt.JobID, attempt.Subjob, attempt.Number) {
+		if alloc.Hold != nil { // a lost node explains its failure: nobody has to look for it
+			tx.orderHold(alloc, structs.ReleaseHold)
+		}
+	}
 	resized := attempt.By != nil && attempt.By.JobID == attempt.JobID && attempt.By.Subjob == attempt.Subjob
 	switch {
 	case attempt.Outcome == structs.OutcomeFailed:

@@ -75,7 +75,7 @@ func (tx *txn) victimsOf(job *structs.Job, subjob *structs.Subjob, gang *structs
 			if node, ok := tx.node(alloc.NodeID); ok && alloc.HoldsResources() {
 				v.victim.Nodes = append(v.victim.Nodes, node)
 			}
-			if !alloc.Status.Terminal() {
+			if alloc.CountsInQuota() {
 				v.victim.Held = v.victim.Held.Add(alloc.Held)
 			}
 		}

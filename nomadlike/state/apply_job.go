@@ -149,6 +149,9 @@ func applyJobStop(tx *txn, body *structs.JobStop) (structs.ApplyResult, *structs
 			targets = append(targets, subjob.Subjob)
 		}
 	}
+	if body.Release != "" {
+		return tx.releaseHolds(job, targets, body)
+	}
 	cause := stopReason(tx.by, body.Reason)
 	live := 0
 	for _, subjob := range targets {
@@ -210,6 +213,9 @@ func applyJobDelete(tx *txn, body *structs.JobDelete) (structs.ApplyResult, *str
 		return refuse(structs.CodeConflict, "state.job_alive", "job", job.Name, "state", tx.standing(job.ID).Standing.State)
 	}
 	for _, alloc := range listRows[*structs.Allocation](tx, tableAllocs, indexGang, idKey(body.JobID)) {
+		if alloc.Hold != nil {
+			tx.orderHold(alloc, structs.ReleaseHold) // it is forgotten when its node has let go
+		}
 		if !alloc.HoldsResources() {
 			tx.remove(tableAllocs, idKey(alloc.ID), alloc)
 		}

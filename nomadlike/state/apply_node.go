@@ -58,16 +58,20 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 	return accepted()
 }
 
-// freeAbsent ends the quarantine of every allocation of a node that its
-// inventory does not list.
+// freeAbsent ends the quarantine, and the debug hold, of every allocation of a
+// node that its inventory does not list.
 func (tx *txn) freeAbsent(nodeID string, inventory []structs.InventoryItem) {
 	present := make(map[string]bool, len(inventory)) // looked up, never ranged over
 	for _, item := range inventory {
 		present[item.AllocID] = true
 	}
 	for _, alloc := range tx.heldOn(nodeID) {
-		if alloc.Quarantined && !present[alloc.ID] {
+		switch {
+		case present[alloc.ID]:
+		case alloc.Quarantined:
 			tx.free(alloc)
+		case alloc.Hold != nil:
+			tx.endHold(alloc)
 		}
 	}
 }
@@ -172,6 +176,9 @@ func (tx *txn) evictAllocs(node *structs.Node) {
 	cause := structs.NewReason("reason.node_drained", "node", node.Name)
 	for _, alloc := range tx.heldOn(node.ID) {
 		job, ok := tx.job(alloc.JobID)
+		if alloc.Hold != nil {
+			tx.orderHold(alloc, structs.ReleaseHold)
+		}
 		if !ok || alloc.Status.Terminal() {
 			continue
 		}

@@ -16,6 +16,10 @@ func (tx *txn) note(nodeID string, note *structs.AllocNote) {
 	if !ok || before.NodeID != nodeID || before.Attempt != note.Attempt || note.Seq <= before.NoteSeq {
 		return
 	}
+	if note.Hold != nil {
+		tx.heldNoMore(before, note)
+		return
+	}
 	job, ok := tx.job(before.JobID)
 	if !ok {
 		return

@@ -72,7 +72,7 @@ func (g *laterGround) remove(alloc *structs.Allocation) {
 		less.Overcommitted = overCapacity(&less, node)
 		g.usages[alloc.NodeID] = &less
 	}
-	if usage := g.ProjectUsage(alloc.Project); usage != nil && !alloc.Status.Terminal() {
+	if usage := g.ProjectUsage(alloc.Project); usage != nil && alloc.CountsInQuota() {
 		less := *usage
 		less.Held = usage.Held.Sub(alloc.Held)
 		g.projects[alloc.Project] = &less

@@ -12,7 +12,7 @@ import (
 func (c *checker) projects() {
 	held := make(map[string]structs.Holding)
 	for alloc := range c.snapshot.Allocs() {
-		if !alloc.Status.Terminal() {
+		if alloc.CountsInQuota() {
 			held[alloc.Project] = held[alloc.Project].Add(alloc.Held)
 		}
 	}

@@ -27,6 +27,8 @@ import (
 //	lease NODE [register=N]      the lease of a lost node is over
 //	paces NAME RANK [silent] [mute] [over] [idle|busy] [step=N] [for=D] [limit=D] [cards=ID,…]   a hang watch tells
 //	slow NAME RANK               a performance watch tells
+//	release NAME hold|devices    a person ends debug holds, or takes their devices
+//	letgo NAME RANK hold|devices  a node has let go of them
 //	evicted NAME RANK DEVICE     a node leaves a device
 //	saves NAME RANK PATH [step=N] [seq=N] [attempt=N] [node=NAME]
 //	status NODE ready|disconnected|lost|left
@@ -139,7 +141,9 @@ func (p *play) do(verb string, args []string) {
 			RegisterIndex: uint64(p.number(named["register"], int(node.RegisterIndex)))})
 	case "saves":
 		p.saves(plain, named)
-	case "paces", "slow", "evicted":
+	case "release":
+		p.apply(structs.CommandJobStop, &structs.JobStop{JobID: "job-" + plain[0], Release: plain[1], Reason: "seen enough"})
+	case "paces", "slow", "evicted", "letgo":
 		p.watched(verb, plain, named)
 	case "status":
 		node := p.store.Snapshot().Node("node-" + plain[0])
@@ -267,6 +271,9 @@ func (p *play) submit(plain []string, named map[string]string) {
 	}
 	if named["hang"] != "" {
 		job.Hang = &structs.Hang{Action: named["hang"], Factor: 10, Least: structs.HangLeastDefault, Most: structs.HangMostDefault}
+	}
+	if named["hold"] != "" {
+		job.Debug = &structs.Debug{Hold: p.span(named["hold"])}
 	}
 	if named["slow"] != "" {
 		job.Checkpoint.Performance = &structs.Performance{Threshold: 0.664, Action: named["slow"], Compare: "gt", Times: 3}
@@ -444,6 +451,8 @@ func (p *play) watched(verb string, plain []string, named map[string]string) {
 		}
 	case "slow":
 		note.Slow = &structs.Slowness{Value: 0.75, Threshold: 0.664, Times: 3}
+	case "letgo":
+		note.Hold = &structs.HoldNote{Over: plain[2] == "hold"}
 	case "evicted":
 		note.Evicted = structs.NewReason("device.fault", "device", plain[2], "code", "xid-79")
 	}
@@ -524,6 +533,9 @@ func (p *play) show(name string) {
 		}
 		if alloc.Quarantined {
 			p.out.WriteString(", in quarantine")
+		}
+		if h := alloc.Hold; h != nil {
+			fmt.Fprintf(&p.out, ", held for %s over=%v freed=%v devices=%d", h.For, h.Over, h.Freed, len(alloc.Devices))
 		}
 		p.out.WriteString("\n")
 	}

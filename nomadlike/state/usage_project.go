@@ -48,8 +48,8 @@ func (tx *txn) ownUsage(name string) *structs.ProjectUsage {
 // no more: the project has nothing of it, though the node's devices stay in
 // quarantine.
 func (tx *txn) keepHolding(before, after *structs.Allocation) {
-	held := before != nil && !before.Status.Terminal()
-	holds := !after.Status.Terminal()
+	held := before != nil && before.CountsInQuota()
+	holds := after.CountsInQuota()
 	if held == holds {
 		return
 	}

@@ -111,6 +111,7 @@ type Allocation struct {
 	NoteSeq     uint64      `json:"note_seq,omitempty"`    // of its last AllocNote
 	Quarantined bool        `json:"quarantined,omitempty"` // lost: holds its devices until the node returns with an inventory
 
+	Hold *Hold `json:"hold,omitempty"` // failed: still enterable, and holding what it has
 	Pace *Pace `json:"pace,omitempty"` // running: it has gone silent; nil: it is heard, or nobody watches
 
 	CreateIndex uint64 `json:"create_index"`
@@ -119,7 +120,29 @@ type Allocation struct {
 
 // HoldsResources tells whether the allocation counts against its node.
 func (a *Allocation) HoldsResources() bool {
-	return !a.Status.Terminal() || a.Quarantined
+	return !a.Status.Terminal() || a.Quarantined || a.Hold != nil
+}
+
+// CountsInQuota tells whether the allocation counts against its project: what
+// is lost with its node does not, though its devices stay in quarantine.
+func (a *Allocation) CountsInQuota() bool {
+	return !a.Status.Terminal() || a.Hold != nil
+}
+
+// Enterable tells whether commands may be run in the allocation's task.
+func (a *Allocation) Enterable() bool {
+	return a.Status == AllocRunning || a.Hold != nil && !a.Hold.Over
+}
+
+// Hold keeps a failed allocation enterable, for people to look what went wrong.
+// It is made by state.Apply when a rank of a job with a debug block fails and is
+// not restarted; the node ends it, after For or when the servers say so.
+type Hold struct {
+	Since UnixNano `json:"since"`
+	For   Duration `json:"for"`             // counted by the node, from the end of the command
+	Until UnixNano `json:"until"`           // Since plus For, for people
+	Over  bool     `json:"over,omitempty"`  // somebody has ended it: the node cleans up
+	Freed bool     `json:"freed,omitempty"` // somebody has released its devices: the node lets go of them
 }
 
 // AllocReport is what a client says of one of its allocations. A report with

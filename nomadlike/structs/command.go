@@ -58,12 +58,20 @@ type JobSubmit struct {
 	Job *Job `json:"job"`
 }
 
-// JobStop ends a job, or one subjob of a batch, by a person's wish.
+// JobStop ends a job, or one subjob of a batch, by a person's wish. With
+// Release it touches nothing that runs, only the debug holds of what failed.
 type JobStop struct {
-	JobID  string `json:"job_id"`
-	Subjob *int   `json:"subjob,omitempty"` // nil: all
-	Reason string `json:"reason,omitempty"` // the person's words
+	JobID   string `json:"job_id"`
+	Subjob  *int   `json:"subjob,omitempty"`  // nil: all
+	Reason  string `json:"reason,omitempty"`  // the person's words
+	Release string `json:"release,omitempty"` // "" | ReleaseHold | ReleaseDevices
 }
+
+// What JobStop.Release may say.
+const (
+	ReleaseHold    = "hold"    // debug holds end
+	ReleaseDevices = "devices" // debug holds go on without their devices
+)
 
 // JobControl pauses, continues or throttles what runs of a job, every rank of
 // a gang together. Continue and Paused exclude each other; without either the

@@ -13,7 +13,6 @@ func (j *Job) NotAvailable() []Problem {
 		v.later(IndexedPath("batch.subtask", 0), "subtask")
 	}
 	v.laterIf(j.Fencing == FencingStrict && j.Task.Driver == DriverDocker, "fencing", `fencing = "strict" with driver = "docker"`)
-	v.laterIf(j.Debug != nil, "debug", "debug")
 	v.laterIf(j.SSH, "ssh", "ssh")
 	v.laterIf(j.Jupyter, "jupyter", "jupyter")
 	v.laterIf(j.Tensorboard != nil, "tensorboard", "tensorboard")

@@ -44,7 +44,7 @@ func CheckpointPathProblem(path string) string {
 // AllocNote is what a node tells of an allocation besides its status. A note
 // of an old attempt, of a foreign node or with a Seq that is not higher than
 // that of the last note of the allocation changes nothing. Exactly one of
-// Checkpoint, Told, Pace, Slow and Evicted is set.
+// Checkpoint, Told, Pace, Slow, Hold and Evicted is set.
 type AllocNote struct {
 	AllocID string   `json:"alloc_id"`
 	Attempt uint64   `json:"attempt"`
@@ -55,7 +55,15 @@ type AllocNote struct {
 	Told       *Told            `json:"told,omitempty"`
 	Pace       *Pace            `json:"pace,omitempty"`    // the rank has gone silent, or is heard again
 	Slow       *Slowness        `json:"slow,omitempty"`    // the performance watch found something
+	Hold       *HoldNote        `json:"hold,omitempty"`    // the node has let go of what a debug hold held
 	Evicted    *Reason          `json:"evicted,omitempty"` // what it runs on has to be left: the node has told its rank to save its work
+}
+
+// HoldNote tells that a debug hold has ended on its node, or that its devices
+// are not in use any more.
+type HoldNote struct {
+	Over  bool    `json:"over,omitempty"`  // otherwise only its devices were let go
+	Cause *Reason `json:"cause,omitempty"` // why it ended early; nil: its time was over, or somebody ended it
 }
 
 // ToldEvent tells whether a node may make an event with the id known.
