@@ -1,10 +1,19 @@
 #!/usr/bin/env bash
 # First command of the README: a cluster of three servers and four clients, a
 # real PyTorch training over three of them, a machine that dies, and the
-# training that goes on. Installs what is missing; can be run twice.
+# training that goes on. Ends by printing the address of the web pages and how
+# to sign in there. Installs what is missing; can be run twice.
+#
+#   scripts/demo.sh [--keep]    --keep: the cluster stays up until Ctrl-C
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
+stay=false
+case "${1:-}" in
+'') ;;
+--keep) stay=true ;;
+*) echo "usage: scripts/demo.sh [--keep]" >&2; exit 2 ;;
+esac
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 [[ -t 1 ]] || say() { printf '\n== %s\n' "$*"; }
@@ -12,6 +21,9 @@ say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 say "what the demonstration needs"
 command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or go.dev" >&2; exit 1; }
 scripts/packages.sh iproute2 procps make python3-torch python3-sklearn
+# The web pages need Node; without it the agent serves a page that says so.
+pages=ui/dist/app/index.html
+if [[ ! -e $pages ]] && command -v npm >/dev/null; then scripts/ui.sh || echo "the web pages could not be built; the demonstration goes on without them" >&2; fi
 make --no-print-directory build
 
 source scripts/hosts.sh
@@ -57,4 +69,23 @@ attempt=$(grep -oE 'in attempt [0-9]+' "$dir/job.out" | awk '{print $3}' | tail 
 resumed=$(grep -oE 'attempt 2: .*' "$dir/job.out" | head -1)
 printf '\n%s\naccuracy on held-out digits: %s, finished in attempt %s\n' "$resumed" "$accuracy" "$attempt"
 awk -v a="$accuracy" -v n="$attempt" 'BEGIN { exit !(a > 0.95 && n >= 2) }' || { keep=true; echo "expected accuracy above 0.95 in attempt 2 or later; logs are in $dir" >&2; exit 1; }
+say "the web pages"
+# A person's own token, by which the pages are signed in to.
+token=$("$NOMADLIKE" token create -role admin -user demo -name demo | grep -oE 'nl_[a-z]+_[a-z2-7]+')
+printf 'address:  https://%s:%s/jobs\nsign in:  %s\n' "$(host_addr s1)" "$(host_port s1)" "$token"
+[[ -e $pages ]] || echo "(the pages themselves are not built: scripts/ui.sh does, with Node)"
+echo "The certificate is of this cluster's own authority: the browser asks once."
+if $stay; then
+  # Something to look at: a training that goes on, and one that waits for it.
+  mkdir -p "$dir/again"
+  files=(-var "examples=$root/website/examples" -var "checkpoints=$dir/again" -var epochs=100000)
+  "$NOMADLIKE" job fmt -set '#=digits-long' -set resources.cpu=1.5 -set time_limit=2h - <website/examples/digits-ddp.hcl >"$dir/long.hcl"
+  "$NOMADLIKE" job fmt -set '#=digits-next' - <"$dir/long.hcl" >"$dir/next.hcl"
+  for name in long next; do "$NOMADLIKE" job run -detach "${files[@]}" "$dir/$name.hcl"; done
+  say "the cluster stays up until Ctrl-C"
+  trap 'exit 0' INT TERM
+  sleep infinity &
+  wait $! || true
+fi
+echo "It ends now; scripts/demo.sh --keep leaves it up until Ctrl-C."
 say "done"

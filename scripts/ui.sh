@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the web pages that the binary carries, into ui/dist/app, and with
-# --test checks and tests them: types, components, and a person's day in
-# Chromium against the real agent. Needs Node 20.19 or newer and, for
+# --test checks and tests them: types, components, a person's day in Chromium
+# against the real agent, and one on a cluster of three machines. Needs Node 20.19 or newer and, for
 # the modules, the npm registry once. Can be run twice.
 #
 #   scripts/ui.sh [--test]
@@ -33,3 +33,4 @@ fi
 run make build
 cd ui
 run npm run --silent browser -- --binary ../bin/nomadlike
+run npm run --silent cluster -- --binary ../bin/nomadlike

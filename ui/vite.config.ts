@@ -22,8 +22,38 @@ function pack(): Plugin {
   }
 }
 
+// What a first view needs beyond the program itself: the code of its page and
+// the texts of its language. Imports would ask for them one after the other;
+// boot.js asks for all of them, and for the first data, at once.
+function boot(): Plugin {
+  return {
+    name: 'boot',
+    apply: 'build',
+    generateBundle(_, bundle) {
+      const files = new Map<string, string[]>()
+      const all = (file: string, seen = new Set<string>()): string[] => {
+        const chunk = bundle[file]
+        if (seen.has(file) || chunk?.type !== 'chunk') return []
+        seen.add(file)
+        return [file, ...chunk.imports.flatMap((one) => all(one, seen))]
+      }
+      const entry = Object.values(bundle).find((chunk) => chunk.type === 'chunk' && chunk.isEntry)
+      const have = new Set(entry ? all(entry.fileName) : [])
+      for (const chunk of Object.values(bundle)) {
+        if (chunk.type !== 'chunk' || !chunk.facadeModuleId) continue
+        const name = /src\/(?:pages|locales)\/([a-z]+)\.(?:tsx|json)$/.exec(chunk.facadeModuleId)?.[1] ?? /src\/(catalogue\.[a-z]+)\.ts$/.exec(chunk.facadeModuleId)?.[1]
+        if (name) files.set(name, all(chunk.fileName).filter((file) => !have.has(file)))
+      }
+      const source = readFileSync('src/boot.js', 'utf8').replace('{} /* files */', JSON.stringify(Object.fromEntries(files)))
+      if (files.size < 6) this.error('boot: pages and texts are not where they were')
+      this.emitFile({ type: 'asset', fileName: 'boot.js', source })
+    },
+    transformIndexHtml: { order: 'post', handler: (html) => html.replace('<link rel="icon"', '<script src="/boot.js"></script>\n    <link rel="icon"') },
+  }
+}
+
 export default defineConfig({
-  plugins: [react(), pack()],
+  plugins: [react(), boot(), pack()],
   build: {
     outDir: 'dist/app',
     emptyOutDir: true,

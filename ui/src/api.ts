@@ -24,6 +24,17 @@ export function onSignedOut(handler: () => void) {
   whenSignedOut = handler
 }
 
+// early takes the answer to what boot.js asked before the program was here.
+// A refusal is not taken: who is signed in may have changed since.
+async function early(path: string): Promise<Response | undefined> {
+  const asked = (globalThis as { early?: Record<string, Promise<Response>> }).early
+  const answer = asked?.[path]
+  if (!answer) return undefined
+  delete asked[path]
+  const found = await answer.catch(() => undefined)
+  return found?.ok ? found : undefined
+}
+
 // send makes a request with the cookie. The header tells the agent that no
 // form of another site made it.
 export async function send(method: string, path: string, body?: unknown, signal?: AbortSignal, more: Record<string, string> = {}): Promise<Response> {
@@ -31,7 +42,7 @@ export async function send(method: string, path: string, body?: unknown, signal?
   if (body !== undefined) headers['Content-Type'] = 'application/json'
   let answer: Response
   try {
-    answer = await fetch(path, { method, headers, credentials: 'same-origin', signal, body: body === undefined ? undefined : JSON.stringify(body) })
+    answer = (method === 'GET' && (await early(path))) || (await fetch(path, { method, headers, credentials: 'same-origin', signal, body: body === undefined ? undefined : JSON.stringify(body) }))
   } catch (cause) {
     if (signal?.aborted) throw cause
     throw new ApiError(0, { code: 'unavailable', id: 'ui.unreachable' })

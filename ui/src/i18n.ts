@@ -64,9 +64,24 @@ export function fill(template: string, params: Record<string, string> = {}): str
 export function reasonText(reason?: Reason | null): string {
   if (!reason?.id) return ''
   const template = catalogue[reason.id]
-  if (template) return fill(template, reason.params)
+  if (template) return fill(template, spoken(reason))
   const params = Object.entries(reason.params ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
   return [reason.id, ...params.map(([name, value]) => `${name}=${value}`)].join(' ')
+}
+
+// What the words of a parameter are of: servers send them as the API spells
+// them.
+const groups: Record<string, string> = { state: 'state', outcome: 'outcome', status: 'node_status', eligibility: 'eligibility', priority: 'priority', tier: 'priority', other: 'priority' }
+
+// spoken gives the parameters of a reason with states, outcomes and priorities
+// in the reader's language.
+function spoken({ id, params = {} }: Reason): Record<string, string> {
+  const out = { ...params }
+  for (const [name, value] of Object.entries(params)) {
+    const group = groups[name] ?? (id === 'event.job.priority' ? 'priority' : id === 'state.node_status' ? 'node_status' : '')
+    if (group && i18next.exists(`${group}.${value}`)) out[name] = i18next.t(`${group}.${value}`)
+  }
+  return out
 }
 
 // setCatalogue replaces the catalogue; tests use it.

@@ -45,3 +45,17 @@ test('every text that the pages name exists', () => {
   }
   expect(found).toBeGreaterThan(150)
 })
+
+test('every state, outcome and step that servers name has its word', () => {
+  const structs = join(__dirname, '../../nomadlike/structs')
+  const source = readdirSync(structs).filter((name) => name.endsWith('.go') && !name.endsWith('_test.go')).map((name) => readFileSync(join(structs, name), 'utf8')).join('\n')
+  const groups = { JobState: 'state', Outcome: 'outcome', AllocStatus: 'alloc', AttemptState: 'attempt', NodeStatus: 'node_status', Eligibility: 'eligibility', Priority: 'priority' }
+  for (const [type, group] of Object.entries(groups)) {
+    const values = [...source.matchAll(new RegExp(`^\\s*\\w+\\s+${type}\\s*=\\s*"([^"]+)"`, 'gm'))].map((m) => m[1]!)
+    expect(values.length, type).toBeGreaterThan(2)
+    for (const value of values) expect([english.has(`${group}.${value}`), chinese.has(`${group}.${value}`)], `${group}.${value}`).toEqual([true, true])
+  }
+  const steps = /Step\s+string\s+`json:"step,omitempty"`\s+\/\/ ([a-z| ]+) while preparing/.exec(source)![1]!.split('|').map((step) => step.trim())
+  expect(steps).toContain('hooks')
+  for (const step of steps) expect(chinese.has('step.' + step), step).toBe(true)
+})

@@ -185,3 +185,14 @@ test('a straggler is a rank far behind the middle of a gang that works', () => {
   expect(stragglers(gang(0.01, 0.0, 0.02), value)).toEqual([])
   expect(stragglers(gang(0.9, 0.1), value)).toEqual([])
 })
+
+test('states and outcomes inside of a reason are spoken', async () => {
+  const { default: i18next } = await import('i18next')
+  await i18next.init({ lng: 'zh', resources: { zh: { translation: { outcome: { lost: '节点丢失' }, priority: { urgent: '紧急' } } } }, interpolation: { escapeValue: false } })
+  setCatalogue({ 'event.attempt.ending': '第 {attempt} 轮结束：{outcome}', 'event.job.priority': '改为 {to}', 'event.job.time_limit': '改为 {to}' })
+  expect(reasonText({ id: 'event.attempt.ending', params: { attempt: '2', outcome: 'lost' } })).toBe('第 2 轮结束：节点丢失')
+  expect(reasonText({ id: 'event.attempt.ending', params: { attempt: '2', outcome: 'new' } })).toBe('第 2 轮结束：new')
+  expect(reasonText({ id: 'event.job.priority', params: { to: 'urgent' } })).toBe('改为 紧急')
+  expect(reasonText({ id: 'event.job.time_limit', params: { to: 'urgent' } })).toBe('改为 urgent')
+  setCatalogue({})
+})

@@ -2,7 +2,8 @@ import i18next from 'i18next'
 import { beforeAll, expect, test } from 'vitest'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
-import { sentence, tryLine } from '../src/parts/whatif'
+import { dropped, type Box } from '../src/parts/timeline'
+import { readChanges, sentence, tryLine } from '../src/parts/whatif'
 import type { WhatIf } from '../src/types'
 
 beforeAll(async () => {
@@ -27,4 +28,19 @@ test('changes are said in a sentence, in both languages', () => {
 test('the command line ponders the same', () => {
   expect(tryLine(changes.slice(0, 4), name)).toBe('nomadlike queue try -drain gpu-01 -add 2 -like gpu-02 -stop train -priority train=urgent')
   expect(tryLine(changes.slice(4), name)).toBe('')
+})
+
+test('changes of an address are taken when they are some', () => {
+  expect(readChanges('')).toEqual([])
+  expect(readChanges('{"kind":"drain"}')).toEqual([])
+  expect(readChanges('[{"kind":"drain","node":"a"},{"kind":"burn"},null]')).toEqual([{ kind: 'drain', node: 'a' }])
+  expect(readChanges('[')).toEqual([])
+})
+
+test('a bar that is let go of moves its job', () => {
+  const box = (job: string, kind: string, x: number) => ({ x, y: 0, w: 10, h: 10, bar: { job_id: job, kind }, row: {} }) as unknown as Box
+  expect(dropped(box('a', 'forecast', 50), box('b', 'forecast', 90), 95)).toEqual({ kind: 'move', job_id: 'a', before: 'b' })
+  expect(dropped(box('a', 'forecast', 50), undefined, 20)).toEqual({ kind: 'move', job_id: 'a' })
+  expect(dropped(box('a', 'forecast', 50), box('r', 'running', 90), 95)).toEqual({ kind: 'move', job_id: 'a', last: true })
+  expect(dropped(box('a', 'forecast', 50), box('a', 'forecast', 50), 55)).toBeUndefined()
 })

@@ -1,14 +1,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { Input, Segmented, Select, Table } from 'antd'
-import { useMemo, useState } from 'react'
+import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link } from 'react-router'
+import { Link, useSearchParams } from 'react-router'
 import { call, get, part } from '../api'
 import { number, size } from '../format'
 import { reasonText } from '../i18n'
 import { Failed, useTitle, WordTag } from '../parts/states'
 import { cellsOf, Wall } from '../parts/wall'
-import type { Available, Node } from '../types'
+import type { Available, Node, NodeDevices } from '../types'
 
 const nodesMax = 5000
 
@@ -36,9 +36,26 @@ export function Cluster() {
     retry: false,
     queryFn: ({ signal }) => call<Available>('POST', '/v1/nodes/available', smallest, signal).catch(() => ({ nodes: [], specs: [], models: [] }) as Available),
   })
-  const [view, setView] = useState<'wall' | 'list'>('wall')
-  const [text, setText] = useState('')
-  const [show, setShow] = useState('')
+  const measured = useQuery({
+    queryKey: ['nodes', 'figures'],
+    retry: false,
+    enabled: (nodes.data ?? []).some((n) => n.devices?.length),
+    refetchInterval: 5000,
+    queryFn: ({ signal }) => get<{ nodes: NodeDevices[] | null }>('/v1/devices?limit=1000', signal).then((d) => d.nodes ?? []),
+  })
+  const [params, setParams] = useSearchParams()
+  const put = (name: string, value: string) => setParams((old) => {
+    const next = new URLSearchParams(old)
+    if (value) next.set(name, value)
+    else next.delete(name)
+    return next
+  }, { replace: true })
+  const view = params.get('view') === 'list' ? 'list' : 'wall'
+  const setView = (value: 'wall' | 'list') => put('view', value === 'wall' ? '' : value)
+  const text = params.get('text') ?? ''
+  const setText = (value: string) => put('text', value)
+  const show = params.get('show') ?? ''
+  const setShow = (value: string) => put('show', value)
   const models = useMemo(() => [...new Set((nodes.data ?? []).flatMap((n) => (n.devices ?? []).map((d) => d.model)))].sort(), [nodes.data])
   const shown = useMemo(
     () =>
@@ -59,7 +76,7 @@ export function Cluster() {
       }),
     [nodes.data, text, show],
   )
-  const cells = useMemo(() => cellsOf(shown, cards.data?.nodes ?? []), [shown, cards.data])
+  const cells = useMemo(() => cellsOf(shown, cards.data?.nodes ?? [], measured.data), [shown, cards.data, measured.data])
   const total = useMemo(() => sum(nodes.data ?? []), [nodes.data])
   return (
     <div className="page">

@@ -60,7 +60,8 @@ export function Create() {
   if (clone && given.data === undefined) return <Loading />
   const step = Number(params.get('step') ?? 0)
   const resume = params.get('resume')
-  return <Draft key={clone} first={given.data ?? compose(simple)} resume={resume ? { job: resume, step: step || undefined } : undefined} vip={params.has('vip')} />
+  return <Draft key={clone} first={given.data ?? compose(simple)} resume={resume ? { job: resume, step: step || undefined } : undefined} vip={params.has('vip')}
+    wanted={[...(Number(params.get('nodes')) > 0 ? [{ at: 'nodes', value: Number(params.get('nodes')) }] : []), ...(params.has('preemptible') ? [{ at: 'preemptible', value: true }] : [])]} />
 }
 
 interface Resume {
@@ -68,7 +69,7 @@ interface Resume {
   step?: number
 }
 
-function Draft({ first, resume, vip }: { first: string; resume?: Resume; vip: boolean }) {
+function Draft({ first, resume, vip, wanted }: { first: string; resume?: Resume; vip: boolean; wanted: FileChange[] }) {
   const { t } = useTranslation()
   const go = useNavigate()
   const [text, setText] = useState(first)
@@ -124,6 +125,9 @@ function Draft({ first, resume, vip }: { first: string; resume?: Resume; vip: bo
       }
     })
   }
+  useEffect(() => {
+    if (wanted.length > 0) change(wanted)
+  }, []) // eslint-disable-line react-hooks/exhaustive-deps
   const apply = (help: Help) => {
     if (help.kind === 'nodes' && help.nodes) change([{ at: 'nodes', value: help.nodes }])
     else if (help.kind === 'preemptible') change([{ at: 'preemptible', value: true }])
@@ -328,7 +332,7 @@ function OutlookView({ outlook, apply }: { outlook: Outlook; apply: (help: Help)
         ]} />
       )}
       {(outlook.victims ?? []).length > 0 && <Alert type="warning" showIcon title={t('create.victims', { names: (outlook.victims ?? []).map((v) => v.job_name || '?').join(', ') })} />}
-      {outlook.verdict !== 'now' && <><h3>{t('forecast.helps')}</h3><Helps helps={outlook.helps} apply={apply} /></>}
+      {outlook.verdict !== 'now' && <><h2>{t('forecast.helps')}</h2><Helps helps={outlook.helps} apply={apply} /></>}
     </>
   )
 }

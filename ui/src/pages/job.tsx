@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
-import { Button, Checkbox, Select, Table, Tabs } from 'antd'
+import { Alert, Button, Checkbox, Select, Table, Tabs } from 'antd'
 import type { TFunction } from 'i18next'
 import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link, useNavigate, useParams } from 'react-router'
+import { Link, useNavigate, useParams, useSearchParams } from 'react-router'
 import { call, get, part } from '../api'
 import { clock, dateTime, devicesOf, millis, quote, since, size, span } from '../format'
 import { reasonText } from '../i18n'
@@ -21,7 +21,9 @@ export function JobPage() {
   const { t } = useTranslation()
   const { id = '', tab = 'overview' } = useParams()
   const go = useNavigate()
-  const [subjob, setSubjob] = useState(0)
+  const [params, setParams] = useSearchParams()
+  const subjob = Number(params.get('subjob') ?? 0) || 0
+  const setSubjob = (index: number) => setParams(index ? { subjob: String(index) } : {}, { replace: true })
   const job = useQuery({ queryKey: ['job', id], queryFn: ({ signal }) => get<JobDetail>('/v1/jobs/' + part(id), signal), refetchInterval: 30_000 })
   const full = job.data?.job.id ?? id // id may be a name: events name the full id
   const ready = !!job.data
@@ -47,7 +49,7 @@ export function JobPage() {
       <div className="bar">
         <h1>{spec.name}</h1>
         <StateTag state={detail.state} />
-        <PriorityTag job={{ ...spec, vip: false }} />
+        <PriorityTag job={{ ...spec, vip: !!spec.vip }} />
         {(detail.subjobs ?? []).length > 1 && (
           <Select aria-label={t('jobs.subjob')} value={subjob} onChange={setSubjob} style={{ width: 170 }}
             options={(detail.subjobs ?? []).map((s) => ({ value: s.index, label: `${t('jobs.subjob')} ${s.index} · ${t('state.' + s.state)}` }))} />
@@ -57,9 +59,12 @@ export function JobPage() {
         <Button onClick={() => void go('/jobs/new?clone=' + part(spec.id))}>{t('job.clone')}</Button>
       </div>
       <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} />
+      {(detail.yielded ?? []).filter((y) => y.subjob === subjob).map((y) => (
+        <Alert key={y.attempt} type="warning" showIcon title={<>{t('job.yielded', { attempt: y.attempt, time: dateTime(y.at), user: y.to.user ?? t('queue.hidden') })} {y.to.name ? <Link to={'/jobs/' + y.to.id}>{y.to.name}</Link> : t('queue.hidden')}{y.to.vip && ' (VIP)'}</>} />
+      ))}
       <Tabs
         activeKey={tab}
-        onChange={(key) => void go(`/jobs/${id}/${key}`, { replace: true })}
+        onChange={(key) => void go(`/jobs/${id}/${key}${subjob ? `?subjob=${subjob}` : ''}`, { replace: true })}
         destroyOnHidden
         items={[
           {

@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Select, Table } from 'antd'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link } from 'react-router'
+import { Link, useSearchParams } from 'react-router'
 import { get, part } from '../api'
 import { since } from '../format'
 import { reasonText } from '../i18n'
@@ -10,7 +10,7 @@ import { Cli, Deeds } from '../parts/actions'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
 import { Failed, useNow, useTitle, WordTag } from '../parts/states'
 import { Gantt } from '../parts/timeline'
-import { WhatIfPanel } from '../parts/whatif'
+import { readChanges, WhatIfPanel } from '../parts/whatif'
 import type { JobDetail, JobForecast, QueueEntry, Timeline, WhatIf } from '../types'
 import { PriorityTag, useJobs } from './jobs'
 
@@ -18,9 +18,21 @@ export function QueuePage() {
   const { t } = useTranslation()
   useTitle(t('menu.queue'))
   const now = useNow(30_000)
-  const [pool, setPool] = useState('')
-  const [hours, setHours] = useState(24)
-  const [changes, setChanges] = useState<WhatIf[]>([])
+  // What is looked at and tried is in the address, so that it can be shared.
+  const [params, setParams] = useSearchParams()
+  const put = (name: string, value: string) => setParams((old) => {
+    const next = new URLSearchParams(old)
+    if (value) next.set(name, value)
+    else next.delete(name)
+    return next
+  }, { replace: true })
+  const pool = params.get('pool') ?? ''
+  const setPool = (value: string) => put('pool', value)
+  const hours = [6, 24, 72, 168].find((h) => String(h) === params.get('hours')) ?? 24
+  const setHours = (value: number) => put('hours', value === 24 ? '' : String(value))
+  const tried = params.get('try') ?? ''
+  const changes = useMemo(() => readChanges(tried), [tried])
+  const setChanges = (next: WhatIf[]) => put('try', next.length ? JSON.stringify(next) : '')
   const [dragged, setDragged] = useState<QueueEntry>()
   const jobs = useJobs()
   const queue = useQuery({
@@ -81,7 +93,8 @@ export function QueuePage() {
           {(pools.length > 1 || pool) && <Select allowClear aria-label={t('jobs.pool')} placeholder={t('jobs.pool')} value={pool || undefined} onChange={(value?: string) => setPool(value ?? '')} options={pools.map((value) => ({ value, label: value }))} style={{ width: 140 }} />}
         </div>
         {timeline.error && <Failed error={timeline.error} retry={() => void timeline.refetch()} />}
-        {timeline.data && <Gantt timeline={timeline.data} />}
+        {timeline.data && <Gantt timeline={timeline.data} move={(change) => setChanges([change])} />}
+        <p className="quiet">{t('queue.drag')}</p>
         <Cli text={`nomadlike queue timeline -hours ${hours}${pool && ' -pool ' + pool}`} />
       </section>
     </div>

@@ -125,12 +125,12 @@ export function Deeds({ job }: { job: Target }) {
 }
 
 // DeedDialog asks once more, for one job or for several.
-export function DeedDialog({ deed, jobs, close, done }: { deed: Deed; jobs: Target[]; close: () => void; done?: () => void }) {
+export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; jobs: Target[]; close: () => void; done?: () => void; first?: Partial<Doing> }) {
   const { t } = useTranslation()
   const { message } = App.useApp()
   const client = useQueryClient()
   const go = useNavigate()
-  const [doing, setDoing] = useState<Doing>({ deed, priority: jobs[0]?.priority === 'urgent' ? 'normal' : 'urgent', idle: deed === 'throttle' ? 100 : undefined, busy: busyUsual })
+  const [doing, setDoing] = useState<Doing>({ deed, priority: jobs[0]?.priority === 'urgent' ? 'normal' : 'urgent', idle: deed === 'throttle' ? 100 : undefined, busy: busyUsual, ...first })
   const [busy, setBusy] = useState(false)
   const run = async () => {
     if (deed === 'resume') { // what will run is shown there, and may be changed

@@ -1,13 +1,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { Button, Table } from 'antd'
 import type { TFunction } from 'i18next'
+import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link } from 'react-router'
-import { call } from '../api'
+import { Link, useNavigate } from 'react-router'
+import { call, part } from '../api'
 import { clock, millis, quote } from '../format'
 import { reasonText } from '../i18n'
 import type { Help, Job, JobForecast, JobRef, Kept, Outlook, When } from '../types'
-import { Cli } from './actions'
+import { Cli, DeedDialog } from './actions'
 import { Failed } from './states'
 
 // startText is the short answer to "when does it start?".
@@ -65,6 +66,11 @@ export function ForecastCard({ id, spec, forecast, holders, subjob }: { id: stri
     refetchInterval: 30_000,
     queryFn: ({ signal }) => call<Outlook>('POST', '/v1/jobs/forecast', { job: { ...rest, name: rest.name + '-again', id: undefined, user: undefined, submitted_at: undefined } }, signal),
   })
+  const go = useNavigate()
+  const [help, setHelp] = useState<Help>()
+  // What changes the job itself is done to it; what would be another job is
+  // shown as its file.
+  const apply = (one: Help) => (one.kind === 'priority' || one.kind === 'time_limit' ? setHelp(one) : void go(`/jobs/new?clone=${part(id)}&${one.kind === 'nodes' ? `nodes=${one.nodes ?? one.min_nodes}` : 'preemptible'}`))
   const history = (forecast?.history ?? []).flatMap((list) => list ?? [])
   return (
     <section className="card" aria-label={t('forecast.title')}>
@@ -73,9 +79,10 @@ export function ForecastCard({ id, spec, forecast, holders, subjob }: { id: stri
       {start && <p>{t('forecast.position', { position: start.position, pool: start.pool })}</p>}
       {start?.wait && <p>{t('forecast.because', { reason: reasonText(start.wait) })} <Holders holders={holders} /></p>}
       <h3>{t('forecast.helps')}</h3>
-      {outlook.error ? <Failed error={outlook.error} /> : <Helps helps={outlook.data?.helps} />}
+      {outlook.error ? <Failed error={outlook.error} /> : <Helps helps={outlook.data?.helps} apply={apply} />}
       {history.length > 1 && <Moves history={history} />}
       <Cli text={`nomadlike job forecast ${quote(spec.name)}`} />
+      {help && <DeedDialog deed={help.kind === 'priority' ? 'priority' : 'limit'} first={{ priority: help.priority, limit: help.time_limit }} jobs={[{ id, name: spec.name, state: 'queued', priority: spec.priority }]} close={() => setHelp(undefined)} />}
     </section>
   )
 }

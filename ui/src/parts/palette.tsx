@@ -56,6 +56,8 @@ export function Palette({ signOut }: { signOut: () => void }) {
     return [
       ...pages,
       { key: 'new', label: t('jobs.new'), run: () => void go('/jobs/new') },
+      { key: 'vip', label: t('create.vip'), run: () => void go('/jobs/new?vip') },
+      { key: 'board', label: t('cluster.board'), run: () => void go('/cluster?board') },
       { key: 'lang', label: i18n.language === 'zh' ? 'English' : '中文', hint: t('shell.language'), run: () => void chooseLanguage(i18n.language === 'zh' ? 'en' : 'zh') },
       { key: 'dark', label: dark ? t('palette.light') : t('palette.dark'), run: () => setMode(dark ? 'light' : 'dark') },
       { key: 'out', label: t('shell.sign_out'), run: signOut },

@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { clock, millis } from '../format'
 import { colorOf, useLook, useWidth } from '../look'
-import type { Bar, Timeline, TimelineRow } from '../types'
+import type { Bar, Timeline, TimelineRow, WhatIf } from '../types'
 
 const rowHeight = 22
 const head = 22
@@ -50,15 +50,25 @@ export function boxes(timeline: Timeline, width: number): Box[] {
   return out
 }
 
+// dropped is the change that letting go of a bar asks for: before the job that
+// it is dropped on, else to the front or the end of its tier.
+export function dropped(box: Box, on: Box | undefined, x: number): WhatIf | undefined {
+  const job_id = box.bar.job_id
+  if (on && on.bar.job_id === job_id) return undefined
+  if (on && on.bar.kind !== 'running') return { kind: 'move', job_id, before: on.bar.job_id }
+  return x < box.x ? { kind: 'move', job_id } : { kind: 'move', job_id, last: true }
+}
+
 // Gantt draws nodes × time: what runs, what is reserved and what is expected.
 // The table below says the same to those who do not see it.
-export function Gantt({ timeline }: { timeline: Timeline }) {
+export function Gantt({ timeline, move }: { timeline: Timeline; move?: (change: WhatIf) => void }) {
   const { t } = useTranslation()
   const { dark } = useLook()
   const go = useNavigate()
   const canvas = useRef<HTMLCanvasElement>(null)
   const [width, frame] = useWidth(480)
   const [over, setOver] = useState<{ box: Box; x: number; y: number }>()
+  const [held, setHeld] = useState<{ box: Box; x: number; y: number; moved: boolean }>()
   const rows = timeline.rows ?? []
   const height = head + rows.length * rowHeight + 4
   const placed = boxes(timeline, width)
@@ -87,10 +97,24 @@ export function Gantt({ timeline }: { timeline: Timeline }) {
           role="img"
           aria-label={t('queue.timeline_about', { nodes: rows.length, bars: placed.length })}
           style={{ width, height, cursor: over ? 'pointer' : 'default' }}
-          onMouseMove={(event) => setOver(find(event))}
-          onMouseLeave={() => setOver(undefined)}
-          onClick={(event) => { const hit = find(event); if (hit) void go('/jobs/' + hit.box.bar.job_id) }}
+          onMouseMove={(event) => {
+            const rect = canvas.current!.getBoundingClientRect()
+            const [x, y] = [event.clientX - rect.left, event.clientY - rect.top]
+            if (held) setHeld({ ...held, x, y, moved: held.moved || Math.hypot(x - held.x, y - held.y) > 4 })
+            setOver(held ? undefined : find(event))
+          }}
+          onMouseLeave={() => { setOver(undefined); setHeld(undefined) }}
+          onMouseDown={(event) => { const hit = find(event); if (hit && move && hit.box.bar.kind !== 'running' && hit.box.bar.job_name) setHeld({ ...hit, moved: false }) }}
+          onMouseUp={(event) => {
+            const hit = find(event)
+            setHeld(undefined)
+            if (held?.moved) {
+              const change = dropped(held.box, hit?.box, held.x)
+              if (change) move?.(change)
+            } else if (hit) void go('/jobs/' + hit.box.bar.job_id)
+          }}
         />
+        {held?.moved && <div className="ghost" style={{ left: held.x, top: held.y, width: Math.max(30, Math.min(held.box.w, 240)) }}>{held.box.bar.job_name}</div>}
         {over && (
           <div className="tip" style={{ left: Math.min(over.x + 12, width - 260), top: over.y + 14 }}>
             <strong>{over.box.bar.job_name || t('queue.hidden')}</strong> · {t('bar.' + over.box.bar.kind)}<br />

@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { reasonText } from '../i18n'
 import { colorOf, useLook, useWidth } from '../look'
-import type { AvailableNode, Node } from '../types'
+import type { AvailableNode, Node, NodeDevices } from '../types'
 
 // One tile for each node, one cell for each card; a node without cards has one
 // cell for itself, filled as far as its cores are held.
@@ -16,13 +16,17 @@ export interface Cell {
   job?: string
   share?: number
   why?: string
+  use?: number // 0 to 1, where it is measured
+  heat?: number // degrees
+  user?: string
 }
 export interface Tile {
   node: Node
   cells: Cell[]
 }
 
-export function cellsOf(nodes: Node[], available: AvailableNode[]): Tile[] {
+export function cellsOf(nodes: Node[], available: AvailableNode[], measured: NodeDevices[] = []): Tile[] {
+  const states = new Map(measured.flatMap((node) => (node.devices ?? []).map((d) => [node.id + d.id, d] as const)))
   const jobs = new Map(available.flatMap((node) => (node.cards ?? []).map((card) => [node.id + card.device, card] as const)))
   return nodes.map((node) => ({
     node,
@@ -30,7 +34,11 @@ export function cellsOf(nodes: Node[], available: AvailableNode[]): Tile[] {
       ? [...node.devices].sort((a, b) => a.index - b.index).map((device) => {
           const alloc = node.used.devices?.[device.id]
           const card = jobs.get(node.id + device.id)
-          return { id: device.id, label: `${device.index} ${device.model}`, held: !!alloc, sick: !device.healthy, owner: card?.job_id ?? alloc ?? '', job: card?.job, why: reasonText(device.health) }
+          const now = states.get(node.id + device.id)
+          return {
+            id: device.id, label: `${device.index} ${device.model}`, held: !!alloc, sick: !device.healthy, owner: now?.owner?.job_id ?? card?.job_id ?? alloc ?? '', job: now?.owner?.job ?? card?.job,
+            why: reasonText(device.health), use: now?.gauges?.utilization_ratio, heat: now?.gauges?.temperature_celsius, user: now?.owner?.user,
+          }
         })
       : [{ id: node.id, label: 'CPU', held: node.used.allocs > 0, sick: false, owner: 'cpu', share: node.capacity.cpu ? Math.min(1, node.used.cpu / node.capacity.cpu) : 0 }],
   }))
@@ -39,6 +47,7 @@ export function cellsOf(nodes: Node[], available: AvailableNode[]): Tile[] {
 const gap = 6
 const pad = 4
 const title = 13
+const idle = 0.02 // below that, a held card does nothing
 
 // layout puts tiles in rows; cells shrink until a thousand fit one screen.
 export function layout(tiles: Tile[], width: number): { cell: number; tile: { w: number; h: number }; columns: number; rows: number; across: number } {
@@ -86,6 +95,7 @@ export function Wall({ tiles }: { tiles: Tile[] }) {
       <ul className="legend" aria-hidden="true">
         <li><i style={{ background: colorOf('example', dark) }} />{t('wall.held')}</li>
         <li><i style={{ border: '1px solid var(--line)' }} />{t('wall.free')}</li>
+        <li><i className="hatch" />{t('wall.idle')}</li>
         <li><i className="seg-fault" />{t('wall.sick')}</li>
         <li><i style={{ border: '1px dashed var(--expired)' }} />{t('wall.away')}</li>
       </ul>
@@ -102,7 +112,7 @@ export function Wall({ tiles }: { tiles: Tile[] }) {
         {over && (
           <div className="tip" style={{ left: Math.min(over.x + 12, Math.max(0, width - 240)), top: over.y + 14 }}>
             <strong>{over.tile.node.name}</strong> · {t('node_status.' + over.tile.node.status)}{over.tile.node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + over.tile.node.eligibility)}
-            {over.cell && <><br />{over.cell.label} · {over.cell.sick ? t('wall.sick') + ' ' + (over.cell.why ?? '') : over.cell.held ? over.cell.job || t('wall.held') : t('wall.free')}</>}
+            {over.cell && <><br />{over.cell.label} · {over.cell.sick ? t('wall.sick') + ' ' + (over.cell.why ?? '') : over.cell.held ? over.cell.job || t('wall.held') : t('wall.free')}{over.cell.user && ` (${over.cell.user})`}{over.cell.use !== undefined && ` · ${Math.round(over.cell.use * 100)} %`}{over.cell.heat !== undefined && ` · ${Math.round(over.cell.heat)} °C`}</>}
           </div>
         )}
       </div>
@@ -149,7 +159,18 @@ function draw(c: CanvasRenderingContext2D, tiles: Tile[], plan: ReturnType<typeo
       }
       if (cell.held) {
         c.fillStyle = colorOf(cell.owner, dark)
+        c.globalAlpha = cell.use === undefined ? 1 : 0.3 + 0.7 * cell.use // brightness is real use
         c.fillRect(cx, cy, side, side)
+        c.globalAlpha = 1
+        if (cell.use !== undefined && cell.use < idle) { // held, and nothing done with it
+          c.strokeStyle = ink
+          c.beginPath()
+          for (let d = 4; d < side; d += 5) {
+            c.moveTo(cx + d, cy)
+            c.lineTo(cx, cy + d)
+          }
+          c.stroke()
+        }
       } else {
         c.strokeStyle = line
         c.strokeRect(cx + 0.5, cy + 0.5, side - 1, side - 1)

@@ -30,6 +30,19 @@ export function tryLine(changes: WhatIf[], name: (id: string) => string): string
   return flags.length ? 'nomadlike queue try ' + flags.join(' ') : ''
 }
 
+const kinds = ['drain', 'add', 'stop', 'priority', 'move']
+
+// readChanges takes changes out of an address; what is no change is left out.
+export function readChanges(text: string): WhatIf[] {
+  if (!text) return []
+  try {
+    const list = JSON.parse(text) as unknown
+    return Array.isArray(list) ? (list as WhatIf[]).filter((one) => kinds.includes(one?.kind)).slice(0, changesMax) : []
+  } catch {
+    return []
+  }
+}
+
 // sentence says what a change is.
 export function sentence(t: TFunction, change: WhatIf, name: (id: string) => string): string {
   return t('whatif.' + change.kind, {

@@ -1,0 +1,32 @@
+// Runs before the program is here, and asks at once for what its first view
+// will need. It holds no secrets and draws nothing; the build puts the names of
+// the files in. What comes back is taken by send() in api.ts, once each.
+;(() => {
+  const files = {} /* files */
+  let kept = null
+  try {
+    kept = localStorage.getItem('nomadlike.language')
+  } catch {
+    // no storage: the browser's languages are asked
+  }
+  const asked = navigator.languages.map((tag) => tag.toLowerCase().split('-')[0]).find((tag) => tag === 'zh' || tag === 'en')
+  const language = kept === 'zh' || kept === 'en' ? kept : (asked ?? 'en')
+  const place = location.pathname.split('/')
+  const page = { '': 'jobs', jobs: place[2] === 'new' ? 'create' : place[2] ? 'job' : 'jobs', nodes: 'node' }[place[1]] ?? place[1]
+  for (const name of [page, language, 'catalogue.' + language]) {
+    for (const file of files[name] ?? []) {
+      const link = document.createElement('link')
+      link.rel = 'modulepreload'
+      link.href = '/' + file
+      document.head.append(link)
+    }
+  }
+  const first = { jobs: ['/v1/jobs?limit=1000'], cluster: ['/v1/nodes?limit=1000'] }[page] ?? []
+  globalThis.early = {}
+  if (location.hash.startsWith('#code=')) return // nobody is signed in yet
+  for (const path of ['/v1/tokens/self', ...first]) {
+    const answer = fetch(path, { headers: { 'X-Nomadlike-Request': 'ui' }, credentials: 'same-origin' })
+    answer.catch(() => {}) // it is asked again when it is needed
+    globalThis.early[path] = answer
+  }
+})()
