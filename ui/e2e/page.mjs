@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
 import { startAgent } from './agent.mjs'
+import { eventToPixel, firstView, large } from './measures.mjs'
 
 const { values: options } = parseArgs({
   options: { binary: { type: 'string', default: '../bin/nomadlike' }, shots: { type: 'string' }, chromium: { type: 'string', default: '/usr/bin/chromium' } },
@@ -207,39 +208,6 @@ async function writeJob(agent, name, cpu) {
   return path
 }
 
-// eventToPixel measures from the answer to a change until the page shows it,
-// without a click.
-async function eventToPixel(browser, agent, token) {
-  const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
-  const page = await context.newPage()
-  page.setDefaultTimeout(patience)
-  await page.goto(agent.address + '/jobs')
-  await page.getByLabel('Token', { exact: true }).fill(token)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  const times = []
-  for (let i = 0; i < 5; i++) {
-    const name = 'live-' + i
-    await agent.cli('job', 'run', await writeJob(agent, name, 0.01))
-    await page.locator('tr, .ant-table-row', { hasText: name }).locator('.state-running').waitFor()
-    times.push(await page.evaluate(async (job) => {
-      const row = [...document.querySelectorAll('.ant-table-row')].find((r) => r.textContent.includes(job))
-      const changed = new Promise((done) => {
-        const watch = new MutationObserver(() => {
-          if (row.querySelector('.state-running')) return
-          watch.disconnect()
-          requestAnimationFrame(() => done(performance.now()))
-        })
-        watch.observe(row, { subtree: true, childList: true, attributes: true, characterData: true })
-      })
-      await fetch(`/v1/jobs/${job}/stop`, { method: 'POST', headers: { 'X-Nomadlike-Request': 'ui', 'Content-Type': 'application/json' }, body: '{}' })
-      const begin = performance.now()
-      return Math.max(0, (await changed) - begin)
-    }, name))
-  }
-  await context.close()
-  return times.sort((a, b) => a - b)[2]
-}
-
 // byLink signs in with the link that development mode prints.
 async function byLink(browser, agent) {
   const link = /https:\/\/\S+#code=\S+/.exec(agent.log())[0]
@@ -255,83 +223,6 @@ async function byLink(browser, agent) {
   }
 }
 
-// firstView measures an empty cache, from the address to the list of jobs.
-async function firstView(browser, agent, token) {
-  const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
-  const page = await context.newPage()
-  await page.goto(agent.address)
-  await page.evaluate((text) => fetch('/v1/session', { method: 'POST', headers: { 'X-Nomadlike-Request': 'ui', 'Content-Type': 'application/json' }, body: JSON.stringify({ token: text }) }), token)
-  const cookies = await context.cookies()
-  await context.close()
-  const fresh = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
-  await fresh.addCookies(cookies)
-  const view = await fresh.newPage()
-  const begin = Date.now()
-  await view.goto(agent.address + '/jobs')
-  await view.locator('.ant-table-row').first().waitFor()
-  const took = Date.now() - begin
-  const bytes = await view.evaluate(() => performance.getEntriesByType('resource').filter((r) => r.name.endsWith('.js')).reduce((sum, r) => sum + r.encodedBodySize, 0))
-  await fresh.close()
-  return { took, bytes }
-}
-
-const states = ['queued', 'starting', 'running', 'paused', 'stopping', 'succeeded', 'failed', 'stopped', 'expired']
-const hex = (n) => n.toString(16).padStart(32, '0')
-const at = (minutes) => new Date(Date.now() - minutes * 60_000).toISOString()
-
-// manyJobs and manyNodes stand in for a cluster of a size that this machine
-// has not: the page is what is measured.
-const manyJobs = (from, count) => Array.from({ length: count }, (_, i) => {
-  const n = from + i
-  const state = states[n % states.length]
-  return { id: hex(n + 1), name: `train-${n}`, project: 'vision', user: 'ann', type: 'training', priority: n % 7 ? 'normal' : 'urgent', nodes: 1 + (n % 8), subjobs: 1, submitted_at: at(n), state, counts: { [state]: 1 }, attempt: 1, exit_code: 0, started_at: state === 'queued' ? null : at(n - 1), finished_at: n % states.length > 4 ? at(n - 2) : null }
-})
-const manyNodes = (count) => Array.from({ length: count }, (_, i) => ({
-  id: hex(9e6 + i), name: `gpu-${String(i).padStart(3, '0')}`, addr: '10.0.0.1', pool: i % 2 ? 'a' : 'b', version: 'test', capacity: { cpu: 128, memory: 2 ** 40 }, status: i === 7 ? 'lost' : 'ready', eligibility: i === 9 ? 'draining' : 'eligible',
-  devices: Array.from({ length: 8 }, (_, d) => ({ id: `${i}-${d}`, index: d, kind: 'nvidia/gpu', model: i % 3 ? 'H800' : 'A800', memory: 80 * 2 ** 30, healthy: !(i === 3 && d === 5), numa_node: d >> 2 })),
-  used: { cpu: 64, memory: 2 ** 39, allocs: 1, devices: Object.fromEntries(Array.from({ length: i % 5 ? 8 : 3 }, (_, d) => [`${i}-${d}`, 'alloc' + (i >> 1)])) },
-}))
-
-// large measures the page with 10,000 jobs and 1,000 cards.
-async function large(browser, agent, token) {
-  const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US', viewport: { width: 1440, height: 900 } })
-  const page = await context.newPage()
-  page.setDefaultTimeout(patience)
-  await page.route(/\/v1\/jobs\?/, (route) => {
-    const from = Number(new URL(route.request().url()).searchParams.get('after') ?? 0)
-    return route.fulfill({ json: { jobs: manyJobs(from, 1000), next: from < 9000 ? String(from + 1000) : '' } })
-  })
-  await page.route(/\/v1\/nodes\?/, (route) => route.fulfill({ json: { nodes: manyNodes(125) } }))
-  await page.goto(agent.address)
-  await page.getByLabel('Token', { exact: true }).fill(token)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.getByText('10000 of 10000').waitFor()
-  const frames = await page.evaluate(async () => {
-    const list = document.querySelector('.ant-table-tbody-virtual-holder')
-    const times = []
-    let last = performance.now()
-    for (let i = 0; i < 120; i++) {
-      list.scrollTop += 180
-      await new Promise(requestAnimationFrame)
-      const now = performance.now()
-      times.push(now - last)
-      last = now
-    }
-    return times.sort((a, b) => a - b)
-  })
-  const rows = await page.locator('.ant-table-row').count()
-  assert.ok(rows > 5 && rows < 200, `only what is seen is drawn, not ${rows} rows`)
-  await inspect(page, 'large-jobs')
-  await page.locator('nav a[href="/cluster"]').click()
-  await page.locator('.wall canvas').waitFor()
-  await page.waitForTimeout(400)
-  const wall = await page.locator('.wall canvas').boundingBox()
-  assert.ok(wall.y + wall.height < 900, 'a thousand cards are on one screen')
-  await inspect(page, 'large-cluster')
-  await context.close()
-  return { median: frames[60], worst: frames.at(-1) }
-}
-
 if (options.shots) mkdirSync(options.shots, { recursive: true })
 const agent = await startAgent(options.binary)
 const browser = await chromium.launch({ executablePath: options.chromium, args: ['--no-sandbox'] })
@@ -343,9 +234,9 @@ try {
   await byLink(browser, agent)
   const view = await firstView(browser, agent, token)
   console.log(`first view: ${view.took} ms, ${Math.round(view.bytes / 1024)} KiB of packed scripts`)
-  const live = await eventToPixel(browser, agent, token)
+  const live = await eventToPixel(browser, agent, token, (name) => writeJob(agent, name, 0.01))
   console.log(`from an event to the page: ${live.toFixed(0)} ms (median of 5)`)
-  const scroll = await large(browser, agent, token)
+  const scroll = await large(browser, agent, token, inspect)
   console.log(`10,000 jobs scroll with ${scroll.median.toFixed(1)} ms a frame (median), ${scroll.worst.toFixed(1)} ms at worst`)
   assert.ok(view.bytes < 450 * 1024, 'the first view loads at most 450 KiB of packed scripts')
   assert.ok(!agent.log().includes(token), 'the log holds no token')
