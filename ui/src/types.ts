@@ -509,6 +509,28 @@ export interface JobFigures {
   ranks: RankFigures[] | null
   more?: number
 }
+export interface MetricSeries {
+  name: string
+  source: string
+  count: number
+  min: number
+  max: number
+  points: { step: number; at: string | null; value: number }[] | null
+  not_finite?: number
+}
+export interface RankMetrics {
+  alloc_id: string
+  subjob?: number
+  attempt: number
+  rank: number
+  node: string
+  series: MetricSeries[] | null
+}
+export interface JobMetrics {
+  ranks: RankMetrics[] | null
+  left_out?: number
+  away?: string[]
+}
 export interface Formatted {
   hcl: string
   job: Job

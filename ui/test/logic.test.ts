@@ -5,6 +5,7 @@ import { clock, dateTime, quote, size, span } from '../src/format'
 import { fill, preferred, reasonText, setCatalogue } from '../src/i18n'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, text, variablesOf, vipChanges, words } from '../src/parts/jobfile'
 import { stragglers } from '../src/parts/figures'
+import { linesOf, namesOf } from '../src/parts/training'
 import type { RankFigures } from '../src/types'
 import { colour, differing, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
@@ -195,4 +196,18 @@ test('states and outcomes inside of a reason are spoken', async () => {
   expect(reasonText({ id: 'event.job.priority', params: { to: 'urgent' } })).toBe('改为 紧急')
   expect(reasonText({ id: 'event.job.time_limit', params: { to: 'urgent' } })).toBe('改为 urgent')
   setCatalogue({})
+})
+
+test('curves of ranks and attempts stand over one axis', () => {
+  const point = (step: number, value: number) => ({ step, at: `2026-11-21T10:00:${String(step).padStart(2, '0')}Z`, value })
+  const series = (name: string, points: ReturnType<typeof point>[], source = 'log') => ({ name, source, count: points.length, min: 0, max: 1, points })
+  const ranks = [
+    { alloc_id: 'a', attempt: 2, rank: 0, node: 'n', series: [series('lr', [point(1, 0.1), point(2, 0.1), point(3, 0.1)]), series('loss', [point(2, 0.5), point(3, 0.4)])] },
+    { alloc_id: 'b', attempt: 1, rank: 0, node: 'n', series: [series('loss', [point(1, 0.9), point(2, 0.6)]), series('loss', [point(1, 0.8)], 'runs/x')] },
+  ]
+  expect(namesOf(ranks)).toEqual(['loss', 'loss · runs/x', 'lr'])
+  const { x, lines } = linesOf(ranks, 'loss', false, (rank) => String(rank.attempt))
+  expect(x).toEqual([1, 2, 3])
+  expect(lines).toEqual([{ name: '2', values: [null, 0.5, 0.4] }, { name: '1', values: [0.9, 0.6, null] }])
+  expect(linesOf(ranks, 'loss', true, () => '').x[1]! - linesOf(ranks, 'loss', true, () => '').x[0]!).toBe(1)
 })

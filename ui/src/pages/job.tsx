@@ -12,6 +12,7 @@ import { Figures } from '../parts/figures'
 import { ForecastCard, startText } from '../parts/forecast'
 import { Logs } from '../parts/logs'
 import { Failed, Loading, StateTag, useNow, useTitle, WordTag } from '../parts/states'
+import { Training } from '../parts/training'
 import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
 import { PriorityTag } from './jobs'
 
@@ -83,6 +84,7 @@ export function JobPage() {
             ),
           },
           { key: 'figures', label: t('figures.tab'), children: <Figures id={spec.id} name={spec.name} subjob={subjob} live={detail.state === 'running' || detail.state === 'starting' || detail.state === 'paused'} /> },
+          { key: 'curves', label: t('training.tab'), children: <Training id={spec.id} name={spec.name} subjob={subjob} live={!endedStates.includes(detail.state)} /> },
           { key: 'logs', label: t('job.logs'), children: ranks.length ? <Logs key={newest?.number} allocs={ranks} attempt={newest} /> : <p>{t('job.no_attempt')}</p> },
           { key: 'attempts', label: t('job.attempts'), children: <div className="stack"><Attempts attempts={mine} allocs={allocs.data ?? []} /><SideBySide attempts={mine} allocs={allocs.data ?? []} /><Checkpoints detail={detail} standing={standing} /></div> },
           { key: 'command', label: t('job.command'), children: <Commands detail={detail} /> },

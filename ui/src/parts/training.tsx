@@ -1,0 +1,86 @@
+import { useQuery } from '@tanstack/react-query'
+import { Checkbox, Segmented } from 'antd'
+import { lazy, Suspense, useMemo, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { get, part } from '../api'
+import { number, quote } from '../format'
+import type { JobMetrics, MetricSeries, RankMetrics } from '../types'
+import { Cli } from './actions'
+import type { Curve } from './curves'
+import { Failed, Loading } from './states'
+
+const Curves = lazy(() => import('./curves'))
+
+const every = 5000
+const drawnMax = 12 // curves of figures, of those that a job names
+const linesMax = 64 // of one curve
+
+// nameOf tells figures of one name but of several sources apart.
+const nameOf = (series: MetricSeries) => (series.source === 'log' ? series.name : `${series.name} · ${series.source}`)
+
+// namesOf lists the figures of a job: loss first, then what has most points.
+export function namesOf(ranks: RankMetrics[]): string[] {
+  const counts = new Map<string, number>()
+  for (const rank of ranks) for (const series of rank.series ?? []) counts.set(nameOf(series), (counts.get(nameOf(series)) ?? 0) + series.count)
+  const loss = (name: string) => (/loss/i.test(name) ? 0 : 1)
+  return [...counts].sort(([a, x], [b, y]) => loss(a) - loss(b) || y - x || (a < b ? -1 : 1)).map(([name]) => name)
+}
+
+// linesOf puts one figure of all ranks and attempts over one axis of steps, or
+// of seconds.
+export function linesOf(ranks: RankMetrics[], name: string, time: boolean, label: (rank: RankMetrics) => string): { x: number[]; lines: Curve[] } {
+  const found = ranks.flatMap((rank) => (rank.series ?? []).filter((series) => nameOf(series) === name).map((series) => ({ rank, series })))
+  const at = (point: { step: number; at: string | null }) => (time ? Math.round(Date.parse(point.at ?? '') / 1000) : point.step)
+  const places = new Map<number, number>()
+  const x = [...new Set(found.flatMap(({ series }) => (series.points ?? []).map(at)))].sort((a, b) => a - b)
+  x.forEach((value, i) => places.set(value, i))
+  const lines = found.slice(0, linesMax).map(({ rank, series }) => {
+    const values = new Array<number | null>(x.length).fill(null)
+    for (const point of series.points ?? []) values[places.get(at(point))!] = point.value
+    return { name: label(rank), values }
+  })
+  return { x, lines }
+}
+
+// Training is the curves that a job wrote of itself: loss, accuracy, speed.
+export function Training({ id, name, subjob, live }: { id: string; name: string; subjob: number; live: boolean }) {
+  const { t } = useTranslation()
+  const [axis, setAxis] = useState<'step' | 'time'>('step')
+  const [log, setLog] = useState(false)
+  const metrics = useQuery({
+    queryKey: ['job', id, 'metrics', subjob],
+    refetchInterval: live ? every : false,
+    queryFn: ({ signal }) => get<JobMetrics>(`/v1/jobs/${part(id)}/metrics?subjob=${subjob}&points=500`, signal),
+  })
+  const ranks = useMemo(() => metrics.data?.ranks ?? [], [metrics.data])
+  const names = useMemo(() => namesOf(ranks), [ranks])
+  if (metrics.error) return <Failed error={metrics.error} retry={() => void metrics.refetch()} />
+  if (!metrics.data) return <Loading />
+  const label = (rank: RankMetrics) => `${t('logs.rank', { rank: rank.rank })} · ${t('job.attempt', { number: rank.attempt })}`
+  const odd = ranks.flatMap((rank) => (rank.series ?? []).filter((s) => s.not_finite).map((s) => t('training.odd', { name: nameOf(s), rank: rank.rank, count: s.not_finite })))
+  return (
+    <div className="stack">
+      <div className="bar">
+        <Segmented aria-label={t('training.axis')} value={axis} onChange={(value) => setAxis(value as 'step' | 'time')} options={[{ value: 'step', label: t('curves.step') }, { value: 'time', label: t('curves.time') }]} />
+        <Checkbox checked={log} onChange={(e) => setLog(e.target.checked)}>{t('training.log')}</Checkbox>
+      </div>
+      {names.length === 0 && <p className="quiet">{t('training.none')}</p>}
+      {odd.map((text) => <p key={text} className="tone-bad">{text}</p>)}
+      {(metrics.data.away ?? []).length > 0 && <p className="quiet">{t('training.away', { nodes: metrics.data.away!.join(', ') })}</p>}
+      <div className="cards">
+        {names.slice(0, drawnMax).map((one) => {
+          const { x, lines } = linesOf(ranks, one, axis === 'time', label)
+          const positive = lines.every((line) => line.values.every((v) => v === null || v > 0))
+          return (
+            <section key={one} className="card" aria-label={one}>
+              <h2>{one} <span className="quiet">{lines.length > 0 && number(lines[0]!.values.findLast((v) => v !== null) ?? 0)}</span></h2>
+              <Suspense fallback={<Loading />}><Curves label={one} x={x} lines={lines} time={axis === 'time'} log={log && positive} sync={'training-' + axis} /></Suspense>
+            </section>
+          )
+        })}
+      </div>
+      {names.length > drawnMax && <p className="quiet">{t('training.more', { names: names.slice(drawnMax, drawnMax + 50).join(', ') })}</p>}
+      <Cli text={`nomadlike job metrics ${subjob ? `-subjob ${subjob} ` : ''}${quote(name)}`} />
+    </div>
+  )
+}
