@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -158,4 +160,77 @@ func rollup(b *testing.B, pid int) map[string]int {
 		}
 	}
 	return figures
+}
+
+// BenchmarkIsolation measures what isolation adds to a start, in pairs of a raw
+// and an isolated one, one right after the other: on a busy machine both meet
+// the same neighbours. cpu is what driver and supervisor compute for it.
+func BenchmarkIsolation(b *testing.B) {
+	all := variants(b)
+	names := []string{"raw", "small"}
+	drivers := make([]*exec.Driver, len(names))
+	for i, name := range names {
+		drivers[i] = open(b, all[name])
+	}
+	took, computed := make([][]time.Duration, len(names)), make([][]time.Duration, len(names))
+	var differences []time.Duration
+	counted := make(map[string]time.Duration) // by thread: supervisors have many tasks
+	base := drivertest.Spec(b, "/bin/sleep", "1000")
+	base.Hostname, base.Hosts = "rank-0", []string{"127.0.0.1 localhost", "127.0.0.1 rank-0"}
+	base.Resources = driver.Resources{CPU: 1, Memory: 1 << 30}
+	for round := 0; b.Loop(); round++ {
+		for turn := range names {
+			i := (turn + round) % len(names) // neither is always the first
+			spec := base
+			spec.ID = driver.TaskID(fmt.Sprintf("pair-%d-%d", i, round))
+			spec.LogDir = fmt.Sprintf("%s-%d-%d", base.LogDir, i, round)
+			before := ownTime(b)
+			begun := time.Now()
+			handle, err := drivers[i].Start(context.Background(), spec)
+			if err != nil {
+				b.Fatal(err)
+			}
+			took[i] = append(took[i], time.Since(begun))
+			computed[i] = append(computed[i], ownTime(b)-before+runTime(b, stateOf(b, handle).Supervisor.PID, counted))
+			if err := drivers[i].Destroy(context.Background(), spec.ID); err != nil {
+				b.Fatal(err)
+			}
+		}
+		differences = append(differences, took[1][round]-took[0][round])
+	}
+	for i, name := range names {
+		report(b, name, took[i])
+		report(b, name+"-cpu", computed[i])
+	}
+	report(b, "difference", differences)
+}
+
+// ownTime is the processor time of this process.
+func ownTime(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// runTime is the processor time of the living threads of a process, as the
+// scheduler counts it, since it was last asked for.
+func runTime(b *testing.B, pid int, counted map[string]time.Duration) (sum time.Duration) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		if ns, err := strconv.ParseInt(first, 10, 64); err == nil {
+			sum += time.Duration(ns) - counted[path]
+			counted[path] = time.Duration(ns)
+		}
+	}
+	return sum
 }

@@ -62,10 +62,10 @@ func pids(t testing.TB, spec driver.TaskSpec) []int {
 // family forks in every direction: a child, a daemon in a session of its own,
 // and one of those that has thrown its environment away.
 const family = `trap "" TERM HUP; echo $$
-sh -c 'echo $$; exec sleep 1000' &
-(setsid sh -c 'echo $$; exec sleep 1000' &)
-(setsid sh -c 'echo $$; env -i sleep 1000' &)
-sleep 0.3; echo ready; while :; do sleep 0.05; done`
+sh -c 'echo $$; : >a; exec sleep 1000' &
+(setsid sh -c 'echo $$; : >b; exec sleep 1000' &)
+(setsid sh -c 'echo $$; : >c; env -i sleep 1000' &)
+until [ -e a ] && [ -e b ] && [ -e c ]; do sleep 0.01; done; echo ready; while :; do sleep 0.05; done`
 
 func TestKilledSupervisor(t *testing.T) {
 	for name, change := range map[string]func(*exec.Config){

@@ -66,7 +66,7 @@ func runLifecycle(t *testing.T, open Open) {
 		}
 	})
 	t.Run("leftovers of an exit are killed", func(t *testing.T) {
-		spec := Shell(t, `(trap "" TERM HUP; setsid sh -c 'trap "" TERM; echo left; exec sleep 1000') & sleep 0.2; exit 3`)
+		spec := Shell(t, `(trap "" TERM HUP; setsid sh -c 'trap "" TERM; echo left; : >left; exec sleep 1000') & while [ ! -e left ]; do sleep 0.01; done; exit 3`)
 		mark := marked(&spec)
 		Start(t, d, spec)
 		if result := Wait(t, d, spec.ID); result.Code != 3 {
@@ -311,13 +311,21 @@ func runUnknown(t *testing.T, open Open) {
 	}
 }
 
-// tasksAtOnce is how many tasks the concurrency test runs.
-const tasksAtOnce = 50
+// tasksAtOnce is how many tasks the concurrency test runs, and fewTasks on
+// machines that are slow, which say so by -short.
+const (
+	tasksAtOnce = 50
+	fewTasks    = 10
+)
 
 func runConcurrency(t *testing.T, open Open) {
 	d := open(t)
+	tasks := tasksAtOnce
+	if testing.Short() {
+		tasks = fewTasks
+	}
 	var all sync.WaitGroup
-	for i := range tasksAtOnce {
+	for i := range tasks {
 		spec := Shell(t, fmt.Sprintf("echo task %d; exit %d", i, i))
 		spec.ID = driver.TaskID(fmt.Sprintf("%s-%d", spec.ID, i))
 		all.Go(func() {

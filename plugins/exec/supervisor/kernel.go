@@ -19,6 +19,7 @@ const (
 	sysLandlockSelf    = 446
 
 	atEmptyPath = 0x1000
+	atNoFollow  = 0x100
 	atRecursive = 0x8000
 	atFDCWD     = -100
 	oPath       = 0x200000
@@ -60,12 +61,20 @@ func openAt(dir int, path string, flags int, resolve uint64) (int, error) {
 // cloneTree gives a copy of what is mounted at an opened path, with what is
 // below, that is not mounted anywhere yet.
 func cloneTree(fd int, recursive bool) (int, error) {
-	flags := uintptr(openTreeClone | openTreeCloexec | atEmptyPath)
+	flags := uintptr(atEmptyPath)
 	if recursive {
 		flags |= atRecursive
 	}
-	var empty [1]byte
-	tree, _, errno := syscall.Syscall(sysOpenTree, uintptr(fd), uintptr(unsafe.Pointer(&empty)), flags)
+	return cloneTreeAt(fd, "", flags)
+}
+
+// cloneTreeAt is cloneTree for a path below an opened directory.
+func cloneTreeAt(dir int, path string, flags uintptr) (int, error) {
+	name, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return -1, err
+	}
+	tree, _, errno := syscall.Syscall(sysOpenTree, uintptr(dir), uintptr(unsafe.Pointer(name)), openTreeClone|openTreeCloexec|flags)
 	if errno != 0 {
 		return -1, errno
 	}
@@ -86,9 +95,23 @@ func restrictTree(tree int, flags uint64) error {
 
 // attach mounts a tree over an opened file or directory.
 func attach(tree, target int) error {
+	return moveTree(tree, target, "", moveFromEmptyPath|moveToEmptyPath)
+}
+
+// attachAt mounts a tree over an entry of an opened directory; links are not
+// followed.
+func attachAt(tree, dir int, name string) error {
+	return moveTree(tree, dir, name, moveFromEmptyPath)
+}
+
+func moveTree(tree, dir int, path string, flags uintptr) error {
 	var empty [1]byte
-	_, _, errno := syscall.Syscall6(sysMoveMount, uintptr(tree), uintptr(unsafe.Pointer(&empty)), uintptr(target),
-		uintptr(unsafe.Pointer(&empty)), moveFromEmptyPath|moveToEmptyPath, 0)
+	name, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return err
+	}
+	_, _, errno := syscall.Syscall6(sysMoveMount, uintptr(tree), uintptr(unsafe.Pointer(&empty)), uintptr(dir),
+		uintptr(unsafe.Pointer(name)), flags, 0)
 	if errno != 0 {
 		return errno
 	}

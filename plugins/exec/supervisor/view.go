@@ -123,49 +123,6 @@ func (v *view) ownPlaces() map[string]bool {
 	return own
 }
 
-// showNode mounts every top directory of the node, or of the chosen root.
-func (v *view) showNode() error {
-	from, own := v.spec.Isolation.Root, v.ownPlaces()
-	if from == "" {
-		from = "/"
-	}
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		name := entry.Name()
-		if own[name] || name == "lost+found" || from != "/" && name == "sys" {
-			continue
-		}
-		path := filepath.Join(from, name)
-		switch {
-		case entry.Type()&os.ModeSymlink != 0:
-			var target string
-			if target, err = os.Readlink(path); err == nil {
-				err = os.Symlink(target, filepath.Join(v.rootPath, name))
-			}
-		case entry.IsDir():
-			if err = syscall.Mkdirat(v.root, name, 0o755); err == nil {
-				err = v.bind(path, "/"+name, v.readOnlyNode(name))
-			}
-		case entry.Type().IsRegular():
-			err = v.bind(path, "/"+name, v.readOnlyNode(name))
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	if from == "/" {
-		return nil
-	}
-	return v.bind("/sys", "/sys", true)
-}
-
-func (v *view) readOnlyNode(name string) bool {
-	return v.spec.Isolation.Private || v.spec.Isolation.Root != "" || name == "sys"
-}
-
 // bind shows a path of the node at a path of the task.
 func (v *view) bind(source, target string, readOnly bool) error {
 	fd, err := syscall.Open(source, oPath|syscall.O_CLOEXEC, 0)
