@@ -29,11 +29,7 @@ func (c *Client) precheck(a *structs.Assignment) *alloc.PrepareFailed {
 	if a.Job.Checkpoint == nil || !a.Job.Checkpoint.Precheck {
 		return nil
 	}
-	var disk unix.Statfs_t
-	err := unix.Statfs(c.config.DataDir, &disk)
-	devices, _ := c.devices.registered()
-	node := c.Node()
-	checks, found := fitness(a, &node, devices, int64(disk.Bavail)*disk.Bsize, err)
+	checks, found := c.fitness(a)
 	note := structs.AllocNote{AllocID: a.Alloc.ID, Attempt: a.Alloc.Attempt, Seq: c.nextNote(), At: c.now()}
 	if found == nil {
 		note.Told = &structs.Told{Event: structs.EventPrechecked, Params: map[string]string{"checks": strings.Join(checks, ", ")}}
@@ -44,6 +40,15 @@ func (c *Client) precheck(a *structs.Assignment) *alloc.PrepareFailed {
 		Params: map[string]string{"check": found.check, "cause": found.cause}}
 	c.session.Note(note)
 	return infra("client.precheck", "check", found.check, "cause", found.cause)
+}
+
+// fitness looks at the node for an allocation.
+func (c *Client) fitness(a *structs.Assignment) ([]string, *unfit) {
+	var disk unix.Statfs_t
+	err := unix.Statfs(c.config.DataDir, &disk)
+	devices, _ := c.devices.registered()
+	node := c.Node()
+	return fitness(a, &node, devices, int64(disk.Bavail)*disk.Bsize, err)
 }
 
 // fitness names what was looked at and was well, or the first thing that was

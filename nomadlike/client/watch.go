@@ -77,6 +77,9 @@ func (w *watcher) run(ctx context.Context, fresh bool) {
 			w.takeMessages()
 			if a := w.runner.assigned.Load(); a != nil && !w.paced {
 				w.paced = true
+				if a.Job != nil && a.Job.Checkpoint != nil && a.Job.Checkpoint.Precheck {
+					watching.Go(func() { w.patrol(ctx) })
+				}
 				if p := w.paceOf(a.Job); p != nil {
 					watching.Go(func() { p.run(ctx, fresh) })
 				}

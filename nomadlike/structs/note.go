@@ -69,7 +69,8 @@ type HoldNote struct {
 // ToldEvent tells whether a node may make an event with the id known.
 func ToldEvent(id string) bool {
 	switch id {
-	case EventPrechecked, EventPrecheckFailed, EventHookDone, EventHookFailed, EventDataPrepared, EventDataFailed, EventImageComing, EventImagePulled:
+	case EventPrechecked, EventPrecheckFailed, EventHookDone, EventHookFailed, EventDataPrepared, EventDataFailed, EventImageComing, EventImagePulled,
+		EventEnvironment, EventEnvironmentFound, EventPatrolFailed, EventPatrolWell:
 		return true
 	}
 	return false
@@ -85,6 +86,11 @@ const (
 	EventDataFailed     = "event.alloc.data_failed"
 	EventImageComing    = "event.alloc.image_coming"
 	EventImagePulled    = "event.alloc.image_pulled"
+
+	EventEnvironment      = "event.alloc.environment"
+	EventEnvironmentFound = "event.alloc.environment_found"
+	EventPatrolFailed     = "event.alloc.patrol_failed"
+	EventPatrolWell       = "event.alloc.patrol_well"
 )
 
 // Told is an event that a node makes known about one of its allocations.

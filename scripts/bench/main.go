@@ -44,6 +44,7 @@ func figures() []figure {
 		{"failover_accepted_s", failover},
 		{"nodeloss_running_elsewhere_s", nodeLoss},
 		{"double_loss_running_elsewhere_s", doubleLoss},
+		{"life_rank_dies", rankDies},
 		{"forecast", forecasts},
 		{"fleet", manyNodes},
 		{"queue", queueFigures},

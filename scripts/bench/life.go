@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// lifeRanks is the size of the gang of which a rank dies, lifeRounds how often
+// that is measured in one cluster.
+const (
+	lifeRanks  = 3
+	lifeRounds = 10
+)
+
+// rankDies measures, in a gang over several hosts, the time from the end of one
+// rank until the last of the others has got its stop signal: their own stamps
+// tell.
+func rankDies(ctx context.Context, b *bench) error {
+	w, err := b.cluster(ctx, 3, lifeRanks)
+	if w != nil {
+		defer w.stop()
+	}
+	if err != nil {
+		return err
+	}
+	var values []float64
+	for round := range lifeRounds {
+		dir := filepath.Join(w.dir, fmt.Sprintf("round-%d", round))
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			return err
+		}
+		script := filepath.Join(dir, "rank.sh")
+		text := strings.ReplaceAll(`cd DIR
+if [ $NOMADLIKE_RANK = 0 ]; then
+	while [ ! -e up.1 ] || [ ! -e up.2 ]; do sleep 0.05; done
+	sleep 0.5
+	echo $EPOCHREALTIME >died
+	exit 1
+fi
+trap 'echo $EPOCHREALTIME >signalled.$NOMADLIKE_RANK.new; mv signalled.$NOMADLIKE_RANK.new signalled.$NOMADLIKE_RANK; exit 0' TERM
+touch up.$NOMADLIKE_RANK
+sleep 1000 &
+wait
+`, "DIR", dir)
+		if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
+			return err
+		}
+		job := trivialJob(fmt.Sprintf("dies-%d", round), "bash "+script)
+		job.Nodes, job.Distributed.Mode, job.Placement.SpreadOrPack = lifeRanks, structs.ModeNone, structs.Spread
+		id, err := w.submit(ctx, job)
+		if err != nil {
+			return err
+		}
+		last := time.Duration(0)
+		for rank := 1; rank < lifeRanks; rank++ {
+			stamp := filepath.Join(dir, fmt.Sprintf("signalled.%d", rank))
+			err := until(ctx, 60*time.Second, "the signal to rank "+fmt.Sprint(rank), func() bool { _, err := os.Stat(stamp); return err == nil })
+			if err != nil {
+				return fmt.Errorf("job %s: %w", id, err)
+			}
+			at, err := readStamp(stamp)
+			if err != nil {
+				return err
+			}
+			died, err := readStamp(filepath.Join(dir, "died"))
+			if err != nil {
+				return err
+			}
+			last = max(last, at.Sub(died))
+		}
+		values = append(values, float64(last)/float64(time.Millisecond))
+	}
+	report("life_rank_dies_others_signalled_ms", "ms", values)
+	return nil
+}
