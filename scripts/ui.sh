@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the web pages that the binary carries, into ui/dist/app, and with
 # --test checks and tests them: types, components, a person's day in Chromium
-# against the real agent, and one on a cluster of three machines. Needs Node 20.19 or newer and, for
-# the modules, the npm registry once. Can be run twice.
+# against the real agent, and one on a cluster of three machines. Needs Node
+# 20.19 or newer and, for the modules, the npm registry once. Can be run twice.
 #
 #   scripts/ui.sh [--test]
 set -euo pipefail

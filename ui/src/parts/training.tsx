@@ -3,7 +3,7 @@ import { Checkbox, Segmented } from 'antd'
 import { lazy, Suspense, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { get, part } from '../api'
-import { number, quote } from '../format'
+import { quote } from '../format'
 import type { JobMetrics, MetricSeries, RankMetrics } from '../types'
 import { Cli } from './actions'
 import type { Curve } from './curves'
@@ -73,7 +73,7 @@ export function Training({ id, name, subjob, live }: { id: string; name: string;
           const positive = lines.every((line) => line.values.every((v) => v === null || v > 0))
           return (
             <section key={one} className="card" aria-label={one}>
-              <h2>{one} <span className="quiet">{lines.length > 0 && number(lines[0]!.values.findLast((v) => v !== null) ?? 0)}</span></h2>
+              <h2>{one} <span className="quiet">{lines.length > 0 && Number((lines[0]!.values.findLast((v) => v !== null) ?? 0).toPrecision(4))}</span></h2>
               <Suspense fallback={<Loading />}><Curves label={one} x={x} lines={lines} time={axis === 'time'} log={log && positive} sync={'training-' + axis} /></Suspense>
             </section>
           )
