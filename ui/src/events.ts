@@ -82,6 +82,8 @@ export function follow(client: QueryClient, signal: AbortSignal, tell: (state: L
         const answer = await send('GET', '/v1/events' + (index ? `?index=${index}` : ''), undefined, signal)
         both('live')
         wait = 500
+        // What happened between the first answers and now was told to nobody.
+        if (!index) void client.invalidateQueries({}, { cancelRefetch: false })
         await lines(answer.body!, (line) => {
           index = Math.max(index, line.index)
           if (!line.event) return
