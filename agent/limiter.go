@@ -73,7 +73,7 @@ func (b *bucket) fill(now time.Time, rate, burst float64) {
 // enter takes a place for one request; the returned function gives it back.
 func (l *limiter) enter(key string, route api.Route) (func(), error) {
 	now := l.now()
-	stream := route.Stream == api.StreamNDJSON || route.Stream == api.StreamWebsocket || route.Blocking || route.Name == "allocations.logs"
+	stream := route.Stream == api.StreamNDJSON || route.Stream == api.StreamWebsocket || route.Blocking || route.Name == "allocations.logs" || route.Name == "jobs.file_content"
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who := l.mu.callers[key]

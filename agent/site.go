@@ -282,6 +282,8 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"jobs.events":               s.listJobEvents,
 		"jobs.figures":              s.jobFigures,
 		"jobs.metrics":              s.readCurves,
+		"jobs.files":                s.listFiles,
+		"jobs.file_content":         s.readFile,
 		"jobs.stop":                 s.stopJob,
 		"jobs.pause":                s.pauseJob,
 		"jobs.continue":             s.continueJob,

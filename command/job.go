@@ -26,6 +26,8 @@ func jobVerbs() []verb {
 		{path: "job list", setup: jobList},
 		{path: "job logs", args: "JOB", setup: jobLogs},
 		{path: "job metrics", args: "JOB", setup: jobMetrics},
+		{path: "job files", args: "JOB [PATH]", setup: jobFiles},
+		{path: "job download", args: "JOB PATH [TARGET]", setup: jobDownload},
 		{path: "job exec", args: "JOB COMMAND...", stopAtArg: 1, setup: jobExec},
 		{path: "job inspect", args: "JOB", setup: jobInspect},
 		{path: "job figures", args: "JOB", setup: jobFigures},

@@ -114,6 +114,7 @@ func Routes() []Route {
 	var routes []Route
 	routes = append(routes, jobRoutes()...)
 	routes = append(routes, metricRoutes()...)
+	routes = append(routes, fileRoutes()...)
 	routes = append(routes, queueRoutes()...)
 	routes = append(routes, forecastRoutes()...)
 	routes = append(routes, allocationRoutes()...)

@@ -23,6 +23,14 @@ func (c *Client) Register(s *rpc.Server) {
 		func(ctx context.Context, peer rpc.Peer, stream *rpc.ServerStream[structs.ExecUp, structs.ExecDown]) error {
 			return c.Exec(ctx, callerOf(peer), stream)
 		})
+	rpc.Stream(s, structs.MethodAllocFiles, rpc.FromServers,
+		func(ctx context.Context, peer rpc.Peer, stream *rpc.ServerStream[structs.FileRequest, structs.FileChunk]) error {
+			request, err := stream.Recv()
+			if err != nil {
+				return err
+			}
+			return c.Files(ctx, callerOf(peer), request, stream.Send)
+		})
 	rpc.Unary(s, structs.MethodNodeFigures, rpc.FromServers,
 		func(ctx context.Context, _ rpc.Peer, _ *structs.FiguresRequest) (*structs.NodeFigures, error) {
 			return c.Figures(ctx)

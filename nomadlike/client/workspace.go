@@ -63,6 +63,7 @@ func (c *Client) openWorkspace(ctx context.Context, a *structs.Assignment, owner
 		s.dir, s.links = path.Join(c.taskDirOfAll(a), workspaceDir), make(map[string]string, len(places))
 		s.env[workspaceEnv] = s.dir
 	}
+	c.keepOutputPlace(a.Alloc.ID, places)
 	for _, place := range places {
 		if failure := openPlace(&place, owner); failure != nil {
 			return nil, failure

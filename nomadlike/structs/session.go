@@ -10,6 +10,7 @@ package structs
 //	Server.Renew     any agent -> any server: RenewRequest / RenewReply
 //	Agent.Witness    leader -> any agent: WitnessRequest / WitnessReply
 //	Alloc.Logs       stream, server -> client: LogRequest / LogChunk
+//	Alloc.Files      stream, server -> client: FileRequest / FileChunk
 //	Alloc.Exec       stream, server or member's client -> client: ExecUp / ExecDown
 //	Node.Figures     server -> client: FiguresRequest / NodeFigures
 //	Node.Metrics     server -> client: MetricsRequest / NodeMetrics
@@ -22,6 +23,7 @@ const (
 	MethodServerRenew     = "Server.Renew"
 	MethodAgentWitness    = "Agent.Witness"
 	MethodAllocLogs       = "Alloc.Logs"
+	MethodAllocFiles      = "Alloc.Files"
 	MethodAllocExec       = "Alloc.Exec"
 	MethodNodeFigures     = "Node.Figures"
 	MethodNodeMetrics     = "Node.Metrics"

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+// TestFilesOfAJob lists and reads what a job has written, after its end, and
+// finds nothing outside of that by any path or link.
+func TestFilesOfAJob(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "nas", "output"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(dir, "write.sh")
+	text := `set -e
+echo hello; cd $NOMADLIKE_WORKSPACE/outputs
+mkdir sub && echo inside > sub/file && ln -s sub/file near && ln -s /etc/passwd far && ln -s ../../.. up && mkfifo pipe
+yes 0123456 | head -c 1000000 > large
+`
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	yes := true
+	options := testOptions(t)
+	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
+	client := savedClient(t, options)
+	id := runJob(t, client, `
+job "writer" {
+  resources {
+    cpu    = 0.1
+    memory = "16MiB"
+  }
+  task {
+    driver  = "exec"
+    command = "sh `+script+`"
+  }
+  output "run" {}
+}
+`, structs.JobSucceeded).Job.ID
+	names := func(path string) string {
+		list, err := client.Files(t.Context(), id, path, api.FileFilter{})
+		if err != nil {
+			t.Fatalf("list %q: %v", path, err)
+		}
+		var names []string
+		for _, e := range list.Entries {
+			name := e.Name
+			if e.Dir {
+				name += "/"
+			}
+			if e.Link {
+				name += "@"
+			}
+			names = append(names, name)
+		}
+		return strings.Join(names, " ")
+	}
+	if got := names(""); got != "logs/ outputs/" {
+		t.Errorf("at the top: %s", got)
+	}
+	if got := names("outputs"); got != "far@ large near@ pipe@ sub/ up@" {
+		t.Errorf("outputs: %s", got)
+	}
+	if got := names("/outputs//sub/"); got != "file" {
+		t.Errorf("sub: %s", got)
+	}
+	read := func(path string, offset int64) string {
+		from, err := client.OpenFile(t.Context(), id, path, api.FileFilter{}, offset)
+		if err != nil {
+			t.Fatalf("read %q: %v", path, err)
+		}
+		defer from.Close()
+		data, err := io.ReadAll(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	want := strings.Repeat("0123456\n", 125_000)
+	if read("outputs/large", 0) != want || read("outputs/large", 999_990) != want[999_990:] || read("outputs/near", 0) != "inside\n" {
+		t.Error("files are not what the job wrote")
+	}
+	list, err := client.Files(t.Context(), id, "logs", api.FileFilter{})
+	if err != nil || len(list.Entries) == 0 {
+		t.Fatalf("logs: %+v, %v", list, err)
+	}
+	for _, path := range []string{"outputs/far", "outputs/up", "outputs/up/nas", "outputs/../task", "task", "secrets", "../x", "outputs/none", "outputs/pipe", "outputs/large/x", "logs/../metrics.json"} {
+		from, err := client.OpenFile(t.Context(), id, path, api.FileFilter{}, 0)
+		if err == nil {
+			data, _ := io.ReadAll(from)
+			from.Close()
+			t.Errorf("%s can be read: %.40q", path, data)
+		} else if structs.CodeOf(err) != structs.CodeNotFound {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := client.OpenFile(t.Context(), id, "outputs/sub", api.FileFilter{}, 0); structs.CodeOf(err) != structs.CodeConflict {
+		t.Errorf("a directory is read: %v", err)
+	}
+	if _, err := client.OpenFile(t.Context(), id, "outputs/large", api.FileFilter{}, 2_000_000); structs.CodeOf(err) != structs.CodeInvalid {
+		t.Errorf("behind the end: %v", err)
+	}
+	if _, err := client.Files(t.Context(), id, "", api.FileFilter{Rank: 3}); structs.CodeOf(err) != structs.CodeConflict {
+		t.Errorf("of a rank that is not: %v", err)
+	}
+	// A job that swaps its directory for a link shows nothing else by it.
+	output := filepath.Join(dir, "nas", "output", "run")
+	if err := os.Rename(output, output+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc", output); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := client.Files(t.Context(), id, "outputs", api.FileFilter{}); err == nil {
+		t.Errorf("a link instead of the directory shows %+v", list.Entries)
+	}
+}
+
+// TestByteRange: what browsers and curl send.
+func TestByteRange(t *testing.T) {
+	for header, want := range map[string]struct {
+		offset, limit int64
+		ranged, bad   bool
+	}{
+		"": {}, "bytes=0-99": {0, 100, true, false}, "bytes=5-": {5, 0, true, false}, "bytes=-7": {-7, 0, true, false},
+		"bytes=9-3": {bad: true}, "bytes=x-": {bad: true}, "bytes=-0": {bad: true}, "bytes=0-1,5-6": {}, "lines=1-2": {},
+		"bytes=0-9223372036854775807": {0, 0, true, false},
+	} {
+		offset, limit, ranged, err := byteRange(header)
+		if (err != nil) != want.bad || err == nil && (offset != want.offset || limit != want.limit || ranged != want.ranged) {
+			t.Errorf("%q gives %d, %d, %v, %v", header, offset, limit, ranged, err)
+		}
+	}
+}
