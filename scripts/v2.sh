@@ -97,9 +97,10 @@ echo "v2: \$(uname -r), controllers \$(cat /sys/fs/cgroup/cgroup.controllers), \
 failed=0
 for suite in supervisor proctree exec; do
   echo "v2: \$suite"
-  cd /v2/\$suite && ./test -test.v -test.short -test.timeout ${limit}s -test.run '$pattern' -test.skip '$skip' >/v2/\$suite/log 2>&1 </dev/null
-  status=\$?
-  grep -avE '^ *=== (RUN|PAUSE|CONT|NAME)' /v2/\$suite/log
+  cd /v2/\$suite
+  { ./test -test.v -test.short -test.timeout ${limit}s -test.run '$pattern' -test.skip '$skip' </dev/null 2>&1; echo \$? >/v2/\$suite/status; } |
+    grep --line-buffered -avE '^ *=== (RUN|PAUSE|CONT|NAME)'
+  status=\$(cat /v2/\$suite/status)
   [ \$status = 0 ] || failed=1
   echo "v2: \$suite ended with \$status"
 done
