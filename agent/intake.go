@@ -271,10 +271,14 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 			members[rank].NodeName, members[rank].Addr = node.Name, node.Addr
 		}
 	}
+	shared, err := launch.NewGang(members)
+	if err != nil {
+		return nil, err
+	}
 	ranks := make([]api.RankPlan, 0, min(len(members), api.PlanRanksMax))
 	for rank := range min(len(members), api.PlanRanksMax) {
 		built, err := launch.Build(launch.Input{
-			Job: job, Members: members,
+			Job: job, Members: members, Gang: shared,
 			Alloc: &structs.Allocation{Attempt: 1, Rank: rank, Spec: job.SpecOf(alternative, rank, size), Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices},
 			Node:  launch.NodeFacts{TaskDir: "/task", AgentPath: "/nomadlike", PrivateHosts: true},
 		})

@@ -116,15 +116,9 @@ func (b *build) common() {
 }
 
 func (b *build) rankNames() {
-	length := 0
-	names := make([]string, len(b.members))
-	for i, m := range b.members {
-		names[i] = m.Name
-		length += len(m.Name) + 1
-	}
-	if length > rankNamesMax {
-		b.note("launch.rank_names_too_long", "nodes", len(names))
+	if b.gang.names == "" {
+		b.note("launch.rank_names_too_long", "nodes", len(b.members))
 		return
 	}
-	b.env.set("NOMADLIKE_RANK_NAMES", strings.Join(names, ","))
+	b.env.set("NOMADLIKE_RANK_NAMES", b.gang.names)
 }

@@ -3,6 +3,7 @@ package launch
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -42,6 +43,34 @@ type Input struct {
 	Alloc   *structs.Allocation
 	Members []structs.Member // by rank
 	Node    NodeFacts
+	// Gang is what NewGang gave for the same Members, for who builds several
+	// ranks of one gang; nil is made anew.
+	Gang *Gang
+}
+
+// Gang is what all ranks of an attempt have in common. It is not changed: many
+// may use it at a time, and what they build shares it.
+type Gang struct {
+	hosts []string // lines of the hosts file
+	names string   // of the ranks, joined; "" when they are too long for a variable
+}
+
+// NewGang works out what the ranks of a gang have in common.
+func NewGang(members []structs.Member) (*Gang, error) {
+	g := &Gang{hosts: make([]string, len(members))}
+	names, length := make([]string, len(members)), 0
+	for rank := range members {
+		m := &members[rank]
+		if m.Rank != rank || m.Name == "" {
+			return nil, structs.NewError(structs.CodeInternal, "launch.input", "what", "members are not by rank")
+		}
+		g.hosts[rank], names[rank] = m.Addr+" "+m.Name, m.Name
+		length += len(m.Name) + 1
+	}
+	if length <= rankNamesMax {
+		g.names = strings.Join(names, ",")
+	}
+	return g, nil
 }
 
 // Launch is what runs on the node for the rank.
@@ -176,6 +205,7 @@ func equalReason(a, b structs.Reason) bool {
 
 // build is one Build under way.
 type build struct {
+	gang    *Gang
 	job     *structs.Job
 	alloc   *structs.Allocation
 	members []structs.Member
@@ -192,12 +222,14 @@ func newBuild(input Input) (*build, error) {
 	if job == nil || alloc == nil || alloc.Rank < 0 || alloc.Rank >= len(input.Members) {
 		return nil, structs.NewError(structs.CodeInternal, "launch.input", "what", "job, allocation or members are missing")
 	}
-	for rank, m := range input.Members {
-		if m.Rank != rank || m.Name == "" {
-			return nil, structs.NewError(structs.CodeInternal, "launch.input", "what", "members are not by rank")
+	gang := input.Gang
+	if gang == nil || len(gang.hosts) != len(input.Members) {
+		var err error
+		if gang, err = NewGang(input.Members); err != nil {
+			return nil, err
 		}
 	}
-	b := &build{job: job, alloc: alloc, members: input.Members, node: input.Node, rank: alloc.Rank,
+	b := &build{gang: gang, job: job, alloc: alloc, members: input.Members, node: input.Node, rank: alloc.Rank,
 		slots: slotsOf(job, alloc), command: job.Task.Command, env: newEnvironment()}
 	b.env.user(job.Task.Env)
 	if job.Batch != nil && alloc.Subjob < len(job.Batch.Subtasks) && alloc.Subjob >= 0 {
@@ -217,9 +249,7 @@ func newBuild(input Input) (*build, error) {
 	} else if !path.IsAbs(b.out.Dir) {
 		b.out.Dir = path.Join(b.node.TaskDir, b.out.Dir)
 	}
-	for _, m := range b.members {
-		b.out.Hosts = append(b.out.Hosts, m.Addr+" "+m.Name)
-	}
+	b.out.Hosts = slices.Clip(gang.hosts) // shared: who appends gets his own
 	return b, nil
 }
 
