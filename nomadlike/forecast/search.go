@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -320,13 +321,8 @@ func (s *scan) starts(t *turn) bool {
 		return false
 	}
 	count := s.count
-	ends := never
-	if s.span > 0 {
-		ends = later(t.at, s.span)
-	}
 	for _, k := range t.kept {
-		until := k.Until()
-		if ends <= until && until > 0 {
+		if gone(k, s.job, s.span, t.at) {
 			continue
 		}
 		id, index := k.Job()
@@ -339,7 +335,7 @@ func (s *scan) starts(t *turn) bool {
 			}
 			cpu, memory, devices := k.Spare(i)
 			for _, entry := range s.later { // they would have taken it after the newcomer
-				c, m, d := s.tookSpare(entry, at, t.at, until)
+				c, m, d := s.tookSpare(entry, at, t.at, k)
 				cpu, memory, devices = cpu+c, memory+m, devices+d
 			}
 			need := &s.tests[at]
@@ -355,14 +351,22 @@ func (s *scan) starts(t *turn) bool {
 	return (!s.job.SpecAt(s.spec).RDMA || s.together(t)) && s.quota()
 }
 
+// gone tells whether a job that starts now, and runs for span as it is believed,
+// is out of the way when those who keep nodes are to start there. A span of 0 is
+// not known.
+func gone(k scheduler.Kept, job *structs.Job, span time.Duration, now structs.UnixNano) bool {
+	limit := job.TimeLimit.Std()
+	return span > 0 && later(now, span) <= k.Until() && (!k.Bounded() || limit > 0 && later(now, limit) <= k.Until())
+}
+
 // tookSpare is what a gang that started in this turn took of what is spare on a
 // kept node.
-func (s *scan) tookSpare(entry, at int32, now, until structs.UnixNano) (cpu, memory int64, devices int) {
+func (s *scan) tookSpare(entry, at int32, now structs.UnixNano, k scheduler.Kept) (cpu, memory int64, devices int) {
 	if entry < 0 {
 		return 0, 0, 0
 	}
 	m := &s.members[s.future.holds[entry-1].member]
-	if m.span > 0 && later(now, m.span) <= until {
+	if gone(k, m.job, m.span, now) {
 		return 0, 0, 0 // it ends before the spare matters
 	}
 	for _, p := range s.ground.of(s.index, s.future, entry-1) {

@@ -72,7 +72,16 @@ func (b *Board) soilAll() {
 type run struct {
 	entry int32
 	end   structs.UnixNano // estimated
+	bound structs.UnixNano // by its time limit; never: it has none
 	again structs.UnixNano // when the estimate is due to be made anew
+}
+
+// endBy is when the gang ends: as it is expected, or by its limit.
+func (r *run) endBy(bounded bool) structs.UnixNano {
+	if bounded {
+		return r.bound
+	}
+	return r.end
 }
 
 // add gives a new entry its slot and its place in the table.

@@ -65,9 +65,11 @@ type Board struct {
 
 	kept      []*reservation // nil: free
 	keptCount int
-	picks     []pick // scratch
-	profiles  []*profile
-	serial    uint64 // of the newest pass
+	// boundCount of them go by time limits alone.
+	boundCount int
+	picks      []pick // scratch
+	profiles   []*profile
+	serial     uint64 // of the newest pass
 
 	modelled uint32 // version of the run time estimates
 	journal  []journalItem

@@ -120,8 +120,7 @@ func (p *pass) growOne(id int32) bool {
 			e.claim.nodes = append(e.claim.nodes, int32(seats[i].Index()))
 		}
 		p.attach(id, true)
-		r := &p.runs[e.run]
-		r.end, r.again = p.endOf(e, p.now)
+		p.foresee(e, p.now)
 	}
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
 		JobID: e.jobID, Subjob: e.index, Attempt: old.attempt + 1, Spec: n.Index(), Placements: placed,
@@ -158,8 +157,7 @@ func (p *pass) replaceGang(id int32, g *gang) {
 	p.detach(id, true)
 	e.gang, e.claim, e.subjob = g, nil, &subjob
 	p.attach(id, true)
-	r := &p.runs[e.run]
-	r.end, r.again = p.endOf(e, p.now)
+	p.foresee(e, p.now)
 }
 
 // resized carries out a change of size that a live board planned.

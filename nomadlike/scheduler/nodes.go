@@ -62,6 +62,10 @@ func (k Kept) Until() structs.UnixNano {
 	return k.r.at
 }
 
+// Bounded tells that only those may stand there until then whose time limit is
+// over by then; otherwise their estimate counts.
+func (k Kept) Bounded() bool { return k.r.bounded }
+
 // Nodes are the numbers of the nodes, not to be changed.
 func (k Kept) Nodes() []int32 { return k.r.spots }
 
@@ -78,7 +82,7 @@ func (k Kept) Equal(other Kept) bool {
 	if a == b {
 		return true
 	}
-	if a.entry != b.entry || a.at != b.at || a.strict != b.strict || len(a.spots) != len(b.spots) || a.jobID != b.jobID {
+	if a.entry != b.entry || a.at != b.at || a.strict != b.strict || a.bounded != b.bounded || len(a.spots) != len(b.spots) || a.jobID != b.jobID {
 		return false
 	}
 	for i := range a.spots {

@@ -40,6 +40,7 @@ type pass struct {
 	placing  *entry
 	claimant string
 	ends     structs.UnixNano // when it would end
+	bound    structs.UnixNano // and when at the latest
 	taking   *need
 	avoid    func(at int) bool // kept for others, by a reservation or a claim
 	claimed  func(at int) bool // by a claim
@@ -78,6 +79,7 @@ type answer struct {
 	serial uint64 // of the pass
 	fault  fault
 	span   time.Duration // run time of the gang that failed, for faultKept
+	limit  time.Duration // and its limit, as far as it matters: see latest
 	need   int           // the alternative that it waits for
 	reason *structs.WaitReason
 	figure *structs.WaitReason // explanation with figures
@@ -314,7 +316,7 @@ func (p *pass) worthTrying(e *entry, sh *shape, a *answer) bool {
 	case faultHeld:
 		return e.span < a.span
 	case faultKept:
-		return e.span < a.span || !p.underQuota(e, sh)
+		return p.sooner(e, a) || !p.underQuota(e, sh)
 	}
 	return a.fault == faultRoom && !p.underQuota(e, sh)
 }
@@ -329,7 +331,7 @@ func (p *pass) overflows(sh *shape) bool {
 func (p *pass) try(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	e := &p.entries[id]
 	l := &p.lanes[w.lane]
-	a.span = e.span
+	a.span, a.limit = e.span, p.latest(e)
 	if a.reason = p.ceiling(l, sh); a.reason != nil {
 		a.fault = faultBound
 		return false
@@ -378,7 +380,7 @@ func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
 	case p.settings.Passing == NoPassing:
 		w.heap = nil // nobody passes it
 	case w.filling:
-		p.drop(w) // those behind it need as much room, for as long
+		p.fillOn(w, a)
 	case w.closed || p.settings.keepMax() == 0:
 		p.goOn(w, a)
 	case !p.reserve(w, id, sh) && w.kept == 0 && w.futile < futileMax:
@@ -390,6 +392,22 @@ func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
 	}
 }
 
+// sooner tells whether an entry would be out of the way sooner than the one of
+// its group that failed.
+func (p *pass) sooner(e *entry, a *answer) bool {
+	p.modelEntry(e)
+	return e.span < a.span || p.latest(e) < a.limit
+}
+
+// latest is how long an entry may run, as far as that matters: while nobody
+// keeps nodes by limits alone all are alike.
+func (p *pass) latest(e *entry) time.Duration {
+	if p.boundCount == 0 {
+		return 0
+	}
+	return limitOf(e.job)
+}
+
 // goOn goes on with the next gang of the group that may have more luck: one
 // that would end sooner.
 func (p *pass) goOn(w *laneWalk, a *answer) {
@@ -398,7 +416,7 @@ func (p *pass) goOn(w *laneWalk, a *answer) {
 	if a.fault == faultRoom {
 		next = int32(len(queue))
 	}
-	for int(next) < len(queue) && p.spanOf(queue[next]) >= a.span {
+	for int(next) < len(queue) && !p.sooner(&p.entries[queue[next]], a) {
 		next++
 	}
 	p.advance(w, next)
@@ -436,6 +454,21 @@ func (p *pass) fill(w *laneWalk) {
 	}
 	w.heap = heap
 	p.heapify(w)
+}
+
+// fillOn goes on with the next entry of the group that may fill in. Those behind
+// the one that failed need as much room for as long, but may have a shorter
+// limit.
+func (p *pass) fillOn(w *laneWalk, a *answer) {
+	list := w.heap[0].list[:0]
+	if a.fault == faultKept && p.boundCount > 0 {
+		list = p.pop(w.heap[0].list)
+		for len(list) > 0 && !p.sooner(&p.entries[list[0]], a) {
+			list = p.pop(list)
+		}
+	}
+	w.heap[0].list = list
+	p.advance(w, 0)
 }
 
 // hopeless tells whether an entry, and all behind it in its group, find no room,
@@ -515,8 +548,7 @@ func (p *pass) started(w *laneWalk, id int32, g *gang, placed []structs.RankPlac
 	p.detach(id, true)
 	e.stand, e.gang, e.claim = running, g, nil
 	p.attach(id, true)
-	r := &p.runs[e.run]
-	r.end, r.again = p.endOf(e, p.now)
+	p.foresee(e, p.now)
 	if p.takeSpare(e, g.held); p.leavers != nil {
 		p.leavers[e.project] = append(p.leavers[e.project], id)
 	}

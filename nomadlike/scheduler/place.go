@@ -127,7 +127,7 @@ func (p *pass) sizeMost(e *entry, sh *shape, n *need) int {
 // optionsFor says what a gang may take; it holds until the next call.
 func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 	p.modelEntry(e)
-	p.placing, p.claimant, p.ends, p.taking = e, "", later(p.now, e.span), n
+	p.placing, p.claimant, p.ends, p.bound, p.taking = e, "", later(p.now, e.span), later(p.now, limitOf(e.job)), n
 	options := placement.Options{Fit: p.settings.Fit, PortStart: portStart(e.jobID, e.index, e.subjob.Attempt+1, p.seed)}
 	if e.claim != nil {
 		p.claimant = e.key()
@@ -184,7 +184,13 @@ func (p *pass) isKept(at int) bool {
 func (p *pass) mayPass(at int32) bool {
 	s := &p.spots[at]
 	r := p.kept[s.kept-1]
-	return !r.strict && p.ends <= r.at || r.spares(p.Board, at, p.taking)
+	return p.endsBefore(r) || r.spares(p.Board, at, p.taking)
+}
+
+// endsBefore tells whether the gang that is being placed is out of the way of a
+// reservation by its start.
+func (p *pass) endsBefore(r *reservation) bool {
+	return !r.strict && p.ends <= r.at && (!r.bounded || p.bound <= r.at)
 }
 
 // take notes what of the spare room of kept spots a gang takes.
@@ -199,7 +205,7 @@ func (p *pass) take(n *need, seats []placement.Seat) {
 			continue
 		}
 		r := p.kept[s.kept-1]
-		if !r.strict && p.ends <= r.at {
+		if p.endsBefore(r) {
 			continue
 		}
 		own := *r

@@ -336,8 +336,7 @@ func (p *pass) end(victims []int32) []structs.AttemptKey {
 		own := *v.gang
 		own.endingAt = p.now
 		v.gang = &own
-		r := &p.runs[v.run]
-		r.end, r.again = p.endOf(v, p.now)
+		p.foresee(v, p.now)
 		for i := range own.seats {
 			p.touch(int32(own.seats[i].Index()))
 		}

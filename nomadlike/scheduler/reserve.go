@@ -13,33 +13,37 @@ const (
 	// futileMax bounds the gangs of a lane that look for a reservation in vain:
 	// each look visits every node.
 	futileMax = 16
-	// promiseSlack is how far a reserved start may at least slip before nothing
-	// passes the gang any more. It may slip by as much as it was away.
+	// promiseSlack is how far a reserved start may at least slip before estimates
+	// no longer count for the gang. It may slip by one part in promiseSlip of
+	// what it was away.
 	promiseSlack = 15 * time.Minute
-	// profilesMax bounds the shapes whose times are remembered.
-	profilesMax = 32
+	promiseSlip  = 3
 )
 
-// reservation keeps spots for a gang that is blocked. It has one of two forms:
+// reservation keeps spots for a gang that is blocked. It has one of three forms:
 //
 //	timed    the gang is expected to have its nodes at a time: others may use
 //	         them until then, and what is spare on them then for longer
-//	strict   no time is known, or the promised one has passed: others may take
-//	         nothing there that the gang lacks or would then lack
+//	bounded  what was expected did not come true: now only time limits count,
+//	         for when the gang has its nodes and for who may use them until then
+//	strict   no time is known, not even by limits: others may take nothing there
+//	         that the gang lacks or would then lack
 //
-// A strict one takes the spots where the gang is nearest to starting. On them,
+// The time of a bounded one never moves away: who stands there has ended by it,
+// and so has whoever is let in. A strict one takes the spots where the gang is nearest to starting. On them,
 // what it needs is only ever freed, and when others come nearer it moves there:
 // the sum of its free shares only grows, so it starts after finitely many ends.
 type reservation struct {
-	entry  int32
-	jobID  string
-	index  int
-	lane   int32
-	need   *need
-	at     structs.UnixNano // estimated start; never: not known
-	strict bool
-	spots  []int32
-	spare  []demand // by spot: what others may take there whenever they end
+	entry   int32
+	jobID   string
+	index   int
+	lane    int32
+	need    *need
+	at      structs.UnixNano // estimated start; never: not known
+	strict  bool
+	bounded bool
+	spots   []int32
+	spare   []demand // by spot: what others may take there whenever they end
 }
 
 // spares tells whether a rank with the needs n may stand on a kept spot whenever
@@ -127,6 +131,9 @@ func (b *Board) freeKept(lane int32) {
 		}
 		b.kept[i] = nil
 		b.keptCount--
+		if r.bounded {
+			b.boundCount--
+		}
 	}
 }
 
@@ -139,6 +146,9 @@ func (b *Board) keep(r *reservation) {
 	}
 	b.kept[at] = r
 	b.keptCount++
+	if r.bounded {
+		b.boundCount++
+	}
 	for rank, spot := range r.spots {
 		b.spots[spot].kept, b.spots[spot].rank = int32(at)+1, int32(rank)
 	}
@@ -173,11 +183,11 @@ func (p *pass) reserve(w *laneWalk, id int32, sh *shape) bool {
 	return true
 }
 
-// promiseStart fixes from when on nothing passes a gang that is expected to start
-// at a time.
+// promiseStart fixes from when on estimates no longer count for a gang that is
+// expected to start at a time.
 func (p *pass) promiseStart(id int32, at structs.UnixNano) {
 	p.note(id)
-	p.entries[id].strictAt = at.Add(max(promiseSlack, at.Sub(p.now)))
+	p.entries[id].strictAt = at.Add(max(promiseSlack, at.Sub(p.now)/promiseSlip))
 	p.promised = append(p.promised, id)
 }
 
@@ -185,7 +195,7 @@ func (p *pass) promiseStart(id int32, at structs.UnixNano) {
 // when there are too few.
 func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reservation {
 	e := &p.entries[id]
-	prof := p.profileOf(n)
+	prof := p.profileOf(n, false)
 	candidates := p.candidates(sh, &p.lanes[w.lane])
 	if w.kept > 0 && 2*(w.spots+sh.min) > prof.able {
 		return nil
@@ -194,19 +204,17 @@ func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reserv
 	if len(picks) < sh.min {
 		return nil
 	}
-	r := &reservation{entry: id, jobID: e.jobID, index: e.index, lane: w.lane, need: n, at: p.now}
-	for i := range picks {
-		r.at = max(r.at, picks[i].when)
+	r := &reservation{entry: id, jobID: e.jobID, index: e.index, lane: w.lane, need: n, at: p.lastOf(picks)}
+	late := w.kept == 0 && e.strictAt != 0 && p.now > e.strictAt
+	if late {
+		picks = p.soonest(p.profileOf(n, true), candidates, sh.min)
+		r.at, r.bounded = p.lastOf(picks), true
 	}
-	if r.at >= whenever {
-		r.at = never
-	}
-	late := e.strictAt != 0 && p.now > e.strictAt
 	switch {
 	case w.kept > 0 && r.at == never:
 		return nil
-	case w.kept == 0 && (r.at == never || late):
-		r.strict = true
+	case r.at == never:
+		r.strict, r.bounded = true, false
 		if picks = p.nearest(n, prof, candidates, sh.min); picks == nil {
 			return nil
 		}
@@ -218,6 +226,18 @@ func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reserv
 		r.spare[i] = p.spareOn(r, picks[i].at)
 	}
 	return r
+}
+
+// lastOf is when all of the picked spots have room; never: that is not known.
+func (p *pass) lastOf(picks []pick) structs.UnixNano {
+	at := p.now
+	for i := range picks {
+		at = max(at, picks[i].when)
+	}
+	if at >= whenever {
+		return never
+	}
+	return at
 }
 
 // pick is a spot that a reservation may take.
@@ -387,7 +407,7 @@ func (p *pass) spareOn(r *reservation, at int32) demand {
 	if !r.strict {
 		for record := s.seats; record >= 0; record = p.stays[record].next {
 			e := &p.entries[p.stays[record].entry]
-			if p.runs[e.run].end > r.at {
+			if p.runs[e.run].endBy(r.bounded) > r.at {
 				continue
 			}
 			leaves := e.gang.demands[p.stays[record].rank]
@@ -399,143 +419,6 @@ func (p *pass) spareOn(r *reservation, at int32) demand {
 	}
 	spare := room.sub(p.rankOn(r.need, at))
 	return demand{max(spare.cpu, 0), max(spare.memory, 0), max(spare.devices, 0)}
-}
-
-// profile remembers for one alternative when each spot is expected to have room
-// for a rank.
-type profile struct {
-	need  int32
-	used  uint64             // serial of the newest pass that asked
-	mark  int                // touches of spots that were looked at
-	times []structs.UnixNano // never: could not even when empty; whenever: nobody knows; 0: now
-	able  int                // spots that could
-}
-
-// profileOf finds the profile of an alternative, as of now.
-func (b *Board) profileOf(n *need) *profile {
-	var prof *profile
-	oldest := 0
-	for i, other := range b.profiles {
-		if other.need == n.at {
-			prof = other
-			break
-		}
-		if other.used < b.profiles[oldest].used {
-			oldest = i
-		}
-	}
-	switch {
-	case prof != nil:
-	case len(b.profiles) < profilesMax:
-		prof = &profile{need: n.at, mark: -1}
-		b.profiles = append(b.profiles, prof)
-	default:
-		prof = &profile{need: n.at, mark: -1}
-		b.profiles[oldest] = prof
-	}
-	prof.used = b.serial
-	for len(prof.times) < len(b.spots) {
-		prof.times = append(prof.times, never)
-	}
-	if prof.mark < b.touchesFrom {
-		for at := range b.spots {
-			prof.look(b, n, int32(at))
-		}
-	} else {
-		for _, at := range b.touches[prof.mark-b.touchesFrom:] {
-			prof.look(b, n, at)
-		}
-	}
-	prof.mark = b.touchesFrom + len(b.touches)
-	return prof
-}
-
-// look brings a profile up to date with a spot.
-func (prof *profile) look(b *Board, n *need, at int32) {
-	when := b.freeAt(n, at)
-	if was := prof.times[at]; was == never && when != never {
-		prof.able++
-	} else if was != never && when == never {
-		prof.able--
-	}
-	prof.times[at] = when
-}
-
-// cloneProfiles copies the profiles that are in use.
-func (b *Board) cloneProfiles() []*profile {
-	copied := make([]*profile, 0, len(b.profiles))
-	for _, prof := range b.profiles {
-		if prof.used+profileIdle < b.serial {
-			continue
-		}
-		own := *prof
-		own.times = slices.Clone(prof.times)
-		copied = append(copied, &own)
-	}
-	return copied
-}
-
-// profileIdle is after how many passes a clone leaves out a profile.
-const profileIdle = 4
-
-// freeAt estimates when a spot will have room for a rank, from the ends of the
-// gangs that stand there.
-func (b *Board) freeAt(n *need, at int32) structs.UnixNano {
-	if !b.able(n, at) {
-		return never
-	}
-	s := &b.spots[at]
-	if s.shut {
-		return whenever
-	}
-	rank, room := b.rankOn(n, at), s.room
-	mixed := b.builds.list[s.build].mixed && rank.devices > 0
-	if mixed {
-		room.devices = b.meeting(n, at)
-	}
-	if rank.fits(room) {
-		return 0
-	}
-	var few [16]leave
-	leaves := few[:0]
-	for record := s.seats; record >= 0; record = b.stays[record].next {
-		e := &b.entries[b.stays[record].entry]
-		leaves = append(leaves, leave{b.runs[e.run].end, b.stays[record]})
-	}
-	slices.SortFunc(leaves, func(a, b leave) int { return cmp.Compare(a.end, b.end) })
-	for i := range leaves {
-		gang := b.entries[leaves[i].stay.entry].gang
-		left := gang.demands[leaves[i].stay.rank]
-		if mixed {
-			left.devices = b.leaving(n, at, gang, leaves[i].stay.rank)
-		}
-		if room = room.add(left); rank.fits(room) {
-			if leaves[i].end == never {
-				return whenever
-			}
-			return leaves[i].end
-		}
-	}
-	return whenever // held by what nobody here knows
-}
-
-// leave is a gang that leaves a spot.
-type leave struct {
-	end  structs.UnixNano
-	stay stay
-}
-
-// leaving counts the devices that meet a need among those of a seat.
-func (b *Board) leaving(n *need, at int32, g *gang, rank int32) int32 {
-	placed := b.floor.Placements(g.seats[rank : rank+1])
-	node, spec := b.spots[at].node, n.Spec()
-	count := int32(0)
-	for i := range node.Devices {
-		if d := &node.Devices[i]; slices.ContainsFunc(spec.Devices, d.Meets) && slices.Contains(placed[0].Devices, d.ID) {
-			count++
-		}
-	}
-	return count
 }
 
 // Reservation is the start that a blocked gang keeps.

@@ -140,6 +140,35 @@ func afterNow(end, now structs.UnixNano) structs.UnixNano {
 	return end.Add((now.Sub(end)/overdue + 1) * overdue)
 }
 
+// boundOf is when a gang has ended at the latest, because its time limit is over
+// then and its ranks were given time to stop; never: it has no limit.
+func (b *Board) boundOf(e *entry, now structs.UnixNano) structs.UnixNano {
+	g := e.gang
+	if g.endingAt != 0 {
+		return afterNow(g.endingAt.Add(stopSpan(e.job)), now)
+	}
+	start := g.runningAt
+	if start == 0 {
+		start = g.placedAt
+	}
+	return afterNow(later(start, limitOf(e.job)), now)
+}
+
+// limitOf is how long a job may run; spanUnknown: for ever.
+func limitOf(job *structs.Job) time.Duration {
+	if limit := job.TimeLimit.Std(); limit > 0 {
+		return limit
+	}
+	return spanUnknown
+}
+
+// foresee estimates the end of a running gang anew.
+func (b *Board) foresee(e *entry, now structs.UnixNano) {
+	r := &b.runs[e.run]
+	r.end, r.again = b.endOf(e, now)
+	r.bound = b.boundOf(e, now)
+}
+
 // stopSpan is how long the ranks of a job may take to stop.
 func stopSpan(job *structs.Job) time.Duration {
 	span := job.StopGrace.Std()
@@ -157,11 +186,11 @@ func (b *Board) refresh(now structs.UnixNano) {
 			continue
 		}
 		e := &b.entries[r.entry]
-		end, again := b.endOf(e, now)
-		if r.again = again; r.end == end {
+		before := *r
+		b.foresee(e, now)
+		if r.end == before.end && r.bound == before.bound {
 			continue
 		}
-		r.end = end
 		for k := range e.gang.seats {
 			b.touch(int32(e.gang.seats[k].Index()))
 		}

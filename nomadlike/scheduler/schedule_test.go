@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/predict"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -26,6 +27,9 @@ func TestPassMatchesItsTwin(t *testing.T) {
 		w := drawWorld(t)
 		settings := Settings{Reservations: rapid.IntRange(1, 3).Draw(t, "reservations"),
 			Passing: rapid.SampledFrom([]Passing{Backfill, Backfill, Easy, NoPassing}).Draw(t, "passing")}
+		if rapid.Bool().Draw(t, "learned") {
+			settings.Model = wrongModel(w)
+		}
 		kept := NewBoard(settings)
 		for i := range rapid.IntRange(1, 25).Draw(t, "steps") {
 			step(t, w, i)
@@ -83,6 +87,17 @@ func TestPassMatchesItsTwin(t *testing.T) {
 			t.Fatalf("%d boards read everything", w.fulls)
 		}
 	})
+}
+
+// wrongModel believes that everything is over within minutes, whatever it is;
+// limits are longer, and gangs end when the test says so. So promises slip.
+func wrongModel(w *world) Estimates {
+	model := predict.NewModel()
+	for i := range 40 {
+		model.Learn(predict.Run{Project: "red", User: "ann", Name: "early", Devices: 1, Nodes: 1,
+			Runtime: time.Duration(1+i%9) * time.Minute, Outcome: structs.OutcomeSucceeded, EndedAt: w.now})
+	}
+	return model.Outlook(w.now, nil)
 }
 
 // text writes a plan in full.

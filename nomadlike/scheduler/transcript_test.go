@@ -235,7 +235,7 @@ func (w *world) tellWait(u structs.WaitUpdate) []string {
 		lines = append(lines, fmt.Sprintf("wait %s: %s", w.called(u.JobID, u.Subjob), text))
 	}
 	if u.NoPassingAt != 0 {
-		lines = append(lines, fmt.Sprintf("nobody passes %s after %s", w.called(u.JobID, u.Subjob), u.NoPassingAt.Time().Format("15:04:05")))
+		lines = append(lines, fmt.Sprintf("%s goes by limits alone after %s", w.called(u.JobID, u.Subjob), u.NoPassingAt.Time().Format("15:04:05")))
 	}
 	return lines
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
@@ -30,13 +29,14 @@ type twin struct {
 
 // twinKept is a reservation.
 type twinKept struct {
-	id     subjobID
-	pool   string
-	spec   structs.Resources
-	job    *structs.Job
-	at     structs.UnixNano
-	strict bool
-	spare  map[string]demand // by node
+	id      subjobID
+	pool    string
+	spec    structs.Resources
+	job     *structs.Job
+	at      structs.UnixNano
+	bounded bool // by limits alone
+	strict  bool
+	spare   map[string]demand // by node
 }
 
 // twinHold is quota that is kept for a gang of a project.
@@ -371,7 +371,7 @@ func (t *twin) awaitQuota(id subjobID) {
 	late := t.world.subjobs[id].NoPassingAt
 	strict := at == never || late != 0 && t.now > late || t.settings.Passing == NoPassing
 	if t.holds[job.Project] == nil && !strict && late == 0 {
-		t.strictAt[id] = at.Add(max(promiseSlack, at.Sub(t.now)))
+		t.strictAt[id] = at.Add(max(promiseSlack, at.Sub(t.now)/promiseSlip))
 	}
 	t.hold(id, need, at, strict)
 }
@@ -465,7 +465,7 @@ func (t *twin) overQuota(id subjobID) bool {
 
 // passes tells whether the gang would end before the reserved start.
 func (t *twin) passes(id subjobID, k *twinKept) bool {
-	return !k.strict && t.endOf(id) <= k.at
+	return !k.strict && t.endOf(id) <= k.at && (!k.bounded || t.endBy(id, true) <= k.at)
 }
 
 // isKept tells whether a reservation keeps the gang off a node.
@@ -516,22 +516,6 @@ func (t *twin) rank(spec structs.Resources, node string) demand {
 	return d
 }
 
-// endOf is when a gang that runs, or starts now, is expected to end.
-func (t *twin) endOf(id subjobID) structs.UnixNano {
-	job, at := t.world.jobs[id.job], t.now
-	if a := t.world.attempts[id]; a != nil {
-		at = a.PlacedAt
-	}
-	if job.TimeLimit == 0 {
-		return never
-	}
-	end := at.Add(max(job.TimeLimit.Std(), time.Second))
-	for end <= t.now {
-		end = end.Add(overdue)
-	}
-	return end
-}
-
 // ableOn lists the ready nodes that could hold a rank when empty.
 func (t *twin) ableOn(job *structs.Job, spec structs.Resources) []string {
 	var able []string
@@ -564,139 +548,4 @@ func (t *twin) able(id subjobID) bool {
 func (t *twin) ableAs(job *structs.Job, spec structs.Resources) bool {
 	able := t.ableOn(job, spec)
 	return len(able) >= job.NodesMin() && slices.ContainsFunc(able, func(node string) bool { return t.headOn(job, spec, node) })
-}
-
-// roomOn is what is free on a node at a time, as far as the ends of gangs are
-// known.
-func (t *twin) roomOn(node string, at structs.UnixNano) demand {
-	room := roomOf(t.world.nodes[node], t.usage(node))
-	leave := func(id subjobID, spec structs.Resources, devices []string) {
-		if t.endOf(id) <= at {
-			room = room.add(demand{structs.MilliCPU(spec.CPU), spec.Memory, int32(len(devices))})
-		}
-	}
-	for _, a := range t.world.allocs {
-		if a.NodeID == node {
-			leave(subjobID{a.JobID, a.Subjob}, a.Spec, a.Devices)
-		}
-	}
-	for id, gang := range t.started {
-		for rank, p := range gang.Placements {
-			if p.NodeID == node {
-				leave(id, t.world.jobs[id.job].SpecOf(gang.Spec, rank, len(gang.Placements)), p.Devices)
-			}
-		}
-	}
-	return room
-}
-
-// freeAt is when a node has room for a rank.
-func (t *twin) freeAt(node string, rank demand) structs.UnixNano {
-	if rank.fits(roomOf(t.world.nodes[node], t.usage(node))) {
-		return 0
-	}
-	var ends []structs.UnixNano
-	for id := range t.world.attempts {
-		ends = append(ends, t.endOf(id))
-	}
-	for id := range t.started {
-		ends = append(ends, t.endOf(id))
-	}
-	slices.Sort(ends)
-	for _, end := range ends {
-		if end != never && rank.fits(t.roomOn(node, end)) {
-			return end
-		}
-	}
-	return whenever
-}
-
-// keep reserves nodes for a blocked gang, and tells how many.
-func (t *twin) keep(id subjobID, before, spots int) int {
-	job := t.world.jobs[id.job]
-	var best *twinKept
-	for index, spec := range job.Resources {
-		if k := t.keepFor(id, index, spec, before, spots); k != nil && (best == nil || k.at < best.at) {
-			best = k
-		}
-	}
-	if best == nil {
-		return 0
-	}
-	if !best.strict && t.world.subjobs[id].NoPassingAt == 0 {
-		t.strictAt[id] = best.at.Add(max(promiseSlack, best.at.Sub(t.now)))
-	}
-	t.kept = append(t.kept, best)
-	t.hold(id, leastHeld(best.spec, job.NodesMin()), best.at, best.strict)
-	return len(best.spare)
-}
-
-func (t *twin) keepFor(id subjobID, index int, spec structs.Resources, before, spots int) *twinKept {
-	job := t.world.jobs[id.job]
-	able := t.ableOn(job, spec)
-	free := slices.DeleteFunc(slices.Clone(able), func(node string) bool {
-		return slices.ContainsFunc(t.kept, func(k *twinKept) bool { _, mine := k.spare[node]; return mine })
-	})
-	size := job.NodesMin()
-	if len(free) < size || before > 0 && 2*(spots+size) > len(able) {
-		return nil
-	}
-	when := map[string]structs.UnixNano{}
-	for _, node := range free {
-		when[node] = t.freeAt(node, t.rank(spec, node))
-	}
-	soon := slices.SortedFunc(slices.Values(free), func(a, b string) int { return cmp.Or(cmp.Compare(when[a], when[b]), cmp.Compare(a, b)) })[:size]
-	k := &twinKept{id: id, pool: poolOf(job), spec: spec, job: job, at: t.now, spare: map[string]demand{}}
-	for _, node := range soon {
-		k.at = max(k.at, when[node])
-	}
-	if k.at >= whenever {
-		k.at = never
-	}
-	late := t.world.subjobs[id].NoPassingAt
-	if before > 0 && k.at == never {
-		return nil
-	}
-	if before == 0 && (k.at == never || late != 0 && t.now > late) {
-		k.strict = true
-		if soon = t.nearest(job, spec, free, size); soon == nil {
-			return nil
-		}
-	}
-	for _, node := range soon {
-		room := roomOf(t.world.nodes[node], t.usage(node))
-		if !k.strict {
-			room = t.roomOn(node, k.at)
-		}
-		spare := room.sub(t.rank(spec, node))
-		k.spare[node] = demand{max(spare.cpu, 0), max(spare.memory, 0), max(spare.devices, 0)}
-	}
-	return k
-}
-
-func (t *twin) nearest(job *structs.Job, spec structs.Resources, free []string, size int) []string {
-	near := func(node string, rank int) int32 {
-		u, r := t.usage(node), t.rank(spec, node)
-		if ports := job.PortRequests(spec, rank); len(ports) > 0 {
-			if _, ok := structs.ChoosePorts(t.world.nodes[node], u, ports, 0); !ok {
-				return 0
-			}
-		}
-		room := roomOf(t.world.nodes[node], u)
-		if room.cpu < 0 || room.memory < 0 {
-			return 0
-		}
-		return min(part(room.cpu, r.cpu), part(room.memory, r.memory), part(int64(room.devices), int64(r.devices)))
-	}
-	by := func(rank int) func(a, b string) int {
-		return func(a, b string) int { return cmp.Or(cmp.Compare(near(b, rank), near(a, rank)), cmp.Compare(a, b)) }
-	}
-	free = slices.SortedFunc(slices.Values(free), by(0))
-	head := slices.IndexFunc(free, func(node string) bool { return t.headOn(job, spec, node) })
-	if head < 0 {
-		return nil
-	}
-	chosen := []string{free[head]}
-	rest := slices.SortedFunc(slices.Values(slices.Delete(free, head, head+1)), by(1))
-	return append(chosen, rest[:size-1]...)
 }

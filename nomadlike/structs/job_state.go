@@ -131,8 +131,9 @@ type Subjob struct {
 	Control      *Control    `json:"control,omitempty"`       // what people want of it while it runs; the throttle outlives an attempt
 	Claim        *Claim      `json:"claim,omitempty"`         // nodes promised to it while others leave them
 	// NoPassingAt is the reserved start that the scheduler first announced for
-	// this attempt, with slack: from then on nobody passes it on its nodes. Set
-	// once by a WaitUpdate, 0 again when it gets its nodes.
+	// this attempt, with slack: from then on nobody passes it on its nodes but by
+	// a time limit that ends before it gets them. Set once by a WaitUpdate, 0
+	// again when it gets its nodes.
 	NoPassingAt UnixNano `json:"no_passing_at,omitempty"`
 	// Avoid are the nodes that its next attempts leave alone if they can, because
 	// it was slow or stood still there, at most AvoidMax, oldest first; Moves is

@@ -78,7 +78,6 @@ func (f *foreteller) submitted(t *task) error {
 		return err
 	}
 	board := live.Clone()
-	leavePool(board, t.job.Placement.Pool)
 	input := forecast.Input{Board: board}
 	switch {
 	case f.learner != nil:
@@ -88,6 +87,7 @@ func (f *foreteller) submitted(t *task) error {
 	case f.r.options.Policy == PolicySRTF:
 		input.Times = forecast.Known(f.r.newest)
 	}
+	leavePool(board, t.job.Placement.Pool) // by its own model: questions leave traces in that of the replay
 	now := f.r.wall()
 	starts := forecast.Queue(input, now, f.seed)
 	at := slices.IndexFunc(starts, func(s forecast.Start) bool { return s.JobID == t.job.ID })

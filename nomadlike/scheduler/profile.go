@@ -1,0 +1,149 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// profilesMax bounds the shapes whose times are remembered.
+const profilesMax = 32
+
+// profile remembers for one alternative when each spot is expected to have room
+// for a rank, or has it by time limits.
+type profile struct {
+	need    int32
+	bounded bool
+	used    uint64             // serial of the newest pass that asked
+	mark    int                // touches of spots that were looked at
+	times   []structs.UnixNano // never: could not even when empty; whenever: nobody knows; 0: now
+	able    int                // spots that could
+}
+
+// profileOf finds the profile of an alternative, as of now.
+func (b *Board) profileOf(n *need, bounded bool) *profile {
+	var prof *profile
+	oldest := 0
+	for i, other := range b.profiles {
+		if other.need == n.at && other.bounded == bounded {
+			prof = other
+			break
+		}
+		if other.used < b.profiles[oldest].used {
+			oldest = i
+		}
+	}
+	switch {
+	case prof != nil:
+	case len(b.profiles) < profilesMax:
+		prof = &profile{need: n.at, bounded: bounded, mark: -1}
+		b.profiles = append(b.profiles, prof)
+	default:
+		prof = &profile{need: n.at, bounded: bounded, mark: -1}
+		b.profiles[oldest] = prof
+	}
+	prof.used = b.serial
+	for len(prof.times) < len(b.spots) {
+		prof.times = append(prof.times, never)
+	}
+	if prof.mark < b.touchesFrom {
+		for at := range b.spots {
+			prof.look(b, n, int32(at))
+		}
+	} else {
+		for _, at := range b.touches[prof.mark-b.touchesFrom:] {
+			prof.look(b, n, at)
+		}
+	}
+	prof.mark = b.touchesFrom + len(b.touches)
+	return prof
+}
+
+// look brings a profile up to date with a spot.
+func (prof *profile) look(b *Board, n *need, at int32) {
+	when := b.freeAt(n, at, prof.bounded)
+	if was := prof.times[at]; was == never && when != never {
+		prof.able++
+	} else if was != never && when == never {
+		prof.able--
+	}
+	prof.times[at] = when
+}
+
+// cloneProfiles copies the profiles that are in use.
+func (b *Board) cloneProfiles() []*profile {
+	copied := make([]*profile, 0, len(b.profiles))
+	for _, prof := range b.profiles {
+		if prof.used+profileIdle < b.serial {
+			continue
+		}
+		own := *prof
+		own.times = slices.Clone(prof.times)
+		copied = append(copied, &own)
+	}
+	return copied
+}
+
+// profileIdle is after how many passes a clone leaves out a profile.
+const profileIdle = 4
+
+// freeAt estimates when a spot will have room for a rank, from the ends of the
+// gangs that stand there: those that are expected, or those that limits set.
+func (b *Board) freeAt(n *need, at int32, bounded bool) structs.UnixNano {
+	if !b.able(n, at) {
+		return never
+	}
+	s := &b.spots[at]
+	if s.shut {
+		return whenever
+	}
+	rank, room := b.rankOn(n, at), s.room
+	mixed := b.builds.list[s.build].mixed && rank.devices > 0
+	if mixed {
+		room.devices = b.meeting(n, at)
+	}
+	if rank.fits(room) {
+		return 0
+	}
+	var few [16]leave
+	leaves := few[:0]
+	for record := s.seats; record >= 0; record = b.stays[record].next {
+		e := &b.entries[b.stays[record].entry]
+		leaves = append(leaves, leave{b.runs[e.run].endBy(bounded), b.stays[record]})
+	}
+	slices.SortFunc(leaves, func(a, b leave) int { return cmp.Compare(a.end, b.end) })
+	for i := range leaves {
+		gang := b.entries[leaves[i].stay.entry].gang
+		left := gang.demands[leaves[i].stay.rank]
+		if mixed {
+			left.devices = b.leaving(n, at, gang, leaves[i].stay.rank)
+		}
+		if room = room.add(left); rank.fits(room) {
+			if leaves[i].end == never {
+				return whenever
+			}
+			return leaves[i].end
+		}
+	}
+	return whenever // held by what nobody here knows
+}
+
+// leave is a gang that leaves a spot.
+type leave struct {
+	end  structs.UnixNano
+	stay stay
+}
+
+// leaving counts the devices that meet a need among those of a seat.
+func (b *Board) leaving(n *need, at int32, g *gang, rank int32) int32 {
+	placed := b.floor.Placements(g.seats[rank : rank+1])
+	node, spec := b.spots[at].node, n.Spec()
+	count := int32(0)
+	for i := range node.Devices {
+		if d := &node.Devices[i]; slices.ContainsFunc(spec.Devices, d.Meets) && slices.Contains(placed[0].Devices, d.ID) {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,194 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// endOf is when a gang that runs, or starts now, is expected to end.
+func (t *twin) endOf(id subjobID) structs.UnixNano {
+	job, at := t.world.jobs[id.job], t.now
+	a := t.world.attempts[id]
+	if a != nil {
+		at = a.PlacedAt
+	}
+	if model := t.settings.Model; model != nil {
+		end, _ := outlive(model.Estimate(job), at, t.now)
+		if a != nil && a.RunningAt != 0 {
+			at = a.RunningAt
+		}
+		if limit := job.TimeLimit.Std(); limit > 0 {
+			end = min(end, at.Add(limit))
+		}
+		return t.overdue(end)
+	}
+	if job.TimeLimit == 0 {
+		return never
+	}
+	return t.overdue(at.Add(max(job.TimeLimit.Std(), time.Second)))
+}
+
+func (t *twin) overdue(end structs.UnixNano) structs.UnixNano {
+	for end <= t.now {
+		end = end.Add(overdue)
+	}
+	return end
+}
+
+// boundOf is when its limit ends it.
+func (t *twin) boundOf(id subjobID) structs.UnixNano {
+	job, start := t.world.jobs[id.job], t.now
+	if a := t.world.attempts[id]; a != nil {
+		start = cmp.Or(a.RunningAt, a.PlacedAt)
+	}
+	if job.TimeLimit == 0 {
+		return never
+	}
+	return t.overdue(start.Add(job.TimeLimit.Std()))
+}
+
+func (t *twin) endBy(id subjobID, bounded bool) structs.UnixNano {
+	if bounded {
+		return t.boundOf(id)
+	}
+	return t.endOf(id)
+}
+
+// roomOn is what is free on a node at a time, as far as the ends of gangs are
+// known.
+func (t *twin) roomOn(node string, at structs.UnixNano, bounded bool) demand {
+	room := roomOf(t.world.nodes[node], t.usage(node))
+	leave := func(id subjobID, spec structs.Resources, devices []string) {
+		if t.endBy(id, bounded) <= at {
+			room = room.add(demand{structs.MilliCPU(spec.CPU), spec.Memory, int32(len(devices))})
+		}
+	}
+	for _, a := range t.world.allocs {
+		if a.NodeID == node {
+			leave(subjobID{a.JobID, a.Subjob}, a.Spec, a.Devices)
+		}
+	}
+	for id, gang := range t.started {
+		for rank, p := range gang.Placements {
+			if p.NodeID == node {
+				leave(id, t.world.jobs[id.job].SpecOf(gang.Spec, rank, len(gang.Placements)), p.Devices)
+			}
+		}
+	}
+	return room
+}
+
+// freeAt is when a node has room for a rank.
+func (t *twin) freeAt(node string, rank demand, bounded bool) structs.UnixNano {
+	if rank.fits(roomOf(t.world.nodes[node], t.usage(node))) {
+		return 0
+	}
+	var ends []structs.UnixNano
+	for id := range t.world.attempts {
+		ends = append(ends, t.endBy(id, bounded))
+	}
+	for id := range t.started {
+		ends = append(ends, t.endBy(id, bounded))
+	}
+	slices.Sort(ends)
+	for _, end := range ends {
+		if end != never && rank.fits(t.roomOn(node, end, bounded)) {
+			return end
+		}
+	}
+	return whenever
+}
+
+// keep reserves nodes for a blocked gang, and tells how many.
+func (t *twin) keep(id subjobID, before, spots int) int {
+	job := t.world.jobs[id.job]
+	var best *twinKept
+	for index, spec := range job.Resources {
+		if k := t.keepFor(id, index, spec, before, spots); k != nil && (best == nil || k.at < best.at) {
+			best = k
+		}
+	}
+	if best == nil {
+		return 0
+	}
+	if !best.strict && t.world.subjobs[id].NoPassingAt == 0 {
+		t.strictAt[id] = best.at.Add(max(promiseSlack, best.at.Sub(t.now)/promiseSlip))
+	}
+	t.kept = append(t.kept, best)
+	t.hold(id, leastHeld(best.spec, job.NodesMin()), best.at, best.strict)
+	return len(best.spare)
+}
+
+func (t *twin) keepFor(id subjobID, index int, spec structs.Resources, before, spots int) *twinKept {
+	job := t.world.jobs[id.job]
+	able := t.ableOn(job, spec)
+	free := slices.DeleteFunc(slices.Clone(able), func(node string) bool {
+		return slices.ContainsFunc(t.kept, func(k *twinKept) bool { _, mine := k.spare[node]; return mine })
+	})
+	size := job.NodesMin()
+	if len(free) < size || before > 0 && 2*(spots+size) > len(able) {
+		return nil
+	}
+	late := t.world.subjobs[id].NoPassingAt
+	k := &twinKept{id: id, pool: poolOf(job), spec: spec, job: job, at: t.now, spare: map[string]demand{},
+		bounded: before == 0 && late != 0 && t.now > late}
+	when := map[string]structs.UnixNano{}
+	for _, node := range free {
+		when[node] = t.freeAt(node, t.rank(spec, node), k.bounded)
+	}
+	soon := slices.SortedFunc(slices.Values(free), func(a, b string) int { return cmp.Or(cmp.Compare(when[a], when[b]), cmp.Compare(a, b)) })[:size]
+	for _, node := range soon {
+		k.at = max(k.at, when[node])
+	}
+	if k.at >= whenever {
+		k.at = never
+	}
+	if before > 0 && k.at == never {
+		return nil
+	}
+	if k.at == never {
+		k.strict, k.bounded = true, false
+		if soon = t.nearest(job, spec, free, size); soon == nil {
+			return nil
+		}
+	}
+	for _, node := range soon {
+		room := roomOf(t.world.nodes[node], t.usage(node))
+		if !k.strict {
+			room = t.roomOn(node, k.at, k.bounded)
+		}
+		spare := room.sub(t.rank(spec, node))
+		k.spare[node] = demand{max(spare.cpu, 0), max(spare.memory, 0), max(spare.devices, 0)}
+	}
+	return k
+}
+
+func (t *twin) nearest(job *structs.Job, spec structs.Resources, free []string, size int) []string {
+	near := func(node string, rank int) int32 {
+		u, r := t.usage(node), t.rank(spec, node)
+		if ports := job.PortRequests(spec, rank); len(ports) > 0 {
+			if _, ok := structs.ChoosePorts(t.world.nodes[node], u, ports, 0); !ok {
+				return 0
+			}
+		}
+		room := roomOf(t.world.nodes[node], u)
+		if room.cpu < 0 || room.memory < 0 {
+			return 0
+		}
+		return min(part(room.cpu, r.cpu), part(room.memory, r.memory), part(int64(room.devices), int64(r.devices)))
+	}
+	by := func(rank int) func(a, b string) int {
+		return func(a, b string) int { return cmp.Or(cmp.Compare(near(b, rank), near(a, rank)), cmp.Compare(a, b)) }
+	}
+	free = slices.SortedFunc(slices.Values(free), by(0))
+	head := slices.IndexFunc(free, func(node string) bool { return t.headOn(job, spec, node) })
+	if head < 0 {
+		return nil
+	}
+	chosen := []string{free[head]}
+	rest := slices.SortedFunc(slices.Values(slices.Delete(free, head, head+1)), by(1))
+	return append(chosen, rest[:size-1]...)
+}
