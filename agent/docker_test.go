@@ -285,6 +285,34 @@ func (e *engine) jobs(t *testing.T) {
 		}
 	})
 
+	t.Run("commit", func(t *testing.T) {
+		job := runJob(t, client, contained("keeps", `sh -c 'echo kept > /kept; echo up; exec sleep 1000'`, ""), structs.JobRunning)
+		alloc := allocOf(t, client, job.Job.ID)
+		eventually.Within(t, 10*time.Second, "the task is up", func() bool {
+			return logsOf(t, client, alloc.ID, api.LogOptions{}) == "up\n"
+		})
+		for _, name := range []string{"", "a/b", "registry.lab:5000/x", "x@sha256:0", "UPPER"} {
+			if _, err := client.CommitAllocation(t.Context(), alloc.ID, api.CommitRequest{Name: name}); structs.CodeOf(err) != structs.CodeInvalid {
+				t.Errorf("the name %q gives %v", name, err)
+			}
+		}
+		made, err := client.CommitAllocation(t.Context(), alloc.ID, api.CommitRequest{Name: "trained:1", Comment: "with data"})
+		if err != nil || !strings.HasSuffix(made.Image, "nomadlike/"+job.Job.Project+"/trained:1") || made.ID == "" || made.Bytes == 0 {
+			t.Fatalf("committed %+v %v", made, err)
+		}
+		again := runJob(t, client, strings.Replace(contained("again", "cat /kept", ""), hostImage, made.Image, 1), structs.JobSucceeded)
+		if got := logsOf(t, client, allocOf(t, client, again.Job.ID).ID, api.LogOptions{}); got != "kept\n" {
+			t.Errorf("log %q", got)
+		}
+		if _, err := client.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		awaitJob(t, client, job.Job.ID, structs.JobStopped)
+		if _, err := client.CommitAllocation(t.Context(), alloc.ID, api.CommitRequest{Name: "late"}); structs.CodeOf(err) != structs.CodeConflict {
+			t.Errorf("commit of an ended task gives %v", err)
+		}
+	})
+
 	t.Run("user and own directory", func(t *testing.T) {
 		file := strings.Replace(contained("user", `sh -c 'id -u; id -g; echo x > mine; cat mine'`, ""), "pull ", "user = \"12345:54321\"\n    pull ", 1)
 		job := runJob(t, client, file, structs.JobSucceeded)

@@ -319,6 +319,7 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"devices.list":              s.listDevices,
 		"nodes.devices":             s.readDevices,
 		"nodes.events":              s.nodeEvents,
+		"allocations.commit":        s.commitAllocation,
 		"nodes.treat_device":        s.treatDevice,
 		"nodes.drain":               s.drainNode,
 		"nodes.cordon":              s.cordonNode,

@@ -228,6 +228,8 @@ func allocationRoutes() []Route {
 				{"follow", "boolean", "stay for what is still to come"},
 			},
 			Summary: "Read what a task printed"},
+		{Name: "allocations.commit", Method: http.MethodPost, Pattern: "/v1/allocations/{id}/commit", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation,
+			Request: CommitRequest{}, Response: structs.Committed{}, Summary: "Keep the container of a running task as an image on its node"},
 		{Name: "allocations.exec", Method: http.MethodGet, Pattern: "/v1/allocations/{id}/exec", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation, Stream: StreamWebsocket,
 			Summary: "Run a command inside a task, over a websocket"},
 	}

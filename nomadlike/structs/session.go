@@ -15,6 +15,7 @@ package structs
 //	Node.Figures     server -> client: FiguresRequest / NodeFigures
 //	Node.Metrics     server -> client: MetricsRequest / NodeMetrics
 //	Node.Treat       server -> client: DeviceTreat / DeviceTreated
+//	Alloc.Commit     server -> client: CommitOrder / Committed
 const (
 	MethodNodeSession     = "Node.Session"
 	MethodLeaderPropose   = "Leader.Propose"
@@ -28,6 +29,7 @@ const (
 	MethodNodeFigures     = "Node.Figures"
 	MethodNodeMetrics     = "Node.Metrics"
 	MethodNodeTreat       = "Node.Treat"
+	MethodAllocCommit     = "Alloc.Commit"
 )
 
 // SessionUp is what a node says on its stream; exactly one field is set.

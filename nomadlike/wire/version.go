@@ -7,4 +7,5 @@ package wire
 //	2  2026-11-21  pools, projects, claims, places in the queue, forecasts: commands 19 to 25
 //	3  2026-11-21  figures of nodes and treatment of their devices: Node.Figures, Node.Treat, command 26
 //	4  2026-11-21  pause, continue, throttle and finish: commands 27 and 28, Allocation.Control and its answer
-const ProtocolVersion = 4
+//	5  2026-11-21  containers kept as images: Alloc.Commit; events tell causes and the health of devices
+const ProtocolVersion = 5

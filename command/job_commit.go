@@ -1,0 +1,40 @@
+package command
+
+import (
+	"flag"
+	"fmt"
+
+	"nomadlike/nomadlike/api"
+)
+
+// jobCommit keeps the container of a running rank as an image.
+func jobCommit(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	rank := set.Int("rank", 0, "cli.flag.exec_rank")
+	subjob := set.Int("subjob", 0, "cli.flag.subjob")
+	comment := set.String("comment", "", "cli.flag.comment")
+	return func(env *Env, args []string) error {
+		if len(args) < 2 {
+			return usagef("cli.missing_argument", "argument", "JOB NAME")
+		}
+		if err := none(args[2:]); err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		alloc, err := runningRank(env.Context, client, args[0], *subjob, *rank)
+		if err != nil {
+			return err
+		}
+		made, err := client.CommitAllocation(env.Context, alloc.ID, api.CommitRequest{Name: args[1], Comment: *comment})
+		if err != nil {
+			return err
+		}
+		return env.show(output, made, func() {
+			fmt.Fprintln(env.Stdout, env.text("cli.job.committed", "image", safe(made.Image), "node", safe(alloc.NodeName), "size", size(made.Bytes)))
+		})
+	}
+}
