@@ -14,6 +14,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"sort"
 	"strings"
@@ -79,7 +80,9 @@ func Has(language Language, id string) bool {
 
 // Text renders the message id in language with params. An unknown id falls
 // back to English, then to the id with its parameters: a reader always sees
-// something true. Any goroutine may call it.
+// something true. A parameter that is a sentence in English may have a twin in
+// Chinese under its name with _zh, which Chinese texts take. Any goroutine may
+// call it.
 func Text(language Language, id string, params map[string]string) string {
 	text, ok := catalogue()[language][id]
 	if !ok {
@@ -88,7 +91,28 @@ func Text(language Language, id string, params map[string]string) string {
 	if !ok {
 		return unknown(id, params)
 	}
+	if language == Chinese {
+		params = chosen(params)
+	}
 	return fill(text, params)
+}
+
+// chosen puts Chinese twins in the place of parameters that have one.
+func chosen(params map[string]string) map[string]string {
+	const twin = "_zh"
+	var own map[string]string
+	for name, value := range params {
+		if plain, ok := strings.CutSuffix(name, twin); ok {
+			if own == nil {
+				own = maps.Clone(params)
+			}
+			own[plain] = value
+		}
+	}
+	if own == nil {
+		return params
+	}
+	return own
 }
 
 // Textf is Text with params as pairs of name and value, formatted with %v.

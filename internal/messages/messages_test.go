@@ -48,6 +48,9 @@ func TestText(t *testing.T) {
 	if got := Textf(English, "no.such.id", "b", 2, "a", 1); got != "no.such.id a=1 b=2" {
 		t.Errorf("unknown id: %q", got)
 	}
+	if got := Text(Chinese, "event.alloc.environment_found", map[string]string{"node": "n1", "rank": "0", "text": "full", "text_zh": "已满"}); got != "节点 n1 上进程 0 的环境：已满" {
+		t.Errorf("the Chinese twin of a parameter: %q", got)
+	}
 	if got := fill("{a} and {b} and {c", map[string]string{"a": "{b}", "b": "2"}); got != "{b} and 2 and {c" {
 		t.Errorf("fill: %q", got)
 	}

@@ -79,6 +79,7 @@ function spoken({ id, params = {} }: Reason): Record<string, string> {
   const out = { ...params }
   for (const [name, value] of Object.entries(params)) {
     const group = groups[name] ?? (id === 'event.job.priority' ? 'priority' : id === 'state.node_status' ? 'node_status' : '')
+    if (name.endsWith('_zh') && i18next.language.startsWith('zh')) out[name.slice(0, -3)] = value // the sentence in Chinese
     if (group && i18next.exists(`${group}.${value}`)) out[name] = i18next.t(`${group}.${value}`)
   }
   return out
