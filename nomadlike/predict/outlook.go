@@ -17,11 +17,12 @@ type Ongoing struct {
 }
 
 // Outlook is what a model foretells at one instant. It is good until the next
-// call of Learn or Outlook, and belongs to the goroutine of its model.
-// Estimates and draws taken from it stay good.
+// call of Learn or Outlook, and belongs to the goroutine of its model. Jobs that
+// it was asked about never change. Estimates and draws taken from it stay good.
 type Outlook struct {
 	model *Model
 	views map[viewKey]*view
+	byJob map[*structs.Job]*view // futures ask for the same jobs many times, and whose they are takes as long as the answer
 }
 
 // Outlook fixes the view at now, with what runs then; running may be nil. The
@@ -47,7 +48,7 @@ func (m *Model) Outlook(now structs.UnixNano, running iter.Seq[Ongoing]) *Outloo
 	for _, s := range m.living {
 		m.changed(s)
 	}
-	return &Outlook{model: m, views: make(map[viewKey]*view)}
+	return &Outlook{model: m, views: make(map[viewKey]*view), byJob: make(map[*structs.Job]*view)}
 }
 
 // Estimate tells how long a job will run, or does, when nothing is known of
@@ -101,6 +102,9 @@ type view struct {
 
 // view finds or makes the view of a job.
 func (o *Outlook) view(job *structs.Job) *view {
+	if v := o.byJob[job]; v != nil {
+		return v
+	}
 	w := whoIs(job)
 	key := viewKey{o.model.session(&w, job.SubmittedAt), max(job.ExpectedRuntime.Std(), 0), max(job.TimeLimit.Std(), 0)}
 	v := o.views[key]
@@ -108,6 +112,7 @@ func (o *Outlook) view(job *structs.Job) *view {
 		v = o.model.newView(key)
 		o.views[key] = v
 	}
+	o.byJob[job] = v
 	return v
 }
 

@@ -247,8 +247,7 @@ func (b *Board) holdersOn(spots []int) []string {
 func (p *pass) overQuota(e *entry, sh *shape, problem *structs.Reason) *structs.WaitReason {
 	wait := &structs.WaitReason{Reason: *problem, Never: true}
 	for i := range sh.needs {
-		least := leastHeld(sh.needs[i].Spec(), sh.min)
-		wait.Never = wait.Never && structs.QuotaProblem(p.projects[e.project].record, nil, least) != nil
+		wait.Never = wait.Never && structs.QuotaProblem(p.projects[e.project].record, nil, sh.needs[i].least) != nil
 	}
 	var holders []string
 	for _, r := range p.runs {

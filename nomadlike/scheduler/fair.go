@@ -87,7 +87,7 @@ func (b *Board) borrows(project int32, sh *shape) bool {
 	if !p.guaranteed() || sh.odd {
 		return true
 	}
-	return usedUp(p.record, p.due(), leastHeld(sh.needs[0].Spec(), sh.min))
+	return usedUp(p.record, p.due(), sh.needs[0].least)
 }
 
 // usedUp tells whether a project holds all that is guaranteed to it of something

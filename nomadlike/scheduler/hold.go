@@ -27,7 +27,7 @@ func (p *pass) awaitQuota(id int32, sh *shape) {
 	if p.holds[e.project] != nil || p.settings.keepMax() == 0 && p.settings.Passing != NoPassing {
 		return
 	}
-	need := leastHeld(sh.needs[p.judge(sh).need].Spec(), sh.min)
+	need := sh.needs[p.judge(sh).need].least
 	if structs.QuotaProblem(p.projects[e.project].record, nil, need) != nil {
 		return // it never starts
 	}

@@ -53,7 +53,7 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 	if problem := p.leastQuota(e, sh, n); problem != nil {
 		return nil, nil, faultQuota, p.overQuota(e, sh, problem)
 	}
-	if h := p.heldBack(e, leastHeld(n.Spec(), sh.min)); h != nil {
+	if h := p.heldBack(e, n.least); h != nil {
 		return nil, nil, faultHeld, p.quotaKept(e, h)
 	}
 	options := p.optionsFor(e, n)
@@ -231,7 +231,7 @@ func (p *pass) leastQuota(e *entry, sh *shape, n *need) *structs.Reason {
 	if !project.counts() {
 		return nil
 	}
-	return structs.QuotaProblem(project.record, project.due(), leastHeld(n.Spec(), sh.min))
+	return structs.QuotaProblem(project.record, project.due(), n.least)
 }
 
 // quotaFault tells whether quota, or a hold on it, keeps a project from holding
@@ -242,7 +242,7 @@ func (p *pass) quotaFault(e *entry, sh *shape, n *need) fault {
 		return faultNone
 	case p.leastQuota(e, sh, n) != nil:
 		return faultQuota
-	case p.heldBack(e, leastHeld(n.Spec(), sh.min)) != nil:
+	case p.heldBack(e, n.least) != nil:
 		return faultHeld
 	}
 	return faultNone

@@ -175,7 +175,7 @@ func (p *pass) reserve(w *laneWalk, id int32, sh *shape) bool {
 		p.promiseStart(id, best.at)
 	}
 	if p.projects[e.project].counts() && p.holds[e.project] == nil {
-		p.holdQuota(e, leastHeld(best.need.Spec(), sh.min), &quotaHold{at: best.at, strict: best.strict})
+		p.holdQuota(e, best.need.least, &quotaHold{at: best.at, strict: best.strict})
 	}
 	w.kept++
 	w.spots += len(best.spots)

@@ -32,6 +32,7 @@ type need struct {
 	ports []structs.PortRequest // of every rank but the first
 	heads []structs.PortRequest // of rank 0
 	all   bool                  // asks for all devices of a node
+	least structs.Holding       // what the smallest gang counts in a quota at least; never changed
 	at    int32                 // its row in the board's table of what classes can hold
 }
 
@@ -80,8 +81,7 @@ func (s *shapes) of(job *structs.Job) *shape {
 		Output: job.Output, OutputStorage: job.OutputStorage}
 	for i := range needs {
 		spec := needs[i].Spec()
-		n := need{Need: needs[i], job: form, at: s.needs}
-		n.ports, n.heads = job.PortRequests(spec, 1), job.PortRequests(spec, 0)
+		n := need{Need: needs[i], job: form, at: s.needs, least: leastHeld(spec, sh.min)}
 		n.ports, n.heads = job.PortRequests(spec, 1), job.PortRequests(spec, 0)
 		n.rank = demand{structs.MilliCPU(spec.CPU), max(spec.Memory, 0), 0}
 		for _, request := range spec.Devices {
