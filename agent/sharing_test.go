@@ -11,7 +11,6 @@ import (
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
-	"nomadlike/plugins/nvidia"
 	"nomadlike/plugins/nvidia/nvmltest"
 )
 
