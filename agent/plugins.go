@@ -58,7 +58,8 @@ func (r *resolver) plugins() {
 			r.refuse("plugin", "agent.config.plugin_dir")
 		case seen[plugin.Name]:
 			r.refuse("plugin", "agent.config.plugin_twice", "name", plugin.Name)
-		case plugin.Name == exec.Name, plugin.Name == docker.Name, carried && kind != pluginDevice:
+		case plugin.Name == exec.Name, plugin.Name == docker.Name, carried && kind != pluginDevice,
+			kind == pluginDriver && structs.Nearest(plugin.Name, []string{exec.Name, docker.Name}) != "":
 			r.refuse("plugin", "agent.config.plugin_name", "name", plugin.Name)
 		}
 		seen[plugin.Name] = true

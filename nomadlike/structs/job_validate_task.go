@@ -11,7 +11,9 @@ import (
 
 func (v *validator) task(j *Job) {
 	t := &j.Task
-	v.choice("task.driver", t.Driver, false, DriverExec, DriverDocker)
+	if !ExternalDriver(t.Driver) {
+		v.choice("task.driver", t.Driver, false, DriverExec, DriverDocker)
+	}
 	v.image(t)
 	if everySubtaskHasCommand(j.Batch) && t.Command == "" {
 		// each sub-task brings its own
@@ -44,6 +46,21 @@ func (v *validator) task(j *Job) {
 		}
 		v.integer("task.logs.files", logs.Files, 0, LogFilesMax)
 	}
+}
+
+// driverNameMax bounds the name of a driver, which is a file name.
+const driverNameMax = 32
+
+// ExternalDriver tells whether name may be that of a driver which nodes load
+// from their plugin_dir: 1 to 32 lower-case letters, digits, '_' and '-', and
+// nothing that is more likely a mistyped exec or docker. Only the nodes know
+// whether there is such a driver: a job that names it waits for one. Pure.
+func ExternalDriver(name string) bool {
+	builtin := []string{DriverExec, DriverDocker}
+	if name == "" || len(name) > driverNameMax || slices.Contains(builtin, name) || Nearest(name, builtin) != "" {
+		return false
+	}
+	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }
 
 // ulimits checks limits of processes. What a node allows of them, it says

@@ -44,6 +44,27 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// A driver that nodes load from their plugin_dir can be named; whether there is
+// one, only they know.
+func TestExternalDriver(t *testing.T) {
+	j := smallJob()
+	j.Task.Driver, j.Fencing = "idle", FencingStrict
+	if problems := j.Validate(); len(problems) != 0 {
+		t.Errorf("a driver of the nodes is refused: %v", problems)
+	}
+	if problems := j.NotAvailable(); len(problems) != 1 || problems[0].Path != "fencing" {
+		t.Errorf("strict fencing with a driver of the nodes: %v", problems)
+	}
+	for name, want := range map[string]bool{
+		"idle": true, "apptainer-2_x": true, "exec": false, "docker": false, "exce": false, "Docker": false, "": false, "a b": false,
+		"a234567890123456789012345678901b": true, "a234567890123456789012345678901bc": false,
+	} {
+		if got := ExternalDriver(name); got != want {
+			t.Errorf("ExternalDriver(%q) = %v", name, got)
+		}
+	}
+}
+
 func TestDefaultsByForm(t *testing.T) {
 	batch := &Job{Batch: &Batch{Count: 3}}
 	batch.SetDefaults()
@@ -126,6 +147,8 @@ func mistakes() map[string]func(*Job) {
 		},
 		"env reserved always": env("NOMADLIKE_JOB_ID", "1"),
 		"fencing":             func(j *Job) { j.Fencing = "never" },
+		"driver mistyped":     func(j *Job) { j.Task.Driver = "dokcer" },
+		"driver, no name":     func(j *Job) { j.Task.Driver = "../idle" },
 		"hook":                func(j *Job) { j.Task.Hooks = []Hook{{When: "before", Command: ""}} },
 		"image missing":       func(j *Job) { j.Task.Driver, j.Task.Pull = DriverDocker, PullNever },
 		"image with exec":     func(j *Job) { j.Task.Image, j.Task.Pull = "debian", PullAlways },
