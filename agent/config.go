@@ -332,7 +332,7 @@ func (r *resolver) client() {
 	c.Pool = get(block.Pool, "")
 	c.Interface = get(block.Interface, "")
 	c.Meta = block.Meta
-	c.Docker = dockerConfig(block.Docker)
+	c.Docker = r.docker(block.Docker)
 	c.Exec = r.exec(block.Exec)
 	c.PortMin, c.PortMax = get(block.PortMin, DefaultPortMin), get(block.PortMax, DefaultPortMax)
 	if c.PortMin < 1024 || c.PortMax > 65535 || c.PortMin > c.PortMax {

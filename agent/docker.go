@@ -19,7 +19,9 @@ type DockerBlock struct {
 	RegistriesOnly []string `hcl:"registries_only,optional"` // where images may come from
 	AuthFile       *string  `hcl:"auth_file,optional"`       // credentials, as docker login writes them
 	User           *string  `hcl:"user,optional"`            // uid[:gid] of tasks that name none
-	_              struct{}
+
+	ImageGC *ImageGCBlock `hcl:"image_gc,block"`
+	_       struct{}
 }
 
 // DockerConfig is the part of docker.
@@ -32,19 +34,20 @@ type DockerConfig struct {
 	RegistriesOnly []string
 	AuthFile       string
 	User           string
+	ImageGC        docker.GC
 	// Program replaces the program that runs in and beside containers, for
 	// tests; "" means the embedded one.
 	Program string `json:"-"`
 }
 
-func dockerConfig(block *DockerBlock) DockerConfig {
+func (r *resolver) docker(block *DockerBlock) DockerConfig {
 	if block == nil {
 		block = &DockerBlock{}
 	}
 	return DockerConfig{
 		Enabled: get(block.Enabled, true), Endpoint: get(block.Endpoint, ""), HostNetwork: get(block.HostNetwork, true),
 		MountRoots: block.MountRoots, Options: block.Options, RegistriesOnly: block.RegistriesOnly,
-		AuthFile: get(block.AuthFile, ""), User: get(block.User, ""),
+		AuthFile: get(block.AuthFile, ""), User: get(block.User, ""), ImageGC: r.imageGC(block.ImageGC),
 	}
 }
 
@@ -53,6 +56,7 @@ func (d DockerBlock) over(top DockerBlock) DockerBlock {
 		Enabled: or(top.Enabled, d.Enabled), Endpoint: or(top.Endpoint, d.Endpoint), HostNetwork: or(top.HostNetwork, d.HostNetwork),
 		MountRoots: orList(top.MountRoots, d.MountRoots), Options: orList(top.Options, d.Options),
 		RegistriesOnly: orList(top.RegistriesOnly, d.RegistriesOnly), AuthFile: or(top.AuthFile, d.AuthFile), User: or(top.User, d.User),
+		ImageGC: both(d.ImageGC, top.ImageGC, ImageGCBlock.over),
 	}
 }
 
@@ -72,6 +76,7 @@ func (a *Agent) openDocker(dir string) (driver.Driver, error) {
 		Program: c.Program,
 		Network: network, MountRoots: c.MountRoots, User: c.User, AuthFile: c.AuthFile,
 		Policy: docker.Policy{HostNetwork: c.HostNetwork, Options: c.Options, RegistriesOnly: c.RegistriesOnly},
+		GC:     c.ImageGC,
 		Logger: a.log,
 	})
 	if err != nil {
