@@ -70,6 +70,8 @@ function useMode(): [Mode, boolean, (mode: Mode) => void] {
 const light = {
   colorPrimary: '#0b57c9',
   colorLink: '#0b57c9',
+  colorLinkHover: '#083f92',
+  colorLinkActive: '#083f92',
   colorError: '#c5221f',
   colorSuccess: '#1a7f37',
   colorWarning: '#9a5b00',
@@ -84,6 +86,7 @@ const darkTokens = {
   colorPrimary: '#6fb0ff',
   colorLink: '#7ab7ff',
   colorLinkHover: '#a8d0ff',
+  colorLinkActive: '#a8d0ff',
   colorError: '#ff8a80',
   colorErrorText: '#ff8a80',
   colorTextTertiary: 'rgba(255,255,255,0.68)',

@@ -179,6 +179,21 @@ export interface Allocation {
   finished_at?: Time
   quarantined?: boolean
 }
+export interface FileEntry {
+  name: string
+  dir?: boolean
+  link?: boolean // or another special file: it can not be read
+  size: number
+  modified: Time
+}
+export interface FileList {
+  attempt: number
+  rank: number
+  path: string
+  entry: FileEntry
+  entries: FileEntry[] | null
+  more?: boolean
+}
 export interface Event extends Reason {
   index: number
   seq: number

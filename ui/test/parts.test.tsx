@@ -9,23 +9,30 @@ import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
 import { Deeds } from '../src/parts/actions'
+import { fileLines, Files } from '../src/parts/files'
 import { startText } from '../src/parts/forecast'
 import { StateTag } from '../src/parts/states'
 import { truth } from '../src/pages/job'
 import { SignIn } from '../src/signin'
-import { jobStates, type JobDetail, type JobState } from '../src/types'
+import { jobStates, type Allocation, type JobDetail, type JobState } from '../src/types'
 
 const patience = { timeout: 30_000 } // a busy machine is slow
 
+// What tables and dialogs ask of a browser and jsdom has not.
+function stubBrowser() {
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addListener() {}, removeListener() {}, addEventListener() {}, removeEventListener() {} }))
+  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} })
+}
+
 beforeAll(async () => {
   configure({ asyncUtilTimeout: patience.timeout })
-  vi.stubGlobal('matchMedia', () => ({ matches: false, addListener() {}, removeListener() {}, addEventListener() {}, removeEventListener() {} }))
+  stubBrowser()
   await i18next.use(initReactI18next).init({ lng: 'zh', resources: { zh: { translation: zh }, en: { translation: en } }, interpolation: { escapeValue: false } })
 })
 afterEach(() => {
   cleanup()
   vi.unstubAllGlobals()
-  vi.stubGlobal('matchMedia', () => ({ matches: false, addListener() {}, removeListener() {}, addEventListener() {}, removeEventListener() {} }))
+  stubBrowser()
 })
 
 function show(node: React.ReactNode) {
@@ -104,4 +111,31 @@ test('forecasts say now, about when, or never', () => {
   expect(when('later', 'p50')).toBe('Later than 15:10')
   expect(when('never')).toBe('Never in this cluster')
   expect(when('unknown')).toBe('Not known when')
+})
+
+test('files are listed by directory and rank, with what can be downloaded', async () => {
+  await i18next.changeLanguage('en')
+  const modified = '2026-11-21T15:00:00Z'
+  const lists: Record<string, unknown> = {
+    '': { entry: { name: '', dir: true }, entries: [{ name: 'logs', dir: true, size: 0, modified }, { name: 'outputs', dir: true, size: 0, modified }] },
+    outputs: { entry: { name: 'outputs', dir: true }, entries: [{ name: 'a&b #1.pt', size: 2048, modified }, { name: 'far', link: true, size: 0, modified }] },
+  }
+  const asked: string[] = []
+  vi.stubGlobal('fetch', vi.fn(async (path: string) => {
+    asked.push(path)
+    return new Response(JSON.stringify(lists[new URL(path, 'http://agent').searchParams.get('path')!]))
+  }))
+  const allocs = [[1, 0], [2, 0], [2, 1]].map(([attempt, rank]) => ({ attempt, rank, subjob: 0, node_name: 'n' + rank })) as Allocation[]
+  show(<Files id="j1" name="my job" subjob={0} allocs={allocs} live={false} />)
+  await userEvent.click(await screen.findByRole('link', { name: 'outputs/' }))
+  const file = await screen.findByRole('link', { name: 'a&b #1.pt' })
+  expect(file.getAttribute('href')).toBe('/v1/jobs/j1/files/content?path=outputs%2Fa%26b%20%231.pt&attempt=2')
+  expect(file.getAttribute('download')).toBe('a&b #1.pt')
+  expect(screen.getByText('2 KiB')).toBeTruthy()
+  expect(screen.queryByRole('link', { name: /far/ })).toBeNull() // nothing to download
+  expect(screen.getByText(/nomadlike job download 'my job' outputs$/)).toBeTruthy()
+  expect(asked).toEqual(['/v1/jobs/j1/files?path=&attempt=2', '/v1/jobs/j1/files?path=outputs&attempt=2'])
+  await userEvent.click(screen.getByRole('link', { name: 'files' }))
+  expect(await screen.findByRole('link', { name: 'logs/' })).toBeTruthy()
+  expect(fileLines('train', { subjob: 3, attempt: 1, rank: 2, path: '' }, false)).toBe('nomadlike job files -attempt 1 -rank 2 -subjob 3 train')
 })

@@ -9,6 +9,7 @@ import { clock, dateTime, devicesOf, millis, quote, since, size, span } from '..
 import { reasonText } from '../i18n'
 import { Cli, Deeds } from '../parts/actions'
 import { Figures } from '../parts/figures'
+import { Files } from '../parts/files'
 import { ForecastCard, startText } from '../parts/forecast'
 import { Logs } from '../parts/logs'
 import { Failed, Loading, StateTag, useNow, useTitle, WordTag } from '../parts/states'
@@ -86,6 +87,7 @@ export function JobPage() {
           { key: 'figures', label: t('figures.tab'), children: <Figures id={spec.id} name={spec.name} subjob={subjob} live={detail.state === 'running' || detail.state === 'starting' || detail.state === 'paused'} /> },
           { key: 'curves', label: t('training.tab'), children: <Training id={spec.id} name={spec.name} subjob={subjob} live={!endedStates.includes(detail.state)} /> },
           { key: 'logs', label: t('job.logs'), children: ranks.length ? <Logs key={newest?.number} allocs={ranks} attempt={newest} /> : <p>{t('job.no_attempt')}</p> },
+          { key: 'files', label: t('files.tab'), children: allocs.data ? <Files id={spec.id} name={spec.name} subjob={subjob} allocs={allocs.data.filter((a) => a.subjob === subjob)} live={!endedStates.includes(detail.state)} /> : allocs.error ? <Failed error={allocs.error} /> : <Loading /> },
           { key: 'attempts', label: t('job.attempts'), children: <div className="stack"><Attempts attempts={mine} allocs={allocs.data ?? []} /><SideBySide attempts={mine} allocs={allocs.data ?? []} /><Checkpoints detail={detail} standing={standing} /></div> },
           { key: 'command', label: t('job.command'), children: <Commands detail={detail} /> },
           { key: 'terminal', label: t('job.terminal'), children: <Suspense fallback={<Loading />}><Shell allocs={ranks} job={spec.name} /></Suspense> },
