@@ -117,11 +117,11 @@ func (s *site) putPool(r *request) error {
 	if err := invalid("agent.pool_invalid", pool.Validate()); err != nil {
 		return err
 	}
-	known := structs.PoolCeilings{}
+	known, raw := structs.PoolCeilings{}, false
 	if record := s.store.Snapshot().Pool(pool.Name); record != nil {
-		known = record.Ceilings
+		known, raw = record.Ceilings, record.Raw
 	}
-	if pool.Ceilings != known {
+	if pool.Ceilings != known || pool.Raw && !raw {
 		if err := r.may(auth.VerbCeilings, r.object); err != nil {
 			return err
 		}

@@ -46,6 +46,10 @@ func TestPoolsHaveRecordsAndNodes(t *testing.T) {
 	if _, err := operator.PutPool(t.Context(), pool); err != nil {
 		t.Errorf("an operator leaves ceilings as they are: %v", err)
 	}
+	pool.Raw = true
+	if _, err := operator.PutPool(t.Context(), pool); structs.CodeOf(err) != structs.CodeForbidden {
+		t.Errorf("an operator lets processes run without isolation: %v", err)
+	}
 	detail, _, err := operator.Pool(t.Context(), "a800", nil)
 	if err != nil || detail.Pool.Ceilings.Nodes != 4 || len(detail.Members) != 1 || detail.Members[0] != agent.config.Name {
 		t.Errorf("one pool: %+v %v", detail, err)

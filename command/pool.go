@@ -144,6 +144,9 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	if pool.RDMA {
 		fields.row("RDMA", env.onlyYes(true))
 	}
+	if pool.Raw {
+		row("cli.col.raw", env.onlyYes(true))
+	}
 	if pool.SKU != nil {
 		row("cli.col.sku", skuText(pool.SKU))
 	}

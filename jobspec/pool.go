@@ -31,6 +31,7 @@ func (p *parser) readPool(block *hclsyntax.Block, pool *structs.Pool) {
 	r.table("constraints", &pool.Constraints)
 	r.flag("dedicated", &pool.Dedicated)
 	r.flag("rdma", &pool.RDMA)
+	r.flag("raw", &pool.Raw)
 	text(r, "order", &pool.Order)
 	r.span("half_life", &pool.HalfLife, 0)
 	r.fraction("age_weight", &pool.AgeWeight, 0)

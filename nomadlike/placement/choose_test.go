@@ -17,7 +17,7 @@ func drawTwin(t *rapid.T) *twin {
 	w := &twin{nodes: make(map[string]*structs.Node), usage: make(map[string]*structs.Usage), pools: make(map[string]*structs.Pool)}
 	for _, name := range []string{"p", "q", structs.PoolDefault} {
 		if rapid.IntRange(0, 3).Draw(t, "pool") > 0 {
-			w.pools[name] = &structs.Pool{Name: name, Dedicated: rapid.IntRange(0, 3).Draw(t, "dedicated") == 0, RDMA: rapid.IntRange(0, 3).Draw(t, "rdma") > 0}
+			w.pools[name] = &structs.Pool{Name: name, Dedicated: rapid.IntRange(0, 3).Draw(t, "dedicated") == 0, RDMA: rapid.IntRange(0, 3).Draw(t, "rdma") > 0, Raw: rapid.Bool().Draw(t, "pool raw")}
 		}
 	}
 	depth, plain := rapid.IntRange(0, 3).Draw(t, "depth"), rapid.Bool().Draw(t, "plain")
@@ -35,6 +35,7 @@ func drawNode(t *rapid.T, i, depth int, plain bool) *structs.Node {
 	n := &structs.Node{ID: fmt.Sprintf("id%d", i), Name: fmt.Sprintf("n%d", rapid.IntRange(1, 20).Draw(t, "name")),
 		Drivers: []string{"exec"}, Status: structs.NodeReady, Eligibility: structs.NodeEligible,
 		Capacity: structs.Capacity{CPU: 4, Memory: 4 * structs.GiB, PortMin: 20000, PortMax: 20000 + rapid.IntRange(0, 3).Draw(t, "ports")}}
+	n.Raw = rapid.IntRange(0, 5).Draw(t, "raw") == 0
 	for range depth {
 		n.Topology = append(n.Topology, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "topology"))
 	}

@@ -22,7 +22,7 @@ type class struct {
 // classNode is a node with its devices in the order of their bits, as
 // structs.CompareDevices has them, and nothing of it that a class does not have.
 func classNode(node *structs.Node) *structs.Node {
-	c := &structs.Node{Pool: node.PoolName(), RDMA: node.RDMA, Drivers: slices.Clone(node.Drivers), Storages: slices.Clone(node.Storages), Devices: slices.Clone(node.Devices)}
+	c := &structs.Node{Pool: node.PoolName(), RDMA: node.RDMA, Raw: node.Raw, Drivers: slices.Clone(node.Drivers), Storages: slices.Clone(node.Storages), Devices: slices.Clone(node.Devices)}
 	slices.Sort(c.Drivers)
 	slices.Sort(c.Storages)
 	slices.SortFunc(c.Devices, func(a, b structs.Device) int { return structs.CompareDevices(&a, &b) })
@@ -45,6 +45,9 @@ func classKey(b []byte, c *structs.Node, pool *structs.Pool) []byte {
 	number(poolTraits(pool))
 	if c.RDMA {
 		b = append(b, '!')
+	}
+	if c.Raw {
+		b = append(b, 'w')
 	}
 	number(int64(len(c.Drivers)))
 	for _, driver := range c.Drivers {
@@ -77,6 +80,9 @@ func poolTraits(pool *structs.Pool) int64 {
 		}
 		if pool.RDMA {
 			traits |= 4
+		}
+		if pool.Raw {
+			traits |= 8
 		}
 	}
 	return traits

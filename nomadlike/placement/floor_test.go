@@ -108,7 +108,7 @@ func TestFloorsAnswerAlike(t *testing.T) {
 				}
 				w.pools = pools
 				p := &structs.Pool{Name: rapid.SampledFrom([]string{"p", "q", structs.PoolDefault}).Draw(t, "pool"),
-					Dedicated: rapid.Bool().Draw(t, "dedicated"), RDMA: rapid.Bool().Draw(t, "rdma")}
+					Dedicated: rapid.Bool().Draw(t, "dedicated"), RDMA: rapid.Bool().Draw(t, "rdma"), Raw: rapid.Bool().Draw(t, "pool raw")}
 				if rapid.Bool().Draw(t, "no record") {
 					delete(w.pools, p.Name)
 					f.RemovePool(p.Name)

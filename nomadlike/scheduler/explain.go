@@ -147,6 +147,8 @@ func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
 		return neverFor("scheduler.storage_missing", "kind", reason.Params["kind"], "storage", reason.Params["storage"])
 	case "scheduler.node_rdma", "scheduler.pool_rdma":
 		return neverFor("scheduler.no_rdma")
+	case "scheduler.pool_raw":
+		return neverFor("scheduler.no_raw", "pool", reason.Params["pool"])
 	case "scheduler.node_driver_version":
 		return neverFor("scheduler.driver_version_missing", "want", sh.needs[0].job.Placement.DriverVersion)
 	}

@@ -98,6 +98,9 @@ func buildKey(node *structs.Node) string {
 	if node.RDMA {
 		b = append(b, 'r')
 	}
+	if node.Raw {
+		b = append(b, 'w')
+	}
 	number(structs.MilliCPU(node.Capacity.CPU))
 	number(node.Capacity.Memory)
 	number(int64(node.Capacity.PortMin))

@@ -309,6 +309,8 @@ func nodeFrom(t *testing.T, name string, options map[string]string) *structs.Nod
 			}
 		case "rdma":
 			n.RDMA = true
+		case "raw":
+			n.Raw = true
 		case "at":
 			n.Topology = strings.Split(value, "/")
 		default:
@@ -332,6 +334,8 @@ func poolFrom(t *testing.T, name string, options map[string]string) *structs.Poo
 			p.Dedicated = true
 		case "rdma":
 			p.RDMA = true
+		case "raw":
+			p.Raw = true
 		case "nodes":
 			p.Ceilings.Nodes = number(t, value)
 		case "devices":

@@ -176,14 +176,17 @@ func SpecProblem(job *Job, spec Resources, node *Node) *Reason {
 }
 
 // PoolProblem tells what the pool of the node says against ranks of spec there:
-// it is dedicated to jobs that name it, or it has no RDMA. pool is the record
-// of node.PoolName(), nil when there is none.
+// it is dedicated to jobs that name it, it has no RDMA, or it does not let
+// processes run on nodes that were told to isolate none. pool is the record of
+// node.PoolName(), nil when there is none.
 func PoolProblem(job *Job, spec Resources, node *Node, pool *Pool) *Reason {
 	switch {
 	case pool != nil && pool.Dedicated && job.Placement.Pool != pool.Name:
 		return NewReason("scheduler.node_dedicated", "node", node.Name, "pool", pool.Name)
 	case spec.RDMA && (pool == nil || !pool.RDMA):
 		return NewReason("scheduler.pool_rdma", "pool", node.PoolName())
+	case node.Raw && job.Task.Driver == DriverExec && (pool == nil || !pool.Raw):
+		return NewReason("scheduler.pool_raw", "node", node.Name, "pool", node.PoolName())
 	}
 	return nil
 }

@@ -105,6 +105,12 @@ func TestGangProblem(t *testing.T) {
 		{"node named in a dedicated pool", func(p *parts) {
 			p.node.Pool, p.pool, p.job.Placement.Nodes = "p", &Pool{Name: "p", Dedicated: true}, []string{"n1"}
 		}, "scheduler.node_dedicated"},
+		{"raw node without a record of its pool", func(p *parts) { p.node.Raw, p.pool = true, nil }, "scheduler.pool_raw"},
+		{"raw node in a pool that does not allow it", func(p *parts) { p.node.Raw, p.pool = true, &Pool{Name: PoolDefault} }, "scheduler.pool_raw"},
+		{"raw node in a pool that allows it", func(p *parts) { p.node.Raw, p.pool = true, &Pool{Name: PoolDefault, Raw: true} }, ""},
+		{"container on a raw node", func(p *parts) {
+			p.node.Raw, p.node.Drivers, p.job.Task.Driver = true, []string{DriverDocker}, DriverDocker
+		}, ""},
 		{"RDMA", func(p *parts) { p.rdma(); p.node.RDMA = true }, ""},
 		{"no RDMA card", func(p *parts) { p.rdma() }, "scheduler.node_rdma"},
 		{"no RDMA in the pool", func(p *parts) { p.rdma(); p.node.RDMA, p.pool.RDMA = true, false }, "scheduler.pool_rdma"},

@@ -55,6 +55,7 @@ type Node struct {
 	OwnPool     string            `json:"own_pool,omitempty"` // the pool of its own configuration
 	Topology    []string          `json:"topology,omitempty"` // where it stands, outermost first: room, rack, switch
 	RDMA        bool              `json:"rdma,omitempty"`     // a working RDMA network card
+	Raw         bool              `json:"raw,omitempty"`      // its configuration says isolation = "raw": jobs on the driver exec need a pool that allows it
 	Version     string            `json:"version"`
 	Incarnation uint64            `json:"incarnation"` // +1 at each start of its agent
 	Attributes  map[string]string `json:"attributes,omitempty"`

@@ -29,6 +29,7 @@ type Pool struct {
 	Constraints map[string]string `json:"constraints,omitempty"` // members by attribute; a value may list alternatives: "a|b"
 	Dedicated   bool              `json:"dedicated,omitempty"`   // only jobs that name the pool run here
 	RDMA        bool              `json:"rdma,omitempty"`        // its nodes have RDMA networks between them
+	Raw         bool              `json:"raw,omitempty"`         // processes may run on its raw nodes, see Node.Raw
 	SKU         *SKU              `json:"sku,omitempty"`
 	Order       QueueOrder        `json:"order,omitempty"`      // "": submission
 	HalfLife    Duration          `json:"half_life,omitempty"`  // of fair share; 0: HalfLifeDefault

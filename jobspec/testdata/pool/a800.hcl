@@ -5,6 +5,7 @@ pool "a800" {
   constraints = { "gpu.model" = "A800|A100" }
   dedicated   = true
   rdma        = true
+  raw         = true
   order       = "fair"
   half_life   = "72h"
   age_weight  = 1.5

@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"nomadlike/internal/eventually"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/exec"
+)
+
+// A node that isolates nothing runs processes once an administrator has said so
+// in the record of its pool.
+func TestRawNodesNeedTheirPool(t *testing.T) {
+	c := startCluster(t, 1, 0)
+	raw, pool, join := exec.IsolationRaw, "lab", readJoin(t, c.servers[0], joinClient)
+	settings := clientSettings(t.TempDir(), "raw-0", &join)
+	settings.Client.Pool, settings.Client.Exec = &pool, &ExecBlock{Isolation: &raw}
+	node := startAgent(t, settings, testOptions(t))
+	eventually.Within(t, 20*time.Second, "the node is ready", func() bool {
+		seen, _, err := c.api.Node(t.Context(), node.ID(), nil)
+		return err == nil && seen.Schedulable() && seen.Raw
+	})
+	submitted, err := c.api.SubmitJob(t.Context(), api.JobRequest{HCL: `
+job "plain" {
+  placement {
+    pool = "lab"
+  }
+  resources {
+    cpu    = 0.1
+    memory = "32MiB"
+  }
+  task {
+    command = "true"
+  }
+}
+`}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually.Within(t, 20*time.Second, "the job says why it waits", func() bool {
+		job, _, err := c.api.Job(t.Context(), submitted.JobID, nil)
+		if err == nil && job.State != structs.JobQueued {
+			t.Fatalf("the job is %s", job.State)
+		}
+		return err == nil && job.Wait != nil && job.Wait.ID == "scheduler.no_raw"
+	})
+	if _, err := c.api.PutPool(t.Context(), &structs.Pool{Name: pool, Raw: true}); err != nil {
+		t.Fatal(err)
+	}
+	awaitJob(t, c.api, submitted.JobID, structs.JobSucceeded)
+}
+
+// What the node says of its tasks stays true in a development agent; it needs no
+// record of a pool.
+func TestRawDevelopmentAgent(t *testing.T) {
+	yes, raw, data, options := true, exec.IsolationRaw, filepath.Join(shortDir(t), "data"), testOptions(t)
+	agent := startAgent(t, Settings{Dev: &yes, DataDir: &data, Client: &Client{Enabled: &yes, Exec: &ExecBlock{Isolation: &raw}}}, options)
+	client := loggedIn(t, options)
+	runJob(t, client, hello("true"), structs.JobSucceeded)
+	node, _, err := client.Node(t.Context(), agent.ID(), nil)
+	if err != nil || node.Raw || node.Attributes["driver.exec.isolation"] != "raw" {
+		t.Errorf("the node is %+v, %v", node, err)
+	}
+}
