@@ -36,7 +36,6 @@ func (g ImageGCBlock) over(top ImageGCBlock) ImageGCBlock {
 
 // imageGC reads the rules by which images go.
 func (r *resolver) imageGC(block *ImageGCBlock) docker.GC {
-	const path = "client.docker.image_gc"
 	b := blockOf(block)
 	high := get(b.DiskHigh, diskHighDefault)
 	rules := docker.GC{
@@ -44,12 +43,12 @@ func (r *resolver) imageGC(block *ImageGCBlock) docker.GC {
 		HighPercent: high, LowPercent: get(b.DiskLow, max(high-diskStep, 1)), Pinned: b.Pinned,
 	}
 	if rules.LowPercent < 1 || rules.HighPercent > 100 || rules.LowPercent > rules.HighPercent {
-		r.refuse(path, "agent.config.image_disk", "low", rules.LowPercent, "high", rules.HighPercent)
+		r.refuse("client.docker.image_gc", "agent.config.image_disk", "low", rules.LowPercent, "high", rules.HighPercent)
 	}
 	if b.KeepFor != nil {
 		keep, err := structs.ParseDuration(*b.KeepFor)
 		if err != nil || keep < imageKeepMin {
-			r.refuse(path+".keep_for", "agent.config.image_keep", "value", *b.KeepFor, "min", structs.FormatDuration(imageKeepMin))
+			r.refuse("client.docker.image_gc.keep_for", "agent.config.image_keep", "value", *b.KeepFor, "min", structs.FormatDuration(imageKeepMin))
 		} else {
 			rules.KeepAfterUse = keep.Std()
 		}
@@ -57,16 +56,16 @@ func (r *resolver) imageGC(block *ImageGCBlock) docker.GC {
 	if b.UnusedMax != nil {
 		unused, err := structs.ParseDuration(*b.UnusedMax)
 		if err != nil || unused.Std() < rules.KeepAfterUse {
-			r.refuse(path+".unused_max", "agent.config.image_unused", "value", *b.UnusedMax, "keep", structs.FormatDuration(structs.Duration(rules.KeepAfterUse)))
+			r.refuse("client.docker.image_gc.unused_max", "agent.config.image_unused", "value", *b.UnusedMax, "keep", structs.FormatDuration(structs.Duration(rules.KeepAfterUse)))
 		}
 		rules.UnusedMax = unused.Std()
 	}
 	if len(b.Pinned) > imagesPinnedMax {
-		r.refuse(path+".pinned", "agent.config.image_pins", "count", len(b.Pinned), "max", imagesPinnedMax)
+		r.refuse("client.docker.image_gc.pinned", "agent.config.image_pins", "count", len(b.Pinned), "max", imagesPinnedMax)
 	}
 	for _, name := range b.Pinned {
 		if !plainText(name, structs.WordMax) || name == "" {
-			r.refuse(path+".pinned", "agent.config.image_pin", "value", name)
+			r.refuse("client.docker.image_gc.pinned", "agent.config.image_pin", "value", name)
 		}
 	}
 	return rules

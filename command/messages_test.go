@@ -119,7 +119,8 @@ func otherNames(text string) bool {
 	switch text {
 	case "server.bootstrap_expect", "server.join", "client.servers", "client.pool", "client.port_min", "client.reserved.cpu", "client.reserved.memory",
 		"client.topology", "client.device", "client.storage", "client.data.path", "client.data.retention", "client.data.free_min", "client.exec.isolation", "client.exec.view", "client.exec.pids_max", "client.exec.ulimits", "client.exec.ulimits_max", "client.exec.root",
-		"client.exec.mount_roots", "client.exec.cgroups":
+		"client.exec.mount_roots", "client.exec.cgroups",
+		"client.docker.image_gc", "client.docker.image_gc.keep_for", "client.docker.image_gc.unused_max", "client.docker.image_gc.pinned":
 		return true // settings of the agent's configuration
 	case "docker.io":
 		return true // a registry
