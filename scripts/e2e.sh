@@ -92,6 +92,8 @@ agent_gone() { ! kill -0 "$(cat "$dir/$1/agent.pid")" 2>/dev/null; }
 # more. These hosts share a kernel, so ranks that are not isolated have shared
 # memory, and end.
 mpich() {
+  printf 'pool "default" {\n  raw = true\n}\n' >"$dir/pool.hcl"
+  nl pool apply "$dir/pool.hcl"
   processes_are raw
   mpich_pi
   processes_are auto
