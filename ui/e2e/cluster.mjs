@@ -5,7 +5,7 @@
 //
 //   node e2e/cluster.mjs [--binary ../bin/nomadlike] [--shots FOLDER]
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
@@ -56,6 +56,28 @@ function startCluster() {
   return { ready, stop: async () => { script.stdin.end(); await ended } }
 }
 
+// settled waits until the addresses of the machines' links are no longer being
+// made: the browser drops what it loads whenever one appears.
+async function settled() {
+  for (let i = 0; i < 150; i++) {
+    const left = spawnSync('ip', ['-6', '-o', 'addr', 'show', 'tentative'], { encoding: 'utf8' })
+    if (left.status !== 0 || left.stdout.trim() === '') return
+    await new Promise((done) => setTimeout(done, 100))
+  }
+}
+
+// visit opens an address, again when something else on this machine changed its
+// network meanwhile.
+async function visit(page, url) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await page.goto(url)
+    } catch (error) {
+      if (tries === 5 || !String(error).includes('ERR_NETWORK_CHANGED')) throw error
+    }
+  }
+}
+
 const failures = []
 async function inspect(page, name) {
   if (options.shots) await page.screenshot({ path: join(options.shots, 'three-' + name + '.png') })
@@ -72,7 +94,7 @@ async function day(browser, { address, token }, lang) {
   const complaints = []
   page.on('console', (message) => message.type() === 'error' && !/status of 40[01]/.test(message.text()) && complaints.push(message.text() + ' at ' + message.location().url))
   page.on('pageerror', (error) => complaints.push(String(error)))
-  await page.goto(address + '/jobs')
+  await visit(page, address + '/jobs')
   await page.getByLabel(w.token, { exact: true }).fill(token)
   await page.getByRole('button', { name: w.signIn }).click()
 
@@ -115,7 +137,7 @@ async function day(browser, { address, token }, lang) {
   await page.locator('.tag.state-running').first().waitFor()
   const second = page.url()
 
-  await page.goto(address + '/jobs/new')
+  await visit(page, address + '/jobs/new')
   await page.getByRole('textbox', { name: w.file }).fill(jobFile(name + '-waits'))
   await page.locator('.verdict', { hasText: w.about }).waitFor() // before it is submitted
   await inspect(page, lang + '-create-waits')
@@ -137,7 +159,7 @@ async function day(browser, { address, token }, lang) {
   await inspect(page, lang + '-cluster')
 
   for (const [url, state] of [[waits, 'stopped'], [second, 'stopped']]) {
-    await page.goto(url)
+    await visit(page, url)
     await page.getByRole('button', { name: w.stop, exact: true }).click()
     await page.locator('.ant-modal-footer').getByRole('button', { name: w.stop, exact: true }).click()
     await page.locator('.tag.state-' + state).first().waitFor()
@@ -152,6 +174,7 @@ let browser
 let failed = false
 try {
   const place = await cluster.ready
+  await settled()
   browser = await chromium.launch({ executablePath: options.chromium, args: ['--no-sandbox'] })
   await day(browser, place, 'zh')
   await day(browser, place, 'en')
