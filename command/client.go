@@ -96,6 +96,23 @@ func one(args []string, what string) (string, error) {
 	return args[0], nil
 }
 
+// two checks that a verb was given its two arguments and no more; what is what
+// people are told to be missing.
+func two(args []string, what string) error {
+	if len(args) < 2 {
+		return usagef("cli.missing_argument", "argument", what)
+	}
+	return none(args[2:])
+}
+
+// openTwo is two, and connects. The caller closes the client.
+func (env *Env) openTwo(connection connectionFlags, args []string, what string) (*api.Client, error) {
+	if err := two(args, what); err != nil {
+		return nil, err
+	}
+	return env.connect(connection)
+}
+
 // atMostOne is the argument of a verb that takes one or none; "" for none.
 func atMostOne(args []string) (string, error) {
 	if len(args) == 0 {

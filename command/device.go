@@ -61,13 +61,7 @@ func deviceList(set *flag.FlagSet) func(*Env, []string) error {
 func deviceHistory(set *flag.FlagSet) func(*Env, []string) error {
 	connection, output := declareConnection(set), declareOutput(set)
 	return func(env *Env, args []string) error {
-		if len(args) < 2 {
-			return usagef("cli.missing_argument", "argument", "NODE DEVICE")
-		}
-		if err := none(args[2:]); err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
+		client, err := env.openTwo(connection, args, "NODE DEVICE")
 		if err != nil {
 			return err
 		}
@@ -253,13 +247,7 @@ func deviceTreat(act structs.DeviceAct, done string) func(*flag.FlagSet) func(*E
 	return func(set *flag.FlagSet) func(*Env, []string) error {
 		connection := declareConnection(set)
 		return func(env *Env, args []string) error {
-			if len(args) < 2 {
-				return usagef("cli.missing_argument", "argument", strings.Fields("NODE DEVICE")[len(args)])
-			}
-			if err := none(args[2:]); err != nil {
-				return err
-			}
-			client, err := env.connect(connection)
+			client, err := env.openTwo(connection, args, strings.Join(strings.Fields("NODE DEVICE")[min(len(args), 1):], " "))
 			if err != nil {
 				return err
 			}

@@ -351,13 +351,7 @@ func replaceFile(path string, data []byte) error {
 func jobPriority(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
 	return func(env *Env, args []string) error {
-		if len(args) < 2 {
-			return usagef("cli.missing_argument", "argument", "JOB normal|urgent|critical")
-		}
-		if err := none(args[2:]); err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
+		client, err := env.openTwo(connection, args, "JOB normal|urgent|critical")
 		if err != nil {
 			return err
 		}

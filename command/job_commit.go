@@ -14,13 +14,7 @@ func jobCommit(set *flag.FlagSet) func(*Env, []string) error {
 	subjob := set.Int("subjob", 0, "cli.flag.subjob")
 	comment := set.String("comment", "", "cli.flag.comment")
 	return func(env *Env, args []string) error {
-		if len(args) < 2 {
-			return usagef("cli.missing_argument", "argument", "JOB NAME")
-		}
-		if err := none(args[2:]); err != nil {
-			return err
-		}
-		client, err := env.connect(connection)
+		client, err := env.openTwo(connection, args, "JOB NAME")
 		if err != nil {
 			return err
 		}

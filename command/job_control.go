@@ -108,10 +108,7 @@ func jobThrottle(set *flag.FlagSet) func(*Env, []string) error {
 	subjob := set.Int("subjob", -1, "cli.flag.subjob")
 	busy := set.Duration("busy", structs.ThrottleBusyDefault.Std(), "cli.flag.busy")
 	return func(env *Env, args []string) error {
-		if len(args) < 2 {
-			return usagef("cli.missing_argument", "argument", "JOB keep:MS|off")
-		}
-		if err := none(args[2:]); err != nil {
+		if err := two(args, "JOB keep:MS|off"); err != nil {
 			return err
 		}
 		idle, ok := parseKeep(args[1])

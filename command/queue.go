@@ -51,10 +51,7 @@ func queueMove(set *flag.FlagSet) func(*Env, []string) error {
 func jobLimit(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
 	return func(env *Env, args []string) error {
-		if len(args) < 2 {
-			return usagef("cli.missing_argument", "argument", "JOB DURATION|none")
-		}
-		if err := none(args[2:]); err != nil {
+		if err := two(args, "JOB DURATION|none"); err != nil {
 			return err
 		}
 		limit := structs.Duration(0)
