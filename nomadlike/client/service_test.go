@@ -438,8 +438,9 @@ func TestRemoteShellReachesRanks(t *testing.T) {
 	c.change(ranks[1].Alloc.ID, func(a *structs.Allocation) { a.Desired = structs.DesiredStop })
 	wantStatus(t, c, ranks[1].Alloc.ID, structs.AllocKilled)
 	for i, dir := range dirs {
-		if _, err := os.Lstat((layout{dir}).rshSocket(ranks[i].Alloc.ID)); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the socket of rank %d is left: %v", i, err)
-		}
+		eventually.Within(t, 10*time.Second, fmt.Sprintf("the socket of rank %d is gone", i), func() bool {
+			_, err := os.Lstat((layout{dir}).rshSocket(ranks[i].Alloc.ID))
+			return errors.Is(err, os.ErrNotExist)
+		})
 	}
 }

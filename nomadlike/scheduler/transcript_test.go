@@ -112,6 +112,9 @@ func (w *story) play(t *testing.T, line string) []string {
 			break
 		}
 		w.end(id.job, id.index, structs.JobQueued)
+		if options["avoid"] != "" {
+			w.set(id, func(s *structs.Subjob) { s.Avoid = []string{"id-" + options["avoid"]} })
+		}
 		if options["delay"] != "" {
 			w.set(id, func(s *structs.Subjob) { s.NotBefore = w.now.Add(span(t, options["delay"])) })
 		}

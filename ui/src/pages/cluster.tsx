@@ -2,7 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { Input, Segmented, Select, Table } from 'antd'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link, useSearchParams } from 'react-router'
+import { Link } from 'react-router'
+import { useAddress } from '../address'
 import { call, get, part } from '../api'
 import { number, size } from '../format'
 import { reasonText } from '../i18n'
@@ -43,13 +44,7 @@ export function Cluster() {
     refetchInterval: 5000,
     queryFn: ({ signal }) => get<{ nodes: NodeDevices[] | null }>('/v1/devices?limit=1000', signal).then((d) => d.nodes ?? []),
   })
-  const [params, setParams] = useSearchParams()
-  const put = (name: string, value: string) => setParams((old) => {
-    const next = new URLSearchParams(old)
-    if (value) next.set(name, value)
-    else next.delete(name)
-    return next
-  }, { replace: true })
+  const [params, put] = useAddress()
   const view = params.get('view') === 'list' ? 'list' : 'wall'
   const setView = (value: 'wall' | 'list') => put('view', value === 'wall' ? '' : value)
   const text = params.get('text') ?? ''

@@ -2,7 +2,8 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Select, Table } from 'antd'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link, useSearchParams } from 'react-router'
+import { Link } from 'react-router'
+import { useAddress } from '../address'
 import { get, part } from '../api'
 import { since } from '../format'
 import { reasonText } from '../i18n'
@@ -19,13 +20,7 @@ export function QueuePage() {
   useTitle(t('menu.queue'))
   const now = useNow(30_000)
   // What is looked at and tried is in the address, so that it can be shared.
-  const [params, setParams] = useSearchParams()
-  const put = (name: string, value: string) => setParams((old) => {
-    const next = new URLSearchParams(old)
-    if (value) next.set(name, value)
-    else next.delete(name)
-    return next
-  }, { replace: true })
+  const [params, put] = useAddress()
   const pool = params.get('pool') ?? ''
   const setPool = (value: string) => put('pool', value)
   const hours = [6, 24, 72, 168].find((h) => String(h) === params.get('hours')) ?? 24
