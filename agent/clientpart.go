@@ -67,9 +67,8 @@ func (a *Agent) openClient(context.Context) error {
 			Name: a.config.Name, Advertise: a.config.Advertise, Interface: c.Interface, Pool: c.Pool, ReservedCPU: c.ReservedCPU,
 			ReservedMemory: c.ReservedMemory, PortMin: c.PortMin, PortMax: c.PortMax, Attributes: metaAttributes(c.Meta),
 			Topology: c.Topology, RDMA: c.RDMA,
-			// A development agent is its user's own, who needs no pool to allow it.
-			Raw: c.Exec.Isolation == exec.IsolationRaw && !a.config.Dev,
 		},
+		Own:     a.config.Dev,
 		Devices: c.Devices, DevicePlugins: devices,
 		Drivers: drivers, Storages: c.Storages, Fast: data.Config{Dir: c.Data.Path, Retention: c.Data.Retention, FreeMin: c.Data.FreeMin},
 		Servers: a.serverAddresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),

@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,14 +16,28 @@ import (
 // A node that isolates nothing runs processes once an administrator has said so
 // in the record of its pool.
 func TestRawNodesNeedTheirPool(t *testing.T) {
+	raw := exec.IsolationRaw
+	needsPool(t, &ExecBlock{Isolation: &raw}, "switched off")
+}
+
+// So does one that would isolate but can not: its tasks run no less freely.
+func TestNodesThatCanNotIsolateNeedTheirPool(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	needsPool(t, &ExecBlock{Root: &missing}, missing)
+}
+
+// needsPool starts a node with these settings of exec in a pool, where a job
+// waits, with cause among its reasons, until the record of the pool allows it.
+func needsPool(t *testing.T, block *ExecBlock, cause string) {
+	t.Helper()
 	c := startCluster(t, 1, 0)
-	raw, pool, join := exec.IsolationRaw, "lab", readJoin(t, c.servers[0], joinClient)
+	pool, join := "lab", readJoin(t, c.servers[0], joinClient)
 	settings := clientSettings(t.TempDir(), "raw-0", &join)
-	settings.Client.Pool, settings.Client.Exec = &pool, &ExecBlock{Isolation: &raw}
+	settings.Client.Pool, settings.Client.Exec = &pool, block
 	node := startAgent(t, settings, testOptions(t))
 	eventually.Within(t, 20*time.Second, "the node is ready", func() bool {
 		seen, _, err := c.api.Node(t.Context(), node.ID(), nil)
-		return err == nil && seen.Schedulable() && seen.Raw
+		return err == nil && seen.Schedulable() && seen.Raw && strings.Contains(seen.Attributes[structs.AttrIsolationReason], cause)
 	})
 	submitted, err := c.api.SubmitJob(t.Context(), api.JobRequest{HCL: `
 job "plain" {
@@ -45,7 +61,8 @@ job "plain" {
 		if err == nil && job.State != structs.JobQueued {
 			t.Fatalf("the job is %s", job.State)
 		}
-		return err == nil && job.Wait != nil && job.Wait.ID == "scheduler.no_raw"
+		return err == nil && job.Wait != nil && job.Wait.ID == "scheduler.no_raw" && job.Wait.Params["node"] == "raw-0" &&
+			strings.Contains(fmt.Sprint(job.Wait.Params["cause"]), cause)
 	})
 	if _, err := c.api.PutPool(t.Context(), &structs.Pool{Name: pool, Raw: true}); err != nil {
 		t.Fatal(err)

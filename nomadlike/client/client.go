@@ -371,9 +371,10 @@ func (c *Client) syncStore(ctx context.Context) {
 // driversChanged puts the healthy drivers into the registration.
 func (c *Client) driversChanged() {
 	healthy, attributes := c.drivers.healthy()
+	raw := !c.config.Own && c.drivers.isolatesNone()
 	c.describe(attributes, func(node *structs.Node) bool {
-		changed := !slices.Equal(node.Drivers, healthy)
-		node.Drivers = healthy
+		changed := !slices.Equal(node.Drivers, healthy) || node.Raw != raw
+		node.Drivers, node.Raw = healthy, raw
 		return changed
 	})
 }

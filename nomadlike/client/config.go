@@ -32,6 +32,9 @@ type Config struct {
 	RPCAddr string // host:port of this agent
 	Version string
 	Wishes  fingerprint.Wishes // name, address, pool, reserves, ports, attributes
+	// Own says that the machine is its user's own: processes that nothing
+	// isolates run on it without a pool that allows them.
+	Own     bool
 	Drivers map[string]driver.Driver
 	Devices []structs.Device // declared by the configuration
 	// Storages are the places for data that the administrator has named; the

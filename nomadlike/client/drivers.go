@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
 
@@ -85,6 +86,15 @@ func (h *driverHealth) note(name string, word driver.Fingerprint) {
 	if !spoke && len(h.mu.last) == len(h.drivers) {
 		close(h.first)
 	}
+}
+
+// isolatesNone tells whether processes are kept apart by nothing here: because
+// the configuration says so, or because the driver has tried and can not.
+func (h *driverHealth) isolatesNone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	word := h.mu.last[structs.DriverExec]
+	return word.Health == driver.Healthy && word.Attributes[structs.AttrIsolation] == structs.IsolationNone
 }
 
 // healthy names the drivers that can start tasks, and gives their attributes.

@@ -35,7 +35,7 @@ type space struct {
 // seesNode tells whether tasks of a driver see the node's files where they are:
 // such tasks get links, since nothing can be mounted for one of them alone.
 func (c *Client) seesNode(driverName string) bool {
-	return driverName == structs.DriverExec && c.Node().Attributes["driver.exec.isolation"] == "raw"
+	return driverName == structs.DriverExec && c.Node().Attributes[structs.AttrIsolation] == structs.IsolationNone
 }
 
 // openWorkspace checks and makes the directories of a job's data.

@@ -148,7 +148,7 @@ func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
 	case "scheduler.node_rdma", "scheduler.pool_rdma":
 		return neverFor("scheduler.no_rdma")
 	case "scheduler.pool_raw":
-		return neverFor("scheduler.no_raw", "pool", reason.Params["pool"])
+		return neverFor("scheduler.no_raw", "pool", reason.Params["pool"], "node", reason.Params["node"], "cause", reason.Params["cause"])
 	case "scheduler.node_driver_version":
 		return neverFor("scheduler.driver_version_missing", "want", sh.needs[0].job.Placement.DriverVersion)
 	}

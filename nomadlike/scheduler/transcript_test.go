@@ -313,7 +313,7 @@ func nodeFrom(t *testing.T, name string, options map[string]string) *structs.Nod
 		case "rdma":
 			n.RDMA = true
 		case "raw":
-			n.Raw = true
+			n.Raw, n.Attributes = true, map[string]string{structs.AttrIsolationReason: value}
 		case "at":
 			n.Topology = strings.Split(value, "/")
 		default:

@@ -1,6 +1,7 @@
 package structs
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -177,7 +178,7 @@ func SpecProblem(job *Job, spec Resources, node *Node) *Reason {
 
 // PoolProblem tells what the pool of the node says against ranks of spec there:
 // it is dedicated to jobs that name it, it has no RDMA, or it does not let
-// processes run on nodes that were told to isolate none. pool is the record of
+// processes run on nodes that isolate none. pool is the record of
 // node.PoolName(), nil when there is none.
 func PoolProblem(job *Job, spec Resources, node *Node, pool *Pool) *Reason {
 	switch {
@@ -186,7 +187,8 @@ func PoolProblem(job *Job, spec Resources, node *Node, pool *Pool) *Reason {
 	case spec.RDMA && (pool == nil || !pool.RDMA):
 		return NewReason("scheduler.pool_rdma", "pool", node.PoolName())
 	case node.Raw && job.Task.Driver == DriverExec && (pool == nil || !pool.Raw):
-		return NewReason("scheduler.pool_raw", "node", node.Name, "pool", node.PoolName())
+		return NewReason("scheduler.pool_raw", "node", node.Name, "pool", node.PoolName(),
+			"cause", cmp.Or(node.Attributes[AttrIsolationReason], "switched off"))
 	}
 	return nil
 }

@@ -42,6 +42,13 @@ const (
 	NodeDraining Eligibility = "draining" // no new work, old work is moved away
 )
 
+// Attributes of a node that say how the driver exec keeps tasks apart there.
+const (
+	AttrIsolation       = "driver.exec.isolation"        // the parts in use, or IsolationNone
+	AttrIsolationReason = "driver.exec.isolation_reason" // why a part is missing
+	IsolationNone       = "raw"
+)
+
 // Node is a machine that runs work.
 //
 // Writers: fingerprint fields by its client at registration; Status by the
@@ -55,7 +62,7 @@ type Node struct {
 	OwnPool     string            `json:"own_pool,omitempty"` // the pool of its own configuration
 	Topology    []string          `json:"topology,omitempty"` // where it stands, outermost first: room, rack, switch
 	RDMA        bool              `json:"rdma,omitempty"`     // a working RDMA network card
-	Raw         bool              `json:"raw,omitempty"`      // its configuration says isolation = "raw": jobs on the driver exec need a pool that allows it
+	Raw         bool              `json:"raw,omitempty"`      // isolates no processes, by its configuration or because it can not: jobs on the driver exec need a pool that allows it
 	Version     string            `json:"version"`
 	Incarnation uint64            `json:"incarnation"` // +1 at each start of its agent
 	Attributes  map[string]string `json:"attributes,omitempty"`

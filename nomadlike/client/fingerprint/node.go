@@ -43,7 +43,6 @@ type Wishes struct {
 	Attributes     map[string]string
 	Topology       []string // where the machine stands, outermost first
 	RDMA           bool
-	Raw            bool // tasks of the driver exec are isolated by nothing, because the configuration says so
 }
 
 // Defaults of Wishes, and its limits.
@@ -84,7 +83,6 @@ func Node(m Machine, w Wishes) (structs.Node, error) {
 		OwnPool:    w.Pool,
 		Topology:   w.Topology,
 		RDMA:       w.RDMA,
-		Raw:        w.Raw,
 		Attributes: attributes,
 		Capacity:   capacity,
 	}, nil
