@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/structs"
@@ -54,6 +55,7 @@ func runChild(dir, server string) int {
 	}
 	if id != "" { // in a network of its own
 		config.NodeID, config.Machine = id, nil
+		config.PatrolEvery, config.LinksEvery = 500*time.Millisecond, 100*time.Millisecond
 		config.OpenExec = func(ctx context.Context, _, rpcAddr string) (ExecPeer, error) {
 			return dialExec(ctx, rpcAddr, Caller{Role: RoleClient, ID: id})
 		}

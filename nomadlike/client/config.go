@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -69,6 +70,9 @@ type Config struct {
 	Boottime func() time.Duration
 	Chance   func() float64
 	BootID   string
+
+	PatrolEvery time.Duration // between looks of the patrol at a task; 0: a minute
+	LinksEvery  time.Duration // between looks at the network cards; 0: 10 s
 }
 
 // SharedDirDefault is where the same paths of all nodes are made by default.
@@ -107,6 +111,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Chance == nil {
 		c.Chance = rand.Float64
 	}
+	c.PatrolEvery, c.LinksEvery = cmp.Or(c.PatrolEvery, patrolEvery), cmp.Or(c.LinksEvery, linksEvery)
 	if c.BootID == "" {
 		c.BootID = store.ReadBootID()
 	}

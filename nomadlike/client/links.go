@@ -55,7 +55,7 @@ func hasRDMA(seen rdma.Inventory, declared bool) bool {
 // watchLinks looks at the network cards until ctx is cancelled, after the
 // first look.
 func (c *Client) watchLinks(ctx context.Context, watch *rdma.Watch) {
-	for sleep(ctx, linksEvery) {
+	for sleep(ctx, c.config.LinksEvery) {
 		c.lookAtLinks(watch)
 	}
 }
@@ -63,7 +63,8 @@ func (c *Client) watchLinks(ctx context.Context, watch *rdma.Watch) {
 // lookAtLinks puts what the network cards are like into the registration.
 func (c *Client) lookAtLinks(watch *rdma.Watch) {
 	seen := rdma.Read(c.config.SysRoot)
-	faults := watch.Step(seen, c.config.Now())
+	// What tasks talk over counts also when it is a bridge or a VLAN.
+	faults := watch.Step(seen.With(c.config.SysRoot, c.Node().Attributes["net.interface"]), c.config.Now())
 	fresh := linkAttributes(seen, faults)
 	c.mu.Lock()
 	all := maps.Clone(c.mu.node.Attributes)

@@ -1,58 +1,48 @@
 package client
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
-	"nomadlike/nomadlike/client/envcheck"
 	"nomadlike/nomadlike/structs"
-	"nomadlike/plugins/driver"
 )
 
 // The rhythm of the patrol over a task of a job that wants prechecks, and its
 // bounds.
 const (
-	patrolFirst     = time.Second // after the start of the command
-	patrolEvery     = time.Minute
-	patrolStrikes   = 2 // looks in a row that find the network of a gang unwell until it is left
-	envPatience     = 15 * time.Second
-	envOutputMax    = 64 << 10
-	envTableMax     = 1 << 20
-	envFindingsMax  = 16 // told of one task
-	envTableFile    = "environment.json"
-	envCheckedNames = 64 // of peers
+	patrolFirst   = time.Second // after the start of the command
+	patrolEvery   = time.Minute
+	patrolStrikes = 2 // looks in a row that find the network of a gang unwell until it is left
 )
 
 // patrolState is what a patrol remembers from look to look.
 type patrolState struct {
-	told    map[string]bool // rules
-	unfit   string          // what was told of the node, "" for nothing
+	told    *envTold
+	begun   time.Time // of the first look
+	unfit   string    // what was told of the node, "" for nothing
 	strikes int
+	lossy   bool // it was told that packets to another node are lost
+	losses  int  // looks in a row that found it
 }
 
 // patrol looks again and again at what the task sees and at its node, until ctx
 // ends. What is new is told in the events of the job; a gang leaves a node whose
 // network is not well.
 func (w *watcher) patrol(ctx context.Context) {
-	state := patrolState{told: make(map[string]bool)}
-	for first, wait := true, patrolFirst; sleep(ctx, wait); first, wait = false, patrolEvery {
+	state := patrolState{told: new(envTold), begun: w.client.config.Now()}
+	if p := w.runner.prepared; p != nil && p.told != nil {
+		state.told = p.told
+	}
+	for wait := patrolFirst; sleep(ctx, wait); wait = w.client.config.PatrolEvery {
 		a := w.runner.assigned.Load()
 		if a == nil || a.Job == nil || a.Alloc.Control.Holds() {
 			continue
 		}
-		w.checkEnvironment(ctx, a, &state, first)
+		w.checkEnvironment(ctx, a, &state)
 		w.checkNode(a, &state)
+		w.checkPeers(ctx, a, &state)
 	}
 }
 
@@ -88,89 +78,4 @@ func (c *Client) leave(id string, cause *structs.Reason, order *structs.StopOrde
 
 func (w *watcher) say(told structs.Told) {
 	w.tell(w.client.nextNote(), structs.AllocNote{Told: &told})
-}
-
-// checkEnvironment runs the script of package envcheck in the task, and tells
-// what the table makes of it, each rule once. The first look tells what the task
-// sees, too.
-func (w *watcher) checkEnvironment(ctx context.Context, a *structs.Assignment, state *patrolState, first bool) {
-	c := w.client
-	d, ok := c.config.Drivers[a.Job.Task.Driver]
-	if !ok {
-		return
-	}
-	table, err := c.envTable()
-	if err != nil {
-		c.log.Warn("environment of a task is not checked", logkey.AllocID, w.id, logkey.Error, err)
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, envPatience)
-	defer cancel()
-	var names []string
-	for _, member := range a.Members[:min(len(a.Members), envCheckedNames)] {
-		names = append(names, member.Name)
-	}
-	var out cappedBuffer
-	spec := driver.ExecSpec{Command: []string{"sh", "-c", envcheck.Script}, Env: []string{"NOMADLIKE_CHECK_NAMES=" + strings.Join(names, " ")}}
-	if _, err := d.Exec(ctx, alloc.TaskID(w.id), spec, driver.Streams{Stdout: &out}); err != nil {
-		c.log.Debug("environment of a task is not checked", logkey.AllocID, w.id, logkey.Error, err) // it has no shell, or has ended
-		return
-	}
-	facts := envcheck.Parse(out.String())
-	if at, err := strconv.ParseInt(facts["clock"], 10, 64); err == nil {
-		facts["clock.skew"] = strconv.FormatInt(at-c.config.Now().Unix(), 10)
-	}
-	if first {
-		w.say(structs.Told{Event: structs.EventEnvironment, Params: map[string]string{"seen": seen(facts)}})
-	}
-	for _, found := range table.Judge(facts) {
-		if !state.told[found.ID] && len(state.told) < envFindingsMax {
-			state.told[found.ID] = true
-			w.say(structs.Told{Event: structs.EventEnvironmentFound, Severity: "warn",
-				Params: map[string]string{"rule": found.ID, "text": found.Text, "text_zh": found.TextZh}})
-		}
-	}
-}
-
-// seen lists facts for people.
-func seen(facts envcheck.Facts) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(facts)) {
-		if value := facts[name]; value != "" && name != "clock" {
-			parts = append(parts, name+"="+short(value))
-		}
-	}
-	text := strings.Join(parts, ", ")
-	return strings.ToValidUTF8(text[:min(len(text), structs.NoteParamMax)], "")
-}
-
-// envTable is the table of rules: the administrator's, in the node's data
-// directory, or the one that is built in. It is read at every look, so that it
-// may be edited.
-func (c *Client) envTable() (*envcheck.Table, error) {
-	path := filepath.Join(c.config.DataDir, envTableFile)
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return envcheck.Load(nil)
-	}
-	if err == nil && info.Size() > envTableMax {
-		err = errors.New("the table is too large")
-	}
-	if err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return envcheck.Load(data)
-}
-
-// cappedBuffer keeps the begin of what is written to it.
-type cappedBuffer struct{ bytes.Buffer }
-
-// Write takes everything and keeps what fits.
-func (b *cappedBuffer) Write(data []byte) (int, error) {
-	b.Buffer.Write(data[:min(len(data), max(envOutputMax-b.Len(), 0))])
-	return len(data), nil
 }

@@ -40,6 +40,7 @@ type prepared struct {
 	spec   driver.TaskSpec
 	shell  shellServer
 	links  []launch.Link
+	told   *envTold // of its environment before the start; nil when nobody looked
 }
 
 // prepare gets an allocation ready to start: its ports are free, its
@@ -135,7 +136,11 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 	if failure := c.fetch(ctx, a, &p.spec); failure != nil {
 		return failure
 	}
-	return c.prestart(ctx, a, p.spec)
+	if failure := c.prestart(ctx, a, p.spec); failure != nil {
+		return failure
+	}
+	c.foresee(ctx, a, p, l.Notes)
+	return nil
 }
 
 // prestart runs the hooks that come before the command.

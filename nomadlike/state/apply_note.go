@@ -91,4 +91,5 @@ func (tx *txn) told(alloc *structs.Allocation, told *structs.Told) {
 		pairs = append(pairs, name, strings.ToValidUTF8(value[:min(len(value), structs.NoteParamMax)], ""))
 	}
 	tx.tell(event, pairs...)
+	tx.seen(alloc, told.Seen)
 }

@@ -31,6 +31,7 @@ import (
 //	letgo NAME RANK hold|devices  a node has let go of them
 //	evicted NAME RANK DEVICE     a node leaves a device
 //	saves NAME RANK PATH [step=N] [seq=N] [attempt=N] [node=NAME]
+//	sees NAME RANK NAME=VALUE…    a node tells what a rank sees
 //	status NODE ready|disconnected|lost|left
 //	drain|cordon|eligible NODE [deadline=D]
 //	stop|delete|expire NAME[/SUBJOB]
@@ -143,7 +144,7 @@ func (p *play) do(verb string, args []string) {
 		p.saves(plain, named)
 	case "release":
 		p.apply(structs.CommandJobStop, &structs.JobStop{JobID: "job-" + plain[0], Release: plain[1], Reason: "seen enough"})
-	case "paces", "slow", "evicted", "letgo":
+	case "paces", "slow", "evicted", "letgo", "sees":
 		p.watched(verb, plain, named)
 	case "status":
 		node := p.store.Snapshot().Node("node-" + plain[0])
@@ -442,6 +443,8 @@ func (p *play) watched(verb string, plain []string, named map[string]string) {
 	alloc := snapshot.Alloc(structs.AllocID(id, subjob, attempt, p.number(plain[1], 0)))
 	note := structs.AllocNote{AllocID: alloc.ID, Attempt: attempt, Seq: alloc.NoteSeq + 1}
 	switch verb {
+	case "sees":
+		note.Told = &structs.Told{Event: structs.EventEnvironment, Params: map[string]string{"seen": "much"}, Seen: named}
 	case "paces":
 		note.Pace = &structs.Pace{Silent: slices.Contains(plain, "silent"), Mute: slices.Contains(plain, "mute"), Over: slices.Contains(plain, "over"),
 			For: p.span(named["for"]), Limit: p.span(named["limit"]), Step: int64(p.number(named["step"], 0)),

@@ -111,7 +111,9 @@ type Allocation struct {
 	NoteSeq     uint64      `json:"note_seq,omitempty"`    // of its last AllocNote
 	Quarantined bool        `json:"quarantined,omitempty"` // lost: holds its devices until the node returns with an inventory
 
-	Hold *Hold `json:"hold,omitempty"` // failed: still enterable, and holding what it has
+	Hold *Hold             `json:"hold,omitempty"` // failed: still enterable, and holding what it has
+	Seen map[string]string `json:"seen,omitempty"` // facts of its environment that its gang should have in common; never changed in place
+
 	Pace *Pace `json:"pace,omitempty"` // running: it has gone silent; nil: it is heard, or nobody watches
 
 	CreateIndex uint64 `json:"create_index"`

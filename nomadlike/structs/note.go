@@ -13,6 +13,8 @@ const (
 	NoteParamsMax     = 16   // parameters of a told event
 	NoteParamMax      = 1024 // bytes of one
 	AvoidMax          = 64   // nodes that a subjob avoids
+	SeenMax           = 24   // facts that ranks are compared by
+	SeenValueMax      = 256  // bytes of one, and of its name
 )
 
 // SavedCheckpoint is a checkpoint that a training registered: where it lies, in
@@ -87,10 +89,11 @@ const (
 	EventImageComing    = "event.alloc.image_coming"
 	EventImagePulled    = "event.alloc.image_pulled"
 
-	EventEnvironment      = "event.alloc.environment"
-	EventEnvironmentFound = "event.alloc.environment_found"
-	EventPatrolFailed     = "event.alloc.patrol_failed"
-	EventPatrolWell       = "event.alloc.patrol_well"
+	EventEnvironment        = "event.alloc.environment"
+	EventEnvironmentFound   = "event.alloc.environment_found"
+	EventEnvironmentDiffers = "event.alloc.environment_differs" // made by the servers
+	EventPatrolFailed       = "event.alloc.patrol_failed"
+	EventPatrolWell         = "event.alloc.patrol_well"
 )
 
 // Told is an event that a node makes known about one of its allocations.
@@ -98,4 +101,7 @@ type Told struct {
 	Event    string            `json:"event"` // message id, one of ToldEvents
 	Params   map[string]string `json:"params,omitempty"`
 	Severity string            `json:"severity,omitempty"` // "" | warn | error
+	// Seen are facts of an environment that all ranks of a gang should have in
+	// common; at most SeenMax.
+	Seen map[string]string `json:"seen,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed" // for the table and the script
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,10 @@ const (
 
 // Table is the rules, in the order in which findings are told.
 type Table struct {
-	Rules []Rule `json:"rules"`
+	// Same are the names of facts that all ranks of a gang should have in common;
+	// a name that ends in * stands for all that begin so.
+	Same  []string `json:"same,omitempty"`
+	Rules []Rule   `json:"rules"`
 }
 
 // Rule names a likely cause: it is found when all its conditions hold.
@@ -66,6 +70,9 @@ func Load(data []byte) (*Table, error) {
 	}
 	if len(table.Rules) > rulesMax {
 		return nil, fmt.Errorf("read table of environment checks: %d rules, at most %d", len(table.Rules), rulesMax)
+	}
+	if len(table.Same) > rulesMax {
+		return nil, fmt.Errorf("read table of environment checks: %d names in same, at most %d", len(table.Same), rulesMax)
 	}
 	seen := make(map[string]bool)
 	for i, rule := range table.Rules {
@@ -115,9 +122,24 @@ func Parse(output string) Facts {
 		if !ok || !found || name == "" || len(facts) >= factsMax {
 			continue
 		}
-		facts[name] = strings.ToValidUTF8(strings.Trim(value[:min(len(value), valueMax)], ", "), "")
+		facts[name] = bounded(value)
 	}
 	return facts
+}
+
+// Common gives the facts that should be the same for all ranks, the first most
+// of them by name. Facts that are empty say nothing.
+func (t *Table) Common(facts Facts, most int) map[string]string {
+	common := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(facts)) {
+		if facts[name] != "" && len(common) < most && slices.ContainsFunc(t.Same, func(same string) bool {
+			prefix, all := strings.CutSuffix(same, "*")
+			return name == same || all && strings.HasPrefix(name, prefix)
+		}) {
+			common[name] = facts[name]
+		}
+	}
+	return common
 }
 
 // Judge names the rules that are true of facts.

@@ -1,8 +1,12 @@
 package envcheck
 
 import (
+	"fmt"
+	"maps"
+	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -78,4 +82,90 @@ func FuzzParse(f *testing.F) {
 			table.Judge(facts)
 		}
 	})
+}
+
+// TestCompare holds what a task was given against what its processes have.
+func TestCompare(t *testing.T) {
+	given := func() Facts {
+		return Facts{"env.MASTER_ADDR": "a-1-0", "env.MASTER_PORT": "2222", "shm.mib": "1"}
+	}
+	same := map[string]string{"MASTER_ADDR": "a-1-0", "MASTER_PORT": "2222", "HOME": "/"}
+	for _, test := range []struct {
+		name      string
+		processes []Process
+		want      Facts // besides what was given
+	}{
+		{"nothing can be seen", []Process{{PID: 7, Name: "x"}}, nil},
+		{"all is well", []Process{{Env: same}, {Env: same}}, nil},
+		{"changed", []Process{{Env: map[string]string{"MASTER_ADDR": "b", "MASTER_PORT": "2222"}}},
+			Facts{"env.MASTER_ADDR": "b", "env.changed": "MASTER_ADDR=b (a-1-0)"}},
+		{"unset", []Process{{Env: map[string]string{"MASTER_ADDR": "a-1-0"}}}, Facts{"env.unset": "MASTER_PORT"}},
+		{"dropped", []Process{{Env: same}, {Name: "python3", Env: map[string]string{}}}, Facts{"env.dropped": "python3"}},
+		{"added", []Process{{Env: map[string]string{"MASTER_ADDR": "a-1-0", "MASTER_PORT": "2222", "NCCL_DEBUG": "INFO", "HOME": "/"}}}, Facts{"env.NCCL_DEBUG": "INFO"}},
+		{"by a launcher", []Process{{Env: map[string]string{"MASTER_ADDR": "other", "LOCAL_RANK": "1"}}}, nil},
+		{"the check itself", []Process{{Env: map[string]string{"PROBE": ""}}}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			want := given()
+			maps.Copy(want, test.want)
+			got := given()
+			if got.Compare(test.processes, "PROBE"); !maps.Equal(got, want) {
+				t.Errorf("facts %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestProcesses finds processes by what their first one was given, and their
+// sockets.
+func TestProcesses(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "env -i sh -c 'echo; read x'; true")
+	marker := "NOMADLIKE_TEST_MARKER=" + strconv.Itoa(os.Getpid())
+	cmd.Env = append(os.Environ(), marker)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); _ = cmd.Wait() }()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	found := Processes("/proc", marker)
+	if len(found) != 2 || found[0].PID != cmd.Process.Pid || found[0].Name != "sh" || found[1].Env["PATH"] != "" || found[1].Env == nil {
+		t.Errorf("found %d processes: %+v", len(found), found)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	if who, own := Listener("/proc", port, found); own || !strings.HasSuffix(who, fmt.Sprintf("(%d)", os.Getpid())) {
+		t.Errorf("a stranger's port: %q, own %v", who, own)
+	}
+	if who, own := Listener("/proc", port, []Process{{PID: os.Getpid(), Name: "test"}}); !own || who != fmt.Sprintf("test (%d)", os.Getpid()) {
+		t.Errorf("an own port: %q, own %v", who, own)
+	}
+	l.Close()
+	if who, _ := Listener("/proc", port, found); who != "" {
+		t.Errorf("a port of nobody: %q", who)
+	}
+}
+
+func TestCommon(t *testing.T) {
+	table := &Table{Same: []string{"cuda.version", "env.MS_*"}}
+	facts := Facts{"cuda.version": "12", "env.MS_A": "1", "env.MS_B": "", "env.X": "2"}
+	if got := table.Common(facts, 9); !maps.Equal(got, map[string]string{"cuda.version": "12", "env.MS_A": "1"}) {
+		t.Errorf("common %v", got)
+	}
+	if got := table.Common(facts, 1); len(got) != 1 {
+		t.Errorf("common %v", got)
+	}
 }

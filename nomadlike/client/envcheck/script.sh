@@ -15,4 +15,12 @@ for name in $NOMADLIKE_CHECK_NAMES; do
 	if command -v getent >/dev/null 2>&1; then getent hosts "$name" >/dev/null 2>&1 || lost="$lost$name,"; fi
 done
 say names.unresolved "$lost"
-env | while IFS= read -r line; do case "$line" in NCCL_*|HCCL_*|GLOO_*|CUDA_*|PYTORCH_*|ASCEND_*|OMP_*|MASTER_*|WORLD_SIZE=*|RANK=*) echo "@@env.$line";; esac; done
+if [ -n "$MASTER_ADDR" ] && command -v getent >/dev/null 2>&1; then
+	if getent hosts "$MASTER_ADDR" >/dev/null 2>&1; then say master.unresolved ""; else say master.unresolved "$MASTER_ADDR"; fi
+fi
+unset=
+for name in $NOMADLIKE_CHECK_VARIABLES; do
+	if ! env | grep -q "^$name="; then unset="$unset$name,"; fi
+done
+say command.unset "$unset"
+env | while IFS= read -r line; do case "$line" in NCCL_*|HCCL_*|GLOO_*|CUDA_*|PYTORCH_*|ASCEND_*|OMP_*|MS_SCHED_*|MASTER_*|WORLD_SIZE=*|RANK=*|RANK_TABLE_FILE=*|*_VISIBLE_DEVICES=*) echo "@@env.$line";; esac; done

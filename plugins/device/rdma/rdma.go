@@ -123,11 +123,27 @@ func counters() []string {
 
 func readNet(root, name string) (Net, bool) {
 	dir := filepath.Join(root, "sys/class/net", name)
-	hardware := exists(filepath.Join(dir, "device"))
-	bond := exists(filepath.Join(dir, "bonding"))
-	if !hardware && !bond {
+	if !exists(filepath.Join(dir, "device")) && !exists(filepath.Join(dir, "bonding")) {
 		return Net{}, false // loopback, bridges, tunnels
 	}
+	return lookAt(root, name), true
+}
+
+// With gives an inventory to which an interface was added, whatever its kind,
+// unless it is there already: for who depends on one. The given inventory is
+// not changed. An interface that has vanished is not added.
+func (i Inventory) With(root, name string) Inventory {
+	if slices.ContainsFunc(i.Nets, func(n Net) bool { return n.Name == name }) || name == "" || strings.ContainsRune(name, '/') ||
+		!exists(filepath.Join(root, "sys/class/net", name)) {
+		return i
+	}
+	i.Nets = append(slices.Clip(i.Nets), lookAt(root, name))
+	return i
+}
+
+func lookAt(root, name string) Net {
+	dir := filepath.Join(root, "sys/class/net", name)
+	hardware := exists(filepath.Join(dir, "device"))
 	net := Net{Name: name, Up: text(dir, "carrier") == "1", IB: text(dir, "type") == "32", Virtual: !hardware, Place: pcie.Place{NUMA: -1}}
 	if mbit, err := strconv.ParseInt(text(dir, "speed"), 10, 64); err == nil && mbit > 0 {
 		net.Speed = float64(mbit) * 1e6
@@ -139,10 +155,10 @@ func readNet(root, name string) (Net, bool) {
 			net.Card = cards[0]
 		}
 	}
-	if bond {
+	if exists(filepath.Join(dir, "bonding")) {
 		net.Slaves = strings.Fields(text(dir, "bonding/slaves"))
 	}
-	return net, true
+	return net
 }
 
 // join tells ports the interfaces that share their PCI device, where the
