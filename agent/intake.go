@@ -255,9 +255,11 @@ func (s *site) tryJob(r *request, job *structs.Job, out *api.JobPlan) (first *st
 // gang, or on made-up ones when there is none. An elastic gang may be smaller
 // than its job asks for.
 func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.GangPlan) ([]api.RankPlan, error) {
-	size, alternative := job.Nodes, 0
+	size, alternative := job.RanksOf(job.Nodes), 0
+	var placed []structs.RankPlacement
 	if gang != nil {
-		size, alternative = len(gang.Placements), gang.Spec
+		placed = job.Spread(gang.Placements)
+		size, alternative = len(placed), gang.Spec
 	}
 	members := make([]structs.Member, size)
 	for rank := range members {
@@ -265,7 +267,7 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 		if gang == nil {
 			continue
 		}
-		placement := gang.Placements[rank]
+		placement := placed[rank]
 		members[rank].NodeID, members[rank].Ports, members[rank].Devices = placement.NodeID, placement.Ports, placement.Devices
 		if node := snapshot.Node(placement.NodeID); node != nil {
 			members[rank].NodeName, members[rank].Addr = node.Name, node.Addr

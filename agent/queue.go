@@ -226,7 +226,7 @@ func machineWork(r *request, snapshot *state.Snapshot, alloc *structs.Allocation
 	if !ok || attempt == nil {
 		return work
 	}
-	work.Nodes, work.Priority, work.Preemptible = len(attempt.Allocs), view.Job.Priority, view.Job.Preemptible
+	work.Nodes, work.Priority, work.Preemptible = view.Job.NodesOf(len(attempt.Allocs)), view.Job.Priority, view.Job.Preemptible
 	work.VIP, work.CheckpointAt = view.Job.VIP != nil, attempt.CheckpointAt
 	if view.Job.TimeLimit > 0 && attempt.RunningAt != 0 {
 		work.EndsBy = attempt.RunningAt.Add(view.Job.TimeLimit.Std())

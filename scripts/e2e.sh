@@ -127,6 +127,30 @@ meets() { # EXAMPLE WHAT: all ranks of an example meet, and rank 0 names their h
 
 jax() { meets jax 'jax: 3 ranks met on jax-1-0, jax-1-1, jax-1-2'; }
 tensorflow() { meets tensorflow 'tensorflow: 3 ranks met on tensorflow-1-0, tensorflow-1-1, tensorflow-1-2'; }
+
+# python_of RANK: the pids of a rank's python processes, on whichever host.
+python_of() {
+  local name pid
+  for name in c1 c2 c3 c4; do
+    for pid in $(host_pids $name); do
+      if [[ "$(cat "/proc/$pid/comm" 2>/dev/null)" == python3* ]] && grep -qz "^NOMADLIKE_RANK_NAME=$1$" "/proc/$pid/environ" 2>/dev/null; then echo "$pid"; fi
+    done
+  done
+}
+
+parameter_servers() { # the servers outlive every worker but the last; one that dies restarts the gang
+  nl job run -logs -var "examples=$root/website/examples" website/examples/tensorflow-ps.hcl | tee "$dir/ps.out"
+  [[ $(grep -cE 'worker [012] of 3 is done with 2 servers, error' "$dir/ps.out") == 3 ]]
+  grep -qE 'worker 2 of 3 is done with 2 servers, error 0\.0' "$dir/ps.out"
+  [[ $(grep -cE 'ps [01] on tensorflow-ps-1-ps[01] holds 3 weights' "$dir/ps.out") == 2 ]]
+  nl job run -detach -var "examples=$root/website/examples" -var steps=4000 website/examples/tensorflow-ps.hcl >"$dir/ps.id"
+  wait_for 30 "the servers" is state_of tensorflow-ps running
+  [[ $(nl job inspect -t '{{range .Allocations}}{{.Spec.CPU}} {{end}}' tensorflow-ps) == "0.5 0.5 0.5 1 1 " ]]
+  kill -9 $(python_of tensorflow-ps-1-ps0)
+  again() { [[ $(attempt_of tensorflow-ps) == 2 && $(state_of tensorflow-ps) == running ]]; }
+  wait_for 40 "attempt 2" again
+  nl job stop -wait tensorflow-ps
+}
 mindspore() { meets mindspore 'mindspore: 3 ranks met on mindspore-1-0, mindspore-1-1, mindspore-1-2'; }
 horovod() { meets horovod 'by 3 ranks on 3 hosts: horovod-1-0, horovod-1-1, horovod-1-2'; }
 
@@ -225,6 +249,7 @@ scenario "a failing MPI rank gives the job its exit code" mpi_failure
 scenario "PyTorch DDP over three nodes" torch
 scenario "JAX's environment" jax
 scenario "TensorFlow's TF_CONFIG" tensorflow
+scenario "TensorFlow with parameter servers" parameter_servers
 scenario "MindSpore's environment" mindspore
 scenario "Horovod by mpirun" horovod
 scenario "DeepSpeed without ssh" deepspeed

@@ -45,6 +45,9 @@ func (w *watcher) paceOf(job *structs.Job) *paceWatch {
 	if job == nil || job.Hang == nil && (job.Checkpoint == nil || job.Checkpoint.Performance == nil) {
 		return nil
 	}
+	if a := w.runner.assigned.Load(); a != nil && job.IsServer(a.Alloc.Rank) {
+		return nil // parameter servers say nothing of steps
+	}
 	p := &paceWatch{watcher: w}
 	var err error
 	if job.Hang != nil {

@@ -22,7 +22,8 @@
 //	horovod       mpi with the prefix and the host file paths that its users know
 //	deepspeed     as pytorch, with the host file; deepspeed starts each node by
 //	              itself, or pdsh reaches them through the agents
-//	tensorflow    as typed on every node, with TF_CONFIG (AllReduce, or a chief)
+//	tensorflow    as typed on every node, with TF_CONFIG (AllReduce, or a chief);
+//	              parameter servers are ranks after those of the nodes
 //	mindspore     as typed on every node, with msrun's variables and the rank table
 //	jax           as typed on every node, with the coordinator's address
 //
@@ -30,6 +31,5 @@
 // $NAME and ${NAME} in a command are replaced by that environment, as a shell
 // would; names that it does not hold stay as typed and are noted.
 //
-// Limits: parameter servers of tensorflow are refused as not available yet.
-// Nothing here touches disk, network, clock or chance.
+// Limits: nothing here touches disk, network, clock or chance.
 package launch

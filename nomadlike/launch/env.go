@@ -85,8 +85,8 @@ func (b *build) common() {
 	e.set("NOMADLIKE_ALLOC_ID", a.ID)
 	e.set("NOMADLIKE_RANK", strconv.Itoa(b.rank))
 	e.set("NOMADLIKE_RANK_NAME", b.members[b.rank].Name)
-	e.set("NOMADLIKE_NODES", strconv.Itoa(len(b.members)))
-	e.set("NOMADLIKE_PROCS", strconv.Itoa(len(b.members)*b.slots))
+	e.set("NOMADLIKE_NODES", strconv.Itoa(b.workers))
+	e.set("NOMADLIKE_PROCS", strconv.Itoa(b.workers*b.slots))
 	e.set("NOMADLIKE_NODE_NAME", b.members[b.rank].NodeName)
 	e.set("NOMADLIKE_TASK_DIR", b.node.TaskDir)
 	if saved := a.Resume; saved != nil {

@@ -159,7 +159,7 @@ func Build(input Input) (Launch, error) {
 // its author may want to know about them. It is Build for a made-up placement:
 // what does not depend on nodes is found before the job queues.
 func Check(job *structs.Job) ([]structs.Reason, error) {
-	members := make([]structs.Member, max(job.Nodes, 1))
+	members := make([]structs.Member, job.RanksOf(max(job.Nodes, 1)))
 	for rank := range members {
 		members[rank] = structs.Member{Rank: rank, Name: structs.RankName(job, 0, 1, rank), Addr: "192.0.2.1"}
 	}
@@ -211,7 +211,8 @@ type build struct {
 	members []structs.Member
 	node    NodeFacts
 	rank    int
-	slots   int // processes of each node
+	workers int // ranks that are no parameter servers
+	slots   int // processes of each worker
 	command string
 	env     *environment
 	out     Launch
@@ -230,7 +231,10 @@ func newBuild(input Input) (*build, error) {
 		}
 	}
 	b := &build{gang: gang, job: job, alloc: alloc, members: input.Members, node: input.Node, rank: alloc.Rank,
-		slots: slotsOf(job, alloc), command: job.Task.Command, env: newEnvironment()}
+		workers: job.NodesOf(len(input.Members)), slots: slotsOf(job, alloc), command: job.Task.Command, env: newEnvironment()}
+	if job.IsServer(b.rank) {
+		b.slots = max(1, len(b.members[0].Devices))
+	}
 	b.env.user(job.Task.Env)
 	if job.Batch != nil && alloc.Subjob < len(job.Batch.Subtasks) && alloc.Subjob >= 0 {
 		subtask := job.Batch.Subtasks[alloc.Subjob]

@@ -25,10 +25,13 @@ func job(mode structs.Mode, nodes int, command string) *structs.Job {
 // input places job as attempt 2, with the rendezvous port 20017 on rank 0.
 func input(j *structs.Job, rank int) Input {
 	var members []structs.Member
-	for r := range j.Nodes {
+	for r := range j.RanksOf(j.Nodes) {
 		m := structs.Member{Rank: r, Name: structs.RankName(j, 0, 2, r), AllocID: fmt.Sprintf("alloc-%d", r),
 			NodeID: fmt.Sprintf("node-%d", r), NodeName: fmt.Sprintf("n%d", r+1), Addr: fmt.Sprintf("10.77.0.%d", r+1)}
-		if len(j.PortRequests(j.SpecAt(0), r)) > 0 {
+		if j.IsServer(r) { // beside a worker
+			m.NodeID, m.NodeName = fmt.Sprintf("node-%d", r%j.Nodes), fmt.Sprintf("n%d", r%j.Nodes+1)
+			m.Addr, m.Ports = fmt.Sprintf("10.77.0.%d", r%j.Nodes+1), map[string]int{structs.MasterPortName: 20040 + r}
+		} else if len(j.PortRequests(j.SpecAt(0), r)) > 0 {
 			m.Ports = map[string]int{structs.MasterPortName: 20017}
 		}
 		members = append(members, m)
@@ -36,7 +39,7 @@ func input(j *structs.Job, rank int) Input {
 	return Input{
 		Job: j,
 		Alloc: &structs.Allocation{ID: members[rank].AllocID, JobID: j.ID, JobName: j.Name, Attempt: 2, Rank: rank,
-			Name: members[rank].Name, Spec: j.SpecAt(0), Ports: members[rank].Ports},
+			Name: members[rank].Name, Spec: j.SpecOf(0, rank, j.RanksOf(j.Nodes)), Ports: members[rank].Ports},
 		Members: members,
 		Node: NodeFacts{TaskDir: "/var/lib/nomadlike/alloc/a/task", SecretsDir: "/var/lib/nomadlike/alloc/a/secrets",
 			AgentPath: "/usr/bin/nomadlike", Interface: "eth0", Network: "10.77.0.0/24", PrivateHosts: true,
@@ -148,6 +151,12 @@ func TestGoldens(t *testing.T) {
 		}), ranks: []int{0, 1}},
 		{name: "tensorflow", job: job(structs.ModeTensorFlow, 3, "python train.py"), ranks: []int{0, 2}},
 		{name: "tensorflow-chief", job: with(job(structs.ModeTensorFlow, 3, "python train.py"), func(j *structs.Job) { j.Distributed.Chief = true }), ranks: []int{0, 2}},
+		{name: "tensorflow-ps", job: with(job(structs.ModeTensorFlow, 2, "python train.py"), func(j *structs.Job) { j.Distributed.ParameterServers = 3 }), ranks: []int{0, 1, 2, 4}},
+		{name: "tensorflow-ps-chief", job: with(job(structs.ModeTensorFlow, 2, "python train.py"), func(j *structs.Job) {
+			j.Distributed.ParameterServers, j.Distributed.Chief = 1, true
+			j.Resources[0].Devices = []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 2}}
+		}), ranks: []int{0, 1, 2}},
+		{name: "tensorflow-ps-one-node", job: with(job(structs.ModeTensorFlow, 1, "python train.py"), func(j *structs.Job) { j.Distributed.ParameterServers = 1 }), ranks: []int{0, 1}},
 		{name: "jax", job: devices(job(structs.ModeJAX, 2, "python train.py")), ranks: []int{0, 1}},
 		{name: "mindspore-cpu", job: job(structs.ModeMindSpore, 2, "python train.py"), ranks: []int{1}},
 		{name: "mindspore-v1.0", job: rankTable("v1.0", 2), ranks: []int{0, 1}, cards: true},
@@ -313,9 +322,7 @@ func TestRefusals(t *testing.T) {
 		{"open quote", func(in *Input) { in.Job.Task.Command = "python 'x" }, "launch.command_unreadable"},
 		{"expansion that is no name", func(in *Input) { in.Job.Task.Command = "python ${X:-y}" }, "launch.command_unreadable"},
 		{"no command", func(in *Input) { in.Job.Task.Command = "  " }, "launch.command_empty"},
-		{"mode of a later time", func(in *Input) {
-			in.Job.Distributed = structs.Distributed{Mode: structs.ModeTensorFlow, ParameterServers: 1}
-		}, "launch.mode_not_available"},
+		{"mode of a later time", func(in *Input) { in.Job.Distributed.Mode = "ray" }, "launch.mode_not_available"},
 		{"card without an address", func(in *Input) {
 			in.Job.Distributed.Mode = structs.ModeMindSpore
 			in.Members[0].Cards, in.Members[1].Cards = []structs.Card{{ID: "a"}}, []structs.Card{{ID: "b"}}

@@ -12,6 +12,7 @@ import (
 type tfConfig struct {
 	Cluster struct {
 		Chief  []string `json:"chief,omitempty"`
+		PS     []string `json:"ps,omitempty"`
 		Worker []string `json:"worker,omitempty"`
 	} `json:"cluster"`
 	Task struct {
@@ -23,11 +24,9 @@ type tfConfig struct {
 
 // tensorflow runs the command on every node with TF_CONFIG: every node is a
 // worker and listens at its own port (AllReduce). With chief the first node is
-// the chief and the workers count from the second on.
+// the chief and the workers count from the second on. Parameter servers run the
+// same command, told by TF_CONFIG what they are; they see no accelerators.
 func (b *build) tensorflow() error {
-	if b.job.Distributed.ParameterServers > 0 {
-		return structs.NewError(structs.CodeNotAvailable, "launch.mode_not_available", "mode", "parameter_servers")
-	}
 	var config tfConfig
 	config.Task.Type, config.Environment = "worker", "cloud"
 	index := b.rank
@@ -37,16 +36,24 @@ func (b *build) tensorflow() error {
 			address = b.members[i].Addr
 		}
 		address = hostPort(address, b.portOf(i))
+		if b.job.IsServer(i) {
+			config.Cluster.PS = append(config.Cluster.PS, address)
+			continue
+		}
 		if b.job.Distributed.Chief && i == 0 {
 			config.Cluster.Chief = []string{address}
 			continue
 		}
 		config.Cluster.Worker = append(config.Cluster.Worker, address)
 	}
-	if b.job.Distributed.Chief {
-		if index--; b.rank == 0 {
-			config.Task.Type, index = "chief", 0
-		}
+	switch {
+	case b.job.IsServer(b.rank):
+		config.Task.Type, index = "ps", b.rank-b.job.Nodes
+		b.env.set("CUDA_VISIBLE_DEVICES", "-1") // a server on a machine with cards would take their memory
+	case b.job.Distributed.Chief && b.rank == 0:
+		config.Task.Type = "chief"
+	case b.job.Distributed.Chief:
+		index--
 	}
 	config.Task.Index = strconv.Itoa(index)
 	text, err := json.Marshal(config)

@@ -170,6 +170,7 @@ func appendPlaceKey(b keyWriter, job *structs.Job, r *structs.Resources) keyWrit
 // appendSizeKey writes the rest of what placement reads.
 func appendSizeKey(b keyWriter, job *structs.Job, r *structs.Resources) keyWriter {
 	b.number(int64(job.Nodes))
+	b.number(int64(job.Servers()))
 	b.text(job.Placement.SpreadOrPack)
 	b.number(structs.MilliCPU(r.CPU))
 	b.number(r.Memory)

@@ -57,6 +57,9 @@ func (s *shapes) of(job *structs.Job) *shape {
 	key = strconv.AppendInt(key, int64(job.Nodes), 10)
 	key = append(key, '-')
 	key = strconv.AppendInt(key, int64(job.NodesMin()), 10)
+	if servers := job.Servers(); servers > 0 {
+		key = strconv.AppendInt(append(key, 's'), int64(servers), 10)
+	}
 	if resizable(job) {
 		key = append(key, 'r')
 	}
@@ -82,6 +85,7 @@ func (s *shapes) of(job *structs.Job) *shape {
 	for i := range needs {
 		spec := needs[i].Spec()
 		n := need{Need: needs[i], job: form, at: s.needs, least: leastHeld(spec, sh.min)}
+		n.least[structs.QuotaCPU] -= job.ServerCPUSpare()
 		n.ports, n.heads = job.PortRequests(spec, 1), job.PortRequests(spec, 0)
 		n.rank = demand{structs.MilliCPU(spec.CPU), max(spec.Memory, 0), 0}
 		for _, request := range spec.Devices {

@@ -151,7 +151,7 @@ func (b *Board) gangOf(c *structs.SubjobChange) *gang {
 	a := c.Attempt
 	g := &gang{
 		attempt: a.Number, spec: a.Spec, placedAt: a.PlacedAt, runningAt: a.RunningAt, checkpointAt: a.CheckpointAt,
-		endingAt: a.EndingAt, whole: len(a.Allocs) >= c.Job.Nodes,
+		endingAt: a.EndingAt, whole: c.Job.NodesOf(len(a.Allocs)) >= c.Job.Nodes,
 	}
 	for _, alloc := range c.Allocs {
 		seat, ok := b.floor.SeatOf(alloc)

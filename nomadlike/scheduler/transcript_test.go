@@ -26,7 +26,7 @@ import (
 //	sick NODE DEVICE
 //	pool NAME [order=fair] [half=SPAN] [age=HOURS] [dedicated=true] [rdma=true] [nodes=MAX] [devices=MAX]
 //	project NAME [weight=N] [quota=KIND:GUARANTEED:MAXIMUM,…]
-//	job NAME [nodes=N] [min=N] [resize=true] [cpu=N] [memory=SIZE] [priority=P] [batch=N] [mode=M] [master=PORT]
+//	job NAME [nodes=N] [min=N] [resize=true] [cpu=N] [memory=SIZE] [priority=P] [batch=N] [mode=M] [servers=N] [master=PORT]
 //	    [port=NAME:N] [devices=N:KIND[:MODEL]] [on=a,b] [pool=P] [place=spread] [driver=D] [or=cpu:memory]
 //	    [project=P] [limit=SPAN] [preemptible=true] [vip=NODE:wait|kill,…]
 //	move JOB first|last
@@ -393,6 +393,8 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 			j.Batch = &structs.Batch{Count: number(t, value)}
 		case "mode":
 			j.Distributed.Mode = structs.Mode(value)
+		case "servers":
+			j.Distributed.ParameterServers = number(t, value)
 		case "master":
 			j.Distributed.MasterPort = number(t, value)
 		case "port":

@@ -316,8 +316,9 @@ func (w *world) place(gang *structs.GangPlan) {
 	})
 	attempt := &structs.Attempt{JobID: id.job, Subjob: id.index, Number: gang.Attempt, State: structs.AttemptRunning, Spec: gang.Spec,
 		PlacedAt: w.now, RunningAt: w.now}
-	for rank, p := range gang.Placements {
-		spec := job.SpecOf(gang.Spec, rank, len(gang.Placements))
+	placed := job.Spread(gang.Placements)
+	for rank, p := range placed {
+		spec := job.SpecOf(gang.Spec, rank, len(placed))
 		a := &structs.Allocation{
 			ID:    structs.AllocID(gang.JobID, gang.Subjob, gang.Attempt, rank),
 			JobID: gang.JobID, Project: job.Project, Subjob: gang.Subjob, Attempt: gang.Attempt, Rank: rank, NodeID: p.NodeID,
@@ -480,7 +481,7 @@ func (w *world) checkGangs(t failer) {
 			}
 		}
 		job := w.jobs[s.JobID]
-		if len(ranks) < job.NodesMin() || len(ranks) > job.Nodes || len(nodes) != len(ranks) {
+		if workers := job.NodesOf(len(ranks)); workers < job.NodesMin() || workers > job.Nodes || len(nodes) != workers {
 			t.Fatalf("%s/%d runs with ranks %v on nodes %v, want %d of each", s.JobID, s.Index, ranks, nodes, job.Nodes)
 		}
 	}

@@ -124,7 +124,7 @@ func newMemberCache() *memberCache {
 // of lists the members of an allocation's attempt, by rank. The list is
 // shared: nobody may change it.
 func (c *memberCache) of(snapshot *state.Snapshot, alloc *structs.Allocation, job *structs.Job) []structs.Member {
-	if job.Nodes <= 1 {
+	if !job.NeedsBarrier() {
 		return []structs.Member{memberOf(snapshot, alloc)} // as cheap as looking it up
 	}
 	key := attemptMade{structs.AttemptKey{JobID: alloc.JobID, Subjob: alloc.Subjob, Number: alloc.Attempt}, alloc.CreateIndex}

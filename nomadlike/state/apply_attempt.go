@@ -141,6 +141,9 @@ func (tx *txn) stopRanks(job *structs.Job, attempt *structs.Attempt, saves bool)
 		if alloc.Status.Terminal() || alloc.Desired == structs.DesiredStop {
 			continue
 		}
+		if order != nil && job.IsServer(alloc.Rank) {
+			continue // the workers save what it holds: it goes when they have
+		}
 		after := *alloc
 		after.Desired, after.DesiredReason, after.Stop = structs.DesiredStop, attempt.Cause, order
 		tx.putAlloc(alloc, &after)
@@ -181,8 +184,14 @@ func (tx *txn) settle(job *structs.Job, subjob int, number uint64) {
 		case row.Attempt.State == structs.AttemptRunning && row.Complete == all:
 			tx.endAttempt(job, subjob, number, ending{outcome: structs.OutcomeSucceeded})
 			return
+		case row.Attempt.State.Commanded() && row.Complete > 0 && tx.workersAre(job, row, isComplete):
+			tx.endAttempt(job, subjob, number, ending{outcome: structs.OutcomeSucceeded, cause: structs.NewReason("reason.workers_done")})
+			return
 		case row.Attempt.State == structs.AttemptRunning && tx.follows(row):
 			tx.follow(job, row)
+		case row.Attempt.State == structs.AttemptEnding && row.Terminal < all && tx.workersAre(job, row, isTerminal):
+			tx.stopServers(row.Attempt)
+			return
 		case row.Attempt.State == structs.AttemptEnding && row.Terminal == all:
 			if tx.fenced(job, row.Attempt) {
 				return
@@ -214,7 +223,7 @@ func (tx *txn) release(job *structs.Job, row *attemptRow) {
 		tx.putAlloc(alloc, &after)
 	}
 	tx.tell(structs.Event{Topic: topicAttempt, ID: "event.attempt.released", Project: job.Project, JobID: job.ID,
-		Subjob: attempt.Subjob, Attempt: attempt.Number}, "attempt", decimal(attempt.Number), "nodes", decimal(len(attempt.Allocs)))
+		Subjob: attempt.Subjob, Attempt: attempt.Number}, "attempt", decimal(attempt.Number), "nodes", decimal(job.NodesOf(len(attempt.Allocs))))
 }
 
 // start notes that every rank's command runs.

@@ -263,7 +263,7 @@ func (tx *txn) follow(job *structs.Job, row *attemptRow) {
 		after.Reason = nil
 	}
 	tx.putSubjob(job, before, &after)
-	tx.tell(jobEvent(id, job, &after), "job", job.Name, "attempt", decimal(attempt.Number), "nodes", decimal(len(attempt.Allocs)))
+	tx.tell(jobEvent(id, job, &after), "job", job.Name, "attempt", decimal(attempt.Number), "nodes", decimal(job.NodesOf(len(attempt.Allocs))))
 }
 
 // endPause books how long an attempt stood still.

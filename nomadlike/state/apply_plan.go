@@ -50,10 +50,11 @@ func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
 
 // gangAllocs makes the allocations of a gang, by rank.
 func (tx *txn) gangAllocs(job *structs.Job, gang *structs.GangPlan) []*structs.Allocation {
-	allocs := make([]*structs.Allocation, len(gang.Placements))
-	for rank, placement := range gang.Placements {
+	placed := job.Spread(gang.Placements)
+	allocs := make([]*structs.Allocation, len(placed))
+	for rank, placement := range placed {
 		node, _ := tx.node(placement.NodeID) // feasibility has seen it
-		spec := job.SpecOf(gang.Spec, rank, len(gang.Placements))
+		spec := job.SpecOf(gang.Spec, rank, len(placed))
 		allocs[rank] = &structs.Allocation{
 			ID:    structs.AllocID(job.ID, gang.Subjob, gang.Attempt, rank),
 			JobID: job.ID, JobName: job.Name, Project: job.Project,
@@ -96,5 +97,5 @@ func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state stru
 	tx.putSubjob(job, before, &after)
 	tx.endForecasts(job.ID, gang.Subjob, gang.Attempt, true)
 	tx.tell(jobEvent("event.job.starting", job, &after), "job", job.Name,
-		"attempt", decimal(gang.Attempt), "nodes", decimal(len(allocs)))
+		"attempt", decimal(gang.Attempt), "nodes", decimal(len(gang.Placements)))
 }

@@ -36,7 +36,7 @@ func (tx *txn) paced(job *structs.Job, before *structs.Allocation, pace *structs
 	var ranks []structs.RankPace
 	gang := tx.gang(after.JobID, after.Subjob, after.Attempt)
 	for _, alloc := range gang {
-		if alloc.Status == structs.AllocRunning && (alloc.Rank == 0 || !job.FirstRankLeads()) {
+		if alloc.Status == structs.AllocRunning && (alloc.Rank == 0 || !job.FirstRankLeads()) && !job.IsServer(alloc.Rank) {
 			ranks = append(ranks, structs.RankPace{Rank: alloc.Rank, Pace: alloc.Pace})
 		}
 	}

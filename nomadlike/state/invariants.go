@@ -208,14 +208,14 @@ func (c *checker) attempts() {
 // gang checks that an attempt is whole and that its counters are right.
 func (c *checker) gang(where string, job *structs.Job, row *attemptRow) {
 	attempt := row.Attempt
-	if n := len(attempt.Allocs); n < job.NodesMin() || n > job.Nodes {
-		c.fail("I9: %s has %d ranks instead of %d to %d", where, n, job.NodesMin(), job.Nodes)
+	if n := len(attempt.Allocs); n < job.RanksOf(job.NodesMin()) || n > job.RanksOf(job.Nodes) {
+		c.fail("I9: %s has %d ranks instead of %d to %d", where, n, job.RanksOf(job.NodesMin()), job.RanksOf(job.Nodes))
 	}
 	if attempt.By != nil && attempt.Outcome != structs.OutcomePreempted && attempt.Outcome != structs.OutcomeLost {
 		c.fail("I18: %s made room for %v and is %s", where, *attempt.By, attempt.Outcome)
 	}
 	counted := attemptRow{Attempt: attempt}
-	rank := 0
+	rank, working := 0, false // whether any rank before the parameter servers runs
 	for alloc := range c.snapshot.Gang(attempt.JobID, attempt.Subjob, attempt.Number) {
 		if alloc.Rank != rank || rank >= len(attempt.Allocs) || attempt.Allocs[rank] != alloc.ID {
 			c.fail("I9: %s has allocation %s as rank %d", where, alloc.ID, alloc.Rank)
@@ -229,7 +229,8 @@ func (c *checker) gang(where string, job *structs.Job, row *attemptRow) {
 		if alloc.Released && job.NeedsBarrier() && attempt.ReleasedAt == 0 {
 			c.fail("I9: %s: rank %d is released before the barrier opened", where, alloc.Rank)
 		}
-		if !alloc.Status.Terminal() && alloc.Desired == structs.DesiredRun &&
+		working = working || !job.IsServer(alloc.Rank) && !alloc.Status.Terminal()
+		if !alloc.Status.Terminal() && alloc.Desired == structs.DesiredRun && !(job.IsServer(alloc.Rank) && working) &&
 			(attempt.State == structs.AttemptEnding || attempt.State == structs.AttemptEnded) {
 			c.fail("I1: %s: rank %d may still run", where, alloc.Rank)
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 )
 
 // AttemptState is where one numbered incarnation of a gang stands.
@@ -48,6 +49,10 @@ func (s AttemptState) order() int {
 func (s AttemptState) CanBecome(next AttemptState) bool {
 	return s.order() >= 0 && next.order() > s.order()
 }
+
+// Commanded tells whether ranks' commands may have started, and none was told to
+// stop.
+func (s AttemptState) Commanded() bool { return s == AttemptReleased || s == AttemptRunning }
 
 // Outcome is how an attempt ended, and so who pays for it.
 type Outcome string
@@ -105,11 +110,16 @@ func AllocID(jobID string, subjob int, attempt uint64, rank int) string {
 }
 
 // RankName is the host name of a rank: people, frameworks and MPI use it.
+// Parameter servers are called ps0, ps1 and so on in the place of the rank.
 func RankName(job *Job, subjob int, attempt uint64, rank int) string {
-	if job.Batch != nil {
-		return fmt.Sprintf("%s-s%d-%d-%d", job.Name, subjob, attempt, rank)
+	place := strconv.Itoa(rank)
+	if job.IsServer(rank) {
+		place = "ps" + strconv.Itoa(rank-job.Nodes)
 	}
-	return fmt.Sprintf("%s-%d-%d", job.Name, attempt, rank)
+	if job.Batch != nil {
+		return fmt.Sprintf("%s-s%d-%d-%s", job.Name, subjob, attempt, place)
+	}
+	return fmt.Sprintf("%s-%d-%s", job.Name, attempt, place)
 }
 
 // SubjobKey names a subjob in one word, for instance in Usage.Claim.

@@ -385,8 +385,8 @@ func (j *Job) SubjobCount() int {
 }
 
 // NeedsBarrier tells whether no rank may start before all allocations of an
-// attempt are prepared; a single-node gang skips the barrier.
-func (j *Job) NeedsBarrier() bool { return j.Nodes > 1 }
+// attempt are prepared; a gang of one rank skips the barrier.
+func (j *Job) NeedsBarrier() bool { return j.RanksOf(j.Nodes) > 1 }
 
 // FirstRankLeads tells whether rank 0 alone runs the command of a gang of
 // several nodes: a launcher that reaches the other ranks, which hold their
@@ -416,8 +416,13 @@ func (j *Job) MaxRestarts() int {
 	return 0
 }
 
-// SpecAt is the alternative resources block with the given index.
+// SpecAt is what a node gives under the alternative resources block with the
+// given index: the block, and the parameter servers of the node that has most.
 func (j *Job) SpecAt(index int) Resources {
+	return withServers(j.block(index), j.serversMost())
+}
+
+func (j *Job) block(index int) Resources {
 	if index < 0 || index >= len(j.Resources) {
 		return Resources{}
 	}
@@ -426,9 +431,25 @@ func (j *Job) SpecAt(index int) Resources {
 
 // SpecOf is what one rank of a gang of the given size gets under the
 // alternative with the given index: the spec, with fewer devices on the last
-// node of a whole gang where LastDevices says so.
+// node of a whole gang where LastDevices says so. A size of as many nodes takes
+// the servers beside a worker as part of its share; one that counts them as
+// ranks gives each its own.
 func (j *Job) SpecOf(index, rank, size int) Resources {
-	spec := j.SpecAt(index)
+	if j.Servers() > 0 {
+		switch {
+		case j.IsServer(rank):
+			return serverSpec()
+		case size > j.Nodes:
+			size = j.Nodes
+		default:
+			return withServers(j.rankSpec(index, rank, size), j.serversBeside(rank))
+		}
+	}
+	return j.rankSpec(index, rank, size)
+}
+
+func (j *Job) rankSpec(index, rank, size int) Resources {
+	spec := j.block(index)
 	if spec.LastDevices > 0 && len(spec.Devices) == 1 && rank == size-1 && size == j.Nodes {
 		last := spec.Devices[0]
 		last.Count = spec.LastDevices
@@ -451,12 +472,13 @@ func (j *Job) NodesMin() int {
 const MasterPortName = "master"
 
 // PortRequests lists the ports that rank needs: those of the spec on every
-// rank, and the rendezvous port on rank 0 of modes that use one.
+// rank, the rendezvous port on rank 0 of modes that use one, and those of the
+// parameter servers beside it.
 func (j *Job) PortRequests(spec Resources, rank int) []PortRequest {
 	requests := append([]PortRequest(nil), spec.Ports...)
 	// TensorFlow's workers all listen; the others meet at rank 0.
 	if j.Distributed.Mode.UsesMasterPort() && (rank == 0 || j.Distributed.Mode == ModeTensorFlow) {
 		requests = append(requests, PortRequest{Name: MasterPortName, Static: j.Distributed.MasterPort})
 	}
-	return requests
+	return append(requests, j.serverPorts()...)
 }

@@ -8,7 +8,6 @@ func (j *Job) NotAvailable() []Problem {
 	if j.Type == JobTypeDev {
 		v.later("type", `type = "dev"`)
 	}
-	v.laterIf(j.Distributed.ParameterServers != 0, "distributed.parameter_servers", "parameter_servers")
 	if j.Batch != nil && len(j.Batch.Subtasks) > 0 {
 		v.later(IndexedPath("batch.subtask", 0), "subtask")
 	}

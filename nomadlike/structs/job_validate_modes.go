@@ -52,12 +52,21 @@ func (v *validator) distributed(j *Job) {
 		v.integer("distributed.master_port", d.MasterPort, 0, PortMax)
 	}
 	if v.belongs("parameter_servers", d.ParameterServers != 0, d.Mode, ModeTensorFlow) {
-		v.integer("distributed.parameter_servers", d.ParameterServers, 0, NodesMax)
+		v.integer("distributed.parameter_servers", d.ParameterServers, 0, serversMax(j.Nodes))
+		if d.ParameterServers > 0 && j.Checkpoint != nil && j.Checkpoint.Elastic != nil {
+			v.excludes("distributed.parameter_servers", "checkpoint.elastic")
+		}
 	}
 	v.belongs("chief", d.Chief, d.Mode, ModeTensorFlow)
 	if v.belongs("rank_table", d.RankTable != "", d.Mode, ModeMindSpore) {
 		v.choice("distributed.rank_table", d.RankTable, true, "v1.0", "v1.2", "group_list", "group_list_short")
 	}
+}
+
+// serversMax bounds the parameter servers of a gang, and those of one node.
+func serversMax(nodes int) int {
+	const beside = 16
+	return max(0, min(NodesMax-nodes, beside*max(nodes, 1)))
 }
 
 func masterPortModes() []Mode {
