@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/host"
@@ -104,6 +105,7 @@ type ClientConfig struct {
 	Docker         DockerConfig
 	Exec           ExecConfig
 	Storages       []workspace.Storage
+	Remotes        map[string]remote.Server // of the storages on servers, by their names
 	Data           DataConfig
 }
 
@@ -166,6 +168,7 @@ type resolver struct {
 	env      surroundings
 	config   Config
 	problems []problem
+	remotes  map[string]remote.Server // of the storages that were read so far
 }
 
 func (r *resolver) refuse(path, id string, args ...any) {
@@ -366,6 +369,7 @@ func (r *resolver) client() {
 	}
 	c.Devices = r.devices(block.Devices)
 	c.Storages = r.storages(block.Storages)
+	c.Remotes = r.remotes
 	c.Data = r.data(block.Data)
 }
 

@@ -12,10 +12,12 @@ import (
 // StorageBlock names a place for data, labelled with its name. Jobs of all
 // people read and write there as their users may.
 type StorageBlock struct {
-	Name     string   `hcl:"name,label"`
-	Path     string   `hcl:"path"`               // template with {user}, {project}, {kind}, {from}, {name}, {version}
-	Serves   []string `hcl:"serves,optional"`    // algorithm | dataset | model | volume | output | mount; all unless told
-	ReadOnly *bool    `hcl:"read_only,optional"` // whatever jobs ask for
+	Name     string     `hcl:"name,label"`
+	Path     string     `hcl:"path,optional"`      // template with {user}, {project}, {kind}, {from}, {name}, {version}
+	Serves   []string   `hcl:"serves,optional"`    // algorithm | dataset | model | volume | output | mount; all unless told
+	ReadOnly *bool      `hcl:"read_only,optional"` // whatever jobs ask for
+	HTTP     *HTTPBlock `hcl:"http,block"`         // instead of path: on a web server
+	S3       *S3Block   `hcl:"s3,block"`           // instead of path: in an object store
 }
 
 // storages checks the places for data that a configuration names.
@@ -33,14 +35,21 @@ func (r *resolver) storages(blocks []StorageBlock) []workspace.Storage {
 		if slices.ContainsFunc(storages, func(s workspace.Storage) bool { return s.Name == block.Name }) {
 			r.refuse(path, "agent.config.storage_twice", "name", block.Name)
 		}
-		if id, part := workspace.TemplateProblem(block.Path); id != "" {
-			r.refuse(path+".path", id, "value", part)
+		kinds, template, remote := structs.StorageKinds(), block.Path, block.HTTP != nil || block.S3 != nil
+		switch {
+		case remote:
+			kinds = workspace.RemoteKinds()
+			template = r.remote(path, block)
+		default:
+			if id, part := workspace.TemplateProblem(template); id != "" {
+				r.refuse(path+".path", id, "value", part)
+			}
 		}
 		for _, kind := range block.Serves {
-			r.word(path+".serves", kind, structs.StorageKinds()...)
+			r.word(path+".serves", kind, kinds...)
 		}
 		storages = append(storages, workspace.Storage{
-			Name: block.Name, Path: block.Path, Serves: block.Serves, ReadOnly: get(block.ReadOnly, false),
+			Name: block.Name, Path: template, Serves: block.Serves, ReadOnly: get(block.ReadOnly, false) || remote, Remote: remote,
 		})
 	}
 	return storages

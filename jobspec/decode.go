@@ -197,6 +197,8 @@ func (r *reader) data(job *structs.Job) {
 			text(r, "from", &ref.From)
 			text(r, "storage", &ref.Storage)
 			r.flag("annotations", &ref.Annotations)
+			text(r, "source", &ref.Source)
+			text(r, "sha256", &ref.SHA256)
 			*kind.into = append(*kind.into, ref)
 		})
 	}

@@ -264,6 +264,8 @@ func (w writer) data(job *structs.Job) {
 			put(inner, "from", ref.From)
 			put(inner, "storage", ref.Storage)
 			inner.flag("annotations", ref.Annotations)
+			put(inner, "source", ref.Source)
+			put(inner, "sha256", ref.SHA256)
 		}
 	}
 	for _, m := range job.Mounts {

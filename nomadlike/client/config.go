@@ -12,6 +12,7 @@ import (
 
 	"nomadlike/internal/clock"
 	"nomadlike/nomadlike/client/data"
+	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
@@ -41,6 +42,8 @@ type Config struct {
 	// Storages are the places for data that the administrator has named; the
 	// first that serves a kind is taken when a job names none.
 	Storages []workspace.Storage
+	// Remotes are the servers of the storages that are Remote, by their names.
+	Remotes map[string]remote.Server
 	// Fast is where copies of datasets are kept; its Dir is by default below
 	// DataDir.
 	Fast data.Config

@@ -2,17 +2,21 @@ package client
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/client/data"
+	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
 )
@@ -46,28 +50,71 @@ func (c *Client) prepareData(ctx context.Context, a *structs.Assignment, place *
 	defer source.Close()
 	told := progressTeller{client: c, id: id, now: c.config.Now}
 	made, err := c.data.Prepare(ctx, source, id, told.tell)
-	params := map[string]string{"dataset": place.Name}
 	switch {
 	case ctx.Err() != nil:
 		return infra("client.prepare_cancelled")
 	case errors.Is(err, data.ErrNoRoom):
-		params["cause"] = err.Error()
-		c.tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataFailed, Params: params, Severity: "warn"})
+		c.tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataFailed, Params: map[string]string{"dataset": place.Name, "cause": err.Error()}, Severity: "warn"})
 		return nil
 	case errors.Is(err, data.ErrChanged):
 		return users(structs.NewError(structs.CodeConflict, "client.data_copy", "name", place.Name, "cause", err))
 	case err != nil:
 		return infra("client.data_copy", "name", place.Name, "cause", err)
 	}
-	params["files"], params["size"], params["copied"] = strconv.Itoa(made.Files), structs.FormatSize(made.Bytes), structs.FormatSize(made.Copied)
-	params["took"] = c.config.Now().Sub(begun).Round(time.Millisecond).String()
-	c.tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataPrepared, Params: params})
-	place.Path, place.Root = made.Dir, made.Dir
+	c.showCopy(a, place, made, begun)
+	return nil
+}
+
+// fetchData copies data from a server to fast storage of the node, unless it is
+// there. A node without room can not run the job: there is nothing else to read
+// from.
+func (c *Client) fetchData(ctx context.Context, a *structs.Assignment, place *workspace.Place) *alloc.PrepareFailed {
+	id, begun := a.Alloc.ID, c.config.Now()
+	params := []any{"kind", place.Kind, "name", place.Name, "storage", place.Storage}
+	sum, err := hex.DecodeString(place.SHA256)
+	if err != nil || place.SHA256 == "" {
+		sum = nil // validated with the job
+	}
+	source, err := remote.Open(c.config.Remotes[place.Storage], remote.Dataset{
+		Path: strings.TrimPrefix(place.Path, "/"), Single: place.Single, SHA256: sum,
+	})
+	if err != nil {
+		return infra("client.data_fetch", append(params, "cause", err)...)
+	}
+	defer source.Close()
+	told := progressTeller{client: c, id: id, now: c.config.Now}
+	made, err := c.data.Fetch(ctx, source, id, told.tell)
+	switch {
+	case ctx.Err() != nil:
+		return infra("client.prepare_cancelled")
+	case errors.Is(err, data.ErrNoRoom):
+		return infra("client.data_room", append(params, "cause", err)...)
+	case errors.Is(err, fs.ErrNotExist):
+		return users(structs.NewError(structs.CodeNotFound, "client.data_fetch", append(params, "cause", err)...))
+	case errors.Is(err, data.ErrChanged), errors.Is(err, data.ErrCorrupt):
+		return users(structs.NewError(structs.CodeConflict, "client.data_fetch", append(params, "cause", err)...))
+	case err != nil:
+		return infra("client.data_fetch", append(params, "cause", err)...)
+	}
+	c.showCopy(a, place, made, begun)
+	if info, err := os.Stat(place.Path); place.Part != "" && (err != nil || !info.IsDir()) {
+		return users(structs.NewError(structs.CodeNotFound, "client.data_fetch", append(params, "cause", "it has no directory "+place.Part)...))
+	}
+	return nil
+}
+
+// showCopy lets a place lead to a copy, and tells of it.
+func (c *Client) showCopy(a *structs.Assignment, place *workspace.Place, made data.Copy, begun time.Time) {
+	id := a.Alloc.ID
+	c.tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataPrepared, Params: map[string]string{
+		"dataset": place.Name, "files": strconv.Itoa(made.Files), "size": structs.FormatSize(made.Bytes), "copied": structs.FormatSize(made.Copied),
+		"took": c.config.Now().Sub(begun).Round(time.Millisecond).String(),
+	}})
+	place.Path, place.Root = filepath.Join(made.Dir, place.Part), made.Dir
 	if err := c.data.Name(place.DataName, made.Digest); err != nil {
 		c.log.Warn("copy of a dataset is not told of", logkey.AllocID, id, logkey.Error, err)
 	}
 	c.dataChanged()
-	return nil
 }
 
 // progressTeller tells the servers how far a copy is, now and then. Workers

@@ -206,6 +206,9 @@ func (c *Client) placeOf(a *structs.Assignment, dir string) (checkpoint.Place, b
 			return checkpoint.Place{}, false
 		}
 		for _, place := range places {
+			if place.Remote {
+				continue // nobody writes there
+			}
 			consider(place.TaskPath, place.Root, place.Path)
 		}
 	}

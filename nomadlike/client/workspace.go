@@ -65,13 +65,8 @@ func (c *Client) openWorkspace(ctx context.Context, a *structs.Assignment, owner
 	}
 	c.keepOutputPlace(a.Alloc.ID, places)
 	for _, place := range places {
-		if failure := openPlace(&place, owner); failure != nil {
+		if failure := c.openData(ctx, a, &place, owner); failure != nil {
 			return nil, failure
-		}
-		if place.Prepare {
-			if failure := c.prepareData(ctx, a, &place); failure != nil {
-				return nil, failure
-			}
 		}
 		if raw {
 			s.links[strings.TrimPrefix(place.TaskPath, workspace.Dir+"/")] = place.Path
@@ -80,6 +75,17 @@ func (c *Client) openWorkspace(ctx context.Context, a *structs.Assignment, owner
 		s.mounts = append(s.mounts, driver.Mount{HostPath: place.Path, TaskPath: place.TaskPath, ReadOnly: place.ReadOnly, Within: place.Root})
 	}
 	return s, nil
+}
+
+// openData lets a place be there, with the copy that it is to have.
+func (c *Client) openData(ctx context.Context, a *structs.Assignment, place *workspace.Place, owner owner) *alloc.PrepareFailed {
+	if place.Remote {
+		return c.fetchData(ctx, a, place)
+	}
+	if failure := openPlace(place, owner); failure != nil || !place.Prepare {
+		return failure
+	}
+	return c.prepareData(ctx, a, place)
 }
 
 // taskDirOfAll is a path of the task's directory, the one that it has on every

@@ -58,7 +58,9 @@ func nodeWithData(t *testing.T, c *control, isolation, view string, storages []w
 	}
 	t.Cleanup(func() { d.Close() })
 	cleanUp(t, dir)
-	n, _ = c.node(t, dir, "n1", map[string]driver.Driver{"exec": d}, func(config *Config) { config.Storages = storages })
+	n, _ = c.node(t, dir, "n1", map[string]driver.Driver{"exec": d}, func(config *Config) {
+		config.Storages, config.Fast.FreeMin = storages, 0.001 // whatever else fills the disk
+	})
 	eventually.Within(t, 20*time.Second, "the driver speaks", func() bool { return n.Node().Attributes["driver.exec.isolation"] != "" })
 	return dir, n
 }

@@ -251,6 +251,12 @@ type DataRef struct {
 	// Annotations shows the directory annotation of a labelled dataset at its
 	// own place as well.
 	Annotations bool `json:"annotations,omitempty"`
+	// Source is a path below the storage that stands in the place of the name. In
+	// a storage that is read over the network it is one file, or with a "/" at its
+	// end all below it.
+	Source string `json:"source,omitempty"`
+	// SHA256 is the digest, in hexadecimal, that the one file of Source must have.
+	SHA256 string `json:"sha256,omitempty"`
 }
 
 // The collections of DataRef.From.

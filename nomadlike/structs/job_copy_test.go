@@ -2,6 +2,7 @@ package structs
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 // fullJob sets every field of a job that a user may set.
 func fullJob() *Job {
 	yes := true
-	reference := DataRef{Name: "cifar10", Version: 3, ReadOnly: true, Prepare: true, From: "favorite", Storage: "nas", Annotations: true}
+	reference := DataRef{Name: "cifar10", Version: 3, ReadOnly: true, Prepare: true, From: "favorite", Storage: "nas", Annotations: true,
+		Source: "vision/cifar10.tar", SHA256: strings.Repeat("0a", 32)}
 	return &Job{
 		Name: "resnet50", Project: "vision", Type: JobTypeTraining, Category: "training", Description: "baseline",
 		Priority: PriorityUrgent, Preemptible: true, Access: AccessReadOnly, TimeLimit: Duration(48 * time.Hour),

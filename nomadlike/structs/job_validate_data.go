@@ -1,6 +1,8 @@
 package structs
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"path"
 	"regexp"
 	"slices"
@@ -72,10 +74,26 @@ func (v *validator) references(kind string, refs []DataRef) {
 			v.name(at+".storage", ref.Storage)
 		}
 		v.integer(at+".version", ref.Version, 0, versionMax)
+		v.source(at, ref)
 	}
 }
 
 const versionMax = 1 << 30
+
+// source checks where below a storage data lies, and the digest of one file.
+func (v *validator) source(at string, ref DataRef) {
+	if ref.Source != "" && v.word(at+".source", ref.Source, PathMax) && !belowPath(strings.TrimSuffix(ref.Source, "/")) {
+		v.add(at+".source", "job.mount_below", "", "value", ref.Source)
+	}
+	if ref.SHA256 == "" {
+		return
+	}
+	if sum, err := hex.DecodeString(ref.SHA256); err != nil || len(sum) != sha256.Size {
+		v.add(at+".sha256", "job.sha256", "", "value", ref.SHA256)
+	} else if ref.Source == "" || strings.HasSuffix(ref.Source, "/") {
+		v.add(at+".sha256", "job.sha256_alone", "job.sha256_alone.hint")
+	}
+}
 
 // preparable refuses prepare for what is never copied to fast local storage.
 func (v *validator) preparable(at string, ref DataRef) {

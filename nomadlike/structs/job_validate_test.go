@@ -131,8 +131,11 @@ func mistakes() map[string]func(*Job) {
 		"cpu negative":             func(j *Job) { j.Resources[0].CPU = -1 },
 		"data names":               func(j *Job) { j.Datasets = []DataRef{{Name: "a"}, {Name: "a"}, {Name: "..", Version: -1}} },
 		"data prepare":             func(j *Job) { j.Models = []DataRef{{Name: "a", Prepare: true}} },
-		"debug hold":               func(j *Job) { j.Debug = &Debug{} },
-		"device count":             func(j *Job) { j.Resources[0].Devices = []DeviceRequest{{Kind: "nvidia/gpu", Count: -8}} },
+		"data source": func(j *Job) {
+			j.Datasets = []DataRef{{Name: "a", Source: "../b"}, {Name: "c", Source: "/etc/"}, {Name: "d", Source: "ok/", SHA256: strings.Repeat("0", 64)}, {Name: "e", SHA256: "12"}}
+		},
+		"debug hold":   func(j *Job) { j.Debug = &Debug{} },
+		"device count": func(j *Job) { j.Resources[0].Devices = []DeviceRequest{{Kind: "nvidia/gpu", Count: -8}} },
 		"device ids": func(j *Job) {
 			j.Resources[0].Devices = []DeviceRequest{{Kind: "nvidia/gpu", Count: 3, IDs: []string{"0", "0"}}}
 		},

@@ -72,7 +72,11 @@ func (j *Job) PreparedData() []string {
 
 // DataName names one dataset of the job as PreparedData does.
 func (j *Job) DataName(ref *DataRef) string {
-	return strings.Join([]string{j.Project, ref.Storage, ref.From, ref.Name, strconv.Itoa(ref.Version)}, "/")
+	name := strings.Join([]string{j.Project, ref.Storage, ref.From, ref.Name, strconv.Itoa(ref.Version)}, "/")
+	if ref.Source != "" {
+		name += ":" + ref.Source
+	}
+	return name
 }
 
 // HoldsData counts the datasets that the job wants on fast storage and the node

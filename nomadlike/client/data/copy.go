@@ -1,6 +1,7 @@
 package data
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -8,27 +9,38 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// workersMin keeps enough requests under way at storages that answer late.
-const workersMin = 8
+const (
+	// workersMin keeps enough requests under way at storages that answer late.
+	workersMin = 8
+	// What a worker takes at a time, of one directory: it opens it once for all.
+	batchFiles = 64
+	batchBytes = 4 << 20
+)
 
 // ErrChanged is returned when a source changes while it is copied.
 var ErrChanged = errors.New("dataset changes while it is copied")
 
 // copier makes one copy.
 type copier struct {
-	source *os.Root
+	root   *os.Root // of a source that is a directory; nil when there is a source
+	source Source
 	dir    string // of the copy in the making
-	list   *listing
+	list   *Listing
 	now    func() time.Time
 	report func(done int64)
+	umask  fs.FileMode // of this process
+	mine   bool        // what is made in the tree belongs to this process's own user and group
 
 	journal *journal
 	digests [][][sha256.Size]byte // by file and chunk
@@ -77,7 +89,7 @@ func (c *copier) resume(bootID string) error {
 }
 
 // holds tells whether a chunk is in the copy; verify reads it.
-func (c *copier) holds(f *file, offset, length int64, digest [sha256.Size]byte, verify bool) bool {
+func (c *copier) holds(f *File, offset, length int64, digest [sha256.Size]byte, verify bool) bool {
 	name := filepath.Join(c.dir, "tree", f.Path)
 	info, err := os.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() < offset+length {
@@ -100,94 +112,84 @@ func (c *copier) holds(f *file, offset, length int64, digest [sha256.Size]byte, 
 
 // run copies what is missing, with several workers.
 func (c *copier) run(ctx context.Context) error {
-	tree := filepath.Join(c.dir, "tree")
-	for i := range c.list.Dirs { // a parent is listed before what is in it
-		if err := os.Mkdir(filepath.Join(tree, c.list.Dirs[i].Path), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-			return err
-		}
+	if err := c.makeDirs(); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	pieces := make(chan piece, 256)
+	batches := make(chan []piece, 64)
 	var workers sync.WaitGroup
 	for range max(workersMin, 2*runtime.NumCPU()) {
 		workers.Go(func() {
-			buffer := make([]byte, 1<<20)
-			for p := range pieces {
-				if ctx.Err() != nil {
-					continue
-				}
-				if err := c.copy(p, buffer); err != nil {
-					cancel(fmt.Errorf("copy %s: %w", c.list.Files[p.file].Path, err))
+			w := newWorker(c)
+			defer w.close()
+			for batch := range batches {
+				for _, p := range batch {
+					if ctx.Err() != nil {
+						break
+					}
+					if err := w.copy(ctx, p); err != nil {
+						cancel(fmt.Errorf("copy %s: %w", c.list.Files[p.file].Path, err))
+					}
 				}
 			}
 		})
 	}
-	for i := range c.list.Files {
-		for chunk, done := range c.done[i] {
-			if !done && ctx.Err() == nil {
-				pieces <- piece{i, chunk}
-			}
-		}
-	}
-	close(pieces)
+	c.eachBatch(func(batch []piece) bool {
+		batches <- batch
+		return ctx.Err() == nil
+	})
+	close(batches)
 	workers.Wait()
 	return context.Cause(ctx)
 }
 
-// copy copies one piece. Every worker opens the file anew: pieces are large, or
-// all of their file.
-func (c *copier) copy(p piece, buffer []byte) error {
-	f := &c.list.Files[p.file]
-	offset, length := f.span(p.chunk)
-	from, err := c.source.OpenFile(f.Path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	name := filepath.Join(c.dir, "tree", f.Path)
-	to, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if errors.Is(err, fs.ErrPermission) && len(c.done[p.file]) == 1 { // it was finished, and the journal did not hear of it
-		if err := os.Remove(name); err != nil {
+// makeDirs makes the directories of the copy, and finds out what a new file in
+// them is like: one that has its owner and its rights already is not given them
+// again.
+func (c *copier) makeDirs() error {
+	tree := filepath.Join(c.dir, "tree")
+	for i := range c.list.Dirs { // a parent is listed before what is in it
+		err := os.Mkdir(filepath.Join(tree, c.list.Dirs[i].Path), 0o700)
+		if err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		to, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	}
-	if err != nil {
-		return err
-	}
-	defer to.Close()
-	h := sha256.New()
-	for at := int64(0); at < length; {
-		n, err := from.ReadAt(buffer[:min(int64(len(buffer)), length-at)], offset+at)
-		if n == 0 {
-			if err == nil || errors.Is(err, io.EOF) {
-				return ErrChanged
+		if i == 0 && err == nil {
+			var stat unix.Stat_t
+			if err := unix.Stat(tree, &stat); err != nil {
+				return err
 			}
-			return err
-		}
-		h.Write(buffer[:n])
-		if _, err := to.WriteAt(buffer[:n], offset+at); err != nil {
-			return err
-		}
-		at += int64(n)
-		c.fresh.Add(int64(n))
-		c.report(c.copied.Add(int64(n)))
-	}
-	if info, err := from.Stat(); err != nil || info.Size() != f.Size || info.ModTime().UnixNano() != f.MTime {
-		return errors.Join(err, ErrChanged)
-	}
-	if len(c.done[p.file]) == 1 { // the last hand on it; others are finished after all
-		if err := f.Owner.give(to); err != nil {
-			return err
-		}
-		if err := to.Chmod(f.Mode); err != nil {
-			return err
+			c.mine = int(stat.Uid) == os.Geteuid() && int(stat.Gid) == os.Getegid() && stat.Mode&unix.S_ISGID == 0
 		}
 	}
-	r := record{file: uint32(p.file), chunk: uint32(p.chunk), digest: [sha256.Size]byte(h.Sum(nil))}
-	c.digests[p.file][p.chunk] = r.digest
-	return c.journal.add(&r, c.now())
+	return nil
+}
+
+// eachBatch hands out what is missing, until yield says no.
+func (c *copier) eachBatch(yield func([]piece) bool) {
+	var batch []piece
+	var dir string
+	size := int64(0)
+	for i := range c.list.Files {
+		f := &c.list.Files[i]
+		for chunk, done := range c.done[i] {
+			if done {
+				continue
+			}
+			_, length := f.span(chunk)
+			parent := path.Dir(f.Path)
+			if len(batch) > 0 && (parent != dir || len(batch) == batchFiles || size+length > batchBytes) {
+				if !yield(batch) {
+					return
+				}
+				batch, size = nil, 0
+			}
+			batch, size, dir = append(batch, piece{i, chunk}), size+length, parent
+		}
+	}
+	if len(batch) > 0 {
+		yield(batch)
+	}
 }
 
 // finish sets what large files lack, and gives the digests of all files.
@@ -200,6 +202,9 @@ func (c *copier) finish() ([][]byte, error) {
 			h.Write(chunk[:])
 		}
 		digests[i] = h.Sum(nil)
+		if err := c.verify(f, c.digests[i]); err != nil {
+			return nil, fmt.Errorf("verify %s: %w", f.Path, err)
+		}
 		if len(c.done[i]) > 1 {
 			if err := c.setRights(f.Path, f.Mode, f.Owner); err != nil {
 				return nil, err
@@ -213,6 +218,35 @@ func (c *copier) finish() ([][]byte, error) {
 		}
 	}
 	return digests, nil
+}
+
+// verify compares a file with the digest that its source tells of it. That of
+// a file in one piece is compared before the journal hears of it.
+func (c *copier) verify(f *File, chunks [][sha256.Size]byte) error {
+	if f.SHA256 == nil {
+		return nil
+	}
+	if len(chunks) == 1 {
+		return checkSum(f, chunks[0])
+	}
+	opened, err := os.Open(filepath.Join(c.dir, "tree", f.Path))
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	h := sha256.New()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{opened}, make([]byte, bufferBytes)); err != nil {
+		return err
+	}
+	return checkSum(f, [sha256.Size]byte(h.Sum(nil)))
+}
+
+// checkSum compares the digest of a whole file.
+func checkSum(f *File, got [sha256.Size]byte) error {
+	if f.SHA256 != nil && !bytes.Equal(f.SHA256, got[:]) {
+		return fmt.Errorf("%w: it is %x, not %x", ErrCorrupt, got, f.SHA256)
+	}
+	return nil
 }
 
 // setRights gives a finished file or directory the rights of its source.

@@ -1,27 +1,29 @@
 package data
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"syscall"
 )
 
 // FilesMax bounds the files of one dataset.
 const FilesMax = 20_000_000
 
-// file is one file of a source.
-type file struct {
-	Path  string      `json:"path"` // relative, with slashes
-	Size  int64       `json:"size"`
-	Mode  fs.FileMode `json:"mode"`  // permission bits of the copy
-	MTime int64       `json:"mtime"` // nanoseconds
-	Owner owner       `json:"owner"`
+// File is one file of a source.
+type File struct {
+	Path  string // relative, with slashes
+	Size  int64  // bytes
+	Mode  fs.FileMode
+	MTime int64 // nanoseconds; 0 when the source has a Tag instead
+	Owner owner
+
+	// What a Source adds; empty for files of a directory.
+	Tag    string // which version of the file is meant, in the source's own words
+	SHA256 []byte // that the contents must have; nil when nobody says
+	Whole  bool   // it can only be read from its beginning: in one piece
 }
 
 // folder is one directory of a source.
@@ -34,69 +36,15 @@ type folder struct {
 // owner says who may read: a copy belongs to whom its source belongs to.
 type owner struct{ UID, GID int }
 
-// rightsOf gives what a copy keeps of a source's rights: the bits to read, to
-// execute and to search, and the owner when the agent may give files away.
-// An agent that may not is the owner, and must still be able to remove the copy.
-func rightsOf(info fs.FileInfo, root bool) (fs.FileMode, owner) {
-	mode := info.Mode().Perm() &^ 0o222
-	if !root {
-		mode |= 0o400
-		if info.IsDir() {
-			mode |= 0o700
-		}
-		return mode, owner{-1, -1}
-	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return mode, owner{int(stat.Uid), int(stat.Gid)}
-	}
-	return mode, owner{-1, -1}
-}
-
-// listing is what a source consists of, in the order of paths.
-type listing struct {
+// Listing is what a source consists of, in the order of paths.
+type Listing struct {
 	Dirs  []folder // the source itself first
-	Files []file
+	Files []File
 	Bytes int64
 	Left  int // links and special files that were left out
-}
-
-// list reads the names and times of a source. Nothing outside of root is read,
-// whatever links there are.
-func list(ctx context.Context, root *os.Root) (*listing, error) {
-	l, mayChown := &listing{}, os.Geteuid() == 0
-	err := fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case entry.IsDir():
-			info, err := entry.Info()
-			if err != nil {
-				return err
-			}
-			mode, owner := rightsOf(info, mayChown)
-			l.Dirs = append(l.Dirs, folder{name, mode, owner})
-			return nil
-		case !entry.Type().IsRegular():
-			l.Left++
-			return nil
-		case len(l.Files) == FilesMax:
-			return fmt.Errorf("list dataset: more than %d files", FilesMax)
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		mode, owner := rightsOf(info, mayChown)
-		l.Files = append(l.Files, file{Path: name, Size: info.Size(), Mode: mode, MTime: info.ModTime().UnixNano(), Owner: owner})
-		l.Bytes += info.Size()
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list dataset: %w", err)
-	}
-	return l, nil
+	// Origin tells sources apart whose files are told apart by tags alone; ""
+	// for directories.
+	Origin string
 }
 
 // keyVersion changes with what a copy keeps of its source, so that copies of
@@ -104,7 +52,7 @@ func list(ctx context.Context, root *os.Root) (*listing, error) {
 const keyVersion = "2"
 
 // key names the listing: sources with the same key are taken for the same.
-func (l *listing) key() string {
+func (l *Listing) key() string {
 	h := sha256.New()
 	var b []byte
 	text := func(s string) {
@@ -117,6 +65,11 @@ func (l *listing) key() string {
 		b = binary.AppendVarint(b, int64(o.GID))
 	}
 	h.Write([]byte(keyVersion))
+	if l.Origin != "" {
+		b = append(b, 1)
+		text(l.Origin)
+		h.Write(b)
+	}
 	for i := range l.Dirs {
 		b = b[:0]
 		text(l.Dirs[i].Path)
@@ -131,6 +84,10 @@ func (l *listing) key() string {
 		b = binary.AppendVarint(b, f.Size)
 		rights(f.Mode, f.Owner)
 		b = binary.AppendVarint(b, f.MTime)
+		if l.Origin != "" {
+			text(f.Tag)
+			text(string(f.SHA256))
+		}
 		h.Write(b)
 	}
 	return hex.EncodeToString(h.Sum(nil))
@@ -141,17 +98,25 @@ func (l *listing) key() string {
 const chunkBytes = 16 << 20
 
 // chunks is how many pieces a file has; an empty one has one too.
-func (f *file) chunks() int { return int(max((f.Size+chunkBytes-1)/chunkBytes, 1)) }
+func (f *File) chunks() int {
+	if f.Whole {
+		return 1
+	}
+	return int(max((f.Size+chunkBytes-1)/chunkBytes, 1))
+}
 
 // span is where a chunk lies in its file.
-func (f *file) span(chunk int) (offset, length int64) {
+func (f *File) span(chunk int) (offset, length int64) {
+	if f.Whole {
+		return 0, f.Size
+	}
 	offset = int64(chunk) * chunkBytes
 	return offset, max(0, min(chunkBytes, f.Size-offset))
 }
 
 // digestOf names the contents of a copy: what is called how, holds what, and may
 // be read by whom.
-func digestOf(l *listing, digests [][]byte) string {
+func digestOf(l *Listing, digests [][]byte) string {
 	h := sha256.New()
 	for _, d := range l.Dirs {
 		fmt.Fprintf(h, "d %q %o %d:%d\n", d.Path, d.Mode, d.Owner.UID, d.Owner.GID)

@@ -46,6 +46,7 @@ var ErrNoRoom = errors.New("no room on the node's fast storage")
 // Store keeps copies of datasets. Its methods may be called from any goroutine.
 type Store struct {
 	config Config
+	umask  fs.FileMode // of this process
 	mu     struct {
 		sync.Mutex
 		making map[string]chan struct{} // by listing: closed when that one is done
@@ -67,7 +68,7 @@ func Open(config Config) (*Store, error) {
 	if config.Space == nil {
 		config.Space = spaceOf
 	}
-	s := &Store{config: config}
+	s := &Store{config: config, umask: umaskOf()}
 	s.mu.making, s.mu.active = make(map[string]chan struct{}), make(map[*copier]struct{})
 	// Tasks reach the copies; nobody else's business is what is being made of
 	// which source.
@@ -112,16 +113,30 @@ func (s *Store) Prepare(ctx context.Context, root *os.Root, user string, progres
 	if err != nil {
 		return Copy{}, err
 	}
-	key := l.key()
+	return s.copyOf(ctx, &copier{root: root, list: l}, user, progress)
+}
+
+// Fetch gives a copy of what a source has, as Prepare does of a directory.
+func (s *Store) Fetch(ctx context.Context, source Source, user string, progress Progress) (Copy, error) {
+	l, err := source.List(ctx)
+	if err != nil {
+		return Copy{}, err
+	}
+	return s.copyOf(ctx, &copier{source: source, list: l}, user, progress)
+}
+
+// copyOf finds the copy of what c has listed, or lets it be made.
+func (s *Store) copyOf(ctx context.Context, c *copier, user string, progress Progress) (Copy, error) {
+	key := c.list.key()
 	for {
 		found, ok, err := s.find(key, user)
 		if err != nil || ok {
-			found.Left = l.Left
+			found.Left = c.list.Left
 			return found, err
 		}
 		done, mine := s.claim(key)
 		if mine {
-			made, err := s.make(ctx, root, l, key, user, progress)
+			made, err := s.make(ctx, c, key, user, progress)
 			s.unclaim(key)
 			return made, err
 		}
@@ -215,8 +230,9 @@ func (s *Store) takeLocked(digest, user string) (Copy, error) {
 }
 
 // make copies a source.
-func (s *Store) make(ctx context.Context, root *os.Root, l *listing, key, user string, progress Progress) (Copy, error) {
-	c := &copier{source: root, dir: s.path("parts", key), list: l, now: s.config.Now, report: func(done int64) { progress(done, l.Bytes) }}
+func (s *Store) make(ctx context.Context, c *copier, key, user string, progress Progress) (Copy, error) {
+	total := c.list.Bytes
+	c.dir, c.now, c.umask, c.report = s.path("parts", key), s.config.Now, s.umask, func(done int64) { progress(done, total) }
 	if err := os.MkdirAll(c.dir, 0o711); err != nil {
 		return Copy{}, err
 	}
@@ -231,15 +247,18 @@ func (s *Store) make(ctx context.Context, root *os.Root, l *listing, key, user s
 	if closed := c.journal.close(); err == nil {
 		err = closed
 	}
-	if errors.Is(err, ErrChanged) {
+	var made Copy
+	if err == nil {
+		made, err = s.publish(c, key, user)
+	}
+	if errors.Is(err, ErrChanged) || errors.Is(err, ErrCorrupt) {
 		return Copy{}, errors.Join(err, os.RemoveAll(c.dir)) // what was read may be of two states
 	}
 	if err != nil {
 		return Copy{}, err
 	}
-	made, err := s.publish(c, key, user)
-	made.Copied, made.Left = c.fresh.Load(), l.Left
-	return made, err
+	made.Copied, made.Left = c.fresh.Load(), c.list.Left
+	return made, nil
 }
 
 // publish makes a finished copy visible: its files and its manifest reach the

@@ -26,6 +26,14 @@ type Place struct {
 	Make     bool   // made when it is missing, for the task's user
 	Prepare  bool   // copied to fast storage of the node first
 	DataName string // of what is prepared, as structs.Job.PreparedData has it
+	// Remote says that Path is below a server, in the storage's own words, and
+	// that a copy of it takes its place. Root and Given mean nothing then.
+	Remote bool
+	Single bool   // one file of the server, which lies in TaskPath
+	SHA256 string // of that, if the job tells it
+	Part   string // the directory of the copy that is shown; "" is all of it
+
+	below string // what stands for {name}; "" is Name
 }
 
 // Plan lists what a subjob of a job finds, in the order of the job file. Errors
@@ -93,15 +101,20 @@ func (p *planner) data(kind string, ref structs.DataRef, taskPath string) {
 	p.add(Place{
 		Kind: kind, Name: ref.Name, Storage: ref.Storage, TaskPath: taskPath,
 		ReadOnly: ref.ReadOnly, Make: kind == structs.StorageVolume && !ref.ReadOnly, Prepare: ref.Prepare,
-		DataName: p.job.DataName(&ref),
+		DataName: p.job.DataName(&ref), SHA256: ref.SHA256, Single: ref.Source != "" && !strings.HasSuffix(ref.Source, "/"),
+		below: strings.TrimSuffix(ref.Source, "/"),
 	}, ref.Version, from)
 }
 
 // annotations shows the annotation files of the dataset that was planned last.
 func (p *planner) annotations(name string) {
 	place := p.places[len(p.places)-1]
-	place.Path, place.TaskPath = path.Join(place.Path, "annotation"), path.Join(Dir, "anno_dataset", name, "annotation")
-	place.Prepare = false // it lies in what is prepared
+	place.TaskPath = path.Join(Dir, "anno_dataset", name, "annotation")
+	if place.Remote {
+		place.Part = "annotation"
+	} else {
+		place.Path, place.Prepare = path.Join(place.Path, "annotation"), false // it lies in what is prepared
+	}
 	p.places = append(p.places, place)
 }
 
@@ -118,6 +131,14 @@ func (p *planner) add(place Place, version int, from string) {
 	place.Storage = storage.Name
 	place.ReadOnly = place.ReadOnly || storage.ReadOnly
 	place.Make = place.Make && !place.ReadOnly
+	if place.Remote = storage.Remote; place.Remote {
+		place.ReadOnly, place.Prepare = true, true
+	} else if place.SHA256 != "" {
+		p.err = structs.NewError(structs.CodeInvalid, "client.data_sha256", "kind", place.Kind, "name", place.Name, "storage", place.Storage)
+		return
+	} else {
+		place.Single = false
+	}
 	if err := p.fill(&place, storage.Path, version, from); err != nil {
 		p.err = err
 		return
@@ -147,7 +168,10 @@ func missing(name, kind string) error {
 // fill makes paths of a template. What comes before the name belongs to the
 // administrator; from there on, whoever writes to the storage decides.
 func (p *planner) fill(place *Place, template string, version int, from string) error {
-	number := ""
+	number, name := "", place.below
+	if name == "" {
+		name = place.Name
+	}
 	if version > 0 {
 		number = strconv.Itoa(version)
 	}
@@ -157,7 +181,7 @@ func (p *planner) fill(place *Place, template string, version int, from string) 
 	for element := range strings.SplitSeq(strings.TrimPrefix(template, "/"), "/") {
 		if element == "{name}" {
 			rooted, fixed = false, false
-			below = path.Join(below, place.Name)
+			below = path.Join(below, name)
 			continue
 		}
 		filled := element
@@ -188,14 +212,14 @@ func (p *planner) fill(place *Place, template string, version int, from string) 
 		}
 	}
 	if !strings.Contains(template, "{name}") {
-		below = path.Join(below, place.Name)
+		below = path.Join(below, name)
 	}
 	if number != "" && !strings.Contains(template, "{version}") {
 		below = path.Join(below, number)
 	}
 	place.Given, place.Root, place.Path = given, root, path.Join(root, below)
-	if place.Path != root && !strings.HasPrefix(place.Path, root+"/") {
-		return structs.NewError(structs.CodeInvalid, "client.storage_word", "storage", place.Storage, "word", "name", "value", place.Name)
+	if place.Path != root && !strings.HasPrefix(place.Path, strings.TrimSuffix(root, "/")+"/") {
+		return structs.NewError(structs.CodeInvalid, "client.storage_word", "storage", place.Storage, "word", "name", "value", name)
 	}
 	return nil
 }

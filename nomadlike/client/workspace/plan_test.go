@@ -19,6 +19,8 @@ func storages() []Storage {
 		{Name: "models", Path: "/models/{from}/{name}/v{version}", Serves: []string{structs.StorageModel}},
 		{Name: "home", Path: "/home/{user}"},
 		{Name: "frozen", Path: "/frozen", ReadOnly: true},
+		{Name: "mirror", Path: "/{project}/{kind}", Remote: true},
+		{Name: "bucket", Path: "/", Remote: true},
 	}
 }
 
@@ -34,6 +36,15 @@ func describe(places []Place, err error) string {
 		}
 		if p.Prepare {
 			b.WriteString(" prepared")
+		}
+		if p.Remote {
+			b.WriteString(" remote")
+		}
+		if p.Single {
+			b.WriteString(" one file " + p.SHA256)
+		}
+		if p.Part != "" {
+			b.WriteString(" its " + p.Part)
 		}
 		b.WriteByte('\n')
 	}
@@ -73,6 +84,15 @@ func TestPlan(t *testing.T) {
 			j.Datasets = []structs.DataRef{{Name: "a", Storage: "home"}, {Name: "b", Storage: "frozen"}}
 			j.Volumes = []structs.DataRef{{Name: "c", Storage: "frozen"}}
 		}), 0},
+		{"storages on servers", job(func(j *structs.Job) {
+			j.Datasets = []structs.DataRef{
+				{Name: "a", Storage: "mirror", Version: 2, Annotations: true}, {Name: "b", Storage: "bucket", Source: "x/y.tar", SHA256: "00"},
+				{Name: "c", Storage: "bucket", Source: "x/"}, {Name: "d", Storage: "nas", Source: "of/li"},
+			}
+			j.Models = []structs.DataRef{{Name: "m", Storage: "bucket"}}
+		}), 0},
+		{"a volume on a server", job(func(j *structs.Job) { j.Volumes = []structs.DataRef{{Name: "a", Storage: "mirror"}} }), 0},
+		{"a digest of a directory", job(func(j *structs.Job) { j.Datasets = []structs.DataRef{{Name: "a", Source: "b", SHA256: "00"}} }), 0},
 		{"a storage that does not serve it", job(func(j *structs.Job) { j.Volumes = []structs.DataRef{{Name: "a", Storage: "nas"}} }), 0},
 		{"an output nobody may write", job(func(j *structs.Job) { j.Output, j.OutputStorage = "a", "frozen" }), 0},
 		{"a user who is no part of a path", job(func(j *structs.Job) { j.User, j.Output = "../li", "a" }), 0},
@@ -82,6 +102,17 @@ func TestPlan(t *testing.T) {
 	golden.Assert(t, "testdata/plan.txt", b.String())
 	if _, err := Plan(nil, job(func(j *structs.Job) { j.Output = "a" }), 0); structs.CodeOf(err) != structs.CodeUnavailable {
 		t.Errorf("without storages: %v", err)
+	}
+}
+
+func TestRemoteProblem(t *testing.T) {
+	for template, want := range map[string]string{
+		"/": "", "/a": "", "/{project}": "", "/a/{kind}/{name}": "", "": "agent.config.storage_prefix", "a": "agent.config.storage_prefix",
+		"/a/": "agent.config.storage_prefix", "/a/../b": "agent.config.storage_prefix", "/{usr}": "agent.config.storage_word", "/x{name}": "agent.config.storage_name",
+	} {
+		if id, _ := RemoteProblem(template); id != want {
+			t.Errorf("%q: %q, want %q", template, id, want)
+		}
 	}
 }
 

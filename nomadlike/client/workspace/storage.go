@@ -24,13 +24,24 @@ type Storage struct {
 	// {kind}, {from}, {name} and {version} stand for what a job says. A name, and
 	// a version if there is one, are added when the template does not have them.
 	Path     string
-	Serves   []string // structs.StorageKinds; none means all
+	Serves   []string // structs.StorageKinds; none means all that it can
 	ReadOnly bool
+	// Remote says that the data lies on a server: Path is below it, and what a
+	// job names is copied to the node. Nothing is written there.
+	Remote bool
 }
 
 // serves tells whether the storage has data of a kind.
 func (s *Storage) serves(kind string) bool {
+	if s.Remote && !slices.Contains(RemoteKinds(), kind) {
+		return false
+	}
 	return len(s.Serves) == 0 || slices.Contains(s.Serves, kind)
+}
+
+// RemoteKinds lists what a storage on a server can serve: what is only read.
+func RemoteKinds() []string {
+	return []string{structs.StorageAlgorithm, structs.StorageDataset, structs.StorageModel}
 }
 
 // Offers lists what the storages serve, as structs.Node.Storages has it.
@@ -57,6 +68,26 @@ func TemplateProblem(template string) (id, part string) {
 	if !path.IsAbs(template) || path.Clean(template) != template || template == "/" || len(template) > PathMax || strings.ContainsRune(template, 0) {
 		return "agent.config.storage_path", template
 	}
+	if strings.HasPrefix(template, "/{") {
+		return "agent.config.storage_path", template
+	}
+	return elementProblem(template)
+}
+
+// RemoteProblem does the same with the template of a storage on a server: it
+// begins with "/", and may be nothing else.
+func RemoteProblem(template string) (id, part string) {
+	if !path.IsAbs(template) || path.Clean(template) != template || len(template) > PathMax || strings.ContainsRune(template, 0) {
+		return "agent.config.storage_prefix", template
+	}
+	if template == "/" {
+		return "", ""
+	}
+	return elementProblem(template)
+}
+
+// elementProblem looks at the placeholders of a template.
+func elementProblem(template string) (id, part string) {
 	for element := range strings.SplitSeq(template[1:], "/") {
 		if slices.Contains(placeholders(), element) {
 			continue
@@ -72,9 +103,6 @@ func TemplateProblem(template string) (id, part string) {
 		if strings.Contains(element, "{name}") {
 			return "agent.config.storage_name", element
 		}
-	}
-	if strings.HasPrefix(template, "/{") {
-		return "agent.config.storage_path", template
 	}
 	return "", ""
 }
