@@ -62,41 +62,6 @@ func redacted(env map[string]string) map[string]string {
 	return hidden
 }
 
-func (s *site) listJobs(r *request) error {
-	if err := s.refresh(r); err != nil {
-		return err
-	}
-	q := query{r: r}
-	name, project, user, jobState := q.text("name"), q.text("project"), q.text("user"), structs.JobState(q.text("state"))
-	paging, err := page(r)
-	if err != nil {
-		return err
-	}
-	snapshot, err := s.block(r, everything((*state.Snapshot).WatchJobs))
-	if err != nil {
-		return err
-	}
-	views, next, refusal := snapshot.ListJobs(paging, func(view state.JobView) bool {
-		job := view.Job
-		return (name == "" || job.Name == name) && (project == "" || job.Project == project) &&
-			(user == "" || job.User == user) && (jobState == "" || view.Standing.State == jobState) &&
-			auth.Allowed(r.caller.principal, auth.VerbRead, jobObject(job)).Allow
-	})
-	if refusal != nil {
-		return refusal
-	}
-	out := api.JobList{Jobs: make([]api.JobSummary, len(views)), Next: next}
-	for i, view := range views {
-		job := view.Job
-		out.Jobs[i] = api.JobSummary{
-			ID: job.ID, Name: job.Name, Project: job.Project, User: job.User, Type: job.Type, Priority: job.Priority,
-			Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool, Nodes: job.Nodes, Subjobs: job.SubjobCount(), SubmittedAt: job.SubmittedAt,
-			JobStanding: explained(snapshot, job.ID, standing(view.Standing)),
-		}
-	}
-	return r.reply(out)
-}
-
 // newest is the highest modify index of what is iterated.
 func newest[T any](items func(func(T) bool), index func(T) uint64) uint64 {
 	highest := uint64(0)

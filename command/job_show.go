@@ -17,6 +17,10 @@ func jobList(set *flag.FlagSet) func(*Env, []string) error {
 	set.StringVar(&filter.Name, "name", "", "cli.flag.name")
 	set.StringVar(&filter.Project, "project", "", "cli.flag.project")
 	set.StringVar(&filter.User, "user", "", "cli.flag.user")
+	set.StringVar(&filter.Code, "code", "", "cli.flag.code")
+	set.StringVar(&filter.Spec, "spec", "", "cli.flag.spec")
+	set.StringVar(&filter.Output, "output", "", "cli.flag.output_location")
+	set.StringVar(&filter.Cause, "cause", "", "cli.flag.cause")
 	state := set.String("state", "", "cli.flag.state")
 	stale := set.Bool("stale", false, "cli.flag.stale")
 	return func(env *Env, args []string) error {

@@ -22,6 +22,9 @@ function pack(): Plugin {
   }
 }
 
+// What is seen first: the frame of the site, the list of jobs and the wall.
+const first = /\/node_modules\/(react|react-dom|scheduler|react-router|cookie|set-cookie-parser|@tanstack\/[a-z-]+|i18next|react-i18next|html-parse-stringify|void-elements|use-sync-external-store)\/|\/ui\/src\/(again|address|api|app|events|format|i18n|look|nonce|shell|signin|types)\.tsx?$|\/ui\/src\/pages\/(jobs|cluster)\.tsx$|\/ui\/src\/parts\/(controls|filters|grid|lists|palette|states|wall)\.tsx?$/
+
 // What a first view needs beyond the program itself: the code of its page and
 // the texts of its language. Imports would ask for them one after the other;
 // boot.js asks for all of them, and for the first data, at once.
@@ -41,11 +44,11 @@ function boot(): Plugin {
       const have = new Set(entry ? all(entry.fileName) : [])
       for (const chunk of Object.values(bundle)) {
         if (chunk.type !== 'chunk' || !chunk.facadeModuleId) continue
-        const name = /src\/(?:pages|locales)\/([a-z]+)\.(?:tsx|json)$/.exec(chunk.facadeModuleId)?.[1] ?? /src\/(catalogue\.[a-z]+)\.ts$/.exec(chunk.facadeModuleId)?.[1]
+        const name = /src\/(?:pages|locales|parts)\/([a-z]+)\.(?:tsx|json)$/.exec(chunk.facadeModuleId)?.[1] ?? /src\/(catalogue\.[a-z]+)\.ts$/.exec(chunk.facadeModuleId)?.[1]
         if (name) files.set(name, all(chunk.fileName).filter((file) => !have.has(file)))
       }
       const source = readFileSync('src/boot.js', 'utf8').replace('{} /* files */', JSON.stringify(Object.fromEntries(files)))
-      if (files.size < 6) this.error('boot: pages and texts are not where they were')
+      if (files.size < 10) this.error('boot: pages and texts are not where they were')
       this.emitFile({ type: 'asset', fileName: 'boot.js', source })
     },
     transformIndexHtml: { order: 'post', handler: (html) => html.replace('<link rel="icon"', '<script src="/boot.js"></script>\n    <link rel="icon"') },
@@ -62,6 +65,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 1600,
     reportCompressedSize: false,
+    // What is seen first comes in one file; a browser asks for many files in turn.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'first', test: first, priority: 1 }] } } },
   },
   test: {
     environment: 'jsdom',

@@ -113,7 +113,10 @@ type JobSummary struct {
 	Priority    structs.Priority `json:"priority"`
 	Preemptible bool             `json:"preemptible,omitempty"`
 	VIP         bool             `json:"vip,omitempty"`
-	Pool        string           `json:"pool,omitempty"` // that the job names
+	Pool        string           `json:"pool,omitempty"`   // that the job names
+	Code        []string         `json:"code,omitempty"`   // its algorithms; those of the favourites as favorite/NAME
+	Specs       []string         `json:"specs,omitempty"`  // labels of its specs and models of their cards
+	Output      string           `json:"output,omitempty"` // where its outputs go
 	Nodes       int              `json:"nodes"`
 	Subjobs     int              `json:"subjobs"`
 	SubmittedAt structs.UnixNano `json:"submitted_at"`

@@ -14,6 +14,10 @@ type JobFilter struct {
 	State   structs.JobState
 	Project string
 	User    string
+	Code    string // an algorithm; favorite/NAME for one of the favourites
+	Spec    string // the label of a spec, or the model of its cards
+	Output  string // a part of the output location
+	Cause   string // the id of the reason that it waits or ended for
 }
 
 // Jobs gives one page of the jobs that the caller may see, newest first.
@@ -21,6 +25,7 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, query *Query) (*Job
 	values := query.values()
 	for name, value := range map[string]string{
 		"name": filter.Name, "state": string(filter.State), "project": filter.Project, "user": filter.User,
+		"code": filter.Code, "spec": filter.Spec, "output": filter.Output, "cause": filter.Cause,
 	} {
 		if value != "" {
 			values.Set(name, value)

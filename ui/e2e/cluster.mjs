@@ -99,7 +99,7 @@ async function day(browser, { address, token }, lang) {
   await page.getByRole('button', { name: w.signIn }).click()
 
   const name = 'three-' + lang
-  await page.getByRole('button', { name: w.newJob }).click()
+  await page.getByRole('link', { name: w.newJob }).click()
   await page.getByRole('textbox', { name: w.file }).fill(jobFile(name))
   await page.locator('.verdict').waitFor()
   await page.getByRole('button', { name: w.submit }).click()

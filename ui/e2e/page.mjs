@@ -75,7 +75,7 @@ async function day(browser, agent, token, lang, dark) {
   // A wrong file is told with its line; a right one with when it starts.
   const name = `day-${lang}-${dark ? 'dark' : 'light'}`
   await page.getByRole('link', { name: w.jobs, exact: true }).click()
-  await page.getByRole('button', { name: w.newJob }).click()
+  await page.getByRole('link', { name: w.newJob }).click()
   const file = page.getByRole('textbox', { name: w.file })
   await file.fill(jobFile(name).replace('memory', 'memroy'))
   await page.locator('.gutter .wrong').waitFor()
@@ -229,6 +229,37 @@ async function byLink(browser, agent) {
   }
 }
 
+// brokenLoads gives up what the browser loads of the program, as it does when
+// the machine's network changes: the page tries again, and when that is no use
+// it says so and offers to load everything again.
+async function brokenLoads(browser, agent, token) {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
+  const page = await context.newPage()
+  page.setDefaultTimeout(patience)
+  let left = 2
+  await page.route(/assets\/(first|index|en)-.*\.(js|css)$/, (route) => (left-- > 0 ? route.abort('connectionreset') : route.continue()))
+  await page.goto(agent.address)
+  await page.getByLabel('Token', { exact: true }).fill(token)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'Jobs' }).waitFor()
+  assert.ok(left <= 0, 'loads were given up')
+
+  let given = 0
+  await page.route(/assets\/pools-.*\.js$/, (route) => (given++ === 0 ? route.abort('connectionreset') : route.continue()))
+  await page.locator('nav a[href="/pools"]').click()
+  await page.getByRole('heading', { name: 'Pools' }).waitFor()
+  assert.ok(given >= 2, 'the page of pools was asked for again')
+
+  await page.route(/assets\/servers-.*\.js$/, (route) => route.abort('connectionreset'))
+  await page.locator('nav a[href="/servers"]').click()
+  await page.getByRole('alert').filter({ hasText: 'could not be loaded' }).waitFor()
+  await inspect(page, 'part-missing')
+  await page.unroute(/assets\/servers-.*\.js$/)
+  await page.getByRole('button', { name: 'Load the page again' }).click()
+  await page.getByRole('heading', { name: 'Servers' }).waitFor()
+  await context.close()
+}
+
 if (options.shots) mkdirSync(options.shots, { recursive: true })
 const agent = await startAgent(options.binary)
 const browser = await chromium.launch({ executablePath: options.chromium, args: ['--no-sandbox'] })
@@ -238,6 +269,7 @@ try {
   await day(browser, agent, token, 'zh', false)
   await day(browser, agent, token, 'en', true)
   await byLink(browser, agent)
+  await brokenLoads(browser, agent, token)
   const view = await firstView(browser, agent, token)
   console.log(`first view: ${view.took} ms, ${Math.round(view.bytes / 1024)} KiB of packed scripts`)
   const live = await eventToPixel(browser, agent, token, (name) => writeJob(agent, name, 0.01))

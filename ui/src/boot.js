@@ -13,7 +13,8 @@
   const language = kept === 'zh' || kept === 'en' ? kept : (asked ?? 'en')
   const place = location.pathname.split('/')
   const page = { '': 'jobs', jobs: place[2] === 'new' ? 'create' : place[2] ? 'job' : 'jobs', nodes: 'node' }[place[1]] ?? place[1]
-  for (const name of [page, language, 'catalogue.' + language]) {
+  const framed = page !== 'jobs' && page !== 'cluster' // it stands in antd's frame
+  for (const name of [framed ? 'frame' : '', page, language, 'catalogue.' + language]) {
     for (const file of files[name] ?? []) {
       const link = document.createElement('link')
       link.rel = 'modulepreload'
@@ -21,8 +22,22 @@
       document.head.append(link)
     }
   }
-  const first = { jobs: ['/v1/jobs?limit=1000'], cluster: ['/v1/nodes?limit=1000'] }[page] ?? []
+  const first = { jobs: ['/v1/jobs?limit=60'], cluster: ['/v1/nodes?limit=1000'] }[page] ?? []
   globalThis.early = {}
+  // A script or style sheet that did not come leaves an empty page: the
+  // browser gives a fetch up when an address of the machine comes or goes. The
+  // page is loaded again, and after some times it says so.
+  const mark = 'nomadlike.loads'
+  addEventListener('error', (event) => {
+    if (!(event.target instanceof HTMLScriptElement) && event.target?.rel !== 'stylesheet') return
+    const loads = Number(sessionStorage.getItem(mark) ?? 0)
+    sessionStorage.setItem(mark, String(loads + 1))
+    if (loads < 4) setTimeout(() => location.reload(), 300 * 2 ** loads)
+    else document.getElementById('broken').hidden = false
+  }, true)
+  addEventListener('DOMContentLoaded', () => {
+    document.getElementById('reload').onclick = () => location.reload()
+  })
   if (location.hash.startsWith('#code=')) return // nobody is signed in yet
   for (const path of ['/v1/tokens/self', ...first]) {
     const answer = fetch(path, { headers: { 'X-Nomadlike-Request': 'ui' }, credentials: 'same-origin' })

@@ -1,5 +1,6 @@
 import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
+import { again } from './again'
 import { speak } from './api'
 import type { Reason } from './types'
 
@@ -28,7 +29,7 @@ export function preferred(asked: readonly string[], chosen: string | null): Lang
 export const currentLanguage = (): Language => preferred(navigator.languages, localStorage.getItem(kept))
 
 async function load(language: Language) {
-  const [texts, reasons] = await Promise.all([pageTexts[language](), catalogues[language]()])
+  const [texts, reasons] = await Promise.all([again(pageTexts[language]), again(catalogues[language])])
   catalogue = reasons.default
   i18next.addResourceBundle(language, 'translation', texts.default, true, true)
   document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en'
@@ -68,6 +69,9 @@ export function reasonText(reason?: Reason | null): string {
   const params = Object.entries(reason.params ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
   return [reason.id, ...params.map(([name, value]) => `${name}=${value}`)].join(' ')
 }
+
+// causeText names a kind of reason, whatever it was about each time.
+export const causeText = (id: string): string => catalogue[id]?.replace(/\{[a-z0-9_]+\}/g, '…') ?? id
 
 // What the words of a parameter are of: servers send them as the API spells
 // them.

@@ -5,4 +5,5 @@ import { startLanguage } from './i18n'
 import './main.css'
 
 await startLanguage()
+sessionStorage.removeItem('nomadlike.loads') // boot.js counts in it
 createRoot(document.getElementById('root')!).render(<App />)

@@ -1,5 +1,4 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { Button, Dropdown, Menu, Segmented } from 'antd'
 import { Suspense, useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, Outlet, useLocation, useNavigation, useSearchParams } from 'react-router'
@@ -7,6 +6,7 @@ import { ApiError, call, get } from './api'
 import { follow, type Liveness } from './events'
 import { chooseLanguage, type Language } from './i18n'
 import { useLook } from './look'
+import { Button, Drop, Segments } from './parts/controls'
 import { Palette } from './parts/palette'
 import { Failed, Loading } from './parts/states'
 import { SignIn } from './signin'
@@ -87,28 +87,17 @@ function Header({ token, hidden }: { token: Token; hidden: boolean }) {
     <header className="top" hidden={hidden}>
       <Link to="/jobs" className="brand">nomadlike</Link>
       <nav aria-label={t('shell.menu')}>
-        <Menu
-          mode="horizontal"
-          selectedKeys={[here]}
-          items={places.map((key) => ({ key, label: <Link to={'/' + key} aria-current={key === here ? 'page' : undefined}>{t('menu.' + key)}</Link> }))}
-        />
+        {places.map((key) => <Link key={key} to={'/' + key} aria-current={key === here ? 'page' : undefined}>{t('menu.' + key)}</Link>)}
       </nav>
       <span className={'live ' + state} role="status" title={t('shell.' + state + '_long')}>
         {moving ? '…' : t('shell.' + state)}
       </span>
       <Palette signOut={() => void signOut()} />
       <Preferences />
-      <Dropdown
-        trigger={['click']}
-        menu={{
-          items: [
-            { key: 'who', disabled: true, label: t('shell.who', { role: t('role.' + token.role, token.role), project: token.project || t('shell.all_projects') }) },
-            { key: 'out', label: t('shell.sign_out'), onClick: () => void signOut() },
-          ],
-        }}
-      >
-        <Button type="text" aria-label={t('shell.account')}>{token.user || token.name || token.id}</Button>
-      </Dropdown>
+      <Drop right className="bare" name={t('shell.account')} label={token.user || token.name || token.id}>
+        <p className="quiet">{t('shell.who', { role: t('role.' + token.role, token.role), project: token.project || t('shell.all_projects') })}</p>
+        <Button onClick={() => void signOut()}>{t('shell.sign_out')}</Button>
+      </Drop>
     </header>
   )
 }
@@ -119,15 +108,9 @@ export function Preferences() {
   const { mode, setMode } = useLook()
   return (
     <>
-      <Segmented
-        size="small"
-        aria-label={t('shell.language')}
-        value={i18n.language}
-        onChange={(value) => void chooseLanguage(value as Language)}
-        options={[{ label: '中文', value: 'zh' }, { label: 'EN', value: 'en' }]}
-      />
+      <Segments<Language> label={t('shell.language')} value={i18n.language} change={(value) => void chooseLanguage(value)} options={[{ label: '中文', value: 'zh' }, { label: 'EN', value: 'en' }]} />
       <Button
-        type="text"
+        tone="bare"
         aria-label={t('shell.mode', { mode: t('shell.mode_' + mode) })}
         title={t('shell.mode', { mode: t('shell.mode_' + mode) })}
         onClick={() => setMode(mode === 'auto' ? 'dark' : mode === 'dark' ? 'light' : 'auto')}

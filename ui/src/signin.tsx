@@ -1,9 +1,9 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Alert, Button, Input } from 'antd'
 import { useState, type FormEvent } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from './api'
-import { errorText } from './parts/states'
+import { Button } from './parts/controls'
+import { Alert, errorText } from './parts/states'
 import { Preferences } from './shell'
 import type { Token } from './types'
 
@@ -36,8 +36,10 @@ export function SignIn() {
         </div>
         <p>{t('signin.about')}</p>
         <label htmlFor="token">{t('signin.token')}</label>
-        <Input.Password
+        <input
           id="token"
+          className="field"
+          type="password"
           value={token}
           autoFocus
           autoComplete="off"
@@ -47,10 +49,8 @@ export function SignIn() {
         />
         <p id="token-help" className="quiet">{t('signin.help')}</p>
         <pre className="cli">nomadlike token create -user ann -role user -project vision</pre>
-        {error !== undefined && <Alert type="error" showIcon title={errorText(error, t)} />}
-        <Button type="primary" htmlType="submit" loading={busy} disabled={!token.trim()} block>
-          {t('signin.enter')}
-        </Button>
+        {error !== undefined && <Alert text={errorText(error, t)} />}
+        <Button tone="first" type="submit" disabled={busy || !token.trim()}>{t('signin.enter')}</Button>
       </form>
     </main>
   )

@@ -51,6 +51,9 @@ export interface JobSummary extends Standing {
   preemptible?: boolean
   vip?: boolean
   pool?: string
+  code?: string[] // what it names as algorithms
+  specs?: string[] // labels and models of what a node gets
+  output?: string
   nodes: number
   subjobs: number
   submitted_at: Time

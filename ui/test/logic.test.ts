@@ -11,7 +11,8 @@ import { colour, differing, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
 import { boxes, lanes } from '../src/parts/timeline'
 import { cellsOf, layout } from '../src/parts/wall'
-import { keeps } from '../src/pages/jobs'
+import { keeps, readFilter } from '../src/parts/filters'
+import { nextOrder, sorted, windowOf } from '../src/parts/grid'
 import { segments } from '../src/pages/job'
 import { lineOf } from '../src/pages/create'
 import type { Attempt, Bar, JobSummary, Node, Timeline } from '../src/types'
@@ -46,6 +47,7 @@ test('command lines quote what a shell would take apart', () => {
   expect(commandLine('train', { deed: 'stop', reason: 'wrong data' })).toBe("nomadlike job stop -reason 'wrong data' train")
   expect(commandLine('train', { deed: 'limit' })).toBe('nomadlike job limit train none')
   expect(commandLine('train', { deed: 'first' })).toBe('nomadlike queue move -first train')
+  expect(commandLine('my job', { deed: 'clone' })).toBe("nomadlike job clone -run 'my job'")
   expect(deedsFor('succeeded')).toEqual(['resume', 'delete'])
   expect(deedsFor('running')).not.toContain('priority')
 })
@@ -106,14 +108,29 @@ test('the life of a job is parted without gaps', () => {
   expect(segments(0, [], false, 5000)).toHaveLength(1)
 })
 
-test('filters', () => {
-  const job = { id: 'abc123', name: 'Train-7', state: 'running', user: 'ann', project: 'vision', priority: 'urgent' } as JobSummary
-  const filter = { text: '', states: [], user: '', project: '', priority: '', pool: '' }
-  expect(keeps(job, filter)).toBe(true)
-  expect(keeps(job, { ...filter, text: 'train' })).toBe(true)
-  expect(keeps(job, { ...filter, text: 'abc1' })).toBe(true)
-  expect(keeps(job, { ...filter, states: ['queued'] })).toBe(false)
-  expect(keeps(job, { ...filter, pool: 'a' })).toBe(false)
+test('filters, which the address holds', () => {
+  const job = { id: 'abc123', name: 'Train-7', state: 'failed', user: 'ann', project: 'vision', priority: 'urgent', code: ['yolo', 'favorite/tools'], specs: ['H800'], output: 'ann/exp-7', reason: { id: 'reason.exit', params: { code: '3' } }, wait: { id: 'wait.cards' } } as unknown as JobSummary
+  const passes = (address: string) => keeps(job, readFilter(new URLSearchParams(address)))
+  for (const yes of ['', 'text=train', 'text=abc1', 'state=failed,queued', 'user=ann&project=vision', 'code=yolo', 'code=favorite/tools', 'spec=H800', 'output=exp-7', 'cause=reason.exit', 'priority=urgent']) expect(passes(yes), yes).toBe(true)
+  for (const no of ['text=eval', 'state=queued', 'user=bob', 'pool=a', 'code=yol', 'spec=A800', 'output=exp-8', 'cause=wait.cards', 'priority=normal']) expect(passes(no), no).toBe(false)
+  expect(keeps({ ...job, state: 'queued' }, readFilter(new URLSearchParams('cause=wait.cards')))).toBe(true)
+  expect(readFilter(new URLSearchParams('state=running,<b>,')).states).toEqual(['running'])
+})
+
+test('a table draws what is seen and some more, in the order of the address', () => {
+  for (const [top, count] of [[0, 10_000], [330, 10_000], [330_000, 10_000], [1e9, 10_000], [500, 3], [-50, 3], [0, 0]] as const) {
+    const { first, end } = windowOf(top, 600, count)
+    const from = Math.min(count, Math.floor(Math.max(0, top) / 33))
+    const to = Math.min(count, Math.ceil((Math.max(0, top) + 600) / 33))
+    expect(first, `${top} of ${count}`).toBeLessThanOrEqual(from)
+    expect(end, `${top} of ${count}`).toBeGreaterThanOrEqual(to)
+    expect(end - first).toBeLessThan(80)
+  }
+  const columns = [{ key: 'n', title: '', width: 1, compare: (a: number, b: number) => a - b, cell: String }]
+  expect(sorted([2, 3, 1], columns, 'n')).toEqual([1, 2, 3])
+  expect(sorted([2, 3, 1], columns, '-n')).toEqual([3, 2, 1])
+  expect(sorted([2, 3, 1], columns, 'constructor')).toEqual([2, 3, 1])
+  expect(['', 'n', '-n', 'm'].map((order) => nextOrder(order, 'n'))).toEqual(['n', '-n', '', 'n'])
 })
 
 test('the palette shows first what begins with the text', () => {

@@ -1,12 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
-import { Input, Segmented, Select, Table } from 'antd'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link } from 'react-router'
+import { Link, useNavigate } from 'react-router'
 import { useAddress } from '../address'
 import { call, get, part } from '../api'
 import { number, size } from '../format'
 import { reasonText } from '../i18n'
+import { Pick, Segments } from '../parts/controls'
+import { Grid, sorted, useHeight, type Column } from '../parts/grid'
 import { Failed, useTitle, WordTag } from '../parts/states'
 import { cellsOf, Wall } from '../parts/wall'
 import type { Available, Node, NodeDevices } from '../types'
@@ -79,7 +80,7 @@ export function Cluster() {
         <h1>{t('menu.cluster')}</h1>
         <span className="grow" />
         <Link to="/cluster?board">{t('cluster.board')}</Link>
-        <Segmented value={view} aria-label={t('cluster.view')} onChange={(value) => setView(value as 'wall' | 'list')} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />
+        <Segments<'wall' | 'list'> label={t('cluster.view')} value={view} change={setView} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />
       </div>
       {nodes.error && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}
       <section className="card" aria-label={t('cluster.figures')}>
@@ -90,15 +91,15 @@ export function Cluster() {
         </dl>
       </section>
       <div className="bar" role="search" aria-label={t('jobs.filter')}>
-        <Input allowClear style={{ width: 220 }} aria-label={t('cluster.search')} placeholder={t('cluster.search')} value={text} onChange={(e) => setText(e.target.value)} />
-        <Select allowClear style={{ width: 200 }} aria-label={t('cluster.show')} placeholder={t('cluster.show')} value={show || undefined} onChange={(value?: string) => setShow(value ?? '')}
+        <input className="field" type="search" style={{ width: 220 }} aria-label={t('cluster.search')} placeholder={t('cluster.search')} value={text} onChange={(e) => setText(e.target.value)} />
+        <Pick width={200} label={t('cluster.show')} value={show} change={setShow}
           options={[...['idle', 'fault', 'free4'].map((value) => ({ value, label: t('cluster.only_' + value) })), ...models.map((value) => ({ value, label: value }))]} />
         <span className="quiet" role="status">{t('cluster.count', { count: shown.length })}</span>
       </div>
       {view === 'wall' ? (
         <section className="card" aria-label={t('cluster.wall')}><Wall tiles={cells} /></section>
       ) : (
-        <NodeTable nodes={shown} loading={nodes.isPending} />
+        <NodeTable nodes={shown} order={params.get('sort') ?? ''} setOrder={(value) => put('sort', value)} />
       )}
     </div>
   )
@@ -132,31 +133,21 @@ export function NodeWord({ node }: { node: Pick<Node, 'status' | 'eligibility' |
   )
 }
 
-function NodeTable({ nodes, loading }: { nodes: Node[]; loading: boolean }) {
+function NodeTable({ nodes, order, setOrder }: { nodes: Node[]; order: string; setOrder: (order: string) => void }) {
   const { t } = useTranslation()
-  return (
-    <Table<Node>
-      size="small"
-      virtual
-      rowKey="id"
-      aria-label={t('cluster.list')}
-      loading={loading}
-      dataSource={nodes}
-      pagination={false}
-      scroll={{ x: 900, y: Math.max(240, innerHeight - 330) }}
-      locale={{ emptyText: <p>{t('cluster.none')}</p> }}
-      columns={[
-        { title: t('job.node'), width: 180, sorter: (a, b) => a.name.localeCompare(b.name), render: (_, n) => <Link to={'/nodes/' + n.id}>{n.name}</Link> },
-        { title: t('job.status'), width: 160, render: (_, n) => <NodeWord node={n} /> },
-        { title: t('jobs.pool'), width: 110, dataIndex: 'pool' },
-        { title: t('cluster.cards'), width: 220, render: (_, n) => cardsText(n) },
-        { title: t('cluster.cpu'), width: 120, sorter: (a, b) => a.used.cpu - b.used.cpu, render: (_, n) => `${number(n.used.cpu)} / ${number(n.capacity.cpu)}` },
-        { title: t('cluster.memory'), width: 170, render: (_, n) => `${size(n.used.memory)} / ${size(n.capacity.memory)}` },
-        { title: t('cluster.allocs'), width: 90, sorter: (a, b) => a.used.allocs - b.used.allocs, render: (_, n) => n.used.allocs },
-        { title: t('cluster.version'), width: 120, ellipsis: true, dataIndex: 'version' },
-      ]}
-    />
-  )
+  const go = useNavigate()
+  const columns = useMemo<Column<Node>[]>(() => [
+    { key: 'name', title: t('job.node'), width: 180, compare: (a, b) => a.name.localeCompare(b.name), cell: (n) => <a href={'/nodes/' + n.id}>{n.name}</a> },
+    { key: 'status', title: t('job.status'), width: 160, cell: (n) => <NodeWord node={n} /> },
+    { key: 'pool', title: t('jobs.pool'), width: 110, compare: (a, b) => (a.pool ?? '').localeCompare(b.pool ?? ''), cell: (n) => n.pool },
+    { key: 'cards', title: t('cluster.cards'), width: 220, grows: true, cell: cardsText },
+    { key: 'cpu', title: t('cluster.cpu'), width: 120, compare: (a, b) => a.used.cpu - b.used.cpu, cell: (n) => `${number(n.used.cpu)} / ${number(n.capacity.cpu)}` },
+    { key: 'memory', title: t('cluster.memory'), width: 170, compare: (a, b) => a.used.memory - b.used.memory, cell: (n) => `${size(n.used.memory)} / ${size(n.capacity.memory)}` },
+    { key: 'allocs', title: t('cluster.allocs'), width: 90, compare: (a, b) => a.used.allocs - b.used.allocs, cell: (n) => n.used.allocs },
+    { key: 'version', title: t('cluster.version'), width: 120, cell: (n) => n.version },
+  ], [t])
+  const rows = useMemo(() => sorted(nodes, columns, order), [nodes, columns, order])
+  return <Grid label={t('cluster.list')} rows={rows} columns={columns} idOf={(n) => n.id} height={useHeight(330)} order={order} setOrder={setOrder} empty={<p>{t('cluster.none')}</p>} go={(path) => void go(path)} />
 }
 
 function cardsText(node: Node): string {

@@ -3,14 +3,14 @@ import { Alert, Button, Checkbox, Input, InputNumber, Select, Table, Tabs } from
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate, useSearchParams } from 'react-router'
-import { ApiError, call, get, part } from '../api'
+import { ApiError, call, get } from '../api'
 import { clock, number, quote, size } from '../format'
 import { reasonText } from '../i18n'
-import { Cli } from '../parts/actions'
+import { Cli, fileOf } from '../parts/actions'
 import { Helps, Holders, startText } from '../parts/forecast'
 import { Failed, Loading, StateTag, useTitle, WordTag, errorText } from '../parts/states'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, variablesOf, vipChanges, type FileChange } from '../parts/jobfile'
-import type { Available, AvailableNode, Failure, Formatted, Help, Job, JobDetail, JobPlan, Machine, Outlook, Validated, Victim } from '../types'
+import type { Available, AvailableNode, Failure, Formatted, Help, Job, JobPlan, Machine, Outlook, Validated, Victim } from '../types'
 import { RankCommands } from './job'
 
 // useLater gives a value once it has not changed for so many milliseconds.
@@ -41,12 +41,7 @@ function useGiven(id: string) {
     enabled: id !== '',
     staleTime: Infinity,
     gcTime: 0,
-    queryFn: async ({ signal }) => {
-      const { job } = await get<JobDetail>('/v1/jobs/' + part(id), signal)
-      // A file with variables does not hold their values: it is written anew.
-      if (job.source && variablesOf(job.source).length === 0) return job.source
-      return (await call<Formatted>('POST', '/v1/jobs/format', { job: { ...job, id: undefined, user: undefined, submitted_at: undefined, resume: undefined, source: undefined } }, signal)).hcl
-    },
+    queryFn: ({ signal }) => fileOf(id, signal),
   })
 }
 

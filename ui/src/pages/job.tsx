@@ -12,10 +12,9 @@ import { Figures } from '../parts/figures'
 import { Files } from '../parts/files'
 import { ForecastCard, startText } from '../parts/forecast'
 import { Logs } from '../parts/logs'
-import { Failed, Loading, StateTag, useNow, useTitle, WordTag } from '../parts/states'
+import { Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag } from '../parts/states'
 import { Training } from '../parts/training'
 import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
-import { PriorityTag } from './jobs'
 
 const Shell = lazy(() => import('../parts/terminal'))
 

@@ -1,47 +1,22 @@
-import { useQuery } from '@tanstack/react-query'
-import { Button, Checkbox, Dropdown, Input, Popover, Select, Table, type InputRef, type TableColumnsType } from 'antd'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { keepPreviousData, useQueries } from '@tanstack/react-query'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useNavigate, useSearchParams } from 'react-router'
-import { allJobs, get, part } from '../api'
-import { clock, dateTime, millis, progress, shortID, since } from '../format'
-import { reasonText } from '../i18n'
-import { DeedDialog, type Deed } from '../parts/actions'
-import { Failed, StateTag, useNow, useTitle, WordTag } from '../parts/states'
+import { again } from '../again'
+import { get, part } from '../api'
+import { clock, millis, progress, shortID, since } from '../format'
+import { causeText, reasonText } from '../i18n'
+import type { Deed } from '../parts/actions'
+import { Button, Drop, Pick } from '../parts/controls'
+import { keeps, readFilter, valuesOf, type ChosenField } from '../parts/filters'
+import { Grid, sorted, useHeight, type Column } from '../parts/grid'
+import { useJobsSoon } from '../parts/lists'
+import { Failed, PriorityTag, StateTag, useNow, useTitle } from '../parts/states'
 import { endedStates, jobStates, type JobState, type JobSummary, type Subjob } from '../types'
 
-export interface Filter {
-  text: string
-  states: string[]
-  user: string
-  project: string
-  priority: string
-  pool: string
-}
+const FramedDeed = lazy(() => again(() => import('../parts/framed_deed')))
 
-// keeps tells whether a job passes the filters.
-export function keeps(job: JobSummary, filter: Filter): boolean {
-  const text = filter.text.trim().toLowerCase()
-  return (
-    (!text || job.name.toLowerCase().includes(text) || job.id.startsWith(text)) &&
-    (filter.states.length === 0 || filter.states.includes(job.state)) &&
-    (!filter.user || job.user === filter.user) &&
-    (!filter.project || job.project === filter.project) &&
-    (!filter.priority || job.priority === filter.priority) &&
-    (!filter.pool || job.pool === filter.pool)
-  )
-}
-
-const readFilter = (params: URLSearchParams): Filter => ({
-  text: params.get('text') ?? '',
-  states: params.get('state')?.split(',').filter(Boolean) ?? [],
-  user: params.get('user') ?? '',
-  project: params.get('project') ?? '',
-  priority: params.get('priority') ?? '',
-  pool: params.get('pool') ?? '',
-})
-
-const optional = ['state', 'project', 'user', 'type', 'priority', 'nodes', 'attempt', 'submitted', 'time', 'reason', 'id'] as const
+const optional = ['state', 'project', 'user', 'type', 'priority', 'nodes', 'attempt', 'submitted', 'time', 'reason', 'code', 'spec', 'output', 'id'] as const
 const shownAtFirst = ['state', 'project', 'user', 'nodes', 'submitted', 'time', 'reason']
 const keptColumns = 'nomadlike.jobs.columns'
 const keptFilters = 'nomadlike.jobs.filters'
@@ -54,23 +29,35 @@ function stored<T>(key: string, otherwise: T): T {
   }
 }
 
-export const useJobs = () => useQuery({ queryKey: ['jobs'], queryFn: ({ signal }) => allJobs(signal), refetchInterval: 60_000 })
+// A row is a job, or one of the subjobs of a batch that is folded open.
+interface Row {
+  id: string
+  job: JobSummary
+  subjob?: Subjob
+}
 
 export function Jobs() {
   const { t } = useTranslation()
   useTitle(t('menu.jobs'))
-  const jobs = useJobs()
+  const { jobs, partial, error, retry } = useJobsSoon()
   const go = useNavigate()
   const [params, setParams] = useSearchParams()
   const filter = useMemo(() => readFilter(params), [params])
-  const [columns, setColumns] = useState<string[]>(() => stored(keptColumns, shownAtFirst))
+  const order = params.get('sort') ?? ''
+  const [chosen, setChosen] = useState<string[]>(() => stored(keptColumns, shownAtFirst))
   const [saved, setSaved] = useState<Record<string, string>>(() => stored(keptFilters, {}))
-  const [picked, setPicked] = useState<string[]>([])
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set())
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const [deed, setDeed] = useState<Deed>()
   const [at, setAt] = useState(-1)
-  const search = useRef<InputRef>(null)
-  const rows = useMemo(() => (jobs.data ?? []).filter((job) => keeps(job, filter)), [jobs.data, filter])
-  const height = useHeight(270)
+  const search = useRef<HTMLInputElement>(null)
+  const all = jobs ?? none
+  const shown = useMemo(() => all.filter((job) => keeps(job, filter)), [all, filter])
+  const toggle = useCallback((id: string) => setOpened((old) => turned(old, id)), [])
+  const columns = useColumns(chosen, opened, toggle)
+  const inOrder = useMemo(() => sorted(shown.map((job): Row => ({ id: job.id, job })), columns, order), [shown, columns, order])
+  const rows = useOpened(inOrder, opened)
+  const height = useHeight(272)
 
   const set = (name: string, value: string) => {
     setParams(
@@ -83,18 +70,16 @@ export function Jobs() {
       { replace: true },
     )
   }
-  const choices = (field: 'user' | 'project' | 'pool') =>
-    [...new Set((jobs.data ?? []).map((job) => job[field]).filter((value): value is string => !!value))].sort().map((value) => ({ value, label: value }))
 
   const keys = useCallback(
     (event: KeyboardEvent) => {
       const target = event.target as HTMLElement
-      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || document.querySelector('.ant-modal-wrap')) return
+      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || document.querySelector('.ant-modal-wrap, dialog[open]')) return
       if (event.key === '/') search.current?.focus()
       else if (event.key === 'j') setAt((i) => Math.min(i + 1, rows.length - 1))
       else if (event.key === 'k') setAt((i) => Math.max(i - 1, 0))
-      else if (event.key === 'x' && rows[at]) setPicked((old) => (old.includes(rows[at]!.id) ? old.filter((id) => id !== rows[at]!.id) : [...old, rows[at]!.id]))
-      else if (event.key === 'o' && rows[at]) void go('/jobs/' + rows[at].id)
+      else if (event.key === 'x' && rows[at]) setPicked((old) => turned(old, rows[at]!.job.id))
+      else if (event.key === 'o' && rows[at]) void go('/jobs/' + rows[at].job.id)
       else return
       event.preventDefault()
     },
@@ -105,157 +90,189 @@ export function Jobs() {
     return () => removeEventListener('keydown', keys)
   }, [keys])
 
-  const all: TableColumnsType<JobSummary> = [
-    { key: 'name', title: t('jobs.name'), width: 220, ellipsis: true, sorter: (a, b) => a.name.localeCompare(b.name), render: (_, job) => <Link to={'/jobs/' + job.id}>{job.name}</Link> },
-    { key: 'state', title: t('jobs.state'), width: 130, sorter: (a, b) => jobStates.indexOf(a.state) - jobStates.indexOf(b.state), render: (_, job) => <><StateTag state={job.state} /> <span className="quiet">{progress(job)}</span></> },
-    { key: 'project', title: t('jobs.project'), width: 120, ellipsis: true, dataIndex: 'project', sorter: (a, b) => a.project.localeCompare(b.project) },
-    { key: 'user', title: t('jobs.user'), width: 110, ellipsis: true, dataIndex: 'user', sorter: (a, b) => (a.user ?? '').localeCompare(b.user ?? '') },
-    { key: 'type', title: t('jobs.type'), width: 110, render: (_, job) => t('type.' + job.type, job.type) },
-    { key: 'priority', title: t('jobs.priority'), width: 100, render: (_, job) => <PriorityTag job={job} /> },
-    { key: 'nodes', title: t('jobs.nodes'), width: 90, sorter: (a, b) => a.nodes - b.nodes, render: (_, job) => t('short.nodes', { count: job.nodes }) },
-    { key: 'attempt', title: t('jobs.attempt'), width: 80, dataIndex: 'attempt' },
-    { key: 'submitted', title: t('jobs.submitted'), width: 130, sorter: (a, b) => millis(a.submitted_at) - millis(b.submitted_at), render: (_, job) => <time dateTime={job.submitted_at ?? ''}>{clock(job.submitted_at)}</time> },
-    { key: 'time', title: t('jobs.time'), width: 110, render: (_, job) => <RunTime job={job} /> },
-    { key: 'reason', title: t('jobs.reason'), ellipsis: true, width: 320, render: (_, job) => <span title={reasonText(job.wait ?? job.reason)}>{job.state === 'queued' ? reasonText(job.wait) : reasonText(job.reason)}</span> },
-    { key: 'id', title: t('jobs.id'), width: 100, render: (_, job) => <code>{shortID(job.id)}</code> },
-  ]
-  const chosen = (jobs.data ?? []).filter((job) => picked.includes(job.id))
+  const targets = useMemo(() => all.filter((job) => picked.has(job.id)), [all, picked])
   const counts = useMemo(() => {
     const out: Partial<Record<JobState, number>> = {}
-    for (const job of jobs.data ?? []) out[job.state] = (out[job.state] ?? 0) + 1
+    for (const job of all) out[job.state] = (out[job.state] ?? 0) + 1
     return out
-  }, [jobs.data])
+  }, [all])
+  const lead = useMemo(() => ({
+    width: 36,
+    head: <input type="checkbox" aria-label={t('jobs.pick_all')} checked={shown.length > 0 && shown.every((job) => picked.has(job.id))} onChange={(event) => setPicked(new Set(event.target.checked ? shown.map((job) => job.id) : []))} />,
+    cell: ({ job, subjob }: Row) => !subjob && <input type="checkbox" aria-label={t('jobs.pick', { name: job.name })} checked={picked.has(job.id)} onChange={() => setPicked((old) => turned(old, job.id))} />,
+  }), [t, shown, picked])
+  const fits = (job: JobSummary) => deed === 'clone' || endedStates.includes(job.state) === (deed === 'delete')
+  const pick = (field: ChosenField, width?: number) => <Filter key={field} field={field} value={filter[field]} jobs={all} set={set} width={width} />
+  const more = (['pool', 'code', 'spec'] as const).filter((field) => filter[field]).length + (filter.output ? 1 : 0)
 
   return (
     <div className="page">
       <div className="bar">
         <h1>{t('menu.jobs')}</h1>
-        <span className="quiet" role="status">{t('jobs.count', { shown: rows.length, count: jobs.data?.length ?? 0 })}</span>
+        <span className="quiet" role="status">{partial ? t('states.loading') : t('jobs.count', { shown: shown.length, count: all.length })}</span>
         <span className="grow" />
-        <Link to="/jobs/new"><Button type="primary" tabIndex={-1}>{t('jobs.new')}</Button></Link>
+        <Link to="/jobs/new" className="button first">{t('jobs.new')}</Link>
       </div>
       <div className="bar" role="search" aria-label={t('jobs.filter')}>
-        <Input ref={search} allowClear style={{ width: 220 }} aria-label={t('jobs.search')} placeholder={t('jobs.search')} value={filter.text} onChange={(e) => set('text', e.target.value)} />
-        <Select mode="multiple" allowClear maxTagCount={2} style={{ minWidth: 180 }} aria-label={t('jobs.state')} placeholder={t('jobs.state')} value={filter.states}
-          onChange={(value: string[]) => set('state', value.join(','))}
-          options={jobStates.map((state) => ({ value: state, label: `${t('state.' + state)} ${counts[state] ?? 0}` }))} />
-        {(['project', 'user', 'pool'] as const).map((field) => (
-          <Select key={field} allowClear showSearch style={{ width: 130 }} aria-label={t('jobs.' + field)} placeholder={t('jobs.' + field)} value={filter[field] || undefined} onChange={(value?: string) => set(field, value ?? '')} options={choices(field)} />
-        ))}
-        <Select allowClear style={{ width: 120 }} aria-label={t('jobs.priority')} placeholder={t('jobs.priority')} value={filter.priority || undefined} onChange={(value?: string) => set('priority', value ?? '')}
-          options={['normal', 'urgent', 'critical'].map((value) => ({ value, label: t('priority.' + value) }))} />
+        <input ref={search} className="field" type="search" style={{ width: 200 }} aria-label={t('jobs.search')} placeholder={t('jobs.search')} value={filter.text} onChange={(event) => set('text', event.target.value)} />
+        <Drop className={filter.states.length ? 'chosen' : ''} name={t('jobs.state')} label={filter.states.length ? filter.states.map((state) => t('state.' + state)).join(', ') : t('jobs.state')}>
+          {jobStates.map((state) => (
+            <label key={state} className="tick">
+              <input type="checkbox" checked={filter.states.includes(state)} onChange={(event) => set('state', jobStates.filter((one) => (one === state ? event.target.checked : filter.states.includes(one))).join(','))} />
+              <StateTag state={state} /> <span className="quiet">{counts[state] ?? 0}</span>
+            </label>
+          ))}
+        </Drop>
+        {pick('project')}
+        {pick('user')}
+        {pick('priority', 100)}
+        {pick('cause', 170)}
+        <Drop className={more ? 'chosen' : ''} label={t('jobs.more_filters') + (more ? ` (${more})` : '')}>
+          <div className="stack">
+            {pick('pool', 240)}
+            {pick('code', 240)}
+            {pick('spec', 240)}
+            <input className="field" type="search" style={{ width: 240 }} aria-label={t('jobs.output')} placeholder={t('jobs.output')} value={filter.output} onChange={(event) => set('output', event.target.value)} />
+          </div>
+        </Drop>
         <SavedFilters saved={saved} current={params.toString()} choose={(text) => setParams(text)} change={(next) => { setSaved(next); localStorage.setItem(keptFilters, JSON.stringify(next)) }} />
-        <Popover trigger="click" placement="bottomRight" content={
-          <Checkbox.Group value={columns} onChange={(value) => { setColumns(value); localStorage.setItem(keptColumns, JSON.stringify(value)) }}>
-            <div style={{ display: 'flex', flexDirection: 'column' }}>{optional.map((key) => <Checkbox key={key} value={key}>{t('jobs.' + key)}</Checkbox>)}</div>
-          </Checkbox.Group>
-        }>
-          <Button>{t('jobs.columns')}</Button>
-        </Popover>
+        <Drop label={t('jobs.columns')}>
+          {optional.map((key) => (
+            <label key={key} className="tick">
+              <input type="checkbox" checked={chosen.includes(key)} onChange={(event) => {
+                const next = optional.filter((one) => (one === key ? event.target.checked : chosen.includes(one)))
+                setChosen(next)
+                localStorage.setItem(keptColumns, JSON.stringify(next))
+              }} />
+              {t('jobs.' + key)}
+            </label>
+          ))}
+        </Drop>
+        {params.size > 0 && <Button tone="bare" onClick={() => setParams('', { replace: true })}>{t('jobs.no_filter')}</Button>}
       </div>
-      {picked.length > 0 && (
+      {targets.length > 0 && (
         <div className="bar card">
-          <span>{t('jobs.picked', { count: chosen.length })}</span>
-          <Button danger disabled={chosen.every((job) => endedStates.includes(job.state))} onClick={() => setDeed('stop')}>{t('deed.stop')}</Button>
-          <Button danger disabled={!chosen.some((job) => endedStates.includes(job.state))} onClick={() => setDeed('delete')}>{t('deed.delete')}</Button>
-          <Button type="text" onClick={() => setPicked([])}>{t('jobs.unpick')}</Button>
+          <span>{t('jobs.picked', { count: targets.length })}</span>
+          <Button tone="danger" disabled={targets.every((job) => endedStates.includes(job.state))} onClick={() => setDeed('stop')}>{t('deed.stop')}</Button>
+          <Button tone="danger" disabled={!targets.some((job) => endedStates.includes(job.state))} onClick={() => setDeed('delete')}>{t('deed.delete')}</Button>
+          <Button onClick={() => setDeed('clone')}>{t('deed.clone')}</Button>
+          <Button tone="bare" onClick={() => setPicked(new Set())}>{t('jobs.unpick')}</Button>
         </div>
       )}
-      {jobs.error && <Failed error={jobs.error} retry={() => void jobs.refetch()} />}
-      <Table<JobSummary>
-        size="small"
-        virtual
-        bordered={false}
-        aria-label={t('menu.jobs')}
-        rowKey="id"
-        loading={jobs.isPending}
-        columns={all.filter((column) => column.key === 'name' || columns.includes(column.key as string))}
-        dataSource={rows}
-        pagination={false}
-        scroll={{ y: height, x: 900 }}
-        rowClassName={(_, i) => (i === at ? 'selected-row' : '')}
-        rowSelection={{ selectedRowKeys: picked, onChange: (ids) => setPicked(ids as string[]), columnWidth: 40, getCheckboxProps: (job) => ({ 'aria-label': t('jobs.pick', { name: job.name }) }) as object, columnTitle: (box) => <label><span className="hidden">{t('jobs.pick_all')}</span>{box}</label> }}
-        expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('jobs.open_batch')}</span>, rowExpandable: (job) => job.subjobs > 1, expandedRowRender: (job) => <Subjobs job={job} /> }}
-        locale={{ emptyText: <p>{jobs.data?.length ? t('jobs.none_match') : t('jobs.none')}</p> }}
+      {error && <Failed error={error} retry={retry} />}
+      <Grid<Row>
+        label={t('menu.jobs')}
+        rows={rows}
+        columns={columns}
+        idOf={(row) => row.id}
+        height={height}
+        order={order}
+        setOrder={(value) => set('sort', value)}
+        at={at}
+        lead={lead}
+        go={(path) => void go(path)}
+        empty={<p>{partial ? t('states.loading') : all.length ? t('jobs.none_match') : t('jobs.none')}</p>}
       />
       <p className="quiet">{t('jobs.keys')}</p>
       {deed && (
-        <DeedDialog deed={deed} jobs={chosen.filter((job) => endedStates.includes(job.state) === (deed === 'delete'))} close={() => setDeed(undefined)} done={() => setPicked([])} />
+        <Suspense>
+          <FramedDeed deed={deed} jobs={targets.filter(fits)} close={() => setDeed(undefined)} done={() => setPicked(new Set())} />
+        </Suspense>
       )}
     </div>
   )
 }
 
-function RunTime({ job }: { job: JobSummary }) {
-  const now = useNow(job.state === 'running' ? 5000 : 60_000)
-  return <>{job.started_at ? since(job.started_at, job.finished_at, now) : job.state === 'queued' ? <span className="quiet">{since(job.submitted_at, null, now)}</span> : '–'}</>
+const none: JobSummary[] = []
+
+function turned(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(set)
+  if (!next.delete(id)) next.add(id)
+  return next
 }
 
-export function PriorityTag({ job }: { job: { priority: JobSummary['priority']; vip?: boolean; preemptible?: boolean } }) {
-  const { t } = useTranslation()
-  return (
-    <>
-      {job.priority === 'normal' ? <span className="quiet">{t('priority.normal')}</span> : <WordTag tone={job.priority === 'critical' ? 'bad' : 'busy'}>{t('priority.' + job.priority)}</WordTag>}
-      {job.vip && <> <WordTag tone="good">VIP</WordTag></>}
-      {job.preemptible && <span className="quiet"> {t('jobs.preemptible')}</span>}
-    </>
-  )
+// useOpened puts the subjobs of opened batches behind them.
+function useOpened(rows: Row[], opened: ReadonlySet<string>): Row[] {
+  const ids = [...opened]
+  const lists = useQueries({
+    queries: ids.map((id) => ({ queryKey: ['job', id, 'subjobs'], placeholderData: keepPreviousData, queryFn: ({ signal }: { signal: AbortSignal }) => get<{ subjobs: Subjob[] | null }>(`/v1/jobs/${part(id)}/subjobs?limit=1000`, signal) })),
+    combine: (results) => new Map(results.map((result, i) => [ids[i]!, result.data?.subjobs ?? []])),
+  })
+  return useMemo(() => {
+    if (opened.size === 0) return rows
+    return rows.flatMap((row) => [row, ...(opened.has(row.id) ? (lists.get(row.id) ?? []).map((subjob): Row => ({ id: `${row.id}/${subjob.index}`, job: row.job, subjob })) : [])])
+  }, [rows, opened, lists])
 }
 
-// Subjobs are what a batch folds open to.
-function Subjobs({ job }: { job: JobSummary }) {
+const text = (row: Row, value?: string) => (row.subjob ? '' : (value ?? ''))
+
+// useColumns are the columns of the list; those that people chose, and the name.
+function useColumns(chosen: string[], opened: ReadonlySet<string>, toggle: (id: string) => void): Column<Row>[] {
   const { t } = useTranslation()
-  const list = useQuery({ queryKey: ['job', job.id, 'subjobs'], queryFn: ({ signal }) => get<{ subjobs: Subjob[] | null }>(`/v1/jobs/${part(job.id)}/subjobs?limit=1000`, signal) })
-  if (list.error) return <Failed error={list.error} />
-  return (
-    <Table<Subjob>
-      size="small"
-      rowKey="index"
-      loading={list.isPending}
-      pagination={{ pageSize: 20, hideOnSinglePage: true }}
-      dataSource={list.data?.subjobs ?? []}
-      columns={[
-        { title: t('jobs.subjob'), dataIndex: 'index', width: 80 },
-        { title: t('jobs.state'), width: 130, render: (_, s) => <StateTag state={s.state} /> },
-        { title: t('jobs.attempt'), dataIndex: 'attempt', width: 90 },
-        { title: t('jobs.started'), width: 140, render: (_, s) => dateTime(s.started_at) },
-        { title: t('jobs.reason'), render: (_, s) => reasonText(s.state === 'queued' ? s.wait : s.reason) },
-      ]}
-    />
-  )
+  const now = useNow(5000)
+  return useMemo(() => {
+    const why = ({ job, subjob }: Row) => {
+      const one = subjob ?? job
+      return reasonText(one.state === 'queued' ? one.wait : one.reason)
+    }
+    const ran = ({ job, subjob }: Row) => {
+      const one = subjob ?? job
+      if (one.started_at) return since(one.started_at, one.finished_at, now)
+      return one.state === 'queued' ? <span className="quiet">{since(job.submitted_at, null, now)}</span> : '–'
+    }
+    const columns: Column<Row>[] = [
+      {
+        key: 'name', title: t('jobs.name'), width: 220, compare: (a, b) => a.job.name.localeCompare(b.job.name),
+        cell: ({ job, subjob }) => {
+          if (subjob) return <span className="sub">{t('jobs.subjob')} {subjob.index}</span>
+          const link = <a href={'/jobs/' + job.id}>{job.name}</a>
+          return job.subjobs > 1 ? <><button type="button" className="fold" aria-expanded={opened.has(job.id)} aria-label={t('jobs.open_batch')} onClick={() => toggle(job.id)}>{opened.has(job.id) ? '▾' : '▸'}</button>{link}</> : link
+        },
+      },
+      { key: 'state', title: t('jobs.state'), width: 130, compare: (a, b) => jobStates.indexOf(a.job.state) - jobStates.indexOf(b.job.state), cell: ({ job, subjob }) => <><StateTag state={(subjob ?? job).state} />{!subjob && job.subjobs > 1 && <span className="quiet"> {progress(job)}</span>}</> },
+      { key: 'project', title: t('jobs.project'), width: 110, compare: (a, b) => a.job.project.localeCompare(b.job.project), cell: (row) => text(row, row.job.project) },
+      { key: 'user', title: t('jobs.user'), width: 100, compare: (a, b) => (a.job.user ?? '').localeCompare(b.job.user ?? ''), cell: (row) => text(row, row.job.user) },
+      { key: 'type', title: t('jobs.type'), width: 100, cell: (row) => text(row, t('type.' + row.job.type, row.job.type)) },
+      { key: 'priority', title: t('jobs.priority'), width: 120, cell: ({ job, subjob }) => !subjob && <PriorityTag job={job} /> },
+      { key: 'nodes', title: t('jobs.nodes'), width: 80, compare: (a, b) => a.job.nodes - b.job.nodes, cell: (row) => text(row, t('short.nodes', { count: row.job.nodes })) },
+      { key: 'attempt', title: t('jobs.attempt'), width: 80, cell: ({ job, subjob }) => (subjob ?? job).attempt },
+      { key: 'submitted', title: t('jobs.submitted'), width: 130, compare: (a, b) => millis(a.job.submitted_at) - millis(b.job.submitted_at), cell: (row) => text(row, clock(row.job.submitted_at)) },
+      { key: 'time', title: t('jobs.time'), width: 100, cell: ran },
+      { key: 'reason', title: t('jobs.reason'), width: 260, grows: true, cell: (row) => <span title={why(row)}>{why(row)}</span> },
+      { key: 'code', title: t('jobs.code'), width: 160, cell: (row) => text(row, row.job.code?.join(', ')) },
+      { key: 'spec', title: t('jobs.spec'), width: 130, cell: (row) => text(row, row.job.specs?.join(', ')) },
+      { key: 'output', title: t('jobs.output'), width: 160, cell: (row) => text(row, row.job.output) },
+      { key: 'id', title: t('jobs.id'), width: 90, cell: ({ job, subjob }) => !subjob && <code>{shortID(job.id)}</code> },
+    ]
+    return columns.filter((column) => column.key === 'name' || chosen.includes(column.key))
+  }, [t, now, chosen, opened, toggle])
+}
+
+// Filter chooses among what the jobs that are there say.
+function Filter({ field, value, jobs, set, width }: { field: ChosenField; value: string; jobs: JobSummary[]; set: (name: string, value: string) => void; width?: number }) {
+  const { t } = useTranslation()
+  const options = useMemo(() => {
+    const values = field === 'priority' ? ['normal', 'urgent', 'critical'] : [...new Set(jobs.flatMap((job) => valuesOf(job, field)))].sort()
+    return values.map((one) => ({ value: one, label: field === 'priority' ? t('priority.' + one) : field === 'cause' ? causeText(one) : one }))
+  }, [field, jobs, t])
+  return <Pick label={t('jobs.' + field)} value={value} change={(next) => set(field, next)} options={options} width={width} />
 }
 
 function SavedFilters({ saved, current, choose, change }: { saved: Record<string, string>; current: string; choose: (text: string) => void; change: (next: Record<string, string>) => void }) {
   const { t } = useTranslation()
   const [name, setName] = useState('')
-  const items = Object.keys(saved).sort().map((key) => ({ key, label: key, onClick: () => choose(saved[key]!) }))
+  const names = Object.keys(saved).sort()
   return (
-    <Dropdown
-      trigger={['click']}
-      menu={{ items: items.length ? items : [{ key: '', label: t('jobs.no_saved'), disabled: true }] }}
-      popupRender={(menu) => (
-        <div className="card">
-          {menu}
-          <div className="bar">
-            <Input style={{ width: 150 }} aria-label={t('jobs.filter_name')} placeholder={t('jobs.filter_name')} value={name} onChange={(e) => setName(e.target.value)} />
-            <Button disabled={!name || !current} onClick={() => { change({ ...saved, [name]: current }); setName('') }}>{t('jobs.save_filter')}</Button>
-            {name in saved && <Button danger onClick={() => { const next = { ...saved }; delete next[name]; change(next); setName('') }}>{t('deed.delete')}</Button>}
-          </div>
+    <Drop label={t('jobs.saved')}>
+      <div className="stack">
+        {names.length === 0 && <span className="quiet">{t('jobs.no_saved')}</span>}
+        {names.map((key) => <Button key={key} tone="bare" onClick={() => choose(saved[key]!)}>{key}</Button>)}
+        <div className="bar">
+          <input className="field" style={{ width: 150 }} aria-label={t('jobs.filter_name')} placeholder={t('jobs.filter_name')} value={name} onChange={(event) => setName(event.target.value)} />
+          <Button data-stays="" disabled={!name || !current} onClick={() => { change({ ...saved, [name]: current }); setName('') }}>{t('jobs.save_filter')}</Button>
+          {name in saved && <Button data-stays="" tone="danger" onClick={() => { const next = { ...saved }; delete next[name]; change(next); setName('') }}>{t('deed.delete')}</Button>}
         </div>
-      )}
-    >
-      <Button>{t('jobs.saved')}</Button>
-    </Dropdown>
+      </div>
+    </Drop>
   )
-}
-
-// useHeight is what is left of the window below so many pixels.
-function useHeight(above: number): number {
-  const [height, setHeight] = useState(Math.max(240, innerHeight - above))
-  useEffect(() => {
-    const change = () => setHeight(Math.max(240, innerHeight - above))
-    addEventListener('resize', change)
-    return () => removeEventListener('resize', change)
-  }, [above])
-  return height
 }

@@ -9,11 +9,11 @@ import { since } from '../format'
 import { reasonText } from '../i18n'
 import { Cli, Deeds } from '../parts/actions'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
-import { Failed, useNow, useTitle, WordTag } from '../parts/states'
+import { Failed, useNow, useTitle, WordTag, PriorityTag } from '../parts/states'
 import { Gantt } from '../parts/timeline'
 import { readChanges, WhatIfPanel } from '../parts/whatif'
 import type { JobDetail, JobForecast, QueueEntry, Timeline, WhatIf } from '../types'
-import { PriorityTag, useJobs } from './jobs'
+import { useJobs } from '../parts/lists'
 
 export function QueuePage() {
   const { t } = useTranslation()

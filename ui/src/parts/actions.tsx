@@ -3,13 +3,14 @@ import { App, Button, Dropdown, Input, InputNumber, Modal, Radio, Select } from 
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
-import { call, part } from '../api'
+import { call, get, part } from '../api'
 import { clock, quote } from '../format'
-import { type Checkpoint, type JobState, type Priority } from '../types'
+import type { Checkpoint, Formatted, JobDetail, JobState, Priority } from '../types'
+import { variablesOf } from './jobfile'
 import { errorText } from './states'
 
 // What one can do to a job. Each shows the command line that does the same.
-export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resume' | 'delete' | 'priority' | 'limit' | 'first' | 'last'
+export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resume' | 'delete' | 'priority' | 'limit' | 'first' | 'last' | 'clone'
 
 export interface Doing {
   deed: Deed
@@ -37,6 +38,8 @@ export function commandLine(name: string, doing: Doing): string {
       return `nomadlike job throttle ${(doing.busy ?? busyUsual) !== busyUsual && doing.idle ? `-busy ${doing.busy}ms ` : ''}${reason}${job} ${doing.idle ? `keep:${doing.idle}` : 'off'}`
     case 'resume':
       return `nomadlike job resume ${doing.step ? `-step ${doing.step} ` : ''}${job}`
+    case 'clone':
+      return `nomadlike job clone -run ${job}`
     case 'delete':
       return `nomadlike job delete ${job}`
     case 'priority':
@@ -47,6 +50,14 @@ export function commandLine(name: string, doing: Doing): string {
     case 'last':
       return `nomadlike queue move -${doing.deed} ${job}`
   }
+}
+
+// fileOf is the job file of a job that there is.
+export async function fileOf(id: string, signal?: AbortSignal): Promise<string> {
+  const { job } = await get<JobDetail>('/v1/jobs/' + part(id), signal)
+  // A file with variables does not hold their values: it is written anew.
+  if (job.source && variablesOf(job.source).length === 0) return job.source
+  return (await call<Formatted>('POST', '/v1/jobs/format', { job: { ...job, id: undefined, user: undefined, submitted_at: undefined, resume: undefined, source: undefined } }, signal)).hcl
 }
 
 // perform asks the API for it.
@@ -62,6 +73,8 @@ export function perform(id: string, doing: Doing): Promise<unknown> {
       return call('PUT', path + '/throttle', { reason: doing.reason || undefined, busy: `${doing.busy ?? busyUsual}ms`, idle: `${doing.idle ?? 0}ms` })
     case 'resume':
       return Promise.resolve() // the create page submits it, once it is confirmed there
+    case 'clone':
+      return fileOf(id).then((hcl) => call('POST', '/v1/jobs', { hcl }))
     case 'delete':
       return call('DELETE', path)
     case 'priority':

@@ -1,11 +1,11 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Button, Input, Modal, type InputRef } from 'antd'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { chooseLanguage } from '../i18n'
 import { useLook } from '../look'
 import type { JobSummary, Node } from '../types'
+import { Button } from './controls'
 
 interface Command {
   key: string
@@ -37,7 +37,7 @@ export function Palette({ signOut }: { signOut: () => void }) {
   const go = useNavigate()
   const client = useQueryClient()
   const { dark, setMode } = useLook()
-  const input = useRef<InputRef>(null)
+  const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
@@ -48,6 +48,9 @@ export function Palette({ signOut }: { signOut: () => void }) {
     addEventListener('keydown', key)
     return () => removeEventListener('keydown', key)
   }, [])
+  useEffect(() => {
+    if (open) dialog.current?.showModal()
+  }, [open])
   const commands = useMemo<Command[]>(() => {
     if (!open) return []
     const pages = ['jobs', 'queue', 'cluster', 'pools', 'servers'].map((key) => ({ key, label: t('menu.' + key), hint: t('palette.page'), run: () => void go('/' + key) }))
@@ -81,9 +84,10 @@ export function Palette({ signOut }: { signOut: () => void }) {
       <Button onClick={() => setOpen(true)} aria-keyshortcuts="Control+K">
         {t('palette.open')} <kbd>Ctrl K</kbd>
       </Button>
-      <Modal open={open} onCancel={close} footer={null} title={t('palette.title')} afterOpenChange={(shown) => shown && input.current?.focus()} destroyOnHidden>
-        <Input
-          ref={input}
+      {open && <dialog ref={dialog} className="card" aria-label={t('palette.title')} onClose={close} onClick={(event) => event.target === dialog.current && close()}>
+        <input
+          className="field"
+          autoFocus
           value={text}
           role="combobox"
           aria-expanded="true"
@@ -111,7 +115,7 @@ export function Palette({ signOut }: { signOut: () => void }) {
             </li>
           ))}
         </ul>
-      </Modal>
+      </dialog>}
     </>
   )
 }

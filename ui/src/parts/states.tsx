@@ -1,10 +1,11 @@
-import { Alert, Button, Spin, Tooltip } from 'antd'
 import type { TFunction } from 'i18next'
 import { useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useRouteError } from 'react-router'
+import { MissingPart } from '../again'
 import { ApiError } from '../api'
-import type { Failure, JobState } from '../types'
+import type { Failure, JobState, Priority } from '../types'
+import { Button } from './controls'
 
 // StateTag is the word of a job's state with its colour and a sign of its own,
 // so that the colour is never all there is.
@@ -24,15 +25,25 @@ export function StateTag({ state }: { state: JobState }) {
 
 // WordTag is a word with one of the colours good, busy, bad and plain.
 export function WordTag({ tone, children, title }: { tone: 'good' | 'busy' | 'bad' | 'plain'; children: React.ReactNode; title?: string }) {
-  const tag = <span className={'tag tone-' + tone}>{children}</span>
-  return title ? <Tooltip title={title}>{tag}</Tooltip> : tag
+  return <span className={'tag tone-' + tone} title={title || undefined}>{children}</span>
+}
+
+export function PriorityTag({ job }: { job: { priority: Priority; vip?: boolean; preemptible?: boolean } }) {
+  const { t } = useTranslation()
+  return (
+    <>
+      {job.priority === 'normal' ? <span className="quiet">{t('priority.normal')}</span> : <WordTag tone={job.priority === 'critical' ? 'bad' : 'busy'}>{t('priority.' + job.priority)}</WordTag>}
+      {job.vip && <> <WordTag tone="good">VIP</WordTag></>}
+      {job.preemptible && <span className="quiet"> {t('jobs.preemptible')}</span>}
+    </>
+  )
 }
 
 export function Loading() {
   const { t } = useTranslation()
   return (
     <div className="loading" role="status">
-      <Spin /> <span>{t('states.loading')}</span>
+      <span className="spin" aria-hidden="true" /> <span>{t('states.loading')}</span>
     </div>
   )
 }
@@ -43,6 +54,7 @@ export function errorText(error: unknown, t: TFunction): string {
     if (error.failure.id.startsWith('ui.')) return t('errors.' + error.failure.id.slice(3), error.failure.params ?? {})
     return error.message
   }
+  if (error instanceof MissingPart) return t('errors.part')
   return t('errors.page', { reason: error instanceof Error ? error.message : String(error) })
 }
 
@@ -53,12 +65,21 @@ export function Failed({ error, retry }: { error: unknown; retry?: () => void })
   const hint = error instanceof ApiError ? error.failure.hint : undefined
   return (
     <Alert
-      type="error"
-      showIcon
-      title={errorText(error, t)}
-      description={hint}
-      action={retry && <Button size="small" onClick={retry}>{t('states.retry')}</Button>}
+      text={errorText(error, t)}
+      more={hint}
+      action={retry && <Button onClick={retry}>{t('states.retry')}</Button>}
     />
+  )
+}
+
+// Alert says what went wrong, to those who hear the page as well.
+export function Alert({ text, more, action }: { text: string; more?: string; action?: React.ReactNode }) {
+  return (
+    <div className="alert" role="alert">
+      <span aria-hidden="true">✕</span>
+      <div><strong>{text}</strong>{more && <p>{more}</p>}</div>
+      {action}
+    </div>
   )
 }
 
@@ -69,9 +90,10 @@ export function Broken() {
   const error = useRouteError()
   return (
     <main className="alone">
-      <div className="narrow">
+      <div className="narrow stack">
+        <h1>nomadlike</h1>
         <Failed error={error} />
-        <p><Button onClick={() => location.reload()}>{t('states.reload')}</Button></p>
+        <p><Button tone="first" onClick={() => location.reload()}>{t('states.reload')}</Button></p>
       </div>
     </main>
   )

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// listJobs answers with the jobs that the caller may read and that pass the
+// filters of the request.
+func (s *site) listJobs(r *request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	q := query{r: r}
+	filter := api.JobFilter{
+		Name: q.text("name"), Project: q.text("project"), User: q.text("user"), State: structs.JobState(q.text("state")),
+		Code: q.text("code"), Spec: q.text("spec"), Output: q.text("output"), Cause: q.text("cause"),
+	}
+	paging, err := page(r)
+	if err != nil {
+		return err
+	}
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchJobs))
+	if err != nil {
+		return err
+	}
+	views, next, refusal := snapshot.ListJobs(paging, func(view state.JobView) bool {
+		return passes(snapshot, view, filter) && auth.Allowed(r.caller.principal, auth.VerbRead, jobObject(view.Job)).Allow
+	})
+	if refusal != nil {
+		return refusal
+	}
+	out := api.JobList{Jobs: make([]api.JobSummary, len(views)), Next: next}
+	for i, view := range views {
+		job := view.Job
+		out.Jobs[i] = api.JobSummary{
+			ID: job.ID, Name: job.Name, Project: job.Project, User: job.User, Type: job.Type, Priority: job.Priority,
+			Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool, Code: codeOf(job), Specs: specsOf(job), Output: job.Output,
+			Nodes: job.Nodes, Subjobs: job.SubjobCount(), SubmittedAt: job.SubmittedAt,
+			JobStanding: explained(snapshot, job.ID, standing(view.Standing)),
+		}
+	}
+	return r.reply(out)
+}
+
+// passes tells whether a job passes the filters, of which empty ones pass all.
+func passes(snapshot *state.Snapshot, view state.JobView, filter api.JobFilter) bool {
+	job := view.Job
+	return (filter.Name == "" || job.Name == filter.Name) &&
+		(filter.Project == "" || job.Project == filter.Project) &&
+		(filter.User == "" || job.User == filter.User) &&
+		(filter.State == "" || view.Standing.State == filter.State) &&
+		(filter.Code == "" || slices.Contains(codeOf(job), filter.Code)) &&
+		(filter.Spec == "" || slices.Contains(specsOf(job), filter.Spec)) &&
+		(filter.Output == "" || strings.Contains(job.Output, filter.Output)) &&
+		(filter.Cause == "" || causeOf(explained(snapshot, job.ID, standing(view.Standing))) == filter.Cause)
+}
+
+// codeOf names the algorithms of a job; one of a collection other than the
+// usual one carries its name, as in favorite/tools.
+func codeOf(job *structs.Job) []string {
+	var names []string
+	add := func(name, from string) {
+		if from != "" && from != structs.FromPrivate {
+			name = from + "/" + name
+		}
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, code := range job.Algorithms {
+		add(code.Name, code.From)
+	}
+	if job.Batch != nil {
+		for _, subtask := range job.Batch.Subtasks {
+			add(subtask.Algorithm, "")
+		}
+	}
+	return names
+}
+
+// specsOf names the specs of a job by their labels and by the models of their
+// cards.
+func specsOf(job *structs.Job) []string {
+	var names []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, spec := range job.Resources {
+		add(spec.Label)
+		for _, device := range spec.Devices {
+			add(device.Model)
+			for _, model := range device.Models {
+				add(model)
+			}
+		}
+	}
+	return names
+}
+
+// causeOf is the id of the one reason that a list shows for a job.
+func causeOf(standing api.JobStanding) string {
+	switch {
+	case standing.State == structs.JobQueued && standing.Wait != nil:
+		return standing.Wait.ID
+	case standing.State != structs.JobQueued && standing.Reason != nil:
+		return standing.Reason.ID
+	}
+	return ""
+}

@@ -1,0 +1,130 @@
+import { memo, useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
+import { useTranslation } from 'react-i18next'
+
+// A table of any number of rows, all of one height, of which only those are
+// drawn that are seen, and some above and below. What a cell holds is light:
+// text, and links that the table itself follows.
+
+export interface Column<R> {
+  key: string
+  title: string
+  width: number // pixels, at least
+  grows?: boolean // takes what is left of the width
+  compare?: (a: R, b: R) => number
+  cell: (row: R) => ReactNode
+}
+
+const rowHeight = 33
+const headHeight = 33
+const step = 8 // rows that the window moves by at a time
+const spare = 16 // rows above and below what is seen
+
+// windowOf says which rows to draw: from first up to, without, end.
+export function windowOf(top: number, height: number, count: number): { first: number; end: number } {
+  const seen = Math.floor(Math.max(0, top) / rowHeight / step) * step
+  return { first: Math.max(0, Math.min(seen, count) - spare), end: Math.min(count, seen + step + Math.ceil(height / rowHeight) + spare) }
+}
+
+// sorted orders rows as a key of the address says: the name of a column, with
+// a minus before it for the other way round.
+export function sorted<R>(rows: R[], columns: Column<R>[], order: string): R[] {
+  const compare = columns.find((column) => column.key === order.replace(/^-/, ''))?.compare
+  if (!compare) return rows
+  return [...rows].sort(order.startsWith('-') ? (a, b) => compare(b, a) : compare)
+}
+
+// nextOrder is what a click on a column's head makes of the order.
+export const nextOrder = (order: string, key: string) => (order === key ? '-' + key : order === '-' + key ? '' : key)
+
+export interface GridProps<R> {
+  label: string
+  rows: R[]
+  columns: Column<R>[]
+  idOf: (row: R) => string
+  height: number
+  order: string
+  setOrder: (order: string) => void
+  empty: ReactNode
+  go: (path: string) => void
+  at?: number // the row that the keyboard stands on
+  lead?: { head: ReactNode; width: number; cell: (row: R) => ReactNode } // before the columns, such as a box to tick
+}
+
+export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, empty, go, at = -1, lead }: GridProps<R>) {
+  const { t } = useTranslation()
+  const box = useRef<HTMLDivElement>(null)
+  const [top, setTop] = useState(0)
+  const { first, end } = windowOf(top, height, rows.length)
+  const widths = useMemo(() => [...(lead ? [lead.width + 'px'] : []), ...columns.map((column) => (column.grows ? `minmax(${column.width}px, 1fr)` : `minmax(${column.width}px, ${column.width * 1.4}px)`))].join(' '), [columns, lead])
+  const least = columns.reduce((sum, column) => sum + column.width, lead?.width ?? 0)
+  useEffect(() => {
+    const here = box.current
+    if (!here || at < 0) return
+    const y = at * rowHeight
+    if (y < here.scrollTop) here.scrollTop = y
+    else if (y + rowHeight > here.scrollTop + here.clientHeight - headHeight) here.scrollTop = y + rowHeight + headHeight - here.clientHeight
+  }, [at])
+  const scroll = () => {
+    const now = Math.floor(box.current!.scrollTop / rowHeight / step) * step * rowHeight
+    if (now !== top) setTop(now)
+  }
+  const follow = (event: React.MouseEvent) => {
+    const link = (event.target as Element).closest('a')
+    if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
+    event.preventDefault()
+    go(link.getAttribute('href')!)
+  }
+  return (
+    <div className="grid" role="table" aria-label={label} aria-rowcount={rows.length + 1} tabIndex={0} ref={box} onScroll={scroll} onClick={follow} style={{ height }}>
+      <div className="grid-inner" role="rowgroup" style={{ minWidth: least, height: headHeight }}>
+        <div className="grid-row head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: widths }}>
+          {lead && <span role="columnheader">{lead.head}</span>}
+          {columns.map((column) => {
+            const way = order === column.key ? 'ascending' : order === '-' + column.key ? 'descending' : 'none'
+            return (
+              <span key={column.key} role="columnheader" aria-sort={column.compare ? way : undefined}>
+                {column.compare ? <button type="button" title={t('grid.sort')} onClick={() => setOrder(nextOrder(order, column.key))}>{column.title} <i aria-hidden="true">{way === 'ascending' ? '▲' : way === 'descending' ? '▼' : '↕'}</i></button> : column.title}
+              </span>
+            )
+          })}
+        </div>
+      </div>
+      <div className="grid-inner rows" role="rowgroup" style={{ minWidth: least, height: rows.length * rowHeight }}>
+        {rows.slice(first, end).map((row, i) => (
+          <Row key={idOf(row)} row={row} index={first + i} columns={columns} widths={widths} here={first + i === at} lead={lead} />
+        ))}
+      </div>
+      {rows.length === 0 && <div className="grid-empty">{empty}</div>}
+    </div>
+  )
+}
+
+interface RowProps<R> {
+  row: R
+  index: number
+  columns: Column<R>[]
+  widths: string
+  here: boolean
+  lead?: GridProps<R>['lead']
+}
+
+function plainRow<R>({ row, index, columns, widths, here, lead }: RowProps<R>) {
+  return (
+    <div className={here ? 'grid-row here' : 'grid-row'} role="row" aria-rowindex={index + 2} style={{ gridTemplateColumns: widths, top: index * rowHeight }}>
+      {lead && <span role="cell">{lead.cell(row)}</span>}
+      {columns.map((column) => <span key={column.key} role="cell">{column.cell(row)}</span>)}
+    </div>
+  )
+}
+const Row = memo(plainRow) as typeof plainRow
+
+// useHeight is what is left of the window below so many pixels.
+export function useHeight(above: number): number {
+  const [height, setHeight] = useState(Math.max(240, innerHeight - above))
+  useEffect(() => {
+    const change = () => setHeight(Math.max(240, innerHeight - above))
+    addEventListener('resize', change)
+    return () => removeEventListener('resize', change)
+  }, [above])
+  return height
+}

@@ -1,0 +1,30 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { allJobs, get } from '../api'
+import type { JobList, JobSummary } from '../types'
+
+// The list of jobs, which several pages read and the event stream keeps current.
+export const useJobs = (enabled = true) => useQuery({ queryKey: ['jobs'], enabled, queryFn: ({ signal }) => allJobs(signal), refetchInterval: 60_000 })
+
+// What boot.js asks for as well.
+export const firstJobs = '/v1/jobs?limit=60'
+
+// useJobsSoon has the newest jobs at once and all of them a moment later; until
+// then partial is true.
+export function useJobsSoon() {
+  const client = useQueryClient()
+  const have = client.getQueryData<JobSummary[]>(['jobs']) !== undefined
+  const first = useQuery({
+    queryKey: ['first jobs'],
+    enabled: !have,
+    gcTime: 0,
+    staleTime: Infinity,
+    retry: false,
+    queryFn: async ({ signal }) => {
+      const page = await get<JobList>(firstJobs, signal)
+      if (!page.next) client.setQueryData(['jobs'], page.jobs ?? [])
+      return page.jobs ?? []
+    },
+  })
+  const all = useJobs(have || first.isFetched)
+  return { jobs: all.data ?? first.data, partial: all.data === undefined, error: all.error, retry: () => void all.refetch() }
+}
