@@ -17,7 +17,7 @@ const commitPatience = 15 * time.Minute
 // container as an image, under a name of the job's project.
 func (s *site) commitAllocation(r *request) error {
 	body, alloc := r.body.(*api.CommitRequest), r.found.(*structs.Allocation)
-	if alloc.Status != structs.AllocRunning {
+	if !alloc.Enterable() {
 		return structs.NewError(structs.CodeConflict, "agent.alloc_ended", "id", alloc.ID)
 	}
 	if body.Name == "" || len(body.Name) > structs.CommitNameMax || strings.ContainsAny(body.Name, "/@ ") || len(body.Comment) > structs.CommitCommentMax {

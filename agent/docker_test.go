@@ -215,6 +215,64 @@ func TestContainers(t *testing.T) {
 	t.Run("gangs", e.gangs)
 }
 
+// held: a container that failed is entered again as its command left it, and
+// nothing of it stays when the hold is over.
+func (e *engine) held(t *testing.T, client *api.Client) {
+	job := runJob(t, client, contained("fails", `sh -c 'echo of the container >/left; echo of the task >own; exit 3'`, "debug {\n    hold = \"1h\"\n  }"), structs.JobFailed)
+	alloc := allocOf(t, client, job.Job.ID)
+	eventually.Within(t, 30*time.Second, "the failed container is entered", func() bool {
+		conn, err := client.Exec(t.Context(), alloc.ID, structs.ExecStart{Command: []string{"true"}})
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		for {
+			down, err := conn.Recv(t.Context())
+			if err != nil {
+				return false
+			}
+			if down.Exit != nil {
+				return down.Exit.Code == 0
+			}
+		}
+	})
+	if out, code := execIn(t, client, alloc, "cat /left own; echo more >/by-hand"); strings.ReplaceAll(out, "\r", "") != "of the container\nof the task\n" || code != 0 {
+		t.Errorf("in the hold: %q, exit code %d", out, code)
+	}
+	if !e.has(t, "image", "nomadlike-held:") {
+		t.Error("no image is kept")
+	}
+	if made, err := client.CommitAllocation(t.Context(), alloc.ID, api.CommitRequest{Name: "autopsy:1"}); err != nil || made.ID == "" {
+		t.Errorf("commit of the hold: %+v, %v", made, err)
+	}
+	if _, err := client.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{Release: structs.ReleaseHold}); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Within(t, 30*time.Second, "nothing is kept", func() bool {
+		return !e.has(t, "image", "nomadlike-held:") && !e.has(t, "container", "nomadlike-"+alloc.ID)
+	})
+}
+
+// has tells whether the engine has an image or a container whose name begins so.
+func (e *engine) has(t *testing.T, kind, prefix string) bool {
+	t.Helper()
+	what := map[string]string{"image": "images/json?all=1", "container": "containers/json?all=1"}[kind]
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(e.endpoint, "unix://"))
+	}}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Get("http://engine/" + what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("list %ss: %s, %v", kind, response.Status, err)
+	}
+	return strings.Contains(string(text), `"`+prefix) || strings.Contains(string(text), `"/`+prefix)
+}
+
 // What people do with a job in a container, from a file to its logs.
 func (e *engine) jobs(t *testing.T) {
 	shared := t.TempDir()
@@ -312,6 +370,8 @@ func (e *engine) jobs(t *testing.T) {
 			t.Errorf("commit of an ended task gives %v", err)
 		}
 	})
+
+	t.Run("debug hold", func(t *testing.T) { e.held(t, client) })
 
 	t.Run("user and own directory", func(t *testing.T) {
 		file := strings.Replace(contained("user", `sh -c 'id -u; id -g; echo x > mine; cat mine'`, ""), "pull ", "user = \"12345:54321\"\n    pull ", 1)

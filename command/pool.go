@@ -152,11 +152,13 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	}
 	row("cli.col.time_limit", spanText(pool.Defaults.TimeLimit))
 	row("cli.col.priority", string(pool.Defaults.Priority))
+	row("cli.col.hold", spanText(pool.Defaults.Hold))
 	row("cli.col.time_limit_most", spanText(pool.Ceilings.TimeLimit))
 	row("cli.col.nodes_most", countText(pool.Ceilings.Nodes))
 	row("cli.col.devices_most", countText(pool.Ceilings.Devices))
 	row("cli.col.resumes_most", countText(pool.Ceilings.MaxResumes))
 	row("cli.col.grace_most", spanText(pool.Ceilings.Grace))
+	row("cli.col.hold_most", spanText(pool.Ceilings.Hold))
 	fields.print()
 }
 

@@ -48,6 +48,7 @@ func (p *parser) readPool(block *hclsyntax.Block, pool *structs.Pool) {
 		r.noLabels()
 		r.span("time_limit", &pool.Defaults.TimeLimit, 0)
 		text(r, "priority", &pool.Defaults.Priority)
+		r.span("hold", &pool.Defaults.Hold, 0)
 	})
 	r.single("ceilings", func(r *reader) {
 		r.noLabels()
@@ -56,6 +57,7 @@ func (p *parser) readPool(block *hclsyntax.Block, pool *structs.Pool) {
 		r.whole("devices", &pool.Ceilings.Devices, 0)
 		r.whole("max_resumes", &pool.Ceilings.MaxResumes, 0)
 		r.span("grace", &pool.Ceilings.Grace, 0)
+		r.span("hold", &pool.Ceilings.Hold, 0)
 	})
 	r.finish()
 }

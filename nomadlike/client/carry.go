@@ -158,7 +158,13 @@ func (c *Client) carry(work context.Context, effect alloc.Effect) {
 		close(r.ended)
 		r.letGo()
 		delete(c.loop.runners, id)
-		c.work.Go(func() { c.cleanTask(work, r) })
+		cleaned := make(chan struct{})
+		c.loop.cleaning[id] = cleaned
+		c.work.Go(func() {
+			c.cleanTask(work, r)
+			close(cleaned)
+			c.post(func() { delete(c.loop.cleaning, id) })
+		})
 	}
 }
 
@@ -355,6 +361,7 @@ func (c *Client) cleanTask(work context.Context, r *runner) {
 	if !ok {
 		return
 	}
+	c.keepLeft(work, r.id, d)
 	if err := d.Destroy(work, alloc.TaskID(r.id)); err != nil && work.Err() == nil {
 		c.log.Warn("destroy task", logkey.AllocID, r.id, logkey.Error, err)
 	}

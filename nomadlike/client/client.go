@@ -66,9 +66,10 @@ type Client struct {
 		waiters   map[string][]chan struct{} // closed when the allocation starts to run, or ends
 		healing   map[string]time.Time       // by device: not reset again before
 		sweeping  bool
-		sizes     map[string]int64 // bytes of the directories of ended allocations
-		recovered []alloc.State    // read by New, consumed by Run
-		holds     map[string]*hold // debug holds, by allocation
+		sizes     map[string]int64         // bytes of the directories of ended allocations
+		recovered []alloc.State            // read by New, consumed by Run
+		holds     map[string]*hold         // debug holds, by allocation
+		cleaning  map[string]chan struct{} // closed when what an ended allocation held is free
 	}
 
 	mu struct {
@@ -139,6 +140,7 @@ func New(config Config) (*Client, error) {
 	c.loop.waiters = make(map[string][]chan struct{})
 	c.loop.sizes = make(map[string]int64)
 	c.loop.holds = make(map[string]*hold)
+	c.loop.cleaning = make(map[string]chan struct{})
 	c.loop.strays = make(map[driver.TaskID]stray)
 	c.listener = &listener{c: c}
 	c.session = session.New(session.Config{

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"nomadlike/internal/logkey"
-	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
@@ -22,7 +21,7 @@ func (c *Client) Commit(ctx context.Context, caller Caller, order *structs.Commi
 		return nil, structs.NewError(structs.CodeConflict, "client.commit_unable", "alloc", order.AllocID)
 	}
 	c.log.Info("container of task is kept as image", logkey.AllocID, order.AllocID, logkey.User, order.Author, "image", order.Image)
-	made, err := committer.Commit(ctx, alloc.TaskID(order.AllocID), order.Image, driver.CommitNote{Author: order.Author, Comment: order.Comment})
+	made, err := committer.Commit(ctx, t.task, order.Image, driver.CommitNote{Author: order.Author, Comment: order.Comment})
 	var told *structs.Error
 	switch {
 	case err == nil:

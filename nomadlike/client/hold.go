@@ -20,7 +20,8 @@ import (
 
 // This file keeps failed allocations enterable. When the servers say that one is
 // held, a task without a command takes the place of the one that failed: with
-// the same files, environment, mounts and devices. People's commands run in it,
+// the same files, environment, mounts and devices, and what the command left in
+// its container. People's commands run in it,
 // until the time is over or somebody ends it. A restarted agent begins such a
 // task anew; what ran in the old one is killed.
 
@@ -165,6 +166,17 @@ func (k *keeper) run(work context.Context, wanted structs.Hold, cleaned <-chan s
 			return
 		}
 	}
+	var cleaning <-chan struct{}
+	if err := c.ask(work, func() { cleaning = c.loop.cleaning[k.id] }); err != nil {
+		return
+	}
+	if cleaning != nil { // what it left is being kept
+		select {
+		case <-cleaning:
+		case <-work.Done():
+			return
+		}
+	}
 	devices := !wanted.Freed
 	var cause *structs.Reason
 	if !wanted.Over {
@@ -200,6 +212,7 @@ func (k *keeper) run(work context.Context, wanted structs.Hold, cleaned <-chan s
 	if !k.clear(work) {
 		return
 	}
+	c.dropLeft(work, k.id)
 	if err := os.Remove(c.files.hold(k.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.log.Warn("remove record of debug hold", logkey.AllocID, k.id, logkey.Error, err)
 	}
@@ -296,6 +309,11 @@ func (c *Client) holdSpec(id string, devices bool) (driver.TaskSpec, error) {
 	}
 	spec := plan.Spec
 	spec.ID, spec.Command, spec.Hold, spec.LogDir = holdTaskID(id), nil, true, c.files.holdLogs(id)
+	if left, ok := c.leftBy(id); ok && spec.Container != nil {
+		container := *spec.Container
+		container.Image, container.Pull = left.Image, driver.PullNever
+		spec.Container = &container
+	}
 	if !devices {
 		for i := range spec.Reservations {
 			r := &spec.Reservations[i]

@@ -45,6 +45,7 @@ const (
 type hookPlan struct {
 	Hooks []structs.Hook  `json:"hooks"`
 	Spec  driver.TaskSpec `json:"spec"`
+	Debug bool            `json:"debug,omitempty"` // it may be held when it has failed
 }
 
 func hookTaskID(id string) driver.TaskID { return driver.TaskID(id + hookSuffix) }
@@ -54,7 +55,7 @@ func (c *Client) keepHooks(id string, job *structs.Job, spec driver.TaskSpec) er
 	if len(job.Task.Hooks) == 0 && job.Debug == nil {
 		return nil
 	}
-	data, err := json.Marshal(hookPlan{Hooks: job.Task.Hooks, Spec: spec})
+	data, err := json.Marshal(hookPlan{Hooks: job.Task.Hooks, Spec: spec, Debug: job.Debug != nil})
 	if err != nil {
 		return fmt.Errorf("keep hooks: %w", err)
 	}

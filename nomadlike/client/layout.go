@@ -13,6 +13,7 @@ func (l layout) output(id string) string       { return filepath.Join(l.alloc(id
 func (l layout) logs(id string) string         { return filepath.Join(l.alloc(id), "logs") }
 func (l layout) hookPlan(id string) string     { return filepath.Join(l.alloc(id), "hooks.json") }
 func (l layout) hold(id string) string         { return filepath.Join(l.alloc(id), "hold.json") }
+func (l layout) kept(id string) string         { return filepath.Join(l.alloc(id), "kept.json") }
 func (l layout) holdLogs(id string) string     { return filepath.Join(l.alloc(id), "hold") }
 func (l layout) hookLogs(id string) string     { return filepath.Join(l.alloc(id), "hooks") }
 func (l layout) hookTaskLogs(id string) string { return filepath.Join(l.alloc(id), "hook-task") }

@@ -130,11 +130,15 @@ func (c *Client) sweep(work context.Context) {
 	}
 	c.findStrays(work)
 	var ended []Ended
+	var settled []string // which nobody will hold any more
 	live, reading := make(map[string]bool), make(map[string]bool)
 	for _, s := range c.loop.table.States() {
 		reading[s.AllocID] = s.Phase != alloc.PhaseEnded
 		if s.Phase == alloc.PhaseEnded && c.loop.holds[s.AllocID] == nil {
 			ended = append(ended, Ended{AllocID: s.AllocID, At: s.EndedAt, Unheard: !s.Acked})
+			if s.Acked && c.now().Sub(s.EndedAt) > sweepEvery {
+				settled = append(settled, s.AllocID)
+			}
 		}
 		live[s.AllocID] = true
 	}
@@ -142,6 +146,9 @@ func (c *Client) sweep(work context.Context) {
 	sizes := maps.Clone(c.loop.sizes)
 	c.work.Go(func() {
 		sweepLinks(c.config.SharedDir)
+		for _, id := range settled {
+			c.dropLeft(work, id)
+		}
 		c.sweepData(reading)
 		expired := c.expired(work, ended, live, sizes)
 		for _, id := range expired {

@@ -21,6 +21,7 @@ const (
 
 	DefaultCheckpointSignal = "SIGUSR1"
 	DefaultCheckpointGrace  = Duration(5 * time.Minute)
+	DefaultHold             = Duration(time.Hour)
 )
 
 // Words of the job file that have no type of their own.
@@ -98,6 +99,9 @@ func (j *Job) SetDefaults() []Default {
 			fill(&d, "checkpoint.performance.compare", &c.Performance.Compare, "gt")
 			fill(&d, "checkpoint.performance.times", &c.Performance.Times, PerformanceTimesDefault)
 		}
+	}
+	if j.Debug != nil {
+		fill(&d, "debug.hold", &j.Debug.Hold, DefaultHold)
 	}
 	if h := j.Hang; h != nil {
 		fill(&d, "hang.action", &h.Action, WatchAlert)

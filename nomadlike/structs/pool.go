@@ -54,6 +54,7 @@ type SKU struct {
 type PoolDefaults struct {
 	TimeLimit Duration `json:"time_limit,omitempty"`
 	Priority  Priority `json:"priority,omitempty"`
+	Hold      Duration `json:"hold,omitempty"` // debug.hold of a job with a debug block that names none
 }
 
 // PoolCeilings bound the jobs of a pool; 0 sets no bound.
@@ -63,4 +64,5 @@ type PoolCeilings struct {
 	Devices    int      `json:"devices,omitempty"`    // of one gang
 	MaxResumes int      `json:"max_resumes,omitempty"`
 	Grace      Duration `json:"grace,omitempty"` // checkpoint.grace
+	Hold       Duration `json:"hold,omitempty"`  // debug.hold
 }

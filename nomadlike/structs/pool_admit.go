@@ -19,6 +19,9 @@ func (p *Pool) SetDefaults(j *Job) []Default {
 	if p.Defaults.TimeLimit != 0 {
 		fill(&d, "time_limit", &j.TimeLimit, p.Defaults.TimeLimit)
 	}
+	if p.Defaults.Hold != 0 && j.Debug != nil {
+		fill(&d, "debug.hold", &j.Debug.Hold, p.Defaults.Hold)
+	}
 	return d.chosen
 }
 
@@ -85,6 +88,9 @@ func (v *validator) underCeilings(p *Pool, j *Job) {
 	if j.Checkpoint != nil {
 		number("checkpoint.max_resumes", j.Checkpoint.MaxResumes, c.MaxResumes)
 		span("checkpoint.grace", j.Checkpoint.Grace, c.Grace)
+	}
+	if j.Debug != nil {
+		span("debug.hold", j.Debug.Hold, c.Hold)
 	}
 }
 

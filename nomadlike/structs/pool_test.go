@@ -54,7 +54,8 @@ func TestPoolsAndProjectsAreChecked(t *testing.T) {
 		"age weight":           func(p *Pool) { p.AgeWeight = math.NaN() },
 		"defaults":             func(p *Pool) { p.Defaults = PoolDefaults{TimeLimit: -1, Priority: PriorityCritical} },
 		"default over ceiling": func(p *Pool) { p.Defaults.TimeLimit = Duration(49 * time.Hour) },
-		"ceilings":             func(p *Pool) { p.Ceilings = PoolCeilings{-1, -1, -1, -1, -1} },
+		"hold over ceiling":    func(p *Pool) { p.Ceilings.Hold, p.Defaults.Hold = 1, 2 },
+		"ceilings":             func(p *Pool) { p.Ceilings = PoolCeilings{-1, -1, -1, -1, -1, -1} },
 	}
 	projects := map[string]func(*Project){
 		"name":          func(p *Project) { p.Name = "" },

@@ -115,6 +115,11 @@ func (v *validator) ceilings(p *Pool) {
 	v.integer("ceilings.devices", c.Devices, 0, NodesMax*DeviceCountMax)
 	v.integer("ceilings.max_resumes", c.MaxResumes, 0, RestartsMax)
 	v.span("ceilings.grace", c.Grace, 0, GraceMax)
+	v.span("ceilings.hold", c.Hold, 0, HoldMax)
+	v.span("defaults.hold", p.Defaults.Hold, 0, HoldMax)
+	if c.Hold > 0 && p.Defaults.Hold > c.Hold {
+		v.add("defaults.hold", "pool.default_over", "", "value", FormatDuration(p.Defaults.Hold), "max", FormatDuration(c.Hold))
+	}
 	if c.TimeLimit > 0 && p.Defaults.TimeLimit > c.TimeLimit {
 		v.add("defaults.time_limit", "pool.default_over", "", "value", FormatDuration(p.Defaults.TimeLimit), "max", FormatDuration(c.TimeLimit))
 	}

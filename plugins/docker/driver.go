@@ -30,7 +30,7 @@ const (
 )
 
 // Driver runs tasks in containers; it implements driver.Driver,
-// driver.Lister, driver.Preparer and driver.Committer.
+// driver.Lister, driver.Preparer, driver.Committer and driver.Keeper.
 type Driver struct {
 	config    Config
 	log       *slog.Logger

@@ -190,6 +190,24 @@ func (d *Driver) Commit(ctx context.Context, id driver.TaskID, ref string, note 
 	return driver.Prepared{Image: name.String(), ID: image.ID, Bytes: image.Bytes}, nil
 }
 
+// keptImage names the image of what a task left behind.
+func keptImage(id driver.TaskID) string { return "nomadlike-held:" + string(id) }
+
+// Keep keeps what an ended task left in its container, as an image that only
+// this node has and no collection removes.
+func (d *Driver) Keep(ctx context.Context, id driver.TaskID) (string, error) {
+	made, err := d.Commit(ctx, id, keptImage(id), driver.CommitNote{Author: "nomadlike", Comment: "left by task " + string(id)})
+	return made.ID, err
+}
+
+// Unkeep removes such an image.
+func (d *Driver) Unkeep(ctx context.Context, id driver.TaskID) error {
+	if err := d.engine.removeImage(ctx, keptImage(id)); err != nil && !errors.Is(err, errNotFound) {
+		return engineError(err)
+	}
+	return nil
+}
+
 // Details tell what a task runs on, for people: the image with its digest and
 // how devices came into the container.
 type Details struct {
@@ -215,4 +233,5 @@ var (
 	_ driver.Lister    = (*Driver)(nil)
 	_ driver.Preparer  = (*Driver)(nil)
 	_ driver.Committer = (*Driver)(nil)
+	_ driver.Keeper    = (*Driver)(nil)
 )

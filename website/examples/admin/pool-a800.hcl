@@ -20,6 +20,7 @@ pool "a800" {
   defaults {
     time_limit = "24h"
     priority   = "normal"
+    hold       = "2h" # of a failed job with debug {}
   }
   ceilings {
     time_limit  = "240h"
@@ -27,5 +28,6 @@ pool "a800" {
     devices     = 128
     max_resumes = 20
     grace       = "10m"
+    hold        = "8h"
   }
 }
