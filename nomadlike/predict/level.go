@@ -53,9 +53,10 @@ func (w *who) keys() [sessionLevels]shelfKey {
 type shelf struct {
 	key      shelfKey
 	sessions []*session
-	users    int      // sessions that stand on it or did
-	base     *hazards // the average of its sessions; nil: to be made
-	trust    *trust   // of its pool
+	users    int        // sessions that stand on it or did
+	base     *hazards   // the average of its sessions; nil: to be made
+	telling  []*session // those that show anything, newest first; nil: to be looked for
+	trust    *trust     // of its pool
 }
 
 // put adds a session in its place and drops the oldest of too many.
@@ -64,7 +65,23 @@ func (s *shelf) put(x *session) {
 	s.sessions = insert(s.sessions, x)
 	if len(s.sessions) > shelfMax {
 		s.sessions = slices.Delete(s.sessions, 0, 1)
+		s.telling = nil
 	}
+}
+
+// tellers are the sessions that show anything, newest first. Between two
+// outlooks only those who end or begin to run change that, but every session
+// that is estimated asks.
+func (s *shelf) tellers() []*session {
+	if s.telling == nil {
+		s.telling = make([]*session, 0, len(s.sessions))
+		for _, x := range slices.Backward(s.sessions) {
+			if x.seen().runs() >= 0.5 {
+				s.telling = append(s.telling, x)
+			}
+		}
+	}
+	return s.telling
 }
 
 // trust is how well each level has foretold the first ends of new sessions in

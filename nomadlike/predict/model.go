@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"nomadlike/nomadlike/structs"
@@ -73,7 +74,7 @@ func (m *Model) judge(s *session, run *Run, seconds float64) {
 	var chances [levels]float64
 	for l := range sessionLevels {
 		total, sum := 0.0, 0.0
-		m.candidates(s, level(l), func(c *session, weight float64) {
+		m.candidates(s, level(l), func(c *session, _, weight float64) {
 			total += weight
 			sum += weight * m.formOf(c).density(bin)
 		})
@@ -145,7 +146,7 @@ func (m *Model) forget() {
 		}
 		for _, on := range s.shelves {
 			on.sessions = slices.DeleteFunc(on.sessions, isGone)
-			on.base = nil
+			on.base, on.telling = nil, nil
 			if on.users--; on.users == 0 {
 				delete(m.shelves, on.key)
 			}
@@ -172,25 +173,38 @@ func (m *Model) shelf(key shelfKey) *shelf {
 func (m *Model) changed(s *session) {
 	s.form = nil
 	for _, on := range s.shelves {
-		on.base = nil
+		on.base, on.telling = nil, nil
 	}
 }
 
 // candidates yields the sessions of a shelf other than s that show anything,
-// the newest first, with their weights.
-func (m *Model) candidates(s *session, l level, yield func(c *session, weight float64)) {
-	rank, most := 0, closeMax
+// the newest first, with their weights and the logarithms of those.
+func (m *Model) candidates(s *session, l level, yield func(c *session, log, weight float64)) {
+	most := closeMax
 	if l >= levelPool {
 		most = wideMax
 	}
-	on := s.shelves[l].sessions
-	for i := len(on) - 1; i >= 0 && rank < most; i-- {
-		if c := on[i]; c != s && c.seen().runs() >= 0.5 {
-			yield(c, math.Exp(-float64(rank)/recency))
+	weights := recencies()
+	rank := 0
+	for _, c := range s.shelves[l].tellers() {
+		if rank == most {
+			return
+		}
+		if c != s {
+			yield(c, -float64(rank)/recency, weights[rank])
 			rank++
 		}
 	}
 }
+
+// recencies are the weights of candidates by how many newer ones there are.
+var recencies = sync.OnceValue(func() *[closeMax]float64 {
+	weights := &[closeMax]float64{}
+	for rank := range weights {
+		weights[rank] = math.Exp(-float64(rank) / recency)
+	}
+	return weights
+})
 
 // formOf gives a session's form as a candidate.
 func (m *Model) formOf(s *session) *form {

@@ -20,9 +20,10 @@ type Ongoing struct {
 // call of Learn or Outlook, and belongs to the goroutine of its model. Jobs that
 // it was asked about never change. Estimates and draws taken from it stay good.
 type Outlook struct {
-	model *Model
-	views map[viewKey]*view
-	byJob map[*structs.Job]*view // futures ask for the same jobs many times, and whose they are takes as long as the answer
+	model   *Model
+	beliefs map[*session]*belief
+	views   map[viewKey]*view
+	byJob   map[*structs.Job]*view // futures ask for the same jobs many times, and whose they are takes as long as the answer
 }
 
 // Outlook fixes the view at now, with what runs then; running may be nil. The
@@ -48,7 +49,9 @@ func (m *Model) Outlook(now structs.UnixNano, running iter.Seq[Ongoing]) *Outloo
 	for _, s := range m.living {
 		m.changed(s)
 	}
-	return &Outlook{model: m, views: make(map[viewKey]*view), byJob: make(map[*structs.Job]*view)}
+	return &Outlook{
+		model: m, beliefs: make(map[*session]*belief), views: make(map[viewKey]*view), byJob: make(map[*structs.Job]*view),
+	}
 }
 
 // Estimate tells how long a job will run, or does, when nothing is known of
@@ -92,12 +95,71 @@ type viewKey struct {
 	expected, limit time.Duration
 }
 
-// view is the candidates of jobs that look alike, with their weights.
+// mixture is candidates with their weights.
+type mixture struct {
+	forms []*form
+	logs  []float64 // logarithms of the weights
+	most  float64   // the largest of them
+	sums  []float64 // running sums of the weights over the largest
+}
+
+func (x *mixture) add(f *form, log float64) {
+	x.forms, x.logs = append(x.forms, f), append(x.logs, log)
+}
+
+// weigh is called once all candidates are there; there is one at least.
+func (x *mixture) weigh() {
+	x.most = slices.Max(x.logs)
+	x.sums = make([]float64, len(x.logs))
+	sum := 0.0
+	for i, log := range x.logs {
+		sum += math.Exp(log - x.most)
+		x.sums[i] = sum
+	}
+}
+
+// total is the weight of all over the largest.
+func (x *mixture) total() float64 { return x.sums[len(x.sums)-1] }
+
+// at is the candidate at a place between zero and the total.
+func (x *mixture) at(place float64) *form {
+	i, _ := slices.BinarySearchFunc(x.sums, place, cmp.Compare[float64])
+	return x.forms[min(i, len(x.forms)-1)]
+}
+
+// blend adds the curves of all, once a tally is seen, each by its weight times
+// scale; one of less than a ten-thousandth is left out.
+func (x *mixture) blend(seen *tally, scale float64, into *curve) {
+	var c curve
+	before := 0.0
+	for i, f := range x.forms {
+		weight := x.sums[i] - before
+		before = x.sums[i]
+		if weight < 1e-4*x.total() {
+			continue
+		}
+		f.with(seen, &c)
+		for k := range c {
+			into[k] += scale * weight * c[k]
+		}
+	}
+}
+
+// belief is the candidates of a session, whatever the users said of its jobs:
+// most of what is to be reckoned for a view is the same for all of them.
+type belief struct {
+	mixture
+	mean *curve // the blend of all; nil: to be made
+}
+
+// view is the candidates of jobs that look alike: those of their session, and
+// what their users said of them.
 type view struct {
-	key     viewKey
-	forms   []*form
-	weights []float64 // running sums, the last is that of all
-	mean    *curve    // nil: to be made
+	key    viewKey
+	belief *belief
+	said   mixture // may be empty
+	share  float64 // of the belief in the weight of all
+	mean   *curve  // nil: to be made
 }
 
 // view finds or makes the view of a job.
@@ -109,53 +171,67 @@ func (o *Outlook) view(job *structs.Job) *view {
 	key := viewKey{o.model.session(&w, job.SubmittedAt), max(job.ExpectedRuntime.Std(), 0), max(job.TimeLimit.Std(), 0)}
 	v := o.views[key]
 	if v == nil {
-		v = o.model.newView(key)
+		b := o.beliefs[key.session]
+		if b == nil {
+			b = o.model.newBelief(key.session)
+			o.beliefs[key.session] = b
+		}
+		v = o.model.newView(key, b)
 		o.views[key] = v
 	}
 	o.byJob[job] = v
 	return v
 }
 
-// newView weighs the candidates of a session: by the trust in their level, by
+// newBelief weighs the candidates of a session: by the trust in their level, by
 // how new they are on their shelf, and by how well they explain what the
 // session shows itself.
-func (m *Model) newView(key viewKey) *view {
-	v := &view{key: key}
-	s := key.session
-	seen := s.seen()
-	evidence := 1.0
-	if runs := seen.runs(); runs > evidenceMax {
-		evidence = evidenceMax / runs
-	}
-	trusted := s.shelves[levelPool].trust
-	var logs []float64
-	add := func(f *form, weight float64) {
-		v.forms = append(v.forms, f)
-		logs = append(logs, math.Log(weight)+evidence*f.explains(seen))
-	}
+func (m *Model) newBelief(s *session) *belief {
+	b := &belief{}
+	seen, evidence, trusted := s.seen(), s.evidence(), s.shelves[levelPool].trust
 	for l := range level(sessionLevels) {
-		from, total := len(v.forms), 0.0
-		m.candidates(s, l, func(c *session, weight float64) {
+		from, total := len(b.forms), 0.0
+		m.candidates(s, l, func(c *session, log, weight float64) {
 			total += weight
-			add(m.formOf(c), weight)
+			f := m.formOf(c)
+			b.add(f, log+evidence*f.explains(seen))
 		})
-		for i := from; i < len(logs); i++ {
-			logs[i] += math.Log(trusted[l] / total)
+		share := math.Log(trusted[l] / total)
+		for i := from; i < len(b.logs); i++ {
+			b.logs[i] += share
 		}
 	}
-	add(newForm(&tally{}, m.base(s), 1), trusted[levelBase])
+	base := newForm(&tally{}, m.base(s), 1)
+	b.add(base, math.Log(trusted[levelBase])+evidence*base.explains(seen))
+	b.weigh()
+	return b
+}
+
+// evidence is how much each run that a session shows counts for in the choice
+// among its candidates.
+func (s *session) evidence() float64 {
+	if runs := s.seen().runs(); runs > evidenceMax {
+		return evidenceMax / runs
+	}
+	return 1
+}
+
+// newView adds what users said to what is believed of their session.
+func (m *Model) newView(key viewKey, b *belief) *view {
+	v := &view{key: key, belief: b, share: 1}
+	s := key.session
+	seen, evidence, trusted := s.seen(), s.evidence(), s.shelves[levelPool].trust
 	people := ratioKey{s.shelves[levelUser].key.project, s.shelves[levelUser].key.user}
+	say := func(f *form, weight float64) { v.said.add(f, math.Log(weight)+evidence*f.explains(seen)) }
 	if key.expected > 0 {
-		add(m.expected.form(people, key.expected, m.priors.expected), trusted[levelExpected])
+		say(m.expected.form(people, key.expected, m.priors.expected), trusted[levelExpected])
 	}
 	if key.limit > 0 {
-		add(m.limit.form(people, key.limit, m.priors.limit), trusted[levelLimit])
+		say(m.limit.form(people, key.limit, m.priors.limit), trusted[levelLimit])
 	}
-	best, sum := slices.Max(logs), 0.0
-	v.weights = make([]float64, len(logs))
-	for i, x := range logs {
-		sum += math.Exp(x - best)
-		v.weights[i] = sum
+	if len(v.said.forms) > 0 {
+		v.said.weigh()
+		v.share = 1 / (1 + math.Exp(v.said.most-b.most)*v.said.total()/b.total())
 	}
 	return v
 }
@@ -165,20 +241,17 @@ func (v *view) average() *curve {
 	if v.mean != nil {
 		return v.mean
 	}
-	v.mean = &curve{}
-	var c curve
 	seen := v.key.session.seen()
-	before, total := 0.0, v.weights[len(v.weights)-1]
-	for i, f := range v.forms {
-		share := (v.weights[i] - before) / total
-		before = v.weights[i]
-		if share < 1e-4 {
-			continue
-		}
-		f.with(seen, &c)
-		for k := range c {
-			v.mean[k] += share * c[k]
-		}
+	if v.belief.mean == nil {
+		v.belief.mean = &curve{}
+		v.belief.blend(seen, 1/v.belief.total(), v.belief.mean)
+	}
+	v.mean = &curve{}
+	for k, c := range v.belief.mean {
+		v.mean[k] = v.share * c
+	}
+	if v.share < 1 {
+		v.said.blend(seen, (1-v.share)/v.said.total(), v.mean)
 	}
 	for k, whole := 0, v.mean[0]; k < len(v.mean); k++ {
 		v.mean[k] /= whole
@@ -188,9 +261,17 @@ func (v *view) average() *curve {
 
 // draw is the curve over one candidate, chosen by weight.
 func (v *view) draw(chance uint64) *curve {
-	at := unit(chance) * v.weights[len(v.weights)-1]
-	i, _ := slices.BinarySearchFunc(v.weights, at, cmp.Compare[float64])
+	var f *form
+	if at := unit(chance); at < v.share || len(v.said.forms) == 0 {
+		f = v.belief.at(at / v.share * v.belief.total())
+	} else {
+		f = v.said.at((at - v.share) / (1 - v.share) * v.said.total())
+	}
+	seen := v.key.session.seen()
+	if seen.risk[0] == 0 {
+		return &f.survival // what with says of a session that has shown nothing, and forms never change
+	}
 	c := &curve{}
-	v.forms[min(i, len(v.forms)-1)].with(v.key.session.seen(), c)
+	f.with(seen, c)
 	return c
 }

@@ -504,9 +504,14 @@ func (p *pass) hopeless(w *laneWalk, e *entry) bool {
 	return true
 }
 
-// fillsFirst orders entries of one group that fill in.
+// fillsFirst orders entries of one group that fill in, as shorter does: they are
+// of one tier, and all of them moved or none.
 func (p *pass) fillsFirst(x, y int32) bool {
-	return p.shorter(&p.entries[x], rank{}, &p.entries[y], rank{}) < 0
+	a, b := &p.entries[x], &p.entries[y]
+	if a.span != b.span && !p.groups[a.group].key.moved {
+		return a.span < b.span
+	}
+	return comparePlace(a, b) < 0
 }
 
 // pop takes the first entry out of a heap of those that fill in.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -23,10 +24,14 @@ const (
 	forecastAsked   = 20   // new jobs for each
 )
 
+// serverGC is what a server sets for itself, too.
+const serverGC = 200
+
 // forecasts measures, in this process and with 30 sampled futures, the processor
 // time of the forecast of a whole queue, and of that of one new job with what
 // would help it.
 func forecasts(ctx context.Context, b *bench) error {
+	debug.SetGCPercent(serverGC)
 	crowd := newCrowd()
 	if err := crowd.fill(); err != nil {
 		return err
