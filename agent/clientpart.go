@@ -72,7 +72,7 @@ func (a *Agent) openClient(context.Context) error {
 		Devices: c.Devices, DevicePlugins: devices,
 		Drivers: drivers, Storages: c.Storages, Remotes: c.Remotes, Fast: data.Config{Dir: c.Data.Path, Retention: c.Data.Retention, FreeMin: c.Data.FreeMin},
 		Servers: a.serverAddresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
-		Binary: binary, Logger: a.log,
+		Binary: binary, Logger: a.log, SysRoot: a.options.SysRoot,
 	})
 	if err != nil {
 		return err

@@ -54,6 +54,9 @@ type Options struct {
 	// Supervisor replaces the supervisor program of the exec driver, for
 	// tests; empty means the embedded one, or this program itself.
 	Supervisor []string
+	// SysRoot is where sysfs and the device nodes of network cards are looked
+	// for, for tests; empty means "/".
+	SysRoot string
 }
 
 func (o Options) withDefaults() Options {

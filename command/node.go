@@ -82,7 +82,7 @@ func (env *Env) printNodes(nodes []api.NodeSummary) {
 			fmt.Sprintf("%s/%s", cores(node.Used.CPU), cores(node.Capacity.CPU)),
 			fmt.Sprintf("%s/%s", size(node.Used.Memory), size(node.Capacity.Memory)),
 			fmt.Sprintf("%d/%d", len(node.Used.Devices), len(node.Devices)),
-			strconv.Itoa(node.Used.Allocs), env.nodeStatusText(node.Status), env.text("cli.eligibility."+string(node.Eligibility)))
+			strconv.Itoa(node.Used.Allocs), env.nodeFitness(&node.Node), env.text("cli.eligibility."+string(node.Eligibility)))
 	}
 	table.print()
 }
@@ -99,6 +99,14 @@ func (env *Env) nodeStatusText(status structs.NodeStatus) string {
 	default:
 		return env.Stdout.paint(colourYellow, text)
 	}
+}
+
+// nodeFitness is a node's status, or the fault that keeps work from a ready one.
+func (env *Env) nodeFitness(node *structs.Node) string {
+	if fault := node.Unfit(); fault != nil && node.Status == structs.NodeReady {
+		return env.Stdout.paint(colourRed, env.text("cli.node_status.unfit", "fault", safe(fault.Name)))
+	}
+	return env.nodeStatusText(node.Status)
 }
 
 func (env *Env) oneNode(client *api.Client, id string, output outputFlags, stale bool) error {
@@ -121,11 +129,14 @@ func (env *Env) oneNode(client *api.Client, id string, output outputFlags, stale
 		fields.row("CPU", fmt.Sprintf("%s/%s", cores(node.Used.CPU), cores(node.Capacity.CPU)))
 		fields.row(env.text("cli.col.memory"), fmt.Sprintf("%s/%s", size(node.Used.Memory), size(node.Capacity.Memory)))
 		fields.row(env.text("cli.col.drivers"), strings.Join(node.Drivers, " "))
-		fields.row(env.text("cli.col.state"), env.nodeStatusText(node.Status))
+		fields.row(env.text("cli.col.state"), env.nodeFitness(&node.Node))
 		if why := env.reasonText(node.StatusReason); why != "" {
 			fields.row(env.text("cli.col.why"), why)
 		}
 		fields.row(env.text("cli.col.eligible"), env.text("cli.eligibility."+string(node.Eligibility)))
+		for i := range node.Faults {
+			fields.row(safe(node.Faults[i].Name), env.Stdout.paint(colourRed, env.reasonText(node.Faults[i].Reason)))
+		}
 		for _, name := range slices.Sorted(maps.Keys(node.Attributes)) {
 			fields.row(name, safe(node.Attributes[name]))
 		}

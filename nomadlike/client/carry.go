@@ -295,6 +295,7 @@ func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task
 		result, err := d.Wait(work, task)
 		switch {
 		case err == nil:
+			c.noteUnkilled(r.id, &result)
 			endWatch(result.Successful())
 			c.after(work, r, d, result)
 			c.event(r.id, alloc.Exited{Result: result})

@@ -20,7 +20,6 @@ import (
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
-	"nomadlike/plugins/device/rdma"
 	"nomadlike/plugins/driver"
 )
 
@@ -48,6 +47,7 @@ type Client struct {
 	drivers  *driverHealth
 	devices  *deviceWatch
 	gauge    *gauge
+	stuck    *stuckList
 
 	inputs  chan func() // run by the loop
 	stopped chan struct{}
@@ -77,9 +77,10 @@ type Client struct {
 		node      structs.Node // fingerprint
 		inventory []structs.InventoryItem
 		connected bool
-		note      uint64                        // number of the last note
-		meters    map[string]*metrics.Collector // of allocations that run
-		hookTasks map[driver.TaskID]bool        // of hooks that this agent runs
+		note      uint64                         // number of the last note
+		meters    map[string]*metrics.Collector  // of allocations that run
+		hookTasks map[driver.TaskID]bool         // of hooks that this agent runs
+		faults    map[string][]structs.NodeFault // of the machine, by who finds them
 	}
 	welcomed chan struct{} // closed when a server has welcomed the node once
 	welcome  sync.Once
@@ -133,6 +134,9 @@ func New(config Config) (*Client, error) {
 	c.drivers = newDriverHealth(config.Drivers, c.log)
 	c.devices = newDeviceWatch(config.DevicePlugins, config.Devices, c.log)
 	c.gauge = newGauge()
+	if c.stuck, err = openStuck(config.DataDir, config.BootID); err != nil {
+		c.log.Error("processes that would not die may be left", logkey.Error, err)
+	}
 	c.loop.healing = make(map[string]time.Time)
 	c.loop.table = alloc.NewTable(c.identity.NodeID)
 	c.loop.runners = make(map[string]*runner)
@@ -223,10 +227,12 @@ func (c *Client) Run(ctx context.Context) error {
 	drivers.Go(func() { c.drivers.run(work, c.driversChanged) })
 	drivers.Go(func() { c.devices.run(work, func() { c.devicesChanged(work) }) })
 	if c.config.SysRoot != "" {
-		var links rdma.Watch
+		links := linkWatch{addr: c.Node().Attributes[attrInterface]}
 		c.lookAtLinks(&links)
 		drivers.Go(func() { c.watchLinks(work, &links) })
 	}
+	c.lookAtStuck()
+	drivers.Go(func() { c.watchStuck(work) })
 	c.drivers.firstWord(ctx, driverFirstWord)
 	c.devices.firstWord(ctx, deviceFirstWord)
 	c.driversChanged()

@@ -75,7 +75,7 @@ type Config struct {
 	BootID   string
 
 	PatrolEvery time.Duration // between looks of the patrol at a task; 0: a minute
-	LinksEvery  time.Duration // between looks at the network cards; 0: 10 s
+	LinksEvery  time.Duration // between looks at the network cards; 0: 5 s
 }
 
 // SharedDirDefault is where the same paths of all nodes are made by default.

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -15,7 +17,7 @@ import (
 )
 
 // linksEvery is how often the network cards are looked at.
-const linksEvery = 10 * time.Second
+const linksEvery = 5 * time.Second
 
 // Attributes of a node about its network cards. Those of faults are named by
 // their links, and are there as long as the faults are.
@@ -25,7 +27,15 @@ const (
 	attrRDMANets  = "rdma.nets"  // interfaces over these cards
 	attrFastest   = "net.fastest"
 	faultPrefix   = "net.fault."
+	attrInterface = "net.interface" // over which ranks reach each other
 )
+
+// linkWatch remembers the network cards from look to look.
+type linkWatch struct {
+	rdma.Watch
+	addr string // the interface that ranks use
+	data string // the link behind it, as faults name it; "" until it was seen
+}
 
 // linkAttributes describes what a look at the network cards has shown. Pure.
 func linkAttributes(seen rdma.Inventory, faults []rdma.Fault) map[string]string {
@@ -46,34 +56,72 @@ func ownLinkAttribute(name string) bool {
 	return strings.HasPrefix(name, faultPrefix) || strings.HasPrefix(name, "rdma.") || name == attrFastest
 }
 
-// hasRDMA tells whether jobs that need RDMA may come: when a port works. What
-// the configuration declares counts for cards that sysfs does not show. Pure.
-func hasRDMA(seen rdma.Inventory, declared bool) bool {
+// hasRDMA tells whether jobs that need RDMA may come: when a port works, and none
+// that worked is lost, since a gang is as fast as its slowest link. What the
+// configuration declares counts for cards that sysfs does not show. Pure.
+func hasRDMA(seen rdma.Inventory, faults []rdma.Fault, declared bool) bool {
+	if slices.ContainsFunc(faults, func(f rdma.Fault) bool { return f.RDMA && linkIsLost(&f) }) {
+		return false
+	}
 	return seen.RDMA() || declared && len(seen.Cards) == 0
+}
+
+// linkIsLost tells whether nothing should rely on a link: it is down, or was a
+// moment ago. A link that is slower than before still works.
+func linkIsLost(fault *rdma.Fault) bool { return fault.Reason.ID != "device.link_slow" }
+
+// linkFaults says what the faults of links mean for the node: without the link
+// that ranks use it takes no new work. Pure.
+func linkFaults(faults []rdma.Fault, data string) []structs.NodeFault {
+	var all []structs.NodeFault
+	for i := range faults {
+		f := &faults[i]
+		all = append(all, structs.NodeFault{Name: "link/" + f.Link, Reason: f.Reason, Unfit: f.Link == data && linkIsLost(f)})
+	}
+	return all
+}
+
+// linkBehind names the link behind an interface: the port of an RDMA card, or
+// the interface itself. "": neither is there. Pure.
+func linkBehind(seen rdma.Inventory, name string) string {
+	for i := range seen.Cards {
+		for j := range seen.Cards[i].Ports {
+			if port := &seen.Cards[i].Ports[j]; slices.Contains(port.Nets, name) {
+				return fmt.Sprintf("%s:%d", seen.Cards[i].Name, port.Number)
+			}
+		}
+	}
+	if slices.ContainsFunc(seen.Nets, func(n rdma.Net) bool { return n.Name == name }) {
+		return name
+	}
+	return ""
 }
 
 // watchLinks looks at the network cards until ctx is cancelled, after the
 // first look.
-func (c *Client) watchLinks(ctx context.Context, watch *rdma.Watch) {
+func (c *Client) watchLinks(ctx context.Context, watch *linkWatch) {
 	for sleep(ctx, c.config.LinksEvery) {
 		c.lookAtLinks(watch)
 	}
 }
 
 // lookAtLinks puts what the network cards are like into the registration.
-func (c *Client) lookAtLinks(watch *rdma.Watch) {
+func (c *Client) lookAtLinks(watch *linkWatch) {
 	seen := rdma.Read(c.config.SysRoot)
 	// What tasks talk over counts also when it is a bridge or a VLAN.
-	faults := watch.Step(seen.With(c.config.SysRoot, c.Node().Attributes["net.interface"]), c.config.Now())
+	links := seen.With(c.config.SysRoot, watch.addr)
+	faults := watch.Step(links, c.config.Now())
 	fresh := linkAttributes(seen, faults)
+	watch.data = cmp.Or(linkBehind(links, watch.addr), watch.data)
 	c.mu.Lock()
 	all := maps.Clone(c.mu.node.Attributes)
 	maps.DeleteFunc(all, func(name, _ string) bool { return ownLinkAttribute(name) })
 	maps.Copy(all, fresh)
-	able := hasRDMA(seen, c.config.Wishes.RDMA)
+	able := hasRDMA(seen, faults, c.config.Wishes.RDMA)
 	changed := !maps.Equal(all, c.mu.node.Attributes) || able != c.mu.node.RDMA
 	c.mu.node.Attributes, c.mu.node.RDMA = all, able
 	c.mu.Unlock()
+	c.noteFaults(faultsOfLinks, linkFaults(faults, watch.data))
 	if !changed {
 		return
 	}

@@ -28,12 +28,13 @@ func TestLinkAttributes(t *testing.T) {
 	}{
 		{"works", card("ACTIVE"), false, map[string]string{attrRDMACards: "mlx5_0:1", attrRDMALayer: "InfiniBand"}, true},
 		{"is lost", card("DOWN"), true, map[string]string{faultPrefix + "mlx5_0:1": "device.link_lost"}, false},
-		{"has vanished, but is declared", rdma.Inventory{}, true, map[string]string{faultPrefix + "mlx5_0:1": "device.link_gone"}, true},
+		{"has vanished", rdma.Inventory{}, true, map[string]string{faultPrefix + "mlx5_0:1": "device.link_gone"}, false},
 	} {
-		got := linkAttributes(step.seen, watch.Step(step.seen, now))
+		faults := watch.Step(step.seen, now)
+		got := linkAttributes(step.seen, faults)
 		delete(got, attrRDMANets) // by interfaces, of which this machine has none
-		if diff := cmp.Diff(step.want, got); diff != "" || hasRDMA(step.seen, step.declared) != step.able {
-			t.Errorf("the card %s: (-want +got)\n%s able %v", step.what, diff, hasRDMA(step.seen, step.declared))
+		if diff := cmp.Diff(step.want, got); diff != "" || hasRDMA(step.seen, faults, step.declared) != step.able {
+			t.Errorf("the card %s: (-want +got)\n%s able %v", step.what, diff, hasRDMA(step.seen, faults, step.declared))
 		}
 	}
 	attributes := map[string]string{attrRDMACards: "mlx5_0:1"}

@@ -202,7 +202,7 @@ func (f *Floor) Outlook(need *Need) Outlook {
 		}
 		o.Built++
 		if !q.could(int32(pos)) {
-			o.Away = append(o.Away, site.node.Name)
+			o.Away = append(o.Away, away(site.node))
 			continue
 		}
 		o.Able++
@@ -217,6 +217,14 @@ func (f *Floor) Outlook(need *Need) Outlook {
 	}
 	slices.SortStableFunc(o.Barred, func(a, b Obstacle) int { return cmp.Compare(b.Nodes, a.Nodes) })
 	return o
+}
+
+// away names a node that takes no new work, and its fault when it has one.
+func away(node *structs.Node) string {
+	if fault := node.Unfit(); fault != nil {
+		return node.Name + " (" + fault.Name + ")"
+	}
+	return node.Name
 }
 
 // built tells whether a node that has nothing against the need could hold a rank

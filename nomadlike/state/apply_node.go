@@ -50,11 +50,11 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 	if !returns || known.Status != structs.NodeReady || known.Incarnation != node.Incarnation {
 		tx.tell(nodeEvent(id, &node), "node", node.Name, "version", node.Version)
 	}
-	if returns {
-		tx.tellDevices(known, &node)
-	} else {
-		tx.tellDevices(&structs.Node{}, &node)
+	if !returns {
+		known = &structs.Node{}
 	}
+	tx.tellDevices(known, &node)
+	tx.tellFaults(known, &node)
 	return accepted()
 }
 

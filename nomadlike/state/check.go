@@ -76,6 +76,8 @@ func nodeProblem(node *structs.Node) string {
 		return "capacity.ports"
 	case len(node.Devices) > NodeDevicesMax:
 		return "devices"
+	case !validFaults(node.Faults):
+		return "faults"
 	}
 	seen := make(map[string]bool, len(node.Devices))
 	for _, device := range node.Devices {
@@ -85,6 +87,18 @@ func nodeProblem(node *structs.Node) string {
 		seen[device.ID] = true
 	}
 	return ""
+}
+
+// validFaults tells whether faults have names, each once, and reasons.
+func validFaults(faults []structs.NodeFault) bool {
+	seen := make(map[string]bool, len(faults))
+	for i := range faults {
+		if f := &faults[i]; !validKey(f.Name) || seen[f.Name] || f.Reason == nil {
+			return false
+		}
+		seen[faults[i].Name] = true
+	}
+	return len(faults) <= structs.NodeFaultsMax
 }
 
 // poolProblem tells what keeps a pool out of the tables, "" for nothing.

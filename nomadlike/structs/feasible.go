@@ -109,6 +109,9 @@ func GangProblem(job *Job, subjob *Subjob, gang *GangPlan, ground Ground) *Reaso
 // and devices of placement, or nil when it may. What the node's pool says is
 // asked by PoolProblem.
 func PlacementProblem(job *Job, node *Node, usage *Usage, spec Resources, rank int, placement *RankPlacement) *Reason {
+	if fault := node.Unfit(); fault != nil {
+		return NewReason("scheduler.node_unfit", "node", node.Name, "fault", fault.Name)
+	}
 	if !node.Schedulable() {
 		return NewReason("scheduler.node_not_ready", "node", node.Name, "status", node.Status, "eligibility", node.Eligibility)
 	}

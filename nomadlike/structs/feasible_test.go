@@ -105,6 +105,10 @@ func TestGangProblem(t *testing.T) {
 		{"node named in a dedicated pool", func(p *parts) {
 			p.node.Pool, p.pool, p.job.Placement.Nodes = "p", &Pool{Name: "p", Dedicated: true}, []string{"n1"}
 		}, "scheduler.node_dedicated"},
+		{"node with a fault that it works on with", func(p *parts) { p.node.Faults = []NodeFault{{Name: "link/eth1"}} }, ""},
+		{"node that is not fit", func(p *parts) {
+			p.node.Faults = []NodeFault{{Name: "link/eth1"}, {Name: "processes", Unfit: true}}
+		}, "scheduler.node_unfit"},
 		{"raw node without a record of its pool", func(p *parts) { p.node.Raw, p.pool = true, nil }, "scheduler.pool_raw"},
 		{"raw node in a pool that does not allow it", func(p *parts) { p.node.Raw, p.pool = true, &Pool{Name: PoolDefault} }, "scheduler.pool_raw"},
 		{"raw node in a pool that allows it", func(p *parts) { p.node.Raw, p.pool = true, &Pool{Name: PoolDefault, Raw: true} }, ""},

@@ -71,6 +71,7 @@ type Node struct {
 	Data        []string          `json:"data,omitempty"`     // datasets of which it holds copies, as Job.PreparedData names them; at most DataNamesMax
 	Capacity    Capacity          `json:"capacity"`
 	Devices     []Device          `json:"devices,omitempty"`
+	Faults      []NodeFault       `json:"faults,omitempty"` // of the machine itself, by name; at most NodeFaultsMax
 
 	Status        NodeStatus  `json:"status"`
 	StatusReason  *Reason     `json:"status_reason,omitempty"`
@@ -86,7 +87,7 @@ type Node struct {
 
 // Schedulable tells whether new work may be placed on the node now.
 func (n *Node) Schedulable() bool {
-	return n.Status == NodeReady && n.Eligibility == NodeEligible
+	return n.Status == NodeReady && n.Eligibility == NodeEligible && n.Unfit() == nil
 }
 
 // HasDriver tells whether the node runs tasks with the named driver.

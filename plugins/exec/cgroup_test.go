@@ -224,9 +224,12 @@ func TestThrottle(t *testing.T) {
 	if err := d.Throttle(ctx, spec.ID, 20*time.Millisecond, 80*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if got := share(); got > 0.4 || got == 0 {
-		t.Errorf("with a fifth of the time the task has used %.2f cores", got)
+	// A machine that is late itself lets a task go on for longer now and then.
+	throttled := func() bool {
+		got := share()
+		return got > 0 && got < 0.4
 	}
+	eventually.Within(t, 30*time.Second, "the task has a fifth of the time", throttled)
 	// Pause wins over the throttle, and it goes on after that.
 	if err := d.Pause(ctx, spec.ID); err != nil {
 		t.Fatal(err)
@@ -237,9 +240,7 @@ func TestThrottle(t *testing.T) {
 	if err := d.Continue(ctx, spec.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got := share(); got > 0.4 || got == 0 {
-		t.Errorf("with a fifth of the time again the task has used %.2f cores", got)
-	}
+	eventually.Within(t, 30*time.Second, "the task has a fifth of the time again", throttled)
 	// A request in the middle of a long idle part ends it.
 	if err := d.Throttle(ctx, spec.ID, 10*time.Millisecond, time.Minute); err != nil {
 		t.Fatal(err)

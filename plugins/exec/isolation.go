@@ -38,8 +38,9 @@ const (
 	ViewPrivate = "private"
 )
 
-// probePatience bounds trying out a kind of isolation.
-const probePatience = 10 * time.Second
+// probePatience bounds trying out a kind of isolation. What fails by it counts as
+// missing until the agent starts again, so a slow machine gets time.
+const probePatience = time.Minute
 
 // level is what isolation there is.
 type level struct {

@@ -21,7 +21,7 @@ import (
 )
 
 // limit bounds what a test waits for; far above what any step takes.
-const limit = 20 * time.Second
+const limit = 90 * time.Second
 
 // idRoom is what a test may add to the id of a Spec.
 const idRoom = 8

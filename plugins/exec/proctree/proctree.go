@@ -64,8 +64,11 @@ type Process struct {
 	ResidentPages  int64
 }
 
-// Dead tells whether the process has ended and only waits to be collected.
-func (p Process) Dead() bool { return p.State == 'Z' || p.State == 'X' || p.State == 'x' }
+// Dead tells whether the process has ended and only waits to be collected. One
+// whose first thread has ended lives on in its others.
+func (p Process) Dead() bool {
+	return (p.State == 'Z' || p.State == 'X' || p.State == 'x') && p.Threads <= 1
+}
 
 // Read gives the present status of a process. The error satisfies
 // errors.Is(os.ErrNotExist) when there is none with this id.
