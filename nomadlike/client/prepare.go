@@ -57,11 +57,11 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 	if _, ok := c.config.Drivers[a.Job.Task.Driver]; !ok {
 		return nil, infra("client.driver_missing", "driver", a.Job.Task.Driver)
 	}
-	if fault := c.unfit(); fault != nil {
-		return nil, infra("client.node_unfit", "fault", fault.Name) // it was placed before the servers heard
-	}
 	if failure := c.precheck(a); failure != nil {
 		return nil, failure
+	}
+	if fault := c.unfit(); fault != nil {
+		return nil, infra("client.node_unfit", "fault", fault.Name) // it was placed before the servers heard
 	}
 	if name, port, ok := c.portTaken(a.Alloc.Ports); ok {
 		return nil, infra("client.port_taken", "port", port, "name", name)
