@@ -40,12 +40,12 @@ func TestHostNameAndHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := open(t)
-	spec := drivertest.Shell(t, `hostname; cat /etc/hostname /etc/hosts; getent hosts digits-1-1 | tr -s ' '; ls `+stateDir(t, d)+`/tasks`)
+	spec := drivertest.Shell(t, `hostname; cat /etc/hostname; head -2 /etc/hosts; getent hosts digits-1-1 | tr -s ' '; getent hosts localhost >/dev/null && echo loopback; ls `+stateDir(t, d)+`/tasks`)
 	spec.Hostname = "digits-1-0"
-	spec.Hosts = []string{"127.0.0.1 localhost", "10.1.2.3 digits-1-1"}
+	spec.Hosts = []string{"10.1.2.2 digits-1-0", "10.1.2.3 digits-1-1"}
 	drivertest.Start(t, d, spec)
 	drivertest.Wait(t, d, spec.ID)
-	want := "digits-1-0\ndigits-1-0\n127.0.0.1 localhost\n10.1.2.3 digits-1-1\n10.1.2.3 digits-1-1\n"
+	want := "digits-1-0\ndigits-1-0\n10.1.2.2 digits-1-0\n10.1.2.3 digits-1-1\n10.1.2.3 digits-1-1\nloopback\n"
 	if out := drivertest.Log(t, spec, tasklog.Stdout); out != want {
 		t.Errorf("task sees %q, want %q", out, want)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -105,7 +106,7 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec, l level) (*supervisor.Spe
 		wire.Dir = spec.TaskDir
 	}
 	if len(spec.Hosts) > 0 {
-		wire.Hosts = strings.Join(spec.Hosts, "\n") + "\n"
+		wire.Hosts = strings.Join(spec.Hosts, "\n") + "\n" + othersOfNode()
 	}
 	if l.isolated {
 		wire.Isolation = d.isolation(spec, l)
@@ -234,4 +235,24 @@ func startError(failure *supervisor.Failure) error {
 		return told
 	}
 	return &driver.StartError{ExitCode: failure.ExitCode, Err: told}
+}
+
+// hostsOfNodeMax bounds how much of the node's own hosts file a task gets.
+const hostsOfNodeMax = 256 << 10
+
+// othersOfNode is what the hosts file of a task holds behind the names of its
+// ranks: the node's own, so that localhost and the machines that only this file
+// knows are found in the task too.
+func othersOfNode() string {
+	const loopback = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+	file, err := os.Open("/etc/hosts")
+	if err != nil {
+		return loopback
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, hostsOfNodeMax+1))
+	if err != nil || len(text) == 0 || len(text) > hostsOfNodeMax {
+		return loopback
+	}
+	return string(text)
 }

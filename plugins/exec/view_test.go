@@ -245,7 +245,7 @@ func TestMounts(t *testing.T) {
 				}
 			})
 			t.Run("in a directory of the node that lacks the place", func(t *testing.T) {
-				spec := drivertest.Shell(t, "cat /etc/nomadlike-test/deep/file /etc/hosts; ls /etc/passwd /etc/nomadlike-test; touch /etc/x 2>/dev/null || echo read-only")
+				spec := drivertest.Shell(t, "cat /etc/nomadlike-test/deep/file; head -1 /etc/hosts; ls /etc/passwd /etc/nomadlike-test; touch /etc/x 2>/dev/null || echo read-only")
 				spec.Hosts = []string{"127.0.0.1 localhost"}
 				spec.Mounts = []driver.Mount{{HostPath: filepath.Join(data, "in", "file"), TaskPath: "/etc/nomadlike-test/deep/file", ReadOnly: true}}
 				if out := output(t, d, spec); out != "data127.0.0.1 localhost\n/etc/passwd\n\n/etc/nomadlike-test:\ndeep\nread-only\n" {
