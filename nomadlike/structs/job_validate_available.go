@@ -11,7 +11,7 @@ func (j *Job) NotAvailable() []Problem {
 	if j.Batch != nil && len(j.Batch.Subtasks) > 0 {
 		v.later(IndexedPath("batch.subtask", 0), "subtask")
 	}
-	v.laterIf(j.Fencing == FencingStrict && j.Task.Driver != DriverExec, "fencing", `fencing = "strict" with driver = "`+j.Task.Driver+`"`)
+	v.laterIf(j.Fencing == FencingStrict && j.Task.Driver != DriverExec && j.Task.Driver != DriverDocker, "fencing", `fencing = "strict" with driver = "`+j.Task.Driver+`"`)
 	v.laterIf(j.SSH, "ssh", "ssh")
 	v.laterIf(j.Jupyter, "jupyter", "jupyter")
 	v.laterIf(j.Tensorboard != nil, "tensorboard", "tensorboard")

@@ -44,12 +44,21 @@ type record struct {
 	StartedNS   int64           `json:"started_ns,omitempty"`
 	InitPID     int             `json:"init_pid,omitempty"`
 	InitTicks   int64           `json:"init_ticks,omitempty"`
+	Lease       string          `json:"lease,omitempty"` // file of the node's lease, for a task that ends with it
 }
 
 const recordVersion = 1
 
+var _ driver.Leaser = (*Driver)(nil) // the client asks; a strict job must not run without
+
 // Start runs a task in a container of its own.
 func (d *Driver) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle, error) {
+	return d.StartLeased(ctx, spec, "")
+}
+
+// StartLeased implements driver.Leaser: keeper and init look at the lease; ""
+// is none.
+func (d *Driver) StartLeased(ctx context.Context, spec driver.TaskSpec, lease string) (driver.Handle, error) {
 	if err := d.startable(&spec); err != nil {
 		return driver.Handle{}, err
 	}
@@ -64,7 +73,7 @@ func (d *Driver) Start(ctx context.Context, spec driver.TaskSpec) (driver.Handle
 		}
 		return driver.Handle{}, fmt.Errorf("start task %s: %w", t.id, err)
 	}
-	if err := t.launch(ctx, &spec); err != nil {
+	if err := t.launch(ctx, &spec, lease); err != nil {
 		t.discard()
 		d.forget(t.id)
 		return driver.Handle{}, err
@@ -90,7 +99,7 @@ func (d *Driver) startable(spec *driver.TaskSpec) error {
 }
 
 // launch takes a task from its spec to a running command.
-func (t *task) launch(ctx context.Context, spec *driver.TaskSpec) error {
+func (t *task) launch(ctx context.Context, spec *driver.TaskSpec, lease string) error {
 	d := t.driver
 	if err := d.learn(ctx); err != nil {
 		return engineError(err)
@@ -125,6 +134,7 @@ func (t *task) launch(ctx context.Context, spec *driver.TaskSpec) error {
 	t.record = record{
 		Version: recordVersion, TaskID: t.id, Image: prepared, Ways: out.Ways,
 		LogDir: spec.LogDir, LogFiles: rotation.MaxFiles, LogBytes: rotation.MaxBytes,
+		Lease: lease,
 	}
 	if err := t.startKeeper(&out.Task); err != nil {
 		return fmt.Errorf("start keeper of task %s: %w", t.id, err)
@@ -210,6 +220,7 @@ func (t *task) startKeeper(spec *taskinit.Spec) error {
 	defer forAgent.Close()
 	config, err := json.Marshal(taskinit.KeepConfig{
 		Dir: t.dir(), LogDir: t.record.LogDir, LogFiles: t.record.LogFiles, LogBytes: t.record.LogBytes, Spec: spec,
+		Lease: t.record.Lease,
 	})
 	if err != nil {
 		return err

@@ -61,6 +61,7 @@ type process struct {
 		started *Started
 		refused *Failure
 		exit    *Exit
+		lease   Lease  // of the node, for a strict task
 		pipes   [2]int // read ends of stdout and stderr, kept for the next keeper
 		ended   bool   // and all that ran beside it: execs counts no more
 	}
@@ -98,6 +99,12 @@ func runInit() int {
 	case <-time.After(dialPatience):
 		fmt.Fprintln(os.Stderr, "task-init: the keeper did not say what to run")
 		return codeBroken
+	}
+	if p.spec.Lease != nil {
+		p.mu.Lock()
+		p.mu.lease = *p.spec.Lease
+		p.mu.Unlock()
+		go p.keepLease()
 	}
 	if failure := p.launch(); failure != nil {
 		p.tell(func() { p.mu.refused = failure }, Report{Refused: failure})
@@ -185,6 +192,10 @@ func (p *process) listen(link *Conn) {
 				p.serving.Go(func() { p.serve(caller) })
 				continue
 			}
+		case o.Lease != nil:
+			p.mu.Lock()
+			p.mu.lease = *o.Lease
+			p.mu.Unlock()
 		case o.Spec != nil:
 			select {
 			case p.specs <- o.Spec:

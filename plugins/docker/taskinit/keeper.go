@@ -45,6 +45,8 @@ type KeepConfig struct {
 	LogBytes int64  `json:"log_bytes"`
 	// Spec is for a container that is about to start; nil for one that runs.
 	Spec *Spec `json:"spec,omitempty"`
+	// Lease is the file of the node's lease, for a task that ends with it.
+	Lease string `json:"lease,omitempty"`
 }
 
 // keeper serves one task.
@@ -65,6 +67,7 @@ type keeper struct {
 		init     *Conn
 		initPID  int
 		ticks    int64
+		lease    Lease // as last read
 		started  *Started
 		refused  *Failure
 		exit     *Exit // told to watchers only once the logs are complete
@@ -92,6 +95,9 @@ func runKeeper() int {
 	go k.attendInits(inits)
 	go k.acceptAgents()
 	go k.giveUp()
+	if k.config.Lease != "" {
+		go k.keepLease()
+	}
 	exit := <-k.done
 	if exit == nil {
 		return 1
@@ -215,6 +221,10 @@ func (k *keeper) attend(link *Conn) {
 			k.mu.init = link
 			k.mu.Unlock()
 			if report.Started == nil && report.Refused == nil && k.config.Spec != nil {
+				if k.config.Lease != "" { // from its first moment on
+					lease := k.leaseNow()
+					k.config.Spec.Lease = &lease
+				}
 				k.tell(order{Spec: k.config.Spec})
 				k.config.Spec = nil // only this goroutine reads it
 			}

@@ -45,6 +45,7 @@ type Spec struct {
 	Env     []string `json:"env,omitempty"`
 	Dir     string   `json:"dir"`
 	Hold    bool     `json:"hold,omitempty"`
+	Lease   *Lease   `json:"lease,omitempty"` // of the node, for a task that ends with it
 }
 
 // Started says that the task runs.
@@ -105,9 +106,10 @@ type Report struct {
 
 // order is what the keeper tells the init.
 type order struct {
-	Spec   *Spec `json:"spec,omitempty"`
-	Caller bool  `json:"caller,omitempty"` // a descriptor comes with it: an agent's connection
-	Ack    bool  `json:"ack,omitempty"`    // the exit is known: go
+	Spec   *Spec  `json:"spec,omitempty"`
+	Caller bool   `json:"caller,omitempty"` // a descriptor comes with it: an agent's connection
+	Ack    bool   `json:"ack,omitempty"`    // the exit is known: go
+	Lease  *Lease `json:"lease,omitempty"`  // the newest
 }
 
 // Ask is the first message of an agent on the control socket. After
