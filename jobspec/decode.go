@@ -102,6 +102,7 @@ func (r *reader) distributed(d *structs.Distributed) {
 	r.whole("master_port", &d.MasterPort, 1)
 	r.whole("parameter_servers", &d.ParameterServers, 0)
 	r.flag("chief", &d.Chief)
+	r.whole("min_nodes", &d.MinNodes, 1)
 	text(r, "rank_table", &d.RankTable)
 }
 

@@ -185,6 +185,7 @@ func (w writer) distributed(d *structs.Distributed) {
 	w.whole("master_port", d.MasterPort)
 	w.whole("parameter_servers", d.ParameterServers)
 	w.flag("chief", d.Chief)
+	w.whole("min_nodes", d.MinNodes)
 	put(w, "rank_table", d.RankTable)
 }
 

@@ -118,6 +118,29 @@ torch() { # uninterrupted
   awk '/held-out accuracy/ {for (i = 1; i < NF; i++) if ($i == "accuracy") a = $(i + 1)} END {exit !(a > 0.95)}' "$dir/torch.out"
 }
 
+# log_has JOB TEXT: whether rank 0 has written it.
+log_has() { nl job logs -rank 0 "$1" 2>/dev/null | grep -q "$2"; }
+
+torch_range() { # torchrun goes on by itself: after a process that is killed, then without a machine that is lost
+  mkdir -p "$dir/ck-range"
+  nl job run -detach -var "examples=$root/website/examples" -var "checkpoints=$dir/ck-range" -var epochs=60 website/examples/torchrun-range.hcl
+  wait_for 60 "three nodes" log_has torchrun-range 'attempt 1: 3 ranks, starting at epoch 0' || { nl job status torchrun-range; nl job logs torchrun-range | tail -30; false; }
+  wait_for 60 "a checkpoint" log_has torchrun-range 'epoch 1 loss'
+  kill -9 "$(python_of torchrun-range-1-1 | tail -1)" # a training process: torchrun came first
+  wait_for 60 "three nodes again" log_has torchrun-range 'attempt 1: 3 ranks, starting at epoch [1-9]'
+  lost=$(nl job inspect -t '{{range .Allocations}}{{if eq .Rank 2}}{{.NodeName}}{{end}}{{end}}' torchrun-range)
+  host_cut "$lost"
+  wait_for 90 "two nodes" log_has torchrun-range 'attempt 1: 2 ranks, starting at epoch [1-9]'
+  [[ $(attempt_of torchrun-range) == 1 && $(state_of torchrun-range) == running ]]
+  nl job history torchrun-range | grep 'goes on without rank torchrun-range-1-2'
+  host_mend "$lost"
+  wait_for 30 "$lost ready again" node_is "$lost" ready
+  ended() { [[ "$(state_of torchrun-range)" == succeeded ]]; }
+  wait_for 110 "the end" ended
+  [[ $(attempt_of torchrun-range) == 1 ]]
+  log_has torchrun-range 'held-out accuracy 0.9'
+}
+
 meets() { # EXAMPLE WHAT: all ranks of an example meet, and rank 0 names their hosts
   local name=$1 what=$2
   shift 2
@@ -247,6 +270,7 @@ scenario "Open MPI with C" open_mpi_c
 scenario "MPICH with C" mpich
 scenario "a failing MPI rank gives the job its exit code" mpi_failure
 scenario "PyTorch DDP over three nodes" torch
+scenario "torchrun goes on within its range" torch_range
 scenario "JAX's environment" jax
 scenario "TensorFlow's TF_CONFIG" tensorflow
 scenario "TensorFlow with parameter servers" parameter_servers

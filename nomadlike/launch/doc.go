@@ -12,7 +12,8 @@
 //
 //	none, single  the command runs on every node, as typed
 //	pytorch       as typed, or `python X` put under torch.distributed; PET_*,
-//	              MASTER_*, RANK and WORLD_SIZE on every node
+//	              MASTER_*, RANK and WORLD_SIZE on every node; with min_nodes
+//	              torchrun's own range and its store on rank 0
 //	mpi           rank 0 runs the command; the other ranks hold their place,
 //	              and mpirun reaches them through the agents: a file in the
 //	              task directory is its remote shell, so no sshd and no keys

@@ -37,6 +37,14 @@ func (b *build) torchEnvironment() {
 	if b.job.Distributed.WorldSize == structs.WorldSizeProcs {
 		world = strconv.Itoa(len(b.members) * b.slots)
 	}
+	if b.job.TorchRange() {
+		b.torchRange()
+	} else {
+		b.env.set("PET_NNODES", nodes)
+		b.env.set("PET_NODE_RANK", rank)
+		b.env.set("PET_MASTER_ADDR", bracketed(address))
+		b.env.set("PET_MASTER_PORT", port)
+	}
 	for _, v := range [...]struct{ name, value string }{
 		{"MASTER_ADDR", address},
 		{"MASTER_PORT", port},
@@ -46,16 +54,39 @@ func (b *build) torchEnvironment() {
 		{"NNODES", nodes},
 		{"NODE_RANK", rank},
 		{"NPROC_PER_NODE", slots},
-		{"PET_NNODES", nodes},
 		{"PET_NPROC_PER_NODE", slots},
-		{"PET_NODE_RANK", rank},
-		{"PET_MASTER_ADDR", bracketed(address)},
-		{"PET_MASTER_PORT", port},
 	} {
 		b.env.set(v.name, v.value)
 	}
 	b.env.suggest("GLOO_SOCKET_IFNAME", b.node.Interface)
 	b.env.suggest("NCCL_SOCKET_IFNAME", b.node.Interface)
+}
+
+// torchRange lets torchrun itself gather what is there of the gang, between the
+// job's range: its agents meet at a store that rank 0 keeps. How often it starts
+// its processes again is the user's to say (PET_MAX_RESTARTS); that a node has
+// left does not count.
+func (b *build) torchRange() {
+	for _, option := range b.rangeOptions() {
+		b.env.set("PET_"+strings.ToUpper(option.name), option.value)
+	}
+	b.env.suggest("PET_MAX_RESTARTS", "3")
+}
+
+type torchOption struct{ name, value string }
+
+// rangeOptions are torchrun's options for a range of nodes.
+func (b *build) rangeOptions() []torchOption {
+	// Who keeps the store is said rather than guessed from host names. A few
+	// seconds for the last node to come, where torchrun would wait half a minute.
+	conf := "is_host=" + strconv.FormatBool(b.rank == 0) + ",join_timeout=600,last_call_timeout=5"
+	return []torchOption{
+		{"nnodes", strconv.Itoa(b.job.Distributed.MinNodes) + ":" + strconv.Itoa(len(b.members))},
+		{"rdzv_backend", "c10d"},
+		{"rdzv_endpoint", hostPort(b.masterAddr(), b.masterPort())},
+		{"rdzv_id", b.job.ID + "-" + strconv.Itoa(b.alloc.Subjob) + "-" + strconv.FormatUint(b.alloc.Attempt, 10)},
+		{"rdzv_conf", conf},
+	}
 }
 
 // masterAddr is where rank 0 listens, the same on every node. Older platforms
@@ -124,6 +155,14 @@ func (b *build) rewrite(words []string) ([]string, error) {
 	address := b.masterAddr()
 	if len(b.members) == 1 {
 		address = "localhost"
+	}
+	if b.job.TorchRange() {
+		options := []string{"--nproc_per_node=" + strconv.Itoa(b.slots)}
+		for _, option := range b.rangeOptions() {
+			options = append(options, "--"+option.name+"="+option.value)
+		}
+		// What torchrun is: the older launcher would need all nodes.
+		return call.under("torch.distributed.run", options), nil
 	}
 	return call.under(module, []string{
 		"--nproc_per_node=" + strconv.Itoa(b.slots),

@@ -138,7 +138,7 @@ func (tx *txn) move(before *structs.Allocation, report *structs.AllocReport) {
 	if after.Hold != nil {
 		tx.tellHold("event.alloc.held", &after)
 	}
-	if end, ends := endingBy(job, &after); ends {
+	if end, ends := endingBy(job, &after); ends && (end.outcome == structs.OutcomeSucceeded || !tx.goesOn(job, &after)) {
 		tx.endAttempt(job, after.Subjob, after.Attempt, end)
 	}
 	tx.settle(job, after.Subjob, after.Attempt)

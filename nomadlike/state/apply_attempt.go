@@ -184,6 +184,10 @@ func (tx *txn) settle(job *structs.Job, subjob int, number uint64) {
 		case row.Attempt.State == structs.AttemptRunning && row.Complete == all:
 			tx.endAttempt(job, subjob, number, ending{outcome: structs.OutcomeSucceeded})
 			return
+		case row.Attempt.State == structs.AttemptRunning && row.Terminal == all && job.TorchRange():
+			// Without some that it went on without; rank 0 is complete, or it would have ended.
+			tx.endAttempt(job, subjob, number, ending{outcome: structs.OutcomeSucceeded})
+			return
 		case row.Attempt.State.Commanded() && row.Complete > 0 && tx.workersAre(job, row, isComplete):
 			tx.endAttempt(job, subjob, number, ending{outcome: structs.OutcomeSucceeded, cause: structs.NewReason("reason.workers_done")})
 			return

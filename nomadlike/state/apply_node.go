@@ -133,7 +133,9 @@ func (tx *txn) loseAllocs(node *structs.Node) {
 		if !ok {
 			continue
 		}
-		tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomeLost, cause: cause})
+		if !tx.goesOn(job, &after) {
+			tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomeLost, cause: cause})
+		}
 		if job.Fencing == structs.FencingStrict {
 			event := allocEvent("event.alloc.fenced", &after)
 			event.Severity = severityWarn

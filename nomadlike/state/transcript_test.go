@@ -20,7 +20,7 @@ import (
 // events that each brings about.
 //
 //	node NAME [incarnation=N] [cpu=N] [devices=N] [pool=P] [attr=NAME=VALUE] [has=JOB/ATTEMPT/RANK,…]
-//	submit NAME [nodes=N] [count=N] [restarts=N] [delay=D] [mode=M] [servers=N] [limit=D] [key=K] [by=U] [project=P]
+//	submit NAME [nodes=N] [count=N] [restarts=N] [delay=D] [mode=M] [servers=N] [range=N] [limit=D] [key=K] [by=U] [project=P]
 //	            [priority=T] [pool=P] [cpu=N] [devices=N] [yields] [vip=NODE:BUSY,…] [min=N] [resize] [grace=D]
 //	plan NAME[/SUBJOB] NODE… [kill=NAME,…] [claim=yes]
 //	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
@@ -299,6 +299,7 @@ func (p *play) submit(plain []string, named map[string]string) {
 	if named["mode"] != "" {
 		job.Distributed.Mode = structs.Mode(named["mode"])
 	}
+	job.Distributed.MinNodes = p.number(named["range"], 0)
 	job.Distributed.ParameterServers = p.number(named["servers"], 0)
 	if named["by"] != "" {
 		job.User = named["by"]

@@ -131,6 +131,7 @@ type Distributed struct {
 	MasterPort       int    `json:"master_port,omitempty"`       // 0: assigned by the scheduler
 	ParameterServers int    `json:"parameter_servers,omitempty"` // tensorflow
 	Chief            bool   `json:"chief,omitempty"`             // tensorflow
+	MinNodes         int    `json:"min_nodes,omitempty"`         // pytorch: torchrun's own range MinNodes to Nodes; 0: none
 	RankTable        string `json:"rank_table,omitempty"`        // mindspore
 }
 

@@ -10,6 +10,7 @@ The rendezvous comes from the environment that mode "pytorch" sets:
 MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE.
 """
 import argparse
+import datetime
 import os
 import time
 
@@ -27,6 +28,7 @@ def arguments():
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch", type=int, default=24, help="images in a batch, over all ranks")
     parser.add_argument("--lr", type=float, default=0.05)
+    parser.add_argument("--timeout", type=int, default=1800, help="seconds to wait for another rank, which may have vanished")
     parser.add_argument("--checkpoints", required=True, help="directory that every node sees")
     return parser.parse_args()
 
@@ -68,7 +70,7 @@ def main():
     args = arguments()
     torch.set_num_threads(1)
     torch.manual_seed(7)
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=args.timeout))
     rank, world = dist.get_rank(), dist.get_world_size()
     attempt = os.environ.get("NOMADLIKE_ATTEMPT", "1")
 

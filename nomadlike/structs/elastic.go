@@ -1,0 +1,15 @@
+package structs
+
+// GoesOnWithout tells whether a running gang goes on by itself when a rank is
+// gone for good and left others are not: the job gave torchrun a range of nodes,
+// and torchrun gathers what is left. Rank 0 holds the store at which they meet;
+// nothing goes on without it.
+func (j *Job) GoesOnWithout(rank, left int) bool {
+	return j.TorchRange() && rank != 0 && left >= j.Distributed.MinNodes
+}
+
+// TorchRange tells whether torchrun itself decides how many of the gang's nodes
+// take part, between MinNodes and Nodes.
+func (j *Job) TorchRange() bool {
+	return j.Distributed.Mode == ModePyTorch && j.Distributed.MinNodes > 0 && j.Nodes > 1
+}

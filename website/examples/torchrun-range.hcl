@@ -1,0 +1,54 @@
+# torchrun's own elastic range: the gang starts on three nodes; when one is lost,
+# torchrun gathers the other two again and goes on from the newest checkpoint of
+# the script, within the same attempt. Rank 0 holds the store at which they meet:
+# without it, or with fewer than min_nodes, the gang starts again as usual.
+#
+# torchrun looks for the others when one of its processes fails. A machine that
+# vanishes closes no connection, so the script must not wait for it for long:
+# PyTorch's own timeout is 10 to 30 minutes.
+
+variable "examples" {
+  description = "directory that holds digits_ddp.py on every node"
+  default     = "/usr/share/nomadlike/examples"
+}
+
+variable "checkpoints" {
+  description = "directory that every node sees, for instance on NFS"
+  default     = "/tmp/nomadlike-digits"
+}
+
+variable "epochs" {
+  default = 20
+}
+
+job "torchrun-range" {
+  nodes = 3
+
+  resources {
+    cpu    = 0.5
+    memory = "768MiB"
+  }
+
+  distributed "pytorch" {
+    min_nodes = 2
+  }
+
+  task {
+    driver  = "exec"
+    command = "python3 ${var.examples}/digits_ddp.py --epochs ${var.epochs} --checkpoints ${var.checkpoints} --timeout 20"
+    env = {
+      PET_MAX_RESTARTS = "5" # how often torchrun starts processes that failed by themselves
+
+      # torchrun of PyTorch 1.13 breaks under Python 3.11 unless the first two are
+      # set, and then keeps what it passes on to itself without the third.
+      PET_REDIRECTS    = "1"
+      PET_TEE          = "1"
+      PYTHONUNBUFFERED = "1"
+    }
+  }
+
+  restart {
+    max_restarts = 1
+  }
+  stop_grace = "5s"
+}
