@@ -45,6 +45,7 @@ func figures() []figure {
 		{"nodeloss_running_elsewhere_s", nodeLoss},
 		{"double_loss_running_elsewhere_s", doubleLoss},
 		{"life_rank_dies", rankDies},
+		{"life_node_loss_resumed", gangResumes},
 		{"forecast", forecasts},
 		{"fleet", manyNodes},
 		{"queue", queueFigures},
