@@ -9,6 +9,8 @@ import (
 	"path"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
@@ -116,6 +118,9 @@ func jobDownload(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		// One attempt from the first file to the last, whatever begins meanwhile.
 		d.filter.Attempt = list.Attempt
+		if list.Entry.Link { // a pipe or the like: there is nothing to read
+			return structs.NewError(structs.CodeNotFound, "client.file_unknown", "path", args[1])
+		}
 		if !list.Entry.Dir {
 			err = d.file(args[1], &list.Entry, target)
 		} else {
@@ -186,6 +191,12 @@ func (d *download) file(from string, e *structs.FileEntry, target string) error 
 	at := int64(0)
 	if info, statErr := to.Stat(); statErr == nil && info.Size() < e.Size && info.ModTime().After(e.Modified.Time()) {
 		at = info.Size()
+	}
+	var disk unix.Statfs_t
+	if unix.Fstatfs(int(to.Fd()), &disk) == nil {
+		if free := int64(disk.Bavail) * disk.Bsize; e.Size-at > free {
+			return errors.Join(structs.NewError(structs.CodeConflict, "cli.files.no_room", "path", from, "size", size(e.Size), "free", size(free)), to.Close(), os.Remove(part))
+		}
 	}
 	if err = to.Truncate(at); err == nil {
 		if _, err = to.Seek(at, io.SeekStart); err == nil && e.Size > 0 {

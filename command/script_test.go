@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,7 +58,8 @@ const scriptPatience = 20 * time.Second
 // TestScripts runs testdata/script/*.txtar: what a person types, and what
 // they see. Besides the commands of testscript there are:
 //
-//	cluster                   start a development agent of the script's own
+//	cluster [DIR]             start a development agent of the script's own, with a storage in the directory
+//	cutting BYTES             set CUT to an address of the agent whose connections break after so many bytes of answer
 //	node NAME FILE            start another node, with this configuration
 //	exits CODE PROGRAM ARG... run a program that must exit with the code
 //	until RE PROGRAM ARG...   run a program again and again until its standard output matches
@@ -82,7 +85,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cluster": startCluster, "node": joinNode, "exits": exits, "until": until, "isjson": isJSON, "lines": countLines, "remember": remember,
-			"events": followEvents,
+			"events": followEvents, "cutting": cutting,
 		},
 		UpdateScripts: flag.Lookup("rewrite").Value.String() == "true", // of package golden
 	})
@@ -90,9 +93,12 @@ func TestScripts(t *testing.T) {
 
 // startCluster starts a development agent inside the test program. The
 // script's command line is logged in to it.
-func startCluster(ts *testscript.TestScript, _ bool, _ []string) {
+func startCluster(ts *testscript.TestScript, _ bool, args []string) {
 	zero, yes, loopback := 0, true, "127.0.0.1"
 	settings := agent.Settings{Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero}}
+	if len(args) == 1 {
+		settings.Client = &agent.Client{Storages: []agent.StorageBlock{{Name: "nas", Path: ts.MkAbs(args[0]) + "/{kind}"}}}
+	}
 	config, err := agent.Load(nil, settings, messages.English)
 	ts.Check(err)
 	running := startAgent(ts, config)
@@ -107,6 +113,37 @@ func startCluster(ts *testscript.TestScript, _ bool, _ []string) {
 	saved, err := api.LoadContext(ts.Getenv("NOMADLIKE_CONFIG_DIR"))
 	ts.Check(err)
 	ts.Setenv("ADMIN", saved.Token)
+}
+
+// cutting stands between the command line and the agent, and breaks every
+// connection once it has carried so many bytes from the agent.
+func cutting(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: cutting BYTES")
+	}
+	most, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	var carrying sync.WaitGroup
+	ts.Defer(func() { l.Close(); carrying.Wait() })
+	to := strings.TrimPrefix(ts.Getenv("ADDR"), "https://")
+	carrying.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			carrying.Go(func() { _, _ = io.Copy(far, near); far.Close() })
+			carrying.Go(func() { _, _ = io.CopyN(near, far, most); near.Close(); far.Close() })
+		}
+	})
+	ts.Setenv("CUT", "https://"+l.Addr().String())
 }
 
 // joinNode starts a client inside the test program and waits until it takes

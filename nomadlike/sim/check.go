@@ -26,6 +26,17 @@ func (w *World) checkCommitted(index uint64) {
 		w.fail("at index %d: %s", index, problem)
 	}
 	w.checkPromises(snapshot)
+	w.checkSubjobs(snapshot)
+}
+
+// checkSubjobs looks at what only the true history can tell of subjobs: I1, I19.
+func (w *World) checkSubjobs(snapshot *state.Snapshot) {
+	for view := range snapshot.Jobs() {
+		for s := range snapshot.Subjobs(view.Job.ID) {
+			w.checkSaved(s)
+			w.checkCharged(s)
+		}
+	}
 }
 
 // checkPromises is I4: an acknowledged job is in every later state.
@@ -129,7 +140,7 @@ func (w *World) rested() bool {
 		}
 	}
 	for _, m := range w.nodes {
-		if len(m.processes) > 0 || len(m.link.outbox) > 0 || !m.link.live {
+		if len(m.processes) > 0 || len(m.held) > 0 || len(m.link.outbox) > 0 || !m.link.live {
 			return false
 		}
 	}
@@ -178,6 +189,7 @@ func (w *World) finalChecks() {
 		w.fail("at the end: %s", problem)
 	}
 	w.checkPromises(snapshot)
+	w.checkSubjobs(snapshot)
 	if who := w.unrested(); who != "" {
 		w.fail("I11: job %s %s after the faults were healed", who, w.config.Settle)
 	}
@@ -192,6 +204,9 @@ func (w *World) finalChecks() {
 			if a == nil || a.Status.Terminal() {
 				w.fail("I12: %s still runs on %s", id, m.name)
 			}
+		}
+		for _, id := range sortedKeys(m.held) {
+			w.fail("I12: %s is still held on %s", id, m.name)
 		}
 	}
 	for _, r := range w.log.replicas {

@@ -29,6 +29,7 @@ type machine struct {
 	processes   map[string]*process          // by allocation
 	exits       map[string]driver.ExitResult // records of supervisors whose exit nobody took yet
 	cancelled   map[string]bool
+	held        map[string]*held // debug holds, by allocation
 
 	leaseFrom time.Duration // of the newest heartbeat that was answered
 
@@ -58,7 +59,7 @@ func newMachine(w *World, index int) *machine {
 	return &machine{
 		w: w, id: fmt.Sprintf("node-%02d", index), name: fmt.Sprintf("n%d", index),
 		disk: make(map[string]alloc.State), processes: make(map[string]*process),
-		exits: make(map[string]driver.ExitResult), cancelled: make(map[string]bool),
+		exits: make(map[string]driver.ExitResult), cancelled: make(map[string]bool), held: make(map[string]*held),
 	}
 }
 
@@ -107,6 +108,7 @@ func (m *machine) powerOff() {
 	m.powered = false
 	m.processes = make(map[string]*process)
 	m.exits = make(map[string]driver.ExitResult)
+	m.held = make(map[string]*held)
 }
 
 // node is what the agent registers.
@@ -145,6 +147,7 @@ func (m *machine) do(effects []alloc.Effect) {
 		case alloc.Recover:
 			m.w.after(m.w.span(time.Millisecond, 10*time.Millisecond), func() { m.recover(life, id, e.Handle != nil) })
 		case alloc.Stop:
+			m.w.checkWanted(m, id)
 			m.stop(id, e.Grace)
 		case alloc.Control:
 			answer := structs.ControlAnswer{Seq: e.Control.Seq}
@@ -186,7 +189,7 @@ func (m *machine) prepare(life int, id string) {
 		case m.cancelled[id]:
 			m.hear(life, id, alloc.PrepareFailed{Cause: structs.NewReason("client.cancelled")})
 		case m.w.flaky(0.01):
-			m.hear(life, id, alloc.PrepareFailed{Cause: structs.NewReason("client.port_taken"), Infra: true})
+			m.hear(life, id, alloc.PrepareFailed{Cause: structs.NewReason("client.port_taken"), Infra: m.w.config.Break != PlantChargedInfra})
 		default:
 			m.hear(life, id, alloc.Prepared{})
 		}
@@ -205,6 +208,7 @@ func (m *machine) start(life int, id string) {
 	m.processes[id] = &process{alloc: id, started: m.w.now}
 	m.w.note("start %s on %s", id, m.name)
 	m.w.checkStart(m, id)
+	m.w.checkRoom(m)
 	m.w.people.plan(m, id)
 	m.hear(life, id, alloc.Started{Handle: driver.Handle{}})
 }
@@ -299,6 +303,12 @@ func (m *machine) hangUp() {
 	if m.link.live {
 		m.link.live = false
 		m.link.number++
+		if m.w.config.Break == PlantEagerStop && m.powered {
+			for _, id := range sortedKeys(m.processes) {
+				m.w.checkWanted(m, id)
+				m.stop(id, 0)
+			}
+		}
 		m.w.leader.streamClosed(m)
 	}
 	m.link.sending, m.link.late = false, nil
@@ -400,6 +410,7 @@ func (m *machine) take(message *structs.Assignments) {
 		message.Set = kept
 	}
 	m.do(m.table.Assign(message, m.w.wall()))
+	m.hold(message)
 }
 
 // flush sends what is waiting to be told, one batch at a time.

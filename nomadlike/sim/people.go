@@ -14,7 +14,8 @@ type people struct {
 	w        *World
 	number   int
 	asked    []*wish
-	promised map[string]*wish // by job id, once it was acknowledged
+	promised map[string]*wish   // by job id, once it was acknowledged
+	failed   map[attemptOf]bool // attempts in which a rank failed by itself
 }
 
 // wish is one submission, with what its processes will do.
@@ -29,7 +30,7 @@ type wish struct {
 }
 
 func newPeople(w *World) *people {
-	return &people{w: w, promised: make(map[string]*wish)}
+	return &people{w: w, promised: make(map[string]*wish), failed: make(map[attemptOf]bool)}
 }
 
 // begin spreads the submissions over the busy time.
@@ -73,6 +74,13 @@ func (p *people) submit() {
 	if w.chance(0.3) {
 		wish.failing = 0.5
 		job.Restart = &structs.Restart{MaxRestarts: w.rng.IntN(3)}
+		if w.chance(0.5) {
+			job.Restart, job.Checkpoint = nil, &structs.Checkpoint{MaxResumes: w.rng.IntN(3), Signal: "SIGUSR1", Grace: structs.Duration(time.Second)}
+		}
+	}
+	if w.chance(0.5) {
+		job.Debug = &structs.Debug{Hold: structs.Duration(w.span(time.Second, 40*time.Second))}
+		w.after(w.span(time.Second, 60*time.Second), func() { p.release(wish) })
 	}
 	p.asked = append(p.asked, wish)
 	p.send(wish)
@@ -126,6 +134,17 @@ func (p *people) stop(wish *wish) {
 	p.w.log.propose(structs.CommandJobStop, "li", &structs.JobStop{JobID: wish.known, Reason: "not needed"}, func(structs.ApplyResult, error) {})
 }
 
+// release ends the debug holds of a job, or gives their devices back.
+func (p *people) release(wish *wish) {
+	what := structs.ReleaseHold
+	if p.w.chance(0.5) {
+		what = structs.ReleaseDevices
+	}
+	if wish.acked {
+		p.w.log.propose(structs.CommandJobStop, "li", &structs.JobStop{JobID: wish.known, Release: what}, func(structs.ApplyResult, error) {})
+	}
+}
+
 // pause pauses a job and lets it go on later, or finishes it.
 func (p *people) pause(wish *wish) {
 	if !wish.acked {
@@ -158,6 +177,10 @@ func (p *people) plan(m *machine, allocID string) {
 	result := driver.ExitResult{}
 	if p.w.chance(failing / float64(max(1, len(slices.Collect(p.w.log.state().Gang(a.JobID, a.Subjob, a.Attempt)))))) {
 		result.Code, runs = 3, p.w.span(50*time.Millisecond, runs)
+		p.failed[attemptOf{a.JobID, a.Subjob, a.Attempt}] = true
+	}
+	if wish != nil && wish.job.Checkpoint != nil {
+		m.save(allocID, m.processes[allocID], a.Attempt)
 	}
 	m.exit(allocID, runs, result)
 }
