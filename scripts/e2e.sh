@@ -123,7 +123,7 @@ log_has() { nl job logs -rank 0 "$1" 2>/dev/null | grep -q "$2"; }
 
 torch_range() { # torchrun goes on by itself: after a process that is killed, then without a machine that is lost
   mkdir -p "$dir/ck-range"
-  nl job run -detach -var "examples=$root/website/examples" -var "checkpoints=$dir/ck-range" -var epochs=60 website/examples/torchrun-range.hcl
+  nl job run -detach -var "examples=$root/website/examples" -var "checkpoints=$dir/ck-range" -var epochs=20 website/examples/torchrun-range.hcl
   wait_for 60 "three nodes" log_has torchrun-range 'attempt 1: 3 ranks, starting at epoch 0' || { nl job status torchrun-range; nl job logs torchrun-range | tail -30; false; }
   wait_for 60 "a checkpoint" log_has torchrun-range 'epoch 1 loss'
   kill -9 "$(python_of torchrun-range-1-1 | tail -1)" # a training process: torchrun came first
