@@ -189,7 +189,7 @@ func (m *machine) prepare(life int, id string) {
 		case m.cancelled[id]:
 			m.hear(life, id, alloc.PrepareFailed{Cause: structs.NewReason("client.cancelled")})
 		case m.w.flaky(0.01):
-			m.hear(life, id, alloc.PrepareFailed{Cause: structs.NewReason("client.port_taken"), Infra: m.w.config.Break != PlantChargedInfra})
+			m.hear(life, id, alloc.PrepareFailed{Cause: structs.NewReason("client.port_taken"), Infra: true})
 		default:
 			m.hear(life, id, alloc.Prepared{})
 		}
@@ -208,7 +208,6 @@ func (m *machine) start(life int, id string) {
 	m.processes[id] = &process{alloc: id, started: m.w.now}
 	m.w.note("start %s on %s", id, m.name)
 	m.w.checkStart(m, id)
-	m.w.checkRoom(m)
 	m.w.people.plan(m, id)
 	m.hear(life, id, alloc.Started{Handle: driver.Handle{}})
 }
