@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("seeds", 200, "how many seeds to run")
+	seeds = flag.Uint64("seeds", 100, "how many seeds to run")
 	seed  = flag.Uint64("seed", 0, "run this seed alone")
 )
 

@@ -82,6 +82,15 @@ func open(t testing.TB, change ...func(*exec.Config)) *exec.Driver {
 	return d
 }
 
+// onceIsEnough leaves a variant of the contract to the run without -short: with the race
+// detector each takes a minute, and finds what TestContract does.
+func onceIsEnough(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("another variant of the contract")
+	}
+}
+
 func TestContract(t *testing.T) {
 	drivertest.Run(t, func(t *testing.T) driver.Driver { return open(t) })
 }
@@ -89,6 +98,7 @@ func TestContract(t *testing.T) {
 // TestContractOfLevels runs the contract with more isolation than the default,
 // and with less.
 func TestContractOfLevels(t *testing.T) {
+	onceIsEnough(t)
 	for name, change := range map[string]func(*exec.Config){
 		"raw":     func(c *exec.Config) { c.Isolation = exec.IsolationRaw },
 		"private": func(c *exec.Config) { c.View = exec.ViewPrivate },
@@ -100,6 +110,7 @@ func TestContractOfLevels(t *testing.T) {
 }
 
 func TestContractWithoutCgroup(t *testing.T) {
+	onceIsEnough(t)
 	drivertest.Run(t, func(t *testing.T) driver.Driver {
 		return open(t, func(c *exec.Config) { c.NoCgroup = true })
 	})
