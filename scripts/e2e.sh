@@ -136,7 +136,7 @@ torch_range() { # torchrun goes on by itself: after a process that is killed, th
   host_mend "$lost"
   wait_for 30 "$lost ready again" node_is "$lost" ready
   ended() { [[ "$(state_of torchrun-range)" == succeeded ]]; }
-  wait_for 110 "the end" ended
+  wait_for 180 "the end" ended
   [[ $(attempt_of torchrun-range) == 1 ]]
   log_has torchrun-range 'held-out accuracy 0.9'
 }
