@@ -166,6 +166,7 @@ func (c *Client) open() (sameBoot bool, err error) {
 	if err := os.MkdirAll(c.files.allocs(), 0o711); err != nil {
 		return false, fmt.Errorf("make data directory: %w", err)
 	}
+	c.config.Fast.Log, c.config.Fast.Broken = c.log, c.dataLost
 	if c.data, err = data.Open(c.config.Fast); err != nil {
 		return false, err
 	}
@@ -214,7 +215,10 @@ func (c *Client) Welcomed() <-chan struct{} { return c.welcomed }
 func (c *Client) Server() string { return c.session.Server() }
 
 // Close releases a Client that was never run.
-func (c *Client) Close() error { return c.store.Close() }
+func (c *Client) Close() error {
+	c.data.Close()
+	return c.store.Close()
+}
 
 // Run runs the node until ctx is cancelled. Then it tells the server that
 // the agent stops, waits for everything it has started, and leaves the tasks
@@ -262,7 +266,7 @@ func (c *Client) finish() error {
 			closeShell(p.shell, c.log)
 		}
 	}
-	return c.store.Close()
+	return c.Close()
 }
 
 // runLoop carries out inputs and ticks until ctx is cancelled.

@@ -148,6 +148,14 @@ func (p *progressTeller) tell(done, total int64) {
 	p.client.event(p.id, alloc.Progressed{Step: stepData, Percent: percent})
 }
 
+// dataLost ends allocations whose data the disk has refused after they had begun
+// to read it: what they would read may be wrong.
+func (c *Client) dataLost(ids []string, cause error) {
+	for _, id := range ids {
+		c.event(id, alloc.Evicted{Cause: structs.NewReason("client.data_lost", "cause", cause.Error())})
+	}
+}
+
 // sweepData removes copies that nobody has used for long.
 func (c *Client) sweepData(reading map[string]bool) {
 	removed, err := c.data.Sweep(func(user string) bool { return reading[user] })

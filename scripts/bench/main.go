@@ -50,6 +50,7 @@ func figures() []figure {
 		{"fleet", manyNodes},
 		{"queue", queueFigures},
 		{"devices", devices},
+		{"data", dataFigures},
 	}
 }
 

@@ -2,18 +2,19 @@ package data
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,11 +27,18 @@ type Config struct {
 	// FreeMin is the share of the file system that stays free, whatever is
 	// copied: above it the node would count as full. 0: FreeMinDefault.
 	FreeMin float64
-	BootID  string
+	BootID  string       // of the machine; "": no copy outlives a crash of the agent before it is on the disk
+	Log     *slog.Logger // nil: nowhere
+
+	// Broken hears of users whose copy could not be written to the disk: what they
+	// read of it from now on may be wrong. It is called from a goroutine of the
+	// store, and must not call it. nil: nobody.
+	Broken func(users []string, err error)
 
 	// Doors for tests; zero values mean the real ones.
 	Now   func() time.Time
 	Space func(dir string) (free, total int64, err error)
+	Sync  func(dir string) error // all of a directory
 }
 
 // Defaults of Config.
@@ -45,16 +53,17 @@ var ErrNoRoom = errors.New("no room on the node's fast storage")
 
 // Store keeps copies of datasets. Its methods may be called from any goroutine.
 type Store struct {
-	config Config
-	umask  fs.FileMode // of this process
-	mu     struct {
+	config   Config
+	umask    fs.FileMode    // of this process
+	settling sync.WaitGroup // copies on their way to the disk
+	mu       struct {
 		sync.Mutex
 		making map[string]chan struct{} // by listing: closed when that one is done
 		active map[*copier]struct{}     // copies that have their room and fill it
 	}
 }
 
-// Open makes the directories of a store.
+// Open makes the directories of a store. Close ends what it does.
 func Open(config Config) (*Store, error) {
 	if config.Retention <= 0 {
 		config.Retention = RetentionDefault
@@ -67,6 +76,15 @@ func Open(config Config) (*Store, error) {
 	}
 	if config.Space == nil {
 		config.Space = spaceOf
+	}
+	if config.Sync == nil {
+		config.Sync = syncTree
+	}
+	if config.BootID == "" {
+		config.BootID = rand.Text() // no other process has it
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{config: config, umask: umaskOf()}
 	s.mu.making, s.mu.active = make(map[string]chan struct{}), make(map[*copier]struct{})
@@ -81,7 +99,7 @@ func Open(config Config) (*Store, error) {
 			return nil, fmt.Errorf("open data store: %w", err)
 		}
 	}
-	return s, nil
+	return s, s.doubt()
 }
 
 func spaceOf(dir string) (free, total int64, err error) {
@@ -211,6 +229,9 @@ func (s *Store) takeLocked(digest, user string) (Copy, error) {
 	if digest == "" || filepath.Base(digest) != digest {
 		return Copy{}, fs.ErrNotExist
 	}
+	if !s.believed(digest) {
+		return Copy{}, fs.ErrNotExist
+	}
 	size, err := os.ReadFile(s.path("sets", digest, "used"))
 	if err != nil {
 		return Copy{}, err
@@ -261,9 +282,9 @@ func (s *Store) make(ctx context.Context, c *copier, key, user string, progress 
 	return made, nil
 }
 
-// publish makes a finished copy visible: its files and its manifest reach the
-// disk, then its name, then the way to find it. In the same moment user reads
-// it, so that nobody who wants room finds it unused.
+// publish makes a finished copy visible, under its name, and then the way to
+// find it. In the same moment user reads it, so that nobody who wants room finds
+// it unused. Whether it is on the disk is settled later.
 func (s *Store) publish(c *copier, key, user string) (Copy, error) {
 	digests, err := c.finish()
 	if err != nil {
@@ -284,19 +305,12 @@ func (s *Store) publish(c *copier, key, user string) (Copy, error) {
 	if err := os.WriteFile(filepath.Join(c.dir, "used"), fmt.Appendln(nil, len(m.Files), m.Bytes), 0o600); err != nil {
 		return Copy{}, err
 	}
-	if err := os.Remove(filepath.Join(c.dir, "journal")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Copy{}, err
-	}
-	if err := syncAll(c.dir); err != nil {
+	if err := writeOrigin(c.dir, origin{Key: key, Boot: s.config.BootID}); err != nil {
 		return Copy{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err = os.Rename(c.dir, s.path("sets", digest))
-	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) { // the same contents, found under other times
-		err = os.RemoveAll(c.dir)
-	}
-	if err != nil {
+	if err := s.nameLocked(c.dir, digest); err != nil {
 		return Copy{}, err
 	}
 	if err := os.WriteFile(s.path("index", key), []byte(digest), 0o600); err != nil {
@@ -305,14 +319,21 @@ func (s *Store) publish(c *copier, key, user string) (Copy, error) {
 	return s.takeLocked(digest, user)
 }
 
-// syncAll puts everything of a file system that was written onto its disk.
-func syncAll(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
+// nameLocked gives a copy its name. One of the same contents, found under other
+// times, takes its place, unless that is not believed.
+func (s *Store) nameLocked(dir, digest string) error {
+	if _, err := os.Lstat(s.path("sets", digest)); err == nil {
+		if s.believed(digest) {
+			return os.RemoveAll(dir)
+		}
+		if err := s.removeLocked(s.path("sets", digest)); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(dir, s.path("sets", digest)); err != nil {
 		return err
 	}
-	defer f.Close()
-	return unix.Syncfs(int(f.Fd()))
+	return s.settle(digest)
 }
 
 // reserve finds room for what a copy still needs, and removes copies that nobody

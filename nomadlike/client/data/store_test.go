@@ -73,6 +73,7 @@ func openStore(t testing.TB, dir string, change ...func(*Config)) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.Close)
 	return s
 }
 

@@ -105,11 +105,6 @@ func (w *worker) copy(ctx context.Context, p piece) error {
 	if err != nil {
 		return err
 	}
-	if length >= bufferBytes {
-		// The disk begins now, and has little left to do at the end. A kernel that
-		// does not want to does it later.
-		_ = unix.SyncFileRange(to, offset, length, unix.SYNC_FILE_RANGE_WRITE)
-	}
 	if whole { // the last hand on it; others are finished after all
 		if err := checkSum(f, digest); err != nil {
 			return err

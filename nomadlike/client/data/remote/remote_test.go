@@ -96,6 +96,7 @@ func openStore(t *testing.T, dir string) *data.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(store.Close)
 	return store
 }
 
