@@ -81,6 +81,15 @@ func newWorld(t *testing.T) *world {
 	w.mate = submit(ben, sleeper("mate", "one", "read-only"))
 	w.closed = submit(ben, sleeper("closed", "one", "none"))
 	w.other = submit(eve, sleeper("other", "two", "read-write"))
+	guest, err := ann.ShareJob(t.Context(), w.own, api.ShareRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	board, err := w.admin.ShareWall(t.Context(), api.ShareRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.tokens["guest"], w.tokens["board"] = guest.Secret, board.Secret
 	return w
 }
 
@@ -157,7 +166,7 @@ func (w *world) probe(t *testing.T, route api.Route, id, token string) int {
 // golden is the permission matrix as it really is, for people to review.
 func TestAuthorisationOfEveryRoute(t *testing.T) {
 	w := newWorld(t)
-	roles := []string{"", "viewer", "user", "project-admin", "operator", "admin"}
+	roles := []string{"", "viewer", "user", "project-admin", "operator", "admin", "guest", "board"}
 	harmful := map[string]bool{ // allowed, they would end what the next rows need
 		"jobs.stop": true, "jobs.pause": true, "jobs.continue": true, "jobs.finish": true, "jobs.delete": true, "nodes.drain": true, "nodes.cordon": true, "tokens.delete": true,
 		"operator.raft_remove_peer": true, "jobs.priority": true,
@@ -245,9 +254,13 @@ func (w *world) checkVerdict(t *testing.T, route api.Route, object, role, verdic
 	switch {
 	case role == "" && !public && verdict != "401":
 		t.Errorf("%s without credentials: %s", route.Name, verdict)
+	case (role == "guest" || role == "board") && route.Mutates() && !public && verdict == "yes":
+		t.Errorf("%s lets whoever has a share link change something", route.Name)
+	case role == "guest" && strings.Contains(route.Pattern, "{id}") && object != "own" && !public && verdict == "yes":
+		t.Errorf("%s shows a guest another thing: %s", route.Name, object)
 	case role == "viewer" && route.Mutates() && !public && verdict == "yes":
 		t.Errorf("%s lets a viewer change something", route.Name)
-	case strings.HasPrefix(object, "other project") && role != "operator" && role != "admin" && role != "" && verdict != "404" && !(role == "viewer" && verdict == "403" && route.From == api.FromBody):
+	case strings.HasPrefix(object, "other project") && role != "operator" && role != "admin" && role != "guest" && role != "board" && role != "" && verdict != "404" && !(role == "viewer" && verdict == "403" && route.From == api.FromBody):
 		t.Errorf("%s on an object of another project as %s: %s", route.Name, role, verdict)
 	case role == "operator" && (route.Verb == api.VerbLogs || route.Verb == api.VerbExec) && verdict == "yes":
 		t.Errorf("%s shows an operator what tasks print", route.Name)

@@ -299,6 +299,9 @@ func (s *site) listNodes(r *request) error {
 	out := api.NodeList{Nodes: make([]api.NodeSummary, len(nodes)), Next: next}
 	for i, node := range nodes {
 		out.Nodes[i] = summarize(node, snapshot.Usage(node.ID))
+		if r.caller.principal.Kind == auth.KindBoard { // a picture on a wall, and no map for others
+			out.Nodes[i].Addr, out.Nodes[i].Version = "", ""
+		}
 	}
 	return r.reply(out)
 }

@@ -270,6 +270,10 @@ func readHealth(health func() api.Health) handler {
 func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 	return map[string]handler{
 		"jobs.list":                 s.listJobs,
+		"jobs.share":                s.shareJob,
+		"jobs.shares":               s.listJobShares,
+		"wall.share":                s.shareWall,
+		"wall.shares":               s.listWallShares,
 		"jobs.submit":               s.submitJob,
 		"jobs.parse":                s.parseJob,
 		"jobs.format":               s.formatJob,

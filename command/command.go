@@ -90,6 +90,7 @@ func verbs() []verb {
 	all = append(all, deviceVerbs()...)
 	all = append(all, clusterVerbs()...)
 	all = append(all, tokenVerbs()...)
+	all = append(all, shareVerbs()...)
 	all = append(all, simVerbs()...)
 	all = append(all, agentVerbs()...)
 	all = append(all, checkpointVerbs()...)

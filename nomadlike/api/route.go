@@ -28,6 +28,8 @@ const (
 	VerbMembers       Verb = "members"
 	VerbPonder        Verb = "ponder"
 	VerbLogs          Verb = "logs"
+	VerbShare         Verb = "share"
+	VerbWall          Verb = "wall"
 	VerbExec          Verb = "exec"
 	VerbDrain         Verb = "drain"
 	VerbOperatorRead  Verb = "operator-read"
@@ -190,6 +192,10 @@ func jobRoutes() []Route {
 			Request: ThrottleRequest{}, Response: Changed{}, Summary: "Let a job run and stand still in turns, or lift that again"},
 		{Name: "jobs.finish", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/finish", Verb: VerbControl, Kind: ObjectJob, From: FromJob,
 			Request: JobControlRequest{}, Response: Changed{}, Summary: "End a running job now, with success"},
+		{Name: "jobs.share", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/shares", Verb: VerbShare, Kind: ObjectJob, From: FromJob,
+			Request: ShareRequest{}, Response: NewShare{}, Summary: "Make a link that shows this one job, read-only and for a time, to whoever has it; DELETE /v1/tokens/{id} ends it"},
+		{Name: "jobs.shares", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/shares", Verb: VerbShare, Kind: ObjectJob, From: FromJob,
+			Response: ShareList{}, Summary: "List the links that show this job and are not over"},
 		{Name: "jobs.delete", Method: http.MethodDelete, Pattern: "/v1/jobs/{id}", Verb: VerbDelete, Kind: ObjectJob, From: FromJob,
 			Response: Changed{}, Summary: "Forget an ended job and its history"},
 		{Name: "jobs.priority", Method: http.MethodPut, Pattern: "/v1/jobs/{id}/priority", Verb: VerbPriority, Kind: ObjectJob, From: FromJob,
@@ -241,7 +247,7 @@ func allocationRoutes() []Route {
 
 func nodeRoutes() []Route {
 	return []Route{
-		{Name: "nodes.list", Method: http.MethodGet, Pattern: "/v1/nodes", Verb: VerbList, Kind: ObjectNode, From: FromKind, Blocking: true,
+		{Name: "nodes.list", Method: http.MethodGet, Pattern: "/v1/nodes", Verb: VerbWall, Kind: ObjectNode, From: FromKind, Blocking: true,
 			Query: listParams(), Response: NodeList{}, Summary: "List nodes"},
 		{Name: "nodes.read", Method: http.MethodGet, Pattern: "/v1/nodes/{id}", Verb: VerbRead, Kind: ObjectNode, From: FromNode, Blocking: true,
 			Query: blockingParams(), Response: NodeDetail{}, Summary: "Read one node; id, unique id prefix or name"},
@@ -265,6 +271,10 @@ func nodeRoutes() []Route {
 			Response: EventList{}, Summary: "What happened to a node and its cards lately, as far back as servers keep events"},
 		{Name: "nodes.treat_device", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/devices", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
 			Request: DeviceTreatRequest{}, Response: DeviceTreated{}, Summary: "Clear the faults of a card by an operator's word, or reset it"},
+		{Name: "wall.share", Method: http.MethodPost, Pattern: "/v1/wall/shares", Verb: VerbShare, Kind: ObjectNode, From: FromKind,
+			Request: ShareRequest{}, Response: NewShare{}, Summary: "Make a link that shows the wall of cards, read-only and for a time, to whoever has it; DELETE /v1/tokens/{id} ends it"},
+		{Name: "wall.shares", Method: http.MethodGet, Pattern: "/v1/wall/shares", Verb: VerbShare, Kind: ObjectNode, From: FromKind,
+			Response: ShareList{}, Summary: "List the links that show the wall of cards and are not over"},
 		{Name: "nodes.drain", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/drain", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
 			Request: DrainRequest{}, Response: Changed{}, Summary: "Move work away from a node and give it no more"},
 		{Name: "nodes.cordon", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/cordon", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,

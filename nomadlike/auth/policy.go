@@ -37,6 +37,8 @@ const (
 	VerbOperatorWrite Verb = "operator-write"    // change members and Raft peers, configuration
 	VerbSnapshot      Verb = "snapshot"          // save or restore the whole state
 	VerbSelf          Verb = "self"              // read or revoke the very token that is used
+	VerbWall          Verb = "wall"              // see the nodes and cards that there are, without their work
+	VerbShare         Verb = "share"             // make a link that shows it to whoever has the link
 )
 
 // grant is a set of relations between a principal and an object in which a
@@ -74,86 +76,89 @@ type rule struct {
 	kind ObjectKind
 	verb Verb
 
-	anonymous, viewer, user, projectAdmin, operator, admin, node, server, alloc grant
+	anonymous, viewer, user, projectAdmin, operator, admin, node, server, alloc, guest, board grant
 }
 
 // rules is the whole policy; what is not here is refused. It mirrors the
 // matrix that testdata/matrix.golden spells out relation by relation.
 // (Constants only, so the linker lays it out and process start pays nothing.)
 //
-//	kind, verb, anonymous, viewer, user, project admin, operator, admin, node, server, alloc
+//	kind, verb, anonymous, viewer, user, project admin, operator, admin, node, server, alloc, guest, board
 var rules = [...]rule{
-	{ObjectJob, VerbList, no, listed, listed, listed, every, every, no, no, no},
-	{ObjectJob, VerbRead, no, sharer, sharer, proj, every, every, self, no, past},
-	{ObjectJob, VerbLogs, no, sharer, sharer, proj, no, every, self, no, past},
-	{ObjectJob, VerbEnv, no, sharer, sharer, proj, no, every, self, no, past},
-	{ObjectJob, VerbSubmit, no, no, own, own, no, own, no, no, no},
-	{ObjectJob, VerbClone, no, no, sharer, proj, no, every, no, no, no},
-	{ObjectJob, VerbDevEnv, no, no, sharer, proj, no, every, no, no, no},
-	{ObjectJob, VerbTensorBoard, no, no, sharer, proj, no, every, no, no, no},
-	{ObjectJob, VerbStop, no, no, sharew, proj, every, every, no, no, no},
-	{ObjectJob, VerbControl, no, no, sharew, proj, every, every, no, no, no},
-	{ObjectJob, VerbDelete, no, no, sharew, proj, no, every, no, no, no},
-	{ObjectJob, VerbTimeLimit, no, no, sharew, proj, no, every, no, no, no},
-	{ObjectJob, VerbPriority, no, no, sharew, proj, every, every, no, no, no},
-	{ObjectJob, VerbPriorityTop, no, no, no, no, no, every, no, no, no},
-	{ObjectJob, VerbVIP, no, no, no, no, own, own, no, no, no},
-	{ObjectJob, VerbMove, no, no, no, no, every, every, no, no, no},
-	{ObjectJob, VerbExec, no, no, own, proj, no, every, no, no, no},
-	{ObjectJob, VerbPublish, no, no, no, no, no, no, no, no, self},
+	{ObjectJob, VerbList, no, listed, listed, listed, every, every, no, no, no, no, no},
+	{ObjectJob, VerbRead, no, sharer, sharer, proj, every, every, self, no, past, self, no},
+	{ObjectJob, VerbLogs, no, sharer, sharer, proj, no, every, self, no, past, no, no},
+	{ObjectJob, VerbEnv, no, sharer, sharer, proj, no, every, self, no, past, no, no},
+	{ObjectJob, VerbSubmit, no, no, own, own, no, own, no, no, no, no, no},
+	{ObjectJob, VerbClone, no, no, sharer, proj, no, every, no, no, no, no, no},
+	{ObjectJob, VerbDevEnv, no, no, sharer, proj, no, every, no, no, no, no, no},
+	{ObjectJob, VerbTensorBoard, no, no, sharer, proj, no, every, no, no, no, no, no},
+	{ObjectJob, VerbStop, no, no, sharew, proj, every, every, no, no, no, no, no},
+	{ObjectJob, VerbControl, no, no, sharew, proj, every, every, no, no, no, no, no},
+	{ObjectJob, VerbDelete, no, no, sharew, proj, no, every, no, no, no, no, no},
+	{ObjectJob, VerbTimeLimit, no, no, sharew, proj, no, every, no, no, no, no, no},
+	{ObjectJob, VerbPriority, no, no, sharew, proj, every, every, no, no, no, no, no},
+	{ObjectJob, VerbPriorityTop, no, no, no, no, no, every, no, no, no, no, no},
+	{ObjectJob, VerbVIP, no, no, no, no, own, own, no, no, no, no, no},
+	{ObjectJob, VerbMove, no, no, no, no, every, every, no, no, no, no, no},
+	{ObjectJob, VerbExec, no, no, own, proj, no, every, no, no, no, no, no},
+	{ObjectJob, VerbPublish, no, no, no, no, no, no, no, no, self, no, no},
+	{ObjectJob, VerbShare, no, no, own, proj, no, every, no, no, no, no, no},
 
-	{ObjectData, VerbList, no, listed, listed, listed, every, every, no, no, no},
-	{ObjectData, VerbRead, no, sharer, sharer, proj, no, every, self, no, self},
-	{ObjectData, VerbWrite, no, no, sharew, proj, no, every, no, no, no},
-	{ObjectData, VerbDelete, no, no, sharew, proj, no, every, no, no, no},
+	{ObjectData, VerbList, no, listed, listed, listed, every, every, no, no, no, no, no},
+	{ObjectData, VerbRead, no, sharer, sharer, proj, no, every, self, no, self, no, no},
+	{ObjectData, VerbWrite, no, no, sharew, proj, no, every, no, no, no, no, no},
+	{ObjectData, VerbDelete, no, no, sharew, proj, no, every, no, no, no, no, no},
 
-	{ObjectSecret, VerbList, no, no, listed, listed, no, every, no, no, no},
-	{ObjectSecret, VerbRead, no, no, sharer, proj, no, every, no, no, no}, // its name, never its value
-	{ObjectSecret, VerbWrite, no, no, own, proj, no, every, no, no, no},
-	{ObjectSecret, VerbDelete, no, no, own, proj, no, every, no, no, no},
-	{ObjectSecret, VerbReveal, no, no, no, no, no, no, self, no, self},
+	{ObjectSecret, VerbList, no, no, listed, listed, no, every, no, no, no, no, no},
+	{ObjectSecret, VerbRead, no, no, sharer, proj, no, every, no, no, no, no, no}, // its name, never its value
+	{ObjectSecret, VerbWrite, no, no, own, proj, no, every, no, no, no, no, no},
+	{ObjectSecret, VerbDelete, no, no, own, proj, no, every, no, no, no, no, no},
+	{ObjectSecret, VerbReveal, no, no, no, no, no, no, self, no, self, no, no},
 
-	{ObjectProject, VerbList, no, listed, listed, listed, every, every, no, no, no},
-	{ObjectProject, VerbRead, no, proj, proj, proj, every, every, no, no, no},
-	{ObjectProject, VerbMembers, no, no, no, proj, no, every, no, no, no},
-	{ObjectProject, VerbWrite, no, no, no, no, no, every, no, no, no},
+	{ObjectProject, VerbList, no, listed, listed, listed, every, every, no, no, no, no, no},
+	{ObjectProject, VerbRead, no, proj, proj, proj, every, every, no, no, no, no, no},
+	{ObjectProject, VerbMembers, no, no, no, proj, no, every, no, no, no, no, no},
+	{ObjectProject, VerbWrite, no, no, no, no, no, every, no, no, no, no, no},
 
-	{ObjectNode, VerbList, no, global, global, global, global, global, no, no, no},
-	{ObjectNode, VerbRead, no, global, global, global, global, global, self, no, no},
-	{ObjectNode, VerbDrain, no, no, no, no, global, global, no, no, no},
-	{ObjectNode, VerbDelete, no, no, no, no, global, global, no, no, no},
-	{ObjectNode, VerbReport, no, no, no, no, no, no, self, no, no},
+	{ObjectNode, VerbList, no, global, global, global, global, global, no, no, no, no, no},
+	{ObjectNode, VerbWall, no, global, global, global, global, global, no, no, no, no, global},
+	{ObjectNode, VerbRead, no, global, global, global, global, global, self, no, no, no, no},
+	{ObjectNode, VerbDrain, no, no, no, no, global, global, no, no, no, no, no},
+	{ObjectNode, VerbDelete, no, no, no, no, global, global, no, no, no, no, no},
+	{ObjectNode, VerbReport, no, no, no, no, no, no, self, no, no, no, no},
+	{ObjectNode, VerbShare, no, no, no, no, global, global, no, no, no, no, no},
 
-	{ObjectPool, VerbList, no, global, global, global, global, global, no, no, no},
-	{ObjectPool, VerbRead, no, global, global, global, global, global, no, no, no},
-	{ObjectPool, VerbWrite, no, no, no, no, global, global, no, no, no},
-	{ObjectPool, VerbDelete, no, no, no, no, global, global, no, no, no},
-	{ObjectPool, VerbCeilings, no, no, no, no, no, global, no, no, no},
+	{ObjectPool, VerbList, no, global, global, global, global, global, no, no, no, no, no},
+	{ObjectPool, VerbRead, no, global, global, global, global, global, no, no, no, no, no},
+	{ObjectPool, VerbWrite, no, no, no, no, global, global, no, no, no, no, no},
+	{ObjectPool, VerbDelete, no, no, no, no, global, global, no, no, no, no, no},
+	{ObjectPool, VerbCeilings, no, no, no, no, no, global, no, no, no, no, no},
 
-	{ObjectQueue, VerbList, no, global, global, global, global, global, no, no, no},
-	{ObjectQueue, VerbPonder, no, no, global, global, global, global, no, no, no},
-	{ObjectEvent, VerbList, no, global, global, global, global, global, no, no, no},
+	{ObjectQueue, VerbList, no, global, global, global, global, global, no, no, no, no, no},
+	{ObjectQueue, VerbPonder, no, no, global, global, global, global, no, no, no, no, no},
+	{ObjectEvent, VerbList, no, global, global, global, global, global, no, no, no, no, no},
 
-	{ObjectCluster, VerbHealth, every, every, every, every, every, every, every, every, every},
-	{ObjectCluster, VerbLogin, every, every, every, every, every, every, every, every, every},
-	{ObjectCluster, VerbOperatorRead, no, no, no, no, global, global, no, no, no},
-	{ObjectCluster, VerbOperatorWrite, no, no, no, no, no, global, no, no, no},
-	{ObjectCluster, VerbSnapshot, no, no, no, no, no, global, no, no, no},
+	{ObjectCluster, VerbHealth, every, every, every, every, every, every, every, every, every, every, every},
+	{ObjectCluster, VerbLogin, every, every, every, every, every, every, every, every, every, every, every},
+	{ObjectCluster, VerbOperatorRead, no, no, no, no, global, global, no, no, no, no, no},
+	{ObjectCluster, VerbOperatorWrite, no, no, no, no, no, global, no, no, no, no, no},
+	{ObjectCluster, VerbSnapshot, no, no, no, no, no, global, no, no, no, no, no},
 
-	{ObjectToken, VerbSelf, no, own, own, own, own, own, no, no, no},
-	{ObjectToken, VerbList, no, no, no, no, global, global, no, no, no},
-	{ObjectToken, VerbRead, no, own, own, own, global, global, no, no, no},
-	{ObjectToken, VerbWrite, no, no, no, no, no, global, no, no, no},
-	{ObjectToken, VerbDelete, no, own, own, own, own, global, no, no, no},
+	{ObjectToken, VerbSelf, no, own, own, own, own, own, no, no, no, global, global},
+	{ObjectToken, VerbList, no, no, no, no, global, global, no, no, no, no, no},
+	{ObjectToken, VerbRead, no, own, own, own, global, global, no, no, no, no, no},
+	{ObjectToken, VerbWrite, no, no, no, no, no, global, no, no, no, no, no},
+	{ObjectToken, VerbDelete, no, own, own, own, own, global, no, no, no, no, no},
 
-	{ObjectJoinToken, VerbList, no, no, no, no, global, global, no, no, no},
-	{ObjectJoinToken, VerbRead, no, no, no, no, global, global, no, no, no},
-	{ObjectJoinToken, VerbWrite, no, no, no, no, no, global, no, no, no},
-	{ObjectJoinToken, VerbDelete, no, no, no, no, no, global, no, no, no},
+	{ObjectJoinToken, VerbList, no, no, no, no, global, global, no, no, no, no, no},
+	{ObjectJoinToken, VerbRead, no, no, no, no, global, global, no, no, no, no, no},
+	{ObjectJoinToken, VerbWrite, no, no, no, no, no, global, no, no, no, no, no},
+	{ObjectJoinToken, VerbDelete, no, no, no, no, no, global, no, no, no, no, no},
 
-	{ObjectUser, VerbList, no, no, no, no, global, global, no, no, no},
-	{ObjectUser, VerbRead, no, own, own, own, global, global, no, no, no},
-	{ObjectUser, VerbWrite, no, no, no, no, no, global, no, no, no},
+	{ObjectUser, VerbList, no, no, no, no, global, global, no, no, no, no, no},
+	{ObjectUser, VerbRead, no, own, own, own, global, global, no, no, no, no, no},
+	{ObjectUser, VerbWrite, no, no, no, no, no, global, no, no, no, no, no},
 }
 
 // Allowed decides whether p may do verb on object. Whatever no rule grants
@@ -197,6 +202,10 @@ func (r rule) grantFor(p Principal) grant {
 		return r.server
 	case KindAlloc:
 		return r.alloc
+	case KindGuest:
+		return r.guest
+	case KindBoard:
+		return r.board
 	}
 	switch p.Role {
 	case RoleViewer:
@@ -229,6 +238,10 @@ func relate(p Principal, object Object) grant {
 			if object.Attempt != p.Attempt {
 				return relStale
 			}
+			return relSelf
+		}
+	case KindGuest: // its one job, whatever becomes of the job's sharing inside the project
+		if object.Kind == ObjectJob && object.Project == p.Project && object.ID == p.ID {
 			return relSelf
 		}
 	}
@@ -266,6 +279,9 @@ func relateUser(p Principal, object Object) grant {
 func hides(p Principal, relation grant, object Object) bool {
 	if !object.Kind.inProject() {
 		return false
+	}
+	if (p.Kind == KindGuest || p.Kind == KindBoard) && object == (Object{Kind: object.Kind}) {
+		return false // a collection is no secret, only closed
 	}
 	for _, verb := range []Verb{VerbRead, VerbList} {
 		if relation == relPrivate && verb == VerbList {

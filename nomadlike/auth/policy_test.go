@@ -38,6 +38,8 @@ func callers() []struct {
 		{"node", Principal{Kind: KindNode, ID: "n1"}},
 		{"server", Principal{Kind: KindServer, ID: "s1"}},
 		{"alloc", Principal{Kind: KindAlloc, ID: "j1", Project: "vision", Attempt: 2}},
+		{"guest", Principal{Kind: KindGuest, ID: "j1", Project: "vision"}},
+		{"board", Principal{Kind: KindBoard, ID: "t1"}},
 	}
 }
 
@@ -157,6 +159,10 @@ func TestRefusesMalformedPrincipals(t *testing.T) {
 		"anonymous with a role":         {Role: RoleAdmin},
 		"allocation without attempt":    {Kind: KindAlloc, ID: "j1", Project: "vision"},
 		"allocation without project":    {Kind: KindAlloc, ID: "j1", Attempt: 1},
+		"guest without a job":           {Kind: KindGuest, Project: "vision"},
+		"guest without a project":       {Kind: KindGuest, ID: "j1"},
+		"guest with a role":             {Kind: KindGuest, ID: "j1", Project: "vision", Role: RoleAdmin},
+		"board of a project":            {Kind: KindBoard, ID: "t1", Project: "vision"},
 		"a kind that nobody introduced": {Kind: "god", ID: "x"},
 	}
 	for name, p := range cases {
@@ -189,6 +195,26 @@ func TestIDsMatchWhole(t *testing.T) {
 		object := Object{Kind: ObjectJob, ID: id, Project: "vision", Attempt: 1}
 		if d := Allowed(alloc, VerbRead, object); d.Allow || !d.Hide {
 			t.Errorf("allocation of train reads job %q: %+v", id, d)
+		}
+	}
+}
+
+// TestSharesShowOneThing: of everything that can be done, a link of a job
+// reads that job, and a link of the wall shows that.
+func TestSharesShowOneThing(t *testing.T) {
+	for _, r := range rules {
+		if r.kind == ObjectCluster || r.verb == VerbSelf {
+			continue // is the agent alive, signing in, and which link it is
+		}
+		for _, object := range situations(r.kind) {
+			guest := Allowed(Principal{Kind: KindGuest, ID: "j1", Project: "vision"}, r.verb, object).Allow
+			if want := r.kind == ObjectJob && r.verb == VerbRead && object.ID == "j1"; guest != want {
+				t.Errorf("guest may %s %+v: %v", r.verb, object, guest)
+			}
+			board := Allowed(Principal{Kind: KindBoard, ID: "t1"}, r.verb, object).Allow
+			if want := r.kind == ObjectNode && r.verb == VerbWall; board != want {
+				t.Errorf("board may %s %+v: %v", r.verb, object, board)
+			}
 		}
 	}
 }

@@ -12,6 +12,8 @@ const (
 	KindNode      PrincipalKind = "node"   // a client agent, by its certificate
 	KindServer    PrincipalKind = "server" // a server agent, by its certificate
 	KindAlloc     PrincipalKind = "alloc"  // a running allocation, by its own identity
+	KindGuest     PrincipalKind = "guest"  // whoever holds the share link of one job
+	KindBoard     PrincipalKind = "board"  // whoever holds the share link of the wall of cards
 )
 
 // UserRole is the role of a principal of KindUser.
@@ -37,9 +39,9 @@ func (r UserRole) clusterWide() bool { return r == RoleOperator || r == RoleAdmi
 // Principal is who asks. The zero value is an anonymous caller.
 type Principal struct {
 	Kind    PrincipalKind `json:"kind"`
-	ID      string        `json:"id,omitempty"`      // user name; agent id; for an allocation its job's id
+	ID      string        `json:"id,omitempty"`      // user name; agent id; for an allocation and a guest the job's id; for a board its token's
 	Role    UserRole      `json:"role,omitempty"`    // users only
-	Project string        `json:"project,omitempty"` // users of one project; allocations
+	Project string        `json:"project,omitempty"` // users of one project; allocations; guests
 	Attempt uint64        `json:"attempt,omitempty"` // allocations: the attempt they belong to
 }
 
@@ -51,7 +53,9 @@ func (p Principal) wellFormed() bool {
 		return p == Principal{}
 	case KindUser:
 		return p.ID != "" && p.Role.Valid() && p.Role.clusterWide() == (p.Project == "") && p.Attempt == 0
-	case KindNode, KindServer:
+	case KindGuest:
+		return p.ID != "" && p.Role == "" && p.Project != "" && p.Attempt == 0
+	case KindNode, KindServer, KindBoard:
 		return p.ID != "" && p.Role == "" && p.Project == "" && p.Attempt == 0
 	case KindAlloc:
 		return p.ID != "" && p.Role == "" && p.Project != "" && p.Attempt > 0

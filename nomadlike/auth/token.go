@@ -26,6 +26,7 @@ const (
 	TokenManagement TokenKind = "management" // of an administrator
 	TokenUser       TokenKind = "user"       // of everybody else
 	TokenSetup      TokenKind = "setup"      // one-time: makes the first management token
+	TokenShare      TokenKind = "share"      // of a share link: shows one thing to whoever has it
 )
 
 const (
@@ -64,7 +65,7 @@ func GenerateToken(kind TokenKind, rand io.Reader) (string, error) {
 }
 
 func (k TokenKind) valid() bool {
-	return k == TokenManagement || k == TokenUser || k == TokenSetup
+	return k == TokenManagement || k == TokenUser || k == TokenSetup || k == TokenShare
 }
 
 func tokenText(kind TokenKind, secret []byte) string {
@@ -126,6 +127,14 @@ func TokenPrincipal(token *structs.Token, now time.Time) (Principal, *structs.Er
 	principal := Principal{Kind: KindUser, ID: token.User, Role: UserRole(token.Role), Project: token.Project}
 	if principal.ID == "" {
 		principal.ID = token.ID
+	}
+	switch { // the user of a share link made it, and is not who holds it
+	case token.Role == string(KindGuest):
+		principal = Principal{Kind: KindGuest, ID: token.JobID, Project: token.Project}
+	case token.Role == string(KindBoard):
+		principal = Principal{Kind: KindBoard, ID: token.ID}
+	case token.JobID != "":
+		return Principal{}, structs.NewError(structs.CodeUnauthorized, "auth.token_invalid")
 	}
 	if !principal.wellFormed() {
 		return Principal{}, structs.NewError(structs.CodeUnauthorized, "auth.token_invalid")

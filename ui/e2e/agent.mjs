@@ -59,3 +59,15 @@ export async function startAgent(binary) {
     },
   }
 }
+
+// visit opens an address, again when something else on this machine changed its
+// network meanwhile.
+export async function visit(page, url, how) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await page.goto(url, how)
+    } catch (error) {
+      if (tries === 5 || !String(error).includes('ERR_NETWORK_CHANGED')) throw error
+    }
+  }
+}

@@ -12,6 +12,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
+import { visit } from './agent.mjs'
 
 const { values: options } = parseArgs({
   options: { binary: { type: 'string', default: '../bin/nomadlike' }, shots: { type: 'string' }, chromium: { type: 'string', default: '/usr/bin/chromium' } },
@@ -63,18 +64,6 @@ async function settled() {
     const left = spawnSync('ip', ['-6', '-o', 'addr', 'show', 'tentative'], { encoding: 'utf8' })
     if (left.status !== 0 || left.stdout.trim() === '') return
     await new Promise((done) => setTimeout(done, 100))
-  }
-}
-
-// visit opens an address, again when something else on this machine changed its
-// network meanwhile.
-async function visit(page, url) {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await page.goto(url)
-    } catch (error) {
-      if (tries === 5 || !String(error).includes('ERR_NETWORK_CHANGED')) throw error
-    }
   }
 }
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
-import { startAgent } from './agent.mjs'
+import { startAgent, visit } from './agent.mjs'
 import { eventToPixel, firstView, large, manyNodes } from './measures.mjs'
 
 const { values: options } = parseArgs({
@@ -33,7 +33,7 @@ try {
   // than there is, and wait.
   const context = await browser.newContext({ ignoreHTTPSErrors: true })
   const page = await context.newPage()
-  await page.goto(agent.address)
+  await visit(page, agent.address)
   const headers = { 'X-Nomadlike-Request': 'ui', 'Content-Type': 'application/json' }
   await page.evaluate(([secret, head]) => fetch('/v1/session', { method: 'POST', headers: head, body: JSON.stringify({ token: secret }) }), [token, headers])
   const made = await page.evaluate(async ([files, head]) => {

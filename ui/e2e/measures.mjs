@@ -1,6 +1,7 @@
 // What is measured of the page, for page.mjs, which holds the bounds that do not
 // depend on how busy the machine is, and for figures.mjs, which prints figures.
 import assert from 'node:assert/strict'
+import { visit } from './agent.mjs'
 
 const patience = 60_000
 
@@ -10,7 +11,7 @@ export async function eventToPixel(browser, agent, token, write) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
   const page = await context.newPage()
   page.setDefaultTimeout(patience)
-  await page.goto(agent.address + '/jobs')
+  await visit(page, agent.address + '/jobs')
   await page.getByLabel('Token', { exact: true }).fill(token)
   await page.getByRole('button', { name: 'Sign in' }).click()
   const times = []
@@ -43,7 +44,7 @@ export async function eventToPixel(browser, agent, token, write) {
 export async function firstView(browser, agent, token, { path = '/jobs', shown = '.rows .grid-row', prepare = async () => {} } = {}) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
   const page = await context.newPage()
-  await page.goto(agent.address)
+  await visit(page, agent.address)
   await page.evaluate((text) => fetch('/v1/session', { method: 'POST', headers: { 'X-Nomadlike-Request': 'ui', 'Content-Type': 'application/json' }, body: JSON.stringify({ token: text }) }), token)
   const cookies = await context.cookies()
   await context.close()
@@ -54,7 +55,7 @@ export async function firstView(browser, agent, token, { path = '/jobs', shown =
   const inside = await fresh.newCDPSession(view)
   await inside.send('Performance.enable')
   const begin = Date.now()
-  await view.goto(agent.address + path, { waitUntil: 'commit' })
+  await visit(view, agent.address + path, { waitUntil: 'commit' })
   await view.locator(shown).first().waitFor()
   const took = Date.now() - begin
   const { metrics } = await inside.send('Performance.getMetrics')
@@ -91,7 +92,7 @@ export async function large(browser, agent, token, inspect = async () => {}) {
     return route.fulfill({ json: { jobs: manyJobs(from, 1000), next: from < 9000 ? String(from + 1000) : '' } })
   })
   await page.route(/\/v1\/nodes\?/, (route) => route.fulfill({ json: { nodes: manyNodes(125) } }))
-  await page.goto(agent.address)
+  await visit(page, agent.address)
   await page.getByLabel('Token', { exact: true }).fill(token)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByText('10000 of 10000').waitFor()

@@ -9,7 +9,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
-import { startAgent } from './agent.mjs'
+import { startAgent, visit } from './agent.mjs'
 import { eventToPixel, firstView, large } from './measures.mjs'
 
 const { values: options } = parseArgs({
@@ -58,7 +58,7 @@ async function day(browser, agent, token, lang, dark) {
   page.on('request', (request) => urls.push(request.url()))
   page.on('dialog', (dialog) => { complaints.push('a dialog: ' + dialog.message()); void dialog.dismiss() })
 
-  await page.goto(agent.address + '/queue')
+  await visit(page, agent.address + '/queue')
   await page.getByRole('heading', { name: 'nomadlike' }).waitFor()
   assert.equal(await page.getAttribute('html', 'lang'), lang === 'zh' ? 'zh-CN' : 'en', 'the language that the browser asks for')
   await inspect(page, mark + 'signin')
@@ -151,13 +151,13 @@ async function day(browser, agent, token, lang, dark) {
     await page.waitForTimeout(600)
     await inspect(page, mark + place)
   }
-  await page.goto(agent.address + '/cluster')
+  await visit(page, agent.address + '/cluster')
   await page.locator('.wall canvas').click({ position: { x: 30, y: 20 } })
   await page.locator('.facts').first().waitFor()
   await inspect(page, mark + 'node')
 
   // Ctrl-K finds the job; stop it; clone it.
-  await page.goto(agent.address + '/jobs')
+  await visit(page, agent.address + '/jobs')
   await page.getByRole('link', { name, exact: true }).waitFor()
   const palette = page.getByRole('dialog')
   for (let tries = 0; tries < 10 && !(await palette.isVisible()); tries++) { // a key that comes before the page listens is lost
@@ -189,7 +189,7 @@ async function day(browser, agent, token, lang, dark) {
 
   // A phone: is it still running?
   await page.setViewportSize({ width: 390, height: 844 })
-  await page.goto(agent.address + '/jobs/' + name)
+  await visit(page, agent.address + '/jobs/' + name)
   await page.getByRole('heading', { name, exact: true }).waitFor()
   await inspect(page, mark + 'phone')
 
@@ -221,7 +221,7 @@ async function byLink(browser, agent) {
     const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
     const page = await context.newPage()
     page.setDefaultTimeout(patience)
-    await page.goto(link)
+    await visit(page, link)
     if (works) await page.getByRole('heading', { name: 'Jobs' }).waitFor()
     else await page.getByLabel('Token', { exact: true }).waitFor()
     assert.ok(!page.url().includes('code'), 'the code is taken out of the address')
@@ -238,7 +238,7 @@ async function brokenLoads(browser, agent, token) {
   page.setDefaultTimeout(patience)
   let left = 2
   await page.route(/assets\/(first|index|en)-.*\.(js|css)$/, (route) => (left-- > 0 ? route.abort('connectionreset') : route.continue()))
-  await page.goto(agent.address)
+  await visit(page, agent.address)
   await page.getByLabel('Token', { exact: true }).fill(token)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { name: 'Jobs' }).waitFor()

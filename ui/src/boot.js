@@ -38,7 +38,7 @@
   addEventListener('DOMContentLoaded', () => {
     document.getElementById('reload').onclick = () => location.reload()
   })
-  if (location.hash.startsWith('#code=')) return // nobody is signed in yet
+  if (/^#(code|share)=/.test(location.hash)) return // nobody is signed in yet
   for (const path of ['/v1/tokens/self', ...first]) {
     const answer = fetch(path, { headers: { 'X-Nomadlike-Request': 'ui' }, credentials: 'same-origin' })
     answer.catch(() => {}) // it is asked again when it is needed

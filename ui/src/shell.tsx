@@ -3,6 +3,7 @@ import { Suspense, useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, Outlet, useLocation, useNavigation, useSearchParams } from 'react-router'
 import { ApiError, call, get } from './api'
+import { dateTime } from './format'
 import { follow, type Liveness } from './events'
 import { chooseLanguage, type Language } from './i18n'
 import { useLook } from './look'
@@ -12,6 +13,7 @@ import { Failed, Loading } from './parts/states'
 import { SignIn } from './signin'
 import type { Token } from './types'
 
+const sharedEvery = 10_000 // milliseconds
 const places = ['jobs', 'queue', 'cluster', 'pools', 'servers'] as const
 
 // takeCode takes a code that signs in once out of the address.
@@ -22,18 +24,33 @@ function takeCode(): string {
   return found[1]!
 }
 
+// takeShare takes what signs in whoever has a share link out of the address.
+function takeShare(): string {
+  const found = /^#share=(nl_share_[a-z2-7]+)$/.exec(location.hash)
+  if (!found) return ''
+  history.replaceState(null, '', location.pathname + location.search)
+  return found[1]!
+}
+
+// isShare tells whether somebody looks through a share link: at one thing, and
+// changes nothing.
+export const isShare = (token?: Token | null) => token?.role === 'guest' || token?.role === 'board'
+
 // useSession tells who is signed in; null when nobody is.
 export function useSession() {
   return useQuery({
     queryKey: ['session'],
     queryFn: async ({ signal }) => {
       const code = takeCode()
+      const share = takeShare()
       if (code) await call('POST', '/v1/session', { code }).catch(() => {}) // a code that is over: the page asks for a token
       try {
         return await get<Token>('/v1/tokens/self', signal)
       } catch (error) {
-        if (error instanceof ApiError && error.status === 401) return null
-        throw error
+        if (!(error instanceof ApiError && error.status === 401)) throw error
+        // Somebody who is signed in sees the page with rights of their own.
+        if (share) return await call<{ token: Token }>('POST', '/v1/session', { token: share }).then((made) => made.token, () => null)
+        return null
       }
     },
     staleTime: 60_000,
@@ -51,12 +68,40 @@ export function Shell() {
   if (session.isPending) return <Loading />
   if (session.error) return <main className="alone"><Failed error={session.error} retry={() => void session.refetch()} /></main>
   if (!session.data) return <SignIn />
+  if (isShare(session.data)) return <Shared token={session.data} />
   // A wallboard shows a page and nothing around it, live as any other.
   const board = params.has('board')
   return (
     <div className="shell">
       <a className="skip" href="#content">{t('shell.skip')}</a>
       <Header token={session.data} hidden={board} />
+      <main id="content" tabIndex={-1}>
+        <Suspense fallback={<Loading />}>
+          <Outlet />
+        </Suspense>
+      </main>
+    </div>
+  )
+}
+
+// Shared stands around the one thing that a share link shows; there is no way
+// to anything else. It asks again every so often, since the stream of events is
+// not a guest's.
+function Shared({ token }: { token: Token }) {
+  const { t } = useTranslation()
+  const client = useQueryClient()
+  useEffect(() => {
+    const timer = setInterval(() => void client.invalidateQueries(undefined, { cancelRefetch: false }), sharedEvery)
+    return () => clearInterval(timer)
+  }, [client])
+  return (
+    <div className="shell">
+      <header className="top">
+        <span className="brand">nomadlike</span>
+        <span className="quiet" role="note">{t('share.seen', { until: dateTime(token.expires_at) })}</span>
+        <span className="grow" />
+        <Preferences />
+      </header>
       <main id="content" tabIndex={-1}>
         <Suspense fallback={<Loading />}>
           <Outlet />

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { useMemo } from 'react'
+import { lazy, Suspense, useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useNavigate } from 'react-router'
 import { useAddress } from '../address'
@@ -8,11 +8,15 @@ import { number, size } from '../format'
 import { reasonText } from '../i18n'
 import { Pick, Segments } from '../parts/controls'
 import { Grid, sorted, useHeight, type Column } from '../parts/grid'
+import { isShare, useSession } from '../shell'
+import { again } from '../again'
 import { Failed, useTitle, WordTag } from '../parts/states'
 import { cellsOf, Wall } from '../parts/wall'
 import type { Available, Node, NodeDevices } from '../types'
 
 const nodesMax = 5000
+
+const FramedShare = lazy(() => again(() => import('../parts/framed_share')))
 
 async function allNodes(signal?: AbortSignal): Promise<Node[]> {
   const nodes: Node[] = []
@@ -32,20 +36,24 @@ const smallest = { job: { name: 'any', nodes: 1, resources: [{ cpu: 0.01, memory
 export function Cluster() {
   const { t } = useTranslation()
   useTitle(t('menu.cluster'))
+  const session = useSession()
+  const shared = isShare(session.data)
+  const [params, put] = useAddress()
+  const mayShare = !params.has('board') && (session.data?.role === 'admin' || session.data?.role === 'operator')
   const nodes = useQuery({ queryKey: ['nodes'], queryFn: ({ signal }) => allNodes(signal), refetchInterval: 30_000 })
   const cards = useQuery({
     queryKey: ['nodes', 'cards'],
     retry: false,
+    enabled: !shared,
     queryFn: ({ signal }) => call<Available>('POST', '/v1/nodes/available', smallest, signal).catch(() => ({ nodes: [], specs: [], models: [] }) as Available),
   })
   const measured = useQuery({
     queryKey: ['nodes', 'figures'],
     retry: false,
-    enabled: (nodes.data ?? []).some((n) => n.devices?.length),
+    enabled: !shared && (nodes.data ?? []).some((n) => n.devices?.length),
     refetchInterval: 5000,
     queryFn: ({ signal }) => get<{ nodes: NodeDevices[] | null }>('/v1/devices?limit=1000', signal).then((d) => d.nodes ?? []),
   })
-  const [params, put] = useAddress()
   const view = params.get('view') === 'list' ? 'list' : 'wall'
   const setView = (value: 'wall' | 'list') => put('view', value === 'wall' ? '' : value)
   const text = params.get('text') ?? ''
@@ -79,7 +87,8 @@ export function Cluster() {
       <div className="bar">
         <h1>{t('menu.cluster')}</h1>
         <span className="grow" />
-        <Link to="/cluster?board">{t('cluster.board')}</Link>
+        {!shared && <Link to="/cluster?board">{t('cluster.board')}</Link>}
+        {mayShare && <Suspense><FramedShare /></Suspense>}
         <Segments<'wall' | 'list'> label={t('cluster.view')} value={view} change={setView} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />
       </div>
       {nodes.error && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}

@@ -13,16 +13,21 @@ import { Files } from '../parts/files'
 import { ForecastCard, startText } from '../parts/forecast'
 import { Logs } from '../parts/logs'
 import { Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag } from '../parts/states'
+import { ShareButton } from '../parts/share'
+import { isShare, useSession } from '../shell'
 import { Training } from '../parts/training'
 import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
 
 const Shell = lazy(() => import('../parts/terminal'))
+
+const seenByGuests = ['overview', 'figures', 'attempts'] // the rest may hold what was not meant for them
 
 export function JobPage() {
   const { t } = useTranslation()
   const { id = '', tab = 'overview' } = useParams()
   const go = useNavigate()
   const [params, setParams] = useSearchParams()
+  const shared = isShare(useSession().data)
   const subjob = Number(params.get('subjob') ?? 0) || 0
   const setSubjob = (index: number) => setParams(index ? { subjob: String(index) } : {}, { replace: true })
   const job = useQuery({ queryKey: ['job', id], queryFn: ({ signal }) => get<JobDetail>('/v1/jobs/' + part(id), signal), refetchInterval: 30_000 })
@@ -32,7 +37,7 @@ export function JobPage() {
   const attempts = useQuery({ queryKey: ['job', full, 'attempts'], enabled: ready, queryFn: ({ signal }) => get<{ attempts: Attempt[] | null }>(path + '/attempts', signal).then((a) => a.attempts ?? []) })
   const allocs = useQuery({ queryKey: ['job', full, 'allocs'], enabled: ready, queryFn: ({ signal }) => get<{ allocations: Allocation[] | null }>(path + '/allocations', signal).then((a) => a.allocations ?? []) })
   const events = useQuery({ queryKey: ['job', full, 'events'], enabled: ready, queryFn: ({ signal }) => get<{ events: Event[] | null }>(path + '/events', signal).then((e) => e.events ?? []) })
-  const forecast = useQuery({ queryKey: ['job', full, 'forecast'], enabled: job.data?.state === 'queued', refetchInterval: 20_000, queryFn: ({ signal }) => get<JobForecast>(path + '/forecast', signal) })
+  const forecast = useQuery({ queryKey: ['job', full, 'forecast'], enabled: job.data?.state === 'queued' && !shared, refetchInterval: 20_000, queryFn: ({ signal }) => get<JobForecast>(path + '/forecast', signal) })
   useTitle(job.data?.job.name ?? t('menu.jobs'))
   if (job.isPending) return <Loading />
   if (!job.data) return <div className="page"><Failed error={job.error} retry={() => void job.refetch()} /></div>
@@ -56,8 +61,9 @@ export function JobPage() {
             options={(detail.subjobs ?? []).map((s) => ({ value: s.index, label: `${t('jobs.subjob')} ${s.index} · ${t('state.' + s.state)}` }))} />
         )}
         <span className="grow" />
-        <Deeds job={{ id: spec.id, name: spec.name, state: detail.state, priority: spec.priority, checkpoints: standing?.checkpoints }} />
-        <Button onClick={() => void go('/jobs/new?clone=' + part(spec.id))}>{t('job.clone')}</Button>
+        {!shared && <Deeds job={{ id: spec.id, name: spec.name, state: detail.state, priority: spec.priority, checkpoints: standing?.checkpoints }} />}
+        {!shared && <Button onClick={() => void go('/jobs/new?clone=' + part(spec.id))}>{t('job.clone')}</Button>}
+        {!shared && <ShareButton name={spec.name} path={path + '/shares'} />}
       </div>
       <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} />
       {(detail.yielded ?? []).filter((y) => y.subjob === subjob).map((y) => (
@@ -74,7 +80,7 @@ export function JobPage() {
             children: (
               <div className="stack">
                 <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} queuedAt={standing?.queued_at} /></section>
-                {queued && <ForecastCard id={spec.id} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
+                {queued && !shared && <ForecastCard id={spec.id} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
                 <div className="cards">
                   <section className="card" aria-label={t('job.ranks')}><h2>{t('job.ranks')}</h2><Ranks ranks={ranks} error={allocs.error} /></section>
                   <section className="card" aria-label={t('job.history')}><h2>{t('job.history')}</h2><History events={events.data ?? []} error={events.error} /></section>
@@ -87,11 +93,11 @@ export function JobPage() {
           { key: 'curves', label: t('training.tab'), children: <Training id={spec.id} name={spec.name} subjob={subjob} live={!endedStates.includes(detail.state)} /> },
           { key: 'logs', label: t('job.logs'), children: ranks.length ? <Logs key={newest?.number} allocs={ranks} attempt={newest} /> : <p>{t('job.no_attempt')}</p> },
           { key: 'files', label: t('files.tab'), children: allocs.data ? <Files id={spec.id} name={spec.name} subjob={subjob} allocs={allocs.data.filter((a) => a.subjob === subjob)} live={!endedStates.includes(detail.state)} /> : allocs.error ? <Failed error={allocs.error} /> : <Loading /> },
-          { key: 'attempts', label: t('job.attempts'), children: <div className="stack"><Attempts attempts={mine} allocs={allocs.data ?? []} /><SideBySide attempts={mine} allocs={allocs.data ?? []} /><Checkpoints detail={detail} standing={standing} /></div> },
+          { key: 'attempts', label: t('job.attempts'), children: <div className="stack"><Attempts attempts={mine} allocs={allocs.data ?? []} /><SideBySide attempts={mine} allocs={allocs.data ?? []} />{!shared && <Checkpoints detail={detail} standing={standing} />}</div> },
           { key: 'command', label: t('job.command'), children: <Commands detail={detail} /> },
           { key: 'terminal', label: t('job.terminal'), children: <Suspense fallback={<Loading />}><Shell allocs={ranks} job={spec.name} /></Suspense> },
           { key: 'file', label: t('job.file'), children: <><pre className="cli">{spec.source || JSON.stringify(spec, null, 2)}</pre><Cli text={`nomadlike job inspect ${quote(spec.name)}`} /></> },
-        ]}
+        ].filter((one) => !shared || seenByGuests.includes(one.key))}
       />
     </div>
   )
