@@ -17,6 +17,10 @@ func commonNodes() []string {
 	return []string{"null", "zero", "full", "random", "urandom", "tty"}
 }
 
+// shmInodes bounds the files of a task's shared memory: each costs the kernel
+// memory, whatever its size.
+const shmInodes = "65536"
+
 // makeDev gives the task a /dev with the common devices and its own.
 func (v *view) makeDev() error {
 	if err := v.memory("/dev", "size=1m,nr_inodes=2048,mode=0755", true); err != nil {
@@ -59,7 +63,7 @@ func (v *view) makeDev() error {
 	if size == 0 {
 		size = shmDefault
 	}
-	return v.memory("/dev/shm", "mode=1777,size="+strconv.FormatInt(size, 10), false)
+	return v.memory("/dev/shm", "mode=1777,nr_inodes="+shmInodes+",size="+strconv.FormatInt(size, 10), false)
 }
 
 // bindNode shows a device of the node.

@@ -350,7 +350,7 @@ func (v *view) makePrivate() error {
 	if !v.ownPlaces()["tmp"] {
 		return nil
 	}
-	if err := v.memory("/run", "size=16m,mode=0755", false); err != nil {
+	if err := v.memory("/run", "size=16m,nr_inodes=4096,mode=0755", false); err != nil {
 		return err
 	}
 	for _, file := range []string{"/etc/resolv.conf"} {
