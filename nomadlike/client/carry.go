@@ -298,6 +298,9 @@ func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task
 			c.noteUnkilled(r.id, &result)
 			endWatch(result.Successful())
 			c.after(work, r, d, result)
+			if c.fenced(result) {
+				c.event(r.id, alloc.LeaseEnded{})
+			}
 			c.event(r.id, alloc.Exited{Result: result})
 			return
 		case work.Err() != nil:
@@ -315,6 +318,17 @@ func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task
 		}
 		retry = min(2*retry, driverRetryMax)
 	}
+}
+
+// fenced tells whether a task was killed while the node had no lease, as who
+// watches over a strict task does when the agent is away or stands still. That is
+// not the job's fault.
+func (c *Client) fenced(result driver.ExitResult) bool {
+	if result.Signal != "SIGKILL" {
+		return false
+	}
+	ago := c.config.Now().Sub(result.FinishedAt)
+	return c.session.Lease().Lapsed(c.config.Boottime() - max(ago, 0))
 }
 
 // stopTask asks the driver to stop a task, again and again while the driver

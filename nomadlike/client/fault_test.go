@@ -195,6 +195,42 @@ func TestExpiredLeaseAfterRestart(t *testing.T) {
 	})
 }
 
+// TestKillWithoutLeaseIsNotTheJobsFault lets a supervisor kill a strict task while
+// its agent is away, which is back before the node is lost.
+func TestKillWithoutLeaseIsNotTheJobsFault(t *testing.T) {
+	for name, lapsed := range map[string]bool{"without a lease": true, "with a lease": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, w, dir := newControl(), newWard(), tempDir(t)
+				boot := time.Now()
+				door := func(config *Config) {
+					config.Boottime = func() time.Duration { return time.Since(boot) + time.Hour }
+				}
+				_, stop := c.node(t, dir, "n1", w.driver(), door)
+				settle()
+				a := gang("strict", 1, "sleep", "n1")[0]
+				a.Job.Fencing = alloc.FencingStrict
+				c.assign(a)
+				pass(2 * time.Second)
+				stop()
+				if lapsed {
+					pass(4 * time.Second)
+				}
+				w.kill(a.Alloc.ID)
+				pass(time.Second)
+				_, stop = c.node(t, dir, "n1", w.driver(), door)
+				pass(2 * time.Second)
+				r := c.last(a.Alloc.ID)
+				fenced := r.Cause != nil && r.Cause.ID == "client.lease_ended"
+				if r.Status != structs.AllocFailed || r.Infra != lapsed || fenced != lapsed {
+					t.Errorf("report %+v, cause %+v", r, r.Cause)
+				}
+				stop()
+			})
+		})
+	}
+}
+
 func TestDamagedIdentityIsRefusedWithACure(t *testing.T) {
 	dir := tempDir(t)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

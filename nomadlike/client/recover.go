@@ -281,7 +281,7 @@ func (c *Client) keepLease() session.Lease {
 		return lease
 	}
 	c.loop.leaseFrom = lease.From
-	data, err := json.Marshal(leaseRecord(lease))
+	data, err := json.Marshal(leaseRecord{TTL: lease.TTL, From: lease.From})
 	if err == nil {
 		err = store.WriteFile(c.files.lease(), data, 0o600, false)
 	}
@@ -302,5 +302,5 @@ func (c *Client) restoreLease() {
 		c.log.Warn("stored lease can not be read", logkey.Error, err)
 		return
 	}
-	c.session.RestoreLease(session.Lease(record))
+	c.session.RestoreLease(session.Lease{TTL: record.TTL, From: record.From})
 }

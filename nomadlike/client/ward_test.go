@@ -64,6 +64,13 @@ func (w *ward) exit(allocID string, code int) {
 	w.endLocked(w.mu.tasks[driver.TaskID(allocID+".main")], driver.ExitResult{Code: code})
 }
 
+// kill ends a task by SIGKILL, from nobody whom the agent knows.
+func (w *ward) kill(allocID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endLocked(w.mu.tasks[driver.TaskID(allocID+".main")], driver.ExitResult{Code: 137, Signal: "SIGKILL"})
+}
+
 func (w *ward) endLocked(t *fakeTask, result driver.ExitResult) {
 	select {
 	case <-t.ended:

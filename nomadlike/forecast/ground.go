@@ -50,8 +50,9 @@ func (f *Futures) ground() *grounds {
 			}
 		}
 		if usage != nil {
-			s.allocs, s.claim = int32(usage.Allocs), usage.Claim
+			s.allocs = int32(usage.Allocs)
 		}
+		s.claim = f.base.Claim(int32(at))
 		g.sites[at] = s
 	}
 	for i := range f.members {

@@ -17,7 +17,8 @@ import (
 //   - it stands behind everybody who waits; those behind it are taken to start
 //     nothing before it does, which errs a little when they fit where it does not,
 //   - its ranks name no fixed ports, and its nodes have at most 64 devices,
-//   - nobody can be preempted for it.
+//   - nobody can be preempted for it, nobody is preempted before it starts, and no
+//     node is promised to somebody who waits for those he preempted.
 //
 // In other cases it is a good guess.
 type newcomer struct {

@@ -36,6 +36,11 @@ func (b *Board) Placements(jobID string, subjob int) []structs.RankPlacement {
 	return b.floor.Placements(b.entries[id].gang.seats)
 }
 
+// Claim is the subjob that has been promised a node of this number, as
+// structs.SubjobKey writes it, "" when there is none. Unlike a node's usage it knows
+// the promises of the board's own passes.
+func (b *Board) Claim(number int32) string { return b.spots[number].claim }
+
 // Kept is the nodes that a blocked gang keeps, as the newest pass left them. It
 // never changes.
 type Kept struct{ r *reservation }

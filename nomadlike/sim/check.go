@@ -29,11 +29,12 @@ func (w *World) checkCommitted(index uint64) {
 	w.checkSubjobs(snapshot)
 }
 
-// checkSubjobs looks at what only the true history can tell of subjobs: I1.
+// checkSubjobs looks at what only the true history can tell of subjobs: I1, I19.
 func (w *World) checkSubjobs(snapshot *state.Snapshot) {
 	for view := range snapshot.Jobs() {
 		for s := range snapshot.Subjobs(view.Job.ID) {
 			w.checkSaved(s)
+			w.checkCharged(s)
 		}
 	}
 }

@@ -10,7 +10,10 @@ import (
 // looks in true time at what they must not do.
 
 // held is a failed rank that people may enter: it truly holds what it had.
-type held struct{ ending bool }
+type held struct {
+	attempt uint64
+	ending  bool
+}
 
 // Paces of what is said again until it is heard.
 const (
@@ -31,8 +34,9 @@ func (m *machine) hold(message *structs.Assignments) {
 		}
 		wanted[a.ID] = true
 		if m.held[a.ID] == nil {
-			m.held[a.ID] = &held{}
+			m.held[a.ID] = &held{attempt: a.Attempt}
 			m.w.note("hold %s on %s", a.ID, m.name)
+			m.w.checkRoom(m)
 			id, h := a.ID, m.held[a.ID]
 			m.w.after(a.Hold.For.Std(), func() {
 				if m.held[id] == h {
@@ -51,6 +55,15 @@ func (m *machine) hold(message *structs.Assignments) {
 	}
 }
 
+// inventory is what the node says that it still has: processes and holds.
+func (m *machine) inventory() []structs.InventoryItem {
+	items := m.table.Inventory()
+	for _, id := range sortedKeys(m.held) {
+		items = append(items, structs.InventoryItem{AllocID: id, Attempt: m.held[id].attempt})
+	}
+	return items
+}
+
 // letGo ends a hold and tells the servers, in this order.
 func (m *machine) letGo(id string) {
 	h := m.held[id]
@@ -64,6 +77,11 @@ func (m *machine) letGo(id string) {
 		}
 	}
 	delay := m.w.span(time.Millisecond, 200*time.Millisecond)
+	if m.w.config.Break == PlantHastyRelease {
+		m.sayOver(id, 0)
+		m.w.after(20*time.Second, gone)
+		return
+	}
 	m.w.after(delay, func() { gone(); m.sayOver(id, 0) })
 }
 
@@ -133,6 +151,30 @@ func (m *machine) asNewest(note structs.AllocNote) structs.AllocNote {
 	return note
 }
 
+// checkRoom is I7 in true time: what runs and what is held on a machine fits it.
+func (w *World) checkRoom(m *machine) {
+	snapshot := w.log.state()
+	var cpu float64
+	var memory int64
+	add := func(id string) {
+		if a := snapshot.Alloc(id); a != nil {
+			cpu += a.Spec.CPU
+			memory += a.Spec.Memory
+		}
+	}
+	for _, id := range sortedKeys(m.processes) {
+		add(id)
+	}
+	for _, id := range sortedKeys(m.held) {
+		if m.processes[id] == nil {
+			add(id)
+		}
+	}
+	if most := m.node().Capacity; cpu > most.CPU+1e-9 || memory > most.Memory {
+		w.fail("I7: %s has %g cores and %d bytes, and %g and %d run or are held there", m.name, most.CPU, most.Memory, cpu, memory)
+	}
+}
+
 // checkSaved is I1: a checkpoint counts for the attempt that saved it, and those
 // of older attempts are not heard after those of newer ones.
 func (w *World) checkSaved(s *structs.Subjob) {
@@ -158,5 +200,26 @@ func (w *World) checkWanted(m *machine, id string) {
 	}
 	if view, ok := snapshot.Job(a.JobID); ok && view.Job.Fencing != structs.FencingStrict {
 		w.fail("I26: rank %d of job %s attempt %d is stopped on %s, and nobody asked for it", a.Rank, a.JobName, a.Attempt, m.name)
+	}
+}
+
+// attemptOf names one attempt of a subjob.
+type attemptOf struct {
+	job     string
+	subjob  int
+	attempt uint64
+}
+
+// checkCharged is I19: a subjob is charged for attempts in which one of its own
+// ranks failed, and for no others.
+func (w *World) checkCharged(s *structs.Subjob) {
+	failed := 0
+	for n := uint64(1); n <= s.Attempt; n++ {
+		if w.people.failed[attemptOf{s.JobID, s.Index, n}] {
+			failed++
+		}
+	}
+	if s.Restarts > failed {
+		w.fail("I19: %s/%d was charged for %d restarts and failed %d times by itself", s.JobID, s.Index, s.Restarts, failed)
 	}
 }

@@ -189,7 +189,7 @@ func (m *machine) prepare(life int, id string) {
 		case m.cancelled[id]:
 			m.hear(life, id, alloc.PrepareFailed{Cause: structs.NewReason("client.cancelled")})
 		case m.w.flaky(0.01):
-			m.hear(life, id, alloc.PrepareFailed{Cause: structs.NewReason("client.port_taken"), Infra: true})
+			m.hear(life, id, alloc.PrepareFailed{Cause: structs.NewReason("client.port_taken"), Infra: m.w.config.Break != PlantChargedInfra})
 		default:
 			m.hear(life, id, alloc.Prepared{})
 		}
@@ -208,6 +208,7 @@ func (m *machine) start(life int, id string) {
 	m.processes[id] = &process{alloc: id, started: m.w.now}
 	m.w.note("start %s on %s", id, m.name)
 	m.w.checkStart(m, id)
+	m.w.checkRoom(m)
 	m.w.people.plan(m, id)
 	m.hear(life, id, alloc.Started{Handle: driver.Handle{}})
 }
@@ -223,7 +224,7 @@ func (m *machine) recover(life int, id string, handle bool) {
 	}
 	if result, ok := m.exits[id]; ok {
 		m.hear(life, id, alloc.Started{Handle: driver.Handle{}})
-		m.hear(life, id, alloc.Exited{Result: result})
+		m.hearExit(life, id, result)
 		return
 	}
 	if handle {
@@ -260,9 +261,18 @@ func (m *machine) exit(id string, delay time.Duration, result driver.ExitResult)
 		m.w.note("exit %s on %s code %d", id, m.name, result.Code)
 		m.exits[id] = result
 		if m.agent {
-			m.hear(m.life, id, alloc.Exited{Result: result})
+			m.hearExit(m.life, id, result)
 		}
 	})
+}
+
+// hearExit tells the agent of an end. It knows when it had no lease, and so who
+// killed what was killed then.
+func (m *machine) hearExit(life int, id string, result driver.ExitResult) {
+	if result.Signal == "SIGKILL" {
+		m.hear(life, id, alloc.LeaseEnded{})
+	}
+	m.hear(life, id, alloc.Exited{Result: result})
 }
 
 // Paces of what watches a node's lease; those of production.
@@ -326,7 +336,7 @@ func (m *machine) connectLater() {
 		}
 		m.link.number++
 		number := m.link.number
-		hello := structs.NodeRegister{Node: m.node(), Inventory: m.table.Inventory()}
+		hello := structs.NodeRegister{Node: m.node(), Inventory: m.inventory()}
 		m.w.log.propose(structs.CommandNodeRegister, m.id, &hello, func(result structs.ApplyResult, err error) {
 			if m.life != life || m.link.number != number {
 				return

@@ -14,7 +14,8 @@ type people struct {
 	w        *World
 	number   int
 	asked    []*wish
-	promised map[string]*wish // by job id, once it was acknowledged
+	promised map[string]*wish   // by job id, once it was acknowledged
+	failed   map[attemptOf]bool // attempts in which a rank failed by itself
 }
 
 // wish is one submission, with what its processes will do.
@@ -29,7 +30,7 @@ type wish struct {
 }
 
 func newPeople(w *World) *people {
-	return &people{w: w, promised: make(map[string]*wish)}
+	return &people{w: w, promised: make(map[string]*wish), failed: make(map[attemptOf]bool)}
 }
 
 // begin spreads the submissions over the busy time.
@@ -176,6 +177,7 @@ func (p *people) plan(m *machine, allocID string) {
 	result := driver.ExitResult{}
 	if p.w.chance(failing / float64(max(1, len(slices.Collect(p.w.log.state().Gang(a.JobID, a.Subjob, a.Attempt)))))) {
 		result.Code, runs = 3, p.w.span(50*time.Millisecond, runs)
+		p.failed[attemptOf{a.JobID, a.Subjob, a.Attempt}] = true
 	}
 	if wish != nil && wish.job.Checkpoint != nil {
 		m.save(allocID, m.processes[allocID], a.Attempt)

@@ -90,7 +90,9 @@ func TestCheckersSee(t *testing.T) {
 		PlantForgottenAck:   "I4",
 		PlantUnstableChoice: "I14",
 		PlantHastyFence:     "I3",
+		PlantHastyRelease:   "I7",
 		PlantForgottenEpoch: "I1:",
+		PlantChargedInfra:   "I19",
 		PlantEagerStop:      "I26",
 	}
 	for planted, invariant := range cases {

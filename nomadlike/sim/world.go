@@ -37,7 +37,9 @@ const (
 	PlantWallClock      Planted = "one replica reads its own clock while applying"
 	PlantForgottenAck   Planted = "a submission is acknowledged and never proposed"
 	PlantHastyFence     Planted = "strict jobs do not wait for leases"
+	PlantHastyRelease   Planted = "a node tells that a debug hold is over before it is"
 	PlantForgottenEpoch Planted = "a node tells what an old attempt saved as the new one's"
+	PlantChargedInfra   Planted = "a node calls its own faults the job's"
 	PlantEagerStop      Planted = "a node that loses its server stops what it runs"
 	PlantUnstableChoice Planted = "the plan depends on something outside its input"
 )

@@ -9,11 +9,17 @@ import "time"
 type Lease struct {
 	TTL  time.Duration // as the last Welcome said; 0: no lease is kept
 	From time.Duration // CLOCK_BOOTTIME of the newest answered heartbeat
+	// The newest time without a lease, on CLOCK_BOOTTIME: from the end of the one
+	// before until it was given again; both 0: there was none.
+	GapFrom, GapTo time.Duration
 }
 
 // Renew takes an answered heartbeat that was sent at sentAt; one that was
 // answered late never shortens the lease.
 func (l Lease) Renew(sentAt time.Duration) Lease {
+	if end := l.From + l.TTL; l.TTL > 0 && l.From > 0 && sentAt > end {
+		l.GapFrom, l.GapTo = end, sentAt
+	}
 	l.From = max(l.From, sentAt)
 	return l
 }
@@ -26,4 +32,10 @@ func (l Lease) Remaining(now time.Duration) time.Duration {
 		return 1<<63 - 1
 	}
 	return l.From + l.TTL - now
+}
+
+// Lapsed tells whether there was no lease at a moment, as far as the newest gap
+// tells.
+func (l Lease) Lapsed(at time.Duration) bool {
+	return l.Remaining(at) <= 0 || at >= l.GapFrom && at < l.GapTo
 }
