@@ -262,16 +262,3 @@ func (s *snapshotStore) reap() error {
 	}
 	return nil
 }
-
-// copyTo writes a whole snapshot as an archive.
-func (s *snapshotStore) copyTo(name string, w io.Writer) error {
-	file, _, err := s.blobs.open(name)
-	if err != nil {
-		return fmt.Errorf("open snapshot: %w", err)
-	}
-	defer file.Close()
-	if _, err := io.Copy(w, file); err != nil {
-		return fmt.Errorf("copy snapshot: %w", err)
-	}
-	return nil
-}

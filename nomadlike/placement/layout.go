@@ -24,7 +24,6 @@ type layout struct {
 	// of places of the next level.
 	domains [][]domain
 	leaf    []int32 // by position, into the innermost level
-	byName  []int32 // positions ordered by node name; nil: positions are
 
 	mu struct {
 		sync.Mutex

@@ -541,11 +541,6 @@ func (p *pass) shorter(x *entry, xRank rank, y *entry, yRank rank) int {
 	return comparePlace(x, y)
 }
 
-func (p *pass) spanOf(id int32) time.Duration {
-	p.modelEntry(&p.entries[id])
-	return p.entries[id].span
-}
-
 // started moves a gang from the queue to its nodes and into the plan.
 func (p *pass) started(w *laneWalk, id int32, g *gang, placed []structs.RankPlacement) {
 	p.note(id)

@@ -40,7 +40,6 @@ type machine struct {
 type process struct {
 	alloc   string
 	started time.Duration
-	ending  bool
 }
 
 // link is the node's session with a server.

@@ -136,9 +136,6 @@ func controllersOf(root string) []string {
 	return slices.DeleteFunc(limitControllers(), func(name string) bool { return !slices.Contains(there, name) })
 }
 
-// usable tells whether there are cgroups at all.
-func (c *cgroupTree) usable() bool { return c.v2 != "" || len(c.v1) > 0 }
-
 // version names what there is, for the fingerprint.
 func (c *cgroupTree) version() string {
 	switch {

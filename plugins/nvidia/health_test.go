@@ -18,14 +18,13 @@ import (
 
 // clinic tells the story of some cards' health.
 type clinic struct {
-	t       testing.TB
-	text    strings.Builder
-	s       *Settings
-	health  *Health
-	facts   Facts
-	start   time.Time
-	now     time.Time
-	visited bool
+	t      testing.TB
+	text   strings.Builder
+	s      *Settings
+	health *Health
+	facts  Facts
+	start  time.Time
+	now    time.Time
 }
 
 func newClinic(t testing.TB, cards int) *clinic {

@@ -118,10 +118,6 @@ func moveTree(tree, dir int, path string, flags uintptr) error {
 	return nil
 }
 
-// descriptorPath names an opened file for calls that take paths. It needs the
-// node's own /proc.
-func descriptorPath(fd int) string { return "/proc/thread-self/fd/" + strconv.Itoa(fd) }
-
 // realPath tells where an opened file is.
 func realPath(fd int) (string, error) { return os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(fd)) }
 
