@@ -70,15 +70,25 @@ func (s *Store) settle(digest string) error {
 			return // removed meanwhile
 		}
 		if err == nil {
-			err = root.WriteFile(markerFile, nil, 0o600)
+			err = s.mark(root)
 		}
-		if err == nil {
-			_ = root.Remove("journal") // the marker says more than they do
-			_ = root.Remove(originFile)
-			return
+		if err != nil {
+			s.lose(digest, err)
 		}
-		s.lose(digest, err)
 	})
+	return nil
+}
+
+// mark notes that a copy is on the disk; not while copies are removed, which could
+// not empty its directory.
+func (s *Store) mark(copied *os.Root) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := copied.WriteFile(markerFile, nil, 0o600); err != nil {
+		return err
+	}
+	_ = copied.Remove("journal") // the marker says more than they do
+	_ = copied.Remove(originFile)
 	return nil
 }
 
