@@ -219,6 +219,7 @@ func (p *Plugin) heal(ctx context.Context, id string) error {
 		return fmt.Errorf("test device %s after its reset: %w: %w", id, device.ErrUnavailable, err)
 	}
 	p.mu.Lock()
+	p.mu.heals++
 	p.mu.events = append(p.mu.events, p.mu.health.Forget(id, time.Now())...)
 	fillPorts(&facts, p.mu.ports)
 	p.stepLocked(&facts)
@@ -238,6 +239,7 @@ func (p *Plugin) Clear(_ context.Context, ids []string) error {
 		return err
 	}
 	p.mu.Lock()
+	p.mu.heals++
 	for _, d := range chosen {
 		p.mu.events = append(p.mu.events, p.mu.health.Forget(d.ID, time.Now())...)
 	}

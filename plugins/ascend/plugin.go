@@ -89,6 +89,7 @@ type Plugin struct {
 		absent  *structs.Reason
 		blind   *structs.Reason
 		failing time.Time // since when the library answers with errors; zero: it does not
+		heals   uint64    // how often faults were forgotten, see heals
 		events  []device.Event
 	}
 }
@@ -244,6 +245,7 @@ func (p *Plugin) fails(err error) {
 // look reads the chips and judges them.
 func (p *Plugin) look() {
 	p.readPlaces()
+	heals := p.heals()
 	facts, err := guard.Run(p.life, p.guard, "library", p.hangs, p.o.Library.Read)
 	if p.life.Err() != nil {
 		return
@@ -255,11 +257,21 @@ func (p *Plugin) look() {
 	p.place(&facts)
 	p.mu.Lock()
 	p.mu.blind, p.mu.failing = nil, time.Time{}
-	fillPorts(&facts, p.mu.ports)
-	p.stepLocked(&facts)
+	if p.mu.heals == heals {
+		fillPorts(&facts, p.mu.ports)
+		p.stepLocked(&facts)
+	}
 	p.mu.Unlock()
 	p.publish()
 	p.first()
+}
+
+// heals counts how often faults were forgotten. What was read of the chips before
+// that says nothing after it: a fault that is over would come back.
+func (p *Plugin) heals() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.heals
 }
 
 // stepLocked judges facts.
@@ -271,12 +283,13 @@ func (p *Plugin) stepLocked(facts *Facts) {
 
 // glanceOnce asks for health alone, and publishes at once when it differs.
 func (p *Plugin) glanceOnce() {
+	heals := p.heals()
 	glances, err := guard.Run(p.life, p.guard, "library", p.hangs, p.o.Library.Glance)
 	if err != nil || p.life.Err() != nil {
 		return // the next look tells why
 	}
 	p.mu.Lock()
-	if p.mu.facts == nil {
+	if p.mu.facts == nil || p.mu.heals != heals {
 		p.mu.Unlock()
 		return
 	}
