@@ -52,15 +52,20 @@ export async function lines(body: ReadableStream<Uint8Array>, take: (line: Line)
 export function follow(client: QueryClient, signal: AbortSignal, tell: (state: Liveness) => void) {
   const stale = new Map<string, string[]>()
   let timer: ReturnType<typeof setTimeout> | undefined
-  const take = (event: Event) => {
-    for (const key of topicsOf(event)) stale.set(key.join('/'), key)
-    timer ??= setTimeout(() => {
-      timer = undefined
-      const keys = [...stale.values()]
-      stale.clear()
-      for (const queryKey of keys) void client.invalidateQueries({ queryKey }, { cancelRefetch: false })
-    }, gather)
+  const outdate = (keys: string[][]) => {
+    for (const key of keys) stale.set(key.join('/'), key)
+    if (stale.size) timer ??= setTimeout(ask, gather)
   }
+  const ask = () => {
+    timer = undefined
+    const keys = [...stale.values()]
+    stale.clear()
+    // An answer that is on its way may be older than the event: it is asked for once more when it is there.
+    const again = keys.filter((queryKey) => client.isFetching({ queryKey }) > 0)
+    for (const queryKey of keys) void client.invalidateQueries({ queryKey }, { cancelRefetch: false })
+    outdate(again)
+  }
+  const take = (event: Event) => outdate(topicsOf(event))
   const others = new BroadcastChannel('nomadlike-events')
   others.onmessage = (message: MessageEvent<{ event?: Event; state?: Liveness }>) => {
     if (message.data.event) take(message.data.event)
@@ -83,7 +88,7 @@ export function follow(client: QueryClient, signal: AbortSignal, tell: (state: L
         both('live')
         wait = 500
         // What happened between the first answers and now was told to nobody.
-        if (!index) void client.invalidateQueries({}, { cancelRefetch: false })
+        if (!index) outdate([[]])
         await lines(answer.body!, (line) => {
           index = Math.max(index, line.index)
           if (!line.event) return
