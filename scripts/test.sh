@@ -14,7 +14,7 @@ run() { printf '+ %s\n' "$*"; "$@"; }
 step "tools"
 command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or go.dev" >&2; exit 1; }
 run go version
-packages=(iproute2 procps)
+packages=(iproute2 iptables procps)
 $fast || packages+=(gcc libc6-dev docker.io python3-torch python3-sklearn openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py)
 run scripts/packages.sh "${packages[@]}"
 

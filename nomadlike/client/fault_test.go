@@ -168,27 +168,45 @@ func TestTaskOfAnotherUser(t *testing.T) {
 	}
 }
 
+// strictWorld is a node that runs a strict task, in a bubble.
+type strictWorld struct {
+	c     *control
+	w     *ward
+	start func() (stop func()) // of the agent
+	stop  func()
+	id    string // of the allocation
+}
+
+func newStrictWorld(t *testing.T) *strictWorld {
+	t.Helper()
+	x, dir, boot := &strictWorld{c: newControl(), w: newWard()}, tempDir(t), time.Now()
+	x.start = func() func() {
+		_, stop := x.c.node(t, dir, "n1", x.w.driver(), func(config *Config) {
+			config.Boottime = func() time.Duration { return time.Since(boot) + time.Hour }
+		})
+		return stop
+	}
+	x.stop = x.start()
+	settle()
+	a := gang("strict", 1, "sleep", "n1")[0]
+	a.Job.Fencing = alloc.FencingStrict
+	x.id = a.Alloc.ID
+	x.c.assign(a)
+	pass(2 * time.Second)
+	return x
+}
+
 func TestExpiredLeaseAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w, dir := newControl(), newWard(), tempDir(t)
-		boot := time.Now()
-		door := func(config *Config) {
-			config.Boottime = func() time.Duration { return time.Since(boot) + time.Hour }
-		}
-		_, stop := c.node(t, dir, "n1", w.driver(), door)
-		settle()
-		a := gang("strict", 1, "sleep", "n1")[0]
-		a.Job.Fencing = alloc.FencingStrict
-		c.assign(a)
-		pass(2 * time.Second)
-		c.silence(true)
-		c.servers.Down("s1", true)
-		c.servers.Down("s2", true)
-		stop()
+		x := newStrictWorld(t)
+		x.c.silence(true)
+		x.c.servers.Down("s1", true)
+		x.c.servers.Down("s2", true)
+		x.stop()
 		pass(10 * time.Second) // the agent is away, and no server can be reached
-		_, stop = c.node(t, dir, "n1", w.driver(), door)
+		stop := x.start()
 		pass(time.Second)
-		if got := w.running(); len(got) != 0 {
+		if got := x.w.running(); len(got) != 0 {
 			t.Fatalf("strict task lives on after its lease: %v", got)
 		}
 		stop()
@@ -201,26 +219,16 @@ func TestKillWithoutLeaseIsNotTheJobsFault(t *testing.T) {
 	for name, lapsed := range map[string]bool{"without a lease": true, "with a lease": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, w, dir := newControl(), newWard(), tempDir(t)
-				boot := time.Now()
-				door := func(config *Config) {
-					config.Boottime = func() time.Duration { return time.Since(boot) + time.Hour }
-				}
-				_, stop := c.node(t, dir, "n1", w.driver(), door)
-				settle()
-				a := gang("strict", 1, "sleep", "n1")[0]
-				a.Job.Fencing = alloc.FencingStrict
-				c.assign(a)
-				pass(2 * time.Second)
-				stop()
+				x := newStrictWorld(t)
+				x.stop()
 				if lapsed {
 					pass(4 * time.Second)
 				}
-				w.kill(a.Alloc.ID)
+				x.w.kill(x.id)
 				pass(time.Second)
-				_, stop = c.node(t, dir, "n1", w.driver(), door)
+				stop := x.start()
 				pass(2 * time.Second)
-				r := c.last(a.Alloc.ID)
+				r := x.c.last(x.id)
 				fenced := r.Cause != nil && r.Cause.ID == "client.lease_ended"
 				if r.Status != structs.AllocFailed || r.Infra != lapsed || fenced != lapsed {
 					t.Errorf("report %+v, cause %+v", r, r.Cause)
