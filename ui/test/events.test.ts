@@ -1,0 +1,29 @@
+import { QueryClient, QueryObserver } from '@tanstack/react-query'
+import { expect, test, vi } from 'vitest'
+import { follow } from '../src/events'
+
+// The answer that is on its way when the event comes was given before it.
+test('an event that comes while an answer is on its way is asked for once more', async () => {
+  let tell!: ReadableStreamDefaultController<Uint8Array>
+  const body = new ReadableStream<Uint8Array>({ start: (controller) => { tell = controller } })
+  vi.stubGlobal('fetch', vi.fn(async () => new Response(body)))
+  vi.stubGlobal('navigator', { ...navigator, locks: undefined })
+  const end = new AbortController()
+  const client = new QueryClient()
+  const answers: ((text: string) => void)[] = []
+  const observer = new QueryObserver(client, { queryKey: ['job', 'j'], queryFn: () => new Promise<string>((done) => answers.push(done)) })
+  const leave = observer.subscribe(() => {})
+  answers[0]!('queued')
+  await vi.waitFor(() => expect(client.isFetching()).toBe(0))
+  follow(client, end.signal, () => {})
+  await vi.waitFor(() => expect(answers).toHaveLength(2)) // with the stream everything is read again
+  tell.enqueue(new TextEncoder().encode('{"index":7,"event":{"topic":"job","job_id":"j"}}\n'))
+  await new Promise((done) => setTimeout(done, 200))
+  answers[1]!('starting')
+  await vi.waitFor(() => expect(answers.length).toBeGreaterThan(2))
+  answers.at(-1)!('running')
+  await vi.waitFor(() => expect(observer.getCurrentResult().data).toBe('running'))
+  end.abort()
+  leave()
+  vi.unstubAllGlobals()
+})
