@@ -24,21 +24,42 @@ import (
 // becomes; see TestMain.
 const processEnv = "NOMADLIKE_TEST_AGENT"
 
+// processSettings are what an agent in a process of its own is told.
+type processSettings struct {
+	Dir          string
+	HTTP, Gossip int
+	// A client of another's cluster, rather than server and client in one.
+	Name, Join string
+	Servers    []string
+	Docker     *DockerBlock
+	Program    string // of containers
+}
+
+func (given *processSettings) config() (Config, error) {
+	yes, loopback, name := true, "127.0.0.1", "host"
+	settings := Settings{
+		Name: &name, DataDir: &given.Dir, Bind: &loopback, Ports: &Ports{HTTP: &given.HTTP, Gossip: &given.Gossip},
+		Server: &Server{Enabled: &yes}, Client: &Client{Enabled: &yes},
+	}
+	if given.Name != "" {
+		settings.Name, settings.Server, settings.Client = &given.Name, nil, &Client{Enabled: &yes, Servers: given.Servers, Docker: given.Docker}
+		if given.Join != "" {
+			settings.JoinToken = &given.Join
+		}
+	}
+	config, err := Load(nil, settings, "en")
+	config.Client.Docker.Program = given.Program
+	return config, err
+}
+
 // runProcess is an agent in a process of its own.
 func runProcess(settings string) int {
-	var given struct {
-		Dir          string
-		HTTP, Gossip int
-	}
+	var given processSettings
 	if err := json.Unmarshal([]byte(settings), &given); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	yes, loopback, name := true, "127.0.0.1", "host"
-	config, err := Load(nil, Settings{
-		Name: &name, DataDir: &given.Dir, Bind: &loopback, Ports: &Ports{HTTP: &given.HTTP, Gossip: &given.Gossip},
-		Server: &Server{Enabled: &yes}, Client: &Client{Enabled: &yes},
-	}, "en")
+	config, err := given.config()
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
@@ -57,9 +78,9 @@ type process struct {
 	cmd *exec.Cmd
 }
 
-func startProcess(t *testing.T, dir string, http, gossip int) *process {
+func startProcess(t *testing.T, told processSettings) *process {
 	t.Helper()
-	settings, err := json.Marshal(map[string]any{"Dir": dir, "HTTP": http, "Gossip": gossip})
+	settings, err := json.Marshal(told)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +107,13 @@ func (p *process) end(signal syscall.Signal) {
 	_ = p.cmd.Wait() // it was killed: its state says so
 }
 
+func (p *process) signal(signal syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // freePort finds a port that nobody uses right now.
 func freePort(t *testing.T) int {
 	t.Helper()
@@ -102,7 +130,7 @@ func freePort(t *testing.T) int {
 func TestKilledAgentComesBackWithItsTask(t *testing.T) {
 	dir, http, gossip := t.TempDir(), freePort(t), freePort(t)
 	address := fmt.Sprintf("https://127.0.0.1:%d", http)
-	p := startProcess(t, dir, http, gossip)
+	p := startProcess(t, processSettings{Dir: dir, HTTP: http, Gossip: gossip})
 	eventually.Within(t, 20*time.Second, "find the setup secret", func() bool {
 		_, err := os.Stat(filepath.Join(dir, setupFile))
 		return err == nil
@@ -129,7 +157,7 @@ func TestKilledAgentComesBackWithItsTask(t *testing.T) {
 
 	p.end(syscall.SIGKILL)
 	begin := time.Now()
-	p = startProcess(t, dir, http, gossip)
+	p = startProcess(t, processSettings{Dir: dir, HTTP: http, Gossip: gossip})
 	eventually.Within(t, 20*time.Second, "see the node back", func() bool {
 		health, err := client.Health(t.Context())
 		return err == nil && health.Healthy
@@ -162,6 +190,6 @@ func TestKilledAgentComesBackWithItsTask(t *testing.T) {
 	if err := os.WriteFile(flag, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	startProcess(t, dir, http, gossip)
+	startProcess(t, processSettings{Dir: dir, HTTP: http, Gossip: gossip})
 	awaitJob(t, client, job.Job.ID, structs.JobSucceeded)
 }
