@@ -17,6 +17,7 @@ import (
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // Bounds of calls that a context does not bound enough.
@@ -322,11 +323,11 @@ func signalName(number int) string {
 
 // failureError turns the init's refusal into the error that the client
 // expects: the command's fault or the node's.
-func failureError(failure *taskinit.Failure) error {
+func failureError(failure *taskproc.Failure) error {
 	switch failure.Kind {
-	case taskinit.FailEnded:
+	case taskproc.FailEnded:
 		return driver.ErrTaskEnded
-	case taskinit.FailBadRequest:
+	case taskproc.FailBadRequest:
 		return fmt.Errorf("ask init: %w", failure)
 	}
 	code := structs.CodeInternal

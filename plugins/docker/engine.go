@@ -224,13 +224,17 @@ func (e *engine) kill(ctx context.Context, id, signal string) error {
 	return told("kill container", e.api.ContainerKill(ctx, id, signal))
 }
 
+// eventPatience is how long after a signal the engine may remember it: it does
+// so when containerd has answered, which takes its time on a busy node.
+const eventPatience = 4 * time.Second
+
 // signalled tells whether somebody had the engine send a signal to a
 // container since then.
 func (e *engine) signalled(ctx context.Context, id string, since time.Time) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	messages, failed := e.api.Events(ctx, eventtypes.ListOptions{
-		Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()), Until: fmt.Sprint(time.Now().Unix() + 1),
+		Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()), Until: fmt.Sprint(time.Now().Add(eventPatience).Unix()),
 		Filters: filters.NewArgs(filters.Arg("container", id), filters.Arg("event", "kill")),
 	})
 	select {

@@ -4,24 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"nomadlike/plugins/docker/taskinit"
 	"nomadlike/plugins/driver"
-)
-
-const (
-	execCopyBytes = 32 << 10
-	// outputPatience is how long the output of a command that has exited may
-	// be silent before it counts as complete; only its daemons hold it open.
-	outputPatience = 300 * time.Millisecond
+	"nomadlike/plugins/driver/execstream"
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // Exec runs a command inside a task, as a child of its init.
@@ -36,13 +25,13 @@ func (d *Driver) Exec(ctx context.Context, id driver.TaskID, spec driver.ExecSpe
 	if t.over() {
 		return driver.ExitResult{}, fmt.Errorf("task %s: %w", id, driver.ErrTaskEnded)
 	}
-	s := &session{tty: spec.TTY, output: make([]*os.File, 2)}
-	defer s.close()
+	s := execstream.Unopened()
 	if !spec.TTY {
-		if err := s.makePipes(streams); err != nil {
+		if s, err = execstream.Pipes(streams); err != nil {
 			return driver.ExitResult{}, fmt.Errorf("exec in task %s: %w", id, err)
 		}
 	}
+	defer s.Close()
 	connection, err := t.dial()
 	if err != nil {
 		return driver.ExitResult{}, t.unreachable(ctx, err)
@@ -50,8 +39,8 @@ func (d *Driver) Exec(ctx context.Context, id driver.TaskID, spec driver.ExecSpe
 	defer connection.Close() // the init takes it for the caller's going away
 	release := context.AfterFunc(ctx, func() { connection.SetDeadline(time.Unix(1, 0)) })
 	defer release()
-	exit, err := s.run(connection, spec, streams)
-	var failure *taskinit.Failure
+	exit, err := execute(connection, s, spec, streams)
+	var failure *taskproc.Failure
 	switch {
 	case err == nil:
 		return exitResult(exit, false), nil
@@ -78,113 +67,32 @@ func (t *task) unreachable(ctx context.Context, cause error) error {
 	}
 }
 
-// session is the agent's side of one executed command.
-type session struct {
-	tty    bool
-	theirs []int      // descriptors for the command, closed once sent
-	input  *os.File   // write end of stdin; nil: no input
-	output []*os.File // read ends of stdout and stderr; a terminal is input and output
-
-	copying sync.WaitGroup
-	exited  atomic.Bool
-}
-
-// makePipes makes a pipe for each stream that the caller has.
-func (s *session) makePipes(streams driver.Streams) error {
-	for i, wanted := range []bool{streams.Stdin != nil, streams.Stdout != nil, streams.Stderr != nil} {
-		if !wanted {
-			fd, err := syscall.Open("/dev/null", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
-			if err != nil {
-				return fmt.Errorf("open /dev/null: %w", err)
-			}
-			s.theirs = append(s.theirs, fd)
-			continue
-		}
-		// os.Pipe would make the command's end non-blocking too.
-		var ends [2]int
-		if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
-			return fmt.Errorf("make pipe: %w", err)
-		}
-		ours, theirs := ends[0], ends[1]
-		if i == 0 {
-			ours, theirs = ends[1], ends[0]
-		}
-		s.theirs = append(s.theirs, theirs)
-		file, err := waitable(ours)
-		if err != nil {
-			return err
-		}
-		if i == 0 {
-			s.input = file
-		} else {
-			s.output[i-1] = file
-		}
-	}
-	return nil
-}
-
-// waitable makes a file of a descriptor whose reads end with a deadline.
-func waitable(fd int) (*os.File, error) {
-	if err := syscall.SetNonblock(fd, true); err != nil {
-		syscall.Close(fd)
-		return nil, fmt.Errorf("open stream: %w", err)
-	}
-	return os.NewFile(uintptr(fd), "exec stream"), nil
-}
-
-func (s *session) close() {
-	taskinit.CloseAll(s.theirs)
-	s.theirs = nil
-	for _, file := range []*os.File{s.input, s.output[0], s.output[1]} {
-		if file != nil {
-			file.Close() // a terminal twice, which is harmless
-		}
-	}
-}
-
-// run executes the command and carries its streams until it has exited.
-func (s *session) run(connection *taskinit.Conn, spec driver.ExecSpec, streams driver.Streams) (*taskinit.Exit, error) {
+// execute asks the init for a command and carries its streams until it has
+// exited.
+func execute(connection *taskinit.Conn, s *execstream.Session, spec driver.ExecSpec, streams driver.Streams) (*taskinit.Exit, error) {
 	request := &taskinit.Request{Op: taskinit.OpExec, Exec: &taskinit.Exec{
 		Command: spec.Command, Env: spec.Env, Dir: spec.Dir, TTY: spec.TTY, Survive: spec.Survive,
 		Rows: spec.Size.Rows, Cols: spec.Size.Cols,
 	}}
-	err := connection.Send(request, s.theirs...)
-	taskinit.CloseAll(s.theirs)
-	s.theirs = nil
+	err := connection.Send(request, s.Theirs()...)
+	s.Sent()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.begin(connection, spec); err != nil {
+	if err := begin(connection, s, spec); err != nil {
 		return nil, err
 	}
-	done := make(chan struct{})
-	var relaying sync.WaitGroup
-	relaying.Go(func() { s.relay(connection, streams, done) })
-	if streams.Stdin != nil {
-		go s.copyInput(streams.Stdin) // may outlive the call, see driver.Streams
-	}
-	for i, writer := range []io.Writer{streams.Stdout, streams.Stderr} {
-		if s.output[i] != nil {
-			s.copying.Go(func() { s.copyOutput(writer, s.output[i]) })
-		}
+	signal := func(number syscall.Signal) {
+		_ = connection.Send(&taskinit.Request{Op: taskinit.OpSignal, Signal: int(number)}) // the exit tells of an init that is gone
 	}
 	var reply taskinit.Reply
-	_, err = connection.Receive(&reply)
-	if err != nil {
-		// Nobody waits for this command any more: its init ends it when the
-		// connection closes, and what it still writes goes nowhere.
-		connection.Close()
-		s.close()
-	}
-	s.exited.Store(true)
-	for _, file := range s.output {
-		if file != nil {
-			_ = file.SetReadDeadline(time.Now().Add(outputPatience)) // refused only when closed
+	err = s.Carry(streams, signal, func() error {
+		_, err := connection.Receive(&reply)
+		if err != nil {
+			connection.Close() // nobody waits for this command any more: its init ends it
 		}
-	}
-	s.copying.Wait()
-	close(done)
-	relaying.Wait()
+		return err
+	})
 	if err == nil && reply.Exit == nil {
 		err = errors.New("init sent no exit")
 	}
@@ -192,115 +100,21 @@ func (s *session) run(connection *taskinit.Conn, spec driver.ExecSpec, streams d
 }
 
 // begin waits until the command has been executed, and takes its terminal.
-func (s *session) begin(connection *taskinit.Conn, spec driver.ExecSpec) error {
+func begin(connection *taskinit.Conn, s *execstream.Session, spec driver.ExecSpec) error {
 	var reply taskinit.Reply
 	descriptors, err := connection.Receive(&reply)
 	if err != nil {
 		return err
 	}
-	if reply.Failure != nil || !spec.TTY || len(descriptors) != 1 {
-		taskinit.CloseAll(descriptors)
-		if reply.Failure != nil {
-			return reply.Failure
-		}
-		if spec.TTY {
-			return errors.New("init sent no terminal")
-		}
-		return nil
+	if reply.Failure == nil && spec.TTY && len(descriptors) == 1 {
+		return s.SetTerminal(descriptors[0])
 	}
-	terminal, err := waitable(descriptors[0])
-	if err != nil {
-		return err
+	taskproc.CloseAll(descriptors)
+	if reply.Failure != nil {
+		return reply.Failure
 	}
-	s.input, s.output[0] = terminal, terminal
-	return nil
-}
-
-// relay passes window sizes and signals on until done.
-func (s *session) relay(connection *taskinit.Conn, streams driver.Streams, done <-chan struct{}) {
-	resizes, signals := streams.Resize, streams.Signals
-	for {
-		select {
-		case <-done:
-			return
-		case size, open := <-resizes:
-			if !open {
-				resizes = nil
-			} else if s.tty {
-				_ = resize(s.input, size) // the terminal is gone when its command is
-			}
-		case name, open := <-signals:
-			if !open {
-				signals = nil
-				continue
-			}
-			if number, err := driver.ParseSignal(name); err == nil {
-				_ = connection.Send(&taskinit.Request{Op: taskinit.OpSignal, Signal: int(number)})
-			}
-		}
-	}
-}
-
-// copyInput fills the command's stdin. At the end of the input a pipe is
-// closed; a terminal has no such end, its user types one.
-func (s *session) copyInput(from io.Reader) {
-	buffer := make([]byte, execCopyBytes)
-	for {
-		n, err := from.Read(buffer)
-		if n > 0 {
-			if _, err := s.input.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			if !s.tty {
-				s.input.Close()
-			} else if errors.Is(err, io.EOF) {
-				_, _ = s.input.Write([]byte{4}) // end of transmission: what a terminal's user would type
-			}
-			return
-		}
-	}
-}
-
-// copyOutput empties one output of the command until its end; after the
-// command's exit, until it is silent.
-func (s *session) copyOutput(to io.Writer, from *os.File) {
-	if to == nil {
-		to = io.Discard
-	}
-	buffer := make([]byte, execCopyBytes)
-	for {
-		if s.exited.Load() {
-			_ = from.SetReadDeadline(time.Now().Add(outputPatience))
-		}
-		n, err := from.Read(buffer)
-		if n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				to = io.Discard // the command must not block on a reader that left
-			}
-		}
-		if err != nil {
-			return // the end, a terminal without a user (EIO), or silence after the exit
-		}
-	}
-}
-
-// resize tells a terminal its size; the kernel tells the command.
-func resize(terminal *os.File, size driver.WindowSize) error {
-	raw, err := terminal.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("resize terminal: %w", err)
-	}
-	var ioctlErr error
-	err = raw.Control(func(fd uintptr) {
-		ioctlErr = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols})
-	})
-	if err == nil {
-		err = ioctlErr
-	}
-	if err != nil {
-		return fmt.Errorf("resize terminal: %w", err)
+	if spec.TTY {
+		return errors.New("init sent no terminal")
 	}
 	return nil
 }

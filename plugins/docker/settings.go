@@ -10,6 +10,7 @@ import (
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // limitFacts say how high the engine may raise the limits of processes; -1
@@ -191,7 +192,7 @@ func taskEnv(ofImage, ofJob, ofDevices []string) []string {
 			kept = append(kept, entry)
 		}
 	}
-	env := taskinit.Overlay(taskinit.Overlay(kept, ofJob), ofDevices)
+	env := taskproc.Overlay(taskproc.Overlay(kept, ofJob), ofDevices)
 	for _, entry := range env {
 		hasPath = hasPath || strings.HasPrefix(entry, "PATH=")
 	}

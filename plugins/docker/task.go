@@ -17,6 +17,7 @@ import (
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/taskproc"
 )
 
 const (
@@ -366,7 +367,7 @@ func (t *task) ask(ctx context.Context, request *taskinit.Request) error {
 	defer cancel()
 	for pause := lookFirst; ; pause = min(pause*2, lookSlow) {
 		err := t.askOnce(ctx, request)
-		var failure *taskinit.Failure
+		var failure *taskproc.Failure
 		switch {
 		case err == nil:
 			return nil

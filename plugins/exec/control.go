@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"nomadlike/plugins/driver/taskproc"
 	"nomadlike/plugins/exec/supervisor"
 )
 
@@ -26,7 +27,7 @@ func (t *task) dial() (*net.UnixConn, error) {
 
 // writeRequest sends a request, with descriptors when there are some.
 func writeRequest(connection *net.UnixConn, request *supervisor.Request, descriptors ...int) error {
-	data, err := supervisor.EncodeMessage(request)
+	data, err := supervisor.EncodeRequest(request)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func writeRequest(connection *net.UnixConn, request *supervisor.Request, descrip
 }
 
 func readReply(connection *net.UnixConn) (*supervisor.Reply, error) {
-	body, err := supervisor.ReadMessage(connection, supervisor.MessageBytesMax)
+	body, err := taskproc.ReadMessage(connection, supervisor.MessageBytesMax)
 	if err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}

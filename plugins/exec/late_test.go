@@ -38,7 +38,7 @@ func startLate(t *testing.T, tasksDir string, request *supervisor.Request) *osex
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "agent")
 	defer theirs.Close()
-	data, err := supervisor.EncodeMessage(request)
+	data, err := supervisor.EncodeRequest(request)
 	if err == nil {
 		_, err = syscall.Write(pair[0], data)
 	}

@@ -17,6 +17,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/taskproc"
 	"nomadlike/plugins/exec/supervisor"
 )
 
@@ -217,13 +218,13 @@ func (t *task) collect() {
 
 // startError turns a supervisor's refusal into the error that the client
 // expects: the command's fault or the node's.
-func startError(failure *supervisor.Failure) error {
+func startError(failure *taskproc.Failure) error {
 	switch failure.Kind {
-	case supervisor.FailEnded:
+	case taskproc.FailEnded:
 		return driver.ErrTaskEnded
-	case supervisor.FailExists:
+	case taskproc.FailExists:
 		return fmt.Errorf("%w: %w", driver.ErrTaskExists, failure)
-	case supervisor.FailBadRequest, supervisor.FailBusy:
+	case taskproc.FailBadRequest, taskproc.FailBusy:
 		return fmt.Errorf("ask supervisor: %w", failure)
 	}
 	code := structs.CodeInternal

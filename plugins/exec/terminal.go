@@ -2,7 +2,6 @@ package exec
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"syscall"
 
@@ -12,24 +11,24 @@ import (
 	"nomadlike/plugins/exec/proctree"
 )
 
-// openTerminal makes a pseudo terminal: our end, ready for waiting reads, and
-// the descriptor of the command's end. An isolated task has terminals of its
+// openTerminal makes a pseudo terminal and gives the descriptors of our end and
+// of the command's. An isolated task has terminals of its
 // own, which it finds under their names.
-func (t *task) openTerminal() (*os.File, int, error) {
+func (t *task) openTerminal() (master, terminal int, err error) {
 	fd, err := t.openMaster()
 	if err != nil {
-		return nil, 0, fmt.Errorf("open terminal: %w", err)
+		return -1, -1, fmt.Errorf("open terminal: %w", err)
 	}
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		syscall.Close(fd)
-		return nil, 0, fmt.Errorf("open terminal: %w", err)
+		return -1, -1, fmt.Errorf("open terminal: %w", err)
 	}
 	other, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC)
 	if errno != 0 {
 		syscall.Close(fd)
-		return nil, 0, fmt.Errorf("open terminal: %w", errno)
+		return -1, -1, fmt.Errorf("open terminal: %w", errno)
 	}
-	return os.NewFile(uintptr(fd), "terminal"), int(other), nil
+	return fd, int(other), nil
 }
 
 // openMaster opens the master end of a new terminal, the node's or one of the
@@ -49,23 +48,4 @@ func (t *task) openMaster() (int, error) {
 		return 0, driver.ErrTaskEnded // the id may be somebody else's by now
 	}
 	return unix.Openat2(root, "dev/pts/ptmx", &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS})
-}
-
-// resize tells a terminal its size; the kernel tells the command.
-func resize(terminal *os.File, size driver.WindowSize) error {
-	raw, err := terminal.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("resize terminal: %w", err)
-	}
-	var ioctlErr error
-	err = raw.Control(func(fd uintptr) {
-		ioctlErr = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols})
-	})
-	if err == nil {
-		err = ioctlErr
-	}
-	if err != nil {
-		return fmt.Errorf("resize terminal: %w", err)
-	}
-	return nil
 }

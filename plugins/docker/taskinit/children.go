@@ -4,9 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // Bounds of killing.
@@ -19,24 +20,14 @@ const (
 // processes for memory: the init is the one to tell about it.
 const childOOMScore = 100
 
-// children makes and collects processes. As process 1 of its namespace, the
-// init gets every orphan, so "no child" means that nothing is left.
+// children makes and collects the container's processes.
 type children struct {
+	*taskproc.Reaper
 	oom *os.File // this process's oom_score_adj, nil: can not be set
-
-	mu struct {
-		sync.Mutex
-		waiting map[int]chan syscall.WaitStatus
-		none    bool
-		closed  bool // the task ends: no more children
-	}
-	changed chan struct{} // gets a token when children were collected
 }
 
 func newChildren() *children {
-	c := &children{changed: make(chan struct{}, 1)}
-	c.mu.waiting = make(map[int]chan syscall.WaitStatus)
-	c.mu.none = true
+	c := &children{Reaper: taskproc.NewReaper()}
 	// Opened before the process closes itself to others, itself included.
 	if file, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0); err == nil {
 		c.oom = file
@@ -55,15 +46,11 @@ type command struct {
 
 // start executes a command in a session of its own. A nil failure means that
 // it has been executed.
-func (c *children) start(p command) (int, <-chan syscall.WaitStatus, *Failure) {
-	if info, err := os.Stat(p.dir); err != nil || !info.IsDir() {
-		cause := error(syscall.ENOTDIR)
-		if err != nil {
-			cause = errnoOf(err)
-		}
-		return 0, nil, refuse(codeNotExecutable, "dir_missing", "dir", p.dir, "cause", cause.Error())
+func (c *children) start(p command) (int, <-chan syscall.WaitStatus, *taskproc.Failure) {
+	if failure := taskproc.CheckDir(p.dir); failure != nil {
+		return 0, nil, failure
 	}
-	path, failure := findProgram(p.words[0], p.dir, p.env)
+	path, failure := taskproc.FindProgram(p.words[0], p.dir, p.env)
 	if failure != nil {
 		return 0, nil, failure
 	}
@@ -72,20 +59,16 @@ func (c *children) start(p command) (int, <-chan syscall.WaitStatus, *Failure) {
 		sys.Setctty, sys.Ctty = true, 0
 	}
 	attributes := &syscall.ProcAttr{Dir: p.dir, Env: p.env, Files: p.files[:], Sys: sys}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.closed {
-		return 0, nil, &Failure{Kind: FailEnded}
+	pid, exit, err := c.Fork(func() (int, error) {
+		defer c.raiseOOMScore()()
+		return syscall.ForkExec(path, p.words, attributes)
+	})
+	if err == taskproc.ErrClosed {
+		return 0, nil, &taskproc.Failure{Kind: taskproc.FailEnded}
 	}
-	restore := c.raiseOOMScore()
-	pid, err := syscall.ForkExec(path, p.words, attributes)
-	restore()
 	if err != nil {
-		return 0, nil, explain(p.words[0], path, p.dir, err)
+		return 0, nil, taskproc.Explain(p.words[0], path, p.dir, err)
 	}
-	exit := make(chan syscall.WaitStatus, 1)
-	c.mu.waiting[pid] = exit
-	c.mu.none = false
 	return pid, exit, nil
 }
 
@@ -111,69 +94,17 @@ func (c *children) raiseOOMScore() func() {
 	return func() { _, _ = c.oom.WriteAt([]byte(own), 0) } // back to where it was is always allowed
 }
 
-// collect takes all exits that are there. Called after every SIGCHLD.
-func (c *children) collect() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	collected := false
-	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-		if err == syscall.EINTR {
-			continue
-		}
-		if err == syscall.ECHILD {
-			collected = collected || !c.mu.none
-			c.mu.none = true
-			break
-		}
-		if err != nil || pid <= 0 {
-			c.mu.none = false
-			break
-		}
-		collected = true
-		if exit, ok := c.mu.waiting[pid]; ok {
-			delete(c.mu.waiting, pid)
-			exit <- status
-		}
-	}
-	if collected {
-		select {
-		case c.changed <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// signalGroup sends a signal to the process group of a child that has not
-// been collected: as long as that is so, nobody else has its id.
-func (c *children) signalGroup(pid int, signal syscall.Signal) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ours := c.mu.waiting[pid]
-	return ours && syscall.Kill(-pid, signal) == nil
-}
-
 // signalAll sends a signal to every process of the container but this one.
 func (c *children) signalAll(signal syscall.Signal) {
 	_ = syscall.Kill(-1, signal) // nobody there is fine
 }
 
-func (c *children) empty() bool {
-	c.collect()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.none
-}
-
 // killAll kills everything in the container and gives the ids of what does
 // not die.
 func (c *children) killAll() []int {
-	c.mu.Lock()
-	c.mu.closed = true
-	c.mu.Unlock()
+	c.Close()
 	for deadline := time.Now().Add(killPatience); ; {
-		if c.empty() {
+		if c.Empty() {
 			return nil
 		}
 		c.signalAll(syscall.SIGKILL)
@@ -181,7 +112,7 @@ func (c *children) killAll() []int {
 			return others()
 		}
 		select {
-		case <-c.changed:
+		case <-c.Changed():
 		case <-time.After(killPause):
 		}
 	}

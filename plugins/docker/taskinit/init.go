@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 const (
@@ -59,7 +61,7 @@ type process struct {
 		sync.Mutex
 		link    *Conn // to the keeper, nil while there is none
 		started *Started
-		refused *Failure
+		refused *taskproc.Failure
 		exit    *Exit
 		lease   Lease  // of the node, for a strict task
 		pipes   [2]int // read ends of stdout and stderr, kept for the next keeper
@@ -136,7 +138,7 @@ func (p *process) watchSignals(signals <-chan os.Signal) {
 	for received := range signals {
 		switch received {
 		case syscall.SIGCHLD:
-			p.children.collect()
+			p.children.Collect()
 		case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP:
 			p.stop(stopRequest{signal: received.(syscall.Signal), outside: true})
 		}
@@ -207,7 +209,7 @@ func (p *process) listen(link *Conn) {
 			default:
 			}
 		}
-		CloseAll(descriptors)
+		taskproc.CloseAll(descriptors)
 	}
 }
 
@@ -263,7 +265,7 @@ func (p *process) countExec() (done func()) {
 }
 
 // launch starts the command with its output going to the keeper.
-func (p *process) launch() *Failure {
+func (p *process) launch() *taskproc.Failure {
 	started := &Started{Protocol: Protocol}
 	var pipes [2]int
 	if !p.spec.Hold {
@@ -300,8 +302,8 @@ func (p *process) launch() *Failure {
 	return nil
 }
 
-func broken(what string, err error) *Failure {
-	return refuse(0, "start_refused", "command", what, "cause", err.Error())
+func broken(what string, err error) *taskproc.Failure {
+	return taskproc.Refuse(0, "start_refused", "command", what, "cause", err.Error())
 }
 
 func (p *process) stop(request stopRequest) {
@@ -318,7 +320,7 @@ func (p *process) live() *Exit {
 	var expired <-chan time.Time
 	stopping := false
 	for {
-		if stopping && p.children.empty() {
+		if stopping && p.children.Empty() {
 			return exit
 		}
 		select {
@@ -328,7 +330,7 @@ func (p *process) live() *Exit {
 			if !stopping {
 				return exit
 			}
-		case <-p.children.changed:
+		case <-p.children.Changed():
 		case <-expired:
 			return exit
 		case request := <-p.stops:
@@ -356,7 +358,7 @@ func (p *process) live() *Exit {
 // signal sends to the command's process group, or to everything when there is
 // no command any more, or never was.
 func (p *process) signal(signal syscall.Signal) {
-	if p.spec.Hold || !p.children.signalGroup(p.pid, signal) {
+	if p.spec.Hold || !p.children.SignalGroup(p.pid, signal) {
 		p.children.signalAll(signal)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"nomadlike/plugins/driver/tasklog"
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // KeepArgument is the first argument with which the program becomes a keeper.
@@ -69,7 +70,7 @@ type keeper struct {
 		ticks    int64
 		lease    Lease // as last read
 		started  *Started
-		refused  *Failure
+		refused  *taskproc.Failure
 		exit     *Exit // told to watchers only once the logs are complete
 		watchers map[*Conn]bool
 		copying  bool
@@ -178,7 +179,7 @@ func (k *keeper) attendInits(inits <-chan *Conn) {
 // trusted takes only process 1 of a process namespace below this one, and
 // once there was one, only that.
 func (k *keeper) trusted(link *Conn) bool {
-	peer, err := link.peer()
+	peer, err := link.Peer()
 	if err != nil || peer.Pid <= 0 {
 		return false
 	}
@@ -232,7 +233,7 @@ func (k *keeper) attend(link *Conn) {
 		if report.Started != nil {
 			k.begin(report.Started, descriptors)
 		} else {
-			CloseAll(descriptors)
+			taskproc.CloseAll(descriptors)
 		}
 		if report.Refused != nil {
 			k.mu.Lock()
@@ -276,7 +277,7 @@ func (k *keeper) begin(started *Started, pipes []int) {
 	k.mu.Unlock()
 	k.publish(News{Started: started})
 	if again || len(pipes) != len(k.logs) {
-		CloseAll(pipes)
+		taskproc.CloseAll(pipes)
 		return
 	}
 	for i, log := range k.logs {
@@ -324,7 +325,7 @@ func (k *keeper) acceptAgents() {
 			time.Sleep(againPause)
 			continue
 		}
-		peer, err := connection.peer()
+		peer, err := connection.Peer()
 		if err != nil || peer.Uid != 0 && int(peer.Uid) != os.Geteuid() {
 			connection.Close()
 			continue
@@ -337,7 +338,7 @@ func (k *keeper) serve(connection *Conn) {
 	connection.SetDeadline(time.Now().Add(sendPatience))
 	var ask Ask
 	descriptors, err := connection.Receive(&ask)
-	CloseAll(descriptors)
+	taskproc.CloseAll(descriptors)
 	if err != nil {
 		connection.Close()
 		return
@@ -347,7 +348,7 @@ func (k *keeper) serve(connection *Conn) {
 		return // publish and finish have it now
 	}
 	if ask.Op == OpRelay {
-		_ = connection.descriptor(func(fd int) error { k.tell(order{Caller: true}, fd); return nil })
+		_ = connection.Lend(func(fd int) error { k.tell(order{Caller: true}, fd); return nil })
 	}
 	connection.Close() // the init has its own copy; without one the agent sees the end
 }

@@ -3,6 +3,8 @@ package taskinit
 import (
 	"syscall"
 	"time"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // hangupPatience is how long a command whose caller went away may take to
@@ -25,19 +27,19 @@ func (p *process) serve(caller *Conn) {
 			p.exec(caller, request.Exec, descriptors)
 			return
 		}
-		CloseAll(descriptors)
+		taskproc.CloseAll(descriptors)
 		reply := Reply{}
 		switch {
 		case request.Signal < 0 || request.Signal > signalMax:
-			reply.Failure = &Failure{Kind: FailBadRequest, Params: map[string]string{"cause": "no such signal"}}
+			reply.Failure = taskproc.BadRequest("no such signal")
 		case p.over():
-			reply.Failure = &Failure{Kind: FailEnded}
+			reply.Failure = &taskproc.Failure{Kind: taskproc.FailEnded}
 		case request.Op == OpStop:
 			p.stop(stopRequest{signal: syscall.Signal(request.Signal), grace: time.Duration(request.GraceMS) * time.Millisecond})
 		case request.Op == OpSignal:
 			p.signal(syscall.Signal(request.Signal))
 		default:
-			reply.Failure = &Failure{Kind: FailBadRequest, Params: map[string]string{"cause": "unknown request"}}
+			reply.Failure = taskproc.BadRequest("unknown request")
 		}
 		if caller.Send(reply) != nil {
 			return
@@ -56,25 +58,25 @@ func (p *process) over() bool {
 // gone.
 func (p *process) exec(caller *Conn, spec *Exec, descriptors []int) {
 	master := -1
-	c := command{words: spec.Command, env: Overlay(p.spec.Env, spec.Env), dir: spec.Dir, tty: spec.TTY}
+	c := command{words: spec.Command, env: taskproc.Overlay(p.spec.Env, spec.Env), dir: spec.Dir, tty: spec.TTY}
 	if c.dir == "" {
 		c.dir = p.spec.Dir
 	}
-	refused := func(failure *Failure) {
-		CloseAll(descriptors)
+	refused := func(failure *taskproc.Failure) {
+		taskproc.CloseAll(descriptors)
 		_ = caller.Send(Reply{Failure: failure}) // a caller that is gone needs none
 	}
 	if len(c.words) == 0 || c.words[0] == "" {
-		refused(&Failure{Kind: FailBadRequest, Params: map[string]string{"cause": "no command"}})
+		refused(taskproc.BadRequest("no command"))
 		return
 	}
 	if spec.TTY {
-		CloseAll(descriptors)
+		taskproc.CloseAll(descriptors)
 		var slave int
 		var err error
 		if master, slave, err = openTerminal(spec.Rows, spec.Cols); err != nil {
 			descriptors = nil
-			refused(refuse(0, "start_refused", "command", spec.Command[0], "cause", err.Error()))
+			refused(taskproc.Refuse(0, "start_refused", "command", spec.Command[0], "cause", err.Error()))
 			return
 		}
 		defer syscall.Close(master)
@@ -82,7 +84,7 @@ func (p *process) exec(caller *Conn, spec *Exec, descriptors []int) {
 		c.files = [3]uintptr{uintptr(slave), uintptr(slave), uintptr(slave)}
 	} else {
 		if len(descriptors) != len(c.files) {
-			refused(&Failure{Kind: FailBadRequest, Params: map[string]string{"cause": "want three descriptors"}})
+			refused(taskproc.BadRequest("want three descriptors"))
 			return
 		}
 		for i, fd := range descriptors {
@@ -96,7 +98,7 @@ func (p *process) exec(caller *Conn, spec *Exec, descriptors []int) {
 		refused(failure)
 		return
 	}
-	CloseAll(descriptors)
+	taskproc.CloseAll(descriptors)
 	running := Reply{Running: true}
 	if spec.TTY {
 		_ = caller.Send(running, master)
@@ -122,11 +124,11 @@ func (p *process) relaySignals(caller *Conn, pid int) {
 	for {
 		var request Request
 		descriptors, err := caller.Receive(&request)
-		CloseAll(descriptors)
+		taskproc.CloseAll(descriptors)
 		if err != nil || request.Op != OpSignal || request.Signal < 1 || request.Signal > signalMax {
 			return
 		}
-		p.children.signalGroup(pid, syscall.Signal(request.Signal))
+		p.children.SignalGroup(pid, syscall.Signal(request.Signal))
 	}
 }
 
@@ -141,13 +143,13 @@ func (p *process) awaitExec(spec *Exec, pid int, exit <-chan syscall.WaitStatus,
 	if spec.Survive {
 		return 0, false
 	}
-	p.children.signalGroup(pid, syscall.SIGHUP)
+	p.children.SignalGroup(pid, syscall.SIGHUP)
 	timer := time.NewTimer(hangupPatience)
 	defer timer.Stop()
 	select {
 	case <-exit:
 	case <-timer.C:
-		p.children.signalGroup(pid, syscall.SIGKILL)
+		p.children.SignalGroup(pid, syscall.SIGKILL)
 	}
 	return 0, false
 }

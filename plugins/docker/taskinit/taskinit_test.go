@@ -1,8 +1,6 @@
 package taskinit
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,14 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-func TestOverlay(t *testing.T) {
-	got := Overlay([]string{"A=1", "B=2", "C=3"}, []string{"B=x", "D=4", "D=5"})
-	if diff := cmp.Diff([]string{"A=1", "C=3", "B=x", "D=5"}, got); diff != "" {
-		t.Error(diff)
-	}
-}
+	"nomadlike/plugins/driver/taskproc"
+)
 
 // pair gives two connected ends.
 func pair(t *testing.T) (*Conn, *Conn) {
@@ -43,7 +36,7 @@ func TestMessagesWithDescriptors(t *testing.T) {
 	if err := syscall.Pipe2(pipe[:], syscall.O_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
-	defer CloseAll(pipe[:])
+	defer taskproc.CloseAll(pipe[:])
 	env := []string{strings.Repeat("x", 1<<20)}
 	go func() {
 		_ = a.Send(Report{Started: &Started{Protocol: Protocol}}, pipe[:]...) // seen by what is received
@@ -61,7 +54,7 @@ func TestMessagesWithDescriptors(t *testing.T) {
 	if _, err := syscall.Read(pipe[0], text[:]); err != nil || string(text[:]) != "through" {
 		t.Errorf("the pipe gives %q, %v", text, err)
 	}
-	CloseAll(descriptors)
+	taskproc.CloseAll(descriptors)
 	var o order
 	if descriptors, err := b.Receive(&o); err != nil || len(descriptors) != 0 || o.Spec == nil || len(o.Spec.Env[0]) != 1<<20 {
 		t.Errorf("received with %v, %v", descriptors, err)
@@ -73,57 +66,6 @@ func TestMessagesWithDescriptors(t *testing.T) {
 	long, _ := pair(t)
 	if err := long.Send(Spec{Env: []string{strings.Repeat("x", MessageBytesMax)}}); err == nil {
 		t.Error("a message that is too long is sent")
-	}
-}
-
-func FuzzReceive(f *testing.F) {
-	frame := func(body string) []byte {
-		header := make([]byte, headerBytes)
-		binary.BigEndian.PutUint32(header, uint32(len(body)))
-		return append(header, body...)
-	}
-	f.Add(frame(`{"hello":true}`))
-	f.Add(frame(`{"exit":{"code":-1,"unkillable":[1]}}`))
-	f.Add([]byte{255, 255, 255, 255, '{'})
-	f.Add([]byte{0, 0})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var header [headerBytes]byte
-		if n := copy(header[:], data); n < headerBytes {
-			return
-		}
-		body, err := readBody(bytes.NewReader(data[headerBytes:]), header)
-		if err == nil && len(body) > MessageBytesMax {
-			t.Errorf("a body has %d bytes", len(body))
-		}
-	})
-}
-
-func TestFindProgram(t *testing.T) {
-	dir := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"run": 0o755, "data": 0o644, "script": 0o755} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/no/such/sh -x\n"), mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	env := []string{"PATH=/no:" + dir}
-	for name, want := range map[string]string{
-		"run": "", "./run": "", dir + "/run": "", "data": "command_not_executable", "none": "command_not_found", "./none": "command_missing",
-		"/": "command_not_executable", "run/x": "command_missing",
-	} {
-		path, failure := findProgram(name, dir, env)
-		got := ""
-		if failure != nil {
-			got = failure.Kind
-		}
-		if got != want || want == "" && path != filepath.Join(dir, "run") {
-			t.Errorf("%s is %q, %q; want %q", name, path, got, want)
-		}
-	}
-	if f := explain("script", dir+"/script", dir, syscall.ENOENT); f.Kind != "interpreter_missing" || f.Params["interpreter"] != "/no/such/sh" {
-		t.Errorf("failure is %v", f)
-	}
-	if f := explain("run", dir+"/run", dir, syscall.ENOMEM); f.ExitCode != 0 {
-		t.Errorf("a node without memory is the command's fault: %v", f)
 	}
 }
 

@@ -1,15 +1,14 @@
 package taskinit
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"syscall"
 	"time"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // Protocol numbers what init, keeper and agent say to each other.
@@ -21,11 +20,8 @@ const Protocol = 1
 // longest, and both have limits in package driver.
 const MessageBytesMax = 4 << 20
 
-const (
-	headerBytes    = 4
-	descriptorsMax = 3
-	sendPatience   = 5 * time.Second
-)
+// sendPatience is how long a peer has for taking a message.
+const sendPatience = 5 * time.Second
 
 // Names inside a task's directory on the node.
 const (
@@ -79,29 +75,13 @@ type Exit struct {
 	Unkillable []int `json:"unkillable,omitempty"`
 }
 
-// Failure says why a command was not started, or a request not carried out.
-type Failure struct {
-	Kind     string            `json:"kind"` // a text of the catalogue is "driver."+Kind
-	Params   map[string]string `json:"params,omitempty"`
-	ExitCode int               `json:"exit_code,omitempty"` // 0: not the command's fault
-}
-
-// Error gives the kind and the parameters.
-func (f *Failure) Error() string { return fmt.Sprint(f.Kind, f.Params) }
-
-// Kinds of failures that are no texts of the catalogue.
-const (
-	FailEnded      = "ended"
-	FailBadRequest = "bad_request"
-)
-
 // Report is what the init tells its keeper: first a Hello with whatever is
 // known already, then each of the others once.
 type Report struct {
-	Hello   bool     `json:"hello,omitempty"`
-	Started *Started `json:"started,omitempty"` // two descriptors come with it: the read ends of stdout and stderr
-	Refused *Failure `json:"refused,omitempty"`
-	Exit    *Exit    `json:"exit,omitempty"`
+	Hello   bool              `json:"hello,omitempty"`
+	Started *Started          `json:"started,omitempty"` // two descriptors come with it: the read ends of stdout and stderr
+	Refused *taskproc.Failure `json:"refused,omitempty"`
+	Exit    *Exit             `json:"exit,omitempty"`
 }
 
 // order is what the keeper tells the init.
@@ -126,9 +106,9 @@ const (
 
 // News is what a keeper tells watchers.
 type News struct {
-	Started *Started `json:"started,omitempty"`
-	Refused *Failure `json:"refused,omitempty"`
-	Exit    *Exit    `json:"exit,omitempty"` // the logs are complete
+	Started *Started          `json:"started,omitempty"`
+	Refused *taskproc.Failure `json:"refused,omitempty"`
+	Exit    *Exit             `json:"exit,omitempty"` // the logs are complete
 }
 
 // Request is what an agent asks of the init.
@@ -159,32 +139,22 @@ type Exec struct {
 
 // Reply answers a Request: nothing in it means done.
 type Reply struct {
-	Failure *Failure `json:"failure,omitempty"`
-	Running bool     `json:"running,omitempty"` // an exec has begun; with a terminal its descriptor comes along
-	Exit    *Exit    `json:"exit,omitempty"`
+	Failure *taskproc.Failure `json:"failure,omitempty"`
+	Running bool              `json:"running,omitempty"` // an exec has begun; with a terminal its descriptor comes along
+	Exit    *Exit             `json:"exit,omitempty"`
 }
 
-// Conn is a connection over a Unix socket that carries messages with
-// descriptors. It does without package net, which would double the size of
-// the program. One goroutine receives; one at a time sends.
-type Conn struct {
-	file *os.File
-	raw  syscall.RawConn
-}
+// Conn is a connection between init, keeper and agent. One goroutine
+// receives; one at a time sends.
+type Conn struct{ *taskproc.Conn }
 
 // NewConn takes over a connected Unix socket.
 func NewConn(fd int) (*Conn, error) {
-	if err := syscall.SetNonblock(fd, true); err != nil {
-		return nil, fmt.Errorf("open connection: %w", err)
-	}
-	syscall.CloseOnExec(fd)
-	file := os.NewFile(uintptr(fd), "connection")
-	raw, err := file.SyscallConn()
+	inner, err := taskproc.NewConn(fd, sendPatience)
 	if err != nil {
-		file.Close()
-		return nil, fmt.Errorf("open connection: %w", err)
+		return nil, err
 	}
-	return &Conn{file: file, raw: raw}, nil
+	return &Conn{inner}, nil
 }
 
 // Dial reaches a socket in a directory. It goes through the directory's
@@ -236,147 +206,25 @@ func Listen(dir, name string, mode uint32) (*os.File, error) {
 // Send sends a message; descriptors travel with its first byte. A peer that
 // does not take it within a few seconds is an error.
 func (c *Conn) Send(message any, descriptors ...int) error {
-	body, err := json.Marshal(message)
+	data, err := taskproc.EncodeMessage(message, MessageBytesMax)
 	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
+		return err
 	}
-	if len(body) > MessageBytesMax {
-		return fmt.Errorf("send message: %d bytes are too long", len(body))
-	}
-	data := make([]byte, headerBytes, headerBytes+len(body))
-	binary.BigEndian.PutUint32(data, uint32(len(body)))
-	data = append(data, body...)
-	if err := c.file.SetWriteDeadline(time.Now().Add(sendPatience)); err != nil {
-		return fmt.Errorf("send message: %w", err)
-	}
-	if len(descriptors) > 0 {
-		rights := syscall.UnixRights(descriptors...)
-		var sendErr error
-		err := c.raw.Write(func(fd uintptr) bool {
-			sendErr = syscall.Sendmsg(int(fd), data[:1], rights, nil, syscall.MSG_NOSIGNAL)
-			return sendErr != syscall.EAGAIN && sendErr != syscall.EINTR
-		})
-		if err == nil {
-			err = sendErr
-		}
-		if err != nil {
-			return fmt.Errorf("send descriptors: %w", err)
-		}
-		data = data[1:]
-	}
-	if _, err := c.file.Write(data); err != nil {
-		return fmt.Errorf("send message: %w", err)
-	}
-	return nil
+	return c.Write(data, descriptors...)
 }
 
 // Receive reads the next message and gives the descriptors that came with it,
 // which the caller owns. It reads not one byte more than the message.
 func (c *Conn) Receive(into any) ([]int, error) {
-	var header [headerBytes]byte
-	n, descriptors, err := c.receive(header[:])
-	if err == nil && n == 0 {
-		err = io.EOF
-	}
-	if err == nil && n < headerBytes {
-		_, err = io.ReadFull(c.file, header[n:])
-	}
-	var body []byte
-	if err == nil {
-		body, err = readBody(c.file, header)
-	}
-	if err == nil {
-		err = json.Unmarshal(body, into)
-	}
+	body, descriptors, err := c.Read(MessageBytesMax)
 	if err != nil {
-		CloseAll(descriptors)
+		return nil, err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		taskproc.CloseAll(descriptors)
 		return nil, err
 	}
 	return descriptors, nil
-}
-
-func readBody(from io.Reader, header [headerBytes]byte) ([]byte, error) {
-	length := binary.BigEndian.Uint32(header[:])
-	if length > MessageBytesMax {
-		return nil, errors.New("message too long")
-	}
-	body := make([]byte, length)
-	if _, err := io.ReadFull(from, body); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
-	}
-	return body, nil
-}
-
-// receive reads bytes and descriptors once, without waiting in a thread.
-func (c *Conn) receive(into []byte) (n int, descriptors []int, err error) {
-	const closeOnExec = 0x40000000 // MSG_CMSG_CLOEXEC
-	control := make([]byte, syscall.CmsgSpace(descriptorsMax*4))
-	waitErr := c.raw.Read(func(fd uintptr) bool {
-		var length int
-		n, length, _, _, err = syscall.Recvmsg(int(fd), into, control, closeOnExec)
-		if err == syscall.EAGAIN || err == syscall.EINTR {
-			return false
-		}
-		if err == nil && length > 0 {
-			descriptors = parseRights(control[:length])
-		}
-		return true
-	})
-	if err == nil {
-		err = waitErr
-	}
-	return n, descriptors, err
-}
-
-func parseRights(control []byte) (all []int) {
-	messages, err := syscall.ParseSocketControlMessage(control)
-	if err != nil {
-		return nil
-	}
-	for i := range messages {
-		if fds, err := syscall.ParseUnixRights(&messages[i]); err == nil {
-			all = append(all, fds...)
-		}
-	}
-	return all
-}
-
-// SetDeadline bounds what is sent and received; the zero time lifts it.
-// Sending sets a deadline of its own.
-func (c *Conn) SetDeadline(at time.Time) { _ = c.file.SetDeadline(at) } // refused only when closed
-
-// Close closes the connection.
-func (c *Conn) Close() { c.file.Close() }
-
-// peer gives the process at the other end, by its id on this side.
-func (c *Conn) peer() (*syscall.Ucred, error) {
-	var peer *syscall.Ucred
-	var err error
-	if waitErr := c.raw.Control(func(fd uintptr) {
-		peer, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	}); waitErr != nil {
-		return nil, waitErr
-	}
-	return peer, err
-}
-
-// descriptor lends the socket to f.
-func (c *Conn) descriptor(f func(fd int) error) error {
-	var err error
-	if controlErr := c.raw.Control(func(fd uintptr) { err = f(int(fd)) }); controlErr != nil {
-		return controlErr
-	}
-	return err
-}
-
-// CloseAll closes descriptors.
-func CloseAll(descriptors []int) {
-	for _, fd := range descriptors {
-		syscall.Close(fd)
-	}
 }
 
 // accept waits for the next connection on a listening socket.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // Bounds of the control socket.
@@ -126,28 +128,28 @@ func (c *control) leave() {
 
 // serve answers the requests of one connection until it is closed.
 func (c *control) serve(connection *conn) {
-	defer connection.close()
+	defer connection.Close()
 	defer c.forget(connection)
 	for {
-		body, descriptors, err := connection.read(MessageBytesMax)
+		body, descriptors, err := connection.Read(MessageBytesMax)
 		if err != nil {
 			return
 		}
 		request, err := DecodeRequest(body)
 		if err != nil || request.Op == OpStart {
-			closeAll(descriptors)
+			taskproc.CloseAll(descriptors)
 			cause := "start comes once"
 			if err != nil {
 				cause = err.Error()
 			}
-			_ = connection.write(&Reply{Failure: &Failure{Kind: FailBadRequest, Params: map[string]string{"cause": cause}}})
+			_ = connection.write(&Reply{Failure: taskproc.BadRequest(cause)})
 			return
 		}
 		if request.Op == OpExec {
 			c.exec(connection, request.Exec, descriptors)
 			return
 		}
-		closeAll(descriptors)
+		taskproc.CloseAll(descriptors)
 		if request.Op == OpWait {
 			c.await(connection)
 			continue
@@ -167,7 +169,7 @@ func (c *control) answer(request *Request) *Reply {
 	}
 	select {
 	case <-t.ended:
-		return &Reply{Failure: &Failure{Kind: FailEnded}}
+		return &Reply{Failure: &taskproc.Failure{Kind: taskproc.FailEnded}}
 	default:
 	}
 	switch request.Op {
@@ -175,7 +177,7 @@ func (c *control) answer(request *Request) *Reply {
 		t.signal(syscall.Signal(request.Signal))
 	case OpPause:
 		if !t.tree.holder.pause() {
-			return &Reply{Failure: &Failure{Kind: FailBusy}}
+			return &Reply{Failure: &taskproc.Failure{Kind: taskproc.FailBusy}}
 		}
 	case OpContinue:
 		t.tree.holder.resume()
@@ -224,7 +226,7 @@ func (c *control) close() {
 	c.listener.Close()
 	c.mu.Lock()
 	for connection := range c.mu.open {
-		connection.close()
+		connection.Close()
 	}
 	c.mu.Unlock()
 	c.serving.Wait()
@@ -245,18 +247,18 @@ func (c *control) tell() {
 // exec runs a command inside the task and stays with it until it has exited
 // or its caller is gone.
 func (c *control) exec(connection *conn, spec *ExecSpec, descriptors []int) {
-	want := descriptorsMax
+	want := taskproc.DescriptorsMax
 	if spec.TTY {
 		want = 1
 	}
 	if len(descriptors) != want {
-		closeAll(descriptors)
-		_ = connection.write(&Reply{Failure: &Failure{Kind: FailBadRequest, Params: map[string]string{"cause": "wrong number of descriptors"}}})
+		taskproc.CloseAll(descriptors)
+		_ = connection.write(&Reply{Failure: taskproc.BadRequest("wrong number of descriptors")})
 		return
 	}
 	started := time.Now()
 	pid, exit, failure := c.spawn(spec, descriptors)
-	closeAll(descriptors)
+	taskproc.CloseAll(descriptors)
 	if failure != nil {
 		_ = connection.write(&Reply{Failure: failure})
 		return
@@ -277,10 +279,10 @@ func (c *control) exec(connection *conn, spec *ExecSpec, descriptors []int) {
 }
 
 // spawn starts an exec's command in the spawner's thread.
-func (c *control) spawn(spec *ExecSpec, descriptors []int) (pid int, exit <-chan syscall.WaitStatus, failure *Failure) {
+func (c *control) spawn(spec *ExecSpec, descriptors []int) (pid int, exit <-chan syscall.WaitStatus, failure *taskproc.Failure) {
 	t := c.task
 	p := program{
-		command: spec.Command, env: overlayEnv(t.spec.Env, spec.Env), dir: spec.Dir,
+		command: spec.Command, env: taskproc.Overlay(t.spec.Env, spec.Env), dir: spec.Dir,
 		credential: t.spec.Credential, terminal: spec.TTY,
 	}
 	if p.dir == "" {
@@ -289,7 +291,7 @@ func (c *control) spawn(spec *ExecSpec, descriptors []int) (pid int, exit <-chan
 	if c := t.spec.Credential; spec.TTY && c != nil {
 		_ = syscall.Fchown(descriptors[0], int(c.UID), -1) // without it only opening the terminal by name fails
 	}
-	for range descriptorsMax {
+	for range taskproc.DescriptorsMax {
 		p.files = append(p.files, uintptr(descriptors[min(len(p.files), len(descriptors)-1)]))
 	}
 	done := make(chan struct{})
@@ -301,7 +303,7 @@ func (c *control) spawn(spec *ExecSpec, descriptors []int) (pid int, exit <-chan
 	case t.spawner.requests <- request:
 		<-done
 	case <-t.ended:
-		failure = &Failure{Kind: FailEnded}
+		failure = &taskproc.Failure{Kind: taskproc.FailEnded}
 	}
 	return pid, exit, failure
 }
@@ -309,8 +311,8 @@ func (c *control) spawn(spec *ExecSpec, descriptors []int) (pid int, exit <-chan
 // relaySignals passes signal requests on until the connection ends.
 func (c *control) relaySignals(connection *conn, pid int) {
 	for {
-		body, descriptors, err := connection.read(MessageBytesMax)
-		closeAll(descriptors)
+		body, descriptors, err := connection.Read(MessageBytesMax)
+		taskproc.CloseAll(descriptors)
 		if err != nil {
 			return
 		}
@@ -318,7 +320,7 @@ func (c *control) relaySignals(connection *conn, pid int) {
 		if json.Unmarshal(body, &request) != nil || request.Op != OpSignal || request.Signal < 1 || request.Signal > 64 {
 			return
 		}
-		c.task.reaper.signalGroup(pid, syscall.Signal(request.Signal))
+		c.task.reaper.SignalGroup(pid, syscall.Signal(request.Signal))
 	}
 }
 
@@ -333,13 +335,13 @@ func (c *control) awaitExec(spec *ExecSpec, pid int, exit <-chan syscall.WaitSta
 	if spec.Survive {
 		return 0, false
 	}
-	c.task.reaper.signalGroup(pid, syscall.SIGHUP)
+	c.task.reaper.SignalGroup(pid, syscall.SIGHUP)
 	timer := time.NewTimer(hangupPatience)
 	defer timer.Stop()
 	select {
 	case <-exit:
 	case <-timer.C:
-		c.task.reaper.signalGroup(pid, syscall.SIGKILL)
+		c.task.reaper.SignalGroup(pid, syscall.SIGKILL)
 	}
 	return 0, false
 }

@@ -1,10 +1,8 @@
 package supervisor
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 
@@ -74,32 +72,6 @@ func TestRecordFile(t *testing.T) {
 	}
 }
 
-func TestMessages(t *testing.T) {
-	data, err := EncodeMessage(&Request{Op: OpWait})
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := ReadMessage(bytes.NewReader(data), 100)
-	if err != nil || string(body) != `{"op":"wait"}` {
-		t.Errorf("message is %q, %v", body, err)
-	}
-	for name, c := range map[string]struct {
-		data  []byte
-		limit int
-		want  error
-	}{
-		"end":       {nil, 100, io.EOF},
-		"cut early": {data[:2], 100, io.ErrUnexpectedEOF},
-		"cut late":  {data[:7], 100, io.ErrUnexpectedEOF},
-		"too long":  {data, 5, ErrTooLong},
-		"huge":      {[]byte{0xff, 0xff, 0xff, 0xff}, MessageBytesMax, ErrTooLong},
-	} {
-		if _, err := ReadMessage(bytes.NewReader(c.data), c.limit); !errors.Is(err, c.want) {
-			t.Errorf("%s gives %v, want %v", name, err, c.want)
-		}
-	}
-}
-
 func TestStartOfAnotherBuild(t *testing.T) {
 	const spec = `"spec":{"task_id":"a","command":["x"],"dir":"/","log_dir":"/l","log_files":2,"log_bytes":1}}`
 	if _, err := DecodeRequest([]byte(`{"op":"start","protocol":4,` + spec)); err != nil {
@@ -107,13 +79,6 @@ func TestStartOfAnotherBuild(t *testing.T) {
 	}
 	if _, err := DecodeRequest([]byte(`{"op":"start","protocol":99,` + spec)); err == nil || !strings.Contains(err.Error(), "another build") {
 		t.Errorf("error is %v", err)
-	}
-}
-
-func TestOverlayEnv(t *testing.T) {
-	got := overlayEnv([]string{"A=1", "B=2", "A=3"}, []string{"A=9", "C=4"})
-	if diff := cmp.Diff([]string{"B=2", "A=9", "C=4"}, got); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -151,16 +116,6 @@ func FuzzDecodeRequest(f *testing.F) {
 		}
 		if _, err := DecodeRequest(again); err != nil {
 			t.Errorf("%s is accepted, %s is not: %v", data, again, err)
-		}
-	})
-}
-
-func FuzzReadMessage(f *testing.F) {
-	f.Add([]byte("\x00\x00\x00\x02{}"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		const limit = 1000
-		if body, err := ReadMessage(bytes.NewReader(data), limit); err == nil && len(body) > limit {
-			t.Errorf("body of %d bytes", len(body))
 		}
 	})
 }

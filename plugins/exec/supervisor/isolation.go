@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // Isolation says what a task sees of its node and may do there. Without one a
@@ -112,7 +114,7 @@ func (i *Isolation) allowed(real, taskDir string) bool {
 // away what could undo that. Must run in the spawner's thread, which can do
 // nothing for anybody else afterwards. Neither this nor a child of this thread
 // is in the new process namespace until the first one is: the init process.
-func (s *spawner) isolate(spec *Spec) *Failure {
+func (s *spawner) isolate(spec *Spec) *taskproc.Failure {
 	const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWPID
 	if err := syscall.Unshare(namespaces); err != nil {
 		return failed(fmt.Errorf("make namespaces: %w", err))
@@ -174,7 +176,7 @@ func (s *spawner) startInit(marker string) (*initProcess, error) {
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	argv := append(append([]string(nil), os.Args...), initArgument)
-	pid, _, err := s.reaper.fork(func() (int, error) {
+	pid, _, err := s.reaper.Fork(func() (int, error) {
 		return s.unprotected(func() (int, error) { return syscall.ForkExec("/proc/self/exe", argv, attributes) })
 	})
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"os/signal"
 	"syscall"
 	"unsafe"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 const (
@@ -192,11 +194,11 @@ type Probe struct {
 }
 
 // probe tries out an isolation, in a thread that ends with it.
-func probe(spec *Spec) (*Probe, *Failure) {
+func probe(spec *Spec) (*Probe, *taskproc.Failure) {
 	if spec == nil || spec.Isolation == nil {
 		return nil, failed(os.ErrInvalid)
 	}
-	r := newReaper()
+	r := taskproc.NewReaper()
 	s := newSpawner(newTree(r))
 	if failure := s.isolate(spec); failure != nil {
 		return nil, failure

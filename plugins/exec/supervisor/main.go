@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // Argument is the hidden first argument with which the main program becomes
@@ -67,7 +69,7 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "task-supervisor:", err)
 		return 2
 	}
-	p := &process{agent: agent, reaper: newReaper()}
+	p := &process{agent: agent, reaper: taskproc.NewReaper()}
 	// Before the first child, so that no SIGCHLD is missed.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGTERM)
@@ -80,7 +82,7 @@ func run() int {
 // process is this supervisor between and during its tasks.
 type process struct {
 	agent  *conn
-	reaper *reaper
+	reaper *taskproc.Reaper
 
 	mu struct {
 		sync.Mutex
@@ -92,7 +94,7 @@ type process struct {
 func (p *process) watch(signals <-chan os.Signal) {
 	for received := range signals {
 		if received == syscall.SIGCHLD {
-			p.reaper.collect()
+			p.reaper.Collect()
 			continue
 		}
 		p.mu.Lock()
@@ -117,8 +119,8 @@ func (p *process) set(t *task) {
 func (p *process) next() bool {
 	trim := time.AfterFunc(trimAfter, debug.FreeOSMemory)
 	defer trim.Stop()
-	body, descriptors, err := p.agent.read(SpecBytesMax)
-	closeAll(descriptors)
+	body, descriptors, err := p.agent.Read(SpecBytesMax)
+	taskproc.CloseAll(descriptors)
 	if err != nil {
 		return false // the agent is gone; what it has not told completely is not started
 	}
@@ -131,7 +133,7 @@ func (p *process) next() bool {
 		err = fmt.Errorf("request %q without a task", request.Op)
 	}
 	if err != nil {
-		_ = p.agent.write(&Reply{Failure: &Failure{Kind: FailBadRequest, Params: map[string]string{"cause": err.Error()}}})
+		_ = p.agent.write(&Reply{Failure: taskproc.BadRequest(err.Error())})
 		return false
 	}
 	return p.supervise(request.Spec)
@@ -152,17 +154,17 @@ func (p *process) probe(spec *Spec) {
 // would not die, this process is not fit for another, nor with limits that the
 // agent may have raised for the task.
 func (p *process) supervise(spec *Spec) bool {
-	p.reaper.reopen()
+	p.reaper.Reopen()
 	record, err := createRecord(".", spec.TaskID)
 	if err != nil {
 		failure := failed(err)
 		if errors.Is(err, os.ErrExist) || errors.Is(err, ErrHeld) {
-			failure.Kind = FailExists
+			failure.Kind = taskproc.FailExists
 		}
 		_ = p.agent.write(&Reply{Failure: failure})
 		return false
 	}
-	t := newTask(spec, p.reaper, record, p.agent.open)
+	t := newTask(spec, p.reaper, record, p.agent.Open)
 	server, err := listen(t)
 	if err != nil {
 		t.discard()
@@ -171,13 +173,13 @@ func (p *process) supervise(spec *Spec) bool {
 	}
 	p.set(t)
 	defer p.set(nil)
-	started := make(chan *Failure)
+	started := make(chan *taskproc.Failure)
 	var thread sync.WaitGroup
 	thread.Go(func() {
 		// This thread makes all processes of the task and outlives them. It
 		// is never unlocked, so it ends here, and with it the namespaces.
 		runtime.LockOSThread()
-		var failure *Failure
+		var failure *taskproc.Failure
 		if err := dropNice(); err != nil {
 			failure = failed(err)
 		} else {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // spawner makes the task's processes. All of them are made by one thread,
@@ -15,7 +17,7 @@ import (
 // supervisor keeps seeing the node's own files.
 type spawner struct {
 	requests chan func()
-	reaper   *reaper
+	reaper   *taskproc.Reaper
 	tree     *tree
 	cgroup   *os.File // of version 2, nil: none
 	oom      int      // this process's protection, which no child is to have; 0: none
@@ -80,11 +82,11 @@ type program struct {
 
 // start executes a program in a session and process group of its own. Must
 // run in the spawner's thread. A nil failure means that it has executed.
-func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *Failure) {
-	if failure := checkDir(p.dir); failure != nil {
+func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *taskproc.Failure) {
+	if failure := taskproc.CheckDir(p.dir); failure != nil {
 		return 0, nil, failure
 	}
-	path, failure := lookPath(p.command[0], p.dir, p.env)
+	path, failure := taskproc.FindProgram(p.command[0], p.dir, p.env)
 	if failure != nil {
 		return 0, nil, failure
 	}
@@ -121,12 +123,12 @@ func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *Failure) {
 	}
 	s.tree.holder.enterGate(0)
 	defer s.tree.holder.leaveGate()
-	pid, exit, err := s.reaper.fork(func() (int, error) { return s.unprotected(execute) })
-	if err == errClosed {
-		return 0, nil, &Failure{Kind: FailEnded}
+	pid, exit, err := s.reaper.Fork(func() (int, error) { return s.unprotected(execute) })
+	if err == taskproc.ErrClosed {
+		return 0, nil, &taskproc.Failure{Kind: taskproc.FailEnded}
 	}
 	if err != nil {
-		return 0, nil, explain(p.command[0], path, p.dir, err)
+		return 0, nil, taskproc.Explain(p.command[0], path, p.dir, err)
 	}
 	return pid, exit, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // MarkerEnv is the environment variable that marks every process of a task.
@@ -144,31 +146,12 @@ const (
 // Reply is one message from a supervisor: exactly one field is set, or none
 // for a plain "done". OpExec is answered twice: Started, then Exit.
 type Reply struct {
-	Failure *Failure `json:"failure,omitempty"`
-	Started *State   `json:"started,omitempty"`
-	Exit    *Exit    `json:"exit,omitempty"`
-	Stats   *Stats   `json:"stats,omitempty"`
-	Probe   *Probe   `json:"probe,omitempty"`
+	Failure *taskproc.Failure `json:"failure,omitempty"`
+	Started *State            `json:"started,omitempty"`
+	Exit    *Exit             `json:"exit,omitempty"`
+	Stats   *Stats            `json:"stats,omitempty"`
+	Probe   *Probe            `json:"probe,omitempty"`
 }
-
-// Failure says why a request was not carried out. Kind names a message of
-// the catalogue without its "driver." in front.
-type Failure struct {
-	Kind     string            `json:"kind"`
-	Params   map[string]string `json:"params,omitempty"`
-	ExitCode int               `json:"exit_code,omitempty"` // set when it is the command's fault: 126 or 127
-}
-
-// Failure kinds that are not messages for users.
-const (
-	FailEnded      = "ended"
-	FailExists     = "exists" // the task has a record
-	FailBadRequest = "bad_request"
-	FailBusy       = "busy"
-)
-
-// Error renders the failure for logs.
-func (f *Failure) Error() string { return fmt.Sprintf("%s %v", f.Kind, f.Params) }
 
 // Stats is a measurement of the whole tree.
 type Stats struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nomadlike/plugins/driver/tasklog"
+	"nomadlike/plugins/driver/taskproc"
 	"nomadlike/plugins/exec/proctree"
 )
 
@@ -44,7 +45,7 @@ type stopRequest struct {
 // Without a stop request, what a command leaves behind is killed at once.
 type task struct {
 	spec    *Spec
-	reaper  *reaper
+	reaper  *taskproc.Reaper
 	spawner *spawner
 	tree    *tree
 	record  *recordFile
@@ -62,7 +63,7 @@ type task struct {
 	ended   chan struct{} // closed once the exit is durable
 }
 
-func newTask(spec *Spec, r *reaper, record *recordFile, wanted func() bool) *task {
+func newTask(spec *Spec, r *taskproc.Reaper, record *recordFile, wanted func() bool) *task {
 	tree := newTree(r)
 	return &task{
 		spec: spec, reaper: r, spawner: newSpawner(tree), tree: tree, record: record, wanted: wanted,
@@ -73,7 +74,7 @@ func newTask(spec *Spec, r *reaper, record *recordFile, wanted func() bool) *tas
 
 // start takes the task from its spec to a running command. It runs in the
 // spawner's thread, before anything else does, and records the state.
-func (t *task) start() *Failure {
+func (t *task) start() *taskproc.Failure {
 	if failure := t.prepare(); failure != nil {
 		return failure
 	}
@@ -102,7 +103,7 @@ func (t *task) discard() {
 }
 
 // prepare makes all that the command needs.
-func (t *task) prepare() *Failure {
+func (t *task) prepare() *taskproc.Failure {
 	self, err := proctree.Read(os.Getpid())
 	if err != nil {
 		return failed(err)
@@ -169,13 +170,13 @@ func (t *task) openLogs() error {
 }
 
 // execute starts the command with its output going to the logs.
-func (t *task) execute() *Failure {
+func (t *task) execute() *taskproc.Failure {
 	null, err := syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return failed(fmt.Errorf("open /dev/null: %w", err))
 	}
 	theirs := []int{null}
-	defer func() { closeAll(theirs) }()
+	defer func() { taskproc.CloseAll(theirs) }()
 	for _, log := range t.logs {
 		var ends [2]int
 		if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
@@ -244,7 +245,7 @@ func (t *task) stop(signal syscall.Signal, grace time.Duration) {
 func (t *task) run() {
 	exit := &Exit{Version: RecordVersion, TaskID: t.spec.TaskID, StartedNS: t.state.StartedNS}
 	t.live(exit)
-	t.reaper.close()
+	t.reaper.Close()
 	exit.Unkillable = t.tree.killAll()
 	if t.command != nil {
 		select {
@@ -282,7 +283,7 @@ func (t *task) live(exit *Exit) {
 			if !stopping {
 				return
 			}
-		case <-t.reaper.changed:
+		case <-t.reaper.Changed():
 		case <-look:
 		case <-expired:
 			return
@@ -313,7 +314,7 @@ func (t *task) live(exit *Exit) {
 // in groups that only they know, and a command that is gone has left its
 // group's id to anybody: then all processes get it.
 func (t *task) signal(signal syscall.Signal) {
-	if t.spec.Hold || !t.reaper.signalGroup(t.state.Command.PID, signal) {
+	if t.spec.Hold || !t.reaper.SignalGroup(t.state.Command.PID, signal) {
 		t.tree.signalAll(signal)
 	}
 }
@@ -370,6 +371,6 @@ func (e *Exit) set(status syscall.WaitStatus) {
 }
 
 // failed is a failure that is the node's fault.
-func failed(err error) *Failure {
-	return &Failure{Kind: "supervisor_failed", Params: map[string]string{"cause": err.Error()}}
+func failed(err error) *taskproc.Failure {
+	return &taskproc.Failure{Kind: "supervisor_failed", Params: map[string]string{"cause": err.Error()}}
 }

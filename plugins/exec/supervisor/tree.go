@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"nomadlike/plugins/driver/taskproc"
 	"nomadlike/plugins/exec/proctree"
 )
 
@@ -23,7 +24,7 @@ const (
 // processes. Its cgroups, when it has some, do in one step what signals do in
 // several.
 type tree struct {
-	reaper  *reaper
+	reaper  *taskproc.Reaper
 	cgroups *cgroups
 	holder  *holder
 	before  time.Duration // processor time of this process's earlier children
@@ -32,7 +33,7 @@ type tree struct {
 	init atomic.Int64
 }
 
-func newTree(r *reaper) *tree {
+func newTree(r *taskproc.Reaper) *tree {
 	t := &tree{reaper: r, cgroups: new(cgroups), before: collectedTime()}
 	t.holder = newHolder(t)
 	return t
@@ -43,7 +44,7 @@ func (t *tree) killAll() (unkillable []int) {
 	deadline := time.Now().Add(killPatience)
 	t.holder.release()
 	for pause := killPollFirst; ; pause = min(pause*2, killPollSlow) {
-		if t.reaper.empty() {
+		if t.reaper.Empty() {
 			return nil
 		}
 		left := t.killPass()
@@ -52,7 +53,7 @@ func (t *tree) killAll() (unkillable []int) {
 		}
 		timer := time.NewTimer(pause)
 		select {
-		case <-t.reaper.changed:
+		case <-t.reaper.Changed():
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -64,7 +65,7 @@ func (t *tree) killAll() (unkillable []int) {
 // can do that.
 func (t *tree) killPass() []int {
 	if init := t.init.Load(); init != 0 {
-		t.reaper.signal(int(init), syscall.SIGKILL) // with it goes all of its namespace, at once
+		t.reaper.Signal(int(init), syscall.SIGKILL) // with it goes all of its namespace, at once
 	}
 	if write(t.cgroups.v2, "cgroup.kill", "1") {
 		return t.signalAll(syscall.SIGKILL) // what is not in the cgroup
@@ -82,7 +83,7 @@ func (t *tree) killPass() []int {
 
 // empty tells whether no process of the task is left.
 func (t *tree) empty() bool {
-	if t.reaper.empty() {
+	if t.reaper.Empty() {
 		return true
 	}
 	if t.init.Load() == 0 {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"nomadlike/plugins/driver/taskproc"
 )
 
 // view is the task's file system in the making: a small one in memory that has
@@ -25,7 +27,7 @@ type view struct {
 }
 
 // buildView makes the view. mountProc mounts /proc of the right processes.
-func buildView(spec *Spec, mountProc func(path string) error) (*view, *Failure) {
+func buildView(spec *Spec, mountProc func(path string) error) (*view, *taskproc.Failure) {
 	v := &view{spec: spec, devices: make(map[uint64]bool)}
 	steps := []struct {
 		name string
@@ -444,7 +446,7 @@ func (v *view) makeHostFiles() error {
 }
 
 // mountAll shows what the job and the node's plugins ask for.
-func (v *view) mountAll() *Failure {
+func (v *view) mountAll() *taskproc.Failure {
 	own, err := filepath.EvalSymlinks(v.spec.Isolation.TaskDir)
 	if err != nil {
 		return failed(err)
@@ -452,7 +454,7 @@ func (v *view) mountAll() *Failure {
 	for _, mount := range v.spec.Isolation.Mounts {
 		fd, err := openSource(mount)
 		if err != nil {
-			return notExecutable("mount_missing", map[string]string{"path": mount.Source, "cause": plain(err)})
+			return taskproc.Refuse(taskproc.CodeNotExecutable, "mount_missing", "path", mount.Source, "cause", taskproc.Errno(err).Error())
 		}
 		failure := v.mountOne(mount, fd, own)
 		syscall.Close(fd)
@@ -483,7 +485,7 @@ func openSource(mount BindMount) (int, error) {
 
 // mountOne mounts an opened source. It is judged by what was opened, which is
 // what gets mounted, whatever becomes of the path meanwhile.
-func (v *view) mountOne(mount BindMount, fd int, taskDir string) *Failure {
+func (v *view) mountOne(mount BindMount, fd int, taskDir string) *taskproc.Failure {
 	real, err := realPath(fd)
 	var stat syscall.Stat_t
 	if err == nil {
@@ -496,10 +498,10 @@ func (v *view) mountOne(mount BindMount, fd int, taskDir string) *Failure {
 	refused := mount.Job && !v.spec.Isolation.allowed(real, taskDir)
 	chosen := mount.Job || mount.Within != "" // by a job, if only the name below what is given
 	if refused || chosen && kind != syscall.S_IFDIR && kind != syscall.S_IFREG {
-		return notExecutable("mount_refused", map[string]string{"path": mount.Source, "real": real})
+		return taskproc.Refuse(taskproc.CodeNotExecutable, "mount_refused", "path", mount.Source, "real", real)
 	}
 	if chosen && reserved(mount.Target) {
-		return notExecutable("mount_refused", map[string]string{"path": mount.Target, "real": mount.Target})
+		return taskproc.Refuse(taskproc.CodeNotExecutable, "mount_refused", "path", mount.Target, "real", mount.Target)
 	}
 	flags := uint64(mountNoSUID | mountNoDev)
 	if mount.ReadOnly {
@@ -508,7 +510,7 @@ func (v *view) mountOne(mount BindMount, fd int, taskDir string) *Failure {
 		v.writable = append(v.writable, mount.Target)
 	}
 	if err := v.bindFD(fd, mount.Target, flags); err != nil {
-		return notExecutable("mount_failed", map[string]string{"path": mount.Target, "cause": err.Error()})
+		return taskproc.Refuse(taskproc.CodeNotExecutable, "mount_failed", "path", mount.Target, "cause", err.Error())
 	}
 	return nil
 }
