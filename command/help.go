@@ -36,6 +36,9 @@ func (env *Env) help(args []string) int {
 	}
 	wrong, near := suggest(words)
 	hint := env.text("cli.usage.see_help")
+	if group := groupOf(words); group != "" {
+		hint = env.text("cli.usage.hint", "command", group)
+	}
 	if near != "" {
 		hint = env.text("cli.did_you_mean", "name", near)
 	}
@@ -139,11 +142,18 @@ func suggest(words []string) (wrong, near string) {
 	if len(words) > 0 && ends[words[0]] != "" {
 		return words[0], ends[words[0]]
 	}
-	for n := min(longest, len(words)); n > 0; n-- {
+	known := len(strings.Fields(groupOf(words)))
+	if known > 0 && known < len(words) && ends[words[known]] != "" {
+		return strings.Join(words[:known+1], " "), ends[words[known]] // right word, wrong group
+	}
+	for n := min(longest, len(words)); n > known; n-- {
 		typed := strings.Join(words[:n], " ")
 		if found := nearest(typed, paths[n]); found != "" {
 			return typed, found
 		}
+	}
+	if known > 0 {
+		return strings.Join(words[:min(known+1, len(words))], " "), ""
 	}
 	if len(words) > 0 {
 		if found := nearest(words[0], slices.Collect(maps.Keys(ends))); found != "" {
@@ -151,6 +161,18 @@ func suggest(words []string) (wrong, near string) {
 		}
 	}
 	return strings.Join(words[:min(2, len(words))], " "), ""
+}
+
+// groupOf gives the most of the first words that begin the paths of verbs
+// ("job" of "job events"), or "".
+func groupOf(words []string) string {
+	words = beforeFlags(words)
+	for n := len(words); n > 0; n-- {
+		if group := strings.Join(words[:n], " "); len(matching(group)) > 0 {
+			return group
+		}
+	}
+	return ""
 }
 
 // beforeFlags cuts off what follows the words of a command.

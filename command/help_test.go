@@ -19,6 +19,8 @@ func TestSuggest(t *testing.T) {
 		{"operator raft remove-per", "operator raft remove-per", "operator raft remove-peer"},
 		{"token joni create", "token joni create", "token join create"},
 		{"frobnicate everything now", "frobnicate everything", ""},
+		{"job frobnicate x", "job frobnicate", ""},
+		{"job drain x", "job drain", "node drain"},
 		{"-x", "-x", ""},
 		{"", "", ""},
 	}
