@@ -165,14 +165,17 @@ func (q *query) bool(name string) bool {
 	return b
 }
 
-func (q *query) wait() time.Duration {
-	value := q.text("wait")
+func (q *query) wait() time.Duration { return q.span("wait", waitDefault, waitMax) }
+
+// span is a span of time from 0 to high.
+func (q *query) span(name string, otherwise, high time.Duration) time.Duration {
+	value := q.text(name)
 	if value == "" {
-		return waitDefault
+		return otherwise
 	}
 	d, err := time.ParseDuration(value)
-	if err != nil || d < 0 || d > waitMax {
-		q.refuse("wait", value)
+	if err != nil || d < 0 || d > high {
+		q.refuse(name, value)
 	}
 	return d
 }

@@ -107,12 +107,12 @@ func deviceState(snapshot *state.Snapshot, may readable, d *structs.Device, allo
 // treatPatience is how long a reset with its test may take.
 const treatPatience = 3 * time.Minute
 
-// treatDevice answers nodes.treat_device: an operator clears a device's faults
-// or has it reset. The log learns first who asked for what, so that nothing is
+// treatDevice answers nodes.treat_device: an operator clears a device's faults,
+// has it reset, or keeps it from work. The log learns first who asked for what, so that nothing is
 // done unseen; then the node does it.
 func (s *site) treatDevice(r *request) error {
 	body, node := r.body.(*api.DeviceTreatRequest), r.found.(*structs.Node)
-	if body.Act != structs.DeviceClear && body.Act != structs.DeviceReset {
+	if !body.Act.Known() || body.Reason != "" && (body.Act != structs.DeviceQuarantine || !plainText(body.Reason, structs.DeviceReasonMax)) {
 		return structs.NewError(structs.CodeInvalid, "client.device_act", "act", body.Act)
 	}
 	chosen, err := chooseDevice(node, body.Device)
@@ -134,7 +134,7 @@ func (s *site) treatDevice(r *request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), treatPatience)
 	defer cancel()
-	order := structs.DeviceTreat{Device: chosen.ID, Act: body.Act, By: r.caller.principal.ID}
+	order := structs.DeviceTreat{Device: chosen.ID, Act: body.Act, By: r.caller.principal.ID, Reason: body.Reason}
 	_, err = rpc.Call[structs.DeviceTreat, structs.DeviceTreated](ctx, conn, structs.MethodNodeTreat, &order)
 	if err != nil {
 		return err

@@ -457,6 +457,36 @@ func (c *cards) history(t *testing.T, name string, want ...string) {
 	}
 }
 
+// past checks what is kept of two cards of which one was not well.
+func (c *cards) past(t *testing.T) {
+	t.Helper()
+	eventually.Within(t, 20*time.Second, "the node has written down what its cards measure", func() bool {
+		past, err := c.client.NodePast(t.Context(), c.agent.ID(), api.PastFilter{Since: time.Hour, Points: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := map[string]float64{}
+		for _, one := range past.Devices {
+			for _, series := range one.Series {
+				if value := series.Values[len(series.Values)-1]; value != nil {
+					said[one.ID+" "+series.Gauge] = *value
+				}
+			}
+		}
+		return len(past.At) <= 2 && said["GPU-0001 temperature_celsius"] == 41 && said["GPU-0000 healthy"] == 1
+	})
+	one, err := c.client.NodePast(t.Context(), c.agent.ID(), api.PastFilter{Device: "1", Since: 6 * time.Hour})
+	if err != nil || len(one.Devices) != 1 || one.Devices[0].ID != "GPU-0001" || one.Devices[0].Model == "" || one.Step.Std() != 2*time.Minute {
+		t.Errorf("the past of one card is %+v, %v", one, err)
+	}
+	if _, err := c.client.NodePast(t.Context(), c.agent.ID(), api.PastFilter{Device: "7"}); structs.CodeOf(err) != structs.CodeNotFound {
+		t.Errorf("the past of a card that never was gives %v", err)
+	}
+	if _, err := c.client.NodePast(t.Context(), c.agent.ID(), api.PastFilter{Since: 25 * time.Hour}); structs.CodeOf(err) != structs.CodeInvalid {
+		t.Errorf("more than is kept gives %v", err)
+	}
+}
+
 // An operator's word brings a card back that waits for a person, and is on
 // record.
 func (m maker) operatorClearsCard(t *testing.T) {
@@ -472,6 +502,25 @@ func (m maker) operatorClearsCard(t *testing.T) {
 	c.history(t, "GPU-0001", "unwell xid-95", "clear", "well")
 	c.history(t, "1", "unwell xid-95", "clear", "well")
 	c.history(t, "GPU-0000")
+	c.past(t)
+	quarantine := api.DeviceTreatRequest{Device: "GPU-0000", Act: structs.DeviceQuarantine, Reason: "bad cable"}
+	if _, err := c.client.TreatDevice(t.Context(), c.agent.ID(), quarantine); err != nil {
+		t.Fatal(err)
+	}
+	if d := c.await(t, "GPU-0000", false); d.Health.Params["reason"] != "bad cable" || d.Health.Params["by"] == "" {
+		t.Errorf("in quarantine for %+v", d.Health)
+	}
+	c.history(t, "0", "quarantine", "suspect quarantine")
+	quarantine.Act, quarantine.Reason = structs.DeviceClear, ""
+	if _, err := c.client.TreatDevice(t.Context(), c.agent.ID(), quarantine); err != nil {
+		t.Fatal(err)
+	}
+	c.await(t, "GPU-0000", true)
+	quarantine.Reason = "clearing needs none"
+	_, err = c.client.TreatDevice(t.Context(), c.agent.ID(), quarantine)
+	if structs.CodeOf(err) != structs.CodeInvalid {
+		t.Errorf("a reason for what takes none gives %v", err)
+	}
 	if _, err := c.client.DeviceEvents(t.Context(), c.agent.ID(), "GPU-7"); structs.CodeOf(err) != structs.CodeNotFound {
 		t.Errorf("the history of a card that never was gives %v", err)
 	}

@@ -323,6 +323,7 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"devices.list":              s.listDevices,
 		"nodes.devices":             s.readDevices,
 		"nodes.events":              s.nodeEvents,
+		"nodes.past":                s.readPast,
 		"allocations.commit":        s.commitAllocation,
 		"nodes.treat_device":        s.treatDevice,
 		"nodes.drain":               s.drainNode,

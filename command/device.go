@@ -19,6 +19,7 @@ func deviceVerbs() []verb {
 		{path: "device list", setup: deviceList},
 		{path: "device history", args: "NODE DEVICE", setup: deviceHistory},
 		{path: "device clear", args: "NODE DEVICE", setup: deviceTreat(structs.DeviceClear, "cli.device.cleared")},
+		{path: "device quarantine", args: "NODE DEVICE", setup: deviceTreat(structs.DeviceQuarantine, "cli.device.quarantined")},
 		{path: "device reset", args: "NODE DEVICE", setup: deviceTreat(structs.DeviceReset, "cli.device.was_reset")},
 	}
 }
@@ -245,14 +246,17 @@ func shownDevice(d *api.DeviceState) string {
 // device.
 func deviceTreat(act structs.DeviceAct, done string) func(*flag.FlagSet) func(*Env, []string) error {
 	return func(set *flag.FlagSet) func(*Env, []string) error {
-		connection := declareConnection(set)
+		connection, reason := declareConnection(set), ""
+		if act == structs.DeviceQuarantine {
+			set.StringVar(&reason, "reason", "", "cli.flag.quarantine_reason")
+		}
 		return func(env *Env, args []string) error {
 			client, err := env.openTwo(connection, args, strings.Join(strings.Fields("NODE DEVICE")[min(len(args), 1):], " "))
 			if err != nil {
 				return err
 			}
 			defer client.Close()
-			treated, err := client.TreatDevice(env.Context, args[0], api.DeviceTreatRequest{Device: args[1], Act: act})
+			treated, err := client.TreatDevice(env.Context, args[0], api.DeviceTreatRequest{Device: args[1], Act: act, Reason: reason})
 			if err != nil {
 				return err
 			}

@@ -94,7 +94,8 @@ func (c *Client) NodeDevices(ctx context.Context, id string) (*NodeDevices, erro
 // what is to be done to it.
 type DeviceTreatRequest struct {
 	Device string            `json:"device"`
-	Act    structs.DeviceAct `json:"act"` // clear | reset
+	Act    structs.DeviceAct `json:"act"`              // clear | reset | quarantine
+	Reason string            `json:"reason,omitempty"` // of a quarantine
 }
 
 // DeviceTreated tells which device was treated.
@@ -103,7 +104,8 @@ type DeviceTreated struct {
 	Index  uint64 `json:"index"`
 }
 
-// TreatDevice clears a device's faults by an operator's word, or resets it.
+// TreatDevice clears a device's faults by an operator's word, resets it, or keeps
+// new work from it.
 func (c *Client) TreatDevice(ctx context.Context, node string, request DeviceTreatRequest) (*DeviceTreated, error) {
 	out := new(DeviceTreated)
 	_, err := c.do(ctx, call{method: http.MethodPost, path: join("v1", "nodes", node, "devices"), in: request}, out)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/client/data"
+	"nomadlike/nomadlike/client/diary"
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/client/metrics"
 	"nomadlike/nomadlike/client/session"
@@ -48,6 +50,7 @@ type Client struct {
 	devices  *deviceWatch
 	gauge    *gauge
 	stuck    *stuckList
+	diary    *diary.Book
 
 	inputs  chan func() // run by the loop
 	stopped chan struct{}
@@ -132,10 +135,17 @@ func New(config Config) (*Client, error) {
 	c.mu.node = node
 	c.log = c.log.With(logkey.NodeID, c.identity.NodeID)
 	c.drivers = newDriverHealth(config.Drivers, c.log)
-	c.devices = newDeviceWatch(config.DevicePlugins, config.Devices, c.log)
+	isolated, err := openQuarantine(config.DataDir)
+	if err != nil {
+		c.log.Error("devices that operators took out of use may get work", logkey.Error, err)
+	}
+	c.devices = newDeviceWatch(config.DevicePlugins, config.Devices, isolated, c.log)
 	c.gauge = newGauge()
 	if c.stuck, err = openStuck(config.DataDir, config.BootID); err != nil {
 		c.log.Error("processes that would not die may be left", logkey.Error, err)
+	}
+	if c.diary, err = diary.Open(filepath.Join(config.DataDir, diaryFile), config.Now()); err != nil {
+		c.log.Warn("what devices measured before is lost", logkey.Error, err)
 	}
 	c.loop.healing = make(map[string]time.Time)
 	c.loop.table = alloc.NewTable(c.identity.NodeID)
@@ -237,6 +247,7 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 	c.lookAtStuck()
 	drivers.Go(func() { c.watchStuck(work) })
+	drivers.Go(func() { c.keepDiary(work) })
 	c.drivers.firstWord(ctx, driverFirstWord)
 	c.devices.firstWord(ctx, deviceFirstWord)
 	c.driversChanged()

@@ -28,18 +28,20 @@ const (
 type deviceWatch struct {
 	plugins  map[string]device.Plugin
 	declared []structs.Device // by the agent's configuration; nobody watches them
+	isolated *quarantine
 	log      *slog.Logger
 	first    chan struct{} // closed when every plugin has spoken once
 
 	mu struct {
 		sync.Mutex
-		last  map[string]device.Snapshot // by plugin, without events
-		stats map[string]device.Stats
+		last    map[string]device.Snapshot // by plugin, without events
+		stats   map[string]device.Stats
+		changed func() // nil before run
 	}
 }
 
-func newDeviceWatch(plugins map[string]device.Plugin, declared []structs.Device, log *slog.Logger) *deviceWatch {
-	w := &deviceWatch{plugins: plugins, declared: declared, log: log, first: make(chan struct{})}
+func newDeviceWatch(plugins map[string]device.Plugin, declared []structs.Device, isolated *quarantine, log *slog.Logger) *deviceWatch {
+	w := &deviceWatch{plugins: plugins, declared: declared, isolated: isolated, log: log, first: make(chan struct{})}
 	w.mu.last = make(map[string]device.Snapshot)
 	w.mu.stats = make(map[string]device.Stats)
 	if len(plugins) == 0 {
@@ -58,6 +60,9 @@ func (w *deviceWatch) firstWord(ctx context.Context, limit time.Duration) {
 
 // run listens until ctx is cancelled, and calls changed after every word.
 func (w *deviceWatch) run(ctx context.Context, changed func()) {
+	w.mu.Lock()
+	w.mu.changed = changed
+	w.mu.Unlock()
 	var listening sync.WaitGroup
 	for name, plugin := range w.plugins {
 		listening.Go(func() {
@@ -167,6 +172,9 @@ func (w *deviceWatch) registered() ([]structs.Device, map[string]string) {
 		}
 		attributes["device."+name+".state"] = stateOf(&s)
 	}
+	for i := range devices {
+		w.isolated.judge(&devices[i])
+	}
 	return devices, attributes
 }
 
@@ -186,7 +194,9 @@ func stateOf(s *device.Snapshot) string {
 func (w *deviceWatch) find(id string) (d structs.Device, plugin string, ok bool) {
 	for i := range w.declared {
 		if w.declared[i].ID == id {
-			return w.declared[i], "", true
+			d = w.declared[i]
+			w.isolated.judge(&d)
+			return d, "", true
 		}
 	}
 	w.mu.Lock()
@@ -194,10 +204,22 @@ func (w *deviceWatch) find(id string) (d structs.Device, plugin string, ok bool)
 	for _, name := range slices.Sorted(maps.Keys(w.mu.last)) {
 		devices := w.mu.last[name].Devices
 		if i := slices.IndexFunc(devices, func(d structs.Device) bool { return d.ID == id }); i >= 0 {
-			return devices[i], name, true
+			d = devices[i]
+			w.isolated.judge(&d)
+			return d, name, true
 		}
 	}
 	return structs.Device{}, "", false
+}
+
+// tell has the registration made anew, when the watch runs.
+func (w *deviceWatch) tell() {
+	w.mu.Lock()
+	changed := w.mu.changed
+	w.mu.Unlock()
+	if changed != nil {
+		changed()
+	}
 }
 
 // busy names the plugins that have devices now.

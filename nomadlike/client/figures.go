@@ -159,22 +159,8 @@ func (c *Client) Treat(ctx context.Context, order *structs.DeviceTreat) error {
 	if !ok {
 		return structs.NewError(structs.CodeNotFound, "client.device_gone", "device", order.Device)
 	}
-	healer, can := c.devices.plugins[plugin].(device.Healer)
-	if !can {
-		return structs.NewError(structs.CodeConflict, "client.device_untreatable", "device", order.Device)
-	}
 	c.log.Info("operator treats device", "device", order.Device, "act", string(order.Act), logkey.User, order.By)
-	var err error
-	switch order.Act {
-	case structs.DeviceClear:
-		err = healer.Clear(ctx, []string{order.Device})
-	case structs.DeviceReset:
-		if err = c.mayReset(ctx, order.Device); err == nil {
-			err = healer.Heal(ctx, []string{order.Device})
-		}
-	default:
-		return structs.NewError(structs.CodeInvalid, "client.device_act", "act", order.Act)
-	}
+	err := c.treat(ctx, plugin, order)
 	var told *structs.Error
 	switch {
 	case err == nil || errors.As(err, &told):
@@ -212,4 +198,42 @@ func (c *Client) mayReset(ctx context.Context, id string) error {
 		return err
 	}
 	return refusal
+}
+
+// treat carries out an order. A device that only its operators kept from work
+// needs no plugin that can heal.
+func (c *Client) treat(ctx context.Context, plugin string, order *structs.DeviceTreat) error {
+	healer, can := c.devices.plugins[plugin].(device.Healer)
+	switch order.Act {
+	case structs.DeviceQuarantine:
+		if err := c.devices.isolated.put(order.Device, isolated{By: order.By, Reason: order.Reason, At: structs.At(c.config.Now())}); err != nil {
+			return err
+		}
+		c.devices.tell()
+		return nil
+	case structs.DeviceClear:
+		was, err := c.devices.isolated.take(order.Device)
+		if err != nil {
+			return err
+		}
+		if was {
+			c.devices.tell()
+			if d, _, _ := c.devices.find(order.Device); device.ActionOf(&d).TakesWork() {
+				return nil
+			}
+		}
+		if can {
+			return healer.Clear(ctx, []string{order.Device})
+		}
+	case structs.DeviceReset:
+		if can {
+			if err := c.mayReset(ctx, order.Device); err != nil {
+				return err
+			}
+			return healer.Heal(ctx, []string{order.Device})
+		}
+	default:
+		return structs.NewError(structs.CodeInvalid, "client.device_act", "act", order.Act)
+	}
+	return structs.NewError(structs.CodeConflict, "client.device_untreatable", "device", order.Device)
 }

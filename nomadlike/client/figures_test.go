@@ -122,3 +122,101 @@ func TestOperatorTreatsDevices(t *testing.T) {
 		wantError(t, treat("FAKE-0000", "kick"), "client.device_act")
 	})
 }
+
+// A device that an operator took out of use stays so over a restart of the
+// agent, whatever its plugin says, until he clears it.
+func TestQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		for life := range 2 {
+			c, w := newControl(), newWard()
+			cards := device.NewFake(device.FakeDevices("fake/card", 2)...)
+			n, stop := c.node(t, dir, "n1", w.driver(), func(c *Config) {
+				c.DevicePlugins = map[string]device.Plugin{"fake": cards}
+				c.Devices = []structs.Device{{ID: "declared-0", Kind: "acme/npu", Healthy: true}}
+			})
+			settle()
+			treat := func(id string, act structs.DeviceAct) {
+				t.Helper()
+				if err := n.Treat(t.Context(), &structs.DeviceTreat{Device: id, Act: act, By: "ops", Reason: "bad cable"}); err != nil {
+					t.Fatalf("%s %s: %v", act, id, err)
+				}
+				settle()
+			}
+			if life == 0 {
+				treat("FAKE-0001", structs.DeviceQuarantine)
+				treat("declared-0", structs.DeviceQuarantine)
+			}
+			sick := map[string]bool{}
+			for _, d := range n.Node().Devices {
+				if sick[d.ID] = !d.Healthy; !d.Healthy && (d.Health.ID != "client.device_quarantined_for" || d.Health.Params["reason"] != "bad cable" || device.ActionOf(&d) != device.ActCordon) {
+					t.Errorf("registered is %+v %+v", d, d.Health)
+				}
+			}
+			if diff := cmp.Diff(map[string]bool{"FAKE-0000": false, "FAKE-0001": true, "declared-0": true}, sick); diff != "" {
+				t.Errorf("life %d: not healthy (-want +got):\n%s", life, diff)
+			}
+			if life == 1 {
+				cards.Fault("FAKE-0001", "burnt", device.ActService)
+				settle()
+				if d, _, _ := n.devices.find("FAKE-0001"); device.ActionOf(&d) != device.ActService {
+					t.Errorf("its own fault, which is worse, is hidden: %+v", d)
+				}
+				treat("FAKE-0001", structs.DeviceClear)
+				treat("declared-0", structs.DeviceClear)
+				for _, d := range n.Node().Devices {
+					if !d.Healthy || d.Health != nil || d.Attrs[device.AttrFault] != "" {
+						t.Errorf("after it was cleared: %+v", d)
+					}
+				}
+			}
+			stop()
+		}
+	})
+}
+
+// A node keeps what it measured, also over a restart of its agent.
+func TestPastOfANode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, began := t.TempDir(), time.Now()
+		live := func(work func(n *Client, cards *device.Fake)) {
+			c, w := newControl(), newWard()
+			cards := device.NewFake(device.FakeDevices("fake/card", 2)...)
+			n, stop := c.node(t, dir, "n1", w.driver(), fakeMachine(began), func(c *Config) {
+				c.DevicePlugins = map[string]device.Plugin{"fake": cards}
+			})
+			settle()
+			work(n, cards)
+			stop()
+		}
+		live(func(_ *Client, cards *device.Fake) {
+			pass(3 * time.Minute)
+			cards.Fault("FAKE-0001", "burnt", device.ActService)
+			pass(3 * time.Minute)
+		})
+		live(func(n *Client, _ *device.Fake) {
+			pass(2 * time.Minute)
+			past, err := n.Past(&structs.PastRequest{Since: structs.At(began), Points: 3})
+			if err != nil || len(past.Devices) != 2 || past.Count < 2 {
+				t.Fatalf("past %+v, %v", past, err)
+			}
+			for _, one := range past.Devices {
+				for _, series := range one.Series {
+					first, later := *series.Values[0], *series.Values[1]
+					want := map[string][2]float64{structs.PastHealthy: {1, 0}, device.GaugeUtilization: {0.5, 0.5}}[series.Gauge]
+					if one.ID == "FAKE-0000" {
+						want[1] = want[0]
+					}
+					if first != want[0] || later != want[1] {
+						t.Errorf("%s %s: %v, then %v", one.ID, series.Gauge, first, later)
+					}
+				}
+			}
+			if cores := past.Machine[1]; cores.Gauge != structs.PastCores || !near(*cores.Values[0], 1.5) {
+				t.Errorf("of the machine %+v", cores)
+			}
+			_, err = n.Past(&structs.PastRequest{})
+			wantError(t, err, "client.past_request")
+		})
+	})
+}

@@ -39,6 +39,10 @@ func (c *Client) Register(s *rpc.Server) {
 		func(_ context.Context, _ rpc.Peer, request *structs.MetricsRequest) (*structs.NodeMetrics, error) {
 			return c.Metrics(request)
 		})
+	rpc.Unary(s, structs.MethodNodePast, rpc.FromServers,
+		func(_ context.Context, _ rpc.Peer, request *structs.PastRequest) (*structs.NodePast, error) {
+			return c.Past(request)
+		})
 	rpc.Unary(s, structs.MethodAllocCommit, rpc.FromServers,
 		func(ctx context.Context, peer rpc.Peer, order *structs.CommitOrder) (*structs.Committed, error) {
 			return c.Commit(ctx, callerOf(peer), order)

@@ -194,7 +194,7 @@ func applyDeviceTreated(tx *txn, body *structs.DeviceTreatment) (structs.ApplyRe
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.node_unknown", "node", body.NodeID)
 	}
-	if body.Act != structs.DeviceClear && body.Act != structs.DeviceReset {
+	if !body.Act.Known() {
 		return refuse(structs.CodeInvalid, "client.device_act", "act", body.Act)
 	}
 	if len(body.Device) > idLengthMax {

@@ -52,14 +52,26 @@ type DeviceAct string
 const (
 	DeviceClear DeviceAct = "clear" // forget its faults, without a test
 	DeviceReset DeviceAct = "reset" // reset and test it; nothing may run on it
+	// DeviceQuarantine gives it no new work until it is cleared; what runs on it
+	// goes on.
+	DeviceQuarantine DeviceAct = "quarantine"
 )
+
+// Known tells whether a is one of the acts of this version.
+func (a DeviceAct) Known() bool {
+	return a == DeviceClear || a == DeviceReset || a == DeviceQuarantine
+}
+
+// DeviceReasonMax bounds the reason that an operator gives, in bytes.
+const DeviceReasonMax = 256
 
 // DeviceTreat asks a node to do something to one of its devices, which is named
 // by its full id.
 type DeviceTreat struct {
 	Device string    `json:"device"`
 	Act    DeviceAct `json:"act"`
-	By     string    `json:"by"` // who asked, for the node's log
+	By     string    `json:"by"`               // who asked, for the node's log
+	Reason string    `json:"reason,omitempty"` // of a quarantine
 }
 
 // DeviceTreated answers a DeviceTreat that succeeded.

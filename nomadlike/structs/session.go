@@ -14,6 +14,7 @@ package structs
 //	Alloc.Exec       stream, server or member's client -> client: ExecUp / ExecDown
 //	Node.Figures     server -> client: FiguresRequest / NodeFigures
 //	Node.Metrics     server -> client: MetricsRequest / NodeMetrics
+//	Node.Past        server -> client: PastRequest / NodePast
 //	Node.Treat       server -> client: DeviceTreat / DeviceTreated
 //	Alloc.Commit     server -> client: CommitOrder / Committed
 const (
@@ -28,6 +29,7 @@ const (
 	MethodAllocExec       = "Alloc.Exec"
 	MethodNodeFigures     = "Node.Figures"
 	MethodNodeMetrics     = "Node.Metrics"
+	MethodNodePast        = "Node.Past"
 	MethodNodeTreat       = "Node.Treat"
 	MethodAllocCommit     = "Alloc.Commit"
 )

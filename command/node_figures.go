@@ -1,0 +1,108 @@
+package command
+
+import (
+	"flag"
+	"fmt"
+	"strconv"
+	"time"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device"
+)
+
+// pastRows is how many lines are printed unless told.
+const pastRows = 24
+
+// nodeFigures prints what a node, or one of its cards, measured lately.
+func nodeFigures(set *flag.FlagSet) func(*Env, []string) error {
+	var filter api.PastFilter
+	set.StringVar(&filter.Device, "device", "", "cli.flag.past_device")
+	since := declareSpan(set, "since", 24*time.Hour, "cli.flag.past_since")
+	set.IntVar(&filter.Points, "points", pastRows, "cli.flag.past_points")
+	return reading("NODE", func(env *Env, client *api.Client, id string) (*api.NodePast, error) {
+		filter.Since = since.value.Std()
+		return client.NodePast(env.Context, id, filter)
+	}, func(env *Env, past *api.NodePast) { env.printPast(past, filter.Device != "") })(set)
+}
+
+// pastColumn is a column of a table of the past.
+type pastColumn struct {
+	head  string // in the catalogue
+	gauge string
+	text  func(float64) string
+}
+
+// pastColumns are those of a card, or of a machine.
+func (env *Env) pastColumns(card bool) []pastColumn {
+	bytes := func(v float64) string { return size(int64(v)) }
+	whole := func(unit string) func(float64) string {
+		return func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) + unit }
+	}
+	if !card {
+		return []pastColumn{
+			{"cli.col.cores", structs.PastCores, func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }},
+			{"cli.col.memory", device.GaugeMemoryUsed, bytes},
+		}
+	}
+	return []pastColumn{
+		{"cli.col.busy", device.GaugeUtilization, func(v float64) string { return percent(100 * v) }},
+		{"cli.col.memory", device.GaugeMemoryUsed, bytes},
+		{"cli.col.temperature", device.GaugeTemperature, whole("°C")},
+		{"cli.col.power", device.GaugePower, whole("W")},
+		{"cli.col.ecc", device.GaugeECCUncorrected, whole("")},
+		{"cli.col.health", structs.PastHealthy, env.pastHealth},
+	}
+}
+
+// pastHealth says whether a card was well all the time.
+func (env *Env) pastHealth(least float64) string {
+	if least >= 1 {
+		return env.Stdout.paint(colourGreen, env.text("cli.health.well"))
+	}
+	return env.Stdout.paint(colourRed, env.text("cli.health.was_unwell"))
+}
+
+// printPast prints a line for each point at which something was measured.
+func (env *Env) printPast(past *api.NodePast, card bool) {
+	columns, series := env.pastColumns(card), past.Machine
+	if card {
+		series = nil
+		if len(past.Devices) > 0 {
+			series = past.Devices[0].Series
+		}
+	}
+	heads := []string{env.text("cli.col.time")}
+	for _, column := range columns {
+		heads = append(heads, env.text(column.head))
+	}
+	table := newTable(env.Stdout, heads...)
+	for i, at := range past.At {
+		row, known := []string{when(at)}, false
+		for _, column := range columns {
+			cell := "-"
+			if value := pastValue(series, column.gauge, i); value != nil {
+				cell, known = column.text(*value), true
+			}
+			row = append(row, cell)
+		}
+		if known {
+			table.row(row...)
+		}
+	}
+	if len(table.rows) == 0 {
+		fmt.Fprintln(env.Stdout, env.text("cli.node.no_past"))
+		return
+	}
+	table.print()
+}
+
+// pastValue is one value of a figure; nil: it was not measured.
+func pastValue(series []structs.PastSeries, gauge string, i int) *float64 {
+	for k := range series {
+		if series[k].Gauge == gauge && i < len(series[k].Values) {
+			return series[k].Values[i]
+		}
+	}
+	return nil
+}
