@@ -91,6 +91,12 @@ type Plugin struct {
 		failing time.Time // since when the library answers with errors; zero: it does not
 		stored  string    // what was saved last, to save changes only
 		events  []device.Event
+		// heals counts how often faults were forgotten, healed has that count by
+		// card: what was read of a card before says nothing after it, or a fault
+		// that is over would come back. read is the count at which facts were read.
+		heals  uint64
+		healed map[string]uint64
+		read   uint64
 		// mpsDown says which MPS daemons are not up, and why, by the directory
 		// of their pipes; mpsKnown that they have been looked at.
 		mpsDown  map[string]*structs.Reason
@@ -120,6 +126,7 @@ func Start(s *Settings, o Options) *Plugin {
 		factsNow: make(chan struct{}, 1), mps: &mpsDaemons{program: s.MPSControl, dir: o.StateDir, log: o.Logger}, looked: make(chan struct{}),
 	}
 	p.life, p.cancel = context.WithCancel(context.Background())
+	p.mu.healed = make(map[string]uint64)
 	p.mu.health = &Health{Units: make(map[string]*Unit)}
 	if o.StateDir != "" {
 		health, err := loadHealth(p.storePath())
@@ -228,6 +235,7 @@ func (p *Plugin) hangs(call string, since time.Duration) {
 // look reads the cards and judges them.
 func (p *Plugin) look() {
 	p.readPlaces()
+	heals := p.heals()
 	facts, err := guard.Run(p.life, p.guard, "read", p.hangs, p.o.Library.Read)
 	if p.life.Err() != nil {
 		return
@@ -241,10 +249,15 @@ func (p *Plugin) look() {
 	p.mu.Unlock()
 	p.place(&facts)
 	p.mu.Lock()
+	if p.mu.heals != heals {
+		p.mu.Unlock()
+		p.lookSoon()
+		return
+	}
 	stuck := p.stillStuckLocked()
 	events := p.mu.health.Step(Input{Now: time.Now(), Facts: &facts, Stuck: stuck}, p.s.actions)
 	first := p.mu.facts == nil
-	p.mu.facts = p.mu.health.Complete(&facts)
+	p.mu.facts, p.mu.read = p.mu.health.Complete(&facts), heals
 	p.mu.events = append(p.mu.events, events...)
 	p.mu.Unlock()
 	if first {
@@ -252,6 +265,20 @@ func (p *Plugin) look() {
 	}
 	p.publish()
 	p.first()
+}
+
+// heals is how often faults were forgotten so far.
+func (p *Plugin) heals() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.heals
+}
+
+// forgetLocked forgets the faults of a card, see Health.Forget.
+func (p *Plugin) forgetLocked(uuid string, all bool) {
+	p.mu.heals++
+	p.mu.healed[uuid] = p.mu.heals
+	p.mu.events = append(p.mu.events, p.mu.health.Forget(uuid, all, time.Now())...)
 }
 
 // fails publishes that the library answers with an error. One that goes on

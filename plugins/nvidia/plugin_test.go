@@ -346,6 +346,96 @@ func TestReapMemoryOfNobodyAndHeal(t *testing.T) {
 	})
 }
 
+// lateLibrary is a library whose answers are on their way for as long as a test
+// wants.
+type lateLibrary struct {
+	*FakeLibrary
+	way atomic.Pointer[chan struct{}] // closed when answers may arrive; nil: at once
+}
+
+// late lets answers arrive only once arrive was called.
+func (l *lateLibrary) late() (arrive func()) {
+	way := make(chan struct{})
+	l.way.Store(&way)
+	return func() { l.way.CompareAndSwap(&way, nil); close(way) }
+}
+
+func (l *lateLibrary) travel() {
+	if way := l.way.Load(); way != nil {
+		<-*way
+	}
+}
+
+func (l *lateLibrary) Read() (Facts, error) {
+	facts, err := l.FakeLibrary.Read()
+	l.travel()
+	return facts, err
+}
+
+func (l *lateLibrary) Sample() ([]device.DeviceStats, error) {
+	stats, err := l.FakeLibrary.Sample()
+	l.travel()
+	return stats, err
+}
+
+// TestOldReadingAfterClear shows that what was read of a card before its faults
+// were forgotten does not bring them back.
+func TestOldReadingAfterClear(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		library := &lateLibrary{FakeLibrary: NewFakeLibrary(2)}
+		p := startFake(t, library.FakeLibrary, "", func(o *Options) { o.Library = library })
+		now, ctx := follow(t, p), context.Background()
+		now()
+		state := func(change func(*State)) {
+			library.Change(func(f *Facts) { change(&f.Cards[0].State) })
+		}
+		check := func(what string) {
+			t.Helper()
+			if s := now(); !s.Devices[0].Healthy || device.ActionOf(&s.Devices[0]) != device.ActNone {
+				t.Errorf("%s: the card is well and has fault %q", what, s.Devices[0].Attrs[device.AttrFault])
+			}
+		}
+
+		state(func(s *State) { s.RemapPending = true })
+		time.Sleep(time.Second)
+		if s := now(); s.Devices[0].Attrs[device.AttrFault] != "remap-pending" {
+			t.Fatalf("%+v", s.Devices[0])
+		}
+		arrive := library.late()
+		time.Sleep(time.Second) // a reading is on its way
+		state(func(s *State) { s.RemapPending = false })
+		if err := p.Clear(ctx, []string{"GPU-0000"}); err != nil {
+			t.Fatal(err)
+		}
+		check("cleared")
+		arrive()
+		check("an old reading arrives")
+		time.Sleep(time.Second)
+		check("a new one does")
+
+		state(func(s *State) { s.MemoryUsed = 5 << 30 })
+		arrive = library.late()
+		reaped := make(chan struct{})
+		go func() {
+			defer close(reaped)
+			if _, err := p.Reap(ctx, device.Reaping{IDs: []string{"GPU-0000"}, Mine: []device.Mark{{Cgroup: "/nomadlike"}}}); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		state(func(s *State) { s.MemoryUsed = 4 << 20 })
+		time.Sleep(memorySettle + time.Second)
+		if err := p.Clear(ctx, []string{"GPU-0000"}); err != nil {
+			t.Fatal(err)
+		}
+		next := library.late() // the next ones do not come in time
+		arrive()
+		<-reaped
+		check("an old measurement of memory arrives")
+		next()
+	})
+}
+
 func TestResetForbidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		library := NewFakeLibrary(1)

@@ -55,6 +55,7 @@ func (p *Plugin) Reap(ctx context.Context, request device.Reaping) (device.ReapR
 	if err != nil {
 		return device.ReapReport{}, err
 	}
+	heals := p.heals()
 	measured := make(map[string]device.DeviceStats)
 	list := func(ctx context.Context, _ []string) (map[string][]device.Process, error) {
 		by, err := p.sample(ctx)
@@ -77,7 +78,7 @@ func (p *Plugin) Reap(ctx context.Context, request device.Reaping) (device.ReapR
 		p.settle(ctx, reaped, list, measured)
 	}
 	for i := range reaped {
-		p.judge(&reaped[i], &chosen[i], measured[chosen[i].ID])
+		p.judge(&reaped[i], &chosen[i], measured[chosen[i].ID], heals)
 	}
 	p.publish()
 	return device.ReapReport{Devices: reaped}, nil
@@ -117,8 +118,9 @@ func (p *Plugin) settle(ctx context.Context, reaped []device.Reaped, list leftov
 	}
 }
 
-// judge completes one report and writes what it means into the card's health.
-func (p *Plugin) judge(r *device.Reaped, d *structs.Device, stats device.DeviceStats) {
+// judge completes one report and writes what it means into the card's health,
+// unless the card's faults were forgotten since heals.
+func (p *Plugin) judge(r *device.Reaped, d *structs.Device, stats device.DeviceStats, heals uint64) {
 	if used, known := stats.Gauges[device.GaugeMemoryUsed]; known {
 		r.MemoryUsed = int64(used)
 	}
@@ -136,7 +138,7 @@ func (p *Plugin) judge(r *device.Reaped, d *structs.Device, stats device.DeviceS
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	unit := p.mu.health.Units[uuid]
-	if unit == nil || p.mu.facts == nil {
+	if unit == nil || p.mu.facts == nil || p.mu.healed[uuid] > heals {
 		return
 	}
 	unit.Stuck = nil
@@ -144,6 +146,10 @@ func (p *Plugin) judge(r *device.Reaped, d *structs.Device, stats device.DeviceS
 		unit.Stuck = append(unit.Stuck, each.PID)
 	}
 	unit.Suspect = suspect && d.Attrs[device.AttrParent] == "" // a part says nothing about the whole
+	if p.mu.read != p.mu.heals {                               // the facts are older than some card's health
+		p.lookSoon()
+		return
+	}
 	events := p.mu.health.Step(Input{Now: time.Now(), Facts: p.mu.facts}, p.s.actions)
 	p.mu.events = append(p.mu.events, events...)
 }
@@ -242,9 +248,9 @@ func (p *Plugin) resetCard(ctx context.Context, uuid string) (Facts, error) {
 // is wrong.
 func (p *Plugin) test(uuid string, facts *Facts) error {
 	p.mu.Lock()
-	events := p.mu.health.Forget(uuid, false, time.Now())
-	events = append(events, p.mu.health.Step(Input{Now: time.Now(), Facts: facts}, p.s.actions)...)
-	p.mu.facts = p.mu.health.Complete(facts)
+	p.forgetLocked(uuid, false)
+	events := p.mu.health.Step(Input{Now: time.Now(), Facts: facts}, p.s.actions)
+	p.mu.facts, p.mu.read = p.mu.health.Complete(facts), p.mu.heals
 	p.mu.events = append(p.mu.events, events...)
 	worst := p.mu.health.Worst(uuid)
 	p.mu.Unlock()
@@ -263,7 +269,7 @@ func (p *Plugin) Clear(_ context.Context, ids []string) error {
 	}
 	p.mu.Lock()
 	for _, uuid := range cardsOf(chosen) {
-		p.mu.events = append(p.mu.events, p.mu.health.Forget(uuid, true, time.Now())...)
+		p.forgetLocked(uuid, true)
 	}
 	p.mu.Unlock()
 	p.publish()
