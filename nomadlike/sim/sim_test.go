@@ -9,18 +9,19 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("seeds", 100, "how many seeds to run")
+	seeds = flag.Uint64("seeds", 100, "the last seed to run")
+	from  = flag.Uint64("from", 1, "the first seed to run")
 	seed  = flag.Uint64("seed", 0, "run this seed alone")
 )
 
 // TestSeeds runs the cluster under faults, a history for each seed.
 func TestSeeds(t *testing.T) {
-	first, last := uint64(1), *seeds
+	first, last := *from, *seeds
 	if *seed != 0 {
 		first, last = *seed, *seed
 	}
-	if testing.Short() && last > 20 && *seed == 0 {
-		last = 20
+	if testing.Short() && last > first+19 && *seed == 0 {
+		last = first + 19
 	}
 	// Each history runs in one goroutine; several run beside each other.
 	numbers, outcomes := make(chan uint64), make(chan Outcome)

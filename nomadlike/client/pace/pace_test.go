@@ -136,3 +136,50 @@ func TestPulseRestsAndMute(t *testing.T) {
 		t.Errorf("a task that logs nothing: %+v %v", got, ok)
 	}
 }
+
+// TestPulseStalls: a rank that tries something again and again, and logs it, is
+// held to its steps while its card is idle.
+func TestPulseStalls(t *testing.T) {
+	p := pulse(t)
+	now := time.Duration(0)
+	for step := range 10 {
+		now += 2 * time.Second
+		p.Line(fmt.Appendf(nil, "step=%d", step), now)
+		p.Measured(Use{At: now, Cards: map[string]float64{"gpu-0": 0.9}})
+	}
+	last := now
+	goOn := func(until time.Duration, share float64) (told []structs.Pace) {
+		for now < last+until {
+			now += 5 * time.Second
+			p.Measured(Use{At: now, Cards: map[string]float64{"gpu-0": share}})
+			for _, ask := range []func() (structs.Pace, bool){
+				func() (structs.Pace, bool) { return p.Line([]byte("can not reach the store, trying again"), now) },
+				func() (structs.Pace, bool) { return p.Tick(now) },
+			} {
+				if pace, ok := ask(); ok {
+					told = append(told, pace)
+				}
+			}
+		}
+		return told
+	}
+	if told := goOn(5*time.Minute, 0.5); len(told) != 0 { // an evaluation, say
+		t.Errorf("a card at work: told %+v", told)
+	}
+	told := goOn(5*time.Minute+35*time.Second, 0)
+	if len(told) != 0 {
+		t.Errorf("idle for less than the limit: told %+v", told)
+	}
+	told = goOn(8*time.Minute, 0)
+	if len(told) != 1 || !told[0].Silent || !told[0].Idle || told[0].Step != 9 || told[0].Limit != structs.Duration(40*time.Second) || fmt.Sprint(told[0].Cards) != "[gpu-0]" {
+		t.Errorf("idle: told %+v", told)
+	}
+	if pace, ok := p.Line([]byte("step=10"), now+time.Second); !ok || pace.Silent || pace.Step != 10 {
+		t.Errorf("a step tells %+v %v", pace, ok)
+	}
+	// It has learned from that how long a step may take.
+	last, now = now+time.Second, now+time.Second
+	if told := goOn(9*time.Minute, 0); len(told) != 0 {
+		t.Errorf("told %+v", told)
+	}
+}

@@ -40,8 +40,10 @@ type Pulse struct {
 	heard   time.Duration // the last sign of life
 	spoke   bool          // it has logged something
 	step    int64
+	stepped time.Duration            // when it was made
 	steps   []time.Duration          // when the last steps were made, oldest first
 	gaps    []time.Duration          // silences, oldest first
+	waits   []time.Duration          // long times between steps, oldest first
 	busy    map[string]time.Duration // when each device was last seen at work; "" stands for the processors
 	told    structs.Pace
 	toldAt  time.Duration
@@ -53,10 +55,11 @@ func NewPulse(policy structs.Hang, now time.Duration) (*Pulse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pulse{policy: policy, pattern: pattern, heard: now, busy: make(map[string]time.Duration)}, nil
+	return &Pulse{policy: policy, pattern: pattern, heard: now, stepped: now, busy: make(map[string]time.Duration)}, nil
 }
 
-// Line takes a line of the log. It tells when the task was believed silent.
+// Line takes a line of the log. It tells when the task was believed silent, and
+// is no more: of one that stalls any line but a step says nothing.
 func (p *Pulse) Line(line []byte, now time.Duration) (structs.Pace, bool) {
 	if gap := now - p.heard; p.spoke && gap >= gapNoticed {
 		p.gaps = keep(p.gaps, gap, gapsKept)
@@ -64,11 +67,14 @@ func (p *Pulse) Line(line []byte, now time.Duration) (structs.Pace, bool) {
 	p.heard, p.spoke = now, true
 	if found := p.pattern.FindSubmatch(line); len(found) > 1 {
 		if step, err := strconv.ParseInt(string(found[1]), 10, 64); err == nil && step != p.step {
-			p.step = step
+			if wait := now - p.stepped; len(p.steps) > 0 && wait >= gapNoticed {
+				p.waits = keep(p.waits, wait, gapsKept)
+			}
+			p.step, p.stepped = step, now
 			p.steps = keep(p.steps, now, stepsKept)
 		}
 	}
-	if !p.told.Silent {
+	if !p.told.Silent || p.stalls(now) {
 		return structs.Pace{}, false
 	}
 	p.told, p.toldAt = structs.Pace{Step: p.step}, now
@@ -77,7 +83,7 @@ func (p *Pulse) Line(line []byte, now time.Duration) (structs.Pace, bool) {
 
 // Rest says that the task has stood still by order until now.
 func (p *Pulse) Rest(now time.Duration) {
-	p.heard = now
+	p.heard, p.stepped = now, now
 	for id := range p.busy {
 		p.busy[id] = now
 	}
@@ -132,7 +138,38 @@ func (p *Pulse) stepTime() time.Duration {
 	return spans[len(spans)/2]
 }
 
-// Tick looks whether the task is silent. It gives what the servers should hear
+// stepLimit is how long a task that goes on logging may make no step while a
+// device is idle: twice as long as one that is silent. It is to be asked only
+// when steps are known.
+func (p *Pulse) stepLimit() time.Duration {
+	longest := time.Duration(0)
+	if len(p.waits) > 0 {
+		longest = slices.Max(p.waits)
+	}
+	least, most := p.policy.Least.Std(), p.policy.Most.Std()
+	learned := time.Duration(min(p.policy.Factor*float64(p.stepTime()), float64(most)))
+	return min(gapFactor*max(learned, gapFactor*longest, least), most)
+}
+
+// stalls tells whether the task makes no steps any more, whatever it logs: it
+// tries something again and again, say, while a device of it has nothing to do.
+func (p *Pulse) stalls(now time.Duration) bool {
+	if len(p.steps) < stepsLeast {
+		return false
+	}
+	limit := p.stepLimit()
+	if now-p.stepped < limit {
+		return false
+	}
+	for _, at := range p.busy {
+		if now-at >= limit {
+			return true
+		}
+	}
+	return false
+}
+
+// Tick looks whether the task is silent, or stalls. It gives what the servers should hear
 // when that has changed: that it is, which devices are idle, that it has been
 // for the longest that is borne. A task that has never logged anything is told
 // of too, as mute, for its gang's sake.
@@ -143,7 +180,11 @@ func (p *Pulse) Tick(now time.Duration) (structs.Pace, bool) {
 		wait = p.policy.Least.Std()
 	}
 	if silence < wait {
-		return structs.Pace{}, false
+		if !p.stalls(now) {
+			return structs.Pace{}, false
+		}
+		silence, limit = now-p.stepped, p.stepLimit()
+		wait = limit
 	}
 	fresh := structs.Pace{Silent: true, Mute: !p.spoke, Over: silence >= p.policy.Most.Std(),
 		For: structs.Duration(silence), Limit: structs.Duration(limit), Step: p.step}
