@@ -15,18 +15,47 @@ import (
 // invariantsEvery is how often the whole state is checked, in log entries.
 const invariantsEvery = 10
 
-// checkCommitted looks at the state after an entry: I1, I2, I5 to I7, I9, I10
-// by the state's own checker, and I4.
+// standing is how a subjob stood.
+type standing struct {
+	attempt uint64
+	state   structs.JobState
+}
+
+// checkCommitted looks at the state after an entry: I2 and I10 over time, I1, I2,
+// I5 to I7, I9, I10 by the state's own checker, and I4.
 func (w *World) checkCommitted(index uint64) {
+	snapshot := w.log.state()
+	w.checkTime(snapshot)
 	if index%invariantsEvery != 0 {
 		return
 	}
-	snapshot := w.log.state()
 	for _, problem := range state.CheckInvariants(snapshot) {
 		w.fail("at index %d: %s", index, problem)
 	}
 	w.checkPromises(snapshot)
 	w.checkSubjobs(snapshot)
+}
+
+// checkTime is what two states tell together. I2: the number of the newest
+// attempt never falls, and rises by one. I10: what has ended has ended; nobody
+// resumes here.
+func (w *World) checkTime(snapshot *state.Snapshot) {
+	for view := range snapshot.Jobs() {
+		for s := range snapshot.Subjobs(view.Job.ID) {
+			key, now := attemptOf{job: s.JobID, subjob: s.Index}, standing{s.Attempt, s.State}
+			before, known := w.stood[key]
+			w.stood[key] = now
+			if !known || before == now {
+				continue
+			}
+			if now.attempt < before.attempt || now.attempt > before.attempt+1 {
+				w.fail("I2: %s/%d comes to attempt %d after %d", s.JobID, s.Index, now.attempt, before.attempt)
+			}
+			if before.state.Terminal() {
+				w.fail("I10: %s/%d ended as %s and is %s", s.JobID, s.Index, before.state, now.state)
+			}
+		}
+	}
 }
 
 // checkSubjobs looks at what only the true history can tell of subjobs: I1, I19.
@@ -179,7 +208,7 @@ func (w *World) standing(snapshot *state.Snapshot, s *structs.Subjob) string {
 	return text
 }
 
-// finalChecks are those of a cluster at rest: I4, I11, I12, I13.
+// finalChecks are those of a cluster at rest: I4, I11, I12, I13, I23.
 func (w *World) finalChecks() {
 	if len(w.outcome.Problems) >= problemsMax {
 		return
@@ -190,6 +219,7 @@ func (w *World) finalChecks() {
 	}
 	w.checkPromises(snapshot)
 	w.checkSubjobs(snapshot)
+	w.checkLogs()
 	if who := w.unrested(); who != "" {
 		w.fail("I11: job %s %s after the faults were healed", who, w.config.Settle)
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"nomadlike/nomadlike/scheduler"
@@ -98,6 +100,9 @@ func (l *leader) plan() {
 	seed := snapshot.Index()
 	plan := scheduler.Schedule(input, l.w.wall(), seed)
 	l.w.checkPure(input, l.w.wall(), seed, plan)
+	if l.w.config.Break == PlantForgottenJob {
+		plan.Gangs = slices.DeleteFunc(plan.Gangs, func(g structs.GangPlan) bool { return g.JobID == fmt.Sprintf("%032x", 3) })
+	}
 	kind, body := structs.CommandPlan, any(&plan)
 	switch {
 	case len(plan.Gangs) == 0 && len(plan.Waits) == 0:

@@ -29,7 +29,8 @@ type machine struct {
 	processes   map[string]*process          // by allocation
 	exits       map[string]driver.ExitResult // records of supervisors whose exit nobody took yet
 	cancelled   map[string]bool
-	held        map[string]*held // debug holds, by allocation
+	held        map[string]*held   // debug holds, by allocation
+	streams     map[string]*stream // logs, by allocation
 
 	leaseFrom time.Duration // of the newest heartbeat that was answered
 
@@ -59,6 +60,7 @@ func newMachine(w *World, index int) *machine {
 		w: w, id: fmt.Sprintf("node-%02d", index), name: fmt.Sprintf("n%d", index),
 		disk: make(map[string]alloc.State), processes: make(map[string]*process),
 		exits: make(map[string]driver.ExitResult), cancelled: make(map[string]bool), held: make(map[string]*held),
+		streams: make(map[string]*stream),
 	}
 }
 
@@ -105,6 +107,9 @@ func (m *machine) stopAgent() {
 func (m *machine) powerOff() {
 	m.stopAgent()
 	m.powered = false
+	for _, id := range sortedKeys(m.processes) {
+		m.streams[id].tear()
+	}
 	m.processes = make(map[string]*process)
 	m.exits = make(map[string]driver.ExitResult)
 	m.held = make(map[string]*held)
@@ -176,6 +181,10 @@ func (m *machine) forget(life int, id string) {
 	}
 	if s, ok := m.table.State(id); ok && s.Acked && m.table.Forget(id) {
 		delete(m.disk, id)
+		if log := m.streams[id]; log != nil {
+			delete(m.streams, id)
+			log.sweep()
+		}
 	}
 }
 
@@ -208,6 +217,7 @@ func (m *machine) start(life int, id string) {
 	m.w.note("start %s on %s", id, m.name)
 	m.w.checkStart(m, id)
 	m.w.checkRoom(m)
+	m.openLog(id, m.processes[id])
 	m.w.people.plan(m, id)
 	m.hear(life, id, alloc.Started{Handle: driver.Handle{}})
 }
@@ -257,6 +267,7 @@ func (m *machine) exit(id string, delay time.Duration, result driver.ExitResult)
 			return
 		}
 		delete(m.processes, id)
+		m.streams[id].close()
 		m.w.note("exit %s on %s code %d", id, m.name, result.Code)
 		m.exits[id] = result
 		if m.agent {

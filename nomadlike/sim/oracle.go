@@ -27,6 +27,7 @@ type oracle struct {
 	term     int
 	hashes   map[uint64]string // state hash by index, from whoever came first
 	changed  func()            // called after the leader applied something
+	old      []byte            // a snapshot of long ago, of PlantOldSnapshot
 }
 
 // replica is one server's copy of the state.
@@ -94,6 +95,13 @@ func (o *oracle) commit(command []byte) structs.ApplyResult {
 		}
 	}
 	o.w.checkCommitted(index)
+	if o.w.config.Break == PlantOldSnapshot && index == 100 {
+		var image bytes.Buffer
+		if err := o.state().Persist(&image); err != nil {
+			o.w.fail("persist a snapshot: %v", err)
+		}
+		o.old = image.Bytes()
+	}
 	o.changed()
 	return result
 }
@@ -202,6 +210,12 @@ func (o *oracle) restart(r *replica) {
 			return
 		}
 		fresh.applied = source.applied
+	}
+	if o.w.config.Break == PlantOldSnapshot && o.old != nil {
+		if err := fresh.store.Restore(bytes.NewReader(o.old)); err != nil {
+			o.w.fail("restore an old snapshot: %v", err)
+		}
+		fresh.applied = o.committed()
 	}
 	o.replicas[r.id] = fresh
 	o.applyUpTo(fresh, o.committed())

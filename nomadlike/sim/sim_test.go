@@ -83,24 +83,33 @@ func TestCalm(t *testing.T) {
 
 // TestCheckersSee plants defects: a checker that can not fail is none.
 func TestCheckersSee(t *testing.T) {
-	cases := map[Planted]string{
-		PlantEarlyStart:     "I9",
-		PlantOldAttempts:    "I12",
-		PlantLostCommit:     "I13",
-		PlantWallClock:      "I13",
-		PlantForgottenAck:   "I4",
-		PlantUnstableChoice: "I14",
-		PlantHastyFence:     "I3",
-		PlantHastyRelease:   "I7",
-		PlantForgottenEpoch: "I1:",
-		PlantChargedInfra:   "I19",
-		PlantEagerStop:      "I26",
+	cases := []struct {
+		planted   Planted
+		invariant string
+	}{
+		{PlantEarlyStart, "I9"},
+		{PlantOldSnapshot, "I2:"},
+		{PlantOldSnapshot, "I10"},
+		{PlantForgottenJob, "I11"},
+		{PlantShiftedLog, "I23"},
+		{PlantGreedyRotation, "I23"},
+		{PlantRewrittenLog, "I23"},
+		{PlantOldAttempts, "I12"},
+		{PlantLostCommit, "I13"},
+		{PlantWallClock, "I13"},
+		{PlantForgottenAck, "I4"},
+		{PlantUnstableChoice, "I14"},
+		{PlantHastyFence, "I3"},
+		{PlantHastyRelease, "I7"},
+		{PlantForgottenEpoch, "I1:"},
+		{PlantChargedInfra, "I19"},
+		{PlantEagerStop, "I26"},
 	}
-	for planted, invariant := range cases {
-		t.Run(string(planted), func(t *testing.T) {
+	for _, c := range cases {
+		t.Run(strings.TrimSuffix(c.invariant, ":")+" "+string(c.planted), func(t *testing.T) {
 			for n := uint64(1); n <= 100; n++ {
-				for _, problem := range Run(Config{Seed: n, Break: planted}).Problems {
-					if strings.Contains(problem, invariant) {
+				for _, problem := range Run(Config{Seed: n, Break: c.planted}).Problems {
+					if strings.Contains(problem, c.invariant) {
 						t.Logf("seed %d: %s", n, problem)
 						return
 					}

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"nomadlike/nomadlike/structs"
@@ -42,6 +43,11 @@ const (
 	PlantChargedInfra   Planted = "a node calls its own faults the job's"
 	PlantEagerStop      Planted = "a node that loses its server stops what it runs"
 	PlantUnstableChoice Planted = "the plan depends on something outside its input"
+	PlantOldSnapshot    Planted = "a replica comes back from an old snapshot and takes it for the newest"
+	PlantForgottenJob   Planted = "the queue passes one job over for ever"
+	PlantShiftedLog     Planted = "a node counts the bytes of a log from the oldest that it has"
+	PlantGreedyRotation Planted = "a node keeps less of a log than it should"
+	PlantRewrittenLog   Planted = "a supervisor that comes back writes the newest log file anew"
 )
 
 func (c Config) withDefaults() Config {
@@ -95,6 +101,11 @@ type World struct {
 	nodes  []*machine
 	people *people
 	healed bool
+
+	stood   map[attemptOf]standing // how subjobs stood after the last entry
+	dice    *rand.Rand             // of the logs
+	disk    string                 // a directory that holds the logs
+	streams []*stream
 }
 
 // origin is the wall clock at which every world begins.
@@ -104,6 +115,8 @@ const origin = structs.UnixNano(1_800_000_000_000_000_000)
 func New(config Config) *World {
 	config = config.withDefaults()
 	w := &World{config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6e6f6d61646c696b)), trace: newTraceHash()}
+	w.dice = rand.New(rand.NewPCG(config.Seed, 0x6c6f6773))
+	w.stood = make(map[attemptOf]standing)
 	w.outcome = Outcome{Seed: config.Seed, Ended: make(map[structs.JobState]int)}
 	w.log = newOracle(w)
 	w.leader = newLeader(w)
@@ -114,9 +127,16 @@ func New(config Config) *World {
 	return w
 }
 
-// Run lets the world happen and returns what the checkers found.
+// Run lets the world happen and returns what the checkers found. The logs of its
+// ranks are in a temporary directory meanwhile.
 func Run(config Config) Outcome {
 	w := New(config)
+	var err error
+	if w.disk, err = os.MkdirTemp("", "nomadlike-sim-"); err != nil {
+		w.fail("make a place for logs: %v", err)
+		return w.outcome
+	}
+	defer w.tidy()
 	w.people.begin()
 	for _, node := range w.nodes {
 		node.boot()
@@ -148,6 +168,14 @@ func Run(config Config) Outcome {
 	w.outcome.Commits = w.log.committed()
 	w.outcome.Virtual = w.now
 	return w.outcome
+}
+
+// tidy closes and removes the logs.
+func (w *World) tidy() {
+	for _, s := range w.streams {
+		s.close()
+	}
+	_ = os.RemoveAll(w.disk) // in the directory for temporary files
 }
 
 // wall is the wall clock that everybody shares; no decision compares the

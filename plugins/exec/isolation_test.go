@@ -252,7 +252,7 @@ func TestLogRotation(t *testing.T) {
 	spec.LogRotation = driver.LogRotation{MaxFiles: 3, MaxBytes: 4096}
 	drivertest.Start(t, d, spec)
 	drivertest.Wait(t, d, spec.ID)
-	files, err := filepath.Glob(filepath.Join(spec.LogDir, "stdout.*"))
+	files, err := filepath.Glob(filepath.Join(spec.LogDir, "stdout.[0-9]*"))
 	if err != nil || len(files) != 3 {
 		t.Errorf("files are %v, %v", files, err)
 	}

@@ -97,13 +97,19 @@ func (r *reader) close() {
 
 // layout gives the segments and, for each, the stream offset of its start.
 func (r *reader) layout() ([]segment, []int64, error) {
-	segments, err := listSegments(r.dir, r.request.Stream)
+	segments, size, err := listSegments(r.dir, r.request.Stream)
 	if err != nil || len(segments) == 0 {
 		return nil, nil, err
 	}
 	// All but the newest are equally long. A lone file is the first one,
-	// unless somebody removed others by hand; then its own size has to do.
-	size := segments[0].size
+	// unless somebody removed others by hand; then its own size has to do. So it
+	// is with logs of older versions, which tell no size.
+	if size == 0 {
+		size = segments[0].size
+	}
+	for _, s := range segments {
+		size = max(size, s.size)
+	}
 	starts := make([]int64, len(segments))
 	for i, s := range segments {
 		if s.number > 0 && size > (1<<62)/s.number {
@@ -252,32 +258,10 @@ func (r *reader) readSome() (int, error) {
 	return n, r.emit(chunk)
 }
 
-// next moves to the segment after the present one, when there is one: then
-// the present one is complete.
+// next goes on with the next segment that there is: then the present one is
+// complete, or its machine lost power and with it the end. What is lost before
+// the next one, to that or to rotation, is counted.
 func (r *reader) next() (moved bool, err error) {
-	following := r.number + 1
-	_, err = sizeAt(r.dir, segmentName(r.request.Stream, following))
-	switch {
-	case err == nil:
-		// The writer filled the present segment before it made that one, but
-		// perhaps after the read that saw its end.
-		if n, err := r.readSome(); err != nil || n > 0 {
-			return n > 0, err
-		}
-		err := r.enter(following, r.offset, 0)
-		if errors.Is(err, os.ErrNotExist) {
-			return r.skip()
-		}
-		return err == nil, err
-	case errors.Is(err, syscall.ENOENT):
-		return r.skip()
-	default:
-		return false, fmt.Errorf("read log: %w", err)
-	}
-}
-
-// skip jumps over segments that rotation removed before they were read.
-func (r *reader) skip() (moved bool, err error) {
 	segments, starts, err := r.layout()
 	if err != nil {
 		return false, err

@@ -45,6 +45,10 @@ type segment struct {
 	size   int64
 }
 
+// sizePrefix begins, after the stream's name, the name that tells how many bytes
+// a segment holds.
+const sizePrefix = ".of-"
+
 func segmentName(stream string, number int64) string {
 	return stream + "." + strconv.FormatInt(number, 10)
 }
@@ -53,7 +57,24 @@ func segmentName(stream string, number int64) string {
 // canonical form counts, so that one number has one name.
 func parseSegment(stream, name string) (int64, bool) {
 	digits, ok := strings.CutPrefix(name, stream+".")
-	if !ok || digits == "" || len(digits) > 18 || len(digits) > 1 && digits[0] == '0' {
+	if !ok {
+		return 0, false
+	}
+	return parseNumber(digits)
+}
+
+// parseSize gives the size of segments in a file name such as "stdout.of-4096".
+func parseSize(stream, name string) (int64, bool) {
+	digits, ok := strings.CutPrefix(name, stream+sizePrefix)
+	if !ok {
+		return 0, false
+	}
+	size, ok := parseNumber(digits)
+	return size, ok && size > 0
+}
+
+func parseNumber(digits string) (int64, bool) {
+	if digits == "" || len(digits) > 18 || len(digits) > 1 && digits[0] == '0' {
 		return 0, false
 	}
 	for i := 0; i < len(digits); i++ {
@@ -119,42 +140,45 @@ func openSegment(dir *os.File, stream string, number int64, flags int) (*os.File
 	return os.NewFile(uintptr(fd), name), stat.Size, nil
 }
 
-// listSegments gives the files of a stream, lowest number first. Sizes come
+// listSegments gives the files of a stream, lowest number first, and how many
+// bytes each but the newest was made to hold; 0: nothing tells. Sizes come
 // from lstat: a link has the size of its text and is refused once opened.
-func listSegments(dir *os.File, stream string) ([]segment, error) {
+func listSegments(dir *os.File, stream string) (segments []segment, each int64, err error) {
 	// A fresh open: an *os.File reads its directory once only.
 	fd, err := retry(func() (int, error) {
 		return syscall.Openat(int(dir.Fd()), ".", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	})
 	if err != nil {
-		return nil, &os.PathError{Op: "list logs", Path: dir.Name(), Err: err}
+		return nil, 0, &os.PathError{Op: "list logs", Path: dir.Name(), Err: err}
 	}
 	again := os.NewFile(uintptr(fd), dir.Name())
 	defer again.Close()
 	names, err := again.Readdirnames(-1)
 	if err != nil {
-		return nil, fmt.Errorf("list logs: %w", err)
+		return nil, 0, fmt.Errorf("list logs: %w", err)
 	}
-	var segments []segment
 	for _, name := range names {
+		if size, ok := parseSize(stream, name); ok {
+			each = max(each, size)
+		}
 		number, ok := parseSegment(stream, name)
 		if !ok {
 			continue
 		}
 		if len(segments) == segmentsMax {
-			return nil, fmt.Errorf("list logs %s: more than %d files", dir.Name(), segmentsMax)
+			return nil, 0, fmt.Errorf("list logs %s: more than %d files", dir.Name(), segmentsMax)
 		}
 		size, err := sizeAt(dir, name)
 		if errors.Is(err, syscall.ENOENT) {
 			continue // rotated away since
 		}
 		if err != nil {
-			return nil, &os.PathError{Op: "stat log", Path: name, Err: err}
+			return nil, 0, &os.PathError{Op: "stat log", Path: name, Err: err}
 		}
 		segments = append(segments, segment{number: number, size: size})
 	}
 	sort.Slice(segments, func(i, j int) bool { return segments[i].number < segments[j].number })
-	return segments, nil
+	return segments, each, nil
 }
 
 // retry repeats a call that a signal interrupted.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -118,6 +119,54 @@ func TestTailLines(t *testing.T) {
 		if err != nil || got.text != c.want {
 			t.Errorf("last %d lines of %q are %q, %v", c.lines, c.text, got.text, err)
 		}
+	}
+}
+
+// TestPowerLoss reads what is left of a log when each of its files has lost
+// some of its end: every byte that is left is at its place, and what is gone is
+// told.
+func TestPowerLoss(t *testing.T) {
+	const size = 10
+	text := "0123456789abcdefghij0123456789ABCDE\n"
+	for _, c := range []struct {
+		left string // bytes of each file that are left
+		want string // a dot for each byte that is told to be lost
+	}{
+		{"10 10 10 6", text},
+		{"0 10 10 6", "..........abcdefghij0123456789ABCDE\n"},
+		{"3 10 10 6", "012.......abcdefghij0123456789ABCDE\n"},
+		{"3 0 1 4", "012.................0.........ABCD"},
+		{"0 0 0 2", "..............................AB"},
+		{"10 4 0 0", "0123456789abcd"},
+		{"0 0 0 0", ""},
+	} {
+		t.Run(c.left, func(t *testing.T) {
+			dir, w := logDir(t, 5, size)
+			fmt.Fprint(w, text)
+			w.Close()
+			for i, left := range strings.Fields(c.left) {
+				n, err := strconv.ParseInt(left, 10, 64)
+				if err == nil {
+					err = os.Truncate(filepath.Join(dir, fmt.Sprint("stdout.", i)), n)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for offset := range len(c.want) {
+				got := ""
+				err := tasklog.Read(context.Background(), tasklog.Request{Dir: dir, Stream: tasklog.Stdout, Offset: int64(offset)}, func(chunk tasklog.Chunk) error {
+					got += strings.Repeat(".", int(chunk.Lost)) + string(chunk.Data)
+					if end := int(chunk.Offset) + len(chunk.Data); string(chunk.Data) != text[chunk.Offset:end] {
+						t.Errorf("bytes %d to %d are %q", chunk.Offset, end, chunk.Data)
+					}
+					return nil
+				})
+				if err != nil || got != c.want[offset:] {
+					t.Errorf("from %d: %q, %v, want %q", offset, got, err, c.want[offset:])
+				}
+			}
+		})
 	}
 }
 
@@ -322,6 +371,8 @@ func TestSplitter(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add("stdout.0", "abc", "stdout.1", "d", int64(0), int64(0), 0)
 	f.Add("stdout.7", "abc", "stdout.999999999999999999", "", int64(5), int64(2), 1)
+	f.Add("stdout.3", "abc", "stdout.of-2", "", int64(1), int64(0), 0)
+	f.Add("stdout.3", "abc", "stdout.of-999999999999999999", "", int64(1), int64(0), 0)
 	f.Add("stdout.00", "x", "stdout.-1", "y", int64(-1), int64(-1), -1)
 	base := f.TempDir()
 	n := 0

@@ -49,6 +49,7 @@ type Writer struct {
 	file   *os.File // nil before the first Write, and after a failure to open
 	number int64
 	size   int64
+	sized  bool // the directory tells the size of segments
 
 	lost      int64
 	lostCause error
@@ -72,16 +73,19 @@ func NewWriter(dir *os.File, fresh bool, stream string, filesMax int, bytesMax i
 	}
 	w := &Writer{dir: dir, stream: stream, filesMax: int64(filesMax), bytesMax: bytesMax}
 	if !fresh {
-		segments, err := listSegments(dir, stream)
+		segments, each, err := listSegments(dir, stream)
 		if err != nil {
 			return nil, err
 		}
 		if len(segments) > 0 {
 			last := segments[len(segments)-1]
 			w.number = last.number
-			if len(segments) > 1 {
+			switch {
+			case each > 0:
+				w.bytesMax, w.sized = each, true
+			case len(segments) > 1:
 				w.bytesMax = max(segments[0].size, 1)
-			} else {
+			default:
 				w.bytesMax = max(w.bytesMax, last.size)
 			}
 		}
@@ -167,6 +171,12 @@ func (w *Writer) rotate() error {
 		w.file = nil
 		w.number++
 	}
+	if w.number > 0 && !w.sized {
+		if err := w.tellSize(); err != nil {
+			return cause(err)
+		}
+		w.sized = true
+	}
 	if err := w.open(); err != nil {
 		return cause(err)
 	}
@@ -175,6 +185,21 @@ func (w *Writer) rotate() error {
 		_ = syscall.Unlinkat(int(w.dir.Fd()), segmentName(w.stream, old))
 	}
 	return nil
+}
+
+// tellSize makes the name that tells the size of segments.
+func (w *Writer) tellSize() error {
+	name := w.stream + sizePrefix + strconv.FormatInt(w.bytesMax, 10)
+	fd, err := retry(func() (int, error) {
+		return syscall.Openat(int(w.dir.Fd()), name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	})
+	switch {
+	case err == syscall.EEXIST:
+		return nil
+	case err != nil:
+		return &os.PathError{Op: "make", Path: name, Err: err}
+	}
+	return syscall.Close(fd)
 }
 
 // Close closes the newest segment. It does not sync: logs survive the death
