@@ -121,23 +121,27 @@ torch() { # uninterrupted
 # log_has JOB TEXT: whether rank 0 has written it.
 log_has() { nl job logs -rank 0 "$1" 2>/dev/null | grep -q "$2"; }
 
-torch_range() { # torchrun goes on by itself: after a process that is killed, then without a machine that is lost
+torch_range() { # torchrun goes on by itself: after a process that is killed, then without a machine that is lost; all start anew when it is back
   mkdir -p "$dir/ck-range"
-  nl job run -detach -var "examples=$root/website/examples" -var "checkpoints=$dir/ck-range" -var epochs=20 website/examples/torchrun-range.hcl
+  nl node cordon c4 # or its room would be taken at once
+  nl job run -detach -var "examples=$root/website/examples" -var "checkpoints=$dir/ck-range" -var epochs=40 website/examples/torchrun-range.hcl
   wait_for 60 "three nodes" log_has torchrun-range 'attempt 1: 3 ranks, starting at epoch 0' || { nl job status torchrun-range; nl job logs torchrun-range | tail -30; false; }
   wait_for 60 "a checkpoint" log_has torchrun-range 'epoch 1 loss'
   kill -9 "$(python_of torchrun-range-1-1 | tail -1)" # a training process: torchrun came first
-  wait_for 60 "three nodes again" log_has torchrun-range 'attempt 1: 3 ranks, starting at epoch [1-9]'
+  wait_for 120 "three nodes again" log_has torchrun-range 'attempt 1: 3 ranks, starting at epoch [1-9]'
   lost=$(nl job inspect -t '{{range .Allocations}}{{if eq .Rank 2}}{{.NodeName}}{{end}}{{end}}' torchrun-range)
   host_cut "$lost"
-  wait_for 90 "two nodes" log_has torchrun-range 'attempt 1: 2 ranks, starting at epoch [1-9]'
+  wait_for 120 "two nodes" log_has torchrun-range 'attempt 1: 2 ranks, starting at epoch [1-9]'
   [[ $(attempt_of torchrun-range) == 1 && $(state_of torchrun-range) == running ]]
   nl job history torchrun-range | grep 'goes on without rank torchrun-range-1-2'
   host_mend "$lost"
   wait_for 30 "$lost ready again" node_is "$lost" ready
+  wait_for 120 "three nodes in attempt 2" log_has torchrun-range 'attempt 2: 3 ranks, starting at epoch [1-9]'
+  nl job history torchrun-range | grep 'goes on with 3 nodes instead of 2'
   ended() { [[ "$(state_of torchrun-range)" == succeeded ]]; }
   wait_for 180 "the end" ended
-  [[ $(attempt_of torchrun-range) == 1 ]]
+  [[ $(attempt_of torchrun-range) == 2 ]]
+  nl node uncordon c4
   log_has torchrun-range 'held-out accuracy 0.9'
 }
 

@@ -93,7 +93,8 @@ type gang struct {
 	checkpointAt structs.UnixNano
 	endingAt     structs.UnixNano // 0: not ending
 	serial       uint64           // of the pass that placed it, 0: it came with the state
-	whole        bool             // as many nodes as the job asked for
+	left         int              // ranks that take part, which may be fewer than seats
+	whole        bool             // as many nodes as the job asked for, or ranks have ended
 }
 
 // claim is nodes that have been promised to a queued gang, or to a running one

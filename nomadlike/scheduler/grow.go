@@ -9,8 +9,11 @@ import (
 
 // When a shrunk elastic gang is worth a restart on more nodes.
 const (
-	// growAfter is how long a gang runs at least between changes of its size.
-	growAfter = 10 * time.Minute
+	// growAfter is how long a gang runs at least between changes of its size, and
+	// growRangeAfter one of torchrun's range, whose script expects to be started
+	// anew at any moment.
+	growAfter      = 10 * time.Minute
+	growRangeAfter = time.Minute
 	// growOverhead is the time that a restart takes besides the work that it
 	// repeats: to stop, to get ready, to load the checkpoint.
 	growOverhead = 3 * time.Minute
@@ -30,7 +33,7 @@ func (b *Board) GrowDue(now structs.UnixNano) (structs.UnixNano, bool) {
 	for _, r := range b.runs {
 		e := &b.entries[r.entry]
 		if g := e.gang; b.growing(e) {
-			look := g.runningAt.Add(growAfter)
+			look := g.runningAt.Add(growsAfter(e.job))
 			if look <= now {
 				look = now.Add(growLook)
 			}
@@ -48,7 +51,9 @@ func (b *Board) GrowDue(now structs.UnixNano) (structs.UnixNano, bool) {
 //	r - (r + c)·n/m - overhead  >  growGain·(c + overhead)
 //
 // and it has run for growAfter. A gang of whose run time nothing is known is
-// expected to run as long again as it has run.
+// expected to run as long again as it has run. One of torchrun's range keeps its
+// checkpoints itself, often enough for a launcher that starts it anew whenever a
+// process fails: unless it registers them, c is taken for 0.
 func (p *pass) grow() {
 	var shrunk []int32
 	for _, r := range p.runs {
@@ -68,7 +73,14 @@ func (p *pass) grow() {
 }
 
 func (p *pass) mayGrow(e *entry) bool {
-	return p.growing(e) && p.now.Sub(e.gang.runningAt) >= growAfter
+	return p.growing(e) && p.now.Sub(e.gang.runningAt) >= growsAfter(e.job)
+}
+
+func growsAfter(job *structs.Job) time.Duration {
+	if job.TorchRange() {
+		return growRangeAfter
+	}
+	return growAfter
 }
 
 // growing tells whether a gang runs on fewer nodes than it could have.
@@ -88,7 +100,7 @@ func (p *pass) growOne(id int32) bool {
 	options := p.optionsFor(e, n)
 	p.floor.Give(old.seats)
 	size := min(p.sizeMost(e, sh, n), p.floor.Fits(&n.Need, sh.nodes, options))
-	if size <= len(old.seats) || !p.worthGrowing(e, size) {
+	if size <= old.left || !p.worthGrowing(e, size) {
 		p.floor.Take(old.seats)
 		return false
 	}
@@ -138,7 +150,10 @@ func (p *pass) worthGrowing(e *entry, size int) bool {
 		left = end.Sub(p.now)
 	}
 	again := p.now.Sub(e.gang.since())
-	fewer := float64(len(e.gang.seats)) / float64(size)
+	if e.job.TorchRange() && e.gang.checkpointAt == 0 {
+		again = 0
+	}
+	fewer := float64(e.gang.left) / float64(size)
 	saved := left.Seconds() - (left+again).Seconds()*fewer - growOverhead.Seconds()
 	return saved > growGain*(again+growOverhead).Seconds()
 }
@@ -147,7 +162,7 @@ func (p *pass) worthGrowing(e *entry, size int) bool {
 // next attempt still has to run is what the old one had, on more nodes.
 func (p *pass) replaceGang(id int32, g *gang) {
 	e := &p.entries[id]
-	fewer := float64(len(e.gang.seats)) / float64(len(g.seats))
+	fewer := float64(e.gang.left) / float64(g.left)
 	if left := p.runs[e.run].end; left != never {
 		e.span = time.Duration(float64(left.Sub(p.now)) * fewer)
 	}

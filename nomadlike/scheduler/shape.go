@@ -60,7 +60,7 @@ func (s *shapes) of(job *structs.Job) *shape {
 	if servers := job.Servers(); servers > 0 {
 		key = strconv.AppendInt(append(key, 's'), int64(servers), 10)
 	}
-	if resizable(job) {
+	if job.Resizes() {
 		key = append(key, 'r')
 	}
 	if job.VIP != nil {
@@ -74,7 +74,7 @@ func (s *shapes) of(job *structs.Job) *shape {
 	}
 	s.own()
 	sh := &shape{
-		id: int32(len(s.list)), pool: job.Placement.Pool, nodes: job.Nodes, min: job.NodesMin(), resize: resizable(job),
+		id: int32(len(s.list)), pool: job.Placement.Pool, nodes: job.Nodes, min: job.NodesMin(), resize: job.Resizes(),
 		vip: job.VIP, needs: make([]need, len(needs)),
 		odd: job.Nodes < 1 || job.Nodes > structs.RanksMax || len(needs) == 0,
 	}
@@ -114,10 +114,6 @@ func (s *shapes) own() {
 		byKey[key] = sh
 	}
 	s.byKey, s.list, s.shared = byKey, s.list[:len(s.list):len(s.list)], false
-}
-
-func resizable(job *structs.Job) bool {
-	return job.Checkpoint != nil && job.Checkpoint.Elastic != nil && job.Checkpoint.Elastic.AllowResize && job.NodesMin() < job.Nodes
 }
 
 // text describes what each node of the shape needs, for people, in words that

@@ -151,9 +151,13 @@ func (b *Board) gangOf(c *structs.SubjobChange) *gang {
 	a := c.Attempt
 	g := &gang{
 		attempt: a.Number, spec: a.Spec, placedAt: a.PlacedAt, runningAt: a.RunningAt, checkpointAt: a.CheckpointAt,
-		endingAt: a.EndingAt, whole: c.Job.NodesOf(len(a.Allocs)) >= c.Job.Nodes,
+		endingAt: a.EndingAt, left: a.RanksLeft(),
 	}
+	work := 0
 	for _, alloc := range c.Allocs {
+		if !alloc.Status.Terminal() {
+			work++
+		}
 		seat, ok := b.floor.SeatOf(alloc)
 		if !ok {
 			continue
@@ -167,6 +171,7 @@ func (b *Board) gangOf(c *structs.SubjobChange) *gang {
 			g.pool = alloc.Pool
 		}
 	}
+	g.whole = c.Job.NodesOf(g.left) >= c.Job.Nodes || work < g.left
 	return g
 }
 

@@ -26,11 +26,11 @@ import (
 //	sick NODE DEVICE
 //	pool NAME [order=fair] [half=SPAN] [age=HOURS] [dedicated=true] [rdma=true] [nodes=MAX] [devices=MAX]
 //	project NAME [weight=N] [quota=KIND:GUARANTEED:MAXIMUM,…]
-//	job NAME [nodes=N] [min=N] [resize=true] [cpu=N] [memory=SIZE] [priority=P] [batch=N] [mode=M] [servers=N] [master=PORT]
+//	job NAME [nodes=N] [min=N] [resize=true] [range=N] [cpu=N] [memory=SIZE] [priority=P] [batch=N] [mode=M] [servers=N] [master=PORT]
 //	    [port=NAME:N] [devices=N:KIND[:MODEL]] [on=a,b] [pool=P] [place=spread] [driver=D] [or=cpu:memory]
 //	    [project=P] [limit=SPAN] [preemptible=true] [vip=NODE:wait|kill,…]
 //	move JOB first|last
-//	schedule [seed=N] | finish JOB[/N] | fail JOB[/N] [delay=SPAN] | stopped | checkpoint JOB[/N] | tick SPAN
+//	schedule [seed=N] | finish JOB[/N] | fail JOB[/N] [delay=SPAN] | stopped | checkpoint JOB[/N] | lose JOB[/N] RANK [own=true] | tick SPAN
 //	free | queue | reservations
 //
 // Before every schedule a board that was kept from the beginning and one that
@@ -126,6 +126,8 @@ func (w *story) play(t *testing.T, line string) []string {
 		a.CheckpointAt = w.now
 		w.attempts[id] = &a
 		w.touchJob(id)
+	case "lose":
+		w.lose(subjobOf(t, args[0]), number(t, args[1]), options["own"] != "")
 	case "tick":
 		w.now = w.now.Add(span(t, args[0]))
 	case "free":
@@ -166,6 +168,25 @@ func (w *world) mark(name, word string) {
 			n.Status = structs.NodeStatus(word)
 		}
 	})
+}
+
+// lose takes a rank from a gang that goes on without it. What it held is kept
+// until its node has told what runs there, or freed when it failed by itself.
+func (w *world) lose(id subjobID, rank int, own bool) {
+	at := slices.IndexFunc(w.allocs, func(a *structs.Allocation) bool {
+		return a.JobID == id.job && a.Subjob == id.index && a.Rank == rank
+	})
+	w.touchJob(id)
+	if own {
+		w.touch("n", w.allocs[at].NodeID)
+		w.allocs = slices.Delete(w.allocs, at, at+1)
+		return
+	}
+	lost, a := *w.allocs[at], *w.attempts[id]
+	lost.Status, lost.Quarantined = structs.AllocLost, true
+	w.allocs[at] = &lost
+	a.Lost++
+	w.attempts[id] = &a
 }
 
 // move gives every subjob of a job another place.
@@ -383,6 +404,8 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 		case "min":
 			j.Checkpoint = &structs.Checkpoint{Elastic: &structs.Elastic{MinNodes: number(t, value), AllowResize: options["resize"] != ""}}
 		case "resize": // with min
+		case "range":
+			j.Distributed = structs.Distributed{Mode: structs.ModePyTorch, MinNodes: number(t, value)}
 		case "cpu":
 			r.CPU = cores(t, value)
 		case "memory":

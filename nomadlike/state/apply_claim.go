@@ -82,7 +82,7 @@ func (tx *txn) victimsOf(job *structs.Job, subjob *structs.Subjob, gang *structs
 		victims = append(victims, v)
 	}
 	for _, v := range victims {
-		sameSize := v.own && len(v.row.Attempt.Allocs) == len(gang.Placements)
+		sameSize := v.own && v.row.Attempt.RanksLeft() == len(gang.Placements)
 		if sameSize || v.own && len(victims) > 1 || !v.own && v.victim.Job.ID == job.ID {
 			return nil, structs.NewReason("state.claim_resize", "job", job.Name)
 		}
@@ -135,7 +135,7 @@ func (tx *txn) promise(job *structs.Job, before *structs.Subjob, gang *structs.G
 		cause := structs.NewReason("reason.preempted", "job", job.Name, "user", job.User)
 		switch {
 		case v.own:
-			cause = structs.NewReason("reason.resized", "from", len(attempt.Allocs), "to", len(gang.Placements))
+			cause = structs.NewReason("reason.resized", "from", attempt.RanksLeft(), "to", len(gang.Placements))
 		case job.VIP != nil:
 			cause = structs.NewReason("reason.preempted_vip", "job", job.Name, "user", job.User)
 		}
@@ -152,7 +152,7 @@ func (tx *txn) tellClaim(job *structs.Job, subjob *structs.Subjob, victims []vic
 		tx.tell(jobEvent("event.job.claims", job, subjob), "job", job.Name, "nodes", nodes)
 	case victims[0].own:
 		tx.tell(jobEvent("event.job.resizes", job, subjob), "job", job.Name, "nodes", nodes,
-			"from", decimal(len(victims[0].row.Attempt.Allocs)))
+			"from", decimal(victims[0].row.Attempt.RanksLeft()))
 	default:
 		tx.tell(jobEvent("event.job.preempts", job, subjob), "job", job.Name, "nodes", nodes,
 			"victims", decimal(len(victims)), "names", strings.Join(names, ", "))

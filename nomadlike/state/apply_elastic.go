@@ -24,6 +24,13 @@ func (tx *txn) goesOn(job *structs.Job, gone *structs.Allocation) bool {
 	if !job.GoesOnWithout(gone.Rank, left) {
 		return false
 	}
+	if gone.Infra {
+		attempt := *row.Attempt
+		attempt.Lost++
+		changed := *row
+		changed.Attempt = &attempt
+		tx.putAttempt(&changed)
+	}
 	event := structs.Event{Topic: topicAttempt, ID: "event.attempt.smaller", Project: job.Project, JobID: job.ID,
 		Subjob: gone.Subjob, Attempt: gone.Attempt, AllocID: gone.ID, Severity: severityWarn}
 	tx.tell(event, "attempt", decimal(gone.Attempt), "rank", gone.Name, "node", gone.NodeName,

@@ -95,11 +95,17 @@ type Attempt struct {
 	PausedFor Duration `json:"paused_for,omitempty"`
 	// HungAt is since when its hang watch finds that it hangs, 0 while it does not.
 	HungAt UnixNano `json:"hung_at,omitempty"`
+	// Lost is how many of its ranks torchrun goes on without because their nodes
+	// failed: with so many more nodes it would be whole again.
+	Lost int `json:"lost,omitempty"`
 	// By is the attempt that this one yielded to, when its outcome is preempted.
 	By          *AttemptKey `json:"by,omitempty"`
 	CreateIndex uint64      `json:"create_index"`
 	ModifyIndex uint64      `json:"modify_index"`
 }
+
+// RanksLeft is how many ranks take part: all but those that are lost for good.
+func (a *Attempt) RanksLeft() int { return len(a.Allocs) - a.Lost }
 
 // AllocID is the id of the allocation of rank in an attempt. It is a function
 // of them, so that planning needs no randomness and an old attempt's id can

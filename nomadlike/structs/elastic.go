@@ -8,6 +8,15 @@ func (j *Job) GoesOnWithout(rank, left int) bool {
 	return j.TorchRange() && rank != 0 && left >= j.Distributed.MinNodes
 }
 
+// Resizes tells whether a running gang that has fewer nodes than it asked for may
+// be started anew on more.
+func (j *Job) Resizes() bool {
+	if j.NodesMin() >= j.Nodes {
+		return false
+	}
+	return j.TorchRange() || j.Checkpoint != nil && j.Checkpoint.Elastic != nil && j.Checkpoint.Elastic.AllowResize
+}
+
 // TorchRange tells whether torchrun itself decides how many of the gang's nodes
 // take part, between MinNodes and Nodes.
 func (j *Job) TorchRange() bool {

@@ -468,7 +468,10 @@ func (j *Job) rankSpec(index, rank, size int) Resources {
 // NodesMin is the fewest nodes that an attempt may have: Nodes, or less when
 // the job is elastic.
 func (j *Job) NodesMin() int {
-	if j.Checkpoint != nil && j.Checkpoint.Elastic != nil {
+	switch {
+	case j.TorchRange():
+		return min(j.Distributed.MinNodes, j.Nodes)
+	case j.Checkpoint != nil && j.Checkpoint.Elastic != nil:
 		return max(1, min(j.Checkpoint.Elastic.MinNodes, j.Nodes))
 	}
 	return max(1, j.Nodes)

@@ -243,6 +243,9 @@ func (v *validator) vip(j *Job) {
 	if j.Checkpoint != nil && j.Checkpoint.Elastic != nil {
 		v.excludes("vip", "checkpoint.elastic")
 	}
+	if j.Distributed.MinNodes != 0 {
+		v.excludes("vip", "distributed.min_nodes")
+	}
 }
 
 // nodeName tells whether text can be the name or id of a node: a host name.

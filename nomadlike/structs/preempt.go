@@ -13,7 +13,7 @@ type Victim struct {
 // would hold more, or nil when it may. The scheduler asks it while it searches
 // and state.Apply again. Who yields:
 //
-//	its own attempt          elastic with allow_resize: a change of size
+//	its own attempt          one that Resizes: a change of size
 //	VIP job                  never
 //	on a machine to kill     whoever it is, when job is VIP and says so
 //	preemptible, lower tier  always
@@ -25,7 +25,7 @@ type Victim struct {
 func VictimProblem(job *Job, more Holding, victim Victim, ground Ground) *Reason {
 	switch {
 	case victim.Job.ID == job.ID:
-		if job.Checkpoint != nil && job.Checkpoint.Elastic != nil && job.Checkpoint.Elastic.AllowResize {
+		if job.Resizes() {
 			return nil
 		}
 	case victim.Job.VIP != nil:

@@ -51,7 +51,15 @@ func TestVictimProblem(t *testing.T) {
 		}, false},
 		{"its own attempt", func(j *Job, v *Victim) { v.Job = j }, false},
 		{"its own attempt, which may change its size", func(j *Job, v *Victim) {
-			j.Checkpoint = &Checkpoint{Elastic: &Elastic{AllowResize: true}}
+			j.Nodes, j.Checkpoint = 2, &Checkpoint{Elastic: &Elastic{AllowResize: true}}
+			v.Job = j
+		}, true},
+		{"its own attempt, which may not", func(j *Job, v *Victim) {
+			j.Nodes, j.Checkpoint = 2, &Checkpoint{Elastic: &Elastic{MinNodes: 1}}
+			v.Job = j
+		}, false},
+		{"its own attempt, which has torchrun's range", func(j *Job, v *Victim) {
+			j.Nodes, j.Distributed = 2, Distributed{Mode: ModePyTorch, MinNodes: 1}
 			v.Job = j
 		}, true},
 	} {

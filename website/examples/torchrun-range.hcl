@@ -1,7 +1,9 @@
-# torchrun's own elastic range: the gang starts on three nodes; when one is lost,
-# torchrun gathers the other two again and goes on from the newest checkpoint of
-# the script, within the same attempt. Rank 0 holds the store at which they meet:
-# without it, or with fewer than min_nodes, the gang starts again as usual.
+# torchrun's own elastic range: the gang starts on three nodes, or on two when no
+# more are free. When one is lost, torchrun gathers the others again and goes on from
+# the newest checkpoint of the script, within the same attempt. Rank 0 holds the store
+# at which they meet: without it, or with fewer than min_nodes, the gang starts again
+# as usual. When there is room for three again, the whole gang starts anew on them, if
+# what is left to run is worth that.
 #
 # torchrun looks for the others when one of its processes fails. A machine that
 # vanishes closes no connection, so the script must not wait for it for long:
@@ -21,8 +23,14 @@ variable "epochs" {
   default = 20
 }
 
+variable "expected" {
+  description = "how long you think that it runs: a short job does not start anew to grow"
+  default     = "2h"
+}
+
 job "torchrun-range" {
-  nodes = 3
+  nodes            = 3
+  expected_runtime = var.expected
 
   resources {
     cpu    = 0.5
