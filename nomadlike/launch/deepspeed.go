@@ -50,12 +50,39 @@ func (b *build) deepspeed() error {
 }
 
 // hostFile lists the nodes, one on a line, as Open MPI and DeepSpeed read it.
-func (b *build) hostFile() string {
-	var lines strings.Builder
-	for _, m := range b.members {
-		lines.WriteString(m.Name + " slots=" + strconv.Itoa(b.slots) + "\n")
+func (b *build) hostFile() string { return b.listed(&b.gang.hostFile, " slots=") }
+
+// hydraFile lists them as MPICH and Intel MPI read it.
+func (b *build) hydraFile() string { return b.listed(&b.gang.hydra, ":") }
+
+// listed writes every node with its slots, once for all ranks.
+func (b *build) listed(file *common, between string) string {
+	text, _ := file.by(func() (string, error) {
+		var lines strings.Builder
+		for i := range b.members {
+			lines.WriteString(b.members[i].Name + between + strconv.Itoa(b.slotsAt(i)) + "\n")
+		}
+		return lines.String(), nil
+	})
+	return text
+}
+
+// slotsOfAll is the number of processes of the gang.
+func (b *build) slotsOfAll() int {
+	all := 0
+	for rank := range b.members {
+		all += b.slotsAt(rank)
 	}
-	return lines.String()
+	return all
+}
+
+// slotsAt is the number of processes of a node: its cards, where a spec that asks
+// for all of them does not say how many.
+func (b *build) slotsAt(rank int) int {
+	if all := len(b.members[rank].Devices); all > 0 && b.job.Distributed.ProcsPerNode == 0 {
+		return all
+	}
+	return b.slots
 }
 
 // noSSH puts the options of a launcher that starts only its own node behind

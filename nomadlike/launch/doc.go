@@ -32,5 +32,8 @@
 // $NAME and ${NAME} in a command are replaced by that environment, as a shell
 // would; names that it does not hold stay as typed and are noted.
 //
+// What all ranks of a gang are told alike (hosts, rank table, host files, the
+// cluster of TF_CONFIG) is worked out once for a Gang, and is the same bytes for all.
+//
 // Limits: nothing here touches disk, network, clock or chance.
 package launch

@@ -20,7 +20,8 @@ type environment struct {
 }
 
 func newEnvironment() *environment {
-	return &environment{values: make(map[string]string), users: make(map[string]string)}
+	const usual = 64 // variables of a rank: more grow the map, one step at a time
+	return &environment{values: make(map[string]string, usual), users: make(map[string]string)}
 }
 
 // user takes variables of the job file; later ones replace earlier ones.

@@ -25,7 +25,7 @@ func (b *build) horovod() error {
 // horovodPrefix is put in front of a command without a launcher. It shows
 // NCCL's own log: that is part of the documented prefix.
 func (b *build) horovodPrefix() []string {
-	return []string{"mpirun", "--allow-run-as-root", "-np", strconv.Itoa(len(b.members) * b.slots),
+	return []string{"mpirun", "--allow-run-as-root", "-np", strconv.Itoa(b.slotsOfAll()),
 		"-bind-to", "none", "-map-by", "slot", "-x", "NCCL_DEBUG=INFO", "-x", "LD_LIBRARY_PATH", "-x", "PATH",
 		"-mca", "pml", "ob1", "-mca", "btl", "^openib"}
 }

@@ -3,7 +3,6 @@ package launch
 import (
 	"path"
 	"slices"
-	"strings"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -44,33 +43,8 @@ type Input struct {
 	Members []structs.Member // by rank
 	Node    NodeFacts
 	// Gang is what NewGang gave for the same Members, for who builds several
-	// ranks of one gang; nil is made anew.
+	// ranks of one gang; nil is made anew. It serves one job only.
 	Gang *Gang
-}
-
-// Gang is what all ranks of an attempt have in common. It is not changed: many
-// may use it at a time, and what they build shares it.
-type Gang struct {
-	hosts []string // lines of the hosts file
-	names string   // of the ranks, joined; "" when they are too long for a variable
-}
-
-// NewGang works out what the ranks of a gang have in common.
-func NewGang(members []structs.Member) (*Gang, error) {
-	g := &Gang{hosts: make([]string, len(members))}
-	names, length := make([]string, len(members)), 0
-	for rank := range members {
-		m := &members[rank]
-		if m.Rank != rank || m.Name == "" {
-			return nil, structs.NewError(structs.CodeInternal, "launch.input", "what", "members are not by rank")
-		}
-		g.hosts[rank], names[rank] = m.Addr+" "+m.Name, m.Name
-		length += len(m.Name) + 1
-	}
-	if length <= rankNamesMax {
-		g.names = strings.Join(names, ",")
-	}
-	return g, nil
 }
 
 // Launch is what runs on the node for the rank.

@@ -53,13 +53,27 @@ func (b *build) mindspore() error {
 
 // rankTable writes the table when the members' cards are known.
 func (b *build) rankTable() error {
-	for _, m := range b.members {
+	text, err := b.gang.table.by(b.rankTableText)
+	if err != nil || text == "" {
+		return err
+	}
+	b.out.Files = append(b.out.Files, File{Path: rankTableFile, Mode: 0o644, Content: text})
+	b.view(rankTablePath, rankTableFile)
+	b.env.set("RANK_TABLE_FILE", b.inTaskDir(rankTableFile))
+	b.env.set("MINDSPORE_HCCL_CONFIG_PATH", b.inTaskDir(rankTableFile))
+	return nil
+}
+
+// rankTableText is the table of the whole gang; "" without NPUs.
+func (b *build) rankTableText() (string, error) {
+	for i := range b.members {
+		m := &b.members[i]
 		if len(m.Cards) == 0 {
-			return nil // no NPUs: the dynamic cluster needs no table
+			return "", nil // the dynamic cluster needs no table
 		}
 		for _, card := range m.Cards {
 			if card.IP == "" && len(b.members) > 1 {
-				return structs.NewError(structs.CodeInvalid, "launch.card_address", "node", m.NodeName, "card", card.ID)
+				return "", structs.NewError(structs.CodeInvalid, "launch.card_address", "node", m.NodeName, "card", card.ID)
 			}
 		}
 	}
@@ -76,13 +90,9 @@ func (b *build) rankTable() error {
 	}
 	text, err := json.MarshalIndent(table, "", "  ")
 	if err != nil {
-		return structs.NewError(structs.CodeInternal, "launch.input", "what", "rank table can not be written").Because(err)
+		return "", structs.NewError(structs.CodeInternal, "launch.input", "what", "rank table can not be written").Because(err)
 	}
-	b.out.Files = append(b.out.Files, File{Path: rankTableFile, Mode: 0o644, Content: string(text) + "\n"})
-	b.view(rankTablePath, rankTableFile)
-	b.env.set("RANK_TABLE_FILE", b.inTaskDir(rankTableFile))
-	b.env.set("MINDSPORE_HCCL_CONFIG_PATH", b.inTaskDir(rankTableFile))
-	return nil
+	return string(text) + "\n", nil
 }
 
 // Rank table 1.0 and 1.2; every number is a text.
@@ -198,7 +208,8 @@ type (
 	}
 )
 
-// groupList has one instance for each card, ranks running through.
+// groupList has one instance for each card, ranks running through. Its network
+// ports are those of the first node: the table is one for all.
 func (b *build) groupList() groupTable {
 	group := groupFull{ServerNum: strconv.Itoa(len(b.members))}
 	for _, m := range b.members {
@@ -211,7 +222,7 @@ func (b *build) groupList() groupTable {
 	group.DeviceNum = strconv.Itoa(len(group.InstanceList))
 	group.InstanceCount = group.DeviceNum
 	var names []string
-	for i := range b.members[b.rank].Cards {
+	for i := range b.members[0].Cards {
 		names = append(names, "eth"+strconv.Itoa(i))
 	}
 	return groupTable{BoardID: "0x0020", ChipInfo: "910", DeployMode: "lab", GroupCount: "1", GroupList: []groupFull{group},

@@ -73,14 +73,9 @@ func (b *build) mpiEveryRank() {
 
 // mpiFiles writes the host files and the remote shell.
 func (b *build) mpiFiles() {
-	var hydra strings.Builder
-	slots := strconv.Itoa(b.slots)
-	for _, m := range b.members {
-		hydra.WriteString(m.Name + ":" + slots + "\n")
-	}
 	b.out.Files = append(b.out.Files,
 		File{Path: mpiHostFile, Mode: 0o644, Content: b.hostFile()},
-		File{Path: mpiHydraFile, Mode: 0o644, Content: hydra.String()},
+		File{Path: mpiHydraFile, Mode: 0o644, Content: b.hydraFile()},
 		File{Path: mpiShellFile, Mode: 0o755, Content: b.remoteShell()},
 	)
 }
@@ -144,5 +139,5 @@ func (b *build) prefixed(words []string) []string {
 	if b.job.Distributed.Mode == structs.ModeHorovod {
 		return append(b.horovodPrefix(), words...)
 	}
-	return append([]string{"mpirun", "-np", strconv.Itoa(len(b.members) * b.slots), "--bind-to", "none"}, words...)
+	return append([]string{"mpirun", "-np", strconv.Itoa(b.slotsOfAll()), "--bind-to", "none"}, words...)
 }

@@ -7,63 +7,78 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// tfConfig is TF_CONFIG as tf.distribute reads it. The index is a text: older
-// platforms write it so, and TensorFlow reads both.
-type tfConfig struct {
-	Cluster struct {
+// TF_CONFIG as tf.distribute reads it.
+type (
+	tfCluster struct {
 		Chief  []string `json:"chief,omitempty"`
 		PS     []string `json:"ps,omitempty"`
 		Worker []string `json:"worker,omitempty"`
-	} `json:"cluster"`
-	Task struct {
+	}
+	// The index is a text: older platforms write it so, and TensorFlow reads both.
+	tfTask struct {
 		Type  string `json:"type"`
 		Index string `json:"index"`
-	} `json:"task"`
-	Environment string `json:"environment"`
-}
+	}
+)
 
 // tensorflow runs the command on every node with TF_CONFIG: every node is a
 // worker and listens at its own port (AllReduce). With chief the first node is
 // the chief and the workers count from the second on. Parameter servers run the
 // same command, told by TF_CONFIG what they are; they see no accelerators.
 func (b *build) tensorflow() error {
-	var config tfConfig
-	config.Task.Type, config.Environment = "worker", "cloud"
-	index := b.rank
+	form := 0
+	if b.node.PrivateHosts {
+		form = 1
+	}
+	cluster, err := b.gang.cluster[form].by(b.tfClusterText)
+	if err != nil {
+		return err
+	}
+	task, index := tfTask{Type: "worker"}, b.rank
+	switch {
+	case b.job.IsServer(b.rank):
+		task.Type, index = "ps", b.rank-b.job.Nodes
+		b.env.set("CUDA_VISIBLE_DEVICES", "-1") // a server on a machine with cards would take their memory
+	case b.job.Distributed.Chief && b.rank == 0:
+		task.Type = "chief"
+	case b.job.Distributed.Chief:
+		index--
+	}
+	task.Index = strconv.Itoa(index)
+	own, err := json.Marshal(task)
+	if err != nil {
+		return structs.NewError(structs.CodeInternal, "launch.input", "what", "TF_CONFIG can not be written").Because(err)
+	}
+	// Put together by hand: an encoder would read the cluster again for every rank.
+	b.env.set("TF_CONFIG", `{"cluster":`+cluster+`,"task":`+string(own)+`,"environment":"cloud"}`)
+	b.env.set("VK_TASK_INDEX", task.Index)
+	b.env.suggest("NCCL_SOCKET_IFNAME", b.node.Interface)
+	return b.plain()
+}
+
+// tfClusterText is who takes part, and where each listens.
+func (b *build) tfClusterText() (string, error) {
+	var cluster tfCluster
 	for i := range b.members {
 		address := b.members[i].Name
 		if !b.node.PrivateHosts {
 			address = b.members[i].Addr
 		}
 		address = hostPort(address, b.portOf(i))
-		if b.job.IsServer(i) {
-			config.Cluster.PS = append(config.Cluster.PS, address)
-			continue
+		switch {
+		case b.job.IsServer(i):
+			cluster.PS = append(cluster.PS, address)
+		case b.job.Distributed.Chief && i == 0:
+			cluster.Chief = []string{address}
+		default:
+			cluster.Worker = append(cluster.Worker, address)
 		}
-		if b.job.Distributed.Chief && i == 0 {
-			config.Cluster.Chief = []string{address}
-			continue
-		}
-		config.Cluster.Worker = append(config.Cluster.Worker, address)
 	}
-	switch {
-	case b.job.IsServer(b.rank):
-		config.Task.Type, index = "ps", b.rank-b.job.Nodes
-		b.env.set("CUDA_VISIBLE_DEVICES", "-1") // a server on a machine with cards would take their memory
-	case b.job.Distributed.Chief && b.rank == 0:
-		config.Task.Type = "chief"
-	case b.job.Distributed.Chief:
-		index--
-	}
-	config.Task.Index = strconv.Itoa(index)
-	text, err := json.Marshal(config)
+	text, err := json.Marshal(cluster)
 	if err != nil {
-		return structs.NewError(structs.CodeInternal, "launch.input", "what", "TF_CONFIG can not be written").Because(err)
+		return "", structs.NewError(structs.CodeInternal, "launch.input", "what", "TF_CONFIG can not be written").Because(err)
 	}
-	b.env.set("TF_CONFIG", string(text))
-	b.env.set("VK_TASK_INDEX", config.Task.Index)
-	b.env.suggest("NCCL_SOCKET_IFNAME", b.node.Interface)
-	return b.plain()
+	return string(text), nil
 }
 
 // portOf is the port at which a rank listens for its peers.

@@ -44,6 +44,7 @@ func figures() []figure {
 		{"failover_accepted_s", failover},
 		{"nodeloss_running_elsewhere_s", nodeLoss},
 		{"double_loss_running_elsewhere_s", doubleLoss},
+		{"launch", launchPlans},
 		{"life_rank_dies", rankDies},
 		{"life_node_loss_resumed", gangResumes},
 		{"forecast", forecasts},
