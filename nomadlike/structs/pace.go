@@ -6,7 +6,8 @@ import (
 )
 
 // Pace is what a node tells of a rank that has gone silent: it has logged
-// nothing and made no step for longer than it ever takes. A rank that is heard
+// nothing and made no step for longer than it ever takes, or it logs and makes no
+// step while a device of it is idle. A rank that is heard
 // again tells that with Silent unset. Ranks that are heard tell nothing.
 type Pace struct {
 	Silent bool     `json:"silent,omitempty"`
