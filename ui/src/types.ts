@@ -330,6 +330,7 @@ export interface Device {
   driver_version?: string
   link_group?: string
   numa_node: number
+  attrs?: Record<string, string>
 }
 export interface Usage {
   cpu: number
@@ -351,12 +352,38 @@ export interface Node {
   drivers?: string[]
   capacity: { cpu: number; memory: number }
   devices?: Device[]
+  faults?: NodeFault[]
   status: 'ready' | 'disconnected' | 'lost' | 'left'
   status_reason?: Reason
   status_at?: Time
   eligibility: 'eligible' | 'cordoned' | 'draining'
   registered_at?: Time
   used: Usage
+}
+export interface NodeFault {
+  name: string
+  reason: Reason
+  unfit?: boolean // it takes no new work
+}
+export interface PastSeries {
+  gauge: string
+  values: (number | null)[]
+}
+export interface CardPast {
+  id: string
+  index: number
+  slice?: number
+  model?: string
+  gone?: boolean
+  series: PastSeries[] | null
+}
+export interface NodePast {
+  id: string
+  name: string
+  step: string
+  at: Time[] | null
+  machine: PastSeries[] | null
+  devices: CardPast[] | null
 }
 export interface NodeDetail extends Node {
   allocations: Allocation[] | null

@@ -133,8 +133,10 @@ function sum(nodes: Node[]) {
 
 export const nodeTone = (node: Pick<Node, 'status' | 'eligibility'>) => (node.status === 'lost' ? 'bad' : node.status !== 'ready' ? 'busy' : node.eligibility !== 'eligible' ? 'busy' : 'good') as 'good' | 'busy' | 'bad'
 
-export function NodeWord({ node }: { node: Pick<Node, 'status' | 'eligibility' | 'status_reason'> }) {
+export function NodeWord({ node }: { node: Pick<Node, 'status' | 'eligibility' | 'status_reason' | 'faults'> }) {
   const { t } = useTranslation()
+  const unfit = node.status === 'ready' ? (node.faults ?? []).find((f) => f.unfit) : undefined
+  if (unfit) return <WordTag tone="bad" title={reasonText(unfit.reason)}>{t('node.unfit', { fault: unfit.name })}{node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + node.eligibility)}</WordTag>
   return (
     <WordTag tone={nodeTone(node)} title={reasonText(node.status_reason)}>
       {t('node_status.' + node.status)}{node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + node.eligibility)}

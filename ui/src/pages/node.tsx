@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { App, Button, Modal, Table } from 'antd'
+import { App, Button, Input, Modal, Table } from 'antd'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useParams } from 'react-router'
@@ -10,6 +10,8 @@ import { Cli } from '../parts/actions'
 import { errorText, Failed, Loading, useNow, useTitle, WordTag } from '../parts/states'
 import type { Allocation, DeviceState, Event, NodeDetail, NodeDevices } from '../types'
 import { cardMemory, gaugeText } from '../parts/figures'
+import { NodeFaults } from '../parts/nodefaults'
+import { Past } from '../parts/past'
 import { NodeWord } from './cluster'
 import { History } from './job'
 
@@ -40,6 +42,7 @@ export function NodePage() {
         {n.status_reason && ' ' + reasonText(n.status_reason)}
         {n.used.overcommitted && ' ' + t('node.overcommitted')}
       </p>
+      <NodeFaults node={n} events={events.data ?? []} />
       <div className="cards">
         <section className="card" aria-label={t('node.facts')}>
           <h2>{t('node.facts')}</h2>
@@ -55,6 +58,7 @@ export function NodePage() {
         </section>
       </div>
       <DeviceTable node={n} />
+      <Past node={n} />
       <section className="card" aria-label={t('node.work')}>
         <h2>{t('node.work')}</h2>
         <Table<Allocation> size="small" rowKey="id" pagination={{ pageSize: 50, hideOnSinglePage: true }} scroll={{ x: 700 }} dataSource={allocs} locale={{ emptyText: <p>{t('node.no_work')}</p> }} columns={[
@@ -78,7 +82,7 @@ export function NodePage() {
 // wrong with them; operators bring them back from here.
 function DeviceTable({ node }: { node: NodeDetail }) {
   const { t } = useTranslation()
-  const [treat, setTreat] = useState<{ device: DeviceState; act: 'clear' | 'reset' }>()
+  const [treat, setTreat] = useState<Treatment>()
   const cards = useQuery({ queryKey: ['node', node.id, 'devices'], refetchInterval: 3000, queryFn: ({ signal }) => get<NodeDevices>(`/v1/nodes/${part(node.id)}/devices`, signal) })
   if (cards.error) return <Failed error={cards.error} />
   if (!cards.data) return null
@@ -92,7 +96,7 @@ function DeviceTable({ node }: { node: NodeDetail }) {
       </p>
       {(c.devices ?? []).length > 0 && (
         <Table<DeviceState> size="small" rowKey="id" pagination={false} scroll={{ x: 1100 }} dataSource={c.devices ?? []}
-          expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, rowExpandable: (d) => !!d.gauges, expandedRowRender: (d) => <CardDetail card={d} /> }}
+          expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, expandedRowRender: (d) => <CardDetail node={node} card={d} /> }}
           columns={[
             { title: t('node.card'), width: 60, render: (_, d) => name(d) },
             { title: t('node.model'), render: (_, d) => d.model || d.kind },
@@ -103,10 +107,10 @@ function DeviceTable({ node }: { node: NodeDetail }) {
             { title: t('job.status'), render: (_, d) => <WordTag tone={d.healthy ? (d.used ? 'good' : 'plain') : 'bad'} title={reasonText(d.health)}>{d.healthy ? (d.used ? t('wall.held') : t('wall.free')) : t('node.quarantined')}</WordTag> },
             { title: t('jobs.name'), render: (_, d) => (d.owner ? <><Link to={'/jobs/' + d.owner.job_id}>{d.owner.job}</Link> <span className="quiet">{t('logs.rank', { rank: d.owner.rank })}{d.owner.user && ` · ${d.owner.user}`}</span></> : d.used ? t('queue.hidden') : '–') },
             { title: t('node.link'), width: 90, dataIndex: 'link_group' },
-            { title: t('node.cure'), width: 190, render: (_, d) => !d.healthy && (
+            { title: t('node.cure'), width: 220, render: (_, d) => (
               <>
-                <div className="quiet">{reasonText(d.health)}{d.action && ` · ${t('action.' + d.action)}`}</div>
-                {(['reset', 'clear'] as const).map((act) => <Button key={act} size="small" disabled={act === 'reset' && d.used} onClick={() => setTreat({ device: d, act })}>{t('node.' + act)}</Button>)}
+                {d.health && <div className="quiet">{reasonText(d.health)}{d.action && ` · ${t('action.' + d.action)}`}</div>}
+                {actsOf(d).map((act) => <Button key={act} size="small" disabled={act === 'reset' && d.used} onClick={() => setTreat({ device: d, act })}>{t('node.' + act)}</Button>)}
               </>
             ) },
           ]} />
@@ -117,34 +121,56 @@ function DeviceTable({ node }: { node: NodeDetail }) {
   )
 }
 
-// CardDetail is every gauge of a card, and its processes.
-function CardDetail({ card }: { card: DeviceState }) {
+interface Treatment {
+  device: DeviceState
+  act: 'clear' | 'reset' | 'quarantine'
+}
+
+// actsOf is what an operator may do to a card as it is now.
+const actsOf = (d: DeviceState): Treatment['act'][] => (d.healthy ? ['quarantine'] : d.attrs?.fault === 'quarantine' ? ['clear'] : ['reset', 'clear'])
+
+// CardDetail is every gauge of a card, its processes, and what happened to it.
+function CardDetail({ node, card }: { node: NodeDetail; card: DeviceState }) {
   const { t } = useTranslation()
+  const events = useQuery({ queryKey: ['node', node.id, 'events', card.id], queryFn: ({ signal }) => get<{ events: Event[] | null }>(`/v1/nodes/${part(node.id)}/events?device=${part(card.id)}`, signal).then((e) => e.events ?? []) })
   return (
-    <>
-      <dl className="facts">{Object.keys(card.gauges ?? {}).sort().map((name) => [<dt key={name}><code>{name}</code></dt>, <dd key={name + '='}>{gaugeText(card.gauges, name)}</dd>])}</dl>
-      {(card.processes ?? []).length > 0 && (
-        <>
-          <h3>{t('figures.processes')}</h3>
-          <table className="plain">
-            <thead><tr><th scope="col">PID</th><th scope="col">{t('jobs.name')}</th><th scope="col">{t('figures.card_memory')}</th></tr></thead>
-            <tbody>{(card.processes ?? []).map((p) => <tr key={p.pid}><td>{p.pid}</td><td>{p.name ?? '–'}</td><td>{p.memory ? size(p.memory) : '–'}</td></tr>)}</tbody>
-          </table>
-        </>
-      )}
-    </>
+    <div className="stack">
+      <div className="cards">
+        <div>
+          <h3>{t('node.card_facts')}</h3>
+          <dl className="facts"><dt>{t('node.id')}</dt><dd><code>{card.id}</code></dd>{Object.keys(card.gauges ?? {}).sort().map((name) => [<dt key={name}><code>{name}</code></dt>, <dd key={name + '='}>{gaugeText(card.gauges, name)}</dd>])}</dl>
+        </div>
+        <div>
+          <h3>{t('node.card_history')}</h3>
+          {events.data?.length === 0 ? <p className="quiet">{t('node.card_no_history')}</p> : <History events={events.data ?? []} error={events.error} />}
+          <Cli text={`nomadlike device history ${quote(node.name)} ${quote(card.id)}`} />
+          {(card.processes ?? []).length > 0 && (
+            <>
+              <h3>{t('figures.processes')}</h3>
+              <table className="plain">
+                <thead><tr><th scope="col">PID</th><th scope="col">{t('jobs.name')}</th><th scope="col">{t('figures.card_memory')}</th></tr></thead>
+                <tbody>{(card.processes ?? []).map((p) => <tr key={p.pid}><td>{p.pid}</td><td>{p.name ?? '–'}</td><td>{p.memory ? size(p.memory) : '–'}</td></tr>)}</tbody>
+              </table>
+            </>
+          )}
+        </div>
+      </div>
+      <Past node={node} device={card.id} />
+    </div>
   )
 }
 
-function TreatDialog({ node, treat, close }: { node: NodeDetail; treat: { device: DeviceState; act: 'clear' | 'reset' }; close: () => void }) {
+function TreatDialog({ node, treat, close }: { node: NodeDetail; treat: Treatment; close: () => void }) {
   const { t } = useTranslation()
   const { message } = App.useApp()
   const client = useQueryClient()
   const [busy, setBusy] = useState(false)
+  const [reason, setReason] = useState('')
+  const why = treat.act === 'quarantine' ? reason.trim() : ''
   const run = async () => {
     setBusy(true)
     try {
-      await call('POST', `/v1/nodes/${part(node.id)}/devices`, { device: treat.device.id, act: treat.act })
+      await call('POST', `/v1/nodes/${part(node.id)}/devices`, { device: treat.device.id, act: treat.act, ...(why && { reason: why }) })
       await client.invalidateQueries({ queryKey: ['node', node.id] })
       void message.success(t('node.done_' + treat.act))
       close()
@@ -154,10 +180,11 @@ function TreatDialog({ node, treat, close }: { node: NodeDetail; treat: { device
     }
   }
   return (
-    <Modal open title={`${t('node.' + treat.act)} · ${node.name} · ${treat.device.index}`} okText={t('node.' + treat.act)} cancelText={t('deed.cancel')} okButtonProps={{ danger: treat.act === 'clear', loading: busy }} onOk={() => void run()} onCancel={close}>
+    <Modal open title={`${t('node.' + treat.act)} · ${node.name} · ${treat.device.index}`} okText={t('node.' + treat.act)} cancelText={t('deed.cancel')} okButtonProps={{ danger: treat.act !== 'reset', loading: busy }} onOk={() => void run()} onCancel={close}>
       <p>{t('node.ask_' + treat.act)}</p>
       <p className="quiet">{reasonText(treat.device.health)}</p>
-      <Cli text={`nomadlike device ${treat.act} ${quote(node.name)} ${quote(treat.device.id)}`} />
+      {treat.act === 'quarantine' && <label>{t('deed.reason')}<Input value={reason} maxLength={80} onChange={(e) => setReason(e.target.value)} /></label>}
+      <Cli text={`nomadlike device ${treat.act} ${why ? `-reason ${quote(why)} ` : ''}${quote(node.name)} ${quote(treat.device.id)}`} />
     </Modal>
   )
 }

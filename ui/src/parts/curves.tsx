@@ -19,7 +19,7 @@ const shownInTable = 20
 export default function Curves({ label, x, lines, time = false, unit = '', log = false, sync }: { label: string; x: number[]; lines: Curve[]; time?: boolean; unit?: string; log?: boolean; sync?: string }) {
   const { t } = useTranslation()
   const { dark } = useLook()
-  const [width, frame] = useWidth(480)
+  const [width, frame] = useWidth(240)
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(undefined)
   const shape = lines.map((line) => line.name).join('|')
@@ -34,7 +34,7 @@ export default function Curves({ label, x, lines, time = false, unit = '', log =
         cursor: sync ? { sync: { key: sync } } : {},
         legend: { show: lines.length <= 8 },
         axes: [
-          { stroke: ink, grid, ticks: grid, ...(time ? { values: (_: uPlot, ticks: number[]) => ticks.map((s) => new Date(s * 1000).toTimeString().slice(0, 8)) } : {}) },
+          { stroke: ink, grid, ticks: grid, ...(time ? { values: (_: uPlot, ticks: number[]) => ticks.map((s) => new Date(s * 1000).toTimeString().slice(0, ticks.some((tick) => tick % 60 !== 0) ? 8 : 5)) } : {}) },
           { stroke: ink, grid, ticks: grid, size: 60, values: (_, ticks) => ticks.map((v) => number(v) + unit) },
         ],
         series: [{ ...(time ? { value: (_: uPlot, s: number | null) => (s === null ? '–' : new Date(s * 1000).toTimeString().slice(0, 8)) } : {}), label: time ? t('curves.time') : t('curves.step') }, ...lines.map((line, i) => ({ label: line.name, stroke: colours[i % colours.length]!, width: 1.5, spanGaps: true, value: (_: uPlot, v: number | null) => (v === null ? '–' : number(v) + unit) }))],

@@ -6,6 +6,7 @@ import { useTranslation } from 'react-i18next'
 import { Outlet } from 'react-router'
 import { useLook } from '../look'
 import { nonce } from '../nonce'
+import { useReachable } from './reachable'
 
 // Contrast of antd's own greys and blues is below 4.5 to 1: these are not.
 const light = {
@@ -41,6 +42,7 @@ const darkTokens = {
 export function Frame({ children }: { children: ReactNode }) {
   const { i18n } = useTranslation()
   const { dark } = useLook()
+  useReachable()
   return (
     <ConfigProvider
       csp={{ nonce }}

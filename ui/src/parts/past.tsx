@@ -1,0 +1,116 @@
+import { useQuery } from '@tanstack/react-query'
+import { Segmented } from 'antd'
+import { lazy, Suspense, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { get, part } from '../api'
+import { dateTime, quote } from '../format'
+import type { CardPast, Node, NodePast, PastSeries } from '../types'
+import { Cli } from './actions'
+import type { Curve } from './curves'
+import { Failed, Loading } from './states'
+
+const Curves = lazy(() => import('./curves'))
+
+const every = 60_000 // milliseconds: the node keeps a value a minute
+const points = 288
+const linesMax = 64
+const spans = ['1h', '6h', '24h'] as const
+
+// What can be drawn: a figure of cards or of the machine, with the unit that a
+// person reads and what a value is multiplied by for it.
+interface Drawn {
+  key: string
+  gauge: string
+  machine?: boolean
+  unit: string
+  by: number
+}
+const gibibyte = 2 ** -30
+export const drawn: Drawn[] = [
+  { key: 'card', gauge: 'utilization_ratio', unit: ' %', by: 100 },
+  { key: 'card_memory', gauge: 'memory_used_bytes', unit: ' GiB', by: gibibyte },
+  { key: 'temperature', gauge: 'temperature_celsius', unit: ' °C', by: 1 },
+  { key: 'power', gauge: 'power_watts', unit: ' W', by: 1 },
+  { key: 'faults', gauge: 'ecc_uncorrected_total', unit: '', by: 1 },
+  { key: 'cpu', gauge: 'cpu_cores', machine: true, unit: '', by: 1 },
+  { key: 'memory', gauge: 'memory_used_bytes', machine: true, unit: ' GiB', by: gibibyte },
+]
+
+const valuesOf = (series: PastSeries[] | null, gauge: string) => (series ?? []).find((one) => one.gauge === gauge)?.values
+export const cardName = (card: Pick<CardPast, 'index' | 'slice' | 'gone' | 'id'>) => (card.gone ? card.id : card.slice ? `${card.index}(${card.slice})` : String(card.index))
+
+// linesOf are the lines of one figure: one of each card, or that of the machine.
+export function pastLines(past: NodePast, one: Drawn, label: (card: CardPast) => string, machine: string): Curve[] {
+  const scaled = (values: (number | null)[]) => values.map((v) => (v === null ? null : v * one.by))
+  if (one.machine) {
+    const values = valuesOf(past.machine, one.gauge)
+    return values ? [{ name: machine, values: scaled(values) }] : []
+  }
+  return (past.devices ?? []).flatMap((card) => {
+    const values = valuesOf(card.series, one.gauge)
+    return values ? [{ name: label(card), values: scaled(values) }] : []
+  })
+}
+
+// Past is what a node and its cards measured during the last day. The node
+// itself keeps it: it is there after this page was closed, and asked for anew.
+export function Past({ node, device }: { node: Node; device?: string }) {
+  const { t } = useTranslation()
+  const [span, setSpan] = useState<(typeof spans)[number]>('6h')
+  const [shown, setShown] = useState('')
+  const past = useQuery({
+    queryKey: ['node', node.id, 'past', span, device],
+    refetchInterval: every,
+    queryFn: ({ signal }) => get<NodePast>(`/v1/nodes/${part(node.id)}/figures?since=${span}&points=${points}${device ? '&device=' + part(device) : ''}`, signal),
+  })
+  const label = (card: CardPast) => t('node.card_number', { number: cardName(card) })
+  const found = past.data
+  const have = found ? drawn.filter((one) => !(device && one.machine) && pastLines(found, one, label, '').length > 0) : []
+  const one = have.find((d) => d.key === shown) ?? have[0]
+  const lines = found && one ? pastLines(found, one, label, node.name).slice(0, linesMax) : []
+  return (
+    <section className="card" aria-label={device ? t('node.past_card', { device }) : t('node.past')}>
+      <div className="bar">
+        <h2>{t('node.past')}</h2>
+        <Segmented size="small" aria-label={t('node.past_span')} value={span} onChange={(value) => setSpan(value as (typeof spans)[number])} options={spans.map((value) => ({ value, label: t('node.past_' + value) }))} />
+        {have.length > 1 && <Segmented size="small" aria-label={t('figures.measure')} value={one!.key} onChange={(value) => setShown(String(value))} options={have.map((d) => ({ value: d.key, label: t('figures.' + d.key) }))} />}
+      </div>
+      {past.error ? <Failed error={past.error} retry={() => void past.refetch()} /> : !found ? <Loading /> : !one ? <p className="quiet">{t('node.no_past')}</p> : (
+        <Suspense fallback={<Loading />}>
+          <Curves label={t('figures.' + one.key)} x={(found.at ?? []).map((at) => Date.parse(at ?? '') / 1000)} time lines={lines} unit={one.unit} />
+        </Suspense>
+      )}
+      {found && <HealthStrips past={found} />}
+      <Cli text={`nomadlike node figures ${device ? `-device ${quote(device)} ` : ''}-since ${span} ${quote(node.name)}`} />
+    </section>
+  )
+}
+
+// HealthStrips show when cards were not well, of those that once were not.
+function HealthStrips({ past }: { past: NodePast }) {
+  const { t } = useTranslation()
+  const at = past.at ?? []
+  const sick = (past.devices ?? []).flatMap((card) => {
+    const values = valuesOf(card.series, 'healthy')
+    return values?.some((v) => v === 0) ? [{ card, values }] : []
+  })
+  if (sick.length === 0) return null
+  return (
+    <>
+      <h3>{t('node.past_health')}</h3>
+      {sick.slice(0, linesMax).map(({ card, values }) => {
+        const first = values.indexOf(0)
+        const last = values.lastIndexOf(0)
+        const text = t('node.past_unwell', { from: dateTime(at[first]), to: dateTime(at[last]) })
+        return (
+          <div key={card.id} className="heat-row">
+            <span className="heat-name">{t('node.card_number', { number: cardName(card) })}</span>
+            <div className="health" role="img" title={text} aria-label={text}>
+              {values.map((v, i) => <i key={i} className={v === null ? 'unknown' : v === 0 ? 'sick' : 'well'} />)}
+            </div>
+          </div>
+        )
+      })}
+    </>
+  )
+}

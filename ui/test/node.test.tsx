@@ -1,0 +1,117 @@
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { cleanup, configure, render, screen, within } from '@testing-library/react'
+import { App as Frame } from 'antd'
+import i18next from 'i18next'
+import { initReactI18next } from 'react-i18next'
+import { MemoryRouter, Route, Routes } from 'react-router'
+import { afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { setCatalogue } from '../src/i18n'
+import en from '../src/locales/en.json'
+import zh from '../src/locales/zh.json'
+import { NodePage } from '../src/pages/node'
+import { sinceWhen } from '../src/parts/nodefaults'
+import { cardName, drawn, pastLines } from '../src/parts/past'
+import type { Event, NodePast } from '../src/types'
+import userEvent from './user'
+
+vi.mock('../src/parts/curves', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.join(' ')}`).join('; ')}|${unit}`}</pre> }))
+
+const patience = { timeout: 30_000 } // a busy machine is slow
+
+function stubBrowser() {
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addListener() {}, removeListener() {}, addEventListener() {}, removeEventListener() {} }))
+  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} })
+}
+
+beforeAll(async () => {
+  configure({ asyncUtilTimeout: patience.timeout })
+  await i18next.use(initReactI18next).init({ lng: 'en', resources: { zh: { translation: zh }, en: { translation: en } }, interpolation: { escapeValue: false } })
+  setCatalogue({ 'device.link_lost': 'network link {link} worked and is down', 'client.processes_stuck': '{count} processes hang', 'client.device_quarantined_for': '{by} keeps new work from {device}: {reason}' })
+})
+afterEach(() => {
+  cleanup()
+  vi.unstubAllGlobals()
+})
+
+const sick = { id: 'client.device_quarantined_for', params: { by: 'olga', device: 'GPU-1', reason: '<b>bad cable</b>' } }
+const card = (index: number, more = {}) => ({ id: 'GPU-' + index, index, kind: 'nvidia/gpu', model: 'H100', memory: 85899345920, healthy: true, used: false, numa_node: 0, gauges: { utilization_ratio: 0.5 }, ...more })
+const node = { id: 'n1', name: 'gpu-01', addr: '10.0.0.1', version: '1', capacity: { cpu: 8, memory: 1 << 30 }, used: { cpu: 0, memory: 0, allocs: 0 }, status: 'ready', eligibility: 'eligible', registered_at: '2026-11-21T10:00:00Z', allocations: [],
+  faults: [{ name: 'link/mlx5_0:1', reason: { id: 'device.link_lost', params: { link: '<i>mlx5_0:1</i>' } } }, { name: 'processes', unfit: true, reason: { id: 'client.processes_stuck', params: { count: '2' } } }] }
+const at = ['2026-11-21T15:00:00Z', '2026-11-21T15:01:00Z', '2026-11-21T15:02:00Z']
+const past: NodePast = { id: 'n1', name: 'gpu-01', step: '1m0s', at,
+  machine: [{ gauge: 'cpu_cores', values: [1, 2, null] }],
+  devices: [
+    { id: 'GPU-0', index: 0, series: [{ gauge: 'utilization_ratio', values: [0.5, null, 1] }, { gauge: 'healthy', values: [1, 1, 1] }] },
+    { id: 'GPU-1', index: 1, series: [{ gauge: 'temperature_celsius', values: [40, 50, 60] }, { gauge: 'healthy', values: [1, 0, 1] }] },
+  ] }
+const events: Event[] = [
+  { index: 1, seq: 0, id: 'event.node.unfit', time: '2026-11-21T11:00:00Z', params: { fault: 'processes' } },
+  { index: 2, seq: 0, id: 'event.node.fault_over', time: '2026-11-21T12:00:00Z', params: { fault: 'processes' } },
+  { index: 3, seq: 0, id: 'event.node.unfit', time: '2026-11-21T13:00:00Z', params: { fault: 'processes' } },
+] as unknown as Event[]
+
+function open() {
+  stubBrowser()
+  const asked: [string, string, unknown][] = []
+  vi.stubGlobal('fetch', vi.fn(async (path: string, init?: RequestInit) => {
+    asked.push([init?.method ?? 'GET', path, init?.body && JSON.parse(String(init.body))])
+    if (init?.method === 'POST') return Response.json({ device: 'GPU-0', index: 7 })
+    if (path.includes('/figures')) return Response.json(past)
+    if (path.includes('/events')) return Response.json({ events: path.includes('device=') ? [] : events })
+    if (path.endsWith('/devices')) return Response.json({ ...node, cpu: 8, measured: true, devices: [card(0), card(1, { healthy: false, health: sick, action: 'cordon', attrs: { fault: 'quarantine' } }), card(2, { healthy: false, action: 'reset', attrs: { fault: 'xid-95' } })] })
+    return Response.json(node)
+  }))
+  render(<MemoryRouter initialEntries={['/nodes/n1']}><QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { retry: false } } })}><Frame><Routes><Route path="/nodes/:id" element={<NodePage />} /></Routes></Frame></QueryClientProvider></MemoryRouter>)
+  return asked
+}
+
+test('what a machine is not well of is told with cause, what follows, since when, and cure', async () => {
+  await i18next.changeLanguage('en')
+  open()
+  const faults = await screen.findByLabelText('Faults of this machine')
+  const [link, stuck] = faults.querySelectorAll('tbody tr')
+  expect(link!.textContent).toContain('network link <i>mlx5_0:1</i> worked and is down') // text, not markup
+  expect(link!.textContent).toContain('only noticed')
+  expect(link!.textContent).toContain('Look at the cable')
+  expect(stuck!.textContent).toContain('2 processes hang')
+  expect(stuck!.textContent).toContain('no new work')
+  expect(stuck!.textContent).toContain('drain the node and reboot it')
+  expect(sinceWhen('processes', events)).toBe('2026-11-21T13:00:00Z')
+  expect(sinceWhen('processes', events.slice(0, 2))).toBeNull()
+  expect(faults.querySelector('i, b')).toBeNull()
+  expect(screen.getByText('not fit: processes')).toBeTruthy() // beside the node's name
+})
+
+test('what cards measured is drawn by measure and span, with the command line', async () => {
+  await i18next.changeLanguage('en')
+  const asked = open()
+  const region = await screen.findByLabelText('Over time')
+  await vi.waitFor(() => expect(within(region).getByTestId('curves').textContent).toBe('Card use|3|Card 0: 50  100| %'), patience)
+  await userEvent.click(within(region).getByText('Temperature'))
+  expect(within(region).getByTestId('curves').textContent).toBe('Temperature|3|Card 1: 40 50 60| °C')
+  await userEvent.click(within(region).getByText('Cores'))
+  expect(within(region).getByTestId('curves').textContent).toBe('Cores|3|gpu-01: 1 2 |')
+  expect(region.querySelector('.health')!.getAttribute('aria-label')).toMatch(/^Not well between .* and /)
+  await userEvent.click(within(region).getByText('24 h'))
+  expect(await within(region).findByText('nomadlike node figures -since 24h gpu-01')).toBeTruthy()
+  await vi.waitFor(() => expect(asked.some(([, path]) => path.startsWith('/v1/nodes/n1/figures?since=24h'))).toBe(true), patience)
+  expect(pastLines(past, drawn[4]!, cardName, '')).toEqual([]) // nobody measured ECC
+})
+
+test('an operator quarantines a card for a reason, and returns it', async () => {
+  await i18next.changeLanguage('en')
+  const asked = open()
+  expect((await screen.findByText(/olga keeps new work from GPU-1: <b>bad cable<\/b>/)).querySelector('b')).toBeNull()
+  const row = (index: number) => document.querySelector<HTMLElement>(`tr[data-row-key=GPU-${index}]`)!
+  expect(within(row(1)).queryByText('Reset and test')).toBeNull() // nothing of it is broken
+  expect(within(row(2)).getByText('Reset and test')).toBeTruthy()
+  await userEvent.click(within(row(0)).getByText('Quarantine'))
+  const dialog = await vi.waitFor(() => { const found = document.querySelector<HTMLElement>('.ant-modal'); expect(found).toBeTruthy(); return found! }, patience)
+  await userEvent.type(within(dialog).getByLabelText(/Reason/), "bad cable's end")
+  expect(within(dialog).getByText(/nomadlike device quarantine/).textContent).toBe(`nomadlike device quarantine -reason 'bad cable'\\''s end' gpu-01 GPU-0`)
+  expect(asked.every(([method]) => method === 'GET')).toBe(true)
+  await userEvent.click(dialog.querySelector('.ant-modal-footer .ant-btn-dangerous')!)
+  await vi.waitFor(() => expect(asked.filter(([method]) => method === 'POST')).toEqual([['POST', '/v1/nodes/n1/devices', { device: 'GPU-0', act: 'quarantine', reason: "bad cable's end" }]]), patience)
+  await userEvent.click(within(row(1)).getByText('Return without a test'))
+  expect(await screen.findByText('nomadlike device clear gpu-01 GPU-1')).toBeTruthy()
+})
