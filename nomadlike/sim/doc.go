@@ -6,10 +6,11 @@
 //
 // Flow: New builds a World from a seed; Run submits jobs, breaks things
 // (lost and late messages, lost acknowledgements, leader changes, crashed
-// servers, rebooted, cut and paused machines, agents that restart), heals
-// everything, and lets the cluster come to rest. Checkers look at every
+// servers, rebooted, cut and paused machines, agents and supervisors that restart,
+// log files that a loss of power tears), heals everything, and lets the cluster come to rest. Checkers look at every
 // committed state and at the true processes on every machine; what they find
-// is returned with the seed that shows it again.
+// is returned with the seed that shows it again. The logs of ranks are true files
+// in a temporary directory, written and read by the production code.
 //
 // The log is an oracle: it never loses what it committed, but it may lose an
 // acknowledgement, commit after the proposer gave up, change its leader at any
