@@ -33,13 +33,15 @@ type processSettings struct {
 	Servers    []string
 	Docker     *DockerBlock
 	Program    string // of containers
+	Data       *DataBlock
+	Storages   []StorageBlock
 }
 
 func (given *processSettings) config() (Config, error) {
 	yes, loopback, name := true, "127.0.0.1", "host"
 	settings := Settings{
 		Name: &name, DataDir: &given.Dir, Bind: &loopback, Ports: &Ports{HTTP: &given.HTTP, Gossip: &given.Gossip},
-		Server: &Server{Enabled: &yes}, Client: &Client{Enabled: &yes},
+		Server: &Server{Enabled: &yes}, Client: &Client{Enabled: &yes, Data: given.Data, Storages: given.Storages},
 	}
 	if given.Name != "" {
 		settings.Name, settings.Server, settings.Client = &given.Name, nil, &Client{Enabled: &yes, Servers: given.Servers, Docker: given.Docker}
@@ -125,12 +127,9 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// An agent that is killed with no warning comes back with its log, its
-// tokens and its running task, whose output and exit code are whole.
-func TestKilledAgentComesBackWithItsTask(t *testing.T) {
-	dir, http, gossip := t.TempDir(), freePort(t), freePort(t)
-	address := fmt.Sprintf("https://127.0.0.1:%d", http)
-	p := startProcess(t, processSettings{Dir: dir, HTTP: http, Gossip: gossip})
+// setUp makes the first token of an agent in a process of its own.
+func setUp(t *testing.T, dir string, http int) *api.Client {
+	t.Helper()
 	eventually.Within(t, 20*time.Second, "find the setup secret", func() bool {
 		_, err := os.Stat(filepath.Join(dir, setupFile))
 		return err == nil
@@ -142,12 +141,20 @@ func TestKilledAgentComesBackWithItsTask(t *testing.T) {
 		}
 		return strings.TrimSpace(string(data))
 	}
-	client := clientFor(t, address, read(identityDir, caFile), "")
+	client := clientFor(t, fmt.Sprintf("https://127.0.0.1:%d", http), read(identityDir, caFile), "")
 	made, err := client.BootstrapToken(t.Context(), read(setupFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	client = client.WithToken(made.Secret)
+	return client.WithToken(made.Secret)
+}
+
+// An agent that is killed with no warning comes back with its log, its
+// tokens and its running task, whose output and exit code are whole.
+func TestKilledAgentComesBackWithItsTask(t *testing.T) {
+	dir, http, gossip := t.TempDir(), freePort(t), freePort(t)
+	p := startProcess(t, processSettings{Dir: dir, HTTP: http, Gossip: gossip})
+	client := setUp(t, dir, http)
 	flag := filepath.Join(t.TempDir(), "go")
 	job := runJob(t, client, hello(`sh -c 'echo before; while ! test -e `+flag+`; do sleep 0.02; done; echo after; exit 7'`), structs.JobRunning)
 	alloc := allocOf(t, client, job.Job.ID)

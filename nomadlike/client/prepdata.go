@@ -54,6 +54,7 @@ func (c *Client) prepareData(ctx context.Context, a *structs.Assignment, place *
 	case ctx.Err() != nil:
 		return infra("client.prepare_cancelled")
 	case errors.Is(err, data.ErrNoRoom):
+		c.dataChanged() // others may have made way in vain
 		c.tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataFailed, Params: map[string]string{"dataset": place.Name, "cause": err.Error()}, Severity: "warn"})
 		return nil
 	case errors.Is(err, data.ErrChanged):
@@ -88,6 +89,7 @@ func (c *Client) fetchData(ctx context.Context, a *structs.Assignment, place *wo
 	case ctx.Err() != nil:
 		return infra("client.prepare_cancelled")
 	case errors.Is(err, data.ErrNoRoom):
+		c.dataChanged() // others may have made way in vain
 		return infra("client.data_room", append(params, "cause", err)...)
 	case errors.Is(err, fs.ErrNotExist):
 		return users(structs.NewError(structs.CodeNotFound, "client.data_fetch", append(params, "cause", err)...))

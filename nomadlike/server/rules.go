@@ -1,19 +1,16 @@
 package server
 
 import (
-	"slices"
-
 	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/structs"
 )
 
 // rules is how the scheduler decides here, for plans and for forecasts alike:
-// jobs that want datasets on fast storage go where copies are, if they can.
+// jobs that read copies of data on fast storage go where copies are, if they
+// can.
 func rules() scheduler.Settings {
 	return scheduler.Settings{
-		Prefer: func(job *structs.Job, node *structs.Node) int { return node.HoldsData(job) },
-		Prefers: func(job *structs.Job) bool {
-			return slices.ContainsFunc(job.Datasets, func(d structs.DataRef) bool { return d.Prepare })
-		},
+		Prefer:  func(job *structs.Job, node *structs.Node) int { return node.HoldsData(job) },
+		Prefers: (*structs.Job).UsesCopies,
 	}
 }

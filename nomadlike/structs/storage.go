@@ -57,38 +57,65 @@ func (n *Node) Stores(need string) bool {
 // DataNamesMax bounds how many copies of datasets a node tells of.
 const DataNamesMax = 256
 
-// PreparedData names the datasets that the job has copied to fast storage, in
-// the order of the job file. Jobs of one project that mean the same dataset name
-// it alike. Pure.
-func (j *Job) PreparedData() []string {
-	var names []string
-	for i := range j.Datasets {
-		if j.Datasets[i].Prepare {
-			names = append(names, j.DataName(&j.Datasets[i]))
-		}
-	}
-	return names
-}
-
-// DataName names one dataset of the job as PreparedData does.
-func (j *Job) DataName(ref *DataRef) string {
+// DataName names data of the job, of one of StorageKinds. Jobs of one project
+// that mean the same data name it alike. Pure.
+func (j *Job) DataName(kind string, ref *DataRef) string {
 	name := strings.Join([]string{j.Project, ref.Storage, ref.From, ref.Name, strconv.Itoa(ref.Version)}, "/")
+	if kind != StorageDataset {
+		name = kind + ":" + name
+	}
 	if ref.Source != "" {
 		name += ":" + ref.Source
 	}
 	return name
 }
 
-// HoldsData counts the datasets that the job wants on fast storage and the node
-// holds: nodes with more are preferred.
+// HeldName is what a node calls its copy of something that has a DataName.
+// remote says that it comes from a server, so that every job reads the copy;
+// without it only jobs do that ask for the preparation. user is who has submitted
+// the job if the data is this user's own, as where it lies tells; or else "".
+func HeldName(name string, remote bool, user string) string {
+	if remote {
+		name = heldRemote + name
+	}
+	if user != "" {
+		name += heldUser + user
+	}
+	return name
+}
+
+const (
+	heldRemote = "remote:"
+	heldUser   = "~"
+)
+
+// UsesCopies tells whether the job has data that it may read from a copy on fast
+// storage of a node: of data on servers there is always one, and which storages
+// are servers only nodes know. Pure.
+func (j *Job) UsesCopies() bool {
+	return len(j.Algorithms) > 0 || len(j.Datasets) > 0 || len(j.Models) > 0
+}
+
+// HoldsData counts the data that the job would read from copies that the node
+// holds: nodes with more are preferred. A copy that the job would not read, of a
+// dataset that it reads from its storage, counts nothing. Pure.
 func (n *Node) HoldsData(job *Job) int {
 	if len(n.Data) == 0 {
 		return 0
 	}
+	holds := func(name string, remote bool) bool {
+		return slices.Contains(n.Data, HeldName(name, remote, "")) || job.User != "" && slices.Contains(n.Data, HeldName(name, remote, job.User))
+	}
 	held := 0
-	for _, name := range job.PreparedData() {
-		if slices.Contains(n.Data, name) {
-			held++
+	for _, of := range []struct {
+		kind string
+		refs []DataRef
+	}{{StorageAlgorithm, job.Algorithms}, {StorageDataset, job.Datasets}, {StorageModel, job.Models}} {
+		for i := range of.refs {
+			name := job.DataName(of.kind, &of.refs[i])
+			if holds(name, true) || of.refs[i].Prepare && holds(name, false) {
+				held++
+			}
 		}
 	}
 	return held

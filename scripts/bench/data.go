@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"nomadlike/nomadlike/client/data"
 )
@@ -31,30 +34,68 @@ type copying struct {
 	run  func(ctx context.Context, from, to string) (ready, onDisk time.Duration, err error)
 }
 
-// program copies by a program, and then lets sync wait for the disk: for one
-// file, or for the file system.
-func program(name, sync string, args ...string) copying {
+// program copies by a program, and then lets sync wait for the disk, as
+// conv=fsync makes dd do and a sync makes others.
+func program(name string, sync func(to string) error, args ...string) copying {
 	return copying{name, func(ctx context.Context, from, to string) (ready, onDisk time.Duration, err error) {
 		if err := os.Mkdir(to, 0o755); err != nil {
 			return 0, 0, err
 		}
-		fill := func(word string) string {
-			return os.Expand(word, func(name string) string { return map[string]string{"from": from, "to": to}[name] })
-		}
 		line := append([]string{}, args...)
 		for i := range line {
-			line[i] = fill(line[i])
+			line[i] = os.Expand(line[i], func(name string) string { return map[string]string{"from": from, "to": to}[name] })
 		}
 		begun := time.Now()
 		if out, err := exec.CommandContext(ctx, name, line...).CombinedOutput(); err != nil {
 			return 0, 0, fmt.Errorf("run %s: %w: %s", name, err, out)
 		}
 		ready = time.Since(begun)
-		if out, err := exec.CommandContext(ctx, "sync", strings.Fields(fill(sync))...).CombinedOutput(); err != nil {
-			return 0, 0, fmt.Errorf("run sync: %w: %s", err, out)
+		if err := sync(to); err != nil {
+			return 0, 0, fmt.Errorf("sync: %w", err)
 		}
 		return ready, time.Since(begun), nil
 	}}
+}
+
+// syncFile waits until the one file of a copy is on the disk, syncSystem until
+// all of the file system is.
+func syncFile(to string) error   { return onFile(filepath.Join(to, "file"), unix.Fsync) }
+func syncSystem(to string) error { return onFile(to, unix.Syncfs) }
+
+func onFile(name string, do func(fd int) error) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return do(int(file.Fd()))
+}
+
+// leaveMemory lets the kernel forget the contents of all files of a directory,
+// which are on the disk.
+func leaveMemory(dir string) error {
+	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		return onFile(name, func(fd int) error { return unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED) })
+	})
+}
+
+// enterMemory lets the kernel hold the contents of all files of a directory.
+func enterMemory(dir string) error {
+	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		_, err = io.Copy(struct{ io.Writer }{io.Discard}, file)
+		return err
+	})
 }
 
 // byStore copies as a node does for a job, which starts when the copy is ready.
@@ -87,28 +128,39 @@ func prepareIn(ctx context.Context, from, to string) (*data.Store, data.Copy, er
 
 // dataFigures compares the preparation of datasets with the programs that
 // people would use. The repetitions of all are interleaved, so that a noisy
-// machine is noisy for each of them, and the ratios are those of one round.
+// machine is noisy for each of them.
+//
+// What the disk gives to dd is the time until it and its fsync are done; a copy
+// of the store counts until its own syncs are done, with the digests of all that
+// it read. The source is in memory for both, or for neither of them: that of a
+// job mostly is not. How long it takes until a job can read the copy, which may
+// be before the disk has it, is compared with dd alone, which then writes to
+// memory only and computes no digests.
 func dataFigures(ctx context.Context, b *bench) error {
 	large, small, err := b.datasets()
 	if err != nil {
 		return err
 	}
-	ways := []copying{byStore(), program("dd", "${to}/file", "if=${from}/file", "of=${to}/file", "bs=1M", "status=none")}
-	ready, onDisk, err := b.compare(ctx, "large", large, ways)
+	ways := []copying{byStore(), program("dd", syncFile, "if=${from}/file", "of=${to}/file", "bs=1M", "status=none")}
+	ready, onDisk, err := b.compare(ctx, "large", large, enterMemory, ways)
 	if err != nil {
 		return err
 	}
 	report("data_large_mb_per_s", "MB/s", each(ready["store"], func(_ int, d time.Duration) float64 { return largeBytes / 1e6 / d.Seconds() }))
-	report("data_large_of_dd_percent", "%", ratios(ready, "dd", 100))
-	report("data_large_on_disk_of_dd_percent", "%", ratios(onDisk, "dd", 100))
+	report("data_large_of_dd_fsync_percent", "%", ratios(onDisk, "dd", 100))
+	report("data_large_of_dd_to_memory_percent", "%", ratios(ready, "dd", 100))
+	if _, onDisk, err = b.compare(ctx, "large-cold", large, leaveMemory, ways); err != nil {
+		return err
+	}
+	report("data_large_cold_of_dd_fsync_percent", "%", ratios(onDisk, "dd", 100))
 
-	ways = []copying{byStore(), program("cp", "-f ${to}", "-r", "${from}/.", "${to}")}
+	ways = []copying{byStore(), program("cp", syncSystem, "-r", "${from}/.", "${to}")}
 	if _, err := exec.LookPath("rsync"); err == nil {
-		ways = append(ways, program("rsync", "-f ${to}", "-r", "${from}/", "${to}/"))
+		ways = append(ways, program("rsync", syncSystem, "-r", "${from}/", "${to}/"))
 	} else {
 		fmt.Fprintln(os.Stderr, "  rsync is not installed: not compared")
 	}
-	if ready, onDisk, err = b.compare(ctx, "small", small, ways); err != nil {
+	if ready, onDisk, err = b.compare(ctx, "small", small, enterMemory, ways); err != nil {
 		return err
 	}
 	report("data_small_10000_s", "s", each(ready["store"], func(_ int, d time.Duration) float64 { return d.Seconds() }))
@@ -147,8 +199,10 @@ func (b *bench) again(ctx context.Context, from string) error {
 
 // compare runs every way once in each round; the first round warms up. What a
 // round has made is removed before the next one and not between two ways: a disk
-// that is told of freed blocks is slow for a while.
-func (b *bench) compare(ctx context.Context, name, from string, ways []copying) (ready, onDisk map[string][]time.Duration, err error) {
+// that is told of freed blocks is slow for a while. But it leaves the memory, so
+// that every way gets pages that a virtual machine has used before; source puts
+// the source into memory or out of it.
+func (b *bench) compare(ctx context.Context, name, from string, source func(dir string) error, ways []copying) (ready, onDisk map[string][]time.Duration, err error) {
 	ready, onDisk = make(map[string][]time.Duration), make(map[string][]time.Duration)
 	for round := range b.runs + 1 {
 		dir := filepath.Join(b.dir, name+"-copies")
@@ -157,8 +211,14 @@ func (b *bench) compare(ctx context.Context, name, from string, ways []copying) 
 		}
 		for i := range ways {
 			way := ways[(i+round)%len(ways)]
+			if err := source(from); err != nil {
+				return nil, nil, err
+			}
 			first, last, err := way.run(ctx, from, filepath.Join(dir, way.name))
 			if err != nil {
+				return nil, nil, err
+			}
+			if err := leaveMemory(filepath.Join(dir, way.name)); err != nil {
 				return nil, nil, err
 			}
 			if round > 0 {
@@ -166,7 +226,7 @@ func (b *bench) compare(ctx context.Context, name, from string, ways []copying) 
 			}
 			fmt.Fprintf(os.Stderr, "  %s, round %d: %s %v, on disk %v\n", name, round, way.name, first.Round(time.Millisecond), last.Round(time.Millisecond))
 		}
-		if err := errors.Join(os.RemoveAll(dir), exec.CommandContext(ctx, "sync", "-f", b.dir).Run()); err != nil {
+		if err := errors.Join(os.RemoveAll(dir), syncSystem(b.dir)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -174,9 +234,19 @@ func (b *bench) compare(ctx context.Context, name, from string, ways []copying) 
 }
 
 // ratios tells how many times as fast as another way the store was, times
-// scale, in each round.
-func ratios(rounds map[string][]time.Duration, other string, scale float64) []float64 {
-	return each(rounds["store"], func(i int, d time.Duration) float64 { return scale * rounds[other][i].Seconds() / d.Seconds() })
+// scale. Who comes first in a round is better off, or worse: so each ratio is of
+// the sums of as many rounds in a row as there are ways, in which everybody was
+// first once.
+func ratios(rounds map[string][]time.Duration, other string, scale float64) (values []float64) {
+	window := min(len(rounds), len(rounds["store"]))
+	for i := range len(rounds["store"]) - window + 1 {
+		var ours, theirs time.Duration
+		for k := range window {
+			ours, theirs = ours+rounds["store"][i+k], theirs+rounds[other][i+k]
+		}
+		values = append(values, scale*theirs.Seconds()/ours.Seconds())
+	}
+	return values
 }
 
 func each(list []time.Duration, f func(int, time.Duration) float64) []float64 {
@@ -215,5 +285,5 @@ func (b *bench) datasets() (large, small string, err error) {
 			return "", "", err
 		}
 	}
-	return large, small, exec.Command("sync", "-f", b.dir).Run()
+	return large, small, syncSystem(b.dir)
 }

@@ -43,6 +43,7 @@ type copier struct {
 	mine   bool        // what is made in the tree belongs to this process's own user and group
 
 	journal *journal
+	early   *early
 	digests [][][sha256.Size]byte // by file and chunk
 	done    [][]bool
 	copied  atomic.Int64 // bytes, those of an earlier process included
@@ -117,6 +118,11 @@ func (c *copier) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	c.early = newEarly()
+	var disk sync.WaitGroup
+	disk.Go(func() { c.early.run(c) })
+	defer disk.Wait()
+	defer c.early.end()
 	batches := make(chan []piece, 64)
 	var workers sync.WaitGroup
 	for range max(workersMin, 2*runtime.NumCPU()) {

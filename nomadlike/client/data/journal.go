@@ -120,13 +120,15 @@ func openJournal(path, bootID string, good int64) (*journal, error) {
 	return j, nil
 }
 
-func (j *journal) add(r *record, now time.Time) error {
+// add notes a chunk. Of a large one the note is worth a write of its own: the
+// next may be long in coming.
+func (j *journal) add(r *record, now time.Time, large bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if _, err := j.mu.w.Write(r.encode()); err != nil {
 		return err
 	}
-	if now.Sub(j.mu.flushed) < journalFlush {
+	if !large && now.Sub(j.mu.flushed) < journalFlush {
 		return nil
 	}
 	j.mu.flushed = now

@@ -33,6 +33,8 @@ type worker struct {
 	opened bool
 	from   *os.File // nil when there is a Source
 	to     int
+	// What was written of the piece and is not yet offered to the disk.
+	fresh stretch
 }
 
 func newWorker(c *copier) *worker {
@@ -96,6 +98,7 @@ func (w *worker) copy(ctx context.Context, p piece) error {
 	}
 	defer unix.Close(to)
 	offset, length := f.span(p.chunk)
+	w.fresh = stretch{file: p.file, offset: offset}
 	var digest [sha256.Size]byte
 	if c.root != nil {
 		digest, err = w.fromDir(f, offset, length, to)
@@ -114,7 +117,7 @@ func (w *worker) copy(ctx context.Context, p piece) error {
 		}
 	}
 	c.digests[p.file][p.chunk] = digest
-	return c.journal.add(&record{file: uint32(p.file), chunk: uint32(p.chunk), digest: digest}, c.now())
+	return c.journal.add(&record{file: uint32(p.file), chunk: uint32(p.chunk), digest: digest}, c.now(), length >= stretchBytes)
 }
 
 // create opens the file of the copy. A file that is copied in one piece is made
@@ -229,6 +232,10 @@ func (w *worker) write(f *File, to int, part []byte, offset int64) error {
 			return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 		}
 		done += n
+	}
+	if w.fresh.length += int64(len(part)); w.fresh.length >= stretchBytes {
+		w.c.early.offer(w.fresh)
+		w.fresh.offset, w.fresh.length = w.fresh.offset+w.fresh.length, 0
 	}
 	w.c.fresh.Add(int64(len(part)))
 	w.c.report(w.c.copied.Add(int64(len(part))))

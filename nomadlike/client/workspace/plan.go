@@ -25,7 +25,7 @@ type Place struct {
 	ReadOnly bool
 	Make     bool   // made when it is missing, for the task's user
 	Prepare  bool   // copied to fast storage of the node first
-	DataName string // of what is prepared, as structs.Job.PreparedData has it
+	DataName string // of what is prepared, by structs.HeldName
 	// Remote says that Path is below a server, in the storage's own words, and
 	// that a copy of it takes its place. Root and Given mean nothing then.
 	Remote bool
@@ -101,7 +101,7 @@ func (p *planner) data(kind string, ref structs.DataRef, taskPath string) {
 	p.add(Place{
 		Kind: kind, Name: ref.Name, Storage: ref.Storage, TaskPath: taskPath,
 		ReadOnly: ref.ReadOnly, Make: kind == structs.StorageVolume && !ref.ReadOnly, Prepare: ref.Prepare,
-		DataName: p.job.DataName(&ref), SHA256: ref.SHA256, Single: ref.Source != "" && !strings.HasSuffix(ref.Source, "/"),
+		DataName: p.job.DataName(kind, &ref), SHA256: ref.SHA256, Single: ref.Source != "" && !strings.HasSuffix(ref.Source, "/"),
 		below: strings.TrimSuffix(ref.Source, "/"),
 	}, ref.Version, from)
 }
@@ -139,6 +139,11 @@ func (p *planner) add(place Place, version int, from string) {
 	} else {
 		place.Single = false
 	}
+	owner := ""
+	if strings.Contains(storage.Path, "{user}") {
+		owner = p.job.User
+	}
+	place.DataName = structs.HeldName(place.DataName, place.Remote, owner)
 	if err := p.fill(&place, storage.Path, version, from); err != nil {
 		p.err = err
 		return
