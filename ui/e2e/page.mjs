@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
 import { startAgent, visit } from './agent.mjs'
+import { attacks } from './attacks.mjs'
 import { eventToPixel, firstView, large } from './measures.mjs'
 
 const { values: options } = parseArgs({
@@ -270,6 +271,7 @@ try {
   await day(browser, agent, token, 'en', true)
   await byLink(browser, agent)
   await brokenLoads(browser, agent, token)
+  await attacks(browser, agent, token, patience)
   const view = await firstView(browser, agent, token)
   console.log(`first view: ${view.took} ms, ${Math.round(view.bytes / 1024)} KiB of packed scripts`)
   const live = await eventToPixel(browser, agent, token, (name) => writeJob(agent, name, 0.01))

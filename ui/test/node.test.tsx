@@ -1,5 +1,5 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
-import { cleanup, configure, render, screen, within } from '@testing-library/react'
+import { cleanup, configure, fireEvent, render, screen, within } from '@testing-library/react'
 import { App as Frame } from 'antd'
 import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
@@ -8,10 +8,11 @@ import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { setCatalogue } from '../src/i18n'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
+import { AttemptLogs } from '../src/pages/job'
 import { NodePage } from '../src/pages/node'
 import { sinceWhen } from '../src/parts/nodefaults'
 import { cardName, drawn, pastLines } from '../src/parts/past'
-import type { Event, NodePast } from '../src/types'
+import type { Allocation, Attempt, Event, NodePast } from '../src/types'
 import userEvent from './user'
 
 vi.mock('../src/parts/curves', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.join(' ')}`).join('; ')}|${unit}`}</pre> }))
@@ -114,4 +115,24 @@ test('an operator quarantines a card for a reason, and returns it', async () => 
   await vi.waitFor(() => expect(asked.filter(([method]) => method === 'POST')).toEqual([['POST', '/v1/nodes/n1/devices', { device: 'GPU-0', act: 'quarantine', reason: "bad cable's end" }]]), patience)
   await userEvent.click(within(row(1)).getByText('Return without a test'))
   expect(await screen.findByText('nomadlike device clear gpu-01 GPU-1')).toBeTruthy()
+})
+
+test('the logs are of the newest attempt, or of the one that failed before it', async () => {
+  await i18next.changeLanguage('en')
+  stubBrowser()
+  const asked: string[] = []
+  vi.stubGlobal('fetch', vi.fn(async (path: string) => {
+    asked.push(path)
+    return new Response(path.includes('/old/') ? 'Traceback: boom\n' : 'step 1\n')
+  }))
+  const attempts = [{ number: 1, state: 'ended', outcome: 'failed', first_failed: 'old' }, { number: 2, state: 'running' }] as Attempt[]
+  const allocs = [{ id: 'old', attempt: 1, rank: 0 }, { id: 'new', attempt: 2, rank: 0 }] as Allocation[]
+  render(<AttemptLogs attempts={attempts} allocs={allocs} />)
+  expect(await screen.findByText('step 1')).toBeTruthy()
+  expect(asked.every((path) => path.startsWith('/v1/allocations/new/'))).toBe(true)
+  fireEvent.mouseDown(screen.getByLabelText('Attempt'))
+  await userEvent.click(await screen.findByText('attempt 1 · failed'))
+  expect(await screen.findByText('Traceback: boom')).toBeTruthy()
+  await userEvent.click(screen.getByText('First failure: rank 0'))
+  await vi.waitFor(() => expect(asked.at(-1)).toMatch(/^\/v1\/allocations\/old\/logs\?stream=stderr/), patience)
 })

@@ -91,7 +91,7 @@ export function JobPage() {
           },
           { key: 'figures', label: t('figures.tab'), children: <Figures id={spec.id} name={spec.name} subjob={subjob} live={detail.state === 'running' || detail.state === 'starting' || detail.state === 'paused'} /> },
           { key: 'curves', label: t('training.tab'), children: <Training id={spec.id} name={spec.name} subjob={subjob} live={!endedStates.includes(detail.state)} /> },
-          { key: 'logs', label: t('job.logs'), children: ranks.length ? <Logs key={newest?.number} allocs={ranks} attempt={newest} /> : <p>{t('job.no_attempt')}</p> },
+          { key: 'logs', label: t('job.logs'), children: <AttemptLogs attempts={mine} allocs={(allocs.data ?? []).filter((a) => a.subjob === subjob)} /> },
           { key: 'files', label: t('files.tab'), children: allocs.data ? <Files id={spec.id} name={spec.name} subjob={subjob} allocs={allocs.data.filter((a) => a.subjob === subjob)} live={!endedStates.includes(detail.state)} /> : allocs.error ? <Failed error={allocs.error} /> : <Loading /> },
           { key: 'attempts', label: t('job.attempts'), children: <div className="stack"><Attempts attempts={mine} allocs={allocs.data ?? []} /><SideBySide attempts={mine} allocs={allocs.data ?? []} />{!shared && <Checkpoints detail={detail} standing={standing} />}</div> },
           { key: 'command', label: t('job.command'), children: <Commands detail={detail} /> },
@@ -194,6 +194,26 @@ function Strip({ detail, attempts, queuedAt }: { detail: JobDetail; attempts: At
         {parts.slice(-12).map((p, i) => <li key={i}><i className={'seg-' + look(p)} />{clock(new Date(p.from).toISOString())} {text(p)}</li>)}
       </ul>
     </>
+  )
+}
+
+// AttemptLogs are the logs of one attempt: the newest, unless another is chosen,
+// such as the one that failed before it.
+export function AttemptLogs({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocation[] }) {
+  const { t } = useTranslation()
+  const [chosen, setChosen] = useState(0)
+  const attempt = attempts.find((a) => a.number === chosen) ?? attempts.at(-1)
+  const ranks = allocs.filter((a) => a.attempt === attempt?.number).sort((a, b) => a.rank - b.rank)
+  return (
+    <div className="stack">
+      {attempts.length > 1 && (
+        <div className="bar">
+          <Select aria-label={t('jobs.attempt')} value={attempt?.number} onChange={setChosen} style={{ width: 240 }}
+            options={[...attempts].reverse().map((a) => ({ value: a.number, label: `${t('job.attempt', { number: a.number })} · ${a.outcome ? t('outcome.' + a.outcome) : t('attempt.' + a.state)}` }))} />
+        </div>
+      )}
+      {ranks.length ? <Logs key={attempt?.number} allocs={ranks} attempt={attempt} /> : <p>{t('job.no_attempt')}</p>}
+    </div>
   )
 }
 
