@@ -154,7 +154,7 @@ func endingBy(job *structs.Job, alloc *structs.Allocation) (ending, bool) {
 		if alloc.Infra {
 			return ending{outcome: structs.OutcomeLost, cause: causeOf(alloc, "reason.node_failed"), failed: alloc}, true
 		}
-		return ending{outcome: structs.OutcomeFailed, cause: causeOf(alloc, "reason.rank_failed"), failed: alloc}, true
+		return ending{outcome: structs.OutcomeFailed, cause: causeOf(alloc, withSignal("reason.rank_failed", alloc)), failed: alloc}, true
 	case structs.AllocKilled:
 		if alloc.Desired == structs.DesiredRun {
 			return ending{outcome: structs.OutcomeLost, cause: causeOf(alloc, "reason.rank_killed"), failed: alloc}, true
@@ -176,6 +176,15 @@ func causeOf(alloc *structs.Allocation, id string) *structs.Reason {
 		"exit_code", alloc.ExitCode, "signal", alloc.Signal)
 }
 
+// withSignal gives the text of id that names the signal which ended a rank, if
+// one did.
+func withSignal(id string, alloc *structs.Allocation) string {
+	if alloc.Signal == 0 {
+		return id
+	}
+	return id + "_signal"
+}
+
 func percent(n int) int { return max(0, min(n, 100)) }
 
 // tellAlloc records that a rank started or ended.
@@ -189,6 +198,7 @@ func (tx *txn) tellAlloc(alloc *structs.Allocation) {
 	params := []string{"rank", alloc.Name, "node", alloc.NodeName}
 	switch alloc.Status {
 	case structs.AllocFailed:
+		event.ID = withSignal(event.ID, alloc)
 		event.Severity = severityError
 		params = append(params, "exit_code", decimal(alloc.ExitCode), "signal", decimal(alloc.Signal))
 	case structs.AllocLost:
