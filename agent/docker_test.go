@@ -298,6 +298,13 @@ func (e *engine) jobs(t *testing.T) {
 		}
 	})
 
+	t.Run("the agent's program", func(t *testing.T) {
+		job := runJob(t, client, contained("calls", `sh -c 'test -x "$(command -v nomadlike)" && command -v nomadlike | grep -o ".nomadlike/.*"; nomadlike mpi-rsh; echo $?'`, ""), structs.JobSucceeded)
+		if got := logsOf(t, client, allocOf(t, client, job.Job.ID).ID, api.LogOptions{}); got != ".nomadlike/bin/nomadlike\n255\n" {
+			t.Errorf("stdout %q", got)
+		}
+	})
+
 	t.Run("stop with grace", func(t *testing.T) {
 		job := runJob(t, client, contained("stops", `sh -c 'trap "echo saved; exit 0" TERM; echo up; while :; do sleep 0.05; done'`, ""), structs.JobRunning)
 		alloc := allocOf(t, client, job.Job.ID)

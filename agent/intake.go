@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
+	"slices"
+	"strings"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/jobspec"
@@ -290,6 +293,9 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 		preview := api.RankPlan{
 			Rank: rank, Name: members[rank].Name, Node: members[rank].NodeName, Command: built.Command, Hold: built.Hold,
 			Env: built.Env, Ports: members[rank].Ports,
+		}
+		if len(built.PathFirst) > 0 {
+			preview.Env["PATH"] = strings.Join(append(slices.Clone(built.PathFirst), cmp.Or(built.Env["PATH"], "$PATH")), ":")
 		}
 		for _, file := range built.Files {
 			preview.Files = append(preview.Files, file.Path)

@@ -118,6 +118,9 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 	if err := writeFiles(c.files.task(id), l.Files, owner); err != nil {
 		return infra("client.dir_failed", "cause", err)
 	}
+	if err := c.linkProgram(c.files.task(id), owner); err != nil {
+		return infra("client.dir_failed", "cause", err)
+	}
 	if err := makeWorkingDir(c.files.task(id), a.Job.Task.Dir, owner); err != nil {
 		c.log.Debug("working directory is not made", logkey.AllocID, id, logkey.Error, err) // the driver will tell
 	}
@@ -184,6 +187,7 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 		Command:   l.Command,
 		Hold:      l.Hold,
 		Env:       l.Environ(),
+		PathFirst: l.PathFirst,
 		Dir:       l.Dir,
 		TaskDir:   c.files.task(id),
 		User:      owner.name(&a.Job.Task),
@@ -205,6 +209,7 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 		}
 		spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: m.Source, TaskPath: m.Target, ReadOnly: m.ReadOnly})
 	}
+	c.showProgram(&spec, a.Job.Task.Driver)
 	if needsShell(a) {
 		spec.Reservations = append(spec.Reservations, c.shellMounts(a, l))
 	}
@@ -216,16 +221,12 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 
 // shellMounts shows a task with a view of its own what its rank's remote shell is made of: the
 // socket, which the task's own directory must not hold since the task could
-// put another in its place; the agent's program, which launchers call; and the
-// task's directory under the path that all ranks have it at.
+// put another in its place; and the task's directory under the path that all ranks have it at.
 func (c *Client) shellMounts(a *structs.Assignment, l *launch.Launch) driver.Reservation {
 	rsh := c.files.rsh(a.Alloc.ID)
 	mounts := []driver.Mount{{HostPath: rsh, TaskPath: rsh}}
 	if a.Job.Task.Driver != structs.DriverDocker {
 		return driver.Reservation{Mounts: mounts} // it sees the rest at its own place
-	}
-	if binary := c.config.Binary; binary != "" {
-		mounts = append(mounts, driver.Mount{HostPath: binary, TaskPath: binary, ReadOnly: true})
 	}
 	for _, link := range l.Links {
 		mounts = append(mounts, driver.Mount{HostPath: link.Target, TaskPath: link.Path})

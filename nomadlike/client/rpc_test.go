@@ -107,7 +107,7 @@ func TestServicesOverRPC(t *testing.T) {
 			return "", err
 		}
 		defer stream.Close()
-		if err := stream.Send(&structs.LogRequest{AllocID: target, Stream: "stdout", Follow: true}); err != nil {
+		if err := stream.Send(&structs.LogRequest{AllocID: target, Stream: "stdout", Follow: true}); err != nil && !errors.Is(err, rpc.ErrStreamEnded) {
 			return "", err
 		}
 		chunk, err := stream.Recv()

@@ -117,7 +117,7 @@ func (b *build) pdsh() error {
 		File{Path: deepspeedEnvFile, Mode: 0o644, Content: b.deepspeedEnv()})
 	b.env.set("PDSH_RCMD_TYPE", "ssh")
 	b.env.set("DS_ENV_FILE", b.inTaskDir(deepspeedEnvFile))
-	b.env.set("PATH", b.inTaskDir(path.Dir(deepspeedShell))+":"+b.env.values["PATH"])
+	b.out.PathFirst = append(b.out.PathFirst, b.inTaskDir(path.Dir(deepspeedShell)))
 	return nil
 }
 

@@ -49,16 +49,17 @@ type Input struct {
 
 // Launch is what runs on the node for the rank.
 type Launch struct {
-	Command  []string          // argv; empty when Hold
-	Hold     bool              // no command: the task lasts until stopped, commands come by exec
-	Env      map[string]string // complete
-	Files    []File            // to be written before the start
-	Links    []Link            // to be made before the start and removed after the end
-	Views    []View            // files that the task sees at another path too, where its driver can do that
-	Hostname string
-	Hosts    []string         // lines of the hosts file, "address name", one for each rank
-	Dir      string           // working directory
-	Notes    []structs.Reason // what the user may want to know; nothing here failed
+	Command   []string          // argv; empty when Hold
+	Hold      bool              // no command: the task lasts until stopped, commands come by exec
+	Env       map[string]string // complete
+	Files     []File            // to be written before the start
+	Links     []Link            // to be made before the start and removed after the end
+	Views     []View            // files that the task sees at another path too, where its driver can do that
+	Hostname  string
+	Hosts     []string         // lines of the hosts file, "address name", one for each rank
+	Dir       string           // working directory
+	PathFirst []string         // directories for programs, before those of PATH
+	Notes     []structs.Reason // what the user may want to know; nothing here failed
 }
 
 // View shows a file of the task directory at a fixed path of the task.

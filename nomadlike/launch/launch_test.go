@@ -58,6 +58,9 @@ func told(t *testing.T, out Launch, common bool) string {
 	} else {
 		fmt.Fprintf(&b, "command %s\n", structs.JoinCommand(out.Command))
 	}
+	for _, dir := range out.PathFirst {
+		fmt.Fprintf(&b, "before PATH %s\n", dir)
+	}
 	fmt.Fprintf(&b, "host name %s\ndirectory %s\n", out.Hostname, out.Dir)
 	for _, line := range out.Hosts {
 		fmt.Fprintf(&b, "hosts %s\n", line)

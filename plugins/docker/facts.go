@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"nomadlike/plugins/driver"
 )
 
 // Bounds of looking at CDI specifications.
@@ -95,7 +97,7 @@ func pathOf(pid int) string {
 			}
 		}
 	}
-	return pathDefault
+	return driver.SearchPathDefault
 }
 
 func findIn(search, name string) bool {

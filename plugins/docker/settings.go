@@ -43,10 +43,6 @@ type outputs struct {
 	Ways      []string // how the devices come
 }
 
-// pathDefault is what a task gets when neither the image nor the job names a
-// PATH.
-const pathDefault = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 // settings decides what a task's container is and may do. Pure: everything
 // that a job, an image and a node say comes in, and the refusal or the
 // container goes out.
@@ -105,7 +101,7 @@ func settings(in inputs) (*outputs, error) {
 	if err := applyOptions(&c, wanted.Options, config.Policy); err != nil {
 		return nil, err
 	}
-	task := taskinit.Spec{Command: spec.Command, Env: taskEnv(in.Image.Env, spec.Env, plan.TaskEnv), Dir: orText(spec.Dir, spec.TaskDir), Hold: spec.Hold}
+	task := taskinit.Spec{Command: spec.Command, Env: spec.WithSearchPath(taskEnv(in.Image.Env, spec.Env, plan.TaskEnv)), Dir: orText(spec.Dir, spec.TaskDir), Hold: spec.Hold}
 	if wanted.ImageEntrypoint && !spec.Hold {
 		task.Command = append(slices.Clone(in.Image.Entrypoint), spec.Command...)
 	}
@@ -185,21 +181,13 @@ func addMounts(own, jobs []mount) ([]mount, error) {
 // give it devices or code, then the job's, then what devices need.
 func taskEnv(ofImage, ofJob, ofDevices []string) []string {
 	var kept []string
-	hasPath := false
 	for _, entry := range ofImage {
 		name, _, ok := strings.Cut(entry, "=")
 		if ok && name != "" && !neverFromImage(name) {
 			kept = append(kept, entry)
 		}
 	}
-	env := taskproc.Overlay(taskproc.Overlay(kept, ofJob), ofDevices)
-	for _, entry := range env {
-		hasPath = hasPath || strings.HasPrefix(entry, "PATH=")
-	}
-	if !hasPath {
-		env = append(env, "PATH="+pathDefault)
-	}
-	return env
+	return taskproc.Overlay(taskproc.Overlay(kept, ofJob), ofDevices)
 }
 
 // limits sets the limits of processes, as far as the engine can.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,9 +36,13 @@ type TaskSpec struct {
 
 	Command []string `json:"command,omitempty"` // argv; no shell is put around it
 	Env     []string `json:"env,omitempty"`     // complete, as NAME=value; the driver adds only a missing PATH and its own task marker
-	Dir     string   `json:"dir,omitempty"`     // working directory; TaskDir when empty
-	TaskDir string   `json:"task_dir"`          // absolute; made by the client, owned by the task
-	User    string   `json:"user,omitempty"`    // name or number; the agent's own when empty
+	// PathFirst and PathLast are directories for programs before and behind
+	// those of PATH, wherever PATH comes from.
+	PathFirst []string `json:"path_first,omitempty"`
+	PathLast  []string `json:"path_last,omitempty"`
+	Dir       string   `json:"dir,omitempty"`  // working directory; TaskDir when empty
+	TaskDir   string   `json:"task_dir"`       // absolute; made by the client, owned by the task
+	User      string   `json:"user,omitempty"` // name or number; the agent's own when empty
 
 	// Hold makes a task without a command: it lasts until it is stopped, and
 	// commands are put into it by Exec. MPI workers are such tasks.
@@ -180,6 +185,11 @@ func (s *TaskSpec) Validate() error {
 	}
 	if err := checkEnv(s.Env); err != nil {
 		return err
+	}
+	for _, dir := range slices.Concat(s.PathFirst, s.PathLast) {
+		if !cleanAbsolute(dir) || strings.Contains(dir, ":") {
+			return badSpec("path", "want clean absolute paths without a colon, got %q", dir)
+		}
 	}
 	if err := s.checkDevices(); err != nil {
 		return err

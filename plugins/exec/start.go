@@ -24,8 +24,6 @@ import (
 const (
 	// startPatience bounds the time from starting a supervisor to its answer.
 	startPatience = 30 * time.Second
-	// pathDefault is what a task without a PATH gets.
-	pathDefault = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
 // Start runs a task under a supervisor of its own.
@@ -112,15 +110,10 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec, l level) (*supervisor.Spe
 	if l.isolated {
 		wire.Isolation = d.isolation(spec, l)
 	}
-	hasPath := false
-	for _, entry := range deviceEnv(spec) {
-		hasPath = hasPath || strings.HasPrefix(entry, "PATH=")
+	for _, entry := range spec.WithSearchPath(deviceEnv(spec)) {
 		if !strings.HasPrefix(entry, supervisor.MarkerEnv+"=") {
 			wire.Env = append(wire.Env, entry)
 		}
-	}
-	if !hasPath {
-		wire.Env = append(wire.Env, "PATH="+pathDefault)
 	}
 	wire.Env = append(wire.Env, supervisor.MarkerEnv+"="+wire.Marker)
 	return wire, nil

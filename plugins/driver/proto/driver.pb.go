@@ -290,6 +290,8 @@ type TaskSpec struct {
 	Reservations  []*Reservation         `protobuf:"bytes,21,rep,name=reservations,proto3" json:"reservations,omitempty"`
 	Container     *Container             `protobuf:"bytes,22,opt,name=container,proto3" json:"container,omitempty"`
 	Ulimits       []*Ulimit              `protobuf:"bytes,23,rep,name=ulimits,proto3" json:"ulimits,omitempty"`
+	PathFirst     []string               `protobuf:"bytes,24,rep,name=path_first,json=pathFirst,proto3" json:"path_first,omitempty"` // before the directories of PATH, wherever that comes from
+	PathLast      []string               `protobuf:"bytes,25,rep,name=path_last,json=pathLast,proto3" json:"path_last,omitempty"`    // behind them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -481,6 +483,20 @@ func (x *TaskSpec) GetContainer() *Container {
 func (x *TaskSpec) GetUlimits() []*Ulimit {
 	if x != nil {
 		return x.Ulimits
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetPathFirst() []string {
+	if x != nil {
+		return x.PathFirst
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetPathLast() []string {
+	if x != nil {
+		return x.PathLast
 	}
 	return nil
 }
@@ -2569,7 +2585,7 @@ const file_driver_proto_rawDesc = "" +
 	"attributes\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9a\x06\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd6\x06\n" +
 	"\bTaskSpec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\balloc_id\x18\x02 \x01(\tR\aallocId\x12\x19\n" +
@@ -2594,7 +2610,10 @@ const file_driver_proto_rawDesc = "" +
 	"\rkill_grace_ns\x18\x14 \x01(\x03R\vkillGraceNs\x12D\n" +
 	"\freservations\x18\x15 \x03(\v2 .nomadlike.driver.v1.ReservationR\freservations\x12<\n" +
 	"\tcontainer\x18\x16 \x01(\v2\x1e.nomadlike.driver.v1.ContainerR\tcontainer\x125\n" +
-	"\aulimits\x18\x17 \x03(\v2\x1b.nomadlike.driver.v1.UlimitR\aulimits\"\xbd\x02\n" +
+	"\aulimits\x18\x17 \x03(\v2\x1b.nomadlike.driver.v1.UlimitR\aulimits\x12\x1d\n" +
+	"\n" +
+	"path_first\x18\x18 \x03(\tR\tpathFirst\x12\x1b\n" +
+	"\tpath_last\x18\x19 \x03(\tR\bpathLast\"\xbd\x02\n" +
 	"\tContainer\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12\x12\n" +
 	"\x04pull\x18\x02 \x01(\tR\x04pull\x12)\n" +

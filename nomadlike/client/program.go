@@ -1,0 +1,59 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// programLink is the agent's own program in the directory of a task, which
+// finds it as the last one of its PATH: a task says `nomadlike checkpoint`
+// wherever the agent is installed, and in every image.
+const programLink = ".nomadlike/bin/nomadlike"
+
+// linkProgram puts the agent's program into the directory of a task.
+func (c *Client) linkProgram(dir string, owner owner) error {
+	if c.config.Binary == "" {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, parent := range []string{path.Dir(path.Dir(programLink)), path.Dir(programLink)} {
+		if err := root.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := owner.giveIn(root, parent); err != nil {
+			return err
+		}
+	}
+	if err := root.Remove(programLink); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := root.Symlink(c.config.Binary, programLink); err != nil {
+		return fmt.Errorf("link the agent's program: %w", err)
+	}
+	return nil
+}
+
+// showProgram lets a task find the agent's program: in a container it appears
+// at its own path, to the others it is visible already.
+func (c *Client) showProgram(spec *driver.TaskSpec, driverName string) {
+	binary := c.config.Binary
+	if binary == "" {
+		return
+	}
+	spec.PathLast = append(spec.PathLast, path.Join(spec.TaskDir, path.Dir(programLink)))
+	if driverName == structs.DriverDocker {
+		spec.Reservations = append(spec.Reservations, driver.Reservation{
+			Mounts: []driver.Mount{{HostPath: binary, TaskPath: binary, ReadOnly: true}},
+		})
+	}
+}
