@@ -16,9 +16,9 @@ export function colorOf(name: string, dark: boolean): string {
 }
 
 // useWidth is the width of an element, followed as it changes, and the ref
-// that the element takes.
-export function useWidth(least: number): [number, (element: HTMLElement | null) => void | (() => void)] {
-  const [width, setWidth] = useState(900)
+// that the element takes. Until the element is there it is as wide as guessed.
+export function useWidth(least: number, guessed = 900): [number, (element: HTMLElement | null) => void | (() => void)] {
+  const [width, setWidth] = useState(guessed)
   const ref = useCallback(
     (element: HTMLElement | null) => {
       if (!element) return

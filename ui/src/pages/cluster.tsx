@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useMemo } from 'react'
+import { lazy, Suspense, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useNavigate } from 'react-router'
 import { useAddress } from '../address'
 import { call, get, part } from '../api'
 import { number, size } from '../format'
 import { reasonText } from '../i18n'
-import { Pick, Segments } from '../parts/controls'
+import { Button, Pick, Segments } from '../parts/controls'
 import { Grid, sorted, useHeight, type Column } from '../parts/grid'
 import { isShare, useSession } from '../shell'
 import { again } from '../again'
@@ -16,6 +16,7 @@ import type { Available, Node, NodeDevices } from '../types'
 
 const nodesMax = 5000
 
+// The dialog brings the library of components, which nobody waits for who looks at the wall.
 const FramedShare = lazy(() => again(() => import('../parts/framed_share')))
 
 async function allNodes(signal?: AbortSignal): Promise<Node[]> {
@@ -39,6 +40,7 @@ export function Cluster() {
   const session = useSession()
   const shared = isShare(session.data)
   const [params, put] = useAddress()
+  const [sharing, setSharing] = useState(false)
   const mayShare = !params.has('board') && (session.data?.role === 'admin' || session.data?.role === 'operator')
   const nodes = useQuery({ queryKey: ['nodes'], queryFn: ({ signal }) => allNodes(signal), refetchInterval: 30_000 })
   const cards = useQuery({
@@ -88,7 +90,8 @@ export function Cluster() {
         <h1>{t('menu.cluster')}</h1>
         <span className="grow" />
         {!shared && <Link to="/cluster?board">{t('cluster.board')}</Link>}
-        {mayShare && <Suspense><FramedShare /></Suspense>}
+        {mayShare && <Button onClick={() => setSharing(true)}>{t('share.share')}</Button>}
+        {sharing && <Suspense><FramedShare close={() => setSharing(false)} /></Suspense>}
         <Segments<'wall' | 'list'> label={t('cluster.view')} value={view} change={setView} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />
       </div>
       {nodes.error && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}
@@ -158,7 +161,7 @@ function NodeTable({ nodes, order, setOrder }: { nodes: Node[]; order: string; s
     { key: 'version', title: t('cluster.version'), width: 120, cell: (n) => n.version },
   ], [t])
   const rows = useMemo(() => sorted(nodes, columns, order), [nodes, columns, order])
-  return <Grid label={t('cluster.list')} rows={rows} columns={columns} idOf={(n) => n.id} height={useHeight(330)} order={order} setOrder={setOrder} empty={<p>{t('cluster.none')}</p>} go={(path) => void go(path)} />
+  return <Grid label={t('cluster.list')} rows={rows} columns={columns} height={useHeight(330)} order={order} setOrder={setOrder} empty={<p>{t('cluster.none')}</p>} go={(path) => void go(path)} />
 }
 
 function cardsText(node: Node): string {

@@ -11,7 +11,7 @@ import { Button, Drop, Pick } from '../parts/controls'
 import { keeps, readFilter, valuesOf, type ChosenField } from '../parts/filters'
 import { Grid, sorted, useHeight, type Column } from '../parts/grid'
 import { useJobsSoon } from '../parts/lists'
-import { Failed, PriorityTag, StateTag, useNow, useTitle } from '../parts/states'
+import { Failed, priorityTag, StateTag, stateTag, useNow, useTitle } from '../parts/states'
 import { endedStates, jobStates, type JobState, type JobSummary, type Subjob } from '../types'
 
 const FramedDeed = lazy(() => again(() => import('../parts/framed_deed')))
@@ -164,7 +164,6 @@ export function Jobs() {
         label={t('menu.jobs')}
         rows={rows}
         columns={columns}
-        idOf={(row) => row.id}
         height={height}
         order={order}
         setOrder={(value) => set('sort', value)}
@@ -229,11 +228,11 @@ function useColumns(chosen: string[], opened: ReadonlySet<string>, toggle: (id: 
           return job.subjobs > 1 ? <><button type="button" className="fold" aria-expanded={opened.has(job.id)} aria-label={t('jobs.open_batch')} onClick={() => toggle(job.id)}>{opened.has(job.id) ? '▾' : '▸'}</button>{link}</> : link
         },
       },
-      { key: 'state', title: t('jobs.state'), width: 130, compare: (a, b) => jobStates.indexOf(a.job.state) - jobStates.indexOf(b.job.state), cell: ({ job, subjob }) => <><StateTag state={(subjob ?? job).state} />{!subjob && job.subjobs > 1 && <span className="quiet"> {progress(job)}</span>}</> },
+      { key: 'state', title: t('jobs.state'), width: 130, compare: (a, b) => jobStates.indexOf(a.job.state) - jobStates.indexOf(b.job.state), cell: ({ job, subjob }) => <>{stateTag((subjob ?? job).state, t)}{!subjob && job.subjobs > 1 && <span className="quiet"> {progress(job)}</span>}</> },
       { key: 'project', title: t('jobs.project'), width: 110, compare: (a, b) => a.job.project.localeCompare(b.job.project), cell: (row) => text(row, row.job.project) },
       { key: 'user', title: t('jobs.user'), width: 100, compare: (a, b) => (a.job.user ?? '').localeCompare(b.job.user ?? ''), cell: (row) => text(row, row.job.user) },
       { key: 'type', title: t('jobs.type'), width: 100, cell: (row) => text(row, t('type.' + row.job.type, row.job.type)) },
-      { key: 'priority', title: t('jobs.priority'), width: 120, cell: ({ job, subjob }) => !subjob && <PriorityTag job={job} /> },
+      { key: 'priority', title: t('jobs.priority'), width: 120, cell: ({ job, subjob }) => !subjob && priorityTag(job, t) },
       { key: 'nodes', title: t('jobs.nodes'), width: 80, compare: (a, b) => a.job.nodes - b.job.nodes, cell: (row) => text(row, t('short.nodes', { count: row.job.nodes })) },
       { key: 'attempt', title: t('jobs.attempt'), width: 80, cell: ({ job, subjob }) => (subjob ?? job).attempt },
       { key: 'submitted', title: t('jobs.submitted'), width: 130, compare: (a, b) => millis(a.job.submitted_at) - millis(b.job.submitted_at), cell: (row) => text(row, clock(row.job.submitted_at)) },

@@ -1,8 +1,8 @@
 import { Frame } from './frame'
-import { ShareButton } from './share'
+import { ShareDialog } from './share'
 
-// The button that shares the wall, for a page that stands outside the frame of
-// antd; it comes with the dialog once somebody is there who may share.
-export default function FramedShare() {
-  return <Frame><ShareButton path="/v1/wall/shares" /></Frame>
+// The dialog that shares the wall, for a page that stands outside the frame of
+// antd.
+export default function FramedShare({ close }: { close: () => void }) {
+  return <Frame><ShareDialog path="/v1/wall/shares" close={close} /></Frame>
 }

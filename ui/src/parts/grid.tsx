@@ -1,9 +1,13 @@
-import { memo, useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
+import { memo, useCallback, useEffect, useMemo, useRef, useState, type CSSProperties, type ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
+import { useWidth } from '../look'
 
 // A table of any number of rows, all of one height, of which only those are
 // drawn that are seen, and some above and below. What a cell holds is light:
-// text, and links that the table itself follows.
+// text, and links that the table itself follows. Scrolling makes no elements:
+// a row that leaves on one side is used for one that comes in on the other, and
+// every cell has its size from the column, so that a text is laid out
+// alone.
 
 export interface Column<R> {
   key: string
@@ -18,11 +22,22 @@ const rowHeight = 33
 const headHeight = 33
 const step = 8 // rows that the window moves by at a time
 const spare = 16 // rows above and below what is seen
+const widest = 1800 // pixels of a page at most
+const around = 34 // pixels beside the rows in it
 
 // windowOf says which rows to draw: from first up to, without, end.
 export function windowOf(top: number, height: number, count: number): { first: number; end: number } {
   const seen = Math.floor(Math.max(0, top) / rowHeight / step) * step
   return { first: Math.max(0, Math.min(seen, count) - spare), end: Math.min(count, seen + step + Math.ceil(height / rowHeight) + spare) }
+}
+
+// widthsOf gives every column its width in pixels: columns are as wide as they
+// ask for, and those that grow share what is left.
+export function widthsOf(columns: { width: number; grows?: boolean }[], width: number, lead = 0): CSSProperties[] {
+  const growing = columns.filter((column) => column.grows).length
+  const left = Math.max(0, width - lead - columns.reduce((sum, column) => sum + column.width, 0))
+  const more = Math.floor(left / (growing || columns.length || 1))
+  return columns.map((column) => ({ width: column.width + (column.grows || !growing ? more : 0) }))
 }
 
 // sorted orders rows as a key of the address says: the name of a column, with
@@ -40,7 +55,6 @@ export interface GridProps<R> {
   label: string
   rows: R[]
   columns: Column<R>[]
-  idOf: (row: R) => string
   height: number
   order: string
   setOrder: (order: string) => void
@@ -50,13 +64,21 @@ export interface GridProps<R> {
   lead?: { head: ReactNode; width: number; cell: (row: R) => ReactNode } // before the columns, such as a box to tick
 }
 
-export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, empty, go, at = -1, lead }: GridProps<R>) {
+export function Grid<R>({ label, rows, columns, height, order, setOrder, empty, go, at = -1, lead }: GridProps<R>) {
   const { t } = useTranslation()
   const box = useRef<HTMLDivElement>(null)
+  const [width, follows] = useWidth(240, Math.min(widest, innerWidth) - around)
+  const frame = useCallback((element: HTMLDivElement | null) => {
+    box.current = element
+    return follows(element)
+  }, [follows])
   const [top, setTop] = useState(0)
   const { first, end } = windowOf(top, height, rows.length)
-  const widths = useMemo(() => [...(lead ? [lead.width + 'px'] : []), ...columns.map((column) => (column.grows ? `minmax(${column.width}px, 1fr)` : `minmax(${column.width}px, ${column.width * 1.4}px)`))].join(' '), [columns, lead])
+  const pool = 2 * spare + step + Math.ceil(height / rowHeight) // what windowOf gives at most
   const least = columns.reduce((sum, column) => sum + column.width, lead?.width ?? 0)
+  const leadWidth = lead?.width
+  const widths = useMemo(() => widthsOf(columns, width, leadWidth), [columns, width, leadWidth])
+  const leadStyle = useMemo(() => ({ width: leadWidth }), [leadWidth])
   useEffect(() => {
     const here = box.current
     if (!here || at < 0) return
@@ -66,7 +88,13 @@ export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, e
   }, [at])
   const scroll = () => {
     const now = Math.floor(box.current!.scrollTop / rowHeight / step) * step * rowHeight
-    if (now !== top) setTop(now)
+    if (now === top) return
+    // What the keyboard stands on may become another row's.
+    const focused = document.activeElement?.closest('.rows .grid-row')
+    const window = windowOf(now, height, rows.length)
+    const index = Number(focused?.getAttribute('aria-rowindex')) - 2
+    if (focused && (index < window.first || index >= window.end)) box.current!.focus({ preventScroll: true })
+    setTop(now)
   }
   const follow = (event: React.MouseEvent) => {
     const link = (event.target as Element).closest('a')
@@ -75,14 +103,14 @@ export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, e
     go(link.getAttribute('href')!)
   }
   return (
-    <div className="grid" role="table" aria-label={label} aria-rowcount={rows.length + 1} tabIndex={0} ref={box} onScroll={scroll} onClick={follow} style={{ height }}>
+    <div className="grid" role="table" aria-label={label} aria-rowcount={rows.length + 1} tabIndex={0} ref={frame} onScroll={scroll} onClick={follow} style={{ height }}>
       <div className="grid-inner" role="rowgroup" style={{ minWidth: least, height: headHeight }}>
-        <div className="grid-row head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: widths }}>
-          {lead && <span role="columnheader">{lead.head}</span>}
-          {columns.map((column) => {
+        <div className="grid-row head" role="row" aria-rowindex={1} >
+          {lead && <span role="columnheader" style={leadStyle}>{lead.head}</span>}
+          {columns.map((column, i) => {
             const way = order === column.key ? 'ascending' : order === '-' + column.key ? 'descending' : 'none'
             return (
-              <span key={column.key} role="columnheader" aria-sort={column.compare ? way : undefined}>
+              <span key={column.key} role="columnheader" style={widths[i]} aria-sort={column.compare ? way : undefined}>
                 {column.compare ? <button type="button" title={t('grid.sort')} onClick={() => setOrder(nextOrder(order, column.key))}>{column.title} <i aria-hidden="true">{way === 'ascending' ? '▲' : way === 'descending' ? '▼' : '↕'}</i></button> : column.title}
               </span>
             )
@@ -91,7 +119,7 @@ export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, e
       </div>
       <div className="grid-inner rows" role="rowgroup" style={{ minWidth: least, height: rows.length * rowHeight }}>
         {rows.slice(first, end).map((row, i) => (
-          <Row key={idOf(row)} row={row} index={first + i} columns={columns} widths={widths} here={first + i === at} lead={lead} />
+          <Row key={(first + i) % pool} row={row} index={first + i} columns={columns} widths={widths} leadStyle={leadStyle} here={first + i === at} lead={lead} />
         ))}
       </div>
       {rows.length === 0 && <div className="grid-empty">{empty}</div>}
@@ -103,16 +131,17 @@ interface RowProps<R> {
   row: R
   index: number
   columns: Column<R>[]
-  widths: string
+  widths: CSSProperties[]
+  leadStyle: CSSProperties
   here: boolean
   lead?: GridProps<R>['lead']
 }
 
-function plainRow<R>({ row, index, columns, widths, here, lead }: RowProps<R>) {
+function plainRow<R>({ row, index, columns, widths, leadStyle, here, lead }: RowProps<R>) {
   return (
-    <div className={here ? 'grid-row here' : 'grid-row'} role="row" aria-rowindex={index + 2} style={{ gridTemplateColumns: widths, top: index * rowHeight }}>
-      {lead && <span role="cell">{lead.cell(row)}</span>}
-      {columns.map((column) => <span key={column.key} role="cell">{column.cell(row)}</span>)}
+    <div className={here ? 'grid-row here' : 'grid-row'} role="row" aria-rowindex={index + 2} style={{ top: index * rowHeight }}>
+      {lead && <span role="cell" style={leadStyle}>{lead.cell(row)}</span>}
+      {columns.map((column, i) => <span key={column.key} role="cell" style={widths[i]}>{column.cell(row)}</span>)}
     </div>
   )
 }

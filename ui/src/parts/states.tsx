@@ -15,6 +15,11 @@ const signs: Record<JobState, string> = {
 
 export function StateTag({ state }: { state: JobState }) {
   const { t } = useTranslation()
+  return stateTag(state, t)
+}
+
+// stateTag is the same for whoever has the words at hand, as lists have.
+export function stateTag(state: JobState, t: TFunction) {
   return (
     <span className={'tag state-' + state}>
       <span aria-hidden="true">{signs[state]} </span>
@@ -28,8 +33,18 @@ export function WordTag({ tone, children, title }: { tone: 'good' | 'busy' | 'ba
   return <span className={'tag tone-' + tone} title={title || undefined}>{children}</span>
 }
 
-export function PriorityTag({ job }: { job: { priority: Priority; vip?: boolean; preemptible?: boolean } }) {
+interface Urgency {
+  priority: Priority
+  vip?: boolean
+  preemptible?: boolean
+}
+
+export function PriorityTag({ job }: { job: Urgency }) {
   const { t } = useTranslation()
+  return priorityTag(job, t)
+}
+
+export function priorityTag(job: Urgency, t: TFunction) {
   return (
     <>
       {job.priority === 'normal' ? <span className="quiet">{t('priority.normal')}</span> : <WordTag tone={job.priority === 'critical' ? 'bad' : 'busy'}>{t('priority.' + job.priority)}</WordTag>}
