@@ -1,6 +1,6 @@
 // Starts the real agent in development mode, with a place of its own.
 import { execFile, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -20,13 +20,15 @@ function freePort() {
   })
 }
 
-export async function startAgent(binary) {
+// startAgent starts an agent, with more in its configuration where config says so.
+export async function startAgent(binary, config = '') {
   const program = resolve(binary)
   const place = mkdtempSync(join(tmpdir(), 'nomadlike-page-'))
   const env = { ...process.env, NOMADLIKE_CONFIG_DIR: join(place, 'config'), LANG: 'en_US.UTF-8' }
   const [port, gossip] = [await freePort(), await freePort()]
   const address = `https://127.0.0.1:${port}`
-  const agent = spawn(program, ['agent', '-dev', '-port', String(port), '-gossip-port', String(gossip), '-data-dir', join(place, 'data')], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  writeFileSync(join(place, 'agent.hcl'), config)
+  const agent = spawn(program, ['agent', '-dev', '-config', join(place, 'agent.hcl'), '-port', String(port), '-gossip-port', String(gossip), '-data-dir', join(place, 'data')], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let log = ''
   agent.stdout.on('data', (text) => (log += text))
   agent.stderr.on('data', (text) => (log += text))

@@ -12,6 +12,7 @@ import { chromium } from 'playwright-core'
 import { startAgent, visit } from './agent.mjs'
 import { attacks } from './attacks.mjs'
 import { eventToPixel, firstView, large } from './measures.mjs'
+import { views } from './views.mjs'
 
 const { values: options } = parseArgs({
   options: { binary: { type: 'string', default: '../bin/nomadlike' }, shots: { type: 'string' }, chromium: { type: 'string', default: '/usr/bin/chromium' } },
@@ -272,8 +273,9 @@ try {
   await byLink(browser, agent)
   await brokenLoads(browser, agent, token)
   await attacks(browser, agent, token, patience)
+  await views(browser, options.binary, inspect)
   const view = await firstView(browser, agent, token)
-  console.log(`first view: ${view.took} ms, ${Math.round(view.bytes / 1024)} KiB of packed scripts`)
+  console.log(`first view: ${view.took} ms, ${view.cpu} ms of the processor, ${Math.round(view.bytes / 1024)} KiB of packed scripts`)
   const live = await eventToPixel(browser, agent, token, (name) => writeJob(agent, name, 0.01))
   console.log(`from an event to the page: ${live.toFixed(0)} ms (median of 5)`)
   const scroll = await large(browser, agent, token, inspect)

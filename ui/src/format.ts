@@ -34,6 +34,26 @@ export function since(from: Time, to: Time, now = Date.now()): string {
   return from ? span((to ? millis(to) : now) - millis(from)) : '–'
 }
 
+const lengths: Record<string, number> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1, µs: 0.001, us: 0.001, ns: 0.000_001 }
+
+// lengthOf reads a length of time as the API writes it, such as 1h2m3.5s.
+function lengthOf(text: string): number {
+  let ms = 0
+  for (const [, count, unit] of text.matchAll(/([\d.]+)(h|ms|m|s|µs|us|ns)/g)) ms += Number(count) * lengths[unit!]!
+  return ms
+}
+
+// spelled writes such a length as people read it.
+export const spelled = (text: string): string => (lengthOf(text) ? span(lengthOf(text)) : text)
+
+// difference writes by how much something changes: earlier with a minus, later
+// with a plus.
+export function difference(text: string): string {
+  const ms = lengthOf(text)
+  if (Math.round(ms / 1000) === 0) return '–'
+  return (text.startsWith('-') ? '−' : '+') + span(ms)
+}
+
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
 
 export function size(bytes: number): string {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { commandLine, deedsFor } from '../src/parts/actions'
 import { lines, topicsOf, type Line } from '../src/events'
-import { clock, dateTime, quote, size, span } from '../src/format'
+import { clock, dateTime, difference, quote, size, span, spelled } from '../src/format'
 import { fill, preferred, reasonText, setCatalogue } from '../src/i18n'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, text, variablesOf, vipChanges, words } from '../src/parts/jobfile'
 import { stragglers } from '../src/parts/figures'
@@ -12,7 +12,7 @@ import { matching } from '../src/parts/palette'
 import { boxes, lanes } from '../src/parts/timeline'
 import { cellsOf, layout } from '../src/parts/wall'
 import { keeps, readFilter } from '../src/parts/filters'
-import { nextOrder, sorted, windowOf } from '../src/parts/grid'
+import { nextOrder, sorted, widthsOf, windowOf } from '../src/parts/grid'
 import { segments } from '../src/pages/job'
 import { lineOf } from '../src/pages/create'
 import type { Attempt, Bar, JobSummary, Node, Timeline } from '../src/types'
@@ -117,6 +117,11 @@ test('filters, which the address holds', () => {
   expect(readFilter(new URLSearchParams('state=running,<b>,')).states).toEqual(['running'])
 })
 
+test('differences read as spans with a sign', () => {
+  expect(['20.548257334s', '-18.536591912s', '1h2m3.5s', '-1h0m0s', '350ms', '0s', ''].map(difference)).toEqual(['+21 s', '−19 s', '+1 h 2 min', '−1 h', '–', '–', '–'])
+  expect(['1h0m0s', '36h30m0s', '0s', 'soon'].map(spelled)).toEqual(['1 h', '36 h 30 min', '0s', 'soon'])
+})
+
 test('a table draws what is seen and some more, in the order of the address', () => {
   for (const [top, count] of [[0, 10_000], [330, 10_000], [330_000, 10_000], [1e9, 10_000], [500, 3], [-50, 3], [0, 0]] as const) {
     const { first, end } = windowOf(top, 600, count)
@@ -126,6 +131,9 @@ test('a table draws what is seen and some more, in the order of the address', ()
     expect(end, `${top} of ${count}`).toBeGreaterThanOrEqual(to)
     expect(end - first).toBeLessThan(80)
   }
+  expect(widthsOf([{ width: 100 }, { width: 200, grows: true }], 500, 36).map((one) => one.width)).toEqual([100, 364])
+  expect(widthsOf([{ width: 100 }, { width: 200 }], 400).map((one) => one.width)).toEqual([150, 250])
+  expect(widthsOf([{ width: 100 }, { width: 200, grows: true }], 50).map((one) => one.width)).toEqual([100, 200])
   const columns = [{ key: 'n', title: '', width: 1, compare: (a: number, b: number) => a - b, cell: String }]
   expect(sorted([2, 3, 1], columns, 'n')).toEqual([1, 2, 3])
   expect(sorted([2, 3, 1], columns, '-n')).toEqual([3, 2, 1])

@@ -27,7 +27,9 @@ test('changes are said in a sentence, in both languages', () => {
 
 test('the command line ponders the same', () => {
   expect(tryLine(changes.slice(0, 4), name)).toBe('nomadlike queue try -drain gpu-01 -add 2 -like gpu-02 -stop train -priority train=urgent')
-  expect(tryLine(changes.slice(4), name)).toBe('')
+  expect(tryLine(changes.slice(4), name)).toBe('nomadlike queue move -before digits train\nnomadlike queue move -first train')
+  expect(tryLine([{ kind: 'move', job_id: 'j2', last: true }], name)).toBe('nomadlike queue move -last digits')
+  expect(tryLine([], name)).toBe('')
 })
 
 test('changes of an address are taken when they are some', () => {

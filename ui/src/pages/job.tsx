@@ -5,7 +5,7 @@ import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useNavigate, useParams, useSearchParams } from 'react-router'
 import { call, get, part } from '../api'
-import { clock, dateTime, devicesOf, millis, quote, since, size, span } from '../format'
+import { clock, dateTime, devicesOf, millis, quote, since, size, span, spelled } from '../format'
 import { reasonText } from '../i18n'
 import { Cli, Deeds } from '../parts/actions'
 import { Figures } from '../parts/figures'
@@ -120,7 +120,7 @@ export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefi
     }
     case 'running': {
       const throttle = detail.control?.idle && detail.control.idle !== '0s' ? t('truth.throttled', { busy: detail.control.busy, idle: detail.control.idle }) : ''
-      const limit = detail.job.time_limit && newest?.running_at ? t('truth.limit', { limit: detail.job.time_limit }) : ''
+      const limit = detail.job.time_limit && newest?.running_at ? t('truth.limit', { limit: spelled(detail.job.time_limit) }) : ''
       const saved = newest?.checkpoint_at ? t('truth.checkpoint', { time: since(newest.checkpoint_at, null, now) }) : ''
       return t('truth.running', { time: since(detail.started_at, null, now), where, attempt: newest?.number ?? detail.attempt }) + saved + limit + throttle + (tail || t('truth.no_faults'))
     }
@@ -273,7 +273,7 @@ function Facts({ detail }: { detail: JobDetail }) {
     [t('job.spec'), specs.map((text, i) => <div key={i}>{text}</div>)],
     [t('jobs.pool'), job.placement?.pool],
     [t('job.driver'), [job.task.driver, job.task.image].filter(Boolean).join(' · ')],
-    [t('job.limit'), job.time_limit],
+    [t('job.limit'), job.time_limit && spelled(job.time_limit)],
     [t('jobs.submitted'), dateTime(job.submitted_at, true)],
     [t('jobs.started'), dateTime(detail.started_at, true)],
     [t('job.finished'), dateTime(detail.finished_at, true)],

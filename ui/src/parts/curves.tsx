@@ -13,6 +13,10 @@ export interface Curve {
 const colours = ['#2f7de1', '#2ea44f', '#c9840b', '#9a6fd0', '#1c9db3', '#d64541', '#c2478f', '#6b8e23']
 const shownInTable = 20
 
+// short writes a value with the digits that tell it from its neighbours: a
+// learning rate of 0.0001 is not 0.
+const short = (v: number) => (Math.abs(v) >= 1 ? number(v) : String(Number(v.toPrecision(3))))
+
 // Curves draws lines over x, which is seconds of a clock with time, else a
 // number such as the step. The last values stand below as a table for those
 // who do not see the drawing.
@@ -35,9 +39,9 @@ export default function Curves({ label, x, lines, time = false, unit = '', log =
         legend: { show: lines.length <= 8 },
         axes: [
           { stroke: ink, grid, ticks: grid, ...(time ? { values: (_: uPlot, ticks: number[]) => ticks.map((s) => new Date(s * 1000).toTimeString().slice(0, ticks.some((tick) => tick % 60 !== 0) ? 8 : 5)) } : {}) },
-          { stroke: ink, grid, ticks: grid, size: 60, values: (_, ticks) => ticks.map((v) => number(v) + unit) },
+          { stroke: ink, grid, ticks: grid, size: 60, values: (_, ticks) => ticks.map((v) => short(v) + unit) },
         ],
-        series: [{ ...(time ? { value: (_: uPlot, s: number | null) => (s === null ? '–' : new Date(s * 1000).toTimeString().slice(0, 8)) } : {}), label: time ? t('curves.time') : t('curves.step') }, ...lines.map((line, i) => ({ label: line.name, stroke: colours[i % colours.length]!, width: 1.5, spanGaps: true, value: (_: uPlot, v: number | null) => (v === null ? '–' : number(v) + unit) }))],
+        series: [{ ...(time ? { value: (_: uPlot, s: number | null) => (s === null ? '–' : new Date(s * 1000).toTimeString().slice(0, 8)) } : {}), label: time ? t('curves.time') : t('curves.step') }, ...lines.map((line, i) => ({ label: line.name, stroke: colours[i % colours.length]!, width: 1.5, spanGaps: true, value: (_: uPlot, v: number | null) => (v === null ? '–' : short(v) + unit) }))],
       },
       [x, ...lines.map((line) => line.values)],
       place.current!,
@@ -57,7 +61,7 @@ export default function Curves({ label, x, lines, time = false, unit = '', log =
           <tbody>
             {lines.slice(0, shownInTable).map((line) => {
               const known = line.values.filter((v): v is number => v !== null)
-              const text = (v: number | null) => (v === null || !Number.isFinite(v) ? '–' : number(v) + unit)
+              const text = (v: number | null) => (v === null || !Number.isFinite(v) ? '–' : short(v) + unit)
               return <tr key={line.name}><th scope="row">{line.name}</th><td>{text(last(line.values))}</td><td>{text(Math.min(...known))}</td><td>{text(Math.max(...known))}</td></tr>
             })}
           </tbody>

@@ -101,7 +101,8 @@ export function Gantt({ timeline, move }: { timeline: Timeline; move?: (change: 
             const rect = canvas.current!.getBoundingClientRect()
             const [x, y] = [event.clientX - rect.left, event.clientY - rect.top]
             if (held) setHeld({ ...held, x, y, moved: held.moved || Math.hypot(x - held.x, y - held.y) > 4 })
-            setOver(held ? undefined : find(event))
+            const hit = held ? undefined : find(event)
+            setOver(hit && { box: hit.box, x: event.clientX, y: event.clientY })
           }}
           onMouseLeave={() => { setOver(undefined); setHeld(undefined) }}
           onMouseDown={(event) => { const hit = find(event); if (hit && move && hit.box.bar.kind !== 'running' && hit.box.bar.job_name) setHeld({ ...hit, moved: false }) }}
@@ -116,7 +117,7 @@ export function Gantt({ timeline, move }: { timeline: Timeline; move?: (change: 
         />
         {held?.moved && <div className="ghost" style={{ left: held.x, top: held.y, width: Math.max(30, Math.min(held.box.w, 240)) }}>{held.box.bar.job_name}</div>}
         {over && (
-          <div className="tip" style={{ left: Math.min(over.x + 12, width - 260), top: over.y + 14 }}>
+          <div className="tip" style={{ left: Math.min(over.x + 12, Math.max(0, innerWidth - 372)), top: over.y + 14 }}>
             <strong>{over.box.bar.job_name || t('queue.hidden')}</strong> · {t('bar.' + over.box.bar.kind)}<br />
             {over.box.row.node} · {clock(over.box.bar.from)} – {over.box.bar.to ? clock(over.box.bar.to) : t('queue.open')}
             {over.box.bar.p90 && <><br />P50 {clock(over.box.bar.p50)} · P90 {clock(over.box.bar.p90)}</>}

@@ -85,7 +85,7 @@ export function Wall({ tiles }: { tiles: Tile[] }) {
     const cx = Math.floor((x - column * (plan.tile.w + gap) - pad) / plan.cell)
     const cy = Math.floor((y - row * (plan.tile.h + gap) - pad - title) / plan.cell)
     const cell = cx >= 0 && cx < plan.across && cy >= 0 ? tile.cells[cy * plan.across + cx] : undefined
-    return { tile, cell, x, y }
+    return { tile, cell, x: event.clientX, y: event.clientY }
   }
   if (tiles.length === 0) return <p className="quiet">{t('cluster.none')}</p>
   const held = tiles.reduce((sum, tile) => sum + tile.cells.filter((cell) => cell.held).length, 0)
@@ -110,7 +110,7 @@ export function Wall({ tiles }: { tiles: Tile[] }) {
           onClick={(event) => { const hit = find(event); if (hit) void go('/nodes/' + hit.tile.node.id) }}
         />
         {over && (
-          <div className="tip" style={{ left: Math.min(over.x + 12, Math.max(0, width - 240)), top: over.y + 14 }}>
+          <div className="tip" style={{ left: Math.min(over.x + 12, Math.max(0, innerWidth - 372)), top: over.y + 14 }}>
             <strong>{over.tile.node.name}</strong> · {t('node_status.' + over.tile.node.status)}{over.tile.node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + over.tile.node.eligibility)}
             {over.cell && <><br />{over.cell.label} · {over.cell.sick ? t('wall.sick') + ' ' + (over.cell.why ?? '') : over.cell.held ? over.cell.job || t('wall.held') : t('wall.free')}{over.cell.user && ` (${over.cell.user})`}{over.cell.use !== undefined && ` · ${Math.round(over.cell.use * 100)} %`}{over.cell.heat !== undefined && ` · ${Math.round(over.cell.heat)} °C`}</>}
           </div>

@@ -4,7 +4,7 @@ import type { TFunction } from 'i18next'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call, part } from '../api'
-import { quote } from '../format'
+import { difference, quote } from '../format'
 import type { Effect, JobSummary, Priority, QueueEntry, Shift, TimelineRow, WhatIf } from '../types'
 import { Cli, perform } from './actions'
 import { startText } from './forecast'
@@ -12,7 +12,8 @@ import { errorText, Failed } from './states'
 
 const changesMax = 16
 
-// tryLine is the command line that ponders the same; moves have none yet.
+// tryLine is the command line that ponders the same; for moves, which no command
+// ponders, it is those that make them.
 export function tryLine(changes: WhatIf[], name: (id: string) => string): string {
   const flags = changes.flatMap((c) => {
     switch (c.kind) {
@@ -27,7 +28,8 @@ export function tryLine(changes: WhatIf[], name: (id: string) => string): string
     }
     return []
   })
-  return flags.length ? 'nomadlike queue try ' + flags.join(' ') : ''
+  const moves = changes.filter((c) => c.kind === 'move').map((c) => `nomadlike queue move ${c.last ? '-last' : c.before ? '-before ' + quote(name(c.before)) : '-first'} ${quote(name(c.job_id ?? ''))}`)
+  return [...(flags.length ? ['nomadlike queue try ' + flags.join(' ')] : []), ...moves].join('\n')
 }
 
 const kinds = ['drain', 'add', 'stop', 'priority', 'move']
@@ -130,7 +132,7 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Wha
                 { title: t('jobs.name'), render: (_, s) => s.job_name },
                 { title: t('whatif.was'), render: (_, s) => (s.before ? startText(t, s.before) : '–') },
                 { title: t('whatif.would'), render: (_, s) => (s.after ? startText(t, s.after) : '–') },
-                { title: t('whatif.by'), render: (_, s) => (s.by && s.by !== '0s' ? s.by : '–') },
+                { title: t('whatif.by'), render: (_, s) => (s.by ? difference(s.by) : '–') },
               ]} />
             </>
           )}

@@ -1,0 +1,241 @@
+// What a person sees and does besides a job of their own, against a real agent
+// with eight cards: the wall that changes while one looks, the curves of a job
+// that prints them, dragging in the timeline of the queue, machines for VIP
+// jobs, links for whoever is not signed in, and the wallboard; for page.mjs.
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startAgent, visit } from './agent.mjs'
+
+const patience = 60_000
+const words = {
+  en: { token: 'Token', signIn: 'Sign in', wall: /(\d+) nodes?, (\d+) cells held/, curves: 'Curves', whatIf: 'What if…', cancel: 'Cancel', confirm: 'Make these changes', machines: 'Machines for VIP jobs', share: 'Share', make: 'Make a link', end: 'End it', none: 'No links', stop: 'Stop', logs: 'Logs', timeline: 'Timeline of the nodes', choice: 'This job', kill: 'ends its jobs', file: 'Job file' },
+  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', machines: 'VIP 任务可选机器', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', timeline: '节点时间线', choice: '本任务', kill: '终止其任务', file: '任务文件' },
+}
+export const cards = `client {
+  device "test/card" {
+    count  = 8
+    model  = "T800"
+    memory = "16GiB"
+  }
+}
+`
+const jobFile = (name, count, command) => `job "${name}" {
+  time_limit = "1h"
+  resources {
+    cpu    = 0.05
+    memory = "32MiB"
+    device "test/card" {
+      count = ${count}
+    }
+  }
+  task {
+    driver  = "exec"
+    command = "${command}"
+  }
+}
+`
+
+// signedIn opens a page of somebody who has the token.
+async function signedIn(browser, agent, token, lang, path) {
+  const w = words[lang]
+  const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: lang === 'zh' ? 'zh-CN' : 'en-US', viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' })
+  const page = await context.newPage()
+  page.setDefaultTimeout(patience)
+  await visit(page, agent.address + path)
+  await page.getByLabel(w.token, { exact: true }).fill(token)
+  await page.getByRole('button', { name: w.signIn }).click()
+  return { context, page, w }
+}
+
+// submit gives a job to the agent as a person with a file does.
+async function submit(agent, name, count, command = 'sleep 600') {
+  const path = join(agent.place, name + '.hcl')
+  writeFileSync(path, jobFile(name, count, command))
+  await agent.cli('job', 'run', '-detach', path)
+}
+
+// drawnAt gives the colour of a place on the wall.
+const drawnAt = (page, x, y) => page.locator('.wall canvas').evaluate((canvas, [x, y]) => [...canvas.getContext('2d').getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data].join(), [x, y])
+
+// wall sees cards being taken and given back while the page stands open, with
+// their job and its owner, and as a wallboard.
+async function wall(browser, agent, token, lang, inspect) {
+  const { context, page, w } = await signedIn(browser, agent, token, lang, '/cluster')
+  const held = (count) => page.waitForFunction(([source, count]) => {
+    const told = new RegExp(source).exec(document.querySelector('.wall canvas')?.getAttribute('aria-label') ?? '')
+    return told && Number(told[2]) === count
+  }, [w.wall.source, count])
+  await held(0)
+  const [x, y] = [4 + 8, 4 + 13 + 8] // within the first card
+  const free = await drawnAt(page, x, y)
+  const name = 'wall-' + lang
+  await submit(agent, name, 8)
+  await held(8)
+  assert.notEqual(await drawnAt(page, x, y), free, 'a held card has a colour')
+  await page.locator('.wall canvas').hover({ position: { x, y } })
+  await page.locator('.wall .tip', { hasText: name }).waitFor()
+  await inspect(page, `views-${lang}-wall`)
+  await visit(page, agent.address + '/cluster?board')
+  await held(8)
+  assert.equal(await page.locator('header.top').isVisible(), false, 'a wallboard has nothing around it')
+  await inspect(page, `views-${lang}-board`)
+  await agent.cli('job', 'stop', name)
+  await held(0)
+  assert.equal(await drawnAt(page, x, y), free, 'a card that is given back looks as before')
+  await context.close()
+}
+
+// curves reads what a job prints of itself.
+async function curves(browser, agent, token, lang, inspect) {
+  const name = 'curves-' + lang
+  await submit(agent, name, 1, `bash -c 'for i in 1 2 3 4 5 6 7 8; do echo step $i loss 0.$((9-i)) lr 0.01; done; sleep 600'`)
+  const { context, page, w } = await signedIn(browser, agent, token, lang, '/jobs/' + name)
+  await page.getByRole('tab', { name: w.curves }).click()
+  const loss = page.getByRole('region', { name: 'loss', exact: true })
+  await loss.locator('.uplot canvas').waitFor()
+  await loss.locator('summary').click()
+  await loss.getByRole('row').filter({ hasText: /0\.1.*0\.1.*0\.8/ }).waitFor() // last, least and greatest
+  await page.getByRole('region', { name: 'lr', exact: true }).waitFor()
+  await inspect(page, `views-${lang}-curves`)
+  await agent.cli('job', 'stop', name)
+  await context.close()
+}
+
+// drags tries a place in the queue by dragging, sees what it would change,
+// gives it up, tries again and confirms.
+async function drags(browser, agent, token, lang, inspect) {
+  const [holds, first, second] = ['holds-', 'first-', 'second-'].map((part) => part + lang)
+  for (const name of [holds, first, second]) await submit(agent, name, 8)
+  const { context, page, w } = await signedIn(browser, agent, token, lang, '/queue')
+  const order = () => page.locator('.ant-table').first().locator('tbody tr.ant-table-row a').allTextContents()
+  await page.getByRole('link', { name: second }).first().waitFor()
+  assert.deepEqual((await order()).filter((name) => name === first || name === second), [first, second])
+  const timeline = page.getByRole('region', { name: w.timeline })
+  const canvas = timeline.locator('canvas')
+  await canvas.waitFor()
+  // Bars are where the pointer meets them: the tip names the job.
+  const find = async (name) => {
+    const box = await canvas.boundingBox()
+    for (let x = 132; x < box.width; x += 12) {
+      for (const y of [26, 32, 38]) {
+        await canvas.hover({ position: { x, y } })
+        const tip = timeline.locator('.tip')
+        if (await tip.count() && (await tip.locator('strong').textContent()) === name) return { x, y }
+      }
+    }
+    return undefined
+  }
+  let [from, to] = []
+  for (let tries = 0; tries < 20 && !(from && to); tries++) [from, to] = [await find(second), await find(first)] // the forecast may be on its way
+  assert.ok(from && to, 'both jobs that wait are in the timeline')
+  const drag = async () => {
+    const box = await canvas.boundingBox()
+    await page.mouse.move(box.x + from.x, box.y + from.y)
+    await page.mouse.down()
+    await page.mouse.move(box.x + from.x - 20, box.y + from.y, { steps: 4 })
+    await page.mouse.move(box.x + to.x, box.y + to.y, { steps: 4 })
+    await timeline.locator('.ghost', { hasText: second }).waitFor()
+    await page.mouse.up()
+  }
+  const panel = page.getByRole('region', { name: w.whatIf })
+  await canvas.scrollIntoViewIfNeeded()
+  await drag()
+  await panel.locator('.problems li', { hasText: second }).waitFor()
+  await panel.locator('.verdict').waitFor()
+  await panel.getByRole('row').filter({ hasText: first }).waitFor() // it would start later
+  await inspect(page, `views-${lang}-drag`)
+  await panel.getByRole('button', { name: w.cancel, exact: true }).click()
+  await panel.locator('.problems').waitFor({ state: 'detached' })
+  const names = async () => JSON.parse(await agent.cli('queue', '-json')).map((entry) => entry.job_name)
+  assert.deepEqual((await names()).filter((name) => name === first || name === second), [first, second], 'nothing is moved before it is confirmed')
+  await canvas.scrollIntoViewIfNeeded()
+  await drag()
+  await panel.locator('.verdict').waitFor()
+  await panel.getByRole('button', { name: w.confirm }).click()
+  await page.waitForFunction(([one, other]) => {
+    const rows = [...document.querySelectorAll('.ant-table tbody tr.ant-table-row a')].map((a) => a.textContent)
+    return rows.indexOf(other) >= 0 && rows.indexOf(other) < rows.indexOf(one)
+  }, [first, second])
+  for (const name of [second, first, holds]) await agent.cli('job', 'stop', name)
+  await context.close()
+}
+
+// shares makes a link to a job in the dialog of its page, opens it where nobody
+// is signed in, and ends it: then it opens nothing any more.
+async function shares(browser, agent, token, lang, inspect) {
+  const name = 'shared-' + lang
+  await submit(agent, name, 1)
+  const { context, page, w } = await signedIn(browser, agent, token, lang, '/jobs/' + name)
+  await page.getByRole('button', { name: w.share }).click()
+  await page.getByRole('button', { name: w.make }).click()
+  const line = page.locator('.cli', { hasText: '#share=nl_share_' })
+  await line.waitFor()
+  const link = await line.textContent()
+  await inspect(page, `views-${lang}-share`)
+
+  const other = lang === 'zh' ? 'en' : 'zh'
+  const outside = await browser.newContext({ ignoreHTTPSErrors: true, locale: other === 'zh' ? 'zh-CN' : 'en-US', viewport: { width: 390, height: 844 }, reducedMotion: 'reduce' })
+  const guest = await outside.newPage()
+  guest.setDefaultTimeout(patience)
+  await visit(guest, link)
+  await guest.getByRole('heading', { name, exact: true }).waitFor()
+  await guest.locator('.tag.state-running').first().waitFor()
+  assert.ok(!guest.url().includes('nl_share'), 'the secret is taken out of the address')
+  assert.equal(await guest.getByRole('button', { name: words[other].stop, exact: true }).count() + (await guest.locator('nav a').count()) + (await guest.getByRole('tab', { name: words[other].logs }).count()), 0, 'a guest has nothing to press')
+  const refused = await guest.evaluate((job) => Promise.all(['/v1/jobs', '/v1/nodes', '/v1/queue', '/v1/events', '/v1/tokens', `/v1/jobs/${job}/files?path=`].map((path) => fetch(path).then((answer) => answer.status))), name)
+  assert.ok(refused.every((status) => status >= 400), 'nothing else is reachable: ' + refused)
+  await inspect(guest, `views-${other}-guest`)
+
+  await page.getByRole('button', { name: w.end }).click()
+  await page.getByText(w.none).waitFor()
+  for (const place of [agent.address + '/jobs/' + name, link]) { // nor does the link open it again
+    await visit(guest, 'about:blank')
+    await visit(guest, place)
+    await guest.getByLabel(words[other].token, { exact: true }).waitFor()
+  }
+
+  const [wall] = (await agent.cli('node', 'share', '-ttl', '1h')).match(/https:\/\/\S+/)
+  await visit(guest, 'about:blank')
+  await visit(guest, wall)
+  await guest.locator('.wall canvas').waitFor()
+  await inspect(guest, `views-${other}-guest-wall`)
+  await outside.close()
+  await agent.cli('job', 'stop', name)
+  await context.close()
+}
+
+// vip chooses a machine for a VIP job among those there are, with who would
+// have to leave it.
+async function vip(browser, agent, token, lang, inspect) {
+  const name = 'leaves-' + lang
+  await submit(agent, name, 2)
+  const { context, page, w } = await signedIn(browser, agent, token, lang, '/jobs/new?vip')
+  await page.getByRole('tab', { name: w.machines }).waitFor()
+  await page.getByText('nomadlike node machines').waitFor()
+  await page.locator('.ant-table-row', { hasText: name }).waitFor() // who holds the machine
+  await page.getByRole('combobox', { name: w.choice }).click()
+  await page.locator('.ant-select-item-option', { hasText: w.kill }).click()
+  await page.locator('.ant-alert', { hasText: name }).waitFor() // who is asked to leave, in words to send
+  assert.match(await page.getByRole('textbox', { name: w.file }).inputValue(), /vip \{[^}]*kill/, 'the choice stands in the file')
+  await inspect(page, `views-${lang}-vip`)
+  await agent.cli('job', 'stop', name)
+  await context.close()
+}
+
+// views does all of it, in both languages by turns.
+export async function views(browser, binary, inspect) {
+  const agent = await startAgent(binary, cards)
+  try {
+    const token = await agent.secret('admin', 'ada')
+    for (const lang of ['zh', 'en']) {
+      await wall(browser, agent, token, lang, inspect)
+      await drags(browser, agent, token, lang, inspect)
+    }
+    await curves(browser, agent, token, 'zh', inspect)
+    await shares(browser, agent, token, 'en', inspect)
+    await vip(browser, agent, token, 'zh', inspect)
+  } finally {
+    await agent.stop()
+  }
+}
