@@ -1,7 +1,8 @@
 // What a person sees and does besides a job of their own, against a real agent
 // with eight cards: the wall that changes while one looks, the curves of a job
 // that prints them, dragging in the timeline of the queue, machines for VIP
-// jobs, links for whoever is not signed in, and the wallboard; for page.mjs.
+// jobs, links for whoever is not signed in, and the wallboard; the list by keyboard
+// and with kept filters; for page.mjs.
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,8 +10,8 @@ import { startAgent, visit } from './agent.mjs'
 
 const patience = 60_000
 const words = {
-  en: { token: 'Token', signIn: 'Sign in', wall: /(\d+) nodes?, (\d+) cells held/, curves: 'Curves', whatIf: 'What if…', cancel: 'Cancel', confirm: 'Make these changes', machines: 'Machines for VIP jobs', share: 'Share', make: 'Make a link', end: 'End it', none: 'No links', stop: 'Stop', logs: 'Logs', timeline: 'Timeline of the nodes', choice: 'This job', kill: 'ends its jobs', file: 'Job file' },
-  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', machines: 'VIP 任务可选机器', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', timeline: '节点时间线', choice: '本任务', kill: '终止其任务', file: '任务文件' },
+  en: { token: 'Token', signIn: 'Sign in', wall: /(\d+) nodes?, (\d+) cells held/, curves: 'Curves', whatIf: 'What if…', cancel: 'Cancel', confirm: 'Make these changes', machines: 'Machines for VIP jobs', share: 'Share', make: 'Make a link', end: 'End it', none: 'No links', stop: 'Stop', logs: 'Logs', timeline: 'Timeline of the nodes', choice: 'This job', kill: 'ends its jobs', file: 'Job file', keys: 'Keys', columns: 'Columns', priority: 'Priority', saved: 'Saved filters', filterName: 'Name of this filter', save: 'Save', clear: 'Clear' },
+  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', machines: 'VIP 任务可选机器', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', timeline: '节点时间线', choice: '本任务', kill: '终止其任务', file: '任务文件', keys: '快捷键', columns: '列', priority: '优先级', saved: '已存筛选', filterName: '筛选名称', save: '保存', clear: '清除' },
 }
 export const cards = `client {
   device "test/card" {
@@ -83,6 +84,44 @@ async function wall(browser, agent, token, lang, inspect) {
   await agent.cli('job', 'stop', name)
   await held(0)
   assert.equal(await drawnAt(page, x, y), free, 'a card that is given back looks as before')
+  await context.close()
+}
+
+// list finds, sorts out and stops jobs with the keyboard and the filters, which
+// it keeps under a name.
+async function list(browser, agent, token, lang, inspect) {
+  const names = ['bulk-1', 'bulk-2']
+  for (const name of names) await submit(agent, name, 1)
+  const { context, page, w } = await signedIn(browser, agent, token, lang, '/jobs?text=bulk-')
+  await page.waitForFunction(() => document.querySelectorAll('.rows .grid-row .state-running').length === 2)
+  await page.locator('h1').click()
+  await page.keyboard.press('?')
+  const keys = page.getByRole('dialog', { name: w.keys })
+  await keys.waitFor()
+  await inspect(page, `views-${lang}-keys`)
+  await page.keyboard.press('Escape')
+  await keys.waitFor({ state: 'hidden' })
+
+  await page.locator('summary', { hasText: w.columns }).click()
+  await page.getByLabel(w.priority, { exact: true }).last().check()
+  await page.getByRole('columnheader', { name: w.priority }).waitFor()
+  await page.locator('summary', { hasText: w.saved }).click()
+  await page.getByLabel(w.filterName).fill('mine')
+  await page.getByRole('button', { name: w.save, exact: true }).click()
+  await page.getByRole('button', { name: w.clear, exact: true }).click()
+  assert.ok(!page.url().includes('bulk-'))
+  if (!(await page.getByRole('button', { name: 'mine' }).isVisible())) await page.locator('summary', { hasText: w.saved }).click()
+  await page.getByRole('button', { name: 'mine' }).click()
+  await page.waitForURL(/text=bulk-/)
+  await page.waitForFunction(() => document.querySelectorAll('.rows .grid-row').length === 2)
+
+  await page.locator('h1').click()
+  for (const key of 'jxjx') await page.keyboard.press(key)
+  await page.locator('.bar.card').getByRole('button', { name: w.stop, exact: true }).click()
+  await page.locator('.ant-modal .cli', { hasText: 'nomadlike job stop' }).waitFor()
+  await page.locator('.ant-modal-footer').getByRole('button', { name: w.stop, exact: true }).click()
+  await page.waitForFunction(() => document.querySelectorAll('.rows .grid-row .state-stopped').length === 2)
+  await inspect(page, `views-${lang}-bulk`)
   await context.close()
 }
 
@@ -216,7 +255,7 @@ async function vip(browser, agent, token, lang, inspect) {
   await page.locator('.ant-table-row', { hasText: name }).waitFor() // who holds the machine
   await page.getByRole('combobox', { name: w.choice }).click()
   await page.locator('.ant-select-item-option', { hasText: w.kill }).click()
-  await page.locator('.ant-alert', { hasText: name }).waitFor() // who is asked to leave, in words to send
+  await page.getByRole('tabpanel').locator('.ant-alert', { hasText: name }).waitFor() // who is asked to leave, in words to send
   assert.match(await page.getByRole('textbox', { name: w.file }).inputValue(), /vip \{[^}]*kill/, 'the choice stands in the file')
   await inspect(page, `views-${lang}-vip`)
   await agent.cli('job', 'stop', name)
@@ -232,6 +271,7 @@ export async function views(browser, binary, inspect) {
       await wall(browser, agent, token, lang, inspect)
       await drags(browser, agent, token, lang, inspect)
     }
+    await list(browser, agent, token, 'en', inspect)
     await curves(browser, agent, token, 'zh', inspect)
     await shares(browser, agent, token, 'en', inspect)
     await vip(browser, agent, token, 'zh', inspect)

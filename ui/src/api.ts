@@ -24,6 +24,9 @@ export function onSignedOut(handler: () => void) {
   whenSignedOut = handler
 }
 
+// asked tells whether boot.js has asked for something that nobody took yet.
+export const asked = (path: string) => path in ((globalThis as { early?: object }).early ?? {})
+
 // early takes the answer to what boot.js asked before the program was here.
 // A refusal is not taken: who is signed in may have changed since.
 async function early(path: string): Promise<Response | undefined> {

@@ -1,13 +1,14 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { useEffect, useMemo, useState } from 'react'
 import { createBrowserRouter, RouterProvider } from 'react-router'
-import { ApiError, onSignedOut } from './api'
+import { ApiError, asked, onSignedOut } from './api'
 import { Look, type Mode } from './look'
 import { again } from './again'
-import { Cluster } from './pages/cluster'
+import { Cluster, firstNodes, nodesQuery } from './pages/cluster'
 import { Jobs } from './pages/jobs'
+import { firstJobs, firstQuery } from './parts/lists'
 import { Broken, NoPage } from './parts/states'
-import { Shell } from './shell'
+import { sessionQuery, Shell } from './shell'
 
 const client = new QueryClient({
   defaultOptions: {
@@ -19,6 +20,15 @@ const client = new QueryClient({
   },
 })
 onSignedOut(() => client.setQueryData(['session'], null))
+
+// takeFirst takes up what boot.js has asked for, while the texts are on their
+// way: when they are there the first view is drawn once, and whole.
+export async function takeFirst() {
+  await client.prefetchQuery(sessionQuery)
+  if (!client.getQueryData(sessionQuery.queryKey)) return // whoever signs in later asks anew
+  if (asked(firstJobs)) void client.prefetchQuery(firstQuery(client))
+  if (asked(firstNodes)) void client.prefetchQuery(nodesQuery)
+}
 
 // The list of jobs and the wall of cards are seen first and need no library of
 // components; the other pages stand in its frame.

@@ -36,26 +36,26 @@ function takeShare(): string {
 // changes nothing.
 export const isShare = (token?: Token | null) => token?.role === 'guest' || token?.role === 'board'
 
-// useSession tells who is signed in; null when nobody is.
-export function useSession() {
-  return useQuery({
-    queryKey: ['session'],
-    queryFn: async ({ signal }) => {
-      const code = takeCode()
-      const share = takeShare()
-      if (code) await call('POST', '/v1/session', { code }).catch(() => {}) // a code that is over: the page asks for a token
-      try {
-        return await get<Token>('/v1/tokens/self', signal)
-      } catch (error) {
-        if (!(error instanceof ApiError && error.status === 401)) throw error
-        // Somebody who is signed in sees the page with rights of their own.
-        if (share) return await call<{ token: Token }>('POST', '/v1/session', { token: share }).then((made) => made.token, () => null)
-        return null
-      }
-    },
-    staleTime: 60_000,
-  })
+// sessionQuery asks who is signed in; null when nobody is.
+export const sessionQuery = {
+  queryKey: ['session'],
+  queryFn: async ({ signal }: { signal: AbortSignal }) => {
+    const code = takeCode()
+    const share = takeShare()
+    if (code) await call('POST', '/v1/session', { code }).catch(() => {}) // a code that is over: the page asks for a token
+    try {
+      return await get<Token>('/v1/tokens/self', signal)
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 401)) throw error
+      // Somebody who is signed in sees the page with rights of their own.
+      if (share) return await call<{ token: Token }>('POST', '/v1/session', { token: share }).then((made) => made.token, () => null)
+      return null
+    }
+  },
+  staleTime: 60_000,
 }
+
+export const useSession = () => useQuery<Token | null>(sessionQuery)
 
 // Shell is what stands around every page: sign-in first, then the menu.
 export function Shell() {

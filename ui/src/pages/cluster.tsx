@@ -23,12 +23,18 @@ async function allNodes(signal?: AbortSignal): Promise<Node[]> {
   const nodes: Node[] = []
   let after = ''
   do {
-    const page = await get<{ nodes: Node[] | null; next?: string }>(`/v1/nodes?limit=1000${after && '&after=' + part(after)}`, signal)
+    const page = await get<{ nodes: Node[] | null; next?: string }>(firstNodes + (after && '&after=' + part(after)), signal)
     nodes.push(...(page.nodes ?? []))
     after = page.next ?? ''
   } while (after && nodes.length < nodesMax)
   return nodes
 }
+
+// What boot.js asks for as well.
+export const firstNodes = '/v1/nodes?limit=1000'
+
+// nodesQuery asks for all nodes.
+export const nodesQuery = { queryKey: ['nodes'], queryFn: ({ signal }: { signal: AbortSignal }) => allNodes(signal) }
 
 // The smallest job asks which job holds each card; whoever may submit nothing
 // sees that a card is held, and not by whom.
@@ -41,8 +47,9 @@ export function Cluster() {
   const shared = isShare(session.data)
   const [params, put] = useAddress()
   const [sharing, setSharing] = useState(false)
-  const mayShare = !params.has('board') && (session.data?.role === 'admin' || session.data?.role === 'operator')
-  const nodes = useQuery({ queryKey: ['nodes'], queryFn: ({ signal }) => allNodes(signal), refetchInterval: 30_000 })
+  const board = params.has('board')
+  const mayShare = !board && (session.data?.role === 'admin' || session.data?.role === 'operator')
+  const nodes = useQuery({ ...nodesQuery, refetchInterval: 30_000 })
   const cards = useQuery({
     queryKey: ['nodes', 'cards'],
     retry: false,
@@ -89,10 +96,10 @@ export function Cluster() {
       <div className="bar">
         <h1>{t('menu.cluster')}</h1>
         <span className="grow" />
-        {!shared && <Link to="/cluster?board">{t('cluster.board')}</Link>}
+        {!shared && (board ? <Link to="/cluster">{t('cluster.leave')}</Link> : <Link to="/cluster?board">{t('cluster.board')}</Link>)}
         {mayShare && <Button onClick={() => setSharing(true)}>{t('share.share')}</Button>}
         {sharing && <Suspense><FramedShare close={() => setSharing(false)} /></Suspense>}
-        <Segments<'wall' | 'list'> label={t('cluster.view')} value={view} change={setView} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />
+        {!board && <Segments<'wall' | 'list'> label={t('cluster.view')} value={view} change={setView} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />}
       </div>
       {nodes.error && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}
       <section className="card" aria-label={t('cluster.figures')}>
@@ -102,13 +109,13 @@ export function Cluster() {
           ))}
         </dl>
       </section>
-      <div className="bar" role="search" aria-label={t('jobs.filter')}>
-        <input className="field" type="search" style={{ width: 220 }} aria-label={t('cluster.search')} placeholder={t('cluster.search')} value={text} onChange={(e) => setText(e.target.value)} />
-        <Pick width={200} label={t('cluster.show')} value={show} change={setShow}
-          options={[...['idle', 'fault', 'free4'].map((value) => ({ value, label: t('cluster.only_' + value) })), ...models.map((value) => ({ value, label: value }))]} />
-        <span className="quiet" role="status">{t('cluster.count', { count: shown.length })}</span>
-      </div>
-      {view === 'wall' ? (
+      {!board && <div className="bar" role="search" aria-label={t('jobs.filter')}>
+          <input className="field" type="search" style={{ width: 220 }} aria-label={t('cluster.search')} placeholder={t('cluster.search')} value={text} onChange={(e) => setText(e.target.value)} />
+          <Pick width={200} label={t('cluster.show')} value={show} change={setShow}
+            options={[...['idle', 'fault', 'free4'].map((value) => ({ value, label: t('cluster.only_' + value) })), ...models.map((value) => ({ value, label: value }))]} />
+          <span className="quiet" role="status">{t('cluster.count', { count: shown.length })}</span>
+        </div>}
+      {view === 'wall' || board ? (
         <section className="card" aria-label={t('cluster.wall')}><Wall tiles={cells} /></section>
       ) : (
         <NodeTable nodes={shown} order={params.get('sort') ?? ''} setOrder={(value) => put('sort', value)} />
@@ -161,7 +168,7 @@ function NodeTable({ nodes, order, setOrder }: { nodes: Node[]; order: string; s
     { key: 'version', title: t('cluster.version'), width: 120, cell: (n) => n.version },
   ], [t])
   const rows = useMemo(() => sorted(nodes, columns, order), [nodes, columns, order])
-  return <Grid label={t('cluster.list')} rows={rows} columns={columns} height={useHeight(330)} order={order} setOrder={setOrder} empty={<p>{t('cluster.none')}</p>} go={(path) => void go(path)} />
+  return <Grid label={t('cluster.list')} rows={rows} columns={columns} idOf={(n) => n.id} height={useHeight(330)} order={order} setOrder={setOrder} empty={<p>{t('cluster.none')}</p>} go={(path) => void go(path)} />
 }
 
 function cardsText(node: Node): string {

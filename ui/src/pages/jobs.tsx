@@ -1,5 +1,5 @@
 import { keepPreviousData, useQueries } from '@tanstack/react-query'
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { Fragment, lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useNavigate, useSearchParams } from 'react-router'
 import { again } from '../again'
@@ -51,6 +51,7 @@ export function Jobs() {
   const [deed, setDeed] = useState<Deed>()
   const [at, setAt] = useState(-1)
   const search = useRef<HTMLInputElement>(null)
+  const keyHelp = useRef<HTMLDialogElement>(null)
   const all = jobs ?? none
   const shown = useMemo(() => all.filter((job) => keeps(job, filter)), [all, filter])
   const toggle = useCallback((id: string) => setOpened((old) => turned(old, id)), [])
@@ -76,6 +77,7 @@ export function Jobs() {
       const target = event.target as HTMLElement
       if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || document.querySelector('.ant-modal-wrap, dialog[open]')) return
       if (event.key === '/') search.current?.focus()
+      else if (event.key === '?') keyHelp.current?.showModal()
       else if (event.key === 'j') setAt((i) => Math.min(i + 1, rows.length - 1))
       else if (event.key === 'k') setAt((i) => Math.max(i - 1, 0))
       else if (event.key === 'x' && rows[at]) setPicked((old) => turned(old, rows[at]!.job.id))
@@ -164,6 +166,7 @@ export function Jobs() {
         label={t('menu.jobs')}
         rows={rows}
         columns={columns}
+        idOf={(row) => row.id}
         height={height}
         order={order}
         setOrder={(value) => set('sort', value)}
@@ -173,6 +176,13 @@ export function Jobs() {
         empty={<p>{partial ? t('states.loading') : all.length ? t('jobs.none_match') : t('jobs.none')}</p>}
       />
       <p className="quiet">{t('jobs.keys')}</p>
+      <dialog ref={keyHelp} className="card" aria-label={t('jobs.keys_title')} onClick={(event) => event.target === keyHelp.current && keyHelp.current.close()}>
+        <h2>{t('jobs.keys_title')}</h2>
+        <dl className="facts">
+          {keysHelp.map(([key, text]) => <Fragment key={key}><dt>{key.split(' ').map((one) => <kbd key={one}>{one}</kbd>)}</dt><dd>{t('jobs.key_' + text)}</dd></Fragment>)}
+        </dl>
+        <p><Button onClick={() => keyHelp.current?.close()}>{t('jobs.keys_close')}</Button></p>
+      </dialog>
       {deed && (
         <Suspense>
           <FramedDeed deed={deed} jobs={targets.filter(fits)} close={() => setDeed(undefined)} done={() => setPicked(new Set())} />
@@ -182,6 +192,7 @@ export function Jobs() {
   )
 }
 
+const keysHelp = [['j k', 'move'], ['x', 'pick'], ['o', 'open'], ['/', 'search'], ['Ctrl+K', 'all'], ['?', 'help']] as const
 const none: JobSummary[] = []
 
 function turned(set: ReadonlySet<string>, id: string): ReadonlySet<string> {

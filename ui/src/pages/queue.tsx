@@ -75,7 +75,7 @@ export function QueuePage() {
           { title: t('jobs.priority'), width: 110, render: (_, e) => <PriorityTag job={e} /> },
           { title: t('queue.asks'), width: 90, render: (_, e) => t('short.nodes', { count: e.nodes }) + (e.devices ? ' ' + t('short.cards', { count: e.devices }) : '') },
           { title: t('queue.waits'), width: 90, render: (_, e) => since(e.queued_at, null, now) },
-          { title: t('queue.starts'), width: 210, render: (_, e) => (e.forecast ? <WordTag tone={e.forecast.verdict === 'now' ? 'good' : e.forecast.verdict === 'later' ? 'plain' : e.forecast.verdict === 'never' ? 'bad' : 'busy'}>{startText(t, e.forecast, now)}</WordTag> : '–') },
+          { title: t('queue.starts'), width: 270, render: (_, e) => (e.forecast ? <WordTag tone={e.forecast.verdict === 'now' ? 'good' : e.forecast.verdict === 'later' ? 'plain' : e.forecast.verdict === 'never' ? 'bad' : 'busy'}>{startText(t, e.forecast, now)}</WordTag> : '–') },
           { title: t('queue.reason'), render: (_, e) => reasonText(e.wait) },
           { title: t('queue.holders'), width: 150, render: (_, e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
         ]}

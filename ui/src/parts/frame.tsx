@@ -11,12 +11,17 @@ import { useReachable } from './reachable'
 // Contrast of antd's own greys and blues is below 4.5 to 1: these are not.
 const light = {
   colorPrimary: '#0b57c9',
+  colorPrimaryHover: '#1c63cb',
   colorLink: '#0b57c9',
   colorLinkHover: '#083f92',
   colorLinkActive: '#083f92',
   colorError: '#c5221f',
+  colorErrorHover: '#b01c19',
   colorSuccess: '#1a7f37',
   colorWarning: '#9a5b00',
+  colorWarningBg: '#fff8e8',
+  colorErrorBg: '#fff1f0',
+  colorSuccessBg: '#effaf1',
   colorTextTertiary: 'rgba(0,0,0,0.65)',
   colorTextQuaternary: 'rgba(0,0,0,0.62)',
   colorTextPlaceholder: 'rgba(0,0,0,0.62)',

@@ -4,10 +4,9 @@ import { useWidth } from '../look'
 
 // A table of any number of rows, all of one height, of which only those are
 // drawn that are seen, and some above and below. What a cell holds is light:
-// text, and links that the table itself follows. Scrolling makes no elements:
-// a row that leaves on one side is used for one that comes in on the other, and
-// every cell has its size from the column, so that a text is laid out
-// alone.
+// text, and links that the table itself follows. Every cell has its size in
+// pixels from the column, which a browser lays out faster than tracks that
+// share what is left.
 
 export interface Column<R> {
   key: string
@@ -55,6 +54,7 @@ export interface GridProps<R> {
   label: string
   rows: R[]
   columns: Column<R>[]
+  idOf: (row: R) => string
   height: number
   order: string
   setOrder: (order: string) => void
@@ -64,7 +64,7 @@ export interface GridProps<R> {
   lead?: { head: ReactNode; width: number; cell: (row: R) => ReactNode } // before the columns, such as a box to tick
 }
 
-export function Grid<R>({ label, rows, columns, height, order, setOrder, empty, go, at = -1, lead }: GridProps<R>) {
+export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, empty, go, at = -1, lead }: GridProps<R>) {
   const { t } = useTranslation()
   const box = useRef<HTMLDivElement>(null)
   const [width, follows] = useWidth(240, Math.min(widest, innerWidth) - around)
@@ -74,7 +74,6 @@ export function Grid<R>({ label, rows, columns, height, order, setOrder, empty, 
   }, [follows])
   const [top, setTop] = useState(0)
   const { first, end } = windowOf(top, height, rows.length)
-  const pool = 2 * spare + step + Math.ceil(height / rowHeight) // what windowOf gives at most
   const least = columns.reduce((sum, column) => sum + column.width, lead?.width ?? 0)
   const leadWidth = lead?.width
   const widths = useMemo(() => widthsOf(columns, width, leadWidth), [columns, width, leadWidth])
@@ -88,13 +87,7 @@ export function Grid<R>({ label, rows, columns, height, order, setOrder, empty, 
   }, [at])
   const scroll = () => {
     const now = Math.floor(box.current!.scrollTop / rowHeight / step) * step * rowHeight
-    if (now === top) return
-    // What the keyboard stands on may become another row's.
-    const focused = document.activeElement?.closest('.rows .grid-row')
-    const window = windowOf(now, height, rows.length)
-    const index = Number(focused?.getAttribute('aria-rowindex')) - 2
-    if (focused && (index < window.first || index >= window.end)) box.current!.focus({ preventScroll: true })
-    setTop(now)
+    if (now !== top) setTop(now)
   }
   const follow = (event: React.MouseEvent) => {
     const link = (event.target as Element).closest('a')
@@ -105,7 +98,7 @@ export function Grid<R>({ label, rows, columns, height, order, setOrder, empty, 
   return (
     <div className="grid" role="table" aria-label={label} aria-rowcount={rows.length + 1} tabIndex={0} ref={frame} onScroll={scroll} onClick={follow} style={{ height }}>
       <div className="grid-inner" role="rowgroup" style={{ minWidth: least, height: headHeight }}>
-        <div className="grid-row head" role="row" aria-rowindex={1} >
+        <div className="grid-row head" role="row" aria-rowindex={1}>
           {lead && <span role="columnheader" style={leadStyle}>{lead.head}</span>}
           {columns.map((column, i) => {
             const way = order === column.key ? 'ascending' : order === '-' + column.key ? 'descending' : 'none'
@@ -119,7 +112,7 @@ export function Grid<R>({ label, rows, columns, height, order, setOrder, empty, 
       </div>
       <div className="grid-inner rows" role="rowgroup" style={{ minWidth: least, height: rows.length * rowHeight }}>
         {rows.slice(first, end).map((row, i) => (
-          <Row key={(first + i) % pool} row={row} index={first + i} columns={columns} widths={widths} leadStyle={leadStyle} here={first + i === at} lead={lead} />
+          <Row key={idOf(row)} row={row} index={first + i} columns={columns} widths={widths} leadStyle={leadStyle} here={first + i === at} lead={lead} />
         ))}
       </div>
       {rows.length === 0 && <div className="grid-empty">{empty}</div>}

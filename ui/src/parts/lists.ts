@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { allJobs, get } from '../api'
 import type { JobList, JobSummary } from '../types'
 
@@ -8,23 +8,26 @@ export const useJobs = (enabled = true) => useQuery({ queryKey: ['jobs'], enable
 // What boot.js asks for as well.
 export const firstJobs = '/v1/jobs?limit=60'
 
+// firstQuery asks for the newest jobs, and keeps them as all of them when they
+// are.
+export const firstQuery = (client: QueryClient) => ({
+  queryKey: ['first jobs'],
+  gcTime: 10_000,
+  staleTime: Infinity,
+  retry: false,
+  queryFn: async ({ signal }: { signal: AbortSignal }) => {
+    const page = await get<JobList>(firstJobs, signal)
+    if (!page.next) client.setQueryData(['jobs'], page.jobs ?? [])
+    return page.jobs ?? []
+  },
+})
+
 // useJobsSoon has the newest jobs at once and all of them a moment later; until
 // then partial is true.
 export function useJobsSoon() {
   const client = useQueryClient()
   const have = client.getQueryData<JobSummary[]>(['jobs']) !== undefined
-  const first = useQuery({
-    queryKey: ['first jobs'],
-    enabled: !have,
-    gcTime: 0,
-    staleTime: Infinity,
-    retry: false,
-    queryFn: async ({ signal }) => {
-      const page = await get<JobList>(firstJobs, signal)
-      if (!page.next) client.setQueryData(['jobs'], page.jobs ?? [])
-      return page.jobs ?? []
-    },
-  })
+  const first = useQuery({ ...firstQuery(client), enabled: !have })
   const all = useJobs(have || first.isFetched)
   return { jobs: all.data ?? first.data, partial: all.data === undefined, error: all.error, retry: () => void all.refetch() }
 }

@@ -59,7 +59,7 @@ export function ShareDialog({ name, path, close }: { name?: string; path: string
           <Table size="small" rowKey="id" pagination={false} dataSource={list.data ?? []} locale={{ emptyText: t('share.none') }} columns={[
             { title: t('share.made_by'), dataIndex: 'user' },
             { title: t('share.until'), render: (_, share) => dateTime(share.expires_at) },
-            { title: '', render: (_, share) => <Button size="small" danger onClick={() => void end(share.id)}>{t('share.end')}</Button> },
+            { title: <span className="hidden">{t('share.end')}</span>, render: (_, share) => <Button size="small" danger onClick={() => void end(share.id)}>{t('share.end')}</Button> },
           ]} />
         )}
         <Cli text={(name ? `nomadlike job share -ttl ${ttl} ${quote(name)}` : `nomadlike node share -ttl ${ttl}`)} />
