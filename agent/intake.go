@@ -25,6 +25,7 @@ type offered struct {
 	job      *structs.Job
 	written  *structs.Job // as it came, without defaults; for jobs.format only
 	defaults []structs.Default
+	rank     *int // the one that a plan shows
 }
 
 // locateBody reads the job in a request's body and gives the caller's would-be
@@ -56,7 +57,7 @@ func (s *site) locateBody(r *request) (auth.Object, error) {
 			return auth.Object{}, err
 		}
 	}
-	offer := &offered{job: job}
+	offer := &offered{job: job, rank: body.Rank}
 	if r.route.Name == "jobs.format" {
 		written := *job
 		offer.written = &written
@@ -198,7 +199,7 @@ func (s *site) planJob(r *request) error {
 		return err
 	}
 	out.Notes = notes
-	if out.Ranks, err = previewRanks(snapshot, job, first); err != nil {
+	if out.Ranks, err = previewRanks(snapshot, job, first, offer.rank); err != nil {
 		return err
 	}
 	job.ID = "" // it never was one
@@ -257,12 +258,18 @@ func (s *site) tryJob(r *request, job *structs.Job, out *api.JobPlan) (first *st
 // previewRanks builds the launch of the first subjob's ranks, on the nodes of
 // gang, or on made-up ones when there is none. An elastic gang may be smaller
 // than its job asks for.
-func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.GangPlan) ([]api.RankPlan, error) {
+func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.GangPlan, only *int) ([]api.RankPlan, error) {
 	size, alternative := job.RanksOf(job.Nodes), 0
 	var placed []structs.RankPlacement
 	if gang != nil {
 		placed = job.Spread(gang.Placements)
 		size, alternative = len(placed), gang.Spec
+	}
+	from, until := 0, min(size, api.PlanRanksMax)
+	if only != nil {
+		if from, until = *only, *only+1; *only < 0 || *only >= size {
+			return nil, structs.NewError(structs.CodeInvalid, "agent.plan_no_rank", "rank", *only, "last", size-1)
+		}
 	}
 	members := make([]structs.Member, size)
 	for rank := range members {
@@ -280,8 +287,8 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 	if err != nil {
 		return nil, err
 	}
-	ranks := make([]api.RankPlan, 0, min(len(members), api.PlanRanksMax))
-	for rank := range min(len(members), api.PlanRanksMax) {
+	ranks := make([]api.RankPlan, 0, until-from)
+	for rank := from; rank < until; rank++ {
 		built, err := launch.Build(launch.Input{
 			Job: job, Members: members, Gang: shared,
 			Alloc: &structs.Allocation{Attempt: 1, Rank: rank, Spec: job.SpecOf(alternative, rank, size), Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices},
@@ -298,7 +305,11 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 			preview.Env["PATH"] = strings.Join(append(slices.Clone(built.PathFirst), cmp.Or(built.Env["PATH"], "$PATH")), ":")
 		}
 		for _, file := range built.Files {
-			preview.Files = append(preview.Files, file.Path)
+			planned := api.RankFile{Path: file.Path}
+			if only != nil {
+				planned.Content = file.Content
+			}
+			preview.Files = append(preview.Files, planned)
 		}
 		ranks = append(ranks, preview)
 	}

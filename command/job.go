@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"nomadlike/jobspec"
 	"nomadlike/nomadlike/api"
@@ -163,7 +164,11 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		plan, err := client.PlanJob(env.Context, api.JobRequest{Job: job})
+		request := api.JobRequest{Job: job}
+		if *rank >= 0 {
+			request.Rank = rank
+		}
+		plan, err := client.PlanJob(env.Context, request)
 		if err != nil {
 			return env.explain(err, places)
 		}
@@ -176,7 +181,7 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 			Forecast *api.JobOutlook `json:"forecast"`
 		}{plan, found}
 		return env.show(output, value, func() {
-			env.printPlan(plan, *launch || *rank >= 0, *rank)
+			env.printPlan(plan, *launch || *rank >= 0)
 			if !plan.StartsNow || len(found.Victims) > 0 {
 				fmt.Fprintln(env.Stdout)
 				env.printAnswer(found)
@@ -187,7 +192,7 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 
 // printPlan shows whether the job would start, and its ranks; with launch
 // also what it leaves to nomadlike and what each rank finds around it.
-func (env *Env) printPlan(plan *api.JobPlan, launch bool, rank int) {
+func (env *Env) printPlan(plan *api.JobPlan, launch bool) {
 	name := safe(plan.Job.Name)
 	switch {
 	case !plan.StartsNow:
@@ -214,11 +219,9 @@ func (env *Env) printPlan(plan *api.JobPlan, launch bool, rank int) {
 		}
 	}
 	for i := range plan.Ranks {
-		if rank < 0 || plan.Ranks[i].Rank == rank {
-			env.printRank(&plan.Ranks[i], launch)
-		}
+		env.printRank(&plan.Ranks[i], launch)
 	}
-	if hidden := plan.Job.Nodes - len(plan.Ranks); hidden > 0 && rank < 0 {
+	if hidden := plan.Job.Nodes - len(plan.Ranks); hidden > 0 && len(plan.Ranks) == api.PlanRanksMax {
 		fmt.Fprintf(env.Stdout, "\n%s\n", env.text("cli.plan.more", "count", hidden))
 	}
 }
@@ -243,7 +246,10 @@ func (env *Env) printRank(r *api.RankPlan, launch bool) {
 		fmt.Fprintf(env.Stdout, "  %s\n", env.text("cli.plan.port", "name", safe(name), "port", r.Ports[name]))
 	}
 	for _, file := range r.Files {
-		fmt.Fprintf(env.Stdout, "  %s\n", env.text("cli.plan.file", "path", safe(file)))
+		fmt.Fprintf(env.Stdout, "  %s\n", env.text("cli.plan.file", "path", safe(file.Path)))
+		for line := range strings.Lines(file.Content) {
+			fmt.Fprintf(env.Stdout, "    %s\n", safe(strings.TrimRight(line, "\n")))
+		}
 	}
 }
 

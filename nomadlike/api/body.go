@@ -30,6 +30,9 @@ type JobRequest struct {
 	ResumeStep int64  `json:"resume_step,omitempty"`
 	// Set changes values of HCL before it is read; see JobChange.
 	Set []JobChange `json:"set,omitempty"`
+	// Rank is the one rank that a plan shows, whichever it is, with what its
+	// files hold; without it the first ones are shown. For plans only.
+	Rank *int `json:"rank,omitempty"`
 }
 
 // JobChange gives one value of a job file another value; comments and what is
@@ -74,7 +77,7 @@ type JobValidated struct {
 
 // JobPlan previews a job: the launch of the ranks of its first subjob, and
 // whether and where it would start now. Ranks lists at most PlanRanksMax of
-// them, the first ones.
+// them, the first ones, or the one that was asked for.
 type JobPlan struct {
 	Job       *structs.Job        `json:"job"`
 	Defaults  []structs.Default   `json:"defaults"` // what the job leaves to nomadlike
@@ -99,8 +102,15 @@ type RankPlan struct {
 	Command []string          `json:"command,omitempty"`
 	Hold    bool              `json:"hold,omitempty"`
 	Env     map[string]string `json:"env"`
-	Files   []string          `json:"files,omitempty"` // written for the rank before it starts
+	Files   []RankFile        `json:"files,omitempty"` // written for the rank before it starts
 	Ports   map[string]int    `json:"ports,omitempty"`
+}
+
+// RankFile is a file in the directory of a rank's task. Content is there when
+// the plan was asked for that one rank.
+type RankFile struct {
+	Path    string `json:"path"` // relative to the directory
+	Content string `json:"content,omitempty"`
 }
 
 // JobSummary is a job in a list: what it is and how its subjobs stand.

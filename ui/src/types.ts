@@ -440,7 +440,7 @@ export interface RankPlan {
   command?: string[]
   hold?: boolean
   env: Record<string, string>
-  files?: string[]
+  files?: { path: string; content?: string }[]
   ports?: Record<string, number>
 }
 export interface JobPlan {
