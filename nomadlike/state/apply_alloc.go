@@ -154,7 +154,7 @@ func endingBy(job *structs.Job, alloc *structs.Allocation) (ending, bool) {
 		if alloc.Infra {
 			return ending{outcome: structs.OutcomeLost, cause: causeOf(alloc, "reason.node_failed"), failed: alloc}, true
 		}
-		return ending{outcome: structs.OutcomeFailed, cause: causeOf(alloc, withSignal("reason.rank_failed", alloc)), failed: alloc}, true
+		return ending{outcome: structs.OutcomeFailed, cause: causeOf(alloc, bySignal(alloc, "reason.rank_failed", "reason.rank_failed_signal")), failed: alloc}, true
 	case structs.AllocKilled:
 		if alloc.Desired == structs.DesiredRun {
 			return ending{outcome: structs.OutcomeLost, cause: causeOf(alloc, "reason.rank_killed"), failed: alloc}, true
@@ -176,13 +176,13 @@ func causeOf(alloc *structs.Allocation, id string) *structs.Reason {
 		"exit_code", alloc.ExitCode, "signal", alloc.Signal)
 }
 
-// withSignal gives the text of id that names the signal which ended a rank, if
-// one did.
-func withSignal(id string, alloc *structs.Allocation) string {
+// bySignal chooses between the texts of a failed rank: the second one names the
+// signal that ended it.
+func bySignal(alloc *structs.Allocation, without, with string) string {
 	if alloc.Signal == 0 {
-		return id
+		return without
 	}
-	return id + "_signal"
+	return with
 }
 
 func percent(n int) int { return max(0, min(n, 100)) }
@@ -198,7 +198,7 @@ func (tx *txn) tellAlloc(alloc *structs.Allocation) {
 	params := []string{"rank", alloc.Name, "node", alloc.NodeName}
 	switch alloc.Status {
 	case structs.AllocFailed:
-		event.ID = withSignal(event.ID, alloc)
+		event.ID = bySignal(alloc, "event.alloc.failed", "event.alloc.failed_signal")
 		event.Severity = severityError
 		params = append(params, "exit_code", decimal(alloc.ExitCode), "signal", decimal(alloc.Signal))
 	case structs.AllocLost:

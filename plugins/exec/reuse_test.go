@@ -26,7 +26,7 @@ func TestSupervisorsAreUsedAgain(t *testing.T) {
 		spec := dir
 		spec.ID = driver.TaskID(fmt.Sprintf("task-%d", i))
 		spec.LogDir = fmt.Sprintf("%s-%d", dir.LogDir, i)
-		spec.Command = []string{"/bin/sh", "-c", "hostname; head -1 /etc/hosts; grep -c hosts /proc/self/mountinfo; exit $CODE"}
+		spec.Command = []string{"/bin/sh", "-c", "hostname; head -1 /etc/hosts; grep -c ' /etc/hosts ' /proc/self/mountinfo; exit $CODE"}
 		spec.Env = []string{fmt.Sprint("CODE=", i)}
 		if i%2 == 0 {
 			spec.Hostname, spec.Hosts = fmt.Sprintf("rank-%d", i), []string{fmt.Sprint("127.0.0.1 peer-", i)}
