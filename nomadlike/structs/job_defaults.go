@@ -21,7 +21,7 @@ const (
 
 	DefaultCheckpointSignal = "SIGUSR1"
 	DefaultCheckpointGrace  = Duration(5 * time.Minute)
-	DefaultHold             = Duration(time.Hour)
+	DefaultHold             = Duration(4 * time.Hour)
 )
 
 // Words of the job file that have no type of their own.
