@@ -98,7 +98,7 @@ test('a link is made for a time, shown once, and ended', async () => {
   await userEvent.click(screen.getByText(en.share.make))
   expect((await screen.findByText(new RegExp(secret))).textContent).toBe(location.origin + '/jobs/j1#share=' + secret)
   expect(asked.find(([method]) => method === 'POST')).toEqual(['POST', '/v1/jobs/j1/shares', { ttl: '168h' }])
-  await userEvent.click(screen.getByText(en.share.end))
+  await userEvent.click(screen.getByRole('button', { name: en.share.end }))
   await screen.findByText(en.share.none)
   expect(asked.some(([method, path]) => method === 'DELETE' && path === '/v1/tokens/s1')).toBe(true)
   unmount()
