@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
@@ -47,8 +48,8 @@ func (c *Client) linkProgram(dir string, owner owner) error {
 // at its own path, to the others it is visible already.
 func (c *Client) showProgram(spec *driver.TaskSpec, driverName string) {
 	binary := c.config.Binary
-	if binary == "" {
-		return
+	if binary == "" || strings.Contains(spec.TaskDir, ":") {
+		return // a PATH has no way to name such a directory
 	}
 	spec.PathLast = append(spec.PathLast, path.Join(spec.TaskDir, path.Dir(programLink)))
 	if driverName == structs.DriverDocker {
