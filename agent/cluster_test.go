@@ -59,13 +59,13 @@ func startCluster(t testing.TB, servers, clients int) *cluster {
 	}
 	anonymous := clientFor(t, "https://"+founder.Addr(), string(founder.CA()), "")
 	var token *api.NewToken
-	eventually.Within(t, 20*time.Second, "make the first token", func() bool {
+	eventually.Within(t, time.Minute, "make the first token", func() bool {
 		var err error
 		token, err = anonymous.BootstrapToken(t.Context(), readJoin(t, founder, setupFile))
 		return err == nil
 	})
 	c.api = anonymous.WithToken(token.Secret)
-	eventually.Within(t, 20*time.Second, "see every node ready", func() bool {
+	eventually.Within(t, time.Minute, "see every node ready", func() bool {
 		nodes, _, err := c.api.Nodes(t.Context(), nil)
 		ready := 0
 		if err == nil {
@@ -176,7 +176,7 @@ func TestServersJoinLaterAndGetTheirVote(t *testing.T) {
 		startAgent(t, serverSettings(t.TempDir(), name, 1, &token.Join), testOptions(t))
 	}
 	begin := time.Now()
-	eventually.Within(t, 20*time.Second, "see three voters", func() bool {
+	eventually.Within(t, time.Minute, "see three voters", func() bool {
 		health, err := c.api.Autopilot(t.Context())
 		if err != nil || !health.Healthy || len(health.Servers) != 3 || health.FailureTolerance != 1 {
 			return false

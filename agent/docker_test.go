@@ -169,7 +169,7 @@ func loggedIn(t testing.TB, options Options) *api.Client {
 // awaitDriver waits until so many nodes have a healthy driver of that name.
 func awaitDriver(t *testing.T, client *api.Client, name string, nodes int) {
 	t.Helper()
-	eventually.Within(t, 20*time.Second, "nodes have the driver "+name, func() bool {
+	eventually.Within(t, time.Minute, "nodes have the driver "+name, func() bool {
 		list, _, err := client.Nodes(t.Context(), nil)
 		have := 0
 		if err == nil {
@@ -220,7 +220,7 @@ func TestContainers(t *testing.T) {
 func (e *engine) held(t *testing.T, client *api.Client) {
 	job := runJob(t, client, contained("fails", `sh -c 'echo of the container >/left; echo of the task >own; exit 3'`, "debug {\n    hold = \"1h\"\n  }"), structs.JobFailed)
 	alloc := allocOf(t, client, job.Job.ID)
-	eventually.Within(t, 30*time.Second, "the failed container is entered", func() bool {
+	eventually.Within(t, time.Minute, "the failed container is entered", func() bool {
 		conn, err := client.Exec(t.Context(), alloc.ID, structs.ExecStart{Command: []string{"true"}})
 		if err != nil {
 			return false
@@ -248,7 +248,7 @@ func (e *engine) held(t *testing.T, client *api.Client) {
 	if _, err := client.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{Release: structs.ReleaseHold}); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 30*time.Second, "nothing is kept", func() bool {
+	eventually.Within(t, time.Minute, "nothing is kept", func() bool {
 		return !e.has(t, "image", "nomadlike-held:") && !e.has(t, "container", "nomadlike-"+alloc.ID)
 	})
 }
@@ -308,7 +308,7 @@ func (e *engine) jobs(t *testing.T) {
 	t.Run("stop with grace", func(t *testing.T) {
 		job := runJob(t, client, contained("stops", `sh -c 'trap "echo saved; exit 0" TERM; echo up; while :; do sleep 0.05; done'`, ""), structs.JobRunning)
 		alloc := allocOf(t, client, job.Job.ID)
-		eventually.Within(t, 10*time.Second, "the task is up", func() bool {
+		eventually.Within(t, time.Minute, "the task is up", func() bool {
 			return logsOf(t, client, alloc.ID, api.LogOptions{}) == "up\n"
 		})
 		if _, err := client.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{}); err != nil {
@@ -353,7 +353,7 @@ func (e *engine) jobs(t *testing.T) {
 	t.Run("commit", func(t *testing.T) {
 		job := runJob(t, client, contained("keeps", `sh -c 'echo kept > /kept; echo up; exec sleep 1000'`, ""), structs.JobRunning)
 		alloc := allocOf(t, client, job.Job.ID)
-		eventually.Within(t, 10*time.Second, "the task is up", func() bool {
+		eventually.Within(t, time.Minute, "the task is up", func() bool {
 			return logsOf(t, client, alloc.ID, api.LogOptions{}) == "up\n"
 		})
 		for _, name := range []string{"", "a/b", "registry.lab:5000/x", "x@sha256:0", "UPPER"} {
@@ -430,7 +430,7 @@ func (e *engine) gangs(t *testing.T) {
 			t.Fatalf("allocations %+v %v", list, err)
 		}
 		for _, alloc := range list.Allocations {
-			eventually.Within(t, 10*time.Second, "the ranks know each other", func() bool {
+			eventually.Within(t, time.Minute, "the ranks know each other", func() bool {
 				return logsOf(t, c.api, alloc.ID, api.LogOptions{}) == "127.0.0.1       gang-1-0\n127.0.0.1       gang-1-1\n"
 			})
 		}
@@ -450,7 +450,7 @@ func (e *engine) gangs(t *testing.T) {
 		settings.Client.Servers = []string{c.servers[0].Addr()}
 		settings.Ports = &Ports{HTTP: portOf(t, old.Addr()), Gossip: portOf(t, old.gossip.Addr())}
 		c.clients[at] = startChanged(whole, settings, testOptions(whole), e.change)
-		eventually.Within(t, 20*time.Second, "the node is back", func() bool {
+		eventually.Within(t, time.Minute, "the node is back", func() bool {
 			node, _, err := c.api.Node(t.Context(), first.NodeID, nil)
 			return err == nil && node.Status == structs.NodeReady && node.Incarnation > before.Incarnation
 		})
@@ -472,7 +472,7 @@ func (e *engine) gangs(t *testing.T) {
 		// test have one address, and Open MPI would take them for one node.
 		line := `sh -c '.nomadlike/mpi-rsh -x mpi-1-1 hostname; .nomadlike/mpi-rsh -x mpi-1-0 hostname; wc -l < .nomadlike/hostfile' # mpirun`
 		id := submit(t, c.api, contained("mpi", line, "nodes = 2\n  distributed \"mpi\" {}"))
-		eventually.Within(t, 20*time.Second, "the job ends", func() bool {
+		eventually.Within(t, time.Minute, "the job ends", func() bool {
 			job, _, err := c.api.Job(t.Context(), id, nil)
 			return err == nil && job.State.Terminal()
 		})
@@ -515,13 +515,13 @@ while True:
 		t.Helper()
 		for _, alloc := range list.Allocations {
 			since := len(lines(alloc))
-			eventually.Within(t, 30*time.Second, what, func() bool { return holds(alloc, since) })
+			eventually.Within(t, time.Minute, what, func() bool { return holds(alloc, since) })
 		}
 	}
 	runs := func(alloc structs.Allocation, since int) bool { return len(lines(alloc)) > since+20 }
 	awaitState := func(state structs.JobState) {
 		t.Helper()
-		eventually.Within(t, 30*time.Second, "the job is "+string(state), func() bool {
+		eventually.Within(t, time.Minute, "the job is "+string(state), func() bool {
 			job, _, err := client.Job(t.Context(), job.Job.ID, nil)
 			return err == nil && job.State == state
 		})
@@ -534,7 +534,7 @@ while True:
 	// What was on its way when they were paused may still be logged.
 	for _, alloc := range list.Allocations {
 		before := -1
-		eventually.Within(t, 30*time.Second, "the rank stands still", func() bool {
+		eventually.Within(t, time.Minute, "the rank stands still", func() bool {
 			window := time.NewTimer(300 * time.Millisecond)
 			<-window.C
 			now := len(lines(alloc))
@@ -570,7 +570,7 @@ while True:
 // execIn runs a shell's line in a task, with a terminal.
 func execIn(t *testing.T, client *api.Client, alloc structs.Allocation, line string) (output string, code int) {
 	t.Helper()
-	ctx, cancel := contextWithTimeout(t, 20*time.Second)
+	ctx, cancel := contextWithTimeout(t, time.Minute)
 	defer cancel()
 	conn, err := client.Exec(ctx, alloc.ID, structs.ExecStart{
 		AllocID: alloc.ID, Attempt: alloc.Attempt, Command: []string{"sh", "-c", line}, TTY: true, Size: &structs.TTYSize{Rows: 24, Cols: 80},

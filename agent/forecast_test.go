@@ -59,7 +59,7 @@ func TestForecastsOfABusyMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 20*time.Second, "the leader keeps what it foresees", func() bool {
+	eventually.Within(t, time.Minute, "the leader keeps what it foresees", func() bool {
 		given, _, err := client.JobForecast(t.Context(), made.JobID, nil)
 		return err == nil && len(given.Starts) == 1 && len(given.History) == 1 && len(given.History[0]) >= 1 &&
 			given.History[0][0].Features == nil && len(given.Holders) == 1

@@ -15,7 +15,7 @@ import (
 func TestFiguresOfAJob(t *testing.T) {
 	agent, client := devAgent(t)
 	job := runJob(t, client, sleeper("measured", "default", "none"), structs.JobRunning)
-	eventually.Within(t, 10*time.Second, "figures of the rank", func() bool {
+	eventually.Within(t, time.Minute, "figures of the rank", func() bool {
 		figures, err := client.JobFigures(t.Context(), job.Job.ID, 0)
 		return err == nil && len(figures.Ranks) == 1 && figures.Ranks[0].Measured && figures.Ranks[0].MemoryUsed > 0 && figures.Ranks[0].Processes > 0
 	})

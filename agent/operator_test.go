@@ -105,7 +105,7 @@ func TestNodesAreDrainedAndCordoned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 5*time.Second, "see why the job waits", func() bool {
+	eventually.Within(t, time.Minute, "see why the job waits", func() bool {
 		queue, _, err := client.Queue(t.Context(), nil)
 		return err == nil && len(queue.Entries) == 1 && queue.Entries[0].Wait != nil && queue.Entries[0].Position == 1
 	})

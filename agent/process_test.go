@@ -130,7 +130,7 @@ func freePort(t *testing.T) int {
 // setUp makes the first token of an agent in a process of its own.
 func setUp(t *testing.T, dir string, http int) *api.Client {
 	t.Helper()
-	eventually.Within(t, 20*time.Second, "find the setup secret", func() bool {
+	eventually.Within(t, time.Minute, "find the setup secret", func() bool {
 		_, err := os.Stat(filepath.Join(dir, setupFile))
 		return err == nil
 	})
@@ -158,14 +158,14 @@ func TestKilledAgentComesBackWithItsTask(t *testing.T) {
 	flag := filepath.Join(t.TempDir(), "go")
 	job := runJob(t, client, hello(`sh -c 'echo before; while ! test -e `+flag+`; do sleep 0.02; done; echo after; exit 7'`), structs.JobRunning)
 	alloc := allocOf(t, client, job.Job.ID)
-	eventually.Within(t, 10*time.Second, "see the first line", func() bool {
+	eventually.Within(t, time.Minute, "see the first line", func() bool {
 		return logsOf(t, client, alloc.ID, api.LogOptions{}) == "before\n"
 	})
 
 	p.end(syscall.SIGKILL)
 	begin := time.Now()
 	p = startProcess(t, processSettings{Dir: dir, HTTP: http, Gossip: gossip})
-	eventually.Within(t, 20*time.Second, "see the node back", func() bool {
+	eventually.Within(t, time.Minute, "see the node back", func() bool {
 		health, err := client.Health(t.Context())
 		return err == nil && health.Healthy
 	})

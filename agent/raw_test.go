@@ -35,7 +35,7 @@ func needsPool(t *testing.T, block *ExecBlock, cause string) {
 	settings := clientSettings(t.TempDir(), "raw-0", &join)
 	settings.Client.Pool, settings.Client.Exec = &pool, block
 	node := startAgent(t, settings, testOptions(t))
-	eventually.Within(t, 20*time.Second, "the node is ready", func() bool {
+	eventually.Within(t, time.Minute, "the node is ready", func() bool {
 		seen, _, err := c.api.Node(t.Context(), node.ID(), nil)
 		return err == nil && seen.Schedulable() && seen.Raw && strings.Contains(seen.Attributes[structs.AttrIsolationReason], cause)
 	})
@@ -56,7 +56,7 @@ job "plain" {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 20*time.Second, "the job says why it waits", func() bool {
+	eventually.Within(t, time.Minute, "the job says why it waits", func() bool {
 		job, _, err := c.api.Job(t.Context(), submitted.JobID, nil)
 		if err == nil && job.State != structs.JobQueued {
 			t.Fatalf("the job is %s", job.State)

@@ -118,7 +118,7 @@ func TestKilledAgentGoesOnWithACopy(t *testing.T) {
   output "copies" { storage = "nas" }
 }`, structs.JobStarting)
 			// A journal has a header of 32 bytes, and the first record is written at once.
-			eventually.Within(t, 30*time.Second, "a part is copied, and others have begun", func() bool {
+			eventually.Within(t, time.Minute, "a part is copied, and others have begun", func() bool {
 				journals, _ := filepath.Glob(filepath.Join(dir, "client/data/parts/*/journal"))
 				if len(journals) != 1 {
 					return false

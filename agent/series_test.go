@@ -80,7 +80,7 @@ func (m maker) jobsOnCardsHaveSeries(t *testing.T) {
 		}
 		return ""
 	}
-	eventually.Within(t, 20*time.Second, "all is measured", func() bool {
+	eventually.Within(t, time.Minute, "all is measured", func() bool {
 		of = metricsOf(t, c.client, "nomadlike_")
 		return value("nomadlike_rank_cpu_seconds_total") != "" && value("nomadlike_rank_device_utilization_ratio") != "" && value("nomadlike_rank_running") == "1"
 	})
@@ -113,7 +113,7 @@ func (m maker) jobsOnCardsHaveSeries(t *testing.T) {
 	if _, err := c.client.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 20*time.Second, "the job's last state", func() bool {
+	eventually.Within(t, time.Minute, "the job's last state", func() bool {
 		of = metricsOf(t, c.client, "nomadlike_")
 		return value("nomadlike_job_state", `state="stopped"`) == "1" && value("nomadlike_rank_running") == ""
 	})

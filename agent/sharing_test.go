@@ -31,7 +31,7 @@ func (m maker) partsOfCardsAreShared(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		file := strings.Replace(onCards(name, 1, say), "nvidia/gpu", "nvidia/gpu-shared", 1)
 		alloc := allocOf(t, c.client, runJob(t, c.client, file, structs.JobRunning).Job.ID)
-		eventually.Within(t, 10*time.Second, "the job sees its card", func() bool {
+		eventually.Within(t, time.Minute, "the job sees its card", func() bool {
 			return logsOf(t, c.client, alloc.ID, api.LogOptions{}) == "GPU-0000\n"
 		})
 		seen[alloc.Devices[0]] = true
@@ -74,7 +74,7 @@ func (m maker) partsByMPS(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		file := strings.Replace(onCards(name, 1, say), "nvidia/gpu", "nvidia/gpu-shared", 1)
 		alloc := allocOf(t, c.client, runJob(t, c.client, file, structs.JobRunning).Job.ID)
-		eventually.Within(t, 10*time.Second, "the job sees its part", func() bool {
+		eventually.Within(t, time.Minute, "the job sees its part", func() bool {
 			return logsOf(t, c.client, alloc.ID, api.LogOptions{}) == "GPU-0000 "+mps.Pipes+" 50 0=40779M\n"
 		})
 		seen[alloc.Devices[0]] = true
@@ -114,7 +114,7 @@ func (m maker) instancesOfCards(t *testing.T) {
 		t.Helper()
 		file := strings.Replace(onCards(name, 1, say), `device "nvidia/gpu" { count = 1 }`, `device "nvidia/mig" {`+count+`}`, 1)
 		alloc := allocOf(t, c.client, runJob(t, c.client, file, structs.JobRunning).Job.ID)
-		eventually.Within(t, 10*time.Second, "the job sees its instances", func() bool {
+		eventually.Within(t, time.Minute, "the job sees its instances", func() bool {
 			return logsOf(t, c.client, alloc.ID, api.LogOptions{}) == strings.Join(alloc.Devices, ",")+"\n"
 		})
 		return alloc

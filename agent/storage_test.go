@@ -41,7 +41,7 @@ func TestDataOfAJob(t *testing.T) {
 	far := strings.Replace(strings.Replace(string(example), "\"data\"", "\"far\"", 1), `output "counts/first" {}`, `output "a" { storage = "far" }`, 1)
 	id := runJob(t, client, far, structs.JobQueued).Job.ID
 	text := ""
-	eventually.Within(t, 20*time.Second, "hear why it waits", func() bool {
+	eventually.Within(t, time.Minute, "hear why it waits", func() bool {
 		detail, _, err := client.Job(t.Context(), id, nil)
 		if err != nil || len(detail.Subjobs) == 0 || detail.Subjobs[0].Wait == nil {
 			return false

@@ -85,7 +85,7 @@ func TestStrictJobInContainers(t *testing.T) {
 	if sub := stopped.Subjobs[0]; stopped.Attempt != 3 || sub.InfraLosses != 2 || sub.Restarts != 0 {
 		t.Errorf("attempt %d, %d losses, %d restarts charged", stopped.Attempt, sub.InfraLosses, sub.Restarts)
 	}
-	eventually.Within(t, 20*time.Second, "no container is left", func() bool { return !e.has(t, "container", "nomadlike-") })
+	eventually.Within(t, time.Minute, "no container is left", func() bool { return !e.has(t, "container", "nomadlike-") })
 	for _, n := range nodes {
 		n.process.end(syscall.SIGTERM) // in order: it takes its mounts away
 	}
@@ -137,7 +137,7 @@ func beatsOf(t *testing.T, path string) map[int]span {
 
 func awaitBeats(t *testing.T, path string, attempt int) {
 	t.Helper()
-	eventually.Within(t, 20*time.Second, fmt.Sprintf("attempt %d beats", attempt), func() bool {
+	eventually.Within(t, time.Minute, fmt.Sprintf("attempt %d beats", attempt), func() bool {
 		text, err := os.ReadFile(path)
 		return err == nil && bytes.Count(text, []byte(strconv.Itoa(attempt)+" 1")) > 10
 	})
@@ -155,7 +155,7 @@ func awaitAttempt(t *testing.T, client *api.Client, id string, number uint64) {
 
 func awaitNode(t *testing.T, client *api.Client, name string, status structs.NodeStatus) {
 	t.Helper()
-	eventually.Within(t, 30*time.Second, name+" is "+string(status), func() bool {
+	eventually.Within(t, time.Minute, name+" is "+string(status), func() bool {
 		list, _, err := client.Nodes(t.Context(), nil)
 		if err != nil {
 			return false

@@ -259,7 +259,7 @@ func killARank(t *testing.T, dir string, chance *rand.Rand, n int) {
 	}
 	reach := min((n+1)*(trainSteps-20) / *kills, trainSteps-20) - chance.IntN(4)
 	rank := chance.IntN(2)
-	eventually.Within(t, 30*time.Second, fmt.Sprintf("see step %d", reach), func() bool { return read("progress") >= reach })
+	eventually.Within(t, time.Minute, fmt.Sprintf("see step %d", reach), func() bool { return read("progress") >= reach })
 	killed := rankOf(dir, rank)
 	if killed == 0 {
 		t.Fatalf("no process of rank %d at step %d", rank, read("progress"))
@@ -267,7 +267,7 @@ func killARank(t *testing.T, dir string, chance *rand.Rand, n int) {
 	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 30*time.Second, "see the next attempt", func() bool {
+	eventually.Within(t, time.Minute, "see the next attempt", func() bool {
 		pid := rankOf(dir, rank)
 		return pid > 0 && pid != killed
 	})

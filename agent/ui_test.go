@@ -17,7 +17,7 @@ import (
 
 func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	eventually.Within(t, 10*time.Second, what, done)
+	eventually.Within(t, time.Minute, what, done)
 }
 
 func packed(text string) []byte {

@@ -214,7 +214,7 @@ func allocOf(t testing.TB, client *api.Client, jobID string) structs.Allocation 
 // eventuallyHas waits until text appears in a buffer.
 func eventuallyHas(t testing.TB, buffer *lockedBuffer, text string) {
 	t.Helper()
-	eventually.Within(t, 10*time.Second, "read "+text, func() bool { return strings.Contains(buffer.String(), text) })
+	eventually.Within(t, time.Minute, "read "+text, func() bool { return strings.Contains(buffer.String(), text) })
 }
 
 type lockedBuffer struct {

@@ -164,7 +164,7 @@ func TestTopOnATerminal(t *testing.T) {
 	go func() { done <- env.watchTop(terminal, topView{order: orderName}, 10*time.Millisecond, look) }()
 	await := func(text string) {
 		t.Helper()
-		eventually.Within(t, 10*time.Second, "the screen shows "+text, func() bool { return shown.has(text) })
+		eventually.Within(t, time.Minute, "the screen shows "+text, func() bool { return shown.has(text) })
 	}
 	typed := func(text string) {
 		t.Helper()

@@ -55,7 +55,7 @@ func TestEnd(t *testing.T) {
 	if err != nil || state.Success() {
 		t.Errorf("the process ended by %v %v", state, err)
 	}
-	eventually.Within(t, 10*time.Second, "its child ends", func() bool {
+	eventually.Within(t, time.Minute, "its child ends", func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})

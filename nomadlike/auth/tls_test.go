@@ -251,7 +251,7 @@ func shake(t *testing.T, server, client *tls.Config) (serverErr, clientErr error
 			return
 		}
 		defer raw.Close()
-		_ = raw.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = raw.SetDeadline(time.Now().Add(time.Minute))
 		conn := tls.Server(raw, server)
 		if err := conn.Handshake(); err != nil {
 			done <- outcome{err: err}
@@ -265,7 +265,7 @@ func shake(t *testing.T, server, client *tls.Config) (serverErr, clientErr error
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	_ = raw.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = raw.SetDeadline(time.Now().Add(time.Minute))
 	conn := tls.Client(raw, client)
 	if clientErr = conn.Handshake(); clientErr == nil {
 		_, clientErr = conn.Write([]byte("secret"))

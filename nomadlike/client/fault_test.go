@@ -105,7 +105,7 @@ func TestKilledSupervisorIsTheNodesFault(t *testing.T) {
 	if !r.Infra || r.Cause.ID != "driver.task_lost" {
 		t.Fatalf("report %+v cause %+v", r, r.Cause)
 	}
-	eventually.Within(t, 10*time.Second, "its processes are gone", func() bool {
+	eventually.Within(t, time.Minute, "its processes are gone", func() bool {
 		_, err := os.Stat(fmt.Sprintf("/proc/%d", task.Command.PID))
 		return errors.Is(err, os.ErrNotExist)
 	})
@@ -135,7 +135,7 @@ func TestDeafAndForkingRankDiesWhole(t *testing.T) {
 	a.Job.StopGrace = structs.Duration(300 * time.Millisecond)
 	c.assign(a)
 	wantStatus(t, c, a.Alloc.ID, structs.AllocRunning)
-	eventually.Within(t, 10*time.Second, "everything runs", func() bool { return sleepers(t, mark) >= 3 })
+	eventually.Within(t, time.Minute, "everything runs", func() bool { return sleepers(t, mark) >= 3 })
 	c.change(a.Alloc.ID, func(a *structs.Allocation) { a.Desired = structs.DesiredStop })
 	if r := wantStatus(t, c, a.Alloc.ID, structs.AllocKilled); r.Signal != 9 {
 		t.Errorf("report %+v", r)

@@ -29,7 +29,7 @@ func (c *control) holdNotes(id string) []structs.HoldNote {
 func enter(t *testing.T, n *Client, a *structs.Assignment, command ...string) string {
 	t.Helper()
 	var out string
-	eventually.Within(t, 20*time.Second, "the hold can be entered", func() bool {
+	eventually.Within(t, time.Minute, "the hold can be entered", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		stdout, _, exit, err := run(t, openExec(ctx, n, Caller{Role: RoleServer, ID: "s1"}), &structs.ExecStart{AllocID: a.Alloc.ID, Attempt: a.Alloc.Attempt, Command: command}, "")
@@ -63,14 +63,14 @@ func TestDebugHold(t *testing.T) {
 			freed := hold
 			freed.Freed = true
 			c.change(a.Alloc.ID, func(a *structs.Allocation) { a.Hold = &freed })
-			eventually.Within(t, 20*time.Second, "devices are let go", func() bool { return len(c.holdNotes(a.Alloc.ID)) == 1 })
+			eventually.Within(t, time.Minute, "devices are let go", func() bool { return len(c.holdNotes(a.Alloc.ID)) == 1 })
 			if got := enter(t, n, a, "cat", "by-hand"); got != "more\n" {
 				t.Errorf("after the devices went: %q", got)
 			}
 			over := freed
 			over.Over = true
 			c.change(a.Alloc.ID, func(a *structs.Allocation) { a.Hold = &over })
-			eventually.Within(t, 20*time.Second, "the hold is over", func() bool {
+			eventually.Within(t, time.Minute, "the hold is over", func() bool {
 				notes := c.holdNotes(a.Alloc.ID)
 				return len(notes) > 0 && notes[len(notes)-1].Over
 			})
@@ -100,7 +100,7 @@ func TestDebugHoldEndsByTime(t *testing.T) {
 		})
 	}
 	for _, one := range []*structs.Assignment{a, b} {
-		eventually.Within(t, 20*time.Second, "it ends", func() bool { return len(c.holdNotes(one.Alloc.ID)) == 1 })
+		eventually.Within(t, time.Minute, "it ends", func() bool { return len(c.holdNotes(one.Alloc.ID)) == 1 })
 	}
 	if note := c.holdNotes(a.Alloc.ID)[0]; !note.Over || note.Cause != nil {
 		t.Errorf("told %+v", note)

@@ -77,7 +77,7 @@ func TestHooks(t *testing.T) {
 			if got := c.toldHooks(ends.Alloc.ID); len(got) < 3 || got[0] != "done prestart" || got[1] != "done prestart" || !slices.Contains(got, "done poststop") {
 				t.Errorf("notes %q", got)
 			}
-			eventually.Within(t, 20*time.Second, "poststart runs", func() bool {
+			eventually.Within(t, time.Minute, "poststart runs", func() bool {
 				_, err := os.Stat(filepath.Join(gate, "beside-stopped"))
 				return err == nil
 			})

@@ -79,7 +79,7 @@ func (p *pair) end(t *testing.T, ranks []*structs.Assignment) {
 func (p *pair) finds(t *testing.T, a *structs.Assignment, rule string) string {
 	t.Helper()
 	var text string
-	eventually.Within(t, 30*time.Second, rule+" is found for rank "+a.Alloc.Name, func() bool {
+	eventually.Within(t, time.Minute, rule+" is found for rank "+a.Alloc.Name, func() bool {
 		i := slices.Index(p.c.toldOf(a.Alloc.ID, structs.EventEnvironmentFound, "rule"), rule)
 		if i >= 0 {
 			text = p.c.toldOf(a.Alloc.ID, structs.EventEnvironmentFound, "text")[i]

@@ -35,7 +35,7 @@ func TestEnvironmentIsChecked(t *testing.T) {
 		a.Job.Checkpoint = &structs.Checkpoint{Precheck: true}
 		a.Job.Task.Env = map[string]string{"CUDA_LAUNCH_BLOCKING": "1", "NCCL_SOCKET_IFNAME": "nic9"}
 		c.assign(a)
-		eventually.Within(t, 30*time.Second, rule+" is found", func() bool {
+		eventually.Within(t, time.Minute, rule+" is found", func() bool {
 			return strings.Contains(strings.Join(c.toldOf(a.Alloc.ID, structs.EventEnvironmentFound, "rule"), " "), rule)
 		})
 		if seen := c.toldOf(a.Alloc.ID, structs.EventEnvironment, "seen"); len(seen) != 1 || !strings.Contains(seen[0], "env.CUDA_LAUNCH_BLOCKING=1") || !strings.Contains(seen[0], "disk.mib=") {

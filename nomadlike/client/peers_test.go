@@ -85,7 +85,7 @@ func TestPatrolOfDisk(t *testing.T) {
 	cleanUp(t, dir)
 	c := newControl()
 	n, _ := c.node(t, dir, "n1", map[string]driver.Driver{"exec": d}, func(config *Config) { config.PatrolEvery = 100 * time.Millisecond })
-	eventually.Within(t, 20*time.Second, "the driver speaks", func() bool { return n.Node().Attributes["driver.exec.isolation"] != "" })
+	eventually.Within(t, time.Minute, "the driver speaks", func() bool { return n.Node().Attributes["driver.exec.isolation"] != "" })
 	job := func(name string) *structs.Assignment {
 		a := gang(name, 1, "sleep 60", "n1")[0]
 		a.Job.Checkpoint = &structs.Checkpoint{Precheck: true}
@@ -98,7 +98,7 @@ func TestPatrolOfDisk(t *testing.T) {
 	if err := os.WriteFile(full, make([]byte, 16<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 20*time.Second, "a full disk is told", func() bool {
+	eventually.Within(t, time.Minute, "a full disk is told", func() bool {
 		return slices.Equal(c.toldOf(a.Alloc.ID, structs.EventPatrolFailed, "check"), []string{"disk"})
 	})
 	b := job("starts")
@@ -109,7 +109,7 @@ func TestPatrolOfDisk(t *testing.T) {
 	if err := os.Remove(full); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 20*time.Second, "and that it has room again", func() bool { return len(c.toldOf(a.Alloc.ID, structs.EventPatrolWell, "")) == 1 })
+	eventually.Within(t, time.Minute, "and that it has room again", func() bool { return len(c.toldOf(a.Alloc.ID, structs.EventPatrolWell, "")) == 1 })
 	if s := c.last(a.Alloc.ID).Status; s != structs.AllocRunning {
 		t.Errorf("the rank is %s", s)
 	}

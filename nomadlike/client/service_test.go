@@ -228,7 +228,7 @@ func TestExecOfAPeerWaitsForTheStart(t *testing.T) {
 			ended <- end{exit, err}
 		}()
 	}
-	eventually.Within(t, 10*time.Second, "both wait", func() bool {
+	eventually.Within(t, time.Minute, "both wait", func() bool {
 		waiting := 0
 		err := n.ask(t.Context(), func() { waiting = len(n.loop.waiters[pair[0].Alloc.ID]) })
 		return err == nil && waiting == 2
@@ -258,9 +258,9 @@ func TestExecEndsWithItsCaller(t *testing.T) {
 	if _, err := p.Recv(); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 10*time.Second, "the command runs", func() bool { return sleepers(t, mark) > 0 })
+	eventually.Within(t, time.Minute, "the command runs", func() bool { return sleepers(t, mark) > 0 })
 	cancel()
-	eventually.Within(t, 10*time.Second, "command of a lost caller ends", func() bool { return sleepers(t, mark) == 0 })
+	eventually.Within(t, time.Minute, "command of a lost caller ends", func() bool { return sleepers(t, mark) == 0 })
 	<-p.over
 	// A signal reaches the command.
 	p = openExec(t.Context(), n, Caller{Role: RoleServer})
@@ -312,7 +312,7 @@ func TestLogs(t *testing.T) {
 		})
 		return text.String(), eof, err
 	}
-	eventually.Within(t, 10*time.Second, "both lines are there", func() bool {
+	eventually.Within(t, time.Minute, "both lines are there", func() bool {
 		text, eof, err := read(structs.LogRequest{AllocID: id, Stream: "stdout"})
 		return err == nil && text == "one\ntwo\n" && !eof
 	})
@@ -438,7 +438,7 @@ func TestRemoteShellReachesRanks(t *testing.T) {
 	c.change(ranks[1].Alloc.ID, func(a *structs.Allocation) { a.Desired = structs.DesiredStop })
 	wantStatus(t, c, ranks[1].Alloc.ID, structs.AllocKilled)
 	for i, dir := range dirs {
-		eventually.Within(t, 10*time.Second, fmt.Sprintf("the socket of rank %d is gone", i), func() bool {
+		eventually.Within(t, time.Minute, fmt.Sprintf("the socket of rank %d is gone", i), func() bool {
 			_, err := os.Lstat((layout{dir}).rshSocket(ranks[i].Alloc.ID))
 			return errors.Is(err, os.ErrNotExist)
 		})

@@ -141,7 +141,7 @@ func TestPausedProcessesStandStill(t *testing.T) {
 	grows := func(what string) {
 		t.Helper()
 		from := size()
-		eventually.Within(t, 20*time.Second, what, func() bool { return size() > from+4 })
+		eventually.Within(t, time.Minute, what, func() bool { return size() > from+4 })
 	}
 	stands := func() {
 		t.Helper()
@@ -154,7 +154,7 @@ func TestPausedProcessesStandStill(t *testing.T) {
 	}
 	answered := func(seq uint64) {
 		t.Helper()
-		eventually.Within(t, 20*time.Second, fmt.Sprintf("order %d is carried out", seq), func() bool {
+		eventually.Within(t, time.Minute, fmt.Sprintf("order %d is carried out", seq), func() bool {
 			answer := c.last(a.Alloc.ID).Control
 			return answer != nil && answer.Seq == seq && answer.Failed == nil
 		})
@@ -166,7 +166,7 @@ func TestPausedProcessesStandStill(t *testing.T) {
 	kill()
 	stands()
 	agent(t, dir, server)
-	eventually.Within(t, 20*time.Second, "the new agent says so", func() bool { return len(c.inventories()) > 1 })
+	eventually.Within(t, time.Minute, "the new agent says so", func() bool { return len(c.inventories()) > 1 })
 	answered(5)
 	stands()
 	c.order(a.Alloc.ID, structs.Control{Seq: 6})

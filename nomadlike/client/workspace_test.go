@@ -61,7 +61,7 @@ func nodeWithData(t *testing.T, c *control, isolation, view string, storages []w
 	n, _ = c.node(t, dir, "n1", map[string]driver.Driver{"exec": d}, func(config *Config) {
 		config.Storages, config.Fast.FreeMin = storages, 0.001 // whatever else fills the disk
 	})
-	eventually.Within(t, 20*time.Second, "the driver speaks", func() bool { return n.Node().Attributes["driver.exec.isolation"] != "" })
+	eventually.Within(t, time.Minute, "the driver speaks", func() bool { return n.Node().Attributes["driver.exec.isolation"] != "" })
 	return dir, n
 }
 
@@ -170,7 +170,7 @@ func TestPreparedData(t *testing.T) {
 	if len(copied) != 2 || copied[0] != "14B" || copied[1] != "0B" {
 		t.Errorf("copied %q", copied)
 	}
-	eventually.Within(t, 20*time.Second, "nobody uses the copy", func() bool {
+	eventually.Within(t, time.Minute, "nobody uses the copy", func() bool {
 		uses, _ := filepath.Glob(filepath.Join(dir, "data/uses/*/*"))
 		return len(uses) == 0
 	})

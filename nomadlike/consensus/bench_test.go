@@ -65,7 +65,7 @@ func diskCluster(t testing.TB, count int) []*Node {
 	if err := nodes[0].Bootstrap(peers); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Within(t, 20*time.Second, "a leader", func() bool {
+	eventually.Within(t, time.Minute, "a leader", func() bool {
 		return slices.ContainsFunc(nodes, func(n *Node) bool {
 			term, _ := n.leading.establishedTerm()
 			return term != 0

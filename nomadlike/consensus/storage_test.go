@@ -56,7 +56,7 @@ func mustOpenAlone(t testing.TB, dir string, change func(*Config)) (*Node, *ledg
 
 func awaitLeading(t testing.TB, node *Node) {
 	t.Helper()
-	eventually.Within(t, 10*time.Second, "leadership", func() bool {
+	eventually.Within(t, time.Minute, "leadership", func() bool {
 		term, _ := node.leading.establishedTerm()
 		return term != 0
 	})

@@ -37,7 +37,7 @@ func stateOf(t testing.TB, handle driver.Handle) *supervisor.State {
 // gone waits until none of the processes is left.
 func gone(t testing.TB, what string, pids ...int) {
 	t.Helper()
-	eventually.Within(t, 10*time.Second, what, func() bool {
+	eventually.Within(t, time.Minute, what, func() bool {
 		for _, pid := range pids {
 			if p, err := proctree.Read(pid); err == nil && !p.Dead() {
 				return false
@@ -352,7 +352,7 @@ func TestRecover(t *testing.T) {
 func TestSpareSupervisorsThatDied(t *testing.T) {
 	d := open(t)
 	spec := drivertest.Shell(t, "exit 6")
-	eventually.Within(t, 10*time.Second, "spares are there", func() bool { return len(children(t)) >= 2 })
+	eventually.Within(t, time.Minute, "spares are there", func() bool { return len(children(t)) >= 2 })
 	for _, pid := range children(t) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -408,7 +408,7 @@ func smallDisk(t *testing.T, size string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		eventually.Within(t, 10*time.Second, "unmount", func() bool { return syscall.Unmount(dir, 0) == nil })
+		eventually.Within(t, time.Minute, "unmount", func() bool { return syscall.Unmount(dir, 0) == nil })
 	})
 	return dir
 }
@@ -443,7 +443,7 @@ func TestFullDisk(t *testing.T) {
 		spec.LogRotation = driver.LogRotation{MaxFiles: 100, MaxBytes: 1 << 20}
 		drivertest.Start(t, d, spec)
 		// Disk and pipe together hold less than what was written.
-		eventually.Within(t, 10*time.Second, "disk is full", func() bool {
+		eventually.Within(t, time.Minute, "disk is full", func() bool {
 			_, err := os.Stat(filepath.Join(spec.TaskDir, "written"))
 			return err == nil
 		})

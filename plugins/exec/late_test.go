@@ -184,7 +184,7 @@ func TestStartBesideAnother(t *testing.T) {
 				_, err := slow.Start(context.Background(), spec)
 				failed <- err
 			}()
-			eventually.Within(t, 10*time.Second, "the start has looked for a record", func() bool {
+			eventually.Within(t, time.Minute, "the start has looked for a record", func() bool {
 				_, err := os.Stat(filepath.Join(dir, "waits"))
 				return err == nil
 			})

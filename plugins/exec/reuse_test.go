@@ -60,7 +60,7 @@ func TestSupervisorsAreUsedAgain(t *testing.T) {
 	if len(used) > tasks/4 || used[busiest] < 10 {
 		t.Fatalf("%d tasks took %d supervisors: %v", tasks, len(used), used)
 	}
-	eventually.Within(t, 10*time.Second, "nothing is left of the tasks", func() bool {
+	eventually.Within(t, time.Minute, "nothing is left of the tasks", func() bool {
 		return openFiles(t, busiest) <= files && threadsOf(t, busiest) <= threads+2
 	})
 }

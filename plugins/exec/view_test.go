@@ -524,7 +524,7 @@ func TestIsolationSettings(t *testing.T) {
 		if err != nil || record.State == nil || record.State.Init.PID == 0 || record.State.Init != stateOf(t, handle).Init {
 			t.Errorf("record is %+v, %v", record, err)
 		}
-		eventually.Within(t, 10*time.Second, "it is alone", func() bool {
+		eventually.Within(t, time.Minute, "it is alone", func() bool {
 			usage, err := d.Stats(context.Background(), spec.ID)
 			return err == nil && usage.Processes == 1
 		})

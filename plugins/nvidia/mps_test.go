@@ -58,7 +58,7 @@ func TestMPSDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := 0
-	eventually.Within(t, 20*time.Second, "another daemon runs", func() bool {
+	eventually.Within(t, time.Minute, "another daemon runs", func() bool {
 		second = m.Running()
 		return second > 0 && second != first
 	})
@@ -74,13 +74,13 @@ func TestMPSDaemon(t *testing.T) {
 	m.Clients(t, 4711)
 	p = start(mpsConfig(m, ""))
 	asked := m.Asked(t)
-	eventually.Within(t, 20*time.Second, "it is asked for tasks", func() bool { return m.Asked(t) > asked })
+	eventually.Within(t, time.Minute, "it is asked for tasks", func() bool { return m.Asked(t) > asked })
 	if m.Running() != second {
 		t.Fatal("the daemon was ended under a task")
 	}
 	m.Clients(t)
-	eventually.Within(t, 20*time.Second, "it is ended", func() bool { return m.Running() == 0 })
-	eventually.Within(t, 20*time.Second, "nothing is on record", func() bool {
+	eventually.Within(t, time.Minute, "it is ended", func() bool { return m.Running() == 0 })
+	eventually.Within(t, time.Minute, "nothing is on record", func() bool {
 		text, err := os.ReadFile(filepath.Join(state, mpsFile))
 		return err == nil && strings.TrimSpace(string(text)) == "{}"
 	})

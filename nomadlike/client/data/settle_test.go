@@ -87,7 +87,7 @@ func keyOf(t *testing.T, dir string) string {
 
 func waitMarker(t *testing.T, tree string) {
 	t.Helper()
-	eventually.Within(t, 20*time.Second, "the copy is on the disk", func() bool {
+	eventually.Within(t, time.Minute, "the copy is on the disk", func() bool {
 		_, err := os.Stat(filepath.Join(filepath.Dir(tree), markerFile))
 		return err == nil
 	})

@@ -175,7 +175,7 @@ func TestGarbageIsNotServed(t *testing.T) {
 			t.Fatal(err)
 		}
 		io.WriteString(conn, garbage)
-		eventually.Within(t, 5*time.Second, "connection ends", func() bool {
+		eventually.Within(t, time.Minute, "connection ends", func() bool {
 			_, err := io.ReadAll(conn)
 			return err == nil || errors.Is(err, syscall.ECONNRESET)
 		})

@@ -37,7 +37,7 @@ func TestDeadAndDescendants(t *testing.T) {
 		t.Fatal(err)
 	}
 	var found []proctree.Process
-	eventually.Within(t, 10*time.Second, "both are there", func() bool {
+	eventually.Within(t, time.Minute, "both are there", func() bool {
 		var err error
 		if found, err = proctree.Descendants(os.Getpid()); err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestDeadAndDescendants(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually.Within(t, 10*time.Second, "child is dead", func() bool {
+	eventually.Within(t, time.Minute, "child is dead", func() bool {
 		p, err := proctree.Read(child.Process.Pid)
 		return err == nil && p.Dead() && !proctree.Alive(p.PID, p.StartTicks)
 	})

@@ -170,7 +170,7 @@ func TestFaultsOverRealLibrary(t *testing.T) {
 func (n *node) until(t *testing.T, snapshots <-chan device.Snapshot, event string, holds func(device.Snapshot) bool) device.Snapshot {
 	t.Helper()
 	var found device.Snapshot
-	eventually.Within(t, 20*time.Second, event, func() bool {
+	eventually.Within(t, time.Minute, event, func() bool {
 		n.Happen(event)
 		timer := time.NewTimer(200 * time.Millisecond)
 		defer timer.Stop()
@@ -206,7 +206,7 @@ func must(t testing.TB, err error) {
 func pluginPID(t testing.TB) int {
 	t.Helper()
 	pid := 0
-	eventually.Within(t, 10*time.Second, "the plugin runs", func() bool {
+	eventually.Within(t, time.Minute, "the plugin runs", func() bool {
 		entries, _ := filepath.Glob("/proc/[0-9]*/stat")
 		for _, entry := range entries {
 			stat, err := os.ReadFile(entry)
