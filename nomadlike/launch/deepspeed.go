@@ -56,7 +56,7 @@ func (b *build) hostFile() string { return b.listed(&b.gang.hostFile, " slots=")
 func (b *build) hydraFile() string { return b.listed(&b.gang.hydra, ":") }
 
 // listed writes every node with its slots, once for all ranks.
-func (b *build) listed(file *common, between string) string {
+func (b *build) listed(file *common[string], between string) string {
 	text, _ := file.by(func() (string, error) {
 		var lines strings.Builder
 		for i := range b.members {

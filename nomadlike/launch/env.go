@@ -15,17 +15,20 @@ const rankNamesMax = 64 << 10 // bytes
 // environment is what a task will see, with a memory of who set what.
 type environment struct {
 	values   map[string]string
-	users    map[string]string // what the user set
+	users    map[string]string // what the user set; nil while that is nothing
 	replaced []string          // of those, what launch had to set otherwise
 }
 
 func newEnvironment() *environment {
-	const usual = 64 // variables of a rank: more grow the map, one step at a time
-	return &environment{values: make(map[string]string, usual), users: make(map[string]string)}
+	const usual = 56 // variables of a rank, as many as 64 slots hold: more grow the map, one step at a time
+	return &environment{values: make(map[string]string, usual)}
 }
 
 // user takes variables of the job file; later ones replace earlier ones.
 func (e *environment) user(vars map[string]string) {
+	if e.users == nil && len(vars) > 0 {
+		e.users = make(map[string]string, len(vars))
+	}
 	for name, value := range vars {
 		e.values[name], e.users[name] = value, value
 	}

@@ -15,22 +15,43 @@ type Gang struct {
 	hosts []string // lines of the hosts file
 	names string   // of the ranks, joined; "" when they are too long for a variable
 
-	table    common    // the rank table of mode mindspore; "" without NPUs
-	hostFile common    // "host slots=N"
-	hydra    common    // "host:N"
-	cluster  [2]common // TF_CONFIG's part of all, by addresses and by names
+	table    common[string]    // the rank table of mode mindspore; "" without NPUs
+	hostFile common[string]    // "host slots=N"
+	hydra    common[string]    // "host:N"
+	cluster  [2]common[string] // TF_CONFIG's part of all, by addresses and by names
+	command  common[parted]    // of ranks whose command says nothing about the rank
 }
 
-// common is a text that the first who asks for it makes.
-type common struct {
+// common is what the first who asks for it makes.
+type common[T any] struct {
 	once sync.Once
-	text string
+	made T
 	err  error
 }
 
-func (c *common) by(write func() (string, error)) (string, error) {
-	c.once.Do(func() { c.text, c.err = write() })
-	return c.text, c.err
+func (c *common[T]) by(make func() (T, error)) (T, error) {
+	c.once.Do(func() { c.made, c.err = make() })
+	return c.made, c.err
+}
+
+// parted is a command and its words.
+type parted struct {
+	command string
+	words   []string
+}
+
+// parted parts a command without variables: all ranks have the same. Who changes
+// the words changes a copy.
+func (g *Gang) parted(command string) ([]string, error) {
+	part := func() (parted, error) {
+		words, _, err := structs.ExpandCommand(command, func(string) (string, bool) { return "", false })
+		return parted{command, words}, err
+	}
+	p, err := g.command.by(part)
+	if p.command != command {
+		p, err = part()
+	}
+	return p.words, err
 }
 
 // NewGang works out what the ranks of a gang have in common.

@@ -3,6 +3,7 @@ package launch
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -251,17 +252,7 @@ func (b *build) plain() error {
 
 // words parts the command into words and puts in the environment.
 func (b *build) words() ([]string, error) {
-	var unknown []string
-	words, _, err := structs.ExpandCommand(b.command, func(name string) (string, bool) {
-		if value, ok := b.env.values[name]; ok {
-			return value, true
-		}
-		if !slices.Contains(unknown, name) {
-			unknown = append(unknown, name)
-		}
-		// A shell that the command starts may still know it.
-		return "${" + name + "}", true
-	})
+	words, unknown, err := b.expanded()
 	if err != nil {
 		return nil, structs.NewError(structs.CodeInvalid, "launch.command_unreadable", "command", b.command, "cause", err).Because(err)
 	}
@@ -272,6 +263,26 @@ func (b *build) words() ([]string, error) {
 		b.note("launch.variable_unknown", "name", name)
 	}
 	return words, nil
+}
+
+// expanded is the command in words, with the variables that it names and nobody
+// set; those stay as they are written.
+func (b *build) expanded() (words, unknown []string, err error) {
+	if !strings.Contains(b.command, "$") {
+		words, err = b.gang.parted(b.command)
+		return slices.Clone(words), nil, err
+	}
+	words, _, err = structs.ExpandCommand(b.command, func(name string) (string, bool) {
+		if value, ok := b.env.values[name]; ok {
+			return value, true
+		}
+		if !slices.Contains(unknown, name) {
+			unknown = append(unknown, name)
+		}
+		// A shell that the command starts may still know it.
+		return "${" + name + "}", true
+	})
+	return words, unknown, err
 }
 
 func (b *build) note(id string, params ...any) {

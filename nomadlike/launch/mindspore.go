@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"nomadlike/nomadlike/structs"
@@ -77,170 +76,193 @@ func (b *build) rankTableText() (string, error) {
 			}
 		}
 	}
-	var table any
+	w := jsonText{indent: true, text: make([]byte, 0, b.rankTableSize())}
 	switch b.job.Distributed.RankTable {
 	case "v1.2":
-		table = b.rankTableV1(true)
+		b.rankTableV1(&w, true)
 	case "group_list":
-		table = b.groupList()
+		b.groupList(&w)
 	case "group_list_short":
-		table = b.groupListShort()
+		b.groupListShort(&w)
 	default:
-		table = b.rankTableV1(false)
+		b.rankTableV1(&w, false)
 	}
-	text, err := json.MarshalIndent(table, "", "  ")
-	if err != nil {
-		return "", structs.NewError(structs.CodeInternal, "launch.input", "what", "rank table can not be written").Because(err)
-	}
-	return string(text) + "\n", nil
+	return string(append(w.text, '\n')), nil
 }
 
-// Rank table 1.0 and 1.2; every number is a text.
-type (
-	tableV1 struct {
-		Status      string       `json:"status"`
-		Version     string       `json:"version"`
-		ServerCount string       `json:"server_count"`
-		ServerList  []serverV1   `json:"server_list"`
-		SuperPods   []superPodV1 `json:"super_pod_list,omitempty"`
-	}
-	serverV1 struct {
-		ServerID string     `json:"server_id"`
-		HostIP   string     `json:"host_ip,omitempty"`
-		Device   []deviceV1 `json:"device"`
-	}
-	deviceV1 struct {
-		DeviceID      string `json:"device_id"`
-		DeviceIP      string `json:"device_ip,omitempty"`
-		SuperDeviceID string `json:"super_device_id,omitempty"`
-		RankID        string `json:"rank_id"`
-	}
-	superPodV1 struct {
-		SuperPodID string          `json:"super_pod_id"`
-		ServerList []superServerV1 `json:"server_list"`
-	}
-	superServerV1 struct {
-		ServerID string `json:"server_id"`
-	}
-)
+// rankTableSize is about how many bytes a table has, so that it grows seldom.
+func (b *build) rankTableSize() int {
+	const head, ofServer, ofCard = 1 << 10, 192, 320
+	return head + len(b.members)*ofServer + b.cards()*ofCard
+}
 
-func (b *build) rankTableV1(pods bool) tableV1 {
-	table := tableV1{Status: "completed", Version: "1.0", ServerCount: strconv.Itoa(len(b.members))}
-	if pods {
-		table.Version = "1.2"
+// cards is how many the gang has.
+func (b *build) cards() int {
+	cards := 0
+	for i := range b.members {
+		cards += len(b.members[i].Cards)
 	}
+	return cards
+}
+
+// rankTableV1 writes rank table 1.0, or with pods 1.2; every number is a text.
+func (b *build) rankTableV1(w *jsonText, pods bool) {
+	version := "1.0"
+	if pods {
+		version = "1.2"
+	}
+	w.open('{')
+	w.field("status", "completed")
+	w.field("version", version)
+	w.number("server_count", len(b.members))
+	w.list("server_list")
 	rank := 0
-	at := make(map[string]int) // super pods by id
-	for _, m := range b.members {
-		server := serverV1{ServerID: m.Addr}
-		if pods {
-			server.HostIP = m.Addr
+	for i := range b.members {
+		m := &b.members[i]
+		w.item('{')
+		w.field("server_id", m.Addr)
+		if pods && m.Addr != "" {
+			w.field("host_ip", m.Addr)
 		}
-		for _, card := range m.Cards {
-			device := deviceV1{DeviceID: strconv.Itoa(card.Index), DeviceIP: card.IP, RankID: strconv.Itoa(rank)}
-			if pods {
-				device.SuperDeviceID = card.SuperID
-			}
-			server.Device = append(server.Device, device)
+		w.list("device")
+		for k := range m.Cards {
+			b.deviceV1(w, &m.Cards[k], rank, pods)
 			rank++
 		}
-		table.ServerList = append(table.ServerList, server)
-		if !pods {
+		w.close(']')
+		w.close('}')
+	}
+	w.close(']')
+	if pods {
+		b.superPods(w)
+	}
+	w.close('}')
+}
+
+func (b *build) deviceV1(w *jsonText, card *structs.Card, rank int, pods bool) {
+	w.item('{')
+	w.number("device_id", card.Index)
+	if card.IP != "" {
+		w.field("device_ip", card.IP)
+	}
+	if pods && card.SuperID != "" {
+		w.field("super_device_id", card.SuperID)
+	}
+	w.number("rank_id", rank)
+	w.close('}')
+}
+
+// superPods lists the servers of each super pod, both in the order of ranks. Cards
+// of a kind that has no super pods are in none.
+func (b *build) superPods(w *jsonText) {
+	var order []string
+	servers := make(map[string][]string) // addresses by super pod
+	for i := range b.members {
+		pod := b.members[i].Cards[0].SuperPod
+		if pod == "" {
 			continue
 		}
-		pod := m.Cards[0].SuperPod
-		if pod == "" {
-			continue // of a kind that has no super pods
+		if servers[pod] == nil {
+			order = append(order, pod)
 		}
-		if _, known := at[pod]; !known {
-			at[pod] = len(table.SuperPods)
-			table.SuperPods = append(table.SuperPods, superPodV1{SuperPodID: pod})
-		}
-		table.SuperPods[at[pod]].ServerList = append(table.SuperPods[at[pod]].ServerList, superServerV1{m.Addr})
+		servers[pod] = append(servers[pod], b.members[i].Addr)
 	}
-	return table
+	if len(order) == 0 {
+		return
+	}
+	w.list("super_pod_list")
+	for _, pod := range order {
+		w.item('{')
+		w.field("super_pod_id", pod)
+		w.list("server_list")
+		for _, addr := range servers[pod] {
+			w.item('{')
+			w.field("server_id", addr)
+			w.close('}')
+		}
+		w.close(']')
+		w.close('}')
+	}
+	w.close(']')
 }
 
-// The two old forms, group_list.
-type (
-	groupTable struct {
-		BoardID     string      `json:"board_id"`
-		ChipInfo    string      `json:"chip_info"`
-		DeployMode  string      `json:"deploy_mode"`
-		GroupCount  string      `json:"group_count"`
-		GroupList   []groupFull `json:"group_list"`
-		NICLocation string      `json:"para_plane_nic_location"`
-		NICName     []string    `json:"para_plane_nic_name"`
-		NICNum      string      `json:"para_plane_nic_num"`
-		Status      string      `json:"status"`
-	}
-	groupFull struct {
-		DeviceNum     string         `json:"device_num"`
-		ServerNum     string         `json:"server_num"`
-		GroupName     string         `json:"group_name"`
-		InstanceCount string         `json:"instance_count"`
-		InstanceList  []instanceFull `json:"instance_list"`
-	}
-	instanceFull struct {
-		Devices  []groupDevice `json:"devices"`
-		RankID   string        `json:"rank_id"`
-		ServerID string        `json:"server_id"`
-	}
-	groupDevice struct {
-		DeviceID string `json:"device_id"`
-		DeviceIP string `json:"device_ip"`
-	}
-	groupTableShort struct {
-		GroupList  []groupShort `json:"group_list"`
-		Status     string       `json:"status"`
-		GroupCount string       `json:"group_count"`
-	}
-	groupShort struct {
-		InstanceList  []instanceShort `json:"instance_list"`
-		GroupName     string          `json:"group_name"`
-		DeviceCount   string          `json:"device_count"`
-		InstanceCount string          `json:"instance_count"`
-	}
-	instanceShort struct {
-		Devices  []groupDevice `json:"devices"`
-		PodName  string        `json:"pod_name"`
-		ServerID string        `json:"server_id"`
-	}
-)
-
-// groupList has one instance for each card, ranks running through. Its network
-// ports are those of the first node: the table is one for all.
-func (b *build) groupList() groupTable {
-	group := groupFull{ServerNum: strconv.Itoa(len(b.members))}
-	for _, m := range b.members {
-		for _, card := range m.Cards {
-			group.InstanceList = append(group.InstanceList, instanceFull{
-				Devices: []groupDevice{{strconv.Itoa(card.Index), card.IP}},
-				RankID:  strconv.Itoa(len(group.InstanceList)), ServerID: m.Addr})
+// groupList writes the older of the two old forms: one instance for each card,
+// ranks running through. Its network ports are those of the first node: the table
+// is one for all.
+func (b *build) groupList(w *jsonText) {
+	cards, ports := b.cards(), len(b.members[0].Cards)
+	w.open('{')
+	w.field("board_id", "0x0020")
+	w.field("chip_info", "910")
+	w.field("deploy_mode", "lab")
+	w.field("group_count", "1")
+	w.list("group_list")
+	w.item('{')
+	w.number("device_num", cards)
+	w.number("server_num", len(b.members))
+	w.field("group_name", "")
+	w.number("instance_count", cards)
+	w.list("instance_list")
+	rank := 0
+	for i := range b.members {
+		m := &b.members[i]
+		for k := range m.Cards {
+			w.item('{')
+			w.list("devices")
+			groupDevice(w, &m.Cards[k])
+			w.close(']')
+			w.number("rank_id", rank)
+			w.field("server_id", m.Addr)
+			w.close('}')
+			rank++
 		}
 	}
-	group.DeviceNum = strconv.Itoa(len(group.InstanceList))
-	group.InstanceCount = group.DeviceNum
-	var names []string
-	for i := range b.members[0].Cards {
-		names = append(names, "eth"+strconv.Itoa(i))
+	w.close(']')
+	w.close('}')
+	w.close(']')
+	w.field("para_plane_nic_location", "device")
+	w.list("para_plane_nic_name")
+	for port := range ports {
+		w.element("eth" + strconv.Itoa(port))
 	}
-	return groupTable{BoardID: "0x0020", ChipInfo: "910", DeployMode: "lab", GroupCount: "1", GroupList: []groupFull{group},
-		NICLocation: "device", NICName: names, NICNum: strconv.Itoa(len(names)), Status: "completed"}
+	w.close(']')
+	w.number("para_plane_nic_num", ports)
+	w.field("status", "completed")
+	w.close('}')
 }
 
-// groupListShort has one instance for each node, named as its rank.
-func (b *build) groupListShort() groupTableShort {
-	var group groupShort
-	devices := 0
-	for i, m := range b.members {
-		instance := instanceShort{PodName: strconv.Itoa(i), ServerID: m.Addr}
-		for _, card := range m.Cards {
-			instance.Devices = append(instance.Devices, groupDevice{strconv.Itoa(card.Index), card.IP})
-			devices++
+// groupListShort writes the other one: an instance for each node, named as its rank.
+func (b *build) groupListShort(w *jsonText) {
+	w.open('{')
+	w.list("group_list")
+	w.item('{')
+	w.list("instance_list")
+	for i := range b.members {
+		m := &b.members[i]
+		w.item('{')
+		w.list("devices")
+		for k := range m.Cards {
+			groupDevice(w, &m.Cards[k])
 		}
-		group.InstanceList = append(group.InstanceList, instance)
+		w.close(']')
+		w.number("pod_name", i)
+		w.field("server_id", m.Addr)
+		w.close('}')
 	}
-	group.DeviceCount, group.InstanceCount = strconv.Itoa(devices), strconv.Itoa(len(b.members))
-	return groupTableShort{GroupList: []groupShort{group}, Status: "completed", GroupCount: "1"}
+	w.close(']')
+	w.field("group_name", "")
+	w.number("device_count", b.cards())
+	w.number("instance_count", len(b.members))
+	w.close('}')
+	w.close(']')
+	w.field("status", "completed")
+	w.field("group_count", "1")
+	w.close('}')
+}
+
+func groupDevice(w *jsonText, card *structs.Card) {
+	w.item('{')
+	w.number("device_id", card.Index)
+	w.field("device_ip", card.IP)
+	w.close('}')
 }

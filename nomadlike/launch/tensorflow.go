@@ -1,24 +1,9 @@
 package launch
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"nomadlike/nomadlike/structs"
-)
-
-// TF_CONFIG as tf.distribute reads it.
-type (
-	tfCluster struct {
-		Chief  []string `json:"chief,omitempty"`
-		PS     []string `json:"ps,omitempty"`
-		Worker []string `json:"worker,omitempty"`
-	}
-	// The index is a text: older platforms write it so, and TensorFlow reads both.
-	tfTask struct {
-		Type  string `json:"type"`
-		Index string `json:"index"`
-	}
 )
 
 // tensorflow runs the command on every node with TF_CONFIG: every node is a
@@ -34,51 +19,69 @@ func (b *build) tensorflow() error {
 	if err != nil {
 		return err
 	}
-	task, index := tfTask{Type: "worker"}, b.rank
+	kind, index := b.tfKind(b.rank), b.rank
 	switch {
-	case b.job.IsServer(b.rank):
-		task.Type, index = "ps", b.rank-b.job.Nodes
+	case kind == tfServer:
+		index -= b.job.Nodes
 		b.env.set("CUDA_VISIBLE_DEVICES", "-1") // a server on a machine with cards would take their memory
-	case b.job.Distributed.Chief && b.rank == 0:
-		task.Type = "chief"
-	case b.job.Distributed.Chief:
+	case kind == tfWorker && b.job.Distributed.Chief:
 		index--
 	}
-	task.Index = strconv.Itoa(index)
-	own, err := json.Marshal(task)
-	if err != nil {
-		return structs.NewError(structs.CodeInternal, "launch.input", "what", "TF_CONFIG can not be written").Because(err)
-	}
-	// Put together by hand: an encoder would read the cluster again for every rank.
-	b.env.set("TF_CONFIG", `{"cluster":`+cluster+`,"task":`+string(own)+`,"environment":"cloud"}`)
-	b.env.set("VK_TASK_INDEX", task.Index)
+	number := strconv.Itoa(index)
+	// The index is a text: older platforms write it so, and TensorFlow reads both.
+	// The cluster is written once for all: it is most of the text.
+	b.env.set("TF_CONFIG", `{"cluster":`+cluster+`,"task":{"type":"`+kind+`","index":"`+number+`"},"environment":"cloud"}`)
+	b.env.set("VK_TASK_INDEX", number)
 	b.env.suggest("NCCL_SOCKET_IFNAME", b.node.Interface)
 	return b.plain()
 }
 
-// tfClusterText is who takes part, and where each listens.
+// What a rank is to tf.distribute.
+const (
+	tfChief  = "chief"
+	tfServer = "ps"
+	tfWorker = "worker"
+)
+
+func (b *build) tfKind(rank int) string {
+	switch {
+	case b.job.IsServer(rank):
+		return tfServer
+	case b.job.Distributed.Chief && rank == 0:
+		return tfChief
+	default:
+		return tfWorker
+	}
+}
+
+// tfClusterText is who takes part, and where each listens. Kinds that nobody is
+// of are not named.
 func (b *build) tfClusterText() (string, error) {
-	var cluster tfCluster
-	for i := range b.members {
-		address := b.members[i].Name
-		if !b.node.PrivateHosts {
-			address = b.members[i].Addr
+	const ofRank = 64
+	w := jsonText{text: make([]byte, 0, len(b.members)*ofRank)}
+	w.open('{')
+	for _, kind := range [...]string{tfChief, tfServer, tfWorker} {
+		some := false
+		for i := range b.members {
+			if b.tfKind(i) != kind {
+				continue
+			}
+			if !some {
+				w.list(kind)
+				some = true
+			}
+			address := b.members[i].Name
+			if !b.node.PrivateHosts {
+				address = b.members[i].Addr
+			}
+			w.element(hostPort(address, b.portOf(i)))
 		}
-		address = hostPort(address, b.portOf(i))
-		switch {
-		case b.job.IsServer(i):
-			cluster.PS = append(cluster.PS, address)
-		case b.job.Distributed.Chief && i == 0:
-			cluster.Chief = []string{address}
-		default:
-			cluster.Worker = append(cluster.Worker, address)
+		if some {
+			w.close(']')
 		}
 	}
-	text, err := json.Marshal(cluster)
-	if err != nil {
-		return "", structs.NewError(structs.CodeInternal, "launch.input", "what", "TF_CONFIG can not be written").Because(err)
-	}
-	return string(text), nil
+	w.close('}')
+	return string(w.text), nil
 }
 
 // portOf is the port at which a rank listens for its peers.
