@@ -20,15 +20,20 @@ func mpiLaunchers() []string {
 
 // findLauncher looks for one of names among the words of a command. A word
 // matches as a program (its base name, with or without a variant as in
-// mpiexec.hydra) or as the module of python's -m. When none does, substring
+// mpiexec.hydra) or as the module of python's -m, which may be one inside of the
+// launcher's package: accelerate.commands.launch. When none does, substring
 // tells which name is merely contained in some word: the rule of older
 // platforms, on which a path such as /data/mpirun_logs counted.
 func findLauncher(words, names []string) (found, substring string) {
+	module := ""
+	if isPython(path.Base(words[0])) {
+		module = readPython(words).module
+	}
 	for _, word := range words {
 		base := path.Base(word)
 		program, _, _ := strings.Cut(base, ".")
 		for _, name := range names {
-			if base == name || program == name && launcherVariant(base) || word == "-m"+name {
+			if base == name || program == name && launcherVariant(base) || moduleOf(name, module) {
 				return name, ""
 			}
 			if substring == "" && strings.Contains(word, name) {
@@ -37,6 +42,12 @@ func findLauncher(words, names []string) (found, substring string) {
 		}
 	}
 	return "", substring
+}
+
+// moduleOf tells whether a module is a launcher's own, or one of its package.
+func moduleOf(launcher, module string) bool {
+	rest, ok := strings.CutPrefix(module, launcher)
+	return ok && (rest == "" || rest[0] == '.')
 }
 
 // launcherVariant tells whether what follows the first dot of a program's name
