@@ -125,13 +125,13 @@ func (d Diagnostics) sorted(limit, dropped int) Diagnostics {
 	})
 	failed := d.HasErrors()
 	type place struct {
-		id, path, file string
-		at             int
+		id, path, text, file string
+		at                   int
 	}
 	seen := make(map[place]bool, len(d))
 	kept := d[:0]
 	for _, one := range d {
-		key := place{one.ID, one.Path, one.Range.File, one.Range.Start.Byte}
+		key := place{one.ID, one.Path, one.Text(messages.English), one.Range.File, one.Range.Start.Byte}
 		if !seen[key] {
 			seen[key] = true
 			kept = append(kept, one)
