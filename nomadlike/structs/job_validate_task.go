@@ -216,7 +216,8 @@ func throughShell(command string) string {
 }
 
 // inlineScript refuses `python -c` where the launch line of mode pytorch would
-// be put around it on several nodes: there is no script to hand on.
+// be put around it on several nodes: there is no script to hand on. An
+// interpreter by its path stays as typed there, so it may run what it likes.
 func (v *validator) inlineScript(j *Job) {
 	if j.Distributed.Mode != ModePyTorch || j.Distributed.Rewrite == RewriteNone || j.Nodes < 2 {
 		return
@@ -237,9 +238,9 @@ func (v *validator) inlineScript(j *Job) {
 }
 
 // isPython tells whether a word names a Python interpreter, with its version
-// or path: python, python3, /usr/bin/python3.11.
+// perhaps and without a path: python, python3.11. Such a command may be rewritten.
 func isPython(word string) bool {
-	version, found := strings.CutPrefix(path.Base(word), "python")
+	version, found := strings.CutPrefix(word, "python")
 	return found && strings.Trim(version, "0123456789.") == ""
 }
 

@@ -289,6 +289,41 @@ func TestNotAvailableAndWarnings(t *testing.T) {
 	golden.Assert(t, "testdata/not_available.txt", b.String())
 }
 
+// Variables that slow a training down, or that nodes know better, are warned of
+// when they do so.
+func TestWarningsOfEnvironment(t *testing.T) {
+	for line, want := range map[string]string{
+		"NCCL_DEBUG=INFO": "job.warn.env_debug", "NCCL_DEBUG=WARN": "",
+		"NCCL_P2P_DISABLE=1": "job.warn.env_debug", "NCCL_P2P_DISABLE=0": "",
+		"CUDA_LAUNCH_BLOCKING=1": "job.warn.env_debug", "CUDA_LAUNCH_BLOCKING=0": "",
+		"PYTORCH_NO_CUDA_MEMORY_CACHING=1": "job.warn.env_debug", "PYTORCH_NO_CUDA_MEMORY_CACHING=": "",
+		"NCCL_IB_DISABLE=1": "job.warn.env_platform", "NCCL_IB_DISABLE=0": "",
+		"NCCL_SOCKET_IFNAME=eth9": "job.warn.env_platform", "NCCL_ALGO=Ring": "",
+	} {
+		name, value, _ := strings.Cut(line, "=")
+		j := smallJob()
+		j.Task.Env = map[string]string{name: value}
+		got := ""
+		for _, p := range j.Warnings() {
+			got += p.ID
+		}
+		if got != want {
+			t.Errorf("%s: warned of %q, want %q", line, got, want)
+		}
+	}
+}
+
+// An interpreter by its path is never put under a launcher, so it may run code
+// of the command line on several nodes.
+func TestInlineScriptByPath(t *testing.T) {
+	j := smallJob()
+	j.Nodes, j.Distributed.Mode, j.Task.Command = 2, ModePyTorch, `/usr/bin/python3 -c "print(1)"`
+	j.SetDefaults()
+	if problems := j.Validate(); len(problems) != 0 {
+		t.Errorf("it is refused: %v", problems)
+	}
+}
+
 func TestInvalidJob(t *testing.T) {
 	if InvalidJob(CodeInvalid, nil) != nil {
 		t.Error("no problems made an error")

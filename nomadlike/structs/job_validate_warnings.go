@@ -33,7 +33,15 @@ func envWarning(name, value string) string {
 			return "job.warn.env_debug"
 		}
 	case "NCCL_P2P_DISABLE", "CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING":
-		return "job.warn.env_debug"
+		if value != "" && value != "0" {
+			return "job.warn.env_debug"
+		}
+	case "NCCL_IB_DISABLE":
+		if value != "" && value != "0" {
+			return "job.warn.env_platform"
+		}
+	case "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME":
+		return "job.warn.env_platform"
 	}
 	return ""
 }
