@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,10 @@ const (
 	curvesPatience = 5 * time.Second // with all nodes together
 	metricNameMax  = 1024            // bytes of the names that are asked for
 )
+
+// errNodeAway is returned when a node can not be asked because servers do not
+// know where it is.
+var errNodeAway = errors.New("the node is away")
 
 // readCurves answers jobs.metrics: it gathers what the nodes keep.
 func (s *site) readCurves(r *request) error {
@@ -62,50 +67,70 @@ func (s *site) readCurves(r *request) error {
 	return r.reply(out)
 }
 
-// curvesOf asks the nodes of allocations, all at one time: they are few. It
-// gives what they answered by allocation, and the names of those that did not.
+// curvesOf asks the nodes of allocations. It gives what they answered by
+// allocation, and the names of those that did not.
 func (s *site) curvesOf(ctx context.Context, allocs []*structs.Allocation, ask structs.MetricsRequest) (map[string]structs.AllocMetrics, []string) {
+	found := make(map[string]structs.AllocMetrics)
+	away := gather(s, ctx, allocs, structs.MethodNodeMetrics, func(ids []string) *structs.MetricsRequest {
+		request := ask
+		request.AllocIDs = ids
+		return &request
+	}, func(answer *structs.NodeMetrics) {
+		for _, one := range answer.Allocs {
+			found[one.AllocID] = one
+		}
+	})
+	return found, away
+}
+
+// gather asks every node of allocations one question about those of them that
+// are there, several nodes at a time, within curvesPatience. take gets the
+// answers one after the other. It gives the names of the nodes that did not
+// answer.
+func gather[Request, Reply any](s *site, ctx context.Context, allocs []*structs.Allocation, method string, request func(ids []string) *Request, take func(*Reply)) []string {
 	byNode := make(map[string][]*structs.Allocation)
 	for _, alloc := range allocs {
 		byNode[alloc.NodeID] = append(byNode[alloc.NodeID], alloc)
 	}
 	ctx, cancel := context.WithTimeout(ctx, curvesPatience)
 	defer cancel()
+	snapshot := s.store.Snapshot()
 	var mu sync.Mutex
-	found, away := make(map[string]structs.AllocMetrics), []string(nil)
+	var away []string
 	var asking sync.WaitGroup
-	for _, here := range byNode {
+	places := make(chan struct{}, figuresAsked)
+	for id, here := range byNode {
+		ids := make([]string, len(here))
+		for i, alloc := range here {
+			ids[i] = alloc.ID
+		}
+		places <- struct{}{}
 		asking.Go(func() {
-			request := ask
-			for _, alloc := range here {
-				request.AllocIDs = append(request.AllocIDs, alloc.ID)
-			}
-			answer, err := s.nodeCurves(ctx, here[0], &request)
+			defer func() { <-places }()
+			answer, err := askNode[Request, Reply](ctx, s, snapshot.Node(id), method, request(ids))
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				s.log.Debug("ask node for figures of a job", logkey.NodeID, here[0].NodeID, logkey.Error, err)
+				s.log.Debug("ask node about ranks of a job", logkey.NodeID, id, logkey.Error, err)
 				away = append(away, here[0].NodeName)
 				return
 			}
-			for _, one := range answer.Allocs {
-				found[one.AllocID] = one
-			}
+			take(answer)
 		})
 	}
 	asking.Wait()
 	slices.SortFunc(away, strings.Compare)
-	return found, away
+	return away
 }
 
-func (s *site) nodeCurves(ctx context.Context, alloc *structs.Allocation, request *structs.MetricsRequest) (*structs.NodeMetrics, error) {
-	node := s.store.Snapshot().Node(alloc.NodeID)
-	if node == nil || node.RPCAddr == "" {
-		return nil, structs.NewError(structs.CodeUnavailable, "agent.node_away", "node", alloc.NodeName)
+// askNode asks one node; nil: it is gone.
+func askNode[Request, Reply any](ctx context.Context, s *site, node *structs.Node, method string, request *Request) (*Reply, error) {
+	if node == nil || node.RPCAddr == "" || node.Status == structs.NodeLost || node.Status == structs.NodeLeft {
+		return nil, errNodeAway
 	}
 	conn, err := s.pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
 	if err != nil {
 		return nil, err
 	}
-	return rpc.Call[structs.MetricsRequest, structs.NodeMetrics](ctx, conn, structs.MethodNodeMetrics, request)
+	return rpc.Call[Request, Reply](ctx, conn, method, request)
 }

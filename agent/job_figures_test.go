@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device"
 )
 
 // What a running rank uses is told to whoever may read its job, and cordoning
@@ -32,6 +35,104 @@ func TestFiguresOfAJob(t *testing.T) {
 	for _, event := range events.Events {
 		if event.NodeID != agent.ID() || event.JobID != "" {
 			t.Errorf("not of the node: %+v", event)
+		}
+	}
+}
+
+// What a rank used while it ran is told over time, also after it has ended.
+func TestPastOfAJob(t *testing.T) {
+	_, client := devAgent(t)
+	job := runJob(t, client, sleeper("kept", "default", "none"), structs.JobRunning)
+	past := func(filter api.JobPastFilter) *api.JobPast {
+		t.Helper()
+		found, err := client.JobPast(t.Context(), job.Job.ID, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rank := range found.Ranks {
+			for _, series := range rank.Series {
+				if len(series.Values) != len(found.At) {
+					t.Errorf("%s has %d values at %d times", series.Gauge, len(series.Values), len(found.At))
+				}
+			}
+		}
+		return found
+	}
+	memory := func(found *api.JobPast) float64 {
+		most := 0.0
+		for _, rank := range found.Ranks {
+			for _, series := range rank.Series {
+				for _, value := range series.Values {
+					if series.Gauge == device.GaugeMemoryUsed && value != nil {
+						most = max(most, *value)
+					}
+				}
+			}
+		}
+		return most
+	}
+	eventually.Within(t, 30*time.Second, "the rank's memory is written down", func() bool { return memory(past(api.JobPastFilter{})) > 0 })
+	if _, err := client.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitJob(t, client, job.Job.ID, structs.JobStopped)
+	rank := 0
+	ended := past(api.JobPastFilter{Attempt: 1, Rank: &rank, Points: 1})
+	if memory(ended) <= 0 || len(ended.At) != 1 || ended.Attempt != 1 || len(ended.Away) != 0 || ended.Ranks[0].Memory == 0 {
+		t.Errorf("after its end %+v", ended)
+	}
+	rank = 7
+	if none := past(api.JobPastFilter{Rank: &rank}); len(none.Ranks) != 0 {
+		t.Errorf("of a rank that it has not: %+v", none)
+	}
+	if none := past(api.JobPastFilter{Attempt: 9}); len(none.Ranks) != 0 || none.Attempt != 9 {
+		t.Errorf("of an attempt that it has not: %+v", none)
+	}
+	if _, err := client.JobPast(t.Context(), job.Job.ID, api.JobPastFilter{Subjob: 1}); structs.CodeOf(err) != structs.CodeNotFound {
+		t.Errorf("a subjob that it has not: %v", err)
+	}
+	if _, err := client.JobPast(t.Context(), job.Job.ID, api.JobPastFilter{Points: structs.PastPointsMax + 1}); structs.CodeOf(err) != structs.CodeInvalid {
+		t.Errorf("too many points: %v", err)
+	}
+}
+
+// The points of a job's past span the attempt, as finely as one answer may be.
+func TestGridOfThePast(t *testing.T) {
+	noon := time.Date(2026, 11, 22, 12, 0, 3, 0, time.UTC)
+	at := func(seconds int) structs.UnixNano { return structs.At(noon.Add(time.Duration(seconds) * time.Second)) }
+	alloc := func(status structs.AllocStatus, started, finished int) *structs.Allocation {
+		a := &structs.Allocation{Status: status, PlacedAt: at(started - 10), StartedAt: at(started)}
+		if finished != 0 {
+			a.FinishedAt = at(finished)
+		}
+		return a
+	}
+	many := make([]*structs.Allocation, structs.RankPastAllocsMax)
+	for i := range many {
+		many[i] = alloc(structs.AllocComplete, 0, 86_400)
+	}
+	for name, c := range map[string]struct {
+		gang   []*structs.Allocation
+		since  time.Duration
+		points int
+		want   string
+	}{
+		"runs":              {[]*structs.Allocation{alloc(structs.AllocRunning, 0, 0), alloc(structs.AllocComplete, 7, 20)}, math.MaxInt64, 240, "0s 20s 181"},
+		"ended":             {[]*structs.Allocation{alloc(structs.AllocComplete, 0, 59), alloc(structs.AllocComplete, 0, 20)}, math.MaxInt64, 240, "0s 5s 13"},
+		"its last minute":   {[]*structs.Allocation{alloc(structs.AllocComplete, 0, 600)}, time.Minute, 240, "9m0s 5s 13"},
+		"one point":         {[]*structs.Allocation{alloc(structs.AllocComplete, 0, 600)}, math.MaxInt64, 1, "0s 10m5s 1"},
+		"lost, nobody says": {[]*structs.Allocation{alloc(structs.AllocLost, 0, 0)}, math.MaxInt64, 1, "0s 1h0m5s 1"},
+		"not yet started":   {[]*structs.Allocation{{Status: structs.AllocPending, PlacedAt: at(3595)}}, math.MaxInt64, 10, "59m55s 5s 2"},
+		"clocks disagree":   {[]*structs.Allocation{alloc(structs.AllocRunning, 7200, 0)}, math.MaxInt64, 10, "1h0m0s 5s 1"},
+		"many ranks":        {many, math.MaxInt64, 1440, "0s 45m5s 32"},
+	} {
+		got := pastGrid(c.gang, noon.Add(time.Hour), c.since, c.points)
+		from := got.From.Time().Sub(noon.Truncate(pastTick))
+		if text := fmt.Sprintf("%v %v %d", from, got.Step.Std(), got.Count); text != c.want {
+			t.Errorf("%s: %s, want %s", name, text, c.want)
+		}
+		if got.Count*structs.PastFiguresMax*len(c.gang) > structs.PastValuesMax {
+			t.Errorf("%s: too many values", name)
 		}
 	}
 }

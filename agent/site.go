@@ -286,6 +286,7 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"jobs.events":               s.listJobEvents,
 		"jobs.figures":              s.jobFigures,
 		"jobs.metrics":              s.readCurves,
+		"jobs.past":                 s.jobPast,
 		"jobs.files":                s.listFiles,
 		"jobs.file_content":         s.readFile,
 		"jobs.stop":                 s.stopJob,

@@ -4,20 +4,125 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"nomadlike/jobspec"
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
 )
 
-// jobFigures shows what each rank of a job uses now.
+// jobFigures shows what each rank of a job uses now, or used while it ran.
 func jobFigures(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
 	subjob := set.Int("subjob", 0, "cli.flag.subjob")
-	return reading("JOB", func(env *Env, client *api.Client, id string) (*api.JobFigures, error) {
-		return client.JobFigures(env.Context, id, *subjob)
-	}, (*Env).printFigures)(set)
+	past := set.Bool("past", false, "cli.flag.job_past")
+	attempt := set.Uint64("attempt", 0, "cli.flag.job_past_attempt")
+	rank := set.Int("rank", -1, "cli.flag.job_past_rank")
+	since := declareSpan(set, "since", 0, "cli.flag.job_past_since")
+	points := set.Int("points", pastRows, "cli.flag.past_points")
+	return func(env *Env, args []string) error {
+		id, err := one(args, "JOB")
+		if err != nil {
+			return err
+		}
+		filter := api.JobPastFilter{Subjob: *subjob, Attempt: *attempt, Since: since.value.Std(), Points: *points}
+		if *rank >= 0 {
+			filter.Rank = rank
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if !*past && filter.Attempt == 0 && filter.Rank == nil && filter.Since == 0 {
+			figures, err := client.JobFigures(env.Context, id, *subjob)
+			if err != nil {
+				return err
+			}
+			return env.show(output, figures, func() { env.printFigures(figures) })
+		}
+		found, err := client.JobPast(env.Context, id, filter)
+		if err != nil {
+			return err
+		}
+		return env.show(output, found, func() { env.printJobPast(found, filter.Rank != nil) })
+	}
+}
+
+// rankColumns are the figures of a rank over time.
+func (env *Env) rankColumns() []pastColumn {
+	bytes := func(v float64) string { return size(int64(v)) }
+	return []pastColumn{
+		{"cli.col.cores", structs.PastCores, func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }},
+		{"cli.col.memory", device.GaugeMemoryUsed, bytes},
+		{"cli.col.busy", structs.PastCardUse, func(v float64) string { return percent(100 * v) }},
+		{"cli.col.card_memory", structs.PastCardMemory, bytes},
+		{"cli.col.temperature", structs.PastCardTemperature, func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) + "°C" }},
+		{"cli.col.power", structs.PastCardPower, func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) + "W" }},
+	}
+}
+
+// printJobPast prints what one rank used over time, or a line for each rank with
+// what it used in the whole of the time.
+func (env *Env) printJobPast(found *api.JobPast, overTime bool) {
+	if overTime && len(found.Ranks) == 1 {
+		env.printSeries(found.At, found.Ranks[0].Series, env.rankColumns())
+	} else {
+		env.printRanksPast(found)
+	}
+	for _, node := range found.Away {
+		fmt.Fprintln(env.Stderr, env.text("cli.metrics.away", "node", safe(node)))
+	}
+}
+
+func (env *Env) printRanksPast(found *api.JobPast) {
+	columns := env.rankColumns()
+	heads := []string{env.text("cli.col.rank"), env.text("cli.col.node"), env.text("cli.col.state")}
+	for _, column := range columns {
+		heads = append(heads, env.text(column.head))
+	}
+	table := newTable(env.Stdout, heads...)
+	for i := range found.Ranks {
+		r := &found.Ranks[i]
+		row := []string{strconv.Itoa(r.Rank), safe(r.Node), string(r.Status)}
+		for _, column := range columns {
+			cell := "-"
+			if value, known := wholePast(r.Series, column.gauge); known {
+				cell = column.text(value)
+			}
+			row = append(row, cell)
+		}
+		table.row(row...)
+	}
+	table.print()
+	if found.More > 0 {
+		fmt.Fprintln(env.Stdout, env.text("cli.job.figures_more", "count", found.More))
+	}
+}
+
+// wholePast is a figure over the whole of the time: the mean of cores, use and
+// power, and the highest of memory and temperature.
+func wholePast(series []structs.PastSeries, gauge string) (float64, bool) {
+	at := slices.IndexFunc(series, func(one structs.PastSeries) bool { return one.Gauge == gauge })
+	if at < 0 {
+		return 0, false
+	}
+	sum, most, count := 0.0, 0.0, 0
+	for _, value := range series[at].Values {
+		if value != nil {
+			sum, most, count = sum+*value, max(most, *value), count+1
+		}
+	}
+	switch {
+	case count == 0:
+		return 0, false
+	case gauge == structs.PastCores, gauge == structs.PastCardUse, gauge == structs.PastCardPower:
+		return sum / float64(count), true
+	}
+	return most, true
 }
 
 func (env *Env) printFigures(figures *api.JobFigures) {

@@ -63,21 +63,26 @@ func (env *Env) pastHealth(least float64) string {
 	return env.Stdout.paint(colourRed, env.text("cli.health.was_unwell"))
 }
 
-// printPast prints a line for each point at which something was measured.
+// printPast prints the past of a machine, or of one card.
 func (env *Env) printPast(past *api.NodePast, card bool) {
-	columns, series := env.pastColumns(card), past.Machine
+	series := past.Machine
 	if card {
 		series = nil
 		if len(past.Devices) > 0 {
 			series = past.Devices[0].Series
 		}
 	}
+	env.printSeries(past.At, series, env.pastColumns(card))
+}
+
+// printSeries prints a line for each point at which something was measured.
+func (env *Env) printSeries(times []structs.UnixNano, series []structs.PastSeries, columns []pastColumn) {
 	heads := []string{env.text("cli.col.time")}
 	for _, column := range columns {
 		heads = append(heads, env.text(column.head))
 	}
 	table := newTable(env.Stdout, heads...)
-	for i, at := range past.At {
+	for i, at := range times {
 		row, known := []string{when(at)}, false
 		for _, column := range columns {
 			cell := "-"

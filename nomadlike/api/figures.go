@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strconv"
+	"time"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -48,6 +49,69 @@ type RankDevice struct {
 	Model   string             `json:"model"`
 	Healthy bool               `json:"healthy"`
 	Gauges  map[string]float64 `json:"gauges,omitempty"`
+}
+
+// JobPast is what the ranks of one attempt used while they ran, in the order of
+// their ranks, as far as their nodes keep it. Every series has one value for
+// each of the times of At, for the span of Step that begins there; null where
+// nothing was measured. Away are the nodes that did not answer; More counts ranks
+// beyond structs.RankPastAllocsMax.
+type JobPast struct {
+	JobID   string             `json:"job_id"`
+	Subjob  int                `json:"subjob"`
+	Attempt uint64             `json:"attempt"` // 0: there was none yet
+	Step    structs.Duration   `json:"step"`
+	At      []structs.UnixNano `json:"at"`
+	Ranks   []RankPast         `json:"ranks"`
+	Away    []string           `json:"away,omitempty"`
+	More    int                `json:"more,omitempty"`
+}
+
+// RankPast is what one rank used. The figures are structs.PastCores,
+// memory_used_bytes of the rank itself, structs.PastProcesses, and those of
+// its cards together, structs.PastCardUse and so on.
+type RankPast struct {
+	AllocID string               `json:"alloc_id"`
+	Rank    int                  `json:"rank"`
+	NodeID  string               `json:"node_id"`
+	Node    string               `json:"node"`
+	Status  structs.AllocStatus  `json:"status"`
+	CPU     float64              `json:"cpu"`    // cores that it may use
+	Memory  int64                `json:"memory"` // bytes that it may use
+	Series  []structs.PastSeries `json:"series"`
+}
+
+// JobPastFilter says what is wanted of a job's past. Zero values mean all ranks
+// of the newest attempt of the first subjob, from its start to its end or now,
+// in structs.PastPointsDefault points.
+type JobPastFilter struct {
+	Subjob  int
+	Attempt uint64
+	Rank    *int
+	Since   time.Duration // how far back from its end, or from now
+	Points  int           // at most
+}
+
+// JobPast gives what the ranks of a job used while they ran.
+func (c *Client) JobPast(ctx context.Context, id string, filter JobPastFilter) (*JobPast, error) {
+	values := url.Values{"subjob": {strconv.Itoa(filter.Subjob)}}
+	if filter.Attempt > 0 {
+		values.Set("attempt", strconv.FormatUint(filter.Attempt, 10))
+	}
+	if filter.Rank != nil {
+		values.Set("rank", strconv.Itoa(*filter.Rank))
+	}
+	if filter.Since > 0 {
+		values.Set("since", filter.Since.String())
+	}
+	if filter.Points > 0 {
+		values.Set("points", strconv.Itoa(filter.Points))
+	}
+	out := new(JobPast)
+	if _, err := c.get(ctx, join("v1", "jobs", id, "figures", "past"), values, out); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // JobFigures gives what the ranks of a job use now.

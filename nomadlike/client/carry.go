@@ -290,6 +290,7 @@ func failedStart(id string, params ...any) driver.ExitResult {
 func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task driver.TaskID, fresh bool) {
 	endWatch := c.watchTask(work, r, fresh)
 	c.work.Go(func() { c.measure(work, r) })
+	c.work.Go(func() { c.keepRecord(work, r) })
 	retry := driverRetryFirst
 	for {
 		result, err := d.Wait(work, task)

@@ -82,6 +82,7 @@ type Client struct {
 		connected bool
 		note      uint64                         // number of the last note
 		meters    map[string]*metrics.Collector  // of allocations that run
+		records   map[string]*record             // of allocations that run
 		hookTasks map[driver.TaskID]bool         // of hooks that this agent runs
 		faults    map[string][]structs.NodeFault // of the machine, by who finds them
 	}
@@ -248,6 +249,7 @@ func (c *Client) Run(ctx context.Context) error {
 	c.lookAtStuck()
 	drivers.Go(func() { c.watchStuck(work) })
 	drivers.Go(func() { c.keepDiary(work) })
+	drivers.Go(func() { c.keepRanks(work) })
 	c.drivers.firstWord(ctx, driverFirstWord)
 	c.devices.firstWord(ctx, deviceFirstWord)
 	c.driversChanged()

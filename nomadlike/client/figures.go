@@ -41,8 +41,8 @@ func newGauge() *gauge {
 }
 
 // Figures measures the node: its processors and memory, its devices and its
-// tasks. Nobody pays for figures that nobody asks for, except that devices are
-// measured all the time. Any goroutine may call it; the answer is shared and
+// tasks. Who asks soon after another gets what the other got; keepRanks asks as
+// long as tasks run, and devices are measured all the time. Any goroutine may call it; the answer is shared and
 // must not be changed.
 func (c *Client) Figures(ctx context.Context) (*structs.NodeFigures, error) {
 	select {

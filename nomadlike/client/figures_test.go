@@ -220,3 +220,77 @@ func TestPastOfANode(t *testing.T) {
 		})
 	})
 }
+
+// A node keeps what each rank used, over a restart of its agent and after the
+// rank's end, until the rank's directory is swept.
+func TestPastOfARank(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, w, began := t.TempDir(), newWard(), time.Now()
+		w.cores = 0.5
+		a := gang("j", 1, "sleep 100", "n1")[0]
+		a.Alloc.Devices = []string{"FAKE-0000", "FAKE-0001"}
+		life := func(work func(c *control, n *Client)) {
+			c := newControl()
+			c.assign(a) // before the node hears anything: what is not assigned is killed
+			cards := device.NewFake(device.FakeDevices("fake/card", 3)...)
+			n, stop := c.node(t, dir, "n1", w.driver(), fakeMachine(began), func(c *Config) {
+				c.DevicePlugins = map[string]device.Plugin{"fake": cards}
+				c.Keep = Retention{Age: time.Hour}
+			})
+			settle()
+			work(c, n)
+			stop()
+		}
+		read := func(n *Client) map[string][]*float64 {
+			t.Helper()
+			past, err := n.RankPast(&structs.RankPastRequest{
+				AllocIDs: []string{a.Alloc.ID, "../" + a.Alloc.ID, "unknown"}, From: structs.At(began), Step: structs.Duration(time.Minute), Count: 9,
+			})
+			if err != nil || len(past.Ranks) > 1 {
+				t.Fatalf("past %+v, %v", past, err)
+			}
+			found := map[string][]*float64{}
+			for _, rank := range past.Ranks {
+				for _, series := range rank.Series {
+					found[series.Gauge] = series.Values
+				}
+			}
+			return found
+		}
+		wholeMinutes := func(found map[string][]*float64, want int) {
+			t.Helper()
+			for gauge, value := range map[string]float64{
+				structs.PastCores: 0.5, structs.PastProcesses: 3, device.GaugeMemoryUsed: 7 << 20,
+				structs.PastCardUse: 0.5, structs.PastCardMemoryTotal: 160 << 30,
+			} {
+				for i := range want {
+					if values := found[gauge]; len(values) != 9 || values[i] == nil || !near(*values[i], value) {
+						t.Errorf("%s in minute %d: %v", gauge, i, values)
+					}
+				}
+			}
+			if left := found[structs.PastCores][want+2]; left != nil {
+				t.Errorf("in minute %d, when nothing ran: %v", want+2, *left)
+			}
+		}
+		life(func(_ *control, n *Client) {
+			pass(3 * time.Minute)
+			wholeMinutes(read(n), 3)
+		})
+		life(func(c *control, n *Client) {
+			pass(3 * time.Minute)
+			wholeMinutes(read(n), 5)
+			w.exit(a.Alloc.ID, 0)
+			pass(2 * time.Minute)
+			wholeMinutes(read(n), 5)
+			_, err := n.RankPast(&structs.RankPastRequest{AllocIDs: []string{a.Alloc.ID}, Step: structs.Duration(time.Millisecond), Count: 1})
+			wantError(t, err, "client.past_request")
+			_, err = n.RankPast(&structs.RankPastRequest{AllocIDs: make([]string, 100), Step: structs.Duration(time.Minute), Count: structs.PastPointsMax})
+			wantError(t, err, "client.past_request")
+			pass(2 * time.Hour)
+			if left := read(n); len(left) != 0 {
+				t.Errorf("after its directory was swept: %v", left)
+			}
+		})
+	})
+}

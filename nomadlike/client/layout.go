@@ -9,6 +9,7 @@ func (l layout) allocs() string                { return filepath.Join(l.root, "a
 func (l layout) alloc(id string) string        { return filepath.Join(l.allocs(), id) }
 func (l layout) task(id string) string         { return filepath.Join(l.alloc(id), "task") }
 func (l layout) metrics(id string) string      { return filepath.Join(l.alloc(id), "metrics.json") }
+func (l layout) figures(id string) string      { return filepath.Join(l.alloc(id), "figures.json") }
 func (l layout) output(id string) string       { return filepath.Join(l.alloc(id), "output.json") }
 func (l layout) logs(id string) string         { return filepath.Join(l.alloc(id), "logs") }
 func (l layout) hookPlan(id string) string     { return filepath.Join(l.alloc(id), "hooks.json") }

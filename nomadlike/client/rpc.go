@@ -43,6 +43,10 @@ func (c *Client) Register(s *rpc.Server) {
 		func(_ context.Context, _ rpc.Peer, request *structs.PastRequest) (*structs.NodePast, error) {
 			return c.Past(request)
 		})
+	rpc.Unary(s, structs.MethodNodeRankPast, rpc.FromServers,
+		func(_ context.Context, _ rpc.Peer, request *structs.RankPastRequest) (*structs.NodeRankPast, error) {
+			return c.RankPast(request)
+		})
 	rpc.Unary(s, structs.MethodAllocCommit, rpc.FromServers,
 		func(ctx context.Context, peer rpc.Peer, order *structs.CommitOrder) (*structs.Committed, error) {
 			return c.Commit(ctx, callerOf(peer), order)

@@ -4,8 +4,23 @@ package structs
 // have the keys of package plugins/device.
 const (
 	PastHealthy = "healthy"   // 1 while a device may get work, 0 when it was not well at any time
-	PastCores   = "cpu_cores" // of the machine at work
+	PastCores   = "cpu_cores" // of the machine, or of a rank, at work
 )
+
+// Figures that are kept of a rank, beside PastCores and its memory. Those of its
+// cards are of all of them together.
+const (
+	PastProcesses       = "processes"
+	PastCardUse         = "device_utilization_ratio"   // mean over the cards
+	PastCardMemory      = "device_memory_used_bytes"   // sum
+	PastCardMemoryTotal = "device_memory_total_bytes"  // sum
+	PastCardTemperature = "device_temperature_celsius" // of the hottest
+	PastCardPower       = "device_power_watts"         // sum
+	PastCardPowerLimit  = "device_power_limit_watts"   // sum
+)
+
+// PastFiguresMax is how many figures one rank has at most.
+const PastFiguresMax = 9
 
 // Bounds of the past.
 const (
@@ -35,6 +50,30 @@ type NodePast struct {
 type DevicePast struct {
 	ID     string       `json:"id"`
 	Series []PastSeries `json:"series,omitempty"`
+}
+
+// RankPastRequest asks a node what ranks that run or ran there used, as Count
+// points from the moment From on, each of a span of Step; both are whole seconds.
+type RankPastRequest struct {
+	AllocIDs []string `json:"alloc_ids"`
+	From     UnixNano `json:"from"`
+	Step     Duration `json:"step"`
+	Count    int      `json:"count"` // 1 to PastPointsMax, and PastValuesMax over all ranks
+}
+
+// RankPastAllocsMax bounds the ranks of one RankPastRequest.
+const RankPastAllocsMax = 1024
+
+// NodeRankPast answers a RankPastRequest: those ranks of which something is
+// kept, in the order of the request.
+type NodeRankPast struct {
+	Ranks []RankPast `json:"ranks"`
+}
+
+// RankPast is what one rank used.
+type RankPast struct {
+	AllocID string       `json:"alloc_id"`
+	Series  []PastSeries `json:"series"`
 }
 
 // PastSeries is one figure over time. A value is the mean of its span, of

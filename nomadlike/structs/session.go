@@ -15,6 +15,7 @@ package structs
 //	Node.Figures     server -> client: FiguresRequest / NodeFigures
 //	Node.Metrics     server -> client: MetricsRequest / NodeMetrics
 //	Node.Past        server -> client: PastRequest / NodePast
+//	Node.RankPast    server -> client: RankPastRequest / NodeRankPast
 //	Node.Treat       server -> client: DeviceTreat / DeviceTreated
 //	Alloc.Commit     server -> client: CommitOrder / Committed
 const (
@@ -30,6 +31,7 @@ const (
 	MethodNodeFigures     = "Node.Figures"
 	MethodNodeMetrics     = "Node.Metrics"
 	MethodNodePast        = "Node.Past"
+	MethodNodeRankPast    = "Node.RankPast"
 	MethodNodeTreat       = "Node.Treat"
 	MethodAllocCommit     = "Alloc.Commit"
 )

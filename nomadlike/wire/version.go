@@ -8,4 +8,5 @@ package wire
 //	3  2026-11-21  figures of nodes and treatment of their devices: Node.Figures, Node.Treat, command 26
 //	4  2026-11-21  pause, continue, throttle and finish: commands 27 and 28, Allocation.Control and its answer
 //	5  2026-11-21  containers kept as images: Alloc.Commit; events tell causes and the health of devices
-const ProtocolVersion = 5
+//	6  2026-11-22  what ranks used over time: Node.RankPast
+const ProtocolVersion = 6

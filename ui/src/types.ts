@@ -554,6 +554,26 @@ export interface JobFigures {
   ranks: RankFigures[] | null
   more?: number
 }
+export interface RankPast {
+  alloc_id: string
+  rank: number
+  node_id: string
+  node: string
+  status: string
+  cpu: number
+  memory: number
+  series: PastSeries[] | null
+}
+export interface JobPast {
+  job_id: string
+  subjob: number
+  attempt: number
+  step: string
+  at: Time[] | null
+  ranks: RankPast[] | null
+  away?: string[]
+  more?: number
+}
 export interface MetricSeries {
   name: string
   source: string

@@ -11,7 +11,7 @@ import (
 
 // What a book holds.
 const (
-	Kept       = 24 * 60 // minutes
+	Kept       = 24 * 60 // minutes; also the cells of a Record
 	DevicesMax = structs.DeviceCountMax
 )
 
@@ -63,7 +63,7 @@ func (l *line) newest() int64 {
 	if l.open != 0 || len(l.cells) == 0 {
 		return l.open
 	}
-	return l.cells[len(l.cells)-1].minute
+	return l.cells[len(l.cells)-1].at
 }
 
 // Read gives what was measured since a moment until now. Each point is of as

@@ -45,9 +45,10 @@ func figures() [figuresKept]figure {
 // values are figures at their places; NaN: not measured.
 type values [figuresKept]float32
 
-// cell is what was measured in one minute.
+// cell is what was measured in one span: a minute of a Book, or a span of a
+// Record.
 type cell struct {
-	minute int64 // since 1970
+	at     int64 // since 1970: minutes, or seconds of a Record
 	values values
 }
 
@@ -58,14 +59,18 @@ type sums struct {
 	count [figuresKept]int
 }
 
-func (s *sums) add(place int, how fold, value float64) {
+func (s *sums) add(place int, how fold, value float64) { s.addTimes(place, how, value, 1) }
+
+// addTimes adds a value that stands for so many.
+func (s *sums) addTimes(place int, how fold, value float64, times int) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return
 	}
-	s.count[place]++
-	switch first := s.count[place] == 1; {
+	first := s.count[place] == 0
+	s.count[place] += times
+	switch {
 	case how == mean:
-		s.value[place] += value
+		s.value[place] += value * float64(times)
 	case first, how == last, how == most && value > s.value[place], how == least && value < s.value[place]:
 		s.value[place] = value
 	}
@@ -82,9 +87,9 @@ func (s *sums) of(place int, how fold) (float64, bool) {
 	return s.value[place], true
 }
 
-// cell closes a minute.
-func (s *sums) cell(minute int64, kept [figuresKept]figure) cell {
-	c := cell{minute: minute}
+// cell closes a span.
+func (s *sums) cell(at int64, kept [figuresKept]figure) cell {
+	c := cell{at: at}
 	for place := range kept {
 		c.values[place] = float32(math.NaN())
 		if value, ok := s.of(place, kept[place].fold); ok {
@@ -113,11 +118,11 @@ func (l *line) turn(minute int64, kept [figuresKept]figure) {
 	case l.open != 0:
 		l.cells = append(l.cells, l.sums.cell(l.open, kept))
 	}
-	for len(l.cells) > 0 && l.cells[len(l.cells)-1].minute >= minute {
+	for len(l.cells) > 0 && l.cells[len(l.cells)-1].at >= minute {
 		l.cells = l.cells[:len(l.cells)-1]
 	}
 	old := 0
-	for old < len(l.cells) && l.cells[old].minute <= minute-Kept {
+	for old < len(l.cells) && l.cells[old].at <= minute-Kept {
 		old++
 	}
 	l.cells = append(l.cells[:0], l.cells[old:]...)
@@ -137,17 +142,22 @@ func (l *line) all(kept [figuresKept]figure) []cell {
 func series(cells []cell, kept [figuresKept]figure, first, step int64, count int) []structs.PastSeries {
 	spans := make([]sums, count)
 	for i := range cells {
-		at := (cells[i].minute - first) / step
-		if cells[i].minute < first || at >= int64(count) {
+		at := (cells[i].at - first) / step
+		if cells[i].at < first || at >= int64(count) {
 			continue
 		}
 		for place, value := range cells[i].values {
 			spans[at].add(place, kept[place].fold, float64(value))
 		}
 	}
+	return told(spans, kept)
+}
+
+// told gives the figures of spans, except those that were never measured.
+func told(spans []sums, kept [figuresKept]figure) []structs.PastSeries {
 	var all []structs.PastSeries
 	for place, figure := range kept {
-		one := structs.PastSeries{Gauge: figure.gauge, Values: make([]*float64, count)}
+		one := structs.PastSeries{Gauge: figure.gauge, Values: make([]*float64, len(spans))}
 		known := false
 		for i := range spans {
 			if value, ok := spans[i].of(place, figure.fold); ok {

@@ -81,17 +81,39 @@ func (b *Book) Save() error {
 func (b *Book) encodeLocked() ([]byte, error) {
 	out := file{Version: fileVersion}
 	for _, id := range slices.Sorted(maps.Keys(b.mu.lines)) {
-		cells := b.mu.lines[id].all(b.kept)
-		packed := make([]byte, 0, len(cells)*cellBytes)
-		for i := range cells {
-			packed = binary.LittleEndian.AppendUint64(packed, uint64(cells[i].minute))
-			for _, value := range cells[i].values {
-				packed = binary.LittleEndian.AppendUint32(packed, math.Float32bits(value))
-			}
-		}
-		out.Lines = append(out.Lines, fileLine{ID: id, Cells: packed})
+		out.Lines = append(out.Lines, fileLine{ID: id, Cells: pack(b.mu.lines[id].all(b.kept))})
 	}
 	return json.Marshal(out)
+}
+
+func pack(cells []cell) []byte {
+	packed := make([]byte, 0, len(cells)*cellBytes)
+	for i := range cells {
+		packed = binary.LittleEndian.AppendUint64(packed, uint64(cells[i].at))
+		for _, value := range cells[i].values {
+			packed = binary.LittleEndian.AppendUint32(packed, math.Float32bits(value))
+		}
+	}
+	return packed
+}
+
+// unpack reads what pack wrote. Times have to rise.
+func unpack(packed []byte) ([]cell, error) {
+	if len(packed)%cellBytes != 0 || len(packed)/cellBytes > Kept+1 {
+		return nil, fmt.Errorf("%d bytes", len(packed))
+	}
+	cells := make([]cell, 0, len(packed)/cellBytes)
+	for ; len(packed) > 0; packed = packed[cellBytes:] {
+		c := cell{at: int64(binary.LittleEndian.Uint64(packed))}
+		for place := range c.values {
+			c.values[place] = math.Float32frombits(binary.LittleEndian.Uint32(packed[8+4*place:]))
+		}
+		if n := len(cells); n > 0 && cells[n-1].at >= c.at {
+			return nil, errors.New("times do not rise")
+		}
+		cells = append(cells, c)
+	}
+	return cells, nil
 }
 
 // decode reads what encodeLocked wrote. Minutes have to rise; those before or
@@ -106,19 +128,16 @@ func decode(data []byte, now int64) (map[string]*line, error) {
 	}
 	lines := make(map[string]*line, len(in.Lines))
 	for _, packed := range in.Lines {
-		if len(packed.ID) > idMax || len(packed.Cells)%cellBytes != 0 || len(packed.Cells)/cellBytes > Kept+1 {
-			return nil, fmt.Errorf("line %.80q has %d bytes", packed.ID, len(packed.Cells))
+		cells, err := unpack(packed.Cells)
+		if err == nil && len(packed.ID) > idMax {
+			err = errors.New("too long a name")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %.80q: %w", packed.ID, err)
 		}
 		l := new(line)
-		for rest := packed.Cells; len(rest) > 0; rest = rest[cellBytes:] {
-			c := cell{minute: int64(binary.LittleEndian.Uint64(rest))}
-			for place := range c.values {
-				c.values[place] = math.Float32frombits(binary.LittleEndian.Uint32(rest[8+4*place:]))
-			}
-			if n := len(l.cells); n > 0 && l.cells[n-1].minute >= c.minute {
-				return nil, fmt.Errorf("minutes of line %.80q do not rise", packed.ID)
-			}
-			if c.minute > now-Kept && c.minute <= now {
+		for _, c := range cells {
+			if c.at > now-Kept && c.at <= now {
 				l.cells = append(l.cells, c)
 			}
 		}

@@ -1,19 +1,22 @@
 import { useQuery } from '@tanstack/react-query'
 import { Segmented, Table } from 'antd'
 import type { TFunction } from 'i18next'
-import { lazy, Suspense, useEffect, useRef, useState } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link } from 'react-router'
 import { get, part } from '../api'
 import { number, quote, size } from '../format'
-import type { JobFigures, RankFigures } from '../types'
+import type { JobFigures, JobPast, RankFigures } from '../types'
 import { Cli } from './actions'
+import { joined, lineOf, whole, type Line } from './rankpast'
 import { Failed, Loading, WordTag } from './states'
 
 const Curves = lazy(() => import('./curves'))
 
 const every = 2000 // milliseconds between questions; servers answer from a cache of one second
 const keptMax = 450 // points of each rank: a quarter of an hour
+const pastEvery = 60_000
+const pastPoints = 240
 
 // What is drawn of each rank. The value is between 0 and 1, or null where it
 // is not measured; text is what a person reads.
@@ -57,29 +60,38 @@ export function stragglers(ranks: RankFigures[], value: Measure['value']): numbe
 // heat is the colour of a value between 0 and 1.
 const heat = (value: number) => `color-mix(in srgb, var(--heat) ${Math.round(value * 100)}%, var(--shade))`
 
-interface Kept {
-  at: number[] // seconds
-  ranks: Map<number, (number | null)[]>
-}
-
-// Figures are what the ranks of a job use now, and used since the page was
-// opened: servers keep no history of their own, Prometheus does.
+// Figures are what the ranks of a job use now, and used since they began: nodes
+// keep that, and what they do not keep yet was seen since the page was opened.
+// Of a job that does not run, they are what its newest attempt used.
 export function Figures({ id, name, subjob, live }: { id: string; name: string; subjob: number; live: boolean }) {
   const { t } = useTranslation()
   const [shown, setShown] = useState('')
-  const kept = useRef(new Map<string, Kept>())
+  const kept = useRef(new Map<string, Line>())
   const figures = useQuery({
     queryKey: ['job', id, 'figures', subjob],
     refetchInterval: live ? every : false,
     queryFn: ({ signal }) => get<JobFigures>(`/v1/jobs/${part(id)}/figures?subjob=${subjob}`, signal),
   })
-  const ranks = figures.data?.ranks ?? []
+  const attempt = figures.data?.attempt ?? 0
+  const past = useQuery({
+    queryKey: ['job', id, 'past', subjob, attempt, live],
+    enabled: attempt > 0,
+    refetchInterval: live ? pastEvery : false,
+    queryFn: ({ signal }) => get<JobPast>(`/v1/jobs/${part(id)}/figures/past?subjob=${subjob}&attempt=${attempt}&points=${pastPoints}`, signal),
+  })
+  const over = !live
+  const ranks = useMemo(() => {
+    const all = figures.data?.ranks ?? []
+    if (!over) return all
+    const used = new Map((past.data?.ranks ?? []).map((rank) => [rank.alloc_id, rank]))
+    return all.map((rank) => { const was = used.get(rank.alloc_id); return was ? { ...whole(was), status: rank.status } : rank })
+  }, [figures.data, past.data, over])
   const have = measures.filter((m) => ranks.some((r) => m.value(r) !== null))
   useEffect(() => {
     for (const m of measures) {
       const list = kept.current.get(m.key) ?? { at: [], ranks: new Map<number, (number | null)[]>() }
       kept.current.set(m.key, list)
-      if (!figures.data) continue
+      if (!figures.data || over) continue
       list.at.push(figures.dataUpdatedAt / 1000)
       for (const r of ranks) {
         const line = list.ranks.get(r.rank) ?? new Array<number | null>(list.at.length - 1).fill(null)
@@ -93,17 +105,21 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
       }
     }
   }, [figures.dataUpdatedAt]) // eslint-disable-line react-hooks/exhaustive-deps
+  const one = have.find((m) => m.key === shown) ?? have[0]
+  const before = one && kept.current.get(one.key)?.at[0]
+  const began = useMemo(() => (one ? lineOf(past.data, one.value, before ?? Infinity) : undefined), [past.data, one, before])
   if (figures.error) return <Failed error={figures.error} retry={() => void figures.refetch()} />
   if (!figures.data) return <Loading />
   if (ranks.length === 0) return <p className="quiet">{t('job.no_attempt')}</p>
-  const one = have.find((m) => m.key === shown) ?? have[0]
   const slow = one?.low ? stragglers(ranks, one.value) : []
-  const past = one && kept.current.get(one.key)
+  const seen = one && kept.current.get(one.key)
+  const line = began && joined(began, seen ?? { at: [], ranks: new Map() })
   return (
     <div className="stack">
       <section className="card" aria-label={t('figures.strip')}>
         <h2>{t('figures.strip')}</h2>
-        {have.length === 0 && <p className="quiet">{t('figures.none')}</p>}
+        {have.length === 0 && <p className="quiet">{past.isLoading ? t('states.loading') : over ? t('figures.none_kept') : t('figures.none')}</p>}
+        {over && have.length > 0 && <p className="quiet">{t('figures.whole')}</p>}
         {have.map((m) => (
           <div key={m.key} className="heat-row">
             <span className="heat-name">{t('figures.' + m.key)}</span>
@@ -117,21 +133,23 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
         ))}
         {slow.length > 0 && <p><WordTag tone="busy">{t('figures.slow', { ranks: slow.join(', ') })}</WordTag></p>}
       </section>
-      {one && past && past.at.length > 1 && (
+      {past.data?.away?.length ? <p className="quiet">{t('figures.away', { nodes: past.data.away.join(', ') })}</p> : null}
+      {one && line && line.at.length > 1 && (
         <section className="card" aria-label={t('figures.since')}>
           <div className="bar">
             <h2>{t('figures.since')}</h2>
             <Segmented size="small" aria-label={t('figures.measure')} value={one.key} onChange={setShown} options={have.map((m) => ({ value: m.key, label: t('figures.' + m.key) }))} />
           </div>
           <Suspense fallback={<Loading />}>
-            <Curves label={t('figures.' + one.key)} x={[...past.at]} time lines={[...past.ranks].slice(0, 64).map(([rank, values]) => ({ name: t('logs.rank', { rank }), values: values.map((v) => (v === null ? null : v * 100)) }))} unit="%" />
+            <Curves label={t('figures.' + one.key)} x={line.at} time lines={[...line.ranks].slice(0, 64).map(([rank, values]) => ({ name: t('logs.rank', { rank }), values: values.map((v) => (v === null ? null : v * 100)) }))} unit="%" />
           </Suspense>
+          <Cli text={`nomadlike job figures ${subjob ? `-subjob ${subjob} ` : ''}-rank ${ranks[0]!.rank} ${quote(name)}`} />
         </section>
       )}
-      <section className="card" aria-label={t('figures.ranks')}>
-        <h2>{t('figures.ranks')}</h2>
+      <section className="card" aria-label={t(over ? 'figures.ranks_past' : 'figures.ranks')}>
+        <h2>{t(over ? 'figures.ranks_past' : 'figures.ranks')}</h2>
         <Table<RankFigures> size="small" rowKey="alloc_id" dataSource={ranks} pagination={{ pageSize: 64, hideOnSinglePage: true }} scroll={{ x: 760 }}
-          expandable={ranks.some((r) => r.devices?.length) ? { columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, rowExpandable: (r) => !!r.devices?.length, expandedRowRender: (r) => <Cards rank={r} /> } : undefined}
+          expandable={!over && ranks.some((r) => r.devices?.length) ? { columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, rowExpandable: (r) => !!r.devices?.length, expandedRowRender: (r) => <Cards rank={r} /> } : undefined}
           columns={[
             { title: t('job.rank'), dataIndex: 'rank', width: 60 },
             { title: t('job.node'), render: (_, r) => <Link to={'/nodes/' + r.node_id}>{r.node}</Link> },
@@ -140,7 +158,7 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
             { title: t('figures.processes'), width: 100, render: (_, r) => r.processes ?? '–' },
           ]} />
         {figures.data.more ? <p className="quiet">{t('figures.more', { count: figures.data.more })}</p> : null}
-        <Cli text={`nomadlike job figures ${subjob ? `-subjob ${subjob} ` : ''}${quote(name)}`} />
+        <Cli text={`nomadlike job figures ${over ? '-past ' : ''}${subjob ? `-subjob ${subjob} ` : ''}${quote(name)}`} />
       </section>
     </div>
   )

@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+// jobPast answers jobs.past: what the ranks of one attempt used while they ran,
+// which their nodes keep.
+func (s *site) jobPast(r *request) error {
+	q := query{r: r}
+	index, attempt, rank := int(q.int("subjob", 0, structs.BatchCountMax)), q.uint("attempt"), int(q.int("rank", 0, math.MaxInt32))
+	points := int(cmp.Or(q.int("points", 1, structs.PastPointsMax), structs.PastPointsDefault))
+	since, oneRank := q.span("since", math.MaxInt64, math.MaxInt64), q.text("rank") != ""
+	if q.err != nil {
+		return q.err
+	}
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	snapshot := s.store.Snapshot()
+	subjob := snapshot.Subjob(r.id, index)
+	if subjob == nil {
+		return structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
+	}
+	out := api.JobPast{JobID: r.id, Subjob: index, Attempt: cmp.Or(attempt, subjob.Attempt), At: []structs.UnixNano{}, Ranks: []api.RankPast{}}
+	var gang []*structs.Allocation
+	for alloc := range snapshot.Gang(r.id, index, out.Attempt) {
+		if !oneRank || alloc.Rank == rank {
+			gang = append(gang, alloc)
+		}
+	}
+	slices.SortFunc(gang, func(a, b *structs.Allocation) int { return a.Rank - b.Rank })
+	if len(gang) > structs.RankPastAllocsMax {
+		out.More = len(gang) - structs.RankPastAllocsMax
+		gang = gang[:structs.RankPastAllocsMax]
+	}
+	if len(gang) == 0 {
+		return r.reply(out)
+	}
+	ask := pastGrid(gang, s.now(), since, points)
+	found := make(map[string][]structs.PastSeries)
+	out.Away = gather(s, r.Context(), gang, structs.MethodNodeRankPast, func(ids []string) *structs.RankPastRequest {
+		request := ask
+		request.AllocIDs = ids
+		return &request
+	}, func(answer *structs.NodeRankPast) {
+		for _, one := range answer.Ranks {
+			found[one.AllocID] = one.Series
+		}
+	})
+	out.Step = ask.Step
+	for i := range ask.Count {
+		out.At = append(out.At, ask.From+structs.UnixNano(i)*structs.UnixNano(ask.Step))
+	}
+	for _, alloc := range gang {
+		out.Ranks = append(out.Ranks, api.RankPast{AllocID: alloc.ID, Rank: alloc.Rank, NodeID: alloc.NodeID, Node: alloc.NodeName, Status: alloc.Status,
+			CPU: alloc.Spec.CPU, Memory: alloc.Spec.Memory, Series: whole(found[alloc.ID], ask.Count)})
+	}
+	return r.reply(out)
+}
+
+// pastTick is the finest that nodes keep what ranks use.
+const pastTick = 5 * time.Second
+
+// pastGrid chooses the points at which ranks of one attempt are told: from its
+// first start, but no earlier than since before its end, to its end or now, as
+// many as are wanted and as one answer may hold. Pure.
+func pastGrid(gang []*structs.Allocation, now time.Time, since time.Duration, points int) structs.RankPastRequest {
+	began, ended, runs := structs.At(now), structs.UnixNano(0), false
+	for _, alloc := range gang {
+		began = min(began, cmp.Or(alloc.StartedAt, alloc.PlacedAt, began))
+		ended = max(ended, alloc.FinishedAt)
+		runs = runs || !alloc.Status.Terminal()
+	}
+	if runs || ended < began { // or nobody knows when it was lost
+		ended = max(structs.At(now), began)
+	}
+	if ended.Sub(began) > since {
+		began = ended - structs.UnixNano(since)
+	}
+	first := began.Time().Truncate(pastTick)
+	points = max(min(points, structs.PastValuesMax/(structs.PastFiguresMax*len(gang))), 1)
+	span := ended.Time().Sub(first)/pastTick + 1 // in ticks
+	step := (span + time.Duration(points) - 1) / time.Duration(points)
+	return structs.RankPastRequest{From: structs.At(first), Step: structs.Duration(step * pastTick), Count: int((span + step - 1) / step)}
+}
