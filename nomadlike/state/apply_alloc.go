@@ -185,6 +185,15 @@ func bySignal(alloc *structs.Allocation, without, with string) string {
 	return with
 }
 
+// failedEvent is the text of a failed rank. One that neither a signal nor an exit
+// code ended never ran its command: its files, its image or a hook failed it.
+func failedEvent(alloc *structs.Allocation) string {
+	if alloc.Signal == 0 && alloc.ExitCode == 0 {
+		return "event.alloc.failed_unrun"
+	}
+	return bySignal(alloc, "event.alloc.failed", "event.alloc.failed_signal")
+}
+
 func percent(n int) int { return max(0, min(n, 100)) }
 
 // tellAlloc records that a rank started or ended.
@@ -198,7 +207,7 @@ func (tx *txn) tellAlloc(alloc *structs.Allocation) {
 	params := []string{"rank", alloc.Name, "node", alloc.NodeName}
 	switch alloc.Status {
 	case structs.AllocFailed:
-		event.ID = bySignal(alloc, "event.alloc.failed", "event.alloc.failed_signal")
+		event.ID = failedEvent(alloc)
 		event.Severity = severityError
 		params = append(params, "exit_code", decimal(alloc.ExitCode), "signal", decimal(alloc.Signal))
 	case structs.AllocLost:

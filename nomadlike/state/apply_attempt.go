@@ -341,5 +341,8 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 	if state == structs.JobFailed || state == structs.JobExpired {
 		event.Severity = severityError
 	}
+	if state == structs.JobFailed && after.ExitCode == 0 {
+		event.ID = "event.job.failed_unrun"
+	}
 	tx.tell(event, "job", job.Name, "attempt", decimal(after.Attempt), "exit_code", decimal(after.ExitCode))
 }

@@ -162,7 +162,11 @@ func applyJobStop(tx *txn, body *structs.JobStop) (structs.ApplyResult, *structs
 	if live == 0 {
 		return refuse(structs.CodeConflict, "state.job_ended", "job", job.Name, "state", tx.standing(job.ID).Standing.State)
 	}
-	tx.tell(jobEvent("event.job.stop_requested", job, nil), "job", job.Name, "by", tx.by, "reason", body.Reason)
+	asked := "event.job.stop_requested"
+	if body.Reason != "" {
+		asked = "event.job.stop_requested_because"
+	}
+	tx.tell(jobEvent(asked, job, nil), "job", job.Name, "by", tx.by, "reason", body.Reason)
 	for _, subjob := range targets {
 		tx.stopSubjob(job, subjob, cause)
 	}
