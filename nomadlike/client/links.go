@@ -132,10 +132,11 @@ func (c *Client) lookAtLinks(watch *linkWatch) {
 }
 
 // rdmaDefaults are the variables of a job that asked for RDMA, which it may set
-// otherwise: the ports that were chosen, by their states and rates.
+// otherwise: the ports that were chosen, by their states and rates, and the
+// patience with which NCCL outlives a link that flaps (4 µs · 2^22, seven times).
 func rdmaDefaults(spec *structs.Resources, attributes map[string]string) map[string]string {
 	if cards := attributes[attrRDMACards]; spec.RDMA && cards != "" {
-		return map[string]string{"NCCL_IB_HCA": cards}
+		return map[string]string{"NCCL_IB_HCA": cards, "NCCL_IB_TIMEOUT": "22", "NCCL_IB_RETRY_CNT": "7"}
 	}
 	return nil
 }

@@ -38,8 +38,9 @@ func TestLinkAttributes(t *testing.T) {
 		}
 	}
 	attributes := map[string]string{attrRDMACards: "mlx5_0:1"}
-	if got := rdmaDefaults(&structs.Resources{RDMA: true}, attributes)["NCCL_IB_HCA"]; got != "mlx5_0:1" {
-		t.Errorf("a job with RDMA gets %q", got)
+	want := map[string]string{"NCCL_IB_HCA": "mlx5_0:1", "NCCL_IB_TIMEOUT": "22", "NCCL_IB_RETRY_CNT": "7"}
+	if diff := cmp.Diff(want, rdmaDefaults(&structs.Resources{RDMA: true}, attributes)); diff != "" {
+		t.Errorf("a job with RDMA gets something else (-want +got):\n%s", diff)
 	}
 	if got := rdmaDefaults(&structs.Resources{}, attributes); got != nil {
 		t.Errorf("a job without RDMA gets %v", got)

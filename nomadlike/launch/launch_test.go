@@ -145,6 +145,9 @@ func TestGoldens(t *testing.T) {
 			ranks: []int{0, 1}, node: func(n *NodeFacts) { n.SharedDir = "/run/nomadlike" }},
 		{name: "horovod", job: devices(job(structs.ModeHorovod, 4, "python /workspace/algorithm/train.py")), ranks: []int{0, 3}},
 		{name: "horovod-as-typed", job: job(structs.ModeHorovod, 2, "mpirun -np 2 python train.py"), ranks: []int{0}},
+		{name: "horovod-own-log", job: with(job(structs.ModeHorovod, 2, "python train.py"), func(j *structs.Job) {
+			j.Task.Env = map[string]string{"NCCL_DEBUG": "WARN"}
+		}), ranks: []int{0}},
 		{name: "horovod-one-node", job: devices(job(structs.ModeHorovod, 1, "python train.py")), ranks: []int{0}},
 		{name: "deepspeed", job: devices(job(structs.ModeDeepSpeed, 2, "deepspeed train.py --deepspeed --deepspeed_config ds_config.json")), ranks: []int{0, 1}},
 		{name: "deepspeed-one-node", job: devices(job(structs.ModeDeepSpeed, 1, "deepspeed train.py")), ranks: []int{0}},
