@@ -1,11 +1,13 @@
 package structs
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -46,7 +48,7 @@ func (v *validator) data(j *Job) {
 			v.add(at+".version", "job.volume_version", "")
 		}
 	}
-	v.mounts(j.Mounts)
+	v.mounts(j.Mounts, j.workspacePlaces())
 	if j.Output != "" && v.word("output", j.Output, PathMax) {
 		if !belowPath(j.Output) {
 			v.add("output", "job.output", "job.output.hint", "value", j.Output)
@@ -121,7 +123,38 @@ func (v *validator) plainData(at string, ref DataRef) {
 	}
 }
 
-func (v *validator) mounts(mounts []Mount) {
+// workspacePlaces are the places of the task at which it finds what the job
+// names, and the kind of each.
+func (j *Job) workspacePlaces() map[string]string {
+	places := make(map[string]string)
+	if len(j.Algorithms) > 0 {
+		places[WorkspaceDir+"/algorithm"] = "algorithm"
+	}
+	collected := func(kind string, refs []DataRef) {
+		for _, ref := range refs {
+			at := path.Join(WorkspaceDir, kind, cmp.Or(ref.From, FromPrivate), ref.Name)
+			if ref.From == FromFavorite {
+				at = path.Join(at, strconv.Itoa(ref.Version))
+			}
+			places[at] = kind
+			if ref.Annotations {
+				places[path.Join(WorkspaceDir, "anno_dataset", ref.Name, "annotation")] = "annotations"
+			}
+		}
+	}
+	collected("dataset", j.Datasets)
+	collected("model", j.Models)
+	for _, volume := range j.Volumes {
+		places[path.Join(WorkspaceDir, "volume", volume.Name)] = "volume"
+	}
+	if j.Output != "" {
+		places[WorkspaceDir+"/outputs"] = "output"
+	}
+	return places
+}
+
+// mounts checks mounts, which take none of the places that something else has.
+func (v *validator) mounts(mounts []Mount, taken map[string]string) {
 	if len(mounts) > DataRefsMax {
 		v.add("mount", "job.too_many", "", "what", "mount", "count", len(mounts), "max", DataRefsMax)
 		return
@@ -141,6 +174,8 @@ func (v *validator) mounts(mounts []Mount) {
 			v.add(at+".target", "job.mount_target", "", "value", m.Target)
 		case targets[target]:
 			v.add(at+".target", "job.duplicate", "", "value", m.Target)
+		case taken[target] != "":
+			v.add(at+".target", "job.mount_workspace", "job.mount_workspace.hint", "value", m.Target, "what", taken[target])
 		}
 		targets[target] = true
 	}
@@ -157,6 +192,9 @@ func (v *validator) mountSource(at string, m Mount) {
 		v.add(at+".source", "job.mount_below", "", "value", m.Source)
 	}
 }
+
+// WorkspaceDir is where a task finds its data.
+const WorkspaceDir = "/workspace"
 
 // belowPath tells whether a path stays below whatever it is added to.
 func belowPath(p string) bool {

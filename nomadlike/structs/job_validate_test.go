@@ -313,6 +313,39 @@ func TestWarningsOfEnvironment(t *testing.T) {
 	}
 }
 
+// A block that starts nothing again is warned of, whichever it is.
+func TestWarningsOfNoRestarts(t *testing.T) {
+	for restarts, want := range map[int]int{0: 1, 1: 0} {
+		j, k := smallJob(), smallJob()
+		j.Restart, k.Checkpoint = &Restart{MaxRestarts: restarts}, &Checkpoint{MaxResumes: restarts}
+		for _, job := range []*Job{j, k} {
+			job.SetDefaults()
+			if problems := job.Warnings(); len(problems) != want {
+				t.Errorf("%d restarts: %v", restarts, problems)
+			}
+		}
+	}
+}
+
+// A mount takes no place at which the task finds what else the job names.
+func TestMountsBesideWorkspace(t *testing.T) {
+	j := smallJob()
+	j.Algorithms = []DataRef{{Name: "a"}}
+	j.Datasets = []DataRef{{Name: "d", ReadOnly: true, Annotations: true}, {Name: "f", From: FromFavorite, Version: 3, ReadOnly: true}}
+	j.Models = []DataRef{{Name: "m", From: FromPretrained, ReadOnly: true}}
+	j.Volumes, j.Output = []DataRef{{Name: "v"}}, "o"
+	for target, taken := range map[string]bool{
+		"/workspace/algorithm": true, "/workspace/dataset/private/d": true, "/workspace/anno_dataset/d/annotation": true,
+		"/workspace/dataset/favorite/f/3": true, "/workspace/model/pretrained/m": true, "/workspace/volume/v/": true, "/workspace/outputs": true,
+		"/workspace/dataset/private/e": false, "/workspace/dataset/favorite/f/2": false, "/workspace/outputs/inside": false, "/mnt": false,
+	} {
+		j.Mounts = []Mount{{Target: target, Source: "/nas"}}
+		if problems := j.Validate(); (len(problems) != 0) != taken {
+			t.Errorf("a mount at %s: %v", target, problems)
+		}
+	}
+}
+
 // An interpreter by its path is never put under a launcher, so it may run code
 // of the command line on several nodes.
 func TestInlineScriptByPath(t *testing.T) {

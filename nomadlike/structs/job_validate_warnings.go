@@ -20,6 +20,13 @@ func (j *Job) Warnings() []Problem {
 		}
 	}
 	v.commandWarnings(j)
+	// Nobody writes such a block to have nothing started again.
+	if j.Restart != nil && j.Restart.MaxRestarts == 0 {
+		v.add("restart.max_restarts", "job.warn.no_restarts", "job.warn.no_restarts.hint")
+	}
+	if j.Checkpoint != nil && j.Checkpoint.MaxResumes == 0 {
+		v.add("checkpoint.max_resumes", "job.warn.no_restarts", "job.warn.no_restarts.hint")
+	}
 	return v.problems
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Dir is where a task finds its data.
-const Dir = "/workspace"
+const Dir = structs.WorkspaceDir
 
 // Limits of what a node's configuration may hold.
 const (
