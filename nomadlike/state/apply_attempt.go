@@ -237,6 +237,9 @@ func (tx *txn) start(job *structs.Job, row *attemptRow) {
 	changed := *row
 	changed.Attempt, changed.Due = &attempt, dueAt(job, attempt.RunningAt)
 	tx.putAttempt(&changed)
+	if job.Resizes() && job.NodesOf(attempt.RanksLeft()) < job.Nodes {
+		tx.wakeSchedule() // from now on it is known when the gang may grow
+	}
 	before, ok := tx.subjob(attempt.JobID, attempt.Subjob)
 	if !ok {
 		return
