@@ -63,7 +63,7 @@ func TestLinksThatAreLost(t *testing.T) {
 
 	put(port, "4: ACTIVE")
 	put(carrier, "0")
-	if node := awaitFault(t, c.api, id, "link/lo"); node.Schedulable() || node.Attributes["net.fault.lo"] != "device.link_lost" {
+	if node := awaitFault(t, c.api, id, "link/lo"); node.Schedulable() || node.Attributes["net.fault.lo"] != "device.link_lost" || node.Attributes["net.link"] != "lo" {
 		t.Errorf("without its interface the node is %+v", node.Node)
 	}
 	alone := submitShell(t, c.api, "alone", "true")

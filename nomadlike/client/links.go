@@ -28,6 +28,7 @@ const (
 	attrFastest   = "net.fastest"
 	faultPrefix   = "net.fault."
 	attrInterface = "net.interface" // over which ranks reach each other
+	attrLink      = "net.link"      // the link behind that, as faults name it
 )
 
 // linkWatch remembers the network cards from look to look.
@@ -53,7 +54,7 @@ func linkAttributes(seen rdma.Inventory, faults []rdma.Fault) map[string]string 
 
 // ownLinkAttribute tells whether an attribute is one of linkAttributes.
 func ownLinkAttribute(name string) bool {
-	return strings.HasPrefix(name, faultPrefix) || strings.HasPrefix(name, "rdma.") || name == attrFastest
+	return strings.HasPrefix(name, faultPrefix) || strings.HasPrefix(name, "rdma.") || name == attrFastest || name == attrLink
 }
 
 // hasRDMA tells whether jobs that need RDMA may come: when a port works, and none
@@ -68,7 +69,10 @@ func hasRDMA(seen rdma.Inventory, faults []rdma.Fault, declared bool) bool {
 
 // linkIsLost tells whether nothing should rely on a link: it is down, or was a
 // moment ago. A link that is slower than before still works.
-func linkIsLost(fault *rdma.Fault) bool { return fault.Reason.ID != "device.link_slow" }
+func linkIsLost(fault *rdma.Fault) bool { return fault.Reason.ID != linkSlow }
+
+// linkSlow is the fault of a link that works, slower than before.
+const linkSlow = "device.link_slow"
 
 // linkFaults says what the faults of links mean for the node: without the link
 // that ranks use it takes no new work. Pure.
@@ -79,6 +83,26 @@ func linkFaults(faults []rdma.Fault, data string) []structs.NodeFault {
 		all = append(all, structs.NodeFault{Name: "link/" + f.Link, Reason: f.Reason, Unfit: f.Link == data && linkIsLost(f)})
 	}
 	return all
+}
+
+// linkUnfit names the link whose fault keeps a gang from a node: the one behind
+// the interface that ranks use, and for those with RDMA any port that is lost.
+// "": none does. Pure.
+func linkUnfit(attributes map[string]string, rdmaJob bool) string {
+	data := cmp.Or(attributes[attrLink], attributes[attrInterface])
+	if data != "" && attributes[faultPrefix+data] != "" {
+		return data
+	}
+	if !rdmaJob {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		link, ok := strings.CutPrefix(name, faultPrefix)
+		if ok && strings.Contains(link, ":") && attributes[name] != linkSlow {
+			return link
+		}
+	}
+	return ""
 }
 
 // linkBehind names the link behind an interface: the port of an RDMA card, or
@@ -113,6 +137,9 @@ func (c *Client) lookAtLinks(watch *linkWatch) {
 	faults := watch.Step(links, c.config.Now())
 	fresh := linkAttributes(seen, faults)
 	watch.data = cmp.Or(linkBehind(links, watch.addr), watch.data)
+	if watch.data != "" {
+		fresh[attrLink] = watch.data
+	}
 	c.mu.Lock()
 	all := maps.Clone(c.mu.node.Attributes)
 	maps.DeleteFunc(all, func(name, _ string) bool { return ownLinkAttribute(name) })

@@ -52,7 +52,7 @@ func (c *Client) fitness(a *structs.Assignment) ([]string, *unfit) {
 }
 
 // fitness names what was looked at and was well, or the first thing that was
-// not: the driver, the devices, the network card of a gang, the disk. Pure.
+// not: the driver, the devices, the network cards of a gang, the disk. Pure.
 func fitness(a *structs.Assignment, node *structs.Node, devices []structs.Device, free int64, diskErr error) ([]string, *unfit) {
 	var checks []string
 	if driver := a.Job.Task.Driver; !slices.Contains(node.Drivers, driver) {
@@ -71,9 +71,9 @@ func fitness(a *structs.Assignment, node *structs.Node, devices []structs.Device
 	if n := len(a.Alloc.Devices); n > 0 {
 		checks = append(checks, fmt.Sprintf("devices %d", n))
 	}
-	if card := node.Attributes["net.interface"]; len(a.Members) > 1 && card != "" {
-		if node.Attributes[faultPrefix+card] != "" {
-			return nil, &unfit{"network " + card, "not well"}
+	if card := node.Attributes[attrInterface]; len(a.Members) > 1 && card != "" {
+		if link := linkUnfit(node.Attributes, a.Alloc.Spec.RDMA); link != "" {
+			return nil, &unfit{"network " + link, "not well"}
 		}
 		checks = append(checks, "network "+card)
 	}

@@ -36,3 +36,33 @@ func TestFitness(t *testing.T) {
 		}
 	}
 }
+
+// Ranks may talk over a port of an RDMA card, whose faults go by the port's
+// name, and a gang with RDMA needs all of them.
+func TestFitnessOfLinks(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		rdma       bool
+		attributes map[string]string
+		want       string
+	}{
+		{"well", true, map[string]string{"net.link": "mlx5_0:1"}, ""},
+		{"port behind the interface", false, map[string]string{"net.link": "mlx5_0:1", "net.fault.mlx5_0:1": "device.link_lost"}, "network mlx5_0:1"},
+		{"port that only RDMA uses", true, map[string]string{"net.link": "ens1", "net.fault.mlx5_1:1": "device.link_gone"}, "network mlx5_1:1"},
+		{"the same without RDMA", false, map[string]string{"net.link": "ens1", "net.fault.mlx5_1:1": "device.link_gone"}, ""},
+		{"slow port beside", true, map[string]string{"net.link": "ens1", "net.fault.mlx5_1:1": "device.link_slow"}, ""},
+		{"card beside", true, map[string]string{"net.link": "ens1", "net.fault.ens2": "device.link_lost"}, ""},
+	} {
+		a := gang("g", 1, "true", "n1", "n2")[0]
+		a.Alloc.Spec.RDMA = c.rdma
+		c.attributes["net.interface"] = "ens1"
+		_, found := fitness(a, &structs.Node{Drivers: []string{"exec"}, Attributes: c.attributes}, nil, diskLeast, nil)
+		got := ""
+		if found != nil {
+			got = found.check
+		}
+		if got != c.want {
+			t.Errorf("%s: unfit for %q, want %q", c.name, got, c.want)
+		}
+	}
+}
