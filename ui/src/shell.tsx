@@ -1,15 +1,16 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { Suspense, useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, Outlet, useLocation, useNavigation, useSearchParams } from 'react-router'
 import { ApiError, call, get } from './api'
 import { dateTime } from './format'
 import { follow, type Liveness } from './events'
+import { Guest, isShare } from './guest'
 import { chooseLanguage, type Language } from './i18n'
 import { useLook } from './look'
 import { Button, Drop, Segments } from './parts/controls'
 import { Palette } from './parts/palette'
-import { Failed, Loading } from './parts/states'
+import { Failed, Loading, NoPage } from './parts/states'
 import { SignIn } from './signin'
 import type { Token } from './types'
 
@@ -31,10 +32,6 @@ function takeShare(): string {
   history.replaceState(null, '', location.pathname + location.search)
   return found[1]!
 }
-
-// isShare tells whether somebody looks through a share link: at one thing, and
-// changes nothing.
-export const isShare = (token?: Token | null) => token?.role === 'guest' || token?.role === 'board'
 
 // sessionQuery asks who is signed in; null when nobody is.
 export const sessionQuery = {
@@ -85,11 +82,13 @@ export function Shell() {
 }
 
 // Shared stands around the one thing that a share link shows; there is no way
-// to anything else. It asks again every so often, since the stream of events is
-// not a guest's.
+// to anything else, but for signing in. It asks again every so often, since the
+// stream of events is not a guest's.
 function Shared({ token }: { token: Token }) {
   const { t } = useTranslation()
+  const { pathname } = useLocation()
   const client = useQueryClient()
+  const shown = token.role === 'board' ? pathname === '/cluster' : /^\/jobs\/(?!new$)./.test(pathname)
   useEffect(() => {
     const timer = setInterval(() => void client.invalidateQueries(undefined, { cancelRefetch: false }), sharedEvery)
     return () => clearInterval(timer)
@@ -100,15 +99,23 @@ function Shared({ token }: { token: Token }) {
         <span className="brand">nomadlike</span>
         <span className="quiet" role="note">{t('share.seen', { until: dateTime(token.expires_at) })}</span>
         <span className="grow" />
+        <Button onClick={() => void leave(client)}>{t('signin.enter')}</Button>
         <Preferences />
       </header>
       <main id="content" tabIndex={-1}>
         <Suspense fallback={<Loading />}>
-          <Outlet />
+          <Guest value={true}>{shown ? <Outlet /> : <NoPage />}</Guest>
         </Suspense>
       </main>
     </div>
   )
+}
+
+// leave ends the session; what stands here then is the sign-in.
+async function leave(client: QueryClient) {
+  await call('DELETE', '/v1/session').catch(() => {}) // the cookie may be over already
+  client.clear()
+  client.setQueryData(['session'], null)
 }
 
 function Header({ token, hidden }: { token: Token; hidden: boolean }) {
@@ -123,11 +130,6 @@ function Header({ token, hidden }: { token: Token; hidden: boolean }) {
     return () => end.abort()
   }, [client])
   const here = pathname === '/' ? 'jobs' : pathname.startsWith('/nodes') ? 'cluster' : pathname.split('/')[1]!
-  const signOut = async () => {
-    await call('DELETE', '/v1/session').catch(() => {}) // the cookie may be over already
-    client.clear()
-    client.setQueryData(['session'], null)
-  }
   return (
     <header className="top" hidden={hidden}>
       <Link to="/jobs" className="brand">nomadlike</Link>
@@ -137,11 +139,11 @@ function Header({ token, hidden }: { token: Token; hidden: boolean }) {
       <span className={'live ' + state} role="status" title={t('shell.' + state + '_long')}>
         {moving ? '…' : t('shell.' + state)}
       </span>
-      <Palette signOut={() => void signOut()} />
+      <Palette signOut={() => void leave(client)} />
       <Preferences />
       <Drop right className="bare" name={t('shell.account')} label={token.user || token.name || token.id}>
         <p className="quiet">{t('shell.who', { role: t('role.' + token.role, token.role), project: token.project || t('shell.all_projects') })}</p>
-        <Button onClick={() => void signOut()}>{t('shell.sign_out')}</Button>
+        <Button onClick={() => void leave(client)}>{t('shell.sign_out')}</Button>
       </Drop>
     </header>
   )

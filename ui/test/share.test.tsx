@@ -6,6 +6,7 @@ import { createMemoryRouter, RouterProvider } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
+import { Cluster } from '../src/pages/cluster'
 import { JobPage } from '../src/pages/job'
 import { ShareDialog } from '../src/parts/share'
 import { Shell } from '../src/shell'
@@ -31,7 +32,7 @@ function stubBrowser() {
 
 // open shows the page of a job to whoever the servers take the visitor for;
 // null: they know nobody, and the link is over.
-function open(guest: { role: string } | null) {
+function open(guest: { role: string } | null, at = '/jobs/j1') {
   stubBrowser()
   const asked: [string, string, unknown][] = []
   let signedIn = false
@@ -40,18 +41,20 @@ function open(guest: { role: string } | null) {
     const refused = () => Response.json({ code: 'unauthorized', id: 'auth.token_invalid', message: 'no' }, { status: 401 })
     const token = { id: 't1', expires_at: '2026-11-28T15:00:00Z', ...guest }
     if (path === '/v1/session') {
-      signedIn = !!guest
+      signedIn = !!guest && init?.method !== 'DELETE'
       return guest ? Response.json({ token }) : refused()
     }
     if (path === '/v1/tokens/self') return signedIn ? Response.json(token) : refused()
-    if (path === '/v1/jobs/j1') return Response.json({ state: 'succeeded', counts: {}, attempt: 1, exit_code: 0, subjobs: [{ index: 0, state: 'succeeded', checkpoints: [] }], job: { id: 'j1', name: 'train', type: 'training', priority: 'normal', nodes: 1, distributed: { mode: 'none' }, resources: [], task: { driver: 'exec', command: 'secret-command' }, source: 'job "secret-file" {}' } })
-    if (path.endsWith('/attempts')) return Response.json({ attempts: [] })
-    if (path.endsWith('/allocations')) return Response.json({ allocations: [] })
+    if (path === '/v1/jobs/j1') return Response.json({ state: 'succeeded', counts: {}, attempt: 1, exit_code: 0, subjobs: [{ index: 0, state: 'succeeded', checkpoints: [] }], yielded: [{ subjob: 0, attempt: 1, at: '2026-11-21T15:00:00Z', to: { id: 'j2', name: 'urgent-one', user: 'li', vip: true } }], job: { id: 'j1', name: 'train', type: 'training', priority: 'normal', nodes: 1, distributed: { mode: 'none' }, resources: [], task: { driver: 'exec', command: 'secret-command' }, source: 'job "secret-file" {}' } })
+    if (path.endsWith('/attempts')) return Response.json({ attempts: [{ subjob: 0, number: 1, state: 'ended', outcome: 'succeeded', placed_at: '2026-11-21T15:00:00Z' }] })
+    if (path.endsWith('/allocations')) return Response.json({ allocations: [{ id: 'a1', name: 'train-1-0', node_id: 'n1', node_name: 'gpu-01', subjob: 0, attempt: 1, rank: 0, status: 'complete', exit_code: 0, spec: { cpu: 1 } }] })
+    if (path.includes('/figures')) return Response.json({ ranks: [{ alloc_id: 'a1', rank: 0, node_id: 'n1', node: 'gpu-01', status: 'complete', measured: true, cpu: 1, cpu_busy: 0.5, memory: 1024, memory_used: 512 }] })
+    if (path.startsWith('/v1/nodes?') && guest?.role === 'board') return Response.json({ nodes: [{ id: 'n1', name: 'gpu-01', capacity: { cpu: 8, memory: 1 << 30 }, used: { cpu: 0, memory: 0, allocs: 0 }, status: 'ready', eligibility: 'eligible' }] })
     if (path.endsWith('/events')) return Response.json({ events: [] })
     return Response.json({ code: 'forbidden', id: 'auth.forbidden', message: 'no' }, { status: 403 })
   }))
-  history.replaceState(null, '', '/jobs/j1#share=' + secret)
-  const router = createMemoryRouter([{ element: <Shell />, children: [{ path: 'jobs/:id/:tab?', element: <JobPage /> }] }], { initialEntries: ['/jobs/j1'] })
+  history.replaceState(null, '', at + '#share=' + secret)
+  const router = createMemoryRouter([{ element: <Shell />, children: [{ path: 'jobs', element: <p>a list of jobs</p> }, { path: 'jobs/:id/:tab?', element: <JobPage /> }, { path: 'cluster', element: <Cluster /> }] }], { initialEntries: [at] })
   render(<QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { retry: false } } })}><RouterProvider router={router} /></QueryClientProvider>)
   return { asked, router }
 }
@@ -66,6 +69,15 @@ test('a share link shows one job and nothing that leads anywhere or changes anyt
   for (const name of ['Stop', 'Clone', 'Share', 'Delete', 'Priority']) expect(screen.queryByText(name)).toBeNull()
   expect(document.querySelector('nav')).toBeNull()
   expect(JSON.stringify({ ...localStorage, ...sessionStorage }) + document.body.innerHTML).not.toContain(secret)
+  // Names of machines and of other jobs are words, and there is no command to type.
+  await screen.findByText('gpu-01', { selector: 'td' })
+  await screen.findByText(/urgent-one/)
+  const leads = () => [...document.querySelectorAll('a[href]')].map((a) => a.getAttribute('href'))
+  expect(leads()).toEqual([])
+  await router.navigate('/jobs/j1/figures')
+  await screen.findByText('gpu-01', { selector: 'td' })
+  expect(leads()).toEqual([])
+  expect(document.querySelector('.cli')).toBeNull()
   // An address that names another tab shows none of it either.
   for (const tab of ['file', 'command', 'logs', 'terminal', 'files']) {
     await router.navigate('/jobs/j1/' + tab)
@@ -73,6 +85,31 @@ test('a share link shows one job and nothing that leads anywhere or changes anyt
   }
   const reads = new Set(asked.map(([, path]) => path.split('?')[0]))
   for (const path of ['/v1/events', '/v1/jobs/j1/shares', '/v1/jobs/j1/forecast', '/v1/jobs/plan', '/v1/jobs']) expect(reads.has(path), path).toBe(false)
+})
+
+test('a share link shows no other page, and leaves the way to sign in', async () => {
+  const { asked, router } = open({ role: 'guest' })
+  await screen.findByText('train', { selector: 'h1' })
+  for (const place of ['/jobs', '/cluster']) {
+    await router.navigate(place)
+    await screen.findByText(en.share.only)
+    expect(document.querySelector('main')!.textContent).not.toMatch(/a list of jobs|gpu-01/)
+  }
+  expect(document.querySelector('a[href]')).toBeNull()
+  await router.navigate('/jobs/j1')
+  await userEvent.click(await screen.findByRole('button', { name: en.signin.enter }))
+  await screen.findByLabelText('Token')
+  expect(asked.some(([method, path]) => method === 'DELETE' && path === '/v1/session')).toBe(true)
+})
+
+test('a shared wall leads to no machine', async () => {
+  const { router } = open({ role: 'board' }, '/cluster')
+  const canvas = await screen.findByRole('img')
+  await userEvent.click(canvas)
+  expect(router.state.location.pathname).toBe('/cluster')
+  await userEvent.click(screen.getByText(en.cluster.list))
+  await screen.findByText('gpu-01')
+  expect(document.querySelector('a[href]')).toBeNull()
 })
 
 test('a link that is over asks to sign in and shows nothing', async () => {

@@ -8,7 +8,8 @@ import { number, size } from '../format'
 import { reasonText } from '../i18n'
 import { Button, Pick, Segments } from '../parts/controls'
 import { Grid, sorted, useHeight, type Column } from '../parts/grid'
-import { isShare, useSession } from '../shell'
+import { useGuest } from '../guest'
+import { useSession } from '../shell'
 import { again } from '../again'
 import { Failed, useTitle, WordTag } from '../parts/states'
 import { cellsOf, Wall } from '../parts/wall'
@@ -44,7 +45,7 @@ export function Cluster() {
   const { t } = useTranslation()
   useTitle(t('menu.cluster'))
   const session = useSession()
-  const shared = isShare(session.data)
+  const shared = useGuest()
   const [params, put] = useAddress()
   const [sharing, setSharing] = useState(false)
   const board = params.has('board')
@@ -157,8 +158,9 @@ export function NodeWord({ node }: { node: Pick<Node, 'status' | 'eligibility' |
 function NodeTable({ nodes, order, setOrder }: { nodes: Node[]; order: string; setOrder: (order: string) => void }) {
   const { t } = useTranslation()
   const go = useNavigate()
+  const guest = useGuest()
   const columns = useMemo<Column<Node>[]>(() => [
-    { key: 'name', title: t('job.node'), width: 180, compare: (a, b) => a.name.localeCompare(b.name), cell: (n) => <a href={'/nodes/' + n.id}>{n.name}</a> },
+    { key: 'name', title: t('job.node'), width: 180, compare: (a, b) => a.name.localeCompare(b.name), cell: (n) => (guest ? n.name : <a href={'/nodes/' + n.id}>{n.name}</a>) },
     { key: 'status', title: t('job.status'), width: 160, cell: (n) => <NodeWord node={n} /> },
     { key: 'pool', title: t('jobs.pool'), width: 110, compare: (a, b) => (a.pool ?? '').localeCompare(b.pool ?? ''), cell: (n) => n.pool },
     { key: 'cards', title: t('cluster.cards'), width: 220, grows: true, cell: cardsText },
@@ -166,7 +168,7 @@ function NodeTable({ nodes, order, setOrder }: { nodes: Node[]; order: string; s
     { key: 'memory', title: t('cluster.memory'), width: 170, compare: (a, b) => a.used.memory - b.used.memory, cell: (n) => `${size(n.used.memory)} / ${size(n.capacity.memory)}` },
     { key: 'allocs', title: t('cluster.allocs'), width: 90, compare: (a, b) => a.used.allocs - b.used.allocs, cell: (n) => n.used.allocs },
     { key: 'version', title: t('cluster.version'), width: 120, cell: (n) => n.version },
-  ], [t])
+  ], [t, guest])
   const rows = useMemo(() => sorted(nodes, columns, order), [nodes, columns, order])
   return <Grid label={t('cluster.list')} rows={rows} columns={columns} idOf={(n) => n.id} height={useHeight(330)} order={order} setOrder={setOrder} empty={<p>{t('cluster.none')}</p>} go={(path) => void go(path)} />
 }

@@ -3,7 +3,7 @@ import { Alert, Button, Checkbox, Select, Table, Tabs } from 'antd'
 import type { TFunction } from 'i18next'
 import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link, useNavigate, useParams, useSearchParams } from 'react-router'
+import { useNavigate, useParams, useSearchParams } from 'react-router'
 import { call, get, part } from '../api'
 import { clock, dateTime, devicesOf, millis, quote, since, size, span, spelled } from '../format'
 import { reasonText } from '../i18n'
@@ -12,9 +12,10 @@ import { Figures } from '../parts/figures'
 import { Files } from '../parts/files'
 import { ForecastCard, startText } from '../parts/forecast'
 import { Logs } from '../parts/logs'
+import { JobLink, NodeLink } from '../parts/places'
 import { Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag } from '../parts/states'
 import { ShareButton } from '../parts/share'
-import { isShare, useSession } from '../shell'
+import { useGuest } from '../guest'
 import { Training } from '../parts/training'
 import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
 
@@ -27,7 +28,7 @@ export function JobPage() {
   const { id = '', tab = 'overview' } = useParams()
   const go = useNavigate()
   const [params, setParams] = useSearchParams()
-  const shared = isShare(useSession().data)
+  const shared = useGuest()
   const subjob = Number(params.get('subjob') ?? 0) || 0
   const setSubjob = (index: number) => setParams(index ? { subjob: String(index) } : {}, { replace: true })
   const job = useQuery({ queryKey: ['job', id], queryFn: ({ signal }) => get<JobDetail>('/v1/jobs/' + part(id), signal), refetchInterval: 30_000 })
@@ -67,7 +68,7 @@ export function JobPage() {
       </div>
       <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} />
       {(detail.yielded ?? []).filter((y) => y.subjob === subjob).map((y) => (
-        <Alert key={y.attempt} type="warning" showIcon title={<>{t('job.yielded', { attempt: y.attempt, time: dateTime(y.at), user: y.to.user ?? t('queue.hidden') })} {y.to.name ? <Link to={'/jobs/' + y.to.id}>{y.to.name}</Link> : t('queue.hidden')}{y.to.vip && ' (VIP)'}</>} />
+        <Alert key={y.attempt} type="warning" showIcon title={<>{t('job.yielded', { attempt: y.attempt, time: dateTime(y.at), user: y.to.user ?? t('queue.hidden') })} {y.to.name ? <JobLink id={y.to.id} name={y.to.name} /> : t('queue.hidden')}{y.to.vip && ' (VIP)'}</>} />
       ))}
       <Tabs
         activeKey={tab}
@@ -232,7 +233,7 @@ function Ranks({ ranks, error }: { ranks: Allocation[]; error: unknown }) {
       dataSource={ranks}
       columns={[
         { title: t('job.rank'), dataIndex: 'rank', width: 60 },
-        { title: t('job.node'), render: (_, a) => <Link to={'/nodes/' + a.node_id}>{a.node_name}</Link> },
+        { title: t('job.node'), render: (_, a) => <NodeLink id={a.node_id} name={a.node_name} /> },
         { title: t('job.status'), render: (_, a) => <WordTag tone={tones[a.status] ?? 'plain'} title={reasonText(a.cause)}>{t('alloc.' + a.status, a.status)}{a.step && a.status === 'preparing' ? ' · ' + t('step.' + a.step, a.step) : ''}</WordTag> },
         { title: t('job.cards'), render: (_, a) => (a.devices?.length ? t('short.cards', { count: a.devices.length }) : t('short.cores', { count: a.spec.cpu })) },
         { title: t('job.exit'), width: 90, render: (_, a) => (endedAlloc(a) ? (a.oom_killed ? 'OOM' : a.signal ? t('job.signal', { signal: a.signal }) : a.exit_code) : '') },
@@ -362,7 +363,7 @@ function Checkpoints({ detail, standing }: { detail: JobDetail; standing?: Subjo
   return (
     <section className="card" aria-label={t('job.checkpoints')}>
       <h2>{t('job.checkpoints')}</h2>
-      {detail.job.resume && <p>{t('job.resumed', { path: detail.job.resume.path, step: detail.job.resume.step ?? '–' })} <Link to={'/jobs/' + detail.job.resume.job_id}>{detail.job.resume.job_id.slice(0, 8)}</Link></p>}
+      {detail.job.resume && <p>{t('job.resumed', { path: detail.job.resume.path, step: detail.job.resume.step ?? '–' })} <JobLink id={detail.job.resume.job_id} /></p>}
       {list.length === 0 ? <p className="quiet">{t('job.no_checkpoints')}</p> : (
         <>
           <Table<Checkpoint> size="small" rowKey={(c) => c.path + c.saved_at} pagination={false} scroll={{ x: 640 }} dataSource={list} columns={[

@@ -5,6 +5,7 @@ import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { call, get, part } from '../api'
 import { clock, quote } from '../format'
+import { useGuest } from '../guest'
 import type { Checkpoint, Formatted, JobDetail, JobState, Priority } from '../types'
 import { variablesOf } from './jobfile'
 import { errorText } from './states'
@@ -219,6 +220,7 @@ export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; job
 // Cli shows a command line that does the same.
 export function Cli({ text }: { text: string }) {
   const { t } = useTranslation()
+  if (useGuest()) return null // whoever has no token has no command line either
   return (
     <div>
       <div className="quiet">{t('deed.cli')}</div>

@@ -3,12 +3,12 @@ import { Segmented, Table } from 'antd'
 import type { TFunction } from 'i18next'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link } from 'react-router'
 import { get, part } from '../api'
 import { number, quote, size } from '../format'
 import type { JobFigures, JobPast, RankFigures } from '../types'
 import { Cli } from './actions'
 import { joined, lineOf, whole, type Line } from './rankpast'
+import { NodeLink } from './places'
 import { Failed, Loading, WordTag } from './states'
 
 const Curves = lazy(() => import('./curves'))
@@ -152,7 +152,7 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
           expandable={!over && ranks.some((r) => r.devices?.length) ? { columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, rowExpandable: (r) => !!r.devices?.length, expandedRowRender: (r) => <Cards rank={r} /> } : undefined}
           columns={[
             { title: t('job.rank'), dataIndex: 'rank', width: 60 },
-            { title: t('job.node'), render: (_, r) => <Link to={'/nodes/' + r.node_id}>{r.node}</Link> },
+            { title: t('job.node'), render: (_, r) => <NodeLink id={r.node_id} name={r.node} /> },
             { title: t('job.status'), render: (_, r) => <>{t('alloc.' + r.status)}{!r.measured && live && <span className="quiet"> · {t('figures.unmeasured')}</span>}</> },
             ...have.map((m) => ({ title: t('figures.' + m.key), render: (_: unknown, r: RankFigures) => m.text(r, t) })),
             { title: t('figures.processes'), width: 100, render: (_, r) => r.processes ?? '–' },

@@ -3,12 +3,13 @@ import { Button, Table } from 'antd'
 import type { TFunction } from 'i18next'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Link, useNavigate } from 'react-router'
+import { useNavigate } from 'react-router'
 import { call, part } from '../api'
 import { clock, millis, quote } from '../format'
 import { reasonText } from '../i18n'
 import type { Help, Job, JobForecast, JobRef, Kept, Outlook, When } from '../types'
 import { Cli, DeedDialog } from './actions'
+import { JobLink } from './places'
 import { Failed } from './states'
 
 // startText is the short answer to "when does it start?".
@@ -30,7 +31,7 @@ export function Holders({ holders }: { holders?: JobRef[] }) {
   return (
     <>
       {holders.slice(0, 6).map((holder, i) => (
-        <span key={holder.id + i}>{i > 0 && ', '}<Link to={'/jobs/' + holder.id}>{holder.name || holder.id.slice(0, 8)}</Link>{holder.user && <span className="quiet"> ({holder.user})</span>}</span>
+        <span key={holder.id + i}>{i > 0 && ', '}<JobLink id={holder.id} name={holder.name} />{holder.user && <span className="quiet"> ({holder.user})</span>}</span>
       ))}
       {holders.length > 6 && ' …'}
     </>

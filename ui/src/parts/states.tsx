@@ -4,6 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { Link, useRouteError } from 'react-router'
 import { MissingPart } from '../again'
 import { ApiError } from '../api'
+import { useGuest } from '../guest'
 import type { Failure, JobState, Priority } from '../types'
 import { Button } from './controls'
 
@@ -119,7 +120,7 @@ export function NoPage() {
   return (
     <div className="page">
       <h1>{t('states.no_page')}</h1>
-      <p><Link to="/jobs">{t('menu.jobs')}</Link></p>
+      {useGuest() ? <p>{t('share.only')}</p> : <p><Link to="/jobs">{t('menu.jobs')}</Link></p>}
     </div>
   )
 }

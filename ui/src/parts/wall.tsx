@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
+import { useGuest } from '../guest'
 import { reasonText } from '../i18n'
 import { colorOf, useLook, useWidth } from '../look'
 import type { AvailableNode, Node, NodeDevices } from '../types'
@@ -65,6 +66,7 @@ export function Wall({ tiles }: { tiles: Tile[] }) {
   const { t } = useTranslation()
   const { dark } = useLook()
   const go = useNavigate()
+  const guest = useGuest()
   const canvas = useRef<HTMLCanvasElement>(null)
   const [width, frame] = useWidth(240)
   const [over, setOver] = useState<{ tile: Tile; cell?: Cell; x: number; y: number }>()
@@ -104,10 +106,10 @@ export function Wall({ tiles }: { tiles: Tile[] }) {
           ref={canvas}
           role="img"
           aria-label={t('wall.about', { nodes: tiles.length, held, sick })}
-          style={{ width, height, cursor: over ? 'pointer' : 'default' }}
+          style={{ width, height, cursor: over && !guest ? 'pointer' : 'default' }}
           onMouseMove={(event) => setOver(find(event))}
           onMouseLeave={() => setOver(undefined)}
-          onClick={(event) => { const hit = find(event); if (hit) void go('/nodes/' + hit.tile.node.id) }}
+          onClick={(event) => { const hit = find(event); if (hit && !guest) void go('/nodes/' + hit.tile.node.id) }}
         />
         {over && (
           <div className="tip" style={{ left: Math.min(over.x + 12, Math.max(0, innerWidth - 372)), top: over.y + 14 }}>
