@@ -226,46 +226,41 @@ func axis(span time.Duration) string {
 	return string(line)
 }
 
-// queueTry asks what changes would do, without making them.
+// queueTry asks what changes would do, without making them, in the order in
+// which the command line names them.
 func queueTry(set *flag.FlagSet) func(*Env, []string) error {
 	connection, output, source := declareConnection(set), declareOutput(set), declareSource(set)
-	var drains, stops, priorities, submits listFlag
-	set.Var(&drains, "drain", "cli.flag.try_drain")
-	set.Var(&stops, "stop", "cli.flag.try_stop")
-	set.Var(&priorities, "priority", "cli.flag.try_priority")
-	set.Var(&submits, "submit", "cli.flag.try_submit")
-	add := set.Int("add", 0, "cli.flag.try_add")
-	like := set.String("like", "", "cli.flag.try_like")
+	var tried []tryFlag
+	likes := listFlag{}
+	set.Var(&tryFlag{kind: outlook.ChangeDrain, all: &tried}, "drain", "cli.flag.try_drain")
+	set.Var(&tryFlag{kind: outlook.ChangeStop, all: &tried}, "stop", "cli.flag.try_stop")
+	set.Var(&tryFlag{kind: outlook.ChangePriority, all: &tried}, "priority", "cli.flag.try_priority")
+	set.Var(&tryFlag{kind: outlook.ChangeMove, all: &tried}, "move", "cli.flag.try_move")
+	set.Var(&tryFlag{kind: outlook.ChangeSubmit, all: &tried}, "submit", "cli.flag.try_submit")
+	set.Var(&tryFlag{kind: outlook.ChangeAddNodes, all: &tried}, "add", "cli.flag.try_add")
+	set.Var(&likes, "like", "cli.flag.try_like")
 	return func(env *Env, args []string) error {
 		if err := none(args); err != nil {
 			return err
 		}
 		var changes []outlook.Change
-		for _, node := range drains {
-			changes = append(changes, outlook.Change{Kind: outlook.ChangeDrain, Node: node})
-		}
-		for _, job := range stops {
-			changes = append(changes, outlook.Change{Kind: outlook.ChangeStop, JobID: job})
-		}
-		for _, pair := range priorities {
-			job, tier, ok := strings.Cut(pair, "=")
-			if !ok {
-				return usagef("cli.try.priority", "value", safe(pair))
-			}
-			changes = append(changes, outlook.Change{Kind: outlook.ChangePriority, JobID: job, Priority: structs.Priority(tier)})
-		}
-		for _, path := range submits {
-			job, _, err := env.readJob(path, source)
+		added := 0
+		for _, one := range tried {
+			change, err := one.change(env, source)
 			if err != nil {
 				return err
 			}
-			changes = append(changes, outlook.Change{Kind: outlook.ChangeSubmit, Job: job})
-		}
-		if *add > 0 || *like != "" {
-			if *add <= 0 || *like == "" {
-				return usagef("cli.try.add")
+			if change.Kind == outlook.ChangeAddNodes {
+				if added == len(likes) {
+					return usagef("cli.try.add")
+				}
+				change.Node = likes[added]
+				added++
 			}
-			changes = append(changes, outlook.Change{Kind: outlook.ChangeAddNodes, Node: *like, Count: *add})
+			changes = append(changes, change)
+		}
+		if added != len(likes) {
+			return usagef("cli.try.add")
 		}
 		if len(changes) == 0 {
 			return usagef("cli.try.nothing")
@@ -281,6 +276,73 @@ func queueTry(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		return env.show(output, found, func() { env.printEffect(found) })
 	}
+}
+
+// tryFlag is one change to ponder; setting it appends it to all of them.
+type tryFlag struct {
+	kind  outlook.ChangeKind
+	value string
+	all   *[]tryFlag
+}
+
+// String shows the value.
+func (f *tryFlag) String() string { return f.value }
+
+// Get tells the help what values look like.
+func (f *tryFlag) Get() any {
+	if f.kind == outlook.ChangeAddNodes {
+		return 0
+	}
+	return f.value
+}
+
+// Set adds a change.
+func (f *tryFlag) Set(value string) error {
+	*f.all = append(*f.all, tryFlag{kind: f.kind, value: value})
+	return nil
+}
+
+// change reads what the flag asks for; the node that added ones are like is
+// another flag's.
+func (f *tryFlag) change(env *Env, source *sourceFlags) (outlook.Change, error) {
+	change := outlook.Change{Kind: f.kind}
+	switch f.kind {
+	case outlook.ChangeDrain:
+		change.Node = f.value
+	case outlook.ChangeStop:
+		change.JobID = f.value
+	case outlook.ChangePriority:
+		job, tier, ok := strings.Cut(f.value, "=")
+		if !ok {
+			return change, usagef("cli.try.priority", "value", safe(f.value))
+		}
+		change.JobID, change.Priority = job, structs.Priority(tier)
+	case outlook.ChangeMove:
+		job, place, _ := strings.Cut(f.value, "=")
+		change.JobID = job
+		before, isBefore := strings.CutPrefix(place, "before:")
+		switch {
+		case job != "" && isBefore && before != "":
+			change.Before = before
+		case job != "" && place == "last":
+			change.Last = true
+		case job == "" || place != "first":
+			return change, usagef("cli.try.move", "value", safe(f.value))
+		}
+	case outlook.ChangeSubmit:
+		job, _, err := env.readJob(f.value, source)
+		if err != nil {
+			return change, err
+		}
+		change.Job = job
+	case outlook.ChangeAddNodes:
+		count, err := strconv.Atoi(f.value)
+		if err != nil || count <= 0 {
+			return change, usagef("cli.try.add")
+		}
+		change.Count = count
+	}
+	return change, nil
 }
 
 func (env *Env) printEffect(found *api.Effect) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/structs"
@@ -150,10 +151,18 @@ func (p *ponderer) addNodes(c *Change) error {
 	if c.Count < 1 || c.Count > AddNodesMax {
 		return structs.NewError(structs.CodeInvalid, "forecast.add_count", "count", c.Count, "max", AddNodesMax)
 	}
+	id := newcomerID + node.ID + "+"
+	before := 0 // of another change like this one
+	for known := range p.board.Nodes() {
+		if strings.HasPrefix(known.ID, id) {
+			before++
+		}
+	}
 	for i := range c.Count {
+		number := strconv.Itoa(before + i + 1)
 		added := *node
-		added.ID = newcomerID + node.ID + "+" + strconv.Itoa(i+1)
-		added.Name = node.Name + "+" + strconv.Itoa(i+1)
+		added.ID = id + number
+		added.Name = node.Name + "+" + number
 		added.Status, added.Eligibility = structs.NodeReady, structs.NodeEligible
 		p.board.PutNode(added.ID, &added, nil)
 	}

@@ -183,6 +183,7 @@ async function drags(browser, agent, token, lang, inspect) {
   await panel.locator('.problems li', { hasText: second }).waitFor()
   await panel.locator('.verdict').waitFor()
   await panel.getByRole('row').filter({ hasText: first }).waitFor() // it would start later
+  await panel.getByText(`nomadlike queue try -move ${second}=before:${first}`).waitFor()
   await inspect(page, `views-${lang}-drag`)
   await panel.getByRole('button', { name: w.cancel, exact: true }).click()
   await panel.locator('.problems').waitFor({ state: 'detached' })
@@ -222,6 +223,8 @@ async function shares(browser, agent, token, lang, inspect) {
   await guest.locator('.tag.state-running').first().waitFor()
   assert.ok(!guest.url().includes('nl_share'), 'the secret is taken out of the address')
   assert.equal(await guest.getByRole('button', { name: words[other].stop, exact: true }).count() + (await guest.locator('nav a').count()) + (await guest.getByRole('tab', { name: words[other].logs }).count()), 0, 'a guest has nothing to press')
+  await guest.locator('.ant-table-row').first().waitFor() // its ranks, on machines
+  assert.equal(await guest.locator('a[href]').count(), 0, 'nor anywhere to go')
   const refused = await guest.evaluate((job) => Promise.all(['/v1/jobs', '/v1/nodes', '/v1/queue', '/v1/events', '/v1/tokens', `/v1/jobs/${job}/files?path=`].map((path) => fetch(path).then((answer) => answer.status))), name)
   assert.ok(refused.every((status) => status >= 400), 'nothing else is reachable: ' + refused)
   await inspect(guest, `views-${other}-guest`)

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
 import { dropped, type Box } from '../src/parts/timeline'
-import { readChanges, sentence, tryLine } from '../src/parts/whatif'
+import { doLines, readChanges, sentence, tryLine } from '../src/parts/whatif'
 import type { WhatIf } from '../src/types'
 
 beforeAll(async () => {
@@ -27,9 +27,14 @@ test('changes are said in a sentence, in both languages', () => {
 
 test('the command line ponders the same', () => {
   expect(tryLine(changes.slice(0, 4), name)).toBe('nomadlike queue try -drain gpu-01 -add 2 -like gpu-02 -stop train -priority train=urgent')
-  expect(tryLine(changes.slice(4), name)).toBe('nomadlike queue move -before digits train\nnomadlike queue move -first train')
-  expect(tryLine([{ kind: 'move', job_id: 'j2', last: true }], name)).toBe('nomadlike queue move -last digits')
+  expect(tryLine(changes.slice(4), name)).toBe('nomadlike queue try -move train=before:digits -move train=first')
+  expect(tryLine([{ kind: 'move', job_id: 'j2', last: true }], name)).toBe('nomadlike queue try -move digits=last')
   expect(tryLine([], name)).toBe('')
+})
+
+test('command lines that make the changes', () => {
+  expect(doLines(changes, name).split('\n')).toEqual(['nomadlike node drain gpu-01', 'nomadlike job stop train', 'nomadlike job priority train urgent', 'nomadlike queue move -before digits train', 'nomadlike queue move -first train'])
+  expect(doLines([{ kind: 'move', job_id: 'j2', last: true }], name)).toBe('nomadlike queue move -last digits')
 })
 
 test('changes of an address are taken when they are some', () => {

@@ -12,8 +12,7 @@ import { errorText, Failed } from './states'
 
 const changesMax = 16
 
-// tryLine is the command line that ponders the same; for moves, which no command
-// ponders, it is those that make them.
+// tryLine is the command line that ponders the same.
 export function tryLine(changes: WhatIf[], name: (id: string) => string): string {
   const flags = changes.flatMap((c) => {
     switch (c.kind) {
@@ -25,11 +24,31 @@ export function tryLine(changes: WhatIf[], name: (id: string) => string): string
         return ['-priority', quote(`${name(c.job_id ?? '')}=${c.priority}`)]
       case 'add':
         return ['-add', String(c.count), '-like', quote(c.node ?? '')]
+      case 'move':
+        return ['-move', quote(`${name(c.job_id ?? '')}=${c.last ? 'last' : c.before ? 'before:' + name(c.before) : 'first'}`)]
     }
     return []
   })
-  const moves = changes.filter((c) => c.kind === 'move').map((c) => `nomadlike queue move ${c.last ? '-last' : c.before ? '-before ' + quote(name(c.before)) : '-first'} ${quote(name(c.job_id ?? ''))}`)
-  return [...(flags.length ? ['nomadlike queue try ' + flags.join(' ')] : []), ...moves].join('\n')
+  return flags.length ? 'nomadlike queue try ' + flags.join(' ') : ''
+}
+
+// doLines are the command lines that make the changes; nodes that are added
+// have none.
+export function doLines(changes: WhatIf[], name: (id: string) => string): string {
+  return changes.flatMap((c) => {
+    const job = quote(name(c.job_id ?? ''))
+    switch (c.kind) {
+      case 'drain':
+        return ['nomadlike node drain ' + quote(c.node ?? '')]
+      case 'stop':
+        return ['nomadlike job stop ' + job]
+      case 'priority':
+        return [`nomadlike job priority ${job} ${c.priority}`]
+      case 'move':
+        return [`nomadlike queue move ${c.last ? '-last' : c.before ? '-before ' + quote(name(c.before)) : '-first'} ${job}`]
+    }
+    return []
+  }).join('\n')
 }
 
 const kinds = ['drain', 'add', 'stop', 'priority', 'move']
@@ -108,6 +127,7 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Wha
     await client.invalidateQueries()
   }
   const line = tryLine(changes, name)
+  const made = changes.some((one) => one.kind === 'add') ? '' : doLines(changes, name)
   return (
     <section className="card" aria-label={t('whatif.title')}>
       <h2>{t('whatif.title')}</h2>
@@ -136,11 +156,12 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Wha
               ]} />
             </>
           )}
+          {line && <Cli text={line} />}
           <div className="bar">
             <Button danger loading={busy} disabled={changes.some((one) => one.kind === 'add')} onClick={() => void confirm()}>{t('whatif.confirm')}</Button>
             <Button onClick={() => set([])}>{t('deed.cancel')}</Button>
           </div>
-          {line && <Cli text={line} />}
+          {made && <Cli text={made} />}
         </>
       )}
     </section>
