@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"flag"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"nomadlike/jobspec"
@@ -57,22 +59,42 @@ func (env *Env) confirmedJob(detail *api.JobDetail, step int64, edit, yes bool) 
 		return nil, &exitError{code: ExitError}
 	}
 	job.Source = string(source)
-	if !yes && !env.agrees(detail, job, step) {
+	if yes {
+		return job, nil
+	}
+	saved, err := checkpointOf(detail, step)
+	if err != nil {
+		return nil, err
+	}
+	if !env.agrees(saved, job) {
 		return nil, structs.NewError(structs.CodeInvalid, "cli.resume.refused")
 	}
 	return job, nil
 }
 
-// agrees shows what would run from where, and asks.
-func (env *Env) agrees(detail *api.JobDetail, job *structs.Job, step int64) bool {
-	if len(detail.Subjobs) > 0 {
-		for _, saved := range detail.Subjobs[0].Checkpoints {
-			if newest := detail.Subjobs[0].Newest(); step == 0 && saved == *newest || step != 0 && saved.Step == step {
-				fmt.Fprintln(env.Stdout, env.text("cli.resume.target", "name", safe(job.Name), "path", safe(saved.Path),
-					"step", saved.Step, "attempt", saved.Attempt, "at", when(saved.SavedAt)))
-			}
-		}
+// checkpointOf gives the checkpoint that a server would choose: the newest, or the
+// last one of a step. Without one there is nothing to ask a person.
+func checkpointOf(detail *api.JobDetail, step int64) (*structs.SavedCheckpoint, error) {
+	if len(detail.Subjobs) == 0 || len(detail.Subjobs[0].Checkpoints) == 0 {
+		return nil, structs.NewError(structs.CodeConflict, "agent.resume_nothing", "job", detail.Job.Name)
 	}
+	if step == 0 {
+		return detail.Subjobs[0].Newest(), nil
+	}
+	var steps []string
+	for _, saved := range slices.Backward(detail.Subjobs[0].Checkpoints) {
+		if saved.Step == step {
+			return &saved, nil
+		}
+		steps = append(steps, strconv.FormatInt(saved.Step, 10))
+	}
+	return nil, structs.NewError(structs.CodeNotFound, "agent.resume_step", "job", detail.Job.Name, "step", step, "steps", strings.Join(steps, ", "))
+}
+
+// agrees shows what would run from where, and asks.
+func (env *Env) agrees(saved *structs.SavedCheckpoint, job *structs.Job) bool {
+	fmt.Fprintln(env.Stdout, env.text("cli.resume.target", "name", safe(job.Name), "path", safe(saved.Path),
+		"step", saved.Step, "attempt", saved.Attempt, "at", when(saved.SavedAt)))
 	fmt.Fprintln(env.Stdout, env.text("cli.resume.command", "command", safe(job.Task.Command)))
 	fmt.Fprint(env.Stdout, env.text("cli.resume.ask"))
 	answer, err := bufio.NewReader(env.Stdin).ReadString('\n')
