@@ -95,6 +95,9 @@ func (w *watcher) run(ctx context.Context, fresh bool) {
 // finish takes the last look at what a task has left.
 func (w *watcher) finish(well bool) {
 	w.takeMessages()
+	if !well {
+		w.advise()
+	}
 	looked := make(chan struct{})
 	go func() { // ends with the file system's answer
 		defer close(looked)
