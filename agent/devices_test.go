@@ -22,6 +22,7 @@ import (
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/ascend"
 	"nomadlike/plugins/ascend/dcmitest"
+	"nomadlike/plugins/device"
 	tasks "nomadlike/plugins/exec"
 	"nomadlike/plugins/host"
 	"nomadlike/plugins/nvidia"
@@ -183,6 +184,7 @@ func TestCards(t *testing.T) {
 	t.Run("parts of one by MPS", m.partsByMPS)
 	t.Run("instances of one", m.instancesOfCards)
 	t.Run("an operator clears one", m.operatorClearsCard)
+	t.Run("errors of its links are kept", m.linkErrorsAreKept)
 	t.Run("a lost one moves its job", m.lostCardMovesItsJob)
 	t.Run("one that was reset comes back", m.resetCardComesBack)
 }
@@ -446,7 +448,7 @@ func (c *cards) history(t *testing.T, name string, want ...string) {
 		text := strings.TrimPrefix(e.ID, "event.node.device_")
 		if e.Cause != nil {
 			text += " " + e.Params["fault"]
-			if told := messages.Text(messages.English, e.Cause.ID, e.Cause.Params); strings.HasPrefix(told, e.Cause.ID) || e.Severity == "" {
+			if told := messages.Text(messages.English, e.Cause.ID, e.Cause.Params); strings.HasPrefix(told, e.Cause.ID) || (e.Severity == "") != (e.ID == "event.node.device_noted") {
 				t.Errorf("the cause of %+v reads %q", e, told)
 			}
 		}
@@ -485,6 +487,29 @@ func (c *cards) past(t *testing.T) {
 	if _, err := c.client.NodePast(t.Context(), c.agent.ID(), api.PastFilter{Since: 25 * time.Hour}); structs.CodeOf(err) != structs.CodeInvalid {
 		t.Errorf("more than is kept gives %v", err)
 	}
+}
+
+// Errors of NVLinks are in the history of their card, which goes on working.
+func (m maker) linkErrorsAreKept(t *testing.T) {
+	c := m.start(t, 2)
+	c.await(t, "GPU-0001", true)
+	c.Change("uuid=GPU-0001 ", "uuid=GPU-0001 nvreplay=4 nvrecover=2 ")
+	var noted structs.Device
+	eventually.Within(t, time.Minute, "errors of links stand beside the card", func() bool {
+		noted = c.node(t).Devices[1]
+		return noted.Attrs[device.AttrFault] == "nvlink-errors"
+	})
+	if !noted.Healthy || noted.Health.ID != "device.nvidia_nvlink_errors" || noted.Health.Params["errors"] != "7" || noted.Health.Params["recoveries"] != "2" {
+		t.Errorf("registered %+v for %+v", noted, noted.Health)
+	}
+	c.history(t, "GPU-0000")
+	c.history(t, "GPU-0001", "noted nvlink-errors")
+	runJob(t, c.client, onCards("both", 2, "true"), structs.JobSucceeded)
+	if _, err := c.client.TreatDevice(t.Context(), c.agent.ID(), api.DeviceTreatRequest{Device: "1", Act: structs.DeviceClear}); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Within(t, time.Minute, "nothing is noted any more", func() bool { return c.node(t).Devices[1].Health == nil })
+	c.history(t, "GPU-0001", "noted nvlink-errors", "clear", "well")
 }
 
 // An operator's word brings a card back that waits for a person, and is on

@@ -96,6 +96,7 @@ func deviceGauges() []string {
 		device.GaugePowerLimit, device.GaugeEnergy, device.GaugeTemperature, device.GaugeMemoryTemperature, device.GaugeFan,
 		device.GaugeClockCompute, device.GaugeClockMemory, device.GaugeThrottled, device.GaugePCIeReceived, device.GaugePCIeSent,
 		device.GaugePCIeReplays, device.GaugeNVLinkReceived, device.GaugeNVLinkSent, device.GaugeNVLinkUp, device.GaugeNVLinkErrors,
+		device.GaugeNVLinkRecoveries,
 		device.GaugeECCCorrected, device.GaugeECCUncorrected, device.GaugeRemappedCorrected, device.GaugeRemappedUncorrected,
 		device.GaugeRemapPending, device.GaugeRemapFailed, device.GaugeRetiredPending, device.GaugeVectorUtilization,
 		device.GaugeCPUUtilization, device.GaugeNetworkUp, device.GaugeHealth,

@@ -85,11 +85,15 @@ type Fabric struct {
 // State is the part of a card's facts that health is judged by. A pointer that
 // is nil means that the card can not say.
 type State struct {
-	Recovery        *int    `json:"recovery,omitempty"` // the driver's own verdict, see actions.json
-	RemapPending    bool    `json:"remap_pending,omitempty"`
-	RemapFailed     bool    `json:"remap_failed,omitempty"`
-	RetiredPending  bool    `json:"retired_pending,omitempty"`
-	ECCUncorrected  *uint64 `json:"ecc_uncorrected,omitempty"` // since the driver was loaded
+	Recovery       *int    `json:"recovery,omitempty"` // the driver's own verdict, see actions.json
+	RemapPending   bool    `json:"remap_pending,omitempty"`
+	RemapFailed    bool    `json:"remap_failed,omitempty"`
+	RetiredPending bool    `json:"retired_pending,omitempty"`
+	ECCUncorrected *uint64 `json:"ecc_uncorrected,omitempty"` // since the driver was loaded
+	// LinkErrors are the errors of its NVLinks since the driver was loaded, LinkRecoveries
+	// how often one had to be set up anew.
+	LinkErrors      *uint64 `json:"link_errors,omitempty"`
+	LinkRecoveries  *uint64 `json:"link_recoveries,omitempty"`
 	ThermalSlowdown bool    `json:"thermal_slowdown,omitempty"`
 	HardSlowdown    bool    `json:"hard_slowdown,omitempty"`
 	PowerBrake      bool    `json:"power_brake,omitempty"`

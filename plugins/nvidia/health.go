@@ -1,6 +1,7 @@
 package nvidia
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,6 +24,9 @@ const (
 	oldNews = 10 * time.Minute
 	// calm is how long a condition must be over for its fault to be.
 	calm = 30 * time.Second
+	// linksCalm is calm for errors of NVLinks: a bad cable has some now and then,
+	// which are one fault.
+	linksCalm = 10 * time.Minute
 )
 
 // Health is what is known of every card's faults over time. It is stored, so
@@ -43,10 +47,12 @@ type Unit struct {
 	Faults  []Fault `json:"faults,omitempty"`
 	History []Past  `json:"history,omitempty"`
 	// Links and Width are the best that was seen since the machine started,
-	// ECC the last count.
-	Links int    `json:"links,omitempty"`
-	Width int    `json:"width,omitempty"`
-	ECC   uint64 `json:"ecc,omitempty"`
+	// ECC and the errors of links the last counts; nil: never read.
+	Links          int     `json:"links,omitempty"`
+	Width          int     `json:"width,omitempty"`
+	ECC            uint64  `json:"ecc,omitempty"`
+	LinkErrors     *uint64 `json:"link_errors,omitempty"`
+	LinkRecoveries *uint64 `json:"link_recoveries,omitempty"`
 	// Since says from when on a condition has held that is no fault yet.
 	Since map[string]time.Time `json:"since,omitempty"`
 	// Suspect: its memory is in use by nobody, as Reap has found.
@@ -97,6 +103,7 @@ func (h *Health) Resume(boot string) {
 		if h.Boot != boot {
 			unit.Faults = slices.DeleteFunc(unit.Faults, func(f Fault) bool { return f.Action != device.ActService || f.Measured })
 			unit.Links, unit.Width, unit.ECC, unit.Suspect, unit.Stuck, unit.Since = 0, 0, 0, false, nil, nil
+			unit.LinkErrors, unit.LinkRecoveries = nil, nil
 		}
 	}
 	if h.Boot != boot {
@@ -227,7 +234,9 @@ func (u *Unit) remember(card *Card) {
 type condition struct {
 	name   string
 	holds  bool
-	sticky bool // a fault once it holds: measuring well again is not enough
+	sticky bool          // a fault once it holds: measuring well again is not enough
+	kept   bool          // a fault also where its action lets the card take work: what it says stands beside the card
+	calm   time.Duration // how long it must be over for its fault to be; 0: calm
 	params []any
 }
 
@@ -251,6 +260,7 @@ func (u *Unit) conditions(card *Card, actions *Actions) []condition {
 	if s.ECCUncorrected != nil {
 		u.ECC = *s.ECCUncorrected // smaller after a reset
 	}
+	linkErrors, linkRecoveries := rise(&u.LinkErrors, s.LinkErrors), rise(&u.LinkRecoveries, s.LinkRecoveries)
 	used := s.MemoryUsed - min(s.MemoryReserved, s.MemoryUsed)
 	if u.Suspect && used == 0 {
 		u.Suspect = false
@@ -265,11 +275,36 @@ func (u *Unit) conditions(card *Card, actions *Actions) []condition {
 		condition{name: "hard-slowdown", holds: s.HardSlowdown && !s.ThermalSlowdown && !s.PowerBrake},
 		condition{name: "power-brake", holds: s.PowerBrake},
 		condition{name: "nvlink-down", holds: linksUp(card) < u.Links, params: []any{"up", linksUp(card), "best", u.Links}},
+		condition{name: "nvlink-errors", holds: linkErrors > 0 || linkRecoveries > 0, kept: true, calm: linksCalm,
+			params: []any{"errors", count(u.LinkErrors), "recoveries", count(u.LinkRecoveries)}},
 		condition{name: "pcie-narrow", holds: s.PCIeWidth > 0 && s.PCIeWidth < u.Width, params: []any{"width", s.PCIeWidth, "best", u.Width}},
 		condition{name: "fabric", holds: fabric != nil && (!fabric.Ready || fabric.Error != ""), params: []any{"cause", fabricCause(fabric)}},
 		condition{name: "leftover-memory", holds: u.Suspect, params: []any{"bytes", used}},
 		recoveryCondition(s.Recovery, actions),
 	)
+}
+
+// rise gives by how much a count has risen since the last look, and remembers
+// it. What was before the first look is nobody's news, and a smaller count, as
+// after a reset, begins anew; a card that can not say now says nothing.
+func rise(last **uint64, now *uint64) uint64 {
+	if now == nil {
+		return 0
+	}
+	before, value := *last, *now
+	*last = &value
+	if before == nil || value < *before {
+		return 0
+	}
+	return value - *before
+}
+
+// count reads a count; 0: the card can not say.
+func count(n *uint64) uint64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 func fabricCause(f *Fabric) string {
@@ -300,7 +335,7 @@ func (u *Unit) judge(c condition, actions *Actions, card *Card, now time.Time) *
 	at := slices.IndexFunc(u.Faults, func(f Fault) bool { return f.Code == c.name })
 	if !c.holds {
 		delete(u.Since, c.name)
-		if at < 0 || !u.Faults[at].Measured || now.Sub(u.Faults[at].Last) < calm {
+		if at < 0 || !u.Faults[at].Measured || now.Sub(u.Faults[at].Last) < cmp.Or(c.calm, calm) {
 			return nil
 		}
 		u.Faults = slices.Delete(u.Faults, at, at+1)
@@ -317,7 +352,10 @@ func (u *Unit) judge(c condition, actions *Actions, card *Card, now time.Time) *
 	reason := reasonFor("device.nvidia_"+strings.ReplaceAll(c.name, "-", "_"), card, c.params...)
 	if at >= 0 {
 		f := &u.Faults[at]
-		f.Last, f.Reason = now, reason
+		f.Last = now
+		if !c.kept { // figures that rise all the time are no news of the card
+			f.Reason = reason
+		}
 		if f.Action == rule.Action {
 			return nil
 		}
@@ -327,7 +365,7 @@ func (u *Unit) judge(c condition, actions *Actions, card *Card, now time.Time) *
 	if now.Sub(since) < rule.After || rule.Action == device.ActNone {
 		return nil
 	}
-	if rule.Action.TakesWork() {
+	if rule.Action.TakesWork() && !c.kept {
 		if waiting && rule.After == 0 && c.name != "ecc-double" {
 			return nil // told already
 		}
@@ -419,7 +457,8 @@ func (h *Health) mark() string {
 	fmt.Fprintf(&text, "%s %d", h.Boot, h.Kernel)
 	for _, uuid := range sortedUnits(h.Units) {
 		unit := h.Units[uuid]
-		fmt.Fprintf(&text, "\n%s %q %d %d %d %d %v %v", uuid, unit.Card.UUID, unit.Links, unit.Width, unit.ECC, len(unit.History), unit.Suspect, unit.Stuck)
+		fmt.Fprintf(&text, "\n%s %q %d %d %d %d %v %v %d %d", uuid, unit.Card.UUID, unit.Links, unit.Width, unit.ECC, len(unit.History), unit.Suspect, unit.Stuck,
+			count(unit.LinkErrors), count(unit.LinkRecoveries))
 		for _, f := range unit.Faults {
 			fmt.Fprintf(&text, " %s %s %d %s %v", f.Code, f.Action, f.Count, f.Instance, f.Verdict)
 		}

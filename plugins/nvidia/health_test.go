@@ -76,7 +76,7 @@ func (c *clinic) devices() []structs.Device {
 
 func (c *clinic) show() {
 	for _, d := range c.devices() {
-		if !d.Healthy {
+		if !d.Healthy || d.Health != nil {
 			fmt.Fprintf(&c.text, "    %s: %s (%s)\n", d.ID, d.Attrs[device.AttrAction], d.Attrs[device.AttrFault])
 		}
 	}
@@ -187,6 +187,31 @@ func TestHealthStories(t *testing.T) {
 				c.facts.Cards[0].State.RemapPending = false
 				c.facts.Cards[1].State.PCIeWidth = 16
 			})
+		},
+		"links": func(c *clinic) {
+			count := func(card int, errors, recoveries uint64) func() {
+				return func() {
+					c.facts.Cards[card].State.LinkErrors, c.facts.Cards[card].State.LinkRecoveries = &errors, &recoveries
+				}
+			}
+			count(0, 7, 1)()
+			c.step(0, "errors of before are nobody's news", nil)
+			c.step(5*time.Second, "no new ones", nil)
+			c.step(5*time.Second, "a link makes errors", count(0, 9, 1))
+			c.step(5*time.Second, "more of them are the same fault", count(0, 400, 1))
+			c.step(linksCalm-5*time.Second, "quiet, but not for long", nil)
+			c.step(0, "a link had to be set up anew", count(0, 400, 2))
+			c.restart("boot-1")
+			c.step(time.Second, "nothing is forgotten, and nothing told twice", nil)
+			c.step(5*time.Second, "the other card can tell from now on", count(1, 12, 0))
+			c.step(linksCalm, "quiet for long", nil)
+			c.step(5*time.Second, "the driver was loaded anew: counts begin at zero", count(0, 0, 0))
+			c.step(5*time.Second, "and errors come again", count(0, 1, 0))
+			c.tell(c.health.Forget("GPU-0000", true, c.now))
+			c.step(0, "an operator clears it", nil)
+			c.step(5*time.Second, "the other one, too", count(1, 13, 0))
+			c.restart("boot-2")
+			c.step(time.Second, "rebooted", count(1, 0, 0))
 		},
 		"verdict": func(c *clinic) {
 			reset, none, reboot := 1, 0, 2

@@ -157,6 +157,14 @@ func TestFaultsOverRealLibrary(t *testing.T) {
 	// removed asks for a person.
 	n.Change("uuid=GPU-0000 ", "uuid=GPU-0000 ecc=5 ")
 	await("uncorrected errors", heard("ecc-double"))
+	n.Change("uuid=GPU-0000 ", "uuid=GPU-0000 nvcrc=5 nvreplay=2 ")
+	s = await("errors of links", heard("nvlink-errors"))
+	if said := s.Events[len(s.Events)-1].Reason.Params; said["errors"] != "7" || said["recoveries"] != "1" {
+		t.Errorf("of the links is told %v", said)
+	}
+	if action(s, "GPU-0000") != device.ActNotice || !s.Devices[0].Healthy || s.Devices[0].Attrs[device.AttrFault] != "nvlink-errors" {
+		t.Errorf("beside the card is noted %+v", s.Devices[0])
+	}
 	n.Add(nvmltest.Card(4))
 	await("a fifth card", func(s device.Snapshot) bool { return len(s.Devices) == 5 && action(s, "GPU-0004") == device.ActNone })
 	n.Remove("gpu uuid=GPU-0004")

@@ -267,6 +267,7 @@ func (l *Library) readState(dev nvml.Device, card *nvidia.Card) {
 	}); ok {
 		s.ECCUncorrected = &count
 	}
+	s.LinkErrors, s.LinkRecoveries = l.linkErrors(dev)
 	reasons := l.clockReasons(dev)
 	s.HardSlowdown = reasons&nvml.ClocksThrottleReasonHwSlowdown != 0
 	s.ThermalSlowdown = reasons&nvml.ClocksThrottleReasonHwThermalSlowdown != 0
@@ -276,6 +277,40 @@ func (l *Library) readState(dev nvml.Device, card *nvidia.Card) {
 	}
 	s.PCIeWidth = or(ask(l, "nvmlDeviceGetCurrPcieLinkWidth", dev.GetCurrPcieLinkWidth))
 	s.PowerLimit = int(or(ask(l, "nvmlDeviceGetEnforcedPowerLimit", dev.GetEnforcedPowerLimit)) / 1000)
+}
+
+// linkErrors gives the errors of all links together, and how often links were
+// set up anew; nil: the card can not say.
+func (l *Library) linkErrors(dev nvml.Device) (errors, recoveries *uint64) {
+	values := l.fields(dev, linkErrorFields()...)
+	whole := func(figure float64) *uint64 {
+		n := uint64(max(figure, 0))
+		return &n
+	}
+	if sum, known := sumOf(values[:len(values)-1]); known {
+		errors = whole(sum)
+	}
+	if last := values[len(values)-1]; last != nil {
+		recoveries = whole(*last)
+	}
+	return errors, recoveries
+}
+
+// linkErrorFields are the counts of errors of links, and last that of their
+// recoveries.
+func linkErrorFields() []uint32 {
+	return []uint32{nvml.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL,
+		nvml.FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL}
+}
+
+// sumOf adds the figures that the card can say; false: it can say none.
+func sumOf(values []*float64) (sum float64, known bool) {
+	for _, value := range values {
+		if value != nil {
+			sum, known = sum+*value, true
+		}
+	}
+	return sum, known
 }
 
 // clockReasons says what slows the card down. The function has two names.

@@ -180,11 +180,10 @@ func (l *Library) pcieRate(uuid string, now pcieCount, set func(string, float64)
 // sampleFields measures what only comes by number.
 func (l *Library) sampleFields(dev nvml.Device, _ string, set func(string, float64)) {
 	const kibi = 1024
-	values := l.fields(dev,
+	values := l.fields(dev, append([]uint32{
 		nvml.FI_DEV_MEMORY_TEMP, nvml.FI_DEV_TOTAL_ENERGY_CONSUMPTION,
 		nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
-		nvml.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL,
-		nvml.FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL)
+	}, linkErrorFields()...)...)
 	for i, into := range []struct {
 		key    string
 		factor float64
@@ -193,13 +192,7 @@ func (l *Library) sampleFields(dev nvml.Device, _ string, set func(string, float
 			set(into.key, *values[i]*into.factor)
 		}
 	}
-	errors, any := 0.0, false
-	for _, value := range values[4:7] {
-		if value != nil {
-			errors, any = errors+*value, true
-		}
-	}
-	if any {
+	if errors, known := sumOf(values[4:7]); known {
 		set(device.GaugeNVLinkErrors, errors)
 	}
 	if values[7] != nil {

@@ -48,7 +48,7 @@ struct nvmlDevice_st {
 	int present, lost, instance; // instance: it is a MIG device
 	int gi, ci;
 	struct nvmlDevice_st *parent;
-	long long minor, total, used, arch, util, memutil, power, limit, temp, sm, mem, width, gen, recovery, ecc, eccc, throttle, mig, pending, failed, retired, fabric, status, clique, replays, nvtx, nvrx;
+	long long minor, total, used, arch, util, memutil, power, limit, temp, sm, mem, width, gen, recovery, ecc, eccc, throttle, mig, pending, failed, retired, fabric, status, clique, replays, nvtx, nvrx, nvcrc, nvreplay, nvrecover;
 	int links;
 	struct { int up, sw; char remote[32]; } link[LINKS];
 	int processes;
@@ -109,7 +109,7 @@ static void fields(struct nvmlDevice_st *d, char *at) {
 		NUMBER(minor) NUMBER(total) NUMBER(used) NUMBER(arch) NUMBER(util) NUMBER(memutil) NUMBER(power) NUMBER(limit) NUMBER(temp)
 		NUMBER(sm) NUMBER(mem) NUMBER(width) NUMBER(gen) NUMBER(recovery) NUMBER(ecc) NUMBER(eccc) NUMBER(throttle) NUMBER(mig)
 		NUMBER(pending) NUMBER(failed) NUMBER(retired) NUMBER(fabric) NUMBER(status) NUMBER(clique) NUMBER(replays) NUMBER(nvtx)
-		NUMBER(nvrx) NUMBER(lost) NUMBER(gi) NUMBER(ci)
+		NUMBER(nvrx) NUMBER(nvcrc) NUMBER(nvreplay) NUMBER(nvrecover) NUMBER(lost) NUMBER(gi) NUMBER(ci)
 	}
 }
 
@@ -129,7 +129,7 @@ static void parse(FILE *f) {
 			snprintf(uuid, sizeof uuid, "%s", value);
 			memset(d, 0, sizeof *d);
 			snprintf(d->uuid, sizeof d->uuid, "%s", uuid);
-			d->present = 1, d->recovery = -1, d->fabric = 0, d->minor = count, d->limit = 700000, d->width = 16, d->gen = 5;
+			d->present = 1, d->recovery = -1, d->fabric = 0, d->minor = count, d->limit = 700000, d->width = 16, d->gen = 5, d->nvcrc = 3, d->nvrecover = 1;
 			fields(d, rest);
 			order[count++] = d;
 		} else if (!strcmp(key, "link") && word(&at, first, value)) {
@@ -342,8 +342,9 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t h, int n, nvmlFieldValue_t *v
 			if (v[i].scopeId != 0xFFFFFFFFu) v[i].nvmlReturn = NVML_ERROR_INVALID_ARGUMENT;
 			break;
 		case NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX: v[i].value.ullVal = (unsigned long long)d->nvrx; break;
-		case NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL: v[i].value.ullVal = 3; break;
-		case NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL: v[i].value.ullVal = 1; break;
+		case NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL: v[i].value.ullVal = (unsigned long long)d->nvcrc; break;
+		case NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL: v[i].value.ullVal = (unsigned long long)d->nvreplay; break;
+		case NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL: v[i].value.ullVal = (unsigned long long)d->nvrecover; break;
 		default: v[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
 		}
 	}
