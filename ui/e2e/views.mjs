@@ -157,7 +157,7 @@ async function drags(browser, agent, token, lang, inspect) {
   const find = async (name) => {
     const box = await canvas.boundingBox()
     for (let x = 132; x < box.width; x += 12) {
-      for (const y of [26, 32, 38]) {
+      for (const y of [31, 46, 61].filter((y) => y < box.height)) { // its lanes
         await canvas.hover({ position: { x, y } })
         const tip = timeline.locator('.tip')
         if (await tip.count() && (await tip.locator('strong').textContent()) === name) return { x, y }

@@ -1,3 +1,4 @@
+import i18next from 'i18next'
 import type { JobSummary, Resources, Time } from './types'
 
 const two = (n: number) => String(n).padStart(2, '0')
@@ -19,15 +20,19 @@ export function clock(time: Time, now = Date.now()): string {
 
 export const millis = (time: Time): number => (time ? Date.parse(time) : 0)
 
+const spanUnits = { en: { d: 'd', h: 'h', m: 'min', s: 's' }, zh: { d: '天', h: '小时', m: '分', s: '秒' } }
+
 // span writes a length of time with its two largest units.
 export function span(ms: number): string {
+  const units = spanUnits[i18next.language === 'zh' ? 'zh' : 'en']
   const s = Math.max(0, Math.round(ms / 1000))
-  if (s < 60) return `${s} s`
+  if (s === 0 && ms > 0) return `< 1 ${units.s}`
+  if (s < 60) return `${s} ${units.s}`
   const m = Math.floor(s / 60)
-  if (m < 60) return s % 60 && m < 10 ? `${m} min ${s % 60} s` : `${m} min`
+  if (m < 60) return s % 60 && m < 10 ? `${m} ${units.m} ${s % 60} ${units.s}` : `${m} ${units.m}`
   const h = Math.floor(m / 60)
-  if (h < 48) return m % 60 ? `${h} h ${m % 60} min` : `${h} h`
-  return h % 24 ? `${Math.floor(h / 24)} d ${h % 24} h` : `${Math.floor(h / 24)} d`
+  if (h < 48) return m % 60 ? `${h} ${units.h} ${m % 60} ${units.m}` : `${h} ${units.h}`
+  return h % 24 ? `${Math.floor(h / 24)} ${units.d} ${h % 24} ${units.h}` : `${Math.floor(h / 24)} ${units.d}`
 }
 
 export function since(from: Time, to: Time, now = Date.now()): string {

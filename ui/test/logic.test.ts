@@ -1,3 +1,4 @@
+import i18next from 'i18next'
 import { expect, test } from 'vitest'
 import { commandLine, deedsFor } from '../src/parts/actions'
 import { lines, topicsOf, type Line } from '../src/events'
@@ -9,13 +10,14 @@ import { linesOf, namesOf } from '../src/parts/training'
 import type { RankFigures } from '../src/types'
 import { colour, differing, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
-import { boxes, lanes } from '../src/parts/timeline'
+import { boxes, lanes, tops } from '../src/parts/timeline'
 import { cellsOf, layout } from '../src/parts/wall'
 import { keeps, readFilter } from '../src/parts/filters'
 import { nextOrder, sorted, widthsOf, windowOf } from '../src/parts/grid'
-import { segments } from '../src/pages/job'
-import { lineOf } from '../src/pages/create'
-import type { Attempt, Bar, JobSummary, Node, Timeline } from '../src/types'
+import { segments, stepOf } from '../src/pages/job'
+import { keepsNode } from '../src/pages/cluster'
+import { heldText, lineOf } from '../src/pages/create'
+import type { Attempt, Bar, DeviceState, JobSummary, Node, Timeline } from '../src/types'
 
 test('Chinese comes first when the browser asks for it', () => {
   expect(preferred(['zh-CN', 'en'], null)).toBe('zh')
@@ -146,10 +148,33 @@ test('the palette shows first what begins with the text', () => {
   expect(found.map((f) => f.label)).toEqual(['train', 'big-train'])
 })
 
+test('held cards are said by their job, in runs', () => {
+  const card = (index: number, job = '', healthy = true) => ({ device: 'd' + index, index, healthy, used: !!job, job, text: `${index}:sick` })
+  expect(heldText([card(0, 'train'), card(1, 'train'), card(2), card(3, 'digits'), card(4, 'train'), card(5, '', false)])).toBe('train 0–1, 4 · digits 3 · 5:sick')
+  expect(heldText(undefined)).toBe('')
+})
+
+test('the step is that of the newest attempt', () => {
+  const rank = (attempt: number, ...steps: number[]) => ({ alloc_id: 'a', attempt, rank: 0, node: 'n', series: [{ name: 'loss', source: 'log', count: 1, min: 0, max: 1, points: steps.map((step) => ({ step, at: null, value: 1 })) }] })
+  expect(stepOf({ ranks: [rank(1, 900), rank(2, 10, 20), rank(2, 15)] }, { number: 2 } as Attempt)).toBe(20)
+  expect(stepOf({ ranks: [rank(1, 900)] }, { number: 2 } as Attempt)).toBeUndefined()
+  expect(stepOf(undefined, undefined)).toBeUndefined()
+})
+
+test('nodes are found by what their cards do', () => {
+  const node = { id: 'n', name: 'n', status: 'ready', used: { allocs: 1, devices: { a: 'x' } }, devices: ['a', 'b', 'c', 'd', 'e'].map((id, index) => ({ id, index, healthy: true, model: 'H800' })) } as unknown as Node
+  const measured = [{ id: 'a', owner: { user: 'ann' }, gauges: { utilization_ratio: 0 } }, { id: 'b', gauges: { utilization_ratio: 0 } }] as unknown as DeviceState[]
+  const busy = [{ ...measured[0]!, gauges: { utilization_ratio: 0.9 } }]
+  expect(['', 'mine', 'unused', 'idle', 'fault', 'free4', 'H800', 'A100'].filter((show) => keepsNode(node, show, measured, 'ann'))).toEqual(['', 'mine', 'unused', 'free4', 'H800'])
+  expect(keepsNode(node, 'mine', measured, 'li') || keepsNode(node, 'mine', measured) || keepsNode(node, 'unused', busy) || keepsNode(node, 'unused', [{ ...measured[0]!, gauges: undefined }])).toBe(false)
+})
+
 test('overlapping bars of a node get lanes of their own', () => {
   const bar = (from: number, to: number): Bar => ({ kind: 'running', job_id: 'j', job_name: 'j', project: 'p', subjob: 0, from: t(from), to: t(to), p50: null, p90: null })
   expect(lanes([bar(0, 10), bar(5, 15), bar(10, 20)])).toEqual([0, 1, 0])
   const timeline: Timeline = { from: t(0), to: t(100), rows: [{ node_id: 'n', node: 'n', pool: 'p', bars: [bar(0, 50), { ...bar(50, 0), to: null }] }] }
+  expect(tops(timeline)).toEqual([22, 44])
+  expect(tops({ ...timeline, rows: [{ ...timeline.rows![0]!, bars: [bar(0, 50), bar(10, 50), bar(20, 50)] }, timeline.rows![0]!] })).toEqual([22, 71, 93]) // as high as three lanes need
   const [first, second] = boxes(timeline, 1130)
   expect([first!.x, first!.w]).toEqual([130, 500])
   expect(second!.x + second!.w).toBe(1130)
@@ -235,4 +260,12 @@ test('curves of ranks and attempts stand over one axis', () => {
   expect(x).toEqual([1, 2, 3])
   expect(lines).toEqual([{ name: '2', values: [null, 0.5, 0.4] }, { name: '1', values: [0.9, 0.6, null] }])
   expect(linesOf(ranks, 'loss', true, () => '').x[1]! - linesOf(ranks, 'loss', true, () => '').x[0]!).toBe(1)
+})
+
+test('lengths of time are in the language of the page, and never none when they are short', async () => {
+  await i18next.changeLanguage('en')
+  expect(span(300)).toBe('< 1 s')
+  await i18next.changeLanguage('zh')
+  expect([300, 61_000, 3 * 3_600_000 + 720_000, 50 * 3_600_000].map(span)).toEqual(['< 1 秒', '1 分 1 秒', '3 小时 12 分', '2 天 2 小时'])
+  await i18next.changeLanguage('en')
 })

@@ -126,13 +126,14 @@ test('the logs are of the newest attempt, or of the one that failed before it', 
     return new Response(path.includes('/old/') ? 'Traceback: boom\n' : 'step 1\n')
   }))
   const attempts = [{ number: 1, state: 'ended', outcome: 'failed', first_failed: 'old' }, { number: 2, state: 'running' }] as Attempt[]
-  const allocs = [{ id: 'old', attempt: 1, rank: 0 }, { id: 'new', attempt: 2, rank: 0 }] as Allocation[]
+  const allocs = [{ id: 'old', attempt: 1, rank: 0, node_name: 'gpu-01', status: 'failed' }, { id: 'new', attempt: 2, rank: 0 }] as Allocation[]
   render(<AttemptLogs attempts={attempts} allocs={allocs} />)
   expect(await screen.findByText('step 1')).toBeTruthy()
   expect(asked.every((path) => path.startsWith('/v1/allocations/new/'))).toBe(true)
   fireEvent.mouseDown(screen.getByLabelText('Attempt'))
   await userEvent.click(await screen.findByText('attempt 1 · failed'))
   expect(await screen.findByText('Traceback: boom')).toBeTruthy()
+  expect(screen.getByText(/^Rank 0 on gpu-01 failed first, at .*: failed\.$/)).toBeTruthy()
   await userEvent.click(screen.getByText('First failure: rank 0'))
   await vi.waitFor(() => expect(asked.at(-1)).toMatch(/^\/v1\/allocations\/old\/logs\?stream=stderr/), patience)
 })

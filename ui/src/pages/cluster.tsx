@@ -12,8 +12,8 @@ import { useGuest } from '../guest'
 import { useSession } from '../shell'
 import { again } from '../again'
 import { Failed, useTitle, WordTag } from '../parts/states'
-import { cellsOf, Wall } from '../parts/wall'
-import type { Available, Node, NodeDevices } from '../types'
+import { cellsOf, idle, Wall } from '../parts/wall'
+import type { Available, DeviceState, Node, NodeDevices } from '../types'
 
 const nodesMax = 5000
 
@@ -40,6 +40,26 @@ export const nodesQuery = { queryKey: ['nodes'], queryFn: ({ signal }: { signal:
 // The smallest job asks which job holds each card; whoever may submit nothing
 // sees that a card is held, and not by whom.
 const smallest = { job: { name: 'any', nodes: 1, resources: [{ cpu: 0.01, memory: 16 << 20 }], distributed: { mode: 'single' }, task: { driver: 'exec', command: 'true' } } }
+
+// keepsNode tells whether a node is one of those that are asked for: by a word,
+// or by the model of its cards. What its cards do is measured on it.
+export function keepsNode(node: Node, show: string, measured: DeviceState[] = [], user = ''): boolean {
+  switch (show) {
+    case '':
+      return true
+    case 'mine':
+      return measured.some((d) => d.owner?.user && d.owner.user === user)
+    case 'unused':
+      return measured.some((d) => d.owner && (d.gauges?.utilization_ratio ?? 1) < idle)
+    case 'idle':
+      return node.used.allocs === 0
+    case 'fault':
+      return node.status !== 'ready' || (node.devices ?? []).some((d) => !d.healthy)
+    case 'free4':
+      return (node.devices ?? []).filter((d) => d.healthy && !node.used.devices?.[d.id]).length >= 4
+  }
+  return (node.devices ?? []).some((d) => d.model === show)
+}
 
 export function Cluster() {
   const { t } = useTranslation()
@@ -71,24 +91,15 @@ export function Cluster() {
   const show = params.get('show') ?? ''
   const setShow = (value: string) => put('show', value)
   const models = useMemo(() => [...new Set((nodes.data ?? []).flatMap((n) => (n.devices ?? []).map((d) => d.model)))].sort(), [nodes.data])
+  const user = session.data?.user
+  const devicesOf = useMemo(() => new Map((measured.data ?? []).map((node) => [node.id, node.devices ?? []])), [measured.data])
   const shown = useMemo(
     () =>
       (nodes.data ?? []).filter((node) => {
         if (text && !`${node.name} ${node.pool ?? ''}`.toLowerCase().includes(text.toLowerCase())) return false
-        const free = (node.devices ?? []).filter((d) => d.healthy && !node.used.devices?.[d.id]).length
-        switch (show) {
-          case '':
-            return true
-          case 'idle':
-            return node.used.allocs === 0
-          case 'fault':
-            return node.status !== 'ready' || (node.devices ?? []).some((d) => !d.healthy)
-          case 'free4':
-            return free >= 4
-        }
-        return (node.devices ?? []).some((d) => d.model === show)
+        return keepsNode(node, show, devicesOf.get(node.id), user)
       }),
-    [nodes.data, text, show],
+    [nodes.data, text, show, devicesOf, user],
   )
   const cells = useMemo(() => cellsOf(shown, cards.data?.nodes ?? [], measured.data), [shown, cards.data, measured.data])
   const total = useMemo(() => sum(nodes.data ?? []), [nodes.data])
@@ -105,7 +116,7 @@ export function Cluster() {
       {nodes.error && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}
       <section className="card" aria-label={t('cluster.figures')}>
         <dl className="figures">
-          {([['nodes', `${total.ready} / ${total.nodes}`], ['cards', `${total.held} / ${total.cards}`], ['sick', String(total.sick)], ['cpu', `${number(total.cpuUsed)} / ${number(total.cpu)}`], ['memory', `${size(total.memoryUsed)} / ${size(total.memory)}`]] as const).map(([key, value]) => (
+          {([['nodes', `${total.ready} / ${total.nodes}`], ['held_cards', `${total.held} / ${total.cards}`], ['sick', String(total.sick)], ['held_cpu', `${number(total.cpuUsed)} / ${number(total.cpu)}`], ['held_memory', `${size(total.memoryUsed)} / ${size(total.memory)}`]] as const).map(([key, value]) => (
             <div key={key}><dt>{t('cluster.' + key)}</dt><dd>{value}</dd></div>
           ))}
         </dl>
@@ -113,7 +124,7 @@ export function Cluster() {
       {!board && <div className="bar" role="search" aria-label={t('jobs.filter')}>
           <input className="field" type="search" style={{ width: 220 }} aria-label={t('cluster.search')} placeholder={t('cluster.search')} value={text} onChange={(e) => setText(e.target.value)} />
           <Pick width={200} label={t('cluster.show')} value={show} change={setShow}
-            options={[...['idle', 'fault', 'free4'].map((value) => ({ value, label: t('cluster.only_' + value) })), ...models.map((value) => ({ value, label: value }))]} />
+            options={[...[...(measured.data ? ['mine', 'unused'] : []), 'idle', 'fault', 'free4'].map((value) => ({ value, label: t('cluster.only_' + value) })), ...models.map((value) => ({ value, label: value }))]} />
           <span className="quiet" role="status">{t('cluster.count', { count: shown.length })}</span>
         </div>}
       {view === 'wall' || board ? (

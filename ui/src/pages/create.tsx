@@ -332,6 +332,23 @@ function OutlookView({ outlook, apply }: { outlook: Outlook; apply: (help: Help)
   )
 }
 
+// heldText says which cards of a node are held by what: "train 0–3, 6".
+export function heldText(cards: AvailableNode['cards']): string {
+  const by = new Map<string, number[]>()
+  const others: string[] = [] // not well
+  for (const card of cards ?? []) {
+    if (card.job && card.healthy) by.set(card.job, [...(by.get(card.job) ?? []), card.index])
+    else if (card.used || !card.healthy) others.push(card.text)
+  }
+  const runs = (list: number[]) => list.sort((a, b) => a - b).reduce<[number, number][]>((all, i) => {
+    const last = all.at(-1)
+    if (last && last[1] + 1 === i) last[1] = i
+    else all.push([i, i])
+    return all
+  }, []).map(([from, to]) => (from === to ? String(from) : `${from}–${to}`)).join(', ')
+  return [...[...by].map(([job, list]) => `${job} ${runs(list)}`), ...others].join(' · ')
+}
+
 // AvailableTable is which nodes could hold a rank: 空闲 when it has room now,
 // 紧张 when something of what is asked for is held.
 function AvailableTable({ hcl, body, valid }: { hcl: string; body: object; valid: boolean }) {
@@ -345,16 +362,16 @@ function AvailableTable({ hcl, body, valid }: { hcl: string; body: object; valid
     <>
       {specs.map((s) => <p key={s.spec}>{t('create.spec_room', { spec: s.label || s.spec + 1, idle: s.idle, nodes: s.nodes, need: s.need })}</p>)}
       {models.length > 0 && <p className="quiet">{models.map((m) => t('create.wanted', { model: m.model, used: m.used, total: m.total, wanted: m.wanted })).join(' · ')}</p>}
-      <Table<AvailableNode> size="small" rowKey="id" dataSource={available.data.nodes ?? []} pagination={{ pageSize: 20, hideOnSinglePage: true }} scroll={{ x: 1000 }} locale={{ emptyText: <p>{t('create.no_nodes')}</p> }} columns={[
-        { title: t('job.node'), dataIndex: 'name' },
-        { title: t('job.status'), render: (_, n) => <WordTag tone={n.state === 'idle' ? 'good' : 'busy'}>{t('create.' + n.state)}</WordTag> },
+      <Table<AvailableNode> size="small" rowKey="id" dataSource={available.data.nodes ?? []} pagination={{ pageSize: 20, hideOnSinglePage: true }} scroll={{ x: 1200 }} locale={{ emptyText: <p>{t('create.no_nodes')}</p> }} columns={[
+        { title: t('job.node'), dataIndex: 'name', width: 120 },
+        { title: t('job.status'), width: 90, render: (_, n) => <WordTag tone={n.state === 'idle' ? 'good' : 'busy'}>{t('create.' + n.state)}</WordTag> },
         { title: t('create.os'), render: (_, n) => [n.os, n.kernel].filter(Boolean).join(' · ') },
-        { title: t('cluster.memory'), render: (_, n) => `${size(n.memory_used)} / ${size(n.memory)}` },
-        { title: t('cluster.cpu'), render: (_, n) => `${number(n.cpu_used)} / ${number(n.cpu)}` },
+        { title: t('cluster.memory'), width: 170, render: (_, n) => `${size(n.memory_used)} / ${size(n.memory)}` },
+        { title: t('cluster.cpu'), width: 90, render: (_, n) => `${number(n.cpu_used)} / ${number(n.cpu)}` },
         { title: t('cluster.cards'), render: (_, n) => (n.devices ?? []).map((d) => `${d.model} ${d.used}/${d.total}`).join(' · ') || '–' },
-        { title: t('node.driver'), render: (_, n) => n.driver_versions?.join(', ') ?? '–' },
-        { title: t('create.specs'), render: (_, n) => n.specs.map((s) => specs.find((one) => one.spec === s)?.label || s + 1).join(', ') },
-        { title: t('create.use'), render: (_, n) => (n.cards ?? []).filter((c) => c.used || !c.healthy).map((c) => c.text).join(' ') || '–' },
+        { title: t('node.driver'), width: 110, render: (_, n) => n.driver_versions?.join(', ') ?? '–' },
+        { title: t('create.specs'), width: 90, render: (_, n) => n.specs.map((s) => specs.find((one) => one.spec === s)?.label || s + 1).join(', ') },
+        { title: t('create.use'), render: (_, n) => heldText(n.cards) || '–' },
       ]} />
     </>
   )

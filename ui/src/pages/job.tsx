@@ -17,7 +17,7 @@ import { Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag } fro
 import { ShareButton } from '../parts/share'
 import { useGuest } from '../guest'
 import { Training } from '../parts/training'
-import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
+import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobMetrics, type JobPlan, type Subjob } from '../types'
 
 const Shell = lazy(() => import('../parts/terminal'))
 
@@ -39,6 +39,7 @@ export function JobPage() {
   const allocs = useQuery({ queryKey: ['job', full, 'allocs'], enabled: ready, queryFn: ({ signal }) => get<{ allocations: Allocation[] | null }>(path + '/allocations', signal).then((a) => a.allocations ?? []) })
   const events = useQuery({ queryKey: ['job', full, 'events'], enabled: ready, queryFn: ({ signal }) => get<{ events: Event[] | null }>(path + '/events', signal).then((e) => e.events ?? []) })
   const forecast = useQuery({ queryKey: ['job', full, 'forecast'], enabled: job.data?.state === 'queued' && !shared, refetchInterval: 20_000, queryFn: ({ signal }) => get<JobForecast>(path + '/forecast', signal) })
+  const metrics = useQuery({ queryKey: ['job', full, 'step', subjob], enabled: job.data?.state === 'running' && !shared, refetchInterval: 15_000, retry: false, queryFn: ({ signal }) => get<JobMetrics>(`${path}/metrics?subjob=${subjob}&points=2`, signal) })
   useTitle(job.data?.job.name ?? t('menu.jobs'))
   if (job.isPending) return <Loading />
   if (!job.data) return <div className="page"><Failed error={job.error} retry={() => void job.refetch()} /></div>
@@ -48,6 +49,8 @@ export function JobPage() {
   const standing = (detail.subjobs ?? []).find((s) => s.index === subjob)
   const mine = (attempts.data ?? []).filter((a) => a.subjob === subjob)
   const newest = mine.at(-1)
+  // What happened to the job as a whole, and to the subjob that is looked at.
+  const told = (events.data ?? []).filter((e) => (!e.attempt && !e.subjob) || (e.subjob ?? 0) === subjob)
   const ranks = (allocs.data ?? []).filter((a) => a.subjob === subjob && a.attempt === newest?.number).sort((a, b) => a.rank - b.rank)
   const queued = detail.state === 'queued'
 
@@ -66,7 +69,7 @@ export function JobPage() {
         {!shared && <Button onClick={() => void go('/jobs/new?clone=' + part(spec.id))}>{t('job.clone')}</Button>}
         {!shared && <ShareButton name={spec.name} path={path + '/shares'} />}
       </div>
-      <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} />
+      <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} step={stepOf(metrics.data, newest)} />
       {(detail.yielded ?? []).filter((y) => y.subjob === subjob).map((y) => (
         <Alert key={y.attempt} type="warning" showIcon title={<>{t('job.yielded', { attempt: y.attempt, time: dateTime(y.at), user: y.to.user ?? t('queue.hidden') })} {y.to.name ? <JobLink id={y.to.id} name={y.to.name} /> : t('queue.hidden')}{y.to.vip && ' (VIP)'}</>} />
       ))}
@@ -84,7 +87,7 @@ export function JobPage() {
                 {queued && !shared && <ForecastCard id={spec.id} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
                 <div className="cards">
                   <section className="card" aria-label={t('job.ranks')}><h2>{t('job.ranks')}</h2><Ranks ranks={ranks} error={allocs.error} /></section>
-                  <section className="card" aria-label={t('job.history')}><h2>{t('job.history')}</h2><History events={events.data ?? []} error={events.error} /></section>
+                  <section className="card" aria-label={t('job.history')}><h2>{t('job.history')}</h2><History events={told} error={events.error} /></section>
                 </div>
                 <section className="card" aria-label={t('job.facts')}><h2>{t('job.facts')}</h2><Facts detail={detail} /></section>
               </div>
@@ -104,8 +107,14 @@ export function JobPage() {
   )
 }
 
+// stepOf is how far an attempt has come, by what its ranks print of themselves.
+export function stepOf(metrics: JobMetrics | undefined, attempt: Attempt | undefined): number | undefined {
+  const steps = (metrics?.ranks ?? []).filter((rank) => rank.attempt === attempt?.number).flatMap((rank) => (rank.series ?? []).flatMap((series) => (series.points ?? []).map((point) => point.step)))
+  return steps.length ? Math.max(...steps) : undefined
+}
+
 // truth says in one sentence how a job stands.
-export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefined, ranks: Allocation[], newest: Attempt | undefined, now: number): string {
+export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefined, ranks: Allocation[], newest: Attempt | undefined, now: number, step?: number): string {
   const nodes = t('short.nodes', { count: ranks.length || detail.job.nodes })
   const cards = ranks.reduce((sum, rank) => sum + (rank.devices?.length ?? 0), 0)
   const where = cards ? nodes + ' ' + t('short.cards', { count: cards }) : nodes
@@ -123,7 +132,7 @@ export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefi
       const throttle = detail.control?.idle && detail.control.idle !== '0s' ? t('truth.throttled', { busy: detail.control.busy, idle: detail.control.idle }) : ''
       const limit = detail.job.time_limit && newest?.running_at ? t('truth.limit', { limit: spelled(detail.job.time_limit) }) : ''
       const saved = newest?.checkpoint_at ? t('truth.checkpoint', { time: since(newest.checkpoint_at, null, now) }) : ''
-      return t('truth.running', { time: since(detail.started_at, null, now), where, attempt: newest?.number ?? detail.attempt }) + saved + limit + throttle + (tail || t('truth.no_faults'))
+      return t('truth.running', { time: since(detail.started_at, null, now), where, attempt: newest?.number ?? detail.attempt }) + (step === undefined ? '' : t('truth.step', { step })) + saved + limit + throttle + (tail || t('truth.no_faults'))
     }
     case 'paused':
     case 'stopping':
@@ -136,13 +145,13 @@ export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefi
   }
 }
 
-function Truth({ detail, standing, ranks, newest, forecast }: { detail: JobDetail; standing?: Subjob; ranks: Allocation[]; newest?: Attempt; forecast?: JobForecast }) {
+function Truth({ detail, standing, ranks, newest, forecast, step }: { detail: JobDetail; standing?: Subjob; ranks: Allocation[]; newest?: Attempt; forecast?: JobForecast; step?: number }) {
   const { t } = useTranslation()
   const now = useNow()
   const start = forecast?.starts?.[0]
   return (
     <p className="truth">
-      {truth(t, detail, standing, ranks, newest, now)}
+      {truth(t, detail, standing, ranks, newest, now, step)}
       {start && <> <strong>{startText(t, start)}</strong></>}
     </p>
   )

@@ -56,7 +56,7 @@ export function QueuePage() {
         loading={queue.isPending}
         dataSource={queue.data ?? []}
         pagination={{ pageSize: 50, hideOnSinglePage: true, showSizeChanger: false }}
-        scroll={{ x: 1150 }}
+        scroll={{ x: 1340 }}
         expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, expandedRowRender: (entry) => <Entry entry={entry} /> }}
         locale={{ emptyText: <p>{t('queue.empty')}</p> }}
         onRow={(entry) => ({
@@ -73,10 +73,10 @@ export function QueuePage() {
           { title: t('jobs.name'), ellipsis: true, width: 160, render: (_, e) => <><Link to={'/jobs/' + e.job_id}>{e.job_name}</Link>{e.subjob > 0 && <span className="quiet"> #{e.subjob}</span>}</> },
           { title: t('jobs.project'), width: 130, ellipsis: true, render: (_, e) => [e.project, e.user].filter(Boolean).join(' / ') },
           { title: t('jobs.priority'), width: 110, render: (_, e) => <PriorityTag job={e} /> },
-          { title: t('queue.asks'), width: 90, render: (_, e) => t('short.nodes', { count: e.nodes }) + (e.devices ? ' ' + t('short.cards', { count: e.devices }) : '') },
+          { title: t('queue.asks'), width: 110, render: (_, e) => t('short.nodes', { count: e.nodes }) + (e.devices ? ' ' + t('short.cards', { count: e.devices }) : '') },
           { title: t('queue.waits'), width: 90, render: (_, e) => since(e.queued_at, null, now) },
           { title: t('queue.starts'), width: 270, render: (_, e) => (e.forecast ? <WordTag tone={e.forecast.verdict === 'now' ? 'good' : e.forecast.verdict === 'later' ? 'plain' : e.forecast.verdict === 'never' ? 'bad' : 'busy'}>{startText(t, e.forecast, now)}</WordTag> : '–') },
-          { title: t('queue.reason'), render: (_, e) => reasonText(e.wait) },
+          { title: t('queue.reason'), width: 260, render: (_, e) => reasonText(e.wait) },
           { title: t('queue.holders'), width: 150, render: (_, e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
         ]}
       />

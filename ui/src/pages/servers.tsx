@@ -24,7 +24,7 @@ export function Servers() {
           { title: t('node.addr'), dataIndex: 'addr' },
           { title: t('servers.role'), render: (_, s) => (s.leader ? <WordTag tone="good">{t('servers.leader')}</WordTag> : s.voter ? t('servers.voter') : t('servers.nonvoter')) },
           { title: t('job.status'), render: (_, s) => <WordTag tone={s.healthy ? 'good' : 'bad'}>{t(s.healthy ? 'servers.ok' : 'servers.bad')}</WordTag> },
-          { title: 'gossip', dataIndex: 'status' },
+          { title: t('servers.gossip'), render: (_, s) => s.status && t('servers.gossip_' + s.status, s.status) },
           { title: t('cluster.version'), render: (_, s) => version(s.id) },
         ]} />
         <Cli text="nomadlike operator autopilot health" />
@@ -36,7 +36,7 @@ export function Servers() {
           { title: t('servers.name'), dataIndex: 'name' },
           { title: t('servers.role'), render: (_, m) => t('servers.role_' + m.role, m.role) },
           { title: t('node.addr'), dataIndex: 'rpc_addr' },
-          { title: 'gossip', dataIndex: 'status' },
+          { title: t('servers.gossip'), render: (_, m) => t('servers.gossip_' + m.status, m.status) },
           { title: t('cluster.version'), dataIndex: 'version' },
         ]} />
         <Cli text="nomadlike server members" />

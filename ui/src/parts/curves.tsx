@@ -41,7 +41,7 @@ export default function Curves({ label, x, lines, time = false, unit = '', log =
           { stroke: ink, grid, ticks: grid, ...(time ? { values: (_: uPlot, ticks: number[]) => ticks.map((s) => new Date(s * 1000).toTimeString().slice(0, ticks.some((tick) => tick % 60 !== 0) ? 8 : 5)) } : {}) },
           { stroke: ink, grid, ticks: grid, size: 60, values: (_, ticks) => ticks.map((v) => short(v) + unit) },
         ],
-        series: [{ ...(time ? { value: (_: uPlot, s: number | null) => (s === null ? '–' : new Date(s * 1000).toTimeString().slice(0, 8)) } : {}), label: time ? t('curves.time') : t('curves.step') }, ...lines.map((line, i) => ({ label: line.name, stroke: colours[i % colours.length]!, width: 1.5, spanGaps: true, value: (_: uPlot, v: number | null) => (v === null ? '–' : short(v) + unit) }))],
+        series: [{ value: (_: uPlot, at: number | null) => (at === null ? '–' : time ? new Date(at * 1000).toTimeString().slice(0, 8) : short(at)), label: time ? t('curves.time') : t('curves.step') }, ...lines.map((line, i) => ({ label: line.name, stroke: colours[i % colours.length]!, width: 1.5, spanGaps: true, value: (_: uPlot, v: number | null) => (v === null ? '–' : short(v) + unit) }))],
       },
       [x, ...lines.map((line) => line.values)],
       place.current!,

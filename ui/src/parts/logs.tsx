@@ -2,6 +2,8 @@ import { Alert, Button, Checkbox, Input, Radio, Select } from 'antd'
 import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { part, send } from '../api'
+import { dateTime } from '../format'
+import { reasonText } from '../i18n'
 import type { Allocation, Attempt } from '../types'
 import { errorText } from './states'
 
@@ -91,15 +93,20 @@ export function Logs({ allocs, attempt }: { allocs: Allocation[]; attempt?: Atte
     if (end.current && box.current) box.current.scrollTop = box.current.scrollHeight
   }, [shown])
   const first = allocs.find((a) => a.id === attempt?.first_failed)
+  const followed = first ? allocs.filter((a) => a !== first && ['failed', 'killed', 'lost'].includes(a.status)).length : 0
   return (
     <div className="stack">
+      {first && (
+        <Alert type="error" showIcon
+          title={t('logs.root', { rank: first.rank, node: first.node_name, time: dateTime(first.finished_at ?? attempt?.ending_at ?? null, true), reason: reasonText(first.cause ?? attempt?.cause) || t('alloc.' + first.status, first.status) }) + (followed ? t('logs.followed', { count: followed }) : '')}
+          action={<Button danger size="small" onClick={() => { setStream('stderr'); setRanks([first.rank]) }}>{t('logs.first_failure', { rank: first.rank })}</Button>} />
+      )}
       <div className="bar">
         <Radio.Group value={stream} aria-label={t('logs.stream')} onChange={(e) => setStream(e.target.value as 'stdout' | 'stderr')} optionType="button" options={['stdout', 'stderr']} />
         <Select mode="multiple" maxTagCount={6} style={{ minWidth: 180 }} aria-label={t('logs.ranks')} value={ranks} onChange={(value: number[]) => setRanks([...value].sort((a, b) => a - b))} options={allocs.map((a) => ({ value: a.rank, label: t('logs.rank', { rank: a.rank }) }))} />
         <Checkbox checked={follow} onChange={(e) => setFollow(e.target.checked)}>{t('logs.follow')}</Checkbox>
         <Checkbox checked={only} disabled={chosen.length < 2} onChange={(e) => setOnly(e.target.checked)}>{t('logs.differ')}</Checkbox>
         <Input.Search allowClear style={{ width: 220 }} aria-label={t('logs.search')} placeholder={t('logs.search')} onChange={(e) => setText(e.target.value)} />
-        {first && <Button danger onClick={() => { setStream('stderr'); setRanks([first.rank]) }}>{t('logs.first_failure', { rank: first.rank })}</Button>}
         {chosen.map((a) => (
           <a key={a.id} href={`/v1/allocations/${part(a.id)}/logs?stream=${stream}`} download={`${a.name}.${stream}.log`}>{t('logs.download', { rank: a.rank })}</a>
         ))}

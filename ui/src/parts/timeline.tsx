@@ -6,7 +6,9 @@ import { clock, millis } from '../format'
 import { colorOf, useLook, useWidth } from '../look'
 import type { Bar, Timeline, TimelineRow, WhatIf } from '../types'
 
-const rowHeight = 22
+const rowHeight = 22 // of a node whose bars do not overlap
+const laneHeight = 15
+const lanesMax = 8 // beyond, bars of a node become thinner
 const head = 22
 const names = 130
 
@@ -31,20 +33,32 @@ export function lanes(bars: Bar[]): number[] {
   })
 }
 
+// tops says where the row of every node begins, and at last where the rows end:
+// a node where much happens at a time is as high as that needs.
+export function tops(timeline: Timeline): number[] {
+  const out = [head]
+  for (const row of timeline.rows ?? []) {
+    const many = Math.max(1, ...lanes(row.bars ?? []).map((l) => l + 1))
+    out.push(out.at(-1)! + Math.max(rowHeight, Math.min(many, lanesMax) * laneHeight + 4))
+  }
+  return out
+}
+
 // boxes places every bar of a timeline on a plane of a given width.
 export function boxes(timeline: Timeline, width: number): Box[] {
   const from = millis(timeline.from)
   const scale = (width - names) / (millis(timeline.to) - from || 1)
+  const at = tops(timeline)
   const out: Box[] = []
   ;(timeline.rows ?? []).forEach((row, i) => {
     const bars = row.bars ?? []
     const lane = lanes(bars)
     const many = Math.max(1, ...lane.map((l) => l + 1))
-    const h = (rowHeight - 4) / many
+    const h = (at[i + 1]! - at[i]! - 4) / many
     bars.forEach((bar, j) => {
       const x = names + Math.max(0, millis(bar.from) - from) * scale
       const end = bar.to ? names + (millis(bar.to) - from) * scale : width
-      out.push({ x, y: head + i * rowHeight + 2 + lane[j]! * h, w: Math.max(2, Math.min(end, width) - x), h: Math.max(2, h - 1), bar, row })
+      out.push({ x, y: at[i]! + 2 + lane[j]! * h, w: Math.max(2, Math.min(end, width) - x), h: Math.max(2, h - 1), bar, row })
     })
   })
   return out
@@ -70,7 +84,7 @@ export function Gantt({ timeline, move }: { timeline: Timeline; move?: (change: 
   const [over, setOver] = useState<{ box: Box; x: number; y: number }>()
   const [held, setHeld] = useState<{ box: Box; x: number; y: number; moved: boolean }>()
   const rows = timeline.rows ?? []
-  const height = head + rows.length * rowHeight + 4
+  const height = tops(timeline).at(-1)! + 4
   const placed = boxes(timeline, width)
   useEffect(() => {
     const context = canvas.current?.getContext('2d')
@@ -165,8 +179,10 @@ function draw(c: CanvasRenderingContext2D, timeline: Timeline, placed: Box[], wi
     const text = step >= 24 || (d.getHours() === 0 && hours > 8) ? `${d.getMonth() + 1}-${String(d.getDate()).padStart(2, '0')}` : `${String(d.getHours()).padStart(2, '0')}:00`
     if (x < width - 30) c.fillText(text, x + 3, 10)
   }
+  const at = tops(timeline)
   ;(timeline.rows ?? []).forEach((row, i) => {
-    const y = head + i * rowHeight
+    const y = at[i]!
+    const rowHeight = at[i + 1]! - y
     c.fillStyle = line
     c.fillRect(0, y, width, 1)
     c.fillStyle = row.away ? (dark ? '#8b929b' : '#7a828b') : ink
@@ -189,7 +205,7 @@ function draw(c: CanvasRenderingContext2D, timeline: Timeline, placed: Box[], wi
       c.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1)
     }
     c.setLineDash([])
-    if (w > 46 && h > 11) {
+    if (w > 46 && h > 10) {
       c.fillStyle = bar.kind === 'running' ? (dark ? '#ffffff' : '#101317') : ink
       c.save()
       c.beginPath()

@@ -48,7 +48,7 @@ export function cellsOf(nodes: Node[], available: AvailableNode[], measured: Nod
 const gap = 6
 const pad = 4
 const title = 13
-const idle = 0.02 // below that, a held card does nothing
+export const idle = 0.02 // below that, a held card does nothing
 
 // layout puts tiles in rows; cells shrink until a thousand fit one screen.
 export function layout(tiles: Tile[], width: number): { cell: number; tile: { w: number; h: number }; columns: number; rows: number; across: number } {

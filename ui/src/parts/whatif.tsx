@@ -157,7 +157,7 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Wha
             </>
           )}
           {line && <Cli text={line} />}
-          <div className="bar">
+          <div className="bar apart">
             <Button danger loading={busy} disabled={changes.some((one) => one.kind === 'add')} onClick={() => void confirm()}>{t('whatif.confirm')}</Button>
             <Button onClick={() => set([])}>{t('deed.cancel')}</Button>
           </div>
