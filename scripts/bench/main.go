@@ -69,10 +69,11 @@ func main() {
 	runs := flag.Int("runs", 5, "repetitions of the slow figures")
 	only := flag.String("only", "", "regular expression of figures to measure")
 	fleet := flag.Int("fleet", fleetSize, "agents of the fleet, a multiple of 100")
+	served := flag.Int("serve", 0, "measure nothing: keep a server with so many simulated nodes until the input ends")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, &bench{binary: *binary, runs: *runs, fleet: *fleet}, *only); err != nil {
+	if err := run(ctx, &bench{binary: *binary, runs: *runs, fleet: *fleet}, *only, *served); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		var refused *structs.Error
 		if errors.As(err, &refused) {
@@ -84,7 +85,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, b *bench, only string) (err error) {
+func run(ctx context.Context, b *bench, only string, served int) (err error) {
 	if b.binary, err = filepath.Abs(b.binary); err != nil {
 		return err
 	}
@@ -96,6 +97,9 @@ func run(ctx context.Context, b *bench, only string) (err error) {
 		return err
 	}
 	defer os.RemoveAll(b.dir)
+	if served > 0 {
+		return serve(ctx, b, served)
+	}
 	for _, f := range figures() {
 		if !wanted.MatchString(f.name) {
 			continue

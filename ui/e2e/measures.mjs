@@ -56,9 +56,8 @@ async function quiet(browser) {
 // firstView measures with an empty cache, in a window that is there, from the
 // address until what is looked for is drawn, rows of the list of jobs unless
 // told. It gives the processor time of the page as well, which says more than
-// the clock on a busy machine. Requests that answers names are answered
-// with it and not by the agent.
-export async function firstView(browser, agent, token, { path = '/jobs', shown = '.rows .grid-row', answers = {} } = {}) {
+// the clock on a busy machine.
+export async function firstView(browser, agent, token, { path = '/jobs', shown = '.rows .grid-row' } = {}) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en-US' })
   const page = await context.newPage()
   await visit(page, agent.address)
@@ -80,13 +79,6 @@ export async function firstView(browser, agent, token, { path = '/jobs', shown =
   }, shown)
   const inside = await fresh.newCDPSession(view)
   await inside.send('Performance.enable')
-  // Only these are held up on their way; the others go as they do without a test.
-  const patterns = Object.keys(answers).map((part) => ({ urlPattern: '*' + part + '*' }))
-  inside.on('Fetch.requestPaused', ({ requestId, request }) => {
-    const part = Object.keys(answers).find((one) => request.url.includes(one))
-    void inside.send('Fetch.fulfillRequest', { requestId, responseCode: 200, responseHeaders: [{ name: 'Content-Type', value: 'application/json' }], body: answers[part] }).catch(() => {}) // the view is closed
-  })
-  if (patterns.length) await inside.send('Fetch.enable', { patterns })
   await quiet(browser)
   await visit(view, agent.address + path, { waitUntil: 'commit' })
   const took = Math.round(await (await view.waitForFunction(() => globalThis.drawnAt)).jsonValue())
