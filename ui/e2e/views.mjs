@@ -1,7 +1,7 @@
 // What a person sees and does besides a job of their own, against a real agent
 // with eight cards: the wall that changes while one looks, the curves of a job
 // that prints them, dragging in the timeline of the queue, machines for VIP
-// jobs, links for whoever is not signed in, and the wallboard; the list by keyboard
+// jobs, a terminal inside a failed rank that is held, links for whoever is not signed in, and the wallboard; the list by keyboard
 // and with kept filters; for page.mjs.
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
@@ -10,8 +10,8 @@ import { startAgent, visit } from './agent.mjs'
 
 const patience = 60_000
 const words = {
-  en: { token: 'Token', signIn: 'Sign in', wall: /(\d+) nodes?, (\d+) cells held/, curves: 'Curves', whatIf: 'What if…', cancel: 'Cancel', confirm: 'Make these changes', machines: 'Machines for VIP jobs', share: 'Share', make: 'Make a link', end: 'End it', none: 'No links', stop: 'Stop', logs: 'Logs', timeline: 'Timeline of the nodes', choice: 'This job', kill: 'ends its jobs', file: 'Job file', keys: 'Keys', columns: 'Columns', priority: 'Priority', saved: 'Saved filters', filterName: 'Name of this filter', save: 'Save', clear: 'Clear' },
-  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', machines: 'VIP 任务可选机器', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', timeline: '节点时间线', choice: '本任务', kill: '终止其任务', file: '任务文件', keys: '快捷键', columns: '列', priority: '优先级', saved: '已存筛选', filterName: '筛选名称', save: '保存', clear: '清除' },
+  en: { token: 'Token', signIn: 'Sign in', wall: /(\d+) nodes?, (\d+) cells held/, curves: 'Curves', whatIf: 'What if…', cancel: 'Cancel', confirm: 'Make these changes', machines: 'Machines for VIP jobs', share: 'Share', make: 'Make a link', end: 'End it', none: 'No links', stop: 'Stop', logs: 'Logs', timeline: 'Timeline of the nodes', choice: 'This job', kill: 'ends its jobs', file: 'Job file', keys: 'Keys', columns: 'Columns', priority: 'Priority', saved: 'Saved filters', filterName: 'Name of this filter', save: 'Save', clear: 'Clear', terminal: 'Terminal', held: /failed, and held until/, again: 'Connect again', noneHeld: 'No rank runs or is held now.' },
+  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', machines: 'VIP 任务可选机器', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', timeline: '节点时间线', choice: '本任务', kill: '终止其任务', file: '任务文件', keys: '快捷键', columns: '列', priority: '优先级', saved: '已存筛选', filterName: '筛选名称', save: '保存', clear: '清除', terminal: '终端', held: /已失败，保留至/, again: '重新连接', noneHeld: '当前没有运行中或保留的进程。' },
 }
 export const cards = `client {
   device "test/card" {
@@ -266,6 +266,51 @@ async function vip(browser, agent, token, lang, inspect) {
 }
 
 // views does all of it, in both languages by turns.
+// held enters a rank that has failed and is held, from the page of its job.
+async function held(browser, agent, token, lang, inspect) {
+  const name = 'held-' + lang
+  const path = join(agent.place, name + '.hcl')
+  writeFileSync(path, `job "${name}" {
+  resources {
+    cpu    = 0.05
+    memory = "32MiB"
+  }
+  debug {
+    hold = "1h"
+  }
+  task {
+    driver  = "exec"
+    command = "sh -c 'echo 42 >result; exit 7'"
+  }
+}
+`)
+  await agent.cli('job', 'run', '-detach', path)
+  const { context, page, w } = await signedIn(browser, agent, token, lang, '/jobs/' + name)
+  await page.locator('.tag.state-failed').first().waitFor()
+  await page.getByRole('tab', { name: w.terminal }).click()
+  await page.getByText(w.held).waitFor() // the rank's own page knows of the hold
+
+  // The hold is being made ready for some time: whoever comes early is told so,
+  // and connects again.
+  const rows = page.locator('.xterm-rows, .xterm-accessibility')
+  const prompt = rows.getByText(/[$#]\s*$/).first()
+  const again = page.getByRole('button', { name: w.again })
+  for (const begin = Date.now(); ; ) {
+    await prompt.or(again).first().waitFor()
+    if (!(await again.isVisible())) break
+    assert.ok(Date.now() - begin < patience, 'the hold can be entered: ' + (await page.getByRole('status').allTextContents()).join(' '))
+    await again.click()
+    await again.waitFor({ state: 'detached' }).catch(() => {})
+  }
+  await page.locator('.xterm-helper-textarea').focus()
+  await page.keyboard.type('echo $(cat result)-of-$NOMADLIKE_JOB_NAME\n')
+  await rows.getByText('42-of-' + name).first().waitFor()
+  await inspect(page, 'held-' + lang)
+  await agent.cli('job', 'release', name)
+  await page.getByText(w.noneHeld).waitFor()
+  await context.close()
+}
+
 export async function views(browser, binary, inspect) {
   const agent = await startAgent(binary, cards)
   try {
@@ -273,6 +318,7 @@ export async function views(browser, binary, inspect) {
     for (const lang of ['zh', 'en']) {
       await wall(browser, agent, token, lang, inspect)
       await drags(browser, agent, token, lang, inspect)
+      await held(browser, agent, token, lang, inspect)
     }
     await list(browser, agent, token, 'en', inspect)
     await curves(browser, agent, token, 'zh', inspect)

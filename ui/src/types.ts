@@ -181,6 +181,7 @@ export interface Allocation {
   started_at?: Time
   finished_at?: Time
   quarantined?: boolean
+  hold?: { since: Time; until: Time; over?: boolean; freed?: boolean } // failed, and still enterable
 }
 export interface FileEntry {
   name: string

@@ -5,22 +5,27 @@ import { Button, Select } from 'antd'
 import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { part } from '../api'
-import { quote } from '../format'
+import { dateTime, quote } from '../format'
 import type { Allocation } from '../types'
 import { Cli } from './actions'
 
 const stderr = 2 // the first byte of a binary message tells the stream
 const shell = ['sh', '-c', 'command -v bash >/dev/null && exec bash -i || exec sh -i']
 
-// Shell is a terminal inside a running rank, over the exec websocket.
+// enterable tells whether a rank runs, or failed and is held for whoever looks
+// for the cause.
+export const enterable = (a: Allocation) => a.status === 'running' || (!!a.hold && !a.hold.over)
+
+// Shell is a terminal inside a running or held rank, over the exec websocket.
 export default function Shell({ allocs, job }: { allocs: Allocation[]; job: string }) {
   const { t } = useTranslation()
-  const running = allocs.filter((a) => a.status === 'running')
-  const [id, setID] = useState(running[0]?.id)
+  const open = allocs.filter(enterable)
+  const [chosen, setChosen] = useState(open[0]?.id)
+  const alloc = allocs.find((a) => a.id === chosen) ?? open[0] // the chosen one also after its end: what it said stays
+  const id = alloc?.id
   const [round, setRound] = useState(0)
   const [over, setOver] = useState('')
   const box = useRef<HTMLDivElement>(null)
-  const alloc = running.find((a) => a.id === id)
   const attempt = alloc?.attempt
   useEffect(() => {
     if (!id || !box.current) return
@@ -62,16 +67,17 @@ export default function Shell({ allocs, job }: { allocs: Allocation[]; job: stri
       term.dispose()
     }
   }, [id, attempt, round, t])
-  if (running.length === 0) return <p>{t('terminal.none')}</p>
+  if (open.length === 0) return <p>{t('terminal.none')}</p>
   return (
     <div className="stack">
       <div className="bar">
-        <Select style={{ minWidth: 260 }} aria-label={t('logs.ranks')} value={id} onChange={setID} options={running.map((a) => ({ value: a.id, label: `${t('logs.rank', { rank: a.rank })} · ${a.name} · ${a.node_name}` }))} />
+        <Select style={{ minWidth: 260 }} aria-label={t('logs.ranks')} value={id} onChange={setChosen} options={open.map((a) => ({ value: a.id, label: `${t('logs.rank', { rank: a.rank })} · ${a.name} · ${a.node_name}` }))} />
+        {alloc?.hold && <span className="quiet">{t('terminal.held', { until: dateTime(alloc.hold.until) })}</span>}
         <span role="status">{over}</span>
         {over && <Button onClick={() => setRound(round + 1)}>{t('terminal.again')}</Button>}
       </div>
       <div className="terminal" ref={box} role="region" aria-label={t('terminal.title')} />
-      <Cli text={`nomadlike job exec -t${running.length > 1 ? ` -rank ${alloc?.rank ?? 0}` : ''} ${quote(job)} bash`} />
+      <Cli text={`nomadlike job exec -t${open.length > 1 ? ` -rank ${alloc?.rank ?? 0}` : ''} ${quote(job)} bash`} />
     </div>
   )
 }
