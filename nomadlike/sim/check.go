@@ -26,6 +26,7 @@ type standing struct {
 func (w *World) checkCommitted(index uint64) {
 	snapshot := w.log.state()
 	w.checkTime(snapshot)
+	w.checkRanges(snapshot)
 	if index%invariantsEvery != 0 {
 		return
 	}
@@ -50,6 +51,9 @@ func (w *World) checkTime(snapshot *state.Snapshot) {
 			}
 			if now.attempt < before.attempt || now.attempt > before.attempt+1 {
 				w.fail("I2: %s/%d comes to attempt %d after %d", s.JobID, s.Index, now.attempt, before.attempt)
+			}
+			if now.attempt > before.attempt {
+				w.noteGrowth(snapshot, s)
 			}
 			if before.state.Terminal() {
 				w.fail("I10: %s/%d ended as %s and is %s", s.JobID, s.Index, before.state, now.state)
@@ -97,9 +101,7 @@ func (w *World) checkStart(m *machine, id string) {
 		w.fail("I9: %s starts and its job is not in the state", id)
 		return
 	}
-	if gang := slices.Collect(snapshot.Gang(a.JobID, a.Subjob, a.Attempt)); len(gang) != view.Job.Nodes {
-		w.fail("I9: job %s attempt %d has %d of %d ranks", a.JobName, a.Attempt, len(gang), view.Job.Nodes)
-	}
+	w.checkSize(view.Job, a, len(slices.Collect(snapshot.Gang(a.JobID, a.Subjob, a.Attempt))))
 	if view.Job.Fencing == structs.FencingStrict {
 		w.checkAlone(a)
 	}

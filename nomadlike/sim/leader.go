@@ -30,6 +30,7 @@ type leader struct {
 	planning bool
 	fences   *server.Fences
 	planned  uint64 // schedule index that the queue was last looked at
+	growAt   structs.UnixNano
 }
 
 func newLeader(w *World) *leader {
@@ -44,7 +45,7 @@ func (l *leader) reset() {
 	l.liveness.SetServers([]string{"s1", "s2"})
 	l.known = make(map[string]uint64)
 	l.fences = server.NewFences(leaseTTL)
-	l.planning, l.planned = false, 0
+	l.planning, l.planned, l.growAt = false, 0, 0
 }
 
 func (l *leader) begin() {
@@ -98,8 +99,14 @@ func (l *leader) plan() {
 	}
 	input := scheduler.Input{Snapshot: snapshot}
 	seed := snapshot.Index()
-	plan := scheduler.Schedule(input, l.w.wall(), seed)
+	board := scheduler.NewBoard(input.Settings) // as Schedule does, and it tells when gangs may grow
+	board.Sync(snapshot)
+	plan := board.Pass(l.w.wall(), seed)
+	l.growAt, _ = board.GrowDue(l.w.wall())
 	l.w.checkPure(input, l.w.wall(), seed, plan)
+	if l.w.config.Break == PlantTimidGrowth {
+		plan.Gangs = slices.DeleteFunc(plan.Gangs, func(g structs.GangPlan) bool { return g.Attempt > 1 && len(g.Victims) > 0 })
+	}
 	if l.w.config.Break == PlantForgottenJob {
 		plan.Gangs = slices.DeleteFunc(plan.Gangs, func(g structs.GangPlan) bool { return g.JobID == fmt.Sprintf("%032x", 3) })
 	}
@@ -134,7 +141,7 @@ func (l *leader) tick() {
 			SilentFor: structs.Duration(l.w.now - at), Closed: l.closed[m.id]})
 	}
 	l.carryOut(l.liveness.Tick(l.w.now))
-	if _, due := l.w.log.state().NextDelayed(l.w.wall()); due || l.hasDue() {
+	if _, due := l.w.log.state().NextDelayed(l.w.wall()); due || l.hasDue() || l.growAt != 0 && l.w.wall() >= l.growAt {
 		l.planned = 0
 		l.plan()
 	}

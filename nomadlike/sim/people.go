@@ -68,6 +68,9 @@ func (p *people) submit() {
 	case 4:
 		job.Nodes = w.config.Nodes + 1 // can never start as the cluster is built
 	}
+	if p.number%rangeEvery == rangeFirst && job.Batch == nil {
+		p.stretch(wish)
+	}
 	if p.number%3 == 0 {
 		job.Fencing = structs.FencingStrict
 	}
@@ -106,7 +109,7 @@ func (p *people) send(wish *wish) {
 		copied.ID = fmt.Sprintf("%028x%04x", wish.number, wish.tries)
 		job = &copied
 	}
-	p.w.log.propose(structs.CommandJobSubmit, "li", &structs.JobSubmit{Job: job}, func(result structs.ApplyResult, err error) {
+	p.w.log.propose(structs.CommandJobSubmit, "li", &structs.JobSubmit{Job: p.sent(job)}, func(result structs.ApplyResult, err error) {
 		if err != nil {
 			p.w.after(p.w.span(100*time.Millisecond, 2*time.Second), func() { p.send(wish) })
 			return

@@ -44,19 +44,24 @@ func TestSeeds(t *testing.T) {
 	}()
 	ended := make(map[string]int)
 	var commits uint64
+	grown := 0
 	for range last - first + 1 {
 		outcome := <-outcomes
 		for _, problem := range outcome.Problems {
 			t.Errorf("seed %d: %s (show it again with: make sim SEED=%d)", outcome.Seed, problem, outcome.Seed)
 		}
 		commits += outcome.Commits
+		grown += outcome.Grown
 		for state, count := range outcome.Ended {
 			ended[string(state)] += count
 		}
 	}
-	t.Logf("%d seeds, %d log entries, jobs by state: %v", last-first+1, commits, ended)
+	t.Logf("%d seeds, %d log entries, %d gangs grown, jobs by state: %v", last-first+1, commits, grown, ended)
 	if *seed == 0 && ended["succeeded"] == 0 {
 		t.Error("no job succeeded: the simulation does not do its work")
+	}
+	if *seed == 0 && last >= first+19 && grown == 0 {
+		t.Error("no gang grew within its range: the simulation does not do its work")
 	}
 }
 
@@ -104,6 +109,8 @@ func TestCheckersSee(t *testing.T) {
 		{PlantForgottenEpoch, "I1:"},
 		{PlantChargedInfra, "I19"},
 		{PlantEagerStop, "I26"},
+		{PlantForgottenRange, "I9"},
+		{PlantTimidGrowth, "I11"},
 	}
 	for _, c := range cases {
 		t.Run(strings.TrimSuffix(c.invariant, ":")+" "+string(c.planted), func(t *testing.T) {

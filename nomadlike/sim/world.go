@@ -48,6 +48,8 @@ const (
 	PlantShiftedLog     Planted = "a node counts the bytes of a log from the oldest that it has"
 	PlantGreedyRotation Planted = "a node keeps less of a log than it should"
 	PlantRewrittenLog   Planted = "a supervisor that comes back writes the newest log file anew"
+	PlantForgottenRange Planted = "a job is admitted without the least of its range of nodes"
+	PlantTimidGrowth    Planted = "the queue never starts a gang anew on more nodes"
 )
 
 func (c Config) withDefaults() Config {
@@ -77,6 +79,7 @@ type Outcome struct {
 	Commits  uint64   // entries of the log
 	Ended    map[structs.JobState]int
 	Faults   int
+	Grown    int // attempts on more nodes than the one before had left
 	Virtual  time.Duration
 }
 
@@ -102,9 +105,11 @@ type World struct {
 	people *people
 	healed bool
 
-	stood   map[attemptOf]standing // how subjobs stood after the last entry
-	dice    *rand.Rand             // of the logs
-	disk    string                 // a directory that holds the logs
+	stood   map[attemptOf]standing      // how subjobs stood after the last entry
+	small   map[attemptOf]int           // ranks left of attempts with fewer than their job asked for
+	could   map[attemptOf]time.Duration // since when attempts could have more nodes
+	dice    *rand.Rand                  // of the logs
+	disk    string                      // a directory that holds the logs
 	streams []*stream
 }
 
@@ -116,7 +121,7 @@ func New(config Config) *World {
 	config = config.withDefaults()
 	w := &World{config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6e6f6d61646c696b)), trace: newTraceHash()}
 	w.dice = rand.New(rand.NewPCG(config.Seed, 0x6c6f6773))
-	w.stood = make(map[attemptOf]standing)
+	w.stood, w.small = make(map[attemptOf]standing), make(map[attemptOf]int)
 	w.outcome = Outcome{Seed: config.Seed, Ended: make(map[structs.JobState]int)}
 	w.log = newOracle(w)
 	w.leader = newLeader(w)
@@ -143,6 +148,7 @@ func Run(config Config) Outcome {
 		node.watchLease()
 	}
 	w.leader.begin()
+	w.watchGrowth()
 	if !w.config.Calm {
 		w.after(w.span(time.Second, 5*time.Second), w.fault)
 	}
