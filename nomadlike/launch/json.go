@@ -63,10 +63,10 @@ func (j *jsonText) list(name string) {
 	j.open('[')
 }
 
-// item begins an object or an array as the next element of an array.
-func (j *jsonText) item(bracket byte) {
+// item begins an object as the next element of an array.
+func (j *jsonText) item() {
 	j.next()
-	j.open(bracket)
+	j.open('{')
 }
 
 // element is a text as the next element of an array.

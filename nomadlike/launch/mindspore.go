@@ -119,7 +119,7 @@ func (b *build) rankTableV1(w *jsonText, pods bool) {
 	rank := 0
 	for i := range b.members {
 		m := &b.members[i]
-		w.item('{')
+		w.item()
 		w.field("server_id", m.Addr)
 		if pods && m.Addr != "" {
 			w.field("host_ip", m.Addr)
@@ -140,7 +140,7 @@ func (b *build) rankTableV1(w *jsonText, pods bool) {
 }
 
 func (b *build) deviceV1(w *jsonText, card *structs.Card, rank int, pods bool) {
-	w.item('{')
+	w.item()
 	w.number("device_id", card.Index)
 	if card.IP != "" {
 		w.field("device_ip", card.IP)
@@ -172,11 +172,11 @@ func (b *build) superPods(w *jsonText) {
 	}
 	w.list("super_pod_list")
 	for _, pod := range order {
-		w.item('{')
+		w.item()
 		w.field("super_pod_id", pod)
 		w.list("server_list")
 		for _, addr := range servers[pod] {
-			w.item('{')
+			w.item()
 			w.field("server_id", addr)
 			w.close('}')
 		}
@@ -197,7 +197,7 @@ func (b *build) groupList(w *jsonText) {
 	w.field("deploy_mode", "lab")
 	w.field("group_count", "1")
 	w.list("group_list")
-	w.item('{')
+	w.item()
 	w.number("device_num", cards)
 	w.number("server_num", len(b.members))
 	w.field("group_name", "")
@@ -207,7 +207,7 @@ func (b *build) groupList(w *jsonText) {
 	for i := range b.members {
 		m := &b.members[i]
 		for k := range m.Cards {
-			w.item('{')
+			w.item()
 			w.list("devices")
 			groupDevice(w, &m.Cards[k])
 			w.close(']')
@@ -235,11 +235,11 @@ func (b *build) groupList(w *jsonText) {
 func (b *build) groupListShort(w *jsonText) {
 	w.open('{')
 	w.list("group_list")
-	w.item('{')
+	w.item()
 	w.list("instance_list")
 	for i := range b.members {
 		m := &b.members[i]
-		w.item('{')
+		w.item()
 		w.list("devices")
 		for k := range m.Cards {
 			groupDevice(w, &m.Cards[k])
@@ -261,7 +261,7 @@ func (b *build) groupListShort(w *jsonText) {
 }
 
 func groupDevice(w *jsonText, card *structs.Card) {
-	w.item('{')
+	w.item()
 	w.number("device_id", card.Index)
 	w.field("device_ip", card.IP)
 	w.close('}')
