@@ -105,7 +105,6 @@ async function day(browser, { address, token }, lang) {
   await inspect(page, lang + '-use')
   await page.getByRole('tab', { name: w.terminal }).click()
   await page.locator('.xterm-helper-textarea').waitFor()
-  await page.waitForTimeout(1500)
   await page.keyboard.type('echo in-$((6*7))-$NOMADLIKE_RANK\n')
   await page.locator('.xterm-rows, .xterm-accessibility').getByText(/in-42-\d/).first().waitFor()
   await inspect(page, lang + '-terminal')

@@ -123,7 +123,6 @@ async function day(browser, agent, token, lang, dark) {
   await inspect(page, mark + 'files')
   await page.getByRole('tab', { name: w.terminal }).click()
   await page.locator('.xterm-helper-textarea').waitFor()
-  await page.waitForTimeout(800)
   await page.keyboard.type('echo $((6*7))-terminal\n')
   await page.locator('.xterm-rows, .xterm-accessibility').getByText('42-terminal').first().waitFor()
   await inspect(page, mark + 'terminal')

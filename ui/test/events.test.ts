@@ -2,6 +2,8 @@ import { QueryClient, QueryObserver } from '@tanstack/react-query'
 import { expect, test, vi } from 'vitest'
 import { follow } from '../src/events'
 
+const patience = { timeout: 30_000 } // a busy machine is slow
+
 // The answer that is on its way when the event comes was given before it.
 test('an event that comes while an answer is on its way is asked for once more', async () => {
   let tell!: ReadableStreamDefaultController<Uint8Array>
@@ -14,15 +16,15 @@ test('an event that comes while an answer is on its way is asked for once more',
   const observer = new QueryObserver(client, { queryKey: ['job', 'j'], queryFn: () => new Promise<string>((done) => answers.push(done)) })
   const leave = observer.subscribe(() => {})
   answers[0]!('queued')
-  await vi.waitFor(() => expect(client.isFetching()).toBe(0))
+  await vi.waitFor(() => expect(client.isFetching()).toBe(0), patience)
   follow(client, end.signal, () => {})
-  await vi.waitFor(() => expect(answers).toHaveLength(2)) // with the stream everything is read again
+  await vi.waitFor(() => expect(answers).toHaveLength(2), patience) // with the stream everything is read again
   tell.enqueue(new TextEncoder().encode('{"index":7,"event":{"topic":"job","job_id":"j"}}\n'))
   await new Promise((done) => setTimeout(done, 200))
   answers[1]!('starting')
-  await vi.waitFor(() => expect(answers.length).toBeGreaterThan(2))
+  await vi.waitFor(() => expect(answers.length).toBeGreaterThan(2), patience)
   answers.at(-1)!('running')
-  await vi.waitFor(() => expect(observer.getCurrentResult().data).toBe('running'))
+  await vi.waitFor(() => expect(observer.getCurrentResult().data).toBe('running'), patience)
   end.abort()
   leave()
   vi.unstubAllGlobals()

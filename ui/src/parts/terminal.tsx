@@ -12,6 +12,8 @@ import { Cli } from './actions'
 const stderr = 2 // the first byte of a binary message tells the stream
 const shell = ['sh', '-c', 'command -v bash >/dev/null && exec bash -i || exec sh -i']
 
+const earlyMost = 4096 // characters
+
 // enterable tells whether a rank runs, or failed and is held for whoever looks
 // for the cause.
 export const enterable = (a: Allocation) => a.status === 'running' || (!!a.hold && !a.hold.over)
@@ -40,10 +42,12 @@ export default function Shell({ allocs, job }: { allocs: Allocation[]; job: stri
     const tell = (message: object) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message))
     const size = () => ({ rows: term.rows, cols: term.cols })
     const bytes = new TextEncoder()
+    let early = '' // what is typed before the shell is there is for the shell
     socket.onopen = () => {
       tell({ start: { alloc_id: id, attempt, command: shell, tty: true, size: size(), env: { TERM: 'xterm-256color' } } })
-      term.focus()
+      if (early) socket.send(bytes.encode(early))
     }
+    term.focus()
     socket.onmessage = (message: MessageEvent<ArrayBuffer | string>) => {
       if (typeof message.data === 'string') {
         const { exit } = JSON.parse(message.data) as { exit?: { code: number; err?: { message?: string } } }
@@ -54,7 +58,10 @@ export default function Shell({ allocs, job }: { allocs: Allocation[]; job: stri
       if (data[0] === 1 || data[0] === stderr) term.write(data.subarray(1))
     }
     socket.onclose = (event) => setOver((text) => text || event.reason || t('terminal.closed'))
-    const typed = term.onData((text) => socket.readyState === WebSocket.OPEN && socket.send(bytes.encode(text)))
+    const typed = term.onData((text) => {
+      if (socket.readyState === WebSocket.OPEN) socket.send(bytes.encode(text))
+      else if (socket.readyState === WebSocket.CONNECTING && early.length < earlyMost) early += text
+    })
     const resized = term.onResize(() => tell({ resize: size() }))
     const watch = new ResizeObserver(() => fit.fit())
     watch.observe(box.current)
