@@ -159,6 +159,9 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	row("cli.col.resumes_most", countText(pool.Ceilings.MaxResumes))
 	row("cli.col.grace_most", spanText(pool.Ceilings.Grace))
 	row("cli.col.hold_most", spanText(pool.Ceilings.Hold))
+	if pool.Ceilings.NoCheckpoint {
+		row("cli.col.no_checkpoint", env.onlyYes(true))
+	}
 	fields.print()
 }
 

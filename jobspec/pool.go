@@ -58,6 +58,7 @@ func (p *parser) readPool(block *hclsyntax.Block, pool *structs.Pool) {
 		r.whole("max_resumes", &pool.Ceilings.MaxResumes, 0)
 		r.span("grace", &pool.Ceilings.Grace, 0)
 		r.span("hold", &pool.Ceilings.Hold, 0)
+		r.flag("no_checkpoint", &pool.Ceilings.NoCheckpoint)
 	})
 	r.finish()
 }

@@ -57,7 +57,9 @@ type PoolDefaults struct {
 	Hold      Duration `json:"hold,omitempty"` // debug.hold of a job with a debug block that names none
 }
 
-// PoolCeilings bound the jobs of a pool; 0 sets no bound.
+// PoolCeilings bound the jobs of a pool; 0 sets no bound. NoCheckpoint leaves
+// checkpoint resume to other pools: on the record of PoolDefault, for instance, to
+// those with a name.
 type PoolCeilings struct {
 	TimeLimit  Duration `json:"time_limit,omitempty"` // a job must name a limit, at most this
 	Nodes      int      `json:"nodes,omitempty"`      // of one gang
@@ -65,4 +67,6 @@ type PoolCeilings struct {
 	MaxResumes int      `json:"max_resumes,omitempty"`
 	Grace      Duration `json:"grace,omitempty"` // checkpoint.grace
 	Hold       Duration `json:"hold,omitempty"`  // debug.hold
+
+	NoCheckpoint bool `json:"no_checkpoint,omitempty"` // no job here has a checkpoint block
 }

@@ -42,6 +42,9 @@ func (p *Pool) Admit(j *Job) (*Job, []Problem) {
 			v.add(path+".rdma", "pool.no_rdma", "pool.no_rdma.hint", "pool", p.name())
 		}
 	}
+	if p != nil && p.Ceilings.NoCheckpoint && j.Checkpoint != nil {
+		v.add("checkpoint", "pool.no_checkpoint", "pool.no_checkpoint.hint", "pool", p.Name)
+	}
 	if p != nil && len(j.Placement.Nodes) == 0 {
 		v.underCeilings(p, admitted)
 	}

@@ -55,7 +55,7 @@ func TestPoolsAndProjectsAreChecked(t *testing.T) {
 		"defaults":             func(p *Pool) { p.Defaults = PoolDefaults{TimeLimit: -1, Priority: PriorityCritical} },
 		"default over ceiling": func(p *Pool) { p.Defaults.TimeLimit = Duration(49 * time.Hour) },
 		"hold over ceiling":    func(p *Pool) { p.Ceilings.Hold, p.Defaults.Hold = 1, 2 },
-		"ceilings":             func(p *Pool) { p.Ceilings = PoolCeilings{-1, -1, -1, -1, -1, -1} },
+		"ceilings":             func(p *Pool) { p.Ceilings = PoolCeilings{-1, -1, -1, -1, -1, -1, false} },
 	}
 	projects := map[string]func(*Project){
 		"name":          func(p *Project) { p.Name = "" },
@@ -133,6 +133,11 @@ func TestAdmit(t *testing.T) {
 		"many nodes":     func(_ *Pool, j *Job) { j.Nodes = 5 },
 		"many devices":   func(_ *Pool, j *Job) { j.Nodes = 4; j.Resources = append(j.Resources, Resources{SKU: 5}) },
 		"many resumes":   func(_ *Pool, j *Job) { j.Checkpoint.MaxResumes = 6; j.Checkpoint.Grace = Duration(11 * time.Minute) },
+		"no checkpoint":  func(p *Pool, _ *Job) { p.Ceilings.NoCheckpoint = true },
+		"no checkpoint on named nodes": func(p *Pool, j *Job) {
+			p.Ceilings.NoCheckpoint, j.Placement = true, Placement{Nodes: []string{"a", "b"}}
+		},
+		"no checkpoint, none asked for": func(p *Pool, j *Job) { p.Ceilings.NoCheckpoint, j.Checkpoint = true, nil },
 		"without units": func(_ *Pool, j *Job) {
 			j.Resources[0] = Resources{CPU: 1, Memory: GiB, Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 8}}}
 		},

@@ -28,5 +28,7 @@ pool "a800" {
     devices     = 128
     max_resumes = 20
     grace       = "10m"
+
+    no_checkpoint = true
   }
 }

@@ -11,7 +11,6 @@ import { Cli } from './actions'
 
 const stderr = 2 // the first byte of a binary message tells the stream
 const shell = ['sh', '-c', 'command -v bash >/dev/null && exec bash -i || exec sh -i']
-
 const earlyMost = 4096 // characters
 
 // enterable tells whether a rank runs, or failed and is held for whoever looks
