@@ -11,13 +11,13 @@ import type { RankFigures } from '../src/types'
 import { colour, differing, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
 import { boxes, lanes, tops } from '../src/parts/timeline'
-import { cellsOf, layout } from '../src/parts/wall'
+import { cellsOf, layout, shortened } from '../src/parts/wall'
 import { keeps, readFilter } from '../src/parts/filters'
 import { nextOrder, sorted, widthsOf, windowOf } from '../src/parts/grid'
 import { segments, stepOf } from '../src/pages/job'
 import { keepsNode } from '../src/pages/cluster'
 import { heldText, lineOf } from '../src/pages/create'
-import type { Attempt, Bar, DeviceState, JobSummary, Node, Timeline } from '../src/types'
+import type { Attempt, Bar, DeviceState, Event, JobSummary, Node, Timeline } from '../src/types'
 
 test('Chinese comes first when the browser asks for it', () => {
   expect(preferred(['zh-CN', 'en'], null)).toBe('zh')
@@ -108,6 +108,20 @@ test('the life of a job is parted without gaps', () => {
   const parts = segments(0, [attempt(1, { placed_at: t(10), running_at: t(12), ending_at: t(50), ended_at: t(55), outcome: 'failed' }), attempt(2, { placed_at: t(60), running_at: t(63) })], false, 100_000)
   expect(parts.map((p) => [p.kind, p.from / 1000, p.to / 1000])).toEqual([['queued', 0, 10], ['preparing', 10, 12], ['running', 12, 50], ['stopping', 50, 55], ['queued', 55, 60], ['preparing', 60, 63], ['running', 63, 100]])
   expect(segments(0, [], false, 5000)).toHaveLength(1)
+})
+
+test('the life of a job names the steps of its preparation, and what it was resumed from', () => {
+  const told = (id: string, at: number, number: number) => ({ id: 'event.alloc.' + id, index: 1, seq: 0, time: t(at), topic: 'alloc', attempt: number }) as Event
+  const events = [told('prechecked', 11, 1), told('prechecked', 12, 1), told('image_pulled', 30, 1), told('data_prepared', 20, 1), told('running', 33, 1), told('prechecked', 61, 2)]
+  const parts = segments(0, [attempt(1, { placed_at: t(10), running_at: t(33), ending_at: t(50), ended_at: t(55), outcome: 'lost', checkpoint_at: t(40) }), attempt(2, { placed_at: t(60), running_at: t(63) })], false, 100_000, events)
+  expect(parts.map((p) => [p.kind, p.from / 1000, p.to / 1000])).toEqual([
+    ['queued', 0, 10], ['precheck', 10, 12], ['data', 12, 20], ['image', 20, 30], ['preparing', 30, 33], ['running', 33, 50], ['stopping', 50, 55],
+    ['queued', 55, 60], ['precheck', 60, 61], ['preparing', 61, 63], ['resumed', 63, 100],
+  ])
+})
+
+test('a name on the wall keeps its end', () => {
+  expect([shortened('gpu-017', 40, 60), shortened('gpu-node-0117', 65, 60), shortened('gpu-node-0117', 65, 30), shortened('gpu', 18, 3)]).toEqual(['gpu-017', '…u-node-0117', '…-0117', ''])
 })
 
 test('filters, which the address holds', () => {

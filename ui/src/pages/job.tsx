@@ -83,7 +83,7 @@ export function JobPage() {
             label: t('job.overview'),
             children: (
               <div className="stack">
-                <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} queuedAt={standing?.queued_at} /></section>
+                <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} events={told} queuedAt={standing?.queued_at} /></section>
                 {queued && !shared && <ForecastCard id={spec.id} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
                 <div className="cards">
                   <section className="card" aria-label={t('job.ranks')}><h2>{t('job.ranks')}</h2><Ranks ranks={ranks} error={allocs.error} /></section>
@@ -158,7 +158,7 @@ function Truth({ detail, standing, ranks, newest, forecast, step }: { detail: Jo
 }
 
 interface Segment {
-  kind: 'queued' | 'preparing' | 'running' | 'stopping'
+  kind: 'queued' | 'precheck' | 'data' | 'image' | 'preparing' | 'running' | 'resumed' | 'stopping'
   from: number
   to: number
   attempt: number
@@ -166,8 +166,24 @@ interface Segment {
   cause?: string
 }
 
-// segments part the life of a subjob into what it did when.
-export function segments(submitted: number, attempts: Attempt[], ended: boolean, now: number): Segment[] {
+// steps are what nodes tell of the preparation of an attempt when they are through
+// with it, in the order in which they do it.
+const steps: Record<string, Segment['kind']> = { 'event.alloc.prechecked': 'precheck', 'event.alloc.data_prepared': 'data', 'event.alloc.image_pulled': 'image' }
+
+// stepEnds tells when the last rank of an attempt was through with each step.
+function stepEnds(attempt: number, events: Event[]) {
+  const ends = new Map<Segment['kind'], number>()
+  for (const e of events) {
+    const step = steps[e.id]
+    if (step && e.attempt === attempt) ends.set(step, Math.max(ends.get(step) ?? 0, millis(e.time)))
+  }
+  return Object.values(steps).filter((step) => ends.has(step)).map((step) => [step, ends.get(step)!] as const)
+}
+
+// segments part the life of a subjob into what it did when. An attempt after one
+// that registered a checkpoint is resumed from that.
+export function segments(submitted: number, attempts: Attempt[], ended: boolean, now: number, events: Event[] = []): Segment[] {
+  let saved = false
   const out: Segment[] = []
   let at = submitted
   const add = (kind: Segment['kind'], to: number, attempt: number, more: Partial<Segment> = {}) => {
@@ -178,21 +194,25 @@ export function segments(submitted: number, attempts: Attempt[], ended: boolean,
     add('queued', millis(a.placed_at), a.number)
     const end = millis(a.ended_at) || now
     const ending = millis(a.ending_at) || end
-    add('preparing', Math.min(millis(a.running_at) || ending, ending), a.number)
+    const ready = Math.min(millis(a.running_at) || ending, ending)
+    for (const [step, until] of stepEnds(a.number, events)) add(step, Math.min(until, ready), a.number)
+    add('preparing', ready, a.number)
     const why = { outcome: a.outcome, cause: reasonText(a.cause) }
-    add('running', ending, a.number, why)
+    add(saved ? 'resumed' : 'running', ending, a.number, why)
+    saved ||= !!a.checkpoint_at
     add('stopping', end, a.number, why)
   }
   if (!ended && (attempts.length === 0 || attempts.at(-1)!.ended_at)) add('queued', now, (attempts.at(-1)?.number ?? 0) + 1)
   return out
 }
 
-function Strip({ detail, attempts, queuedAt }: { detail: JobDetail; attempts: Attempt[]; queuedAt?: string | null }) {
+function Strip({ detail, attempts, events, queuedAt }: { detail: JobDetail; attempts: Attempt[]; events: Event[]; queuedAt?: string | null }) {
   const { t } = useTranslation()
   const now = useNow(5000)
-  const parts = segments(millis(detail.job.submitted_at) || millis(queuedAt), attempts, endedStates.includes(detail.state), now)
+  const parts = segments(millis(detail.job.submitted_at) || millis(queuedAt), attempts, endedStates.includes(detail.state), now, events)
   const total = parts.reduce((sum, p) => sum + p.to - p.from, 0) || 1
-  const look = (p: Segment) => (p.kind === 'running' && (p.outcome === 'failed' || p.outcome === 'lost') ? 'fault' : p.kind === 'running' && p.outcome === 'succeeded' ? 'done' : p.kind)
+  const runs = (p: Segment) => p.kind === 'running' || p.kind === 'resumed'
+  const look = (p: Segment) => (runs(p) && (p.outcome === 'failed' || p.outcome === 'lost') ? 'fault' : runs(p) && p.outcome === 'succeeded' ? 'done' : p.kind)
   const text = (p: Segment) => `${t('segment.' + p.kind)} ${span(p.to - p.from)}` + (p.kind !== 'queued' ? ` · ${t('job.attempt', { number: p.attempt })}` : '') + (p.outcome ? ` · ${t('outcome.' + p.outcome, p.outcome)}` : '') + (p.cause ? ` · ${p.cause}` : '')
   if (parts.length === 0) return <p className="quiet">{t('job.no_attempt')}</p>
   return (

@@ -122,6 +122,14 @@ export function Wall({ tiles }: { tiles: Tile[] }) {
   )
 }
 
+// shortened gives as much of the end of a name as fits: the machines of one hall
+// differ in their last digits.
+export function shortened(name: string, width: number, room: number): string {
+  if (width <= room) return name
+  const kept = Math.floor((name.length * room) / width) - 1 // an ellipsis is as wide as a letter
+  return kept > 0 ? '…' + name.slice(-kept) : ''
+}
+
 function draw(c: CanvasRenderingContext2D, tiles: Tile[], plan: ReturnType<typeof layout>, width: number, height: number, dark: boolean) {
   const ratio = devicePixelRatio || 1
   c.canvas.width = width * ratio
@@ -145,7 +153,7 @@ function draw(c: CanvasRenderingContext2D, tiles: Tile[], plan: ReturnType<typeo
     c.beginPath()
     c.rect(x + pad, y, plan.tile.w - pad * 2, title + pad)
     c.clip()
-    c.fillText(tile.node.name, x + pad, y + pad + 5)
+    c.fillText(shortened(tile.node.name, c.measureText(tile.node.name).width, plan.tile.w - pad * 2), x + pad, y + pad + 5)
     c.restore()
     tile.cells.forEach((cell, j) => {
       const cx = x + pad + (j % plan.across) * plan.cell
