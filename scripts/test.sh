@@ -30,14 +30,14 @@ run make fmt vet
 
 # What the race detector runs is not run without it, but for the rooms that have
 # parts which -short leaves out. Left to make race are the rooms that decide
-# purely, which start no goroutine and share nothing, the driver that waits for a
-# real engine most of the time, and the command line and whole agents, which take
-# ten minutes each with the detector.
+# purely, which start no goroutine and share nothing, the two drivers, which wait
+# for a real engine and for real processes most of the time, and the command line
+# and whole agents, which take ten minutes each with the detector.
 pure='^nomadlike/nomadlike/(structs|predict|scheduler|forecast|launch|sim)(/|$)'
-engine='^nomadlike/plugins/docker$'
-parts='^nomadlike/(nomadlike/consensus|plugins/exec)$'
+drivers='^nomadlike/plugins/(docker|exec)$'
+parts='^nomadlike/nomadlike/consensus$'
 racing=() plain=()
-$fast || mapfile -t racing < <(go list ./nomadlike/... ./plugins/... | grep -vE "$pure|$engine")
+$fast || mapfile -t racing < <(go list ./nomadlike/... ./plugins/... | grep -vE "$pure|$drivers")
 mapfile -t plain < <(go list ./... | grep -vxF -f <(printf '%s\n' "${racing[@]}" | grep -vE "$parts"))
 
 step "tests"

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("seeds", 60, "the last seed to run")
+	seeds = flag.Uint64("seeds", 45, "the last seed to run")
 	from  = flag.Uint64("from", 1, "the first seed to run")
 	seed  = flag.Uint64("seed", 0, "run this seed alone")
 )

@@ -255,6 +255,17 @@ func TestMounts(t *testing.T) {
 					t.Errorf("the node has got the place: %v", err)
 				}
 			})
+			t.Run("many in one directory of the node that lacks their places", func(t *testing.T) {
+				spec := drivertest.Shell(t, "cat /etc/nomadlike-test/1 /etc/nomadlike-test/deep/3 /etc/nomadlike-test/in/file /etc/nomadlike-more; ls /etc/nomadlike-test")
+				file := filepath.Join(data, "in", "file")
+				for _, target := range []string{"nomadlike-test/1", "nomadlike-test/2", "nomadlike-test/deep/3", "nomadlike-test/deep/4", "nomadlike-more"} {
+					spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: file, TaskPath: "/etc/" + target, ReadOnly: true})
+				}
+				spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: filepath.Join(data, "in"), TaskPath: "/etc/nomadlike-test/in", ReadOnly: true})
+				if out := output(t, d, spec); out != "datadatadatadata1\n2\ndeep\nin\n" {
+					t.Errorf("task wrote %q", out)
+				}
+			})
 			t.Run("below what the administrator has given", func(t *testing.T) {
 				given := t.TempDir() // not below a mount root
 				if err := os.MkdirAll(filepath.Join(given, "set", "v1"), 0o755); err != nil {

@@ -15,8 +15,9 @@ import (
 const extensionsMax = 8
 
 // extend gives a directory of the node, as the task sees it, one more entry
-// with an empty file or directory at its end. The node's own stays as it is: the two are merged for this
-// task. The whole directory is read-only for the task then.
+// with an empty file or directory at its end, and those that other mounts will need
+// there. The node's own stays as it is: the two are merged for this task. The whole
+// directory is read-only for the task then.
 func (v *view) extend(real, path string, dir bool) error {
 	if v.extensions++; v.extensions > extensionsMax {
 		return errors.New("too many directories of the node lack the place of a mount")
@@ -28,16 +29,10 @@ func (v *view) extend(real, path string, dir bool) error {
 	if err := v.moreMemory(skeleton); err != nil {
 		return err
 	}
-	path = filepath.Join(skeleton, path)
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil && dir {
-		err = os.Mkdir(path, 0o755)
-	} else if err == nil {
-		err = os.WriteFile(path, nil, 0o644)
-	}
-	if err != nil {
+	if err := makePlace(filepath.Join(skeleton, path), dir); err != nil {
 		return err
 	}
+	v.makeOthers(skeleton, real)
 	inner, err := v.openInner(real)
 	defer closeInner(inner)
 	if err != nil {
@@ -57,6 +52,41 @@ func (v *view) extend(real, path string, dir bool) error {
 		}
 	}
 	return nil
+}
+
+// makePlace makes an empty file or directory.
+func makePlace(path string, dir bool) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if dir {
+		return os.Mkdir(path, 0o755)
+	}
+	return os.WriteFile(path, nil, 0o644)
+}
+
+// makeOthers makes, in what will be merged with a directory, the places of all
+// mounts that it lacks: the kernel does not merge what was merged twice
+// (FILESYSTEM_MAX_STACK_DEPTH). What can not be made here is tried again when its
+// mount comes.
+func (v *view) makeOthers(skeleton, real string) {
+	task := strings.TrimPrefix(real, v.rootPath)
+	for _, mount := range v.spec.Isolation.Mounts {
+		below, ok := strings.CutPrefix(mount.Target, task+"/")
+		if !ok {
+			continue
+		}
+		first, _, _ := strings.Cut(below, "/")
+		if fd, err := openAt(v.root, filepath.Join(task, first), oPath, resolveInRoot|resolveNoSymlinks); err != syscall.ENOENT {
+			if err == nil {
+				syscall.Close(fd)
+			}
+			continue // there, or in another file system
+		}
+		if info, err := os.Stat(mount.Source); err == nil {
+			_ = makePlace(filepath.Join(skeleton, below), info.IsDir())
+		}
+	}
 }
 
 // moreMemory mounts a small file system for an extension.
