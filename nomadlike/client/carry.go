@@ -68,11 +68,12 @@ func (c *Client) carryOut(work context.Context) {
 	c.wakeWaiters()
 }
 
-// wakeWaiters lets those go on who wait for an allocation to run.
+// wakeWaiters lets those go on who wait for an allocation to run, and to be
+// known to whom it belongs.
 func (c *Client) wakeWaiters() {
 	for id, waiters := range c.loop.waiters {
 		state, ok := c.loop.table.State(id)
-		if ok && state.Phase != alloc.PhaseRunning && state.Phase != alloc.PhaseEnded {
+		if ok && state.Phase != alloc.PhaseEnded && (state.Phase != alloc.PhaseRunning || c.loop.table.Assignment(id) == nil) {
 			continue
 		}
 		for _, changed := range waiters {

@@ -66,7 +66,7 @@ type Client struct {
 		strays    map[driver.TaskID]stray
 		leaseFrom time.Duration              // as last written
 		leaseOver bool                       // strict allocations were told
-		waiters   map[string][]chan struct{} // closed when the allocation starts to run, or ends
+		waiters   map[string][]chan struct{} // closed when the allocation runs and is known whose it is, or ends
 		healing   map[string]time.Time       // by device: not reset again before
 		sweeping  bool
 		sizes     map[string]int64         // bytes of the directories of ended allocations
@@ -445,6 +445,7 @@ func (o *listener) Assignments(a *structs.Assignments) {
 		o.c.add(o.c.loop.table.Assign(a, o.c.now()))
 		o.c.assignHolds(o.work, a)
 		o.c.reopenShells(a)
+		o.c.wakeWaiters()
 		o.c.actOnDevices(o.work)
 	})
 }

@@ -125,7 +125,9 @@ func receiveExec(ctx context.Context, gone context.CancelFunc, stream ExecStream
 }
 
 // startPatience is how long a rank's command waits for the task of its peer
-// to start: the barrier opens for all ranks, not at the same moment for each.
+// to start: the barrier opens for all ranks, not at the same moment for each. It
+// is also how long whoever enters a task that a new agent has taken over waits for
+// the servers' word on it.
 const startPatience = 30 * time.Second
 
 // execTarget finds the task that a command is for and checks who asks.
@@ -152,7 +154,7 @@ func (c *Client) execTarget(ctx context.Context, caller Caller, start *structs.E
 			return nil, ctx.Err()
 		}
 	}
-	if t.driver == nil || t.assignment == nil { // the latter: taken over, and no server has spoken yet
+	if t.driver == nil || t.assignment == nil {
 		return nil, structs.NewError(structs.CodeUnavailable, "client.alloc_not_running", "alloc", start.AllocID)
 	}
 	if caller.Role != RoleServer && !speaksFor(t.assignment.Members, caller.ID, start.From) {
@@ -162,9 +164,15 @@ func (c *Client) execTarget(ctx context.Context, caller Caller, start *structs.E
 }
 
 // lookUp fills t when the task runs. later is set when it does not run yet
-// and its peer may wait: it is closed when that has changed.
+// and its peer may wait, and when it was taken over and no server has said yet
+// whose it is: it is closed when that has changed.
 func (c *Client) lookUp(ctx context.Context, t *execTarget, start *structs.ExecStart) (refusal *structs.Error, later <-chan struct{}, err error) {
 	id := start.AllocID
+	wait := func() {
+		changed := make(chan struct{})
+		c.loop.waiters[id] = append(c.loop.waiters[id], changed)
+		later = changed
+	}
 	err = c.ask(ctx, func() {
 		state, ok := c.loop.table.State(id)
 		switch {
@@ -175,13 +183,13 @@ func (c *Client) lookUp(ctx context.Context, t *execTarget, start *structs.ExecS
 				"alloc", id, "attempt", state.Attempt, "wanted", start.Attempt)
 		case c.loop.holds[id] != nil && start.From == "":
 			refusal = c.loop.holds[id].enter(t)
+		case state.Phase == alloc.PhaseRunning && c.loop.table.Assignment(id) == nil:
+			wait()
 		case state.Phase == alloc.PhaseRunning:
 			t.assignment = c.loop.table.Assignment(id)
 			t.driver = c.config.Drivers[c.runner(id).driver]
 		case state.Phase != alloc.PhaseEnded && start.From != "":
-			changed := make(chan struct{})
-			c.loop.waiters[id] = append(c.loop.waiters[id], changed)
-			later = changed
+			wait()
 		default:
 			refusal = structs.NewError(structs.CodeConflict, "client.alloc_not_running", "alloc", id)
 		}

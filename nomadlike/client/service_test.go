@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"nomadlike/internal/eventually"
@@ -239,6 +240,39 @@ func TestExecOfAPeerWaitsForTheStart(t *testing.T) {
 			t.Errorf("%+v %v", e.exit, e.err)
 		}
 	}
+}
+
+// A new agent has its tasks before a server has said whose they are: whoever
+// enters one meanwhile waits for that word.
+func TestExecWaitsForTheServersAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w, dir := newControl(), newWard(), tempDir(t)
+		_, stop := c.node(t, dir, "n1", w.driver())
+		settle()
+		a := gang("job", 1, "sleep", "n1")[0]
+		c.assign(a)
+		settle()
+		stop()
+		c.silence(true)
+		n, stop := c.node(t, dir, "n1", w.driver())
+		settle()
+		ended := make(chan error, 1)
+		go func() {
+			_, _, _, err := run(t, openExec(t.Context(), n, Caller{Role: RoleServer, ID: "s1"}), &structs.ExecStart{AllocID: a.Alloc.ID, Attempt: 1, Command: []string{"true"}}, "")
+			ended <- err
+		}()
+		settle()
+		select {
+		case err := <-ended:
+			t.Fatalf("before a server has spoken: %v", err)
+		default:
+		}
+		c.silence(false)
+		if err := <-ended; err != nil {
+			t.Errorf("after that: %v", err)
+		}
+		stop()
+	})
 }
 
 func TestExecEndsWithItsCaller(t *testing.T) {
