@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -176,11 +175,7 @@ func (c *Client) RankPast(request *structs.RankPastRequest) (*structs.NodeRankPa
 		if running != nil {
 			kept = running.Record
 		} else {
-			file := c.files.figures(id)
-			if _, err := os.Stat(file); err != nil {
-				continue
-			}
-			was, err := diary.OpenRecord(file)
+			was, err := diary.OpenRecord(c.files.figures(id)) // empty where none is kept
 			if err != nil {
 				c.log.Warn("what a rank used is lost", logkey.AllocID, id, logkey.Error, err)
 			}

@@ -7,7 +7,7 @@ import { fill, preferred, reasonText, setCatalogue } from '../src/i18n'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, text, variablesOf, vipChanges, words } from '../src/parts/jobfile'
 import { stragglers } from '../src/parts/figures'
 import { linesOf, namesOf } from '../src/parts/training'
-import type { RankFigures } from '../src/types'
+import type { RankFigures } from '../src/measured'
 import { colour, differing, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
 import { boxes, lanes, tops } from '../src/parts/timeline'
@@ -118,6 +118,7 @@ test('the life of a job names the steps of its preparation, and what it was resu
     ['queued', 0, 10], ['precheck', 10, 12], ['data', 12, 20], ['image', 20, 30], ['preparing', 30, 33], ['running', 33, 50], ['stopping', 50, 55],
     ['queued', 55, 60], ['precheck', 60, 61], ['preparing', 61, 63], ['resumed', 63, 100],
   ])
+  expect(segments(0, [attempt(1, { placed_at: t(1), running_at: t(2) })], false, 9000, [], true).at(-1)).toMatchObject({ kind: 'resumed', attempt: 1 })
 })
 
 test('a name on the wall keeps its end', () => {

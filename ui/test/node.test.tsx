@@ -12,7 +12,8 @@ import { AttemptLogs } from '../src/pages/job'
 import { NodePage } from '../src/pages/node'
 import { sinceWhen } from '../src/parts/nodefaults'
 import { cardName, drawn, pastLines } from '../src/parts/past'
-import type { Allocation, Attempt, Event, NodePast } from '../src/types'
+import type { NodePast } from '../src/measured'
+import type { Allocation, Attempt, Event } from '../src/types'
 import userEvent from './user'
 
 vi.mock('../src/parts/curves', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.join(' ')}`).join('; ')}|${unit}`}</pre> }))

@@ -116,13 +116,13 @@ func decodeRecord(data []byte) (span int64, cells []cell, err error) {
 // is noted afterwards is in the next Save.
 func (r *Record) Save() error {
 	r.mu.Lock()
-	fresh := r.mu.fresh
+	if !r.mu.fresh {
+		r.mu.Unlock()
+		return nil
+	}
 	r.mu.fresh = false
 	data, err := json.Marshal(recordFile{Version: recordVersion, Span: r.mu.span, Cells: pack(r.allLocked())})
 	r.mu.Unlock()
-	if !fresh {
-		return nil
-	}
 	if err == nil {
 		err = store.WriteFile(r.path, data, 0o600, false)
 	}

@@ -17,7 +17,8 @@ import { Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag } fro
 import { ShareButton } from '../parts/share'
 import { useGuest } from '../guest'
 import { Training } from '../parts/training'
-import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobMetrics, type JobPlan, type Subjob } from '../types'
+import type { JobMetrics } from '../measured'
+import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
 
 const Shell = lazy(() => import('../parts/terminal'))
 
@@ -181,9 +182,9 @@ function stepEnds(attempt: number, events: Event[]) {
 }
 
 // segments part the life of a subjob into what it did when. An attempt after one
-// that registered a checkpoint is resumed from that.
-export function segments(submitted: number, attempts: Attempt[], ended: boolean, now: number, events: Event[] = []): Segment[] {
-  let saved = false
+// that registered a checkpoint is resumed from that; saved tells that the job
+// began with one of another job.
+export function segments(submitted: number, attempts: Attempt[], ended: boolean, now: number, events: Event[] = [], saved = false): Segment[] {
   const out: Segment[] = []
   let at = submitted
   const add = (kind: Segment['kind'], to: number, attempt: number, more: Partial<Segment> = {}) => {
@@ -209,7 +210,7 @@ export function segments(submitted: number, attempts: Attempt[], ended: boolean,
 function Strip({ detail, attempts, events, queuedAt }: { detail: JobDetail; attempts: Attempt[]; events: Event[]; queuedAt?: string | null }) {
   const { t } = useTranslation()
   const now = useNow(5000)
-  const parts = segments(millis(detail.job.submitted_at) || millis(queuedAt), attempts, endedStates.includes(detail.state), now, events)
+  const parts = segments(millis(detail.job.submitted_at) || millis(queuedAt), attempts, endedStates.includes(detail.state), now, events, !!detail.job.resume)
   const total = parts.reduce((sum, p) => sum + p.to - p.from, 0) || 1
   const runs = (p: Segment) => p.kind === 'running' || p.kind === 'resumed'
   const look = (p: Segment) => (runs(p) && (p.outcome === 'failed' || p.outcome === 'lost') ? 'fault' : runs(p) && p.outcome === 'succeeded' ? 'done' : p.kind)
