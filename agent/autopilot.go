@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"nomadlike/nomadlike/gossip"
 )
 
 // How autopilot judges servers.
@@ -15,17 +17,21 @@ const (
 )
 
 // serverView is one server as the leader sees it: in Raft's configuration,
-// in gossip, or in both.
+// proven to be there, or both. Gossip is but where the leader hears whom to ask.
 type serverView struct {
 	id       string
 	addr     string // in Raft's configuration; "" when it is not there
-	seenAddr string // that gossip tells; "" when gossip does not know it
+	seenAddr string // where it proved to be; "" when it never did
+	seen     bool   // it proved it just now
+	seenFor  time.Duration
 	voter    bool
-	alive    bool          // by gossip
-	since    time.Duration // of its state in gossip
+	alive    bool          // it answers: the leader's Raft, or the call for its proof
+	since    time.Duration // since when it does, or does not
 	behind   uint64        // log entries it lacks, for nonvoters
 	heard    bool          // it answered the leader in this term
+	full     bool          // it has no room for log entries, as it says itself
 	self     bool
+	removed  bool // by an administrator, and not let back in
 }
 
 // change is what autopilot wants next; the zero value is nothing.
@@ -59,10 +65,14 @@ func nextChange(servers []serverView, expect int) change {
 	}
 	for _, s := range servers {
 		inRaft, steady := s.addr != "", s.alive && s.since >= stableAfter
+		seen := s.seen && s.seenFor >= stableAfter
+		if s.removed {
+			continue
+		}
 		switch {
-		case !inRaft && steady && !addressTaken(s, servers):
+		case !inRaft && seen && !addressTaken(s, servers):
 			return change{changeAdd, s.id, s.seenAddr}
-		case inRaft && !s.self && steady && s.seenAddr != s.addr && !addressTaken(s, servers):
+		case inRaft && !s.self && seen && s.seenAddr != s.addr && !addressTaken(s, servers):
 			return change{changeMove, s.id, s.seenAddr}
 		case inRaft && !s.voter && steady && s.heard && s.behind <= behindMax:
 			return change{changePromote, s.id, s.addr}
@@ -86,7 +96,7 @@ func removal(s serverView, servers []serverView, expect int) (change, bool) {
 	}
 	// A wiped server came back under a new id: two ids on one address.
 	supplanted := slices.ContainsFunc(servers, func(other serverView) bool {
-		return other.id != s.id && other.alive && other.addr == "" && other.seenAddr == s.addr && other.since >= stableAfter
+		return other.id != s.id && other.alive && other.addr == "" && !other.removed && other.seen && other.seenAddr == s.addr && other.seenFor >= stableAfter
 	})
 	voters, living := 0, 0
 	for _, other := range servers {
@@ -104,6 +114,14 @@ func removal(s serverView, servers []serverView, expect int) (change, bool) {
 		return change{}, false
 	}
 	return change{changeRemove, s.id, s.addr}, true
+}
+
+// status is the word for a server of Raft's configuration, as for members.
+func (s serverView) status() string {
+	if s.alive {
+		return string(gossip.StateAlive)
+	}
+	return string(gossip.StateDead)
 }
 
 // failureTolerance is how many voters may still fail without losing the

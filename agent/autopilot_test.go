@@ -9,7 +9,7 @@ import (
 
 // peer is a living voter at its own address.
 func peer(id string) serverView {
-	return serverView{id: id, addr: id, seenAddr: id, voter: true, alive: true, since: time.Hour, heard: true}
+	return serverView{id: id, addr: id, seenAddr: id, seen: true, seenFor: time.Hour, voter: true, alive: true, since: time.Hour, heard: true}
 }
 
 func with(s serverView, edit func(*serverView)) serverView {
@@ -20,9 +20,11 @@ func with(s serverView, edit func(*serverView)) serverView {
 func TestAutopilot(t *testing.T) {
 	leader := with(peer("a"), func(s *serverView) { s.self = true })
 	dead := func(id string, since time.Duration) serverView {
-		return with(peer(id), func(s *serverView) { s.alive, s.since, s.heard = false, since, false })
+		return with(peer(id), func(s *serverView) { s.alive, s.since, s.heard, s.seen = false, since, false, false })
 	}
-	fresh := func(id string) serverView { return serverView{id: id, seenAddr: id, alive: true, since: time.Second} }
+	fresh := func(id string) serverView {
+		return serverView{id: id, seenAddr: id, seen: true, seenFor: time.Second, alive: true, since: time.Second}
+	}
 	for _, test := range []struct {
 		name    string
 		servers []serverView
@@ -30,7 +32,9 @@ func TestAutopilot(t *testing.T) {
 	}{
 		{"nothing to do", []serverView{leader, peer("b"), peer("c")}, change{}},
 		{"a new server gets the log", []serverView{leader, fresh("b")}, change{changeAdd, "b", "b"}},
-		{"not at the first sight", []serverView{leader, with(fresh("b"), func(s *serverView) { s.since = 0 })}, change{}},
+		{"not at the first sight", []serverView{leader, with(fresh("b"), func(s *serverView) { s.since, s.seenFor = 0, 0 })}, change{}},
+		{"one that was removed stays out", []serverView{leader, with(fresh("b"), func(s *serverView) { s.removed = true })}, change{}},
+		{"and gets no vote", []serverView{leader, with(peer("b"), func(s *serverView) { s.voter, s.removed = false, true })}, change{}},
 		{"then its vote", []serverView{leader, with(peer("b"), func(s *serverView) { s.voter = false })}, change{changePromote, "b", "b"}},
 		{"not before it caught up", []serverView{leader, with(peer("b"), func(s *serverView) { s.voter, s.behind = false, 5000 })}, change{}},
 		{"not before it was heard", []serverView{leader, with(peer("b"), func(s *serverView) { s.voter, s.heard = false, false })}, change{}},
@@ -65,6 +69,7 @@ func TestAutopilotKeepsTheQuorum(t *testing.T) {
 				alive: i == 0 || rapid.Bool().Draw(t, "alive"),
 				since: time.Duration(rapid.IntRange(0, 100).Draw(t, "hours")) * time.Hour,
 			}
+			servers[i].seen, servers[i].seenFor = servers[i].alive, servers[i].since
 			if i == 0 || rapid.Bool().Draw(t, "in raft") {
 				servers[i].addr = id
 				servers[i].voter = i == 0 || rapid.Bool().Draw(t, "voter")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net/http"
 	"reflect"
 	"strconv"
 	"time"
@@ -24,31 +23,30 @@ const (
 )
 
 // decodeBody reads the JSON body of a request that has one. Unknown fields
-// and trailing bytes are refused, so a typing error is told, not ignored.
-func decodeBody(r *request) error {
+// and trailing bytes are refused, so a typing error is told, not ignored. The
+// returned function says that the request was answered.
+func (f *front) decodeBody(r *request) (func(), error) {
+	nothing := func() {}
 	if r.route.Request == nil {
-		return nil
+		return nothing, nil
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return structs.NewError(structs.CodeInvalid, "agent.content_type", "type", strconv.Quote(r.Header.Get("Content-Type")))
+		return nothing, structs.NewError(structs.CodeInvalid, "agent.content_type", "type", strconv.Quote(r.Header.Get("Content-Type")))
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, api.BodySizeMax))
+	held, err := f.readBody(r)
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			return structs.NewError(structs.CodeTooLarge, "agent.body_too_large", "max", tooLarge.Limit)
-		}
-		return malformed(err)
+		r.w.Header().Set("Connection", "close") // what comes behind is no request
+		return held.release, err
 	}
-	if err := checkJSON(data); err != nil {
-		return malformed(err)
+	if err := checkJSON(held.data); err != nil {
+		return held.release, malformed(err)
 	}
 	r.body = reflect.New(reflect.TypeOf(r.route.Request)).Interface()
-	if err := strictJSON(data, r.body); err != nil {
-		return malformed(err)
+	if err := strictJSON(held.data, r.body); err != nil {
+		return held.release, malformed(err)
 	}
-	return nil
+	return held.release, nil
 }
 
 func malformed(err error) *structs.Error {

@@ -3,12 +3,9 @@ package agent
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"os"
 	"path/filepath"
-	"time"
 
-	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/client"
 	"nomadlike/nomadlike/client/data"
@@ -22,11 +19,9 @@ import (
 	"nomadlike/plugins/host"
 )
 
-// How certificates are renewed.
-const (
-	renewRetry   = time.Minute
-	renewTimeout = 10 * time.Second
-)
+// ErrStorage is the cause of Run's error when the disk of the node's local
+// store cannot be trusted any more.
+var ErrStorage = client.ErrStorage
 
 // refuseWithoutToken is the answer to an agent that has no identity and no
 // way to get one.
@@ -71,6 +66,9 @@ func (a *Agent) openClient(context.Context) error {
 		Own:     a.config.Dev,
 		Devices: c.Devices, DevicePlugins: devices,
 		Drivers: drivers, Storages: c.Storages, Remotes: c.Remotes, Fast: data.Config{Dir: c.Data.Path, Retention: c.Data.Retention, FreeMin: c.Data.FreeMin},
+		Disk:     c.Disk,
+		Room:     c.Room,
+		Accounts: c.Exec.Accounts, UIDMin: c.Exec.UIDMin, UIDMax: c.Exec.UIDMax,
 		Servers: a.serverAddresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
 		Binary: binary, Logger: a.log, SysRoot: a.options.SysRoot,
 	})
@@ -153,7 +151,7 @@ func (a *Agent) clientPool() (*rpc.Pool, error) {
 		return nil, err
 	}
 	identity := rpc.NewIdentity(credentials)
-	pool := rpc.NewPool(rpc.Dialer{Identity: identity})
+	pool := rpc.NewPool(rpc.Dialer{Identity: identity, Now: a.now})
 	a.atStop(func(context.Context) { pool.Close() })
 	a.tasks.Go(func() {
 		a.everyRenewal(identity, func(context.Context) (*auth.Credentials, error) { return a.ownClientCredentials() })
@@ -162,75 +160,9 @@ func (a *Agent) clientPool() (*rpc.Pool, error) {
 }
 
 func (a *Agent) ownClientCredentials() (*auth.Credentials, error) {
-	issued, err := a.identity.ca.IssueAgent(auth.Grant{Role: auth.RoleClient, ID: a.ID()}, rand.Reader, time.Now())
+	issued, err := a.identity.ca.IssueAgent(auth.Grant{Role: auth.RoleClient, ID: a.ID()}, rand.Reader, a.now())
 	if err != nil {
 		return nil, err
 	}
 	return auth.ParseCredentials(issued.ChainPEM, issued.KeyPEM, a.identity.caPEM)
-}
-
-// keepCertificate renews the agent's certificate when half of its life is
-// over.
-func (a *Agent) keepCertificate() { a.everyRenewal(a.ident, a.renew) }
-
-// everyRenewal waits for each renewal of an identity and stores what renew
-// gives, until the agent stops.
-func (a *Agent) everyRenewal(identity *rpc.Identity, renew func(context.Context) (*auth.Credentials, error)) {
-	wait := time.Until(identity.Load().RenewAt())
-	for {
-		timer := time.NewTimer(max(wait, 0))
-		select {
-		case <-a.stopping:
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), renewTimeout)
-		credentials, err := renew(ctx)
-		cancel()
-		if err != nil {
-			a.log.Error("certificate was not renewed", "expires", identity.Load().ExpiresAt(), logkey.Error, err)
-			wait = renewRetry
-			continue
-		}
-		identity.Store(credentials)
-		a.log.Info("certificate renewed", "expires", credentials.ExpiresAt())
-		wait = time.Until(credentials.RenewAt())
-	}
-}
-
-// renew gets a new certificate for this agent's identity: a server signs its
-// own, a client asks a server.
-func (a *Agent) renew(ctx context.Context) (*auth.Credentials, error) {
-	self := a.ident.Self()
-	csr, key, err := auth.NewCSR(self.Role, self.ID, rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	var chain []byte
-	if a.identity.ca != nil {
-		chain, err = a.identity.sign(csr, self, time.Now(), a.config.Advertise)
-	} else {
-		chain, err = a.askRenewal(ctx, csr)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return a.identity.renewed(chain, key)
-}
-
-func (a *Agent) askRenewal(ctx context.Context, csr []byte) ([]byte, error) {
-	failure := errors.New("no server is known")
-	for _, addr := range a.serverAddresses() {
-		conn, err := a.pool.Conn(rpc.Target{Addr: addr, Expect: auth.Expect{Role: auth.RoleServer}})
-		if err == nil {
-			var reply *structs.RenewReply
-			reply, err = rpc.Call[structs.RenewRequest, structs.RenewReply](ctx, conn, structs.MethodServerRenew, &structs.RenewRequest{CSR: csr})
-			if err == nil {
-				return reply.Certificate, nil
-			}
-		}
-		failure = err
-	}
-	return nil, failure
 }

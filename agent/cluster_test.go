@@ -45,6 +45,12 @@ func clientSettings(dir, name string, join *string) Settings {
 // startCluster starts everything at once and waits until it is ready.
 func startCluster(t testing.TB, servers, clients int) *cluster {
 	t.Helper()
+	return startClusterWith(t, servers, clients, testOptions)
+}
+
+// startClusterWith does it with options of a test's own.
+func startClusterWith(t testing.TB, servers, clients int, testOptions func(testing.TB) Options) *cluster {
+	t.Helper()
 	c := &cluster{}
 	founder := startAgent(t, serverSettings(t.TempDir(), "server-0", servers, nil), testOptions(t))
 	c.servers = append(c.servers, founder)

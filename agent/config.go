@@ -8,10 +8,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/client"
 	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/client/workspace"
+	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/host"
 )
@@ -29,6 +32,8 @@ const (
 	requestsDefault        = 5000.0
 	submissionsDefault     = 2000.0
 	tokenFailuresDefault   = 20
+
+	forgetNodesDefault = 30 * 24 * time.Hour
 
 	bootstrapExpectMax = 7
 	scaleMax           = 20
@@ -57,6 +62,7 @@ type Config struct {
 	Hosts     []string // names under which browsers may reach the API
 	Scale     float64  // stretches the timings of failure detection; 1 on a quiet LAN
 	Dev       bool
+	Files     []string // that this was read from; no task sees them
 }
 
 // redacted is the configuration as operators may see it.
@@ -81,11 +87,21 @@ func (c Config) redacted() map[string]any {
 	}
 }
 
+// Ended jobs that servers keep.
+const (
+	keepJobsDefault = 10_000
+	keepJobsMax     = 1_000_000
+)
+
 // ServerConfig is the part of a server.
 type ServerConfig struct {
 	Enabled         bool
-	BootstrapExpect int      // the founder starts Raft when it sees so many servers
-	Join            []string // host:port of gossip
+	BootstrapExpect int           // the founder starts Raft when it sees so many servers
+	Join            []string      // host:port of gossip
+	LapseGrace      time.Duration // how long after its end a node's certificate is renewed
+	Kept            server.Kept   // ended jobs that stay in the state
+	Backup          BackupConfig
+	ForgetNodes     time.Duration // how long a node is down before it is forgotten; 0: never
 }
 
 // ClientConfig is the part of a client.
@@ -107,6 +123,8 @@ type ClientConfig struct {
 	Storages       []workspace.Storage
 	Remotes        map[string]remote.Server // of the storages on servers, by their names
 	Data           DataConfig
+	Disk           client.DiskBounds
+	Room           client.RoomBounds
 }
 
 // LimitsConfig is the part of limits.
@@ -228,16 +246,35 @@ func legalName(host string) string {
 	return name
 }
 
+// kept resolves which ended jobs stay in the state.
+func (r *resolver) kept(server Server) {
+	kept := &r.config.Server.Kept
+	if kept.Jobs = get(server.KeepJobs, keepJobsDefault); kept.Jobs < 0 || kept.Jobs > keepJobsMax {
+		r.refuse("server.keep_jobs", "agent.config.keep_jobs", "value", kept.Jobs, "max", keepJobsMax)
+	}
+	if text := get(server.KeepJobsFor, ""); text != "" {
+		span, err := structs.ParseDuration(text)
+		if err != nil || span < 0 {
+			r.refuse("server.keep_jobs_for", "agent.config.keep_jobs_for", "value", text)
+		}
+		kept.For = span
+	}
+}
+
 func (r *resolver) roles(dev bool) {
 	server, client := blockOf(r.settings.Server), blockOf(r.settings.Client)
 	r.config.Server.Enabled = get(server.Enabled, dev)
 	r.config.Client.Enabled = get(client.Enabled, dev)
 	r.config.Server.Join = server.Join
+	r.config.Server.Backup = r.backup(server.Backup)
 	r.config.Client.Servers = client.Servers
 	r.config.Server.BootstrapExpect = get(server.BootstrapExpect, 1)
 	if n := r.config.Server.BootstrapExpect; n < 1 || n > bootstrapExpectMax {
 		r.refuse("server.bootstrap_expect", "agent.config.expect", "value", n, "max", bootstrapExpectMax)
 	}
+	r.config.Server.LapseGrace = r.span("server.renew_grace", server.LapseGrace, auth.LapseGraceDefault)
+	r.config.Server.ForgetNodes = r.span("server.forget_nodes", server.ForgetNodes, forgetNodesDefault)
+	r.kept(server)
 	if !r.config.Server.Enabled && !r.config.Client.Enabled {
 		r.refuse("", "agent.config.no_role")
 	}
@@ -250,6 +287,18 @@ func (r *resolver) roles(dev bool) {
 	if dev && (len(r.config.Server.Join) > 0 || r.config.Server.BootstrapExpect != 1) {
 		r.refuse("server", "agent.config.dev_join")
 	}
+}
+
+// span reads a span of time that may be nothing.
+func (r *resolver) span(path string, text *string, otherwise time.Duration) time.Duration {
+	if text == nil {
+		return otherwise
+	}
+	span, err := structs.ParseDuration(*text)
+	if err != nil || span < 0 {
+		r.refuse(path, "agent.config.renew_grace", "value", *text)
+	}
+	return span.Std()
 }
 
 // hostPort completes an address with a default port.
@@ -371,6 +420,8 @@ func (r *resolver) client() {
 	c.Storages = r.storages(block.Storages)
 	c.Remotes = r.remotes
 	c.Data = r.data(block.Data)
+	c.Disk = r.disk(block.Disk)
+	c.Room = r.room(block.Task)
 }
 
 func (r *resolver) limits() {
@@ -405,6 +456,7 @@ func (r *resolver) joinToken() {
 			r.refuse("join_token_file", "agent.config.two_tokens")
 		}
 		path = "join_token_file"
+		r.config.Files = append(r.config.Files, *r.settings.JoinFile)
 		data, err := r.env.readFile(*r.settings.JoinFile)
 		if err != nil {
 			r.refuse(path, "agent.config.token_file", "reason", err)

@@ -61,6 +61,7 @@ while [ ! -e %s/end ]; do sleep 0.1; done
 	options := testOptions(t)
 	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
 	client := savedClient(t, options)
+	letRoot(t, client)
 	if err := os.MkdirAll(filepath.Join(dir, "nas", "output"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -62,6 +62,9 @@ func shortDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil { // tasks have users of their own, who pass through
+		t.Fatal(err)
+	}
 	return dir
 }
 

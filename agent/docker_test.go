@@ -381,6 +381,10 @@ func (e *engine) jobs(t *testing.T) {
 	t.Run("debug hold", func(t *testing.T) { e.held(t, client) })
 
 	t.Run("user and own directory", func(t *testing.T) {
+		record := &structs.Pool{Name: structs.PoolDefault, Exec: &structs.PoolExec{Accounts: structs.Accounts{Users: map[string]string{"dev": "12345:54321"}}}}
+		if _, err := client.PutPool(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
 		file := strings.Replace(contained("user", `sh -c 'id -u; id -g; echo x > mine; cat mine'`, ""), "pull ", "user = \"12345:54321\"\n    pull ", 1)
 		job := runJob(t, client, file, structs.JobSucceeded)
 		if got := logsOf(t, client, allocOf(t, client, job.Job.ID).ID, api.LogOptions{}); got != "12345\n54321\nx\n" {

@@ -13,22 +13,28 @@ import (
 
 // door makes the HTTP door: of a server, or of a client that passes requests
 // on.
-func (a *Agent) door() http.Handler {
+func (a *Agent) door() http.Handler { return a.doorOver(a.server) }
+
+// doorOver is the door of a server whose requests go to replica.
+func (a *Agent) doorOver(replica replica) http.Handler {
 	hosts := newHostList(a.config)
 	if !a.config.Server.Enabled {
-		return newRemote(a.log, time.Now, hosts, a.serverAddresses, a.ident, readHealth(a.health))
+		return newRemote(a.log, a.now, hosts, a.serversToAsk, a.ident, readHealth(a.health))
 	}
 	asked := newSurvey(time.Now, a.log, figuresOver(a.pool))
 	named := &seriesCollector{store: a.store, survey: asked, leads: a.raft.IsLeader, hears: a.server.Hears, now: time.Now}
 	site := &site{
-		replica: a.server, store: a.store, log: a.log, now: time.Now, rand: rand.Reader, pool: a.pool, house: a.house,
+		replica: replica, store: a.store, log: a.log, now: a.now, lapseGrace: a.config.Server.LapseGrace, rand: rand.Reader, pool: a.pool, house: a.house,
 		identity: a.identity, addr: a.addr, spoolDir: a.config.DataDir, stopping: a.stopping,
 		survey:  asked,
-		metrics: newMetrics(a.store, a.raft.IsLeader, named), self: a.self, health: a.health,
+		metrics: newMetrics(a.store, a.raft.IsLeader, a.raft.DiskFull, named), self: a.self, health: a.health,
+	}
+	if a.backups != nil {
+		site.metrics.registry.MustRegister(a.backups)
 	}
 	f := newFront(a.log, time.Now, site, hosts, newLimiter(a.config.Limits, time.Now), a.options.ui())
 	f.metrics = site.metrics
-	toLeader := newProxy(a.log, a.ident, time.Now, func() []string {
+	toLeader := newProxy(a.log, a.ident, a.now, func() []string {
 		if leader := a.raft.LeaderAddr(); leader != "" {
 			return []string{leader}
 		}
@@ -54,12 +60,29 @@ func (a *Agent) health() api.Health {
 		if !out.Server.OK {
 			out.Server.Message = messages.Text(messages.English, "agent.no_leader", nil)
 		}
+		if a.raft.DiskFull() {
+			out.Server.OK = false
+			out.Server.Message = messages.Text(messages.English, "agent.disk_full", map[string]string{"server": a.house.name, "path": a.house.dir})
+		}
+		if a.removed.believed() {
+			out.Server.OK = false
+			out.Server.Message = messages.Text(messages.English, "agent.refuse.removed", map[string]string{"id": a.ID()})
+		}
 		out.Healthy = out.Server.OK
 	}
 	if a.config.Client.Enabled {
 		out.Client = &api.Check{OK: a.client.Connected()}
 		if !out.Client.OK {
 			out.Client.Message = messages.Text(messages.English, "agent.no_server", nil)
+		}
+		if refusal := a.client.Refusal(); refusal != nil {
+			out.Client.OK = false
+			out.Client.Message = messages.Text(messages.English, refusal.ID, refusal.Params)
+		}
+		if at, over := a.expired(); over {
+			out.Client.OK = false
+			out.Client.Message = messages.Textf(messages.English, "agent.certificate_expired", "at", at.UTC().Format(time.RFC3339)) + "; " +
+				messages.Text(messages.English, "agent.certificate_expired.hint", nil)
 		}
 		out.Healthy = out.Healthy && out.Client.OK
 	}
@@ -79,6 +102,7 @@ func (a *Agent) self() api.AgentSelf {
 		out.Stats["raft_state"] = stats.State
 		out.Stats["raft_term"] = strconv.FormatUint(stats.Term, 10)
 		out.Stats["raft_last_index"] = strconv.FormatUint(stats.LastIndex, 10)
+		out.Stats["raft_last_term"] = strconv.FormatUint(stats.LastTerm, 10)
 		out.Stats["raft_commit_index"] = strconv.FormatUint(stats.CommitIndex, 10)
 		out.Stats["raft_applied_index"] = strconv.FormatUint(stats.AppliedIndex, 10)
 	}

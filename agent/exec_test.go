@@ -36,6 +36,9 @@ func TestMountsOfProcesses(t *testing.T) {
 	for _, view := range []string{"shared", "private"} {
 		t.Run(view, func(t *testing.T) {
 			open := t.TempDir()
+			if err := os.Chmod(open, 0o777); err != nil { // tasks are not root
+				t.Fatal(err)
+			}
 			if err := os.WriteFile(filepath.Join(open, "data"), []byte("data\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -31,6 +31,7 @@ yes 0123456 | head -c 1000000 > large
 	options := testOptions(t)
 	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
 	client := savedClient(t, options)
+	letRoot(t, client)
 	id := runJob(t, client, `
 job "writer" {
   resources {

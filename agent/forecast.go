@@ -105,7 +105,7 @@ func (s *site) forecastJob(r *request) error {
 		return failure
 	}
 	job.ID, job.SubmittedAt = randomHex(), structs.At(s.now())
-	out := api.JobOutlook{Defaults: offer.defaults, Warnings: warnings(r, job)}
+	out := api.JobOutlook{Defaults: offer.defaults, Warnings: s.warnings(r, job)}
 	err := s.foresee(r, server.Newest, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
 		out.Answer, out.At = futures.Job(job), futures.Now()
 		may := newReadable(r, snapshot)

@@ -37,11 +37,12 @@ type request struct {
 	*http.Request
 	route  api.Route
 	caller caller
-	object auth.Object // what was judged
-	verb   auth.Verb   // what it was judged for: the route's, or a narrower one that locate chose
-	found  any         // the object itself where the route names one: *structs.Job, Allocation, Node or Token
-	body   any         // pointer to a value of route.Request's type, or nil
-	id     string      // the full id behind {id}
+	object auth.Object    // what was judged
+	verb   auth.Verb      // what it was judged for: the route's, or a narrower one that locate chose
+	found  any            // the object itself where the route names one: *structs.Job, Allocation, Node or Token
+	body   any            // pointer to a value of route.Request's type, or nil
+	id     string         // the full id behind {id}
+	rests  []structs.Rest // records that the decision to allow it rests on
 	w      http.ResponseWriter
 }
 
@@ -72,11 +73,14 @@ type front struct {
 	sessions *sessions // nil: nobody signs in here
 	metrics  *metrics  // may be nil
 	mux      *http.ServeMux
+
+	bodyPatience time.Duration // for a whole JSON body
+	bodyStall    time.Duration // for its next bytes, and those of any other
 }
 
 // newFront makes a door without routes; rest serves what is outside the API.
 func newFront(log *slog.Logger, now func() time.Time, doors doors, hosts hostList, guard *limiter, rest http.Handler) *front {
-	f := &front{log: log, now: now, doors: doors, hosts: hosts, guard: guard, sessions: newSessions(now), mux: http.NewServeMux()}
+	f := &front{log: log, now: now, doors: doors, hosts: hosts, guard: guard, sessions: newSessions(now), mux: http.NewServeMux(), bodyPatience: bodyTimeout, bodyStall: bodyStall}
 	f.mux.Handle("/", rest)
 	return f
 }
@@ -121,6 +125,7 @@ func (f *front) outside(fail func(*http.Request) error) http.Handler {
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	defer f.recoverPanic(w, r)
+	watchBody(w, r, f.bodyStall)
 	if err := f.admit(r); err != nil {
 		f.fail(w, r, err)
 		return
@@ -157,7 +162,10 @@ func secure(h http.Header) {
 // admit refuses requests that no honest client of this agent makes: for
 // another host (DNS rebinding), or from another site's page.
 func (f *front) admit(r *http.Request) error {
-	if !f.hosts.has(r.Host) {
+	// Who asked for a server by its name in TLS is no browser, and wrote the
+	// name of the node that passed the connection on.
+	program := r.TLS != nil && r.TLS.ServerName == auth.ServerName
+	if !program && !f.hosts.has(r.Host) {
 		return &statusError{http.StatusMisdirectedRequest, structs.NewError(structs.CodeInvalid, "agent.misdirected", "host", r.Host)}
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "https://"+r.Host {
@@ -205,17 +213,41 @@ func (f *front) answer(route api.Route, handle handler, w http.ResponseWriter, r
 		defer done()
 	}
 	req := &request{Request: r, route: route, caller: who, w: w, id: r.PathValue("id"), verb: auth.Verb(route.Verb)}
-	if err := decodeBody(req); err != nil {
+	answered, err := f.decodeBody(req)
+	defer answered()
+	if err != nil {
 		return err
 	}
-	if err := f.judge(req); err != nil {
+	previewed, err := f.guard.preview(who.principal.ID, route)
+	if err != nil {
 		return err
 	}
-	err = handle(req)
+	defer previewed()
+	err = f.decide(req, handle)
 	if route.Verb == api.VerbLogin && structs.CodeOf(err) == structs.CodeUnauthorized {
 		return f.wrongSecret(peerKey(r.RemoteAddr), err)
 	}
 	return err
+}
+
+// decisionsMax bounds how often a request is judged anew because what its
+// judgement rested on changed before the log had it.
+const decisionsMax = 5
+
+// decide judges a request and has it handled, anew where the ground of the
+// judgement has changed meanwhile.
+func (f *front) decide(r *request, handle handler) error {
+	for again := 1; ; again++ {
+		if err := f.judge(r); err != nil {
+			return err
+		}
+		err := handle(r)
+		var refused *structs.Error
+		if again == decisionsMax || !errors.As(err, &refused) || refused.ID != structs.RestChanged {
+			return err
+		}
+		r.id, r.verb, r.object, r.found, r.rests = r.PathValue("id"), auth.Verb(r.route.Verb), auth.Object{}, nil, nil
+	}
 }
 
 // identify authenticates the caller and takes its place within the limits;
@@ -249,8 +281,9 @@ func (f *front) identify(route api.Route, r *http.Request) (caller, func(), erro
 // ones has to wait: an address is shared, and whoever else is behind it must
 // not be able to lock out the holder of a good token.
 func (f *front) wrongSecret(peer string, err error) error {
-	f.guard.failed(peer)
-	f.log.Warn("credentials refused", logkey.Addr, peer, logkey.Reason, err)
+	if count := f.guard.failed(peer); count > 0 {
+		f.log.Warn("credentials refused", logkey.Addr, peer, logkey.Count, count, logkey.Reason, err)
+	}
 	if wait := f.guard.patient(peer); wait > 0 {
 		return tooMany(structs.CodeUnauthorized, "agent.token_failures", wait)
 	}

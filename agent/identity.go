@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -46,14 +48,13 @@ const (
 	caFile        = "ca.pem"
 	caKeyFile     = "ca-key.pem"
 	gossipKeyFile = "gossip.key"
+	gossipSumFile = "gossip.sum" // of the key, so that a key which somebody changed is told from the cluster's
 	initFile      = "init.json"
 	founderFile   = "founder"
 	serverDir     = "server"
 	clientDir     = "client"
 
-	gossipKeySize     = 32             // bytes, AES-256
-	printedJoinTTL    = 24 * time.Hour // of the join tokens that the first server prints
-	printedServerUses = 6              // with the first one, as many servers as make sense
+	gossipKeySize = 32 // bytes, AES-256
 )
 
 // identity is who an agent is and what it holds of its cluster's secrets.
@@ -67,40 +68,15 @@ type identity struct {
 	init    *structs.ClusterInit // servers only: the cluster's record for the log
 	founder bool                 // this server made the cluster
 
-	mu struct {
-		sync.Mutex                   // guards init.JoinTokens too, which are used up before there is a log
-		joining    map[string]string // ids of agents being let in -> IP that they come from
-	}
+	using sync.Mutex // guards init.JoinTokens, which are used up before there is a log
 }
 
-// expect notes where an agent that is being let in comes from, for its
-// certificate. forget ends the note.
-func (i *identity) expect(id, ip string) (forget func()) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.mu.joining == nil {
-		i.mu.joining = map[string]string{}
-	}
-	i.mu.joining[id] = ip
-	return func() {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		delete(i.mu.joining, id)
-	}
-}
-
-// sign makes an agent's certificate. Addresses are those that gossip or the
-// join tell, so that browsers accept an agent under its address.
-func (i *identity) sign(csrPEM []byte, who auth.Identity, now time.Time, addresses ...string) ([]byte, error) {
-	grant := auth.Grant{Role: who.Role, ID: who.ID}
-	i.mu.Lock()
-	addresses = append(addresses, i.mu.joining[who.ID])
-	i.mu.Unlock()
-	for _, text := range addresses {
-		if ip := net.ParseIP(text); ip != nil {
-			grant.IPs = append(grant.IPs, ip)
-		}
-	}
+// sign makes an agent's certificate, for one address besides loopback, so that
+// browsers accept the agent there: the one that its connection comes from, or
+// that this server's own administrator wrote. What an agent claims is not
+// taken: it could claim the address of a server.
+func (i *identity) sign(csrPEM []byte, who auth.Identity, now time.Time, address string) ([]byte, error) {
+	grant := auth.Grant{Role: who.Role, ID: who.ID, IPs: certIPs(address)}
 	return i.ca.SignCSR(csrPEM, grant, rand.Reader, now)
 }
 
@@ -138,6 +114,10 @@ func loadIdentity(dir string) (*identity, error) {
 		return nil, nil
 	}
 	id, err := readIdentity(dir, base)
+	var told *structs.Error
+	if errors.As(err, &told) {
+		return nil, told
+	}
 	if err != nil {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.refuse.damaged", "dir", base, "reason", err).Because(err)
 	}
@@ -162,6 +142,14 @@ func readIdentity(dir, base string) (*identity, error) {
 	if id.gossipKey, err = parseGossipKey(strings.TrimSpace(string(files[gossipKeyFile]))); err != nil {
 		return nil, err
 	}
+	sum, err := os.ReadFile(filepath.Join(base, gossipSumFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // an earlier version made it
+	case err != nil:
+		return nil, err
+	case string(sum) != gossipSum(files[gossipKeyFile]):
+		return nil, structs.NewError(structs.CodeConflict, "agent.refuse.gossip_key", "file", filepath.Join(base, gossipKeyFile))
+	}
 	if id.role() != auth.RoleServer {
 		return id, nil
 	}
@@ -183,6 +171,12 @@ func readIdentity(dir, base string) (*identity, error) {
 	_, err = os.Stat(filepath.Join(base, founderFile))
 	id.founder = err == nil
 	return id, nil
+}
+
+// gossipSum is what gossipSumFile says of the content of gossipKeyFile.
+func gossipSum(key []byte) string {
+	sum := sha256.Sum256(bytes.TrimSpace(key))
+	return hex.EncodeToString(sum[:]) + "\n"
 }
 
 func parseGossipKey(text string) ([]byte, error) {
@@ -236,6 +230,8 @@ func (files identityFiles) save(dir string) error {
 		return fmt.Errorf("save identity: %w", err)
 	}
 	defer os.RemoveAll(temporary)
+	files = maps.Clone(files)
+	files[gossipSumFile] = []byte(gossipSum(files[gossipKeyFile]))
 	for name, data := range files {
 		if err := writeSynced(filepath.Join(temporary, name), data); err != nil {
 			return fmt.Errorf("save identity: %w", err)
@@ -348,18 +344,14 @@ func newClusterRecord(ca *auth.CA, addr string, now time.Time) (*structs.Cluster
 		ProtocolVersion: wire.ProtocolVersion, CreatedAt: structs.At(now),
 	}}
 	files := identityFiles{setupFile: []byte(setup + "\n")}
-	for _, kind := range []struct {
-		file string
-		role auth.Role
-		uses int
-	}{{joinServer, auth.RoleServer, printedServerUses}, {joinClient, auth.RoleClient, auth.JoinUsesUnlimited}} {
-		token, stored, err := auth.GenerateJoinToken(ca.Fingerprint(), addr, kind.role, kind.uses, printedJoinTTL, rand.Reader, now)
+	for file, role := range printedJoins() {
+		token, stored, err := auth.GenerateJoinToken(ca.Fingerprint(), addr, role, printedUses(role), printedJoinTTL, rand.Reader, now)
 		if err != nil {
 			return nil, nil, err
 		}
 		stored.CreatedBy = "setup"
 		record.JoinTokens = append(record.JoinTokens, *stored)
-		files[kind.file] = []byte(token.String() + "\n")
+		files[file] = []byte(token.String() + "\n")
 	}
 	return record, files, nil
 }
@@ -374,7 +366,7 @@ func (i *identity) publish() error {
 	for _, name := range []string{setupFile, joinServer, joinClient} {
 		secret, err := os.ReadFile(filepath.Join(i.dir, identityDir, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the setup secret was used
+			continue // it was used
 		}
 		if err == nil {
 			err = replaceFile(filepath.Join(i.dir, name), secret)
@@ -387,14 +379,7 @@ func (i *identity) publish() error {
 }
 
 // setupDone removes the setup secret, which is worth nothing any more.
-func (i *identity) setupDone() error {
-	for _, path := range []string{filepath.Join(i.dir, setupFile), filepath.Join(i.dir, identityDir, setupFile)} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove used setup secret: %w", err)
-		}
-	}
-	return nil
-}
+func (i *identity) setupDone() error { return i.forget(setupFile) }
 
 func certIPs(advertise string) []net.IP {
 	if ip := net.ParseIP(advertise); ip != nil {
@@ -420,16 +405,9 @@ func (i *identity) renewed(chainPEM, keyPEM []byte) (*auth.Credentials, error) {
 	}
 	// Key and certificate are two files; a crash between them would leave a
 	// pair that does not fit, so the whole directory is made anew.
-	base := filepath.Join(i.dir, identityDir)
-	entries, err := os.ReadDir(base)
+	files, err := i.files()
 	if err != nil {
 		return nil, fmt.Errorf("keep renewed certificate: %w", err)
-	}
-	files := identityFiles{}
-	for _, entry := range entries {
-		if files[entry.Name()], err = os.ReadFile(filepath.Join(base, entry.Name())); err != nil {
-			return nil, fmt.Errorf("keep renewed certificate: %w", err)
-		}
 	}
 	files[agentFile], files[agentKeyFile] = chainPEM, keyPEM
 	return credentials, files.exchange(i.dir)

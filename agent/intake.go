@@ -134,8 +134,9 @@ func (s *site) admit(job *structs.Job) (*structs.Job, *structs.Error) {
 
 // warnings is what is doubtful about a job that may be accepted all the same,
 // in the caller's language.
-func warnings(r *request, job *structs.Job) []structs.Error {
-	found := structs.InvalidJob(structs.CodeInvalid, job.Warnings())
+func (s *site) warnings(r *request, job *structs.Job) []structs.Error {
+	doubts := append(job.Warnings(), server.PoolOf(s.store.Snapshot(), job).Warnings(job)...)
+	found := structs.InvalidJob(structs.CodeInvalid, doubts)
 	if found == nil {
 		return nil
 	}
@@ -145,7 +146,7 @@ func warnings(r *request, job *structs.Job) []structs.Error {
 func (s *site) validateJob(r *request) error {
 	admitted, failure := s.admit(r.found.(*offered).job)
 	if failure == nil {
-		return r.reply(api.JobValidated{Valid: true, Warnings: warnings(r, admitted)})
+		return r.reply(api.JobValidated{Valid: true, Warnings: s.warnings(r, admitted)})
 	}
 	failure = render(failure, acceptedLanguage(r.Header.Get("Accept-Language")))
 	problems := failure.Details
@@ -168,13 +169,13 @@ func (s *site) submitJob(r *request) error {
 	if err := mayPrioritize(r, job.Priority, r.object); err != nil {
 		return err
 	}
-	id, index, err := s.replica.SubmitJob(r.Context(), r.caller.principal.ID, key, job)
+	id, index, err := s.replica.SubmitJob(r.Context(), r.guard(), r.caller.principal.ID, key, job)
 	if err != nil {
 		return err
 	}
 	s.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.caller.principal.ID, logkey.Index, index)
 	r.setIndex(index)
-	return r.reply(api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: warnings(r, admitted)})
+	return r.reply(api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: s.warnings(r, admitted)})
 }
 
 // planJob tells what a job would run, and whether it would start now, by
@@ -203,7 +204,7 @@ func (s *site) planJob(r *request) error {
 		return err
 	}
 	job.ID = "" // it never was one
-	out.Job, out.Warnings = job, warnings(r, job)
+	out.Job, out.Warnings = job, s.warnings(r, job)
 	return r.reply(out)
 }
 

@@ -3,8 +3,8 @@ package agent
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net"
+	"net/http"
 	"path/filepath"
 
 	"nomadlike/internal/logkey"
@@ -22,14 +22,6 @@ func (s *site) letIn(r *request) error {
 	if err := s.checkJoin(body, role); err != nil {
 		return err
 	}
-	// Browsers check names: an agent's certificate carries the address that
-	// it joined from, which nobody else can claim.
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return fmt.Errorf("read address of joiner: %w", err)
-	}
-	forget := s.identity.expect(body.AgentID, host)
-	defer forget()
 	chain, err := s.admitAgent(r, body, role)
 	if err != nil {
 		return err
@@ -49,18 +41,29 @@ func (s *site) letIn(r *request) error {
 	return r.reply(out)
 }
 
+// ownAddress is the IP that a request comes from, for the requester's
+// certificate, "" when a node passed it on: the address is that node's then.
+func ownAddress(r *http.Request) string {
+	passedOn := forwards(r) > 0 || r.TLS == nil || r.TLS.ServerName == auth.ServerName
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil || passedOn {
+		return ""
+	}
+	return host
+}
+
 // admitAgent checks and uses the token and signs the certificate: by the log,
 // or, before there is one, by the founder's own record.
 func (s *site) admitAgent(r *request, body *api.JoinRequest, role auth.Role) ([]byte, error) {
 	if s.store.Snapshot().Cluster() != nil || len(s.house.raft.Peers()) > 0 {
 		return s.replica.Admit(r.Context(), server.Join{
-			TokenID: body.TokenID, Secret: body.Secret, Role: role, AgentID: body.AgentID, CSR: []byte(body.CSR),
+			TokenID: body.TokenID, Secret: body.Secret, Role: role, AgentID: body.AgentID, CSR: []byte(body.CSR), IP: ownAddress(r.Request),
 		})
 	}
 	if err := s.identity.useJoinToken(body, role, s.now); err != nil {
 		return nil, err
 	}
-	chain, err := s.identity.sign([]byte(body.CSR), auth.Identity{Cluster: s.identity.credentials.Self.Cluster, Role: role, ID: body.AgentID}, s.now())
+	chain, err := s.identity.sign([]byte(body.CSR), auth.Identity{Cluster: s.identity.credentials.Self.Cluster, Role: role, ID: body.AgentID}, s.now(), ownAddress(r.Request))
 	if err != nil {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
 	}
@@ -83,12 +86,21 @@ func (s *site) checkJoin(body *api.JoinRequest, role auth.Role) error {
 	if _, err := auth.ParseCSR([]byte(body.CSR)); err != nil {
 		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
 	}
+	if s.store.Snapshot().Cluster().IsNodeRemoved(body.AgentID) {
+		return structs.NewError(structs.CodeForbidden, "server.node_removed")
+	}
+	if s.isWho(body, id) {
+		return nil
+	}
 	taken := s.store.Snapshot().Node(body.AgentID) != nil || s.identity.credentials.Self.ID == body.AgentID
 	for _, peer := range s.house.raft.Peers() {
 		taken = taken || peer.ID == body.AgentID
 	}
 	for _, member := range s.house.gossip.Members() {
 		taken = taken || member.ID == body.AgentID
+	}
+	if s.store.Snapshot().Cluster().IsRemoved(body.AgentID) {
+		return structs.NewError(structs.CodeConflict, "agent.join_removed", "id", body.AgentID)
 	}
 	if taken {
 		return structs.NewError(structs.CodeConflict, "agent.join_id_taken", "id", body.AgentID)
@@ -98,8 +110,8 @@ func (s *site) checkJoin(body *api.JoinRequest, role auth.Role) error {
 
 // record is a copy of the cluster's record as it stands now.
 func (i *identity) record() *structs.ClusterInit {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.using.Lock()
+	defer i.using.Unlock()
 	copied := *i.init
 	copied.JoinTokens = append([]structs.JoinToken(nil), i.init.JoinTokens...)
 	return &copied
@@ -108,8 +120,8 @@ func (i *identity) record() *structs.ClusterInit {
 // useJoinToken takes one use of a token that the founder made before there
 // was a log, and remembers it on disk before anybody is let in.
 func (i *identity) useJoinToken(body *api.JoinRequest, role auth.Role, now clockFunc) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.using.Lock()
+	defer i.using.Unlock()
 	var stored *structs.JoinToken
 	for k := range i.init.JoinTokens {
 		if i.init.JoinTokens[k].ID == body.TokenID {

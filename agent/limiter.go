@@ -16,6 +16,8 @@ const (
 	limiterKeysMax = 16384 // callers remembered; the idle ones are forgotten first
 	burstSeconds   = 2     // of the allowed rate may come at once
 	failureWindow  = time.Minute
+
+	failuresToldEvery = 10 * time.Second // of one address, in the log
 )
 
 // limiter bounds what each caller may ask: requests a second, submissions a
@@ -28,7 +30,10 @@ type limiter struct {
 	mu struct {
 		sync.Mutex
 		callers  map[string]*usage
-		failures map[string]*bucket // by peer address
+		failures map[string]*failuresOf // by peer address
+		bodies   map[string]int64       // bytes held, by caller
+		previews map[string]int         // under way, by user
+		held     int64                  // of all
 	}
 }
 
@@ -36,6 +41,13 @@ type limiter struct {
 type usage struct {
 	requests, submits bucket
 	streams           int
+}
+
+// failuresOf are the wrong secrets of one peer.
+type failuresOf struct {
+	bucket
+	toldAt time.Time // in the log
+	untold int       // since then
 }
 
 // bucket refills with time.
@@ -47,7 +59,9 @@ type bucket struct {
 func newLimiter(config LimitsConfig, now func() time.Time) *limiter {
 	l := &limiter{config: config, now: now}
 	l.mu.callers = map[string]*usage{}
-	l.mu.failures = map[string]*bucket{}
+	l.mu.failures = map[string]*failuresOf{}
+	l.mu.bodies = map[string]int64{}
+	l.mu.previews = map[string]int{}
 	return l
 }
 
@@ -104,6 +118,30 @@ func (l *limiter) enter(key string, route api.Route) (func(), error) {
 	}, nil
 }
 
+// previewsMax bounds the previews of one user that are computed or wait at once:
+// they wait for each other in one row, and nobody is to fill it.
+const previewsMax = 4
+
+// preview takes a place for a preview of a user; the returned function gives it back.
+func (l *limiter) preview(user string, route api.Route) (func(), error) {
+	if route.Name != "jobs.plan" {
+		return func() {}, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.previews[user] >= previewsMax {
+		return func() {}, tooMany(structs.CodeUnavailable, "agent.previews", time.Second)
+	}
+	l.mu.previews[user]++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.mu.previews[user]--; l.mu.previews[user] == 0 {
+			delete(l.mu.previews, user)
+		}
+	}, nil
+}
+
 // tooMany asks a caller to wait. The code tells clients whether repeating the
 // request by themselves makes sense.
 func tooMany(code structs.ErrorCode, id string, wait time.Duration) error {
@@ -150,8 +188,9 @@ func (l *limiter) patient(peer string) time.Duration {
 	return time.Duration((1 - failures.level) / rate * float64(time.Second))
 }
 
-// failed counts a wrong secret of a peer.
-func (l *limiter) failed(peer string) {
+// failed counts a wrong secret of a peer. tell is how many the log should hear
+// of, 0 while it has heard of this peer lately: whoever guesses must not fill it.
+func (l *limiter) failed(peer string) (tell int) {
 	now := l.now()
 	rate, burst := l.failureRate()
 	l.mu.Lock()
@@ -168,11 +207,17 @@ func (l *limiter) failed(peer string) {
 				clear(l.mu.failures)
 			}
 		}
-		failures = &bucket{}
+		failures = new(failuresOf)
 		l.mu.failures[peer] = failures
 	}
 	failures.fill(now, rate, burst)
 	failures.level = math.Max(0, failures.level-1)
+	failures.untold++
+	if !failures.toldAt.IsZero() && now.Sub(failures.toldAt) < failuresToldEvery {
+		return 0
+	}
+	tell, failures.untold, failures.toldAt = failures.untold, 0, now
+	return tell
 }
 
 // hostList is the set of host names and addresses that an agent answers for.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -47,8 +48,8 @@ func (e *ConfigError) Render(w io.Writer, width uint, color bool) error {
 
 // Load reads configuration files, or the *.hcl files of directories in the
 // order of their names, merges them in order, puts flags over them and fills
-// in what is left. What is wrong comes as a *ConfigError in language; files
-// that cannot be read as other errors.
+// in what is left. Everything that is wrong comes as one *ConfigError in
+// language.
 func Load(paths []string, flags Settings, language messages.Language) (Config, error) {
 	return load(paths, flags, language, machine())
 }
@@ -56,20 +57,24 @@ func Load(paths []string, flags Settings, language messages.Language) (Config, e
 func load(paths []string, flags Settings, language messages.Language, env surroundings) (Config, error) {
 	loader := newLoader(language)
 	merged := Settings{}
-	files, err := expand(paths)
-	if err != nil {
-		return Config{}, err
-	}
+	files, unread := expand(paths)
 	for _, file := range files {
 		layer, err := loader.file(file)
 		if err != nil {
-			return Config{}, err
+			unread = append(unread, err)
+			continue
 		}
 		merged = merged.over(layer)
 	}
 	config, problems := resolve(merged.over(flags), env)
-	if !loader.diagnostics.HasErrors() { // else values are missing and their defaults would be blamed
-		loader.explain(problems)
+	config.Files = append(config.Files, files...)
+	if loader.diagnostics.HasErrors() { // else values are missing and their defaults would be blamed
+		problems = slices.DeleteFunc(problems, func(p problem) bool { _, written := loader.ranges[p.path]; return !written })
+	}
+	loader.explain(problems)
+	for _, err := range unread {
+		loader.diagnostics = append(loader.diagnostics, &hcl.Diagnostic{Severity: hcl.DiagError,
+			Summary: messages.Textf(language, "agent.config.unreadable", "reason", err)})
 	}
 	if loader.diagnostics.HasErrors() {
 		return Config{}, &ConfigError{diagnostics: loader.diagnostics, files: loader.parser.Files()}
@@ -78,12 +83,12 @@ func load(paths []string, flags Settings, language messages.Language, env surrou
 }
 
 // expand replaces directories by their *.hcl files.
-func expand(paths []string) ([]string, error) {
-	var files []string
+func expand(paths []string) (files []string, unread []error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, fmt.Errorf("read configuration: %w", err)
+			unread = append(unread, fmt.Errorf("read configuration: %w", err))
+			continue
 		}
 		if !info.IsDir() {
 			files = append(files, path)
@@ -91,12 +96,12 @@ func expand(paths []string) ([]string, error) {
 		}
 		found, err := filepath.Glob(filepath.Join(escapeGlob(path), "*.hcl"))
 		if err != nil {
-			return nil, fmt.Errorf("list configuration directory %s: %w", path, err)
+			unread = append(unread, fmt.Errorf("list configuration directory %s: %w", path, err))
 		}
 		sort.Strings(found)
 		files = append(files, found...)
 	}
-	return files, nil
+	return files, unread
 }
 
 func escapeGlob(path string) string {

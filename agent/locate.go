@@ -79,6 +79,7 @@ func locateJob(r *request, snapshot *state.Snapshot) (auth.Object, error) {
 			return auth.Object{}, err
 		}
 	}
+	r.restsOn(structs.RestJob, view.Job.ID, view.Standing.CreateIndex)
 	return foundJob(r, view.Job), nil
 }
 
@@ -183,6 +184,7 @@ func locateAllocation(r *request, snapshot *state.Snapshot) (auth.Object, error)
 	if !ok {
 		return auth.Object{}, noAllocation(r.id)
 	}
+	r.restsOn(structs.RestJob, view.Job.ID, view.Standing.CreateIndex)
 	object := jobObject(view.Job)
 	object.Node = alloc.NodeID
 	object.ID = r.PathValue("id")
@@ -227,6 +229,7 @@ func locateToken(r *request, snapshot *state.Snapshot) (auth.Object, error) {
 	if token == nil { // the same answer as for one that is not the caller's
 		return auth.Object{Kind: auth.ObjectToken, ID: r.id}, nil
 	}
+	r.restsOn(structs.RestToken, token.ID, token.ModifyIndex)
 	r.found = token
 	return tokenObject(token), nil
 }

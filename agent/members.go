@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
+	"syscall"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -13,7 +15,10 @@ import (
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/gossip"
+	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 const (
@@ -30,8 +35,43 @@ type parliament struct {
 	log    *slog.Logger
 	now    func() time.Time
 	expect int
+	pool   *rpc.Pool
+	name   string // of this server, for people
+	dir    string // of its log
+	store  *state.Store
+
+	mu struct {
+		sync.Mutex
+		heard map[string]heard // what the leader saw of the servers, by id
+		term  uint64           // in which it did
+	}
 }
 
+// heard is whether a server of Raft's configuration answers, and since when.
+type heard struct {
+	alive bool
+	since time.Time
+}
+
+// answering notes whether a server answers now, and gives since when it does
+// or does not.
+func (p *parliament) answering(id string, alive bool, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if term := p.raft.Term(); p.mu.heard == nil || p.mu.term != term {
+		p.mu.heard, p.mu.term = map[string]heard{}, term // nobody looked meanwhile
+	}
+	last, known := p.mu.heard[id]
+	if !known || last.alive != alive {
+		last = heard{alive, now}
+		p.mu.heard[id] = last
+	}
+	return now.Sub(last.since)
+}
+
+// views puts together what Raft knows of the servers and what they have
+// proven. Gossip alone counts for nothing here: every node can say what it
+// likes there.
 func (p *parliament) views() []serverView {
 	now := p.now()
 	byID := map[string]*serverView{}
@@ -47,23 +87,59 @@ func (p *parliament) views() []serverView {
 		v := view(peer.ID)
 		v.addr, v.voter = peer.Addr, peer.Voter
 	}
-	for _, member := range p.gossip.Members() {
-		if member.Meta.Role != string(auth.RoleServer) {
-			continue
-		}
-		v := view(member.ID)
-		v.seenAddr, v.since = member.Meta.RPCAddr, now.Sub(member.Since)
-		v.alive = member.State == gossip.StateAlive || member.State == gossip.StateSuspect
+	for _, server := range p.gossip.Proven() {
+		v := view(server.ID)
+		v.seenAddr, v.seen, v.seenFor = server.RPCAddr, server.Fresh, now.Sub(server.Since)
+		v.full = p.gossip.View(server.ID).Meta.Full
 	}
 	for _, health := range p.raft.Health() {
 		v := view(health.ID)
 		v.behind, v.heard = health.Behind, health.LastContact >= 0 && health.LastContact < time.Second
 	}
 	views := make([]serverView, len(order))
+	cluster := p.store.Snapshot().Cluster()
 	for i, id := range order {
-		views[i] = *byID[id]
+		v := byID[id]
+		v.removed = cluster.IsRemoved(id)
+		v.alive = v.self || v.heard || v.seen
+		v.since = p.answering(id, v.alive, now)
+		views[i] = *v
 	}
 	return views
+}
+
+// protocol is the lowest version that a server of the log speaks, as far as
+// gossip knows.
+func (p *parliament) protocol() int {
+	lowest := wire.ProtocolVersion
+	for _, peer := range p.raft.Peers() {
+		if told := p.gossip.View(peer.ID).Meta.Protocol; peer.ID != p.raft.ID() && told > 0 {
+			lowest = min(lowest, told)
+		}
+	}
+	return lowest
+}
+
+// lowest is the member of Raft's configuration that speaks the lowest protocol,
+// by its name for people. One that tells none may be of any age.
+func (p *parliament) lowest() (protocol int, server string) {
+	protocol = wire.ProtocolVersion
+	for _, peer := range p.raft.Peers() {
+		if peer.ID == p.raft.ID() {
+			continue
+		}
+		meta := p.gossip.View(peer.ID).Meta
+		told := meta.Protocol
+		if told == 0 {
+			told = wire.OldestProtocol
+		}
+		if told < protocol {
+			if protocol, server = told, meta.Name; server == "" {
+				server = peer.Addr
+			}
+		}
+	}
+	return protocol, server
 }
 
 // tend makes the changes that autopilot wants; it runs on the leader and ends
@@ -88,6 +164,12 @@ func (p *parliament) tend(ctx context.Context) {
 }
 
 func (p *parliament) apply(ctx context.Context, c change) error {
+	if c.act == changeAdd || c.act == changeMove {
+		// Once more, now: what was true a second ago may be somebody else's word.
+		if _, err := proveServer(ctx, p.pool, c.id, c.addr); err != nil {
+			return err
+		}
+	}
 	switch c.act {
 	case changeAdd:
 		return p.raft.AddNonvoter(ctx, c.id, c.addr)
@@ -143,6 +225,9 @@ func (s *site) listPeers(r *request) error {
 	leader := s.house.raft.LeaderID()
 	names := s.house.names()
 	out := api.RaftPeerList{Peers: []api.RaftPeer{}, Index: s.house.raft.AppliedIndex()}
+	if cluster := s.store.Snapshot().Cluster(); cluster != nil {
+		out.Removed = cluster.Removed
+	}
 	for _, peer := range s.house.raft.Peers() {
 		out.Peers = append(out.Peers, api.RaftPeer{ID: peer.ID, Name: names[peer.ID], Addr: peer.Addr, Voter: peer.Voter, Leader: peer.ID == leader})
 	}
@@ -158,20 +243,43 @@ func (p *parliament) names() map[string]string {
 	return names
 }
 
+// removePeer takes a server out for good: first the log says that it is not to
+// come back, so that nobody adds it again, then Raft's configuration changes.
 func (s *site) removePeer(r *request) error {
-	err := s.house.raft.RemovePeer(r.Context(), r.id)
-	switch {
-	case errors.Is(err, consensus.ErrUnknownPeer):
-		return auth.NotFound("server", r.id)
-	case errors.Is(err, consensus.ErrLastVoter):
-		return structs.NewError(structs.CodeConflict, "agent.last_voter", "id", r.id)
-	case err != nil:
-		return raftError(err)
+	if err := s.house.raft.MayRemove(r.id); err != nil {
+		return removalError(err, r.id)
+	}
+	if s.house.protocol() >= wire.ProtocolRemovals { // in an upgrade, servers of before would stop at the command
+		if _, err := s.propose(r, structs.CommandServerRemoval, structs.ServerRemoval{ID: r.id}); err != nil {
+			return err
+		}
+	}
+	if err := s.house.raft.RemovePeer(r.Context(), r.id); err != nil {
+		return removalError(err, r.id)
 	}
 	s.log.Warn("server removed by request", logkey.PeerID, r.id, logkey.User, r.caller.principal.ID)
 	index := s.house.raft.AppliedIndex()
 	r.setIndex(index)
 	return r.reply(api.Changed{Index: index})
+}
+
+func removalError(err error, id string) error {
+	switch {
+	case errors.Is(err, consensus.ErrUnknownPeer):
+		return auth.NotFound("server", id)
+	case errors.Is(err, consensus.ErrLastVoter):
+		return structs.NewError(structs.CodeConflict, "agent.last_voter", "id", id)
+	}
+	return raftError(err)
+}
+
+// addPeer lets a server that was removed back in: autopilot adds it as soon as
+// it runs and has proven itself.
+func (s *site) addPeer(r *request) error {
+	if !s.store.Snapshot().Cluster().IsRemoved(r.id) {
+		return structs.NewError(structs.CodeNotFound, "agent.not_removed", "id", r.id)
+	}
+	return s.change(r, structs.CommandServerRemoval, structs.ServerRemoval{ID: r.id, Back: true})
 }
 
 // raftError tells a caller what a failure of Raft means.
@@ -196,11 +304,12 @@ func (s *site) autopilot(r *request) error {
 		if v.addr == "" {
 			continue
 		}
-		healthy := v.alive && (v.self || v.heard)
+		full := v.full || v.self && s.house.raft.DiskFull()
+		healthy := v.alive && (v.self || v.heard) && !full
 		out.Healthy = out.Healthy && healthy
 		out.Servers = append(out.Servers, api.ServerHealth{
 			RaftPeer: api.RaftPeer{ID: v.id, Name: names[v.id], Addr: v.addr, Voter: v.voter, Leader: v.id == leader},
-			Status:   string(s.house.gossip.View(v.id).State), Healthy: healthy,
+			Status:   v.status(), Healthy: healthy, DiskFull: full,
 		})
 	}
 	return r.reply(out)
@@ -209,6 +318,9 @@ func (s *site) autopilot(r *request) error {
 // saveSnapshot writes an archive to a file first, so that its length is known
 // and a reader can tell a whole one from a part.
 func (s *site) saveSnapshot(r *request) error {
+	if err := s.roomless(); err != nil {
+		return err
+	}
 	spool, err := os.CreateTemp(s.spoolDir, "snapshot-")
 	if err != nil {
 		return err
@@ -218,6 +330,9 @@ func (s *site) saveSnapshot(r *request) error {
 		_ = os.Remove(spool.Name())
 	}()
 	meta, err := s.house.raft.SnapshotSave(r.Context(), spool)
+	if errors.Is(err, syscall.ENOSPC) {
+		return s.house.roomless().Because(err)
+	}
 	if err != nil {
 		return raftError(err)
 	}
@@ -239,7 +354,12 @@ func (s *site) saveSnapshot(r *request) error {
 }
 
 func (s *site) restoreSnapshot(r *request) error {
-	meta, err := s.house.raft.SnapshotRestore(r.Context(), io.LimitReader(r.Body, snapshotSizeMax), consensus.RestoreOptions{})
+	q := query{r: r}
+	options := consensus.RestoreOptions{AllowForeign: q.bool("foreign"), Revive: s.revive}
+	if q.err != nil {
+		return q.err
+	}
+	meta, err := s.house.raft.SnapshotRestore(r.Context(), io.LimitReader(r.Body, snapshotSizeMax), options)
 	if err != nil {
 		return snapshotError(err, meta)
 	}
@@ -247,6 +367,20 @@ func (s *site) restoreSnapshot(r *request) error {
 	index := s.house.raft.AppliedIndex()
 	r.setIndex(index)
 	return r.reply(api.Changed{Index: index})
+}
+
+// revive makes the state of an archive fit for this cluster, of whichever it
+// was.
+func (s *site) revive(from io.Reader, to io.Writer, until time.Time) error {
+	now := s.store.Snapshot()
+	revival := structs.Revival{Now: structs.At(s.now()), Until: structs.At(until), Cluster: now.Cluster()}
+	for token := range now.JoinTokens() {
+		revival.JoinTokens = append(revival.JoinTokens, *token)
+	}
+	if err := state.Revive(from, to, revival); err != nil {
+		return structs.NewError(structs.CodeInvalid, "agent.snapshot_broken", "reason", err).Because(err)
+	}
+	return nil
 }
 
 func snapshotError(err error, meta consensus.Meta) error {

@@ -21,7 +21,7 @@ type metrics struct {
 	took     *prometheus.HistogramVec
 }
 
-func newMetrics(store *state.Store, leads func() bool, named *seriesCollector) *metrics {
+func newMetrics(store *state.Store, leads, full func() bool, named *seriesCollector) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -33,7 +33,7 @@ func newMetrics(store *state.Store, leads func() bool, named *seriesCollector) *
 		}, []string{"route"}),
 	}
 	m.registry.MustRegister(m.requests, m.took, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), stateCollector{store, leads}, named)
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), stateCollector{store, leads, full}, named)
 	return m
 }
 
@@ -58,6 +58,7 @@ func (m *metrics) handler() handler {
 type stateCollector struct {
 	store *state.Store
 	leads func() bool
+	full  func() bool
 }
 
 func (stateCollector) index() *prometheus.Desc {
@@ -66,6 +67,10 @@ func (stateCollector) index() *prometheus.Desc {
 
 func (stateCollector) leader() *prometheus.Desc {
 	return prometheus.NewDesc("nomadlike_raft_leader", "1 on the server that believes to lead.", nil, nil)
+}
+
+func (stateCollector) room() *prometheus.Desc {
+	return prometheus.NewDesc("nomadlike_raft_disk_full", "1 on a server without room for log entries, which leads only when no other can.", nil, nil)
 }
 
 func (stateCollector) subjobs() *prometheus.Desc {
@@ -80,9 +85,17 @@ func (stateCollector) cpu() *prometheus.Desc {
 	return prometheus.NewDesc("nomadlike_cpu_cores", "Cores of ready nodes, offered and held by allocations.", []string{"kind"}, nil)
 }
 
+func (stateCollector) jobs() *prometheus.Desc {
+	return prometheus.NewDesc("nomadlike_jobs_kept", "Jobs in the state, those that ended included.", nil, nil)
+}
+
+func (stateCollector) forgotten() *prometheus.Desc {
+	return prometheus.NewDesc("nomadlike_jobs_forgotten_total", "Ended jobs that were removed because the settings keep them no longer.", nil, nil)
+}
+
 // Describe implements prometheus.Collector.
 func (c stateCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{c.index(), c.leader(), c.subjobs(), c.nodes(), c.cpu()} {
+	for _, desc := range []*prometheus.Desc{c.index(), c.leader(), c.room(), c.subjobs(), c.nodes(), c.cpu(), c.jobs(), c.forgotten()} {
 		to <- desc
 	}
 }
@@ -94,11 +107,14 @@ func (c stateCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	snapshot := c.store.Snapshot()
 	gauge(c.index(), float64(snapshot.Index()))
+	gauge(c.jobs(), float64(snapshot.JobCount()))
+	to <- prometheus.MustNewConstMetric(c.forgotten(), prometheus.CounterValue, float64(snapshot.Forgotten()))
 	leader := 0.0
 	if c.leads() {
 		leader = 1
 	}
 	gauge(c.leader(), leader)
+	gauge(c.room(), truth(c.full()))
 	subjobs := map[structs.JobState]int{}
 	for view := range snapshot.Jobs() {
 		for _, one := range structs.JobStates() {

@@ -117,12 +117,12 @@ func (s *site) putPool(r *request) error {
 	if err := invalid("agent.pool_invalid", pool.Validate()); err != nil {
 		return err
 	}
-	known, raw := structs.PoolCeilings{}, false
-	if record := s.store.Snapshot().Pool(pool.Name); record != nil {
-		known, raw = record.Ceilings, record.Raw
-	}
-	if pool.Ceilings != known || pool.Raw && !raw {
-		if err := r.may(auth.VerbCeilings, r.object); err != nil {
+	known, raw, exec := structs.PoolCeilings{}, false, (*structs.PoolExec)(nil)
+	if err := r.may(auth.VerbCeilings, r.object); err != nil {
+		if record := r.pool(s.store.Snapshot(), pool.Name); record != nil {
+			known, raw, exec = record.Ceilings, record.Raw, record.Exec
+		}
+		if pool.Ceilings != known || pool.Raw && !raw || !reflect.DeepEqual(pool.Exec, exec) {
 			return err
 		}
 	}
@@ -279,11 +279,11 @@ func (s *site) putProject(r *request) error {
 		return err
 	}
 	known := structs.Project{Name: project.Name}
-	if record := s.store.Snapshot().Project(project.Name); record != nil {
-		known = *record
-	}
-	if !sameBounds(known, project) {
-		if err := r.may(auth.VerbWrite, r.object); err != nil {
+	if err := r.may(auth.VerbWrite, r.object); err != nil {
+		if record := r.project(s.store.Snapshot(), project.Name); record != nil {
+			known = *record
+		}
+		if !sameBounds(known, project) {
 			return err
 		}
 	}
@@ -319,6 +319,7 @@ func (s *site) moveJob(r *request) error {
 			return err
 		}
 		move.Before = before.id
+		r.rests = before.rests
 	}
 	return s.change(r, structs.CommandQueueMove, move)
 }
@@ -330,7 +331,7 @@ func (s *site) setTimeLimit(r *request) error {
 			"value", structs.FormatDuration(limit), "max", structs.FormatDuration(structs.SpanMax))
 	}
 	job := r.found.(*structs.Job)
-	if pool := s.store.Snapshot().Pool(poolOf(job.Placement.Pool)); pool != nil && pool.Ceilings.TimeLimit > 0 && (limit == 0 || limit > pool.Ceilings.TimeLimit) {
+	if pool := r.pool(s.store.Snapshot(), poolOf(job.Placement.Pool)); pool != nil && pool.Ceilings.TimeLimit > 0 && (limit == 0 || limit > pool.Ceilings.TimeLimit) {
 		return structs.NewError(structs.CodeInvalid, "agent.time_limit_ceiling", "value", structs.FormatDuration(limit),
 			"pool", pool.Name, "max", structs.FormatDuration(pool.Ceilings.TimeLimit))
 	}

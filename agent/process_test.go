@@ -146,7 +146,9 @@ func setUp(t *testing.T, dir string, http int) *api.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client.WithToken(made.Secret)
+	client = client.WithToken(made.Secret)
+	letRoot(t, client)
+	return client
 }
 
 // An agent that is killed with no warning comes back with its log, its

@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,6 +67,41 @@ func newProxy(log *slog.Logger, identity *rpc.Identity, now func() time.Time, se
 		},
 	}
 	return p
+}
+
+// relay gives what opens a connection to a server for people who ask a node
+// for one; nil on servers, which answer themselves. The server proves what it
+// is to the person at the other end.
+func (a *Agent) relay() func(context.Context) (net.Conn, error) {
+	if a.config.Server.Enabled {
+		return nil
+	}
+	return func(ctx context.Context) (net.Conn, error) {
+		err := errNoServer
+		servers := a.serversToAsk()
+		for _, addr := range servers[:min(len(servers), serversTried)] {
+			dialer := net.Dialer{Timeout: proxyDialTimeout}
+			var conn net.Conn
+			if conn, err = dialer.DialContext(ctx, "tcp", addr); err == nil {
+				return conn, nil
+			}
+		}
+		return nil, err
+	}
+}
+
+// serversToAsk lists the servers' ports, first that of the server which has
+// proven itself to this node and holds its stream.
+func (a *Agent) serversToAsk() []string {
+	servers := a.serverAddresses()
+	if a.client == nil {
+		return servers
+	}
+	held := a.client.Server()
+	if held == "" {
+		return servers
+	}
+	return append([]string{held}, slices.DeleteFunc(servers, func(addr string) bool { return addr == held })...)
 }
 
 func rewrite(r *httputil.ProxyRequest) {
@@ -149,7 +186,7 @@ func (u *unread) Close() error { return nil }
 // newRemote is the HTTP door of a client-only agent: it answers for its own
 // health, and passes everything else to a server, which judges it.
 func newRemote(log *slog.Logger, now func() time.Time, hosts hostList, servers func() []string, identity *rpc.Identity, health handler) *front {
-	f := &front{log: log, now: now, hosts: hosts, mux: http.NewServeMux()}
+	f := &front{log: log, now: now, hosts: hosts, mux: http.NewServeMux(), bodyStall: bodyStall}
 	passOn := newProxy(log, identity, now, servers, f.fail)
 	for _, route := range api.Routes() {
 		if route.Name == "agent.health" {

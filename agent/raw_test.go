@@ -32,7 +32,7 @@ func needsPool(t *testing.T, block *ExecBlock, cause string) {
 	t.Helper()
 	c := startCluster(t, 1, 0)
 	pool, join := "lab", readJoin(t, c.servers[0], joinClient)
-	settings := clientSettings(t.TempDir(), "raw-0", &join)
+	settings := clientSettings(filepath.Join(openDir(t), "data"), "raw-0", &join)
 	settings.Client.Pool, settings.Client.Exec = &pool, block
 	node := startAgent(t, settings, testOptions(t))
 	eventually.Within(t, time.Minute, "the node is ready", func() bool {
@@ -73,7 +73,7 @@ job "plain" {
 // What the node says of its tasks stays true in a development agent; it needs no
 // record of a pool.
 func TestRawDevelopmentAgent(t *testing.T) {
-	yes, raw, data, options := true, exec.IsolationRaw, filepath.Join(shortDir(t), "data"), testOptions(t)
+	yes, raw, data, options := true, exec.IsolationRaw, filepath.Join(openDir(t), "data"), testOptions(t)
 	agent := startAgent(t, Settings{Dev: &yes, DataDir: &data, Client: &Client{Enabled: &yes, Exec: &ExecBlock{Isolation: &raw}}}, options)
 	client := loggedIn(t, options)
 	runJob(t, client, hello("true"), structs.JobSucceeded)

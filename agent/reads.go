@@ -272,9 +272,9 @@ func (s *site) readAllocation(r *request) error {
 	return r.reply(alloc)
 }
 
-func summarize(node *structs.Node, usage *structs.Usage) api.NodeSummary {
-	out := api.NodeSummary{Node: *node, Used: structs.Usage{NodeID: node.ID}}
-	if usage != nil {
+func summarize(snapshot *state.Snapshot, node *structs.Node) api.NodeSummary {
+	out := api.NodeSummary{Node: *node, Used: structs.Usage{NodeID: node.ID}, Root: snapshot.Pool(node.PoolName()).LetsRoot()}
+	if usage := snapshot.Usage(node.ID); usage != nil {
 		out.Used = *usage
 	}
 	return out
@@ -298,7 +298,7 @@ func (s *site) listNodes(r *request) error {
 	}
 	out := api.NodeList{Nodes: make([]api.NodeSummary, len(nodes)), Next: next}
 	for i, node := range nodes {
-		out.Nodes[i] = summarize(node, snapshot.Usage(node.ID))
+		out.Nodes[i] = summarize(snapshot, node)
 		if r.caller.principal.Kind == auth.KindBoard { // a picture on a wall, and no map for others
 			out.Nodes[i].Addr, out.Nodes[i].Version = "", ""
 		}
@@ -330,7 +330,7 @@ func (s *site) readNode(r *request) error {
 	if node == nil {
 		return auth.NotFound(auth.ObjectNode, r.id)
 	}
-	out := api.NodeDetail{NodeSummary: summarize(node, snapshot.Usage(r.id)), Allocations: []structs.Allocation{}}
+	out := api.NodeDetail{NodeSummary: summarize(snapshot, node), Allocations: []structs.Allocation{}}
 	for alloc := range snapshot.Holders(r.id) {
 		view, ok := snapshot.Job(alloc.JobID)
 		if ok && auth.Allowed(r.caller.principal, auth.VerbRead, jobObject(view.Job)).Allow {

@@ -21,6 +21,7 @@ func (s *site) checkpointOf(r *request, id string, step int64) (*structs.SavedCh
 	if !ok || !plausibleID(id) || !auth.Allowed(r.caller.principal, auth.VerbRead, jobObject(view.Job)).Allow {
 		return nil, auth.NotFound(auth.ObjectJob, id)
 	}
+	r.restsOn(structs.RestJob, view.Job.ID, view.Standing.CreateIndex)
 	job := view.Job
 	subjob := snapshot.Subjob(job.ID, 0)
 	switch {

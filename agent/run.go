@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -24,7 +25,6 @@ import (
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
-	"nomadlike/nomadlike/wire"
 	"nomadlike/plugins/exec"
 )
 
@@ -54,6 +54,13 @@ type Options struct {
 	// Supervisor replaces the supervisor program of the exec driver, for
 	// tests; empty means the embedded one, or this program itself.
 	Supervisor []string
+	now        func() time.Time // the clock of certificates, for tests; time.Now
+	renewLook  time.Duration    // for tests; renewLook
+
+	// freeBytes tells the free space of a server's directory, for tests; nil asks
+	// the file system.
+	freeBytes func(dir string) (uint64, error)
+
 	// SysRoot is where sysfs and the device nodes of network cards are looked
 	// for, for tests; empty means "/".
 	SysRoot string
@@ -71,6 +78,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.renewLook == 0 {
+		o.renewLook = renewLook
 	}
 	if o.Version == "" {
 		o.Version = "dev"
@@ -95,10 +108,17 @@ type Agent struct {
 	gossip   *gossip.Gossip
 
 	// Servers only.
-	store  *state.Store
-	raft   *consensus.Node
-	server *server.Server
-	house  *parliament
+	store   *state.Store
+	raft    *consensus.Node
+	peers   atomic.Pointer[consensus.Node] // raft, for what runs while it opens
+	server  *server.Server
+	house   *parliament
+	backups *backups // nil: none are configured
+	teller  teller   // of a leader
+
+	removals *removals // of nodes, as this agent knows them
+
+	removed dismissal // of this server
 
 	// Clients only.
 	client *client.Client
@@ -122,10 +142,6 @@ func Run(ctx context.Context, config Config, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := notify(ctx, agent.options.Getenv, readyState()); err != nil {
-		agent.log.Warn("service manager was not told", logkey.Error, err)
-	}
-	agent.announce()
 	err = agent.wait(ctx)
 	agent.log.Info("stopping")
 	if notifyErr := notify(context.WithoutCancel(ctx), agent.options.Getenv, "STOPPING=1"); notifyErr != nil {
@@ -138,12 +154,24 @@ func Run(ctx context.Context, config Config, options Options) error {
 
 // wait returns when ctx ends, or with what ended the agent.
 func (a *Agent) wait(ctx context.Context) error {
+	ready := make(chan struct{})
+	go func() { // it ends with the agent, or with ctx
+		if a.certified(ctx) {
+			close(ready)
+		}
+	}()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-a.failed:
 			return err
+		case <-ready:
+			ready = nil
+			if err := notify(ctx, a.options.Getenv, readyState()); err != nil {
+				a.log.Warn("service manager was not told", logkey.Error, err)
+			}
+			a.announce()
 		case next, ok := <-a.options.Reload:
 			if !ok {
 				a.options.Reload = nil
@@ -237,6 +265,9 @@ func (a *Agent) openDataDir(context.Context) error {
 		if err != nil {
 			return fmt.Errorf("make data directory: %w", err)
 		}
+		if err := os.Chmod(dir, 0o711); err != nil { // tasks of other users pass through it
+			return fmt.Errorf("make data directory: %w", err)
+		}
 		a.config.DataDir = dir
 		a.atStop(func(context.Context) { a.stopFailed("development mode", os.RemoveAll(dir)) })
 	}
@@ -260,12 +291,16 @@ func (a *Agent) openPort(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	a.ident = rpc.NewIdentity(a.identity.credentials)
+	a.removals = openRemovals(a.config.DataDir, a.config.Server.Enabled)
 	a.log = a.log.With("agent", a.ID()[:8])
 	a.mux = rpc.NewMux(listener, rpc.MuxConfig{
-		Identity: a.ident, Logger: a.log, ConnsPerIPMax: a.config.Limits.ConnectionsPeer,
+		Identity: a.ident, Logger: a.log, ConnsPerIPMax: a.config.Limits.ConnectionsPeer, Relay: a.relay(), Now: a.now,
 	})
 	a.rpc = rpc.NewServer(a.ident, a.log)
-	a.pool = rpc.NewPool(rpc.Dialer{Identity: a.ident})
+	a.rpc.Advertise(a.addr)
+	a.rpc.Refuse(a.removals.refuse)
+	a.registerTrust()
+	a.pool = rpc.NewPool(a.dialer())
 	a.atStop(func(ctx context.Context) {
 		// Last: what the server and the node feed has ended by then, and a
 		// leader has handed over.
@@ -275,9 +310,10 @@ func (a *Agent) openPort(ctx context.Context) error {
 		a.pool.Close()
 		a.stopFailed("port", a.mux.Close())
 	})
-	a.tasks.Go(a.keepCertificate)
 	return nil
 }
+
+func (a *Agent) dialer() rpc.Dialer { return rpc.Dialer{Identity: a.ident, Now: a.now} }
 
 // identify reads, makes or joins for the agent's identity.
 func (a *Agent) identify(ctx context.Context) error {
@@ -294,7 +330,7 @@ func (a *Agent) identify(ctx context.Context) error {
 			a.config.Server.Join = append(a.config.Server.Join, seeds...)
 		}
 	case a.config.Server.Enabled && len(a.config.Server.Join) == 0:
-		id, err = foundCluster(a.config, a.addr, time.Now())
+		id, err = foundCluster(a.config, a.addr, a.now())
 	default:
 		err = refuseWithoutToken()
 	}
@@ -302,43 +338,10 @@ func (a *Agent) identify(ctx context.Context) error {
 		return err
 	}
 	a.identity = id
-	return id.check(a.config)
-}
-
-// openGossip makes the agent a member.
-func (a *Agent) openGossip(context.Context) error {
-	port := a.config.Gossip
-	if port == 0 {
-		port = -1
-	}
-	var err error
-	a.gossip, err = gossip.Open(gossip.Config{
-		Name: a.ID(),
-		Meta: gossip.Meta{
-			Name:    a.config.Name,
-			Cluster: a.identity.credentials.Self.Cluster, Role: string(a.identity.role()), RPCAddr: a.addr,
-			Protocol: wire.ProtocolVersion, Version: a.options.Version,
-		},
-		Key: a.identity.gossipKey, Logger: a.log, BindAddr: a.config.Bind, Port: port, AdvertiseAddr: a.config.Advertise,
-		Seeds: a.config.Server.Join, Known: gossip.KnownFile(filepath.Join(a.config.DataDir, "servers.json")),
-		Scale: a.config.Scale,
-	})
-	if err != nil {
+	if err := id.check(a.config); err != nil {
 		return err
 	}
-	a.tasks.Go(func() { // somebody must read; what is told is read from the table
-		for range a.gossip.Events() {
-			continue
-		}
-	})
-	a.atStop(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, gossipGoodbye)
-		defer cancel()
-		if err := a.gossip.Leave(ctx); err != nil {
-			a.log.Debug("leave gossip", logkey.Error, err) // nobody may be left to hear it
-		}
-	})
-	return nil
+	return id.refresh(a.now(), a.config.Advertise)
 }
 
 // openServer opens the log and the server's duties.
@@ -354,21 +357,29 @@ func (a *Agent) openServer(context.Context) error {
 	var err error
 	a.raft, err = consensus.Open(consensus.Config{
 		ClusterID: a.identity.credentials.Self.Cluster, ID: a.ID(), Dir: filepath.Join(a.config.DataDir, serverDir),
-		Stream: a.mux.RaftLayer(rpc.Dialer{Identity: a.ident}), Advertise: a.addr,
+		Stream: a.mux.RaftLayer(a.dialer(), a.raftIDAt), Advertise: a.addr,
 		FSM: server.NewMachine(a.store), Log: a.log, Timings: timings,
+		FreeBytes: a.options.freeBytes, Full: func(id string) bool { return a.gossip.View(id).Meta.Full },
 	})
 	if err != nil {
-		return err
+		return logProblem(err)
 	}
+	a.peers.Store(a.raft)
+	a.tasks.Go(a.tellRoom)
 	a.atStop(func(ctx context.Context) { a.stopFailed("log", a.raft.Shutdown(ctx, true)) })
-	a.house = &parliament{raft: a.raft, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect}
+	a.house = &parliament{raft: a.raft, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect,
+		name: a.config.Name, dir: filepath.Join(a.config.DataDir, serverDir), pool: a.pool, store: a.store}
+	if a.identity.founder && len(a.raft.Peers()) == 0 {
+		if err := a.identity.renewJoins(a.addr, time.Now()); err != nil {
+			return err
+		}
+	}
 	a.server, err = server.Open(server.Config{
-		ID: a.ID(), Store: a.store, Log: a.raft, Peers: server.PoolPeers{Pool: a.pool},
+		ID: a.ID(), Name: a.config.Name, Store: a.store, Log: a.raft, Peers: server.PoolPeers{Pool: a.pool},
 		Now: time.Now, Rand: rand.Reader, Logger: a.log, ClusterInit: a.identity.record(),
-		Servers: a.otherServers, Addresses: a.serverAddresses, CleanUp: a.house.tend,
-		SignCSR: func(csr []byte, who auth.Identity) ([]byte, error) {
-			host, _, _ := net.SplitHostPort(a.gossip.View(who.ID).Meta.RPCAddr)
-			return a.identity.sign(csr, who, time.Now(), host)
+		Servers: a.otherServers, Addresses: a.serverAddresses, CleanUp: a.tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.house.protocol, Lowest: a.house.lowest, Kept: a.config.Server.Kept,
+		SignCSR: func(csr []byte, who auth.Identity, ip string) ([]byte, error) {
+			return a.identity.sign(csr, who, a.now(), ip)
 		},
 	})
 	if err != nil {
@@ -376,10 +387,28 @@ func (a *Agent) openServer(context.Context) error {
 	}
 	a.atStop(func(context.Context) { a.server.Close() })
 	a.server.Register(a.rpc)
+	a.openBackups()
+	a.rpc.Shun(a.shuns)
+	a.followRemovals()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
 		return a.bootstrap()
 	}
 	return nil
+}
+
+// raftIDAt gives the id of the server at an address of Raft's configuration,
+// which has to prove it when it is dialed.
+func (a *Agent) raftIDAt(addr string) (string, error) {
+	node := a.peers.Load()
+	if node == nil {
+		return "", errors.New("the log is not open yet")
+	}
+	for _, peer := range node.Peers() {
+		if peer.Addr == addr {
+			return peer.ID, nil
+		}
+	}
+	return "", nil
 }
 
 // bootstrap begins the log: at once when this server is to be alone, else as
@@ -414,37 +443,10 @@ func (a *Agent) bootstrap() error {
 	return nil
 }
 
-func (a *Agent) otherServers() []server.Agent {
-	var others []server.Agent
-	for _, member := range a.gossip.Servers() {
-		if member.ID != a.ID() {
-			others = append(others, server.Agent{ID: member.ID, Addr: member.Meta.RPCAddr, Role: auth.RoleServer})
-		}
-	}
-	return others
-}
-
-// serverAddresses lists the servers' ports: those that gossip knows, and
-// those of the configuration, which may know more at the start.
-func (a *Agent) serverAddresses() []string {
-	var addresses []string
-	seen := map[string]bool{}
-	add := func(addr string) {
-		if !seen[addr] {
-			seen[addr] = true
-			addresses = append(addresses, addr)
-		}
-	}
-	for _, member := range a.gossip.Servers() {
-		add(member.Meta.RPCAddr)
-	}
-	for _, addr := range a.config.Client.Servers {
-		add(addr)
-	}
-	if len(addresses) == 0 && a.config.JoinToken.Addr != "" {
-		add(a.config.JoinToken.Addr)
-	}
-	return addresses
+// tend is what a leader does at each sweep beside the state's own.
+func (a *Agent) tend(ctx context.Context) {
+	a.house.tend(ctx)
+	a.tellTrust(ctx)
 }
 
 // serveRPC begins to answer other agents.
@@ -503,7 +505,16 @@ func (a *Agent) serveHTTP(context.Context) error {
 			_ = a.http.Close()
 		}
 	})
-	return a.identity.publish()
+	if a.config.Dev { // nobody joins, and the command line is signed in already
+		return a.identity.forget(setupFile, joinServer, joinClient)
+	}
+	if err := a.identity.publish(); err != nil {
+		return err
+	}
+	if a.identity.founder {
+		a.tasks.Go(a.forgetJoins)
+	}
+	return nil
 }
 
 // background runs f until it returns; an error ends the agent.

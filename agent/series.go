@@ -70,6 +70,9 @@ const (
 // page explains them, and a test holds them.
 var (
 	nodeUp       = family{"nomadlike_node_up", "1 while the node is ready.", nodeLabels, prometheus.GaugeValue}
+	nodeFit      = family{"nomadlike_node_fit", "0 while a fault of the machine itself keeps new work away.", nodeLabels, prometheus.GaugeValue}
+	nodeDisk     = family{"nomadlike_node_disk_free_bytes", "Space left where the node keeps its records and its tasks' files.", nodeLabels, prometheus.GaugeValue}
+	nodeInodes   = family{"nomadlike_node_disk_free_inodes", "Inodes left there.", nodeLabels, prometheus.GaugeValue}
 	nodeCPU      = family{"nomadlike_node_cpu_seconds_total", "Processor time spent by the whole machine since its boot.", nodeLabels, prometheus.CounterValue}
 	nodeCores    = family{"nomadlike_node_cpu_cores", "Cores, offered to jobs or held by them.", nodeLabels + " kind", prometheus.GaugeValue}
 	nodeMemory   = family{"nomadlike_node_memory_bytes", "Memory, offered to jobs, held by them, or used on the machine.", nodeLabels + " kind", prometheus.GaugeValue}
@@ -115,7 +118,7 @@ func gaugeFamily(gauge string) family {
 
 // families lists every family of the collector.
 func families() []family {
-	all := []family{nodeUp, nodeCPU, nodeCores, nodeMemory, deviceUp, deviceUsed, jobState, jobAttempts, jobRestarts, jobLosses,
+	all := []family{nodeUp, nodeFit, nodeDisk, nodeInodes, nodeCPU, nodeCores, nodeMemory, deviceUp, deviceUsed, jobState, jobAttempts, jobRestarts, jobLosses,
 		rankState, rankCPU, rankMemory, rankRestarts, rankDevices, rankBusy, rankHeld}
 	for _, gauge := range deviceGauges() {
 		all = append(all, gaugeFamily(gauge))
@@ -177,6 +180,7 @@ func (c *seriesCollector) node(out *series, snapshot *state.Snapshot, node *stru
 	labels := []string{node.Name, node.ID, poolOf(node.Pool)}
 	with := func(more ...string) []string { return append(labels[:3:3], more...) }
 	out.put(nodeUp, truth(node.Status == structs.NodeReady), labels...)
+	out.put(nodeFit, truth(node.Unfit() == nil), labels...)
 	out.put(nodeCores, node.Capacity.CPU, with("offered")...)
 	out.put(nodeMemory, float64(node.Capacity.Memory), with("offered")...)
 	held := snapshot.Usage(node.ID)
@@ -188,6 +192,10 @@ func (c *seriesCollector) node(out *series, snapshot *state.Snapshot, node *stru
 	measured := map[string]map[string]float64{}
 	if figures != nil {
 		out.put(nodeCPU, figures.CPUSeconds, labels...)
+		if figures.DiskFree != 0 || figures.InodesFree != 0 { // agents of earlier versions do not say
+			out.put(nodeDisk, float64(figures.DiskFree), labels...)
+			out.put(nodeInodes, float64(figures.InodesFree), labels...)
+		}
 		out.put(nodeMemory, float64(figures.MemoryUsed), with("used")...)
 		for i := range figures.Devices {
 			measured[figures.Devices[i].ID] = figures.Devices[i].Gauges

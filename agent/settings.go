@@ -40,6 +40,12 @@ type Server struct {
 	Enabled         *bool    `hcl:"enabled,optional"`
 	BootstrapExpect *int     `hcl:"bootstrap_expect,optional"`
 	Join            []string `hcl:"join,optional"`
+	ForgetNodes     *string  `hcl:"forget_nodes,optional"`  // how long a node is down before it is forgotten; "0s": never
+	LapseGrace      *string  `hcl:"renew_grace,optional"`   // how long after its end a node's certificate is renewed
+	KeepJobs        *int     `hcl:"keep_jobs,optional"`     // ended jobs that are kept; 0: any number
+	KeepJobsFor     *string  `hcl:"keep_jobs_for,optional"` // how long; "0s": for ever
+
+	Backup *BackupBlock `hcl:"backup,block"`
 }
 
 // Client is the block of a client.
@@ -59,6 +65,8 @@ type Client struct {
 	Exec      *ExecBlock        `hcl:"exec,block"`
 	Storages  []StorageBlock    `hcl:"storage,block"`
 	Data      *DataBlock        `hcl:"data,block"`
+	Disk      *DiskBlock        `hcl:"disk,block"`
+	Task      *TaskBlock        `hcl:"task,block"`
 }
 
 // DeviceBlock declares accelerators of one sort that no plugin finds, labelled
@@ -135,7 +143,8 @@ func (s Settings) over(top Settings) Settings {
 	s.Server = both(s.Server, top.Server, func(a, b Server) Server {
 		return Server{
 			Enabled: or(b.Enabled, a.Enabled), BootstrapExpect: or(b.BootstrapExpect, a.BootstrapExpect),
-			Join: orList(b.Join, a.Join),
+			Join: orList(b.Join, a.Join), LapseGrace: or(b.LapseGrace, a.LapseGrace), KeepJobs: or(b.KeepJobs, a.KeepJobs), KeepJobsFor: or(b.KeepJobsFor, a.KeepJobsFor), ForgetNodes: or(b.ForgetNodes, a.ForgetNodes),
+			Backup: both(a.Backup, b.Backup, BackupBlock.over),
 		}
 	})
 	s.Client = both(s.Client, top.Client, Client.over)
@@ -188,6 +197,8 @@ func (c Client) over(top Client) Client {
 	c.Docker = both(c.Docker, top.Docker, DockerBlock.over)
 	c.Exec = both(c.Exec, top.Exec, ExecBlock.over)
 	c.Data = both(c.Data, top.Data, DataBlock.over)
+	c.Disk = both(c.Disk, top.Disk, DiskBlock.over)
+	c.Task = both(c.Task, top.Task, TaskBlock.over)
 	if top.Storages != nil {
 		c.Storages = top.Storages
 	}

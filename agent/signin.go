@@ -21,7 +21,9 @@ const (
 
 	sessionIdle = 12 * time.Hour     // without a request, it ends
 	sessionLife = 7 * 24 * time.Hour // then one signs in again
-	sessionsMax = 4096               // of one agent; beyond, the one that was quiet for longest ends
+	sessionsMax = 4096               // of one agent; beyond, one of the token that has most ends
+	sessionsOf  = 256                // of one token
+	sessionsAt  = 32                 // of one token from one address; beyond, the one of them that was quiet for longest ends
 	sessionSize = 32                 // bytes of randomness in a cookie
 
 	offerLife = 10 * time.Minute // of a code that signs in once
@@ -31,6 +33,7 @@ const (
 // session is one sign-in of a person at the page.
 type session struct {
 	secret  string // of the token; never leaves this process but to the leader
+	peer    string // address, as limits count it
 	expires time.Time
 	used    time.Time
 	alive   context.Context // ends with the session, and with it the streams that it opened
@@ -91,7 +94,7 @@ func (s *sessions) accept(code string) (string, bool) {
 
 // begin makes a session for the secret of a token, until then at the latest,
 // and gives the text of its cookie.
-func (s *sessions) begin(secret string, until time.Time) (id string, expires time.Time) {
+func (s *sessions) begin(secret, peer string, until time.Time) (id string, expires time.Time) {
 	var random [sessionSize]byte
 	rand.Read(random[:]) // never fails
 	id = base64.RawURLEncoding.EncodeToString(random[:])
@@ -103,29 +106,53 @@ func (s *sessions) begin(secret string, until time.Time) (id string, expires tim
 	alive, end := context.WithCancelCause(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forgetLocked(now)
-	s.mu.byHash[sha256.Sum256([]byte(id))] = &session{secret: secret, expires: expires, used: now, alive: alive, end: end}
+	s.forgetLocked(now, secret, peer)
+	s.mu.byHash[sha256.Sum256([]byte(id))] = &session{secret: secret, peer: peer, expires: expires, used: now, alive: alive, end: end}
 	return id, expires
 }
 
-// forgetLocked ends the sessions whose time is over, and when there are still
-// too many the one that was quiet for longest.
-func (s *sessions) forgetLocked(now time.Time) {
-	if len(s.mu.byHash) < sessionsMax {
-		return
-	}
-	var quiet *[sha256.Size]byte
+// forgetLocked makes room for a session of a token at an address: it ends those
+// whose time is over, and the one that was quiet for longest where there are too
+// many still, of the token from there, of the token, or of the one that has
+// most. So whoever signs in again and again, by a link that everybody has,
+// takes the place of nobody else.
+func (s *sessions) forgetLocked(now time.Time, secret, peer string) {
+	byToken := make(map[string]int)
+	here, most := 0, secret
 	for hash, one := range s.mu.byHash {
 		if one.over(now) {
 			s.dropLocked(hash)
 			continue
 		}
-		if quiet == nil || one.used.Before(s.mu.byHash[*quiet].used) {
-			quiet = &hash
+		byToken[one.secret]++
+		if one.secret == secret && one.peer == peer {
+			here++
 		}
 	}
-	if len(s.mu.byHash) >= sessionsMax {
-		s.dropLocked(*quiet)
+	for token, count := range byToken {
+		if count > byToken[most] {
+			most = token
+		}
+	}
+	switch {
+	case here >= sessionsAt:
+		s.dropQuietestLocked(func(one *session) bool { return one.secret == secret && one.peer == peer })
+	case byToken[secret] >= sessionsOf:
+		s.dropQuietestLocked(func(one *session) bool { return one.secret == secret })
+	case len(s.mu.byHash) >= sessionsMax:
+		s.dropQuietestLocked(func(one *session) bool { return one.secret == most })
+	}
+}
+
+func (s *sessions) dropQuietestLocked(among func(*session) bool) {
+	var quietest *[sha256.Size]byte
+	for hash, one := range s.mu.byHash {
+		if among(one) && (quietest == nil || one.used.Before(s.mu.byHash[*quietest].used)) {
+			quietest = &hash
+		}
+	}
+	if quietest != nil {
+		s.dropLocked(*quietest)
 	}
 }
 
@@ -281,7 +308,7 @@ func (f *front) signIn(r *request) error {
 	if cookie, err := r.Cookie(sessionCookie); err == nil {
 		f.sessions.finish(cookie.Value)
 	}
-	id, expires := f.sessions.begin(secret, who.token.ExpiresAt.Time())
+	id, expires := f.sessions.begin(secret, peerKey(r.RemoteAddr), who.token.ExpiresAt.Time())
 	setCookie(r.w, id, int(expires.Sub(f.now())/time.Second))
 	return r.reply(api.Session{Token: withoutHash(*who.token), ExpiresAt: structs.At(expires)})
 }

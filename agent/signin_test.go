@@ -238,12 +238,12 @@ func TestWrongTokensAtSignInAreSlowedDown(t *testing.T) {
 func TestSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSessions(time.Now)
-		idle, expires := s.begin("secret", time.Time{})
+		idle, expires := s.begin("secret", "192.0.2.1", time.Time{})
 		if got := time.Until(expires); got != sessionLife {
 			t.Errorf("lives for %s", got)
 		}
-		busy, _ := s.begin("secret", time.Time{})
-		short, expires := s.begin("secret", time.Now().Add(time.Hour))
+		busy, _ := s.begin("secret", "192.0.2.1", time.Time{})
+		short, expires := s.begin("secret", "192.0.2.1", time.Now().Add(time.Hour))
 		if got := time.Until(expires); got != time.Hour {
 			t.Errorf("of a token that ends in an hour: %s", got)
 		}
@@ -265,14 +265,69 @@ func TestSessionsEnd(t *testing.T) {
 		if s.find(busy) != nil {
 			t.Error("a session outlives its week")
 		}
-		first, _ := s.begin("secret", time.Time{})
+		first, _ := s.begin("secret", "192.0.2.1", time.Time{})
 		time.Sleep(time.Second)
-		second, _ := s.begin("secret", time.Time{})
-		for range sessionsMax - 1 {
-			s.begin("secret", time.Time{})
+		second, _ := s.begin("secret", "192.0.2.1", time.Time{})
+		for range sessionsAt - 1 {
+			s.begin("secret", "192.0.2.1", time.Time{})
 		}
-		if s.find(first) != nil || s.find(second) == nil || len(s.mu.byHash) != sessionsMax {
+		if s.find(first) != nil || s.find(second) == nil || len(s.mu.byHash) != sessionsAt {
 			t.Errorf("%d sessions are kept", len(s.mu.byHash))
+		}
+	})
+}
+
+// TestSignInsLogNobodyOut: guests by a share link sign in again and again, from
+// one address and from many; whoever came by another token, or by the same link
+// from elsewhere, stays.
+func TestSignInsLogNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(time.Now)
+		ada, _ := s.begin("ada's", "192.0.2.1", time.Time{})
+		guest, _ := s.begin("link", "192.0.2.2", time.Time{})
+		time.Sleep(time.Minute) // both are the quietest
+		for range 4800 {
+			s.begin("link", "192.0.2.66", time.Time{})
+		}
+		if s.find(ada) == nil || s.find(guest) == nil || len(s.mu.byHash) != sessionsAt+2 {
+			t.Errorf("from one address: %d sessions are left", len(s.mu.byHash))
+		}
+		for i := range 4800 {
+			s.begin("link", fmt.Sprintf("198.51.%d.%d", i/250, i%250), time.Time{})
+		}
+		if s.find(ada) == nil || len(s.mu.byHash) != sessionsOf+1 {
+			t.Errorf("from many: %d sessions are left", len(s.mu.byHash))
+		}
+		for i := range sessionsMax { // a user with many tokens
+			s.begin(fmt.Sprintf("mine-%d", i/200), fmt.Sprintf("198.51.%d.%d", i/250, i%250), time.Time{})
+		}
+		if s.find(ada) == nil || len(s.mu.byHash) != sessionsMax {
+			t.Errorf("by many tokens: %d sessions are left", len(s.mu.byHash))
+		}
+	})
+}
+
+// TestWrongTokensDoNotFillTheLog: one line for an address and ten seconds, with
+// how many there were.
+func TestWrongTokensDoNotFillTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		f := fakeFront(generous, time.Now, nil)
+		f.log = slog.New(slog.NewTextHandler(&logged, nil))
+		wrong := func(count int, remote string) {
+			for range count {
+				ask{path: "/v1/queue", remote: remote, header: http.Header{"Authorization": {"Bearer x"}}}.of(f)
+			}
+		}
+		wrong(1000, "192.0.2.7:1")
+		wrong(1, "192.0.2.8:1")
+		if lines := strings.Count(logged.String(), "credentials refused"); lines != 2 {
+			t.Errorf("%d lines of two addresses", lines)
+		}
+		time.Sleep(failuresToldEvery)
+		wrong(1, "192.0.2.7:1")
+		if !strings.Contains(logged.String(), "count=1000") {
+			t.Errorf("what was left out is not counted: %s", logged.String())
 		}
 	})
 }

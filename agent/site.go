@@ -30,8 +30,11 @@ type replica interface {
 	// CodeTimeout when the outcome is unknown, or CodeUnavailable when
 	// nothing was done.
 	Submit(ctx context.Context, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error)
+	// SubmitGuarded is Submit of a command that is applied only while guard
+	// stands.
+	SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error)
 	// SubmitJob admits a job.
-	SubmitJob(ctx context.Context, user, key string, job *structs.Job) (jobID string, index uint64, err error)
+	SubmitJob(ctx context.Context, guard structs.Guard, user, key string, job *structs.Job) (jobID string, index uint64, err error)
 	// Foresee lets ask look at the futures of this server's state, which know
 	// the state at index fresh.
 	Foresee(ctx context.Context, fresh uint64, ask func(*forecast.Futures) error) error
@@ -46,21 +49,22 @@ type clockFunc = func() time.Time
 
 // site answers API requests on a server.
 type site struct {
-	replica  replica
-	store    *state.Store
-	log      *slog.Logger
-	now      clockFunc
-	rand     io.Reader
-	pool     *rpc.Pool
-	house    *parliament
-	identity *identity
-	addr     string          // host:port of this agent
-	spoolDir string          // for snapshots on their way out
-	stopping <-chan struct{} // closed when the agent stops
-	metrics  *metrics
-	survey   *survey
-	self     func() api.AgentSelf
-	health   func() api.Health
+	replica    replica
+	store      *state.Store
+	log        *slog.Logger
+	now        clockFunc
+	rand       io.Reader
+	pool       *rpc.Pool
+	house      *parliament
+	identity   *identity
+	addr       string          // host:port of this agent
+	spoolDir   string          // for snapshots on their way out
+	stopping   <-chan struct{} // closed when the agent stops
+	metrics    *metrics
+	lapseGrace time.Duration // how long after its end a certificate is renewed
+	survey     *survey
+	self       func() api.AgentSelf
+	health     func() api.Health
 }
 
 // gossipServers lists where a new agent finds gossip, this agent first.
@@ -252,6 +256,22 @@ func (s *site) changed(r *request, index uint64) error {
 
 func (s *site) readSelf(r *request) error { return r.reply(s.self()) }
 
+// unlessStale does something here when the caller asks for what this server
+// has, be there a leader or not.
+func unlessStale(fresh, stale handler) handler {
+	return func(r *request) error {
+		q := query{r: r}
+		asked := q.bool("stale")
+		switch {
+		case q.err != nil:
+			return q.err
+		case asked:
+			return stale(r)
+		}
+		return fresh(r)
+	}
+}
+
 // readHealth answers agent.health. Whoever asks may be anybody, so it tells
 // no more than what a load balancer needs.
 func readHealth(health func() api.Health) handler {
@@ -327,6 +347,7 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"nodes.past":                s.readPast,
 		"allocations.commit":        s.commitAllocation,
 		"nodes.treat_device":        s.treatDevice,
+		"nodes.remove":              s.removeNode,
 		"nodes.drain":               s.drainNode,
 		"nodes.cordon":              s.cordonNode,
 		"nodes.uncordon":            s.uncordonNode,
@@ -343,13 +364,15 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"servers.join":              s.joinMembers,
 		"operator.raft_peers":       s.listPeers,
 		"operator.raft_remove_peer": onLeader(s.removePeer),
+		"operator.raft_add_peer":    onLeader(s.addPeer),
 		"operator.autopilot":        onLeader(s.autopilot),
-		"operator.snapshot_save":    onLeader(s.saveSnapshot),
+		"operator.snapshot_save":    unlessStale(onLeader(s.saveSnapshot), s.saveSnapshot),
 		"operator.snapshot_restore": onLeader(s.restoreSnapshot),
 		"operator.snapshot_inspect": s.inspectSnapshot,
 		"agent.health":              readHealth(s.health),
 		"agent.self":                s.readSelf,
 		"agent.join":                s.letIn,
+		"agent.renew":               s.renewLapsed,
 		"metrics":                   s.metrics.handler(),
 		"openapi":                   writeOpenAPI(openAPI()),
 	}

@@ -35,7 +35,7 @@ func (s *site) streamEvents(r *request) error {
 		return err
 	}
 	q := query{r: r}
-	index, job, project := q.uint("index"), q.text("job"), q.text("project")
+	after, job, project := q.place(), q.text("job"), q.text("project")
 	topics := splitList(q.text("topic"))
 	for _, topic := range topics {
 		if !slices.Contains([]string{"job", "attempt", "alloc", "node", "pool", "project", "token", "cluster"}, topic) {
@@ -47,11 +47,11 @@ func (s *site) streamEvents(r *request) error {
 	}
 	store := s.store
 	snapshot := store.Snapshot()
-	if index == 0 {
-		index = snapshot.Index()
+	if after.IsZero() {
+		after = structs.CursorAfter(snapshot.Index())
 	}
-	if _, _, err := snapshot.EventsAfter(index); errors.Is(err, state.ErrEventsDropped) {
-		return structs.NewError(structs.CodeConflict, "agent.events_dropped", "index", index)
+	if _, _, err := snapshot.EventsAfter(after); errors.Is(err, state.ErrEventsDropped) {
+		return structs.NewError(structs.CodeConflict, "agent.events_dropped", "cursor", after.String())
 	}
 	wanted := func(now *state.Snapshot, e *structs.Event) bool {
 		return (len(topics) == 0 || slices.Contains(topics, e.Topic)) && (job == "" || e.JobID == job) &&
@@ -60,12 +60,14 @@ func (s *site) streamEvents(r *request) error {
 	ctx, end := s.whileValid(r)
 	defer end()
 	r.w.Header().Set("Content-Type", "application/x-ndjson")
-	r.setIndex(max(index, 1))
+	r.setIndex(max(after.Index-1, 1))
 	lines := newLineWriter(r.w)
-	if err := lines.write(api.EventLine{Index: index}); err != nil {
+	// Without an event: up to where all is known, after the last line.
+	known := func() error { return lines.write(api.EventLine{Index: after.Index - 1, Cursor: after.String()}) }
+	if known() != nil {
 		return nil
 	}
-	follower := store.Follow(index)
+	follower := store.Follow(after)
 	for {
 		beat, cancel := context.WithTimeout(ctx, eventsBeat)
 		events, now, err := follower.Next(beat)
@@ -75,22 +77,35 @@ func (s *site) streamEvents(r *request) error {
 			lines.fail(r, context.Cause(ctx))
 			return nil
 		case errors.Is(err, context.DeadlineExceeded):
-			if lines.write(api.EventLine{Index: index}) != nil {
+			if known() != nil {
 				return nil
 			}
 			continue
 		case err != nil:
-			lines.fail(r, structs.NewError(structs.CodeConflict, "agent.events_dropped", "index", index))
+			lines.fail(r, structs.NewError(structs.CodeConflict, "agent.events_dropped", "cursor", after.String()))
 			return nil
 		}
-		index = now
+		after = structs.CursorAfter(now)
 		current := store.Snapshot()
 		for _, event := range events {
-			if wanted(current, event) && lines.write(api.EventLine{Event: event, Index: event.Index}) != nil {
+			if wanted(current, event) && lines.write(api.EventLine{Event: event, Index: event.Index, Cursor: event.Cursor().String()}) != nil {
 				return nil
 			}
 		}
 	}
+}
+
+// place is where a stream of events begins; zero: at what is new. Whoever has
+// only an index may have seen some of its events: they come again.
+func (q *query) place() structs.Cursor {
+	if text := q.text("cursor"); text != "" {
+		cursor, ok := structs.ParseCursor(text)
+		if !ok {
+			q.refuse("cursor", text)
+		}
+		return cursor
+	}
+	return structs.Cursor{Index: q.uint("index")}
 }
 
 func splitList(text string) []string {

@@ -201,6 +201,7 @@ func TestATrainingThatIsKilledEndsWithTheSameLoss(t *testing.T) {
 		whole.update(whole.gradient(0), whole.gradient(1))
 	}
 	c := startCluster(t, 1, 2)
+	letRoot(t, c.api) // program and files lie in this test's own directories
 	dir := t.TempDir()
 	program, err := os.Executable()
 	if err != nil {

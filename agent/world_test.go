@@ -139,6 +139,15 @@ func clientFor(t testing.TB, address, ca, token string) *api.Client {
 	return client
 }
 
+// letRoot lets the default pool's tasks run as root, for tests that are about
+// something else and have scripts and gates in directories that are theirs alone.
+func letRoot(t testing.TB, client *api.Client) {
+	t.Helper()
+	if _, err := client.PutPool(t.Context(), &structs.Pool{Name: structs.PoolDefault, Exec: &structs.PoolExec{Root: true}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // hello is a small job file.
 func hello(command string) string {
 	return `

@@ -22,10 +22,10 @@ const (
 	drainMax        = 30 * 24 * time.Hour
 )
 
-// propose puts a command of the caller into the log. Every change that a
+// propose puts a command of the caller into the log, with what it rests on. Every change that a
 // person makes through the API is told here, for the log's reader.
 func (s *site) propose(r *request, kind structs.CommandKind, body any) (uint64, error) {
-	_, index, err := s.replica.Submit(r.Context(), kind, r.caller.principal.ID, body)
+	_, index, err := s.replica.SubmitGuarded(r.Context(), r.guard(), kind, r.caller.principal.ID, body)
 	if err != nil {
 		return 0, err
 	}

@@ -161,7 +161,12 @@ func allJobs(ctx context.Context, client *api.Client, filter api.JobFilter, stal
 
 // jsonLine writes value as one line of JSON.
 func jsonLine(w io.Writer, value any) error {
-	return json.NewEncoder(w).Encode(value)
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, safeText(string(text))+"\n")
+	return err
 }
 
 // deletion is a verb that deletes one object and says so.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,8 @@ func clusterVerbs() []verb {
 		{path: "event stream", setup: eventStream},
 		{path: "operator raft list-peers", setup: raftListPeers},
 		{path: "operator raft remove-peer", args: "SERVER", setup: raftRemovePeer},
+		{path: "operator raft recover", args: "DATA_DIR [DATA_DIR|https://HOST:PORT]...", setup: raftRecover},
+		{path: "operator raft add-peer", args: "SERVER", setup: raftAddPeer},
 		{path: "operator autopilot health", setup: autopilotHealth},
 		{path: "operator snapshot save", args: "FILE", setup: snapshotSave},
 		{path: "operator snapshot restore", args: "FILE", setup: snapshotRestore},
@@ -73,6 +76,7 @@ func eventStream(set *flag.FlagSet) func(*Env, []string) error {
 	connection, output := declareConnection(set), declareOutput(set)
 	filter := api.EventFilter{}
 	set.Uint64Var(&filter.Index, "index", 0, "cli.flag.index")
+	cursor := set.String("cursor", "", "cli.flag.cursor")
 	set.StringVar(&filter.JobID, "job", "", "cli.flag.job")
 	set.StringVar(&filter.Project, "project", "", "cli.flag.project")
 	topics := set.String("topic", "", "cli.flag.topic")
@@ -87,6 +91,13 @@ func eventStream(set *flag.FlagSet) func(*Env, []string) error {
 			if !slices.Contains(eventTopics(), topic) {
 				return usagef("cli.bad_topic", "value", safe(topic), "known", joined(eventTopics()))
 			}
+		}
+		if *cursor != "" {
+			after, ok := structs.ParseCursor(*cursor)
+			if !ok {
+				return usagef("cli.bad_cursor", "value", safe(*cursor))
+			}
+			filter.After = after
 		}
 		client, err := env.connect(connection)
 		if err != nil {
@@ -106,7 +117,7 @@ func eventStream(set *flag.FlagSet) func(*Env, []string) error {
 				return err
 			}
 			err = env.printEvents(stream, output)
-			filter.Index = stream.Index()
+			filter.After = stream.Cursor()
 			closing := stream.Close()
 			if env.Context.Err() != nil {
 				return env.Context.Err()
@@ -134,7 +145,11 @@ func (env *Env) printEvents(stream *api.EventStream, output outputFlags) error {
 			return err
 		}
 		if *output.json {
-			if err := jsonLine(env.Stdout, event); err != nil {
+			line := struct {
+				*structs.Event
+				Cursor string `json:"cursor"` // for -cursor
+			}{event, event.Cursor().String()}
+			if err := jsonLine(env.Stdout, line); err != nil {
 				return err
 			}
 			continue
@@ -154,10 +169,21 @@ func raftListPeers(set *flag.FlagSet) func(*Env, []string) error {
 			table.row(peer.ID, safe(peer.Name), peer.Addr, env.yesNo(peer.Voter), env.yesNo(peer.Leader))
 		}
 		table.print()
+		for _, removed := range peers.Removed {
+			fmt.Fprintln(env.Stdout, env.text("cli.operator.peer_out", "id", removed.ID, "by", safe(removed.By), "at", when(removed.At)))
+		}
 	})(set)
 }
 
 func raftRemovePeer(set *flag.FlagSet) func(*Env, []string) error {
+	return changePeer(set, (*api.Client).RemoveRaftPeer, "cli.operator.peer_removed")
+}
+
+func raftAddPeer(set *flag.FlagSet) func(*Env, []string) error {
+	return changePeer(set, (*api.Client).AddRaftPeer, "cli.operator.peer_back")
+}
+
+func changePeer(set *flag.FlagSet, change func(*api.Client, context.Context, string) (*api.Changed, error), done string) func(*Env, []string) error {
 	connection := declareConnection(set)
 	return func(env *Env, args []string) error {
 		id, err := one(args, "SERVER")
@@ -169,10 +195,10 @@ func raftRemovePeer(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		if _, err := client.RemoveRaftPeer(env.Context, id); err != nil {
+		if _, err := change(client, env.Context, id); err != nil {
 			return err
 		}
-		fmt.Fprintln(env.Stdout, env.text("cli.operator.peer_removed", "id", id))
+		fmt.Fprintln(env.Stdout, env.text(done, "id", id))
 		return nil
 	}
 }
@@ -193,6 +219,7 @@ func autopilotHealth(set *flag.FlagSet) func(*Env, []string) error {
 
 func snapshotSave(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
+	stale := set.Bool("stale", false, "cli.flag.snapshot_stale")
 	return func(env *Env, args []string) error {
 		path, err := one(args, "FILE")
 		if err != nil {
@@ -209,7 +236,11 @@ func snapshotSave(set *flag.FlagSet) func(*Env, []string) error {
 			return fmt.Errorf("create snapshot file: %w", err)
 		}
 		defer os.Remove(partial)
-		written, err := client.SaveSnapshot(env.Context, file)
+		save := client.SaveSnapshot
+		if *stale {
+			save = client.SaveStaleSnapshot
+		}
+		written, err := save(env.Context, file)
 		if err == nil {
 			err = file.Sync()
 		}
@@ -229,6 +260,8 @@ func snapshotSave(set *flag.FlagSet) func(*Env, []string) error {
 
 func snapshotRestore(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
+	foreign := set.Bool("foreign", false, "cli.flag.snapshot_foreign")
+	yes := set.Bool("yes", false, "cli.flag.yes")
 	return func(env *Env, args []string) error {
 		client, file, err := env.snapshotFile(connection, args)
 		if err != nil {
@@ -236,7 +269,14 @@ func snapshotRestore(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		defer client.Close()
 		defer file.Close()
-		changed, err := client.RestoreSnapshot(env.Context, file)
+		restore := client.RestoreSnapshot
+		if *foreign {
+			restore = client.RestoreForeignSnapshot
+			if err := env.confirm(*yes, env.text("cli.snapshot.ask_foreign")); err != nil {
+				return err
+			}
+		}
+		changed, err := restore(env.Context, file)
 		if err != nil {
 			return err
 		}

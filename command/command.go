@@ -26,6 +26,7 @@ import (
 	"strings"
 	"syscall"
 
+	"nomadlike/agent"
 	"nomadlike/internal/messages"
 )
 
@@ -34,6 +35,7 @@ const (
 	ExitOK          = 0
 	ExitError       = 1
 	ExitUsage       = 2
+	ExitStorage     = 74  // of an agent whose disk cannot be trusted
 	ExitExpired     = 124 // as timeout(1) says it
 	ExitInterrupted = 130 // the person, or who stopped the job
 )
@@ -176,5 +178,8 @@ func (env *Env) exitCode(v verb, err error) int {
 		return ExitInterrupted
 	}
 	env.reportError(err)
+	if errors.Is(err, agent.ErrStorage) {
+		return ExitStorage
+	}
 	return ExitError
 }

@@ -20,6 +20,7 @@ func nodeVerbs() []verb {
 		{path: "node history", args: "NODE", setup: nodeHistory},
 		{path: "node figures", args: "NODE", setup: nodeFigures},
 		{path: "node drain", args: "NODE", setup: nodeDrain},
+		{path: "node remove", args: "NODE", setup: nodeChange("cli.node.removed", (*api.Client).RemoveNode)},
 		{path: "node cordon", args: "NODE", setup: nodeChange("cli.node.cordoned", (*api.Client).CordonNode)},
 		{path: "node uncordon", args: "NODE", setup: nodeChange("cli.node.uncordoned", (*api.Client).UncordonNode)},
 	}
@@ -135,11 +136,14 @@ func (env *Env) oneNode(client *api.Client, id string, output outputFlags, stale
 			fields.row(env.text("cli.col.why"), why)
 		}
 		fields.row(env.text("cli.col.eligible"), env.text("cli.eligibility."+string(node.Eligibility)))
+		if node.Root {
+			fields.row(env.text("cli.col.root"), env.Stdout.paint(colourYellow, env.yesNo(true)))
+		}
 		for i := range node.Faults {
 			fields.row(safe(node.Faults[i].Name), env.Stdout.paint(colourRed, env.reasonText(node.Faults[i].Reason)))
 		}
 		for _, name := range slices.Sorted(maps.Keys(node.Attributes)) {
-			fields.row(name, safe(node.Attributes[name]))
+			fields.row(safe(name), safe(node.Attributes[name]))
 		}
 		fields.print()
 		if len(cards.Devices) > 0 {

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 	"time"
@@ -86,15 +88,27 @@ func (env *Env) show(flags outputFlags, value any, plain func()) error {
 		if err := flags.template.parsed.Execute(&out, value); err != nil {
 			return usagef("cli.bad_template", "problem", safe(err.Error()))
 		}
-		fmt.Fprintln(env.Stdout, out.String())
+		fmt.Fprintln(env.Stdout, safeText(out.String()))
 	case *flags.json:
-		encoder := json.NewEncoder(env.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(value)
+		return writeJSON(env.Stdout, value)
 	default:
 		plain()
 	}
 	return nil
+}
+
+// writeJSON writes value for programs, and harmless on a terminal, too: what
+// JSON lets stand of control and bidirectional characters is escaped. They
+// occur within its texts only, where an escape means the same.
+func writeJSON(w io.Writer, value any) error {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, safeText(encoded.String()))
+	return err
 }
 
 // all makes an empty list of none, so that JSON says [] and not null.

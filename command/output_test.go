@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -300,5 +301,24 @@ func TestScreenColours(t *testing.T) {
 	}
 	if got := (&Screen{Writer: io.Discard, Colour: true}).paint(colourRed, "x"); got != "\x1b[31mx\x1b[0m" {
 		t.Errorf("with colours: %q", got)
+	}
+}
+
+// TestJSONIsHarmless: what a node says of itself is data to programs that read
+// -json and -t, and obeyed by no terminal that shows it.
+func TestJSONIsHarmless(t *testing.T) {
+	hostile := structs.Node{Name: "n", Attributes: map[string]string{"os.\u009b31m": "a\x1b]0;owned\a\u202eb\u2066\x7f\u2028", "broken": "\xff"}}
+	var out strings.Builder
+	if err := writeJSON(&out, hostile); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range out.String() {
+		if r != '\n' && !harmless(r) {
+			t.Errorf("%q is left in %s", r, out.String())
+		}
+	}
+	var read structs.Node
+	if err := json.Unmarshal([]byte(out.String()), &read); err != nil || read.Attributes["os.\u009b31m"] != hostile.Attributes["os.\u009b31m"] {
+		t.Errorf("%+v, %v", read, err)
 	}
 }

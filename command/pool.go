@@ -3,6 +3,8 @@ package command
 import (
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -147,6 +149,12 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	if pool.Raw {
 		row("cli.col.raw", env.onlyYes(true))
 	}
+	if pool.LetsRoot() {
+		row("cli.col.root", env.Stdout.paint(colourYellow, env.yesNo(true)))
+	}
+	if pool.Exec != nil && pool.Exec.Any() {
+		row("cli.col.accounts", safe(accountsText(&pool.Exec.Accounts)))
+	}
 	if pool.SKU != nil {
 		row("cli.col.sku", skuText(pool.SKU))
 	}
@@ -163,6 +171,18 @@ func (env *Env) printPool(p *api.PoolDetail) {
 		row("cli.col.no_checkpoint", env.onlyYes(true))
 	}
 	fields.print()
+}
+
+// accountsText lists who is bound to which account.
+func accountsText(a *structs.Accounts) string {
+	var parts []string
+	for _, user := range slices.Sorted(maps.Keys(a.Users)) {
+		parts = append(parts, user+"="+a.Users[user])
+	}
+	for _, project := range slices.Sorted(maps.Keys(a.Projects)) {
+		parts = append(parts, project+"/*="+a.Projects[project])
+	}
+	return strings.Join(parts, " ")
 }
 
 func skuText(sku *structs.SKU) string {

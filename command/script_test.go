@@ -58,7 +58,8 @@ const scriptPatience = 20 * time.Second
 // TestScripts runs testdata/script/*.txtar: what a person types, and what
 // they see. Besides the commands of testscript there are:
 //
-//	cluster [DIR]             start a development agent of the script's own, with a storage in the directory
+//	cluster [DIR]             start a development agent of the script's own, with a storage in the directory;
+//	                          tasks, which are not the agent's user, may read and write below $SHARED, and keep what is there
 //	cutting BYTES             set CUT to an address of the agent whose connections break after so many bytes of answer
 //	node NAME FILE            start another node, with this configuration
 //	exits CODE PROGRAM ARG... run a program that must exit with the code
@@ -81,7 +82,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("TZ", "UTC")
 			env.Setenv("ESC", "\x1b")
-			return nil
+			return os.Chmod(filepath.Dir(env.WorkDir), 0o711) // tasks of other users pass through it
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cluster": startCluster, "node": joinNode, "exits": exits, "until": until, "isjson": isJSON, "lines": countLines, "remember": remember,
@@ -95,16 +96,18 @@ func TestScripts(t *testing.T) {
 // script's command line is logged in to it.
 func startCluster(ts *testscript.TestScript, _ bool, args []string) {
 	zero, yes, loopback := 0, true, "127.0.0.1"
-	settings := agent.Settings{Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero}}
+	shared := ts.MkAbs("shared")
+	ts.Check(os.MkdirAll(shared, 0o755))
+	ts.Check(os.Chmod(shared, 0o777|os.ModeSticky))
+	ts.Setenv("SHARED", shared)
+	settings := agent.Settings{Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
+		Client: &agent.Client{Exec: &agent.ExecBlock{Writable: []string{shared}}}}
 	if len(args) == 1 {
-		settings.Client = &agent.Client{Storages: []agent.StorageBlock{{Name: "nas", Path: ts.MkAbs(args[0]) + "/{kind}"}}}
+		settings.Client.Storages = []agent.StorageBlock{{Name: "nas", Path: ts.MkAbs(args[0]) + "/{kind}"}}
 	}
 	config, err := agent.Load(nil, settings, messages.English)
 	ts.Check(err)
 	running := startAgent(ts, config)
-	join, err := os.ReadFile(filepath.Join(running.DataDir(), "join-client"))
-	ts.Check(err)
-	ts.Setenv("JOIN", strings.TrimSpace(string(join)))
 	ts.Setenv("ADDR", "https://"+running.Addr())
 	ts.Setenv("NODE", running.ID())
 	ca := filepath.Join(ts.Getenv("WORK"), "ca.pem")
@@ -152,9 +155,17 @@ func joinNode(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: node NAME FILE")
 	}
-	zero, yes, loopback, join := 0, true, "127.0.0.1", ts.Getenv("JOIN")
+	zero, yes, loopback := 0, true, "127.0.0.1"
 	dir := filepath.Join(ts.Getenv("WORK"), "node-"+args[0])
-	settings := agent.Settings{Name: &args[0], DataDir: &dir, JoinToken: &join, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
+	saved, err := api.LoadContext(ts.Getenv("NOMADLIKE_CONFIG_DIR"))
+	ts.Check(err)
+	admin, err := api.New(api.Config{Address: saved.Address, Token: ts.Getenv("ADMIN"), CAPEM: []byte(saved.CA)})
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
+	defer cancel()
+	token, err := admin.CreateJoinToken(ctx, api.JoinTokenRequest{Role: "client"})
+	ts.Check(err)
+	settings := agent.Settings{Name: &args[0], DataDir: &dir, JoinToken: &token.Join, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
 		Client: &agent.Client{Enabled: &yes}}
 	config, err := agent.Load([]string{ts.MkAbs(args[1])}, settings, messages.English)
 	ts.Check(err)

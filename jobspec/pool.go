@@ -35,6 +35,13 @@ func (p *parser) readPool(block *hclsyntax.Block, pool *structs.Pool) {
 	text(r, "order", &pool.Order)
 	r.span("half_life", &pool.HalfLife, 0)
 	r.fraction("age_weight", &pool.AgeWeight, 0)
+	r.single("exec", func(r *reader) {
+		r.noLabels()
+		pool.Exec = &structs.PoolExec{}
+		r.flag("root", &pool.Exec.Root)
+		r.table("users", &pool.Exec.Users)
+		r.table("projects", &pool.Exec.Projects)
+	})
 	r.single("sku", func(r *reader) {
 		r.noLabels()
 		pool.SKU = &structs.SKU{}

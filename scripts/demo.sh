@@ -41,8 +41,9 @@ printf 'all ready after %.1f s\n' "$(echo "$(date +%s.%N) $began" | awk '{print 
 "$NOMADLIKE" node status
 
 say "train a network on handwritten digits over three nodes: website/examples/digits-ddp.hcl"
-mkdir -p "$dir/checkpoints"
-"$NOMADLIKE" job run -logs -var "examples=$root/website/examples" -var "checkpoints=$dir/checkpoints" \
+share website/examples
+checkpoints=$(shared_dir checkpoints)
+"$NOMADLIKE" job run -logs -var "examples=$dir/shared/examples" -var "checkpoints=$checkpoints" \
   website/examples/digits-ddp.hcl >"$dir/job.out" 2>"$dir/job.err" &
 job=$!
 wait_for 120 "the first epochs" grep -q 'epoch 5 ' "$dir/job.out"
@@ -77,8 +78,7 @@ printf 'address:  https://%s:%s/jobs\nsign in:  %s\n' "$(host_addr s1)" "$(host_
 echo "The certificate is of this cluster's own authority: the browser asks once."
 if $stay; then
   # Something to look at: a training that goes on, and one that waits for it.
-  mkdir -p "$dir/again"
-  files=(-var "examples=$root/website/examples" -var "checkpoints=$dir/again" -var epochs=100000)
+  files=(-var "examples=$dir/shared/examples" -var "checkpoints=$(shared_dir again)" -var epochs=100000)
   "$NOMADLIKE" job fmt -set '#=digits-long' -set resources.cpu=1.5 -set time_limit=2h - <website/examples/digits-ddp.hcl >"$dir/long.hcl"
   "$NOMADLIKE" job fmt -set '#=digits-next' - <"$dir/long.hcl" >"$dir/next.hcl"
   for name in long next; do "$NOMADLIKE" job run -detach "${files[@]}" "$dir/$name.hcl"; done

@@ -61,13 +61,13 @@ scenario() { # NAME FUNCTION
 }
 
 open_mpi() {
-  nl job run -logs -var "examples=$root/website/examples" website/examples/mpi-pi.hcl | tee "$dir/openmpi.out"
+  nl job run -logs -var "examples=$dir/shared/examples" website/examples/mpi-pi.hcl | tee "$dir/openmpi.out"
   grep -q 'pi is 3.14159265.* by 3 ranks on 3 hosts: mpi-pi-1-0, mpi-pi-1-1, mpi-pi-1-2' "$dir/openmpi.out"
 }
 
 open_mpi_c() {
-  mpicc.openmpi -O1 -o "$dir/mpi_pi.openmpi" website/examples/mpi_pi.c
-  nl job run -logs -var "command=mpirun.openmpi -n 3 $dir/mpi_pi.openmpi" website/examples/mpi-pi.hcl | tee "$dir/openmpi-c.out"
+  mpicc.openmpi -O1 -o "$dir/shared/mpi_pi.openmpi" website/examples/mpi_pi.c
+  nl job run -logs -var "command=mpirun.openmpi -n 3 $dir/shared/mpi_pi.openmpi" website/examples/mpi-pi.hcl | tee "$dir/openmpi-c.out"
   grep -q 'pi is 3.14159265.* by 3 ranks' "$dir/openmpi-c.out"
   [[ $(grep -cE 'rank [012] of 3 on mpi-pi-1-[012]' "$dir/openmpi-c.out") == 3 ]]
 }
@@ -100,8 +100,8 @@ mpich() {
 }
 
 mpich_pi() {
-  mpicc.mpich -O1 -o "$dir/mpi_pi.mpich" website/examples/mpi_pi.c
-  nl job run -logs -var "command=mpiexec.hydra -n 3 $dir/mpi_pi.mpich" website/examples/mpi-pi.hcl | tee "$dir/mpich.out"
+  mpicc.mpich -O1 -o "$dir/shared/mpi_pi.mpich" website/examples/mpi_pi.c
+  nl job run -logs -var "command=mpiexec.hydra -n 3 $dir/shared/mpi_pi.mpich" website/examples/mpi-pi.hcl | tee "$dir/mpich.out"
   grep -q 'pi is 3.14159265.* by 3 ranks' "$dir/mpich.out"
   [[ $(grep -oE 'rank [012] of 3 on mpi-pi-1-[012]' "$dir/mpich.out" | sort -u | wc -l) == 3 ]]
 }
@@ -113,8 +113,8 @@ mpi_failure() { # a rank that fails ends the job with its code, and nothing is l
 }
 
 torch() { # uninterrupted
-  mkdir -p "$dir/ck-torch"
-  nl job run -logs -var "examples=$root/website/examples" -var "checkpoints=$dir/ck-torch" -var epochs=12 website/examples/digits-ddp.hcl | tee "$dir/torch.out"
+  shared_dir ck-torch
+  nl job run -logs -var "examples=$dir/shared/examples" -var "checkpoints=$dir/shared/ck-torch" -var epochs=12 website/examples/digits-ddp.hcl | tee "$dir/torch.out"
   awk '/held-out accuracy/ {for (i = 1; i < NF; i++) if ($i == "accuracy") a = $(i + 1)} END {exit !(a > 0.95)}' "$dir/torch.out"
 }
 
@@ -122,9 +122,9 @@ torch() { # uninterrupted
 log_has() { nl job logs -rank 0 "$1" 2>/dev/null | grep -q "$2"; }
 
 torch_range() { # torchrun goes on by itself: after a process that is killed, then without a machine that is lost; all start anew when it is back
-  mkdir -p "$dir/ck-range"
+  shared_dir ck-range
   nl node cordon c4 # or its room would be taken at once
-  nl job run -detach -var "examples=$root/website/examples" -var "checkpoints=$dir/ck-range" -var epochs=40 website/examples/torchrun-range.hcl
+  nl job run -detach -var "examples=$dir/shared/examples" -var "checkpoints=$dir/shared/ck-range" -var epochs=40 website/examples/torchrun-range.hcl
   wait_for 60 "three nodes" log_has torchrun-range 'attempt 1: 3 ranks, starting at epoch 0' || { nl job status torchrun-range; nl job logs torchrun-range | tail -30; false; }
   wait_for 60 "a checkpoint" log_has torchrun-range 'epoch 1 loss'
   kill -9 "$(python_of torchrun-range-1-1 | tail -1)" # a training process: torchrun came first
@@ -148,7 +148,7 @@ torch_range() { # torchrun goes on by itself: after a process that is killed, th
 meets() { # EXAMPLE WHAT: all ranks of an example meet, and rank 0 names their hosts
   local name=$1 what=$2
   shift 2
-  nl job run -logs -var "examples=$root/website/examples" "$@" "website/examples/$name.hcl" | tee "$dir/$name.out"
+  nl job run -logs -var "examples=$dir/shared/examples" "$@" "website/examples/$name.hcl" | tee "$dir/$name.out"
   grep -q "$what" "$dir/$name.out"
 }
 
@@ -166,11 +166,11 @@ python_of() {
 }
 
 parameter_servers() { # the servers outlive every worker but the last; one that dies restarts the gang
-  nl job run -logs -var "examples=$root/website/examples" website/examples/tensorflow-ps.hcl | tee "$dir/ps.out"
+  nl job run -logs -var "examples=$dir/shared/examples" website/examples/tensorflow-ps.hcl | tee "$dir/ps.out"
   [[ $(grep -cE 'worker [012] of 3 is done with 2 servers, error' "$dir/ps.out") == 3 ]]
   grep -qE 'worker 2 of 3 is done with 2 servers, error 0\.0' "$dir/ps.out"
   [[ $(grep -cE 'ps [01] on tensorflow-ps-1-ps[01] holds 3 weights' "$dir/ps.out") == 2 ]]
-  nl job run -detach -var "examples=$root/website/examples" -var steps=4000 website/examples/tensorflow-ps.hcl >"$dir/ps.id"
+  nl job run -detach -var "examples=$dir/shared/examples" -var steps=4000 website/examples/tensorflow-ps.hcl >"$dir/ps.id"
   wait_for 30 "the servers" is state_of tensorflow-ps running
   [[ $(nl job inspect -t '{{range .Allocations}}{{.Spec.CPU}} {{end}}' tensorflow-ps) == "0.5 0.5 0.5 1 1 " ]]
   kill -9 $(python_of tensorflow-ps-1-ps0)
@@ -182,7 +182,7 @@ mindspore() { meets mindspore 'mindspore: 3 ranks met on mindspore-1-0, mindspor
 horovod() { meets horovod 'by 3 ranks on 3 hosts: horovod-1-0, horovod-1-1, horovod-1-2'; }
 
 deepspeed() {
-  nl job run -logs -var "launcher=$root/scripts/e2e/deepspeed" -var "script=$root/website/examples/meet.py" website/examples/deepspeed.hcl | tee "$dir/deepspeed.out"
+  nl job run -logs -var "launcher=$dir/shared/deepspeed" -var "script=$dir/shared/examples/meet.py" website/examples/deepspeed.hcl | tee "$dir/deepspeed.out"
   grep -q 'torch: 6 ranks met on deepspeed-1-0, deepspeed-1-0, deepspeed-1-1, deepspeed-1-1, deepspeed-1-2, deepspeed-1-2' "$dir/deepspeed.out"
 }
 
@@ -265,8 +265,223 @@ wrong_join() { # an agent with a token of another cluster sends no secret and sa
   ((status != 0 && status != 124))
 }
 
+# drill: every disk of every server is lost but for an archive and a copy of one
+# identity directory. What runs goes on, is started once, and no number of an
+# attempt comes again. The guide tells operators to do the same.
+drill() {
+  local name pid before began=$SECONDS
+  sleeper drilled 2
+  before=$(for name in c1 c2 c3 c4; do sleeps "$name" || true; done | sort | tr '\n' ' ')
+  [[ $(wc -w <<<"$before") == 2 ]]
+  for name in c1 c2 c3 c4; do nl node cordon $name; done
+  printf 'job "later" {\n  resources {\n    cpu = 0.1\n    memory = "16MiB"\n  }\n  task { command = "sleep 3600" }\n  stop_grace = "2s"\n}\n' >"$dir/later.hcl"
+  nl job run -detach "$dir/later.hcl"
+  nl operator snapshot save "$dir/drill.snap"
+  nl operator snapshot inspect "$dir/drill.snap"
+  for name in c1 c2 c3 c4; do nl node uncordon $name; done
+  wait_for 20 "attempt 1, which the archive does not know" is state_of later running
+  [[ $(attempt_of later) == 1 ]]
+  sleeper unknown
+  cp -r "$HOSTS_DIR/s1/data/identity" "$dir/identity"
+  for name in s1 s2 s3; do
+    kill -9 "$(agent_pid "$name")"
+    rm -rf "${HOSTS_DIR:?}/$name/data"
+  done
+  wait_for 20 "the port of s1" port_free s1
+  install -d -m 711 "$HOSTS_DIR/s1/data"
+  cp -r "$dir/identity" "$HOSTS_DIR/s1/data/identity"
+  nl operator raft recover -yes -snapshot "$dir/drill.snap" -advertise "$(host_addr s1):$(host_port s1)" "$HOSTS_DIR/s1/data"
+  agent_start s1 -server -bootstrap-expect 3
+  wait_for 60 "four ready clients" clients_ready 4
+  for name in c1 c2 c3 c4; do nl node uncordon $name; done # the archive is of when they were cordoned
+  wait_for 60 "the job that waited" is state_of later running
+  nl job status drilled
+  nl job status later
+  [[ $(state_of drilled) == running && $(attempt_of drilled) == 1 ]]
+  (($(attempt_of later) > 1000))
+  if nl job status unknown; then return 1; fi # it came after the archive
+  three() { [[ $(for name in c1 c2 c3 c4; do sleeps "$name" || true; done | wc -l) == 3 ]]; }
+  wait_for 20 "two old tasks, one new, and the unknown one ended" three
+  for pid in $before; do kill -0 "$pid"; done
+  # The others join anew, and the cluster is whole.
+  nl token join create -role server -uses 2 >"$dir/join-again"
+  [[ -s $dir/join-again ]]
+  for name in s2 s3; do agent_start $name -server -bootstrap-expect 3 -join-token-file "$dir/join-again"; done
+  whole() { nl operator autopilot health -json | grep -q '"failure_tolerance": 1'; }
+  wait_for 60 "three healthy servers" whole
+  nl job stop -wait drilled
+  nl job stop -wait later
+  echo "the drill took $((SECONDS - began)) s"
+}
+
+port_free() { ! host_run "$1" bash -c "exec 3<>/dev/tcp/$(host_addr "$1")/$(host_port "$1")" 2>/dev/null; }
+
+# attack_exec: a plain user's job against the node, the agent, the administrator,
+# another project's job and its ranks on other nodes; isolated and raw.
+attack_exec() {
+  attacks
+  printf 'pool "default" {\n  raw = true\n}\n' >"$dir/pool.hcl"
+  nl pool apply "$dir/pool.hcl"
+  processes_are raw
+  attacks
+  processes_are auto
+}
+
+refused() { if "$@"; then return 1; fi; } # "!" alone does not end a scenario
+
+attacks() {
+  local token node data id rsh kept path user
+  printf 'job "victim" {\n  project = "victims"\n  nodes = 2\n  resources {\n    cpu = 0.1\n    memory = "32MiB"\n  }\n  distributed "mpi" {}\n  task { command = "sleep 3600" }\n  stop_grace = "1s"\n}\n' >"$dir/victim.hcl"
+  nl job run -detach "$dir/victim.hcl"
+  wait_for 40 "the victim" is state_of victim running
+  node=$(nl job inspect -t '{{range .Allocations}}{{if eq .Rank 0}}{{.NodeName}}{{end}}{{end}}' victim)
+  id=$(nl job inspect -t '{{range .Allocations}}{{if eq .Rank 0}}{{.ID}}{{end}}{{end}}' victim)
+  data=$HOSTS_DIR/$node/data rsh=$HOSTS_DIR/$node/data/client/alloc/$id kept=$HOSTS_DIR/$node/data/client/records/$id
+  [[ -s $kept/rsh-token && -S $rsh/rsh/agent.sock ]]
+  {
+    for path in /etc/cron.d/nl-attack /root/nl-attack /usr/local/bin/nl-attack "$data/nl-attack" "$rsh/task/nl-attack" "$kept/output.json"; do
+      echo "(echo x >$path) 2>/dev/null && echo BROKEN wrote $path"
+    done
+    for path in /etc/shadow "$HOSTS_DIR/cli/context.json" "$HOSTS_DIR/s1/data/join-server" "$data/identity/agent-key.pem" "$data/identity/gossip.key" "$kept/rsh-token" \
+      "$kept/logs/stdout.0" "$kept/hooks.json" "$data/client/allocs.db"; do
+      echo "[ -n \"\$(cat $path 2>/dev/null)\" ] && echo BROKEN read $path"
+    done
+    echo "ls $rsh/task $kept >/dev/null 2>&1 && echo BROKEN listed the directories of another job"
+    # Even whoever has learned the token finds the door of another job's rank closed.
+    echo "NOMADLIKE_RSH_SOCKET=$rsh/rsh/agent.sock NOMADLIKE_RSH_TOKEN=$(cat "$kept/rsh-token") nomadlike mpi-rsh victim-1-1 'echo BROKEN ran in the rank of another job'"
+    echo "for p in /proc/[0-9]*; do tr '\\0' '\\n' 2>/dev/null <\$p/environ | grep -q '^NOMADLIKE_JOB_NAME=victim' && echo BROKEN read the environment of another job; done"
+    echo 'for p in $(grep -l "^sleep" /proc/[0-9]*/comm 2>/dev/null); do kill -0 "$(basename "$(dirname "$p")")" 2>/dev/null && echo BROKEN may kill a process of another job; done'
+    echo '[ "$(id -u)" -ge 1879048192 ] || echo "BROKEN runs as $(id)"'
+    echo 'touch mine && echo all was tried'
+  } >"$dir/shared/attack.sh"
+  chmod 644 "$dir/shared/attack.sh"
+  token=$(nl token create -role user -user mallory -project plain -name mallory | grep -oE 'nl_[a-z]+_[a-z2-7]+')
+  printf 'job "attack" {\n  project = "plain"\n  resources {\n    cpu = 0.1\n    memory = "64MiB"\n  }\n  placement { nodes = ["%s"] }\n  task { command = "sh %s" }\n}\n' "$node" "$dir/shared/attack.sh" >"$dir/attack.hcl"
+  NOMADLIKE_TOKEN=$token nl job run -logs "$dir/attack.hcl" | tee "$dir/attack.out"
+  grep -q 'all was tried' "$dir/attack.out"
+  refused grep BROKEN "$dir/attack.out"
+  # Another account, and root, are refused with the cure: before the log, or by the node.
+  for user in root 0 daemon; do
+    sed "s/task {/task {\n    user = \"$user\"\n/; s/\"attack\"/\"attack-$user\"/; s/command = .* }/command = \"id\"\n  }/" "$dir/attack.hcl" >"$dir/attack-$user.hcl"
+    NOMADLIKE_TOKEN=$token refused nl job run -logs "$dir/attack-$user.hcl" >"$dir/attack-$user.out" 2>&1
+    refused grep uid= "$dir/attack-$user.out"
+    grep -q 'ask an administrator' "$dir/attack-$user.out" || { cat "$dir/attack-$user.out"; false; }
+  done
+  nl job stop -wait victim
+  nl job delete victim
+  for user in "" -0 -root -daemon; do nl job delete "attack$user" || true; done
+}
+
+# old_binary: the program of the commit that scripts/upgrade-from names, built
+# from this clone's history.
+old_binary() {
+  local from
+  from=$(sed '/^#/d' scripts/upgrade-from)
+  if ! git cat-file -e "$from^{commit}" 2>/dev/null; then
+    echo "upgrade: commit $from of scripts/upgrade-from is not here: the history is shallow (git fetch --unshallow) or missing" >&2
+    return 1
+  fi
+  mkdir -p "$dir/old"
+  git archive "$from" | tar -x -C "$dir/old"
+  (cd "$dir/old" && make --no-print-directory build VERSION="${from:0:12}" >&2)
+  echo "$dir/old/bin/nomadlike"
+}
+
+# Three servers of an earlier version; one of this version leads them; then all
+# are of this version, and one takes a step back. No submission is lost, no old
+# server ends, and what cannot go back says so.
+upgrade() {
+  local old new=$NOMADLIKE name jobs=0
+  old=$(old_binary)
+  trap 'for name in u1 u2 u3; do host_gone "$name"; done' EXIT
+  for name in u1 u2 u3; do host_add "$name"; done
+  server() { # NAME BINARY
+    NOMADLIKE=$2 agent_start "$1" -server -bootstrap-expect 3 $([[ "$1" == u1 ]] || echo "-join-token-file $HOSTS_DIR/u1/data/join-server")
+  }
+  ends() { ! kill -0 "$(agent_pid "$1")" 2>/dev/null; }
+  replace() { # NAME BINARY
+    kill -TERM "$(agent_pid "$1")"
+    wait_for 30 "$1 ended" ends "$1"
+    server "$1" "$2"
+    await_health
+  }
+  await_health() {
+    wait_for 60 "three healthy servers" healthy && return
+    nl operator autopilot health || true
+    for name in u1 u2 u3; do
+      echo "$name:"
+      tail -n 12 "$HOSTS_DIR/$name/agent.log"
+    done
+    return 1
+  }
+  healthy() { nl operator autopilot health -json | grep -q '"failure_tolerance": 1'; }
+  leader() { nl operator raft list-peers -json | awk '/"name":/ {name=$2} /"leader": true/ {gsub(/[",]/,"",name); print name}'; }
+  at() { # NAME COMMAND...: asks one server alone
+    local name=$1
+    shift
+    NOMADLIKE_ADDR=https://$(host_addr "$name"):$(host_port "$name") nl "$@"
+  }
+  submit() { # through each server
+    local name
+    for name in u1 u2 u3; do
+      jobs=$((jobs + 1))
+      printf 'job "upgrade-%s" {\n  resources {\n    cpu = 0.1\n    memory = "16MiB"\n  }\n  task { command = "true" }\n}\n' "$jobs" >"$dir/upgrade.hcl"
+      at "$name" job run -detach "$dir/upgrade.hcl" >/dev/null
+    done
+  }
+  holds_all() { [[ $(at "$1" job list -json | grep -c '"name": "upgrade-') == "$jobs" ]]; }
+  all_hold() { for name in u1 u2 u3; do wait_for 30 "$jobs jobs at $name" holds_all "$name"; done; }
+
+  server u1 "$old"
+  wait_for 60 "join lines of the first server" test -s "$HOSTS_DIR/u1/data/join-server"
+  for name in u2 u3; do server "$name" "$old"; done
+  export NOMADLIKE_CONFIG_DIR=$dir/upgrade-cli NOMADLIKE_CACERT=$HOSTS_DIR/u1/data/identity/ca.pem
+  NOMADLIKE_ADDR=$(for name in u1 u2 u3; do printf '%shttps://%s:%s' "$([[ $name == u1 ]] || echo ,)" "$(host_addr "$name")" "$(host_port "$name")"; done)
+  export NOMADLIKE_ADDR
+  wait_for 60 "a leader" "$NOMADLIKE" token bootstrap -setup-file "$HOSTS_DIR/u1/data/setup-secret"
+  await_health
+  submit
+  all_hold
+
+  replace u1 "$new"
+  for ((round = 0; round < 12; round++)); do # whoever else leads is restarted: it hands over
+    name=$(leader)
+    [[ "$name" != u1 ]] || break
+    replace "$name" "$old"
+  done
+  [[ $(leader) == u1 ]]
+  submit
+  all_hold
+  for name in u2 u3; do
+    kill -0 "$(agent_pid "$name")" # an old server lives
+    if grep -q 'panic' "$HOSTS_DIR/$name/agent.log"; then return 1; fi
+  done
+
+  for name in u2 u3; do replace "$name" "$new"; done
+  submit
+  all_hold
+
+  kill -TERM "$(agent_pid u3)" # a step back
+  wait_for 30 "u3 ended" ends u3
+  server u3 "$old"
+  back() { ends u3 || holds_all u3; }
+  wait_for 60 "u3 refused or at work" back
+  if ends u3; then
+    echo "the step back is refused:"
+    grep -aE 'unknown to this version|does not know|format version' "$HOSTS_DIR/u3/agent.log" | tail -1 # it says why
+  else
+    kill -TERM "$(agent_pid u3)"
+    wait_for 30 "u3 ended" ends u3
+  fi
+  server u3 "$new"
+  await_health
+  submit
+  all_hold
+}
+
 hosts_up "$dir" s1 s2 s3 c1 c2 c3 c4
 trap finish EXIT
+share website/examples scripts/e2e/deepspeed
 cluster_up 3 4
 echo "three servers and four clients are ready"
 scenario "Open MPI with mpi4py over three nodes" open_mpi
@@ -287,6 +502,9 @@ scenario "a lost machine and its return" lost_and_back
 scenario "kill -9 of the leader" leader_killed
 scenario "kill -9 of every agent" everything_restarts
 scenario "joining with the wrong CA" wrong_join
+scenario "drill: all servers come back from an archive" drill
+scenario "attack-exec: a plain user's job against its node and its neighbours" attack_exec
+scenario "upgrade: old and new servers on one log, and a step back" upgrade
 echo "$passed passed, $failed failed"
 ((passed + failed > 0)) || { echo "no scenario is called $only: see the end of scripts/e2e.sh" >&2; exit 2; }
 ((failed == 0))

@@ -3,7 +3,10 @@
 # namespace with its own address on one bridge; otherwise all share loopback
 # and differ in ports. Sourced by demo.sh, e2e.sh and bench.sh.
 #
-#   hosts_up DIR NAME...      make the hosts; DIR keeps their data
+#   hosts_up DIR NAME...      make the hosts; DIR keeps their data, and DIR/shared is a
+#                             disk that all of them have and every user may write to
+#   share FILE...             copy files and directories to that disk
+#   host_add NAME / host_gone NAME   one more, and its end
 #   host_addr NAME            its IP address
 #   host_run NAME COMMAND...  run a command there
 #   agent_start NAME FLAGS... start an agent there, log in DIR/NAME/agent.log
@@ -40,6 +43,7 @@ hosts_up() {
   HOSTS_DIR=$1
   shift
   mkdir -p "$HOSTS_DIR"
+  mkdir -p -m 1777 "$HOSTS_DIR/shared"
   trap hosts_down EXIT
   if [[ "${HOSTS_LOOPBACK:-}" != 1 ]] && netns_usable; then
     HOSTS_NETNS=true
@@ -50,19 +54,43 @@ hosts_up() {
       iptables -I DOCKER-USER -i "$HOSTS_PREFIX" -o "$HOSTS_PREFIX" -j ACCEPT
     fi
   fi
-  local name index=0
-  for name in "$@"; do
-    index=$((index + 1))
-    HOST_INDEX[$name]=$index
-    mkdir -p "$HOSTS_DIR/$name"
-    $HOSTS_NETNS || continue
-    ip netns add "$HOSTS_PREFIX-$name"
-    ip link add "${HOSTS_PREFIX}v$index" type veth peer name eth0 netns "$HOSTS_PREFIX-$name"
-    ip link set "${HOSTS_PREFIX}v$index" master "$HOSTS_PREFIX" up
-    ip -n "$HOSTS_PREFIX-$name" addr add "$HOSTS_NET.$index/24" dev eth0
-    ip -n "$HOSTS_PREFIX-$name" link set eth0 up
-    ip -n "$HOSTS_PREFIX-$name" link set lo up
-  done
+  local name
+  for name in "$@"; do host_add "$name"; done
+}
+
+# host_add NAME: one more host beside those of hosts_up.
+host_add() {
+  local name=$1 index=$((${#HOST_INDEX[@]} + 1))
+  HOST_INDEX[$name]=$index
+  mkdir -p "$HOSTS_DIR/$name"
+  $HOSTS_NETNS || return 0
+  ip netns add "$HOSTS_PREFIX-$name"
+  ip link add "${HOSTS_PREFIX}v$index" type veth peer name eth0 netns "$HOSTS_PREFIX-$name"
+  ip link set "${HOSTS_PREFIX}v$index" master "$HOSTS_PREFIX" up
+  ip -n "$HOSTS_PREFIX-$name" addr add "$HOSTS_NET.$index/24" dev eth0
+  ip -n "$HOSTS_PREFIX-$name" link set eth0 up
+  ip -n "$HOSTS_PREFIX-$name" link set lo up
+}
+
+# host_gone NAME: every process of a host ends, and so does its network.
+host_gone() {
+  local pids
+  pids=$(host_pids "$1" 2>/dev/null || true)
+  [[ -z "$pids" ]] || kill -9 $pids 2>/dev/null || true
+  if $HOSTS_NETNS; then ip netns del "$HOSTS_PREFIX-$1" 2>/dev/null || true; fi
+}
+
+# share FILE...: to the disk of all hosts, for tasks that are not root and may not
+# pass through the directories above a checkout.
+share() {
+  cp -r "$@" "$HOSTS_DIR/shared/"
+  chmod -R a+rX "$HOSTS_DIR/shared"
+}
+
+# shared_dir NAME: a new directory on that disk, which every user may write to.
+shared_dir() {
+  mkdir -p -m 1777 "$HOSTS_DIR/shared/$1"
+  echo "$HOSTS_DIR/shared/$1"
 }
 
 host_addr() { if $HOSTS_NETNS; then echo "$HOSTS_NET.${HOST_INDEX[$1]}"; else echo 127.0.0.1; fi; }
@@ -82,6 +110,10 @@ agent_start() {
     local low=$((26000 + HOST_INDEX[$name] * 200))
     printf 'client {\n  port_min = %d\n  port_max = %d\n}\n' "$low" $((low + 199)) >"$HOSTS_DIR/$name/ports.hcl"
     range=(-config "$HOSTS_DIR/$name/ports.hcl")
+  fi
+  if [[ " $* " == *" -client "* ]]; then
+    printf 'client {\n  exec {\n    writable = ["%s"]\n  }\n}\n' "$HOSTS_DIR/shared" >"$HOSTS_DIR/$name/shared.hcl"
+    range+=(-config "$HOSTS_DIR/$name/shared.hcl")
   fi
   run_agent "$name" "${range[@]}" "$@" >>"$HOSTS_DIR/$name/agent.log" 2>&1 &
   echo $! >"$HOSTS_DIR/$name/agent.pid"

@@ -13,6 +13,7 @@ package messages
 import (
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -94,7 +95,41 @@ func Text(language Language, id string, params map[string]string) string {
 	if language == Chinese {
 		params = chosen(params)
 	}
-	return fill(text, params)
+	return fill(text, told(language, params))
+}
+
+// inner is the end of the name of a parameter that holds the id of the text of
+// another one, which came from an error; the parameters of that text have its
+// name and a dot before theirs.
+const inner = "_id"
+
+// told puts texts in the place of parameters that are errors with a text of
+// their own.
+func told(language Language, params map[string]string) map[string]string {
+	var own map[string]string
+	for name, id := range params {
+		plain, ok := strings.CutSuffix(name, inner)
+		if _, known := catalogue()[English][id]; !ok || !known {
+			continue
+		}
+		if _, ok := params[plain]; !ok {
+			continue
+		}
+		of := make(map[string]string)
+		for key, value := range params {
+			if key, ok := strings.CutPrefix(key, plain+"."); ok {
+				of[key] = value
+			}
+		}
+		if own == nil {
+			own = maps.Clone(params)
+		}
+		own[plain] = Text(language, id, of)
+	}
+	if own == nil {
+		return params
+	}
+	return own
 }
 
 // chosen puts Chinese twins in the place of parameters that have one.
@@ -119,7 +154,19 @@ func chosen(params map[string]string) map[string]string {
 func Textf(language Language, id string, pairs ...any) string {
 	params := make(map[string]string, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		params[fmt.Sprint(pairs[i])] = fmt.Sprint(pairs[i+1])
+		name := fmt.Sprint(pairs[i])
+		params[name] = fmt.Sprint(pairs[i+1])
+		err, ok := pairs[i+1].(error)
+		var failure interface {
+			Told() (id string, params map[string]string)
+		}
+		if ok && errors.As(err, &failure) {
+			id, of := failure.Told()
+			params[name+inner] = id
+			for key, value := range of {
+				params[name+"."+key] = value
+			}
+		}
 	}
 	return Text(language, id, params)
 }

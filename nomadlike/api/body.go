@@ -211,11 +211,12 @@ type EventList struct {
 }
 
 // EventLine is one line of the event stream: an event, or, when nothing
-// happened for a while, only the index up to which the caller now knows all.
+// happened for a while, only up to where the caller now knows all.
 type EventLine struct {
-	Event *structs.Event `json:"event,omitempty"`
-	Index uint64         `json:"index"`
-	Error *structs.Error `json:"error,omitempty"` // the stream ends after it
+	Event  *structs.Event `json:"event,omitempty"`
+	Index  uint64         `json:"index"`            // of the event, which others share; without one, up to here all is known
+	Cursor string         `json:"cursor,omitempty"` // go on with `cursor=` to get exactly what comes after this line
+	Error  *structs.Error `json:"error,omitempty"`  // the stream ends after it
 }
 
 // JobControlRequest pauses, continues or finishes what runs of a job, or one
@@ -257,6 +258,7 @@ type Changed struct {
 type NodeSummary struct {
 	structs.Node
 	Used structs.Usage `json:"used"`
+	Root bool          `json:"root,omitempty"` // the record of its pool lets tasks run as root
 }
 
 // NodeList is a page of nodes by name.
@@ -360,8 +362,9 @@ type RaftPeer struct {
 
 // RaftPeerList lists the peers at an index of the log.
 type RaftPeerList struct {
-	Peers []RaftPeer `json:"peers"`
-	Index uint64     `json:"index"`
+	Peers   []RaftPeer              `json:"peers"`
+	Removed []structs.RemovedServer `json:"removed,omitempty"` // taken out by an administrator, not let back in
+	Index   uint64                  `json:"index"`
 }
 
 // AutopilotHealth tells how the servers are. FailureTolerance is how many
@@ -376,8 +379,9 @@ type AutopilotHealth struct {
 // ServerHealth is one server's part in AutopilotHealth.
 type ServerHealth struct {
 	RaftPeer
-	Status  string `json:"status"` // gossip status, "" when gossip does not know it
-	Healthy bool   `json:"healthy"`
+	Status   string `json:"status"` // gossip status, "" when gossip does not know it
+	Healthy  bool   `json:"healthy"`
+	DiskFull bool   `json:"disk_full,omitempty"` // no room for log entries: it should not lead
 }
 
 // SnapshotMeta tells what a snapshot holds.
@@ -426,6 +430,23 @@ type JoinRequest struct {
 	AgentID string `json:"agent_id"`
 	Name    string `json:"name"`
 	CSR     string `json:"csr"` // PEM
+
+	// Certificate and Proof are of an agent that joins again as who it was:
+	// its old certificate, PEM, and the signature of the CSR by its key.
+	Certificate string `json:"certificate,omitempty"`
+	Proof       []byte `json:"proof,omitempty"`
+}
+
+// RenewRequest asks for a new certificate in place of one that is over.
+type RenewRequest struct {
+	Certificate string `json:"certificate"` // PEM, the one that is over
+	CSR         string `json:"csr"`         // PEM
+	Proof       []byte `json:"proof"`       // signature of the CSR by the old certificate's key
+}
+
+// Renewed is the new certificate.
+type Renewed struct {
+	Certificate string `json:"certificate"` // PEM, the agent's own and the CA's
 }
 
 // Joined lets the agent in. CAKey and Init are given to servers only.

@@ -41,7 +41,8 @@ const (
 type Config struct {
 	// Address is https://host:port of any agent of the cluster, or several
 	// of them separated by commas: the next one is asked when one does not
-	// answer. Empty means DefaultAddress.
+	// answer. A node passes the connection on to a server unopened; only a
+	// server is told anything. Empty means DefaultAddress.
 	Address string
 	// Token is the secret of an API token; empty for public routes only.
 	Token string
@@ -279,7 +280,7 @@ func (c *Client) send(ctx context.Context, call call) (*http.Response, error) {
 // mayRepeat tells whether sending call again after err can do no harm:
 // nothing was done, or doing it twice is doing it once.
 func mayRepeat(call call, nothingDone bool, err error) bool {
-	return call.upload == nil && structs.CodeOf(err) == structs.CodeUnavailable && (nothingDone || call.repeat)
+	return call.upload == nil && structs.CodeOf(err) == structs.CodeUnavailable && !structs.IsLasting(err) && (nothingDone || call.repeat)
 }
 
 // once sends a request once. nothingDone says of a failure that the request
@@ -346,9 +347,8 @@ func (c *Client) unreached(ctx context.Context, base *url.URL, err error) error 
 		return fmt.Errorf("ask %s: %w", base.Host, ctx.Err())
 	}
 	c.current.Add(1)
-	var untrusted *untrustedError
-	if errors.As(err, &untrusted) {
-		return structs.NewError(structs.CodeUnauthorized, "api.untrusted_server", "address", base.Host, "reason", untrusted.Error()).Because(err)
+	if refused := refusedPeer(base.Host, err); refused != nil {
+		return refused
 	}
 	return structs.NewError(structs.CodeUnavailable, "api.unreachable", "address", base.Host, "reason", rootCause(err)).Because(err)
 }

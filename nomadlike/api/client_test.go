@@ -2,12 +2,12 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"crypto/rand"
+	"crypto/tls"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +21,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
 
+	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -164,65 +165,98 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A server with the wrong CA must not see a single byte of a request.
+// Only a server of the cluster sees a byte of a request: no other CA's, no
+// node's, and nobody who shows the CA itself.
 func TestTrust(t *testing.T) {
-	var asked atomic.Int32
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		_, _ = io.WriteString(w, "{}")
-	}))
-	defer server.Close()
-	own := server.Certificate()
-	ownPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Raw})
-	sum := sha256.Sum256(own.Raw)
-
-	if _, err := New(Config{Address: server.URL}); structs.CodeOf(err) != structs.CodeInvalid {
+	ca, err := auth.NewCA("c0ffee", rand.Reader, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin, err := auth.NewCA("c0ffee", rand.Reader, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(Config{Address: "gpu-01"}); structs.CodeOf(err) != structs.CodeInvalid {
 		t.Errorf("without CA: %v", err)
 	}
-	// httptest's certificate is its own CA, which agents' never are.
-	for name, config := range map[string]Config{
-		"ca as leaf":        {CAPEM: ownPEM},
-		"pinned ca as leaf": {CAFingerprint: hex.EncodeToString(sum[:])},
-		"other fingerprint": {CAFingerprint: strings.Repeat("0", 64)},
+	pinned := Config{CAFingerprint: strings.ToUpper(ca.Fingerprint())}
+	known := Config{CAPEM: ca.CertificatePEM()}
+	for _, test := range []struct {
+		name   string
+		role   auth.Role
+		signer *auth.CA
+		config Config
+		want   string
+	}{
+		{"a server", auth.RoleServer, ca, known, ""},
+		{"a server, pinned", auth.RoleServer, ca, pinned, ""},
+		{"a node", auth.RoleClient, ca, known, "api.not_a_server"},
+		{"a node, pinned", auth.RoleClient, ca, pinned, "api.not_a_server"},
+		{"another CA", auth.RoleServer, twin, known, "api.untrusted_server"},
+		{"another CA, pinned", auth.RoleServer, twin, pinned, "api.untrusted_server"},
+		{"another fingerprint", auth.RoleServer, ca, Config{CAFingerprint: strings.Repeat("0", 64)}, "api.untrusted_server"},
 	} {
-		config.Address, config.Token = server.URL, "secret"
-		client, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = client.Health(t.Context())
-		var failure *structs.Error
-		if !errors.As(err, &failure) || failure.ID != "api.untrusted_server" {
-			t.Errorf("%s: %v", name, err)
-		}
-		client.Close()
-	}
-	if asked.Load() != 0 {
-		t.Errorf("%d requests reached an untrusted server", asked.Load())
+		t.Run(test.name, func(t *testing.T) {
+			issued, err := test.signer.IssueAgent(auth.Grant{Role: test.role, ID: "a1"}, rand.Reader, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			pair, err := tls.X509KeyPair(issued.ChainPEM, issued.KeyPEM)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var asked atomic.Int32
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				asked.Add(1)
+				_, _ = io.WriteString(w, "{}")
+			}))
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+			server.StartTLS()
+			defer server.Close()
+			config := test.config
+			config.Address, config.Token = server.URL, "secret"
+			client, err := New(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			_, err = client.Health(t.Context())
+			var failure *structs.Error
+			if errors.As(err, &failure) && failure.ID != test.want || err == nil && test.want != "" || err != nil && test.want == "" {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if served := asked.Load() > 0; served != (test.want == "") {
+				t.Errorf("%d requests reached it", asked.Load())
+			}
+		})
 	}
 }
 
 func TestEventStream(t *testing.T) {
+	// The lines of an agent that knows no cursors: it repeats what was seen.
 	body := `{"index":4}
-{"index":5,"event":{"index":5,"seq":0,"time":null,"topic":"job","id":"job.queued"}}
+{"index":5,"event":{"index":5,"seq":0,"time":null,"topic":"job","id":"job.submitted"}}
+{"index":5,"event":{"index":5,"seq":1,"time":null,"topic":"job","id":"job.queued"}}
+{"index":5,"cursor":"6.0"}
 {"index":6,"error":{"code":"unauthorized","id":"agent.token_revoked"}}
 `
 	client := fakeClient(t, func(r *http.Request) (*http.Response, error) {
-		if got := r.URL.RawQuery; got != "index=3&topic=job%2Cnode" {
+		if got := r.URL.RawQuery; got != "cursor=5.1&index=4&topic=job%2Cnode" {
 			t.Errorf("query %s", got)
 		}
 		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(body))}, nil
 	})
-	stream, err := client.Events(t.Context(), EventFilter{Index: 3, Topics: []string{"job", "node"}})
+	stream, err := client.Events(t.Context(), EventFilter{After: structs.Cursor{Index: 5, Place: 1}, Topics: []string{"job", "node"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	event, err := stream.Next()
-	if err != nil || event.ID != "job.queued" || stream.Index() != 5 {
+	if err != nil || event.ID != "job.queued" || stream.Cursor() != (structs.Cursor{Index: 5, Place: 2}) {
 		t.Errorf("%+v %v", event, err)
 	}
-	if _, err = stream.Next(); structs.CodeOf(err) != structs.CodeUnauthorized {
-		t.Errorf("end: %v", err)
+	if _, err = stream.Next(); structs.CodeOf(err) != structs.CodeUnauthorized || stream.Cursor() != structs.CursorAfter(5) {
+		t.Errorf("end: %v at %s", err, stream.Cursor())
 	}
 }
 

@@ -41,3 +41,8 @@ func (c *Client) CordonNode(ctx context.Context, id string) (*Changed, error) {
 func (c *Client) UncordonNode(ctx context.Context, id string) (*Changed, error) {
 	return c.change(ctx, http.MethodPost, join("v1", "nodes", id, "uncordon"), nil)
 }
+
+// RemoveNode shuts a node out of the cluster at once and forgets it.
+func (c *Client) RemoveNode(ctx context.Context, id string) (*Changed, error) {
+	return c.change(ctx, http.MethodDelete, join("v1", "nodes", id), nil)
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 )
 
 // Members lists the agents that gossip knows.
@@ -35,7 +36,12 @@ func (c *Client) RaftPeers(ctx context.Context) (*RaftPeerList, error) {
 	return out, nil
 }
 
-// RemoveRaftPeer removes a peer that will not come back.
+// AddRaftPeer lets a removed server back in.
+func (c *Client) AddRaftPeer(ctx context.Context, id string) (*Changed, error) {
+	return c.change(ctx, http.MethodPut, join("v1", "operator", "raft", "peers", id), nil)
+}
+
+// RemoveRaftPeer removes a peer, which stays out until it is let back in.
 func (c *Client) RemoveRaftPeer(ctx context.Context, id string) (*Changed, error) {
 	return c.change(ctx, http.MethodDelete, join("v1", "operator", "raft", "peers", id), nil)
 }
@@ -51,7 +57,17 @@ func (c *Client) Autopilot(ctx context.Context) (*AutopilotHealth, error) {
 
 // SaveSnapshot writes a snapshot of the whole state to w.
 func (c *Client) SaveSnapshot(ctx context.Context, w io.Writer) (int64, error) {
-	response, err := c.send(ctx, call{method: http.MethodGet, path: "/v1/operator/snapshot", repeat: true})
+	return c.saveSnapshot(ctx, w, nil)
+}
+
+// SaveStaleSnapshot writes what the server that answers has applied to w. It
+// needs no leader.
+func (c *Client) SaveStaleSnapshot(ctx context.Context, w io.Writer) (int64, error) {
+	return c.saveSnapshot(ctx, w, url.Values{"stale": {"true"}})
+}
+
+func (c *Client) saveSnapshot(ctx context.Context, w io.Writer, query url.Values) (int64, error) {
+	response, err := c.send(ctx, call{method: http.MethodGet, path: "/v1/operator/snapshot", query: query, repeat: true})
 	if err != nil {
 		return 0, err
 	}
@@ -69,8 +85,18 @@ func (c *Client) SaveSnapshot(ctx context.Context, w io.Writer) (int64, error) {
 // RestoreSnapshot replaces the whole state by the snapshot that r holds. The
 // servers refuse one of another cluster or with a wrong checksum.
 func (c *Client) RestoreSnapshot(ctx context.Context, r io.Reader) (*Changed, error) {
+	return c.restoreSnapshot(ctx, r, nil)
+}
+
+// RestoreForeignSnapshot is RestoreSnapshot, and takes a snapshot of another
+// cluster too, whose place this one takes.
+func (c *Client) RestoreForeignSnapshot(ctx context.Context, r io.Reader) (*Changed, error) {
+	return c.restoreSnapshot(ctx, r, url.Values{"foreign": {"true"}})
+}
+
+func (c *Client) restoreSnapshot(ctx context.Context, r io.Reader, query url.Values) (*Changed, error) {
 	out := new(Changed)
-	_, err := c.do(ctx, call{method: http.MethodPut, path: "/v1/operator/snapshot", upload: r}, out)
+	_, err := c.do(ctx, call{method: http.MethodPut, path: "/v1/operator/snapshot", query: query, upload: r}, out)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +139,15 @@ func (c *Client) Join(ctx context.Context, request JoinRequest) (*Joined, error)
 	out := new(Joined)
 	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/agent/join", in: request}, out)
 	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// RenewLapsed asks for a new certificate in place of one that has expired.
+func (c *Client) RenewLapsed(ctx context.Context, request RenewRequest) (*Renewed, error) {
+	out := new(Renewed)
+	if _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/agent/renew", in: request}, out); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -20,8 +20,9 @@ const eventLineMax = 1 << 20 // bytes
 
 // EventFilter narrows the event stream; empty fields match all.
 type EventFilter struct {
-	Index   uint64   // begin after this index; 0: only what is new
-	Topics  []string // job | attempt | alloc | node | token | cluster
+	After   structs.Cursor // begin after this place, told by EventStream.Cursor
+	Index   uint64         // without After: begin with the events of this index; 0: only what is new
+	Topics  []string       // job | attempt | alloc | node | token | cluster
 	JobID   string
 	Project string
 }
@@ -30,14 +31,20 @@ type EventFilter struct {
 type EventStream struct {
 	body  io.ReadCloser
 	lines *bufio.Scanner
-	index uint64
+	after structs.Cursor
 }
 
 // Events opens the stream of what happens, filtered to what the caller may
 // see. The caller closes it, or cancels ctx.
 func (c *Client) Events(ctx context.Context, filter EventFilter) (*EventStream, error) {
 	values := url.Values{}
-	if filter.Index > 0 {
+	switch {
+	case !filter.After.IsZero():
+		values.Set("cursor", filter.After.String())
+		// An agent that knows no cursors begins after an index: with this one it
+		// repeats some events, which Next leaves out, and skips none.
+		values.Set("index", strconv.FormatUint(filter.After.Index-1, 10))
+	case filter.Index > 0:
 		values.Set("index", strconv.FormatUint(filter.Index, 10))
 	}
 	if len(filter.Topics) > 0 {
@@ -55,12 +62,12 @@ func (c *Client) Events(ctx context.Context, filter EventFilter) (*EventStream, 
 	}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, eventLineMax)
-	return &EventStream{body: response.Body, lines: lines, index: filter.Index}, nil
+	return &EventStream{body: response.Body, lines: lines, after: filter.After}, nil
 }
 
 // Next waits for the next event. It returns io.EOF when the agent ended the
-// stream in order, for instance because it stops: open a new one with
-// Index() then.
+// stream in order, for instance because it stops: open a new one after
+// Cursor() then.
 func (s *EventStream) Next() (*structs.Event, error) {
 	for s.lines.Scan() {
 		var line EventLine
@@ -70,8 +77,9 @@ func (s *EventStream) Next() (*structs.Event, error) {
 		if line.Error != nil {
 			return nil, line.Error
 		}
-		s.index = max(s.index, line.Index)
-		if line.Event != nil {
+		if line.Event == nil {
+			s.pass(line.place())
+		} else if s.pass(line.Event.Cursor()) {
 			return line.Event, nil
 		}
 	}
@@ -81,8 +89,27 @@ func (s *EventStream) Next() (*structs.Event, error) {
 	return nil, io.EOF
 }
 
-// Index is up to where the events are known: give it to Events to go on.
-func (s *EventStream) Index() uint64 { return s.index }
+// pass moves on to a place, and reports false when that was passed before.
+func (s *EventStream) pass(place structs.Cursor) bool {
+	if place.Compare(s.after) <= 0 {
+		return false
+	}
+	s.after = place
+	return true
+}
+
+// place is up to where a line without an event says that all is known. Agents
+// that tell no cursor mean everything up to the index.
+func (l *EventLine) place() structs.Cursor {
+	if place, ok := structs.ParseCursor(l.Cursor); ok {
+		return place
+	}
+	return structs.CursorAfter(l.Index)
+}
+
+// Cursor is up to where the events are known: give it to Events to go on. It
+// holds with every agent of the cluster.
+func (s *EventStream) Cursor() structs.Cursor { return s.after }
 
 // Close ends the stream.
 func (s *EventStream) Close() error { return s.body.Close() }

@@ -13,106 +13,89 @@ import (
 	"strings"
 	"time"
 
+	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
 )
 
-// untrustedError says that the peer could not prove to be of the cluster.
-type untrustedError struct{ reason string }
+// untrustedError says that the peer could not prove to be a server of the
+// cluster.
+type untrustedError struct{ cause error }
 
-func (e *untrustedError) Error() string { return e.reason }
+func (e *untrustedError) Error() string { return e.cause.Error() }
+func (e *untrustedError) Unwrap() error { return e.cause }
 
-// clientTLS verifies agents by the cluster's CA alone: an agent is its
-// certificate, not its address, so that address changes need no new
-// certificates and no name is trusted because of a resolver.
+// clientTLS lets only a server of the cluster answer, as its certificate
+// proves: it is its certificate, not its address, so that address changes
+// need no new certificates and no name is trusted because of a resolver. A
+// node's certificate is of the same CA and is refused.
 func clientTLS(caPEM []byte, fingerprint string) (*tls.Config, error) {
-	verify, err := verifier(caPEM, strings.ToLower(fingerprint))
-	if err != nil {
-		return nil, err
+	if len(caPEM) == 0 {
+		return pinnedTLS(fingerprint, func(*x509.Certificate, auth.Identity) {})
 	}
-	return &tls.Config{
-		MinVersion:         tls.VersionTLS13,
-		NextProtos:         []string{"http/1.1"},
-		InsecureSkipVerify: true, // host names are not checked; verify below runs on every handshake
-		VerifyConnection:   verify,
-	}, nil
+	trust, err := auth.NewTrust("", caPEM)
+	if err != nil {
+		return nil, structs.NewError(structs.CodeInvalid, "api.bad_ca").Because(err)
+	}
+	return tellUntrusted(auth.CLITLS(trust, time.Now)), nil
 }
 
-func verifier(caPEM []byte, fingerprint string) (func(tls.ConnectionState) error, error) {
-	if len(caPEM) > 0 {
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(caPEM) {
-			return nil, structs.NewError(structs.CodeInvalid, "api.bad_ca")
-		}
-		return func(state tls.ConnectionState) error { return verifyChain(state.PeerCertificates, pool) }, nil
-	}
+// pinnedTLS knows of the cluster only its CA's fingerprint.
+func pinnedTLS(fingerprint string, accept func(*x509.Certificate, auth.Identity)) (*tls.Config, error) {
 	if fingerprint == "" {
 		return nil, structs.NewError(structs.CodeInvalid, "api.no_ca")
 	}
+	fingerprint = strings.ToLower(fingerprint)
 	if raw, err := hex.DecodeString(fingerprint); err != nil || len(raw) != sha256.Size {
 		return nil, structs.NewError(structs.CodeInvalid, "api.bad_fingerprint", "fingerprint", fingerprint)
 	}
-	return func(state tls.ConnectionState) error {
-		_, err := pinnedCA(state.PeerCertificates, fingerprint)
-		return err
-	}, nil
+	return tellUntrusted(auth.PinnedTLS(fingerprint, time.Now, accept)), nil
 }
 
-// pinnedCA finds the CA with the fingerprint in the peer's chain and checks
-// that it signed the peer's certificate.
-func pinnedCA(chain []*x509.Certificate, fingerprint string) (*x509.Certificate, error) {
-	for _, cert := range chain {
-		sum := sha256.Sum256(cert.Raw)
-		if !cert.IsCA || hex.EncodeToString(sum[:]) != fingerprint {
-			continue
+// tellUntrusted marks refusals of the peer, so that they are told apart from
+// a connection that failed.
+func tellUntrusted(config *tls.Config) *tls.Config {
+	verify := config.VerifyConnection
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		if err := verify(state); err != nil {
+			return &untrustedError{err}
 		}
-		pool := x509.NewCertPool()
-		pool.AddCert(cert)
-		return cert, verifyChain(chain, pool)
+		return nil
 	}
-	return nil, &untrustedError{"its certificate is not of the expected CA"}
+	return config
 }
 
-func verifyChain(chain []*x509.Certificate, roots *x509.CertPool) error {
-	if len(chain) == 0 {
-		return &untrustedError{"it showed no certificate"}
+// refusedPeer tells a person about a peer that is not to be trusted, nil when
+// err is something else.
+func refusedPeer(host string, err error) error {
+	var untrusted *untrustedError
+	switch {
+	case !errors.As(err, &untrusted):
+		return nil
+	case errors.Is(err, auth.ErrWrongRole):
+		return structs.NewError(structs.CodeUnauthorized, "api.not_a_server", "address", host).Because(err)
 	}
-	if chain[0].IsCA {
-		return &untrustedError{"it showed a CA instead of its own certificate"}
-	}
-	_, err := chain[0].Verify(x509.VerifyOptions{
-		Roots:       roots,
-		CurrentTime: time.Now(),
-		KeyUsages:   []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
-	if err != nil {
-		return &untrustedError{err.Error()}
-	}
-	return nil
+	return structs.NewError(structs.CodeUnauthorized, "api.untrusted_server", "address", host, "reason", untrusted.Error()).Because(err)
 }
 
-// FetchCA connects to address (host:port), checks that the peer's CA has the
-// fingerprint, and returns that CA as PEM: what a person's first login keeps.
+// FetchCA connects to address (host:port), checks that a server answers whose
+// CA has the fingerprint, and returns that CA as PEM: what a person's first
+// login keeps.
 func FetchCA(ctx context.Context, address, fingerprint string) ([]byte, error) {
 	base, err := parseAddress(address)
 	if err != nil {
 		return nil, err
 	}
 	var found *x509.Certificate
-	config, err := clientTLS(nil, fingerprint)
+	config, err := pinnedTLS(fingerprint, func(ca *x509.Certificate, _ auth.Identity) { found = ca })
 	if err != nil {
 		return nil, err
 	}
-	config.VerifyConnection = func(state tls.ConnectionState) error {
-		ca, err := pinnedCA(state.PeerCertificates, strings.ToLower(fingerprint))
-		found = ca
-		return err
-	}
+	config.ServerName = auth.ServerName // nothing is told here, so a node may pass it on
 	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: patienceAlone}, Config: config}
 	conn, err := dialer.DialContext(ctx, "tcp", base.Host)
 	if err != nil {
-		var untrusted *untrustedError
-		if errors.As(err, &untrusted) {
-			return nil, structs.NewError(structs.CodeUnauthorized, "api.untrusted_server", "address", base.Host, "reason", untrusted.Error()).Because(err)
+		if refused := refusedPeer(base.Host, err); refused != nil {
+			return nil, refused
 		}
 		return nil, structs.NewError(structs.CodeUnavailable, "api.unreachable", "address", base.Host, "reason", rootCause(err)).Because(err)
 	}

@@ -17,6 +17,11 @@ const (
 	ALPNRaft = "nomadlike-raft/1"
 )
 
+// ServerName is the name (SNI) by which people's programs ask for a server of
+// the cluster. No certificate carries it; nodes know by it that they pass the
+// connection on to a server, unopened.
+const ServerName = "server.nomadlike"
+
 // Trust is what an agent or a person believes: which CA certificates vouch
 // for which cluster. It is immutable; a rotation makes a new one. During a
 // rotation it holds the old and the new CA.
@@ -230,16 +235,23 @@ func (s *serverTLS) config(c *Credentials, proto string, minVersion uint16, clie
 func ClientTLS(credentials func() *Credentials, proto string, expect Expect, now func() time.Time) *tls.Config {
 	config := verifiedDial(func() *Trust { return credentials().Trust }, proto, expect, now)
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return &credentials().Certificate, nil
+		held := credentials()
+		if held.Over(now()) {
+			return nil, fmt.Errorf("%w: it was good until %s", ErrExpired, held.ExpiresAt().UTC().Format(time.RFC3339))
+		}
+		return &held.Certificate, nil
 	}
 	return config
 }
 
 // CLITLS is the configuration with which a person's command line or program
-// dials an agent's HTTP API, knowing the cluster's CA. Any agent of the
-// cluster may answer.
+// dials the HTTP API, knowing the cluster's CA. Only a server of the cluster
+// may answer: whoever is root on a node holds that node's certificate, and
+// must not be told a token.
 func CLITLS(trust *Trust, now func() time.Time) *tls.Config {
-	return verifiedDial(func() *Trust { return trust }, ALPNHTTP, Expect{}, now)
+	config := verifiedDial(func() *Trust { return trust }, ALPNHTTP, Expect{Role: RoleServer}, now)
+	config.ServerName = ServerName
+	return config
 }
 
 func verifiedDial(trust func() *Trust, proto string, expect Expect, now func() time.Time) *tls.Config {

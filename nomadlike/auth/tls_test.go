@@ -331,6 +331,7 @@ func TestHandshakes(t *testing.T) {
 		{"server of another cluster", issue(t, foreign, Grant{Role: RoleServer, ID: serverID}, testNow), testNow,
 			dial(client, ALPNRPC, Expect{}), ErrUntrusted},
 		{"http without certificate", server, testNow, CLITLS(server.Trust, clockAt(testNow)), nil},
+		{"http at a node", client, testNow, CLITLS(server.Trust, clockAt(testNow)), ErrWrongRole},
 		{"http with certificate", server, testNow, dial(client, ALPNHTTP, Expect{}), nil},
 		{"http with a twin CA's certificate", server, testNow, dial(twinClient, ALPNHTTP, Expect{}), ErrUntrusted},
 		{"http over TLS 1.2", server, testNow,
@@ -383,8 +384,12 @@ func TestSelfSignedPeersAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
 	self := *server
-	self.Certificate = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	self.Certificate = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 	serverErr, _, heard := shake(t, ServerTLS(constant(server), clockAt(testNow)),
 		ClientTLS(constant(&self), ALPNRaft, Expect{}, clockAt(testNow)))
 	if !errors.Is(serverErr, ErrUntrusted) || heard != "" {

@@ -159,10 +159,15 @@ func (c *Client) carry(work context.Context, effect alloc.Effect) {
 		close(r.ended)
 		r.letGo()
 		delete(c.loop.runners, id)
+		var began time.Time
+		if s, ok := c.loop.table.State(id); ok && s.Handle != nil {
+			began = s.Handle.StartedAt
+		}
 		cleaned := make(chan struct{})
 		c.loop.cleaning[id] = cleaned
 		c.work.Go(func() {
 			c.cleanTask(work, r)
+			c.sweepShm(id, r.driver, began)
 			close(cleaned)
 			c.post(func() { delete(c.loop.cleaning, id) })
 		})
@@ -184,6 +189,7 @@ func (c *Client) startPreparing(work context.Context, id string) {
 		p, failure := c.prepare(ctx, assignment)
 		if failure != nil {
 			if work.Err() == nil {
+				c.noteFailedStart(r, failure.Cause, failure.Infra)
 				c.event(id, *failure)
 			}
 			return
@@ -198,13 +204,13 @@ func (c *Client) startPreparing(work context.Context, id string) {
 // startTask starts the command and then waits for its end.
 func (c *Client) startTask(work context.Context, r *runner) {
 	select {
-	case c.starts <- struct{}{}:
+	case c.turns <- struct{}{}:
 	case <-work.Done():
 		return
 	}
 	d, ok := c.config.Drivers[r.driver]
 	if !ok {
-		<-c.starts
+		<-c.turns
 		c.event(r.id, alloc.StartFailed{Result: failedStart("client.driver_missing", "driver", r.driver), Infra: true})
 		return
 	}
@@ -217,15 +223,18 @@ func (c *Client) startTask(work context.Context, r *runner) {
 		}
 	}
 	handle, err := start(context.WithoutCancel(work), r.prepared.spec)
-	<-c.starts
+	<-c.turns
 	if errors.Is(err, driver.ErrTaskExists) {
 		c.recoverTask(work, r, nil)
 		return
 	}
 	if err != nil {
-		c.event(r.id, startFailure(err, r.driver, c.config.Now()))
+		failure := startFailure(err, r.driver, c.config.Now())
+		c.noteFailedStart(r, failedBy(failure), failure.Infra)
+		c.event(r.id, failure)
 		return
 	}
+	c.noteStart()
 	c.event(r.id, alloc.Started{Handle: handle})
 	c.work.Go(func() {
 		ctx, cancel := c.whileRunning(work, r)
@@ -292,6 +301,7 @@ func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task
 	endWatch := c.watchTask(work, r, fresh)
 	c.work.Go(func() { c.measure(work, r) })
 	c.work.Go(func() { c.keepRecord(work, r) })
+	c.work.Go(func() { c.watchRoom(work, r) })
 	retry := driverRetryFirst
 	for {
 		result, err := d.Wait(work, task)

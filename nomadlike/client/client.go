@@ -48,14 +48,19 @@ type Client struct {
 	listener *listener
 	drivers  *driverHealth
 	devices  *deviceWatch
+	ids      *ids
 	gauge    *gauge
 	stuck    *stuckList
+	end      context.CancelCauseFunc // of Run; set before anything runs
 	diary    *diary.Book
+	disks    diskWatch
+	starts   startWatch
+	shm      shmWatch
 
 	inputs  chan func() // run by the loop
 	stopped chan struct{}
 	work    sync.WaitGroup // goroutines of effects
-	starts  chan struct{}  // one token for each task being started
+	turns   chan struct{}  // one token for each task being started
 
 	// loop is touched by the loop's goroutine alone, and by Run before it.
 	loop struct {
@@ -80,6 +85,8 @@ type Client struct {
 		node      structs.Node // fingerprint
 		inventory []structs.InventoryItem
 		connected bool
+		refusal   *structs.Error                 // why servers do not let the node in; nil: they do, or none said
+		removed   bool                           // a server said that the node was removed
 		note      uint64                         // number of the last note
 		meters    map[string]*metrics.Collector  // of allocations that run
 		records   map[string]*record             // of allocations that run
@@ -117,7 +124,7 @@ func New(config Config) (*Client, error) {
 		inputs:   make(chan func(), inputsMax),
 		stopped:  make(chan struct{}),
 		welcomed: make(chan struct{}),
-		starts:   make(chan struct{}, startsMax),
+		turns:    make(chan struct{}, startsMax),
 	}
 	if config.SharedDir != "" {
 		if err := os.MkdirAll(config.SharedDir, 0o755); err != nil {
@@ -130,6 +137,7 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	node.ID, node.Incarnation = c.identity.NodeID, c.identity.Incarnation
+	node.Machine = machineMark(config.BootID)
 	node.RPCAddr, node.Version, node.Devices = config.RPCAddr, config.Version, config.Devices
 	node.Storages, node.Data = workspace.Offers(config.Storages), c.data.Names(structs.DataNamesMax)
 	node.Status, node.Eligibility = structs.NodeReady, structs.NodeEligible
@@ -139,6 +147,9 @@ func New(config Config) (*Client, error) {
 	isolated, err := openQuarantine(config.DataDir)
 	if err != nil {
 		c.log.Error("devices that operators took out of use may get work", logkey.Error, err)
+	}
+	if c.ids, err = openIDs(config.DataDir, config.UIDMin, config.UIDMax); err != nil {
+		c.log.Error("projects may get other ids than before", logkey.Error, err)
 	}
 	c.devices = newDeviceWatch(config.DevicePlugins, config.Devices, isolated, c.log)
 	c.gauge = newGauge()
@@ -160,7 +171,7 @@ func New(config Config) (*Client, error) {
 	c.listener = &listener{c: c}
 	c.session = session.New(session.Config{
 		NodeID: c.identity.NodeID, Servers: config.Servers, Open: config.OpenSession, Owner: c.listener,
-		Boottime: config.Boottime, Chance: config.Chance, Logger: c.log,
+		Boottime: config.Boottime, Chance: config.Chance, Logger: c.log, Refused: c.refused,
 	})
 	if sameBoot {
 		c.restoreLease()
@@ -174,7 +185,14 @@ func (c *Client) open() (sameBoot bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if err := c.identity.Unsaved; err != nil {
+		c.log.Error("this start is not counted on the disk: the node goes on with what runs and takes no new work until there is room",
+			logkey.Path, c.config.DataDir, logkey.Error, err)
+	}
 	if err := os.MkdirAll(c.files.allocs(), 0o711); err != nil {
+		return false, fmt.Errorf("make data directory: %w", err)
+	}
+	if err := os.MkdirAll(c.files.records(), 0o700); err != nil {
 		return false, fmt.Errorf("make data directory: %w", err)
 	}
 	c.config.Fast.Log, c.config.Fast.Broken = c.log, c.dataLost
@@ -192,6 +210,9 @@ func (c *Client) open() (sameBoot bool, err error) {
 		c.log.Error("local store is damaged: it is set aside, tasks are found by their directories",
 			logkey.Path, aside, logkey.Error, err)
 		c.store, c.loop.recovered, err = store.Open(c.config.DataDir)
+	}
+	if err == nil && c.config.Fsync != nil {
+		c.store.Through(c.config.Fsync)
 	}
 	return sameBoot, err
 }
@@ -234,7 +255,13 @@ func (c *Client) Close() error {
 // Run runs the node until ctx is cancelled. Then it tells the server that
 // the agent stops, waits for everything it has started, and leaves the tasks
 // running. It is called once; drivers are closed by their owner afterwards.
+//
+// Run ends by itself when the local store cannot be made durable (ErrStorage),
+// and when the node was removed and nothing of it runs any more (ErrRemoved).
 func (c *Client) Run(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	c.end = end
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	c.listener.work = work
@@ -248,6 +275,8 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 	c.lookAtStuck()
 	drivers.Go(func() { c.watchStuck(work) })
+	c.lookAtDisks()
+	drivers.Go(func() { c.watchDisks(work) })
 	drivers.Go(func() { c.keepDiary(work) })
 	drivers.Go(func() { c.keepRanks(work) })
 	c.drivers.firstWord(ctx, driverFirstWord)
@@ -258,7 +287,7 @@ func (c *Client) Run(ctx context.Context) error {
 	var streaming sync.WaitGroup
 	streaming.Go(func() { c.session.Run(ctx) })
 	var syncing sync.WaitGroup
-	syncing.Go(func() { c.syncStore(work) })
+	syncing.Go(func() { c.syncStore(work, end) })
 
 	c.runLoop(ctx, work)
 	close(c.stopped)
@@ -267,7 +296,11 @@ func (c *Client) Run(ctx context.Context) error {
 	c.work.Wait()
 	syncing.Wait()
 	drivers.Wait()
-	return c.finish()
+	err := c.finish()
+	if cause := context.Cause(ctx); errors.Is(cause, ErrStorage) || errors.Is(cause, ErrRemoved) {
+		return cause // of which the error of closing is an echo
+	}
+	return err
 }
 
 // finish stores what is left and closes the store and every rank's socket.
@@ -297,6 +330,7 @@ func (c *Client) runLoop(ctx, work context.Context) {
 			c.moreInputs()
 		case <-lease.C:
 			c.checkLease()
+			c.endRemoved()
 		case <-sweep.C:
 			c.sweep(work)
 			c.actOnDevices(work)
@@ -377,21 +411,6 @@ func errStopped() error {
 func (c *Client) now() structs.UnixNano { return structs.At(c.config.Now()) }
 
 func (c *Client) add(effects []alloc.Effect) { c.loop.effects = append(c.loop.effects, effects...) }
-
-func (c *Client) syncStore(ctx context.Context) {
-	tick := time.NewTicker(storeSyncEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := c.store.Sync(); err != nil {
-				c.log.Error("local store is not durable", logkey.Error, err)
-			}
-		}
-	}
-}
 
 // driversChanged puts the healthy drivers into the registration.
 func (c *Client) driversChanged() {

@@ -56,6 +56,12 @@ type Config struct {
 	OpenSession session.Opener
 	OpenExec    ExecOpener // nil: ranks reach no ranks of other nodes
 
+	// Accounts binds users and projects of the cluster to users of this node, and
+	// UIDMin to UIDMax are the ids of the projects that are bound to none; 0 means
+	// the defaults. Both count for agents with root alone.
+	Accounts       structs.Accounts
+	UIDMin, UIDMax int
+
 	// Binary is the path of the program that has the hidden command mpi-rsh.
 	Binary string
 	// SharedDir has the same path on every node and may be written by the
@@ -63,18 +69,23 @@ type Config struct {
 	// SharedDirDefault for root, and doing without for others.
 	SharedDir string
 	Keep      Retention
+	Disk      DiskBounds
+	Room      RoomBounds // of each allocation
 	Logger    *slog.Logger
 
 	// Doors for tests; zero values mean the real ones.
 	Machine  *fingerprint.Machine
+	ShmDir   string // the node's shared memory; "" means /dev/shm, or none with a Machine
 	SysRoot  string // below which sysfs is looked at for network cards; "" means "/", or nothing with a Machine
 	Now      func() time.Time
 	Load     func() fingerprint.Load
 	Boottime func() time.Duration
 	Chance   func() float64
 	BootID   string
+	Fsync    func(fsync func() error) error // of the local store
 
 	PatrolEvery time.Duration // between looks of the patrol at a task; 0: a minute
+	RoomEvery   time.Duration // between measurements of an allocation's directory; 0: 5 s
 	LinksEvery  time.Duration // between looks at the network cards; 0: 5 s
 }
 
@@ -114,12 +125,16 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Chance == nil {
 		c.Chance = rand.Float64
 	}
+	c.RoomEvery = cmp.Or(c.RoomEvery, roomEvery)
 	c.PatrolEvery, c.LinksEvery = cmp.Or(c.PatrolEvery, patrolEvery), cmp.Or(c.LinksEvery, linksEvery)
 	if c.BootID == "" {
 		c.BootID = store.ReadBootID()
 	}
 	if c.SysRoot == "" && c.Machine == nil {
 		c.SysRoot = "/"
+	}
+	if c.ShmDir == "" && c.Machine == nil {
+		c.ShmDir = shmDirDefault
 	}
 	if c.SharedDir == "" && c.Machine == nil && os.Geteuid() == 0 {
 		c.SharedDir = SharedDirDefault

@@ -160,11 +160,31 @@ func TestTaskOfAnotherUser(t *testing.T) {
 	cleanUp(t, dir)
 	c.node(t, dir, "n1", map[string]driver.Driver{"exec": realExec(t, dir)})
 	a := gang("other", 1, "sh -c 'id -un; echo x > mine && cat mine; cat ../logs/stdout.0 ../../../allocs.db ../../../identity.json 2>/dev/null; ls .. ; true'", "n1")[0]
-	a.Job.Task.User = "nobody"
+	a.Job.Task.User, a.RunAs = "nobody", &structs.RunAs{Accounts: []string{"nobody"}}
 	c.assign(a)
 	wantStatus(t, c, a.Alloc.ID, structs.AllocComplete)
 	if got := logText(t, dir, a.Alloc.ID, "stdout"); got != "nobody\nx\n" {
 		t.Errorf("the task said %q", got)
+	}
+	// Whoever is bound to nobody's account, or to another one, has it not; and
+	// nobody is root unless the pool's record says so.
+	for name, try := range map[string]struct {
+		user string
+		as   *structs.RunAs
+		want string
+	}{
+		"unbound":        {"nobody", nil, "client.user_none_bound"},
+		"bound-to-other": {"nobody", &structs.RunAs{Accounts: []string{"daemon"}}, "client.user_unbound"},
+		"root-by-name":   {"root", &structs.RunAs{Accounts: []string{"nobody"}}, "client.user_root"},
+		"root-by-number": {"0", nil, "client.user_root"},
+		"bound-to-root":  {"", &structs.RunAs{Accounts: []string{"root"}}, "client.user_root"},
+	} {
+		a := gang(name, 1, "id -u", "n1")[0]
+		a.Job.Task.User, a.RunAs = try.user, try.as
+		c.assign(a)
+		if r := wantEnd(t, c, a.Alloc.ID); r.Cause == nil || r.Cause.ID != try.want {
+			t.Errorf("%s: report %+v", name, r)
+		}
 	}
 }
 

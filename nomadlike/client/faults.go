@@ -12,6 +12,8 @@ import (
 const (
 	faultsOfLinks     = "links"
 	faultsOfProcesses = "processes"
+	faultsOfDisks     = "disks"
+	faultsOfStarts    = "starts"
 )
 
 // noteFaults takes what one finder says is wrong with the machine now, and tells

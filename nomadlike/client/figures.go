@@ -61,6 +61,7 @@ func (c *Client) Figures(ctx context.Context) (*structs.NodeFigures, error) {
 		At: structs.At(now), CPUSeconds: load.CPUSeconds, MemoryUsed: load.MemoryUsed, MemoryTotal: load.MemoryTotal,
 		Devices: deviceFigures(c.devices.figures()),
 	}
+	figures.DiskFree, figures.InodesFree = c.diskFigures()
 	if err := c.measureTasks(ctx, &figures); err != nil {
 		return nil, err
 	}

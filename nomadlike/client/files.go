@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"nomadlike/internal/beneath"
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/client/workspace"
@@ -120,7 +121,7 @@ func fileFailed(name string, err error) error {
 func (c *Client) openTop(id, top string) (*os.Root, error) {
 	switch top {
 	case structs.FilesLogs:
-		return os.OpenRoot(c.files.logs(id))
+		return beneath.Root(c.files.root, c.files.below(c.files.logs(id)))
 	case structs.FilesOutputs:
 		text, err := os.ReadFile(c.files.output(id))
 		if err != nil {
@@ -129,6 +130,9 @@ func (c *Client) openTop(id, top string) (*os.Root, error) {
 		var place outputPlace
 		if err := json.Unmarshal(text, &place); err != nil {
 			return nil, err
+		}
+		if !workspace.Holds(c.config.Storages, place.Root) {
+			return nil, fs.ErrNotExist // no storage of this node, or none any more
 		}
 		below, err := filepath.Rel(place.Root, place.Path)
 		if err != nil {

@@ -16,8 +16,12 @@ import (
 	"nomadlike/plugins/driver"
 )
 
-// linksEvery is how often the network cards are looked at.
-const linksEvery = 5 * time.Second
+// linksEvery is how often the network cards are looked at, linksAgain while one of
+// their links is not well: what waits for it goes on when it is.
+const (
+	linksEvery = 5 * time.Second
+	linksAgain = time.Second
+)
 
 // Attributes of a node about its network cards. Those of faults are named by
 // their links, and are there as long as the faults are.
@@ -124,13 +128,18 @@ func linkBehind(seen rdma.Inventory, name string) string {
 // watchLinks looks at the network cards until ctx is cancelled, after the
 // first look.
 func (c *Client) watchLinks(ctx context.Context, watch *linkWatch) {
-	for sleep(ctx, c.config.LinksEvery) {
-		c.lookAtLinks(watch)
+	every := c.config.LinksEvery
+	for sleep(ctx, every) {
+		every = c.config.LinksEvery
+		if c.lookAtLinks(watch) {
+			every = min(every, linksAgain)
+		}
 	}
 }
 
-// lookAtLinks puts what the network cards are like into the registration.
-func (c *Client) lookAtLinks(watch *linkWatch) {
+// lookAtLinks puts what the network cards are like into the registration, and
+// reports whether a link is not well.
+func (c *Client) lookAtLinks(watch *linkWatch) (faulty bool) {
 	seen := rdma.Read(c.config.SysRoot)
 	// What tasks talk over counts also when it is a bridge or a VLAN.
 	links := seen.With(c.config.SysRoot, watch.addr)
@@ -150,12 +159,13 @@ func (c *Client) lookAtLinks(watch *linkWatch) {
 	c.mu.Unlock()
 	c.noteFaults(faultsOfLinks, linkFaults(faults, watch.data))
 	if !changed {
-		return
+		return len(faults) > 0
 	}
 	for _, fault := range faults {
 		c.log.Warn("network link is not well", "link", fault.Link, logkey.Reason, fault.Reason)
 	}
 	c.session.Refresh()
+	return len(faults) > 0
 }
 
 // rdmaDefaults are the variables of a job that asked for RDMA, which it may set

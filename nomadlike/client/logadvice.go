@@ -42,7 +42,7 @@ func (w *watcher) advise() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastLook)
 	defer cancel()
 	var tail bytes.Buffer
-	err := tasklog.Read(ctx, tasklog.Request{Dir: w.client.files.logs(w.id), Stream: tasklog.Stderr, TailBytes: adviceTail, Limit: adviceTail},
+	err := tasklog.Read(ctx, tasklog.Request{Top: w.client.files.root, Dir: w.client.files.logs(w.id), Stream: tasklog.Stderr, TailBytes: adviceTail, Limit: adviceTail},
 		func(chunk tasklog.Chunk) error {
 			tail.Write(chunk.Data)
 			return nil

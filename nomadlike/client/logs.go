@@ -43,6 +43,7 @@ func (c *Client) Logs(ctx context.Context, caller Caller, request *structs.LogRe
 		}
 	}
 	read := tasklog.Request{
+		Top:       c.files.root,
 		Dir:       dir,
 		Stream:    stream,
 		Offset:    max(request.Offset, 0),

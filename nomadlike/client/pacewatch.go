@@ -163,7 +163,7 @@ func (p *paceWatch) measure(ctx context.Context) {
 // read follows one stream of the log.
 func (p *paceWatch) read(ctx context.Context, stream string, fresh bool) {
 	c := p.watcher.client
-	request := tasklog.Request{Dir: c.files.logs(p.watcher.id), Stream: stream, Follow: true}
+	request := tasklog.Request{Top: c.files.root, Dir: c.files.logs(p.watcher.id), Stream: stream, Follow: true}
 	if !fresh {
 		request.TailBytes = 1
 	}

@@ -60,17 +60,18 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 	if failure := c.precheck(a); failure != nil {
 		return nil, failure
 	}
+	c.lookAtDisks()
 	if fault := c.unfit(); fault != nil {
 		return nil, infra("client.node_unfit", "fault", fault.Name) // it was placed before the servers heard
 	}
 	if name, port, ok := c.portTaken(a.Alloc.Ports); ok {
 		return nil, infra("client.port_taken", "port", port, "name", name)
 	}
-	owner, err := ownerOf(&a.Job.Task)
+	owner, err := c.ownerOf(a)
 	if err != nil {
 		return nil, users(err)
 	}
-	if err := c.makeDirs(id, owner); err != nil {
+	if err := c.makeDirs(id, owner, a.Job.Task.Driver); err != nil {
 		return nil, infra("client.dir_failed", "cause", err)
 	}
 	p := &prepared{strict: a.Job.Fencing == alloc.FencingStrict}
@@ -102,6 +103,7 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 		env = make(map[string]string, len(seen)+1)
 	}
 	env[checkpoint.EnvInbox] = path.Join(c.files.task(id), checkpoint.InboxDir)
+	maps.Copy(env, owner.env(&a.Job.Task, c.files.task(id), a.Job.User))
 	maps.Copy(env, seen)
 	space, failure := c.openWorkspace(ctx, a, owner)
 	if failure != nil {
@@ -216,6 +218,7 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 	if policy := a.Job.Task.Logs; policy != nil {
 		spec.LogRotation = driver.LogRotation{MaxFiles: max(policy.Files, 0), MaxBytes: max(policy.FileSizeMax, 0)}
 	}
+	spec.LogRotation = c.config.Room.rotation(spec.LogRotation)
 	return spec
 }
 
@@ -225,9 +228,6 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 func (c *Client) shellMounts(a *structs.Assignment, l *launch.Launch) driver.Reservation {
 	rsh := c.files.rsh(a.Alloc.ID)
 	mounts := []driver.Mount{{HostPath: rsh, TaskPath: rsh}}
-	if a.Job.Task.Driver != structs.DriverDocker {
-		return driver.Reservation{Mounts: mounts} // it sees the rest at its own place
-	}
 	for _, link := range l.Links {
 		mounts = append(mounts, driver.Mount{HostPath: link.Target, TaskPath: link.Path})
 	}
@@ -284,13 +284,19 @@ func (c *Client) portTaken(ports map[string]int) (name string, port int, taken b
 }
 
 // makeDirs makes the directories of an allocation. Only the task's own one
-// belongs to the task. The driver makes the one for logs.
-func (c *Client) makeDirs(id string, owner owner) error {
+// belongs to the task, and nobody else may look into it, unless it is for a
+// container, whose user is the image's. The driver makes the one for logs.
+func (c *Client) makeDirs(id string, owner owner, driverName string) error {
 	for _, d := range []struct {
 		path string
 		mode fs.FileMode
-	}{{c.files.alloc(id), 0o711}, {c.files.task(id), 0o755}} {
+	}{{c.files.recordsOf(id), 0o700}, {c.files.alloc(id), 0o711}, {c.files.task(id), 0o755}} {
 		if err := os.Mkdir(d.path, d.mode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if owner.change && driverName != structs.DriverDocker {
+		if err := os.Chmod(c.files.task(id), 0o700); err != nil {
 			return err
 		}
 	}

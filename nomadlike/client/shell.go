@@ -66,7 +66,7 @@ func (c *Client) reopenShell(a *structs.Assignment) shellServer {
 	token, err := os.ReadFile(c.files.rshToken(a.Alloc.ID))
 	var by owner
 	if err == nil {
-		by, err = ownerOf(&a.Job.Task)
+		by, err = c.ownerOfRunning(a)
 	}
 	var s shellServer
 	if err == nil {

@@ -155,8 +155,10 @@ func (c *Client) sweep(work context.Context) {
 			if work.Err() != nil {
 				return
 			}
-			if err := os.RemoveAll(c.files.alloc(id)); err != nil {
-				c.log.Warn("remove ended allocation", logkey.AllocID, id, logkey.Error, err)
+			for _, dir := range []string{c.files.alloc(id), c.files.recordsOf(id)} {
+				if err := os.RemoveAll(dir); err != nil {
+					c.log.Warn("remove ended allocation", logkey.AllocID, id, logkey.Error, err)
+				}
 			}
 		}
 		c.post(func() {
@@ -174,14 +176,18 @@ func (c *Client) sweep(work context.Context) {
 // count as ended when they were last changed. sizes holds what was measured
 // before: what has ended does not grow.
 func (c *Client) expired(work context.Context, ended []Ended, live map[string]bool, sizes map[string]int64) []string {
-	entries, err := os.ReadDir(c.files.allocs())
-	if err != nil {
-		c.log.Warn("list allocations", logkey.Error, err)
-		return nil
-	}
-	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil && !live[entry.Name()] {
-			ended = append(ended, Ended{AllocID: entry.Name(), At: structs.At(info.ModTime())})
+	listed := maps.Clone(live)
+	for _, dir := range []string{c.files.allocs(), c.files.records()} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			c.log.Warn("list allocations", logkey.Error, err)
+			return nil
+		}
+		for _, entry := range entries {
+			if info, err := entry.Info(); err == nil && !listed[entry.Name()] {
+				ended = append(ended, Ended{AllocID: entry.Name(), At: structs.At(info.ModTime())})
+				listed[entry.Name()] = true
+			}
 		}
 	}
 	for i := range ended {
@@ -190,7 +196,7 @@ func (c *Client) expired(work context.Context, ended []Ended, live map[string]bo
 		}
 		id := ended[i].AllocID
 		if _, known := sizes[id]; !known {
-			sizes[id] = diskUsage(c.files.alloc(id))
+			sizes[id] = diskUsage(c.files.alloc(id)) + diskUsage(c.files.recordsOf(id))
 		}
 		ended[i].Bytes = sizes[id]
 	}

@@ -221,7 +221,7 @@ func (c *Client) placeOf(a *structs.Assignment, dir string) (checkpoint.Place, b
 	if a.Job.Task.Driver == structs.DriverDocker {
 		return checkpoint.Place{}, false // it lies inside the container alone
 	}
-	by, err := ownerOf(&a.Job.Task)
+	by, err := c.ownerOfRunning(a)
 	if err != nil {
 		return checkpoint.Place{}, false
 	}

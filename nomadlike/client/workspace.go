@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/client/workspace"
@@ -132,7 +133,21 @@ func openPlace(place *workspace.Place, owner owner) *alloc.PrepareFailed {
 		return users(structs.NewError(structs.CodeForbidden, "client.data_refused", "kind", place.Kind, "name", place.Name,
 			"storage", place.Storage, "path", place.Path, "cause", plainCause(err)))
 	}
+	if err := takeOver(root, below, info, place, owner); err != nil {
+		return infra("client.data_make", "kind", place.Kind, "name", place.Name, "storage", place.Storage, "cause", plainCause(err))
+	}
 	return nil
+}
+
+// takeOver hands a directory that the agent has made over to the task's user, when
+// an earlier version made it, whose tasks were root: a volume or an output in a
+// place of the user's or the project's own. What lies in it stays as it is.
+func takeOver(root *os.Root, below string, info fs.FileInfo, place *workspace.Place, owner owner) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !owner.change || !place.Make || !place.Own || stat.Uid != 0 || owner.uid == 0 || below == "." {
+		return nil
+	}
+	return owner.giveIn(root, below)
 }
 
 func dataMissing(place *workspace.Place, err error) *alloc.PrepareFailed {

@@ -261,7 +261,7 @@ func gang(jobID string, attempt uint64, command string, nodes ...string) []*stru
 	}
 	var all []*structs.Assignment
 	for rank, m := range members {
-		all = append(all, &structs.Assignment{Job: job, Members: members, Alloc: &structs.Allocation{
+		all = append(all, &structs.Assignment{Job: job, Members: members, RunAs: &structs.RunAs{Root: true}, Alloc: &structs.Allocation{
 			ID: m.AllocID, JobID: jobID, JobName: jobID, Project: "p", Attempt: attempt, Rank: rank, Name: m.Name, NodeID: m.NodeID,
 			Spec: job.Resources[0], Desired: structs.DesiredRun, Released: len(nodes) == 1, Status: structs.AllocPending,
 		}})

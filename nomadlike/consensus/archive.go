@@ -98,6 +98,10 @@ func (w *archiveWriter) finish() error {
 // archive that is not intact is refused with ErrBadSnapshot.
 func InspectSnapshot(r io.Reader) (Meta, error) { return readArchive(r, io.Discard) }
 
+// ReadArchive copies the state inside an archive to body, and checks the whole.
+// What body got is to be trusted only when the error is nil.
+func ReadArchive(r io.Reader, body io.Writer) (Meta, error) { return readArchive(r, body) }
+
 // readArchive copies the body of an archive to body, and checks it. What body
 // got is to be trusted only when the error is nil.
 func readArchive(r io.Reader, body io.Writer) (Meta, error) {

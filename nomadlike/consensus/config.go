@@ -28,6 +28,7 @@ const (
 	defaultSnapshotInterval  = 30 * time.Second
 
 	exitStorage = 74 // EX_IOERR: exit code when the disk cannot be trusted or does not answer
+	exitState   = 65 // EX_DATAERR: exit code when the leader sends a state that this version does not know
 	exitWedged  = 70 // EX_SOFTWARE: exit code when raft itself hangs
 )
 
@@ -75,7 +76,7 @@ type Timings struct {
 	IO         time.Duration // deadline of dialling and of each RPC; snapshots get more by size
 	StallWarn  time.Duration // disk operation in flight: log a warning
 	StallFatal time.Duration // disk operation in flight: cut the transport and exit
-	Wedge      time.Duration // follower in contact but sent nothing while behind: exit
+	Wedge      time.Duration // entries to a follower in contact without an answer, or never sent, beyond all deadlines: exit
 }
 
 // DefaultTimings suit servers on one site: a killed leader is replaced in
@@ -120,10 +121,13 @@ type Config struct {
 	SnapshotThreshold uint64        // entries since the last snapshot that make a new one; 0: 8192
 	SnapshotInterval  time.Duration // how often the threshold is looked at, at least; 0: 30 s
 	TrailingLogs      uint64        // entries kept before the snapshot for slow followers; 0: 16384
-	MinFreeBytes      uint64        // free space below which Propose answers ErrDiskFull; 0: 128 MiB
+	MinFreeBytes      uint64        // free space below which this server should not lead; 0: 128 MiB
 
 	// FreeBytes tells the free space of Dir; nil asks the file system.
 	FreeBytes func(dir string) (uint64, error)
+	// Full reports whether another server is known to have no room either, so that
+	// a leader without room does not hand over to it; nil knows nothing.
+	Full func(id string) bool
 	// ExitFunc ends the process when state cannot be trusted; nil: os.Exit.
 	ExitFunc func(code int)
 
@@ -158,7 +162,10 @@ func (c Config) withDefaults() (Config, error) {
 	if c.ExitFunc == nil {
 		c.ExitFunc = os.Exit
 	}
-	if c.FreeBytes == nil {
+	if c.Full == nil {
+		c.Full = func(string) bool { return false }
+	}
+	if c.FreeBytes == nil && c.Dir != "" {
 		c.FreeBytes = freeBytes
 	}
 	return c, nil

@@ -19,6 +19,10 @@
 //   - every log entry carries a CRC-32C that each read verifies, and a watermark
 //     tells a torn tail, which was never acknowledged, from a lost one, which
 //     was (entryCodec, watermark, guardedLog);
+//   - entries for a follower that answers nothing wait for its first answer to a
+//     heartbeat, instead of in raft's doubling back-off (gate);
+//   - files of the log that raft-wal leaves behind and refuses are repaired before
+//     it opens them (repair);
 //   - a disk that answers nothing for two seconds, an fsync that fails, a
 //     replication or leadership transfer that hangs ends the process, after its
 //     transport was cut, so that the other servers elect a leader (guard);

@@ -20,9 +20,9 @@ var (
 	// state already: its cluster exists, and a second bootstrap would fork it.
 	ErrAlreadyBootstrapped = errors.New("cluster is bootstrapped already")
 
-	// ErrDiskFull is returned by Propose while the data directory has less
-	// free space than Config.MinFreeBytes. Reads and elections go on; proposals
-	// are taken again as soon as space is freed.
+	// ErrDiskFull is returned by Propose on a leader whose data directory has
+	// less free space than Config.MinFreeBytes, when no other server could take
+	// the lead. Reads go on; proposals are taken again as soon as space is freed.
 	ErrDiskFull = errors.New("data directory is full")
 
 	// ErrTooLarge is returned by Propose for a command above MaxCommandBytes.
@@ -87,6 +87,8 @@ type CorruptError struct {
 	File  string // path of the damaged file
 	Index uint64 // log index of the damaged entry, 0 where none is known
 	Err   error  // what was wrong
+
+	Others Others // the cure depends on them
 }
 
 func (e *CorruptError) Error() string {
@@ -94,7 +96,20 @@ func (e *CorruptError) Error() string {
 	if e.Index != 0 {
 		where = fmt.Sprintf("%s at log index %d", e.File, e.Index)
 	}
-	return fmt.Sprintf("%s is corrupt: %v; remove the data directory and rejoin as a new server", where, e.Err)
+	return fmt.Sprintf("%s is corrupt: %v; %s", where, e.Err, e.cure())
+}
+
+// cure is what helps. A server that may be the only one is never told to throw
+// anything away.
+func (e *CorruptError) cure() string {
+	const restore = "keep the data directory and go on from a backup (operator raft recover -snapshot)"
+	switch e.Others {
+	case OthersThere:
+		return "remove the data directory and rejoin as a new server, as long as the other servers have a leader"
+	case OthersNone:
+		return "it is the only server: " + restore
+	}
+	return "if other servers of the cluster have a leader, move the data directory away and rejoin as a new server; if this is the only one, " + restore
 }
 
 // Unwrap gives the cause.

@@ -233,43 +233,126 @@ func TestWedged(t *testing.T) {
 		want bool
 	}{
 		{"caught up and idle", follower{match: 10, contact: ago(0), lastSend: ago(time.Hour)}, false},
-		{"behind, nothing sent", follower{match: 9, contact: ago(0), lastSend: ago(6 * time.Second)}, true},
-		{"behind, sent lately", follower{match: 9, contact: ago(0), lastSend: ago(4 * time.Second)}, false},
-		{"behind, its disk is slow", follower{match: 9, contact: ago(0), lastSend: ago(6 * time.Second), inFlight: 1}, false},
-		{"behind and down", follower{match: 9, contact: ago(6 * time.Second), lastSend: ago(6 * time.Second)}, false},
+		{"behind, raft waits after failures", follower{match: 9, contact: ago(0), lastSend: ago(15 * time.Second)}, false},
+		{"behind, nothing sent", follower{match: 9, contact: ago(0), lastSend: ago(16 * time.Second)}, true},
+		{"behind, nothing sent while a snapshot is", follower{match: 9, contact: ago(0), lastSend: ago(time.Hour), inFlight: 1}, false},
+		{"behind, its disk is slow", follower{match: 9, contact: ago(0), lastSend: ago(8 * time.Second), appending: ago(8 * time.Second), inFlight: 1}, false},
+		{"behind, sent and never answered", follower{match: 9, contact: ago(0), lastSend: ago(10 * time.Second), appending: ago(10 * time.Second), inFlight: 1}, true},
+		{"behind and down", follower{match: 9, contact: ago(6 * time.Second), lastSend: ago(time.Minute)}, false},
 		{"new term", follower{match: 0, contact: ago(0)}, false},
 	}
 	for _, c := range cases {
-		if got := c.f.wedged(now, 10, 5*time.Second); got != c.want {
+		if got := c.f.wedged(now, 10, DefaultTimings()); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
 }
 
+// hanging is a network whose entries to one server are taken and never answered,
+// while its heartbeats are.
+type hanging struct {
+	*raft.InmemTransport
+	mu struct {
+		sync.Mutex
+		to raft.ServerID
+	}
+	released chan struct{}
+}
+
+func (h *hanging) hang(to string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.to = raft.ServerID(to)
+}
+
+func (h *hanging) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	h.mu.Lock()
+	hangs := id == h.mu.to && len(req.Entries) > 0
+	h.mu.Unlock()
+	if hangs {
+		<-h.released
+		return errCut
+	}
+	return h.InmemTransport.AppendEntries(id, target, req, resp)
+}
+
 func TestWedgedReplicationEndsTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newTestCluster(t, 3, nil)
+		ends := make(map[string]*hanging)
+		released := make(chan struct{})
+		c := newTestCluster(t, 3, func(config *Config) {
+			end := &hanging{InmemTransport: config.Transport.(*raft.InmemTransport), released: released}
+			ends[config.ID], config.Transport = end, end
+		})
 		leader := c.leader()
-		victim := c.others(leader)[0]
 		c.agree()
-		c.network.Isolate(victim.addr)
+		ends[leader.id].hang(c.others(leader)[0].id)
 		c.propose(leader, "not there")
-		time.Sleep(time.Minute)
+		hung := time.Now()
 		select {
 		case code := <-leader.exits:
-			t.Fatalf("exits with %d because a follower is down", code)
-		default:
+			if code != exitWedged {
+				t.Errorf("exit code %d", code)
+			}
+			if took := time.Since(hung); took < 5*time.Second || took > 12*time.Second {
+				t.Errorf("found after %s", took)
+			}
+		case <-time.After(time.Minute):
+			t.Error("not found within a minute")
 		}
-		// As raft's pipeline hangs: heartbeats are answered, and no entry is sent.
-		now := time.Now()
-		leader.node.gate.note(raft.ServerID(victim.id), leader.node.Term(), func(f *follower) {
-			f.contact, f.lastSend, f.inFlight = now, now.Add(-6*time.Second), 0
-		})
-		leader.node.checkFollowers(now, map[string]bool{})
-		if code := <-leader.exits; code != exitWedged {
-			t.Errorf("exit code %d", code)
-		}
+		close(released)
 	})
+}
+
+// A follower is away, for as long as it pleases, and comes back under writes:
+// nobody else ends, no write waits, and it has all of them at once.
+func TestFollowerWasAway(t *testing.T) {
+	for _, away := range []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute} {
+		t.Run(away.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newTestCluster(t, 3, nil)
+				leader := c.leader()
+				c.agree()
+				gone := c.others(leader)[0]
+				term := leader.node.Term()
+				var gap time.Duration
+				write := func(during time.Duration) {
+					t.Helper()
+					for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+						began := time.Now()
+						c.propose(leader, "x")
+						gap = max(gap, time.Since(began))
+					}
+				}
+				c.network.Isolate(gone.addr)
+				write(away)
+				c.network.Heal()
+				healed := time.Now()
+				index := c.propose(leader, "back").Index
+				there := make(chan time.Duration, 1)
+				go func() {
+					if gone.node.WaitApplied(context.Background(), index) == nil {
+						there <- time.Since(healed)
+					}
+				}()
+				write(30 * time.Second)
+				if took := <-there; took > time.Second {
+					t.Errorf("the follower has the entries %s after its return", took)
+				}
+				if gap > 0 {
+					t.Errorf("a write took %s", gap)
+				}
+				select {
+				case code := <-leader.exits:
+					t.Fatalf("the leader exits with %d", code)
+				default:
+				}
+				if leader.node.Term() != term || !leader.node.IsLeader() {
+					t.Errorf("another leads, in term %d after %d", leader.node.Term(), term)
+				}
+			})
+		})
+	}
 }
 
 func TestSlowFollowerGetsASnapshot(t *testing.T) {
@@ -680,5 +763,118 @@ func TestOldHeartbeatsConfirmNoRead(t *testing.T) {
 			t.Errorf("old leader gives read index %d, after %d was acknowledged elsewhere", index, newer.Index)
 		}
 		c.network.Heal()
+	})
+}
+
+// disks gives each server of a cluster its own free space.
+type disks struct {
+	mu struct {
+		sync.Mutex
+		full map[string]bool
+	}
+}
+
+func (d *disks) fill(id string, full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.full == nil {
+		d.mu.full = make(map[string]bool)
+	}
+	d.mu.full[id] = full
+}
+
+func (d *disks) full(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.full[id]
+}
+
+func (d *disks) of(config *Config) {
+	id := config.ID
+	config.MinFreeBytes = 1 << 20
+	config.Full = d.full
+	config.FreeBytes = func(string) (uint64, error) {
+		if d.full(id) {
+			return 0, nil
+		}
+		return 1 << 30, nil
+	}
+}
+
+func TestLeaderWithoutRoomHandsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rooms disks
+		c := newTestCluster(t, 3, rooms.of)
+		for round := range 6 { // each server gets its turn, and leads again: raft's own transfer would refuse writes then
+			old := c.leader()
+			c.propose(old, fmt.Sprint("before ", round))
+			rooms.fill(old.id, true)
+			filled := time.Now()
+			for old.node.IsLeader() && time.Since(filled) < time.Minute {
+				time.Sleep(5 * time.Millisecond)
+			}
+			if took := time.Since(filled); took > 1100*time.Millisecond {
+				t.Fatalf("round %d: %s still leads after %s", round, old.id, took)
+			}
+			lost := time.Now()
+			fresh := c.leader(c.others(old)...)
+			c.propose(fresh, fmt.Sprint("after ", round))
+			if took := time.Since(lost); took > 50*time.Millisecond {
+				t.Errorf("round %d: next write %s after the hand-over", round, took)
+			}
+			// A follower without room is no leader, and says who is.
+			var notLeader *NotLeaderError
+			if _, err := old.node.Propose(t.Context(), []byte("x")); !errors.As(err, &notLeader) || notLeader.LeaderID != fresh.id {
+				t.Errorf("round %d: a follower without room answers %v", round, err)
+			}
+			if !old.node.Stats().DiskFull || fresh.node.Stats().DiskFull {
+				t.Errorf("round %d: stats do not tell who has no room", round)
+			}
+			rooms.fill(old.id, false)
+			time.Sleep(2 * time.Second)
+		}
+		c.agree()
+	})
+}
+
+// Two of three servers have no room: the third one leads, and when it is gone
+// too, one of the others still answers reads.
+func TestServersWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rooms disks
+		c := newTestCluster(t, 3, rooms.of)
+		first := c.leader()
+		rooms.fill(first.id, true)
+		time.Sleep(2 * time.Second)
+		second := c.leader(c.others(first)...)
+		rooms.fill(second.id, true)
+		time.Sleep(2 * time.Second)
+		third := c.others(first, second)[0]
+		if got := c.leader(); got != third {
+			t.Fatalf("%s leads, and %s has room", got.id, third.id)
+		}
+		c.propose(third, "with room")
+		c.crash(third)
+		gone := time.Now()
+		last := c.leader(first, second)
+		t.Logf("a leader without room after %s", time.Since(gone))
+		if _, err := last.node.ReadIndex(t.Context()); err != nil {
+			t.Errorf("it answers no reads: %v", err)
+		}
+		asked := time.Now()
+		if _, err := last.node.Propose(t.Context(), []byte("x")); !errors.Is(err, ErrDiskFull) {
+			t.Errorf("it answers a write with %v", err)
+		}
+		if took := time.Since(asked); took > 0 {
+			t.Errorf("refused after %s", took)
+		}
+		c.network.Heal()
+		c.start(third)
+		time.Sleep(3 * time.Second)
+		if got := c.leader(); got != third {
+			t.Errorf("%s leads, and %s has room again", got.id, third.id)
+		}
+		c.propose(third, "again")
+		c.agree()
 	})
 }

@@ -14,14 +14,20 @@ import (
 var errCut = errors.New("transport is cut")
 
 // gate is the transport as raft sees it. It can be cut for good in one step,
-// never pipelines (raft's pipeline can hang for ever), and notes what each
-// follower answered.
+// never pipelines (raft's pipeline can hang for ever), sends entries to nobody
+// who answers nothing, and notes what each follower answered.
 type gate struct {
 	inner   raft.Transport
 	preVote raft.WithPreVote
 	isCut   atomic.Bool
 	idle    func()        // called when a call other than a heartbeat has ended; must not block
 	calls   atomic.Uint64 // numbers the calls that followers acknowledge, in the order of their beginning
+
+	// serves reports whether this server still leads, in a term, a cluster of
+	// which another is a member; nil until raft runs.
+	serves atomic.Pointer[func(id raft.ServerID, term uint64) bool]
+	// abstains reports whether this server asks for no votes; nil until raft runs.
+	abstains atomic.Pointer[func() bool]
 
 	mu struct {
 		sync.Mutex
@@ -37,13 +43,15 @@ var (
 
 // follower is what the leader's calls tell about one other server, in one term.
 type follower struct {
-	term        uint64    // of ours in which the rest holds
-	contact     time.Time // last answer of any kind
-	confirmed   uint64    // newest call after whose beginning it still followed us
-	match       uint64    // last entry known to be on its disk
-	inFlight    int       // entries or snapshots being sent now
-	lastSend    time.Time // last time such a call began or ended
-	lastError   string    // of the last call, empty when it succeeded
+	term        uint64        // of ours in which the rest holds
+	contact     time.Time     // last answer of any kind
+	confirmed   uint64        // newest call after whose beginning it still followed us
+	match       uint64        // last entry known to be on its disk
+	back        chan struct{} // closed, and replaced, by an answer after a failure
+	appending   time.Time     // when the entries being sent now were handed to the transport; zero without any
+	inFlight    int           // entries or snapshots being sent now
+	lastSend    time.Time     // last time such a call began or ended
+	lastError   string        // of the last call, empty when it succeeded
 	roundTrip   time.Duration
 	commitKnown uint64 // highest commit index sent to it
 }
@@ -112,11 +120,14 @@ func (g *gate) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *r
 	}
 	// A heartbeat carries nothing but the term.
 	heartbeat := req.PrevLogEntry == 0 && len(req.Entries) == 0 && req.LeaderCommitIndex == 0
+	if !heartbeat {
+		g.awaitAnswer(id, req.Term)
+	}
 	number, started := g.calls.Add(1), time.Now()
 	if !heartbeat {
 		g.note(id, req.Term, func(f *follower) {
 			f.inFlight++
-			f.lastSend = started
+			f.lastSend, f.appending = started, started
 			f.commitKnown = max(f.commitKnown, req.LeaderCommitIndex)
 		})
 	}
@@ -130,7 +141,7 @@ func (g *gate) AppendEntries(id raft.ServerID, target raft.ServerAddress, req *r
 			return
 		}
 		f.inFlight--
-		f.lastSend = time.Now()
+		f.lastSend, f.appending = time.Now(), time.Time{}
 		if err == nil && resp.Success {
 			f.match = max(f.match, req.PrevLogEntry+uint64(len(req.Entries)))
 		}
@@ -146,6 +157,7 @@ func (g *gate) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, req 
 	if g.isCut.Load() {
 		return errCut
 	}
+	g.awaitAnswer(id, req.Term)
 	started := time.Now()
 	g.note(id, req.Term, func(f *follower) {
 		f.inFlight++
@@ -163,10 +175,50 @@ func (g *gate) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, req 
 	return err
 }
 
+// answerEvery is how often a call that is held back looks whether it is still
+// wanted.
+const answerEvery = 50 * time.Millisecond
+
+// awaitAnswer holds a call back for as long as the last call to a follower has
+// failed: until a heartbeat gets through, or this server leads no more. Raft
+// would try again and again, wait twice as long after each failure, and so leave
+// a follower that has long come back, and answers heartbeats, without entries
+// for up to ten seconds.
+func (g *gate) awaitAnswer(id raft.ServerID, term uint64) {
+	for !g.isCut.Load() {
+		serves := g.serves.Load()
+		back := g.silence(id, term)
+		if back == nil || serves == nil || !(*serves)(id, term) {
+			return
+		}
+		timer := time.NewTimer(answerEvery)
+		select {
+		case <-back:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// silence gives what is closed when a follower answers whose last call failed,
+// nil when that succeeded or there was none.
+func (g *gate) silence(id raft.ServerID, term uint64) <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.mu.followers[id]
+	if f == nil || f.term != term || f.lastError == "" {
+		return nil
+	}
+	return f.back
+}
+
 // RequestVote implements raft.Transport.
 func (g *gate) RequestVote(id raft.ServerID, target raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	if g.isCut.Load() {
 		return errCut
+	}
+	if g.withholds() {
+		return errAbstains
 	}
 	return g.inner.RequestVote(id, target, req, resp)
 }
@@ -176,7 +228,15 @@ func (g *gate) RequestPreVote(id raft.ServerID, target raft.ServerAddress, req *
 	if g.isCut.Load() {
 		return errCut
 	}
+	if g.withholds() {
+		return errAbstains
+	}
 	return g.preVote.RequestPreVote(id, target, req, resp)
+}
+
+func (g *gate) withholds() bool {
+	abstains := g.abstains.Load()
+	return abstains != nil && (*abstains)()
 }
 
 // TimeoutNow implements raft.Transport.
@@ -194,7 +254,7 @@ func (g *gate) note(id raft.ServerID, term uint64, update func(*follower)) {
 	defer g.mu.Unlock()
 	f := g.mu.followers[id]
 	if f == nil || f.term < term {
-		f = &follower{term: term}
+		f = &follower{term: term, back: make(chan struct{})}
 		g.mu.followers[id] = f
 	}
 	if f.term == term {
@@ -209,7 +269,11 @@ func (f *follower) answered(started time.Time, err error) {
 	}
 	f.contact = time.Now()
 	f.roundTrip = f.contact.Sub(started)
-	f.lastError = ""
+	if f.lastError != "" {
+		f.lastError = ""
+		close(f.back)
+		f.back = make(chan struct{})
+	}
 }
 
 // followersAt gives a copy of what is known about each follower in term.

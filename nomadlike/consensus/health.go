@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -11,6 +12,10 @@ import (
 // watchEvery is how often the node looks at disk space and followers.
 const watchEvery = time.Second
 
+// backOffMax is the longest that raft waits after failures before it sends
+// entries again: ten milliseconds, doubled ten times.
+const backOffMax = 10240 * time.Millisecond
+
 // Stats is the state of one server, for people and metrics.
 type Stats struct {
 	ID            string
@@ -18,12 +23,13 @@ type Stats struct {
 	Term          uint64
 	FirstIndex    uint64        // oldest entry in the log, 0 when empty
 	LastIndex     uint64        // newest entry stored
+	LastTerm      uint64        // of that entry
 	LogBytes      int64         // length of the log files
 	CommitIndex   uint64        // newest entry known to be committed
 	AppliedIndex  uint64        // newest entry applied to the FSM
 	SnapshotIndex uint64        // last entry in the newest snapshot
 	LastContact   time.Duration // since the leader was heard; 0 on the leader, negative when never
-	DiskFull      bool          // Propose answers ErrDiskFull
+	DiskFull      bool          // it has no room for entries: as leader it hands over, or Propose answers ErrDiskFull
 }
 
 // Stats gives the state of this server.
@@ -36,6 +42,7 @@ func (n *Node) Stats() Stats {
 		AppliedIndex: n.AppliedIndex(),
 		DiskFull:     n.diskFull.Load(),
 	}
+	s.LastTerm, _ = strconv.ParseUint(n.raft.Stats()["last_log_term"], 10, 64) // raft tells it in no other way
 	if n.config.Dir != "" {
 		s.LogBytes = logBytes(n.config.Dir)
 	}
@@ -65,6 +72,9 @@ func (n *Node) Stats() Stats {
 	}
 	return s
 }
+
+// DiskFull reports whether this server has no room for entries.
+func (n *Node) DiskFull() bool { return n.diskFull.Load() }
 
 // PeerHealth is what the leader knows about another server.
 type PeerHealth struct {
@@ -112,7 +122,7 @@ func (n *Node) watchHealth() {
 	defer ticker.Stop()
 	silent := make(map[string]bool)
 	for {
-		n.checkSpace()
+		n.checkFull()
 		n.checkFollowers(time.Now(), silent)
 		select {
 		case <-ticker.C:
@@ -126,8 +136,8 @@ func (n *Node) watchHealth() {
 // that fails must end the process. The reserve lets elections and entries in
 // flight go on.
 func (n *Node) checkSpace() {
-	if n.config.Dir == "" {
-		return
+	if n.config.FreeBytes == nil {
+		return // in memory
 	}
 	free, err := n.config.FreeBytes(n.config.Dir)
 	if err != nil {
@@ -139,10 +149,10 @@ func (n *Node) checkSpace() {
 		return
 	}
 	if full {
-		n.config.Log.Error("data directory is nearly full: writes are refused until space is freed",
+		n.config.Log.Error("data directory is nearly full: another server has to lead until space is freed",
 			logkey.Path, n.config.Dir, "free_bytes", free, "needed_bytes", n.config.MinFreeBytes)
 	} else {
-		n.config.Log.Info("data directory has space again: writes are accepted", logkey.Path, n.config.Dir, "free_bytes", free)
+		n.config.Log.Info("data directory has space again", logkey.Path, n.config.Dir, "free_bytes", free)
 	}
 }
 
@@ -168,18 +178,23 @@ func (n *Node) checkFollowers(now time.Time, silent map[string]bool) {
 			n.config.Log.Info("server answers again", logkey.PeerID, peer.ID, logkey.Addr, peer.Addr)
 		}
 		silent[peer.ID] = isSilent
-		if f.wedged(now, last, n.config.Timings.Wedge) {
+		if f.wedged(now, last, n.config.Timings) {
 			n.guard.fail(exitWedged, "replication to a server hangs", logkey.PeerID, peer.ID, "match", f.match, logkey.Index, last)
 		}
 	}
 }
 
-// wedged tells whether our own replication to a follower hangs: it answers
-// heartbeats and lacks entries, yet for a long time none were sent to it. A
-// follower that is slow, or refuses, is its own affair and not this.
-func (f follower) wedged(now time.Time, last uint64, limit time.Duration) bool {
-	return f.match < last &&
-		f.inFlight == 0 &&
-		!f.lastSend.IsZero() && now.Sub(f.lastSend) > limit &&
-		now.Sub(f.contact) < limit/2
+// wedged reports whether our own replication to a follower hangs although it
+// answers heartbeats: entries were handed to the transport and it gave them up
+// long after its own deadline, or none were handed to it for longer than raft
+// ever waits after failures. A follower that is slow, was away, or refuses is
+// its own affair and not this.
+func (f follower) wedged(now time.Time, last uint64, t Timings) bool {
+	if f.match >= last || now.Sub(f.contact) > t.Wedge/2 {
+		return false
+	}
+	if !f.appending.IsZero() {
+		return now.Sub(f.appending) > t.Wedge+2*t.IO
+	}
+	return f.inFlight == 0 && !f.lastSend.IsZero() && now.Sub(f.lastSend) > t.Wedge+backOffMax
 }

@@ -51,15 +51,11 @@ func (n *Node) hintFollowers() {
 			continue
 		}
 		n.tasks.Go(func() {
-			self := n.gate.EncodePeer(raft.ServerID(n.config.ID), n.gate.LocalAddr())
+			header := n.header()
 			request := &raft.AppendEntriesRequest{
-				RPCHeader: raft.RPCHeader{
-					ProtocolVersion: raft.ProtocolVersionMax,
-					ID:              []byte(n.config.ID),
-					Addr:            self,
-				},
+				RPCHeader:         header,
 				Term:              term,
-				Leader:            self,
+				Leader:            header.Addr,
 				PrevLogEntry:      index,
 				PrevLogTerm:       entryTerm,
 				LeaderCommitIndex: index,

@@ -43,23 +43,32 @@ func EnsureIdentity(dir, clusterID string) (Identity, error) {
 	if err := refuseStateWithoutIdentity(dir); err != nil {
 		return Identity{}, err
 	}
-	var id [16]byte
-	rand.Read(id[:]) // never fails
-	identity = Identity{Format: identityFormat, ClusterID: clusterID, ServerID: hex.EncodeToString(id[:])}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Identity{}, fmt.Errorf("make data directory: %w", err)
-	}
-	payload, err := json.Marshal(identity)
-	if err != nil {
-		return Identity{}, fmt.Errorf("encode identity: %w", err)
-	}
-	if err := (fileRecord{filepath.Join(dir, identityFile)}).save(payload); err != nil {
-		return Identity{}, fmt.Errorf("save identity: %w", err)
-	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
+	identity = NewIdentity(clusterID)
+	if err := identity.save(dir); err != nil {
 		return Identity{}, err
 	}
 	return identity, nil
+}
+
+func randomServerID() string {
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// save makes a data directory of this identity.
+func (identity Identity) save(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make data directory: %w", err)
+	}
+	payload, err := json.Marshal(identity)
+	if err != nil {
+		return fmt.Errorf("encode identity: %w", err)
+	}
+	if err := (fileRecord{filepath.Join(dir, identityFile)}).save(payload); err != nil {
+		return fmt.Errorf("save identity: %w", err)
+	}
+	return syncDir(filepath.Dir(dir))
 }
 
 // ReadIdentity gives the identity of a data directory, and false where the

@@ -23,7 +23,9 @@ type machine struct {
 		waiters waitHeap
 		mark    leaderMark // the newest applied
 	}
-	onApplied func() // after each batch; must not block
+	onApplied func()      // after each batch; must not block
+	onRefused func(error) // a state that the FSM does not take, which raft would only log and ask for again
+	refused   error       // the last of these, until raft runs
 }
 
 var _ raft.BatchingFSM = (*machine)(nil)
@@ -136,6 +138,8 @@ func (m *machine) Restore(source io.ReadCloser) error {
 		return fmt.Errorf("restore state: reader is a %T and tells no index", inner)
 	}
 	if err := m.fsm.Restore(source); err != nil {
+		m.refused = err
+		m.onRefused(err)
 		return fmt.Errorf("restore state: %w", err)
 	}
 	m.publish(body.meta.Index, body.meta.Term, leaderMark{})

@@ -129,13 +129,8 @@ func (n *Node) Promote(ctx context.Context, id string) error {
 // once the change is committed.
 func (n *Node) RemovePeer(ctx context.Context, id string) error {
 	err := n.change(ctx, "remove server", func(timeout time.Duration) (raft.IndexFuture, error) {
-		peer, ok := n.peer(id)
-		if !ok {
-			return nil, fmt.Errorf("%w: %s", ErrUnknownPeer, id)
-		}
-		others := slices.ContainsFunc(n.Peers(), func(p Peer) bool { return p.Voter && p.ID != id })
-		if peer.Voter && !others {
-			return nil, fmt.Errorf("%w: %s", ErrLastVoter, id)
+		if err := n.MayRemove(id); err != nil {
+			return nil, err
 		}
 		return n.raft.RemoveServer(raft.ServerID(id), 0, timeout), nil
 	})
@@ -143,6 +138,20 @@ func (n *Node) RemovePeer(ctx context.Context, id string) error {
 		n.gate.forget(raft.ServerID(id))
 	}
 	return err
+}
+
+// MayRemove tells whether a server could be removed: that it is one, and that
+// a voter is left without it.
+func (n *Node) MayRemove(id string) error {
+	peer, ok := n.peer(id)
+	if !ok {
+		return fmt.Errorf("%w: %s", ErrUnknownPeer, id)
+	}
+	others := slices.ContainsFunc(n.Peers(), func(p Peer) bool { return p.Voter && p.ID != id })
+	if peer.Voter && !others {
+		return fmt.Errorf("%w: %s", ErrLastVoter, id)
+	}
+	return nil
 }
 
 // checkAddress refuses an address that another server has: two ids on one

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -32,7 +33,10 @@ type Node struct {
 	reads    readBatches
 	leading  leading
 	diskFull atomic.Bool
-	hints    hints
+	lastLed  atomic.Int64 // when this server was last seen to lead, in nanoseconds since 1970
+
+	handingOver atomic.Bool
+	hints       hints
 
 	ops     operations
 	closing chan struct{}  // closed when Shutdown begins
@@ -57,7 +61,7 @@ func Open(config Config) (*Node, error) {
 	guard := newGuard(config)
 	store, err := openStorage(config, guard)
 	if err != nil {
-		return nil, err
+		return nil, withOthers(config, err)
 	}
 	config.ID = store.identity.ServerID
 	n := &Node{
@@ -89,11 +93,18 @@ func (n *Node) start() error {
 		return err
 	}
 	n.machine.onApplied = n.hints.soon
+	n.machine.onRefused = func(err error) {
+		n.guard.fail(exitState, "a snapshot cannot be restored", logkey.Error, err)
+	}
 	n.raft, err = n.newRaft(rc)
 	if err != nil {
 		n.gate.cut()
 		return err
 	}
+	serves := n.serves
+	n.gate.serves.Store(&serves)
+	abstains := n.abstains
+	n.gate.abstains.Store(&abstains)
 	n.guard.arm(n.gate.cut)
 	n.tasks.Go(n.followLeadership)
 	n.tasks.Go(n.answerReads)
@@ -114,7 +125,7 @@ func (n *Node) newRaft(rc *raft.Config) (r *raft.Raft, err error) {
 	}()
 	r, err = raft.NewRaft(rc, n.machine, n.storage.log, guardedVote{n.storage.vote, n.guard}, n.storage.snapshots, n.gate)
 	if err != nil {
-		return nil, fmt.Errorf("start raft: %w", err)
+		return nil, fmt.Errorf("start raft: %w", errors.Join(err, n.machine.refused))
 	}
 	return r, nil
 }
@@ -175,6 +186,12 @@ func (n *Node) LeaderAddr() string {
 // IsLeader tells whether this server believes to lead. It may be wrong for as
 // long as a lease: only Propose and ReadIndex know.
 func (n *Node) IsLeader() bool { return n.raft.State() == raft.Leader }
+
+// serves reports whether this server leads in a term, and another is a member.
+func (n *Node) serves(id raft.ServerID, term uint64) bool {
+	return n.IsLeader() && n.Term() == term &&
+		slices.ContainsFunc(n.Peers(), func(peer Peer) bool { return peer.ID == string(id) })
+}
 
 func (n *Node) notLeader() error {
 	addr, id := n.raft.LeaderWithID()

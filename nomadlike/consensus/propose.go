@@ -29,10 +29,12 @@ func (n *Node) Propose(ctx context.Context, command []byte) (Result, error) {
 	switch {
 	case len(command) > MaxCommandBytes:
 		return Result{}, fmt.Errorf("propose %d bytes: %w", len(command), ErrTooLarge)
-	case n.diskFull.Load():
-		return Result{}, fmt.Errorf("propose: %w: %s", ErrDiskFull, n.config.Dir)
 	case !n.IsLeader():
 		return Result{}, n.notLeader()
+	case n.handingOver.Load():
+		return Result{}, &NotLeaderError{} // in milliseconds there is another
+	case n.diskFull.Load():
+		return Result{}, fmt.Errorf("propose: %w: %s", ErrDiskFull, n.config.Dir)
 	}
 	select {
 	case n.places <- struct{}{}:

@@ -63,6 +63,9 @@ type RestoreOptions struct {
 	// AllowForeign takes an archive of another cluster: for a cluster that is
 	// made anew because the old one is lost.
 	AllowForeign bool
+	// Revive changes the state before it is brought back; nil: it comes back as it
+	// was. An error of it leaves everything unchanged.
+	Revive Reviver
 }
 
 // SnapshotRestore replaces the state of the whole cluster by an archive.
@@ -93,11 +96,23 @@ func (n *Node) SnapshotRestore(ctx context.Context, archive io.Reader, options R
 			return Meta{}, fmt.Errorf("check snapshot: %w", err)
 		}
 	}
+	state := spool
+	if options.Revive != nil {
+		next, size, err := n.revived(spool, options.Revive, meta)
+		if err != nil {
+			return Meta{}, err
+		}
+		defer func() {
+			next.Close()
+			os.Remove(next.Name())
+		}()
+		state, meta.BodyBytes = next, size
+	}
 	if err := n.ops.begin(); err != nil {
 		return Meta{}, err
 	}
 	defer n.ops.end()
-	if err := rewound(spool, func(r io.Reader) error { return n.raft.Restore(meta.raftMeta("restore"), r, n.restoreTimeout(ctx)) }); err != nil {
+	if err := rewound(state, func(r io.Reader) error { return n.raft.Restore(meta.raftMeta("restore"), r, n.restoreTimeout(ctx)) }); err != nil {
 		if errors.Is(err, raft.ErrNotLeader) {
 			return Meta{}, n.notLeader()
 		}
@@ -111,6 +126,27 @@ func (n *Node) SnapshotRestore(ctx context.Context, archive io.Reader, options R
 	}
 	n.config.Log.Warn("state was replaced by a snapshot", logkey.Index, meta.Index, logkey.Term, meta.Term, "sha256", meta.SHA256)
 	return meta, nil
+}
+
+// revived gives a file with the state as revive makes it of another's.
+func (n *Node) revived(state io.ReadSeeker, revive Reviver, meta Meta) (_ *os.File, size int64, err error) {
+	next, err := os.CreateTemp(n.config.Dir, "restore-*"+temporaryEnd)
+	if err != nil {
+		return nil, 0, fmt.Errorf("keep archive: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			next.Close()
+			os.Remove(next.Name())
+		}
+	}()
+	if err := rewound(state, func(r io.Reader) error { return revive(r, next, meta.CreatedAt) }); err != nil {
+		return nil, 0, fmt.Errorf("check snapshot: %w", err)
+	}
+	if size, err = next.Seek(0, io.SeekEnd); err != nil {
+		return nil, 0, fmt.Errorf("measure state: %w", err)
+	}
+	return next, size, nil
 }
 
 // restoreTimeout bounds raft's waiting for its turn.

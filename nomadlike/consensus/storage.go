@@ -79,6 +79,9 @@ func openDir(config Config, guard *guard) (_ *storage, err error) {
 	if err := sweepTemporary(filepath.Join(config.Dir, snapshotDir)); err != nil {
 		return nil, err
 	}
+	if err := s.mendSnapshots(config.Log); err != nil {
+		return nil, err
+	}
 	return s, s.check()
 }
 
@@ -88,6 +91,9 @@ func openLog(config Config, guard *guard, meta *logMeta) (*guardedLog, error) {
 	mark, err := openWatermark(filepath.Join(config.Dir, watermarkFile))
 	if err != nil {
 		return nil, err
+	}
+	if err := repairLog(config.Dir, meta.record, mark.at(), config.Log); err != nil {
+		return nil, errors.Join(fmt.Errorf("open log: %w", err), mark.close())
 	}
 	store, err := wal.Open(dir,
 		wal.WithCodec(entryCodec{}),

@@ -229,7 +229,7 @@ func (f *Futures) startOf(i int) Start {
 	m := &f.members[i]
 	s := Start{
 		JobID: m.subjob.JobID, JobName: m.job.Name, Project: m.job.Project, User: m.job.User, Subjob: m.subjob.Index,
-		Attempt: m.subjob.Attempt + 1, Pool: m.pool, Position: m.position, Priority: m.job.Priority,
+		Attempt: m.subjob.NextAttempt(), Pool: m.pool, Position: m.position, Priority: m.job.Priority,
 		Nodes: m.job.Nodes, Devices: devicesOf(m.job), Wait: m.wait,
 	}
 	s.When, s.Features = f.when(i)

@@ -33,6 +33,7 @@ const (
 	settleMembersMax = 256
 	deadKept         = 10 * time.Minute // how long gone members stay in the table
 	nameLengthMax    = 64
+	serversMax       = 64 // members that say they are servers
 )
 
 // Config configures an agent's membership. Name, Meta, Key and Logger are
@@ -51,13 +52,25 @@ type Config struct {
 	Seeds         []string // host:port of agents to join through; more may be known
 	Known         Known    // where servers are remembered; nil means nowhere
 
+	// Peers, on servers, names those of the log by id and where their gossip is
+	// likely to be (host:port). It finds the cluster again for a server that
+	// remembers nobody, such as a founder that met the others a moment before it
+	// was stopped. It must not block, and gives nothing until the log is open.
+	// Nil means that there is no log.
+	Peers func() map[string]string
+
+	// Prove, on servers, is asked about every claim about a server; those that
+	// it refuses are not heard. Nil, on nodes, means that they are heard: who
+	// then calls such a server has it prove itself anyway.
+	Prove Prove
+
 	// Scale stretches all timings of failure detection, for machines that
 	// are too busy to answer in time: 1 (also 0) is right for a LAN, 2.5 for
 	// two shared cores.
 	Scale float64
 
 	// Transport replaces the network, for tests.
-	Transport memberlist.Transport
+	Transport memberlist.NodeAwareTransport
 }
 
 // Meta is what every member tells about itself. It is sent with every
@@ -70,6 +83,7 @@ type Meta struct {
 	Version  string `cbor:"5,keyasint,omitempty"`
 	Leaving  bool   `cbor:"6,keyasint,omitempty"` // it is about to leave in order
 	Name     string `cbor:"7,keyasint,omitempty"` // of its machine, for people
+	Full     bool   `cbor:"8,keyasint,omitempty"` // a server without room for log entries
 }
 
 // encode gives the metadata's bytes, at most MetaSizeMax.
@@ -193,6 +207,5 @@ func (c *Config) listConfig() *memberlist.Config {
 	list.TCPTimeout = tcpTimeout
 	list.DeadNodeReclaimTime = scaled(2 * time.Second) // a restarted agent may have a new address
 	list.EnableCompression = false                     // costs more than it saves: packets are small, keys random
-	list.Transport = c.Transport
 	return list
 }

@@ -10,7 +10,9 @@
 //
 // Nothing here decides about life and death: gossip is a hint to dial and a
 // witness among others. What it says can be forged by whoever holds the
-// gossip key, so identities are proven over rpc only.
+// gossip key, as every node does. So servers have each claim about a server
+// proven over rpc before it is heard (Config.Prove), and go on asking those
+// that were proven.
 //
 // Limits: packets are AES-256-GCM with the cluster's key and label; those
 // that do not decrypt are dropped and counted. Metadata of a member is at

@@ -19,7 +19,9 @@ import (
 var (
 	errBadName      = errors.New("its name is no agent id")
 	errOtherCluster = errors.New("it is in another cluster")
+	errRefused      = errors.New("it was removed")
 	errTooMany      = errors.New("there are too many members")
+	errUnproven     = errors.New("the server has not proven it yet")
 
 	// ErrNobodyAnswered is returned by Join when no address could be joined.
 	ErrNobodyAnswered = errors.New("nobody answered")
@@ -33,10 +35,13 @@ type Gossip struct {
 	list   *memberlist.Memberlist
 	keys   *memberlist.Keyring
 	table  *table
+	proofs *proofs // nil where no proofs are asked for
 	tap    *logTap
+	door   *door
 	known  Known
 	seeds  []string
-	addr   string // host:port that others reach this agent at
+	peers  func() map[string]string // may be nil
+	addr   string                   // host:port that others reach this agent at
 
 	events  chan Event
 	cancel  context.CancelFunc // ends the goroutines below
@@ -69,17 +74,31 @@ func Open(config Config) (*Gossip, error) {
 		table:  newTable(config.Name, config.Meta.Cluster),
 		known:  config.Known,
 		seeds:  slices.Clone(config.Seeds),
+		peers:  config.Peers,
 		events: make(chan Event),
 	}
 	g.mu.meta = config.Meta
+	if config.Prove != nil {
+		g.proofs = newProofs(config.Name, config.Prove)
+		g.table.proofs = g.proofs
+	}
 	g.tap = &logTap{logger: config.Logger, suspect: g.table.suspect}
 	list := config.listConfig()
 	list.Keyring = keys
 	list.Logger = log.New(g.tap, "", 0)
 	list.Delegate = metaDelegate{g}
 	list.Events, list.Alive, list.Ping = g.table, g.table, g.table
+	transport := config.Transport
+	if transport == nil {
+		if transport, err = listen(list); err != nil {
+			return nil, fmt.Errorf("open gossip at %s:%d: %w", list.BindAddr, list.BindPort, err)
+		}
+	}
+	g.door = newDoor(transport, func() { g.tap.countRefusal("too many streams") })
+	list.Transport = g.door
 	g.list, err = memberlist.Create(list)
 	if err != nil {
+		_ = g.door.Shutdown() // it was never used
 		return nil, fmt.Errorf("open gossip at %s:%d: %w", list.BindAddr, list.BindPort, err)
 	}
 	g.addr = g.list.LocalNode().Address()
@@ -87,6 +106,9 @@ func Open(config Config) (*Gossip, error) {
 	g.cancel = cancel
 	g.running.Go(func() { g.deliver(ctx) })
 	g.running.Go(func() { g.keepJoined(ctx) })
+	if g.proofs != nil {
+		g.running.Go(func() { g.keepProving(ctx) })
+	}
 	return g, nil
 }
 
@@ -140,12 +162,24 @@ func (g *Gossip) Addr() string { return g.addr }
 
 // Members are all agents that this one knows, by id, those that are gone for
 // less than ten minutes included. The slice is the caller's.
-func (g *Gossip) Members() []Member { return g.table.list() }
+func (g *Gossip) Members() []Member {
+	members := g.table.list()
+	for i := range members {
+		members[i] = g.corrected(members[i])
+	}
+	return members
+}
 
 // Servers are the members with the server role that may be up: alive or
-// suspect. The slice is the caller's.
-func (g *Gossip) Servers() []Member {
-	return slices.DeleteFunc(g.table.list(), func(m Member) bool {
+// suspect. Where proofs are asked for, they have proven it. The slice is the
+// caller's.
+func (g *Gossip) Servers() []Member { return mayBeUp(g.Members()) }
+
+// heard are the servers as memberlist has them.
+func (g *Gossip) heard() []Member { return mayBeUp(g.table.list()) }
+
+func mayBeUp(members []Member) []Member {
+	return slices.DeleteFunc(members, func(m Member) bool {
 		return m.Meta.Role != roleServer || (m.State != StateAlive && m.State != StateSuspect)
 	})
 }
@@ -153,7 +187,27 @@ func (g *Gossip) Servers() []Member {
 // View is what this agent believes of a member, without asking anybody.
 func (g *Gossip) View(id string) Member {
 	member, _, _ := g.table.get(id)
-	return member
+	return g.corrected(member)
+}
+
+// corrected replaces what gossip says of a server by what the server itself
+// proves: it lives where it answers, whatever others say.
+func (g *Gossip) corrected(m Member) Member {
+	if g.proofs == nil {
+		return m
+	}
+	server, found := g.proofs.find(m.ID, time.Now())
+	if !found {
+		return m
+	}
+	m.Addr, m.Meta.RPCAddr, m.Meta.Role, m.Meta.Protocol = server.Addr, server.RPCAddr, roleServer, server.Protocol
+	if m.Meta.Cluster == "" {
+		m.Meta.Cluster = g.table.cluster
+	}
+	if server.Fresh && m.State != StateAlive {
+		m.State, m.Since = StateAlive, server.Since
+	}
+	return m
 }
 
 // Sighting is a witness's answer about a member.

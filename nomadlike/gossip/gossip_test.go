@@ -442,3 +442,30 @@ func TestKnownFile(t *testing.T) {
 		t.Error("saved where nothing can be saved")
 	}
 }
+
+// A server that remembers nobody and has no seeds, whom the others took leave
+// of, finds them by the servers that its log names.
+func TestAServerFindsThePeersOfItsLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.cluster(3, 0)
+		w.within(2*time.Second, "all see all", w.allSee("s1 alive", "s2 alive", "s3 alive"))
+		founder := w.members["s1"]
+		if err := founder.Leave(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		w.crash("s1")
+		w.within(2*time.Second, "s1 left", w.allSee("s1 left", "s2 alive", "s3 alive"))
+		config := w.config(1, roleServer)
+		config.Seeds = nil
+		opened := time.Now().Add(3 * time.Second) // of its log
+		config.Peers = func() map[string]string {
+			if time.Now().Before(opened) {
+				return nil
+			}
+			return map[string]string{"s1": hostNamed(1) + ":4648", "s2": hostNamed(2) + ":4648", "s3": hostNamed(3) + ":4648"}
+		}
+		w.open(config)
+		w.within(10*time.Second, "all see all again", w.allSee("s1 alive", "s2 alive", "s3 alive"))
+	})
+}

@@ -30,6 +30,9 @@ type logTap struct {
 func (l *logTap) Write(line []byte) (int, error) {
 	level, text := splitLevel(string(bytes.TrimSpace(line)))
 	switch {
+	case strings.HasSuffix(text, errUnproven.Error()): // it is being looked into
+		level = slog.LevelDebug
+		l.logger.Log(context.Background(), level, text)
 	case isRefusal(text):
 		l.countRefusal(text)
 	default:

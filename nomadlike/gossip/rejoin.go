@@ -29,12 +29,12 @@ func (g *Gossip) keepJoined(ctx context.Context) {
 		if now := time.Now(); !now.Before(next) {
 			g.table.prune(now)
 			// Nobody missing: all is well, or this is the cluster's first agent.
-			missing := g.missing(known)
+			missing, complete := g.missing(known)
 			if len(missing) > 0 && g.rejoin(ctx, missing) {
 				joined = true
 				settleAt = time.Now().Add(settleDelay)
 			}
-			if joined || len(missing) == 0 {
+			if joined || len(missing) == 0 && complete {
 				wait = RejoinInterval
 			}
 			next = time.Now().Add(wait)
@@ -46,6 +46,7 @@ func (g *Gossip) keepJoined(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+			g.remember(known) // who was met a moment ago is known at the next start
 			return
 		case <-time.After(min(rememberInterval, max(0, time.Until(next)))):
 		}
@@ -58,7 +59,7 @@ func (g *Gossip) keepJoined(ctx context.Context) {
 // next regular exchange. Large clusters rather wait: there the exchange is
 // dear, and seldom do all start at once.
 func (g *Gossip) settle(ctx context.Context) {
-	servers := slices.DeleteFunc(g.Servers(), func(m Member) bool { return m.ID == g.table.self })
+	servers := slices.DeleteFunc(g.heard(), func(m Member) bool { return m.ID == g.table.self })
 	if len(servers) == 0 || len(g.Members()) > settleMembersMax {
 		return
 	}
@@ -81,25 +82,37 @@ func (g *Gossip) rejoin(ctx context.Context, addrs []string) bool {
 	return err == nil
 }
 
-// missing lists addresses to join: known servers that are not alive here,
-// and the seeds while no other server is.
-func (g *Gossip) missing(known []KnownServer) []string {
-	var addrs []string
+// missing lists addresses to join: known servers and those of the log that are
+// not alive here, and the seeds while no other server is. It reports whether the
+// log could be asked.
+func (g *Gossip) missing(known []KnownServer) (addrs []string, complete bool) {
 	others := 0
-	for _, server := range g.Servers() {
+	for _, server := range g.heard() {
 		if server.ID != g.table.self && server.State == StateAlive {
 			others++
 		}
 	}
 	for _, server := range known {
-		if server.ID != g.table.self && g.View(server.ID).State != StateAlive {
+		if server.ID != g.table.self && g.table.state(server.ID) != StateAlive {
 			addrs = append(addrs, server.Addr)
+		}
+	}
+	complete = true
+	if g.peers != nil {
+		peers := g.peers()
+		complete = len(peers) > 0
+		for id, addr := range peers {
+			if id != g.table.self && g.table.state(id) != StateAlive {
+				addrs = append(addrs, addr)
+			}
 		}
 	}
 	if others == 0 {
 		addrs = append(addrs, g.seeds...)
 	}
-	return slices.DeleteFunc(addrs, func(addr string) bool { return addr == g.Addr() })
+	slices.Sort(addrs)
+	addrs = slices.Compact(addrs)
+	return slices.DeleteFunc(addrs, func(addr string) bool { return addr == g.Addr() }), complete
 }
 
 // load reads the servers of the last run. A broken file is as good as none.

@@ -47,7 +47,8 @@ type table struct {
 	self    string
 	cluster string
 
-	wake chan struct{} // holds a token when pending is not empty
+	wake   chan struct{} // holds a token when pending is not empty
+	proofs *proofs       // may be nil
 
 	mu struct {
 		sync.Mutex
@@ -56,6 +57,7 @@ type table struct {
 		pending map[string]struct{}  // ids with an event to deliver
 		order   []string             // of pending, oldest first
 		servers uint64               // counts changes of servers
+		refused map[string]bool      // ids that are not heard any more
 	}
 }
 
@@ -118,12 +120,30 @@ func (t *table) NotifyAlive(node *memberlist.Node) error {
 	if meta.Cluster != t.cluster {
 		return errOtherCluster
 	}
+	if t.proofs != nil {
+		if err := t.proofs.admit(node, meta); err != nil {
+			return err
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, known := t.mu.members[node.Name]; !known && len(t.mu.members) >= MembersMax {
+	if t.mu.refused[node.Name] {
+		return errRefused
+	}
+	if _, known := t.mu.members[node.Name]; !known && (len(t.mu.members) >= MembersMax || meta.Role == roleServer && t.serversLocked() >= serversMax) {
 		return errTooMany
 	}
 	return nil
+}
+
+func (t *table) serversLocked() int {
+	servers := 0
+	for _, m := range t.mu.members {
+		if m.Meta.Role == roleServer {
+			servers++
+		}
+	}
+	return servers
 }
 
 // NotifyJoin is memberlist's news of a member that is alive (again).
@@ -205,6 +225,12 @@ func (t *table) get(id string) (member Member, ack time.Time, ok bool) {
 		return Member{ID: id, State: StateUnknown}, time.Time{}, false
 	}
 	return *m, t.mu.acks[id], true
+}
+
+// state is what memberlist believes of a member.
+func (t *table) state(id string) State {
+	member, _, _ := t.get(id)
+	return member.State
 }
 
 // list gives all members by id.

@@ -15,6 +15,7 @@ const (
 	mpiHostFile     = ".nomadlike/hostfile"       // "host slots=N": Open MPI, DeepSpeed
 	mpiHydraFile    = ".nomadlike/mpich_hostfile" // "host:N": MPICH, Intel MPI
 	remoteShellVerb = "mpi-rsh"                   // hidden command of the nomadlike binary
+	programName     = "nomadlike"                 // of the binary in the PATH of every task
 )
 
 // mpi runs the command on rank 0 only; mpirun starts the processes of the
@@ -91,12 +92,16 @@ func (b *build) remoteShell() string {
 func (b *build) mpiLauncher() {
 	hosts, hydraHosts := b.inTaskDir(mpiHostFile), b.inTaskDir(mpiHydraFile)
 	shell := b.inTaskDir(mpiShellFile)
+	// Open MPI's daemons on the other nodes look for the remote shell as well,
+	// though they never use it: by a name that every task's PATH knows, since
+	// the path of rank 0 exists nowhere else.
+	everywhere := programName + " " + remoteShellVerb
 	for _, v := range [...]struct{ name, value string }{
 		{"OMPI_MCA_orte_default_hostfile", hosts},
-		{"OMPI_MCA_plm_rsh_agent", shell},
+		{"OMPI_MCA_plm_rsh_agent", everywhere},
 		{"OMPI_MCA_plm_rsh_no_tree_spawn", "1"}, // workers have no remote shell
 		{"PRTE_MCA_prte_default_hostfile", hosts},
-		{"PRTE_MCA_plm_ssh_agent", shell},
+		{"PRTE_MCA_plm_ssh_agent", everywhere},
 		{"PRTE_MCA_plm_ssh_no_tree_spawn", "1"},
 		{"HYDRA_HOST_FILE", hydraHosts},
 		{"HYDRA_LAUNCHER", "ssh"}, // the form of arguments that the remote shell reads

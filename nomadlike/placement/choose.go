@@ -110,7 +110,7 @@ func (q *query) one() (int32, bool) {
 	q.emptier = q.options.Fit == Spread
 	switch {
 	case q.view.named != nil:
-		for _, pos := range q.view.named {
+		for _, pos := range q.named() {
 			if q.fits(pos) {
 				return pos, true
 			}
@@ -128,6 +128,18 @@ func (q *query) one() (int32, bool) {
 		return 0, false
 	}
 	return list[0], true
+}
+
+// named are the positions of the nodes that the job names, in its order, those
+// that the options prefer first: one where it could not be started comes last.
+func (q *query) named() []int32 {
+	if q.options.Prefer == nil || q.need.job.VIP != nil {
+		return q.view.named
+	}
+	index := q.f.layout.index
+	return slices.SortedStableFunc(slices.Values(q.view.named), func(a, b int32) int {
+		return cmp.Compare(q.options.Prefer(int(index[b])), q.options.Prefer(int(index[a])))
+	})
 }
 
 // byName compares positions by the names of their nodes.

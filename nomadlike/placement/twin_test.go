@@ -153,6 +153,8 @@ func (t *twin) chooseIn(job *structs.Job, index, count int, pool string, o twinO
 				slices.SortFunc(fits, compareNodeNames)
 			}
 			fits = t.preferred(fits, o.fit == Spread, o)
+		} else if job.VIP == nil {
+			slices.SortStableFunc(fits, func(a, b *structs.Node) int { return cmp.Compare(o.prefer[b.ID], o.prefer[a.ID]) })
 		}
 		placed, ok := t.rank(job, fits[0], last, 0, o)
 		return []structs.RankPlacement{placed}, ok

@@ -103,6 +103,7 @@ func dialedIdentity(state tls.ConnectionState) (auth.Identity, error) {
 type RaftLayer struct {
 	lane   net.Listener
 	dialer Dialer
+	idAt   func(addr string) (string, error)
 
 	mu struct {
 		sync.Mutex
@@ -113,9 +114,12 @@ type RaftLayer struct {
 
 var _ raft.StreamLayer = (*RaftLayer)(nil)
 
-// RaftLayer makes the stream layer that raft.NewNetworkTransport takes.
-func (m *Mux) RaftLayer(dialer Dialer) *RaftLayer {
-	l := &RaftLayer{lane: m.Raft(), dialer: dialer.withDefaults()}
+// RaftLayer makes the stream layer that raft.NewNetworkTransport takes. IDAt
+// gives the id of the server that Raft's configuration has at an address, ""
+// where it has none: only that server may answer there. Nil means any server
+// of the cluster.
+func (m *Mux) RaftLayer(dialer Dialer, idAt func(addr string) (string, error)) *RaftLayer {
+	l := &RaftLayer{lane: m.Raft(), dialer: dialer.withDefaults(), idAt: idAt}
 	l.mu.conns = make(map[*raftConn]struct{})
 	return l
 }
@@ -179,6 +183,13 @@ func (l *RaftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	target := Target{Addr: string(address), Expect: auth.Expect{Role: auth.RoleServer}}
+	if l.idAt != nil {
+		id, err := l.idAt(target.Addr)
+		if err != nil {
+			return nil, fmt.Errorf("dial %s: %w", target.Addr, err)
+		}
+		target.ID = id
+	}
 	conn, err := l.dialer.raw(ctx, target.Addr)
 	if err != nil {
 		return nil, err

@@ -20,8 +20,11 @@ const (
 	DefaultFailAfter        = 800 * time.Millisecond
 	DefaultHandshakeTimeout = 5 * time.Second
 	DefaultHandshakesMax    = 1024 // TLS handshakes at once
-	DefaultConnsPerIPMax    = 512  // HTTP connections and handshakes of one address
+	DefaultHandshakesPerIP  = 128  // of them, from one address
+	DefaultConnsMax         = 8192 // HTTP connections
+	DefaultConnsPerIPMax    = 512  // of them, from one address
 	DefaultConnsPerPeerMax  = 64   // RPC and Raft connections of one agent
+	DefaultQuietAfter       = 10 * time.Second
 
 	deliverQueueMax  = 128 // finished handshakes that nobody accepted yet, per protocol
 	acceptBackoffMin = 5 * time.Millisecond
@@ -42,18 +45,31 @@ type MuxConfig struct {
 	// called from many goroutines and must not block.
 	Admit func(auth.Identity) error
 
+	// Relay, on agents that are no servers, opens a plain connection to a
+	// server. What people's programs send for a server (auth.ServerName) is
+	// passed on to it unopened. Nil where a server answers itself.
+	Relay func(context.Context) (net.Conn, error)
+
 	FailAfter        time.Duration // silence that breaks a machine connection
 	HandshakeTimeout time.Duration
 	HandshakesMax    int
+	ConnsMax         int
 	ConnsPerIPMax    int
 	ConnsPerPeerMax  int
+
+	HandshakesPerIPMax int           // at most HandshakesMax
+	QuietAfter         time.Duration // HTTP connections that moved nothing for so long make room for others
 }
 
 func (c *MuxConfig) setDefaults() {
 	setDefault(&c.FailAfter, DefaultFailAfter)
 	setDefault(&c.HandshakeTimeout, DefaultHandshakeTimeout)
 	setDefault(&c.HandshakesMax, DefaultHandshakesMax)
+	setDefault(&c.HandshakesPerIPMax, DefaultHandshakesPerIP)
+	c.HandshakesPerIPMax = min(c.HandshakesPerIPMax, c.HandshakesMax)
+	setDefault(&c.ConnsMax, DefaultConnsMax)
 	setDefault(&c.ConnsPerIPMax, DefaultConnsPerIPMax)
+	setDefault(&c.QuietAfter, DefaultQuietAfter)
 	setDefault(&c.ConnsPerPeerMax, DefaultConnsPerPeerMax)
 	if c.Now == nil {
 		c.Now = time.Now
@@ -80,10 +96,9 @@ type Mux struct {
 	served    chan struct{} // closed when Serve has returned
 	started   atomic.Bool   // Serve was called
 	closeOnce sync.Once
-	slots     chan struct{} // one for each handshake under way
 
 	counts struct {
-		accepted, limited, failed atomic.Uint64
+		accepted, limited, failed, ended atomic.Uint64
 	}
 
 	mu struct {
@@ -97,6 +112,7 @@ type MuxCounts struct {
 	Accepted uint64 // connections taken from the network
 	Limited  uint64 // of them, closed because of a bound
 	Failed   uint64 // of them, closed because the handshake failed or was refused
+	Ended    uint64 // of them, closed to make room for others
 }
 
 // NewMux makes a Mux on a listener, which it owns from now on.
@@ -106,12 +122,14 @@ func NewMux(listener net.Listener, config MuxConfig) *Mux {
 		config:   config,
 		listener: listener,
 		tls:      auth.ServerTLS(config.Identity.Load, config.Now),
-		conns:    newConnLimits(),
+		conns:    newConnLimits(&config),
 		closing:  make(chan struct{}),
 		served:   make(chan struct{}),
-		slots:    make(chan struct{}, config.HandshakesMax),
 	}
 	m.mu.lanes = make(map[string]*lane)
+	if config.Relay != nil {
+		m.tls = peeking(m.tls)
+	}
 	return m
 }
 
@@ -120,7 +138,7 @@ func (m *Mux) Addr() net.Addr { return m.listener.Addr() }
 
 // Counts tells how the Mux has been doing.
 func (m *Mux) Counts() MuxCounts {
-	return MuxCounts{m.counts.accepted.Load(), m.counts.limited.Load(), m.counts.failed.Load()}
+	return MuxCounts{m.counts.accepted.Load(), m.counts.limited.Load(), m.counts.failed.Load(), m.counts.ended.Load()}
 }
 
 // HTTP is the listener of the HTTP API. Its connections are *tls.Conn with
@@ -188,22 +206,17 @@ func (m *Mux) Serve() error {
 	}
 }
 
-// admit starts the handshake of raw, or closes it when a bound is reached.
-// Refusing at once keeps the accept loop free: whoever is turned away dials
-// again, while a queue would let slow handshakes of strangers block agents.
+// admit starts the handshake of raw. At a bound the oldest handshake is ended
+// for it, of the same address or of the one that has most: refusing or queueing
+// would let silent strangers keep agents out.
 func (m *Mux) admit(ctx context.Context, handshakes *sync.WaitGroup, raw net.Conn) {
 	m.counts.accepted.Add(1)
-	conn := m.conns.admit(raw, m.config.ConnsPerIPMax)
+	conn, victim := m.conns.admit(raw)
 	if conn == nil {
-		m.refuse(raw, "too many connections of this address")
+		m.refuse(raw, "too many handshakes")
 		return
 	}
-	select {
-	case m.slots <- struct{}{}:
-	default:
-		m.refuse(conn, "too many handshakes")
-		return
-	}
+	m.end(victim, "it makes room for another handshake")
 	handshakes.Go(func() { m.handle(ctx, conn) })
 }
 
@@ -213,21 +226,52 @@ func (m *Mux) refuse(conn net.Conn, reason string) {
 	_ = conn.Close()
 }
 
+// end closes a connection that made room for another one.
+func (m *Mux) end(conn *countedConn, reason string) {
+	if conn == nil {
+		return
+	}
+	m.counts.ended.Add(1)
+	m.config.Logger.Debug("end connection", logkey.Addr, conn.RemoteAddr().String(), logkey.Reason, reason)
+	_ = conn.Close()
+}
+
 // handle runs one handshake and hands the connection to its protocol.
-func (m *Mux) handle(ctx context.Context, conn *countedConn) {
-	ctx, cancel := context.WithTimeout(ctx, m.config.HandshakeTimeout)
+func (m *Mux) handle(serving context.Context, conn *countedConn) {
+	ctx, cancel := context.WithTimeout(serving, m.config.HandshakeTimeout)
 	defer cancel()
-	secured := tls.Server(conn, m.tls)
+	var plain net.Conn = conn
+	peeked := &peekedConn{Conn: conn}
+	if m.config.Relay != nil {
+		plain = peeked
+	}
+	secured := tls.Server(plain, m.tls)
 	err := secured.HandshakeContext(ctx)
-	<-m.slots
-	if err == nil {
+	m.conns.shaken(conn)
+	switch {
+	case err == nil:
 		err = m.deliver(ctx, conn, secured)
+	case peeked.relayed && errors.Is(err, errRelayed):
+		if err = m.welcome(conn); err == nil {
+			err = m.relay(serving, peeked)
+		}
 	}
 	if err != nil {
 		m.counts.failed.Add(1)
 		m.config.Logger.Debug("refuse connection", logkey.Addr, conn.RemoteAddr().String(), logkey.Error, err)
 		_ = conn.Close()
 	}
+}
+
+// welcome gives a person's connection its place among the others.
+func (m *Mux) welcome(conn *countedConn) error {
+	victim, ok := m.conns.welcome(conn)
+	if !ok {
+		m.counts.limited.Add(1)
+		return fmt.Errorf("admit %s: too many connections of this address, or of all", conn.RemoteAddr())
+	}
+	m.end(victim, "it was quiet, and makes room for another one")
+	return nil
 }
 
 // deliver gives a secured connection to its protocol's listener.
@@ -261,6 +305,10 @@ func (m *Mux) deliver(ctx context.Context, conn *countedConn, secured *tls.Conn)
 			return fmt.Errorf("admit %s: it has %d connections already", identity, m.config.ConnsPerPeerMax)
 		}
 		out = &peerConn{Conn: secured, peer: Peer{Identity: identity, Addr: conn.RemoteAddr()}}
+	} else {
+		if err := m.welcome(conn); err != nil {
+			return err
+		}
 	}
 	select {
 	case l.queue <- out:

@@ -23,13 +23,18 @@ type PingReply struct {
 	Cluster  string `json:"cluster"`
 	Role     string `json:"role"`
 	ID       string `json:"id"`
-	Protocol int    `json:"protocol"` // wire.ProtocolVersion that it speaks
+	Protocol int    `json:"protocol"`       // wire.ProtocolVersion that it speaks
+	Addr     string `json:"addr,omitempty"` // host:port at which it wants to be called; "" from agents of before
+
+	// Removed says of a server that asks: an administrator took it out.
+	Removed bool `json:"removed,omitempty"`
 }
 
 func declarePing(s *Server) {
-	Unary(s, methodPing, FromAgents, func(context.Context, Peer, *PingRequest) (*PingReply, error) {
+	Unary(s, methodPing, FromAgents, func(_ context.Context, caller Peer, _ *PingRequest) (*PingReply, error) {
 		self := s.identity.Self()
-		return &PingReply{Cluster: self.Cluster, Role: string(self.Role), ID: self.ID, Protocol: wire.ProtocolVersion}, nil
+		return &PingReply{Cluster: self.Cluster, Role: string(self.Role), ID: self.ID, Protocol: wire.ProtocolVersion, Addr: s.addr,
+			Removed: s.shuns != nil && s.shuns(caller.Identity)}, nil
 	})
 }
 

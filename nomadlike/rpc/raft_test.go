@@ -56,7 +56,7 @@ func TestRaftOverTheLayer(t *testing.T) {
 		for i, member := range members.Servers {
 			a := w.onFake(network, host(i), auth.RoleServer, string(member.ID), nil)
 			transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-				Stream: a.mux.RaftLayer(a.dialer), MaxPool: 3, MaxRPCsInFlight: 1, Timeout: time.Second,
+				Stream: a.mux.RaftLayer(a.dialer, nil), MaxPool: 3, MaxRPCsInFlight: 1, Timeout: time.Second,
 				Logger: hclog.NewNullLogger(),
 			})
 			config := raft.DefaultConfig()

@@ -59,6 +59,9 @@ func (c Callers) admit(role auth.Role) bool {
 type Server struct {
 	identity *Identity
 	logger   *slog.Logger
+	addr     string                    // that Agent.Ping tells
+	shuns    func(auth.Identity) bool  // whom Agent.Ping tells that they were removed
+	refuse   func(auth.Identity) error // set before Serve; nil: nobody is refused
 
 	mu struct {
 		sync.Mutex
@@ -77,6 +80,11 @@ func NewServer(identity *Identity, logger *slog.Logger) *Server {
 	declarePing(s)
 	return s
 }
+
+// Refuse has every call of an agent answered with the error that f returns for
+// it, unless that is nil: how an agent that was removed learns that it was, on
+// connections old and new. Call it before Serve. It must not block.
+func (s *Server) Refuse(f func(auth.Identity) error) { s.refuse = f }
 
 // Unary declares a method of one request and one answer. Its name has the
 // form "Service.Method"; callers are the roles that may call it. handle runs
@@ -134,6 +142,14 @@ func Stream[Up, Down any](s *Server, name string, callers Callers, handle func(c
 		},
 	})
 }
+
+// Advertise has Agent.Ping tell host:port, where this agent wants to be called.
+// Call it before Serve.
+func (s *Server) Advertise(addr string) { s.addr = addr }
+
+// Shun has Agent.Ping tell callers whom shuns reports that they were removed.
+// Call it before Serve.
+func (s *Server) Shun(shuns func(auth.Identity) bool) { s.shuns = shuns }
 
 func (s *Server) declare(name string, callers Callers) (*grpc.ServiceDesc, string) {
 	serviceName, method, ok := strings.Cut(name, ".")
@@ -236,6 +252,12 @@ func (s *Server) authorize(ctx context.Context, fullMethod string) error {
 	caller, err := callerOf(ctx)
 	if err != nil {
 		return err
+	}
+	if s.refuse != nil {
+		if err := s.refuse(caller.Identity); err != nil {
+			s.logger.Debug("refuse call", logkey.Method, fullMethod, logkey.PeerID, caller.Identity.String(), logkey.Error, err)
+			return err
+		}
 	}
 	s.mu.Lock()
 	callers := s.mu.methods[fullMethod]

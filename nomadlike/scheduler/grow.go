@@ -120,7 +120,7 @@ func (p *pass) growOne(id int32) bool {
 	}
 	key := structs.AttemptKey{JobID: e.jobID, Subjob: e.index, Number: old.attempt}
 	if p.settings.Alone {
-		p.replaceGang(id, p.newGang(e, n.Index(), old.attempt+1, seats, placed, p.now))
+		p.replaceGang(id, p.newGang(e, n.Index(), e.subjob.NextAttempt(), seats, placed, p.now))
 	} else {
 		p.note(id)
 		p.detach(id, true)
@@ -135,7 +135,7 @@ func (p *pass) growOne(id int32) bool {
 		p.foresee(e, p.now)
 	}
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
-		JobID: e.jobID, Subjob: e.index, Attempt: old.attempt + 1, Spec: n.Index(), Placements: placed,
+		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: n.Index(), Placements: placed,
 		Victims: []structs.AttemptKey{key},
 	})
 	p.ranks += len(placed)
@@ -193,9 +193,9 @@ func (p *pass) resized(id int32) bool {
 		return false
 	}
 	key := structs.AttemptKey{JobID: e.jobID, Subjob: e.index, Number: old.attempt}
-	p.replaceGang(id, p.newGang(e, n.Index(), old.attempt+1, seats, placed, p.now))
+	p.replaceGang(id, p.newGang(e, n.Index(), e.subjob.NextAttempt(), seats, placed, p.now))
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
-		JobID: e.jobID, Subjob: e.index, Attempt: old.attempt + 1, Spec: n.Index(), Placements: placed,
+		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: n.Index(), Placements: placed,
 		Victims: []structs.AttemptKey{key},
 	})
 	return true

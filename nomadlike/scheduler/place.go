@@ -26,7 +26,7 @@ func (p *pass) start(w *laneWalk, id int32, sh *shape, a *answer) bool {
 		seats, placed, fault, reason := p.pick(e, sh, &sh.needs[i])
 		if fault == faultNone {
 			p.take(&sh.needs[i], seats)
-			gang := p.newGang(e, i, e.subjob.Attempt+1, seats, placed, p.now)
+			gang := p.newGang(e, i, e.subjob.NextAttempt(), seats, placed, p.now)
 			p.started(w, id, gang, placed)
 			return true
 		}
@@ -128,7 +128,7 @@ func (p *pass) sizeMost(e *entry, sh *shape, n *need) int {
 func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 	p.modelEntry(e)
 	p.placing, p.claimant, p.ends, p.bound, p.taking = e, "", later(p.now, e.span), later(p.now, limitOf(e.job)), n
-	options := placement.Options{Fit: p.settings.Fit, PortStart: portStart(e.jobID, e.index, e.subjob.Attempt+1, p.seed)}
+	options := placement.Options{Fit: p.settings.Fit, PortStart: portStart(e.jobID, e.index, e.subjob.NextAttempt(), p.seed)}
 	if e.claim != nil {
 		p.claimant = e.key()
 		options.Claimant = p.claimant

@@ -318,7 +318,7 @@ func (p *pass) oust(id int32, n *need, victims []int32, seats []placement.Seat) 
 	}
 	p.promiseTo(id, made)
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
-		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.Attempt + 1, Spec: n.Index(), Placements: placed, Victims: keys,
+		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: n.Index(), Placements: placed, Victims: keys,
 	})
 	p.ranks += len(placed)
 }

@@ -45,7 +45,7 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	made.victims = p.end(p.killedBy(e, sh, spots, held))
 	p.promiseTo(id, made)
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
-		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.Attempt + 1, Spec: n.Index(), Placements: placed,
+		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: n.Index(), Placements: placed,
 		Victims: made.victims, Claim: true,
 	})
 	p.ranks += len(placed)
@@ -129,6 +129,6 @@ func (p *pass) complete(id int32) bool {
 		return false
 	}
 	placed := p.floor.Placements(seats)
-	p.started(nil, id, p.newGang(e, n.Index(), e.subjob.Attempt+1, seats, placed, p.now), placed)
+	p.started(nil, id, p.newGang(e, n.Index(), e.subjob.NextAttempt(), seats, placed, p.now), placed)
 	return true
 }

@@ -28,17 +28,27 @@ func (s *Server) randomID() (string, error) {
 // Complete fills what a job leaves out, by the rules of its pool first, and
 // tells what was chosen. It changes job in place.
 func Complete(snapshot *state.Snapshot, job *structs.Job) []structs.Default {
-	chosen := poolOf(snapshot, job).SetDefaults(job)
+	chosen := PoolOf(snapshot, job).SetDefaults(job)
 	return append(chosen, job.SetDefaults()...)
 }
 
-// poolOf is the record by whose rules a job is admitted: of the pool that it
+// PoolOf is the record by whose rules a job is admitted: of the pool that it
 // names, or else of the default one; nil without a record.
-func poolOf(snapshot *state.Snapshot, job *structs.Job) *structs.Pool {
+func PoolOf(snapshot *state.Snapshot, job *structs.Job) *structs.Pool {
+	return snapshot.Pool(job.RulingPool())
+}
+
+// restOnPool is the record by whose rules a job is admitted, as a decision's
+// ground.
+func restOnPool(snapshot *state.Snapshot, job *structs.Job) structs.Rest {
+	rest := structs.Rest{Kind: structs.RestPool, ID: cmp.Or(job.Placement.Pool, structs.PoolDefault)}
 	if len(job.Placement.Nodes) > 0 {
-		return snapshot.Pool(structs.PoolDefault)
+		rest.ID = structs.PoolDefault
 	}
-	return snapshot.Pool(cmp.Or(job.Placement.Pool, structs.PoolDefault))
+	if pool := PoolOf(snapshot, job); pool != nil {
+		rest.Index = pool.ModifyIndex
+	}
+	return rest
 }
 
 // CheckJob gives a copy of job as it would be admitted: its defaults filled in,
@@ -55,7 +65,7 @@ func CheckJob(snapshot *state.Snapshot, job *structs.Job) (*structs.Job, *struct
 	if err := structs.InvalidJob(structs.CodeNotAvailable, checked.NotAvailable()); err != nil {
 		return checked, err
 	}
-	admitted, problems := poolOf(snapshot, checked).Admit(checked)
+	admitted, problems := PoolOf(snapshot, checked).Admit(checked)
 	problems = append(problems, placeProblems(snapshot, admitted)...)
 	return admitted, structs.InvalidJob(structs.CodeInvalid, problems)
 }
@@ -126,12 +136,29 @@ func nodesCalled(snapshot *state.Snapshot, name string) []*structs.Node {
 	return nodes
 }
 
+// roomFor bounds what one user, and one project, keep waiting or running: the
+// queue of all has an end, too. Submissions at the same moment may go over it by
+// a few.
+func (s *Server) roomFor(job *structs.Job) *structs.Error {
+	ofUser, ofProject := s.config.Store.LiveOf(job.User, job.Project)
+	switch count := job.SubjobCount(); {
+	case ofUser+count > state.LiveUserMax:
+		return structs.NewError(structs.CodeUnavailable, "server.user_full", "user", job.User, "max", state.LiveUserMax)
+	case ofProject+count > state.LiveProjectMax:
+		return structs.NewError(structs.CodeUnavailable, "server.project_full", "project", job.Project, "max", state.LiveProjectMax)
+	}
+	return nil
+}
+
 // SubmitJob admits a job: it fills defaults, validates, fixes id, user and
 // time, and queues it. The caller's job is not changed. Key, if not empty,
 // makes a repeated submission by the same user the same submission; the id is
-// then that of the first one's job.
-func (s *Server) SubmitJob(ctx context.Context, user, key string, job *structs.Job) (jobID string, index uint64, err error) {
-	admitted, problem := CheckJob(s.config.Store.Snapshot(), job)
+// then that of the first one's job. The job is queued only while guard, and the
+// record of the pool by whose rules it was admitted, stand.
+func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key string, job *structs.Job) (jobID string, index uint64, err error) {
+	snapshot := s.config.Store.Snapshot()
+	guard.Rests = append(slices.Clip(guard.Rests), restOnPool(snapshot, job))
+	admitted, problem := CheckJob(snapshot, job)
 	if problem != nil {
 		return "", 0, problem
 	}
@@ -139,7 +166,13 @@ func (s *Server) SubmitJob(ctx context.Context, user, key string, job *structs.J
 		return "", 0, err
 	}
 	admitted.User, admitted.IdempotencyKey = user, key
+	if refusal := s.roomFor(admitted); refusal != nil {
+		return "", 0, refusal
+	}
+	if len(admitted.Source) > structs.SourceKeptMax {
+		admitted.Source = "" // every server would keep it, in memory and in each snapshot
+	}
 	admitted.SubmittedAt = s.now()
-	result, index, err := s.Submit(ctx, structs.CommandJobSubmit, user, &structs.JobSubmit{Job: admitted})
+	result, index, err := s.SubmitGuarded(ctx, guard, structs.CommandJobSubmit, user, &structs.JobSubmit{Job: admitted})
 	return result.JobID, index, err
 }

@@ -50,6 +50,7 @@ func TestPoolsRuleAdmission(t *testing.T) {
 			SKU:      &structs.SKU{CPU: 4, Memory: 8 << 30, Devices: []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800"}}},
 			Defaults: structs.PoolDefaults{TimeLimit: structs.Duration(time.Hour), Priority: structs.PriorityUrgent},
 			Ceilings: structs.PoolCeilings{TimeLimit: structs.Duration(2 * time.Hour), Nodes: 2},
+			Exec:     &structs.PoolExec{Accounts: structs.Accounts{Projects: map[string]string{structs.DefaultProject: "vision"}}},
 		}})
 		in := func(pool string, edit func(*structs.Job)) *structs.Job {
 			job := testJob("one", 1)
@@ -70,6 +71,11 @@ func TestPoolsRuleAdmission(t *testing.T) {
 			{"the default pool", in("", nil), ""},
 			{"RDMA where it is", in("a800", func(j *structs.Job) { j.Resources[0].RDMA = true }), ""},
 			{"RDMA where it is not", in("default", func(j *structs.Job) { j.Resources[0].RDMA = true }), "resources[0].rdma pool.no_rdma"},
+			{"an account", in("a800", func(j *structs.Job) { j.Task.User = "vision" }), ""},
+			{"an account of others", in("a800", func(j *structs.Job) { j.Task.User = "li" }), "task.user pool.user_unbound"},
+			{"an account where the record names none", in("", func(j *structs.Job) { j.Task.User = "li" }), ""},
+			{"root", in("a800", func(j *structs.Job) { j.Task.User = "root" }), "task.user pool.user_root"},
+			{"root by number", in("", func(j *structs.Job) { j.Task.User = "00" }), "task.user pool.user_root"},
 			{"too long", in("a800", func(j *structs.Job) { j.TimeLimit = structs.Duration(3 * time.Hour) }), "time_limit pool.ceiling"},
 			{"too many nodes", in("a800", func(j *structs.Job) { j.Nodes, j.Distributed.Mode = 3, structs.ModePyTorch }), "nodes pool.ceiling"},
 			{"SKU without one", in("", func(j *structs.Job) { j.Resources = []structs.Resources{{SKU: 2}} }), "resources[0].sku pool.no_sku"},
@@ -122,7 +128,7 @@ func TestUrgentJobsAreLimited(t *testing.T) {
 		for i := range 3 {
 			job := testJob(fmt.Sprintf("j%d", i), 1)
 			job.Priority = structs.PriorityUrgent
-			_, _, err := c.servers[0].SubmitJob(t.Context(), "ann", "", job)
+			_, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "", job)
 			got = append(got, string(structs.CodeOf(err)))
 		}
 		if want := []string{"", "conflict", "conflict"}; !slices.Equal(got, want) {

@@ -48,6 +48,10 @@ func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs
 	news := &structs.Assignments{Index: snapshot.Index(), Full: a.told == nil}
 	now := make(map[string]wish, len(a.told))
 	a.holds = false
+	var pool *structs.Pool
+	if node := snapshot.Node(a.nodeID); node != nil {
+		pool = snapshot.Pool(node.PoolName())
+	}
 	for alloc := range snapshot.Holders(a.nodeID) {
 		a.holds = true
 		view, ok := snapshot.Job(alloc.JobID)
@@ -60,7 +64,7 @@ func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs
 			continue
 		}
 		news.Set = append(news.Set, structs.Assignment{Alloc: alloc, Job: withoutSource(view.Job),
-			Members: members.of(snapshot, alloc, view.Job)})
+			Members: members.of(snapshot, alloc, view.Job), RunAs: pool.RunAs(view.Job)})
 	}
 	for id := range a.told {
 		if _, still := now[id]; !still {

@@ -46,7 +46,7 @@ func BenchmarkJobs(b *testing.B) {
 				callers.Go(func() {
 					for n := range next {
 						name := fmt.Sprintf("j%d", n)
-						if _, _, err := c.servers[n%servers].SubmitJob(b.Context(), "ann", "", testJob(name, 1)); err != nil {
+						if _, _, err := c.servers[n%servers].SubmitJob(b.Context(), structs.Guard{}, "ann", "", testJob(name, 1)); err != nil {
 							b.Error(err)
 						}
 					}

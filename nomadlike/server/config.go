@@ -11,6 +11,7 @@ import (
 	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // Log is the replicated log as this package uses it; *consensus.Node is one,
@@ -82,6 +83,7 @@ func (t Timings) withDefaults() Timings {
 // Config says what a Server works with.
 type Config struct {
 	ID    string // of this server
+	Name  string // of its machine, for people
 	Store *state.Store
 	Log   Log
 	Peers Peers
@@ -95,13 +97,26 @@ type Config struct {
 	// ClusterInit is what a leader that finds no cluster record proposes; nil
 	// on servers that joined a cluster.
 	ClusterInit *structs.ClusterInit
+	// ForgetNodes is how long a node is down before it is forgotten; 0: never.
+	ForgetNodes time.Duration
 	// Servers lists the other servers that are reachable, and Addresses the
 	// RPC addresses of all, for nodes to reconnect to. Both may be called
 	// from any goroutine.
 	Servers   func() []Agent
 	Addresses func() []string
+	// Protocol is the lowest wire.ProtocolVersion of the servers that apply the
+	// log, as far as it is known; nil: all are of this version.
+	Protocol func() int
+	// Kept says which ended jobs the leader leaves in the state.
+	Kept Kept
+	// Lowest is the server of Raft's configuration that speaks the lowest
+	// protocol, with that; one that tells none counts as wire.OldestProtocol. nil:
+	// all are of this version.
+	Lowest func() (protocol int, server string)
 	// SignCSR signs an agent's certificate; nil where the CA's key is not.
-	SignCSR func(csrPEM []byte, identity auth.Identity) ([]byte, error)
+	// IP is where the agent's own connection comes from, "" when somebody else
+	// passed it on: no other address may stand in the certificate.
+	SignCSR func(csrPEM []byte, identity auth.Identity, ip string) ([]byte, error)
 	// CleanUp is called on the leader at each sweep, to remove servers that
 	// are gone for good; it may be nil and must heed its context.
 	CleanUp func(ctx context.Context)
@@ -121,6 +136,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Addresses == nil {
 		c.Addresses = func() []string { return nil }
+	}
+	if c.Protocol == nil {
+		c.Protocol = func() int { return wire.ProtocolVersion }
+	}
+	if c.Lowest == nil {
+		c.Lowest = func() (int, string) { return wire.ProtocolVersion, "" }
 	}
 	c.Timings = c.Timings.withDefaults()
 	return c, nil

@@ -16,6 +16,7 @@ type FakePeers struct {
 		servers map[string]*Server // by address
 		cut     map[[2]string]bool // [from, to] by address
 		dead    map[string]bool    // agents by address
+		silent  bool               // what a dead agent does not answer ends with its context, or after forwardTimeout
 	}
 }
 
@@ -50,6 +51,28 @@ func (f *FakePeers) Kill(addr string, dead bool) {
 	f.mu.dead[addr] = dead
 }
 
+// Silence lets calls to dead agents hang, as those to a machine that has
+// vanished do, or with false fail at once.
+func (f *FakePeers) Silence(silent bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.silent = silent
+}
+
+// hang waits as a call does that nobody answers, where that is wanted.
+func (f *FakePeers) hang(ctx context.Context, addr string) error {
+	f.mu.Lock()
+	hangs := f.mu.silent && f.mu.dead[addr]
+	f.mu.Unlock()
+	if !hangs {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
+	defer cancel()
+	<-ctx.Done()
+	return structs.NewError(structs.CodeTimeout, "rpc.timeout").Because(ctx.Err())
+}
+
 // For gives the end of the agent at an address.
 func (f *FakePeers) For(addr string) Peers { return fakeEnd{f, addr} }
 
@@ -82,6 +105,9 @@ func (e fakeEnd) leader(agent Agent) (*Server, error) {
 
 // Propose implements Peers.
 func (e fakeEnd) Propose(ctx context.Context, leader Agent, request *structs.ProposeRequest) (*structs.ProposeReply, error) {
+	if err := e.network.hang(ctx, leader.Addr); err != nil {
+		return nil, err
+	}
 	server, err := e.leader(leader)
 	if err != nil {
 		return nil, err
@@ -91,6 +117,9 @@ func (e fakeEnd) Propose(ctx context.Context, leader Agent, request *structs.Pro
 
 // ReadIndex implements Peers.
 func (e fakeEnd) ReadIndex(ctx context.Context, leader Agent) (*structs.ReadIndexReply, error) {
+	if err := e.network.hang(ctx, leader.Addr); err != nil {
+		return nil, err
+	}
 	server, err := e.leader(leader)
 	if err != nil {
 		return nil, err

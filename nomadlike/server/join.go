@@ -15,6 +15,7 @@ type Join struct {
 	Role    auth.Role
 	AgentID string
 	CSR     []byte // PEM
+	IP      string // where the agent's own connection comes from; "" when it is not known
 }
 
 // Admit lets a new agent in: it checks the join token against everything that
@@ -36,7 +37,7 @@ func (s *Server) Admit(ctx context.Context, join Join) (certificatePEM []byte, e
 	if refusal := auth.CheckJoin(snapshot.JoinToken(join.TokenID), join.Secret, join.Role, s.config.Now()); refusal != nil {
 		return nil, refusal
 	}
-	certificatePEM, err = s.config.SignCSR(join.CSR, auth.Identity{Cluster: cluster.ID, Role: join.Role, ID: join.AgentID})
+	certificatePEM, err = s.config.SignCSR(join.CSR, auth.Identity{Cluster: cluster.ID, Role: join.Role, ID: join.AgentID}, join.IP)
 	if err != nil {
 		return nil, structs.NewError(structs.CodeInvalid, "server.csr_refused").Because(err)
 	}

@@ -20,7 +20,7 @@ func TestAdmit(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, server := range c.servers {
-			server.config.SignCSR = func(csr []byte, identity auth.Identity) ([]byte, error) {
+			server.config.SignCSR = func(csr []byte, identity auth.Identity, _ string) ([]byte, error) {
 				return ca.SignCSR(csr, auth.Grant{Role: identity.Role, ID: identity.ID}, rand.Reader, time.Now())
 			}
 		}
@@ -72,7 +72,7 @@ func TestCloseTellsWaiters(t *testing.T) {
 		}
 		began := time.Now()
 		time.AfterFunc(time.Second, c.servers[0].Close)
-		if _, _, err := c.servers[0].SubmitJob(t.Context(), "ann", "", testJob("one", 1)); structs.CodeOf(err) != structs.CodeUnavailable {
+		if _, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "", testJob("one", 1)); structs.CodeOf(err) != structs.CodeUnavailable {
 			t.Errorf("a waiting submission gives %v", err)
 		}
 		if took := time.Since(began); took > 2*time.Second {

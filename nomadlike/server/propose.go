@@ -19,6 +19,7 @@ const (
 	retryFirst    = 5 * time.Millisecond
 	retryMax      = 100 * time.Millisecond
 	submitTimeout = 15 * time.Second
+	deposedEvery  = 50 * time.Millisecond // looks whether a leader that was asked still leads
 )
 
 // Submit proposes a command and returns once this server's own state has
@@ -30,7 +31,18 @@ const (
 // entry), CodeUnavailable when nothing was done, or CodeTimeout when the
 // outcome is unknown.
 func (s *Server) Submit(ctx context.Context, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
-	command, err := wire.EncodeCommand(kind, s.now(), by, body)
+	return s.SubmitGuarded(ctx, structs.Guard{}, kind, by, body)
+}
+
+// SubmitGuarded is Submit of a command that the log applies only while guard
+// stands; else the error has the id structs.RestChanged, or the token's end is
+// its reason. While a server of an older protocol may have to apply it, the
+// command goes without its guard, which that server would not understand.
+func (s *Server) SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
+	if err := s.understood(kind, body); err != nil {
+		return structs.ApplyResult{}, 0, err
+	}
+	command, err := s.encode(guard, kind, by, body)
 	if err != nil {
 		return structs.ApplyResult{}, 0, structs.NewError(structs.CodeTooLarge, "server.command_too_large").Because(err)
 	}
@@ -46,6 +58,9 @@ func (s *Server) Submit(ctx context.Context, kind structs.CommandKind, by string
 				return structs.ApplyResult{}, 0, err
 			}
 			return s.applied(ctx, reply)
+		}
+		if structs.IsLasting(err) && !ofNode(kind) {
+			return structs.ApplyResult{}, 0, err
 		}
 		switch structs.CodeOf(err) {
 		case structs.CodeUnavailable:
@@ -63,6 +78,43 @@ func (s *Server) Submit(ctx context.Context, kind structs.CommandKind, by string
 			return structs.ApplyResult{}, 0, err
 		}
 	}
+}
+
+// encode makes the entry of a command, with its guard where there is one.
+func (s *Server) encode(guard structs.Guard, kind structs.CommandKind, by string, body any) ([]byte, error) {
+	if guard.IsZero() || s.config.Protocol() < wire.ProtocolGuards {
+		return wire.EncodeCommand(kind, s.now(), by, body)
+	}
+	inner, err := wire.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeCommand(structs.CommandGuarded, s.now(), by, &structs.Guarded{Guard: guard, Kind: kind, Body: inner})
+}
+
+// understood refuses a command that some server does not know yet, or that sets
+// a field it does not know: in the log it would stop that server, or be dropped
+// by one of long ago.
+func (s *Server) understood(kind structs.CommandKind, body any) error {
+	needs := wire.Needs(kind, body)
+	if needs <= wire.OldestProtocol {
+		return nil
+	}
+	lowest, name := s.config.Lowest()
+	if needs <= lowest {
+		return nil
+	}
+	return structs.NewError(structs.CodeNotAvailable, "server.older_server", "server", name, "protocol", lowest, "needed", needs)
+}
+
+// ofNode reports whether a node's session proposes a command: nobody waits for
+// the answer, and the session would end with the refusal.
+func ofNode(kind structs.CommandKind) bool {
+	switch kind {
+	case structs.CommandNodeRegister, structs.CommandNodeStatus, structs.CommandAllocReports:
+		return true
+	}
+	return false
 }
 
 // repeatable tells whether a command may be applied twice with the effect of
@@ -97,7 +149,35 @@ func (s *Server) proposeOnce(ctx context.Context, command []byte) (*structs.Prop
 	if leader.Addr == "" || leader.ID == s.config.ID {
 		return nil, err
 	}
+	ctx, cancel := s.whileLeads(ctx, leader.ID)
+	defer cancel()
 	return s.config.Peers.Propose(ctx, leader, &structs.ProposeRequest{Command: command})
+}
+
+// whileLeads returns a context that ends when another server than leader is known
+// to lead: one whose machine died answers nothing, and who waits for that keeps
+// nodes from registering at the next leader. The caller calls the function that
+// comes with it.
+func (s *Server) whileLeads(ctx context.Context, leader string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(deposedEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if now := s.config.Log.LeaderID(); now != "" && now != leader {
+					cancel()
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(); <-ended }
 }
 
 // proposeHere puts a command into the log of this server. Failures are
@@ -105,7 +185,7 @@ func (s *Server) proposeOnce(ctx context.Context, command []byte) (*structs.Prop
 func (s *Server) proposeHere(ctx context.Context, command []byte) (*structs.ProposeReply, error) {
 	result, err := s.config.Log.Propose(ctx, command)
 	if err != nil {
-		return nil, logError(err)
+		return nil, s.logError(err)
 	}
 	applied, ok := result.Value.(structs.ApplyResult)
 	if !ok {
@@ -117,6 +197,9 @@ func (s *Server) proposeHere(ctx context.Context, command []byte) (*structs.Prop
 // decide proposes a command of the leader's own duties: here and once, because
 // a server that leads no more has nothing to decide.
 func (s *Server) decide(ctx context.Context, kind structs.CommandKind, body any) (structs.ApplyResult, uint64, error) {
+	if err := s.understood(kind, body); err != nil {
+		return structs.ApplyResult{}, 0, err
+	}
 	command, err := wire.EncodeCommand(kind, s.now(), s.config.ID, body)
 	if err != nil {
 		return structs.ApplyResult{}, 0, err
@@ -132,7 +215,7 @@ func (s *Server) decide(ctx context.Context, kind structs.CommandKind, body any)
 }
 
 // logError tells a caller what a failure of the log means for their request.
-func logError(err error) error {
+func (s *Server) logError(err error) error {
 	var notLeader *consensus.NotLeaderError
 	switch {
 	case errors.As(err, &notLeader):
@@ -140,7 +223,7 @@ func logError(err error) error {
 	case errors.Is(err, consensus.ErrOutcomeUnknown):
 		return structs.NewError(structs.CodeTimeout, "server.outcome_unknown").Because(err)
 	case errors.Is(err, consensus.ErrDiskFull):
-		return structs.NewError(structs.CodeUnavailable, "server.disk_full").Because(err)
+		return structs.NewError(structs.CodeUnavailable, "server.disk_full", "server", s.config.Name).Because(err)
 	case errors.Is(err, consensus.ErrTooLarge):
 		return structs.NewError(structs.CodeTooLarge, "server.command_too_large").Because(err)
 	default: // shut down, or the context ended before anything was handed over
@@ -204,6 +287,8 @@ func (s *Server) readOnce(ctx context.Context) (uint64, error) {
 	if err == nil || !errors.As(err, &notLeader) || notLeader.LeaderAddr == "" || notLeader.LeaderID == s.config.ID {
 		return index, err
 	}
+	ctx, cancel := s.whileLeads(ctx, notLeader.LeaderID)
+	defer cancel()
 	reply, err := s.config.Peers.ReadIndex(ctx, Agent{ID: notLeader.LeaderID, Addr: notLeader.LeaderAddr, Role: auth.RoleServer})
 	if err != nil {
 		return 0, err

@@ -34,7 +34,8 @@ type queue struct {
 	times   runTimes
 	learnAt time.Time // when it may learn next; zero: at once
 
-	turn turn
+	turn    turn
+	revival revival
 }
 
 // turn is what the queue loop remembers of its newest turn.
@@ -58,6 +59,10 @@ func (s *Server) runQueue(ctx context.Context) {
 		snapshot := s.config.Store.Snapshot()
 		if snapshot.ScheduleIndex() == q.turn.looked && !q.turn.due {
 			q.turn.due = q.await(ctx, snapshot)
+			continue
+		}
+		if q.revival.unheard(snapshot, time.Now()) {
+			q.turn.due = pause(ctx, unheardLook)
 			continue
 		}
 		q.turn.looked, q.turn.due = snapshot.ScheduleIndex(), false

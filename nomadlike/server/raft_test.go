@@ -45,7 +45,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 					name := fmt.Sprintf("j%d-%d", at, n)
-					if id, _, err := c.servers[at].SubmitJob(ctx, "ann", name, testJob(name, 1)); err == nil {
+					if id, _, err := c.servers[at].SubmitJob(ctx, structs.Guard{}, "ann", name, testJob(name, 1)); err == nil {
 						acked.Store(id, name)
 					} else if code := structs.CodeOf(err); code != structs.CodeUnavailable && code != structs.CodeTimeout {
 						t.Errorf("submission gives %v", err)
@@ -122,7 +122,7 @@ func TestMinorityServesNobody(t *testing.T) {
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := c.servers[old].SubmitJob(ctx, "ann", "", testJob("one", 1)); err == nil {
+		if _, _, err := c.servers[old].SubmitJob(ctx, structs.Guard{}, "ann", "", testJob("one", 1)); err == nil {
 			t.Error("a write in the minority is acknowledged")
 		}
 		if c.servers[old].leaderWatch() != nil {
@@ -173,5 +173,48 @@ func TestNodeAndLeaderLostForReal(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	})
+}
+
+// TestLeaderVanishes has a node register at a follower in the moment in which the
+// leader's machine vanishes: what was handed to it hangs, and goes to the next
+// leader as soon as there is one.
+func TestLeaderVanishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newRaftCluster(t, 3, 64)
+		c.peers.Silence(true)
+		var slowest time.Duration
+		for round := range 5 {
+			old := c.leader()
+			name, follower := fmt.Sprintf("n%d", round), (old+1)%3
+			c.isolate(old, true)
+			c.peers.Kill(fmt.Sprintf("s%d", old+1), true)
+			began := time.Now()
+			var asking sync.WaitGroup
+			asking.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				if _, err := c.servers[follower].Consistent(ctx); err != nil {
+					t.Errorf("a read in that moment: %v", err)
+				}
+				if took := time.Since(began); took > electionRounds*2*consensus.DefaultTimings().Election {
+					t.Errorf("a read in that moment took %s", took)
+				}
+			})
+			node := c.newNode(name)
+			node.connect(follower)
+			next := c.leader(old)
+			elected := time.Since(began)
+			c.eventually(next, 20*time.Second, "the node is registered", nodeIs(name, structs.NodeReady))
+			if after := time.Since(began) - elected; after > time.Second {
+				t.Errorf("round %d: registered %s after the election of the next leader", round, after)
+			}
+			slowest = max(slowest, time.Since(began))
+			asking.Wait()
+			c.peers.Kill(fmt.Sprintf("s%d", old+1), false)
+			c.isolate(old, false)
+			pass(3 * time.Second)
+		}
+		t.Logf("a node is registered at most %s after its leader vanished", slowest)
 	})
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"nomadlike/nomadlike/auth"
@@ -30,7 +31,7 @@ func (s *Server) Register(r *rpc.Server) {
 		})
 	rpc.Unary(r, structs.MethodServerRenew, rpc.FromAgents,
 		func(_ context.Context, peer rpc.Peer, request *structs.RenewRequest) (*structs.RenewReply, error) {
-			return s.Renew(peer.Identity, request)
+			return s.Renew(peer, request)
 		})
 	rpc.Stream(r, structs.MethodNodeSession, rpc.FromClients,
 		func(ctx context.Context, peer rpc.Peer, stream *rpc.ServerStream[structs.SessionUp, structs.SessionDown]) error {
@@ -38,16 +39,29 @@ func (s *Server) Register(r *rpc.Server) {
 		})
 }
 
-// Renew answers Server.Renew: a new certificate for the caller's own identity.
-func (s *Server) Renew(caller auth.Identity, request *structs.RenewRequest) (*structs.RenewReply, error) {
+// Renew answers Server.Renew: a new certificate for the caller's own identity,
+// and for the address that its connection comes from.
+func (s *Server) Renew(caller rpc.Peer, request *structs.RenewRequest) (*structs.RenewReply, error) {
 	if s.config.SignCSR == nil {
 		return nil, structs.NewError(structs.CodeUnavailable, "server.no_ca")
 	}
-	certificate, err := s.config.SignCSR(request.CSR, caller)
+	certificate, err := s.config.SignCSR(request.CSR, caller.Identity, ipOf(caller.Addr))
 	if err != nil {
 		return nil, structs.NewError(structs.CodeInvalid, "server.csr_refused").Because(err)
 	}
 	return &structs.RenewReply{Certificate: certificate}, nil
+}
+
+// ipOf is the IP of a peer's address, "" without one.
+func ipOf(addr net.Addr) string {
+	if addr == nil {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return ""
+	}
+	return host
 }
 
 // RegisterWitness declares Agent.Witness, which servers and clients answer

@@ -14,11 +14,12 @@ import (
 
 // Server is one server's duties. Its methods may be called from any goroutine.
 type Server struct {
-	config   Config
-	sessions *sessions
-	hearing  *hearing
-	contact  *contact
-	members  *memberCache
+	config     Config
+	sessions   *sessions
+	allowances *allowances
+	hearing    *hearing
+	contact    *contact
+	members    *memberCache
 
 	foresight *foresight
 	placing   atomic.Bool               // the queue loop is starting what can start
@@ -43,10 +44,10 @@ func Open(config Config) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{
 		config:   config,
-		sessions: newSessions(),
-		hearing:  newHearing(config.ID),
-		contact:  newContact(),
-		members:  newMemberCache(),
+		sessions: newSessions(), allowances: &allowances{now: config.Now},
+		hearing: newHearing(config.ID),
+		contact: newContact(),
+		members: newMemberCache(),
 
 		foresight: newForesight(),
 		cancel:    cancel,

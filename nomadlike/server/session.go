@@ -12,6 +12,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // batchesMax bounds the report batches of one stream that wait for the log; a
@@ -265,8 +266,16 @@ func (n *session) work() {
 // carryOut puts what a node said into the log.
 func (n *session) carryOut(inbox []*structs.SessionUp) error {
 	var batches []*structs.ReportBatch
-	for _, up := range inbox {
+	for _, up := range newest(inbox) {
 		if up.Reports != nil {
+			bytes, err := checkReports(n.nodeID, up.Reports)
+			if err == nil {
+				err = n.allow(n.ctx, bytes)
+			}
+			if err != nil {
+				return err
+			}
+			plainBatch(up.Reports)
 			batches = append(batches, up.Reports)
 			continue
 		}
@@ -292,8 +301,19 @@ func (n *session) register(hello *structs.NodeRegister) error {
 	if hello.Node.ID != n.nodeID {
 		return structs.NewError(structs.CodeForbidden, "server.session_foreign", "node", hello.Node.ID)
 	}
+	bytes, err := checkHello(hello)
+	if err == nil {
+		err = n.allow(n.ctx, bytes)
+	}
+	if err != nil {
+		return err
+	}
 	body := *hello
+	plainNode(&body.Node)
 	body.Node.Session = n.name
+	if body.Unique = n.server.config.Protocol() >= wire.ProtocolNodeRemovals; !body.Unique {
+		body.Node.Machine = "" // a server of before does not know it
+	}
 	if _, _, err := n.server.Submit(n.ctx, structs.CommandNodeRegister, n.nodeID, &body); err != nil {
 		return err
 	}
@@ -413,6 +433,9 @@ func (n *session) push() error {
 		}
 		snapshot := n.server.config.Store.Snapshot()
 		if err := n.stillOurs(snapshot); err != nil {
+			if structs.CodeOf(err) == structs.CodeForbidden { // it kills what it runs; another stream it does not get
+				_ = n.stream.Send(&structs.SessionDown{Assignments: &structs.Assignments{Index: snapshot.Index(), Full: true}})
+			}
 			return err
 		}
 		if news := assigned.news(snapshot, n.server.members); news != nil {
@@ -429,6 +452,8 @@ func (n *session) push() error {
 func (n *session) stillOurs(snapshot *state.Snapshot) error {
 	node := snapshot.Node(n.nodeID)
 	switch {
+	case snapshot.Cluster().IsNodeRemoved(n.nodeID):
+		return structs.NewError(structs.CodeForbidden, "server.node_removed")
 	case node == nil:
 		return structs.NewError(structs.CodeNotFound, "state.node_unknown", "node", n.nodeID)
 	case node.Session != n.name:

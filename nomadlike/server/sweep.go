@@ -1,18 +1,22 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"sort"
 	"time"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // Bounds of the sweeps.
 const (
-	EndedJobsMax     = 10_000 // ended jobs that the state keeps, oldest deleted first
-	sweepDeletesMax  = 64     // jobs deleted by one sweep
+	sweepDeletesMax  = 64  // jobs deleted by one sweep of a cluster with older servers
+	forgetTogether   = 100 // a hundredth of the ended jobs that are kept is forgotten at once, so that events stay few
 	endedLookEvery   = 15 * time.Second
 	joinTokensKeptBy = structs.Duration(24 * time.Hour)
 )
@@ -47,8 +51,16 @@ func (s *Server) runSweeps(ctx context.Context) {
 // sweep proposes everything that is due, and tells whether there were ended
 // jobs to delete.
 func (s *Server) sweep(ctx context.Context, countEnded bool) (deleted bool) {
-	for _, due := range dueSweeps(s.config.Store.Snapshot(), s.now(), countEnded) {
-		deleted = deleted || due.kind == structs.CommandJobDelete
+	snapshot, now := s.config.Store.Snapshot(), s.now()
+	due := dueSweeps(snapshot, now)
+	if countEnded {
+		due = append(due, dueForgetting(snapshot, now, s.config.Kept, s.config.Protocol() >= wire.ProtocolForget)...)
+	}
+	if s.config.Protocol() >= wire.ProtocolNodeRemovals { // a server of before would stop at it
+		due = append(due, dueRemovals(snapshot, now, s.config.ForgetNodes)...)
+	}
+	for _, due := range due {
+		deleted = deleted || due.kind == structs.CommandJobDelete || due.kind == structs.CommandJobsForget
 		if _, _, err := s.decide(ctx, due.kind, due.body); err != nil {
 			if ctx.Err() == nil {
 				s.config.Logger.Warn("sweep was not taken", logkey.Error, err)
@@ -66,9 +78,8 @@ type dueSweep struct {
 }
 
 // dueSweeps lists what is due at now: attempts past their time limit, drains
-// past their deadline, join tokens that nobody can use any more and, when they
-// are to be counted, ended jobs beyond the bound.
-func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano, countEnded bool) []dueSweep {
+// past their deadline, and join tokens that nobody can use any more.
+func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 	var due []dueSweep
 	if expired := snapshot.DueAttempts(now, state.LimitsMax); len(expired) > 0 {
 		due = append(due, dueSweep{structs.CommandJobLimits, &structs.JobLimits{Expired: expired}})
@@ -77,11 +88,6 @@ func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano, countEnded bool) 
 		if drainIsDue(snapshot, node, now) {
 			due = append(due, dueSweep{structs.CommandNodeEligibility, &structs.NodeEligibilityChange{
 				NodeID: node.ID, Eligibility: structs.NodeDraining, DrainDeadline: node.DrainDeadline}})
-		}
-	}
-	if countEnded {
-		for _, id := range endedBeyond(snapshot, EndedJobsMax) {
-			due = append(due, dueSweep{structs.CommandJobDelete, &structs.JobDelete{JobID: id}})
 		}
 	}
 	for token := range snapshot.JoinTokens() {
@@ -106,21 +112,59 @@ func drainIsDue(snapshot *state.Snapshot, node *structs.Node, now structs.UnixNa
 	return false
 }
 
-// endedBeyond lists the oldest ended jobs beyond the number that is kept. Jobs
-// that wait or run do not count, however many they are.
-func endedBeyond(snapshot *state.Snapshot, kept int) []string {
-	if snapshot.JobCount() <= kept {
+// Kept says which ended jobs the state keeps. The zero value keeps all.
+type Kept struct {
+	Jobs int              // so many of those that ended last; 0: any number
+	For  structs.Duration // and each for so long; 0: for ever
+}
+
+// dueForgetting removes the ended jobs that are kept no longer, oldest first:
+// many by one command where every server knows it.
+func dueForgetting(snapshot *state.Snapshot, now structs.UnixNano, kept Kept, together bool) []dueSweep {
+	ids := forgettable(snapshot, now, kept)
+	if len(ids) == 0 {
 		return nil
 	}
-	ended := 0
-	var oldest []string
+	if together {
+		return []dueSweep{{structs.CommandJobsForget, &structs.JobsForget{
+			JobIDs: ids[:min(len(ids), state.ForgottenMax)], Kept: kept.Jobs, For: kept.For}}}
+	}
+	var due []dueSweep
+	for _, id := range ids[:min(len(ids), sweepDeletesMax)] {
+		due = append(due, dueSweep{structs.CommandJobDelete, &structs.JobDelete{JobID: id}})
+	}
+	return due
+}
+
+// forgettable lists the ended jobs that are kept no longer, those first that
+// ended first; none until there are enough for an event of their own, or the
+// oldest of them is a hundredth of its time too old. Jobs that wait or run do
+// not count, however many they are.
+func forgettable(snapshot *state.Snapshot, now structs.UnixNano, kept Kept) []string {
+	if kept.For == 0 && (kept.Jobs == 0 || snapshot.JobCount() <= kept.Jobs) {
+		return nil
+	}
+	type ended struct {
+		id string
+		at structs.UnixNano
+	}
+	var jobs []ended
 	for view := range snapshot.Jobs() {
-		if !view.Standing.State.Terminal() {
-			continue
-		}
-		if ended++; len(oldest) < sweepDeletesMax {
-			oldest = append(oldest, view.Job.ID)
+		if view.Standing.State.Terminal() {
+			jobs = append(jobs, ended{view.Job.ID, view.Standing.FinishedAt})
 		}
 	}
-	return oldest[:min(max(ended-kept, 0), len(oldest))]
+	slices.SortStableFunc(jobs, func(a, b ended) int { return cmp.Compare(a.at, b.at) })
+	over, late := 0, 0
+	if kept.Jobs > 0 && len(jobs) > kept.Jobs+kept.Jobs/forgetTogether {
+		over = len(jobs) - kept.Jobs
+	}
+	if kept.For > 0 && len(jobs) > 0 && now.Sub(jobs[0].at) > kept.For.Std()+kept.For.Std()/forgetTogether {
+		late = sort.Search(len(jobs), func(i int) bool { return now.Sub(jobs[i].at) <= kept.For.Std() })
+	}
+	ids := make([]string, max(over, late))
+	for i := range ids {
+		ids[i] = jobs[i].id
+	}
+	return ids
 }

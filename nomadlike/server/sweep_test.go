@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
@@ -64,7 +65,7 @@ func TestDueSweeps(t *testing.T) {
 		{26 * hour, []structs.CommandKind{structs.CommandJobLimits, structs.CommandNodeEligibility, structs.CommandJoinTokenDelete}},
 	} {
 		var got []structs.CommandKind
-		for _, due := range dueSweeps(s.store.Snapshot(), c.now, true) {
+		for _, due := range dueSweeps(s.store.Snapshot(), c.now) {
 			got = append(got, due.kind)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -74,26 +75,64 @@ func TestDueSweeps(t *testing.T) {
 
 	// What is carried out is not due any more.
 	s.now = 26 * hour
-	for _, due := range dueSweeps(s.store.Snapshot(), s.now, true) {
+	for _, due := range dueSweeps(s.store.Snapshot(), s.now) {
 		s.apply(due.kind, due.body)
 	}
-	if due := dueSweeps(s.store.Snapshot(), s.now, true); len(due) > 0 {
+	if due := dueSweeps(s.store.Snapshot(), s.now); len(due) > 0 {
 		t.Errorf("still due: %+v", due)
 	}
 }
 
-func TestEndedBeyond(t *testing.T) {
+// What the settings keep no longer is removed by one command with one event,
+// those first that ended first, and never what lives.
+func TestEndedJobsAreForgotten(t *testing.T) {
 	s := &scripted{t: t, store: state.New(), now: 1}
 	for i := range 10 {
 		s.submit(fmt.Sprintf("j%d", i), 0)
-		if i != 2 {
-			s.apply(structs.CommandJobStop, &structs.JobStop{JobID: fmt.Sprintf("job-j%d", i)})
+	}
+	for i := range 10 {
+		if s.now = structs.UnixNano(100 * (i + 1)); i != 2 {
+			s.apply(structs.CommandJobStop, &structs.JobStop{JobID: fmt.Sprintf("job-j%d", 9-i)}) // the newest ends first
 		}
 	}
-	if got := endedBeyond(s.store.Snapshot(), 9); len(got) != 0 {
-		t.Errorf("within the bound: %v", got)
+	for _, test := range []struct {
+		name string
+		now  structs.UnixNano
+		kept Kept
+		want []string
+	}{
+		{"all are kept", 1e6, Kept{}, nil},
+		{"within the bound", 1e6, Kept{Jobs: 9}, nil},
+		{"beyond the bound", 1e6, Kept{Jobs: 6}, []string{"job-j9", "job-j8", "job-j6"}},
+		{"young enough", 1100, Kept{For: 1000}, nil},
+		{"a little too old", 1105, Kept{For: 1000}, nil},
+		{"too old", 1300, Kept{For: 1000}, []string{"job-j9", "job-j8"}},
+		{"both", 1300, Kept{Jobs: 5, For: 1000}, []string{"job-j9", "job-j8", "job-j6", "job-j5"}},
+	} {
+		if diff := cmp.Diff(test.want, forgettable(s.store.Snapshot(), test.now, test.kept), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
 	}
-	if diff := cmp.Diff([]string{"job-j0", "job-j1", "job-j3"}, endedBeyond(s.store.Snapshot(), 6)); diff != "" {
-		t.Errorf("beyond the bound (-want +got):\n%s", diff)
+	kept := Kept{Jobs: 6}
+	if due := dueForgetting(s.store.Snapshot(), 1e6, kept, false); len(due) != 3 || due[0].kind != structs.CommandJobDelete {
+		t.Errorf("beside older servers: %+v", due)
+	}
+	before := s.store.Snapshot().Index()
+	due := dueForgetting(s.store.Snapshot(), 1e6, kept, true)
+	if len(due) != 1 {
+		t.Fatalf("due: %+v", due)
+	}
+	due[0].body.(*structs.JobsForget).JobIDs = append(due[0].body.(*structs.JobsForget).JobIDs, "job-j7", "job-gone") // one lives, one is not there
+	s.apply(due[0].kind, due[0].body)
+	after := s.store.Snapshot()
+	events, _, err := after.EventsAfter(structs.CursorAfter(before))
+	if err != nil || len(events) != 1 || events[0].ID != "event.cluster.jobs_forgotten" || events[0].Params["jobs"] != "3" || events[0].Params["kept"] != "6" {
+		t.Errorf("events %+v %v", events, err)
+	}
+	if after.JobCount() != 7 || after.Forgotten() != 3 {
+		t.Errorf("%d jobs are left, %d forgotten", after.JobCount(), after.Forgotten())
+	}
+	if more := dueForgetting(after, 1e6, kept, true); len(more) != 0 {
+		t.Errorf("still due: %+v", more)
 	}
 }

@@ -71,6 +71,9 @@ func weigh(alloc *structs.Allocation, nodeID string, report *structs.AllocReport
 func (tx *txn) report(nodeID string, report *structs.AllocReport) bool {
 	alloc, ok := tx.alloc(report.AllocID)
 	if !ok {
+		if report.Status.Terminal() {
+			tx.endUnknown(nodeID, report.AllocID)
+		}
 		return false
 	}
 	switch weigh(alloc, nodeID, report) {
@@ -137,6 +140,9 @@ func (tx *txn) move(before *structs.Allocation, report *structs.AllocReport) {
 	}
 	if after.Hold != nil {
 		tx.tellHold("event.alloc.held", &after)
+	}
+	if after.Status == structs.AllocFailed && after.Infra && after.StartedAt == 0 {
+		tx.avoid(job, after.Subjob, after.NodeID, false) // another node may start it
 	}
 	if end, ends := endingBy(job, &after); ends && (end.outcome == structs.OutcomeSucceeded || !tx.goesOn(job, &after)) {
 		tx.endAttempt(job, after.Subjob, after.Attempt, end)

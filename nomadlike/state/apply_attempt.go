@@ -338,7 +338,7 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 	}
 	tx.putSubjob(job, before, after)
 	if before.State == structs.JobQueued {
-		tx.endForecasts(job.ID, after.Index, after.Attempt+1, false)
+		tx.endForecasts(job.ID, after.Index, after.NextAttempt(), false)
 	}
 	event := jobEvent("event.job."+string(state), job, after)
 	if state == structs.JobFailed || state == structs.JobExpired {

@@ -45,7 +45,7 @@ func applyForecasts(tx *txn, body *structs.Forecasts) (structs.ApplyResult, *str
 func (tx *txn) keepForecast(given *structs.Forecast) bool {
 	job, _ := tx.job(given.JobID)
 	subjob, ok := tx.subjob(given.JobID, given.Subjob)
-	if job == nil || !ok || subjob.State != structs.JobQueued || given.Attempt != subjob.Attempt+1 || badForecast(given) {
+	if job == nil || !ok || subjob.State != structs.JobQueued || given.Attempt != subjob.NextAttempt() || badForecast(given) {
 		return false
 	}
 	kept := *given

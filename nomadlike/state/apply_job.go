@@ -1,11 +1,15 @@
 package state
 
 import (
+	"bytes"
+	"time"
+
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // applyJobSubmit queues an admitted job. A key that was seen before gives the
-// job it made then, whatever is asked now; so does the same admission when it
+// job it made then, if that is what is asked for now; so does the same admission when it
 // arrives a second time, because its proposer could not know the outcome. A name belongs to one job of its
 // project at a time, and is free again once that job has ended.
 func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *structs.Error) {
@@ -14,6 +18,9 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 		return refuse(structs.CodeInvalid, "state.job_malformed", "field", problem)
 	}
 	if known, ok := tx.jobOfKey(job); ok {
+		if before, kept := tx.job(known); kept && !sameRequest(before, job) {
+			return refuse(structs.CodeConflict, "state.key_reused", "job", before.ID, "name", before.Name, "project", before.Project)
+		}
 		return structs.ApplyResult{JobID: known}, nil
 	}
 	known, exists := tx.job(job.ID)
@@ -67,6 +74,21 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	event, params := submittedEvent(job)
 	tx.tell(event, params...)
 	return structs.ApplyResult{JobID: job.ID}, nil
+}
+
+// sameRequest reports whether two submissions asked for the same job: what the
+// server adds, and what may be changed afterwards, does not count.
+func sameRequest(before, job *structs.Job) bool {
+	plain := func(job *structs.Job) []byte {
+		one := *job
+		one.ID, one.SubmittedAt, one.Priority, one.TimeLimit = "", 0, "", 0
+		data, err := wire.Marshal(&one)
+		if err != nil {
+			return nil // it came from a log entry; names decide
+		}
+		return data
+	}
+	return before.Project == job.Project && before.Name == job.Name && bytes.Equal(plain(before), plain(job))
 }
 
 // liveNamed gives the job of a name that has not ended, nil when there is none.
@@ -216,7 +238,46 @@ func applyJobDelete(tx *txn, body *structs.JobDelete) (structs.ApplyResult, *str
 	if !tx.standing(job.ID).Standing.State.Terminal() {
 		return refuse(structs.CodeConflict, "state.job_alive", "job", job.Name, "state", tx.standing(job.ID).Standing.State)
 	}
-	for _, alloc := range listRows[*structs.Allocation](tx, tableAllocs, indexGang, idKey(body.JobID)) {
+	tx.forget(job)
+	event := structs.Event{Topic: topicJob, ID: "event.job.deleted", Project: job.Project, JobID: job.ID}
+	tx.tell(event, "job", job.Name)
+	return structs.ApplyResult{JobID: body.JobID}, nil
+}
+
+// applyJobsForget removes ended jobs that are kept no longer. Those that are
+// gone already, or have not ended, are left out.
+func applyJobsForget(tx *txn, body *structs.JobsForget) (structs.ApplyResult, *structs.Error) {
+	if len(body.JobIDs) > ForgottenMax {
+		return refuse(structs.CodeTooLarge, "state.too_many", "what", "jobs", "max", ForgottenMax)
+	}
+	forgotten, last := 0, structs.UnixNano(0)
+	for _, id := range body.JobIDs {
+		job, ok := tx.job(id)
+		if !ok || !tx.standing(id).Standing.State.Terminal() {
+			continue
+		}
+		forgotten, last = forgotten+1, max(last, tx.standing(id).Standing.FinishedAt)
+		tx.forget(job)
+	}
+	if forgotten == 0 {
+		return accepted()
+	}
+	tx.meta.Forgotten += uint64(forgotten)
+	id := "event.cluster.jobs_forgotten"
+	switch {
+	case body.Kept > 0 && body.For > 0:
+		id += "_both"
+	case body.For > 0:
+		id += "_for"
+	}
+	tx.tell(structs.Event{Topic: topicCluster, ID: id}, "jobs", decimal(forgotten), "kept", decimal(body.Kept),
+		"for", structs.FormatDuration(body.For), "until", last.Time().UTC().Format(time.RFC3339))
+	return accepted()
+}
+
+// forget removes an ended job and its history.
+func (tx *txn) forget(job *structs.Job) {
+	for _, alloc := range listRows[*structs.Allocation](tx, tableAllocs, indexGang, idKey(job.ID)) {
 		if alloc.Hold != nil {
 			tx.orderHold(alloc, structs.ReleaseHold) // it is forgotten when its node has let go
 		}
@@ -224,19 +285,16 @@ func applyJobDelete(tx *txn, body *structs.JobDelete) (structs.ApplyResult, *str
 			tx.remove(tableAllocs, idKey(alloc.ID), alloc)
 		}
 	}
-	for _, row := range listRows[*attemptRow](tx, tableAttempts, indexID, idKey(body.JobID)) {
+	for _, row := range listRows[*attemptRow](tx, tableAttempts, indexID, idKey(job.ID)) {
 		tx.remove(tableAttempts, attemptKey(row.Attempt.JobID, row.Attempt.Subjob, row.Attempt.Number), row)
 	}
 	row, _ := tx.jobRow(job.ID)
 	tx.remove(tableStandings, indexKey(row.CreateIndex), tx.standing(job.ID))
 	tx.remove(tableJobs, row.key(), row)
-	for _, row := range tx.subjobs(body.JobID) {
+	for _, row := range tx.subjobs(job.ID) {
 		tx.remove(tableSubjobs, subjobKey(row.Subjob.JobID, row.Subjob.Index), row)
 	}
 	tx.meta.Jobs--
-	event := structs.Event{Topic: topicJob, ID: "event.job.deleted", Project: job.Project, JobID: job.ID}
-	tx.tell(event, "job", job.Name)
-	return structs.ApplyResult{JobID: body.JobID}, nil
 }
 
 // applyWaitReasons replaces the explanations of subjobs that still wait.

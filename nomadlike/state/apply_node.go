@@ -22,6 +22,14 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 		return refuse(structs.CodeConflict, "state.node_superseded", "node", known.Name,
 			"incarnation", node.Incarnation, "known", known.Incarnation)
 	}
+	if cluster, ok := tx.cluster(); ok && cluster.IsNodeRemoved(node.ID) {
+		return refuse(structs.CodeForbidden, "server.node_removed")
+	}
+	if body.Unique {
+		if refusal := tx.claimName(&node); refusal != nil {
+			return structs.ApplyResult{}, refusal
+		}
+	}
 	if !returns {
 		if tx.meta.Nodes >= NodesMax {
 			return refuse(structs.CodeTooLarge, "state.too_many", "what", "nodes", "max", NodesMax)
@@ -33,6 +41,7 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 	}
 	node.Pool = structs.PoolOf(&node, tx.pools())
 	node.Status, node.StatusReason, node.StatusAt = structs.NodeReady, nil, tx.now
+	node.Removed = false
 	node.RegisteredAt, node.RegisterIndex = tx.now, tx.index()
 	node.Eligibility, node.DrainDeadline, node.CreateIndex = structs.NodeEligible, 0, tx.index()
 	id := "event.node.registered"
@@ -43,6 +52,8 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 		}
 		id = "event.node.returned"
 	}
+	node.Unknown = nil // not for the node to say
+	tx.tellUnknown(known, &node, body.Inventory)
 	internNode(&node)
 	tx.putNode(&node)
 	tx.freeAbsent(node.ID, body.Inventory)
@@ -120,29 +131,33 @@ func applyNodeStatus(tx *txn, body *structs.NodeStatusChange) (structs.ApplyResu
 func (tx *txn) loseAllocs(node *structs.Node) {
 	cause := structs.NewReason("reason.node_lost", "node", node.Name)
 	for _, alloc := range tx.heldOn(node.ID) {
-		if !alloc.Status.CanBecome(structs.AllocLost) {
-			continue
+		if alloc.Status.CanBecome(structs.AllocLost) {
+			tx.loseAlloc(alloc, cause)
 		}
-		after := *alloc
-		after.Status, after.Step, after.Quarantined = structs.AllocLost, "", true
-		after.Cause, after.Infra, after.FinishedAt = cause, true, tx.now
-		after.Desired, after.DesiredReason = structs.DesiredStop, cause
-		tx.putAlloc(alloc, &after)
-		tx.tellAlloc(&after)
-		job, ok := tx.job(alloc.JobID)
-		if !ok {
-			continue
-		}
-		if !tx.goesOn(job, &after) {
-			tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomeLost, cause: cause})
-		}
-		if job.Fencing == structs.FencingStrict {
-			event := allocEvent("event.alloc.fenced", &after)
-			event.Severity = severityWarn
-			tx.tell(event, "rank", after.Name, "node", node.Name)
-		}
-		tx.settle(job, alloc.Subjob, alloc.Attempt)
 	}
+}
+
+// loseAlloc gives up one allocation.
+func (tx *txn) loseAlloc(alloc *structs.Allocation, cause *structs.Reason) {
+	after := *alloc
+	after.Status, after.Step, after.Quarantined = structs.AllocLost, "", true
+	after.Cause, after.Infra, after.FinishedAt = cause, true, tx.now
+	after.Desired, after.DesiredReason = structs.DesiredStop, cause
+	tx.putAlloc(alloc, &after)
+	tx.tellAlloc(&after)
+	job, ok := tx.job(alloc.JobID)
+	if !ok {
+		return
+	}
+	if !tx.goesOn(job, &after) {
+		tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomeLost, cause: cause})
+	}
+	if job.Fencing == structs.FencingStrict {
+		event := allocEvent("event.alloc.fenced", &after)
+		event.Severity = severityWarn
+		tx.tell(event, "rank", after.Name, "node", after.NodeName)
+	}
+	tx.settle(job, alloc.Subjob, alloc.Attempt)
 }
 
 // applyNodeEligibility records an operator's word. A node that drains without

@@ -68,7 +68,7 @@ func (tx *txn) saved(job *structs.Job, before *structs.Subjob, alloc *structs.Al
 		changed.Attempt = &attempt
 		tx.putAttempt(&changed)
 	}
-	tx.tell(allocEvent("event.alloc.checkpoint", alloc), "rank", alloc.Name, "path", made.Path, "step", decimal(uint64(made.Step)))
+	tx.tell(allocEvent(eventCheckpoint, alloc), "rank", alloc.Name, "path", made.Path, "step", decimal(uint64(made.Step)))
 }
 
 // told makes an event known that a node tells of. What a node may tell is

@@ -46,7 +46,7 @@ func TestQueueMovesAreAudited(t *testing.T) {
 	}
 	snapshot := store.Snapshot()
 	history, dropped := snapshot.JobEvents("job-b")
-	stream, _, err := snapshot.EventsAfter(0)
+	stream, _, err := snapshot.EventsAfter(structs.Cursor{})
 	if err != nil || dropped != 0 || len(history) != 1+len(moves) {
 		t.Fatalf("%d events, %d dropped, %v", len(history), dropped, err)
 	}

@@ -5,9 +5,13 @@ import "time"
 // Bounds on what the state keeps and on what one command may bring.
 const (
 	EventsMax            = 20_000  // events of the whole cluster, oldest dropped first
+	NodeEventsShare      = 2_000   // of them, told by one node
+	nodeEventsSlack      = 500     // over that, before the oldest are dropped
 	JobEventsMax         = 1_000   // events kept for one job beyond those
 	IdempotencyKeysMax   = 50_000  // oldest dropped first
 	LiveSubjobsMax       = 200_000 // subjobs that have not ended, of all jobs
+	LiveUserMax          = 50_000  // of them, of one user's jobs; checked before the log
+	LiveProjectMax       = 100_000 // of one project's
 	NodesMax             = 20_000
 	PlanGangsMax         = 16_384 // gangs of one plan
 	VictimsMax           = 16_384 // attempts that end for one gang
@@ -26,6 +30,7 @@ const (
 	LimitsMax            = 4_096  // attempts expired by one command
 	InventoryMax         = 16_384 // allocations in a node's inventory
 	NodeDevicesMax       = 1_024  // devices of one node
+	ForgottenMax         = 1_024  // ended jobs that one command forgets
 	idLengthMax          = 128    // bytes of an id or name used as a key
 	keyLengthMax         = 256    // bytes of an idempotency key or user
 

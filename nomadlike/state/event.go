@@ -32,6 +32,7 @@ func (tx *txn) tell(event structs.Event, pairs ...string) {
 	event.Params = paired(pairs)
 	tx.meta.ring = append(tx.meta.ring, &event)
 	tx.dropOldEvents()
+	tx.share(&event)
 	if event.JobID != "" {
 		tx.keepForJob(&event)
 	}
@@ -55,14 +56,66 @@ func (tx *txn) dropOldEvents() {
 	for len(tx.meta.ring) > EventsMax && tx.meta.ring[0].Index != tx.index() {
 		oldest := tx.meta.ring[0].Index
 		for tx.meta.ring[0].Index == oldest {
+			if first := tx.meta.ring[0]; tx.shares != nil && byNode(first) {
+				tx.shares[first.NodeID]--
+			}
 			tx.meta.ring = tx.meta.ring[1:]
 		}
 		tx.meta.EventsDropped = oldest
 	}
 }
 
+// byNode reports whether an event is one of those that a node can bring about
+// at will: what it says of itself and of what it runs.
+func byNode(event *structs.Event) bool {
+	if event.NodeID == "" {
+		return false
+	}
+	switch event.ID {
+	case eventCheckpoint, "event.alloc.heard", "event.alloc.slow", "event.alloc.slow_stays", "event.alloc.evicted":
+		return true
+	}
+	return event.Topic == topicNode || structs.ToldEvent(event.ID)
+}
+
+// share keeps what one node tells to its part of the ring: a node that says
+// much loses its own oldest events, and nobody else's. Histories of jobs have
+// bounds of their own.
+func (tx *txn) share(event *structs.Event) {
+	if !byNode(event) {
+		return
+	}
+	if tx.shares == nil {
+		tx.shares = make(map[string]int)
+		for _, kept := range tx.meta.ring {
+			if byNode(kept) {
+				tx.shares[kept.NodeID]++
+			}
+		}
+	} else {
+		tx.shares[event.NodeID]++
+	}
+	over := tx.shares[event.NodeID] - NodeEventsShare
+	if over <= nodeEventsSlack {
+		return
+	}
+	tx.shares[event.NodeID] -= over
+	ring := make([]*structs.Event, 0, len(tx.meta.ring)) // older states see the old one
+	for _, kept := range tx.meta.ring {
+		if over > 0 && byNode(kept) && kept.NodeID == event.NodeID {
+			over--
+			continue
+		}
+		ring = append(ring, kept)
+	}
+	tx.meta.ring = ring
+}
+
 // eventSubmitted begins the history of every job.
 const eventSubmitted = "event.job.submitted"
+
+// eventCheckpoint tells of a checkpoint that a task has made known.
+const eventCheckpoint = "event.alloc.checkpoint"
 
 // submittedEvent tells of the submission of a job, in words that the job
 // itself knows: histories of a hundred thousand waiting jobs need not keep it.

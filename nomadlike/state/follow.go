@@ -12,51 +12,52 @@ import (
 // ErrEventsDropped is returned when a follower asks for events that the ring
 // does not keep any more: there would be a gap. It must read the state anew
 // and follow from there.
-var ErrEventsDropped = errors.New("events after this index are not kept any more")
+var ErrEventsDropped = errors.New("events after this place are not kept any more")
 
 // followBatch bounds the events that one call of Next gives.
 const followBatch = 512
 
-// Follower reads the change stream: all events after an index, in the order
+// Follower reads the change stream: all events after a place, in the order
 // in which they happened, none twice and none left out. It holds no buffer
 // that could overflow; a slow reader that falls out of the ring is told so. Use
 // it from one goroutine.
 type Follower struct {
 	store *Store
-	index uint64 // everything up to here was given
+	after structs.Cursor // everything up to here was given
 }
 
-// Follow gives the events after index; from the newest index on it gives only
+// Follow gives the events after a place; behind the newest index it gives only
 // what is still to come.
-func (s *Store) Follow(index uint64) *Follower { return &Follower{store: s, index: index} }
+func (s *Store) Follow(after structs.Cursor) *Follower { return &Follower{store: s, after: after} }
 
 // Next gives the next events, all those of an index together, and waits when
-// there are none. Events is empty when the state moved on without any, so that
-// the reader learns the index. The error is ErrEventsDropped or the context's.
+// there are none; index is that up to which all are given then. Events is empty
+// when the state moved on without any, so that the reader learns the index. The
+// error is ErrEventsDropped or the context's.
 func (f *Follower) Next(ctx context.Context) (events []*structs.Event, index uint64, err error) {
 	snapshot, err := f.store.Block(ctx, func(snapshot *Snapshot) (bool, <-chan struct{}) {
-		return snapshot.Index() > f.index, snapshot.WatchIndex()
+		return snapshot.Index() >= f.after.Index, snapshot.WatchIndex()
 	})
 	if err != nil {
-		return nil, f.index, err
+		return nil, 0, err
 	}
-	events, index, err = snapshot.EventsAfter(f.index)
+	events, index, err = snapshot.EventsAfter(f.after)
 	if err != nil {
-		return nil, f.index, err
+		return nil, 0, err
 	}
-	f.index = index
+	f.after = structs.CursorAfter(index)
 	return events, index, nil
 }
 
-// EventsAfter gives the oldest events after index, all those of a log index
+// EventsAfter gives the oldest events after a place, all those of a log index
 // together, and the index up to which they are complete. It fails with
 // ErrEventsDropped when some are not kept any more.
-func (s *Snapshot) EventsAfter(index uint64) ([]*structs.Event, uint64, error) {
+func (s *Snapshot) EventsAfter(after structs.Cursor) ([]*structs.Event, uint64, error) {
 	meta := s.meta()
-	if index < meta.EventsDropped {
-		return nil, index, ErrEventsDropped
+	if after.Index <= meta.EventsDropped && meta.EventsDropped > 0 {
+		return nil, 0, ErrEventsDropped
 	}
-	from := sort.Search(len(meta.ring), func(i int) bool { return meta.ring[i].Index > index })
+	from := sort.Search(len(meta.ring), func(i int) bool { return meta.ring[i].Cursor().Compare(after) > 0 })
 	events := meta.ring[from:]
 	if len(events) > followBatch {
 		// Up to the end of the index in which the batch ends.

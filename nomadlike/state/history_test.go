@@ -239,7 +239,7 @@ func TestLongHistories(t *testing.T) {
 // complete and in the catalogue, and counts them.
 func followAll(t *testing.T, store *Store, seen map[string]int) {
 	t.Helper()
-	follower := store.Follow(0)
+	follower := store.Follow(structs.Cursor{})
 	last := &structs.Event{}
 	for end := store.Snapshot().Index(); ; {
 		events, index, err := follower.Next(t.Context())

@@ -90,7 +90,7 @@ func (c *checker) claims() {
 func (c *checker) claim(job *structs.Job, subjob *structs.Subjob, promised map[string]string) {
 	key := structs.SubjobKey(subjob.JobID, subjob.Index)
 	waits := subjob.State == structs.JobQueued || subjob.State == structs.JobStopping && subjob.StopIntended == structs.JobQueued
-	if !waits || subjob.Claim.Gang.Attempt != subjob.Attempt+1 {
+	if !waits || subjob.Claim.Gang.Attempt != subjob.NextAttempt() {
 		c.fail("I18: %s is promised nodes for attempt %d, and is %s after attempt %d", key, subjob.Claim.Gang.Attempt, subjob.State, subjob.Attempt)
 	}
 	if n := len(subjob.Claim.Gang.Placements); n < job.NodesMin() || n > job.Nodes {
@@ -137,7 +137,7 @@ func (c *checker) history() {
 				c.fail("%s is said to begin at %d, and began at %d", where, given.StartedAt, attempt.PlacedAt)
 			}
 		}
-		if subjob := c.snapshot.Subjob(row.JobID, row.Subjob); subjob != nil && row.Ended == 0 && subjob.Attempt+1 != row.Attempt {
+		if subjob := c.snapshot.Subjob(row.JobID, row.Subjob); subjob != nil && row.Ended == 0 && subjob.NextAttempt() != row.Attempt {
 			c.fail("%s still waits, and its subjob is at attempt %d", where, subjob.Attempt)
 		}
 	}

@@ -42,6 +42,8 @@ type dumpHeader struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
 	Index   uint64 `json:"index"`
+	// Protocol is wire.ProtocolVersion of who wrote it; 0 before version 9.
+	Protocol int `json:"protocol,omitempty"`
 }
 
 type dumpTable struct {
@@ -55,13 +57,14 @@ type dump struct {
 	index string // whose order the rows are written in
 	since int    // format version that has it first
 	until int    // format version that has it last; 0: it still does
-	read  func(data []byte) (any, error)
+	read  func(decode wire.Decoder, data []byte) (any, error)
+	row   any // a pointer to an empty one
 }
 
 func dumpOf[T any](table string, since int) dump {
-	return dump{table: table, index: indexID, since: since, read: func(data []byte) (any, error) {
+	return dump{table: table, index: indexID, since: since, row: new(T), read: func(decode wire.Decoder, data []byte) (any, error) {
 		row := new(T)
-		if err := wire.Unmarshal(data, row); err != nil {
+		if err := decode(data, row); err != nil {
 			return nil, err
 		}
 		return row, nil
@@ -100,7 +103,7 @@ func dumps() []dump {
 // Persist writes the whole state to w. It may run beside Apply.
 func (s *Snapshot) Persist(w io.Writer) error {
 	buffered := bufio.NewWriterSize(w, 1<<16)
-	if err := writeFrame(buffered, &dumpHeader{Format: formatName, Version: formatVersion, Index: s.Index()}); err != nil {
+	if err := writeFrame(buffered, &dumpHeader{Format: formatName, Version: formatVersion, Index: s.Index(), Protocol: wire.ProtocolVersion}); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
 	for _, d := range dumps() {
@@ -185,6 +188,8 @@ func (s *Store) Restore(r io.Reader) error {
 		return fmt.Errorf("read state: %w", err)
 	}
 	tx.Commit()
+	s.shares = nil
+	s.live.count(s.Snapshot())
 	s.nodes.Store(int64(s.Snapshot().NodeCount()))
 	return nil
 }
@@ -197,7 +202,7 @@ func CheckState(r io.Reader) error {
 
 // readState inserts everything that r holds.
 func readState(tx *memdb.Txn, r io.Reader) error {
-	frames := &frameReader{r: bufio.NewReaderSize(r, 1<<16)}
+	frames := &frameReader{r: bufio.NewReaderSize(r, 1<<16), unmarshal: wire.Unmarshal}
 	var header dumpHeader
 	if err := frames.decode(&header); err != nil {
 		return err
@@ -208,6 +213,7 @@ func readState(tx *memdb.Txn, r io.Reader) error {
 	case header.Version < 1 || header.Version > formatVersion:
 		return fmt.Errorf("%w: its format version is %d, this program knows 1 to %d", ErrBadState, header.Version, formatVersion)
 	}
+	frames.unmarshal = wire.DecoderOf(header.Protocol)
 	for _, d := range dumps() {
 		if !d.stands(header.Version) {
 			continue
@@ -263,7 +269,7 @@ func readTable(tx *memdb.Txn, frames *frameReader, d dump) error {
 		if d.read == nil {
 			continue // nobody needs it any more
 		}
-		row, err := d.read(data)
+		row, err := d.read(frames.unmarshal, data)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrBadState, err)
 		}
@@ -337,8 +343,9 @@ func checkRows(tx *memdb.Txn, index uint64) error {
 
 // frameReader cuts a stream into frames of bounded length.
 type frameReader struct {
-	r   *bufio.Reader
-	buf []byte
+	r         *bufio.Reader
+	buf       []byte
+	unmarshal wire.Decoder
 }
 
 // next gives the bytes of the next frame, valid until the call after.
@@ -379,7 +386,7 @@ func (f *frameReader) decode(value any) error {
 	if err != nil {
 		return err
 	}
-	if err := wire.Unmarshal(data, value); err != nil {
+	if err := f.unmarshal(data, value); err != nil {
 		return fmt.Errorf("%w: %w", ErrBadState, err)
 	}
 	return nil

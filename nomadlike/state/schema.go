@@ -53,14 +53,15 @@ const (
 // appended to in the newest version, behind what older ones see, and dropped
 // from by slicing.
 type metaRow struct {
-	Index         uint64 `json:"index"`          // of the last command that was applied
-	EventsDropped uint64 `json:"events_dropped"` // highest log index of which an event was dropped
-	Jobs          int    `json:"jobs"`           // rows of tableJobs
-	Live          int    `json:"live"`           // subjobs that have not ended
-	Nodes         int    `json:"nodes"`          // rows of tableNodes
-	Forecasts     int    `json:"forecasts"`      // answers in tableForecasts
-	ForecastSeq   uint64 `json:"forecast_seq"`   // of the newest row of tableForecasts
-	RunSeq        uint64 `json:"run_seq"`        // of the newest past run
+	Index         uint64 `json:"index"`               // of the last command that was applied
+	EventsDropped uint64 `json:"events_dropped"`      // highest log index of which an event was dropped
+	Jobs          int    `json:"jobs"`                // rows of tableJobs
+	Live          int    `json:"live"`                // subjobs that have not ended
+	Nodes         int    `json:"nodes"`               // rows of tableNodes
+	Forecasts     int    `json:"forecasts"`           // answers in tableForecasts
+	ForecastSeq   uint64 `json:"forecast_seq"`        // of the newest row of tableForecasts
+	RunSeq        uint64 `json:"run_seq"`             // of the newest past run
+	Forgotten     uint64 `json:"forgotten,omitempty"` // ended jobs that were removed because the settings keep them no longer
 
 	ring        []*structs.Event
 	runs        []*structs.PastRun

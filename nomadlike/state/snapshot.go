@@ -204,6 +204,10 @@ func (s *Snapshot) WatchJobs() <-chan struct{} { return s.watchPrefix(tableStand
 // JobCount is the number of jobs that the state keeps, ended ones included.
 func (s *Snapshot) JobCount() int { return s.meta().Jobs }
 
+// Forgotten is the number of ended jobs that were removed because the settings
+// keep them no longer.
+func (s *Snapshot) Forgotten() uint64 { return s.meta().Forgotten }
+
 // LiveCount is the number of subjobs that have not ended.
 func (s *Snapshot) LiveCount() int { return s.meta().Live }
 

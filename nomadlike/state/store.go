@@ -1,7 +1,9 @@
 package state
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-memdb"
@@ -15,7 +17,9 @@ import (
 type Store struct {
 	db      *memdb.MemDB
 	blocked map[string]int // of Apply: where claims lacked room; a hint that changes no outcome
-	nodes   atomic.Int64   // of the newest state
+	shares  map[string]int // of Apply: events in the ring by the node that told them; nil: to be counted anew
+	live    liveCounts
+	nodes   atomic.Int64 // of the newest state
 }
 
 // NodeCount is the number of nodes that the newest state knows, for who asks
@@ -37,16 +41,23 @@ func New() *Store {
 }
 
 // UnknownCommandError is what Apply panics with when it meets a kind of
-// command that this version does not know. Skipping it would let this replica
-// drift away from those that know it, so the server must stop.
+// command, or a field of one, that this version does not know. Skipping it would
+// let this replica drift away from those that know it, so the server must stop.
 type UnknownCommandError struct {
-	Index uint64
-	Kind  structs.CommandKind
+	Index    uint64
+	Kind     structs.CommandKind
+	Protocol int      // of who proposed it, 0 when unknown
+	Fields   []string // that are unknown; nil: the kind is
 }
 
 // Error names the kind and the place in the log.
 func (e *UnknownCommandError) Error() string {
-	return fmt.Sprintf("apply log entry %d: command kind %d is unknown to this version", e.Index, e.Kind)
+	what := fmt.Sprintf("command kind %d is", e.Kind)
+	if len(e.Fields) > 0 {
+		what = fmt.Sprintf("%s of command kind %d is", strings.Join(e.Fields, ", "), e.Kind)
+	}
+	return fmt.Sprintf("apply log entry %d: %s unknown to this version, which speaks protocol %d; it was written by one that speaks %d: start that version, or a newer one, on this server; nothing is lost",
+		e.Index, what, wire.ProtocolVersion, e.Protocol)
 }
 
 // Entry is one committed command and its place in the log.
@@ -72,11 +83,14 @@ func (s *Store) ApplyBatch(entries []Entry) []structs.ApplyResult {
 		return results
 	}
 	tx := s.begin()
-	defer tx.db.Abort() // does nothing once committed; releases the writer when a command is unknown
+	tx.shares, s.shares = s.shares, nil // of no use should this batch break off
+	defer tx.db.Abort()                 // does nothing once committed; releases the writer when a command is unknown
 	for i, entry := range entries {
 		results[i] = tx.apply(entry)
 	}
 	tx.commit()
+	s.shares = tx.shares
+	s.live.add(tx.live, false)
 	s.nodes.Store(int64(tx.meta.Nodes))
 	return results
 }
@@ -94,7 +108,11 @@ func Check(command []byte) *structs.Error {
 	if !known {
 		return structs.NewError(structs.CodeInvalid, "state.unknown_command", "kind", decoded.Kind)
 	}
-	if _, err := apply(decoded.Body); err != nil {
+	var unknown *wire.UnknownFieldError
+	if _, err := apply(wire.DecoderOf(decoded.Protocol), decoded.Body); errors.As(err, &unknown) {
+		return structs.NewError(structs.CodeNotAvailable, "state.newer_command", "protocol", decoded.Protocol,
+			"own", wire.ProtocolVersion, "fields", strings.Join(unknown.Fields, ", ")).Because(err)
+	} else if err != nil {
 		return structs.NewError(structs.CodeInvalid, "state.malformed").Because(err)
 	}
 	return nil
@@ -105,13 +123,13 @@ func Check(command []byte) *structs.Error {
 type judge func(*txn) (structs.ApplyResult, *structs.Error)
 
 // reader decodes the body of a command and gives its judge.
-type reader func(body []byte) (judge, error)
+type reader func(decode wire.Decoder, body []byte) (judge, error)
 
 // read makes the reader of a command whose body is a T.
 func read[T any](apply func(*txn, *T) (structs.ApplyResult, *structs.Error)) reader {
-	return func(body []byte) (judge, error) {
+	return func(decode wire.Decoder, body []byte) (judge, error) {
 		value := new(T)
-		if err := wire.Unmarshal(body, value); err != nil {
+		if err := decode(body, value); err != nil {
 			return nil, err
 		}
 		return func(tx *txn) (structs.ApplyResult, *structs.Error) { return apply(tx, value) }, nil
@@ -165,8 +183,12 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyNodeEligibility), true
 	case structs.CommandLeaseOver:
 		return read(applyLeaseOver), true
+	case structs.CommandNodeRemove:
+		return read(applyNodeRemove), true
 	case structs.CommandDeviceTreated:
 		return read(applyDeviceTreated), true
+	case structs.CommandServerRemoval:
+		return read(applyServerRemoval), true
 	case structs.CommandTokenPut:
 		return read(applyTokenPut), true
 	case structs.CommandTokenDelete:
@@ -179,6 +201,10 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyJoinTokenConsume), true
 	case structs.CommandJoinTokenDelete:
 		return read(applyJoinTokenDelete), true
+	case structs.CommandJobsForget:
+		return read(applyJobsForget), true
+	case structs.CommandGuarded:
+		return readGuarded, true
 	}
 	return nil, false
 }
@@ -195,10 +221,17 @@ func (tx *txn) apply(entry Entry) structs.ApplyResult {
 	}
 	read, known := judgeOf(command.Kind)
 	if !known {
-		panic(&UnknownCommandError{Index: entry.Index, Kind: command.Kind})
+		panic(&UnknownCommandError{Index: entry.Index, Kind: command.Kind, Protocol: command.Protocol})
 	}
-	judge, err := read(command.Body)
-	if err != nil {
+	judge, err := read(wire.DecoderOf(command.Protocol), command.Body)
+	var unknown *UnknownCommandError
+	var fields *wire.UnknownFieldError
+	switch {
+	case errors.As(err, &unknown): // inside of another
+		panic(&UnknownCommandError{Index: entry.Index, Kind: unknown.Kind, Protocol: command.Protocol})
+	case errors.As(err, &fields):
+		panic(&UnknownCommandError{Index: entry.Index, Kind: command.Kind, Protocol: command.Protocol, Fields: fields.Fields})
+	case err != nil:
 		return refused(structs.NewError(structs.CodeInvalid, "state.malformed"))
 	}
 	tx.now, tx.by = command.Now, command.By

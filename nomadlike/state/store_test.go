@@ -198,7 +198,7 @@ func TestRingDropsWholeIndexes(t *testing.T) {
 			t.Fatal(result.Err)
 		}
 	}
-	follower := store.Follow(0)
+	follower := store.Follow(structs.Cursor{})
 	for i := range jobs {
 		job := testJob(fmt.Sprintf("b%d", i), 1)
 		job.Batch = &structs.Batch{Count: 1_000}
@@ -216,7 +216,7 @@ func TestRingDropsWholeIndexes(t *testing.T) {
 	if events, dropped := snapshot.JobEvents("job-b0"); len(events) != JobEventsMax+1 || dropped != 1 || events[0].ID != eventSubmitted {
 		t.Errorf("the first job keeps %d events and lost %d", len(events), dropped)
 	}
-	events, _, err := snapshot.EventsAfter(index - 1)
+	events, _, err := snapshot.EventsAfter(structs.CursorAfter(index - 1))
 	if err != nil || len(events) != 1_001 {
 		t.Errorf("the newest index has %d events (%v): a batch may not cut it", len(events), err)
 	}
@@ -336,12 +336,21 @@ func TestTokens(t *testing.T) {
 		{structs.CommandTokenPut, &structs.TokenPut{Token: structs.Token{ID: "x", Hash: hash(3)}}, ""},
 		{structs.CommandTokenDelete, &structs.TokenDelete{ID: "x"}, ""},
 		{structs.CommandTokenDelete, &structs.TokenDelete{ID: "x"}, structs.CodeNotFound},
+		{structs.CommandServerRemoval, &structs.ServerRemoval{ID: ""}, structs.CodeInvalid},
+		{structs.CommandServerRemoval, &structs.ServerRemoval{ID: "s1"}, ""},
+		{structs.CommandServerRemoval, &structs.ServerRemoval{ID: "s1"}, ""}, // the same command again
+		{structs.CommandServerRemoval, &structs.ServerRemoval{ID: "s2"}, ""},
+		{structs.CommandServerRemoval, &structs.ServerRemoval{ID: "s1", Back: true}, ""},
+		{structs.CommandServerRemoval, &structs.ServerRemoval{ID: "s1", Back: true}, ""},
 	} {
 		if got := apply(step.kind, step.body); got != step.want {
 			t.Errorf("step %d gives %q, want %q", i, got, step.want)
 		}
 	}
 	snapshot := store.Snapshot()
+	if cluster := snapshot.Cluster(); cluster.IsRemoved("s1") || !cluster.IsRemoved("s2") || len(cluster.Removed) != 1 {
+		t.Errorf("removed servers: %+v", cluster.Removed)
+	}
 	if token := snapshot.TokenByHash(hash(2)); token == nil || token.ID != "m9" || snapshot.TokenByHash(hash(3)) != nil {
 		t.Errorf("the management token is %v", token)
 	}

@@ -382,7 +382,7 @@ func (p *play) plan(which string, nodes []string, named map[string]string) {
 		}
 	}
 	if known := snapshot.Subjob(id, subjob); known != nil {
-		gang.Attempt = known.Attempt + 1
+		gang.Attempt = known.NextAttempt()
 	}
 	view, _ := snapshot.Job(id)
 	for rank, name := range nodes {
@@ -479,7 +479,7 @@ func (p *play) apply(kind structs.CommandKind, body any) {
 	case len(result.Refused) > 0:
 		fmt.Fprintf(&p.out, "  ! %d reports refused\n", len(result.Refused))
 	}
-	events, index, err := p.store.Snapshot().EventsAfter(p.told)
+	events, index, err := p.store.Snapshot().EventsAfter(structs.CursorAfter(p.told))
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -21,6 +21,9 @@ type txn struct {
 	by     string           // who asked
 	seq    int              // events made by this command
 
+	shares map[string]int // of the store
+	live   map[owner]int  // changes of the batch
+
 	schedule uint64 // index of the last change that may let a queued subjob start
 
 	owned   map[string]*structs.ProjectUsage // rows of tableHoldings that this batch made, by project
@@ -264,9 +267,11 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	}
 	if before == nil || before.State.Terminal() {
 		tx.meta.Live++
+		tx.countLive(job, +1)
 	}
 	if after.State.Terminal() {
 		tx.meta.Live--
+		tx.countLive(job, -1)
 	}
 	sum := *tx.standing(after.JobID)
 	ended := sum.Standing.State.Terminal()

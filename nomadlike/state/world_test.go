@@ -270,7 +270,7 @@ func (w *world) control(s *Snapshot) []byte {
 func (w *world) claim(s *Snapshot) []byte {
 	var gangs []structs.GangPlan
 	for job, subjob := range s.Queue() {
-		gang := structs.GangPlan{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.Attempt + 1, Claim: job.VIP != nil && w.maybe(2)}
+		gang := structs.GangPlan{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.NextAttempt(), Claim: job.VIP != nil && w.maybe(2)}
 		w.clear(s, job, &gang, job.Nodes)
 		gangs = append(gangs, gang)
 	}
@@ -319,7 +319,7 @@ func (w *world) clear(s *Snapshot, job *structs.Job, gang *structs.GangPlan, siz
 func (w *world) forecasts(s *Snapshot) []byte {
 	body := &structs.Forecasts{}
 	for job, subjob := range s.Queue() {
-		given := structs.Forecast{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.Attempt + 1, Position: len(body.Forecasts) + 1,
+		given := structs.Forecast{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.NextAttempt(), Position: len(body.Forecasts) + 1,
 			Point: w.now + 5, P50: w.now + structs.UnixNano(w.pick(1, 2)), P90: w.now + 2, Features: []float64{0.5}, Withdrawn: w.maybe(10)}
 		if w.maybe(10) {
 			given.P90 = 0
@@ -340,7 +340,7 @@ func (w *world) plan(s *Snapshot) []byte {
 		if len(plan.Gangs) == 4 {
 			break
 		}
-		gang := structs.GangPlan{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.Attempt + 1}
+		gang := structs.GangPlan{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.NextAttempt()}
 		start := w.chance.Intn(4)
 		for i := 0; i < 4 && len(gang.Placements) < job.Nodes; i++ {
 			node := s.Node(fmt.Sprintf("node-%d", (start+i)%4))
@@ -526,6 +526,9 @@ func (w *world) tokenCommand() []byte {
 	case 5:
 		return encode(structs.CommandJoinTokenDelete, w.now, &structs.JoinTokenDelete{ID: id})
 	default:
+		if w.now%2 == 0 {
+			return encode(structs.CommandServerRemoval, w.now, &structs.ServerRemoval{ID: id, Back: hash[0] == 0})
+		}
 		return encode(structs.CommandClusterInit, w.now, &structs.ClusterInit{Cluster: structs.Cluster{ID: "c1", SetupHash: make([]byte, 32)}})
 	}
 }

@@ -196,4 +196,7 @@ type Assignment struct {
 	Alloc   *Allocation `json:"alloc"`
 	Job     *Job        `json:"job"`
 	Members []Member    `json:"members"` // by rank
+	// RunAs is what the record of the node's pool says of whom the task runs as;
+	// nil when it says nothing.
+	RunAs *RunAs `json:"run_as,omitempty"`
 }

@@ -68,7 +68,8 @@ const (
 )
 
 // Attempt is one numbered incarnation of a subjob's gang. Its number is
-// assigned by state.Apply, +1 at every placement, never reused; every report
+// assigned by state.Apply, +1 at every placement, with a gap after a restore from
+// a backup, never reused; every report
 // carries it and an old attempt is refused. Written by state.Apply alone.
 type Attempt struct {
 	JobID       string       `json:"job_id"`

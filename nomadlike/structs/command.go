@@ -35,6 +35,10 @@ const (
 	CommandJobControl       CommandKind = 27 // admission
 	CommandJobFinish        CommandKind = 28 // admission
 	CommandLeaseOver        CommandKind = 29 // leader's sweep: leases of lost nodes that have surely ended
+	CommandGuarded          CommandKind = 30 // admission: one of the kinds above, with what the decision to ask for it rested on
+	CommandJobsForget       CommandKind = 31 // leader's sweep: ended jobs that are not kept any longer
+	CommandServerRemoval    CommandKind = 32 // admission: servers that must not come back, or may again
+	CommandNodeRemove       CommandKind = 33 // admission, and the leader's sweep for nodes that are down for long
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -45,6 +49,8 @@ type Command struct {
 	Now  UnixNano    `json:"t"`            // the proposer's clock, for display and durations only
 	By   string      `json:"by,omitempty"` // who asked: user name or agent id
 	Body []byte      `json:"b"`
+	// Protocol is wire.ProtocolVersion of who proposes it; 0 before version 9.
+	Protocol int `json:"v,omitempty"`
 }
 
 // ClusterInit makes the cluster's one record; repeated, it is refused.
@@ -104,6 +110,14 @@ type LeaseOver struct {
 // JobDelete removes an ended job and its history.
 type JobDelete struct {
 	JobID string `json:"job_id"`
+}
+
+// JobsForget removes ended jobs that the settings keep no longer, and tells of
+// all of them in one event.
+type JobsForget struct {
+	JobIDs []string `json:"job_ids"` // those that ended first before the others
+	Kept   int      `json:"kept"`    // the setting: ended jobs that are kept; 0: any number
+	For    Duration `json:"for"`     // the setting: how long they are kept; 0: for ever
 }
 
 // JobPriority changes the tier of a queued job.
@@ -172,6 +186,7 @@ type AllocReports struct {
 type NodeRegister struct {
 	Node      Node            `json:"node"`
 	Inventory []InventoryItem `json:"inventory"`
+	Unique    bool            `json:"unique,omitempty" since:"12"` // its name is its own: set by servers that check it
 }
 
 // InventoryItem is one allocation that still has processes on a node.
@@ -295,4 +310,10 @@ type DeviceTreatment struct {
 	Device string    `json:"device"` // id
 	Number int       `json:"number"` // as people know it
 	Act    DeviceAct `json:"act"`
+}
+
+// ServerRemoval keeps a server out of Raft's configuration, or lets it back in.
+type ServerRemoval struct {
+	ID   string `json:"id"`
+	Back bool   `json:"back,omitempty"` // it may come back
 }

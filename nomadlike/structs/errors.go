@@ -75,10 +75,29 @@ func NewError(code ErrorCode, id string, params ...any) *Error {
 		if e.Params == nil {
 			e.Params = make(map[string]string, len(params)/2)
 		}
-		e.Params[fmt.Sprint(params[i])] = fmt.Sprint(params[i+1])
+		e.setParam(fmt.Sprint(params[i]), params[i+1])
 	}
 	return e
 }
+
+// setParam keeps one parameter. Of an error that names a text of the catalogue
+// that name is kept too, with its parameters, under names made of this one: so
+// messages.Text can say it in the reader's language.
+func (e *Error) setParam(name string, value any) {
+	e.Params[name] = fmt.Sprint(value)
+	err, ok := value.(error)
+	var inner *Error
+	if !ok || !errors.As(err, &inner) {
+		return
+	}
+	e.Params[name+"_id"] = inner.ID
+	for key, text := range inner.Params {
+		e.Params[name+"."+key] = text
+	}
+}
+
+// Told gives what the failure says, for whoever renders it within another text.
+func (e *Error) Told() (id string, params map[string]string) { return e.ID, e.Params }
 
 // Because records what caused e, for errors.Is and errors.As on this side of
 // the wire, and returns e. The cause itself never crosses the wire.
@@ -125,4 +144,11 @@ func CodeOf(err error) ErrorCode {
 		return e.Code
 	}
 	return CodeInternal
+}
+
+// IsLasting reports whether err is a refusal that lasts until somebody has done
+// something about a machine, so that trying again at once is in vain.
+func IsLasting(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && strings.HasSuffix(refused.ID, ".disk_full")
 }

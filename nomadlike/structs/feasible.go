@@ -66,8 +66,8 @@ func GangProblem(job *Job, subjob *Subjob, gang *GangPlan, ground Ground) *Reaso
 		return NewReason("scheduler.refused_gone")
 	case subjob.State != JobQueued:
 		return NewReason("scheduler.refused_state", "state", subjob.State)
-	case gang.Attempt != subjob.Attempt+1:
-		return NewReason("scheduler.refused_attempt", "attempt", gang.Attempt, "next", subjob.Attempt+1)
+	case gang.Attempt != subjob.NextAttempt():
+		return NewReason("scheduler.refused_attempt", "attempt", gang.Attempt, "next", subjob.NextAttempt())
 	case gang.Spec < 0 || gang.Spec >= len(job.Resources):
 		return NewReason("scheduler.refused_spec", "spec", gang.Spec)
 	case len(gang.Placements) < job.NodesMin() || len(gang.Placements) > job.Nodes || job.Nodes > RanksMax:

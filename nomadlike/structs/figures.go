@@ -7,13 +7,15 @@ type FiguresRequest struct{}
 // into the log: whoever wants to see it asks the node.
 type NodeFigures struct {
 	At          UnixNano        `json:"at"`
-	CPUSeconds  float64         `json:"cpu_seconds"`          // spent by the whole machine since its boot
-	CPUCores    float64         `json:"cpu_cores,omitempty"`  // busy since the measurement before; 0 at the first
-	MemoryUsed  int64           `json:"memory_used"`          // bytes
-	MemoryTotal int64           `json:"memory_total"`         // bytes
-	Devices     []DeviceFigures `json:"devices,omitempty"`    // of those that are measured, by id
-	Tasks       []TaskFigures   `json:"tasks,omitempty"`      // of those that run and could be measured, by allocation id
-	Unmeasured  int             `json:"unmeasured,omitempty"` // tasks whose driver did not answer in time
+	CPUSeconds  float64         `json:"cpu_seconds"`           // spent by the whole machine since its boot
+	CPUCores    float64         `json:"cpu_cores,omitempty"`   // busy since the measurement before; 0 at the first
+	MemoryUsed  int64           `json:"memory_used"`           // bytes
+	MemoryTotal int64           `json:"memory_total"`          // bytes
+	DiskFree    int64           `json:"disk_free,omitempty"`   // bytes, where the node keeps its records and its tasks' files
+	InodesFree  int64           `json:"inodes_free,omitempty"` // there
+	Devices     []DeviceFigures `json:"devices,omitempty"`     // of those that are measured, by id
+	Tasks       []TaskFigures   `json:"tasks,omitempty"`       // of those that run and could be measured, by allocation id
+	Unmeasured  int             `json:"unmeasured,omitempty"`  // tasks whose driver did not answer in time
 }
 
 // DeviceFigures is one measurement of one device. Gauges are under the keys of

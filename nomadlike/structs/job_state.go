@@ -136,7 +136,7 @@ type Subjob struct {
 	// again when it gets its nodes.
 	NoPassingAt UnixNano `json:"no_passing_at,omitempty"`
 	// Avoid are the nodes that its next attempts leave alone if they can, because
-	// it was slow or stood still there, at most AvoidMax, oldest first; Moves is
+	// it was slow, stood still or could not be started there, at most AvoidMax, oldest first; Moves is
 	// how often it was taken away from such a node.
 	Avoid []string `json:"avoid,omitempty"`
 	Moves int      `json:"moves,omitempty"`
@@ -144,9 +144,16 @@ type Subjob struct {
 	// most CheckpointsKept; the next attempt starts from the last one. Versions
 	// of the subjob share them: they are never changed in place.
 	Checkpoints []SavedCheckpoint `json:"checkpoints,omitempty"`
-	CreateIndex uint64            `json:"create_index"`
-	ModifyIndex uint64            `json:"modify_index"`
+	// AttemptsFrom is the last number that an attempt may have had that the state
+	// does not know, because the state comes from a backup: none up to it is given
+	// again.
+	AttemptsFrom uint64 `json:"attempts_from,omitempty"`
+	CreateIndex  uint64 `json:"create_index"`
+	ModifyIndex  uint64 `json:"modify_index"`
 }
+
+// NextAttempt is the number that its next attempt must get.
+func (s *Subjob) NextAttempt() uint64 { return max(s.Attempt, s.AttemptsFrom) + 1 }
 
 // Newest is the checkpoint that the next attempt starts from, nil without any.
 func (s *Subjob) Newest() *SavedCheckpoint {

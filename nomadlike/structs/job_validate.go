@@ -48,6 +48,7 @@ const (
 	LogFilesMax     = 100                                 // rotated files that are kept
 	ProblemsMax     = 256                                 // problems listed of one job
 	SourceMax       = 1 << 20                             // bytes of a job file
+	SourceKeptMax   = 64 << 10                            // of one that is kept with its job, for people to read
 )
 
 // Problem is one thing that keeps a job from being accepted. ID and HintID

@@ -64,7 +64,8 @@ type Node struct {
 	RDMA        bool              `json:"rdma,omitempty"`     // a working RDMA network card
 	Raw         bool              `json:"raw,omitempty"`      // isolates no processes, by its configuration or because it can not: jobs on the driver exec need a pool that allows it
 	Version     string            `json:"version"`
-	Incarnation uint64            `json:"incarnation"` // +1 at each start of its agent
+	Machine     string            `json:"machine,omitempty" since:"12"` // the same for whoever registers from this machine
+	Incarnation uint64            `json:"incarnation"`                  // +1 at each start of its agent
 	Attributes  map[string]string `json:"attributes,omitempty"`
 	Drivers     []string          `json:"drivers,omitempty"`  // healthy task drivers
 	Storages    []string          `json:"storages,omitempty"` // "kind/name" of what its administrator's storages serve, in the order of its configuration
@@ -78,11 +79,15 @@ type Node struct {
 	StatusAt      UnixNano    `json:"status_at,omitempty"`
 	Eligibility   Eligibility `json:"eligibility"`
 	DrainDeadline UnixNano    `json:"drain_deadline,omitempty"`
+	Removed       bool        `json:"removed,omitempty" since:"12"` // an operator removed it; it stays until strict jobs need its lease no more
 	RegisteredAt  UnixNano    `json:"registered_at,omitempty"`
 	RegisterIndex uint64      `json:"register_index"`    // log index of its newest registration
 	Session       string      `json:"session,omitempty"` // stream that registered it, named by its server: any other is out of date
-	CreateIndex   uint64      `json:"create_index"`
-	ModifyIndex   uint64      `json:"modify_index"`
+	// Unknown are allocations that it runs and that a state from a backup does not
+	// know, sorted: it is ending them, and FaultUnknown stands until they have ended.
+	Unknown     []string `json:"unknown,omitempty"`
+	CreateIndex uint64   `json:"create_index"`
+	ModifyIndex uint64   `json:"modify_index"`
 }
 
 // Schedulable tells whether new work may be placed on the node now.

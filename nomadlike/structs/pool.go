@@ -30,6 +30,7 @@ type Pool struct {
 	Dedicated   bool              `json:"dedicated,omitempty"`   // only jobs that name the pool run here
 	RDMA        bool              `json:"rdma,omitempty"`        // its nodes have RDMA networks between them
 	Raw         bool              `json:"raw,omitempty"`         // processes may run on its raw nodes, see Node.Raw
+	Exec        *PoolExec         `json:"exec,omitempty"`        // whom tasks run as; nil: ids of their projects
 	SKU         *SKU              `json:"sku,omitempty"`
 	Order       QueueOrder        `json:"order,omitempty"`      // "": submission
 	HalfLife    Duration          `json:"half_life,omitempty"`  // of fair share; 0: HalfLifeDefault

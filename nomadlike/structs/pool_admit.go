@@ -42,6 +42,7 @@ func (p *Pool) Admit(j *Job) (*Job, []Problem) {
 			v.add(path+".rdma", "pool.no_rdma", "pool.no_rdma.hint", "pool", p.name())
 		}
 	}
+	v.account(p, j)
 	if p != nil && p.Ceilings.NoCheckpoint && j.Checkpoint != nil {
 		v.add("checkpoint", "pool.no_checkpoint", "pool.no_checkpoint.hint", "pool", p.Name)
 	}

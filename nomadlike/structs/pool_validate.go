@@ -22,6 +22,9 @@ func (p *Pool) Validate() []Problem {
 	v.text("description", p.Description, DescriptionMax)
 	v.poolNodes(p)
 	v.constraints(p)
+	if p.Exec != nil {
+		v.problems = append(v.problems, p.Exec.Problems("exec")...)
+	}
 	if p.SKU != nil {
 		v.unit(p.SKU)
 	}

@@ -8,6 +8,7 @@ package structs
 //	Leader.ReadIndex server -> leader: ReadIndexRequest / ReadIndexReply
 //	Leader.Liveness  server -> leader: LivenessReport / LivenessAck
 //	Server.Renew     any agent -> any server: RenewRequest / RenewReply
+//	Agent.Trust      leader -> any agent: TrustNews / TrustAck
 //	Agent.Witness    leader -> any agent: WitnessRequest / WitnessReply
 //	Alloc.Logs       stream, server -> client: LogRequest / LogChunk
 //	Alloc.Files      stream, server -> client: FileRequest / FileChunk
@@ -25,6 +26,7 @@ const (
 	MethodLeaderLiveness  = "Leader.Liveness"
 	MethodServerRenew     = "Server.Renew"
 	MethodAgentWitness    = "Agent.Witness"
+	MethodAgentTrust      = "Agent.Trust"
 	MethodAllocLogs       = "Alloc.Logs"
 	MethodAllocFiles      = "Alloc.Files"
 	MethodAllocExec       = "Alloc.Exec"

@@ -1,5 +1,7 @@
 package structs
 
+import "slices"
+
 // Token is a stored API credential. The secret itself is never stored.
 type Token struct {
 	ID          string   `json:"id"` // accessor, safe to show
@@ -36,5 +38,28 @@ type Cluster struct {
 	Bootstrapped    bool     `json:"bootstrapped"`         // the first management token was made
 	ProtocolVersion int      `json:"protocol_version"`
 	CreatedAt       UnixNano `json:"created_at"`
+	RevivedAt       UnixNano `json:"revived_at,omitempty"` // when its state was last brought back from a backup or a survivor
 	ModifyIndex     uint64   `json:"modify_index"`
+
+	// Removed are the servers that an administrator took out, oldest first:
+	// they stay out until an administrator lets them back in.
+	Removed []RemovedServer `json:"removed,omitempty"`
+
+	// RemovedNodes are the nodes that are shut out, oldest first.
+	RemovedNodes []RemovedNode `json:"removed_nodes,omitempty" since:"12"`
+}
+
+// RemovedServersMax bounds Cluster.Removed; beyond, the oldest is forgotten.
+const RemovedServersMax = 256
+
+// RemovedServer is a server that an administrator took out.
+type RemovedServer struct {
+	ID string   `json:"id"`
+	By string   `json:"by,omitempty"`
+	At UnixNano `json:"at"`
+}
+
+// IsRemoved reports whether an administrator took the server out.
+func (c *Cluster) IsRemoved(id string) bool {
+	return c != nil && slices.ContainsFunc(c.Removed, func(s RemovedServer) bool { return s.ID == id })
 }

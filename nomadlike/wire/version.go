@@ -9,4 +9,18 @@ package wire
 //	4  2026-11-21  pause, continue, throttle and finish: commands 27 and 28, Allocation.Control and its answer
 //	5  2026-11-21  containers kept as images: Alloc.Commit; events tell causes and the health of devices
 //	6  2026-11-22  what ranks used over time: Node.RankPast
-const ProtocolVersion = 6
+//	7  2026-11-22  commands with a guard: command 30; cursors of the event stream
+//	8  2026-11-22  ended jobs are forgotten many at once: command 31
+//	9  2026-11-22  commands and stored states say which version wrote them, and fields that a server does not know stop it; servers tell a full disk
+//	10  2026-11-22  whom tasks run as: Assignment.RunAs, Pool.Exec
+//	11  2026-11-22  servers that stay removed: command 32; Agent.Ping tells the address and whether the caller was removed
+//	12  2026-11-22  removed nodes: command 33, Agent.Trust
+const ProtocolVersion = 12
+
+// The first versions that know what must not be proposed to older servers.
+const (
+	ProtocolGuards       = 7  // guarded commands
+	ProtocolForget       = 8  // CommandJobsForget
+	ProtocolRemovals     = 11 // CommandServerRemoval
+	ProtocolNodeRemovals = 12 // CommandNodeRemove
+)

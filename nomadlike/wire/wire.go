@@ -11,6 +11,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -30,25 +31,32 @@ const (
 // modes builds the encoder and decoder once, at first use, so that starting
 // a process that never speaks the wire form costs nothing.
 var modes = sync.OnceValue(func() (m struct {
-	enc cbor.EncMode
-	dec cbor.DecMode
+	enc    cbor.EncMode
+	dec    cbor.DecMode
+	strict cbor.DecMode
 }) {
 	enc, err := cbor.CoreDetEncOptions().EncMode()
 	if err != nil {
 		panic(fmt.Sprintf("build CBOR encoder: %v", err))
 	}
-	dec, err := cbor.DecOptions{
+	options := cbor.DecOptions{
 		DupMapKey:        cbor.DupMapKeyEnforcedAPF,
 		MaxNestedLevels:  nestingMax,
 		MaxArrayElements: arrayLengthMax,
 		MaxMapPairs:      mapLengthMax,
 		IndefLength:      cbor.IndefLengthForbidden,
 		TagsMd:           cbor.TagsForbidden,
-	}.DecMode()
+	}
+	dec, err := options.DecMode()
 	if err != nil {
 		panic(fmt.Sprintf("build CBOR decoder: %v", err))
 	}
-	m.enc, m.dec = enc, dec
+	options.ExtraReturnErrors = cbor.ExtraDecErrorUnknownField
+	strict, err := options.DecMode()
+	if err != nil {
+		panic(fmt.Sprintf("build CBOR decoder: %v", err))
+	}
+	m.enc, m.dec, m.strict = enc, dec, strict
 	return m
 })
 
@@ -66,12 +74,37 @@ func Marshal(v any) ([]byte, error) {
 
 // Unmarshal reads the bytes of one value into v, a pointer. It refuses
 // trailing bytes, duplicate keys, tags, and anything over the bounds above.
-func Unmarshal(data []byte, v any) error {
+func Unmarshal(data []byte, v any) error { return decode(modes().dec, data, v) }
+
+// UnmarshalWhole is Unmarshal for what is stored: a field that v does not have is
+// an *UnknownFieldError. What one replica keeps another must not drop.
+func UnmarshalWhole(data []byte, v any) error {
+	err := decode(modes().strict, data, v)
+	var unknown *cbor.UnknownFieldError
+	if errors.As(err, &unknown) {
+		return &UnknownFieldError{Type: fmt.Sprintf("%T", v), Fields: unknownFields(data, v)}
+	}
+	return err
+}
+
+// Decoder is Unmarshal or UnmarshalWhole.
+type Decoder func(data []byte, v any) error
+
+// DecoderOf gives the decoder for what a version of the protocol wrote: of those
+// that did not say which one they were, fields may be gone since.
+func DecoderOf(protocol int) Decoder {
+	if protocol == 0 {
+		return Unmarshal
+	}
+	return UnmarshalWhole
+}
+
+func decode(mode cbor.DecMode, data []byte, v any) error {
 	if len(data) > MessageSizeMax {
 		return fmt.Errorf("decode %T: %d bytes are over the limit of %d", v, len(data), MessageSizeMax)
 	}
 	makeRoom(len(data))
-	if err := modes().dec.Unmarshal(data, v); err != nil {
+	if err := mode.Unmarshal(data, v); err != nil {
 		return fmt.Errorf("decode %T: %w", v, err)
 	}
 	return nil
@@ -84,7 +117,7 @@ func EncodeCommand(kind structs.CommandKind, now structs.UnixNano, by string, bo
 	if err != nil {
 		return nil, err
 	}
-	return Marshal(&structs.Command{Kind: kind, Now: now, By: by, Body: bytes})
+	return Marshal(&structs.Command{Kind: kind, Now: now, By: by, Body: bytes, Protocol: ProtocolVersion})
 }
 
 // DecodeCommand reads the envelope of a log entry; the body is decoded by

@@ -42,7 +42,7 @@ type TaskSpec struct {
 	PathLast  []string `json:"path_last,omitempty"`
 	Dir       string   `json:"dir,omitempty"`  // working directory; TaskDir when empty
 	TaskDir   string   `json:"task_dir"`       // absolute; made by the client, owned by the task
-	User      string   `json:"user,omitempty"` // name or number; the agent's own when empty
+	User      string   `json:"user,omitempty"` // name, number or "uid:gid" that the node need not know; the agent's own when empty
 
 	// Hold makes a task without a command: it lasts until it is stopped, and
 	// commands are put into it by Exec. MPI workers are such tasks.

@@ -68,6 +68,9 @@ type Config struct {
 	// MountRoots are the directories of this node below which jobs may mount
 	// files, links resolved. Without any, jobs mount nothing.
 	MountRoots []string
+	// Writable are directories of this node that isolated tasks use as their
+	// users may, in whatever view: storage that all nodes have, as a rule.
+	Writable []string
 	// Hidden are paths of the node that isolated tasks do not see, such as the
 	// agent's data directory, and Visible what they see nevertheless,
 	// read-only. The state directory is always hidden and the agent's own
@@ -243,8 +246,8 @@ func (d *Driver) viewName() string {
 	switch {
 	case d.config.Root != "":
 		return "root"
-	case d.config.View == ViewPrivate:
-		return "private"
+	case d.config.View != ViewShared:
+		return d.config.View
 	}
 	return "shared"
 }
@@ -424,17 +427,21 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID) error {
 		return fmt.Errorf("destroy task %s: %w", id, err)
 	}
 	d.forget(id)
+	if t.state.Supervisor.PID == 0 {
+		d.endOrphans()
+	}
 	return nil
 }
 
 // List names the tasks that have a record on this node, whether this driver
-// knows them or not. Who wants to be rid of one recovers and destroys it.
+// knows them or not, and those whose record is gone while they run. Who wants to be rid of one recovers and destroys it.
 func (d *Driver) List(context.Context) ([]driver.Handle, error) {
 	entries, err := os.ReadDir(d.config.tasksDir())
 	if err != nil {
 		return nil, fmt.Errorf("list exec tasks: %w", err)
 	}
 	var handles []driver.Handle
+	recorded := make(map[driver.TaskID]bool)
 	for _, entry := range entries {
 		name, isRecord := strings.CutSuffix(entry.Name(), supervisor.RecordSuffix)
 		id := driver.TaskID(name)
@@ -445,9 +452,14 @@ func (d *Driver) List(context.Context) ([]driver.Handle, error) {
 		if err != nil || record.State == nil {
 			record.State = &supervisor.State{Version: supervisor.RecordVersion, TaskID: name}
 		}
+		recorded[id] = true
 		handles = append(handles, newHandle(id, record.State))
 	}
-	return handles, nil
+	lost, err := d.orphans(recorded)
+	if err != nil {
+		return nil, fmt.Errorf("list exec tasks: %w", err)
+	}
+	return append(handles, lost...), nil
 }
 
 // signalName names the signal of an exit record, "" for none.

@@ -36,6 +36,9 @@ const (
 	// ViewPrivate shows them read-only, and gives the task a /tmp, a /run and
 	// a /dev/shm of its own.
 	ViewPrivate = "private"
+	// ViewByUser is private for tasks whose user the node does not know, "uid:gid",
+	// and shared for the others, whose rights are those that the node gives them.
+	ViewByUser = "by_user"
 )
 
 // probePatience bounds trying out a kind of isolation. What fails by it counts as
@@ -58,10 +61,10 @@ func (c *Config) checkIsolation() error {
 	if !slices.Contains([]string{IsolationAuto, IsolationRaw, IsolationRequired}, c.Isolation) {
 		return fmt.Errorf("prepare exec driver: isolation %q: want auto, raw or required", c.Isolation)
 	}
-	if !slices.Contains([]string{ViewShared, ViewPrivate}, c.View) {
-		return fmt.Errorf("prepare exec driver: view %q: want private or nothing", c.View)
+	if !slices.Contains([]string{ViewShared, ViewPrivate, ViewByUser}, c.View) {
+		return fmt.Errorf("prepare exec driver: view %q: want private, by_user or nothing", c.View)
 	}
-	for _, list := range [][]string{c.MountRoots, c.Hidden, c.Visible, {c.Root}} {
+	for _, list := range [][]string{c.MountRoots, c.Hidden, c.Visible, c.Writable, {c.Root}} {
 		for _, path := range list {
 			if path != "" && (!filepath.IsAbs(path) || filepath.Clean(path) != path) {
 				return fmt.Errorf("prepare exec driver: %q is not a clean absolute path", path)
@@ -181,16 +184,25 @@ func forbiddenDefault() []string {
 func (d *Driver) isolation(spec *driver.TaskSpec, l level) *supervisor.Isolation {
 	c := &d.config
 	i := &supervisor.Isolation{
-		Root: c.Root, Private: c.View == ViewPrivate, TaskDir: spec.TaskDir, ShmBytes: spec.Resources.Shm,
-		Hidden: append([]string{c.StateDir}, c.Hidden...), Visible: slices.Clone(c.Visible), MountRoots: resolved(c.MountRoots),
+		Root: c.Root, Private: c.View == ViewPrivate || c.View == ViewByUser && allotted(spec.User), TaskDir: spec.TaskDir, ShmBytes: spec.Resources.Shm,
+		Hidden: append(append([]string{c.StateDir}, c.Hidden...), shut(spec)...), Visible: slices.Clone(c.Visible), MountRoots: resolved(c.MountRoots),
 		OwnUsers: l.users, CloneOpen: d.cgroups.v2 != "",
 	}
 	if i.Private {
 		i.Hidden = append(i.Hidden, hiddenDefault()...)
+		if i.ShmBytes == 0 {
+			i.ShmBytes = spec.Resources.Memory // which it counts to; 0 leaves the choice to the supervisor
+		}
 	}
+	i.Hidden = outermost(i.Hidden)
 	i.Forbidden = resolved(append(append(forbiddenDefault(), c.StateDir), c.Hidden...))
 	if self, err := os.Executable(); err == nil {
 		i.Visible = append(i.Visible, self) // remote shells of MPI run it
+	}
+	if i.Private || i.Root != "" { // else they are as they were
+		for _, path := range c.Writable {
+			i.Mounts = append(i.Mounts, supervisor.BindMount{Source: path, Target: path})
+		}
 	}
 	for _, mount := range spec.Mounts {
 		i.Mounts = append(i.Mounts, supervisor.BindMount{Source: mount.HostPath, Target: mount.TaskPath, ReadOnly: mount.ReadOnly, Job: mount.Within == "", Within: mount.Within})
@@ -204,6 +216,41 @@ func (d *Driver) isolation(spec *driver.TaskSpec, l level) *supervisor.Isolation
 		i.Nodes = append(i.Nodes, supervisor.BindMount{Source: node.HostPath, Target: node.TaskPath})
 	}
 	return i
+}
+
+// allotted tells whether a task's user is two numbers, which the node need not
+// know.
+func allotted(user string) bool { return strings.Contains(user, ":") }
+
+// shut gives the outermost directory on the way to a task's own through which
+// its user may not pass, none if there is no such directory. What lies in there is not
+// for the task anyway; so it is shown a directory with its own one alone.
+func shut(spec *driver.TaskSpec) []string {
+	const everybodyMayPass = 0o001
+	if !allotted(spec.User) {
+		return nil
+	}
+	for at := 1; at < len(spec.TaskDir); at++ {
+		if spec.TaskDir[at] != '/' {
+			continue
+		}
+		if info, err := os.Stat(spec.TaskDir[:at]); err == nil && info.Mode()&everybodyMayPass == 0 {
+			return []string{spec.TaskDir[:at]}
+		}
+	}
+	return nil
+}
+
+// outermost drops paths that lie in others, with which they are hidden.
+func outermost(paths []string) []string {
+	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
+	kept := paths[:0]
+	for _, path := range paths {
+		if !slices.ContainsFunc(kept, func(above string) bool { return strings.HasPrefix(path, above+"/") }) {
+			kept = append(kept, path)
+		}
+	}
+	return kept
 }
 
 // taskNodes lists the device nodes of a task, one for each place in it.

@@ -115,6 +115,20 @@ func TestUser(t *testing.T) {
 			t.Errorf("terminal shows %q", out.String())
 		}
 	})
+	t.Run("two numbers that the node knows no user of", func(t *testing.T) {
+		d := isolated(t, func(c *exec.Config) { c.View, c.Hidden = exec.ViewByUser, []string{"/opt"} })
+		if d == nil {
+			return
+		}
+		spec := drivertest.Shell(t, "id; pwd; touch mine && echo mine; touch /etc/x 2>/dev/null || echo read-only; ls /root; df -k /dev/shm | tail -1 | tr -s ' ' | cut -d' ' -f2")
+		spec.User, spec.Env, spec.Resources.Memory = "1879048193:1879048193", append(spec.Env, "USER=li"), 96<<20
+		if err := os.Chown(spec.TaskDir, 1879048193, 1879048193); err != nil {
+			t.Fatal(err)
+		}
+		if out := output(t, d, spec); out != "uid=1879048193(li) gid=1879048193 groups=1879048193\n"+spec.TaskDir+"\nmine\nread-only\n98304\n" {
+			t.Errorf("the task says %q", out)
+		}
+	})
 	t.Run("its log directory is out of its reach", func(t *testing.T) {
 		spec := drivertest.Shell(t, "touch $LOGS/stdout.7; ls $LOGS; ln -s /etc/shadow $LOGS/stdout.1; true")
 		spec.User, spec.Dir = "nobody", "/"

@@ -78,6 +78,9 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec, l level) (*supervisor.Spe
 	if err != nil {
 		return nil, err
 	}
+	if credential != nil {
+		credential.Groups = append(credential.Groups, deviceGroups(spec)...)
+	}
 	if !l.isolated && d.config.Isolation == IsolationRequired {
 		return nil, fmt.Errorf("isolate task %s: %s: %w", spec.ID, l.reason, driver.ErrUnsupported)
 	}
@@ -109,6 +112,9 @@ func (d *Driver) supervisorSpec(spec *driver.TaskSpec, l level) (*supervisor.Spe
 	}
 	if l.isolated {
 		wire.Isolation = d.isolation(spec, l)
+		if credential != nil && allotted(spec.User) {
+			wire.Passwd = withUser(d.config.Root, credential, spec)
+		}
 	}
 	for _, entry := range spec.WithSearchPath(deviceEnv(spec)) {
 		if !strings.HasPrefix(entry, supervisor.MarkerEnv+"=") {

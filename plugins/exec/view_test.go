@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -264,6 +265,46 @@ func TestMounts(t *testing.T) {
 				spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: filepath.Join(data, "in"), TaskPath: "/etc/nomadlike-test/in", ReadOnly: true})
 				if out := output(t, d, spec); out != "datadatadatadata1\n2\ndeep\nin\n" {
 					t.Errorf("task wrote %q", out)
+				}
+			})
+			t.Run("in a directory with other mounts in it, at any depth", func(t *testing.T) {
+				if os.Geteuid() != 0 {
+					t.Skip("mounting on the node needs root")
+				}
+				base, err := os.MkdirTemp("/var/tmp", "nomadlike-mnt-")
+				if err != nil {
+					t.Fatal(err)
+				}
+				mounted := []string{filepath.Join(base, "nas"), filepath.Join(base, "nas", "deep")}
+				t.Cleanup(func() {
+					for _, point := range slices.Backward(mounted) {
+						_ = syscall.Unmount(point, syscall.MNT_DETACH) // it may not have come to that
+					}
+					os.RemoveAll(base)
+				})
+				for _, point := range mounted {
+					if err := os.MkdirAll(point, 0o755); err != nil {
+						t.Fatal(err)
+					}
+					if err := syscall.Mount("tmpfs", point, "tmpfs", 0, "size=64k,mode=0755"); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(filepath.Join(point, "file"), []byte(filepath.Base(point)+"\n"), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := os.Symlink("nas/file", filepath.Join(base, "link")); err != nil {
+					t.Fatal(err)
+				}
+				spec := drivertest.Shell(t, "cd "+base+" && cat user/li/file; echo; cat nas/li/file; echo; cat nas/deep/li/file; echo; cat nas/file nas/deep/file link; ls; touch x 2>/dev/null || echo read-only")
+				for _, target := range []string{"user/li", "nas/li", "nas/deep/li"} {
+					spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: filepath.Join(data, "in"), TaskPath: filepath.Join(base, target), ReadOnly: true})
+				}
+				if out := output(t, d, spec); out != "data\ndata\ndata\nnas\ndeep\nnas\nlink\nnas\nuser\nread-only\n" {
+					t.Errorf("task wrote %q", out)
+				}
+				if _, err := os.Lstat(filepath.Join(base, "user")); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("the node has got the place: %v", err)
 				}
 			})
 			t.Run("below what the administrator has given", func(t *testing.T) {

@@ -45,6 +45,7 @@ func figures() []figure {
 		{"nodeloss_running_elsewhere_s", nodeLoss},
 		{"double_loss_running_elsewhere_s", doubleLoss},
 		{"launch", launchPlans},
+		{"recovery", recovery},
 		{"life_rank_dies", rankDies},
 		{"life_node_loss_resumed", gangResumes},
 		{"forecast", forecasts},

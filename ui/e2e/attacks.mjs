@@ -49,7 +49,7 @@ export async function attacks(browser, agent, token, patience) {
 // uploaded opens files that a task wrote, as pages, as parts of a page and as
 // scripts: they are saved and never shown.
 async function uploaded(page, agent, alloc) {
-  const logs = join(agent.place, 'data', 'client', 'alloc', alloc, 'logs')
+  const logs = join(agent.place, 'data', 'client', 'records', alloc, 'logs')
   mkdirSync(logs, { recursive: true })
   for (const name of files) writeFileSync(join(logs, name), evil)
   const plain = await page.context().newPage() // of our own site, without our program: that loads itself anew when a script fails

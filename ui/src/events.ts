@@ -9,6 +9,7 @@ import type { Event } from './types'
 export interface Line {
   event?: Event
   index: number
+  cursor?: string // names the place behind this line; several events share an index
 }
 export type Liveness = 'live' | 'connecting'
 
@@ -80,17 +81,17 @@ export function follow(client: QueryClient, signal: AbortSignal, tell: (state: L
     if (!signal.aborted) others.postMessage({ state })
   }
   const read = async () => {
-    let index = 0
+    let after = ''
     let wait = 500
     while (!signal.aborted) {
       try {
-        const answer = await send('GET', '/v1/events' + (index ? `?index=${index}` : ''), undefined, signal)
+        const answer = await send('GET', '/v1/events' + (after && `?${after}`), undefined, signal)
         both('live')
         wait = 500
         // What happened between the first answers and now was told to nobody.
-        if (!index) outdate([[]])
+        if (!after) outdate([[]])
         await lines(answer.body!, (line) => {
-          index = Math.max(index, line.index)
+          after = line.cursor ? `cursor=${line.cursor}` : `index=${line.index}`
           if (!line.event) return
           take(line.event)
           others.postMessage({ event: line.event })

@@ -347,6 +347,7 @@ export interface Node {
   addr: string
   pool?: string
   topology?: string[]
+  root?: boolean
   rdma?: boolean
   version: string
   attributes?: Record<string, string>

@@ -29,3 +29,20 @@ test('an event that comes while an answer is on its way is asked for once more',
   leave()
   vi.unstubAllGlobals()
 })
+
+// Several events share an index: only the cursor names the place behind the last line.
+test('a stream that broke is asked to go on behind its last line', async () => {
+  const asked: string[] = []
+  const bodies = ['{"index":7,"cursor":"7.2","event":{"topic":"job","job_id":"j"}}\n', '{"index":9}\n', '']
+  vi.stubGlobal('fetch', vi.fn(async (url: string) => {
+    asked.push(url)
+    return new Response(bodies[Math.min(asked.length, bodies.length) - 1])
+  }))
+  vi.stubGlobal('navigator', { ...navigator, locks: undefined })
+  const end = new AbortController()
+  follow(new QueryClient(), end.signal, () => {})
+  await vi.waitFor(() => expect(asked.length).toBeGreaterThan(2), patience)
+  end.abort()
+  expect(asked.slice(0, 3)).toEqual(['/v1/events', '/v1/events?cursor=7.2', '/v1/events?index=9'])
+  vi.unstubAllGlobals()
+})

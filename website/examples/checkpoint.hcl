@@ -1,7 +1,9 @@
 # A training that has an accident half way and goes on from its newest
-# checkpoint. What it saves must lie where every node can read it.
-variable "directory" { default = "/tmp/nomadlike-checkpoints" }
-variable "program" { default = "website/examples/checkpoint_train.py" }
+# checkpoint. What it saves must lie where every node can read it and tasks may
+# write: a storage, or a shared directory that client { exec { writable } } of
+# the nodes names, as the program. /tmp is each attempt's own.
+variable "directory" { default = "/shared/checkpoints" }
+variable "program" { default = "/shared/examples/checkpoint_train.py" }
 
 job "checkpoint" {
   resources {

@@ -35,6 +35,10 @@ type Evicted struct {
 	Stop  *structs.StopOrder // how to stop it; nil: as its job says
 }
 
+// Exceeded says that the task took more of the node than one may have. That is
+// its own fault.
+type Exceeded struct{ Cause *structs.Reason }
+
 // Unblocked says that no older attempt has processes here any more.
 type Unblocked struct{}
 
@@ -84,6 +88,7 @@ func (Assigned) isEvent()      {}
 func (Revoked) isEvent()       {}
 func (LeaseEnded) isEvent()    {}
 func (Evicted) isEvent()       {}
+func (Exceeded) isEvent()      {}
 func (Unblocked) isEvent()     {}
 func (Progressed) isEvent()    {}
 func (Prepared) isEvent()      {}

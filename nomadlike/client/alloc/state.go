@@ -62,8 +62,9 @@ type State struct {
 	Handle   *driver.Handle  `json:"handle,omitempty"`
 	Doubtful bool            `json:"doubtful,omitempty"` // an agent died while it started the command
 	Force    Force           `json:"force,omitempty"`
-	Cause    *structs.Reason `json:"cause,omitempty"` // of the stop
-	Infra    bool            `json:"infra,omitempty"` // the stop is the node's own doing
+	Cause    *structs.Reason `json:"cause,omitempty"`   // of the stop
+	Infra    bool            `json:"infra,omitempty"`   // the stop is the node's own doing
+	Charged  bool            `json:"charged,omitempty"` // the stop is the task's own fault
 	// Control is what people want of the command while it runs, nil before
 	// the servers said anything of it.
 	Control *structs.Control `json:"control,omitempty"`

@@ -24,6 +24,9 @@ func Step(s State, event Event, now structs.UnixNano) (State, []Effect) {
 	case Evicted:
 		m.obey(e.Stop)
 		m.stop(ForceStop, e.Cause, true)
+	case Exceeded:
+		m.Charged = m.Charged || m.Force == ForceNone && m.Phase != PhaseEnded
+		m.stop(ForceKill, e.Cause, false)
 	case Unblocked:
 		if m.Phase == PhasePending {
 			m.prepare()
@@ -110,6 +113,10 @@ func (m *machine) assigned(e Assigned) {
 	case e.Desired == structs.DesiredStop:
 		m.obey(e.Stop)
 		m.stop(ForceStop, e.Reason, false)
+	case m.Phase == PhasePending && e.Status == structs.AllocRunning:
+		// It ran here and nothing of it is left, not even a record: a server's
+		// state from a backup knows it. It does not run a second time.
+		m.unrecoverable(Unrecoverable{Cause: structs.NewReason("client.task_forgotten")})
 	case m.Phase == PhasePending && !e.Blocked:
 		m.prepare()
 	case m.Phase == PhasePrepared && m.Released:
@@ -301,11 +308,15 @@ func (m *machine) endWith(result driver.ExitResult, infra bool) {
 }
 
 // stopped completes the last report of an allocation that was told to stop.
-// A stop by the node itself is a failure that is charged to nobody.
+// A stop by the node itself is a failure that is charged to nobody, one for what
+// the task did is charged to its job.
 func (m *machine) stopped(r structs.AllocReport) structs.AllocReport {
 	r.Status, r.Cause, r.Infra = structs.AllocKilled, m.Cause, false
 	if m.Infra {
 		r.Status, r.Infra = structs.AllocFailed, true
+	}
+	if m.Charged {
+		r.Status = structs.AllocFailed
 	}
 	return r
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"nomadlike/internal/beneath"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -43,7 +44,7 @@ type Saved struct {
 // answers those that say nothing good. The error tells that there is no inbox
 // that could be read.
 func (b *Inbox) Take() ([]Saved, error) {
-	root, err := os.OpenRoot(b.taskDir)
+	root, err := b.open()
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func (b *Inbox) Take() ([]Saved, error) {
 // Delivered says that the servers have the messages in their log: they are
 // removed, and whoever waits for an answer gets it.
 func (b *Inbox) Delivered(names ...string) {
-	root, err := os.OpenRoot(b.taskDir)
+	root, err := b.open()
 	if err != nil {
 		return // swept with its allocation
 	}
@@ -104,6 +105,14 @@ func (b *Inbox) Delivered(names ...string) {
 			finish(root, name, m.answer, answerGood)
 		}
 	}
+}
+
+// open opens the task's directory. It and the one above it, of the allocation,
+// are no links, whatever a task could put in their place.
+func (b *Inbox) open() (*os.Root, error) {
+	above, task := path.Split(b.taskDir)
+	above, alloc := path.Split(path.Clean(above))
+	return beneath.Root(above, path.Join(alloc, task))
 }
 
 func (b *Inbox) known(name string) bool {

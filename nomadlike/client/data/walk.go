@@ -31,64 +31,91 @@ type walk struct {
 	mayChown bool
 }
 
-// dir lists a directory, by names in it alone: a path is walked once for each
-// directory and not for each file.
+// statsAtOnce is how many files are looked at between what is done with them: the
+// figures of all files of a large directory would be larger than the listing.
+const statsAtOnce = 1024
+
+// dir lists a directory, by names in it alone: a path is walked once for some
+// files and not for each.
 func (w *walk) dir(name string) error {
-	if err := w.ctx.Err(); err != nil {
-		return err
-	}
-	names, stats, err := w.read(name)
+	names, err := w.read(name)
 	if err != nil {
 		return err
 	}
-	for i, base := range names {
-		below := path.Join(name, base)
-		switch stats[i].Mode & unix.S_IFMT {
-		case unix.S_IFDIR:
-			if err := w.dir(below); err != nil {
+	w.listing.Files = slices.Grow(w.listing.Files, min(len(names), FilesMax-len(w.listing.Files)))
+	for some := range slices.Chunk(names, statsAtOnce) {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		stats, err := w.stat(name, some)
+		if err != nil {
+			return err
+		}
+		for i, base := range some {
+			if err := w.take(path.Join(name, base), &stats[i]); err != nil {
 				return err
 			}
-		case unix.S_IFREG:
-			if len(w.listing.Files) == FilesMax {
-				return errTooMany
-			}
-			mode, owner := rightsOf(fs.FileMode(stats[i].Mode&0o777), &stats[i], w.mayChown)
-			w.listing.Files = append(w.listing.Files, File{Path: below, Size: stats[i].Size, Mode: mode, MTime: stats[i].Mtim.Nano(), Owner: owner})
-			w.listing.Bytes += stats[i].Size
-		default:
-			w.listing.Left++
 		}
 	}
 	return nil
 }
 
-// read gives what is in a directory, sorted. The directory itself joins the
+// take adds what lies at a path, and what is below it.
+func (w *walk) take(name string, stat *unix.Stat_t) error {
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return w.dir(name)
+	case unix.S_IFREG:
+		if len(w.listing.Files) == FilesMax {
+			return errTooMany
+		}
+		mode, owner := rightsOf(fs.FileMode(stat.Mode&0o777), stat, w.mayChown)
+		w.listing.Files = append(w.listing.Files, File{Path: name, Size: stat.Size, Mode: mode, MTime: stat.Mtim.Nano(), Owner: owner})
+		w.listing.Bytes += stat.Size
+	default:
+		w.listing.Left++
+	}
+	return nil
+}
+
+// open opens a directory of the dataset.
+func (w *walk) open(name string) (*os.File, error) {
+	return w.root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+}
+
+// read gives the names in a directory, sorted. The directory itself joins the
 // listing.
-func (w *walk) read(name string) ([]string, []unix.Stat_t, error) {
-	d, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+func (w *walk) read(name string) ([]string, error) {
+	d, err := w.open(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer d.Close()
-	fd := int(d.Fd())
 	var own unix.Stat_t
-	if err := unix.Fstat(fd, &own); err != nil {
-		return nil, nil, err
+	if err := unix.Fstat(int(d.Fd()), &own); err != nil {
+		return nil, err
 	}
 	mode, owner := rightsOf(fs.ModeDir|fs.FileMode(own.Mode&0o777), &own, w.mayChown)
 	w.listing.Dirs = append(w.listing.Dirs, folder{name, mode, owner})
 	names, err := d.Readdirnames(-1)
-	if err != nil {
-		return nil, nil, err
-	}
 	slices.Sort(names)
+	return names, err
+}
+
+// stat looks at some files of a directory.
+func (w *walk) stat(name string, names []string) ([]unix.Stat_t, error) {
+	d, err := w.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
 	stats := make([]unix.Stat_t, len(names))
 	for i, base := range names {
-		if err := unix.Fstatat(fd, base, &stats[i], unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return nil, nil, &fs.PathError{Op: "stat", Path: path.Join(name, base), Err: err}
+		if err := unix.Fstatat(int(d.Fd()), base, &stats[i], unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return nil, &fs.PathError{Op: "stat", Path: path.Join(name, base), Err: err}
 		}
 	}
-	return names, stats, nil
+	return stats, nil
 }
 
 var errTooMany = errors.New("too many files")

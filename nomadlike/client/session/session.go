@@ -65,6 +65,9 @@ type Config struct {
 	Boottime func() time.Duration // CLOCK_BOOTTIME
 	Chance   func() float64       // random in [0, 1)
 	Logger   *slog.Logger
+	// Refused, if set, is told why a server ended or refused a stream; nil when
+	// one has welcomed the node.
+	Refused func(error)
 }
 
 // Session is a node's side of its one stream. Its methods may be called from
@@ -145,27 +148,32 @@ func (s *Session) Run(ctx context.Context) {
 	var (
 		tried    int
 		lostAt   = time.Now()
-		lastAddr string
+		lastAddr string // of the server that welcomed the node last
 	)
 	for ctx.Err() == nil {
-		servers := Order(s.config.NodeID, s.servers())
+		servers := s.servers(lastAddr)
 		welcomed := false
 		if len(servers) > 0 {
-			addr := next(servers, lastAddr)
-			lastAddr = addr
+			addr := servers[tried%len(servers)]
 			err := s.once(ctx, addr, func() { welcomed = true })
 			if welcomed {
-				tried, lostAt = 0, time.Now()
+				tried, lostAt, lastAddr = 0, time.Now(), addr
 			}
 			if ctx.Err() != nil {
 				return
 			}
+			if s.config.Refused != nil {
+				s.config.Refused(err)
+			}
 			s.config.Logger.Debug("stream to server ended", logkey.Addr, addr, logkey.Error, err)
 		}
-		tried++
-		wait := Backoff(tried, len(servers), time.Since(lostAt), s.config.Chance())
-		if welcomed && len(servers) > 1 {
-			wait = 0
+		wait := Backoff(tried+1, len(servers), time.Since(lostAt), s.config.Chance())
+		if welcomed {
+			if len(servers) > 1 {
+				wait = 0
+			}
+		} else {
+			tried++
 		}
 		if !pause(ctx, wait) {
 			return
@@ -173,20 +181,24 @@ func (s *Session) Run(ctx context.Context) {
 	}
 }
 
-// servers is every server that the node has heard of.
-func (s *Session) servers() []string {
-	var all []string
-	if s.config.Servers != nil {
-		all = slices.Clone(s.config.Servers())
-	}
+// servers is every server that the node has heard of: first those that a
+// server named, beginning after the one that the node just lost, then those
+// that it heard of otherwise, where anybody may have named anything.
+func (s *Session) servers(lost string) []string {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append(all, s.mu.learned...)
-}
-
-// next is the server after the last one tried, the first when it is gone.
-func next(order []string, last string) string {
-	return order[(slices.Index(order, last)+1)%len(order)]
+	learned := Order(s.config.NodeID, s.mu.learned)
+	s.mu.Unlock()
+	after := slices.Index(learned, lost) + 1
+	all := append(slices.Clone(learned[after:]), learned[:after]...)
+	if s.config.Servers == nil {
+		return all
+	}
+	for _, addr := range Order(s.config.NodeID, s.config.Servers()) {
+		if !slices.Contains(all, addr) {
+			all = append(all, addr)
+		}
+	}
+	return all
 }
 
 // once lives through one stream.
@@ -208,6 +220,9 @@ func (s *Session) once(ctx context.Context, addr string, onWelcome func()) error
 		return fmt.Errorf("register with server %s: %w", addr, err)
 	}
 	onWelcome()
+	if s.config.Refused != nil {
+		s.config.Refused(nil)
+	}
 	l := &link{
 		session: s, stream: stream, cancel: cancel,
 		done:  streamCtx.Done(),

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -20,13 +21,18 @@ type Identity struct {
 	NodeID      string `json:"node_id"`     // 128 random bits, hex
 	Incarnation uint64 `json:"incarnation"` // +1 at each start of the agent
 	BootID      string `json:"boot_id"`     // of the machine's boot in which the agent was last started
+	// Unsaved is why this start could not be counted on the disk, which has no
+	// room or can not be written: the next one has the same number, which servers
+	// take from a node as well as a higher one. nil: it was counted.
+	Unsaved error `json:"-"`
 }
 
 const identityFile = "identity.json"
 
 // OpenIdentity reads the identity in dir, or makes one with the given id, or
 // with a random one when id is "". It counts this start and is durable when
-// it returns. sameBoot tells whether the machine runs since the last start of
+// it returns, or says in Unsaved that the disk took nothing: a node that is
+// known goes on with what runs on it. sameBoot tells whether the machine runs since the last start of
 // the agent: only then may tasks of an earlier process live. An id that
 // differs from the stored one, and a file that can not be read as an
 // identity, are refused with *structs.Error.
@@ -58,7 +64,10 @@ func OpenIdentity(dir, id, bootID string) (identity Identity, sameBoot bool, err
 	identity.Incarnation++
 	identity.BootID = bootID
 	if err := writeIdentity(path, identity); err != nil {
-		return Identity{}, false, err
+		if data == nil || !NoRoom(err) {
+			return Identity{}, false, err
+		}
+		identity.Unsaved = err
 	}
 	return identity, sameBoot, nil
 }
@@ -111,6 +120,17 @@ func writeIdentity(path string, identity Identity) error {
 		return fmt.Errorf("write identity: %w", err)
 	}
 	return nil
+}
+
+// NoRoom tells whether a write failed because the disk has no room or takes no
+// writes: what lies there can still be read.
+func NoRoom(err error) bool {
+	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
 }
 
 // WriteFile replaces a file whole: a reader, also after a crash of this

@@ -39,6 +39,7 @@ type Store struct {
 	db    *bolt.DB
 	lock  *os.File
 	dirty chan struct{} // holds a token when something was not synced yet
+	fsync func() error  // db.Sync, but for tests of a disk that fails
 }
 
 // ErrDamaged is returned by Open when the file can not be read as a store.
@@ -51,7 +52,7 @@ var ErrDamaged = errors.New("the local store is damaged")
 //
 // The states are read from the old file, which is only looked at, and written
 // into a new one that takes its place: damage that shows in no state is left
-// behind with the old file.
+// behind with the old file. On a disk without room the old file is used further.
 func Open(dir string) (*Store, []alloc.State, error) {
 	path := filepath.Join(dir, storeFile)
 	lock, err := takeLock(filepath.Join(dir, lockFile))
@@ -67,11 +68,14 @@ func Open(dir string) (*Store, []alloc.State, error) {
 		return nil, nil, fmt.Errorf("open local store %s: %w: %w", path, ErrDamaged, err)
 	}
 	db, err := replace(path, states)
+	if err != nil && Exists(dir) {
+		db, err = bolt.Open(path, 0o600, options(false)) // there is no room for another one
+	}
 	if err != nil {
 		lock.Close()
 		return nil, nil, fmt.Errorf("write local store %s: %w", path, err)
 	}
-	s := &Store{db: db, lock: lock, dirty: make(chan struct{}, 1)}
+	s := &Store{db: db, lock: lock, dirty: make(chan struct{}, 1), fsync: db.Sync}
 	s.dirty <- struct{}{}
 	return s, states, nil
 }
@@ -117,16 +121,22 @@ func replace(path string, states []alloc.State) (*bolt.DB, error) {
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	db, err := bolt.Open(fresh, 0o600, options(false))
+	var db *bolt.DB
+	err := guard(func() (err error) {
+		db, err = bolt.Open(fresh, 0o600, options(false))
+		return err
+	})
 	if err != nil {
+		_ = os.Remove(fresh)
 		return nil, err
 	}
-	err = db.Update(func(tx *bolt.Tx) error { return fill(tx, states) })
+	err = guard(func() error { return db.Update(func(tx *bolt.Tx) error { return fill(tx, states) }) })
 	if err == nil {
 		err = os.Rename(fresh, path)
 	}
 	if err != nil {
-		db.Close()
+		_ = guard(db.Close)  // nobody reads it
+		_ = os.Remove(fresh) // removed before the next one is made, if not now
 		return nil, err
 	}
 	return db, nil
@@ -227,10 +237,21 @@ func (s *Store) Sync() error {
 	default:
 		return nil
 	}
-	if err := guard(s.db.Sync); err != nil {
+	if err := guard(s.fsync); err != nil {
+		select { // nothing of it is certain: it is to be synced again
+		case s.dirty <- struct{}{}:
+		default:
+		}
 		return fmt.Errorf("sync local store: %w", err)
 	}
 	return nil
+}
+
+// Through lets every sync go through f, which gets the real one: the door for
+// tests of a disk that fails. Call it before anything is applied.
+func (s *Store) Through(f func(fsync func() error) error) {
+	fsync := s.fsync
+	s.fsync = func() error { return f(fsync) }
 }
 
 // Close syncs and closes the store.

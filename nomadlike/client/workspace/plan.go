@@ -24,6 +24,7 @@ type Place struct {
 	Given    string
 	ReadOnly bool
 	Make     bool   // made when it is missing, for the task's user
+	Own      bool   // lies in a directory of the user's or the project's own
 	Prepare  bool   // copied to fast storage of the node first
 	DataName string // of what is prepared, by structs.HeldName
 	// Remote says that Path is below a server, in the storage's own words, and
@@ -139,6 +140,7 @@ func (p *planner) add(place Place, version int, from string) {
 	} else {
 		place.Single = false
 	}
+	place.Own = strings.Contains(storage.Path, "{user}") || strings.Contains(storage.Path, "{project}")
 	owner := ""
 	if strings.Contains(storage.Path, "{user}") {
 		owner = p.job.User

@@ -157,3 +157,27 @@ func TestPlanStaysBelow(t *testing.T) {
 		}
 	})
 }
+
+// TestHolds: an output lies below a storage of the node, or nowhere.
+func TestHolds(t *testing.T) {
+	all := []Storage{
+		{Name: "nas", Path: "/nas/{kind}/a-{project}/v{version}/{name}/x"}, {Name: "home", Path: "/home/{user}"}, {Name: "[a]", Path: "/b[a]*"},
+		{Name: "sets", Path: "/sets", Serves: []string{structs.StorageDataset}}, {Name: "far", Path: "/far", Remote: true},
+	}
+	for root, want := range map[string]bool{
+		"/nas/output/a-vision": true, "/home/li": true, "/b[a]*": true,
+		"/": false, "": false, "/nas": false, "/nas/output/vision": false, "/nas/output/a-vision/x": false, "/home": false, "/home/li/x": false,
+		"/home/../etc": false, "/home/li/": false, "/ba": false, "/sets": false, "/far": false, "home/li": false,
+	} {
+		if Holds(all, root) != want {
+			t.Errorf("%q: %v", root, !want)
+		}
+	}
+	job := &structs.Job{Name: "n", User: "li", Project: "vision", Output: "a/b"}
+	for i := range all[:3] {
+		places, err := Plan(all[i:i+1], job, 0)
+		if err != nil || !Holds(all, places[0].Root) {
+			t.Errorf("%+v, %v", places, err)
+		}
+	}
+}

@@ -44,6 +44,53 @@ func RemoteKinds() []string {
 	return []string{structs.StorageAlgorithm, structs.StorageDataset, structs.StorageModel}
 }
 
+// Holds reports whether root is a directory that Plan may take for the root of
+// an output in one of the storages.
+func Holds(storages []Storage, root string) bool {
+	for i := range storages {
+		if s := &storages[i]; !s.Remote && s.serves(structs.StorageOutput) && fits(s.Path, root) {
+			return true
+		}
+	}
+	return false
+}
+
+// fits reports whether root is a template filled in up to what a job names.
+func fits(template, root string) bool {
+	if path.Clean(root) != root || !path.IsAbs(root) {
+		return false
+	}
+	elements := strings.Split(root, "/")
+	for wanted := range strings.SplitSeq(template, "/") {
+		if strings.Contains(wanted, "{version}") { // an output has none
+			continue
+		}
+		if wanted == "{name}" {
+			break
+		}
+		if len(elements) == 0 {
+			return false
+		}
+		element := elements[0]
+		elements = elements[1:]
+		if ok, err := path.Match(globOf(wanted), element); err != nil || !ok {
+			return false
+		}
+	}
+	return len(elements) == 0
+}
+
+// globOf makes a pattern of an element of a template.
+func globOf(element string) string {
+	for _, special := range []string{`\`, "*", "?", "["} {
+		element = strings.ReplaceAll(element, special, `\`+special)
+	}
+	for _, word := range placeholders() {
+		element = strings.ReplaceAll(element, word, "?*")
+	}
+	return element
+}
+
 // Offers lists what the storages serve, as structs.Node.Storages has it.
 func Offers(storages []Storage) []string {
 	var offers []string

@@ -15,8 +15,11 @@ const (
 	// them make a link that is up again count as lost.
 	flapWindow = time.Hour
 	flapMany   = 5
-	// calmFor is how long a link must be up to count as well.
-	calmFor = 30 * time.Second
+	// calmMin is how long a link must be up to count as well after its first loss
+	// within flapWindow, as when a switch starts again; ten times as long for each
+	// one more, up to calmMax.
+	calmMin = time.Second
+	calmMax = 30 * time.Second
 	// lossesMax bounds what is remembered of one link.
 	lossesMax = 32
 )
@@ -109,6 +112,18 @@ func (l *link) observe(up bool, rate float64, downed uint64, now time.Time) {
 	}
 }
 
+// calm is how long the link must be up to count as well, by how often it was
+// lost.
+func (l *link) calm() time.Duration {
+	switch len(l.losses) {
+	case 1:
+		return calmMin
+	case 2:
+		return 10 * calmMin
+	}
+	return calmMax
+}
+
 // fault says what is wrong now; nil: nothing.
 func (l *link) fault(name string, rdma bool, rate float64, now time.Time) *Fault {
 	switch {
@@ -118,7 +133,7 @@ func (l *link) fault(name string, rdma bool, rate float64, now time.Time) *Fault
 		return &Fault{Link: name, Since: l.since, RDMA: rdma, Reason: structs.NewReason("device.link_lost", "link", name)}
 	case len(l.losses) >= flapMany:
 		return &Fault{Link: name, Since: l.losses[0], RDMA: rdma, Reason: structs.NewReason("device.link_flaps", "link", name, "count", len(l.losses))}
-	case len(l.losses) > 0 && now.Sub(l.since) < calmFor && now.Sub(l.losses[len(l.losses)-1]) < calmFor:
+	case len(l.losses) > 0 && now.Sub(l.since) < l.calm() && now.Sub(l.losses[len(l.losses)-1]) < l.calm():
 		return &Fault{Link: name, Since: l.losses[len(l.losses)-1], RDMA: rdma, Reason: structs.NewReason("device.link_settling", "link", name)}
 	case rate > 0 && rate < l.rate:
 		return &Fault{Link: name, Since: l.since, RDMA: rdma,

@@ -25,6 +25,10 @@ type Request struct {
 	Dir    string
 	Stream string // Stdout or Stderr
 
+	// Top is a directory above Dir: no link between the two is followed. "":
+	// Dir's last element only is no link.
+	Top string
+
 	// Offset is the first byte wanted, counted from the start of the stream
 	// (0: all that is kept). TailBytes or TailLines, when positive, replace
 	// it: begin that far before the present end.
@@ -57,7 +61,7 @@ func Read(ctx context.Context, request Request, emit func(Chunk) error) error {
 	if !validStream(request.Stream) {
 		return fmt.Errorf("read log: no stream named %q", request.Stream)
 	}
-	dir, err := openDir(request.Dir)
+	dir, err := openDir(request.Top, request.Dir)
 	if err != nil {
 		return err
 	}

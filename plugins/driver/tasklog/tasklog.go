@@ -20,10 +20,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"nomadlike/internal/beneath"
 )
 
 // The streams of a task.
@@ -88,19 +91,24 @@ func parseNumber(digits string) (int64, bool) {
 
 func validStream(stream string) bool { return stream == Stdout || stream == Stderr }
 
-// openDir opens a log directory without following a link in its last step,
-// and refuses one that somebody else owns or may write to.
-func openDir(path string) (*os.File, error) {
-	fd, err := retry(func() (int, error) {
-		return syscall.Open(path, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
-	})
+// openDir opens a log directory without following a link in its last step, or
+// in any below top, and refuses one that somebody else owns or may write to.
+func openDir(top, path string) (*os.File, error) {
+	if top == "" {
+		top = filepath.Dir(path)
+	}
+	rel, err := filepath.Rel(top, path)
 	if err != nil {
-		if err == syscall.ELOOP || err == syscall.ENOTDIR {
+		return nil, fmt.Errorf("open log directory: %w", err)
+	}
+	dir, err := beneath.Open(top, rel)
+	if err != nil {
+		if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) {
 			err = ErrRefused
 		}
 		return nil, &os.PathError{Op: "open log directory", Path: path, Err: err}
 	}
-	dir := os.NewFile(uintptr(fd), path)
+	fd := int(dir.Fd())
 	var stat syscall.Stat_t
 	if err := syscall.Fstat(fd, &stat); err != nil {
 		dir.Close()

@@ -23,7 +23,7 @@ func PrepareDir(path string) (dir *os.File, fresh bool, err error) {
 	case !errors.Is(err, os.ErrExist):
 		return nil, false, fmt.Errorf("make log directory: %w", err)
 	}
-	dir, err = openDir(path)
+	dir, err = openDir("", path)
 	if err != nil {
 		return nil, false, err
 	}

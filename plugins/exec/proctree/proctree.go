@@ -194,6 +194,19 @@ func HasEnv(pid int, prefix string) bool {
 	return false
 }
 
+// Env returns an entry of the environment that a process was started with.
+func Env(pid int, name string) (value string, ok bool) {
+	data := environ(pid)
+	for len(data) > 0 {
+		entry, rest, _ := bytes.Cut(data, []byte{0})
+		if value, ok := bytes.CutPrefix(entry, []byte(name+"=")); ok {
+			return string(value), true
+		}
+		data = rest
+	}
+	return "", false
+}
+
 // environ reads the environment of a process, nil for none.
 func environ(pid int) []byte {
 	path := "/proc/" + strconv.Itoa(pid) + "/environ"

@@ -39,7 +39,8 @@ type Spec struct {
 	Credential *Credential `json:"credential,omitempty"` // nil: the supervisor's own
 	Hold       bool        `json:"hold,omitempty"`
 	Hostname   string      `json:"hostname,omitempty"`
-	Hosts      string      `json:"hosts,omitempty"` // text of a private /etc/hosts
+	Hosts      string      `json:"hosts,omitempty"`  // text of a private /etc/hosts
+	Passwd     string      `json:"passwd,omitempty"` // text of /etc/passwd in an isolated task
 	LogDir     string      `json:"log_dir"`
 	LogFiles   int         `json:"log_files"`
 	LogBytes   int64       `json:"log_bytes"`         // of each file

@@ -35,10 +35,10 @@ func buildView(spec *Spec, mountProc func(path string) error) (*view, *taskproc.
 	}{
 		{"prepare view", v.begin},
 		{"show the node", v.showNode},
-		{"hide parts of the node", v.hide},
 		{"make /dev", v.makeDev},
 		{"make /proc", func() error { return v.makeProc(mountProc) }},
 		{"make private directories", v.makePrivate},
+		{"hide parts of the node", v.hide},
 		{"show the task's directory", v.showTask},
 	}
 	for _, step := range steps {
@@ -172,34 +172,30 @@ func (v *view) bindFD(source int, target string, flags uint64) error {
 // place opens a path of the task to mount something over it, and makes it
 // where that is possible. Links lead where they would lead the task.
 func (v *view) place(target string, dir bool) (int, error) {
-	return v.placeFor(target, dir, "", dir)
-}
-
-// placeFor opens or makes a path, on the way to rest below it, which is to be a
-// directory if restDir.
-func (v *view) placeFor(target string, dir bool, rest string, restDir bool) (int, error) {
 	fd, err := openAt(v.root, target, oPath, resolveInRoot|resolveNoMagicLinks)
 	if err != syscall.ENOENT {
 		return fd, err
 	}
 	parent, name := filepath.Split(target)
-	above, err := v.placeFor(filepath.Clean(parent), true, filepath.Join(name, rest), restDir)
+	above, err := v.place(filepath.Clean(parent), true)
 	if err != nil {
 		return -1, err
 	}
-	defer syscall.Close(above)
-	if fd, err := openAt(above, name, oPath, resolveBeneath|resolveNoSymlinks); err != syscall.ENOENT {
-		return fd, err // made for what is below
-	}
+	defer func() { syscall.Close(above) }()
 	if !v.mayMake(above) {
 		real, err := realPath(above)
 		if err == nil {
-			err = v.extend(real, filepath.Join(name, rest), restDir)
+			err = v.extend(real)
 		}
 		if err != nil {
 			return -1, fmt.Errorf("make place %s: %w", target, err)
 		}
-		return openAt(v.root, filepath.Join(strings.TrimPrefix(real, v.rootPath), name), oPath, resolveInRoot|resolveNoSymlinks)
+		more, err := openAt(v.root, strings.TrimPrefix(real, v.rootPath), oPath, resolveInRoot|resolveNoSymlinks)
+		if err != nil {
+			return -1, fmt.Errorf("make place %s: %w", target, err)
+		}
+		syscall.Close(above)
+		above = more
 	}
 	if dir {
 		err = syscall.Mkdirat(above, name, 0o755)
@@ -426,7 +422,7 @@ func (v *view) shows(path string) bool {
 
 // makeHostFiles puts the task's names over the node's.
 func (v *view) makeHostFiles() error {
-	for _, file := range []struct{ name, text string }{{"hosts", v.spec.Hosts}, {"hostname", v.spec.Hostname + "\n"}} {
+	for _, file := range []struct{ name, text string }{{"hosts", v.spec.Hosts}, {"hostname", v.spec.Hostname + "\n"}, {"passwd", v.spec.Passwd}} {
 		if file.text == "" || file.text == "\n" {
 			continue
 		}

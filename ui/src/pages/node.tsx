@@ -47,7 +47,7 @@ export function NodePage() {
         <section className="card" aria-label={t('node.facts')}>
           <h2>{t('node.facts')}</h2>
           <dl className="facts">
-            {([['id', <code key="i">{n.id}</code>], ['addr', n.addr], ['pool', n.pool], ['version', n.version], ['cpu', `${number(n.used.cpu)} / ${number(n.capacity.cpu)}`], ['memory', `${size(n.used.memory)} / ${size(n.capacity.memory)}`], ['drivers', n.drivers?.join(', ')], ['topology', n.topology?.join(' / ')], ['rdma', n.rdma ? t('node.yes') : undefined], ['registered', dateTime(n.registered_at, true)]] as [string, React.ReactNode][])
+            {([['id', <code key="i">{n.id}</code>], ['addr', n.addr], ['pool', n.pool], ['version', n.version], ['cpu', `${number(n.used.cpu)} / ${number(n.capacity.cpu)}`], ['memory', `${size(n.used.memory)} / ${size(n.capacity.memory)}`], ['drivers', n.drivers?.join(', ')], ['topology', n.topology?.join(' / ')], ['rdma', n.rdma ? t('node.yes') : undefined], ['root', n.root ? t('node.root_yes') : undefined], ['registered', dateTime(n.registered_at, true)]] as [string, React.ReactNode][])
               .filter(([, value]) => value)
               .map(([key, value]) => [<dt key={key}>{t('node.' + key)}</dt>, <dd key={key + '='}>{value}</dd>])}
           </dl>

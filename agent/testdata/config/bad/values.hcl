@@ -24,6 +24,12 @@ client {
     ulimits_max = { colour = "1" }
   }
 
+  disk {
+    space_min   = "20GB"
+    inodes_min  = 200
+    inodes_back = 100
+  }
+
   reserved {
     cpu    = -1
     memory = "2GB"

@@ -5,6 +5,11 @@ server {
 client {
   meta    = { rack = "r2", row = "3" }
   servers = ["10.0.0.2"]
+
+  disk {
+    space_min  = "20GiB"
+    inodes_min = 50000
+  }
 }
 
 log {

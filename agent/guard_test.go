@@ -1,0 +1,289 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+// meddler is a replica that does something between a judgement and the log,
+// once.
+type meddler struct {
+	replica
+	meddle atomic.Pointer[func()]
+	asked  atomic.Int64 // commands that came
+}
+
+func (m *meddler) between() {
+	m.asked.Add(1)
+	if meddle := m.meddle.Swap(nil); meddle != nil {
+		(*meddle)()
+	}
+}
+
+func (m *meddler) SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
+	m.between()
+	return m.replica.SubmitGuarded(ctx, guard, kind, by, body)
+}
+
+func (m *meddler) SubmitJob(ctx context.Context, guard structs.Guard, user, key string, job *structs.Job) (string, uint64, error) {
+	m.between()
+	return m.replica.SubmitJob(ctx, guard, user, key, job)
+}
+
+// meddled gives a world whose API stands behind a meddler.
+func meddled(t *testing.T) (*world, *meddler) {
+	w := newWorld(t)
+	m := &meddler{replica: w.agent.server}
+	w.door = w.agent.doorOver(m)
+	return w, m
+}
+
+// send makes a request at once, in this process, and gives its status.
+func (w *world) send(t *testing.T, method, path, token string, body any) (int, string) {
+	t.Helper()
+	data, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequest(method, "https://127.0.0.1"+path, bytes.NewReader(data))
+	request.RemoteAddr = "192.0.2.7:1234"
+	request.Header.Set("Authorization", "Bearer "+token)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	} else {
+		request.Body, request.ContentLength = http.NoBody, 0
+	}
+	answer := w.answer(t, request)
+	return answer.Code, answer.Body.String()
+}
+
+// A project's administrator who changes a description while an administrator
+// cuts the project's bounds does not bring the old bounds back; nor does an
+// operator those of a pool, nor a submission pass by the old ones.
+func TestWhatADecisionRestsOnIsComparedInTheLog(t *testing.T) {
+	w, m := meddled(t)
+	limit := func(n int) *int { return &n }
+	for name, test := range map[string]struct {
+		before func()
+		cut    func()
+		ask    func() (int, string)
+		want   int
+		holds  func() bool
+	}{
+		"project": {
+			func() { w.admin.PutProject(t.Context(), &structs.Project{Name: "one", UrgentLimit: limit(9)}) },
+			func() { w.admin.PutProject(t.Context(), &structs.Project{Name: "one", UrgentLimit: limit(1)}) },
+			func() (int, string) {
+				return w.send(t, "PUT", "/v1/projects/one", w.tokens["project-admin"], structs.Project{Name: "one", UrgentLimit: limit(9), Description: "ours"})
+			},
+			http.StatusForbidden,
+			func() bool {
+				p := w.agent.store.Snapshot().Project("one")
+				return p.UrgentLimit != nil && *p.UrgentLimit == 1 && p.Description == ""
+			},
+		},
+		"pool": {
+			func() {
+				w.admin.PutPool(t.Context(), &structs.Pool{Name: "lab", Ceilings: structs.PoolCeilings{TimeLimit: structs.Duration(9e12)}})
+			},
+			func() {
+				w.admin.PutPool(t.Context(), &structs.Pool{Name: "lab", Ceilings: structs.PoolCeilings{TimeLimit: structs.Duration(60e9)}})
+			},
+			func() (int, string) {
+				return w.send(t, "PUT", "/v1/pools/lab", w.tokens["operator"],
+					structs.Pool{Name: "lab", Description: "x", Ceilings: structs.PoolCeilings{TimeLimit: structs.Duration(9e12)}})
+			},
+			http.StatusForbidden,
+			func() bool {
+				return w.agent.store.Snapshot().Pool("lab").Ceilings.TimeLimit == structs.Duration(60e9)
+			},
+		},
+		"submission": {
+			func() { w.admin.PutPool(t.Context(), &structs.Pool{Name: "default"}) },
+			func() {
+				w.admin.PutPool(t.Context(), &structs.Pool{Name: "default", Ceilings: structs.PoolCeilings{TimeLimit: structs.Duration(60e9)}})
+			},
+			func() (int, string) {
+				return w.send(t, "POST", "/v1/jobs", w.tokens["user"], api.JobRequest{HCL: sleeper("late", "one", "none")})
+			},
+			http.StatusBadRequest,
+			func() bool {
+				_, there := w.agent.store.Snapshot().JobNamed("one", "late")
+				return !there
+			},
+		},
+	} {
+		test.before()
+		meddle := test.cut
+		m.meddle.Store(&meddle)
+		if code, text := test.ask(); code != test.want {
+			t.Errorf("%s: %d %s", name, code, text)
+		}
+		if m.meddle.Load() != nil {
+			t.Errorf("%s: the request was decided without the log", name)
+		}
+		if !test.holds() {
+			t.Errorf("%s: the cut was undone", name)
+		}
+	}
+	// What changed and does not matter is no reason to refuse.
+	meddle := func() {
+		w.admin.PutProject(t.Context(), &structs.Project{Name: "one", UrgentLimit: limit(1), Description: "the administrator's"})
+	}
+	m.meddle.Store(&meddle)
+	if code, text := w.send(t, "PUT", "/v1/projects/one", w.tokens["project-admin"], structs.Project{Name: "one", UrgentLimit: limit(1), Description: "ours"}); code != http.StatusOK {
+		t.Errorf("a description beside another: %d %s", code, text)
+	}
+}
+
+// changes gives, for each route that puts something into the log, a request
+// that would be done; the others say why they have none.
+func changes() map[string]any {
+	return map[string]any{
+		"pools.put":          structs.Pool{Name: "some", Description: "x"},
+		"pools.delete":       nil,
+		"projects.put":       structs.Project{Name: "some", Description: "x"},
+		"projects.delete":    nil,
+		"jobs.submit":        api.JobRequest{HCL: sleeper("fresh", "one", "none")},
+		"jobs.stop":          api.JobStopRequest{},
+		"jobs.pause":         api.JobControlRequest{},
+		"jobs.continue":      api.JobControlRequest{},
+		"jobs.throttle":      api.ThrottleRequest{Busy: structs.Duration(1e9), Idle: structs.Duration(1e9)},
+		"jobs.finish":        api.JobControlRequest{},
+		"jobs.share":         api.ShareRequest{},
+		"jobs.delete":        nil,
+		"jobs.priority":      api.JobPriorityRequest{Priority: structs.PriorityUrgent},
+		"jobs.time_limit":    api.TimeLimitRequest{TimeLimit: structs.Duration(60e9)},
+		"jobs.move":          api.QueueMoveRequest{Last: true},
+		"wall.share":         api.ShareRequest{},
+		"nodes.drain":        api.DrainRequest{},
+		"nodes.cordon":       nil,
+		"nodes.uncordon":     nil,
+		"tokens.create":      api.TokenRequest{Role: "user", Project: "one", User: "new"},
+		"tokens.delete":      nil,
+		"join_tokens.create": api.JoinTokenRequest{Role: "client"},
+		"join_tokens.delete": nil,
+	}
+}
+
+// noEntry says why a changing route puts no guarded entry into the log.
+var noEntry = map[string]string{
+	"jobs.forecast": "asks", "queue.what_if": "asks", "jobs.parse": "asks", "jobs.format": "asks", "jobs.validate": "asks", "jobs.plan": "asks",
+	"nodes.available": "asks", "operator.snapshot_inspect": "asks",
+	"allocations.commit": "is done by the node", "nodes.treat_device": "needs a device; its entry goes by propose like the others",
+	"session.create": "stays at this agent", "session.delete": "stays at this agent",
+	"tokens.bootstrap": "the log compares the setup secret", "agent.join": "the log takes the use of the join token", "agent.renew": "a certificate; the log has none", "nodes.remove": "needs a node; its entry goes by propose like the others",
+	"servers.join": "gossip", "operator.raft_remove_peer": "the log's own configuration", "operator.raft_add_peer": "needs a removed server; its entry goes by propose like the others",
+	"operator.snapshot_restore": "replaces the state",
+}
+
+// On every route that changes something, a token that is revoked between the
+// judgement and the log changes nothing.
+func TestRevokedTokenChangesNothing(t *testing.T) {
+	w, m := meddled(t)
+	requests := changes()
+	join, err := w.admin.CreateJoinToken(t.Context(), api.JoinTokenRequest{Role: "client"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, route := range api.Routes() {
+		if !route.Mutates() || noEntry[route.Name] != "" {
+			continue
+		}
+		body, known := requests[route.Name]
+		if !known {
+			t.Errorf("%s changes something and is not tried: give it a request in changes, or a reason in noEntry", route.Name)
+			continue
+		}
+		token, err := w.admin.CreateToken(t.Context(), api.TokenRequest{Role: "admin", User: "ada"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := w.own
+		switch {
+		case strings.HasPrefix(route.Name, "nodes."):
+			id = w.agent.ID()
+		case route.From == api.FromToken:
+			id = w.ids["mate"]
+		case strings.HasPrefix(route.Name, "join_tokens."):
+			id = join.Token.ID
+		case strings.HasPrefix(route.Name, "pools."), strings.HasPrefix(route.Name, "projects."):
+			id = "some"
+		}
+		ran := false
+		revoke := func() {
+			ran = true
+			if _, err := w.admin.DeleteToken(t.Context(), token.Token.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		m.meddle.Store(&revoke)
+		code, text := w.send(t, route.Method, strings.ReplaceAll(route.Pattern, "{id}", id), token.Secret, body)
+		m.meddle.Store(nil)
+		if !ran {
+			t.Errorf("%s was decided without the log: %d %s", route.Name, code, text)
+		} else if code != http.StatusUnauthorized {
+			t.Errorf("%s with a token that was revoked before the log had it: %d %s", route.Name, code, text)
+		}
+	}
+}
+
+// An administrator's cut and a project administrator's change that brings the
+// old bounds back are sent at once, through different servers, many times: the
+// cut stands every time.
+func TestNobodyUndoesACut(t *testing.T) {
+	c := startCluster(t, 3, 0)
+	made, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "project-admin", Project: "race", User: "pat"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for round := range 40 {
+		wide, cut := 9, 1
+		if _, err := c.api.PutProject(t.Context(), &structs.Project{Name: "race", UrgentLimit: &wide}); err != nil {
+			t.Fatal(err)
+		}
+		pat := c.at(t, c.servers[round%3], made.Secret)
+		var racing sync.WaitGroup
+		var undone [4]error
+		racing.Go(func() {
+			if _, err := c.api.PutProject(t.Context(), &structs.Project{Name: "race", UrgentLimit: &cut}); err != nil {
+				t.Errorf("round %d: the cut: %v", round, err)
+			}
+		})
+		for i := range undone {
+			racing.Go(func() {
+				_, undone[i] = pat.PutProject(t.Context(), &structs.Project{Name: "race", UrgentLimit: &wide, Description: fmt.Sprint(round, i)})
+			})
+		}
+		racing.Wait()
+		detail, _, err := c.api.Project(t.Context(), "race", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if detail.Project.UrgentLimit == nil || *detail.Project.UrgentLimit != cut {
+			t.Errorf("round %d: the cut was undone: %+v", round, detail.Project)
+		}
+		for _, err := range undone {
+			switch structs.CodeOf(err) {
+			case "":
+			case structs.CodeForbidden, structs.CodeConflict:
+				refused++
+			default:
+				t.Errorf("round %d: %v", round, err)
+			}
+		}
+	}
+	t.Logf("%d of 160 changes were refused", refused)
+}

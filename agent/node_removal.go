@@ -1,0 +1,243 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
+)
+
+const (
+	removedFile = "removed.json"
+	// removalGrace is how long the streams of a removed node live on, so that it
+	// hears that it was removed and kills what it runs.
+	removalGrace = 500 * time.Millisecond
+	trustPushes  = 32 // to nodes, at once
+	trustTimeout = 5 * time.Second
+	trustEvery   = time.Second
+)
+
+// removals are the ids of the nodes that were removed, as this agent knows
+// them: a server by the log, a node by what the leader tells it.
+type removals struct {
+	ids  atomic.Pointer[map[string]bool]
+	path string // where a node keeps them; "" on servers
+}
+
+func openRemovals(dir string, server bool) *removals {
+	r := &removals{}
+	r.ids.Store(&map[string]bool{})
+	if server {
+		return r
+	}
+	r.path = filepath.Join(dir, removedFile)
+	var ids []string
+	if data, err := os.ReadFile(r.path); err == nil && json.Unmarshal(data, &ids) == nil {
+		r.set(ids)
+	}
+	return r
+}
+
+// set replaces the ids and returns those that are new.
+func (r *removals) set(ids []string) (fresh []string) {
+	before, after := *r.ids.Load(), make(map[string]bool, len(ids))
+	for _, id := range ids {
+		if after[id] = true; !before[id] {
+			fresh = append(fresh, id)
+		}
+	}
+	r.ids.Store(&after)
+	return fresh
+}
+
+// keep is set for a node, which remembers them over a restart.
+func (r *removals) keep(ids []string) (fresh []string, err error) {
+	if known := *r.ids.Load(); len(known) == len(ids) && !slices.ContainsFunc(ids, func(id string) bool { return !known[id] }) {
+		return nil, nil
+	}
+	data, err := json.Marshal(ids)
+	if err == nil {
+		err = replaceFile(r.path, data)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return r.set(ids), nil
+}
+
+func (r *removals) has(id string) bool { return (*r.ids.Load())[id] }
+
+// refuse says why a client's certificate is worth nothing any more. Servers
+// are members by the log's configuration, which has its own removal.
+func (r *removals) refuse(who auth.Identity) error {
+	if who.Role == auth.RoleClient && r.has(who.ID) {
+		return structs.NewError(structs.CodeForbidden, "server.node_removed")
+	}
+	return nil
+}
+
+// shutOut ends what removed nodes have open here.
+func (a *Agent) shutOut(ids []string, after time.Duration) {
+	for _, id := range ids {
+		a.gossip.Refuse(id)
+		a.log.Warn("node was removed: its certificate is refused", logkey.NodeID, id)
+		a.tasks.Go(func() {
+			timer := time.NewTimer(after)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-a.stopping:
+			}
+			a.mux.Disconnect(auth.RoleClient, id)
+		})
+	}
+}
+
+// followRemovals keeps a server's list as the log has it.
+func (a *Agent) followRemovals() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.tasks.Go(func() {
+		<-a.stopping
+		cancel()
+	})
+	a.tasks.Go(func() {
+		seen := uint64(0)
+		for {
+			snapshot, err := a.store.Block(ctx, func(now *state.Snapshot) (bool, <-chan struct{}) {
+				cluster := now.Cluster()
+				return cluster != nil && cluster.ModifyIndex != seen, now.WatchCluster()
+			})
+			if err != nil {
+				return
+			}
+			cluster := snapshot.Cluster()
+			seen = cluster.ModifyIndex
+			a.shutOut(a.removals.set(removedNodeIDs(cluster)), removalGrace)
+		}
+	})
+}
+
+func removedNodeIDs(cluster *structs.Cluster) []string {
+	var ids []string
+	for i := range cluster.RemovedNodes {
+		ids = append(ids, cluster.RemovedNodes[i].ID)
+	}
+	return ids
+}
+
+// registerTrust declares what the leader tells nodes about whom to trust.
+func (a *Agent) registerTrust() {
+	rpc.Unary(a.rpc, structs.MethodAgentTrust, rpc.FromServers,
+		func(_ context.Context, _ rpc.Peer, news *structs.TrustNews) (*structs.TrustAck, error) {
+			return a.takeTrust(news)
+		})
+}
+
+// takeTrust takes the leader's word, and keeps it before it says so.
+func (a *Agent) takeTrust(news *structs.TrustNews) (*structs.TrustAck, error) {
+	if a.config.Server.Enabled {
+		return &structs.TrustAck{}, nil // the log tells it
+	}
+	fresh, err := a.removals.keep(news.Removed)
+	if err != nil {
+		return nil, err
+	}
+	a.shutOut(fresh, 0)
+	return &structs.TrustAck{Index: news.Index}, nil
+}
+
+// teller is the leader's memory of what it has told which node.
+type teller struct {
+	mu struct {
+		sync.Mutex
+		told map[string]toldNode // by node id
+	}
+	slots chan struct{}
+}
+
+type toldNode struct {
+	index, incarnation uint64
+	asking             bool
+}
+
+// tellTrust tells every node that can be reached, and was not told yet, what
+// the cluster's record says. It runs on the leader, and does not wait for them.
+func (a *Agent) tellTrust(ctx context.Context) {
+	snapshot := a.store.Snapshot()
+	cluster := snapshot.Cluster()
+	if cluster == nil || !cluster.TellsTrust() {
+		return
+	}
+	news := &structs.TrustNews{Index: cluster.ModifyIndex, Removed: removedNodeIDs(cluster)}
+	a.teller.mu.Lock()
+	defer a.teller.mu.Unlock()
+	if a.teller.mu.told == nil {
+		a.teller.mu.told, a.teller.slots = make(map[string]toldNode), make(chan struct{}, trustPushes)
+	}
+	for node := range snapshot.Nodes() {
+		told := a.teller.mu.told[node.ID]
+		if node.RPCAddr == "" || node.Status == structs.NodeLost || node.Status == structs.NodeLeft || node.ID == a.ID() || told.asking ||
+			told.index == news.Index && told.incarnation == node.Incarnation {
+			continue
+		}
+		select {
+		case a.teller.slots <- struct{}{}:
+		default:
+			return // the next look goes on
+		}
+		a.teller.mu.told[node.ID] = toldNode{told.index, told.incarnation, true}
+		target, incarnation := rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{Role: auth.RoleClient, ID: node.ID}}, node.Incarnation
+		a.tasks.Go(func() {
+			err := a.tellNode(ctx, target, news)
+			a.teller.mu.Lock()
+			defer a.teller.mu.Unlock()
+			told := toldNode{incarnation: incarnation}
+			if err == nil {
+				told.index = news.Index
+			}
+			a.teller.mu.told[target.ID] = told
+			<-a.teller.slots
+		})
+	}
+}
+
+func (a *Agent) tellNode(ctx context.Context, target rpc.Target, news *structs.TrustNews) error {
+	ctx, cancel := context.WithTimeout(ctx, trustTimeout)
+	defer cancel()
+	conn, err := a.pool.Conn(target)
+	if err != nil {
+		return err
+	}
+	_, err = rpc.Call[structs.TrustNews, structs.TrustAck](ctx, conn, structs.MethodAgentTrust, news)
+	if err != nil && ctx.Err() == nil {
+		a.log.Debug("node was not told whom to trust", logkey.NodeID, target.ID, logkey.Error, err)
+	}
+	return err
+}
+
+// removeNode answers nodes.remove: the node is shut out and forgotten.
+func (s *site) removeNode(r *request) error {
+	if s.house.protocol() < wire.ProtocolNodeRemovals {
+		return structs.NewError(structs.CodeConflict, "agent.upgrade_servers")
+	}
+	for _, peer := range s.house.raft.Peers() {
+		if peer.ID == r.id {
+			return structs.NewError(structs.CodeConflict, "agent.remove_server", "id", r.id)
+		}
+	}
+	until := structs.At(s.now().Add(auth.AgentTTL + s.lapseGrace + 24*time.Hour))
+	return s.change(r, structs.CommandNodeRemove, structs.NodeRemove{NodeID: r.id, Revoke: true, Until: until})
+}

@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/structs"
+)
+
+// removalHeard is how long the other servers must say without exception that
+// this one was removed before it believes it: one of them may lag behind an
+// administrator who has just let it back in.
+const removalHeard = 3 * time.Second
+
+// dismissal is what this server hears of its own removal. A removed server gets
+// no more of the log, so it has to ask.
+type dismissal struct {
+	mu    sync.Mutex
+	since time.Time // when the first said so; zero: nobody, or somebody said otherwise
+	told  bool
+}
+
+// hear notes one server's answer, and tells once when it is to be believed.
+func (r *dismissal) hear(removed bool, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !removed:
+		r.since, r.told = time.Time{}, false
+		return false
+	case r.since.IsZero():
+		r.since = now
+		return false
+	case r.told || now.Sub(r.since) < removalHeard:
+		return false
+	}
+	r.told = true
+	return true
+}
+
+func (r *dismissal) believed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told
+}
+
+// hearRemoval takes another server's word on whether this one was removed. A
+// server stops then, and says why. One whose agent is a node as well stays for
+// the node's sake, and is a server no more: it gets no log and has no vote.
+func (a *Agent) hearRemoval(removed bool) {
+	if !a.removed.hear(removed, time.Now()) {
+		return
+	}
+	err := structs.NewError(structs.CodeConflict, "agent.refuse.removed", "id", a.ID())
+	if a.config.Client.Enabled {
+		a.log.Error("this server was removed; its node goes on", logkey.Error, err)
+		return
+	}
+	a.fail(err)
+}
+
+// isRemoved reports whether an administrator took a server out of the cluster,
+// as far as this server knows.
+func (a *Agent) isRemoved(id string) bool {
+	if a.store == nil || !a.store.Snapshot().Cluster().IsRemoved(id) {
+		return false
+	}
+	// It is still a peer: the removal is under way, or has failed.
+	return !slices.ContainsFunc(a.raft.Peers(), func(p consensus.Peer) bool { return p.ID == id })
+}
+
+// shuns is what this server answers another one that asks for itself.
+func (a *Agent) shuns(caller auth.Identity) bool {
+	return caller.Role == auth.RoleServer && a.isRemoved(caller.ID)
+}

@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/structs"
+)
+
+// renewLapsed answers agent.renew: a node whose certificate is over proves by
+// its key who it was, and gets a new certificate for the same identity while
+// the grace lasts. Servers hold the CA's key and renew by themselves.
+func (s *site) renewLapsed(r *request) error {
+	body := r.body.(*api.RenewRequest)
+	if _, err := auth.ParseCSR([]byte(body.CSR)); err != nil {
+		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
+	}
+	trust := s.identity.credentials.Trust
+	who, ended, err := trust.VerifyLapsed([]byte(body.Certificate), []byte(body.CSR), body.Proof,
+		auth.Expect{Role: auth.RoleClient}, s.lapseGrace, s.now())
+	switch {
+	case errors.Is(err, auth.ErrExpired):
+		s.log.Warn("renewal refused: the certificate ended too long ago", "id", who.ID, "expired", ended, logkey.Addr, peerKey(r.RemoteAddr))
+		return structs.NewError(structs.CodeForbidden, "agent.renew_grace", "at", ended.UTC().Format(time.RFC3339),
+			"grace", structs.FormatDuration(structs.Duration(s.lapseGrace))).Because(err)
+	case err != nil:
+		return structs.NewError(structs.CodeUnauthorized, "agent.renew_proof").Because(err)
+	}
+	// What this server knows of removals must be no older than the request.
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	if s.store.Snapshot().Cluster().IsNodeRemoved(who.ID) {
+		return structs.NewError(structs.CodeForbidden, "server.node_removed")
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return fmt.Errorf("read address of node: %w", err)
+	}
+	chain, err := s.identity.sign([]byte(body.CSR), who, s.now(), host)
+	if err != nil {
+		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
+	}
+	s.log.Info("lapsed certificate renewed", "id", who.ID, "expired", ended, logkey.Addr, peerKey(r.RemoteAddr))
+	return r.reply(api.Renewed{Certificate: string(chain)})
+}
+
+// isWho reports whether a joiner holds the key of a certificate that this
+// cluster once gave to the identity that it claims.
+func (s *site) isWho(body *api.JoinRequest, id auth.Identity) bool {
+	if body.Certificate == "" {
+		return false
+	}
+	who, _, err := s.identity.credentials.Trust.VerifyLapsed([]byte(body.Certificate), []byte(body.CSR), body.Proof,
+		auth.Expect{Role: id.Role, ID: id.ID}, -1, s.now())
+	return err == nil && who == id
+}

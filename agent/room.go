@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/structs"
+)
+
+// roomEvery is how often a server looks whether its log still has room.
+const roomEvery = time.Second
+
+// tellRoom tells the other servers through gossip when the log of this one has
+// no room for entries, and when it has again: a leader without room hands over
+// to one that has, and every server shows which one lacks it.
+func (a *Agent) tellRoom() {
+	ticker := time.NewTicker(roomEvery)
+	defer ticker.Stop()
+	told := false
+	for {
+		if full := a.raft.DiskFull(); full != told {
+			ctx, cancel := context.WithTimeout(context.Background(), roomEvery)
+			if err := a.gossip.UpdateMeta(ctx, a.gossipMeta(full)); err != nil {
+				a.log.Warn("the other servers were not told about the room of this one", logkey.Error, err)
+			} else {
+				told = full
+			}
+			cancel()
+		}
+		select {
+		case <-ticker.C:
+		case <-a.stopping:
+			return
+		}
+	}
+}
+
+// roomless is the refusal of a snapshot, which needs room beside the log of this
+// server; nil while there is some.
+func (s *site) roomless() error {
+	if !s.house.raft.DiskFull() {
+		return nil
+	}
+	return s.house.roomless().Because(consensus.ErrDiskFull)
+}
+
+func (p *parliament) roomless() *structs.Error {
+	return structs.NewError(structs.CodeUnavailable, "agent.disk_full", "server", p.name, "path", p.dir)
+}

@@ -1,0 +1,147 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// This file bounds what one allocation takes of the node's disk: its directory
+// with its logs is measured while the task runs, and a task that takes too much
+// is ended before it harms the others.
+
+// How the room of an allocation is measured.
+const (
+	roomEvery   = 5 * time.Second
+	roomShare   = 20  // of the time, at most one part in so many is spent on measuring
+	roomDeepest = 200 // directories within each other; what lies deeper is not measured
+	roomChunk   = 512 // entries of a directory that are read at a time
+)
+
+// RoomBounds are what one allocation may take of the file system of the data
+// directory. Zero values mean the defaults: half of its space, half of its inodes
+// and LogBytesDefault of logs.
+type RoomBounds struct {
+	Bytes int64 // of its directory, with its logs
+	Files int64 // files and directories
+	Logs  int64 // bytes of the rotated logs of one rank, both streams together
+}
+
+// LogBytesDefault is how much of its logs a rank keeps at most, whatever its job
+// asks for.
+const LogBytesDefault = 20 << 30
+
+// of completes the bounds for a file system. Pure.
+func (b RoomBounds) of(size, inodes int64) RoomBounds {
+	b.Bytes = cmp.Or(b.Bytes, size/2)
+	b.Files = cmp.Or(b.Files, inodes/2)
+	b.Logs = cmp.Or(b.Logs, LogBytesDefault)
+	return b
+}
+
+// exceeded is why an allocation that takes so much has to end; nil: it may go on.
+// A bound of 0 bounds nothing: the file system has no figures. Pure.
+func (b RoomBounds) exceeded(used roomUsed) *structs.Reason {
+	switch {
+	case b.Bytes > 0 && used.bytes > b.Bytes:
+		return structs.NewReason("client.room_bytes", "used", roughly(used.bytes), "most", roughly(b.Bytes))
+	case b.Files > 0 && used.files > b.Files:
+		return structs.NewReason("client.room_files", "used", used.files, "most", b.Files)
+	}
+	return nil
+}
+
+// rotation bounds the logs that a job asks for: first fewer files, then smaller
+// ones. Pure.
+func (b RoomBounds) rotation(asked driver.LogRotation) driver.LogRotation {
+	const streams = 2
+	asked = asked.WithDefaults()
+	most := cmp.Or(b.Logs, LogBytesDefault) / streams
+	if files := most / asked.MaxBytes; int64(asked.MaxFiles) > files {
+		asked.MaxFiles = int(max(files, driver.LogFilesMin))
+	}
+	asked.MaxBytes = min(asked.MaxBytes, most/int64(asked.MaxFiles))
+	return asked.WithDefaults()
+}
+
+// watchRoom measures the directory of an allocation until it ends.
+func (c *Client) watchRoom(work context.Context, r *runner) {
+	ctx, cancel := c.whileRunning(work, r)
+	defer cancel()
+	for wait := c.config.RoomEvery; sleep(ctx, wait); {
+		disk := diskRoom{path: c.config.DataDir}
+		disk.look()
+		bounds := c.config.Room.of(disk.size, disk.inodes)
+		began := time.Now()
+		used, err := measureRoom(ctx, c.files.alloc(r.id), bounds)
+		if err != nil && ctx.Err() == nil {
+			c.log.Debug("the room of an allocation is not measured", logkey.AllocID, r.id, logkey.Error, err)
+		}
+		if cause := bounds.exceeded(used); cause != nil {
+			c.log.Warn("a task takes too much of the disk and is ended", logkey.AllocID, r.id, logkey.Reason, cause)
+			c.event(r.id, alloc.Exceeded{Cause: cause})
+			return
+		}
+		wait = max(c.config.RoomEvery, roomShare*time.Since(began))
+	}
+}
+
+// roomUsed is what lies below a directory: bytes on the disk, and files with
+// directories.
+type roomUsed struct{ bytes, files int64 }
+
+// measureRoom measures a directory. It holds a few names at a time, whatever the
+// task has made, follows no link, and ends early when a bound is passed.
+func measureRoom(ctx context.Context, dir string, bounds RoomBounds) (roomUsed, error) {
+	var used roomUsed
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return used, err
+	}
+	return used, used.add(ctx, os.NewFile(uintptr(fd), dir), bounds, roomDeepest)
+}
+
+// add measures an open directory and closes it.
+func (u *roomUsed) add(ctx context.Context, dir *os.File, bounds RoomBounds, deeper int) error {
+	defer dir.Close()
+	fd := int(dir.Fd())
+	for ctx.Err() == nil && bounds.exceeded(*u) == nil {
+		names, err := dir.Readdirnames(roomChunk)
+		for _, name := range names {
+			var stat unix.Stat_t
+			if unix.Fstatat(fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
+				continue // it is gone
+			}
+			u.bytes += stat.Blocks * 512
+			u.files++
+			if stat.Mode&unix.S_IFMT != unix.S_IFDIR || deeper == 0 {
+				continue
+			}
+			below, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			if err != nil {
+				continue // gone, or something else in its place
+			}
+			if err := u.add(ctx, os.NewFile(uintptr(below), name), bounds, deeper-1); err != nil && !errors.Is(err, syscall.ENOENT) {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,94 @@
+package client
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
+)
+
+// A task that takes more of the disk than one may have is ended, is told why, and
+// pays for it; its neighbour goes on.
+func TestTaskThatFillsTheDisk(t *testing.T) {
+	dir := tempDir(t)
+	c := newControl()
+	cleanUp(t, dir)
+	c.node(t, dir, "n1", map[string]driver.Driver{"exec": realExec(t, dir)}, func(config *Config) {
+		config.Room, config.RoomEvery = RoomBounds{Bytes: 8 << 20, Files: 300}, 20*time.Millisecond
+	})
+	neighbour := gang("neighbour", 1, "sleep 1000", "n1")[0]
+	c.assign(neighbour)
+	wantStatus(t, c, neighbour.Alloc.ID, structs.AllocRunning)
+	for name, command := range map[string]string{
+		"client.room_bytes": "sh -c 'head -c 20000000 /dev/zero >large; sleep 1000'",
+		"client.room_files": "sh -c 'mkdir -p a/b; i=0; while [ $i -lt 400 ]; do : >a/b/$i; i=$((i+1)); done; sleep 1000'",
+	} {
+		a := gang(name[len("client.room_"):], 1, command, "n1")[0]
+		c.assign(a)
+		r := wantEnd(t, c, a.Alloc.ID)
+		if r.Status != structs.AllocFailed || r.Infra || r.Cause == nil || r.Cause.ID != name {
+			t.Errorf("%s: it ended as %+v with cause %+v", name, r, r.Cause)
+		}
+	}
+	if got := c.last(neighbour.Alloc.ID).Status; got != structs.AllocRunning {
+		t.Errorf("the neighbour is %s", got)
+	}
+	c.change(neighbour.Alloc.ID, func(a *structs.Allocation) { a.Desired = structs.DesiredStop })
+	wantEnd(t, c, neighbour.Alloc.ID)
+}
+
+// What a task has made is measured without following its links, and no further
+// than the bound.
+func TestMeasureRoom(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 2000 {
+		below := filepath.Join(dir, strconv.Itoa(i%7))
+		if err := os.MkdirAll(below, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(below, strconv.Itoa(i)), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"up": "..", "root": "/", "self": "."} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if used, err := measureRoom(t.Context(), dir, RoomBounds{}); err != nil || used.files != 2000+7+3 || used.bytes < 2000*512 {
+		t.Errorf("used %+v, %v", used, err)
+	}
+	bounds := RoomBounds{Files: 100}
+	if used, err := measureRoom(t.Context(), dir, bounds); err != nil || used.files > 100+2*roomChunk || bounds.exceeded(used) == nil {
+		t.Errorf("with a bound of 100 files: used %+v, %v", used, err)
+	}
+	if _, err := measureRoom(t.Context(), filepath.Join(dir, "root"), RoomBounds{}); err == nil {
+		t.Error("a link was followed")
+	}
+}
+
+// Logs are bounded together, whatever a job asks for.
+func TestLogsAreBounded(t *testing.T) {
+	for _, c := range []struct {
+		bounds      RoomBounds
+		files       int
+		bytes       int64
+		wantFiles   int
+		wantAtMost  int64
+		wantPerFile int64
+	}{
+		{RoomBounds{}, 0, 0, driver.LogFilesDefault, LogBytesDefault, driver.LogFileBytesDefault},
+		{RoomBounds{}, 100, 16 << 30, 0, LogBytesDefault, 0},
+		{RoomBounds{Logs: 1 << 30}, 100, 100 << 20, 5, 1 << 30, 100 << 20},
+		{RoomBounds{Logs: 1 << 20}, 100, 16 << 30, 0, 1 << 20, 0},
+	} {
+		got := c.bounds.rotation(driver.LogRotation{MaxFiles: c.files, MaxBytes: c.bytes})
+		if total := 2 * int64(got.MaxFiles) * got.MaxBytes; total > c.wantAtMost || c.wantFiles != 0 && got.MaxFiles != c.wantFiles || c.wantPerFile != 0 && got.MaxBytes != c.wantPerFile {
+			t.Errorf("%+v with %d files of %d bytes: %+v, together %d", c.bounds, c.files, c.bytes, got, total)
+		}
+	}
+}

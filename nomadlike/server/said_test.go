@@ -1,0 +1,115 @@
+package server
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// TestRogueRegistration: a node that says too much of itself is not heard, and
+// nothing of it comes into the log.
+func TestRogueRegistration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		node := c.newNode("a")
+		node.node.Attributes = map[string]string{}
+		for i := range 2000 {
+			node.node.Attributes["a"+strconv.Itoa(i)] = strings.Repeat("x", 4000) // 8 MB
+		}
+		node.connect(0)
+		synctest.Wait()
+		if structs.CodeOf(node.lastError()) != structs.CodeTooLarge {
+			t.Errorf("8 MB of attributes give %v", node.lastError())
+		}
+		if c.servers[0].Store().Snapshot().Node("id-a") != nil {
+			t.Error("it came into the log")
+		}
+	})
+}
+
+// TestRogueRegistersAgainAndAgain: the log grows by what a node may say, also
+// when it opens a new stream each time.
+func TestRogueRegistersAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		begin, heard := time.Now(), 0
+		for range 400 {
+			p := &pipe{ctx: t.Context(), up: make(chan *structs.SessionUp, 2), down: make(chan *structs.SessionDown, 16)}
+			node := c.newNode("a").node
+			node.Attributes = map[string]string{"a": strconv.Itoa(heard)}
+			p.up <- &structs.SessionUp{Hello: &structs.NodeRegister{Node: node}}
+			p.up <- &structs.SessionUp{Bye: true}
+			if err := c.servers[0].ServeNode(t.Context(), "id-a", p); err != nil {
+				t.Fatal(err)
+			}
+			heard++
+		}
+		if took := time.Since(begin); took < (400*registrationCost-saidAtOnce)/saidPerSecond*time.Second {
+			t.Errorf("%d registrations took %s", heard, took)
+		}
+	})
+}
+
+// TestWhatNodesSayIsPlain: nothing of a node reaches people that a terminal
+// would obey.
+func TestWhatNodesSayIsPlain(t *testing.T) {
+	hostile := "a\x1b]0;owned\a\u009b31m\u202eb\u2066\x7f\xff"
+	obeyed := func(text string) bool {
+		return strings.ContainsAny(text, "\x1b\a\x7f\u009b\u202e\u2066") || strings.Contains(text, "\xff")
+	}
+	reason := structs.NewReason("x", "cause", hostile)
+	given := map[string]string{hostile: hostile}
+	node := structs.Node{Version: hostile, Attributes: given, Drivers: []string{"exec", hostile}, Topology: []string{hostile}, Storages: []string{hostile}, Data: []string{hostile},
+		Devices: []structs.Device{{ID: "d", Model: hostile, Kind: hostile, Driver: hostile, Attrs: given, Health: reason}}, Faults: []structs.NodeFault{{Name: "f", Reason: reason}}}
+	plainNode(&node)
+	batch := structs.ReportBatch{
+		Reports: []structs.AllocReport{{Step: hostile, Cause: reason}},
+		Notes:   []structs.AllocNote{{Told: &structs.Told{Params: given, Seen: given}, Hold: &structs.HoldNote{Cause: reason}, Evicted: reason}},
+	}
+	plainBatch(&batch)
+	d, r, n := node.Devices[0], batch.Reports[0], batch.Notes[0]
+	texts := []string{node.Version, node.Drivers[1], node.Topology[0], node.Storages[0], node.Data[0], d.Model, d.Kind, d.Driver, r.Step}
+	for _, table := range []map[string]string{node.Attributes, d.Attrs, d.Health.Params, node.Faults[0].Reason.Params, r.Cause.Params, n.Told.Params, n.Told.Seen, n.Hold.Cause.Params, n.Evicted.Params} {
+		for name, value := range table {
+			texts = append(texts, name, value)
+		}
+	}
+	if len(texts) != 9+2*9 {
+		t.Errorf("%d texts", len(texts))
+	}
+	for _, text := range texts {
+		if obeyed(text) || !strings.HasPrefix(text, "a") && text != "cause" {
+			t.Errorf("%q", text)
+		}
+	}
+	if given[hostile] != hostile || reason.Params["cause"] != hostile {
+		t.Error("what the caller has was changed")
+	}
+	if got := plain(strings.Repeat("é", saidTextMax)); len(got) > saidTextMax {
+		t.Errorf("a text of %d bytes", len(got))
+	}
+	if got := plain("two\nlines\tand 训练 🚀"); got != "two\nlines\tand 训练 🚀" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestLongSourcesAreNotKept: a comment of a megabyte costs nobody memory after
+// the submission.
+func TestLongSourcesAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		for size, kept := range map[int]int{structs.SourceKeptMax: structs.SourceKeptMax, structs.SourceKeptMax + 1: 0, structs.SourceMax: 0} {
+			job := testJob("job-"+strconv.Itoa(size), 1)
+			job.Source = strings.Repeat("#", size)
+			id := c.submit(0, job)
+			view, ok := c.servers[0].Store().Snapshot().Job(id)
+			if !ok || len(view.Job.Source) != kept {
+				t.Errorf("%d bytes: %d are kept", size, len(view.Job.Source))
+			}
+		}
+	})
+}

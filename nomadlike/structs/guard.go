@@ -1,0 +1,45 @@
+package structs
+
+// Guarded is a command that was allowed because of what stood in the state
+// when it was asked for. It is applied only while that still stands.
+type Guarded struct {
+	Guard Guard       `json:"guard"`
+	Kind  CommandKind `json:"kind"` // of Body; never CommandGuarded
+	Body  []byte      `json:"body"`
+}
+
+// Guard is what the decision to allow a command rested on. The check before the
+// log and the entry in it are two moments: between them a token may be revoked,
+// or an administrator may change the record that was compared with.
+type Guard struct {
+	// TokenID names the caller's token, which must still be there, and not be
+	// over at the command's time; "" for whoever needs none.
+	TokenID string `json:"token_id,omitempty"`
+	Rests   []Rest `json:"rests,omitempty"`
+}
+
+// Rest is one record that was looked at.
+type Rest struct {
+	Kind  RestKind `json:"kind"`
+	ID    string   `json:"id"`              // id, or name where records have names
+	Index uint64   `json:"index,omitempty"` // its version: the log index that wrote it; 0: there was none
+}
+
+// RestKind says where a record stands. A kind that a server does not know is no
+// kind that a decision may rest on: a new one needs a new ProtocolVersion.
+type RestKind string
+
+// The kinds of records that decisions rest on.
+const (
+	RestJob     RestKind = "job" // never changes, but may be deleted
+	RestPool    RestKind = "pool"
+	RestProject RestKind = "project"
+	RestToken   RestKind = "token" // another than the caller's own
+)
+
+// RestChanged is the id of the refusal of a guard of which a record has changed:
+// whoever asks again is judged by the new one.
+const RestChanged = "state.rest_changed"
+
+// IsZero reports whether the guard guards nothing.
+func (g Guard) IsZero() bool { return g.TokenID == "" && len(g.Rests) == 0 }

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+func write(value string, call, back int64, known outcome) operation {
+	return operation{Key: "r", Write: true, Value: value, Call: call, Return: back, Outcome: known}
+}
+
+func read(value string, call, back int64) operation {
+	return operation{Key: "r", Value: value, Call: call, Return: back}
+}
+
+func TestRegistersThatHold(t *testing.T) {
+	for name, history := range map[string][]operation{
+		"one after the other":                {read("", 1, 2), write("a", 3, 4, done), read("a", 5, 6), write("b", 7, 8, done), read("b", 9, 10)},
+		"a read beside a write sees either":  {write("a", 1, 10, done), read("", 2, 3), read("a", 4, 5)},
+		"an unknown write may never happen":  {write("a", 1, 2, done), write("b", 3, 4, unknown), read("a", 5, 6)},
+		"an unknown write may happen late":   {write("a", 1, 2, done), write("b", 3, 4, unknown), read("a", 5, 6), read("b", 7, 8)},
+		"a failed write does nothing":        {write("a", 1, 2, done), write("b", 3, 4, failed), read("a", 5, 6)},
+		"a read without an answer says none": {write("a", 1, 2, done), {Key: "r", Call: 3, Return: 4, Outcome: unknown}},
+	} {
+		if found := checkRegisters(history); len(found) > 0 {
+			t.Errorf("%s: %s", name, found)
+		}
+	}
+}
+
+func TestRegistersThatDoNot(t *testing.T) {
+	for name, history := range map[string][]operation{
+		"a stale read":           {write("a", 1, 2, done), write("b", 3, 4, done), read("a", 5, 6)},
+		"a lost write":           {write("a", 1, 2, done), read("", 3, 4)},
+		"a failed write is seen": {write("a", 1, 2, failed), read("a", 3, 4)},
+		"two reads go back":      {write("a", 1, 20, done), read("a", 2, 3), read("", 4, 5)},
+		"a write happens twice":  {write("a", 1, 2, unknown), read("a", 3, 4), write("b", 5, 6, done), read("b", 7, 8), read("a", 9, 10)},
+	} {
+		found := checkRegisters(history)
+		if len(found) != 1 || !strings.Contains(found[0], "first at the read") {
+			t.Errorf("%s: got %q, want one finding that points at the read", name, found)
+		}
+	}
+}
+
+func TestSubmissions(t *testing.T) {
+	job := func(id, name string, state structs.JobState) api.JobSummary {
+		return api.JobSummary{ID: id, Name: name, JobStanding: api.JobStanding{State: state}}
+	}
+	submissions := []*submission{{Key: "k1", Name: "one", ID: "1"}, {Key: "k2", Name: "two", ID: "2", Lasting: true}, {Key: "k3", Name: "three"}}
+	good := []api.JobSummary{job("1", "one", structs.JobSucceeded), job("2", "two", structs.JobStopped)}
+	if found := checkSubmissions(submissions, good); len(found) > 0 {
+		t.Errorf("a good end: %v", found)
+	}
+	for want, jobs := range map[string][]api.JobSummary{
+		"I4":  {good[1]},
+		"I5":  {good[0], good[1], job("3", "three", structs.JobSucceeded), job("4", "three", structs.JobSucceeded)},
+		"I10": {job("1", "one", structs.JobFailed), good[1]},
+		"I11": {job("1", "one", structs.JobQueued), good[1]},
+	} {
+		if found := checkSubmissions(submissions, jobs); len(found[want]) != 1 {
+			t.Errorf("want one finding of %s, got %v", want, found)
+		}
+	}
+}
+
+func TestWatchers(t *testing.T) {
+	all := map[position]structs.Event{}
+	var every []seen
+	for _, at := range []position{{1, 0}, {1, 1}, {2, 0}, {5, 0}, {5, 1}, {5, 2}} {
+		all[at] = structs.Event{Index: at.Index, Seq: at.Seq, ID: "event.job.running"}
+		every = append(every, seen{Index: at.Index, Seq: at.Seq, At: time.Now()})
+	}
+	without := func(drop ...int) []seen {
+		var left []seen
+		for i, e := range every {
+			if len(drop) == 0 || i != drop[0] {
+				left = append(left, e)
+			}
+		}
+		return left
+	}
+	if found := checkWatcher(&watched{Events: every}, all); len(found) > 0 {
+		t.Error(found)
+	}
+	if found := checkWatcher(&watched{Events: every[2:]}, all); len(found) > 0 {
+		t.Errorf("one who came later: %v", found)
+	}
+	for i := 1; i < len(every)-1; i++ {
+		if found := checkWatcher(&watched{Events: without(i)}, all); len(found) != 1 {
+			t.Errorf("without event %d: %v", i, found)
+		}
+	}
+	if found := checkWatcher(&watched{Events: append(without(), every[4])}, all); len(found) != 1 {
+		t.Errorf("an event twice: %v", found)
+	}
+	if found := checkWatcher(&watched{}, all); len(found) != 1 {
+		t.Errorf("no event: %v", found)
+	}
+}
+
+func TestAttempts(t *testing.T) {
+	starting := func(index uint64, attempt uint64) (position, structs.Event) {
+		return position{Index: index}, structs.Event{Index: index, ID: eventStarting, JobID: "j", Attempt: attempt}
+	}
+	for _, c := range []struct {
+		attempts []uint64
+		want     int
+	}{{[]uint64{1, 2, 3}, 0}, {[]uint64{1, 2, 2}, 1}, {[]uint64{1, 3, 2}, 1}} {
+		all := map[position]structs.Event{}
+		for i, attempt := range c.attempts {
+			at, event := starting(uint64(i+1), attempt)
+			all[at] = event
+		}
+		if found := checkAttempts(all); len(found) != c.want {
+			t.Errorf("attempts %v: %v", c.attempts, found)
+		}
+	}
+}
+
+func TestNodesAndTasks(t *testing.T) {
+	allocation := func(id, device string, port int, cpu float64) structs.Allocation {
+		a := structs.Allocation{ID: id, Status: structs.AllocRunning, Devices: []string{device}, Ports: map[string]int{"p": port}}
+		a.Spec.CPU = cpu
+		return a
+	}
+	detail := func(allocations ...structs.Allocation) *api.NodeDetail {
+		d := &api.NodeDetail{Allocations: allocations}
+		d.Name, d.Capacity.CPU = "c1", 2
+		return d
+	}
+	if found := checkNode(detail(allocation("a", "0", 1, 1), allocation("b", "1", 2, 1))); len(found) > 0 {
+		t.Error(found)
+	}
+	for name, bad := range map[string]*api.NodeDetail{
+		"device": detail(allocation("a", "0", 1, 1), allocation("b", "0", 2, 1)),
+		"port":   detail(allocation("a", "0", 1, 1), allocation("b", "1", 1, 1)),
+		"cores":  detail(allocation("a", "0", 1, 1), allocation("b", "1", 2, 1.5)),
+	} {
+		if found := checkNode(bad); len(found) != 1 {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+	twice := []task{{JobID: "j", Rank: "0", Attempt: "1"}, {JobID: "j", Rank: "0", Attempt: "2"}}
+	if found := checkTasks(twice, map[string]bool{"j": true}); len(found) != 1 {
+		t.Error(found)
+	}
+	if found := checkTasks(twice, nil); len(found) != 0 {
+		t.Error(found)
+	}
+}
+
+// A seed names the same attacks everywhere, and every fault comes before any
+// comes twice.
+func TestPlan(t *testing.T) {
+	kinds := faults()
+	steps, again := plan(7, time.Hour, kinds), plan(7, time.Hour, kinds)
+	if len(steps) < 2*len(kinds) {
+		t.Fatalf("an hour holds %d steps", len(steps))
+	}
+	for i := range steps {
+		if steps[i] != again[i] {
+			t.Fatalf("step %d is %v and %v", i, steps[i], again[i])
+		}
+	}
+	count := map[string]int{}
+	for _, s := range steps[:len(kinds)] {
+		count[s.Fault]++
+	}
+	if len(count) != len(kinds) {
+		t.Errorf("the first round has %d of %d faults", len(count), len(kinds))
+	}
+	if other := plan(8, time.Hour, kinds); other[0] == steps[0] && other[1] == steps[1] {
+		t.Error("two seeds begin alike")
+	}
+}
+
+// Edits must fit the sources of today: a plant that no longer fits would be
+// found out only in the long suite.
+func TestEditsFit(t *testing.T) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range append(plants(), plant{name: "none"}) {
+		if _, err := overlay(strings.TrimSpace(string(root)), t.TempDir(), append(thresholds(), p.edits...)); err != nil {
+			t.Errorf("plant %s: %v", p.name, err)
+		}
+	}
+}

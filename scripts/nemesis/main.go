@@ -1,0 +1,268 @@
+// Nemesis attacks a cluster of the real binary and looks whether what was
+// promised holds. It is run by `make nemesis`, as root.
+//
+// Flow: servers and clients start as hosts of their own, network namespaces
+// with a small disk each. People work with them: they submit jobs with keys,
+// write and read registers, stop jobs, watch events, through every agent. A plan
+// drawn from the seed then strikes, one fault after the other; after each the
+// cluster must be well again within a minute. At the end everything is healed,
+// all jobs must end, and the checks look at the whole history: acknowledged
+// writes and jobs (I4, I5), linearizable registers (I21), attempts (I2, I3),
+// nodes and quotas never overbooked (I6 to I8), jobs that end as they should
+// (I10, I11), nothing left behind (I12), equal replicas (I13), events without a
+// gap (I20), bounded agents (I30), agents that live unless their disk failed.
+// The report lists, for each kind of fault, the longest gap of writes and how
+// long everything took to recover.
+//
+// Limits: it runs in true time, so a seed repeats the attacks and not the
+// interleaving. Thresholds of snapshots are small in the binary that it builds,
+// so that a server that was away gets one; `-plant` builds in a known defect that
+// a run must find.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// recoveryMax bounds how long after the end of a fault the cluster may be unwell.
+const recoveryMax = time.Minute
+
+func main() {
+	os.Exit(run())
+}
+
+// Exit codes, so that a script can tell them apart.
+const (
+	exitHeld    = 0
+	exitBroken  = 1 // an invariant does not hold
+	exitUnable  = 2 // the run could not be made
+	exitUnfound = 3 // a planted defect was not found
+)
+
+type options struct {
+	seed    uint64
+	minutes float64
+	servers int
+	clients int
+	only    string
+	plant   string
+	keep    bool
+	list    bool
+}
+
+func run() int {
+	var o options
+	flag.Uint64Var(&o.seed, "seed", 1, "names the attacks")
+	flag.Float64Var(&o.minutes, "minutes", 5, "length of the attacks")
+	flag.IntVar(&o.servers, "servers", 3, "servers")
+	flag.IntVar(&o.clients, "clients", 3, "clients")
+	flag.StringVar(&o.only, "only", "", "only these faults, comma-separated")
+	flag.StringVar(&o.plant, "plant", "", "build this defect in and expect it to be found; all: one after the other")
+	flag.BoolVar(&o.keep, "keep", false, "keep the logs of agents also when all held")
+	flag.BoolVar(&o.list, "list", false, "list faults and plants")
+	flag.Parse()
+	if o.list {
+		for _, f := range faults() {
+			fmt.Printf("fault  %s\n", f.name)
+		}
+		for _, p := range plants() {
+			fmt.Printf("plant  %-24s %s\n", p.name, p.text)
+		}
+		return exitHeld
+	}
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "nemesis: network namespaces need root")
+		return exitUnable
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if o.plant != "" {
+		return findPlants(ctx, o)
+	}
+	binary, err := build(ctx, nil)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nemesis:", err)
+		return exitUnable
+	}
+	defer os.RemoveAll(filepath.Dir(binary))
+	r, err := attack(ctx, o, binary)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nemesis:", err)
+		return exitUnable
+	}
+	r.print(os.Stdout)
+	if len(r.findings) > 0 {
+		return exitBroken
+	}
+	return exitHeld
+}
+
+// clientConfig gives every client cores, memory and cards to promise.
+const clientConfig = `client {
+  device "nemesis/card" {
+    count = 4
+  }
+}
+`
+
+// attack makes one run with a binary.
+func attack(ctx context.Context, o options, binary string) (_ *report, err error) {
+	dir, err := os.MkdirTemp("/tmp", "nemesis-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, err
+	}
+	r := &report{seed: o.seed, dir: dir}
+	defer func() {
+		if err == nil && len(r.findings) == 0 && !o.keep {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	config := filepath.Join(dir, "client.hcl")
+	if err := os.WriteFile(config, []byte(clientConfig), 0o644); err != nil {
+		return nil, err
+	}
+	c, err := newCluster(binary, dir, o.servers, o.clients)
+	defer c.close()
+	if err != nil {
+		return nil, err
+	}
+	say("seed %d: %d servers and %d clients start, logs in %s", o.seed, o.servers, o.clients, dir)
+	if err := c.form(ctx, config); err != nil {
+		return nil, err
+	}
+	h := newHistory(time.Now())
+	load, endLoad := context.WithCancel(ctx)
+	defer endLoad()
+	watch, endWatch := context.WithCancel(ctx)
+	defer endWatch()
+	w := &workload{c: c, h: h, seed: o.seed}
+	if err := w.start(load, watch); err != nil {
+		return nil, err
+	}
+	s := newSampler(c, h)
+	for _, submitted := range h.mu.submissions { // nobody else runs yet that adds strict ones
+		if strings.HasPrefix(submitted.Name, "stayer-") && strings.HasSuffix(submitted.Name, "1") {
+			s.strict[submitted.ID] = true
+		}
+	}
+	sampling, endSampling := context.WithCancel(ctx)
+	defer endSampling()
+	sampled := make(chan struct{})
+	go func() { s.run(sampling); close(sampled) }()
+
+	for i, step := range r.steps(o) {
+		if ctx.Err() != nil {
+			break
+		}
+		r.add(c.turn(ctx, h, s, step, rand.New(rand.NewPCG(o.seed, uint64(i)))))
+	}
+	endLoad()
+	w.wait()
+	say("all is healed; waiting for the end of all jobs")
+	w.settle(ctx)
+	_ = wait(ctx, 30*time.Second, "nothing left", func(context.Context) bool { return len(c.leftovers(s.allocs())) == 0 })
+	for _, text := range c.leftovers(s.allocs()) {
+		h.find("I12", text)
+	}
+	for _, text := range c.replicas(ctx) {
+		h.find("I13", text)
+	}
+	jobs, err := w.jobs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the jobs of the end: %w", err)
+	}
+	pass(ctx, time.Second) // the watchers' last lines
+	endWatch()
+	endSampling()
+	<-sampled
+	w.eyes.Wait()
+	c.exits(h)
+	for _, host := range c.hosts {
+		_ = host.end(syscall.SIGTERM)
+	}
+	for _, text := range c.leftoverMounts() {
+		h.find("I12", text)
+	}
+	c.panics(h)
+	r.judge(h, w, s, jobs)
+	return r, nil
+}
+
+// steps is the plan of a run, cut down to the faults that were asked for.
+func (r *report) steps(o options) []step {
+	kinds := faults()
+	if o.only != "" {
+		names := strings.Split(o.only, ",")
+		kinds = slices.DeleteFunc(kinds, func(f fault) bool { return !slices.Contains(names, f.name) })
+	}
+	return plan(o.seed, time.Duration(o.minutes*float64(time.Minute)), kinds)
+}
+
+func say(format string, args ...any) {
+	fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
+
+// turn strikes once, heals, and waits until the cluster is well.
+func (c *cluster) turn(ctx context.Context, h *history, s *sampler, step step, chance *rand.Rand) turn {
+	kinds := faults()
+	kind := kinds[slices.IndexFunc(kinds, func(f fault) bool { return f.name == step.Fault })]
+	strike := &strike{cluster: c, chance: rand.New(rand.NewPCG(step.Draw, chance.Uint64())), lasts: step.Lasts}
+	h.during(kind.name)
+	defer h.during("")
+	t := turn{fault: kind.name, at: time.Now()}
+	s.freeze(kind.name == "freeze-client-machine" || strings.HasPrefix(kind.name, "pause"))
+	victims := c.ranks()
+	if err := kind.strike(ctx, strike); err != nil {
+		h.find("nemesis", fmt.Sprintf("%s: %v", kind.name, err))
+	}
+	if kind.exits {
+		for _, host := range strike.hit {
+			host.mayEnd()
+		}
+	}
+	t.hit = names(strike.hit)
+	pass(ctx, step.Lasts)
+	if kind.loses {
+		t.rerun = c.rerun(s, strike.hit, victims, t.at)
+	}
+	healed := time.Now()
+	if err := strike.heal(ctx); err != nil {
+		h.find("nemesis", fmt.Sprintf("end of %s: %v", kind.name, err))
+	}
+	well := func(ctx context.Context) bool {
+		c.exits(h)
+		for _, host := range c.hosts {
+			if !host.running() {
+				if err := c.start(host); err != nil {
+					h.find("nemesis", err.Error())
+				}
+			}
+		}
+		return c.well(ctx)
+	}
+	if err := wait(ctx, recoveryMax, "a well cluster after "+kind.name, well); err != nil && ctx.Err() == nil {
+		why := c.unwell(ctx)
+		h.find("recovery", err.Error()+": "+why)
+		say("not well: %s", why)
+	}
+	s.freeze(false)
+	t.well = time.Since(healed)
+	t.gap = h.gap(t.at, time.Now())
+	c.exits(h)
+	say("%-24s %-10s lasted %5.1f s  well after %5.1f s  no write for %5.1f s%s", t.fault, strings.Join(t.hit, ","), healed.Sub(t.at).Seconds(), t.well.Seconds(), t.gap.Seconds(), t.rerunText())
+	pass(ctx, step.Rest)
+	return t
+}
