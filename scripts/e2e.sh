@@ -444,12 +444,20 @@ upgrade() {
   all_hold
 
   replace u1 "$new"
-  for ((round = 0; round < 12; round++)); do # whoever else leads is restarted: it hands over
+  # Whoever else leads is killed, so that the two others run for it: a leader that
+  # stops in order hands over, and old ones hand over to each other.
+  for ((round = 0; round < 20; round++)); do
     name=$(leader)
     [[ "$name" != u1 ]] || break
-    replace "$name" "$old"
+    kill -KILL "$(agent_pid "$name")"
+    wait_for 30 "$name ended" ends "$name"
+    server "$name" "$old"
+    await_health
   done
-  [[ $(leader) == u1 ]]
+  if [[ $(leader) != u1 ]]; then
+    echo "the new server never led"
+    return 1
+  fi
   submit
   all_hold
   for name in u2 u3; do
