@@ -110,7 +110,8 @@ func (a *Agent) otherServers() []server.Agent {
 }
 
 // serverAddresses lists the servers' ports, those first that nobody can forge:
-// of Raft's configuration, of this agent's own; then those that gossip names.
+// of Raft's configuration, of this agent's own; then those that gossip names, and
+// those that it named before the agent's start.
 func (a *Agent) serverAddresses() []string {
 	var addresses []string
 	seen := map[string]bool{}
@@ -131,6 +132,11 @@ func (a *Agent) serverAddresses() []string {
 	for _, member := range a.gossip.Servers() {
 		if !a.isRemoved(member.ID) {
 			add(member.Meta.RPCAddr)
+		}
+	}
+	for _, known := range a.gossip.Remembered() {
+		if known.RPCAddr != "" && !a.isRemoved(known.ID) {
+			add(known.RPCAddr)
 		}
 	}
 	if len(addresses) == 0 && a.config.JoinToken.Addr != "" {

@@ -49,8 +49,9 @@ type Gossip struct {
 
 	mu struct {
 		sync.Mutex
-		meta   Meta
-		closed bool
+		meta       Meta
+		closed     bool
+		remembered []KnownServer
 	}
 	leaving sync.Mutex // one Leave, UpdateMeta or Close at a time
 }

@@ -217,6 +217,12 @@ func TestMassRestart(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		open()
+		w.within(time.Second, "n6 remembers whom to call", func() bool { return len(w.members["n6"].Remembered()) == 3 })
+		for _, known := range w.members["n6"].Remembered() {
+			if want := strings.Replace(known.Addr, ":4648", ":4646", 1); known.RPCAddr != want {
+				t.Errorf("%s is remembered at %q, want %q", known.ID, known.RPCAddr, want)
+			}
+		}
 		took := w.within(5*time.Second, "all see all after the restart", w.allSee(everybody...))
 		t.Logf("six members were together again after %s", took)
 	})
@@ -414,7 +420,7 @@ func TestKnownFile(t *testing.T) {
 	if servers, err := file.Load(); err != nil || len(servers) != 0 {
 		t.Errorf("no file yet: %v, %v", servers, err)
 	}
-	want := []KnownServer{{"s1", "10.0.0.1:4648"}, {"s2", "10.0.0.2:4648"}}
+	want := []KnownServer{{"s1", "10.0.0.1:4648", "10.0.0.1:4646"}, {ID: "s2", Addr: "10.0.0.2:4648"}}
 	for range 2 {
 		if err := file.Save(want); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,10 @@ import (
 type KnownServer struct {
 	ID   string `json:"id"`
 	Addr string `json:"addr"` // host:port of its gossip
+
+	// RPCAddr is host:port of its TLS port; "" in files of before. It is a hint as
+	// all that gossip says: whoever answers there proves who it is.
+	RPCAddr string `json:"rpc_addr,omitempty"`
 }
 
 // Known remembers servers over a restart, so that an agent finds its cluster

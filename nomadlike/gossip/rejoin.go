@@ -14,6 +14,7 @@ import (
 // it joins those again that should be there and are not.
 func (g *Gossip) keepJoined(ctx context.Context) {
 	known := g.load()
+	g.setRemembered(known)
 	var (
 		remembered uint64 // table.serverChanges that known reflects
 		next       time.Time
@@ -141,18 +142,33 @@ func (g *Gossip) remember(known []KnownServer) []KnownServer {
 			updated = slices.Delete(updated, at, at+1)
 		case member.State == StateLeft:
 		case at >= 0:
-			updated[at].Addr = member.Addr
+			updated[at].Addr, updated[at].RPCAddr = member.Addr, member.Meta.RPCAddr
 		case len(updated) < knownMax:
-			updated = append(updated, KnownServer{ID: member.ID, Addr: member.Addr})
+			updated = append(updated, KnownServer{ID: member.ID, Addr: member.Addr, RPCAddr: member.Meta.RPCAddr})
 		}
 	}
 	if slices.Equal(updated, known) {
 		return known
 	}
+	g.setRemembered(updated)
 	if g.known != nil {
 		if err := g.known.Save(updated); err != nil {
 			g.logger.Warn("remember servers", logkey.Error, err)
 		}
 	}
 	return updated
+}
+
+// Remembered lists the servers that were members once and did not leave, those
+// of earlier runs included. The slice is the caller's. Any goroutine may ask.
+func (g *Gossip) Remembered() []KnownServer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.mu.remembered)
+}
+
+func (g *Gossip) setRemembered(known []KnownServer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.mu.remembered = slices.Clone(known)
 }
