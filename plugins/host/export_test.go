@@ -8,6 +8,13 @@ func Hasty(config Config) Config {
 	return config
 }
 
+// Patient looks as often as Hasty and waits longer: what must come up does so on
+// a busy machine, too.
+func Patient(config Config) Config {
+	config.timing = timing{start: time.Minute, pingEvery: 300 * time.Millisecond, pingLimit: 2 * time.Second, patience: time.Minute}
+	return config
+}
+
 // InMemory and InFile are the two ways to execute a carried program.
 func InMemory(contents []byte) (path string, close func(), err error) {
 	p, err := inMemory(contents)

@@ -134,7 +134,18 @@ func install(t *testing.T, names ...string) string {
 // start opens a host with one plugin, whose tasks are kept in stateDir.
 func start(t *testing.T, name, stateDir string) *host.Host {
 	t.Helper()
-	h, err := host.New(host.Hasty(host.Config{
+	return startPlugin(t, name, stateDir, host.Patient)
+}
+
+// startHasty is start for a plugin that will not answer.
+func startHasty(t *testing.T, name, stateDir string) *host.Host {
+	t.Helper()
+	return startPlugin(t, name, stateDir, host.Hasty)
+}
+
+func startPlugin(t *testing.T, name, stateDir string, timed func(host.Config) host.Config) *host.Host {
+	t.Helper()
+	h, err := host.New(timed(host.Config{
 		PluginDir: install(t, name),
 		RunDir:    shortDir(t),
 		Plugins:   []host.PluginConfig{{Name: name, Args: []string{stateDir}, Env: []string{"PATH=/usr/bin:/bin"}}},
@@ -285,7 +296,7 @@ func TestBadPluginsAreUnavailable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := open(t, start(t, name, t.TempDir()), name)
+			d := open(t, startHasty(t, name, t.TempDir()), name)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			reports, err := d.Fingerprint(ctx)
@@ -303,7 +314,7 @@ func TestBadPluginsAreUnavailable(t *testing.T) {
 	}
 	t.Run("silent", func(t *testing.T) {
 		t.Parallel()
-		d := open(t, start(t, "silent", t.TempDir()), "silent")
+		d := open(t, startHasty(t, "silent", t.TempDir()), "silent")
 		begun := time.Now()
 		if _, err := d.Stats(context.Background(), "x"); !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("stats gives %v", err)
