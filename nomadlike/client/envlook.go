@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -163,12 +164,13 @@ func (l *look) facts(ctx context.Context) (envcheck.Facts, error) {
 	var out cappedBuffer
 	spec := driver.ExecSpec{Command: []string{"sh", "-c", envcheck.Script},
 		Env: []string{envNames + "=" + strings.Join(names, " "), envVariables + "=" + strings.Join(l.unset, " ")}}
-	if _, err := d.Exec(ctx, l.task, spec, driver.Streams{Stdout: &out}); err != nil {
+	asked := c.config.Now()
+	if _, err := d.Exec(ctx, l.task, spec, driver.Streams{Stdout: &out}); err != nil && (ctx.Err() == nil || out.String() == "") {
 		return nil, err
-	}
+	} // else: what it said until its time was up
 	facts := envcheck.Parse(out.String())
 	if at, err := strconv.ParseInt(facts["clock"], 10, 64); err == nil {
-		facts["clock.skew"] = strconv.FormatInt(at-c.config.Now().Unix(), 10)
+		facts["clock.skew"] = strconv.FormatInt(clockSkew(at, asked.Unix(), c.config.Now().Unix()), 10)
 	}
 	var processes []envcheck.Process
 	if l.runs {
@@ -177,6 +179,13 @@ func (l *look) facts(ctx context.Context) (envcheck.Facts, error) {
 	}
 	l.lookAtMaster(ctx, facts, processes)
 	return facts, nil
+}
+
+// clockSkew is how far, in seconds, a clock that showed at some moment from asked
+// to answered is ahead of the clock that showed these two. Negative means behind.
+// However long the answer took, it is no skew.
+func clockSkew(at, asked, answered int64) int64 {
+	return at - min(max(at, asked), answered)
 }
 
 // lookAtMaster looks whether the ranks can meet. Tasks of gangs are in the
@@ -265,11 +274,24 @@ func (c *Client) envTable() (*envcheck.Table, error) {
 	return envcheck.Load(data)
 }
 
-// cappedBuffer keeps the begin of what is written to it.
-type cappedBuffer struct{ bytes.Buffer }
+// cappedBuffer keeps the beginning of what is written to it. It may be read while
+// it is written: a driver that was told to give up may still have something.
+type cappedBuffer struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
 
 // Write takes everything and keeps what fits.
 func (b *cappedBuffer) Write(data []byte) (int, error) {
-	b.Buffer.Write(data[:min(len(data), max(envOutputMax-b.Len(), 0))])
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kept.Write(data[:min(len(data), max(envOutputMax-b.kept.Len(), 0))])
 	return len(data), nil
+}
+
+// String is what was kept so far.
+func (b *cappedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kept.String()
 }

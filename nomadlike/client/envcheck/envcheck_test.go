@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,6 +67,43 @@ func TestScript(t *testing.T) {
 	facts := Parse(string(out))
 	if facts["env.NCCL_DEBUG"] != "INFO" || facts["disk.mib"] == "" || facts["clock"] == "" || !strings.Contains(facts["net.interfaces"], "lo") {
 		t.Errorf("facts %v", facts)
+	}
+}
+
+// TestScriptAsksNoNameServer: names of ranks stand in /etc/hosts or nowhere, and
+// a name server that never answers costs the line of a foreign MASTER_ADDR, no more.
+func TestScriptAsksNoNameServer(t *testing.T) {
+	for _, c := range []struct{ name, master, want string }{
+		{"a rank", "no-such-rank", "no-such-rank"},
+		{"an address", "10.1.2.3", ""},
+		{"an address of IPv6", "fd00::1", ""},
+		{"in the file", "localhost", ""},
+		{"somebody else", "head.example", "head.example"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			programs := t.TempDir()
+			asked := filepath.Join(programs, "asked")
+			silent := "#!/bin/sh\necho \"$*\" >>" + asked + "\nexec sleep 1000\n"
+			if err := os.WriteFile(filepath.Join(programs, "getent"), []byte(silent), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", Script)
+			cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "MASTER_ADDR="+c.master,
+				"NOMADLIKE_CHECK_NAMES=localhost no-such-rank")
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts := Parse(string(out))
+			if facts["names.unresolved"] != "no-such-rank" || facts["master.unresolved"] != c.want || facts["clock"] == "" {
+				t.Errorf("facts %v", facts)
+			}
+			who, _ := os.ReadFile(asked)
+			if got, want := strings.TrimSpace(string(who)), map[bool]string{true: "hosts head.example"}[c.name == "somebody else"]; got != want {
+				t.Errorf("the name server was asked %q, want %q", got, want)
+			}
+		})
 	}
 }
 
