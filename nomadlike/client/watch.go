@@ -86,7 +86,7 @@ func (w *watcher) run(ctx context.Context, fresh bool) {
 			}
 			if now.Sub(w.dirAt) >= dirEvery {
 				w.dirAt = now
-				w.lookAtDir(false)
+				w.lookAtDir(checkpoint.Running)
 			}
 		}
 	}
@@ -98,10 +98,14 @@ func (w *watcher) finish(well bool) {
 	if !well {
 		w.advise()
 	}
+	end := checkpoint.EndedBadly
+	if well {
+		end = checkpoint.EndedWell
+	}
 	looked := make(chan struct{})
 	go func() { // ends with the file system's answer
 		defer close(looked)
-		w.lookAtDir(well)
+		w.lookAtDir(end)
 	}()
 	patience := time.NewTimer(lastLook)
 	defer patience.Stop()
@@ -129,7 +133,7 @@ func (w *watcher) takeMessages() {
 }
 
 // lookAtDir tells the servers of the newest checkpoint in the watched directory.
-func (w *watcher) lookAtDir(over bool) {
+func (w *watcher) lookAtDir(end checkpoint.End) {
 	a := w.runner.assigned.Load()
 	if a == nil || a.Job == nil || a.Job.Checkpoint == nil || a.Job.Checkpoint.Dir == "" || a.Alloc.Rank != 0 {
 		return
@@ -144,7 +148,7 @@ func (w *watcher) lookAtDir(over bool) {
 		w.client.log.Debug("checkpoint directory can not be read", logkey.AllocID, w.id, logkey.Path, policy.Dir, logkey.Error, err)
 		return
 	}
-	entry, found := w.dir.Step(entries, policy.Pattern, w.client.config.Now(), over)
+	entry, found := w.dir.Step(entries, policy.Pattern, w.client.config.Now(), end)
 	if !found {
 		return
 	}

@@ -143,9 +143,9 @@ func TestWatchGivesTheNewestWholeEntryOnce(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
 	var w Watch
-	step := func(now float64, over bool, entries ...Entry) string {
+	step := func(now float64, end End, entries ...Entry) string {
 		t.Helper()
-		e, ok := w.Step(entries, "step-*", at(now), over)
+		e, ok := w.Step(entries, "step-*", at(now), end)
 		if !ok {
 			return ""
 		}
@@ -171,12 +171,48 @@ func TestWatchGivesTheNewestWholeEntryOnce(t *testing.T) {
 		{7, []Entry{grown}, ""},
 		{8, nil, ""},
 	} {
-		if got := step(one.now, false, one.entries...); got != one.want {
+		if got := step(one.now, Running, one.entries...); got != one.want {
 			t.Errorf("look %d: got %q, want %q", i, got, one.want)
 		}
 	}
-	if got := step(9, true, Entry{Name: "step-12.pt", Bytes: 1, Modified: at(9)}); got != "step-12.pt" {
+	if got := step(9, EndedWell, Entry{Name: "step-12.pt", Bytes: 1, Modified: at(9)}); got != "step-12.pt" {
 		t.Errorf("at the end: %q", got)
+	}
+}
+
+// TestLastLookAfterACrash: what was saved a moment before a crash counts, what was
+// cut off does not.
+func TestLastLookAfterACrash(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
+	old := Entry{Name: "step-1.pt", Bytes: 10, Modified: at(0)}
+	for _, c := range []struct {
+		name         string
+		before, last []Entry // of the look a second before the crash, and of the one after
+		want         string
+	}{
+		{"nothing new", []Entry{old}, []Entry{old}, ""},
+		{"seen once before", []Entry{old, {Name: "step-2.pt", Bytes: 3, Modified: at(4)}}, []Entry{old, {Name: "step-2.pt", Bytes: 3, Modified: at(4)}}, "step-2.pt"},
+		{"grown since", []Entry{old, {Name: "step-2.pt", Bytes: 3, Modified: at(4)}}, []Entry{old, {Name: "step-2.pt", Bytes: 4, Modified: at(5)}}, ""},
+		{"as large as the one before", []Entry{old}, []Entry{old, {Name: "step-2.pt", Bytes: 10, Modified: at(5)}}, "step-2.pt"},
+		{"cut off", []Entry{old}, []Entry{old, {Name: "step-2.pt", Bytes: 9, Modified: at(5)}}, ""},
+		{"the one before was removed for it", []Entry{old}, []Entry{{Name: "step-2.pt", Bytes: 10, Modified: at(5)}}, "step-2.pt"},
+		{"two of them", []Entry{old}, []Entry{old, {Name: "step-2.pt", Bytes: 11, Modified: at(4)}, {Name: "step-3.pt", Bytes: 10, Modified: at(5)}}, "step-3.pt"},
+		{"the later was cut off", []Entry{old}, []Entry{old, {Name: "step-2.pt", Bytes: 10, Modified: at(4)}, {Name: "step-3.pt", Bytes: 2, Modified: at(5)}}, "step-2.pt"},
+	} {
+		var w Watch
+		w.Step([]Entry{old}, "", at(0), Running)
+		if e, ok := w.Step([]Entry{old}, "", at(3), Running); !ok || e.Name != old.Name {
+			t.Fatalf("%s: the first was not given", c.name)
+		}
+		w.Step(c.before, "", at(4), Running)
+		if e, _ := w.Step(c.last, "", at(5), EndedBadly); e.Name != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, e.Name, c.want)
+		}
+	}
+	var w Watch
+	if e, ok := w.Step([]Entry{old}, "", at(1), EndedBadly); ok {
+		t.Errorf("the first of a training, seen at its crash alone, is given: %+v", e)
 	}
 }
 

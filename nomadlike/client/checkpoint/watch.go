@@ -15,8 +15,20 @@ type Entry struct {
 	Modified time.Time // of a directory: the newest of itself and of those files
 }
 
-// settledAfter is how long an entry must be unchanged to count as whole.
+// settledAfter is how long an entry must be unchanged to count as whole while its
+// task runs.
 const settledAfter = 2 * time.Second
+
+// End says how a watched task stands.
+type End int
+
+// The stands of a task: it runs, it ended well, or it ended otherwise, so that it
+// may have been cut off while it wrote.
+const (
+	Running End = iota
+	EndedWell
+	EndedBadly
+)
 
 // Watch decides which entry of a directory is a checkpoint that is whole. The
 // zero value has seen nothing. It is pure and not safe for concurrent use.
@@ -33,26 +45,47 @@ type seen struct {
 }
 
 // Step takes a look at the directory at now, and gives the newest entry that
-// matches pattern and is whole, once. over says that the task has ended well
-// and nothing is written any more. The newest is the one with the highest
-// number in its name, or the one that changed last when a name has none.
-func (w *Watch) Step(entries []Entry, pattern string, now time.Time, over bool) (Entry, bool) {
+// matches pattern and is whole, once. An entry is whole that has not changed for
+// settledAfter, and at the end of its task
+//
+//	ended well    every one: nothing is written any more
+//	ended badly   one that an earlier look saw as it is now, or that is no
+//	              smaller than the newest before it: checkpoints of one training
+//	              have one size, and a save that was cut off is smaller
+//
+// The newest is the one with the highest number in its name, or the one that
+// changed last when a name has none.
+func (w *Watch) Step(entries []Entry, pattern string, now time.Time, end End) (Entry, bool) {
 	if pattern == "" {
 		pattern = "*"
 	}
 	fresh := make(map[string]seen, len(entries))
-	var whole []Entry
+	var whole, fleeting []Entry
 	for _, e := range entries {
 		if ok, err := path.Match(pattern, e.Name); err != nil || !ok || unfinished(e.Name) {
 			continue
 		}
 		s := seen{entry: e, since: now}
-		if before, ok := w.seen[e.Name]; ok && same(before.entry, e) {
+		before, again := w.seen[e.Name]
+		if again = again && same(before.entry, e); again {
 			s.since = before.since
 		}
 		fresh[e.Name] = s
-		if over || now.Sub(s.since) >= settledAfter {
+		if end == EndedWell || end == EndedBadly && again || now.Sub(s.since) >= settledAfter {
 			whole = append(whole, e)
+		} else {
+			fleeting = append(fleeting, e)
+		}
+	}
+	if end == EndedBadly {
+		before, known := w.at, w.told != ""
+		if len(whole) > 0 {
+			before, known = slices.MaxFunc(whole, compare), true
+		}
+		for _, e := range fleeting {
+			if known && e.Bytes >= before.Bytes {
+				whole = append(whole, e)
+			}
 		}
 	}
 	w.seen = fresh
