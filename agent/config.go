@@ -62,6 +62,7 @@ type Config struct {
 	Hosts     []string // names under which browsers may reach the API
 	Scale     float64  // stretches the timings of failure detection; 1 on a quiet LAN
 	Dev       bool
+	Found     bool     // a cluster is founded although another one may know this server
 	Files     []string // that this was read from; no task sees them
 }
 
@@ -166,6 +167,7 @@ func resolve(s Settings, env surroundings) (Config, []problem) {
 		Hosts:     blockOf(s.HTTP).Hosts,
 		Scale:     get(s.Scale, 1),
 		Dev:       dev,
+		Found:     get(s.Found, false),
 	}
 	if !(r.config.Scale >= 0.5 && r.config.Scale <= scaleMax) {
 		r.refuse("scale", "agent.config.scale", "value", r.config.Scale, "max", scaleMax)
@@ -178,6 +180,7 @@ func resolve(s Settings, env surroundings) (Config, []problem) {
 	r.limits()
 	r.plugins()
 	r.joinToken()
+	r.found()
 	return r.config, r.problems
 }
 
@@ -447,6 +450,13 @@ func (r *resolver) rate(path string, n float64) float64 {
 		r.refuse(path, "agent.config.positive", "value", n)
 	}
 	return n
+}
+
+// found refuses what cannot be meant.
+func (r *resolver) found() {
+	if r.config.Found && (!r.config.Server.Enabled || r.config.JoinToken.Secret != "") {
+		r.refuse("", "agent.config.found")
+	}
 }
 
 func (r *resolver) joinToken() {

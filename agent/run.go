@@ -56,6 +56,7 @@ type Options struct {
 	Supervisor []string
 	now        func() time.Time // the clock of certificates, for tests; time.Now
 	renewLook  time.Duration    // for tests; renewLook
+	foundLook  time.Duration    // for tests; foundLook
 
 	// freeBytes tells the free space of a server's directory, for tests; nil asks
 	// the file system.
@@ -84,6 +85,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.renewLook == 0 {
 		o.renewLook = renewLook
+	}
+	if o.foundLook == 0 {
+		o.foundLook = foundLook
 	}
 	if o.Version == "" {
 		o.Version = "dev"
@@ -287,7 +291,7 @@ func (a *Agent) openPort(ctx context.Context) error {
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	a.addr = net.JoinHostPort(a.config.Advertise, strconv.Itoa(port))
-	if err := a.identify(ctx); err != nil {
+	if err := a.identify(ctx, listener); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	a.ident = rpc.NewIdentity(a.identity.credentials)
@@ -316,7 +320,7 @@ func (a *Agent) openPort(ctx context.Context) error {
 func (a *Agent) dialer() rpc.Dialer { return rpc.Dialer{Identity: a.ident, Now: a.now} }
 
 // identify reads, makes or joins for the agent's identity.
-func (a *Agent) identify(ctx context.Context) error {
+func (a *Agent) identify(ctx context.Context, listener net.Listener) error {
 	id, err := loadIdentity(a.config.DataDir)
 	if err != nil {
 		return err
@@ -329,8 +333,10 @@ func (a *Agent) identify(ctx context.Context) error {
 		if id, seeds, err = joinCluster(ctx, a.config, a.log); err == nil {
 			a.config.Server.Join = append(a.config.Server.Join, seeds...)
 		}
-	case a.config.Server.Enabled && len(a.config.Server.Join) == 0:
-		id, err = foundCluster(a.config, a.addr, a.now())
+	case a.config.Server.Enabled && (len(a.config.Server.Join) == 0 || a.config.Found):
+		if err = a.mayFound(ctx, listener); err == nil {
+			id, err = foundCluster(a.config, a.addr, a.now())
+		}
 	default:
 		err = refuseWithoutToken()
 	}

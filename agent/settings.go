@@ -26,6 +26,7 @@ type Settings struct {
 	HTTP      *HTTP    `hcl:"http,block"`
 	Plugins   []Plugin `hcl:"plugin,block"`
 	Dev       *bool    // flags only
+	Found     *bool    // flags only: it is said once
 	_         struct{} // keyed fields only: the list grows
 }
 
@@ -137,6 +138,7 @@ func (s Settings) over(top Settings) Settings {
 	s.PluginDir = or(top.PluginDir, s.PluginDir)
 	s.Scale = or(top.Scale, s.Scale)
 	s.Dev = or(top.Dev, s.Dev)
+	s.Found = or(top.Found, s.Found)
 	s.Ports = both(s.Ports, top.Ports, func(a, b Ports) Ports {
 		return Ports{HTTP: or(b.HTTP, a.HTTP), Gossip: or(b.Gossip, a.Gossip)}
 	})

@@ -48,6 +48,7 @@ func testOptions(t testing.TB) Options {
 		Log:        slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelInfo})),
 		Getenv:     func(name string) string { return map[string]string{"NOMADLIKE_CONFIG_DIR": dir}[name] },
 		Supervisor: []string{"/proc/self/exe", supervisor.Argument},
+		foundLook:  time.Millisecond, // the tests of founding take longer
 	}
 }
 

@@ -43,7 +43,7 @@ type agentFlags struct {
 	join   listFlag
 
 	name, dataDir, bind, advertise, joinToken, joinFile, logLevel, nodePool *string
-	server, client, dev, check                                              *bool
+	server, client, dev, check, found                                       *bool
 	expect, port, gossip                                                    *int
 }
 
@@ -61,6 +61,7 @@ func declareAgent(set *flag.FlagSet) *agentFlags {
 		server:    set.Bool("server", false, "cli.flag.server"),
 		client:    set.Bool("client", false, "cli.flag.client"),
 		dev:       set.Bool("dev", false, "cli.flag.dev"),
+		found:     set.Bool("found", false, "cli.flag.found"),
 		check:     set.Bool("check-config", false, "cli.flag.check_config"),
 		expect:    set.Int("bootstrap-expect", 0, "cli.flag.bootstrap_expect"),
 		port:      set.Int("port", 0, "cli.flag.port"),
@@ -111,6 +112,9 @@ func (f *agentFlags) settings() agent.Settings {
 	}
 	if given["dev"] {
 		s.Dev = f.dev
+	}
+	if given["found"] {
+		s.Found = f.found
 	}
 	return s
 }
