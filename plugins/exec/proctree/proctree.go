@@ -178,6 +178,81 @@ func Descendants(root int) ([]Process, error) {
 	return found, nil
 }
 
+// belowThreadsMax bounds how many threads Below asks for their children; beyond,
+// the whole table is cheaper.
+const belowThreadsMax = 256
+
+// Below is Descendants at the price of what has descended and not of everything
+// that the machine runs: a node with many tasks that all measure themselves would
+// be busy with nothing else. The kernel lists the children of each thread, and may
+// leave some out while others end, so Below is for measuring and for a first look;
+// who must reach all processes asks Descendants. Where the kernel has no such
+// lists (CONFIG_PROC_CHILDREN) it is Descendants.
+func Below(root int) ([]Process, error) {
+	found, threads, err := children(nil, root, 0)
+	for i := 0; i < len(found) && err == nil; i++ {
+		if !found[i].Dead() {
+			found, threads, err = children(found, found[i].PID, threads)
+		}
+	}
+	if err != nil {
+		return Descendants(root)
+	}
+	return found, nil
+}
+
+// errNoChildren says that the table has to be read instead.
+var errNoChildren = errors.New("children are not listed")
+
+// children adds the children of a process. threads counts those that were asked.
+// A process that has ended meanwhile has none.
+func children(found []Process, pid, threads int) ([]Process, int, error) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	tasks, err := names(dir)
+	if err != nil {
+		return found, threads, nil
+	}
+	if threads += len(tasks); threads > belowThreadsMax {
+		return found, threads, errNoChildren
+	}
+	for i, task := range tasks {
+		text, err := os.ReadFile(dir + "/" + task + "/children")
+		switch {
+		case err == nil:
+		case i == 0 && errors.Is(err, os.ErrNotExist) && !listsChildren():
+			return found, threads, errNoChildren
+		default:
+			continue // the thread has ended
+		}
+		for word := range strings.FieldsSeq(string(text)) {
+			child, err := strconv.Atoi(word)
+			if err != nil {
+				continue
+			}
+			if p, err := Read(child); err == nil && p.Parent == pid {
+				found = append(found, p)
+			}
+		}
+	}
+	return found, threads, nil
+}
+
+// listsChildren tells whether the kernel lists children at all.
+func listsChildren() bool {
+	pid := strconv.Itoa(os.Getpid()) // whose first thread is there as long as it is
+	_, err := os.Stat("/proc/" + pid + "/task/" + pid + "/children")
+	return err == nil
+}
+
+func names(path string) ([]string, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Readdirnames(-1)
+}
+
 // HasEnv tells whether the environment that a process was started with has an
 // entry that begins with prefix. A process that may not be looked at, or that
 // has written over its environment, has none. One that is just executing

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
+	"syscall"
 	"testing"
 
 	"nomadlike/internal/eventually"
@@ -121,4 +123,60 @@ func TestEnvironmentWhileExecuting(t *testing.T) {
 		t.Error(err)
 	}
 	_ = child.Wait() // killed
+}
+
+// TestBelowIsDescendants: both lists have the same processes, children of children
+// and the dead included.
+func TestBelowIsDescendants(t *testing.T) {
+	child := exec.Command("/bin/sh", "-c", `(sleep 1000 & sleep 1000 & exec sleep 1000) & (exit 3) & exec sleep 1000`)
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ids := func(list func(int) ([]proctree.Process, error)) (pids []int) {
+		processes, err := list(child.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range processes {
+			pids = append(pids, p.PID)
+		}
+		slices.Sort(pids)
+		return pids
+	}
+	defer func() {
+		for _, pid := range append(ids(proctree.Descendants), child.Process.Pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		_ = child.Wait() // killed
+	}()
+	eventually.Within(t, time.Minute, "four processes below, one of them dead", func() bool {
+		processes, err := proctree.Descendants(child.Process.Pid)
+		asleep, dead := 0, 0
+		for _, p := range processes {
+			if p.Dead() {
+				dead++
+			} else if p.Name == "sleep" {
+				asleep++
+			}
+		}
+		return err == nil && asleep == 3 && dead == 1
+	})
+	if below, all := ids(proctree.Below), ids(proctree.Descendants); !slices.Equal(below, all) {
+		t.Errorf("below %v, descendants %v", below, all)
+	}
+	if none, err := proctree.Below(1 << 30); err != nil || len(none) != 0 {
+		t.Errorf("below nobody: %v, %v", none, err)
+	}
+}
+
+func BenchmarkBelow(b *testing.B) {
+	for name, list := range map[string]func(int) ([]proctree.Process, error){"below": proctree.Below, "descendants": proctree.Descendants} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := list(os.Getpid()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

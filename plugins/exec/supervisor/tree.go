@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -81,7 +82,9 @@ func (t *tree) killPass() []int {
 	return t.signalAll(syscall.SIGKILL)
 }
 
-// empty tells whether no process of the task is left.
+// empty tells whether no process of the task is left. It is asked again and again
+// while a task takes its time to stop, so one that lives is looked for at a low
+// price before all processes of the machine are.
 func (t *tree) empty() bool {
 	if t.reaper.Empty() {
 		return true
@@ -89,14 +92,23 @@ func (t *tree) empty() bool {
 	if t.init.Load() == 0 {
 		return false
 	}
-	processes, err := t.processes()
+	return t.lives(proctree.Below) == nil && t.lives(proctree.Descendants) == nil
+}
+
+// lives returns an error when a process of the task is alive, or when that could
+// not be found out.
+func (t *tree) lives(list func(root int) ([]proctree.Process, error)) error {
+	processes, err := list(os.Getpid())
+	init := int(t.init.Load())
 	for _, p := range processes {
-		if !p.Dead() {
-			return false
+		if p.PID != init && !p.Dead() {
+			return errLives
 		}
 	}
-	return err == nil
+	return err
 }
+
+var errLives = errors.New("a process of the task is alive")
 
 // processes lists the task's processes, dead ones included.
 func (t *tree) processes() ([]proctree.Process, error) {
@@ -128,8 +140,11 @@ func (t *tree) signalAll(signal syscall.Signal) []int {
 func (t *tree) measure() *Stats {
 	var sum Stats
 	page := int64(os.Getpagesize())
-	processes, _ := t.processes()
+	processes, _ := proctree.Below(os.Getpid())
 	for _, p := range processes {
+		if p.PID == int(t.init.Load()) {
+			continue
+		}
 		sum.CPUTicks += p.UserTicks + p.SysTicks + p.ChildUserTicks + p.ChildSysTicks
 		if !p.Dead() {
 			sum.Processes++
