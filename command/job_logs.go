@@ -21,6 +21,8 @@ const (
 	// logStreamsMax bounds the logs that are read at a time, two of each rank:
 	// agents bound what one token has open. Logs that ended make room.
 	logStreamsMax = 400
+
+	logBuffer = 128 << 10 // bytes of a log that are read at a time
 )
 
 func jobLogs(set *flag.FlagSet) func(*Env, []string) error {
@@ -261,7 +263,7 @@ func (f *logFollower) copyFrom(ctx context.Context, alloc *structs.Allocation, o
 		return 0, err
 	}
 	defer body.Close()
-	buffer := make([]byte, 32<<10)
+	buffer := make([]byte, logBuffer)
 	var read int64
 	for {
 		n, err := body.Read(buffer)

@@ -295,6 +295,38 @@ func TestLogPrinterDoesNotCareAboutCuts(t *testing.T) {
 	}
 }
 
+// The short way for plain bytes shows what the long one does.
+func TestSafeBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.StringMatching("[ -~\t\n]{0,40}"), rapid.String(), rapid.StringMatching("(a|\x1b|\x7f|\u0080|\u202e|\x00|训|\n){0,20}")).Draw(t, "text")
+		if got, want := string(safeBytes([]byte(text))), safeText(text); got != want {
+			t.Fatalf("%q, not %q", got, want)
+		}
+	})
+}
+
+// Lines behind a prefix are written together, not each for itself.
+func TestLogPrinterWritesManyLines(t *testing.T) {
+	writes := 0
+	var out bytes.Buffer
+	p := &logPrinter{mu: &sync.Mutex{}, on: &Screen{Writer: writerFunc(func(data []byte) (int, error) {
+		writes++
+		return out.Write(data)
+	})}, prefix: "0| "}
+	const lines = 10_000
+	p.print(bytes.Repeat([]byte("a line\n"), lines))
+	if out.String() != strings.Repeat("0| a line\n", lines) {
+		t.Errorf("%d bytes are not the lines", out.Len())
+	}
+	if most := out.Len()/logWriteSize + 1; writes > most {
+		t.Errorf("%d writes, not %d", writes, most)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
+
 func TestScreenColours(t *testing.T) {
 	if got := (&Screen{Writer: io.Discard}).paint(colourRed, "x"); got != "x" {
 		t.Errorf("without colours: %q", got)

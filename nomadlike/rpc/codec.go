@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"sync"
+
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 
@@ -19,6 +21,9 @@ func (codec) Name() string { return "cbor" }
 
 // Marshal encodes one message.
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	if chunk, ok := v.(*structs.LogChunk); ok && len(chunk.Data) <= logBufferSize-wire.LogChunkOverhead {
+		return marshalChunk(chunk), nil
+	}
 	data, err := wire.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -34,7 +39,50 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 		f.data = data
 		return nil
 	}
+	if chunk, ok := v.(*structs.LogChunk); ok {
+		from := data.Reader()
+		read := wire.ReadLogChunk(from, data.Len(), chunk)
+		_ = from.Close() // always nil
+		if read {
+			return nil
+		}
+		*chunk = structs.LogChunk{}
+	}
 	return decode(data, v)
+}
+
+// Chunks of logs are encoded into buffers that are used again once gRPC has
+// sent them. Small ones, as of a log that is followed, are not worth one.
+const (
+	logBufferSize  = 256 << 10 // bytes
+	logBufferWorth = 16 << 10
+)
+
+// logBuffers is a mem.BufferPool of buffers of logBufferSize.
+type logBuffers struct{ free sync.Pool }
+
+var logBuffersShared = &logBuffers{free: sync.Pool{New: func() any {
+	buffer := make([]byte, 0, logBufferSize)
+	return &buffer
+}}}
+
+// Get returns an empty buffer with room for length bytes, at most logBufferSize.
+func (l *logBuffers) Get(int) *[]byte { return l.free.Get().(*[]byte) }
+
+// Put takes a buffer back.
+func (l *logBuffers) Put(buffer *[]byte) {
+	*buffer = (*buffer)[:0]
+	l.free.Put(buffer)
+}
+
+func marshalChunk(chunk *structs.LogChunk) mem.BufferSlice {
+	size := len(chunk.Data) + wire.LogChunkOverhead
+	if size < logBufferWorth {
+		return mem.BufferSlice{mem.SliceBuffer(wire.AppendLogChunk(make([]byte, 0, size), chunk))}
+	}
+	buffer := logBuffersShared.Get(size)
+	*buffer = wire.AppendLogChunk(*buffer, chunk)
+	return mem.BufferSlice{mem.NewBuffer(buffer, logBuffersShared)}
 }
 
 func decode(data mem.BufferSlice, v any) error {

@@ -68,10 +68,19 @@ func (s *ClientStream[Up, Down]) CloseSend() error { return s.raw.CloseSend() }
 // the stream orderly; a *structs.Error says how it failed.
 func (s *ClientStream[Up, Down]) Recv() (*Down, error) {
 	message := new(Down)
-	if err := s.raw.RecvMsg(message); err != nil {
-		return nil, incomingError(err, s.raw.Trailer(), s.method, s.conn.target.Addr, true)
+	if err := s.RecvInto(message); err != nil {
+		return nil, err
 	}
 	return message, nil
+}
+
+// RecvInto is Recv into a message of the caller's, which is empty; the data of
+// a chunk of a log is read into the memory of message's, where that has room.
+func (s *ClientStream[Up, Down]) RecvInto(message *Down) error {
+	if err := s.raw.RecvMsg(message); err != nil {
+		return incomingError(err, s.raw.Trailer(), s.method, s.conn.target.Addr, true)
+	}
+	return nil
 }
 
 // Close ends the stream at once, in both directions. It may be called more

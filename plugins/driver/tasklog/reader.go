@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
 
 // Bounds of reading.
 const (
-	ChunkBytesMax    = 64 << 10 // of one Chunk
-	TailLinesBytes   = 16 << 20 // how far back TailLines looks
+	ChunkBytesMax    = 128 << 10 // of one Chunk
+	TailLinesBytes   = 16 << 20  // how far back TailLines looks
 	followPollFirst  = 20 * time.Millisecond
 	followPollSlow   = 200 * time.Millisecond
 	followPollFactor = 2
@@ -79,8 +80,8 @@ type reader struct {
 	request Request
 	dir     *os.File
 	emit    func(Chunk) error
-	left    int64 // of Limit
-	buffer  []byte
+	left    int64   // of Limit
+	buffer  *[]byte // of buffers; nil while the reader waits
 
 	file   *os.File // segment number, nil when none is open
 	number int64
@@ -88,6 +89,12 @@ type reader struct {
 	within int64 // of the next byte, in the segment
 	lost   int64 // to be told with the next chunk
 }
+
+// buffers are shared by the readers that read: those that wait have none.
+var buffers = sync.Pool{New: func() any {
+	buffer := make([]byte, ChunkBytesMax)
+	return &buffer
+}}
 
 // errDone ends run when the limit is reached.
 var errDone = errors.New("limit reached")
@@ -172,11 +179,13 @@ func (r *reader) enter(number, offset, within int64) error {
 
 // run emits chunks until the end of what was asked for.
 func (r *reader) run(ctx context.Context) error {
-	r.buffer = make([]byte, ChunkBytesMax)
 	poll := followPollFirst
 	ending := false
 	for {
+		r.buffer = buffers.Get().(*[]byte)
 		progress, err := r.drain(ctx)
+		buffers.Put(r.buffer)
+		r.buffer = nil
 		switch {
 		case errors.Is(err, errDone):
 			return nil
@@ -240,7 +249,7 @@ func (r *reader) seekFirst() error {
 
 // readSome emits one chunk of the present segment; 0 bytes mean its end.
 func (r *reader) readSome() (int, error) {
-	buffer := r.buffer
+	buffer := *r.buffer
 	if r.request.Limit > 0 {
 		if r.left <= 0 {
 			return 0, errDone
