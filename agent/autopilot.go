@@ -30,6 +30,7 @@ type serverView struct {
 	behind   uint64        // log entries it lacks, for nonvoters
 	heard    bool          // it answered the leader in this term
 	full     bool          // it has no room for log entries, as it says itself
+	backup   string        // why its last backup failed, as it says itself
 	self     bool
 	removed  bool // by an administrator, and not let back in
 }

@@ -17,6 +17,7 @@ import (
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -92,6 +93,8 @@ type backups struct {
 		newest   time.Time
 		failures int
 		failed   error // of the last try; nil: it succeeded
+		failedAt time.Time
+		known    bool // how backups do: before the first look nobody knows
 	}
 }
 
@@ -138,7 +141,7 @@ func (a *Agent) openBackups() {
 func (b *backups) look(ctx context.Context, now time.Time) (wait time.Duration, made string, err error) {
 	names, err := b.list()
 	if err != nil {
-		return backupLook, "", b.note(err)
+		return backupLook, "", b.note(err, now)
 	}
 	due := b.config.Interval
 	if !b.raft.IsLeader() {
@@ -148,6 +151,7 @@ func (b *backups) look(ctx context.Context, now time.Time) (wait time.Duration, 
 		newest := b.timeOf(names[len(names)-1])
 		b.found(newest)
 		if left := newest.Add(due).Sub(now); left > 0 {
+			b.upToDate(newest)
 			return min(left, backupLook), "", nil
 		}
 	}
@@ -161,18 +165,41 @@ func (b *backups) look(ctx context.Context, now time.Time) (wait time.Duration, 
 		b.found(now)
 		err = b.prune()
 	}
-	return backupLook, made, b.note(err)
+	return backupLook, made, b.note(err, now)
 }
 
 // note keeps how the last try went.
-func (b *backups) note(err error) error {
+func (b *backups) note(err error, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.mu.failed = err
+	b.mu.failed, b.mu.failedAt, b.mu.known = err, now, true
 	if err != nil {
 		b.mu.failures++
 	}
 	return err
+}
+
+// upToDate notes that the newest backup is young enough. One that another server
+// made into the same directory ends the failure of this one.
+func (b *backups) upToDate(newest time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.mu.known || newest.After(b.mu.failedAt) {
+		b.mu.failed, b.mu.known = nil, true
+	}
+}
+
+// state is how the backups do, for other servers and people.
+func (b *backups) state() (state, reason string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case !b.mu.known:
+		return "", ""
+	case b.mu.failed != nil:
+		return rpc.BackupFailed, b.mu.failed.Error()
+	}
+	return rpc.BackupFine, ""
 }
 
 func (b *backups) found(newest time.Time) {

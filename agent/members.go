@@ -40,6 +40,8 @@ type parliament struct {
 	dir    string // of its log
 	store  *state.Store
 
+	condition func(id string) rpc.Condition // of a server, as it says itself
+
 	mu struct {
 		sync.Mutex
 		heard map[string]heard // what the leader saw of the servers, by id
@@ -90,7 +92,6 @@ func (p *parliament) views() []serverView {
 	for _, server := range p.gossip.Proven() {
 		v := view(server.ID)
 		v.seenAddr, v.seen, v.seenFor = server.RPCAddr, server.Fresh, now.Sub(server.Since)
-		v.full = p.gossip.View(server.ID).Meta.Full
 	}
 	for _, health := range p.raft.Health() {
 		v := view(health.ID)
@@ -101,6 +102,10 @@ func (p *parliament) views() []serverView {
 	for i, id := range order {
 		v := byID[id]
 		v.removed = cluster.IsRemoved(id)
+		condition := p.condition(id)
+		if v.full = condition.Full; condition.Backup == rpc.BackupFailed {
+			v.backup = condition.Reason
+		}
 		v.alive = v.self || v.heard || v.seen
 		v.since = p.answering(id, v.alive, now)
 		views[i] = *v
@@ -304,12 +309,11 @@ func (s *site) autopilot(r *request) error {
 		if v.addr == "" {
 			continue
 		}
-		full := v.full || v.self && s.house.raft.DiskFull()
-		healthy := v.alive && (v.self || v.heard) && !full
+		healthy := v.alive && (v.self || v.heard) && !v.full
 		out.Healthy = out.Healthy && healthy
 		out.Servers = append(out.Servers, api.ServerHealth{
 			RaftPeer: api.RaftPeer{ID: v.id, Name: names[v.id], Addr: v.addr, Voter: v.voter, Leader: v.id == leader},
-			Status:   v.status(), Healthy: healthy, DiskFull: full,
+			Status:   v.status(), Healthy: healthy, DiskFull: v.full, BackupFailed: v.backup,
 		})
 	}
 	return r.reply(out)

@@ -67,6 +67,9 @@ func (a *Agent) prover() gossip.Prove {
 			return 0, err
 		}
 		a.hearRemoval(reply.Removed)
+		if reply.Protocol >= wire.ProtocolConditions {
+			a.conditions.hear(id, reply.Condition)
+		}
 		return reply.Protocol, nil
 	}
 }

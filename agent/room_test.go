@@ -139,4 +139,14 @@ func TestServerWithAFullDisk(t *testing.T) {
 		disks.fill(agent, false)
 	}
 	eventually.Within(t, time.Minute, "a write with room again", func() bool { return write(c.servers[0]) == nil })
+	// Each change was told once, whoever led.
+	eventually.Within(t, time.Minute, "everybody is told that there is room again", func() bool {
+		return toldOf(t, c.servers[0], "event.cluster.server_room", full.config.Name) == 1
+	})
+	for _, agent := range c.servers {
+		fulls, rooms := toldOf(t, c.servers[0], "event.cluster.server_full", agent.config.Name), toldOf(t, c.servers[0], "event.cluster.server_room", agent.config.Name)
+		if fulls > 1 || rooms > fulls || agent == full && fulls != 1 {
+			t.Errorf("%s: %d times full, %d times with room again", agent.config.Name, fulls, rooms)
+		}
+	}
 }

@@ -112,13 +112,16 @@ type Agent struct {
 	gossip   *gossip.Gossip
 
 	// Servers only.
-	store   *state.Store
-	raft    *consensus.Node
-	peers   atomic.Pointer[consensus.Node] // raft, for what runs while it opens
-	server  *server.Server
-	house   *parliament
-	backups *backups // nil: none are configured
-	teller  teller   // of a leader
+	store    *state.Store
+	raft     *consensus.Node
+	peers    atomic.Pointer[consensus.Node] // raft, for what runs while it opens
+	server   *server.Server
+	proposer atomic.Pointer[server.Server] // server, for what runs while it opens
+	house    *parliament
+	backups  *backups // nil: none are configured
+	teller   teller   // of a leader
+
+	conditions conditions // of the other servers
 
 	removals *removals // of nodes, as this agent knows them
 
@@ -365,7 +368,7 @@ func (a *Agent) openServer(context.Context) error {
 		ClusterID: a.identity.credentials.Self.Cluster, ID: a.ID(), Dir: filepath.Join(a.config.DataDir, serverDir),
 		Stream: a.mux.RaftLayer(a.dialer(), a.raftIDAt), Advertise: a.addr,
 		FSM: server.NewMachine(a.store), Log: a.log, Timings: timings,
-		FreeBytes: a.options.freeBytes, Full: func(id string) bool { return a.gossip.View(id).Meta.Full },
+		FreeBytes: a.options.freeBytes, Full: func(id string) bool { return a.conditionOf(id).Full },
 	})
 	if err != nil {
 		return logProblem(err)
@@ -373,13 +376,14 @@ func (a *Agent) openServer(context.Context) error {
 	a.peers.Store(a.raft)
 	a.tasks.Go(a.tellRoom)
 	a.atStop(func(ctx context.Context) { a.stopFailed("log", a.raft.Shutdown(ctx, true)) })
-	a.house = &parliament{raft: a.raft, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect,
+	a.house = &parliament{raft: a.raft, condition: a.conditionOf, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect,
 		name: a.config.Name, dir: filepath.Join(a.config.DataDir, serverDir), pool: a.pool, store: a.store}
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
 		if err := a.identity.renewJoins(a.addr, time.Now()); err != nil {
 			return err
 		}
 	}
+	a.openBackups()
 	a.server, err = server.Open(server.Config{
 		ID: a.ID(), Name: a.config.Name, Store: a.store, Log: a.raft, Peers: server.PoolPeers{Pool: a.pool},
 		Now: time.Now, Rand: rand.Reader, Logger: a.log, ClusterInit: a.identity.record(),
@@ -392,9 +396,10 @@ func (a *Agent) openServer(context.Context) error {
 		return err
 	}
 	a.atStop(func(context.Context) { a.server.Close() })
+	a.proposer.Store(a.server)
 	a.server.Register(a.rpc)
-	a.openBackups()
 	a.rpc.Shun(a.shuns)
+	a.rpc.Report(a.condition)
 	a.followRemovals()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
 		return a.bootstrap()
@@ -453,6 +458,7 @@ func (a *Agent) bootstrap() error {
 func (a *Agent) tend(ctx context.Context) {
 	a.house.tend(ctx)
 	a.tellTrust(ctx)
+	a.tellConditions(ctx)
 }
 
 // serveRPC begins to answer other agents.

@@ -214,6 +214,18 @@ func autopilotHealth(set *flag.FlagSet) func(*Env, []string) error {
 			table.row(s.ID, safe(s.Name), s.Addr, env.yesNo(s.Voter), env.yesNo(s.Leader), s.Status, env.yesNo(s.Healthy))
 		}
 		table.print()
+		for _, s := range health.Servers {
+			name := safe(s.Name)
+			if name == "" {
+				name = s.ID
+			}
+			if s.DiskFull {
+				fmt.Fprintln(env.Stdout, env.text("event.cluster.server_full", "server", name))
+			}
+			if s.BackupFailed != "" {
+				fmt.Fprintln(env.Stdout, env.text("event.cluster.backup_failed", "server", name, "reason", safe(s.BackupFailed)))
+			}
+		}
 	})(set)
 }
 

@@ -382,6 +382,8 @@ type ServerHealth struct {
 	Status   string `json:"status"` // gossip status, "" when gossip does not know it
 	Healthy  bool   `json:"healthy"`
 	DiskFull bool   `json:"disk_full,omitempty"` // no room for log entries: it should not lead
+
+	BackupFailed string `json:"backup_failed,omitempty"` // why its last backup failed
 }
 
 // SnapshotMeta tells what a snapshot holds.

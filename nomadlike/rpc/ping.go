@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/wire"
 )
 
@@ -28,13 +29,33 @@ type PingReply struct {
 
 	// Removed says of a server that asks: an administrator took it out.
 	Removed bool `json:"removed,omitempty"`
+
+	// Condition is told by servers to servers.
+	Condition
 }
+
+// Condition is how a server does, as it says itself.
+type Condition struct {
+	Full   bool   `json:"full,omitempty"`   // its disk has no room for log entries
+	Backup string `json:"backup,omitempty"` // BackupFine or BackupFailed; "": it does not know yet
+	Reason string `json:"reason,omitempty"` // why its last backup failed
+}
+
+// How the backups of a server do.
+const (
+	BackupFine   = "fine" // made, or none are asked for
+	BackupFailed = "failed"
+)
 
 func declarePing(s *Server) {
 	Unary(s, methodPing, FromAgents, func(_ context.Context, caller Peer, _ *PingRequest) (*PingReply, error) {
 		self := s.identity.Self()
-		return &PingReply{Cluster: self.Cluster, Role: string(self.Role), ID: self.ID, Protocol: wire.ProtocolVersion, Addr: s.addr,
-			Removed: s.shuns != nil && s.shuns(caller.Identity)}, nil
+		reply := &PingReply{Cluster: self.Cluster, Role: string(self.Role), ID: self.ID, Protocol: wire.ProtocolVersion, Addr: s.addr,
+			Removed: s.shuns != nil && s.shuns(caller.Identity)}
+		if s.condition != nil && caller.Role == auth.RoleServer {
+			reply.Condition = s.condition()
+		}
+		return reply, nil
 	})
 }
 

@@ -57,11 +57,12 @@ func (c Callers) admit(role auth.Role) bool {
 // Server answers the calls of other agents. Declare all methods with Unary
 // and Stream, then call Serve.
 type Server struct {
-	identity *Identity
-	logger   *slog.Logger
-	addr     string                    // that Agent.Ping tells
-	shuns    func(auth.Identity) bool  // whom Agent.Ping tells that they were removed
-	refuse   func(auth.Identity) error // set before Serve; nil: nobody is refused
+	identity  *Identity
+	logger    *slog.Logger
+	addr      string                    // that Agent.Ping tells
+	shuns     func(auth.Identity) bool  // whom Agent.Ping tells that they were removed
+	condition func() Condition          // what Agent.Ping tells servers; nil: nothing
+	refuse    func(auth.Identity) error // set before Serve; nil: nobody is refused
 
 	mu struct {
 		sync.Mutex
@@ -150,6 +151,10 @@ func (s *Server) Advertise(addr string) { s.addr = addr }
 // Shun has Agent.Ping tell callers whom shuns reports that they were removed.
 // Call it before Serve.
 func (s *Server) Shun(shuns func(auth.Identity) bool) { s.shuns = shuns }
+
+// Report has Agent.Ping tell other servers how this one does. Call it before
+// Serve.
+func (s *Server) Report(condition func() Condition) { s.condition = condition }
 
 func (s *Server) declare(name string, callers Callers) (*grpc.ServiceDesc, string) {
 	serviceName, method, ok := strings.Cut(name, ".")

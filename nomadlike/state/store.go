@@ -189,6 +189,8 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyDeviceTreated), true
 	case structs.CommandServerRemoval:
 		return read(applyServerRemoval), true
+	case structs.CommandServerReport:
+		return read(applyServerReport), true
 	case structs.CommandTokenPut:
 		return read(applyTokenPut), true
 	case structs.CommandTokenDelete:

@@ -312,6 +312,9 @@ func TestTokens(t *testing.T) {
 	boot := func(secret byte) *structs.TokenBootstrap {
 		return &structs.TokenBootstrap{SetupHash: hash(secret), Token: structs.Token{ID: fmt.Sprint("m", secret), Hash: hash(2), Role: "admin"}}
 	}
+	report := func(id string, full bool, backup string) *structs.ServerReport {
+		return &structs.ServerReport{ServerCondition: structs.ServerCondition{ID: id, Full: full, Backup: backup}}
+	}
 	use := func(secret byte, role string) *structs.JoinTokenConsume {
 		return &structs.JoinTokenConsume{ID: "j", Hash: hash(secret), Role: role, AgentID: "a"}
 	}
@@ -342,6 +345,13 @@ func TestTokens(t *testing.T) {
 		{structs.CommandServerRemoval, &structs.ServerRemoval{ID: "s2"}, ""},
 		{structs.CommandServerRemoval, &structs.ServerRemoval{ID: "s1", Back: true}, ""},
 		{structs.CommandServerRemoval, &structs.ServerRemoval{ID: "s1", Back: true}, ""},
+		{structs.CommandServerReport, &structs.ServerReport{}, structs.CodeInvalid},
+		{structs.CommandServerReport, report("s1", true, "no"), ""},
+		{structs.CommandServerReport, report("s1", true, "no"), ""}, // the same command again
+		{structs.CommandServerReport, report("s1", false, "no"), ""},
+		{structs.CommandServerReport, report("s2", true, ""), ""},
+		{structs.CommandServerReport, &structs.ServerReport{ServerCondition: structs.ServerCondition{ID: "s2"}, Gone: true}, ""},
+		{structs.CommandServerReport, report("s3", false, strings.Repeat("x", structs.ServerConditionText+1)), structs.CodeInvalid},
 	} {
 		if got := apply(step.kind, step.body); got != step.want {
 			t.Errorf("step %d gives %q, want %q", i, got, step.want)
@@ -350,6 +360,19 @@ func TestTokens(t *testing.T) {
 	snapshot := store.Snapshot()
 	if cluster := snapshot.Cluster(); cluster.IsRemoved("s1") || !cluster.IsRemoved("s2") || len(cluster.Removed) != 1 {
 		t.Errorf("removed servers: %+v", cluster.Removed)
+	}
+	if cluster := snapshot.Cluster(); len(cluster.Unwell) != 1 || cluster.Condition("s1").Full || cluster.Condition("s1").Backup != "no" {
+		t.Errorf("servers that are not well: %+v", cluster.Unwell)
+	}
+	var told []string
+	events, _, err := snapshot.EventsAfter(structs.Cursor{})
+	for _, event := range events {
+		if strings.HasPrefix(event.ID, "event.cluster.server_") || strings.HasPrefix(event.ID, "event.cluster.backup_") {
+			told = append(told, strings.TrimPrefix(event.ID, "event.cluster.")+" "+event.Params["server"])
+		}
+	}
+	if want := "server_removed s1,server_removed s2,server_back s1,server_full s1,backup_failed s1,server_room s1,server_full s2"; err != nil || strings.Join(told, ",") != want {
+		t.Errorf("told %q, want %q, %v", told, want, err)
 	}
 	if token := snapshot.TokenByHash(hash(2)); token == nil || token.ID != "m9" || snapshot.TokenByHash(hash(3)) != nil {
 		t.Errorf("the management token is %v", token)

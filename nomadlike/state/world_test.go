@@ -526,7 +526,11 @@ func (w *world) tokenCommand() []byte {
 	case 5:
 		return encode(structs.CommandJoinTokenDelete, w.now, &structs.JoinTokenDelete{ID: id})
 	default:
-		if w.now%2 == 0 {
+		switch w.now % 4 {
+		case 1:
+			return encode(structs.CommandServerReport, w.now, &structs.ServerReport{Gone: hash[0] == 1,
+				ServerCondition: structs.ServerCondition{ID: id, Full: hash[0] == 0, Backup: id[:min(1, int(hash[0]))]}})
+		case 0, 2:
 			return encode(structs.CommandServerRemoval, w.now, &structs.ServerRemoval{ID: id, Back: hash[0] == 0})
 		}
 		return encode(structs.CommandClusterInit, w.now, &structs.ClusterInit{Cluster: structs.Cluster{ID: "c1", SetupHash: make([]byte, 32)}})

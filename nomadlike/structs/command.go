@@ -39,6 +39,7 @@ const (
 	CommandJobsForget       CommandKind = 31 // leader's sweep: ended jobs that are not kept any longer
 	CommandServerRemoval    CommandKind = 32 // admission: servers that must not come back, or may again
 	CommandNodeRemove       CommandKind = 33 // admission, and the leader's sweep for nodes that are down for long
+	CommandServerReport     CommandKind = 34 // leader's sweep: servers that are not well, or are again
 )
 
 // Command is one entry of the replicated log. Time, ids and every random
@@ -316,4 +317,10 @@ type DeviceTreatment struct {
 type ServerRemoval struct {
 	ID   string `json:"id"`
 	Back bool   `json:"back,omitempty"` // it may come back
+}
+
+// ServerReport tells how a server does, when that has changed.
+type ServerReport struct {
+	ServerCondition
+	Gone bool `json:"gone,omitempty"` // it is no server any more: nothing is told
 }

@@ -47,6 +47,39 @@ type Cluster struct {
 
 	// RemovedNodes are the nodes that are shut out, oldest first.
 	RemovedNodes []RemovedNode `json:"removed_nodes,omitempty" since:"12"`
+
+	// Unwell are the servers that lack something, so that each change is told once,
+	// whoever leads.
+	Unwell []ServerCondition `json:"unwell,omitempty" since:"13"`
+}
+
+// Bounds of ServerCondition.
+const (
+	UnwellServersMax    = 64
+	ServerConditionText = 512 // bytes of each text
+)
+
+// ServerCondition is what a server lacks, as it says itself.
+type ServerCondition struct {
+	ID     string `json:"id"`
+	Name   string `json:"name,omitempty"`
+	Full   bool   `json:"full,omitempty"`   // its disk has no room for log entries
+	Backup string `json:"backup,omitempty"` // why its last backup failed; "": it did not
+}
+
+// Well reports whether there is nothing to tell.
+func (c ServerCondition) Well() bool { return !c.Full && c.Backup == "" }
+
+// Condition is what the log last heard of a server.
+func (c *Cluster) Condition(id string) ServerCondition {
+	if c != nil {
+		for _, known := range c.Unwell {
+			if known.ID == id {
+				return known
+			}
+		}
+	}
+	return ServerCondition{ID: id}
 }
 
 // RemovedServersMax bounds Cluster.Removed; beyond, the oldest is forgotten.

@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandNodeRemove:
+	case kind > structs.CommandServerReport:
 		return ProtocolVersion // who adds a kind says here since when
+	case kind == structs.CommandServerReport:
+		return ProtocolConditions
 	case kind == structs.CommandNodeRemove:
 		return ProtocolNodeRemovals
 	case kind == structs.CommandServerRemoval:

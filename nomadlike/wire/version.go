@@ -15,7 +15,8 @@ package wire
 //	10  2026-11-22  whom tasks run as: Assignment.RunAs, Pool.Exec
 //	11  2026-11-22  servers that stay removed: command 32; Agent.Ping tells the address and whether the caller was removed
 //	12  2026-11-22  removed nodes: command 33, Agent.Trust
-const ProtocolVersion = 12
+//	13  2026-11-23  how servers do: command 34, Agent.Ping tells a full disk and failed backups
+const ProtocolVersion = 13
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -23,4 +24,5 @@ const (
 	ProtocolForget       = 8  // CommandJobsForget
 	ProtocolRemovals     = 11 // CommandServerRemoval
 	ProtocolNodeRemovals = 12 // CommandNodeRemove
+	ProtocolConditions   = 13 // CommandServerReport
 )

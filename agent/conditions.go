@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
+)
+
+// conditions are what the other servers said of themselves with their proof.
+type conditions struct {
+	mu struct {
+		sync.Mutex
+		said map[string]rpc.Condition // by id
+	}
+}
+
+// hear keeps what a server said.
+func (c *conditions) hear(id string, said rpc.Condition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.said == nil {
+		c.mu.said = make(map[string]rpc.Condition)
+	}
+	c.mu.said[id] = said
+}
+
+// of gives what a server last said, false where it said nothing: it was not
+// reached, or is of a version that does not say it.
+func (c *conditions) of(id string) (rpc.Condition, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	said, ok := c.mu.said[id]
+	return said, ok
+}
+
+// condition is how this server does.
+func (a *Agent) condition() rpc.Condition {
+	own := rpc.Condition{Backup: rpc.BackupFine}
+	if node := a.peers.Load(); node != nil {
+		own.Full = node.DiskFull()
+	}
+	if a.backups != nil {
+		own.Backup, own.Reason = a.backups.state()
+	}
+	return own
+}
+
+// conditionOf is how a server of the cluster does, as it says itself.
+func (a *Agent) conditionOf(id string) rpc.Condition {
+	if id == a.ID() {
+		return a.condition()
+	}
+	said, ok := a.conditions.of(id)
+	if !ok {
+		said.Full = a.gossip.View(id).Meta.Full // servers before version 13 say it there alone
+	}
+	return said
+}
+
+// reported is what the log should know of a server that says of itself how it
+// does. What it does not know itself stays as it was.
+func reported(known structs.ServerCondition, said rpc.Condition, name string) (structs.ServerReport, bool) {
+	now := structs.ServerCondition{ID: known.ID, Name: name, Full: said.Full, Backup: known.Backup}
+	switch said.Backup {
+	case rpc.BackupFine:
+		now.Backup = ""
+	case rpc.BackupFailed:
+		if now.Backup == "" { // the words of the first failure stay: each try has others
+			now.Backup = shortened(said.Reason)
+		}
+	}
+	changed := now.Full != known.Full || (now.Backup == "") != (known.Backup == "")
+	return structs.ServerReport{ServerCondition: now}, changed
+}
+
+// shortened fits a reason into the log; it is never empty.
+func shortened(reason string) string {
+	if reason == "" {
+		reason = "?"
+	}
+	return strings.ToValidUTF8(reason[:min(len(reason), structs.ServerConditionText)], "")
+}
+
+// tellConditions puts into the log what has changed with the servers, so that
+// everybody who watches is told once. It runs on the leader.
+func (a *Agent) tellConditions(ctx context.Context) {
+	cluster, proposer := a.store.Snapshot().Cluster(), a.proposer.Load()
+	if cluster == nil || proposer == nil || a.house.protocol() < wire.ProtocolConditions { // a server of before would stop at it
+		return
+	}
+	fresh := map[string]bool{a.ID(): true}
+	for _, server := range a.gossip.Proven() {
+		fresh[server.ID] = server.Fresh
+	}
+	names, peers := a.house.names(), make(map[string]bool)
+	var reports []structs.ServerReport
+	for _, peer := range a.raft.Peers() {
+		peers[peer.ID] = true
+		if !fresh[peer.ID] {
+			continue
+		}
+		if report, changed := reported(cluster.Condition(peer.ID), a.conditionOf(peer.ID), names[peer.ID]); changed {
+			reports = append(reports, report)
+		}
+	}
+	for _, known := range cluster.Unwell {
+		if !peers[known.ID] {
+			reports = append(reports, structs.ServerReport{ServerCondition: structs.ServerCondition{ID: known.ID}, Gone: true})
+		}
+	}
+	for _, report := range reports {
+		step, cancel := context.WithTimeout(ctx, changeTimeout)
+		_, _, err := proposer.Submit(step, structs.CommandServerReport, a.ID(), &report)
+		cancel()
+		if err != nil {
+			a.log.Debug("condition of a server is not in the log yet", logkey.PeerID, report.ID, logkey.Error, err)
+			return // the next look tries again
+		}
+	}
+}
