@@ -34,7 +34,7 @@ func (a *Agent) now() time.Time { return a.options.now() }
 // refresh gives a server that comes back after its certificate's end, or near
 // it, a new one: it holds the CA's key and needs nobody for that.
 func (i *identity) refresh(now time.Time, advertise string) error {
-	if i.ca == nil || now.Before(i.credentials.RenewAt()) {
+	if i.ca == nil || !i.credentials.Early(now) && now.Before(i.credentials.RenewAt()) {
 		return nil
 	}
 	self := i.credentials.Self
@@ -64,12 +64,18 @@ func (a *Agent) everyRenewal(identity *rpc.Identity, renew func(context.Context)
 	var retryAt time.Time
 	lapseRetry := lapseRetryFirst
 	for {
-		held := identity.Load()
+		held, now := identity.Load(), a.now()
+		if retryAt.After(now.Add(renewRetry)) {
+			retryAt = time.Time{} // the clock went back
+		}
 		due := held.RenewAt()
+		if held.Early(now) {
+			due = now
+		}
 		if retryAt.After(due) {
 			due = retryAt
 		}
-		if wait := due.Sub(a.now()); wait > 0 {
+		if wait := due.Sub(now); wait > 0 {
 			timer := time.NewTimer(min(wait, look))
 			select {
 			case <-a.stopping:
@@ -85,10 +91,12 @@ func (a *Agent) everyRenewal(identity *rpc.Identity, renew func(context.Context)
 		if err == nil {
 			identity.Store(credentials)
 			a.log.Info("certificate renewed", "expires", credentials.ExpiresAt())
-			retryAt, lapseRetry = time.Time{}, lapseRetryFirst
+			// A certificate that is due as it comes is of a server whose clock is
+			// far from this one's: another would be no better.
+			retryAt, lapseRetry = a.now().Add(renewRetry), lapseRetryFirst
 			continue
 		}
-		if !held.Over(a.now()) {
+		if now := a.now(); !held.Over(now) && !held.Early(now) {
 			a.log.Error("certificate was not renewed", "expires", held.ExpiresAt(), logkey.Error, err)
 			retryAt = a.now().Add(renewRetry)
 		} else {
@@ -147,8 +155,8 @@ func (a *Agent) certified(ctx context.Context) bool {
 }
 
 // renew gets a new certificate for this agent's identity: a server signs its
-// own, a client asks a server, by its certificate or, when that is over, by
-// the proof that it holds its key.
+// own, a client asks a server, by its certificate or, when that is over or has
+// not begun, by the proof that it holds its key.
 func (a *Agent) renew(ctx context.Context) (*auth.Credentials, error) {
 	held := a.ident.Load()
 	csr, key, err := auth.NewCSR(held.Self.Role, held.Self.ID, rand.Reader)
@@ -162,7 +170,7 @@ func (a *Agent) renew(ctx context.Context) (*auth.Credentials, error) {
 		}
 		return a.identity.renewed(chain, key)
 	}
-	if !held.Over(a.now()) {
+	if now := a.now(); !held.Over(now) && !held.Early(now) {
 		chain, err := a.askRenewal(ctx, csr)
 		if err != nil {
 			return nil, err

@@ -224,3 +224,29 @@ func TestClusterComesBackPastItsCertificates(t *testing.T) {
 	l.server = startAgent(t, settings, l.options(t))
 	l.nodeReady(t, node.ID())
 }
+
+// Certificates that were signed while a clock was a year ahead have not begun
+// when it is right again: peers refuse them, and they are renewed at once.
+func TestCertificatesOfAClockThatWentBack(t *testing.T) {
+	l := startLapsing(t, "10000h")
+	node := startAgent(t, clientSettings(t.TempDir(), "gpu-1", &l.join), l.options(t))
+	l.nodeReady(t, node.ID())
+	renewed := func(a *Agent, what string) {
+		t.Helper()
+		eventually.Within(t, time.Minute, what, func() bool {
+			held, now := a.ident.Load(), l.clock.now()
+			return !held.Early(now) && !held.Over(now)
+		})
+	}
+	const year = 366 * 24 * time.Hour
+	l.clock.forward(year)
+	renewed(l.server, "see the server's certificate of the wrong time")
+	renewed(node, "see the node's certificate of the wrong time")
+	l.clock.forward(-year)
+	if !node.ident.Load().Early(l.clock.now()) {
+		t.Fatal("the node's certificate has begun: this shows nothing")
+	}
+	renewed(l.server, "see the server's certificate of the right time")
+	renewed(node, "see the node's certificate of the right time")
+	l.nodeReady(t, node.ID())
+}

@@ -27,6 +27,12 @@ const lapseContext = "nomadlike renewal of a lapsed certificate\x00"
 // Over reports whether the certificate is past its end at now.
 func (c *Credentials) Over(now time.Time) bool { return !now.Before(c.ExpiresAt()) }
 
+// Early reports whether the certificate begins after now: the clock by which it
+// was signed, or this one, was far from true, and peers refuse it.
+func (c *Credentials) Early(now time.Time) bool {
+	return now.Before(c.Certificate.Leaf.NotBefore)
+}
+
 // ProveKey signs a certificate request with the key of the certificate that
 // the agent has, which may be over.
 func (c *Credentials) ProveKey(csrPEM []byte) ([]byte, error) {
@@ -58,7 +64,7 @@ func lapseDigest(csrPEM []byte) []byte {
 }
 
 // VerifyLapsed returns whom a certificate names that was good until at most
-// grace before now, or still is, and whose holder has signed csrPEM with its
+// grace before now, or still is, or will be, and whose holder has signed csrPEM with its
 // key. A grace below zero means that the certificate's age does not matter.
 // The request is what the signature covers: whoever repeats it gets a
 // certificate for a key that it does not have.
@@ -70,6 +76,8 @@ func (t *Trust) VerifyLapsed(chain, csrPEM, proof []byte, expect Expect, grace t
 	leaf, at := certs[0], now
 	if now.After(leaf.NotAfter) {
 		at = leaf.NotAfter
+	} else if now.Before(leaf.NotBefore) {
+		at = leaf.NotBefore // it was signed by a clock that was ahead
 	}
 	identity, err := t.Verify(certs, x509.ExtKeyUsageClientAuth, expect, at)
 	if err != nil {
