@@ -2,11 +2,15 @@ package consensus
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -137,6 +141,79 @@ func (l *logTwin) compact(count int) {
 	l.want = l.want[count:]
 }
 
+// leap drops everything, as a follower does that was sent a snapshot, and goes on
+// after what that holds.
+func (l *logTwin) leap(by int) {
+	l.t.Helper()
+	if len(l.want) == 0 {
+		return
+	}
+	next := l.last() + uint64(by) + 1
+	if err := l.log.DeleteRange(l.want[0].Index, l.last()); err != nil {
+		l.t.Fatalf("drop all %d: %v", len(l.want), err)
+	}
+	l.want, l.term = nil, l.term+1
+	first := &raft.Log{Index: next, Term: l.term, Data: []byte("after a snapshot")}
+	if err := l.log.StoreLogs([]*raft.Log{first}); err != nil {
+		l.t.Fatalf("append %d to an empty log: %v", next, err)
+	}
+	l.want = []*raft.Log{first}
+}
+
+// crash goes on with the files as they are at one moment, with a log that nobody
+// closed. What the log does behind its callers' backs is over, or yet to come.
+func (l *logTwin) crash() {
+	l.t.Helper()
+	from, to := l.dir, l.dir+"+"
+	for before := ""; ; {
+		if err := os.RemoveAll(to); err != nil {
+			l.t.Fatal(err)
+		}
+		err := os.CopyFS(to, os.DirFS(from))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a file went meanwhile
+		}
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		now := contents(l.t, to)
+		if now == before {
+			break
+		}
+		before = now
+	}
+	mustClose(l.t, l.log)
+	if err := os.RemoveAll(from); err != nil {
+		l.t.Fatal(err)
+	}
+	l.dir = to
+	log, err := twinLog(l.dir, false)
+	if err != nil {
+		l.t.Fatalf("start after a crash with %d entries: %v", len(l.want), err)
+	}
+	l.log = log
+	holds(l.t, log, l.want)
+}
+
+// contents is a sum over all files of a directory.
+func contents(t rapid.TB, dir string) string {
+	t.Helper()
+	sum := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		fmt.Fprintf(sum, "%s %d\n", strings.TrimPrefix(path, dir), len(data))
+		sum.Write(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(sum.Sum(nil))
+}
+
 func (l *logTwin) restart() {
 	l.t.Helper()
 	mustClose(l.t, l.log)
@@ -151,14 +228,20 @@ func (l *logTwin) restart() {
 	holds(l.t, log, l.want)
 }
 
-// A log is cut at each of its entries, and the server restarted, several times
-// one upon the other, also as raft-wal 0.4.0 would have left it.
+// A log is cut at each of its entries, and so at every boundary of a file, and the
+// server restarted, several times one upon the other, also as raft-wal 0.4.0
+// would have left it, and without an end of the process before.
 func TestLogIsCutAndRestartedAtEveryEntry(t *testing.T) {
-	for _, as040 := range []bool{false, true} {
-		t.Run(fmt.Sprintf("as 0.4.0 %v", as040), func(t *testing.T) {
+	for _, end := range []string{"clean", "crash", "0.4.0"} {
+		t.Run(end, func(t *testing.T) {
+			as040 := end == "0.4.0"
 			unsealed, entries := 0, 36 // five files
 			for count := 1; count <= entries; count++ {
 				l := newLogTwin(t, filepath.Join(t.TempDir(), fmt.Sprint(count)))
+				again := l.restart
+				if end == "crash" {
+					again = l.crash
+				}
 				if as040 {
 					l.old = func() int { unsealed += unseal(t, l.dir); return unsealed }
 				}
@@ -167,9 +250,9 @@ func TestLogIsCutAndRestartedAtEveryEntry(t *testing.T) {
 				}
 				for range 3 {
 					l.cut(count)
-					l.restart()
+					again()
 					l.append(1+count%3, 90)
-					l.restart()
+					again()
 					for len(l.want) < entries {
 						l.append(3, 90)
 					}
@@ -197,7 +280,9 @@ func TestLogTwin(t *testing.T) {
 			},
 			"cut":     func(t *rapid.T) { l.cut(rapid.IntRange(1, 30).Draw(t, "count")) },
 			"compact": func(t *rapid.T) { l.compact(rapid.IntRange(1, 20).Draw(t, "count")) },
+			"leap":    func(t *rapid.T) { l.leap(rapid.IntRange(0, 20).Draw(t, "by")) },
 			"restart": func(t *rapid.T) { l.restart() },
+			"crash":   func(t *rapid.T) { l.crash() },
 			"old": func(t *rapid.T) {
 				l.old = func() int { return unseal(t, l.dir) }
 				l.restart()
@@ -212,15 +297,16 @@ func TestLogTwin(t *testing.T) {
 func FuzzCut(f *testing.F) {
 	f.Add([]byte{0, 9, 0, 9, 1, 4, 3, 0, 0, 2, 4, 0})
 	f.Add([]byte{0, 200, 1, 1, 3, 0, 2, 3, 1, 250, 3, 0, 0, 1})
+	f.Add([]byte{0, 9, 0, 9, 5, 3, 6, 0, 1, 0, 6, 0, 0, 8, 5, 0, 3, 0})
 	base, n := f.TempDir(), 0
 	f.Fuzz(func(t *testing.T, what []byte) {
 		n++
 		l := newLogTwin(t, filepath.Join(base, fmt.Sprint(n)))
-		defer os.RemoveAll(l.dir)
+		defer func() { os.RemoveAll(l.dir) }()
 		defer func() { l.log.close() }()
 		for ; len(what) >= 2; what = what[2:] {
 			much := int(what[1])
-			switch what[0] % 5 {
+			switch what[0] % 7 {
 			case 0:
 				l.append(1+much%9, 1+much)
 			case 1:
@@ -233,6 +319,10 @@ func FuzzCut(f *testing.F) {
 				l.old = func() int { return unseal(t, l.dir) }
 				l.restart()
 				l.old = nil
+			case 5:
+				l.leap(much % 30)
+			case 6:
+				l.crash()
 			}
 		}
 		l.restart()
