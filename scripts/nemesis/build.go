@@ -9,26 +9,42 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // edit is a change of one file that only the nemesis' binary has. It is laid
 // over the sources by the compiler: the tree itself never holds a defect.
 type edit struct {
-	file     string // from the root of the repository
-	old, new string // old stands there exactly once
+	file     string // from the root of the repository, or below goRoot
+	old, new string // old stands there exactly once; "": the file is new
 }
 
+// goRoot begins the names of files of the Go distribution.
+const goRoot = "GOROOT/"
+
 // thresholds are small in every binary of the nemesis, so that a server that was
-// away for a while needs a snapshot.
+// away for a while needs a snapshot, and certificates are renewed all the time.
 func thresholds() []edit {
 	const config = "nomadlike/consensus/config.go"
-	return []edit{
+	const certificate = "agent/certificate.go"
+	return append(clockEdits(), []edit{
+		{"nomadlike/auth/ca.go", "AgentTTL = 72 * time.Hour", fmt.Sprintf("AgentTTL = %d * time.Second", certificateLife/time.Second)},
+		{"nomadlike/auth/ca.go", "clockSkew = time.Hour", fmt.Sprintf("clockSkew = %d * time.Second", certificateSkew/time.Second)},
+		{certificate, "renewRetry   = time.Minute", "renewRetry   = time.Second"},
+		{certificate, "renewLook = time.Minute", "renewLook = time.Second"},
 		{config, "defaultSnapshotThreshold = 8192", "defaultSnapshotThreshold = 256"},
 		{config, "defaultTrailingLogs      = 16384", "defaultTrailingLogs      = 128"},
 		{config, "defaultSnapshotInterval  = 30 * time.Second", "defaultSnapshotInterval  = 3 * time.Second"},
 		{config, "defaultSegmentBytes = 16 << 20", "defaultSegmentBytes = 1 << 20"},
-	}
+	}...)
 }
+
+// certificateLife is how long certificates of agents are good: half of it is
+// over again and again in a run, and who is away for longer has none.
+const certificateLife = 30 * time.Second
+
+// certificateSkew is how far clocks may be apart in the nemesis' binary.
+const certificateSkew = 10 * time.Second
 
 // build compiles the agent with edits laid over its sources, into a directory of
 // its own, which the caller removes.
@@ -77,9 +93,20 @@ func build(ctx context.Context, p *plant) (_ string, err error) {
 
 // overlay writes the edited files and the compiler's list of them.
 func overlay(root, dir string, edits []edit) (string, error) {
+	distribution, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the Go distribution: %w", err)
+	}
 	texts := map[string]string{}
 	for _, e := range edits {
 		path := filepath.Join(root, e.file)
+		if below, ok := strings.CutPrefix(e.file, goRoot); ok {
+			path = filepath.Join(strings.TrimSpace(string(distribution)), below)
+		}
+		if e.old == "" {
+			texts[path] = e.new
+			continue
+		}
 		text, ok := texts[path]
 		if !ok {
 			data, err := os.ReadFile(path)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -16,39 +17,57 @@ import (
 // The checks are functions of what was recorded: they run when all is over, and
 // each has a test with a history that it must refuse.
 
-// registerModel is a register: a read returns what was written last.
+// register is the value that was written last, and the one that was saved.
+type register struct{ now, saved string }
+
+// registerModel is a register: a read returns what was written last, or what was
+// saved when that was brought back since.
 var registerModel = porcupine.Model{
-	Init: func() any { return "" },
+	Init: func() any { return register{} },
 	Step: func(state, input, output any) (bool, any) {
-		o := input.(operation)
-		if o.Write {
-			return true, o.Value
+		o, r := input.(operation), state.(register)
+		switch {
+		case o.Act == save:
+			r.saved = r.now
+		case o.Act == bring:
+			r.now = r.saved
+		case o.Write:
+			r.now = o.Value
+		default:
+			return o.Value == r.now, r
 		}
-		return o.Value == state.(string), state
+		return true, r
 	},
 	Equal: func(a, b any) bool { return a == b },
 }
 
 // linearizableMax bounds the search for an order of one register's operations.
-const linearizableMax = 20 * time.Second
+const linearizableMax = time.Minute
 
 // checkRegisters reports registers whose operations have no order that explains
 // them (I4, I21). Reads without an answer and writes that surely did nothing
 // say nothing; a write of unknown outcome may take effect at any later time.
 func checkRegisters(operations []operation) []string {
 	byKey := map[string][]porcupine.Operation{}
+	var ofAll []porcupine.Operation
 	for i, o := range operations {
-		if o.Outcome == failed || o.Outcome == unknown && !o.Write {
+		if o.Outcome == failed || o.Outcome == unknown && !o.Write && o.Act == "" {
 			continue
 		}
 		returned := o.Return
 		if o.Outcome == unknown {
 			returned = forever
 		}
-		byKey[o.Key] = append(byKey[o.Key], porcupine.Operation{ClientId: i, Input: o, Call: o.Call, Return: returned})
+		recorded := porcupine.Operation{ClientId: i, Input: o, Call: o.Call, Return: returned}
+		if o.Act != "" {
+			ofAll = append(ofAll, recorded)
+			continue
+		}
+		byKey[o.Key] = append(byKey[o.Key], recorded)
 	}
 	var found []string
 	for _, key := range sortedKeys(byKey) {
+		byKey[key] = append(byKey[key], ofAll...)
 		switch porcupine.CheckOperationsTimeout(registerModel, byKey[key], linearizableMax) {
 		case porcupine.Illegal:
 			found = append(found, fmt.Sprintf("no order explains the %d operations on %s: %s", len(byKey[key]), key, firstOdd(byKey[key])))
@@ -70,7 +89,7 @@ func firstOdd(operations []porcupine.Operation) string {
 		for _, o := range operations {
 			if o.Return <= last {
 				prefix = append(prefix, o)
-			} else if o.Input.(operation).Write && o.Call <= last { // begun by then: it may have happened
+			} else if (o.Input.(operation).Write || o.Input.(operation).Act != "") && o.Call <= last { // begun by then: it may have happened
 				o.Return = forever
 				prefix = append(prefix, o)
 			}
@@ -84,6 +103,8 @@ func firstOdd(operations []porcupine.Operation) string {
 	verb := "read"
 	if o.Write {
 		verb = "write"
+	} else if o.Act != "" {
+		verb = string(o.Act)
 	}
 	return fmt.Sprintf("first at the %s of %q through %s, %s to %s", verb, o.Value, o.Via, time.Duration(o.Call).Round(time.Millisecond), time.Duration(o.Return).Round(time.Millisecond))
 }
@@ -98,8 +119,9 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 // checkSubmissions reports acknowledged jobs that are missing or ended otherwise
-// than they should (I4, I10, I11), and keys that made two jobs (I5).
-func checkSubmissions(submissions []*submission, jobs []api.JobSummary) map[string][]string {
+// than they should (I4, I10, I11), and keys that made two jobs (I5). Jobs that a
+// restore took back may be missing.
+func checkSubmissions(submissions []*submission, jobs []api.JobSummary, restores []restored) map[string][]string {
 	found := map[string][]string{}
 	byID, byName := map[string]*api.JobSummary{}, map[string]int{}
 	for i := range jobs {
@@ -115,6 +137,7 @@ func checkSubmissions(submissions []*submission, jobs []api.JobSummary) map[stri
 		}
 		job := byID[s.ID]
 		switch {
+		case job == nil && mayBeGone(s, restores):
 		case job == nil:
 			found["I4"] = append(found["I4"], fmt.Sprintf("job %s (%s) was acknowledged and is not there", s.Name, s.ID))
 		case !job.State.Terminal():
@@ -137,7 +160,8 @@ func reason(job *api.JobSummary) string {
 
 // checkWatcher reports events that one watcher got twice, out of order or not at
 // all between its first and its last (I20); all are the events that anybody got.
-func checkWatcher(w *watched, all map[position]structs.Event) []string {
+// Events of a state that was given up reach whoever watched then.
+func checkWatcher(w *watched, all map[position]structs.Event, restores []restored) []string {
 	var found []string
 	got := map[position]bool{}
 	var last position
@@ -154,7 +178,7 @@ func checkWatcher(w *watched, all map[position]structs.Event) []string {
 	first := position{w.Events[0].Index, w.Events[0].Seq}
 	var missing []string
 	for at, event := range all {
-		if !before(at, first) && !before(last, at) && !got[at] {
+		if !before(at, first) && !before(last, at) && !got[at] && !isUndone(at, restores) {
 			missing = append(missing, fmt.Sprintf("%d.%d %s %s", at.Index, at.Seq, event.ID, event.JobID))
 		}
 	}
@@ -169,23 +193,13 @@ func before(a, b position) bool { return a.Index < b.Index || a.Index == b.Index
 
 // checkAttempts reports attempts that were placed twice, or out of order (I2).
 func checkAttempts(all map[position]structs.Event) []string {
-	places := make([]position, 0, len(all))
-	for at := range all {
-		places = append(places, at)
-	}
-	slices.SortFunc(places, func(a, b position) int {
-		if before(a, b) {
-			return -1
-		}
-		return 1
-	})
 	type subjob struct {
 		job string
 		n   int
 	}
 	newest := map[subjob]uint64{}
 	var found []string
-	for _, at := range places {
+	for _, at := range inOrder(all) {
 		event := all[at]
 		if event.ID != eventStarting {
 			continue
@@ -199,8 +213,79 @@ func checkAttempts(all map[position]structs.Event) []string {
 	return found
 }
 
-// eventStarting is the message of a placed attempt.
-const eventStarting = "event.job.starting"
+// Messages that say how far an attempt is.
+const (
+	eventStarting = "event.job.starting"     // it was placed
+	eventReleased = "event.attempt.released" // all ranks of its gang are prepared and may begin
+)
+
+// eventsCounted are of reports that count: a rank of an attempt that another one
+// has replaced must not be heard any more.
+var eventsCounted = []string{"event.alloc.running", "event.alloc.complete", "event.alloc.failed", "event.job.running", "event.job.succeeded", eventReleased}
+
+// checkReports reports ranks that were heard for an attempt after a newer one
+// was placed (I1).
+func checkReports(all map[position]structs.Event) []string {
+	type subjob struct {
+		job string
+		n   int
+	}
+	newest := map[subjob]uint64{}
+	var found []string
+	for _, at := range inOrder(all) {
+		event := all[at]
+		key := subjob{event.JobID, event.Subjob}
+		if event.ID == eventStarting {
+			newest[key] = max(newest[key], event.Attempt)
+		} else if event.Attempt != 0 && event.Attempt < newest[key] && slices.Contains(eventsCounted, event.ID) {
+			found = append(found, fmt.Sprintf("%s of attempt %d of job %s counts at index %d, and attempt %d was placed", event.ID, event.Attempt, event.JobID, at.Index, newest[key]))
+		}
+	}
+	return found
+}
+
+// inOrder are the places of events, the oldest first.
+func inOrder(all map[position]structs.Event) []position {
+	return slices.SortedFunc(maps.Keys(all), func(a, b position) int {
+		if before(a, b) {
+			return -1
+		}
+		return 1
+	})
+}
+
+// begun is an attempt of which processes were seen, and when the first.
+type begun struct {
+	JobID   string
+	Attempt string
+	At      int64 // nanoseconds since the run began
+}
+
+// checkBegun reports attempts with processes that were never placed, and gangs
+// that began before all their ranks were ready (I9).
+func checkBegun(attempts []begun, submissions []*submission, all map[position]structs.Event, restores []restored) []string {
+	nodes := map[string]int{}
+	for _, s := range submissions {
+		nodes[s.ID] = s.Nodes
+	}
+	told := map[string]bool{}
+	for _, event := range all {
+		told[fmt.Sprintf("%s %s/%d", event.ID, event.JobID, event.Attempt)] = true
+	}
+	var found []string
+	for _, b := range attempts {
+		// What is told of an attempt of a state that was given up is gone with it.
+		if slices.ContainsFunc(restores, func(r restored) bool { return b.At >= r.Saved-int64(goesOnAfter) && b.At-int64(goesOnAfter) <= r.Done }) {
+			continue
+		}
+		if !told[eventStarting+" "+b.JobID+"/"+b.Attempt] {
+			found = append(found, fmt.Sprintf("attempt %s of job %s ran and was never placed", b.Attempt, b.JobID))
+		} else if nodes[b.JobID] > 1 && !told[eventReleased+" "+b.JobID+"/"+b.Attempt] {
+			found = append(found, fmt.Sprintf("attempt %s of job %s ran before all its ranks were ready", b.Attempt, b.JobID))
+		}
+	}
+	return found
+}
 
 // checkNode reports what is promised twice or too much of one node (I6, I7).
 func checkNode(detail *api.NodeDetail) []string {

@@ -48,13 +48,91 @@ func TestRegistersThatDoNot(t *testing.T) {
 	}
 }
 
+// A restore takes all registers back to what they were when the state was saved,
+// at one moment, and nothing else.
+func TestRegistersAndARestore(t *testing.T) {
+	of := func(what act, call, back int64) operation { return operation{Act: what, Call: call, Return: back} }
+	for name, history := range map[string][]operation{
+		"a write after the save is gone":         {write("a", 1, 2, done), of(save, 3, 4), write("b", 5, 6, done), of(bring, 7, 8), read("a", 9, 10)},
+		"a write beside the save is in it":       {write("a", 1, 6, done), of(save, 2, 5), of(bring, 7, 8), read("a", 9, 10)},
+		"a write beside the restore is after":    {of(save, 1, 2), of(bring, 3, 8), write("a", 4, 9, done), read("a", 10, 11)},
+		"a restore without an answer may not be": {of(save, 1, 2), write("a", 3, 4, done), {Act: bring, Call: 5, Return: 6, Outcome: unknown}, read("a", 7, 8), read("", 9, 10)},
+	} {
+		if found := checkRegisters(history); len(found) > 0 {
+			t.Errorf("%s: %s", name, found)
+		}
+	}
+	for name, history := range map[string][]operation{
+		"a write before the save is gone":     {write("a", 1, 2, done), of(save, 3, 4), of(bring, 7, 8), read("", 9, 10)},
+		"a write after the restore is gone":   {of(save, 1, 2), of(bring, 3, 4), write("a", 5, 6, done), read("", 7, 8)},
+		"a write after the save is there":     {of(save, 1, 2), write("a", 3, 4, done), of(bring, 5, 6), read("a", 7, 8)},
+		"the restore was refused and happens": {of(save, 1, 2), write("a", 3, 4, done), {Act: bring, Call: 5, Return: 6, Outcome: failed}, read("", 7, 8)},
+	} {
+		if found := checkRegisters(history); len(found) != 1 {
+			t.Errorf("%s: got %q, want one finding", name, found)
+		}
+	}
+}
+
+// What was acknowledged between the save and the restore may be missing; what
+// was before or after may not.
+func TestSubmissionsAndARestore(t *testing.T) {
+	restores := []restored{{Saved: 10, Done: 20}}
+	for asked, gone := range map[int64]bool{5: false, 9: true, 15: true, 19: true, 21: false} {
+		s := &submission{Key: "k", Name: "n", ID: "1", Asked: asked, Acked: asked + 2}
+		if found := checkSubmissions([]*submission{s}, nil, restores); (len(found["I4"]) == 0) != gone {
+			t.Errorf("asked at %d: %v", asked, found)
+		}
+	}
+}
+
+func TestReportsThatCount(t *testing.T) {
+	of := func(index uint64, id string, attempt uint64) structs.Event {
+		return structs.Event{Index: index, ID: id, JobID: "j", Attempt: attempt}
+	}
+	history := func(events ...structs.Event) map[position]structs.Event {
+		all := map[position]structs.Event{}
+		for _, e := range events {
+			all[position{Index: e.Index}] = e
+		}
+		return all
+	}
+	good := history(of(1, eventStarting, 1), of(2, "event.alloc.running", 1), of(3, "event.alloc.lost", 1), of(4, eventStarting, 2), of(5, "event.alloc.lost", 1), of(6, "event.alloc.complete", 2))
+	if found := checkReports(good); len(found) > 0 {
+		t.Error(found)
+	}
+	for _, late := range eventsCounted {
+		if found := checkReports(history(of(1, eventStarting, 1), of(2, eventStarting, 2), of(3, late, 1))); len(found) != 1 {
+			t.Errorf("%s of attempt 1 after attempt 2: %v", late, found)
+		}
+	}
+}
+
+func TestGangsThatBegin(t *testing.T) {
+	told := map[position]structs.Event{
+		{Index: 1}: {ID: eventStarting, JobID: "j", Attempt: 1},
+		{Index: 2}: {ID: eventReleased, JobID: "j", Attempt: 1},
+		{Index: 3}: {ID: eventStarting, JobID: "j", Attempt: 2},
+		{Index: 4}: {ID: eventStarting, JobID: "alone", Attempt: 1},
+	}
+	submissions := []*submission{{ID: "j", Nodes: 2}, {ID: "alone", Nodes: 1}}
+	far := int64(time.Hour)
+	for b, want := range map[begun]int{
+		{"j", "1", far}: 0, {"alone", "1", far}: 0, {"j", "2", far}: 1, {"j", "3", far}: 1, {"alone", "2", far}: 1, {"j", "3", 1}: 0,
+	} {
+		if found := checkBegun([]begun{b}, submissions, told, []restored{{Saved: 1, Done: 2}}); len(found) != want {
+			t.Errorf("%v: %v", b, found)
+		}
+	}
+}
+
 func TestSubmissions(t *testing.T) {
 	job := func(id, name string, state structs.JobState) api.JobSummary {
 		return api.JobSummary{ID: id, Name: name, JobStanding: api.JobStanding{State: state}}
 	}
 	submissions := []*submission{{Key: "k1", Name: "one", ID: "1"}, {Key: "k2", Name: "two", ID: "2", Lasting: true}, {Key: "k3", Name: "three"}}
 	good := []api.JobSummary{job("1", "one", structs.JobSucceeded), job("2", "two", structs.JobStopped)}
-	if found := checkSubmissions(submissions, good); len(found) > 0 {
+	if found := checkSubmissions(submissions, good, nil); len(found) > 0 {
 		t.Errorf("a good end: %v", found)
 	}
 	for want, jobs := range map[string][]api.JobSummary{
@@ -63,7 +141,7 @@ func TestSubmissions(t *testing.T) {
 		"I10": {job("1", "one", structs.JobFailed), good[1]},
 		"I11": {job("1", "one", structs.JobQueued), good[1]},
 	} {
-		if found := checkSubmissions(submissions, jobs); len(found[want]) != 1 {
+		if found := checkSubmissions(submissions, jobs, nil); len(found[want]) != 1 {
 			t.Errorf("want one finding of %s, got %v", want, found)
 		}
 	}
@@ -85,21 +163,28 @@ func TestWatchers(t *testing.T) {
 		}
 		return left
 	}
-	if found := checkWatcher(&watched{Events: every}, all); len(found) > 0 {
+	if found := checkWatcher(&watched{Events: every}, all, nil); len(found) > 0 {
 		t.Error(found)
 	}
-	if found := checkWatcher(&watched{Events: every[2:]}, all); len(found) > 0 {
+	if found := checkWatcher(&watched{Events: every[2:]}, all, nil); len(found) > 0 {
 		t.Errorf("one who came later: %v", found)
 	}
 	for i := 1; i < len(every)-1; i++ {
-		if found := checkWatcher(&watched{Events: without(i)}, all); len(found) != 1 {
+		if found := checkWatcher(&watched{Events: without(i)}, all, nil); len(found) != 1 {
 			t.Errorf("without event %d: %v", i, found)
 		}
 	}
-	if found := checkWatcher(&watched{Events: append(without(), every[4])}, all); len(found) != 1 {
+	if found := checkWatcher(&watched{Events: append(without(), every[4])}, all, nil); len(found) != 1 {
 		t.Errorf("an event twice: %v", found)
 	}
-	if found := checkWatcher(&watched{}, all); len(found) != 1 {
+	gap := append(append([]seen(nil), every[:2]...), every[3:]...)
+	if found := checkWatcher(&watched{Events: gap}, all, []restored{{From: 1, To: 2}}); len(found) > 0 {
+		t.Errorf("an event of a state that was given up: %v", found)
+	}
+	if found := checkWatcher(&watched{Events: gap}, all, []restored{{From: 2, To: 4}}); len(found) != 1 {
+		t.Errorf("an event from before the restore: %v", found)
+	}
+	if found := checkWatcher(&watched{}, all, nil); len(found) != 1 {
 		t.Errorf("no event: %v", found)
 	}
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +25,8 @@ const (
 
 // operation is one request and its answer, in nanoseconds since the run began.
 type operation struct {
-	Key     string // register
+	Key     string // register; "" with Act
+	Act     act    // "" of one register; else of all
 	Write   bool
 	Value   string // written, or read
 	Via     string // host that was asked
@@ -32,13 +35,23 @@ type operation struct {
 	Outcome outcome
 }
 
+// act is what is done to all registers at once.
+type act string
+
+const (
+	save  act = "save"    // remember the values of this moment
+	bring act = "restore" // bring them back
+)
+
 // submission is one job as its submitter sees it.
 type submission struct {
 	Key     string // idempotency key
 	Name    string
 	ID      string // "" until it was acknowledged
 	Project string
-	AckedAt time.Time
+	Asked   int64 // nanoseconds since the run began: when the request that was acknowledged began
+	Acked   int64 // and when it ended
+	Nodes   int
 	Lasting bool // ends only when it is stopped
 }
 
@@ -66,17 +79,24 @@ type finding struct {
 
 // history is what the run has recorded. Any goroutine may add to it.
 type history struct {
-	begin time.Time
-	mu    struct {
+	begin  time.Time
+	sought []string // invariants of which one finding is enough
+	enough func()   // called then
+	mu     struct {
 		sync.Mutex
 		operations  []operation
 		submissions []*submission
-		acks        []time.Time // of writes, in order
+		acks        []ack // in order
+		restores    []restored
+		gone        map[string]string // servers that an administrator removed: id to name
 		events      map[position]structs.Event
 		findings    []finding
 		during      string
 	}
 }
+
+// ack is one write that was acknowledged.
+type ack struct{ begun, at time.Time }
 
 // position is an event's place in the order of all events.
 type position struct {
@@ -86,7 +106,7 @@ type position struct {
 
 func newHistory(begin time.Time) *history {
 	h := &history{begin: begin}
-	h.mu.events = map[position]structs.Event{}
+	h.mu.events, h.mu.gone = map[position]structs.Event{}, map[string]string{}
 	return h
 }
 
@@ -99,10 +119,36 @@ func (h *history) operation(o operation) {
 }
 
 // acked records that a write was acknowledged.
-func (h *history) acked(at time.Time) {
+func (h *history) acked(begun, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.mu.acks = append(h.mu.acks, at)
+	h.mu.acks = append(h.mu.acks, ack{begun, at})
+}
+
+// ackedWithin counts the writes that began and were acknowledged in a time.
+func (h *history) ackedWithin(from, to time.Time) (count int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.mu.acks {
+		if a.begun.After(from) && a.at.Before(to) {
+			count++
+		}
+	}
+	return count
+}
+
+// removed records that an administrator removed a server for good.
+func (h *history) removed(id, name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.gone[id] = name
+}
+
+// gone are the servers that were removed: id to name.
+func (h *history) gone() map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.mu.gone)
 }
 
 func (h *history) submitted(s *submission) {
@@ -133,8 +179,19 @@ func (h *history) find(invariant, text string) {
 		}
 	}
 	if count < findingsMax {
+		say("BROKEN %s: %s", invariant, text)
+		if slices.Contains(h.sought, invariant) {
+			h.enough()
+		}
 		h.mu.findings = append(h.mu.findings, finding{invariant, time.Since(h.begin), h.mu.during, text})
 	}
+}
+
+// isFound reports whether one of the findings is sought.
+func (h *history) isFound() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.mu.findings, func(f finding) bool { return slices.Contains(h.sought, f.Invariant) })
 }
 
 // during names the fault that is in force; "" none.
@@ -149,11 +206,11 @@ func (h *history) gap(from, to time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	longest, last := time.Duration(0), from
-	for _, at := range h.mu.acks {
-		if at.Before(from) || at.After(to) {
+	for _, a := range h.mu.acks {
+		if a.at.Before(from) || a.at.After(to) {
 			continue
 		}
-		longest, last = max(longest, at.Sub(last)), at
+		longest, last = max(longest, a.at.Sub(last)), a.at
 	}
 	return max(longest, to.Sub(last))
 }

@@ -130,7 +130,7 @@ func (c *cluster) start(h *host, args ...string) error {
 	line := append([]string{"netns", "exec", h.ns, c.binary, "agent", "-name", h.name, "-data-dir", h.data(), "-bind", h.addr, "-advertise", h.addr}, h.mu.args...)
 	cmd := exec.Command("ip", line...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "NOMADLIKE_CONFIG_DIR=" + filepath.Join(h.dir, "cli")}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "NOMADLIKE_CONFIG_DIR=" + filepath.Join(h.dir, "cli"), clockVariable + "=" + h.clockFile()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the nemesis' own
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", h.name, err)
@@ -274,7 +274,7 @@ func (c *cluster) form(ctx context.Context, clientConfig string) error {
 		return err
 	}
 	joinClient, joinServer := filepath.Join(first.data(), "join-client"), filepath.Join(first.data(), "join-server")
-	err := wait(ctx, time.Minute, "the join lines of the first server", func(context.Context) bool {
+	err := wait(ctx, patient(recoveryMax), "the join lines of the first server", func(context.Context) bool {
 		info, err := os.Stat(joinClient)
 		return err == nil && info.Size() > 0
 	})
@@ -294,7 +294,7 @@ func (c *cluster) form(ctx context.Context, clientConfig string) error {
 	if err := c.signIn(ctx); err != nil {
 		return err
 	}
-	return wait(ctx, 2*time.Minute, "a cluster in which everybody is well", c.well)
+	return wait(ctx, patient(2*recoveryMax), "a cluster in which everybody is well", c.well)
 }
 
 // signIn makes the first token and a client for every host.

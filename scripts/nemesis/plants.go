@@ -53,6 +53,47 @@ func plants() []plant {
 			faults: "kill-client-agent", finds: []string{"I8"},
 			edits: []edit{{"nomadlike/structs/quota.go", "func QuotaProblem(project *Project, usage *ProjectUsage, more Holding) *Reason {\n\tif project == nil {", "func QuotaProblem(project *Project, usage *ProjectUsage, more Holding) *Reason {\n\tif project = nil; project == nil {"}},
 		},
+		{
+			name: "wiped-node-runs-on", text: "an agent whose disk was lost does not look for the tasks that it left",
+			faults: "client-wiped", finds: []string{"I12", "I3"},
+			edits: []edit{{"plugins/exec/driver.go", "lost, err := d.orphans(recorded)", "lost, err := []driver.Handle(nil), error(nil)"}},
+		},
+		{
+			name: "full-leader-stays", text: "a leader without room on its disk keeps the lead and refuses every write",
+			faults: "full-disk-of-leader", finds: []string{"writes"},
+			edits: []edit{{"nomadlike/consensus/handover.go", "if n.diskFull.Load() {\n\t\t\tn.handOver()", "if false {\n\t\t\tn.handOver()"}},
+		},
+		{
+			name: "removed-server-returns", text: "autopilot takes a server that an administrator removed for a new one",
+			faults: "server-replaced", finds: []string{"I28"},
+			edits: []edit{
+				{"nomadlike/structs/token.go", "return c != nil && slices.ContainsFunc(c.Removed, func(s RemovedServer) bool { return s.ID == id })",
+					"return c != nil && id == \"\" && slices.ContainsFunc(c.Removed, func(s RemovedServer) bool { return s.ID == id })"},
+				{"nomadlike/state/apply_server.go", "if known.IsRemoved(body.ID) != body.Back {", "if body.Back {"},
+			},
+		},
+		{
+			name: "quarantine-lost", text: "what may still run on a lost node counts as ended, so a strict job begins again beside itself",
+			faults: "cut-client", finds: []string{"I3", "I6/I7"},
+			edits: []edit{{"nomadlike/state/apply_node.go", "after.Status, after.Step, after.Quarantined = structs.AllocLost, \"\", true", "after.Status, after.Step, after.Quarantined = structs.AllocLost, \"\", false"}},
+		},
+		{
+			name: "lease-ignored", text: "a node that is cut off lets strict jobs run after its lease has ended",
+			faults: "cut-client-past-lease", finds: []string{"I3"},
+			edits: []edit{
+				{"nomadlike/client/recover.go", "if lease.Remaining(c.config.Boottime()) > 0 {", "if true {"},
+			},
+		},
+		{
+			name: "lapsed-stays-out", text: "a node whose certificate ended while it was away is never let in again",
+			faults: "client-past-certificate", finds: []string{"recovery", "agent"},
+			edits: []edit{{"agent/certificate.go", "chain, err := a.renewLapsed(ctx, held, csr)", "chain, err := a.askRenewal(ctx, csr)"}},
+		},
+		{
+			name: "attempts-used-again", text: "a state that was brought back counts attempts on from where it was",
+			faults: "restore", finds: []string{"I2"},
+			edits: []edit{{"nomadlike/state/revive.go", "after.AttemptsFrom = revival.AttemptsFrom(max(subjob.Attempt, subjob.AttemptsFrom))", "after.AttemptsFrom = subjob.AttemptsFrom"}},
+		},
 	}
 }
 
@@ -95,7 +136,7 @@ func findPlant(ctx context.Context, o options, p *plant) (bool, error) {
 		return false, err
 	}
 	defer os.RemoveAll(filepath.Dir(binary))
-	o.only = p.faults
+	o.only, o.sought = p.faults, p.finds
 	for try := range plantTries {
 		o.seed += uint64(try)
 		r, err := attack(ctx, o, binary)

@@ -48,7 +48,7 @@ func (r *report) judge(h *history, w *workload, s *sampler, jobs []api.JobSummar
 	for _, text := range checkRegisters(h.mu.operations) {
 		h.find("I21", text)
 	}
-	found := checkSubmissions(h.mu.submissions, jobs)
+	found := checkSubmissions(h.mu.submissions, jobs, h.mu.restores)
 	for _, invariant := range sortedKeys(found) {
 		for _, text := range found[invariant] {
 			h.find(invariant, text)
@@ -57,18 +57,24 @@ func (r *report) judge(h *history, w *workload, s *sampler, jobs []api.JobSummar
 	events := 0
 	for _, one := range w.watched {
 		events += len(one.Events)
-		for _, text := range checkWatcher(one, h.mu.events) {
+		for _, text := range checkWatcher(one, h.mu.events, h.mu.restores) {
 			h.find("I20", text)
 		}
 	}
 	for _, text := range checkAttempts(h.mu.events) {
 		h.find("I2", text)
 	}
+	for _, text := range checkReports(h.mu.events) {
+		h.find("I1", text)
+	}
+	for _, text := range checkBegun(s.begun(), h.mu.submissions, h.mu.events, h.mu.restores) {
+		h.find("I9", text)
+	}
 	acked, reads := 0, 0
 	for _, o := range h.mu.operations {
 		if o.Outcome == done && o.Write {
 			acked++
-		} else if o.Outcome == done {
+		} else if o.Outcome == done && o.Act == "" {
 			reads++
 		}
 	}
@@ -76,8 +82,8 @@ func (r *report) judge(h *history, w *workload, s *sampler, jobs []api.JobSummar
 	for _, bytes := range s.mu.resident {
 		resident = max(resident, bytes)
 	}
-	r.counts = fmt.Sprintf("%d faults, %d acknowledged writes, %d reads, %d jobs, %d events to %d watchers, largest agent %d MiB",
-		len(r.turns), acked, reads, len(jobs), events, len(w.watched), resident>>20)
+	r.counts = fmt.Sprintf("%d faults, %d acknowledged writes, %d reads, %d jobs, %d events to %d watchers, %d states, %d restores, largest agent %d MiB",
+		len(r.turns), acked, reads, len(jobs), events, len(w.watched), s.mu.states, len(h.mu.restores), resident>>20)
 	r.findings = h.mu.findings
 }
 

@@ -8,12 +8,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -81,6 +84,8 @@ type sampler struct {
 		frozen   bool                            // a machine stands still: it cannot enforce its leases
 		resident map[string]int64                // most, by host
 		allocs   map[string]bool                 // that were seen running
+		began    map[string]begun                // by job id and attempt
+		states   int                             // of servers that were looked through
 	}
 }
 
@@ -88,6 +93,7 @@ func newSampler(c *cluster, h *history) *sampler {
 	s := &sampler{c: c, h: h, strict: map[string]bool{}}
 	s.mu.first = map[string]map[string]time.Time{}
 	s.mu.resident, s.mu.allocs = map[string]int64{}, map[string]bool{}
+	s.mu.began = map[string]begun{}
 	return s
 }
 
@@ -95,8 +101,15 @@ func newSampler(c *cluster, h *history) *sampler {
 func (s *sampler) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { every(ctx, 200*time.Millisecond, s.processes) })
-	wg.Go(func() { every(ctx, time.Second, func() { s.promises(ctx) }) })
+	wg.Go(func() { every(ctx, time.Second, func() { s.promises(ctx); s.voters(ctx) }) })
 	wg.Go(func() { every(ctx, 2*time.Second, s.resources) })
+	wg.Go(func() {
+		turn, servers := 0, s.c.servers()
+		every(ctx, stateEvery, func() {
+			s.state(ctx, servers[turn%len(servers)])
+			turn++
+		})
+	})
 	wg.Wait()
 }
 
@@ -105,6 +118,9 @@ func (s *sampler) processes() {
 	s.mu.Lock()
 	for _, t := range tasks {
 		s.mu.allocs[t.Alloc] = true
+		if attempt := t.JobID + "/" + t.Attempt; s.mu.began[attempt].JobID == "" {
+			s.mu.began[attempt] = begun{t.JobID, t.Attempt, s.h.now()}
+		}
 		key := t.Job + "/" + t.Attempt
 		if s.mu.first[key] == nil {
 			s.mu.first[key] = map[string]time.Time{}
@@ -154,6 +170,62 @@ func (s *sampler) up(job string, ranks int, after time.Time) (time.Time, bool) {
 		}
 	}
 	return when, !when.IsZero()
+}
+
+// begun are the attempts of which processes were seen.
+func (s *sampler) begun() []begun {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.mu.began))
+}
+
+// stateEvery is how often the whole state of a server is looked through, one
+// after the other: it costs that server a snapshot.
+const stateEvery = 3 * time.Second
+
+// state looks through everything that a server has applied, whether it leads or
+// not: what must hold in every committed state (I1, I2, I3, I5 to I10), and
+// whatever the fault of the time is.
+func (s *sampler) state(ctx context.Context, h *host) {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	var archive, body bytes.Buffer
+	if _, err := h.client.SaveStaleSnapshot(ctx, &archive); err != nil {
+		return // it is cut off, down, or busy
+	}
+	meta, err := consensus.ReadArchive(&archive, &body)
+	if err != nil {
+		s.h.find("I26", fmt.Sprintf("snapshot of %s: %v", h.name, err))
+		return
+	}
+	store := state.New()
+	if err := store.Restore(&body); err != nil {
+		s.h.find("I13", fmt.Sprintf("state of %s at index %d: %v", h.name, meta.Index, err))
+		return
+	}
+	s.mu.Lock()
+	s.mu.states++
+	s.mu.Unlock()
+	for _, text := range state.CheckInvariants(store.Snapshot()) {
+		invariant, rest, _ := strings.Cut(text, ": ")
+		s.h.find(invariant, fmt.Sprintf("state of %s: %s", h.name, rest))
+	}
+}
+
+// voters reports servers that are peers although they were removed for good (I28).
+func (s *sampler) voters(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	gone := s.h.gone()
+	peers, err := s.c.all.RaftPeers(ctx)
+	if err != nil {
+		return
+	}
+	for _, peer := range peers.Peers {
+		if name := gone[peer.ID]; name != "" {
+			s.h.find("I28", fmt.Sprintf("%s was removed and is a peer again under its old id", name))
+		}
+	}
 }
 
 // promises looks at what the state promises to whom, node by node.
@@ -287,7 +359,7 @@ func (c *cluster) replicas(ctx context.Context) []string {
 	first, from := "", ""
 	for _, h := range c.servers() {
 		text := ""
-		err := wait(ctx, 30*time.Second, "an answer of "+h.name, func(ctx context.Context) bool {
+		err := wait(ctx, patient(30*time.Second), "an answer of "+h.name, func(ctx context.Context) bool {
 			stale := &api.Query{Stale: true, Limit: api.PageSizeMax}
 			jobs, _, err := h.client.Jobs(ctx, api.JobFilter{}, stale)
 			if err != nil {

@@ -144,8 +144,9 @@ func (w *workload) pulse(ctx context.Context, via *host) {
 		w.wg.Go(func() {
 			asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), pulsePatience)
 			defer cancel()
+			begun := time.Now()
 			if _, err := via.client.PutProject(asked, &structs.Project{Name: "pulse-" + via.name, Description: value}); err == nil {
-				w.h.acked(time.Now())
+				w.h.acked(begun, time.Now())
 			}
 		})
 	})
@@ -190,15 +191,16 @@ func (w *workload) submitBounded(ctx context.Context, chance *rand.Rand) {
 }
 
 func (w *workload) handIn(ctx context.Context, chance *rand.Rand, job *structs.Job, lasting bool) {
-	s := &submission{Key: fmt.Sprintf("nemesis-%d-%s", w.seed, job.Name), Name: job.Name, Project: job.Project, Lasting: lasting}
+	s := &submission{Key: fmt.Sprintf("nemesis-%d-%s", w.seed, job.Name), Name: job.Name, Project: job.Project, Nodes: job.Nodes, Lasting: lasting}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitPatience)
 	defer cancel()
 	for range submitTries {
 		asked, stop := context.WithTimeout(ctx, askFor)
+		s.Asked = w.h.now()
 		answer, err := w.anyone(chance).client.SubmitJob(asked, api.JobRequest{Job: job}, s.Key)
 		stop()
 		if err == nil {
-			s.ID, s.AckedAt = answer.JobID, time.Now()
+			s.ID, s.Acked = answer.JobID, w.h.now()
 			w.h.submitted(s)
 			return
 		}
@@ -236,7 +238,7 @@ func (w *workload) read(ctx context.Context, chance *rand.Rand) {
 		via := w.anyone(chance)
 		detail, _, err := via.client.Job(asked, s.ID, nil)
 		switch {
-		case structs.CodeOf(err) == structs.CodeNotFound:
+		case structs.CodeOf(err) == structs.CodeNotFound && !w.h.mayBeGone(s):
 			w.h.find("I4", fmt.Sprintf("job %s (%s) was acknowledged and %s does not know it", s.Name, s.ID, via.name))
 		case err == nil && detail.Job.Name != s.Name:
 			w.h.find("I5", fmt.Sprintf("job %s is called %s", s.Name, detail.Job.Name))
@@ -263,14 +265,14 @@ func (w *workload) stayer(ctx context.Context, i int) error {
 	if i%2 == 1 {
 		job.Fencing = "strict"
 	}
-	s := &submission{Key: "nemesis-" + job.Name, Name: job.Name, Lasting: true}
+	s := &submission{Key: "nemesis-" + job.Name, Name: job.Name, Nodes: job.Nodes, Lasting: true, Asked: w.h.now()}
 	answer, err := w.c.all.SubmitJob(ctx, api.JobRequest{Job: job}, s.Key)
 	if err != nil {
 		return fmt.Errorf("submit %s: %w", job.Name, err)
 	}
-	s.ID, s.AckedAt = answer.JobID, time.Now()
+	s.ID, s.Acked = answer.JobID, w.h.now()
 	w.h.submitted(s)
-	return wait(ctx, time.Minute, job.Name+" to run", func(ctx context.Context) bool {
+	return wait(ctx, patient(recoveryMax), job.Name+" to run", func(ctx context.Context) bool {
 		detail, _, err := w.c.all.Job(ctx, s.ID, nil)
 		return err == nil && detail.State == structs.JobRunning
 	})
@@ -279,7 +281,7 @@ func (w *workload) stayer(ctx context.Context, i int) error {
 // watch follows all events and, cut off, goes on where it was through another
 // agent.
 func (w *workload) watch(ctx context.Context, chance *rand.Rand, to *watched) {
-	next := api.EventFilter{}
+	next := api.EventFilter{Index: 1} // from the beginning on
 	for ctx.Err() == nil {
 		stream, err := w.anyone(chance).client.Events(ctx, next)
 		if err != nil {
@@ -315,13 +317,14 @@ func (w *workload) settle(ctx context.Context) {
 	w.h.mu.Unlock()
 	for _, s := range submissions {
 		if s.Lasting && s.ID != "" {
-			if _, err := w.c.all.StopJob(ctx, s.ID, api.JobStopRequest{Reason: "the end"}); err != nil && structs.CodeOf(err) != structs.CodeConflict {
+			if _, err := w.c.all.StopJob(ctx, s.ID, api.JobStopRequest{Reason: "the end"}); err != nil && structs.CodeOf(err) != structs.CodeConflict &&
+				!(structs.CodeOf(err) == structs.CodeNotFound && w.h.mayBeGone(s)) {
 				w.h.find("I11", fmt.Sprintf("stop of %s after everything was healed: %v", s.Name, err))
 			}
 		}
 	}
 	var live []string
-	err := wait(ctx, settleMax, "the end of all jobs", func(ctx context.Context) bool {
+	err := wait(ctx, patient(settleMax), "the end of all jobs", func(ctx context.Context) bool {
 		live = live[:0]
 		jobs, err := w.jobs(ctx)
 		if err != nil {
