@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"nomadlike/internal/eventually"
-	"nomadlike/nomadlike/api"
-	"nomadlike/nomadlike/structs"
 )
 
 // flooded is a front at a real port.
@@ -118,32 +116,5 @@ func TestSlowBodies(t *testing.T) {
 			response.Body.Close()
 			eventually.Within(t, time.Minute, "its memory is given back", func() bool { return f.guard.heldNow() == 0 })
 		})
-	}
-}
-
-// TestPreviewsOfOneUser: as many previews of a user as may be are under way, and
-// no more; others have their own.
-func TestPreviewsOfOneUser(t *testing.T) {
-	l := newLimiter(generous, time.Now)
-	plan := api.Route{Name: "jobs.plan"}
-	var ends []func()
-	for range previewsMax {
-		end, err := l.preview("li", plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ends = append(ends, end)
-	}
-	if _, err := l.preview("li", plan); structs.CodeOf(err) != structs.CodeUnavailable {
-		t.Errorf("one more: %v", err)
-	}
-	for _, other := range []struct{ user, route string }{{"ada", "jobs.plan"}, {"li", "jobs.submit"}} {
-		if _, err := l.preview(other.user, api.Route{Name: other.route}); err != nil {
-			t.Errorf("%s of %s: %v", other.route, other.user, err)
-		}
-	}
-	ends[0]()
-	if _, err := l.preview("li", plan); err != nil {
-		t.Errorf("after one has ended: %v", err)
 	}
 }

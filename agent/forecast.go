@@ -2,7 +2,9 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"nomadlike/nomadlike/api"
@@ -40,31 +42,51 @@ func (m readable) job(id string) bool {
 	return may
 }
 
-// foresee lets ask look at futures that know the state at an index, see
-// Server.Foresee, and at the newest state.
-func (s *site) foresee(r *request, fresh uint64, ask func(*state.Snapshot, *forecast.Futures) error) error {
+// picture is the newest picture, and the newest state to judge by who may see
+// what of it.
+func (s *site) picture(r *request) (*state.Snapshot, *server.Picture, error) {
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return s.replica.Foresee(r.Context(), fresh, func(futures *forecast.Futures) error { return ask(snapshot, futures) })
+	picture, err := s.replica.Picture(r.Context(), 0, "")
+	return snapshot, picture, err
+}
+
+// previewPatience is what whoever asked for too many previews is told to wait.
+const previewPatience = time.Second
+
+// asker is on whose account a preview about a project is computed.
+func asker(r *request, project string) server.Asker {
+	return server.Asker{User: r.caller.principal.ID, Project: project}
+}
+
+// patiently asks whoever has too many previews under way to wait.
+func patiently(err error) error {
+	var refused *structs.Error
+	if errors.As(err, &refused) && strings.HasPrefix(refused.ID, "server.previews_") {
+		return &retryError{previewPatience, refused}
+	}
+	return err
+}
+
+// preview lets ask compute on the caller's account, see Server.Preview.
+func (s *site) preview(r *request, project string, ask func(*forecast.Futures) error) error {
+	return patiently(s.replica.Preview(r.Context(), asker(r, project), ask))
 }
 
 // forecastQueue tells when everything that the caller may read will start.
 func (s *site) forecastQueue(r *request) error {
-	out := api.QueueForecast{Starts: []outlook.Start{}}
-	err := s.foresee(r, 0, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
-		out.At = futures.Now()
-		may := newReadable(r, snapshot)
-		for _, start := range futures.Queue() {
-			if may.job(start.JobID) {
-				out.Starts = append(out.Starts, start)
-			}
-		}
-		return nil
-	})
+	snapshot, picture, err := s.picture(r)
 	if err != nil {
 		return err
+	}
+	out := api.QueueForecast{At: picture.At, Starts: []outlook.Start{}}
+	may := newReadable(r, snapshot)
+	for i := range picture.Starts {
+		if may.job(picture.Starts[i].JobID) {
+			out.Starts = append(out.Starts, picture.Starts[i])
+		}
 	}
 	return r.reply(out)
 }
@@ -78,21 +100,18 @@ func (s *site) forecastTimeline(r *request) error {
 		return q.err
 	}
 	span := structs.Duration(time.Duration(cmp.Or(hours, timelineHours)) * time.Hour)
-	var out outlook.Timeline
-	err := s.foresee(r, 0, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
-		out = futures.Timeline(span, func(node *structs.Node) bool { return pool == "" || poolOf(node.Pool) == pool })
-		may := newReadable(r, snapshot)
-		for i := range out.Rows {
-			for k := range out.Rows[i].Bars {
-				if bar := &out.Rows[i].Bars[k]; !may.job(bar.JobID) {
-					bar.JobID, bar.JobName, bar.Project, bar.Subjob = "", "", "", 0
-				}
-			}
-		}
-		return nil
-	})
+	snapshot, picture, err := s.picture(r)
 	if err != nil {
 		return err
+	}
+	out := picture.Timeline(span, func(node *structs.Node) bool { return pool == "" || poolOf(node.Pool) == pool })
+	may := newReadable(r, snapshot)
+	for i := range out.Rows {
+		for k := range out.Rows[i].Bars {
+			if bar := &out.Rows[i].Bars[k]; !may.job(bar.JobID) {
+				bar.JobID, bar.JobName, bar.Project, bar.Subjob = "", "", "", 0
+			}
+		}
 	}
 	return r.reply(out)
 }
@@ -105,21 +124,25 @@ func (s *site) forecastJob(r *request) error {
 		return failure
 	}
 	job.ID, job.SubmittedAt = randomHex(), structs.At(s.now())
+	snapshot, err := s.replica.Consistent(r.Context())
+	if err != nil {
+		return err
+	}
 	out := api.JobOutlook{Defaults: offer.defaults, Warnings: s.warnings(r, job)}
-	err := s.foresee(r, server.Newest, func(snapshot *state.Snapshot, futures *forecast.Futures) error {
+	err = s.preview(r, job.Project, func(futures *forecast.Futures) error {
 		out.Answer, out.At = futures.Job(job), futures.Now()
-		may := newReadable(r, snapshot)
-		hideVictims(may, out.Victims)
-		for i := range out.Helps {
-			hideVictims(may, out.Helps[i].Victims)
-		}
-		if out.Wait != nil {
-			out.Holders = holders(r, snapshot, out.Wait.Holders)
-		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	may := newReadable(r, snapshot)
+	hideVictims(may, out.Victims)
+	for i := range out.Helps {
+		hideVictims(may, out.Helps[i].Victims)
+	}
+	if out.Wait != nil {
+		out.Holders = holders(r, snapshot, out.Wait.Holders)
 	}
 	return r.reply(out)
 }
@@ -152,28 +175,26 @@ func (s *site) readForecast(r *request) error {
 	if !ok || view.Standing.Counts.Of(structs.JobQueued) == 0 {
 		return r.reply(out)
 	}
-	err = s.replica.Foresee(r.Context(), view.Standing.ModifyIndex, func(futures *forecast.Futures) error {
-		out.At = futures.Now()
-		named := make(map[string]bool)
-		for _, start := range futures.Queue() {
-			if start.JobID != r.id || len(out.Starts) == api.PageSizeDefault {
-				continue
-			}
-			out.Starts = append(out.Starts, start)
-			if start.Wait == nil {
-				continue
-			}
-			for _, holder := range holders(r, snapshot, start.Wait.Holders) {
-				if !named[holder.ID] {
-					named[holder.ID] = true
-					out.Holders = append(out.Holders, holder)
-				}
-			}
-		}
-		return nil
-	})
+	picture, err := s.replica.Picture(r.Context(), view.Standing.ModifyIndex, r.id)
 	if err != nil {
 		return err
+	}
+	out.At = picture.At
+	named := make(map[string]bool)
+	for start := range picture.OfJob(r.id) {
+		if len(out.Starts) == api.PageSizeDefault {
+			break
+		}
+		out.Starts = append(out.Starts, *start)
+		if start.Wait == nil {
+			continue
+		}
+		for _, holder := range holders(r, snapshot, start.Wait.Holders) {
+			if !named[holder.ID] {
+				named[holder.ID] = true
+				out.Holders = append(out.Holders, holder)
+			}
+		}
 	}
 	return r.reply(out)
 }
@@ -258,7 +279,7 @@ func (s *site) ponder(r *request) error {
 		}
 	}
 	var out api.Effect
-	err = s.replica.Foresee(r.Context(), server.Newest, func(futures *forecast.Futures) (err error) {
+	err = s.preview(r, r.caller.principal.Project, func(futures *forecast.Futures) (err error) {
 		out.Effect, err = futures.WhatIf(changes)
 		return err
 	})

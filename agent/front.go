@@ -218,11 +218,6 @@ func (f *front) answer(route api.Route, handle handler, w http.ResponseWriter, r
 	if err != nil {
 		return err
 	}
-	previewed, err := f.guard.preview(who.principal.ID, route)
-	if err != nil {
-		return err
-	}
-	defer previewed()
 	err = f.decide(req, handle)
 	if route.Verb == api.VerbLogin && structs.CodeOf(err) == structs.CodeUnauthorized {
 		return f.wrongSecret(peerKey(r.RemoteAddr), err)

@@ -217,7 +217,7 @@ func (s *site) tryJob(r *request, job *structs.Job, out *api.JobPlan) (first *st
 	now := structs.At(s.now())
 	job.ID, job.SubmittedAt = randomHex(), now
 	waits := make(map[int]bool, job.SubjobCount())
-	err = s.replica.Consult(r.Context(), func(board *scheduler.Board) {
+	err = s.replica.Try(r.Context(), asker(r, job.Project), func(board *scheduler.Board) {
 		trial := board.Clone()
 		settings := trial.Settings()
 		settings.Quiet = false
@@ -253,7 +253,7 @@ func (s *site) tryJob(r *request, job *structs.Job, out *api.JobPlan) (first *st
 		}
 	})
 	out.StartsNow = len(waits) == 0
-	return first, err
+	return first, patiently(err)
 }
 
 // previewRanks builds the launch of the first subjob's ranks, on the nodes of

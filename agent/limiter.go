@@ -32,7 +32,6 @@ type limiter struct {
 		callers  map[string]*usage
 		failures map[string]*failuresOf // by peer address
 		bodies   map[string]int64       // bytes held, by caller
-		previews map[string]int         // under way, by user
 		held     int64                  // of all
 	}
 }
@@ -61,7 +60,6 @@ func newLimiter(config LimitsConfig, now func() time.Time) *limiter {
 	l.mu.callers = map[string]*usage{}
 	l.mu.failures = map[string]*failuresOf{}
 	l.mu.bodies = map[string]int64{}
-	l.mu.previews = map[string]int{}
 	return l
 }
 
@@ -115,30 +113,6 @@ func (l *limiter) enter(key string, route api.Route) (func(), error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		who.streams--
-	}, nil
-}
-
-// previewsMax bounds the previews of one user that are computed or wait at once:
-// they wait for each other in one row, and nobody is to fill it.
-const previewsMax = 4
-
-// preview takes a place for a preview of a user; the returned function gives it back.
-func (l *limiter) preview(user string, route api.Route) (func(), error) {
-	if route.Name != "jobs.plan" {
-		return func() {}, nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.mu.previews[user] >= previewsMax {
-		return func() {}, tooMany(structs.CodeUnavailable, "agent.previews", time.Second)
-	}
-	l.mu.previews[user]++
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.mu.previews[user]--; l.mu.previews[user] == 0 {
-			delete(l.mu.previews, user)
-		}
 	}, nil
 }
 

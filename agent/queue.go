@@ -9,7 +9,6 @@ import (
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
-	"nomadlike/nomadlike/forecast"
 	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
@@ -99,19 +98,21 @@ func reorders(snapshot *state.Snapshot) bool {
 
 // addForecasts tells for entries of the queue when they start.
 func (s *site) addForecasts(r *request, entries []api.QueueEntry) error {
-	at := make(map[structs.AttemptKey]*api.QueueEntry, len(entries))
-	for i := range entries {
-		at[structs.AttemptKey{JobID: entries[i].JobID, Subjob: entries[i].Subjob}] = &entries[i]
+	picture, err := s.replica.Picture(r.Context(), 0, "")
+	if err != nil {
+		return err
 	}
-	return s.replica.Foresee(r.Context(), 0, func(futures *forecast.Futures) error {
-		for _, start := range futures.Queue() {
-			if entry := at[structs.AttemptKey{JobID: start.JobID, Subjob: start.Subjob}]; entry != nil {
+	for i := range entries {
+		entry := &entries[i]
+		for start := range picture.OfJob(entry.JobID) {
+			if start.Subjob == entry.Subjob {
 				when := start.When
 				entry.Forecast = &when
+				break
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // mayRead tells whether the caller may read a job.

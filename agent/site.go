@@ -35,9 +35,15 @@ type replica interface {
 	SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error)
 	// SubmitJob admits a job.
 	SubmitJob(ctx context.Context, guard structs.Guard, user, key string, job *structs.Job) (jobID string, index uint64, err error)
-	// Foresee lets ask look at the futures of this server's state, which know
-	// the state at index fresh.
-	Foresee(ctx context.Context, fresh uint64, ask func(*forecast.Futures) error) error
+	// Picture shows the future of this server's state, at least as it was at index
+	// knows. It is shared with all who ask.
+	Picture(ctx context.Context, knows uint64, jobID string) (*server.Picture, error)
+	// Preview lets ask compute with the futures of the newest picture, when it is
+	// the turn of who asks.
+	Preview(ctx context.Context, who server.Asker, ask func(*forecast.Futures) error) error
+	// Try lets ask compute with a scheduler's board that has this server's newest
+	// state, when it is the turn of who asks.
+	Try(ctx context.Context, who server.Asker, ask func(*scheduler.Board)) error
 	// Consult lets ask read a scheduler's board with this server's newest state.
 	Consult(ctx context.Context, ask func(*scheduler.Board)) error
 	// Admit lets a new agent in and gives its certificate.

@@ -117,6 +117,7 @@ func (p *player) run(work int) int {
 		if p.coarse {
 			p.board.SpareEstimates(p.at, p.reservedUntil())
 		}
+		p.in.pause()
 		plan := p.board.Pass(p.at, p.seed)
 		took += each + len(plan.Gangs)
 		more = p.carryOut(&plan)

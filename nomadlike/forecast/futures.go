@@ -201,6 +201,7 @@ func (f *Futures) Now() structs.UnixNano { return f.now }
 func (f *Futures) Queue() []Start {
 	starts := make([]Start, f.queued)
 	for i := range starts {
+		f.in.pause()
 		starts[i] = f.startOf(i)
 	}
 	f.straighten(starts)

@@ -56,6 +56,16 @@ type Input struct {
 	// Exact lets the scheduler make a pass after every single end, for about three
 	// times the work. It is so anyway where run times are known or nothing passes.
 	Exact bool
+	// Pause is called every millisecond or so of the work, so that whoever looks can
+	// let others go first; nil: nobody waits.
+	Pause func()
+}
+
+// pause lets others go first.
+func (in *Input) pause() {
+	if in.Pause != nil {
+		in.Pause()
+	}
 }
 
 // Times is what is known of run times.

@@ -1,7 +1,6 @@
 package forecast
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -26,39 +25,7 @@ func TimelineOf(in Input, now structs.UnixNano, horizon structs.Duration, seed u
 // Timeline draws what happens on nodes until a horizon, 0 for HorizonTimeline;
 // of all nodes, or of those that wanted chooses.
 func (f *Futures) Timeline(horizon structs.Duration, wanted func(*structs.Node) bool) Timeline {
-	if horizon <= 0 {
-		horizon = HorizonTimeline
-	}
-	t := Timeline{From: f.now, To: min(f.now.Add(horizon.Std()), f.horizon), Rows: []Row{}}
-	rows := make(map[string]int)
-	for node := range f.base.Nodes() {
-		if wanted != nil && !wanted(node) {
-			continue
-		}
-		if len(t.Rows) == RowsMax {
-			t.More++
-			continue
-		}
-		rows[node.ID] = len(t.Rows)
-		t.Rows = append(t.Rows, Row{NodeID: node.ID, Node: node.Name, Pool: node.PoolName(), Devices: len(node.Devices), Away: !node.Schedulable(), Bars: []Bar{}})
-	}
-	put := func(nodeID string, bar Bar) {
-		if at, ok := rows[nodeID]; ok {
-			t.Rows[at].Bars = append(t.Rows[at].Bars, bar)
-		}
-	}
-	f.drawHolds(t.To, put)
-	f.drawReserved(t.To, put)
-	for i := range t.Rows {
-		row := &t.Rows[i]
-		slices.SortStableFunc(row.Bars, func(a, b Bar) int {
-			return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.JobID, b.JobID), cmp.Compare(a.Subjob, b.Subjob), cmp.Compare(a.Kind, b.Kind))
-		})
-		if over := len(row.Bars) - BarsMax; over > 0 {
-			row.Bars, row.More = row.Bars[:BarsMax], over
-		}
-	}
-	return t
+	return f.Draw().Timeline(horizon, wanted)
 }
 
 // drawHolds draws the gangs of the most typical future.

@@ -2,7 +2,11 @@ package server
 
 import (
 	"context"
+	"iter"
 	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -11,6 +15,7 @@ import (
 	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/outlook"
 )
 
 // How looks into the future are made.
@@ -29,25 +34,93 @@ const (
 	// futuresMin how few those may be.
 	foresightCost = 2 * time.Second
 	futuresMin    = 8
+	// foresightRest is for how many times of its cost nobody looks again after a
+	// look, whoever wants to know something newer.
+	foresightRest = 2
+	// A look waits for writes as long as it works itself, at most, and foresightStep
+	// at a time: under constant writes it takes twice as long, and not for ever.
+	foresightStep = time.Millisecond
 )
 
 // foresight looks into the future for whoever asks, beside the queue loop and
 // with a board and a model of its own. Every server can do it: it reads its
 // own copy of the state. What it holds is made at the first question.
+//
+//	asks ──► picture of a moment ago ──good──► answer, without a lock
+//	              │ not good
+//	              ▼
+//	         the one look that goes on ──► the next picture, for all who asked
+//	              ▲
+//	turns: one computes at a time, looks first, then previews, user by user
 type foresight struct {
-	place   chan struct{} // holds the one token of whoever looks; guards the rest
+	now     func() time.Time
+	store   *state.Store
+	turns   *turns
+	writing atomic.Int32            // submissions under way: they go first
+	newest  atomic.Pointer[Picture] // nil: nobody has looked
+
+	// Of whose turn it is.
 	board   *scheduler.Board
 	times   runTimes
 	past    calibration
-	newest  *forecast.Futures
-	index   uint64        // schedule index of newest
-	knows   uint64        // index of the state that newest knows
-	cost    time.Duration // that newest took
-	futures int           // that the next look samples
+	shown   *forecast.Futures // that the newest picture shows
+	futures int               // that the next look samples
+	work    work              // of whoever computes now
+
+	reading struct { // for what is read off a board and not computed
+		sync.Mutex
+		board *scheduler.Board
+	}
+
+	mu struct {
+		sync.Mutex
+		going  chan struct{} // closed when the look that goes on has ended; nil: none does
+		ended  time.Time     // when the newest look did
+		looks  int           // ever begun
+		closed bool
+		tasks  sync.WaitGroup
+	}
 }
 
-func newForesight() *foresight {
-	return &foresight{place: make(chan struct{}, 1), futures: forecast.FuturesDefault}
+func newForesight(config *Config) *foresight {
+	return &foresight{now: config.Now, store: config.Store, turns: newTurns(), futures: forecast.FuturesDefault}
+}
+
+// close lets nobody look any more, and waits for who does.
+func (f *foresight) close() {
+	f.mu.Lock()
+	f.mu.closed = true
+	f.mu.Unlock()
+	f.mu.tasks.Wait()
+}
+
+// Picture is what one look into the future showed. Everybody who asks gets the
+// same one until the next; it never changes.
+type Picture struct {
+	At     structs.UnixNano
+	Starts []forecast.Start // of everything that waits
+
+	drawing  *forecast.Drawing
+	ofJob    map[string][]int32 // places in Starts
+	schedule uint64             // schedule index of the state that it shows
+	knows    uint64             // index of that state
+	cost     time.Duration      // that it took
+}
+
+// OfJob yields the starts of a job.
+func (p *Picture) OfJob(id string) iter.Seq[*forecast.Start] {
+	return func(yield func(*forecast.Start) bool) {
+		for _, at := range p.ofJob[id] {
+			if !yield(&p.Starts[at]) {
+				return
+			}
+		}
+	}
+}
+
+// Timeline cuts a timeline out of the picture, which is the caller's to change.
+func (p *Picture) Timeline(horizon structs.Duration, wanted func(*structs.Node) bool) outlook.Timeline {
+	return p.drawing.Timeline(horizon, wanted)
 }
 
 // runTimes is a model of run times that follows the state's past runs.
@@ -106,94 +179,217 @@ func ongoing(board *scheduler.Board) func(func(predict.Ongoing) bool) {
 	}
 }
 
-// Newest as the index for Foresee asks for the futures of the newest state, as
-// long as looks are not dear: who asks about one job has often just changed
-// something.
+// Newest as the index for Picture asks for the newest state, as long as looks
+// are not dear: who asks about one job has often just changed something.
 const Newest = math.MaxUint64
 
-// Foresee lets ask look at the futures of this server's state: those of a moment
-// ago when they are good enough and know the state at index fresh (0: any), else
-// new ones, which may take some seconds with a very long queue. ask is called by
-// one goroutine at a time and must not keep what it is given. The error is ask's,
-// or CodeTimeout when ctx ends before it is its turn.
-func (s *Server) Foresee(ctx context.Context, fresh uint64, ask func(*forecast.Futures) error) error {
-	f := s.foresight
-	if err := f.enter(ctx); err != nil {
-		return err
-	}
-	defer f.leave()
-	snapshot, now := s.config.Store.Snapshot(), s.now()
-	stale := f.knows < fresh
-	if fresh == Newest {
-		stale = f.cost <= foresightDear && snapshot.ScheduleIndex() != f.index
-	}
-	if stale || !f.good(snapshot, now) {
-		f.look(snapshot, now, s.config.Now)
-	}
-	return ask(f.newest)
+// Picture shows the future of this server's state: as it was a moment ago when
+// that is good enough and knows the state at index knows (0: any), else as it is
+// now. However many ask, one look at a time goes on, and all who wait share it.
+// While a dear one goes on, the picture before it is the answer, also about a job
+// that it names. The error is CodeTimeout when ctx ends before there is one, or
+// CodeUnavailable when this server stops.
+func (s *Server) Picture(ctx context.Context, knows uint64, jobID string) (*Picture, error) {
+	return s.foresight.picture(ctx, knows, jobID)
 }
 
-// Consult lets ask read a scheduler's board with this server's newest state. It
-// must not change the board, nor keep it. The error is CodeTimeout when ctx ends
-// before it is its turn.
-func (s *Server) Consult(ctx context.Context, ask func(*scheduler.Board)) error {
+// Preview lets ask compute with the futures of the newest picture, when it is
+// the turn of who asks; see turns. ask must not keep what it is given. The error
+// is ask's, or of those of turns.enter.
+func (s *Server) Preview(ctx context.Context, who Asker, ask func(*forecast.Futures) error) error {
 	f := s.foresight
-	if err := f.enter(ctx); err != nil {
+	if err := f.turns.reserve(who); err != nil {
 		return err
 	}
-	defer f.leave()
-	ask(f.synced(s.config.Store.Snapshot()))
+	defer f.turns.release(who)
+	if _, err := f.picture(ctx, Newest, ""); err != nil {
+		return err
+	}
+	leave, err := f.turns.enter(ctx, who)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	f.work.begin(f.now())
+	return ask(f.shown)
+}
+
+// Try lets ask compute with a scheduler's board that has this server's newest
+// state, when it is the turn of who asks. It must change clones of the board
+// alone, and keep nothing.
+func (s *Server) Try(ctx context.Context, who Asker, ask func(*scheduler.Board)) error {
+	f := s.foresight
+	if err := f.turns.reserve(who); err != nil {
+		return err
+	}
+	defer f.turns.release(who)
+	leave, err := f.turns.enter(ctx, who)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ask(synced(&f.board, f.store.Snapshot()))
 	return nil
 }
 
-// enter waits for the token of who looks.
-func (f *foresight) enter(ctx context.Context) error {
-	select {
-	case f.place <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return structs.NewError(structs.CodeTimeout, "server.foresight_busy").Because(ctx.Err())
+// Consult lets ask read a scheduler's board with this server's newest state. It
+// must not change the board, nor keep it, nor take long: it waits for nobody who
+// computes, and others who read wait for it.
+func (s *Server) Consult(ctx context.Context, ask func(*scheduler.Board)) error {
+	f := s.foresight
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	if err := ctx.Err(); err != nil {
+		return structs.NewError(structs.CodeTimeout, "server.foresight_busy").Because(err)
+	}
+	ask(synced(&f.reading.board, f.store.Snapshot()))
+	return nil
+}
+
+// synced brings a board to a state, and makes it when there is none yet.
+func synced(board **scheduler.Board, snapshot *state.Snapshot) *scheduler.Board {
+	if *board == nil {
+		*board = scheduler.NewBoard(rules())
+	}
+	(*board).Sync(snapshot)
+	return *board
+}
+
+// over is the end of a look that has ended.
+var over = func() <-chan struct{} { ended := make(chan struct{}); close(ended); return ended }()
+
+// picture gives the newest picture that answers, and waits for one otherwise.
+func (f *foresight) picture(ctx context.Context, knows uint64, jobID string) (*Picture, error) {
+	for {
+		snapshot, now := f.store.Snapshot(), structs.At(f.now())
+		p := f.newest.Load()
+		answers := p != nil && p.answers(snapshot, knows, jobID)
+		if answers && p.good(snapshot, now) {
+			return p, nil
+		}
+		ended, err := f.lookOnce(p)
+		if err != nil {
+			return nil, err
+		}
+		if answers && p.cost > foresightDear && now.Sub(p.At) < foresightOld+2*p.cost {
+			return p, nil // the next one is on its way
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return nil, structs.NewError(structs.CodeTimeout, "server.foresight_busy").Because(ctx.Err())
+		}
 	}
 }
 
-func (f *foresight) leave() { <-f.place }
-
-// synced is the board, brought to a state.
-func (f *foresight) synced(snapshot *state.Snapshot) *scheduler.Board {
-	if f.board == nil {
-		f.board = scheduler.NewBoard(rules())
+// answers tells whether a picture knows enough of a state.
+func (p *Picture) answers(snapshot *state.Snapshot, knows uint64, jobID string) bool {
+	switch dear := p.cost > foresightDear; {
+	case knows == Newest:
+		return dear || p.schedule == snapshot.ScheduleIndex()
+	case p.knows >= knows:
+		return true
+	default:
+		return dear && len(p.ofJob[jobID]) > 0
 	}
-	f.board.Sync(snapshot)
-	return f.board
 }
 
-// good tells whether the newest look answers for a state.
-func (f *foresight) good(snapshot *state.Snapshot, now structs.UnixNano) bool {
-	if f.newest == nil {
-		return false
+// good tells whether a picture is young enough for a state.
+func (p *Picture) good(snapshot *state.Snapshot, now structs.UnixNano) bool {
+	lasts := min(4*p.cost, foresightFresh)
+	if p.cost > foresightDear {
+		lasts = min(10*p.cost, foresightOld)
 	}
-	lasts := min(4*f.cost, foresightFresh)
-	if f.cost > foresightDear {
-		lasts = min(10*f.cost, foresightOld)
-	}
-	age := now.Sub(f.newest.Now())
-	return age < lasts || age < foresightStale && snapshot.ScheduleIndex() == f.index
+	age := now.Sub(p.At)
+	return age < lasts || age < foresightStale && snapshot.ScheduleIndex() == p.schedule
 }
 
-// look makes new futures.
-func (f *foresight) look(snapshot *state.Snapshot, now structs.UnixNano, clock func() time.Time) {
-	begin := clock()
-	f.synced(snapshot)
+// lookOnce begins a look unless one goes on, or has ended since the caller had
+// seen a picture; the channel is closed when it has ended.
+func (f *foresight) lookOnce(seen *Picture) (<-chan struct{}, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.going != nil {
+		return f.mu.going, nil
+	}
+	if f.newest.Load() != seen {
+		return over, nil
+	}
+	if f.mu.closed {
+		return nil, structs.NewError(structs.CodeUnavailable, "server.stopping")
+	}
+	rest := time.Duration(0)
+	if p := f.newest.Load(); p != nil {
+		rest = max(0, foresightRest*p.cost-f.now().Sub(f.mu.ended))
+		if p.cost <= foresightDear {
+			rest = min(rest, p.cost)
+		}
+	}
+	ended := make(chan struct{})
+	f.mu.going = ended
+	f.mu.looks++
+	f.mu.tasks.Go(func() {
+		if rest > 0 {
+			time.Sleep(rest) // seconds at most
+		}
+		f.turns.enterFirst()
+		f.look()
+		f.turns.leave()
+		f.mu.Lock()
+		f.mu.going, f.mu.ended = nil, f.now()
+		f.mu.Unlock()
+		close(ended)
+	})
+	return ended, nil
+}
+
+// look makes a new picture. It belongs to whose turn it is.
+func (f *foresight) look() {
+	snapshot, begin := f.store.Snapshot(), f.now()
+	now := structs.At(begin)
+	f.work.begin(begin)
+	board := synced(&f.board, snapshot)
 	f.times.follow(snapshot)
 	f.past.follow(snapshot)
-	view := f.times.model.Outlook(now, ongoing(f.board))
-	f.board.SetModel(view)
-	f.index, f.knows = snapshot.ScheduleIndex(), snapshot.Index()
-	f.newest = forecast.Look(forecast.Input{Board: f.board, Times: forecast.Learned(view), Calibration: f.past.calibrator, Futures: f.futures}, now, f.index)
-	f.cost = clock().Sub(begin)
+	view := f.times.model.Outlook(now, ongoing(board))
+	board.SetModel(view)
+	p := &Picture{At: now, schedule: snapshot.ScheduleIndex(), knows: snapshot.Index()}
+	f.shown = forecast.Look(forecast.Input{
+		Board: board, Times: forecast.Learned(view), Calibration: f.past.calibrator, Futures: f.futures, Pause: f.giveWay,
+	}, now, p.schedule)
+	p.Starts, p.drawing = f.shown.Queue(), f.shown.Draw()
+	p.ofJob = make(map[string][]int32, len(p.Starts))
+	for i := range p.Starts {
+		id := p.Starts[i].JobID
+		p.ofJob[id] = append(p.ofJob[id], int32(i))
+	}
+	p.cost = f.now().Sub(begin) - f.work.waited
 	f.futures = forecast.FuturesDefault
-	if f.cost > foresightCost { // fewer futures are coarser, and better than an answer that comes too late
-		f.futures = max(futuresMin, int(float64(forecast.FuturesDefault)*foresightCost.Seconds()/f.cost.Seconds()))
+	if p.cost > foresightCost { // fewer futures are coarser, and better than an answer that comes too late
+		f.futures = max(futuresMin, int(float64(forecast.FuturesDefault)*foresightCost.Seconds()/p.cost.Seconds()))
+	}
+	f.newest.Store(p)
+}
+
+// work is a piece of computing.
+type work struct {
+	began  time.Time
+	waited time.Duration // for writes
+}
+
+func (w *work) begin(now time.Time) { *w = work{began: now} }
+
+// giveWay lets whatever else is ready on this processor run, and waits a moment
+// when somebody writes.
+func (f *foresight) giveWay() {
+	runtime.Gosched()
+	if f.writing.Load() == 0 {
+		return
+	}
+	now := f.now()
+	if w := &f.work; 2*w.waited <= now.Sub(w.began) {
+		time.Sleep(foresightStep)
+		w.waited += f.now().Sub(now)
 	}
 }
 
@@ -245,23 +441,24 @@ func waits(snapshot *state.Snapshot) bool {
 
 // keepForecasts puts the answers that are new into the log.
 func (s *Server) keepForecasts(ctx context.Context, snapshot *state.Snapshot) {
+	picture, err := s.Picture(ctx, snapshot.Index(), "")
+	if err != nil {
+		return
+	}
 	var kept []structs.Forecast
-	err := s.Foresee(ctx, snapshot.Index(), func(futures *forecast.Futures) error {
-		for _, start := range futures.Queue() {
-			if len(kept) == forecastsMax {
-				break
-			}
-			if start.Verdict != forecast.VerdictLater && start.Verdict != forecast.VerdictNow {
-				continue
-			}
-			said := start.Forecast(futures.Now())
-			if worthKeeping(snapshot.Forecast(start.JobID, start.Subjob, start.Attempt), said) {
-				kept = append(kept, said)
-			}
+	for _, start := range picture.Starts {
+		if len(kept) == forecastsMax {
+			break
 		}
-		return nil
-	})
-	if err != nil || len(kept) == 0 {
+		if start.Verdict != forecast.VerdictLater && start.Verdict != forecast.VerdictNow {
+			continue
+		}
+		said := start.Forecast(picture.At)
+		if worthKeeping(snapshot.Forecast(start.JobID, start.Subjob, start.Attempt), said) {
+			kept = append(kept, said)
+		}
+	}
+	if len(kept) == 0 {
 		return
 	}
 	if _, _, err := s.decide(ctx, structs.CommandForecasts, &structs.Forecasts{Forecasts: kept}); err != nil && ctx.Err() == nil {

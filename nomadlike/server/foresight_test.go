@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +63,133 @@ func TestForecastsAreCalibrated(t *testing.T) {
 		older := state.New().Snapshot()
 		if stepwise.follow(older); said(stepwise) != before {
 			t.Errorf("after a restore %v, want %v", said(stepwise), before)
+		}
+	})
+}
+
+// pictures lets many ask at once, and gives what they got.
+func pictures(t *testing.T, s *Server, knows uint64) map[*Picture]int {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	got := make(map[*Picture]int)
+	for range 50 {
+		group.Go(func() {
+			picture, err := s.Picture(t.Context(), knows, "")
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			got[picture]++
+		})
+	}
+	group.Wait()
+	return got
+}
+
+// looks tells how many looks were ever begun.
+func (f *foresight) looks() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mu.looks
+}
+
+// However many ask, there is one look for each change, and all see the same.
+func TestOneLookForEachChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2)
+		follower := c.servers[1] // nobody asks it by itself
+		for i := range 5 {
+			c.submit(1, testJob(fmt.Sprint("j", i), 1))
+			pass(time.Minute) // the leader explains and keeps what it foresees, which are changes too
+			for range 3 {
+				if got := pictures(t, follower, Newest); len(got) != 1 {
+					t.Errorf("50 who asked got %d pictures", len(got))
+				}
+			}
+			if looks := follower.foresight.looks(); looks != i+1 {
+				t.Errorf("%d looks for %d changes", looks, i+1)
+			}
+		}
+	})
+}
+
+// While somebody computes, those who want a picture have the one before, a dear
+// look is not made again for everybody who knows something newer, and submissions
+// go on.
+func TestNobodyWaitsForWhoComputes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2)
+		c.submit(1, testJob("first", 1))
+		follower := c.servers[1]
+		before := pictures(t, follower, Newest)
+		f := follower.foresight
+		entered, done := make(chan struct{}), make(chan struct{})
+		var preview sync.WaitGroup
+		preview.Go(func() {
+			if err := follower.Preview(t.Context(), Asker{User: "ann"}, func(*forecast.Futures) error {
+				close(entered)
+				<-done
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-entered
+		dear := *f.newest.Load()
+		dear.cost = 4 * time.Second
+		f.newest.Store(&dear)
+		first := dear.Starts[0].JobID
+		second := c.submit(1, testJob("second", 1)) // nothing waits for the preview
+		time.Sleep(foresightOld + time.Second)
+		for range 100 {
+			picture, err := follower.Picture(t.Context(), follower.Store().Snapshot().Index(), first)
+			if err != nil || picture != &dear {
+				t.Fatalf("a job that the picture names: %v %v, before %v", picture, err, before)
+			}
+		}
+		if looks := f.looks(); looks != 2 {
+			t.Errorf("%d looks, want 2: the one that waits for its turn is for all", looks)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := follower.Picture(short, follower.Store().Snapshot().Index(), second); structs.CodeOf(err) != structs.CodeTimeout {
+			t.Errorf("a job that no picture names yet: %v", err)
+		}
+		close(done)
+		preview.Wait()
+		picture, err := follower.Picture(t.Context(), follower.Store().Snapshot().Index(), second)
+		if err != nil || len(slices.Collect(picture.OfJob(second))) != 1 || f.looks() != 2 {
+			t.Errorf("the next picture: %+v %v after %d looks", picture, err, f.looks())
+		}
+	})
+}
+
+// Who computes waits while somebody writes, and no longer than it works.
+func TestWritesGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newForesight(&Config{Now: time.Now})
+		waited := func(calls int) time.Duration {
+			begin := time.Now()
+			for range calls {
+				f.giveWay()
+			}
+			return time.Since(begin)
+		}
+		f.work.begin(time.Now())
+		if span := waited(100); span != 0 {
+			t.Errorf("nobody writes, and it waits %v", span)
+		}
+		f.writing.Add(1)
+		if span := waited(1); span != foresightStep {
+			t.Errorf("somebody writes, and it waits %v", span)
+		}
+		for range 100 {
+			time.Sleep(10 * time.Millisecond) // of work
+			waited(20)
+		}
+		if total := time.Since(f.work.began); 2*f.work.waited > total+2*foresightStep || 3*f.work.waited < total {
+			t.Errorf("of %v it waited %v", total, f.work.waited)
 		}
 	})
 }

@@ -180,15 +180,12 @@ func TestEveryServerForesees(t *testing.T) {
 			if err := server.Fresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			err := server.Foresee(t.Context(), 0, func(futures *forecast.Futures) error {
-				starts := futures.Queue()
-				if len(starts) != 1 || starts[0].JobID != id || starts[0].Verdict != forecast.VerdictLater {
-					t.Errorf("server %d foresees %+v", i+1, starts)
-				}
-				return nil
-			})
+			picture, err := server.Picture(t.Context(), 0, "")
 			if err != nil {
-				t.Error(err)
+				t.Fatal(err)
+			}
+			if starts := picture.Starts; len(starts) != 1 || starts[0].JobID != id || starts[0].Verdict != forecast.VerdictLater {
+				t.Errorf("server %d foresees %+v", i+1, starts)
 			}
 			if err := server.Consult(t.Context(), func(board *scheduler.Board) {
 				for running := range board.Running() {

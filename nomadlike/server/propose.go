@@ -39,6 +39,8 @@ func (s *Server) Submit(ctx context.Context, kind structs.CommandKind, by string
 // its reason. While a server of an older protocol may have to apply it, the
 // command goes without its guard, which that server would not understand.
 func (s *Server) SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
+	s.foresight.writing.Add(1)
+	defer s.foresight.writing.Add(-1)
 	if err := s.understood(kind, body); err != nil {
 		return structs.ApplyResult{}, 0, err
 	}

@@ -49,7 +49,7 @@ func Open(config Config) (*Server, error) {
 		contact: newContact(),
 		members: newMemberCache(),
 
-		foresight: newForesight(),
+		foresight: newForesight(&config),
 		cancel:    cancel,
 		closing:   ctx.Done(),
 	}
@@ -65,6 +65,7 @@ func (s *Server) Close() {
 	s.cancel()
 	s.sessions.close()
 	s.tasks.Wait()
+	s.foresight.close()
 }
 
 // followLeadership does the leader's duties while this server leads.

@@ -49,6 +49,7 @@ func figures() []figure {
 		{"life_rank_dies", rankDies},
 		{"life_node_loss_resumed", gangResumes},
 		{"forecast", forecasts},
+		{"pictures", pictures},
 		{"fleet", manyNodes},
 		{"queue", queueFigures},
 		{"devices", devices},
