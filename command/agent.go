@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -149,24 +148,12 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 		reload, stop := env.reloads(load, log)
 		defer stop()
 		if config.Server.Enabled {
-			env.collectSeldom()
+			defer env.paceCollection()()
 		}
 		return agent.Run(env.Context, config, agent.Options{
 			Log: log, Level: level, Out: env.Stdout, Language: env.Language, Version: Version, Getenv: env.Getenv, Reload: reload,
 			UI: agent.Pages(ui.Files()),
 		})
-	}
-}
-
-// serverGC is how much a server's heap may grow before garbage is collected, in
-// per cent of what is in use: with thousands of nodes a quarter of its processor
-// time goes there at Go's own 100.
-const serverGC = 200
-
-// collectSeldom sets that, unless the environment says something else.
-func (env *Env) collectSeldom() {
-	if env.Getenv("GOGC") == "" {
-		debug.SetGCPercent(serverGC)
 	}
 }
 

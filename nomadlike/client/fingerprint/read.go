@@ -43,11 +43,19 @@ func Read() (Machine, error) {
 	m.CPUMax = readCgroup(own, "", "cpu.max")
 	m.CFSQuota = readCgroup(own, "cpu", "cpu.cfs_quota_us")
 	m.CFSPeriod = readCgroup(own, "cpu", "cpu.cfs_period_us")
-	m.MemoryMax = readCgroup(own, "", "memory.max")
-	if m.MemoryMax == "" {
-		m.MemoryMax = readCgroup(own, "memory", "memory.limit_in_bytes")
-	}
+	m.MemoryMax = readMemoryMax(own)
 	return m, nil
+}
+
+// MemoryMax is how much memory this process may use together with the others
+// of its cgroup, in bytes; 0 without a limit.
+func MemoryMax() int64 { return parseMemoryMax(readMemoryMax(read("/proc/self/cgroup"))) }
+
+func readMemoryMax(own string) string {
+	if text := readCgroup(own, "", "memory.max"); text != "" {
+		return text
+	}
+	return readCgroup(own, "memory", "memory.limit_in_bytes")
 }
 
 // readCgroup reads a limit of this process's own cgroup; controller is "" for

@@ -1,0 +1,85 @@
+package command
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestNextGC(t *testing.T) {
+	settle := func(live uint64, share float64) int {
+		allowed := serverGC
+		for range 100 {
+			allowed = nextGC(live, share, allowed)
+		}
+		return allowed
+	}
+	for _, test := range []struct {
+		name  string
+		live  uint64
+		share float64
+		want  int
+	}{
+		{"nothing known yet", 0, 0, serverGC},
+		{"a small heap", 30 << 20, 0, serverGC},
+		{"20,000 jobs and little to do", 100 << 20, 0.01, 64},
+		{"a large heap and little to do", 1 << 30, 0.01, serverGCLeast},
+		{"thousands of nodes", 1 << 30, 0.2, serverGC},
+	} {
+		if got := settle(test.live, test.share); got != test.want {
+			t.Errorf("%s: %d per cent, not %d", test.name, got, test.want)
+		}
+	}
+	if got := nextGC(1<<30, (serverGCBusy+serverGCQuiet)/2, 77); got != 77 {
+		t.Errorf("neither busy nor quiet: 77 becomes %d", got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		live, share := rapid.Uint64().Draw(t, "live"), rapid.Float64Range(0, 1).Draw(t, "share")
+		allowed := nextGC(live, share, rapid.IntRange(serverGCLeast, serverGC).Draw(t, "allowed"))
+		if allowed < serverGCLeast || allowed > serverGC {
+			t.Errorf("%d per cent", allowed)
+		}
+	})
+}
+
+// The runtime knows by these names what the pace is measured by.
+func TestReadCollection(t *testing.T) {
+	before := readCollection()
+	for range 3 {
+		runtime.GC()
+	}
+	now := readCollection()
+	if share := now.since(before); now.live == 0 || now.collecting <= before.collecting || share <= 0 || share > 1 {
+		t.Errorf("%+v after %+v: share %v", now, before, share)
+	}
+	if share := now.since(now); share != 0 {
+		t.Errorf("nothing happened, and collecting took %v of it", share)
+	}
+}
+
+func TestPaceStops(t *testing.T) {
+	t.Cleanup(restorePace())
+	synctest.Test(t, func(t *testing.T) {
+		env, _, _ := paper()
+		env.Getenv = func(string) string { return "" }
+		stop := env.paceCollection()
+		pause(t.Context(), 3*time.Second) // virtual
+		stop()
+		env.Getenv = func(string) string { return "100" }
+		env.paceCollection()()
+	})
+}
+
+// restorePace gives the process back the pace that it has now.
+func restorePace() func() {
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+	debug.SetGCPercent(percent)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
+}
