@@ -40,7 +40,8 @@ func (f *fault) has(t trait) bool { return f.traits&t != 0 }
 
 // goesOnAfter is how long a fault must last before no write at all in it is a
 // finding, on a machine that has processors for it: many times what the others
-// need to elect a leader, since what is judged is whether writes go on.
+// need to elect a leader, since what is judged is whether writes go on. Half of
+// it may pass before the first: a disk that has just become full takes some more.
 const goesOnAfter = 8 * time.Second
 
 // strike is one fault that happens now.
@@ -108,6 +109,7 @@ func faults() []fault {
 		{"no-big-packets-of-client", 3 * second, 8 * second, 0, filter(client, "OUTPUT", "-d", "-m", "length", "--length", "1200:65535")},
 		{"server-replaced", 5 * second, 7 * second, 0, replaceServer},
 		{"restore", 3 * second, 6 * second, 0, restore},
+		{"restore-after-loss", 7 * second, 10 * second, 0, restoreAfterLoss},
 		{"clock-of-leader", 4 * second, 9 * second, 0, clock(leader)},
 		{"clock-of-follower", 4 * second, 9 * second, 0, clock(follower)},
 		{"clock-of-client", 4 * second, 9 * second, 0, clock(client)},

@@ -275,11 +275,28 @@ func (c *cluster) form(ctx context.Context, clientConfig string) error {
 	}
 	joinClient, joinServer := filepath.Join(first.data(), "join-client"), filepath.Join(first.data(), "join-server")
 	err := wait(ctx, patient(recoveryMax), "the join lines of the first server", func(context.Context) bool {
-		info, err := os.Stat(joinClient)
-		return err == nil && info.Size() > 0
+		for _, file := range []string{joinClient, joinServer} {
+			if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+				return false
+			}
+		}
+		return true
 	})
 	if err != nil {
 		return err
+	}
+	// They have files of their own, as on machines of their own: the server that
+	// made them removes them when they are spent.
+	for _, file := range []*string{&joinClient, &joinServer} {
+		copied := filepath.Join(c.dir, filepath.Base(*file))
+		data, err := os.ReadFile(*file)
+		if err == nil {
+			err = os.WriteFile(copied, data, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("keep a join token: %w", err)
+		}
+		*file = copied
 	}
 	for _, h := range servers[1:] {
 		if err := c.start(h, "-server", "-bootstrap-expect", expect, "-join-token-file", joinServer); err != nil {

@@ -203,8 +203,14 @@ func attack(ctx context.Context, o options, binary string) (_ *report, err error
 	}
 	endLoad()
 	w.wait()
+	if ctx.Err() != nil { // found, or interrupted: the end of it would show nothing
+		return r.ended(ctx, h)
+	}
 	say("all is healed; waiting for the end of all jobs")
 	w.settle(ctx)
+	if ctx.Err() != nil {
+		return r.ended(ctx, h)
+	}
 	_ = wait(ctx, patient(30*time.Second), "nothing left", func(context.Context) bool { return len(c.leftovers(s.allocs())) == 0 })
 	for _, text := range c.leftovers(s.allocs()) {
 		h.find("I12", text)
@@ -213,9 +219,8 @@ func attack(ctx context.Context, o options, binary string) (_ *report, err error
 		h.find("I13", text)
 	}
 	jobs, err := w.jobs(ctx)
-	if h.isFound() {
-		r.findings = h.mu.findings
-		return r, nil
+	if ctx.Err() != nil {
+		return r.ended(ctx, h)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs of the end: %w", err)
@@ -234,6 +239,16 @@ func attack(ctx context.Context, o options, binary string) (_ *report, err error
 	}
 	c.panics(h)
 	r.judge(h, w, s, jobs)
+	return r, nil
+}
+
+// ended is what is told of a run that ended before its time: it has found what was
+// sought, or somebody interrupted it.
+func (r *report) ended(ctx context.Context, h *history) (*report, error) {
+	if !h.isFound() {
+		return nil, fmt.Errorf("attack: %w", ctx.Err())
+	}
+	r.findings = h.mu.findings
 	return r, nil
 }
 
@@ -273,18 +288,17 @@ func (c *cluster) turn(ctx context.Context, h *history, s *sampler, step step, c
 	t.hit = names(strike.hit)
 	pass(ctx, step.Lasts)
 	if kind.has(writes) && step.Lasts >= goesOnAfter {
-		_ = wait(ctx, patient(goesOnAfter)-time.Since(struck), "a write", func(context.Context) bool { return h.ackedWithin(struck, time.Now()) > 0 })
+		_ = wait(ctx, patient(goesOnAfter)-time.Since(struck), "a write", func(context.Context) bool { return h.ackedWithin(struck.Add(goesOnAfter/2), time.Now()) > 0 })
 	}
 	if kind.has(loses) {
 		t.rerun = c.rerun(s, strike.hit, victims, t.at)
 	}
 	healed := time.Now()
-	count := h.ackedWithin(struck, healed)
-	if kind.has(halts) && count > 0 {
+	if count := h.ackedWithin(struck, healed); kind.has(halts) && count > 0 {
 		h.find("I28", fmt.Sprintf("%s: %d writes were acknowledged that began when most servers were down", kind.name, count))
 	}
-	if kind.has(writes) && count == 0 && step.Lasts >= goesOnAfter && ctx.Err() == nil {
-		h.find("writes", fmt.Sprintf("%s of %s: no write was acknowledged for %.0f s, and most servers are whole", kind.name, strings.Join(t.hit, ","), healed.Sub(struck).Seconds()))
+	if kind.has(writes) && h.ackedWithin(struck.Add(goesOnAfter/2), healed) == 0 && step.Lasts >= goesOnAfter && ctx.Err() == nil {
+		h.find("writes", fmt.Sprintf("%s of %s: no write was acknowledged for %.0f s, and most servers are whole", kind.name, strings.Join(t.hit, ","), healed.Sub(struck.Add(goesOnAfter/2)).Seconds()))
 	}
 	if err := strike.heal(ctx); err != nil {
 		h.find("nemesis", fmt.Sprintf("end of %s: %v", kind.name, err))

@@ -91,7 +91,7 @@ func plants() []plant {
 		},
 		{
 			name: "attempts-used-again", text: "a state that was brought back counts attempts on from where it was",
-			faults: "restore", finds: []string{"I2"},
+			faults: "restore-after-loss", finds: []string{"I2"},
 			edits: []edit{{"nomadlike/state/revive.go", "after.AttemptsFrom = revival.AttemptsFrom(max(subjob.Attempt, subjob.AttemptsFrom))", "after.AttemptsFrom = subjob.AttemptsFrom"}},
 		},
 	}
@@ -138,6 +138,9 @@ func findPlant(ctx context.Context, o options, p *plant) (bool, error) {
 	defer os.RemoveAll(filepath.Dir(binary))
 	o.only, o.sought = p.faults, p.finds
 	for try := range plantTries {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
 		o.seed += uint64(try)
 		r, err := attack(ctx, o, binary)
 		if err != nil {

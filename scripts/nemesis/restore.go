@@ -82,6 +82,20 @@ func restore(ctx context.Context, s *strike) error {
 	return nil
 }
 
+// restoreAfterLoss cuts a client off while the state goes on that will be given up:
+// gangs have newer attempts than the state that comes back knows.
+func restoreAfterLoss(ctx context.Context, s *strike) error {
+	on := s.cluster.ranks()["stayer-0"]
+	if err := restore(ctx, s); err != nil {
+		return err
+	}
+	lost := client(ctx, s)
+	if len(on) > 0 {
+		lost = []*host{s.cluster.named(on[s.chance.IntN(len(on))])}
+	}
+	return cut(func(context.Context, *strike) []*host { return lost })(ctx, s)
+}
+
 // begins notes that a state was saved which will be brought back, and returns
 // its number.
 func (h *history) begins(r restored) int {

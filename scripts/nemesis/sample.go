@@ -103,6 +103,9 @@ func (s *sampler) run(ctx context.Context) {
 	wg.Go(func() { every(ctx, 200*time.Millisecond, s.processes) })
 	wg.Go(func() { every(ctx, time.Second, func() { s.promises(ctx); s.voters(ctx) }) })
 	wg.Go(func() { every(ctx, 2*time.Second, s.resources) })
+	if len(s.h.sought) > 0 { // else at the end: there are many
+		wg.Go(func() { every(ctx, 2*time.Second, s.events) })
+	}
 	wg.Go(func() {
 		turn, servers := 0, s.c.servers()
 		every(ctx, stateEvery, func() {
@@ -177,6 +180,19 @@ func (s *sampler) begun() []begun {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.mu.began))
+}
+
+// events looks through all events there are so far.
+func (s *sampler) events() {
+	s.h.mu.Lock()
+	all := maps.Clone(s.h.mu.events)
+	s.h.mu.Unlock()
+	for _, text := range checkAttempts(all) {
+		s.h.find("I2", text)
+	}
+	for _, text := range checkReports(all) {
+		s.h.find("I1", text)
+	}
 }
 
 // stateEvery is how often the whole state of a server is looked through, one
