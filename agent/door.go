@@ -27,6 +27,7 @@ func (a *Agent) doorOver(replica replica) http.Handler {
 		replica: replica, store: a.store, log: a.log, now: a.now, lapseGrace: a.config.Server.LapseGrace, rand: rand.Reader, pool: a.pool, house: a.house,
 		identity: a.identity, addr: a.addr, spoolDir: a.config.DataDir, stopping: a.stopping,
 		survey:  asked,
+		keys:    a,
 		metrics: newMetrics(a.store, a.raft.IsLeader, a.raft.DiskFull, named), self: a.self, health: a.health,
 	}
 	if a.backups != nil {

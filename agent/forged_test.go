@@ -56,7 +56,7 @@ func forge(t testing.TB, node *Agent, name, rpcAddr string, seeds []string) *for
 		t.Fatal(err)
 	}
 	config := memberlist.DefaultLocalConfig()
-	config.Name, config.Label, config.SecretKey = name, gossip.DefaultLabel, node.identity.gossipKey
+	config.Name, config.Label, config.SecretKey = name, gossip.DefaultLabel, node.identity.gossip.primary()
 	config.BindAddr, config.BindPort, config.AdvertiseAddr = "127.0.0.1", 0, "127.0.0.1"
 	config.Logger = log.New(io.Discard, "", 0)
 	config.Delegate = forgedMeta(meta)

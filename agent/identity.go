@@ -32,7 +32,7 @@ import (
 //	setup-secret               first server only: makes the first token, once
 //	join-server, join-client   first server only: the join tokens it printed
 //	identity/                  made whole or not at all
-//	    agent.pem  agent-key.pem  ca.pem  gossip.key
+//	    agent.pem  agent-key.pem  ca.pem  gossip.key  gossip-keys.json
 //	    ca-key.pem  init.json  servers only
 //	    setup-secret  join-server  join-client  founder   first server only
 //	server/                    of package consensus
@@ -48,7 +48,8 @@ const (
 	caFile        = "ca.pem"
 	caKeyFile     = "ca-key.pem"
 	gossipKeyFile = "gossip.key"
-	gossipSumFile = "gossip.sum" // of the key, so that a key which somebody changed is told from the cluster's
+	gossipSumFile = "gossip.sum"       // of the key, so that a key which somebody changed is told from the cluster's
+	gossipOldFile = "gossip-keys.json" // keys beside it, in a rotation
 	initFile      = "init.json"
 	founderFile   = "founder"
 	serverDir     = "server"
@@ -62,7 +63,7 @@ type identity struct {
 	dir         string // data directory
 	credentials *auth.Credentials
 	caPEM       []byte
-	gossipKey   []byte
+	gossip      gossipKeys
 
 	ca      *auth.CA             // servers only
 	init    *structs.ClusterInit // servers only: the cluster's record for the log
@@ -139,7 +140,8 @@ func readIdentity(dir, base string) (*identity, error) {
 	if id.credentials, err = auth.ParseCredentials(files[agentFile], files[agentKeyFile], id.caPEM); err != nil {
 		return nil, err
 	}
-	if id.gossipKey, err = parseGossipKey(strings.TrimSpace(string(files[gossipKeyFile]))); err != nil {
+	key, err := parseGossipKey(strings.TrimSpace(string(files[gossipKeyFile])))
+	if err != nil {
 		return nil, err
 	}
 	sum, err := os.ReadFile(filepath.Join(base, gossipSumFile))
@@ -150,14 +152,17 @@ func readIdentity(dir, base string) (*identity, error) {
 	case string(sum) != gossipSum(files[gossipKeyFile]):
 		return nil, structs.NewError(structs.CodeConflict, "agent.refuse.gossip_key", "file", filepath.Join(base, gossipKeyFile))
 	}
+	if err := id.gossip.read(base, key); err != nil {
+		return nil, err
+	}
 	if id.role() != auth.RoleServer {
 		return id, nil
 	}
-	key, err := os.ReadFile(filepath.Join(base, caKeyFile))
+	caKey, err := os.ReadFile(filepath.Join(base, caKeyFile))
 	if err != nil {
 		return nil, err
 	}
-	if id.ca, err = auth.ParseCA(id.caPEM, key, id.credentials.Self.Cluster); err != nil {
+	if id.ca, err = auth.ParseCA(id.caPEM, caKey, id.credentials.Self.Cluster); err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(filepath.Join(base, initFile))
@@ -324,7 +329,7 @@ func foundCluster(config Config, addr string, now time.Time) (*identity, error) 
 	rand.Read(gossipKey)
 	maps.Copy(files, identityFiles{
 		agentFile: issued.ChainPEM, agentKeyFile: issued.KeyPEM, caFile: ca.CertificatePEM(), caKeyFile: caKey,
-		gossipKeyFile: []byte(base64.StdEncoding.EncodeToString(gossipKey) + "\n"), initFile: initJSON, founderFile: nil,
+		gossipKeyFile: []byte(encodeGossipKey(gossipKey) + "\n"), initFile: initJSON, founderFile: nil,
 	})
 	if err := files.save(dir); err != nil {
 		return nil, err
@@ -405,6 +410,8 @@ func (i *identity) renewed(chainPEM, keyPEM []byte) (*auth.Credentials, error) {
 	}
 	// Key and certificate are two files; a crash between them would leave a
 	// pair that does not fit, so the whole directory is made anew.
+	i.gossip.mu.Lock() // it changes files there, too
+	defer i.gossip.mu.Unlock()
 	files, err := i.files()
 	if err != nil {
 		return nil, fmt.Errorf("keep renewed certificate: %w", err)

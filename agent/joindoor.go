@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -27,7 +26,7 @@ func (s *site) letIn(r *request) error {
 		return err
 	}
 	out := api.Joined{
-		Certificate: string(chain), GossipKey: base64.StdEncoding.EncodeToString(s.identity.gossipKey),
+		Certificate: string(chain), GossipKey: encodeGossipKey(s.identity.gossip.primary()),
 		Servers: s.gossipServers(),
 	}
 	if role == auth.RoleServer {

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -131,7 +130,7 @@ func keepJoined(dir string, joined *api.Joined, caPEM, keyPEM []byte, want auth.
 	}
 	files := identityFiles{
 		agentFile: []byte(joined.Certificate), agentKeyFile: keyPEM, caFile: caPEM,
-		gossipKeyFile: []byte(base64.StdEncoding.EncodeToString(gossipKey) + "\n"),
+		gossipKeyFile: []byte(encodeGossipKey(gossipKey) + "\n"),
 	}
 	if want.Role == auth.RoleServer {
 		if joined.Init == nil {

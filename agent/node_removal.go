@@ -146,34 +146,40 @@ func (a *Agent) registerTrust() {
 		})
 }
 
-// takeTrust takes the leader's word, and keeps it before it says so.
+// takeTrust takes the leader's word, and keeps it before it says so. Servers have
+// it from the log.
 func (a *Agent) takeTrust(news *structs.TrustNews) (*structs.TrustAck, error) {
-	if a.config.Server.Enabled {
-		return &structs.TrustAck{}, nil // the log tells it
+	if !a.config.Server.Enabled {
+		fresh, err := a.removals.keep(news.Removed)
+		if err != nil {
+			return nil, err
+		}
+		a.shutOut(fresh, 0)
+		if len(news.Gossip) > 0 {
+			if err := a.identity.takeGossip(news.Gossip, news.Index, news.RevivedAt, a.gossip.SetKeys); err != nil {
+				return nil, err
+			}
+		}
 	}
-	fresh, err := a.removals.keep(news.Removed)
-	if err != nil {
-		return nil, err
-	}
-	a.shutOut(fresh, 0)
-	return &structs.TrustAck{Index: news.Index}, nil
+	return &structs.TrustAck{Index: news.Index, Gossip: a.identity.gossip.fingerprints()}, nil
 }
 
-// teller is the leader's memory of what it has told which node.
+// teller is the leader's memory of what it has told which agent.
 type teller struct {
 	mu struct {
 		sync.Mutex
-		told map[string]toldNode // by node id
+		told map[string]toldAgent // by id
 	}
 	slots chan struct{}
 }
 
-type toldNode struct {
+type toldAgent struct {
 	index, incarnation uint64
 	asking             bool
+	gossip             []string // the keys that it holds, by its own word
 }
 
-// tellTrust tells every node that can be reached, and was not told yet, what
+// tellTrust tells every agent that can be reached, and was not told yet, what
 // the cluster's record says. It runs on the leader, and does not wait for them.
 func (a *Agent) tellTrust(ctx context.Context) {
 	snapshot := a.store.Snapshot()
@@ -181,16 +187,27 @@ func (a *Agent) tellTrust(ctx context.Context) {
 	if cluster == nil || !cluster.TellsTrust() {
 		return
 	}
-	news := &structs.TrustNews{Index: cluster.ModifyIndex, Removed: removedNodeIDs(cluster)}
+	audience := a.audience(snapshot)
+	a.tell(ctx, cluster, audience)
+	a.driveRotation(ctx, cluster, audience)
+}
+
+func (a *Agent) tell(ctx context.Context, cluster *structs.Cluster, audience []trusted) {
+	news, whole := a.trustNews(cluster)
+	names := cluster.Keys(structs.KeyGossip).Held()
 	a.teller.mu.Lock()
 	defer a.teller.mu.Unlock()
 	if a.teller.mu.told == nil {
-		a.teller.mu.told, a.teller.slots = make(map[string]toldNode), make(chan struct{}, trustPushes)
+		a.teller.mu.told, a.teller.slots = make(map[string]toldAgent), make(chan struct{}, trustPushes)
 	}
-	for node := range snapshot.Nodes() {
-		told := a.teller.mu.told[node.ID]
-		if node.RPCAddr == "" || node.Status == structs.NodeLost || node.Status == structs.NodeLeft || node.ID == a.ID() || told.asking ||
-			told.index == news.Index && told.incarnation == node.Incarnation {
+	for _, agent := range audience {
+		target, incarnation := agent.target, agent.incarnation
+		if target.ID == a.ID() {
+			a.teller.mu.told[a.ID()] = toldAgent{gossip: a.identity.gossip.fingerprints()}
+			continue
+		}
+		told := a.teller.mu.told[target.ID]
+		if told.asking || told.index == news.Index && told.incarnation == incarnation || target.Role == auth.RoleServer && names == nil {
 			continue
 		}
 		select {
@@ -198,15 +215,21 @@ func (a *Agent) tellTrust(ctx context.Context) {
 		default:
 			return // the next look goes on
 		}
-		a.teller.mu.told[node.ID] = toldNode{told.index, told.incarnation, true}
-		target, incarnation := rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{Role: auth.RoleClient, ID: node.ID}}, node.Incarnation
+		told.asking = true
+		a.teller.mu.told[target.ID] = told
 		a.tasks.Go(func() {
-			err := a.tellNode(ctx, target, news)
+			ack, err := a.tellAgent(ctx, target, news)
 			a.teller.mu.Lock()
 			defer a.teller.mu.Unlock()
-			told := toldNode{incarnation: incarnation}
+			if told.incarnation != incarnation {
+				told.gossip = nil // of a process that is gone
+			}
+			told := toldAgent{incarnation: incarnation, gossip: told.gossip}
 			if err == nil {
-				told.index = news.Index
+				told.gossip = ack.Gossip
+				if whole && (names == nil || slices.Equal(ack.Gossip, names)) {
+					told.index = news.Index
+				}
 			}
 			a.teller.mu.told[target.ID] = told
 			<-a.teller.slots
@@ -214,18 +237,18 @@ func (a *Agent) tellTrust(ctx context.Context) {
 	}
 }
 
-func (a *Agent) tellNode(ctx context.Context, target rpc.Target, news *structs.TrustNews) error {
+func (a *Agent) tellAgent(ctx context.Context, target rpc.Target, news *structs.TrustNews) (*structs.TrustAck, error) {
 	ctx, cancel := context.WithTimeout(ctx, trustTimeout)
 	defer cancel()
 	conn, err := a.pool.Conn(target)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = rpc.Call[structs.TrustNews, structs.TrustAck](ctx, conn, structs.MethodAgentTrust, news)
+	ack, err := rpc.Call[structs.TrustNews, structs.TrustAck](ctx, conn, structs.MethodAgentTrust, news)
 	if err != nil && ctx.Err() == nil {
-		a.log.Debug("node was not told whom to trust", logkey.NodeID, target.ID, logkey.Error, err)
+		a.log.Debug("agent was not told whom to trust", logkey.NodeID, target.ID, logkey.Error, err)
 	}
-	return err
+	return ack, err
 }
 
 // removeNode answers nodes.remove: the node is shut out and forgotten.

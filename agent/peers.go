@@ -23,10 +23,13 @@ func (a *Agent) openGossip(context.Context) error {
 	var err error
 	a.gossip, err = gossip.Open(gossip.Config{
 		Name: a.ID(), Meta: a.gossipMeta(false),
-		Key: a.identity.gossipKey, Logger: a.log, BindAddr: a.config.Bind, Port: port, AdvertiseAddr: a.config.Advertise,
+		Key: a.identity.gossip.primary(), Logger: a.log, BindAddr: a.config.Bind, Port: port, AdvertiseAddr: a.config.Advertise,
 		Seeds: a.config.Server.Join, Known: gossip.KnownFile(filepath.Join(a.config.DataDir, knownFile)),
 		Scale: a.config.Scale, Prove: a.prover(), Peers: a.gossipOfPeers,
 	})
+	if err == nil {
+		err = a.gossip.SetKeys(a.identity.gossip.held())
+	}
 	if err != nil {
 		return err
 	}

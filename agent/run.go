@@ -401,6 +401,8 @@ func (a *Agent) openServer(context.Context) error {
 	a.rpc.Shun(a.shuns)
 	a.rpc.Report(a.condition)
 	a.followRemovals()
+	a.registerKeys()
+	a.followKeys()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
 		return a.bootstrap()
 	}

@@ -69,6 +69,7 @@ type site struct {
 	metrics    *metrics
 	lapseGrace time.Duration // how long after its end a certificate is renewed
 	survey     *survey
+	keys       keyRing // of the agent
 	self       func() api.AgentSelf
 	health     func() api.Health
 }
@@ -371,6 +372,8 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"operator.raft_peers":       s.listPeers,
 		"operator.raft_remove_peer": onLeader(s.removePeer),
 		"operator.raft_add_peer":    onLeader(s.addPeer),
+		"operator.keys":             onLeader(s.readKeys),
+		"operator.keys_rotate":      onLeader(s.rotateKeys),
 		"operator.autopilot":        onLeader(s.autopilot),
 		"operator.snapshot_save":    unlessStale(onLeader(s.saveSnapshot), s.saveSnapshot),
 		"operator.snapshot_restore": onLeader(s.restoreSnapshot),

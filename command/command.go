@@ -91,6 +91,7 @@ func verbs() []verb {
 	all = append(all, availableVerbs()...)
 	all = append(all, deviceVerbs()...)
 	all = append(all, clusterVerbs()...)
+	all = append(all, keyVerbs()...)
 	all = append(all, tokenVerbs()...)
 	all = append(all, shareVerbs()...)
 	all = append(all, simVerbs()...)

@@ -20,7 +20,7 @@ func nodeVerbs() []verb {
 		{path: "node history", args: "NODE", setup: nodeHistory},
 		{path: "node figures", args: "NODE", setup: nodeFigures},
 		{path: "node drain", args: "NODE", setup: nodeDrain},
-		{path: "node remove", args: "NODE", setup: nodeChange("cli.node.removed", (*api.Client).RemoveNode)},
+		{path: "node remove", args: "NODE", setup: nodeRemove},
 		{path: "node cordon", args: "NODE", setup: nodeChange("cli.node.cordoned", (*api.Client).CordonNode)},
 		{path: "node uncordon", args: "NODE", setup: nodeChange("cli.node.uncordoned", (*api.Client).UncordonNode)},
 	}
@@ -200,6 +200,36 @@ func nodeDrain(set *flag.FlagSet) func(*Env, []string) error {
 			}
 			query.Index = meta.Index
 		}
+	}
+}
+
+// nodeRemove shuts a node out. It still knows the key of gossip, which another
+// one can replace at once.
+func nodeRemove(set *flag.FlagSet) func(*Env, []string) error {
+	connection, output := declareConnection(set), declareOutput(set)
+	rotate := set.Bool("rotate-gossip", false, "cli.flag.rotate_gossip")
+	return func(env *Env, args []string) error {
+		id, err := one(args, "NODE")
+		if err != nil {
+			return err
+		}
+		client, err := env.connect(connection)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		changed, err := client.RemoveNode(env.Context, id)
+		if err != nil {
+			return err
+		}
+		if *rotate {
+			fmt.Fprintln(env.Stderr, env.text("cli.node.removed", "node", safe(id)))
+			return env.rotate(client, structs.KeyGossip, output, false)
+		}
+		return env.show(output, changed, func() {
+			fmt.Fprintln(env.Stdout, env.text("cli.node.removed", "node", safe(id)))
+			fmt.Fprintln(env.Stdout, env.text("cli.node.removed.hint"))
+		})
 	}
 }
 

@@ -424,31 +424,3 @@ type Counts struct {
 func (g *Gossip) Counts() Counts {
 	return Counts{Refused: g.tap.refused.Load(), Health: g.list.GetHealthScore()}
 }
-
-// AddKey makes this agent understand another key. To rotate: add the new key
-// everywhere, use it everywhere, then remove the old one everywhere.
-func (g *Gossip) AddKey(key []byte) error {
-	if len(key) != KeySize {
-		return fmt.Errorf("add gossip key: it has %d bytes, want %d", len(key), KeySize)
-	}
-	if err := g.keys.AddKey(slices.Clone(key)); err != nil {
-		return fmt.Errorf("add gossip key: %w", err)
-	}
-	return nil
-}
-
-// UseKey encrypts with a key that was added before.
-func (g *Gossip) UseKey(key []byte) error {
-	if err := g.keys.UseKey(key); err != nil {
-		return fmt.Errorf("use gossip key: %w", err)
-	}
-	return nil
-}
-
-// RemoveKey forgets a key that is not in use any more.
-func (g *Gossip) RemoveKey(key []byte) error {
-	if err := g.keys.RemoveKey(key); err != nil {
-		return fmt.Errorf("remove gossip key: %w", err)
-	}
-	return nil
-}

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -323,13 +324,9 @@ func TestKeyRotation(t *testing.T) {
 		w.cluster(3, 0)
 		everybody := w.allSee("s1 alive", "s2 alive", "s3 alive")
 		w.within(2*time.Second, "all see all", everybody)
-		for _, step := range []func(*Gossip) error{
-			func(g *Gossip) error { return g.AddKey(testKey(2)) },
-			func(g *Gossip) error { return g.UseKey(testKey(2)) },
-			func(g *Gossip) error { return g.RemoveKey(testKey(1)) },
-		} {
+		for _, keys := range [][][]byte{{testKey(1), testKey(2)}, {testKey(2), testKey(1)}, {testKey(2)}} {
 			for _, name := range []string{"s1", "s2", "s3"} {
-				if err := step(w.members[name]); err != nil {
+				if err := w.members[name].SetKeys(keys); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 				time.Sleep(time.Second)
@@ -343,11 +340,20 @@ func TestKeyRotation(t *testing.T) {
 				t.Errorf("packets were lost on the way: %+v", counts)
 			}
 		}
-		if err := w.members["s1"].AddKey([]byte("short")); err == nil {
-			t.Error("added a short key")
+		for name, bad := range map[string][][]byte{"no key": nil, "a short key": {testKey(2), []byte("short")}} {
+			if err := w.members["s1"].SetKeys(bad); err == nil {
+				t.Errorf("took %s", name)
+			}
 		}
-		if err := w.members["s1"].UseKey(testKey(9)); err == nil {
-			t.Error("uses an unknown key")
+		// One in the middle goes, and the others stay.
+		g := w.members["s1"]
+		for _, keys := range [][][]byte{{testKey(2), testKey(3), testKey(4)}, {testKey(2), testKey(4)}} {
+			if err := g.SetKeys(keys); err != nil {
+				t.Fatal(err)
+			}
+			if held := g.keys.GetKeys(); !slices.EqualFunc(held, keys, bytes.Equal) {
+				t.Errorf("holds %d keys after it was given %d", len(held), len(keys))
+			}
 		}
 	})
 }

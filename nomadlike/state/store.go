@@ -191,6 +191,8 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyServerRemoval), true
 	case structs.CommandServerReport:
 		return read(applyServerReport), true
+	case structs.CommandKeyRotate:
+		return read(applyKeyRotate), true
 	case structs.CommandTokenPut:
 		return read(applyTokenPut), true
 	case structs.CommandTokenDelete:

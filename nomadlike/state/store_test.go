@@ -318,6 +318,9 @@ func TestTokens(t *testing.T) {
 	use := func(secret byte, role string) *structs.JoinTokenConsume {
 		return &structs.JoinTokenConsume{ID: "j", Hash: hash(secret), Role: role, AgentID: "a"}
 	}
+	rotate := func(stage structs.KeyStage, from, to string) *structs.KeyRotate {
+		return &structs.KeyRotate{Kind: structs.KeyGossip, Stage: stage, From: from, To: to}
+	}
 	for i, step := range []struct {
 		kind structs.CommandKind
 		body any
@@ -352,6 +355,19 @@ func TestTokens(t *testing.T) {
 		{structs.CommandServerReport, report("s2", true, ""), ""},
 		{structs.CommandServerReport, &structs.ServerReport{ServerCondition: structs.ServerCondition{ID: "s2"}, Gone: true}, ""},
 		{structs.CommandServerReport, report("s3", false, strings.Repeat("x", structs.ServerConditionText+1)), structs.CodeInvalid},
+		{structs.CommandKeyRotate, rotate(structs.KeyUse, "k1", "k2"), structs.CodeConflict}, // nothing began
+		{structs.CommandKeyRotate, rotate(structs.KeyInstall, "k1", "k1"), structs.CodeInvalid},
+		{structs.CommandKeyRotate, rotate("backwards", "k1", "k2"), structs.CodeInvalid},
+		{structs.CommandKeyRotate, rotate(structs.KeyInstall, "k1", "k2"), ""},
+		{structs.CommandKeyRotate, rotate(structs.KeyInstall, "k1", "k2"), ""},
+		{structs.CommandKeyRotate, rotate(structs.KeyInstall, "k1", "k3"), structs.CodeConflict}, // one at a time
+		{structs.CommandKeyRotate, rotate(structs.KeyDone, "k1", "k2"), structs.CodeConflict},    // not in use yet
+		{structs.CommandKeyRotate, rotate(structs.KeyUse, "k1", "k2"), ""},
+		{structs.CommandKeyRotate, rotate(structs.KeyInstall, "k1", "k2"), ""}, // late: changes nothing
+		{structs.CommandKeyRotate, rotate(structs.KeyDone, "k1", "k2"), ""},
+		{structs.CommandKeyRotate, rotate(structs.KeyDone, "k1", "k2"), ""},
+		{structs.CommandKeyRotate, rotate(structs.KeyUse, "k1", "k2"), ""},
+		{structs.CommandKeyRotate, rotate(structs.KeyInstall, "k1", "k3"), structs.CodeConflict}, // k1 is worth nothing any more
 	} {
 		if got := apply(step.kind, step.body); got != step.want {
 			t.Errorf("step %d gives %q, want %q", i, got, step.want)
@@ -373,6 +389,9 @@ func TestTokens(t *testing.T) {
 	}
 	if want := "server_removed s1,server_removed s2,server_back s1,server_full s1,backup_failed s1,server_room s1,server_full s2"; err != nil || strings.Join(told, ",") != want {
 		t.Errorf("told %q, want %q, %v", told, want, err)
+	}
+	if keys := snapshot.Cluster().Keys(structs.KeyGossip); keys == nil || keys.Current != "k2" || keys.Rotation != nil {
+		t.Errorf("keys are %+v", keys)
 	}
 	if token := snapshot.TokenByHash(hash(2)); token == nil || token.ID != "m9" || snapshot.TokenByHash(hash(3)) != nil {
 		t.Errorf("the management token is %v", token)

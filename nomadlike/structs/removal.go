@@ -34,15 +34,25 @@ type NodeRemove struct {
 }
 
 // TellsTrust reports whether the record says anything that nodes must know.
-func (c *Cluster) TellsTrust() bool { return len(c.RemovedNodes) > 0 }
-
-// TrustNews is what the leader tells an agent about whom to trust.
-type TrustNews struct {
-	Index   uint64   `json:"index"`             // log index of the cluster's record that says it
-	Removed []string `json:"removed,omitempty"` // ids of nodes that are shut out
+func (c *Cluster) TellsTrust() bool {
+	return len(c.RemovedNodes) > 0 || c.GossipKey != nil
 }
 
-// TrustAck tells that the news are kept.
+// TrustNews is what the leader tells an agent about whom to trust. News that are
+// older than what the agent has are not taken.
+type TrustNews struct {
+	Index     uint64   `json:"index"`                // log index of the cluster's record that says it
+	RevivedAt UnixNano `json:"revived_at,omitempty"` // of that record: the index may begin anew with it
+	Removed   []string `json:"removed,omitempty"`    // ids of nodes that are shut out
+
+	// Gossip are the keys of gossip that the agent is to hold, the one to use
+	// first; nothing leaves it as it is.
+	Gossip [][]byte `json:"gossip,omitempty"`
+}
+
+// TrustAck tells that the news are kept, and which keys the agent holds, by
+// fingerprint, the one that it uses first.
 type TrustAck struct {
-	Index uint64 `json:"index"`
+	Index  uint64   `json:"index"`
+	Gossip []string `json:"gossip,omitempty"`
 }

@@ -27,6 +27,8 @@ const (
 	MethodServerRenew     = "Server.Renew"
 	MethodAgentWitness    = "Agent.Witness"
 	MethodAgentTrust      = "Agent.Trust"
+	MethodServerKey       = "Server.Key"      // a key of gossip, for a server that was away
+	MethodServerOfferKey  = "Server.OfferKey" // a new key of gossip, before the log names it
 	MethodAllocLogs       = "Alloc.Logs"
 	MethodAllocFiles      = "Alloc.Files"
 	MethodAllocExec       = "Alloc.Exec"

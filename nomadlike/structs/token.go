@@ -51,6 +51,9 @@ type Cluster struct {
 	// Unwell are the servers that lack something, so that each change is told once,
 	// whoever leads.
 	Unwell []ServerCondition `json:"unwell,omitempty" since:"13"`
+
+	// GossipKey is nil until the key is rotated for the first time.
+	GossipKey *KeyState `json:"gossip_key,omitempty" since:"14"`
 }
 
 // Bounds of ServerCondition.

@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandServerReport:
+	case kind > structs.CommandKeyRotate:
 		return ProtocolVersion // who adds a kind says here since when
+	case kind == structs.CommandKeyRotate:
+		return ProtocolKeys
 	case kind == structs.CommandServerReport:
 		return ProtocolConditions
 	case kind == structs.CommandNodeRemove:

@@ -16,7 +16,8 @@ package wire
 //	11  2026-11-22  servers that stay removed: command 32; Agent.Ping tells the address and whether the caller was removed
 //	12  2026-11-22  removed nodes: command 33, Agent.Trust
 //	13  2026-11-23  how servers do: command 34, Agent.Ping tells a full disk and failed backups
-const ProtocolVersion = 13
+//	14  2026-11-23  rotation of the keys that all agents share: command 35, Agent.Trust tells keys
+const ProtocolVersion = 14
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -25,4 +26,5 @@ const (
 	ProtocolRemovals     = 11 // CommandServerRemoval
 	ProtocolNodeRemovals = 12 // CommandNodeRemove
 	ProtocolConditions   = 13 // CommandServerReport
+	ProtocolKeys         = 14 // CommandKeyRotate
 )

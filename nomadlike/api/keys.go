@@ -1,0 +1,58 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Keys describes one kind of key that all agents share, by fingerprints.
+type Keys struct {
+	Kind     string       `json:"kind"`
+	Current  string       `json:"current"`            // the key that agents use
+	Rotation *KeyRotation `json:"rotation,omitempty"` // nil: none is under way
+	Settled  bool         `json:"settled"`            // no rotation is under way, and every agent that is alive holds the current key alone
+	Waiting  []string     `json:"waiting"`            // names of agents that have not done what the stage asks
+	Agents   []KeyAgent   `json:"agents"`
+}
+
+// KeyRotation is a replacement that is under way.
+type KeyRotation struct {
+	From      string           `json:"from"`
+	To        string           `json:"to"`
+	Stage     structs.KeyStage `json:"stage"` // install | use
+	StartedAt structs.UnixNano `json:"started_at"`
+	StageAt   structs.UnixNano `json:"stage_at"`
+	By        string           `json:"by,omitempty"`
+}
+
+// KeyAgent is an agent with the keys that it says it holds, the one that it uses
+// first.
+type KeyAgent struct {
+	ID    string   `json:"id"`
+	Name  string   `json:"name"`
+	Role  string   `json:"role"`
+	Alive bool     `json:"alive"` // a rotation waits for it
+	Keys  []string `json:"keys"`
+}
+
+// Keys tells who holds which keys of a kind.
+func (c *Client) Keys(ctx context.Context, kind structs.KeyKind) (*Keys, error) {
+	out := new(Keys)
+	if _, err := c.get(ctx, join("v1", "operator", "keys", string(kind)), nil, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// RotateKeys begins to replace a key of a kind by a new one. While that is under
+// way it only tells how far it is; servers go on with it by themselves.
+func (c *Client) RotateKeys(ctx context.Context, kind structs.KeyKind) (*Keys, error) {
+	out := new(Keys)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: join("v1", "operator", "keys", string(kind), "rotate")}, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
