@@ -297,7 +297,8 @@ func TestSmuggledRequestsAreRefused(t *testing.T) {
 		"unknown coding":            "POST /v1/jobs HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
 		"two hosts":                 "GET /v1/agent/health HTTP/1.1\r\n" + host + "Host: evil\r\n\r\n",
 		"no host":                   "GET /v1/agent/health HTTP/1.1\r\n\r\n",
-		"folded header":             "GET /v1/agent/health HTTP/1.1\r\n" + host + "X-A: b\r\n c\r\nBad Header: x\r\n\r\n",
+		"folded header":             "GET /v1/agent/health HTTP/1.1\r\n" + host + "X-A: b\r\n c\r\n\r\n",
+		"bare line feed":            "GET /v1/agent/health HTTP/1.1\r\n" + host + "X-A: b\n\r\n",
 		"long header":               "GET /v1/agent/health HTTP/1.1\r\n" + host + "X-A: " + strings.Repeat("a", 64<<10) + "\r\n\r\n",
 	} {
 		status := rawRequest(t, agent, text)

@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,8 +12,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -21,7 +25,15 @@ import (
 type meddler struct {
 	replica
 	meddle atomic.Pointer[func()]
-	asked  atomic.Int64 // commands that came
+	before atomic.Pointer[func()] // the next consistent read, once
+	asked  atomic.Int64           // commands that came
+}
+
+func (m *meddler) Consistent(ctx context.Context) (*state.Snapshot, error) {
+	if meddle := m.before.Swap(nil); meddle != nil {
+		(*meddle)()
+	}
+	return m.replica.Consistent(ctx)
 }
 
 func (m *meddler) between() {
@@ -58,7 +70,9 @@ func (w *world) send(t *testing.T, method, path, token string, body any) (int, s
 	}
 	request := httptest.NewRequest(method, "https://127.0.0.1"+path, bytes.NewReader(data))
 	request.RemoteAddr = "192.0.2.7:1234"
-	request.Header.Set("Authorization", "Bearer "+token)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	} else {
@@ -170,6 +184,7 @@ func changes() map[string]any {
 		"nodes.drain":        api.DrainRequest{},
 		"nodes.cordon":       nil,
 		"nodes.uncordon":     nil,
+		"nodes.remove":       nil,
 		"tokens.create":      api.TokenRequest{Role: "user", Project: "one", User: "new"},
 		"tokens.delete":      nil,
 		"join_tokens.create": api.JoinTokenRequest{Role: "client"},
@@ -183,7 +198,7 @@ var noEntry = map[string]string{
 	"nodes.available": "asks", "operator.snapshot_inspect": "asks",
 	"allocations.commit": "is done by the node", "nodes.treat_device": "needs a device; its entry goes by propose like the others",
 	"session.create": "stays at this agent", "session.delete": "stays at this agent",
-	"tokens.bootstrap": "the log compares the setup secret", "agent.join": "the log takes the use of the join token", "agent.renew": "a certificate; the log has none", "nodes.remove": "needs a node; its entry goes by propose like the others",
+	"tokens.bootstrap": "the log compares the setup secret", "agent.join": "the log takes the use of the join token", "agent.renew": "a certificate, by the proof of a key: see TestRenewalWhileRemoved",
 	"servers.join": "gossip", "operator.raft_remove_peer": "the log's own configuration", "operator.raft_add_peer": "needs a removed server; its entry goes by propose like the others",
 	"operator.snapshot_restore": "replaces the state",
 }
@@ -193,6 +208,7 @@ var noEntry = map[string]string{
 func TestRevokedTokenChangesNothing(t *testing.T) {
 	w, m := meddled(t)
 	requests := changes()
+	node := w.register(t, "aside")
 	join, err := w.admin.CreateJoinToken(t.Context(), api.JoinTokenRequest{Role: "client"})
 	if err != nil {
 		t.Fatal(err)
@@ -212,6 +228,8 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 		}
 		id := w.own
 		switch {
+		case route.Name == "nodes.remove":
+			id = node // servers are not removed this way
 		case strings.HasPrefix(route.Name, "nodes."):
 			id = w.agent.ID()
 		case route.From == api.FromToken:
@@ -236,6 +254,61 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 		} else if code != http.StatusUnauthorized {
 			t.Errorf("%s with a token that was revoked before the log had it: %d %s", route.Name, code, text)
 		}
+	}
+	if w.agent.store.Snapshot().Node(node) == nil {
+		t.Fatal("the node was removed")
+	}
+	if code, text := w.send(t, "DELETE", "/v1/nodes/"+node, w.tokens["admin"], nil); code != http.StatusOK || w.agent.store.Snapshot().Node(node) != nil {
+		t.Errorf("a token that stands: %d %s", code, text)
+	}
+}
+
+// register puts a node into the log that has no agent.
+func (w *world) register(t *testing.T, name string) string {
+	t.Helper()
+	node := structs.Node{ID: fmt.Sprintf("%032x", 0xa51de), Name: name, Pool: "default", Incarnation: 1, Capacity: structs.Capacity{CPU: 1, Memory: 1 << 30}}
+	if _, _, err := w.agent.server.Submit(t.Context(), structs.CommandNodeRegister, node.ID, &structs.NodeRegister{Node: node}); err != nil {
+		t.Fatal(err)
+	}
+	return node.ID
+}
+
+// A node that is removed after its renewal was begun, and its proof checked, gets
+// no certificate; until then it does.
+func TestRenewalWhileRemoved(t *testing.T) {
+	w, m := meddled(t)
+	node := w.register(t, "aside")
+	issued, err := w.agent.identity.ca.IssueAgent(auth.Grant{Role: auth.RoleClient, ID: node}, rand.Reader, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen, err := auth.ParseCredentials(issued.ChainPEM, issued.KeyPEM, w.agent.CA())
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, _, err := auth.NewCSR(auth.RoleClient, node, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, err := stolen.ProveKey(csr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	renew := func() (int, string) {
+		return w.send(t, "POST", "/v1/agent/renew", "", api.RenewRequest{Certificate: string(stolen.ChainPEM()), CSR: string(csr), Proof: proof})
+	}
+	if code, text := renew(); code != http.StatusOK || !strings.Contains(text, "BEGIN CERTIFICATE") {
+		t.Fatalf("a member: %d %s", code, text)
+	}
+	removed := false
+	remove := func() {
+		_, err := w.admin.RemoveNode(t.Context(), node)
+		removed = err == nil
+	}
+	m.before.Store(&remove)
+	code, text := renew()
+	if !removed || code != http.StatusForbidden || strings.Contains(text, "BEGIN CERTIFICATE") {
+		t.Errorf("a node that was removed meanwhile (%v): %d %s", removed, code, text)
 	}
 }
 

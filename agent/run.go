@@ -501,9 +501,10 @@ func (a *Agent) serveHTTP(context.Context) error {
 		MaxHeaderBytes:    headerSizeMax,
 		IdleTimeout:       idleTimeout,
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnState:         headState,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
-	listener := a.mux.HTTP()
+	listener := headListener{a.mux.HTTP()}
 	a.background("serve HTTP", func() error {
 		if err := a.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err

@@ -19,7 +19,7 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	}
 	if known, ok := tx.jobOfKey(job); ok {
 		if before, kept := tx.job(known); kept && !sameRequest(before, job) {
-			return refuse(structs.CodeConflict, "state.key_reused", "job", before.ID, "name", before.Name, "project", before.Project)
+			return refuse(structs.CodeConflict, "state.key_reused", "job", before.ID, "name", before.Name, "project", before.Project, "wanted", job.Name)
 		}
 		return structs.ApplyResult{JobID: known}, nil
 	}

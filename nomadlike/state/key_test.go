@@ -29,11 +29,12 @@ func TestKeyReused(t *testing.T) {
 		t.Errorf("the same again: %+v", again)
 	}
 	for name, change := range map[string]func(*structs.Job){
-		"another name":    func(j *structs.Job) { j.Name = "two" },
+		"two":             func(j *structs.Job) { j.Name = "two" }, // another name
 		"another project": func(j *structs.Job) { j.Project = "vision" },
 		"another command": func(j *structs.Job) { j.Task.Command = "false" },
 	} {
-		if got := submit(change); got.Err == nil || got.Err.Code != structs.CodeConflict || got.Err.ID != "state.key_reused" || got.Err.Params["name"] != "one" {
+		if got := submit(change); got.Err == nil || got.Err.Code != structs.CodeConflict || got.Err.ID != "state.key_reused" || got.Err.Params["name"] != "one" ||
+			got.Err.Params["wanted"] == "" || name == "two" && got.Err.Params["wanted"] != "two" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
