@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/gossip"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // rotated waits until every agent holds the current key alone, and returns it.
@@ -261,5 +263,31 @@ func TestOldNewsOfKeys(t *testing.T) {
 	}
 	if err := i.takeGossip([][]byte{key(1)[:16]}, 99, 99, use); err == nil {
 		t.Error("took a short key")
+	}
+}
+
+// While a node runs a version that cannot take a key, nothing begins, and the
+// refusal names it.
+func TestRotationWaitsForUpgrades(t *testing.T) {
+	c := startCluster(t, 1, 1)
+	old := c.clients[0].gossipMeta(false)
+	old.Protocol = wire.ProtocolKeys - 1
+	if err := c.clients[0].gossip.UpdateMeta(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Within(t, time.Minute, "hear of the old version", func() bool {
+		return c.servers[0].gossip.View(c.clients[0].ID()).Meta.Protocol == old.Protocol
+	})
+	_, err := c.api.RotateKeys(t.Context(), structs.KeyGossip)
+	var told *structs.Error
+	if !errors.As(err, &told) || told.ID != "agent.rotation_old" || told.Params["name"] != "client-0" {
+		t.Errorf("began with an old node: %v", err)
+	}
+	keys, err := c.api.Keys(t.Context(), structs.KeyGossip)
+	if err != nil || keys.Rotation != nil || !keys.Settled {
+		t.Errorf("keys %+v %v", keys, err)
+	}
+	if _, err := c.api.Keys(t.Context(), "ca"); structs.CodeOf(err) != structs.CodeNotFound {
+		t.Errorf("a kind of key that is not rotated: %v", err)
 	}
 }
