@@ -70,7 +70,7 @@ func availableRows(snapshot *state.Snapshot, job *structs.Job) func(func(placeme
 	return floor.Table(needs, func(allocID string) string { return allocID })
 }
 
-func availableNode(snapshot *state.Snapshot, may readable, row *placement.Row) api.AvailableNode {
+func availableNode(snapshot *state.Snapshot, may *readable, row *placement.Row) api.AvailableNode {
 	node := api.AvailableNode{
 		ID: row.NodeID, Name: row.Name, Pool: row.Pool, State: string(row.State), OS: row.OS, Kernel: row.Kernel, Drivers: row.Drivers,
 		CPU: row.CPU, CPUUsed: row.CPUUsed, Memory: row.Memory, MemoryUsed: row.MemoryUsed,

@@ -55,7 +55,7 @@ func (s *site) readDevices(r *request) error {
 
 // nodeDevices puts together what the state knows of a node's devices and what
 // the node measured.
-func nodeDevices(snapshot *state.Snapshot, may readable, node *structs.Node, found surveyed) api.NodeDevices {
+func nodeDevices(snapshot *state.Snapshot, may *readable, node *structs.Node, found surveyed) api.NodeDevices {
 	out := api.NodeDevices{
 		ID: node.ID, Name: node.Name, Pool: node.Pool, Status: node.Status, Eligibility: node.Eligibility,
 		CPU: node.Capacity.CPU, Memory: node.Capacity.Memory, Measured: found.fresh, Devices: make([]api.DeviceState, len(node.Devices)),
@@ -87,7 +87,7 @@ func nodeDevices(snapshot *state.Snapshot, may readable, node *structs.Node, fou
 	return out
 }
 
-func deviceState(snapshot *state.Snapshot, may readable, d *structs.Device, allocID string) api.DeviceState {
+func deviceState(snapshot *state.Snapshot, may *readable, d *structs.Device, allocID string) api.DeviceState {
 	out := api.DeviceState{Device: *d, Action: string(device.ActionOf(d)), Used: allocID != ""}
 	out.Slice, _ = strconv.Atoi(d.Attrs[device.AttrSlice]) // 0: a whole card
 	alloc := snapshot.Alloc(allocID)

@@ -3,8 +3,10 @@ package agent
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"nomadlike/nomadlike/api"
@@ -26,20 +28,46 @@ type readable struct {
 	r        *request
 	snapshot *state.Snapshot
 	may      map[string]bool
+	all      bool   // every one
+	told     []byte // the answers, in the order of the questions
 }
 
-func newReadable(r *request, snapshot *state.Snapshot) readable {
-	return readable{r, snapshot, make(map[string]bool)}
+func newReadable(r *request, snapshot *state.Snapshot) *readable {
+	return &readable{r: r, snapshot: snapshot, may: make(map[string]bool)}
 }
 
-func (m readable) job(id string) bool {
+// newViewer is newReadable for a whole picture: who may read everything is asked
+// about no job by itself.
+func newViewer(r *request, snapshot *state.Snapshot) *readable {
+	may := newReadable(r, snapshot)
+	may.all = r.readsAll()
+	return may
+}
+
+func (m *readable) job(id string) bool {
+	if m.all {
+		return true
+	}
 	may, asked := m.may[id]
 	if !asked {
 		view, ok := m.snapshot.Job(id)
 		may = ok && m.r.mayRead(view.Job)
 		m.may[id] = may
+		told := byte('0')
+		if may {
+			told = '1'
+		}
+		m.told = append(m.told, told)
 	}
 	return may
+}
+
+// key tells apart what callers may see of the same things.
+func (m *readable) key() string {
+	if m.all {
+		return "all"
+	}
+	return string(m.told)
 }
 
 // picture is the newest picture, and the newest state to judge by who may see
@@ -81,14 +109,21 @@ func (s *site) forecastQueue(r *request) error {
 	if err != nil {
 		return err
 	}
-	out := api.QueueForecast{At: picture.At, Starts: []outlook.Start{}}
-	may := newReadable(r, snapshot)
-	for i := range picture.Starts {
-		if may.job(picture.Starts[i].JobID) {
-			out.Starts = append(out.Starts, picture.Starts[i])
+	may := newViewer(r, snapshot)
+	if !may.all {
+		for i := range picture.Starts {
+			may.job(picture.Starts[i].JobID)
 		}
 	}
-	return r.reply(out)
+	return s.replyView(r, picture, "queue "+may.key(), func() any {
+		out := api.QueueForecast{At: picture.At, Starts: []outlook.Start{}}
+		for i := range picture.Starts {
+			if may.job(picture.Starts[i].JobID) {
+				out.Starts = append(out.Starts, picture.Starts[i])
+			}
+		}
+		return out
+	})
 }
 
 // forecastTimeline draws the next hours. Bars of jobs that the caller may not
@@ -104,16 +139,23 @@ func (s *site) forecastTimeline(r *request) error {
 	if err != nil {
 		return err
 	}
-	out := picture.Timeline(span, func(node *structs.Node) bool { return pool == "" || poolOf(node.Pool) == pool })
-	may := newReadable(r, snapshot)
-	for i := range out.Rows {
-		for k := range out.Rows[i].Bars {
-			if bar := &out.Rows[i].Bars[k]; !may.job(bar.JobID) {
-				bar.JobID, bar.JobName, bar.Project, bar.Subjob = "", "", "", 0
+	may := newViewer(r, snapshot)
+	cut := sync.OnceValue(func() outlook.Timeline {
+		out := picture.Timeline(span, func(node *structs.Node) bool { return pool == "" || poolOf(node.Pool) == pool })
+		for i := range out.Rows {
+			for k := range out.Rows[i].Bars {
+				if bar := &out.Rows[i].Bars[k]; !may.job(bar.JobID) {
+					bar.JobID, bar.JobName, bar.Project, bar.Subjob = "", "", "", 0
+				}
 			}
 		}
+		return out
+	})
+	if !may.all {
+		cut() // asks what the caller may see
 	}
-	return r.reply(out)
+	key := fmt.Sprintf("timeline %d %q %s", span, pool, may.key())
+	return s.replyView(r, picture, key, func() any { return cut() })
 }
 
 // forecastJob tells when a job that is not submitted would start.
@@ -149,7 +191,7 @@ func (s *site) forecastJob(r *request) error {
 
 // hideVictims takes the names from victims that the caller may not read; that
 // there is one, and what it would lose, stays.
-func hideVictims(may readable, victims []outlook.Victim) {
+func hideVictims(may *readable, victims []outlook.Victim) {
 	for i := range victims {
 		if v := &victims[i]; !may.job(v.JobID) {
 			v.JobID, v.JobName, v.Project, v.User, v.Subjob = "", "", "", "", 0

@@ -217,19 +217,18 @@ func (s *site) tryJob(r *request, job *structs.Job, out *api.JobPlan) (first *st
 	now := structs.At(s.now())
 	job.ID, job.SubmittedAt = randomHex(), now
 	waits := make(map[int]bool, job.SubjobCount())
-	err = s.replica.Try(r.Context(), asker(r, job.Project), func(board *scheduler.Board) {
-		trial := board.Clone()
+	err = s.replica.Try(r.Context(), asker(r, job.Project), func(trial *scheduler.Board) {
 		settings := trial.Settings()
 		settings.Quiet = false
 		trial.SetSettings(settings)
 		for i := range job.SubjobCount() {
 			waits[i] = true
 			trial.Submit(job, &structs.Subjob{
-				JobID: job.ID, Index: i, State: structs.JobQueued, QueuedAt: now, CreateIndex: board.Index() + 1,
+				JobID: job.ID, Index: i, State: structs.JobQueued, QueuedAt: now, CreateIndex: trial.Index() + 1,
 			})
 		}
 		for range planPassesMax {
-			plan := trial.Pass(now, board.Index())
+			plan := trial.Pass(now, trial.Index())
 			for i := range plan.Gangs {
 				gang := &plan.Gangs[i]
 				if gang.JobID != job.ID || gang.Claim || len(gang.Victims) > 0 {

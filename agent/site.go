@@ -41,8 +41,8 @@ type replica interface {
 	// Preview lets ask compute with the futures of the newest picture, when it is
 	// the turn of who asks.
 	Preview(ctx context.Context, who server.Asker, ask func(*forecast.Futures) error) error
-	// Try lets ask compute with a scheduler's board that has this server's newest
-	// state, when it is the turn of who asks.
+	// Try gives ask a scheduler's board of its own with this server's newest state,
+	// when it is the turn of who asks.
 	Try(ctx context.Context, who server.Asker, ask func(*scheduler.Board)) error
 	// Consult lets ask read a scheduler's board with this server's newest state.
 	Consult(ctx context.Context, ask func(*scheduler.Board)) error
@@ -70,6 +70,7 @@ type site struct {
 	lapseGrace time.Duration // how long after its end a certificate is renewed
 	survey     *survey
 	keys       keyRing // of the agent
+	views      views
 	self       func() api.AgentSelf
 	health     func() api.Health
 }

@@ -55,7 +55,8 @@ const (
 type foresight struct {
 	now     func() time.Time
 	store   *state.Store
-	turns   *turns
+	turns   *turns                  // of those who look and preview
+	tries   *turns                  // of those who try
 	writing atomic.Int32            // submissions under way: they go first
 	newest  atomic.Pointer[Picture] // nil: nobody has looked
 
@@ -83,7 +84,7 @@ type foresight struct {
 }
 
 func newForesight(config *Config) *foresight {
-	return &foresight{now: config.Now, store: config.Store, turns: newTurns(), futures: forecast.FuturesDefault}
+	return &foresight{now: config.Now, store: config.Store, turns: newTurns(), tries: newTurns(), futures: forecast.FuturesDefault}
 }
 
 // close lets nobody look any more, and waits for who does.
@@ -186,8 +187,8 @@ const Newest = math.MaxUint64
 // Picture shows the future of this server's state: as it was a moment ago when
 // that is good enough and knows the state at index knows (0: any), else as it is
 // now. However many ask, one look at a time goes on, and all who wait share it.
-// While a dear one goes on, the picture before it is the answer, also about a job
-// that it names. The error is CodeTimeout when ctx ends before there is one, or
+// While one goes on that takes longer than foresightDear, the picture before it
+// is the answer, also about a job that it names. The error is CodeTimeout when ctx ends before there is one, or
 // CodeUnavailable when this server stops.
 func (s *Server) Picture(ctx context.Context, knows uint64, jobID string) (*Picture, error) {
 	return s.foresight.picture(ctx, knows, jobID)
@@ -214,22 +215,21 @@ func (s *Server) Preview(ctx context.Context, who Asker, ask func(*forecast.Futu
 	return ask(f.shown)
 }
 
-// Try lets ask compute with a scheduler's board that has this server's newest
-// state, when it is the turn of who asks. It must change clones of the board
-// alone, and keep nothing.
+// Try gives ask a scheduler's board of its own with this server's newest state,
+// when it is the turn of who asks. It takes a moment, so it waits for others who
+// try, and for no look. Places are those of previews.
 func (s *Server) Try(ctx context.Context, who Asker, ask func(*scheduler.Board)) error {
 	f := s.foresight
 	if err := f.turns.reserve(who); err != nil {
 		return err
 	}
 	defer f.turns.release(who)
-	leave, err := f.turns.enter(ctx, who)
+	leave, err := f.tries.enter(ctx, who)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	ask(synced(&f.board, f.store.Snapshot()))
-	return nil
+	return s.Consult(ctx, func(board *scheduler.Board) { ask(board.Clone()) })
 }
 
 // Consult lets ask read a scheduler's board with this server's newest state. It
@@ -263,7 +263,7 @@ func (f *foresight) picture(ctx context.Context, knows uint64, jobID string) (*P
 	for {
 		snapshot, now := f.store.Snapshot(), structs.At(f.now())
 		p := f.newest.Load()
-		answers := p != nil && p.answers(snapshot, knows, jobID)
+		answers := p != nil && p.answers(snapshot, knows)
 		if answers && p.good(snapshot, now) {
 			return p, nil
 		}
@@ -271,11 +271,17 @@ func (f *foresight) picture(ctx context.Context, knows uint64, jobID string) (*P
 		if err != nil {
 			return nil, err
 		}
-		if answers && p.cost > foresightDear && now.Sub(p.At) < foresightOld+2*p.cost {
-			return p, nil // the next one is on its way
+		var enough <-chan time.Time // then the old one is better than to wait; nil: never
+		if p != nil && now.Sub(p.At) < foresightOld+2*p.cost && (answers || knows == Newest || len(p.ofJob[jobID]) > 0) {
+			if p.cost > foresightDear {
+				return p, nil // the next one is on its way, and takes long
+			}
+			enough = time.After(foresightDear)
 		}
 		select {
 		case <-ended:
+		case <-enough:
+			return p, nil
 		case <-ctx.Done():
 			return nil, structs.NewError(structs.CodeTimeout, "server.foresight_busy").Because(ctx.Err())
 		}
@@ -283,15 +289,11 @@ func (f *foresight) picture(ctx context.Context, knows uint64, jobID string) (*P
 }
 
 // answers tells whether a picture knows enough of a state.
-func (p *Picture) answers(snapshot *state.Snapshot, knows uint64, jobID string) bool {
-	switch dear := p.cost > foresightDear; {
-	case knows == Newest:
-		return dear || p.schedule == snapshot.ScheduleIndex()
-	case p.knows >= knows:
-		return true
-	default:
-		return dear && len(p.ofJob[jobID]) > 0
+func (p *Picture) answers(snapshot *state.Snapshot, knows uint64) bool {
+	if knows == Newest {
+		return p.cost > foresightDear || p.schedule == snapshot.ScheduleIndex()
 	}
+	return p.knows >= knows
 }
 
 // good tells whether a picture is young enough for a state.
