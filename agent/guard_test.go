@@ -165,30 +165,31 @@ func TestWhatADecisionRestsOnIsComparedInTheLog(t *testing.T) {
 // that would be done; the others say why they have none.
 func changes() map[string]any {
 	return map[string]any{
-		"pools.put":          structs.Pool{Name: "some", Description: "x"},
-		"pools.delete":       nil,
-		"projects.put":       structs.Project{Name: "some", Description: "x"},
-		"projects.delete":    nil,
-		"jobs.submit":        api.JobRequest{HCL: sleeper("fresh", "one", "none")},
-		"jobs.stop":          api.JobStopRequest{},
-		"jobs.pause":         api.JobControlRequest{},
-		"jobs.continue":      api.JobControlRequest{},
-		"jobs.throttle":      api.ThrottleRequest{Busy: structs.Duration(1e9), Idle: structs.Duration(1e9)},
-		"jobs.finish":        api.JobControlRequest{},
-		"jobs.share":         api.ShareRequest{},
-		"jobs.delete":        nil,
-		"jobs.priority":      api.JobPriorityRequest{Priority: structs.PriorityUrgent},
-		"jobs.time_limit":    api.TimeLimitRequest{TimeLimit: structs.Duration(60e9)},
-		"jobs.move":          api.QueueMoveRequest{Last: true},
-		"wall.share":         api.ShareRequest{},
-		"nodes.drain":        api.DrainRequest{},
-		"nodes.cordon":       nil,
-		"nodes.uncordon":     nil,
-		"nodes.remove":       nil,
-		"tokens.create":      api.TokenRequest{Role: "user", Project: "one", User: "new"},
-		"tokens.delete":      nil,
-		"join_tokens.create": api.JoinTokenRequest{Role: "client"},
-		"join_tokens.delete": nil,
+		"pools.put":            structs.Pool{Name: "some", Description: "x"},
+		"pools.delete":         nil,
+		"projects.put":         structs.Project{Name: "some", Description: "x"},
+		"projects.delete":      nil,
+		"jobs.submit":          api.JobRequest{HCL: sleeper("fresh", "one", "none")},
+		"jobs.stop":            api.JobStopRequest{},
+		"jobs.pause":           api.JobControlRequest{},
+		"jobs.continue":        api.JobControlRequest{},
+		"jobs.throttle":        api.ThrottleRequest{Busy: structs.Duration(1e9), Idle: structs.Duration(1e9)},
+		"jobs.finish":          api.JobControlRequest{},
+		"jobs.share":           api.ShareRequest{},
+		"jobs.delete":          nil,
+		"jobs.priority":        api.JobPriorityRequest{Priority: structs.PriorityUrgent},
+		"jobs.time_limit":      api.TimeLimitRequest{TimeLimit: structs.Duration(60e9)},
+		"jobs.move":            api.QueueMoveRequest{Last: true},
+		"wall.share":           api.ShareRequest{},
+		"nodes.drain":          api.DrainRequest{},
+		"nodes.cordon":         nil,
+		"nodes.uncordon":       nil,
+		"nodes.remove":         nil,
+		"operator.keys_rotate": nil,
+		"tokens.create":        api.TokenRequest{Role: "user", Project: "one", User: "new"},
+		"tokens.delete":        nil,
+		"join_tokens.create":   api.JoinTokenRequest{Role: "client"},
+		"join_tokens.delete":   nil,
 	}
 }
 
@@ -228,6 +229,8 @@ func TestRevokedTokenChangesNothing(t *testing.T) {
 		}
 		id := w.own
 		switch {
+		case route.Name == "operator.keys_rotate":
+			id = string(structs.KeyGossip)
 		case route.Name == "nodes.remove":
 			id = node // servers are not removed this way
 		case strings.HasPrefix(route.Name, "nodes."):
