@@ -6,8 +6,11 @@
 // Flow: one flat JSON file per language and area under en/ and zh/, embedded;
 // parsed at first use. A template names its parameters in braces: {name}.
 //
-// Limits: no plurals and no numbers formatting: texts are written so that
-// they need neither.
+// A word that goes with a number is chosen by it: {count|job|jobs} is "job" when
+// the parameter count is 1, and "jobs" otherwise.
+//
+// Limits: two forms of a word, which is what English has and more than Chinese
+// needs; no formatting of numbers.
 package messages
 
 import (
@@ -204,7 +207,7 @@ func fill(text string, params map[string]string) string {
 		}
 		name := text[open+1 : open+end]
 		b.WriteString(text[:open])
-		if value, ok := params[name]; ok {
+		if value, ok := valueOf(name, params); ok {
 			b.WriteString(value)
 		} else {
 			b.WriteString(text[open : open+end+1])
@@ -213,6 +216,21 @@ func fill(text string, params map[string]string) string {
 	}
 	b.WriteString(text)
 	return b.String()
+}
+
+// valueOf is what stands in the place of a pair of braces: a parameter, or the
+// form of a word that goes with one.
+func valueOf(name string, params map[string]string) (string, bool) {
+	name, forms, counts := strings.Cut(name, "|")
+	value, ok := params[name]
+	if !ok || !counts {
+		return value, ok
+	}
+	one, many, _ := strings.Cut(forms, "|")
+	if value == "1" {
+		return one, true
+	}
+	return many, true
 }
 
 func unknown(id string, params map[string]string) string {

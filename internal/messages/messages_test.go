@@ -56,6 +56,52 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestNumbersAgree renders every text with 0, 1 and many in all its parameters: no
+// brace is left, and what is counted agrees with its number. A word that has two
+// forms in one text has them in all.
+func TestNumbersAgree(t *testing.T) {
+	place := regexp.MustCompile(`\{([a-z0-9_]+)(?:\|([^{}|]*)\|([^{}|]*))?\}`)
+	bounds := map[string]bool{"max": true, "least": true, "most": true, "best": true} // constants, never 1
+	for _, language := range []Language{English, Chinese} {
+		plural := map[string]bool{}
+		for _, text := range catalogue()[language] {
+			for _, found := range place.FindAllStringSubmatch(text, -1) {
+				if found[3] != "" && strings.HasSuffix(found[3], "s") {
+					plural[found[3]] = true
+				}
+			}
+		}
+		if language == English && len(plural) < 10 {
+			t.Errorf("only %d counted words were found", len(plural))
+		}
+		counted := regexp.MustCompile(`\{([a-z0-9_]+)\} (?:more |further |ended )?([a-z-]+)\b`)
+		for id, text := range catalogue()[language] {
+			for _, found := range counted.FindAllStringSubmatch(text, -1) {
+				if plural[found[2]] && !bounds[found[1]] {
+					t.Errorf("%s (%s): %q does not agree with 1: write {%s|…|%s}", id, language, found[0], found[1], found[2])
+				}
+			}
+			for _, number := range []string{"0", "1", "12"} {
+				params := map[string]string{}
+				for _, found := range place.FindAllStringSubmatch(text, -1) {
+					params[found[1]] = number
+				}
+				if got := fill(text, params); strings.ContainsAny(got, "{}|") && !strings.ContainsAny(place.ReplaceAllString(text, ""), "{}|") {
+					t.Errorf("%s (%s) with %s: %s", id, language, number, got)
+				}
+			}
+		}
+	}
+	for number, want := range map[string]string{"0": "0 jobs wait", "1": "1 job waits", "2": "2 jobs wait"} {
+		if got := fill("{n} {n|job waits|jobs wait}", map[string]string{"n": number}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := fill("{n|job|jobs}", nil); got != "{n|job|jobs}" {
+		t.Errorf("without its number: %q", got)
+	}
+}
+
 func TestDetect(t *testing.T) {
 	cases := []struct {
 		all, messages, lang string

@@ -55,10 +55,16 @@ export async function chooseLanguage(language: Language) {
 }
 
 // fill puts parameters into a template of the catalogue, once: braces inside a
-// value are not looked at again.
+// value are not looked at again. {count|job|jobs} is the form of a word that goes
+// with the parameter count.
 export function fill(template: string, params: Record<string, string> = {}): string {
-  return template.replace(/\{([a-z0-9_]+)\}/g, (whole, name: string) => params[name] ?? whole)
+  return template.replace(place, (whole, name: string, one?: string, many?: string) => {
+    if (one === undefined || params[name] === undefined) return params[name] ?? whole
+    return params[name] === '1' ? one : (many ?? one)
+  })
 }
+
+const place = /\{([a-z0-9_]+)(?:\|([^{}|]*)\|([^{}|]*))?\}/g
 
 // reasonText renders what a server says by id; an id that this page does not
 // know is shown with its parameters, so that a reader always sees something true.
@@ -71,7 +77,7 @@ export function reasonText(reason?: Reason | null): string {
 }
 
 // causeText names a kind of reason, whatever it was about each time.
-export const causeText = (id: string): string => catalogue[id]?.replace(/\{[a-z0-9_]+\}/g, '…') ?? id
+export const causeText = (id: string): string => catalogue[id]?.replace(place, (_, __, ___, many?: string) => many ?? '…') ?? id
 
 // What the words of a parameter are of: servers send them as the API spells
 // them.
