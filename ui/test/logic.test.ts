@@ -29,6 +29,9 @@ test('Chinese comes first when the browser asks for it', () => {
 
 test('reasons are filled once, and an unknown one is shown as it is', () => {
   expect(fill('{a} and {b} and {c', { a: '{b}', b: '2' })).toBe('{b} and 2 and {c')
+  expect(fill('{n} {n|job|jobs}', { n: '1' })).toBe('1 job')
+  expect(fill('{n} {n|job|jobs}', { n: '0' })).toBe('0 jobs')
+  expect(fill('{n|job|jobs}')).toBe('{n|job|jobs}')
   setCatalogue({ 'reason.x': 'node {node} was lost' })
   expect(reasonText({ id: 'reason.x', params: { node: 'n1' } })).toBe('node n1 was lost')
   expect(reasonText({ id: 'reason.y', params: { b: '2', a: '1' } })).toBe('reason.y a=1 b=2')
