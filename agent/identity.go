@@ -373,6 +373,9 @@ func (i *identity) publish() error {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was used
 		}
+		if there, readErr := os.ReadFile(filepath.Join(i.dir, name)); err == nil && readErr == nil && bytes.Equal(there, secret) {
+			continue // what is unchanged is not written, least of all on a full disk
+		}
 		if err == nil {
 			err = replaceFile(filepath.Join(i.dir, name), secret)
 		}

@@ -7,20 +7,66 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"golang.org/x/term"
+
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/structs"
 )
 
 // NewLogger makes the agent's own log on w: text for a terminal or when
 // format asks for it, JSON lines otherwise. level may be changed at any time.
 func NewLogger(w io.Writer, format string, level *slog.LevelVar) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: inWords}
 	if format == "text" || format == "auto" && isTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+// inWords has the log say errors as people read them: an error that names a text
+// of the catalogue is shown by that text, and never by its id.
+func inWords(_ []string, attr slog.Attr) slog.Attr {
+	if err, ok := attr.Value.Any().(error); ok && !reflect.ValueOf(err).IsZero() {
+		return slog.String(attr.Key, wordsOf(err))
+	}
+	return attr
+}
+
+// wordsOf is what an error says, in English, with the words that others put
+// around it.
+func wordsOf(err error) string {
+	text := err.Error()
+	for _, told := range toldIn(err, nil) {
+		words := messages.Text(messages.English, told.ID, told.Params)
+		if cause := told.Unwrap(); cause != nil {
+			if why := wordsOf(cause); !strings.Contains(words, why) {
+				words += ": " + why
+			}
+		}
+		text = strings.Replace(text, told.Error(), words, 1)
+	}
+	return text
+}
+
+// toldIn lists the outermost errors of the catalogue within an error.
+func toldIn(err error, found []*structs.Error) []*structs.Error {
+	switch inner := err.(type) {
+	case *structs.Error:
+		return append(found, inner)
+	case interface{ Unwrap() error }:
+		if next := inner.Unwrap(); next != nil {
+			found = toldIn(next, found)
+		}
+	case interface{ Unwrap() []error }:
+		for _, next := range inner.Unwrap() {
+			found = toldIn(next, found)
+		}
+	}
+	return found
 }
 
 func isTerminal(w io.Writer) bool {

@@ -236,8 +236,12 @@ func (r *recovery) putInPlace() (Recovered, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		err = os.Rename(planted, place)
 	case err == nil:
+		// The name is free before anything moves: what lies in the scratch directory
+		// at the end is removed.
+		if done.Kept, err = freeName(place + ".before-" + r.Now.UTC().Format("20060102T150405Z")); err != nil {
+			break
+		}
 		if err = exchangePaths(planted, place); err == nil {
-			done.Kept = place + ".before-" + r.Now.UTC().Format("20060102T150405Z")
 			err = os.Rename(planted, done.Kept)
 		}
 	}
@@ -266,4 +270,16 @@ func (i *identity) files() (identityFiles, error) {
 		}
 	}
 	return files, nil
+}
+
+// freeName is a name that nothing has: two recoveries may fall into one second.
+func freeName(path string) (string, error) {
+	for n, name := 2, path; ; n++ {
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		} else if err != nil {
+			return "", err
+		}
+		name = fmt.Sprintf("%s-%d", path, n)
+	}
 }

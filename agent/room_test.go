@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -96,6 +97,9 @@ func TestServerWithAFullDisk(t *testing.T) {
 		}
 		return len(health.Servers) == 3
 	})
+	eventually.Within(t, time.Minute, "everybody is told whose disk is full", func() bool { // while somebody can write it down
+		return toldOf(t, leaderOf(t, c.servers), "event.cluster.server_full", full.config.Name) == 1
+	})
 	var metrics bytes.Buffer
 	if err := c.at(t, full, admin.Secret).Metrics(t.Context(), &metrics); err != nil || !strings.Contains(metrics.String(), "nomadlike_raft_disk_full 1") {
 		t.Errorf("metrics of the server whose disk is full: %v", err)
@@ -148,5 +152,61 @@ func TestServerWithAFullDisk(t *testing.T) {
 		if fulls > 1 || rooms > fulls || agent == full && fulls != 1 {
 			t.Errorf("%s: %d times full, %d times with room again", agent.config.Name, fulls, rooms)
 		}
+	}
+}
+
+// A server whose disk has not a byte left starts: it votes by what it reserved,
+// answers what it is asked, and says what is wrong. With room again it writes.
+func TestServerStartsOnAFullDisk(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		fill func(*testing.T, string) string
+	}{{"no space", fillSpace}, {"no inodes", fillInodes}} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, ok := smallDisk(t, "size=256m,nr_inodes=2000")
+			if !ok {
+				return
+			}
+			settings := serverSettings(dir, "server-0", 1, nil)
+			agent := startAgent(t, settings, testOptions(t))
+			admin := signedIn(t, agent)
+			created, err := admin.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reserve := filepath.Join(dir, serverDir, "reserve")
+			eventually.Within(t, time.Minute, "room is reserved", func() bool {
+				_, err := os.Stat(reserve)
+				return err == nil
+			})
+			stopAgent(t, agent)
+
+			filler := c.fill(t, dir)
+			for range 3 { // each start needs a vote
+				agent = startAgent(t, settings, testOptions(t))
+				client := clientFor(t, "https://"+agent.Addr(), string(agent.CA()), created.Secret)
+				eventually.Within(t, time.Minute, "it answers what it is asked", func() bool {
+					_, err := client.SelfToken(t.Context())
+					return err == nil
+				})
+				if health := agent.health(); health.Healthy != (c.name == "no inodes") && !strings.Contains(health.Server.Message, "server-0") {
+					t.Errorf("it says of itself: %+v", health.Server)
+				}
+				stopAgent(t, agent)
+			}
+			if err := os.RemoveAll(filler); err != nil {
+				t.Fatal(err)
+			}
+			agent = startAgent(t, settings, testOptions(t))
+			client := clientFor(t, "https://"+agent.Addr(), string(agent.CA()), created.Secret)
+			eventually.Within(t, time.Minute, "it writes", func() bool {
+				_, err := client.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
+				return err == nil
+			})
+			eventually.Within(t, time.Minute, "room is reserved again", func() bool {
+				_, err := os.Stat(reserve)
+				return err == nil
+			})
+		})
 	}
 }

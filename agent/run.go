@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -350,7 +351,12 @@ func (a *Agent) identify(ctx context.Context, listener net.Listener) error {
 	if err := id.check(a.config); err != nil {
 		return err
 	}
-	return id.refresh(a.now(), a.config.Advertise)
+	err = id.refresh(a.now(), a.config.Advertise)
+	if errors.Is(err, syscall.ENOSPC) && !id.credentials.Over(a.now()) {
+		a.log.Warn("certificate is not renewed yet", logkey.Error, err) // the one there is does for now
+		return nil
+	}
+	return err
 }
 
 // openServer opens the log and the server's duties.
@@ -523,7 +529,9 @@ func (a *Agent) serveHTTP(context.Context) error {
 	if a.config.Dev { // nobody joins, and the command line is signed in already
 		return a.identity.forget(setupFile, joinServer, joinClient)
 	}
-	if err := a.identity.publish(); err != nil {
+	if err := a.identity.publish(); errors.Is(err, syscall.ENOSPC) {
+		a.log.Warn("join tokens lie in the directory of the identity alone", logkey.Error, err) // the server is needed more than they are
+	} else if err != nil {
 		return err
 	}
 	if a.identity.founder {

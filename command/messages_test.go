@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -246,4 +247,69 @@ func readCatalogue(t *testing.T) map[string]string {
 		}
 	}
 	return all
+}
+
+// TestLogsGetErrorsWhole: an error goes into the log as it is, so that the agent's
+// logger can say it in words; as a text it would show the id of its message. So
+// would an id that is logged by itself.
+func TestLogsGetErrorsWhole(t *testing.T) {
+	files := token.NewFileSet()
+	lines := 0
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok || !logs(call) {
+				return true
+			}
+			lines++
+			for _, arg := range call.Args[1:] {
+				ast.Inspect(arg, func(node ast.Node) bool {
+					switch inner := node.(type) {
+					case *ast.CallExpr:
+						if of, ok := inner.Fun.(*ast.SelectorExpr); ok {
+							if name, ok := of.X.(*ast.Ident); ok && name.Name == "messages" {
+								return false // the text itself
+							}
+						}
+						if method, ok := inner.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "Error" && len(inner.Args) == 0 {
+							t.Errorf("%s: an error is logged as a text: log the error itself", files.Position(inner.Pos()))
+						}
+					case *ast.BasicLit:
+						if text, err := strconv.Unquote(inner.Value); inner.Kind == token.STRING && err == nil && messages.Has(messages.English, text) {
+							t.Errorf("%s: the message id %q is logged", files.Position(inner.Pos()), text)
+						}
+					}
+					return true
+				})
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil || lines < 100 {
+		t.Fatalf("%d lines of logs, %v", lines, err)
+	}
+}
+
+// logs tells whether a call is one of a logger.
+func logs(call *ast.CallExpr) bool {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) == 0 || !slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method.Sel.Name) {
+		return false
+	}
+	var of string
+	switch x := method.X.(type) {
+	case *ast.Ident:
+		of = x.Name
+	case *ast.SelectorExpr:
+		of = x.Sel.Name
+	}
+	return strings.HasSuffix(strings.ToLower(of), "log") || strings.HasSuffix(strings.ToLower(of), "logger")
 }

@@ -33,7 +33,7 @@ func (c *Client) refused(err error) {
 	c.mu.refusal, c.mu.removed = told, c.mu.removed || removed
 	c.mu.Unlock()
 	if news {
-		c.log.Error("servers do not let this node in", logkey.Reason, told.Error())
+		c.log.Error("servers do not let this node in", logkey.Reason, told)
 	}
 	if first {
 		c.listener.Assignments(&structs.Assignments{Full: true})

@@ -81,6 +81,14 @@ func (r fileRecord) load() ([]byte, error) {
 }
 
 func (r fileRecord) save(payload []byte) error {
+	err := r.replace(payload)
+	if outOfRoom(err) && giveReserve(filepath.Dir(r.path)) {
+		return r.replace(payload)
+	}
+	return err
+}
+
+func (r fileRecord) replace(payload []byte) error {
 	temporary := r.path + ".tmp"
 	if err := writeSynced(temporary, encodeRecord(payload)); err != nil {
 		return err
