@@ -82,7 +82,7 @@ func faults() []fault {
 		{"cut-leader", 2 * second, 8 * second, writes, cut(leader)},
 		{"cut-follower", 2 * second, 20 * second, writes, cut(follower)},
 		{"cut-client", 6 * second, 9 * second, loses, cut(client)},
-		{"cut-client-past-lease", 15 * second, 18 * second, loses, cut(client)},
+		{"cut-client-past-lease", 20 * second, 23 * second, loses, cut(client)},
 		{"cut-leaders-in-turn", 6 * second, 9 * second, 0, cutInTurn},
 		{"one-way-to-leader", 2 * second, 8 * second, writes, filter(leader, "INPUT", "-s")},
 		{"one-way-from-leader", 2 * second, 8 * second, writes, filter(leader, "OUTPUT", "-d")},

@@ -82,6 +82,7 @@ func plants() []plant {
 			faults: "cut-client-past-lease", finds: []string{"I3"},
 			edits: []edit{
 				{"nomadlike/client/recover.go", "if lease.Remaining(c.config.Boottime()) > 0 {", "if true {"},
+				{"nomadlike/client/recover.go", "leaseRecord{TTL: lease.TTL, From: lease.From}", "leaseRecord{TTL: 0, From: lease.From}"},
 			},
 		},
 		{
