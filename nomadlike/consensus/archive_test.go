@@ -86,6 +86,40 @@ func TestSnapshotSaveAndRestore(t *testing.T) {
 	})
 }
 
+// While a state is being replaced the leader names no index to readers: that of
+// the log before would let followers answer from the old state when the leader
+// already does from the new one.
+func TestReadsWaitForARestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestCluster(t, 3, nil)
+		archive, _ := savedArchive(t, c, "a", "b")
+		leader := c.leader()
+		leader.node.restoring <- struct{}{}
+		restored, read := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := leader.node.SnapshotRestore(t.Context(), bytes.NewReader(archive), RestoreOptions{})
+			restored <- err
+		}()
+		go func() {
+			_, err := leader.node.ReadIndex(t.Context())
+			read <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-restored:
+			t.Errorf("a second restore came between: %v", err)
+		case err := <-read:
+			t.Errorf("a reader was answered in a restore: %v", err)
+		default:
+		}
+		<-leader.node.restoring
+		if err := errors.Join(<-restored, <-read); err != nil {
+			t.Error(err)
+		}
+		c.agree()
+	})
+}
+
 func TestRestoreRefusesWhatItShould(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestCluster(t, 1, nil)

@@ -28,12 +28,16 @@ type Node struct {
 	gate    *gate
 	guard   *guard
 
-	changes  chan struct{} // holds the one token of configuration changes
-	places   chan struct{} // tokens of proposals in flight
-	reads    readBatches
-	leading  leading
-	diskFull atomic.Bool
-	lastLed  atomic.Int64 // when this server was last seen to lead, in nanoseconds since 1970
+	changes chan struct{} // holds the one token of configuration changes
+	places  chan struct{} // tokens of proposals in flight
+	reads   readBatches
+	// restoring is held from before the leader's own state is another until the
+	// log says so. Raft's commit index does not count it until then: a follower
+	// would answer from the old state after the leader did from the new one.
+	restoring chan struct{} // its one token
+	leading   leading
+	diskFull  atomic.Bool
+	lastLed   atomic.Int64 // when this server was last seen to lead, in nanoseconds since 1970
 
 	handingOver atomic.Bool
 	hints       hints
@@ -65,14 +69,15 @@ func Open(config Config) (*Node, error) {
 	}
 	config.ID = store.identity.ServerID
 	n := &Node{
-		config:  config,
-		storage: store,
-		guard:   guard,
-		machine: &machine{fsm: config.FSM},
-		changes: make(chan struct{}, 1),
-		places:  make(chan struct{}, maxProposalsInFlight),
-		closing: make(chan struct{}),
-		stopped: make(chan struct{}),
+		restoring: make(chan struct{}, 1),
+		config:    config,
+		storage:   store,
+		guard:     guard,
+		machine:   &machine{fsm: config.FSM},
+		changes:   make(chan struct{}, 1),
+		places:    make(chan struct{}, maxProposalsInFlight),
+		closing:   make(chan struct{}),
+		stopped:   make(chan struct{}),
 	}
 	if err := n.start(); err != nil {
 		return nil, errors.Join(err, store.close())

@@ -84,6 +84,8 @@ func (n *Node) verifyRead() readAnswer {
 	if err != nil {
 		return readAnswer{err: err}
 	}
+	n.restoring <- struct{}{}
+	defer func() { <-n.restoring }()
 	call, index := n.gate.calls.Load(), n.raft.CommitIndex()
 	for {
 		if err := n.raft.VerifyLeader().Error(); err != nil {

@@ -112,6 +112,8 @@ func (n *Node) SnapshotRestore(ctx context.Context, archive io.Reader, options R
 		return Meta{}, err
 	}
 	defer n.ops.end()
+	n.restoring <- struct{}{}
+	defer func() { <-n.restoring }()
 	if err := rewound(state, func(r io.Reader) error { return n.raft.Restore(meta.raftMeta("restore"), r, n.restoreTimeout(ctx)) }); err != nil {
 		if errors.Is(err, raft.ErrNotLeader) {
 			return Meta{}, n.notLeader()
