@@ -92,6 +92,9 @@ func (c Config) redacted() map[string]any {
 const (
 	keepJobsDefault = 10_000
 	keepJobsMax     = 1_000_000
+
+	jobBytesDefault = 256 << 20 // of the specifications of all live jobs
+	jobBytesLeast   = 16 << 20  // so that a user may have some of the largest
 )
 
 // ServerConfig is the part of a server.
@@ -101,6 +104,7 @@ type ServerConfig struct {
 	Join            []string      // host:port of gossip
 	LapseGrace      time.Duration // how long after its end a node's certificate is renewed
 	Kept            server.Kept   // ended jobs that stay in the state
+	JobBytesMax     int64         // of the specifications of all jobs that have not ended; 0: any
 	Backup          BackupConfig
 	ForgetNodes     time.Duration // how long a node is down before it is forgotten; 0: never
 }
@@ -261,6 +265,14 @@ func (r *resolver) kept(server Server) {
 			r.refuse("server.keep_jobs_for", "agent.config.keep_jobs_for", "value", text)
 		}
 		kept.For = span
+	}
+	r.config.Server.JobBytesMax = jobBytesDefault
+	if text := get(server.JobsSizeMax, ""); text != "" {
+		size, err := structs.ParseSize(text)
+		if err != nil || size < 0 || size > 0 && size < jobBytesLeast {
+			r.refuse("server.jobs_size_max", "agent.config.jobs_size_max", "value", text, "min", structs.FormatSize(jobBytesLeast))
+		}
+		r.config.Server.JobBytesMax = size
 	}
 }
 

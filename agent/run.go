@@ -393,7 +393,7 @@ func (a *Agent) openServer(context.Context) error {
 	a.server, err = server.Open(server.Config{
 		ID: a.ID(), Name: a.config.Name, Store: a.store, Log: a.raft, Peers: server.PoolPeers{Pool: a.pool},
 		Now: time.Now, Rand: rand.Reader, Logger: a.log, ClusterInit: a.identity.record(),
-		Servers: a.otherServers, Addresses: a.serverAddresses, CleanUp: a.tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.house.protocol, Lowest: a.house.lowest, Kept: a.config.Server.Kept,
+		Servers: a.otherServers, Addresses: a.serverAddresses, CleanUp: a.tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.house.protocol, Lowest: a.house.lowest, Kept: a.config.Server.Kept, JobBytesMax: a.config.Server.JobBytesMax,
 		SignCSR: func(csr []byte, who auth.Identity, ip string) ([]byte, error) {
 			return a.identity.sign(csr, who, a.now(), ip)
 		},

@@ -44,6 +44,7 @@ type Server struct {
 	ForgetNodes     *string  `hcl:"forget_nodes,optional"`  // how long a node is down before it is forgotten; "0s": never
 	LapseGrace      *string  `hcl:"renew_grace,optional"`   // how long after its end a node's certificate is renewed
 	KeepJobs        *int     `hcl:"keep_jobs,optional"`     // ended jobs that are kept; 0: any number
+	JobsSizeMax     *string  `hcl:"jobs_size_max,optional"` // specifications of all live jobs together; "0B": any
 	KeepJobsFor     *string  `hcl:"keep_jobs_for,optional"` // how long; "0s": for ever
 
 	Backup *BackupBlock `hcl:"backup,block"`
@@ -145,7 +146,7 @@ func (s Settings) over(top Settings) Settings {
 	s.Server = both(s.Server, top.Server, func(a, b Server) Server {
 		return Server{
 			Enabled: or(b.Enabled, a.Enabled), BootstrapExpect: or(b.BootstrapExpect, a.BootstrapExpect),
-			Join: orList(b.Join, a.Join), LapseGrace: or(b.LapseGrace, a.LapseGrace), KeepJobs: or(b.KeepJobs, a.KeepJobs), KeepJobsFor: or(b.KeepJobsFor, a.KeepJobsFor), ForgetNodes: or(b.ForgetNodes, a.ForgetNodes),
+			Join: orList(b.Join, a.Join), LapseGrace: or(b.LapseGrace, a.LapseGrace), KeepJobs: or(b.KeepJobs, a.KeepJobs), KeepJobsFor: or(b.KeepJobsFor, a.KeepJobsFor), JobsSizeMax: or(b.JobsSizeMax, a.JobsSizeMax), ForgetNodes: or(b.ForgetNodes, a.ForgetNodes),
 			Backup: both(a.Backup, b.Backup, BackupBlock.over),
 		}
 	})

@@ -106,7 +106,7 @@ func builtIDs() []string {
 	for _, code := range []structs.ErrorCode{structs.CodeInvalid, structs.CodeNotAvailable} {
 		ids = append(ids, "job."+string(code))
 	}
-	ids = append(ids, "event.cluster.jobs_forgotten_both", "event.cluster.jobs_forgotten_for") // which settings it was
+	ids = append(ids, "event.cluster.jobs_forgotten_both", "event.cluster.jobs_forgotten_for", "event.cluster.jobs_forgotten_of", "event.cluster.jobs_forgotten_both_of", "event.cluster.jobs_forgotten_for_of") // which settings it was
 	// The supervisor names kinds of failures; the exec driver makes ids of them.
 	ids = append(ids, "driver.command_denied", "driver.start_refused", "driver.mount_failed", "driver.mount_missing", "driver.mount_refused")
 	return append(ids, "jobspec.var_unknown", "jobspec.local_unknown")
@@ -119,7 +119,7 @@ func otherNames(text string) bool {
 		return true // a file, or an attribute of a node
 	}
 	switch text {
-	case "server.bootstrap_expect", "server.join", "server.backup.path", "server.backup.interval", "server.backup.keep", "server.renew_grace", "server.forget_nodes", "server.keep_jobs", "server.keep_jobs_for",
+	case "server.bootstrap_expect", "server.join", "server.backup.path", "server.backup.interval", "server.backup.keep", "server.renew_grace", "server.forget_nodes", "server.keep_jobs", "server.keep_jobs_for", "server.jobs_size_max",
 		"client.disk.space_min", "client.disk.space_back", "client.disk.inodes_min", "client.disk.inodes_back", "client.servers", "client.pool", "client.port_min", "client.reserved.cpu", "client.reserved.memory",
 		"client.topology", "client.device", "client.storage", "client.data.path", "client.data.retention", "client.data.free_min", "client.exec.isolation", "client.exec.view", "client.exec.pids_max", "client.exec.ulimits", "client.exec.ulimits_max", "client.exec.root",
 		"client.exec", "client.exec.mount_roots", "client.exec.cgroups", "client.exec.uid_min",

@@ -11,6 +11,7 @@ import (
 
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // idBytes is the randomness of an id.
@@ -173,6 +174,10 @@ func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key s
 		admitted.Source = "" // every server would keep it, in memory and in each snapshot
 	}
 	admitted.SubmittedAt = s.now()
-	result, index, err := s.SubmitGuarded(ctx, guard, structs.CommandJobSubmit, user, &structs.JobSubmit{Job: admitted})
+	body := &structs.JobSubmit{Job: admitted}
+	if s.config.Protocol() >= wire.ProtocolJobBytes {
+		body.BytesMax = s.config.JobBytesMax
+	}
+	result, index, err := s.SubmitGuarded(ctx, guard, structs.CommandJobSubmit, user, body)
 	return result.JobID, index, err
 }

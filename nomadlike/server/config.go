@@ -109,6 +109,9 @@ type Config struct {
 	Protocol func() int
 	// Kept says which ended jobs the leader leaves in the state.
 	Kept Kept
+	// JobBytesMax is how large all jobs that have not ended may be together;
+	// structs.JobBytesOf says what of it is for one user. 0: any size.
+	JobBytesMax int64
 	// Lowest is the server of Raft's configuration that speaks the lowest
 	// protocol, with that; one that tells none counts as wire.OldestProtocol. nil:
 	// all are of this version.

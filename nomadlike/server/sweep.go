@@ -54,7 +54,7 @@ func (s *Server) sweep(ctx context.Context, countEnded bool) (deleted bool) {
 	snapshot, now := s.config.Store.Snapshot(), s.now()
 	due := dueSweeps(snapshot, now)
 	if countEnded {
-		due = append(due, dueForgetting(snapshot, now, s.config.Kept, s.config.Protocol() >= wire.ProtocolForget)...)
+		due = append(due, dueForgetting(snapshot, now, s.config.Kept, s.config.Protocol())...)
 	}
 	if s.config.Protocol() >= wire.ProtocolNodeRemovals { // a server of before would stop at it
 		due = append(due, dueRemovals(snapshot, now, s.config.ForgetNodes)...)
@@ -120,14 +120,14 @@ type Kept struct {
 
 // dueForgetting removes the ended jobs that are kept no longer, oldest first:
 // many by one command where every server knows it.
-func dueForgetting(snapshot *state.Snapshot, now structs.UnixNano, kept Kept, together bool) []dueSweep {
+func dueForgetting(snapshot *state.Snapshot, now structs.UnixNano, kept Kept, protocol int) []dueSweep {
 	ids := forgettable(snapshot, now, kept)
 	if len(ids) == 0 {
 		return nil
 	}
-	if together {
+	if protocol >= wire.ProtocolForget {
 		return []dueSweep{{structs.CommandJobsForget, &structs.JobsForget{
-			JobIDs: ids[:min(len(ids), state.ForgottenMax)], Kept: kept.Jobs, For: kept.For}}}
+			JobIDs: ids[:min(len(ids), state.ForgottenMax)], Kept: kept.Jobs, For: kept.For, ByProject: protocol >= wire.ProtocolJobBytes}}}
 	}
 	var due []dueSweep
 	for _, id := range ids[:min(len(ids), sweepDeletesMax)] {
@@ -139,32 +139,80 @@ func dueForgetting(snapshot *state.Snapshot, now structs.UnixNano, kept Kept, to
 // forgettable lists the ended jobs that are kept no longer, those first that
 // ended first; none until there are enough for an event of their own, or the
 // oldest of them is a hundredth of its time too old. Jobs that wait or run do
-// not count, however many they are.
+// not count, however many they are. Of too many, the project that has most loses
+// its oldest first: nobody's short jobs push out those of others.
 func forgettable(snapshot *state.Snapshot, now structs.UnixNano, kept Kept) []string {
 	if kept.For == 0 && (kept.Jobs == 0 || snapshot.JobCount() <= kept.Jobs) {
 		return nil
 	}
 	type ended struct {
-		id string
-		at structs.UnixNano
+		id, project string
+		at          structs.UnixNano
 	}
 	var jobs []ended
 	for view := range snapshot.Jobs() {
 		if view.Standing.State.Terminal() {
-			jobs = append(jobs, ended{view.Job.ID, view.Standing.FinishedAt})
+			jobs = append(jobs, ended{view.Job.ID, view.Job.Project, view.Standing.FinishedAt})
 		}
 	}
 	slices.SortStableFunc(jobs, func(a, b ended) int { return cmp.Compare(a.at, b.at) })
-	over, late := 0, 0
+	over, late := map[string]int{}, 0
 	if kept.Jobs > 0 && len(jobs) > kept.Jobs+kept.Jobs/forgetTogether {
-		over = len(jobs) - kept.Jobs
+		projects := make([]string, len(jobs))
+		for i := range jobs {
+			projects[i] = jobs[i].project
+		}
+		over = overflow(projects, kept.Jobs)
 	}
 	if kept.For > 0 && len(jobs) > 0 && now.Sub(jobs[0].at) > kept.For.Std()+kept.For.Std()/forgetTogether {
 		late = sort.Search(len(jobs), func(i int) bool { return now.Sub(jobs[i].at) <= kept.For.Std() })
 	}
-	ids := make([]string, max(over, late))
-	for i := range ids {
-		ids[i] = jobs[i].id
+	var ids []string
+	for i, job := range jobs {
+		if over[job.project] > 0 {
+			over[job.project]--
+		} else if i >= late {
+			continue
+		}
+		ids = append(ids, job.id)
 	}
 	return ids
+}
+
+// overflow is how many jobs each project loses so that kept are left, when the
+// project with most jobs loses one again and again. projects are those of the
+// jobs, oldest first; of projects with as many the one with the oldest job loses
+// first.
+func overflow(projects []string, kept int) map[string]int {
+	count, over := make(map[string]int), make(map[string]int)
+	for _, project := range projects {
+		count[project]++
+	}
+	// The level down to which projects lose: what is above it goes, and of those
+	// that stand at it, as many lose one more as it takes.
+	left := func(level int) (sum int) {
+		for _, n := range count { // a sum: in any order
+			sum += min(n, level)
+		}
+		return sum
+	}
+	level := sort.Search(len(projects)+1, func(level int) bool { return left(level) >= kept })
+	rest := left(level) - kept
+	for project, n := range count { // into a map: in any order
+		over[project] = max(n-level, 0)
+	}
+	seen, more := make(map[string]int), make(map[string]bool)
+	for _, project := range projects {
+		if rest == 0 {
+			break
+		}
+		if seen[project]++; !more[project] && count[project] >= level && seen[project] > over[project] {
+			more[project] = true // its oldest that would be left
+			rest--
+		}
+	}
+	for project := range more {
+		over[project]++
+	}
+	return over
 }

@@ -2,11 +2,14 @@ package server
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
@@ -114,11 +117,11 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 		}
 	}
 	kept := Kept{Jobs: 6}
-	if due := dueForgetting(s.store.Snapshot(), 1e6, kept, false); len(due) != 3 || due[0].kind != structs.CommandJobDelete {
+	if due := dueForgetting(s.store.Snapshot(), 1e6, kept, wire.ProtocolForget-1); len(due) != 3 || due[0].kind != structs.CommandJobDelete {
 		t.Errorf("beside older servers: %+v", due)
 	}
 	before := s.store.Snapshot().Index()
-	due := dueForgetting(s.store.Snapshot(), 1e6, kept, true)
+	due := dueForgetting(s.store.Snapshot(), 1e6, kept, wire.ProtocolVersion)
 	if len(due) != 1 {
 		t.Fatalf("due: %+v", due)
 	}
@@ -126,13 +129,46 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 	s.apply(due[0].kind, due[0].body)
 	after := s.store.Snapshot()
 	events, _, err := after.EventsAfter(structs.CursorAfter(before))
-	if err != nil || len(events) != 1 || events[0].ID != "event.cluster.jobs_forgotten" || events[0].Params["jobs"] != "3" || events[0].Params["kept"] != "6" {
+	if err != nil || len(events) != 1 || events[0].ID != "event.cluster.jobs_forgotten_of" || events[0].Params["projects"] != "default 3" || events[0].Params["jobs"] != "3" || events[0].Params["kept"] != "6" {
 		t.Errorf("events %+v %v", events, err)
 	}
 	if after.JobCount() != 7 || after.Forgotten() != 3 {
 		t.Errorf("%d jobs are left, %d forgotten", after.JobCount(), after.Forgotten())
 	}
-	if more := dueForgetting(after, 1e6, kept, true); len(more) != 0 {
+	if more := dueForgetting(after, 1e6, kept, wire.ProtocolVersion); len(more) != 0 {
 		t.Errorf("still due: %+v", more)
 	}
+}
+
+// TestOverflow: a project loses only what it has more than others, and the
+// quick way takes what one by one does.
+func TestOverflow(t *testing.T) {
+	flood := slices.Repeat([]string{"flood"}, 100)
+	if got := overflow(append([]string{"small", "small"}, flood...), 50); got["small"] != 0 || got["flood"] != 52 {
+		t.Errorf("beside a flood: %v", got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		projects := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "b", "c", "c", "c", "c"}), 1, 40).Draw(t, "projects")
+		kept := rapid.IntRange(1, len(projects)).Draw(t, "kept")
+		want, rest := make(map[string]int), slices.Clone(projects)
+		for len(rest) > kept {
+			count := make(map[string]int)
+			for _, project := range rest {
+				count[project]++
+			}
+			oldest := -1
+			for i, project := range rest {
+				if oldest < 0 || count[project] > count[rest[oldest]] {
+					oldest = i
+				}
+			}
+			want[rest[oldest]]++
+			rest = slices.Delete(rest, oldest, oldest+1)
+		}
+		got := overflow(projects, kept)
+		maps.DeleteFunc(got, func(_ string, n int) bool { return n == 0 })
+		if !maps.Equal(got, want) {
+			t.Fatalf("%v, one by one %v", got, want)
+		}
+	})
 }

@@ -2,6 +2,10 @@ package state
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"nomadlike/nomadlike/structs"
@@ -41,6 +45,9 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	if tx.meta.Live+job.SubjobCount() > LiveSubjobsMax {
 		return refuse(structs.CodeUnavailable, "state.queue_full", "max", LiveSubjobsMax)
 	}
+	if refusal := tx.bytesProblem(job, body.BytesMax); refusal != nil {
+		return structs.ApplyResult{}, refusal
+	}
 	if job.Priority == structs.PriorityUrgent {
 		if refusal := tx.urgentProblem(job); refusal != nil {
 			return structs.ApplyResult{}, refusal
@@ -70,6 +77,7 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 		tx.putSubjob(job, nil, subjob)
 	}
 	tx.countUrgent(job, +1)
+	tx.countLive(job, live{bytes: jobBytes(job)})
 	tx.keepKey(job)
 	event, params := submittedEvent(job)
 	tx.tell(event, params...)
@@ -250,13 +258,14 @@ func applyJobsForget(tx *txn, body *structs.JobsForget) (structs.ApplyResult, *s
 	if len(body.JobIDs) > ForgottenMax {
 		return refuse(structs.CodeTooLarge, "state.too_many", "what", "jobs", "max", ForgottenMax)
 	}
-	forgotten, last := 0, structs.UnixNano(0)
+	forgotten, last, of := 0, structs.UnixNano(0), make(map[string]int)
 	for _, id := range body.JobIDs {
 		job, ok := tx.job(id)
 		if !ok || !tx.standing(id).Standing.State.Terminal() {
 			continue
 		}
 		forgotten, last = forgotten+1, max(last, tx.standing(id).Standing.FinishedAt)
+		of[job.Project]++
 		tx.forget(job)
 	}
 	if forgotten == 0 {
@@ -270,9 +279,36 @@ func applyJobsForget(tx *txn, body *structs.JobsForget) (structs.ApplyResult, *s
 	case body.For > 0:
 		id += "_for"
 	}
-	tx.tell(structs.Event{Topic: topicCluster, ID: id}, "jobs", decimal(forgotten), "kept", decimal(body.Kept),
-		"for", structs.FormatDuration(body.For), "until", last.Time().UTC().Format(time.RFC3339))
+	params := []string{"jobs", decimal(forgotten), "kept", decimal(body.Kept),
+		"for", structs.FormatDuration(body.For), "until", last.Time().UTC().Format(time.RFC3339)}
+	if body.ByProject {
+		params = append(params, "projects", mostOf(of))
+		id += "_of"
+	}
+	tx.tell(structs.Event{Topic: topicCluster, ID: id}, params...)
 	return accepted()
+}
+
+// forgottenNamed bounds the projects that an event of forgotten jobs names.
+const forgottenNamed = 8
+
+// mostOf lists the projects that have most, with how many.
+func mostOf(counts map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	var b strings.Builder
+	for i, name := range names {
+		if i == forgottenNamed {
+			b.WriteString(", …")
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(name + " " + decimal(counts[name]))
+	}
+	return b.String()
 }
 
 // forget removes an ended job and its history.

@@ -21,8 +21,9 @@ type txn struct {
 	by     string           // who asked
 	seq    int              // events made by this command
 
-	shares map[string]int // of the store
-	live   map[owner]int  // changes of the batch
+	shares  map[string]int // of the store
+	counted *liveCounts    // of the store: before the batch
+	live    map[owner]live // changes of the batch
 
 	schedule uint64 // index of the last change that may let a queued subjob start
 
@@ -42,6 +43,7 @@ func (s *Store) begin() *txn {
 		owned:    make(map[string]*structs.ProjectUsage),
 		named:    make(map[string]string),
 		blocked:  s.blocked,
+		counted:  &s.live,
 	}
 }
 
@@ -267,11 +269,11 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	}
 	if before == nil || before.State.Terminal() {
 		tx.meta.Live++
-		tx.countLive(job, +1)
+		tx.countLive(job, live{subjobs: +1})
 	}
 	if after.State.Terminal() {
 		tx.meta.Live--
-		tx.countLive(job, -1)
+		tx.countLive(job, live{subjobs: -1})
 	}
 	sum := *tx.standing(after.JobID)
 	ended := sum.Standing.State.Terminal()
@@ -279,6 +281,7 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 	tx.putStanding(&sum)
 	if !ended && sum.Standing.State.Terminal() {
 		tx.countUrgent(job, -1)
+		tx.countLive(job, live{bytes: -jobBytes(job)})
 	}
 	if after.State == structs.JobQueued || before != nil && before.State == structs.JobQueued {
 		tx.wakeSchedule()

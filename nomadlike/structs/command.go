@@ -64,7 +64,14 @@ type ClusterInit struct {
 // JobSubmit queues an admitted job.
 type JobSubmit struct {
 	Job *Job `json:"job"`
+	// BytesMax is the proposer's setting: how large all jobs that have not ended
+	// may be together; see JobBytesOf. 0: there is none.
+	BytesMax int64 `json:"bytes_max,omitempty" since:"15"`
 }
+
+// JobBytesOf is how much of the bytes that all live jobs may have the jobs of one
+// user, and of one project, may have.
+func JobBytesOf(all int64) (user, project int64) { return all / 4, all / 2 }
 
 // JobStop ends a job, or one subjob of a batch, by a person's wish. With
 // Release it touches nothing that runs, only the debug holds of what failed.
@@ -120,6 +127,8 @@ type JobsForget struct {
 	JobIDs []string `json:"job_ids"` // those that ended first before the others
 	Kept   int      `json:"kept"`    // the setting: ended jobs that are kept; 0: any number
 	For    Duration `json:"for"`     // the setting: how long they are kept; 0: for ever
+	// ByProject: the event names the projects whose jobs were removed.
+	ByProject bool `json:"by_project,omitempty" since:"15"`
 }
 
 // JobPriority changes the tier of a queued job.

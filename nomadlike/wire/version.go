@@ -17,7 +17,8 @@ package wire
 //	12  2026-11-22  removed nodes: command 33, Agent.Trust
 //	13  2026-11-23  how servers do: command 34, Agent.Ping tells a full disk and failed backups
 //	14  2026-11-23  rotation of the keys that all agents share: command 35, Agent.Trust tells keys
-const ProtocolVersion = 14
+//	15  2026-11-23  the bytes of live jobs are bounded, and the event of forgotten jobs names projects: JobSubmit.BytesMax, JobsForget.ByProject
+const ProtocolVersion = 15
 
 // The first versions that know what must not be proposed to older servers.
 const (
@@ -27,4 +28,5 @@ const (
 	ProtocolNodeRemovals = 12 // CommandNodeRemove
 	ProtocolConditions   = 13 // CommandServerReport
 	ProtocolKeys         = 14 // CommandKeyRotate
+	ProtocolJobBytes     = 15 // JobSubmit.BytesMax, JobsForget.ByProject
 )
