@@ -19,6 +19,7 @@ const (
 	alikeWidth     = 0.5  // the same of their widths
 	otherPool      = 0.3  // what a forecast of another pool says, as a share
 	saysLeast      = 1e-3 // what says less is not asked
+	saysNothing    = 7    // how far apart two forecasts say less than that, and are not weighed
 	pastRecency    = 100  // newer ones, after which a forecast says 37 % as much
 	widthLeast     = 0.1  // added to widths, so that certainty can be wrong too
 	// coverage is the share of starts that lie before a P90, as far as the past
@@ -147,6 +148,9 @@ func (c *Calibrator) says(p, about *told) float64 {
 	if p.order > 0 {
 		far += float64(c.learned-p.order) / pastRecency
 	}
+	if far > saysNothing {
+		return 0
+	}
 	weight := math.Exp(-far)
 	if p.pool != about.pool {
 		weight *= otherPool
@@ -160,26 +164,45 @@ type chance struct {
 	open         bool
 }
 
+func byMiss(a, b chance) int { return cmp.Compare(a.miss, b.miss) }
+
+// merge makes one sorted list of two; of equal misses, those of a come first.
+func merge(a, b []chance) []chance {
+	all := make([]chance, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].miss < a[0].miss {
+			all, b = append(all, b[0]), b[1:]
+		} else {
+			all, a = append(all, a[0]), a[1:]
+		}
+	}
+	return append(append(all, a...), b...)
+}
+
 // Correct implements Calibration.
 func (c *Calibrator) Correct(about About, waits []time.Duration, _ time.Duration) (point, p50, p90 time.Duration) {
 	own := newTold(about.Pool, about.At, about.Features)
-	chances := make([]chance, 0, len(c.past)+len(waits)+len(c.open))
+	past := make([]chance, 0, len(c.past)) // by miss, as c.past is
 	for _, p := range c.past {
 		if weight := c.says(p, own); weight > saysLeast {
-			chances = append(chances, chance{p.miss, weight, false})
+			past = append(past, chance{p.miss, weight, false})
 		}
 	}
+	futures := make([]chance, 0, len(waits))
 	for _, w := range waits {
-		chances = append(chances, chance{own.missOf(w.Seconds()), futuresCount / float64(len(waits)), false})
+		futures = append(futures, chance{own.missOf(w.Seconds()), futuresCount / float64(len(waits)), false})
 	}
-	slices.SortFunc(chances, func(a, b chance) int { return cmp.Compare(a.miss, b.miss) })
+	slices.SortFunc(futures, byMiss)
+	chances := merge(past, futures)
 	likely := settled(chances)
+	var open []chance
 	for _, o := range c.open {
 		if weight := c.says(o, own); weight > saysLeast && o.given < about.At {
-			chances = append(chances, chance{o.missOf(about.At.Sub(o.given).Seconds()), weight, true})
+			open = append(open, chance{o.missOf(about.At.Sub(o.given).Seconds()), weight, true})
 		}
 	}
-	slices.SortFunc(chances, func(a, b chance) int { return cmp.Compare(a.miss, b.miss) })
+	slices.SortFunc(open, byMiss)
+	chances = merge(chances, open)
 	middle := own.waitOf(share(likely, 0.5))
 	late := own.waitOf(share(settled(chances), coverage))
 	return seconds(own.best(likely, middle)), seconds(middle), seconds(late)
@@ -235,12 +258,22 @@ const (
 func (t *told) best(shares []chance, median float64) float64 {
 	middle := toScale(median)
 	best, at := math.Inf(-1), median
+	places := make([]float64, len(shares)) // rising, as misses do
+	for i, s := range shares {
+		places[i] = t.middle + s.miss*t.unit()
+	}
+	begin := 0 // of those within reach of x, which rises
 	for x := middle - 1; x <= middle+1; x += pointStep {
 		sum := -pointStray * math.Abs(x-middle)
-		for _, s := range shares {
-			if d := (t.middle + s.miss*t.unit() - x) / pointReach; d > -1 && d < 1 {
-				sum += s.weight * (1 - d*d)
+		for begin < len(places) && (places[begin]-x)/pointReach <= -1 {
+			begin++
+		}
+		for i := begin; i < len(places); i++ {
+			d := (places[i] - x) / pointReach
+			if d >= 1 {
+				break
 			}
+			sum += shares[i].weight * (1 - d*d)
 		}
 		if sum > best {
 			best, at = sum, ofScale(x)
