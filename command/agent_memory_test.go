@@ -46,6 +46,42 @@ func TestNextGC(t *testing.T) {
 	})
 }
 
+// TestLeftoverGoesBack: after a burst and ten quiet seconds, once, and again only
+// when as much has come together anew.
+func TestLeftoverGoesBack(t *testing.T) {
+	const mega = 1 << 20
+	var l leftover
+	back := func(seconds int, busy float64, live, held uint64) (times int) {
+		for range seconds {
+			if l.giveBack(busy, live, held) {
+				times++
+				l.kept = live + live/10
+			}
+		}
+		return times
+	}
+	for _, step := range []struct {
+		name       string
+		seconds    int
+		busy       float64
+		live, held uint64
+		want       int
+	}{
+		{"a burst", 60, 1.8, 144 * mega, 400 * mega, 0},
+		{"nearly quiet for long enough", serverFreeAfter - 1, 0.1, 144 * mega, 400 * mega, 0},
+		{"busy again", 1, 0.6, 144 * mega, 400 * mega, 0},
+		{"quiet", serverFreeAfter, 0.1, 144 * mega, 400 * mega, 1},
+		{"there is nothing more", 600, 0.1, 144 * mega, 160 * mega, 0},
+		{"little came together", 600, 0.1, 144 * mega, 220 * mega, 0},
+		{"another burst", serverFreeAfter, 0.1, 144 * mega, 300 * mega, 1},
+		{"a small process", 600, 0, 20 * mega, 80 * mega, 0},
+	} {
+		if got := back(step.seconds, step.busy, step.live, step.held); got != step.want {
+			t.Errorf("%s: %d times, want %d", step.name, got, step.want)
+		}
+	}
+}
+
 // The runtime knows by these names what the pace is measured by.
 func TestReadCollection(t *testing.T) {
 	before := readCollection()
