@@ -100,6 +100,10 @@ func startCluster(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.MkdirAll(shared, 0o755))
 	ts.Check(os.Chmod(shared, 0o777|os.ModeSticky))
 	ts.Setenv("SHARED", shared)
+	// Tasks do not see a clone that lies below /tmp, which each has of its own.
+	examples := filepath.Join(shared, "examples")
+	ts.Check(os.CopyFS(examples, os.DirFS(ts.Getenv("EXAMPLES"))))
+	ts.Setenv("EXAMPLES", examples)
 	settings := agent.Settings{Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
 		Client: &agent.Client{Exec: &agent.ExecBlock{Writable: []string{shared}}}}
 	if len(args) == 1 {

@@ -118,9 +118,9 @@ func (p *pass) growOne(id int32) bool {
 			return false
 		}
 	}
-	key := structs.AttemptKey{JobID: e.jobID, Subjob: e.index, Number: old.attempt}
+	key, next := structs.AttemptKey{JobID: e.jobID, Subjob: e.index, Number: old.attempt}, e.nextAttempt()
 	if p.settings.Alone {
-		p.replaceGang(id, p.newGang(e, n.Index(), e.subjob.NextAttempt(), seats, placed, p.now))
+		p.replaceGang(id, p.newGang(e, n.Index(), next, seats, placed, p.now))
 	} else {
 		p.note(id)
 		p.detach(id, true)
@@ -135,7 +135,7 @@ func (p *pass) growOne(id int32) bool {
 		p.foresee(e, p.now)
 	}
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
-		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: n.Index(), Placements: placed,
+		JobID: e.jobID, Subjob: e.index, Attempt: next, Spec: n.Index(), Placements: placed,
 		Victims: []structs.AttemptKey{key},
 	})
 	p.ranks += len(placed)
@@ -157,6 +157,10 @@ func (p *pass) worthGrowing(e *entry, size int) bool {
 	saved := left.Seconds() - (left+again).Seconds()*fewer - growOverhead.Seconds()
 	return saved > growGain*(again+growOverhead).Seconds()
 }
+
+// nextAttempt is the number of the attempt after the one that runs. On a board
+// that is alone the sub-job may not know yet that it was started.
+func (e *entry) nextAttempt() uint64 { return max(e.subjob.NextAttempt(), e.gang.attempt+1) }
 
 // replaceGang ends a gang and starts its next attempt in one step. What the
 // next attempt still has to run is what the old one had, on more nodes.
@@ -192,10 +196,10 @@ func (p *pass) resized(id int32) bool {
 	if !ok {
 		return false
 	}
-	key := structs.AttemptKey{JobID: e.jobID, Subjob: e.index, Number: old.attempt}
-	p.replaceGang(id, p.newGang(e, n.Index(), e.subjob.NextAttempt(), seats, placed, p.now))
+	key, next := structs.AttemptKey{JobID: e.jobID, Subjob: e.index, Number: old.attempt}, e.nextAttempt()
+	p.replaceGang(id, p.newGang(e, n.Index(), next, seats, placed, p.now))
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
-		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: n.Index(), Placements: placed,
+		JobID: e.jobID, Subjob: e.index, Attempt: next, Spec: n.Index(), Placements: placed,
 		Victims: []structs.AttemptKey{key},
 	})
 	return true
