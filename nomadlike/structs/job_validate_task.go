@@ -158,7 +158,7 @@ func (v *validator) command(at, command string) bool {
 		return false
 	}
 	before := len(v.problems)
-	rewrite := throughShell(command)
+	hint, rewrite := shellHint(command, scan)
 	if len(scan.words) == 0 || scan.words[0].text == "" {
 		v.add(at, "job.command.missing", "")
 		return false
@@ -166,21 +166,21 @@ func (v *validator) command(at, command string) bool {
 	first := scan.words[0].text
 	switch {
 	case assignment(first):
-		v.add(at, "job.command.assignment", "job.command.assignment.hint", "assignment", first, "rewrite", rewrite)
+		v.add(at, "job.command.assignment", assignmentHint(hint), "assignment", first, "rewrite", rewrite)
 	case shellOnly(first):
-		v.add(at, "job.command.builtin", "job.command.shell.hint", "word", first, "rewrite", rewrite)
+		v.add(at, "job.command.builtin", hint, "word", first, "rewrite", rewrite)
 	case first[0] == '-':
 		v.add(at, "job.command.option", "", "word", first)
 	}
 	switch {
 	case scan.substitution != "":
-		v.add(at, "job.command.substitution", "job.command.shell.hint", "operator", scan.substitution, "rewrite", rewrite)
+		v.add(at, "job.command.substitution", hint, "operator", scan.substitution, "rewrite", rewrite)
 	case scan.statement != "":
-		v.add(at, "job.command.statements", "job.command.shell.hint", "operator", scan.statement, "rewrite", rewrite)
+		v.add(at, "job.command.statements", hint, "operator", scan.statement, "rewrite", rewrite)
 	case scan.redirect != "":
-		v.add(at, "job.command.redirect", "job.command.shell.hint", "operator", scan.redirect, "rewrite", rewrite)
+		v.add(at, "job.command.redirect", hint, "operator", scan.redirect, "rewrite", rewrite)
 	case scan.expansion != "":
-		v.add(at, "job.command.expansion", "job.command.shell.hint", "rewrite", rewrite)
+		v.add(at, "job.command.expansion", hint, "rewrite", rewrite)
 	}
 	return len(v.problems) == before
 }
@@ -200,19 +200,6 @@ func shellOnly(word string) bool {
 		return true
 	}
 	return false
-}
-
-// throughShell writes command as an argument of bash -c, in double quotes when
-// nothing in it would change its meaning there.
-func throughShell(command string) string {
-	command = strings.TrimSpace(command)
-	switch {
-	case !strings.ContainsAny(command, "\"$`\\!"):
-		return `bash -c "` + command + `"`
-	case !strings.Contains(command, "'"):
-		return "bash -c '" + command + "'"
-	}
-	return `bash -c "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(command) + `"`
 }
 
 // inlineScript refuses `python -c` where the launch line of mode pytorch would

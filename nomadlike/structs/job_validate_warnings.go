@@ -63,7 +63,8 @@ func (v *validator) commandWarnings(j *Job) {
 		return
 	}
 	if scan.glob != "" {
-		v.add(at, "job.warn.glob", "job.command.shell.hint", "character", scan.glob, "rewrite", throughShell(j.Task.Command))
+		hint, rewrite := shellHint(j.Task.Command, scan)
+		v.add(at, "job.warn.glob", hint, "character", scan.glob, "rewrite", rewrite)
 	}
 	if strings.Contains(strings.Join(strings.Fields(j.Task.Command), " "), "sleep infinity") {
 		v.add(at, "job.warn.sleep", "")

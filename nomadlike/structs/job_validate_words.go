@@ -28,6 +28,8 @@ func SplitCommand(command string) ([]string, error) {
 
 // ExpandCommand is SplitCommand that also replaces $NAME and ${NAME}, outside
 // single quotes, by what lookup gives. What it puts in is never split again.
+// The command word of a shell, as in bash -c "…", stays as it is: its
+// variables are that shell's, which may set them itself.
 // Names that lookup does not know become empty, as in a shell, and are listed
 // in missing, so that the caller can say so.
 func ExpandCommand(command string, lookup func(name string) (value string, known bool)) (words, missing []string, err error) {
@@ -59,6 +61,7 @@ type commandScan struct {
 	substitution string // first $( or ` outside single quotes
 	expansion    string // first ${ that is no plain name
 	glob         string // first word with an unquoted * or ?, or a leading ~
+	shellWords   []int  // which words are the command word of a shell
 }
 
 func (s *commandScan) texts() []string {
@@ -80,6 +83,7 @@ type commandReader struct {
 	start   int  // where the open word began
 	open    bool // a word is open, perhaps still empty as in ''
 	broken  bool // a line ended after a word: the next word is another statement
+	shell   shellPart
 }
 
 func scanCommand(command string, expand func(name string) string) (*commandScan, error) {
@@ -114,6 +118,11 @@ func (r *commandReader) step() error {
 	case '\\':
 		return r.escape()
 	case '$':
+		r.begin()
+		if r.shell == shellCommand {
+			r.put(c)
+			return nil
+		}
 		return r.dollar()
 	default:
 		r.operator(c)
@@ -155,6 +164,7 @@ func (r *commandReader) note(first *string, what string) {
 func (r *commandReader) begin() {
 	if !r.open {
 		r.open, r.start = true, r.at
+		r.beginShell()
 		if r.broken {
 			r.note(&r.scan.statement, "line break")
 		}
@@ -173,6 +183,7 @@ func (r *commandReader) endWord() {
 		return
 	}
 	r.scan.words = append(r.scan.words, commandWord{text: r.word.String(), raw: r.command[r.start:r.at]})
+	r.endShell(r.word.String())
 	r.word.Reset()
 	r.open = false
 }
@@ -211,11 +222,15 @@ func (r *commandReader) double() error {
 			}
 			r.at += 2
 		case '$':
+			if r.shell == shellCommand {
+				r.put(c)
+				continue
+			}
 			if err := r.dollar(); err != nil {
 				return err
 			}
 		default:
-			if c == '`' {
+			if c == '`' && r.shell != shellCommand {
 				r.note(&r.scan.substitution, "`")
 			}
 			r.put(c)

@@ -65,6 +65,39 @@ func TestExpandCommand(t *testing.T) {
 	}
 }
 
+// TestShellsReadTheirOwnWord holds what a shell reads by itself against what is
+// replaced before it starts.
+func TestShellsReadTheirOwnWord(t *testing.T) {
+	lookup := func(name string) (string, bool) { return "<" + name + ">", true }
+	for command, want := range map[string][]string{
+		`bash -c "for RANK in 0 1; do echo $RANK; done"`:    {"bash", "-c", "for RANK in 0 1; do echo $RANK; done"},
+		`bash -c "echo $(hostname) ${X:-y} ` + "`id`" + `"`: {"bash", "-c", "echo $(hostname) ${X:-y} `id`"},
+		`bash -c "echo \$A" "$B" ${C}`:                      {"bash", "-c", "echo $A", "<B>", "<C>"},
+		`/bin/bash -euo pipefail -c "$A"`:                   {"/bin/bash", "-euo", "pipefail", "-c", "$A"},
+		`bash --login -xc -e "$A"`:                          {"bash", "--login", "-xc", "-e", "$A"},
+		`bash -c $A`:                                        {"bash", "-c", "$A"},
+		`env A=$B sh -c "$A"`:                               {"env", "A=<B>", "sh", "-c", "$A"},
+		`mpirun -np $N bash -c "$A" x`:                      {"mpirun", "-np", "<N>", "bash", "-c", "$A", "x"},
+		`bash train.sh -c "$A"`:                             {"bash", "train.sh", "-c", "<A>"},
+		`python train.py -c "$A"`:                           {"python", "train.py", "-c", "<A>"},
+	} {
+		words, _, err := ExpandCommand(command, lookup)
+		if err != nil {
+			t.Errorf("%s: %v", command, err)
+		}
+		if diff := cmp.Diff(want, words); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", command, diff)
+		}
+		job := &Job{Name: "a", Task: Task{Command: command}}
+		job.SetDefaults()
+		for _, p := range job.Validate() {
+			if strings.HasPrefix(p.ID, "job.command") {
+				t.Errorf("%s is refused: %v", command, p)
+			}
+		}
+	}
+}
+
 func TestJoinCommandIsSplitBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.StringMatching(`[a-zA-Z0-9 '"\\$&|;<>(){}\n\t训=*~-]*`)).Draw(t, "words")
