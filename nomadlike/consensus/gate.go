@@ -217,7 +217,10 @@ func (g *gate) RequestVote(id raft.ServerID, target raft.ServerAddress, req *raf
 	if g.isCut.Load() {
 		return errCut
 	}
-	if g.withholds() {
+	// Whom the leader named to follow it stands, with room or without: by now the
+	// others know its term, and without it nobody would lead for a while. It hands
+	// over in turn to whoever has room.
+	if !req.LeadershipTransfer && g.withholds() {
 		return errAbstains
 	}
 	return g.inner.RequestVote(id, target, req, resp)
