@@ -76,6 +76,8 @@ func (e *environment) notes() []structs.Reason {
 // common sets what every mode has.
 func (b *build) common() {
 	e, a := b.env, b.alloc
+	// Whatever trains by NCCL meets its peers where the ranks do, in any mode.
+	e.suggest("NCCL_SOCKET_IFNAME", b.node.Interface)
 	for name, value := range b.node.Defaults {
 		e.suggest(name, value)
 	}

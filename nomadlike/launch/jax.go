@@ -17,7 +17,6 @@ func (b *build) jax() error {
 	} {
 		b.env.set(v.name, v.value)
 	}
-	b.env.suggest("NCCL_SOCKET_IFNAME", b.node.Interface)
 	return b.plain()
 }
 

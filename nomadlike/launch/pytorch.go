@@ -59,7 +59,6 @@ func (b *build) torchEnvironment() {
 		b.env.set(v.name, v.value)
 	}
 	b.env.suggest("GLOO_SOCKET_IFNAME", b.node.Interface)
-	b.env.suggest("NCCL_SOCKET_IFNAME", b.node.Interface)
 }
 
 // torchRange lets torchrun itself gather what is there of the gang, between the

@@ -32,7 +32,6 @@ func (b *build) tensorflow() error {
 	// The cluster is written once for all: it is most of the text.
 	b.env.set("TF_CONFIG", `{"cluster":`+cluster+`,"task":{"type":"`+kind+`","index":"`+number+`"},"environment":"cloud"}`)
 	b.env.set("VK_TASK_INDEX", number)
-	b.env.suggest("NCCL_SOCKET_IFNAME", b.node.Interface)
 	return b.plain()
 }
 
