@@ -168,6 +168,16 @@ func (c *Client) lookAtLinks(watch *linkWatch) (faulty bool) {
 	return len(faults) > 0
 }
 
+// ranksNetwork is the interface and the network that a driver's tasks use, ""
+// where the driver keeps them off the node's own: a name from there would be
+// unknown to them, and NCCL would not start.
+func ranksNetwork(driver string, attributes map[string]string) (name, network string) {
+	if attributes["driver."+driver+".host_network"] == "false" {
+		return "", ""
+	}
+	return attributes["net.interface"], attributes["net.network"]
+}
+
 // rdmaDefaults are the variables of a job that asked for RDMA, which it may set
 // otherwise: the ports that were chosen, by their states and rates, and the
 // patience with which NCCL outlives a link that flaps (4 µs · 2^22, seven times).

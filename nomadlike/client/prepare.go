@@ -237,11 +237,12 @@ func (c *Client) shellMounts(a *structs.Assignment, l *launch.Launch) driver.Res
 // nodeFacts is what the node tells launch of itself.
 func (c *Client) nodeFacts(a *structs.Assignment, env map[string]string) launch.NodeFacts {
 	node := c.Node()
+	network, cidr := ranksNetwork(a.Job.Task.Driver, node.Attributes)
 	return launch.NodeFacts{
 		TaskDir:      c.files.task(a.Alloc.ID),
 		AgentPath:    c.config.Binary,
-		Interface:    node.Attributes["net.interface"],
-		Network:      node.Attributes["net.network"],
+		Interface:    network,
+		Network:      cidr,
 		PrivateHosts: node.Attributes["driver."+a.Job.Task.Driver+".namespaces"] == "true",
 		SharedDir:    c.sharedDir(a.Job),
 		Env:          env,
