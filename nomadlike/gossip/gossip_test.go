@@ -481,3 +481,29 @@ func TestAServerFindsThePeersOfItsLog(t *testing.T) {
 		w.within(10*time.Second, "all see all again", w.allSee("s1 alive", "s2 alive", "s3 alive"))
 	})
 }
+
+// A node whose servers are all gone a moment after it met them, and come back
+// later, looks for them again and again, though it had joined them once.
+func TestANodeFindsServersThatWereAllGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.cluster(2, 1)
+		w.within(2*time.Second, "all see all", w.allSee("n3 alive", "s1 alive", "s2 alive"))
+		for _, name := range []string{"s1", "s2"} {
+			if err := w.members[name].Leave(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+			w.crash(name)
+		}
+		w.within(3*time.Second, "all servers have left", w.allSee("n3 alive", "s1 left", "s2 left"))
+		time.Sleep(4 * time.Second)
+		for number := 1; number <= 2; number++ {
+			config := w.config(number, roleServer)
+			config.Seeds = nil // they remember nobody, the node has to find them
+			w.open(config)
+		}
+		w.within(rejoinFirstMax+2*rememberInterval, "the node sees a server again", func() bool {
+			return !w.members["n3"].alone()
+		})
+	})
+}

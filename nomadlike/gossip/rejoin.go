@@ -26,6 +26,9 @@ func (g *Gossip) keepJoined(ctx context.Context) {
 		if changes := g.table.serverChanges(); changes != remembered {
 			remembered = changes
 			known = g.remember(known)
+			if joined && g.alone() { // all servers are gone at once: look for them as at the start
+				joined, wait, next = false, rejoinFirst, time.Now().Add(rejoinFirst)
+			}
 		}
 		if now := time.Now(); !now.Before(next) {
 			g.table.prune(now)
@@ -83,16 +86,15 @@ func (g *Gossip) rejoin(ctx context.Context, addrs []string) bool {
 	return err == nil
 }
 
+// alone reports whether no other server is alive here.
+func (g *Gossip) alone() bool {
+	return !slices.ContainsFunc(g.heard(), func(m Member) bool { return m.ID != g.table.self && m.State == StateAlive })
+}
+
 // missing lists addresses to join: known servers and those of the log that are
 // not alive here, and the seeds while no other server is. It reports whether the
 // log could be asked.
 func (g *Gossip) missing(known []KnownServer) (addrs []string, complete bool) {
-	others := 0
-	for _, server := range g.heard() {
-		if server.ID != g.table.self && server.State == StateAlive {
-			others++
-		}
-	}
 	for _, server := range known {
 		if server.ID != g.table.self && g.table.state(server.ID) != StateAlive {
 			addrs = append(addrs, server.Addr)
@@ -108,7 +110,7 @@ func (g *Gossip) missing(known []KnownServer) (addrs []string, complete bool) {
 			}
 		}
 	}
-	if others == 0 {
+	if g.alone() {
 		addrs = append(addrs, g.seeds...)
 	}
 	slices.Sort(addrs)
