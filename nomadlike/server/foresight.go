@@ -128,13 +128,14 @@ func (p *Picture) Timeline(horizon structs.Duration, wanted func(*structs.Node) 
 type runTimes struct {
 	model *predict.Model
 	seen  uint64 // the newest past run that it has learned
+	of    uint64 // lineage of the state that it learned from
 }
 
-// follow learns what ended since. A snapshot that is older than what was
-// learned, after a restore, begins anew.
+// follow learns what ended since. After a restore it begins anew: numbers of
+// what was given up are given once more.
 func (t *runTimes) follow(snapshot *state.Snapshot) {
-	if newest := snapshot.PastRunSeq(); t.model == nil || newest < t.seen {
-		t.model, t.seen = predict.NewModel(), 0
+	if t.model == nil || snapshot.Lineage() != t.of {
+		*t = runTimes{model: predict.NewModel(), of: snapshot.Lineage()}
 	}
 	for _, past := range snapshot.PastRuns(t.seen) {
 		t.model.Learn(predict.RunOf(past))
@@ -148,14 +149,14 @@ type calibration struct {
 	calibrator *forecast.Calibrator
 	given      uint64 // number of the newest attempt whose first answer it has
 	ended      uint64 // log index up to which it knows what came
-	index      uint64 // of the state that it saw last
+	of         uint64 // lineage of the state that it learned from
 }
 
-// follow learns what was said and what came since. A snapshot that is older than
-// what was learned, after a restore, begins anew.
+// follow learns what was said and what came since. After a restore it begins
+// anew: numbers of what was given up are given once more.
 func (c *calibration) follow(snapshot *state.Snapshot) {
-	if c.calibrator == nil || snapshot.Index() < c.index {
-		*c = calibration{calibrator: forecast.NewCalibrator()}
+	if c.calibrator == nil || snapshot.Lineage() != c.of {
+		*c = calibration{calibrator: forecast.NewCalibrator(), of: snapshot.Lineage()}
 	}
 	for number, said := range snapshot.FirstForecasts(c.given) {
 		said.StartedAt, said.Withdrawn = 0, false // what came is learned below, in its order
@@ -166,7 +167,6 @@ func (c *calibration) follow(snapshot *state.Snapshot) {
 		c.calibrator.Learn(&given[0])
 		c.ended = index
 	}
-	c.index = snapshot.Index()
 }
 
 // ongoing is what runs on a board, for the model.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -60,8 +61,15 @@ func TestForecastsAreCalibrated(t *testing.T) {
 		if before[1] < 25*time.Minute || before[1] > 35*time.Minute || after[1] < 45*time.Minute || after[2] < after[1] {
 			t.Errorf("before %v, after %v", before, after)
 		}
-		older := state.New().Snapshot()
-		if stepwise.follow(older); said(stepwise) != before {
+		var archive bytes.Buffer
+		if err := state.New().Snapshot().Persist(&archive); err != nil {
+			t.Fatal(err)
+		}
+		restored := state.New()
+		if err := restored.Restore(&archive); err != nil {
+			t.Fatal(err)
+		}
+		if stepwise.follow(restored.Snapshot()); said(stepwise) != before {
 			t.Errorf("after a restore %v, want %v", said(stepwise), before)
 		}
 	})

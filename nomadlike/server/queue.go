@@ -155,7 +155,7 @@ func (q *queue) plan(seed uint64) structs.Plan {
 
 // learn lets the board expect run times by what has ended, when that is due.
 func (q *queue) learn(snapshot *state.Snapshot) {
-	if q.times.model != nil && (snapshot.PastRunSeq() == q.times.seen || time.Now().Before(q.learnAt)) {
+	if q.times.of == snapshot.Lineage() && q.times.model != nil && (snapshot.PastRunSeq() == q.times.seen || time.Now().Before(q.learnAt)) {
 		return
 	}
 	begin := time.Now()

@@ -3,6 +3,8 @@ package state
 import (
 	"sort"
 
+	"github.com/hashicorp/go-memdb"
+
 	"nomadlike/nomadlike/structs"
 )
 
@@ -49,6 +51,22 @@ func (tx *txn) trimJournal() {
 	keep := sort.Search(len(tx.meta.journal), func(i int) bool { return tx.meta.journal[i].index > last })
 	tx.meta.journal, tx.meta.journalFrom = tx.meta.journal[keep:], last
 }
+
+// beginLineage notes that a state took the place of another. Whoever followed
+// the one before must read everything again, whatever index it was at: after a
+// restore the log goes on behind the highest index that it ever had, so an index
+// of what was given up looks like one of what came back.
+func beginLineage(tx *memdb.Txn, replaced *metaRow) {
+	meta := *mustFirst[*metaRow](tx, tableMeta, indexID, metaKey())
+	meta.journalFrom = max(meta.Index, replaced.Index+1)
+	meta.lineage = replaced.lineage + 1
+	mustInsert(tx, tableMeta, &meta)
+}
+
+// Lineage tells states of one history apart from those of another: it changes
+// whenever a snapshot takes the place of this server's state. It is not the same
+// on two servers.
+func (s *Snapshot) Lineage() uint64 { return s.meta().lineage }
 
 // Changes lists what changed for planning after the index since, each thing
 // once; when that is not known any more, or since is 0, it lists everything

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -38,5 +39,36 @@ func TestJournalForgets(t *testing.T) {
 	}
 	if changes := snapshot.Changes(last); changes.Full || len(changes.Subjobs) != 0 {
 		t.Errorf("nothing changed, and that is %+v", changes)
+	}
+}
+
+// TestJournalOfAnotherHistory makes sure that whoever followed a state that was
+// given up is told everything about the one that came back, also when its log
+// has long passed the index that the follower had.
+func TestJournalOfAnotherHistory(t *testing.T) {
+	submit := func(store *Store, index uint64) {
+		job := testJob(fmt.Sprintf("b%d", index), 1)
+		store.Apply(index, encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: job}))
+	}
+	store := New()
+	submit(store, 1)
+	var archive bytes.Buffer
+	if err := store.Snapshot().Persist(&archive); err != nil {
+		t.Fatal(err)
+	}
+	submit(store, 2)
+	submit(store, 3)
+	if err := store.Restore(&archive); err != nil {
+		t.Fatal(err)
+	}
+	submit(store, 5) // the restore itself took index 4
+	submit(store, 6)
+	for since := uint64(1); since <= 3; since++ {
+		if changes := store.Snapshot().Changes(since); !changes.Full {
+			t.Errorf("who was at index %d of what was given up is told %+v", since, changes)
+		}
+	}
+	if changes := store.Snapshot().Changes(5); changes.Full || len(changes.Subjobs) != 1 {
+		t.Errorf("who follows the new state is told %+v", changes)
 	}
 }

@@ -174,6 +174,7 @@ func (s *Snapshot) Hash() string {
 // Restore replaces the whole state by one that Persist wrote, in one step that
 // watchers see as a change. When it fails the state is as it was.
 func (s *Store) Restore(r io.Reader) error {
+	replaced := s.Snapshot().meta()
 	tx := s.db.Txn(true)
 	defer tx.Abort() // does nothing once committed
 	for _, d := range dumps() {
@@ -187,6 +188,7 @@ func (s *Store) Restore(r io.Reader) error {
 	if err := readState(tx, r); err != nil {
 		return fmt.Errorf("read state: %w", err)
 	}
+	beginLineage(tx, replaced)
 	tx.Commit()
 	s.shares = nil
 	s.live.count(s.Snapshot())

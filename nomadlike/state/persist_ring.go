@@ -61,7 +61,7 @@ func earlier(a, b *structs.Event) bool {
 // of events: most events are in both, and one copy of them is enough.
 func keepRings(tx *memdb.Txn, events []*structs.Event, runs []*structs.PastRun) {
 	meta := *mustFirst[*metaRow](tx, tableMeta, indexID, metaKey())
-	meta.ring, meta.runs, meta.journalFrom = events, runs, meta.Index
+	meta.ring, meta.runs = events, runs
 	keys := withPrefix[*keyRow](tx, tableIdempotency, indexID, nil)
 	slices.SortFunc(keys, func(a, b *keyRow) int { return cmp.Compare(a.Index, b.Index) })
 	for _, row := range keys {

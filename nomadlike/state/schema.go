@@ -68,6 +68,7 @@ type metaRow struct {
 	keys        []string // of tableIdempotency
 	journal     []touch
 	journalFrom uint64 // the journal knows every change after this index
+	lineage     uint64 // how often the state of this store was replaced by another
 }
 
 // scheduleRow is apart from metaRow, so that who waits for it sleeps through

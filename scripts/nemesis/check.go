@@ -224,8 +224,9 @@ const (
 var eventsCounted = []string{"event.alloc.running", "event.alloc.complete", "event.alloc.failed", "event.job.running", "event.job.succeeded", eventReleased}
 
 // checkReports reports ranks that were heard for an attempt after a newer one
-// was placed (I1).
-func checkReports(all map[position]structs.Event) []string {
+// was placed (I1). A placement of a state that was given up is none: who runs for
+// the attempt that the state knows which came back goes on.
+func checkReports(all map[position]structs.Event, restores []restored) []string {
 	type subjob struct {
 		job string
 		n   int
@@ -236,7 +237,9 @@ func checkReports(all map[position]structs.Event) []string {
 		event := all[at]
 		key := subjob{event.JobID, event.Subjob}
 		if event.ID == eventStarting {
-			newest[key] = max(newest[key], event.Attempt)
+			if !isUndone(at, restores) {
+				newest[key] = max(newest[key], event.Attempt)
+			}
 		} else if event.Attempt != 0 && event.Attempt < newest[key] && slices.Contains(eventsCounted, event.ID) {
 			found = append(found, fmt.Sprintf("%s of attempt %d of job %s counts at index %d, and attempt %d was placed", event.ID, event.Attempt, event.JobID, at.Index, newest[key]))
 		}

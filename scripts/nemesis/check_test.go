@@ -98,12 +98,16 @@ func TestReportsThatCount(t *testing.T) {
 		return all
 	}
 	good := history(of(1, eventStarting, 1), of(2, "event.alloc.running", 1), of(3, "event.alloc.lost", 1), of(4, eventStarting, 2), of(5, "event.alloc.lost", 1), of(6, "event.alloc.complete", 2))
-	if found := checkReports(good); len(found) > 0 {
+	if found := checkReports(good, nil); len(found) > 0 {
 		t.Error(found)
 	}
 	for _, late := range eventsCounted {
-		if found := checkReports(history(of(1, eventStarting, 1), of(2, eventStarting, 2), of(3, late, 1))); len(found) != 1 {
+		if found := checkReports(history(of(1, eventStarting, 1), of(2, eventStarting, 2), of(3, late, 1)), nil); len(found) != 1 {
 			t.Errorf("%s of attempt 1 after attempt 2: %v", late, found)
+		}
+		given := []restored{{From: 1, To: 2}}
+		if found := checkReports(history(of(1, eventStarting, 1), of(2, eventStarting, 2), of(3, late, 1)), given); len(found) > 0 {
+			t.Errorf("%s of attempt 1, attempt 2 was given up: %v", late, found)
 		}
 	}
 }

@@ -194,6 +194,13 @@ func (h *history) isFound() bool {
 	return slices.ContainsFunc(h.mu.findings, func(f finding) bool { return slices.Contains(h.sought, f.Invariant) })
 }
 
+// isBroken reports whether anything was found.
+func (h *history) isBroken() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.mu.findings) > 0
+}
+
 // during names the fault that is in force; "" none.
 func (h *history) during(fault string) {
 	h.mu.Lock()

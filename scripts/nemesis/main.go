@@ -230,6 +230,9 @@ func attack(ctx context.Context, o options, binary string) (_ *report, err error
 	endSampling()
 	<-sampled
 	w.eyes.Wait()
+	if h.isBroken() {
+		keepState(ctx, c)
+	}
 	c.exits(h)
 	for _, host := range c.hosts {
 		_ = host.end(syscall.SIGTERM)

@@ -64,7 +64,7 @@ func (r *report) judge(h *history, w *workload, s *sampler, jobs []api.JobSummar
 	for _, text := range checkAttempts(h.mu.events) {
 		h.find("I2", text)
 	}
-	for _, text := range checkReports(h.mu.events) {
+	for _, text := range checkReports(h.mu.events, h.mu.restores) {
 		h.find("I1", text)
 	}
 	for _, text := range checkBegun(s.begun(), h.mu.submissions, h.mu.events, h.mu.restores) {

@@ -112,6 +112,20 @@ func (h *history) ends(r int, at int64, index uint64) {
 	h.mu.restores[r].Done, h.mu.restores[r].To = at, index
 }
 
+// keepState saves the state of the end beside the logs, for whoever looks for
+// the cause of what was found.
+func keepState(ctx context.Context, c *cluster) {
+	file, err := os.Create(filepath.Join(c.dir, "state"))
+	if err != nil {
+		say("keep the state: %v", err)
+		return
+	}
+	defer file.Close()
+	if _, err := c.all.SaveSnapshot(ctx, file); err != nil {
+		say("keep the state: %v", err)
+	}
+}
+
 // mayBeGone reports whether a job may rightly be missing: its submission was
 // under way, or acknowledged, after a state was saved that came back.
 func mayBeGone(s *submission, restores []restored) bool {

@@ -185,12 +185,12 @@ func (s *sampler) begun() []begun {
 // events looks through all events there are so far.
 func (s *sampler) events() {
 	s.h.mu.Lock()
-	all := maps.Clone(s.h.mu.events)
+	all, restores := maps.Clone(s.h.mu.events), slices.Clone(s.h.mu.restores)
 	s.h.mu.Unlock()
 	for _, text := range checkAttempts(all) {
 		s.h.find("I2", text)
 	}
-	for _, text := range checkReports(all) {
+	for _, text := range checkReports(all, restores) {
 		s.h.find("I1", text)
 	}
 }

@@ -325,11 +325,11 @@ func (w *workload) settle(ctx context.Context) {
 	}
 	var live []string
 	err := wait(ctx, patient(settleMax), "the end of all jobs", func(ctx context.Context) bool {
-		live = live[:0]
 		jobs, err := w.jobs(ctx)
 		if err != nil {
 			return false
 		}
+		live = live[:0]
 		for _, job := range jobs {
 			if !job.State.Terminal() {
 				why := ""
