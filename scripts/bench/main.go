@@ -50,6 +50,7 @@ func figures() []figure {
 		{"life_node_loss_resumed", gangResumes},
 		{"forecast", forecasts},
 		{"pictures", pictures},
+		{"held", heldJobs},
 		{"fleet", manyNodes},
 		{"queue", queueFigures},
 		{"devices", devices},
@@ -125,8 +126,9 @@ func report(name, unit string, values []float64) {
 		Unit string  `json:"unit"`
 		N    int     `json:"n"`
 		P50  float64 `json:"p50"`
+		P90  float64 `json:"p90"`
 		P99  float64 `json:"p99"`
-	}{name, unit, len(values), round(quantile(0.5)), round(quantile(0.99))})
+	}{name, unit, len(values), round(quantile(0.5)), round(quantile(0.9)), round(quantile(0.99))})
 	if err != nil {
 		panic(err) // numbers and strings always encode
 	}
