@@ -14,7 +14,7 @@ run() { printf '+ %s\n' "$*"; "$@"; }
 step "tools"
 command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or go.dev" >&2; exit 1; }
 run go version
-packages=(iproute2 iptables procps)
+packages=(iproute2 iptables procps strace)
 $fast || packages+=(gcc libc6-dev docker.io python3-torch python3-sklearn openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py)
 run scripts/packages.sh "${packages[@]}"
 
@@ -57,8 +57,10 @@ if ! $fast; then
   if ((EUID == 0)); then
     step "real hosts: PyTorch and MPI over network namespaces"
     run scripts/e2e.sh
+    step "five minutes of attacks on a cluster"
+    run scripts/nemesis.sh -seed 1 -minutes 5
   else
-    echo "not root: the tests with network namespaces (scripts/e2e.sh) are left out"
+    echo "not root: the tests with network namespaces (scripts/e2e.sh, scripts/nemesis.sh) are left out"
   fi
 fi
 printf '\nall tests passed\n'

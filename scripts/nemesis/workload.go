@@ -316,11 +316,16 @@ func (w *workload) settle(ctx context.Context) {
 	submissions := append([]*submission(nil), w.h.mu.submissions...)
 	w.h.mu.Unlock()
 	for _, s := range submissions {
-		if s.Lasting && s.ID != "" {
-			if _, err := w.c.all.StopJob(ctx, s.ID, api.JobStopRequest{Reason: "the end"}); err != nil && structs.CodeOf(err) != structs.CodeConflict &&
-				!(structs.CodeOf(err) == structs.CodeNotFound && w.h.mayBeGone(s)) {
-				w.h.find("I11", fmt.Sprintf("stop of %s after everything was healed: %v", s.Name, err))
-			}
+		if !s.Lasting || s.ID == "" {
+			continue
+		}
+		failure := error(nil)
+		if err := wait(ctx, patient(stopMax), "the stop of "+s.Name, func(ctx context.Context) bool {
+			_, failure = w.c.all.StopJob(ctx, s.ID, api.JobStopRequest{Reason: "the end"})
+			isGone := structs.CodeOf(failure) == structs.CodeNotFound && w.h.mayBeGone(s)
+			return failure == nil || structs.CodeOf(failure) == structs.CodeConflict || isGone
+		}); err != nil {
+			w.h.find("I11", fmt.Sprintf("after everything was healed: %v: %v", err, failure))
 		}
 	}
 	var live []string
@@ -362,6 +367,9 @@ func (w *workload) jobs(ctx context.Context) ([]api.JobSummary, error) {
 		query.After = page.Next
 	}
 }
+
+// stopMax bounds how long the stop of one job is tried after the last fault.
+const stopMax = 10 * time.Second
 
 // settleMax bounds the wait for the end of all jobs after the last fault.
 const settleMax = 90 * time.Second
