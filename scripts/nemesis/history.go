@@ -53,6 +53,7 @@ type submission struct {
 	Acked   int64 // and when it ended
 	Nodes   int
 	Lasting bool // ends only when it is stopped
+	Stopped bool // somebody stopped it, and was told that it will end
 }
 
 // seen is one event as a watcher got it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ const (
 	submitEvery    = 250 * time.Millisecond
 	readEvery      = 100 * time.Millisecond
 	stopEvery      = 3 * time.Second
+	lastingLeast   = 40 * time.Second
 	askFor         = 6 * time.Second // one request
 	watchers       = 3
 	quotaCores     = 2                // of the project with a quota
@@ -246,15 +248,37 @@ func (w *workload) read(ctx context.Context, chance *rand.Rand) {
 	})
 }
 
-// stop stops jobs that would stay.
+// stop stops jobs that would stay, as fast as they come and a while after: what
+// stays is there for the faults to meet, and must not grow with the length of the
+// run.
 func (w *workload) stop(ctx context.Context, chance *rand.Rand) {
 	every(ctx, stopEvery, func() {
-		if s := w.acked(chance); s != nil && s.Lasting && !strings.HasPrefix(s.Name, "stayer") {
-			asked, cancel := context.WithTimeout(ctx, askFor)
-			defer cancel()
-			_, _ = w.anyone(chance).client.StopJob(asked, s.ID, api.JobStopRequest{Reason: "nemesis"}) // the end of the run stops it again
+		s := w.lasting(chance)
+		if s == nil {
+			return
+		}
+		asked, cancel := context.WithTimeout(ctx, askFor)
+		defer cancel()
+		if _, err := w.anyone(chance).client.StopJob(asked, s.ID, api.JobStopRequest{Reason: "nemesis"}); err == nil { // else later, or at the end of the run
+			w.h.mu.Lock()
+			s.Stopped = true
+			w.h.mu.Unlock()
 		}
 	})
+}
+
+// lasting is a job that would stay and has stayed for a while, nil while there is
+// none.
+func (w *workload) lasting(chance *rand.Rand) *submission {
+	w.h.mu.Lock()
+	defer w.h.mu.Unlock()
+	stay := slices.DeleteFunc(slices.Clone(w.h.mu.submissions), func(s *submission) bool {
+		return !s.Lasting || s.Stopped || s.ID == "" || strings.HasPrefix(s.Name, "stayer") || w.h.now()-s.Acked < int64(lastingLeast)
+	})
+	if len(stay) == 0 {
+		return nil
+	}
+	return stay[chance.IntN(len(stay))]
 }
 
 // stayer submits a gang over two nodes that runs until the end, whose attempts
