@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -19,18 +20,23 @@ import (
 func agentVerbs() []verb {
 	return []verb{
 		{path: "agent", setup: runAgent},
-		{path: "mpi-rsh", raw: true, hidden: true, setup: mpiShell},
+		{path: "mpi-rsh", raw: true, hidden: true, setup: rankShell(rankshell.RunShell)},
+		{path: "mpi-ssh", raw: true, hidden: true, setup: rankShell(rankshell.RunSSH)},
+		{path: "mpi-pdsh", raw: true, hidden: true, setup: rankShell(func(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
+			return rankshell.RunPdsh(args, environ, stdout, stderr)
+		})},
 	}
 }
 
-// mpiShell is what mpirun calls instead of ssh, inside a task.
-func mpiShell(_ *flag.FlagSet) func(*Env, []string) error {
-	return func(env *Env, args []string) error {
-		code := rankshell.RunShell(args, env.Environ, env.Stdin, env.Stdout, env.Stderr)
-		if code != 0 {
-			return &exitError{code: code}
+// rankShell is a program that launchers call inside a task to reach other ranks.
+func rankShell(run func(args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int) func(*flag.FlagSet) func(*Env, []string) error {
+	return func(*flag.FlagSet) func(*Env, []string) error {
+		return func(env *Env, args []string) error {
+			if code := run(args, env.Environ, env.Stdin, env.Stdout, env.Stderr); code != 0 {
+				return &exitError{code: code}
+			}
+			return nil
 		}
-		return nil
 	}
 }
 

@@ -181,9 +181,39 @@ parameter_servers() { # the servers outlive every worker but the last; one that 
 mindspore() { meets mindspore 'mindspore: 3 ranks met on mindspore-1-0, mindspore-1-1, mindspore-1-2'; }
 horovod() { meets horovod 'by 3 ranks on 3 hosts: horovod-1-0, horovod-1-1, horovod-1-2'; }
 
-deepspeed() {
+deepspeed() { # as typed, behind a shell, on every node, and under mpi: all the ways that people write it
+  local met='torch: 6 ranks met on deepspeed-1-0, deepspeed-1-0, deepspeed-1-1, deepspeed-1-1, deepspeed-1-2, deepspeed-1-2'
   nl job run -logs -var "launcher=$dir/shared/deepspeed" -var "script=$dir/shared/examples/meet.py" website/examples/deepspeed.hcl | tee "$dir/deepspeed.out"
-  grep -q 'torch: 6 ranks met on deepspeed-1-0, deepspeed-1-0, deepspeed-1-1, deepspeed-1-1, deepspeed-1-2, deepspeed-1-2' "$dir/deepspeed.out"
+  grep -q "$met" "$dir/deepspeed.out"
+  local name
+  for name in shell every row; do
+    deepspeed_file $name >"$dir/deepspeed-$name.hcl"
+    nl job run -logs "$dir/deepspeed-$name.hcl" | tee "$dir/deepspeed.out"
+    grep -q "${met//deepspeed-1/$name-1}" "$dir/deepspeed.out"
+    if [[ $name == shell ]]; then grep -q 'asked for the address of shell-1-0: 10\.' "$dir/deepspeed.out"; fi
+  done
+}
+deepspeed_file() {
+  local run="$dir/shared/deepspeed" mode=deepspeed more= command
+  case $1 in
+  shell) command="bash -c 'cd . && $run --master_port=29512 $dir/shared/examples/meet.py'" ;;
+  every) command="$run $dir/shared/examples/meet.py" more='launcher = "no_ssh"' ;;
+  row) command="$run --hostfile \$OMPI_MCA_orte_default_hostfile --master_port=29513 $dir/shared/examples/meet.py" mode=mpi ;;
+  esac
+  cat <<END
+job "$1" {
+  nodes = 3
+  resources {
+    cpu    = 0.5
+    memory = "256MiB"
+  }
+  distributed "$mode" {
+    procs_per_node = 2
+    $more
+  }
+  task { command = "$command" }
+}
+END
 }
 
 agent_killed() { # kill -9 of a client's agent: its task goes on and is found again
@@ -503,7 +533,7 @@ scenario "TensorFlow's TF_CONFIG" tensorflow
 scenario "TensorFlow with parameter servers" parameter_servers
 scenario "MindSpore's environment" mindspore
 scenario "Horovod by mpirun" horovod
-scenario "DeepSpeed without ssh" deepspeed
+scenario "DeepSpeed by pdsh and ssh without either" deepspeed
 scenario "kill -9 of a client's agent" agent_killed
 scenario "a node cut from the servers alone" cut_from_servers
 scenario "a lost machine and its return" lost_and_back

@@ -60,23 +60,6 @@ func launcherVariant(base string) bool {
 	return slices.Contains([]string{"openmpi", "mpich", "hydra", "lam", "mvapich2", "intel"}, variant)
 }
 
-// shellWords is words and, when they start a shell, the words inside of what
-// the shell is told to run, parted roughly: only to look for names in them.
-func shellWords(words []string) []string {
-	switch path.Base(words[0]) {
-	case "sh", "bash", "dash", "zsh", "ksh", "ash":
-	default:
-		return words
-	}
-	all := slices.Clone(words)
-	for _, word := range words[1:] {
-		all = append(all, strings.FieldsFunc(word, func(r rune) bool {
-			return strings.ContainsRune(" \t\r\n;&|()<>'\"`", r)
-		})...)
-	}
-	return all
-}
-
 // pythonCall is a command `python [flags] script|-m module|-c code …`.
 type pythonCall struct {
 	python string

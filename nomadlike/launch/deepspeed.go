@@ -10,23 +10,26 @@ import (
 )
 
 const (
-	deepspeedHostFile = "/job/hostfile"      // where deepspeed looks by itself
-	deepspeedShell    = ".nomadlike/bin/ssh" // first in PATH: pdsh's remote shell
-	deepspeedEnvFile  = ".deepspeed_env"     // what the launcher hands to other nodes
+	deepspeedHostFile = "/job/hostfile"  // where deepspeed looks by itself
+	deepspeedEnvFile  = ".deepspeed_env" // what the launcher hands to other nodes
 	deepspeedProgram  = "deepspeed"
 )
 
 // deepspeed gives every node what pytorch gives, and the host file.
 //
-//	no_ssh  the command runs on every node; `deepspeed X` gets --no_ssh with the
-//	        node's rank and rank 0's address, so that no node needs to reach
-//	        another by a shell. Other commands stay as typed.
-//	pdsh    the command runs on rank 0 as typed; pdsh reaches the other ranks,
-//	        which hold their place, by a remote shell that goes through the
-//	        agents.
+//	pdsh    the command runs on rank 0; deepspeed reaches the other ranks, which
+//	        hold their place, by a pdsh and an ssh that go through the agents:
+//	        no such program, no sshd and no key is needed in the image. A command
+//	        that begins with deepspeed gets rank 0's address and port.
+//	no_ssh  the command runs on every node; `deepspeed X` gets --no_ssh, which
+//	        deepspeed knows since July 2024, with the node's rank and rank 0's
+//	        address. Other commands stay as typed.
 func (b *build) deepspeed() error {
 	b.torchEnvironment()
 	pdsh := b.job.Distributed.Launcher == structs.LauncherPDSH && len(b.members) > 1
+	if pdsh {
+		b.commonDir()
+	}
 	if pdsh && b.rank != 0 {
 		b.out.Hold = true
 		return nil
@@ -42,11 +45,30 @@ func (b *build) deepspeed() error {
 	if err != nil {
 		return err
 	}
-	b.out.Command = words
-	if !pdsh {
+	if pdsh {
+		b.out.Command = b.addressed(words)
+	} else {
 		b.out.Command = b.noSSH(words)
 	}
 	return nil
+}
+
+// addressed tells deepspeed where rank 0 listens, unless the command does. By
+// itself it would ask rank 0 for the first of all its addresses, which need not
+// be the one of the ranks' network, and take one port for all jobs of a node.
+func (b *build) addressed(words []string) []string {
+	if path.Base(words[0]) != deepspeedProgram {
+		return words
+	}
+	command := words[:1:1]
+	for _, option := range [...]struct{ name, value string }{
+		{"--master_addr", b.masterAddr()}, {"--master_port", strconv.Itoa(b.masterPort())},
+	} {
+		if !slices.ContainsFunc(words, func(word string) bool { return word == option.name || strings.HasPrefix(word, option.name+"=") }) {
+			command = append(command, option.name+"="+option.value)
+		}
+	}
+	return append(command, words[1:]...)
 }
 
 // hostFile lists the nodes, one on a line, as Open MPI and DeepSpeed read it.
@@ -105,19 +127,16 @@ func (b *build) noSSH(words []string) []string {
 	return append(append([]string{words[0]}, options...), words[1:]...)
 }
 
-// pdsh makes the agent the remote shell of pdsh, and hands the environment that
-// matters to the other nodes.
+// pdsh makes the agent the remote shell of deepspeed, and hands the environment
+// that matters to the other nodes.
 func (b *build) pdsh() error {
-	for _, dir := range []string{b.node.TaskDir, b.node.AgentPath} {
-		if dir == "" || strings.ContainsAny(dir, " \t\n:'") {
-			return structs.NewError(structs.CodeInvalid, "launch.path_unfit", "path", dir)
-		}
+	if err := b.fitForShell(); err != nil {
+		return err
 	}
-	b.out.Files = append(b.out.Files, File{Path: deepspeedShell, Mode: 0o755, Content: b.remoteShell()},
-		File{Path: deepspeedEnvFile, Mode: 0o644, Content: b.deepspeedEnv()})
+	b.shellPrograms()
+	b.out.Files = append(b.out.Files, File{Path: deepspeedEnvFile, Mode: 0o644, Content: b.deepspeedEnv()})
 	b.env.set("PDSH_RCMD_TYPE", "ssh")
 	b.env.set("DS_ENV_FILE", b.inTaskDir(deepspeedEnvFile))
-	b.out.PathFirst = append(b.out.PathFirst, b.inTaskDir(path.Dir(deepspeedShell)))
 	return nil
 }
 

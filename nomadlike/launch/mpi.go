@@ -1,9 +1,7 @@
 package launch
 
 import (
-	"path"
 	"strconv"
-	"strings"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -11,11 +9,10 @@ import (
 // Files of an MPI job in the task directory of rank 0. Older platforms had
 // them at /etc/mpi; commands reach them by their variables.
 const (
-	mpiShellFile    = ".nomadlike/mpi-rsh"
-	mpiHostFile     = ".nomadlike/hostfile"       // "host slots=N": Open MPI, DeepSpeed
-	mpiHydraFile    = ".nomadlike/mpich_hostfile" // "host:N": MPICH, Intel MPI
-	remoteShellVerb = "mpi-rsh"                   // hidden command of the nomadlike binary
-	programName     = "nomadlike"                 // of the binary in the PATH of every task
+	mpiShellFile = ".nomadlike/mpi-rsh"
+	mpiHostFile  = ".nomadlike/hostfile"       // "host slots=N": Open MPI, DeepSpeed
+	mpiHydraFile = ".nomadlike/mpich_hostfile" // "host:N": MPICH, Intel MPI
+	programName  = "nomadlike"                 // of the binary in the PATH of every task
 )
 
 // mpi runs the command on rank 0 only; mpirun starts the processes of the
@@ -30,18 +27,18 @@ func (b *build) mpi() error {
 	b.mpiEveryRank()
 	if b.rank != 0 {
 		b.out.Hold = true
-		b.mpiDir()
+		b.commonDir()
 		return nil
 	}
-	for _, dir := range []string{b.node.TaskDir, b.node.AgentPath} {
-		// Open MPI parts the name of its remote shell at blanks and colons.
-		if dir == "" || strings.ContainsAny(dir, " \t\n:'") {
-			return structs.NewError(structs.CodeInvalid, "launch.path_unfit", "path", dir)
-		}
+	if err := b.fitForShell(); err != nil {
+		return err
 	}
 	b.mpiFiles()
+	if len(b.members) > 1 {
+		b.shellPrograms()
+	}
 	b.mpiLauncher()
-	b.mpiDir()
+	b.commonDir()
 	words, err := b.words()
 	if err != nil {
 		return err
@@ -77,15 +74,8 @@ func (b *build) mpiFiles() {
 	b.out.Files = append(b.out.Files,
 		File{Path: mpiHostFile, Mode: 0o644, Content: b.hostFile()},
 		File{Path: mpiHydraFile, Mode: 0o644, Content: b.hydraFile()},
-		File{Path: mpiShellFile, Mode: 0o755, Content: b.remoteShell()},
+		File{Path: mpiShellFile, Mode: 0o755, Content: b.agentScript(remoteShellVerb)},
 	)
-}
-
-// remoteShell is a script that reaches other ranks through the agent.
-func (b *build) remoteShell() string {
-	return "#!/bin/sh\n" +
-		"# The remote shell of this job: reaches the other ranks through the agent.\n" +
-		"exec '" + b.node.AgentPath + "' " + remoteShellVerb + " \"$@\"\n"
 }
 
 // mpiLauncher tells the launchers of all families where the files are.
@@ -114,27 +104,12 @@ func (b *build) mpiLauncher() {
 	}
 }
 
-func (b *build) inTaskDir(file string) string { return path.Join(b.node.TaskDir, file) }
-
-// mpiDir gives every rank's task directory one common path, where the node has
-// a place for it: launchers enter mpirun's working directory on every node,
-// and MPICH gives up when it does not exist there.
-func (b *build) mpiDir() {
-	if b.node.SharedDir == "" || len(b.members) == 1 || b.members[0].AllocID == "" || b.job.Task.Dir != "" && path.IsAbs(b.job.Task.Dir) {
-		return
-	}
-	// Rank names repeat over projects; the id of rank 0's allocation does not.
-	link := path.Join(b.node.SharedDir, b.members[0].AllocID)
-	b.out.Links = append(b.out.Links, Link{Path: link, Target: b.node.TaskDir})
-	b.out.Dir = path.Join(link, b.job.Task.Dir)
-}
-
 // prefixed puts mpirun in front of a command that has no launcher.
 func (b *build) prefixed(words []string) []string {
 	if b.job.Distributed.Rewrite == structs.RewriteNone {
 		return words
 	}
-	found, substring := findLauncher(shellWords(words), mpiLaunchers())
+	found, substring := findLauncher(structs.WordsInside(words), mpiLaunchers())
 	if found != "" {
 		return words
 	}

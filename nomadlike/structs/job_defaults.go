@@ -2,7 +2,9 @@ package structs
 
 import (
 	"fmt"
+	"path"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -50,8 +52,8 @@ const (
 	RewriteTorchrun = "torchrun"
 	RewriteNone     = "none"
 
-	LauncherNoSSH = "no_ssh"
-	LauncherPDSH  = "pdsh"
+	LauncherNoSSH = "no_ssh" // the command runs on every node
+	LauncherPDSH  = "pdsh"   // rank 0 launches; its pdsh and ssh reach the other ranks through the agents
 )
 
 // Default is a value that SetDefaults chose; it is shown to the user before
@@ -147,10 +149,34 @@ func (d *defaulter) distributed(j *Job) {
 		fill(d, "distributed.rewrite", &j.Distributed.Rewrite, RewriteLaunch)
 	case ModeDeepSpeed:
 		fill(d, "distributed.world_size", &j.Distributed.WorldSize, WorldSizeNodes)
-		fill(d, "distributed.launcher", &j.Distributed.Launcher, LauncherNoSSH)
+		fill(d, "distributed.launcher", &j.Distributed.Launcher, deepSpeedLauncher(j.Task.Command))
 	case ModeMindSpore:
 		fill(d, "distributed.rank_table", &j.Distributed.RankTable, "v1.0")
 	}
+}
+
+// deepSpeedLauncher lets rank 0 launch, as deepspeed does on any cluster, unless
+// the command itself is what starts one node: torchrun, accelerate, or a program
+// that has nothing to do with deepspeed's launcher. A script may call anything;
+// most of them end in deepspeed.
+func deepSpeedLauncher(command string) string {
+	words, err := SplitCommand(command)
+	if err != nil || len(words) == 0 {
+		return LauncherNoSSH
+	}
+	byNode := !isShell(words[0]) && !strings.HasSuffix(words[0], ".sh")
+	for _, word := range WordsInside(words) {
+		switch base := path.Base(word); {
+		case base == "deepspeed", base == "deepspeed.launcher.runner":
+			return LauncherPDSH
+		case base == "torchrun", base == "accelerate", strings.HasPrefix(base, "python"), strings.HasPrefix(base, "torch.distributed."):
+			byNode = true // unless deepspeed comes after it: python -m deepspeed.launcher.runner
+		}
+	}
+	if byNode {
+		return LauncherNoSSH
+	}
+	return LauncherPDSH
 }
 
 func (d *defaulter) resources(j *Job) {

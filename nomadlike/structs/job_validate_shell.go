@@ -2,6 +2,7 @@ package structs
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -101,4 +102,19 @@ func shellWord(command string) string {
 // commandLine is the line of a job file that gives a command.
 func commandLine(command string) string {
 	return `command = "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "${", "$${", "%{", "%%{").Replace(command) + `"`
+}
+
+// WordsInside is words and, when they start a shell, the words inside of what
+// the shell is told to run, parted roughly: only to look for names in them.
+func WordsInside(words []string) []string {
+	if len(words) == 0 || !isShell(words[0]) {
+		return words
+	}
+	all := slices.Clone(words)
+	for _, word := range words[1:] {
+		all = append(all, strings.FieldsFunc(word, func(r rune) bool {
+			return strings.ContainsRune(" \t\r\n;&|()<>'\"`", r)
+		})...)
+	}
+	return all
 }

@@ -1,6 +1,6 @@
-# DeepSpeed without ssh: every rank starts its own launcher, which finds rank 0
-# by name. The hostfile, the node's rank and the address are put into the
-# command that you write.
+# DeepSpeed: rank 0 launches, and its ssh and pdsh reach the other ranks through
+# the agents, so the image needs neither of them, no sshd and no keys. The
+# hostfile is at /job/hostfile, where deepspeed looks by itself.
 variable "launcher" {
   description = "the deepspeed program"
   default     = "deepspeed"
