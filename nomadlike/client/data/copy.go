@@ -36,6 +36,7 @@ type copier struct {
 	root   *os.Root // of a source that is a directory; nil when there is a source
 	source Source
 	dir    string // of the copy in the making
+	lists  string // where files without a name are made
 	list   *Listing
 	now    func() time.Time
 	report func(done int64)
@@ -44,49 +45,76 @@ type copier struct {
 
 	journal *journal
 	early   *early
-	digests [][][sha256.Size]byte // by file and chunk
-	done    [][]bool
+	numbers numbers
+	sums    *sums
+	done    []bool       // by number of the chunk
 	copied  atomic.Int64 // bytes, those of an earlier process included
 	fresh   atomic.Int64 // bytes that this process copied
 }
 
 // piece is a part of the work: all of a file, or one chunk of a large one.
-type piece struct{ file, chunk int }
+type piece struct {
+	file, chunk int
+	number      int // of the chunk among all
+	of          *File
+}
 
 // missing is how many bytes are still to be copied. Any goroutine may call it.
 func (c *copier) missing() int64 { return max(0, c.list.Bytes-c.copied.Load()) }
 
 // resume takes over what an earlier process has done.
-func (c *copier) resume(bootID string) error {
-	c.digests, c.done = make([][][sha256.Size]byte, len(c.list.Files)), make([][]bool, len(c.list.Files))
-	for i := range c.list.Files {
-		n := c.list.Files[i].chunks()
-		c.digests[i], c.done[i] = make([][sha256.Size]byte, n), make([]bool, n)
+func (c *copier) resume(bootID string) (err error) {
+	if c.numbers, err = numbersOf(c.list); err != nil {
+		return err
 	}
-	path := filepath.Join(c.dir, "journal")
-	records, sameBoot, good, err := readJournal(path, bootID)
+	c.done = make([]bool, c.numbers.first(c.numbers.files))
+	if c.sums, err = newSums(c.lists, len(c.done)); err != nil {
+		return err
+	}
+	path, told := filepath.Join(c.dir, "journal"), false
+	sameBoot, good, err := readJournal(path, bootID, func(r *record) error {
+		told = true
+		if int(r.file) >= c.numbers.files {
+			return nil
+		}
+		number := c.numbers.first(int(r.file)) + int(r.chunk)
+		if number >= c.numbers.first(int(r.file)+1) {
+			return nil
+		}
+		c.done[number] = true
+		return c.sums.set(number, r.digest)
+	})
 	if err != nil {
 		return err
 	}
-	if len(records) == 0 {
+	if !told {
 		good = 0
-	}
-	for _, r := range records {
-		if int(r.file) >= len(c.done) || int(r.chunk) >= len(c.done[r.file]) {
-			continue
-		}
-		f := &c.list.Files[r.file]
-		offset, length := f.span(int(r.chunk))
-		if !c.holds(f, offset, length, r.digest, !sameBoot) {
-			continue
-		}
-		if !c.done[r.file][r.chunk] {
-			c.copied.Add(length)
-		}
-		c.digests[r.file][r.chunk], c.done[r.file][r.chunk] = r.digest, true
+	} else if err := c.believe(sameBoot); err != nil {
+		return err
 	}
 	c.journal, err = openJournal(path, bootID, good)
 	return err
+}
+
+// believe keeps of what the journal tells what is in the copy.
+func (c *copier) believe(sameBoot bool) error {
+	return c.list.files.each(func(i int, f *File) error {
+		first := c.numbers.first(i)
+		for chunk := range f.chunks() {
+			if !c.done[first+chunk] {
+				continue
+			}
+			digest, err := c.sums.get(first + chunk)
+			if err != nil {
+				return err
+			}
+			offset, length := f.span(chunk)
+			if c.done[first+chunk] = c.holds(f, offset, length, digest, !sameBoot); c.done[first+chunk] {
+				c.copied.Add(length)
+			}
+		}
+		return nil
+	})
 }
 
 // holds tells whether a chunk is in the copy; verify reads it.
@@ -135,19 +163,22 @@ func (c *copier) run(ctx context.Context) error {
 						break
 					}
 					if err := w.copy(ctx, p); err != nil {
-						cancel(fmt.Errorf("copy %s: %w", c.list.Files[p.file].Path, err))
+						cancel(fmt.Errorf("copy %s: %w", p.of.Path, err))
 					}
 				}
 			}
 		})
 	}
-	c.eachBatch(func(batch []piece) bool {
+	err := c.eachBatch(func(batch []piece) error {
 		batches <- batch
-		return ctx.Err() == nil
+		return ctx.Err()
 	})
 	close(batches)
 	workers.Wait()
-	return context.Cause(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // makeDirs makes the directories of the copy, and finds out what a new file in
@@ -155,8 +186,8 @@ func (c *copier) run(ctx context.Context) error {
 // again.
 func (c *copier) makeDirs() error {
 	tree := filepath.Join(c.dir, "tree")
-	for i := range c.list.Dirs { // a parent is listed before what is in it
-		err := os.Mkdir(filepath.Join(tree, c.list.Dirs[i].Path), 0o700)
+	return c.list.dirs.each(func(i int, d *File) error { // a parent is listed before what is in it
+		err := os.Mkdir(filepath.Join(tree, d.Path), 0o700)
 		if err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
@@ -167,63 +198,76 @@ func (c *copier) makeDirs() error {
 			}
 			c.mine = int(stat.Uid) == os.Geteuid() && int(stat.Gid) == os.Getegid() && stat.Mode&unix.S_ISGID == 0
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // eachBatch hands out what is missing, until yield says no.
-func (c *copier) eachBatch(yield func([]piece) bool) {
+func (c *copier) eachBatch(yield func([]piece) error) error {
 	var batch []piece
 	var dir string
-	size := int64(0)
-	for i := range c.list.Files {
-		f := &c.list.Files[i]
-		for chunk, done := range c.done[i] {
-			if done {
+	size, number := int64(0), -1
+	err := c.list.files.each(func(i int, f *File) error {
+		for chunk := range f.chunks() {
+			if number++; c.done[number] {
 				continue
 			}
 			_, length := f.span(chunk)
 			parent := path.Dir(f.Path)
 			if len(batch) > 0 && (parent != dir || len(batch) == batchFiles || size+length > batchBytes) {
-				if !yield(batch) {
-					return
+				if err := yield(batch); err != nil {
+					return err
 				}
 				batch, size = nil, 0
 			}
-			batch, size, dir = append(batch, piece{i, chunk}), size+length, parent
+			batch, size, dir = append(batch, piece{i, chunk, number, f}), size+length, parent
 		}
+		return nil
+	})
+	if err == nil && len(batch) > 0 {
+		err = yield(batch)
 	}
-	if len(batch) > 0 {
-		yield(batch)
-	}
+	return err
 }
 
-// finish sets what large files lack, and gives the digests of all files.
-func (c *copier) finish() ([][]byte, error) {
-	digests := make([][]byte, len(c.list.Files))
-	for i := range c.list.Files {
-		f := &c.list.Files[i]
-		h := sha256.New()
-		for _, chunk := range c.digests[i] {
-			h.Write(chunk[:])
+// finish sets what large files lack, writes the manifest, and names the contents.
+func (c *copier) finish() (digest string, err error) {
+	all, err := contentsOf(c.list)
+	if err != nil {
+		return "", err
+	}
+	m, err := createManifest(filepath.Join(c.dir, "manifest"), c.list.Bytes)
+	if err != nil {
+		return "", err
+	}
+	err = c.list.files.each(func(i int, f *File) error {
+		chunks, err := c.sums.of(c.numbers.first(i), f.chunks())
+		if err != nil {
+			return err
 		}
-		digests[i] = h.Sum(nil)
-		if err := c.verify(f, c.digests[i]); err != nil {
-			return nil, fmt.Errorf("verify %s: %w", f.Path, err)
+		if err := c.verify(f, chunks); err != nil {
+			return fmt.Errorf("verify %s: %w", f.Path, err)
 		}
-		if len(c.done[i]) > 1 {
+		if len(chunks) > 1 {
 			if err := c.setRights(f.Path, f.Mode, f.Owner); err != nil {
-				return nil, err
+				return err
 			}
 		}
-	}
-	for i := range c.list.Dirs {
-		d := &c.list.Dirs[i]
-		if err := c.setRights(d.Path, d.Mode, d.Owner); err != nil {
-			return nil, err
+		h := sha256.New()
+		for i := range chunks {
+			h.Write(chunks[i][:])
 		}
+		digest := h.Sum(nil)
+		all.add(f, digest)
+		return m.add(&held{Path: f.Path, Size: f.Size, Digest: digest})
+	})
+	if closed := m.close(); err == nil {
+		err = closed
 	}
-	return digests, nil
+	if err != nil {
+		return "", err
+	}
+	return all.digest(), c.list.dirs.each(func(_ int, d *File) error { return c.setRights(d.Path, d.Mode, d.Owner) })
 }
 
 // verify compares a file with the digest that its source tells of it. That of

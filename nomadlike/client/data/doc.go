@@ -14,6 +14,7 @@
 //	parts/<listing>/tree/…    a copy in the making
 //	parts/<listing>/journal   which parts of which files are done
 //	uses/<digest>/<user>      who reads it
+//	lists                     lists of files that are long, without a name
 //
 // A copy appears whole, by a rename, after everything of it is on the disk. One
 // that was broken off, by a crash of the agent or of the machine, goes on where
@@ -25,6 +26,10 @@
 // write; an agent that is not root can not give files away and keeps the bits.
 // Sources that differ in rights have copies of their own. While a copy is in
 // the making nobody but the agent reads it.
+//
+// Memory: of a dataset an agent holds one byte for each file and directory, and
+// the names of the directory that it walks, namesMax bytes of them at most. Lists
+// and digests of many files lie on the disk while a copy is made.
 //
 // Limits: two sources are taken for the same when names, sizes, rights and
 // modification times are. Links and special files are left out. Access control

@@ -18,7 +18,7 @@ const (
 
 // stretch is a part of a file that was written.
 type stretch struct {
-	file           int
+	path           string // of the file
 	offset, length int64
 }
 
@@ -46,7 +46,7 @@ func (e *early) end() { close(e.over) }
 
 // run starts to write what is offered, until the end.
 func (e *early) run(c *copier) {
-	at, fd := -1, -1
+	at, fd := "", -1
 	defer func() {
 		if fd >= 0 {
 			unix.Close(fd)
@@ -57,13 +57,13 @@ func (e *early) run(c *copier) {
 		case <-e.over:
 			return
 		case s := <-e.line:
-			if s.file != at {
+			if s.path != at {
 				if fd >= 0 {
 					unix.Close(fd)
 				}
-				name := filepath.Join(c.dir, "tree", c.list.Files[s.file].Path)
+				name := filepath.Join(c.dir, "tree", s.path)
 				fd, _ = unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-				at = s.file
+				at = s.path
 			}
 			if fd >= 0 {
 				// Whether it was written is asked when the copy is complete.

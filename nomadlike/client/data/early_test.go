@@ -22,10 +22,10 @@ func TestStretchesAreOfferedAndNotWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c := &copier{dir: dir, list: &Listing{Files: []File{{Path: "a"}, {Path: "gone"}, {Path: "c"}}}}
+		c := &copier{dir: dir}
 		e := newEarly()
 		for range 2 * stretchesMax { // nobody takes them yet
-			e.offer(stretch{file: 0, length: 1 << 12})
+			e.offer(stretch{path: "a", length: 1 << 12})
 		}
 		if len(e.line) != stretchesMax {
 			t.Errorf("%d stretches are in the line", len(e.line))
@@ -36,8 +36,8 @@ func TestStretchesAreOfferedAndNotWaitedFor(t *testing.T) {
 		if len(e.line) != 0 {
 			t.Errorf("%d stretches are left", len(e.line))
 		}
-		for file := range 3 {
-			e.offer(stretch{file: file, offset: 1 << 12, length: 2 << 12})
+		for _, name := range []string{"a", "gone", "c"} {
+			e.offer(stretch{path: name, offset: 1 << 12, length: 2 << 12})
 		}
 		synctest.Wait()
 		if len(e.line) != 0 {
@@ -45,7 +45,7 @@ func TestStretchesAreOfferedAndNotWaitedFor(t *testing.T) {
 		}
 		e.end()
 		<-over
-		e.offer(stretch{file: 2})
+		e.offer(stretch{path: "c"})
 		if len(e.line) != 1 {
 			t.Error("a stretch was taken after the end")
 		}

@@ -50,21 +50,21 @@ func header(bootID string) []byte {
 }
 
 // readJournal gives the records of a journal up to the first that is not whole,
-// and how long that part is. sameBoot tells whether the machine has run since:
-// otherwise what the records say may not have reached the disk.
-func readJournal(path, bootID string) (records []record, sameBoot bool, good int64, err error) {
+// and tells how long that part is. sameBoot tells whether the machine has run
+// since: otherwise what the records say may not have reached the disk.
+func readJournal(path, bootID string, yield func(*record) error) (sameBoot bool, good int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, true, 0, nil
+		return true, 0, nil
 	}
 	if err != nil {
-		return nil, false, 0, err
+		return false, 0, err
 	}
 	defer f.Close()
 	r := bufio.NewReaderSize(f, 1<<16)
 	head := make([]byte, sha256.Size)
 	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, true, 0, nil // a journal that was only begun
+		return true, 0, nil // a journal that was only begun
 	}
 	good = sha256.Size
 	b := make([]byte, recordBytes)
@@ -76,10 +76,12 @@ func readJournal(path, bootID string) (records []record, sameBoot bool, good int
 		if !ok {
 			break
 		}
-		records = append(records, one)
+		if err := yield(&one); err != nil {
+			return false, 0, err
+		}
 		good += recordBytes
 	}
-	return records, string(head) == string(header(bootID)), good, nil
+	return string(head) == string(header(bootID)), good, nil
 }
 
 // journal is being written. Records wait a moment, so that thousands of small

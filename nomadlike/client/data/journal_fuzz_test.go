@@ -20,7 +20,11 @@ func FuzzJournal(f *testing.F) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		records, _, good, err := readJournal(path, "boot")
+		var records []record
+		_, good, err := readJournal(path, "boot", func(r *record) error {
+			records = append(records, *r)
+			return nil
+		})
 		if err != nil {
 			return
 		}

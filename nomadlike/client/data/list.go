@@ -4,13 +4,19 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"path"
 )
 
-// FilesMax bounds the files of one dataset.
+// FilesMax bounds the files and directories of one dataset.
 const FilesMax = 20_000_000
+
+// SourceFilesMax bounds those of a dataset that comes from a Source, whose list
+// is in memory while it is made.
+const SourceFilesMax = 500_000
 
 // File is one file of a source.
 type File struct {
@@ -26,33 +32,39 @@ type File struct {
 	Whole  bool   // it can only be read from its beginning: in one piece
 }
 
-// folder is one directory of a source.
-type folder struct {
-	Path  string // relative, with slashes; "." is the source itself
-	Mode  fs.FileMode
-	Owner owner
-}
-
 // owner says who may read: a copy belongs to whom its source belongs to.
 type owner struct{ UID, GID int }
 
-// Listing is what a source consists of, in the order of paths.
+// Listing is what a source consists of, in the order of paths. Who has made one
+// closes it.
 type Listing struct {
-	Dirs  []folder // the source itself first
-	Files []File
 	Bytes int64
 	Left  int // links and special files that were left out
 	// Origin tells sources apart whose files are told apart by tags alone; ""
 	// for directories.
 	Origin string
+
+	dirs  roll // Path, relative, the source itself, ".", first; Mode and Owner
+	files roll
 }
+
+// Count is how many files there are.
+func (l *Listing) Count() int { return l.files.count }
+
+// Each gives the files one by one.
+func (l *Listing) Each(yield func(f *File) error) error {
+	return l.files.each(func(_ int, f *File) error { return yield(f) })
+}
+
+// Close frees what the listing has on the disk.
+func (l *Listing) Close() error { return errors.Join(l.dirs.close(), l.files.close()) }
 
 // keyVersion changes with what a copy keeps of its source, so that copies of
 // older versions are not taken for it.
 const keyVersion = "2"
 
 // key names the listing: sources with the same key are taken for the same.
-func (l *Listing) key() string {
+func (l *Listing) key() (string, error) {
 	h := sha256.New()
 	var b []byte
 	text := func(s string) {
@@ -70,15 +82,18 @@ func (l *Listing) key() string {
 		text(l.Origin)
 		h.Write(b)
 	}
-	for i := range l.Dirs {
+	err := l.dirs.each(func(_ int, d *File) error {
 		b = b[:0]
-		text(l.Dirs[i].Path)
-		rights(l.Dirs[i].Mode, l.Dirs[i].Owner)
+		text(d.Path)
+		rights(d.Mode, d.Owner)
 		h.Write(b)
+		return nil
+	})
+	if err != nil {
+		return "", err
 	}
 	h.Write([]byte{0})
-	for i := range l.Files {
-		f := &l.Files[i]
+	err = l.files.each(func(_ int, f *File) error {
 		b = b[:0]
 		text(f.Path)
 		b = binary.AppendVarint(b, f.Size)
@@ -89,8 +104,9 @@ func (l *Listing) key() string {
 			text(string(f.SHA256))
 		}
 		h.Write(b)
-	}
-	return hex.EncodeToString(h.Sum(nil))
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // chunkBytes is what one worker copies of a file at a time. Larger files are
@@ -114,16 +130,20 @@ func (f *File) span(chunk int) (offset, length int64) {
 	return offset, max(0, min(chunkBytes, f.Size-offset))
 }
 
-// digestOf names the contents of a copy: what is called how, holds what, and may
-// be read by whom.
-func digestOf(l *Listing, digests [][]byte) string {
-	h := sha256.New()
-	for _, d := range l.Dirs {
-		fmt.Fprintf(h, "d %q %o %d:%d\n", d.Path, d.Mode, d.Owner.UID, d.Owner.GID)
-	}
-	for i := range l.Files {
-		f := &l.Files[i]
-		fmt.Fprintf(h, "f %q %o %d:%d %d %x\n", path.Clean(f.Path), f.Mode, f.Owner.UID, f.Owner.GID, f.Size, digests[i])
-	}
-	return hex.EncodeToString(h.Sum(nil))
+// contents names the contents of a copy: what is called how, holds what, and may
+// be read by whom. The files are added in the order of the listing.
+type contents struct{ hash.Hash }
+
+func contentsOf(l *Listing) (contents, error) {
+	c := contents{sha256.New()}
+	return c, l.dirs.each(func(_ int, d *File) error {
+		fmt.Fprintf(c, "d %q %o %d:%d\n", d.Path, d.Mode, d.Owner.UID, d.Owner.GID)
+		return nil
+	})
 }
+
+func (c contents) add(f *File, digest []byte) {
+	fmt.Fprintf(c, "f %q %o %d:%d %d %x\n", path.Clean(f.Path), f.Mode, f.Owner.UID, f.Owner.GID, f.Size, digest)
+}
+
+func (c contents) digest() string { return hex.EncodeToString(c.Sum(nil)) }

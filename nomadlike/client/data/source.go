@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -39,24 +40,24 @@ const (
 // NewListing makes a listing of files that a Source tells of by Path, Size,
 // Tag, SHA256 and Whole. Paths that are none below the dataset, that occur
 // twice, or that are a file and a directory, are refused: they come from
-// outside.
+// outside. The files are the listing's from now on.
 func NewListing(origin string, files []File) (*Listing, error) {
-	if len(files) > FilesMax {
-		return nil, fmt.Errorf("list dataset: %w", errTooMany)
+	if len(files) > SourceFilesMax {
+		return nil, fmt.Errorf("list dataset: it has more than %d files: pack them into larger ones, or read them from a storage of the node", SourceFilesMax)
 	}
 	nobody, dirMode := owner{-1, -1}, fs.FileMode(sourceDirMode)
 	if os.Geteuid() != 0 {
 		dirMode = sourceDirModeUnrooted
 	}
-	l := &Listing{Origin: origin, Files: slices.Clone(files), Dirs: []folder{{".", dirMode, nobody}}}
-	slices.SortFunc(l.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	l := &Listing{Origin: origin}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	dirs := map[string]bool{".": true}
-	for i := range l.Files {
-		f := &l.Files[i]
+	for i := range files {
+		f := &files[i]
 		if !fs.ValidPath(f.Path) || f.Path == "." || strings.ContainsRune(f.Path, 0) || len(f.Path) > pathMax {
 			return nil, fmt.Errorf("list dataset: %q is no path of a file below it", f.Path)
 		}
-		if i > 0 && l.Files[i-1].Path == f.Path {
+		if i > 0 && files[i-1].Path == f.Path {
 			return nil, fmt.Errorf("list dataset: %q occurs twice", f.Path)
 		}
 		if f.Size < 0 || l.Bytes+f.Size < 0 {
@@ -66,15 +67,22 @@ func NewListing(origin string, files []File) (*Listing, error) {
 		l.Bytes += f.Size
 		for dir := path.Dir(f.Path); !dirs[dir]; dir = path.Dir(dir) {
 			dirs[dir] = true
-			l.Dirs = append(l.Dirs, folder{dir, dirMode, nobody})
+		}
+		if err := l.files.add(f); err != nil {
+			return nil, err
 		}
 	}
-	for i := range l.Files {
-		if dirs[l.Files[i].Path] {
-			return nil, fmt.Errorf("list dataset: %q is a file and a directory", l.Files[i].Path)
+	for i := range files {
+		if dirs[files[i].Path] {
+			return nil, fmt.Errorf("list dataset: %q is a file and a directory", files[i].Path)
 		}
 	}
-	slices.SortFunc(l.Dirs[1:], func(a, b folder) int { return strings.Compare(a.Path, b.Path) }) // parents first
+	delete(dirs, ".")
+	for _, dir := range append([]string{"."}, slices.Sorted(maps.Keys(dirs))...) { // parents first
+		if err := l.dirs.add(&File{Path: dir, Mode: dirMode, Owner: nobody}); err != nil {
+			return nil, err
+		}
+	}
 	return l, nil
 }
 

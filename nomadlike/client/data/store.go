@@ -90,7 +90,7 @@ func Open(config Config) (*Store, error) {
 	s.mu.making, s.mu.active = make(map[string]chan struct{}), make(map[*copier]struct{})
 	// Tasks reach the copies; nobody else's business is what is being made of
 	// which source.
-	for name, mode := range map[string]fs.FileMode{"sets": 0o711, "index": 0o700, "parts": 0o700, "uses": 0o700, "names": 0o700} {
+	for name, mode := range map[string]fs.FileMode{"sets": 0o711, "index": 0o700, "parts": 0o700, "uses": 0o700, "names": 0o700, "lists": 0o700} {
 		err := os.MkdirAll(filepath.Join(config.Dir, name), mode)
 		if err == nil {
 			err = os.Chmod(filepath.Join(config.Dir, name), mode)
@@ -127,10 +127,11 @@ type Progress func(done, total int64)
 // is kept until that calls Release. Whoever asks for what is being copied waits
 // for it. A cancelled call leaves what it has done for the next one.
 func (s *Store) Prepare(ctx context.Context, root *os.Root, user string, progress Progress) (Copy, error) {
-	l, err := list(ctx, root)
+	l, err := list(ctx, root, s.path("lists"))
 	if err != nil {
 		return Copy{}, err
 	}
+	defer l.Close()
 	return s.copyOf(ctx, &copier{root: root, list: l}, user, progress)
 }
 
@@ -140,12 +141,16 @@ func (s *Store) Fetch(ctx context.Context, source Source, user string, progress 
 	if err != nil {
 		return Copy{}, err
 	}
+	defer l.Close()
 	return s.copyOf(ctx, &copier{source: source, list: l}, user, progress)
 }
 
 // copyOf finds the copy of what c has listed, or lets it be made.
 func (s *Store) copyOf(ctx context.Context, c *copier, user string, progress Progress) (Copy, error) {
-	key := c.list.key()
+	key, err := c.list.key()
+	if err != nil {
+		return Copy{}, err
+	}
 	for {
 		found, ok, err := s.find(key, user)
 		if err != nil || ok {
@@ -186,19 +191,6 @@ func (s *Store) unclaim(key string) {
 
 func (s *Store) path(parts ...string) string {
 	return filepath.Join(append([]string{s.config.Dir}, parts...)...)
-}
-
-// manifest is what a copy says of itself.
-type manifest struct {
-	Bytes int64  `json:"bytes"`
-	Files []held `json:"files"`
-}
-
-// held is one file of a manifest.
-type held struct {
-	Path   string `json:"path"`
-	Size   int64  `json:"size"`
-	Digest []byte `json:"digest"` // of the digests of its chunks
 }
 
 // find looks for the copy of a source that was listed as key.
@@ -253,6 +245,8 @@ func (s *Store) takeLocked(digest, user string) (Copy, error) {
 // make copies a source.
 func (s *Store) make(ctx context.Context, c *copier, key, user string, progress Progress) (Copy, error) {
 	total := c.list.Bytes
+	c.lists = s.path("lists")
+	defer func() { _ = c.sums.close() }()
 	c.dir, c.now, c.umask, c.report = s.path("parts", key), s.config.Now, s.umask, func(done int64) { progress(done, total) }
 	if err := os.MkdirAll(c.dir, 0o711); err != nil {
 		return Copy{}, err
@@ -286,23 +280,11 @@ func (s *Store) make(ctx context.Context, c *copier, key, user string, progress 
 // find it. In the same moment user reads it, so that nobody who wants room finds
 // it unused. Whether it is on the disk is settled later.
 func (s *Store) publish(c *copier, key, user string) (Copy, error) {
-	digests, err := c.finish()
+	digest, err := c.finish()
 	if err != nil {
 		return Copy{}, err
 	}
-	digest := digestOf(c.list, digests)
-	m := manifest{Bytes: c.list.Bytes, Files: make([]held, len(digests))}
-	for i := range digests {
-		m.Files[i] = held{Path: c.list.Files[i].Path, Size: c.list.Files[i].Size, Digest: digests[i]}
-	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		return Copy{}, err
-	}
-	if err := os.WriteFile(filepath.Join(c.dir, "manifest"), text, 0o600); err != nil {
-		return Copy{}, err
-	}
-	if err := os.WriteFile(filepath.Join(c.dir, "used"), fmt.Appendln(nil, len(m.Files), m.Bytes), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(c.dir, "used"), fmt.Appendln(nil, c.list.Count(), c.list.Bytes), 0o600); err != nil {
 		return Copy{}, err
 	}
 	if err := writeOrigin(c.dir, origin{Key: key, Boot: s.config.BootID}); err != nil {

@@ -7,18 +7,17 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // list reads the names and times of a directory and of all below it. Nothing
-// outside of root is read, whatever links there are.
-func list(ctx context.Context, root *os.Root) (*Listing, error) {
-	w := walk{ctx: ctx, root: root, listing: &Listing{}, mayChown: os.Geteuid() == 0}
+// outside of root is read, whatever links there are. A long list is kept in dir.
+func list(ctx context.Context, root *os.Root, dir string) (*Listing, error) {
+	w := walk{ctx: ctx, root: root, listing: &Listing{dirs: roll{dir: dir}, files: roll{dir: dir}}, mayChown: os.Geteuid() == 0}
 	if err := w.dir("."); err != nil {
-		return nil, fmt.Errorf("list dataset: %w", err)
+		return nil, errors.Join(fmt.Errorf("list dataset: %w", err), w.listing.Close())
 	}
 	return w.listing, nil
 }
@@ -29,6 +28,7 @@ type walk struct {
 	root     *os.Root
 	listing  *Listing
 	mayChown bool
+	held     int // bytes of the names of the directories that are being walked
 }
 
 // statsAtOnce is how many files are looked at between what is done with them: the
@@ -42,8 +42,10 @@ func (w *walk) dir(name string) error {
 	if err != nil {
 		return err
 	}
-	w.listing.Files = slices.Grow(w.listing.Files, min(len(names), FilesMax-len(w.listing.Files)))
-	for some := range slices.Chunk(names, statsAtOnce) {
+	w.held += names.bytes
+	defer func() { w.held -= names.bytes }()
+	for from := 0; from < len(names.at); from += statsAtOnce {
+		some := names.some(from, min(from+statsAtOnce, len(names.at)))
 		if err := w.ctx.Err(); err != nil {
 			return err
 		}
@@ -66,14 +68,22 @@ func (w *walk) take(name string, stat *unix.Stat_t) error {
 	case unix.S_IFDIR:
 		return w.dir(name)
 	case unix.S_IFREG:
-		if len(w.listing.Files) == FilesMax {
-			return errTooMany
+		if err := w.room(); err != nil {
+			return err
 		}
 		mode, owner := rightsOf(fs.FileMode(stat.Mode&0o777), stat, w.mayChown)
-		w.listing.Files = append(w.listing.Files, File{Path: name, Size: stat.Size, Mode: mode, MTime: stat.Mtim.Nano(), Owner: owner})
 		w.listing.Bytes += stat.Size
+		return w.listing.files.add(&File{Path: name, Size: stat.Size, Mode: mode, MTime: stat.Mtim.Nano(), Owner: owner})
 	default:
 		w.listing.Left++
+	}
+	return nil
+}
+
+// room says no when the dataset has too many files and directories.
+func (w *walk) room() error {
+	if w.listing.files.count+w.listing.dirs.count >= FilesMax {
+		return errTooMany
 	}
 	return nil
 }
@@ -85,7 +95,10 @@ func (w *walk) open(name string) (*os.File, error) {
 
 // read gives the names in a directory, sorted. The directory itself joins the
 // listing.
-func (w *walk) read(name string) ([]string, error) {
+func (w *walk) read(name string) (*names, error) {
+	if err := w.room(); err != nil {
+		return nil, err
+	}
 	d, err := w.open(name)
 	if err != nil {
 		return nil, err
@@ -96,10 +109,14 @@ func (w *walk) read(name string) ([]string, error) {
 		return nil, err
 	}
 	mode, owner := rightsOf(fs.ModeDir|fs.FileMode(own.Mode&0o777), &own, w.mayChown)
-	w.listing.Dirs = append(w.listing.Dirs, folder{name, mode, owner})
-	names, err := d.Readdirnames(-1)
-	slices.Sort(names)
-	return names, err
+	if err := w.listing.dirs.add(&File{Path: name, Mode: mode, Owner: owner}); err != nil {
+		return nil, err
+	}
+	inside, err := readNames(d, namesMax-w.held)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return inside, nil
 }
 
 // stat looks at some files of a directory.
@@ -118,7 +135,7 @@ func (w *walk) stat(name string, names []string) ([]unix.Stat_t, error) {
 	return stats, nil
 }
 
-var errTooMany = errors.New("too many files")
+var errTooMany = fmt.Errorf("it has more than %d files and directories: pack them into larger ones", FilesMax)
 
 // rightsOf gives what a copy keeps of a source's rights: the bits to read, to
 // execute and to search, and the owner when the agent may give files away.

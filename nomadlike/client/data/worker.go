@@ -87,18 +87,18 @@ func uninterrupted(call func() (int, error)) (int, error) {
 
 // copy copies one piece.
 func (w *worker) copy(ctx context.Context, p piece) error {
-	c, f := w.c, &w.c.list.Files[p.file]
+	c, f := w.c, p.of
 	if err := w.enter(path.Dir(f.Path)); err != nil {
 		return err
 	}
-	whole := len(c.done[p.file]) == 1
+	whole := f.chunks() == 1
 	to, rights, err := w.create(f, whole)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(to)
 	offset, length := f.span(p.chunk)
-	w.fresh = stretch{file: p.file, offset: offset}
+	w.fresh = stretch{path: f.Path, offset: offset}
 	var digest [sha256.Size]byte
 	if c.root != nil {
 		digest, err = w.fromDir(f, offset, length, to)
@@ -116,7 +116,9 @@ func (w *worker) copy(ctx context.Context, p piece) error {
 			return err
 		}
 	}
-	c.digests[p.file][p.chunk] = digest
+	if err := c.sums.set(p.number, digest); err != nil {
+		return err
+	}
 	return c.journal.add(&record{file: uint32(p.file), chunk: uint32(p.chunk), digest: digest}, c.now(), length >= stretchBytes)
 }
 

@@ -321,7 +321,7 @@ func TestChangedBetweenParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.put(t, "p/digits/large", bytes.ToUpper(want["large"]))
-	part, err := source.Open(t.Context(), &listing.Files[0], 100, 100)
+	part, err := source.Open(t.Context(), firstOf(t, listing), 100, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,8 +101,8 @@ func (o *objects) below(ctx context.Context, alive func()) ([]data.File, error) 
 		if strings.HasSuffix(object.Key, "/") && object.Size == 0 {
 			continue // stands for a directory
 		}
-		if len(files) == data.FilesMax {
-			return nil, lasting{fmt.Errorf("more than %d files", data.FilesMax)}
+		if len(files) == data.SourceFilesMax {
+			return nil, lasting{fmt.Errorf("more than %d files", data.SourceFilesMax)}
 		}
 		files = append(files, data.File{Path: name, Size: object.Size, Tag: object.ETag})
 	}

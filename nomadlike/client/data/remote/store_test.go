@@ -146,7 +146,7 @@ func TestStoreChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	fake.Put("p/digits/large", contents(14)["large"])
-	part, err := source.Open(t.Context(), &listing.Files[0], 0, 100)
+	part, err := source.Open(t.Context(), firstOf(t, listing), 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +167,30 @@ func FuzzParseList(f *testing.F) {
 			return
 		}
 		if listing, err := data.NewListing("o", files); err == nil {
-			for i := range listing.Files {
-				if name := listing.Files[i].Path; !fs.ValidPath(name) || !filepath.IsLocal(name) {
-					t.Errorf("path %q", name)
+			err := listing.Each(func(f *data.File) error {
+				if !fs.ValidPath(f.Path) || !filepath.IsLocal(f.Path) {
+					t.Errorf("path %q", f.Path)
 				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
 			}
 		}
 	})
+}
+
+// firstOf gives the first file of a listing.
+func firstOf(t *testing.T, listing *data.Listing) (first *data.File) {
+	t.Helper()
+	err := listing.Each(func(f *data.File) error {
+		if first == nil {
+			first = f
+		}
+		return nil
+	})
+	if err != nil || first == nil {
+		t.Fatalf("first file %v, %v", first, err)
+	}
+	return first
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	listBytesMax = 256 << 20 // of a list of files
+	listBytesMax = 64 << 20 // of a list of files
 	lineBytesMax = 8 << 10
 )
 
@@ -34,8 +34,8 @@ func ParseList(text []byte) ([]data.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
-		if len(files) == data.FilesMax {
-			return nil, fmt.Errorf("more than %d files", data.FilesMax)
+		if len(files) == data.SourceFilesMax {
+			return nil, fmt.Errorf("more than %d files", data.SourceFilesMax)
 		}
 		files = append(files, file)
 	}
@@ -57,7 +57,7 @@ func parseLine(line string) (data.File, error) {
 	if escaped {
 		name = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r").Replace(name)
 	}
-	file := data.File{Path: strings.TrimPrefix(name, "./")}
+	file := data.File{Path: strings.Clone(strings.TrimPrefix(name, "./"))} // not the line
 	if word == "-" {
 		return file, nil
 	}

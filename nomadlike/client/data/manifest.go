@@ -1,0 +1,51 @@
+package data
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// manifest is what a copy says of itself, written file by file:
+// {"bytes": …, "files": [held, …]}.
+type manifest struct {
+	file  *os.File
+	to    *bufio.Writer
+	count int
+}
+
+// held is one file of a manifest.
+type held struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	Digest []byte `json:"digest"` // of the digests of its chunks
+}
+
+func createManifest(name string, bytes int64) (*manifest, error) {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	m := &manifest{file: file, to: bufio.NewWriterSize(file, 1<<16)}
+	fmt.Fprintf(m.to, `{"bytes":%d,"files":[`, bytes) // close tells
+	return m, nil
+}
+
+func (m *manifest) add(h *held) error {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if m.count++; m.count > 1 {
+		text = append([]byte{','}, text...)
+	}
+	_, err = m.to.Write(text)
+	return err
+}
+
+func (m *manifest) close() error {
+	_, err := m.to.WriteString("]}")
+	return errors.Join(err, m.to.Flush(), m.file.Close())
+}
