@@ -58,18 +58,20 @@ run() { # NAME COMMAND...: one script, whose lines are its verdict
 
 # memory_reset and memory_peak: the most that the agents have had in between.
 memory_reset() { local name; for name in s1 s2 s3 c1 c2 c3; do echo 5 >"/proc/$(agent_pid "$name")/clear_refs"; done; }
-memory_peak() {
+memory_peak() { memory_most VmHWM; }
+memory_most() { # VmHWM or VmRSS: the agent that has most of it
   local name kb
   for name in s1 s2 s3 c1 c2 c3; do
-    kb=$(awk '/^VmHWM/ {print $2}' "/proc/$(agent_pid "$name")/status")
+    kb=$(awk -v what="^$1" '$0 ~ what {print $2}' "/proc/$(agent_pid "$name")/status")
     echo "$((kb / 1024)) $name"
   done | sort -rn | head -1
 }
 
 flood() { # NAME HOST KIND COUNT TARGETS...: meanwhile somebody else submits
-  local name=$1 host=$2 kind=$3 count=$4 flooder status=0 peak
+  local name=$1 host=$2 kind=$3 count=$4 flooder status=0 peak before
   shift 4
   memory_reset
+  before=$(memory_most VmRSS)
   host_run "$host" "$attack" -script flood -kind "$kind" -count "$count" -servers "$*" -gossip "$*" -for 200s >"$dir/flood-$kind.out" 2>&1 &
   flooder=$!
   if ! wait_for 50 "the flood $kind" grep -q '^ready' "$dir/flood-$kind.out"; then
@@ -82,9 +84,9 @@ flood() { # NAME HOST KIND COUNT TARGETS...: meanwhile somebody else submits
   if [[ "$kind" == idle ]]; then again c1 || status=1; fi
   peak=$(memory_peak)
   if ((${peak% *} < memory_max)); then
-    echo "held    $name: at most ${peak% *} MiB, by ${peak#* } [the flood opened its connections, see above]"
+    echo "held    $name: at most ${peak% *} MiB, by ${peak#* }, ${before% *} by ${before#* } before it [the flood opened its connections, see above]"
   else
-    echo "BROKEN  $name: ${peak% *} MiB of memory, by ${peak#* }"
+    echo "BROKEN  $name: ${peak% *} MiB of memory, by ${peak#* }, ${before% *} by ${before#* } before it"
     status=1
   fi
   kill "$flooder" 2>/dev/null || true

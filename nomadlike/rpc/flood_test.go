@@ -153,3 +153,33 @@ type addrConn struct {
 }
 
 func (c addrConn) RemoteAddr() net.Addr { return c.addr }
+
+// TestFullAddressIsRefusedAtItsHello: who has all the connections that its address
+// may have, and uses them, costs no handshake more, and one line of the log; an
+// agent at that address is let in all the same.
+func TestFullAddressIsRefusedAtItsHello(t *testing.T) {
+	w := newWorld(t)
+	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{ConnsPerIPMax: 4, QuietAfter: time.Hour}, nil)
+	lane := server.mux.HTTP()
+	for range 4 {
+		shake(t, server, "127.0.0.1")
+		if _, err := lane.Accept(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		// A handshake of TLS 1.3 is over for a client before the server has judged it.
+		if conn, err := tls.DialWithDialer(from("127.0.0.1"), "tcp", server.addr, auth.CLITLS(server.identity.Load().Trust, time.Now)); err == nil {
+			conn.Close()
+			t.Fatal("a handshake was made with an address that is full")
+		}
+	}
+	eventually.Within(t, patience, "all are counted", func() bool { return server.mux.Counts().Limited == 20 })
+	node := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := Ping(ctx, node.conn(t, server)); err != nil {
+		t.Errorf("the node is kept out: %v", err)
+	}
+	shake(t, server, "127.0.0.2")
+}

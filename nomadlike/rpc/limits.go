@@ -47,22 +47,8 @@ func newConnLimits(config *MuxConfig) *connLimits {
 // enter adds conn. When the crowd, or the part of it from conn's address, is
 // full, a victim that oldest chooses leaves for it; without one conn stays out.
 func (w *crowd) enter(conn *countedConn, oldest func([]*countedConn) *countedConn) (victim *countedConn, ok bool) {
-	own := w.byIP[conn.ip]
-	switch {
-	case len(own) >= w.perIP:
-		if victim = oldest(own); victim == nil {
-			return nil, false
-		}
-	case w.count >= w.all:
-		most := own
-		for _, conns := range w.byIP {
-			if len(conns) > len(most) {
-				most = conns
-			}
-		}
-		if victim = oldest(most); victim == nil {
-			return nil, false
-		}
+	if victim, ok = w.place(conn, oldest); !ok {
+		return nil, false
 	}
 	if victim != nil {
 		w.leave(victim)
@@ -71,6 +57,27 @@ func (w *crowd) enter(conn *countedConn, oldest func([]*countedConn) *countedCon
 	w.count++
 	conn.crowd = w
 	return victim, true
+}
+
+// place finds who would leave for conn, nil when there is room; false when there is
+// none and nobody leaves.
+func (w *crowd) place(conn *countedConn, oldest func([]*countedConn) *countedConn) (victim *countedConn, ok bool) {
+	own := w.byIP[conn.ip]
+	switch {
+	case len(own) >= w.perIP:
+		victim = oldest(own)
+	case w.count >= w.all:
+		most := own
+		for _, conns := range w.byIP {
+			if len(conns) > len(most) {
+				most = conns
+			}
+		}
+		victim = oldest(most)
+	default:
+		return nil, true
+	}
+	return victim, victim != nil
 }
 
 func (w *crowd) leave(conn *countedConn) {
@@ -170,13 +177,19 @@ func (c *connLimits) shaken(conn *countedConn) {
 // welcome counts conn, which was shaken, among the HTTP connections, in the place of one that has been
 // quiet for long when there is no other; false when there is none of these.
 func (c *connLimits) welcome(conn *countedConn) (victim *countedConn, ok bool) {
-	before := c.now().Add(-c.quiet).UnixNano()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if conn.closed {
 		return nil, false
 	}
-	return c.mu.http.enter(conn, func(conns []*countedConn) *countedConn {
+	return c.mu.http.enter(conn, c.quietest())
+}
+
+// quietest finds the one of some HTTP connections that moved nothing for longest,
+// if that is long.
+func (c *connLimits) quietest() func([]*countedConn) *countedConn {
+	before := c.now().Add(-c.quiet).UnixNano()
+	return func(conns []*countedConn) *countedConn {
 		var quietest *countedConn
 		for _, one := range conns {
 			if at := one.moved.Load(); at <= before && (quietest == nil || at < quietest.moved.Load()) {
@@ -184,7 +197,16 @@ func (c *connLimits) welcome(conn *countedConn) (victim *countedConn, ok bool) {
 			}
 		}
 		return quietest
-	})
+	}
+}
+
+// hopeful tells whether there would be a place for conn among the HTTP connections.
+func (c *connLimits) hopeful(conn *countedConn) bool {
+	quietest := c.quietest()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.mu.http.place(conn, quietest)
+	return ok
 }
 
 // promote counts conn, which was shaken, for its agent, or returns false when

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ const (
 	DefaultFailAfter        = 800 * time.Millisecond
 	DefaultHandshakeTimeout = 5 * time.Second
 	DefaultHandshakesMax    = 1024 // TLS handshakes at once
-	DefaultHandshakesPerIP  = 128  // of them, from one address
+	DefaultHandshakesPerIP  = 512  // of them, from one address: fifty people behind it whose pages all connect at once are 300
 	DefaultConnsMax         = 8192 // HTTP connections
 	DefaultConnsPerIPMax    = 512  // of them, from one address
 	DefaultConnsPerPeerMax  = 64   // RPC and Raft connections of one agent
@@ -29,6 +30,8 @@ const (
 	deliverQueueMax  = 128 // finished handshakes that nobody accepted yet, per protocol
 	acceptBackoffMin = 5 * time.Millisecond
 	acceptBackoffMax = time.Second
+
+	limitedToldEvery = 10 * time.Second // in the log
 )
 
 // MuxConfig configures a Mux. Identity and Logger are required; zero values
@@ -100,6 +103,7 @@ type Mux struct {
 	counts struct {
 		accepted, limited, failed, ended atomic.Uint64
 	}
+	limitedTold atomic.Int64 // when the log heard of it last, Unix nanoseconds
 
 	mu struct {
 		sync.Mutex
@@ -127,6 +131,7 @@ func NewMux(listener net.Listener, config MuxConfig) *Mux {
 		served:   make(chan struct{}),
 	}
 	m.mu.lanes = make(map[string]*lane)
+	m.tls = m.crowded(m.tls)
 	if config.Relay != nil {
 		m.tls = peeking(m.tls)
 	}
@@ -221,9 +226,43 @@ func (m *Mux) admit(ctx context.Context, handshakes *sync.WaitGroup, raw net.Con
 }
 
 func (m *Mux) refuse(conn net.Conn, reason string) {
-	m.counts.limited.Add(1)
-	m.config.Logger.Debug("refuse connection", logkey.Addr, conn.RemoteAddr().String(), logkey.Reason, reason)
+	m.limited(conn, reason)
 	_ = conn.Close()
+}
+
+// limited counts a connection that a bound keeps out. The log hears of one in a
+// while: whoever shares an address with many looks there for the reason.
+func (m *Mux) limited(conn net.Conn, reason string) {
+	count, now, level := m.counts.limited.Add(1), m.config.Now().UnixNano(), slog.LevelDebug
+	if told := m.limitedTold.Load(); (told == 0 || now-told >= int64(limitedToldEvery)) && m.limitedTold.CompareAndSwap(told, now) {
+		level = slog.LevelWarn
+	}
+	m.config.Logger.Log(context.Background(), level, "refuse connection", logkey.Addr, conn.RemoteAddr().String(), logkey.Reason, reason, logkey.Count, count)
+}
+
+const tooManyConns = "too many connections of this address, or of all"
+
+var errCrowded = errors.New(tooManyConns)
+
+// crowded refuses at its hello a person's connection that would find no place
+// after the handshake: whoever is full and knocks thousands of times a second
+// must not cost a signature and a session each time.
+func (m *Mux) crowded(config *tls.Config) *tls.Config {
+	refusing, choose := config.Clone(), config.GetConfigForClient
+	refusing.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		plain := hello.Conn
+		if peeked, ok := plain.(*peekedConn); ok {
+			plain = peeked.Conn
+		}
+		conn, ok := plain.(*countedConn)
+		machine := slices.Contains(hello.SupportedProtos, auth.ALPNRPC) || slices.Contains(hello.SupportedProtos, auth.ALPNRaft)
+		if ok && !machine && !m.conns.hopeful(conn) {
+			m.limited(conn, tooManyConns)
+			return nil, errCrowded
+		}
+		return choose(hello)
+	}
+	return refusing
 }
 
 // end closes a connection that made room for another one.
@@ -267,8 +306,8 @@ func (m *Mux) handle(serving context.Context, conn *countedConn) {
 func (m *Mux) welcome(conn *countedConn) error {
 	victim, ok := m.conns.welcome(conn)
 	if !ok {
-		m.counts.limited.Add(1)
-		return fmt.Errorf("admit %s: too many connections of this address, or of all", conn.RemoteAddr())
+		m.limited(conn, tooManyConns)
+		return fmt.Errorf("admit %s: %w", conn.RemoteAddr(), errCrowded)
 	}
 	m.end(victim, "it was quiet, and makes room for another one")
 	return nil
