@@ -72,7 +72,7 @@ flood() { # NAME HOST KIND COUNT TARGETS...: meanwhile somebody else submits
   shift 4
   memory_reset
   before=$(memory_most VmRSS)
-  host_run "$host" "$attack" -script flood -kind "$kind" -count "$count" -servers "$*" -gossip "$*" -for 200s >"$dir/flood-$kind.out" 2>&1 &
+  host_start "$host" "$attack" -script flood -kind "$kind" -count "$count" -servers "$*" -gossip "$*" -for 200s >"$dir/flood-$kind.out" 2>&1 &
   flooder=$!
   if ! wait_for 50 "the flood $kind" grep -q '^ready' "$dir/flood-$kind.out"; then
     echo "BROKEN  $name: not tried, the flood did not begin: $(tail -1 "$dir/flood-$kind.out")"
@@ -91,6 +91,10 @@ flood() { # NAME HOST KIND COUNT TARGETS...: meanwhile somebody else submits
   fi
   kill "$flooder" 2>/dev/null || true
   wait "$flooder" 2>/dev/null || true
+  if pgrep -f "^$attack -script flood -kind $kind " >/dev/null; then
+    echo "BROKEN  $name: the flood goes on, and the next lines are not what they say"
+    status=1
+  fi
   return $status
 }
 
@@ -112,7 +116,7 @@ again() {
     return 1
   fi
 }
-incarnation() { timeout 20 "$NOMADLIKE" node status -json | awk -v n="\"$1\"" '/"name":/ {found = $2 ~ n} /"incarnation":/ {last = $2} /"status":/ {if (found && last != "") {print last; exit}}'; }
+incarnation() { timeout 20 "$NOMADLIKE" node status -json | awk -v n="\"$1\"" '/"name":/ {found = $2 ~ n} /"incarnation":/ {last = $2 + 0} /"status":/ {if (found && last != "") {print last; exit}}'; }
 registered() { local now; now=$(incarnation "$1"); [[ -n "$now" && "$now" != "$2" ]]; }
 
 run stranger host_run x "$attack" -script stranger "${common[@]}" -bind "$(host_addr x)"

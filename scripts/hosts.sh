@@ -9,6 +9,7 @@
 #   host_add NAME / host_gone NAME   one more, and its end
 #   host_addr NAME            its IP address
 #   host_run NAME COMMAND...  run a command there
+#   host_start NAME COMMAND...  becomes it: for "host_start … &", whose $! is the command itself
 #   agent_start NAME FLAGS... start an agent there, log in DIR/NAME/agent.log
 #   agent_pid NAME            its process id
 #   host_kill NAME            the machine dies: every process there, at once
@@ -101,6 +102,12 @@ host_run() {
   local name=$1
   shift
   if $HOSTS_NETNS; then ip netns exec "$HOSTS_PREFIX-$name" "$@"; else "$@"; fi
+}
+
+host_start() {
+  local name=$1
+  shift
+  if $HOSTS_NETNS; then exec ip netns exec "$HOSTS_PREFIX-$name" "$@"; else exec "$@"; fi
 }
 
 agent_start() {

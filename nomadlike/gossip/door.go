@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 )
@@ -20,6 +21,12 @@ const (
 	streamBytesMax    = 12 << 20 // of one: twice what MembersMax members take
 	addressBytesMax   = 12 << 20 // of those of one address
 	streamsBytesMax   = 32 << 20 // of all
+
+	// An address whose streams sent too much opens none for a while: what is read
+	// of it is garbage, and one that may begin again at once makes it faster than
+	// it is collected. Its packets go on.
+	shutFor    = time.Second
+	addressMax = 4096 // remembered; those without streams are forgotten first
 )
 
 // errStreamBytes ends a stream that sends too much.
@@ -33,6 +40,7 @@ type door struct {
 	refused func()
 	done    chan struct{}
 	once    sync.Once
+	now     func() time.Time
 	pumping sync.WaitGroup
 
 	mu struct {
@@ -47,12 +55,13 @@ type door struct {
 type visitors struct {
 	open  int
 	bytes int64
+	shut  time.Time // until then it opens no more
 }
 
 // newDoor puts a door before a transport. refused is called for every stream
 // that is turned away.
 func newDoor(transport memberlist.NodeAwareTransport, refused func()) *door {
-	d := &door{NodeAwareTransport: transport, streams: make(chan net.Conn), refused: refused, done: make(chan struct{})}
+	d := &door{NodeAwareTransport: transport, streams: make(chan net.Conn), refused: refused, done: make(chan struct{}), now: time.Now}
 	d.mu.byAddr = make(map[netip.Prefix]*visitors)
 	d.pumping.Go(d.pump)
 	return d
@@ -100,16 +109,29 @@ func (d *door) admit(conn net.Conn) *visitor {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := d.mu.byAddr[from]
-	if d.mu.open >= streamsMax || all != nil && all.open >= streamsPerAddress {
+	if d.mu.open >= streamsMax || all != nil && (all.open >= streamsPerAddress || d.now().Before(all.shut)) {
 		return nil
 	}
 	if all == nil {
+		d.forgetLocked()
 		all = new(visitors)
 		d.mu.byAddr[from] = all
 	}
 	all.open++
 	d.mu.open++
 	return &visitor{Conn: conn, door: d, from: from, all: all}
+}
+
+// forgetLocked drops addresses that have no streams, when there are many.
+func (d *door) forgetLocked() {
+	if len(d.mu.byAddr) < addressMax {
+		return
+	}
+	for from, all := range d.mu.byAddr {
+		if all.open == 0 {
+			delete(d.mu.byAddr, from)
+		}
+	}
 }
 
 // addressOf is what streams are counted by: an IPv4 address, or the /64 of an
@@ -150,6 +172,9 @@ func (v *visitor) Read(p []byte) (int, error) {
 	v.all.bytes += int64(n)
 	d.mu.bytes += int64(n)
 	if v.bytes > streamBytesMax || v.all.bytes > addressBytesMax || d.mu.bytes > streamsBytesMax {
+		if v.bytes > streamBytesMax || v.all.bytes > addressBytesMax {
+			v.all.shut = d.now().Add(shutFor)
+		}
 		return 0, fmt.Errorf("read stream of %s: %w", v.from, errStreamBytes)
 	}
 	return n, err
@@ -164,7 +189,7 @@ func (v *visitor) Close() error {
 		d.mu.open--
 		d.mu.bytes -= v.bytes
 		v.all.bytes -= v.bytes
-		if v.all.open--; v.all.open == 0 {
+		if v.all.open--; v.all.open == 0 && !d.now().Before(v.all.shut) {
 			delete(d.mu.byAddr, v.from)
 		}
 	}

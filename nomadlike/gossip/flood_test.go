@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime"
 	"strconv"
 	"sync"
@@ -95,10 +96,49 @@ func TestStreamsWithoutKey(t *testing.T) {
 		g.door.mu.Lock()
 		defer g.door.mu.Unlock()
 		for from := range g.door.mu.byAddr {
-			if from.Addr().String() == "127.0.0.2" {
+			if from.Addr().String() == "127.0.0.2" && g.door.mu.byAddr[from].open > 0 {
 				return false
 			}
 		}
 		return true
 	})
+}
+
+// talker is a stream from an address that sends without end.
+type talker struct {
+	net.Conn
+	from net.Addr
+}
+
+func (t talker) RemoteAddr() net.Addr       { return t.from }
+func (t talker) Read(p []byte) (int, error) { return len(p), nil }
+func (talker) Close() error                 { return nil }
+
+// TestWhoSendsTooMuchWaits: an address that went over its bytes opens no stream
+// for a while, so that it can not make garbage without end; others do.
+func TestWhoSendsTooMuchWaits(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	d := &door{now: func() time.Time { return now }}
+	d.mu.byAddr = make(map[netip.Prefix]*visitors)
+	from := func(ip string) net.Conn { return talker{from: &net.TCPAddr{IP: net.ParseIP(ip), Port: 7}} }
+	bad := d.admit(from("10.0.0.7"))
+	var err error
+	for block := make([]byte, 1<<20); err == nil; {
+		_, err = bad.Read(block)
+	}
+	if err := bad.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d.admit(from("10.0.0.7")) != nil {
+		t.Error("it opens another stream at once")
+	}
+	if d.admit(from("10.0.0.8")) == nil {
+		t.Error("another address is shut out with it")
+	}
+	now = now.Add(shutFor)
+	if again := d.admit(from("10.0.0.7")); again == nil {
+		t.Error("it is shut out for ever")
+	} else if err := again.Close(); err != nil || d.mu.byAddr[again.from] != nil {
+		t.Errorf("%+v is remembered, %v", d.mu.byAddr[again.from], err)
+	}
 }

@@ -87,6 +87,9 @@ func isRefusal(text string) bool {
 		"missing message type byte",
 		"msg type (",
 		"Received invalid msgType",
+		"Remote node state size is", // more than twice of what all members take
+		"remote node state is larger",
+		"Failed to send error",
 	} {
 		if strings.HasPrefix(text, start) {
 			return true
