@@ -45,7 +45,7 @@ func jobVerbs() []verb {
 }
 
 func jobRun(set *flag.FlagSet) func(*Env, []string) error {
-	source, connection, output := declareSource(set), declareConnection(set), declareOutput(set)
+	source, name, connection, output := declareSource(set), declareName(set), declareConnection(set), declareOutput(set)
 	wait := set.Bool("wait", false, "cli.flag.wait")
 	logs := set.Bool("logs", false, "cli.flag.logs")
 	detach := set.Bool("detach", false, "cli.flag.detach")
@@ -61,7 +61,7 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 		if *logs && output.forPrograms() {
 			return usagef("cli.flags_exclude", "first", "-logs", "second", "-json, -t")
 		}
-		job, places, err := env.readJob(path, source)
+		job, places, err := env.readNamed(path, source, name, *key)
 		if err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func jobValidate(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
-	source, connection, output := declareSource(set), declareConnection(set), declareOutput(set)
+	source, name, connection, output := declareSource(set), declareName(set), declareConnection(set), declareOutput(set)
 	launch := set.Bool("launch", false, "cli.flag.launch")
 	rank := set.Int("rank", -1, "cli.flag.rank")
 	return func(env *Env, args []string) error {
@@ -155,7 +155,7 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		job, places, err := env.readJob(path, source)
+		job, places, err := env.readNamed(path, source, name, "")
 		if err != nil {
 			return err
 		}

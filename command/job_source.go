@@ -1,6 +1,9 @@
 package command
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,12 +28,50 @@ func declareSource(set *flag.FlagSet) *sourceFlags {
 	return flags
 }
 
+// nameFlags give a job another name than its file does.
+type nameFlags struct {
+	name   *string
+	suffix *bool
+}
+
+func declareName(set *flag.FlagSet) *nameFlags {
+	return &nameFlags{name: set.String("name", "", "cli.flag.job_name"), suffix: set.Bool("name-suffix", false, "cli.flag.job_name_suffix")}
+}
+
+// ending is a short text that no other job has; the same one for the same key,
+// so that a repeated submission is the same job.
+func (f *nameFlags) ending(key string) string {
+	if !*f.suffix {
+		return ""
+	}
+	const length = 6
+	if key == "" {
+		key = rand.Text()
+	}
+	sum := sha256.Sum256([]byte(key))
+	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:]))[:length]
+}
+
+// readNamed is readJob with another name for the job. Key is the submission's.
+func (env *Env) readNamed(path string, flags *sourceFlags, name *nameFlags, key string) (*structs.Job, *jobspec.SourceMap, error) {
+	source, options, err := env.readWith(path, flags)
+	if err != nil {
+		return nil, nil, err
+	}
+	options.Name, options.NameEnding = *name.name, name.ending(key)
+	return env.parseJob(path, source, options)
+}
+
 // readJob parses a job file ("-" is stdin) and prints what is wrong with it.
 func (env *Env) readJob(path string, flags *sourceFlags) (*structs.Job, *jobspec.SourceMap, error) {
 	source, options, err := env.readWith(path, flags)
 	if err != nil {
 		return nil, nil, err
 	}
+	return env.parseJob(path, source, options)
+}
+
+func (env *Env) parseJob(path string, source []byte, options jobspec.Options) (*structs.Job, *jobspec.SourceMap, error) {
 	job, places, diagnostics := jobspec.Parse(path, source, options)
 	if err := diagnostics.Render(env.Stderr, env.style()); err != nil {
 		return nil, nil, err

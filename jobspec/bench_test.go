@@ -30,7 +30,7 @@ func BenchmarkSurvey(b *testing.B) {
 	b.SetBytes(int64(len(src.text)))
 	for b.Loop() {
 		src.inserts = nil
-		if _, refused := survey(src, limits); refused != nil {
+		if _, _, refused := survey(src, limits); refused != nil {
 			b.Fatal(refused.id)
 		}
 	}

@@ -23,6 +23,8 @@ func (p *parser) readJob(block *hclsyntax.Block) {
 	r := p.reader(block, "job", "")
 	p.places.note("", block.DefRange())
 	r.label("name", &job.Name)
+	p.rename(job)
+	p.publishJob()
 	text(r, "project", &job.Project)
 	text(r, "type", &job.Type)
 	text(r, "category", &job.Category)
@@ -66,15 +68,25 @@ func (p *parser) readJob(block *hclsyntax.Block) {
 	r.single("tensorboard", func(r *reader) {
 		r.noLabels()
 		job.Tensorboard = &structs.Tensorboard{}
-		text(r, "logdir", &job.Tensorboard.LogDir)
+		r.place("logdir", &job.Tensorboard.LogDir)
 	})
 	r.single("metrics", func(r *reader) {
 		r.noLabels()
 		job.Metrics = &structs.Metrics{}
 		r.words("patterns", &job.Metrics.Patterns)
-		text(r, "events", &job.Metrics.Events)
+		r.place("events", &job.Metrics.Events)
 	})
 	r.finish()
+}
+
+// rename gives the job the name, and the ending of it, that it is read with.
+func (p *parser) rename(job *structs.Job) {
+	if p.opts.Name != "" {
+		job.Name = p.opts.Name
+	}
+	if ending := p.opts.NameEnding; ending != "" {
+		job.Name = structs.NameWithEnding(job.Name, ending)
+	}
 }
 
 func (r *reader) batch(job *structs.Job) {
@@ -162,7 +174,7 @@ func (r *reader) task(t *structs.Task) {
 	text(r, "image", &t.Image)
 	text(r, "pull", &t.Pull)
 	text(r, "command", &t.Command)
-	text(r, "dir", &t.Dir)
+	r.place("dir", &t.Dir)
 	text(r, "user", &t.User)
 	r.table("env", &t.Env)
 	r.table("ulimits", &t.Ulimits)
@@ -206,7 +218,7 @@ func (r *reader) data(job *structs.Job) {
 	r.every("mount", indexedIn("mount"), func(r *reader) {
 		var m structs.Mount
 		r.label("target", &m.Target)
-		text(r, "source", &m.Source)
+		r.place("source", &m.Source)
 		text(r, "storage", &m.Storage)
 		r.flag("read_only", &m.ReadOnly)
 		job.Mounts = append(job.Mounts, m)
@@ -238,7 +250,7 @@ func (r *reader) recovery(job *structs.Job) {
 		text(r, "signal", &c.Signal)
 		r.span("grace", &c.Grace, least)
 		r.flag("precheck", &c.Precheck)
-		text(r, "dir", &c.Dir)
+		r.place("dir", &c.Dir)
 		text(r, "pattern", &c.Pattern)
 		r.single("elastic", func(r *reader) {
 			r.noLabels()

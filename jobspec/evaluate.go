@@ -15,7 +15,7 @@ import (
 // file is one parsed source: the job file or a -var-file.
 type file struct {
 	src    *source
-	edited []byte // what the parser saw
+	edited []byte // the text with its line breaks added
 	body   *hclsyntax.Body
 }
 
@@ -25,6 +25,14 @@ func (f *file) diagnostic(severity Severity, at Range, id, hint string, params m
 		Severity: severity, ID: id, HintID: hint, Params: params,
 		Range: at, Context: f.context(at), Snippet: f.src.snippet(at),
 	}
+}
+
+// written is the label of a block as its author wrote it, with its quotes.
+func (f *file) written(block *hclsyntax.Block) string {
+	if label, ok := f.src.evaluated(f.src.origin(block.LabelRanges[0].Start.Byte)); ok {
+		return shorten(f.src.text[label.start:label.end])
+	}
+	return fmt.Sprintf("%q", block.Labels[0])
 }
 
 // context names the blocks around a place: job "digits" > task.
@@ -40,7 +48,7 @@ func (f *file) context(at Range) string {
 			}
 			name := block.Type
 			if len(block.Labels) > 0 {
-				name += fmt.Sprintf(" %q", block.Labels[0])
+				name += " " + f.written(block)
 			}
 			names = append(names, name)
 			inner = block.Body
@@ -60,13 +68,13 @@ func (p *parser) parseFile(name string, text []byte) *file {
 		return nil
 	}
 	f.src = newSource(name, text)
-	edited, refused := survey(f.src, p.limits)
+	edited, seen, refused := survey(f.src, p.limits)
 	if refused != nil {
 		p.report(f, SeverityError, f.src.span(refused.start, refused.end), refused.id, refused.hint, refused.params...)
 		return nil
 	}
 	f.edited = edited
-	parsed, diags := hclsyntax.ParseConfig(edited, name, hcl.InitialPos)
+	parsed, diags := hclsyntax.ParseConfig(seen, name, hcl.InitialPos)
 	if body, ok := parsed.Body.(*hclsyntax.Body); ok {
 		f.body = body
 	}
@@ -122,11 +130,12 @@ func shorten(value string) string {
 }
 
 // scope is what an expression may refer to.
-type scope bool
+type scope byte
 
 const (
-	scopeConstant scope = false // nothing but itself and functions
-	scopeJob      scope = true  // variables and locals too
+	scopeConstant scope = iota // nothing but itself and functions
+	scopeJob                   // variables and locals too
+	scopePath                  // and what is known of the job only when it is submitted or starts
 )
 
 // evaluate gives the value of an expression; false when it has none, which has
@@ -143,7 +152,7 @@ func (p *parser) evaluate(f *file, expr hclsyntax.Expression, scope scope) (cty.
 		if scope == scopeConstant {
 			fail(traversal.SourceRange(), "jobspec.constant", "", "name", traversal.RootName())
 		} else {
-			p.checkReference(traversal, fail)
+			p.checkReference(traversal, scope, fail)
 		}
 	}
 	if failed || p.meter.spent {
@@ -188,10 +197,36 @@ func (p *parser) nearest(word string, candidates []string) string {
 	return structs.Nearest(word, candidates[:min(len(candidates), candidatesMax)])
 }
 
-// checkReference refuses names that mean nothing: only var.x and local.x do.
-func (p *parser) checkReference(traversal hcl.Traversal, fail func(at hcl.Range, id, hint string, params ...any)) {
+// laterNames are what is known only when the job is submitted or starts. Their
+// values are their own names: who submits or starts the job puts in the rest.
+var laterNames = []string{structs.LaterID, structs.LaterShortID, structs.LaterAttempt}
+
+// publishJob makes what is known of the job visible to expressions.
+func (p *parser) publishJob() {
+	if !p.isSpoiled("name") {
+		p.context.Variables["job"] = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(p.job.Name),
+			"id": cty.StringVal(structs.LaterID), "short_id": cty.StringVal(structs.LaterShortID)})
+	}
+	p.context.Variables["attempt"] = cty.StringVal(structs.LaterAttempt)
+}
+
+// checkReference refuses names that mean nothing: only var.x, local.x and
+// job.name do, and in paths what is known later.
+func (p *parser) checkReference(traversal hcl.Traversal, scope scope, fail func(at hcl.Range, id, hint string, params ...any)) {
 	root, at, name := traversal.RootName(), traversal.SourceRange(), stepName(traversal)
+	full := "${" + root + "}"
+	if name != "" {
+		full = "${" + root + "." + name + "}"
+	}
+	_, named := p.context.Variables["job"]
 	switch {
+	case full == structs.LaterName && named:
+		return
+	case slices.Contains(laterNames, full) && len(traversal) <= 2:
+		if scope != scopePath || !named {
+			fail(at, "jobspec.later", "jobspec.later.hint", "name", strings.Trim(full, "${}"))
+		}
+		return
 	case root == "var" && p.declared[name] != nil, root == "local" && p.named[name] != nil:
 		return
 	case root == "var" || root == "local":

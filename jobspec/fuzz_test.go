@@ -89,7 +89,7 @@ func FuzzSurvey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		limits := Limits{Tokens: 200, Depth: 10}.withDefaults()
 		s := newSource("fuzz.hcl", src)
-		if _, refused := survey(s, limits); refused != nil {
+		if _, _, refused := survey(s, limits); refused != nil {
 			return
 		}
 		tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos)

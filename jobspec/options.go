@@ -15,6 +15,9 @@ type Options struct {
 	// ReadFile is what the function file() reads with. When nil, file() is
 	// refused: only the command line gives it.
 	ReadFile func(path string) ([]byte, error)
+	// Name, if not empty, is the job's name in place of the file's, and
+	// NameEnding is put behind the name and a hyphen.
+	Name, NameEnding string
 	// Limits bounds the work; zero fields mean the defaults.
 	Limits Limits
 }

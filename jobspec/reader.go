@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 )
 
 // reader takes one block apart. Its owner asks for the arguments and blocks
@@ -49,7 +51,33 @@ func (r *reader) oneLabel() (string, bool) {
 		r.p.fail(r.p.root, r.block.LabelRanges[1], "jobspec.label_extra", "", "name", r.name)
 		return "", false
 	}
+	if part, ok := r.p.root.src.evaluated(r.p.root.src.origin(r.block.LabelRanges[0].Start.Byte)); ok {
+		return r.evaluated(part)
+	}
 	return labels[0], true
+}
+
+// evaluated is the value of a label that names variables or calls functions.
+func (r *reader) evaluated(label part) (string, bool) {
+	at, scope := r.block.LabelRanges[0], scopePath
+	if r.name == "variable" {
+		scope = scopeConstant
+	}
+	expr, diags := hclsyntax.ParseExpression([]byte(r.p.root.src.text[label.start:label.end]), at.Filename, at.Start)
+	if diags.HasErrors() {
+		r.p.failHCL(r.p.root, diags)
+		return "", false
+	}
+	value, ok := r.p.evaluate(r.p.root, expr, scope)
+	if !ok {
+		return "", false
+	}
+	converted, err := convert.Convert(value, cty.String)
+	if err != nil || converted.IsNull() {
+		r.p.fail(r.p.root, at, "jobspec.want_text", "", "path", r.name, "got", typeName(value.Type()))
+		return "", false
+	}
+	return converted.AsString(), true
 }
 
 // label reads the one label into target, the field called name.

@@ -9,11 +9,11 @@ import (
 
 // edited applies the edits to the text and notes the inserted bytes, so that
 // places in the edited text can be led back to the author's.
-func (s *surveyor) edited() []byte {
-	text := s.src.text
+func (s *surveyor) edited(text []byte) []byte {
 	if len(s.edits) == 0 {
-		return []byte(text)
+		return text
 	}
+	s.src.inserts = s.src.inserts[:0]
 	slices.SortStableFunc(s.edits, func(a, b edit) int { return a.offset - b.offset })
 	out := make([]byte, 0, len(text)+len(s.edits))
 	copied := 0
@@ -28,6 +28,18 @@ func (s *surveyor) edited() []byte {
 		out = append(out, '\n')
 	}
 	return append(out, text[copied:]...)
+}
+
+// masked is the text with a letter for each byte of the labels that are to be
+// evaluated, between their quotes.
+func (s *surveyor) masked() []byte {
+	out := []byte(s.src.text)
+	for _, label := range s.src.labels {
+		for i := label.start + 1; i < label.end-1; i++ {
+			out[i] = 'x'
+		}
+	}
+	return out
 }
 
 // recount bounds nesting and tokens by the parser's own tokens: the last word

@@ -39,8 +39,22 @@ type Snippet struct {
 type source struct {
 	name    string
 	text    string
-	lines   []int // byte offset of the start of each line
-	inserts []int // offsets in the edited text that hold an inserted line break, ascending
+	lines   []int  // byte offset of the start of each line
+	inserts []int  // offsets in the edited text that hold an inserted line break, ascending
+	labels  []part // labels that are to be evaluated, with their quotes, ascending
+}
+
+// part is a part of the author's text, by its offsets.
+type part struct{ start, end int }
+
+// evaluated is the part of a label that is to be evaluated and begins at an
+// offset of the author's text.
+func (s *source) evaluated(start int) (part, bool) {
+	i, found := sort.Find(len(s.labels), func(i int) int { return start - s.labels[i].start })
+	if !found {
+		return part{}, false
+	}
+	return s.labels[i], true
 }
 
 func newSource(name string, text []byte) *source {

@@ -85,14 +85,18 @@ type frame struct {
 	lines  bool      // body: holds a line break
 	split  bool      // body on one line: must be broken into lines
 	commas []int     // body: offsets of commas between arguments
+	label  bool      // quote: the label of a block
+	filled bool      // quote: holds interpolations
 	broken bool      // heredoc: something stands before this place on its line
 }
 
-// survey bounds the text of src. It returns the text that the parser should
-// see and, when the file must not be parsed, why.
-func survey(src *source, limits Limits) ([]byte, *refusal) {
+// survey bounds the text of src. It returns the text with its line breaks
+// added, the same as the parser should see it, where a letter stands for each
+// byte of a label that is to be evaluated, which HCL would refuse; and, when the
+// file must not be parsed, why.
+func survey(src *source, limits Limits) (edited, parsed []byte, refused *refusal) {
 	if r := unreadable(src); r != nil {
-		return nil, r
+		return nil, nil, r
 	}
 	s := &surveyor{src: src, limits: limits}
 	s.push(frame{kind: frameBody, lines: true})
@@ -106,9 +110,13 @@ func survey(src *source, limits Limits) ([]byte, *refusal) {
 		s.found = recount([]byte(src.text), limits)
 	}
 	if s.found != nil {
-		return nil, s.found
+		return nil, nil, s.found
 	}
-	return s.edited(), nil
+	edited = s.edited([]byte(src.text))
+	if len(src.labels) == 0 {
+		return edited, edited, nil
+	}
+	return edited, s.edited(s.masked()), nil
 }
 
 // unreadable refuses what is no text.
@@ -235,6 +243,9 @@ func (s *surveyor) quoted() {
 	switch rest[0] {
 	case '"':
 		s.special++
+		if f := s.top(); f.label && f.filled {
+			s.src.labels = append(s.src.labels, part{f.start, s.at + 1})
+		}
 		s.pop()
 		s.token(1)
 	case '\\':
@@ -296,6 +307,7 @@ func (s *surveyor) dollar() {
 			s.chain() // if and for directives nest without brackets
 		}
 		s.special++
+		f.filled = true
 		s.push(frame{kind: frameInterp})
 		s.token(2)
 	case len(rest) > 2 && rest[1] == sign && rest[2] == '{':
@@ -327,7 +339,8 @@ func (s *surveyor) code() {
 		s.number(rest)
 	case c == '"':
 		s.special++
-		s.push(frame{kind: frameQuote})
+		f := s.top()
+		s.push(frame{kind: frameQuote, label: f.kind == frameBody && f.item == itemHead})
 		s.token(1)
 	case strings.HasPrefix(rest, "<<"):
 		s.heredocBegins(rest)

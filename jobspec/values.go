@@ -17,11 +17,16 @@ import (
 
 // value evaluates an argument; false when it is not set, null or wrong.
 func (r *reader) value(name string) (cty.Value, hcl.Range, bool) {
+	return r.valueIn(name, scopeJob)
+}
+
+// valueIn is value for an argument that may refer to what scope says.
+func (r *reader) valueIn(name string, scope scope) (cty.Value, hcl.Range, bool) {
 	attribute := r.attribute(name, r.field(name))
 	if attribute == nil {
 		return cty.NilVal, hcl.Range{}, false
 	}
-	value, ok := r.p.evaluate(r.p.root, attribute.Expr, scopeJob)
+	value, ok := r.p.evaluate(r.p.root, attribute.Expr, scope)
 	if !ok {
 		r.p.spoil(r.field(name))
 	}
@@ -52,7 +57,15 @@ func (p *parser) wrongAt(path string, at hcl.Range, id, hint string, params ...a
 // text reads an argument that is a text. Numbers and truth values become text
 // as they are written.
 func text[T ~string](r *reader, name string, target *T) {
-	value, at, ok := r.value(name)
+	textIn(r, name, target, scopeJob)
+}
+
+// place reads an argument that is a path, which may name what is known of the
+// job only later.
+func (r *reader) place(name string, target *string) { textIn(r, name, target, scopePath) }
+
+func textIn[T ~string](r *reader, name string, target *T, scope scope) {
+	value, at, ok := r.valueIn(name, scope)
 	if !ok {
 		return
 	}

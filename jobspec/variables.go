@@ -152,7 +152,7 @@ func (p *parser) give(v *variable, one given) {
 // expressionText reads a text such as ["a", "b"] as an expression.
 func (p *parser) expressionText(one given) (cty.Value, bool) {
 	f := &file{src: newSource(one.source, []byte(one.text))}
-	if _, refused := survey(f.src, p.limits); refused != nil {
+	if _, _, refused := survey(f.src, p.limits); refused != nil {
 		p.reportGiven(one, SeverityError, refused.id, refused.hint, refused.params...)
 		return cty.DynamicVal, false
 	}

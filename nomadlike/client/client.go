@@ -459,6 +459,11 @@ func (o *listener) Hello() *structs.NodeRegister {
 
 // Assignments gives the loop what the server wants.
 func (o *listener) Assignments(a *structs.Assignments) {
+	for i := range a.Set {
+		if one := &a.Set[i]; one.Alloc != nil {
+			one.Job = one.Job.OfAttempt(one.Alloc.Attempt)
+		}
+	}
 	o.c.post(func() {
 		o.c.settleStrays(o.work, a)
 		o.c.add(o.c.loop.table.Assign(a, o.c.now()))

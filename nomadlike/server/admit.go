@@ -166,6 +166,11 @@ func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key s
 	if admitted.ID, err = s.randomID(); err != nil {
 		return "", 0, err
 	}
+	if admitted.FillPaths() {
+		if err := structs.InvalidJob(structs.CodeInvalid, admitted.Validate()); err != nil {
+			return "", 0, err
+		}
+	}
 	admitted.User, admitted.IdempotencyKey = user, key
 	if refusal := s.roomFor(admitted); refusal != nil {
 		return "", 0, refusal
