@@ -180,7 +180,7 @@ func attack(ctx context.Context, o options, binary string) (_ *report, err error
 	defer endLoad()
 	watch, endWatch := context.WithCancel(ctx)
 	defer endWatch()
-	w := &workload{c: c, h: h, seed: o.seed}
+	w := &workload{c: c, h: h, seed: o.seed, length: time.Duration(o.minutes * float64(time.Minute))}
 	if err := w.start(load, watch); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,8 @@ const (
 	registerLife   = 15 * time.Second       // then comes a new one: the search for an order grows fast with the history
 	pulseEvery     = 100 * time.Millisecond // through each server
 	pulsePatience  = 2 * time.Second
-	submitEvery    = 250 * time.Millisecond
+	submitEvery    = 250 * time.Millisecond // at least: every copy of the state that is made costs what it holds
+	submitJobs     = 2000                   // at most in one run, so that a long one is no heavier than a short one
 	readEvery      = 100 * time.Millisecond
 	stopEvery      = 3 * time.Second
 	lastingLeast   = 40 * time.Second
@@ -38,11 +39,12 @@ const (
 
 // workload is the people of the cluster.
 type workload struct {
-	c    *cluster
-	h    *history
-	seed uint64
-	wg   sync.WaitGroup // of the load
-	eyes sync.WaitGroup // of the watchers, who see the end as well
+	c      *cluster
+	h      *history
+	seed   uint64
+	length time.Duration  // of the run
+	wg     sync.WaitGroup // of the load
+	eyes   sync.WaitGroup // of the watchers, who see the end as well
 
 	watched []*watched // one a watcher; read after stop
 }
@@ -168,7 +170,7 @@ func small(name, shell string, nodes int) *structs.Job {
 // answer is known, through another agent each time.
 func (w *workload) submit(ctx context.Context, chance *rand.Rand) {
 	n := 0
-	every(ctx, submitEvery, func() {
+	every(ctx, max(submitEvery, w.length/submitJobs), func() {
 		n++
 		job := small(fmt.Sprintf("short-%d", n), fmt.Sprintf("sleep %.1f", 0.1+chance.Float64()), 1+chance.IntN(2))
 		lasting := n%20 == 0
