@@ -26,15 +26,25 @@ const configFileMax = 1 << 20 // bytes
 type ConfigError struct {
 	diagnostics hcl.Diagnostics
 	files       map[string]*hcl.File
+	config      Config
+}
+
+// Config is what could be read of the configuration: good for a look at the
+// machine, not for a start.
+func (e *ConfigError) Config() Config { return e.config }
+
+// Problems lists what is wrong, one text each.
+func (e *ConfigError) Problems() []string {
+	texts := make([]string, len(e.diagnostics))
+	for i, diagnostic := range e.diagnostics {
+		texts[i] = diagnostic.Error()
+	}
+	return texts
 }
 
 // Error lists the problems, one a line.
 func (e *ConfigError) Error() string {
-	lines := make([]string, len(e.diagnostics))
-	for i, diagnostic := range e.diagnostics {
-		lines[i] = diagnostic.Error()
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(e.Problems(), "\n")
 }
 
 // Render writes the problems with file, line and snippet, for a terminal of
@@ -77,7 +87,7 @@ func load(paths []string, flags Settings, language messages.Language, env surrou
 			Summary: messages.Textf(language, "agent.config.unreadable", "reason", err)})
 	}
 	if loader.diagnostics.HasErrors() {
-		return Config{}, &ConfigError{diagnostics: loader.diagnostics, files: loader.parser.Files()}
+		return Config{}, &ConfigError{diagnostics: loader.diagnostics, files: loader.parser.Files(), config: config}
 	}
 	return config, nil
 }

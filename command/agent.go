@@ -48,7 +48,7 @@ type agentFlags struct {
 	join   listFlag
 
 	name, dataDir, bind, advertise, joinToken, joinFile, logLevel, nodePool *string
-	server, client, dev, check, found                                       *bool
+	server, client, dev, check, found, json                                 *bool
 	expect, port, gossip                                                    *int
 }
 
@@ -68,6 +68,7 @@ func declareAgent(set *flag.FlagSet) *agentFlags {
 		dev:       set.Bool("dev", false, "cli.flag.dev"),
 		found:     set.Bool("found", false, "cli.flag.found"),
 		check:     set.Bool("check-config", false, "cli.flag.check_config"),
+		json:      set.Bool("json", false, "cli.flag.check_json"),
 		expect:    set.Int("bootstrap-expect", 0, "cli.flag.bootstrap_expect"),
 		port:      set.Int("port", 0, "cli.flag.port"),
 		gossip:    set.Int("gossip-port", 0, "cli.flag.gossip_port"),
@@ -132,6 +133,9 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		load := func() (agent.Config, error) { return agent.Load(flags.config, flags.settings(), env.Language) }
 		config, err := load()
+		if *flags.check {
+			return env.checkConfig(config, err, *flags.json)
+		}
 		var wrong *agent.ConfigError
 		if errors.As(err, &wrong) {
 			if err := wrong.Render(env.Stderr, 0, env.Stderr.Colour); err != nil {
@@ -141,10 +145,6 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		if err != nil {
 			return err
-		}
-		if *flags.check {
-			fmt.Fprintln(env.Stdout, env.text("cli.config.valid"))
-			return nil
 		}
 		level := new(slog.LevelVar)
 		if err := level.UnmarshalText([]byte(config.LogLevel)); err != nil {
