@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -480,6 +481,9 @@ func (r *resolver) joinToken() {
 		path = "join_token_file"
 		r.config.Files = append(r.config.Files, *r.settings.JoinFile)
 		data, err := r.env.readFile(*r.settings.JoinFile)
+		if errors.Is(err, fs.ErrNotExist) && r.isSomebody() {
+			return // it has joined, and whoever gave it the token took it back
+		}
 		if err != nil {
 			r.refuse(path, "agent.config.token_file", "reason", err)
 			return
@@ -495,6 +499,12 @@ func (r *resolver) joinToken() {
 		return
 	}
 	r.config.JoinToken = token
+}
+
+// isSomebody reports whether the data directory holds an identity already.
+func (r *resolver) isSomebody() bool {
+	_, err := r.env.readFile(filepath.Join(r.config.DataDir, identityDir, agentFile))
+	return r.config.DataDir != "" && err == nil
 }
 
 // machineAddress is the address under which other machines most likely reach

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/gossip"
 	"nomadlike/nomadlike/structs"
 )
@@ -178,5 +181,60 @@ func TestOverhear(t *testing.T) {
 			}
 			taken.Close()
 		})
+	}
+}
+
+// A founder that was ended between the directory of its log and its own identity
+// goes on where it was: nobody knows the cluster that it had begun to make.
+func TestFounderGoesOnAfterItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	begun, err := consensus.EnsureIdentity(filepath.Join(dir, serverDir), "0123456789abcdef0123456789abcdef")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := startAgent(t, serverSettings(dir, "server-0", 1, nil), testOptions(t))
+	if self := agent.identity.credentials.Self; self.Cluster != begun.ClusterID || self.ID != begun.ServerID {
+		t.Errorf("it is %+v, and had begun as %+v", self, begun)
+	}
+	eventually.Within(t, time.Minute, "lead", func() bool { return agent.raft.IsLeader() })
+	config := agent.configured
+	stopAgent(t, agent)
+
+	// One that has voted is more than begun: its cluster may be known to others.
+	if err := os.Rename(filepath.Join(dir, identityDir), filepath.Join(dir, "lost")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, knownFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if again, err := Start(t.Context(), config, testOptions(t)); err == nil {
+		stopAgent(t, again)
+		t.Error("a server with a log founded a second cluster upon it")
+	}
+}
+
+// Whoever has joined needs its join token no more, nor the file that held it.
+func TestStartWithoutTheTokenFile(t *testing.T) {
+	founder, _ := founder(t)
+	token := filepath.Join(t.TempDir(), "token")
+	line, err := os.ReadFile(filepath.Join(founder.DataDir(), joinClient))
+	if err == nil {
+		err = os.WriteFile(token, line, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, yes := t.TempDir(), true
+	settings := Settings{DataDir: &dir, JoinFile: &token, Client: &Client{Enabled: &yes}}
+	stopAgent(t, startAgent(t, settings, testOptions(t)))
+	if err := os.Remove(token); err != nil {
+		t.Fatal(err)
+	}
+	startAgent(t, settings, testOptions(t))
+
+	empty := t.TempDir()
+	settings.DataDir = &empty
+	if _, err := Load(nil, settings, messages.English); err == nil {
+		t.Error("an agent that must join starts without its token")
 	}
 }

@@ -300,7 +300,10 @@ func syncDir(dir string) error {
 // gossip key, the one-time setup secret, and join tokens for the others.
 func foundCluster(config Config, addr string, now time.Time) (*identity, error) {
 	dir := config.DataDir
-	cluster := randomHex()
+	cluster, err := clusterToFound(filepath.Join(dir, serverDir))
+	if err != nil {
+		return nil, err
+	}
 	ca, err := auth.NewCA(cluster, rand.Reader, now)
 	if err != nil {
 		return nil, err
@@ -335,6 +338,24 @@ func foundCluster(config Config, addr string, now time.Time) (*identity, error) 
 		return nil, err
 	}
 	return loadIdentity(dir)
+}
+
+// clusterToFound is the id of the cluster that a founder makes: a new one, or that
+// which it began to make when it was ended between its log's directory and its
+// own identity. Nobody knows that one yet.
+func clusterToFound(dir string) (string, error) {
+	begun, found, err := consensus.ReadIdentity(dir)
+	if err != nil {
+		return "", fmt.Errorf("found cluster: %w", err)
+	}
+	opened, err := consensus.WasOpened(dir)
+	if err != nil {
+		return "", fmt.Errorf("found cluster: %w", err)
+	}
+	if found && !opened {
+		return begun.ClusterID, nil
+	}
+	return randomHex(), nil
 }
 
 // newClusterRecord draws the setup secret and the join tokens: what the log

@@ -197,9 +197,9 @@ func (p *preflight) nobody(log string) {
 	case !p.config.Server.Enabled:
 		p.tell(filepath.Join(p.config.DataDir, identityDir), refuseWithoutToken())
 	default:
-		if _, found, err := consensus.ReadIdentity(log); err != nil {
-			p.tell(log, logProblem(err))
-		} else if found {
+		if opened, err := consensus.WasOpened(log); err != nil {
+			p.tell(log, err)
+		} else if opened {
 			p.refuse(log, "agent.preflight.log_alone", "path", log)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -69,6 +71,19 @@ func (identity Identity) save(dir string) error {
 		return fmt.Errorf("save identity: %w", err)
 	}
 	return syncDir(filepath.Dir(dir))
+}
+
+// WasOpened reports whether a server ever used a data directory for more than its
+// identity: from then on it has a vote, which is made before anything else.
+func WasOpened(dir string) (bool, error) {
+	_, err := os.Lstat(filepath.Join(dir, voteFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for vote: %w", err)
+	}
+	return true, nil
 }
 
 // ReadIdentity gives the identity of a data directory, and false where the
