@@ -292,7 +292,7 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 		built, err := launch.Build(launch.Input{
 			Job: job, Members: members, Gang: shared,
 			Alloc: &structs.Allocation{Attempt: 1, Rank: rank, Spec: job.SpecOf(alternative, rank, size), Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices},
-			Node:  launch.NodeFacts{TaskDir: "/task", AgentPath: "/nomadlike", PrivateHosts: true},
+			Node:  launch.Somewhere(job),
 		})
 		if err != nil {
 			return nil, err
@@ -303,6 +303,11 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 		}
 		if len(built.PathFirst) > 0 {
 			preview.Env["PATH"] = strings.Join(append(slices.Clone(built.PathFirst), cmp.Or(built.Env["PATH"], "$PATH")), ":")
+		}
+		for _, name := range launch.BaseNames { // what the node or the image has
+			if preview.Env[name] == "$"+name {
+				delete(preview.Env, name)
+			}
 		}
 		for _, file := range built.Files {
 			planned := api.RankFile{Path: file.Path}

@@ -66,6 +66,9 @@ func (env *Env) exec(client *api.Client, alloc *structs.Allocation, command []st
 	defer sending.Wait()
 	defer cancel()
 	start := structs.ExecStart{Attempt: alloc.Attempt, Command: command, TTY: tty}
+	if term := env.Getenv("TERM"); tty && term != "" {
+		start.Env = map[string]string{"TERM": term}
+	}
 	restore, size, err := env.rawTerminal(tty)
 	if err != nil {
 		return err

@@ -214,12 +214,19 @@ type execTarget struct {
 	task       driver.TaskID
 }
 
+// terminalUsual is the terminal of whoever does not say which he has; pages have
+// one of this kind.
+const terminalUsual = "xterm-256color"
+
 // run runs the command and tells how it ended. A rank's command survives the
 // loss of its caller: it is part of the attempt, and ends with it.
 func (t *execTarget) run(ctx context.Context, start *structs.ExecStart, streams driver.Streams) *structs.ExecExit {
 	spec := driver.ExecSpec{Command: start.Command, TTY: start.TTY, Survive: start.From != ""}
 	for _, name := range sortedKeys(start.Env) {
 		spec.Env = append(spec.Env, name+"="+start.Env[name])
+	}
+	if start.TTY && start.Env["TERM"] == "" {
+		spec.Env = append(spec.Env, "TERM="+terminalUsual)
 	}
 	if start.Size != nil {
 		spec.Size = driver.WindowSize{Rows: start.Size.Rows, Cols: start.Size.Cols}

@@ -103,14 +103,13 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 		env = make(map[string]string, len(seen)+1)
 	}
 	env[checkpoint.EnvInbox] = path.Join(c.files.task(id), checkpoint.InboxDir)
-	maps.Copy(env, owner.env(&a.Job.Task, c.files.task(id), a.Job.User))
 	maps.Copy(env, seen)
 	space, failure := c.openWorkspace(ctx, a, owner)
 	if failure != nil {
 		return failure
 	}
 	maps.Copy(env, space.env)
-	l, err := launch.Build(launch.Input{Job: a.Job, Alloc: a.Alloc, Members: a.Members, Node: c.nodeFacts(a, env)})
+	l, err := launch.Build(launch.Input{Job: a.Job, Alloc: a.Alloc, Members: a.Members, Node: c.nodeFacts(a, env, owner)})
 	if err != nil {
 		return users(err)
 	}
@@ -189,6 +188,8 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 		Command:   l.Command,
 		Hold:      l.Hold,
 		Env:       l.Environ(),
+		EnvBase:   entries(l.Base),
+		EnvNamed:  l.Named,
 		PathFirst: l.PathFirst,
 		Dir:       l.Dir,
 		TaskDir:   c.files.task(id),
@@ -201,6 +202,9 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 		Devices:   c.rdmaNodes(&a.Alloc.Spec),
 		LogDir:    c.files.logs(id),
 		KillGrace: min(max(a.Job.StopGrace.Std(), 0), driver.KillGraceMax),
+	}
+	if spec.Container != nil && a.Job.Task.Dir == "" && spec.Dir == spec.TaskDir {
+		spec.Dir = "" // the image's own, if it has one
 	}
 	for _, view := range l.Views {
 		spec.Mounts = append(spec.Mounts, driver.Mount{HostPath: path.Join(spec.TaskDir, view.File), TaskPath: view.Path, ReadOnly: true})
@@ -222,6 +226,15 @@ func (c *Client) taskSpec(a *structs.Assignment, l *launch.Launch, owner owner) 
 	return spec
 }
 
+// entries is an environment as sorted NAME=value lines.
+func entries(env map[string]string) []string {
+	var lines []string
+	for _, name := range sortedKeys(env) {
+		lines = append(lines, name+"="+env[name])
+	}
+	return lines
+}
+
 // shellMounts shows a task with a view of its own what its rank's remote shell is made of: the
 // socket, which the task's own directory must not hold since the task could
 // put another in its place; and the task's directory under the path that all ranks have it at.
@@ -235,17 +248,22 @@ func (c *Client) shellMounts(a *structs.Assignment, l *launch.Launch) driver.Res
 }
 
 // nodeFacts is what the node tells launch of itself.
-func (c *Client) nodeFacts(a *structs.Assignment, env map[string]string) launch.NodeFacts {
+func (c *Client) nodeFacts(a *structs.Assignment, env map[string]string, owner owner) launch.NodeFacts {
+	dir := c.files.task(a.Alloc.ID)
 	node := c.Node()
 	network, cidr := ranksNetwork(a.Job.Task.Driver, node.Attributes)
 	return launch.NodeFacts{
-		TaskDir:      c.files.task(a.Alloc.ID),
+		TaskDir:      dir,
+		LocalDir:     path.Join(dir, launch.LocalDir),
+		SecretsDir:   path.Join(dir, launch.SecretsDir),
 		AgentPath:    c.config.Binary,
 		Interface:    network,
 		Network:      cidr,
 		PrivateHosts: node.Attributes["driver."+a.Job.Task.Driver+".namespaces"] == "true",
 		SharedDir:    c.sharedDir(a.Job),
 		Env:          env,
+		Base:         owner.env(&a.Job.Task, dir, a.Job.User),
+		Image:        a.Job.Task.Driver == structs.DriverDocker,
 		Defaults:     rdmaDefaults(&a.Alloc.Spec, node.Attributes),
 	}
 }
@@ -307,7 +325,8 @@ func (c *Client) makeDirs(id string, owner owner, driverName string) error {
 	return makeInbox(c.files.task(id), owner)
 }
 
-// makeInbox makes the directory in which a task tells of its checkpoints.
+// makeInbox makes the directory in which a task tells of its checkpoints, and those
+// that its variables NOMADLIKE_LOCAL_DIR and NOMADLIKE_SECRETS_DIR name.
 func makeInbox(taskDir string, owner owner) error {
 	root, err := os.OpenRoot(taskDir)
 	if err != nil {
@@ -319,6 +338,17 @@ func makeInbox(taskDir string, owner owner) error {
 	}
 	for dir := checkpoint.InboxDir; dir != "."; dir = path.Dir(dir) {
 		if err := owner.giveIn(root, dir); err != nil {
+			return err
+		}
+	}
+	for _, own := range []struct {
+		name string
+		mode fs.FileMode
+	}{{launch.LocalDir, 0o755}, {launch.SecretsDir, 0o700}} {
+		if err := root.Mkdir(own.name, own.mode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := owner.giveIn(root, own.name); err != nil {
 			return err
 		}
 	}

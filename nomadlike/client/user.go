@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/user"
@@ -9,6 +10,7 @@ import (
 	"syscall"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/driver"
 )
 
 // owner is the user that a task runs as.
@@ -168,20 +170,27 @@ func (o owner) name(task *structs.Task) string {
 	return strconv.Itoa(o.uid) + ":" + strconv.Itoa(o.gid)
 }
 
-// env is what shells and programs expect to find of their user. A container
-// has its image's.
+// env is what shells and programs expect to find of their user and of a shell: the
+// same for every driver, below whatever an image or the job says. The home is the
+// one that the node knows of the user, but for a container, where it would be the
+// home of somebody else; else it is the task's own directory.
 func (o owner) env(task *structs.Task, taskDir, who string) map[string]string {
-	if task.Driver == structs.DriverDocker || o.account == "" && !o.allotted {
-		return nil
-	}
 	name, home := o.account, o.home
-	if o.allotted {
-		name, home = who, taskDir
+	switch contained := task.Driver == structs.DriverDocker; {
+	case o.allotted:
+		name, home = who, ""
+	case contained && o.account == "": // the image's own user, root unless the image says otherwise
+		name, home = "root", "/root"
+	case contained:
+		home = ""
+	case o.account == "":
+		if known, err := user.LookupId(strconv.Itoa(o.uid)); err == nil {
+			name, home = known.Username, known.HomeDir
+		}
 	}
-	if home == "" {
-		home = taskDir
-	}
-	return map[string]string{"HOME": home, "USER": name, "LOGNAME": name}
+	name, _, _ = strings.Cut(cmp.Or(name, strconv.Itoa(o.uid)), ":")
+	return map[string]string{"HOME": cmp.Or(home, taskDir), "USER": name, "LOGNAME": name, "SHELL": "/bin/sh", "LANG": "C.UTF-8",
+		"TMPDIR": "/tmp", "PATH": driver.SearchPathDefault}
 }
 
 // give hands a path over to the task's user.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ type environment struct {
 	values   map[string]string
 	users    map[string]string // what the user set; nil while that is nothing
 	replaced []string          // of those, what launch had to set otherwise
+	unknown  map[string]string // of those, which name a variable that nobody knows, and it
 }
 
 func newEnvironment() *environment {
@@ -63,12 +65,69 @@ func (e *environment) suggest(name, value string) {
 	}
 }
 
+// BaseNames are the variables of a person's shell that every task has.
+var BaseNames = []string{"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER"}
+
+// Directories of a task, below its own.
+const (
+	LocalDir   = "local"   // for what it need not keep
+	SecretsDir = "secrets" // that nobody but the task may read
+)
+
+// settle resolves the user's values that name variables, by what the mode has set
+// so far, and puts the base below everything.
+func (b *build) settle() {
+	e, node := b.env, &b.node
+	if node.Image {
+		b.out.Base = node.Base
+	} else {
+		for name, value := range node.Base {
+			if _, ok := e.values[name]; !ok {
+				e.values[name] = value
+			}
+		}
+	}
+	raw := make(map[string]string)
+	for name, value := range e.users {
+		if structs.NamesVariables(value) && !slices.Contains(e.replaced, name) {
+			raw[name] = value
+		}
+	}
+	if len(raw) == 0 {
+		return
+	}
+	values, unknown := structs.ExpandEnv(raw, func(name string) (string, bool) {
+		if _, mine := raw[name]; mine || e.values[name] == "" {
+			value, ok := node.Base[name]
+			return value, ok && !node.Image
+		}
+		return e.values[name], true
+	})
+	b.out.Named, e.unknown = nil, nil
+	for name, value := range values {
+		switch {
+		case node.Image: // its driver reads the whole, by the same rule
+			b.out.Named = append(b.out.Named, name)
+			e.values[name] = raw[name]
+		default:
+			e.values[name] = value
+		}
+	}
+	slices.Sort(b.out.Named)
+	if !node.Image {
+		e.unknown = unknown
+	}
+}
+
 // notes says which of the user's variables were replaced, by name.
 func (e *environment) notes() []structs.Reason {
 	slices.Sort(e.replaced)
 	var notes []structs.Reason
 	for _, name := range e.replaced {
 		notes = append(notes, *structs.NewReason("launch.env_reserved", "name", name, "value", e.users[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.unknown)) {
+		notes = append(notes, *structs.NewReason("launch.env_unknown", "name", name, "unknown", e.unknown[name]))
 	}
 	return notes
 }

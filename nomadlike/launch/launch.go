@@ -35,6 +35,11 @@ type NodeFacts struct {
 	// Defaults are put under everything else: PATH, HOME and the like, as the
 	// driver would give them, so that a command may name them.
 	Defaults map[string]string
+	// Base is what a person's shell has: PATH, HOME and the like. Everything else
+	// wins over it, the image's own values too where Image says that the task's
+	// driver knows some: these, and what names them, are then left to the driver.
+	Base  map[string]string
+	Image bool
 }
 
 // Input is one rank of an attempt.
@@ -52,7 +57,9 @@ type Input struct {
 type Launch struct {
 	Command   []string          // argv; empty when Hold
 	Hold      bool              // no command: the task lasts until stopped, commands come by exec
-	Env       map[string]string // complete
+	Env       map[string]string // complete, but for what Base and Named leave to a driver of images
+	Base      map[string]string // variables below those of the image
+	Named     []string          // variables whose values, as they are written, name some of the image
 	Files     []File            // to be written before the start
 	Links     []Link            // to be made before the start and removed after the end
 	Views     []View            // files that the task sees at another path too, where its driver can do that
@@ -126,6 +133,7 @@ func Build(input Input) (Launch, error) {
 	if err != nil {
 		return Launch{}, err
 	}
+	b.settle()
 	b.out.Env = b.env.values
 	b.out.Notes = append(b.out.Notes, b.env.notes()...)
 	return b.out, nil
@@ -145,7 +153,7 @@ func Check(job *structs.Job) ([]structs.Reason, error) {
 			Job:     job,
 			Alloc:   &structs.Allocation{Subjob: subjob, Attempt: 1, Spec: job.SpecAt(0), Name: members[0].Name},
 			Members: members,
-			Node:    NodeFacts{TaskDir: "/task", AgentPath: "/nomadlike", PrivateHosts: true},
+			Node:    Somewhere(job),
 		})
 		if err != nil {
 			return nil, err
@@ -157,6 +165,17 @@ func Check(job *structs.Job) ([]structs.Reason, error) {
 		}
 	}
 	return notes, nil
+}
+
+// Somewhere is a node of which nothing is known, for those who look at what a job
+// would run before it has one.
+func Somewhere(job *structs.Job) NodeFacts {
+	node := NodeFacts{TaskDir: "/task", AgentPath: "/nomadlike", PrivateHosts: true, Image: job.Task.Driver == structs.DriverDocker,
+		LocalDir: "/task/" + LocalDir, SecretsDir: "/task/" + SecretsDir, Base: make(map[string]string, len(BaseNames))}
+	for _, name := range BaseNames {
+		node.Base[name] = "$" + name
+	}
+	return node
 }
 
 // distinctCommands is how many subjobs must be looked at to see every command.
@@ -252,6 +271,7 @@ func (b *build) plain() error {
 
 // words parts the command into words and puts in the environment.
 func (b *build) words() ([]string, error) {
+	b.settle() // the mode has set its variables
 	words, unknown, err := b.expanded()
 	if err != nil {
 		return nil, structs.NewError(structs.CodeInvalid, "launch.command_unreadable", "command", b.command, "cause", err).Because(err)

@@ -98,7 +98,7 @@ func TestDevices(t *testing.T) {
 		} else {
 			b.WriteString(plan.describe())
 		}
-		fmt.Fprintf(&b, "task env %s\n\n", strings.Join(taskEnv(c.image, []string{"JOB=1"}, plan.TaskEnv), " "))
+		fmt.Fprintf(&b, "task env %s\n\n", strings.Join(taskEnv(&driver.TaskSpec{Env: []string{"JOB=1"}}, c.image, plan.TaskEnv), " "))
 	}
 	golden.Assert(t, "testdata/devices.txt", b.String())
 }
@@ -132,7 +132,7 @@ func TestImageNeverWins(t *testing.T) {
 					t.Errorf("hooks see the image's own %s", name)
 				}
 			}
-			for _, entry := range taskEnv(hostileEnv(), nil, plan.TaskEnv) {
+			for _, entry := range taskEnv(&driver.TaskSpec{}, hostileEnv(), plan.TaskEnv) {
 				if strings.HasPrefix(entry, "LD_PRELOAD") || strings.HasSuffix(entry, "=all") || strings.HasSuffix(entry, "=0,1,2,3,4,5,6,7") {
 					t.Errorf("the task gets %s", entry)
 				}

@@ -101,7 +101,8 @@ func settings(in inputs) (*outputs, error) {
 	if err := applyOptions(&c, wanted.Options, config.Policy); err != nil {
 		return nil, err
 	}
-	task := taskinit.Spec{Command: spec.Command, Env: spec.WithSearchPath(taskEnv(in.Image.Env, spec.Env, plan.TaskEnv)), Dir: orText(spec.Dir, spec.TaskDir), Hold: spec.Hold}
+	task := taskinit.Spec{Command: spec.Command, Env: spec.WithSearchPath(taskEnv(spec, in.Image.Env, plan.TaskEnv)),
+		Dir: orText(spec.Dir, orText(in.Image.WorkingDir, spec.TaskDir)), Hold: spec.Hold}
 	if wanted.ImageEntrypoint && !spec.Hold {
 		task.Command = append(slices.Clone(in.Image.Entrypoint), spec.Command...)
 	}
@@ -177,17 +178,57 @@ func addMounts(own, jobs []mount) ([]mount, error) {
 	return own, nil
 }
 
-// taskEnv is the task's environment: the image's own, without what would
-// give it devices or code, then the job's, then what devices need.
-func taskEnv(ofImage, ofJob, ofDevices []string) []string {
-	var kept []string
+// taskEnv is the task's environment: what a shell has, then the image's own,
+// without what would give it devices or code, then the job's, whose values may
+// name all of these, then what devices need.
+func taskEnv(spec *driver.TaskSpec, ofImage, ofDevices []string) []string {
+	kept := append([]string{"PATH=" + driver.SearchPathDefault}, spec.EnvBase...)
+	var own []string
 	for _, entry := range ofImage {
 		name, _, ok := strings.Cut(entry, "=")
 		if ok && name != "" && !neverFromImage(name) {
-			kept = append(kept, entry)
+			own = append(own, entry)
 		}
 	}
-	return taskproc.Overlay(taskproc.Overlay(kept, ofJob), ofDevices)
+	kept = taskproc.Overlay(kept, own)
+	return taskproc.Overlay(taskproc.Overlay(kept, resolved(spec, kept)), ofDevices)
+}
+
+// resolved is the job's environment with the values that name variables, of base
+// or of its own.
+func resolved(spec *driver.TaskSpec, base []string) []string {
+	if len(spec.EnvNamed) == 0 {
+		return spec.Env
+	}
+	below, plain, raw := make(map[string]string), make(map[string]string), make(map[string]string)
+	for _, entry := range base {
+		name, value, _ := strings.Cut(entry, "=")
+		below[name] = value
+	}
+	for _, entry := range spec.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		if slices.Contains(spec.EnvNamed, name) {
+			raw[name] = value
+		} else {
+			plain[name] = value
+		}
+	}
+	values, _ := structs.ExpandEnv(raw, func(name string) (string, bool) {
+		if value, ok := plain[name]; ok {
+			return value, true
+		}
+		value, ok := below[name]
+		return value, ok
+	})
+	env := make([]string, len(spec.Env))
+	for i, entry := range spec.Env {
+		name, _, _ := strings.Cut(entry, "=")
+		if value, named := values[name]; named {
+			entry = name + "=" + value
+		}
+		env[i] = entry
+	}
+	return env
 }
 
 // limits sets the limits of processes, as far as the engine can.

@@ -36,6 +36,12 @@ type TaskSpec struct {
 
 	Command []string `json:"command,omitempty"` // argv; no shell is put around it
 	Env     []string `json:"env,omitempty"`     // complete, as NAME=value; the driver adds only a missing PATH and its own task marker
+	// EnvBase is what a person's shell has, below Env and, in a container, below
+	// the image's own variables. EnvNamed are those of Env whose values name other
+	// variables, by the rule of structs.ExpandEnv. Both are empty for a driver
+	// without images: all is in Env then.
+	EnvBase  []string `json:"env_base,omitempty"`
+	EnvNamed []string `json:"env_named,omitempty"`
 	// PathFirst and PathLast are directories for programs before and behind
 	// those of PATH, wherever PATH comes from.
 	PathFirst []string `json:"path_first,omitempty"`

@@ -12,7 +12,7 @@ func specToProto(s *driver.TaskSpec) *proto.TaskSpec {
 	p := &proto.TaskSpec{
 		Id: string(s.ID), AllocId: s.AllocID, JobName: s.JobName, Attempt: s.Attempt, Rank: int64(s.Rank),
 		Command: s.Command, Env: s.Env, Dir: s.Dir, TaskDir: s.TaskDir, User: s.User, Hold: s.Hold,
-		Hostname: s.Hostname, Hosts: s.Hosts, PathFirst: s.PathFirst, PathLast: s.PathLast,
+		Hostname: s.Hostname, Hosts: s.Hosts, PathFirst: s.PathFirst, PathLast: s.PathLast, EnvBase: s.EnvBase, EnvNamed: s.EnvNamed,
 		Resources: &proto.Resources{Cpu: s.Resources.CPU, Memory: s.Resources.Memory, Shm: s.Resources.Shm, Pids: s.Resources.PIDs},
 		LogDir:    s.LogDir, LogMaxFiles: int64(s.LogRotation.MaxFiles), LogMaxBytes: s.LogRotation.MaxBytes,
 		KillGraceNs: s.KillGrace.Nanoseconds(),
@@ -30,6 +30,7 @@ func specFromProto(p *proto.TaskSpec) driver.TaskSpec {
 		ID: driver.TaskID(p.GetId()), AllocID: p.GetAllocId(), JobName: p.GetJobName(), Attempt: p.GetAttempt(), Rank: int(p.GetRank()),
 		Command: p.GetCommand(), Env: p.GetEnv(), Dir: p.GetDir(), TaskDir: p.GetTaskDir(), User: p.GetUser(), Hold: p.GetHold(),
 		Hostname: p.GetHostname(), Hosts: p.GetHosts(), PathFirst: p.GetPathFirst(), PathLast: p.GetPathLast(),
+		EnvBase: p.GetEnvBase(), EnvNamed: p.GetEnvNamed(),
 		Resources: driver.Resources{CPU: p.GetResources().GetCpu(), Memory: p.GetResources().GetMemory(), Shm: p.GetResources().GetShm(), PIDs: p.GetResources().GetPids()},
 		LogDir:    p.GetLogDir(), LogRotation: driver.LogRotation{MaxFiles: int(p.GetLogMaxFiles()), MaxBytes: p.GetLogMaxBytes()},
 		KillGrace: time.Duration(p.GetKillGraceNs()),

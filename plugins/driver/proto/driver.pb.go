@@ -292,6 +292,8 @@ type TaskSpec struct {
 	Ulimits       []*Ulimit              `protobuf:"bytes,23,rep,name=ulimits,proto3" json:"ulimits,omitempty"`
 	PathFirst     []string               `protobuf:"bytes,24,rep,name=path_first,json=pathFirst,proto3" json:"path_first,omitempty"` // before the directories of PATH, wherever that comes from
 	PathLast      []string               `protobuf:"bytes,25,rep,name=path_last,json=pathLast,proto3" json:"path_last,omitempty"`    // behind them
+	EnvBase       []string               `protobuf:"bytes,26,rep,name=env_base,json=envBase,proto3" json:"env_base,omitempty"`       // below the image's own variables and env
+	EnvNamed      []string               `protobuf:"bytes,27,rep,name=env_named,json=envNamed,proto3" json:"env_named,omitempty"`    // of env, whose values name other variables
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -497,6 +499,20 @@ func (x *TaskSpec) GetPathFirst() []string {
 func (x *TaskSpec) GetPathLast() []string {
 	if x != nil {
 		return x.PathLast
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetEnvBase() []string {
+	if x != nil {
+		return x.EnvBase
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetEnvNamed() []string {
+	if x != nil {
+		return x.EnvNamed
 	}
 	return nil
 }
@@ -2585,7 +2601,7 @@ const file_driver_proto_rawDesc = "" +
 	"attributes\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd6\x06\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8e\a\n" +
 	"\bTaskSpec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\balloc_id\x18\x02 \x01(\tR\aallocId\x12\x19\n" +
@@ -2613,7 +2629,9 @@ const file_driver_proto_rawDesc = "" +
 	"\aulimits\x18\x17 \x03(\v2\x1b.nomadlike.driver.v1.UlimitR\aulimits\x12\x1d\n" +
 	"\n" +
 	"path_first\x18\x18 \x03(\tR\tpathFirst\x12\x1b\n" +
-	"\tpath_last\x18\x19 \x03(\tR\bpathLast\"\xbd\x02\n" +
+	"\tpath_last\x18\x19 \x03(\tR\bpathLast\x12\x19\n" +
+	"\benv_base\x18\x1a \x03(\tR\aenvBase\x12\x1b\n" +
+	"\tenv_named\x18\x1b \x03(\tR\benvNamed\"\xbd\x02\n" +
 	"\tContainer\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12\x12\n" +
 	"\x04pull\x18\x02 \x01(\tR\x04pull\x12)\n" +

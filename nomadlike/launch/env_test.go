@@ -1,0 +1,40 @@
+package launch
+
+import (
+	"slices"
+	"testing"
+
+	"nomadlike/nomadlike/structs"
+)
+
+func TestEnvironmentNamesVariables(t *testing.T) {
+	job := &structs.Job{Name: "env", Nodes: 1, Task: structs.Task{Driver: structs.DriverExec, Command: "echo $PATH $CACHE $WHERE", Env: map[string]string{
+		"PATH": "/opt/conda/bin:$PATH", "CACHE": "$HOME/cache", "WHERE": "${NOMADLIKE_RANK}-${MODE:-fast}", "PRICE": "5$$", "WORD": "pa$word", "LD_LIBRARY_PATH": "/lib2:$LD_LIBRARY_PATH"}}}
+	input := Input{Job: job, Alloc: &structs.Allocation{Attempt: 1}, Members: []structs.Member{{Name: "env-1-0", Addr: "192.0.2.1"}},
+		Node: NodeFacts{TaskDir: "/task", Base: map[string]string{"HOME": "/home/li", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}}}
+	out, err := Build(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"HOME": "/home/li", "LANG": "C.UTF-8", "PATH": "/opt/conda/bin:/usr/bin:/bin", "CACHE": "/home/li/cache",
+		"WHERE": "0-fast", "PRICE": "5$", "WORD": "pa$word", "LD_LIBRARY_PATH": "/lib2:"} {
+		if out.Env[name] != want {
+			t.Errorf("%s is %q, want %q", name, out.Env[name], want)
+		}
+	}
+	if want := []string{"echo", "/opt/conda/bin:/usr/bin:/bin", "/home/li/cache", "0-fast"}; !slices.Equal(out.Command, want) {
+		t.Errorf("command %q", out.Command)
+	}
+	if len(out.Notes) != 1 || out.Notes[0].ID != "launch.env_unknown" || out.Notes[0].Params["unknown"] != "word" {
+		t.Errorf("notes %v", out.Notes)
+	}
+	// What an image may know is left to its driver.
+	input.Node.Image = true
+	job.Task.Command = "true"
+	if out, err = Build(input); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"CACHE", "LD_LIBRARY_PATH", "PATH", "PRICE", "WHERE", "WORD"}; !slices.Equal(out.Named, want) || out.Env["PATH"] != "/opt/conda/bin:$PATH" || out.Base["HOME"] == "" || len(out.Notes) != 0 {
+		t.Errorf("left to the driver: %q, PATH %q, base %q, notes %v", out.Named, out.Env["PATH"], out.Base, out.Notes)
+	}
+}
