@@ -288,6 +288,9 @@ func startFailure(err error, name string, now time.Time) alloc.StartFailed {
 	if errors.As(err, &told) && (told.Code == structs.CodeInvalid || told.Code == structs.CodeForbidden) {
 		return alloc.StartFailed{Result: driver.ExitResult{Code: driver.CodeNotExecutable, Err: told, FinishedAt: now}}
 	}
+	if told != nil { // it has words of its own
+		return alloc.StartFailed{Result: driver.ExitResult{Code: driver.CodeUnknown, Err: told, FinishedAt: now}, Infra: true}
+	}
 	return alloc.StartFailed{Result: failedStart("client.driver_failed", "driver", name, "cause", err), Infra: true}
 }
 

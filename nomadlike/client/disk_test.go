@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -79,7 +80,7 @@ func TestStartsThatFail(t *testing.T) {
 	fail("c", true)
 	fail("d", false) // it was under way
 	for away := startsAwayMin; away < startsAwayMost; away = min(2*away, startsAwayMost) {
-		if f := watch.faults(now); len(f) != 1 || !f[0].Unfit || f[0].Reason.Params["cause"] != "no" {
+		if f := watch.faults(now); len(f) != 1 || !f[0].Unfit || messages.Text(messages.English, f[0].Reason.Params["cause_id"], map[string]string{"cause": f[0].Reason.Params["cause.cause"]}) != messages.Text(messages.English, cause.ID, cause.Params) {
 			t.Fatalf("faults %+v", f)
 		}
 		now = now.Add(away - 1)

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -71,7 +70,7 @@ func (w *startWatch) faults(now time.Time) []structs.NodeFault {
 		return nil
 	}
 	return []structs.NodeFault{{Name: faultStarts, Unfit: true, Reason: structs.NewReason("client.starts_failed",
-		"most", startsMost, "cause", cmp.Or(w.mu.reason.Params["cause"], w.mu.reason.ID), "away", structs.FormatDuration(structs.Duration(w.mu.away)))}}
+		"most", startsMost, "cause", &structs.Error{ID: w.mu.reason.ID, Params: w.mu.reason.Params}, "away", structs.FormatDuration(structs.Duration(w.mu.away)))}}
 }
 
 // nodesOwn tells whether a start failed for something of this node that another
@@ -82,7 +81,7 @@ func nodesOwn(cause *structs.Reason) bool {
 	case "client.dir_failed", "client.driver_failed", "client.driver_missing":
 		return true
 	}
-	return strings.HasPrefix(cause.ID, "driver.")
+	return strings.HasPrefix(cause.ID, "driver.") || strings.HasPrefix(cause.ID, "docker.")
 }
 
 // noteFailedStart holds a start that failed against the node, if it was the

@@ -267,7 +267,11 @@ func limits(c *container, in inputs) error {
 	}
 	for _, u := range wanted {
 		if bound(u) != u {
-			return structs.NewError(structs.CodeUnavailable, "docker.rlimit_refused", "limit", u.Name, "hard", in.Limits.Hard[u.Name])
+			code := structs.CodeUnavailable
+			if slices.ContainsFunc(in.Spec.Ulimits, func(own driver.Ulimit) bool { return own.Name == u.Name }) {
+				code = structs.CodeForbidden // the job asks for it: it ends, or it would be tried for ever
+			}
+			return structs.NewError(code, "docker.rlimit_refused", "limit", u.Name, "hard", in.Limits.Hard[u.Name])
 		}
 	}
 	c.Ulimits = wanted

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/errdefs"
+
 	"nomadlike/internal/golden"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
@@ -294,5 +296,34 @@ func TestConfigRefused(t *testing.T) {
 	var told *structs.Error
 	if err := startRefusal(errors.New("Error response from daemon: unable to find user x: no matching entries in passwd file"), &container{User: "x"}); !errors.As(err, &told) || told.ID != "driver.user_unknown" {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// TestPermanentRefusals: what the engine will refuse again ends the job with the
+// cause; what may be there later is the node's.
+func TestPermanentRefusals(t *testing.T) {
+	const create = "Error response from daemon: failed to create task for container: OCI runtime create failed: runc create failed: unable to start container process: "
+	for text, want := range map[string]structs.ErrorCode{
+		create + "error setting rlimit type 7: operation not permitted":                                                                      structs.CodeForbidden,
+		"Error response from daemon: error gathering device information while adding custom device /dev/davinci9: no such file or directory": structs.CodeForbidden,
+		create + "exec: /x: permission denied":                                                                                               structs.CodeForbidden,
+		create + "write /sys/fs/cgroup/x: cannot allocate memory":                                                                            structs.CodeUnavailable,
+		create + "mkdir /var/lib/docker/x: no space left on device":                                                                          structs.CodeUnavailable,
+		"Error response from daemon: server misbehaving":                                                                                     structs.CodeUnavailable,
+		"Error response from daemon: bind source path does not exist: x":                                                                     structs.CodeUnavailable,
+	} {
+		if err := startRefusal(errors.New(text), &container{}); structs.CodeOf(err) != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	if err := startRefusal(fmt.Errorf("create: %w", errdefs.ErrInvalidArgument), &container{}); structs.CodeOf(err) != structs.CodeForbidden {
+		t.Errorf("a request that is wrong: %v", err)
+	}
+	in := baseInputs()
+	in.Limits = limitFacts{Hard: map[string]int64{"nofile": 4096}}
+	in.Config.Ulimits = nil
+	in.Spec.Ulimits = []driver.Ulimit{{Name: "nofile", Soft: 96366, Hard: 96366}}
+	if _, err := settings(in); structs.CodeOf(err) != structs.CodeForbidden {
+		t.Errorf("a limit of the job above the engine's: %v", err)
 	}
 }

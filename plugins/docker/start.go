@@ -11,11 +11,14 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"nomadlike/internal/logkey"
+
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
 	"nomadlike/plugins/driver"
@@ -383,16 +386,34 @@ func startRefusal(err error, c *container) error {
 	case says("unable to find user"), says("unable to find group"), says("no matching entries in passwd"):
 		return &driver.StartError{ExitCode: driver.CodeNotExecutable, Err: structs.NewError(structs.CodeInvalid, "driver.user_unknown", "user", c.User)}
 	case says("rlimit", "operation not permitted"), says("error setting rlimit"):
-		return structs.NewError(structs.CodeUnavailable, "docker.rlimit_refused", "limit", "?", "hard", "?").Because(err)
+		return structs.NewError(structs.CodeForbidden, "docker.limit_refused", "cause", lastClause(text)).Because(err)
 	case says("could not select device driver"), says("Unknown runtime specified"), says("unknown or invalid runtime"),
 		says("error gathering device information"), says("unresolvable CDI devices"):
-		return structs.NewError(structs.CodeUnavailable, "docker.device_refused", "cause", lastClause(text)).Because(err)
+		return structs.NewError(structs.CodeForbidden, "docker.device_refused", "cause", lastClause(text)).Because(err)
 	case says("bind source path does not exist"):
 		return structs.NewError(structs.CodeUnavailable, "docker.mounts_unseen", "cause", lastClause(text)).Because(err)
 	case says("pids.max"), says("Minimum memory limit"), says("Range of CPUs"):
 		return structs.NewError(structs.CodeInvalid, "docker.limit_refused", "cause", lastClause(text)).Because(err)
 	}
+	if permanent(err) {
+		return structs.NewError(structs.CodeForbidden, "docker.container_refused", "cause", lastClause(text)).Because(err)
+	}
 	return engineError(err)
+}
+
+// permanent reports whether an engine would refuse the same container again: it
+// calls the request wrong, or its runtime could not make a container of it for
+// no lack of anything that comes back.
+func permanent(err error) bool {
+	if errdefs.IsInvalidArgument(err) || errdefs.IsPermissionDenied(err) {
+		return true
+	}
+	text := err.Error()
+	if !strings.Contains(text, "OCI runtime create failed") && !strings.Contains(text, "runtime create failed") {
+		return false
+	}
+	return !slices.ContainsFunc([]string{"no space left", "cannot allocate memory", "temporarily unavailable", "too many open files", "timed out", "timeout",
+		"interrupted", "device or resource busy", "context canceled"}, func(passing string) bool { return strings.Contains(text, passing) })
 }
 
 // lastClause shortens an engine's error for people.
