@@ -193,6 +193,19 @@ func (a *Agent) wait(ctx context.Context) error {
 // Start starts an agent; it is ready when Start returns, but for what needs
 // other agents. On error nothing is left running. ctx bounds only the start.
 func Start(ctx context.Context, config Config, options Options) (*Agent, error) {
+	agent, err := start(ctx, config, options)
+	if !mayReplace(config, err) {
+		return agent, err
+	}
+	options = options.withDefaults()
+	if replaceErr := replace(ctx, config, options.Log, options.now()); replaceErr != nil {
+		options.Log.Warn("the server does not come back as another one", logkey.Error, replaceErr)
+		return nil, err
+	}
+	return start(ctx, config, options)
+}
+
+func start(ctx context.Context, config Config, options Options) (*Agent, error) {
 	a := &Agent{
 		config: config, configured: config, options: options.withDefaults(),
 		stopping: make(chan struct{}), failed: make(chan error, 1),
@@ -325,6 +338,9 @@ func (a *Agent) dialer() rpc.Dialer { return rpc.Dialer{Identity: a.ident, Now: 
 
 // identify reads, makes or joins for the agent's identity.
 func (a *Agent) identify(ctx context.Context, listener net.Listener) error {
+	if _, err := finishReplacement(a.config.DataDir, a.now()); err != nil {
+		return err
+	}
 	id, err := loadIdentity(a.config.DataDir)
 	if err != nil {
 		return err
