@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"nomadlike/nomadlike/client"
 	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/client/workspace"
+	"nomadlike/nomadlike/launch"
 	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/host"
@@ -123,6 +125,7 @@ type ClientConfig struct {
 	Meta           map[string]string
 	Topology       []string // where the machine stands, outermost first: room, rack, switch
 	RDMA           bool
+	NCCLDebug      string           // in the prefix of mode horovod; "": INFO
 	Devices        []structs.Device // declared, not found by a plugin
 	Docker         DockerConfig
 	Exec           ExecConfig
@@ -424,6 +427,10 @@ func (r *resolver) client() {
 		c.ReservedMemory = bytes
 	}
 	c.Topology, c.RDMA = block.Topology, get(block.RDMA, false)
+	c.NCCLDebug = get(block.NCCLDebug, "")
+	if words := []string{"", launch.NCCLDebugOff, "VERSION", "WARN", "INFO", "ABORT", "TRACE"}; !slices.Contains(words, c.NCCLDebug) {
+		r.refuse("client.nccl_debug", "agent.config.nccl_debug", "value", c.NCCLDebug)
+	}
 	if len(c.Topology) > topologyMax {
 		r.refuse("client.topology", "agent.config.topology", "max", topologyMax)
 	}

@@ -61,6 +61,7 @@ type Client struct {
 	Meta      map[string]string `hcl:"meta,optional"`
 	Topology  []string          `hcl:"topology,optional"` // where the machine stands, outermost first
 	RDMA      *bool             `hcl:"rdma,optional"`
+	NCCLDebug *string           `hcl:"nccl_debug,optional"` // of the prefix of mode horovod
 	Reserved  *Reserved         `hcl:"reserved,block"`
 	Devices   []DeviceBlock     `hcl:"device,block"`
 	Docker    *DockerBlock      `hcl:"docker,block"`
@@ -191,6 +192,7 @@ func (c Client) over(top Client) Client {
 	}
 	c.Topology = orList(top.Topology, c.Topology)
 	c.RDMA = or(top.RDMA, c.RDMA)
+	c.NCCLDebug = or(top.NCCLDebug, c.NCCLDebug)
 	if top.Devices != nil {
 		c.Devices = top.Devices
 	}

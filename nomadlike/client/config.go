@@ -36,9 +36,11 @@ type Config struct {
 	Wishes  fingerprint.Wishes // name, address, pool, reserves, ports, attributes
 	// Own says that the machine is its user's own: processes that nothing
 	// isolates run on it without a pool that allows them.
-	Own     bool
-	Drivers map[string]driver.Driver
-	Devices []structs.Device // declared by the configuration
+	Own bool
+	// NCCLDebug is what NCCL logs in mode horovod; "": INFO.
+	NCCLDebug string
+	Drivers   map[string]driver.Driver
+	Devices   []structs.Device // declared by the configuration
 	// Storages are the places for data that the administrator has named; the
 	// first that serves a kind is taken when a job names none.
 	Storages []workspace.Storage

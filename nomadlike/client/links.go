@@ -178,15 +178,24 @@ func ranksNetwork(driver string, attributes map[string]string) (name, network st
 	return attributes["net.interface"], attributes["net.network"]
 }
 
-// rdmaDefaults are the variables of a job that asked for RDMA, which it may set
-// otherwise: the ports that were chosen, by their states and rates, and the
-// patience with which NCCL outlives a link that flaps (4 µs · 2^22, seven times).
-func rdmaDefaults(spec *structs.Resources, attributes map[string]string) map[string]string {
-	if cards := attributes[attrRDMACards]; spec.RDMA && cards != "" {
-		return map[string]string{"NCCL_IB_HCA": cards, "NCCL_IB_TIMEOUT": "22", "NCCL_IB_RETRY_CNT": "7"}
+// rdmaDefaults are variables of NCCL on a node with RDMA, which a job may set
+// otherwise. One that asked for RDMA has the ports that were chosen, by their states
+// and rates, and the patience with which NCCL outlives a link that flaps (4 µs · 2^22,
+// seven times). One that did not sees no RDMA cards, unless it sees the node's files,
+// and NCCL is told not to look for InfiniBand; RoCE is never switched off.
+func rdmaDefaults(spec *structs.Resources, attributes map[string]string, seesNode bool) map[string]string {
+	cards := attributes[attrRDMACards]
+	switch {
+	case cards != "" && spec.RDMA:
+		return map[string]string{"NCCL_IB_HCA": cards, "NCCL_IB_TIMEOUT": "22", "NCCL_IB_RETRY_CNT": "7", "NCCL_IB_DISABLE": "0"}
+	case cards != "" && !seesNode && attributes[attrRDMALayer] == layerInfiniBand:
+		return map[string]string{"NCCL_IB_DISABLE": "1"}
 	}
 	return nil
 }
+
+// layerInfiniBand is the layer of RDMA cards that are no Ethernet cards.
+const layerInfiniBand = "InfiniBand"
 
 // rdmaNodes are the device nodes that RDMA needs in a container.
 func (c *Client) rdmaNodes(spec *structs.Resources) []driver.Device {

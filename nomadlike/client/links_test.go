@@ -38,12 +38,23 @@ func TestLinkAttributes(t *testing.T) {
 		}
 	}
 	attributes := map[string]string{attrRDMACards: "mlx5_0:1"}
-	want := map[string]string{"NCCL_IB_HCA": "mlx5_0:1", "NCCL_IB_TIMEOUT": "22", "NCCL_IB_RETRY_CNT": "7"}
-	if diff := cmp.Diff(want, rdmaDefaults(&structs.Resources{RDMA: true}, attributes)); diff != "" {
+	want := map[string]string{"NCCL_IB_HCA": "mlx5_0:1", "NCCL_IB_TIMEOUT": "22", "NCCL_IB_RETRY_CNT": "7", "NCCL_IB_DISABLE": "0"}
+	if diff := cmp.Diff(want, rdmaDefaults(&structs.Resources{RDMA: true}, attributes, false)); diff != "" {
 		t.Errorf("a job with RDMA gets something else (-want +got):\n%s", diff)
 	}
-	if got := rdmaDefaults(&structs.Resources{}, attributes); got != nil {
-		t.Errorf("a job without RDMA gets %v", got)
+	for _, c := range []struct {
+		layer    string
+		seesNode bool
+		want     map[string]string
+	}{
+		{"InfiniBand", false, map[string]string{"NCCL_IB_DISABLE": "1"}},
+		{"InfiniBand", true, nil}, // it sees the cards: the environment's check would warn
+		{"Ethernet", false, nil},  // RoCE is not switched off
+	} {
+		attributes[attrRDMALayer] = c.layer
+		if diff := cmp.Diff(c.want, rdmaDefaults(&structs.Resources{}, attributes, c.seesNode)); diff != "" {
+			t.Errorf("a job without RDMA on %s (-want +got):\n%s", c.layer, diff)
+		}
 	}
 }
 

@@ -264,7 +264,8 @@ func (c *Client) nodeFacts(a *structs.Assignment, env map[string]string, owner o
 		Env:          env,
 		Base:         owner.env(&a.Job.Task, dir, a.Job.User),
 		Image:        a.Job.Task.Driver == structs.DriverDocker,
-		Defaults:     rdmaDefaults(&a.Alloc.Spec, node.Attributes),
+		Defaults:     rdmaDefaults(&a.Alloc.Spec, node.Attributes, c.seesNode(a.Job.Task.Driver)),
+		NCCLDebug:    c.config.NCCLDebug,
 	}
 }
 

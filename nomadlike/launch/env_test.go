@@ -2,6 +2,7 @@ package launch
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"nomadlike/nomadlike/structs"
@@ -36,5 +37,24 @@ func TestEnvironmentNamesVariables(t *testing.T) {
 	}
 	if want := []string{"CACHE", "LD_LIBRARY_PATH", "PATH", "PRICE", "WHERE", "WORD"}; !slices.Equal(out.Named, want) || out.Env["PATH"] != "/opt/conda/bin:$PATH" || out.Base["HOME"] == "" || len(out.Notes) != 0 {
 		t.Errorf("left to the driver: %q, PATH %q, base %q, notes %v", out.Named, out.Env["PATH"], out.Base, out.Notes)
+	}
+}
+
+// TestHorovodLogs: the administrator says what NCCL logs in the prefix, and the job
+// has the last word.
+func TestHorovodLogs(t *testing.T) {
+	for _, c := range []struct {
+		node string
+		env  map[string]string
+		want string
+	}{
+		{"", nil, "-x NCCL_DEBUG=INFO"}, {"WARN", nil, "-x NCCL_DEBUG=WARN"}, {NCCLDebugOff, nil, ""}, {"WARN", map[string]string{"NCCL_DEBUG": "TRACE"}, "-x NCCL_DEBUG"},
+	} {
+		b := build{env: newEnvironment(), node: NodeFacts{NCCLDebug: c.node}, job: &structs.Job{}, workers: 1, slots: 1}
+		b.env.user(c.env)
+		words := strings.Join(b.horovodPrefix(), " ") + " "
+		if c.want != "" && !strings.Contains(words, " "+c.want+" ") || c.want == "" && strings.Contains(words, "NCCL_DEBUG") {
+			t.Errorf("%+v: %s", c, words)
+		}
 	}
 }

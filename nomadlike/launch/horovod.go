@@ -1,6 +1,9 @@
 package launch
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // Where older platforms put the host files; scripts name these paths. They are
 // views of the files in the task directory.
@@ -31,17 +34,22 @@ func (b *build) horovod() error {
 }
 
 // horovodPrefix is put in front of a command without a launcher. It shows
-// NCCL's own log: that is part of the documented prefix, unless the job says
-// what NCCL shall log.
+// NCCL's own log: that is part of the documented prefix, unless the job or the
+// node's configuration says what NCCL shall log.
 func (b *build) horovodPrefix() []string {
-	log := "NCCL_DEBUG=INFO"
-	if _, mine := b.env.users["NCCL_DEBUG"]; mine {
-		log = "NCCL_DEBUG"
+	words := []string{"mpirun", "--allow-run-as-root", "-np", strconv.Itoa(b.slotsOfAll()), "-bind-to", "none", "-map-by", "slot"}
+	_, mine := b.env.users["NCCL_DEBUG"]
+	switch {
+	case mine:
+		words = append(words, "-x", "NCCL_DEBUG")
+	case b.node.NCCLDebug != NCCLDebugOff:
+		words = append(words, "-x", "NCCL_DEBUG="+cmp.Or(b.node.NCCLDebug, "INFO"))
 	}
-	return []string{"mpirun", "--allow-run-as-root", "-np", strconv.Itoa(b.slotsOfAll()),
-		"-bind-to", "none", "-map-by", "slot", "-x", log, "-x", "LD_LIBRARY_PATH", "-x", "PATH",
-		"-mca", "pml", "ob1", "-mca", "btl", "^openib"}
+	return append(words, "-x", "LD_LIBRARY_PATH", "-x", "PATH", "-mca", "pml", "ob1", "-mca", "btl", "^openib")
 }
+
+// NCCLDebugOff is the word of the node's configuration for no NCCL_DEBUG at all.
+const NCCLDebugOff = "off"
 
 // view shows a file of the task directory at a path of its own as well.
 func (b *build) view(path, file string) {

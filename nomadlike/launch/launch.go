@@ -30,6 +30,9 @@ type NodeFacts struct {
 	// directories differ between nodes; a link here makes them the same. ""
 	// when task directories have the same path on all nodes anyway.
 	SharedDir string
+	// NCCLDebug is what NCCL logs in the prefix of mode horovod; "": INFO, and
+	// NCCLDebugOff puts nothing there.
+	NCCLDebug string
 	// Env is put over everything else: the sockets and tokens of the agent.
 	Env map[string]string
 	// Defaults are put under everything else: PATH, HOME and the like, as the

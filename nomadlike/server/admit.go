@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"nomadlike/nomadlike/state"
@@ -68,7 +69,49 @@ func CheckJob(snapshot *state.Snapshot, job *structs.Job) (*structs.Job, *struct
 	}
 	admitted, problems := PoolOf(snapshot, checked).Admit(checked)
 	problems = append(problems, placeProblems(snapshot, admitted)...)
+	nameDevices(snapshot, admitted)
 	return admitted, structs.InvalidJob(structs.CodeInvalid, problems)
+}
+
+// nameDevices puts the ids of devices in the place of the numbers that the named
+// nodes give them. From here on the ids count: numbers may change at a reboot.
+func nameDevices(snapshot *state.Snapshot, job *structs.Job) {
+	var nodes []*structs.Node
+	for _, name := range job.Placement.Nodes {
+		nodes = append(nodes, nodesCalled(snapshot, name)...)
+	}
+	for i := range job.Resources {
+		for k := range job.Resources[i].Devices {
+			request := &job.Resources[i].Devices[k]
+			if len(request.IDs) == 0 || len(nodes) == 0 {
+				continue
+			}
+			var ids []string
+			for _, node := range nodes {
+				for _, written := range request.IDs {
+					if id := deviceCalled(node, request.Kind, written); !slices.Contains(ids, id) {
+						ids = append(ids, id)
+					}
+				}
+			}
+			request.IDs = ids
+		}
+	}
+}
+
+// deviceCalled is the id of a node's device, of which an id or the number on the node
+// is written; what names none stays as it is.
+func deviceCalled(node *structs.Node, kind, written string) string {
+	found := written
+	for i := range node.Devices {
+		switch d := &node.Devices[i]; {
+		case d.ID == written:
+			return written
+		case d.Kind == kind && strconv.Itoa(d.Index) == written:
+			found = d.ID
+		}
+	}
+	return found
 }
 
 // placeProblems lists what a job names and is not there: its pool, or a machine

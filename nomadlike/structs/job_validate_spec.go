@@ -82,7 +82,8 @@ func (v *validator) devices(j *Job, path string, devices []DeviceRequest) {
 		if len(d.IDs) == 0 {
 			continue
 		}
-		if countOK && len(d.IDs) != d.Count {
+		// A list for each of the named nodes is what their numbers become at admission.
+		if countOK && len(d.IDs) != d.Count && len(d.IDs) != d.Count*len(j.Placement.Nodes) {
 			v.add(path+".ids", "job.device_ids", "", "ids", len(d.IDs), "count", d.Count)
 		}
 		if len(j.Placement.Nodes) == 0 {

@@ -35,14 +35,22 @@ func network(interfaces []Interface, addr netip.Addr) string {
 	return ""
 }
 
-// ChooseAddress decides under which address other nodes reach this one, and
-// the interface that has it.
+// ChooseAddress decides under which address ranks on other nodes reach those on this
+// one, and the interface that has it.
 //
-// advertise, an IP, wins when it is set; it need not belong to an interface
-// (a translated address), and then the interface is "". Next comes the
-// interface by its name, then the one of the default route, then the first
+// The interface by its name wins: what the agent advertises may be another network,
+// for management. Next comes advertise, an IP; it need not belong to an interface
+// (a translated address), and then the interface is "". Then the one of the default route, then the first
 // other one that is up, and the loopback at last. IPv4 goes before IPv6.
 func ChooseAddress(interfaces []Interface, advertise, name, defaultRoute string) (netip.Addr, string, error) {
+	if name != "" {
+		for _, i := range interfaces {
+			if addr, ok := i.best(true); i.Name == name && ok {
+				return addr, i.Name, nil
+			}
+		}
+		return netip.Addr{}, "", structs.NewError(structs.CodeInvalid, "client.bad_interface", "interface", name)
+	}
 	if advertise != "" {
 		addr, err := netip.ParseAddr(advertise)
 		if err != nil || addr.IsUnspecified() {
@@ -55,14 +63,6 @@ func ChooseAddress(interfaces []Interface, advertise, name, defaultRoute string)
 			}
 		}
 		return addr, "", nil
-	}
-	if name != "" {
-		for _, i := range interfaces {
-			if addr, ok := i.best(true); i.Name == name && ok {
-				return addr, i.Name, nil
-			}
-		}
-		return netip.Addr{}, "", structs.NewError(structs.CodeInvalid, "client.bad_interface", "interface", name)
 	}
 	for _, wanted := range []func(Interface) bool{
 		func(i Interface) bool { return i.Name == defaultRoute },

@@ -113,6 +113,8 @@ func TestChooseAddress(t *testing.T) {
 		{name: "lo", addr: "127.0.0.1", iface: "lo"},
 		{name: "eth9", refused: "client.bad_interface"},
 		{advertise: "10.77.0.3", addr: "10.77.0.3", iface: "eth0"},
+		{advertise: "10.77.0.3", name: "ib0", addr: "192.168.7.3", iface: "ib0"},
+		{advertise: "10.77.0.3", name: "eth9", refused: "client.bad_interface"},
 		{advertise: "203.0.113.9", addr: "203.0.113.9"},
 		{advertise: "2001:db8::7", addr: "2001:db8::7", iface: "eth0"},
 		{advertise: "gpu-01", refused: "client.bad_advertise"},

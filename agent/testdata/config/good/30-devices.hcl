@@ -1,6 +1,7 @@
 client {
   topology = ["room-1", "rack-07", "leaf-3"]
   rdma     = true
+  nccl_debug = "WARN"
 
   device "nvidia/gpu" {
     count          = 2
