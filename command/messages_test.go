@@ -121,7 +121,7 @@ func otherNames(text string) bool {
 	switch text {
 	case "server.bootstrap_expect", "server.join", "server.backup.path", "server.backup.interval", "server.backup.keep", "server.renew_grace", "server.forget_nodes", "server.keep_jobs", "server.keep_jobs_for", "server.jobs_size_max",
 		"client.disk.space_min", "client.disk.space_back", "client.disk.inodes_min", "client.disk.inodes_back", "client.servers", "client.pool", "client.port_min", "client.reserved.cpu", "client.reserved.memory",
-		"client.topology", "client.device", "client.storage", "client.data.path", "client.data.retention", "client.data.free_min", "client.exec.isolation", "client.exec.view", "client.exec.pids_max", "client.exec.ulimits", "client.exec.ulimits_max", "client.exec.root",
+		"client.topology", "client.nccl_debug", "client.device", "client.storage", "client.data.path", "client.data.retention", "client.data.free_min", "client.exec.isolation", "client.exec.view", "client.exec.pids_max", "client.exec.ulimits", "client.exec.ulimits_max", "client.exec.root",
 		"client.exec", "client.exec.mount_roots", "client.exec.cgroups", "client.exec.uid_min",
 		"client.task.disk_max", "client.task.files_max", "client.task.logs_max",
 		"client.docker.image_gc", "client.docker.image_gc.keep_for", "client.docker.image_gc.unused_max", "client.docker.image_gc.pinned":

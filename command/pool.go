@@ -143,8 +143,8 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	row("cli.col.queued_jobs", strconv.Itoa(p.Queued))
 	row("cli.col.order", env.orderText(pool.Order))
 	row("cli.col.dedicated", env.onlyYes(pool.Dedicated))
-	if pool.RDMA {
-		fields.row("RDMA", env.onlyYes(true))
+	if pool.RDMA || pool.NoRDMA {
+		fields.row("RDMA", env.yesNo(pool.RDMA))
 	}
 	if pool.Raw {
 		row("cli.col.raw", env.onlyYes(true))

@@ -178,6 +178,7 @@ func (r *reader) task(t *structs.Task) {
 	text(r, "user", &t.User)
 	r.table("env", &t.Env)
 	r.table("ulimits", &t.Ulimits)
+	r.table("options", &t.Options)
 	r.every("hook", indexedIn("task.hook"), func(r *reader) {
 		var hook structs.Hook
 		r.label("when", &hook.When)

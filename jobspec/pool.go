@@ -30,7 +30,10 @@ func (p *parser) readPool(block *hclsyntax.Block, pool *structs.Pool) {
 	r.words("nodes", &pool.Nodes)
 	r.table("constraints", &pool.Constraints)
 	r.flag("dedicated", &pool.Dedicated)
-	r.flag("rdma", &pool.RDMA)
+	var rdma *bool
+	if r.maybe("rdma", &rdma); rdma != nil {
+		pool.RDMA, pool.NoRDMA = *rdma, !*rdma
+	}
 	r.flag("raw", &pool.Raw)
 	text(r, "order", &pool.Order)
 	r.span("half_life", &pool.HalfLife, 0)

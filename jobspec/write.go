@@ -238,6 +238,7 @@ func (w writer) task(t *structs.Task) {
 	put(w, "user", t.User)
 	w.table("env", t.Env)
 	w.table("ulimits", t.Ulimits)
+	w.table("options", t.Options)
 	for _, hook := range t.Hooks {
 		inner := w.block("hook", hook.When)
 		put(inner, "command", hook.Command)

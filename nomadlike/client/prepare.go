@@ -171,6 +171,16 @@ func container(a *structs.Assignment) *driver.Container {
 		return nil
 	}
 	made := &driver.Container{Image: a.Job.Task.Image, Pull: a.Job.Task.Pull, RDMA: a.Alloc.Spec.RDMA}
+	for name, value := range a.Job.Task.Options {
+		if name == structs.OptionEntrypoint {
+			made.ImageEntrypoint = value == structs.OptionEntrypointImage
+			continue
+		}
+		if made.Options == nil {
+			made.Options = make(map[string]string)
+		}
+		made.Options[name] = value
+	}
 	if len(a.Members) > 1 {
 		made.Network = driver.NetworkHost
 	}

@@ -84,6 +84,9 @@ func poolTraits(pool *structs.Pool) int64 {
 		if pool.Raw {
 			traits |= 8
 		}
+		if pool.NoRDMA {
+			traits |= 16
+		}
 	}
 	return traits
 }

@@ -154,6 +154,7 @@ func appendPlaceKey(b keyWriter, job *structs.Job, r *structs.Resources) keyWrit
 		}
 	}
 	b.flag(r.RDMA)
+	b.flag(r.RDMAByNodes)
 	b.number(int64(len(r.Devices)))
 	for i := range r.Devices {
 		d := &r.Devices[i]

@@ -214,6 +214,11 @@ func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key s
 			return "", 0, err
 		}
 	}
+	if s.config.Protocol() < wire.ProtocolRDMA {
+		for i := range admitted.Resources {
+			admitted.Resources[i].RDMAByNodes = false
+		}
+	}
 	admitted.User, admitted.IdempotencyKey = user, key
 	if refusal := s.roomFor(admitted); refusal != nil {
 		return "", 0, refusal

@@ -52,6 +52,7 @@ func TestPoolsRuleAdmission(t *testing.T) {
 			Ceilings: structs.PoolCeilings{TimeLimit: structs.Duration(2 * time.Hour), Nodes: 2},
 			Exec:     &structs.PoolExec{Accounts: structs.Accounts{Projects: map[string]string{structs.DefaultProject: "vision"}}},
 		}})
+		c.put(structs.CommandPoolPut, &structs.PoolPut{Pool: structs.Pool{Name: "dry", NoRDMA: true}})
 		in := func(pool string, edit func(*structs.Job)) *structs.Job {
 			job := testJob("one", 1)
 			job.Placement.Pool = pool
@@ -70,7 +71,8 @@ func TestPoolsRuleAdmission(t *testing.T) {
 			{"a pool that nobody knows", in("a80", nil), "placement.pool server.pool_unknown"},
 			{"the default pool", in("", nil), ""},
 			{"RDMA where it is", in("a800", func(j *structs.Job) { j.Resources[0].RDMA = true }), ""},
-			{"RDMA where it is not", in("default", func(j *structs.Job) { j.Resources[0].RDMA = true }), "resources[0].rdma pool.no_rdma"},
+			{"RDMA where a record denies it", in("dry", func(j *structs.Job) { j.Resources[0].RDMA = true }), "resources[0].rdma pool.no_rdma"},
+			{"RDMA where no record speaks of it", in("default", func(j *structs.Job) { j.Resources[0].RDMA = true }), ""},
 			{"an account", in("a800", func(j *structs.Job) { j.Task.User = "vision" }), ""},
 			{"an account of others", in("a800", func(j *structs.Job) { j.Task.User = "li" }), "task.user pool.user_unbound"},
 			{"an account where the record names none", in("", func(j *structs.Job) { j.Task.User = "li" }), ""},

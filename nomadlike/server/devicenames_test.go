@@ -33,11 +33,12 @@ func TestDevicesByNumber(t *testing.T) {
 			{[]string{"m1", "m2"}, []string{"2", "0"}, []string{"m1-a", "m1-b", "m2-a", "m2-b"}},
 		} {
 			job := testJob("one", len(try.nodes))
+			job.Distributed.Mode = structs.ModeNone
 			job.Placement.Nodes = try.nodes
 			job.Resources = []structs.Resources{{Devices: []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 2, IDs: try.ids}}}}
 			admitted, err := CheckJob(c.servers[0].Store().Snapshot(), job)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatal(err.Details)
 			}
 			if got := admitted.Resources[0].Devices[0].IDs; !slices.Equal(got, try.want) {
 				t.Errorf("%q on %q: %q, want %q", try.ids, try.nodes, got, try.want)

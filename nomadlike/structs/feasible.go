@@ -187,13 +187,22 @@ func PoolProblem(job *Job, spec Resources, node *Node, pool *Pool) *Reason {
 	switch {
 	case pool != nil && pool.Dedicated && job.Placement.Pool != pool.Name:
 		return NewReason("scheduler.node_dedicated", "node", node.Name, "pool", pool.Name)
-	case spec.RDMA && (pool == nil || !pool.RDMA):
+	case spec.RDMA && !pool.mayRDMA(spec):
 		return NewReason("scheduler.pool_rdma", "pool", node.PoolName())
 	case node.Raw && job.Task.Driver == DriverExec && (pool == nil || !pool.Raw):
 		return NewReason("scheduler.pool_raw", "node", node.Name, "pool", node.PoolName(),
 			"cause", cmp.Or(node.Attributes[AttrIsolationReason], "switched off"))
 	}
 	return nil
+}
+
+// mayRDMA reports whether the record of a pool, or that there is none, leaves RDMA to
+// a spec: it may deny it, and must promise it to a spec of an older version.
+func (p *Pool) mayRDMA(spec Resources) bool {
+	if spec.RDMAByNodes {
+		return p == nil || !p.NoRDMA
+	}
+	return p != nil && p.RDMA
 }
 
 // Names tells whether the job's placement names the node, by name or by id.

@@ -518,3 +518,28 @@ func FuzzGangProblem(f *testing.F) {
 		}
 	})
 }
+
+// TestRDMAByNodes: a spec of this version goes where the nodes have RDMA, unless the
+// pool's record denies it; one of an older version needs the record's promise, as
+// when its entries were written.
+func TestRDMAByNodes(t *testing.T) {
+	job := &Job{Task: Task{Driver: DriverExec}}
+	node := &Node{Name: "n", RDMA: true, Drivers: []string{DriverExec}}
+	for _, c := range []struct {
+		what    string
+		byNodes bool
+		pool    *Pool
+		may     bool
+	}{
+		{"no record", true, nil, true}, {"a silent record", true, &Pool{}, true}, {"a promise", true, &Pool{RDMA: true}, true}, {"a denial", true, &Pool{NoRDMA: true}, false},
+		{"no record, older", false, nil, false}, {"a silent record, older", false, &Pool{}, false}, {"a promise, older", false, &Pool{RDMA: true}, true},
+	} {
+		spec := Resources{RDMA: true, RDMAByNodes: c.byNodes}
+		if got := PoolProblem(job, spec, node, c.pool) == nil; got != c.may {
+			t.Errorf("%s: allowed %v", c.what, got)
+		}
+		if got := SpecProblem(job, spec, &Node{}); got == nil {
+			t.Errorf("%s: a node without RDMA is allowed", c.what)
+		}
+	}
+}

@@ -145,6 +145,10 @@ type Resources struct {
 	Devices      []DeviceRequest `json:"devices,omitempty"`
 	Ports        []PortRequest   `json:"ports,omitempty"`
 	RDMA         bool            `json:"rdma,omitempty"`
+	// RDMAByNodes: what the nodes say of themselves decides where RDMA is, and a
+	// pool's record can only deny it. Set at admission; without it, in jobs of older
+	// versions, the record must promise it.
+	RDMAByNodes bool `json:"rdma_by_nodes,omitempty" since:"16"`
 	// LastDevices is how many devices of the one device request the last node of
 	// a whole gang gets when that is less than the others get: 12 devices on nodes
 	// of 8 are a node of 8 and a last one of 4. 0: as many as the others.
@@ -203,7 +207,18 @@ type Task struct {
 	// Ulimits are limits of the task's processes by name, as ParseUlimit reads
 	// them; those that are not named are the node's.
 	Ulimits map[string]string `json:"ulimits,omitempty"`
+	// Options are settings of the container engine by name, such as cap_add or ipc.
+	// Each but OptionEntrypoint is refused unless the node's configuration allows it.
+	Options map[string]string `json:"options,omitempty" since:"16"`
 }
+
+// OptionEntrypoint, with the value OptionEntrypointImage, puts the image's entrypoint
+// before the command.
+const (
+	OptionEntrypoint      = "entrypoint"
+	OptionEntrypointImage = "image"
+	OptionsMax            = 32
+)
 
 // Hook is a lifecycle script 生命周期脚本.
 //

@@ -86,6 +86,7 @@ func (t Task) Copy() Task {
 	t.Hooks = slices.Clone(t.Hooks)
 	t.Logs = clonePointer(t.Logs)
 	t.Ulimits = maps.Clone(t.Ulimits)
+	t.Options = maps.Clone(t.Options)
 	return t
 }
 

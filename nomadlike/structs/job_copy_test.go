@@ -23,12 +23,12 @@ func fullJob() *Job {
 			MasterPort: 2222, ParameterServers: 1, Chief: true, MinNodes: 1, RankTable: "v1.0"},
 		Resources: []Resources{{Label: "a800", CPU: 32, Memory: 256 * GiB, SharedMemory: 64 * GiB, SKU: 8,
 			Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800", Models: []string{"H800"}, Memory: GiB, IDs: []string{"GPU-1"}}}, LastDevices: 1,
-			Ports: []PortRequest{{Name: "http", Static: 8080}}, RDMA: true}},
+			Ports: []PortRequest{{Name: "http", Static: 8080}}, RDMA: true, RDMAByNodes: true}},
 		VIP:       &VIP{Machines: []VIPMachine{{Node: "gpu-01", Busy: BusyKill}}},
 		Placement: Placement{Pool: "a800", Nodes: []string{"gpu-01"}, DriverVersion: ">= 535", SpreadOrPack: Pack},
 		Task: Task{Driver: DriverDocker, Image: "nv-pytorch:21.05-py3", Pull: PullMissing, Command: "python train.py", Dir: "/workspace",
 			Env: map[string]string{"LR": "0.1"}, User: "li", Hooks: []Hook{{When: "prestart", Command: "true", Timeout: Duration(time.Minute)}},
-			Logs: &LogPolicy{FileSizeMax: MiB, Files: 3}, Ulimits: map[string]string{"memlock": "unlimited"}},
+			Logs: &LogPolicy{FileSizeMax: MiB, Files: 3}, Ulimits: map[string]string{"memlock": "unlimited"}, Options: map[string]string{"ipc": "host"}},
 		Algorithms: []DataRef{reference}, Datasets: []DataRef{reference}, Models: []DataRef{reference}, Volumes: []DataRef{reference},
 		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true, Storage: "nas"}}, Output: "models/run7", OutputStorage: "nas",
 		Restart: &Restart{MaxRestarts: 3, Delay: Duration(time.Second)},
@@ -91,6 +91,30 @@ func walk(value reflect.Value, path string, visit func(path string, value reflec
 	case reflect.Slice:
 		for i := range value.Len() {
 			walk(value.Index(i), path+"[]", visit)
+		}
+	}
+}
+
+// TestOptionsOfTheEngine: only containers have an engine, and the entrypoint is the
+// image's or none.
+func TestOptionsOfTheEngine(t *testing.T) {
+	for _, c := range []struct {
+		driver  string
+		options map[string]string
+		want    string
+	}{
+		{DriverDocker, map[string]string{"cap_add": "SYS_PTRACE", OptionEntrypoint: OptionEntrypointImage}, ""},
+		{DriverExec, map[string]string{"ipc": "host"}, "job.options_driver"},
+		{DriverDocker, map[string]string{OptionEntrypoint: "mine"}, "job.choice"},
+	} {
+		v := &validator{}
+		v.options(&Task{Driver: c.driver, Options: c.options})
+		got := ""
+		if len(v.problems) > 0 {
+			got = v.problems[0].ID
+		}
+		if got != c.want {
+			t.Errorf("%s with %v: %q, want %q", c.driver, c.options, got, c.want)
 		}
 	}
 }

@@ -40,6 +40,7 @@ func (v *validator) task(j *Job) {
 		}
 	}
 	v.ulimits(t.Ulimits)
+	v.options(t)
 	if logs := t.Logs; logs != nil {
 		if logs.FileSizeMax != 0 {
 			v.size("task.logs.file_size_max", logs.FileSizeMax, LogFileMin, LogFileMax)
@@ -76,6 +77,28 @@ func (v *validator) ulimits(limits map[string]string) {
 			if _, _, err := ParseUlimit(name, limits[name]); err != nil {
 				v.add(KeyedPath("task.ulimits", name), "job.ulimit", "job.ulimit.hint", "name", name, "value", limits[name])
 			}
+		}
+	}
+}
+
+// options checks the settings of the container engine; which of them there are, and
+// which are allowed, the node knows.
+func (v *validator) options(t *Task) {
+	switch {
+	case len(t.Options) > 0 && t.Driver != DriverDocker:
+		v.add("task.options", "job.options_driver", "", "driver", t.Driver)
+		return
+	case len(t.Options) > OptionsMax:
+		v.add("task.options", "job.too_many", "", "what", "options", "count", len(t.Options), "max", OptionsMax)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Options)) {
+		value := t.Options[name]
+		switch {
+		case name == "" || len(name) > WordMax || len(value) > WordMax:
+			v.add("task.options", "job.too_long", "", "length", max(len(name), len(value)), "max", WordMax)
+		case name == OptionEntrypoint && value != OptionEntrypointImage:
+			v.choice(KeyedPath("task.options", name), value, false, OptionEntrypointImage)
 		}
 	}
 }

@@ -25,12 +25,13 @@ const (
 type Pool struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
-	Nodes       []string          `json:"nodes,omitempty"`       // members by node name
-	Constraints map[string]string `json:"constraints,omitempty"` // members by attribute; a value may list alternatives: "a|b"
-	Dedicated   bool              `json:"dedicated,omitempty"`   // only jobs that name the pool run here
-	RDMA        bool              `json:"rdma,omitempty"`        // its nodes have RDMA networks between them
-	Raw         bool              `json:"raw,omitempty"`         // processes may run on its raw nodes, see Node.Raw
-	Exec        *PoolExec         `json:"exec,omitempty"`        // whom tasks run as; nil: ids of their projects
+	Nodes       []string          `json:"nodes,omitempty"`              // members by node name
+	Constraints map[string]string `json:"constraints,omitempty"`        // members by attribute; a value may list alternatives: "a|b"
+	Dedicated   bool              `json:"dedicated,omitempty"`          // only jobs that name the pool run here
+	RDMA        bool              `json:"rdma,omitempty"`               // its nodes have RDMA networks between them
+	NoRDMA      bool              `json:"no_rdma,omitempty" since:"16"` // they have none that jobs may use, whatever the nodes say
+	Raw         bool              `json:"raw,omitempty"`                // processes may run on its raw nodes, see Node.Raw
+	Exec        *PoolExec         `json:"exec,omitempty"`               // whom tasks run as; nil: ids of their projects
 	SKU         *SKU              `json:"sku,omitempty"`
 	Order       QueueOrder        `json:"order,omitempty"`      // "": submission
 	HalfLife    Duration          `json:"half_life,omitempty"`  // of fair share; 0: HalfLifeDefault

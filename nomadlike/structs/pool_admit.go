@@ -38,7 +38,8 @@ func (p *Pool) Admit(j *Job) (*Job, []Problem) {
 		resolved, problems := p.Resolve(*spec, path)
 		*spec = resolved
 		v.problems = append(v.problems, problems...)
-		if spec.RDMA && j.Placement.Pool != "" && (p == nil || !p.RDMA) {
+		spec.RDMAByNodes = spec.RDMA
+		if spec.RDMA && j.Placement.Pool != "" && !p.mayRDMA(*spec) {
 			v.add(path+".rdma", "pool.no_rdma", "pool.no_rdma.hint", "pool", p.name())
 		}
 	}

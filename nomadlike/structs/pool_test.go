@@ -127,7 +127,7 @@ func TestAdmit(t *testing.T) {
 		"no SKU":         func(p *Pool, _ *Job) { p.SKU = nil },
 		"too many units": func(_ *Pool, j *Job) { j.Resources[0].SKU = 1024 },
 		"RDMA":           func(_ *Pool, j *Job) { j.Resources[0].RDMA = true },
-		"no RDMA":        func(p *Pool, j *Job) { p.RDMA, j.Resources[0].RDMA = false, true },
+		"no RDMA":        func(p *Pool, j *Job) { p.RDMA, p.NoRDMA, j.Resources[0].RDMA = false, true, true },
 		"no limit":       func(_ *Pool, j *Job) { j.TimeLimit = 0 },
 		"long limit":     func(_ *Pool, j *Job) { j.TimeLimit = Duration(49 * time.Hour) },
 		"many nodes":     func(_ *Pool, j *Job) { j.Nodes = 5 },
