@@ -58,3 +58,18 @@ func TestHorovodLogs(t *testing.T) {
 		}
 	}
 }
+
+// TestDeviceIDWithinTheVisibleOnes: the second job with one NPU of a node has card 1,
+// and sees it as its card 0.
+func TestDeviceIDWithinTheVisibleOnes(t *testing.T) {
+	job := &structs.Job{Name: "npu", Nodes: 1, Distributed: structs.Distributed{Mode: structs.ModeMindSpore}, Task: structs.Task{Driver: structs.DriverExec, Command: "python3 train.py"},
+		Resources: []structs.Resources{{Devices: []structs.DeviceRequest{{Kind: "huawei/npu", Count: 1}}}}}
+	member := structs.Member{Name: "npu-1-0", Addr: "192.0.2.1", Devices: []string{"npu-1"}, Cards: []structs.Card{{ID: "npu-1", Index: 1, IP: "10.0.0.1"}}}
+	out, err := Build(Input{Job: job, Alloc: &structs.Allocation{Attempt: 1, Devices: member.Devices, Spec: job.Resources[0]}, Members: []structs.Member{member}, Node: NodeFacts{TaskDir: "/task"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Env["DEVICE_ID"] != "0" {
+		t.Errorf("DEVICE_ID is %q", out.Env["DEVICE_ID"])
+	}
+}

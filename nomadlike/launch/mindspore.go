@@ -35,11 +35,9 @@ func (b *build) mindspore() error {
 	}
 	if b.slots == 1 { // one process on each node: its rank is the node's
 		b.env.set("RANK_ID", rank)
-		if cards := b.members[b.rank].Cards; len(cards) == 1 {
-			b.env.set("DEVICE_ID", strconv.Itoa(cards[0].Index))
-		} else {
-			b.env.set("DEVICE_ID", "0")
-		}
+		// A process counts within what ASCEND_RT_VISIBLE_DEVICES shows it, from 0,
+		// whatever the card's number on the node is.
+		b.env.set("DEVICE_ID", "0")
 	}
 	b.env.suggest("HCCL_WHITELIST_DISABLE", "1")
 	b.env.suggest("HCCL_SOCKET_IFNAME", b.node.Interface)
