@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"nomadlike/nomadlike/auth"
@@ -82,16 +84,35 @@ func (s *Server) SubmitGuarded(ctx context.Context, guard structs.Guard, kind st
 	}
 }
 
-// encode makes the entry of a command, with its guard where there is one.
+// encode makes the entry of a command, with its guard where there is one, and
+// with a name by which it counts once where it may be tried again.
 func (s *Server) encode(guard structs.Guard, kind structs.CommandKind, by string, body any) ([]byte, error) {
-	if guard.IsZero() || s.config.Protocol() < wire.ProtocolGuards {
+	once, err := s.once(kind)
+	if err != nil {
+		return nil, err
+	}
+	if once == "" && guard.IsZero() || s.config.Protocol() < wire.ProtocolGuards {
 		return wire.EncodeCommand(kind, s.now(), by, body)
 	}
 	inner, err := wire.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
-	return wire.EncodeCommand(structs.CommandGuarded, s.now(), by, &structs.Guarded{Guard: guard, Kind: kind, Body: inner})
+	return wire.EncodeCommand(structs.CommandGuarded, s.now(), by, &structs.Guarded{Guard: guard, Kind: kind, Body: inner, Once: once})
+}
+
+// once names a command that must count once, "" where that goes without saying:
+// a submission names its job, and reports of nodes say how things are, or every
+// server is not new enough.
+func (s *Server) once(kind structs.CommandKind) (string, error) {
+	if lowest, _ := s.config.Lowest(); lowest < wire.ProtocolOnce || kind == structs.CommandJobSubmit || ofNode(kind) || !repeatable(kind) {
+		return "", nil
+	}
+	var bits [16]byte
+	if _, err := io.ReadFull(s.config.Rand, bits[:]); err != nil {
+		return "", fmt.Errorf("draw the name of a command: %w", err)
+	}
+	return hex.EncodeToString(bits[:]), nil
 }
 
 // understood refuses a command that some server does not know yet, or that sets
@@ -119,8 +140,8 @@ func ofNode(kind structs.CommandKind) bool {
 	return false
 }
 
-// repeatable tells whether a command may be applied twice with the effect of
-// once: it names its own ids, or its second application changes nothing.
+// repeatable tells whether a command may be tried again when nobody can tell
+// whether it was applied: it names its own ids, or it counts once (Server.once).
 func repeatable(kind structs.CommandKind) bool {
 	switch kind {
 	case structs.CommandJoinTokenConsume, structs.CommandJobDelete, structs.CommandTokenDelete, structs.CommandJoinTokenDelete:

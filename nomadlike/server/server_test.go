@@ -90,6 +90,43 @@ func TestUnknownOutcomes(t *testing.T) {
 	})
 }
 
+// TestRetriedChangeDoesNotUndoAnothers loses the acknowledgement of a change;
+// before it is tried again somebody else changes the same thing. The retry must
+// not bring the older value back.
+func TestRetriedChangeDoesNotUndoAnothers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		put := func(at int, description string) error {
+			_, _, err := c.servers[at].Submit(t.Context(), structs.CommandProjectPut, "ann",
+				&structs.ProjectPut{Project: structs.Project{Name: "p", Description: description}})
+			return err
+		}
+		said := func() string { return c.servers[0].Store().Snapshot().Project("p").Description }
+		turn := 0
+		c.sequencer.SetFate(func(consensus.Proposal) consensus.Fate {
+			if turn++; turn == 1 {
+				return consensus.FateLoseAck
+			}
+			return consensus.FateCommit
+		})
+		first := make(chan error, 1)
+		go func() { first <- put(0, "older") }()
+		synctest.Wait() // it is applied, and its server waits to try again
+		if got := said(); got != "older" {
+			t.Fatalf("the first change says %q", got)
+		}
+		if err := put(1, "newer"); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-first; err != nil {
+			t.Errorf("the first change: %v", err)
+		}
+		if got := said(); turn != 3 || got != "newer" {
+			t.Errorf("after %d entries the project says %q", turn, got)
+		}
+	})
+}
+
 func TestWithoutLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)

@@ -8,7 +8,8 @@ import (
 )
 
 // readGuarded reads a command with its guard. The guard is judged before the
-// command and refuses it as a whole.
+// command and refuses it as a whole. A command that counts once and was applied
+// already changes nothing; one that was refused may be tried again.
 func readGuarded(decode wire.Decoder, body []byte) (judge, error) {
 	guarded := new(structs.Guarded)
 	if err := decode(body, guarded); err != nil {
@@ -16,6 +17,9 @@ func readGuarded(decode wire.Decoder, body []byte) (judge, error) {
 	}
 	if guarded.Kind == structs.CommandGuarded {
 		return nil, errors.New("a guarded command guards another")
+	}
+	if len(guarded.Once) > structs.OnceMax {
+		return nil, errors.New("the name of a command that counts once is too long")
 	}
 	read, known := judgeOf(guarded.Kind)
 	if !known {
@@ -26,11 +30,27 @@ func readGuarded(decode wire.Decoder, body []byte) (judge, error) {
 		return nil, err
 	}
 	return func(tx *txn) (structs.ApplyResult, *structs.Error) {
-		if refusal := tx.stands(guarded.Guard); refusal != nil {
-			return structs.ApplyResult{}, refusal
+		if guarded.Once == "" {
+			return tx.guard(guarded.Guard, inner)
 		}
-		return inner(tx)
+		key := onceKey(guarded.Once)
+		if _, seen := get[*keyRow](tx, tableIdempotency, []byte(key)); seen {
+			return structs.ApplyResult{}, nil
+		}
+		result, refusal := tx.guard(guarded.Guard, inner)
+		if refusal == nil {
+			tx.remember(key, "")
+		}
+		return result, refusal
 	}, nil
+}
+
+// guard applies a command if its guard stands.
+func (tx *txn) guard(guard structs.Guard, inner judge) (structs.ApplyResult, *structs.Error) {
+	if refusal := tx.stands(guard); refusal != nil {
+		return structs.ApplyResult{}, refusal
+	}
+	return inner(tx)
 }
 
 // stands tells what of a guard stands no more, nil when all of it does.

@@ -141,14 +141,17 @@ func (tx *txn) jobOfKey(job *structs.Job) (string, bool) {
 	return row.JobID, true
 }
 
-// keepKey remembers the key of a submission and forgets the oldest beyond the
-// bound.
+// keepKey remembers the key of a submission.
 func (tx *txn) keepKey(job *structs.Job) {
 	if job.IdempotencyKey == "" {
 		return
 	}
-	key := idempotencyKey(job.User, job.IdempotencyKey)
-	tx.put(tableIdempotency, []byte(key), &keyRow{Key: key, JobID: job.ID, Index: tx.index()})
+	tx.remember(idempotencyKey(job.User, job.IdempotencyKey), job.ID)
+}
+
+// remember keeps a key, and forgets the oldest beyond the bound.
+func (tx *txn) remember(key, jobID string) {
+	tx.put(tableIdempotency, []byte(key), &keyRow{Key: key, JobID: jobID, Index: tx.index()})
 	tx.meta.keys = append(tx.meta.keys, key)
 	for len(tx.meta.keys) > IdempotencyKeysMax {
 		oldest := []byte(tx.meta.keys[0])

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"nomadlike/nomadlike/structs"
@@ -83,6 +85,60 @@ func TestGuardRefusesWhatChanged(t *testing.T) {
 	}
 	if unknown := guarded(structs.Guard{}, 9999, 1, &structs.PoolPut{}); Check(unknown) == nil {
 		t.Error("a guarded command of an unknown kind passes")
+	}
+}
+
+// A command that counts once changes nothing the second time, whatever came in
+// between and also after a restore; one that was refused may be tried again.
+func TestCommandCountsOnce(t *testing.T) {
+	store := New()
+	index := uint64(0)
+	once := func(name string, guard structs.Guard, description string) *structs.Error {
+		inner, err := wire.Marshal(&structs.ProjectPut{Project: structs.Project{Name: "one", Description: description}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		index++
+		return store.Apply(index, encode(structs.CommandGuarded, 1, &structs.Guarded{Guard: guard, Kind: structs.CommandProjectPut, Body: inner, Once: name})).Err
+	}
+	says := func(want string) {
+		t.Helper()
+		if got := store.Snapshot().Project("one").Description; got != want {
+			t.Errorf("the project says %q, want %q", got, want)
+		}
+	}
+	for _, step := range []struct{ name, description, want string }{{"a", "older", "older"}, {"b", "newer", "newer"}, {"a", "older", "newer"}, {"b", "newer", "newer"}, {"", "any", "any"}, {"", "any again", "any again"}} {
+		if err := once(step.name, structs.Guard{}, step.description); err != nil {
+			t.Fatal(err)
+		}
+		says(step.want)
+	}
+	stale := structs.Guard{Rests: []structs.Rest{{Kind: structs.RestProject, ID: "one", Index: 1}}}
+	if err := once("c", stale, "refused"); idOf(err) != structs.RestChanged {
+		t.Fatal(err)
+	}
+	if err := once("c", structs.Guard{}, "tried again"); err != nil {
+		t.Fatal(err)
+	}
+	says("tried again")
+	var archive bytes.Buffer
+	if err := store.Snapshot().Persist(&archive); err != nil {
+		t.Fatal(err)
+	}
+	store = New()
+	if err := store.Restore(&archive); err != nil {
+		t.Fatal(err)
+	}
+	if err := once("a", structs.Guard{}, "older"); err != nil {
+		t.Fatal(err)
+	}
+	says("tried again")
+	if problems := CheckInvariants(store.Snapshot()); len(problems) > 0 {
+		t.Error(problems)
+	}
+	long := encode(structs.CommandGuarded, 1, &structs.Guarded{Kind: structs.CommandPoolPut, Once: strings.Repeat("x", structs.OnceMax+1)})
+	if Check(long) == nil {
+		t.Error("a name without bound passes")
 	}
 }
 

@@ -123,10 +123,11 @@ type attemptRow struct {
 	Due      structs.UnixNano `json:"due,omitempty"`    // when its time limit passes; 0: never, or it does not run yet
 }
 
-// keyRow remembers which job an idempotency key made.
+// keyRow remembers which job an idempotency key made, or that a command which
+// counts once was applied.
 type keyRow struct {
-	Key   string `json:"key"` // idempotencyKey(user, key)
-	JobID string `json:"job_id"`
+	Key   string `json:"key"`    // idempotencyKey(user, key), or onceKey
+	JobID string `json:"job_id"` // "" of onceKey
 	Index uint64 `json:"index"`
 }
 
@@ -318,6 +319,9 @@ func holdsByte(holds bool) byte {
 
 // idempotencyKey joins user and key so that no two pairs look alike.
 func idempotencyKey(user, key string) string { return user + "\x00" + key }
+
+// onceKey begins as no user's name does.
+func onceKey(once string) string { return "\x00once\x00" + once }
 
 func appendString(key []byte, text string) []byte { return append(append(key, text...), 0) }
 

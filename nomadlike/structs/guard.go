@@ -6,7 +6,16 @@ type Guarded struct {
 	Guard Guard       `json:"guard"`
 	Kind  CommandKind `json:"kind"` // of Body; never CommandGuarded
 	Body  []byte      `json:"body"`
+
+	// Once, drawn by the proposer, makes the command count once however often it
+	// is in the log: a server that cannot tell whether its first try arrived tries
+	// again, and between the two somebody else may have changed the same thing.
+	// "" is any number of times; at most OnceMax bytes.
+	Once string `json:"once,omitempty" since:"16"`
 }
+
+// OnceMax bounds Guarded.Once in bytes.
+const OnceMax = 64
 
 // Guard is what the decision to allow a command rested on. The check before the
 // log and the entry in it are two moments: between them a token may be revoked,

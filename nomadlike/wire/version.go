@@ -18,7 +18,8 @@ package wire
 //	13  2026-11-23  how servers do: command 34, Agent.Ping tells a full disk and failed backups
 //	14  2026-11-23  rotation of the keys that all agents share: command 35, Agent.Trust tells keys
 //	15  2026-11-23  the bytes of live jobs are bounded, and the event of forgotten jobs names projects: JobSubmit.BytesMax, JobsForget.ByProject
-//	16  2026-11-23  where RDMA is the nodes say, and a pool may deny it: Resources.RDMAByNodes, Pool.NoRDMA; settings of the container engine: Task.Options
+//	16  2026-11-23  where RDMA is the nodes say, and a pool may deny it: Resources.RDMAByNodes, Pool.NoRDMA; settings of the container engine: Task.Options;
+//	                commands that count once: Guarded.Once
 const ProtocolVersion = 16
 
 // The first versions that know what must not be proposed to older servers.
@@ -31,4 +32,5 @@ const (
 	ProtocolKeys         = 14 // CommandKeyRotate
 	ProtocolJobBytes     = 15 // JobSubmit.BytesMax, JobsForget.ByProject
 	ProtocolRDMA         = 16 // Resources.RDMAByNodes, Pool.NoRDMA
+	ProtocolOnce         = 16 // Guarded.Once
 )
