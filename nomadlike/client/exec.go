@@ -221,17 +221,7 @@ const terminalUsual = "xterm-256color"
 // run runs the command and tells how it ended. A rank's command survives the
 // loss of its caller: it is part of the attempt, and ends with it.
 func (t *execTarget) run(ctx context.Context, start *structs.ExecStart, streams driver.Streams) *structs.ExecExit {
-	spec := driver.ExecSpec{Command: start.Command, TTY: start.TTY, Survive: start.From != ""}
-	for _, name := range sortedKeys(start.Env) {
-		spec.Env = append(spec.Env, name+"="+start.Env[name])
-	}
-	if start.TTY && start.Env["TERM"] == "" {
-		spec.Env = append(spec.Env, "TERM="+terminalUsual)
-	}
-	if start.Size != nil {
-		spec.Size = driver.WindowSize{Rows: start.Size.Rows, Cols: start.Size.Cols}
-	}
-	result, err := t.driver.Exec(ctx, t.task, spec, streams)
+	result, err := t.driver.Exec(ctx, t.task, execSpec(start), streams)
 	if err != nil {
 		var failed *driver.StartError
 		if errors.As(err, &failed) {
@@ -246,6 +236,21 @@ func (t *execTarget) run(ctx context.Context, start *structs.ExecStart, streams 
 		}
 	}
 	return exit
+}
+
+// execSpec is what a driver is asked to run.
+func execSpec(start *structs.ExecStart) driver.ExecSpec {
+	spec := driver.ExecSpec{Command: start.Command, TTY: start.TTY, Survive: start.From != ""}
+	for _, name := range sortedKeys(start.Env) {
+		spec.Env = append(spec.Env, name+"="+start.Env[name])
+	}
+	if start.TTY && start.Env["TERM"] == "" {
+		spec.Env = append(spec.Env, "TERM="+terminalUsual)
+	}
+	if start.Size != nil {
+		spec.Size = driver.WindowSize{Rows: start.Size.Rows, Cols: start.Size.Cols}
+	}
+	return spec
 }
 
 // execFailed tells that a command was not run.

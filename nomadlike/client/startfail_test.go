@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,5 +51,22 @@ func TestOptionsReachTheEngine(t *testing.T) {
 	}
 	if made := container(&structs.Assignment{Job: &structs.Job{Task: structs.Task{Image: "i"}}, Alloc: &structs.Allocation{}}); made.ImageEntrypoint || made.Options != nil {
 		t.Errorf("nothing was asked: %+v", made)
+	}
+}
+
+// TestTerminalsHaveAName: a command on a terminal knows which kind, its caller's or
+// the usual one; another command has none.
+func TestTerminalsHaveAName(t *testing.T) {
+	for _, c := range []struct {
+		start structs.ExecStart
+		want  []string
+	}{
+		{structs.ExecStart{TTY: true}, []string{"TERM=xterm-256color"}},
+		{structs.ExecStart{TTY: true, Env: map[string]string{"TERM": "screen"}}, []string{"TERM=screen"}},
+		{structs.ExecStart{}, nil},
+	} {
+		if got := execSpec(&c.start).Env; !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %q, want %q", c.start, got, c.want)
+		}
 	}
 }
