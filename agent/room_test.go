@@ -210,3 +210,55 @@ func TestServerStartsOnAFullDisk(t *testing.T) {
 		})
 	}
 }
+
+// A follower whose disk has not a byte left starts, too: it takes entries into the
+// files that are there, forwards writes, and everybody is told which server it is.
+func TestFollowerStartsOnAFullDisk(t *testing.T) {
+	dir, ok := smallDisk(t, "size=256m,nr_inodes=2000")
+	if !ok {
+		return
+	}
+	c := startCluster(t, 3, 0)
+	join := readJoin(t, c.servers[0], joinServer)
+	follower := startAgent(t, serverSettings(dir, "server-small", 3, &join), testOptions(t))
+	votes := func() bool {
+		for _, peer := range c.servers[0].raft.Peers() {
+			if peer.ID == follower.ID() {
+				return peer.Voter
+			}
+		}
+		return false
+	}
+	eventually.Within(t, time.Minute, "it votes", votes)
+	eventually.Within(t, time.Minute, "room is reserved", func() bool {
+		_, err := os.Stat(filepath.Join(dir, serverDir, "reserve"))
+		return err == nil
+	})
+	created, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := again(t, follower, dir, nil)
+	stopAgent(t, follower)
+
+	filler := fillSpace(t, dir)
+	for range 2 {
+		follower = startAgent(t, settings, testOptions(t))
+		eventually.Within(t, time.Minute, "a write through it", func() bool {
+			_, err := c.at(t, follower, created.Secret).CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
+			return err == nil
+		})
+		eventually.Within(t, time.Minute, "it has what the leader has", func() bool {
+			return follower.raft.AppliedIndex() >= leaderOf(t, c.servers).raft.AppliedIndex()
+		})
+		if health := follower.health(); health.Healthy || !strings.Contains(health.Server.Message, "server-small") {
+			t.Errorf("it says of itself: %+v", health.Server)
+		}
+		stopAgent(t, follower)
+	}
+	if err := os.RemoveAll(filler); err != nil {
+		t.Fatal(err)
+	}
+	follower = startAgent(t, settings, testOptions(t))
+	eventually.Within(t, time.Minute, "it is well with room again", func() bool { return follower.health().Healthy })
+}
