@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -47,6 +48,7 @@ func (r *report) add(t turn) { r.turns = append(r.turns, t) }
 func (r *report) judge(h *history, w *workload, s *sampler, jobs []api.JobSummary) {
 	for _, text := range checkRegisters(h.mu.operations) {
 		h.find("I21", text)
+		r.keepOperations(h.mu.operations)
 	}
 	found := checkSubmissions(h.mu.submissions, jobs, h.mu.restores)
 	for _, invariant := range sortedKeys(found) {
@@ -85,6 +87,18 @@ func (r *report) judge(h *history, w *workload, s *sampler, jobs []api.JobSummar
 	r.counts = fmt.Sprintf("%d faults, %d acknowledged writes, %d reads, %d jobs, %d events to %d watchers, %d states, %d restores, largest agent %d MiB",
 		len(r.turns), acked, reads, len(jobs), events, len(w.watched), s.mu.states, len(h.mu.restores), resident>>20)
 	r.findings = h.mu.findings
+}
+
+// keepOperations writes what was done to the registers beside the logs, for
+// whoever looks for the cause of what was found.
+func (r *report) keepOperations(operations []operation) {
+	data, err := json.MarshalIndent(operations, "", " ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(r.dir, "operations.json"), data, 0o600)
+	}
+	if err != nil {
+		say("keep the operations: %v", err)
+	}
 }
 
 // print writes the report: a table by kind of fault, then what does not hold.
