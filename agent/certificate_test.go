@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -249,4 +252,62 @@ func TestCertificatesOfAClockThatWentBack(t *testing.T) {
 	renewed(l.server, "see the server's certificate of the right time")
 	renewed(node, "see the node's certificate of the right time")
 	l.nodeReady(t, node.ID())
+}
+
+// Renewals exchange the identity directory: what is used up or removed in the
+// meantime must not come back with the copy that they began with.
+func TestRenewalBringsNoSecretBack(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	id, err := foundCluster(Config{DataDir: dir, Name: "server-0", Advertise: "127.0.0.1"}, "127.0.0.1:4646", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := os.ReadFile(filepath.Join(dir, identityDir, joinClient))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := auth.ParseJoinToken(strings.TrimSpace(string(line)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := id.credentials.Self
+	csr, key, err := auth.NewCSR(self.Role, self.ID, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := id.sign(csr, self, now, "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(dir, identityDir, "used-secret")
+	for range 20 {
+		if err := os.WriteFile(secret, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			if _, err := id.renewed(chain, key); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Go(func() {
+			if err := id.useJoinToken(&api.JoinRequest{TokenID: token.ID, Secret: token.Secret}, auth.RoleClient, time.Now); err != nil {
+				t.Error(err)
+			}
+			if err := id.forget("used-secret"); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Wait()
+		if _, err := os.Stat(secret); err == nil {
+			t.Fatal("a removed secret came back")
+		}
+		kept, err := loadIdentity(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := kept.printedJoin(joinClient).UsesLeft, id.printedJoin(joinClient).UsesLeft; got != want {
+			t.Fatalf("%d uses of the token are left on disk, %d in memory", got, want)
+		}
+	}
 }

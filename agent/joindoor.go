@@ -136,7 +136,9 @@ func (i *identity) useJoinToken(body *api.JoinRequest, role auth.Role, now clock
 	stored.UsesLeft--
 	data, err := json.MarshalIndent(i.init, "", "  ")
 	if err == nil {
+		i.gossip.mu.Lock() // a renewal would bring the use back with its copy of the directory
 		err = replaceFile(filepath.Join(i.dir, identityDir, initFile), data)
+		i.gossip.mu.Unlock()
 	}
 	if err != nil {
 		stored.UsesLeft++

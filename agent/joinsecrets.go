@@ -40,6 +40,8 @@ func printedUses(role auth.Role) int {
 
 // forget removes secrets, where people look for them and where they are kept.
 func (i *identity) forget(names ...string) error {
+	i.gossip.mu.Lock() // a renewal would bring them back with its copy of the directory
+	defer i.gossip.mu.Unlock()
 	for _, name := range names {
 		for _, path := range []string{filepath.Join(i.dir, name), filepath.Join(i.dir, identityDir, name)} {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
