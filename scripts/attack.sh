@@ -23,7 +23,10 @@ finish() {
 
 memory_max=300 # MiB that an agent may have at any moment of a flood
 
-hosts_up "$dir" s1 s2 s3 c1 c2 c3 x
+hosts_up "$dir" s1 s2 s3 c1 c2 c3 x m
+for name in c1 c2 c3; do # for the lines that fill a node
+  printf 'client {\n  task {\n    disk_max = "64MiB"\n    files_max = 2000\n    logs_max = "4MiB"\n  }\n}\n' >"$dir/$name/more.hcl"
+done
 trap finish EXIT
 cp_setup() { until cp "$dir/s1/data/setup-secret" "$dir/setup" 2>/dev/null; do sleep 0.05; done; }
 cp_setup & # it is gone once it was used
@@ -119,13 +122,51 @@ again() {
 incarnation() { timeout 20 "$NOMADLIKE" node status -json | awk -v n="\"$1\"" '/"name":/ {found = $2 ~ n} /"incarnation":/ {last = $2 + 0} /"status":/ {if (found && last != "") {print last; exit}}'; }
 registered() { local now; now=$(incarnation "$1"); [[ -n "$now" && "$now" != "$2" ]]; }
 
+# both: a cluster of one machine, server and node, with a user's job on it.
+both() {
+  local data=$dir/m/data status=0 reached=0
+  agent_start m -server -client -bootstrap-expect 1
+  (
+    export NOMADLIKE_CONFIG_DIR=$dir/m/cli NOMADLIKE_CACERT=$data/identity/ca.pem NOMADLIKE_ADDR
+    NOMADLIKE_ADDR=https://$(host_addr m):4646
+    wait_for 30 "a leader" "$NOMADLIKE" token bootstrap -setup-file "$data/setup-secret"
+    wait_for 30 "its node" clients_ready 1
+    token admin-m -role admin
+    token user-m -role user -user mallory -project plain
+  ) || reached=1
+  if ((reached == 1)); then echo "BROKEN  6 a task on a server's own machine: not tried, there is no such cluster"; return 1; fi
+  host_run x "$attack" -script both -servers "$(host_addr m):4646" -ca "$data/identity/ca.pem" -admin "$dir/admin-m" -token "$dir/user-m" -server "$data" -other "$data" -shared "$dir/shared" || status=1
+  kill "$(agent_pid m)" 2>/dev/null || true
+  return $status
+}
+
+# canary: what is secret is in no log of an agent, and in nothing that servers keep.
+canary() {
+  local what status=0
+  if ! grep -qr "load-1" "$dir"/s1/data 2>/dev/null; then
+    echo "BROKEN  6.14 secrets in logs and state: not tried, not even the name of a job is found"
+    return 1
+  fi
+  for what in "$dir/admin" "$dir/user" "$dir/other" "$dir/setup" "$dir/c1/data/identity/gossip.key"; do
+    if grep -qrF --exclude-dir=identity -- "$(cat "$what")" "$dir"/s?/agent.log "$dir"/c?/agent.log "$dir"/s?/data "$dir"/c?/data 2>/dev/null; then
+      echo "BROKEN  6.14 secrets in logs and state: that of ${what##*/}: $(grep -lrF --exclude-dir=identity -- "$(cat "$what")" "$dir"/s?/agent.log "$dir"/c?/agent.log "$dir"/s?/data "$dir"/c?/data | tr '\n' ' ')"
+      status=1
+    fi
+  done
+  ((status == 1)) || echo "held    6.14 secrets in logs and state [the name of a job is found there]"
+  return $status
+}
+
 run stranger host_run x "$attack" -script stranger "${common[@]}" -bind "$(host_addr x)"
 run user host_run x "$attack" -script user "${common[@]}" -token "$dir/user" -bind "$(host_addr x)"
 run flood-silent flood "8 1,100 silent connections" x silent 1100 "$(list 4646 s1)"
+run flood-heads flood "6.15 1,000 half-sent heads" x heads 1000 "$(list 4646 s1)"
 run flood-bodies flood "8 1,000 half-sent bodies" x bodies 1000 "$(list 4646 s1)"
 run flood-gossip flood "8 100 keyless gossip streams" x gossip 100 "$(list 4648 s1)"
 run flood-idle flood "8 1,024 idle connections from a node's address to its agent and a server" c1 idle 2048 "$(list 4646 c1 s1)"
+run both both
 run node host_run c1 "$attack" -script node "${common[@]}" -bind "$(host_addr c1)"
+run canary canary
 if [[ $(grep -c . "$dir/load.log") -gt 0 ]]; then echo "== the load: $(grep -c . "$dir/load.log") submissions"; else echo "BROKEN  there was no load"; broken=1; fi
 if ((broken > 0)); then echo "attack: $broken scripts have broken lines"; exit 1; fi
 echo "attack: all lines held"

@@ -11,6 +11,7 @@
 #   host_run NAME COMMAND...  run a command there
 #   host_start NAME COMMAND...  becomes it: for "host_start … &", whose $! is the command itself
 #   agent_start NAME FLAGS... start an agent there, log in DIR/NAME/agent.log
+#                             and, where there is one, the configuration DIR/NAME/more.hcl
 #   agent_pid NAME            its process id
 #   host_kill NAME            the machine dies: every process there, at once
 #   host_cut NAME / host_mend NAME   cut it off the network / put it back
@@ -122,6 +123,7 @@ agent_start() {
     printf 'client {\n  exec {\n    writable = ["%s"]\n  }\n}\n' "$HOSTS_DIR/shared" >"$HOSTS_DIR/$name/shared.hcl"
     range+=(-config "$HOSTS_DIR/$name/shared.hcl")
   fi
+  [[ ! -f "$HOSTS_DIR/$name/more.hcl" ]] || range+=(-config "$HOSTS_DIR/$name/more.hcl")
   run_agent "$name" "${range[@]}" "$@" >>"$HOSTS_DIR/$name/agent.log" 2>&1 &
   echo $! >"$HOSTS_DIR/$name/agent.pid"
   disown # its end is no news for this shell

@@ -118,6 +118,8 @@ func (v *validator) image(t *Task) {
 		v.add("task.image", "job.image_exec", "job.image_exec.hint")
 	case t.Image != "" && v.word("task.image", t.Image, WordMax) && strings.ContainsAny(t.Image, " \t"):
 		v.add("task.image", "job.blank", "")
+	case strings.HasPrefix(t.Image, "-"):
+		v.add("task.image", "job.image_option", "", "image", t.Image)
 	}
 	if t.Driver == DriverExec && t.Pull != "" {
 		v.add("task.pull", "job.image_exec", "job.image_exec.hint")

@@ -154,6 +154,7 @@ func mistakes() map[string]func(*Job) {
 		"driver, no name":     func(j *Job) { j.Task.Driver = "../idle" },
 		"hook":                func(j *Job) { j.Task.Hooks = []Hook{{When: "before", Command: ""}} },
 		"image missing":       func(j *Job) { j.Task.Driver, j.Task.Pull = DriverDocker, PullNever },
+		"image an option":     func(j *Job) { j.Task.Driver, j.Task.Image = DriverDocker, "--privileged" },
 		"image with exec":     func(j *Job) { j.Task.Image, j.Task.Pull = "debian", PullAlways },
 		"labels missing":      func(j *Job) { j.Resources = append(j.Resources, j.Resources[0]) },
 		"labels repeated": func(j *Job) {

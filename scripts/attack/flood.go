@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,14 +22,15 @@ const (
 	floodDial   = 3 * time.Second
 	floodPause  = 100 * time.Millisecond // before a connection that was ended is opened again
 	gossipSends = 4 << 20                // bytes of a message that never ends, on each connection
-	bodyLength  = 60_000                 // bytes: what is taken without a token, nearly
+	headLength  = 12_000
+	bodyLength  = 60_000 // bytes: what is taken without a token, nearly
 )
 
 // flood keeps count connections to the addresses open, each opened again when
 // it is ended, and prints "ready" with how many were opened once all had a turn.
 func flood(kind string, addrs []string, count int, span time.Duration) error {
 	open, ok := map[string]func(context.Context, string) (net.Conn, error){
-		"silent": silent, "bodies": halfBody, "gossip": keyless, "idle": idle,
+		"silent": silent, "heads": halfHead, "bodies": halfBody, "gossip": keyless, "idle": idle,
 	}[kind]
 	if !ok {
 		return fmt.Errorf("flood %q: there is no such kind", kind)
@@ -112,6 +114,20 @@ func careless() *tls.Config {
 }
 
 func idle(ctx context.Context, addr string) (net.Conn, error) { return secured(ctx, addr, careless()) }
+
+// halfHead sends the head of a request without its end.
+func halfHead(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := secured(ctx, addr, careless())
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(floodDial))
+	if _, err := fmt.Fprintf(conn, "GET /v1/jobs HTTP/1.1\r\nHost: %s\r\nX-A: %s", addr, strings.Repeat("a", headLength)); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
 
 // halfBody sends a request without its last byte.
 func halfBody(ctx context.Context, addr string) (net.Conn, error) {

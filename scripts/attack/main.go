@@ -109,14 +109,14 @@ func read(path string) string {
 
 func main() {
 	t := new(target)
-	script := flag.String("script", "", "stranger, user, node, flood or judge")
+	script := flag.String("script", "", "stranger, user, node, both, flood or judge")
 	servers := flag.String("servers", "", "addresses of the servers, with commas")
 	gossip := flag.String("gossip", "", "addresses of everybody's gossip, with commas")
 	ca := flag.String("ca", "", "file with the CA")
 	admin := flag.String("admin", "", "file with an administrator's token")
 	token := flag.String("token", "", "file with a plain user's token")
 	setup := flag.String("setup", "", "file with the setup secret")
-	kind := flag.String("kind", "", "of flood: silent, bodies, gossip or idle")
+	kind := flag.String("kind", "", "of flood: silent, heads, bodies, gossip or idle")
 	count := flag.Int("count", 0, "connections of the flood")
 	span := flag.Duration("for", 10*time.Second, "how long to flood or to judge")
 	flag.StringVar(&t.bind, "bind", "127.0.0.1", "address of this host")
@@ -155,6 +155,8 @@ func main() {
 		t.stranger()
 	case "user":
 		t.user()
+	case "both":
+		t.both()
 	case "node":
 		t.rogue()
 	case "judge":

@@ -111,6 +111,32 @@ func call[Req, Resp any](ctx context.Context, held *auth.Credentials, addr, meth
 	return err
 }
 
+// stream opens a stream at an agent with stolen credentials, asks, and gives the
+// first answer's error.
+func stream[Req, Resp any](ctx context.Context, held *auth.Credentials, addr, method string, request *Req) error {
+	pool := rpc.NewPool(rpc.Dialer{Identity: rpc.NewIdentity(held)})
+	defer pool.Close()
+	conn, err := pool.Conn(rpc.Target{Addr: addr})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	opened, err := rpc.OpenStream[Req, Resp](ctx, conn, method)
+	if err != nil {
+		return err
+	}
+	if err := opened.Send(request); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	_, err = opened.Recv()
+	return err
+}
+
+// others is the address of the node that is not compromised: scripts/attack.sh
+// has it behind this one.
+func (t *target) others() string { return hostOf(t.gossip[len(t.gossip)-2]) }
+
 func ping(ctx context.Context, held *auth.Credentials, addr string) error {
 	pool := rpc.NewPool(rpc.Dialer{Identity: rpc.NewIdentity(held)})
 	defer pool.Close()
@@ -228,6 +254,7 @@ func (t *target) rogueLines(stolen *auth.Credentials) error {
 	}{
 		{"10 registering under another's id", structs.Node{ID: other.Self.ID, Name: "c2", Pool: "default", Incarnation: math.MaxInt64}},
 		{"10 registering under another's name", structs.Node{ID: stolen.Self.ID, Name: "c2", Pool: "default", Incarnation: math.MaxInt64}},
+		{"6.46 registering with a million devices", structs.Node{ID: stolen.Self.ID, Name: "c1", Pool: "default", Incarnation: math.MaxInt64, Devices: make([]structs.Device, 1_000_000)}},
 		{"10 registering with 8 MB", structs.Node{ID: stolen.Self.ID, Name: "c1", Pool: "default", Incarnation: math.MaxInt64, Attributes: map[string]string{"x": strings.Repeat("x", 8<<20)}}},
 	} {
 		t.line(lie.name, "the door answers this certificate; the node's record is compared", alive, func(ctx context.Context) error {
@@ -247,6 +274,27 @@ func (t *target) rogueLines(stolen *auth.Credentials) error {
 			return nil
 		})
 	}
+	t.line("6.6 another node's logs, files and terminals with a node's certificate", "the other node answers this certificate", func(ctx context.Context) error {
+		return ping(ctx, stolen, net.JoinHostPort(t.others(), "4646"))
+	}, func(ctx context.Context) error {
+		job, alloc, err := t.victim(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _, _ = t.admin.StopJob(context.Background(), job, api.JobStopRequest{}) }()
+		at := net.JoinHostPort(t.others(), "4646")
+		for name, err := range map[string]error{
+			"logs":  stream[structs.LogRequest, structs.LogChunk](ctx, stolen, at, structs.MethodAllocLogs, &structs.LogRequest{AllocID: alloc, Stream: "stdout"}),
+			"files": stream[structs.FileRequest, structs.FileChunk](ctx, stolen, at, structs.MethodAllocFiles, &structs.FileRequest{AllocID: alloc, Path: "logs", List: true}),
+			"terminal": stream[structs.ExecUp, structs.ExecDown](ctx, stolen, at, structs.MethodAllocExec,
+				&structs.ExecUp{Start: &structs.ExecStart{AllocID: alloc, Attempt: 1, Command: []string{"id"}}}),
+		} {
+			if err := refusedAs(err, structs.CodeForbidden, structs.CodeNotFound, structs.CodeUnauthorized); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return nil
+	})
 	t.line("5 a node's certificate on the path of a token", "the impostor is called, and the same token is taken by the servers", func(ctx context.Context) error {
 		_, err := t.admin.SelfToken(ctx)
 		return err

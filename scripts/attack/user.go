@@ -17,7 +17,7 @@ import (
 
 // victim is a job of another project that runs.
 func (t *target) victim(ctx context.Context) (jobID, allocID string, err error) {
-	submitted, err := t.admin.SubmitJob(ctx, api.JobRequest{HCL: "job \"victim\" {\n  project = \"victims\"\n  resources {\n    cpu = 0.1\n    memory = \"16MiB\"\n  }\n  task { command = \"sh -c 'echo theirs; exec sleep 3600'\" }\n  stop_grace = \"1s\"\n}\n"}, "victim")
+	submitted, err := t.admin.SubmitJob(ctx, api.JobRequest{HCL: "job \"victim\" {\n  project = \"victims\"\n  resources {\n    cpu = 0.1\n    memory = \"16MiB\"\n  }\n  placement { nodes = [\"" + filepath.Base(filepath.Dir(t.other)) + "\"] }\n  task { command = \"sh -c 'echo theirs; exec sleep 3600'\" }\n  stop_grace = \"1s\"\n}\n"}, "victim")
 	if err != nil {
 		return "", "", err
 	}
@@ -138,31 +138,47 @@ func (t *target) user() {
 		}
 		return nil
 	})
-	honest := func(name string) func(context.Context) error {
+	valid := func(request api.JobRequest) func(context.Context) error {
 		return func(ctx context.Context) error {
-			checked, err := user.ValidateJob(ctx, plainJob(name))
+			checked, err := user.ValidateJob(ctx, request)
 			if err == nil && len(checked.Problems) > 0 {
 				err = errors.New(checked.Problems[0].Message)
 			}
 			return err
 		}
 	}
+	honest := func(name string) func(context.Context) error { return valid(plainJob(name)) }
 	for name, hcl := range map[string]string{
-		"2 a task of root":                        change("user = \"root\""),
-		"2 a task of uid 0":                       change("user = \"0\""),
-		"2 a task of another account":             change("user = \"daemon\""),
-		"6.24 a file of the server in a job":      strings.Replace(plainJob("evil").HCL, "\"true\"", "file(\"/etc/shadow\")", 1),
-		"6.25 a negative amount of memory":        strings.Replace(plainJob("evil").HCL, "\"16MiB\"", "\"-16MiB\"", 1),
-		"6.25 2^63 nodes":                         strings.Replace(plainJob("evil").HCL, "resources {", "nodes = 9223372036854775808\n  resources {", 1),
-		"6.26 a name that leads out":              plainJob("../../etc").HCL,
-		"6.26 a name that is an option":           plainJob("-rf").HCL,
-		"6.26 a name of 10 kB":                    plainJob(strings.Repeat("a", 10_000)).HCL,
-		"6.26 a name that turns the line":         strings.Replace(plainJob("evil").HCL, "\"evil\"", "\"e\u202evil\"", 1),
-		"6.23 100,000 nested brackets":            strings.Replace(plainJob("evil").HCL, "\"true\"", strings.Repeat("[", 100_000), 1),
-		"6.2 a job in another project":            strings.Replace(plainJob("evil").HCL, "\"plain\"", "\"victims\"", 1),
-		"6.30 an output outside of every storage": strings.Replace(plainJob("evil").HCL, "task {", "output \"/etc\" {}\n  task {", 1),
+		"2 a task of root":                            change("user = \"root\""),
+		"2 a task of uid 0":                           change("user = \"0\""),
+		"6.24 a file of the server in a job":          strings.Replace(plainJob("evil").HCL, "\"true\"", "file(\"/etc/shadow\")", 1),
+		"6.25 a negative amount of memory":            strings.Replace(plainJob("evil").HCL, "\"16MiB\"", "\"-16MiB\"", 1),
+		"6.25 2^63 nodes":                             strings.Replace(plainJob("evil").HCL, "resources {", "nodes = 9223372036854775808\n  resources {", 1),
+		"6.26 a name that leads out":                  plainJob("../../etc").HCL,
+		"6.26 a name that is an option":               plainJob("-rf").HCL,
+		"6.26 a name of 10 kB":                        plainJob(strings.Repeat("a", 10_000)).HCL,
+		"6.26 a name that turns the line":             strings.Replace(plainJob("evil").HCL, "\"evil\"", "\"e\u202evil\"", 1),
+		"6.23 100,000 nested brackets":                strings.Replace(plainJob("evil").HCL, "\"true\"", strings.Repeat("[", 100_000), 1),
+		"6.2 a job in another project":                strings.Replace(plainJob("evil").HCL, "\"plain\"", "\"victims\"", 1),
+		"6.30 data outside of every storage":          with("dataset \"d\" {\n    storage = \"default\"\n    source  = \"../../etc/\"\n  }"),
+		"6.33 data at an address of the job's choice": with("dataset \"d\" {\n    source = \"http://169.254.169.254/latest/\"\n  }"),
+		"6.33 a storage at an address":                with("dataset \"d\" {\n    storage = \"http://127.0.0.1:4646/\"\n  }"),
+		"6.35 a container with the node's root":       contained("privileged = true"),
+		"6.35 a container with a capability":          contained("cap_add = [\"SYS_ADMIN\"]"),
+		"6.35 a container with a device":              contained("devices = [\"/dev/mem\"]"),
+		"6.35 a container in the node's pids":         contained("pid = \"host\""),
+		"6.35 a container without seccomp":            contained("security_opt = [\"seccomp=unconfined\"]"),
+		"6.35 a container with other's volumes":       contained("volumes_from = [\"other\"]"),
+		"6.35 a container with a runtime":             contained("runtime = \"/bin/sh\""),
+		"6.35 a container with raw arguments":         contained("args = [\"--privileged\"]"),
+		"6.35 a container whose image is an option":   strings.Replace(contained(""), "\"busybox\"", "\"--privileged\"", 1),
+		"6.30 an output outside of every storage":     strings.Replace(plainJob("evil").HCL, "task {", "output \"/etc\" {}\n  task {", 1),
 	} {
-		t.line(name, "the same job without it is valid", honest("evil"), func(ctx context.Context) error {
+		control := honest("evil")
+		if strings.Contains(hcl, "\"docker\"") {
+			control = valid(api.JobRequest{HCL: contained("")})
+		}
+		t.line(name, "the same job without it is valid", control, func(ctx context.Context) error {
 			begin := time.Now()
 			_, err := user.SubmitJob(ctx, api.JobRequest{HCL: hcl}, "")
 			if time.Since(begin) > 5*time.Second {
@@ -215,7 +231,11 @@ func (t *target) user() {
 		}
 		return nil
 	})
+	t.account(user)
 	t.task(user)
+	t.fill(user)
+	t.pages(user, job)
+	t.races()
 	if _, err := t.admin.StopJob(context.Background(), job, api.JobStopRequest{}); err != nil {
 		fmt.Println("BROKEN  stop the victim:", err)
 		t.broken++
@@ -225,6 +245,45 @@ func (t *target) user() {
 // change is a plain job whose task has one more argument.
 func change(argument string) string {
 	return strings.Replace(plainJob("evil").HCL, "task { command = \"true\" }", "task {\n    "+argument+"\n    command = \"true\"\n  }", 1)
+}
+
+// with is a plain job with one more block.
+func with(block string) string {
+	return strings.Replace(plainJob("evil").HCL, "task {", block+"\n  task {", 1)
+}
+
+// contained is a plain job in a container, with one more argument of its task.
+func contained(argument string) string {
+	return change("driver = \"docker\"\n    image = \"busybox\"\n    " + argument)
+}
+
+// account submits a job of an account that is bound to nobody: where no record of a
+// pool binds anybody it is the node that must refuse it.
+func (t *target) account(user *api.Client) {
+	t.line("2 a task of another account", "the task would say that it runs", func(context.Context) error { return nil }, func(ctx context.Context) error {
+		submitted, err := user.SubmitJob(ctx, api.JobRequest{HCL: strings.NewReplacer("\"true\"", "\"echo it runs\"", "\"evil\"", "\"account\"").Replace(change("user = \"daemon\""))}, "")
+		if err != nil {
+			return refusedAs(err, structs.CodeInvalid, structs.CodeForbidden)
+		}
+		defer func() { _, _ = t.admin.StopJob(context.Background(), submitted.JobID, api.JobStopRequest{}) }()
+		for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+			if text := t.file(ctx, user, submitted.JobID, "logs/stdout.0"); strings.Contains(text, "it runs") {
+				return errors.New("it runs")
+			}
+			job, _, err := t.admin.Job(ctx, submitted.JobID, nil)
+			if err != nil {
+				return err
+			}
+			if job.State == structs.JobSucceeded {
+				return errors.New("it ran")
+			}
+			if job.State.Terminal() {
+				fmt.Printf("        %s: %+v\n", job.State, job.Reason)
+				return nil
+			}
+		}
+		return nil
+	})
 }
 
 // task runs a job that tries what a task must not.
