@@ -17,7 +17,7 @@ import (
 
 // victim is a job of another project that runs.
 func (t *target) victim(ctx context.Context) (jobID, allocID string, err error) {
-	submitted, err := t.admin.SubmitJob(ctx, api.JobRequest{HCL: "job \"victim\" {\n  project = \"victims\"\n  resources {\n    cpu = 0.1\n    memory = \"16MiB\"\n  }\n  placement { nodes = [\"" + filepath.Base(filepath.Dir(t.other)) + "\"] }\n  task { command = \"sh -c 'echo theirs; exec sleep 3600'\" }\n  stop_grace = \"1s\"\n}\n"}, "victim")
+	submitted, err := t.admin.SubmitJob(ctx, api.JobRequest{HCL: "job \"victim\" {\n  project = \"victims\"\n  resources {\n    cpu = 0.1\n    memory = \"16MiB\"\n  }\n  placement { nodes = [\"" + filepath.Base(filepath.Dir(t.other)) + "\"] }\n  task { command = \"sh -c 'echo theirs; exec sleep 3600'\" }\n  stop_grace = \"1s\"\n}\n"}, "")
 	if err != nil {
 		return "", "", err
 	}
