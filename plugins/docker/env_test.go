@@ -32,3 +32,16 @@ func TestEnvironmentNamesVariables(t *testing.T) {
 		t.Errorf("working directory %s", out.Task.Dir)
 	}
 }
+
+// TestImageDir makes sure that an image's own directory counts, and that none
+// leads out of the container or away from the task's own where it wants none.
+func TestImageDir(t *testing.T) {
+	for wanted, want := range map[string]string{
+		"": "", "/": "", "/srv": "/srv", "srv/app": "/srv/app", "/srv/../opt/": "/opt", "/..": "",
+		"/proc/self/fd/8": "", "/srv/../proc/1/root": "", "/sys": "", "/dev/shm": "", "/process": "/process",
+	} {
+		if got := imageDir(wanted); got != want {
+			t.Errorf("%q: %q, want %q", wanted, got, want)
+		}
+	}
+}

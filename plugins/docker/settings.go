@@ -102,11 +102,26 @@ func settings(in inputs) (*outputs, error) {
 		return nil, err
 	}
 	task := taskinit.Spec{Command: spec.Command, Env: spec.WithSearchPath(taskEnv(spec, in.Image.Env, plan.TaskEnv)),
-		Dir: orText(spec.Dir, orText(in.Image.WorkingDir, spec.TaskDir)), Hold: spec.Hold}
+		Dir: orText(spec.Dir, orText(imageDir(in.Image.WorkingDir), spec.TaskDir)), Hold: spec.Hold}
 	if wanted.ImageEntrypoint && !spec.Hold {
 		task.Command = append(slices.Clone(in.Image.Entrypoint), spec.Command...)
 	}
 	return &outputs{Container: c, Task: task, Ways: plan.Ways}, nil
+}
+
+// imageDir is the directory that an image wants its commands to begin in, "" for
+// none. The root is what the engine says of images that want none, and of those
+// that were made of a task's container. Directories of the kernel's are no
+// image's to name: one that is open in the runtime leads out of the container
+// (CVE-2024-21626).
+func imageDir(wanted string) string {
+	dir := path.Clean("/" + wanted)
+	top, _, _ := strings.Cut(dir[1:], "/")
+	switch top {
+	case "", "proc", "sys", "dev":
+		return ""
+	}
+	return dir
 }
 
 func orText(value, otherwise string) string {
