@@ -124,7 +124,7 @@ log_has() { nl job logs -rank 0 "$1" 2>/dev/null | grep -q "$2"; }
 torch_range() { # torchrun goes on by itself: after a process that is killed, then without a machine that is lost; all start anew when it is back
   shared_dir ck-range
   nl node cordon c4 # or its room would be taken at once
-  nl job run -detach -var "examples=$dir/shared/examples" -var "checkpoints=$dir/shared/ck-range" -var epochs=40 website/examples/torchrun-range.hcl
+  nl job run -detach -var "examples=$dir/shared/examples" -var "checkpoints=$dir/shared/ck-range" -var epochs=200 website/examples/torchrun-range.hcl # still runs a minute after its start, when it may grow
   wait_for 60 "three nodes" log_has torchrun-range 'attempt 1: 3 ranks, starting at epoch 0' || { nl job status torchrun-range; nl job logs torchrun-range | tail -30; false; }
   wait_for 60 "a checkpoint" log_has torchrun-range 'epoch 1 loss'
   kill -9 "$(python_of torchrun-range-1-1 | tail -1)" # a training process: torchrun came first
@@ -139,7 +139,7 @@ torch_range() { # torchrun goes on by itself: after a process that is killed, th
   wait_for 120 "three nodes in attempt 2" log_has torchrun-range 'attempt 2: 3 ranks, starting at epoch [1-9]'
   nl job history torchrun-range | grep 'goes on with 3 nodes instead of 2'
   ended() { [[ "$(state_of torchrun-range)" == succeeded ]]; }
-  wait_for 180 "the end" ended
+  wait_for 400 "the end" ended
   [[ $(attempt_of torchrun-range) == 2 ]]
   nl node uncordon c4
   log_has torchrun-range 'held-out accuracy 0.9'
