@@ -217,5 +217,6 @@ func (n *Node) runChange(ctx context.Context, act string, request func(time.Dura
 	case errors.Is(err, raft.ErrEnqueueTimeout):
 		return fmt.Errorf("%s: the previous change is not committed yet: %w", act, context.DeadlineExceeded)
 	}
+	n.config.Log.Warn("configuration change is not confirmed", "act", act, logkey.Error, err)
 	return n.refusal(act, err)
 }

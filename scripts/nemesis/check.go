@@ -351,3 +351,34 @@ func checkTasks(tasks []task, strict map[string]bool) []string {
 	}
 	return found
 }
+
+// checkVoters reports configurations of Raft between which more voters changed
+// than there were changes (I28): acts are the indexes of those that were
+// confirmed, unsure is how many may or may not have happened.
+func checkVoters(voters map[uint64][]string, acts []uint64, unsure int) []string {
+	var found []string
+	indexes := slices.Sorted(maps.Keys(voters))
+	for i := 1; i < len(indexes); i++ {
+		from, to := indexes[i-1], indexes[i]
+		changed, allowed := 0, unsure
+		for _, id := range voters[from] {
+			if !slices.Contains(voters[to], id) {
+				changed++
+			}
+		}
+		for _, id := range voters[to] {
+			if !slices.Contains(voters[from], id) {
+				changed++
+			}
+		}
+		for _, at := range acts {
+			if at > from && at <= to {
+				allowed++
+			}
+		}
+		if changed > allowed {
+			found = append(found, fmt.Sprintf("%d voters changed from index %d (%v) to %d (%v) by %d changes", changed, from, voters[from], to, voters[to], allowed))
+		}
+	}
+	return found
+}

@@ -282,3 +282,25 @@ func TestEditsFit(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckVoters(t *testing.T) {
+	three, four, other := []string{"a", "b", "c"}, []string{"a", "b", "c", "d"}, []string{"b", "c", "d"}
+	for _, c := range []struct {
+		name   string
+		voters map[uint64][]string
+		acts   []uint64
+		unsure int
+		want   int
+	}{
+		{"nothing changes", map[uint64][]string{1: three}, nil, 0, 0},
+		{"one by one", map[uint64][]string{1: three, 5: four, 9: other}, []uint64{3, 5, 9}, 0, 0},
+		{"between two looks", map[uint64][]string{1: three, 9: other}, []uint64{3, 5, 9}, 0, 0},
+		{"two at once", map[uint64][]string{1: three, 9: other}, []uint64{9}, 0, 1},
+		{"by nobody", map[uint64][]string{1: three, 5: four}, []uint64{1}, 0, 1},
+		{"perhaps", map[uint64][]string{1: three, 5: four}, nil, 1, 0},
+	} {
+		if found := checkVoters(c.voters, c.acts, c.unsure); len(found) != c.want {
+			t.Errorf("%s: %v", c.name, found)
+		}
+	}
+}

@@ -72,6 +72,10 @@ func (r *report) judge(h *history, w *workload, s *sampler, jobs []api.JobSummar
 	for _, text := range checkBegun(s.begun(), h.mu.submissions, h.mu.events, h.mu.restores) {
 		h.find("I9", text)
 	}
+	acts, unsure := w.c.changes(h)
+	for _, text := range checkVoters(s.mu.voters, acts, unsure) {
+		h.find("I28", text)
+	}
 	acked, reads := 0, 0
 	for _, o := range h.mu.operations {
 		if o.Outcome == done && o.Write {
@@ -218,6 +222,34 @@ func (c *cluster) panics(h *history) {
 			}
 		}
 	}
+}
+
+// changes are the changes of Raft's configuration that the servers logged: the
+// indexes of those that were confirmed, and how many were not.
+func (c *cluster) changes(h *history) (acts []uint64, unsure int) {
+	for _, one := range c.servers() {
+		log, err := os.ReadFile(filepath.Join(one.dir, "agent.log"))
+		if err != nil {
+			h.find("nemesis", err.Error())
+			continue
+		}
+		for line := range strings.Lines(string(log)) {
+			var entry struct {
+				Msg   string
+				Index uint64
+			}
+			if !strings.Contains(line, "configuration change") || json.Unmarshal([]byte(line), &entry) != nil {
+				continue
+			}
+			switch entry.Msg {
+			case "configuration changed":
+				acts = append(acts, entry.Index)
+			case "configuration change is not confirmed":
+				unsure++
+			}
+		}
+	}
+	return acts, unsure
 }
 
 // unwell says what keeps the cluster from being well.

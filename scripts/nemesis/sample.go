@@ -86,6 +86,7 @@ type sampler struct {
 		allocs   map[string]bool                 // that were seen running
 		began    map[string]begun                // by job id and attempt
 		states   int                             // of servers that were looked through
+		voters   map[uint64][]string             // by index of Raft's configuration: who votes
 	}
 }
 
@@ -93,7 +94,7 @@ func newSampler(c *cluster, h *history) *sampler {
 	s := &sampler{c: c, h: h, strict: map[string]bool{}}
 	s.mu.first = map[string]map[string]time.Time{}
 	s.mu.resident, s.mu.allocs = map[string]int64{}, map[string]bool{}
-	s.mu.began = map[string]begun{}
+	s.mu.began, s.mu.voters = map[string]begun{}, map[uint64][]string{}
 	return s
 }
 
@@ -219,9 +220,21 @@ func (s *sampler) state(ctx context.Context, h *host) {
 		s.h.find("I13", fmt.Sprintf("state of %s at index %d: %v", h.name, meta.Index, err))
 		return
 	}
+	var voters []string
+	for _, peer := range meta.Peers {
+		if peer.Voter {
+			voters = append(voters, peer.ID)
+		}
+	}
+	slices.Sort(voters)
 	s.mu.Lock()
 	s.mu.states++
+	before, known := s.mu.voters[meta.ConfigurationIndex]
+	s.mu.voters[meta.ConfigurationIndex] = voters
 	s.mu.Unlock()
+	if known && !slices.Equal(before, voters) {
+		s.h.find("I28", fmt.Sprintf("at index %d of %s's configuration %v vote, and %v elsewhere", meta.ConfigurationIndex, h.name, voters, before))
+	}
 	for _, text := range state.CheckInvariants(store.Snapshot()) {
 		invariant, rest, _ := strings.Cut(text, ": ")
 		s.h.find(invariant, fmt.Sprintf("state of %s: %s", h.name, rest))
