@@ -194,6 +194,13 @@ func (ca *CA) sign(public crypto.PublicKey, grant Grant, rand io.Reader, now tim
 			return nil, fmt.Errorf("sign certificate of %s: %q is no host name", identity, name)
 		}
 	}
+	// A clock that stands before the CA began makes a certificate that is good
+	// at no instant: nobody would believe its holder again, not even at the
+	// door for those whose certificate is over.
+	if begin := ca.Certificate.NotBefore; now.Before(begin) {
+		return nil, fmt.Errorf("sign certificate of %s: the clock of this machine says %s, and the CA began at %s: set the clock (chronyc tracking)",
+			identity, now.UTC().Format(time.RFC3339), begin.UTC().Format(time.RFC3339))
+	}
 	ttl := grant.TTL
 	if ttl == 0 {
 		ttl = AgentTTL

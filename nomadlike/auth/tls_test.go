@@ -154,6 +154,28 @@ func TestSigningRefuses(t *testing.T) {
 	}
 }
 
+// A certificate of a clock that stands before the CA began would be good at no
+// instant: its holder could never renew it.
+func TestSigningBeforeTheCABeganIsRefused(t *testing.T) {
+	ca := newTestCA(t, testCluster)
+	csr, _, err := NewCSR(RoleClient, clientID, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := ca.Certificate.NotBefore
+	for clock, wrong := range map[time.Time]string{
+		began.Add(-time.Second):    "the clock of this machine says",
+		began.Add(-2 * AgentTTL):   "the clock of this machine says",
+		began:                      "",
+		began.Add(365 * time.Hour): "",
+	} {
+		_, err := ca.SignCSR(csr, Grant{Role: RoleClient, ID: clientID}, rand.Reader, clock)
+		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
+			t.Errorf("signed at %s: %v, want %q", clock, err, wrong)
+		}
+	}
+}
+
 func ecdsaKey(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
