@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/client/data"
 	"nomadlike/nomadlike/client/data/remote"
@@ -108,15 +109,44 @@ func (c *Client) fetchData(ctx context.Context, a *structs.Assignment, place *wo
 // showCopy lets a place lead to a copy, and tells of it.
 func (c *Client) showCopy(a *structs.Assignment, place *workspace.Place, made data.Copy, begun time.Time) {
 	id := a.Alloc.ID
-	c.tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataPrepared, Params: map[string]string{
+	took, severity := c.config.Now().Sub(begun).Round(time.Millisecond).String(), ""
+	if made.Outside > 0 || made.Left > 0 || made.Damaged {
+		severity = "warn"
+	}
+	c.tell(id, a.Alloc.Attempt, structs.Told{Event: structs.EventDataPrepared, Severity: severity, Params: map[string]string{
 		"dataset": place.Name, "files": strconv.Itoa(made.Files), "size": structs.FormatSize(made.Bytes), "copied": structs.FormatSize(made.Copied),
-		"took": c.config.Now().Sub(begun).Round(time.Millisecond).String(),
+		"took": took + saidOf(messages.English, &made), "took_zh": took + saidOf(messages.Chinese, &made),
 	}})
 	place.Path, place.Root = filepath.Join(made.Dir, place.Part), made.Dir
 	if err := c.data.Name(place.DataName, made.Digest); err != nil {
 		c.log.Warn("copy of a dataset is not told of", logkey.AllocID, id, logkey.Error, err)
 	}
 	c.dataChanged()
+}
+
+// saidOf is what is worth to be said of a copy beside its size. It goes at the end
+// of the event, which servers of every version know.
+func saidOf(language messages.Language, made *data.Copy) string {
+	var b strings.Builder
+	for _, left := range []struct {
+		id    string
+		count int
+	}{{"client.data_outside", made.Outside}, {"client.data_special", made.Left}} {
+		if left.count > 0 {
+			b.WriteString(messages.Textf(language, left.id, "count", left.count))
+		}
+	}
+	if made.Damaged {
+		b.WriteString(messages.Textf(language, "client.data_again"))
+	}
+	switch made.Verified {
+	case data.VerifiedMade, data.VerifiedSample:
+	case data.VerifiedWhole:
+		b.WriteString(messages.Textf(language, "client.data_verified"))
+	case data.VerifiedSoon:
+		b.WriteString(messages.Textf(language, "client.data_verifying"))
+	}
+	return b.String()
 }
 
 // progressTeller tells the servers how far a copy is, now and then. Workers
@@ -150,11 +180,15 @@ func (p *progressTeller) tell(done, total int64) {
 	p.client.event(p.id, alloc.Progressed{Step: stepData, Percent: percent})
 }
 
-// dataLost ends allocations whose data the disk has refused after they had begun
-// to read it: what they would read may be wrong.
+// dataLost ends allocations whose data the disk has refused, or was found damaged,
+// after they had begun to read it: what they would read may be wrong.
 func (c *Client) dataLost(ids []string, cause error) {
+	why := "client.data_lost"
+	if errors.Is(cause, data.ErrDamaged) {
+		why = "client.data_damaged"
+	}
 	for _, id := range ids {
-		c.event(id, alloc.Evicted{Cause: structs.NewReason("client.data_lost", "cause", cause.Error())})
+		c.event(id, alloc.Evicted{Cause: structs.NewReason(why, "cause", cause.Error())})
 	}
 }
 

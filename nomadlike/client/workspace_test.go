@@ -196,3 +196,47 @@ func TestPreparedData(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A cache of Hugging Face is read through its links, prepared or not, and the event
+// counts those that lead out of it.
+func TestPreparedLinks(t *testing.T) {
+	dir, storages := nas(t)
+	cache := filepath.Join(dir, "dataset/p/hub/models--x")
+	for _, name := range []string{"blobs", "snapshots/main"} {
+		if err := os.MkdirAll(filepath.Join(cache, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(cache, "blobs/4f2a"), []byte("weights\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"snapshots/main/model": "../../blobs/4f2a", "snapshots/main/away": "../../../../digits"} {
+		if err := os.Symlink(target, filepath.Join(cache, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newControl()
+	logs, _ := nodeWithData(t, c, exec.IsolationRaw, "", storages)
+	for _, prepare := range []bool{false, true} {
+		a := withData("reads-"+map[bool]string{false: "plain", true: "prepared"}[prepare], `sh -c "cat $NOMADLIKE_WORKSPACE/dataset/private/hub/models--x/snapshots/main/model"`)
+		a.Job.Datasets = []structs.DataRef{{Name: "hub", ReadOnly: true, Prepare: prepare}}
+		c.assign(a)
+		if r := wantEnd(t, c, a.Alloc.ID); r.Status != structs.AllocComplete {
+			t.Fatalf("report %+v, stderr %q", r, logText(t, logs, a.Alloc.ID, "stderr"))
+		}
+		if out := logText(t, logs, a.Alloc.ID, "stdout"); out != "weights\n" {
+			t.Errorf("log %q", out)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, note := range c.mu.notes {
+		if told := note.Told; told != nil && told.Event == structs.EventDataPrepared {
+			if told.Severity != "warn" || !strings.HasSuffix(told.Params["took"], "; 1 link that leads out of it is left out") || !strings.HasSuffix(told.Params["took_zh"], "；略去 1 个指向数据集之外的链接") {
+				t.Errorf("told %+v", told)
+			}
+			return
+		}
+	}
+	t.Error("nothing is told of the copy")
+}

@@ -230,13 +230,34 @@ func (c *copier) eachBatch(yield func([]piece) error) error {
 	return err
 }
 
-// finish sets what large files lack, writes the manifest, and names the contents.
+// makeLinks makes the links of the copy.
+func (c *copier) makeLinks() error {
+	return c.list.links.each(func(_ int, f *File) error {
+		name := filepath.Join(c.dir, "tree", f.Path)
+		if target, err := os.Readlink(name); err == nil && target == f.Tag {
+			return f.Owner.giveLink(name)
+		} else if err == nil { // of an earlier process, and damaged
+			if err := os.Remove(name); err != nil {
+				return err
+			}
+		}
+		if err := os.Symlink(f.Tag, name); err != nil {
+			return err
+		}
+		return f.Owner.giveLink(name)
+	})
+}
+
+// finish makes the links, sets what large files lack, writes the manifest, and names the contents.
 func (c *copier) finish() (digest string, err error) {
 	all, err := contentsOf(c.list)
 	if err != nil {
 		return "", err
 	}
-	m, err := createManifest(filepath.Join(c.dir, "manifest"), c.list.Bytes)
+	if err := c.makeLinks(); err != nil {
+		return "", err
+	}
+	m, err := createManifest(filepath.Join(c.dir, manifestFile), c.list.Bytes)
 	if err != nil {
 		return "", err
 	}
@@ -259,7 +280,13 @@ func (c *copier) finish() (digest string, err error) {
 		}
 		digest := h.Sum(nil)
 		all.add(f, digest)
-		return m.add(&held{Path: f.Path, Size: f.Size, Digest: digest})
+		of := held{Path: f.Path, Size: f.Size, Digest: digest}
+		if len(chunks) > 1 {
+			for i := range chunks {
+				of.Chunks = append(of.Chunks, chunks[i][:])
+			}
+		}
+		return m.add(&of)
 	})
 	if closed := m.close(); err == nil {
 		err = closed
@@ -318,4 +345,12 @@ func (o owner) give(f *os.File) error {
 		return nil
 	}
 	return f.Chown(o.UID, o.GID)
+}
+
+// giveLink makes a link belong to o, and not what it leads to.
+func (o owner) giveLink(name string) error {
+	if o.UID < 0 {
+		return nil
+	}
+	return os.Lchown(name, o.UID, o.GID)
 }

@@ -31,7 +31,14 @@
 // the names of the directory that it walks, namesMax bytes of them at most. Lists
 // and digests of many files lie on the disk while a copy is made.
 //
+// Links: those that stay inside of the dataset are copied as they are. Who reads
+// through one is the task, never the agent.
+//
+// Verification: a copy that is used again is compared with its manifest, all of it
+// at the first use since the store was opened and by sample after that.
+//
 // Limits: two sources are taken for the same when names, sizes, rights and
-// modification times are. Links and special files are left out. Access control
+// modification times are. Links that lead out of the dataset and special files are
+// left out, and counted. Links are not verified. Access control
 // lists and other extended attributes are not copied.
 package data

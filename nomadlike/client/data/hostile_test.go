@@ -40,6 +40,9 @@ func copied(t *testing.T, dir string) {
 		if err != nil || entry.IsDir() {
 			return gone(err)
 		}
+		if entry.Type() == fs.ModeSymlink {
+			return nil // links are the matter of their own tests
+		}
 		info, err := entry.Info()
 		if err != nil {
 			return gone(err)
@@ -73,7 +76,8 @@ func TestHostileTree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	left := 6
+	const outside = 4 // a chain to one of them and a loop lead nowhere
+	left := 0
 	if err := syscall.Mkfifo(at("pipe"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -92,10 +96,15 @@ func TestHostileTree(t *testing.T) {
 	}
 	s := openStore(t, t.TempDir())
 	made, err := prepare(t, s, source, "a")
-	if err != nil || made.Files != 3 || made.Left != left {
+	if err != nil || made.Files != 3 || made.Left != left || made.Outside != outside {
 		t.Fatalf("copy %+v, %v; %d are to be left", made, err, left)
 	}
 	copied(t, made.Dir)
+	for _, name := range []string{"absolute", "relative", "directory", "up", "chain", "loop"} {
+		if _, err := os.Stat(filepath.Join(made.Dir, name)); err == nil {
+			t.Errorf("%s leads somewhere", name)
+		}
+	}
 
 	if err := os.WriteFile(at("huge"), nil, 0o644); err != nil {
 		t.Fatal(err)

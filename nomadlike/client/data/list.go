@@ -39,13 +39,16 @@ type owner struct{ UID, GID int }
 // closes it.
 type Listing struct {
 	Bytes int64
-	Left  int // links and special files that were left out
+	Left  int // special files that were left out
+	// Outside are links that lead out of the dataset, and were left out.
+	Outside int
 	// Origin tells sources apart whose files are told apart by tags alone; ""
 	// for directories.
 	Origin string
 
 	dirs  roll // Path, relative, the source itself, ".", first; Mode and Owner
 	files roll
+	links roll // Path, Owner, and what the link says, in Tag
 }
 
 // Count is how many files there are.
@@ -57,7 +60,7 @@ func (l *Listing) Each(yield func(f *File) error) error {
 }
 
 // Close frees what the listing has on the disk.
-func (l *Listing) Close() error { return errors.Join(l.dirs.close(), l.files.close()) }
+func (l *Listing) Close() error { return errors.Join(l.dirs.close(), l.files.close(), l.links.close()) }
 
 // keyVersion changes with what a copy keeps of its source, so that copies of
 // older versions are not taken for it.
@@ -106,6 +109,20 @@ func (l *Listing) key() (string, error) {
 		h.Write(b)
 		return nil
 	})
+	if err != nil {
+		return "", err
+	}
+	if l.links.count > 0 { // without links, names of before keep their meaning
+		h.Write([]byte{0})
+	}
+	err = l.links.each(func(_ int, f *File) error {
+		b = b[:0]
+		text(f.Path)
+		text(f.Tag)
+		rights(0, f.Owner)
+		h.Write(b)
+		return nil
+	})
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
@@ -136,8 +153,15 @@ type contents struct{ hash.Hash }
 
 func contentsOf(l *Listing) (contents, error) {
 	c := contents{sha256.New()}
-	return c, l.dirs.each(func(_ int, d *File) error {
+	err := l.dirs.each(func(_ int, d *File) error {
 		fmt.Fprintf(c, "d %q %o %d:%d\n", d.Path, d.Mode, d.Owner.UID, d.Owner.GID)
+		return nil
+	})
+	if err != nil {
+		return c, err
+	}
+	return c, l.links.each(func(_ int, f *File) error {
+		fmt.Fprintf(c, "l %q %q %d:%d\n", f.Path, f.Tag, f.Owner.UID, f.Owner.GID)
 		return nil
 	})
 }

@@ -8,6 +8,9 @@ import (
 	"os"
 )
 
+// manifestFile names what a copy says of itself.
+const manifestFile = "manifest"
+
 // manifest is what a copy says of itself, written file by file:
 // {"bytes": …, "files": [held, …]}.
 type manifest struct {
@@ -21,6 +24,8 @@ type held struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size"`
 	Digest []byte `json:"digest"` // of the digests of its chunks
+	// Chunks are those digests, where there are several.
+	Chunks [][]byte `json:"chunks,omitempty"`
 }
 
 func createManifest(name string, bytes int64) (*manifest, error) {

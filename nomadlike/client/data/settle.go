@@ -84,6 +84,10 @@ func (s *Store) settle(digest string) error {
 func (s *Store) mark(copied *os.Root) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var o origin
+	if text, err := copied.ReadFile(originFile); err == nil && json.Unmarshal(text, &o) == nil && o.Boot == "" {
+		return nil // it was found damaged
+	}
 	if err := copied.WriteFile(markerFile, nil, 0o600); err != nil {
 		return err
 	}
@@ -122,8 +126,11 @@ func (s *Store) disown(digest string) (users []string, lost bool, err error) {
 	return users, true, errors.Join(err, readErr)
 }
 
-// Close waits until all copies are on the disk.
-func (s *Store) Close() { s.settling.Wait() }
+// Close waits until all copies are on the disk, and ends the looks at copies.
+func (s *Store) Close() {
+	s.end()
+	s.settling.Wait()
+}
 
 // doubt looks at the copies without a marker when a store is opened: of this
 // boot they are brought onto the disk; of another they are in the making again.
@@ -178,7 +185,10 @@ const fewFiles = 64
 func syncTree(dir string) error {
 	var names []string
 	errMany := errors.New("many")
-	err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type() == fs.ModeSymlink {
+			return nil // its directory holds all of it
+		}
 		if err == nil && len(names) == fewFiles {
 			err = errMany
 		}

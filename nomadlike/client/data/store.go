@@ -27,8 +27,11 @@ type Config struct {
 	// FreeMin is the share of the file system that stays free, whatever is
 	// copied: above it the node would count as full. 0: FreeMinDefault.
 	FreeMin float64
-	BootID  string       // of the machine; "": no copy outlives a crash of the agent before it is on the disk
-	Log     *slog.Logger // nil: nowhere
+	// VerifyWait is how long a job waits at most until all of a copy was read that
+	// is used again. 0: VerifyWaitDefault.
+	VerifyWait time.Duration
+	BootID     string       // of the machine; "": no copy outlives a crash of the agent before it is on the disk
+	Log        *slog.Logger // nil: nowhere
 
 	// Broken hears of users whose copy could not be written to the disk: what they
 	// read of it from now on may be wrong. It is called from a goroutine of the
@@ -54,12 +57,15 @@ var ErrNoRoom = errors.New("no room on the node's fast storage")
 // Store keeps copies of datasets. Its methods may be called from any goroutine.
 type Store struct {
 	config   Config
-	umask    fs.FileMode    // of this process
-	settling sync.WaitGroup // copies on their way to the disk
+	umask    fs.FileMode     // of this process
+	settling sync.WaitGroup  // copies on their way to the disk, and looks at copies
+	life     context.Context //nolint:containedctx // of the looks at copies; ended by Close
+	end      context.CancelFunc
 	mu       struct {
 		sync.Mutex
 		making map[string]chan struct{} // by listing: closed when that one is done
 		active map[*copier]struct{}     // copies that have their room and fill it
+		checks map[string]*check        // by digest: copies that were read, or are being read, since the store was opened
 	}
 }
 
@@ -70,6 +76,9 @@ func Open(config Config) (*Store, error) {
 	}
 	if config.FreeMin <= 0 || config.FreeMin >= 1 {
 		config.FreeMin = FreeMinDefault
+	}
+	if config.VerifyWait <= 0 {
+		config.VerifyWait = VerifyWaitDefault
 	}
 	if config.Now == nil {
 		config.Now = time.Now
@@ -88,6 +97,8 @@ func Open(config Config) (*Store, error) {
 	}
 	s := &Store{config: config, umask: umaskOf()}
 	s.mu.making, s.mu.active = make(map[string]chan struct{}), make(map[*copier]struct{})
+	s.mu.checks = make(map[string]*check)
+	s.life, s.end = context.WithCancel(context.Background())
 	// Tasks reach the copies; nobody else's business is what is being made of
 	// which source.
 	for name, mode := range map[string]fs.FileMode{"sets": 0o711, "index": 0o700, "parts": 0o700, "uses": 0o700, "names": 0o700, "lists": 0o700} {
@@ -117,7 +128,11 @@ type Copy struct {
 	Files  int
 	Bytes  int64
 	Copied int64 // bytes that were not there before
-	Left   int   // links and special files that were left out
+	Left   int   // special files that were left out
+	// Outside are links that lead out of the dataset, and were left out.
+	Outside  int
+	Verified Verified
+	Damaged  bool // a copy was here that was not what it had been made as
 }
 
 // Progress tells how far a copy is. It is called from several goroutines.
@@ -151,16 +166,34 @@ func (s *Store) copyOf(ctx context.Context, c *copier, user string, progress Pro
 	if err != nil {
 		return Copy{}, err
 	}
+	damaged := false
 	for {
 		found, ok, err := s.find(key, user)
-		if err != nil || ok {
-			found.Left = c.list.Left
-			return found, err
+		if err == nil && ok {
+			found.Verified, err = s.confirm(ctx, found.Digest, key, user)
+		}
+		switch {
+		case errors.Is(err, ErrDamaged):
+			damaged = true
+			continue
+		case err != nil:
+			return Copy{}, err
+		case ok:
+			found.Left, found.Outside, found.Damaged = c.list.Left, c.list.Outside, damaged
+			return found, nil
 		}
 		done, mine := s.claim(key)
 		if mine {
 			made, err := s.make(ctx, c, key, user, progress)
 			s.unclaim(key)
+			made.Damaged = damaged
+			if err == nil && !s.looked(made.Digest) { // one of the same contents was there already
+				made.Verified, err = s.confirm(ctx, made.Digest, key, user)
+			}
+			if errors.Is(err, ErrDamaged) {
+				damaged = true
+				continue
+			}
 			return made, err
 		}
 		select {
@@ -272,7 +305,7 @@ func (s *Store) make(ctx context.Context, c *copier, key, user string, progress 
 	if err != nil {
 		return Copy{}, err
 	}
-	made.Copied, made.Left = c.fresh.Load(), c.list.Left
+	made.Copied, made.Left, made.Outside = c.fresh.Load(), c.list.Left, c.list.Outside
 	return made, nil
 }
 
@@ -315,6 +348,7 @@ func (s *Store) nameLocked(dir, digest string) error {
 	if err := os.Rename(dir, s.path("sets", digest)); err != nil {
 		return err
 	}
+	s.trustedLocked(digest)
 	return s.settle(digest)
 }
 
@@ -408,6 +442,7 @@ func (s *Store) evictLocked(except string) bool {
 // found.
 func (s *Store) removeLocked(path string) error {
 	gone := s.path("parts", "gone-"+filepath.Base(path))
+	delete(s.mu.checks, filepath.Base(path))
 	if strings.HasPrefix(filepath.Base(path), "gone-") {
 		gone = path
 	} else if err := os.Rename(path, gone); err != nil {

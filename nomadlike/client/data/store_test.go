@@ -132,7 +132,7 @@ func TestPrepare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.Files != 6 || first.Left != 1 || first.Copied != first.Bytes || first.Bytes != 3*chunkBytes+4204 {
+	if first.Files != 6 || first.Outside != 1 || first.Copied != first.Bytes || first.Bytes != 3*chunkBytes+4204 {
 		t.Errorf("copy %+v", first)
 	}
 	if err := os.Remove(filepath.Join(source, "link")); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +16,7 @@ import (
 // list reads the names and times of a directory and of all below it. Nothing
 // outside of root is read, whatever links there are. A long list is kept in dir.
 func list(ctx context.Context, root *os.Root, dir string) (*Listing, error) {
-	w := walk{ctx: ctx, root: root, listing: &Listing{dirs: roll{dir: dir}, files: roll{dir: dir}}, mayChown: os.Geteuid() == 0}
+	w := walk{ctx: ctx, root: root, listing: &Listing{dirs: roll{dir: dir}, files: roll{dir: dir}, links: roll{dir: dir}}, mayChown: os.Geteuid() == 0}
 	if err := w.dir("."); err != nil {
 		return nil, errors.Join(fmt.Errorf("list dataset: %w", err), w.listing.Close())
 	}
@@ -74,15 +75,65 @@ func (w *walk) take(name string, stat *unix.Stat_t) error {
 		mode, owner := rightsOf(fs.FileMode(stat.Mode&0o777), stat, w.mayChown)
 		w.listing.Bytes += stat.Size
 		return w.listing.files.add(&File{Path: name, Size: stat.Size, Mode: mode, MTime: stat.Mtim.Nano(), Owner: owner})
+	case unix.S_IFLNK:
+		return w.link(name, stat)
 	default:
 		w.listing.Left++
 	}
 	return nil
 }
 
+// link adds a link, unless it leads out of the dataset.
+func (w *walk) link(name string, stat *unix.Stat_t) error {
+	target, err := w.root.Readlink(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	if !staysInside(name, target) && !w.leadsInside(name, target) {
+		w.listing.Outside++
+		return nil
+	}
+	if err := w.room(); err != nil {
+		return err
+	}
+	_, owner := rightsOf(0, stat, w.mayChown)
+	return w.listing.links.add(&File{Path: name, Tag: target, Owner: owner})
+}
+
+// staysInside tells by its text alone that a link leads to a place below the
+// dataset: it climbs at first, at most as far as it lies deep, and never again.
+// What it meets on the way are directories, or links that were looked at too.
+func staysInside(name, target string) bool {
+	if target == "" || path.IsAbs(target) {
+		return false
+	}
+	depth, climbing := strings.Count(name, "/"), true
+	for part := range strings.SplitSeq(target, "/") {
+		switch {
+		case part == "" || part == ".":
+		case part != "..":
+			climbing = false
+		case !climbing || depth == 0:
+			return false
+		default:
+			depth--
+		}
+	}
+	return true
+}
+
+// leadsInside asks the kernel where a link leads whose text does not tell.
+func (w *walk) leadsInside(name, target string) bool {
+	if path.IsAbs(target) {
+		return false // it is of the node, and not of the place where a task sees the dataset
+	}
+	_, err := w.root.Stat(name)
+	return err == nil
+}
+
 // room says no when the dataset has too many files and directories.
 func (w *walk) room() error {
-	if w.listing.files.count+w.listing.dirs.count >= FilesMax {
+	if w.listing.files.count+w.listing.dirs.count+w.listing.links.count >= FilesMax {
 		return errTooMany
 	}
 	return nil

@@ -1,10 +1,12 @@
 package data
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -158,4 +160,103 @@ func TestTooManyNamesAreRefused(t *testing.T) {
 	if err := w.dir("."); err != nil || errors.As(err, &told) || w.listing.Count() != 100 {
 		t.Errorf("%d files, %v", w.listing.Count(), err)
 	}
+}
+
+// A cache of Hugging Face is read through its links, which the copy keeps; links
+// that lead out of the dataset are counted and left out. A copy with links is
+// found again, also after a power cut, and one without is not taken for it.
+func TestLinksInside(t *testing.T) {
+	source := t.TempDir()
+	for name, text := range map[string]string{"blobs/4f2a": "weights", "blobs/77c1": "{}", "snapshots/main/own": "own", "refs/main": "main"} {
+		path := filepath.Join(source, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := map[string]string{
+		"snapshots/main/model.safetensors": "../../blobs/4f2a", "snapshots/main/config.json": ".././../blobs//77c1",
+		"latest": "snapshots/main", "snapshots/main/weights": "model.safetensors", "top": "snapshots/main/../../blobs/77c1", "coming": "blobs/not/yet",
+	}
+	outside := map[string]string{
+		"above": "../x", "snapshots/far": "../../etc", "absolute": filepath.Join(source, "blobs/4f2a"),
+		"through": "latest/../../../etc", "gone": "blobs/none/../../refs/main",
+	}
+	before := dataset(t, rand.New(rand.NewPCG(41, 1)), 10)
+	s := openStore(t, t.TempDir())
+	plain, err := prepare(t, s, before, "z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file0", filepath.Join(before, "part0", "link")); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := prepare(t, s, before, "z"); err != nil || made.Digest == plain.Digest {
+		t.Errorf("a copy without links: %+v, %v", made, err)
+	}
+	for _, all := range []map[string]string{links, outside} {
+		for name, target := range all {
+			if err := os.Symlink(target, filepath.Join(source, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	made, err := prepare(t, s, source, "a")
+	if err != nil || made.Files != 4 || made.Outside != len(outside) || made.Left != 0 {
+		t.Fatalf("copy %+v, %v", made, err)
+	}
+	look := func(dir string) {
+		for name, target := range links {
+			if got, err := os.Readlink(filepath.Join(dir, name)); err != nil || got != target {
+				t.Errorf("%s leads to %q, %v", name, got, err)
+			}
+		}
+		for name := range outside {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				t.Errorf("%s is in the copy", name)
+			}
+		}
+		for name, want := range map[string]string{"latest/weights": "weights", "latest/config.json": "{}", "top": "{}"} {
+			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != want {
+				t.Errorf("%s holds %q, %v", name, text, err)
+			}
+		}
+	}
+	look(made.Dir)
+	waitMarker(t, made.Dir)
+	again, err := prepare(t, openStore(t, s.config.Dir), source, "b")
+	if err != nil || again.Copied != 0 || again.Digest != made.Digest || again.Outside != len(outside) {
+		t.Errorf("the second time: %+v, %v", again, err)
+	}
+	if err := errors.Join(s.Release("a"), s.Release("b")); err != nil {
+		t.Fatal(err)
+	}
+	// The marker is lost, and one link with it.
+	wrong := filepath.Join(made.Dir, "latest")
+	origin := filepath.Join(filepath.Dir(made.Dir), originFile)
+	key, err := listedAs(source, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(filepath.Dir(made.Dir), markerFile)), os.Remove(wrong), os.Symlink("/etc", wrong),
+		os.WriteFile(origin, []byte(`{"key":"`+key+`","boot":"b"}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if made, err = prepare(t, openStore(t, s.config.Dir, func(c *Config) { c.BootID = "c" }), source, "c"); err != nil {
+		t.Fatal(err)
+	}
+	look(made.Dir)
+}
+
+// listedAs is the name of a listing.
+func listedAs(source string, s *Store) (string, error) {
+	root, err := os.OpenRoot(source)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	l, err := list(context.Background(), root, s.path("lists"))
+	if err != nil {
+		return "", err
+	}
+	return l.key()
 }
