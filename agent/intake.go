@@ -169,6 +169,9 @@ func (s *site) submitJob(r *request) error {
 	if err := mayPrioritize(r, job.Priority, r.object); err != nil {
 		return err
 	}
+	if missing, nodes := s.lookForData(r.Context(), admitted); len(missing) > 0 {
+		return structs.InvalidJob(structs.CodeInvalid, dataProblems(admitted, missing, nodes))
+	}
 	id, index, err := s.replica.SubmitJob(r.Context(), r.guard(), r.caller.principal.ID, key, job)
 	if err != nil {
 		return err
@@ -202,6 +205,10 @@ func (s *site) planJob(r *request) error {
 	out.Notes = notes
 	if out.Ranks, err = previewRanks(snapshot, job, first, offer.rank); err != nil {
 		return err
+	}
+	if missing, _ := s.lookForData(r.Context(), job); len(missing) > 0 {
+		out.StartsNow, out.Starts = false, 0
+		out.Wait = &structs.WaitReason{Reason: missing[0].Cause}
 	}
 	job.ID = "" // it never was one
 	out.Job, out.Warnings = job, s.warnings(r, job)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -73,5 +75,49 @@ func TestStorageConfig(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What no node has is told before a job is queued, by its plan too; the file names it.
+// A job that is queued meanwhile says the same cause everywhere, and no exit code.
+func TestMissingDataIsToldBefore(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "nas/dataset/there"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	yes := true
+	options := testOptions(t)
+	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
+	client := savedClient(t, options)
+	file := func(dataset string) *api.JobRequest {
+		return &api.JobRequest{HCL: `job "reads" {
+  checkpoint { max_resumes = 2 }
+  dataset "there" { read_only = true }
+  dataset "` + dataset + `" { read_only = true }
+  task { command = "true" }
+}`}
+	}
+	plan, err := client.PlanJob(t.Context(), *file("gone"))
+	if err != nil || plan.StartsNow || plan.Starts != 0 || plan.Wait == nil || plan.Wait.ID != "client.data_missing" || plan.Wait.Params["name"] != "gone" {
+		t.Errorf("plan %+v, %v", plan, err)
+	}
+	_, err = client.SubmitJob(t.Context(), *file("gone"), "")
+	var refused *structs.Error
+	if !errors.As(err, &refused) || refused.Code != structs.CodeInvalid || len(refused.Details) != 1 || refused.Details[0].ID != "agent.data_missing" || refused.Details[0].Params["path"] != "dataset[1]" {
+		t.Fatalf("submitted: %v", err)
+	}
+	at := filepath.Join(dir, "nas/dataset/comes")
+	if err := os.Mkdir(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if plan, err = client.PlanJob(t.Context(), *file("comes")); err != nil || !plan.StartsNow {
+		t.Errorf("plan %+v, %v", plan, err)
+	}
+	// A storage that is away can not be asked: the job is let in.
+	if err := os.Rename(filepath.Join(dir, "nas"), filepath.Join(dir, "away")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.SubmitJob(t.Context(), *file("comes"), ""); err != nil {
+		t.Errorf("with a storage that is away: %v", err)
 	}
 }

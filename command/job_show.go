@@ -65,6 +65,9 @@ func (env *Env) printJobs(jobs []api.JobSummary) {
 // standingText is the one reason that a person looks for in a list.
 func (env *Env) standingText(standing api.JobStanding) string {
 	if standing.State == structs.JobQueued && standing.Wait != nil {
+		if standing.Wait.ID == "scheduler.restart_delay" && standing.Reason != nil { // why the last attempt failed
+			return env.text("cli.wait.after", "wait", env.waitText(standing.Wait), "cause", env.reasonText(standing.Reason))
+		}
 		return env.waitText(standing.Wait)
 	}
 	return env.reasonText(standing.Reason)
@@ -144,7 +147,11 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 		fields.row(env.text("cli.col.took"), span(detail.FinishedAt.Sub(detail.StartedAt)))
 	}
 	if detail.State.Terminal() {
-		fields.row(env.text("cli.col.exit"), strconv.Itoa(detail.ExitCode))
+		exit := strconv.Itoa(detail.ExitCode)
+		if detail.State != structs.JobSucceeded && detail.ExitCode == 0 && !slices.ContainsFunc(allocations, func(a structs.Allocation) bool { return !neverRan(&a) }) {
+			exit = "-"
+		}
+		fields.row(env.text("cli.col.exit"), exit)
 	}
 	fields.print()
 	if job.Batch != nil {
@@ -158,7 +165,7 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 		env.text("cli.col.alloc"), env.text("cli.col.state"), env.text("cli.col.exit"), env.text("cli.col.why"))
 	for _, alloc := range allocations {
 		exit := "-"
-		if alloc.Status == structs.AllocComplete || alloc.Status == structs.AllocFailed {
+		if (alloc.Status == structs.AllocComplete || alloc.Status == structs.AllocFailed) && !neverRan(&alloc) {
 			exit = strconv.Itoa(alloc.ExitCode)
 		}
 		rank := strconv.Itoa(alloc.Rank)
@@ -169,6 +176,11 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 			env.allocText(&alloc), exit, env.reasonText(alloc.Cause))
 	}
 	table.print()
+}
+
+// neverRan tells whether a rank has no end of its own: its command was not started.
+func neverRan(alloc *structs.Allocation) bool {
+	return alloc.StartedAt == 0 && alloc.ExitCode == 0 && alloc.Signal == 0
 }
 
 // countsText tells how many subjobs are in which state.

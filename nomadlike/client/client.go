@@ -44,6 +44,7 @@ type Client struct {
 	files    layout
 	store    *store.Store
 	data     *data.Store
+	looks    chan struct{} // one for each look for data under way
 	session  *session.Session
 	listener *listener
 	drivers  *driverHealth
@@ -169,6 +170,7 @@ func New(config Config) (*Client, error) {
 	c.loop.cleaning = make(map[string]chan struct{})
 	c.loop.strays = make(map[driver.TaskID]stray)
 	c.listener = &listener{c: c}
+	c.looks = make(chan struct{}, looksAtOnce)
 	c.session = session.New(session.Config{
 		NodeID: c.identity.NodeID, Servers: config.Servers, Open: config.OpenSession, Owner: c.listener,
 		Boottime: config.Boottime, Chance: config.Chance, Logger: c.log, Refused: c.refused,

@@ -43,6 +43,10 @@ func (c *Client) Register(s *rpc.Server) {
 		func(_ context.Context, _ rpc.Peer, request *structs.PastRequest) (*structs.NodePast, error) {
 			return c.Past(request)
 		})
+	rpc.Unary(s, structs.MethodNodeLook, rpc.FromServers,
+		func(ctx context.Context, _ rpc.Peer, ask *structs.DataLook) (*structs.DataSeen, error) {
+			return c.LookForData(ctx, ask)
+		})
 	rpc.Unary(s, structs.MethodNodeRankPast, rpc.FromServers,
 		func(_ context.Context, _ rpc.Peer, request *structs.RankPastRequest) (*structs.NodeRankPast, error) {
 			return c.RankPast(request)

@@ -219,6 +219,7 @@ func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key s
 			admitted.Resources[i].RDMAByNodes = false
 		}
 	}
+	admitted.PatientStarts = s.config.Protocol() >= wire.ProtocolStarts
 	admitted.User, admitted.IdempotencyKey = user, key
 	if refusal := s.roomFor(admitted); refusal != nil {
 		return "", 0, refusal

@@ -23,6 +23,7 @@ func TestNothingNewWhileAServerIsOld(t *testing.T) {
 		c.leader()
 		for _, server := range c.servers {
 			server.config.Lowest = func() (int, string) { return wire.OldestProtocol, "server-2" }
+			server.config.Protocol = func() int { return wire.OldestProtocol }
 		}
 		for name, try := range map[string]struct {
 			kind structs.CommandKind

@@ -215,6 +215,9 @@ func (tx *txn) tellAlloc(alloc *structs.Allocation) {
 	case structs.AllocFailed:
 		event.ID = failedEvent(alloc)
 		event.Severity = severityError
+		if job, ok := tx.job(alloc.JobID); ok && job.PatientStarts {
+			event.Cause = alloc.Cause
+		}
 		params = append(params, "exit_code", decimal(alloc.ExitCode), "signal", decimal(alloc.Signal))
 	case structs.AllocLost:
 		event.Severity = severityWarn

@@ -47,13 +47,21 @@ func destination(job *structs.Job, subjob *structs.Subjob, outcome structs.Outco
 }
 
 // restartDelay is how long a subjob stays out of the queue after an attempt:
-// the user's delay after failures of their own; a growing one when the node's
-// side failed again and again, so that a broken machine is not hammered; none
-// when nodes were lost or drained.
-func restartDelay(job *structs.Job, attempt *structs.Attempt, losses int) time.Duration {
+// the user's delay after failures of their own, and a growing one when the command
+// was not even started: what it lacks does not come in milliseconds; a growing one
+// when the node's side failed again and again, so that a broken machine is not
+// hammered; none when nodes were lost or drained.
+func restartDelay(job *structs.Job, attempt *structs.Attempt, failures, losses int, unrun bool) time.Duration {
 	switch {
-	case attempt.Outcome == structs.OutcomeFailed && job.Restart != nil:
-		return job.Restart.Delay.Std()
+	case attempt.Outcome == structs.OutcomeFailed:
+		var delay time.Duration
+		if job.Restart != nil {
+			delay = job.Restart.Delay.Std()
+		}
+		if unrun && job.PatientStarts {
+			delay = max(delay, min(unrunBackoffFirst<<min(max(failures-1, 0), 16), unrunBackoffMax))
+		}
+		return delay
 	case attempt.Outcome == structs.OutcomeLost && attempt.FirstFailed != "":
 		repeats := losses - infraFailuresAtOnce
 		if repeats <= 0 {
@@ -112,6 +120,9 @@ func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end endin
 		JobID: job.ID, Subjob: subjob, Attempt: number, AllocID: attempt.FirstFailed}
 	if end.outcome == structs.OutcomeFailed || end.outcome == structs.OutcomeLost {
 		event.Severity = severityWarn
+	}
+	if job.PatientStarts && end.failed == nil && end.outcome != structs.OutcomeSucceeded {
+		event.Cause = end.cause // otherwise the rank's own event names it
 	}
 	tx.tell(event, "attempt", decimal(number), "outcome", string(end.outcome))
 	tx.tellBy(job, subjob, number, end)
@@ -300,7 +311,7 @@ func (tx *txn) requeue(job *structs.Job, before, after *structs.Subjob, attempt 
 	}
 	after.State, after.QueuedAt, after.StopIntended = state, tx.now, ""
 	after.NotBefore = 0
-	if delay := restartDelay(job, attempt, after.InfraLosses); delay > 0 {
+	if delay := restartDelay(job, attempt, after.Restarts, after.InfraLosses, tx.unrun(attempt)); delay > 0 {
 		after.NotBefore = tx.now.Add(delay)
 	}
 	tx.putSubjob(job, before, after)
@@ -309,6 +320,12 @@ func (tx *txn) requeue(job *structs.Job, before, after *structs.Subjob, attempt 
 	if after.Claim != nil {
 		tx.review(structs.SubjobKey(job.ID, after.Index), true)
 	}
+}
+
+// unrun tells whether the rank that failed an attempt never ran its command.
+func (tx *txn) unrun(attempt *structs.Attempt) bool {
+	failed, ok := tx.alloc(attempt.FirstFailed)
+	return ok && failed.StartedAt == 0 && failed.ExitCode == 0 && failed.Signal == 0
 }
 
 // stepTo is the step of the job machine that leads to an end.
@@ -346,6 +363,9 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 	}
 	if state == structs.JobFailed && after.ExitCode == 0 {
 		event.ID = "event.job.failed_unrun"
+	}
+	if state == structs.JobFailed && job.PatientStarts {
+		event.Cause = reason
 	}
 	tx.tell(event, "job", job.Name, "attempt", decimal(after.Attempt), "exit_code", decimal(after.ExitCode))
 }

@@ -39,5 +39,7 @@ const (
 	quotaMax             = 1 << 40 // of one kind
 	infraBackoffFirst    = time.Second
 	infraBackoffMax      = time.Minute
+	unrunBackoffFirst    = 5 * time.Second // after a start that failed for the job's own sake
+	unrunBackoffMax      = 5 * time.Minute
 	infraFailuresAtOnce  = 1 // infrastructure failures of a gang that are retried without delay
 )

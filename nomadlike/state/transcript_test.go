@@ -194,6 +194,16 @@ func (p *play) do(verb string, args []string) {
 		}
 	case "held":
 		p.held(plain[0])
+	case "history":
+		id, _ := p.jobOf(plain[0])
+		events, _ := p.store.Snapshot().JobEvents(id)
+		for _, event := range events {
+			cause := ""
+			if event.Cause != nil {
+				cause = ": " + event.Cause.ID
+			}
+			fmt.Fprintf(&p.out, "  = %s%s\n", messages.Text(messages.English, event.ID, event.Params), cause)
+		}
 	case "wait":
 		p.now = p.now.Add(p.span(plain[0]).Std())
 	case "show":
@@ -264,6 +274,7 @@ func (p *play) submit(plain []string, named map[string]string) {
 	name := plain[0]
 	job := testJob(name, p.number(named["nodes"], 1))
 	job.Preemptible = slices.Contains(plain, "yields")
+	job.PatientStarts = slices.Contains(plain, "patient")
 	if slices.Contains(plain, "strict") {
 		job.Fencing = structs.FencingStrict
 	}
@@ -410,6 +421,10 @@ func (p *play) report(plain []string, named map[string]string) {
 		ranks = ranks[:len(ranks)-1]
 	}
 	status := structs.AllocStatus(ranks[len(ranks)-1])
+	var cause *structs.Reason
+	if named["cause"] != "" {
+		cause = structs.NewReason(named["cause"])
+	}
 	for _, rank := range ranks[:len(ranks)-1] {
 		allocID := structs.AllocID(id, subjob, attempt, p.number(rank, 0))
 		nodeID := "node-" + named["node"]
@@ -417,7 +432,7 @@ func (p *play) report(plain []string, named map[string]string) {
 			nodeID = alloc.NodeID
 		}
 		p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: nodeID, Reports: []structs.AllocReport{{
-			AllocID: allocID, Attempt: attempt, Status: status, ExitCode: p.number(named["exit"], 0), Infra: infra}}})
+			AllocID: allocID, Attempt: attempt, Status: status, ExitCode: p.number(named["exit"], 0), Infra: infra, Cause: cause}}})
 	}
 }
 

@@ -88,6 +88,10 @@ type Job struct {
 	// Resume is the checkpoint of an ended job that this one goes on from, nil
 	// for a job that begins anew.
 	Resume *SavedCheckpoint `json:"resume,omitempty"`
+	// PatientStarts: after an attempt whose command could not be started for the
+	// job's own sake the next one waits, longer each time, and events name the cause.
+	// Set by the server that admits it; jobs of older versions go on as they did.
+	PatientStarts bool `json:"patient_starts,omitempty" since:"16"`
 }
 
 // Batch makes a job several independent sub-jobs under one name.

@@ -38,7 +38,8 @@ func fullJob() *Job {
 		StopGrace: Duration(30 * time.Second), Fencing: FencingStrict, Supports: &Supports{Pause: &yes, Throttle: &yes}, Throttle: &Throttle{Keep: Duration(time.Second), Busy: Duration(time.Second)}, Debug: &Debug{Hold: Duration(time.Hour)},
 		SSH: true, Jupyter: true, Tensorboard: &Tensorboard{LogDir: "/tb"}, Metrics: &Metrics{Patterns: []string{"loss (?P<loss>[0-9.]+)"}, Events: "/tb"}, Meta: map[string]string{"team": "a"},
 		ID: "id", User: "li", SubmittedAt: 1, IdempotencyKey: "key", Source: "job {}",
-		Resume: &SavedCheckpoint{Path: "/ck/1", Step: 1, JobID: "old", Attempt: 2, Rank: 3, SavedAt: 4},
+		PatientStarts: true,
+		Resume:        &SavedCheckpoint{Path: "/ck/1", Step: 1, JobID: "old", Attempt: 2, Rank: 3, SavedAt: 4},
 	}
 }
 

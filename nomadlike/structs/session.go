@@ -19,6 +19,7 @@ package structs
 //	Node.RankPast    server -> client: RankPastRequest / NodeRankPast
 //	Node.Treat       server -> client: DeviceTreat / DeviceTreated
 //	Alloc.Commit     server -> client: CommitOrder / Committed
+//	Node.Look        server -> client: DataLook / DataSeen
 const (
 	MethodNodeSession     = "Node.Session"
 	MethodLeaderPropose   = "Leader.Propose"
@@ -37,6 +38,7 @@ const (
 	MethodNodePast        = "Node.Past"
 	MethodNodeRankPast    = "Node.RankPast"
 	MethodNodeTreat       = "Node.Treat"
+	MethodNodeLook        = "Node.Look"
 	MethodAllocCommit     = "Alloc.Commit"
 )
 

@@ -266,12 +266,14 @@ function Ranks({ ranks, error }: { ranks: Allocation[]; error: unknown }) {
         { title: t('job.node'), render: (_, a) => <NodeLink id={a.node_id} name={a.node_name} /> },
         { title: t('job.status'), render: (_, a) => <WordTag tone={tones[a.status] ?? 'plain'} title={reasonText(a.cause)}>{t('alloc.' + a.status, a.status)}{a.step && a.status === 'preparing' ? ' · ' + t('step.' + a.step, a.step) : ''}</WordTag> },
         { title: t('job.cards'), render: (_, a) => (a.devices?.length ? t('short.cards', { count: a.devices.length }) : t('short.cores', { count: a.spec.cpu })) },
-        { title: t('job.exit'), width: 90, render: (_, a) => (endedAlloc(a) ? (a.oom_killed ? 'OOM' : a.signal ? t('job.signal', { signal: a.signal }) : a.exit_code) : '') },
+        { title: t('job.exit'), width: 90, render: (_, a) => (endedAlloc(a) ? (a.oom_killed ? 'OOM' : a.signal ? t('job.signal', { signal: a.signal }) : neverRan(a) ? '–' : a.exit_code) : '') },
       ]}
     />
   )
 }
 
+// neverRan tells whether a rank has no end of its own: its command was not started.
+const neverRan = (a: Allocation) => !a.started_at && !a.exit_code && !a.signal
 const endedAlloc = (a: Allocation) => ['complete', 'failed', 'killed', 'lost'].includes(a.status)
 
 export function History({ events, error }: { events: Event[]; error?: unknown }) {
@@ -353,7 +355,7 @@ function SideBySide({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocat
     [t('job.outcome'), (a) => (a.outcome ? t('outcome.' + a.outcome) : t('attempt.' + a.state))],
     [t('job.cause'), (a) => reasonText(a.cause)],
     [t('job.first_failed'), (a) => { const first = gang(a).find((one) => one.id === a.first_failed || one.name === a.first_failed); return first ? t('logs.rank', { rank: first.rank }) + ' · ' + first.node_name : '' }],
-    [t('job.exit_code'), (a) => (a.ended_at ? String(a.exit_code) : '')],
+    [t('job.exit_code'), (a) => (a.ended_at ? (gang(a).length > 0 && gang(a).every(neverRan) ? '–' : String(a.exit_code)) : '')],
     [t('job.prepared'), (a) => since(a.placed_at, a.running_at ?? a.ending_at, now)],
     [t('job.ran'), (a) => (a.running_at ? since(a.running_at, a.ending_at, now) : '–')],
     [t('job.stopped_in'), (a) => (a.ending_at ? since(a.ending_at, a.ended_at, now) : '–')],
@@ -361,7 +363,7 @@ function SideBySide({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocat
     [t('job.spec'), (a) => String(a.spec + 1)],
     ...Array.from({ length: ranks }, (_, rank): [string, (a: Attempt) => string] => [
       t('logs.rank', { rank }),
-      (a) => { const one = gang(a).find((r) => r.rank === rank); return one ? `${one.node_name} · ${t('alloc.' + one.status)}${endedAlloc(one) ? ` · ${one.oom_killed ? 'OOM' : one.signal ? t('job.signal', { signal: one.signal }) : one.exit_code}` : ''}${one.cause ? ' · ' + reasonText(one.cause) : ''}` : '' },
+      (a) => { const one = gang(a).find((r) => r.rank === rank); return one ? `${one.node_name} · ${t('alloc.' + one.status)}${endedAlloc(one) ? ` · ${one.oom_killed ? 'OOM' : one.signal ? t('job.signal', { signal: one.signal }) : neverRan(one) ? '–' : one.exit_code}` : ''}${one.cause ? ' · ' + reasonText(one.cause) : ''}` : '' },
     ]),
   ]
   return (

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"nomadlike/nomadlike/client/workspace"
+	"nomadlike/nomadlike/structs"
+)
+
+const (
+	// looksAtOnce bounds how many looks may hang in storages that do not answer.
+	looksAtOnce = 8
+	lookTimeout = 2 * time.Second
+)
+
+// LookForData tells what of a job's data the node's storages lack, before the job
+// is admitted. Nothing is made, nothing is opened but directories; a storage that
+// does not answer in time is told as unknown.
+func (c *Client) LookForData(ctx context.Context, ask *structs.DataLook) (*structs.DataSeen, error) {
+	if ask.Job == nil {
+		return nil, structs.NewError(structs.CodeInvalid, "client.launch_failed", "cause", "the job is missing")
+	}
+	places, err := workspace.Plan(c.config.Storages, ask.Job, 0)
+	if err != nil {
+		return &structs.DataSeen{Unknown: true}, nil // the scheduler tells it
+	}
+	select {
+	case c.looks <- struct{}{}:
+	default:
+		return &structs.DataSeen{Unknown: true}, nil
+	}
+	seen := make(chan *structs.DataSeen, 1)
+	go func() { // it may hang with its storage, longer than this process lives
+		defer func() { <-c.looks }()
+		seen <- lookAt(places)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	select {
+	case found := <-seen:
+		return found, nil
+	case <-ctx.Done():
+		return &structs.DataSeen{Unknown: true}, nil
+	}
+}
+
+// lookAt looks for the directories of places.
+func lookAt(places []workspace.Place) *structs.DataSeen {
+	seen := new(structs.DataSeen)
+	for i := range places {
+		place := &places[i]
+		if place.Remote || place.Make || place.Kind == structs.StorageMount {
+			continue
+		}
+		failure := openPlace(place, owner{})
+		switch {
+		case failure == nil:
+		case failure.Infra:
+			seen.Unknown = true
+		default:
+			seen.Lacks = append(seen.Lacks, structs.DataLack{Kind: place.Kind, Name: place.Name, Storage: place.Storage, Path: place.Path, Cause: *failure.Cause})
+		}
+	}
+	return seen
+}
