@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,13 +24,24 @@ const (
 const ServerName = "server.nomadlike"
 
 // Trust is what an agent or a person believes: which CA certificates vouch
-// for which cluster. It is immutable; a rotation makes a new one. During a
-// rotation it holds the old and the new CA.
+// for which cluster. It is immutable, but that it remembers whether it was
+// followed (see Followed); a rotation makes a new one. During a rotation it holds
+// the old and the new CA, the one that signs first.
 type Trust struct {
 	Cluster string
 
-	certs []*x509.Certificate
-	roots *x509.CertPool
+	certs    []*x509.Certificate
+	roots    *x509.CertPool
+	followed chan struct{}
+	once     sync.Once // closes followed
+}
+
+func newTrust(cluster string, certs []*x509.Certificate) *Trust {
+	trust := &Trust{Cluster: cluster, certs: certs, roots: x509.NewCertPool(), followed: make(chan struct{})}
+	for _, cert := range certs {
+		trust.roots.AddCert(cert)
+	}
+	return trust
 }
 
 // NewTrust reads the CA certificates of a cluster from PEM. The cluster
@@ -39,7 +51,7 @@ func NewTrust(cluster string, caPEM []byte) (*Trust, error) {
 	if err != nil {
 		return nil, err
 	}
-	trust := &Trust{Cluster: cluster, certs: certs, roots: x509.NewCertPool()}
+	trust := newTrust(cluster, certs)
 	for _, cert := range certs {
 		if !cert.IsCA {
 			return nil, fmt.Errorf("read CA certificate %q: it may not sign others", cert.Subject.CommonName)
@@ -51,7 +63,6 @@ func NewTrust(cluster string, caPEM []byte) (*Trust, error) {
 		if named != "" && named != trust.Cluster {
 			return nil, fmt.Errorf("read CA of cluster %s: %w: it is of %s", trust.Cluster, ErrWrongCluster, named)
 		}
-		trust.roots.AddCert(cert)
 	}
 	if !validID(trust.Cluster) {
 		return nil, fmt.Errorf("read CA certificate: %q is no cluster id", trust.Cluster)
@@ -71,8 +82,9 @@ type Expect struct {
 
 // Verify checks a peer's certificates (its own first) and returns whom they
 // name: signed by a CA of the cluster, valid at now, made for usage, and as
-// expected. Host names play no part: an agent is its identity, not its
-// address.
+// expected. A CA that took the place of one that is trusted signs as well, when
+// the chain has the certificate that says so (CA.Cross). Host names play no part:
+// an agent is its identity, not its address.
 func (t *Trust) Verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, expect Expect, now time.Time) (Identity, error) {
 	if len(chain) == 0 {
 		return Identity{}, fmt.Errorf("verify peer: %w: it sent no certificate", ErrUntrusted)
@@ -81,13 +93,17 @@ func (t *Trust) Verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, expect
 	if leaf.IsCA {
 		return Identity{}, fmt.Errorf("verify peer: %w: a CA is no agent", ErrUntrusted)
 	}
-	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots:       t.roots,
-		CurrentTime: now,
-		KeyUsages:   []x509.ExtKeyUsage{usage},
-	})
+	options := x509.VerifyOptions{Roots: t.roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}}
+	_, err := leaf.Verify(options)
+	followed := false
 	if err != nil {
-		return Identity{}, fmt.Errorf("verify peer %q: %w: %w", leaf.Subject.CommonName, ErrUntrusted, err)
+		if options.Roots = t.follow(chain[1:], now); options.Roots == nil {
+			return Identity{}, fmt.Errorf("verify peer %q: %w: %w", leaf.Subject.CommonName, ErrUntrusted, err)
+		}
+		if _, err = leaf.Verify(options); err != nil {
+			return Identity{}, fmt.Errorf("verify peer %q: %w: %w", leaf.Subject.CommonName, ErrUntrusted, err)
+		}
+		followed = true
 	}
 	identity, err := ParseIdentity(leaf)
 	switch {
@@ -99,6 +115,9 @@ func (t *Trust) Verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, expect
 		return Identity{}, fmt.Errorf("verify peer %s: %w: want a %s", identity, ErrWrongRole, expect.Role)
 	case expect.ID != "" && identity.ID != expect.ID:
 		return Identity{}, fmt.Errorf("verify peer %s: %w: want %s", identity, ErrWrongPeer, expect.ID)
+	}
+	if followed {
+		t.tellFollowed()
 	}
 	return identity, nil
 }
@@ -254,6 +273,25 @@ func CLITLS(trust *Trust, now func() time.Time) *tls.Config {
 	return config
 }
 
+// LearningTLS is CLITLS for whoever remembers the CA: learn is called, in the
+// handshake's goroutine, with the one that took the place of what is trusted.
+func LearningTLS(trust *Trust, now func() time.Time, learn func(ca *x509.Certificate)) *tls.Config {
+	config := CLITLS(trust, now)
+	verify := config.VerifyConnection
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		if err := verify(state); err != nil {
+			return err
+		}
+		if trust.HasFollowed() && trust.Issuer(state.PeerCertificates[0]) == nil {
+			if ca := issuerShown(state.PeerCertificates); ca != nil {
+				learn(ca)
+			}
+		}
+		return nil
+	}
+	return config
+}
+
 func verifiedDial(trust func() *Trust, proto string, expect Expect, now func() time.Time) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -272,9 +310,9 @@ func verifiedDial(trust func() *Trust, proto string, expect Expect, now func() t
 // PinnedTLS is the configuration of somebody who knows nothing of the
 // cluster but the fingerprint of its CA: a joining agent, or a person at
 // first login. The peer must show that CA in its chain and be a server that
-// the CA signed; the handshake fails before a byte of ours is sent
-// otherwise. After it succeeded, accept is called with the CA and whom we
-// talk to, in the handshake's goroutine.
+// the CA signed, or one that took its place (CA.Cross); the handshake fails
+// before a byte of ours is sent otherwise. After it succeeded, accept is called
+// with the CA that signed and whom we talk to, in the handshake's goroutine.
 func PinnedTLS(fingerprint string, now func() time.Time, accept func(ca *x509.Certificate, peer Identity)) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
@@ -308,9 +346,13 @@ func verifyPinned(chain []*x509.Certificate, fingerprint string, now time.Time) 
 		if cluster == "" { // an external CA: the leaf it signed names the cluster
 			cluster = leaf.Cluster
 		}
-		trust := &Trust{Cluster: cluster, certs: []*x509.Certificate{cert}, roots: x509.NewCertPool()}
-		trust.roots.AddCert(cert)
+		trust := newTrust(cluster, []*x509.Certificate{cert})
 		peer, err := trust.Verify(chain, x509.ExtKeyUsageServerAuth, Expect{Role: RoleServer}, now)
+		if err == nil && trust.HasFollowed() {
+			if cert = issuerShown(chain); cert == nil {
+				err = fmt.Errorf("verify peer %s: %w: it does not show its CA", peer, ErrUntrusted)
+			}
+		}
 		return cert, peer, err
 	}
 	return nil, Identity{}, fmt.Errorf("verify peer: %w %s", ErrWrongCA, fingerprint)
