@@ -1,6 +1,10 @@
 package state
 
-import "nomadlike/nomadlike/structs"
+import (
+	"slices"
+
+	"nomadlike/nomadlike/structs"
+)
 
 // applyKeyRotate begins the replacement of a key that all agents share, or takes
 // it a stage further. Repeated, it changes nothing.
@@ -9,54 +13,79 @@ func applyKeyRotate(tx *txn, body *structs.KeyRotate) (structs.ApplyResult, *str
 	if !ok {
 		return refuse(structs.CodeUnavailable, "state.cluster_unknown")
 	}
-	if body.Kind != structs.KeyGossip || body.To == "" || body.From == body.To {
+	if body.Kind != structs.KeyGossip {
 		return refuse(structs.CodeInvalid, "state.cluster_malformed", "field", "key")
 	}
-	var keys structs.KeyState
-	if before := known.Keys(body.Kind); before != nil {
-		keys = *before
+	var before structs.KeyState
+	if known.GossipKey != nil {
+		before = *known.GossipKey
 	}
-	running := keys.Rotation
-	if running != nil && running.To != body.To || running == nil && body.Stage == structs.KeyInstall && keys.Current != "" && keys.Current != body.From {
-		return refuse(structs.CodeConflict, "state.rotation_other", "kind", string(body.Kind))
+	keys, changed, refusal := before.Next(body.Stage, body.From, body.To, tx.by, tx.now)
+	if refusal != nil {
+		return refuseRotation(refusal, body.Kind)
 	}
-	event := ""
-	switch body.Stage {
-	case structs.KeyInstall:
-		if running != nil || keys.Current == body.To {
-			return accepted()
-		}
-		event = "event.cluster.key_install"
-		keys.Rotation = &structs.KeyRotation{
-			From: body.From, To: body.To, Stage: structs.KeyInstall, StartedAt: tx.now, StageAt: tx.now, By: tx.by}
-	case structs.KeyUse:
-		if running == nil && keys.Current == body.To || running != nil && running.Stage == structs.KeyUse {
-			return accepted()
-		}
-		if running == nil {
-			return refuse(structs.CodeConflict, "state.rotation_other", "kind", string(body.Kind))
-		}
-		event = "event.cluster.key_use"
-		after := *running
-		after.Stage, after.StageAt = structs.KeyUse, tx.now
-		keys.Rotation = &after
-	case structs.KeyDone:
-		if running == nil && keys.Current == body.To {
-			return accepted()
-		}
-		if running == nil || running.Stage != structs.KeyUse {
-			return refuse(structs.CodeConflict, "state.rotation_other", "kind", string(body.Kind))
-		}
-		event = "event.cluster.key_done"
-		keys = structs.KeyState{Current: body.To}
-	default:
-		return refuse(structs.CodeInvalid, "state.cluster_malformed", "field", "stage")
+	if !changed {
+		return accepted()
 	}
 	cluster := *known
 	cluster.GossipKey = &keys
 	tx.putCluster(&cluster)
-	tx.tell(structs.Event{Topic: topicCluster, ID: event}, "kind", string(body.Kind), "key", shortKey(body.To), "by", tx.by)
+	tx.tellRotation(body.Kind, body.Stage, body.To)
 	return accepted()
+}
+
+// applyCARotate begins the replacement of the cluster's CA, or takes it a stage
+// further. Repeated, it changes nothing.
+func applyCARotate(tx *txn, body *structs.CARotate) (structs.ApplyResult, *structs.Error) {
+	known, ok := tx.cluster()
+	if !ok {
+		return refuse(structs.CodeUnavailable, "state.cluster_unknown")
+	}
+	var ca structs.CAState
+	if known.CA != nil {
+		ca = *known.CA
+	}
+	keys, changed, refusal := ca.Keys.Next(body.Stage, body.From.Fingerprint, body.To.Fingerprint, tx.by, tx.now)
+	if refusal != nil {
+		return refuseRotation(refusal, structs.KeyCA)
+	}
+	if !changed {
+		return accepted()
+	}
+	ca.Keys = keys
+	cluster := *known
+	switch body.Stage {
+	case structs.KeyInstall:
+		if body.From.PEM == "" || body.To.PEM == "" {
+			return refuse(structs.CodeInvalid, "state.cluster_malformed", "field", "certificate")
+		}
+		ca.Certificates = []structs.CACertificate{body.From, body.To}
+		past := slices.DeleteFunc(slices.Clone(ca.Past), func(past structs.PastCA) bool { return past.Until <= tx.now })
+		if body.Cross == "" {
+			past = nil
+		} else {
+			past = append(past, structs.PastCA{Certificate: body.From, Cross: body.Cross, Until: body.Until})
+		}
+		ca.Past = past[max(0, len(past)-structs.PastCAsMax):]
+	case structs.KeyDone:
+		ca.Certificates = slices.DeleteFunc(slices.Clone(ca.Certificates), func(c structs.CACertificate) bool { return c.Fingerprint != keys.Current })
+		cluster.CAFingerprint = keys.Current
+	}
+	cluster.CA = &ca
+	tx.putCluster(&cluster)
+	tx.tellRotation(structs.KeyCA, body.Stage, body.To.Fingerprint)
+	return accepted()
+}
+
+func refuseRotation(refusal *structs.Error, kind structs.KeyKind) (structs.ApplyResult, *structs.Error) {
+	if refusal.ID == "state.rotation_other" {
+		return refuse(refusal.Code, refusal.ID, "kind", string(kind))
+	}
+	return structs.ApplyResult{}, refusal
+}
+
+func (tx *txn) tellRotation(kind structs.KeyKind, stage structs.KeyStage, to string) {
+	tx.tell(structs.Event{Topic: topicCluster, ID: "event.cluster.key_" + string(stage)}, "kind", string(kind), "key", shortKey(to), "by", tx.by)
 }
 
 // shortKey is as much of a fingerprint as people compare.

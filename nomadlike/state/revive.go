@@ -67,7 +67,7 @@ func (tx *txn) reviveCluster(revival structs.Revival) {
 	if ok {
 		cluster := *known
 		cluster.RevivedAt = revival.Now
-		cluster.GossipKey = nil // agents keep what they hold: it may be newer than this state
+		cluster.GossipKey, cluster.CA = nil, nil // agents keep what they hold: it may be newer than this state
 		tx.putCluster(&cluster)
 	}
 	tx.tell(event, params...)

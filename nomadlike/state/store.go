@@ -193,6 +193,8 @@ func judgeOf(kind structs.CommandKind) (reader, bool) {
 		return read(applyServerReport), true
 	case structs.CommandKeyRotate:
 		return read(applyKeyRotate), true
+	case structs.CommandCARotate:
+		return read(applyCARotate), true
 	case structs.CommandTokenPut:
 		return read(applyTokenPut), true
 	case structs.CommandTokenDelete:

@@ -41,6 +41,7 @@ const (
 	CommandNodeRemove       CommandKind = 33 // admission, and the leader's sweep for nodes that are down for long
 	CommandServerReport     CommandKind = 34 // leader's sweep: servers that are not well, or are again
 	CommandKeyRotate        CommandKind = 35 // admission begins it, the leader takes it further
+	CommandCARotate         CommandKind = 36 // the same
 )
 
 // Command is one entry of the replicated log. Time, ids and every random

@@ -51,10 +51,15 @@ type KeyRotate struct {
 
 // Keys is what the record says of one kind of key; nil before its first rotation.
 func (c *Cluster) Keys(kind KeyKind) *KeyState {
-	if c == nil || kind != KeyGossip {
+	switch {
+	case c == nil:
 		return nil
+	case kind == KeyGossip:
+		return c.GossipKey
+	case kind == KeyCA && c.CA != nil:
+		return &c.CA.Keys
 	}
-	return c.GossipKey
+	return nil
 }
 
 // Held lists the fingerprints of the keys that an agent is to hold, the one that

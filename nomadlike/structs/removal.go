@@ -35,7 +35,7 @@ type NodeRemove struct {
 
 // TellsTrust reports whether the record says anything that nodes must know.
 func (c *Cluster) TellsTrust() bool {
-	return len(c.RemovedNodes) > 0 || c.GossipKey != nil
+	return len(c.RemovedNodes) > 0 || c.GossipKey != nil || c.CA != nil
 }
 
 // TrustNews is what the leader tells an agent about whom to trust. News that are
@@ -48,6 +48,11 @@ type TrustNews struct {
 	// Gossip are the keys of gossip that the agent is to hold, the one to use
 	// first; nothing leaves it as it is.
 	Gossip [][]byte `json:"gossip,omitempty"`
+
+	// CA are the certificates to trust, that which signs first; nothing leaves it
+	// as it is. PastCA are those of before, for who brings one along.
+	CA     []CACertificate `json:"ca,omitempty"`
+	PastCA []PastCA        `json:"past_ca,omitempty"`
 }
 
 // TrustAck tells that the news are kept, and which keys the agent holds, by
@@ -55,4 +60,5 @@ type TrustNews struct {
 type TrustAck struct {
 	Index  uint64   `json:"index"`
 	Gossip []string `json:"gossip,omitempty"`
+	CA     []string `json:"ca,omitempty"` // of the certificates that it trusts; that first which signed its own
 }

@@ -54,6 +54,9 @@ type Cluster struct {
 
 	// GossipKey is nil until the key is rotated for the first time.
 	GossipKey *KeyState `json:"gossip_key,omitempty" since:"14"`
+
+	// CA is nil until the CA is rotated for the first time.
+	CA *CAState `json:"ca,omitempty" since:"16"`
 }
 
 // Bounds of ServerCondition.

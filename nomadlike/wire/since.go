@@ -33,8 +33,10 @@ func (e *UnknownFieldError) Error() string {
 // OldestProtocol or one before it.
 func kindSince(kind structs.CommandKind) int {
 	switch {
-	case kind > structs.CommandKeyRotate:
+	case kind > structs.CommandCARotate:
 		return ProtocolVersion // who adds a kind says here since when
+	case kind == structs.CommandCARotate:
+		return ProtocolCA
 	case kind == structs.CommandKeyRotate:
 		return ProtocolKeys
 	case kind == structs.CommandServerReport:
