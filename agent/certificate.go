@@ -34,7 +34,7 @@ func (a *Agent) now() time.Time { return a.options.now() }
 // refresh gives a server that comes back after its certificate's end, or near
 // it, a new one: it holds the CA's key and needs nobody for that.
 func (i *identity) refresh(now time.Time, advertise string) error {
-	if i.ca == nil || !i.credentials.Early(now) && now.Before(i.credentials.RenewAt()) {
+	if i.ca() == nil || !i.credentials.Early(now) && now.Before(i.credentials.RenewAt()) {
 		return nil
 	}
 	self := i.credentials.Self
@@ -46,7 +46,7 @@ func (i *identity) refresh(now time.Time, advertise string) error {
 	if err != nil {
 		return err
 	}
-	credentials, err := i.renewed(chain, key)
+	credentials, err := i.renewed(chain, key, nil)
 	if err == nil {
 		i.credentials = credentials
 	}
@@ -60,7 +60,8 @@ func (a *Agent) keepCertificate() { a.everyRenewal(a.ident, a.renew) }
 // everyRenewal stores what renew returns when half of a certificate's life is
 // over, until the agent stops.
 func (a *Agent) everyRenewal(identity *rpc.Identity, renew func(context.Context) (*auth.Credentials, error)) {
-	look := a.options.renewLook
+	look, wake := a.options.renewLook, a.renewals.join(identity).wake
+	identity.SetTrust(a.identity.trust())
 	var retryAt time.Time
 	lapseRetry := lapseRetryFirst
 	for {
@@ -68,21 +69,30 @@ func (a *Agent) everyRenewal(identity *rpc.Identity, renew func(context.Context)
 		if retryAt.After(now.Add(renewRetry)) {
 			retryAt = time.Time{} // the clock went back
 		}
-		due := held.RenewAt()
-		if held.Early(now) {
+		due, stale := held.RenewAt(), a.stale(held)
+		if stale || held.Early(now) {
 			due = now
 		}
 		if retryAt.After(due) {
 			due = retryAt
 		}
 		if wait := due.Sub(now); wait > 0 {
+			followed := held.Trust.Followed()
+			if stale || a.identity.ca() != nil {
+				followed = nil // it is known; a server hears it from the log
+			}
 			timer := time.NewTimer(min(wait, look))
 			select {
 			case <-a.stopping:
 				timer.Stop()
 				return
 			case <-timer.C:
+			case <-wake:
+				retryAt = time.Time{}
+			case <-followed:
+				retryAt = time.Time{}
 			}
+			timer.Stop()
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), renewTimeout)
@@ -90,13 +100,21 @@ func (a *Agent) everyRenewal(identity *rpc.Identity, renew func(context.Context)
 		cancel()
 		if err == nil {
 			identity.Store(credentials)
+			identity.SetTrust(a.identity.trust()) // another may have come meanwhile
 			a.log.Info("certificate renewed", "expires", credentials.ExpiresAt())
 			// A certificate that is due as it comes is of a server whose clock is
 			// far from this one's: another would be no better.
 			retryAt, lapseRetry = a.now().Add(renewRetry), lapseRetryFirst
+			if a.stale(identity.Load()) {
+				retryAt = a.now().Add(caRetry)
+			}
 			continue
 		}
-		if now := a.now(); !held.Over(now) && !held.Early(now) {
+		if now := a.now(); stale && !held.Over(now) {
+			a.log.Warn("there is no certificate of the new CA yet", logkey.Error, err)
+			retryAt = a.now().Add(lapseRetry)
+			lapseRetry = min(2*lapseRetry, lapseRetryMax)
+		} else if !held.Over(now) && !held.Early(now) {
 			a.log.Error("certificate was not renewed", "expires", held.ExpiresAt(), logkey.Error, err)
 			retryAt = a.now().Add(renewRetry)
 		} else {
@@ -163,25 +181,25 @@ func (a *Agent) renew(ctx context.Context) (*auth.Credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.identity.ca != nil {
+	if a.identity.ca() != nil {
 		chain, err := a.identity.sign(csr, held.Self, a.now(), a.config.Advertise)
 		if err != nil {
 			return nil, err
 		}
-		return a.identity.renewed(chain, key)
+		return a.identity.renewed(chain, key, nil)
 	}
-	if now := a.now(); !held.Over(now) && !held.Early(now) {
+	if now := a.now(); !held.Over(now) && !held.Early(now) && !a.replaced(held) {
 		chain, err := a.askRenewal(ctx, csr)
 		if err != nil {
 			return nil, err
 		}
-		return a.identity.renewed(chain, key)
+		return a.identity.renewed(chain, key, nil)
 	}
-	chain, err := a.renewLapsed(ctx, held, csr)
+	renewed, err := a.renewLapsed(ctx, held, csr)
 	if err != nil {
 		return nil, err
 	}
-	return a.identity.renewed(chain, key)
+	return a.identity.renewed([]byte(renewed.Certificate), key, renewed)
 }
 
 func (a *Agent) askRenewal(ctx context.Context, csr []byte) ([]byte, error) {
@@ -203,7 +221,7 @@ func (a *Agent) askRenewal(ctx context.Context, csr []byte) ([]byte, error) {
 // renewLapsed asks servers at their HTTPS door, which wants no certificate. A
 // refusal is final but for a fresh join token, which lets the agent in again
 // as who it was.
-func (a *Agent) renewLapsed(ctx context.Context, held *auth.Credentials, csr []byte) ([]byte, error) {
+func (a *Agent) renewLapsed(ctx context.Context, held *auth.Credentials, csr []byte) (*api.Renewed, error) {
 	proof, err := held.ProveKey(csr)
 	if err != nil {
 		return nil, err
@@ -233,13 +251,13 @@ func (a *Agent) renewLapsed(ctx context.Context, held *auth.Credentials, csr []b
 					CSR: string(csr), Certificate: request.Certificate, Proof: proof,
 				})
 				if err == nil {
-					renewed = &api.Renewed{Certificate: joined.Certificate}
+					renewed = &api.Renewed{Certificate: joined.Certificate, CA: joined.CA, PastCA: joined.PastCA}
 				}
 			}
 		}
 		client.Close()
 		if err == nil {
-			return []byte(renewed.Certificate), nil
+			return renewed, nil
 		}
 		failure = err
 	}

@@ -286,7 +286,7 @@ func TestRenewalBringsNoSecretBack(t *testing.T) {
 		}
 		var both sync.WaitGroup
 		both.Go(func() {
-			if _, err := id.renewed(chain, key); err != nil {
+			if _, err := id.renewed(chain, key, nil); err != nil {
 				t.Error(err)
 			}
 		})

@@ -143,7 +143,7 @@ func metaAttributes(meta map[string]string) map[string]string {
 // needs a client's certificate, since servers let only clients open a
 // session; being a server, the agent can sign it, for its own id.
 func (a *Agent) clientPool() (*rpc.Pool, error) {
-	if a.identity.ca == nil {
+	if a.identity.ca() == nil {
 		return a.pool, nil
 	}
 	credentials, err := a.ownClientCredentials()
@@ -160,9 +160,9 @@ func (a *Agent) clientPool() (*rpc.Pool, error) {
 }
 
 func (a *Agent) ownClientCredentials() (*auth.Credentials, error) {
-	issued, err := a.identity.ca.IssueAgent(auth.Grant{Role: auth.RoleClient, ID: a.ID()}, rand.Reader, a.now())
+	issued, err := a.identity.ca().IssueAgent(auth.Grant{Role: auth.RoleClient, ID: a.ID()}, rand.Reader, a.now())
 	if err != nil {
 		return nil, err
 	}
-	return auth.ParseCredentials(issued.ChainPEM, issued.KeyPEM, a.identity.caPEM)
+	return a.identity.credentialsOf(issued.ChainPEM, issued.KeyPEM)
 }

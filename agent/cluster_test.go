@@ -18,6 +18,7 @@ type cluster struct {
 	servers []*Agent
 	clients []*Agent
 	api     *api.Client // of an administrator
+	token   string      // the administrator's
 }
 
 func text(s string) *string { return &s }
@@ -70,7 +71,8 @@ func startClusterWith(t testing.TB, servers, clients int, testOptions func(testi
 		token, err = anonymous.BootstrapToken(t.Context(), readJoin(t, founder, setupFile))
 		return err == nil
 	})
-	c.api = anonymous.WithToken(token.Secret)
+	c.token = token.Secret
+	c.api = anonymous.WithToken(c.token)
 	eventually.Within(t, time.Minute, "see every node ready", func() bool {
 		nodes, _, err := c.api.Nodes(t.Context(), nil)
 		ready := 0

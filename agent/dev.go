@@ -39,7 +39,7 @@ func (a *Agent) openDevelopment(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	saved := api.Context{Address: "https://" + a.addr, Cluster: a.identity.credentials.Self.Cluster, CA: string(a.identity.caPEM), Token: secret}
+	saved := api.Context{Address: "https://" + a.addr, Cluster: a.identity.credentials.Self.Cluster, CA: string(a.identity.caPEM()), Token: secret}
 	if kept, err := api.KeepContext(dir, saved.Cluster); err != nil {
 		return err
 	} else if kept != "" {
@@ -161,7 +161,7 @@ func (a *Agent) announce() {
 	line("client", joinClient)
 	say("agent.print.setup")
 	fmt.Fprintf(a.options.Out, "  nomadlike token bootstrap -address https://%s -setup-file %s\n", a.addr, filepath.Join(a.config.DataDir, setupFile))
-	say("agent.print.fingerprint", "fingerprint", a.identity.ca.Fingerprint())
+	say("agent.print.fingerprint", "fingerprint", a.identity.ca().Fingerprint())
 }
 
 // reload takes from a new configuration what can change while the agent

@@ -281,7 +281,7 @@ func (w *world) register(t *testing.T, name string) string {
 func TestRenewalWhileRemoved(t *testing.T) {
 	w, m := meddled(t)
 	node := w.register(t, "aside")
-	issued, err := w.agent.identity.ca.IssueAgent(auth.Grant{Role: auth.RoleClient, ID: node}, rand.Reader, time.Now())
+	issued, err := w.agent.identity.ca().IssueAgent(auth.Grant{Role: auth.RoleClient, ID: node}, rand.Reader, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,10 +16,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"nomadlike/internal/filelock"
+	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/structs"
@@ -33,6 +35,7 @@ import (
 //	join-server, join-client   first server only: the join tokens it printed
 //	identity/                  made whole or not at all
 //	    agent.pem  agent-key.pem  ca.pem  gossip.key  gossip-keys.json
+//	    ca-state.json              once the CA was replaced
 //	    ca-key.pem  init.json  servers only
 //	    setup-secret  join-server  join-client  founder   first server only
 //	server/                    of package consensus
@@ -47,6 +50,7 @@ const (
 	agentKeyFile  = "agent-key.pem"
 	caFile        = "ca.pem"
 	caKeyFile     = "ca-key.pem"
+	caStateFile   = "ca-state.json" // what is known of CAs besides: see keptCA
 	gossipKeyFile = "gossip.key"
 	gossipSumFile = "gossip.sum"       // of the key, so that a key which somebody changed is told from the cluster's
 	gossipOldFile = "gossip-keys.json" // keys beside it, in a rotation
@@ -60,12 +64,11 @@ const (
 
 // identity is who an agent is and what it holds of its cluster's secrets.
 type identity struct {
-	dir         string // data directory
-	credentials *auth.Credentials
-	caPEM       []byte
+	dir         string            // data directory
+	credentials *auth.Credentials // as the agent began; Agent.ident has those in use
+	held        atomic.Pointer[authority]
 	gossip      gossipKeys
 
-	ca      *auth.CA             // servers only
 	init    *structs.ClusterInit // servers only: the cluster's record for the log
 	founder bool                 // this server made the cluster
 
@@ -78,7 +81,22 @@ type identity struct {
 // taken: it could claim the address of a server.
 func (i *identity) sign(csrPEM []byte, who auth.Identity, now time.Time, address string) ([]byte, error) {
 	grant := auth.Grant{Role: who.Role, ID: who.ID, IPs: certIPs(address)}
-	return i.ca.SignCSR(csrPEM, grant, rand.Reader, now)
+	held := i.held.Load()
+	chain, err := held.ca.SignCSR(csrPEM, grant, rand.Reader, now)
+	if err == nil && who.Role == auth.RoleServer {
+		chain = append(chain, held.shown(structs.At(now))...)
+	}
+	return chain, err
+}
+
+// credentialsOf are an agent's certificate and key, with what is trusted here.
+func (i *identity) credentialsOf(chainPEM, keyPEM []byte) (*auth.Credentials, error) {
+	held := i.held.Load()
+	credentials, err := auth.ParseCredentials(chainPEM, keyPEM, held.caPEM)
+	if err == nil {
+		credentials.Trust = held.trust
+	}
+	return credentials, err
 }
 
 func (i *identity) role() auth.Role { return i.credentials.Self.Role }
@@ -136,10 +154,15 @@ func readIdentity(dir, base string) (*identity, error) {
 		files[name] = data
 	}
 	var err error
-	id.caPEM = files[caFile]
-	if id.credentials, err = auth.ParseCredentials(files[agentFile], files[agentKeyFile], id.caPEM); err != nil {
+	if id.credentials, err = auth.ParseCredentials(files[agentFile], files[agentKeyFile], files[caFile]); err != nil {
 		return nil, err
 	}
+	held, err := readAuthority(base, id.credentials.Self.Cluster, files[caFile], id.role() == auth.RoleServer)
+	if err != nil {
+		return nil, err
+	}
+	id.held.Store(held)
+	id.credentials.Trust = held.trust
 	key, err := parseGossipKey(strings.TrimSpace(string(files[gossipKeyFile])))
 	if err != nil {
 		return nil, err
@@ -157,13 +180,6 @@ func readIdentity(dir, base string) (*identity, error) {
 	}
 	if id.role() != auth.RoleServer {
 		return id, nil
-	}
-	caKey, err := os.ReadFile(filepath.Join(base, caKeyFile))
-	if err != nil {
-		return nil, err
-	}
-	if id.ca, err = auth.ParseCA(id.caPEM, caKey, id.credentials.Self.Cluster); err != nil {
-		return nil, err
 	}
 	data, err := os.ReadFile(filepath.Join(base, initFile))
 	if err != nil {
@@ -202,8 +218,8 @@ func (i *identity) check(config Config) error {
 		return structs.NewError(structs.CodeConflict, "agent.refuse.role", "dir", i.dir, "have", i.role(), "want", want)
 	}
 	if pin := config.JoinToken.Fingerprint; pin != "" {
-		ours := auth.Fingerprint(i.credentials.Trust.Certificates()[0])
-		if pin != ours {
+		if held := i.held.Load(); !held.knows(pin) {
+			ours := auth.Fingerprint(held.trust.Certificates()[0])
 			return structs.NewError(structs.CodeConflict, "agent.refuse.cluster", "dir", i.dir, "have", ours[:16], "want", pin[:16])
 		}
 	}
@@ -423,25 +439,46 @@ func randomHex() string {
 	return hex.EncodeToString(bits[:])
 }
 
-// renewed keeps a new certificate, in memory and on disk.
-func (i *identity) renewed(chainPEM, keyPEM []byte) (*auth.Credentials, error) {
-	credentials, err := auth.ParseCredentials(chainPEM, keyPEM, i.caPEM)
-	if err != nil {
-		return nil, err
-	}
-	if credentials.Self != i.credentials.Self {
-		return nil, fmt.Errorf("keep renewed certificate: it is of %s", credentials.Self)
-	}
+// renewed keeps a new certificate, in memory and on disk. With door, the
+// answer to a node that was away, come the CAs that it trusts from now on.
+func (i *identity) renewed(chainPEM, keyPEM []byte, door *api.Renewed) (*auth.Credentials, error) {
 	// Key and certificate are two files; a crash between them would leave a
 	// pair that does not fit, so the whole directory is made anew.
 	i.gossip.mu.Lock() // it changes files there, too
 	defer i.gossip.mu.Unlock()
+	held := i.held.Load()
+	if door != nil && door.CA != "" && held.ca == nil && door.CA != string(held.caPEM) {
+		trust, err := auth.NewTrust(held.trust.Cluster, []byte(door.CA))
+		if err != nil {
+			return nil, fmt.Errorf("keep renewed certificate: %w", err)
+		}
+		held = &authority{caPEM: []byte(door.CA), trust: trust, kept: held.kept}
+		held.kept.Past = door.PastCA
+	}
+	credentials, err := auth.ParseCredentials(chainPEM, keyPEM, held.caPEM)
+	if err != nil {
+		return nil, err
+	}
+	credentials.Trust = held.trust
+	if held.trust.Issuer(credentials.Certificate.Leaf) == nil {
+		return nil, errors.New("keep renewed certificate: it is of a CA that is not trusted")
+	}
+	if credentials.Self != i.credentials.Self {
+		return nil, fmt.Errorf("keep renewed certificate: it is of %s", credentials.Self)
+	}
 	files, err := i.files()
 	if err != nil {
 		return nil, fmt.Errorf("keep renewed certificate: %w", err)
 	}
-	files[agentFile], files[agentKeyFile] = chainPEM, keyPEM
-	return credentials, files.exchange(i.dir)
+	files[agentFile], files[agentKeyFile], files[caFile] = chainPEM, keyPEM, held.caPEM
+	if files[caStateFile], err = json.Marshal(held.kept); err != nil {
+		return nil, fmt.Errorf("keep renewed certificate: %w", err)
+	}
+	if err := files.exchange(i.dir); err != nil {
+		return nil, err
+	}
+	i.held.Store(held)
+	return credentials, nil
 }
 
 // exchange replaces the identity directory in one step (renameat2 with

@@ -76,7 +76,7 @@ func (i *impostor) listen(raw net.Conn, certificate tls.Certificate) {
 func TestNodesCertificateIsToldNothing(t *testing.T) {
 	c := startCluster(t, 1, 1)
 	server, node := c.servers[0], c.clients[0]
-	fingerprint := server.identity.ca.Fingerprint()
+	fingerprint := server.identity.ca().Fingerprint()
 	admin, err := c.api.CreateToken(t.Context(), api.TokenRequest{Role: "admin"})
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func joinAtAddress(t *testing.T, settings Settings, token, addr string) error {
 func TestRaftAsksForTheServerItMeans(t *testing.T) {
 	c := startCluster(t, 1, 0)
 	server := c.servers[0]
-	issued, err := server.identity.ca.IssueAgent(auth.Grant{Role: auth.RoleServer, ID: strings.Repeat("d", 32)}, rand.Reader, time.Now())
+	issued, err := server.identity.ca().IssueAgent(auth.Grant{Role: auth.RoleServer, ID: strings.Repeat("d", 32)}, rand.Reader, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

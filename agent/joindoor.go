@@ -25,12 +25,13 @@ func (s *site) letIn(r *request) error {
 	if err != nil {
 		return err
 	}
+	held := s.identity.held.Load()
 	out := api.Joined{
 		Certificate: string(chain), GossipKey: encodeGossipKey(s.identity.gossip.primary()),
-		Servers: s.gossipServers(),
+		Servers: s.gossipServers(), CA: string(held.caPEM), PastCA: held.kept.Past,
 	}
 	if role == auth.RoleServer {
-		key, err := s.identity.ca.KeyPEM()
+		key, err := held.ca.KeyPEM()
 		if err != nil {
 			return err
 		}
@@ -177,7 +178,7 @@ func (s *site) createJoinToken(r *request) error {
 	case uses < auth.JoinUsesUnlimited || uses > joinUsesMax:
 		return structs.NewError(structs.CodeInvalid, "agent.uses", "uses", body.Uses, "max", joinUsesMax)
 	}
-	token, stored, err := auth.GenerateJoinToken(s.identity.ca.Fingerprint(), s.addr, auth.Role(body.Role), uses, ttl, s.rand, s.now())
+	token, stored, err := auth.GenerateJoinToken(s.identity.ca().Fingerprint(), s.addr, auth.Role(body.Role), uses, ttl, s.rand, s.now())
 	if err != nil {
 		return err
 	}

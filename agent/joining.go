@@ -111,6 +111,9 @@ func joinAt(ctx context.Context, config Config, addr string) (*identity, []strin
 	if err != nil {
 		return nil, nil, err
 	}
+	if joined.CA != "" { // all that are trusted while one takes another's place
+		caPEM = []byte(joined.CA)
+	}
 	id, err := keepJoined(config.DataDir, joined, caPEM, key, auth.Identity{Cluster: trust.Cluster, Role: role, ID: agentID})
 	return id, joined.Servers, err
 }
@@ -131,6 +134,9 @@ func keepJoined(dir string, joined *api.Joined, caPEM, keyPEM []byte, want auth.
 	files := identityFiles{
 		agentFile: []byte(joined.Certificate), agentKeyFile: keyPEM, caFile: caPEM,
 		gossipKeyFile: []byte(encodeGossipKey(gossipKey) + "\n"),
+	}
+	if files[caStateFile], err = json.Marshal(keptCA{Past: joined.PastCA}); err != nil {
+		return nil, fmt.Errorf("encode CAs of before: %w", err)
 	}
 	if want.Role == auth.RoleServer {
 		if joined.Init == nil {

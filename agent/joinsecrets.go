@@ -74,7 +74,7 @@ func (i *identity) renewJoins(addr string, now time.Time) error {
 		if stored != nil && stored.ExpiresAt.Time().After(now) && stored.UsesLeft != 0 {
 			continue
 		}
-		token, made, err := auth.GenerateJoinToken(i.ca.Fingerprint(), addr, role, printedUses(role), printedJoinTTL, rand.Reader, now)
+		token, made, err := auth.GenerateJoinToken(i.ca().Fingerprint(), addr, role, printedUses(role), printedJoinTTL, rand.Reader, now)
 		if err != nil {
 			return err
 		}

@@ -155,13 +155,16 @@ func (a *Agent) takeTrust(news *structs.TrustNews) (*structs.TrustAck, error) {
 			return nil, err
 		}
 		a.shutOut(fresh, 0)
+		if err := a.takeCA(caNews{news.CA, news.PastCA, news.Index, news.RevivedAt}); err != nil {
+			return nil, err
+		}
 		if len(news.Gossip) > 0 {
 			if err := a.identity.takeGossip(news.Gossip, news.Index, news.RevivedAt, a.gossip.SetKeys); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return &structs.TrustAck{Index: news.Index, Gossip: a.identity.gossip.fingerprints()}, nil
+	return &structs.TrustAck{Index: news.Index, Gossip: a.identity.gossip.fingerprints(), CA: a.ownCAs()}, nil
 }
 
 // teller is the leader's memory of what it has told which agent.
@@ -176,7 +179,7 @@ type teller struct {
 type toldAgent struct {
 	index, incarnation uint64
 	asking             bool
-	gossip             []string // the keys that it holds, by its own word
+	gossip, cas        []string // the keys that it holds and the CAs that it trusts, by its own word
 }
 
 // tellTrust tells every agent that can be reached, and was not told yet, what
@@ -194,7 +197,7 @@ func (a *Agent) tellTrust(ctx context.Context) {
 
 func (a *Agent) tell(ctx context.Context, cluster *structs.Cluster, audience []trusted) {
 	news, whole := a.trustNews(cluster)
-	names := cluster.Keys(structs.KeyGossip).Held()
+	names, cas := cluster.Keys(structs.KeyGossip).Held(), cluster.Keys(structs.KeyCA).Held()
 	a.teller.mu.Lock()
 	defer a.teller.mu.Unlock()
 	if a.teller.mu.told == nil {
@@ -203,11 +206,11 @@ func (a *Agent) tell(ctx context.Context, cluster *structs.Cluster, audience []t
 	for _, agent := range audience {
 		target, incarnation := agent.target, agent.incarnation
 		if target.ID == a.ID() {
-			a.teller.mu.told[a.ID()] = toldAgent{gossip: a.identity.gossip.fingerprints()}
+			a.teller.mu.told[a.ID()] = toldAgent{gossip: a.identity.gossip.fingerprints(), cas: a.ownCAs()}
 			continue
 		}
 		told := a.teller.mu.told[target.ID]
-		if told.asking || told.index == news.Index && told.incarnation == incarnation || target.Role == auth.RoleServer && names == nil {
+		if told.asking || told.index == news.Index && told.incarnation == incarnation || target.Role == auth.RoleServer && names == nil && cas == nil {
 			continue
 		}
 		select {
@@ -222,12 +225,12 @@ func (a *Agent) tell(ctx context.Context, cluster *structs.Cluster, audience []t
 			a.teller.mu.Lock()
 			defer a.teller.mu.Unlock()
 			if told.incarnation != incarnation {
-				told.gossip = nil // of a process that is gone
+				told.gossip, told.cas = nil, nil // of a process that is gone
 			}
-			told := toldAgent{incarnation: incarnation, gossip: told.gossip}
+			told := toldAgent{incarnation: incarnation, gossip: told.gossip, cas: told.cas}
 			if err == nil {
-				told.gossip = ack.Gossip
-				if whole && (names == nil || slices.Equal(ack.Gossip, names)) {
+				told.gossip, told.cas = ack.Gossip, ack.CA
+				if whole && (names == nil || slices.Equal(ack.Gossip, names)) && (cas == nil || slices.Equal(ack.CA, cas)) {
 					told.index = news.Index
 				}
 			}

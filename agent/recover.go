@@ -185,7 +185,7 @@ func (r *recovery) newIdentity(serverID string) error {
 	if host, _, err := net.SplitHostPort(r.Addr); err == nil {
 		grant.IPs = certIPs(host)
 	}
-	issued, err := r.id.ca.IssueAgent(grant, rand.Reader, r.Now)
+	issued, err := r.id.ca().IssueAgent(grant, rand.Reader, r.Now)
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,11 @@ func (s *site) renewLapsed(r *request) error {
 	if _, err := auth.ParseCSR([]byte(body.CSR)); err != nil {
 		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
 	}
-	trust := s.identity.credentials.Trust
-	who, ended, err := trust.VerifyLapsed([]byte(body.Certificate), []byte(body.CSR), body.Proof,
+	proofs, err := s.identity.held.Load().proofs(structs.At(s.now()))
+	if err != nil {
+		return fmt.Errorf("read CAs of before: %w", err)
+	}
+	who, ended, err := proofs.VerifyLapsed([]byte(body.Certificate), []byte(body.CSR), body.Proof,
 		auth.Expect{Role: auth.RoleClient}, s.lapseGrace, s.now())
 	switch {
 	case errors.Is(err, auth.ErrExpired):
@@ -47,7 +50,8 @@ func (s *site) renewLapsed(r *request) error {
 		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
 	}
 	s.log.Info("lapsed certificate renewed", "id", who.ID, "expired", ended, logkey.Addr, peerKey(r.RemoteAddr))
-	return r.reply(api.Renewed{Certificate: string(chain)})
+	held := s.identity.held.Load()
+	return r.reply(api.Renewed{Certificate: string(chain), CA: string(held.caPEM), PastCA: held.kept.Past})
 }
 
 // isWho reports whether a joiner holds the key of a certificate that this
@@ -56,7 +60,11 @@ func (s *site) isWho(body *api.JoinRequest, id auth.Identity) bool {
 	if body.Certificate == "" {
 		return false
 	}
-	who, _, err := s.identity.credentials.Trust.VerifyLapsed([]byte(body.Certificate), []byte(body.CSR), body.Proof,
+	proofs, err := s.identity.held.Load().proofs(structs.At(s.now()))
+	if err != nil {
+		return false
+	}
+	who, _, err := proofs.VerifyLapsed([]byte(body.Certificate), []byte(body.CSR), body.Proof,
 		auth.Expect{Role: id.Role, ID: id.ID}, -1, s.now())
 	return err == nil && who == id
 }

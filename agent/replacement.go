@@ -55,7 +55,7 @@ func replace(ctx context.Context, config Config, log *slog.Logger, now time.Time
 	}
 	defer unlock()
 	id, err := loadIdentity(config.DataDir)
-	if err != nil || id == nil || id.ca == nil {
+	if err != nil || id == nil || id.ca() == nil {
 		return errors.Join(err, errors.New("replace server: it has no identity of a server"))
 	}
 	where, err := leaderSeen(ctx, config.DataDir, id)
@@ -90,7 +90,7 @@ func leaderSeen(ctx context.Context, dataDir string, id *identity) (addr string,
 			if one.ID == id.credentials.Self.ID || one.RPCAddr == "" {
 				continue
 			}
-			if last = hasLeader(ctx, one.RPCAddr, id.caPEM); last == nil {
+			if last = hasLeader(ctx, one.RPCAddr, id.caPEM()); last == nil {
 				return one.RPCAddr, nil
 			}
 		}
@@ -131,7 +131,7 @@ func (i *identity) becomeAnother(config Config, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	issued, err := i.ca.IssueAgent(auth.Grant{Role: auth.RoleServer, ID: made.ServerID, DNSNames: []string{config.Name}, IPs: certIPs(config.Advertise)}, rand.Reader, now)
+	issued, err := i.ca().IssueAgent(auth.Grant{Role: auth.RoleServer, ID: made.ServerID, DNSNames: []string{config.Name}, IPs: certIPs(config.Advertise)}, rand.Reader, now)
 	if err != nil {
 		return err
 	}

@@ -123,6 +123,7 @@ func TestDamagedServerWaitsForALeader(t *testing.T) {
 	eventually.Within(t, time.Minute, "have three voters", func() bool { return len(voters(c.servers[2])) == 3 })
 	config := damageLog(t, c, 0)
 	stopAgent(t, c.servers[1])
+	eventually.Within(t, time.Minute, "have no leader", func() bool { return c.servers[2].raft.LeaderID() == "" })
 	before := tree(t, filepath.Join(config.DataDir, identityDir))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()

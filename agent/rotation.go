@@ -21,7 +21,7 @@ const (
 	keyTimeout = 3 * time.Second // of one exchange about keys
 )
 
-// followKeys has a server hold the keys of gossip that the log names. It asks the
+// followKeys has a server hold the keys that the log names. It asks the
 // other servers for one that it does not know: it was away when it was offered.
 func (a *Agent) followKeys() {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -41,7 +41,7 @@ func (a *Agent) followKeys() {
 			}
 			cluster := snapshot.Cluster()
 			if err := a.holdKeys(ctx, cluster); err != nil {
-				a.log.Warn("key of gossip is not here yet", logkey.Error, err)
+				a.log.Warn("a key that the cluster uses is not here yet", logkey.Error, err)
 				timer := time.NewTimer(keyRetry)
 				select {
 				case <-ctx.Done():
@@ -56,8 +56,11 @@ func (a *Agent) followKeys() {
 	})
 }
 
-// holdKeys takes the keys of gossip that a record of the cluster names.
+// holdKeys takes the keys of gossip and the CAs that a record of the cluster names.
 func (a *Agent) holdKeys(ctx context.Context, cluster *structs.Cluster) error {
+	if err := a.holdCA(ctx, cluster); err != nil {
+		return err
+	}
 	names := cluster.Keys(structs.KeyGossip).Held()
 	if names == nil {
 		return nil
@@ -164,6 +167,9 @@ func (a *Agent) newGossipKey(ctx context.Context) (fingerprint string, err error
 // all that the record says: this server may not hold a key yet.
 func (a *Agent) trustNews(cluster *structs.Cluster) (news *structs.TrustNews, whole bool) {
 	news = &structs.TrustNews{Index: cluster.ModifyIndex, RevivedAt: cluster.RevivedAt, Removed: removedNodeIDs(cluster)}
+	if cluster.CA != nil {
+		news.CA, news.PastCA = cluster.CA.Trusted(), cluster.CA.Past
+	}
 	for _, name := range cluster.Keys(structs.KeyGossip).Held() {
 		key := a.identity.gossip.find(name)
 		if key == nil {
@@ -213,29 +219,49 @@ func (a *Agent) audience(snapshot *state.Snapshot) []trusted {
 // driveRotation takes a rotation to its next stage when every agent that is alive
 // has said that it has done what this one asks.
 func (a *Agent) driveRotation(ctx context.Context, cluster *structs.Cluster, audience []trusted) {
-	keys := cluster.Keys(structs.KeyGossip)
-	if keys == nil || keys.Rotation == nil {
-		return
+	for _, kind := range []structs.KeyKind{structs.KeyGossip, structs.KeyCA} {
+		keys := cluster.Keys(kind)
+		if keys == nil || keys.Rotation == nil {
+			continue
+		}
+		next, _ := keys.Rotation.Next(a.teller.holders(kind, audience))
+		if next == "" {
+			continue
+		}
+		command, body := structs.CommandKeyRotate, any(structs.KeyRotate{Kind: kind, Stage: next, From: keys.Rotation.From, To: keys.Rotation.To})
+		if kind == structs.KeyCA {
+			command, body = structs.CommandCARotate, structs.CARotate{Stage: next,
+				From: structs.CACertificate{Fingerprint: keys.Rotation.From}, To: structs.CACertificate{Fingerprint: keys.Rotation.To}}
+		}
+		if _, _, err := a.server.Submit(ctx, command, a.ID(), body); err != nil && ctx.Err() == nil {
+			a.log.Warn("rotation of keys does not go on", "kind", string(kind), "stage", string(next), logkey.Error, err)
+		}
 	}
-	next, _ := keys.Rotation.Next(a.teller.holders(audience))
-	if next == "" {
-		return
+}
+
+// awaited reports whether a rotation waits for an agent: for all that are alive,
+// and with the CA for every server, since one that was away would be shut out.
+func (t trusted) awaited(kind structs.KeyKind) bool {
+	return t.alive || kind == structs.KeyCA && t.target.Role == auth.RoleServer
+}
+
+// of are the fingerprints of one kind.
+func (t toldAgent) of(kind structs.KeyKind) []string {
+	if kind == structs.KeyCA {
+		return t.cas
 	}
-	body := structs.KeyRotate{Kind: structs.KeyGossip, Stage: next, From: keys.Rotation.From, To: keys.Rotation.To}
-	if _, _, err := a.server.Submit(ctx, structs.CommandKeyRotate, a.ID(), body); err != nil && ctx.Err() == nil {
-		a.log.Warn("rotation of keys does not go on", "stage", string(next), logkey.Error, err)
-	}
+	return t.gossip
 }
 
 // holders are the agents that a rotation waits for, with the keys that they said
 // they hold.
-func (t *teller) holders(audience []trusted) []structs.KeyHolder {
+func (t *teller) holders(kind structs.KeyKind, audience []trusted) []structs.KeyHolder {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []structs.KeyHolder
 	for _, agent := range audience {
-		if agent.alive {
-			all = append(all, structs.KeyHolder{Name: agent.name, Keys: slices.Clone(t.mu.told[agent.target.ID].gossip)})
+		if agent.awaited(kind) {
+			all = append(all, structs.KeyHolder{Name: agent.name, Keys: slices.Clone(t.mu.told[agent.target.ID].of(kind))})
 		}
 	}
 	return all

@@ -75,11 +75,11 @@ func TestGossipKeyIsRotated(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-victim.Failed()
-	begun, err := c.api.RotateKeys(t.Context(), structs.KeyGossip)
+	begun, err := c.api.RotateKeys(t.Context(), structs.KeyGossip, false)
 	if err != nil || begun.Rotation == nil {
 		t.Fatalf("rotate %+v %v", begun, err)
 	}
-	again, err := c.api.RotateKeys(t.Context(), structs.KeyGossip) // goes on with the first
+	again, err := c.api.RotateKeys(t.Context(), structs.KeyGossip, false) // goes on with the first
 	if err != nil || again.Rotation != nil && again.Rotation.To != begun.Rotation.To || again.Rotation == nil && again.Current != begun.Rotation.To {
 		t.Fatalf("rotate again %+v %v", again, err)
 	}
@@ -174,7 +174,7 @@ func TestGossipKeyReachesWhoWasAway(t *testing.T) {
 	var begun *api.Keys
 	eventually.Within(t, time.Minute, "begin", func() bool {
 		var err error
-		begun, err = admin.RotateKeys(t.Context(), structs.KeyGossip)
+		begun, err = admin.RotateKeys(t.Context(), structs.KeyGossip, false)
 		return err == nil && begun.Rotation != nil
 	})
 	// The leader ends in the middle, and the next one goes on.
@@ -186,7 +186,7 @@ func TestGossipKeyReachesWhoWasAway(t *testing.T) {
 	var second *api.Keys
 	eventually.Within(t, time.Minute, "begin again at another leader", func() bool {
 		var err error
-		second, err = admin.RotateKeys(t.Context(), structs.KeyGossip)
+		second, err = admin.RotateKeys(t.Context(), structs.KeyGossip, false)
 		return err == nil
 	})
 	to := second.Current
@@ -278,7 +278,7 @@ func TestRotationWaitsForUpgrades(t *testing.T) {
 	eventually.Within(t, time.Minute, "hear of the old version", func() bool {
 		return c.servers[0].gossip.View(c.clients[0].ID()).Meta.Protocol == old.Protocol
 	})
-	_, err := c.api.RotateKeys(t.Context(), structs.KeyGossip)
+	_, err := c.api.RotateKeys(t.Context(), structs.KeyGossip, false)
 	var told *structs.Error
 	if !errors.As(err, &told) || told.ID != "agent.rotation_old" || told.Params["name"] != "client-0" {
 		t.Errorf("began with an old node: %v", err)
@@ -287,7 +287,7 @@ func TestRotationWaitsForUpgrades(t *testing.T) {
 	if err != nil || keys.Rotation != nil || !keys.Settled {
 		t.Errorf("keys %+v %v", keys, err)
 	}
-	if _, err := c.api.Keys(t.Context(), "ca"); structs.CodeOf(err) != structs.CodeNotFound {
+	if _, err := c.api.Keys(t.Context(), "tls"); structs.CodeOf(err) != structs.CodeNotFound {
 		t.Errorf("a kind of key that is not rotated: %v", err)
 	}
 }

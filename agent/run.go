@@ -107,6 +107,7 @@ type Agent struct {
 	addr     string // host:port under which others reach this agent
 	identity *identity
 	ident    *rpc.Identity
+	renewals renewals
 	mux      *rpc.Mux
 	rpc      *rpc.Server
 	pool     *rpc.Pool
@@ -251,7 +252,7 @@ func (a *Agent) Addr() string { return a.addr }
 func (a *Agent) ID() string { return a.identity.credentials.Self.ID }
 
 // CA is the cluster's CA certificate, PEM.
-func (a *Agent) CA() []byte { return a.identity.caPEM }
+func (a *Agent) CA() []byte { return a.identity.caPEM() }
 
 // DataDir is where the agent keeps its files.
 func (a *Agent) DataDir() string { return a.config.DataDir }
@@ -424,6 +425,7 @@ func (a *Agent) openServer(context.Context) error {
 	a.rpc.Report(a.condition)
 	a.followRemovals()
 	a.registerKeys()
+	a.registerCAKeys()
 	a.followKeys()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
 		return a.bootstrap()

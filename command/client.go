@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"nomadlike/nomadlike/api"
@@ -38,11 +39,31 @@ func (env *Env) connect(flags connectionFlags) (*api.Client, error) {
 	}
 	if pem != nil {
 		config.CAPEM = pem
+	} else if remembered.CA != "" {
+		config.LearnCA = env.learnCA(remembered)
 	}
 	if len(config.CAPEM) == 0 {
 		return nil, structs.NewError(structs.CodeInvalid, "cli.no_ca")
 	}
 	return api.New(config)
+}
+
+// learnCA remembers the CA that took the place of the one that the context has:
+// the way to it is shown for a while only.
+func (env *Env) learnCA(remembered api.Context) func([]byte) {
+	var once sync.Once
+	return func(caPEM []byte) {
+		once.Do(func() {
+			now, err := env.loadContext()
+			if err == nil && now.CA == remembered.CA { // nobody signed in elsewhere meanwhile
+				now.CA = string(caPEM)
+				_, err = env.saveContext(now)
+			}
+			if err != nil {
+				fmt.Fprintln(env.Stderr, env.text("cli.ca_not_kept", "problem", rootCause(err)))
+			}
+		})
+	}
 }
 
 // caFile reads the CA that a flag or the environment names; nil without one.

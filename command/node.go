@@ -224,7 +224,7 @@ func nodeRemove(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		if *rotate {
 			fmt.Fprintln(env.Stderr, env.text("cli.node.removed", "node", safe(id)))
-			return env.rotate(client, structs.KeyGossip, output, false)
+			return env.rotate(client, structs.KeyGossip, false, output, false)
 		}
 		return env.show(output, changed, func() {
 			fmt.Fprintln(env.Stdout, env.text("cli.node.removed", "node", safe(id)))

@@ -448,14 +448,19 @@ type RenewRequest struct {
 
 // Renewed is the new certificate.
 type Renewed struct {
-	Certificate string `json:"certificate"` // PEM, the agent's own and the CA's
+	Certificate string `json:"certificate"`  // PEM, the agent's own and the CA's
+	CA          string `json:"ca,omitempty"` // PEM, what to trust from now on, that which signs first
+	// PastCA are the CAs of before that lead there.
+	PastCA []structs.PastCA `json:"past_ca,omitempty"`
 }
 
 // Joined lets the agent in. CAKey and Init are given to servers only.
 type Joined struct {
-	Certificate string               `json:"certificate"` // PEM, the agent's own and the CA's
-	GossipKey   string               `json:"gossip_key"`  // base64
-	Servers     []string             `json:"servers"`     // host:port of gossip
+	Certificate string               `json:"certificate"`       // PEM, the agent's own and the CA's
+	GossipKey   string               `json:"gossip_key"`        // base64
+	Servers     []string             `json:"servers"`           // host:port of gossip
+	CA          string               `json:"ca,omitempty"`      // PEM, what to trust, that which signs first
+	PastCA      []structs.PastCA     `json:"past_ca,omitempty"` // CAs of before that lead there
 	CAKey       string               `json:"ca_key,omitempty"`
 	Init        *structs.ClusterInit `json:"init,omitempty"`
 }

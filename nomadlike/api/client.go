@@ -51,6 +51,10 @@ type Config struct {
 	// CAFingerprint is the SHA-256 of the CA certificate in hexadecimal,
 	// for the first contact with a cluster.
 	CAFingerprint string
+	// LearnCA, if set, is called with the CA, as PEM, that took the place of
+	// CAPEM: whoever remembers that one should remember this one instead. Any
+	// goroutine may call it, any number of times.
+	LearnCA func(caPEM []byte)
 	// Language is sent as Accept-Language; empty means English.
 	Language string
 	// RetryFor is how long requests that are safe to repeat are repeated
@@ -91,7 +95,7 @@ func New(config Config) (*Client, error) {
 	if client.http != nil {
 		return client, nil
 	}
-	tlsConfig, err := clientTLS(config.CAPEM, config.CAFingerprint)
+	tlsConfig, err := clientTLS(config.CAPEM, config.CAFingerprint, config.LearnCA)
 	if err != nil {
 		return nil, err
 	}

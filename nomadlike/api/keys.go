@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -15,6 +16,13 @@ type Keys struct {
 	Settled  bool         `json:"settled"`            // no rotation is under way, and every agent that is alive holds the current key alone
 	Waiting  []string     `json:"waiting"`            // names of agents that have not done what the stage asks
 	Agents   []KeyAgent   `json:"agents"`
+	Past     []PastCA     `json:"past,omitempty"` // CAs of before that are still followed, oldest first
+}
+
+// PastCA is a CA of before: who trusts it alone follows it to the present one.
+type PastCA struct {
+	Fingerprint string           `json:"fingerprint"`
+	Until       structs.UnixNano `json:"until"`
 }
 
 // KeyRotation is a replacement that is under way.
@@ -30,11 +38,13 @@ type KeyRotation struct {
 // KeyAgent is an agent with the keys that it says it holds, the one that it uses
 // first.
 type KeyAgent struct {
-	ID    string   `json:"id"`
-	Name  string   `json:"name"`
-	Role  string   `json:"role"`
-	Alive bool     `json:"alive"` // a rotation waits for it
-	Keys  []string `json:"keys"`
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Role  string `json:"role"`
+	Alive bool   `json:"alive"`
+	// Awaited: a rotation waits for it.
+	Awaited bool     `json:"awaited"`
+	Keys    []string `json:"keys"`
 }
 
 // Keys tells who holds which keys of a kind.
@@ -48,9 +58,15 @@ func (c *Client) Keys(ctx context.Context, kind structs.KeyKind) (*Keys, error) 
 
 // RotateKeys begins to replace a key of a kind by a new one. While that is under
 // way it only tells how far it is; servers go on with it by themselves.
-func (c *Client) RotateKeys(ctx context.Context, kind structs.KeyKind) (*Keys, error) {
-	out := new(Keys)
-	_, err := c.do(ctx, call{method: http.MethodPost, path: join("v1", "operator", "keys", string(kind), "rotate")}, out)
+//
+// With revoke, for a CA whose key may be in other hands, nobody follows from it to
+// the new one, and its certificates renew nothing.
+func (c *Client) RotateKeys(ctx context.Context, kind structs.KeyKind, revoke bool) (*Keys, error) {
+	out, query := new(Keys), url.Values{}
+	if revoke {
+		query.Set("revoke", "true")
+	}
+	_, err := c.do(ctx, call{method: http.MethodPost, path: join("v1", "operator", "keys", string(kind), "rotate"), query: query}, out)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -28,7 +27,7 @@ func (e *untrustedError) Unwrap() error { return e.cause }
 // proves: it is its certificate, not its address, so that address changes
 // need no new certificates and no name is trusted because of a resolver. A
 // node's certificate is of the same CA and is refused.
-func clientTLS(caPEM []byte, fingerprint string) (*tls.Config, error) {
+func clientTLS(caPEM []byte, fingerprint string, learn func(caPEM []byte)) (*tls.Config, error) {
 	if len(caPEM) == 0 {
 		return pinnedTLS(fingerprint, func(*x509.Certificate, auth.Identity) {})
 	}
@@ -36,7 +35,10 @@ func clientTLS(caPEM []byte, fingerprint string) (*tls.Config, error) {
 	if err != nil {
 		return nil, structs.NewError(structs.CodeInvalid, "api.bad_ca").Because(err)
 	}
-	return tellUntrusted(auth.CLITLS(trust, time.Now)), nil
+	if learn == nil {
+		return tellUntrusted(auth.CLITLS(trust, time.Now)), nil
+	}
+	return tellUntrusted(auth.LearningTLS(trust, time.Now, func(ca *x509.Certificate) { learn(auth.CertificatePEM(ca)) })), nil
 }
 
 // pinnedTLS knows of the cluster only its CA's fingerprint.
@@ -78,8 +80,8 @@ func refusedPeer(host string, err error) error {
 }
 
 // FetchCA connects to address (host:port), checks that a server answers whose
-// CA has the fingerprint, and returns that CA as PEM: what a person's first
-// login keeps.
+// CA has the fingerprint, or followed one that has, and returns the present CA as
+// PEM: what a person's first login keeps.
 func FetchCA(ctx context.Context, address, fingerprint string) ([]byte, error) {
 	base, err := parseAddress(address)
 	if err != nil {
@@ -102,5 +104,5 @@ func FetchCA(ctx context.Context, address, fingerprint string) ([]byte, error) {
 	if err := conn.Close(); err != nil {
 		return nil, fmt.Errorf("close connection to %s: %w", base.Host, err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: found.Raw}), nil
+	return auth.CertificatePEM(found), nil
 }

@@ -32,6 +32,21 @@ func (i *Identity) Store(credentials *auth.Credentials) {
 	i.current.Store(credentials)
 }
 
+// SetTrust replaces what the credentials trust, whichever they are by now.
+func (i *Identity) SetTrust(trust *auth.Trust) {
+	for {
+		held := i.current.Load()
+		if held.Trust == trust {
+			return
+		}
+		after := *held
+		after.Trust = trust
+		if i.current.CompareAndSwap(held, &after) {
+			return
+		}
+	}
+}
+
 // Self is who this agent is.
 func (i *Identity) Self() auth.Identity { return i.Load().Self }
 

@@ -241,6 +241,21 @@ func (c *connLimits) disconnect(peer auth.Identity) int {
 	return len(conns)
 }
 
+// disconnectAll closes the connections of all agents.
+func (c *connLimits) disconnectAll() int {
+	c.mu.Lock()
+	var peers []auth.Identity
+	for peer := range c.mu.byPeer {
+		peers = append(peers, peer)
+	}
+	c.mu.Unlock()
+	count := 0
+	for _, peer := range peers {
+		count += c.disconnect(peer)
+	}
+	return count
+}
+
 // Close closes the connection and leaves the count, once.
 func (conn *countedConn) Close() error {
 	c := conn.limits

@@ -366,6 +366,10 @@ func (m *Mux) Disconnect(role auth.Role, id string) int {
 	return m.conns.disconnect(auth.Identity{Cluster: m.config.Identity.Self().Cluster, Role: role, ID: id})
 }
 
+// DisconnectAll closes all RPC and Raft connections, and returns how many there
+// were. Agents that are still of the cluster dial again.
+func (m *Mux) DisconnectAll() int { return m.conns.disconnectAll() }
+
 // Close stops accepting, ends the handshakes under way and waits for them.
 // Connections that were handed out stay with their owners.
 func (m *Mux) Close() error {

@@ -85,7 +85,11 @@ func refuseRotation(refusal *structs.Error, kind structs.KeyKind) (structs.Apply
 }
 
 func (tx *txn) tellRotation(kind structs.KeyKind, stage structs.KeyStage, to string) {
-	tx.tell(structs.Event{Topic: topicCluster, ID: "event.cluster.key_" + string(stage)}, "kind", string(kind), "key", shortKey(to), "by", tx.by)
+	id := "event.cluster.key_" + string(stage)
+	if kind == structs.KeyCA {
+		id = "event.cluster.ca_" + string(stage)
+	}
+	tx.tell(structs.Event{Topic: topicCluster, ID: id}, "kind", string(kind), "key", shortKey(to), "by", tx.by)
 }
 
 // shortKey is as much of a fingerprint as people compare.

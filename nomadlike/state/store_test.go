@@ -370,7 +370,7 @@ func TestTokens(t *testing.T) {
 		{structs.CommandKeyRotate, rotate(structs.KeyDone, "k1", "k2"), ""},
 		{structs.CommandKeyRotate, rotate(structs.KeyDone, "k1", "k2"), ""},
 		{structs.CommandKeyRotate, rotate(structs.KeyUse, "k1", "k2"), ""},
-		{structs.CommandKeyRotate, rotate(structs.KeyInstall, "k1", "k3"), structs.CodeConflict}, // k1 is worth nothing any more
+		{structs.CommandKeyRotate, rotate(structs.KeyInstall, "k1", "k3"), structs.CodeConflict},  // k1 is worth nothing any more
 		{structs.CommandCARotate, rotateCA(structs.KeyUse, "c1", "c2", ""), structs.CodeConflict}, // nothing began
 		{structs.CommandCARotate, &structs.CARotate{Stage: structs.KeyInstall, From: structs.CACertificate{Fingerprint: "c1"}, To: structs.CACertificate{Fingerprint: "c2"}}, structs.CodeInvalid},
 		{structs.CommandCARotate, rotateCA(structs.KeyInstall, "c1", "c2", "x12"), ""},

@@ -30,6 +30,8 @@ const (
 	MethodAgentTrust      = "Agent.Trust"
 	MethodServerKey       = "Server.Key"      // a key of gossip, for a server that was away
 	MethodServerOfferKey  = "Server.OfferKey" // a new key of gossip, before the log names it
+	MethodServerCAKey     = "Server.CAKey"    // a CA with its key, likewise
+	MethodServerOfferCA   = "Server.OfferCA"  // likewise
 	MethodAllocLogs       = "Alloc.Logs"
 	MethodAllocFiles      = "Alloc.Files"
 	MethodAllocExec       = "Alloc.Exec"
