@@ -4,10 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/server"
@@ -16,7 +17,7 @@ import (
 
 // holdCA takes the CAs that a record of the cluster names, on a server: with the
 // key of that which signs, or is to.
-func (a *Agent) holdCA(ctx context.Context, cluster *structs.Cluster) error {
+func (a *Agent) holdCA(cluster *structs.Cluster) error {
 	state := cluster.CA
 	trusted := state.Trusted()
 	if len(trusted) == 0 {
@@ -27,9 +28,7 @@ func (a *Agent) holdCA(ctx context.Context, cluster *structs.Cluster) error {
 		signs = state.Keys.Rotation.To
 	}
 	if a.identity.held.Load().key(signs) == nil {
-		if err := a.fetchCA(ctx, signs); err != nil {
-			return fmt.Errorf("get key of CA: %w", err)
-		}
+		return errors.New("the leader has not brought the key of the next CA yet")
 	}
 	return a.takeCA(caNews{trusted, state.Past, cluster.ModifyIndex, cluster.RevivedAt})
 }
@@ -52,47 +51,48 @@ func (a *Agent) takeCA(news caNews) error {
 
 func shortFingerprint(name string) string { return name[:min(len(name), 16)] }
 
-// fetchCA asks the other servers for a CA with its key.
-func (a *Agent) fetchCA(ctx context.Context, fingerprint string) error {
-	failure := errors.New("no other server is known")
-	for _, other := range a.otherServers() {
-		reply, err := askServer[structs.CAKeyRequest, structs.CAKeyReply](ctx, a.pool, other, structs.MethodServerCAKey, &structs.CAKeyRequest{Fingerprint: fingerprint})
-		switch {
-		case err != nil:
-			failure = err
-		case len(reply.Key) == 0:
-			failure = errors.New("another server does not have it either")
-		default:
-			if failure = a.identity.offerCA(offeredCA{reply.Certificate, reply.Key}); failure == nil {
-				return nil
+// registerCAKeys declares how a leader brings the others the CA that is to take
+// the place of the present one. Nobody can ask for it: while the CA of before is
+// trusted, whoever has its key passes for any server, but is not at its address.
+func (a *Agent) registerCAKeys() {
+	rpc.Unary(a.rpc, structs.MethodServerOfferCA, rpc.FromServers,
+		func(_ context.Context, peer rpc.Peer, offer *structs.CAOffer) (*structs.GossipKeyKept, error) {
+			if a.shuns(peer.Identity) {
+				return nil, structs.NewError(structs.CodeForbidden, "agent.server_is_out")
 			}
-		}
-	}
-	return failure
+			offered := offeredCA{offer.Certificate, offer.Key}
+			if cluster := a.store.Snapshot().Cluster(); cluster != nil && cluster.CA != nil && cluster.CA.Keys.Rotation != nil {
+				ca, err := auth.ParseCA(offered.Certificate, offered.Key, cluster.ID)
+				if err != nil || ca.Fingerprint() != cluster.CA.Keys.Rotation.To {
+					return nil, structs.NewError(structs.CodeConflict, "state.rotation_other", "kind", string(structs.KeyCA)).Because(err)
+				}
+			}
+			return &structs.GossipKeyKept{}, a.identity.offerCA(offered)
+		})
 }
 
-// registerCAKeys declares how servers give each other the keys of CAs. Nobody
-// else is answered, and no server that an administrator took out.
-func (a *Agent) registerCAKeys() {
-	rpc.Unary(a.rpc, structs.MethodServerCAKey, rpc.FromServers,
-		func(_ context.Context, peer rpc.Peer, request *structs.CAKeyRequest) (*structs.CAKeyReply, error) {
-			if a.shuns(peer.Identity) {
-				return nil, structs.NewError(structs.CodeForbidden, "agent.server_is_out")
-			}
-			ca := a.identity.held.Load().key(request.Fingerprint)
-			if ca == nil {
-				return &structs.CAKeyReply{}, nil
-			}
-			key, err := ca.KeyPEM()
-			return &structs.CAKeyReply{Certificate: ca.CertificatePEM(), Key: key}, err
-		})
-	rpc.Unary(a.rpc, structs.MethodServerOfferCA, rpc.FromServers,
-		func(_ context.Context, peer rpc.Peer, offer *structs.CAKeyReply) (*structs.GossipKeyKept, error) {
-			if a.shuns(peer.Identity) {
-				return nil, structs.NewError(structs.CodeForbidden, "agent.server_is_out")
-			}
-			return &structs.GossipKeyKept{}, a.identity.offerCA(offeredCA{offer.Certificate, offer.Key})
-		})
+// bringCA gives a server the CA that a rotation leads to, unless it said that it
+// has it: it came into the cluster after the rotation began.
+func (a *Agent) bringCA(ctx context.Context, rotation *structs.KeyRotation, target rpc.Target, told toldAgent) {
+	if rotation == nil || target.Role != auth.RoleServer || slices.Contains(told.cas, rotation.To) {
+		return
+	}
+	ca := a.identity.held.Load().key(rotation.To)
+	if ca == nil {
+		return
+	}
+	if err := a.offerTo(ctx, server.Agent{ID: target.ID, Addr: target.Addr, Role: auth.RoleServer}, ca); err != nil && ctx.Err() == nil {
+		a.log.Warn("the next CA did not reach a server", logkey.NodeID, target.ID, logkey.Error, err)
+	}
+}
+
+func (a *Agent) offerTo(ctx context.Context, other server.Agent, ca *auth.CA) error {
+	key, err := ca.KeyPEM()
+	if err != nil {
+		return err
+	}
+	_, err = askServer[structs.CAOffer, structs.GossipKeyKept](ctx, a.pool, other, structs.MethodServerOfferCA, &structs.CAOffer{Certificate: ca.CertificatePEM(), Key: key})
+	return err
 }
 
 // newCA makes the CA that is to take the place of the present one and gives it to
@@ -133,8 +133,7 @@ func (a *Agent) newCA(ctx context.Context, revoke bool) (structs.CARotate, error
 			continue
 		}
 		asked.Go(func() {
-			_, err := askServer[structs.CAKeyReply, structs.GossipKeyKept](ctx, a.pool, server.Agent{ID: peer.ID, Addr: peer.Addr, Role: auth.RoleServer},
-				structs.MethodServerOfferCA, &structs.CAKeyReply{Certificate: ca.CertificatePEM(), Key: key})
+			err := a.offerTo(ctx, server.Agent{ID: peer.ID, Addr: peer.Addr, Role: auth.RoleServer}, ca)
 			name := names[peer.ID]
 			if name == "" {
 				name = peer.Addr

@@ -66,6 +66,27 @@ func holdsCA(t testing.TB, agent *Agent, fingerprint string) {
 // a CA signs for it.
 func dialsAs(t testing.TB, ca *auth.CA, role auth.Role, id string, agent *Agent) error {
 	t.Helper()
+	return forged(t, ca, role, id, agent, func(ctx context.Context, conn *rpc.Conn) error {
+		_, err := rpc.Call[structs.TrustNews, structs.TrustAck](ctx, conn, structs.MethodAgentTrust, &structs.TrustNews{})
+		return err
+	})
+}
+
+// renewsAs tells whether such a certificate buys another one.
+func renewsAs(t testing.TB, ca *auth.CA, role auth.Role, id string, agent *Agent) error {
+	t.Helper()
+	csr, _, err := auth.NewCSR(role, id, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return forged(t, ca, role, id, agent, func(ctx context.Context, conn *rpc.Conn) error {
+		_, err := rpc.Call[structs.RenewRequest, structs.RenewReply](ctx, conn, structs.MethodServerRenew, &structs.RenewRequest{CSR: csr})
+		return err
+	})
+}
+
+func forged(t testing.TB, ca *auth.CA, role auth.Role, id string, agent *Agent, call func(context.Context, *rpc.Conn) error) error {
+	t.Helper()
 	issued, err := ca.IssueAgent(auth.Grant{Role: role, ID: id}, rand.Reader, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -82,8 +103,7 @@ func dialsAs(t testing.TB, ca *auth.CA, role auth.Role, id string, agent *Agent)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, err = rpc.Call[structs.TrustNews, structs.TrustAck](ctx, conn, structs.MethodAgentTrust, &structs.TrustNews{})
-	return err
+	return call(ctx, conn)
 }
 
 // The CA is replaced on every agent while a job runs through it. The one of before
@@ -113,6 +133,17 @@ func TestCAIsRotated(t *testing.T) {
 	<-victim.Failed()
 	if err := dialsAs(t, stolen, auth.RoleServer, strings.Repeat("d", 32), c.clients[2]); err != nil {
 		t.Errorf("control: before, whoever has the CA's key passes for a server: %v", err)
+	}
+
+	// It buys no certificate, which would be of the new CA in a moment: neither of
+	// a server nor of a node that nobody let in.
+	for _, role := range []auth.Role{auth.RoleServer, auth.RoleClient} {
+		if err := renewsAs(t, stolen, role, strings.Repeat("d", 32), c.servers[0]); err == nil {
+			t.Errorf("a forged %s gets a certificate", role)
+		}
+	}
+	if err := renewsAs(t, stolen, auth.RoleClient, c.clients[2].ID(), c.servers[0]); err != nil {
+		t.Errorf("control: a node renews its certificate: %v", err)
 	}
 
 	begun, err := c.api.RotateKeys(t.Context(), structs.KeyCA, false)

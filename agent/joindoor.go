@@ -36,6 +36,9 @@ func (s *site) letIn(r *request) error {
 			return err
 		}
 		out.CAKey, out.Init = string(key), s.identity.record()
+		if next := held.kept.Offered; next != nil {
+			out.NextCA, out.NextCAKey = string(next.Certificate), string(next.Key)
+		}
 	}
 	s.log.Info("agent let in", "role", body.Role, "id", body.AgentID, "name", body.Name, logkey.Addr, peerKey(r.RemoteAddr), logkey.TokenID, body.TokenID)
 	return r.reply(out)

@@ -135,7 +135,11 @@ func keepJoined(dir string, joined *api.Joined, caPEM, keyPEM []byte, want auth.
 		agentFile: []byte(joined.Certificate), agentKeyFile: keyPEM, caFile: caPEM,
 		gossipKeyFile: []byte(encodeGossipKey(gossipKey) + "\n"),
 	}
-	if files[caStateFile], err = json.Marshal(keptCA{Past: joined.PastCA}); err != nil {
+	kept := keptCA{Past: joined.PastCA}
+	if joined.NextCA != "" {
+		kept.Offered = &offeredCA{[]byte(joined.NextCA), []byte(joined.NextCAKey)}
+	}
+	if files[caStateFile], err = json.Marshal(kept); err != nil {
 		return nil, fmt.Errorf("encode CAs of before: %w", err)
 	}
 	if want.Role == auth.RoleServer {

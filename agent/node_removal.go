@@ -221,6 +221,9 @@ func (a *Agent) tell(ctx context.Context, cluster *structs.Cluster, audience []t
 		told.asking = true
 		a.teller.mu.told[target.ID] = told
 		a.tasks.Go(func() {
+			if keys := cluster.Keys(structs.KeyCA); keys != nil {
+				a.bringCA(ctx, keys.Rotation, target, told)
+			}
 			ack, err := a.tellAgent(ctx, target, news)
 			a.teller.mu.Lock()
 			defer a.teller.mu.Unlock()

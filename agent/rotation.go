@@ -58,7 +58,7 @@ func (a *Agent) followKeys() {
 
 // holdKeys takes the keys of gossip and the CAs that a record of the cluster names.
 func (a *Agent) holdKeys(ctx context.Context, cluster *structs.Cluster) error {
-	if err := a.holdCA(ctx, cluster); err != nil {
+	if err := a.holdCA(cluster); err != nil {
 		return err
 	}
 	names := cluster.Keys(structs.KeyGossip).Held()

@@ -462,5 +462,7 @@ type Joined struct {
 	CA          string               `json:"ca,omitempty"`      // PEM, what to trust, that which signs first
 	PastCA      []structs.PastCA     `json:"past_ca,omitempty"` // CAs of before that lead there
 	CAKey       string               `json:"ca_key,omitempty"`
+	NextCA      string               `json:"next_ca,omitempty"`     // PEM, the one that is to sign, in a rotation; for servers
+	NextCAKey   string               `json:"next_ca_key,omitempty"` // PEM
 	Init        *structs.ClusterInit `json:"init,omitempty"`
 }

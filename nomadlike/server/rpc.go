@@ -29,7 +29,7 @@ func (s *Server) Register(r *rpc.Server) {
 		func(ctx context.Context, _ rpc.Peer, report *structs.LivenessReport) (*structs.LivenessAck, error) {
 			return s.AnswerLiveness(ctx, report)
 		})
-	rpc.Unary(r, structs.MethodServerRenew, rpc.FromAgents,
+	rpc.Unary(r, structs.MethodServerRenew, rpc.FromClients,
 		func(_ context.Context, peer rpc.Peer, request *structs.RenewRequest) (*structs.RenewReply, error) {
 			return s.Renew(peer, request)
 		})
@@ -40,10 +40,16 @@ func (s *Server) Register(r *rpc.Server) {
 }
 
 // Renew answers Server.Renew: a new certificate for the caller's own identity,
-// and for the address that its connection comes from.
+// and for the address that its connection comes from. It is for nodes that are
+// registered; servers hold the CA's key. While the CA is being replaced, whoever
+// has the key of the old one must get no certificate of the new one for a server,
+// nor for a node that does not exist.
 func (s *Server) Renew(caller rpc.Peer, request *structs.RenewRequest) (*structs.RenewReply, error) {
 	if s.config.SignCSR == nil {
 		return nil, structs.NewError(structs.CodeUnavailable, "server.no_ca")
+	}
+	if s.config.Store.Snapshot().Node(caller.ID) == nil {
+		return nil, structs.NewError(structs.CodeForbidden, "server.renew_unknown")
 	}
 	certificate, err := s.config.SignCSR(request.CSR, caller.Identity, ipOf(caller.Addr))
 	if err != nil {

@@ -43,16 +43,11 @@ type CARotate struct {
 	Until UnixNano      `json:"until,omitempty"` // of Cross
 }
 
-// CAKeyRequest asks a server for a CA's key by the certificate's fingerprint.
-type CAKeyRequest struct {
-	Fingerprint string `json:"fingerprint"`
-}
-
-// CAKeyReply is a CA with its key, or nothing when the server does not hold it.
-// Servers offer each other a new one in the same form.
-type CAKeyReply struct {
-	Certificate []byte `json:"certificate,omitempty"` // PEM
-	Key         []byte `json:"key,omitempty"`         // PEM
+// CAOffer gives a server the CA that is about to take the place of the present
+// one. It is answered like GossipKeyOffer.
+type CAOffer struct {
+	Certificate []byte `json:"certificate"` // PEM
+	Key         []byte `json:"key"`         // PEM
 }
 
 // Trusted lists the certificates that agents trust, that which signs first;

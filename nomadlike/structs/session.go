@@ -7,7 +7,7 @@ package structs
 //	Leader.Propose   server -> leader: ProposeRequest / ProposeReply
 //	Leader.ReadIndex server -> leader: ReadIndexRequest / ReadIndexReply
 //	Leader.Liveness  server -> leader: LivenessReport / LivenessAck
-//	Server.Renew     any agent -> any server: RenewRequest / RenewReply
+//	Server.Renew     client -> any server: RenewRequest / RenewReply
 //	Agent.Trust      leader -> any agent: TrustNews / TrustAck
 //	Agent.Witness    leader -> any agent: WitnessRequest / WitnessReply
 //	Alloc.Logs       stream, server -> client: LogRequest / LogChunk
@@ -30,8 +30,7 @@ const (
 	MethodAgentTrust      = "Agent.Trust"
 	MethodServerKey       = "Server.Key"      // a key of gossip, for a server that was away
 	MethodServerOfferKey  = "Server.OfferKey" // a new key of gossip, before the log names it
-	MethodServerCAKey     = "Server.CAKey"    // a CA with its key, likewise
-	MethodServerOfferCA   = "Server.OfferCA"  // likewise
+	MethodServerOfferCA   = "Server.OfferCA"  // the next CA with its key, likewise
 	MethodAllocLogs       = "Alloc.Logs"
 	MethodAllocFiles      = "Alloc.Files"
 	MethodAllocExec       = "Alloc.Exec"
