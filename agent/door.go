@@ -35,6 +35,7 @@ func (a *Agent) doorOver(replica replica) http.Handler {
 	}
 	f := newFront(a.log, time.Now, site, hosts, newLimiter(a.config.Limits, time.Now), a.options.ui())
 	f.metrics = site.metrics
+	a.keepSessions(f.sessions)
 	toLeader := newProxy(a.log, a.ident, a.now, func() []string {
 		if leader := a.raft.LeaderAddr(); leader != "" {
 			return []string{leader}

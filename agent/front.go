@@ -202,7 +202,7 @@ func (f *front) answer(route api.Route, handle handler, w http.ResponseWriter, r
 		w.Header().Set("Connection", "close")
 		return structs.NewError(structs.CodeInvalid, "agent.chunked")
 	}
-	who, release, err := f.identify(route, r)
+	who, release, err := f.identify(route, w, r)
 	if err != nil {
 		return err
 	}
@@ -247,12 +247,12 @@ func (f *front) decide(r *request, handle handler) error {
 
 // identify authenticates the caller and takes its place within the limits;
 // release gives the place back.
-func (f *front) identify(route api.Route, r *http.Request) (caller, func(), error) {
+func (f *front) identify(route api.Route, w http.ResponseWriter, r *http.Request) (caller, func(), error) {
 	nothing := func() {}
 	peer := peerKey(r.RemoteAddr)
 	open := route.Verb == api.VerbHealth || route.Verb == api.VerbLogin // a cookie that is over must not close them
 	if id, given := cookieOf(r); given && f.sessions != nil && !open {
-		return f.identifyCookie(route, r, id)
+		return f.identifyCookie(route, w, r, id)
 	}
 	secret, given := bearer(r.Header)
 	if !given {

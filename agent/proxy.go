@@ -43,14 +43,7 @@ type proxy struct {
 // answer.
 func newProxy(log *slog.Logger, identity *rpc.Identity, now func() time.Time, servers func() []string, fail func(http.ResponseWriter, *http.Request, error)) *proxy {
 	p := &proxy{log: log, servers: servers, fail: fail}
-	transport := &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: proxyDialTimeout}).DialContext,
-		TLSClientConfig:     auth.ClientTLS(identity.Load, auth.ALPNHTTP, auth.Expect{Role: auth.RoleServer}, now),
-		TLSHandshakeTimeout: proxyDialTimeout,
-		MaxIdleConnsPerHost: proxyIdleMax,
-		IdleConnTimeout:     time.Minute,
-		DisableCompression:  true,
-	}
+	transport := toServers(identity, now)
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:       rewrite,
 		Transport:     firstServer{transport, servers},
@@ -67,6 +60,18 @@ func newProxy(log *slog.Logger, identity *rpc.Identity, now func() time.Time, se
 		},
 	}
 	return p
+}
+
+// toServers is a way to servers of this cluster, and to nobody else.
+func toServers(identity *rpc.Identity, now func() time.Time) *http.Transport {
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: proxyDialTimeout}).DialContext,
+		TLSClientConfig:     auth.ClientTLS(identity.Load, auth.ALPNHTTP, auth.Expect{Role: auth.RoleServer}, now),
+		TLSHandshakeTimeout: proxyDialTimeout,
+		MaxIdleConnsPerHost: proxyIdleMax,
+		IdleConnTimeout:     time.Minute,
+		DisableCompression:  true,
+	}
 }
 
 // relay gives what opens a connection to a server for people who ask a node

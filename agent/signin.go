@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"strings"
 	"sync"
@@ -24,7 +23,6 @@ const (
 	sessionsMax = 4096               // of one agent; beyond, one of the token that has most ends
 	sessionsOf  = 256                // of one token
 	sessionsAt  = 32                 // of one token from one address; beyond, the one of them that was quiet for longest ends
-	sessionSize = 32                 // bytes of randomness in a cookie
 
 	offerLife = 10 * time.Minute // of a code that signs in once
 	offersMax = 16
@@ -32,7 +30,7 @@ const (
 
 // session is one sign-in of a person at the page.
 type session struct {
-	secret  string // of the token; never leaves this process but to the leader
+	secret  string // of the token; leaves this process to the leader, and sealed in a cookie
 	peer    string // address, as limits count it
 	expires time.Time
 	used    time.Time
@@ -40,15 +38,19 @@ type session struct {
 	end     context.CancelCauseFunc
 }
 
-// sessions are the sign-ins at one agent, in its memory alone: the browser
-// holds a random number, the agent only that number's hash and the token that
-// it stands for. They end when the agent does.
+// sessions are the sign-ins that this server knows. The browser holds a ticket,
+// which every server of the cluster can open and nobody else: a session outlives
+// the server that made it. What is kept here is what bounds them: who is in,
+// who was put out, and the streams that end with a session.
 type sessions struct {
-	now func() time.Time
+	now   func() time.Time
+	seals *seal
+	out   *signedOut
+	tell  func(ticket string) // tells the other servers who signed out; may be nil
 
 	mu struct {
 		sync.Mutex
-		byHash map[[sha256.Size]byte]*session
+		byID   map[sessionID]*session
 		offers map[[sha256.Size]byte]offer
 	}
 }
@@ -61,8 +63,8 @@ type offer struct {
 }
 
 func newSessions(now func() time.Time) *sessions {
-	s := &sessions{now: now}
-	s.mu.byHash = map[[sha256.Size]byte]*session{}
+	s := &sessions{now: now, seals: newSeal(nil), out: newSignedOut()}
+	s.mu.byID = map[sessionID]*session{}
 	s.mu.offers = map[[sha256.Size]byte]offer{}
 	return s
 }
@@ -94,21 +96,27 @@ func (s *sessions) accept(code string) (string, bool) {
 
 // begin makes a session for the secret of a token, until then at the latest,
 // and gives the text of its cookie.
-func (s *sessions) begin(secret, peer string, until time.Time) (id string, expires time.Time) {
-	var random [sessionSize]byte
-	rand.Read(random[:]) // never fails
-	id = base64.RawURLEncoding.EncodeToString(random[:])
+func (s *sessions) begin(secret, peer string, until time.Time) (text string, expires time.Time) {
 	now := s.now()
 	expires = now.Add(sessionLife)
 	if !until.IsZero() && until.Before(expires) {
 		expires = until
 	}
-	alive, end := context.WithCancelCause(context.Background())
+	made := ticket{Secret: secret, Expires: expires, Used: now}
+	rand.Read(made.ID[:]) // never fails
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forgetLocked(now, secret, peer)
-	s.mu.byHash[sha256.Sum256([]byte(id))] = &session{secret: secret, peer: peer, expires: expires, used: now, alive: alive, end: end}
-	return id, expires
+	s.admitLocked(made, peer, now)
+	return s.seals.close(made), expires
+}
+
+// admitLocked takes a session in, and makes room for it.
+func (s *sessions) admitLocked(made ticket, peer string, now time.Time) *session {
+	s.forgetLocked(now, made.Secret, peer)
+	alive, end := context.WithCancelCause(context.Background())
+	one := &session{secret: made.Secret, peer: peer, expires: made.Expires, used: now, alive: alive, end: end}
+	s.mu.byID[made.ID] = one
+	return one
 }
 
 // forgetLocked makes room for a session of a token at an address: it ends those
@@ -119,9 +127,9 @@ func (s *sessions) begin(secret, peer string, until time.Time) (id string, expir
 func (s *sessions) forgetLocked(now time.Time, secret, peer string) {
 	byToken := make(map[string]int)
 	here, most := 0, secret
-	for hash, one := range s.mu.byHash {
+	for id, one := range s.mu.byID {
 		if one.over(now) {
-			s.dropLocked(hash)
+			s.dropLocked(id)
 			continue
 		}
 		byToken[one.secret]++
@@ -139,19 +147,20 @@ func (s *sessions) forgetLocked(now time.Time, secret, peer string) {
 		s.dropQuietestLocked(func(one *session) bool { return one.secret == secret && one.peer == peer })
 	case byToken[secret] >= sessionsOf:
 		s.dropQuietestLocked(func(one *session) bool { return one.secret == secret })
-	case len(s.mu.byHash) >= sessionsMax:
+	case len(s.mu.byID) >= sessionsMax:
 		s.dropQuietestLocked(func(one *session) bool { return one.secret == most })
 	}
 }
 
 func (s *sessions) dropQuietestLocked(among func(*session) bool) {
-	var quietest *[sha256.Size]byte
-	for hash, one := range s.mu.byHash {
-		if among(one) && (quietest == nil || one.used.Before(s.mu.byHash[*quietest].used)) {
-			quietest = &hash
+	var quietest *sessionID
+	for id, one := range s.mu.byID {
+		if among(one) && (quietest == nil || one.used.Before(s.mu.byID[*quietest].used)) {
+			quietest = &id
 		}
 	}
 	if quietest != nil {
+		s.out.crowded(*quietest)
 		s.dropLocked(*quietest)
 	}
 }
@@ -160,36 +169,60 @@ func (s *session) over(now time.Time) bool {
 	return !now.Before(s.expires) || now.Sub(s.used) > sessionIdle
 }
 
-func (s *sessions) dropLocked(hash [sha256.Size]byte) {
-	if one := s.mu.byHash[hash]; one != nil {
+func (s *sessions) dropLocked(id sessionID) {
+	if one := s.mu.byID[id]; one != nil {
 		one.end(sessionOver())
-		delete(s.mu.byHash, hash)
+		delete(s.mu.byID, id)
 	}
 }
 
-// find gives the session of a cookie, nil without one.
-func (s *sessions) find(id string) *session {
-	hash := sha256.Sum256([]byte(id))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one := s.mu.byHash[hash]
-	if one == nil {
+// find gives the session of a cookie, nil without one. A session that another
+// server made, or this one before it was started anew, is taken in.
+func (s *sessions) find(text, peer string) *session {
+	shown, good := s.seals.open(text)
+	if !good {
 		return nil
 	}
 	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.mu.byID[shown.ID]
+	if one == nil {
+		if shown.over(now) || s.out.has(shown.ID) {
+			return nil
+		}
+		one = s.admitLocked(shown, peer, now)
+	}
 	if one.over(now) {
-		s.dropLocked(hash)
+		s.dropLocked(shown.ID)
 		return nil
 	}
 	one.used = now
 	return one
 }
 
-// finish ends the session of a cookie, if there is one.
-func (s *sessions) finish(id string) {
+// renewed is the text that a cookie should have from now on, where it should
+// have another: other servers learn from it that the session is used.
+func (s *sessions) renewed(text string) (string, time.Time, bool) {
+	shown, good := s.seals.open(text)
+	now := s.now()
+	if !good || now.Sub(shown.Used) < ticketRenewal {
+		return "", time.Time{}, false
+	}
+	shown.Used = now
+	return s.seals.close(shown), shown.Expires, true
+}
+
+// finish ends the session of a cookie, if there is one, here and for good.
+func (s *sessions) finish(text string) {
+	shown, good := s.seals.open(text)
+	if !good {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dropLocked(sha256.Sum256([]byte(id)))
+	s.out.add(shown, s.now())
+	s.dropLocked(shown.ID)
 }
 
 func sessionOver() *structs.Error {
@@ -227,10 +260,10 @@ func admitCookie(r *http.Request) error {
 
 // identifyCookie finds who signed in. From here on the request carries the
 // token that the session stands for, since the leader, to which some requests
-// are passed on, does not know the sessions of this agent.
-func (f *front) identifyCookie(route api.Route, r *http.Request, id string) (caller, func(), error) {
+// are passed on, knows tokens and no cookies.
+func (f *front) identifyCookie(route api.Route, w http.ResponseWriter, r *http.Request, text string) (caller, func(), error) {
 	nothing := func() {}
-	one := f.sessions.find(id)
+	one := f.sessions.find(text, peerKey(r.RemoteAddr))
 	if one == nil {
 		release, err := f.guard.enter("peer "+peerKey(r.RemoteAddr), route)
 		if err == nil {
@@ -241,7 +274,12 @@ func (f *front) identifyCookie(route api.Route, r *http.Request, id string) (cal
 	}
 	who, err := f.doors.authenticate(r.Context(), one.secret, false)
 	if structs.CodeOf(err) == structs.CodeUnauthorized {
-		f.sessions.finish(id)
+		// A server that was just started has not read all of the log: only what
+		// the leader says of a token ends a session.
+		who, err = f.doors.authenticate(r.Context(), one.secret, true)
+	}
+	if structs.CodeOf(err) == structs.CodeUnauthorized {
+		f.sessions.finish(text)
 		return caller{}, nothing, err
 	}
 	if err != nil {
@@ -252,6 +290,9 @@ func (f *front) identifyCookie(route api.Route, r *http.Request, id string) (cal
 		return caller{}, nothing, err
 	}
 	who.session = one
+	if text, expires, due := f.sessions.renewed(text); due {
+		setCookie(w, text, int(expires.Sub(f.now())/time.Second))
+	}
 	r.Header.Set("Authorization", "Bearer "+one.secret)
 	r.Header.Del("Cookie")
 	return who, release, nil
@@ -317,15 +358,18 @@ func (f *front) signIn(r *request) error {
 func (f *front) signOut(r *request) error {
 	if cookie, err := r.Cookie(sessionCookie); err == nil {
 		f.sessions.finish(cookie.Value)
+		if f.sessions.tell != nil && forwards(r.Request) < forwardsMax {
+			f.sessions.tell(cookie.Value)
+		}
 	}
 	setCookie(r.w, "", -1)
 	return r.reply(api.SessionEnded{})
 }
 
 // setCookie gives the cookie for so many seconds; fewer than none take it away.
-func setCookie(w http.ResponseWriter, id string, seconds int) {
+func setCookie(w http.ResponseWriter, text string, seconds int) {
 	http.SetCookie(w, &http.Cookie{
-		Name: sessionCookie, Value: id, Path: "/", MaxAge: seconds,
+		Name: sessionCookie, Value: text, Path: "/", MaxAge: seconds,
 		Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hkdf"
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -123,6 +124,16 @@ func (ca *CA) CertificatePEM() []byte { return encodePEM(pemCertificate, ca.Cert
 
 // KeyPEM is the CA's secret half (PKCS #8). Write it with mode 0600.
 func (ca *CA) KeyPEM() ([]byte, error) { return marshalKey(ca.key) }
+
+// Derived is a key of 32 bytes for one purpose, the same at all servers of the
+// cluster, and no help to whoever wants the key that it comes from.
+func (ca *CA) Derived(purpose string) ([]byte, error) {
+	secret, err := ca.KeyPEM()
+	if err != nil {
+		return nil, err
+	}
+	return hkdf.Key(sha256.New, secret, []byte(ca.Cluster), purpose, sha256.Size)
+}
 
 // Fingerprint is what join tokens pin.
 func (ca *CA) Fingerprint() string { return Fingerprint(ca.Certificate) }

@@ -21,24 +21,35 @@ function freePort() {
 }
 
 // startAgent starts an agent, with more in its configuration where config says so.
-export async function startAgent(binary, config = '') {
+// A lasting one is a server and a client of a cluster that outlives it: what it
+// knew before it was killed it knows again.
+export async function startAgent(binary, config = '', lasting = false) {
   const program = resolve(binary)
   const place = mkdtempSync(join(tmpdir(), 'nomadlike-page-'))
-  const env = { ...process.env, NOMADLIKE_CONFIG_DIR: join(place, 'config'), LANG: 'en_US.UTF-8' }
   const [port, gossip] = [await freePort(), await freePort()]
   const address = `https://127.0.0.1:${port}`
+  const data = join(place, 'data')
+  const env = { ...process.env, NOMADLIKE_CONFIG_DIR: join(place, 'config'), LANG: 'en_US.UTF-8', ...(lasting ? { NOMADLIKE_ADDR: address, NOMADLIKE_CACERT: join(data, 'identity/ca.pem') } : {}) }
+  const kind = lasting ? ['-server', '-client', '-bind', '127.0.0.1'] : ['-dev']
   writeFileSync(join(place, 'agent.hcl'), config)
-  const agent = spawn(program, ['agent', '-dev', '-config', join(place, 'agent.hcl'), '-port', String(port), '-gossip-port', String(gossip), '-data-dir', join(place, 'data')], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let log = ''
-  agent.stdout.on('data', (text) => (log += text))
-  agent.stderr.on('data', (text) => (log += text))
-  const gone = new Promise((done) => agent.on('exit', done))
-  const cli = async (...args) => (await run(program, args, { env, maxBuffer: 16 << 20 })).stdout
-  const begin = Date.now()
-  while (!log.includes(address)) {
-    if (Date.now() - begin > startMax || agent.exitCode !== null) throw new Error('the agent did not start:\n' + log)
-    await new Promise((done) => setTimeout(done, 50))
+  let agent, gone
+  const launch = async () => {
+    agent = spawn(program, ['agent', ...kind, '-config', join(place, 'agent.hcl'), '-port', String(port), '-gossip-port', String(gossip), '-data-dir', data], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    let said = ''
+    const hear = (text) => { log += text; said += text }
+    agent.stdout.on('data', hear)
+    agent.stderr.on('data', hear)
+    gone = new Promise((done) => agent.on('exit', done))
+    const begin = Date.now()
+    while (!said.includes(address)) {
+      if (Date.now() - begin > startMax || agent.exitCode !== null) throw new Error('the agent did not start:\n' + log)
+      await new Promise((done) => setTimeout(done, 50))
+    }
   }
+  const cli = async (...args) => (await run(program, args, { env, maxBuffer: 16 << 20 })).stdout
+  await launch()
+  if (lasting) await cli('token', 'bootstrap', '-setup-file', join(data, 'setup-secret'))
   const secret = async (role, user) => {
     const out = await cli('token', 'create', '-role', role, '-user', user, ...(role === 'user' || role === 'viewer' ? ['-project', 'default'] : []))
     const found = /nl_(?:management|user)_[a-z2-7]+/.exec(out)
@@ -51,6 +62,12 @@ export async function startAgent(binary, config = '') {
     secret,
     place,
     log: () => log,
+    // signal reaches the agent as it is; a killed one is started again by launch.
+    signal: async (name) => {
+      agent.kill(name)
+      if (name === 'SIGKILL') await gone
+    },
+    launch,
     read: (name) => readFileSync(join(place, name), 'utf8'),
     stop: async () => {
       agent.kill('SIGTERM')

@@ -2,7 +2,7 @@
 // watch it run, read its logs, use a terminal, stop and clone it, read why
 // another one waits; in both languages, light and dark, with axe on every page.
 //
-//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER]
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|doors|away|views|measures]
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,11 +11,12 @@ import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
 import { startAgent, visit } from './agent.mjs'
 import { attacks } from './attacks.mjs'
+import { away } from './away.mjs'
 import { eventToPixel, firstView, large } from './measures.mjs'
 import { views } from './views.mjs'
 
 const { values: options } = parseArgs({
-  options: { binary: { type: 'string', default: '../bin/nomadlike' }, shots: { type: 'string' }, chromium: { type: 'string', default: '/usr/bin/chromium' } },
+  options: { binary: { type: 'string', default: '../bin/nomadlike' }, shots: { type: 'string' }, only: { type: 'string' }, chromium: { type: 'string', default: '/usr/bin/chromium' } },
 })
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const patience = 60_000
@@ -261,18 +262,7 @@ async function brokenLoads(browser, agent, token) {
   await context.close()
 }
 
-if (options.shots) mkdirSync(options.shots, { recursive: true })
-const agent = await startAgent(options.binary)
-const browser = await chromium.launch({ executablePath: options.chromium, args: ['--no-sandbox'] })
-let failed = false
-try {
-  const token = await agent.secret('admin', 'ada')
-  await day(browser, agent, token, 'zh', false)
-  await day(browser, agent, token, 'en', true)
-  await byLink(browser, agent)
-  await brokenLoads(browser, agent, token)
-  await attacks(browser, agent, token, patience)
-  await views(browser, options.binary, inspect)
+async function measures(browser, agent, token) {
   const view = await firstView(browser, agent, token)
   console.log(`first view: ${view.took} ms, ${view.cpu} ms of the processor, ${Math.round(view.bytes / 1024)} KiB of packed scripts`)
   const live = await eventToPixel(browser, agent, token, (name) => writeJob(agent, name, 0.01))
@@ -280,6 +270,27 @@ try {
   const scroll = await large(browser, agent, token, inspect)
   console.log(`10,000 jobs scroll with ${scroll.median.toFixed(1)} ms a frame (median), ${scroll.worst.toFixed(1)} ms at worst`)
   assert.ok(view.bytes < 450 * 1024, 'the first view loads at most 450 KiB of packed scripts')
+}
+
+if (options.shots) mkdirSync(options.shots, { recursive: true })
+const agent = await startAgent(options.binary)
+const browser = await chromium.launch({ executablePath: options.chromium, args: ['--no-sandbox'] })
+const wanted = (name) => !options.only || options.only === name
+let failed = false
+try {
+  const token = await agent.secret('admin', 'ada')
+  if (wanted('day')) {
+    await day(browser, agent, token, 'zh', false)
+    await day(browser, agent, token, 'en', true)
+  }
+  if (wanted('doors')) {
+    await byLink(browser, agent)
+    await brokenLoads(browser, agent, token)
+    await attacks(browser, agent, token, patience)
+  }
+  if (wanted('away')) for (const lang of ['en', 'zh']) await away(browser, options.binary, lang, inspect)
+  if (wanted('views')) await views(browser, options.binary, inspect)
+  if (wanted('measures')) await measures(browser, agent, token)
   assert.ok(!agent.log().includes(token), 'the log holds no token')
   if (failures.length) throw new Error('axe:\n' + failures.join('\n'))
   console.log('page test passed')

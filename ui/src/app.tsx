@@ -7,7 +7,7 @@ import { again } from './again'
 import { Cluster, firstNodes, nodesQuery } from './pages/cluster'
 import { Jobs } from './pages/jobs'
 import { firstJobs, firstQuery } from './parts/lists'
-import { Broken, NoPage } from './parts/states'
+import { Broken, NoPage, passing } from './parts/states'
 import { sessionQuery, Shell } from './shell'
 
 const client = new QueryClient({
@@ -15,11 +15,14 @@ const client = new QueryClient({
     queries: {
       staleTime: 10_000,
       refetchOnWindowFocus: true,
+      // What failed because servers were away is asked for again until they are there.
+      refetchInterval: ({ state }) => (state.status === 'error' && passing(state.error) ? 5000 : false),
       retry: (count, error) => count < 2 && (!(error instanceof ApiError) || error.status === 0 || error.status >= 500),
     },
   },
 })
-onSignedOut(() => client.setQueryData(['session'], null))
+// One refusal may be of a moment: who is signed in is asked before the page goes.
+onSignedOut(() => void client.invalidateQueries({ queryKey: ['session'] }))
 
 // takeFirst takes up what boot.js has asked for, while the texts are on their
 // way: when they are there the first view is drawn once, and whole.

@@ -1,5 +1,5 @@
 import type { QueryClient } from '@tanstack/react-query'
-import { send } from './api'
+import { ApiError, send } from './api'
 import type { Event } from './types'
 
 // What happens in the cluster reaches the page over one stream for all tabs of
@@ -11,9 +11,15 @@ export interface Line {
   index: number
   cursor?: string // names the place behind this line; several events share an index
 }
-export type Liveness = 'live' | 'connecting'
+// Contact is whether the page hears of changes as they happen, and when it last
+// heard anything at all.
+export interface Contact {
+  state: 'live' | 'connecting'
+  heard: number
+}
 
-const retryMax = 15_000
+const retryMax = 3_000
+const quietMax = 8_000 // milliseconds; servers say every 3 seconds that they are there
 const gather = 60 // milliseconds that changes are gathered for
 
 // topicsOf names the queries that an event makes out of date.
@@ -36,13 +42,14 @@ export function topicsOf(event: Pick<Event, 'topic' | 'job_id' | 'node_id'>): st
   return []
 }
 
-// lines reads a stream of JSON lines.
-export async function lines(body: ReadableStream<Uint8Array>, take: (line: Line) => void) {
+// lines reads a stream of JSON lines; heard is called whenever anything comes.
+export async function lines(body: ReadableStream<Uint8Array>, take: (line: Line) => void, heard = () => {}) {
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
   let rest = ''
   for (;;) {
     const { done, value } = await reader.read()
     if (done) return
+    heard()
     const parts = (rest + value).split('\n')
     rest = parts.pop() ?? ''
     for (const text of parts) if (text) take(JSON.parse(text) as Line)
@@ -50,7 +57,7 @@ export async function lines(body: ReadableStream<Uint8Array>, take: (line: Line)
 }
 
 // follow keeps the queries of a signed-in page current until signal aborts.
-export function follow(client: QueryClient, signal: AbortSignal, tell: (state: Liveness) => void) {
+export function follow(client: QueryClient, signal: AbortSignal, tell: (contact: Contact) => void) {
   const stale = new Map<string, string[]>()
   let timer: ReturnType<typeof setTimeout> | undefined
   const outdate = (keys: string[][]) => {
@@ -68,45 +75,65 @@ export function follow(client: QueryClient, signal: AbortSignal, tell: (state: L
   }
   const take = (event: Event) => outdate(topicsOf(event))
   const others = new BroadcastChannel('nomadlike-events')
-  others.onmessage = (message: MessageEvent<{ event?: Event; state?: Liveness }>) => {
+  others.onmessage = (message: MessageEvent<{ event?: Event; contact?: Contact; again?: boolean }>) => {
     if (message.data.event) take(message.data.event)
-    if (message.data.state) tell(message.data.state)
+    if (message.data.contact) tell(message.data.contact)
+    if (message.data.again) void client.invalidateQueries()
   }
   signal.addEventListener('abort', () => {
     clearTimeout(timer)
     others.close()
   })
-  const both = (state: Liveness) => {
-    tell(state)
-    if (!signal.aborted) others.postMessage({ state })
+  let heard = Date.now()
+  let said: Contact = { state: 'live', heard }
+  const both = (state: Contact['state']) => {
+    if (state === said.state && heard - said.heard < 1000) return
+    const contact = { state, heard }
+    said = contact
+    tell(contact)
+    if (!signal.aborted) others.postMessage({ contact })
   }
   const read = async () => {
     let after = ''
     let wait = 500
+    let broke = false
     while (!signal.aborted) {
+      // A server that is frozen keeps its connections and says nothing.
+      const quiet = new AbortController()
+      let alarm = setTimeout(() => quiet.abort(), quietMax)
       try {
-        const answer = await send('GET', '/v1/events' + (after && `?${after}`), undefined, signal)
+        const answer = await send('GET', '/v1/events' + (after && `?${after}`), undefined, AbortSignal.any([signal, quiet.signal]))
+        heard = Date.now()
         both('live')
         wait = 500
-        // What happened between the first answers and now was told to nobody.
-        if (!after) outdate([[]])
+        if (broke) { // what was missed is not known: everything is read again
+          void client.invalidateQueries()
+          others.postMessage({ again: true })
+        } else if (!after) outdate([[]]) // what happened between the first answers and now was told to nobody
         await lines(answer.body!, (line) => {
           after = line.cursor ? `cursor=${line.cursor}` : `index=${line.index}`
           if (!line.event) return
           take(line.event)
           others.postMessage({ event: line.event })
+        }, () => {
+          heard = Date.now()
+          both('live')
+          clearTimeout(alarm)
+          alarm = setTimeout(() => quiet.abort(), quietMax)
         })
-      } catch {
+      } catch (failure) {
         if (signal.aborted) return
+        if (failure instanceof ApiError && failure.status >= 400 && failure.status < 500) after = '' // what it was behind is kept no longer
+      } finally {
+        clearTimeout(alarm)
       }
+      broke = true
       both('connecting')
       await new Promise((done) => setTimeout(done, wait))
       wait = Math.min(wait * 2, retryMax)
-      // What was missed is not known: everything is read again.
-      if (!signal.aborted) void client.invalidateQueries()
     }
   }
-  tell('live')
+  tell({ state: 'live', heard })
   if (navigator.locks) navigator.locks.request('nomadlike-events', { signal }, read).catch(() => {})
   else void read()
 }

@@ -4,13 +4,15 @@ import { useTranslation } from 'react-i18next'
 import { Link, Outlet, useLocation, useNavigation, useSearchParams } from 'react-router'
 import { ApiError, call, get } from './api'
 import { dateTime } from './format'
-import { follow, type Liveness } from './events'
+import { follow, type Contact } from './events'
 import { Guest, isShare } from './guest'
 import { chooseLanguage, type Language } from './i18n'
 import { useLook } from './look'
 import { Button, Drop, Segments } from './parts/controls'
+import { Away } from './parts/away'
+import { dropDrafts } from './parts/draft'
 import { Palette } from './parts/palette'
-import { Failed, Loading, NoPage } from './parts/states'
+import { Failed, Loading, NoPage, failing } from './parts/states'
 import { SignIn } from './signin'
 import type { Token } from './types'
 
@@ -50,6 +52,7 @@ export const sessionQuery = {
     }
   },
   staleTime: 60_000,
+  refetchInterval: ({ state }: { state: { status: string } }) => (state.status === 'error' ? 3000 : false) as number | false,
 }
 
 export const useSession = () => useQuery<Token | null>(sessionQuery)
@@ -63,7 +66,7 @@ export function Shell() {
     document.title = 'nomadlike'
   }, [i18n.language])
   if (session.isPending) return <Loading />
-  if (session.error) return <main className="alone"><Failed error={session.error} retry={() => void session.refetch()} /></main>
+  if (failing(session)) return <main className="alone"><Failed error={session.error} retry={() => void session.refetch()} /></main>
   if (!session.data) return <SignIn />
   if (isShare(session.data)) return <Shared token={session.data} />
   // A wallboard shows a page and nothing around it, live as any other.
@@ -114,6 +117,7 @@ function Shared({ token }: { token: Token }) {
 // leave ends the session; what stands here then is the sign-in.
 async function leave(client: QueryClient) {
   await call('DELETE', '/v1/session').catch(() => {}) // the cookie may be over already
+  dropDrafts()
   client.clear()
   client.setQueryData(['session'], null)
 }
@@ -123,14 +127,16 @@ function Header({ token, hidden }: { token: Token; hidden: boolean }) {
   const { pathname } = useLocation()
   const moving = useNavigation().state !== 'idle'
   const client = useQueryClient()
-  const [state, setState] = useState<Liveness>('live')
+  const [contact, setContact] = useState<Contact>(() => ({ state: 'live', heard: Date.now() }))
   useEffect(() => {
     const end = new AbortController()
-    follow(client, end.signal, setState)
+    follow(client, end.signal, setContact)
     return () => end.abort()
   }, [client])
   const here = pathname === '/' ? 'jobs' : pathname.startsWith('/nodes') ? 'cluster' : pathname.split('/')[1]!
+  const { state } = contact
   return (
+    <>
     <header className="top" hidden={hidden}>
       <Link to="/jobs" className="brand">nomadlike</Link>
       <nav aria-label={t('shell.menu')}>
@@ -146,6 +152,8 @@ function Header({ token, hidden }: { token: Token; hidden: boolean }) {
         <Button onClick={() => void leave(client)}>{t('shell.sign_out')}</Button>
       </Drop>
     </header>
+    <Away contact={contact} />
+    </>
   )
 }
 

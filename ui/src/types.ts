@@ -345,6 +345,7 @@ export interface Node {
   id: string
   name: string
   addr: string
+  rpc_addr?: string
   pool?: string
   topology?: string[]
   root?: boolean

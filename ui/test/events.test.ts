@@ -46,3 +46,65 @@ test('a stream that broke is asked to go on behind its last line', async () => {
   expect(asked.slice(0, 3)).toEqual(['/v1/events', '/v1/events?cursor=7.2', '/v1/events?index=9'])
   vi.unstubAllGlobals()
 })
+
+// A frozen server keeps its connections and says nothing.
+test('a stream that says nothing is not called live, and is opened anew', async () => {
+  vi.useFakeTimers()
+  const opened: AbortSignal[] = []
+  vi.stubGlobal('fetch', vi.fn(async (_: string, init: RequestInit) => {
+    opened.push(init.signal!)
+    if (opened.length === 1) return new Response(new ReadableStream<Uint8Array>({ start: (controller) => {
+      controller.enqueue(new TextEncoder().encode('{"index":1}\n'))
+      init.signal!.addEventListener('abort', () => controller.error(new Error('aborted')))
+    } }))
+    return new Promise<Response>((_, fail) => init.signal!.addEventListener('abort', () => fail(new Error('aborted'))))
+  }))
+  vi.stubGlobal('navigator', { ...navigator, locks: undefined })
+  const end = new AbortController()
+  const told: string[] = []
+  let heard = 0
+  const began = Date.now()
+  const client = new QueryClient()
+  follow(client, end.signal, (contact) => { told.push(contact.state); heard = contact.heard })
+  await vi.advanceTimersByTimeAsync(7_000)
+  expect(told.at(-1)).toBe('live')
+  await vi.advanceTimersByTimeAsync(1_500)
+  expect(told.at(-1)).toBe('connecting')
+  expect(heard - began).toBeLessThan(1_000) // so old is what one sees
+  await vi.advanceTimersByTimeAsync(12_000)
+  expect(opened.length).toBeGreaterThan(2)
+  expect(told.at(-1)).toBe('connecting')
+  end.abort()
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
+test('after a break everything is read again, once the stream is there', async () => {
+  vi.useFakeTimers()
+  let away = false
+  let cut = () => {}
+  vi.stubGlobal('fetch', vi.fn(async () => {
+    if (away) throw new TypeError('Failed to fetch')
+    return new Response(new ReadableStream<Uint8Array>({ start: (controller) => { cut = () => controller.close() } }))
+  }))
+  vi.stubGlobal('navigator', { ...navigator, locks: undefined })
+  const end = new AbortController()
+  const client = new QueryClient()
+  let reads = 0
+  const observer = new QueryObserver(client, { queryKey: ['job', 'j'], retry: false, queryFn: async () => { reads++; if (away) throw new Error('away'); return 'running' } })
+  const leave = observer.subscribe(() => {})
+  follow(client, end.signal, () => {})
+  await vi.advanceTimersByTimeAsync(1_000)
+  away = true
+  cut()
+  await vi.advanceTimersByTimeAsync(6_000)
+  const before = reads
+  away = false
+  await vi.advanceTimersByTimeAsync(4_000)
+  expect(reads).toBe(before + 1)
+  expect(observer.getCurrentResult().data).toBe('running')
+  end.abort()
+  leave()
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})

@@ -11,7 +11,7 @@ import { Grid, sorted, useHeight, type Column } from '../parts/grid'
 import { useGuest } from '../guest'
 import { useSession } from '../shell'
 import { again } from '../again'
-import { Failed, useTitle, WordTag } from '../parts/states'
+import { Failed, useTitle, WordTag, failing } from '../parts/states'
 import { cellsOf, idle, Wall } from '../parts/wall'
 import type { Available, DeviceState, Node, NodeDevices } from '../types'
 
@@ -113,7 +113,7 @@ export function Cluster() {
         {sharing && <Suspense><FramedShare close={() => setSharing(false)} /></Suspense>}
         {!board && <Segments<'wall' | 'list'> label={t('cluster.view')} value={view} change={setView} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />}
       </div>
-      {nodes.error && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}
+      {failing(nodes) && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}
       <section className="card" aria-label={t('cluster.figures')}>
         <dl className="figures">
           {([['nodes', `${total.ready} / ${total.nodes}`], ['held_cards', `${total.held} / ${total.cards}`], ['sick', String(total.sick)], ['held_cpu', `${number(total.cpuUsed)} / ${number(total.cpu)}`], ['held_memory', `${size(total.memoryUsed)} / ${size(total.memory)}`]] as const).map(([key, value]) => (

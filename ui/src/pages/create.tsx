@@ -8,7 +8,8 @@ import { clock, number, quote, size } from '../format'
 import { reasonText } from '../i18n'
 import { Cli, fileOf } from '../parts/actions'
 import { Helps, Holders, startText } from '../parts/forecast'
-import { Failed, Loading, StateTag, useTitle, WordTag, errorText } from '../parts/states'
+import { Failed, Loading, StateTag, useTitle, WordTag, errorText, failing } from '../parts/states'
+import { dropDraft, keepDraft, readDraft } from '../parts/draft'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, variablesOf, vipChanges, type FileChange } from '../parts/jobfile'
 import type { Available, AvailableNode, Failure, Formatted, Help, Job, JobPlan, Machine, Outlook, Validated, Victim } from '../types'
 import { RankCommands } from './job'
@@ -51,11 +52,11 @@ export function Create() {
   const [params] = useSearchParams()
   const clone = params.get('clone') ?? ''
   const given = useGiven(clone)
-  if (clone && given.error) return <div className="page"><Failed error={given.error} retry={() => void given.refetch()} /></div>
+  if (clone && failing(given)) return <div className="page"><Failed error={given.error} retry={() => void given.refetch()} /></div>
   if (clone && given.data === undefined) return <Loading />
   const step = Number(params.get('step') ?? 0)
   const resume = params.get('resume')
-  return <Draft key={clone} first={given.data ?? compose(simple)} resume={resume ? { job: resume, step: step || undefined } : undefined} vip={params.has('vip')}
+  return <Draft key={clone} place={clone || 'new'} first={given.data ?? compose(simple)} resume={resume ? { job: resume, step: step || undefined } : undefined} vip={params.has('vip')}
     wanted={[...(Number(params.get('nodes')) > 0 ? [{ at: 'nodes', value: Number(params.get('nodes')) }] : []), ...(params.has('preemptible') ? [{ at: 'preemptible', value: true }] : [])]} />
 }
 
@@ -64,10 +65,15 @@ interface Resume {
   step?: number
 }
 
-function Draft({ first, resume, vip, wanted }: { first: string; resume?: Resume; vip: boolean; wanted: FileChange[] }) {
+function Draft({ place, first, resume, vip, wanted }: { place: string; first: string; resume?: Resume; vip: boolean; wanted: FileChange[] }) {
   const { t } = useTranslation()
   const go = useNavigate()
-  const [text, setText] = useState(first)
+  const [before, setBefore] = useState(() => (wanted.length > 0 || resume ? undefined : readDraft(place)))
+  const [text, setText] = useState(before?.text ?? first)
+  useEffect(() => {
+    if (text === first) dropDraft(place)
+    else keepDraft(place, text)
+  }, [place, text, first])
   const [given, setGiven] = useState<Record<string, string>>({})
   const [error, setError] = useState<unknown>()
   const [busy, setBusy] = useState(false)
@@ -92,6 +98,7 @@ function Draft({ first, resume, vip, wanted }: { first: string; resume?: Resume;
     try {
       const made = await call<{ job_id: string }>('POST', '/v1/jobs', { hcl: text, variables, resume: resume?.job, resume_step: resume?.step }, undefined, { 'Idempotency-Key': key.current })
       key.current = crypto.randomUUID()
+      dropDraft(place)
       void go('/jobs/' + made.job_id)
     } catch (failure) {
       setError(failure)
@@ -133,6 +140,7 @@ function Draft({ first, resume, vip, wanted }: { first: string; resume?: Resume;
   return (
     <div className="page">
       <h1>{vip ? t('create.vip') : t('create.title')}</h1>
+      {before && before.text !== first && <Alert type="info" showIcon title={t('create.draft', { time: clock(new Date(before.at).toISOString()) })} action={<Button size="small" onClick={() => { setText(first); setBefore(undefined) }}>{t('create.draft_drop')}</Button>} />}
       {resume && <Alert type="info" showIcon title={t('create.resume', { job: job?.name ?? resume.job.slice(0, 8), step: resume.step ?? t('job.newest') })} description={<Checkbox checked={sure} onChange={(e) => setSure(e.target.checked)}>{t('create.resume_sure')}</Checkbox>} />}
       <div className="split">
         <section aria-label={t('create.file')} className="stack">
@@ -145,7 +153,7 @@ function Draft({ first, resume, vip, wanted }: { first: string; resume?: Resume;
             <div className="bar">
               <Button type="primary" size="large" loading={busy} disabled={!text.trim() || problems.length > 0 || !sure} onClick={() => void submit()}>{t('create.submit')}</Button>
               <div role="status" style={{ flex: 1 }}>
-                {checked.error ? <Failed error={checked.error} /> : problems.length > 0 ? <p className="verdict tone-bad">{t('create.problems', { count: problems.length })}</p> : outlook.error ? <Failed error={outlook.error} /> : outlook.data ? <p className="verdict">{startText(t, outlook.data)}</p> : <p className="quiet">{t('states.loading')}</p>}
+                {failing(checked) ? <Failed error={checked.error} /> : problems.length > 0 ? <p className="verdict tone-bad">{t('create.problems', { count: problems.length })}</p> : failing(outlook) ? <Failed error={outlook.error} /> : outlook.data ? <p className="verdict">{startText(t, outlook.data)}</p> : <p className="quiet">{t('states.loading')}</p>}
               </div>
             </div>
             {error !== undefined && <Alert type="error" showIcon title={errorText(error, t)} />}
@@ -354,7 +362,7 @@ export function heldText(cards: AvailableNode['cards']): string {
 function AvailableTable({ hcl, body, valid }: { hcl: string; body: object; valid: boolean }) {
   const { t } = useTranslation()
   const available = useQuery({ queryKey: ['nodes', 'available', hcl], enabled: valid, retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Available>('POST', '/v1/nodes/available', body, signal) })
-  if (available.error) return <Failed error={available.error} />
+  if (failing(available)) return <Failed error={available.error} />
   if (!available.data) return <p className="quiet">{t('create.fix_first')}</p>
   const specs = available.data.specs ?? []
   const models = available.data.models ?? []
@@ -382,7 +390,7 @@ function AvailableTable({ hcl, body, valid }: { hcl: string; body: object; valid
 function Machines({ job, change, victims }: { job?: Job; change: (set: FileChange[]) => void; victims: Victim[] }) {
   const { t } = useTranslation()
   const machines = useQuery({ queryKey: ['nodes', 'machines'], refetchInterval: 20_000, queryFn: ({ signal }) => get<{ machines: Machine[] | null }>('/v1/machines', signal).then((m) => m.machines ?? []) })
-  if (machines.error) return <Failed error={machines.error} />
+  if (failing(machines)) return <Failed error={machines.error} />
   const chosen = job?.vip?.machines ?? []
   const of = (m: Machine) => chosen.find((one) => one.node === m.name || one.node === m.id)
   const choose = (m: Machine, busy: '' | 'wait' | 'kill') => change(vipChanges([...chosen.filter((one) => one !== of(m)), ...(busy ? [{ node: m.name, busy }] : [])]))
@@ -416,7 +424,7 @@ function Machines({ job, change, victims }: { job?: Job; change: (set: FileChang
 function Plan({ body, valid }: { body: object; valid: boolean }) {
   const { t } = useTranslation()
   const plan = useQuery({ queryKey: ['draft', 'plan', JSON.stringify(body)], enabled: valid, retry: false, queryFn: ({ signal }) => call<JobPlan>('POST', '/v1/jobs/plan', body, signal) })
-  if (plan.error) return <Failed error={plan.error} />
+  if (failing(plan)) return <Failed error={plan.error} />
   if (!valid) return <p className="quiet">{t('create.fix_first')}</p>
   if (!plan.data) return <Loading />
   return (

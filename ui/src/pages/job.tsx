@@ -13,7 +13,7 @@ import { Files } from '../parts/files'
 import { ForecastCard, startText } from '../parts/forecast'
 import { Logs } from '../parts/logs'
 import { JobLink, NodeLink } from '../parts/places'
-import { Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag } from '../parts/states'
+import { Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { ShareButton } from '../parts/share'
 import { useGuest } from '../guest'
 import { Training } from '../parts/training'
@@ -87,8 +87,8 @@ export function JobPage() {
                 <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} events={told} queuedAt={standing?.queued_at} /></section>
                 {queued && !shared && <ForecastCard id={spec.id} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
                 <div className="cards">
-                  <section className="card" aria-label={t('job.ranks')}><h2>{t('job.ranks')}</h2><Ranks ranks={ranks} error={allocs.error} /></section>
-                  <section className="card" aria-label={t('job.history')}><h2>{t('job.history')}</h2><History events={told} error={events.error} /></section>
+                  <section className="card" aria-label={t('job.ranks')}><h2>{t('job.ranks')}</h2><Ranks ranks={ranks} error={failing(allocs)} /></section>
+                  <section className="card" aria-label={t('job.history')}><h2>{t('job.history')}</h2><History events={told} error={failing(events)} /></section>
                 </div>
                 <section className="card" aria-label={t('job.facts')}><h2>{t('job.facts')}</h2><Facts detail={detail} /></section>
               </div>
@@ -419,7 +419,7 @@ function Commands({ detail }: { detail: JobDetail }) {
   const job = { ...rest, id: undefined, user: undefined, submitted_at: undefined }
   void source // the plan is of the job itself
   const plan = useQuery({ queryKey: ['job', detail.job.id, 'plan'], queryFn: ({ signal }) => call<JobPlan>('POST', '/v1/jobs/plan', { job }, signal) })
-  if (plan.error) return <Failed error={plan.error} retry={() => void plan.refetch()} />
+  if (failing(plan)) return <Failed error={plan.error} retry={() => void plan.refetch()} />
   if (!plan.data) return <Loading />
   return <><p className="quiet">{t('job.command_about')}</p><RankCommands plan={plan.data} /><Cli text={`nomadlike job plan ${quote(detail.job.name)}.hcl`} /></>
 }

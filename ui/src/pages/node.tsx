@@ -7,7 +7,7 @@ import { call, get, part } from '../api'
 import { dateTime, number, quote, shortID, since, size } from '../format'
 import { reasonText } from '../i18n'
 import { Cli } from '../parts/actions'
-import { errorText, Failed, Loading, useNow, useTitle, WordTag } from '../parts/states'
+import { errorText, Failed, Loading, useNow, useTitle, WordTag, failing } from '../parts/states'
 import type { Allocation, DeviceState, Event, NodeDetail, NodeDevices } from '../types'
 import { cardMemory, gaugeText } from '../parts/figures'
 import { NodeFaults } from '../parts/nodefaults'
@@ -84,7 +84,7 @@ function DeviceTable({ node }: { node: NodeDetail }) {
   const { t } = useTranslation()
   const [treat, setTreat] = useState<Treatment>()
   const cards = useQuery({ queryKey: ['node', node.id, 'devices'], refetchInterval: 3000, queryFn: ({ signal }) => get<NodeDevices>(`/v1/nodes/${part(node.id)}/devices`, signal) })
-  if (cards.error) return <Failed error={cards.error} />
+  if (failing(cards)) return <Failed error={cards.error} />
   if (!cards.data) return null
   const c = cards.data
   const name = (d: DeviceState) => (d.slice ? `${d.index}(${d.slice})` : String(d.index))

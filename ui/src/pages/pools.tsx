@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { get } from '../api'
 import { number, size } from '../format'
 import { Cli } from '../parts/actions'
-import { Failed, useTitle } from '../parts/states'
+import { Failed, useTitle, failing } from '../parts/states'
 import type { Pool } from '../types'
 
 export function Pools() {
@@ -14,7 +14,7 @@ export function Pools() {
   return (
     <div className="page">
       <h1>{t('menu.pools')}</h1>
-      {pools.error && <Failed error={pools.error} retry={() => void pools.refetch()} />}
+      {failing(pools) && <Failed error={pools.error} retry={() => void pools.refetch()} />}
       <Table<Pool> size="small" rowKey={(p) => p.pool.name} loading={pools.isPending} dataSource={pools.data ?? []} pagination={false} scroll={{ x: 800 }} locale={{ emptyText: <p>{t('cluster.none')}</p> }} columns={[
         { title: t('jobs.pool'), render: (_, p) => <>{p.pool.name} <span className="quiet">{p.pool.description}</span></> },
         { title: t('cluster.nodes'), render: (_, p) => `${p.ready} / ${p.nodes}` },

@@ -9,7 +9,7 @@ import { since } from '../format'
 import { reasonText } from '../i18n'
 import { Cli, Deeds } from '../parts/actions'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
-import { Failed, useNow, useTitle, WordTag, PriorityTag } from '../parts/states'
+import { Failed, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { Gantt } from '../parts/timeline'
 import { readChanges, WhatIfPanel } from '../parts/whatif'
 import type { JobDetail, JobForecast, QueueEntry, Timeline, WhatIf } from '../types'
@@ -48,7 +48,7 @@ export function QueuePage() {
         <h1>{t('menu.queue')}</h1>
         <span className="quiet" role="status">{queue.data && t('queue.count', { count: queue.data.length })}</span>
       </div>
-      {queue.error && <Failed error={queue.error} retry={() => void queue.refetch()} />}
+      {failing(queue) && <Failed error={queue.error} retry={() => void queue.refetch()} />}
       <Table<QueueEntry>
         size="small"
         aria-label={t('menu.queue')}
@@ -87,7 +87,7 @@ export function QueuePage() {
           <Select aria-label={t('queue.hours')} value={hours} onChange={setHours} options={[6, 24, 72, 168].map((value) => ({ value, label: t('queue.next_hours', { count: value }) }))} style={{ width: 140 }} />
           {(pools.length > 1 || pool) && <Select allowClear aria-label={t('jobs.pool')} placeholder={t('jobs.pool')} value={pool || undefined} onChange={(value?: string) => setPool(value ?? '')} options={pools.map((value) => ({ value, label: value }))} style={{ width: 140 }} />}
         </div>
-        {timeline.error && <Failed error={timeline.error} retry={() => void timeline.refetch()} />}
+        {failing(timeline) && <Failed error={timeline.error} retry={() => void timeline.refetch()} />}
         {timeline.data && <Gantt timeline={timeline.data} move={(change) => setChanges([change])} />}
         <p className="quiet">{t('queue.drag')}</p>
         <Cli text={`nomadlike queue timeline -hours ${hours}${pool && ' -pool ' + pool}`} />

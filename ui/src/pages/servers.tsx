@@ -3,7 +3,7 @@ import { Table } from 'antd'
 import { useTranslation } from 'react-i18next'
 import { get } from '../api'
 import { Cli } from '../parts/actions'
-import { Failed, useTitle, WordTag } from '../parts/states'
+import { Failed, useTitle, WordTag, failing } from '../parts/states'
 import type { Autopilot, Member, ServerHealth } from '../types'
 
 export function Servers() {
@@ -15,9 +15,9 @@ export function Servers() {
   return (
     <div className="page">
       <h1>{t('menu.servers')}</h1>
-      {health.error && <Failed error={health.error} retry={() => void health.refetch()} />}
+      {failing(health) && <Failed error={health.error} retry={() => void health.refetch()} />}
       {health.data && <p className="truth">{t(health.data.healthy ? 'servers.healthy' : 'servers.unhealthy', { count: health.data.failure_tolerance })}</p>}
-      {!health.error && <section className="card" aria-label="Raft">
+      {!failing(health) && <section className="card" aria-label="Raft">
         <h2>Raft</h2>
         <Table<ServerHealth> size="small" rowKey="id" loading={health.isPending} dataSource={health.data?.servers ?? []} pagination={false} scroll={{ x: 600 }} columns={[
           { title: t('servers.name'), render: (_, s) => s.name || s.id },
@@ -29,9 +29,9 @@ export function Servers() {
         ]} />
         <Cli text="nomadlike operator autopilot health" />
       </section>}
-      {(!members.error || !health.error) && <section className="card" aria-label={t('servers.members')}>
+      {(!failing(members) || !failing(health)) && <section className="card" aria-label={t('servers.members')}>
         <h2>{t('servers.members')}</h2>
-        {members.error && <Failed error={members.error} />}
+        {failing(members) && <Failed error={members.error} />}
         <Table<Member> size="small" rowKey="id" loading={members.isPending} dataSource={members.data ?? []} pagination={{ pageSize: 50, hideOnSinglePage: true }} scroll={{ x: 600 }} columns={[
           { title: t('servers.name'), dataIndex: 'name' },
           { title: t('servers.role'), render: (_, m) => t('servers.role_' + m.role, m.role) },

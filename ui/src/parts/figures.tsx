@@ -9,7 +9,7 @@ import type { JobFigures, JobPast, RankFigures } from '../measured'
 import { Cli } from './actions'
 import { joined, lineOf, whole, type Line } from './rankpast'
 import { NodeLink } from './places'
-import { Failed, Loading, WordTag } from './states'
+import { Failed, Loading, WordTag, failing } from './states'
 
 const Curves = lazy(() => import('./curves'))
 
@@ -108,7 +108,7 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
   const one = have.find((m) => m.key === shown) ?? have[0]
   const before = one && kept.current.get(one.key)?.at[0]
   const began = useMemo(() => (one ? lineOf(past.data, one.value, before ?? Infinity) : undefined), [past.data, one, before])
-  if (figures.error) return <Failed error={figures.error} retry={() => void figures.refetch()} />
+  if (failing(figures)) return <Failed error={figures.error} retry={() => void figures.refetch()} />
   if (!figures.data) return <Loading />
   if (ranks.length === 0) return <p className="quiet">{t('job.no_attempt')}</p>
   const slow = one?.low ? stragglers(ranks, one.value) : []

@@ -6,7 +6,7 @@ import { get, part } from '../api'
 import { dateTime, quote, size } from '../format'
 import type { Allocation, FileEntry, FileList } from '../types'
 import { Cli } from './actions'
-import { Failed, Loading } from './states'
+import { Failed, Loading, failing } from './states'
 
 const every = 10_000
 
@@ -81,7 +81,7 @@ export function Files({ id, name, subjob, allocs, live }: { id: string; name: st
           {steps.map((step, i) => <span key={i}> / <Link to={at(steps.slice(0, i + 1).join('/'))} aria-current={i === steps.length - 1 ? 'page' : undefined}>{step}</Link></span>)}
         </nav>
       </div>
-      {files.error ? <Failed error={files.error} retry={() => void files.refetch()} /> : !list ? <Loading /> : (
+      {failing(files) ? <Failed error={files.error} retry={() => void files.refetch()} /> : !list ? <Loading /> : (
         <Table<FileEntry>
           size="small"
           rowKey="name"

@@ -10,7 +10,7 @@ import { reasonText } from '../i18n'
 import type { Help, Job, JobForecast, JobRef, Kept, Outlook, When } from '../types'
 import { Cli, DeedDialog } from './actions'
 import { JobLink } from './places'
-import { Failed } from './states'
+import { Failed, failing } from './states'
 
 // startText is the short answer to "when does it start?".
 export function startText(t: TFunction, when: When, now = Date.now()): string {
@@ -80,7 +80,7 @@ export function ForecastCard({ id, spec, forecast, holders, subjob }: { id: stri
       {start && <p>{t('forecast.position', { position: start.position, pool: start.pool })}</p>}
       {start?.wait && <p>{t('forecast.because', { reason: reasonText(start.wait) })} <Holders holders={holders} /></p>}
       <h3>{t('forecast.helps')}</h3>
-      {outlook.error ? <Failed error={outlook.error} /> : <Helps helps={outlook.data?.helps} apply={apply} />}
+      {failing(outlook) ? <Failed error={outlook.error} /> : <Helps helps={outlook.data?.helps} apply={apply} />}
       {history.length > 1 && <Moves history={history} />}
       <Cli text={`nomadlike job forecast ${quote(spec.name)}`} />
       {help && <DeedDialog deed={help.kind === 'priority' ? 'priority' : 'limit'} first={{ priority: help.priority, limit: help.time_limit }} jobs={[{ id, name: spec.name, state: 'queued', priority: spec.priority }]} close={() => setHelp(undefined)} />}

@@ -1,5 +1,6 @@
 import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { allJobs, get } from '../api'
+import { failing } from './states'
 import type { JobList, JobSummary } from '../types'
 
 // The list of jobs, which several pages read and the event stream keeps current.
@@ -29,5 +30,5 @@ export function useJobsSoon() {
   const have = client.getQueryData<JobSummary[]>(['jobs']) !== undefined
   const first = useQuery({ ...firstQuery(client), enabled: !have })
   const all = useJobs(have || first.isFetched)
-  return { jobs: all.data ?? first.data, partial: all.data === undefined, error: all.error, retry: () => void all.refetch() }
+  return { jobs: all.data ?? first.data, partial: all.data === undefined, error: failing({ error: all.error, data: all.data ?? first.data }), retry: () => void all.refetch() }
 }

@@ -8,7 +8,7 @@ import type { CardPast, NodePast, PastSeries } from '../measured'
 import type { Node } from '../types'
 import { Cli } from './actions'
 import type { Curve } from './curves'
-import { Failed, Loading } from './states'
+import { Failed, Loading, failing } from './states'
 
 const Curves = lazy(() => import('./curves'))
 
@@ -76,7 +76,7 @@ export function Past({ node, device }: { node: Node; device?: string }) {
         <Segmented size="small" aria-label={t('node.past_span')} value={span} onChange={(value) => setSpan(value as (typeof spans)[number])} options={spans.map((value) => ({ value, label: t('node.past_' + value) }))} />
         {have.length > 1 && <Segmented size="small" aria-label={t('figures.measure')} value={one!.key} onChange={(value) => setShown(String(value))} options={have.map((d) => ({ value: d.key, label: t('figures.' + d.key) }))} />}
       </div>
-      {past.error ? <Failed error={past.error} retry={() => void past.refetch()} /> : !found ? <Loading /> : !one ? <p className="quiet">{t('node.no_past')}</p> : (
+      {failing(past) ? <Failed error={past.error} retry={() => void past.refetch()} /> : !found ? <Loading /> : !one ? <p className="quiet">{t('node.no_past')}</p> : (
         <Suspense fallback={<Loading />}>
           <Curves label={t('figures.' + one.key)} x={(found.at ?? []).map((at) => Date.parse(at ?? '') / 1000)} time lines={lines} unit={one.unit} />
         </Suspense>

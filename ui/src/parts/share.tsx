@@ -6,7 +6,7 @@ import { call, get, part } from '../api'
 import { dateTime, quote } from '../format'
 import type { Token } from '../types'
 import { Cli } from './actions'
-import { errorText, Failed } from './states'
+import { errorText, Failed, failing } from './states'
 
 const spans: Record<string, string> = { '1h': '1h', '24h': '24h', '7d': '168h', '30d': '720h' } // as people and as the API spell them
 
@@ -55,7 +55,7 @@ export function ShareDialog({ name, path, close }: { name?: string; path: string
         </div>
         {error !== undefined && <p role="alert">{errorText(error, t)}</p>}
         {link && <><p>{t('share.once')}</p><pre className="cli">{link}</pre><Button onClick={() => void navigator.clipboard.writeText(link)}>{t('share.copy')}</Button></>}
-        {list.error ? <Failed error={list.error} /> : (
+        {failing(list) ? <Failed error={list.error} /> : (
           <Table size="small" rowKey="id" pagination={false} dataSource={list.data ?? []} locale={{ emptyText: t('share.none') }} columns={[
             { title: t('share.made_by'), dataIndex: 'user' },
             { title: t('share.until'), render: (_, share) => dateTime(share.expires_at) },

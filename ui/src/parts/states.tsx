@@ -76,6 +76,14 @@ export function errorText(error: unknown, t: TFunction): string {
 
 export const details = (error: unknown): Failure[] => (error instanceof ApiError ? (error.failure.details ?? []) : [])
 
+// passing tells a failure that ends by itself, such as servers that are away,
+// from a refusal.
+export const passing = (error: unknown) => error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500)
+
+// failing is what to show in the place of an answer. Where there was one before,
+// it stays while servers are away: the header says how old it is.
+export const failing = ({ error, data }: { error: Error | null; data?: unknown }): Error | null => (data !== undefined && passing(error) ? null : error)
+
 export function Failed({ error, retry }: { error: unknown; retry?: () => void }) {
   const { t } = useTranslation()
   const hint = error instanceof ApiError ? error.failure.hint : undefined
@@ -104,6 +112,7 @@ export function Alert({ text, more, action }: { text: string; more?: string; act
 export function Broken() {
   const { t } = useTranslation()
   const error = useRouteError()
+  useReloadWhenBack(error instanceof MissingPart)
   return (
     <main className="alone">
       <div className="narrow stack">
@@ -113,6 +122,18 @@ export function Broken() {
       </div>
     </main>
   )
+}
+
+// useReloadWhenBack loads the page again once an agent that was away answers.
+function useReloadWhenBack(wanted: boolean) {
+  useEffect(() => {
+    if (!wanted) return
+    let away = false
+    const timer = setInterval(() => {
+      fetch('/v1/agent/health').then((answer) => { if (away && answer.ok) location.reload() }, () => { away = true })
+    }, 2000)
+    return () => clearInterval(timer)
+  }, [wanted])
 }
 
 export function NoPage() {

@@ -7,7 +7,7 @@ import { quote } from '../format'
 import type { JobMetrics, MetricSeries, RankMetrics } from '../measured'
 import { Cli } from './actions'
 import type { Curve } from './curves'
-import { Failed, Loading } from './states'
+import { Failed, Loading, failing } from './states'
 
 const Curves = lazy(() => import('./curves'))
 
@@ -54,7 +54,7 @@ export function Training({ id, name, subjob, live }: { id: string; name: string;
   })
   const ranks = useMemo(() => metrics.data?.ranks ?? [], [metrics.data])
   const names = useMemo(() => namesOf(ranks), [ranks])
-  if (metrics.error) return <Failed error={metrics.error} retry={() => void metrics.refetch()} />
+  if (failing(metrics)) return <Failed error={metrics.error} retry={() => void metrics.refetch()} />
   if (!metrics.data) return <Loading />
   const label = (rank: RankMetrics) => `${t('logs.rank', { rank: rank.rank })} · ${t('job.attempt', { number: rank.attempt })}`
   const odd = ranks.flatMap((rank) => (rank.series ?? []).filter((s) => s.not_finite).map((s) => t('training.odd', { name: nameOf(s), rank: rank.rank, count: s.not_finite })))

@@ -8,7 +8,7 @@ import { difference, quote } from '../format'
 import type { Effect, JobSummary, Priority, QueueEntry, Shift, TimelineRow, WhatIf } from '../types'
 import { Cli, perform } from './actions'
 import { startText } from './forecast'
-import { errorText, Failed } from './states'
+import { errorText, Failed, failing } from './states'
 
 const changesMax = 16
 
@@ -145,7 +145,7 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Wha
           <ul className="problems">
             {changes.map((one, i) => <li key={i}>{sentence(t, one, name)} <Button size="small" type="link" onClick={() => set(changes.filter((_, j) => j !== i))}>{t('whatif.without')}</Button></li>)}
           </ul>
-          {effect.error ? <Failed error={effect.error} /> : effect.data && (
+          {failing(effect) ? <Failed error={effect.error} /> : effect.data && (
             <>
               <p className="verdict" role="status">{t('whatif.sum', { earlier: effect.data.earlier, later: effect.data.later, same: effect.data.same })}</p>
               <Table<Shift> size="small" rowKey={(s) => `${s.job_id}/${s.subjob}`} pagination={{ pageSize: 10, hideOnSinglePage: true }} dataSource={effect.data.shifts ?? []} locale={{ emptyText: <p>{t('whatif.nothing')}</p> }} columns={[

@@ -1,0 +1,244 @@
+package agent
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/client/store"
+)
+
+const (
+	sessionIDSize = 16 // bytes of randomness
+	ticketMax     = 1024
+	ticketRenewal = 10 * time.Minute // a cookie says to so much when it was used
+
+	// signedOutFile holds who has signed out, until their tickets would be over.
+	signedOutFile = "signed-out.json"
+	crowdedMax    = 16384 // sessions that made room for others, as long as they are remembered
+)
+
+type sessionID [sessionIDSize]byte
+
+// ticket is what a cookie says, sealed: whoever holds it may do what the token
+// may, for a while. It is made and read by servers alone.
+type ticket struct {
+	ID      sessionID `json:"id"`
+	Secret  string    `json:"secret"`
+	Expires time.Time `json:"expires"`
+	Used    time.Time `json:"used"`
+}
+
+func (t ticket) over(now time.Time) bool {
+	return !now.Before(t.Expires) || now.Sub(t.Used) > sessionIdle
+}
+
+// seal makes tickets unreadable and unforgeable to everybody without its key.
+type seal struct{ box cipher.AEAD }
+
+// newSeal takes a key that all servers of a cluster have; without one it makes
+// one, and the tickets end with the process.
+func newSeal(key []byte) *seal {
+	if key == nil {
+		key = make([]byte, sha256.Size)
+		rand.Read(key) // never fails
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic("agent: " + err.Error()) // the key's length is ours
+	}
+	box, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic("agent: " + err.Error())
+	}
+	return &seal{box}
+}
+
+func (s *seal) close(t ticket) string {
+	plain, err := json.Marshal(t)
+	if err != nil {
+		panic("agent: " + err.Error()) // nothing in it can fail
+	}
+	return base64.RawURLEncoding.EncodeToString(s.box.Seal(nil, nil, plain, []byte(sessionCookie)))
+}
+
+func (s *seal) open(text string) (ticket, bool) {
+	var t ticket
+	if len(text) > ticketMax {
+		return t, false
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return t, false
+	}
+	plain, err := s.box.Open(nil, nil, sealed, []byte(sessionCookie))
+	if err != nil || json.Unmarshal(plain, &t) != nil {
+		return ticket{}, false
+	}
+	return t, true
+}
+
+// signedOut are sessions whose tickets are no longer taken: of those who signed
+// out, which a restart remembers, and of those who made room for others.
+type signedOut struct {
+	mu   sync.Mutex
+	path string // none: in memory alone
+	told func(error)
+	left map[sessionID]departed
+	full map[sessionID]struct{}
+}
+
+// departed is who has signed out. Token tells the tickets of one token apart
+// from those of others, so that nobody's can be pushed out by another's.
+type departed struct {
+	Expires time.Time `json:"expires"`
+	Token   string    `json:"token"` // hash
+}
+
+func newSignedOut() *signedOut {
+	return &signedOut{left: map[sessionID]departed{}, full: map[sessionID]struct{}{}, told: func(error) {}}
+}
+
+// keep reads who has signed out before, and writes it down from now on.
+func (o *signedOut) keep(path string, told func(error)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.path, o.told = path, told
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var kept []keptDeparture
+	if err == nil {
+		err = json.Unmarshal(data, &kept)
+	}
+	if err != nil {
+		told(err)
+		return
+	}
+	for _, one := range kept {
+		o.left[one.ID] = one.departed
+	}
+}
+
+type keptDeparture struct {
+	ID sessionID `json:"id"`
+	departed
+}
+
+func (o *signedOut) has(id sessionID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, left := o.left[id]
+	_, crowded := o.full[id]
+	return left || crowded
+}
+
+// add remembers that somebody has signed out.
+func (o *signedOut) add(t ticket, now time.Time) {
+	hash := sha256.Sum256([]byte(t.Secret))
+	token := base64.RawURLEncoding.EncodeToString(hash[:])
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, known := o.left[t.ID]; known {
+		return
+	}
+	count, soonest := 0, sessionID{}
+	for id, one := range o.left {
+		if !now.Before(one.Expires) {
+			delete(o.left, id)
+		} else if one.Token == token {
+			if count++; count == 1 || one.Expires.Before(o.left[soonest].Expires) {
+				soonest = id
+			}
+		}
+	}
+	if count >= sessionsOf {
+		delete(o.left, soonest)
+	}
+	o.left[t.ID] = departed{Expires: t.Expires, Token: token}
+	o.writeLocked()
+}
+
+func (o *signedOut) writeLocked() {
+	if o.path == "" {
+		return
+	}
+	kept := make([]keptDeparture, 0, len(o.left))
+	for id, one := range o.left {
+		kept = append(kept, keptDeparture{id, one})
+	}
+	data, err := json.Marshal(kept)
+	if err == nil {
+		err = store.WriteFile(o.path, data, 0o600, false)
+	}
+	if err != nil {
+		o.told(err)
+	}
+}
+
+// crowded remembers for a while that a session made room for another.
+func (o *signedOut) crowded(id sessionID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.full) >= crowdedMax {
+		clear(o.full)
+	}
+	o.full[id] = struct{}{}
+}
+
+// partingPatience is for telling another server that somebody signed out.
+const partingPatience = 5 * time.Second
+
+// keepSessions has the sign-ins of a server outlive it: with a key that all
+// servers share, and a file that says who has signed out.
+func (a *Agent) keepSessions(s *sessions) {
+	key, err := a.identity.ca.Derived("tickets of the pages")
+	if err != nil {
+		a.log.Warn("sign-ins end with this agent", logkey.Error, err)
+		return
+	}
+	s.seals = newSeal(key)
+	s.out.keep(filepath.Join(a.config.DataDir, signedOutFile), func(err error) {
+		a.log.Warn("who signed out is not kept", logkey.Error, err)
+	})
+	door := &http.Client{Transport: toServers(a.ident, a.now), Timeout: partingPatience}
+	s.tell = func(text string) {
+		for _, addr := range a.serverAddresses() {
+			if addr != a.addr {
+				go a.tellSignedOut(door, addr, text)
+			}
+		}
+	}
+}
+
+// tellSignedOut has another server forget a session; one that is away takes its
+// ticket until that is over, or its token is.
+func (a *Agent) tellSignedOut(door *http.Client, addr, text string) {
+	request, err := http.NewRequest(http.MethodDelete, "https://"+addr+"/v1/session", nil)
+	if err != nil {
+		return
+	}
+	request.AddCookie(&http.Cookie{Name: sessionCookie, Value: text})
+	request.Header.Set(api.HeaderRequestedBy, "server")
+	request.Header.Set(headerForwarded, strconv.Itoa(forwardsMax)) // it goes no further
+	answer, err := door.Do(request)
+	if err != nil {
+		a.log.Debug("tell who signed out", logkey.Addr, addr, logkey.Error, err)
+		return
+	}
+	_ = answer.Body.Close()
+}
