@@ -44,7 +44,7 @@ type session struct {
 // who was put out, and the streams that end with a session.
 type sessions struct {
 	now   func() time.Time
-	seals *seal
+	seals func() *seal // the present one: it changes with the cluster's CA
 	out   *signedOut
 	tell  func(ticket string) // tells the other servers who signed out; may be nil
 
@@ -63,7 +63,8 @@ type offer struct {
 }
 
 func newSessions(now func() time.Time) *sessions {
-	s := &sessions{now: now, seals: newSeal(nil), out: newSignedOut()}
+	own := newSeal(nil)
+	s := &sessions{now: now, seals: func() *seal { return own }, out: newSignedOut()}
 	s.mu.byID = map[sessionID]*session{}
 	s.mu.offers = map[[sha256.Size]byte]offer{}
 	return s
@@ -107,7 +108,7 @@ func (s *sessions) begin(secret, peer string, until time.Time) (text string, exp
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.admitLocked(made, peer, now)
-	return s.seals.close(made), expires
+	return s.seals().close(made), expires
 }
 
 // admitLocked takes a session in, and makes room for it.
@@ -179,7 +180,7 @@ func (s *sessions) dropLocked(id sessionID) {
 // find gives the session of a cookie, nil without one. A session that another
 // server made, or this one before it was started anew, is taken in.
 func (s *sessions) find(text, peer string) *session {
-	shown, good := s.seals.open(text)
+	shown, good := s.seals().open(text)
 	if !good {
 		return nil
 	}
@@ -204,18 +205,18 @@ func (s *sessions) find(text, peer string) *session {
 // renewed is the text that a cookie should have from now on, where it should
 // have another: other servers learn from it that the session is used.
 func (s *sessions) renewed(text string) (string, time.Time, bool) {
-	shown, good := s.seals.open(text)
+	shown, good := s.seals().open(text)
 	now := s.now()
 	if !good || now.Sub(shown.Used) < ticketRenewal {
 		return "", time.Time{}, false
 	}
 	shown.Used = now
-	return s.seals.close(shown), shown.Expires, true
+	return s.seals().close(shown), shown.Expires, true
 }
 
 // finish ends the session of a cookie, if there is one, here and for good.
 func (s *sessions) finish(text string) {
-	shown, good := s.seals.open(text)
+	shown, good := s.seals().open(text)
 	if !good {
 		return
 	}

@@ -14,10 +14,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/client/store"
 )
 
@@ -206,12 +208,28 @@ const partingPatience = 5 * time.Second
 // keepSessions has the sign-ins of a server outlive it: with a key that all
 // servers share, and a file that says who has signed out.
 func (a *Agent) keepSessions(s *sessions) {
-	key, err := a.identity.ca.Derived("tickets of the pages")
-	if err != nil {
-		a.log.Warn("sign-ins end with this agent", logkey.Error, err)
-		return
+	var of atomic.Pointer[struct {
+		ca   *auth.CA
+		seal *seal
+	}]
+	own := s.seals()
+	s.seals = func() *seal {
+		ca := a.identity.ca()
+		if held := of.Load(); held != nil && held.ca == ca {
+			return held.seal
+		}
+		key, err := ca.Derived("tickets of the pages")
+		if err != nil {
+			a.log.Warn("sign-ins end with this agent", logkey.Error, err)
+			return own
+		}
+		made := newSeal(key)
+		of.Store(&struct {
+			ca   *auth.CA
+			seal *seal
+		}{ca, made})
+		return made
 	}
-	s.seals = newSeal(key)
 	s.out.keep(filepath.Join(a.config.DataDir, signedOutFile), func(err error) {
 		a.log.Warn("who signed out is not kept", logkey.Error, err)
 	})

@@ -16,7 +16,8 @@ import (
 func at(t *testing.T, key []byte, dir string) *sessions {
 	t.Helper()
 	s := newSessions(time.Now)
-	s.seals = newSeal(key)
+	held := newSeal(key)
+	s.seals = func() *seal { return held }
 	s.out.keep(filepath.Join(dir, signedOutFile), func(err error) { t.Error(err) })
 	return s
 }
