@@ -116,7 +116,9 @@ func (a *Agent) newCA(ctx context.Context, revoke bool) (structs.CARotate, error
 		if err != nil {
 			return structs.CARotate{}, err
 		}
-		body.Cross, body.Until = string(auth.CertificatePEM(cross)), structs.At(cross.NotAfter)
+		past := slices.DeleteFunc(slices.Clone(a.identity.held.Load().kept.Past), func(past structs.PastCA) bool { return past.Until <= structs.At(now) })
+		past = append(past, structs.PastCA{Certificate: body.From, Cross: string(auth.CertificatePEM(cross)), Until: structs.At(cross.NotAfter)})
+		body.Past = past[max(0, len(past)-structs.PastCAsMax):]
 	}
 	if err := a.identity.offerCA(offeredCA{ca.CertificatePEM(), key}); err != nil {
 		return structs.CARotate{}, err

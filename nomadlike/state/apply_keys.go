@@ -60,13 +60,10 @@ func applyCARotate(tx *txn, body *structs.CARotate) (structs.ApplyResult, *struc
 			return refuse(structs.CodeInvalid, "state.cluster_malformed", "field", "certificate")
 		}
 		ca.Certificates = []structs.CACertificate{body.From, body.To}
-		past := slices.DeleteFunc(slices.Clone(ca.Past), func(past structs.PastCA) bool { return past.Until <= tx.now })
-		if body.Cross == "" {
-			past = nil
-		} else {
-			past = append(past, structs.PastCA{Certificate: body.From, Cross: body.Cross, Until: body.Until})
+		if len(body.Past) > structs.PastCAsMax {
+			return refuse(structs.CodeInvalid, "state.cluster_malformed", "field", "past")
 		}
-		ca.Past = past[max(0, len(past)-structs.PastCAsMax):]
+		ca.Past = body.Past
 	case structs.KeyDone:
 		ca.Certificates = slices.DeleteFunc(slices.Clone(ca.Certificates), func(c structs.CACertificate) bool { return c.Fingerprint != keys.Current })
 		cluster.CAFingerprint = keys.Current

@@ -321,8 +321,12 @@ func TestTokens(t *testing.T) {
 	rotate := func(stage structs.KeyStage, from, to string) *structs.KeyRotate {
 		return &structs.KeyRotate{Kind: structs.KeyGossip, Stage: stage, From: from, To: to}
 	}
-	rotateCA := func(stage structs.KeyStage, from, to, cross string) *structs.CARotate {
-		return &structs.CARotate{Stage: stage, From: structs.CACertificate{Fingerprint: from, PEM: "pem " + from}, To: structs.CACertificate{Fingerprint: to, PEM: "pem " + to}, Cross: cross, Until: 1000}
+	rotateCA := func(stage structs.KeyStage, from, to string, crosses ...string) *structs.CARotate {
+		body := &structs.CARotate{Stage: stage, From: structs.CACertificate{Fingerprint: from, PEM: "pem " + from}, To: structs.CACertificate{Fingerprint: to, PEM: "pem " + to}}
+		for _, cross := range crosses {
+			body.Past = append(body.Past, structs.PastCA{Cross: cross, Until: 1000})
+		}
+		return body
 	}
 	for i, step := range []struct {
 		kind structs.CommandKind
@@ -370,18 +374,19 @@ func TestTokens(t *testing.T) {
 		{structs.CommandKeyRotate, rotate(structs.KeyDone, "k1", "k2"), ""},
 		{structs.CommandKeyRotate, rotate(structs.KeyDone, "k1", "k2"), ""},
 		{structs.CommandKeyRotate, rotate(structs.KeyUse, "k1", "k2"), ""},
-		{structs.CommandKeyRotate, rotate(structs.KeyInstall, "k1", "k3"), structs.CodeConflict},  // k1 is worth nothing any more
-		{structs.CommandCARotate, rotateCA(structs.KeyUse, "c1", "c2", ""), structs.CodeConflict}, // nothing began
+		{structs.CommandKeyRotate, rotate(structs.KeyInstall, "k1", "k3"), structs.CodeConflict}, // k1 is worth nothing any more
+		{structs.CommandCARotate, rotateCA(structs.KeyUse, "c1", "c2"), structs.CodeConflict},    // nothing began
 		{structs.CommandCARotate, &structs.CARotate{Stage: structs.KeyInstall, From: structs.CACertificate{Fingerprint: "c1"}, To: structs.CACertificate{Fingerprint: "c2"}}, structs.CodeInvalid},
 		{structs.CommandCARotate, rotateCA(structs.KeyInstall, "c1", "c2", "x12"), ""},
 		{structs.CommandCARotate, rotateCA(structs.KeyInstall, "c1", "c3", "x13"), structs.CodeConflict},
-		{structs.CommandCARotate, rotateCA(structs.KeyDone, "c1", "c2", ""), structs.CodeConflict},
-		{structs.CommandCARotate, rotateCA(structs.KeyUse, "c1", "c2", ""), ""},
-		{structs.CommandCARotate, rotateCA(structs.KeyUse, "c1", "c2", ""), ""},
-		{structs.CommandCARotate, rotateCA(structs.KeyDone, "c1", "c2", ""), ""},
-		{structs.CommandCARotate, rotateCA(structs.KeyDone, "c1", "c2", ""), ""},
-		{structs.CommandCARotate, rotateCA(structs.KeyInstall, "c1", "c2", "x12"), structs.CodeConflict}, // late
-		{structs.CommandCARotate, rotateCA(structs.KeyInstall, "c2", "c3", "x23"), ""},
+		{structs.CommandCARotate, rotateCA(structs.KeyDone, "c1", "c2"), structs.CodeConflict},
+		{structs.CommandCARotate, rotateCA(structs.KeyUse, "c1", "c2"), ""},
+		{structs.CommandCARotate, rotateCA(structs.KeyUse, "c1", "c2"), ""},
+		{structs.CommandCARotate, rotateCA(structs.KeyDone, "c1", "c2"), ""},
+		{structs.CommandCARotate, rotateCA(structs.KeyDone, "c1", "c2"), ""},
+		{structs.CommandCARotate, rotateCA(structs.KeyInstall, "c1", "c2", "x12"), structs.CodeConflict},           // late
+		{structs.CommandCARotate, rotateCA(structs.KeyInstall, "c2", "c3", "x1", "x2", "x3"), structs.CodeInvalid}, // more than are followed
+		{structs.CommandCARotate, rotateCA(structs.KeyInstall, "c2", "c3", "x12", "x23"), ""},
 	} {
 		if got := apply(step.kind, step.body); got != step.want {
 			t.Errorf("step %d gives %q, want %q", i, got, step.want)
@@ -408,16 +413,16 @@ func TestTokens(t *testing.T) {
 		t.Errorf("keys are %+v", keys)
 	}
 	ca := snapshot.Cluster().CA
-	if ca == nil || len(ca.Past) != 2 || ca.Past[0].Cross != "x12" || ca.Past[1].Certificate.Fingerprint != "c2" || ca.Past[1].Until != 1000 || snapshot.Cluster().CAFingerprint != "c2" {
+	if ca == nil || len(ca.Past) != 2 || ca.Past[0].Cross != "x12" || ca.Past[1].Until != 1000 || snapshot.Cluster().CAFingerprint != "c2" {
 		t.Errorf("CA is %+v", ca)
 	}
 	if trusted := ca.Trusted(); len(trusted) != 2 || trusted[0].PEM != "pem c2" || trusted[1].PEM != "pem c3" {
 		t.Errorf("trusted are %+v", trusted)
 	}
 	// A key that is in other hands leads nowhere.
-	apply(structs.CommandCARotate, rotateCA(structs.KeyUse, "c2", "c3", ""))
-	apply(structs.CommandCARotate, rotateCA(structs.KeyDone, "c2", "c3", ""))
-	apply(structs.CommandCARotate, rotateCA(structs.KeyInstall, "c3", "c4", ""))
+	apply(structs.CommandCARotate, rotateCA(structs.KeyUse, "c2", "c3"))
+	apply(structs.CommandCARotate, rotateCA(structs.KeyDone, "c2", "c3"))
+	apply(structs.CommandCARotate, rotateCA(structs.KeyInstall, "c3", "c4"))
 	if ca := store.Snapshot().Cluster().CA; len(ca.Past) != 0 || len(ca.Certificates) != 2 {
 		t.Errorf("CA after a revocation is %+v", ca)
 	}

@@ -33,14 +33,13 @@ type CAState struct {
 }
 
 // CARotate begins the replacement of the CA, or takes it to its next stage. The
-// certificates come with KeyInstall. Without a Cross the CA of before is not
-// followed, nor are those before it: its key may be in other hands.
+// certificates come with KeyInstall, and so do the CAs that are followed to the new
+// one, that of From last; none when the key of From may be in other hands.
 type CARotate struct {
 	Stage KeyStage      `json:"stage"`
 	From  CACertificate `json:"from"`
 	To    CACertificate `json:"to"`
-	Cross string        `json:"cross,omitempty"` // PEM
-	Until UnixNano      `json:"until,omitempty"` // of Cross
+	Past  []PastCA      `json:"past,omitempty"` // at most PastCAsMax
 }
 
 // CAOffer gives a server the CA that is about to take the place of the present

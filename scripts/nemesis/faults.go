@@ -108,6 +108,8 @@ func faults() []fault {
 		{"thin-line-of-client", 4 * second, 8 * second, 0, thinLine(client)},
 		{"no-big-packets-of-client", 3 * second, 8 * second, 0, filter(client, "OUTPUT", "-d", "-m", "length", "--length", "1200:65535")},
 		{"server-replaced", 5 * second, 7 * second, 0, replaceServer},
+		{"rotate-keys-under-kill-leader", second / 5, 2 * second, 0, rotateKeys(leader)},
+		{"rotate-keys-under-kill-client", second / 5, 2 * second, 0, rotateKeys(client)},
 		{"restore", 3 * second, 6 * second, 0, restore},
 		{"restore-after-loss", 7 * second, 10 * second, 0, restoreAfterLoss},
 		{"clock-of-leader", 4 * second, 9 * second, 0, clock(leader)},
