@@ -52,7 +52,7 @@ type exit struct {
 
 // cluster is every host of one run, on one bridge.
 type cluster struct {
-	cas int // how often the CA was replaced
+	cas    int // how often the CA was replaced
 	binary string
 	dir    string
 	bridge string
