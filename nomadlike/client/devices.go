@@ -245,8 +245,26 @@ func (c *Client) devicesChanged(work context.Context) {
 		node.Devices = devices
 		return changed
 	})
+	c.noteFaults(faultsOfPlugins, c.devices.faults())
 	c.post(func() { c.actOnDevices(work) })
 }
+
+// faults are the plugins that can not look at their devices now: without a word of
+// them a node would seem to have none. It takes other work meanwhile.
+func (w *deviceWatch) faults() []structs.NodeFault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var faults []structs.NodeFault
+	for _, name := range slices.Sorted(maps.Keys(w.mu.last)) {
+		if blind := w.mu.last[name].Blind; blind != nil && blind.ID != deviceStarting {
+			faults = append(faults, structs.NodeFault{Name: "plugin/" + name, Reason: blind})
+		}
+	}
+	return faults
+}
+
+// deviceStarting is said by plugins that have not looked yet.
+const deviceStarting = "device.starting"
 
 // errUnclean says that a device can not be used before somebody cleans it.
 var errUnclean = errors.New("device is not clean")

@@ -14,6 +14,7 @@ const (
 	faultsOfProcesses = "processes"
 	faultsOfDisks     = "disks"
 	faultsOfStarts    = "starts"
+	faultsOfPlugins   = "plugins"
 )
 
 // noteFaults takes what one finder says is wrong with the machine now, and tells

@@ -50,10 +50,16 @@ func embeddedName(name string) string { return "embedded/" + name + "-linux-" + 
 
 // unpack gives the carried program of a plugin.
 func unpack(name string) ([]byte, error) {
-	packed, err := embedded.Open(embeddedName(name))
+	contents, err := unpackFile(embeddedName(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("this build carries no %s plugin for %s", name, runtime.GOARCH)
 	}
+	return contents, err
+}
+
+// unpackFile gives one carried program.
+func unpackFile(name string) ([]byte, error) {
+	packed, err := embedded.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("read embedded device plugin: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -175,10 +176,20 @@ func (p *DevicePlugin) complete(snapshot device.Snapshot) device.Snapshot {
 // blind is the snapshot of a plugin whose program is down.
 func (p *DevicePlugin) blind(why string) device.Snapshot {
 	reason := structs.NewReason("device.plugin_down", "plugin", p.source.name, "cause", why)
+	if ofLoader(why) {
+		reason.ID = "device.plugin_library"
+	}
 	p.last.Lock()
 	attributes := p.last.snapshot.Attributes
 	p.last.Unlock()
 	return p.complete(device.Snapshot{At: time.Now(), Blind: reason, Attributes: attributes})
+}
+
+// ofLoader tells whether a program could not be started for the libraries of the
+// machine: the loader of glibc says so, or the kernel does not find the loader.
+func ofLoader(why string) bool {
+	return strings.Contains(why, "' not found (required by") || strings.Contains(why, "error while loading shared libraries") ||
+		strings.Contains(why, "fork/exec") && strings.Contains(why, "no such file or directory")
 }
 
 // Reserve asks what a task needs to see devices.

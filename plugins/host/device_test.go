@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -36,7 +37,11 @@ func deviceRoles() map[string]func() {
 	return map[string]func(){
 		"dev-ext":      serve("dev-ext", plain),
 		"dev-impostor": serve("somebody-else", plain),
-		"dev-hostile":  serve("dev-hostile", func(f *device.Fake, _ deviceplugin.Setup) device.Plugin { return &hostileDevices{f} }),
+		"dev-newer": func() { // as the loader ends a program that was built on a newer machine
+			fmt.Fprintln(os.Stderr, "dev-newer: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by dev-newer)")
+			os.Exit(1)
+		},
+		"dev-hostile": serve("dev-hostile", func(f *device.Fake, _ deviceplugin.Setup) device.Plugin { return &hostileDevices{f} }),
 		"dev-hanger": serve("dev-hanger", func(f *device.Fake, _ deviceplugin.Setup) device.Plugin {
 			f.Hang()
 			return f
@@ -211,6 +216,18 @@ func TestBadDevicePluginsAreUnavailable(t *testing.T) {
 				t.Errorf("it is blind because of %v, want %q in it", s.Blind, c.want)
 			}
 		})
+	}
+}
+
+// A plugin that needs a newer C library than the machine has is told from one that
+// fails, with what the loader said of it.
+func TestPluginOfANewerMachine(t *testing.T) {
+	_, d := startDevice(t, host.DeviceConfig{Name: "dev-newer"})
+	s := devicetest.Await(t, devicetest.Follow(t, d), "a blind snapshot", func(s device.Snapshot) bool {
+		return s.Blind != nil && s.Blind.Params["cause"] != "starting"
+	})
+	if s.Blind.ID != "device.plugin_library" || !strings.Contains(s.Blind.Params["cause"], "GLIBC_2.34' not found") || s.Blind.Params["plugin"] != "dev-newer" {
+		t.Errorf("it is blind because of %+v", s.Blind)
 	}
 }
 

@@ -179,7 +179,17 @@ type stderrLog struct {
 		pending []byte
 		begun   time.Time // of the window
 		lines   int       // in the window, those left out included
+		last    string    // since take was called
 	}
+}
+
+// take gives the last line since it was called last.
+func (w *stderrLog) take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := w.mu.last
+	w.mu.last = ""
+	return last
 }
 
 var _ io.Writer = (*stderrLog)(nil)
@@ -204,6 +214,9 @@ func (w *stderrLog) Write(p []byte) (int, error) {
 
 // tellLocked writes one line, unless there were too many of late.
 func (w *stderrLog) tellLocked(line string) {
+	if line != "" {
+		w.mu.last = line[:min(len(line), complaintMax)]
+	}
 	if now := time.Now(); now.Sub(w.mu.begun) > stderrWindow {
 		if left := w.mu.lines - stderrLinesMax; left > 0 {
 			w.log.Info(w.what+" said more", logkey.Count, left)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,6 +91,7 @@ func (p *process[R]) run() {
 	runtime.LockOSThread() // see launch; the thread ends with this goroutine
 	pause := restartFirst
 	for p.life.Err() == nil {
+		p.stderr.take()
 		r, err := launch(p.life, p)
 		if err == nil {
 			started := time.Now()
@@ -108,7 +110,7 @@ func (p *process[R]) run() {
 			p.awaitGone(r)
 		}
 		var down R
-		p.set(down, err.Error())
+		p.set(down, withLast(err, p.stderr.take()))
 		if p.life.Err() != nil {
 			return
 		}
@@ -121,6 +123,14 @@ func (p *process[R]) run() {
 		}
 		pause = min(pause*2, restartSlow)
 	}
+}
+
+// withLast is why a program is down, with the last that it said itself.
+func withLast(err error, said string) string {
+	if said == "" {
+		return err.Error()
+	}
+	return err.Error() + ": " + strings.ToValidUTF8(said, "")
 }
 
 // watch returns, with the reason, when a program has ended or is silent.

@@ -47,6 +47,12 @@ type node struct {
 // startNode starts the plugin. more are fields of its configuration.
 func startNode(t testing.TB, m *nvmltest.Machine, path string, more ...string) *node {
 	t.Helper()
+	return startProgram(t, m, path, []string{"/proc/self/exe"}, more...)
+}
+
+// startProgram starts a plugin by a command; without one, the program that the agent carries.
+func startProgram(t testing.TB, m *nvmltest.Machine, path string, command []string, more ...string) *node {
+	t.Helper()
 	run, err := os.MkdirTemp("", "nv") // short: sockets are made in it
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +68,7 @@ func startNode(t testing.TB, m *nvmltest.Machine, path string, more ...string) *
 		config += ", " + field
 	}
 	h, err := host.New(host.Config{
-		RunDir: run, StateDir: dir, BuiltinCommand: []string{"/proc/self/exe"},
+		RunDir: run, StateDir: dir, BuiltinCommand: command,
 		Devices: []host.DeviceConfig{{Name: nvidia.Name, Builtin: true, Config: []byte(config + "}"), Env: append(m.Env(), "PATH=/usr/bin:/bin")}},
 		Logger:  slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 	})
@@ -91,6 +97,22 @@ func action(s device.Snapshot, id string) device.Action {
 		}
 	}
 	return "no such device"
+}
+
+// What make builds for old machines reads cards, hears of their faults and survives
+// a library that crashes, as the program of this test does.
+func TestCarriedProgramReadsCards(t *testing.T) {
+	if !host.Embedded(nvidia.Name) {
+		t.Log("this build carries no nvidia plugin: make device-plugins")
+		return
+	}
+	n := startProgram(t, nvmltest.New(t, nvmltest.Cards(2)...), nvmltest.Build(t), nil)
+	snapshots := devicetest.Follow(t, n)
+	devicetest.Await(t, snapshots, "two cards", func(s device.Snapshot) bool { return len(s.Devices) == 2 })
+	n.Add("crash nvmlDeviceGetName")
+	devicetest.Await(t, snapshots, "a plugin that is down", func(s device.Snapshot) bool { return s.Blind != nil })
+	n.Remove("crash")
+	devicetest.Await(t, snapshots, "two cards again", func(s device.Snapshot) bool { return s.Blind == nil && len(s.Devices) == 2 })
 }
 
 func TestContractOverRealLibrary(t *testing.T) {

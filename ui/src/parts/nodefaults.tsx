@@ -7,7 +7,7 @@ import { WordTag } from './states'
 // kindOf is the kind of a fault, by which its cure is known: what stands before
 // the slash of its name.
 export const kindOf = (name: string) => name.split('/')[0]!
-const cures = ['link', 'processes', 'disk', 'starts']
+const cures = ['link', 'processes', 'disk', 'starts', 'plugin']
 
 // sinceWhen is when a fault was first told, as far back as events are kept: the
 // newest telling that nothing has ended.

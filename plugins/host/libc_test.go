@@ -1,0 +1,78 @@
+package host
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// glibcMost is the newest glibc that a carried program may need: that of the oldest
+// distributions whose nodes are to work.
+const glibcMost = 17 // of 2.17
+
+// The carried nvidia plugin starts with glibc 2.17. It needs nothing of a C library
+// without saying which version: a name that the table of plugins/host/libc lacks would
+// be bound to whatever is there, or end the program at its first use.
+func TestCarriedPluginsNeedAnOldLibrary(t *testing.T) {
+	names, err := fs.Glob(embedded, "embedded/nvidia-linux-*.gz")
+	if err != nil || len(names) == 0 {
+		t.Logf("no nvidia plugin was built: %v", err)
+		return
+	}
+	for _, name := range names {
+		if base := filepath.Base(name); base != "nvidia-linux-"+runtime.GOARCH+".gz" {
+			t.Logf("%s is of another architecture", base)
+		}
+		contents, err := unpackFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, problem := range libraryProblems(contents) {
+			t.Errorf("%s: %s", name, problem)
+		}
+	}
+}
+
+// What this test program was linked with by the machine's own compiler is refused
+// where that is newer, so that the test is known to look.
+func TestNewLibraryIsSeen(t *testing.T) {
+	for version, want := range map[string]bool{"GLIBC_2.34": true, "GLIBC_2.18": true, "GLIBC_2.17": false, "GLIBC_2.2.5": false, "GLIBC_2.3.3": false, "GLIBC_3.0": true, "GLIBC_PRIVATE": true} {
+		if tooNew(version) != want {
+			t.Errorf("%s: %v", version, !want)
+		}
+	}
+}
+
+func libraryProblems(contents []byte) (problems []string) {
+	file, err := elf.NewFile(bytes.NewReader(contents))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	symbols, err := file.ImportedSymbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return []string{err.Error()}
+	}
+	for _, symbol := range symbols {
+		switch {
+		case symbol.Library == "" && !strings.HasPrefix(symbol.Name, "nvml") && symbol.Name != "__gmon_start__":
+			problems = append(problems, "it does not say which version of "+symbol.Name+" it needs: add it to plugins/host/libc/symbols")
+		case symbol.Library != "" && tooNew(symbol.Version):
+			problems = append(problems, fmt.Sprintf("it needs %s of %s", symbol.Name, symbol.Version))
+		}
+	}
+	return problems
+}
+
+func tooNew(version string) bool {
+	number, ok := strings.CutPrefix(version, "GLIBC_2.")
+	first, _, _ := strings.Cut(number, ".")
+	minor, err := strconv.Atoi(first)
+	return !ok || err != nil || minor > glibcMost
+}
