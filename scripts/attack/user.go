@@ -231,6 +231,7 @@ func (t *target) user() {
 		}
 		return nil
 	})
+	t.elsewhere(job, alloc)
 	t.account(user)
 	t.task(user)
 	t.fill(user)
