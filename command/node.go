@@ -129,7 +129,11 @@ func (env *Env) oneNode(client *api.Client, id string, output outputFlags, stale
 		fields.row(env.text("cli.col.address"), node.RPCAddr)
 		fields.row(env.text("cli.col.version"), safe(node.Version))
 		fields.row("CPU", fmt.Sprintf("%s/%s", cores(node.Used.CPU), cores(node.Capacity.CPU)))
-		fields.row(env.text("cli.col.memory"), fmt.Sprintf("%s/%s", size(node.Used.Memory), size(node.Capacity.Memory)))
+		memory := fmt.Sprintf("%s/%s", size(node.Used.Memory), size(node.Capacity.Memory))
+		if cards := node.ShortOfMemory(); cards > 0 {
+			memory += "  " + env.Stdout.paint(colourYellow, env.text("cli.node.memory_short", "devices", size(cards)))
+		}
+		fields.row(env.text("cli.col.memory"), memory)
 		fields.row(env.text("cli.col.drivers"), strings.Join(node.Drivers, " "))
 		fields.row(env.text("cli.col.state"), env.nodeFitness(&node.Node))
 		if why := env.reasonText(node.StatusReason); why != "" {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
@@ -33,6 +34,8 @@ func (c *Client) precheck(a *structs.Assignment) *alloc.PrepareFailed {
 	note := structs.AllocNote{AllocID: a.Alloc.ID, Attempt: a.Alloc.Attempt, Seq: c.nextNote(), At: c.now()}
 	if found == nil {
 		note.Told = &structs.Told{Event: structs.EventPrechecked, Params: map[string]string{"checks": strings.Join(checks, ", ")}}
+		node := c.Node()
+		doubtful(a, &node, note.Told)
 		c.session.Note(note)
 		return nil
 	}
@@ -40,6 +43,21 @@ func (c *Client) precheck(a *structs.Assignment) *alloc.PrepareFailed {
 		Params: map[string]string{"check": found.check, "cause": found.cause}}
 	c.session.Note(note)
 	return infra("client.precheck", "check", found.check, "cause", found.cause)
+}
+
+// doubtful adds what keeps nobody from a node and is worth to be known: memory that is
+// less than that of its devices, for a job that uses some. Pure.
+func doubtful(a *structs.Assignment, node *structs.Node, told *structs.Told) {
+	devices := node.ShortOfMemory()
+	if devices == 0 || len(a.Alloc.Devices) == 0 {
+		return
+	}
+	text := func(language messages.Language) string {
+		return told.Params["checks"] + ", " + messages.Textf(language, "client.memory_short",
+			"memory", structs.FormatSize(node.Capacity.Memory), "devices", structs.FormatSize(devices))
+	}
+	english, chinese := text(messages.English), text(messages.Chinese)
+	told.Params["checks"], told.Params["checks_zh"], told.Severity = english, chinese, "warn"
 }
 
 // fitness looks at the node for an allocation.

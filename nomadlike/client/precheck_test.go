@@ -66,3 +66,24 @@ func TestFitnessOfLinks(t *testing.T) {
 		}
 	}
 }
+
+// Memory below that of the devices is told to jobs that use some, and keeps nobody away.
+func TestShortMemoryIsTold(t *testing.T) {
+	a := gang("g", 1, "true", "n1")[0]
+	node := &structs.Node{Capacity: structs.Capacity{Memory: 512 << 30}}
+	for range 8 {
+		node.Devices = append(node.Devices, structs.Device{Memory: 80 << 30})
+	}
+	for _, c := range []struct {
+		devices []string
+		memory  int64
+		want    bool
+	}{{[]string{"GPU-1"}, 512 << 30, true}, {nil, 512 << 30, false}, {[]string{"GPU-1"}, 580 << 30, false}} {
+		a.Alloc.Devices, node.Capacity.Memory = c.devices, c.memory
+		told := structs.Told{Params: map[string]string{"checks": "disk"}}
+		doubtful(a, node, &told)
+		if got := told.Severity == "warn" && told.Params["checks"] == "disk, memory 512GiB, less than the 640GiB of the node's devices" && told.Params["checks_zh"] != ""; got != c.want {
+			t.Errorf("%+v: %+v", c, told)
+		}
+	}
+}

@@ -113,6 +113,24 @@ type Capacity struct {
 	PortMax int     `json:"port_max"` // inclusive
 }
 
+// memorySlack is the part of a node's memory that its own reserve and firmware may
+// take: a machine that was bought with as much memory as its cards have is not told
+// to have less.
+const memorySlack = 10 // one tenth
+
+// ShortOfMemory tells what the devices of a node have in all when its own memory is
+// less than that: what goes to a card comes through it, and checkpoints of all cards
+// lie in it. 0: it has enough.
+func (n *Node) ShortOfMemory() (devices int64) {
+	for i := range n.Devices {
+		devices += n.Devices[i].Memory
+	}
+	if n.Capacity.Memory >= devices-devices/memorySlack {
+		return 0
+	}
+	return devices
+}
+
 // Device is an accelerator of a node.
 type Device struct {
 	ID        string            `json:"id"`
