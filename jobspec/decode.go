@@ -124,6 +124,7 @@ func (r *reader) resources() structs.Resources {
 	r.fraction("cpu", &spec.CPU, structs.CPUMin)
 	r.size("memory", &spec.Memory, structs.MemoryMin)
 	r.size("shared_memory", &spec.SharedMemory, 0)
+	r.size("disk", &spec.Disk, structs.DiskMin)
 	r.whole("sku", &spec.SKU, 1)
 	r.flag("rdma", &spec.RDMA)
 	r.every("device", indexedIn(r.field("device")), func(r *reader) {

@@ -8,7 +8,7 @@ func homeOf(name string) string {
 	switch name {
 	case "command", "driver", "image", "pull", "env", "dir", "user", "hook", "logs", "ulimits":
 		return "task"
-	case "cpu", "memory", "shared_memory", "device", "port", "rdma", "sku":
+	case "cpu", "memory", "shared_memory", "disk", "device", "port", "rdma", "sku":
 		return "resources"
 	case "pool", "driver_version", "spread_or_pack":
 		return "placement"

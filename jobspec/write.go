@@ -193,6 +193,7 @@ func (w writer) resources(spec *structs.Resources) {
 	w.fraction("cpu", spec.CPU)
 	w.size("memory", spec.Memory)
 	w.size("shared_memory", spec.SharedMemory)
+	w.size("disk", spec.Disk)
 	w.whole("sku", spec.SKU)
 	w.flag("rdma", spec.RDMA)
 	for i := range spec.Devices {

@@ -44,6 +44,7 @@ type Client struct {
 	files    layout
 	store    *store.Store
 	data     *data.Store
+	rooms    rooms
 	looks    chan struct{} // one for each look for data under way
 	session  *session.Session
 	listener *listener

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ const (
 	roomShare   = 20  // of the time, at most one part in so many is spent on measuring
 	roomDeepest = 200 // directories within each other; what lies deeper is not measured
 	roomChunk   = 512 // entries of a directory that are read at a time
+	roomFills   = 10  // the part of a file system that a task has that fills it
 )
 
 // RoomBounds are what one allocation may take of the file system of the data
@@ -79,22 +81,99 @@ func (b RoomBounds) rotation(asked driver.LogRotation) driver.LogRotation {
 func (c *Client) watchRoom(work context.Context, r *runner) {
 	ctx, cancel := c.whileRunning(work, r)
 	defer cancel()
+	defer c.rooms.forget(r.id)
+	asked := int64(0)
+	if a := r.assigned.Load(); a != nil && a.Alloc != nil {
+		asked = a.Alloc.Spec.Disk
+	}
+	var layer string // of its container
 	for wait := c.config.RoomEvery; sleep(ctx, wait); {
 		disk := diskRoom{path: c.config.DataDir}
 		disk.look()
 		bounds := c.config.Room.of(disk.size, disk.inodes)
+		bounds.Bytes = lesser(asked, bounds.Bytes)
 		began := time.Now()
+		if layer == "" {
+			layer = c.layerOf(ctx, r)
+		}
 		used, err := measureRoom(ctx, c.files.alloc(r.id), bounds)
+		if layer != "" && err == nil && bounds.exceeded(used) == nil {
+			var inside roomUsed
+			inside, err = measureRoom(ctx, layer, bounds)
+			used.bytes, used.files = used.bytes+inside.bytes, used.files+inside.files
+		}
 		if err != nil && ctx.Err() == nil {
 			c.log.Debug("the room of an allocation is not measured", logkey.AllocID, r.id, logkey.Error, err)
 		}
-		if cause := bounds.exceeded(used); cause != nil {
+		cause := bounds.exceeded(used)
+		if largest := c.rooms.note(r.id, used.bytes); cause == nil && largest && asked == 0 && fills(&disk, c.config.Disk, used.bytes) {
+			cause = structs.NewReason("client.room_last", "used", roughly(used.bytes), "free", roughly(disk.free))
+		}
+		if cause != nil {
 			c.log.Warn("a task takes too much of the disk and is ended", logkey.AllocID, r.id, logkey.Reason, cause)
 			c.event(r.id, alloc.Exceeded{Cause: cause})
 			return
 		}
 		wait = max(c.config.RoomEvery, roomShare*time.Since(began))
 	}
+}
+
+// lesser is the lesser of two bounds, of which 0 is none. Pure.
+func lesser(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// fills tells whether a disk is all but full and one task has taken a good part of
+// it: what it would take next the others, and the agent itself, would lack. Pure.
+func fills(disk *diskRoom, bounds DiskBounds, used int64) bool {
+	return disk.size > 0 && disk.free < bounds.of(disk.size, disk.inodes).SpaceMin/2 && used > disk.size/roomFills
+}
+
+// layerOf is the directory of the node in which the writable layer of a container
+// lies; "" without one, and while that is not known.
+func (c *Client) layerOf(ctx context.Context, r *runner) string {
+	d, ok := c.config.Drivers[r.driver].(driver.Layered)
+	if !ok {
+		return ""
+	}
+	dir, err := d.Layer(ctx, alloc.TaskID(r.id))
+	if err != nil {
+		c.log.Debug("the layer of a container is not known", logkey.AllocID, r.id, logkey.Error, err)
+	}
+	return dir
+}
+
+// rooms is what the allocations of the node take of its disk, as last measured.
+type rooms struct {
+	mu struct {
+		sync.Mutex
+		bytes map[string]int64 // by allocation
+	}
+}
+
+// note keeps what an allocation takes, and tells whether none takes more.
+func (r *rooms) note(id string, bytes int64) (largest bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.bytes == nil {
+		r.mu.bytes = make(map[string]int64)
+	}
+	r.mu.bytes[id] = bytes
+	for _, other := range r.mu.bytes {
+		if other > bytes {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *rooms) forget(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.mu.bytes, id)
 }
 
 // roomUsed is what lies below a directory: bytes on the disk, and files with

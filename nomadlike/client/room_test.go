@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -89,6 +90,65 @@ func TestLogsAreBounded(t *testing.T) {
 		got := c.bounds.rotation(driver.LogRotation{MaxFiles: c.files, MaxBytes: c.bytes})
 		if total := 2 * int64(got.MaxFiles) * got.MaxBytes; total > c.wantAtMost || c.wantFiles != 0 && got.MaxFiles != c.wantFiles || c.wantPerFile != 0 && got.MaxBytes != c.wantPerFile {
 			t.Errorf("%+v with %d files of %d bytes: %+v, together %d", c.bounds, c.files, c.bytes, got, total)
+		}
+	}
+}
+
+// A job's own bound ends its task where the node would let it go on, and counts what
+// a container writes into its layer.
+func TestJobBoundsItsDisk(t *testing.T) {
+	dir, layer := tempDir(t), t.TempDir()
+	c := newControl()
+	cleanUp(t, dir)
+	c.node(t, dir, "n1", map[string]driver.Driver{"exec": &layered{realExec(t, dir), layer}}, func(config *Config) {
+		config.Room, config.RoomEvery = RoomBounds{Bytes: 1 << 40}, 20*time.Millisecond
+	})
+	for name, command := range map[string]string{"own": "sh -c 'head -c 20000000 /dev/zero >large; sleep 1000'", "layer": "sleep 1000"} {
+		a := gang(name, 1, command, "n1")[0]
+		a.Alloc.Spec.Disk = 8 << 20
+		if name == "layer" {
+			if err := os.WriteFile(filepath.Join(layer, "large"), make([]byte, 9<<20), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.assign(a)
+		r := wantEnd(t, c, a.Alloc.ID)
+		if r.Status != structs.AllocFailed || r.Infra || r.Cause == nil || r.Cause.ID != "client.room_bytes" || r.Cause.Params["most"] != "8MiB" && r.Cause.Params["most"] != "8192KiB" {
+			t.Errorf("%s: it ended as %+v with cause %+v", name, r, r.Cause)
+		}
+	}
+}
+
+// layered is a driver whose tasks have a layer.
+type layered struct {
+	driver.Driver
+	dir string
+}
+
+func (l *layered) Layer(context.Context, driver.TaskID) (string, error) { return l.dir, nil }
+
+// On a disk that is all but full the task that has taken most ends, if that is much.
+func TestLargestTaskOnAFullDisk(t *testing.T) {
+	var r rooms
+	if !r.note("a", 10) || r.note("b", 5) || !r.note("b", 20) || r.note("a", 11) {
+		t.Error("the largest is not known")
+	}
+	r.forget("b")
+	if !r.note("a", 11) {
+		t.Error("what has ended counts")
+	}
+	const size = 100 << 30
+	for _, c := range []struct {
+		free, used int64
+		want       bool
+	}{{1 << 29, 60 << 30, false}, {1<<29 - 1, 60 << 30, true}, {0, 9 << 30, false}, {0, 11 << 30, true}} {
+		if got := fills(&diskRoom{size: size, free: c.free}, DiskBounds{}, c.used); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	for _, c := range [][3]int64{{0, 5, 5}, {5, 0, 5}, {3, 5, 3}, {5, 3, 3}, {0, 0, 0}} {
+		if got := lesser(c[0], c[1]); got != c[2] {
+			t.Errorf("the lesser of %d and %d: %d", c[0], c[1], got)
 		}
 	}
 }

@@ -236,6 +236,7 @@ func TestKeySeesEveryField(t *testing.T) {
 	ignored := map[string]string{
 		"Resources[0].Label":        "names the alternative for people",
 		"Resources[0].SharedMemory": "is part of Memory",
+		"Resources[0].Disk":         "bounds the task, and reserves nothing",
 		"Resources[0].SKU":          "is resolved at admission",
 		"VIP.Machines[0].Busy":      "says what happens to others",
 		"Distributed.WorldSize":     "the launch reads it", "Distributed.Rewrite": "the launch reads it", "Distributed.Launcher": "the launch reads it",

@@ -141,14 +141,17 @@ type Distributed struct {
 
 // Resources is a spec 规格: what one compute node of a job gets.
 type Resources struct {
-	Label        string          `json:"label,omitempty"`
-	CPU          float64         `json:"cpu"`                     // cores, fractions allowed
-	Memory       int64           `json:"memory"`                  // bytes
-	SharedMemory int64           `json:"shared_memory,omitempty"` // bytes
-	SKU          int             `json:"sku,omitempty"`           // multiples of the pool's unit
-	Devices      []DeviceRequest `json:"devices,omitempty"`
-	Ports        []PortRequest   `json:"ports,omitempty"`
-	RDMA         bool            `json:"rdma,omitempty"`
+	Label        string  `json:"label,omitempty"`
+	CPU          float64 `json:"cpu"`                     // cores, fractions allowed
+	Memory       int64   `json:"memory"`                  // bytes
+	SharedMemory int64   `json:"shared_memory,omitempty"` // bytes
+	// Disk bounds what a rank writes on its node outside of storages, in bytes; 0: as
+	// much as the node allows. It is no reservation.
+	Disk    int64           `json:"disk,omitempty" since:"16"`
+	SKU     int             `json:"sku,omitempty"` // multiples of the pool's unit
+	Devices []DeviceRequest `json:"devices,omitempty"`
+	Ports   []PortRequest   `json:"ports,omitempty"`
+	RDMA    bool            `json:"rdma,omitempty"`
 	// RDMAByNodes: what the nodes say of themselves decides where RDMA is, and a
 	// pool's record can only deny it. Set at admission; without it, in jobs of older
 	// versions, the record must promise it.

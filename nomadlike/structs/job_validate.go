@@ -13,14 +13,16 @@ import (
 // Limits of one job. They keep a hostile or mistaken job from costing more
 // than its own refusal: sums over a whole job stay far inside 63 bits.
 const (
-	NodesMax        = 10_000                              // compute nodes of one attempt
-	BatchCountMax   = 10_000                              // sub-jobs of one batch
-	JobRanksMax     = 100_000                             // nodes times sub-jobs of one job
-	AlternativesMax = 16                                  // resources blocks
-	CPUMin          = 0.01                                // cores
-	CPUMax          = 4096.0                              // cores of one node
-	MemoryMin       = 1 * MiB                             // bytes
-	MemoryMax       = 64 * TiB                            // bytes of one node
+	NodesMax        = 10_000   // compute nodes of one attempt
+	BatchCountMax   = 10_000   // sub-jobs of one batch
+	JobRanksMax     = 100_000  // nodes times sub-jobs of one job
+	AlternativesMax = 16       // resources blocks
+	CPUMin          = 0.01     // cores
+	CPUMax          = 4096.0   // cores of one node
+	MemoryMin       = 1 * MiB  // bytes
+	MemoryMax       = 64 * TiB // bytes of one node
+	DiskMin         = 1 * MiB  // bytes that a rank may write
+	DiskMax         = 1024 * TiB
 	SKUMax          = 1024                                // units of a pool's SKU on one node
 	DevicesMax      = 8                                   // device blocks of one spec
 	DeviceCountMax  = 1024                                // devices of one kind on one node

@@ -59,6 +59,9 @@ func (v *validator) spec(path string, r *Resources) {
 		v.add(path+".shared_memory", "job.shared_memory", "job.shared_memory.hint",
 			"shared", FormatSize(r.SharedMemory), "memory", FormatSize(r.Memory))
 	}
+	if r.Disk != 0 {
+		v.size(path+".disk", r.Disk, DiskMin, DiskMax)
+	}
 }
 
 func (v *validator) devices(j *Job, path string, devices []DeviceRequest) {

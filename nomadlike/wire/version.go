@@ -34,6 +34,7 @@ const (
 	ProtocolJobBytes     = 15 // JobSubmit.BytesMax, JobsForget.ByProject
 	ProtocolRDMA         = 16 // Resources.RDMAByNodes, Pool.NoRDMA
 	ProtocolOnce         = 16 // Guarded.Once
-	ProtocolStarts       = 16 // Job.PatientStarts
-	ProtocolCA           = 16 // CommandCARotate
+	ProtocolStarts       = 16 // Job.PatientStarts;
+	//	                what a rank writes may be bounded by its job: Resources.Disk
+	ProtocolCA = 16 // CommandCARotate
 )

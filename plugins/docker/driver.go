@@ -269,6 +269,15 @@ func (d *Driver) Signal(ctx context.Context, id driver.TaskID, signal string) er
 	return t.ask(ctx, &taskinit.Request{Op: taskinit.OpSignal, Signal: int(number)})
 }
 
+// Layer is where the engine keeps what the task writes into its container.
+func (d *Driver) Layer(ctx context.Context, id driver.TaskID) (string, error) {
+	t, err := d.find(id)
+	if err != nil {
+		return "", err
+	}
+	return d.engine.layer(ctx, t.record.ContainerID)
+}
+
 // Pause freezes the container: memory, that of devices included, stays.
 func (d *Driver) Pause(ctx context.Context, id driver.TaskID) error {
 	return d.freeze(ctx, id, true)

@@ -184,6 +184,19 @@ func (e *engine) inspect(ctx context.Context, id string) (containerState, error)
 	return state, nil
 }
 
+// layer is where the engine keeps what a container writes into its own files; "" when
+// its storage has no such directory.
+func (e *engine) layer(ctx context.Context, id string) (string, error) {
+	found, err := e.api.ContainerInspect(ctx, id)
+	if err != nil {
+		return "", told("look at container", err)
+	}
+	if found.ContainerJSONBase == nil {
+		return "", nil
+	}
+	return found.GraphDriver.Data["UpperDir"], nil
+}
+
 func nanoseconds(text string) int64 {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.Year() < 1970 {

@@ -139,6 +139,14 @@ type Lister interface {
 	List(ctx context.Context) ([]Handle, error)
 }
 
+// Layered is an optional interface: a driver whose tasks write into a layer of their
+// own beside their directory, as containers do.
+type Layered interface {
+	// Layer is the directory of the node that holds what the task wrote there; ""
+	// when there is none that can be read. It changes only with the task.
+	Layer(ctx context.Context, id TaskID) (string, error)
+}
+
 // Leaser is an optional interface: a driver whose tasks can end with the lease
 // of their node though the agent is gone. StartLeased is Start; lease is the
 // file in which the agent keeps the lease, and which it has written before.
