@@ -98,7 +98,7 @@ func Text(language Language, id string, params map[string]string) string {
 	if language == Chinese {
 		params = chosen(params)
 	}
-	return fill(text, told(language, params))
+	return fill(language, text, told(language, params))
 }
 
 // inner is the end of the name of a parameter that holds the id of the text of
@@ -191,7 +191,7 @@ func Detect(lcAll, lcMessages, lang string) Language {
 
 // fill puts params into the braces of text. Values are put in as they are,
 // once: braces inside a value are not looked at again.
-func fill(text string, params map[string]string) string {
+func fill(language Language, text string, params map[string]string) string {
 	if !strings.Contains(text, "{") {
 		return text
 	}
@@ -207,7 +207,7 @@ func fill(text string, params map[string]string) string {
 		}
 		name := text[open+1 : open+end]
 		b.WriteString(text[:open])
-		if value, ok := valueOf(name, params); ok {
+		if value, ok := valueOf(language, name, params); ok {
 			b.WriteString(value)
 		} else {
 			b.WriteString(text[open : open+end+1])
@@ -218,9 +218,49 @@ func fill(text string, params map[string]string) string {
 	return b.String()
 }
 
-// valueOf is what stands in the place of a pair of braces: a parameter, or the
-// form of a word that goes with one.
-func valueOf(name string, params map[string]string) (string, bool) {
+// asWord is the end of a name in braces whose parameter is a word of ours, like
+// the kind of an object: readers get it in their language.
+const asWord = ":word"
+
+// asWords is the same for a list of them, each with something behind it:
+// "driver exec, disk".
+const asWords = ":words"
+
+// words puts the words of a list into a language.
+func words(language Language, list string) string {
+	texts := catalogue()[language]
+	items := strings.Split(list, ", ")
+	for i, item := range items {
+		parts := strings.Split(item, " | ")
+		for n, part := range parts {
+			name, rest, more := strings.Cut(part, " ")
+			if word, ok := texts["word."+name]; ok {
+				name = word
+			}
+			if more {
+				name += " " + rest
+			}
+			parts[n] = name
+		}
+		items[i] = strings.Join(parts, " | ")
+	}
+	return strings.Join(items, texts["word.and"])
+}
+
+// valueOf is what stands in the place of a pair of braces: a parameter, the word
+// for it, or the form of a word that goes with one.
+func valueOf(language Language, name string, params map[string]string) (string, bool) {
+	if plain, ok := strings.CutSuffix(name, asWord); ok {
+		value, known := params[plain]
+		if word, ok := catalogue()[language]["word."+value]; ok {
+			value = word
+		}
+		return value, known
+	}
+	if plain, ok := strings.CutSuffix(name, asWords); ok {
+		value, known := params[plain]
+		return words(language, value), known
+	}
 	name, forms, counts := strings.Cut(name, "|")
 	value, ok := params[name]
 	if !ok || !counts {

@@ -18,7 +18,7 @@ func TestLanguagesHoldTheSameMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
+	parameter := regexp.MustCompile(`\{[a-z_]+(?::words?)?\}`)
 	names := func(text string) string {
 		found := parameter.FindAllString(text, -1)
 		sort.Strings(found)
@@ -48,10 +48,23 @@ func TestText(t *testing.T) {
 	if got := Textf(English, "no.such.id", "b", 2, "a", 1); got != "no.such.id a=1 b=2" {
 		t.Errorf("unknown id: %q", got)
 	}
-	if got := Text(Chinese, "event.alloc.environment_found", map[string]string{"node": "n1", "rank": "0", "text": "full", "text_zh": "已满"}); got != "节点 n1 上进程 0 的环境：已满" {
+	if got := Text(Chinese, "event.alloc.environment_found", map[string]string{"node": "n1", "rank": "0", "text": "full", "text_zh": "已满"}); got != "节点 n1 上 rank 0 的环境：已满" {
 		t.Errorf("the Chinese twin of a parameter: %q", got)
 	}
-	if got := fill("{a} and {b} and {c", map[string]string{"a": "{b}", "b": "2"}); got != "{b} and 2 and {c" {
+	if got := Text(Chinese, "auth.forbidden.role", map[string]string{"kind": "node", "verb": "drain"}); got != "您无权对节点执行排空：您的角色不包含此权限" {
+		t.Errorf("words in Chinese: %q", got)
+	}
+	if got := Text(English, "auth.forbidden.role", map[string]string{"kind": "no-such-kind", "verb": "drain"}); got != "you may not drain this no-such-kind: your role does not include it" {
+		t.Errorf("a word that nobody knows: %q", got)
+	}
+	checks := map[string]string{"checks": "driver exec, devices 4 | disk", "node": "n1", "rank": "a-1-0"}
+	if got := Text(Chinese, "event.alloc.prechecked", checks); got != "节点 n1 预检通过，可运行进程 a-1-0：驱动 exec、加速卡 4 | 磁盘" {
+		t.Errorf("a list in Chinese: %q", got)
+	}
+	if got := Text(English, "event.alloc.prechecked", checks); got != "node n1 is fit for rank a-1-0: driver exec, devices 4 | disk" {
+		t.Errorf("a list in English: %q", got)
+	}
+	if got := fill(English, "{a} and {b} and {c", map[string]string{"a": "{b}", "b": "2"}); got != "{b} and 2 and {c" {
 		t.Errorf("fill: %q", got)
 	}
 }
@@ -60,7 +73,7 @@ func TestText(t *testing.T) {
 // brace is left, and what is counted agrees with its number. A word that has two
 // forms in one text has them in all.
 func TestNumbersAgree(t *testing.T) {
-	place := regexp.MustCompile(`\{([a-z0-9_]+)(?:\|([^{}|]*)\|([^{}|]*))?\}`)
+	place := regexp.MustCompile(`\{([a-z0-9_]+)(?::words?|\|([^{}|]*)\|([^{}|]*))?\}`)
 	bounds := map[string]bool{"max": true, "least": true, "most": true, "best": true} // constants, never 1
 	for _, language := range []Language{English, Chinese} {
 		plural := map[string]bool{}
@@ -86,18 +99,18 @@ func TestNumbersAgree(t *testing.T) {
 				for _, found := range place.FindAllStringSubmatch(text, -1) {
 					params[found[1]] = number
 				}
-				if got := fill(text, params); strings.ContainsAny(got, "{}|") && !strings.ContainsAny(place.ReplaceAllString(text, ""), "{}|") {
+				if got := fill(language, text, params); strings.ContainsAny(got, "{}|") && !strings.ContainsAny(place.ReplaceAllString(text, ""), "{}|") {
 					t.Errorf("%s (%s) with %s: %s", id, language, number, got)
 				}
 			}
 		}
 	}
 	for number, want := range map[string]string{"0": "0 jobs wait", "1": "1 job waits", "2": "2 jobs wait"} {
-		if got := fill("{n} {n|job waits|jobs wait}", map[string]string{"n": number}); got != want {
+		if got := fill(English, "{n} {n|job waits|jobs wait}", map[string]string{"n": number}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if got := fill("{n|job|jobs}", nil); got != "{n|job|jobs}" {
+	if got := fill(English, "{n|job|jobs}", nil); got != "{n|job|jobs}" {
 		t.Errorf("without its number: %q", got)
 	}
 }

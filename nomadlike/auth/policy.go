@@ -302,6 +302,8 @@ func reasonFor(p Principal, granted, relation grant) Reason {
 		return ReasonProject
 	case relation == relStale:
 		return ReasonAttempt
+	case p.Kind == KindUser && granted&relSharedRW == 0:
+		return ReasonOwnerOnly
 	case p.Kind == KindUser:
 		return ReasonOwner
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"nomadlike/internal/golden"
+	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -277,6 +279,40 @@ func TestDecisionCodes(t *testing.T) {
 	owner := Principal{Kind: KindUser, ID: "li", Role: RoleUser, Project: "vision"}
 	if err := Allowed(owner, VerbStop, job).Err(VerbStop, job); err != nil {
 		t.Errorf("owner stops a job: %v", err)
+	}
+}
+
+// Refusals name verbs and kinds in words of their reader's language, and advise
+// what would help: sharing gives nobody what is its owner's alone.
+func TestRefusalsAreInWords(t *testing.T) {
+	for _, r := range rules {
+		for _, value := range []string{string(r.verb), string(r.kind)} {
+			for _, language := range []messages.Language{messages.English, messages.Chinese} {
+				if !messages.Has(language, "word."+value) {
+					t.Errorf("%s has no word in %s", value, language)
+				}
+			}
+		}
+	}
+	member := Principal{Kind: KindUser, ID: "wang", Role: RoleUser, Project: "vision"}
+	for _, c := range []struct {
+		verb   Verb
+		access Access
+		want   string
+	}{
+		{VerbStop, AccessReadOnly, "auth.forbidden.owner"},
+		{VerbExec, AccessReadWrite, "auth.forbidden.owner_only"},
+		{VerbShare, AccessReadOnly, "auth.forbidden.owner_only"},
+		{VerbMove, AccessReadWrite, "auth.forbidden.role"},
+	} {
+		object := Object{Kind: ObjectJob, Project: "vision", Owner: "li", Access: c.access}
+		var told *structs.Error
+		if err := Allowed(member, c.verb, object).Err(c.verb, object); !errors.As(err, &told) || told.ID != c.want {
+			t.Errorf("%s of a job that is shared %s: %v, want %s", c.verb, c.access, err, c.want)
+		}
+		if !messages.Has(messages.English, c.want+".hint") && c.want != "auth.forbidden.role" {
+			t.Errorf("%s advises nothing", c.want)
+		}
 	}
 }
 

@@ -138,14 +138,15 @@ type Reason string
 
 // The reasons for a refusal.
 const (
-	ReasonLogin     Reason = "login"     // the caller showed no credentials
-	ReasonMalformed Reason = "malformed" // the principal's parts contradict each other
-	ReasonProject   Reason = "project"   // the object is in another project
-	ReasonOwner     Reason = "owner"     // its owner does not share it so far
-	ReasonRole      Reason = "role"      // the caller's role never may
-	ReasonScope     Reason = "scope"     // not the node's or allocation's own
-	ReasonAttempt   Reason = "attempt"   // the allocation's attempt is not the current one
-	ReasonUnknown   Reason = "unknown"   // no rule knows this verb on this kind
+	ReasonLogin     Reason = "login"      // the caller showed no credentials
+	ReasonMalformed Reason = "malformed"  // the principal's parts contradict each other
+	ReasonProject   Reason = "project"    // the object is in another project
+	ReasonOwner     Reason = "owner"      // its owner does not share it so far
+	ReasonOwnerOnly Reason = "owner_only" // however it is shared
+	ReasonRole      Reason = "role"       // the caller's role never may
+	ReasonScope     Reason = "scope"      // not the node's or allocation's own
+	ReasonAttempt   Reason = "attempt"    // the allocation's attempt is not the current one
+	ReasonUnknown   Reason = "unknown"    // no rule knows this verb on this kind
 )
 
 // Err is the refusal as people and programs see it, nil when allowed. A
