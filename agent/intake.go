@@ -207,7 +207,7 @@ func (s *site) planJob(r *request) error {
 		return err
 	}
 	if missing, _ := s.lookForData(r.Context(), job); len(missing) > 0 {
-		out.StartsNow, out.Starts = false, 0
+		out.StartsNow, out.Starts, out.Lacks = false, 0, missing
 		out.Wait = &structs.WaitReason{Reason: missing[0].Cause}
 	}
 	job.ID = "" // it never was one

@@ -98,7 +98,7 @@ func TestMissingDataIsToldBefore(t *testing.T) {
 }`}
 	}
 	plan, err := client.PlanJob(t.Context(), *file("gone"))
-	if err != nil || plan.StartsNow || plan.Starts != 0 || plan.Wait == nil || plan.Wait.ID != "client.data_missing" || plan.Wait.Params["name"] != "gone" {
+	if err != nil || plan.StartsNow || plan.Starts != 0 || plan.Wait == nil || plan.Wait.ID != "client.data_missing" || plan.Wait.Params["name"] != "gone" || len(plan.Lacks) != 1 {
 		t.Errorf("plan %+v, %v", plan, err)
 	}
 	_, err = client.SubmitJob(t.Context(), *file("gone"), "")

@@ -182,7 +182,7 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 		}{plan, found}
 		return env.show(output, value, func() {
 			env.printPlan(plan, *launch || *rank >= 0)
-			if !plan.StartsNow || len(found.Victims) > 0 {
+			if len(plan.Lacks) == 0 && (!plan.StartsNow || len(found.Victims) > 0) { // what is refused waits for nothing
 				fmt.Fprintln(env.Stdout)
 				env.printAnswer(found)
 			}
@@ -195,6 +195,10 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 func (env *Env) printPlan(plan *api.JobPlan, launch bool) {
 	name := safe(plan.Job.Name)
 	switch {
+	case len(plan.Lacks) > 0:
+		for _, lack := range plan.Lacks {
+			fmt.Fprintln(env.Stdout, env.text("cli.plan.refused", "name", name, "reason", env.reasonText(&lack.Cause)))
+		}
 	case !plan.StartsNow:
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.waits", "name", name, "reason", env.waitText(plan.Wait)))
 	case plan.Job.Batch != nil:

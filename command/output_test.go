@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +101,28 @@ func TestHostileNamesInLists(t *testing.T) {
 	}
 	if lines := strings.Count(out.String(), "\n"); lines != 2+2+1+2 {
 		t.Errorf("%d lines:\n%s", lines, out.String())
+	}
+}
+
+// A rank that never ran has no exit code, nor has a job of such ranks; what ran keeps
+// the one that it has. What waits after a failed start says why.
+func TestWhatNeverRanHasNoExitCode(t *testing.T) {
+	job := &structs.Job{ID: "0123456789", Name: "j", Nodes: 1}
+	cause := structs.NewReason("client.launch_failed", "cause", "no such image")
+	for exit, ran := range map[string]structs.UnixNano{"-": 0, "0": 5} {
+		env, out, _ := paper()
+		env.printJob(&api.JobDetail{Job: job, JobStanding: api.JobStanding{State: structs.JobFailed, Reason: cause}},
+			[]structs.Allocation{{ID: "0123456789", Status: structs.AllocFailed, Cause: cause, StartedAt: ran}})
+		field := regexp.MustCompile(`(?m)^EXIT +(\S+)$`).FindStringSubmatch(out.String())
+		row := regexp.MustCompile(`failed +(\S+) +.*no such image`).FindStringSubmatch(out.String())
+		if field == nil || row == nil || field[1] != exit || row[1] != exit {
+			t.Errorf("started %d: %q, %q, want %s:\n%s", ran, field, row, exit, out.String())
+		}
+	}
+	env, _, _ := paper()
+	wait := &structs.WaitReason{Reason: *structs.NewReason("scheduler.restart_delay", "until", "12:00")}
+	if got := env.standingText(api.JobStanding{State: structs.JobQueued, Wait: wait, Reason: cause}); !strings.Contains(got, "12:00") || !strings.Contains(got, "no such image") {
+		t.Errorf("it waits: %q", got)
 	}
 }
 

@@ -82,8 +82,9 @@ type JobPlan struct {
 	Job       *structs.Job        `json:"job"`
 	Defaults  []structs.Default   `json:"defaults"` // what the job leaves to nomadlike
 	StartsNow bool                `json:"starts_now"`
-	Starts    int                 `json:"starts"`         // subjobs of a batch that would start now
-	Wait      *structs.WaitReason `json:"wait,omitempty"` // why not now
+	Starts    int                 `json:"starts"`          // subjobs of a batch that would start now
+	Wait      *structs.WaitReason `json:"wait,omitempty"`  // why not now
+	Lacks     []structs.DataLack  `json:"lacks,omitempty"` // data that no node has: it would be refused
 	Notes     []structs.Reason    `json:"notes,omitempty"`
 	Warnings  []structs.Error     `json:"warnings,omitempty"`
 	Ranks     []RankPlan          `json:"ranks"`

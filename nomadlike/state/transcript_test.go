@@ -425,6 +425,10 @@ func (p *play) report(plain []string, named map[string]string) {
 	if named["cause"] != "" {
 		cause = structs.NewReason(named["cause"])
 	}
+	var started structs.UnixNano
+	if status == structs.AllocRunning {
+		started = p.now
+	}
 	for _, rank := range ranks[:len(ranks)-1] {
 		allocID := structs.AllocID(id, subjob, attempt, p.number(rank, 0))
 		nodeID := "node-" + named["node"]
@@ -432,7 +436,7 @@ func (p *play) report(plain []string, named map[string]string) {
 			nodeID = alloc.NodeID
 		}
 		p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: nodeID, Reports: []structs.AllocReport{{
-			AllocID: allocID, Attempt: attempt, Status: status, ExitCode: p.number(named["exit"], 0), Infra: infra, Cause: cause}}})
+			AllocID: allocID, Attempt: attempt, Status: status, ExitCode: p.number(named["exit"], 0), Infra: infra, Cause: cause, StartedAt: started}}})
 	}
 }
 

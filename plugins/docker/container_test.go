@@ -17,6 +17,25 @@ import (
 	"nomadlike/plugins/driver/tasklog"
 )
 
+// What a task writes into its container lies where the driver says.
+func TestLayerHoldsWhatATaskWrites(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	spec := dressed(drivertest.Shell(t, "head -c 300000 /dev/zero >/written && echo ready; sleep 1000"))
+	drivertest.Start(t, d, spec)
+	drivertest.AwaitOutput(t, spec, "ready")
+	dir, err := d.Layer(t.Context(), spec.ID)
+	if err != nil || dir == "" {
+		t.Fatalf("layer %q, %v", dir, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "written")); err != nil || info.Size() != 300000 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if _, err := d.Layer(t.Context(), "nobody"); !errors.Is(err, driver.ErrUnknownTask) {
+		t.Errorf("of no task: %v", err)
+	}
+}
+
 // TestLimits reads back what the kernel enforces.
 func TestLimits(t *testing.T) {
 	t.Parallel()
