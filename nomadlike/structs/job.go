@@ -92,6 +92,9 @@ type Job struct {
 	// job's own sake the next one waits, longer each time, and events name the cause.
 	// Set by the server that admits it; jobs of older versions go on as they did.
 	PatientStarts bool `json:"patient_starts,omitempty" since:"16"`
+	// OutsideYields: in a project without quotas the job, if it is preemptible,
+	// yields to the owners of a guarantee. Set like PatientStarts.
+	OutsideYields bool `json:"outside_yields,omitempty" since:"16"`
 }
 
 // Batch makes a job several independent sub-jobs under one name.

@@ -39,6 +39,7 @@ func fullJob() *Job {
 		SSH: true, Jupyter: true, Tensorboard: &Tensorboard{LogDir: "/tb"}, Metrics: &Metrics{Patterns: []string{"loss (?P<loss>[0-9.]+)"}, Events: "/tb"}, Meta: map[string]string{"team": "a"},
 		ID: "id", User: "li", SubmittedAt: 1, IdempotencyKey: "key", Source: "job {}",
 		PatientStarts: true,
+		OutsideYields: true,
 		Resume:        &SavedCheckpoint{Path: "/ck/1", Step: 1, JobID: "old", Attempt: 2, Rank: 3, SavedAt: 4},
 	}
 }

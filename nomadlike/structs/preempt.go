@@ -17,7 +17,8 @@ type Victim struct {
 //	VIP job                  never
 //	on a machine to kill     whoever it is, when job is VIP and says so
 //	preemptible, lower tier  always
-//	preemptible, same tier   when its project borrows what is guaranteed to job's
+//	preemptible, same tier   when its project borrows what is guaranteed to job's,
+//	                         or has no quotas and holds some of that
 //
 // Each rule needs strictly lower standing, and a gang that reclaims its
 // guarantee borrows nothing itself, so no two jobs can ever preempt each other
@@ -35,7 +36,8 @@ func VictimProblem(job *Job, more Holding, victim Victim, ground Ground) *Reason
 	case victim.Job.Priority.Rank() < job.Priority.Rank():
 		return nil
 	case victim.Job.Priority.Rank() == job.Priority.Rank() && victim.Job.Project != job.Project &&
-		Borrows(ground.Project(victim.Job.Project), ground.ProjectUsage(victim.Job.Project), victim.Held) &&
+		(Borrows(ground.Project(victim.Job.Project), ground.ProjectUsage(victim.Job.Project), victim.Held) ||
+			victim.Job.OutsideYields && Outside(ground.Project(victim.Job.Project)) && Guarantees(ground.Project(job.Project), more, victim.Held)) &&
 		WithinGuarantee(ground.Project(job.Project), ground.ProjectUsage(job.Project), more):
 		return nil
 	}

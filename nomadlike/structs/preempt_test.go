@@ -21,6 +21,8 @@ func TestVictimProblem(t *testing.T) {
 	ground := projects{records: map[string]*Project{
 		"p": {Name: "p", Quotas: []Quota{{Kind: "nvidia/gpu", Guaranteed: 8}}},
 		"q": {Name: "q", Quotas: []Quota{{Kind: "nvidia/gpu", Guaranteed: 4}}},
+		"s": {Name: "s", Quotas: []Quota{{Kind: "nvidia/gpu"}}},
+		"u": {Name: "u", Quotas: []Quota{{Kind: QuotaCPU, Guaranteed: 4}}},
 	}, usage: map[string]*ProjectUsage{"q": {Held: Holding{key: 12}}}}
 	for _, c := range []struct {
 		name   string
@@ -35,7 +37,19 @@ func TestVictimProblem(t *testing.T) {
 		{"same project", func(_ *Job, v *Victim) { v.Job.Project = "p" }, false},
 		{"within its own guarantee", func(_ *Job, _ *Victim) { ground.usage["q"].Held[key] = 4 }, false},
 		{"for more than is guaranteed", func(j *Job, _ *Victim) { j.Project = "q" }, false},
-		{"project without a record", func(_ *Job, v *Victim) { v.Job.Project = "r" }, false},
+		{"project without a record", func(_ *Job, v *Victim) { v.Job.Project, v.Job.OutsideYields = "r", true }, true},
+		{"project without a record, of before this was asked of it", func(_ *Job, v *Victim) { v.Job.Project = "r" }, false},
+		{"project without a record, not preemptible", func(_ *Job, v *Victim) {
+			v.Job.Project, v.Job.OutsideYields, v.Job.Preemptible = "r", true, false
+		}, false},
+		{"project without a record, for more than is guaranteed", func(j *Job, v *Victim) {
+			j.Project, v.Job.Project, v.Job.OutsideYields = "q", "r", true
+		}, false},
+		{"project without a record, holding nothing that is guaranteed", func(_ *Job, v *Victim) {
+			v.Job.Project, v.Job.OutsideYields, v.Held = "r", true, Holding{QuotaCPU: 1000}
+		}, false},
+		{"project with a record that rules nothing", func(_ *Job, v *Victim) { v.Job.Project, v.Job.OutsideYields = "s", true }, true},
+		{"project with a quota of something else", func(_ *Job, v *Victim) { v.Job.Project, v.Job.OutsideYields = "u", true }, false},
 		{"VIP", func(j *Job, v *Victim) { v.Job.VIP, j.Priority = &VIP{}, PriorityCritical }, false},
 		{"on a machine to wait for", func(j *Job, v *Victim) {
 			v.Job.Preemptible, j.VIP = false, &VIP{Machines: []VIPMachine{{Node: "n1", Busy: BusyWait}}}
@@ -110,8 +124,9 @@ func TestNobodyIsPreemptedInTurn(t *testing.T) {
 			ground.records[name] = project
 			ground.usage[name] = &ProjectUsage{Held: held(t, "held by "+name)}
 		}
+		ground.usage["r"] = &ProjectUsage{Held: held(t, "held by r")}
 		draw := func(id string) *Job {
-			return &Job{ID: id, Name: id, Project: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "project"), Preemptible: true,
+			return &Job{ID: id, Name: id, Project: rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "project"), Preemptible: true, OutsideYields: rapid.Bool().Draw(t, "outside"),
 				Priority: rapid.SampledFrom([]Priority{PriorityNormal, PriorityUrgent}).Draw(t, "priority")}
 		}
 		a, b := draw("a"), draw("b")

@@ -2,6 +2,7 @@ package structs
 
 import (
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -134,8 +135,8 @@ func (q Quota) figure(n int64) string {
 
 // Borrows tells whether a project holds more of any kind in held than is
 // guaranteed to it, so that a preemptible gang that holds it must yield to the
-// owners. A project without a record has no guarantee and borrows nothing: it
-// stands outside quotas.
+// owners. A project without a record has no guarantee and borrows nothing: see
+// Outside.
 func Borrows(project *Project, usage *ProjectUsage, held Holding) bool {
 	if project == nil || usage == nil {
 		return false
@@ -146,6 +147,21 @@ func Borrows(project *Project, usage *ProjectUsage, held Holding) bool {
 		}
 	}
 	return false
+}
+
+// Outside tells whether a project stands outside quotas: it has no record, or one
+// that guarantees and bounds nothing. All that it holds is others' to reclaim, as
+// far as it is guaranteed to them; it can reclaim nothing itself.
+func Outside(project *Project) bool {
+	return project == nil || !slices.ContainsFunc(project.Quotas, Quota.rules)
+}
+
+// Guarantees tells whether held has some of a kind that more asks for and that is
+// guaranteed to a project.
+func Guarantees(project *Project, more, held Holding) bool {
+	return project != nil && slices.ContainsFunc(project.Quotas, func(quota Quota) bool {
+		return quota.Guaranteed > 0 && more.Of(quota) > 0 && held.Of(quota) > 0
+	})
 }
 
 // WithinGuarantee tells whether a project would hold no more of any kind than

@@ -20,7 +20,8 @@ package wire
 //	15  2026-11-23  the bytes of live jobs are bounded, and the event of forgotten jobs names projects: JobSubmit.BytesMax, JobsForget.ByProject
 //	16  2026-11-23  where RDMA is the nodes say, and a pool may deny it: Resources.RDMAByNodes, Pool.NoRDMA; settings of the container engine: Task.Options;
 //	                commands that count once: Guarded.Once; starts that fail are waited for and explained: Job.PatientStarts;
-//	                what a rank writes may be bounded by its job: Resources.Disk; rotation of the CA: command 36, Agent.Trust tells certificates
+//	                what a rank writes may be bounded by its job: Resources.Disk; who has no quota yields to guarantees: Job.OutsideYields;
+//	                rotation of the CA: command 36, Agent.Trust tells certificates
 const ProtocolVersion = 16
 
 // The first versions that know what must not be proposed to older servers.
@@ -36,4 +37,5 @@ const (
 	ProtocolOnce         = 16 // Guarded.Once
 	ProtocolStarts       = 16 // Job.PatientStarts
 	ProtocolCA           = 16 // CommandCARotate
+	ProtocolOutside      = 16 // Job.OutsideYields
 )
