@@ -225,6 +225,9 @@ func TestRealOutcomes(t *testing.T) {
 			if r.ExitCode != one.code || r.Signal != one.signal || r.Infra != one.infra || cause != one.cause {
 				t.Fatalf("report %+v cause %s", r, cause)
 			}
+			if ran := slices.Contains([]string{"good", "bad", "killed"}, one.name); ran != (r.StartedAt != 0) {
+				t.Errorf("it ran: %v, started at %d", ran, r.StartedAt)
+			}
 		})
 	}
 }

@@ -3,6 +3,7 @@ package alloc
 import (
 	"cmp"
 	"syscall"
+	"time"
 
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
@@ -43,6 +44,7 @@ func Step(s State, event Event, now structs.UnixNano) (State, []Effect) {
 		m.started(e)
 	case StartFailed:
 		if m.Phase == PhaseStarting {
+			e.Result.StartedAt = time.Time{} // its command never ran
 			m.endWith(e.Result, e.Infra)
 		}
 	case Controlled:
