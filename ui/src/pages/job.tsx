@@ -124,7 +124,7 @@ export function truth(t: TFunction, detail: JobDetail, standing: Subjob | undefi
   const reason = reasonText(detail.reason)
   switch (detail.state) {
     case 'queued':
-      return t('truth.queued', { time: since(standing?.queued_at ?? detail.job.submitted_at, null, now), reason: reasonText(detail.wait) || t('truth.no_reason') }) + tail
+      return t('truth.queued', { time: since(standing?.queued_at ?? detail.job.submitted_at, null, now), reason: (detail.wait?.id === 'scheduler.restart_delay' && detail.reason ? [reasonText(detail.wait), reasonText(detail.reason)].join(': ') : reasonText(detail.wait)) || t('truth.no_reason') }) + tail
     case 'starting': {
       const steps = ranks.filter((rank) => rank.step && rank.status === 'preparing').map((rank) => rank.step!)
       return t('truth.starting', { where, attempt: newest?.number ?? detail.attempt, step: steps[0] ? t('step.' + steps[0], steps[0]) : t('step.barrier') }) + tail
