@@ -53,6 +53,9 @@ func TestMessageIDs(t *testing.T) {
 		}
 	}
 	for id := range catalogue {
+		if strings.HasPrefix(id, "word.") {
+			continue // said in the place of a parameter: TestRefusalsAreInWords of package auth, and the texts with {…:word}
+		}
 		if !used[id] && !used[strings.TrimSuffix(id, ".hint")] && !source.builds(id) {
 			t.Errorf("message %s: nothing says it", id)
 		}
