@@ -221,7 +221,7 @@ func TestLinks(t *testing.T) {
 // that the program says, with … for what varies.
 func TestTroubleshootingMessages(t *testing.T) {
 	ids := readCatalogue(t)
-	parameter := regexp.MustCompile(`\{[a-z_]+\}`)
+	parameter := regexp.MustCompile(`\{[a-z_]+(?::words?)?\}`)
 	for _, language := range []messages.Language{messages.English, messages.Chinese} {
 		p := readPage(t, "../website/guide/"+string(language)+"/troubleshooting.md", language)
 		said := make(map[string]bool)

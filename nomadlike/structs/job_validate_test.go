@@ -235,7 +235,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestProblemsHaveTextsAndPaths(t *testing.T) {
-	hole := regexp.MustCompile(`\{[a-z_]+\}`)
+	hole := regexp.MustCompile(`\{[a-z_]+(?::words?)?\}`)
 	for name, spoil := range mistakes() {
 		j := smallJob()
 		spoil(j)
