@@ -88,7 +88,8 @@ func plants() []plant {
 		{
 			name: "lapsed-stays-out", text: "a node whose certificate ended while it was away is never let in again",
 			faults: "client-past-certificate", finds: []string{"recovery", "agent"},
-			edits: []edit{{"agent/certificate.go", "chain, err := a.renewLapsed(ctx, held, csr)", "chain, err := a.askRenewal(ctx, csr)"}},
+			edits: []edit{{"agent/certificate.go", "renewed, err := a.renewLapsed(ctx, held, csr)",
+				"chain, err := a.askRenewal(ctx, csr)\n\trenewed := &api.Renewed{Certificate: string(chain)}"}},
 		},
 		{
 			name: "attempts-used-again", text: "a state that was brought back counts attempts on from where it was",
