@@ -20,7 +20,7 @@ func (s *site) readLogs(r *request) error {
 	q := query{r: r}
 	ask := structs.LogRequest{
 		AllocID: r.id, Stream: q.text("stream"), Offset: q.int("offset", -1<<62, 1<<62),
-		TailLines: int(q.int("tail", 1, 1_000_000)), Follow: q.bool("follow"),
+		TailLines: int(q.int("tail", 1, 1_000_000)), Follow: q.bool("follow"), Times: q.bool("times"),
 	}
 	if ask.Stream == "" {
 		ask.Stream = "stdout"

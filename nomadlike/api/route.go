@@ -246,6 +246,7 @@ func allocationRoutes() []Route {
 				{"offset", "integer", "first byte; negative counts from the end"},
 				{"tail", "integer", "only so many last lines"},
 				{"follow", "boolean", "stay for what is still to come"},
+				{"times", "boolean", "when each line was printed, before it; - where that is not known"},
 			},
 			Summary: "Read what a task printed"},
 		{Name: "allocations.commit", Method: http.MethodPost, Pattern: "/v1/allocations/{id}/commit", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation,

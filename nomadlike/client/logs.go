@@ -51,12 +51,22 @@ func (c *Client) Logs(ctx context.Context, caller Caller, request *structs.LogRe
 		TailLines: min(max(request.TailLines, 0), tailLinesMax),
 		Follow:    request.Follow,
 		Ended:     ended,
+		Times:     request.Times,
 	}
+	var stamper tasklog.Stamper
 	next := read.Offset
 	var sendErr error
 	err = tasklog.Read(ctx, read, func(chunk tasklog.Chunk) error {
 		next = chunk.Offset + int64(len(chunk.Data))
-		sendErr = send(&structs.LogChunk{Offset: chunk.Offset, Data: chunk.Data})
+		if !request.Times {
+			sendErr = send(&structs.LogChunk{Offset: chunk.Offset, Data: chunk.Data})
+			return sendErr
+		}
+		for data := stamper.Stamp(chunk); len(data) > 0 && sendErr == nil; { // with times it may be longer than one chunk
+			part := data[:min(len(data), tasklog.ChunkBytesMax)]
+			sendErr = send(&structs.LogChunk{Offset: chunk.Offset, Data: part})
+			data = data[len(part):]
+		}
 		return sendErr
 	})
 	switch {

@@ -187,6 +187,7 @@ type LogRequest struct {
 	Offset    int64  `json:"offset"`
 	TailLines int    `json:"tail_lines,omitempty"` // 0: by Offset
 	Follow    bool   `json:"follow,omitempty"`
+	Times     bool   `json:"times,omitempty" since:"16"` // the data has when it was printed before each line
 }
 
 // StreamHooks is what the lifecycle scripts of a task wrote, stdout and stderr

@@ -35,7 +35,7 @@ job "${name}" {
   distributed "none" {}
   task {
     driver  = "exec"
-    command = "bash -c 'echo hello from rank $NOMADLIKE_RANK; sleep 3600'"
+    command = "bash -c 'echo hello from rank $NOMADLIKE_RANK; sleep 2; echo later from rank $NOMADLIKE_RANK; sleep 3600'"
   }
 }
 `
@@ -99,6 +99,11 @@ async function day(browser, { address, token }, lang) {
 
   await page.getByRole('tab', { name: w.logs }).click()
   for (const rank of [0, 1, 2]) await page.getByText(`hello from rank ${rank}`).first().waitFor()
+  for (const rank of [0, 1, 2]) await page.getByText(`later from rank ${rank}`).first().waitFor()
+  await page.reload() // all of it comes at once, rank by rank
+  await page.waitForFunction(() => document.querySelectorAll('.logs div').length >= 6)
+  const printed = await page.locator('.logs div').allTextContents()
+  assert.deepEqual(printed.map((line) => /hello|later/.exec(line)?.[0]), ['hello', 'hello', 'hello', 'later', 'later', 'later'], 'lines stand in the order in which they were printed')
   await inspect(page, lang + '-logs')
   await page.getByRole('tab', { name: w.use }).click()
   await page.waitForFunction(() => document.querySelectorAll('.heat-row:first-child .heat i, .heat-row .heat i').length >= 3)

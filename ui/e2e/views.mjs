@@ -10,8 +10,8 @@ import { startAgent, visit } from './agent.mjs'
 
 const patience = 60_000
 const words = {
-  en: { token: 'Token', signIn: 'Sign in', wall: /(\d+) nodes?, (\d+) cells held/, curves: 'Curves', whatIf: 'What if…', cancel: 'Cancel', confirm: 'Make these changes', machines: 'Machines for VIP jobs', share: 'Share', make: 'Make a link', end: 'End it', none: 'No links', stop: 'Stop', logs: 'Logs', timeline: 'Timeline of the nodes', choice: 'This job', kill: 'ends its jobs', file: 'Job file', keys: 'Keys', columns: 'Columns', priority: 'Priority', saved: 'Saved filters', filterName: 'Name of this filter', save: 'Save', clear: 'Clear', terminal: 'Terminal', held: /failed, and held until/, again: 'Connect again', noneHeld: 'No rank runs or is held now.' },
-  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', machines: 'VIP 任务可选机器', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', timeline: '节点时间线', choice: '本任务', kill: '终止其任务', file: '任务文件', keys: '快捷键', columns: '列', priority: '优先级', saved: '已存筛选', filterName: '筛选名称', save: '保存', clear: '清除', terminal: '终端', held: /已失败，保留至/, again: '重新连接', noneHeld: '当前没有运行中或保留的进程。' },
+  en: { token: 'Token', signIn: 'Sign in', wall: /(\d+) nodes?, (\d+) cells held/, curves: 'Curves', whatIf: 'What if…', cancel: 'Cancel', confirm: 'Make these changes', machines: 'Machines for VIP jobs', share: 'Share', make: 'Make a link', end: 'End it', none: 'No links', stop: 'Stop', logs: 'Logs', lastWords: 'Last words', timeline: 'Timeline of the nodes', choice: 'This job', kill: 'ends its jobs', file: 'Job file', keys: 'Keys', columns: 'Columns', priority: 'Priority', saved: 'Saved filters', filterName: 'Name of this filter', save: 'Save', clear: 'Clear', terminal: 'Terminal', held: /failed, and held until/, again: 'Connect again', noneHeld: 'No rank runs or is held now.' },
+  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', machines: 'VIP 任务可选机器', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', lastWords: '最后输出', timeline: '节点时间线', choice: '本任务', kill: '终止其任务', file: '任务文件', keys: '快捷键', columns: '列', priority: '优先级', saved: '已存筛选', filterName: '筛选名称', save: '保存', clear: '清除', terminal: '终端', held: /已失败，保留至/, again: '重新连接', noneHeld: '当前没有运行中或保留的进程。' },
 }
 export const cards = `client {
   device "test/card" {
@@ -122,6 +122,24 @@ async function list(browser, agent, token, lang, inspect) {
   await page.locator('.ant-modal-footer').getByRole('button', { name: w.stop, exact: true }).click()
   await page.waitForFunction(() => document.querySelectorAll('.rows .grid-row .state-stopped').length === 2)
   await inspect(page, `views-${lang}-bulk`)
+  await context.close()
+}
+
+// failing reads why a job has failed: on its first page, and in its logs, which
+// open on the stream that says something.
+async function failing(browser, agent, token, lang, inspect) {
+  const name = 'fails-' + lang
+  await submit(agent, name, 1, `bash -c 'echo Traceback: >&2; echo ValueError: bad data >&2; exit 3'`)
+  const { context, page, w } = await signedIn(browser, agent, token, lang, '/jobs/' + name)
+  await page.locator('.tag.state-failed').first().waitFor()
+  const words = page.getByRole('region', { name: w.lastWords })
+  await words.locator('.verdict', { hasText: 'ValueError: bad data' }).waitFor()
+  await inspect(page, `views-${lang}-failed`)
+  await page.getByRole('tab', { name: w.logs }).click()
+  await page.locator('.logs', { hasText: 'ValueError: bad data' }).waitFor()
+  assert.match(await page.locator('.logs time').first().textContent(), /^\d\d:\d\d:\d\d$/)
+  await inspect(page, `views-${lang}-failed-logs`)
+  await agent.cli('job', 'delete', name)
   await context.close()
 }
 
@@ -319,6 +337,7 @@ export async function views(browser, binary, inspect) {
       await wall(browser, agent, token, lang, inspect)
       await drags(browser, agent, token, lang, inspect)
       await held(browser, agent, token, lang, inspect)
+      await failing(browser, agent, token, lang, inspect)
     }
     await list(browser, agent, token, 'en', inspect)
     await curves(browser, agent, token, 'zh', inspect)

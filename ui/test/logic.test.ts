@@ -8,7 +8,7 @@ import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText
 import { stragglers } from '../src/parts/figures'
 import { linesOf, namesOf } from '../src/parts/training'
 import type { RankFigures } from '../src/measured'
-import { colour, differing, visible } from '../src/parts/logs'
+import { colour, differing, errorLine, merged, timed, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
 import { boxes, lanes, tops } from '../src/parts/timeline'
 import { cellsOf, layout, shortened } from '../src/parts/wall'
@@ -70,6 +70,24 @@ test('lines that every rank printed can be left out', () => {
   const all = [line(0, 'epoch 1', 0), line(1, 'epoch 1', 1), line(0, 'loss 2.0', 2), line(1, 'loss nan', 3)]
   expect(differing(all, 2).map((l) => l.text)).toEqual(['loss 2.0', 'loss nan'])
   expect(differing(all, 1)).toEqual(all)
+  // Once a loss is printed no two lines are the same: numbers are not compared.
+  const steps = [line(0, '[rank0] step 12/100 loss=0.3151 1.2e-4', 4), line(1, '[rank1] step 12/100 loss=0.3198 1.1e-04', 5), line(0, 'loss: 1', 6), line(1, 'loss:  2', 7), line(1, 'retry 3', 8)]
+  expect(differing([...all, ...steps], 2).map((l) => l.text)).toEqual(['loss 2.0', 'loss nan', 'retry 3'])
+})
+
+test('lines of several ranks stand in the order in which they were printed', () => {
+  expect(timed('2026-11-23T09:30:05.120Z step 1')).toEqual({ text: 'step 1', at: Date.parse('2026-11-23T09:30:05.120Z') })
+  expect(timed('- step 1')).toEqual({ text: 'step 1' })
+  expect(timed('- a list')).toEqual({ text: 'a list' })
+  expect(timed('step 1 of an older agent')).toEqual({ text: 'step 1 of an older agent' })
+  const line = (rank: number, at: number, key: number) => ({ rank, text: '', key, at })
+  const all = [line(0, 10, 0), line(0, 30, 1), line(0, 30, 2), line(1, 20, 3), line(1, 30, 4)]
+  expect(merged(all).map((l) => l.key)).toEqual([0, 3, 1, 2, 4])
+})
+
+test('the line that names an error is found in the end of a log', () => {
+  expect(errorLine(['Traceback (most recent call last):', '  raise ValueError', 'torch.cuda.OutOfMemoryError: CUDA out of memory.', '', 'ending'])).toBe('torch.cuda.OutOfMemoryError: CUDA out of memory.')
+  expect(errorLine(['all is well', 'ran without error'])).toBeUndefined()
 })
 
 test('events name what they make out of date', () => {

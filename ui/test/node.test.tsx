@@ -11,6 +11,7 @@ import zh from '../src/locales/zh.json'
 import { AttemptLogs } from '../src/pages/job'
 import { NodePage } from '../src/pages/node'
 import { sinceWhen } from '../src/parts/nodefaults'
+import { LastWords } from '../src/parts/logs'
 import { cardName, drawn, pastLines } from '../src/parts/past'
 import type { NodePast } from '../src/measured'
 import type { Allocation, Attempt, Event } from '../src/types'
@@ -116,6 +117,27 @@ test('an operator quarantines a card for a reason, and returns it', async () => 
   await vi.waitFor(() => expect(asked.filter(([method]) => method === 'POST')).toEqual([['POST', '/v1/nodes/n1/devices', { device: 'GPU-0', act: 'quarantine', reason: "bad cable's end" }]]), patience)
   await userEvent.click(within(row(1)).getByText('Return without a test'))
   expect(await screen.findByText('nomadlike device clear gpu-01 GPU-1')).toBeTruthy()
+})
+
+test('a failed job that printed nothing on stdout opens on stderr', async () => {
+  await i18next.changeLanguage('en')
+  stubBrowser()
+  vi.stubGlobal('fetch', vi.fn(async (path: string) => new Response(path.includes('stream=stderr') ? '2026-11-23T09:30:05.120Z bash: python: command not found\n' : '')))
+  render(<AttemptLogs attempts={[{ number: 1, state: 'ended', outcome: 'failed' }] as Attempt[]} allocs={[{ id: 'a', attempt: 1, rank: 0, node_name: 'gpu-01', status: 'failed' }] as Allocation[]} />)
+  const line = await screen.findByText('bash: python: command not found')
+  expect(line.closest('div')!.querySelector('time')!.dateTime).toBe('2026-11-23T09:30:05.120Z')
+  expect((screen.getByLabelText('stderr') as HTMLInputElement).checked).toBe(true)
+})
+
+test('the last words of a failed rank and the error they name', async () => {
+  await i18next.changeLanguage('en')
+  stubBrowser()
+  vi.stubGlobal('fetch', vi.fn(async (path: string) => new Response(path.includes('stream=stderr') ? 'Traceback:\n  x\n\x1b[31mValueError: bad <b>data</b>\x1b[0m\n' : 'step 1\n')))
+  render(<QueryClientProvider client={new QueryClient()}><LastWords alloc={{ id: 'a', rank: 3, node_name: 'gpu-01', job_name: 'train', status: 'failed' } as Allocation} found={['the script takes no --local-rank']} /></QueryClientProvider>)
+  expect((await screen.findAllByText('ValueError: bad <b>data</b>')).length).toBe(2) // as the headline and where it stands
+  expect(screen.getByText('the script takes no --local-rank')).toBeTruthy()
+  expect(screen.getByText('The end of stderr of rank 3 on gpu-01:')).toBeTruthy()
+  expect(screen.getByText(/nomadlike job logs -rank 3/)).toBeTruthy()
 })
 
 test('the logs are of the newest attempt, or of the one that failed before it', async () => {

@@ -45,6 +45,9 @@ type Request struct {
 	// Ended never ends.
 	Follow bool
 	Ended  <-chan struct{}
+
+	// Times has chunks say when their bytes came.
+	Times bool
 }
 
 // Chunk is a run of bytes of a stream.
@@ -52,6 +55,7 @@ type Chunk struct {
 	Offset int64  // of the first byte, from the start of the stream
 	Lost   int64  // bytes directly before Offset that rotation has taken away
 	Data   []byte // at most ChunkBytesMax; valid until emit returns
+	Marks  []Mark // with Times: the last one not behind Offset, and those within Data; valid until emit returns
 }
 
 // Read gives the asked part of a stream to emit, in order, and returns when
@@ -88,6 +92,7 @@ type reader struct {
 	offset int64 // of the next byte, in the stream
 	within int64 // of the next byte, in the segment
 	lost   int64 // to be told with the next chunk
+	times  times // of the segment
 }
 
 // buffers are shared by the readers that read: those that wait have none.
@@ -104,6 +109,10 @@ func (r *reader) close() {
 		r.file.Close()
 		r.file = nil
 	}
+	if r.times.file != nil {
+		r.times.file.Close()
+	}
+	r.times = times{}
 }
 
 // layout gives the segments and, for each, the stream offset of its start.
@@ -264,6 +273,13 @@ func (r *reader) readSome() (int, error) {
 		return 0, nil
 	}
 	chunk := Chunk{Offset: r.offset, Lost: r.lost, Data: buffer[:n]}
+	if r.request.Times {
+		chunk.Marks = r.marksUpTo(r.offset + int64(n))
+		if last := len(chunk.Marks) - 1; r.request.Follow && (last < 0 || chunk.Marks[last].Offset < r.offset) {
+			time.Sleep(timesLate) // the writer may be between the bytes and their time
+			chunk.Marks = r.marksUpTo(r.offset + int64(n))
+		}
+	}
 	r.lost = 0
 	r.offset += int64(n)
 	r.within += int64(n)

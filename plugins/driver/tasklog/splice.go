@@ -51,6 +51,7 @@ func (w *Writer) Splice(pipe int) error {
 	case n == 0:
 		return io.EOF
 	}
+	w.note(w.size)
 	w.size += n
 	return nil
 }

@@ -53,6 +53,7 @@ type Writer struct {
 
 	lost      int64
 	lostCause error
+	clock     clock
 
 	// splicing is set by the first Splice: files are then written at an
 	// offset, because the kernel splices to no file that is open for
@@ -145,6 +146,9 @@ func (w *Writer) append(data []byte) (left int) {
 		}
 		part := data[:min(int64(len(data)), w.bytesMax-w.size)]
 		n, err := w.put(part)
+		if n > 0 {
+			w.note(w.size)
+		}
 		w.size += int64(n)
 		data = data[n:]
 		if err != nil {
@@ -169,6 +173,7 @@ func (w *Writer) rotate() error {
 	if w.file != nil {
 		w.file.Close()
 		w.file = nil
+		w.clock.leave()
 		w.number++
 	}
 	if w.number > 0 && !w.sized {
@@ -183,6 +188,7 @@ func (w *Writer) rotate() error {
 	if old := w.number - w.filesMax; old >= 0 {
 		// Already gone is fine, and nothing can be done about the rest.
 		_ = syscall.Unlinkat(int(w.dir.Fd()), segmentName(w.stream, old))
+		_ = syscall.Unlinkat(int(w.dir.Fd()), timesName(w.stream, old))
 	}
 	return nil
 }
@@ -205,6 +211,7 @@ func (w *Writer) tellSize() error {
 // Close closes the newest segment. It does not sync: logs survive the death
 // of any process, and of the machine as far as its kernel got.
 func (w *Writer) Close() error {
+	w.clock.leave()
 	if w.file == nil {
 		return nil
 	}

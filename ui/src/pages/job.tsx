@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Alert, Button, Checkbox, Select, Table, Tabs } from 'antd'
-import type { TFunction } from 'i18next'
+import i18next, { type TFunction } from 'i18next'
 import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate, useParams, useSearchParams } from 'react-router'
@@ -11,7 +11,7 @@ import { Cli, Deeds } from '../parts/actions'
 import { Figures } from '../parts/figures'
 import { Files } from '../parts/files'
 import { ForecastCard, startText } from '../parts/forecast'
-import { Logs } from '../parts/logs'
+import { endedAlloc, LastWords, Logs } from '../parts/logs'
 import { JobLink, NodeLink } from '../parts/places'
 import { Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { ShareButton } from '../parts/share'
@@ -54,6 +54,7 @@ export function JobPage() {
   const told = (events.data ?? []).filter((e) => (!e.attempt && !e.subjob) || (e.subjob ?? 0) === subjob)
   const ranks = (allocs.data ?? []).filter((a) => a.subjob === subjob && a.attempt === newest?.number).sort((a, b) => a.rank - b.rank)
   const queued = detail.state === 'queued'
+  const failedFirst = detail.state === 'failed' ? (ranks.find((a) => a.id === newest?.first_failed) ?? ranks.find((a) => a.status === 'failed')) : undefined
 
   return (
     <div className="page">
@@ -85,6 +86,7 @@ export function JobPage() {
             children: (
               <div className="stack">
                 <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} events={told} queuedAt={standing?.queued_at} /></section>
+                {!shared && failedFirst && <LastWords key={failedFirst.id} alloc={failedFirst} found={recognised(told, newest?.number)} />}
                 {queued && !shared && <ForecastCard id={spec.id} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
                 <div className="cards">
                   <section className="card" aria-label={t('job.ranks')}><h2>{t('job.ranks')}</h2><Ranks ranks={ranks} error={failing(allocs)} /></section>
@@ -107,6 +109,9 @@ export function JobPage() {
     </div>
   )
 }
+
+// recognised is what is known of the errors that an attempt printed.
+export const recognised = (events: Event[], attempt = 0): string[] => [...new Set(events.filter((event) => event.id === 'event.alloc.environment_found' && event.attempt === attempt && event.params?.rule?.startsWith('log-')).map((event) => (i18next.language === 'zh' && event.params?.text_zh) || event.params?.text || ''))]
 
 // stepOf is how far an attempt has come, by what its ranks print of themselves.
 export function stepOf(metrics: JobMetrics | undefined, attempt: Attempt | undefined): number | undefined {
@@ -274,8 +279,6 @@ function Ranks({ ranks, error }: { ranks: Allocation[]; error: unknown }) {
 
 // neverRan tells whether a rank has no end of its own: its command was not started.
 const neverRan = (a: Allocation) => !a.started_at && !a.exit_code && !a.signal
-const endedAlloc = (a: Allocation) => ['complete', 'failed', 'killed', 'lost'].includes(a.status)
-
 export function History({ events, error }: { events: Event[]; error?: unknown }) {
   const { t } = useTranslation()
   if (error) return <Failed error={error} />

@@ -1,16 +1,20 @@
+import { useQuery } from '@tanstack/react-query'
 import { Alert, Button, Checkbox, Input, Radio, Select } from 'antd'
 import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { part, send } from '../api'
-import { dateTime } from '../format'
+import { dateTime, quote } from '../format'
 import { reasonText } from '../i18n'
 import type { Allocation, Attempt } from '../types'
-import { errorText } from './states'
+import { Cli } from './actions'
+import { errorText, passing } from './states'
 
 export interface Line {
   key: number
   rank: number
   text: string
+  at?: number // milliseconds; when it was printed, or the line before it where that is not known
+  timed?: boolean // the time is the line's own
 }
 export interface Span {
   text: string
@@ -19,6 +23,7 @@ export interface Span {
 
 const linesMax = 5000 // kept of all ranks together
 const tail = 1000 // lines of each rank at first
+const againAfter = 1500 // milliseconds before a log that broke off is read again
 const followMax = 3 // ranks: a browser opens six connections to a host, for all its tabs
 
 // Everything that a terminal would obey is left out but colours and bold
@@ -59,22 +64,47 @@ export function visible(line: string): string {
   return parts.at(-1) ?? ''
 }
 
-// differing leaves out the lines that every rank has printed.
+// likeness is a line without its numbers: what ranks count and measure is not
+// what tells them apart.
+export const likeness = (text: string) => visible(text).replace(controls, '').replace(/0x[0-9a-f]+|[+-]?(?:\d[\d,]*)?\.?\d+(?:e[+-]?\d+)?/gi, '#').replace(/\s+/g, ' ').trim()
+
+// differing leaves out the lines that every rank has printed, whatever numbers
+// stand in them.
 export function differing(lines: Line[], ranks: number): Line[] {
+  if (ranks < 2) return lines
   const seen = new Map<string, Set<number>>()
-  for (const line of lines) {
-    const text = line.text.trim()
+  const like = lines.map((line) => likeness(line.text))
+  for (const [i, line] of lines.entries()) {
+    const text = like[i]!
     let by = seen.get(text)
     if (!by) seen.set(text, (by = new Set()))
     by.add(line.rank)
   }
-  return ranks < 2 ? lines : lines.filter((line) => seen.get(line.text.trim())!.size < ranks)
+  return lines.filter((_, i) => seen.get(like[i]!)!.size < ranks)
+}
+
+// timed reads a line of which the server has put the time before.
+export function timed(raw: string): { text: string; at?: number } {
+  const found = /^(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)|-) /.exec(raw)
+  if (!found) return { text: raw }
+  return { text: raw.slice(found[0].length), at: found[1] ? Date.parse(found[1]) : undefined }
+}
+
+// merged puts lines of several ranks in the order in which they were printed;
+// those of one rank stay as they are.
+export function merged(lines: Line[]): Line[] {
+  for (let i = 1; i < lines.length; i++) {
+    if ((lines[i - 1]!.at ?? 0) > (lines[i]!.at ?? 0)) return [...lines].sort((a, b) => (a.at ?? 0) - (b.at ?? 0) || a.key - b.key)
+  }
+  return lines
 }
 
 // Logs shows what the ranks of an attempt print, merged as it arrives.
 export function Logs({ allocs, attempt }: { allocs: Allocation[]; attempt?: Attempt }) {
   const { t } = useTranslation()
-  const [stream, setStream] = useState<'stdout' | 'stderr'>('stdout')
+  const [chosenStream, setStream] = useState<'stdout' | 'stderr'>()
+  const [silent, setSilent] = useState(false)
+  const stream = chosenStream ?? (silent ? 'stderr' : 'stdout')
   const [ranks, setRanks] = useState<number[]>(() => allocs.slice(0, followMax).map((a) => a.rank))
   const [follow, setFollow] = useState(true)
   const [only, setOnly] = useState(false)
@@ -82,7 +112,13 @@ export function Logs({ allocs, attempt }: { allocs: Allocation[]; attempt?: Atte
   const chosen = useMemo(() => allocs.filter((a) => ranks.includes(a.rank)), [allocs, ranks])
   const ids = chosen.map((a) => a.id).join(',')
   const may = follow && chosen.length <= followMax
-  const { lines, error } = useLines(ids, stream, may, chosen)
+  const { lines, error, whole } = useLines(ids, stream, may, chosen)
+  // What failed and printed nothing has said why on the other stream.
+  const failed = allocs.some((a) => a.status === 'failed' || a.status === 'killed') && allocs.every(endedAlloc)
+  const mute = whole && failed && lines.length === 0
+  useEffect(() => {
+    if (mute && !chosenStream) setSilent(true)
+  }, [mute, chosenStream])
   const shown = useMemo(() => {
     const base = only ? differing(lines, chosen.length) : lines
     return text ? base.filter((line) => line.text.toLowerCase().includes(text.toLowerCase())) : base
@@ -124,6 +160,7 @@ export function Logs({ allocs, attempt }: { allocs: Allocation[]; attempt?: Atte
 const LogLine = memo(function LogLine({ line, many, find }: { line: Line; many: boolean; find: string }) {
   return (
     <div className={find ? 'hit' : undefined}>
+      {line.at !== undefined && <time className={line.timed ? undefined : 'about'} dateTime={new Date(line.at).toISOString()} title={dateTime(new Date(line.at).toISOString(), true)}>{timeOfDay(line.at)}</time>}
       {many && <span className={'rank rank' + (line.rank % 8)}>{line.rank}</span>}
       {colour(visible(line.text)).map((span, i) => <span key={i} className={span.style || undefined}>{span.text}</span>)}
       {line.text === '' && ' '}
@@ -131,48 +168,123 @@ const LogLine = memo(function LogLine({ line, many, find }: { line: Line; many: 
   )
 })
 
-// useLines reads the logs of some ranks. They are shown in batches, so that a
-// rank that prints a lot does not stop the page.
-function useLines(ids: string, stream: string, follow: boolean, chosen: Allocation[]): { lines: Line[]; error?: unknown } {
+const timeOfDay = (at: number) => dateTime(new Date(at).toISOString(), true).slice(11)
+
+export const endedAlloc = (a: Pick<Allocation, 'status'>) => ['complete', 'failed', 'killed', 'lost'].includes(a.status)
+
+// useLines reads the logs of some ranks, in the order in which they printed
+// them. They are shown in batches, so that a rank that prints a lot does not
+// stop the page. A log that broke off while it was followed is read again: then
+// what is there stays until the first of it has come.
+function useLines(ids: string, stream: string, follow: boolean, chosen: Allocation[]): { lines: Line[]; error?: unknown; whole: boolean } {
   const [lines, setLines] = useState<Line[]>([])
   const [error, setError] = useState<unknown>()
+  const [whole, setWhole] = useState(false)
   const allocs = useRef(chosen)
   allocs.current = chosen
   useEffect(() => {
     const end = new AbortController()
     let waiting: Line[] = []
+    let fresh = new Set<number>() // ranks whose log begins anew
     let key = 0
+    let reading = allocs.current.length
     setLines([])
     setError(undefined)
-    const flush = setInterval(() => {
-      if (waiting.length === 0) return
-      const next = waiting
+    setWhole(false)
+    const flush = () => {
+      if (waiting.length === 0 && fresh.size === 0) return
+      const [next, anew] = [waiting, fresh]
       waiting = []
-      setLines((old) => [...old, ...next].slice(-linesMax))
-    }, 200)
-    const read = async (alloc: Allocation) => {
-      try {
-        const answer = await send('GET', `/v1/allocations/${part(alloc.id)}/logs?stream=${stream}&tail=${tail}${follow ? '&follow=true' : ''}`, undefined, end.signal)
-        const reader = answer.body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
-        let rest = ''
-        for (;;) {
-          const { done, value } = await reader.read()
-          if (done) break
-          const parts = (rest + value).split('\n')
-          rest = (parts.pop() ?? '').slice(-10_000)
-          for (const text of parts) waiting.push({ key: key++, rank: alloc.rank, text })
-          if (waiting.length > linesMax) waiting = waiting.slice(-linesMax)
-        }
-        if (rest) waiting.push({ key: key++, rank: alloc.rank, text: rest })
-      } catch (failure) {
-        if (!end.signal.aborted) setError(failure)
+      fresh = new Set()
+      setLines((old) => merged([...(anew.size ? old.filter((line) => !anew.has(line.rank)) : old), ...next]).slice(-linesMax))
+    }
+    const timer = setInterval(flush, 200)
+    const once = async (alloc: Allocation, again: boolean) => {
+      const answer = await send('GET', `/v1/allocations/${part(alloc.id)}/logs?stream=${stream}&tail=${tail}&times=true${follow ? '&follow=true' : ''}`, undefined, end.signal)
+      const reader = answer.body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
+      let rest = ''
+      let last: number | undefined
+      const take = (raw: string) => {
+        const { text, at } = timed(raw)
+        last = at ?? last
+        waiting.push({ key: key++, rank: alloc.rank, text, at: last, timed: at !== undefined })
       }
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (done) break
+        if (again) {
+          waiting = waiting.filter((line) => line.rank !== alloc.rank)
+          fresh.add(alloc.rank)
+          setError(undefined)
+          again = false
+        }
+        const parts = (rest + value).split('\n')
+        rest = (parts.pop() ?? '').slice(-10_000)
+        for (const text of parts) take(text)
+        if (waiting.length > linesMax) waiting = waiting.slice(-linesMax)
+      }
+      if (rest) take(rest)
+    }
+    const read = async (alloc: Allocation) => {
+      for (let tries = 0; !end.signal.aborted; tries++) {
+        try {
+          await once(alloc, tries > 0)
+          const now = allocs.current.find((one) => one.id === alloc.id)
+          if (!follow || !now || endedAlloc(now)) break
+        } catch (failure) {
+          if (end.signal.aborted) return
+          setError(failure)
+          if (!follow || !passing(failure) && !(failure instanceof TypeError)) break
+        }
+        await new Promise((done) => setTimeout(done, againAfter))
+      }
+      flush()
+      if (--reading === 0 && !end.signal.aborted) setWhole(true)
     }
     for (const alloc of allocs.current) void read(alloc)
     return () => {
       end.abort()
-      clearInterval(flush)
+      clearInterval(timer)
     }
   }, [ids, stream, follow])
-  return { lines, error }
+  return { lines, error, whole }
+}
+
+const lastWords = 20 // lines
+
+// errorLine is the line of the end of a log that names the error, if one does.
+export const errorLine = (lines: string[]): string | undefined => lines.findLast((line) => /^\s*(?:[\w.]*(?:Error|Exception|Interrupt)\b|\S*[Ff]atal\b|FATAL\b|panic:|Segmentation fault|Killed\b|terminate called)/.test(line) || /\b(?:error|ERROR|错误)[:：]/.test(line))
+
+// LastWords are the end of what the rank that failed first has printed, with the
+// error that it names and what is known of it.
+export function LastWords({ alloc, found }: { alloc: Allocation; found: string[] }) {
+  const { t } = useTranslation()
+  const words = useQuery({
+    queryKey: ['last words', alloc.id], staleTime: Infinity,
+    queryFn: async ({ signal }) => {
+      for (const stream of ['stderr', 'stdout'] as const) {
+        const text = await (await send('GET', `/v1/allocations/${part(alloc.id)}/logs?stream=${stream}&tail=${lastWords}`, undefined, signal)).text()
+        const lines = text.split('\n').map((line) => colour(visible(line)).map((span) => span.text).join('')).filter((line) => line.trim())
+        if (lines.length) return { stream, lines }
+      }
+      return { stream: 'stderr' as const, lines: [] }
+    },
+  })
+  const lines = words.data?.lines ?? []
+  const named = errorLine(lines)
+  if (words.data && lines.length === 0 && found.length === 0) return null
+  return (
+    <section className="card" aria-label={t('logs.last_words')}>
+      <h2>{t('logs.last_words')}</h2>
+      {named && <p className="verdict tone-bad">{named.trim().slice(0, 300)}</p>}
+      {found.map((text) => <p key={text}><strong>{text}</strong></p>)}
+      {words.error ? <p className="quiet">{errorText(words.error, t)}</p> : words.data && lines.length > 0 && (
+        <>
+          <p className="quiet">{t('logs.last_of', { rank: alloc.rank, node: alloc.node_name, stream: words.data.stream })}</p>
+          <pre className="logs few" tabIndex={0} aria-label={t('logs.last_words')}>{lines.map((line, i) => <div key={i} className={line === named ? 'err' : undefined}>{line}</div>)}</pre>
+        </>
+      )}
+      <Cli text={`nomadlike job logs -rank ${alloc.rank} -stderr ${quote(alloc.job_name)}`} />
+    </section>
+  )
 }
