@@ -18,7 +18,7 @@ const (
 	timeRecord  = 16     // bytes: offset and Unix nanoseconds, little endian
 	timesEvery  = 20 * time.Millisecond
 	timesLate   = 2 * time.Millisecond // behind its bytes, at most and usually
-	timesMax    = 1 << 16 // records of one segment; each half of it doubles what lies between two
+	timesMax    = 1 << 16              // records of one segment; each half of it doubles what lies between two
 	// TimeLayout is how Stamper spells times, in UTC.
 	TimeLayout = "2006-01-02T15:04:05.000Z"
 	noTime     = "-"
