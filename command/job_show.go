@@ -57,9 +57,27 @@ func (env *Env) printJobs(jobs []api.JobSummary) {
 			nodes = fmt.Sprintf("%d×%d", job.Subjobs, job.Nodes)
 		}
 		table.row(short(job.ID), safe(job.Name), safe(job.Project), safe(job.User), nodes,
-			string(job.Priority), when(job.SubmittedAt), env.stateText(env.Stdout, job.State), env.standingText(job.JobStanding))
+			priorityText(job.Priority, job.VIP), when(job.SubmittedAt), env.stateText(env.Stdout, job.State), env.standingText(job.JobStanding))
 	}
 	table.print()
+}
+
+// priorityText is a tier, with the badge of a job that chose its machines.
+func priorityText(priority structs.Priority, vip bool) string {
+	if vip {
+		return string(priority) + " VIP"
+	}
+	return string(priority)
+}
+
+// machinesText lists the machines that a job chose, and what becomes of the jobs
+// that run there.
+func machinesText(vip *structs.VIP) string {
+	texts := make([]string, len(vip.Machines))
+	for i, machine := range vip.Machines {
+		texts[i] = fmt.Sprintf("%s (%s)", safe(machine.Node), machine.Busy)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // standingText is the one reason that a person looks for in a list.
@@ -126,7 +144,10 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	fields.row(env.text("cli.col.user"), safe(job.User))
 	fields.row(env.text("cli.col.mode"), string(job.Distributed.Mode))
 	fields.row(env.text("cli.col.nodes"), strconv.Itoa(job.Nodes))
-	fields.row(env.text("cli.col.priority"), string(job.Priority))
+	fields.row(env.text("cli.col.priority"), priorityText(job.Priority, job.VIP != nil))
+	if job.VIP != nil {
+		fields.row(env.text("cli.col.machines"), machinesText(job.VIP))
+	}
 	fields.row(env.text("cli.col.state"), env.stateText(env.Stdout, detail.State))
 	if why := env.standingText(detail.JobStanding); why != "" {
 		fields.row(env.text("cli.col.why"), why)
@@ -314,7 +335,7 @@ func (env *Env) printQueue(entries []api.QueueEntry) {
 		if entry.Subjob > 0 {
 			name = fmt.Sprintf("%s s%d", name, entry.Subjob)
 		}
-		table.row(strconv.Itoa(entry.Position), short(entry.JobID), name, safe(entry.User), string(entry.Priority),
+		table.row(strconv.Itoa(entry.Position), short(entry.JobID), name, safe(entry.User), priorityText(entry.Priority, entry.VIP),
 			strconv.Itoa(entry.Nodes), when(entry.QueuedAt), env.waitText(entry.Wait))
 	}
 	table.print()
