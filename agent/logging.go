@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/term"
 
@@ -30,11 +31,34 @@ func NewLogger(w io.Writer, format string, level *slog.LevelVar) *slog.Logger {
 // inWords has the log say errors as people read them: an error that names a text
 // of the catalogue is shown by that text, and never by its id.
 func inWords(_ []string, attr slog.Attr) slog.Attr {
+	if attr.Value.Kind() == slog.KindString {
+		return slog.String(attr.Key, plainLine(attr.Value.String()))
+	}
 	if err, ok := attr.Value.Any().(error); ok && !reflect.ValueOf(err).IsZero() {
-		return slog.String(attr.Key, wordsOf(err))
+		return slog.String(attr.Key, plainLine(wordsOf(err)))
 	}
 	return attr
 }
+
+// plainLine spells out what would turn, hide or colour a line on somebody's
+// terminal: names and errors come from users and nodes. Handlers do that for the
+// control characters of ASCII, and a JSON line has nothing against the others.
+func plainLine(text string) string {
+	if strings.IndexFunc(text, unseen) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unseen(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unseen(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
 
 // wordsOf is what an error says, in English, with the words that others put
 // around it.
