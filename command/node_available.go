@@ -3,6 +3,7 @@ package command
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,7 @@ func availableVerbs() []verb {
 func nodeAvailable(set *flag.FlagSet) func(*Env, []string) error {
 	source, connection, output := declareSource(set), declareConnection(set), declareOutput(set)
 	pool := set.String("pool", "", "cli.flag.pool_only")
+	model := set.String("model", "", "cli.flag.model_only")
 	return func(env *Env, args []string) error {
 		path, err := atMostOne(args)
 		if err != nil {
@@ -47,8 +49,34 @@ func nodeAvailable(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
+		if *model != "" {
+			ofModel(found, *model)
+		}
 		return env.show(output, found, func() { env.printAvailable(found, path != "") })
 	}
+}
+
+// ofModel leaves the nodes with cards of a model, that model, and the specs that
+// could stand there.
+func ofModel(found *api.Available, model string) {
+	is := func(name string) bool { return strings.EqualFold(name, model) }
+	found.Nodes = slices.DeleteFunc(found.Nodes, func(node api.AvailableNode) bool {
+		return !slices.ContainsFunc(node.Devices, func(share api.DeviceShare) bool { return is(share.Model) })
+	})
+	found.Models = slices.DeleteFunc(found.Models, func(demand api.DeviceDemand) bool { return !is(demand.Model) })
+	for i := range found.Specs {
+		spec := &found.Specs[i]
+		spec.Nodes, spec.Idle = 0, 0
+		for n := range found.Nodes {
+			if slices.Contains(found.Nodes[n].Specs, spec.Spec) {
+				spec.Nodes++
+			}
+			if slices.Contains(found.Nodes[n].Now, spec.Spec) {
+				spec.Idle++
+			}
+		}
+	}
+	found.Specs = slices.DeleteFunc(found.Specs, func(spec api.AvailableSpec) bool { return spec.Nodes == 0 })
 }
 
 // anything is a job that could stand on every node.
@@ -99,7 +127,7 @@ func (env *Env) printAvailableNodes(found *api.Available, asked bool) {
 		if asked {
 			row = append(row, specsText(found.Specs, node.Specs))
 		}
-		table.row(append(row, cardsText(node.Cards))...)
+		table.row(append(row, env.cardsText(node.Cards))...)
 	}
 	table.print()
 }
@@ -117,8 +145,8 @@ func (env *Env) availableText(state string) string {
 func specsText(specs []api.AvailableSpec, here []int) string {
 	names := make([]string, 0, len(here))
 	for _, i := range here {
-		if i < len(specs) && specs[i].Label != "" {
-			names = append(names, safe(specs[i].Label))
+		if at := slices.IndexFunc(specs, func(spec api.AvailableSpec) bool { return spec.Spec == i }); at >= 0 && specs[at].Label != "" {
+			names = append(names, safe(specs[at].Label))
 		} else {
 			names = append(names, strconv.Itoa(i+1))
 		}
@@ -139,11 +167,15 @@ func devicesText(shares []api.DeviceShare) string {
 	return strings.Join(texts, ", ")
 }
 
-// cardsText lists the cards in use with their jobs, as in 3:digits.
-func cardsText(cards []api.CardUse) string {
+// cardsText lists the cards in use with their jobs, as in 3:digits. Of a job that
+// one may not see it says whose it is not.
+func (env *Env) cardsText(cards []api.CardUse) string {
 	var texts []string
 	for _, card := range cards {
-		if card.Used {
+		switch {
+		case card.Used && card.Job == "":
+			texts = append(texts, strings.TrimSuffix(safe(card.Text), ":")+":"+env.text("cli.available.other_project"))
+		case card.Used:
 			texts = append(texts, safe(card.Text))
 		}
 	}
