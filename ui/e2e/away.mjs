@@ -137,6 +137,8 @@ export async function away(browser, binary, lang, inspect) {
   } finally {
     line.close()
     await agent.signal('SIGCONT')
+    // Tasks outlive a lasting agent: they end before it does.
+    for (const name of ['before', 'after-kill']) await agent.cli('job', 'stop', name).catch(() => {})
     await agent.stop()
   }
 }
