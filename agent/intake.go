@@ -169,7 +169,7 @@ func (s *site) submitJob(r *request) error {
 	if err := mayPrioritize(r, job.Priority, r.object); err != nil {
 		return err
 	}
-	if missing, nodes := s.lookForData(r.Context(), admitted); len(missing) > 0 {
+	if missing, nodes := s.lookForData(r.Context(), admitted, r.caller.principal.ID); len(missing) > 0 {
 		return structs.InvalidJob(structs.CodeInvalid, dataProblems(admitted, missing, nodes))
 	}
 	id, index, err := s.replica.SubmitJob(r.Context(), r.guard(), r.caller.principal.ID, key, job)
@@ -206,7 +206,7 @@ func (s *site) planJob(r *request) error {
 	if out.Ranks, err = previewRanks(snapshot, job, first, offer.rank); err != nil {
 		return err
 	}
-	if missing, _ := s.lookForData(r.Context(), job); len(missing) > 0 {
+	if missing, _ := s.lookForData(r.Context(), job, r.caller.principal.ID); len(missing) > 0 {
 		out.StartsNow, out.Starts, out.Lacks = false, 0, missing
 		out.Wait = &structs.WaitReason{Reason: missing[0].Cause}
 	}

@@ -22,7 +22,7 @@ const (
 // lookForData asks nodes that might run a job whether their storages have its data.
 // One that has it, or can not tell, is enough to let the job in: it may change until
 // the start. What every one of them lacks is returned, with the first node that said so.
-func (s *site) lookForData(ctx context.Context, job *structs.Job) ([]structs.DataLack, []string) {
+func (s *site) lookForData(ctx context.Context, job *structs.Job, user string) ([]structs.DataLack, []string) {
 	if len(job.Algorithms)+len(job.Datasets)+len(job.Models)+len(job.Volumes) == 0 {
 		return nil, nil
 	}
@@ -41,7 +41,8 @@ func (s *site) lookForData(ctx context.Context, job *structs.Job) ([]structs.Dat
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	lacks := s.askForData(ctx, nodes[0], job) // mostly it has all
+	wanted := dataOnly(job, user)
+	lacks := s.askForData(ctx, nodes[0], wanted) // mostly it has all
 	if len(lacks) == 0 {
 		return nil, nil
 	}
@@ -56,7 +57,7 @@ func (s *site) lookForData(ctx context.Context, job *structs.Job) ([]structs.Dat
 		room <- struct{}{}
 		others.Go(func() {
 			defer func() { <-room }()
-			own := s.askForData(ctx, node, job)
+			own := s.askForData(ctx, node, wanted)
 			others.Lock()
 			defer others.Unlock()
 			for _, lack := range lacks {
@@ -82,6 +83,13 @@ func (s *site) lookForData(ctx context.Context, job *structs.Job) ([]structs.Dat
 		names = append(names, node.Name)
 	}
 	return missing, names
+}
+
+// dataOnly is as much of a job as tells where its data lies. Nodes are asked that
+// may never run the job, so they hear of nothing else: its environment least of all.
+func dataOnly(job *structs.Job, user string) *structs.Job {
+	return &structs.Job{Name: job.Name, Project: job.Project, User: user,
+		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes}
 }
 
 func lacksToo(lacks []structs.DataLack, one structs.DataLack) bool {

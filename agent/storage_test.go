@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -87,8 +89,25 @@ func TestMissingDataIsToldBefore(t *testing.T) {
 	}
 	yes := true
 	options := testOptions(t)
-	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
+	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}, {Name: "mine", Path: dir + "/home/{user}/{kind}"}}}}, options)
 	client := savedClient(t, options)
+	// What lies by user is looked for where the user's data is.
+	self, err := client.SelfToken(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "home", cmp.Or(self.User, self.ID), "dataset/own"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	own := api.JobRequest{HCL: "job \"own\" {\n  dataset \"own\" {\n    storage = \"mine\"\n    read_only = true\n  }\n  task { command = \"true\" }\n}\n"}
+	if _, err := client.SubmitJob(t.Context(), own, ""); err != nil {
+		t.Errorf("data of the user's own: %v", err)
+	}
+	own.HCL = strings.ReplaceAll(own.HCL, "\"own\"", "\"lost\"")
+	var lost *structs.Error
+	if _, err := client.SubmitJob(t.Context(), own, ""); !errors.As(err, &lost) || len(lost.Details) != 1 || lost.Details[0].Params["name"] != "lost" {
+		t.Errorf("data of the user's own that is not there: %v", err)
+	}
 	file := func(dataset string) *api.JobRequest {
 		return &api.JobRequest{HCL: `job "reads" {
   checkpoint { max_resumes = 2 }
@@ -119,5 +138,16 @@ func TestMissingDataIsToldBefore(t *testing.T) {
 	}
 	if _, err := client.SubmitJob(t.Context(), *file("comes"), ""); err != nil {
 		t.Errorf("with a storage that is away: %v", err)
+	}
+}
+
+// Nodes that are asked for a job's data may never run it: they hear where the data
+// lies, and nothing else of the job.
+func TestLooksTellNothingElse(t *testing.T) {
+	job := &structs.Job{Name: "j", Project: "p", Source: "secret",
+		Task: structs.Task{Command: "secret", Env: map[string]string{"TOKEN": "secret"}}, Datasets: []structs.DataRef{{Name: "there"}}}
+	data, err := json.Marshal(structs.DataLook{Job: dataOnly(job, "li")})
+	if err != nil || strings.Contains(string(data), "secret") || !strings.Contains(string(data), "there") || !strings.Contains(string(data), `"li"`) {
+		t.Errorf("told %s, %v", data, err)
 	}
 }
