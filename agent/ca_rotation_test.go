@@ -298,29 +298,7 @@ func TestRevokedCALeadsNowhere(t *testing.T) {
 // had. A rotation does not begin while a server is away, which could not; a leader
 // that ends in the middle is followed by one that goes on, once it is back.
 func TestCAReachesWhoWasAway(t *testing.T) {
-	settings := []Settings{fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil))}
-	servers := []*Agent{startAgent(t, settings[0], testOptions(t))}
-	join, joinNode := readJoin(t, servers[0], joinServer), readJoin(t, servers[0], joinClient)
-	for _, name := range []string{"server-1", "server-2"} {
-		settings = append(settings, fixedPorts(t, serverSettings(t.TempDir(), name, 3, &join)))
-		servers = append(servers, startAgent(t, settings[len(settings)-1], testOptions(t)))
-	}
-	node := fixedPorts(t, clientSettings(t.TempDir(), "client-0", &joinNode))
-	client := startAgent(t, node, testOptions(t))
-	anonymous := clientFor(t, "https://"+servers[0].Addr()+",https://"+servers[1].Addr()+",https://"+servers[2].Addr(), string(servers[0].CA()), "")
-	var token *api.NewToken
-	eventually.Within(t, time.Minute, "make the first token", func() bool {
-		var err error
-		token, err = anonymous.BootstrapToken(t.Context(), readJoin(t, servers[0], setupFile))
-		return err == nil
-	})
-	admin := anonymous.WithToken(token.Secret)
-	peersOf(t, admin, servers)
-	nodeReady := func() bool {
-		nodes, _, err := admin.Nodes(t.Context(), nil)
-		return err == nil && len(nodes.Nodes) == 1 && nodes.Nodes[0].Schedulable()
-	}
-	eventually.Within(t, time.Minute, "see the node ready", nodeReady)
+	settings, servers, node, client, admin, nodeReady := startFixed(t)
 	old := servers[0].identity.ca().Fingerprint()
 	stopAgent(t, client)
 	eventually.Within(t, time.Minute, "miss the node", func() bool { return !nodeReady() })

@@ -139,19 +139,19 @@ func TestGossipKeyIsRotated(t *testing.T) {
 	awaitJob(t, c.api, job.Job.ID, structs.JobStopped)
 }
 
-// A server and a node that were away while the key was rotated come back with
-// the old one and get the new one; a leader that ends in the middle of it is
-// followed by one that goes on.
-func TestGossipKeyReachesWhoWasAway(t *testing.T) {
-	settings := []Settings{fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil))}
-	servers := []*Agent{startAgent(t, settings[0], testOptions(t))}
+// startFixed starts three servers and a node at ports that stay theirs, so that
+// each can end and come back, and tells whether the node is ready.
+func startFixed(t *testing.T) (settings []Settings, servers []*Agent, node Settings, client *Agent, admin *api.Client, nodeReady func() bool) {
+	t.Helper()
+	settings = []Settings{fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil))}
+	servers = []*Agent{startAgent(t, settings[0], testOptions(t))}
 	join, joinNode := readJoin(t, servers[0], joinServer), readJoin(t, servers[0], joinClient)
 	for _, name := range []string{"server-1", "server-2"} {
 		settings = append(settings, fixedPorts(t, serverSettings(t.TempDir(), name, 3, &join)))
 		servers = append(servers, startAgent(t, settings[len(settings)-1], testOptions(t)))
 	}
-	node := fixedPorts(t, clientSettings(t.TempDir(), "client-0", &joinNode))
-	client := startAgent(t, node, testOptions(t))
+	node = fixedPorts(t, clientSettings(t.TempDir(), "client-0", &joinNode))
+	client = startAgent(t, node, testOptions(t))
 	anonymous := clientFor(t, "https://"+servers[0].Addr()+",https://"+servers[1].Addr()+",https://"+servers[2].Addr(), string(servers[0].CA()), "")
 	var token *api.NewToken
 	eventually.Within(t, time.Minute, "make the first token", func() bool {
@@ -159,13 +159,21 @@ func TestGossipKeyReachesWhoWasAway(t *testing.T) {
 		token, err = anonymous.BootstrapToken(t.Context(), readJoin(t, servers[0], setupFile))
 		return err == nil
 	})
-	admin := anonymous.WithToken(token.Secret)
+	admin = anonymous.WithToken(token.Secret)
 	peersOf(t, admin, servers)
-	nodeReady := func() bool {
+	nodeReady = func() bool {
 		nodes, _, err := admin.Nodes(t.Context(), nil)
 		return err == nil && len(nodes.Nodes) == 1 && nodes.Nodes[0].Schedulable()
 	}
 	eventually.Within(t, time.Minute, "see the node ready", nodeReady)
+	return settings, servers, node, client, admin, nodeReady
+}
+
+// A server and a node that were away while the key was rotated come back with
+// the old one and get the new one; a leader that ends in the middle of it is
+// followed by one that goes on.
+func TestGossipKeyReachesWhoWasAway(t *testing.T) {
+	settings, servers, node, client, admin, nodeReady := startFixed(t)
 
 	// The node is away from the start.
 	old := gossipFingerprint(client.identity.gossip.primary())
