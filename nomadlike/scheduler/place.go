@@ -25,6 +25,7 @@ func (p *pass) start(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	for i := range sh.needs {
 		seats, placed, fault, reason := p.pick(e, sh, &sh.needs[i])
 		if fault == faultNone {
+			a.fault, a.reason = faultNone, nil // what kept it from others keeps nobody behind it from this one
 			p.take(&sh.needs[i], seats)
 			gang := p.newGang(e, i, e.subjob.NextAttempt(), seats, placed, p.now)
 			p.started(w, id, gang, placed)

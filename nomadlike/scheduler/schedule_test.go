@@ -459,6 +459,23 @@ func TestShapeSeesEveryField(t *testing.T) {
 	}
 }
 
+// TestAlternativesStartTogether: the first alternative has room nowhere, the
+// second has room for all; one call starts them all.
+func TestAlternativesStartTogether(t *testing.T) {
+	w := newWorld()
+	w.addNode(testNode("n1", 8, 16<<30))
+	w.submit(testJob("wide", 1, 4, 1<<30))
+	w.apply(t, Schedule(Input{Snapshot: w}, w.now, 1))
+	for i := range 3 {
+		job := testJob(fmt.Sprintf("either%d", i), 1, 8, 1<<30)
+		job.Resources = append(job.Resources, structs.Resources{CPU: 1, Memory: 1 << 30})
+		w.submit(job)
+	}
+	if plan := Schedule(Input{Snapshot: w}, w.now, 1); len(plan.Gangs) != 3 {
+		t.Errorf("one call starts %d of 3:\n%s", len(plan.Gangs), w.tell(plan))
+	}
+}
+
 // TestPlanIsBounded: a plan that would be too large is cut, and the next call
 // takes the rest.
 func TestPlanIsBounded(t *testing.T) {
