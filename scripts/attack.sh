@@ -23,9 +23,10 @@ finish() {
 
 memory_max=300 # MiB that an agent may have at any moment of a flood
 
+HOSTS_CGROUPS=1 # tasks are bounded as on a machine of their own
 hosts_up "$dir" s1 s2 s3 c1 c2 c3 x m
 for name in c1 c2 c3; do # for the lines that fill a node
-  printf 'client {\n  task {\n    disk_max = "64MiB"\n    files_max = 2000\n    logs_max = "4MiB"\n  }\n}\n' >"$dir/$name/more.hcl"
+  printf 'client {\n  task {\n    disk_max = "64MiB"\n    files_max = 2000\n    logs_max = "4MiB"\n  }\n  exec { pids_max = 512 }\n}\n' >"$dir/$name/more.hcl"
 done
 trap finish EXIT
 cp_setup() { until cp "$dir/s1/data/setup-secret" "$dir/setup" 2>/dev/null; do sleep 0.05; done; }

@@ -135,6 +135,8 @@ run_agent() {
   local name=$1 where=()
   shift
   if $HOSTS_NETNS; then where=(ip netns exec "$HOSTS_PREFIX-$name"); fi
+  # `ip netns exec` mounts a /sys of its own, without the groups of the machine.
+  if $HOSTS_NETNS && [[ "${HOSTS_CGROUPS:-}" == 1 ]]; then where=(nsenter --net="/run/netns/$HOSTS_PREFIX-$name"); fi
   cd /
   exec "${where[@]}" env -i PATH="$PATH" HOME="$HOSTS_DIR/$name" NOMADLIKE_CONFIG_DIR="$HOSTS_DIR/$name/cli" \
     "$NOMADLIKE" agent -name "$name" -data-dir "$HOSTS_DIR/$name/data" -bind "$(host_addr "$name")" \

@@ -196,7 +196,7 @@ func (c *Client) startPreparing(work context.Context, id string) {
 		}
 		c.post(func() {
 			r.prepared, r.driver, r.devices = p, assignment.Job.Task.Driver, assignment.Alloc.Devices
-			c.add(c.loop.table.Step(id, alloc.Prepared{}, c.now()))
+			c.add(c.loop.table.Step(id, alloc.Prepared{Image: p.image}, c.now()))
 		})
 	})
 }

@@ -61,6 +61,7 @@ type look struct {
 	a       *structs.Assignment
 	task    driver.TaskID
 	unset   []string // variables that the command names and that were not given
+	image   string   // that the task runs on
 	runsFor time.Duration
 	runs    bool // otherwise the command was not started yet
 	told    *envTold
@@ -69,7 +70,7 @@ type look struct {
 
 // checkEnvironment looks at the environment of the task that runs.
 func (w *watcher) checkEnvironment(ctx context.Context, a *structs.Assignment, state *patrolState) {
-	l := look{client: w.client, a: a, task: alloc.TaskID(w.id), runs: true, runsFor: w.client.config.Now().Sub(state.begun), told: state.told, tell: w.say}
+	l := look{client: w.client, a: a, task: alloc.TaskID(w.id), runs: true, runsFor: w.client.config.Now().Sub(state.begun), image: state.image, told: state.told, tell: w.say}
 	l.take(ctx)
 }
 
@@ -95,7 +96,7 @@ func (c *Client) foresee(ctx context.Context, a *structs.Assignment, p *prepared
 		}
 	}()
 	p.told = new(envTold)
-	l := look{client: c, a: a, task: spec.ID, unset: unsetVariables(p.spec.Command, notes), told: p.told, tell: func(told structs.Told) {
+	l := look{client: c, a: a, task: spec.ID, unset: unsetVariables(p.spec.Command, notes), image: p.image, told: p.told, tell: func(told structs.Told) {
 		c.session.Note(structs.AllocNote{AllocID: id, Attempt: a.Alloc.Attempt, Seq: c.nextNote(), At: c.now(), Told: &told})
 	}}
 	l.take(ctx)
@@ -133,7 +134,11 @@ func (l *look) take(ctx context.Context) {
 		c.log.Debug("environment of a task is not checked", logkey.TaskID, l.task, logkey.Error, err) // it has no shell, or has ended
 		return
 	}
-	if common := table.Common(facts, structs.SeenMax); l.told.common == nil || !maps.Equal(common, l.told.common) {
+	common := table.Common(facts, structs.SeenMax-1)
+	if l.image != "" {
+		common[factImage] = l.image // what is told replaces what was
+	}
+	if l.told.common == nil || !maps.Equal(common, l.told.common) {
 		l.told.common = common
 		l.tell(structs.Told{Event: structs.EventEnvironment, Params: map[string]string{"seen": seen(facts)}, Seen: common})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/envcheck"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
@@ -23,11 +24,13 @@ const (
 )
 
 // fetch lets a driver that needs something besides files get it, so that no
-// rank starts before every node has its image.
-func (c *Client) fetch(ctx context.Context, a *structs.Assignment, spec *driver.TaskSpec) *alloc.PrepareFailed {
+// rank starts before every node has its image. It tells the servers what came of
+// the image's name, whether it was fetched or lay there: a name may mean one
+// content today and another tomorrow, or on another node.
+func (c *Client) fetch(ctx context.Context, a *structs.Assignment, spec *driver.TaskSpec) (image string, failed *alloc.PrepareFailed) {
 	preparer, ok := c.config.Drivers[a.Job.Task.Driver].(driver.Preparer)
 	if !ok {
-		return nil
+		return "", nil
 	}
 	id := a.Alloc.ID
 	slow := time.AfterFunc(slowStep, func() { c.event(id, alloc.Progressed{Step: stepImage}) })
@@ -42,11 +45,11 @@ func (c *Client) fetch(ctx context.Context, a *structs.Assignment, spec *driver.
 	}
 	made, err := preparer.Prepare(ctx, *spec, pull.report)
 	if err != nil {
-		return blame(err)
+		return "", blame(err)
 	}
 	c.log.Info("image is there", logkey.AllocID, id, "image", made.Image, "digest", made.Digest, "pulled", made.Pulled)
 	pull.end(&made)
-	return nil
+	return imageOf(&made), nil
 }
 
 // pulling tells the servers how far an image is: now and then in percent, and
@@ -81,14 +84,29 @@ func (p *pulling) report(progress driver.Progress) {
 	}
 }
 
-// end tells of an image that was fetched.
+// factImage is the fact by which ranks of a gang are told to run on different
+// images.
+const factImage = "image"
+
+// imageOf names the content of an image: by its registry's digest, or by its id
+// on this node when it has never been in one.
+func imageOf(made *driver.Prepared) string { return cmp.Or(made.Digest, made.ID) }
+
+// end tells of the image that is there now.
 func (p *pulling) end(made *driver.Prepared) {
+	content := imageOf(made)
+	if content == "" {
+		return
+	}
+	same := map[string]string{factImage: content}
 	if !made.Pulled {
+		facts := envcheck.Facts{factImage: made.Image, factImage + ".digest": content}
+		p.tell(structs.Told{Event: structs.EventEnvironment, Params: map[string]string{"seen": seen(facts)}, Seen: same})
 		return
 	}
 	took := p.now().Sub(p.begun).Round(100 * time.Millisecond)
 	p.tell(structs.Told{Event: structs.EventImagePulled, Params: map[string]string{
-		"image": short(made.Image), "size": mebibytes(made.Bytes), "took": took.String(), "digest": cmp.Or(made.Digest, "-")}})
+		"image": short(made.Image), "size": mebibytes(made.Bytes), "took": took.String(), "digest": content}, Seen: same})
 }
 
 // mebibytes writes a number of bytes as people read it.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -53,9 +54,36 @@ func TestPullingIsTold(t *testing.T) {
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	quiet := pulling{now: p.now, begun: now, tell: func(e structs.Told) { t.Errorf("an image that was there is told: %+v", e) }}
+	quiet := pulling{now: p.now, begun: now, tell: func(e structs.Told) { t.Errorf("what has no content is told: %+v", e) }}
 	quiet.end(&driver.Prepared{Image: "train:1", Bytes: 900 << 20})
 	quiet.report(driver.Progress{Done: -1, Total: 5})
+}
+
+// What an image's name came to is told whether it was fetched or lay there, by
+// its registry's digest where there is one, as a fact by which ranks are
+// compared.
+func TestImagesContentIsTold(t *testing.T) {
+	for name, one := range map[string]struct {
+		made driver.Prepared
+		want structs.Told
+	}{
+		"fetched": {driver.Prepared{Image: "train:1", ID: "sha256:id", Digest: "sha256:digest", Pulled: true},
+			structs.Told{Event: structs.EventImagePulled, Params: map[string]string{"image": "train:1", "size": "0.0 MiB", "took": "0s", "digest": "sha256:digest"},
+				Seen: map[string]string{"image": "sha256:digest"}}},
+		"was there": {driver.Prepared{Image: "train:1", ID: "sha256:id", Digest: "sha256:digest"},
+			structs.Told{Event: structs.EventEnvironment, Params: map[string]string{"seen": "image=train:1, image.digest=sha256:digest"},
+				Seen: map[string]string{"image": "sha256:digest"}}},
+		"never in a registry": {driver.Prepared{Image: "mine", ID: "sha256:id"},
+			structs.Told{Event: structs.EventEnvironment, Params: map[string]string{"seen": "image=mine, image.digest=sha256:id"},
+				Seen: map[string]string{"image": "sha256:id"}}},
+	} {
+		var told []structs.Told
+		p := pulling{now: time.Now, begun: time.Now(), tell: func(e structs.Told) { told = append(told, e) }}
+		p.end(&one.made)
+		if diff := cmp.Diff([]structs.Told{one.want}, told); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }
 
 // slowImages is a driver whose images come slowly.
@@ -68,16 +96,24 @@ func (slowImages) Prepare(ctx context.Context, _ driver.TaskSpec, report func(dr
 		}
 		report(driver.Progress{Step: "pull", Item: "train:1", Done: int64(i+1) << 20, Total: 10 << 20})
 	}
-	return driver.Prepared{Image: "train:1", Pulled: true, Bytes: 10 << 20}, nil
+	return driver.Prepared{Image: "train:1", ID: "sha256:train", Pulled: true, Bytes: 10 << 20}, nil
 }
 
-// The servers hear how far the image of a rank is.
+// Exec is a look at the environment of a task.
+func (slowImages) Exec(_ context.Context, _ driver.TaskID, _ driver.ExecSpec, streams driver.Streams) (driver.ExitResult, error) {
+	_, err := io.WriteString(streams.Stdout, "@@cuda.version=12.1\n")
+	return driver.ExitResult{}, err
+}
+
+// The servers hear how far the image of a rank is, and which it is, also when
+// more is seen of its environment later.
 func TestServersHearHowFarAnImageIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, w := newControl(), newWard()
 		drivers := map[string]driver.Driver{"exec": slowImages{w.driver()["exec"]}}
 		c.node(t, t.TempDir(), "n1", drivers)
-		a := gang("j", 1, "true", "n1")[0]
+		a := gang("j", 1, "sleep", "n1")[0]
+		a.Job.Checkpoint = &structs.Checkpoint{Precheck: true}
 		c.assign(a)
 		pass(5500 * time.Millisecond)
 		if now := c.last(a.Alloc.ID); now.Status != structs.AllocPreparing || now.Step != stepImage || now.Progress < 20 || now.Progress > 60 {
@@ -91,6 +127,18 @@ func TestServersHearHowFarAnImageIs(t *testing.T) {
 		defer c.mu.Unlock()
 		if !slices.ContainsFunc(c.mu.notes, func(n structs.AllocNote) bool { return n.Told != nil && n.Told.Event == structs.EventImagePulled }) {
 			t.Errorf("the notes are %+v", c.mu.notes)
+		}
+		looks := 0
+		for _, n := range c.mu.notes {
+			if n.Told != nil && len(n.Told.Seen) > 0 && n.Told.Seen[factImage] != "sha256:train" {
+				t.Errorf("%s tells what is seen without the image: %v", n.Told.Event, n.Told.Seen)
+			}
+			if n.Told != nil && n.Told.Event == structs.EventEnvironment {
+				looks++
+			}
+		}
+		if looks == 0 {
+			t.Error("nobody looked at the environment")
 		}
 	})
 }

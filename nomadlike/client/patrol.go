@@ -20,6 +20,7 @@ const (
 // patrolState is what a patrol remembers from look to look.
 type patrolState struct {
 	told    *envTold
+	image   string    // that the task runs on
 	begun   time.Time // of the first look
 	unfit   string    // what was told of the node, "" for nothing
 	strikes int
@@ -35,6 +36,10 @@ func (w *watcher) patrol(ctx context.Context) {
 	if p := w.runner.prepared; p != nil && p.told != nil {
 		state.told = p.told
 	}
+	_ = w.client.ask(ctx, func() { // of a task that was found after a restart the table alone knows it
+		s, _ := w.client.loop.table.State(w.id)
+		state.image = s.Image
+	})
 	for wait := patrolFirst; sleep(ctx, wait); wait = w.client.config.PatrolEvery {
 		a := w.runner.assigned.Load()
 		if a == nil || a.Job == nil || a.Alloc.Control.Holds() {

@@ -41,6 +41,7 @@ type prepared struct {
 	shell  shellServer
 	links  []launch.Link
 	told   *envTold // of its environment before the start; nil when nobody looked
+	image  string   // that the task runs on, see imageOf
 }
 
 // prepare gets an allocation ready to start: its ports are free, its
@@ -140,8 +141,9 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 	p.spec = c.taskSpec(a, &l, owner)
 	p.spec.Mounts = append(p.spec.Mounts, space.mounts...)
 	p.spec.Reservations = append(p.spec.Reservations, reserved...)
-	if failure := c.fetch(ctx, a, &p.spec); failure != nil {
-		return failure
+	var failed *alloc.PrepareFailed
+	if p.image, failed = c.fetch(ctx, a, &p.spec); failed != nil {
+		return failed
 	}
 	if failure := c.prestart(ctx, a, p.spec); failure != nil {
 		return failure

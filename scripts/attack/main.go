@@ -48,7 +48,8 @@ type target struct {
 	other  string // data directory of a node that is not compromised
 	shared string // a directory that every task may read
 
-	broken int
+	broken  int
+	victims int // jobs of another project that were begun
 }
 
 // line makes one attack. The control comes first and says by an error that the

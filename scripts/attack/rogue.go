@@ -295,6 +295,8 @@ func (t *target) rogueLines(stolen *auth.Credentials) error {
 		}
 		return nil
 	})
+	t.line("6.47 what a replaced rank, and another node's, is told to have done and saved", "what the same session says of its own newest rank ends that job", func(context.Context) error { return nil },
+		func(ctx context.Context) error { return t.replaced(ctx, stolen) })
 	t.line("5 a node's certificate on the path of a token", "the impostor is called, and the same token is taken by the servers", func(ctx context.Context) error {
 		_, err := t.admin.SelfToken(ctx)
 		return err

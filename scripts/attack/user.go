@@ -17,7 +17,9 @@ import (
 
 // victim is a job of another project that runs.
 func (t *target) victim(ctx context.Context) (jobID, allocID string, err error) {
-	submitted, err := t.admin.SubmitJob(ctx, api.JobRequest{HCL: "job \"victim\" {\n  project = \"victims\"\n  resources {\n    cpu = 0.1\n    memory = \"16MiB\"\n  }\n  placement { nodes = [\"" + filepath.Base(filepath.Dir(t.other)) + "\"] }\n  task { command = \"sh -c 'echo theirs; exec sleep 3600'\" }\n  stop_grace = \"1s\"\n}\n"}, "")
+	t.victims++
+	submitted, err := t.admin.SubmitJob(ctx, api.JobRequest{HCL: fmt.Sprintf("job \"victim-%d\" {\n  project = \"victims\"\n  resources {\n    cpu = 0.1\n    memory = \"16MiB\"\n  }\n  placement { nodes = [%q] }\n  task { command = \"sh -c 'echo theirs; exec sleep 3600'\" }\n  stop_grace = \"1s\"\n}\n",
+		t.victims, filepath.Base(filepath.Dir(t.other)))}, "")
 	if err != nil {
 		return "", "", err
 	}
@@ -235,6 +237,7 @@ func (t *target) user() {
 	t.account(user)
 	t.task(user)
 	t.fill(user)
+	t.hog(user)
 	t.pages(user, job)
 	t.races()
 	if _, err := t.admin.StopJob(context.Background(), job, api.JobStopRequest{}); err != nil {

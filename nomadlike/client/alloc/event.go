@@ -49,7 +49,9 @@ type Progressed struct {
 }
 
 // Prepared says that everything is ready for the command to start.
-type Prepared struct{}
+type Prepared struct {
+	Image string // what its driver runs it on, as ranks are compared by it; "" when it needs none
+}
 
 // PrepareFailed says that the preparation failed or was cancelled.
 type PrepareFailed struct {

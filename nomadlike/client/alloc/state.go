@@ -60,6 +60,7 @@ type State struct {
 	Phase    Phase           `json:"phase"`
 	Released bool            `json:"released,omitempty"`
 	Handle   *driver.Handle  `json:"handle,omitempty"`
+	Image    string          `json:"image,omitempty"`    // by digest, of a driver that needs one
 	Doubtful bool            `json:"doubtful,omitempty"` // an agent died while it started the command
 	Force    Force           `json:"force,omitempty"`
 	Cause    *structs.Reason `json:"cause,omitempty"`   // of the stop

@@ -37,7 +37,7 @@ func Step(s State, event Event, now structs.UnixNano) (State, []Effect) {
 			m.report(structs.AllocReport{Status: structs.AllocPreparing, Step: e.Step, Progress: e.Percent})
 		}
 	case Prepared:
-		m.prepared()
+		m.prepared(e)
 	case PrepareFailed:
 		m.prepareFailed(e)
 	case Started:
@@ -153,7 +153,8 @@ func (m *machine) prepare() {
 	m.give(Prepare{m.of()})
 }
 
-func (m *machine) prepared() {
+func (m *machine) prepared(e Prepared) {
+	m.Image = e.Image
 	switch {
 	case m.Phase != PhasePreparing:
 	case m.Force != ForceNone:
