@@ -81,7 +81,7 @@ func submitLatency(ctx context.Context, b *bench) error {
 		return err
 	}
 	var started, running, complete []float64
-	stamp := filepath.Join(b.dir, "stamp")
+	stamp := filepath.Join(w.stage, "stamp")
 	for i := range latencyRuns {
 		begin := time.Now()
 		id, err := w.submit(ctx, trivialJob(fmt.Sprintf("stamp-%d", i), "bash -c 'echo $EPOCHREALTIME > "+stamp+"'"))
@@ -464,7 +464,7 @@ func lossOnce(ctx context.Context, b *bench, run int, both bool) (float64, error
 	if err != nil {
 		return 0, err
 	}
-	stamp := filepath.Join(w.dir, "stamp")
+	stamp := filepath.Join(w.stage, "stamp")
 	id, err := w.submit(ctx, trivialJob(fmt.Sprintf("moves-%d", run), "bash -c 'echo $EPOCHREALTIME > "+stamp+".$NOMADLIKE_ATTEMPT; exec sleep 1000'"))
 	if err != nil {
 		return 0, err

@@ -38,6 +38,7 @@ func until(ctx context.Context, limit time.Duration, what string, condition func
 type world struct {
 	b      *bench
 	dir    string
+	stage  string // what tasks may write, as on a disk that all hosts share
 	netns  bool
 	bridge string
 	subnet string
@@ -59,6 +60,14 @@ type agentHost struct {
 	cmd    *exec.Cmd
 }
 
+func (h *agentHost) config() string { return filepath.Join(h.dir, "agent.hcl") }
+
+// stageDir makes a directory that every task may write to.
+func (w *world) stageDir(name string) (string, error) {
+	dir := filepath.Join(w.stage, name)
+	return dir, errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o777))
+}
+
 func ip(args ...string) error {
 	out, err := exec.Command("ip", args...).CombinedOutput()
 	if err != nil {
@@ -70,6 +79,10 @@ func ip(args ...string) error {
 func (b *bench) newWorld(names ...string) (*world, error) {
 	b.hosts++
 	w := &world{b: b, dir: filepath.Join(b.dir, "world"+strconv.Itoa(b.hosts)), agents: map[string]*agentHost{}, order: names}
+	w.stage = filepath.Join(w.dir, "stage")
+	if err := errors.Join(os.Mkdir(w.dir, 0o755), os.Mkdir(w.stage, 0o755), os.Chmod(w.stage, 0o777)); err != nil {
+		return nil, err
+	}
 	w.netns = os.Geteuid() == 0 && ip("netns", "list") == nil
 	w.bridge = fmt.Sprintf("nb%d-%d", os.Getpid()%100000, b.hosts)
 	w.subnet = fmt.Sprintf("10.%d.%d", 90+os.Getpid()%100, b.hosts%250+1)
@@ -95,6 +108,10 @@ func (b *bench) newWorld(names ...string) (*world, error) {
 		if err := os.MkdirAll(host.dir, 0o700); err != nil {
 			return nil, err
 		}
+		text := fmt.Sprintf("client {\n  exec {\n    writable = [%q]\n  }\n}\n", w.stage)
+		if err := os.WriteFile(host.config(), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
 		w.agents[name] = host
 	}
 	return w, nil
@@ -106,7 +123,7 @@ func (w *world) start(name string, args ...string) error {
 	if args != nil {
 		host.args = args
 	}
-	full := append([]string{"agent", "-name", name, "-data-dir", filepath.Join(host.dir, "data"), "-bind", host.addr, "-advertise", host.addr,
+	full := append([]string{"agent", "-config", host.config(), "-name", name, "-data-dir", filepath.Join(host.dir, "data"), "-bind", host.addr, "-advertise", host.addr,
 		"-port", strconv.Itoa(host.port), "-gossip-port", strconv.Itoa(host.gossip)}, host.args...)
 	command := append([]string{w.b.binary}, full...)
 	if w.netns {

@@ -31,8 +31,8 @@ func rankDies(ctx context.Context, b *bench) error {
 	}
 	var values []float64
 	for round := range lifeRounds {
-		dir := filepath.Join(w.dir, fmt.Sprintf("round-%d", round))
-		if err := os.Mkdir(dir, 0o777); err != nil {
+		dir, err := w.stageDir(fmt.Sprintf("round-%d", round))
+		if err != nil {
 			return err
 		}
 		script := filepath.Join(dir, "rank.sh")
@@ -104,8 +104,8 @@ func (b *bench) gangResumes(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	dir := filepath.Join(w.dir, "shared")
-	if err := os.Mkdir(dir, 0o777); err != nil {
+	dir, err := w.stageDir("shared")
+	if err != nil {
 		return 0, err
 	}
 	script := filepath.Join(dir, "rank.sh")

@@ -100,6 +100,9 @@ func run(ctx context.Context, b *bench, only string, served int) (err error) {
 		return err
 	}
 	defer os.RemoveAll(b.dir)
+	if err := os.Chmod(b.dir, 0o755); err != nil { // tasks reach their stage
+		return err
+	}
 	if served > 0 {
 		return serve(ctx, b, served)
 	}

@@ -54,11 +54,8 @@ func recovery(ctx context.Context, b *bench) error {
 
 // recover measures one round, and puts everything back.
 func (w *world) recover(ctx context.Context, name, kind string) (time.Duration, error) {
-	dir := filepath.Join(w.dir, name)
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		return 0, err
-	}
-	if err := os.Chmod(dir, 0o777); err != nil {
+	dir, err := w.stageDir(name)
+	if err != nil {
 		return 0, err
 	}
 	script := filepath.Join(dir, "rank.sh")
