@@ -48,7 +48,7 @@ func (t *tree) killAll() (unkillable []int) {
 		if t.reaper.Empty() {
 			return nil
 		}
-		left := t.killPass()
+		left := t.killPass(t.init.Load() != 0 && pause < killPollSlow)
 		if time.Now().After(deadline) {
 			return left
 		}
@@ -63,10 +63,15 @@ func (t *tree) killAll() (unkillable []int) {
 
 // killPass sends SIGKILL to all there are, and gives their ids. What forks
 // faster than a list of it can be made is stopped meanwhile, when the kernel
-// can do that.
-func (t *tree) killPass() []int {
+// can do that. With trust the kernel is left to end the task's namespace of
+// processes, in which all of them are, and nothing is listed: where it does not
+// list children, a list costs a look at every process of the machine.
+func (t *tree) killPass(trust bool) []int {
 	if init := t.init.Load(); init != 0 {
 		t.reaper.Signal(int(init), syscall.SIGKILL) // with it goes all of its namespace, at once
+	}
+	if trust {
+		return nil
 	}
 	if write(t.cgroups.v2, "cgroup.kill", "1") {
 		return t.signalAll(syscall.SIGKILL) // what is not in the cgroup
