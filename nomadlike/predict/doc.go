@@ -17,8 +17,11 @@
 //
 // Tallies are counts of ends and of runs at risk in bins of equal width in the
 // logarithm of time, so runs that still go on count as what they are: longer
-// than so far. expected_runtime and time_limit join as candidates too, through
-// what is known of the ratio between them and the truth; the limit also bounds.
+// than so far. time_limit joins as a candidate too, through what is
+// known of the ratio between it and the truth; it also bounds. expected_runtime is
+// what a user says of this very job: nearly all of the weight is its own
+// (statedShare), through what is known of the ratio between what the user said of
+// jobs that came to their end, and the truth.
 //
 // Model.Outlook fixes the view at one instant, with the running jobs. From it
 // come an Estimate for one job, and a Draw: one possible future in which all

@@ -9,14 +9,13 @@ type level int
 // The levels, the most particular first. The first five are shelves of
 // sessions; the others are made of all that is known.
 const (
-	levelProgram  level = iota // same project, user, program and size
-	levelUser                  // same pool, project, user and size
-	levelSize                  // same pool and size
-	levelPool                  // same pool
-	levelAll                   // any
-	levelBase                  // the average of its like
-	levelExpected              // the ratio to the expected_runtime of such jobs
-	levelLimit                 // the ratio to the time_limit of such jobs
+	levelProgram level = iota // same project, user, program and size
+	levelUser                 // same pool, project, user and size
+	levelSize                 // same pool and size
+	levelPool                 // same pool
+	levelAll                  // any
+	levelBase                 // the average of its like
+	levelLimit                // the ratio to the time_limit of such jobs
 	levels
 )
 
@@ -92,7 +91,7 @@ type trust [levels]float64
 func newTrust() *trust {
 	return &trust{
 		levelProgram: 0.35, levelUser: 0.2, levelSize: 0.2, levelPool: 0.06, levelAll: 0.02, levelBase: 0.05,
-		levelExpected: 0.08, levelLimit: 0.04,
+		levelLimit: 0.04,
 	}
 }
 

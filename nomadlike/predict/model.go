@@ -60,7 +60,8 @@ func (m *Model) Learn(run Run) {
 	}
 	m.changed(s)
 	if run.Expected > 0 {
-		m.expected.learn(people, seconds, run.Expected.Seconds(), run.whole())
+		// What failed or was stopped tells no more than that it had not come to its end.
+		m.expected.learn(people, seconds, run.Expected.Seconds(), run.Outcome == structs.OutcomeSucceeded)
 	}
 	if run.TimeLimit > 0 {
 		m.limit.learn(people, seconds, run.TimeLimit.Seconds(), run.whole())
@@ -84,9 +85,6 @@ func (m *Model) judge(s *session, run *Run, seconds float64) {
 	}
 	chances[levelBase] = newForm(&tally{}, m.base(s), 1).density(bin)
 	people := ratioKey{s.shelves[levelUser].key.project, s.shelves[levelUser].key.user}
-	if run.Expected > 0 {
-		chances[levelExpected] = m.expected.form(people, run.Expected, m.priors.expected).density(bin)
-	}
 	if run.TimeLimit > 0 {
 		chances[levelLimit] = m.limit.form(people, run.TimeLimit, m.priors.limit).density(bin)
 	}

@@ -112,6 +112,48 @@ func TestUsersWordsCount(t *testing.T) {
 	within(t, "P90 under a limit", m.Estimate(job).Quantile(0.9), 20*time.Hour, 20*time.Hour)
 }
 
+// What a user states of a job outweighs what the others of his jobs did just
+// before, how ever they ended, for the estimate and for every future, until the
+// job itself outlives it; how far this user's words were off before counts.
+func TestStatedRuntimeOutweighsTheUsersOtherRuns(t *testing.T) {
+	for _, outcome := range []structs.Outcome{structs.OutcomeSucceeded, structs.OutcomeFailed} {
+		m := NewModel()
+		for i := range 5 {
+			run := past("li", "train", 1, time.Duration(i)*10*time.Second, time.Second)
+			run.Outcome = outcome
+			m.Learn(run)
+		}
+		job := asked("li", "train", 1, time.Minute)
+		within(t, "P50 of a job of which nothing is said", m.Estimate(job).Quantile(0.5), time.Second, 30*time.Second)
+		job.ExpectedRuntime, job.TimeLimit = structs.Duration(2*time.Hour), structs.Duration(3*time.Hour)
+		within(t, "P10 of what is to take 2 h", m.Estimate(job).Quantile(0.1), 30*time.Minute, 2*time.Hour)
+		within(t, "P50 of what is to take 2 h", m.Estimate(job).Quantile(0.5), 90*time.Minute, 150*time.Minute)
+		within(t, "what is left of it after 170 min", m.Estimate(job).Remaining(170*time.Minute, 0.5), time.Minute, 10*time.Minute)
+		outlook, short := m.Outlook(job.SubmittedAt, nil), 0
+		for seed := range uint64(1000) {
+			if outlook.Draw(seed).Estimate(job).Quantile(0.5) < 30*time.Minute {
+				short++
+			}
+		}
+		if short > 80 {
+			t.Errorf("in %d of 1000 futures a job that is to take 2 h takes seconds", short)
+		}
+		for i := range 20 { // and failures do not make of 2 h what they took
+			run := past("li", "train", 1, time.Duration(i+1)*time.Hour, time.Second)
+			run.Outcome, run.Expected = structs.OutcomeFailed, 2*time.Hour
+			m.Learn(run)
+		}
+		job.SubmittedAt = epoch.Add(21 * time.Hour)
+		within(t, "P50 of what is to take 2 h, after failures", m.Estimate(job).Quantile(0.5), 90*time.Minute, 150*time.Minute)
+		for i := range 20 { // but success does
+			run := past("li", "train", 1, time.Duration(i+30)*time.Hour, 30*time.Minute)
+			run.Expected = 2 * time.Hour
+			m.Learn(run)
+		}
+		within(t, "P50 of what took a quarter of what was said twenty times", m.Estimate(job).Quantile(0.5), 20*time.Minute, 45*time.Minute)
+	}
+}
+
 func TestDrawsShareTheirSweep(t *testing.T) {
 	m := NewModel()
 	for i := range 60 { // sweeps of five take ten minutes or ten hours

@@ -152,13 +152,21 @@ type belief struct {
 	mean *curve // the blend of all; nil: to be made
 }
 
+// statedShare is the weight of what its user expects of a job, of all that is
+// believed of it. What other jobs of the user did has the rest, whatever they
+// show: a sweep that failed within seconds says nothing of the long run that
+// comes next. As the job itself outlives what was expected of it, the rest gains
+// by itself.
+const statedShare = 0.95
+
 // view is the candidates of jobs that look alike: those of their session, and
 // what their users said of them.
 type view struct {
 	key    viewKey
 	belief *belief
-	said   mixture // may be empty
-	share  float64 // of the belief in the weight of all
+	said   mixture // of their limit; may be empty
+	share  float64 // of the belief in the weight of both
+	stated *form   // of the run time that is expected; nil: nobody said
 	mean   *curve  // nil: to be made
 }
 
@@ -224,7 +232,7 @@ func (m *Model) newView(key viewKey, b *belief) *view {
 	people := ratioKey{s.shelves[levelUser].key.project, s.shelves[levelUser].key.user}
 	say := func(f *form, weight float64) { v.said.add(f, math.Log(weight)+evidence*f.explains(seen)) }
 	if key.expected > 0 {
-		say(m.expected.form(people, key.expected, m.priors.expected), trusted[levelExpected])
+		v.stated = m.expected.form(people, key.expected, m.priors.expected)
 	}
 	if key.limit > 0 {
 		say(m.limit.form(people, key.limit, m.priors.limit), trusted[levelLimit])
@@ -255,6 +263,9 @@ func (v *view) average() *curve {
 	}
 	for k, whole := 0, v.mean[0]; k < len(v.mean); k++ {
 		v.mean[k] /= whole
+		if v.stated != nil {
+			v.mean[k] = statedShare*v.stated.survival[k] + (1-statedShare)*v.mean[k]
+		}
 	}
 	return v.mean
 }
@@ -262,7 +273,14 @@ func (v *view) average() *curve {
 // draw is the curve over one candidate, chosen by weight.
 func (v *view) draw(chance uint64) *curve {
 	var f *form
-	if at := unit(chance); at < v.share || len(v.said.forms) == 0 {
+	at := unit(chance)
+	if v.stated != nil {
+		if at < statedShare {
+			return &v.stated.survival
+		}
+		at = (at - statedShare) / (1 - statedShare)
+	}
+	if at < v.share || len(v.said.forms) == 0 {
 		f = v.belief.at(at / v.share * v.belief.total())
 	} else {
 		f = v.said.at((at - v.share) / (1 - v.share) * v.said.total())
