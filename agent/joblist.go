@@ -19,7 +19,7 @@ func (s *site) listJobs(r *request) error {
 	q := query{r: r}
 	filter := api.JobFilter{
 		Name: q.text("name"), Project: q.text("project"), User: q.text("user"), State: structs.JobState(q.text("state")),
-		Code: q.text("code"), Spec: q.text("spec"), Output: q.text("output"), Cause: q.text("cause"),
+		Code: q.text("code"), Spec: q.text("spec"), Output: q.text("output"), Cause: q.text("cause"), Text: strings.ToLower(q.text("text")),
 	}
 	paging, err := page(r)
 	if err != nil {
@@ -58,11 +58,13 @@ func passes(snapshot *state.Snapshot, view state.JobView, filter api.JobFilter) 
 		(filter.Code == "" || slices.Contains(codeOf(job), filter.Code)) &&
 		(filter.Spec == "" || slices.Contains(specsOf(job), filter.Spec)) &&
 		(filter.Output == "" || strings.Contains(job.Output, filter.Output)) &&
+		(filter.Text == "" || strings.HasPrefix(job.ID, filter.Text) || strings.Contains(strings.ToLower(job.Name), filter.Text)) &&
 		(filter.Cause == "" || causeOf(explained(snapshot, job.ID, standing(view.Standing))) == filter.Cause)
 }
 
-// codeOf names the algorithms of a job; one of a collection other than the
-// usual one carries its name, as in favorite/tools.
+// codeOf names the algorithms of a job, and what it takes from the favourites,
+// datasets and models included; one of a collection other than the usual one
+// carries its name, as in favorite/tools.
 func codeOf(job *structs.Job) []string {
 	var names []string
 	add := func(name, from string) {
@@ -79,6 +81,11 @@ func codeOf(job *structs.Job) []string {
 	if job.Batch != nil {
 		for _, subtask := range job.Batch.Subtasks {
 			add(subtask.Algorithm, "")
+		}
+	}
+	for _, data := range slices.Concat(job.Datasets, job.Models) {
+		if data.From == structs.FromFavorite {
+			add(data.Name, data.From)
 		}
 	}
 	return names
@@ -114,4 +121,14 @@ func causeOf(standing api.JobStanding) string {
 		return standing.Reason.ID
 	}
 	return ""
+}
+
+// may spells what the caller of a request may do to an object.
+func may(r *request, object auth.Object) []string {
+	verbs := auth.Verbs(r.caller.principal, object)
+	out := make([]string, len(verbs))
+	for i, verb := range verbs {
+		out[i] = string(verb)
+	}
+	return out
 }

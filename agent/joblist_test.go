@@ -58,6 +58,9 @@ func TestJobFilters(t *testing.T) {
 		{api.JobFilter{Output: "exp-8"}, nil},
 		{api.JobFilter{Code: "yolo"}, nil},
 		{api.JobFilter{Cause: "no.such"}, nil},
+		{api.JobFilter{Text: "ARG"}, []string{"large"}},
+		{api.JobFilter{Text: waiting.Job.ID[:8]}, []string{"large"}},
+		{api.JobFilter{Text: waiting.Job.ID[1:]}, nil},
 		{api.JobFilter{Cause: waiting.Wait.ID, Name: "large"}, []string{"large"}},
 	} {
 		list, _, err := client.Jobs(t.Context(), test.filter, nil)
@@ -78,9 +81,11 @@ func TestJobFilters(t *testing.T) {
 func TestCodeOfJobs(t *testing.T) {
 	job := &structs.Job{
 		Algorithms: []structs.DataRef{{Name: "yolo"}, {Name: "tools", From: "favorite"}, {Name: "yolo", From: "private"}},
+		Datasets:   []structs.DataRef{{Name: "cifar10", From: "favorite", Version: 3}, {Name: "own"}},
+		Models:     []structs.DataRef{{Name: "resnet", From: "pretrained"}, {Name: "vit", From: "favorite", Version: 1}},
 		Batch:      &structs.Batch{Subtasks: []structs.BatchSubtask{{Name: "a", Algorithm: "eval"}, {Name: "b"}}},
 	}
-	if got, want := codeOf(job), []string{"yolo", "favorite/tools", "eval"}; !slices.Equal(got, want) {
+	if got, want := codeOf(job), []string{"yolo", "favorite/tools", "eval", "favorite/cifar10", "favorite/vit"}; !slices.Equal(got, want) {
 		t.Errorf("code %v, want %v", got, want)
 	}
 }

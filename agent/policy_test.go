@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"nomadlike/internal/golden"
 	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -321,7 +324,7 @@ func TestListsHoldNothingForeign(t *testing.T) {
 		return w.answer(t, request).Body.String()
 	}
 	paths := []string{
-		"/v1/jobs", "/v1/jobs?project=two", "/v1/jobs?user=eve", "/v1/queue", "/v1/events?index=1", "/v1/events?index=1&project=two",
+		"/v1/jobs", "/v1/jobs?text=othe", "/v1/jobs?text=" + w.other[:8], "/v1/jobs?project=two", "/v1/jobs?user=eve", "/v1/queue", "/v1/events?index=1", "/v1/events?index=1&project=two",
 		"/v1/events?index=1&job=" + w.other, "/v1/nodes", "/v1/nodes/" + w.agent.ID(), "/v1/jobs/" + w.own, "/v1/jobs/" + w.own + "/events",
 		"/v1/devices", "/v1/nodes/" + w.agent.ID() + "/devices", "/metrics",
 		"/v1/jobs/other", "/v1/jobs/" + w.other[:4], "/v1/allocations/" + allocOf(t, w.admin, w.other).ID,
@@ -337,6 +340,9 @@ func TestListsHoldNothingForeign(t *testing.T) {
 			}
 			if strings.Contains(path, w.other) && strings.Contains(body, `"job":`) {
 				t.Errorf("%s reads %s", role, path)
+			}
+			if strings.Contains(path, "text=") && strings.Contains(body, `"id":`) {
+				t.Errorf("%s finds in %s: %s", role, path, body)
 			}
 			if path == "/v1/jobs" && strings.Contains(body, w.closed) != (role == "project-admin") {
 				t.Errorf("%s and the closed job: %s", role, body)
@@ -359,6 +365,49 @@ func TestListsHoldNothingForeign(t *testing.T) {
 			if body := get("admin", path); strings.Contains(body, secret) || strings.Contains(body, `"hash"`) {
 				t.Errorf("%s shows the secret of %s", path, role)
 			}
+		}
+	}
+}
+
+// A job and a node say what the reader may do to them, which is what the policy
+// would say to each request.
+func TestObjectsSayWhatTheReaderMayDo(t *testing.T) {
+	w := newWorld(t)
+	for _, test := range []struct {
+		role      string
+		own, mate bool // may be stopped
+		drain     bool
+	}{
+		{"viewer", false, false, false},
+		{"user", true, false, false},
+		{"project-admin", true, true, false},
+		{"operator", true, true, true},
+		{"admin", true, true, true},
+	} {
+		client := w.admin.WithToken(w.tokens[test.role])
+		for id, want := range map[string]bool{w.own: test.own, w.mate: test.mate} {
+			job, _, err := client.Job(t.Context(), id, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Contains(job.May, string(auth.VerbStop)); got != want || !slices.Contains(job.May, string(auth.VerbRead)) {
+				t.Errorf("%s may %v to %s", test.role, job.May, job.Job.Name)
+			}
+		}
+		node, _, err := client.Node(t.Context(), w.agent.ID(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(node.May, string(auth.VerbDrain)); got != test.drain {
+			t.Errorf("%s may %v to the node", test.role, node.May)
+		}
+	}
+	for text, want := range map[string]int{"": 1, w.agent.ID()[:6]: 1, "no such node": 0} {
+		request := httptest.NewRequest(http.MethodGet, "https://127.0.0.1/v1/nodes?text="+url.QueryEscape(text), nil)
+		request.Header.Set("Authorization", "Bearer "+w.tokens["viewer"])
+		var list api.NodeList
+		if err := json.Unmarshal(w.answer(t, request).Body.Bytes(), &list); err != nil || len(list.Nodes) != want {
+			t.Errorf("nodes with %q: %d, want %d (%v)", text, len(list.Nodes), want, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
@@ -106,6 +107,7 @@ func (s *site) readJob(r *request) error {
 		Subjobs:     values(subjobs),
 		Yielded:     yielded(snapshot, r.id),
 		Awaits:      awaited(snapshot, r.id),
+		May:         may(r, jobObject(view.Job)),
 	})
 }
 
@@ -292,7 +294,14 @@ func (s *site) listNodes(r *request) error {
 	if err != nil {
 		return err
 	}
-	nodes, next, refusal := snapshot.ListNodes(paging, nil)
+	q := query{r: r}
+	var wanted func(*structs.Node) bool
+	if text := strings.ToLower(q.text("text")); text != "" {
+		wanted = func(node *structs.Node) bool {
+			return strings.HasPrefix(node.ID, text) || strings.Contains(strings.ToLower(node.Name), text)
+		}
+	}
+	nodes, next, refusal := snapshot.ListNodes(paging, wanted)
 	if refusal != nil {
 		return refusal
 	}
@@ -330,7 +339,7 @@ func (s *site) readNode(r *request) error {
 	if node == nil {
 		return auth.NotFound(auth.ObjectNode, r.id)
 	}
-	out := api.NodeDetail{NodeSummary: summarize(snapshot, node), Allocations: []structs.Allocation{}}
+	out := api.NodeDetail{NodeSummary: summarize(snapshot, node), Allocations: []structs.Allocation{}, May: may(r, nodeObject(node))}
 	for alloc := range snapshot.Holders(r.id) {
 		view, ok := snapshot.Job(alloc.JobID)
 		if ok && auth.Allowed(r.caller.principal, auth.VerbRead, jobObject(view.Job)).Allow {

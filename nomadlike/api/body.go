@@ -166,6 +166,7 @@ type JobDetail struct {
 	Subjobs []structs.Subjob `json:"subjobs"`
 	Yielded []Yield          `json:"yielded,omitempty"`
 	Awaits  []JobRef         `json:"awaits,omitempty"`
+	May     []string         `json:"may"` // what the caller may do to it
 }
 
 // YieldsMax bounds the lists of JobDetail.
@@ -272,6 +273,7 @@ type NodeList struct {
 type NodeDetail struct {
 	NodeSummary
 	Allocations []structs.Allocation `json:"allocations"`
+	May         []string             `json:"may"` // what the caller may do to it
 }
 
 // DrainRequest says how long work may take to move away; 0 means at once

@@ -18,6 +18,7 @@ type JobFilter struct {
 	Spec    string // the label of a spec, or the model of its cards
 	Output  string // a part of the output location
 	Cause   string // the id of the reason that it waits or ended for
+	Text    string // a part of the name, or the beginning of the id
 }
 
 // Jobs gives one page of the jobs that the caller may see, newest first.
@@ -25,7 +26,7 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, query *Query) (*Job
 	values := query.values()
 	for name, value := range map[string]string{
 		"name": filter.Name, "state": string(filter.State), "project": filter.Project, "user": filter.User,
-		"code": filter.Code, "spec": filter.Spec, "output": filter.Output, "cause": filter.Cause,
+		"code": filter.Code, "spec": filter.Spec, "output": filter.Output, "cause": filter.Cause, "text": filter.Text,
 	} {
 		if value != "" {
 			values.Set(name, value)

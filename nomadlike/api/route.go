@@ -154,7 +154,8 @@ func jobRoutes() []Route {
 				Param{"code", "string", "only jobs with this algorithm; favorite/NAME for one of the favourites"},
 				Param{"spec", "string", "only jobs with a spec of this label, or for cards of this model"},
 				Param{"output", "string", "only jobs whose output location holds this text"},
-				Param{"cause", "string", "only jobs that wait or ended for a reason of this id"}),
+				Param{"cause", "string", "only jobs that wait or ended for a reason of this id"},
+				Param{"text", "string", "only jobs whose name holds this text, in capitals or not, or whose id begins with it"}),
 			Response: JobList{}, Summary: "List jobs, newest first"},
 		{Name: "jobs.submit", Method: http.MethodPost, Pattern: "/v1/jobs", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
 			Request: JobRequest{}, Response: JobSubmitted{}, Summary: "Submit a job, as JSON or as a job file"},
@@ -259,7 +260,8 @@ func allocationRoutes() []Route {
 func nodeRoutes() []Route {
 	return []Route{
 		{Name: "nodes.list", Method: http.MethodGet, Pattern: "/v1/nodes", Verb: VerbWall, Kind: ObjectNode, From: FromKind, Blocking: true,
-			Query: listParams(), Response: NodeList{}, Summary: "List nodes"},
+			Query:    listParams(Param{"text", "string", "only nodes whose name holds this text, in capitals or not, or whose id begins with it"}),
+			Response: NodeList{}, Summary: "List nodes"},
 		{Name: "nodes.read", Method: http.MethodGet, Pattern: "/v1/nodes/{id}", Verb: VerbRead, Kind: ObjectNode, From: FromNode, Blocking: true,
 			Query: blockingParams(), Response: NodeDetail{}, Summary: "Read one node; id, unique id prefix or name"},
 		{Name: "nodes.available", Method: http.MethodPost, Pattern: "/v1/nodes/available", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,

@@ -309,3 +309,15 @@ func reasonFor(p Principal, granted, relation grant) Reason {
 	}
 	return ReasonScope
 }
+
+// Verbs lists what p may do to object, in the order of the policy, so that
+// nothing is offered that would be refused.
+func Verbs(p Principal, object Object) []Verb {
+	var verbs []Verb
+	for _, r := range rules {
+		if r.kind == object.Kind && Allowed(p, r.verb, object).Allow {
+			verbs = append(verbs, r.verb)
+		}
+	}
+	return verbs
+}

@@ -11,7 +11,7 @@ import { startAgent, visit } from './agent.mjs'
 const patience = 60_000
 const words = {
   en: { token: 'Token', signIn: 'Sign in', wall: /(\d+) nodes?, (\d+) cells held/, curves: 'Curves', whatIf: 'What if…', cancel: 'Cancel', confirm: 'Make these changes', machines: 'Machines for VIP jobs', share: 'Share', make: 'Make a link', end: 'End it', none: 'No links', stop: 'Stop', logs: 'Logs', lastWords: 'Last words', timeline: 'Timeline of the nodes', choice: 'This job', kill: 'ends its jobs', file: 'Job file', keys: 'Keys', columns: 'Columns', priority: 'Priority', saved: 'Saved filters', filterName: 'Name of this filter', save: 'Save', clear: 'Clear', terminal: 'Terminal', held: /failed, and held until/, again: 'Connect again', noneHeld: 'No rank runs or is held now.' },
-  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', machines: 'VIP 任务可选机器', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', lastWords: '最后输出', timeline: '节点时间线', choice: '本任务', kill: '终止其任务', file: '任务文件', keys: '快捷键', columns: '列', priority: '优先级', saved: '已存筛选', filterName: '筛选名称', save: '保存', clear: '清除', terminal: '终端', held: /已失败，保留至/, again: '重新连接', noneHeld: '当前没有运行中或保留的进程。' },
+  zh: { token: '令牌', signIn: '登录', wall: /(\d+) 个节点，(\d+) 格占用/, curves: '曲线', whatIf: '假如……', cancel: '取消', confirm: '执行这些改动', machines: 'VIP 任务可选机器', share: '共享', make: '生成链接', end: '使其失效', none: '没有链接', stop: '停止', logs: '日志', lastWords: '最后输出', timeline: '节点时间线', choice: '本任务', kill: '终止其任务', file: '任务文件', keys: '快捷键', columns: '列', priority: '优先级', saved: '已存筛选', filterName: '筛选名称', save: '保存', clear: '清除', terminal: '终端', held: /已失败，保留至/, again: '重新连接', noneHeld: '当前没有运行中或保留的 rank。' },
 }
 export const cards = `client {
   device "test/card" {
@@ -38,7 +38,7 @@ const jobFile = (name, count, command) => `job "${name}" {
 `
 
 // signedIn opens a page of somebody who has the token.
-async function signedIn(browser, agent, token, lang, path) {
+export async function signedIn(browser, agent, token, lang, path) {
   const w = words[lang]
   const context = await browser.newContext({ ignoreHTTPSErrors: true, locale: lang === 'zh' ? 'zh-CN' : 'en-US', viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' })
   const page = await context.newPage()

@@ -42,7 +42,7 @@ export function since(from: Time, to: Time, now = Date.now()): string {
 const lengths: Record<string, number> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1, µs: 0.001, us: 0.001, ns: 0.000_001 }
 
 // lengthOf reads a length of time as the API writes it, such as 1h2m3.5s.
-function lengthOf(text: string): number {
+export function lengthOf(text: string): number {
   let ms = 0
   for (const [, count, unit] of text.matchAll(/([\d.]+)(h|ms|m|s|µs|us|ns)/g)) ms += Number(count) * lengths[unit!]!
   return ms

@@ -56,15 +56,25 @@ export async function chooseLanguage(language: Language) {
 
 // fill puts parameters into a template of the catalogue, once: braces inside a
 // value are not looked at again. {count|job|jobs} is the form of a word that goes
-// with the parameter count.
+// with the parameter count; {kind:word} is a word of the catalogue, and
+// {need:words} a list of such words with something behind each.
 export function fill(template: string, params: Record<string, string> = {}): string {
-  return template.replace(place, (whole, name: string, one?: string, many?: string) => {
-    if (one === undefined || params[name] === undefined) return params[name] ?? whole
-    return params[name] === '1' ? one : (many ?? one)
+  return template.replace(place, (whole, name: string, form?: string, one?: string, many?: string) => {
+    const value = params[name]
+    if (value === undefined) return whole
+    if (form === ':word') return wordOf(value)
+    if (form === ':words') return value.split(', ').map((item) => item.split(' | ').map(firstWord).join(' | ')).join(catalogue['word.and'] ?? ', ')
+    if (form === undefined) return value
+    return value === '1' ? one! : (many ?? one!)
   })
 }
 
-const place = /\{([a-z0-9_]+)(?:\|([^{}|]*)\|([^{}|]*))?\}/g
+const place = /\{([a-z0-9_]+)(:words?|\|([^{}|]*)\|([^{}|]*))?\}/g
+const wordOf = (value: string) => catalogue['word.' + value] ?? value
+const firstWord = (item: string) => {
+  const end = item.indexOf(' ')
+  return end < 0 ? wordOf(item) : wordOf(item.slice(0, end)) + item.slice(end)
+}
 
 // reasonText renders what a server says by id; an id that this page does not
 // know is shown with its parameters, so that a reader always sees something true.
@@ -77,7 +87,7 @@ export function reasonText(reason?: Reason | null): string {
 }
 
 // causeText names a kind of reason, whatever it was about each time.
-export const causeText = (id: string): string => catalogue[id]?.replace(place, (_, __, ___, many?: string) => many ?? '…') ?? id
+export const causeText = (id: string): string => catalogue[id]?.replace(place, (_, __, ___, ____, many?: string) => many ?? '…') ?? id
 
 // What the words of a parameter are of: servers send them as the API spells
 // them.
@@ -91,6 +101,9 @@ function spoken({ id, params = {} }: Reason): Record<string, string> {
     const group = groups[name] ?? (id === 'event.job.priority' ? 'priority' : id === 'state.node_status' ? 'node_status' : '')
     if (name.endsWith('_zh') && i18next.language.startsWith('zh')) out[name.slice(0, -3)] = value // the sentence in Chinese
     if (group && i18next.exists(`${group}.${value}`)) out[name] = i18next.t(`${group}.${value}`)
+    // A parameter that came from an error names the text of that in another one.
+    const inner = params[name + '_id']
+    if (inner && catalogue[inner]) out[name] = reasonText({ id: inner, params: Object.fromEntries(Object.entries(params).flatMap(([key, of]) => (key.startsWith(name + '.') ? [[key.slice(name.length + 1), of]] : []))) })
   }
   return out
 }

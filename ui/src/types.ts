@@ -138,6 +138,7 @@ export interface JobDetail extends Standing {
   subjobs: Subjob[] | null
   yielded?: { subjob: number; attempt: number; at: Time; to: JobRef }[]
   awaits?: JobRef[]
+  may?: string[] // what the reader may do to it; an older agent does not say
 }
 export interface Attempt {
   job_id: string
@@ -369,6 +370,7 @@ export interface NodeFault {
   unfit?: boolean // it takes no new work
 }
 export interface NodeDetail extends Node {
+  may?: string[] // what the reader may do to it
   allocations: Allocation[] | null
 }
 export interface DeviceShare {

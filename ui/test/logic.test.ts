@@ -186,8 +186,8 @@ test('the palette shows first what begins with the text', () => {
 
 test('held cards are said by their job, in runs', () => {
   const card = (index: number, job = '', healthy = true) => ({ device: 'd' + index, index, healthy, used: !!job, job, text: `${index}:sick` })
-  expect(heldText([card(0, 'train'), card(1, 'train'), card(2), card(3, 'digits'), card(4, 'train'), card(5, '', false)])).toBe('train 0–1, 4 · digits 3 · 5:sick')
-  expect(heldText(undefined)).toBe('')
+  expect(heldText([card(0, 'train'), card(1, 'train'), card(2), card(3, 'digits'), card(4, 'train'), card(5, '', false)], 'other project')).toBe('train 0–1, 4 · digits 3 · 5:sick')
+  expect(heldText(undefined, '')).toBe('')
 })
 
 test('the step is that of the newest attempt', () => {

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate, useSearchParams } from 'react-router'
 import { ApiError, call, get } from '../api'
-import { clock, number, quote, size } from '../format'
+import { clock, lengthOf, number, quote, size } from '../format'
 import { reasonText } from '../i18n'
 import { Cli, fileOf } from '../parts/actions'
 import { Helps, Holders, startText } from '../parts/forecast'
@@ -12,6 +12,8 @@ import { Failed, Loading, StateTag, useTitle, WordTag, errorText, failing } from
 import { dropDraft, keepDraft, readDraft } from '../parts/draft'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, variablesOf, vipChanges, type FileChange } from '../parts/jobfile'
 import type { Available, AvailableNode, Failure, Formatted, Help, Job, JobPlan, Machine, Outlook, Validated, Victim } from '../types'
+import { LimitPresets, shortLimit } from '../parts/limit'
+import { useRights } from '../rights'
 import { RankCommands } from './job'
 
 // useLater gives a value once it has not changed for so many milliseconds.
@@ -136,6 +138,7 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
     else if (help.priority) change([{ at: 'priority', value: help.priority }])
     else if (help.time_limit) change([{ at: 'time_limit', value: help.time_limit }])
   }
+  const allowed = useRights()
   const job = read.isError ? undefined : read.data?.job
   return (
     <div className="page">
@@ -167,7 +170,7 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
         defaultActiveKey={vip ? 'machines' : 'available'}
         items={[
           { key: 'available', label: t('create.available'), children: <AvailableTable hcl={later} body={asked} valid={valid} /> },
-          { key: 'machines', label: t('create.machines'), children: <Machines job={job} change={change} victims={outlook.data?.victims ?? []} /> },
+          ...(allowed('vip') ? [{ key: 'machines', label: t('create.machines'), children: <Machines job={job} change={change} victims={outlook.data?.victims ?? []} /> }] : []),
           { key: 'plan', label: t('create.plan'), children: <Plan body={asked} valid={valid} /> },
         ]}
       />
@@ -220,7 +223,8 @@ function Form({ job, defaults, change, open }: { job?: Job; defaults: { path: st
         <label>{t('create.mode')} <Select style={{ width: 130 }} disabled={off} aria-label={t('create.mode')} value={mode} onChange={(value: string) => change([{ at: 'distributed#', value }])} options={modes.map((value) => ({ value, label: value }))} /></label>
         <label>{t('jobs.priority')} <Select style={{ width: 110 }} disabled={off} aria-label={t('jobs.priority')} value={job?.priority ?? 'normal'} onChange={(value: string) => change([{ at: 'priority', value: value === 'normal' ? null : value }])} options={['normal', 'urgent', 'critical'].map((value) => ({ value, label: t('priority.' + value) }))} /></label>
         <Field label={t('jobs.pool')} off={off} width={110} value={left('placement.pool') ? '' : (job?.placement?.pool ?? '')} set={(value) => change([{ at: 'placement.pool', value: value || null }])} />
-        <Field label={t('job.limit')} off={off} width={90} value={job?.time_limit && job.time_limit !== '0s' && !left('time_limit') ? job.time_limit : ''} hint="36h" set={(value) => change([{ at: 'time_limit', value: value || null }])} />
+        <Field label={t('job.limit')} off={off} width={90} value={job?.time_limit && job.time_limit !== '0s' && !left('time_limit') ? shortLimit(lengthOf(job.time_limit)) : ''} hint="36h" set={(value) => change([{ at: 'time_limit', value: value || null }])} />
+        <LimitPresets off={off} value={job?.time_limit && !left('time_limit') && lengthOf(job.time_limit) ? shortLimit(lengthOf(job.time_limit)) : ''} set={(value) => change([{ at: 'time_limit', value }])} />
         <Checkbox disabled={off} checked={job?.preemptible ?? false} onChange={(e) => change([{ at: 'preemptible', value: e.target.checked || null }])}>{t('jobs.preemptible')}</Checkbox>
       </div>
       <table className="plain">
@@ -334,18 +338,20 @@ function OutlookView({ outlook, apply }: { outlook: Outlook; apply: (help: Help)
           { title: t('queue.reason'), render: (_, s) => reasonText(s.wait) },
         ]} />
       )}
-      {(outlook.victims ?? []).length > 0 && <Alert type="warning" showIcon title={t('create.victims', { names: (outlook.victims ?? []).map((v) => v.job_name || '?').join(', ') })} />}
+      {(outlook.victims ?? []).length > 0 && <Alert type="warning" showIcon title={t('create.victims', { names: (outlook.victims ?? []).map((v) => v.job_name || t('queue.hidden')).join(', ') })} />}
       {outlook.verdict !== 'now' && <><h2>{t('forecast.helps')}</h2><Helps helps={outlook.helps} apply={apply} /></>}
     </>
   )
 }
 
-// heldText says which cards of a node are held by what: "train 0–3, 6".
-export function heldText(cards: AvailableNode['cards']): string {
+// heldText says which cards of a node are held by what: "train 0–3, 6". What may
+// not be named is called hidden.
+export function heldText(cards: AvailableNode['cards'], hidden: string): string {
   const by = new Map<string, number[]>()
   const others: string[] = [] // not well
   for (const card of cards ?? []) {
-    if (card.job && card.healthy) by.set(card.job, [...(by.get(card.job) ?? []), card.index])
+    const job = card.job || (card.used ? hidden : '')
+    if (job && card.healthy) by.set(job, [...(by.get(job) ?? []), card.index])
     else if (card.used || !card.healthy) others.push(card.text)
   }
   const runs = (list: number[]) => list.sort((a, b) => a - b).reduce<[number, number][]>((all, i) => {
@@ -357,20 +363,33 @@ export function heldText(cards: AvailableNode['cards']): string {
   return [...[...by].map(([job, list]) => `${job} ${runs(list)}`), ...others].join(' · ')
 }
 
+// ofModel keeps the nodes that have cards of a model, and the specs that could
+// stand there, as nomadlike node available -model does.
+export function ofModel(found: Available, model: string) {
+  const nodes = (found.nodes ?? []).filter((n) => !model || (n.devices ?? []).some((d) => d.model === model))
+  const specs = (found.specs ?? []).map((s) => (model ? { ...s, nodes: nodes.filter((n) => n.specs?.includes(s.spec)).length, idle: nodes.filter((n) => n.now?.includes(s.spec)).length } : s))
+  return { nodes, specs: specs.filter((s) => !model || s.nodes > 0), models: (found.models ?? []).filter((m) => !model || m.model === model) }
+}
+
 // AvailableTable is which nodes could hold a rank: 空闲 when it has room now,
 // 紧张 when something of what is asked for is held.
 function AvailableTable({ hcl, body, valid }: { hcl: string; body: object; valid: boolean }) {
   const { t } = useTranslation()
+  const [model, setModel] = useState('')
   const available = useQuery({ queryKey: ['nodes', 'available', hcl], enabled: valid, retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Available>('POST', '/v1/nodes/available', body, signal) })
   if (failing(available)) return <Failed error={available.error} />
   if (!available.data) return <p className="quiet">{t('create.fix_first')}</p>
-  const specs = available.data.specs ?? []
-  const models = available.data.models ?? []
+  const { nodes, specs, models } = ofModel(available.data, model)
+  const all = available.data.models ?? []
   return (
     <>
+      {all.length > 0 && (
+        <p><label>{t('create.of_model')} <Select style={{ minWidth: 260, maxWidth: '100%' }} aria-label={t('create.of_model')} value={model} onChange={setModel}
+          options={[{ value: '', label: t('create.all_models') }, ...all.map((m) => ({ value: m.model, label: t('create.wanted', { model: m.model, used: m.used, total: m.total, wanted: m.wanted }) }))]} /></label></p>
+      )}
       {specs.map((s) => <p key={s.spec}>{t('create.spec_room', { spec: s.label || s.spec + 1, idle: s.idle, nodes: s.nodes, need: s.need })}</p>)}
       {models.length > 0 && <p className="quiet">{models.map((m) => t('create.wanted', { model: m.model, used: m.used, total: m.total, wanted: m.wanted })).join(' · ')}</p>}
-      <Table<AvailableNode> size="small" rowKey="id" dataSource={available.data.nodes ?? []} pagination={{ pageSize: 20, hideOnSinglePage: true }} scroll={{ x: 1200 }} locale={{ emptyText: <p>{t('create.no_nodes')}</p> }} columns={[
+      <Table<AvailableNode> size="small" rowKey="id" dataSource={nodes} pagination={{ pageSize: 20, hideOnSinglePage: true }} scroll={{ x: 1200 }} locale={{ emptyText: <p>{t('create.no_nodes')}</p> }} columns={[
         { title: t('job.node'), dataIndex: 'name', width: 120 },
         { title: t('job.status'), width: 90, render: (_, n) => <WordTag tone={n.state === 'idle' ? 'good' : 'busy'}>{t('create.' + n.state)}</WordTag> },
         { title: t('create.os'), render: (_, n) => [n.os, n.kernel].filter(Boolean).join(' · ') },
@@ -379,7 +398,7 @@ function AvailableTable({ hcl, body, valid }: { hcl: string; body: object; valid
         { title: t('cluster.cards'), render: (_, n) => (n.devices ?? []).map((d) => `${d.model} ${d.used}/${d.total}`).join(' · ') || '–' },
         { title: t('node.driver'), width: 110, render: (_, n) => n.driver_versions?.join(', ') ?? '–' },
         { title: t('create.specs'), width: 90, render: (_, n) => n.specs.map((s) => specs.find((one) => one.spec === s)?.label || s + 1).join(', ') },
-        { title: t('create.use'), render: (_, n) => heldText(n.cards) || '–' },
+        { title: t('create.use'), render: (_, n) => heldText(n.cards, t('queue.hidden')) || '–' },
       ]} />
     </>
   )
@@ -410,7 +429,7 @@ function Machines({ job, change, victims }: { job?: Job; change: (set: FileChang
             options={(['', 'wait', 'kill'] as const).map((value) => ({ value, label: t('create.busy_' + (value || 'none')) }))} />
         ) },
         { title: t('job.node'), dataIndex: 'name' },
-        { title: t('job.status'), render: (_, m) => <WordTag tone={m.free ? 'good' : 'busy'}>{m.free ? t('wall.free') : m.claim ? t('create.promised', { job: m.claim.name ?? '?' }) : t('wall.held')}</WordTag> },
+        { title: t('job.status'), render: (_, m) => <WordTag tone={m.free ? 'good' : 'busy'}>{m.free ? t('wall.free') : m.claim ? t('create.promised', { job: m.claim.name || t('queue.hidden') }) : t('wall.held')}</WordTag> },
         { title: t('jobs.pool'), dataIndex: 'pool' },
         { title: t('cluster.cards'), render: (_, m) => (m.devices ?? []).map((d) => `${d.model} ${d.used}/${d.total}`).join(' · ') || '–' },
         { title: t('cluster.cpu'), render: (_, m) => `${number(m.cpu_used)} / ${number(m.cpu)}` },

@@ -10,18 +10,20 @@ import { reasonText } from '../i18n'
 import { Cli, Deeds } from '../parts/actions'
 import { Figures } from '../parts/figures'
 import { Files } from '../parts/files'
-import { ForecastCard, startText } from '../parts/forecast'
+import { ForecastCard, Holders, startText } from '../parts/forecast'
 import { endedAlloc, LastWords, Logs } from '../parts/logs'
 import { JobLink, NodeLink } from '../parts/places'
 import { Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { ShareButton } from '../parts/share'
 import { useGuest } from '../guest'
+import { useRights } from '../rights'
 import { Training } from '../parts/training'
 import type { JobMetrics } from '../measured'
 import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
 
 const Shell = lazy(() => import('../parts/terminal'))
 
+const needs: Record<string, string> = { curves: 'logs', logs: 'logs', files: 'logs', terminal: 'exec', command: 'env' } // verbs, where seeing the job is not enough
 const seenByGuests = ['overview', 'figures', 'attempts'] // the rest may hold what was not meant for them
 
 export function JobPage() {
@@ -30,6 +32,7 @@ export function JobPage() {
   const go = useNavigate()
   const [params, setParams] = useSearchParams()
   const shared = useGuest()
+  const allowed = useRights()
   const subjob = Number(params.get('subjob') ?? 0) || 0
   const setSubjob = (index: number) => setParams(index ? { subjob: String(index) } : {}, { replace: true })
   const job = useQuery({ queryKey: ['job', id], queryFn: ({ signal }) => get<JobDetail>('/v1/jobs/' + part(id), signal), refetchInterval: 30_000 })
@@ -54,6 +57,7 @@ export function JobPage() {
   const told = (events.data ?? []).filter((e) => (!e.attempt && !e.subjob) || (e.subjob ?? 0) === subjob)
   const ranks = (allocs.data ?? []).filter((a) => a.subjob === subjob && a.attempt === newest?.number).sort((a, b) => a.rank - b.rank)
   const queued = detail.state === 'queued'
+  const may = (verb: string) => !detail.may || detail.may.includes(verb)
   const failedFirst = detail.state === 'failed' ? (ranks.find((a) => a.id === newest?.first_failed) ?? ranks.find((a) => a.status === 'failed')) : undefined
 
   return (
@@ -67,11 +71,12 @@ export function JobPage() {
             options={(detail.subjobs ?? []).map((s) => ({ value: s.index, label: `${t('jobs.subjob')} ${s.index} · ${t('state.' + s.state)}` }))} />
         )}
         <span className="grow" />
-        {!shared && <Deeds job={{ id: spec.id, name: spec.name, state: detail.state, priority: spec.priority, checkpoints: standing?.checkpoints }} />}
-        {!shared && <Button onClick={() => void go('/jobs/new?clone=' + part(spec.id))}>{t('job.clone')}</Button>}
-        {!shared && <ShareButton name={spec.name} path={path + '/shares'} />}
+        {!shared && <Deeds job={{ id: spec.id, name: spec.name, state: detail.state, priority: spec.priority, checkpoints: standing?.checkpoints, may: detail.may }} />}
+        {!shared && may('clone') && allowed('submit') && <Button onClick={() => void go('/jobs/new?clone=' + part(spec.id))}>{t('job.clone')}</Button>}
+        {!shared && may('share') && <ShareButton name={spec.name} path={path + '/shares'} />}
       </div>
       <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} step={stepOf(metrics.data, newest)} />
+      {(detail.awaits ?? []).length > 0 && <Alert type="info" showIcon title={<>{t('job.awaits')} <Holders holders={detail.awaits} /></>} />}
       {(detail.yielded ?? []).filter((y) => y.subjob === subjob).map((y) => (
         <Alert key={y.attempt} type="warning" showIcon title={<>{t('job.yielded', { attempt: y.attempt, time: dateTime(y.at), user: y.to.user ?? t('queue.hidden') })} {y.to.name ? <JobLink id={y.to.id} name={y.to.name} /> : t('queue.hidden')}{y.to.vip && ' (VIP)'}</>} />
       ))}
@@ -86,7 +91,7 @@ export function JobPage() {
             children: (
               <div className="stack">
                 <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} events={told} queuedAt={standing?.queued_at} /></section>
-                {!shared && failedFirst && <LastWords key={failedFirst.id} alloc={failedFirst} found={recognised(told, newest?.number)} />}
+                {!shared && failedFirst && may('logs') && <LastWords key={failedFirst.id} alloc={failedFirst} found={recognised(told, newest?.number)} />}
                 {queued && !shared && <ForecastCard id={spec.id} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
                 <div className="cards">
                   <section className="card" aria-label={t('job.ranks')}><h2>{t('job.ranks')}</h2><Ranks ranks={ranks} error={failing(allocs)} /></section>
@@ -104,7 +109,7 @@ export function JobPage() {
           { key: 'command', label: t('job.command'), children: <Commands detail={detail} /> },
           { key: 'terminal', label: t('job.terminal'), children: <Suspense fallback={<Loading />}><Shell allocs={ranks} job={spec.name} /></Suspense> },
           { key: 'file', label: t('job.file'), children: <><pre className="cli">{spec.source || JSON.stringify(spec, null, 2)}</pre><Cli text={`nomadlike job inspect ${quote(spec.name)}`} /></> },
-        ].filter((one) => !shared || seenByGuests.includes(one.key))}
+        ].filter((one) => (shared ? seenByGuests.includes(one.key) : may(needs[one.key] ?? 'read') && (one.key !== 'command' || allowed('submit'))))}
       />
     </div>
   )
@@ -395,6 +400,7 @@ function Checkpoints({ detail, standing }: { detail: JobDetail; standing?: Subjo
   const go = useNavigate()
   const list = [...(standing?.checkpoints ?? [])].reverse()
   const ended = endedStates.includes(detail.state)
+  const mayResume = useRights()('submit') && (!detail.may || detail.may.includes('clone'))
   return (
     <section className="card" aria-label={t('job.checkpoints')}>
       <h2>{t('job.checkpoints')}</h2>
@@ -407,7 +413,7 @@ function Checkpoints({ detail, standing }: { detail: JobDetail; standing?: Subjo
             { title: t('job.saved_at'), width: 150, render: (_, c) => dateTime(c.saved_at, true) },
             { title: t('jobs.attempt'), width: 80, dataIndex: 'attempt' },
             { title: t('job.rank'), width: 70, dataIndex: 'rank' },
-            { title: '', width: 150, render: (_, c) => ended && !detail.job.batch && (c === list[0] || c.step) && <Button size="small" onClick={() => void go(`/jobs/new?clone=${part(detail.job.id)}&resume=${part(detail.job.id)}${c === list[0] ? '' : `&step=${c.step}`}`)}>{t('job.resume_from')}</Button> },
+            { title: '', width: 150, render: (_, c) => ended && mayResume && !detail.job.batch && (c === list[0] || c.step) && <Button size="small" onClick={() => void go(`/jobs/new?clone=${part(detail.job.id)}&resume=${part(detail.job.id)}${c === list[0] ? '' : `&step=${c.step}`}`)}>{t('job.resume_from')}</Button> },
           ]} />
           <Cli text={`nomadlike job resume ${quote(detail.job.name)}`} />
         </>

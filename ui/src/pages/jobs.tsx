@@ -7,12 +7,14 @@ import { get, part } from '../api'
 import { clock, millis, progress, shortID, since } from '../format'
 import { causeText, reasonText } from '../i18n'
 import type { Deed } from '../parts/actions'
+import { fitting } from '../parts/deeds'
+import { useRights } from '../rights'
 import { Button, Drop, Pick } from '../parts/controls'
 import { keeps, readFilter, valuesOf, type ChosenField } from '../parts/filters'
 import { Grid, sorted, useHeight, type Column } from '../parts/grid'
 import { useJobsSoon } from '../parts/lists'
 import { Failed, priorityTag, StateTag, stateTag, useNow, useTitle } from '../parts/states'
-import { endedStates, jobStates, type JobState, type JobSummary, type Subjob } from '../types'
+import { jobStates, type JobState, type JobSummary, type Subjob } from '../types'
 
 const FramedDeed = lazy(() => again(() => import('../parts/framed_deed')))
 
@@ -92,6 +94,7 @@ export function Jobs() {
     return () => removeEventListener('keydown', keys)
   }, [keys])
 
+  const may = useRights()
   const targets = useMemo(() => all.filter((job) => picked.has(job.id)), [all, picked])
   const counts = useMemo(() => {
     const out: Partial<Record<JobState, number>> = {}
@@ -103,7 +106,6 @@ export function Jobs() {
     head: <input type="checkbox" aria-label={t('jobs.pick_all')} checked={shown.length > 0 && shown.every((job) => picked.has(job.id))} onChange={(event) => setPicked(new Set(event.target.checked ? shown.map((job) => job.id) : []))} />,
     cell: ({ job, subjob }: Row) => !subjob && <input type="checkbox" aria-label={t('jobs.pick', { name: job.name })} checked={picked.has(job.id)} onChange={() => setPicked((old) => turned(old, job.id))} />,
   }), [t, shown, picked])
-  const fits = (job: JobSummary) => deed === 'clone' || endedStates.includes(job.state) === (deed === 'delete')
   const pick = (field: ChosenField, width?: number) => <Filter key={field} field={field} value={filter[field]} jobs={all} set={set} width={width} />
   const more = (['pool', 'code', 'spec'] as const).filter((field) => filter[field]).length + (filter.output ? 1 : 0)
 
@@ -113,7 +115,8 @@ export function Jobs() {
         <h1>{t('menu.jobs')}</h1>
         <span className="quiet" role="status">{partial ? t('states.loading') : t('jobs.count', { shown: shown.length, count: all.length })}</span>
         <span className="grow" />
-        <Link to="/jobs/new" className="button first">{t('jobs.new')}</Link>
+        {may('vip') && <Link to="/jobs/new?vip" className="button">{t('jobs.new_vip')}</Link>}
+        {may('submit') && <Link to="/jobs/new" className="button first">{t('jobs.new')}</Link>}
       </div>
       <div className="bar" role="search" aria-label={t('jobs.filter')}>
         <input ref={search} className="field" type="search" style={{ width: 200 }} aria-label={t('jobs.search')} placeholder={t('jobs.search')} value={filter.text} onChange={(event) => set('text', event.target.value)} />
@@ -155,9 +158,7 @@ export function Jobs() {
       {targets.length > 0 && (
         <div className="bar card">
           <span>{t('jobs.picked', { count: targets.length })}</span>
-          <Button tone="danger" disabled={targets.every((job) => endedStates.includes(job.state))} onClick={() => setDeed('stop')}>{t('deed.stop')}</Button>
-          <Button tone="danger" disabled={!targets.some((job) => endedStates.includes(job.state))} onClick={() => setDeed('delete')}>{t('deed.delete')}</Button>
-          <Button onClick={() => setDeed('clone')}>{t('deed.clone')}</Button>
+          {bulk.map((one) => <Button key={one} tone={one === 'stop' || one === 'delete' ? 'danger' : 'plain'} disabled={fitting(one, targets).length === 0} onClick={() => setDeed(one)}>{t('deed.' + one)}</Button>)}
           <Button tone="bare" onClick={() => setPicked(new Set())}>{t('jobs.unpick')}</Button>
         </div>
       )}
@@ -171,7 +172,7 @@ export function Jobs() {
         order={order}
         setOrder={(value) => set('sort', value)}
         at={at}
-        lead={lead}
+        lead={may('submit') || may('move') ? lead : undefined}
         go={(path) => void go(path)}
         empty={<p>{partial ? t('states.loading') : all.length ? t('jobs.none_match') : t('jobs.none')}</p>}
       />
@@ -185,7 +186,7 @@ export function Jobs() {
       </dialog>
       {deed && (
         <Suspense>
-          <FramedDeed deed={deed} jobs={targets.filter(fits)} close={() => setDeed(undefined)} done={() => setPicked(new Set())} />
+          <FramedDeed deed={deed} jobs={fitting(deed, targets)} close={() => setDeed(undefined)} done={() => setPicked(new Set())} />
         </Suspense>
       )}
     </div>
@@ -194,6 +195,9 @@ export function Jobs() {
 
 const keysHelp = [['j k', 'move'], ['x', 'pick'], ['o', 'open'], ['/', 'search'], ['Ctrl+K', 'all'], ['?', 'help']] as const
 const none: JobSummary[] = []
+
+// What can be done to several jobs at once.
+const bulk = ['stop', 'pause', 'continue', 'finish', 'throttle', 'delete', 'clone'] as const
 
 function turned(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
   const next = new Set(set)
@@ -235,7 +239,7 @@ function useColumns(chosen: string[], opened: ReadonlySet<string>, toggle: (id: 
         key: 'name', title: t('jobs.name'), width: 220, compare: (a, b) => a.job.name.localeCompare(b.job.name),
         cell: ({ job, subjob }) => {
           if (subjob) return <span className="sub">{t('jobs.subjob')} {subjob.index}</span>
-          const link = <a href={'/jobs/' + job.id}>{job.name}</a>
+          const link = <><a href={'/jobs/' + job.id}>{job.name}</a>{job.vip && <> <span className="tag tone-good">VIP</span></>}</>
           return job.subjobs > 1 ? <><button type="button" className="fold" aria-expanded={opened.has(job.id)} aria-label={t('jobs.open_batch')} onClick={() => toggle(job.id)}>{opened.has(job.id) ? '▾' : '▸'}</button>{link}</> : link
         },
       },

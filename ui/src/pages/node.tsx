@@ -29,13 +29,14 @@ export function NodePage() {
   if (!node.data) return <div className="page"><Failed error={node.error} retry={() => void node.refetch()} /></div>
   const n = node.data
   const allocs = n.allocations ?? []
+  const mayDrain = !n.may || n.may.includes('drain')
   return (
     <div className="page">
       <div className="bar">
         <h1>{n.name}</h1>
         <NodeWord node={n} />
         <span className="grow" />
-        {(n.eligibility === 'eligible' ? (['cordon', 'drain'] as Deed[]) : (['uncordon', 'drain'] as Deed[])).map((one) => <Button key={one} danger={one === 'drain'} onClick={() => setDeed(one)}>{t('node.' + one)}</Button>)}
+        {mayDrain && (n.eligibility === 'eligible' ? (['cordon', 'drain'] as Deed[]) : (['uncordon', 'drain'] as Deed[])).map((one) => <Button key={one} danger={one === 'drain'} onClick={() => setDeed(one)}>{t('node.' + one)}</Button>)}
       </div>
       <p className="truth">
         {t('node.truth', { status: t('node_status.' + n.status), since: since(n.status_at ?? n.registered_at, null, now), allocs: n.used.allocs })}
@@ -110,7 +111,7 @@ function DeviceTable({ node }: { node: NodeDetail }) {
             { title: t('node.cure'), width: 220, render: (_, d) => (
               <>
                 {d.health && <div className="quiet">{reasonText(d.health)}{d.action && ` · ${t('action.' + d.action)}`}</div>}
-                {actsOf(d).map((act) => <Button key={act} size="small" disabled={act === 'reset' && d.used} onClick={() => setTreat({ device: d, act })}>{t('node.' + act)}</Button>)}
+                {(!node.may || node.may.includes('drain')) && actsOf(d).map((act) => <Button key={act} size="small" disabled={act === 'reset' && d.used} onClick={() => setTreat({ device: d, act })}>{t('node.' + act)}</Button>)}
               </>
             ) },
           ]} />

@@ -12,6 +12,7 @@ import { ForecastCard, Holders, startText } from '../parts/forecast'
 import { Failed, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { Gantt } from '../parts/timeline'
 import { readChanges, WhatIfPanel } from '../parts/whatif'
+import { useRights } from '../rights'
 import type { JobDetail, JobForecast, QueueEntry, Timeline, WhatIf } from '../types'
 import { useJobs } from '../parts/lists'
 
@@ -29,6 +30,7 @@ export function QueuePage() {
   const changes = useMemo(() => readChanges(tried), [tried])
   const setChanges = (next: WhatIf[]) => put('try', next.length ? JSON.stringify(next) : '')
   const [dragged, setDragged] = useState<QueueEntry>()
+  const allowed = useRights()
   const jobs = useJobs()
   const queue = useQuery({
     queryKey: ['queue'],
@@ -60,7 +62,7 @@ export function QueuePage() {
         expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, expandedRowRender: (entry) => <Entry entry={entry} /> }}
         locale={{ emptyText: <p>{t('queue.empty')}</p> }}
         onRow={(entry) => ({
-          draggable: (queue.data?.length ?? 0) > 1,
+          draggable: allowed('ponder') && (queue.data?.length ?? 0) > 1,
           onDragStart: () => setDragged(entry),
           onDragOver: (event) => event.preventDefault(),
           // Nothing is moved yet: the panel below says who would start when.
@@ -80,7 +82,7 @@ export function QueuePage() {
           { title: t('queue.holders'), width: 150, render: (_, e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
         ]}
       />
-      <WhatIfPanel changes={changes} set={setChanges} queue={queue.data ?? []} jobs={jobs.data ?? []} nodes={timeline.data?.rows ?? []} />
+      {allowed('ponder') && <WhatIfPanel changes={changes} set={setChanges} queue={queue.data ?? []} jobs={jobs.data ?? []} nodes={timeline.data?.rows ?? []} />}
       <section className="card" aria-label={t('queue.timeline')}>
         <div className="bar">
           <h2>{t('queue.timeline')}</h2>
@@ -88,8 +90,8 @@ export function QueuePage() {
           {(pools.length > 1 || pool) && <Select allowClear aria-label={t('jobs.pool')} placeholder={t('jobs.pool')} value={pool || undefined} onChange={(value?: string) => setPool(value ?? '')} options={pools.map((value) => ({ value, label: value }))} style={{ width: 140 }} />}
         </div>
         {failing(timeline) && <Failed error={timeline.error} retry={() => void timeline.refetch()} />}
-        {timeline.data && <Gantt timeline={timeline.data} move={(change) => setChanges([change])} />}
-        <p className="quiet">{t('queue.drag')}</p>
+        {timeline.data && <Gantt timeline={timeline.data} move={allowed('ponder') ? (change) => setChanges([change]) : undefined} />}
+        {allowed('ponder') && <p className="quiet">{t('queue.drag')}</p>}
         <Cli text={`nomadlike queue timeline -hours ${hours}${pool && ' -pool ' + pool}`} />
       </section>
     </div>
@@ -104,7 +106,7 @@ function Entry({ entry }: { entry: QueueEntry }) {
   if (!job.data) return null
   return (
     <>
-      <div className="bar"><Deeds job={{ id: entry.job_id, name: entry.job_name, state: 'queued', priority: entry.priority }} /></div>
+      <div className="bar"><Deeds job={{ id: entry.job_id, name: entry.job_name, state: 'queued', priority: entry.priority, may: job.data.may }} /></div>
       <ForecastCard id={entry.job_id} spec={job.data.job} forecast={forecast.data} holders={entry.holders} subjob={entry.subjob} />
     </>
   )

@@ -1,23 +1,27 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { App, Button, Dropdown, Input, InputNumber, Modal, Radio, Select } from 'antd'
+import { Alert, App, Button, Checkbox, Dropdown, Input, InputNumber, Modal, Radio, Select } from 'antd'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { call, get, part } from '../api'
-import { clock, quote } from '../format'
+import { clock, quote, span, spelled } from '../format'
 import { useGuest } from '../guest'
+import { useRights } from '../rights'
 import type { Checkpoint, Formatted, JobDetail, JobState, Priority } from '../types'
+import { deedsFor, type Deed } from './deeds'
 import { variablesOf } from './jobfile'
+import { LimitField, useElapsed } from './limit'
 import { errorText } from './states'
 
-// What one can do to a job. Each shows the command line that does the same.
-export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resume' | 'delete' | 'priority' | 'limit' | 'first' | 'last' | 'clone'
+export { deedsFor, type Deed } from './deeds'
 
+// Doing is a deed with what it is told. Each shows the command line that does the
+// same.
 export interface Doing {
   deed: Deed
   reason?: string
   priority?: Priority
-  limit?: string
+  limit?: string // '0s' is none
   idle?: number // milliseconds that a throttled job stands still in turn; 0 lifts the throttle
   busy?: number
   step?: number // of the checkpoint to resume from; none is the newest
@@ -46,7 +50,7 @@ export function commandLine(name: string, doing: Doing): string {
     case 'priority':
       return `nomadlike job priority ${job} ${doing.priority ?? 'normal'}`
     case 'limit':
-      return `nomadlike job limit ${job} ${doing.limit ? quote(doing.limit) : 'none'}`
+      return `nomadlike job limit ${job} ${doing.limit && doing.limit !== '0s' ? quote(doing.limit) : 'none'}`
     case 'first':
     case 'last':
       return `nomadlike queue move -${doing.deed} ${job}`
@@ -89,21 +93,6 @@ export function perform(id: string, doing: Doing): Promise<unknown> {
   }
 }
 
-export function deedsFor(state: JobState): Deed[] {
-  switch (state) {
-    case 'queued':
-      return ['stop', 'priority', 'limit', 'first', 'last']
-    case 'starting':
-    case 'stopping':
-      return ['stop', 'limit']
-    case 'running':
-      return ['stop', 'pause', 'finish', 'throttle', 'limit']
-    case 'paused':
-      return ['stop', 'continue', 'finish', 'limit']
-  }
-  return ['resume', 'delete']
-}
-
 const beside = 3 // deeds that are buttons of their own; the others are in a menu
 
 export interface Target {
@@ -113,13 +102,15 @@ export interface Target {
   priority: Priority
   checkpoints?: Checkpoint[]
   throttled?: boolean
+  may?: string[] // what the reader may do to it, where that is known
 }
 
 // Deeds are the buttons of a job.
 export function Deeds({ job }: { job: Target }) {
   const { t } = useTranslation()
   const [deed, setDeed] = useState<Deed>()
-  const can = deedsFor(job.state).filter((one) => one !== 'resume' || job.checkpoints?.length)
+  const allowed = useRights()
+  const can = deedsFor(job.state, job.may).filter((one) => one !== 'resume' || (job.checkpoints?.length && allowed('submit')))
   const more = can.length > beside + 1 ? can.slice(beside) : []
   return (
     <>
@@ -146,6 +137,11 @@ export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; job
   const go = useNavigate()
   const [doing, setDoing] = useState<Doing>({ deed, priority: jobs[0]?.priority === 'urgent' ? 'normal' : 'urgent', idle: deed === 'throttle' ? 100 : undefined, busy: busyUsual, ...first })
   const [busy, setBusy] = useState(false)
+  const [sure, setSure] = useState(false)
+  const ran = useElapsed(jobs[0]?.id ?? '', deed === 'limit' && jobs.length > 0)
+  const limit = doing.limit ?? ran.limit
+  const over = deed === 'limit' && ran.over(limit ?? '')
+  const given = deed === 'limit' ? { ...doing, limit } : doing
   const run = async () => {
     if (deed === 'resume') { // what will run is shown there, and may be changed
       close()
@@ -153,7 +149,7 @@ export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; job
       return
     }
     setBusy(true)
-    const results = await Promise.allSettled(jobs.map((job) => perform(job.id, doing)))
+    const results = await Promise.allSettled(jobs.map((job) => perform(job.id, given)))
     const failed = results.flatMap((result, i) => (result.status === 'rejected' ? [`${jobs[i]!.name}: ${errorText(result.reason, t)}`] : []))
     setBusy(false)
     await client.invalidateQueries({ predicate: (query) => ['jobs', 'job', 'queue'].includes(query.queryKey[0] as string) })
@@ -172,7 +168,7 @@ export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; job
       title={t('deed.' + deed) + ' · ' + names}
       okText={t('deed.' + deed)}
       cancelText={t('deed.cancel')}
-      okButtonProps={{ danger: deed === 'stop' || deed === 'delete', loading: busy }}
+      okButtonProps={{ danger: deed === 'stop' || deed === 'delete', loading: busy, disabled: deed === 'limit' && (!ran.ready || !ran.changes(limit ?? '') || (over && !sure)) }}
       onOk={() => void run()}
       onCancel={close}
     >
@@ -206,13 +202,14 @@ export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; job
           />
         </p>
       )}
-      {deed === 'limit' && (
-        <p>
-          <label htmlFor="limit">{t('deed.limit_label')}</label>
-          <Input id="limit" placeholder="36h" value={doing.limit} onChange={(e) => setDoing({ ...doing, limit: e.target.value })} />
-        </p>
+      {deed === 'limit' && ran.ready && (
+        <div className="stack">
+          <p className="quiet">{ran.limit === '0s' ? t('limit.none_now') : t('limit.now', { limit: spelled(ran.limit!) })}{ran.elapsed > 0 && ' ' + t('limit.elapsed', { time: span(ran.elapsed) })}</p>
+          <LimitField value={limit!} set={(value) => setDoing({ ...doing, limit: value })} none />
+          {over && <Alert type="warning" showIcon title={t('limit.over', { time: span(ran.elapsed) })} description={<Checkbox checked={sure} onChange={(e) => setSure(e.target.checked)}>{t('limit.sure')}</Checkbox>} />}
+        </div>
       )}
-      <Cli text={jobs.slice(0, 3).map((job) => commandLine(job.name, doing)).join('\n') + (jobs.length > 3 ? '\n…' : '')} />
+      <Cli text={jobs.slice(0, 3).map((job) => commandLine(job.name, given)).join('\n') + (jobs.length > 3 ? '\n…' : '')} />
     </Modal>
   )
 }

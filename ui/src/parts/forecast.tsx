@@ -7,6 +7,7 @@ import { useNavigate } from 'react-router'
 import { call, part } from '../api'
 import { clock, millis, quote } from '../format'
 import { reasonText } from '../i18n'
+import { useRights } from '../rights'
 import type { Help, Job, JobForecast, JobRef, Kept, Outlook, When } from '../types'
 import { Cli, DeedDialog } from './actions'
 import { JobLink } from './places'
@@ -26,12 +27,14 @@ export function startText(t: TFunction, when: When, now = Date.now()): string {
   return t('forecast.unknown')
 }
 
+// Holders names jobs; of one that the reader may not see it says whose it is not.
 export function Holders({ holders }: { holders?: JobRef[] }) {
+  const { t } = useTranslation()
   if (!holders?.length) return null
   return (
     <>
       {holders.slice(0, 6).map((holder, i) => (
-        <span key={holder.id + i}>{i > 0 && ', '}<JobLink id={holder.id} name={holder.name} />{holder.user && <span className="quiet"> ({holder.user})</span>}</span>
+        <span key={holder.id + i}>{i > 0 && ', '}{holder.id ? <JobLink id={holder.id} name={holder.name} /> : t('queue.hidden')}{holder.user && <span className="quiet"> ({holder.user})</span>}</span>
       ))}
       {holders.length > 6 && ' …'}
     </>
@@ -62,8 +65,10 @@ export function ForecastCard({ id, spec, forecast, holders, subjob }: { id: stri
   const start = (forecast?.starts ?? []).find((s) => s.subjob === subjob) ?? forecast?.starts?.[0]
   const { source, ...rest } = spec
   void source
+  const allowed = useRights()('submit')
   const outlook = useQuery({
     queryKey: ['job', id, 'outlook'],
+    enabled: allowed,
     refetchInterval: 30_000,
     queryFn: ({ signal }) => call<Outlook>('POST', '/v1/jobs/forecast', { job: { ...rest, name: rest.name + '-again', id: undefined, user: undefined, submitted_at: undefined } }, signal),
   })
@@ -79,8 +84,8 @@ export function ForecastCard({ id, spec, forecast, holders, subjob }: { id: stri
       {start && <p className="verdict">{startText(t, start)}</p>}
       {start && <p>{t('forecast.position', { position: start.position, pool: start.pool })}</p>}
       {start?.wait && <p>{t('forecast.because', { reason: reasonText(start.wait) })} <Holders holders={holders} /></p>}
-      <h3>{t('forecast.helps')}</h3>
-      {failing(outlook) ? <Failed error={outlook.error} /> : <Helps helps={outlook.data?.helps} apply={apply} />}
+      {allowed && <h3>{t('forecast.helps')}</h3>}
+      {!allowed ? null : failing(outlook) ? <Failed error={outlook.error} /> : <Helps helps={outlook.data?.helps} apply={apply} />}
       {history.length > 1 && <Moves history={history} />}
       <Cli text={`nomadlike job forecast ${quote(spec.name)}`} />
       {help && <DeedDialog deed={help.kind === 'priority' ? 'priority' : 'limit'} first={{ priority: help.priority, limit: help.time_limit }} jobs={[{ id, name: spec.name, state: 'queued', priority: spec.priority }]} close={() => setHelp(undefined)} />}

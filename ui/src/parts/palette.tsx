@@ -1,33 +1,67 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
+import { get, part } from '../api'
 import { chooseLanguage } from '../i18n'
 import { useLook } from '../look'
-import type { JobSummary, Node } from '../types'
+import { useRights } from '../rights'
+import type { JobList, JobSummary, Node } from '../types'
 import { Button } from './controls'
 
 interface Command {
   key: string
   label: string
   hint?: string
+  id?: string // may be begun in the place of a word
   run: () => void
 }
 
 const shownMax = 12
+const askedMax = 12 // of each kind
+const pause = 150 // milliseconds without a key, before servers are asked
+
+const wordsOf = (text: string) => text.toLowerCase().split(/\s+/).filter(Boolean)
 
 // matching keeps the commands that hold every word of the text, those first
-// that begin with it.
-export function matching<T extends { label: string }>(commands: T[], text: string): T[] {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean)
+// that begin with it. What stands twice is shown once.
+export function matching<T extends { label: string; id?: string; key?: string }>(commands: T[], text: string): T[] {
+  const words = wordsOf(text)
+  const seen = new Set<string>()
   const begins = (command: T) => (words[0] && command.label.toLowerCase().startsWith(words[0]) ? 0 : 1)
   return commands
-    .filter((command) => words.every((word) => command.label.toLowerCase().includes(word)))
+    .filter((command) => words.every((word) => command.label.toLowerCase().includes(word) || command.id?.startsWith(word)))
+    .filter(({ key }) => !key || (!seen.has(key) && seen.add(key)))
     .sort((a, b) => begins(a) - begins(b))
     .slice(0, shownMax)
 }
 
-// Palette opens with Ctrl-K: every page, every job and node that is known, and
+// asks is the word of a text that servers look for, which is the longest one;
+// the others are looked for in what they answer.
+export const asks = (text: string) => wordsOf(text).reduce((longest, word) => (word.length > longest.length ? word : longest), '')
+
+// useFound asks the servers for jobs and nodes, whatever pages have loaded.
+function useFound(open: boolean, text: string): { jobs: JobSummary[]; nodes: Node[]; busy: boolean } {
+  const [word, setWord] = useState('')
+  useEffect(() => {
+    const timer = setTimeout(() => setWord(asks(text)), pause)
+    return () => clearTimeout(timer)
+  }, [text])
+  const found = useQuery({
+    queryKey: ['found', word],
+    enabled: open && word !== '',
+    staleTime: 5000,
+    retry: false,
+    queryFn: async ({ signal }) => {
+      const query = `limit=${askedMax}&text=${part(word)}`
+      const [jobs, nodes] = await Promise.all([get<JobList>('/v1/jobs?' + query, signal), get<{ nodes: Node[] | null }>('/v1/nodes?' + query, signal)])
+      return { jobs: jobs.jobs ?? [], nodes: nodes.nodes ?? [] }
+    },
+  })
+  return { jobs: found.data?.jobs ?? [], nodes: found.data?.nodes ?? [], busy: word !== asks(text) || found.isFetching }
+}
+
+// Palette opens with Ctrl-K: every page, every job and node that there is, and
 // what the header can do.
 export function Palette({ signOut }: { signOut: () => void }) {
   const { t, i18n } = useTranslation()
@@ -37,6 +71,8 @@ export function Palette({ signOut }: { signOut: () => void }) {
   const go = useNavigate()
   const client = useQueryClient()
   const { dark, setMode } = useLook()
+  const may = useRights()
+  const asked = useFound(open, text)
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
@@ -54,12 +90,12 @@ export function Palette({ signOut }: { signOut: () => void }) {
   const commands = useMemo<Command[]>(() => {
     if (!open) return []
     const pages = ['jobs', 'queue', 'cluster', 'pools', 'servers'].map((key) => ({ key, label: t('menu.' + key), hint: t('palette.page'), run: () => void go('/' + key) }))
-    const nodes = (client.getQueryData<Node[]>(['nodes']) ?? []).map((node) => ({ key: 'n' + node.id, label: node.name, hint: t('palette.node'), run: () => void go('/nodes/' + node.id) }))
-    const jobs = (client.getQueryData<JobSummary[]>(['jobs']) ?? []).map((job) => ({ key: 'j' + job.id, label: `${job.name} ${job.project}`, hint: t('state.' + job.state), run: () => void go('/jobs/' + job.id) }))
+    const nodes = [...(client.getQueryData<Node[]>(['nodes']) ?? []), ...asked.nodes].map((node) => ({ key: 'n' + node.id, id: node.id, label: node.name, hint: t('palette.node'), run: () => void go('/nodes/' + node.id) }))
+    const jobs = [...(client.getQueryData<JobSummary[]>(['jobs']) ?? []), ...asked.jobs].map((job) => ({ key: 'j' + job.id, id: job.id, label: `${job.name} ${job.project}`, hint: t('state.' + job.state), run: () => void go('/jobs/' + job.id) }))
     return [
       ...pages,
-      { key: 'new', label: t('jobs.new'), run: () => void go('/jobs/new') },
-      { key: 'vip', label: t('create.vip'), run: () => void go('/jobs/new?vip') },
+      ...(may('submit') ? [{ key: 'new', label: t('jobs.new'), run: () => void go('/jobs/new') }] : []),
+      ...(may('vip') ? [{ key: 'vip', label: t('create.vip'), run: () => void go('/jobs/new?vip') }] : []),
       { key: 'board', label: t('cluster.board'), run: () => void go('/cluster?board') },
       { key: 'lang', label: i18n.language === 'zh' ? 'English' : '中文', hint: t('shell.language'), run: () => void chooseLanguage(i18n.language === 'zh' ? 'en' : 'zh') },
       { key: 'dark', label: dark ? t('palette.light') : t('palette.dark'), run: () => setMode(dark ? 'light' : 'dark') },
@@ -67,7 +103,7 @@ export function Palette({ signOut }: { signOut: () => void }) {
       ...jobs,
       ...nodes,
     ]
-  }, [open, t, i18n.language, dark, client, go, setMode, signOut])
+  }, [open, t, i18n.language, dark, client, go, setMode, signOut, asked.jobs, asked.nodes]) // eslint-disable-line react-hooks/exhaustive-deps
   const found = matching(commands, text)
   const close = () => {
     setOpen(false)
@@ -115,6 +151,7 @@ export function Palette({ signOut }: { signOut: () => void }) {
             </li>
           ))}
         </ul>
+        <p className="quiet" role="status">{asked.busy ? t('palette.looking') : found.length === 0 ? t('palette.none') : ''}</p>
       </dialog>}
     </>
   )

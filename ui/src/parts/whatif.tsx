@@ -6,6 +6,7 @@ import { useTranslation } from 'react-i18next'
 import { call, part } from '../api'
 import { difference, quote } from '../format'
 import type { Effect, JobSummary, Priority, QueueEntry, Shift, TimelineRow, WhatIf } from '../types'
+import { useRights } from '../rights'
 import { Cli, perform } from './actions'
 import { startText } from './forecast'
 import { errorText, Failed, failing } from './states'
@@ -126,6 +127,8 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Wha
     setBusy(false)
     await client.invalidateQueries()
   }
+  const allowed = useRights()
+  const closed = changes.some((one) => !allowed(one.kind === 'drain' || one.kind === 'move' ? one.kind : 'submit') && !allowed('move')) // what an operator does, or the owner of a job
   const line = tryLine(changes, name)
   const made = changes.some((one) => one.kind === 'add') ? '' : doLines(changes, name)
   return (
@@ -158,10 +161,11 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Wha
           )}
           {line && <Cli text={line} />}
           <div className="bar apart">
-            <Button danger loading={busy} disabled={changes.some((one) => one.kind === 'add')} onClick={() => void confirm()}>{t('whatif.confirm')}</Button>
+            <Button danger loading={busy} disabled={closed || changes.some((one) => one.kind === 'add')} title={closed ? t('whatif.closed') : undefined} onClick={() => void confirm()}>{t('whatif.confirm')}</Button>
             <Button onClick={() => set([])}>{t('deed.cancel')}</Button>
           </div>
-          {made && <Cli text={made} />}
+          {closed && <p className="quiet">{t('whatif.closed')}</p>}
+          {made && !closed && <Cli text={made} />}
         </>
       )}
     </section>

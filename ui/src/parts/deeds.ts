@@ -1,0 +1,31 @@
+import type { JobState } from '../types'
+
+// What one can do to a job.
+export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resume' | 'delete' | 'priority' | 'limit' | 'first' | 'last' | 'clone'
+
+// The verb of the policy that each deed needs.
+const verbs: Record<Deed, string> = { stop: 'stop', finish: 'control', pause: 'control', continue: 'control', throttle: 'control', resume: 'clone', delete: 'delete', priority: 'priority', limit: 'time-limit', first: 'move', last: 'move', clone: 'clone' }
+
+// deedsFor are the deeds that make sense in a state and, where it is known,
+// that the reader may do.
+export function deedsFor(state: JobState, may?: string[]): Deed[] {
+  return inState(state).filter((deed) => !may || may.includes(verbs[deed]))
+}
+
+function inState(state: JobState): Deed[] {
+  switch (state) {
+    case 'queued':
+      return ['stop', 'priority', 'limit', 'first', 'last']
+    case 'starting':
+    case 'stopping':
+      return ['stop', 'limit']
+    case 'running':
+      return ['stop', 'pause', 'finish', 'throttle', 'limit']
+    case 'paused':
+      return ['stop', 'continue', 'finish', 'limit']
+  }
+  return ['resume', 'delete']
+}
+
+// fitting are those of several jobs that a deed makes sense for.
+export const fitting = <J extends { state: JobState }>(deed: Deed, jobs: J[]): J[] => jobs.filter((job) => deed === 'clone' || deedsFor(job.state).includes(deed))
