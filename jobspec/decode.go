@@ -32,7 +32,7 @@ func (p *parser) readJob(block *hclsyntax.Block) {
 	text(r, "priority", &job.Priority)
 	r.flag("preemptible", &job.Preemptible)
 	text(r, "access", &job.Access)
-	r.span("time_limit", &job.TimeLimit, 0)
+	r.timeLimit(job)
 	r.span("expected_runtime", &job.ExpectedRuntime, 0)
 	r.whole("nodes", &job.Nodes, 1)
 	r.span("stop_grace", &job.StopGrace, least)
@@ -234,6 +234,23 @@ func (r *reader) data(job *structs.Job) {
 		job.Output = label
 		r.p.places.note("output", r.block.LabelRanges[0])
 	})
+}
+
+// timeLimit reads the limit, or the block of the limit and its warning.
+func (r *reader) timeLimit(job *structs.Job) {
+	said := job.TimeLimit
+	r.span("time_limit", &said, 0)
+	r.single("time_limit", func(inner *reader) {
+		inner.noLabels()
+		if attribute, both := r.block.Body.Attributes["time_limit"]; both {
+			r.p.fail(r.p.root, attribute.NameRange, "jobspec.block_twice", "", "name", "time_limit", "before", r.p.root.src.rangeOf(inner.block.TypeRange).Start.Line)
+		}
+		job.LimitWarning = &structs.LimitWarning{}
+		inner.span("limit", &said, 0)
+		inner.span("warn", &job.LimitWarning.Before, least)
+		text(inner, "signal", &job.LimitWarning.Signal)
+	})
+	job.TimeLimit = said
 }
 
 // recovery reads what happens after faults.

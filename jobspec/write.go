@@ -118,7 +118,9 @@ func (w writer) job(job *structs.Job) {
 	put(w, "priority", job.Priority)
 	w.flag("preemptible", job.Preemptible)
 	put(w, "access", job.Access)
-	w.span("time_limit", job.TimeLimit)
+	if job.LimitWarning == nil {
+		w.span("time_limit", job.TimeLimit)
+	}
 	w.span("expected_runtime", job.ExpectedRuntime)
 	w.whole("nodes", job.Nodes)
 	w.span("stop_grace", job.StopGrace)
@@ -126,6 +128,12 @@ func (w writer) job(job *structs.Job) {
 	w.flag("ssh", job.SSH)
 	w.flag("jupyter", job.Jupyter)
 	w.table("meta", job.Meta)
+	if l := job.LimitWarning; l != nil {
+		inner := w.block("time_limit")
+		inner.span("limit", job.TimeLimit)
+		inner.span("warn", l.Before)
+		put(inner, "signal", l.Signal)
+	}
 	if job.Batch != nil {
 		w.block("batch").batch(job.Batch)
 	}

@@ -146,6 +146,9 @@ func (c *Client) carry(work context.Context, effect alloc.Effect) {
 		c.work.Go(func() { c.recoverTask(work, r, handle) })
 	case alloc.Control:
 		c.steer(work, c.runner(id), e.Control)
+	case alloc.Signal:
+		r := c.runner(id)
+		c.work.Go(func() { c.signalTask(work, r, e.Signal) })
 	case alloc.Stop:
 		r := c.runner(id)
 		over := r.letGo()
@@ -373,6 +376,31 @@ func (c *Client) stopTask(work context.Context, r *runner, signal string, grace 
 		case <-timer.C:
 		}
 		retry = min(2*retry, driverRetryMax)
+	}
+}
+
+// signalTask sends a signal to a command that goes on. A driver that can not be
+// asked for a moment is asked again, until the command ends.
+func (c *Client) signalTask(work context.Context, r *runner, signal string) {
+	d, ok := c.config.Drivers[r.driver]
+	if !ok {
+		return
+	}
+	for retry := driverRetryFirst; ; retry = min(2*retry, driverRetryMax) {
+		err := d.Signal(work, alloc.TaskID(r.id), signal)
+		if err == nil || gone(err) {
+			return
+		}
+		if work.Err() == nil {
+			c.log.Warn("signal task", logkey.AllocID, r.id, logkey.Error, err)
+		}
+		select {
+		case <-work.Done():
+			return
+		case <-r.ended:
+			return
+		case <-time.After(retry):
+		}
 	}
 }
 

@@ -72,6 +72,35 @@ func TestPauseAndContinue(t *testing.T) {
 	})
 }
 
+// TestWarning sends a running command the signal before its time limit, once, also
+// where the driver is away at first.
+func TestWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := newControl(), newWard()
+		dir := tempDir(t)
+		_, stop := c.node(t, dir, "n1", w.driver())
+		settle()
+		a := gang("train", 1, "x", "n1")[0]
+		c.assign(a)
+		settle()
+		warn := func(seq uint64) {
+			c.change(a.Alloc.ID, func(a *structs.Allocation) { a.Warning = &structs.Warning{Seq: seq, Signal: "SIGUSR2"} })
+		}
+		warn(5)
+		settle()
+		stop()
+		_, stop = c.node(t, dir, "n1", w.driver())
+		settle()
+		w.refuseSignals(driver.ErrUnavailable)
+		warn(9)
+		pass(driverRetryMax)
+		w.refuseSignals(nil)
+		pass(2 * driverRetryMax)
+		wantNotes(t, w, "start train-1-0", "signal SIGUSR2 train-1-0", "recover train-1-0", "signal SIGUSR2 train-1-0")
+		stop()
+	})
+}
+
 // TestThrottleOfAnyDriver throttles a task whose driver can only pause.
 func TestThrottleOfAnyDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

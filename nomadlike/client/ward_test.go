@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 type ward struct {
 	mu struct {
 		sync.Mutex
-		tasks   map[driver.TaskID]*fakeTask
-		holdErr error // of a pause
+		tasks     map[driver.TaskID]*fakeTask
+		holdErr   error // of a pause
+		signalErr error
 	}
 	log []string // guarded by mu
 
@@ -49,6 +51,12 @@ func (w *ward) refusePauses(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mu.holdErr = err
+}
+
+func (w *ward) refuseSignals(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.signalErr = err
 }
 
 func (w *ward) notes() []string {
@@ -232,7 +240,9 @@ func (d *fakeDriver) Destroy(_ context.Context, id driver.TaskID) error {
 	return nil
 }
 
-func (d *fakeDriver) Signal(context.Context, driver.TaskID, string) error { return nil }
+func (d *fakeDriver) Signal(_ context.Context, id driver.TaskID, signal string) error {
+	return d.hold(id, "signal "+signal)
+}
 
 func (d *fakeDriver) Pause(_ context.Context, id driver.TaskID) error { return d.hold(id, "pause") }
 func (d *fakeDriver) Continue(_ context.Context, id driver.TaskID) error {
@@ -247,6 +257,9 @@ func (d *fakeDriver) hold(id driver.TaskID, act string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.mu.holdErr; err != nil && act == "pause" {
+		return err
+	}
+	if err := d.mu.signalErr; err != nil && strings.HasPrefix(act, "signal ") {
 		return err
 	}
 	d.note("%s %s", act, t.spec.Hostname)

@@ -221,6 +221,7 @@ func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key s
 	}
 	admitted.PatientStarts = s.config.Protocol() >= wire.ProtocolStarts
 	admitted.OutsideYields = s.config.Protocol() >= wire.ProtocolOutside
+	admitted.SavesAtEnds = s.config.Protocol() >= wire.ProtocolSaves
 	admitted.User, admitted.IdempotencyKey = user, key
 	if refusal := s.roomFor(admitted); refusal != nil {
 		return "", 0, refusal

@@ -23,6 +23,7 @@ type wish struct {
 	quarantined bool
 	stop        structs.StopOrder
 	control     structs.Control
+	warning     structs.Warning
 	hold        structs.Hold
 }
 
@@ -33,6 +34,9 @@ func wishOf(alloc *structs.Allocation) wish {
 	}
 	if alloc.Control != nil {
 		w.control = *alloc.Control
+	}
+	if alloc.Warning != nil {
+		w.warning = *alloc.Warning
 	}
 	if alloc.Hold != nil {
 		w.hold = *alloc.Hold

@@ -108,7 +108,7 @@ func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end endin
 	tx.putAttempt(&changed)
 
 	if row.Terminal < len(attempt.Allocs) {
-		tx.stopRanks(job, &attempt, end.saves || end.outcome == structs.OutcomePreempted)
+		tx.stopRanks(job, &attempt, end.saves || end.outcome == structs.OutcomePreempted || job.SavesAtEnds && end.outcome != structs.OutcomeSucceeded)
 	}
 
 	after := *before
@@ -139,9 +139,10 @@ func (tx *txn) tellBy(job *structs.Job, subjob int, number uint64, end ending) {
 	tx.tell(event, "attempt", decimal(number), "job", end.cause.Params["job"], "user", end.cause.Params["user"])
 }
 
-// stopRanks asks the ranks of an ending attempt to stop. Those that make room
-// for others, or are finished early, are told to save a checkpoint first, if
-// their job keeps any.
+// stopRanks asks the ranks of an ending attempt to stop. At every end but that of
+// work that is done they are told to save a checkpoint first, if their job keeps
+// any; in jobs of older versions only those that make room for others, or are
+// finished early.
 func (tx *txn) stopRanks(job *structs.Job, attempt *structs.Attempt, saves bool) {
 	var order *structs.StopOrder
 	if c := job.Checkpoint; c != nil && saves {
@@ -246,7 +247,7 @@ func (tx *txn) start(job *structs.Job, row *attemptRow) {
 	attempt := *row.Attempt
 	attempt.State, attempt.RunningAt = structs.AttemptRunning, tx.now
 	changed := *row
-	changed.Attempt, changed.Due = &attempt, dueAt(job, attempt.RunningAt)
+	changed.Attempt, changed.Due = &attempt, dueAt(job, &attempt)
 	tx.putAttempt(&changed)
 	if job.Resizes() && job.NodesOf(attempt.RanksLeft()) < job.Nodes {
 		tx.wakeSchedule() // from now on it is known when the gang may grow

@@ -2,6 +2,7 @@ package state
 
 import (
 	"math"
+	"time"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -249,9 +250,17 @@ func applyJobTimeLimit(tx *txn, body *structs.JobTimeLimit) (structs.ApplyResult
 	tx.changeJob(&changed)
 	for _, row := range listRows[*attemptRow](tx, tableAttempts, indexLive, idKey(job.ID)) {
 		if row.Attempt.RunningAt != 0 {
-			after := *row
-			after.Due = dueAt(&changed, row.Attempt.RunningAt)
-			tx.putCounts(&after)
+			after, attempt := *row, *row.Attempt
+			if attempt.WarnedAt != 0 && warnAt(&changed, &attempt) > tx.now {
+				attempt.WarnedAt = 0 // it is warned anew, of the later end
+				after.Attempt = &attempt
+			}
+			after.Due = dueAt(&changed, &attempt)
+			if after.Attempt == row.Attempt {
+				tx.putCounts(&after)
+			} else {
+				tx.putAttempt(&after)
+			}
 		}
 	}
 	tx.wakeSchedule() // reservations count with the ends of what runs
@@ -267,20 +276,37 @@ func applyJobTimeLimit(tx *txn, body *structs.JobTimeLimit) (structs.ApplyResult
 	return structs.ApplyResult{JobID: job.ID}, nil
 }
 
-// dueAt is when an attempt that runs since a time reaches its job's limit, 0
-// for never.
-func dueAt(job *structs.Job, since structs.UnixNano) structs.UnixNano {
+// limitAt is when a running attempt reaches its job's limit, 0 for never.
+func limitAt(job *structs.Job, attempt *structs.Attempt) structs.UnixNano {
 	if job.TimeLimit <= 0 {
 		return 0
 	}
-	if due := since.Add(job.TimeLimit.Std()); due > since {
+	if due := attempt.RunningAt.Add(job.TimeLimit.Std()); due > attempt.RunningAt {
 		return due
 	}
 	return math.MaxInt64
 }
 
+// warnAt is when a running attempt is warned of its job's limit, 0 for never.
+func warnAt(job *structs.Job, attempt *structs.Attempt) structs.UnixNano {
+	limit := limitAt(job, attempt)
+	if limit == 0 || job.LimitWarning == nil {
+		return 0
+	}
+	return max(attempt.RunningAt, limit.Add(-job.LimitWarning.Before.Std()))
+}
+
+// dueAt is when something is to be done about the limit of a running attempt:
+// to warn it, or to end it; 0 for never.
+func dueAt(job *structs.Job, attempt *structs.Attempt) structs.UnixNano {
+	if warn := warnAt(job, attempt); warn != 0 && attempt.WarnedAt == 0 {
+		return warn
+	}
+	return limitAt(job, attempt)
+}
+
 // applyJobLimits expires attempts whose time limit has passed by the
-// proposer's clock. Attempts that ended meanwhile are left alone, and so are
+// proposer's clock, and warns those of which it will pass soon. Attempts that ended meanwhile are left alone, and so are
 // those whose limit was raised meanwhile.
 func applyJobLimits(tx *txn, body *structs.JobLimits) (structs.ApplyResult, *structs.Error) {
 	if len(body.Expired) > LimitsMax {
@@ -292,8 +318,33 @@ func applyJobLimits(tx *txn, body *structs.JobLimits) (structs.ApplyResult, *str
 		if !ok || !known || row.Due == 0 || row.Due > tx.now {
 			continue
 		}
+		if job.LimitWarning != nil && row.Attempt.WarnedAt == 0 {
+			tx.warn(job, row)
+			continue // also where the limit itself has passed: who was not warned goes a moment later
+		}
 		cause := structs.NewReason("reason.time_limit", "limit", job.TimeLimit)
 		tx.endAttempt(job, key.Subjob, key.Number, ending{outcome: structs.OutcomeExpired, cause: cause})
 	}
 	return accepted()
+}
+
+// warn has the ranks of an attempt sent the signal that comes before its end.
+func (tx *txn) warn(job *structs.Job, row *attemptRow) {
+	attempt := *row.Attempt
+	attempt.WarnedAt = tx.now
+	after := *row
+	after.Attempt, after.Due = &attempt, dueAt(job, &attempt)
+	tx.putAttempt(&after)
+	warning := &structs.Warning{Seq: tx.index(), Signal: job.LimitWarning.Signal}
+	for _, alloc := range tx.gang(attempt.JobID, attempt.Subjob, attempt.Number) {
+		if alloc.Status != structs.AllocRunning || alloc.Desired == structs.DesiredStop || job.IsServer(alloc.Rank) {
+			continue
+		}
+		warned := *alloc
+		warned.Warning = warning
+		tx.putAlloc(alloc, &warned)
+	}
+	tx.tell(structs.Event{Topic: topicAttempt, ID: "event.attempt.limit_warned", Project: job.Project, JobID: job.ID,
+		Subjob: attempt.Subjob, Attempt: attempt.Number}, "attempt", decimal(attempt.Number), "signal", warning.Signal,
+		"left", structs.FormatDuration(structs.Duration(max(limitAt(job, &attempt).Sub(tx.now), 0).Round(time.Second))))
 }

@@ -244,7 +244,7 @@ func (c *checker) gang(where string, job *structs.Job, row *attemptRow) {
 		c.fail("I9: %s keeps %d of its %d ranks", where, rank, len(attempt.Allocs))
 	}
 	if attempt.RunningAt != 0 && attempt.State == structs.AttemptRunning {
-		counted.Due = dueAt(job, attempt.RunningAt)
+		counted.Due = dueAt(job, attempt)
 	} else {
 		counted.Due = row.Due // not looked at
 	}

@@ -21,7 +21,7 @@ import (
 //
 //	node NAME [incarnation=N] [cpu=N] [devices=N] [pool=P] [attr=NAME=VALUE] [has=JOB/ATTEMPT/RANK,…]
 //	submit NAME [nodes=N] [count=N] [restarts=N] [delay=D] [mode=M] [servers=N] [range=N] [limit=D] [key=K] [by=U] [project=P]
-//	            [priority=T] [pool=P] [cpu=N] [devices=N] [yields] [vip=NODE:BUSY,…] [min=N] [resize] [grace=D]
+//	            [priority=T] [pool=P] [cpu=N] [devices=N] [yields] [vip=NODE:BUSY,…] [min=N] [resize] [grace=D] [saves] [warn=D]
 //	plan NAME[/SUBJOB] NODE… [kill=NAME,…] [claim=yes]
 //	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
 //	lease NODE [register=N]      the lease of a lost node is over
@@ -275,6 +275,10 @@ func (p *play) submit(plain []string, named map[string]string) {
 	job := testJob(name, p.number(named["nodes"], 1))
 	job.Preemptible = slices.Contains(plain, "yields")
 	job.PatientStarts = slices.Contains(plain, "patient")
+	job.SavesAtEnds = slices.Contains(plain, "saves")
+	if named["warn"] != "" {
+		job.LimitWarning = &structs.LimitWarning{Before: p.span(named["warn"]), Signal: "SIGUSR2"}
+	}
 	if slices.Contains(plain, "strict") {
 		job.Fencing = structs.FencingStrict
 	}
@@ -542,6 +546,9 @@ func (p *play) show(name string) {
 		fmt.Fprintf(&p.out, "  = %s on %s: %s, wants %s", alloc.Name, alloc.NodeName, alloc.Status, alloc.Desired)
 		if alloc.Stop != nil {
 			fmt.Fprintf(&p.out, " with %s within %s", alloc.Stop.Signal, alloc.Stop.Grace)
+		}
+		if alloc.Warning != nil {
+			fmt.Fprintf(&p.out, ", warned by %s", alloc.Warning.Signal)
 		}
 		if alloc.Resume != nil {
 			fmt.Fprintf(&p.out, ", from %s", alloc.Resume.Path)

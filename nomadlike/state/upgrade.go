@@ -36,7 +36,7 @@ func upgradeFrom1(tx *memdb.Txn) {
 		subjob, ok := first[*subjobRow](tx, tableSubjobs, indexID, subjobKey(attempt.JobID, 0))
 		if ok && attempt.RunningAt != 0 {
 			after := *row
-			after.Due = dueAt(subjob.job.Job, attempt.RunningAt)
+			after.Due = dueAt(subjob.job.Job, attempt)
 			mustInsert(tx, tableAttempts, &after)
 		}
 	}

@@ -95,6 +95,7 @@ type Allocation struct {
 	Stop          *StopOrder   `json:"stop,omitempty"` // how to stop it; nil: as its job says
 	Released      bool         `json:"released"`       // the barrier of its attempt is open
 	Control       *Control     `json:"control,omitempty"`
+	Warning       *Warning     `json:"warning,omitempty" since:"16"` // of its time limit
 
 	Status      AllocStatus `json:"status"`
 	Step        string      `json:"step,omitempty"`     // precheck | image | data | files | hooks | barrier while preparing
@@ -145,6 +146,13 @@ type Hold struct {
 	Until UnixNano `json:"until"`           // Since plus For, for people
 	Over  bool     `json:"over,omitempty"`  // somebody has ended it: the node cleans up
 	Freed bool     `json:"freed,omitempty"` // somebody has released its devices: the node lets go of them
+}
+
+// Warning has a running command sent one signal; a warning with another Seq is
+// another one.
+type Warning struct {
+	Seq    uint64 `json:"seq"`
+	Signal string `json:"signal"`
 }
 
 // AllocReport is what a client says of one of its allocations. A report with

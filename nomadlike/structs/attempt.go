@@ -85,6 +85,7 @@ type Attempt struct {
 	PlacedAt    UnixNano     `json:"placed_at"`
 	ReleasedAt  UnixNano     `json:"released_at,omitempty"`
 	RunningAt   UnixNano     `json:"running_at,omitempty"`
+	WarnedAt    UnixNano     `json:"warned_at,omitempty" since:"16"` // its ranks were told that its time limit comes
 	EndingAt    UnixNano     `json:"ending_at,omitempty"`
 	EndedAt     UnixNano     `json:"ended_at,omitempty"`
 	// CheckpointAt is when it last registered a checkpoint: work since then is

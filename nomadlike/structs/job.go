@@ -50,6 +50,7 @@ type Job struct {
 	Preemptible     bool              `json:"preemptible,omitempty"`
 	Access          string            `json:"access,omitempty"` // read-write | read-only | none
 	TimeLimit       Duration          `json:"time_limit,omitempty"`
+	LimitWarning    *LimitWarning     `json:"limit_warning,omitempty" since:"16"`
 	ExpectedRuntime Duration          `json:"expected_runtime,omitempty"`
 	Nodes           int               `json:"nodes"`
 	Batch           *Batch            `json:"batch,omitempty"`
@@ -95,6 +96,9 @@ type Job struct {
 	// OutsideYields: in a project without quotas the job, if it is preemptible,
 	// yields to the owners of a guarantee. Set like PatientStarts.
 	OutsideYields bool `json:"outside_yields,omitempty" since:"16"`
+	// SavesAtEnds: its checkpoint signal and grace come at every end that leaves
+	// time for them, not only where it makes room. Set like PatientStarts.
+	SavesAtEnds bool `json:"saves_at_ends,omitempty" since:"16"`
 }
 
 // Batch makes a job several independent sub-jobs under one name.
@@ -306,6 +310,13 @@ type Mount struct {
 type Restart struct {
 	MaxRestarts int      `json:"max_restarts"`
 	Delay       Duration `json:"delay,omitempty"`
+}
+
+// LimitWarning has every rank sent a signal some time before the time limit ends
+// the job.
+type LimitWarning struct {
+	Before Duration `json:"before"`
+	Signal string   `json:"signal,omitempty"`
 }
 
 // Checkpoint is checkpoint resume 断点续训.

@@ -26,6 +26,7 @@ func (j *Job) Copy() *Job {
 	c.Volumes = slices.Clone(j.Volumes)
 	c.Mounts = slices.Clone(j.Mounts)
 	c.Restart = clonePointer(j.Restart)
+	c.LimitWarning = clonePointer(j.LimitWarning)
 	c.Checkpoint = j.Checkpoint.Copy()
 	c.Resume = clonePointer(j.Resume)
 	c.Supports = j.Supports.Copy()

@@ -40,6 +40,8 @@ func fullJob() *Job {
 		ID: "id", User: "li", SubmittedAt: 1, IdempotencyKey: "key", Source: "job {}",
 		PatientStarts: true,
 		OutsideYields: true,
+		SavesAtEnds:   true,
+		LimitWarning:  &LimitWarning{Before: Duration(time.Minute), Signal: "SIGUSR2"},
 		Resume:        &SavedCheckpoint{Path: "/ck/1", Step: 1, JobID: "old", Attempt: 2, Rank: 3, SavedAt: 4},
 	}
 }

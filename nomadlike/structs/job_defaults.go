@@ -102,6 +102,13 @@ func (j *Job) SetDefaults() []Default {
 			fill(&d, "checkpoint.performance.times", &c.Performance.Times, PerformanceTimesDefault)
 		}
 	}
+	if w := j.LimitWarning; w != nil {
+		signal := DefaultCheckpointSignal
+		if j.Checkpoint != nil {
+			signal = j.Checkpoint.Signal
+		}
+		fill(&d, "time_limit.signal", &w.Signal, signal)
+	}
 	if j.Debug != nil {
 		fill(&d, "debug.hold", &j.Debug.Hold, DefaultHold)
 	}

@@ -202,7 +202,19 @@ func belowPath(p string) bool {
 }
 
 // recovery checks what happens after faults.
+// saveSignals are those that a program may be told with to save its work.
+func saveSignals() []string {
+	return []string{"SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2"}
+}
+
 func (v *validator) recovery(j *Job) {
+	if w := j.LimitWarning; w != nil {
+		v.span("time_limit.warn", w.Before, Duration(time.Second), SpanMax)
+		v.choice("time_limit.signal", w.Signal, false, saveSignals()...)
+		if j.TimeLimit > 0 && w.Before >= j.TimeLimit {
+			v.add("time_limit.warn", "job.limit_warning", "", "warn", FormatDuration(w.Before), "limit", FormatDuration(j.TimeLimit))
+		}
+	}
 	if r := j.Restart; r != nil {
 		v.integer("restart.max_restarts", r.MaxRestarts, 0, RestartsMax)
 		v.span("restart.delay", r.Delay, 0, GraceMax)
@@ -215,7 +227,7 @@ func (v *validator) recovery(j *Job) {
 		return
 	}
 	v.integer("checkpoint.max_resumes", c.MaxResumes, 0, RestartsMax)
-	v.choice("checkpoint.signal", c.Signal, false, "SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2")
+	v.choice("checkpoint.signal", c.Signal, false, saveSignals()...)
 	v.span("checkpoint.grace", c.Grace, 0, GraceMax)
 	v.watched(c)
 	if c.Elastic != nil {

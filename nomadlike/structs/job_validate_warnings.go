@@ -14,6 +14,9 @@ func (j *Job) Warnings() []Problem {
 	if j.TimeLimit > 0 && j.ExpectedRuntime > j.TimeLimit {
 		v.add("expected_runtime", "job.warn.runtime", "", "expected", FormatDuration(j.ExpectedRuntime), "limit", FormatDuration(j.TimeLimit))
 	}
+	if j.LimitWarning != nil && j.TimeLimit == 0 {
+		v.add("time_limit.warn", "job.warn.limit_warning", "")
+	}
 	for _, name := range slices.Sorted(maps.Keys(j.Task.Env)) {
 		if id := envWarning(name, j.Task.Env[name]); id != "" {
 			v.add(KeyedPath("task.env", name), id, "", "name", name, "value", j.Task.Env[name])

@@ -11,10 +11,16 @@ job "checkpoint" {
     memory = "128MiB"
   }
 
+  time_limit {
+    limit  = "1h"
+    warn   = "5m"      # so long before it: save and go on
+    signal = "SIGUSR2"
+  }
+
   checkpoint {
     max_resumes = 5
     precheck    = true
-    signal      = "SIGUSR1" # before the node is taken away: save and leave
+    signal      = "SIGUSR1" # before every end: save and leave
     grace       = "1m"
   }
 

@@ -58,6 +58,12 @@ type Control struct {
 	Control structs.Control
 }
 
+// Signal sends a signal to the running command, which goes on.
+type Signal struct {
+	of
+	Signal string
+}
+
 // Report tells the servers.
 type Report struct {
 	of

@@ -16,6 +16,7 @@ type Assigned struct {
 	Reason   *structs.Reason    // why Desired is stop
 	Stop     *structs.StopOrder // how to stop it; nil: as its job says
 	Control  *structs.Control   // what people want of it while it runs; nil: nothing
+	Warning  *structs.Warning   // the signal that it is to get; nil: none
 	Released bool
 	Status   structs.AllocStatus // what the server believes
 	Blocked  bool                // an older attempt still has processes on this node

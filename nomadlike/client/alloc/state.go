@@ -69,6 +69,10 @@ type State struct {
 	// Control is what people want of the command while it runs, nil before
 	// the servers said anything of it.
 	Control *structs.Control `json:"control,omitempty"`
+	// Warning is the signal that the command is to get beside its end, and Warned
+	// the Seq of the newest one given: it comes once, also when the agent restarts.
+	Warning *structs.Warning `json:"warning,omitempty"`
+	Warned  uint64           `json:"warned,omitempty"`
 
 	// Report is the last word to the servers, nil before the first; Acked
 	// tells that they have it.

@@ -108,7 +108,7 @@ func (m *machine) assigned(e Assigned) {
 		return
 	}
 	m.Released = m.Released || e.Released
-	m.Control = e.Control
+	m.Control, m.Warning = e.Control, e.Warning
 	switch {
 	case e.Status == structs.AllocLost:
 		m.stop(ForceKill, structs.NewReason("client.alloc_lost"), false)
@@ -125,7 +125,21 @@ func (m *machine) assigned(e Assigned) {
 		m.start()
 	case m.Phase == PhaseRunning:
 		m.sendControl()
+		m.sendWarning()
 	}
+}
+
+// sendWarning gives a signal that does not end the command, once. One that this
+// node does not know is not sent.
+func (m *machine) sendWarning() {
+	if m.Warning == nil || m.Warning.Seq == m.Warned || m.Force != ForceNone || m.recovering {
+		return
+	}
+	m.Warned = m.Warning.Seq
+	if _, err := driver.ParseSignal(m.Warning.Signal); err != nil {
+		return
+	}
+	m.give(Persist{m.of()}, Signal{m.of(), m.Warning.Signal})
 }
 
 // sendControl gives what people want of a running command, once for each
@@ -196,6 +210,7 @@ func (m *machine) started(e Started) {
 	}
 	m.sendStop()
 	m.sendControl()
+	m.sendWarning()
 }
 
 // absent is a recovery that found no trace. When the agent died between the

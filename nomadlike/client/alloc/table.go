@@ -232,6 +232,7 @@ func (t *Table) assign(a *structs.Assignment, now structs.UnixNano) []Effect {
 		Reason:   a.Alloc.DesiredReason,
 		Stop:     a.Alloc.Stop,
 		Control:  a.Alloc.Control,
+		Warning:  a.Alloc.Warning,
 		Released: a.Alloc.Released,
 		Status:   a.Alloc.Status,
 		Blocked:  t.blocked(e.State),

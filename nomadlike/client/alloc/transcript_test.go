@@ -17,7 +17,7 @@ import (
 // TestTranscripts plays testdata/*.in against a table and compares what
 // happens with the .txt beside it. One line is one thing that happens:
 //
-//	assign [full] ALLOC... [gone ALLOC...]  ALLOC is job/attempt/rank[+released][+stop][+lost][+strict][+save]
+//	assign [full] ALLOC... [gone ALLOC...]  ALLOC is job/attempt/rank[+released][+stop][+lost][+strict][+save][+warned=SEQ]
 //	                                        save: stop it with SIGUSR1 and five minutes
 //	                                        paused=SEQ, running=SEQ, throttled=SEQ: what people want of it
 //	obeyed ALLOC SEQ [failed]
@@ -197,6 +197,10 @@ func (p *player) assignment(word string) structs.Assignment {
 			if err != nil {
 				p.t.Fatal(err)
 			}
+			if word == "warned" {
+				a.Warning = &structs.Warning{Seq: seq, Signal: "SIGUSR2"}
+				continue
+			}
 			a.Control = &structs.Control{Seq: seq, Paused: word == "paused"}
 			if word == "throttled" {
 				a.Control.Busy, a.Control.Idle = structs.Duration(time.Second), structs.Duration(2*time.Second)
@@ -239,6 +243,8 @@ func (p *player) show(effects []Effect) {
 			p.line("recover %s handle=%v", name, e.Handle != nil)
 		case Stop:
 			p.line("stop %s %s %s", name, e.Signal, e.Grace)
+		case Signal:
+			p.line("signal %s %s", name, e.Signal)
 		case Control:
 			p.line("control %s %d paused=%v busy=%s idle=%s", name, e.Control.Seq, e.Control.Paused, e.Control.Busy, e.Control.Idle)
 		case Report:
