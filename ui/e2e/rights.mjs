@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startAgent } from './agent.mjs'
+import { startAgent, visit } from './agent.mjs'
 import { cards, signedIn } from './views.mjs'
 
 const words = {
@@ -117,6 +117,7 @@ async function limit(browser, agent, token, lang, name, inspect) {
   await field.fill('1s')
   await dialog.locator('.ant-alert', { hasText: w.over }).waitFor()
   assert.ok(await ok.isDisabled(), 'what would end the job is confirmed first')
+  await page.locator('.ant-dropdown:visible').waitFor({ state: 'hidden' })
   await inspect(page, `rights-${lang}-limit`)
   await dialog.getByRole('checkbox', { name: w.sure }).check()
   assert.ok(!(await ok.isDisabled()))
@@ -162,6 +163,25 @@ async function model(browser, agent, token, lang, inspect) {
   await context.close()
 }
 
+// phones looks at the widest pages on a phone: nothing of them is wider than it.
+async function phones(browser, agent, token, lang, name, inspect) {
+  const { context, page } = await signedIn(browser, agent, token, lang, '/jobs/' + name)
+  await page.getByRole('heading', { name, exact: true }).waitFor()
+  await page.setViewportSize({ width: 390, height: 844 })
+  const [node] = JSON.parse(await agent.cli('node', 'status', '-json'))
+  const tooWide = []
+  for (const [place, path, ready] of [['create', '/jobs/new', '.verdict'], ['vip', '/jobs/new?vip', '.ant-table-row'], ['queue', '/queue', '.ant-table-row'], ['node', '/nodes/' + node.id, '.ant-table-row'], ['job', '/jobs/' + name, '.history li'], ['jobs', '/jobs', '.rows a'], ['cluster', '/cluster', '.wall canvas']]) {
+    await visit(page, agent.address + path)
+    await page.locator(ready).first().waitFor()
+    if (place === 'create') await page.locator('summary', { hasText: words[lang].form }).click()
+    const wide = await page.evaluate(() => [document.documentElement.scrollWidth, ...[...document.querySelectorAll('main button, main input, main select, main .ant-select, main summary, main h1, main .tag')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('.ant-table, .ant-tabs-nav, .wall, .rows, .editor, .grid, table')).map((one) => one.outerHTML.slice(0, 120))])
+    await inspect(page, `rights-${lang}-phone-${place}`)
+    if (wide.length > 1 || wide[0] !== 390) tooWide.push(place, ...wide)
+  }
+  assert.deepEqual(tooWide, [], 'pages are wider than a phone')
+  await context.close()
+}
+
 export async function rights(browser, binary, inspect) {
   const agent = await startAgent(binary, cards)
   try {
@@ -176,6 +196,7 @@ export async function rights(browser, binary, inspect) {
       await limit(browser, agent, admin, lang, name, inspect)
       await together(browser, agent, admin, lang, pair, inspect)
       await model(browser, agent, admin, lang, inspect)
+      await phones(browser, agent, admin, lang, name, inspect)
       for (const one of [waits, 'holds-' + lang, name, ...pair]) await agent.cli('job', 'stop', one)
     }
   } finally {

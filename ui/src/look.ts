@@ -7,12 +7,17 @@ export const Look = createContext<{ mode: Mode; dark: boolean; setMode: (mode: M
 
 export const useLook = () => useContext(Look)
 
+// What jobs and people are told by: neither red and orange, which are faults and
+// what needs attention, nor bright green, which is what went well.
+const hues = [58, 168, 188, 212, 236, 262, 288, 314]
+
 // colorOf gives one of a few well-told colours to a name, always the same one.
 export function colorOf(name: string, dark: boolean): string {
   let hash = 2166136261
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619)
-  const hue = (((hash >>> 0) % 24) * 15 + 7) % 360
-  return `hsl(${hue} ${dark ? '45% 42%' : '55% 62%'})`
+  const one = hues[(hash >>> 0) % hues.length]!
+  const deep = ((hash >>> 16) & 1) === 1
+  return `hsl(${one} ${dark ? (deep ? '45% 33%' : '42% 45%') : deep ? '48% 52%' : '58% 70%'})`
 }
 
 // useWidth is the width of an element, followed as it changes, and the ref

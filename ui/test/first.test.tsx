@@ -31,7 +31,7 @@ const jobs = [
   job(0, { state: 'queued', wait: { id: 'wait.cards', params: { count: '8' } }, specs: ['H800'], output: 'bob/exp-1' }),
   job(1, { state: 'failed', reason: { id: 'reason.exit', params: { code: '3' } }, code: ['yolo'] }),
   job(2, { name: 'a-batch', subjobs: 2, type: 'batch' }),
-  job(3, { name: '<img src=x onerror=alert(1)>', state: 'succeeded' }),
+  job(3, { vip: true, name: '<img src=x onerror=alert(1)>', state: 'succeeded' }),
 ]
 
 function stubAgent() {
@@ -69,6 +69,7 @@ test('the newest jobs are there first, then all of them', async () => {
   expect(within(table).getByText('needs 8 cards')).toBeTruthy()
   expect(within(table).getByRole('link', { name: '<img src=x onerror=alert(1)>' })).toBeTruthy() // text, not markup
   expect(table.querySelector('img')).toBeNull()
+  expect(within(table).getAllByText('VIP')).toHaveLength(1)
 })
 
 test('every filter and the order stand in the address', async () => {

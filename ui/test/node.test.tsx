@@ -5,6 +5,7 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter, Route, Routes } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { dateTime } from '../src/format'
 import { setCatalogue } from '../src/i18n'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
@@ -47,6 +48,9 @@ const past: NodePast = { id: 'n1', name: 'gpu-01', step: '1m0s', at,
     { id: 'GPU-0', index: 0, series: [{ gauge: 'utilization_ratio', values: [0.5, null, 1] }, { gauge: 'healthy', values: [1, 1, 1] }] },
     { id: 'GPU-1', index: 1, series: [{ gauge: 'temperature_celsius', values: [40, 50, 60] }, { gauge: 'healthy', values: [1, 0, 1] }] },
   ] }
+const halfHours = ['2026-11-21T15:00:00Z', '2026-11-21T15:30:00Z', '2026-11-21T16:00:00Z']
+// The same half hour, minute by minute: one of them was bad.
+const minutes: NodePast = { ...past, at: Array.from({ length: 90 }, (_, i) => new Date(Date.parse(halfHours[0]!) + i * 60_000).toISOString()), devices: [{ id: 'GPU-1', index: 1, series: [{ gauge: 'healthy', values: Array.from({ length: 90 }, (_, i) => (i === 37 ? 0 : 1)) }] }] }
 const events: Event[] = [
   { index: 1, seq: 0, id: 'event.node.unfit', time: '2026-11-21T11:00:00Z', params: { fault: 'processes' } },
   { index: 2, seq: 0, id: 'event.node.fault_over', time: '2026-11-21T12:00:00Z', params: { fault: 'processes' } },
@@ -59,7 +63,7 @@ function open() {
   vi.stubGlobal('fetch', vi.fn(async (path: string, init?: RequestInit) => {
     asked.push([init?.method ?? 'GET', path, init?.body && JSON.parse(String(init.body))])
     if (init?.method === 'POST') return Response.json({ device: 'GPU-0', index: 7 })
-    if (path.includes('/figures')) return Response.json(past)
+    if (path.includes('/figures')) return Response.json(path.includes('device=GPU-1') ? minutes : path.includes('since=6h') ? { ...past, step: '30m0s', at: halfHours } : past)
     if (path.includes('/events')) return Response.json({ events: path.includes('device=') ? [] : events })
     if (path.endsWith('/devices')) return Response.json({ ...node, cpu: 8, measured: true, devices: [card(0), card(1, { healthy: false, health: sick, action: 'cordon', attrs: { fault: 'quarantine' } }), card(2, { healthy: false, action: 'reset', attrs: { fault: 'xid-95' } })] })
     return Response.json(node)
@@ -94,7 +98,11 @@ test('what cards measured is drawn by measure and span, with the command line', 
   expect(within(region).getByTestId('curves').textContent).toBe('Temperature|3|Card 1: 40 50 60| °C')
   await userEvent.click(within(region).getByText('Cores'))
   expect(within(region).getByTestId('curves').textContent).toBe('Cores|3|gpu-01: 1 2 |')
-  expect(region.querySelector('.health')!.getAttribute('aria-label')).toMatch(/^Not well between .* and /)
+  // One bad minute is red, not the half hour that it stands in.
+  const spell = `not well ${dateTime(minutes.at![37])} – ${dateTime(minutes.at![38])}`
+  await vi.waitFor(() => expect(region.querySelector('.health')!.getAttribute('aria-label')).toBe(spell), patience)
+  expect([...region.querySelectorAll<HTMLElement>('.health i')].map((one) => [one.className, one.style.flexGrow])).toEqual([['well', '37'], ['sick', '1'], ['well', '52']])
+  expect(asked.some(([, path]) => path === '/v1/nodes/n1/figures?since=6h&points=360&device=GPU-1')).toBe(true)
   await userEvent.click(within(region).getByText('24 h'))
   expect(await within(region).findByText('nomadlike node figures -since 24h gpu-01')).toBeTruthy()
   await vi.waitFor(() => expect(asked.some(([, path]) => path.startsWith('/v1/nodes/n1/figures?since=24h'))).toBe(true), patience)

@@ -108,6 +108,7 @@ test('forecasts say now, about when, or never', () => {
   const when = (verdict: 'now' | 'later' | 'never' | 'unknown', beyond = '') => startText(t, { verdict, beyond, point: '2026-11-21T15:10:00', p50: '2026-11-21T15:10:00', p90: '2026-11-21T16:00:00' }, new Date('2026-11-21T15:00:00').getTime())
   expect(when('now')).toBe('Starts now')
   expect(when('later')).toBe('About 15:10 (16:00 at 90 %)')
+  expect(startText(t, { verdict: 'later', point: '2026-11-21T15:10:00', p50: '2026-11-21T15:10:00', p90: '2026-11-21T15:10:20' }, new Date('2026-11-21T15:00:00').getTime())).toBe('About 15:10')
   expect(when('later', 'p50')).toBe('Later than 15:10')
   expect(when('never')).toBe('Never in this cluster')
   expect(when('unknown')).toBe('Not known when')

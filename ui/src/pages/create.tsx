@@ -140,11 +140,23 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
   }
   const allowed = useRights()
   const job = read.isError ? undefined : read.data?.job
+  const resources = (
+    <Tabs
+      destroyOnHidden
+      defaultActiveKey={vip && allowed('vip') ? 'machines' : 'available'}
+      items={[
+        { key: 'available', label: t('create.available'), children: <AvailableTable hcl={later} body={asked} valid={valid} /> },
+        ...(allowed('vip') ? [{ key: 'machines', label: t('create.machines'), children: <Machines job={job} change={change} victims={outlook.data?.victims ?? []} /> }] : []),
+        { key: 'plan', label: t('create.plan'), children: <Plan body={asked} valid={valid} /> },
+      ]}
+    />
+  )
   return (
     <div className="page">
       <h1>{vip ? t('create.vip') : t('create.title')}</h1>
       {before && before.text !== first && <Alert type="info" showIcon title={t('create.draft', { time: clock(new Date(before.at).toISOString()) })} action={<Button size="small" onClick={() => { setText(first); setBefore(undefined) }}>{t('create.draft_drop')}</Button>} />}
       {resume && <Alert type="info" showIcon title={t('create.resume', { job: job?.name ?? resume.job.slice(0, 8), step: resume.step ?? t('job.newest') })} description={<Checkbox checked={sure} onChange={(e) => setSure(e.target.checked)}>{t('create.resume_sure')}</Checkbox>} />}
+      {vip && resources}
       <div className="split">
         <section aria-label={t('create.file')} className="stack">
           <Form job={job} defaults={read.data?.defaults ?? []} change={change} open={vip} />
@@ -165,15 +177,7 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
           <CommandLine text={text} names={names} given={given} set={setGiven} resume={resume} name={job?.name ?? ''} />
         </section>
       </div>
-      <Tabs
-        destroyOnHidden
-        defaultActiveKey={vip ? 'machines' : 'available'}
-        items={[
-          { key: 'available', label: t('create.available'), children: <AvailableTable hcl={later} body={asked} valid={valid} /> },
-          ...(allowed('vip') ? [{ key: 'machines', label: t('create.machines'), children: <Machines job={job} change={change} victims={outlook.data?.victims ?? []} /> }] : []),
-          { key: 'plan', label: t('create.plan'), children: <Plan body={asked} valid={valid} /> },
-        ]}
-      />
+      {!vip && resources}
     </div>
   )
 }
@@ -227,7 +231,7 @@ function Form({ job, defaults, change, open }: { job?: Job; defaults: { path: st
         <LimitPresets off={off} value={job?.time_limit && !left('time_limit') && lengthOf(job.time_limit) ? shortLimit(lengthOf(job.time_limit)) : ''} set={(value) => change([{ at: 'time_limit', value }])} />
         <Checkbox disabled={off} checked={job?.preemptible ?? false} onChange={(e) => change([{ at: 'preemptible', value: e.target.checked || null }])}>{t('jobs.preemptible')}</Checkbox>
       </div>
-      <table className="plain">
+      <div className="wall" tabIndex={0} role="region" aria-label={t('create.specs')}><table className="plain">
         <caption className="hidden">{t('create.specs')}</caption>
         <thead><tr><th scope="col">{t('job.spec')}</th><th scope="col">{t('cluster.cpu')}</th><th scope="col">{t('cluster.memory')}</th><th scope="col">{t('create.kind')}</th><th scope="col">{t('create.cards')}</th><th scope="col">{t('node.model')}</th><th scope="col"><span className="hidden">{t('deed.delete')}</span></th></tr></thead>
         <tbody>
@@ -248,7 +252,7 @@ function Form({ job, defaults, change, open }: { job?: Job; defaults: { path: st
             )
           })}
         </tbody>
-      </table>
+      </table></div>
       <p><Button size="small" disabled={off || specs.length === 0} onClick={() => change([{ at: `resources[${specs.length}]#`, value: `spec-${specs.length + 1}` }, { at: `resources[${specs.length}].cpu`, value: specs.at(-1)?.cpu ?? 1 }, { at: `resources[${specs.length}].memory`, value: sizeText(specs.at(-1)?.memory ?? 0) }])}>{t('create.add_spec')}</Button></p>
       <div className="bar">
         <Field label={t('create.image')} off={off} width={200} value={job?.task.image ?? ''} set={(value) => change([{ at: 'task.image', value: value || null }, { at: 'task.driver', value: value ? 'docker' : 'exec' }])} />

@@ -44,20 +44,6 @@ export function NodePage() {
         {n.used.overcommitted && ' ' + t('node.overcommitted')}
       </p>
       <NodeFaults node={n} events={events.data ?? []} />
-      <div className="cards">
-        <section className="card" aria-label={t('node.facts')}>
-          <h2>{t('node.facts')}</h2>
-          <dl className="facts">
-            {([['id', <code key="i">{n.id}</code>], ['addr', n.addr], ['pool', n.pool], ['version', n.version], ['cpu', `${number(n.used.cpu)} / ${number(n.capacity.cpu)}`], ['memory', `${size(n.used.memory)} / ${size(n.capacity.memory)}`], ['drivers', n.drivers?.join(', ')], ['topology', n.topology?.join(' / ')], ['rdma', n.rdma ? t('node.yes') : undefined], ['root', n.root ? t('node.root_yes') : undefined], ['registered', dateTime(n.registered_at, true)]] as [string, React.ReactNode][])
-              .filter(([, value]) => value)
-              .map(([key, value]) => [<dt key={key}>{t('node.' + key)}</dt>, <dd key={key + '='}>{value}</dd>])}
-          </dl>
-        </section>
-        <section className="card" aria-label={t('node.attributes')}>
-          <h2>{t('node.attributes')}</h2>
-          <dl className="facts">{Object.entries(n.attributes ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => [<dt key={key}>{key}</dt>, <dd key={key + '='}>{value}</dd>])}</dl>
-        </section>
-      </div>
       <DeviceTable node={n} />
       <Past node={n} />
       <section className="card" aria-label={t('node.work')}>
@@ -74,6 +60,20 @@ export function NodePage() {
         ]} />
       </section>
       <section className="card" aria-label={t('node.history')}><h2>{t('node.history')}</h2><History events={events.data ?? []} error={events.error} /><Cli text={`nomadlike node history ${quote(n.name)}`} /></section>
+      <div className="cards">
+        <section className="card" aria-label={t('node.facts')}>
+          <h2>{t('node.facts')}</h2>
+          <dl className="facts">
+            {([['id', <code key="i">{n.id}</code>], ['addr', n.addr], ['pool', n.pool], ['version', n.version], ['cpu', `${number(n.used.cpu)} / ${number(n.capacity.cpu)}`], ['memory', `${size(n.used.memory)} / ${size(n.capacity.memory)}`], ['drivers', n.drivers?.join(', ')], ['topology', n.topology?.join(' / ')], ['rdma', n.rdma ? t('node.yes') : undefined], ['root', n.root ? t('node.root_yes') : undefined], ['registered', dateTime(n.registered_at, true)]] as [string, React.ReactNode][])
+              .filter(([, value]) => value)
+              .map(([key, value]) => [<dt key={key}>{t('node.' + key)}</dt>, <dd key={key + '='}>{value}</dd>])}
+          </dl>
+        </section>
+        <section className="card" aria-label={t('node.attributes')}>
+          <details><summary><h2 className="inline">{t('node.attributes')}</h2></summary>
+          <dl className="facts">{Object.entries(n.attributes ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => [<dt key={key}>{key}</dt>, <dd key={key + '='}>{value}</dd>])}</dl></details>
+        </section>
+      </div>
       {deed && <NodeDialog deed={deed} node={n} close={() => setDeed(undefined)} />}
     </div>
   )

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { Select, Table } from 'antd'
+import { Grid, Select, Table } from 'antd'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link } from 'react-router'
@@ -31,6 +31,7 @@ export function QueuePage() {
   const setChanges = (next: WhatIf[]) => put('try', next.length ? JSON.stringify(next) : '')
   const [dragged, setDragged] = useState<QueueEntry>()
   const allowed = useRights()
+  const wide = Grid.useBreakpoint().md !== false
   const jobs = useJobs()
   const queue = useQuery({
     queryKey: ['queue'],
@@ -58,7 +59,7 @@ export function QueuePage() {
         loading={queue.isPending}
         dataSource={queue.data ?? []}
         pagination={{ pageSize: 50, hideOnSinglePage: true, showSizeChanger: false }}
-        scroll={{ x: 1340 }}
+        scroll={{ x: wide ? 1340 : undefined }}
         expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, expandedRowRender: (entry) => <Entry entry={entry} /> }}
         locale={{ emptyText: <p>{t('queue.empty')}</p> }}
         onRow={(entry) => ({
@@ -71,15 +72,15 @@ export function QueuePage() {
           },
         })}
         columns={[
-          { title: t('queue.position'), width: 60, render: (_, e) => <>{e.position}{e.moved && <span title={t('queue.moved')}> ↕</span>}</> },
-          { title: t('jobs.name'), ellipsis: true, width: 160, render: (_, e) => <><Link to={'/jobs/' + e.job_id}>{e.job_name}</Link>{e.subjob > 0 && <span className="quiet"> #{e.subjob}</span>}</> },
-          { title: t('jobs.project'), width: 130, ellipsis: true, render: (_, e) => [e.project, e.user].filter(Boolean).join(' / ') },
-          { title: t('jobs.priority'), width: 110, render: (_, e) => <PriorityTag job={e} /> },
-          { title: t('queue.asks'), width: 110, render: (_, e) => t('short.nodes', { count: e.nodes }) + (e.devices ? ' ' + t('short.cards', { count: e.devices }) : '') },
-          { title: t('queue.waits'), width: 90, render: (_, e) => since(e.queued_at, null, now) },
-          { title: t('queue.starts'), width: 270, render: (_, e) => (e.forecast ? <WordTag tone={e.forecast.verdict === 'now' ? 'good' : e.forecast.verdict === 'later' ? 'plain' : e.forecast.verdict === 'never' ? 'bad' : 'busy'}>{startText(t, e.forecast, now)}</WordTag> : '–') },
-          { title: t('queue.reason'), width: 260, render: (_, e) => reasonText(e.wait) },
-          { title: t('queue.holders'), width: 150, render: (_, e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
+          { title: t('queue.position'), width: wide ? 60 : 36, render: (_, e) => <>{e.position}{e.moved && <span title={t('queue.moved')}> ↕</span>}</> },
+          { title: t('jobs.name'), ellipsis: wide, width: wide ? 160 : undefined, render: (_, e) => <><Link to={'/jobs/' + e.job_id}>{e.job_name}</Link>{e.subjob > 0 && <span className="quiet"> #{e.subjob}</span>}{!wide && <><br />{e.forecast && startText(t, e.forecast, now)}<br /><span className="quiet">{reasonText(e.wait)}</span></>}</> },
+          { responsive: ['md'], title: t('jobs.project'), width: 130, ellipsis: true, render: (_, e) => [e.project, e.user].filter(Boolean).join(' / ') },
+          { responsive: ['md'], title: t('jobs.priority'), width: 110, render: (_, e) => <PriorityTag job={e} /> },
+          { responsive: ['md'], title: t('queue.asks'), width: 110, render: (_, e) => t('short.nodes', { count: e.nodes }) + (e.devices ? ' ' + t('short.cards', { count: e.devices }) : '') },
+          { responsive: ['md'], title: t('queue.waits'), width: 90, render: (_, e) => since(e.queued_at, null, now) },
+          { responsive: ['md'], title: t('queue.starts'), width: 270, render: (_, e) => (e.forecast ? <WordTag tone={e.forecast.verdict === 'now' ? 'good' : e.forecast.verdict === 'later' ? 'plain' : e.forecast.verdict === 'never' ? 'bad' : 'busy'}>{startText(t, e.forecast, now)}</WordTag> : '–') },
+          { responsive: ['md'], title: t('queue.reason'), width: 260, render: (_, e) => reasonText(e.wait) },
+          { responsive: ['md'], title: t('queue.holders'), width: 150, render: (_, e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
         ]}
       />
       {allowed('ponder') && <WhatIfPanel changes={changes} set={setChanges} queue={queue.data ?? []} jobs={jobs.data ?? []} nodes={timeline.data?.rows ?? []} />}

@@ -20,6 +20,7 @@ export function startText(t: TFunction, when: When, now = Date.now()): string {
       return t('forecast.now')
     case 'later':
       if (when.beyond === 'p50') return t('forecast.after', { time: clock(when.p50, now) })
+      if (!when.beyond && clock(when.p50, now) === clock(when.p90, now)) return t('forecast.about', { p50: clock(when.p50, now) })
       return when.beyond === 'p90' ? t('forecast.open', { p50: clock(when.p50, now) }) : t('forecast.later', { p50: clock(when.p50, now), p90: clock(when.p90, now) })
     case 'never':
       return t('forecast.never')

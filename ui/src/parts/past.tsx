@@ -3,7 +3,7 @@ import { Segmented } from 'antd'
 import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { get, part } from '../api'
-import { dateTime, quote } from '../format'
+import { clock, lengthOf, quote } from '../format'
 import type { CardPast, NodePast, PastSeries } from '../measured'
 import type { Node } from '../types'
 import { Cli } from './actions'
@@ -15,6 +15,9 @@ const Curves = lazy(() => import('./curves'))
 const every = 60_000 // milliseconds: the node keeps a value a minute
 const points = 288
 const linesMax = 64
+const stripsMax = 16 // cards that were not well
+const spellsMax = 4 // times that are told of one, the newest
+const minutesOf: Record<string, number> = { '1h': 60, '6h': 360, '24h': 1440 }
 const spans = ['1h', '6h', '24h'] as const
 
 // What can be drawn: a figure of cards or of the machine, with the unit that a
@@ -81,16 +84,15 @@ export function Past({ node, device }: { node: Node; device?: string }) {
           <Curves label={t('figures.' + one.key)} x={(found.at ?? []).map((at) => Date.parse(at ?? '') / 1000)} time lines={lines} unit={one.unit} />
         </Suspense>
       )}
-      {found && <HealthStrips past={found} />}
+      {found && <HealthStrips past={found} node={node.id} span={span} />}
       <Cli text={`nomadlike node figures ${device ? `-device ${quote(device)} ` : ''}-since ${span} ${quote(node.name)}`} />
     </section>
   )
 }
 
 // HealthStrips show when cards were not well, of those that once were not.
-function HealthStrips({ past }: { past: NodePast }) {
+function HealthStrips({ past, node, span }: { past: NodePast; node: string; span: string }) {
   const { t } = useTranslation()
-  const at = past.at ?? []
   const sick = (past.devices ?? []).flatMap((card) => {
     const values = valuesOf(card.series, 'healthy')
     return values?.some((v) => v === 0) ? [{ card, values }] : []
@@ -99,19 +101,51 @@ function HealthStrips({ past }: { past: NodePast }) {
   return (
     <>
       <h3>{t('node.past_health')}</h3>
-      {sick.slice(0, linesMax).map(({ card, values }) => {
-        const first = values.indexOf(0)
-        const last = values.lastIndexOf(0)
-        const text = t('node.past_unwell', { from: dateTime(at[first]), to: dateTime(at[last]) })
-        return (
-          <div key={card.id} className="heat-row">
-            <span className="heat-name">{t('node.card_number', { number: cardName(card) })}</span>
-            <div className="health" role="img" title={text} aria-label={text}>
-              {values.map((v, i) => <i key={i} className={v === null ? 'unknown' : v === 0 ? 'sick' : 'well'} />)}
-            </div>
-          </div>
-        )
-      })}
+      {sick.slice(0, stripsMax).map(({ card }) => <HealthStrip key={card.id} card={card} coarse={past} node={node} span={span} />)}
     </>
   )
+}
+
+// HealthStrip is one card minute by minute. The answer for a whole machine puts
+// as many minutes together as it must, and one bad minute made all of them red.
+function HealthStrip({ card, coarse, node, span }: { card: CardPast; coarse: NodePast; node: string; span: string }) {
+  const { t } = useTranslation()
+  const fine = useQuery({
+    queryKey: ['node', node, 'past', span, card.id, 'health'],
+    refetchInterval: every,
+    queryFn: ({ signal }) => get<NodePast>(`/v1/nodes/${part(node)}/figures?since=${span}&points=${minutesOf[span]}&device=${part(card.id)}`, signal),
+  })
+  const past = fine.data ?? coarse
+  const values = valuesOf((past.devices ?? []).find((one) => one.id === card.id)?.series ?? null, 'healthy') ?? []
+  const text = spells(values, past.at ?? [], lengthOf(past.step ?? '') || every).map(([from, to]) => t('node.past_unwell', { from: clock(from), to: clock(to) })).slice(-spellsMax).join('; ')
+  return (
+    <div className="heat-row">
+      <span className="heat-name">{t('node.card_number', { number: cardName(card) })}</span>
+      <div>
+        <div className="health" role="img" title={text} aria-label={text}>
+          {runs(values).map(([v, many], i) => <i key={i} style={{ flexGrow: many }} className={v === null ? 'unknown' : v === 0 ? 'sick' : 'well'} />)}
+        </div>
+        <span className="quiet">{text}</span>
+      </div>
+    </div>
+  )
+}
+
+// runs puts equal values that follow one another together.
+const runs = (values: (number | null)[]) => values.reduce<[number | null, number][]>((all, v) => {
+  const last = all.at(-1)
+  if (last && last[0] === v) last[1]++
+  else all.push([v, 1])
+  return all
+}, [])
+
+// spells are the times during which a card was not well, each from the beginning
+// of its first minute to the end of its last one.
+export function spells(values: (number | null)[], at: (string | null | undefined)[], step: number): [string, string][] {
+  let i = 0
+  return runs(values).flatMap(([v, many]) => {
+    const [first, last] = [at[i], at[i + many - 1]]
+    i += many
+    return v === 0 && first && last ? [[first, new Date(Date.parse(last) + step).toISOString()] as [string, string]] : []
+  })
 }

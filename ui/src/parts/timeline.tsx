@@ -1,5 +1,5 @@
 import { Table } from 'antd'
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { clock, millis } from '../format'
@@ -44,6 +44,30 @@ export function tops(timeline: Timeline): number[] {
   return out
 }
 
+// keptFor is how long the job of a reserved start is expected to stay, as its
+// forecast says: a reservation has a beginning and no end of its own. 0: nobody
+// knows.
+function keptFor(timeline: Timeline): (bar: Bar) => number {
+  const lengths = new Map<string, number>()
+  for (const row of timeline.rows ?? []) {
+    for (const bar of row.bars ?? []) if (bar.kind === 'forecast' && bar.to) lengths.set(`${bar.job_id}/${bar.subjob}`, millis(bar.to) - millis(bar.from))
+  }
+  return (bar) => lengths.get(`${bar.job_id}/${bar.subjob}`) ?? 0
+}
+
+// ended gives reserved bars the end that they are expected to have.
+export function ended(timeline: Timeline): Timeline {
+  const length = keptFor(timeline)
+  const end = (bar: Bar): Bar => {
+    const from = millis(bar.from) || millis(bar.p50)
+    if (bar.kind !== 'reserved' || bar.to || !from) return bar
+    return { ...bar, from: new Date(from).toISOString(), to: length(bar) ? new Date(from + length(bar)).toISOString() : undefined }
+  }
+  return { ...timeline, rows: (timeline.rows ?? []).map((row) => ({ ...row, bars: (row.bars ?? []).map(end) })) }
+}
+
+const openWidth = 46 // pixels of a reserved bar whose end nobody knows
+
 // boxes places every bar of a timeline on a plane of a given width.
 export function boxes(timeline: Timeline, width: number): Box[] {
   const from = millis(timeline.from)
@@ -57,7 +81,7 @@ export function boxes(timeline: Timeline, width: number): Box[] {
     const h = (at[i + 1]! - at[i]! - 4) / many
     bars.forEach((bar, j) => {
       const x = names + Math.max(0, millis(bar.from) - from) * scale
-      const end = bar.to ? names + (millis(bar.to) - from) * scale : width
+      const end = bar.to ? names + (millis(bar.to) - from) * scale : bar.kind === 'reserved' ? x + openWidth : width
       out.push({ x, y: at[i]! + 2 + lane[j]! * h, w: Math.max(2, Math.min(end, width) - x), h: Math.max(2, h - 1), bar, row })
     })
   })
@@ -75,7 +99,7 @@ export function dropped(box: Box, on: Box | undefined, x: number): WhatIf | unde
 
 // Gantt draws nodes × time: what runs, what is reserved and what is expected.
 // The table below says the same to those who do not see it.
-export function Gantt({ timeline, move }: { timeline: Timeline; move?: (change: WhatIf) => void }) {
+export function Gantt({ timeline: told, move }: { timeline: Timeline; move?: (change: WhatIf) => void }) {
   const { t } = useTranslation()
   const { dark } = useLook()
   const go = useNavigate()
@@ -83,6 +107,7 @@ export function Gantt({ timeline, move }: { timeline: Timeline; move?: (change: 
   const [width, frame] = useWidth(480)
   const [over, setOver] = useState<{ box: Box; x: number; y: number }>()
   const [held, setHeld] = useState<{ box: Box; x: number; y: number; moved: boolean }>()
+  const timeline = useMemo(() => ended(told), [told])
   const rows = timeline.rows ?? []
   const height = tops(timeline).at(-1)! + 4
   const placed = boxes(timeline, width)
@@ -102,7 +127,7 @@ export function Gantt({ timeline, move }: { timeline: Timeline; move?: (change: 
     <>
       <ul className="legend" aria-hidden="true">
         <li><i style={{ background: 'var(--running)' }} />{t('bar.running')}</li>
-        <li><i style={{ border: '1px dashed var(--failed)' }} />{t('bar.reserved')}</li>
+        <li><i style={{ border: '1px dashed var(--quiet)' }} />{t('bar.reserved')}</li>
         <li><i style={{ border: '1px solid var(--running)' }} />{t('bar.forecast')}</li>
       </ul>
       <div className="wall" ref={frame} style={{ maxHeight: 480 }}>
@@ -195,7 +220,7 @@ function draw(c: CanvasRenderingContext2D, timeline: Timeline, placed: Box[], wi
   for (const { x, y, w, h, bar } of placed) {
     const colour = colorOf(bar.job_id || bar.project || 'hidden', dark)
     c.setLineDash(bar.kind === 'reserved' ? [4, 3] : [])
-    c.strokeStyle = bar.kind === 'reserved' ? (dark ? '#ff8a80' : '#c5221f') : colour
+    c.strokeStyle = bar.kind === 'reserved' ? ink : colour
     c.fillStyle = colour
     if (bar.kind === 'running') c.fillRect(x, y, w, h)
     else {
