@@ -63,7 +63,7 @@ func (a *Agent) openClient(context.Context) error {
 			ReservedMemory: c.ReservedMemory, PortMin: c.PortMin, PortMax: c.PortMax, Attributes: metaAttributes(c.Meta),
 			Topology: c.Topology, RDMA: c.RDMA,
 		},
-		Own: a.config.Dev, NCCLDebug: c.NCCLDebug,
+		Own: a.config.Dev, NCCLDebug: c.NCCLDebug, EnvFile: c.EnvFile,
 		Devices: c.Devices, DevicePlugins: devices,
 		Drivers: drivers, Storages: c.Storages, Remotes: c.Remotes, Fast: data.Config{Dir: c.Data.Path, Retention: c.Data.Retention, FreeMin: c.Data.FreeMin},
 		Disk:     c.Disk,

@@ -125,6 +125,7 @@ type ClientConfig struct {
 	Meta           map[string]string
 	Topology       []string // where the machine stands, outermost first: room, rack, switch
 	RDMA           bool
+	EnvFile        string           // of variables that tasks have; "": none
 	NCCLDebug      string           // in the prefix of mode horovod; "": INFO
 	Devices        []structs.Device // declared, not found by a plugin
 	Docker         DockerConfig
@@ -427,6 +428,11 @@ func (r *resolver) client() {
 		c.ReservedMemory = bytes
 	}
 	c.Topology, c.RDMA = block.Topology, get(block.RDMA, false)
+	if c.EnvFile = get(block.EnvFile, ""); c.EnvFile != "" {
+		if _, err := client.ReadEnvFile(c.EnvFile, nil); err != nil {
+			r.refuse("client.env_file", "agent.config.env_file", "path", c.EnvFile, "cause", err)
+		}
+	}
 	c.NCCLDebug = get(block.NCCLDebug, "")
 	if words := []string{"", launch.NCCLDebugOff, "VERSION", "WARN", "INFO", "ABORT", "TRACE"}; !slices.Contains(words, c.NCCLDebug) {
 		r.refuse("client.nccl_debug", "agent.config.nccl_debug", "value", c.NCCLDebug)

@@ -62,6 +62,7 @@ type Client struct {
 	Topology  []string          `hcl:"topology,optional"` // where the machine stands, outermost first
 	RDMA      *bool             `hcl:"rdma,optional"`
 	NCCLDebug *string           `hcl:"nccl_debug,optional"` // of the prefix of mode horovod
+	EnvFile   *string           `hcl:"env_file,optional"`
 	Reserved  *Reserved         `hcl:"reserved,block"`
 	Devices   []DeviceBlock     `hcl:"device,block"`
 	Docker    *DockerBlock      `hcl:"docker,block"`
@@ -193,6 +194,7 @@ func (c Client) over(top Client) Client {
 	c.Topology = orList(top.Topology, c.Topology)
 	c.RDMA = or(top.RDMA, c.RDMA)
 	c.NCCLDebug = or(top.NCCLDebug, c.NCCLDebug)
+	c.EnvFile = or(top.EnvFile, c.EnvFile)
 	if top.Devices != nil {
 		c.Devices = top.Devices
 	}

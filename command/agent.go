@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"nomadlike/agent"
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/rankprocs"
 	"nomadlike/nomadlike/client/rankshell"
 	"nomadlike/ui"
 )
@@ -20,6 +22,9 @@ import (
 func agentVerbs() []verb {
 	return []verb{
 		{path: "agent", setup: runAgent},
+		{path: "task-procs", raw: true, hidden: true, setup: rankShell(func(args, environ []string, _ io.Reader, _, _ io.Writer) int {
+			return rankprocs.Run(context.Background(), args, environ, os.Stdout, os.Stderr) // files: processes inherit them
+		})},
 		{path: "mpi-rsh", raw: true, hidden: true, setup: rankShell(rankshell.RunShell)},
 		{path: "mpi-ssh", raw: true, hidden: true, setup: rankShell(rankshell.RunSSH)},
 		{path: "mpi-pdsh", raw: true, hidden: true, setup: rankShell(func(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {

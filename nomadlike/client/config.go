@@ -39,8 +39,11 @@ type Config struct {
 	Own bool
 	// NCCLDebug is what NCCL logs in mode horovod; "": INFO.
 	NCCLDebug string
-	Drivers   map[string]driver.Driver
-	Devices   []structs.Device // declared by the configuration
+	// EnvFile is a file of variables that every task has but those in containers,
+	// unless its job sets them; "": none.
+	EnvFile string
+	Drivers map[string]driver.Driver
+	Devices []structs.Device // declared by the configuration
 	// Storages are the places for data that the administrator has named; the
 	// first that serves a kind is taken when a job names none.
 	Storages []workspace.Storage

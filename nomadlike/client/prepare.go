@@ -110,7 +110,11 @@ func (c *Client) fill(ctx context.Context, p *prepared, a *structs.Assignment, e
 		return failure
 	}
 	maps.Copy(env, space.env)
-	l, err := launch.Build(launch.Input{Job: a.Job, Alloc: a.Alloc, Members: a.Members, Node: c.nodeFacts(a, env, owner)})
+	node := c.nodeFacts(a, env, owner)
+	if err := c.nodeEnv(&node); err != nil {
+		return infra("client.env_file", "path", c.config.EnvFile, "cause", err)
+	}
+	l, err := launch.Build(launch.Input{Job: a.Job, Alloc: a.Alloc, Members: a.Members, Node: node})
 	if err != nil {
 		return users(err)
 	}

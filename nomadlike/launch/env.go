@@ -58,6 +58,15 @@ func (e *environment) set(name, value string) {
 	e.values[name] = value
 }
 
+// unset takes back what set gave.
+func (e *environment) unset(name string) {
+	delete(e.values, name)
+	if mine, ok := e.users[name]; ok {
+		e.values[name] = mine
+		e.replaced = slices.DeleteFunc(e.replaced, func(replaced string) bool { return replaced == name })
+	}
+}
+
 // suggest gives a variable that the user may set otherwise.
 func (e *environment) suggest(name, value string) {
 	if _, ok := e.users[name]; !ok && value != "" {

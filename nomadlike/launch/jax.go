@@ -2,22 +2,30 @@ package launch
 
 import "strconv"
 
-// jax runs the command on every node: one process there sees all its devices.
-// jax.distributed.initialize reads the coordinator; the rest goes by both
-// names that user code has for it.
+// jax runs the command on every node: one process there sees all its devices, or,
+// where the job wants several, each its part of them. jax.distributed.initialize
+// reads the coordinator; the rest goes by both names that user code has for it.
 func (b *build) jax() error {
-	count, index := strconv.Itoa(len(b.members)), strconv.Itoa(b.rank)
-	coordinator := hostPort(b.masterAddr(), b.masterPort())
-	for _, v := range [...]struct{ name, value string }{
-		{"JAX_COORDINATOR_ADDRESS", coordinator},
-		{"JAX_NUM_PROCESSES", count},
-		{"JAX_PROCESS_COUNT", count},
-		{"JAX_PROCESS_ID", index},
-		{"JAX_PROCESS_INDEX", index},
-	} {
-		b.env.set(v.name, v.value)
+	b.env.set("JAX_COORDINATOR_ADDRESS", hostPort(b.masterAddr(), b.masterPort()))
+	spreads, procs := b.spreads(), 1
+	if spreads {
+		procs = b.slots
 	}
-	return b.plain()
+	count := strconv.Itoa(len(b.members) * procs)
+	b.env.set("JAX_NUM_PROCESSES", count)
+	b.env.set("JAX_PROCESS_COUNT", count)
+	if !spreads {
+		index := strconv.Itoa(b.rank)
+		b.env.set("JAX_PROCESS_ID", index)
+		b.env.set("JAX_PROCESS_INDEX", index)
+		return b.plain()
+	}
+	first := b.rank * procs
+	each := []EachProc{b.counted("JAX_PROCESS_ID", first), b.counted("JAX_PROCESS_INDEX", first), b.counted("LOCAL_RANK", 0)}
+	if cards, ok := b.cardsOf("CUDA_VISIBLE_DEVICES"); ok {
+		each = append(each, cards)
+	}
+	return b.spread(each...)
 }
 
 // hostPort writes an address as every framework reads it.

@@ -48,6 +48,17 @@ func input(j *structs.Job, rank int) Input {
 	}
 }
 
+// spread is a job of two nodes with two cards each: n processes of each, or, for 0,
+// one for each card by the word for any command.
+func spread(mode structs.Mode, command string, n int) *structs.Job {
+	j := job(mode, 2, command)
+	j.Resources[0].Devices = []structs.DeviceRequest{{Kind: "huawei/npu", Count: 2}}
+	if j.Distributed.ProcsPerNode = n; n == 0 {
+		j.Distributed.Rewrite = structs.RewriteProcs
+	}
+	return j
+}
+
 // told writes a Launch for people; without common, what every mode sets alike
 // is left out.
 func told(t *testing.T, out Launch, common bool) string {
@@ -174,6 +185,11 @@ func TestGoldens(t *testing.T) {
 		{name: "mindspore-v1.2", job: rankTable("v1.2", 2), ranks: []int{1}, cards: true},
 		{name: "mindspore-group-list", job: rankTable("group_list", 2), ranks: []int{0}, cards: true},
 		{name: "mindspore-group-list-short", job: rankTable("group_list_short", 2), ranks: []int{0}, cards: true},
+		{name: "mindspore-procs", job: spread(structs.ModeMindSpore, "python train.py", 0), ranks: []int{0, 1}, cards: true},
+		{name: "jax-procs", job: spread(structs.ModeJAX, "python train.py", 0), ranks: []int{1},
+			node: func(n *NodeFacts) { n.Env["CUDA_VISIBLE_DEVICES"] = "GPU-a,GPU-b" }},
+		{name: "procs-as-typed", job: spread(structs.ModeMindSpore, "bash run_2p.sh", 2), ranks: []int{0}},
+		{name: "procs-python", job: spread(structs.ModeJAX, "python3 train.py", 3), ranks: []int{1}},
 		{name: "mindspore-one-node", job: rankTable("v1.0", 1), ranks: []int{0}, cards: true},
 	}
 	for _, c := range cases {

@@ -39,11 +39,20 @@ func (b *build) mindspore() error {
 		// whatever the card's number on the node is.
 		b.env.set("DEVICE_ID", "0")
 	}
+	spreads := b.spreads()
+	if spreads { // nobody starts the scheduler that workers of the dynamic cluster would wait for
+		for _, name := range [...]string{"MS_ROLE", "MS_SERVER_NUM", "MS_WORKER_NUM", "MS_LOCAL_WORKER", "MS_SCHED_HOST", "MS_SCHED_PORT", "MS_NODE_RANK"} {
+			b.env.unset(name)
+		}
+	}
 	b.env.suggest("HCCL_WHITELIST_DISABLE", "1")
 	b.env.suggest("HCCL_SOCKET_IFNAME", b.node.Interface)
 	b.env.suggest("GLOO_SOCKET_IFNAME", b.node.Interface)
 	if err := b.rankTable(); err != nil {
 		return err
+	}
+	if spreads {
+		return b.spread(b.counted("RANK_ID", b.rank*b.slots), b.cardOf("DEVICE_ID"), b.counted("LOCAL_RANK", 0))
 	}
 	return b.plain()
 }

@@ -136,7 +136,7 @@ const (
 type Distributed struct {
 	Mode             Mode   `json:"mode"`
 	WorldSize        string `json:"world_size,omitempty"`        // nodes | procs: what WORLD_SIZE counts
-	Rewrite          string `json:"rewrite,omitempty"`           // launch | torchrun | none
+	Rewrite          string `json:"rewrite,omitempty"`           // launch | torchrun | procs | none
 	Launcher         string `json:"launcher,omitempty"`          // mode-specific launcher choice
 	ProcsPerNode     int    `json:"procs_per_node,omitempty"`    // 0: devices of the spec, 1 without devices
 	MasterPort       int    `json:"master_port,omitempty"`       // 0: assigned by the scheduler

@@ -51,6 +51,7 @@ const (
 	RewriteLaunch   = "launch"
 	RewriteTorchrun = "torchrun"
 	RewriteNone     = "none"
+	RewriteProcs    = "procs"
 
 	LauncherNoSSH = "no_ssh" // the command runs on every node
 	LauncherPDSH  = "pdsh"   // rank 0 launches; its pdsh and ssh reach the other ranks through the agents

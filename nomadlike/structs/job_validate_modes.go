@@ -38,7 +38,9 @@ func (v *validator) distributed(j *Job) {
 	switch {
 	case d.Mode == ModeMPI: // a script that calls mpirun itself
 		v.choice("distributed.rewrite", d.Rewrite, true, RewriteNone)
-	case v.belongs("rewrite", d.Rewrite != "", d.Mode, ModePyTorch, ModeMPI):
+	case d.Mode == ModeMindSpore || d.Mode == ModeJAX:
+		v.choice("distributed.rewrite", d.Rewrite, true, RewriteProcs, RewriteNone)
+	case v.belongs("rewrite", d.Rewrite != "", d.Mode, ModePyTorch, ModeMPI, ModeMindSpore, ModeJAX):
 		v.choice("distributed.rewrite", d.Rewrite, true, RewriteLaunch, RewriteTorchrun, RewriteNone)
 	}
 	if v.belongs("launcher", d.Launcher != "", d.Mode, ModeDeepSpeed) {

@@ -1,0 +1,4 @@
+client {
+  enabled  = true
+  env_file = "testdata/env/script.env"
+}
