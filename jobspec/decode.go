@@ -116,6 +116,7 @@ func (r *reader) distributed(d *structs.Distributed) {
 	r.flag("chief", &d.Chief)
 	r.whole("min_nodes", &d.MinNodes, 1)
 	text(r, "rank_table", &d.RankTable)
+	text(r, "emulate", &d.Emulate)
 }
 
 func (r *reader) resources() structs.Resources {

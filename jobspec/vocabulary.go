@@ -12,7 +12,7 @@ func homeOf(name string) string {
 		return "resources"
 	case "pool", "driver_version", "spread_or_pack":
 		return "placement"
-	case "world_size", "rewrite", "launcher", "procs_per_node", "master_port", "parameter_servers", "rank_table", "chief":
+	case "world_size", "rewrite", "launcher", "procs_per_node", "master_port", "parameter_servers", "rank_table", "chief", "emulate":
 		return "distributed"
 	case "max_restarts":
 		return "restart"

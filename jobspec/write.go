@@ -195,6 +195,7 @@ func (w writer) distributed(d *structs.Distributed) {
 	w.flag("chief", d.Chief)
 	w.whole("min_nodes", d.MinNodes)
 	put(w, "rank_table", d.RankTable)
+	put(w, "emulate", d.Emulate)
 }
 
 func (w writer) resources(spec *structs.Resources) {

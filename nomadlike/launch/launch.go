@@ -113,6 +113,7 @@ func Build(input Input) (Launch, error) {
 		return Launch{}, err
 	}
 	b.common()
+	b.emulate()
 	switch b.job.Distributed.Mode {
 	case structs.ModeNone, structs.ModeSingle, "":
 		err = b.plain()

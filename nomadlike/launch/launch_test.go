@@ -48,6 +48,13 @@ func input(j *structs.Job, rank int) Input {
 	}
 }
 
+// dlws is a job of somebody who comes from DLWS.
+func dlws(command string) *structs.Job {
+	j := job(structs.ModeHorovod, 2, command)
+	j.User, j.Distributed.Emulate = "li", structs.EmulateDLWS
+	return j
+}
+
 // spread is a job of two nodes with two cards each: n processes of each, or, for 0,
 // one for each card by the word for any command.
 func spread(mode structs.Mode, command string, n int) *structs.Job {
@@ -185,6 +192,7 @@ func TestGoldens(t *testing.T) {
 		{name: "mindspore-v1.2", job: rankTable("v1.2", 2), ranks: []int{1}, cards: true},
 		{name: "mindspore-group-list", job: rankTable("group_list", 2), ranks: []int{0}, cards: true},
 		{name: "mindspore-group-list-short", job: rankTable("group_list_short", 2), ranks: []int{0}, cards: true},
+		{name: "dlws", job: dlws("horovodrun -np 4 -hostfile /home/$DLWS_USER_NAME/ib_config -p $DLWS_SD_worker0_SSH_PORT python train.py --logs ~/tensorboard/$DLWS_JOB_ID/logs"), ranks: []int{0, 1}},
 		{name: "mindspore-procs", job: spread(structs.ModeMindSpore, "python train.py", 0), ranks: []int{0, 1}, cards: true},
 		{name: "jax-procs", job: spread(structs.ModeJAX, "python train.py", 0), ranks: []int{1},
 			node: func(n *NodeFacts) { n.Env["CUDA_VISIBLE_DEVICES"] = "GPU-a,GPU-b" }},

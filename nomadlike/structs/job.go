@@ -144,6 +144,8 @@ type Distributed struct {
 	Chief            bool   `json:"chief,omitempty"`             // tensorflow
 	MinNodes         int    `json:"min_nodes,omitempty"`         // pytorch: torchrun's own range MinNodes to Nodes; 0: none
 	RankTable        string `json:"rank_table,omitempty"`        // mindspore
+	// Emulate names a platform whose variables and files the ranks find as well.
+	Emulate string `json:"emulate,omitempty" since:"16"`
 }
 
 // Resources is a spec 规格: what one compute node of a job gets.

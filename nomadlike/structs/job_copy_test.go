@@ -20,7 +20,7 @@ func fullJob() *Job {
 		ExpectedRuntime: Duration(6 * time.Hour), Nodes: 4,
 		Batch: &Batch{Count: 2, Subtasks: []BatchSubtask{{Name: "a", Algorithm: "b", Command: "c", Env: map[string]string{"D": "e"}}}},
 		Distributed: Distributed{Mode: ModePyTorch, WorldSize: "nodes", Rewrite: "launch", Launcher: "no_ssh", ProcsPerNode: 8,
-			MasterPort: 2222, ParameterServers: 1, Chief: true, MinNodes: 1, RankTable: "v1.0"},
+			MasterPort: 2222, ParameterServers: 1, Chief: true, MinNodes: 1, RankTable: "v1.0", Emulate: "dlws"},
 		Resources: []Resources{{Label: "a800", CPU: 32, Memory: 256 * GiB, SharedMemory: 64 * GiB, Disk: 100 * GiB, SKU: 8,
 			Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800", Models: []string{"H800"}, Memory: GiB, IDs: []string{"GPU-1"}}}, LastDevices: 1,
 			Ports: []PortRequest{{Name: "http", Static: 8080}}, RDMA: true, RDMAByNodes: true}},

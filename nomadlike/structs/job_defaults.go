@@ -52,6 +52,7 @@ const (
 	RewriteTorchrun = "torchrun"
 	RewriteNone     = "none"
 	RewriteProcs    = "procs"
+	EmulateDLWS     = "dlws"
 
 	LauncherNoSSH = "no_ssh" // the command runs on every node
 	LauncherPDSH  = "pdsh"   // rank 0 launches; its pdsh and ssh reach the other ranks through the agents

@@ -69,6 +69,7 @@ func (v *validator) distributed(j *Job) {
 			v.excludes("distributed.min_nodes", `fencing = "strict"`)
 		}
 	}
+	v.choice("distributed.emulate", d.Emulate, true, EmulateDLWS)
 	if v.belongs("rank_table", d.RankTable != "", d.Mode, ModeMindSpore) {
 		v.choice("distributed.rank_table", d.RankTable, true, "v1.0", "v1.2", "group_list", "group_list_short")
 	}

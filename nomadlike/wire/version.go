@@ -22,6 +22,7 @@ package wire
 //	                commands that count once: Guarded.Once; starts that fail are waited for and explained: Job.PatientStarts;
 //	                what a rank writes may be bounded by its job: Resources.Disk; who has no quota yields to guarantees: Job.OutsideYields;
 //	                checkpoints are saved at every end: Job.SavesAtEnds; time limits are warned of: Job.LimitWarning, Attempt.WarnedAt, Allocation.Warning;
+//	                another platform's variables and files: Distributed.Emulate;
 //	                rotation of the CA: command 36, Agent.Trust tells certificates
 const ProtocolVersion = 16
 
