@@ -185,6 +185,10 @@ func (s *site) forecastJob(r *request) error {
 	}
 	if out.Wait != nil {
 		out.Holders = holders(r, snapshot, out.Wait.Holders)
+		out.Wait = waitOf(r, snapshot, out.Wait)
+	}
+	for i := range out.Specs {
+		out.Specs[i].Wait = waitOf(r, snapshot, out.Specs[i].Wait)
 	}
 	return r.reply(out)
 }
@@ -227,7 +231,9 @@ func (s *site) readForecast(r *request) error {
 		if len(out.Starts) == api.PageSizeDefault {
 			break
 		}
-		out.Starts = append(out.Starts, *start)
+		told := *start
+		told.Wait = waitOf(r, snapshot, start.Wait)
+		out.Starts = append(out.Starts, told)
 		if start.Wait == nil {
 			continue
 		}

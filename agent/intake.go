@@ -211,6 +211,7 @@ func (s *site) planJob(r *request) error {
 		out.Wait = &structs.WaitReason{Reason: missing[0].Cause}
 	}
 	job.ID = "" // it never was one
+	out.Wait = waitOf(r, snapshot, out.Wait)
 	out.Job, out.Warnings = job, s.warnings(r, job)
 	return r.reply(out)
 }

@@ -44,6 +44,7 @@ func (s *site) listJobs(r *request) error {
 			Nodes: job.Nodes, Subjobs: job.SubjobCount(), SubmittedAt: job.SubmittedAt,
 			JobStanding: explained(snapshot, job.ID, standing(view.Standing)),
 		}
+		out.Jobs[i].Wait = waitOf(r, snapshot, out.Jobs[i].Wait)
 	}
 	return r.reply(out)
 }

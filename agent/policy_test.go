@@ -411,3 +411,61 @@ func TestObjectsSayWhatTheReaderMayDo(t *testing.T) {
 		}
 	}
 }
+
+// Whoever waits for jobs of others hears that there are some, and not which.
+func TestHoldersOfOthersHaveNoName(t *testing.T) {
+	w := newWorld(t)
+	node, _, err := w.admin.Node(t.Context(), w.agent.ID(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann := w.admin.WithToken(w.tokens["user"])
+	waits, err := ann.SubmitJob(t.Context(), api.JobRequest{HCL: strings.Replace(sleeper("waits", "one", "read-only"), "cpu    = 0.01", fmt.Sprintf("cpu = %v", node.Capacity.CPU), 1)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, _, err := ann.Job(t.Context(), waits.JobID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for job.Wait == nil { // the scheduler has not looked at it yet
+		if job, _, err = ann.Job(t.Context(), waits.JobID, &api.Query{Index: job.Subjobs[0].ModifyIndex}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(method, path, body string) []byte {
+		request := httptest.NewRequest(method, "https://127.0.0.1"+path, strings.NewReader(body))
+		request.Header.Set("Authorization", "Bearer "+w.tokens["user"])
+		request.Header.Set("Content-Type", "application/json")
+		answer := w.answer(t, request).Body.Bytes()
+		for _, id := range []string{w.other, w.closed} {
+			if bytes.Contains(answer, []byte(id)) {
+				t.Errorf("%s %s names a job that the caller may not see: %s", method, path, answer)
+			}
+		}
+		return answer
+	}
+	for _, path := range []string{"/v1/jobs", "/v1/jobs/" + waits.JobID, "/v1/jobs/" + waits.JobID + "/subjobs", "/v1/jobs/" + waits.JobID + "/forecast", "/v1/queue/timeline"} {
+		ask(http.MethodGet, path, "")
+	}
+	more, err := json.Marshal(api.JobRequest{HCL: strings.Replace(sleeper("more", "one", "none"), "cpu    = 0.01", fmt.Sprintf("cpu = %v", node.Capacity.CPU), 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/v1/jobs/plan", "/v1/jobs/forecast"} {
+		ask(http.MethodPost, path, string(more))
+	}
+	body := ask(http.MethodGet, "/v1/queue", "")
+	var queue api.Queue
+	if err := json.Unmarshal(body, &queue); err != nil || len(queue.Entries) != 1 {
+		t.Fatalf("queue %s: %v", body, err)
+	}
+	var names []string
+	for _, holder := range queue.Entries[0].Holders {
+		names = append(names, holder.Name)
+	}
+	slices.Sort(names)
+	if want := []string{"", "mate", "own"}; !slices.Equal(names, want) {
+		t.Errorf("holders %q, want %q", names, want)
+	}
+}

@@ -125,7 +125,7 @@ func queueEntry(r *request, snapshot *state.Snapshot, job *structs.Job, subjob *
 		JobID: job.ID, JobName: job.Name, Project: job.Project, User: job.User, Subjob: subjob.Index,
 		Priority: job.Priority, Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool,
 		Nodes: job.Nodes, Devices: job.SpecAt(0).DeviceCount() * job.Nodes, QueuedAt: subjob.QueuedAt,
-		Position: position, Moved: subjob.Moved, Wait: subjob.Wait, Awaits: awaits(snapshot, subjob),
+		Position: position, Moved: subjob.Moved, Wait: waitOf(r, snapshot, subjob.Wait), Awaits: awaits(snapshot, subjob),
 	}
 	if subjob.Wait != nil {
 		entry.Holders = holders(r, snapshot, subjob.Wait.Holders)
@@ -133,13 +133,46 @@ func queueEntry(r *request, snapshot *state.Snapshot, job *structs.Job, subjob *
 	return entry
 }
 
-// holders names those of the jobs that the caller may read.
+// waitOf is why something waits as the caller may hear it: without the ids of
+// jobs that it may not read.
+func waitOf(r *request, snapshot *state.Snapshot, wait *structs.WaitReason) *structs.WaitReason {
+	if wait == nil || len(wait.Holders) == 0 {
+		return wait
+	}
+	told := *wait
+	told.Holders = slices.DeleteFunc(slices.Clone(wait.Holders), func(id string) bool {
+		view, ok := snapshot.Job(id)
+		return !ok || !r.mayRead(view.Job)
+	})
+	return &told
+}
+
+// subjobsOf copies rows out as the caller may see them.
+func subjobsOf(r *request, snapshot *state.Snapshot, rows []*structs.Subjob) []structs.Subjob {
+	out := values(rows)
+	for i := range out {
+		out[i].Wait = waitOf(r, snapshot, out[i].Wait)
+	}
+	return out
+}
+
+// holders names those of the jobs that the caller may read. Where there are
+// others, an empty one at the end says no more than that.
 func holders(r *request, snapshot *state.Snapshot, ids []string) []api.JobRef {
 	var list []api.JobRef
+	hidden := false
 	for _, id := range ids {
-		if view, ok := snapshot.Job(id); ok && r.mayRead(view.Job) {
+		view, ok := snapshot.Job(id)
+		switch {
+		case !ok:
+		case r.mayRead(view.Job):
 			list = append(list, jobRef(snapshot, id, 0))
+		default:
+			hidden = true
 		}
+	}
+	if hidden {
+		list = append(list, api.JobRef{})
 	}
 	return list
 }

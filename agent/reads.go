@@ -101,10 +101,12 @@ func (s *site) readJob(r *request) error {
 	if refusal != nil {
 		return refusal
 	}
+	stands := explained(snapshot, r.id, standing(view.Standing))
+	stands.Wait = waitOf(r, snapshot, stands.Wait)
 	return r.reply(api.JobDetail{
 		Job:         shown(r, view.Job),
-		JobStanding: explained(snapshot, r.id, standing(view.Standing)),
-		Subjobs:     values(subjobs),
+		JobStanding: stands,
+		Subjobs:     subjobsOf(r, snapshot, subjobs),
 		Yielded:     yielded(snapshot, r.id),
 		Awaits:      awaited(snapshot, r.id),
 		May:         may(r, jobObject(view.Job)),
@@ -191,7 +193,7 @@ func (s *site) listSubjobs(r *request) error {
 	if refusal != nil {
 		return refusal
 	}
-	return r.reply(api.SubjobList{Subjobs: values(subjobs), Next: next})
+	return r.reply(api.SubjobList{Subjobs: subjobsOf(r, snapshot, subjobs), Next: next})
 }
 
 func (s *site) listAttempts(r *request) error {

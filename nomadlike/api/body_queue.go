@@ -28,7 +28,7 @@ type QueueEntry struct {
 	Position    int                 `json:"position"`        // from 1, among all that waits
 	Moved       bool                `json:"moved,omitempty"` // an administrator gave it its place
 	Wait        *structs.WaitReason `json:"wait,omitempty"`
-	Holders     []JobRef            `json:"holders,omitempty"` // of what it waits for, those that the caller may read
+	Holders     []JobRef            `json:"holders,omitempty"` // of what it waits for, those that the caller may read, and one without a name for others
 	Awaits      []JobRef            `json:"awaits,omitempty"`  // asked to end for it: it has been promised their nodes
 	// Forecast is when it starts, when the parameter forecast asks for it.
 	Forecast *outlook.When `json:"forecast,omitempty"`

@@ -23,7 +23,7 @@ type QueueForecast struct {
 type JobOutlook struct {
 	outlook.Answer
 	At       structs.UnixNano  `json:"at"`
-	Holders  []JobRef          `json:"holders,omitempty"` // of what it would wait for, those that the caller may read
+	Holders  []JobRef          `json:"holders,omitempty"` // of what it would wait for, those that the caller may read, and one without a name for others
 	Defaults []structs.Default `json:"defaults"`          // what the job leaves to nomadlike
 	Warnings []structs.Error   `json:"warnings,omitempty"`
 }
@@ -34,7 +34,7 @@ type JobForecast struct {
 	JobID   string               `json:"job_id"`
 	At      structs.UnixNano     `json:"at"`
 	Starts  []outlook.Start      `json:"starts"`
-	Holders []JobRef             `json:"holders,omitempty"` // of what they wait for, those that the caller may read
+	Holders []JobRef             `json:"holders,omitempty"` // of what they wait for, those that the caller may read, and one without a name for others
 	History [][]structs.Forecast `json:"history"`
 }
 
