@@ -19,6 +19,7 @@ import (
 // TestMain lets the test program stand in for the main program, which runs
 // itself as the supervisor of its tasks.
 func TestMain(m *testing.M) {
+	playOldKernel()
 	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
 		os.Exit(supervisor.Main(os.Args[2:]))
 	}

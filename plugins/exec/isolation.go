@@ -47,10 +47,11 @@ const probePatience = time.Minute
 
 // level is what isolation there is.
 type level struct {
-	isolated bool
-	users    bool // in user namespaces
-	landlock int  // version
-	reason   string
+	isolated  bool
+	users     bool // in user namespaces
+	landlock  int  // version
+	classical bool // views are made by calls that old kernels have
+	reason    string
 }
 
 // checkIsolation fills in a default and refuses settings that mean nothing.
@@ -150,7 +151,7 @@ func (d *Driver) probeLevel(users bool) (level, error) {
 	case reply.Probe == nil:
 		return level{}, errors.New("supervisor did not say what it found")
 	}
-	return level{isolated: true, users: users, landlock: reply.Probe.Landlock}, nil
+	return level{isolated: true, users: users, landlock: reply.Probe.Landlock, classical: reply.Probe.Classical}, nil
 }
 
 // describe names what keeps tasks apart, for the fingerprint.
@@ -164,6 +165,9 @@ func (l *level) describe() string {
 	}
 	if l.landlock > 0 {
 		parts = append(parts, "landlock"+strconv.Itoa(l.landlock))
+	}
+	if l.classical {
+		parts = append(parts, "classical")
 	}
 	return strings.Join(parts, ",")
 }

@@ -9,6 +9,7 @@ import (
 
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/exec/proctree"
+	"nomadlike/plugins/exec/supervisor"
 )
 
 // openTerminal makes a pseudo terminal and gives the descriptors of our end and
@@ -47,5 +48,5 @@ func (t *task) openMaster() (int, error) {
 	if !proctree.Alive(init.PID, init.StartTicks) {
 		return 0, driver.ErrTaskEnded // the id may be somebody else's by now
 	}
-	return unix.Openat2(root, "dev/pts/ptmx", &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS})
+	return supervisor.OpenInRoot(root, "dev/pts/ptmx", flags)
 }

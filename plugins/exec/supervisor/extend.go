@@ -76,7 +76,7 @@ func (v *view) fillStage(stage, real string, dir int) error {
 	}
 	defer syscall.Close(place)
 	for _, entry := range entries {
-		if err := showEntry(dir, place, entry, filepath.Join(real, entry.Name())); err != nil {
+		if err := v.showEntry(dir, place, entry, filepath.Join(real, entry.Name())); err != nil {
 			return fmt.Errorf("%s: %w", entry.Name(), err)
 		}
 	}
@@ -85,7 +85,7 @@ func (v *view) fillStage(stage, real string, dir int) error {
 
 // showEntry shows an entry of one directory in another one. What is gone
 // meanwhile is left out.
-func showEntry(dir, place int, entry os.DirEntry, path string) error {
+func (v *view) showEntry(dir, place int, entry os.DirEntry, path string) error {
 	name := entry.Name()
 	if entry.Type()&os.ModeSymlink != 0 {
 		target, err := os.Readlink(path)
@@ -94,7 +94,7 @@ func showEntry(dir, place int, entry os.DirEntry, path string) error {
 		}
 		return os.Symlink(target, filepath.Join("/proc/thread-self/fd", strconv.Itoa(place), name))
 	}
-	tree, err := cloneTreeAt(dir, name, atNoFollow|atRecursive)
+	tree, err := v.cloneTreeAt(dir, name)
 	if err != nil {
 		return ignoreGone(err)
 	}

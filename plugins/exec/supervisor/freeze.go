@@ -147,11 +147,13 @@ func (h *holder) hold() bool {
 
 func (h *holder) stop(deadline time.Time) bool {
 	c := h.tree.cgroups
-	if write(c.v2, "cgroup.freeze", "1") {
-		return h.frozen(filepath.Join(c.v2, "cgroup.events"), "frozen 1", deadline)
+	if !c.loose && write(c.v2, "cgroup.freeze", "1") {
+		return h.frozen(filepath.Join(c.v2, "cgroup.events"), "frozen 1", deadline, func() {})
 	}
 	if dir := c.v1["freezer"]; write(dir, "freezer.state", "FROZEN") {
-		return h.frozen(filepath.Join(dir, "freezer.state"), "FROZEN", deadline)
+		// A parent that began to wait for its child to execute after the first order is
+		// reached by a later one alone.
+		return h.frozen(filepath.Join(dir, "freezer.state"), "FROZEN", deadline, func() { write(dir, "freezer.state", "FROZEN") })
 	}
 	return h.stopAll(deadline)
 }
@@ -164,7 +166,7 @@ func (h *holder) let() {
 
 func (h *holder) run() {
 	c := h.tree.cgroups
-	if !write(c.v2, "cgroup.freeze", "0") && !write(c.v1["freezer"], "freezer.state", "THAWED") {
+	if (c.loose || !write(c.v2, "cgroup.freeze", "0")) && !write(c.v1["freezer"], "freezer.state", "THAWED") {
 		h.tree.signalAll(syscall.SIGCONT)
 	}
 }
@@ -188,14 +190,16 @@ func (h *holder) enterGate(patience time.Duration) bool {
 
 func (h *holder) leaveGate() { <-h.gate }
 
-// frozen waits until a freezer says that it has stopped every process.
-func (h *holder) frozen(path, word string, deadline time.Time) bool {
+// frozen waits until a freezer says that it has stopped every process, and
+// orders it again until then.
+func (h *holder) frozen(path, word string, deadline time.Time, again func()) bool {
 	for time.Now().Before(deadline) {
 		state, err := os.ReadFile(path)
 		if err != nil || bytes.Contains(state, []byte(word)) {
 			return err == nil
 		}
 		time.Sleep(killPollFirst)
+		again()
 	}
 	return false
 }

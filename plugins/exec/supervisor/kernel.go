@@ -41,6 +41,9 @@ const (
 
 // openAt opens a path below a directory as the given way of resolving allows.
 func openAt(dir int, path string, flags int, resolve uint64) (int, error) {
+	if classical() {
+		return walk(dir, path, flags, resolve)
+	}
 	name, err := syscall.BytePtrFromString(path)
 	if err != nil {
 		return -1, err
@@ -58,18 +61,27 @@ func openAt(dir int, path string, flags int, resolve uint64) (int, error) {
 	}
 }
 
-// cloneTree gives a copy of what is mounted at an opened path, with what is
-// below, that is not mounted anywhere yet.
-func cloneTree(fd int, recursive bool) (int, error) {
-	flags := uintptr(atEmptyPath)
-	if recursive {
-		flags |= atRecursive
-	}
-	return cloneTreeAt(fd, "", flags)
+// OpenInRoot opens a path as whoever has an opened directory for "/" would, but over no
+// link. For package exec alone.
+func OpenInRoot(root int, path string, flags int) (int, error) {
+	return openAt(root, path, flags, resolveInRoot|resolveNoSymlinks)
 }
 
-// cloneTreeAt is cloneTree for a path below an opened directory.
-func cloneTreeAt(dir int, path string, flags uintptr) (int, error) {
+// cloneTree gives a copy of what is mounted at an opened path, with what is
+// below, that the task does not see yet. It has to be attached before the next
+// one is made.
+func (v *view) cloneTree(fd int) (int, error) { return v.cloneTreeAt(fd, "") }
+
+// cloneTreeAt is cloneTree for a path below an opened directory; a link at its end
+// is not followed.
+func (v *view) cloneTreeAt(dir int, path string) (int, error) {
+	if classical() {
+		return v.stageTree(dir, path)
+	}
+	flags := uintptr(atRecursive | atNoFollow)
+	if path == "" {
+		flags |= atEmptyPath
+	}
 	name, err := syscall.BytePtrFromString(path)
 	if err != nil {
 		return -1, err
@@ -83,6 +95,9 @@ func cloneTreeAt(dir int, path string, flags uintptr) (int, error) {
 
 // restrictTree sets flags on every mount of a tree.
 func restrictTree(tree int, flags uint64) error {
+	if classical() {
+		return restrictStaged(tree, flags)
+	}
 	var empty [1]byte
 	attr := struct{ set, clear, propagation, userNS uint64 }{set: flags}
 	_, _, errno := syscall.Syscall6(sysMountSetattr, uintptr(tree), uintptr(unsafe.Pointer(&empty)), atEmptyPath|atRecursive,
@@ -105,6 +120,9 @@ func attachAt(tree, dir int, name string) error {
 }
 
 func moveTree(tree, dir int, path string, flags uintptr) error {
+	if classical() {
+		return moveStaged(tree, dir, path)
+	}
 	var empty [1]byte
 	name, err := syscall.BytePtrFromString(path)
 	if err != nil {

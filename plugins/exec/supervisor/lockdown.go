@@ -191,6 +191,9 @@ func allowBelow(ruleset int, path string, rights uint64) error {
 // Probe is what this process can do on its node.
 type Probe struct {
 	Landlock int `json:"landlock"` // its version, 0 for none
+	// Classical tells that the kernel lacks the calls by which views are made at
+	// best: they are made by older ones, the same and slower.
+	Classical bool `json:"classical,omitempty"`
 }
 
 // probe tries out an isolation, in a thread that ends with it.
@@ -203,5 +206,5 @@ func probe(spec *Spec) (*Probe, *taskproc.Failure) {
 	if failure := s.isolate(spec); failure != nil {
 		return nil, failure
 	}
-	return &Probe{Landlock: landlockVersion()}, nil
+	return &Probe{Landlock: landlockVersion(), Classical: classical()}, nil
 }

@@ -114,7 +114,7 @@ func (s *spawner) start(p program) (int, <-chan syscall.WaitStatus, *taskproc.Fa
 		defer s.tree.cgroups.leave()
 		pid, err := syscall.ForkExec(executed, argv, attributes)
 		if err != nil && sys.UseCgroupFD && cgroupRefused(err) {
-			sys.UseCgroupFD = false
+			sys.UseCgroupFD, s.tree.cgroups.loose = false, true
 			if pid, err = syscall.ForkExec(executed, argv, attributes); err == nil {
 				write(s.tree.cgroups.v2, "cgroup.procs", strconv.Itoa(pid)) // what it has forked by now is found by other means
 			}

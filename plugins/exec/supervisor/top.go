@@ -59,7 +59,7 @@ func (v *view) readOnlyNode(name string) bool {
 // else knows that place, so there is nothing to be looked up. A link that has
 // taken the place of the source meanwhile is not followed.
 func (v *view) bindTop(source, name string) error {
-	tree, err := cloneTreeAt(atFDCWD, source, atNoFollow|atRecursive)
+	tree, err := v.cloneTreeAt(atFDCWD, source)
 	if err != nil {
 		return fmt.Errorf("copy mounts: %w", err)
 	}
@@ -68,16 +68,11 @@ func (v *view) bindTop(source, name string) error {
 	if v.readOnlyNode(name) {
 		flags |= mountReadOnly
 	}
-	err = restrictTree(tree, flags)
-	if err != nil && err != syscall.ENOSYS {
+	if err := restrictTree(tree, flags); err != nil {
 		return fmt.Errorf("restrict mounts: %w", err)
 	}
-	old := err != nil
 	if err := attachAt(tree, v.root, name); err != nil {
 		return fmt.Errorf("mount: %w", err)
-	}
-	if old {
-		return v.restrictOld("/"+name, flags)
 	}
 	return nil
 }

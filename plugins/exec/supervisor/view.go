@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -76,7 +75,7 @@ func (v *view) begin() error {
 		flags         uintptr
 	}{
 		{dir, "size=64k,nr_inodes=16,mode=0700", syscall.MS_NOEXEC},
-		{v.stage, "size=8m,nr_inodes=16,mode=0755", syscall.MS_NOEXEC},
+		{v.stage, "size=8m,nr_inodes=32,mode=0755", syscall.MS_NOEXEC},
 		{v.rootPath, "size=1m,nr_inodes=4096,mode=0755", 0},
 	} {
 		if memory.path != dir {
@@ -150,21 +149,16 @@ func (v *view) bindFD(source int, target string, flags uint64) error {
 		return err
 	}
 	defer syscall.Close(place)
-	tree, err := cloneTree(source, true)
+	tree, err := v.cloneTree(source)
 	if err != nil {
 		return fmt.Errorf("copy mounts: %w", err)
 	}
 	defer syscall.Close(tree)
-	err = restrictTree(tree, flags)
-	if err != nil && err != syscall.ENOSYS {
+	if err := restrictTree(tree, flags); err != nil {
 		return fmt.Errorf("restrict mounts: %w", err)
 	}
-	old := err != nil
 	if err := attach(tree, place); err != nil {
 		return fmt.Errorf("mount: %w", err)
-	}
-	if old {
-		return v.restrictOld(target, flags)
 	}
 	return nil
 }
@@ -220,73 +214,6 @@ func (v *view) mayMake(dir int) bool {
 	}
 	real, err := realPath(dir)
 	return err == nil && (within(real, v.rootPath+v.spec.Isolation.TaskDir) || v.ownPlaces()["tmp"] && within(real, v.rootPath+"/tmp"))
-}
-
-// restrictOld does what restrictTree does, mount by mount, for kernels that
-// can not do it at once.
-func (v *view) restrictOld(target string, flags uint64) error {
-	text, err := os.ReadFile("/proc/thread-self/mountinfo")
-	if err != nil {
-		return err
-	}
-	below := v.rootPath + target
-	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(line)
-		if len(words) < 6 {
-			continue
-		}
-		point := unescapeMount(words[4])
-		if !within(point, below) {
-			continue
-		}
-		set := uintptr(syscall.MS_BIND | syscall.MS_REMOUNT | syscall.MS_NOSUID)
-		if flags&mountReadOnly != 0 {
-			set |= syscall.MS_RDONLY
-		}
-		if flags&mountNoDev != 0 {
-			set |= syscall.MS_NODEV
-		}
-		for option := range strings.SplitSeq(words[5], ",") {
-			switch option { // what is set already stays: it may be locked
-			case "ro":
-				set |= syscall.MS_RDONLY
-			case "nodev":
-				set |= syscall.MS_NODEV
-			case "noexec":
-				set |= syscall.MS_NOEXEC
-			case "noatime":
-				set |= syscall.MS_NOATIME
-			case "nodiratime":
-				set |= syscall.MS_NODIRATIME
-			case "relatime":
-				set |= syscall.MS_RELATIME
-			}
-		}
-		if err := syscall.Mount("", point, "", set, ""); err != nil {
-			return fmt.Errorf("restrict %s: %w", point, err)
-		}
-	}
-	return nil
-}
-
-// unescapeMount reads a path of mountinfo, in which blanks, tabs, newlines and
-// backslashes are octal numbers. Pure.
-func unescapeMount(text string) string {
-	if !strings.Contains(text, `\`) {
-		return text
-	}
-	var out strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+3 < len(text) {
-			if value, err := strconv.ParseUint(text[i+1:i+4], 8, 8); err == nil {
-				out.WriteByte(byte(value))
-				i += 3
-				continue
-			}
-		}
-		out.WriteByte(text[i])
-	}
-	return out.String()
 }
 
 // hide covers paths with something empty. One that leads to what the task is
