@@ -206,6 +206,7 @@ func (s *site) planJob(r *request) error {
 	if out.Ranks, err = previewRanks(snapshot, job, first, offer.rank); err != nil {
 		return err
 	}
+	out.Later = knownLater(job, first != nil)
 	if missing, _ := s.lookForData(r.Context(), job, r.caller.principal.ID); len(missing) > 0 {
 		out.StartsNow, out.Starts, out.Lacks = false, 0, missing
 		out.Wait = &structs.WaitReason{Reason: missing[0].Cause}
@@ -289,6 +290,7 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 		members[rank].NodeID, members[rank].Ports, members[rank].Devices = placement.NodeID, placement.Ports, placement.Devices
 		if node := snapshot.Node(placement.NodeID); node != nil {
 			members[rank].NodeName, members[rank].Addr = node.Name, node.Addr
+			members[rank].Cards = server.CardsOf(node, placement.Devices)
 		}
 	}
 	shared, err := launch.NewGang(members)
@@ -297,11 +299,10 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 	}
 	ranks := make([]api.RankPlan, 0, until-from)
 	for rank := from; rank < until; rank++ {
-		built, err := launch.Build(launch.Input{
-			Job: job, Members: members, Gang: shared,
-			Alloc: &structs.Allocation{Attempt: 1, Rank: rank, Spec: job.SpecOf(alternative, rank, size), Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices},
-			Node:  launch.Somewhere(job),
-		})
+		alloc := &structs.Allocation{ID: structs.AllocID(job.ID, 0, 1, rank), JobID: job.ID, JobName: job.Name, Attempt: 1, Rank: rank,
+			Spec: job.SpecOf(alternative, rank, size), Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices}
+		built, err := launch.Build(launch.Input{Job: job, Members: members, Gang: shared, Alloc: alloc,
+			Node: plannedNode(snapshot, job, alloc, members[rank].NodeID)})
 		if err != nil {
 			return nil, err
 		}
@@ -327,4 +328,33 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 		ranks = append(ranks, preview)
 	}
 	return ranks, nil
+}
+
+// plannedNode is what can be told of a rank's node before the start: what its
+// record says goes the same way as there; the rest is as somewhere.
+func plannedNode(snapshot *state.Snapshot, job *structs.Job, alloc *structs.Allocation, id string) launch.NodeFacts {
+	somewhere := launch.Somewhere(job)
+	node := snapshot.Node(id)
+	if id == "" || node == nil {
+		return somewhere
+	}
+	facts := launch.OfNode(job, &alloc.Spec, node.Attributes)
+	facts.TaskDir, facts.LocalDir, facts.SecretsDir = somewhere.TaskDir, somewhere.LocalDir, somewhere.SecretsDir
+	facts.AgentPath, facts.Base = somewhere.AgentPath, somewhere.Base
+	return facts
+}
+
+// knownLater says what of a launch only its node can tell, at the start.
+func knownLater(job *structs.Job, placed bool) []structs.Reason {
+	later := []structs.Reason{*structs.NewReason("agent.plan_later_task")}
+	if !placed {
+		later = append(later, *structs.NewReason("agent.plan_later_node"))
+	}
+	if slices.ContainsFunc(job.Resources, func(spec structs.Resources) bool { return len(spec.Devices) > 0 }) {
+		later = append(later, *structs.NewReason("agent.plan_later_devices"))
+	}
+	if len(job.Algorithms)+len(job.Datasets)+len(job.Models)+len(job.Volumes)+len(job.Mounts) > 0 || job.Output != "" {
+		later = append(later, *structs.NewReason("agent.plan_later_data"))
+	}
+	return later
 }

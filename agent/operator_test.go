@@ -137,11 +137,21 @@ func TestPlanPreviewsAJob(t *testing.T) {
 	if !plan.StartsNow || plan.Starts != 1 || len(plan.Ranks) != 1 || plan.Ranks[0].Node == "" || plan.Ranks[0].Env["NOMADLIKE_JOB_NAME"] != "hello" {
 		t.Errorf("plan %+v", plan)
 	}
+	node, _, err := client.Node(t.Context(), plan.Ranks[0].Node, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := node.Node.Attributes["net.interface"]; want == "" || plan.Ranks[0].Env["NCCL_SOCKET_IFNAME"] != want {
+		t.Errorf("interface %q, the node's is %q", plan.Ranks[0].Env["NCCL_SOCKET_IFNAME"], want)
+	}
+	if len(plan.Later) != 1 || plan.Later[0].ID != "agent.plan_later_task" {
+		t.Errorf("known later: %+v", plan.Later)
+	}
 	if got := strings.Join(plan.Ranks[0].Command, " "); got != "echo hi" {
 		t.Errorf("command %q", got)
 	}
 	gang := strings.Replace(hello("true"), `job "hello" {`, "job \"hello\" {\n nodes = 5", 1)
-	if plan, err = client.PlanJob(t.Context(), api.JobRequest{HCL: gang}); err != nil || plan.StartsNow || plan.Wait == nil || len(plan.Ranks) != 5 {
+	if plan, err = client.PlanJob(t.Context(), api.JobRequest{HCL: gang}); err != nil || plan.StartsNow || plan.Wait == nil || len(plan.Ranks) != 5 || len(plan.Later) != 2 {
 		t.Errorf("a gang of five: %+v %v", plan, err)
 	}
 	jobs, _, err := client.Jobs(t.Context(), api.JobFilter{}, nil)

@@ -225,6 +225,12 @@ func (env *Env) printPlan(plan *api.JobPlan, launch bool) {
 	for i := range plan.Ranks {
 		env.printRank(&plan.Ranks[i], launch)
 	}
+	if launch && len(plan.Later) > 0 {
+		fmt.Fprintf(env.Stdout, "\n%s\n", env.Stdout.paint(colourBold, env.text("cli.plan.later")))
+		for i := range plan.Later {
+			fmt.Fprintf(env.Stdout, "  %s\n", env.reasonText(&plan.Later[i]))
+		}
+	}
 	if hidden := plan.Job.Nodes - len(plan.Ranks); hidden > 0 && len(plan.Ranks) == api.PlanRanksMax {
 		fmt.Fprintf(env.Stdout, "\n%s\n", env.text("cli.plan.more", "count", hidden))
 	}

@@ -88,6 +88,7 @@ type JobPlan struct {
 	Notes     []structs.Reason    `json:"notes,omitempty"`
 	Warnings  []structs.Error     `json:"warnings,omitempty"`
 	Ranks     []RankPlan          `json:"ranks"`
+	Later     []structs.Reason    `json:"later,omitempty"` // what of the ranks only their nodes can tell, at the start
 }
 
 // PlanRanksMax bounds the ranks of a JobPlan.

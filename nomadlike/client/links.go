@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/launch"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device/rdma"
 	"nomadlike/plugins/driver"
@@ -26,9 +27,7 @@ const (
 // Attributes of a node about its network cards. Those of faults are named by
 // their links, and are there as long as the faults are.
 const (
-	attrRDMACards = "rdma.cards" // for NCCL_IB_HCA: "mlx5_0:1,mlx5_1:1"
-	attrRDMALayer = "rdma.layer" // InfiniBand | Ethernet
-	attrRDMANets  = "rdma.nets"  // interfaces over these cards
+	attrRDMANets  = "rdma.nets" // interfaces over these cards
 	attrFastest   = "net.fastest"
 	faultPrefix   = "net.fault."
 	attrInterface = "net.interface" // over which ranks reach each other
@@ -46,7 +45,7 @@ type linkWatch struct {
 func linkAttributes(seen rdma.Inventory, faults []rdma.Fault) map[string]string {
 	choice := seen.Choose(nil)
 	all := map[string]string{
-		attrRDMACards: strings.Join(choice.Cards, ","), attrRDMALayer: choice.Layer,
+		launch.AttrRDMACards: strings.Join(choice.Cards, ","), launch.AttrRDMALayer: choice.Layer,
 		attrRDMANets: strings.Join(choice.RDMANets, ","), attrFastest: choice.Net,
 	}
 	for _, fault := range faults {
@@ -167,35 +166,6 @@ func (c *Client) lookAtLinks(watch *linkWatch) (faulty bool) {
 	c.session.Refresh()
 	return len(faults) > 0
 }
-
-// ranksNetwork is the interface and the network that a driver's tasks use, ""
-// where the driver keeps them off the node's own: a name from there would be
-// unknown to them, and NCCL would not start.
-func ranksNetwork(driver string, attributes map[string]string) (name, network string) {
-	if attributes["driver."+driver+".host_network"] == "false" {
-		return "", ""
-	}
-	return attributes["net.interface"], attributes["net.network"]
-}
-
-// rdmaDefaults are variables of NCCL on a node with RDMA, which a job may set
-// otherwise. One that asked for RDMA has the ports that were chosen, by their states
-// and rates, and the patience with which NCCL outlives a link that flaps (4 µs · 2^22,
-// seven times). One that did not sees no RDMA cards, unless it sees the node's files,
-// and NCCL is told not to look for InfiniBand; RoCE is never switched off.
-func rdmaDefaults(spec *structs.Resources, attributes map[string]string, seesNode bool) map[string]string {
-	cards := attributes[attrRDMACards]
-	switch {
-	case cards != "" && spec.RDMA:
-		return map[string]string{"NCCL_IB_HCA": cards, "NCCL_IB_TIMEOUT": "22", "NCCL_IB_RETRY_CNT": "7", "NCCL_IB_DISABLE": "0"}
-	case cards != "" && !seesNode && attributes[attrRDMALayer] == layerInfiniBand:
-		return map[string]string{"NCCL_IB_DISABLE": "1"}
-	}
-	return nil
-}
-
-// layerInfiniBand is the layer of RDMA cards that are no Ethernet cards.
-const layerInfiniBand = "InfiniBand"
 
 // rdmaNodes are the device nodes that RDMA needs in a container.
 func (c *Client) rdmaNodes(spec *structs.Resources) []driver.Device {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"nomadlike/nomadlike/launch"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device/rdma"
 )
@@ -26,7 +27,7 @@ func TestLinkAttributes(t *testing.T) {
 		want     map[string]string
 		able     bool
 	}{
-		{"works", card("ACTIVE"), false, map[string]string{attrRDMACards: "mlx5_0:1", attrRDMALayer: "InfiniBand"}, true},
+		{"works", card("ACTIVE"), false, map[string]string{launch.AttrRDMACards: "mlx5_0:1", launch.AttrRDMALayer: "InfiniBand"}, true},
 		{"is lost", card("DOWN"), true, map[string]string{faultPrefix + "mlx5_0:1": "device.link_lost"}, false},
 		{"has vanished", rdma.Inventory{}, true, map[string]string{faultPrefix + "mlx5_0:1": "device.link_gone"}, false},
 	} {
@@ -37,9 +38,9 @@ func TestLinkAttributes(t *testing.T) {
 			t.Errorf("the card %s: (-want +got)\n%s able %v", step.what, diff, hasRDMA(step.seen, faults, step.declared))
 		}
 	}
-	attributes := map[string]string{attrRDMACards: "mlx5_0:1"}
+	attributes := map[string]string{launch.AttrRDMACards: "mlx5_0:1"}
 	want := map[string]string{"NCCL_IB_HCA": "mlx5_0:1", "NCCL_IB_TIMEOUT": "22", "NCCL_IB_RETRY_CNT": "7", "NCCL_IB_DISABLE": "0"}
-	if diff := cmp.Diff(want, rdmaDefaults(&structs.Resources{RDMA: true}, attributes, false)); diff != "" {
+	if diff := cmp.Diff(want, launch.RDMADefaults(&structs.Resources{RDMA: true}, attributes, false)); diff != "" {
 		t.Errorf("a job with RDMA gets something else (-want +got):\n%s", diff)
 	}
 	for _, c := range []struct {
@@ -51,8 +52,8 @@ func TestLinkAttributes(t *testing.T) {
 		{"InfiniBand", true, nil}, // it sees the cards: the environment's check would warn
 		{"Ethernet", false, nil},  // RoCE is not switched off
 	} {
-		attributes[attrRDMALayer] = c.layer
-		if diff := cmp.Diff(c.want, rdmaDefaults(&structs.Resources{}, attributes, c.seesNode)); diff != "" {
+		attributes[launch.AttrRDMALayer] = c.layer
+		if diff := cmp.Diff(c.want, launch.RDMADefaults(&structs.Resources{}, attributes, c.seesNode)); diff != "" {
 			t.Errorf("a job without RDMA on %s (-want +got):\n%s", c.layer, diff)
 		}
 	}
@@ -60,14 +61,14 @@ func TestLinkAttributes(t *testing.T) {
 
 func TestTasksOffTheNodesNetworkAreToldNoInterface(t *testing.T) {
 	attributes := map[string]string{"net.interface": "eth0", "net.network": "10.0.0.0/24", "driver.docker.host_network": "false"}
-	if name, network := ranksNetwork("exec", attributes); name != "eth0" || network != "10.0.0.0/24" {
+	if name, network := launch.RanksNetwork("exec", attributes); name != "eth0" || network != "10.0.0.0/24" {
 		t.Errorf("exec: %q, %q", name, network)
 	}
-	if name, network := ranksNetwork("docker", attributes); name != "" || network != "" {
+	if name, network := launch.RanksNetwork("docker", attributes); name != "" || network != "" {
 		t.Errorf("docker on a bridge: %q, %q", name, network)
 	}
 	attributes["driver.docker.host_network"] = "true"
-	if name, _ := ranksNetwork("docker", attributes); name != "eth0" {
+	if name, _ := launch.RanksNetwork("docker", attributes); name != "eth0" {
 		t.Errorf("docker on the node's network: %q", name)
 	}
 }

@@ -266,23 +266,16 @@ func (c *Client) shellMounts(a *structs.Assignment, l *launch.Launch) driver.Res
 // nodeFacts is what the node tells launch of itself.
 func (c *Client) nodeFacts(a *structs.Assignment, env map[string]string, owner owner) launch.NodeFacts {
 	dir := c.files.task(a.Alloc.ID)
-	node := c.Node()
-	network, cidr := ranksNetwork(a.Job.Task.Driver, node.Attributes)
-	return launch.NodeFacts{
-		TaskDir:      dir,
-		LocalDir:     path.Join(dir, launch.LocalDir),
-		SecretsDir:   path.Join(dir, launch.SecretsDir),
-		AgentPath:    c.config.Binary,
-		Interface:    network,
-		Network:      cidr,
-		PrivateHosts: node.Attributes["driver."+a.Job.Task.Driver+".namespaces"] == "true",
-		SharedDir:    c.sharedDir(a.Job),
-		Env:          env,
-		Base:         owner.env(&a.Job.Task, dir, a.Job.User),
-		Image:        a.Job.Task.Driver == structs.DriverDocker,
-		Defaults:     rdmaDefaults(&a.Alloc.Spec, node.Attributes, c.seesNode(a.Job.Task.Driver)),
-		NCCLDebug:    c.config.NCCLDebug,
-	}
+	facts := launch.OfNode(a.Job, &a.Alloc.Spec, c.Node().Attributes)
+	facts.TaskDir = dir
+	facts.LocalDir = path.Join(dir, launch.LocalDir)
+	facts.SecretsDir = path.Join(dir, launch.SecretsDir)
+	facts.AgentPath = c.config.Binary
+	facts.SharedDir = c.sharedDir(a.Job)
+	facts.Env = env
+	facts.Base = owner.env(&a.Job.Task, dir, a.Job.User)
+	facts.NCCLDebug = c.config.NCCLDebug
+	return facts
 }
 
 // sharedDir is the part of the shared directory that belongs to one job, so

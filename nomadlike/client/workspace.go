@@ -36,7 +36,7 @@ type space struct {
 // seesNode tells whether tasks of a driver see the node's files where they are:
 // such tasks get links, since nothing can be mounted for one of them alone.
 func (c *Client) seesNode(driverName string) bool {
-	return driverName == structs.DriverExec && c.Node().Attributes[structs.AttrIsolation] == structs.IsolationNone
+	return launch.SeesNode(driverName, c.Node().Attributes)
 }
 
 // openWorkspace checks and makes the directories of a job's data.

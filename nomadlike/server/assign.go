@@ -164,7 +164,7 @@ func memberOf(snapshot *state.Snapshot, alloc *structs.Allocation) structs.Membe
 		NodeID: alloc.NodeID, NodeName: alloc.NodeName, Ports: alloc.Ports, Devices: alloc.Devices}
 	if node := snapshot.Node(alloc.NodeID); node != nil {
 		member.Addr, member.RPCAddr = node.Addr, node.RPCAddr
-		member.Cards = cardsOf(node, alloc.Devices)
+		member.Cards = CardsOf(node, alloc.Devices)
 	}
 	return member
 }

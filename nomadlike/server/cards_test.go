@@ -36,7 +36,7 @@ func TestCardsOfARank(t *testing.T) {
 		{"another vendor's", []string{"gpu"}, nil},
 		{"none", nil, nil},
 	} {
-		if diff := cmp.Diff(c.want, cardsOf(node, c.ids)); diff != "" {
+		if diff := cmp.Diff(c.want, CardsOf(node, c.ids)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
