@@ -148,6 +148,20 @@ async function together(browser, agent, token, lang, names, inspect) {
   await context.close()
 }
 
+// others ticks a job that its owner shows and keeps: it may be cloned, and no more.
+async function others(browser, agent, token, lang, name, inspect) {
+  const { context, page } = await signedIn(browser, agent, token, lang, '/jobs?text=' + name)
+  const w = words[lang]
+  await page.getByRole('checkbox', { name }).check()
+  const bar = page.locator('.bar.card')
+  await page.waitForFunction((stop) => [...document.querySelectorAll('.bar.card button')].some((one) => one.textContent === stop && one.disabled && one.title), w.stop)
+  assert.ok(await bar.getByRole('button', { name: w.pause, exact: true }).isDisabled())
+  assert.ok(await bar.getByRole('button', { name: w.clone, exact: true }).isEnabled())
+  assert.equal(await page.getByRole('link', { name: 'VIP', exact: true }).count(), 0, 'who may not choose machines is not offered it')
+  await inspect(page, `rights-${lang}-others`)
+  await context.close()
+}
+
 // model chooses among the resources by the model of their cards, and takes a
 // usual time limit into the file.
 async function model(browser, agent, token, lang, inspect) {
@@ -185,7 +199,7 @@ async function phones(browser, agent, token, lang, name, inspect) {
 export async function rights(browser, binary, inspect) {
   const agent = await startAgent(binary, cards)
   try {
-    const [admin, viewer] = [await agent.secret('admin', 'ada'), await agent.secret('viewer', 'vic')]
+    const [admin, viewer, user] = [await agent.secret('admin', 'ada'), await agent.secret('viewer', 'vic'), await agent.secret('user', 'ann')]
     for (const lang of ['zh', 'en']) {
       const [name, waits, pair] = ['found-' + lang, 'waits-' + lang, [`pair-${lang}-1`, `pair-${lang}-2`]]
       for (const one of [name, ...pair]) await submit(agent, one)
@@ -193,6 +207,7 @@ export async function rights(browser, binary, inspect) {
       await submit(agent, waits, '', 2)
       await palette(browser, agent, admin, lang, name, inspect)
       await looks(browser, agent, viewer, lang, name, waits, inspect)
+      await others(browser, agent, user, lang, name, inspect)
       await limit(browser, agent, admin, lang, name, inspect)
       await together(browser, agent, admin, lang, pair, inspect)
       await model(browser, agent, admin, lang, inspect)

@@ -25,6 +25,8 @@ test('a job is offered what its reader may do to it', () => {
   expect(deedsFor('queued', ['stop', 'time-limit'])).toEqual(['stop', 'limit'])
   expect(deedsFor('queued')).toContain('first')
   const jobs = [{ state: 'running' as const }, { state: 'paused' as const }, { state: 'failed' as const }]
+  expect(fitting('stop', [{ state: 'running' as const, may: ['read'] }, { state: 'running' as const, may: ['stop'] }])).toHaveLength(1)
+  expect(fitting('clone', [{ state: 'running' as const, may: ['read'] }])).toHaveLength(0)
   expect([fitting('pause', jobs), fitting('continue', jobs), fitting('delete', jobs), fitting('clone', jobs)].map((list) => list.length)).toEqual([1, 1, 1, 3])
 })
 

@@ -14,7 +14,7 @@ import { keeps, readFilter, valuesOf, type ChosenField } from '../parts/filters'
 import { Grid, sorted, useHeight, type Column } from '../parts/grid'
 import { useJobsSoon } from '../parts/lists'
 import { Failed, priorityTag, StateTag, stateTag, useNow, useTitle } from '../parts/states'
-import { jobStates, type JobState, type JobSummary, type Subjob } from '../types'
+import { jobStates, type JobDetail, type JobState, type JobSummary, type Subjob } from '../types'
 
 const FramedDeed = lazy(() => again(() => import('../parts/framed_deed')))
 
@@ -95,7 +95,7 @@ export function Jobs() {
   }, [keys])
 
   const may = useRights()
-  const targets = useMemo(() => all.filter((job) => picked.has(job.id)), [all, picked])
+  const targets = useTargets(all, picked)
   const counts = useMemo(() => {
     const out: Partial<Record<JobState, number>> = {}
     for (const job of all) out[job.state] = (out[job.state] ?? 0) + 1
@@ -158,7 +158,7 @@ export function Jobs() {
       {targets.length > 0 && (
         <div className="bar card">
           <span>{t('jobs.picked', { count: targets.length })}</span>
-          {bulk.map((one) => <Button key={one} tone={one === 'stop' || one === 'delete' ? 'danger' : 'plain'} disabled={fitting(one, targets).length === 0} onClick={() => setDeed(one)}>{t('deed.' + one)}</Button>)}
+          {bulk.map((one) => <Button key={one} tone={one === 'stop' || one === 'delete' ? 'danger' : 'plain'} disabled={fitting(one, targets).length === 0} title={fitting(one, targets).length === 0 ? t('jobs.none_fit') : undefined} onClick={() => setDeed(one)}>{t('deed.' + one)}</Button>)}
           <Button tone="bare" onClick={() => setPicked(new Set())}>{t('jobs.unpick')}</Button>
         </div>
       )}
@@ -195,6 +195,7 @@ export function Jobs() {
 
 const keysHelp = [['j k', 'move'], ['x', 'pick'], ['o', 'open'], ['/', 'search'], ['Ctrl+K', 'all'], ['?', 'help']] as const
 const none: JobSummary[] = []
+const askedMax = 100 // ticked jobs; of more the server decides
 
 // What can be done to several jobs at once.
 const bulk = ['stop', 'pause', 'continue', 'finish', 'throttle', 'delete', 'clone'] as const
@@ -203,6 +204,16 @@ function turned(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
   const next = new Set(set)
   if (!next.delete(id)) next.add(id)
   return next
+}
+
+// useTargets are the jobs that are ticked, each with what the reader may do to it.
+function useTargets(all: JobSummary[], picked: ReadonlySet<string>): (JobSummary & { may?: string[] })[] {
+  const chosen = useMemo(() => all.filter((job) => picked.has(job.id)), [all, picked])
+  const may = useQueries({
+    queries: chosen.slice(0, askedMax).map(({ id }) => ({ queryKey: ['job', id, 'may'], staleTime: 60_000, retry: false, queryFn: ({ signal }: { signal: AbortSignal }) => get<JobDetail>('/v1/jobs/' + part(id), signal).then((job) => job.may ?? null) })),
+    combine: (results) => results.map((result) => result.data ?? undefined),
+  })
+  return useMemo(() => chosen.map((job, i) => ({ ...job, may: may[i] })), [chosen, may])
 }
 
 // useOpened puts the subjobs of opened batches behind them.

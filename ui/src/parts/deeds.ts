@@ -27,5 +27,7 @@ function inState(state: JobState): Deed[] {
   return ['resume', 'delete']
 }
 
-// fitting are those of several jobs that a deed makes sense for.
-export const fitting = <J extends { state: JobState }>(deed: Deed, jobs: J[]): J[] => jobs.filter((job) => deed === 'clone' || deedsFor(job.state).includes(deed))
+// fitting are those of several jobs that a deed makes sense for and that the
+// reader may do it to, as far as that is known.
+export const fitting = <J extends { state: JobState; may?: string[] }>(deed: Deed, jobs: J[]): J[] =>
+  jobs.filter((job) => (deed === 'clone' ? !job.may || job.may.includes(verbs.clone) : deedsFor(job.state, job.may).includes(deed)))
