@@ -134,8 +134,9 @@ func (s *site) admit(job *structs.Job) (*structs.Job, *structs.Error) {
 
 // warnings is what is doubtful about a job that may be accepted all the same,
 // in the caller's language.
-func (s *site) warnings(r *request, job *structs.Job) []structs.Error {
-	doubts := append(job.Warnings(), server.PoolOf(s.store.Snapshot(), job).Warnings(job)...)
+func (s *site) warnings(r *request, job *structs.Job, more ...structs.Problem) []structs.Error {
+	doubts := append(job.Warnings(), more...)
+	doubts = append(doubts, server.PoolOf(s.store.Snapshot(), job).Warnings(job)...)
 	found := structs.InvalidJob(structs.CodeInvalid, doubts)
 	if found == nil {
 		return nil
@@ -169,7 +170,8 @@ func (s *site) submitJob(r *request) error {
 	if err := mayPrioritize(r, job.Priority, r.object); err != nil {
 		return err
 	}
-	if missing, nodes := s.lookForData(r.Context(), admitted, r.caller.principal.ID); len(missing) > 0 {
+	missing, nodes, kept := s.lookForData(r.Context(), admitted, r.caller.principal.ID)
+	if len(missing) > 0 {
 		return structs.InvalidJob(structs.CodeInvalid, dataProblems(admitted, missing, nodes))
 	}
 	id, index, err := s.replica.SubmitJob(r.Context(), r.guard(), r.caller.principal.ID, key, job)
@@ -178,7 +180,7 @@ func (s *site) submitJob(r *request) error {
 	}
 	s.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.caller.principal.ID, logkey.Index, index)
 	r.setIndex(index)
-	return r.reply(api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: s.warnings(r, admitted)})
+	return r.reply(api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: s.warnings(r, admitted, keptProblems(kept)...)})
 }
 
 // planJob tells what a job would run, and whether it would start now, by
@@ -207,13 +209,14 @@ func (s *site) planJob(r *request) error {
 		return err
 	}
 	out.Later = knownLater(job, first != nil)
-	if missing, _ := s.lookForData(r.Context(), job, r.caller.principal.ID); len(missing) > 0 {
+	missing, _, kept := s.lookForData(r.Context(), job, r.caller.principal.ID)
+	if len(missing) > 0 {
 		out.StartsNow, out.Starts, out.Lacks = false, 0, missing
 		out.Wait = &structs.WaitReason{Reason: missing[0].Cause}
 	}
 	job.ID = "" // it never was one
 	out.Wait = waitOf(r, snapshot, out.Wait)
-	out.Job, out.Warnings = job, s.warnings(r, job)
+	out.Job, out.Warnings = job, s.warnings(r, job, keptProblems(kept)...)
 	return r.reply(out)
 }
 

@@ -21,10 +21,11 @@ const (
 
 // lookForData asks nodes that might run a job whether their storages have its data.
 // One that has it, or can not tell, is enough to let the job in: it may change until
-// the start. What every one of them lacks is returned, with the first node that said so.
-func (s *site) lookForData(ctx context.Context, job *structs.Job, user string) ([]structs.DataLack, []string) {
-	if len(job.Algorithms)+len(job.Datasets)+len(job.Models)+len(job.Volumes) == 0 {
-		return nil, nil
+// the start. What every one of them lacks is returned, with the nodes that said so.
+// The outputs in which something lies are those that the first node knows of.
+func (s *site) lookForData(ctx context.Context, job *structs.Job, user string) (missing []structs.DataLack, names []string, kept []structs.DataKept) {
+	if len(job.Algorithms)+len(job.Datasets)+len(job.Models)+len(job.Volumes) == 0 && job.Output == "" {
+		return nil, nil, nil
 	}
 	var nodes []*structs.Node
 	for node := range s.store.Snapshot().Nodes() {
@@ -32,19 +33,20 @@ func (s *site) lookForData(ctx context.Context, job *structs.Job, user string) (
 			continue
 		}
 		if len(nodes) == lookNodesMax {
-			return nil, nil // another may have it
+			return nil, nil, nil // another may have it
 		}
 		nodes = append(nodes, node)
 	}
 	if len(nodes) == 0 {
-		return nil, nil // the scheduler tells it
+		return nil, nil, nil // the scheduler tells it
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	wanted := dataOnly(job, user)
-	lacks := s.askForData(ctx, nodes[0], wanted) // mostly it has all
+	first := s.askForData(ctx, nodes[0], wanted) // mostly it has all
+	lacks := first.Lacks
 	if len(lacks) == 0 {
-		return nil, nil
+		return nil, nil, first.Kept
 	}
 	var others struct {
 		sync.WaitGroup
@@ -57,7 +59,7 @@ func (s *site) lookForData(ctx context.Context, job *structs.Job, user string) (
 		room <- struct{}{}
 		others.Go(func() {
 			defer func() { <-room }()
-			own := s.askForData(ctx, node, wanted)
+			own := s.askForData(ctx, node, wanted).Lacks
 			others.Lock()
 			defer others.Unlock()
 			for _, lack := range lacks {
@@ -68,13 +70,11 @@ func (s *site) lookForData(ctx context.Context, job *structs.Job, user string) (
 		})
 	}
 	others.Wait()
-	var missing []structs.DataLack
 	for _, lack := range lacks {
 		if !others.have[lack.Kind+"/"+lack.Name] {
 			missing = append(missing, lack)
 		}
 	}
-	var names []string
 	for i, node := range nodes {
 		if i == lookNamesMax {
 			names = append(names, "…")
@@ -82,14 +82,15 @@ func (s *site) lookForData(ctx context.Context, job *structs.Job, user string) (
 		}
 		names = append(names, node.Name)
 	}
-	return missing, names
+	return missing, names, first.Kept
 }
 
 // dataOnly is as much of a job as tells where its data lies. Nodes are asked that
 // may never run the job, so they hear of nothing else: its environment least of all.
 func dataOnly(job *structs.Job, user string) *structs.Job {
 	return &structs.Job{Name: job.Name, Project: job.Project, User: user,
-		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes}
+		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes,
+		Output: job.Output, OutputStorage: job.OutputStorage}
 }
 
 func lacksToo(lacks []structs.DataLack, one structs.DataLack) bool {
@@ -101,17 +102,20 @@ func lacksToo(lacks []structs.DataLack, one structs.DataLack) bool {
 	return false
 }
 
-// askForData asks one node; nil when it has all of it, or can not tell.
-func (s *site) askForData(ctx context.Context, node *structs.Node, job *structs.Job) []structs.DataLack {
+// askForData asks one node; nothing is lacking when it has all of it, or can not tell.
+func (s *site) askForData(ctx context.Context, node *structs.Node, job *structs.Job) structs.DataSeen {
 	conn, err := s.pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
 	if err != nil {
-		return nil
+		return structs.DataSeen{}
 	}
 	seen, err := rpc.Call[structs.DataLook, structs.DataSeen](ctx, conn, structs.MethodNodeLook, &structs.DataLook{Job: job})
-	if err != nil || seen.Unknown {
-		return nil
+	switch {
+	case err != nil:
+		return structs.DataSeen{}
+	case seen.Unknown:
+		return structs.DataSeen{Kept: seen.Kept}
 	}
-	return seen.Lacks
+	return *seen
 }
 
 // dataProblems is what is missing as problems of the job file.
@@ -138,4 +142,14 @@ func dataPath(job *structs.Job, kind, name string) string {
 		}
 	}
 	return kind
+}
+
+// keptProblems is which outputs of a job are not empty, as doubts about the job file.
+func keptProblems(kept []structs.DataKept) []structs.Problem {
+	var problems []structs.Problem
+	for _, one := range kept {
+		problems = append(problems, structs.Problem{Path: "output", ID: "agent.output_kept", HintID: "agent.output_kept.hint",
+			Params: map[string]string{"name": one.Name, "path": "output", "storage": one.Storage, "place": one.Path, "own": structs.LaterShortID}})
+	}
+	return problems
 }

@@ -141,6 +141,43 @@ func TestMissingDataIsToldBefore(t *testing.T) {
 	}
 }
 
+// An output in which something lies is said of before the job is submitted, and when it
+// is; an empty one, or one of the job's own, is not.
+func TestOutputThatHoldsSomethingIsTold(t *testing.T) {
+	dir := t.TempDir()
+	yes := true
+	options := testOptions(t)
+	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
+	client := savedClient(t, options)
+	file := func(output string) api.JobRequest {
+		return api.JobRequest{HCL: "job \"writes\" {\n  output \"" + output + "\" {}\n  task { command = \"true\" }\n}\n"}
+	}
+	told := func(warnings []structs.Error) (ids []string) {
+		for i := range warnings {
+			ids = append(ids, warnings[i].ID)
+		}
+		return ids
+	}
+	for _, name := range []string{"run7", "empty"} {
+		if err := os.MkdirAll(filepath.Join(dir, "nas/output", name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "nas/output/run7/model.pt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for output, want := range map[string]string{"run7": "agent.output_kept", "empty": "", "none-yet": "", "run7/${job.id}": ""} {
+		plan, err := client.PlanJob(t.Context(), file(output))
+		if err != nil || !plan.StartsNow || strings.Join(told(plan.Warnings), " ") != want {
+			t.Errorf("plan with %s: %v %v, %v", output, told(plan.Warnings), plan.StartsNow, err)
+		}
+	}
+	sent, err := client.SubmitJob(t.Context(), file("run7"), "")
+	if err != nil || strings.Join(told(sent.Warnings), " ") != "agent.output_kept" || sent.Warnings[0].Params["place"] != filepath.Join(dir, "nas/output/run7") {
+		t.Errorf("submitted: %+v, %v", sent, err)
+	}
+}
+
 // Nodes that are asked for a job's data may never run it: they hear where the data
 // lies, and nothing else of the job.
 func TestLooksTellNothingElse(t *testing.T) {

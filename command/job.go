@@ -75,6 +75,9 @@ func jobRun(set *flag.FlagSet) func(*Env, []string) error {
 			return env.explain(err, places)
 		}
 		if !output.forPrograms() {
+			if err := env.doubts(submitted.Warnings, job, places); err != nil {
+				return err
+			}
 			fmt.Fprintln(env.Stdout, env.text("cli.job.submitted", "name", submitted.Name, "id", submitted.JobID))
 		}
 		toEnd := *wait || *logs
@@ -171,6 +174,11 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 		plan, err := client.PlanJob(env.Context, request)
 		if err != nil {
 			return env.explain(err, places)
+		}
+		if !output.forPrograms() {
+			if err := env.doubts(plan.Warnings, job, places); err != nil {
+				return err
+			}
 		}
 		found, err := client.ForecastJob(env.Context, api.JobRequest{Job: job})
 		if err != nil {

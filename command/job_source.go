@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"nomadlike/jobspec"
@@ -130,6 +131,26 @@ func (env *Env) explain(err error, places *jobspec.SourceMap) error {
 		return err
 	}
 	return &exitError{code: ExitError}
+}
+
+// doubts shows the servers' warnings about a job file that only they can have: what
+// the file itself tells was shown when it was read.
+func (env *Env) doubts(warnings []structs.Error, job *structs.Job, places *jobspec.SourceMap) error {
+	complete := job.Copy()
+	complete.SetDefaults()
+	own := complete.Warnings()
+	var problems []structs.Problem
+	for _, warning := range warnings {
+		if !slices.ContainsFunc(own, func(p structs.Problem) bool { return p.ID == warning.ID }) {
+			problems = append(problems, structs.Problem{
+				Path: warning.Params["path"], ID: warning.ID, Params: warning.Params, HintID: warning.Params["hint_id"],
+			})
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return places.Diagnose(problems, jobspec.SeverityWarning).Render(env.Stderr, env.style())
 }
 
 // readBounded is what the function file() of a job file reads with; one byte

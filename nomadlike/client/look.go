@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"time"
 
 	"nomadlike/nomadlike/client/workspace"
@@ -50,6 +52,9 @@ func lookAt(places []workspace.Place) *structs.DataSeen {
 	seen := new(structs.DataSeen)
 	for i := range places {
 		place := &places[i]
+		if place.Kind == structs.StorageOutput && !place.Remote && holdsSomething(place) {
+			seen.Kept = append(seen.Kept, structs.DataKept{Name: place.Name, Storage: place.Storage, Path: place.Path})
+		}
 		if place.Remote || place.Make || place.Kind == structs.StorageMount {
 			continue
 		}
@@ -63,4 +68,25 @@ func lookAt(places []workspace.Place) *structs.DataSeen {
 		}
 	}
 	return seen
+}
+
+// holdsSomething tells whether an output is there and is not empty. What can not be
+// looked at is told at the start.
+func holdsSomething(place *workspace.Place) bool {
+	root, err := os.OpenRoot(place.Root)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	below, err := filepath.Rel(place.Root, place.Path)
+	if err != nil {
+		return false
+	}
+	dir, err := root.Open(below)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(1)
+	return err == nil && len(names) > 0
 }

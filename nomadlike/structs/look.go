@@ -8,6 +8,7 @@ type DataLook struct {
 // DataSeen is what a node found of a job's data. Data on servers is not looked for.
 type DataSeen struct {
 	Lacks   []DataLack `json:"lacks,omitempty"`
+	Kept    []DataKept `json:"kept,omitempty"`    // outputs in which something lies already
 	Unknown bool       `json:"unknown,omitempty"` // a storage did not answer, or is not the node's
 }
 
@@ -18,4 +19,11 @@ type DataLack struct {
 	Storage string `json:"storage"`
 	Path    string `json:"path"` // of the node
 	Cause   Reason `json:"cause"`
+}
+
+// DataKept is an output in which something lies before the job begins.
+type DataKept struct {
+	Name    string `json:"name"` // as the job has it
+	Storage string `json:"storage"`
+	Path    string `json:"path"` // of the node
 }
