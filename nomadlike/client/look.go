@@ -71,7 +71,8 @@ func lookAt(places []workspace.Place) *structs.DataSeen {
 }
 
 // holdsSomething tells whether an output is there and is not empty. What can not be
-// looked at is told at the start.
+// looked at is told at the start. A link on the way says nothing: it could lead to
+// what is somebody else's.
 func holdsSomething(place *workspace.Place) bool {
 	root, err := os.OpenRoot(place.Root)
 	if err != nil {
@@ -80,6 +81,17 @@ func holdsSomething(place *workspace.Place) bool {
 	defer root.Close()
 	below, err := filepath.Rel(place.Root, place.Path)
 	if err != nil {
+		return false
+	}
+	for end := range below {
+		if below[end] != filepath.Separator {
+			continue
+		}
+		if info, err := root.Lstat(below[:end]); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	if info, err := root.Lstat(below); err != nil || !info.IsDir() {
 		return false
 	}
 	dir, err := root.Open(below)

@@ -61,7 +61,7 @@ func TestOnOldKernel(t *testing.T) {
 	if os.Geteuid() != 0 || os.Getenv(oldKernelEnv) != "" {
 		t.Skip("needs root, once")
 	}
-	tests := osexec.Command("/proc/self/exe", "-test.count=1", "-test.v", "-test.timeout=5m")
+	tests := osexec.Command("/proc/self/exe", "-test.count=1", "-test.v", "-test.timeout=8m")
 	tests.Env = append(os.Environ(), oldKernelEnv+"=now")
 	out, err := tests.CombinedOutput()
 	if err != nil {
