@@ -21,6 +21,7 @@ import (
 	"github.com/docker/docker/client"
 	"go.uber.org/goleak"
 
+	"nomadlike/internal/mounts/oldkernel"
 	"nomadlike/plugins/docker"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/drivertest"
@@ -45,6 +46,7 @@ const limit = 30 * time.Second
 const testsAtOnce = 4
 
 func TestMain(m *testing.M) {
+	oldkernel.Play()
 	os.Exit(testMain(m))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"nomadlike/internal/mounts"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
@@ -183,6 +184,9 @@ func openSource(w driver.Mount) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	if mounts.Classical() {
+		return mounts.Walk(root, below, unix.O_PATH, mounts.Beneath|mounts.NoMagicLinks)
+	}
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	for {
 		fd, err := unix.Openat2(root, below, &how)
@@ -194,6 +198,9 @@ func openSource(w driver.Mount) (int, error) {
 
 // bind mounts an opened file or directory, with what is mounted below it.
 func bind(fd int, place string, readOnly bool) error {
+	if mounts.Classical() {
+		return bindClassically(fd, place, readOnly)
+	}
 	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE)
 	tree, err := unix.OpenTree(fd, "", flags)
 	if err != nil {
@@ -209,6 +216,26 @@ func bind(fd int, place string, readOnly bool) error {
 	}
 	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, place, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("stage %s: %w", place, err)
+	}
+	return nil
+}
+
+// bindClassically is bind for kernels that have no trees of mounts to be moved. The
+// place is root's alone, so nobody sees it before it is restricted.
+func bindClassically(fd int, place string, readOnly bool) error {
+	if err := unix.Mount(mounts.FDPath(fd), place, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("stage %s: bind: %w", place, err)
+	}
+	if !readOnly {
+		return nil
+	}
+	tree, err := mounts.OpenName(-1, place, unix.O_PATH)
+	if err != nil {
+		return fmt.Errorf("stage %s: %w", place, err)
+	}
+	defer unix.Close(tree)
+	if err := mounts.Restrict(tree, mounts.ReadOnly|mounts.NoSUID|mounts.NoDev); err != nil {
+		return fmt.Errorf("stage %s: make read-only: %w", place, err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"nomadlike/plugins/driver/drivertest"
 	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/exec"
+	"nomadlike/plugins/exec/proctree"
 )
 
 // smallSupervisor builds the program that releases embed.
@@ -63,7 +64,7 @@ func TestUnkillable(t *testing.T) {
 		t.Log("needs the freezer of cgroup version 1: not run")
 		return
 	}
-	group := filepath.Join(freezer, "nomadlike-test-"+strconv.Itoa(os.Getpid()))
+	group := filepath.Join(freezer, "nomadlike-test-unkillable-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(group, 0o755); err != nil {
 		t.Logf("no cgroup can be made: %v: not run", err)
 		return
@@ -74,10 +75,22 @@ func TestUnkillable(t *testing.T) {
 		}
 	}
 	d := open(t)
-	spec := drivertest.Shell(t, `sh -c 'echo $$; exec sleep 1000' & sleep 0.2; echo ready; wait`)
+	spec := drivertest.Shell(t, `sleep 1000 & sleep 0.2; echo ready; wait`)
 	handle := drivertest.Start(t, d, spec)
 	drivertest.AwaitOutput(t, spec, "ready")
-	frozen := pids(t, spec)
+	below, err := proctree.Descendants(stateOf(t, handle).Supervisor.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var frozen []int // by the node's numbers; the task knows another
+	for _, p := range below {
+		if p.Name == "sleep" {
+			frozen = append(frozen, p.PID)
+		}
+	}
+	if len(frozen) != 1 {
+		t.Fatalf("below the supervisor are %+v", below)
+	}
 	put("cgroup.procs", strconv.Itoa(frozen[0]))
 	put("freezer.state", "FROZEN")
 	thawed := false

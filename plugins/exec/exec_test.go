@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"nomadlike/internal/mounts/oldkernel"
 	"nomadlike/internal/orphans"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/drivertest"
@@ -19,7 +20,7 @@ import (
 // TestMain lets the test program stand in for the main program, which runs
 // itself as the supervisor of its tasks.
 func TestMain(m *testing.M) {
-	playOldKernel()
+	oldkernel.Play()
 	if len(os.Args) > 1 && os.Args[1] == supervisor.Argument {
 		os.Exit(supervisor.Main(os.Args[2:]))
 	}

@@ -13,7 +13,7 @@ job "checkpoint" {
 
   time_limit {
     limit  = "1h"
-    warn   = "5m"      # so long before it: save and go on
+    warn   = "5m" # so long before it: save and go on
     signal = "SIGUSR2"
   }
 

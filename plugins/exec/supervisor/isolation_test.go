@@ -16,16 +16,6 @@ func TestOwnCgroup(t *testing.T) {
 	}
 }
 
-func TestUnescapeMount(t *testing.T) {
-	for text, want := range map[string]string{
-		"/plain": "/plain", `/with\040blank\011and\134more`: "/with blank\tand\\more", `/cut\04`: `/cut\04`, `/no\999`: `/no\999`, "": "",
-	} {
-		if got := unescapeMount(text); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
-		}
-	}
-}
-
 // TestAllowedSources decides about what mounts lead to.
 func TestAllowedSources(t *testing.T) {
 	i := &Isolation{MountRoots: []string{"/data", "/srv/agent"}, Forbidden: []string{"/etc", "/srv/agent/state", "/data/private"}}

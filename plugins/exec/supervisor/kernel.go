@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"syscall"
 	"unsafe"
+
+	"nomadlike/internal/mounts"
 )
 
 // System calls that package syscall does not know. Their numbers are the same
@@ -29,20 +31,20 @@ const (
 	moveFromEmptyPath = 0x4
 	moveToEmptyPath   = 0x40
 
-	resolveNoMagicLinks = 0x02
-	resolveNoSymlinks   = 0x04
-	resolveBeneath      = 0x08
-	resolveInRoot       = 0x10
+	resolveNoMagicLinks = mounts.NoMagicLinks
+	resolveNoSymlinks   = mounts.NoSymlinks
+	resolveBeneath      = mounts.Beneath
+	resolveInRoot       = mounts.InRoot
 
-	mountReadOnly = 0x1
-	mountNoSUID   = 0x2
-	mountNoDev    = 0x4
+	mountReadOnly = mounts.ReadOnly
+	mountNoSUID   = mounts.NoSUID
+	mountNoDev    = mounts.NoDev
 )
 
 // openAt opens a path below a directory as the given way of resolving allows.
 func openAt(dir int, path string, flags int, resolve uint64) (int, error) {
-	if classical() {
-		return walk(dir, path, flags, resolve)
+	if mounts.Classical() {
+		return mounts.Walk(dir, path, flags, resolve)
 	}
 	name, err := syscall.BytePtrFromString(path)
 	if err != nil {
@@ -75,7 +77,7 @@ func (v *view) cloneTree(fd int) (int, error) { return v.cloneTreeAt(fd, "") }
 // cloneTreeAt is cloneTree for a path below an opened directory; a link at its end
 // is not followed.
 func (v *view) cloneTreeAt(dir int, path string) (int, error) {
-	if classical() {
+	if mounts.Classical() {
 		return v.stageTree(dir, path)
 	}
 	flags := uintptr(atRecursive | atNoFollow)
@@ -95,8 +97,8 @@ func (v *view) cloneTreeAt(dir int, path string) (int, error) {
 
 // restrictTree sets flags on every mount of a tree.
 func restrictTree(tree int, flags uint64) error {
-	if classical() {
-		return restrictStaged(tree, flags)
+	if mounts.Classical() {
+		return mounts.Restrict(tree, flags)
 	}
 	var empty [1]byte
 	attr := struct{ set, clear, propagation, userNS uint64 }{set: flags}
@@ -120,7 +122,7 @@ func attachAt(tree, dir int, name string) error {
 }
 
 func moveTree(tree, dir int, path string, flags uintptr) error {
-	if classical() {
+	if mounts.Classical() {
 		return moveStaged(tree, dir, path)
 	}
 	var empty [1]byte

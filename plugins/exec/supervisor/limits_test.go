@@ -31,16 +31,3 @@ func FuzzDecodeLimits(f *testing.F) {
 		t.Fatal("no limits in " + fmt.Sprint(argv))
 	})
 }
-
-// FuzzUnescapeMount: paths of mountinfo never grow and plain ones stay.
-func FuzzUnescapeMount(f *testing.F) {
-	for _, text := range []string{"/a", `/a\040b`, `\`, `\04`, `\999`, `\134`, `/\011\012`} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		got := unescapeMount(text)
-		if len(got) > len(text) || !strings.Contains(text, `\`) && got != text {
-			t.Fatalf("%q becomes %q", text, got)
-		}
-	})
-}

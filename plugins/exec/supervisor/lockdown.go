@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"nomadlike/internal/mounts"
 	"nomadlike/plugins/driver/taskproc"
 )
 
@@ -206,5 +207,5 @@ func probe(spec *Spec) (*Probe, *taskproc.Failure) {
 	if failure := s.isolate(spec); failure != nil {
 		return nil, failure
 	}
-	return &Probe{Landlock: landlockVersion(), Classical: classical()}, nil
+	return &Probe{Landlock: landlockVersion(), Classical: mounts.Classical()}, nil
 }

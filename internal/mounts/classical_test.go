@@ -1,4 +1,4 @@
-package supervisor
+package mounts
 
 import (
 	"fmt"
@@ -21,11 +21,16 @@ func openKernel(t *testing.T, dir int, path string, flags int, resolve uint64) (
 		return -1, err
 	}
 	how := struct{ flags, mode, resolve uint64 }{uint64(flags | syscall.O_CLOEXEC), 0, resolve}
-	fd, _, errno := syscall.Syscall6(sysOpenat2, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&how)), unsafe.Sizeof(how), 0, 0)
-	if errno != 0 {
-		return -1, errno
+	for {
+		fd, _, errno := syscall.Syscall6(sysOpenat2, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&how)), unsafe.Sizeof(how), 0, 0)
+		switch errno {
+		case 0:
+			return int(fd), nil
+		case syscall.EINTR, syscall.EAGAIN: // somebody renames meanwhile, anywhere
+		default:
+			return -1, errno
+		}
 	}
-	return int(fd), nil
 }
 
 // whatIs tells which file was opened, or why none was.
@@ -44,7 +49,7 @@ func whatIs(fd int, err error) string {
 // TestWalkIsTheKernels walks random paths over random links of a small tree, and
 // expects the file, or the refusal, that the kernel's own call gives.
 func TestWalkIsTheKernels(t *testing.T) {
-	if classical() {
+	if Classical() {
 		t.Skip("this kernel has no openat2 to compare with")
 	}
 	chance := rand.New(rand.NewPCG(1, 2))
@@ -92,10 +97,10 @@ func TestWalkIsTheKernels(t *testing.T) {
 			if path == "" {
 				continue // is asked for by nobody
 			}
-			for _, resolve := range []uint64{resolveInRoot | resolveNoMagicLinks, resolveInRoot | resolveNoSymlinks, resolveBeneath | resolveNoMagicLinks, resolveBeneath | resolveNoSymlinks} {
+			for _, resolve := range []uint64{InRoot | NoMagicLinks, InRoot | NoSymlinks, Beneath | NoMagicLinks, Beneath | NoSymlinks} {
 				for _, flags := range []int{oPath, syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW, syscall.O_RDONLY} {
 					want := whatIs(openKernel(t, dir, path, flags, resolve))
-					got := whatIs(walk(dir, path, flags, resolve))
+					got := whatIs(Walk(dir, path, flags, resolve))
 					if want != got && !(strings.Contains(want, "directory") && strings.Contains(got, "symbolic")) && !(strings.Contains(want, "symbolic") && strings.Contains(got, "directory")) {
 						t.Fatalf("%q, flags %x, resolve %x: the kernel says %s, walk %s", path, flags, resolve, want, got)
 					}
@@ -122,7 +127,7 @@ func TestWalkFollowsNoMagicLinks(t *testing.T) {
 	}
 	defer syscall.Close(dir)
 	for _, path := range []string{"/proc/self/root/etc", "/proc/self/exe", "/proc/self/fd/0", "/proc/thread-self/cwd"} {
-		if fd, err := walk(dir, path, oPath, resolveInRoot|resolveNoMagicLinks); err != syscall.ELOOP {
+		if fd, err := Walk(dir, path, oPath, InRoot|NoMagicLinks); err != syscall.ELOOP {
 			t.Errorf("%s: %d %v", path, fd, err)
 		}
 	}
@@ -156,6 +161,29 @@ func FuzzParseMounts(f *testing.F) {
 				t.Errorf("%q stands there twice, or is not below %q", point.path, root)
 			}
 			seen[point.path] = true
+		}
+	})
+}
+
+func TestUnescapeMount(t *testing.T) {
+	for text, want := range map[string]string{
+		"/plain": "/plain", `/with\040blank\011and\134more`: "/with blank\tand\\more", `/cut\04`: `/cut\04`, `/no\999`: `/no\999`, "": "",
+	} {
+		if got := Unescape(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// FuzzUnescape: paths of mountinfo never grow and plain ones stay.
+func FuzzUnescape(f *testing.F) {
+	for _, text := range []string{"/a", `/a\040b`, `\`, `\04`, `\999`, `\134`, `/\011\012`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := Unescape(text)
+		if len(got) > len(text) || !strings.Contains(text, `\`) && got != text {
+			t.Fatalf("%q becomes %q", text, got)
 		}
 	})
 }

@@ -1,9 +1,20 @@
-package supervisor
+// Package mounts opens paths below a directory and restricts trees of mounts on
+// kernels before 5.12, which lack some of openat2, open_tree, move_mount and
+// mount_setattr: those of RHEL 8, Kylin V10, openEuler 20.03 and Ubuntu 20.04.
+//
+// Flow: who shows files of the node to tasks asks Classical once. If it is so, paths
+// are walked one name at a time from an opened directory, so that no link is followed
+// that was not read and judged here; mounts are bound to a place that nobody else
+// reaches, restricted there one by one, looked at again, and used only then. Files
+// are named to mount(2) by their descriptors.
+//
+// Limits: standard library only, for the supervisors of tasks are small; Linux 4.18
+// and later with /proc.
+package mounts
 
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,18 +22,39 @@ import (
 	"unsafe"
 )
 
-// This file makes views on kernels before 5.12, which lack some of openat2,
-// open_tree, move_mount and mount_setattr: those of RHEL 8, Kylin V10,
-// openEuler 20.03 and Ubuntu 20.04. Views are the same on both roads.
-//
-// Paths are walked one name at a time from an opened directory, so that no link
-// is followed that was not read and judged here. Mounts are copied by a bind to a
-// stage of this thread's own, restricted there one by one, looked at again, and only then
-// moved to their place. Files are named to mount(2) by their descriptors.
+// System calls that package syscall does not know. Their numbers are the same on
+// every architecture.
+const (
+	sysOpenTree     = 428
+	sysMoveMount    = 429
+	sysOpenat2      = 437
+	sysMountSetattr = 442
 
-// classical tells whether the kernel lacks any of the four calls, or a filter keeps
+	atEmptyPath       = 0x1000
+	openTreeCloexec   = syscall.O_CLOEXEC
+	moveFromEmptyPath = 0x4
+	moveToEmptyPath   = 0x40
+	oPath             = 0x200000
+)
+
+// How openat2 resolves paths, as Walk takes it.
+const (
+	NoMagicLinks = 0x02 // links of /proc are refused; Walk does so always
+	NoSymlinks   = 0x04 // every link is refused
+	Beneath      = 0x08 // what would lead out of the directory is refused
+	InRoot       = 0x10 // the directory is "/" to links and ".."
+)
+
+// Restrictions of mounts, as mount_setattr has them.
+const (
+	ReadOnly = 0x1
+	NoSUID   = 0x2
+	NoDev    = 0x4
+)
+
+// Classical tells whether the kernel lacks any of the four calls, or a filter keeps
 // them from this process.
-var classical = sync.OnceValue(func() bool {
+var Classical = sync.OnceValue(func() bool {
 	missing := func(errno syscall.Errno) bool { return errno == syscall.ENOSYS || errno == syscall.EPERM }
 	var empty [1]byte
 	var how struct{ flags, mode, resolve uint64 }
@@ -51,14 +83,15 @@ const linksMax = 40
 // procMagic is the kind of /proc, whose links may lead anywhere.
 const procMagic = 0x9fa0
 
-// walk is openAt name by name. With resolveInRoot dir is the root: links and ".."
-// stay in there; with resolveBeneath what would leave it is refused. Links of
-// /proc are refused always.
-func walk(dir int, path string, flags int, resolve uint64) (int, error) {
+// Walk is openat2 name by name: it opens a path from an opened directory with flags
+// of open(2). With InRoot that is the root: links and ".." stay in there; with
+// Beneath what would leave it is refused, by EXDEV. Links of /proc are refused
+// always, by ELOOP.
+func Walk(dir int, path string, flags int, resolve uint64) (int, error) {
 	if strings.IndexByte(path, 0) >= 0 {
 		return -1, syscall.EINVAL
 	}
-	scoped := resolve&resolveInRoot != 0
+	scoped := resolve&InRoot != 0
 	if strings.HasPrefix(path, "/") && !scoped {
 		return -1, syscall.EXDEV
 	}
@@ -93,7 +126,7 @@ func walk(dir int, path string, flags int, resolve uint64) (int, error) {
 		case name == "..":
 			return -1, syscall.EXDEV
 		}
-		fd, err := openName(here(), name, oPath)
+		fd, err := OpenName(here(), name, oPath)
 		if err != nil {
 			return -1, err
 		}
@@ -107,7 +140,7 @@ func walk(dir int, path string, flags int, resolve uint64) (int, error) {
 			continue
 		}
 		last := len(rest) == 0 && flags&syscall.O_NOFOLLOW != 0
-		if links++; resolve&resolveNoSymlinks != 0 || last || links > linksMax || ofProc(fd) {
+		if links++; resolve&NoSymlinks != 0 || last || links > linksMax || ofProc(fd) {
 			return -1, syscall.ELOOP
 		}
 		target, err := readLink(fd)
@@ -129,12 +162,12 @@ func walk(dir int, path string, flags int, resolve uint64) (int, error) {
 		return fd, nil
 	}
 	// It is no link: opened anew by its descriptor it is the very same file.
-	return openName(-1, fdPath(here()), flags&^syscall.O_NOFOLLOW)
+	return OpenName(-1, FDPath(here()), flags&^syscall.O_NOFOLLOW)
 }
 
-// openName opens an entry of an opened directory that is no link, or, with flags
+// OpenName opens an entry of an opened directory that is no link, or, with flags
 // for it, the link itself; or, for an absolute path of ours, what it leads to.
-func openName(dir int, name string, flags int) (int, error) {
+func OpenName(dir int, name string, flags int) (int, error) {
 	if !strings.HasPrefix(name, "/") {
 		flags |= syscall.O_NOFOLLOW
 	}
@@ -165,64 +198,14 @@ func readLink(fd int) (string, error) {
 	return string(target[:n]), nil
 }
 
-// fdPath names an opened file to calls that take paths.
-func fdPath(fd int) string { return "/proc/thread-self/fd/" + strconv.Itoa(fd) }
+// FDPath names an opened file to calls that take paths.
+func FDPath(fd int) string { return "/proc/thread-self/fd/" + strconv.Itoa(fd) }
 
-// stageTree is cloneTreeAt: what is mounted at the path, with what is below, is
-// bound to a place on the stage. One tree at a time is there: it has to be
-// attached before the next.
-func (v *view) stageTree(dir int, path string) (int, error) {
-	source := dir
-	if path != "" {
-		fd, err := openName(dir, path, oPath)
-		if err != nil {
-			return -1, err
-		}
-		defer syscall.Close(fd)
-		source = fd
-	}
-	var stat syscall.Stat_t
-	if err := syscall.Fstat(source, &stat); err != nil {
-		return -1, err
-	}
-	place := filepath.Join(v.stage, "leaf")
-	var err error
-	switch stat.Mode & syscall.S_IFMT {
-	case syscall.S_IFLNK:
-		return -1, syscall.ELOOP
-	case syscall.S_IFDIR:
-		place = filepath.Join(v.stage, "tree")
-		err = os.Mkdir(place, 0o755)
-	default:
-		err = os.WriteFile(place, nil, 0o444)
-	}
-	if err != nil && !os.IsExist(err) {
-		return -1, err
-	}
-	if err := syscall.Mount(fdPath(source), place, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
-		return -1, err
-	}
-	return openName(-1, place, oPath)
-}
-
-// moveStaged is move_mount for a tree of stageTree.
-func moveStaged(tree, dir int, name string) error {
-	target := dir
-	if name != "" {
-		fd, err := openName(dir, name, oPath)
-		if err != nil {
-			return err
-		}
-		defer syscall.Close(fd)
-		target = fd
-	}
-	return syscall.Mount(fdPath(tree), fdPath(target), "", syscall.MS_MOVE, "")
-}
-
-// restrictStaged is restrictTree for a tree of stageTree: mount by mount, and then
-// all are looked at again, for what is mounted there may be in strange hands.
-func restrictStaged(tree int, flags uint64) error {
-	root, err := realPath(tree)
+// Restrict sets flags on every mount of a tree that is mounted where tree was opened:
+// mount by mount, and then all are looked at again, for what is mounted there may be
+// in strange hands. The tree must lie where nobody else mounts anything.
+func Restrict(tree int, flags uint64) error {
+	root, err := os.Readlink(FDPath(tree))
 	if err != nil {
 		return err
 	}
@@ -241,26 +224,27 @@ func restrictStaged(tree int, flags uint64) error {
 			return nil
 		}
 		for _, point := range open {
-			if look == looksMax {
-				return fmt.Errorf("%s: %w", strings.TrimPrefix(point.path, root), syscall.EBUSY)
-			}
-			if err := restrictPoint(tree, root, point, flags); err != nil {
+			// One that is gone by now is not there at the next look.
+			if err := restrictPoint(tree, root, point, flags); look == looksMax {
+				if err == nil {
+					err = syscall.EBUSY
+				}
 				return fmt.Errorf("%s: %w", strings.TrimPrefix(point.path, root), err)
 			}
 		}
 	}
 }
 
-// looksMax is how often mounts that come meanwhile are restricted too: those of
-// an automounter, for instance.
-const looksMax = 4
+// looksMax is how often is looked again: mounts of the node come and go meanwhile,
+// those of an automounter or of containers.
+const looksMax = 16
 
 // restrictPoint sets flags on the mount at a path, over no link.
 func restrictPoint(tree int, root string, point mountPoint, flags uint64) error {
 	set := point.flags | restrictions(flags)
 	fd := tree
 	if point.path != root {
-		below, err := walk(tree, strings.TrimPrefix(point.path, root+"/"), oPath, resolveBeneath|resolveNoSymlinks)
+		below, err := Walk(tree, strings.TrimPrefix(point.path, root+"/"), oPath, Beneath|NoSymlinks)
 		if err != nil {
 			return err
 		}
@@ -270,7 +254,7 @@ func restrictPoint(tree int, root string, point mountPoint, flags uint64) error 
 	if set&(syscall.MS_NOATIME|syscall.MS_RELATIME) == 0 {
 		set |= syscall.MS_STRICTATIME // otherwise the kernel takes another one than there is, which may be locked
 	}
-	return syscall.Mount("", fdPath(fd), "", syscall.MS_BIND|syscall.MS_REMOUNT|set, "")
+	return syscall.Mount("", FDPath(fd), "", syscall.MS_BIND|syscall.MS_REMOUNT|set, "")
 }
 
 // restrictions are flags of mount_setattr in the words of mount(2).
@@ -278,7 +262,7 @@ func restrictions(flags uint64) (set uintptr) {
 	for _, one := range []struct {
 		flag uint64
 		set  uintptr
-	}{{mountReadOnly, syscall.MS_RDONLY}, {mountNoSUID, syscall.MS_NOSUID}, {mountNoDev, syscall.MS_NODEV}} {
+	}{{ReadOnly, syscall.MS_RDONLY}, {NoSUID, syscall.MS_NOSUID}, {NoDev, syscall.MS_NODEV}} {
 		if flags&one.flag != 0 {
 			set |= one.set
 		}
@@ -310,7 +294,7 @@ func parseMounts(text, root string) (points []mountPoint) {
 		if len(words) < 6 {
 			continue
 		}
-		point := mountPoint{path: unescapeMount(words[4])}
+		point := mountPoint{path: Unescape(words[4])}
 		if !within(point.path, root) {
 			continue
 		}
@@ -334,9 +318,9 @@ var mountOptions = map[string]uintptr{
 	"noatime": syscall.MS_NOATIME, "nodiratime": syscall.MS_NODIRATIME, "relatime": syscall.MS_RELATIME, "nosymfollow": 0x100,
 }
 
-// unescapeMount reads a path of mountinfo, in which blanks, tabs, newlines and
+// Unescape reads a path of mountinfo, in which blanks, tabs, newlines and
 // backslashes are octal numbers. Pure.
-func unescapeMount(text string) string {
+func Unescape(text string) string {
 	if !strings.Contains(text, `\`) {
 		return text
 	}
@@ -352,4 +336,9 @@ func unescapeMount(text string) string {
 		out.WriteByte(text[i])
 	}
 	return out.String()
+}
+
+// within tells whether path is root or below it.
+func within(path, root string) bool {
+	return path == root || root == "/" || strings.HasPrefix(path, root+"/")
 }
