@@ -165,6 +165,9 @@ func (p *pass) figures(w *laneWalk, e *entry) *structs.WaitReason {
 	if a.figure != nil {
 		return a.figure
 	}
+	if a.figure = p.promisedBefore(sh); a.figure != nil {
+		return a.figure
+	}
 	n := &sh.needs[p.judge(sh).need]
 	options := p.optionsFor(e, n)
 	short := p.floor.Shortage(&n.Need, options)
@@ -188,6 +191,32 @@ func (p *pass) figures(w *laneWalk, e *entry) *structs.WaitReason {
 		a.figure.Holders = p.holdersOn(short.Full)
 	}
 	return a.figure
+}
+
+// promisedBefore says which machines of a VIP job have been promised to whom;
+// nil when none has. Holders name whom, so that only who may see a job reads its name.
+func (p *pass) promisedBefore(sh *shape) *structs.WaitReason {
+	if sh.vip == nil {
+		return nil
+	}
+	var names, holders []string
+	for _, at := range p.machines(sh) {
+		s := &p.spots[at]
+		if s.claim == "" {
+			continue
+		}
+		names = append(names, s.node.Name)
+		job, _, _ := strings.Cut(s.claim, "/")
+		if !slices.Contains(holders, job) && len(holders) < HoldersMax {
+			holders = append(holders, job)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	reason := waitFor("scheduler.claimed_machines", "nodes", len(names), "names", shorten(names))
+	reason.Holders = holders
+	return reason
 }
 
 // keepers lists the jobs that keep, or have been promised, spots on which the
