@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"nomadlike/internal/golden"
+	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
@@ -467,5 +468,39 @@ func TestHoldersOfOthersHaveNoName(t *testing.T) {
 	slices.Sort(names)
 	if want := []string{"", "mate", "own"}; !slices.Equal(names, want) {
 		t.Errorf("holders %q, want %q", names, want)
+	}
+
+	// Behind the reserved start of another project's job: its name is not told either.
+	if _, err := ann.StopJob(t.Context(), waits.JobID, api.JobStopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	cpu := func(name, project string, cores float64) api.JobRequest {
+		return api.JobRequest{HCL: strings.Replace(sleeper(name, project, "none"), "cpu    = 0.01", fmt.Sprintf("cpu = %v", cores), 1)}
+	}
+	waiting := func(client *api.Client, request api.JobRequest) (string, *structs.WaitReason) {
+		submitted, err := client.SubmitJob(t.Context(), request, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, _, err := client.Job(t.Context(), submitted.JobID, nil)
+		for ; err == nil && job.Wait == nil; job, _, err = client.Job(t.Context(), submitted.JobID, &api.Query{Index: job.Subjobs[0].ModifyIndex}) {
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return submitted.JobID, job.Wait
+	}
+	waiting(w.admin, cpu("hushed", "two", node.Capacity.CPU))
+	behind, wait := waiting(ann, cpu("behind", "one", node.Capacity.CPU-0.5))
+	if wait.ID != "scheduler.reserved_hidden" || !messages.Has(messages.English, wait.ID) || !messages.Has(messages.Chinese, wait.ID) {
+		t.Errorf("waits for %+v", wait)
+	}
+	for _, path := range []string{"/v1/jobs", "/v1/jobs/" + behind, "/v1/jobs/" + behind + "/subjobs", "/v1/queue"} {
+		if answer := ask(http.MethodGet, path, ""); bytes.Contains(answer, []byte("hushed")) {
+			t.Errorf("%s names a job that the caller may not see: %s", path, answer)
+		}
+	}
+	if _, wait := waiting(w.admin, cpu("seen", "one", node.Capacity.CPU-0.5)); wait.ID != "scheduler.reserved" || wait.Params["job"] != "hushed" {
+		t.Errorf("who may see it hears of %+v", wait)
 	}
 }

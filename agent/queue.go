@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,18 +134,30 @@ func queueEntry(r *request, snapshot *state.Snapshot, job *structs.Job, subjob *
 	return entry
 }
 
-// waitOf is why something waits as the caller may hear it: without the ids of
-// jobs that it may not read.
+// waitOf is why something waits as the caller may hear it: without the ids and
+// names of jobs that it may not read.
 func waitOf(r *request, snapshot *state.Snapshot, wait *structs.WaitReason) *structs.WaitReason {
 	if wait == nil || len(wait.Holders) == 0 {
 		return wait
 	}
-	told := *wait
-	told.Holders = slices.DeleteFunc(slices.Clone(wait.Holders), func(id string) bool {
+	hidden := func(id string) bool {
 		view, ok := snapshot.Job(id)
 		return !ok || !r.mayRead(view.Job)
-	})
+	}
+	told := *wait
+	if nameless, names := namelessWaits[wait.ID]; names && hidden(wait.Holders[0]) {
+		told.ID, told.Params = nameless, maps.Clone(wait.Params)
+		delete(told.Params, "job")
+	}
+	told.Holders = slices.DeleteFunc(slices.Clone(wait.Holders), hidden)
 	return &told
+}
+
+// namelessWaits are the reasons whose text names the first of the jobs that are
+// waited for, and what those hear who may not read it.
+var namelessWaits = map[string]string{
+	"scheduler.claimed_nodes": "scheduler.claimed_nodes_hidden",
+	"scheduler.reserved":      "scheduler.reserved_hidden",
 }
 
 // subjobsOf copies rows out as the caller may see them.
