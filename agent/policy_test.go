@@ -500,6 +500,9 @@ func TestHoldersOfOthersHaveNoName(t *testing.T) {
 			t.Errorf("%s names a job that the caller may not see: %s", path, answer)
 		}
 	}
+	if now, _, err := ann.Queue(t.Context(), nil); err != nil || len(now.Entries) != 1 || now.Hidden != 1 {
+		t.Errorf("ann's queue is %+v, %v; one of hers and one of others wait", now, err)
+	}
 	if _, wait := waiting(w.admin, cpu("seen", "one", node.Capacity.CPU-0.5)); wait.ID != "scheduler.reserved" || wait.Params["job"] != "hushed" {
 		t.Errorf("who may see it hears of %+v", wait)
 	}

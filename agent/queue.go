@@ -34,8 +34,8 @@ func (s *site) readQueue(r *request) error {
 	if err != nil {
 		return err
 	}
-	wanted := func(job *structs.Job) bool {
-		return (pool == "" || poolOf(job.Placement.Pool) == pool) && (project == "" || job.Project == project) && r.mayRead(job)
+	asked := func(job *structs.Job) bool {
+		return (pool == "" || poolOf(job.Placement.Pool) == pool) && (project == "" || job.Project == project)
 	}
 	served, err := s.inOrder(r, snapshot)
 	if err != nil {
@@ -45,12 +45,17 @@ func (s *site) readQueue(r *request) error {
 	position := 0
 	for job, subjob := range served {
 		position++
-		if position <= begin || !wanted(job) {
+		switch {
+		case !asked(job):
 			continue
-		}
-		if len(out.Entries) == limit {
+		case !r.mayRead(job):
+			out.Hidden++
+			continue
+		case position <= begin || out.Next != "":
+			continue
+		case len(out.Entries) == limit:
 			out.Next = strconv.Itoa(out.Entries[limit-1].Position)
-			break
+			continue
 		}
 		out.Entries = append(out.Entries, queueEntry(r, snapshot, job, subjob, position))
 	}

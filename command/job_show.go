@@ -306,26 +306,31 @@ func queueShow(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
-		entries := []api.QueueEntry{}
+		entries, hidden := []api.QueueEntry{}, 0
 		query := &api.Query{Stale: *stale, Limit: api.PageSizeMax}
 		for {
 			page, _, err := client.Queue(env.Context, query)
 			if err != nil {
 				return err
 			}
-			entries = append(entries, page.Entries...)
+			entries, hidden = append(entries, page.Entries...), page.Hidden
 			if page.Next == "" {
 				break
 			}
 			query.After = page.Next
 		}
-		return env.show(output, entries, func() { env.printQueue(entries) })
+		return env.show(output, entries, func() { env.printQueue(entries, hidden) })
 	}
 }
 
-func (env *Env) printQueue(entries []api.QueueEntry) {
+func (env *Env) printQueue(entries []api.QueueEntry, hidden int) {
+	if hidden > 0 {
+		defer func() { fmt.Fprintln(env.Stdout, env.text("cli.queue.hidden", "count", hidden)) }()
+	}
 	if len(entries) == 0 {
-		fmt.Fprintln(env.Stdout, env.text("cli.queue.empty"))
+		if hidden == 0 {
+			fmt.Fprintln(env.Stdout, env.text("cli.queue.empty"))
+		}
 		return
 	}
 	table := newTable(env.Stdout, "#", "ID", env.text("cli.col.name"), env.text("cli.col.user"), env.text("cli.col.priority"),

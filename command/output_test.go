@@ -91,7 +91,7 @@ func TestHostileNamesInLists(t *testing.T) {
 	env.printJobs([]api.JobSummary{{ID: "0123456789", Name: bad, Project: bad, User: bad, Nodes: 1, JobStanding: api.JobStanding{
 		State: structs.JobFailed, Reason: &structs.Reason{ID: bad, Params: map[string]string{bad: bad}},
 	}}})
-	env.printQueue([]api.QueueEntry{{JobName: bad, User: bad, Wait: &structs.WaitReason{Reason: structs.Reason{ID: bad}}}})
+	env.printQueue([]api.QueueEntry{{JobName: bad, User: bad, Wait: &structs.WaitReason{Reason: structs.Reason{ID: bad}}}}, 0)
 	env.printEvent(&structs.Event{ID: bad, By: bad, Params: map[string]string{"job": bad}})
 	env.printNodes([]api.NodeSummary{{Node: structs.Node{Name: bad}}})
 	env.reportError(structs.NewError(structs.CodeInvalid, bad, "name", "\x1b"))
@@ -101,6 +101,20 @@ func TestHostileNamesInLists(t *testing.T) {
 	}
 	if lines := strings.Count(out.String(), "\n"); lines != 2+2+1+2 {
 		t.Errorf("%d lines:\n%s", lines, out.String())
+	}
+}
+
+// Who sees none of the jobs that wait is not told that nothing waits.
+func TestQueueOfOthersIsNotEmpty(t *testing.T) {
+	for hidden, want := range map[int]string{
+		0: "nothing waits\n",
+		1: "1 job of others that you may not see waits as well; # counts them\n",
+		3: "3 jobs of others that you may not see wait as well; # counts them\n",
+	} {
+		env, out, _ := paper()
+		if env.printQueue(nil, hidden); out.String() != want {
+			t.Errorf("%d hidden: %q", hidden, out.String())
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 // Queue is what waits, in the order in which it will be looked at.
 type Queue struct {
 	Entries []QueueEntry `json:"entries"`
+	Hidden  int          `json:"hidden,omitempty"` // that wait as well, of jobs that the caller may not read, in the whole queue of that pool
 	Next    string       `json:"next,omitempty"`
 }
 
