@@ -16,9 +16,14 @@ scripts/packages.sh qemu-system-x86 busybox-static cpio
 work=$(mktemp -d "${TMPDIR:-/tmp}/nomadlike-v2.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# kernel: the newest cloud kernel of the release, unpacked, not installed.
+# kernel: the newest cloud kernel of the release, unpacked, not installed, or the one
+# whose package was unpacked at V2_KERNEL, of an older release for instance.
 kernel() {
   local package
+  if [[ -n "${V2_KERNEL:-}" ]]; then
+    echo "$V2_KERNEL"
+    return
+  fi
   package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | head -1)
   [[ -n "$package" ]] || { echo "v2: apt knows no linux-image-cloud-amd64: apt-get update" >&2; return 1; }
   if [[ ! -e "$cache/$package/ready" ]]; then

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"nomadlike/internal/mounts"
 	"nomadlike/internal/mounts/oldkernel"
 	"nomadlike/plugins/exec"
 )
@@ -40,7 +41,9 @@ func TestClassicalRoadIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	isolation := (<-found).Attributes["driver.exec.isolation"]
-	if old := oldkernel.Played(); strings.Contains(isolation, "classical") != old || !strings.Contains(isolation, "mount") {
+	if old := mounts.Classical(); strings.Contains(isolation, "classical") != old || !strings.Contains(isolation, "mount") {
 		t.Errorf("isolation is %q, without the new calls: %v", isolation, old)
+	} else if oldkernel.Played() && !old {
+		t.Error("the calls that are to be missing are there")
 	}
 }

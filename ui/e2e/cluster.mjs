@@ -69,6 +69,7 @@ async function settled() {
 
 const failures = []
 async function inspect(page, name) {
+  await page.waitForFunction(() => document.getAnimations().every((one) => !(one instanceof CSSTransition) || one.playState !== 'running'))
   if (options.shots) await page.screenshot({ path: join(options.shots, 'three-' + name + '.png') })
   await page.evaluate(axe)
   const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'], preload: false }))

@@ -38,9 +38,16 @@ const jobFile = (name, cpu = 0.1) => `job "${name}" {
 `
 
 const failures = []
+// settled waits until no colour is on its way to another: a button that was just
+// clicked has for a moment one that nobody is to read.
+async function settled(page) {
+  await page.waitForFunction(() => document.getAnimations().every((one) => !(one instanceof CSSTransition) || one.playState !== 'running'))
+}
+
 async function inspect(page, name) {
   // A list that was chosen from fades out beyond every landmark.
   await page.waitForFunction(() => !document.querySelector('.ant-select-dropdown:not(.ant-select-dropdown-hidden)'))
+  await settled(page)
   if (options.shots) await page.screenshot({ path: join(options.shots, name + '.png') })
   await page.evaluate(axe)
   const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'], preload: false }))

@@ -61,7 +61,7 @@ export function Frame({ children }: { children: ReactNode }) {
           borderRadius: 4,
           fontFamily: "system-ui, -apple-system, 'Segoe UI', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', 'Noto Sans SC', sans-serif",
         },
-        components: dark ? { Button: { colorPrimary: '#1b62cc', colorPrimaryHover: '#2470dd', dangerColor: '#1b0907' } } : {},
+        components: dark ? { Button: { colorPrimary: '#1b62cc', colorPrimaryHover: '#2470dd', dangerColor: '#1b0907', defaultHoverColor: '#8cc0ff', defaultHoverBorderColor: '#8cc0ff', defaultActiveColor: '#6fb0ff', defaultActiveBorderColor: '#6fb0ff' } } : {},
       }}
     >
       <App>{children}</App>
