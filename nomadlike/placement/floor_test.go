@@ -241,7 +241,7 @@ func TestKeySeesEveryField(t *testing.T) {
 		"VIP.Machines[0].Busy":      "says what happens to others",
 		"Distributed.WorldSize":     "the launch reads it", "Distributed.Rewrite": "the launch reads it", "Distributed.Launcher": "the launch reads it",
 		"Distributed.ProcsPerNode": "the launch reads it", "Distributed.MinNodes": "the launch reads it", "Distributed.ParameterServers": "counts in mode tensorflow alone",
-		"Distributed.Chief": "the launch reads it", "Distributed.RankTable": "the launch reads it",
+		"Distributed.Chief": "the launch reads it", "Distributed.Emulate": "the launch reads it", "Distributed.RankTable": "the launch reads it",
 	}
 	before := NeedOf(job, 0)
 	same := NeedOf(job.Copy(), 0)
