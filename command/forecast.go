@@ -375,7 +375,11 @@ func (env *Env) printEffect(found *api.Effect) {
 // printAnswer tells when a job that is not submitted would start, and what
 // would help.
 func (env *Env) printAnswer(found *api.JobOutlook) {
-	fmt.Fprintln(env.Stdout, env.text("cli.plan.forecast", "when", env.whenText(found.When, found.At), "position", found.Position, "pool", safe(found.Pool)))
+	if found.When.Verdict == outlook.VerdictNever {
+		fmt.Fprintln(env.Stdout, env.text("cli.plan.forecast_never"))
+	} else {
+		fmt.Fprintln(env.Stdout, env.text("cli.plan.forecast", "when", env.whenText(found.When, found.At), "position", found.Position, "pool", safe(found.Pool)))
+	}
 	if found.Wait != nil {
 		fmt.Fprintf(env.Stdout, "  %s\n", env.waitText(found.Wait))
 	}

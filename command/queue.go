@@ -1,8 +1,10 @@
 package command
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"time"
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -50,6 +52,7 @@ func queueMove(set *flag.FlagSet) func(*Env, []string) error {
 
 func jobLimit(set *flag.FlagSet) func(*Env, []string) error {
 	connection := declareConnection(set)
+	yes := set.Bool("yes", false, "cli.flag.yes")
 	return func(env *Env, args []string) error {
 		if err := two(args, "JOB DURATION|none"); err != nil {
 			return err
@@ -66,6 +69,13 @@ func jobLimit(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		defer client.Close()
+		if elapsed, err := elapsedOf(env.Context, client, args[0]); err != nil {
+			return err
+		} else if limit != 0 && elapsed >= limit {
+			if err := env.confirm(*yes, env.text("cli.job.limit_over", "job", safe(args[0]), "elapsed", roughly(elapsed.Std()))); err != nil {
+				return err
+			}
+		}
 		if _, err := client.SetTimeLimit(env.Context, args[0], limit); err != nil {
 			return err
 		}
@@ -76,4 +86,20 @@ func jobLimit(set *flag.FlagSet) func(*Env, []string) error {
 		fmt.Fprintln(env.Stdout, env.text("cli.job.limit_set", "job", safe(args[0]), "limit", structs.FormatDuration(limit)))
 		return nil
 	}
+}
+
+// elapsedOf tells for how long the attempt of a job has run that began first: a
+// time limit below that ends it. 0: nothing of the job runs.
+func elapsedOf(ctx context.Context, client *api.Client, id string) (structs.Duration, error) {
+	found, _, err := client.Attempts(ctx, id, nil)
+	if err != nil {
+		return 0, err
+	}
+	now, elapsed := structs.At(time.Now()), structs.Duration(0)
+	for i := range found.Attempts {
+		if a := &found.Attempts[i]; a.State == structs.AttemptRunning && a.RunningAt != 0 {
+			elapsed = max(elapsed, structs.Duration(now.Sub(a.RunningAt)))
+		}
+	}
+	return elapsed, nil
 }

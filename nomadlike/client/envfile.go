@@ -1,7 +1,6 @@
 package client
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -29,7 +28,7 @@ func ReadEnvFile(path string, base map[string]string) (map[string]string, error)
 	case err != nil:
 		return nil, err
 	case len(data) > envFileMax:
-		return nil, fmt.Errorf("%s has more than %d bytes", path, envFileMax)
+		return nil, structs.NewError(structs.CodeInvalid, "client.env_file_size", "max", envFileMax)
 	}
 	return parseEnvFile(string(data), base)
 }
@@ -51,7 +50,7 @@ func parseEnvFile(text string, base map[string]string) (map[string]string, error
 		name, value, ok := strings.Cut(line, "=")
 		value, literal, fine := unquoted(value)
 		if !ok || !fine || !variableName(name) {
-			return nil, fmt.Errorf("line %d is not NAME=value; a script that decides more: bash -c 'set -a; . set_env.sh; env' prints what it sets", i+1)
+			return nil, structs.NewError(structs.CodeInvalid, "client.env_file_line", "line", i+1)
 		}
 		if !literal && structs.NamesVariables(value) {
 			expanded, _ := structs.ExpandEnv(map[string]string{name: value}, known)

@@ -34,7 +34,7 @@ func TestEnvFile(t *testing.T) {
 		t.Fatalf("%q", got)
 	}
 	for _, bad := range []string{"if true", "export A", "A=$(date)", "A=`date`", "A=b c", "A=\"b", "1A=b", "A=b;c=d", "A=${B:+x}", "source x"} {
-		if _, err := parseEnvFile("OK=1\n"+bad, nil); err == nil || !strings.Contains(err.Error(), "line 2") {
+		if _, err := parseEnvFile("OK=1\n"+bad, nil); err == nil || !strings.Contains(err.Error(), "client.env_file_line line=2") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
