@@ -349,15 +349,15 @@ func plannedNode(snapshot *state.Snapshot, job *structs.Job, alloc *structs.Allo
 
 // knownLater says what of a launch only its node can tell, at the start.
 func knownLater(job *structs.Job, placed bool) []structs.Reason {
-	later := []structs.Reason{*structs.NewReason("agent.plan_later_task")}
+	later := []structs.Reason{*structs.NewReason("launch.later_task")}
 	if !placed {
-		later = append(later, *structs.NewReason("agent.plan_later_node"))
+		later = append(later, *structs.NewReason("launch.later_node"))
 	}
 	if slices.ContainsFunc(job.Resources, func(spec structs.Resources) bool { return len(spec.Devices) > 0 }) {
-		later = append(later, *structs.NewReason("agent.plan_later_devices"))
+		later = append(later, *structs.NewReason("launch.later_devices"))
 	}
 	if len(job.Algorithms)+len(job.Datasets)+len(job.Models)+len(job.Volumes)+len(job.Mounts) > 0 || job.Output != "" {
-		later = append(later, *structs.NewReason("agent.plan_later_data"))
+		later = append(later, *structs.NewReason("launch.later_data"))
 	}
 	return later
 }

@@ -144,7 +144,7 @@ func TestPlanPreviewsAJob(t *testing.T) {
 	if want := node.Node.Attributes["net.interface"]; want == "" || plan.Ranks[0].Env["NCCL_SOCKET_IFNAME"] != want {
 		t.Errorf("interface %q, the node's is %q", plan.Ranks[0].Env["NCCL_SOCKET_IFNAME"], want)
 	}
-	if len(plan.Later) != 1 || plan.Later[0].ID != "agent.plan_later_task" {
+	if len(plan.Later) != 1 || plan.Later[0].ID != "launch.later_task" {
 		t.Errorf("known later: %+v", plan.Later)
 	}
 	if got := strings.Join(plan.Ranks[0].Command, " "); got != "echo hi" {

@@ -434,6 +434,7 @@ export interface JobPlan {
   wait?: WaitReason
   warnings?: Failure[]
   ranks: RankPlan[] | null
+  later?: Reason[] // what only the nodes can tell, at the start
 }
 export interface Validated {
   valid: boolean

@@ -5,11 +5,12 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter, Route, Routes } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
+import catalogue from '../src/catalogue.en'
 import { dateTime } from '../src/format'
 import { setCatalogue } from '../src/i18n'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
-import { AttemptLogs } from '../src/pages/job'
+import { AttemptLogs, RankCommands } from '../src/pages/job'
 import { NodePage } from '../src/pages/node'
 import { sinceWhen } from '../src/parts/nodefaults'
 import { LastWords } from '../src/parts/logs'
@@ -167,4 +168,11 @@ test('the logs are of the newest attempt, or of the one that failed before it', 
   expect(screen.getByText(/^Rank 0 on gpu-01 failed first, at .*: failed\.$/)).toBeTruthy()
   await userEvent.click(screen.getByText('First failure: rank 0'))
   await vi.waitFor(() => expect(asked.at(-1)).toMatch(/^\/v1\/allocations\/old\/logs\?stream=stderr/), patience)
+})
+
+test('what of a launch only its nodes can tell is said below the ranks, in the reader\'s words', () => {
+  setCatalogue(catalogue)
+  render(<RankCommands plan={{ job: {} as never, starts_now: true, ranks: [{ rank: 0, name: 'r0', command: ['python', 'train.py'], env: {} }], later: [{ id: 'launch.later_data' }] }} />)
+  expect(screen.getByText('What is known only at the start')).toBeTruthy()
+  expect(screen.getByText(catalogue['launch.later_data']!)).toBeTruthy()
 })

@@ -488,6 +488,12 @@ export function RankCommands({ plan }: { plan: JobPlan }) {
           </details>
         </details>
       ))}
+      {(plan.later ?? []).length > 0 && (
+        <details>
+          <summary>{t('job.known_later')}</summary>
+          <ul>{plan.later!.map((reason) => <li key={reason.id}>{reasonText(reason)}</li>)}</ul>
+        </details>
+      )}
     </>
   )
 }
