@@ -123,6 +123,34 @@ func key(path string) string {
 	return strings.NewReplacer(" ", ".", "-", "_").Replace(path)
 }
 
+// elsewhere are words of Slurm, Kubernetes and Nomad, and what they are called
+// here: whole commands, or the second word of one.
+var elsewhere = map[string][]string{
+	"sbatch": {"job run"}, "srun": {"job run"}, "squeue": {"queue"}, "scancel": {"job stop"}, "sinfo": {"node status"}, "sacct": {"job list"}, "salloc": {"job run"},
+	"list": {"status"}, "ls": {"list", "status"}, "get": {"status", "list"}, "info": {"status"}, "show": {"status", "inspect"}, "describe": {"status", "inspect"},
+	"cancel": {"stop"}, "kill": {"stop"}, "delete": {"remove"}, "rm": {"delete", "remove"}, "submit": {"run"}, "dispatch": {"run"}, "log": {"logs"}, "eligibility": {"cordon"},
+}
+
+// elsewhereCalled gives the verb whose name in another system was typed, or "".
+func elsewhereCalled(words []string) string {
+	is := func(path string) bool {
+		return slices.ContainsFunc(matching(path), func(v verb) bool { return v.path == path })
+	}
+	for _, path := range elsewhere[words[0]] {
+		if is(path) {
+			return path
+		}
+	}
+	if len(words) > 1 {
+		for _, word := range elsewhere[words[1]] {
+			if path := words[0] + " " + word; is(path) {
+				return path
+			}
+		}
+	}
+	return ""
+}
+
 // suggest finds what of the words names no verb, and the verb that was
 // probably meant: one whose last word was typed alone ("logs" for "job logs"),
 // or one that is written nearly the same.
@@ -143,6 +171,11 @@ func suggest(words []string) (wrong, near string) {
 		return words[0], ends[words[0]]
 	}
 	known := len(strings.Fields(groupOf(words)))
+	if len(words) > known {
+		if path := elsewhereCalled(words); path != "" {
+			return strings.Join(words[:known+1], " "), path
+		}
+	}
 	if known > 0 && known < len(words) && ends[words[known]] != "" {
 		return strings.Join(words[:known+1], " "), ends[words[known]] // right word, wrong group
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,13 @@ func TestSuggest(t *testing.T) {
 		{"frobnicate everything now", "frobnicate everything", ""},
 		{"job frobnicate x", "job frobnicate", ""},
 		{"job drain x", "job drain", "node drain"},
+		{"node list", "node list", "node status"},
+		{"node ls -json", "node ls", "node status"},
+		{"job cancel x", "job cancel", "job stop"},
+		{"job submit x.hcl", "job submit", "job run"},
+		{"sbatch x.sh", "sbatch", "job run"},
+		{"squeue -u me", "squeue", "queue"},
+		{"sinfo", "sinfo", "node status"},
 		{"-x", "-x", ""},
 		{"", "", ""},
 	}
@@ -28,6 +36,20 @@ func TestSuggest(t *testing.T) {
 		wrong, near := suggest(strings.Fields(c.typed))
 		if wrong != c.wrong || near != c.near {
 			t.Errorf("%q: %q near %q, want %q near %q", c.typed, wrong, near, c.wrong, c.near)
+		}
+	}
+}
+
+// TestElsewhere keeps what other systems' words are told to be among the verbs.
+func TestElsewhere(t *testing.T) {
+	for word, meant := range elsewhere {
+		for _, path := range meant {
+			if !strings.Contains(path, " ") && path != "queue" {
+				path = " " + path
+			}
+			if !slices.ContainsFunc(matching(""), func(v verb) bool { return strings.HasSuffix(" "+v.path, path) }) {
+				t.Errorf("%s is told to be %q, which is no command", word, path)
+			}
 		}
 	}
 }
