@@ -51,17 +51,6 @@ func (t *target) replaced(ctx context.Context, stolen *auth.Credentials) error {
 	if err != nil {
 		return err
 	}
-	before, _, err := t.admin.Node(ctx, stolen.Self.ID, nil)
-	if err != nil {
-		return err
-	}
-	node := before.Node
-	node.Incarnation++
-	say, end, err := t.session(ctx, stolen, &structs.NodeRegister{Node: node, Inventory: []structs.InventoryItem{{AllocID: second, Attempt: 2}}})
-	if err != nil {
-		return err
-	}
-	defer end()
 	saved := &structs.SavedCheckpoint{Path: "/stolen/step-9.pt", Step: 9}
 	lies := structs.ReportBatch{Seq: 1}
 	for i, lie := range []struct {
@@ -71,7 +60,7 @@ func (t *target) replaced(ctx context.Context, stolen *auth.Credentials) error {
 		lies.Reports = append(lies.Reports, structs.AllocReport{AllocID: lie.alloc, Attempt: lie.attempt, Status: structs.AllocComplete})
 		lies.Notes = append(lies.Notes, structs.AllocNote{AllocID: lie.alloc, Attempt: lie.attempt, Seq: uint64(1000 + i), Checkpoint: saved})
 	}
-	ack, err := say(&lies)
+	ack, err := t.told(ctx, stolen, second, &lies)
 	if err != nil {
 		return err
 	}
@@ -89,7 +78,8 @@ func (t *target) replaced(ctx context.Context, stolen *auth.Credentials) error {
 			return fmt.Errorf("job %s is %s with checkpoint %v", job.Job.Name, job.State, job.Subjobs[0].Newest())
 		}
 	}
-	if _, err := say(&structs.ReportBatch{Seq: 2, Reports: []structs.AllocReport{{AllocID: second, Attempt: 2, Status: structs.AllocComplete}}}); err != nil {
+	ended := structs.ReportBatch{Seq: 2, Reports: []structs.AllocReport{{AllocID: second, Attempt: 2, Status: structs.AllocComplete}}}
+	if _, err := t.told(ctx, stolen, second, &ended); err != nil {
 		return err
 	}
 	if err := t.await(ctx, aged.JobID, structs.JobSucceeded); err != nil {
@@ -124,6 +114,29 @@ func (t *target) attempts(ctx context.Context, id string) (first, second string,
 		case <-ctx.Done():
 			return "", "", fmt.Errorf("the second attempt of %s does not run: %w", id, ctx.Err())
 		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// told registers as the stolen node, with its rank of attempt 2, and says batch.
+// The node's own agent lives and wants its session back, so it is tried again
+// when that comes between.
+func (t *target) told(ctx context.Context, stolen *auth.Credentials, second string, batch *structs.ReportBatch) (*structs.ReportAck, error) {
+	for {
+		before, _, err := t.admin.Node(ctx, stolen.Self.ID, nil)
+		if err != nil {
+			return nil, err
+		}
+		node := before.Node
+		node.Incarnation++
+		say, end, err := t.session(ctx, stolen, &structs.NodeRegister{Node: node, Inventory: []structs.InventoryItem{{AllocID: second, Attempt: 2}}})
+		var ack *structs.ReportAck
+		if err == nil {
+			ack, err = say(batch)
+			end()
+		}
+		if structs.CodeOf(err) != structs.CodeConflict || ctx.Err() != nil {
+			return ack, err
 		}
 	}
 }
