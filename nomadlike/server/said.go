@@ -34,8 +34,12 @@ type allowances struct {
 	mu struct {
 		sync.Mutex
 		byNode map[string]*allowance
+		swept  time.Time // when those that are full again were forgotten last
 	}
 }
+
+// saidRefill is how long an allowance takes to be full again.
+const saidRefill = saidAtOnce / saidPerSecond * time.Second
 
 type allowance struct {
 	bytes float64
@@ -52,11 +56,7 @@ func (a *allowances) take(node string, bytes int) time.Duration {
 	}
 	one := a.mu.byNode[node]
 	if one == nil {
-		for name, other := range a.mu.byNode { // those that are full again are as good as new ones
-			if now.Sub(other.at) > saidAtOnce/saidPerSecond*time.Second {
-				delete(a.mu.byNode, name)
-			}
-		}
+		a.sweepLocked(now)
 		one = &allowance{bytes: saidAtOnce, at: now}
 		a.mu.byNode[node] = one
 	}
@@ -66,6 +66,20 @@ func (a *allowances) take(node string, bytes int) time.Duration {
 		return 0
 	}
 	return time.Duration(-one.bytes / saidPerSecond * float64(time.Second))
+}
+
+// sweepLocked forgets allowances that are full again: they are as good as new
+// ones. Once in a while, since thousands of nodes may come at once.
+func (a *allowances) sweepLocked(now time.Time) {
+	if now.Sub(a.mu.swept) < saidRefill {
+		return
+	}
+	a.mu.swept = now
+	for name, other := range a.mu.byNode {
+		if now.Sub(other.at) > saidRefill {
+			delete(a.mu.byNode, name)
+		}
+	}
 }
 
 // allow waits until a node may say so many bytes more: its stream stands still

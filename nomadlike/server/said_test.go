@@ -113,3 +113,25 @@ func TestLongSourcesAreNotKept(t *testing.T) {
 		}
 	})
 }
+
+// TestAllowancesAreForgotten keeps what is remembered of nodes that say nothing
+// any more bounded.
+func TestAllowancesAreForgotten(t *testing.T) {
+	now := time.Unix(0, 0)
+	a := &allowances{now: func() time.Time { return now }}
+	for i := range 1000 {
+		a.take("quiet-"+strconv.Itoa(i), 1)
+	}
+	now = now.Add(saidRefill)
+	a.take("busy", saidAtOnce)
+	now = now.Add(time.Second)
+	a.take("new", 1)
+	if len(a.mu.byNode) != 1002 {
+		t.Errorf("%d are remembered before they are full again", len(a.mu.byNode))
+	}
+	now = now.Add(saidRefill - time.Second)
+	a.take("newer", 1)
+	if len(a.mu.byNode) != 3 {
+		t.Errorf("%d are remembered of 1000 that are full again and 3 that are not", len(a.mu.byNode))
+	}
+}
