@@ -26,7 +26,7 @@ import (
 const (
 	streamsPerConnMax = 1024     // calls and streams at once on one connection
 	headerSizeMax     = 64 << 10 // bytes of the headers of one call
-	readBuffer        = 8 << 10  // bytes per connection; TLS buffers whole records itself
+	readBuffer        = 1 << 10  // bytes per connection; TLS buffers whole records itself, and what is longer passes it by
 	streamWindow      = 1 << 20  // bytes that one stream may have under way; fixed, since measuring it answers each message with a ping
 	connWindow        = 4 << 20  // the same of all streams of a connection
 	serverPing        = 10 * time.Second
