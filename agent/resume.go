@@ -27,6 +27,8 @@ func (s *site) checkpointOf(r *request, id string, step int64) (*structs.SavedCh
 	switch {
 	case job.Batch != nil:
 		return nil, structs.NewError(structs.CodeInvalid, "agent.resume_batch", "job", job.Name)
+	case !job.Supports.Resumes():
+		return nil, structs.NewError(structs.CodeConflict, "agent.resume_unsupported", "job", job.Name)
 	case !view.Standing.State.Terminal():
 		return nil, structs.NewError(structs.CodeConflict, "agent.resume_live", "job", job.Name, "state", view.Standing.State)
 	case subjob == nil || len(subjob.Checkpoints) == 0:

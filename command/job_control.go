@@ -177,5 +177,11 @@ func (env *Env) bearsText(job *structs.Job) (parts []string) {
 	if !job.Supports.Throttles() {
 		parts = append(parts, env.text("cli.control.no_throttle"))
 	}
+	if !job.Supports.Finishes() {
+		parts = append(parts, env.text("cli.control.no_finish"))
+	}
+	if !job.Supports.Resumes() {
+		parts = append(parts, env.text("cli.control.no_resume"))
+	}
 	return parts
 }

@@ -170,7 +170,24 @@ func (env *Env) printPool(p *api.PoolDetail) {
 	if pool.Ceilings.NoCheckpoint {
 		row("cli.col.no_checkpoint", env.onlyYes(true))
 	}
+	row("cli.col.sku_least", countText(pool.Floors.SKU))
+	if pool.Floors.CPU > 0 {
+		row("cli.col.cpu_least", structs.FormatMilliCPU(structs.MilliCPU(pool.Floors.CPU)))
+	}
+	if pool.Floors.Memory > 0 {
+		row("cli.col.memory_least", structs.FormatSize(pool.Floors.Memory))
+	}
+	row("cli.col.devices_least", countText(pool.Floors.Devices))
+	env.taskDefaultsRows(row, &pool.Defaults.Task)
 	fields.print()
+}
+
+// taskDefaultsRows shows what a record gives to tasks.
+func (env *Env) taskDefaultsRows(row func(id, value string), t *structs.TaskDefaults) {
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		row("cli.col.env_default", safe(name+"="+t.Env[name]))
+	}
+	row("cli.col.arguments_default", safe(t.Arguments))
 }
 
 // accountsText lists who is bound to which account.
@@ -342,6 +359,11 @@ func (env *Env) printProject(p *api.ProjectDetail) {
 		fields.row(env.text("cli.col.weight"), cores(p.Project.Weight))
 	}
 	fields.row(env.text("cli.col.urgent"), env.urgentText(p))
+	env.taskDefaultsRows(func(id, value string) {
+		if value != "" {
+			fields.row(env.text(id), value)
+		}
+	}, &p.Project.Defaults)
 	fields.print()
 	if len(p.Quotas) > 0 {
 		fmt.Fprintln(env.Stdout)

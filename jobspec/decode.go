@@ -53,6 +53,8 @@ func (p *parser) readJob(block *hclsyntax.Block) {
 		job.Supports = &structs.Supports{}
 		r.maybe("pause", &job.Supports.Pause)
 		r.maybe("throttle", &job.Supports.Throttle)
+		r.maybe("finish_now", &job.Supports.FinishNow)
+		r.maybe("resume", &job.Supports.Resume)
 	})
 	r.single("throttle", func(r *reader) {
 		r.noLabels()
@@ -176,6 +178,7 @@ func (r *reader) task(t *structs.Task) {
 	text(r, "image", &t.Image)
 	text(r, "pull", &t.Pull)
 	text(r, "command", &t.Command)
+	text(r, "arguments", &t.Arguments)
 	r.place("dir", &t.Dir)
 	text(r, "user", &t.User)
 	r.table("env", &t.Env)

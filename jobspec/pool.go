@@ -59,6 +59,14 @@ func (p *parser) readPool(block *hclsyntax.Block, pool *structs.Pool) {
 		r.span("time_limit", &pool.Defaults.TimeLimit, 0)
 		text(r, "priority", &pool.Defaults.Priority)
 		r.span("hold", &pool.Defaults.Hold, 0)
+		r.taskDefaults(&pool.Defaults.Task)
+	})
+	r.single("floors", func(r *reader) {
+		r.noLabels()
+		r.whole("sku", &pool.Floors.SKU, 0)
+		r.fraction("cpu", &pool.Floors.CPU, 0)
+		r.size("memory", &pool.Floors.Memory, 0)
+		r.whole("devices", &pool.Floors.Devices, 0)
 	})
 	r.single("ceilings", func(r *reader) {
 		r.noLabels()
@@ -71,6 +79,12 @@ func (p *parser) readPool(block *hclsyntax.Block, pool *structs.Pool) {
 		r.flag("no_checkpoint", &pool.Ceilings.NoCheckpoint)
 	})
 	r.finish()
+}
+
+// taskDefaults reads what a record gives to tasks.
+func (r *reader) taskDefaults(t *structs.TaskDefaults) {
+	r.table("env", &t.Env)
+	text(r, "arguments", &t.Arguments)
 }
 
 // ParseProject is ParsePool for a file with one project block.
@@ -102,6 +116,10 @@ func (p *parser) readProject(block *hclsyntax.Block, project *structs.Project) {
 		r.whole("guaranteed", &q.Guaranteed, 0)
 		r.wholeOrNone("maximum", &q.Maximum)
 		project.Quotas = append(project.Quotas, q)
+	})
+	r.single("defaults", func(r *reader) {
+		r.noLabels()
+		r.taskDefaults(&project.Defaults)
 	})
 	r.finish()
 }

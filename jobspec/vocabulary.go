@@ -6,7 +6,7 @@ import "strings"
 // are often put elsewhere; "" for names that have no one home.
 func homeOf(name string) string {
 	switch name {
-	case "command", "driver", "image", "pull", "env", "dir", "user", "hook", "logs", "ulimits":
+	case "command", "arguments", "driver", "image", "pull", "env", "dir", "user", "hook", "logs", "ulimits":
 		return "task"
 	case "cpu", "memory", "shared_memory", "disk", "device", "port", "rdma", "sku":
 		return "resources"

@@ -155,6 +155,8 @@ func (w writer) job(job *structs.Job) {
 		inner := w.block("supports")
 		inner.maybe("pause", s.Pause)
 		inner.maybe("throttle", s.Throttle)
+		inner.maybe("finish_now", s.FinishNow)
+		inner.maybe("resume", s.Resume)
 	}
 	if t := job.Throttle; t != nil {
 		inner := w.block("throttle")
@@ -244,6 +246,7 @@ func (w writer) task(t *structs.Task) {
 	put(w, "image", t.Image)
 	put(w, "pull", t.Pull)
 	put(w, "command", t.Command)
+	put(w, "arguments", t.Arguments)
 	put(w, "dir", t.Dir)
 	put(w, "user", t.User)
 	w.table("env", t.Env)

@@ -242,6 +242,9 @@ func newBuild(input Input) (*build, error) {
 		}
 		b.env.user(subtask.Env)
 	}
+	if job.Task.Arguments != "" {
+		b.command += " " + job.Task.Arguments
+	}
 	if name := b.env.illegal(); name != "" {
 		return nil, structs.NewError(structs.CodeInvalid, "launch.env_name", "name", name)
 	}

@@ -413,18 +413,20 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestSubtask: a subtask's command and environment stand over the task's.
+// TestSubtask: a subtask's command and environment stand over the task's, and the
+// task's arguments stand behind both commands.
 func TestSubtask(t *testing.T) {
 	j := job(structs.ModeSingle, 1, "echo task")
 	j.Task.Env = map[string]string{"A": "task", "B": "task"}
 	j.Batch = &structs.Batch{Subtasks: []structs.BatchSubtask{{Name: "a"}, {Name: "b", Command: "echo $A $B", Env: map[string]string{"B": "sub"}}}}
+	j.Task.Arguments = "--of $B"
 	in := input(j, 0)
 	in.Alloc.Subjob = 1
 	out, err := Build(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(out.Command, " "); got != "echo task sub" {
+	if got := strings.Join(out.Command, " "); got != "echo task sub --of sub" {
 		t.Errorf("command %q", got)
 	}
 	for name, want := range map[string]string{"NOMADLIKE_SUBJOB_NAME": "b", "NOMADLIKE_SUBJOB_INDEX": "1", "NOMADLIKE_SUBJOB_COUNT": "2"} {

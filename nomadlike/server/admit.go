@@ -27,10 +27,11 @@ func (s *Server) randomID() (string, error) {
 	return hex.EncodeToString(id), nil
 }
 
-// Complete fills what a job leaves out, by the rules of its pool first, and
-// tells what was chosen. It changes job in place.
+// Complete fills what a job leaves out, by the rules of its project and of its
+// pool first, and tells what was chosen. It changes job in place.
 func Complete(snapshot *state.Snapshot, job *structs.Job) []structs.Default {
-	chosen := PoolOf(snapshot, job).SetDefaults(job)
+	chosen := snapshot.Project(job.Project).SetDefaults(job)
+	chosen = append(chosen, PoolOf(snapshot, job).SetDefaults(job)...)
 	return append(chosen, job.SetDefaults()...)
 }
 

@@ -283,6 +283,9 @@ func applyJobFinish(tx *txn, body *structs.JobFinish) (structs.ApplyResult, *str
 	if refusal != nil {
 		return structs.ApplyResult{}, refusal
 	}
+	if !job.Supports.Finishes() {
+		return refuse(structs.CodeConflict, "state.finish_unsupported", "job", job.Name)
+	}
 	running := func(subjob *structs.Subjob) bool {
 		return subjob.State == structs.JobRunning || subjob.State == structs.JobPaused
 	}

@@ -211,15 +211,18 @@ type Placement struct {
 
 // Task is the process or container of every rank.
 type Task struct {
-	Driver  string            `json:"driver"` // exec | docker
-	Image   string            `json:"image,omitempty"`
-	Pull    string            `json:"pull,omitempty"`
-	Command string            `json:"command"`
-	Dir     string            `json:"dir,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
-	User    string            `json:"user,omitempty"`
-	Hooks   []Hook            `json:"hooks,omitempty"`
-	Logs    *LogPolicy        `json:"logs,omitempty"`
+	Driver  string `json:"driver"` // exec | docker
+	Image   string `json:"image,omitempty"`
+	Pull    string `json:"pull,omitempty"`
+	Command string `json:"command"`
+	// Arguments are start-up options that stand behind the command, and behind that
+	// of each subtask.
+	Arguments string            `json:"arguments,omitempty" since:"16"`
+	Dir       string            `json:"dir,omitempty"`
+	Env       map[string]string `json:"env,omitempty"`
+	User      string            `json:"user,omitempty"`
+	Hooks     []Hook            `json:"hooks,omitempty"`
+	Logs      *LogPolicy        `json:"logs,omitempty"`
 	// Ulimits are limits of the task's processes by name, as ParseUlimit reads
 	// them; those that are not named are the node's.
 	Ulimits map[string]string `json:"ulimits,omitempty"`
@@ -391,12 +394,20 @@ const StepPattern = `(?i)\b(?:global[ _-]?step|step|iter(?:ation)?)\b\s*[:=#\[(]
 
 // Supports says what a job can bear while it runs. What is not said it can.
 type Supports struct {
-	Pause    *bool `json:"pause,omitempty"`
-	Throttle *bool `json:"throttle,omitempty"`
+	Pause     *bool `json:"pause,omitempty"`
+	Throttle  *bool `json:"throttle,omitempty"`
+	FinishNow *bool `json:"finish_now,omitempty" since:"16"` // its state is worth keeping when it is told to finish early
+	Resume    *bool `json:"resume,omitempty" since:"16"`     // another job may go on from what it saved
 }
 
 // Pauses tells whether the job can be paused.
 func (s *Supports) Pauses() bool { return s == nil || s.Pause == nil || *s.Pause }
+
+// Finishes tells whether the job can be finished early.
+func (s *Supports) Finishes() bool { return s == nil || s.FinishNow == nil || *s.FinishNow }
+
+// Resumes tells whether another job can go on from what the job saved.
+func (s *Supports) Resumes() bool { return s == nil || s.Resume == nil || *s.Resume }
 
 // Throttles tells whether the job can be throttled.
 func (s *Supports) Throttles() bool { return s == nil || s.Throttle == nil || *s.Throttle }

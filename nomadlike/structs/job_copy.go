@@ -78,7 +78,7 @@ func (s *Supports) Copy() *Supports {
 	if s == nil {
 		return nil
 	}
-	return &Supports{Pause: clonePointer(s.Pause), Throttle: clonePointer(s.Throttle)}
+	return &Supports{Pause: clonePointer(s.Pause), Throttle: clonePointer(s.Throttle), FinishNow: clonePointer(s.FinishNow), Resume: clonePointer(s.Resume)}
 }
 
 // Copy gives a task that shares nothing with t.

@@ -22,6 +22,9 @@ func (v *validator) task(j *Job) {
 	} else if v.command("task.command", t.Command) {
 		v.inlineScript(j)
 	}
+	if t.Arguments != "" {
+		v.command("task.arguments", t.Arguments)
+	}
 	if t.Dir != "" {
 		v.directory("task.dir", t.Dir)
 	}

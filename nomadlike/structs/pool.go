@@ -38,6 +38,7 @@ type Pool struct {
 	AgeWeight   float64           `json:"age_weight,omitempty"` // fair: device-hours of use forgiven for each hour in the queue
 	Defaults    PoolDefaults      `json:"defaults,omitzero"`
 	Ceilings    PoolCeilings      `json:"ceilings,omitzero"`
+	Floors      PoolFloors        `json:"floors,omitzero" since:"16"`
 
 	CreateIndex uint64 `json:"create_index,omitempty"`
 	ModifyIndex uint64 `json:"modify_index,omitempty"`
@@ -54,9 +55,27 @@ type SKU struct {
 // PoolDefaults fill what a job that names the pool leaves out; people see
 // them before they submit.
 type PoolDefaults struct {
-	TimeLimit Duration `json:"time_limit,omitempty"`
-	Priority  Priority `json:"priority,omitempty"`
-	Hold      Duration `json:"hold,omitempty"` // debug.hold of a job with a debug block that names none
+	TimeLimit Duration     `json:"time_limit,omitempty"`
+	Priority  Priority     `json:"priority,omitempty"`
+	Hold      Duration     `json:"hold,omitempty"` // debug.hold of a job with a debug block that names none
+	Task      TaskDefaults `json:"task,omitzero" since:"16"`
+}
+
+// TaskDefaults are what a pool or a project gives the tasks of jobs that say
+// nothing of it. What the project says goes before what the pool says.
+type TaskDefaults struct {
+	Env       map[string]string `json:"env,omitempty" since:"16"`       // each variable that the job does not set
+	Arguments string            `json:"arguments,omitempty" since:"16"` // task.arguments
+}
+
+// PoolFloors are the least that each node of a job on several nodes must ask
+// for; 0 sets no bound. SKU counts units of the pool: who asks without them must
+// ask for as much.
+type PoolFloors struct {
+	SKU     int     `json:"sku,omitempty" since:"16"`
+	CPU     float64 `json:"cpu,omitempty" since:"16"`
+	Memory  int64   `json:"memory,omitempty" since:"16"`
+	Devices int     `json:"devices,omitempty" since:"16"`
 }
 
 // PoolCeilings bound the jobs of a pool; 0 sets no bound. NoCheckpoint leaves

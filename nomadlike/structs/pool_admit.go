@@ -1,6 +1,7 @@
 package structs
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -22,7 +23,37 @@ func (p *Pool) SetDefaults(j *Job) []Default {
 	if p.Defaults.Hold != 0 && j.Debug != nil {
 		fill(&d, "debug.hold", &j.Debug.Hold, p.Defaults.Hold)
 	}
+	d.task(j, &p.Defaults.Task)
 	return d.chosen
+}
+
+// SetDefaults fills what a job of the project leaves out, before those of its
+// pool do, and says what it chose. It changes j in place. A nil project, one
+// without a record, chooses nothing.
+func (p *Project) SetDefaults(j *Job) []Default {
+	if p == nil {
+		return nil
+	}
+	d := defaulter{}
+	d.task(j, &p.Defaults)
+	return d.chosen
+}
+
+// task gives the task of a job what a record says, where the job says nothing.
+func (d *defaulter) task(j *Job, t *TaskDefaults) {
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		if _, set := j.Task.Env[name]; set {
+			continue
+		}
+		if j.Task.Env == nil {
+			j.Task.Env = make(map[string]string, len(t.Env))
+		}
+		j.Task.Env[name] = t.Env[name]
+		d.chosen = append(d.chosen, Default{Path: KeyedPath("task.env", name), Value: t.Env[name]})
+	}
+	if t.Arguments != "" {
+		fill(d, "task.arguments", &j.Task.Arguments, t.Arguments)
+	}
 }
 
 // Admit gives the job as the pool takes it, its SKU multiples resolved, or
@@ -49,6 +80,7 @@ func (p *Pool) Admit(j *Job) (*Job, []Problem) {
 	}
 	if p != nil && len(j.Placement.Nodes) == 0 {
 		v.underCeilings(p, admitted)
+		v.overFloors(p, admitted)
 	}
 	return admitted, v.problems
 }
@@ -96,6 +128,38 @@ func (v *validator) underCeilings(p *Pool, j *Job) {
 	}
 	if j.Debug != nil {
 		span("debug.hold", j.Debug.Hold, c.Hold)
+	}
+}
+
+// overFloors checks a job on several nodes against the least that its pool asks
+// of each. A spec in units of the pool is judged by them, any other by what they
+// come to.
+func (v *validator) overFloors(p *Pool, j *Job) {
+	f := p.Floors
+	if j.Nodes < 2 {
+		return
+	}
+	under := func(path string, below bool, value, least string) {
+		if below {
+			v.add(path, "pool.floor", "pool.floor.hint", "pool", p.Name, "value", value, "min", least)
+		}
+	}
+	for i := range j.Resources {
+		spec, path, least := &j.Resources[i], IndexedPath("resources", i), f
+		if spec.SKU == 0 && f.SKU > 0 && p.SKU != nil {
+			least.CPU = max(f.CPU, p.SKU.CPU*float64(f.SKU))
+			least.Memory = max(f.Memory, p.SKU.Memory*int64(f.SKU))
+			units := 0
+			for _, d := range p.SKU.Devices {
+				units += d.Count
+			}
+			least.Devices = max(f.Devices, units*f.SKU)
+		}
+		under(path+".sku", spec.SKU > 0 && spec.SKU < f.SKU, strconv.Itoa(spec.SKU), strconv.Itoa(f.SKU))
+		under(path+".cpu", MilliCPU(spec.CPU) < MilliCPU(least.CPU), FormatMilliCPU(MilliCPU(spec.CPU)), FormatMilliCPU(MilliCPU(least.CPU)))
+		under(path+".memory", spec.Memory < least.Memory, FormatSize(spec.Memory), FormatSize(least.Memory))
+		all := slices.ContainsFunc(spec.Devices, func(d DeviceRequest) bool { return d.Count == DevicesAll })
+		under(path+".device", !all && spec.DeviceCount() < least.Devices, strconv.Itoa(spec.DeviceCount()), strconv.Itoa(least.Devices))
 	}
 }
 

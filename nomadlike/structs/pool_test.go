@@ -145,6 +145,18 @@ func TestAdmit(t *testing.T) {
 			j.Resources[0] = Resources{CPU: 1, Memory: GiB, LastDevices: 1, Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 8}}}
 			j.Nodes = 3
 		},
+		"floors": func(p *Pool, j *Job) {
+			p.Floors = PoolFloors{SKU: 5, CPU: 40, Memory: 200 * GiB, Devices: 3}
+			j.Resources[0].SKU = 2
+		},
+		"floors of units, without units": func(p *Pool, j *Job) {
+			p.Floors = PoolFloors{SKU: 5}
+			j.Resources[0] = Resources{CPU: 1, Memory: GiB, Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 4}}}
+		},
+		"floors, one node": func(p *Pool, j *Job) {
+			p.Floors, j.Nodes = PoolFloors{SKU: 5}, 1
+			j.Resources[0].SKU = 2
+		},
 		"named nodes, no bound": func(_ *Pool, j *Job) { j.Placement = Placement{Nodes: []string{"a", "b"}}; j.TimeLimit = 0 },
 	}
 	for _, language := range []messages.Language{messages.English, messages.Chinese} {

@@ -39,7 +39,32 @@ func (p *Pool) Validate() []Problem {
 	v.span("defaults.time_limit", p.Defaults.TimeLimit, 0, SpanMax)
 	v.choice("defaults.priority", string(p.Defaults.Priority), true, string(PriorityNormal), string(PriorityUrgent))
 	v.ceilings(p)
+	v.floors(p)
+	v.taskDefaults(&p.Defaults.Task)
 	return v.problems
+}
+
+// taskDefaults checks what a record gives to tasks.
+func (v *validator) taskDefaults(t *TaskDefaults) {
+	v.env("defaults.env", t.Env)
+	if t.Arguments != "" {
+		v.command("defaults.arguments", t.Arguments)
+	}
+}
+
+// floors checks the least of each node, and that the pool's SKU says what its
+// units are.
+func (v *validator) floors(p *Pool) {
+	f := &p.Floors
+	v.integer("floors.sku", f.SKU, 0, DeviceCountMax)
+	if f.SKU > 0 && p.SKU == nil {
+		v.add("floors.sku", "pool.no_sku", "pool.no_sku.hint", "pool", p.Name)
+	}
+	v.fraction("floors.cpu", f.CPU, CPUMax)
+	if f.Memory != 0 {
+		v.size("floors.memory", f.Memory, 0, MemoryMax)
+	}
+	v.integer("floors.devices", f.Devices, 0, DeviceCountMax)
 }
 
 // fraction checks a number between 0 and high.

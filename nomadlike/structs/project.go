@@ -10,6 +10,8 @@ type Project struct {
 	Quotas      []Quota  `json:"quotas,omitempty"`
 	UrgentLimit *int     `json:"urgent_limit,omitempty"` // urgent jobs queued or running at a time; nil: no limit
 
+	Defaults TaskDefaults `json:"defaults,omitzero" since:"16"`
+
 	CreateIndex uint64 `json:"create_index,omitempty"`
 	ModifyIndex uint64 `json:"modify_index,omitempty"`
 }

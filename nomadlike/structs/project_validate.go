@@ -23,6 +23,7 @@ func (p *Project) Validate() []Problem {
 	if p.UrgentLimit != nil {
 		v.integer("urgent_limit", *p.UrgentLimit, 0, UrgentLimitMax)
 	}
+	v.taskDefaults(&p.Defaults)
 	return v.problems
 }
 

@@ -96,6 +96,14 @@ export interface Job {
   resume?: Checkpoint
   vip?: { machines: { node: string; busy?: 'wait' | 'kill' }[] | null }
   restart?: { attempts?: number }
+  supports?: Supports
+}
+// What a job can bear, unless it says false.
+export interface Supports {
+  pause?: boolean
+  throttle?: boolean
+  finish_now?: boolean
+  resume?: boolean
 }
 export interface Checkpoint {
   path: string

@@ -71,7 +71,7 @@ export function JobPage() {
             options={(detail.subjobs ?? []).map((s) => ({ value: s.index, label: `${t('jobs.subjob')} ${s.index} · ${t('state.' + s.state)}` }))} />
         )}
         <span className="grow" />
-        {!shared && <Deeds job={{ id: spec.id, name: spec.name, state: detail.state, priority: spec.priority, checkpoints: standing?.checkpoints, may: detail.may }} />}
+        {!shared && <Deeds job={{ id: spec.id, name: spec.name, state: detail.state, priority: spec.priority, checkpoints: standing?.checkpoints, may: detail.may, supports: spec.supports }} />}
         {!shared && may('clone') && allowed('submit') && <Button onClick={() => void go('/jobs/new?clone=' + part(spec.id))}>{t('job.clone')}</Button>}
         {!shared && may('share') && <ShareButton name={spec.name} path={path + '/shares'} />}
       </div>

@@ -7,7 +7,7 @@ import { call, get, part } from '../api'
 import { clock, quote, span, spelled } from '../format'
 import { useGuest } from '../guest'
 import { useRights } from '../rights'
-import type { Checkpoint, Formatted, JobDetail, JobState, Priority } from '../types'
+import type { Checkpoint, Formatted, JobDetail, JobState, Priority, Supports } from '../types'
 import { deedsFor, type Deed } from './deeds'
 import { variablesOf } from './jobfile'
 import { LimitField, useElapsed } from './limit'
@@ -103,6 +103,7 @@ export interface Target {
   checkpoints?: Checkpoint[]
   throttled?: boolean
   may?: string[] // what the reader may do to it, where that is known
+  supports?: Supports
 }
 
 // Deeds are the buttons of a job.
@@ -110,7 +111,7 @@ export function Deeds({ job }: { job: Target }) {
   const { t } = useTranslation()
   const [deed, setDeed] = useState<Deed>()
   const allowed = useRights()
-  const can = deedsFor(job.state, job.may).filter((one) => one !== 'resume' || (job.checkpoints?.length && allowed('submit')))
+  const can = deedsFor(job.state, job.may, job.supports).filter((one) => one !== 'resume' || (job.checkpoints?.length && allowed('submit')))
   const more = can.length > beside + 1 ? can.slice(beside) : []
   return (
     <>

@@ -1,4 +1,4 @@
-import type { JobState } from '../types'
+import type { JobState, Supports } from '../types'
 
 // What one can do to a job.
 export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resume' | 'delete' | 'priority' | 'limit' | 'first' | 'last' | 'clone'
@@ -6,10 +6,13 @@ export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resu
 // The verb of the policy that each deed needs.
 const verbs: Record<Deed, string> = { stop: 'stop', finish: 'control', pause: 'control', continue: 'control', throttle: 'control', resume: 'clone', delete: 'delete', priority: 'priority', limit: 'time-limit', first: 'move', last: 'move', clone: 'clone' }
 
+// What a job says that it can not bear.
+const bears: Partial<Record<Deed, keyof Supports>> = { pause: 'pause', throttle: 'throttle', finish: 'finish_now', resume: 'resume' }
+
 // deedsFor are the deeds that make sense in a state and, where it is known,
-// that the reader may do.
-export function deedsFor(state: JobState, may?: string[]): Deed[] {
-  return inState(state).filter((deed) => !may || may.includes(verbs[deed]))
+// that the reader may do and the job bears.
+export function deedsFor(state: JobState, may?: string[], supports?: Supports): Deed[] {
+  return inState(state).filter((deed) => (!may || may.includes(verbs[deed])) && !(bears[deed] && supports?.[bears[deed]] === false))
 }
 
 function inState(state: JobState): Deed[] {
