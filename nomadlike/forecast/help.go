@@ -56,6 +56,9 @@ func (f *Futures) helps(job *structs.Job, subjob *structs.Subjob, spec int, befo
 	h := helper{Futures: f, job: &single, subjob: subjob, probe: got, before: before, asIs: f.newcomerOf(&single, subjob, 0, got)}
 	h.timeLimit()
 	h.nodes()
+	h.spread()
+	h.driver()
+	h.anywhere()
 	h.pools()
 	h.models()
 	h.priority()
@@ -84,12 +87,14 @@ func (h *helper) accept(help Help) bool {
 	switch {
 	case help.Verdict != VerdictNow && (help.Verdict != VerdictLater || help.Beyond == BeyondP50):
 		return false
+	case h.before.P90 != 0 && h.before.Beyond == BeyondNone && (help.Beyond != BeyondNone || help.P90 > h.before.P90):
+		return false // as likely as not sooner, and perhaps much later
 	case h.before.P50 != 0:
 		gain := h.before.P50.Sub(help.P50)
 		if gain < helpAtLeast || float64(gain) < helpShare*float64(h.before.P50.Sub(h.now)) {
 			return false
 		}
-		help.Sooner = structs.Duration(gain)
+		help.Sooner = structs.Duration(gain.Round(time.Second))
 	}
 	h.list = append(h.list, help)
 	return true
@@ -176,7 +181,7 @@ func (h *helper) timeLimit() {
 		n := *h.asIs
 		n.job, n.span = &job, shorter
 		if h.offer(Help{
-			Reason: *structs.NewReason("forecast.help_time_limit", "limit", job.TimeLimit), Kind: HelpTimeLimit, TimeLimit: job.TimeLimit,
+			Reason: *structs.NewReason("forecast.help_time_limit", "limit", structs.FormatDuration(job.TimeLimit)), Kind: HelpTimeLimit, TimeLimit: job.TimeLimit,
 		}, &n) {
 			return
 		}

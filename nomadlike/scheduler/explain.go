@@ -119,7 +119,10 @@ func (b *Board) misfit(sh *shape) *structs.WaitReason {
 			}
 		}
 	}
-	known := of.Known - elsewhere
+	known, lack := of.Known-elsewhere, (*structs.WaitReason)(nil)
+	if best <= 0 {
+		lack = b.lacking(sh)
+	}
 	switch {
 	case best <= 0 && known == 0 && sh.pool != "":
 		return neverFor("scheduler.pool_empty", "pool", sh.pool)
@@ -129,6 +132,8 @@ func (b *Board) misfit(sh *shape) *structs.WaitReason {
 		if text := barText(sh, bar); text != nil {
 			return text
 		}
+	case lack != nil:
+		return lack
 	case best >= sh.min && len(of.Away) > 0 && of.Able < sh.min:
 		return waitFor("scheduler.nodes_away", "nodes", sh.size(), "need", sh.text(),
 			"large", best, "ready", of.Able, "away", shorten(of.Away))

@@ -141,13 +141,17 @@ type HelpKind string
 
 // The kinds of help.
 const (
-	HelpNodes       HelpKind = "nodes"       // fewer nodes: Nodes
-	HelpElastic     HelpKind = "elastic"     // may begin on fewer nodes: MinNodes
-	HelpSpec        HelpKind = "spec"        // another model of device: Model
-	HelpPool        HelpKind = "pool"        // another pool: Pool
-	HelpTimeLimit   HelpKind = "time_limit"  // a shorter limit, so that it fits before a reserved start: TimeLimit
-	HelpPriority    HelpKind = "priority"    // another tier: Priority
-	HelpPreemptible HelpKind = "preemptible" // holders that are preemptible would yield to a higher tier: Priority and Victims
+	HelpNodes         HelpKind = "nodes"          // fewer nodes: Nodes
+	HelpElastic       HelpKind = "elastic"        // may begin on fewer nodes: MinNodes
+	HelpSpec          HelpKind = "spec"           // another model of device: Model
+	HelpPool          HelpKind = "pool"           // another pool: Pool
+	HelpTimeLimit     HelpKind = "time_limit"     // a shorter limit, so that it fits before a reserved start: TimeLimit
+	HelpPriority      HelpKind = "priority"       // another tier: Priority
+	HelpPreemptible   HelpKind = "preemptible"    // holders that are preemptible would yield to a higher tier: Priority and Victims
+	HelpSpread        HelpKind = "spread"         // more nodes with fewer devices on each: Nodes and Devices
+	HelpDevices       HelpKind = "devices"        // fewer devices on a node, as many as the largest has: Devices
+	HelpDriverVersion HelpKind = "driver_version" // any version of the driver
+	HelpAnyNode       HelpKind = "any_node"       // other nodes than those that it names
 )
 
 // Help is a change of a job that would start it sooner. Its reason's id is one
@@ -156,6 +160,7 @@ type Help struct {
 	structs.Reason
 	Kind      HelpKind         `json:"kind"`
 	Nodes     int              `json:"nodes,omitempty"`
+	Devices   int              `json:"devices,omitempty"` // on each node
 	MinNodes  int              `json:"min_nodes,omitempty"`
 	Pool      string           `json:"pool,omitempty"`
 	Model     string           `json:"model,omitempty"`
