@@ -205,6 +205,11 @@ func hideVictims(may *readable, victims []outlook.Victim) {
 
 // readForecast tells when a job will start, and what was said before.
 func (s *site) readForecast(r *request) error {
+	q := query{r: r}
+	helps := q.bool("helps")
+	if q.err != nil {
+		return q.err
+	}
 	snapshot, err := s.block(r, everything(func(now *state.Snapshot) <-chan struct{} { return now.WatchForecasts(r.id) }))
 	if err != nil {
 		return err
@@ -244,7 +249,31 @@ func (s *site) readForecast(r *request) error {
 			}
 		}
 	}
+	if helps && len(out.Starts) > 0 {
+		if out.Helps, err = s.helpsOf(r, snapshot, &out.Starts[0], view.Job.Project); err != nil {
+			return err
+		}
+	}
 	return r.reply(out)
+}
+
+// helpsOf proposes changes of a queued job itself, at its own place in the
+// queue. What is no sooner than the start that is told beside them is left out.
+func (s *site) helpsOf(r *request, snapshot *state.Snapshot, start *outlook.Start, project string) ([]outlook.Help, error) {
+	var list []outlook.Help
+	err := s.preview(r, project, func(futures *forecast.Futures) error {
+		list = futures.Helps(start.JobID, start.Subjob)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(help outlook.Help) bool { return start.P50 != 0 && help.P50 >= start.P50 })
+	may := newReadable(r, snapshot)
+	for i := range list {
+		hideVictims(may, list[i].Victims)
+	}
+	return list, nil
 }
 
 // forecastAccuracy compares what was said with what came.

@@ -65,6 +65,19 @@ func TestForecastsOfABusyMachine(t *testing.T) {
 		return err == nil && len(given.Starts) == 1 && len(given.History) == 1 && len(given.History[0]) >= 1 &&
 			given.History[0][0].Features == nil && len(given.Holders) == 1
 	})
+	helped, err := client.JobHelps(t.Context(), made.JobID)
+	if err != nil || len(helped.Starts) != 1 {
+		t.Fatalf("helps: %+v %v", helped, err)
+	}
+	for _, help := range helped.Helps { // of the job itself, not of another behind it
+		if help.P50 >= helped.Starts[0].P50 {
+			t.Errorf("%s is no sooner than %v: %v", help.ID, helped.Starts[0].P50.Time(), help.P50.Time())
+		}
+	}
+	detail, _, err := client.Job(t.Context(), made.JobID, nil)
+	if err != nil || len(detail.Holders) != 1 || detail.Holders[0].Name != "runner" || detail.Holders[0].Idle != "" {
+		t.Errorf("holders of the job: %+v %v", detail, err)
+	}
 	queue, _, err := client.QueueOf(t.Context(), api.QueueFilter{Forecast: true}, nil)
 	if err != nil || len(queue.Entries) != 1 || queue.Entries[0].Forecast == nil || queue.Entries[0].Forecast.Verdict != outlook.VerdictLater {
 		t.Errorf("queue: %+v %v", queue, err)

@@ -446,7 +446,7 @@ func TestHoldersOfOthersHaveNoName(t *testing.T) {
 		}
 		return answer
 	}
-	for _, path := range []string{"/v1/jobs", "/v1/jobs/" + waits.JobID, "/v1/jobs/" + waits.JobID + "/subjobs", "/v1/jobs/" + waits.JobID + "/forecast", "/v1/queue/timeline"} {
+	for _, path := range []string{"/v1/jobs", "/v1/jobs/" + waits.JobID, "/v1/jobs/" + waits.JobID + "/subjobs", "/v1/jobs/" + waits.JobID + "/forecast?helps=true", "/v1/queue/timeline"} {
 		ask(http.MethodGet, path, "")
 	}
 	more, err := json.Marshal(api.JobRequest{HCL: strings.Replace(sleeper("more", "one", "none"), "cpu    = 0.01", fmt.Sprintf("cpu = %v", node.Capacity.CPU), 1)})

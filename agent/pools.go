@@ -81,8 +81,11 @@ func poolsOf(snapshot *state.Snapshot) map[string]*api.PoolDetail {
 			detail.Running += usage.Allocs
 		}
 	}
+	reached := newReach(snapshot)
 	for job := range snapshot.Queue() {
-		at(job.Placement.Pool).Queued++
+		for _, pool := range reached.of(job) {
+			at(pool).Queued++
+		}
 	}
 	return found
 }

@@ -54,6 +54,28 @@ func TestPoolsHaveRecordsAndNodes(t *testing.T) {
 	if err != nil || detail.Pool.Ceilings.Nodes != 4 || len(detail.Members) != 1 || detail.Members[0] != agent.config.Name {
 		t.Errorf("one pool: %+v %v", detail, err)
 	}
+	// Who names no pool waits for those that could hold it, which default can not.
+	if _, err := client.CordonNode(t.Context(), agent.config.Name); err != nil {
+		t.Fatal(err)
+	}
+	for name, hcl := range map[string]string{"any": hello("true"), "huge": strings.Replace(hello("true"), "cpu    = 0.1", "cpu    = 4000", 1)} {
+		if _, err := client.SubmitJob(t.Context(), api.JobRequest{HCL: strings.Replace(hcl, `"hello"`, `"`+name+`"`, 1)}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for pool, want := range map[string]string{"a800": "any", structs.PoolDefault: "huge", "nowhere": ""} {
+		queue, _, err := client.QueueOf(t.Context(), api.QueueFilter{Pool: pool}, nil)
+		names := ""
+		for i := range queue.Entries {
+			names += queue.Entries[i].JobName
+		}
+		if err != nil || names != want {
+			t.Errorf("for pool %s waits %q, want %q: %v", pool, names, want, err)
+		}
+	}
+	if detail, _, err = operator.Pool(t.Context(), "a800", nil); err != nil || detail.Queued != 1 {
+		t.Errorf("what waits for the pool: %+v %v", detail, err)
+	}
 	if _, _, err := client.Pool(t.Context(), "nowhere", nil); structs.CodeOf(err) != structs.CodeNotFound {
 		t.Errorf("an unknown pool: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
@@ -34,8 +35,9 @@ func (s *site) readQueue(r *request) error {
 	if err != nil {
 		return err
 	}
+	reached := sync.OnceValue(func() *reach { return newReach(snapshot) })
 	asked := func(job *structs.Job) bool {
-		return (pool == "" || poolOf(job.Placement.Pool) == pool) && (project == "" || job.Project == project)
+		return (pool == "" || slices.Contains(reached().of(job), pool)) && (project == "" || job.Project == project)
 	}
 	served, err := s.inOrder(r, snapshot)
 	if err != nil {
@@ -184,7 +186,9 @@ func holders(r *request, snapshot *state.Snapshot, ids []string) []api.JobRef {
 		switch {
 		case !ok:
 		case r.mayRead(view.Job):
-			list = append(list, jobRef(snapshot, id, 0))
+			ref := jobRef(snapshot, id, 0)
+			ref.Idle = idleOf(snapshot, id)
+			list = append(list, ref)
 		default:
 			hidden = true
 		}
@@ -193,6 +197,45 @@ func holders(r *request, snapshot *state.Snapshot, ids []string) []api.JobRef {
 		list = append(list, api.JobRef{})
 	}
 	return list
+}
+
+// idleLook bounds the subjobs and allocations at which idleOf looks.
+const idleLook = 64
+
+// idleOf tells why a job uses nothing of what it holds; "": it may use it.
+func idleOf(snapshot *state.Snapshot, id string) string {
+	looked, paused, holding, kept := 0, 0, 0, 0
+	for subjob := range snapshot.Subjobs(id) {
+		if looked++; looked > idleLook {
+			return ""
+		}
+		if subjob.State.Terminal() {
+			continue
+		}
+		holding++
+		if subjob.Control != nil && subjob.Control.Paused {
+			paused++
+		}
+	}
+	if holding > 0 && paused == holding {
+		return api.IdlePaused
+	}
+	looked, holding = 0, 0
+	for alloc := range snapshot.AllocsOfJob(id) {
+		if looked++; looked > idleLook {
+			return ""
+		}
+		switch {
+		case alloc.Hold != nil:
+			kept++
+		case !alloc.Status.Terminal():
+			holding++
+		}
+	}
+	if kept > 0 && holding == 0 {
+		return api.IdleHeld
+	}
+	return ""
 }
 
 // listMachines lists the machines for the picker of VIP jobs: those that hold

@@ -102,8 +102,13 @@ func (s *site) readJob(r *request) error {
 		return refusal
 	}
 	stands := explained(snapshot, r.id, standing(view.Standing))
+	var held []api.JobRef
+	if stands.State == structs.JobQueued && stands.Wait != nil {
+		held = holders(r, snapshot, stands.Wait.Holders)
+	}
 	stands.Wait = waitOf(r, snapshot, stands.Wait)
 	return r.reply(api.JobDetail{
+		Holders:     held,
 		Job:         shown(r, view.Job),
 		JobStanding: stands,
 		Subjobs:     subjobsOf(r, snapshot, subjobs),

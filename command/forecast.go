@@ -96,10 +96,13 @@ func (env *Env) printStarts(starts []outlook.Start, now structs.UnixNano) {
 
 func jobForecast(set *flag.FlagSet) func(*Env, []string) error {
 	return reading("JOB", func(env *Env, client *api.Client, id string) (*api.JobForecast, error) {
-		found, _, err := client.JobForecast(env.Context, id, nil)
-		return found, err
+		return client.JobHelps(env.Context, id)
 	}, func(env *Env, found *api.JobForecast) {
 		env.printStarts(found.Starts, found.At)
+		if len(found.Starts) > 0 && len(found.Holders) > 0 {
+			fmt.Fprintf(env.Stdout, "  %s\n", env.waitingText(env.waitText(found.Starts[0].Wait), found.Holders))
+		}
+		env.printHelps(found.Helps, found.At)
 		table := newTable(env.Stdout, env.text("cli.col.attempt"), env.text("cli.col.said"), "P50", "P90", env.text("cli.col.started"))
 		rows := 0
 		for _, attempt := range found.History {
@@ -381,7 +384,7 @@ func (env *Env) printAnswer(found *api.JobOutlook) {
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.forecast", "when", env.whenText(found.When, found.At), "position", found.Position, "pool", safe(found.Pool)))
 	}
 	if found.Wait != nil {
-		fmt.Fprintf(env.Stdout, "  %s\n", env.waitText(found.Wait))
+		fmt.Fprintf(env.Stdout, "  %s\n", env.waitingText(env.waitText(found.Wait), found.Holders))
 	}
 	if len(found.Specs) > 1 {
 		for i := range found.Specs {
@@ -394,8 +397,12 @@ func (env *Env) printAnswer(found *api.JobOutlook) {
 		fmt.Fprintf(env.Stdout, "  %s\n", env.text("cli.plan.victim", "job", safe(firstOf(v.JobName, env.text("cli.timeline.hidden"))),
 			"user", safe(v.User), "lost", roughly(v.Lost.Std())))
 	}
-	for i := range found.Helps {
-		help := &found.Helps[i]
-		fmt.Fprintf(env.Stdout, "  %s\n", env.text("cli.plan.help", "change", env.reasonText(&help.Reason), "when", env.whenText(help.When, found.At)))
+	env.printHelps(found.Helps, found.At)
+}
+
+func (env *Env) printHelps(helps []outlook.Help, now structs.UnixNano) {
+	for i := range helps {
+		help := &helps[i]
+		fmt.Fprintf(env.Stdout, "  %s\n", env.text("cli.plan.help", "change", env.reasonText(&help.Reason), "when", env.whenText(help.When, now)))
 	}
 }

@@ -98,6 +98,23 @@ func (env *Env) waitText(wait *structs.WaitReason) string {
 	return env.reasonText(&wait.Reason)
 }
 
+// waitingText says why something waits, and who holds what it waits for.
+func (env *Env) waitingText(why string, holders []api.JobRef) string {
+	if len(holders) == 0 {
+		return why
+	}
+	names := make([]string, 0, len(holders))
+	for i := range holders {
+		holder := &holders[i]
+		name := safe(firstOf(holder.Name, env.text("cli.timeline.hidden")))
+		if holder.Idle != "" {
+			name = env.text("cli.wait.idle", "job", name, "idle", "idle_"+holder.Idle)
+		}
+		names = append(names, name)
+	}
+	return env.text("cli.wait.held", "wait", why, "jobs", strings.Join(names, ", "))
+}
+
 func jobStatus(set *flag.FlagSet) func(*Env, []string) error {
 	connection, output := declareConnection(set), declareOutput(set)
 	stale := set.Bool("stale", false, "cli.flag.stale")
@@ -150,7 +167,7 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	}
 	fields.row(env.text("cli.col.state"), env.stateText(env.Stdout, detail.State))
 	if why := env.standingText(detail.JobStanding); why != "" {
-		fields.row(env.text("cli.col.why"), why)
+		fields.row(env.text("cli.col.why"), env.waitingText(why, detail.Holders))
 	}
 	if control := env.controlText(detail); control != "" {
 		fields.row(env.text("cli.col.control"), control)
@@ -341,7 +358,7 @@ func (env *Env) printQueue(entries []api.QueueEntry, hidden int) {
 			name = fmt.Sprintf("%s s%d", name, entry.Subjob)
 		}
 		table.row(strconv.Itoa(entry.Position), short(entry.JobID), name, safe(entry.User), priorityText(entry.Priority, entry.VIP),
-			strconv.Itoa(entry.Nodes), when(entry.QueuedAt), env.waitText(entry.Wait))
+			strconv.Itoa(entry.Nodes), when(entry.QueuedAt), env.waitingText(env.waitText(entry.Wait), entry.Holders))
 	}
 	table.print()
 }

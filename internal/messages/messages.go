@@ -20,9 +20,11 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"sort"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Language is a language of the catalogue.
@@ -264,13 +266,45 @@ func valueOf(language Language, name string, params map[string]string) (string, 
 	name, forms, counts := strings.Cut(name, "|")
 	value, ok := params[name]
 	if !ok || !counts {
-		return value, ok
+		return spanText(value), ok
 	}
 	one, many, _ := strings.Cut(forms, "|")
 	if value == "1" {
 		return one, true
 	}
 	return many, true
+}
+
+// span is a length of time as programs write it: "2h42m43.713342491s", "1h0m0s".
+var span = regexp.MustCompile(`^(\d+h)?(\d+m)?\d+(\.\d+)?(ms|µs|ns|s)$`)
+
+// spanText writes a length of time as people read it: to the second where it is
+// minutes, to three places where it is less, and without the parts that are zero.
+// Everything else stays as it is.
+func spanText(value string) string {
+	if !span.MatchString(value) {
+		return value
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil {
+		return value
+	}
+	switch {
+	case d >= time.Minute:
+		d = d.Round(time.Second)
+	case d >= time.Second:
+		d = d.Round(time.Millisecond)
+	case d >= time.Millisecond:
+		d = d.Round(time.Microsecond)
+	}
+	text := d.String()
+	if short, found := strings.CutSuffix(text, "m0s"); found {
+		text = short + "m"
+	}
+	if short, found := strings.CutSuffix(text, "h0m"); found {
+		text = short + "h"
+	}
+	return text
 }
 
 func unknown(id string, params map[string]string) string {

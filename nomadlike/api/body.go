@@ -167,6 +167,7 @@ type JobDetail struct {
 	Subjobs []structs.Subjob `json:"subjobs"`
 	Yielded []Yield          `json:"yielded,omitempty"`
 	Awaits  []JobRef         `json:"awaits,omitempty"`
+	Holders []JobRef         `json:"holders,omitempty"` // of what it waits for, those that the caller may read, and one without a name for others
 	May     []string         `json:"may"` // what the caller may do to it
 }
 
@@ -201,7 +202,14 @@ type JobRef struct {
 	User    string `json:"user,omitempty"`
 	Subjob  int    `json:"subjob,omitempty"`
 	VIP     bool   `json:"vip,omitempty"`
+	Idle    string `json:"idle,omitempty"` // of one that holds what others wait for: why it uses none of it, one of the Idle constants
 }
+
+// Why a job that holds something does not use it.
+const (
+	IdlePaused = "paused" // it is paused
+	IdleHeld   = "held"   // it has ended and is kept for people to look at
+)
 
 // AllocationList lists allocations by subjob, attempt and rank.
 type AllocationList struct {

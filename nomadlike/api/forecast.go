@@ -35,6 +35,7 @@ type JobForecast struct {
 	At      structs.UnixNano     `json:"at"`
 	Starts  []outlook.Start      `json:"starts"`
 	Holders []JobRef             `json:"holders,omitempty"` // of what they wait for, those that the caller may read, and one without a name for others
+	Helps   []outlook.Help       `json:"helps,omitempty"`   // when asked for: changes that would start the first of Starts sooner than it says
 	History [][]structs.Forecast `json:"history"`
 }
 
@@ -75,7 +76,8 @@ func forecastRoutes() []Route {
 		{Name: "jobs.forecast", Method: http.MethodPost, Pattern: "/v1/jobs/forecast", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
 			Request: JobRequest{}, Response: JobOutlook{}, Summary: "When would this job start? Now, about when, or never and why; for each spec; and who would have to yield"},
 		{Name: "jobs.forecast_read", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/forecast", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
-			Query: blockingParams(), Response: JobForecast{}, Summary: "When does this queued job start, and how did that answer move?"},
+			Query:    append(blockingParams(), Param{"helps", "boolean", "what would start it sooner, too"}),
+			Response: JobForecast{}, Summary: "When does this queued job start, and how did that answer move?"},
 		{Name: "queue.forecast", Method: http.MethodGet, Pattern: "/v1/queue/forecast", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
 			Response: QueueForecast{}, Summary: "When does everything that waits start?"},
 		{Name: "queue.timeline", Method: http.MethodGet, Pattern: "/v1/queue/timeline", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
@@ -109,6 +111,15 @@ func (c *Client) JobForecast(ctx context.Context, id string, query *Query) (*Job
 		return nil, nil, err
 	}
 	return out, meta, nil
+}
+
+// JobHelps is JobForecast with what would help.
+func (c *Client) JobHelps(ctx context.Context, id string) (*JobForecast, error) {
+	out := new(JobForecast)
+	if _, err := c.get(ctx, join("v1", "jobs", id, "forecast"), url.Values{"helps": {"true"}}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // QueueForecast tells when everything that waits starts.

@@ -21,7 +21,7 @@ type PoolDetail struct {
 	Devices     int           `json:"devices"`
 	DevicesUsed int           `json:"devices_used"`
 	Models      []DeviceShare `json:"models"`  // the devices by kind and model
-	Queued      int           `json:"queued"`  // subjobs that wait for it
+	Queued      int           `json:"queued"`  // subjobs that wait for it: that name it, or name none and could run there
 	Running     int           `json:"running"` // allocations on its nodes
 }
 

@@ -230,7 +230,7 @@ func queueRoutes() []Route {
 	return []Route{
 		{Name: "queue.read", Method: http.MethodGet, Pattern: "/v1/queue", Verb: VerbList, Kind: ObjectQueue, From: FromKind, Blocking: true,
 			Query: listParams(
-				Param{"pool", "string", "only jobs that name this pool"},
+				Param{"pool", "string", "only jobs that wait for this pool: that name it, or name none and could run there"},
 				Param{"project", "string", "only jobs of this project"},
 				Param{"forecast", "boolean", "tell for each when it starts"}),
 			Response: Queue{}, Summary: "What waits, in order, and why"},

@@ -119,6 +119,11 @@ func TestForecastsAreSane(t *testing.T) {
 			if s.Verdict != VerdictLater {
 				continue
 			}
+			for _, help := range f.Helps(s.JobID, s.Subjob) {
+				if s.Beyond == BeyondNone && (help.P50 >= s.P50 || help.P90 > s.P90) {
+					t.Fatalf("%s helps %s nothing: %v to %v, before %v to %v", help.ID, s.JobID, help.P50.Time(), help.P90.Time(), s.P50.Time(), s.P90.Time())
+				}
+			}
 			key := f.likenessOf(&f.members[i])
 			if b := latest[key]; b != nil && (b.P50 > s.P50 || b.P90 > s.P90) {
 				t.Fatalf("%s stands behind %s, is equal to it and comes first", s.JobID, b.JobID)

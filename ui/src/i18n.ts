@@ -2,6 +2,7 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { again } from './again'
 import { speak } from './api'
+import { lengthOf } from './format'
 import type { Reason } from './types'
 
 export type Language = 'zh' | 'en'
@@ -64,12 +65,26 @@ export function fill(template: string, params: Record<string, string> = {}): str
     if (value === undefined) return whole
     if (form === ':word') return wordOf(value)
     if (form === ':words') return value.split(', ').map((item) => item.split(' | ').map(firstWord).join(' | ')).join(catalogue['word.and'] ?? ', ')
-    if (form === undefined) return value
+    if (form === undefined) return spanText(value)
     return value === '1' ? one! : (many ?? one!)
   })
 }
 
 const place = /\{([a-z0-9_]+)(:words?|\|([^{}|]*)\|([^{}|]*))?\}/g
+const wholeSpan = /^(\d+h)?(\d+m)?\d+(\.\d+)?(ms|µs|ns|s)$/
+
+// spanText writes a length of time as people read it, as the catalogue's other
+// reader does: 2h42m43.713342491s is 2h42m44s, 1h0m0s is 1h.
+export function spanText(value: string): string {
+  if (!wholeSpan.test(value)) return value
+  const ms = lengthOf(value)
+  if (ms < 1000) return value.replace(/(\.\d{3})\d+/, '$1')
+  if (ms < 60_000) return `${Number((ms / 1000).toFixed(3))}s`
+  const s = Math.round(ms / 1000)
+  const [h, m] = [Math.floor(s / 3600), Math.floor(s / 60) % 60]
+  return (h ? `${h}h` : '') + (m || (h && s % 60) ? `${m}m` : '') + (s % 60 ? `${s % 60}s` : '')
+}
+
 const wordOf = (value: string) => catalogue['word.' + value] ?? value
 const firstWord = (item: string) => {
   const end = item.indexOf(' ')

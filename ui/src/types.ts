@@ -140,6 +140,7 @@ export interface JobRef {
   user?: string
   subjob?: number
   vip?: boolean
+  idle?: 'paused' | 'held'
 }
 export interface JobDetail extends Standing {
   job: Job
@@ -250,11 +251,13 @@ export interface JobForecast {
   at: Time
   starts: Start[] | null
   holders?: JobRef[]
+  helps?: Help[]
   history: (Kept[] | null)[] | null
 }
 export interface Help extends Reason, When {
   kind: string
   nodes?: number
+  devices?: number
   min_nodes?: number
   priority?: Priority
   time_limit?: string

@@ -5,10 +5,10 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { call, part } from '../api'
-import { clock, millis, quote } from '../format'
+import { clock, millis, quote, spelled } from '../format'
 import { reasonText } from '../i18n'
 import { useRights } from '../rights'
-import type { Help, Job, JobForecast, JobRef, Kept, Outlook, When } from '../types'
+import type { Help, Job, JobForecast, JobRef, Kept, When } from '../types'
 import { Cli, DeedDialog } from './actions'
 import { JobLink } from './places'
 import { Failed, failing } from './states'
@@ -35,7 +35,7 @@ export function Holders({ holders }: { holders?: JobRef[] }) {
   return (
     <>
       {holders.slice(0, 6).map((holder, i) => (
-        <span key={holder.id + i}>{i > 0 && ', '}{holder.id ? <JobLink id={holder.id} name={holder.name} /> : t('queue.hidden')}{holder.user && <span className="quiet"> ({holder.user})</span>}</span>
+        <span key={holder.id + i}>{i > 0 && ', '}{holder.id ? <JobLink id={holder.id} name={holder.name} /> : t('queue.hidden')}{holder.user && <span className="quiet"> ({holder.user})</span>}{holder.idle && <span className="quiet"> {holder.idle === 'paused' ? t('queue.idle_paused') : t('queue.idle_held')}</span>}</span>
       ))}
       {holders.length > 6 && ' …'}
     </>
@@ -52,7 +52,7 @@ export function Helps({ helps, apply }: { helps?: Help[]; apply?: (help: Help) =
       {helps.map((help, i) => (
         <li key={i}>
           {reasonText(help)} — <strong>{startText(t, help)}</strong>
-          {help.sooner && help.sooner !== '0s' && <span className="quiet"> {t('forecast.sooner', { time: help.sooner })}</span>}
+          {help.sooner && help.sooner !== '0s' && <span className="quiet"> {t('forecast.sooner', { time: spelled(help.sooner) })}</span>}
           {apply && (help.kind === 'nodes' || help.kind === 'priority' || help.kind === 'time_limit' || help.kind === 'preemptible') && <> <Button size="small" onClick={() => apply(help)}>{t('forecast.apply')}</Button></>}
         </li>
       ))}
@@ -64,14 +64,12 @@ export function Helps({ helps, apply }: { helps?: Help[]; apply?: (help: Help) =
 export function ForecastCard({ id, spec, forecast, holders, subjob }: { id: string; spec: Job; forecast?: JobForecast; holders?: JobRef[]; subjob: number }) {
   const { t } = useTranslation()
   const start = (forecast?.starts ?? []).find((s) => s.subjob === subjob) ?? forecast?.starts?.[0]
-  const { source, ...rest } = spec
-  void source
   const allowed = useRights()('submit')
   const outlook = useQuery({
-    queryKey: ['job', id, 'outlook'],
+    queryKey: ['job', id, 'helps'],
     enabled: allowed,
     refetchInterval: 30_000,
-    queryFn: ({ signal }) => call<Outlook>('POST', '/v1/jobs/forecast', { job: { ...rest, name: rest.name + '-again', id: undefined, user: undefined, submitted_at: undefined } }, signal),
+    queryFn: ({ signal }) => call<JobForecast>('GET', `/v1/jobs/${part(id)}/forecast?helps=true`, undefined, signal),
   })
   const go = useNavigate()
   const [help, setHelp] = useState<Help>()
