@@ -168,7 +168,7 @@ type JobDetail struct {
 	Yielded []Yield          `json:"yielded,omitempty"`
 	Awaits  []JobRef         `json:"awaits,omitempty"`
 	Holders []JobRef         `json:"holders,omitempty"` // of what it waits for, those that the caller may read, and one without a name for others
-	May     []string         `json:"may"` // what the caller may do to it
+	May     []string         `json:"may"`               // what the caller may do to it
 }
 
 // YieldsMax bounds the lists of JobDetail.
