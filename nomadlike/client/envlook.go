@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -102,11 +101,11 @@ func (c *Client) foresee(ctx context.Context, a *structs.Assignment, p *prepared
 	l.take(ctx)
 }
 
-// unsetVariables are those that the command names and nobody sets. A shell may
-// set them itself.
+// unsetVariables are those that the command names and nobody sets; of a shell,
+// those that its script wants from the environment, set or not.
 func unsetVariables(command []string, notes []structs.Reason) []string {
-	if len(command) > 0 && slices.Contains([]string{"sh", "bash", "dash", "zsh", "ash"}, path.Base(command[0])) {
-		return nil
+	if len(command) > 0 && envcheck.IsShell(command[0]) {
+		return envcheck.Wants(command)
 	}
 	var names []string
 	for _, note := range notes {

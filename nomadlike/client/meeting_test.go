@@ -221,6 +221,14 @@ func TestMeetingIsChecked(t *testing.T) {
 		}
 		p.end(t, ranks)
 	})
+	t.Run("a script of the command does", func(t *testing.T) {
+		ranks := p.gang("unset-in-script", "sh -c 'X=6; sleep ${NO_SUCH_TIME}$X${NO_SUCH_END:-1}'", 29508)
+		p.prepare(t, ranks)
+		if text := p.finds(t, ranks[0], "command-unset"); !strings.Contains(text, "NO_SUCH_TIME") || strings.Contains(text, "NO_SUCH_END") {
+			t.Errorf("told %q", text)
+		}
+		p.end(t, ranks)
+	})
 	t.Run("a firewall stands between", func(t *testing.T) {
 		tool(t, "ip", "netns", "exec", p.names[0], "iptables", "-A", "INPUT", "-p", "tcp", "--dport", "29507", "-j", "DROP")
 		ranks := p.gang("wall", "sleep 60", 29507)
