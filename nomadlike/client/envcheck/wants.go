@@ -39,7 +39,9 @@ func Wants(command []string) []string {
 	if !r.script(script, 0) || r.unknown {
 		return nil
 	}
-	wanted := slices.DeleteFunc(r.read, func(name string) bool { return r.known[name] || slices.Contains(shellsOwn, name) || strings.HasPrefix(name, "BASH") })
+	wanted := slices.DeleteFunc(r.read, func(name string) bool {
+		return r.known[name] || slices.Contains(shellsOwn, name) || strings.HasPrefix(name, "BASH")
+	})
 	return wanted[:min(len(wanted), wantedMax)]
 }
 
