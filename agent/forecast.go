@@ -184,7 +184,7 @@ func (s *site) forecastJob(r *request) error {
 		hideVictims(may, out.Helps[i].Victims)
 	}
 	if out.Wait != nil {
-		out.Holders = holders(r, snapshot, out.Wait.Holders)
+		out.Holders = holders(r, snapshot, waitHolders(snapshot, job, out.Wait))
 		out.Wait = waitOf(r, snapshot, out.Wait)
 	}
 	for i := range out.Specs {
@@ -242,7 +242,7 @@ func (s *site) readForecast(r *request) error {
 		if start.Wait == nil {
 			continue
 		}
-		for _, holder := range holders(r, snapshot, start.Wait.Holders) {
+		for _, holder := range holders(r, snapshot, waitHolders(snapshot, view.Job, start.Wait)) {
 			if !named[holder.ID] {
 				named[holder.ID] = true
 				out.Holders = append(out.Holders, holder)

@@ -136,7 +136,7 @@ func queueEntry(r *request, snapshot *state.Snapshot, job *structs.Job, subjob *
 		Position: position, Moved: subjob.Moved, Wait: waitOf(r, snapshot, subjob.Wait), Awaits: awaits(snapshot, subjob),
 	}
 	if subjob.Wait != nil {
-		entry.Holders = holders(r, snapshot, subjob.Wait.Holders)
+		entry.Holders = holders(r, snapshot, waitHolders(snapshot, job, subjob.Wait))
 	}
 	return entry
 }
@@ -197,6 +197,39 @@ func holders(r *request, snapshot *state.Snapshot, ids []string) []api.JobRef {
 		list = append(list, api.JobRef{})
 	}
 	return list
+}
+
+// keptLook bounds the nodes at which waitHolders looks.
+const keptLook = 64
+
+// waitHolders lists the jobs that hold what a job waits for: those that the
+// scheduler knows, and before them those that have ended and are held for people
+// to look at, which run for it no more. These are looked for on the nodes that the
+// job names, or, where nobody else is known, on those that could hold it.
+func waitHolders(snapshot *state.Snapshot, job *structs.Job, wait *structs.WaitReason) []string {
+	if wait.ID != "scheduler.no_room" && wait.ID != "scheduler.claim" {
+		return wait.Holders
+	}
+	named := job.VIP != nil || len(job.Placement.Nodes) > 0
+	if !named && len(wait.Holders) > 0 {
+		return wait.Holders
+	}
+	var kept []string
+	looked := 0
+	for node, usage := range snapshot.Nodes() {
+		if usage == nil || usage.Allocs == 0 || !couldHold(job, node, snapshot.Pool(node.PoolName())) {
+			continue
+		}
+		if looked++; looked > keptLook {
+			break
+		}
+		for alloc := range snapshot.Holders(node.ID) {
+			if alloc.Hold != nil && len(kept) < scheduler.HoldersMax && !slices.Contains(kept, alloc.JobID) && !slices.Contains(wait.Holders, alloc.JobID) {
+				kept = append(kept, alloc.JobID)
+			}
+		}
+	}
+	return append(kept, wait.Holders...)
 }
 
 // idleLook bounds the subjobs and allocations at which idleOf looks.

@@ -104,7 +104,7 @@ func (s *site) readJob(r *request) error {
 	stands := explained(snapshot, r.id, standing(view.Standing))
 	var held []api.JobRef
 	if stands.State == structs.JobQueued && stands.Wait != nil {
-		held = holders(r, snapshot, stands.Wait.Holders)
+		held = holders(r, snapshot, waitHolders(snapshot, view.Job, stands.Wait))
 	}
 	stands.Wait = waitOf(r, snapshot, stands.Wait)
 	return r.reply(api.JobDetail{

@@ -378,7 +378,8 @@ func (env *Env) printEffect(found *api.Effect) {
 // printAnswer tells when a job that is not submitted would start, and what
 // would help.
 func (env *Env) printAnswer(found *api.JobOutlook) {
-	if found.When.Verdict == outlook.VerdictNever {
+	if found.When.Verdict == outlook.VerdictNow && len(found.Victims) > 0 { // the plan said so
+	} else if found.When.Verdict == outlook.VerdictNever {
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.forecast_never"))
 	} else {
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.forecast", "when", env.whenText(found.When, found.At), "position", found.Position, "pool", safe(found.Pool)))

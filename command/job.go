@@ -14,6 +14,7 @@ import (
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/launch"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/outlook"
 )
 
 func jobVerbs() []verb {
@@ -189,7 +190,7 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 			Forecast *api.JobOutlook `json:"forecast"`
 		}{plan, found}
 		return env.show(output, value, func() {
-			env.printPlan(plan, *launch || *rank >= 0)
+			env.printPlan(plan, found, *launch || *rank >= 0)
 			if len(plan.Lacks) == 0 && (!plan.StartsNow || len(found.Victims) > 0) { // what is refused waits for nothing
 				fmt.Fprintln(env.Stdout)
 				env.printAnswer(found)
@@ -200,13 +201,15 @@ func jobPlan(set *flag.FlagSet) func(*Env, []string) error {
 
 // printPlan shows whether the job would start, and its ranks; with launch
 // also what it leaves to nomadlike and what each rank finds around it.
-func (env *Env) printPlan(plan *api.JobPlan, launch bool) {
+func (env *Env) printPlan(plan *api.JobPlan, found *api.JobOutlook, launch bool) {
 	name := safe(plan.Job.Name)
 	switch {
 	case len(plan.Lacks) > 0:
 		for _, lack := range plan.Lacks {
 			fmt.Fprintln(env.Stdout, env.text("cli.plan.refused", "name", name, "reason", env.reasonText(&lack.Cause)))
 		}
+	case !plan.StartsNow && found.Verdict == outlook.VerdictNow && len(found.Victims) > 0:
+		fmt.Fprintln(env.Stdout, env.text("cli.plan.yields", "name", name, "count", len(found.Victims)))
 	case !plan.StartsNow:
 		fmt.Fprintln(env.Stdout, env.text("cli.plan.waits", "name", name, "reason", env.waitText(plan.Wait)))
 	case plan.Job.Batch != nil:

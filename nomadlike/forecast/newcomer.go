@@ -95,7 +95,7 @@ func (f *Futures) immediate(job *structs.Job, got *probe) bool {
 	// Of a VIP job's machines, some may be waited for.
 	for i := range got.gang.Placements {
 		id := got.gang.Placements[i].NodeID
-		if _, usage := f.base.Node(id); usage != nil && usage.Claim != "" {
+		if _, usage := f.base.Node(id); usage != nil && usage.Claim != "" || f.kept(id) {
 			return false
 		}
 		for k := range f.members {
@@ -106,6 +106,24 @@ func (f *Futures) immediate(job *structs.Job, got *probe) bool {
 		}
 	}
 	return true
+}
+
+// kept tells whether a node holds more than what runs there, such as an
+// allocation that has failed and is held for people to look at: nobody ends that.
+func (f *Futures) kept(id string) bool {
+	_, usage := f.base.Node(id)
+	if usage == nil || usage.Allocs == 0 {
+		return false
+	}
+	left := usage.Allocs
+	for r := range f.base.Running() {
+		for _, node := range r.Nodes {
+			if node == id {
+				left--
+			}
+		}
+	}
+	return left > 0
 }
 
 // ends tells whether a gang ends a subjob.
@@ -259,8 +277,16 @@ func (f *Futures) machines(job *structs.Job, subjob *structs.Subjob, got *probe)
 			chosen[int32(at)] = true
 		}
 	}
+	kept := false
+	for at := range chosen {
+		kept = kept || f.kept(g.sites[at].node.ID)
+	}
 	samples := make([]sample, len(f.futures))
 	for k := range samples {
+		if kept { // until somebody lets go of it
+			samples[k] = sample{at: f.horizon, open: true, end: true}
+			continue
+		}
 		u := &f.futures[k]
 		s := sample{at: f.now}
 		for i := range u.holds {
