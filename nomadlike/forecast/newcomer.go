@@ -144,6 +144,9 @@ func (f *Futures) Job(job *structs.Job) Answer {
 	if got.gang != nil {
 		a.Spec, a.Victims = got.gang.Spec, f.victims(got.gang.Victims)
 	}
+	if job.VIP != nil && got.gang != nil && got.gang.Claim {
+		a.Victims = f.victims(f.killed(job, got.gang))
+	}
 	a.When, a.Features, a.Specs = f.answers(job, subjob, &got)
 	if a.Verdict != VerdictNow {
 		a.Wait = got.wait
@@ -266,9 +269,32 @@ func (f *Futures) soon(subjob *structs.Subjob, got *probe) When {
 	return w
 }
 
+// killed lists the gangs that a VIP job ends on its machines, at once or when it
+// can have them all.
+func (f *Futures) killed(job *structs.Job, promised *structs.GangPlan) []structs.AttemptKey {
+	var keys []structs.AttemptKey
+	for i := range f.members {
+		m := &f.members[i]
+		if ends(promised, m.subjob) || f.kills(job, m) {
+			keys = append(keys, structs.AttemptKey{JobID: m.subjob.JobID, Subjob: m.subjob.Index, Number: m.gang.Attempt})
+		}
+	}
+	return keys
+}
+
+// kills tells whether a VIP job ends a member that runs on one of its machines.
+func (f *Futures) kills(job *structs.Job, m *member) bool {
+	return m.job.VIP == nil && slices.ContainsFunc(m.gang.Nodes, func(id string) bool {
+		node, _ := f.base.Node(id)
+		return node != nil && slices.ContainsFunc(job.VIP.Machines, func(v structs.VIPMachine) bool {
+			return v.Busy == structs.BusyKill && (v.Node == node.ID || v.Node == node.Name)
+		})
+	})
+}
+
 // machines samples the start of a VIP job that waits for some of its machines:
-// when the last of those who are on them, or were promised them before, leaves.
-// Nobody new comes.
+// when the last of those for whom it waits, or who were promised them before,
+// leaves, and those whom it ends then have stopped. Nobody new comes.
 func (f *Futures) machines(job *structs.Job, subjob *structs.Subjob, got *probe) []sample {
 	chosen := make(map[int32]bool)
 	g := f.ground()
@@ -288,7 +314,7 @@ func (f *Futures) machines(job *structs.Job, subjob *structs.Subjob, got *probe)
 			continue
 		}
 		u := &f.futures[k]
-		s := sample{at: f.now}
+		s, stops := sample{at: f.now}, time.Duration(0)
 		for i := range u.holds {
 			h := &u.holds[i]
 			m := &f.members[h.member]
@@ -299,14 +325,18 @@ func (f *Futures) machines(job *structs.Job, subjob *structs.Subjob, got *probe)
 				continue
 			}
 			leaves := h.to
-			if got.gang != nil && ends(got.gang, m.subjob) {
-				leaves = f.now.Add(time.Duration(unit(mix(mix(f.seed, uint64(k)), m.identity())) * float64(grace(m.job))))
+			if got.gang != nil && (ends(got.gang, m.subjob) || f.kills(job, m)) {
+				stops = max(stops, time.Duration(unit(mix(mix(f.seed, uint64(k)), m.identity()))*float64(grace(m.job))))
+				continue
 			}
 			if leaves > f.horizon {
 				s = sample{at: f.horizon, open: true, end: leaves == never}
 				break
 			}
 			s.at = max(s.at, leaves)
+		}
+		if !s.open {
+			s.at = min(s.at.Add(stops), f.horizon)
 		}
 		samples[k] = s
 	}

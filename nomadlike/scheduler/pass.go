@@ -106,6 +106,7 @@ func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
 	if b.settings.Alone {
 		p.fulfil()
 	}
+	p.killDue()
 	p.begin()
 	for !p.full {
 		w := p.next()

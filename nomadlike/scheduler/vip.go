@@ -7,8 +7,9 @@ import (
 )
 
 // claimVIP starts a VIP job when all its machines are free, and else promises
-// them to it: the jobs on machines to kill end, those on machines to wait for
-// end by themselves, and nobody new comes. It does not ask for reservations.
+// them to it, so that nobody new comes. The jobs on machines to kill end when
+// nothing else is on its machines: until then they would end for machines that
+// stand idle. It does not ask for reservations.
 func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	if p.start(w, id, sh, a) {
 		return true
@@ -42,7 +43,9 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 		return false
 	}
 	made := &claim{spec: n.Index(), nodes: spots, held: held}
-	made.victims = p.end(p.killedBy(e, sh, spots, held))
+	if victims := p.killedBy(e, sh, spots, held); p.onlyThese(spots, victims) {
+		made.victims = p.end(victims)
+	}
 	p.promiseTo(id, made)
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
 		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: n.Index(), Placements: placed,
@@ -75,6 +78,56 @@ func (p *pass) killedBy(e *entry, sh *shape, spots []int32, more structs.Holding
 		}
 	}
 	return victims
+}
+
+// onlyThese tells whether nothing is on spots but gangs that are ending or among
+// victims: neither other gangs nor what is held for people to look at.
+func (p *pass) onlyThese(spots, victims []int32) bool {
+	for _, at := range spots {
+		here := 0
+		for record := p.spots[at].seats; record >= 0; record = p.stays[record].next {
+			here++
+			if id := p.stays[record].entry; p.entries[id].gang.endingAt == 0 && !slices.Contains(victims, id) {
+				return false
+			}
+		}
+		if _, usage := p.Node(p.spots[at].node.ID); usage != nil && usage.Allocs > here {
+			return false
+		}
+	}
+	return true
+}
+
+// killDue ends what is left on the machines of VIP jobs that were promised them
+// once all of it is to be killed.
+func (p *pass) killDue() {
+	for _, id := range p.sortedEntries(slices.Clone(p.claims)) {
+		e := &p.entries[id]
+		if e.stand != claimed || e.job.VIP == nil {
+			continue
+		}
+		sh, made := p.shapes.list[e.shape], *e.claim
+		spots := made.nodes
+		victims := p.killedBy(e, sh, spots, made.held)
+		if len(victims) == 0 || slices.ContainsFunc(spots, func(at int32) bool { return p.spots[at].node == nil }) || !p.onlyThese(spots, victims) {
+			continue
+		}
+		placed := make([]structs.RankPlacement, len(spots))
+		for rank, at := range spots {
+			node := p.spots[at].node
+			devices, _ := structs.ChooseDevices(node, nil, e.job.SpecOf(made.spec, rank, len(spots)).Devices)
+			placed[rank] = structs.RankPlacement{NodeID: node.ID, Devices: devices}
+		}
+		made.victims = p.end(victims)
+		p.note(id)
+		p.detach(id, true)
+		e.claim = &made
+		p.attach(id, true)
+		p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
+			JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: made.spec, Placements: placed,
+			Victims: made.victims, Claim: true,
+		})
+	}
 }
 
 // kills tells whether the job ends what runs on a node.

@@ -277,7 +277,7 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 		}
 	}
 	for _, p := range gang.Placements {
-		if claim := w.claims[p.NodeID]; claim != "" {
+		if claim := w.claims[p.NodeID]; claim != "" && claim != id.key() {
 			return structs.NewReason("scheduler.node_claimed", "node", p.NodeID, "claim", claim)
 		}
 	}
