@@ -166,6 +166,7 @@ func (s *site) forecastJob(r *request) error {
 		return failure
 	}
 	job.ID, job.SubmittedAt = randomHex(), structs.At(s.now())
+	server.SetRules(job, s.house.protocol())
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
 		return err

@@ -198,10 +198,20 @@ func (c *testCluster) propose(s *testServer, command string) Result {
 // fails unless they hold the same.
 func (c *testCluster) agree() []ledgerLine {
 	c.t.Helper()
-	leader := c.leader()
-	index, err := leader.node.ReadIndex(c.t.Context())
-	if err != nil {
-		c.t.Fatal(err)
+	// Who leads may be deposed before its answer, by a server that was cut off
+	// and has come back with a higher term.
+	var leader *testServer
+	var index uint64
+	for end := time.Now().Add(30 * time.Second); ; {
+		var err error
+		leader = c.leader()
+		if index, err = leader.node.ReadIndex(c.t.Context()); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			c.t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	var want []ledgerLine
 	for i, s := range append([]*testServer{leader}, c.others(leader)...) {

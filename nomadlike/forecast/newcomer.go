@@ -282,9 +282,9 @@ func (f *Futures) killed(job *structs.Job, promised *structs.GangPlan) []structs
 	return keys
 }
 
-// kills tells whether a VIP job ends a member that runs on one of its machines.
+// kills tells whether a VIP job that kills last ends a member on one of its machines.
 func (f *Futures) kills(job *structs.Job, m *member) bool {
-	return m.job.VIP == nil && slices.ContainsFunc(m.gang.Nodes, func(id string) bool {
+	return job.KillsLast && m.job.VIP == nil && slices.ContainsFunc(m.gang.Nodes, func(id string) bool {
 		node, _ := f.base.Node(id)
 		return node != nil && slices.ContainsFunc(job.VIP.Machines, func(v structs.VIPMachine) bool {
 			return v.Busy == structs.BusyKill && (v.Node == node.ID || v.Node == node.Name)

@@ -27,6 +27,7 @@ func drawKeen(t *rapid.T, name string, nodes int) *structs.Job {
 	case 1:
 		machines := rapid.SliceOfNDistinct(rapid.IntRange(0, nodes-1), 1, 2, rapid.ID).Draw(t, "machines")
 		j.VIP, j.Preemptible, j.Nodes = &structs.VIP{}, false, len(machines)
+		j.KillsLast = rapid.IntRange(0, 2).Draw(t, "kills last") > 0
 		for _, i := range machines {
 			j.VIP.Machines = append(j.VIP.Machines, structs.VIPMachine{Node: fmt.Sprintf("n%d", i),
 				Busy: rapid.SampledFrom([]string{structs.BusyWait, structs.BusyKill}).Draw(t, "busy")})

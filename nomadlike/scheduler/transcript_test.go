@@ -446,7 +446,7 @@ func jobFrom(t *testing.T, name string, options map[string]string) *structs.Job 
 		case "preemptible":
 			j.Preemptible = true
 		case "vip":
-			j.VIP = &structs.VIP{}
+			j.VIP, j.KillsLast = &structs.VIP{}, true
 			for text := range strings.SplitSeq(value, ",") {
 				node, busy, _ := strings.Cut(text, ":")
 				j.VIP.Machines = append(j.VIP.Machines, structs.VIPMachine{Node: node, Busy: busy})

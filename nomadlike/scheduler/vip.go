@@ -7,9 +7,9 @@ import (
 )
 
 // claimVIP starts a VIP job when all its machines are free, and else promises
-// them to it, so that nobody new comes. The jobs on machines to kill end when
-// nothing else is on its machines: until then they would end for machines that
-// stand idle. It does not ask for reservations.
+// them to it, so that nobody new comes. The jobs on machines to kill end with the
+// promise, or, if it kills last, when nothing else is on its machines: until then
+// they would end for machines that stand idle. It does not ask for reservations.
 func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	if p.start(w, id, sh, a) {
 		return true
@@ -43,7 +43,7 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 		return false
 	}
 	made := &claim{spec: n.Index(), nodes: spots, held: held}
-	if victims := p.killedBy(e, sh, spots, held); p.onlyThese(spots, victims) {
+	if victims := p.killedBy(e, sh, spots, held); !e.job.KillsLast || p.onlyThese(spots, victims) {
 		made.victims = p.end(victims)
 	}
 	p.promiseTo(id, made)
@@ -98,12 +98,12 @@ func (p *pass) onlyThese(spots, victims []int32) bool {
 	return true
 }
 
-// killDue ends what is left on the machines of VIP jobs that were promised them
-// once all of it is to be killed.
+// killDue ends what is left on the machines of VIP jobs that kill last and were
+// promised them, once all of it is to be killed.
 func (p *pass) killDue() {
 	for _, id := range p.sortedEntries(slices.Clone(p.claims)) {
 		e := &p.entries[id]
-		if e.stand != claimed || e.job.VIP == nil {
+		if e.stand != claimed || !e.job.KillsLast {
 			continue
 		}
 		sh, made := p.shapes.list[e.shape], *e.claim

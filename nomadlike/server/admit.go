@@ -74,6 +74,16 @@ func CheckJob(snapshot *state.Snapshot, job *structs.Job) (*structs.Job, *struct
 	return admitted, structs.InvalidJob(structs.CodeInvalid, problems)
 }
 
+// SetRules sets by which rules of scheduling and of ends a job goes on: those that
+// every server of a protocol knows. Callers that show what a job would do set them
+// as its admission would.
+func SetRules(job *structs.Job, protocol int) {
+	job.PatientStarts = protocol >= wire.ProtocolStarts
+	job.OutsideYields = protocol >= wire.ProtocolOutside
+	job.SavesAtEnds = protocol >= wire.ProtocolSaves
+	job.KillsLast = protocol >= wire.ProtocolKills && job.VIP != nil
+}
+
 // nameDevices puts the ids of devices in the place of the numbers that the named
 // nodes give them. From here on the ids count: numbers may change at a reboot.
 func nameDevices(snapshot *state.Snapshot, job *structs.Job) {
@@ -220,9 +230,7 @@ func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key s
 			admitted.Resources[i].RDMAByNodes = false
 		}
 	}
-	admitted.PatientStarts = s.config.Protocol() >= wire.ProtocolStarts
-	admitted.OutsideYields = s.config.Protocol() >= wire.ProtocolOutside
-	admitted.SavesAtEnds = s.config.Protocol() >= wire.ProtocolSaves
+	SetRules(admitted, s.config.Protocol())
 	admitted.User, admitted.IdempotencyKey = user, key
 	if refusal := s.roomFor(admitted); refusal != nil {
 		return "", 0, refusal

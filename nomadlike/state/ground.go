@@ -90,14 +90,14 @@ func (g *laterGround) removeAttempt(attempt *structs.Attempt) {
 
 // removeLeaving takes away what leaves the nodes of a gang without being
 // asked again: what is being stopped, and everything on machines for which a
-// VIP job waits.
+// VIP job waits or that it empties when it can have them all.
 func (g *laterGround) removeLeaving(job *structs.Job, gang *structs.GangPlan) {
 	for _, placement := range gang.Placements {
 		node, ok := g.node(placement.NodeID)
 		if !ok {
 			continue
 		}
-		waits := waitsFor(job.VIP, node)
+		waits := waitsFor(job, node)
 		for _, alloc := range g.heldOn(placement.NodeID) {
 			if waits || alloc.Desired == structs.DesiredStop {
 				g.remove(alloc)
@@ -106,14 +106,15 @@ func (g *laterGround) removeLeaving(job *structs.Job, gang *structs.GangPlan) {
 	}
 }
 
-// waitsFor tells whether a VIP job waits for the jobs on a machine.
-func waitsFor(vip *structs.VIP, node *structs.Node) bool {
-	if vip == nil {
+// waitsFor tells whether the jobs on a machine leave before a VIP job starts,
+// without being asked to by its promise.
+func waitsFor(job *structs.Job, node *structs.Node) bool {
+	if job.VIP == nil {
 		return false
 	}
-	for _, machine := range vip.Machines {
+	for _, machine := range job.VIP.Machines {
 		if machine.Node == node.Name || machine.Node == node.ID {
-			return machine.Busy != structs.BusyKill
+			return machine.Busy != structs.BusyKill || job.KillsLast
 		}
 	}
 	return false

@@ -41,6 +41,7 @@ func fullJob() *Job {
 		PatientStarts: true,
 		OutsideYields: true,
 		SavesAtEnds:   true,
+		KillsLast:     true,
 		LimitWarning:  &LimitWarning{Before: Duration(time.Minute), Signal: "SIGUSR2"},
 		Resume:        &SavedCheckpoint{Path: "/ck/1", Step: 1, JobID: "old", Attempt: 2, Rank: 3, SavedAt: 4},
 	}

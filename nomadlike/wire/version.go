@@ -21,7 +21,7 @@ package wire
 //	16  2026-11-23  where RDMA is the nodes say, and a pool may deny it: Resources.RDMAByNodes, Pool.NoRDMA; settings of the container engine: Task.Options;
 //	                commands that count once: Guarded.Once; starts that fail are waited for and explained: Job.PatientStarts;
 //	                what a rank writes may be bounded by its job: Resources.Disk; who has no quota yields to guarantees: Job.OutsideYields;
-//	                checkpoints are saved at every end: Job.SavesAtEnds; time limits are warned of: Job.LimitWarning, Attempt.WarnedAt, Allocation.Warning;
+//	                checkpoints are saved at every end: Job.SavesAtEnds; VIP jobs kill when they can have all: Job.KillsLast; time limits are warned of: Job.LimitWarning, Attempt.WarnedAt, Allocation.Warning;
 //	                another platform's variables and files: Distributed.Emulate;
 //	                rotation of the CA: command 36, Agent.Trust tells certificates
 const ProtocolVersion = 16
@@ -41,4 +41,5 @@ const (
 	ProtocolCA           = 16 // CommandCARotate
 	ProtocolOutside      = 16 // Job.OutsideYields
 	ProtocolSaves        = 16 // Job.SavesAtEnds
+	ProtocolKills        = 16 // Job.KillsLast
 )
