@@ -14,6 +14,7 @@ type project struct {
 	usage  *structs.ProjectUsage // replaced, never changed; nil: holds nothing
 
 	promised structs.Holding // what claims will hold; replaced, never changed
+	kept     bool            // quota is kept for one of its gangs, as of the newest walk
 }
 
 // due is what the project holds and has been promised.

@@ -368,7 +368,8 @@ func (x *explainer) waits() {
 		}
 	}
 	own := make(map[int32]bool)
-	for i := range x.walks {
+	// In the order of the pools' names: lanes have the order in which they were met.
+	for _, i := range x.walksByPool() {
 		w := &x.walks[i]
 		for _, id := range x.foremost(w) {
 			own[id] = true
@@ -391,6 +392,17 @@ func (x *explainer) waits() {
 	for _, id := range rest[len(now):] {
 		x.lanes[x.entries[id].lane].stale = true // go on in the next pass
 	}
+}
+
+// walksByPool gives the places of the walks in the order of their pools' names.
+func (x *explainer) walksByPool() []int {
+	order := make([]int, len(x.walks))
+	for i := range order {
+		order[i] = i
+	}
+	pool := func(at int) string { return x.lanes[x.walks[at].lane].pool }
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(pool(a), pool(b)) })
+	return order
 }
 
 // foremost lists the first of the gangs of a lane that wait for room, in the

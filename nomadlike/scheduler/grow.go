@@ -92,8 +92,8 @@ func (b *Board) growing(e *entry) bool {
 
 func (p *pass) growOne(id int32) bool {
 	e := &p.entries[id]
-	if p.holds[e.project] != nil {
-		return false // its quota is kept for a gang that waits
+	if p.projects[e.project].kept {
+		return false // its quota is for a gang that waits
 	}
 	sh, old := p.shapes.list[e.shape], e.gang
 	n := &sh.needs[old.spec]

@@ -126,6 +126,7 @@ func (p *pass) holdQuota(e *entry, need structs.Holding, h *quotaHold) {
 		p.holds = make(map[int32]*quotaHold)
 	}
 	p.holds[e.project] = h
+	p.projects[e.project].kept = true
 }
 
 // heldBack tells which hold keeps a gang from taking held of its project's quota;

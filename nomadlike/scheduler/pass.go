@@ -160,6 +160,9 @@ func (p *pass) begin() {
 	for i := range p.lanes {
 		some = some || p.due(&p.lanes[i])
 	}
+	for i := range p.projects {
+		p.projects[i].kept = p.projects[i].kept && !some
+	}
 	for i := range p.lanes {
 		l := &p.lanes[i]
 		if !some || !all && !p.due(l) {
