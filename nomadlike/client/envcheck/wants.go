@@ -97,6 +97,18 @@ func (r *reading) script(text string, depth int) (ok bool) {
 			r.param(n)
 		case *syntax.Assign:
 			r.knows(n.Name)
+			if n.Naked && n.Name == nil {
+				r.declares(n.Value)
+			}
+		case *syntax.Redirect: // exec {FD}>file sets FD
+			if n.N != nil {
+				r.known[strings.Trim(n.N.Value, "{}")] = true
+			}
+		case *syntax.CoprocClause:
+			r.known["COPROC"] = true
+			if n.Name != nil {
+				r.known[n.Name.Lit()] = true
+			}
 		case *syntax.WordIter:
 			r.knows(n.Name)
 		case *syntax.TestClause:
@@ -115,6 +127,21 @@ func (r *reading) knows(name *syntax.Lit) {
 	if name != nil {
 		r.known[name.Value] = true
 	}
+}
+
+// declares notes what a word behind export, declare and the like sets that is no
+// plain assignment: "NAME=$value", or $(cat .env), of which nothing is known.
+func (r *reading) declares(word *syntax.Word) {
+	if word == nil {
+		return
+	}
+	text, whole := literal(word)
+	name, _, assigns := strings.Cut(text, "=")
+	if !assigns && !whole {
+		r.unknown = true
+		return
+	}
+	r.known[name] = true // an option is nobody's name
 }
 
 // param notes a variable that is read, or that has a default.
@@ -178,7 +205,15 @@ func (r *reading) call(call *syntax.CallExpr, depth int) bool {
 	}
 	words := make([]string, len(call.Args))
 	for i, arg := range call.Args {
-		words[i], _ = literal(arg)
+		if text, whole := literal(arg); whole {
+			words[i] = text
+		}
+	}
+	for slices.Contains([]string{"builtin", "command", "exec"}, words[0]) && len(words) > 1 {
+		words = words[1:]
+		for len(words) > 1 && (words[0] == "-p" || words[0] == "--") {
+			words = words[1:]
+		}
 	}
 	switch program := words[0]; program {
 	case ".", "source", "eval":
@@ -199,7 +234,8 @@ func (r *reading) call(call *syntax.CallExpr, depth int) bool {
 	return true
 }
 
-// literal gives the text of a word in which nothing is replaced.
+// literal gives the text of a word, and whether nothing of it is replaced; of
+// others what stands before that.
 func literal(word *syntax.Word) (string, bool) {
 	text := ""
 	for _, part := range word.Parts {
@@ -212,12 +248,12 @@ func literal(word *syntax.Word) (string, bool) {
 			for _, inner := range p.Parts {
 				lit, ok := inner.(*syntax.Lit)
 				if !ok {
-					return "", false
+					return text, false
 				}
 				text += lit.Value
 			}
 		default:
-			return "", false
+			return text, false
 		}
 	}
 	return text, true
