@@ -10,6 +10,7 @@ import (
 	"nomadlike/nomadlike/client"
 	"nomadlike/nomadlike/client/data"
 	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/client/firewall"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
@@ -56,6 +57,10 @@ func (a *Agent) openClient(context.Context) error {
 		return err
 	}
 	c := a.config.Client
+	var filter func(nodeID string) firewall.Filter
+	if c.GuardRendezvous && os.Geteuid() == 0 {
+		filter = func(nodeID string) firewall.Filter { return firewall.NewNFTables(nodeID) }
+	}
 	a.client, err = client.New(client.Config{
 		DataDir: dir, NodeID: a.ID(), RPCAddr: a.addr, Version: a.options.Version,
 		Wishes: fingerprint.Wishes{
@@ -66,6 +71,7 @@ func (a *Agent) openClient(context.Context) error {
 		Own: a.config.Dev, NCCLDebug: c.NCCLDebug, EnvFile: c.EnvFile,
 		Devices: c.Devices, DevicePlugins: devices,
 		Drivers: drivers, Storages: c.Storages, Remotes: c.Remotes, Fast: data.Config{Dir: c.Data.Path, Retention: c.Data.Retention, FreeMin: c.Data.FreeMin},
+		Filter:   filter,
 		Disk:     c.Disk,
 		Room:     c.Room,
 		Accounts: c.Exec.Accounts, UIDMin: c.Exec.UIDMin, UIDMax: c.Exec.UIDMax,

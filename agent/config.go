@@ -114,27 +114,28 @@ type ServerConfig struct {
 
 // ClientConfig is the part of a client.
 type ClientConfig struct {
-	Enabled        bool
-	Servers        []string // host:port of servers' ports
-	Pool           string
-	Interface      string // whose address ranks use among themselves; "": that of Advertise
-	PortMin        int
-	PortMax        int
-	ReservedCPU    float64 // cores
-	ReservedMemory int64   // bytes
-	Meta           map[string]string
-	Topology       []string // where the machine stands, outermost first: room, rack, switch
-	RDMA           bool
-	EnvFile        string           // of variables that tasks have; "": none
-	NCCLDebug      string           // in the prefix of mode horovod; "": INFO
-	Devices        []structs.Device // declared, not found by a plugin
-	Docker         DockerConfig
-	Exec           ExecConfig
-	Storages       []workspace.Storage
-	Remotes        map[string]remote.Server // of the storages on servers, by their names
-	Data           DataConfig
-	Disk           client.DiskBounds
-	Room           client.RoomBounds
+	Enabled         bool
+	Servers         []string // host:port of servers' ports
+	Pool            string
+	Interface       string // whose address ranks use among themselves; "": that of Advertise
+	PortMin         int
+	PortMax         int
+	ReservedCPU     float64 // cores
+	ReservedMemory  int64   // bytes
+	Meta            map[string]string
+	Topology        []string // where the machine stands, outermost first: room, rack, switch
+	RDMA            bool
+	EnvFile         string           // of variables that tasks have; "": none
+	NCCLDebug       string           // in the prefix of mode horovod; "": INFO
+	GuardRendezvous bool             // the ports at which gangs meet are kept, where the agent can
+	Devices         []structs.Device // declared, not found by a plugin
+	Docker          DockerConfig
+	Exec            ExecConfig
+	Storages        []workspace.Storage
+	Remotes         map[string]remote.Server // of the storages on servers, by their names
+	Data            DataConfig
+	Disk            client.DiskBounds
+	Room            client.RoomBounds
 }
 
 // LimitsConfig is the part of limits.
@@ -433,6 +434,7 @@ func (r *resolver) client() {
 			r.refuse("client.env_file", "agent.config.env_file", "path", c.EnvFile, "cause", err)
 		}
 	}
+	c.GuardRendezvous = get(block.GuardRendezvous, true)
 	c.NCCLDebug = get(block.NCCLDebug, "")
 	if words := []string{"", launch.NCCLDebugOff, "VERSION", "WARN", "INFO", "ABORT", "TRACE"}; !slices.Contains(words, c.NCCLDebug) {
 		r.refuse("client.nccl_debug", "agent.config.nccl_debug", "value", c.NCCLDebug)

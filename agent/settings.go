@@ -52,25 +52,26 @@ type Server struct {
 
 // Client is the block of a client.
 type Client struct {
-	Enabled   *bool             `hcl:"enabled,optional"`
-	Servers   []string          `hcl:"servers,optional"`
-	Pool      *string           `hcl:"pool,optional"`
-	Interface *string           `hcl:"interface,optional"`
-	PortMin   *int              `hcl:"port_min,optional"`
-	PortMax   *int              `hcl:"port_max,optional"`
-	Meta      map[string]string `hcl:"meta,optional"`
-	Topology  []string          `hcl:"topology,optional"` // where the machine stands, outermost first
-	RDMA      *bool             `hcl:"rdma,optional"`
-	NCCLDebug *string           `hcl:"nccl_debug,optional"` // of the prefix of mode horovod
-	EnvFile   *string           `hcl:"env_file,optional"`
-	Reserved  *Reserved         `hcl:"reserved,block"`
-	Devices   []DeviceBlock     `hcl:"device,block"`
-	Docker    *DockerBlock      `hcl:"docker,block"`
-	Exec      *ExecBlock        `hcl:"exec,block"`
-	Storages  []StorageBlock    `hcl:"storage,block"`
-	Data      *DataBlock        `hcl:"data,block"`
-	Disk      *DiskBlock        `hcl:"disk,block"`
-	Task      *TaskBlock        `hcl:"task,block"`
+	Enabled         *bool             `hcl:"enabled,optional"`
+	Servers         []string          `hcl:"servers,optional"`
+	Pool            *string           `hcl:"pool,optional"`
+	Interface       *string           `hcl:"interface,optional"`
+	PortMin         *int              `hcl:"port_min,optional"`
+	PortMax         *int              `hcl:"port_max,optional"`
+	Meta            map[string]string `hcl:"meta,optional"`
+	Topology        []string          `hcl:"topology,optional"` // where the machine stands, outermost first
+	RDMA            *bool             `hcl:"rdma,optional"`
+	NCCLDebug       *string           `hcl:"nccl_debug,optional"` // of the prefix of mode horovod
+	EnvFile         *string           `hcl:"env_file,optional"`
+	GuardRendezvous *bool             `hcl:"guard_rendezvous,optional"` // true unless told
+	Reserved        *Reserved         `hcl:"reserved,block"`
+	Devices         []DeviceBlock     `hcl:"device,block"`
+	Docker          *DockerBlock      `hcl:"docker,block"`
+	Exec            *ExecBlock        `hcl:"exec,block"`
+	Storages        []StorageBlock    `hcl:"storage,block"`
+	Data            *DataBlock        `hcl:"data,block"`
+	Disk            *DiskBlock        `hcl:"disk,block"`
+	Task            *TaskBlock        `hcl:"task,block"`
 }
 
 // DeviceBlock declares accelerators of one sort that no plugin finds, labelled
@@ -195,6 +196,7 @@ func (c Client) over(top Client) Client {
 	c.RDMA = or(top.RDMA, c.RDMA)
 	c.NCCLDebug = or(top.NCCLDebug, c.NCCLDebug)
 	c.EnvFile = or(top.EnvFile, c.EnvFile)
+	c.GuardRendezvous = or(top.GuardRendezvous, c.GuardRendezvous)
 	if top.Devices != nil {
 		c.Devices = top.Devices
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/nomadlike/client/firewall"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
@@ -55,6 +56,7 @@ func runChild(dir, server string) int {
 	}
 	if id != "" { // in a network of its own
 		config.NodeID, config.Machine = id, nil
+		config.Filter = func(nodeID string) firewall.Filter { return firewall.NewNFTables(nodeID) }
 		config.PatrolEvery, config.LinksEvery = 500*time.Millisecond, 100*time.Millisecond
 		config.OpenExec = func(ctx context.Context, _, rpcAddr string) (ExecPeer, error) {
 			return dialExec(ctx, rpcAddr, Caller{Role: RoleClient, ID: id})
@@ -111,6 +113,9 @@ func dialControl(ctx context.Context, addr string) (session.Stream, error) {
 
 // serveExec answers Alloc.Exec on a unix socket.
 func serveExec(n *Client, path string) {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) { // of an agent that was killed
+		panic(err)
+	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		panic(err)

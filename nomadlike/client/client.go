@@ -17,6 +17,7 @@ import (
 	"nomadlike/nomadlike/client/data"
 	"nomadlike/nomadlike/client/diary"
 	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/client/firewall"
 	"nomadlike/nomadlike/client/metrics"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
@@ -58,6 +59,7 @@ type Client struct {
 	disks    diskWatch
 	starts   startWatch
 	shm      shmWatch
+	firewall *firewall.Firewall // nil: the node has none
 
 	inputs  chan func() // run by the loop
 	stopped chan struct{}
@@ -276,6 +278,7 @@ func (c *Client) Run(ctx context.Context) error {
 		c.lookAtLinks(&links)
 		drivers.Go(func() { c.watchLinks(work, &links) })
 	}
+	c.openFirewall()
 	c.lookAtStuck()
 	drivers.Go(func() { c.watchStuck(work) })
 	c.lookAtDisks()
@@ -315,6 +318,7 @@ func (c *Client) finish() error {
 			closeShell(p.shell, c.log)
 		}
 	}
+	c.closeFirewall()
 	return c.Close()
 }
 

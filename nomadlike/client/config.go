@@ -14,6 +14,7 @@ import (
 	"nomadlike/nomadlike/client/data"
 	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/client/firewall"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/client/workspace"
@@ -73,10 +74,13 @@ type Config struct {
 	// agent only, see launch.NodeFacts; made when missing. "" means
 	// SharedDirDefault for root, and doing without for others.
 	SharedDir string
-	Keep      Retention
-	Disk      DiskBounds
-	Room      RoomBounds // of each allocation
-	Logger    *slog.Logger
+	// Filter is the packet filter in which the node keeps the ports of gangs; nil: it
+	// keeps none. It takes CAP_NET_ADMIN.
+	Filter func(nodeID string) firewall.Filter
+	Keep   Retention
+	Disk   DiskBounds
+	Room   RoomBounds // of each allocation
+	Logger *slog.Logger
 
 	// Doors for tests; zero values mean the real ones.
 	Machine  *fingerprint.Machine

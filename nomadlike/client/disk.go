@@ -225,6 +225,7 @@ func (c *Client) watchDisks(ctx context.Context) {
 	for sleep(ctx, diskEvery) {
 		c.lookAtDisks()
 		c.lookAtStarts()
+		c.keepGuard()
 	}
 }
 

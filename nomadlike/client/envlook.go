@@ -21,6 +21,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/client/envcheck"
+	"nomadlike/nomadlike/client/firewall"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
@@ -209,7 +210,7 @@ func (l *look) lookAtMaster(ctx context.Context, facts envcheck.Facts, processes
 		return
 	}
 	address := l.masterAddress(facts["env.MASTER_ADDR"])
-	dialer := net.Dialer{Timeout: masterPatience}
+	dialer := net.Dialer{Timeout: masterPatience, Control: firewall.Pass}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	shown := facts["env.MASTER_ADDR"] + ":" + strconv.Itoa(port)
 	switch {

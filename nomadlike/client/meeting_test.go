@@ -23,6 +23,8 @@ type pair struct {
 	names []string // of the networks
 	addrs []string
 	dirs  []string
+	kills []func()
+	again []func() // start the agent anew
 }
 
 func newPair(t *testing.T) *pair {
@@ -33,9 +35,12 @@ func newPair(t *testing.T) *pair {
 	for i, name := range names {
 		dir := tempDir(t)
 		cleanUp(t, dir)
-		startAgent(t, osexec.Command("ip", "netns", "exec", name, os.Args[0]),
-			childEnv+"="+dir, childServerEnv+"="+server, fmt.Sprintf("%s=n%d", childNodeEnv, i+1))
-		p.dirs = append(p.dirs, dir)
+		start := func() func() {
+			return startAgent(t, osexec.Command("ip", "netns", "exec", name, os.Args[0]),
+				childEnv+"="+dir, childServerEnv+"="+server, fmt.Sprintf("%s=n%d", childNodeEnv, i+1))
+		}
+		p.dirs, p.kills = append(p.dirs, dir), append(p.kills, start())
+		p.again = append(p.again, func() { p.kills[i] = start() })
 	}
 	return p
 }

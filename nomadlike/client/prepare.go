@@ -36,12 +36,13 @@ const (
 
 // prepared is what a preparation leaves for the start.
 type prepared struct {
-	strict bool // the task ends with the node's lease
-	spec   driver.TaskSpec
-	shell  shellServer
-	links  []launch.Link
-	told   *envTold // of its environment before the start; nil when nobody looked
-	image  string   // that the task runs on, see imageOf
+	strict  bool // the task ends with the node's lease
+	spec    driver.TaskSpec
+	shell   shellServer
+	guarded string // the allocation whose gang's ports are kept
+	links   []launch.Link
+	told    *envTold // of its environment before the start; nil when nobody looked
+	image   string   // that the task runs on, see imageOf
 }
 
 // prepare gets an allocation ready to start: its ports are free, its
@@ -81,6 +82,8 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 		return nil, infra("client.dir_failed", "cause", err)
 	}
 	p.shell = shell
+	c.guard(a, owner)
+	p.guarded = id
 	if failure := c.fill(ctx, p, a, env, owner); failure != nil {
 		p.release(c)
 		return nil, failure
@@ -290,6 +293,7 @@ func (c *Client) sharedDir(job *structs.Job) string {
 // release gives back what a preparation holds.
 func (p *prepared) release(c *Client) {
 	closeShell(p.shell, c.log)
+	c.unguard(p.guarded)
 	removeLinks(p.links)
 }
 

@@ -125,8 +125,14 @@ func (c *Client) reopenShells(a *structs.Assignments) {
 		if r == nil || r.prepared != nil || !ok || !state.Phase.MayHaveProcesses() {
 			continue
 		}
-		r.prepared = &prepared{shell: c.reopenShell(one), links: c.linksOf(one)}
+		r.prepared = &prepared{shell: c.reopenShell(one), links: c.linksOf(one), guarded: one.Alloc.ID}
 		r.devices = one.Alloc.Devices
+		if by, err := c.ownerOfRunning(one); err == nil {
+			c.guard(one, by)
+		}
+	}
+	if a.Full {
+		c.settleGuard()
 	}
 }
 

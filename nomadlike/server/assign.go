@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"nomadlike/nomadlike/state"
@@ -163,8 +164,21 @@ func memberOf(snapshot *state.Snapshot, alloc *structs.Allocation) structs.Membe
 	member := structs.Member{Rank: alloc.Rank, Name: alloc.Name, AllocID: alloc.ID,
 		NodeID: alloc.NodeID, NodeName: alloc.NodeName, Ports: alloc.Ports, Devices: alloc.Devices}
 	if node := snapshot.Node(alloc.NodeID); node != nil {
-		member.Addr, member.RPCAddr = node.Addr, node.RPCAddr
+		member.Addr, member.RPCAddr, member.Addrs = node.Addr, node.RPCAddr, addrsOf(node)
 		member.Cards = CardsOf(node, alloc.Devices)
 	}
 	return member
+}
+
+// addrsMax bounds what a node says of its addresses.
+const addrsMax = 64
+
+// addrsOf lists the addresses of a node as it tells them; nil unless the one
+// that its ranks have is among them.
+func addrsOf(node *structs.Node) []string {
+	addrs := strings.Split(node.Attributes[structs.AttrAddresses], ",")
+	if len(addrs) > addrsMax || !slices.Contains(addrs, node.Addr) {
+		return nil
+	}
+	return addrs
 }

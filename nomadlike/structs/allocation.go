@@ -177,16 +177,18 @@ type AllocReport struct {
 
 // Member is one rank of an attempt as its peers need to know it.
 type Member struct {
-	Rank     int            `json:"rank"`
-	Name     string         `json:"name"` // rank name
-	AllocID  string         `json:"alloc_id"`
-	NodeID   string         `json:"node_id"`
-	NodeName string         `json:"node_name"`
-	Addr     string         `json:"addr"`     // IP of the node, for data between ranks
-	RPCAddr  string         `json:"rpc_addr"` // host:port of the node's agent
-	Ports    map[string]int `json:"ports,omitempty"`
-	Devices  []string       `json:"devices,omitempty"`
-	Cards    []Card         `json:"cards,omitempty"` // of Devices, for modes that need a table of them
+	Rank     int    `json:"rank"`
+	Name     string `json:"name"` // rank name
+	AllocID  string `json:"alloc_id"`
+	NodeID   string `json:"node_id"`
+	NodeName string `json:"node_name"`
+	Addr     string `json:"addr"`     // IP of the node, for data between ranks
+	RPCAddr  string `json:"rpc_addr"` // host:port of the node's agent
+	// Addrs are all addresses of the node, Addr among them. Empty: they are not known.
+	Addrs   []string       `json:"addrs,omitempty" since:"16"`
+	Ports   map[string]int `json:"ports,omitempty"`
+	Devices []string       `json:"devices,omitempty"`
+	Cards   []Card         `json:"cards,omitempty"` // of Devices, for modes that need a table of them
 }
 
 // Card is an NPU as rank tables name it.

@@ -42,6 +42,10 @@ const (
 	NodeDraining Eligibility = "draining" // no new work, old work is moved away
 )
 
+// AttrAddresses is the attribute with all addresses of a node, with a comma between;
+// without it they are not known.
+const AttrAddresses = "net.addresses"
+
 // Attributes of a node that say how the driver exec keeps tasks apart there.
 const (
 	AttrIsolation       = "driver.exec.isolation"        // the parts in use, or IsolationNone

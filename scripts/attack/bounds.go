@@ -21,13 +21,18 @@ import (
 // run submits a job of project plain that runs a script of the shell on the node
 // that is not compromised, and gives its id.
 func (t *target) run(ctx context.Context, user *api.Client, name, script string) (string, error) {
+	return t.runOn(ctx, user, name, script, filepath.Base(filepath.Dir(t.other)))
+}
+
+// runOn is run on a node.
+func (t *target) runOn(ctx context.Context, user *api.Client, name, script, node string) (string, error) {
 	path := filepath.Join(t.shared, "attack-"+name+".sh")
 	if err := os.WriteFile(path, []byte(script), 0o644); err != nil {
 		return "", err
 	}
 	hcl := strings.Replace(plainJob(name).HCL, "\"true\"", fmt.Sprintf("%q", "sh "+path), 1)
 	hcl = strings.Replace(hcl, "16MiB", "128MiB", 1)
-	hcl = strings.Replace(hcl, "task {", "placement { nodes = [\""+filepath.Base(filepath.Dir(t.other))+"\"] }\n  task {", 1)
+	hcl = strings.Replace(hcl, "task {", "placement { nodes = [\""+node+"\"] }\n  task {", 1)
 	submitted, err := user.SubmitJob(ctx, api.JobRequest{HCL: hcl}, "")
 	if err != nil {
 		return "", err

@@ -238,6 +238,7 @@ func (t *target) user() {
 	t.task(user)
 	t.fill(user)
 	t.hog(user)
+	t.meeting(user)
 	t.pages(user, job)
 	t.races()
 	if _, err := t.admin.StopJob(context.Background(), job, api.JobStopRequest{}); err != nil {

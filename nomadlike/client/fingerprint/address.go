@@ -2,6 +2,8 @@ package fingerprint
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -33,6 +35,36 @@ func network(interfaces []Interface, addr netip.Addr) string {
 		}
 	}
 	return ""
+}
+
+// addresses lists the addresses from which the node may reach others, with a comma
+// between. "": they are not known, because addr is none of them (what others see of
+// the node is translated) or they are too many to be told.
+func addresses(interfaces []Interface, addr netip.Addr) string {
+	var all []string
+	for _, i := range interfaces {
+		if _, own := i.has(addr); !i.Up || !own && (i.Loopback || containers(i.Name)) {
+			continue
+		}
+		for _, p := range i.Addrs {
+			if p.Addr().Unmap().IsGlobalUnicast() || p.Addr().IsLoopback() {
+				all = append(all, p.Addr().Unmap().WithZone("").String())
+			}
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	joined := strings.Join(all, ",")
+	if !slices.Contains(all, addr.String()) || len(joined) > attributeMax {
+		return ""
+	}
+	return joined
+}
+
+// containers tells whether an interface leads to containers of this node alone: the
+// bridges of container engines and the ends of their cables.
+func containers(name string) bool {
+	return slices.ContainsFunc([]string{"docker", "br-", "veth", "cni", "virbr"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // ChooseAddress decides under which address ranks on other nodes reach those on this

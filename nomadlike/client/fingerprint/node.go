@@ -153,19 +153,20 @@ func legal(name string) string {
 func attributes(m Machine, iface string, addr netip.Addr) map[string]string {
 	release := parseOSRelease(m.OSRelease)
 	all := map[string]string{
-		"kernel.name":    "linux",
-		"kernel.version": m.Kernel,
-		"os.name":        release["ID"],
-		"os.version":     release["VERSION_ID"],
-		"os.pretty":      release["PRETTY_NAME"],
-		"cpu.arch":       m.Arch,
-		"cpu.model":      parseCPUModel(m.CPUInfo),
-		"net.interface":  iface,
-		"net.network":    network(m.Interfaces, addr),
-		"net.family":     "ipv4",
-		"host.name":      m.Hostname,
-		"host.product":   m.Virtualized,
-		"boot.id":        m.BootID,
+		"kernel.name":         "linux",
+		"kernel.version":      m.Kernel,
+		"os.name":             release["ID"],
+		"os.version":          release["VERSION_ID"],
+		"os.pretty":           release["PRETTY_NAME"],
+		"cpu.arch":            m.Arch,
+		"cpu.model":           parseCPUModel(m.CPUInfo),
+		"net.interface":       iface,
+		"net.network":         network(m.Interfaces, addr),
+		structs.AttrAddresses: addresses(m.Interfaces, addr),
+		"net.family":          "ipv4",
+		"host.name":           m.Hostname,
+		"host.product":        m.Virtualized,
+		"boot.id":             m.BootID,
 	}
 	if addr.Is6() {
 		all["net.family"] = "ipv6"

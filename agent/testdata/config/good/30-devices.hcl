@@ -2,6 +2,7 @@ client {
   topology = ["room-1", "rack-07", "leaf-3"]
   rdma     = true
   nccl_debug = "WARN"
+  guard_rendezvous = false
   env_file   = "testdata/env/cann.env"
 
   device "nvidia/gpu" {

@@ -1,0 +1,162 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"nomadlike/internal/eventually"
+	"nomadlike/nomadlike/client/firewall"
+	"nomadlike/nomadlike/structs"
+)
+
+func TestMeeting(t *testing.T) {
+	with := func(change func(a *structs.Assignment)) *structs.Assignment {
+		ranks := gang("g", 1, "true", "n1", "n2", "n3")
+		for i := range ranks[0].Members {
+			m := &ranks[0].Members[i]
+			m.Addr = fmt.Sprintf("10.0.0.%d", i+1)
+			m.Addrs = []string{m.Addr, fmt.Sprintf("192.168.0.%d", i+1)}
+		}
+		ranks[0].Members[0].Ports = map[string]int{structs.MasterPortName: 29500, "http": 8080}
+		change(ranks[1])
+		return ranks[1]
+	}
+	for _, c := range []struct {
+		name   string
+		change func(a *structs.Assignment)
+		uid    int
+		want   string
+	}{
+		{"rank 1 of three", func(*structs.Assignment) {}, 7, "10.0.0.1:29500: users 7\n"},
+		{"rank 0", func(a *structs.Assignment) { a.Alloc.NodeID = "n1" }, 7,
+			"port 29500 here: users 7, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n"},
+		{"rank 0 as root", func(a *structs.Assignment) { a.Alloc.NodeID = "n1" }, 0,
+			"port 29500 here: any user, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n"},
+		{"rank 0 in a container", func(a *structs.Assignment) { a.Alloc.NodeID, a.Job.Task.Driver = "n1", structs.DriverDocker }, 7,
+			"port 29500 here: any user, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n"},
+		{"addresses of one node are not known", func(a *structs.Assignment) { a.Alloc.NodeID, a.Members[2].Addrs = "n1", nil }, 7, "port 29500 here: users 7\n"},
+		{"an address is none", func(a *structs.Assignment) { a.Alloc.NodeID, a.Members[2].Addrs = "n1", []string{"10.0.0.3", "x"} }, 7, "port 29500 here: users 7\n"},
+		{"every rank has a port", func(a *structs.Assignment) {
+			for i := range a.Members {
+				a.Members[i].Ports = map[string]int{structs.MasterPortName: 20000 + i}
+			}
+			a.Members[2].NodeID, a.Members[2].Addr = a.Members[1].NodeID, a.Members[1].Addr
+		}, 7, "port 20001 here: users 7, from 10.0.0.1 10.0.0.2 192.168.0.1 192.168.0.2\nport 20002 here: users 7, from 10.0.0.1 10.0.0.2 192.168.0.1 192.168.0.2\n10.0.0.1:20000: users 7\n"},
+		{"agents of one machine", func(a *structs.Assignment) { a.Members[1].Addr = a.Members[0].Addr }, 7, ""},
+		{"a node without an address", func(a *structs.Assignment) { a.Members[1].Addr = "" }, 7, ""},
+		{"no port", func(a *structs.Assignment) { a.Members[0].Ports = nil }, 7, ""},
+	} {
+		meets, ok := meeting(with(c.change), owner{uid: c.uid})
+		got := ""
+		if ok {
+			got = firewall.String(firewall.Rules(map[string]firewall.Gang{"a": meets}))
+		}
+		if got != c.want {
+			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestRendezvousIsTheGangsOwn: from when a gang of two nodes is prepared until it
+// has ended, only its ranks reach the port at which they meet; also while an agent
+// is away, and when somebody has emptied the packet filter.
+func TestRendezvousIsTheGangsOwn(t *testing.T) {
+	p := newPair(t)
+	const port, stranger = 29700, "10.213.77.9"
+	tool(t, "ip", "-n", p.names[1], "addr", "add", stranger+"/24", "dev", "eth0") // as if of a third node
+	serve := fmt.Sprintf(`\$s = IO::Socket::INET->new(Listen => 9, LocalPort => %d, ReuseAddr => 1); while (\$c = \$s->accept) { print \$c qq(hello\n); close \$c }`, port)
+	ask := fmt.Sprintf(`until (\$c = IO::Socket::INET->new(qq(%s:%d))) { sleep 1 } \$| = 1; print <\$c>; sleep 300`, p.addrs[0], port)
+	ranks := p.gang("g", fmt.Sprintf(`bash -c 'if [[ $RANK == 0 ]]; then exec perl -MIO::Socket -e "%s"; else exec perl -MIO::Socket -e "%s"; fi'`, serve, ask), port)
+	for i := range ranks {
+		ranks[i].RunAs = nil // its project's id
+		ranks[0].Members[i].Addrs = []string{p.addrs[i]}
+	}
+	ranks[0].Members[0].Ports = map[string]int{structs.MasterPortName: port}
+	ranks[0].Alloc.Ports = ranks[0].Members[0].Ports
+	p.prepare(t, ranks)
+	connect := func(network int, from string, marked bool) error {
+		t.Helper()
+		var result error
+		inNetwork(t, p.names[network], func() error {
+			dialer := net.Dialer{Timeout: 5 * time.Second}
+			if from != "" {
+				dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+			}
+			if marked {
+				dialer.Control = firewall.Pass
+			}
+			conn, err := dialer.Dial("tcp", net.JoinHostPort(p.addrs[0], strconv.Itoa(port)))
+			if result = err; err == nil {
+				conn.Close()
+			}
+			return nil
+		})
+		return result
+	}
+	wantKept := func(when string) {
+		t.Helper()
+		for _, one := range []struct {
+			who     string
+			network int
+			from    string
+			marked  bool
+		}{{"another user of its node", 0, "", false}, {"another user of its other node", 1, "", false}, {"a third node", 1, stranger, true}} {
+			if err := connect(one.network, one.from, one.marked); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("%s, %s: %v", when, one.who, err)
+			}
+		}
+		if err := connect(1, p.addrs[1], true); err != nil {
+			t.Errorf("%s, the agent of its other node: %v", when, err)
+		}
+	}
+	p.release(ranks)
+	for _, a := range ranks {
+		wantStatus(t, p.c, a.Alloc.ID, structs.AllocRunning)
+	}
+	eventually.Within(t, time.Minute, "its ranks meet", func() bool { return strings.Contains(logText(t, p.dirs[1], ranks[1].Alloc.ID, "stdout"), "hello") })
+	wantKept("while it runs")
+
+	filters := []*firewall.NFTables{}
+	for i := range p.names {
+		f := firewall.NewNFTables(fmt.Sprintf("n%d", i+1))
+		filters = append(filters, f)
+		inNetwork(t, p.names[i], func() error { return f.Replace(nil) }) // as somebody else's program does
+		inNetwork(t, p.names[i], f.Remove)
+	}
+	eventually.Within(t, time.Minute, "the rules are set again", func() bool {
+		return !slices.ContainsFunc([]int{0, 1}, func(i int) bool {
+			there := false
+			inNetwork(t, p.names[i], func() (err error) {
+				there, err = filters[i].There()
+				return err
+			})
+			return !there
+		})
+	})
+	wantKept("when the packet filter was emptied")
+
+	streams := func() int {
+		p.c.mu.Lock()
+		defer p.c.mu.Unlock()
+		return len(p.c.mu.streams)
+	}
+	p.kills[0]()
+	eventually.Within(t, time.Minute, "the agent is away", func() bool { return streams() == 1 })
+	wantKept("while an agent is away")
+	p.again[0]()
+	eventually.Within(t, time.Minute, "the agent is back", func() bool { return streams() == 2 })
+	wantKept("when it is back")
+
+	p.end(t, ranks)
+	listenIn(t, p.names[0], fmt.Sprintf(":%d", port)) // somebody else has the port now
+	for _, from := range []string{"", stranger} {
+		eventually.Within(t, time.Minute, "the port is free again", func() bool { return connect(1, from, false) == nil })
+	}
+}
