@@ -9,6 +9,7 @@ import (
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/client"
 	"nomadlike/nomadlike/client/data"
+	"nomadlike/nomadlike/client/diskquota"
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/client/firewall"
 	"nomadlike/nomadlike/rpc"
@@ -61,6 +62,10 @@ func (a *Agent) openClient(context.Context) error {
 	if c.GuardRendezvous && os.Geteuid() == 0 {
 		filter = func(nodeID string) firewall.Filter { return firewall.NewNFTables(nodeID) }
 	}
+	var quotas func(dir string) (client.Quotas, error)
+	if os.Geteuid() == 0 {
+		quotas = func(dir string) (client.Quotas, error) { return diskquota.Open(dir) }
+	}
 	a.client, err = client.New(client.Config{
 		DataDir: dir, NodeID: a.ID(), RPCAddr: a.addr, Version: a.options.Version,
 		Wishes: fingerprint.Wishes{
@@ -72,6 +77,7 @@ func (a *Agent) openClient(context.Context) error {
 		Devices: c.Devices, DevicePlugins: devices,
 		Drivers: drivers, Storages: c.Storages, Remotes: c.Remotes, Fast: data.Config{Dir: c.Data.Path, Retention: c.Data.Retention, FreeMin: c.Data.FreeMin},
 		Filter:   filter,
+		Quotas:   quotas,
 		Disk:     c.Disk,
 		Room:     c.Room,
 		Accounts: c.Exec.Accounts, UIDMin: c.Exec.UIDMin, UIDMax: c.Exec.UIDMax,

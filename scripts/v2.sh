@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Boots a small machine that has cgroups of version 2 alone and runs the tests
-# of the exec driver in it: Debian's cloud kernel in qemu, without hardware
+# Boots a small machine that has cgroups of version 2 alone, and quotas, and runs
+# the tests of the exec driver and of quotas in it: Debian's cloud kernel in qemu, without hardware
 # support, with the programs of this machine. Needs an amd64 Debian; root and
 # the network only to install qemu and to fetch the kernel, which is kept. An
 # argument is a pattern of tests; without one all run. Ends with the result of
@@ -46,7 +46,7 @@ programs() {
     ln -s "usr/$link" "$dir/$link"
   done
   for package in coreutils dash bash grep sed findutils util-linux bsdutils mount hostname procps mawk libc-bin perl-base \
-    python3.11-minimal libpython3.11-minimal libpython3.11-stdlib; do
+    e2fsprogs python3.11-minimal libpython3.11-minimal libpython3.11-stdlib; do
     dpkg-query -L "$package" 2>/dev/null | grep -E '^/(usr/)?(bin|sbin|lib)/' || true
   done | sed 's#^/bin/#/usr/bin/#; s#^/sbin/#/usr/sbin/#; s#^/lib/#/usr/lib/#' | sort -u >"$work/files"
   printf '%s\n' /usr/bin/python3 /usr/bin/sh >>"$work/files"
@@ -95,12 +95,13 @@ mount -t tmpfs -o mode=755 run /run
 mount -t cgroup2 cgroup /sys/fs/cgroup
 mount -t securityfs security /sys/kernel/security 2>/dev/null
 busybox ip link set lo up
-busybox insmod /v2/overlay.ko
+for module in overlay loop quota_tree quota_v2; do busybox insmod /v2/\$module.ko; done
+export NOMADLIKE_QUOTAS=1
 hostname v2
 ulimit -n 1024
 echo "v2: \$(uname -r), controllers \$(cat /sys/fs/cgroup/cgroup.controllers), \$(nproc) processors"
 failed=0
-for suite in supervisor proctree exec; do
+for suite in supervisor proctree diskquota exec; do
   echo "v2: \$suite"
   cd /v2/\$suite
   { ./test -test.v -test.short -test.timeout ${limit}s -test.run '$pattern' -test.skip '$skip' </dev/null 2>&1; echo \$? >/v2/\$suite/status; } |
@@ -125,9 +126,10 @@ for suite in supervisor proctree; do
   mkdir -p "$machine/v2/$suite"
   CGO_ENABLED=0 go test -c -o "$machine/v2/$suite/test" "./plugins/exec/$suite"
 done
-mkdir -p "$machine/v2/exec"
+mkdir -p "$machine/v2/diskquota" "$machine/v2/exec"
+CGO_ENABLED=0 go test -c -o "$machine/v2/diskquota/test" ./nomadlike/client/diskquota
 CGO_ENABLED=0 go test -c -o "$machine/v2/exec/test" ./plugins/exec
-cp "$(find "$kernel" -name overlay.ko)" "$machine/v2/overlay.ko"
+for module in overlay loop quota_tree quota_v2; do cp "$(find "$kernel" -name "$module.ko")" "$machine/v2/"; done
 second_program >"$machine/v2/init"
 chmod 755 "$machine/v2/init"
 

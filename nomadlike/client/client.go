@@ -60,6 +60,7 @@ type Client struct {
 	starts   startWatch
 	shm      shmWatch
 	firewall *firewall.Firewall // nil: the node has none
+	quotas   Quotas             // nil: its file system keeps none
 
 	inputs  chan func() // run by the loop
 	stopped chan struct{}
@@ -279,6 +280,7 @@ func (c *Client) Run(ctx context.Context) error {
 		drivers.Go(func() { c.watchLinks(work, &links) })
 	}
 	c.openFirewall()
+	c.openQuotas()
 	c.lookAtStuck()
 	drivers.Go(func() { c.watchStuck(work) })
 	c.lookAtDisks()

@@ -74,6 +74,9 @@ type Config struct {
 	// agent only, see launch.NodeFacts; made when missing. "" means
 	// SharedDirDefault for root, and doing without for others.
 	SharedDir string
+	// Quotas opens the quotas of the file system of a directory; nil: tasks are
+	// measured alone.
+	Quotas func(dir string) (Quotas, error)
 	// Filter is the packet filter in which the node keeps the ports of gangs; nil: it
 	// keeps none. It takes CAP_NET_ADMIN.
 	Filter func(nodeID string) firewall.Filter

@@ -76,6 +76,7 @@ func (c *Client) prepare(ctx context.Context, a *structs.Assignment) (*prepared,
 	if err := c.makeDirs(id, owner, a.Job.Task.Driver); err != nil {
 		return nil, infra("client.dir_failed", "cause", err)
 	}
+	c.boundRoom(id, a.Alloc.Spec.Disk)
 	p := &prepared{strict: a.Job.Fencing == alloc.FencingStrict}
 	env, shell, err := c.openShell(a, owner)
 	if err != nil {

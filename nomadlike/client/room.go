@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"syscall"
@@ -77,6 +78,83 @@ func (b RoomBounds) rotation(asked driver.LogRotation) driver.LogRotation {
 	return asked.WithDefaults()
 }
 
+// Quotas are those of the file system on which tasks have their directories: who
+// writes more below one gets EDQUOT at once. Package diskquota has it.
+type Quotas interface {
+	Bound(dir string, bytes, files int64) error
+	Free(dir string) error
+}
+
+// attrRoom tells how a node bounds what its tasks write: by what it measures, or by
+// quotas as well.
+const attrRoom = "disk.bound"
+
+// Values of attrRoom.
+const (
+	roomMeasured = "measured"
+	roomQuota    = "quota"
+)
+
+// openQuotas looks whether the file system keeps quotas, and notes it.
+func (c *Client) openQuotas() {
+	value := roomMeasured
+	if c.config.Quotas != nil {
+		found, err := c.config.Quotas(c.files.root)
+		if err != nil {
+			c.log.Debug("what tasks write is measured alone", logkey.Error, err)
+		} else {
+			c.quotas, value = found, roomQuota
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.node.Attributes[attrRoom] = value
+}
+
+// quota is what a task may write before the file system refuses more: a little
+// more than it is ended for, so that it is told why. 0 bounds nothing. Pure.
+func (b RoomBounds) quota() (bytes, files int64) {
+	const share, bytesMore, filesMore = 64, 1 << 20, 100
+	if b.Bytes > 0 {
+		bytes = b.Bytes + max(b.Bytes/share, bytesMore)
+	}
+	if b.Files > 0 {
+		files = b.Files + max(b.Files/share, filesMore)
+	}
+	return bytes, files
+}
+
+// boundRoom sets the quota of an allocation whose directory is fresh. Without it
+// the task is measured.
+func (c *Client) boundRoom(id string, asked int64) {
+	if c.quotas == nil {
+		return
+	}
+	disk := diskRoom{path: c.config.DataDir}
+	disk.look()
+	bytes, files := c.roomOf(asked, &disk).quota()
+	if err := c.quotas.Bound(c.files.task(id), bytes, files); err != nil {
+		c.log.Warn("a task has no quota and is measured alone", logkey.AllocID, id, logkey.Error, err)
+	}
+}
+
+// freeRoom gives the quota of an allocation up.
+func (c *Client) freeRoom(id string) {
+	if c.quotas == nil {
+		return
+	}
+	if err := c.quotas.Free(c.files.task(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.log.Warn("a quota is not taken away", logkey.AllocID, id, logkey.Error, err)
+	}
+}
+
+// roomOf are the bounds of an allocation that asked for so many bytes; 0: it did not.
+func (c *Client) roomOf(asked int64, disk *diskRoom) RoomBounds {
+	bounds := c.config.Room.of(disk.size, disk.inodes)
+	bounds.Bytes = lesser(asked, bounds.Bytes)
+	return bounds
+}
+
 // watchRoom measures the directory of an allocation until it ends.
 func (c *Client) watchRoom(work context.Context, r *runner) {
 	ctx, cancel := c.whileRunning(work, r)
@@ -90,8 +168,7 @@ func (c *Client) watchRoom(work context.Context, r *runner) {
 	for wait := c.config.RoomEvery; sleep(ctx, wait); {
 		disk := diskRoom{path: c.config.DataDir}
 		disk.look()
-		bounds := c.config.Room.of(disk.size, disk.inodes)
-		bounds.Bytes = lesser(asked, bounds.Bytes)
+		bounds := c.roomOf(asked, &disk)
 		began := time.Now()
 		if layer == "" {
 			layer = c.layerOf(ctx, r)

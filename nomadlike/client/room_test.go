@@ -2,10 +2,14 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"nomadlike/nomadlike/structs"
@@ -40,6 +44,97 @@ func TestTaskThatFillsTheDisk(t *testing.T) {
 	}
 	c.change(neighbour.Alloc.ID, func(a *structs.Allocation) { a.Desired = structs.DesiredStop })
 	wantEnd(t, c, neighbour.Alloc.ID)
+}
+
+// fakeQuotas remembers what is bounded.
+type fakeQuotas struct {
+	mu    sync.Mutex
+	bound map[string][2]int64 // by directory: bytes, files
+	err   error
+}
+
+func (q *fakeQuotas) Bound(dir string, bytes, files int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err == nil {
+		q.bound[dir] = [2]int64{bytes, files}
+	}
+	return q.err
+}
+
+func (q *fakeQuotas) Free(dir string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("it is gone before its quota: %w", err)
+	}
+	delete(q.bound, dir)
+	return nil
+}
+
+func (q *fakeQuotas) of(dir string) [2]int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bound[dir]
+}
+
+// Where the file system keeps quotas a task has one, a little above what it is ended
+// for, until its directory is removed.
+func TestRoomIsBoundByQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w, dir := newControl(), newWard(), tempDir(t)
+		quotas := &fakeQuotas{bound: make(map[string][2]int64)}
+		n, stop := c.node(t, dir, "n1", w.driver(), func(config *Config) {
+			config.Room, config.Keep.Allocs = RoomBounds{Bytes: 1 << 30, Files: 64000}, 1
+			config.Quotas = func(at string) (Quotas, error) {
+				if at != dir {
+					t.Errorf("quotas of %s", at)
+				}
+				return quotas, nil
+			}
+		})
+		settle()
+		if got := n.Node().Attributes[attrRoom]; got != roomQuota {
+			t.Errorf("the node says %q", got)
+		}
+		var tasks []string
+		for i, asked := range []int64{0, 32 << 20, 64 << 30} {
+			a := gang(fmt.Sprint("job", i), 1, "true", "n1")[0]
+			a.Alloc.Spec.Disk = asked
+			tasks = append(tasks, n.files.task(a.Alloc.ID))
+			c.assign(a)
+			settle()
+			most := [][2]int64{{1<<30 + 1<<24, 65000}, {33 << 20, 65000}, {1<<30 + 1<<24, 65000}}[i]
+			if got := quotas.of(tasks[i]); got != most {
+				t.Errorf("job%d may write %v, want %v", i, got, most)
+			}
+			if i < 2 {
+				w.exit(a.Alloc.ID, 0)
+			}
+			settle()
+		}
+		pass(3 * sweepEvery)
+		if got := quotas.of(tasks[0]); got != [2]int64{} {
+			t.Errorf("what was removed still may write %v", got)
+		}
+		if got := quotas.of(tasks[1]); got == [2]int64{} {
+			t.Error("what is kept has no quota any more")
+		}
+		quotas.mu.Lock()
+		quotas.err = errors.New("broken")
+		quotas.mu.Unlock()
+		a := gang("job3", 1, "true", "n1")[0]
+		c.assign(a)
+		settle()
+		if got := c.last(a.Alloc.ID).Status; got != structs.AllocRunning {
+			t.Errorf("without a quota the task is %s", got)
+		}
+		stop()
+		_, stop = c.node(t, tempDir(t), "n2", newWard().driver(), func(config *Config) {
+			config.Quotas = func(string) (Quotas, error) { return nil, errors.New("none here") }
+		})
+		stop()
+	})
 }
 
 // What a task has made is measured without following its links, and no further

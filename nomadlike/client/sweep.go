@@ -155,6 +155,7 @@ func (c *Client) sweep(work context.Context) {
 			if work.Err() != nil {
 				return
 			}
+			c.freeRoom(id)
 			for _, dir := range []string{c.files.alloc(id), c.files.recordsOf(id)} {
 				if err := os.RemoveAll(dir); err != nil {
 					c.log.Warn("remove ended allocation", logkey.AllocID, id, logkey.Error, err)
