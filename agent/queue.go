@@ -254,6 +254,7 @@ func idleOf(snapshot *state.Snapshot, id string) string {
 		return api.IdlePaused
 	}
 	looked, holding = 0, 0
+	resting := 0
 	for alloc := range snapshot.AllocsOfJob(id) {
 		if looked++; looked > idleLook {
 			return ""
@@ -263,10 +264,16 @@ func idleOf(snapshot *state.Snapshot, id string) string {
 			kept++
 		case !alloc.Status.Terminal():
 			holding++
+			if alloc.IdleSince != 0 {
+				resting++
+			}
 		}
 	}
-	if kept > 0 && holding == 0 {
+	switch {
+	case kept > 0 && holding == 0:
 		return api.IdleHeld
+	case resting > 0 && resting == holding:
+		return api.IdleCards
 	}
 	return ""
 }

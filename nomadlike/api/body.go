@@ -209,6 +209,7 @@ type JobRef struct {
 const (
 	IdlePaused = "paused" // it is paused
 	IdleHeld   = "held"   // it has ended and is kept for people to look at
+	IdleCards  = "cards"  // none of its cards has had anything to do for ten minutes or longer
 )
 
 // AllocationList lists allocations by subjob, attempt and rank.

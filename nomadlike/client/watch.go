@@ -83,6 +83,9 @@ func (w *watcher) run(ctx context.Context, fresh bool) {
 				if p := w.paceOf(a.Job); p != nil {
 					watching.Go(func() { p.run(ctx, fresh) })
 				}
+				if len(a.Alloc.Devices) > 0 {
+					watching.Go(func() { w.watchIdle(ctx) })
+				}
 			}
 			if now.Sub(w.dirAt) >= dirEvery {
 				w.dirAt = now

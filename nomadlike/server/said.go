@@ -190,6 +190,16 @@ func plainBatch(batch *structs.ReportBatch) {
 	}
 }
 
+// knownBatch takes from notes what some server does not know yet: it would stop at
+// the entry.
+func knownBatch(batch *structs.ReportBatch, protocol int) {
+	for i := range batch.Notes {
+		if protocol < wire.ProtocolIdle {
+			batch.Notes[i].Idle = nil
+		}
+	}
+}
+
 func plainReason(reason *structs.Reason) *structs.Reason {
 	if reason == nil {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
 )
 
 // TestRogueRegistration: a node that says too much of itself is not heard, and
@@ -133,5 +134,20 @@ func TestAllowancesAreForgotten(t *testing.T) {
 	a.take("newer", 1)
 	if len(a.mu.byNode) != 3 {
 		t.Errorf("%d are remembered of 1000 that are full again and 3 that are not", len(a.mu.byNode))
+	}
+}
+
+// What some server does not know yet is taken from what nodes tell.
+func TestNotesForOlderServers(t *testing.T) {
+	for _, protocol := range []int{wire.ProtocolIdle - 1, wire.ProtocolIdle} {
+		batch := structs.ReportBatch{Notes: []structs.AllocNote{{Idle: &structs.IdleNote{Since: 1}, Pace: &structs.Pace{}}}}
+		knownBatch(&batch, protocol)
+		n := batch.Notes[0]
+		if knows := protocol >= wire.ProtocolIdle; (n.Idle != nil) != knows || n.Pace == nil {
+			t.Errorf("protocol %d: %+v", protocol, n)
+		}
+		if needs := wire.Needs(structs.CommandAllocReports, &structs.AllocReports{Notes: batch.Notes}); needs > protocol {
+			t.Errorf("protocol %d: it needs %d", protocol, needs)
+		}
 	}
 }

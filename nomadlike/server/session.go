@@ -276,6 +276,7 @@ func (n *session) carryOut(inbox []*structs.SessionUp) error {
 				return err
 			}
 			plainBatch(up.Reports)
+			knownBatch(up.Reports, n.server.config.Protocol())
 			batches = append(batches, up.Reports)
 			continue
 		}

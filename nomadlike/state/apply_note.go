@@ -40,9 +40,23 @@ func (tx *txn) note(nodeID string, note *structs.AllocNote) {
 		tx.paced(job, &after, note.Pace)
 	case note.Slow != nil:
 		tx.slow(job, subjob, &after, note.Slow)
+	case note.Idle != nil:
+		tx.idle(&after, note.Idle)
 	case note.Evicted != nil:
 		tx.evicted(job, &after, note.Evicted)
 	}
+}
+
+// idle keeps since when a rank's devices have had nothing to do. A node's clock
+// may be ahead.
+func (tx *txn) idle(before *structs.Allocation, note *structs.IdleNote) {
+	since := max(0, min(note.Since, tx.now))
+	if before.Status.Terminal() || before.IdleSince == since {
+		return
+	}
+	after := *before
+	after.IdleSince = since
+	tx.putAlloc(before, &after)
 }
 
 // saved keeps a checkpoint that a rank registered. One that is known already is

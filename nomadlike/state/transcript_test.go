@@ -26,6 +26,7 @@ import (
 //	report NAME[/SUBJOB] RANK… STATUS [exit=N] [infra] [attempt=N] [node=NAME]
 //	lease NODE [register=N]      the lease of a lost node is over
 //	paces NAME RANK [silent] [mute] [over] [idle|busy] [step=N] [for=D] [limit=D] [cards=ID,…]   a hang watch tells
+//	rests NAME RANK D            its devices have had nothing to do for so long; 0s: one is at work; ahead: its clock is
 //	slow NAME RANK               a performance watch tells
 //	release NAME hold|devices    a person ends debug holds, or takes their devices
 //	letgo NAME RANK hold|devices  a node has let go of them
@@ -144,7 +145,7 @@ func (p *play) do(verb string, args []string) {
 		p.saves(plain, named)
 	case "release":
 		p.apply(structs.CommandJobStop, &structs.JobStop{JobID: "job-" + plain[0], Release: plain[1], Reason: "seen enough"})
-	case "paces", "slow", "evicted", "letgo", "sees":
+	case "paces", "rests", "slow", "evicted", "letgo", "sees":
 		p.watched(verb, plain, named)
 	case "status":
 		node := p.store.Snapshot().Node("node-" + plain[0])
@@ -477,6 +478,13 @@ func (p *play) watched(verb string, plain []string, named map[string]string) {
 		if named["cards"] != "" {
 			note.Pace.Cards = strings.Split(named["cards"], ",")
 		}
+	case "rests":
+		note.Idle = &structs.IdleNote{}
+		if plain[2] == "ahead" {
+			note.Idle.Since = p.now.Add(time.Hour)
+		} else if span := p.span(plain[2]); span != 0 {
+			note.Idle.Since = p.now - structs.UnixNano(span)
+		}
 	case "slow":
 		note.Slow = &structs.Slowness{Value: 0.75, Threshold: 0.664, Times: 3}
 	case "letgo":
@@ -549,6 +557,9 @@ func (p *play) show(name string) {
 		}
 		if alloc.Warning != nil {
 			fmt.Fprintf(&p.out, ", warned by %s", alloc.Warning.Signal)
+		}
+		if alloc.IdleSince != 0 {
+			fmt.Fprintf(&p.out, ", idle for %s", p.now.Sub(alloc.IdleSince))
 		}
 		if alloc.Resume != nil {
 			fmt.Fprintf(&p.out, ", from %s", alloc.Resume.Path)

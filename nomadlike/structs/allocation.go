@@ -116,6 +116,9 @@ type Allocation struct {
 	Seen map[string]string `json:"seen,omitempty"` // facts of its environment that its gang should have in common; never changed in place
 
 	Pace *Pace `json:"pace,omitempty"` // running: it has gone silent; nil: it is heard, or nobody watches
+	// IdleSince, of one that runs: none of its devices has had anything to do since,
+	// for long enough to be told; 0: one has, or they are not measured.
+	IdleSince UnixNano `json:"idle_since,omitempty" since:"16"`
 
 	CreateIndex uint64 `json:"create_index"`
 	ModifyIndex uint64 `json:"modify_index"`

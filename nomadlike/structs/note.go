@@ -55,9 +55,10 @@ type AllocNote struct {
 
 	Checkpoint *SavedCheckpoint `json:"checkpoint,omitempty"` // Path, Step and SavedAt are set
 	Told       *Told            `json:"told,omitempty"`
-	Pace       *Pace            `json:"pace,omitempty"`    // the rank has gone silent, or is heard again
-	Slow       *Slowness        `json:"slow,omitempty"`    // the performance watch found something
-	Hold       *HoldNote        `json:"hold,omitempty"`    // the node has let go of what a debug hold held
+	Pace       *Pace            `json:"pace,omitempty"` // the rank has gone silent, or is heard again
+	Slow       *Slowness        `json:"slow,omitempty"` // the performance watch found something
+	Hold       *HoldNote        `json:"hold,omitempty"` // the node has let go of what a debug hold held
+	Idle       *IdleNote        `json:"idle,omitempty" since:"16"`
 	Evicted    *Reason          `json:"evicted,omitempty"` // what it runs on has to be left: the node has told its rank to save its work
 }
 
@@ -66,6 +67,12 @@ type AllocNote struct {
 type HoldNote struct {
 	Over  bool    `json:"over,omitempty"`  // otherwise only its devices were let go
 	Cause *Reason `json:"cause,omitempty"` // why it ended early; nil: its time was over, or somebody ended it
+}
+
+// IdleNote tells that none of a rank's devices has had anything to do for a while,
+// or that one of them has again.
+type IdleNote struct {
+	Since UnixNano `json:"since"` // by the node's clock; 0: one is at work
 }
 
 // ToldEvent tells whether a node may make an event with the id known.

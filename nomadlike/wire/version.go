@@ -22,6 +22,7 @@ package wire
 //	                commands that count once: Guarded.Once; starts that fail are waited for and explained: Job.PatientStarts;
 //	                what a rank writes may be bounded by its job: Resources.Disk; who has no quota yields to guarantees: Job.OutsideYields;
 //	                checkpoints are saved at every end: Job.SavesAtEnds; VIP jobs kill when they can have all: Job.KillsLast; time limits are warned of: Job.LimitWarning, Attempt.WarnedAt, Allocation.Warning;
+//	                devices that have nothing to do: AllocNote.Idle, Allocation.IdleSince; addresses of nodes: Member.Addrs;
 //	                another platform's variables and files: Distributed.Emulate;
 //	                rotation of the CA: command 36, Agent.Trust tells certificates
 const ProtocolVersion = 16
@@ -42,4 +43,5 @@ const (
 	ProtocolOutside      = 16 // Job.OutsideYields
 	ProtocolSaves        = 16 // Job.SavesAtEnds
 	ProtocolKills        = 16 // Job.KillsLast
+	ProtocolIdle         = 16 // AllocNote.Idle
 )

@@ -140,7 +140,7 @@ export interface JobRef {
   user?: string
   subjob?: number
   vip?: boolean
-  idle?: 'paused' | 'held'
+  idle?: 'paused' | 'held' | 'cards'
 }
 export interface JobDetail extends Standing {
   job: Job

@@ -35,7 +35,7 @@ export function Holders({ holders }: { holders?: JobRef[] }) {
   return (
     <>
       {holders.slice(0, 6).map((holder, i) => (
-        <span key={holder.id + i}>{i > 0 && ', '}{holder.id ? <JobLink id={holder.id} name={holder.name} /> : t('queue.hidden')}{holder.user && <span className="quiet"> ({holder.user})</span>}{holder.idle && <span className="quiet"> {holder.idle === 'paused' ? t('queue.idle_paused') : t('queue.idle_held')}</span>}</span>
+        <span key={holder.id + i}>{i > 0 && ', '}{holder.id ? <JobLink id={holder.id} name={holder.name} /> : t('queue.hidden')}{holder.user && <span className="quiet"> ({holder.user})</span>}{holder.idle && <span className="quiet"> {t(`queue.idle_${holder.idle}`)}</span>}</span>
       ))}
       {holders.length > 6 && ' …'}
     </>
