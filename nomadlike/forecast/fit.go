@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
@@ -100,4 +101,122 @@ func (h *helper) anywhere() {
 	job := *h.job
 	job.Placement.Nodes = nil
 	h.offer(Help{Reason: *structs.NewReason("forecast.help_any_node"), Kind: HelpAnyNode}, h.newcomerOf(&job, h.subjob, 0, h.probe))
+}
+
+// withoutRDMA tries the job on nodes without RDMA.
+func (h *helper) withoutRDMA() {
+	if !h.job.Resources[0].RDMA {
+		return
+	}
+	job := *h.job
+	needsNoRDMA(&job)
+	h.offer(Help{Reason: *structs.NewReason("forecast.help_no_rdma"), Kind: HelpNoRDMA}, h.newcomerOf(&job, h.subjob, 0, h.probe))
+}
+
+// resourcesLeast is the part of what a job asks for that is still offered.
+const resourcesLeast = 0.25
+
+// resources tries fewer cores and less memory on a node: as many nodes as the job
+// needs have so much at all, where too few have what it asks for, and else so much
+// is free on them now.
+func (h *helper) resources() {
+	spec := h.job.Resources[0]
+	small := spec
+	small.CPU, small.Memory, small.SharedMemory = 0, 0, 0
+	type amount struct {
+		cpu    float64
+		memory int64
+	}
+	var all []amount
+	for _, s := range h.ground().sites {
+		if s.node == nil || !h.able(h.job, small, s.node) {
+			continue
+		}
+		if h.before.Verdict == VerdictNever {
+			all = append(all, amount{s.node.Capacity.CPU, s.node.Capacity.Memory})
+		} else if s.claim == "" && fits(asksOf(s.node, spec.Devices), s.free.devices) {
+			all = append(all, amount{float64(s.free.cpu) / 1000, s.free.memory})
+		}
+	}
+	need := h.asIs.least
+	all = slices.DeleteFunc(all, func(a amount) bool {
+		return a.cpu < resourcesLeast*spec.CPU || float64(a.memory) < resourcesLeast*float64(spec.Memory)
+	})
+	if need < 1 || len(all) < need {
+		return
+	}
+	slices.SortFunc(all, func(a, b amount) int { return cmp.Compare(b.cpu, a.cpu) })
+	cpu, memory := min(spec.CPU, all[need-1].cpu), spec.Memory
+	for _, a := range all[:need] {
+		memory = min(memory, a.memory)
+	}
+	if cpu >= spec.CPU && memory >= spec.Memory {
+		return
+	}
+	job := *h.job
+	less := spec
+	less.CPU, less.Memory = cpu, memory
+	job.Resources = []structs.Resources{less}
+	reason := structs.NewReason("forecast.help_resources", "cpu", cpu, "memory", structs.FormatSize(memory), "was_cpu", spec.CPU, "was_memory", structs.FormatSize(spec.Memory))
+	h.offer(Help{Reason: *reason, Kind: HelpResources, CPU: cpu, Memory: memory}, h.newcomerOf(&job, h.subjob, 0, h.probe))
+}
+
+func needsNoRDMA(job *structs.Job) bool {
+	spec := job.Resources[0]
+	if !spec.RDMA {
+		return false
+	}
+	spec.RDMA = false
+	job.Resources = []structs.Resources{spec}
+	return true
+}
+
+func ofAnyModel(job *structs.Job) bool {
+	spec := job.Resources[0]
+	if !slices.ContainsFunc(spec.Devices, func(d structs.DeviceRequest) bool { return d.Model != "" }) {
+		return false
+	}
+	spec.Devices = slices.Clone(spec.Devices)
+	for i := range spec.Devices {
+		spec.Devices[i].Model = ""
+	}
+	job.Resources = []structs.Resources{spec}
+	return true
+}
+
+// relaxations are demands that a job may give up, by the words that name them.
+var relaxations = []struct {
+	word string
+	give func(*structs.Job) bool // false: it does not make the demand
+}{
+	{"help_driver_version", func(j *structs.Job) bool {
+		had := j.Placement.DriverVersion != ""
+		j.Placement.DriverVersion = ""
+		return had
+	}},
+	{"help_any_node", func(j *structs.Job) bool {
+		had := len(j.Placement.Nodes) > 0
+		j.Placement.Nodes = nil
+		return had
+	}},
+	{"help_no_rdma", needsNoRDMA},
+	{"help_any_model", ofAnyModel},
+}
+
+// two tries to give up two demands of a job that never starts as it stands, and
+// that no single change would help.
+func (h *helper) two() {
+	if h.before.Verdict != VerdictNever || len(h.list) > 0 {
+		return
+	}
+	for i, first := range relaxations {
+		for _, second := range relaxations[i+1:] {
+			job := *h.job
+			if !first.give(&job) || !second.give(&job) {
+				continue
+			}
+			reason := structs.NewReason("forecast.help_two", "first", first.word, "second", second.word)
+			h.offer(Help{Reason: *reason, Kind: HelpTwo}, h.newcomerOf(&job, h.subjob, 0, h.probe))
+		}
+	}
 }

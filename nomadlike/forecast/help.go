@@ -59,9 +59,12 @@ func (f *Futures) helps(job *structs.Job, subjob *structs.Subjob, spec int, befo
 	h.spread()
 	h.driver()
 	h.anywhere()
+	h.withoutRDMA()
+	h.resources()
 	h.pools()
 	h.models()
 	h.priority()
+	h.two()
 	slices.SortStableFunc(h.list, func(a, b Help) int { return cmp.Compare(a.P50, b.P50) })
 	return h.list[:min(len(h.list), HelpsMax)]
 }

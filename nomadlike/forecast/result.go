@@ -43,6 +43,9 @@ const (
 	HelpDevices       = outlook.HelpDevices
 	HelpDriverVersion = outlook.HelpDriverVersion
 	HelpAnyNode       = outlook.HelpAnyNode
+	HelpNoRDMA        = outlook.HelpNoRDMA
+	HelpResources     = outlook.HelpResources
+	HelpTwo           = outlook.HelpTwo
 	BarRunning        = outlook.BarRunning
 	BarReserved       = outlook.BarReserved
 	BarForecast       = outlook.BarForecast

@@ -152,6 +152,9 @@ const (
 	HelpDevices       HelpKind = "devices"        // fewer devices on a node, as many as the largest has: Devices
 	HelpDriverVersion HelpKind = "driver_version" // any version of the driver
 	HelpAnyNode       HelpKind = "any_node"       // other nodes than those that it names
+	HelpNoRDMA        HelpKind = "no_rdma"        // nodes without RDMA
+	HelpResources     HelpKind = "resources"      // fewer cores or less memory on a node: CPU and Memory
+	HelpTwo           HelpKind = "two"            // two at once of driver_version, any_node, no_rdma and any model
 )
 
 // Help is a change of a job that would start it sooner. Its reason's id is one
@@ -162,6 +165,8 @@ type Help struct {
 	Nodes     int              `json:"nodes,omitempty"`
 	Devices   int              `json:"devices,omitempty"` // on each node
 	MinNodes  int              `json:"min_nodes,omitempty"`
+	CPU       float64          `json:"cpu,omitempty"`    // cores on each node
+	Memory    int64            `json:"memory,omitempty"` // bytes on each node
 	Pool      string           `json:"pool,omitempty"`
 	Model     string           `json:"model,omitempty"`
 	TimeLimit structs.Duration `json:"time_limit,omitempty"`
