@@ -316,7 +316,7 @@ func (s *site) listNodes(r *request) error {
 	for i, node := range nodes {
 		out.Nodes[i] = summarize(snapshot, node)
 		if r.caller.principal.Kind == auth.KindBoard { // a picture on a wall, and no map for others
-			out.Nodes[i].Addr, out.Nodes[i].RPCAddr, out.Nodes[i].Version = "", "", ""
+			out.Nodes[i].Addr, out.Nodes[i].RPCAddr, out.Nodes[i].Version, out.Nodes[i].Attributes = "", "", "", nil
 		}
 	}
 	return r.reply(out)

@@ -92,7 +92,7 @@ func TestWallShare(t *testing.T) {
 	if err != nil || len(nodes.Nodes) != 1 {
 		t.Fatalf("nodes %v, %v", nodes, err)
 	}
-	if node := nodes.Nodes[0]; node.Addr != "" || node.RPCAddr != "" || node.Version != "" || node.Name == "" {
+	if node := nodes.Nodes[0]; node.Addr != "" || node.RPCAddr != "" || node.Version != "" || len(node.Attributes) > 0 || node.Name == "" {
 		t.Errorf("node %+v", node)
 	}
 	for name, try := range map[string]func() error{
