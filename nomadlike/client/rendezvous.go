@@ -1,6 +1,7 @@
 package client
 
 import (
+	"maps"
 	"net/netip"
 
 	"nomadlike/internal/logkey"
@@ -30,9 +31,21 @@ func (c *Client) openFirewall() {
 			c.firewall, value = wall, RendezvousGuarded
 		}
 	}
+	c.sayRendezvous(value)
+}
+
+// sayRendezvous notes whether the ports of gangs are kept, and reports whether that
+// is news.
+func (c *Client) sayRendezvous(value string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.node.Attributes[attrRendezvous] = value
+	if c.mu.node.Attributes[attrRendezvous] == value {
+		return false
+	}
+	all := maps.Clone(c.mu.node.Attributes)
+	all[attrRendezvous] = value
+	c.mu.node.Attributes = all
+	return true
 }
 
 // guard keeps the ports at which the gang of an allocation meets. The gang starts
@@ -45,8 +58,13 @@ func (c *Client) guard(a *structs.Assignment, by owner) {
 	if !meets {
 		return
 	}
-	if err := c.firewall.Enter(a.Alloc.ID, gang); err != nil {
+	value := RendezvousGuarded
+	if err := c.firewall.Enter(a.Alloc.ID, gang); err != nil { // a kernel may lack a part that only rules need
 		c.log.Warn("the port at which a gang meets is open to every task", logkey.AllocID, a.Alloc.ID, logkey.Error, err)
+		value = RendezvousOpen
+	}
+	if c.sayRendezvous(value) {
+		c.session.Refresh()
 	}
 }
 

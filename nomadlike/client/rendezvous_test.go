@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"nomadlike/internal/eventually"
@@ -62,6 +63,54 @@ func TestMeeting(t *testing.T) {
 			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)
 		}
 	}
+}
+
+// A node says whether it keeps ports, also when it turns out later that it cannot.
+func TestNodeSaysWhetherItGuards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		filter := &firewall.Fake{}
+		c, w := newControl(), newWard()
+		n, stop := c.node(t, tempDir(t), "n1", w.driver(), func(config *Config) {
+			config.Filter = func(string) firewall.Filter { return filter }
+		})
+		settle()
+		start := func(name, says, rules string) {
+			t.Helper()
+			a := gang(name, 1, "true", "n1")[0]
+			a.Job.Distributed.Mode = structs.ModePyTorch
+			a.RunAs = nil
+			a.Members[0].Ports = map[string]int{structs.MasterPortName: 29500}
+			a.Alloc.Ports = a.Members[0].Ports
+			c.assign(a)
+			settle()
+			if got := c.last(a.Alloc.ID).Status; got != structs.AllocRunning {
+				t.Errorf("%s is %s", name, got)
+			}
+			if got := n.Node().Attributes[attrRendezvous]; got != says {
+				t.Errorf("with %s the node says %q, want %q", name, got, says)
+			}
+			if got, _ := filter.Rules(); !strings.HasPrefix(got, rules) || (got == "") != (rules == "") {
+				t.Errorf("with %s the rules are %q", name, got)
+			}
+			w.exit(a.Alloc.ID, 0)
+			settle()
+		}
+		start("one", RendezvousGuarded, "port 29500 here:")
+		filter.Fail(errors.New("no such part"))
+		start("two", RendezvousOpen, "")
+		filter.Fail(nil)
+		start("three", RendezvousGuarded, "port 29500 here:")
+		stop()
+		if there, _ := filter.There(); there {
+			t.Error("the agent has left rules behind")
+		}
+		none, stop := c.node(t, tempDir(t), "n2", newWard().driver())
+		settle()
+		if got := none.Node().Attributes[attrRendezvous]; got != RendezvousOpen {
+			t.Errorf("without a filter the node says %q", got)
+		}
+		stop()
+	})
 }
 
 // TestRendezvousIsTheGangsOwn: from when a gang of two nodes is prepared until it
