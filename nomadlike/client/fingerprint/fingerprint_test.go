@@ -3,6 +3,7 @@ package fingerprint
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -195,4 +196,38 @@ func FuzzNode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a node tells of its addresses is where its connections may come from.
+func TestAddresses(t *testing.T) {
+	on := func(name string, up bool, addrs ...string) Interface {
+		i := Interface{Name: name, Up: up, Loopback: name == "lo"}
+		for _, text := range addrs {
+			i.Addrs = append(i.Addrs, netip.MustParsePrefix(text))
+		}
+		return i
+	}
+	lo, eth := on("lo", true, "127.0.0.1/8", "::1/128"), on("eth0", true, "10.0.0.1/24", "fe80::1/64", "fd00::1/64")
+	var many []string
+	for i := range 40 {
+		many = append(many, fmt.Sprintf("10.1.%d.1/24", i))
+	}
+	for _, c := range []struct {
+		name       string
+		interfaces []Interface
+		addr, want string
+	}{
+		{"one card", []Interface{lo, eth}, "10.0.0.1", "10.0.0.1,fd00::1"},
+		{"two cards", []Interface{lo, eth, on("ib0", true, "192.168.0.1/24")}, "192.168.0.1", "10.0.0.1,192.168.0.1,fd00::1"},
+		{"a card that is down", []Interface{lo, eth, on("eth1", false, "10.2.0.1/24")}, "10.0.0.1", "10.0.0.1,fd00::1"},
+		{"bridges of containers", []Interface{lo, eth, on("docker0", true, "172.17.0.1/16"), on("br-0a1b", true, "172.18.0.1/16"), on("veth1", true, "10.9.0.1/24")}, "10.0.0.1", "10.0.0.1,fd00::1"},
+		{"a bridge that ranks use", []Interface{lo, on("br-lan", true, "10.3.0.1/24")}, "10.3.0.1", "10.3.0.1"},
+		{"a translated address", []Interface{lo, eth}, "203.0.113.7", ""},
+		{"the loopback", []Interface{lo, eth}, "127.0.0.1", "10.0.0.1,127.0.0.1,::1,fd00::1"},
+		{"too many to tell", []Interface{lo, eth, on("eth1", true, many...)}, "10.0.0.1", ""},
+	} {
+		if got := addresses(c.interfaces, netip.MustParseAddr(c.addr)); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
 }
