@@ -34,6 +34,7 @@ func jobLogs(set *flag.FlagSet) func(*Env, []string) error {
 	subjob := set.Int("subjob", -1, "cli.flag.subjob")
 	errOnly := set.Bool("stderr", false, "cli.flag.stderr")
 	hooks := set.Bool("hooks", false, "cli.flag.hooks")
+	times := set.Bool("times", false, "cli.flag.times")
 	return func(env *Env, args []string) error {
 		client, detail, err := env.openJob(connection, args)
 		if err != nil {
@@ -42,7 +43,7 @@ func jobLogs(set *flag.FlagSet) func(*Env, []string) error {
 		defer client.Close()
 		follower := newLogFollower(env, client, detail.Job.ID)
 		follower.rank, follower.subjob, follower.tail, follower.errOnly = *rank, *subjob, *tail, *errOnly
-		follower.hooks = *hooks
+		follower.hooks, follower.times = *hooks, *times
 		follower.nameRanks(detail.Job)
 		if *attempt > 0 {
 			follower.first, follower.last = *attempt, *attempt
@@ -73,6 +74,7 @@ type logFollower struct {
 	tail     int    // lines; 0: from the beginning
 	errOnly  bool
 	hooks    bool // what the lifecycle scripts wrote instead
+	times    bool // lines begin with when they were printed
 	prefixed bool // lines begin with the rank that wrote them
 	batch    bool // and with its subjob
 
@@ -230,9 +232,13 @@ func (f *logFollower) copy(ctx context.Context, alloc *structs.Allocation, name 
 	}
 	printer := f.printer(alloc, name)
 	defer printer.flush()
-	options := api.LogOptions{Stream: name, Follow: follow, Tail: f.tail}
+	options := api.LogOptions{Stream: name, Follow: follow, Tail: f.tail, Times: f.times}
+	var times *logTimes
+	if f.times {
+		times = new(logTimes)
+	}
 	for {
-		n, err := f.copyFrom(ctx, alloc, options, printer)
+		n, err := f.copyFrom(ctx, alloc, options, times, printer)
 		if err == nil {
 			return true
 		}
@@ -250,6 +256,9 @@ func (f *logFollower) copy(ctx context.Context, alloc *structs.Allocation, name 
 			f.note(f.env.text("cli.logs.again", "rank", alloc.Rank)) // where the tail began is not known
 		} else {
 			options.Offset += n
+			if times != nil {
+				times.again()
+			}
 		}
 		if !pause(ctx, logRetry) {
 			return false
@@ -257,7 +266,7 @@ func (f *logFollower) copy(ctx context.Context, alloc *structs.Allocation, name 
 	}
 }
 
-func (f *logFollower) copyFrom(ctx context.Context, alloc *structs.Allocation, options api.LogOptions, printer *logPrinter) (int64, error) {
+func (f *logFollower) copyFrom(ctx context.Context, alloc *structs.Allocation, options api.LogOptions, times *logTimes, printer *logPrinter) (int64, error) {
 	body, err := f.client.Logs(ctx, alloc.ID, options)
 	if err != nil {
 		return 0, err
@@ -267,9 +276,12 @@ func (f *logFollower) copyFrom(ctx context.Context, alloc *structs.Allocation, o
 	var read int64
 	for {
 		n, err := body.Read(buffer)
-		read += int64(n)
-		if n > 0 {
-			printer.print(buffer[:n])
+		data, own := buffer[:n], int64(n)
+		if times != nil {
+			data, own = times.read(data)
+		}
+		if read += own; len(data) > 0 {
+			printer.print(data)
 		}
 		switch {
 		case errors.Is(err, io.EOF):

@@ -120,6 +120,7 @@ type LogOptions struct {
 	Offset int64  // first byte; negative counts from the end
 	Tail   int    // only so many last lines; 0 goes by Offset
 	Follow bool   // stay for what is still to come
+	Times  bool   // put when it was printed before each line: RFC 3339 in UTC, or "-", and a space. Offset counts none of that
 }
 
 // Logs opens a task's log. With Follow it ends when the task has ended and
@@ -138,6 +139,9 @@ func (c *Client) Logs(ctx context.Context, allocID string, options LogOptions) (
 	}
 	if options.Follow {
 		values.Set("follow", "true")
+	}
+	if options.Times {
+		values.Set("times", "true")
 	}
 	response, err := c.send(ctx, call{method: http.MethodGet, path: join("v1", "allocations", allocID, "logs"), query: values, repeat: true})
 	if err != nil {
