@@ -102,16 +102,20 @@ func (p *DevicePlugin) Fingerprint(ctx context.Context) (<-chan device.Snapshot,
 	snapshots := make(chan device.Snapshot)
 	go func() { // ends with ctx, or with the plugin's loop
 		defer close(snapshots)
+		silent := time.Now()
 		for ctx.Err() == nil && p.life.Err() == nil {
-			p.fingerprintOnce(ctx, snapshots)
+			silent = p.fingerprintOnce(ctx, snapshots, silent)
 		}
 	}()
 	return snapshots, nil
 }
 
 // fingerprintOnce follows one life of the program, and then says that it is
-// down until the next one answers.
-func (p *DevicePlugin) fingerprintOnce(ctx context.Context, to chan<- device.Snapshot) {
+// down until the next one answers. Nothing has been heard since silent; it
+// gives since when nothing has been heard after it. A life that ends before it
+// has said anything ends no silence: a program that dies at each look would
+// otherwise be waited for anew each time, and its cards be thought well.
+func (p *DevicePlugin) fingerprintOnce(ctx context.Context, to chan<- device.Snapshot, silent time.Time) time.Time {
 	send := func(snapshot device.Snapshot) bool {
 		select {
 		case to <- snapshot:
@@ -121,26 +125,30 @@ func (p *DevicePlugin) fingerprintOnce(ctx context.Context, to chan<- device.Sna
 		}
 		return false
 	}
-	end, err := p.up(ctx)
+	end, err := p.get(ctx, p.timing.patience-time.Since(silent))
 	if err != nil {
 		_, reason, change := p.now()
 		if ctx.Err() != nil || p.life.Err() != nil || !send(p.blind(reason)) {
-			return
+			return silent
 		}
 		select {
 		case <-change:
 		case <-ctx.Done():
 		case <-p.life.Done():
 		}
-		return
+		return silent
 	}
 	snapshots, err := end.Fingerprint(ctx)
 	if err == nil {
 		for snapshot := range snapshots {
 			if !send(p.complete(snapshot)) {
-				return
+				return silent
 			}
+			silent = time.Time{}
 		}
+	}
+	if silent.IsZero() {
+		silent = time.Now()
 	}
 	// Its end is told only when it lasts: most restarts take no time.
 	current, _, change := p.now()
@@ -154,6 +162,7 @@ func (p *DevicePlugin) fingerprintOnce(ctx context.Context, to chan<- device.Sna
 		case <-p.life.Done():
 		}
 	}
+	return silent
 }
 
 // complete adds the devices that a blind plugin can not name.

@@ -56,7 +56,33 @@ func deviceRoles() map[string]func() {
 			}
 			return f
 		}),
+		"dev-loops": serve("dev-loops", func(f *device.Fake, setup deviceplugin.Setup) device.Plugin {
+			lives, err := os.OpenFile(filepath.Join(setup.StateDir, "lives"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err != nil {
+				os.Exit(5)
+			}
+			defer lives.Close()
+			info, err := lives.Stat()
+			if _, failed := lives.WriteString("x"); err != nil || failed != nil {
+				os.Exit(5)
+			}
+			return &loopingDevices{Fake: f, works: info.Size() == 0}
+		}),
 	}
+}
+
+// loopingDevices is a plugin that answers, and dies as soon as it looks at its
+// cards: a library that crashes makes one. In its first life it works.
+type loopingDevices struct {
+	*device.Fake
+	works bool
+}
+
+func (l *loopingDevices) Fingerprint(ctx context.Context) (<-chan device.Snapshot, error) {
+	if !l.works {
+		os.Exit(6)
+	}
+	return l.Fake.Fingerprint(ctx)
 }
 
 // hostileDevices is a plugin that says what no plugin may.
@@ -99,11 +125,17 @@ func (h *hostileDevices) Reserve(_ context.Context, ids []string) (device.Reserv
 // startDevice opens a host with one device plugin.
 func startDevice(t *testing.T, each host.DeviceConfig) (*host.Host, *host.DevicePlugin) {
 	t.Helper()
+	return startDeviceIn(t, t.TempDir(), each)
+}
+
+// startDeviceIn is startDevice with the place of what plugins keep.
+func startDeviceIn(t *testing.T, state string, each host.DeviceConfig) (*host.Host, *host.DevicePlugin) {
+	t.Helper()
 	if each.Env == nil {
 		each.Env = []string{"PATH=/usr/bin:/bin"}
 	}
 	h, err := host.New(host.Hasty(host.Config{
-		PluginDir: install(t, each.Name), RunDir: shortDir(t), StateDir: t.TempDir(), Devices: []host.DeviceConfig{each},
+		PluginDir: install(t, each.Name), RunDir: shortDir(t), StateDir: state, Devices: []host.DeviceConfig{each},
 		Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 	}))
 	if err != nil {
@@ -165,6 +197,28 @@ func TestDevicesStayKnownWithoutTheirPlugin(t *testing.T) {
 	}
 	if _, err := d.Reserve(context.Background(), []string{"FAKE-0001"}); !errors.Is(err, device.ErrUnavailable) {
 		t.Errorf("reserve gives %v", err)
+	}
+}
+
+// A program that dies whenever it looks is told as down after one patience, not
+// when the pauses between its lives have become longer than that.
+func TestLoopingDevicePluginIsDown(t *testing.T) {
+	state := t.TempDir()
+	_, d := startDeviceIn(t, state, host.DeviceConfig{Name: "dev-loops"})
+	snapshots := devicetest.Follow(t, d)
+	devicetest.Await(t, snapshots, "devices", func(s device.Snapshot) bool { return s.Blind == nil && len(s.Devices) == 4 })
+	must(t, syscall.Kill(pluginPID(t, "dev-loops"), syscall.SIGKILL))
+	s := devicetest.Await(t, snapshots, "a plugin that is down", func(s device.Snapshot) bool { return s.Blind != nil })
+	lives, err := os.ReadFile(filepath.Join(state, "device-dev-loops", "lives"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The pauses before its sixth life are 3.1 s together; the patience is 2 s.
+	if len(lives) > 5 {
+		t.Errorf("it was told as down in its life %d", len(lives))
+	}
+	if len(s.Devices) != 4 || s.Devices[0].Healthy {
+		t.Errorf("its devices are %+v", s.Devices)
 	}
 }
 
