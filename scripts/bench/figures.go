@@ -61,7 +61,7 @@ func coldStart(ctx context.Context, b *bench) error {
 	var values []float64
 	for range b.runs {
 		begin := time.Now()
-		w, err := b.dev(ctx)
+		w, err := b.dev(ctx, "")
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func coldStart(ctx context.Context, b *bench) error {
 }
 
 func submitLatency(ctx context.Context, b *bench) error {
-	w, err := b.dev(ctx)
+	w, err := b.dev(ctx, "")
 	if w != nil {
 		defer w.stop()
 	}
@@ -141,36 +141,58 @@ func readStamp(path string) (time.Time, error) {
 	return time.Unix(s, us*1000), nil
 }
 
+// throughput measures isolated tasks and, right after them, raw ones: what
+// isolation costs shows in the pair, however fast the machine is at the moment.
 func throughput(ctx context.Context, b *bench) error {
-	var single, batch, idle, after []float64
+	var isolated, raw rates
 	for range b.runs {
-		if err := throughputOnce(ctx, b, &single, &batch, &idle, &after); err != nil {
+		if err := isolated.measure(ctx, b, ""); err != nil {
+			return err
+		}
+		if err := raw.measure(ctx, b, `isolation = "raw"`); err != nil {
 			return err
 		}
 	}
-	report("throughput_1000jobs_per_s", "1/s", single)
-	report("throughput_batch1000_per_s", "1/s", batch)
-	report("rss_idle_mb", "MB", idle)
-	report("rss_after_1000_mb", "MB", after)
+	report("throughput_1000jobs_per_s", "1/s", isolated.single)
+	report("throughput_batch1000_per_s", "1/s", isolated.batch)
+	report("throughput_raw_1000jobs_per_s", "1/s", raw.single)
+	report("throughput_raw_batch1000_per_s", "1/s", raw.batch)
+	report("rss_idle_mb", "MB", isolated.idle)
+	report("rss_after_1000_mb", "MB", isolated.after)
 	return nil
 }
 
-func throughputOnce(ctx context.Context, b *bench, single, batch, idle, after *[]float64) error {
-	w, err := b.dev(ctx)
+// rates are a development agent's tasks a second and its memory, a run each.
+type rates struct{ single, batch, idle, after []float64 }
+
+// measure runs a thousand jobs, and a batch of a thousand tasks, on an agent of
+// its own with these lines in its exec block.
+func (r *rates) measure(ctx context.Context, b *bench, exec string) error {
+	w, err := b.dev(ctx, exec)
 	if w != nil {
 		defer w.stop()
 	}
 	if err != nil {
 		return err
 	}
+	if exec != "" { // raw tasks run only where their pool says so
+		pool, _, err := w.client.Pool(ctx, structs.PoolDefault, nil)
+		if err != nil {
+			return err
+		}
+		pool.Pool.Raw = true
+		if _, err := w.client.PutPool(ctx, &pool.Pool); err != nil {
+			return err
+		}
+	}
 	pid := w.agents["dev"].cmd.Process.Pid
-	*idle = append(*idle, residentMB(pid))
+	r.idle = append(r.idle, residentMB(pid))
 	begin := time.Now()
 	if err := w.submitMany(ctx); err != nil {
 		return err
 	}
-	*single = append(*single, throughputJobs/time.Since(begin).Seconds())
-	*after = append(*after, residentMB(pid))
+	r.single = append(r.single, throughputJobs/time.Since(begin).Seconds())
+	r.after = append(r.after, residentMB(pid))
 	job := trivialJob("batch", "true")
 	job.Type, job.Batch = structs.JobTypeBatch, &structs.Batch{Count: throughputJobs}
 	begin = time.Now()
@@ -181,7 +203,7 @@ func throughputOnce(ctx context.Context, b *bench, single, batch, idle, after *[
 	if err := w.reach(ctx, id, structs.JobSucceeded); err != nil {
 		return err
 	}
-	*batch = append(*batch, throughputJobs/time.Since(begin).Seconds())
+	r.batch = append(r.batch, throughputJobs/time.Since(begin).Seconds())
 	return nil
 }
 
@@ -270,7 +292,7 @@ func procKB(path string, names ...string) float64 {
 // supervisorMemory sums, for each running task, what its supervisor keeps to
 // itself (unshared) and its proportional share.
 func supervisorMemory(ctx context.Context, b *bench) error {
-	w, err := b.dev(ctx)
+	w, err := b.dev(ctx, "")
 	if w != nil {
 		defer w.stop()
 	}

@@ -105,16 +105,21 @@ func (b *bench) newWorld(names ...string) (*world, error) {
 				return nil, err
 			}
 		}
-		if err := os.MkdirAll(host.dir, 0o700); err != nil {
-			return nil, err
-		}
-		text := fmt.Sprintf("client {\n  exec {\n    writable = [%q]\n  }\n}\n", w.stage)
-		if err := os.WriteFile(host.config(), []byte(text), 0o600); err != nil {
+		if err := os.MkdirAll(host.dir, 0o711); err != nil {
 			return nil, err
 		}
 		w.agents[name] = host
+		if err := w.configure(name, ""); err != nil {
+			return nil, err
+		}
 	}
 	return w, nil
+}
+
+// configure writes an agent's file, with these lines in its exec block.
+func (w *world) configure(name, exec string) error {
+	text := fmt.Sprintf("client {\n  exec {\n    writable = [%q]\n    %s\n  }\n}\n", w.stage, exec)
+	return os.WriteFile(w.agents[name].config(), []byte(text), 0o600)
 }
 
 // start starts the agent of a host; nil args repeat those of the last start.
@@ -225,11 +230,14 @@ func (w *world) stop() {
 	_ = os.RemoveAll(w.dir)
 }
 
-// dev starts a development agent and signs in.
-func (b *bench) dev(ctx context.Context) (*world, error) {
+// dev starts a development agent, with these lines in its exec block, and signs in.
+func (b *bench) dev(ctx context.Context, exec string) (*world, error) {
 	w, err := b.newWorld("dev")
 	if err != nil {
 		return nil, err
+	}
+	if err := w.configure("dev", exec); err != nil {
+		return w, err
 	}
 	if w.netns { // development mode listens on loopback only
 		w.agents["dev"].addr = "127.0.0.1"
