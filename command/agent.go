@@ -1,3 +1,5 @@
+//go:build linux && !cli
+
 package command
 
 import (
@@ -43,6 +45,12 @@ func rankShell(run func(args, environ []string, stdin io.Reader, stdout, stderr 
 			return nil
 		}
 	}
+}
+
+// agentExit is the exit code of an agent that could not go on, if it is one that
+// scripts rely on.
+func agentExit(err error) (code int, known bool) {
+	return ExitStorage, errors.Is(err, agent.ErrStorage)
 }
 
 // agentFlags are the settings that can be given on the command line; each is

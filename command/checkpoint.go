@@ -1,3 +1,5 @@
+//go:build linux && !cli
+
 package command
 
 import (
@@ -8,7 +10,6 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/client/checkpoint"
-	"nomadlike/nomadlike/structs"
 )
 
 // checkpointWait is how long a task waits by default for the servers to know
@@ -46,10 +47,4 @@ func registerCheckpoint(set *flag.FlagSet) func(*Env, []string) error {
 		fmt.Fprintln(env.Stdout, env.text(id, "path", safe(path), "step", *step))
 		return nil
 	}
-}
-
-// checkpointText tells of the checkpoint that a job's next attempt starts from.
-func (env *Env) checkpointText(saved *structs.SavedCheckpoint) string {
-	return env.text("cli.job.newest_checkpoint", "path", safe(saved.Path), "step", saved.Step,
-		"attempt", saved.Attempt, "at", when(saved.SavedAt))
 }

@@ -26,7 +26,6 @@ import (
 	"strings"
 	"syscall"
 
-	"nomadlike/agent"
 	"nomadlike/internal/messages"
 )
 
@@ -179,8 +178,8 @@ func (env *Env) exitCode(v verb, err error) int {
 		return ExitInterrupted
 	}
 	env.reportError(err)
-	if errors.Is(err, agent.ErrStorage) {
-		return ExitStorage
+	if code, known := agentExit(err); known {
+		return code
 	}
 	return ExitError
 }

@@ -194,7 +194,7 @@ func (d *download) file(from string, e *structs.FileEntry, target string) error 
 	}
 	var disk unix.Statfs_t
 	if unix.Fstatfs(int(to.Fd()), &disk) == nil {
-		if free := int64(disk.Bavail) * disk.Bsize; e.Size-at > free {
+		if free := int64(disk.Bavail * uint64(disk.Bsize)); e.Size-at > free {
 			return errors.Join(structs.NewError(structs.CodeConflict, "cli.files.no_room", "path", from, "size", size(e.Size), "free", size(free)), to.Close(), os.Remove(part))
 		}
 	}

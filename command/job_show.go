@@ -392,3 +392,9 @@ func joined[T ~string](words []T) string {
 func isAgentID(by string) bool {
 	return len(by) == 32 && strings.Trim(by, "0123456789abcdef") == ""
 }
+
+// checkpointText tells of the checkpoint that a job's next attempt starts from.
+func (env *Env) checkpointText(saved *structs.SavedCheckpoint) string {
+	return env.text("cli.job.newest_checkpoint", "path", safe(saved.Path), "step", saved.Step,
+		"attempt", saved.Attempt, "at", when(saved.SavedAt))
+}

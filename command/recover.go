@@ -1,7 +1,8 @@
+//go:build linux && !cli
+
 package command
 
 import (
-	"bufio"
 	"flag"
 	"fmt"
 	"os"
@@ -147,22 +148,4 @@ func moment(at time.Time) string {
 		return "-"
 	}
 	return at.UTC().Format(time.RFC3339)
-}
-
-// confirm asks a person before something that cannot be taken back.
-func (env *Env) confirm(yes bool, question string) error {
-	if yes {
-		return nil
-	}
-	fmt.Fprintf(env.Stdout, "%s ", question)
-	answer, err := bufio.NewReader(env.Stdin).ReadString('\n')
-	if err != nil && answer == "" {
-		fmt.Fprintln(env.Stdout)
-		return structs.NewError(structs.CodeInvalid, "cli.not_confirmed")
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes", "是":
-		return nil
-	}
-	return structs.NewError(structs.CodeInvalid, "cli.not_confirmed")
 }

@@ -65,6 +65,7 @@ const scriptPatience = 20 * time.Second
 //	                          tasks, which are not the agent's user, may read and write below $SHARED, and keep what is there
 //	cutting BYTES             set CUT to an address of the agent whose connections break after so many bytes of answer
 //	node NAME FILE            start another node, with this configuration
+//	alone NAME                build the command line alone, as it is for laptops, and put it on the path under the name
 //	exits CODE PROGRAM ARG... run a program that must exit with the code
 //	until RE PROGRAM ARG...   run a program again and again until its standard output matches
 //	isjson [FILE]             the file, or the last standard output, is one JSON value or one a line
@@ -89,7 +90,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cluster": startCluster, "node": joinNode, "exits": exits, "until": until, "isjson": isJSON, "lines": countLines, "remember": remember,
-			"events": followEvents, "cutting": cutting,
+			"events": followEvents, "cutting": cutting, "alone": buildAlone,
 		},
 		UpdateScripts: flag.Lookup("rewrite").Value.String() == "true", // of package golden
 	})
@@ -123,6 +124,28 @@ func startCluster(ts *testscript.TestScript, _ bool, args []string) {
 	saved, err := api.LoadContext(ts.Getenv("NOMADLIKE_CONFIG_DIR"))
 	ts.Check(err)
 	ts.Setenv("ADMIN", saved.Token)
+}
+
+// buildAlone builds the program without an agent in it.
+func buildAlone(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: alone NAME")
+	}
+	dir := ts.MkAbs("alone")
+	build := exec.Command("go", "build", "-tags", "cli", "-o", filepath.Join(dir, args[0]), "nomadlike")
+	if out, err := build.CombinedOutput(); err != nil {
+		ts.Fatalf("build the command line: %v\n%s", err, out)
+	}
+	ts.Setenv("PATH", dir+string(filepath.ListSeparator)+ts.Getenv("PATH"))
+}
+
+// TestOtherSystems builds the command line for the laptops that people have.
+func TestOtherSystems(t *testing.T) {
+	build := exec.Command("go", "build", "-o", filepath.Join(t.TempDir(), "nomadlike"), "nomadlike")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=darwin", "GOARCH=arm64")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("build for macOS: %v\n%s", err, out)
+	}
 }
 
 // cutting stands between the command line and the agent, and breaks every

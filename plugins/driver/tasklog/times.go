@@ -1,3 +1,5 @@
+//go:build linux
+
 package tasklog
 
 import (
@@ -19,9 +21,7 @@ const (
 	timesEvery  = 20 * time.Millisecond
 	timesLate   = 2 * time.Millisecond // behind its bytes, at most and usually
 	timesMax    = 1 << 16              // records of one segment; each half of it doubles what lies between two
-	// TimeLayout is how Stamper spells times, in UTC.
-	TimeLayout = "2006-01-02T15:04:05.000Z"
-	noTime     = "-"
+	noTime      = "-"
 )
 
 func timesName(stream string, number int64) string {

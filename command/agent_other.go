@@ -1,0 +1,30 @@
+//go:build !linux || cli
+
+package command
+
+import (
+	"flag"
+
+	"nomadlike/nomadlike/structs"
+)
+
+// Elsewhere than on Linux this program is the command line alone: it talks to
+// clusters, and refuses what only a machine of a cluster does.
+
+func agentVerbs() []verb {
+	return []verb{{path: "agent", raw: true, hidden: true, setup: linuxOnly}}
+}
+
+func checkpointVerbs() []verb {
+	return []verb{{path: "checkpoint", args: "PATH", raw: true, hidden: true, setup: linuxOnly}}
+}
+
+func raftRecover(set *flag.FlagSet) func(*Env, []string) error { return linuxOnly(set) }
+
+func linuxOnly(*flag.FlagSet) func(*Env, []string) error {
+	return func(*Env, []string) error {
+		return structs.NewError(structs.CodeNotAvailable, "cli.linux_only")
+	}
+}
+
+func agentExit(error) (code int, known bool) { return 0, false }
