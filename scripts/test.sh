@@ -14,7 +14,7 @@ run() { printf '+ %s\n' "$*"; "$@"; }
 step "tools"
 command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or go.dev" >&2; exit 1; }
 run go version
-packages=(iproute2 iptables procps strace)
+packages=(iproute2 iptables procps strace rpm)
 $fast || packages+=(gcc libc6-dev docker.io python3-torch python3-sklearn openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py)
 run scripts/packages.sh "${packages[@]}"
 
@@ -42,6 +42,7 @@ mapfile -t plain < <(go list ./... | grep -vxF -f <(printf '%s\n' "${racing[@]}"
 
 step "tests"
 run go test -timeout 15m "${plain[@]}"
+run go -C scripts/release test ./... # a module of its own
 
 node_fits() { command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || a == 20 && b >= 19 ? 0 : 1)'; }
 step "web pages: types, components, a person's day in Chromium"
