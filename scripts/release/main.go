@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"debug/buildinfo"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,12 +30,22 @@ type platform struct {
 
 func (p platform) String() string { return p.system + "-" + p.arch }
 
-// platforms are all that a release has.
+// platforms are all that a release has, this machine's own last: what is left in
+// the repository runs here.
 func platforms() []platform {
-	return []platform{
-		{system: "linux", arch: "amd64", compiler: "x86_64-linux-gnu-gcc"}, {system: "linux", arch: "arm64", compiler: "aarch64-linux-gnu-gcc"},
+	all := []platform{
 		{system: "darwin", arch: "amd64", alone: true}, {system: "darwin", arch: "arm64", alone: true},
+		{system: "linux", arch: "arm64", compiler: "aarch64-linux-gnu-gcc"}, {system: "linux", arch: "amd64", compiler: "x86_64-linux-gnu-gcc"},
 	}
+	slices.SortStableFunc(all, func(a, b platform) int { return cmp.Compare(a.native(), b.native()) })
+	return all
+}
+
+func (p platform) native() int {
+	if p.system == runtime.GOOS && p.arch == runtime.GOARCH {
+		return 1
+	}
+	return 0
 }
 
 // release is one run of this program.
@@ -246,9 +258,19 @@ func (r *release) compile(p platform) (string, error) {
 		return program, r.call(append(environment, "CGO_ENABLED=0"), "go", "build", "-tags", "cli", "-trimpath",
 			"-ldflags", "-s -w -X nomadlike/command.Version="+r.version, "-o", program, ".")
 	}
-	compiler := "cc"
-	if p.arch != runtime.GOARCH || p.system != runtime.GOOS {
-		compiler = p.compiler
+	compiler := p.compiler
+	if p.native() == 1 {
+		compiler = "cc"
+	}
+	// The program carries all small programs that lie there.
+	others, err := filepath.Glob(filepath.Join(r.root, "plugins", "*", "embedded", "*-linux-*"))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range others {
+		if err := os.Remove(path); err != nil {
+			return "", err
+		}
 	}
 	if err := r.call(environment, "make", "--no-print-directory", "build", "VERSION="+r.version, "CC="+compiler); err != nil {
 		return "", err
