@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"debug/buildinfo"
 	"errors"
 	"flag"
@@ -196,7 +197,11 @@ func (r *release) build(p platform) error {
 	}
 	parts = append(parts, part{url: "pkg:golang/std@" + info.GoVersion, name: "the Go standard library", version: info.GoVersion, licences: licence})
 	if !p.alone {
-		parts = append(parts, r.pages...)
+		carried, err := r.carried(p)
+		if err != nil {
+			return err
+		}
+		parts = append(append(parts, carried...), r.pages...)
 	}
 	parts = byURL(parts)
 	bill, err := billOfMaterials(r.version, p.String(), r.at, parts)
@@ -238,6 +243,39 @@ func (r *release) build(p platform) error {
 		_, err := to.Write(bill)
 		return err
 	})
+}
+
+// carried are the parts of the device plugins that a program carries.
+func (r *release) carried(p platform) ([]part, error) {
+	plugins, err := filepath.Glob(filepath.Join(r.root, "plugins", "host", "embedded", "*-"+p.String()+".gz"))
+	if err != nil {
+		return nil, err
+	}
+	var parts []part
+	for _, path := range plugins {
+		pressed, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		unpacked, err := gzip.NewReader(bytes.NewReader(pressed))
+		if err != nil {
+			return nil, err
+		}
+		program, err := io.ReadAll(unpacked)
+		if err != nil {
+			return nil, err
+		}
+		info, err := buildinfo.Read(bytes.NewReader(program))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		}
+		more, err := goParts(info, r.dirOf)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		}
+		parts = append(parts, more...)
+	}
+	return parts, nil
 }
 
 func (r *release) write(name string, write func(io.Writer) error) error {
