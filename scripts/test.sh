@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # Runs every test of the normal run, installing what they need. Second command
 # of the README; can be run twice. Options: --fast leaves out the race detector
-# and the tests that need PyTorch and MPI.
+# and the tests that need PyTorch and MPI; --quick runs, for the working day, format,
+# vet, the floor plan and every test that starts no agent, engine or browser, and
+# installs nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fast=false
 [[ "${1:-}" == --fast ]] && fast=true
+
+quick=false
+[[ "${1:-}" == --quick ]] && quick=true
 
 step() { printf '\n== %s\n' "$*"; }
 run() { printf '+ %s\n' "$*"; "$@"; }
@@ -14,6 +19,17 @@ run() { printf '+ %s\n' "$*"; "$@"; }
 step "tools"
 command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from your distribution or go.dev" >&2; exit 1; }
 run go version
+if $quick; then
+  # Left out are the rooms whose tests start agents, engines, tasks or thousands of
+  # random clusters, for minutes.
+  slow='^nomadlike/(agent|command|nomadlike/(client|client/data|consensus|server|sim)|plugins/(docker|exec|host|nvidia/nvml|nvidia|ascend/dcmi)|website/examples/.*)$'
+  mapfile -t packages < <(go list ./... | grep -vE "$slow")
+  run make embedded fmt vet
+  run go test -timeout 5m "${packages[@]}"
+  run go test -timeout 5m -run 'Guide|Links|Reference|JobFile|Messages' ./command
+  printf '\nall quick tests passed\n'
+  exit 0
+fi
 packages=(iproute2 iptables procps strace rpm)
 $fast || packages+=(gcc libc6-dev docker.io python3-torch python3-sklearn openmpi-bin libopenmpi-dev mpich libmpich-dev python3-mpi4py)
 run scripts/packages.sh "${packages[@]}"
