@@ -33,18 +33,24 @@ func attack(agent *Agent, options Options, victim string) string {
 	const name = "nomadlike-attack"
 	saved, _ := api.ContextDir(options.Getenv)
 	var script strings.Builder
-	for _, path := range []string{"/etc/cron.d/" + name, "/root/" + name, "/etc/" + name, "/usr/bin/" + name, agent.DataDir() + "/" + name,
-		agent.DataDir() + "/client/records/" + victim + "/output.json", agent.DataDir() + "/client/alloc/" + victim + "/task/" + name} {
+	for _, path := range []string{
+		"/etc/cron.d/" + name, "/root/" + name, "/etc/" + name, "/usr/bin/" + name, agent.DataDir() + "/" + name,
+		agent.DataDir() + "/client/records/" + victim + "/output.json", agent.DataDir() + "/client/alloc/" + victim + "/task/" + name,
+	} {
 		fmt.Fprintf(&script, "(echo x >%s) 2>/dev/null && echo wrote %s\n", path, path)
 	}
-	for _, path := range []string{"/etc/shadow", filepath.Join(saved, api.ContextFile), agent.DataDir() + "/join-server", agent.DataDir() + "/join-client",
+	for _, path := range []string{
+		"/etc/shadow", filepath.Join(saved, api.ContextFile), agent.DataDir() + "/join-server", agent.DataDir() + "/join-client",
 		agent.DataDir() + "/setup-secret", agent.DataDir() + "/identity/agent-key.pem", agent.DataDir() + "/identity/gossip.key", agent.DataDir() + "/identity/ca-key.pem",
 		agent.DataDir() + "/client/records/" + victim + "/logs/stdout.0", agent.DataDir() + "/client/allocs.db",
-		agent.DataDir() + "/client/alloc/" + victim + "/task/secret", agent.DataDir() + "/client/records/" + victim + "/hooks.json"} {
+		agent.DataDir() + "/client/alloc/" + victim + "/task/secret", agent.DataDir() + "/client/records/" + victim + "/hooks.json",
+	} {
 		fmt.Fprintf(&script, "[ -n \"$(cat %s 2>/dev/null)\" ] && echo read %s\n", path, path)
 	}
-	for _, path := range []string{agent.DataDir(), agent.DataDir() + "/client/alloc/" + victim, agent.DataDir() + "/client/records/" + victim,
-		agent.DataDir() + "/client/exec"} {
+	for _, path := range []string{
+		agent.DataDir(), agent.DataDir() + "/client/alloc/" + victim, agent.DataDir() + "/client/records/" + victim,
+		agent.DataDir() + "/client/exec",
+	} {
 		fmt.Fprintf(&script, "ls %s 2>/dev/null | grep -q identity && echo lists %s\n", path, path)
 	}
 	script.WriteString("grep -l -a -s secret-of-the-[v]ictim /proc/[0-9]*/environ && echo read the environment of the victim\n")

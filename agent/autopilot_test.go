@@ -43,8 +43,10 @@ func TestAutopilot(t *testing.T) {
 		{"it goes after days", []serverView{leader, peer("b"), dead("c", 73*time.Hour)}, change{changeRemove, "c", "c"}},
 		{"it goes when it is replaced", []serverView{leader, peer("b"), dead("c", time.Minute), peer("d")}, change{changeRemove, "c", "c"}},
 		{"not in the first seconds", []serverView{leader, peer("b"), dead("c", time.Second), peer("d")}, change{}},
-		{"a wiped server is replaced at once", []serverView{leader, peer("b"), dead("c", time.Second),
-			with(fresh("d"), func(s *serverView) { s.seenAddr = "c" })}, change{changeRemove, "c", "c"}},
+		{"a wiped server is replaced at once", []serverView{
+			leader, peer("b"), dead("c", time.Second),
+			with(fresh("d"), func(s *serverView) { s.seenAddr = "c" }),
+		}, change{changeRemove, "c", "c"}},
 		{"never without a quorum", []serverView{leader, dead("b", 100*time.Hour), dead("c", 100*time.Hour)}, change{}},
 		{"the last one but one stays", []serverView{leader, dead("b", 100*time.Hour)}, change{}},
 	} {

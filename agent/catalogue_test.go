@@ -16,8 +16,10 @@ func TestMessagesExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := regexp.MustCompile(`"(agent\.[a-z_.]+)"`)
-	routes := map[string]bool{"agent.health": true, "agent.self": true, "agent.join": true, "agent.renew": true, "agent.lock": true, "agent.pem": true,
-		"agent.refuse": true} // the beginning of ids, in a test
+	routes := map[string]bool{
+		"agent.health": true, "agent.self": true, "agent.join": true, "agent.renew": true, "agent.lock": true, "agent.pem": true,
+		"agent.refuse": true,
+	} // the beginning of ids, in a test
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {

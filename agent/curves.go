@@ -60,8 +60,10 @@ func (s *site) readCurves(r *request) error {
 	out.Away = away
 	for _, alloc := range allocs {
 		if one, ok := found[alloc.ID]; ok {
-			out.Ranks = append(out.Ranks, api.RankMetrics{AllocID: alloc.ID, Subjob: alloc.Subjob, Attempt: alloc.Attempt,
-				Rank: alloc.Rank, Node: alloc.NodeName, Series: one.Series, LeftOut: one.LeftOut})
+			out.Ranks = append(out.Ranks, api.RankMetrics{
+				AllocID: alloc.ID, Subjob: alloc.Subjob, Attempt: alloc.Attempt,
+				Rank: alloc.Rank, Node: alloc.NodeName, Series: one.Series, LeftOut: one.LeftOut,
+			})
 		}
 	}
 	return r.reply(out)

@@ -15,8 +15,10 @@ type DiskBlock struct {
 }
 
 func (b DiskBlock) over(top DiskBlock) DiskBlock {
-	return DiskBlock{SpaceMin: or(top.SpaceMin, b.SpaceMin), SpaceBack: or(top.SpaceBack, b.SpaceBack),
-		InodesMin: or(top.InodesMin, b.InodesMin), InodesBack: or(top.InodesBack, b.InodesBack)}
+	return DiskBlock{
+		SpaceMin: or(top.SpaceMin, b.SpaceMin), SpaceBack: or(top.SpaceBack, b.SpaceBack),
+		InodesMin: or(top.InodesMin, b.InodesMin), InodesBack: or(top.InodesBack, b.InodesBack),
+	}
 }
 
 func (r *resolver) disk(block *DiskBlock) client.DiskBounds {
@@ -69,6 +71,8 @@ func (b TaskBlock) over(top TaskBlock) TaskBlock {
 
 func (r *resolver) room(block *TaskBlock) client.RoomBounds {
 	b := blockOf(block)
-	return client.RoomBounds{Bytes: r.diskSize("client.task.disk_max", b.DiskMax), Files: r.diskCount("client.task.files_max", b.FilesMax),
-		Logs: r.diskSize("client.task.logs_max", b.LogsMax)}
+	return client.RoomBounds{
+		Bytes: r.diskSize("client.task.disk_max", b.DiskMax), Files: r.diskCount("client.task.files_max", b.FilesMax),
+		Logs: r.diskSize("client.task.logs_max", b.LogsMax),
+	}
 }

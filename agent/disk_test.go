@@ -276,7 +276,7 @@ func TestAgentStartsOnAFullDisk(t *testing.T) {
 		awaitFault(t, cluster.api, id, "disk/space")
 		stopAgent(t, agent)
 	}
-	agent = startAgent(t, settings, testOptions(t))
+	startAgent(t, settings, testOptions(t))
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

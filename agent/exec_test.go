@@ -46,8 +46,10 @@ func TestMountsOfProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			yes, required, options := true, "required", testOptions(t)
-			startAgent(t, Settings{Dev: &yes, Client: &Client{Enabled: &yes,
-				Exec: &ExecBlock{Isolation: &required, View: &view, MountRoots: []string{open}}}}, options)
+			startAgent(t, Settings{Dev: &yes, Client: &Client{
+				Enabled: &yes,
+				Exec:    &ExecBlock{Isolation: &required, View: &view, MountRoots: []string{open}},
+			}}, options)
 			client := loggedIn(t, options)
 			job := runJob(t, client, mounting("mounts", `cat /in/data; touch /in/x 2>/dev/null || echo read-only; echo new >/out/made; df -k /dev/shm | tail -1 | tr -s " " | cut -d" " -f2`,
 				[2]string{open, "/in"}, [2]string{open, "/out"}), structs.JobSucceeded)

@@ -74,8 +74,10 @@ func (s *site) listFiles(r *request) error {
 		return err
 	}
 	defer stream.Close()
-	out := api.FileList{AllocID: stream.alloc.ID, Attempt: stream.alloc.Attempt, Rank: stream.alloc.Rank, Path: path.Clean("/" + r.URL.Query().Get("path"))[1:],
-		Entry: *stream.first.Entry, Entries: stream.first.Entries, More: stream.first.More}
+	out := api.FileList{
+		AllocID: stream.alloc.ID, Attempt: stream.alloc.Attempt, Rank: stream.alloc.Rank, Path: path.Clean("/" + r.URL.Query().Get("path"))[1:],
+		Entry: *stream.first.Entry, Entries: stream.first.Entries, More: stream.first.More,
+	}
 	if out.Entries == nil {
 		out.Entries = []structs.FileEntry{}
 	}

@@ -302,10 +302,14 @@ func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.Gang
 	}
 	ranks := make([]api.RankPlan, 0, until-from)
 	for rank := from; rank < until; rank++ {
-		alloc := &structs.Allocation{ID: structs.AllocID(job.ID, 0, 1, rank), JobID: job.ID, JobName: job.Name, Attempt: 1, Rank: rank,
-			Spec: job.SpecOf(alternative, rank, size), Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices}
-		built, err := launch.Build(launch.Input{Job: job, Members: members, Gang: shared, Alloc: alloc,
-			Node: plannedNode(snapshot, job, alloc, members[rank].NodeID)})
+		alloc := &structs.Allocation{
+			ID: structs.AllocID(job.ID, 0, 1, rank), JobID: job.ID, JobName: job.Name, Attempt: 1, Rank: rank,
+			Spec: job.SpecOf(alternative, rank, size), Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices,
+		}
+		built, err := launch.Build(launch.Input{
+			Job: job, Members: members, Gang: shared, Alloc: alloc,
+			Node: plannedNode(snapshot, job, alloc, members[rank].NodeID),
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -59,8 +59,10 @@ func (s *site) jobPast(r *request) error {
 		out.At = append(out.At, ask.From+structs.UnixNano(i)*structs.UnixNano(ask.Step))
 	}
 	for _, alloc := range gang {
-		out.Ranks = append(out.Ranks, api.RankPast{AllocID: alloc.ID, Rank: alloc.Rank, NodeID: alloc.NodeID, Node: alloc.NodeName, Status: alloc.Status,
-			CPU: alloc.Spec.CPU, Memory: alloc.Spec.Memory, Series: whole(found[alloc.ID], ask.Count)})
+		out.Ranks = append(out.Ranks, api.RankPast{
+			AllocID: alloc.ID, Rank: alloc.Rank, NodeID: alloc.NodeID, Node: alloc.NodeName, Status: alloc.Status,
+			CPU: alloc.Spec.CPU, Memory: alloc.Spec.Memory, Series: whole(found[alloc.ID], ask.Count),
+		})
 	}
 	return r.reply(out)
 }
@@ -88,5 +90,5 @@ func pastGrid(gang []*structs.Allocation, now time.Time, since time.Duration, po
 	points = max(min(points, structs.PastValuesMax/(structs.PastFiguresMax*len(gang))), 1)
 	span := ended.Time().Sub(first)/pastTick + 1 // in ticks
 	step := (span + time.Duration(points) - 1) / time.Duration(points)
-	return structs.RankPastRequest{From: structs.At(first), Step: structs.Duration(step * pastTick), Count: int((span + step - 1) / step)}
+	return structs.RankPastRequest{From: structs.At(first), Step: structs.Duration(int64(step) * int64(pastTick)), Count: int((span + step - 1) / step)}
 }

@@ -83,8 +83,10 @@ func load(paths []string, flags Settings, language messages.Language, env surrou
 	}
 	loader.explain(problems)
 	for _, err := range unread {
-		loader.diagnostics = append(loader.diagnostics, &hcl.Diagnostic{Severity: hcl.DiagError,
-			Summary: messages.Textf(language, "agent.config.unreadable", "reason", err)})
+		loader.diagnostics = append(loader.diagnostics, &hcl.Diagnostic{
+			Severity: hcl.DiagError,
+			Summary:  messages.Textf(language, "agent.config.unreadable", "reason", err),
+		})
 	}
 	if loader.diagnostics.HasErrors() {
 		return Config{}, &ConfigError{diagnostics: loader.diagnostics, files: loader.parser.Files(), config: config}

@@ -88,9 +88,11 @@ func (s *site) lookForData(ctx context.Context, job *structs.Job, user string) (
 // dataOnly is as much of a job as tells where its data lies. Nodes are asked that
 // may never run the job, so they hear of nothing else: its environment least of all.
 func dataOnly(job *structs.Job, user string) *structs.Job {
-	return &structs.Job{Name: job.Name, Project: job.Project, User: user,
+	return &structs.Job{
+		Name: job.Name, Project: job.Project, User: user,
 		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes,
-		Output: job.Output, OutputStorage: job.OutputStorage}
+		Output: job.Output, OutputStorage: job.OutputStorage,
+	}
 }
 
 func lacksToo(lacks []structs.DataLack, one structs.DataLack) bool {
@@ -125,7 +127,8 @@ func dataProblems(job *structs.Job, missing []structs.DataLack, nodes []string) 
 		path := dataPath(job, lack.Kind, lack.Name)
 		problems = append(problems, structs.Problem{Path: path, ID: "agent.data_missing", HintID: "agent.data_missing.hint", Params: map[string]string{
 			"path": path, "kind": lack.Kind, "name": lack.Name, "storage": lack.Storage, "place": lack.Path,
-			"cause": lack.Cause.Params["cause"], "nodes": strings.Join(nodes, ", ")}})
+			"cause": lack.Cause.Params["cause"], "nodes": strings.Join(nodes, ", "),
+		}})
 	}
 	return problems
 }
@@ -148,8 +151,10 @@ func dataPath(job *structs.Job, kind, name string) string {
 func keptProblems(kept []structs.DataKept) []structs.Problem {
 	var problems []structs.Problem
 	for _, one := range kept {
-		problems = append(problems, structs.Problem{Path: "output", ID: "agent.output_kept", HintID: "agent.output_kept.hint",
-			Params: map[string]string{"name": one.Name, "path": "output", "storage": one.Storage, "place": one.Path, "own": structs.LaterShortID}})
+		problems = append(problems, structs.Problem{
+			Path: "output", ID: "agent.output_kept", HintID: "agent.output_kept.hint",
+			Params: map[string]string{"name": one.Name, "path": "output", "storage": one.Storage, "place": one.Path, "own": structs.LaterShortID},
+		})
 	}
 	return problems
 }

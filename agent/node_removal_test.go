@@ -98,8 +98,10 @@ func TestRemovedNodeIsShutOut(t *testing.T) {
 		if !errors.As(err, &told) || told.ID != "server.node_removed" {
 			t.Errorf("renewal at %s: %v", agent.config.Name, err)
 		}
-		_, err = door.Join(t.Context(), api.JoinRequest{TokenID: parsed.ID, Secret: parsed.Secret, Role: "client", AgentID: victim.ID(), Name: "x",
-			CSR: string(csr), Certificate: string(stolen.ChainPEM()), Proof: proof})
+		_, err = door.Join(t.Context(), api.JoinRequest{
+			TokenID: parsed.ID, Secret: parsed.Secret, Role: "client", AgentID: victim.ID(), Name: "x",
+			CSR: string(csr), Certificate: string(stolen.ChainPEM()), Proof: proof,
+		})
 		if !errors.As(err, &told) || told.ID != "server.node_removed" {
 			t.Errorf("join at %s: %v", agent.config.Name, err)
 		}

@@ -142,8 +142,10 @@ func (r *recovery) survivor() error {
 		return structs.NewError(structs.CodeInvalid, "agent.recover.no_address")
 	}
 	r.until = remains.LastAt
-	r.seed = consensus.Seed{Identity: remains.Identity, Index: remains.LastIndex, Term: max(remains.Term, remains.LastTerm),
-		Peers: append([]consensus.Peer{{ID: remains.ServerID, Addr: addr, Voter: true}}, r.Peers...)}
+	r.seed = consensus.Seed{
+		Identity: remains.Identity, Index: remains.LastIndex, Term: max(remains.Term, remains.LastTerm),
+		Peers: append([]consensus.Peer{{ID: remains.ServerID, Addr: addr, Voter: true}}, r.Peers...),
+	}
 	return nil
 }
 
@@ -173,8 +175,10 @@ func (r *recovery) archive() error {
 	}
 	r.until = meta.CreatedAt
 	identity := consensus.NewIdentity(cluster)
-	r.seed = consensus.Seed{Identity: identity, Index: meta.Index, Term: meta.Term,
-		Peers: append([]consensus.Peer{{ID: identity.ServerID, Addr: r.Addr, Voter: true}}, r.Peers...)}
+	r.seed = consensus.Seed{
+		Identity: identity, Index: meta.Index, Term: meta.Term,
+		Peers: append([]consensus.Peer{{ID: identity.ServerID, Addr: r.Addr, Voter: true}}, r.Peers...),
+	}
 	return r.newIdentity(identity.ServerID)
 }
 

@@ -210,8 +210,10 @@ func (a *Agent) audience(snapshot *state.Snapshot) []trusted {
 		if node.RPCAddr == "" || node.Removed || servers[node.ID] || node.Status == structs.NodeLost || node.Status == structs.NodeLeft {
 			continue
 		}
-		all = append(all, trusted{rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{Role: auth.RoleClient, ID: node.ID}},
-			node.Name, node.Incarnation, node.Status == structs.NodeReady})
+		all = append(all, trusted{
+			rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{Role: auth.RoleClient, ID: node.ID}},
+			node.Name, node.Incarnation, node.Status == structs.NodeReady,
+		})
 	}
 	return all
 }
@@ -230,8 +232,10 @@ func (a *Agent) driveRotation(ctx context.Context, cluster *structs.Cluster, aud
 		}
 		command, body := structs.CommandKeyRotate, any(structs.KeyRotate{Kind: kind, Stage: next, From: keys.Rotation.From, To: keys.Rotation.To})
 		if kind == structs.KeyCA {
-			command, body = structs.CommandCARotate, structs.CARotate{Stage: next,
-				From: structs.CACertificate{Fingerprint: keys.Rotation.From}, To: structs.CACertificate{Fingerprint: keys.Rotation.To}}
+			command, body = structs.CommandCARotate, structs.CARotate{
+				Stage: next,
+				From:  structs.CACertificate{Fingerprint: keys.Rotation.From}, To: structs.CACertificate{Fingerprint: keys.Rotation.To},
+			}
 		}
 		if _, _, err := a.server.Submit(ctx, command, a.ID(), body); err != nil && ctx.Err() == nil {
 			a.log.Warn("rotation of keys does not go on", "kind", string(kind), "stage", string(next), logkey.Error, err)

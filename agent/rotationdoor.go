@@ -137,8 +137,10 @@ func (s *site) showKeys(ctx context.Context, kind structs.KeyKind) api.Keys {
 	}
 	if state != nil && state.Rotation != nil {
 		rotation := state.Rotation
-		out.Rotation = &api.KeyRotation{From: rotation.From, To: rotation.To, Stage: rotation.Stage,
-			StartedAt: rotation.StartedAt, StageAt: rotation.StageAt, By: rotation.By}
+		out.Rotation = &api.KeyRotation{
+			From: rotation.From, To: rotation.To, Stage: rotation.Stage,
+			StartedAt: rotation.StartedAt, StageAt: rotation.StageAt, By: rotation.By,
+		}
 		_, waiting := rotation.Next(holders)
 		out.Waiting = append(out.Waiting, waiting...)
 		return out

@@ -399,8 +399,10 @@ func (a *Agent) openServer(context.Context) error {
 	a.peers.Store(a.raft)
 	a.tasks.Go(a.tellRoom)
 	a.atStop(func(ctx context.Context) { a.stopFailed("log", a.raft.Shutdown(ctx, true)) })
-	a.house = &parliament{raft: a.raft, condition: a.conditionOf, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect,
-		name: a.config.Name, dir: filepath.Join(a.config.DataDir, serverDir), pool: a.pool, store: a.store}
+	a.house = &parliament{
+		raft: a.raft, condition: a.conditionOf, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect,
+		name: a.config.Name, dir: filepath.Join(a.config.DataDir, serverDir), pool: a.pool, store: a.store,
+	}
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
 		if err := a.identity.renewJoins(a.addr, time.Now()); err != nil {
 			return err

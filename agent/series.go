@@ -118,8 +118,10 @@ func gaugeFamily(gauge string) family {
 
 // families lists every family of the collector.
 func families() []family {
-	all := []family{nodeUp, nodeFit, nodeDisk, nodeInodes, nodeCPU, nodeCores, nodeMemory, deviceUp, deviceUsed, jobState, jobAttempts, jobRestarts, jobLosses,
-		rankState, rankCPU, rankMemory, rankRestarts, rankDevices, rankBusy, rankHeld}
+	all := []family{
+		nodeUp, nodeFit, nodeDisk, nodeInodes, nodeCPU, nodeCores, nodeMemory, deviceUp, deviceUsed, jobState, jobAttempts, jobRestarts, jobLosses,
+		rankState, rankCPU, rankMemory, rankRestarts, rankDevices, rankBusy, rankHeld,
+	}
 	for _, gauge := range deviceGauges() {
 		all = append(all, gaugeFamily(gauge))
 	}

@@ -126,15 +126,21 @@ type collection struct {
 
 func readCollection() collection {
 	samples := []metrics.Sample{
-		{Name: "/gc/heap/live:bytes"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"},
-		{Name: "/cpu/classes/total:cpu-seconds"}, {Name: "/cpu/classes/idle:cpu-seconds"},
-		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/cpu/classes/gc/total:cpu-seconds"},
+		{Name: "/cpu/classes/gc/mark/idle:cpu-seconds"},
+		{Name: "/cpu/classes/total:cpu-seconds"},
+		{Name: "/cpu/classes/idle:cpu-seconds"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(samples)
 	// Marking with cores that had nothing else to do costs nobody anything.
 	idle := samples[2].Value.Float64()
-	return collection{live: samples[0].Value.Uint64(), held: samples[5].Value.Uint64() - samples[6].Value.Uint64(), collecting: samples[1].Value.Float64() - idle,
-		busy: samples[3].Value.Float64() - samples[4].Value.Float64() - idle}
+	return collection{
+		live: samples[0].Value.Uint64(), held: samples[5].Value.Uint64() - samples[6].Value.Uint64(), collecting: samples[1].Value.Float64() - idle,
+		busy: samples[3].Value.Float64() - samples[4].Value.Float64() - idle,
+	}
 }
 
 // since is the share that collecting had of the processor time after before; 0

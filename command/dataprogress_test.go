@@ -100,8 +100,10 @@ func TestHowFarACopyIsIsSeen(t *testing.T) {
 	zero, yes, free, loopback := 0, true, 0.001, "127.0.0.1"
 	config, err := agent.Load(nil, agent.Settings{Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero}, Client: &agent.Client{
 		Data: &agent.DataBlock{FreeMin: &free},
-		Storages: []agent.StorageBlock{{Name: "nas", Path: nas, Serves: []string{structs.StorageOutput}},
-			{Name: "far", HTTP: &agent.HTTPBlock{URL: server.URL}}},
+		Storages: []agent.StorageBlock{
+			{Name: "nas", Path: nas, Serves: []string{structs.StorageOutput}},
+			{Name: "far", HTTP: &agent.HTTPBlock{URL: server.URL}},
+		},
 	}}, messages.English)
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +111,10 @@ func TestHowFarACopyIsIsSeen(t *testing.T) {
 	getenv := func(name string) string {
 		return map[string]string{"NOMADLIKE_CONFIG_DIR": home, "PATH": os.Getenv("PATH"), "TZ": "UTC"}[name]
 	}
-	running, err := agent.Start(t.Context(), config, agent.Options{Log: slog.New(slog.DiscardHandler), Getenv: getenv, Version: "test",
-		Supervisor: []string{"/proc/self/exe", supervisor.Argument}})
+	running, err := agent.Start(t.Context(), config, agent.Options{
+		Log: slog.New(slog.DiscardHandler), Getenv: getenv, Version: "test",
+		Supervisor: []string{"/proc/self/exe", supervisor.Argument},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +128,10 @@ func TestHowFarACopyIsIsSeen(t *testing.T) {
 	say := func(args ...string) string {
 		t.Helper()
 		var out, complaints bytes.Buffer
-		env := &Env{Context: t.Context(), Stdin: strings.NewReader(""), Stdout: &Screen{Writer: &out}, Stderr: &Screen{Writer: &complaints},
-			Getenv: getenv, Language: messages.English}
+		env := &Env{
+			Context: t.Context(), Stdin: strings.NewReader(""), Stdout: &Screen{Writer: &out}, Stderr: &Screen{Writer: &complaints},
+			Getenv: getenv, Language: messages.English,
+		}
 		if code := Run(env, args); code != 0 {
 			t.Fatalf("%q exits with %d: %s", args, code, complaints.String())
 		}

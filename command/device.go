@@ -114,13 +114,17 @@ func (env *Env) printCards(nodes []api.NodeDevices, named bool) bool {
 }
 
 func (env *Env) cardHeads() []string {
-	return []string{"#", "ID", env.text("cli.col.model"), env.text("cli.col.busy"), env.text("cli.col.memory"), env.text("cli.col.temperature"),
-		env.text("cli.col.power"), env.text("cli.col.health"), env.text("cli.col.owner")}
+	return []string{
+		"#", "ID", env.text("cli.col.model"), env.text("cli.col.busy"), env.text("cli.col.memory"), env.text("cli.col.temperature"),
+		env.text("cli.col.power"), env.text("cli.col.health"), env.text("cli.col.owner"),
+	}
 }
 
 func (env *Env) cardRow(d *api.DeviceState) []string {
-	return []string{cardNumber(d), safe(d.ID), modelText(d), busyText(d), cardMemory(d), gaugeText(d, device.GaugeTemperature, "°C"),
-		gaugeText(d, device.GaugePower, "W"), env.healthText(d), env.ownerText(d)}
+	return []string{
+		cardNumber(d), safe(d.ID), modelText(d), busyText(d), cardMemory(d), gaugeText(d, device.GaugeTemperature, "°C"),
+		gaugeText(d, device.GaugePower, "W"), env.healthText(d), env.ownerText(d),
+	}
 }
 
 // cardNumber is how people name a card, as in 3, or 1(2) for the second part

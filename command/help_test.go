@@ -57,7 +57,12 @@ func TestElsewhere(t *testing.T) {
 func TestNearest(t *testing.T) {
 	words := []string{"status", "stop", "state", "run"}
 	cases := []struct{ typed, want string }{
-		{"stauts", "status"}, {"sotp", "stop"}, {"stat", "state"}, {"rn", "run"}, {"nomad", ""}, {"", ""},
+		{"stauts", "status"},
+		{"sotp", "stop"},
+		{"stat", "state"},
+		{"rn", "run"},
+		{"nomad", ""},
+		{"", ""},
 		{strings.Repeat("x", 100_000), ""},
 	}
 	for _, c := range cases {

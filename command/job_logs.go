@@ -95,8 +95,10 @@ type openLog struct {
 }
 
 func newLogFollower(env *Env, client *api.Client, jobID string) *logFollower {
-	return &logFollower{env: env, client: client, jobID: jobID, rank: -1, subjob: -1, open: make(map[string]*openLog),
-		slots: make(chan struct{}, logStreamsMax)}
+	return &logFollower{
+		env: env, client: client, jobID: jobID, rank: -1, subjob: -1, open: make(map[string]*openLog),
+		slots: make(chan struct{}, logStreamsMax),
+	}
 }
 
 // nameRanks decides whether lines need to say who wrote them.

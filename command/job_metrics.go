@@ -53,8 +53,10 @@ func jobMetrics(set *flag.FlagSet) func(*Env, []string) error {
 // printMetrics prints a line for each series, and below it the curve when one
 // name was asked for.
 func (env *Env) printMetrics(found *api.JobMetrics, batch, curves bool) {
-	head := []string{env.text("cli.col.name"), env.text("cli.col.source"), env.text("cli.col.rank"), env.text("cli.col.attempt"), env.text("cli.col.step"),
-		env.text("cli.col.last"), env.text("cli.col.min"), env.text("cli.col.max"), env.text("cli.col.curve")}
+	head := []string{
+		env.text("cli.col.name"), env.text("cli.col.source"), env.text("cli.col.rank"), env.text("cli.col.attempt"), env.text("cli.col.step"),
+		env.text("cli.col.last"), env.text("cli.col.min"), env.text("cli.col.max"), env.text("cli.col.curve"),
+	}
 	if batch {
 		head = slices.Insert(head, 2, env.text("cli.col.subjob"))
 	}
@@ -63,8 +65,10 @@ func (env *Env) printMetrics(found *api.JobMetrics, batch, curves bool) {
 		r := &found.Ranks[i]
 		for k := range r.Series {
 			s := &r.Series[k]
-			row := []string{safe(s.Name), safe(s.Source), strconv.Itoa(r.Rank), strconv.FormatUint(r.Attempt, 10), strconv.FormatInt(s.Last.Step, 10),
-				lastText(s), figureText(s.Min), figureText(s.Max), spark(s.Points, sparkWidth)}
+			row := []string{
+				safe(s.Name), safe(s.Source), strconv.Itoa(r.Rank), strconv.FormatUint(r.Attempt, 10), strconv.FormatInt(s.Last.Step, 10),
+				lastText(s), figureText(s.Min), figureText(s.Max), spark(s.Points, sparkWidth),
+			}
 			if batch {
 				row = slices.Insert(row, 2, strconv.Itoa(r.Subjob))
 			}

@@ -66,8 +66,10 @@ func TestMessageIDs(t *testing.T) {
 // them is a state, a verb or the like.
 func builtIDs() []string {
 	var ids []string
-	for _, action := range []device.Action{device.ActNone, device.ActNotice, device.ActTask, device.ActCordon,
-		device.ActReset, device.ActReboot, device.ActService} {
+	for _, action := range []device.Action{
+		device.ActNone, device.ActNotice, device.ActTask, device.ActCordon,
+		device.ActReset, device.ActReboot, device.ActService,
+	} {
 		ids = append(ids, "device.action_"+string(action))
 		if action != device.ActNone {
 			ids = append(ids, "cli.health."+string(action), "cli.cure."+string(action))

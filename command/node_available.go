@@ -113,17 +113,21 @@ func (env *Env) printAvailable(found *api.Available, asked bool) {
 }
 
 func (env *Env) printAvailableNodes(found *api.Available, asked bool) {
-	heads := []string{env.text("cli.col.node"), env.text("cli.col.pool"), env.text("cli.col.state"), env.text("cli.col.system"),
-		env.text("cli.col.driver_version"), "CPU", env.text("cli.col.memory"), env.text("cli.col.devices")}
+	heads := []string{
+		env.text("cli.col.node"), env.text("cli.col.pool"), env.text("cli.col.state"), env.text("cli.col.system"),
+		env.text("cli.col.driver_version"), "CPU", env.text("cli.col.memory"), env.text("cli.col.devices"),
+	}
 	if asked {
 		heads = append(heads, env.text("cli.col.specs"))
 	}
 	table := newTable(env.Stdout, append(heads, env.text("cli.col.use"))...)
 	for i := range found.Nodes {
 		node := &found.Nodes[i]
-		row := []string{safe(node.Name), safe(node.Pool), env.availableText(node.State), safe(strings.TrimSpace(node.OS + " " + node.Kernel)),
+		row := []string{
+			safe(node.Name), safe(node.Pool), env.availableText(node.State), safe(strings.TrimSpace(node.OS + " " + node.Kernel)),
 			safe(strings.Join(node.Drivers, " ")), fmt.Sprintf("%s/%s", cores(node.CPUUsed), cores(node.CPU)),
-			fmt.Sprintf("%s/%s", size(node.MemoryUsed), size(node.Memory)), devicesText(node.Devices)}
+			fmt.Sprintf("%s/%s", size(node.MemoryUsed), size(node.Memory)), devicesText(node.Devices),
+		}
 		if asked {
 			row = append(row, specsText(found.Specs, node.Specs))
 		}

@@ -229,9 +229,15 @@ func TestEndOf(t *testing.T) {
 		code  int
 		want  int
 	}{
-		{structs.JobSucceeded, 0, 0}, {structs.JobSucceeded, 9, 0}, {structs.JobFailed, 3, 3}, {structs.JobFailed, 0, 1},
-		{structs.JobFailed, -1, 1}, {structs.JobFailed, 256, 1}, {structs.JobFailed, 255, 255},
-		{structs.JobStopped, 143, 130}, {structs.JobExpired, 143, 124},
+		{structs.JobSucceeded, 0, 0},
+		{structs.JobSucceeded, 9, 0},
+		{structs.JobFailed, 3, 3},
+		{structs.JobFailed, 0, 1},
+		{structs.JobFailed, -1, 1},
+		{structs.JobFailed, 256, 1},
+		{structs.JobFailed, 255, 255},
+		{structs.JobStopped, 143, 130},
+		{structs.JobExpired, 143, 124},
 	}
 	for _, c := range cases {
 		detail := &api.JobDetail{JobStanding: api.JobStanding{State: c.state, ExitCode: c.code}}
@@ -248,7 +254,9 @@ func TestEndOf(t *testing.T) {
 		exit structs.ExecExit
 		want int
 	}{
-		{structs.ExecExit{}, 0}, {structs.ExecExit{Code: 7}, 7}, {structs.ExecExit{Signal: 9}, 137},
+		{structs.ExecExit{}, 0},
+		{structs.ExecExit{Code: 7}, 7},
+		{structs.ExecExit{Signal: 9}, 137},
 		{structs.ExecExit{Err: structs.NewError(structs.CodeInternal, "x")}, 1},
 		{structs.ExecExit{Code: 127, Err: structs.NewError(structs.CodeNotFound, "x")}, 127},
 	} {

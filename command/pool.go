@@ -240,7 +240,8 @@ func projectApply(set *flag.FlagSet) func(*Env, []string) error {
 
 // applying is a verb that reads a file and puts what it holds into the cluster.
 func applying[T any](done string, parse func(string, []byte, jobspec.Options) (*T, *jobspec.SourceMap, jobspec.Diagnostics),
-	put func(*Env, *api.Client, *T) (string, error)) func(*flag.FlagSet) func(*Env, []string) error {
+	put func(*Env, *api.Client, *T) (string, error),
+) func(*flag.FlagSet) func(*Env, []string) error {
 	return func(set *flag.FlagSet) func(*Env, []string) error {
 		connection, source := declareConnection(set), declareSource(set)
 		return func(env *Env, args []string) error {

@@ -108,8 +108,10 @@ func startCluster(ts *testscript.TestScript, _ bool, args []string) {
 	examples := filepath.Join(shared, "examples")
 	ts.Check(os.CopyFS(examples, os.DirFS(ts.Getenv("EXAMPLES"))))
 	ts.Setenv("EXAMPLES", examples)
-	settings := agent.Settings{Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
-		Client: &agent.Client{Exec: &agent.ExecBlock{Writable: []string{shared}}}}
+	settings := agent.Settings{
+		Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
+		Client: &agent.Client{Exec: &agent.ExecBlock{Writable: []string{shared}}},
+	}
 	if len(args) == 1 {
 		settings.Client.Storages = []agent.StorageBlock{{Name: "nas", Path: ts.MkAbs(args[0]) + "/{kind}"}}
 	}
@@ -195,8 +197,10 @@ func joinNode(ts *testscript.TestScript, _ bool, args []string) {
 	defer cancel()
 	token, err := admin.CreateJoinToken(ctx, api.JoinTokenRequest{Role: "client"})
 	ts.Check(err)
-	settings := agent.Settings{Name: &args[0], DataDir: &dir, JoinToken: &token.Join, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
-		Client: &agent.Client{Enabled: &yes}}
+	settings := agent.Settings{
+		Name: &args[0], DataDir: &dir, JoinToken: &token.Join, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
+		Client: &agent.Client{Enabled: &yes},
+	}
 	config, err := agent.Load([]string{ts.MkAbs(args[1])}, settings, messages.English)
 	ts.Check(err)
 	startAgent(ts, config)

@@ -232,8 +232,10 @@ func simGenerate(set *flag.FlagSet) func(*Env, []string) error {
 			}
 		}
 		value := func(i int) int { return *numbers[i].value }
-		made, sizes := trace.Generate(trace.Workload{Seed: *seed, Jobs: value(0), Days: value(1), Users: value(2), Pools: value(3),
-			Nodes: value(4), NodeGPUs: value(5), Load: value(6)})
+		made, sizes := trace.Generate(trace.Workload{
+			Seed: *seed, Jobs: value(0), Days: value(1), Users: value(2), Pools: value(3),
+			Nodes: value(4), NodeGPUs: value(5), Load: value(6),
+		})
 		if *pools != "" {
 			if err := env.writeFile(*pools, func(to io.Writer) error { return trace.WritePools(sizes, to) }); err != nil {
 				return err

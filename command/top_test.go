@@ -28,8 +28,10 @@ func topScene() topData {
 	card := func(index int, busy, memory, temperature float64) api.DeviceState {
 		return api.DeviceState{
 			Device: structs.Device{ID: "GPU-000" + string(rune('0'+index)), Index: index, Kind: device.KindNVIDIA, Model: "A800", Memory: 80 << 30, Healthy: true},
-			Gauges: map[string]float64{device.GaugeUtilization: busy, device.GaugeMemoryUsed: memory * (1 << 30), device.GaugeMemoryTotal: 80 << 30,
-				device.GaugeTemperature: temperature, device.GaugePower: 4 * temperature},
+			Gauges: map[string]float64{
+				device.GaugeUtilization: busy, device.GaugeMemoryUsed: memory * (1 << 30), device.GaugeMemoryTotal: 80 << 30,
+				device.GaugeTemperature: temperature, device.GaugePower: 4 * temperature,
+			},
 		}
 	}
 	owned := func(d api.DeviceState, job string, rank int) api.DeviceState {
@@ -43,11 +45,15 @@ func topScene() topData {
 	return topData{
 		At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
 		Nodes: []api.NodeDevices{
-			{Name: "gpu-01", Pool: "a800", Status: structs.NodeReady, Eligibility: structs.NodeEligible, CPU: 64, CPUHeld: 32, CPUBusy: 12.34,
+			{
+				Name: "gpu-01", Pool: "a800", Status: structs.NodeReady, Eligibility: structs.NodeEligible, CPU: 64, CPUHeld: 32, CPUBusy: 12.34,
 				Memory: 512 << 30, MemoryHeld: 256 << 30, MemoryBusy: 99 << 30, Measured: true,
-				Devices: []api.DeviceState{owned(card(0, 0.97, 71.5, 66), "训练-resnet", 0), sick}},
-			{Name: "gpu-02", Pool: "a800", Status: structs.NodeReady, Eligibility: structs.NodeDraining, CPU: 64, Memory: 512 << 30, Measured: true,
-				Devices: []api.DeviceState{owned(card(0, 0.5, 79, 71), "训练-resnet", 1), secret}},
+				Devices: []api.DeviceState{owned(card(0, 0.97, 71.5, 66), "训练-resnet", 0), sick},
+			},
+			{
+				Name: "gpu-02", Pool: "a800", Status: structs.NodeReady, Eligibility: structs.NodeDraining, CPU: 64, Memory: 512 << 30, Measured: true,
+				Devices: []api.DeviceState{owned(card(0, 0.5, 79, 71), "训练-resnet", 1), secret},
+			},
 			{Name: "cpu-01", Pool: "default", Status: structs.NodeLost, Eligibility: structs.NodeEligible, CPU: 16, Memory: 64 << 30},
 		},
 		Jobs: []api.JobSummary{

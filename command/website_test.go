@@ -262,12 +262,18 @@ func TestJobFilePageIsWhole(t *testing.T) {
 			}
 		}
 		for _, limit := range []struct{ name, value string }{
-			{"`nodes`", strconv.Itoa(structs.NodesMax)}, {"`batch.count`", strconv.Itoa(structs.BatchCountMax)},
-			{"", strconv.Itoa(structs.JobRanksMax)}, {"`resources`", strconv.Itoa(structs.AlternativesMax)},
-			{"`cpu`", strconv.Itoa(int(structs.CPUMax))}, {"`memory`", structs.FormatSize(structs.MemoryMax)},
-			{"`port`", strconv.Itoa(structs.PortsMax)}, {"`procs_per_node`", strconv.Itoa(structs.ProcsMax)},
-			{"`env`", strconv.Itoa(structs.EnvMax)}, {"`max_restarts`", strconv.Itoa(structs.RestartsMax)},
-			{"`time_limit`", structs.FormatDuration(structs.SpanMax)}, {"`stop_grace`", structs.FormatDuration(structs.GraceMax)},
+			{"`nodes`", strconv.Itoa(structs.NodesMax)},
+			{"`batch.count`", strconv.Itoa(structs.BatchCountMax)},
+			{"", strconv.Itoa(structs.JobRanksMax)},
+			{"`resources`", strconv.Itoa(structs.AlternativesMax)},
+			{"`cpu`", strconv.Itoa(int(structs.CPUMax))},
+			{"`memory`", structs.FormatSize(structs.MemoryMax)},
+			{"`port`", strconv.Itoa(structs.PortsMax)},
+			{"`procs_per_node`", strconv.Itoa(structs.ProcsMax)},
+			{"`env`", strconv.Itoa(structs.EnvMax)},
+			{"`max_restarts`", strconv.Itoa(structs.RestartsMax)},
+			{"`time_limit`", structs.FormatDuration(structs.SpanMax)},
+			{"`stop_grace`", structs.FormatDuration(structs.GraceMax)},
 			{"", structs.FormatSize(jobspec.SourceSizeMax)},
 		} {
 			if !regexp.MustCompile(`(?m)^\| ` + limit.name + `[^|]* \| ` + limit.value + ` \|$`).MatchString(p.text) {

@@ -38,8 +38,11 @@ func TestEdit(t *testing.T) {
 		{"name", []Change{{"#", "a \"b\""}}, [][2]string{{`job "digits"`, `job "a \"b\""`}}},
 		{"new argument", []Change{{"time_limit", "2h"}}, [][2]string{{"  nodes = 2 # more do not help\n", "  nodes      = 2 # more do not help\n  time_limit = \"2h\"\n"}}},
 		{"inner", []Change{{"resources.memory", "2GiB"}}, [][2]string{{"1GiB", "2GiB"}}},
-		{"inner block", []Change{{"resources.device#", "nvidia/gpu"}, {"resources.device.count", 8.0}},
-			[][2]string{{"    memory = \"1GiB\"\n", "    memory = \"1GiB\"\n\n    device \"nvidia/gpu\" {\n      count = 8\n    }\n"}}},
+		{
+			"inner block",
+			[]Change{{"resources.device#", "nvidia/gpu"}, {"resources.device.count", 8.0}},
+			[][2]string{{"    memory = \"1GiB\"\n", "    memory = \"1GiB\"\n\n    device \"nvidia/gpu\" {\n      count = 8\n    }\n"}},
+		},
 		{"new block", []Change{{"placement.pool", "a800"}}, [][2]string{{"EOT\n  }\n}", "EOT\n  }\n\n  placement {\n    pool = \"a800\"\n  }\n}"}}},
 		{"label", []Change{{"distributed#", "mpi"}}, [][2]string{{`"pytorch"`, `"mpi"`}}},
 		{"into an empty block", []Change{{"distributed.rewrite", "off"}}, [][2]string{{`"pytorch" {}`, "\"pytorch\" {\n    rewrite = \"off\"\n  }"}}},
@@ -75,8 +78,18 @@ func TestEdit(t *testing.T) {
 
 func TestEditRefuses(t *testing.T) {
 	for _, change := range []Change{
-		{"", 1.0}, {"a..b", 1.0}, {"a[x].b", 1.0}, {"a[-1].b", 1.0}, {"1a", 1.0}, {strings.Repeat("a.", 20) + "b", 1.0},
-		{"nodes", []any{1.0}}, {"nodes", map[string]any{"a": 1.0}}, {"nodes", struct{}{}}, {"#", 1.0}, {"resources[3].cpu", 1.0}, {"nodes", json.Number("x")},
+		{"", 1.0},
+		{"a..b", 1.0},
+		{"a[x].b", 1.0},
+		{"a[-1].b", 1.0},
+		{"1a", 1.0},
+		{strings.Repeat("a.", 20) + "b", 1.0},
+		{"nodes", []any{1.0}},
+		{"nodes", map[string]any{"a": 1.0}},
+		{"nodes", struct{}{}},
+		{"#", 1.0},
+		{"resources[3].cpu", 1.0},
+		{"nodes", json.Number("x")},
 	} {
 		if _, _, err := Edit("job.hcl", []byte(edited), []Change{change}); !errors.Is(err, ErrChange) {
 			t.Errorf("%+v: %v", change, err)

@@ -204,8 +204,10 @@ var laterNames = []string{structs.LaterID, structs.LaterShortID, structs.LaterAt
 // publishJob makes what is known of the job visible to expressions.
 func (p *parser) publishJob() {
 	if !p.isSpoiled("name") {
-		p.context.Variables["job"] = cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(p.job.Name),
-			"id": cty.StringVal(structs.LaterID), "short_id": cty.StringVal(structs.LaterShortID)})
+		p.context.Variables["job"] = cty.ObjectVal(map[string]cty.Value{
+			"name": cty.StringVal(p.job.Name),
+			"id":   cty.StringVal(structs.LaterID), "short_id": cty.StringVal(structs.LaterShortID),
+		})
 	}
 	p.context.Variables["attempt"] = cty.StringVal(structs.LaterAttempt)
 }

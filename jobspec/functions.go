@@ -249,7 +249,8 @@ func (p *parser) envFunction() function.Function {
 // outsideFunction makes a function of a text whose value comes from outside
 // the job file.
 func (p *parser) outsideFunction(parameter string, more *function.Parameter,
-	get func(args []cty.Value) (cty.Value, *callProblem)) function.Function {
+	get func(args []cty.Value) (cty.Value, *callProblem),
+) function.Function {
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{{Name: parameter, Type: cty.String}},
 		VarParam: more,

@@ -43,7 +43,10 @@ func TestLabelsAreEvaluated(t *testing.T) {
 
 func TestNameFromOutside(t *testing.T) {
 	for _, test := range []struct{ name, ending, want string }{
-		{"", "", "train-run7"}, {"other", "", "other"}, {"", "k3f9", "train-run7-k3f9"}, {"other", "k3f9", "other-k3f9"},
+		{"", "", "train-run7"},
+		{"other", "", "other"},
+		{"", "k3f9", "train-run7-k3f9"},
+		{"other", "k3f9", "other-k3f9"},
 		{strings.Repeat("a", 38), "k3f9", strings.Repeat("a", 35) + "-k3f9"},
 	} {
 		job, _, diags := Parse("job.hcl", []byte(labelled), Options{Name: test.name, NameEnding: test.ending})

@@ -59,8 +59,12 @@ func (l Limits) withDefaults() Limits {
 		value    *int
 		fallback int
 	}{
-		{&l.Source, SourceSizeMax}, {&l.Depth, DepthMax}, {&l.Tokens, TokensMax},
-		{&l.Steps, StepsMax}, {&l.Text, TextMax}, {&l.Diagnostics, DiagnosticsMax},
+		{&l.Source, SourceSizeMax},
+		{&l.Depth, DepthMax},
+		{&l.Tokens, TokensMax},
+		{&l.Steps, StepsMax},
+		{&l.Text, TextMax},
+		{&l.Diagnostics, DiagnosticsMax},
 	} {
 		if *field.value <= 0 {
 			*field.value = field.fallback

@@ -49,8 +49,10 @@ func recount(text []byte, limits Limits) *refusal {
 	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
 	if len(tokens) > limits.Tokens {
 		t := tokens[limits.Tokens]
-		return &refusal{start: t.Range.Start.Byte, end: t.Range.End.Byte, id: "jobspec.tokens", hint: "jobspec.tokens.hint",
-			params: []any{"max", limits.Tokens}}
+		return &refusal{
+			start: t.Range.Start.Byte, end: t.Range.End.Byte, id: "jobspec.tokens", hint: "jobspec.tokens.hint",
+			params: []any{"max", limits.Tokens},
+		}
 	}
 	var open []int // operators of each open bracket, quote or interpolation
 	open = append(open, 0)

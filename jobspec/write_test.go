@@ -16,7 +16,8 @@ import (
 func parsed(t interface {
 	Helper()
 	Fatalf(string, ...any)
-}, name string, source []byte) *structs.Job {
+}, name string, source []byte,
+) *structs.Job {
 	t.Helper()
 	job, _, diags := Parse(name, source, Options{})
 	if diags.HasErrors() {

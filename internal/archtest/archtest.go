@@ -59,19 +59,27 @@ type Ban struct {
 
 // Bans lists what storeys alone do not say.
 func Bans() []Ban {
-	pure := []string{"nomadlike/structs", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/placement",
-		"nomadlike/forecast", "nomadlike/state", "nomadlike/auth"}
+	pure := []string{
+		"nomadlike/structs", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/placement",
+		"nomadlike/forecast", "nomadlike/state", "nomadlike/auth",
+	}
 	return []Ban{
-		{Rooms: pure, Calls: []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.NewTimer", "time.NewTicker"},
-			Reason: "what decides is a function of (state, input, now, seed); the clock enters at a door"},
+		{
+			Rooms: pure, Calls: []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.NewTimer", "time.NewTicker"},
+			Reason: "what decides is a function of (state, input, now, seed); the clock enters at a door",
+		},
 		{Rooms: pure, Import: "math/rand", Reason: "chance enters as a seed or a reader, never from a global source"},
 		{Rooms: withoutAuth(pure), Import: "log/slog", Reason: "pure rooms return explanations; they do not log"},
 		{Rooms: pure, Import: "net/http", Reason: "pure rooms touch no network"},
 		{Rooms: pure, Import: "os/exec", Reason: "pure rooms start no processes"},
-		{Rooms: []string{"plugins/exec/supervisor"}, Import: "google.golang.org/grpc",
-			Reason: "the supervisor runs once for each task: it must start in a millisecond and stay small"},
-		{Rooms: []string{"nomadlike/structs"}, Import: "nomadlike/nomadlike/wire",
-			Reason: "nouns do not know their bytes"},
+		{
+			Rooms: []string{"plugins/exec/supervisor"}, Import: "google.golang.org/grpc",
+			Reason: "the supervisor runs once for each task: it must start in a millisecond and stay small",
+		},
+		{
+			Rooms: []string{"nomadlike/structs"}, Import: "nomadlike/nomadlike/wire",
+			Reason: "nouns do not know their bytes",
+		},
 	}
 }
 

@@ -181,7 +181,7 @@ func OpenName(dir int, name string, flags int) (int, error) {
 
 func ofProc(fd int) bool {
 	var stat syscall.Statfs_t
-	return syscall.Fstatfs(fd, &stat) != nil || int64(stat.Type) == procMagic
+	return syscall.Fstatfs(fd, &stat) != nil || stat.Type == procMagic
 }
 
 // readLink reads an opened link.

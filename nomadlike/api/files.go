@@ -77,11 +77,15 @@ func fileRoutes() []Route {
 		{"rank", "integer", "of this rank; 0 unless told"},
 	}
 	return []Route{
-		{Name: "jobs.files", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/files", Verb: VerbLogs, Kind: ObjectJob, From: FromJob,
+		{
+			Name: "jobs.files", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/files", Verb: VerbLogs, Kind: ObjectJob, From: FromJob,
 			Query:    append([]Param{{"path", "string", "outputs, logs, or a path below one of them; both unless told"}}, whose...),
-			Response: FileList{}, Summary: "List what a job wrote into its output and its logs, as long as the node keeps it"},
-		{Name: "jobs.file_content", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/files/content", Verb: VerbLogs, Kind: ObjectJob, From: FromJob, Stream: StreamBinary,
+			Response: FileList{}, Summary: "List what a job wrote into its output and its logs, as long as the node keeps it",
+		},
+		{
+			Name: "jobs.file_content", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/files/content", Verb: VerbLogs, Kind: ObjectJob, From: FromJob, Stream: StreamBinary,
 			Query:   append([]Param{{"path", "string", "a file below outputs or logs"}}, whose...),
-			Summary: "Download a file that a job wrote; a Range of bytes is understood"},
+			Summary: "Download a file that a job wrote; a Range of bytes is understood",
+		},
 	}
 }

@@ -73,22 +73,35 @@ type Effect struct {
 
 func forecastRoutes() []Route {
 	return []Route{
-		{Name: "jobs.forecast", Method: http.MethodPost, Pattern: "/v1/jobs/forecast", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
-			Request: JobRequest{}, Response: JobOutlook{}, Summary: "When would this job start? Now, about when, or never and why; for each spec; and who would have to yield"},
-		{Name: "jobs.forecast_read", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/forecast", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
+		{
+			Name: "jobs.forecast", Method: http.MethodPost, Pattern: "/v1/jobs/forecast", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+			Request: JobRequest{}, Response: JobOutlook{}, Summary: "When would this job start? Now, about when, or never and why; for each spec; and who would have to yield",
+		},
+		{
+			Name: "jobs.forecast_read", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/forecast", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
 			Query:    append(blockingParams(), Param{"helps", "boolean", "what would start it sooner, too"}),
-			Response: JobForecast{}, Summary: "When does this queued job start, and how did that answer move?"},
-		{Name: "queue.forecast", Method: http.MethodGet, Pattern: "/v1/queue/forecast", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
-			Response: QueueForecast{}, Summary: "When does everything that waits start?"},
-		{Name: "queue.timeline", Method: http.MethodGet, Pattern: "/v1/queue/timeline", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
+			Response: JobForecast{}, Summary: "When does this queued job start, and how did that answer move?",
+		},
+		{
+			Name: "queue.forecast", Method: http.MethodGet, Pattern: "/v1/queue/forecast", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
+			Response: QueueForecast{}, Summary: "When does everything that waits start?",
+		},
+		{
+			Name: "queue.timeline", Method: http.MethodGet, Pattern: "/v1/queue/timeline", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
 			Query: []Param{
 				{"hours", "integer", "how far to look, at most 168; 24 unless told"},
-				{"pool", "string", "only nodes of this pool"}},
-			Response: outlook.Timeline{}, Summary: "What runs, is reserved and is expected on each node"},
-		{Name: "queue.accuracy", Method: http.MethodGet, Pattern: "/v1/queue/accuracy", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
-			Response: Accuracy{}, Summary: "How did the forecasts that were given come out?"},
-		{Name: "queue.what_if", Method: http.MethodPost, Pattern: "/v1/queue/what-if", Verb: VerbPonder, Kind: ObjectQueue, From: FromKind,
-			Request: WhatIfRequest{}, Response: Effect{}, Summary: "Who would start earlier or later after some changes? Nothing is changed"},
+				{"pool", "string", "only nodes of this pool"},
+			},
+			Response: outlook.Timeline{}, Summary: "What runs, is reserved and is expected on each node",
+		},
+		{
+			Name: "queue.accuracy", Method: http.MethodGet, Pattern: "/v1/queue/accuracy", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
+			Response: Accuracy{}, Summary: "How did the forecasts that were given come out?",
+		},
+		{
+			Name: "queue.what_if", Method: http.MethodPost, Pattern: "/v1/queue/what-if", Verb: VerbPonder, Kind: ObjectQueue, From: FromKind,
+			Request: WhatIfRequest{}, Response: Effect{}, Summary: "Who would start earlier or later after some changes? Nothing is changed",
+		},
 	}
 }
 

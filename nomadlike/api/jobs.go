@@ -47,8 +47,10 @@ func (c *Client) SubmitJob(ctx context.Context, request JobRequest, key string) 
 		key = newKey()
 	}
 	out := new(JobSubmitted)
-	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/jobs", in: request, repeat: true,
-		header: http.Header{HeaderIdempotencyKey: {key}}}, out)
+	_, err := c.do(ctx, call{
+		method: http.MethodPost, path: "/v1/jobs", in: request, repeat: true,
+		header: http.Header{HeaderIdempotencyKey: {key}},
+	}, out)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,8 @@ func (c *Client) JobMetrics(ctx context.Context, id string, filter MetricsFilter
 // metricRoutes are the routes of figures.
 func metricRoutes() []Route {
 	return []Route{
-		{Name: "jobs.metrics", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/metrics", Verb: VerbLogs, Kind: ObjectJob, From: FromJob,
+		{
+			Name: "jobs.metrics", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/metrics", Verb: VerbLogs, Kind: ObjectJob, From: FromJob,
 			Query: []Param{
 				{"attempt", "integer", "only this attempt"},
 				{"subjob", "integer", "only this subjob"},
@@ -81,6 +82,7 @@ func metricRoutes() []Route {
 				{"name", "string", "only figures of these names, comma-separated"},
 				{"points", "integer", "at most so many points of each series, 1 to 1024; 200 unless told"},
 			},
-			Response: JobMetrics{}, Summary: "The curves of a job: figures that its ranks wrote into logs and event files"},
+			Response: JobMetrics{}, Summary: "The curves of a job: figures that its ranks wrote into logs and event files",
+		},
 	}
 }

@@ -89,22 +89,38 @@ type TimeLimitRequest struct {
 
 func poolRoutes() []Route {
 	return []Route{
-		{Name: "pools.list", Method: http.MethodGet, Pattern: "/v1/pools", Verb: VerbList, Kind: ObjectPool, From: FromKind, Blocking: true,
-			Query: blockingParams(), Response: PoolList{}, Summary: "List pools with their use"},
-		{Name: "pools.read", Method: http.MethodGet, Pattern: "/v1/pools/{id}", Verb: VerbRead, Kind: ObjectPool, From: FromKind, Blocking: true,
-			Query: blockingParams(), Response: PoolDetail{}, Summary: "Read one pool by name"},
-		{Name: "pools.put", Method: http.MethodPut, Pattern: "/v1/pools/{id}", Verb: VerbWrite, Kind: ObjectPool, From: FromKind,
-			Request: structs.Pool{}, Response: Changed{}, Summary: "Make or replace a pool; its ceilings are for administrators alone"},
-		{Name: "pools.delete", Method: http.MethodDelete, Pattern: "/v1/pools/{id}", Verb: VerbDelete, Kind: ObjectPool, From: FromKind,
-			Response: Changed{}, Summary: "Remove a pool; its nodes fall back to their own configuration"},
-		{Name: "projects.list", Method: http.MethodGet, Pattern: "/v1/projects", Verb: VerbList, Kind: ObjectProject, From: FromKind, Blocking: true,
-			Query: blockingParams(), Response: ProjectList{}, Summary: "List projects with quotas and use"},
-		{Name: "projects.read", Method: http.MethodGet, Pattern: "/v1/projects/{id}", Verb: VerbRead, Kind: ObjectProject, From: FromProject, Blocking: true,
-			Query: blockingParams(), Response: ProjectDetail{}, Summary: "Read one project by name"},
-		{Name: "projects.put", Method: http.MethodPut, Pattern: "/v1/projects/{id}", Verb: VerbMembers, Kind: ObjectProject, From: FromProject,
-			Request: structs.Project{}, Response: Changed{}, Summary: "Make or replace a project's record; its own administrators may change members and description"},
-		{Name: "projects.delete", Method: http.MethodDelete, Pattern: "/v1/projects/{id}", Verb: VerbWrite, Kind: ObjectProject, From: FromProject,
-			Response: Changed{}, Summary: "Remove a project's record, and so its bounds"},
+		{
+			Name: "pools.list", Method: http.MethodGet, Pattern: "/v1/pools", Verb: VerbList, Kind: ObjectPool, From: FromKind, Blocking: true,
+			Query: blockingParams(), Response: PoolList{}, Summary: "List pools with their use",
+		},
+		{
+			Name: "pools.read", Method: http.MethodGet, Pattern: "/v1/pools/{id}", Verb: VerbRead, Kind: ObjectPool, From: FromKind, Blocking: true,
+			Query: blockingParams(), Response: PoolDetail{}, Summary: "Read one pool by name",
+		},
+		{
+			Name: "pools.put", Method: http.MethodPut, Pattern: "/v1/pools/{id}", Verb: VerbWrite, Kind: ObjectPool, From: FromKind,
+			Request: structs.Pool{}, Response: Changed{}, Summary: "Make or replace a pool; its ceilings are for administrators alone",
+		},
+		{
+			Name: "pools.delete", Method: http.MethodDelete, Pattern: "/v1/pools/{id}", Verb: VerbDelete, Kind: ObjectPool, From: FromKind,
+			Response: Changed{}, Summary: "Remove a pool; its nodes fall back to their own configuration",
+		},
+		{
+			Name: "projects.list", Method: http.MethodGet, Pattern: "/v1/projects", Verb: VerbList, Kind: ObjectProject, From: FromKind, Blocking: true,
+			Query: blockingParams(), Response: ProjectList{}, Summary: "List projects with quotas and use",
+		},
+		{
+			Name: "projects.read", Method: http.MethodGet, Pattern: "/v1/projects/{id}", Verb: VerbRead, Kind: ObjectProject, From: FromProject, Blocking: true,
+			Query: blockingParams(), Response: ProjectDetail{}, Summary: "Read one project by name",
+		},
+		{
+			Name: "projects.put", Method: http.MethodPut, Pattern: "/v1/projects/{id}", Verb: VerbMembers, Kind: ObjectProject, From: FromProject,
+			Request: structs.Project{}, Response: Changed{}, Summary: "Make or replace a project's record; its own administrators may change members and description",
+		},
+		{
+			Name: "projects.delete", Method: http.MethodDelete, Pattern: "/v1/projects/{id}", Verb: VerbWrite, Kind: ObjectProject, From: FromProject,
+			Response: Changed{}, Summary: "Remove a project's record, and so its bounds",
+		},
 	}
 }
 

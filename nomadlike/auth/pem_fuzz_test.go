@@ -5,8 +5,10 @@ import "testing"
 // FuzzPEM: whatever a file or a joiner sends for certificates and keys, reading
 // it ends with an error or with something usable.
 func FuzzPEM(f *testing.F) {
-	for _, text := range []string{"", "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n",
-		"-----BEGIN CERTIFICATE REQUEST-----\nMA==\n-----END CERTIFICATE REQUEST-----\n", "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"} {
+	for _, text := range []string{
+		"", "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n",
+		"-----BEGIN CERTIFICATE REQUEST-----\nMA==\n-----END CERTIFICATE REQUEST-----\n", "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n",
+	} {
 		f.Add([]byte(text), []byte(text))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {

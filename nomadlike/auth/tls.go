@@ -211,10 +211,10 @@ func (s *serverTLS) choose(hello *tls.ClientHelloInfo) *tls.Config {
 	// several never weakens what is asked.
 	offered := configs.http
 	for _, proto := range hello.SupportedProtos {
-		switch {
-		case proto == ALPNRaft:
+		switch proto {
+		case ALPNRaft:
 			return configs.raft
-		case proto == ALPNRPC:
+		case ALPNRPC:
 			offered = configs.rpc
 		}
 	}

@@ -254,7 +254,7 @@ func TestParseIdentity(t *testing.T) {
 
 // shake runs one TLS handshake over loopback, then lets the client say its
 // secret, and returns both sides' errors and what the server heard.
-func shake(t *testing.T, server, client *tls.Config) (serverErr, clientErr error, heard string) {
+func shake(t *testing.T, server, client *tls.Config) (heard string, serverErr, clientErr error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -298,7 +298,7 @@ func shake(t *testing.T, server, client *tls.Config) (serverErr, clientErr error
 	}
 	raw.Close()
 	got := <-done
-	return got.err, clientErr, got.heard
+	return got.heard, got.err, clientErr
 }
 
 func TestHandshakes(t *testing.T) {
@@ -339,35 +339,49 @@ func TestHandshakes(t *testing.T) {
 		{"node calls the server it means", server, testNow, dial(client, ALPNRPC, Expect{RoleServer, serverID}), nil},
 		{"server calls raft", server, testNow, dial(server, ALPNRaft, Expect{Role: RoleServer}), nil},
 		{"node calls raft", server, testNow, dial(client, ALPNRaft, Expect{}), ErrWrongRole},
-		{"node calls raft and rpc at once", server, testNow,
-			without(dial(client, ALPNRPC, Expect{}), func(c *tls.Config) { c.NextProtos = []string{ALPNRPC, ALPNRaft} }), ErrWrongRole},
+		{
+			"node calls raft and rpc at once", server, testNow,
+			without(dial(client, ALPNRPC, Expect{}), func(c *tls.Config) { c.NextProtos = []string{ALPNRPC, ALPNRaft} }), ErrWrongRole,
+		},
 		{"a node answers as server", client, testNow, dial(client, ALPNRPC, Expect{Role: RoleServer}), ErrWrongRole},
 		{"another server answers", server, testNow, dial(client, ALPNRPC, Expect{ID: "52"}), ErrWrongPeer},
-		{"no certificate for rpc", server, testNow,
-			without(dial(client, ALPNRPC, Expect{}), func(c *tls.Config) { c.GetClientCertificate = nil }), errAny},
-		{"TLS 1.2 for rpc", server, testNow,
-			without(dial(client, ALPNRPC, Expect{}), func(c *tls.Config) { c.MinVersion, c.MaxVersion = 0, tls.VersionTLS12 }), errAny},
+		{
+			"no certificate for rpc", server, testNow,
+			without(dial(client, ALPNRPC, Expect{}), func(c *tls.Config) { c.GetClientCertificate = nil }), errAny,
+		},
+		{
+			"TLS 1.2 for rpc", server, testNow,
+			without(dial(client, ALPNRPC, Expect{}), func(c *tls.Config) { c.MinVersion, c.MaxVersion = 0, tls.VersionTLS12 }), errAny,
+		},
 		{"expired certificate", server, later, dial(client, ALPNRPC, Expect{}), ErrUntrusted},
 		{"certificate not yet valid", server, testNow.Add(-2 * clockSkew), dial(client, ALPNRPC, Expect{}), ErrUntrusted},
 		{"certificate of a twin CA", server, testNow, dial(twinClient, ALPNRPC, Expect{}), ErrUntrusted},
-		{"server of another cluster", issue(t, foreign, Grant{Role: RoleServer, ID: serverID}, testNow), testNow,
-			dial(client, ALPNRPC, Expect{}), ErrUntrusted},
+		{
+			"server of another cluster", issue(t, foreign, Grant{Role: RoleServer, ID: serverID}, testNow), testNow,
+			dial(client, ALPNRPC, Expect{}), ErrUntrusted,
+		},
 		{"http without certificate", server, testNow, CLITLS(server.Trust, clockAt(testNow)), nil},
 		{"http at a node", client, testNow, CLITLS(server.Trust, clockAt(testNow)), ErrWrongRole},
 		{"http with certificate", server, testNow, dial(client, ALPNHTTP, Expect{}), nil},
 		{"http with a twin CA's certificate", server, testNow, dial(twinClient, ALPNHTTP, Expect{}), ErrUntrusted},
-		{"http over TLS 1.2", server, testNow,
-			without(CLITLS(server.Trust, clockAt(testNow)), func(c *tls.Config) { c.MinVersion, c.MaxVersion = 0, tls.VersionTLS12 }), nil},
-		{"hello without protocol is http", server, testNow,
-			without(CLITLS(server.Trust, clockAt(testNow)), func(c *tls.Config) { c.NextProtos = nil }), nil},
+		{
+			"http over TLS 1.2", server, testNow,
+			without(CLITLS(server.Trust, clockAt(testNow)), func(c *tls.Config) { c.MinVersion, c.MaxVersion = 0, tls.VersionTLS12 }), nil,
+		},
+		{
+			"hello without protocol is http", server, testNow,
+			without(CLITLS(server.Trust, clockAt(testNow)), func(c *tls.Config) { c.NextProtos = nil }), nil,
+		},
 		{"unknown protocol", server, testNow, dial(client, "smtp", Expect{}), errAny},
 		{"during a CA rotation, old certificate", &rotating, testNow, dial(client, ALPNRPC, Expect{}), nil},
-		{"during a CA rotation, new certificate", &rotating, testNow,
-			dial(trusting(issue(t, renewedCA, Grant{Role: RoleClient, ID: clientID}, testNow), server), ALPNRPC, Expect{}), nil},
+		{
+			"during a CA rotation, new certificate", &rotating, testNow,
+			dial(trusting(issue(t, renewedCA, Grant{Role: RoleClient, ID: clientID}, testNow), server), ALPNRPC, Expect{}), nil,
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			serverErr, clientErr, heard := shake(t, ServerTLS(constant(c.server), clockAt(c.at)), c.client)
+			heard, serverErr, clientErr := shake(t, ServerTLS(constant(c.server), clockAt(c.at)), c.client)
 			if c.want == nil {
 				if serverErr != nil || clientErr != nil || heard != "secret" {
 					t.Fatalf("server: %v, client: %v, heard %q", serverErr, clientErr, heard)
@@ -380,7 +394,7 @@ func TestHandshakes(t *testing.T) {
 			if serverErr == nil && clientErr == nil {
 				t.Fatal("nobody refused")
 			}
-			if c.want != errAny && !errors.Is(serverErr, c.want) && !errors.Is(clientErr, c.want) {
+			if !errors.Is(c.want, errAny) && !errors.Is(serverErr, c.want) && !errors.Is(clientErr, c.want) {
 				t.Errorf("want %v; server: %v, client: %v", c.want, serverErr, clientErr)
 			}
 		})
@@ -412,12 +426,12 @@ func TestSelfSignedPeersAreRefused(t *testing.T) {
 	}
 	self := *server
 	self.Certificate = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-	serverErr, _, heard := shake(t, ServerTLS(constant(server), clockAt(testNow)),
+	heard, serverErr, _ := shake(t, ServerTLS(constant(server), clockAt(testNow)),
 		ClientTLS(constant(&self), ALPNRaft, Expect{}, clockAt(testNow)))
 	if !errors.Is(serverErr, ErrUntrusted) || heard != "" {
 		t.Errorf("self-signed client: %v, heard %q", serverErr, heard)
 	}
-	_, clientErr, heard := shake(t, ServerTLS(constant(&self), clockAt(testNow)),
+	heard, _, clientErr := shake(t, ServerTLS(constant(&self), clockAt(testNow)),
 		ClientTLS(constant(server), ALPNRPC, Expect{}, clockAt(testNow)))
 	if !errors.Is(clientErr, ErrUntrusted) || heard != "" {
 		t.Errorf("self-signed server: %v, heard %q", clientErr, heard)
@@ -439,12 +453,12 @@ func TestPinnedJoinerTellsNoSecretToOthers(t *testing.T) {
 		return PinnedTLS(ca.Fingerprint(), clockAt(testNow), func(_ *x509.Certificate, peer Identity) { accepted = append(accepted, peer) })
 	}
 	for name, peer := range map[string]*Credentials{"another CA": false_, "another CA showing ours": &borrowed, "a node": node} {
-		_, err, heard := shake(t, ServerTLS(constant(peer), clockAt(testNow)), pinned())
+		heard, _, err := shake(t, ServerTLS(constant(peer), clockAt(testNow)), pinned())
 		if err == nil || heard != "" || accepted != nil {
 			t.Errorf("%s: error %v, heard %q, accepted %v", name, err, heard, accepted)
 		}
 	}
-	serverErr, err, heard := shake(t, ServerTLS(constant(real), clockAt(testNow)), pinned())
+	heard, serverErr, err := shake(t, ServerTLS(constant(real), clockAt(testNow)), pinned())
 	if serverErr != nil || err != nil || heard != "secret" || len(accepted) != 1 || accepted[0] != real.Self {
 		t.Errorf("the real server: %v, %v, heard %q, accepted %v", serverErr, err, heard, accepted)
 	}
@@ -457,15 +471,15 @@ func TestRenewedCredentialsTakeEffect(t *testing.T) {
 	now := testNow
 	config := ServerTLS(func() *Credentials { return current }, func() time.Time { return now })
 	dial := ClientTLS(constant(client), ALPNRPC, Expect{}, func() time.Time { return now })
-	if serverErr, clientErr, _ := shake(t, config, dial); serverErr != nil || clientErr != nil {
+	if _, serverErr, clientErr := shake(t, config, dial); serverErr != nil || clientErr != nil {
 		t.Fatalf("before: %v, %v", serverErr, clientErr)
 	}
 	now = now.Add(2 * time.Minute)
-	if _, clientErr, _ := shake(t, config, dial); !errors.Is(clientErr, ErrUntrusted) {
+	if _, _, clientErr := shake(t, config, dial); !errors.Is(clientErr, ErrUntrusted) {
 		t.Fatalf("expired server: %v", clientErr)
 	}
 	current = issue(t, ca, Grant{Role: RoleServer, ID: serverID}, now)
-	if serverErr, clientErr, _ := shake(t, config, dial); serverErr != nil || clientErr != nil {
+	if _, serverErr, clientErr := shake(t, config, dial); serverErr != nil || clientErr != nil {
 		t.Fatalf("after: %v, %v", serverErr, clientErr)
 	}
 }

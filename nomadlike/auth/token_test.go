@@ -89,12 +89,24 @@ func TestTokenPrincipal(t *testing.T) {
 		want  Principal
 		id    string
 	}{
-		{"user", structs.Token{ID: "t", User: "li", Role: "user", Project: "vision"},
-			Principal{Kind: KindUser, ID: "li", Role: RoleUser, Project: "vision"}, ""},
-		{"admin without a name", structs.Token{ID: "t", Role: "admin"},
-			Principal{Kind: KindUser, ID: "t", Role: RoleAdmin}, ""},
-		{"not yet expired", structs.Token{ID: "t", Role: "admin", ExpiresAt: structs.At(testNow) + 1},
-			Principal{Kind: KindUser, ID: "t", Role: RoleAdmin}, ""},
+		{
+			"user",
+			structs.Token{ID: "t", User: "li", Role: "user", Project: "vision"},
+			Principal{Kind: KindUser, ID: "li", Role: RoleUser, Project: "vision"},
+			"",
+		},
+		{
+			"admin without a name",
+			structs.Token{ID: "t", Role: "admin"},
+			Principal{Kind: KindUser, ID: "t", Role: RoleAdmin},
+			"",
+		},
+		{
+			"not yet expired",
+			structs.Token{ID: "t", Role: "admin", ExpiresAt: structs.At(testNow) + 1},
+			Principal{Kind: KindUser, ID: "t", Role: RoleAdmin},
+			"",
+		},
 		{"just expired", structs.Token{ID: "t", Role: "admin", ExpiresAt: structs.At(testNow)}, Principal{}, "auth.token_expired"},
 		{"no role", structs.Token{ID: "t", User: "li"}, Principal{}, "auth.token_invalid"},
 		{"unknown role", structs.Token{ID: "t", Role: "root"}, Principal{}, "auth.token_invalid"},

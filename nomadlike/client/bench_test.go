@@ -50,9 +50,11 @@ func benchmarkJobs(b *testing.B, dir string, drivers map[string]driver.Driver, w
 	c := newControl()
 	heard := make(chan structs.AllocReport, 64)
 	c.onReport = func(r structs.AllocReport) { heard <- r }
-	n, err := New(Config{DataDir: dir, NodeID: "n1", Drivers: drivers,
+	n, err := New(Config{
+		DataDir: dir, NodeID: "n1", Drivers: drivers,
 		Servers: func() []string { return []string{"s"} }, OpenSession: c.servers.Open,
-		Logger: slog.New(slog.DiscardHandler), Machine: testMachine()})
+		Logger: slog.New(slog.DiscardHandler), Machine: testMachine(),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

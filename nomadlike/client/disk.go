@@ -236,7 +236,7 @@ func (r *diskRoom) look() {
 		r.err = err
 		return
 	}
-	block := int64(stat.Bsize)
+	block := stat.Bsize
 	r.size, r.free = blocks(stat.Blocks, block), blocks(stat.Bavail, block)
 	r.inodes, r.left = blocks(stat.Files, 1), blocks(stat.Ffree, 1)
 	r.readOnly = stat.Flags&unix.ST_RDONLY != 0

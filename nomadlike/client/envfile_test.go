@@ -28,8 +28,10 @@ func TestEnvFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	const home = "/usr/local/Ascend/ascend-toolkit/latest"
-	want := map[string]string{"ASCEND_TOOLKIT_HOME": home, "LD_LIBRARY_PATH": home + "/lib64:/usr/local/Ascend/driver/lib64",
-		"PYTHONPATH": home + "/python/site-packages", "PATH": home + "/bin:/usr/bin:/bin", "ASCEND_OPP_PATH": "/opt/$opp"}
+	want := map[string]string{
+		"ASCEND_TOOLKIT_HOME": home, "LD_LIBRARY_PATH": home + "/lib64:/usr/local/Ascend/driver/lib64",
+		"PYTHONPATH": home + "/python/site-packages", "PATH": home + "/bin:/usr/bin:/bin", "ASCEND_OPP_PATH": "/opt/$opp",
+	}
 	if !maps.Equal(got, want) {
 		t.Fatalf("%q", got)
 	}
@@ -58,8 +60,10 @@ func TestEnvFileOfTheNode(t *testing.T) {
 		w.mu.Lock()
 		env := w.mu.tasks[driver.TaskID(a.Alloc.ID+".main")].spec.Env
 		w.mu.Unlock()
-		for _, want := range []string{"ASCEND_TOOLKIT_HOME=/usr/local/Ascend/ascend-toolkit/latest", "ASCEND_OPP_PATH=/own",
-			"PYTHONPATH=/mine:/usr/local/Ascend/ascend-toolkit/latest/python/site-packages"} {
+		for _, want := range []string{
+			"ASCEND_TOOLKIT_HOME=/usr/local/Ascend/ascend-toolkit/latest", "ASCEND_OPP_PATH=/own",
+			"PYTHONPATH=/mine:/usr/local/Ascend/ascend-toolkit/latest/python/site-packages",
+		} {
 			if !strings.Contains("\n"+strings.Join(env, "\n")+"\n", "\n"+want+"\n") {
 				t.Errorf("no %s in %q", want, env)
 			}

@@ -148,8 +148,10 @@ func (l *look) take(ctx context.Context) {
 				l.told.rules = make(map[string]bool)
 			}
 			l.told.rules[found.ID] = true
-			l.tell(structs.Told{Event: structs.EventEnvironmentFound, Severity: "warn",
-				Params: map[string]string{"rule": found.ID, "text": found.Text, "text_zh": found.TextZh}})
+			l.tell(structs.Told{
+				Event: structs.EventEnvironmentFound, Severity: "warn",
+				Params: map[string]string{"rule": found.ID, "text": found.Text, "text_zh": found.TextZh},
+			})
 		}
 	}
 }
@@ -167,8 +169,10 @@ func (l *look) facts(ctx context.Context) (envcheck.Facts, error) {
 		names = append(names, member.Name)
 	}
 	var out cappedBuffer
-	spec := driver.ExecSpec{Command: []string{"sh", "-c", envcheck.Script},
-		Env: []string{envNames + "=" + strings.Join(names, " "), envVariables + "=" + strings.Join(l.unset, " ")}}
+	spec := driver.ExecSpec{
+		Command: []string{"sh", "-c", envcheck.Script},
+		Env:     []string{envNames + "=" + strings.Join(names, " "), envVariables + "=" + strings.Join(l.unset, " ")},
+	}
 	asked := c.config.Now()
 	if _, err := d.Exec(ctx, l.task, spec, driver.Streams{Stdout: &out}); err != nil && (ctx.Err() == nil || out.String() == "") {
 		return nil, err

@@ -80,7 +80,8 @@ func (p *pulling) report(progress driver.Progress) {
 	if quarter := percent / fetchNoteEvery * fetchNoteEvery; quarter > p.noted {
 		p.noted = quarter
 		p.tell(structs.Told{Event: structs.EventImageComing, Params: map[string]string{
-			"image": short(progress.Item), "done": mebibytes(progress.Done), "total": mebibytes(progress.Total), "percent": strconv.Itoa(percent)}})
+			"image": short(progress.Item), "done": mebibytes(progress.Done), "total": mebibytes(progress.Total), "percent": strconv.Itoa(percent),
+		}})
 	}
 }
 
@@ -106,7 +107,8 @@ func (p *pulling) end(made *driver.Prepared) {
 	}
 	took := p.now().Sub(p.begun).Round(100 * time.Millisecond)
 	p.tell(structs.Told{Event: structs.EventImagePulled, Params: map[string]string{
-		"image": short(made.Image), "size": mebibytes(made.Bytes), "took": took.String(), "digest": content}, Seen: same})
+		"image": short(made.Image), "size": mebibytes(made.Bytes), "took": took.String(), "digest": content,
+	}, Seen: same})
 }
 
 // mebibytes writes a number of bytes as people read it.

@@ -67,15 +67,27 @@ func TestImagesContentIsTold(t *testing.T) {
 		made driver.Prepared
 		want structs.Told
 	}{
-		"fetched": {driver.Prepared{Image: "train:1", ID: "sha256:id", Digest: "sha256:digest", Pulled: true},
-			structs.Told{Event: structs.EventImagePulled, Params: map[string]string{"image": "train:1", "size": "0.0 MiB", "took": "0s", "digest": "sha256:digest"},
-				Seen: map[string]string{"image": "sha256:digest"}}},
-		"was there": {driver.Prepared{Image: "train:1", ID: "sha256:id", Digest: "sha256:digest"},
-			structs.Told{Event: structs.EventEnvironment, Params: map[string]string{"seen": "image=train:1, image.digest=sha256:digest"},
-				Seen: map[string]string{"image": "sha256:digest"}}},
-		"never in a registry": {driver.Prepared{Image: "mine", ID: "sha256:id"},
-			structs.Told{Event: structs.EventEnvironment, Params: map[string]string{"seen": "image=mine, image.digest=sha256:id"},
-				Seen: map[string]string{"image": "sha256:id"}}},
+		"fetched": {
+			driver.Prepared{Image: "train:1", ID: "sha256:id", Digest: "sha256:digest", Pulled: true},
+			structs.Told{
+				Event: structs.EventImagePulled, Params: map[string]string{"image": "train:1", "size": "0.0 MiB", "took": "0s", "digest": "sha256:digest"},
+				Seen: map[string]string{"image": "sha256:digest"},
+			},
+		},
+		"was there": {
+			driver.Prepared{Image: "train:1", ID: "sha256:id", Digest: "sha256:digest"},
+			structs.Told{
+				Event: structs.EventEnvironment, Params: map[string]string{"seen": "image=train:1, image.digest=sha256:digest"},
+				Seen: map[string]string{"image": "sha256:digest"},
+			},
+		},
+		"never in a registry": {
+			driver.Prepared{Image: "mine", ID: "sha256:id"},
+			structs.Told{
+				Event: structs.EventEnvironment, Params: map[string]string{"seen": "image=mine, image.digest=sha256:id"},
+				Seen: map[string]string{"image": "sha256:id"},
+			},
+		},
 	} {
 		var told []structs.Told
 		p := pulling{now: time.Now, begun: time.Now(), tell: func(e structs.Told) { told = append(told, e) }}

@@ -51,8 +51,10 @@ func TestFiguresOfANode(t *testing.T) {
 		}
 		want := []structs.DeviceFigures{
 			{ID: "FAKE-0000", Gauges: map[string]float64{device.GaugeUtilization: 0.5, device.GaugeMemoryTotal: 80 << 30}},
-			{ID: "FAKE-0001", Gauges: map[string]float64{device.GaugeUtilization: 0.5, device.GaugeMemoryTotal: 80 << 30},
-				Processes: []structs.DeviceProcess{{PID: 7, Name: "train", Memory: 1 << 30}}},
+			{
+				ID: "FAKE-0001", Gauges: map[string]float64{device.GaugeUtilization: 0.5, device.GaugeMemoryTotal: 80 << 30},
+				Processes: []structs.DeviceProcess{{PID: 7, Name: "train", Memory: 1 << 30}},
+			},
 		}
 		for i := range figures.Devices {
 			if figures.Devices[i].At == 0 {

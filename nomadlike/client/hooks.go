@@ -140,7 +140,8 @@ func (c *Client) runHooks(ctx context.Context, d driver.Driver, spec driver.Task
 		failure := runHook(ctx, d, spec.ID, &hook, env, out)
 		took := c.config.Now().Sub(begun).Round(time.Millisecond)
 		told := structs.Told{Event: structs.EventHookDone, Params: map[string]string{
-			"when": hook.When, "command": short(hook.Command), "took": took.String()}}
+			"when": hook.When, "command": short(hook.Command), "took": took.String(),
+		}}
 		if failure != nil {
 			told.Event, told.Severity = structs.EventHookFailed, "warn"
 			told.Params["code"] = cmp.Or(failure.Params["code"], "-")

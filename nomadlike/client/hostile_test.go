@@ -17,8 +17,11 @@ import (
 // tables, the remote shell, the inbox, the working directory, links to data) does
 // not follow links that the task has put in its way.
 func TestWhatIsWrittenStaysInTheTask(t *testing.T) {
-	files := []launch.File{{Path: ".nomadlike/hostfile", Mode: 0o644, Content: "written"}, {Path: ".deepspeed_env", Mode: 0o644, Content: "written"},
-		{Path: ".nomadlike/bin/ssh", Mode: 0o755, Content: "written"}}
+	files := []launch.File{
+		{Path: ".nomadlike/hostfile", Mode: 0o644, Content: "written"},
+		{Path: ".deepspeed_env", Mode: 0o644, Content: "written"},
+		{Path: ".nomadlike/bin/ssh", Mode: 0o755, Content: "written"},
+	}
 	nobody := owner{change: os.Geteuid() == 0, uid: 65534, gid: 65534}
 	for name, plant := range map[string]func(t *testing.T, task, outside string){
 		"the directory leads out": func(t *testing.T, task, outside string) { symlink(t, outside, filepath.Join(task, ".nomadlike")) },

@@ -13,8 +13,10 @@ func TestUseOf(t *testing.T) {
 	of := func(share float64, age time.Duration) measurement {
 		return measurement{now.Add(-age), device.DeviceStats{Gauges: map[string]float64{device.GaugeUtilization: share}}}
 	}
-	figures := map[string]measurement{"busy": of(0.9, 0), "idle": of(0, 0), "hardly": of(0.04, idleFresh), "old": of(0, idleFresh+1),
-		"blind": {now, device.DeviceStats{}}}
+	figures := map[string]measurement{
+		"busy": of(0.9, 0), "idle": of(0, 0), "hardly": of(0.04, idleFresh), "old": of(0, idleFresh+1),
+		"blind": {now, device.DeviceStats{}},
+	}
 	for _, c := range []struct {
 		devices []string
 		want    idleUse
@@ -43,8 +45,16 @@ func TestIdleWatch(t *testing.T) {
 		told  bool
 		looks []look
 	}{
-		"idle": {false, []look{{1, useNone, ""}, {9 * time.Minute, useNone, ""}, {idleAfter + 1, useNone, "10m0s"}, {time.Hour, useNone, ""},
-			{61 * time.Minute, useSome, "at work"}, {62 * time.Minute, useSome, ""}, {63 * time.Minute, useNone, ""}, {73 * time.Minute, useNone, "10m0s"}}},
+		"idle": {false, []look{
+			{1, useNone, ""},
+			{9 * time.Minute, useNone, ""},
+			{idleAfter + 1, useNone, "10m0s"},
+			{time.Hour, useNone, ""},
+			{61 * time.Minute, useSome, "at work"},
+			{62 * time.Minute, useSome, ""},
+			{63 * time.Minute, useNone, ""},
+			{73 * time.Minute, useNone, "10m0s"},
+		}},
 		"at work in between":         {false, []look{{1, useNone, ""}, {9 * time.Minute, useSome, ""}, {11 * time.Minute, useNone, ""}, {20 * time.Minute, useNone, ""}, {21 * time.Minute, useNone, "10m0s"}}},
 		"not measured":               {false, []look{{1, useNone, ""}, {idleAfter + 1, useUnknown, ""}, {idleAfter + 1 + time.Minute, useNone, "11m0s"}}},
 		"an earlier process said so": {true, []look{{1, useNone, ""}, {idleAfter + 1, useNone, ""}, {12 * time.Minute, useSome, "at work"}}},

@@ -57,8 +57,10 @@ func (w *watcher) advise() {
 	}
 	for _, found := range table.Judge(facts) {
 		if strings.HasPrefix(found.ID, "log-") {
-			w.say(structs.Told{Event: structs.EventEnvironmentFound, Severity: "warn",
-				Params: map[string]string{"rule": found.ID, "text": found.Text, "text_zh": found.TextZh}})
+			w.say(structs.Told{
+				Event: structs.EventEnvironmentFound, Severity: "warn",
+				Params: map[string]string{"rule": found.ID, "text": found.Text, "text_zh": found.TextZh},
+			})
 		}
 	}
 }

@@ -47,8 +47,10 @@ func (w *watcher) checkPeers(ctx context.Context, a *structs.Assignment, state *
 			return
 		}
 		state.lossy = true
-		w.say(structs.Told{Event: structs.EventPatrolFailed, Severity: "warn", Params: map[string]string{"check": peersCheck,
-			"cause": fmt.Sprintf("%d of %d connections to %s (%s) were lost: %s", lost, peerTries, peer.NodeName, address, cause)}})
+		w.say(structs.Told{Event: structs.EventPatrolFailed, Severity: "warn", Params: map[string]string{
+			"check": peersCheck,
+			"cause": fmt.Sprintf("%d of %d connections to %s (%s) were lost: %s", lost, peerTries, peer.NodeName, address, cause),
+		}})
 	}
 }
 

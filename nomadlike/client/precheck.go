@@ -39,8 +39,10 @@ func (c *Client) precheck(a *structs.Assignment) *alloc.PrepareFailed {
 		c.session.Note(note)
 		return nil
 	}
-	note.Told = &structs.Told{Event: structs.EventPrecheckFailed, Severity: "warn",
-		Params: map[string]string{"check": found.check, "cause": found.cause}}
+	note.Told = &structs.Told{
+		Event: structs.EventPrecheckFailed, Severity: "warn",
+		Params: map[string]string{"check": found.check, "cause": found.cause},
+	}
 	c.session.Note(note)
 	return infra("client.precheck", "check", found.check, "cause", found.cause)
 }

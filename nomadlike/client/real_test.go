@@ -204,12 +204,18 @@ func TestRealOutcomes(t *testing.T) {
 		{name: "missing", command: "no-such-command", status: structs.AllocFailed, code: 127, cause: "driver.command_not_found"},
 		{name: "killed", command: "sh -c 'kill -9 $$'", status: structs.AllocFailed, code: 137, signal: 9, cause: "client.task_signal"},
 		{name: "unreadable", command: "sh -c 'open", status: structs.AllocFailed, cause: "launch.command_unreadable"},
-		{name: "dir", command: "true", change: func(a *structs.Assignment) { a.Job.Task.Dir = "/no/such/dir" },
-			status: structs.AllocFailed, code: 126, cause: "driver.dir_missing"},
-		{name: "user", command: "true", change: func(a *structs.Assignment) { a.Job.Task.User = "nobody-at-all" },
-			status: structs.AllocFailed, cause: "driver.user_unknown"},
-		{name: "driver", command: "true", change: func(a *structs.Assignment) { a.Job.Task.Driver = "docker" },
-			status: structs.AllocFailed, infra: true, cause: "client.driver_missing"},
+		{
+			name: "dir", command: "true", change: func(a *structs.Assignment) { a.Job.Task.Dir = "/no/such/dir" },
+			status: structs.AllocFailed, code: 126, cause: "driver.dir_missing",
+		},
+		{
+			name: "user", command: "true", change: func(a *structs.Assignment) { a.Job.Task.User = "nobody-at-all" },
+			status: structs.AllocFailed, cause: "driver.user_unknown",
+		},
+		{
+			name: "driver", command: "true", change: func(a *structs.Assignment) { a.Job.Task.Driver = "docker" },
+			status: structs.AllocFailed, infra: true, cause: "client.driver_missing",
+		},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			a := gang(one.name, 1, one.command, "n1")[0]

@@ -36,12 +36,18 @@ func TestMeeting(t *testing.T) {
 		want   string
 	}{
 		{"rank 1 of three", func(*structs.Assignment) {}, 7, "10.0.0.1:29500: users 7\n"},
-		{"rank 0", func(a *structs.Assignment) { a.Alloc.NodeID = "n1" }, 7,
-			"port 29500 here: users 7, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n"},
-		{"rank 0 as root", func(a *structs.Assignment) { a.Alloc.NodeID = "n1" }, 0,
-			"port 29500 here: any user, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n"},
-		{"rank 0 in a container", func(a *structs.Assignment) { a.Alloc.NodeID, a.Job.Task.Driver = "n1", structs.DriverDocker }, 7,
-			"port 29500 here: any user, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n"},
+		{
+			"rank 0", func(a *structs.Assignment) { a.Alloc.NodeID = "n1" }, 7,
+			"port 29500 here: users 7, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n",
+		},
+		{
+			"rank 0 as root", func(a *structs.Assignment) { a.Alloc.NodeID = "n1" }, 0,
+			"port 29500 here: any user, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n",
+		},
+		{
+			"rank 0 in a container", func(a *structs.Assignment) { a.Alloc.NodeID, a.Job.Task.Driver = "n1", structs.DriverDocker }, 7,
+			"port 29500 here: any user, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n",
+		},
 		{"addresses of one node are not known", func(a *structs.Assignment) { a.Alloc.NodeID, a.Members[2].Addrs = "n1", nil }, 7, "port 29500 here: users 7\n"},
 		{"an address is none", func(a *structs.Assignment) { a.Alloc.NodeID, a.Members[2].Addrs = "n1", []string{"10.0.0.3", "x"} }, 7, "port 29500 here: users 7\n"},
 		{"every rank has a port", func(a *structs.Assignment) {

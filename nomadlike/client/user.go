@@ -189,8 +189,10 @@ func (o owner) env(task *structs.Task, taskDir, who string) map[string]string {
 		}
 	}
 	name, _, _ = strings.Cut(cmp.Or(name, strconv.Itoa(o.uid)), ":")
-	return map[string]string{"HOME": cmp.Or(home, taskDir), "USER": name, "LOGNAME": name, "SHELL": "/bin/sh", "LANG": "C.UTF-8",
-		"TMPDIR": "/tmp", "PATH": driver.SearchPathDefault}
+	return map[string]string{
+		"HOME": cmp.Or(home, taskDir), "USER": name, "LOGNAME": name, "SHELL": "/bin/sh", "LANG": "C.UTF-8",
+		"TMPDIR": "/tmp", "PATH": driver.SearchPathDefault,
+	}
 }
 
 // give hands a path over to the task's user.

@@ -35,7 +35,6 @@ type fakeTask struct {
 	handle driver.Handle
 	ended  chan struct{}
 	result driver.ExitResult
-	kill   *time.Timer
 }
 
 func newWard() *ward {
@@ -161,7 +160,8 @@ func (d *fakeDriver) Start(_ context.Context, spec driver.TaskSpec) (driver.Hand
 		return driver.Handle{}, driver.ErrTaskExists
 	}
 	t := &fakeTask{spec: spec, ended: make(chan struct{}), handle: driver.Handle{
-		Version: 1, Driver: "exec", TaskID: spec.ID, StartedAt: time.Now().UTC()}}
+		Version: 1, Driver: "exec", TaskID: spec.ID, StartedAt: time.Now().UTC(),
+	}}
 	d.mu.tasks[spec.ID] = t
 	d.know(spec.ID)
 	d.note("start %s", spec.Hostname)

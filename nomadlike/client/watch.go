@@ -156,7 +156,8 @@ func (w *watcher) lookAtDir(end checkpoint.End) {
 		return
 	}
 	w.tell(w.client.nextNote(), structs.AllocNote{Checkpoint: &structs.SavedCheckpoint{
-		Path: path.Join(policy.Dir, entry.Name), Step: checkpoint.StepOf(entry.Name), SavedAt: structs.At(entry.Modified)}})
+		Path: path.Join(policy.Dir, entry.Name), Step: checkpoint.StepOf(entry.Name), SavedAt: structs.At(entry.Modified),
+	}})
 }
 
 func (w *watcher) tell(seq uint64, note structs.AllocNote) {

@@ -122,7 +122,8 @@ func (c *control) hear(l *link, up *structs.SessionUp) bool {
 		l.node = up.Hello.Node.ID
 		c.mu.inventory = append(c.mu.inventory, up.Hello.Inventory)
 		c.sayLocked(l, &structs.SessionDown{Welcome: &structs.Welcome{
-			ServerID: "s", HeartbeatEvery: structs.Duration(200 * time.Millisecond), LeaseTTL: structs.Duration(3 * time.Second)}})
+			ServerID: "s", HeartbeatEvery: structs.Duration(200 * time.Millisecond), LeaseTTL: structs.Duration(3 * time.Second),
+		}})
 		if !again {
 			c.sayLocked(l, &structs.SessionDown{Assignments: c.fullLocked(l.node)})
 		}

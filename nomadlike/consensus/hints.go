@@ -55,7 +55,6 @@ func (n *Node) hintFollowers() {
 			request := &raft.AppendEntriesRequest{
 				RPCHeader:         header,
 				Term:              term,
-				Leader:            header.Addr,
 				PrevLogEntry:      index,
 				PrevLogTerm:       entryTerm,
 				LeaderCommitIndex: index,

@@ -76,7 +76,7 @@ func (h *helper) offer(help Help, n *newcomer) bool {
 	if !slices.ContainsFunc(samples, at) { // it seems to start now: the scheduler knows
 		got := h.try(n.job, h.subjob, 1)
 		if h.immediate(n.job, &got) {
-			help.When = h.soon(h.subjob, &got)
+			help.When = h.soon(&got)
 			return h.accept(help)
 		}
 		samples = n.samples(1)
@@ -305,7 +305,7 @@ func (h *helper) priority() {
 			help.Kind = HelpPreemptible
 			help.Reason = *structs.NewReason("forecast.help_preempt", "priority", job.Priority, "jobs", help.Victims[0].JobName)
 		}
-		help.When = h.soon(h.subjob, &got)
+		help.When = h.soon(&got)
 		h.accept(help)
 		return
 	}

@@ -169,7 +169,7 @@ func (f *Futures) answers(job *structs.Job, subjob *structs.Subjob, got *probe) 
 			one = f.try(&single, subjob, 1)
 		}
 		rows[i] = SpecAnswer{Spec: i, Label: job.Resources[i].Label}
-		rows[i].When, samples[i], _ = f.whenOf(job, subjob, i, &one)
+		rows[i].When, samples[i] = f.whenOf(job, subjob, i, &one)
 		if rows[i].Verdict == VerdictNow {
 			rows[i].Nodes = len(one.gang.Placements)
 		} else if rows[i].Wait = one.wait; len(rows) == 1 {
@@ -183,7 +183,7 @@ func (f *Futures) answers(job *structs.Job, subjob *structs.Subjob, got *probe) 
 	case len(rows) == 1:
 		return rows[0].When, about.Features, rows
 	case f.immediate(job, got):
-		return f.soon(subjob, got), about.Features, rows
+		return f.soon(got), about.Features, rows
 	case len(first) == 0: // none ever starts
 		got.wait = rows[0].Wait
 		return When{Verdict: verdictOf(got.wait)}, about.Features, rows
@@ -225,17 +225,17 @@ func earliest(samples [][]sample) []sample {
 
 // whenOf forecasts the start under one alternative; samples are empty when it
 // never starts.
-func (f *Futures) whenOf(job *structs.Job, subjob *structs.Subjob, spec int, got *probe) (When, []sample, []float64) {
+func (f *Futures) whenOf(job *structs.Job, subjob *structs.Subjob, spec int, got *probe) (When, []sample) {
 	switch {
 	case f.immediate(job, got):
-		w := f.soon(subjob, got)
-		return w, slices.Repeat([]sample{{at: w.P50}}, len(f.futures)), nil
+		w := f.soon(got)
+		return w, slices.Repeat([]sample{{at: w.P50}}, len(f.futures))
 	case hopeless(got.wait):
-		return When{Verdict: verdictOf(got.wait)}, nil, nil
+		return When{Verdict: verdictOf(got.wait)}, nil
 	}
 	var samples []sample
 	if job.VIP != nil {
-		samples = f.machines(job, subjob, got)
+		samples = f.machines(job, got)
 	} else {
 		samples = f.newcomerOf(job, subjob, spec, got).samples(1)
 	}
@@ -245,17 +245,17 @@ func (f *Futures) whenOf(job *structs.Job, subjob *structs.Subjob, spec int, got
 		settle(b, f.now, f.seed)
 		if wait := b.Explain(subjob.JobID, subjob.Index); hopeless(wait) {
 			got.wait = wait
-			return When{Verdict: verdictOf(wait)}, nil, nil
+			return When{Verdict: verdictOf(wait)}, nil
 		}
 	}
 	m := member{job: job, subjob: subjob, pool: got.pool, position: got.position, span: got.span}
 	about := f.about(&m, samples)
-	return f.answer(slices.Clone(samples), about), samples, about.Features
+	return f.answer(slices.Clone(samples), about), samples
 }
 
 // soon is the start of a job that starts at once, but for the time that its
 // victims take to leave.
-func (f *Futures) soon(subjob *structs.Subjob, got *probe) When {
+func (f *Futures) soon(got *probe) When {
 	w := nowAt(f.now)
 	longest := time.Duration(0)
 	for _, v := range got.gang.Victims {
@@ -295,7 +295,7 @@ func (f *Futures) kills(job *structs.Job, m *member) bool {
 // machines samples the start of a VIP job that waits for some of its machines:
 // when the last of those for whom it waits, or who were promised them before,
 // leaves, and those whom it ends then have stopped. Nobody new comes.
-func (f *Futures) machines(job *structs.Job, subjob *structs.Subjob, got *probe) []sample {
+func (f *Futures) machines(job *structs.Job, got *probe) []sample {
 	chosen := make(map[int32]bool)
 	g := f.ground()
 	for at := range g.sites {

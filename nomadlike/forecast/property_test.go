@@ -294,7 +294,7 @@ func TestNewcomerMatchesReplay(t *testing.T) {
 		job, subjob := f.admitted(anyJob(t, "", false))
 		job.Priority = structs.PriorityNormal
 		got := f.try(job, subjob, 1)
-		_, fast, _ := f.whenOf(job, subjob, 0, &got)
+		_, fast := f.whenOf(job, subjob, 0, &got)
 		if fast == nil || got.gang != nil || slices.ContainsFunc(f.members, func(m member) bool { return m.now }) {
 			return // never, now, or others start in the same pass
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -389,7 +388,7 @@ func TestOnRealSockets(t *testing.T) {
 		g, err := Open(Config{
 			Name: name, Key: testKey(1), Seeds: seeds, Port: -1, BindAddr: "127.0.0.1", Scale: 2.5,
 			Meta:   Meta{Cluster: testClusterID, Role: role, RPCAddr: "127.0.0.1:4646", Protocol: 1},
-			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"testing"
@@ -56,7 +55,7 @@ func (w *world) config(number int, role string) Config {
 		Name:      name,
 		Meta:      Meta{Cluster: testClusterID, Role: role, RPCAddr: hostNamed(number) + ":4646", Protocol: 1},
 		Key:       testKey(1),
-		Logger:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger:    slog.New(slog.DiscardHandler),
 		Port:      4648,
 		Seeds:     []string{hostNamed(1) + ":4648"},
 		Transport: transport,

@@ -35,9 +35,14 @@ func BenchmarkThousandRanks(b *testing.B) {
 		mode  structs.Mode
 		table string
 	}{
-		{"pytorch", structs.ModePyTorch, ""}, {"deepspeed", structs.ModeDeepSpeed, ""}, {"horovod", structs.ModeHorovod, ""},
-		{"tensorflow", structs.ModeTensorFlow, ""}, {"jax", structs.ModeJAX, ""}, {"mindspore-v1.0", structs.ModeMindSpore, "v1.0"},
-		{"mindspore-v1.2", structs.ModeMindSpore, "v1.2"}, {"mindspore-group_list", structs.ModeMindSpore, "group_list"},
+		{"pytorch", structs.ModePyTorch, ""},
+		{"deepspeed", structs.ModeDeepSpeed, ""},
+		{"horovod", structs.ModeHorovod, ""},
+		{"tensorflow", structs.ModeTensorFlow, ""},
+		{"jax", structs.ModeJAX, ""},
+		{"mindspore-v1.0", structs.ModeMindSpore, "v1.0"},
+		{"mindspore-v1.2", structs.ModeMindSpore, "v1.2"},
+		{"mindspore-group_list", structs.ModeMindSpore, "group_list"},
 		{"mindspore-group_list_short", structs.ModeMindSpore, "group_list_short"},
 	} {
 		b.Run(c.name, func(b *testing.B) {

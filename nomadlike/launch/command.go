@@ -9,8 +9,10 @@ import (
 // launchers of processes that a pytorch command may bring itself: such a
 // command is left as typed. The first two are module names.
 func pytorchLaunchers() []string {
-	return []string{"torch.distributed.launch", "torch.distributed.run",
-		"torchrun", "accelerate", "deepspeed", "horovodrun", "mpirun", "mpiexec", "msrun"}
+	return []string{
+		"torch.distributed.launch", "torch.distributed.run",
+		"torchrun", "accelerate", "deepspeed", "horovodrun", "mpirun", "mpiexec", "msrun",
+	}
 }
 
 // mpiLaunchers are the programs that start the processes of an MPI job.

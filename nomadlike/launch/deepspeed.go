@@ -119,8 +119,10 @@ func (b *build) noSSH(words []string) []string {
 			return words
 		}
 	}
-	options := []string{"--no_ssh", "--node_rank=" + strconv.Itoa(b.rank),
-		"--master_addr=" + b.masterAddr(), "--master_port=" + strconv.Itoa(b.masterPort())}
+	options := []string{
+		"--no_ssh", "--node_rank=" + strconv.Itoa(b.rank),
+		"--master_addr=" + b.masterAddr(), "--master_port=" + strconv.Itoa(b.masterPort()),
+	}
 	if !slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "--hostfile") || word == "-H" }) {
 		options = append(options, "--hostfile="+b.inTaskDir(mpiHostFile))
 	}

@@ -63,8 +63,10 @@ func TestDocumentedVariablesAreThere(t *testing.T) {
 // documentedRank is rank 1 of two of a job that asks for everything.
 func documentedRank(t *testing.T, mode structs.Mode) Launch {
 	t.Helper()
-	job := &structs.Job{ID: "j", Name: "doc", Project: "default", Nodes: 2, Distributed: structs.Distributed{Mode: mode},
-		Task: structs.Task{Driver: structs.DriverExec, Command: "python3 train.py"}, Resources: []structs.Resources{{CPU: 1}}}
+	job := &structs.Job{
+		ID: "j", Name: "doc", Project: "default", Nodes: 2, Distributed: structs.Distributed{Mode: mode},
+		Task: structs.Task{Driver: structs.DriverExec, Command: "python3 train.py"}, Resources: []structs.Resources{{CPU: 1}},
+	}
 	members := []structs.Member{
 		{Name: "doc-1-0", Addr: "192.0.2.1", NodeName: "a", Ports: map[string]int{structs.MasterPortName: 20001, "http": 20002}},
 		{Rank: 1, Name: "doc-1-1", Addr: "192.0.2.2", NodeName: "b", Ports: map[string]int{structs.MasterPortName: 20001, "http": 20002}},
@@ -77,8 +79,10 @@ func documentedRank(t *testing.T, mode structs.Mode) Launch {
 	}
 	node := Somewhere(job)
 	node.Interface = "eth0"
-	out, err := Build(Input{Job: job, Members: members, Node: node,
-		Alloc: &structs.Allocation{ID: "al", Attempt: 1, Rank: 1, Spec: job.Resources[0], Ports: members[1].Ports, Devices: members[1].Devices}})
+	out, err := Build(Input{
+		Job: job, Members: members, Node: node,
+		Alloc: &structs.Allocation{ID: "al", Attempt: 1, Rank: 1, Spec: job.Resources[0], Ports: members[1].Ports, Devices: members[1].Devices},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,15 +10,20 @@ import (
 
 func TestEnvironmentNamesVariables(t *testing.T) {
 	job := &structs.Job{Name: "env", Nodes: 1, Task: structs.Task{Driver: structs.DriverExec, Command: "echo $PATH $CACHE $WHERE", Env: map[string]string{
-		"PATH": "/opt/conda/bin:$PATH", "CACHE": "$HOME/cache", "WHERE": "${NOMADLIKE_RANK}-${MODE:-fast}", "PRICE": "5$$", "WORD": "pa$word", "LD_LIBRARY_PATH": "/lib2:$LD_LIBRARY_PATH"}}}
-	input := Input{Job: job, Alloc: &structs.Allocation{Attempt: 1}, Members: []structs.Member{{Name: "env-1-0", Addr: "192.0.2.1"}},
-		Node: NodeFacts{TaskDir: "/task", Base: map[string]string{"HOME": "/home/li", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}}}
+		"PATH": "/opt/conda/bin:$PATH", "CACHE": "$HOME/cache", "WHERE": "${NOMADLIKE_RANK}-${MODE:-fast}", "PRICE": "5$$", "WORD": "pa$word", "LD_LIBRARY_PATH": "/lib2:$LD_LIBRARY_PATH",
+	}}}
+	input := Input{
+		Job: job, Alloc: &structs.Allocation{Attempt: 1}, Members: []structs.Member{{Name: "env-1-0", Addr: "192.0.2.1"}},
+		Node: NodeFacts{TaskDir: "/task", Base: map[string]string{"HOME": "/home/li", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}},
+	}
 	out, err := Build(input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"HOME": "/home/li", "LANG": "C.UTF-8", "PATH": "/opt/conda/bin:/usr/bin:/bin", "CACHE": "/home/li/cache",
-		"WHERE": "0-fast", "PRICE": "5$", "WORD": "pa$word", "LD_LIBRARY_PATH": "/lib2:"} {
+	for name, want := range map[string]string{
+		"HOME": "/home/li", "LANG": "C.UTF-8", "PATH": "/opt/conda/bin:/usr/bin:/bin", "CACHE": "/home/li/cache",
+		"WHERE": "0-fast", "PRICE": "5$", "WORD": "pa$word", "LD_LIBRARY_PATH": "/lib2:",
+	} {
 		if out.Env[name] != want {
 			t.Errorf("%s is %q, want %q", name, out.Env[name], want)
 		}
@@ -62,8 +67,10 @@ func TestHorovodLogs(t *testing.T) {
 // TestDeviceIDWithinTheVisibleOnes: the second job with one NPU of a node has card 1,
 // and sees it as its card 0.
 func TestDeviceIDWithinTheVisibleOnes(t *testing.T) {
-	job := &structs.Job{Name: "npu", Nodes: 1, Distributed: structs.Distributed{Mode: structs.ModeMindSpore}, Task: structs.Task{Driver: structs.DriverExec, Command: "python3 train.py"},
-		Resources: []structs.Resources{{Devices: []structs.DeviceRequest{{Kind: "huawei/npu", Count: 1}}}}}
+	job := &structs.Job{
+		Name: "npu", Nodes: 1, Distributed: structs.Distributed{Mode: structs.ModeMindSpore}, Task: structs.Task{Driver: structs.DriverExec, Command: "python3 train.py"},
+		Resources: []structs.Resources{{Devices: []structs.DeviceRequest{{Kind: "huawei/npu", Count: 1}}}},
+	}
 	member := structs.Member{Name: "npu-1-0", Addr: "192.0.2.1", Devices: []string{"npu-1"}, Cards: []structs.Card{{ID: "npu-1", Index: 1, IP: "10.0.0.1"}}}
 	out, err := Build(Input{Job: job, Alloc: &structs.Allocation{Attempt: 1, Devices: member.Devices, Spec: job.Resources[0]}, Members: []structs.Member{member}, Node: NodeFacts{TaskDir: "/task"}})
 	if err != nil {

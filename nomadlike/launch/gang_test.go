@@ -17,8 +17,10 @@ func unevenGang(j *structs.Job, rank int) Input {
 	in := input(j, rank)
 	for i := range in.Members {
 		for k := range 1 + (i+1)%3 {
-			in.Members[i].Cards = append(in.Members[i].Cards, structs.Card{ID: fmt.Sprintf("npu-%d-%d", i, k), Index: k,
-				IP: fmt.Sprintf("192.168.%d.%d", i, k+10), SuperID: fmt.Sprint(i*8 + k), SuperPod: fmt.Sprint(i / 2)})
+			in.Members[i].Cards = append(in.Members[i].Cards, structs.Card{
+				ID: fmt.Sprintf("npu-%d-%d", i, k), Index: k,
+				IP: fmt.Sprintf("192.168.%d.%d", i, k+10), SuperID: fmt.Sprint(i*8 + k), SuperPod: fmt.Sprint(i / 2),
+			})
 			in.Members[i].Devices = append(in.Members[i].Devices, fmt.Sprintf("npu-%d-%d", i, k))
 		}
 	}

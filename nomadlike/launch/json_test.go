@@ -31,8 +31,10 @@ func TestWrittenByHandAsByTheEncoder(t *testing.T) {
 				t.Fatalf("%s: %s", form, diff)
 			}
 		}
-		j := &structs.Job{Distributed: structs.Distributed{Mode: structs.ModeTensorFlow, Chief: rapid.Bool().Draw(t, "chief"),
-			ParameterServers: rapid.IntRange(0, 3).Draw(t, "servers")}}
+		j := &structs.Job{Distributed: structs.Distributed{
+			Mode: structs.ModeTensorFlow, Chief: rapid.Bool().Draw(t, "chief"),
+			ParameterServers: rapid.IntRange(0, 3).Draw(t, "servers"),
+		}}
 		b := drawnGang(t, j)
 		got, err := b.tfClusterText()
 		if err != nil {
@@ -68,8 +70,10 @@ func drawnGang(t *rapid.T, job *structs.Job) *build {
 			m.Ports = map[string]int{structs.MasterPortName: 20000 + i}
 		}
 		for k := range rapid.IntRange(1, 4).Draw(t, "cards") {
-			m.Cards = append(m.Cards, structs.Card{Index: k, IP: "198.51.100." + strconv.Itoa(k) + word.Draw(t, "ip"),
-				SuperID: word.Draw(t, "id"), SuperPod: word.Draw(t, "pod")})
+			m.Cards = append(m.Cards, structs.Card{
+				Index: k, IP: "198.51.100." + strconv.Itoa(k) + word.Draw(t, "ip"),
+				SuperID: word.Draw(t, "id"), SuperPod: word.Draw(t, "pod"),
+			})
 		}
 	}
 	if len(b.members) == 1 {
@@ -238,7 +242,8 @@ func (b *build) twinGroupList() groupTable {
 		for _, card := range m.Cards {
 			group.InstanceList = append(group.InstanceList, instanceFull{
 				Devices: []deviceOfGroup{{strconv.Itoa(card.Index), card.IP}},
-				RankID:  strconv.Itoa(len(group.InstanceList)), ServerID: m.Addr})
+				RankID:  strconv.Itoa(len(group.InstanceList)), ServerID: m.Addr,
+			})
 		}
 	}
 	group.DeviceNum = strconv.Itoa(len(group.InstanceList))
@@ -247,8 +252,10 @@ func (b *build) twinGroupList() groupTable {
 	for i := range b.members[0].Cards {
 		names = append(names, "eth"+strconv.Itoa(i))
 	}
-	return groupTable{BoardID: "0x0020", ChipInfo: "910", DeployMode: "lab", GroupCount: "1", GroupList: []groupFull{group},
-		NICLocation: "device", NICName: names, NICNum: strconv.Itoa(len(names)), Status: "completed"}
+	return groupTable{
+		BoardID: "0x0020", ChipInfo: "910", DeployMode: "lab", GroupCount: "1", GroupList: []groupFull{group},
+		NICLocation: "device", NICName: names, NICNum: strconv.Itoa(len(names)), Status: "completed",
+	}
 }
 
 // twinGroupListShort has one instance for each node, named as its rank.

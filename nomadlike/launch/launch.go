@@ -174,8 +174,10 @@ func Check(job *structs.Job) ([]structs.Reason, error) {
 // Somewhere is a node of which nothing is known, for those who look at what a job
 // would run before it has one.
 func Somewhere(job *structs.Job) NodeFacts {
-	node := NodeFacts{TaskDir: "/task", AgentPath: "/nomadlike", PrivateHosts: true, Image: job.Task.Driver == structs.DriverDocker,
-		LocalDir: "/task/" + LocalDir, SecretsDir: "/task/" + SecretsDir, Base: make(map[string]string, len(BaseNames))}
+	node := NodeFacts{
+		TaskDir: "/task", AgentPath: "/nomadlike", PrivateHosts: true, Image: job.Task.Driver == structs.DriverDocker,
+		LocalDir: "/task/" + LocalDir, SecretsDir: "/task/" + SecretsDir, Base: make(map[string]string, len(BaseNames)),
+	}
 	for _, name := range BaseNames {
 		node.Base[name] = "$" + name
 	}
@@ -229,8 +231,10 @@ func newBuild(input Input) (*build, error) {
 			return nil, err
 		}
 	}
-	b := &build{gang: gang, job: job, alloc: alloc, members: input.Members, node: input.Node, rank: alloc.Rank,
-		workers: job.NodesOf(len(input.Members)), slots: slotsOf(job, alloc), command: job.Task.Command, env: newEnvironment()}
+	b := &build{
+		gang: gang, job: job, alloc: alloc, members: input.Members, node: input.Node, rank: alloc.Rank,
+		workers: job.NodesOf(len(input.Members)), slots: slotsOf(job, alloc), command: job.Task.Command, env: newEnvironment(),
+	}
 	if job.IsServer(b.rank) {
 		b.slots = max(1, len(b.members[0].Devices))
 	}

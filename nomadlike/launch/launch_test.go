@@ -16,18 +16,22 @@ import (
 )
 
 func job(mode structs.Mode, nodes int, command string) *structs.Job {
-	return &structs.Job{ID: "0123456789abcdef", Name: "digits", Project: "vision", Nodes: nodes,
+	return &structs.Job{
+		ID: "0123456789abcdef", Name: "digits", Project: "vision", Nodes: nodes,
 		Distributed: structs.Distributed{Mode: mode},
 		Resources:   []structs.Resources{{CPU: 2, Memory: structs.GiB}},
-		Task:        structs.Task{Driver: "exec", Command: command}}
+		Task:        structs.Task{Driver: "exec", Command: command},
+	}
 }
 
 // input places job as attempt 2, with the rendezvous port 20017 on rank 0.
 func input(j *structs.Job, rank int) Input {
 	var members []structs.Member
 	for r := range j.RanksOf(j.Nodes) {
-		m := structs.Member{Rank: r, Name: structs.RankName(j, 0, 2, r), AllocID: fmt.Sprintf("alloc-%d", r),
-			NodeID: fmt.Sprintf("node-%d", r), NodeName: fmt.Sprintf("n%d", r+1), Addr: fmt.Sprintf("10.77.0.%d", r+1)}
+		m := structs.Member{
+			Rank: r, Name: structs.RankName(j, 0, 2, r), AllocID: fmt.Sprintf("alloc-%d", r),
+			NodeID: fmt.Sprintf("node-%d", r), NodeName: fmt.Sprintf("n%d", r+1), Addr: fmt.Sprintf("10.77.0.%d", r+1),
+		}
 		if j.IsServer(r) { // beside a worker
 			m.NodeID, m.NodeName = fmt.Sprintf("node-%d", r%j.Nodes), fmt.Sprintf("n%d", r%j.Nodes+1)
 			m.Addr, m.Ports = fmt.Sprintf("10.77.0.%d", r%j.Nodes+1), map[string]int{structs.MasterPortName: 20040 + r}
@@ -38,13 +42,17 @@ func input(j *structs.Job, rank int) Input {
 	}
 	return Input{
 		Job: j,
-		Alloc: &structs.Allocation{ID: members[rank].AllocID, JobID: j.ID, JobName: j.Name, Attempt: 2, Rank: rank,
-			Name: members[rank].Name, Spec: j.SpecOf(0, rank, j.RanksOf(j.Nodes)), Ports: members[rank].Ports},
+		Alloc: &structs.Allocation{
+			ID: members[rank].AllocID, JobID: j.ID, JobName: j.Name, Attempt: 2, Rank: rank,
+			Name: members[rank].Name, Spec: j.SpecOf(0, rank, j.RanksOf(j.Nodes)), Ports: members[rank].Ports,
+		},
 		Members: members,
-		Node: NodeFacts{TaskDir: "/var/lib/nomadlike/alloc/a/task", SecretsDir: "/var/lib/nomadlike/alloc/a/secrets",
+		Node: NodeFacts{
+			TaskDir: "/var/lib/nomadlike/alloc/a/task", SecretsDir: "/var/lib/nomadlike/alloc/a/secrets",
 			AgentPath: "/usr/bin/nomadlike", Interface: "eth0", Network: "10.77.0.0/24", PrivateHosts: true,
 			Env:      map[string]string{"NOMADLIKE_RSH_SOCKET": "/run/x.sock"},
-			Defaults: map[string]string{"PATH": "/usr/bin:/bin"}},
+			Defaults: map[string]string{"PATH": "/usr/bin:/bin"},
+		},
 	}
 }
 
@@ -159,8 +167,10 @@ func TestGoldens(t *testing.T) {
 		}},
 		{name: "mpi", common: true, job: job(structs.ModeMPI, 3, "mpirun -n 3 ./pi"), ranks: []int{0, 1}},
 		{name: "mpi-prefix-devices", common: true, job: devices(job(structs.ModeMPI, 2, "python3 train.py")), ranks: []int{0}},
-		{name: "mpi-shared-dir", common: true, job: with(job(structs.ModeMPI, 2, "mpiexec.hydra -n 2 ./pi"), func(j *structs.Job) { j.Task.Dir = "code" }),
-			ranks: []int{0, 1}, node: func(n *NodeFacts) { n.SharedDir = "/run/nomadlike" }},
+		{
+			name: "mpi-shared-dir", common: true, job: with(job(structs.ModeMPI, 2, "mpiexec.hydra -n 2 ./pi"), func(j *structs.Job) { j.Task.Dir = "code" }),
+			ranks: []int{0, 1}, node: func(n *NodeFacts) { n.SharedDir = "/run/nomadlike" },
+		},
 		{name: "horovod", job: devices(job(structs.ModeHorovod, 4, "python /workspace/algorithm/train.py")), ranks: []int{0, 3}},
 		{name: "horovod-as-typed", job: job(structs.ModeHorovod, 2, "mpirun -np 2 python train.py"), ranks: []int{0}},
 		{name: "horovod-own-log", job: with(job(structs.ModeHorovod, 2, "python train.py"), func(j *structs.Job) {
@@ -194,8 +204,10 @@ func TestGoldens(t *testing.T) {
 		{name: "mindspore-group-list-short", job: rankTable("group_list_short", 2), ranks: []int{0}, cards: true},
 		{name: "dlws", job: dlws("horovodrun -np 4 -hostfile /home/$DLWS_USER_NAME/ib_config -p $DLWS_SD_worker0_SSH_PORT python train.py --logs ~/tensorboard/$DLWS_JOB_ID/logs"), ranks: []int{0, 1}},
 		{name: "mindspore-procs", job: spread(structs.ModeMindSpore, "python train.py", 0), ranks: []int{0, 1}, cards: true},
-		{name: "jax-procs", job: spread(structs.ModeJAX, "python train.py", 0), ranks: []int{1},
-			node: func(n *NodeFacts) { n.Env["CUDA_VISIBLE_DEVICES"] = "GPU-a,GPU-b" }},
+		{
+			name: "jax-procs", job: spread(structs.ModeJAX, "python train.py", 0), ranks: []int{1},
+			node: func(n *NodeFacts) { n.Env["CUDA_VISIBLE_DEVICES"] = "GPU-a,GPU-b" },
+		},
 		{name: "procs-as-typed", job: spread(structs.ModeMindSpore, "bash run_2p.sh", 2), ranks: []int{0}},
 		{name: "procs-python", job: spread(structs.ModeJAX, "python3 train.py", 3), ranks: []int{1}},
 		{name: "mindspore-one-node", job: rankTable("v1.0", 1), ranks: []int{0}, cards: true},
@@ -208,8 +220,10 @@ func TestGoldens(t *testing.T) {
 				for i := range in.Members {
 					for k := range 2 {
 						if c.cards {
-							in.Members[i].Cards = append(in.Members[i].Cards, structs.Card{ID: fmt.Sprintf("npu-%d-%d", i, k), Index: k,
-								IP: fmt.Sprintf("192.168.%d.%d", 10+10*k, i+1), SuperID: fmt.Sprint(4*i + k), SuperPod: "0"})
+							in.Members[i].Cards = append(in.Members[i].Cards, structs.Card{
+								ID: fmt.Sprintf("npu-%d-%d", i, k), Index: k,
+								IP: fmt.Sprintf("192.168.%d.%d", 10+10*k, i+1), SuperID: fmt.Sprint(4*i + k), SuperPod: "0",
+							})
 						}
 					}
 				}
@@ -320,8 +334,10 @@ func TestMPICommands(t *testing.T) {
 		{command: "sh -c '(mpiexec ./pi)'", want: "sh -c '(mpiexec ./pi)'"},
 		{command: "bash -c './pi > /mpirun.log'", want: prefix + "bash -c './pi > /mpirun.log'", note: "launch.launcher_substring"},
 		{command: "/data/mpirun_logs/train", want: prefix + "/data/mpirun_logs/train", note: "launch.launcher_substring"},
-		{command: "deepspeed --hostfile $OMPI_MCA_orte_default_hostfile train.py",
-			want: "deepspeed --hostfile /var/lib/nomadlike/alloc/a/task/.nomadlike/hostfile train.py"},
+		{
+			command: "deepspeed --hostfile $OMPI_MCA_orte_default_hostfile train.py",
+			want:    "deepspeed --hostfile /var/lib/nomadlike/alloc/a/task/.nomadlike/hostfile train.py",
+		},
 		{command: "mpirun -np $NOMADLIKE_PROCS ./pi", want: "mpirun -np 4 ./pi"},
 		{command: "./run.sh", rewrite: "none", want: "./run.sh"},
 	}

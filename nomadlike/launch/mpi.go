@@ -51,8 +51,10 @@ func (b *build) mpi() error {
 func (b *build) mpiEveryRank() {
 	e := b.env
 	e.set("SLOTS", strconv.Itoa(b.slots))
-	for _, name := range []string{"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
-		"PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"} {
+	for _, name := range []string{
+		"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+		"PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM",
+	} {
 		e.set(name, "1") // the task's user is the administrator's business
 	}
 	// Names are cut at the first dot otherwise, and two hosts become one.

@@ -19,8 +19,10 @@ func TestParsePdsh(t *testing.T) {
 		largest bool
 		problem string
 	}{
-		{name: "deepspeed 0.16", args: []string{"-S", "-f", "1024", "-w", "j-1-0,j-1-1", "export NCCL_DEBUG=INFO;  cd /job; /usr/bin/python3 -u -m deepspeed.launcher.launch --node_rank=%n --master_addr=j-1-0 train.py"},
-			hosts: "j-1-0 j-1-1", command: "export NCCL_DEBUG=INFO;  cd /job; /usr/bin/python3 -u -m deepspeed.launcher.launch --node_rank=%n --master_addr=j-1-0 train.py", fanout: 1024, largest: true},
+		{
+			name: "deepspeed 0.16", args: []string{"-S", "-f", "1024", "-w", "j-1-0,j-1-1", "export NCCL_DEBUG=INFO;  cd /job; /usr/bin/python3 -u -m deepspeed.launcher.launch --node_rank=%n --master_addr=j-1-0 train.py"},
+			hosts: "j-1-0 j-1-1", command: "export NCCL_DEBUG=INFO;  cd /job; /usr/bin/python3 -u -m deepspeed.launcher.launch --node_rank=%n --master_addr=j-1-0 train.py", fanout: 1024, largest: true,
+		},
 		{name: "words are joined", args: []string{"-w", "a", "ls", "-l"}, hosts: "a", command: "ls -l", fanout: pdshFanout},
 		{name: "joined options", args: []string{"-SNf8", "-Rssh", "-lroot", "-wa", "-t", "10", "ls"}, hosts: "a", command: "ls", fanout: 8, largest: true},
 		{name: "ranges", args: []string{"-w", "n[8-10,3]x,root@b,n8x", "ls"}, hosts: "n8x n9x n10x n3x b", command: "ls", fanout: pdshFanout},

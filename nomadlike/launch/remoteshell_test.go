@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ func TestParseRemoteShell(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			host, command, err := ParseRemoteShell(c.args)
 			problem := ""
-			if e, ok := err.(*structs.Error); ok {
+			if e := (*structs.Error)(nil); errors.As(err, &e) {
 				problem = e.ID
 			}
 			if host != c.host || !strings.HasPrefix(command, c.command) || problem != c.problem {

@@ -56,8 +56,8 @@ func spanMask(w, lo, hi int) uint64 {
 	return mask
 }
 
-// appendTo lists the members, lowest first.
-func (s bitset) appendTo(list []int32) []int32 {
+// members lists them, lowest first.
+func (s bitset) members() (list []int32) {
 	for w, word := range s {
 		for ; word != 0; word &= word - 1 {
 			list = append(list, int32(w<<6+bits.TrailingZeros64(word)))

@@ -167,7 +167,7 @@ func (g *gang) within(pool int) bool {
 		return true
 	}
 	class := func(q *query, pool int) string {
-		first := bitset(q.view.pools[pool]).appendTo(nil)[0]
+		first := q.view.pools[pool].members()[0]
 		return q.f.layout.classes[q.f.layout.class[first]].node.Pool
 	}
 	for i := range g.last.view.pools {
@@ -365,7 +365,7 @@ func (g *gang) idleLast(team []int32) (last int32, found bool) {
 func (g *gang) idle(q *query) []int32 {
 	l := q.f.layout
 	var list []int32
-	for _, pos := range q.near(0, len(l.index)).appendTo(nil) {
+	for _, pos := range q.near(0, len(l.index)).members() {
 		if q.f.spaces[l.index[pos]].allocs == 0 && q.fits(pos) {
 			list = append(list, pos)
 			if len(list) == g.count && l.names(g.f) == nil {

@@ -32,9 +32,11 @@ func drawTwin(t *rapid.T) *twin {
 }
 
 func drawNode(t *rapid.T, i, depth int, plain bool) *structs.Node {
-	n := &structs.Node{ID: fmt.Sprintf("id%d", i), Name: fmt.Sprintf("n%d", rapid.IntRange(1, 20).Draw(t, "name")),
+	n := &structs.Node{
+		ID: fmt.Sprintf("id%d", i), Name: fmt.Sprintf("n%d", rapid.IntRange(1, 20).Draw(t, "name")),
 		Drivers: []string{"exec"}, Status: structs.NodeReady, Eligibility: structs.NodeEligible,
-		Capacity: structs.Capacity{CPU: 4, Memory: 4 * structs.GiB, PortMin: 20000, PortMax: 20000 + rapid.IntRange(0, 3).Draw(t, "ports")}}
+		Capacity: structs.Capacity{CPU: 4, Memory: 4 * structs.GiB, PortMin: 20000, PortMax: 20000 + rapid.IntRange(0, 3).Draw(t, "ports")},
+	}
 	n.Raw = rapid.IntRange(0, 5).Draw(t, "raw") == 0
 	for range depth {
 		n.Topology = append(n.Topology, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "topology"))
@@ -57,11 +59,14 @@ func drawNode(t *rapid.T, i, depth int, plain bool) *structs.Node {
 	mixed := !plain && rapid.Bool().Draw(t, "mixed")
 	linked := rapid.IntRange(0, 2).Draw(t, "linked")
 	for k := range devices {
-		d := structs.Device{ID: fmt.Sprintf("%s-%d", n.ID, k), Kind: "nvidia/gpu", Model: "A800", Memory: 80 * structs.GiB, Healthy: true,
-			Driver: "535.104", NUMANode: k / 2}
-		if linked == 1 {
+		d := structs.Device{
+			ID: fmt.Sprintf("%s-%d", n.ID, k), Kind: "nvidia/gpu", Model: "A800", Memory: 80 * structs.GiB, Healthy: true,
+			Driver: "535.104", NUMANode: k / 2,
+		}
+		switch linked {
+		case 1:
 			d.LinkGroup = fmt.Sprintf("%s-ring%d", n.ID, k%2)
-		} else if linked == 2 {
+		case 2:
 			d.LinkGroup = rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(t, "link")
 			d.NUMANode = rapid.IntRange(-1, 1).Draw(t, "numa")
 		}
@@ -81,9 +86,11 @@ func drawNode(t *rapid.T, i, depth int, plain bool) *structs.Node {
 }
 
 func drawUsage(t *rapid.T, n *structs.Node, plain bool) *structs.Usage {
-	u := &structs.Usage{NodeID: n.ID, CPU: float64(rapid.IntRange(0, 40).Draw(t, "held cores")) / 10,
+	u := &structs.Usage{
+		NodeID: n.ID, CPU: float64(rapid.IntRange(0, 40).Draw(t, "held cores")) / 10,
 		Memory: int64(rapid.IntRange(0, 3).Draw(t, "held memory")) * structs.GiB, Allocs: rapid.IntRange(0, 2).Draw(t, "allocs"),
-		Devices: make(map[string]string), Ports: make(map[int]string)}
+		Devices: make(map[string]string), Ports: make(map[int]string),
+	}
 	share := rapid.IntRange(0, 4).Draw(t, "share")
 	for i, d := range n.Devices {
 		if (i*7+share)%5 < share {
@@ -102,8 +109,10 @@ func drawUsage(t *rapid.T, n *structs.Node, plain bool) *structs.Usage {
 
 // drawJob makes a job of every sort.
 func drawJob(t *rapid.T, w *twin) *structs.Job {
-	j := &structs.Job{ID: "j", Name: "j", Nodes: rapid.IntRange(1, 5).Draw(t, "gang"), Task: structs.Task{Driver: "exec"},
-		Distributed: structs.Distributed{Mode: rapid.SampledFrom([]structs.Mode{structs.ModeNone, structs.ModePyTorch}).Draw(t, "mode")}}
+	j := &structs.Job{
+		ID: "j", Name: "j", Nodes: rapid.IntRange(1, 5).Draw(t, "gang"), Task: structs.Task{Driver: "exec"},
+		Distributed: structs.Distributed{Mode: rapid.SampledFrom([]structs.Mode{structs.ModeNone, structs.ModePyTorch}).Draw(t, "mode")},
+	}
 	if j.Distributed.Mode == structs.ModePyTorch {
 		j.Distributed.MasterPort = rapid.SampledFrom([]int{0, 0, 80, 20000}).Draw(t, "master")
 	}
@@ -165,8 +174,10 @@ func drawJob(t *rapid.T, w *twin) *structs.Job {
 }
 
 func drawOptions(t *rapid.T, w *twin) twinOptions {
-	o := twinOptions{fit: rapid.SampledFrom([]Fit{FitJob, FitJob, Pack, Spread, Consolidate}).Draw(t, "fit"),
-		start: rapid.Uint64Range(0, 5).Draw(t, "start"), claimant: rapid.SampledFrom([]string{"", "j/0"}).Draw(t, "claimant"), avoid: make(map[string]bool)}
+	o := twinOptions{
+		fit:   rapid.SampledFrom([]Fit{FitJob, FitJob, Pack, Spread, Consolidate}).Draw(t, "fit"),
+		start: rapid.Uint64Range(0, 5).Draw(t, "start"), claimant: rapid.SampledFrom([]string{"", "j/0"}).Draw(t, "claimant"), avoid: make(map[string]bool),
+	}
 	if rapid.IntRange(0, 2).Draw(t, "prefers") == 0 {
 		o.prefer = make(map[string]int)
 	}

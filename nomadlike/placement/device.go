@@ -176,7 +176,7 @@ func (c *class) deal(p *picker, m *match, held, healthy bitset) (bitset, bool) {
 			seats = append(seats, w)
 		}
 	}
-	devices := rest.appendTo(nil)
+	devices := rest.members()
 	if len(seats) > len(devices) {
 		return nil, false
 	}

@@ -132,7 +132,7 @@ func (f *Floor) ableTo(need *Need) *ableNodes {
 		return known
 	}
 	able := &ableNodes{build: f.build, positions: make(bitset, f.layout.words)}
-	for _, pos := range q.open.appendTo(nil) {
+	for _, pos := range q.open.members() {
 		if q.could(pos) {
 			able.positions.add(int(pos))
 			able.nodes++

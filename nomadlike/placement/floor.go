@@ -123,8 +123,10 @@ const levelMax = 255
 
 // NewFloor gives a floor without nodes.
 func NewFloor() *Floor {
-	return &Floor{build: new(byte),
-		roster: &roster{byID: make(map[string]int32), classes: make(map[string]*class), pools: make(map[string]*structs.Pool)}}
+	return &Floor{
+		build:  new(byte),
+		roster: &roster{byID: make(map[string]int32), classes: make(map[string]*class), pools: make(map[string]*structs.Pool)},
+	}
 }
 
 // Clone gives a floor that stands alone; indexes and seats of one mean the same
@@ -164,8 +166,10 @@ func (f *Floor) own() {
 	if !f.shared.Load() {
 		return
 	}
-	f.roster = &roster{sites: slices.Clone(f.sites), healthy: slices.Clone(f.healthy),
-		byID: maps.Clone(f.byID), classes: maps.Clone(f.classes), pools: maps.Clone(f.pools)}
+	f.roster = &roster{
+		sites: slices.Clone(f.sites), healthy: slices.Clone(f.healthy),
+		byID: maps.Clone(f.byID), classes: maps.Clone(f.classes), pools: maps.Clone(f.pools),
+	}
 	f.shared.Store(false)
 }
 
@@ -406,7 +410,7 @@ func (f *Floor) heldDevices(at int32) map[string]string {
 		}
 	}
 	held, _ := f.devicesAt(at)
-	for _, bit := range held.appendTo(nil) {
+	for _, bit := range held.members() {
 		id := s.devices[bit]
 		devices[id] = ""
 		if s.usage != nil {

@@ -14,19 +14,25 @@ import (
 )
 
 func testNode(i, devices int) *structs.Node {
-	n := &structs.Node{ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("n%d", i), Drivers: []string{"exec"}, Status: structs.NodeReady,
-		Eligibility: structs.NodeEligible, Capacity: structs.Capacity{CPU: 64, Memory: 512 * structs.GiB, PortMin: 20000, PortMax: 29999}}
+	n := &structs.Node{
+		ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("n%d", i), Drivers: []string{"exec"}, Status: structs.NodeReady,
+		Eligibility: structs.NodeEligible, Capacity: structs.Capacity{CPU: 64, Memory: 512 * structs.GiB, PortMin: 20000, PortMax: 29999},
+	}
 	for k := range devices {
-		n.Devices = append(n.Devices, structs.Device{ID: fmt.Sprintf("GPU-%d-%d", i, k), Index: k, Kind: "nvidia/gpu",
-			Model: "NVIDIA A800-SXM4-80GB", Memory: 80 * structs.GiB, Healthy: true, Driver: "535.104.05", NUMANode: k / 4})
+		n.Devices = append(n.Devices, structs.Device{
+			ID: fmt.Sprintf("GPU-%d-%d", i, k), Index: k, Kind: "nvidia/gpu",
+			Model: "NVIDIA A800-SXM4-80GB", Memory: 80 * structs.GiB, Healthy: true, Driver: "535.104.05", NUMANode: k / 4,
+		})
 	}
 	return n
 }
 
 func testJob(nodes, devices int) *structs.Job {
-	j := &structs.Job{ID: "j", Name: "j", Nodes: nodes, Task: structs.Task{Driver: "exec"},
+	j := &structs.Job{
+		ID: "j", Name: "j", Nodes: nodes, Task: structs.Task{Driver: "exec"},
 		Distributed: structs.Distributed{Mode: structs.ModePyTorch},
-		Resources:   []structs.Resources{{CPU: 8, Memory: structs.GiB}}}
+		Resources:   []structs.Resources{{CPU: 8, Memory: structs.GiB}},
+	}
 	if devices != 0 {
 		j.Resources[0].Devices = []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: devices}}
 	}
@@ -107,8 +113,10 @@ func TestFloorsAnswerAlike(t *testing.T) {
 					pools[name] = pool
 				}
 				w.pools = pools
-				p := &structs.Pool{Name: rapid.SampledFrom([]string{"p", "q", structs.PoolDefault}).Draw(t, "pool"),
-					Dedicated: rapid.Bool().Draw(t, "dedicated"), RDMA: rapid.Bool().Draw(t, "rdma"), Raw: rapid.Bool().Draw(t, "pool raw")}
+				p := &structs.Pool{
+					Name:      rapid.SampledFrom([]string{"p", "q", structs.PoolDefault}).Draw(t, "pool"),
+					Dedicated: rapid.Bool().Draw(t, "dedicated"), RDMA: rapid.Bool().Draw(t, "rdma"), Raw: rapid.Bool().Draw(t, "pool raw"),
+				}
 				if rapid.Bool().Draw(t, "no record") {
 					delete(w.pools, p.Name)
 					f.RemovePool(p.Name)

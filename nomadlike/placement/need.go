@@ -79,10 +79,12 @@ func needOf(job *structs.Job, index int, spec structs.Resources) Need {
 // trimmed is a job with the fields that feasibility reads, so that a need keeps
 // nothing else alive.
 func trimmed(job *structs.Job) *structs.Job {
-	return &structs.Job{Name: job.Name, Nodes: job.Nodes, Distributed: job.Distributed, Resources: job.Resources,
+	return &structs.Job{
+		Name: job.Name, Nodes: job.Nodes, Distributed: job.Distributed, Resources: job.Resources,
 		Placement: job.Placement, VIP: job.VIP, Task: structs.Task{Driver: job.Task.Driver},
 		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes, Mounts: job.Mounts,
-		Output: job.Output, OutputStorage: job.OutputStorage}
+		Output: job.Output, OutputStorage: job.OutputStorage,
+	}
 }
 
 // Key is equal for needs to which every floor answers the same. It is unique

@@ -106,8 +106,10 @@ func (f *Floor) Table(needs []*Need, jobOf func(allocID string) string) iter.Seq
 
 func (f *Floor) row(at int32, specs, now []int, jobOf func(allocID string) string) Row {
 	node, usage := f.sites[at].node, f.usage(at)
-	row := Row{NodeID: node.ID, Name: node.Name, Pool: node.PoolName(), State: RowTight, OS: node.Attributes["os.pretty"],
-		Kernel: node.Attributes["kernel.version"], CPU: node.Capacity.CPU, Memory: node.Capacity.Memory, Specs: specs, Now: now}
+	row := Row{
+		NodeID: node.ID, Name: node.Name, Pool: node.PoolName(), State: RowTight, OS: node.Attributes["os.pretty"],
+		Kernel: node.Attributes["kernel.version"], CPU: node.Capacity.CPU, Memory: node.Capacity.Memory, Specs: specs, Now: now,
+	}
 	if len(now) > 0 {
 		row.State = RowIdle
 	}

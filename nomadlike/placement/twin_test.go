@@ -187,9 +187,10 @@ func (t *twin) chooseIn(job *structs.Job, index, count int, pool string, o twinO
 		slices.SortFunc(team, compareNodes)
 	}
 	hasHead := func(n *structs.Node) bool { _, ok := t.rank(job, n, spec, 0, o); return ok }
-	all, head := team, slices.IndexFunc(team, hasHead)
+	head := slices.IndexFunc(team, hasHead)
 	if head < 0 { // none of the best has the ports of rank 0: any that does, and the most preferred others
-		all, place = fits, nil
+		all := fits
+		place = nil
 		if namesOf(job) == nil {
 			all = t.preferred(fits, o.fit == Spread, o)
 		}

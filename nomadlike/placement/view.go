@@ -112,7 +112,7 @@ func (m *match) possible(c *class) bool {
 // matchIDs compares requests that name devices with each node.
 func (v *view) matchIDs(f *Floor, need *Need) {
 	v.own = make(map[int32]*match)
-	for _, pos := range v.open.appendTo(nil) {
+	for _, pos := range v.open.members() {
 		s := f.sites[f.layout.index[pos]]
 		m := s.class.meet(need.spec.Devices, s.devices)
 		if m.possible(s.class) && f.problem(need, s.node) == nil {
@@ -129,7 +129,7 @@ func (v *view) matchIDs(f *Floor, need *Need) {
 func (v *view) partByPool(l *layout) {
 	var names []string
 	parts := make(map[string]bitset)
-	for _, pos := range v.open.appendTo(nil) {
+	for _, pos := range v.open.members() {
 		name := l.classes[l.class[pos]].node.Pool
 		if parts[name] == nil {
 			parts[name] = make(bitset, l.words)

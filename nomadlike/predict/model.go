@@ -56,7 +56,7 @@ func (m *Model) Learn(run Run) {
 	if run.whole() {
 		s.tally.end(seconds, 1)
 	} else {
-		s.tally.survive(seconds, 1)
+		s.tally.survive(seconds)
 	}
 	m.changed(s)
 	if run.Expected > 0 {
@@ -83,7 +83,7 @@ func (m *Model) judge(s *session, run *Run, seconds float64) {
 			chances[l] = sum / total
 		}
 	}
-	chances[levelBase] = newForm(&tally{}, m.base(s), 1).density(bin)
+	chances[levelBase] = newForm(&tally{}, m.base(s)).density(bin)
 	people := ratioKey{s.shelves[levelUser].key.project, s.shelves[levelUser].key.user}
 	if run.TimeLimit > 0 {
 		chances[levelLimit] = m.limit.form(people, run.TimeLimit, m.priors.limit).density(bin)
@@ -207,7 +207,7 @@ var recencies = sync.OnceValue(func() *[closeMax]float64 {
 // formOf gives a session's form as a candidate.
 func (m *Model) formOf(s *session) *form {
 	if s.form == nil {
-		s.form = newForm(s.seen(), m.base(s), candidateStrength)
+		s.form = newForm(s.seen(), m.base(s))
 	}
 	return s.form
 }

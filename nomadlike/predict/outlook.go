@@ -43,7 +43,7 @@ func (m *Model) Outlook(now structs.UnixNano, running iter.Seq[Ongoing]) *Outloo
 				s.live = &live
 				m.living = append(m.living, s)
 			}
-			s.live.survive(max(now.Sub(run.Since), 0).Seconds(), 1)
+			s.live.survive(max(now.Sub(run.Since), 0).Seconds())
 		}
 	}
 	for _, s := range m.living {
@@ -209,7 +209,7 @@ func (m *Model) newBelief(s *session) *belief {
 			b.logs[i] += share
 		}
 	}
-	base := newForm(&tally{}, m.base(s), 1)
+	base := newForm(&tally{}, m.base(s))
 	b.add(base, math.Log(trusted[levelBase])+evidence*base.explains(seen))
 	b.weigh()
 	return b

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"nomadlike/nomadlike/structs"
 	"pgregory.net/rapid"
+
+	"nomadlike/nomadlike/structs"
 )
 
 var outcomes = []structs.Outcome{
@@ -146,9 +147,9 @@ func TestFormWith(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "runs") {
 			seen.end(rapid.Float64Range(1, 1e8).Draw(t, "seconds"), 1)
-			seen.survive(rapid.Float64Range(1, 1e8).Draw(t, "seconds"), 1)
+			seen.survive(rapid.Float64Range(1, 1e8).Draw(t, "seconds"))
 		}
-		f := newForm(&prior, limitPrior(), candidateStrength)
+		f := newForm(&prior, limitPrior())
 		var h hazards
 		var want, got curve
 		posterior(&seen, &f.hazards, ownStrength, &h)

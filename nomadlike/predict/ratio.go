@@ -45,7 +45,7 @@ func (r *ratios) learn(key ratioKey, seconds, said float64, whole bool) {
 		if whole {
 			into.end(seconds/said*ratioUnit, 1)
 		} else {
-			into.survive(seconds/said*ratioUnit, 1)
+			into.survive(seconds / said * ratioUnit)
 		}
 	}
 }

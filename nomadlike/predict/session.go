@@ -56,9 +56,9 @@ func (s *session) seen() *tally {
 }
 
 // newForm is the form of a tally seen against a prior.
-func newForm(t *tally, prior *hazards, strength float64) *form {
+func newForm(t *tally, prior *hazards) *form {
 	f := &form{}
-	posterior(t, prior, strength, &f.hazards)
+	posterior(t, prior, candidateStrength, &f.hazards)
 	f.finish()
 	return f
 }

@@ -80,12 +80,12 @@ func (t *tally) end(seconds, weight float64) {
 
 // survive counts a run that went on after so many seconds, or was cut short
 // then by others.
-func (t *tally) survive(seconds, weight float64) {
+func (t *tally) survive(seconds float64) {
 	bin, share := binOf(seconds)
 	for k := range bin {
-		t.risk[k] += weight
+		t.risk[k]++
 	}
-	t.risk[bin] += weight * share
+	t.risk[bin] += share
 }
 
 // add counts all of other, each run with the weight.

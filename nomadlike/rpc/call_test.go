@@ -182,7 +182,7 @@ func TestStreamBothWays(t *testing.T) {
 			t.Fatalf("message %d: %+v, %v", i, message, err)
 		}
 	}
-	if _, err := stream.Recv(); err != io.EOF {
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the last message: %v", err)
 	}
 	if err := <-sent; err != nil {

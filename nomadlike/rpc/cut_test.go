@@ -282,7 +282,7 @@ func TestFakeNetworkIsANetwork(t *testing.T) {
 		say(near, "bye")
 		near.Close()
 		hear(far, "bye")
-		if _, err := far.Read(buffer); err != io.EOF {
+		if _, err := far.Read(buffer); !errors.Is(err, io.EOF) {
 			t.Errorf("after the end: %v", err)
 		}
 		if _, err := far.Write(buffer); !errors.Is(err, errFakeReset) {

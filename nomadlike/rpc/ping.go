@@ -50,8 +50,10 @@ const (
 func declarePing(s *Server) {
 	Unary(s, methodPing, FromAgents, func(_ context.Context, caller Peer, _ *PingRequest) (*PingReply, error) {
 		self := s.identity.Self()
-		reply := &PingReply{Cluster: self.Cluster, Role: string(self.Role), ID: self.ID, Protocol: wire.ProtocolVersion, Addr: s.addr,
-			Removed: s.shuns != nil && s.shuns(caller.Identity)}
+		reply := &PingReply{
+			Cluster: self.Cluster, Role: string(self.Role), ID: self.ID, Protocol: wire.ProtocolVersion, Addr: s.addr,
+			Removed: s.shuns != nil && s.shuns(caller.Identity),
+		}
 		if s.condition != nil && caller.Role == auth.RoleServer {
 			reply.Condition = s.condition()
 		}

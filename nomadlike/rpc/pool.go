@@ -121,7 +121,6 @@ func (p *Pool) options(target Target, conn *Conn) []grpc.DialOption {
 		grpc.WithReadBufferSize(readBuffer),
 		grpc.WithStaticStreamWindowSize(streamWindow),
 		grpc.WithStaticConnWindowSize(connWindow),
-		grpc.WithSharedWriteBuffer(true),
 		grpc.WithMaxHeaderListSize(2 * errorSizeMax),
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(codec{}),

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -212,7 +213,6 @@ func (s *Server) Serve(listener net.Listener) error {
 		grpc.ReadBufferSize(readBuffer),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
-		grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: serverPing, Timeout: serverPingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: clientPingMin, PermitWithoutStream: true}),
 	)
@@ -221,7 +221,7 @@ func (s *Server) Serve(listener net.Listener) error {
 	}
 	s.mu.grpc = server
 	s.mu.Unlock()
-	if err := server.Serve(listener); err != nil && err != grpc.ErrServerStopped {
+	if err := server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve RPC at %s: %w", listener.Addr(), err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"log/slog"
 	"math/big"
@@ -62,7 +63,7 @@ type agent struct {
 // methods; dial is how it reaches others (nil for TCP).
 func (w *world) start(listener net.Listener, credentials *auth.Credentials, dial DialFunc, config MuxConfig, declare func(*Server)) *agent {
 	w.t.Helper()
-	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	logger := slog.New(slog.DiscardHandler)
 	identity := NewIdentity(credentials)
 	config.Identity, config.Logger = identity, logger
 	a := &agent{
@@ -151,7 +152,7 @@ func declareEchoes(s *Server) {
 	Stream(s, "Echo.Stream", FromAgents, func(_ context.Context, _ Peer, stream *ServerStream[echo, echo]) error {
 		for {
 			message, err := stream.Recv()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if err != nil {

@@ -297,8 +297,10 @@ func (b *Board) heldAsPromised(e *entry, spec int, placed []structs.RankPlacemen
 
 // newGang describes a gang that gets seats now.
 func (b *Board) newGang(e *entry, spec int, attempt uint64, seats []placement.Seat, placed []structs.RankPlacement, now structs.UnixNano) *gang {
-	g := &gang{attempt: attempt, spec: spec, seats: seats, demands: make([]demand, len(seats)), placedAt: now, serial: b.serial,
-		left: len(seats), whole: len(seats) == e.job.Nodes}
+	g := &gang{
+		attempt: attempt, spec: spec, seats: seats, demands: make([]demand, len(seats)), placedAt: now, serial: b.serial,
+		left: len(seats), whole: len(seats) == e.job.Nodes,
+	}
 	counts := b.projects[e.project].counts()
 	for rank := range seats {
 		r := e.job.SpecOf(spec, rank, len(seats))

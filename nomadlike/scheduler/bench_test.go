@@ -24,13 +24,17 @@ func stillOf(nodes, jobs int, held float64, job func(i int) *structs.Job) *still
 		n := testNode(fmt.Sprintf("node-%05d", i), 64, 512<<30)
 		n.Devices = testDevices(8, "nvidia/gpu", "A800")
 		n.Topology = []string{fmt.Sprintf("room-%d", i/1024), fmt.Sprintf("rack-%d", i/32)}
-		s.changes.Nodes = append(s.changes.Nodes, structs.NodeChange{ID: n.ID, Node: n,
-			Usage: &structs.Usage{NodeID: n.ID, CPU: held, Ports: map[int]string{}, Devices: map[string]string{}}})
+		s.changes.Nodes = append(s.changes.Nodes, structs.NodeChange{
+			ID: n.ID, Node: n,
+			Usage: &structs.Usage{NodeID: n.ID, CPU: held, Ports: map[int]string{}, Devices: map[string]string{}},
+		})
 	}
 	for i := range jobs {
 		j := job(i)
-		s.changes.Subjobs = append(s.changes.Subjobs, structs.SubjobChange{JobID: j.ID, Job: j,
-			Subjob: &structs.Subjob{JobID: j.ID, State: structs.JobQueued, CreateIndex: uint64(i + 1)}})
+		s.changes.Subjobs = append(s.changes.Subjobs, structs.SubjobChange{
+			JobID: j.ID, Job: j,
+			Subjob: &structs.Subjob{JobID: j.ID, State: structs.JobQueued, CreateIndex: uint64(i + 1)},
+		})
 	}
 	return s
 }
@@ -173,8 +177,10 @@ func BenchmarkStuckOnQuota(b *testing.B) {
 	})
 	for i := range 10 {
 		most := 50 + 30*i
-		s.changes.Projects = append(s.changes.Projects, structs.ProjectChange{Name: fmt.Sprintf("p%d", i),
-			Project: &structs.Project{Quotas: []structs.Quota{{Kind: structs.QuotaCPU, Maximum: &most}}}})
+		s.changes.Projects = append(s.changes.Projects, structs.ProjectChange{
+			Name:    fmt.Sprintf("p%d", i),
+			Project: &structs.Project{Quotas: []structs.Quota{{Kind: structs.QuotaCPU, Maximum: &most}}},
+		})
 	}
 	board := s.board(Settings{Alone: true})
 	for len(board.Pass(1, 1).Waits) > 0 {

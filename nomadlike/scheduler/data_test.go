@@ -39,8 +39,10 @@ func TestPreparedDataIsPreferred(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			for _, id := range []string{"a", "b", "c"} {
-				node := &structs.Node{ID: id, Name: id, Status: structs.NodeReady, Eligibility: structs.NodeEligible, Drivers: []string{"exec"},
-					Storages: []string{"dataset/nas", "model/nas", "algorithm/nas"}, Capacity: structs.Capacity{CPU: 8, Memory: 8 << 30}}
+				node := &structs.Node{
+					ID: id, Name: id, Status: structs.NodeReady, Eligibility: structs.NodeEligible, Drivers: []string{"exec"},
+					Storages: []string{"dataset/nas", "model/nas", "algorithm/nas"}, Capacity: structs.Capacity{CPU: 8, Memory: 8 << 30},
+				}
 				if id == "c" {
 					node.Data = []string{c.held}
 				}

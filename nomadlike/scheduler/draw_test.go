@@ -46,8 +46,10 @@ func drawWorld(t *rapid.T) *world {
 		if rapid.Bool().Draw(t, "project") {
 			p := &structs.Project{Name: name, Weight: float64(rapid.IntRange(0, 2).Draw(t, "weight"))}
 			most := rapid.IntRange(1, 8).Draw(t, "most")
-			p.Quotas = []structs.Quota{{Kind: rapid.SampledFrom([]string{structs.QuotaCPU, "nvidia/gpu"}).Draw(t, "kind"),
-				Guaranteed: rapid.IntRange(0, most).Draw(t, "guaranteed"), Maximum: &most}}
+			p.Quotas = []structs.Quota{{
+				Kind:       rapid.SampledFrom([]string{structs.QuotaCPU, "nvidia/gpu"}).Draw(t, "kind"),
+				Guaranteed: rapid.IntRange(0, most).Draw(t, "guaranteed"), Maximum: &most,
+			}}
 			w.addProject(p)
 		}
 	}
@@ -100,8 +102,10 @@ func drawJob(t *rapid.T, name string) *structs.Job {
 	case 1:
 		j.Resources[0].Ports = []structs.PortRequest{{Name: "http", Static: rapid.SampledFrom([]int{0, 8080, 20000}).Draw(t, "port")}}
 	case 2:
-		j.Resources[0].Devices = []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: rapid.SampledFrom([]int{1, 2, 3, 4, structs.DevicesAll}).Draw(t, "count"),
-			Model: rapid.SampledFrom([]string{"", "A800"}).Draw(t, "model")}}
+		j.Resources[0].Devices = []structs.DeviceRequest{{
+			Kind: "nvidia/gpu", Count: rapid.SampledFrom([]int{1, 2, 3, 4, structs.DevicesAll}).Draw(t, "count"),
+			Model: rapid.SampledFrom([]string{"", "A800"}).Draw(t, "model"),
+		}}
 	case 3:
 		j.Checkpoint = &structs.Checkpoint{Elastic: &structs.Elastic{MinNodes: rapid.IntRange(1, j.Nodes).Draw(t, "min")}}
 	case 4:

@@ -325,9 +325,8 @@ func (p *pass) explain() {
 // next pass.
 type explainer struct {
 	*pass
-	list  []structs.WaitUpdate
-	news  map[int32]int // entry -> its place in list
-	first int
+	list []structs.WaitUpdate
+	news map[int32]int // entry -> its place in list
 }
 
 // update gives the update of an entry, and makes it when it is new.
@@ -341,20 +340,19 @@ func (x *explainer) update(id int32) *structs.WaitUpdate {
 	return &x.list[at]
 }
 
-// say lets an entry say why it waits; false: there is no room left for more.
-func (x *explainer) say(id int32, wait *structs.WaitReason) bool {
+// say lets an entry say why it waits, while there is room for more.
+func (x *explainer) say(id int32, wait *structs.WaitReason) {
 	e := &x.entries[id]
 	switch {
 	case equalWait(e.said, wait):
-		return true
+		return
 	case len(x.list) >= WaitsMax:
 		x.lanes[e.lane].stale = true // go on in the next pass
-		return false
+		return
 	}
 	x.note(id)
 	e.said = wait
 	x.update(id).Wait = wait
-	return true
 }
 
 func (x *explainer) waits() {

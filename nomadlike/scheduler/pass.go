@@ -250,9 +250,9 @@ func (p *pass) rankOf(w *laneWalk, group int32) (r rank) {
 	return r
 }
 
-// sink brings the heap of a lane in order after its cursor at moved on.
-func (p *pass) sink(w *laneWalk, at int) {
-	sink(w.heap, at, func(a, b cursor) bool { return p.less(w, a, b) })
+// sink brings the heap of a lane in order after its first cursor moved on.
+func (p *pass) sink(w *laneWalk) {
+	sink(w.heap, 0, func(a, b cursor) bool { return p.less(w, a, b) })
 }
 
 func (p *pass) heapify(w *laneWalk) {
@@ -264,7 +264,7 @@ func (p *pass) drop(w *laneWalk) {
 	last := len(w.heap) - 1
 	w.heap[0] = w.heap[last]
 	w.heap = w.heap[:last]
-	p.sink(w, 0)
+	p.sink(w)
 }
 
 // advance goes on with the entry of the first group that stands at pos now.
@@ -275,7 +275,7 @@ func (p *pass) advance(w *laneWalk, pos int32) {
 		return
 	}
 	c.pos, c.rank = pos, p.rankOf(w, c.group)
-	p.sink(w, 0)
+	p.sink(w)
 }
 
 // step looks at the first gang of a lane.
@@ -284,7 +284,7 @@ func (p *pass) step(w *laneWalk) {
 	g := &p.groups[c.group]
 	if now := p.rankOf(w, c.group); now != c.rank { // its project started something since
 		w.heap[0].rank = now
-		p.sink(w, 0)
+		p.sink(w)
 		return
 	}
 	id := p.listOf(c)[c.pos]
@@ -353,7 +353,7 @@ func (p *pass) try(w *laneWalk, id int32, sh *shape, a *answer) bool {
 		a.fault, a.reason = faultNever, look.reason
 	case a.fault == faultRoom || a.fault == faultKept:
 		a.need = look.need
-		return p.preempt(w, id, sh, a)
+		return p.preempt(w, id, sh)
 	}
 	return false
 }
@@ -440,7 +440,7 @@ func (p *pass) fill(w *laneWalk) {
 	}
 	p.awaitQuotas(w)
 	if w.closed, w.filling = true, w.shares == nil; !w.filling {
-		p.sink(w, 0)
+		p.sink(w)
 		return
 	}
 	heap := w.heap[:0]
@@ -500,7 +500,7 @@ func (p *pass) hopeless(w *laneWalk, e *entry) bool {
 		if options.Avoid != nil {
 			options.Avoid = p.claimed
 		}
-		if p.quotaFault(e, sh, n) != faultNone || p.floor.Fits(&n.Need, sh.min, options) >= sh.min {
+		if p.quotaFault(e, n) != faultNone || p.floor.Fits(&n.Need, sh.min, options) >= sh.min {
 			return false
 		}
 	}

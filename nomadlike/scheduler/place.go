@@ -51,7 +51,7 @@ func (p *pass) start(w *laneWalk, id int32, sh *shape, a *answer) bool {
 // pick finds seats for the largest gang that the alternative, the quota and the
 // pool's ceilings allow now.
 func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.RankPlacement, fault, *structs.WaitReason) {
-	if problem := p.leastQuota(e, sh, n); problem != nil {
+	if problem := p.leastQuota(e, n); problem != nil {
 		return nil, nil, faultQuota, p.overQuota(e, sh, problem)
 	}
 	if h := p.heldBack(e, n.least); h != nil {
@@ -70,7 +70,7 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 			continue
 		}
 		placed := p.floor.Placements(seats)
-		problem := p.quota(e, n, size, seats, placed)
+		problem := p.quota(e, n, seats, placed)
 		if problem == nil {
 			h := p.heldBackOn(e, n, seats, placed)
 			if h == nil {
@@ -217,7 +217,7 @@ func (p *pass) take(n *need, seats []placement.Seat) {
 }
 
 // quota tells which quota keeps a project from holding a gang too.
-func (p *pass) quota(e *entry, n *need, size int, seats []placement.Seat, placed []structs.RankPlacement) *structs.Reason {
+func (p *pass) quota(e *entry, n *need, seats []placement.Seat, placed []structs.RankPlacement) *structs.Reason {
 	project := &p.projects[e.project]
 	if !project.counts() {
 		return nil
@@ -227,7 +227,7 @@ func (p *pass) quota(e *entry, n *need, size int, seats []placement.Seat, placed
 
 // leastQuota tells which quota keeps a project from holding even the least that
 // the smallest gang would count, whatever devices it gets.
-func (p *pass) leastQuota(e *entry, sh *shape, n *need) *structs.Reason {
+func (p *pass) leastQuota(e *entry, n *need) *structs.Reason {
 	project := &p.projects[e.project]
 	if !project.counts() {
 		return nil
@@ -237,11 +237,11 @@ func (p *pass) leastQuota(e *entry, sh *shape, n *need) *structs.Reason {
 
 // quotaFault tells whether quota, or a hold on it, keeps a project from holding
 // even the least that the smallest gang would count.
-func (p *pass) quotaFault(e *entry, sh *shape, n *need) fault {
+func (p *pass) quotaFault(e *entry, n *need) fault {
 	switch {
 	case !p.projects[e.project].counts():
 		return faultNone
-	case p.leastQuota(e, sh, n) != nil:
+	case p.leastQuota(e, n) != nil:
 		return faultQuota
 	case p.heldBack(e, n.least) != nil:
 		return faultHeld
@@ -257,7 +257,7 @@ func (p *pass) underQuota(e *entry, sh *shape) bool {
 	}
 	look := p.judge(sh)
 	for i := range sh.needs {
-		if look.can(i) && p.quotaFault(e, sh, &sh.needs[i]) == faultNone {
+		if look.can(i) && p.quotaFault(e, &sh.needs[i]) == faultNone {
 			return true
 		}
 	}
@@ -337,7 +337,7 @@ func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]
 		return nil, nil, false
 	}
 	placed := p.floor.Placements(seats)
-	return seats, placed, p.quota(e, n, size, seats, placed) == nil
+	return seats, placed, p.quota(e, n, seats, placed) == nil
 }
 
 // held is what the project holds of a quota's kind.

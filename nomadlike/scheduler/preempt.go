@@ -30,7 +30,7 @@ type hunt struct {
 // preempt looks for running gangs that must yield to a blocked one, so that the
 // whole of it has room; true: it found them, and the gang left its group. Least
 // loss decides: the device time since each victim's start or newest checkpoint.
-func (p *pass) preempt(w *laneWalk, id int32, sh *shape, a *answer) bool {
+func (p *pass) preempt(w *laneWalk, id int32, sh *shape) bool {
 	e := &p.entries[id]
 	group := &p.groups[e.group]
 	if group.hunt == p.changes && !p.settings.PreemptLonger || p.hunts >= huntsMax || !p.mayPreempt(e) {

@@ -29,8 +29,10 @@ func drawKeen(t *rapid.T, name string, nodes int) *structs.Job {
 		j.VIP, j.Preemptible, j.Nodes = &structs.VIP{}, false, len(machines)
 		j.KillsLast = rapid.IntRange(0, 2).Draw(t, "kills last") > 0
 		for _, i := range machines {
-			j.VIP.Machines = append(j.VIP.Machines, structs.VIPMachine{Node: fmt.Sprintf("n%d", i),
-				Busy: rapid.SampledFrom([]string{structs.BusyWait, structs.BusyKill}).Draw(t, "busy")})
+			j.VIP.Machines = append(j.VIP.Machines, structs.VIPMachine{
+				Node: fmt.Sprintf("n%d", i),
+				Busy: rapid.SampledFrom([]string{structs.BusyWait, structs.BusyKill}).Draw(t, "busy"),
+			})
 		}
 	case 2:
 		j.Distributed.Mode = structs.ModePyTorch
@@ -150,8 +152,10 @@ func (w *world) fitsSomehow(g *structs.GangPlan, victims []structs.AttemptKey, b
 			continue
 		}
 		for rank, p := range b.Placements {
-			less.allocs = append(less.allocs, &structs.Allocation{JobID: b.JobID, NodeID: p.NodeID, Ports: p.Ports, Devices: p.Devices,
-				Spec: w.jobs[b.JobID].SpecOf(b.Spec, rank, len(b.Placements))})
+			less.allocs = append(less.allocs, &structs.Allocation{
+				JobID: b.JobID, NodeID: p.NodeID, Ports: p.Ports, Devices: p.Devices,
+				Spec: w.jobs[b.JobID].SpecOf(b.Spec, rank, len(b.Placements)),
+			})
 		}
 	}
 	job := w.jobs[g.JobID]

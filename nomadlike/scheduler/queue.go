@@ -158,8 +158,8 @@ func (b *Board) search(g *group, e *entry) int {
 func (b *Board) dequeue(id int32) {
 	e := &b.entries[id]
 	g := &b.groups[e.group]
-	switch at := b.search(g, e); {
-	case at == 0:
+	switch at := b.search(g, e); at {
+	case 0:
 		g.queue = g.queue[1:]
 	default:
 		g.queue = slices.Delete(g.queue, at, at+1)

@@ -137,7 +137,7 @@ func afterNow(end, now structs.UnixNano) structs.UnixNano {
 	if end > now {
 		return end
 	}
-	return end.Add((now.Sub(end)/overdue + 1) * overdue)
+	return end.Add(now.Sub(end).Truncate(overdue) + overdue)
 }
 
 // boundOf is when a gang has ended at the latest, because its time limit is over

@@ -25,8 +25,10 @@ import (
 func TestPassMatchesItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
-		settings := Settings{Reservations: rapid.IntRange(1, 3).Draw(t, "reservations"),
-			Passing: rapid.SampledFrom([]Passing{Backfill, Backfill, Easy, NoPassing}).Draw(t, "passing")}
+		settings := Settings{
+			Reservations: rapid.IntRange(1, 3).Draw(t, "reservations"),
+			Passing:      rapid.SampledFrom([]Passing{Backfill, Backfill, Easy, NoPassing}).Draw(t, "passing"),
+		}
 		if rapid.Bool().Draw(t, "learned") {
 			settings.Model = wrongModel(w)
 		}
@@ -94,8 +96,10 @@ func TestPassMatchesItsTwin(t *testing.T) {
 func wrongModel(w *world) Estimates {
 	model := predict.NewModel()
 	for i := range 40 {
-		model.Learn(predict.Run{Project: "red", User: "ann", Name: "early", Devices: 1, Nodes: 1,
-			Runtime: time.Duration(1+i%9) * time.Minute, Outcome: structs.OutcomeSucceeded, EndedAt: w.now})
+		model.Learn(predict.Run{
+			Project: "red", User: "ann", Name: "early", Devices: 1, Nodes: 1,
+			Runtime: time.Duration(1+i%9) * time.Minute, Outcome: structs.OutcomeSucceeded, EndedAt: w.now,
+		})
 	}
 	return model.Outlook(w.now, nil)
 }

@@ -78,10 +78,12 @@ func (s *shapes) of(job *structs.Job) *shape {
 		vip: job.VIP, needs: make([]need, len(needs)),
 		odd: job.Nodes < 1 || job.Nodes > structs.RanksMax || len(needs) == 0,
 	}
-	form := &structs.Job{Name: job.Name, Nodes: job.Nodes, Distributed: job.Distributed, Resources: job.Resources,
+	form := &structs.Job{
+		Name: job.Name, Nodes: job.Nodes, Distributed: job.Distributed, Resources: job.Resources,
 		Placement: job.Placement, VIP: job.VIP, Checkpoint: job.Checkpoint, Task: structs.Task{Driver: job.Task.Driver},
 		Algorithms: job.Algorithms, Datasets: job.Datasets, Models: job.Models, Volumes: job.Volumes, Mounts: job.Mounts,
-		Output: job.Output, OutputStorage: job.OutputStorage}
+		Output: job.Output, OutputStorage: job.OutputStorage,
+	}
 	for i := range needs {
 		spec := needs[i].Spec()
 		n := need{Need: needs[i], job: form, at: s.needs, least: leastHeld(spec, sh.min)}

@@ -72,8 +72,10 @@ func kindsOfSiege() map[string]kindOfSiege {
 }
 
 func newSiege(kind kindOfSiege, settings Settings, seed uint64) *siege {
-	s := &siege{chance: rand.New(rand.NewPCG(seed, 11)), now: structs.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
-		ends: map[string]int{}, large: map[string]*waitingGang{}}
+	s := &siege{
+		chance: rand.New(rand.NewPCG(seed, 11)), now: structs.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		ends: map[string]int{}, large: map[string]*waitingGang{},
+	}
 	s.nodes, s.cpu, s.longest = 2+s.chance.IntN(7), 4+s.chance.IntN(13), 2+s.chance.IntN(14)
 	s.backlog = s.nodes
 	settings.Quiet, settings.Alone = true, true

@@ -133,8 +133,10 @@ func (t *twin) keepFor(id subjobID, index int, spec structs.Resources, before, s
 		return nil
 	}
 	late := t.world.subjobs[id].NoPassingAt
-	k := &twinKept{id: id, pool: poolOf(job), spec: spec, job: job, at: t.now, spare: map[string]demand{},
-		bounded: before == 0 && late != 0 && t.now > late}
+	k := &twinKept{
+		id: id, pool: poolOf(job), spec: spec, job: job, at: t.now, spare: map[string]demand{},
+		bounded: before == 0 && late != 0 && t.now > late,
+	}
 	when := map[string]structs.UnixNano{}
 	for _, node := range free {
 		when[node] = t.freeAt(node, t.rank(spec, node), k.bounded)

@@ -48,8 +48,10 @@ type twinHold struct {
 }
 
 func runTwin(w *world, settings Settings, seed uint64) *twin {
-	t := &twin{world: w, now: w.now, settings: settings, seed: seed,
-		started: map[subjobID]*structs.GangPlan{}, strictAt: map[subjobID]structs.UnixNano{}, filling: map[string]bool{}, holds: map[string]*twinHold{}}
+	t := &twin{
+		world: w, now: w.now, settings: settings, seed: seed,
+		started: map[subjobID]*structs.GangPlan{}, strictAt: map[subjobID]structs.UnixNano{}, filling: map[string]bool{}, holds: map[string]*twinHold{},
+	}
 	var left []subjobID
 	for _, s := range w.queued() {
 		if s.NotBefore <= w.now && s.Claim == nil {

@@ -314,8 +314,10 @@ func (w *world) place(gang *structs.GangPlan) {
 	w.set(id, func(s *structs.Subjob) {
 		s.State, s.Attempt, s.Wait, s.Claim, s.NoPassingAt = structs.JobRunning, gang.Attempt, nil, nil, 0
 	})
-	attempt := &structs.Attempt{JobID: id.job, Subjob: id.index, Number: gang.Attempt, State: structs.AttemptRunning, Spec: gang.Spec,
-		PlacedAt: w.now, RunningAt: w.now}
+	attempt := &structs.Attempt{
+		JobID: id.job, Subjob: id.index, Number: gang.Attempt, State: structs.AttemptRunning, Spec: gang.Spec,
+		PlacedAt: w.now, RunningAt: w.now,
+	}
 	placed := job.Spread(gang.Placements)
 	for rank, p := range placed {
 		spec := job.SpecOf(gang.Spec, rank, len(placed))
@@ -400,7 +402,8 @@ func (w *world) book(a *structs.Allocation) {
 	}
 	ms := w.now.Sub(a.PlacedAt).Milliseconds()
 	ledgers[at].Buckets = append(slices.Clone(ledgers[at].Buckets), structs.LedgerBucket{
-		Hour: int64(w.now) / int64(time.Hour), DeviceMs: ms * int64(len(a.Devices)), MilliCPUMs: ms * structs.MilliCPU(a.Spec.CPU)})
+		Hour: int64(w.now) / int64(time.Hour), DeviceMs: ms * int64(len(a.Devices)), MilliCPUMs: ms * structs.MilliCPU(a.Spec.CPU),
+	})
 	w.ledgers[a.Project] = ledgers
 }
 
@@ -508,8 +511,10 @@ func testJob(name string, nodes int, cpu float64, memory int64) *structs.Job {
 func testDevices(count int, kind, model string) []structs.Device {
 	var devices []structs.Device
 	for i := range count {
-		devices = append(devices, structs.Device{ID: fmt.Sprintf("dev-%d", i), Index: i, Kind: kind, Model: model,
-			Memory: 80 << 30, LinkGroup: fmt.Sprint(i / 4), Healthy: true})
+		devices = append(devices, structs.Device{
+			ID: fmt.Sprintf("dev-%d", i), Index: i, Kind: kind, Model: model,
+			Memory: 80 << 30, LinkGroup: fmt.Sprint(i / 4), Healthy: true,
+		})
 	}
 	return devices
 }

@@ -83,8 +83,10 @@ func TestPoolsRuleAdmission(t *testing.T) {
 			{"SKU without one", in("", func(j *structs.Job) { j.Resources = []structs.Resources{{SKU: 2}} }), "resources[0].sku pool.no_sku"},
 			{"VIP", in("", func(j *structs.Job) { j.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "m1"}}} }), ""},
 			{"VIP by id", in("", func(j *structs.Job) { j.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "id-m1"}}} }), ""},
-			{"VIP on nothing", in("", func(j *structs.Job) { j.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "m9"}}} }),
-				"vip.machine[0].node server.machine_unknown"},
+			{
+				"VIP on nothing", in("", func(j *structs.Job) { j.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "m9"}}} }),
+				"vip.machine[0].node server.machine_unknown",
+			},
 			{"VIP twice", in("", func(j *structs.Job) {
 				j.Nodes, j.Distributed.Mode = 2, structs.ModePyTorch
 				j.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "m1"}, {Node: "id-m1"}}}

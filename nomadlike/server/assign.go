@@ -68,8 +68,10 @@ func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs
 		if before, known := a.told[alloc.ID]; known && before == want {
 			continue
 		}
-		news.Set = append(news.Set, structs.Assignment{Alloc: alloc, Job: withoutSource(view.Job),
-			Members: members.of(snapshot, alloc, view.Job), RunAs: pool.RunAs(view.Job)})
+		news.Set = append(news.Set, structs.Assignment{
+			Alloc: alloc, Job: withoutSource(view.Job),
+			Members: members.of(snapshot, alloc, view.Job), RunAs: pool.RunAs(view.Job),
+		})
 	}
 	for id := range a.told {
 		if _, still := now[id]; !still {
@@ -161,8 +163,10 @@ func membersOf(snapshot *state.Snapshot, key structs.AttemptKey) []structs.Membe
 }
 
 func memberOf(snapshot *state.Snapshot, alloc *structs.Allocation) structs.Member {
-	member := structs.Member{Rank: alloc.Rank, Name: alloc.Name, AllocID: alloc.ID,
-		NodeID: alloc.NodeID, NodeName: alloc.NodeName, Ports: alloc.Ports, Devices: alloc.Devices}
+	member := structs.Member{
+		Rank: alloc.Rank, Name: alloc.Name, AllocID: alloc.ID,
+		NodeID: alloc.NodeID, NodeName: alloc.NodeName, Ports: alloc.Ports, Devices: alloc.Devices,
+	}
 	if node := snapshot.Node(alloc.NodeID); node != nil {
 		member.Addr, member.RPCAddr, member.Addrs = node.Addr, node.RPCAddr, addrsOf(node)
 		member.Cards = CardsOf(node, alloc.Devices)

@@ -30,7 +30,8 @@ func TestCardsOfARank(t *testing.T) {
 		want []structs.Card
 	}{
 		{"in the order of their numbers", []string{"npu-b", "npu-a"}, []structs.Card{
-			{ID: "npu-a", Index: 0, IP: "192.168.10.1"}, {ID: "npu-b", Index: 1, IP: "192.168.20.1"}}},
+			{ID: "npu-a", Index: 0, IP: "192.168.10.1"}, {ID: "npu-b", Index: 1, IP: "192.168.20.1"},
+		}},
 		{"without a port of its own", []string{"npu-c"}, []structs.Card{{ID: "npu-c", Index: 2}}},
 		{"without facts", []string{"npu-a", "declared"}, nil},
 		{"another vendor's", []string{"gpu"}, nil},

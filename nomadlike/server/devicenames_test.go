@@ -18,8 +18,10 @@ func TestDevicesByNumber(t *testing.T) {
 		for _, name := range []string{"m1", "m2"} {
 			node := c.newNode(name)
 			node.node.Devices = []structs.Device{
-				{ID: name + "-a", Index: 2, Kind: "nvidia/gpu", Healthy: true}, {ID: name + "-b", Index: 0, Kind: "nvidia/gpu", Healthy: true},
-				{ID: name + "-c", Index: 2, Kind: "huawei/npu", Healthy: true}, {ID: "1", Index: 7, Kind: "nvidia/gpu", Healthy: true},
+				{ID: name + "-a", Index: 2, Kind: "nvidia/gpu", Healthy: true},
+				{ID: name + "-b", Index: 0, Kind: "nvidia/gpu", Healthy: true},
+				{ID: name + "-c", Index: 2, Kind: "huawei/npu", Healthy: true},
+				{ID: "1", Index: 7, Kind: "nvidia/gpu", Healthy: true},
 			}
 			node.connect(0)
 		}

@@ -79,12 +79,16 @@ func newFleet(b testing.TB, size int) *fleet {
 	mux := rpc.NewMux(listener, rpc.MuxConfig{Identity: identity, Logger: quiet, FailAfter: time.Minute})
 	answers := rpc.NewServer(identity, quiet)
 	store := state.New()
-	node, err := consensus.Open(consensus.Config{ClusterID: "c0ffee", Dir: b.TempDir(), FSM: NewMachine(store),
-		Transport: consensus.NewNetwork(time.Second).Transport("s1")})
+	node, err := consensus.Open(consensus.Config{
+		ClusterID: "c0ffee", Dir: b.TempDir(), FSM: NewMachine(store),
+		Transport: consensus.NewNetwork(time.Second).Transport("s1"),
+	})
 	must(b, err)
-	f.server, err = Open(Config{ID: node.ID(), Store: store, Log: node, Peers: NewFakePeers().For("s1"), Now: time.Now, Rand: rand.Reader, Logger: quiet,
+	f.server, err = Open(Config{
+		ID: node.ID(), Store: store, Log: node, Peers: NewFakePeers().For("s1"), Now: time.Now, Rand: rand.Reader, Logger: quiet,
 		ClusterInit: &structs.ClusterInit{Cluster: structs.Cluster{ID: "c0ffee"}},
-		Timings:     Timings{Liveness: LivenessTimings{SilentAfter: time.Hour}}}) // nobody is judged while a busy machine is measured
+		Timings:     Timings{Liveness: LivenessTimings{SilentAfter: time.Hour}},
+	}) // nobody is judged while a busy machine is measured
 	must(b, err)
 	f.server.Register(answers)
 	lane := mux.RPC()
@@ -166,12 +170,16 @@ func (f *fleet) register() {
 func fleetRecord(i int, id string) structs.Node {
 	devices := make([]structs.Device, 8)
 	for k := range devices {
-		devices[k] = structs.Device{ID: fmt.Sprintf("GPU-%05d-%d", i, k), Index: k, Kind: "nvidia/gpu", Model: "NVIDIA A800-SXM4-80GB",
-			Memory: 80 << 30, Healthy: true, NUMANode: k / 4, LinkGroup: "0"}
+		devices[k] = structs.Device{
+			ID: fmt.Sprintf("GPU-%05d-%d", i, k), Index: k, Kind: "nvidia/gpu", Model: "NVIDIA A800-SXM4-80GB",
+			Memory: 80 << 30, Healthy: true, NUMANode: k / 4, LinkGroup: "0",
+		}
 	}
-	return structs.Node{ID: id, Name: fmt.Sprintf("node-%05d", i), Addr: "127.0.0.1", RPCAddr: fmt.Sprintf("127.0.0.1:%d", 30000+i),
+	return structs.Node{
+		ID: id, Name: fmt.Sprintf("node-%05d", i), Addr: "127.0.0.1", RPCAddr: fmt.Sprintf("127.0.0.1:%d", 30000+i),
 		Version: "bench", Incarnation: 1, Drivers: []string{"exec"}, Devices: devices, Topology: []string{fmt.Sprintf("rack-%03d", i/32)},
-		Capacity: structs.Capacity{CPU: 64, Memory: 512 << 30, PortMin: 20000, PortMax: 32000}}
+		Capacity: structs.Capacity{CPU: 64, Memory: 512 << 30, PortMin: 20000, PortMax: 32000},
+	}
 }
 
 func (n *fleetNode) say(up *structs.SessionUp) error {

@@ -39,8 +39,10 @@ func TestForecastsAreCalibrated(t *testing.T) {
 		for i := range 40 {
 			ids = append(ids, c.submit(0, testJob(fmt.Sprintf("j%d", i), 1)))
 			now := c.servers[0].now()
-			c.put(structs.CommandForecasts, &structs.Forecasts{Forecasts: []structs.Forecast{{JobID: ids[i], Attempt: 1, GivenAt: now,
-				Point: now.Add(30 * time.Minute), P50: now.Add(30 * time.Minute), P90: now.Add(35 * time.Minute), Features: features}}})
+			c.put(structs.CommandForecasts, &structs.Forecasts{Forecasts: []structs.Forecast{{
+				JobID: ids[i], Attempt: 1, GivenAt: now,
+				Point: now.Add(30 * time.Minute), P50: now.Add(30 * time.Minute), P90: now.Add(35 * time.Minute), Features: features,
+			}}})
 		}
 		time.Sleep(time.Hour)
 		if _, _, err := c.servers[0].Submit(t.Context(), structs.CommandJobStop, "ann", &structs.JobStop{JobID: ids[0]}); err != nil {

@@ -76,8 +76,10 @@ func (h *hearing) report() *structs.LivenessReport {
 			delete(h.mu.nodes, id)
 			continue
 		}
-		report.Nodes = append(report.Nodes, structs.NodeHearing{NodeID: id, Incarnation: last.incarnation,
-			SilentFor: structs.Duration(silent), Closed: last.closed})
+		report.Nodes = append(report.Nodes, structs.NodeHearing{
+			NodeID: id, Incarnation: last.incarnation,
+			SilentFor: structs.Duration(silent), Closed: last.closed,
+		})
 	}
 	slices.SortFunc(report.Nodes, func(a, b structs.NodeHearing) int { return strings.Compare(a.NodeID, b.NodeID) })
 	return report

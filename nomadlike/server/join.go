@@ -42,7 +42,8 @@ func (s *Server) Admit(ctx context.Context, join Join) (certificatePEM []byte, e
 		return nil, structs.NewError(structs.CodeInvalid, "server.csr_refused").Because(err)
 	}
 	_, _, err = s.Submit(ctx, structs.CommandJoinTokenConsume, join.AgentID, &structs.JoinTokenConsume{
-		ID: join.TokenID, Hash: auth.HashToken(join.Secret), Role: string(join.Role), AgentID: join.AgentID})
+		ID: join.TokenID, Hash: auth.HashToken(join.Secret), Role: string(join.Role), AgentID: join.AgentID,
+	})
 	if err != nil {
 		return nil, err
 	}

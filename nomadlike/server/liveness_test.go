@@ -61,8 +61,10 @@ func TestLivenessTranscripts(t *testing.T) {
 	}
 	for _, script := range scripts {
 		t.Run(strings.TrimSuffix(filepath.Base(script), ".script"), func(t *testing.T) {
-			s := &scene{t: t, nodes: make(map[string]*structs.Node), silent: make(map[string]time.Duration),
-				closed: make(map[string]bool), reach: make(map[string]string), mute: make(map[string]bool)}
+			s := &scene{
+				t: t, nodes: make(map[string]*structs.Node), silent: make(map[string]time.Duration),
+				closed: make(map[string]bool), reach: make(map[string]string), mute: make(map[string]bool),
+			}
 			s.machine = NewLiveness(LivenessTimings{}, 1)
 			s.play(script)
 			golden.Assert(t, strings.TrimSuffix(script, ".script")+".txt", s.out.String())

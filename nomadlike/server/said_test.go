@@ -64,8 +64,10 @@ func TestWhatNodesSayIsPlain(t *testing.T) {
 	}
 	reason := structs.NewReason("x", "cause", hostile)
 	given := map[string]string{hostile: hostile}
-	node := structs.Node{Version: hostile, Attributes: given, Drivers: []string{"exec", hostile}, Topology: []string{hostile}, Storages: []string{hostile}, Data: []string{hostile},
-		Devices: []structs.Device{{ID: "d", Model: hostile, Kind: hostile, Driver: hostile, Attrs: given, Health: reason}}, Faults: []structs.NodeFault{{Name: "f", Reason: reason}}}
+	node := structs.Node{
+		Version: hostile, Attributes: given, Drivers: []string{"exec", hostile}, Topology: []string{hostile}, Storages: []string{hostile}, Data: []string{hostile},
+		Devices: []structs.Device{{ID: "d", Model: hostile, Kind: hostile, Driver: hostile, Attrs: given, Health: reason}}, Faults: []structs.NodeFault{{Name: "f", Reason: reason}},
+	}
 	plainNode(&node)
 	batch := structs.ReportBatch{
 		Reports: []structs.AllocReport{{Step: hostile, Cause: reason}},

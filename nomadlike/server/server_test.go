@@ -354,7 +354,8 @@ func TestDrainDeadline(t *testing.T) {
 		c.eventually(0, time.Second, "job runs", jobIs(id, structs.JobRunning))
 		deadline := structs.At(time.Now().Add(10 * time.Second))
 		_, _, err := c.servers[0].Submit(t.Context(), structs.CommandNodeEligibility, "op", &structs.NodeEligibilityChange{
-			NodeID: "id-a", Eligibility: structs.NodeDraining, DrainDeadline: deadline})
+			NodeID: "id-a", Eligibility: structs.NodeDraining, DrainDeadline: deadline,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,8 +401,10 @@ func TestRestartDelay(t *testing.T) {
 		id := c.submit(0, job)
 		snapshot := c.eventually(0, time.Second, "job runs", jobIs(id, structs.JobRunning))
 		alloc := snapshot.Attempt(id, 0, 1).Allocs[0]
-		_, _, err := c.servers[0].Submit(t.Context(), structs.CommandAllocReports, "a", &structs.AllocReports{NodeID: "id-a",
-			Reports: []structs.AllocReport{{AllocID: alloc, Attempt: 1, Status: structs.AllocFailed, ExitCode: 3}}})
+		_, _, err := c.servers[0].Submit(t.Context(), structs.CommandAllocReports, "a", &structs.AllocReports{
+			NodeID:  "id-a",
+			Reports: []structs.AllocReport{{AllocID: alloc, Attempt: 1, Status: structs.AllocFailed, ExitCode: 3}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -87,7 +87,8 @@ func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 	for node := range snapshot.Nodes() {
 		if drainIsDue(snapshot, node, now) {
 			due = append(due, dueSweep{structs.CommandNodeEligibility, &structs.NodeEligibilityChange{
-				NodeID: node.ID, Eligibility: structs.NodeDraining, DrainDeadline: node.DrainDeadline}})
+				NodeID: node.ID, Eligibility: structs.NodeDraining, DrainDeadline: node.DrainDeadline,
+			}})
 		}
 	}
 	for token := range snapshot.JoinTokens() {
@@ -127,7 +128,8 @@ func dueForgetting(snapshot *state.Snapshot, now structs.UnixNano, kept Kept, pr
 	}
 	if protocol >= wire.ProtocolForget {
 		return []dueSweep{{structs.CommandJobsForget, &structs.JobsForget{
-			JobIDs: ids[:min(len(ids), state.ForgottenMax)], Kept: kept.Jobs, For: kept.For, ByProject: protocol >= wire.ProtocolJobBytes}}}
+			JobIDs: ids[:min(len(ids), state.ForgottenMax)], Kept: kept.Jobs, For: kept.For, ByProject: protocol >= wire.ProtocolJobBytes,
+		}}}
 	}
 	var due []dueSweep
 	for _, id := range ids[:min(len(ids), sweepDeletesMax)] {

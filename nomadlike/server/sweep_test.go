@@ -45,17 +45,22 @@ func (s *scripted) submit(name string, limit time.Duration) {
 func TestDueSweeps(t *testing.T) {
 	s := &scripted{t: t, store: state.New(), now: 1}
 	hour := structs.UnixNano(time.Hour)
-	s.apply(structs.CommandNodeRegister, &structs.NodeRegister{Node: structs.Node{ID: "n1", Name: "n1", Drivers: []string{"exec"},
-		Capacity: structs.Capacity{CPU: 8, Memory: 1 << 40}}})
+	s.apply(structs.CommandNodeRegister, &structs.NodeRegister{Node: structs.Node{
+		ID: "n1", Name: "n1", Drivers: []string{"exec"},
+		Capacity: structs.Capacity{CPU: 8, Memory: 1 << 40},
+	}})
 	s.apply(structs.CommandJoinTokenPut, &structs.JoinTokenPut{Token: structs.JoinToken{ID: "j", Hash: make([]byte, 32), UsesLeft: 1, ExpiresAt: hour}})
 	s.submit("limited", time.Hour)
 	s.submit("free", 0)
 	s.submit("waiting", time.Minute)
 	for _, name := range []string{"limited", "free"} {
-		s.apply(structs.CommandPlan, &structs.Plan{Gangs: []structs.GangPlan{{JobID: "job-" + name, Attempt: 1,
-			Placements: []structs.RankPlacement{{NodeID: "n1"}}}}})
+		s.apply(structs.CommandPlan, &structs.Plan{Gangs: []structs.GangPlan{{
+			JobID: "job-" + name, Attempt: 1,
+			Placements: []structs.RankPlacement{{NodeID: "n1"}},
+		}}})
 		s.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: "n1", Reports: []structs.AllocReport{
-			{AllocID: structs.AllocID("job-"+name, 0, 1, 0), Attempt: 1, Status: structs.AllocRunning}}})
+			{AllocID: structs.AllocID("job-"+name, 0, 1, 0), Attempt: 1, Status: structs.AllocRunning},
+		}})
 	}
 	s.apply(structs.CommandNodeEligibility, &structs.NodeEligibilityChange{NodeID: "n1", Eligibility: structs.NodeDraining, DrainDeadline: 2 * hour})
 	for _, c := range []struct {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,7 +68,11 @@ func TestPreviewsAreBounded(t *testing.T) {
 		if err == nil {
 			return ""
 		}
-		return err.(*structs.Error).ID
+		var told *structs.Error
+		if !errors.As(err, &told) {
+			t.Fatal(err)
+		}
+		return told.ID
 	}
 	turns := newTurns()
 	count := func(who Asker) (places int, why string) {

@@ -54,8 +54,10 @@ func newRaftCluster(t testing.TB, size int, threshold uint64) *cluster {
 		id := fmt.Sprintf("s%d", i+1)
 		peers = append(peers, consensus.Peer{ID: id, Addr: id, Voter: true})
 		c.add(id, func(id string, machine Machine) Log {
-			node, err := consensus.Open(consensus.Config{ClusterID: "test", ID: id, Memory: new(consensus.Memory),
-				Transport: c.network.Transport(id), FSM: machine, SnapshotThreshold: threshold, SnapshotInterval: time.Second, TrailingLogs: 2 * threshold})
+			node, err := consensus.Open(consensus.Config{
+				ClusterID: "test", ID: id, Memory: new(consensus.Memory),
+				Transport: c.network.Transport(id), FSM: machine, SnapshotThreshold: threshold, SnapshotInterval: time.Second, TrailingLogs: 2 * threshold,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

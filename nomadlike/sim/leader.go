@@ -137,8 +137,10 @@ func (l *leader) tick() {
 		if !ok {
 			continue
 		}
-		l.liveness.Hear(l.w.now, structs.NodeHearing{NodeID: m.id, Incarnation: m.incarnation,
-			SilentFor: structs.Duration(l.w.now - at), Closed: l.closed[m.id]})
+		l.liveness.Hear(l.w.now, structs.NodeHearing{
+			NodeID: m.id, Incarnation: m.incarnation,
+			SilentFor: structs.Duration(l.w.now - at), Closed: l.closed[m.id],
+		})
 	}
 	l.carryOut(l.liveness.Tick(l.w.now))
 	if _, due := l.w.log.state().NextDelayed(l.w.wall()); due || l.hasDue() || l.growAt != 0 && l.w.wall() >= l.growAt {

@@ -116,8 +116,10 @@ func (tx *txn) endAttempt(job *structs.Job, subjob int, number uint64, end endin
 	after.StopIntended = destination(job, before, end.outcome)
 	tx.putSubjob(job, before, &after)
 
-	event := structs.Event{Topic: topicAttempt, ID: "event.attempt.ending", Project: job.Project,
-		JobID: job.ID, Subjob: subjob, Attempt: number, AllocID: attempt.FirstFailed}
+	event := structs.Event{
+		Topic: topicAttempt, ID: "event.attempt.ending", Project: job.Project,
+		JobID: job.ID, Subjob: subjob, Attempt: number, AllocID: attempt.FirstFailed,
+	}
 	if end.outcome == structs.OutcomeFailed || end.outcome == structs.OutcomeLost {
 		event.Severity = severityWarn
 	}
@@ -134,8 +136,10 @@ func (tx *txn) tellBy(job *structs.Job, subjob int, number uint64, end ending) {
 	if end.by == nil || end.by.JobID == job.ID {
 		return
 	}
-	event := structs.Event{Topic: topicAttempt, ID: "event.attempt.preempted", Project: job.Project, JobID: job.ID,
-		Subjob: subjob, Attempt: number, Severity: severityWarn}
+	event := structs.Event{
+		Topic: topicAttempt, ID: "event.attempt.preempted", Project: job.Project, JobID: job.ID,
+		Subjob: subjob, Attempt: number, Severity: severityWarn,
+	}
 	tx.tell(event, "attempt", decimal(number), "job", end.cause.Params["job"], "user", end.cause.Params["user"])
 }
 
@@ -146,8 +150,10 @@ func (tx *txn) tellBy(job *structs.Job, subjob int, number uint64, end ending) {
 func (tx *txn) stopRanks(job *structs.Job, attempt *structs.Attempt, saves bool) {
 	var order *structs.StopOrder
 	if c := job.Checkpoint; c != nil && saves {
-		order = &structs.StopOrder{Signal: cmp.Or(c.Signal, structs.DefaultCheckpointSignal),
-			Grace: cmp.Or(c.Grace, structs.DefaultCheckpointGrace)}
+		order = &structs.StopOrder{
+			Signal: cmp.Or(c.Signal, structs.DefaultCheckpointSignal),
+			Grace:  cmp.Or(c.Grace, structs.DefaultCheckpointGrace),
+		}
 	}
 	for _, alloc := range tx.gang(attempt.JobID, attempt.Subjob, attempt.Number) {
 		if alloc.Status.Terminal() || alloc.Desired == structs.DesiredStop {
@@ -238,8 +244,10 @@ func (tx *txn) release(job *structs.Job, row *attemptRow) {
 		after.Released = true
 		tx.putAlloc(alloc, &after)
 	}
-	tx.tell(structs.Event{Topic: topicAttempt, ID: "event.attempt.released", Project: job.Project, JobID: job.ID,
-		Subjob: attempt.Subjob, Attempt: attempt.Number}, "attempt", decimal(attempt.Number), "nodes", decimal(job.NodesOf(len(attempt.Allocs))))
+	tx.tell(structs.Event{
+		Topic: topicAttempt, ID: "event.attempt.released", Project: job.Project, JobID: job.ID,
+		Subjob: attempt.Subjob, Attempt: attempt.Number,
+	}, "attempt", decimal(attempt.Number), "nodes", decimal(job.NodesOf(len(attempt.Allocs))))
 }
 
 // start notes that every rank's command runs.

@@ -31,8 +31,10 @@ func (tx *txn) goesOn(job *structs.Job, gone *structs.Allocation) bool {
 		changed.Attempt = &attempt
 		tx.putAttempt(&changed)
 	}
-	event := structs.Event{Topic: topicAttempt, ID: "event.attempt.smaller", Project: job.Project, JobID: job.ID,
-		Subjob: gone.Subjob, Attempt: gone.Attempt, AllocID: gone.ID, Severity: severityWarn}
+	event := structs.Event{
+		Topic: topicAttempt, ID: "event.attempt.smaller", Project: job.Project, JobID: job.ID,
+		Subjob: gone.Subjob, Attempt: gone.Attempt, AllocID: gone.ID, Severity: severityWarn,
+	}
 	tx.tell(event, "attempt", decimal(gone.Attempt), "rank", gone.Name, "node", gone.NodeName,
 		"left", decimal(left), "nodes", decimal(len(row.Attempt.Allocs)))
 	return true

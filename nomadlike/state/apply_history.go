@@ -105,11 +105,13 @@ func (tx *txn) endForecasts(jobID string, subjob int, attempt uint64, began bool
 
 // keepRun remembers an ended attempt for estimates of later ones.
 func (tx *txn) keepRun(job *structs.Job, subjob *structs.Subjob, attempt *structs.Attempt) {
-	run := &structs.PastRun{JobID: job.ID, Project: job.Project, User: job.User, Name: job.Name,
+	run := &structs.PastRun{
+		JobID: job.ID, Project: job.Project, User: job.User, Name: job.Name,
 		Image: job.Task.Image, Category: job.Category, Nodes: job.NodesOf(len(attempt.Allocs)),
 		Waited:    structs.Duration(max(attempt.PlacedAt.Sub(subjob.QueuedAt), 0)),
 		Runtime:   structs.Duration(max(tx.now.Sub(attempt.PlacedAt)-attempt.PausedFor.Std(), 0)),
-		TimeLimit: job.TimeLimit, Expected: job.ExpectedRuntime, Outcome: attempt.Outcome, EndedAt: tx.now}
+		TimeLimit: job.TimeLimit, Expected: job.ExpectedRuntime, Outcome: attempt.Outcome, EndedAt: tx.now,
+	}
 	for rank, id := range attempt.Allocs {
 		alloc, ok := tx.alloc(id)
 		if !ok {

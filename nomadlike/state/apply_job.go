@@ -63,8 +63,10 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 		State: structs.JobQueued, ExitOf: -1, CreateIndex: tx.index(), ModifyIndex: tx.index(),
 	}})
 	for i := range job.SubjobCount() {
-		subjob := &structs.Subjob{JobID: job.ID, Index: i, State: structs.JobQueued,
-			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index()}
+		subjob := &structs.Subjob{
+			JobID: job.ID, Index: i, State: structs.JobQueued,
+			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index(),
+		}
 		if t := job.Throttle; t != nil {
 			subjob.Control = &structs.Control{Seq: tx.index(), Busy: t.Busy, Idle: t.Keep}
 		}
@@ -282,8 +284,10 @@ func applyJobsForget(tx *txn, body *structs.JobsForget) (structs.ApplyResult, *s
 	case body.For > 0:
 		id += "_for"
 	}
-	params := []string{"jobs", decimal(forgotten), "kept", decimal(body.Kept),
-		"for", structs.FormatDuration(body.For), "until", last.Time().UTC().Format(time.RFC3339)}
+	params := []string{
+		"jobs", decimal(forgotten), "kept", decimal(body.Kept),
+		"for", structs.FormatDuration(body.For), "until", last.Time().UTC().Format(time.RFC3339),
+	}
 	if body.ByProject {
 		params = append(params, "projects", mostOf(of))
 		id += "_of"

@@ -114,9 +114,10 @@ func applyNodeStatus(tx *txn, body *structs.NodeStatusChange) (structs.ApplyResu
 	node.Status, node.StatusReason, node.StatusAt = body.Status, body.Reason, tx.now
 	tx.putNode(&node)
 	event := nodeEvent("event.node."+string(body.Status), &node)
-	if body.Status == structs.NodeLost {
+	switch body.Status {
+	case structs.NodeLost:
 		event.Severity = severityError
-	} else if body.Status == structs.NodeDisconnected {
+	case structs.NodeDisconnected:
 		event.Severity = severityWarn
 	}
 	tx.tell(event, "node", node.Name)

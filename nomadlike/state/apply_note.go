@@ -65,8 +65,10 @@ func (tx *txn) saved(job *structs.Job, before *structs.Subjob, alloc *structs.Al
 	if structs.CheckpointPathProblem(checkpoint.Path) != "" || checkpoint.Step < 0 {
 		return
 	}
-	made := structs.SavedCheckpoint{Path: checkpoint.Path, Step: checkpoint.Step, JobID: job.ID,
-		Attempt: alloc.Attempt, Rank: alloc.Rank, SavedAt: checkpoint.SavedAt}
+	made := structs.SavedCheckpoint{
+		Path: checkpoint.Path, Step: checkpoint.Step, JobID: job.ID,
+		Attempt: alloc.Attempt, Rank: alloc.Rank, SavedAt: checkpoint.SavedAt,
+	}
 	if newest := before.Newest(); newest != nil && newest.Path == made.Path && newest.Step == made.Step &&
 		newest.Attempt == made.Attempt && newest.JobID == made.JobID && newest.SavedAt == made.SavedAt {
 		return

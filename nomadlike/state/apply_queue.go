@@ -344,7 +344,9 @@ func (tx *txn) warn(job *structs.Job, row *attemptRow) {
 		warned.Warning = warning
 		tx.putAlloc(alloc, &warned)
 	}
-	tx.tell(structs.Event{Topic: topicAttempt, ID: "event.attempt.limit_warned", Project: job.Project, JobID: job.ID,
-		Subjob: attempt.Subjob, Attempt: attempt.Number}, "attempt", decimal(attempt.Number), "signal", warning.Signal,
+	tx.tell(structs.Event{
+		Topic: topicAttempt, ID: "event.attempt.limit_warned", Project: job.Project, JobID: job.ID,
+		Subjob: attempt.Subjob, Attempt: attempt.Number,
+	}, "attempt", decimal(attempt.Number), "signal", warning.Signal,
 		"left", structs.FormatDuration(structs.Duration(max(limitAt(job, &attempt).Sub(tx.now), 0).Round(time.Second))))
 }

@@ -64,8 +64,10 @@ func (tx *txn) paced(job *structs.Job, before *structs.Allocation, pace *structs
 func (tx *txn) hangs(job *structs.Job, attempt *structs.Attempt, gang []*structs.Allocation, hung *structs.Hung) {
 	id := "event.attempt.hangs"
 	params := []string{"attempt", decimal(attempt.Number), "silent", seconds(hung.For), "limit", seconds(hung.Limit), "step", decimal(uint64(max(hung.Others, 0)))}
-	event := structs.Event{Topic: topicAttempt, Project: job.Project, JobID: job.ID, Subjob: attempt.Subjob,
-		Attempt: attempt.Number, Severity: severityWarn}
+	event := structs.Event{
+		Topic: topicAttempt, Project: job.Project, JobID: job.ID, Subjob: attempt.Subjob,
+		Attempt: attempt.Number, Severity: severityWarn,
+	}
 	var late *structs.Allocation
 	for _, alloc := range gang {
 		if alloc.Rank == hung.Rank {
@@ -87,8 +89,10 @@ func (tx *txn) hangs(job *structs.Job, attempt *structs.Attempt, gang []*structs
 	if job.Hang.Action != structs.WatchReschedule {
 		return
 	}
-	end := ending{outcome: structs.OutcomeFailed, saves: true, code: exitHung,
-		cause: structs.NewReason("reason.hung", "silent", seconds(hung.For))}
+	end := ending{
+		outcome: structs.OutcomeFailed, saves: true, code: exitHung,
+		cause: structs.NewReason("reason.hung", "silent", seconds(hung.For)),
+	}
 	if late != nil {
 		end.cause = structs.NewReason("reason.hung_rank", "silent", seconds(hung.For), "rank", late.Name, "node", late.NodeName)
 		tx.avoid(job, attempt.Subjob, late.NodeID, false)
@@ -118,8 +122,10 @@ func (tx *txn) slow(job *structs.Job, subjob *structs.Subjob, alloc *structs.All
 		return
 	}
 	tx.avoid(job, alloc.Subjob, alloc.NodeID, true)
-	tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{outcome: structs.OutcomeLost, saves: true,
-		cause: structs.NewReason("reason.slow", "rank", alloc.Name, "node", alloc.NodeName, "value", value, "threshold", threshold)})
+	tx.endAttempt(job, alloc.Subjob, alloc.Attempt, ending{
+		outcome: structs.OutcomeLost, saves: true,
+		cause: structs.NewReason("reason.slow", "rank", alloc.Name, "node", alloc.NodeName, "value", value, "threshold", threshold),
+	})
 }
 
 // avoid notes that a subjob had better not come back to a node.

@@ -28,14 +28,18 @@ func lives(n, round int) []Entry {
 		for i := from; i < from+round; i++ {
 			job := testJob(fmt.Sprintf("j%d", i), 1)
 			add(structs.CommandJobSubmit, &structs.JobSubmit{Job: job})
-			plan.Gangs = append(plan.Gangs, structs.GangPlan{JobID: job.ID, Attempt: 1,
-				Placements: []structs.RankPlacement{{NodeID: fmt.Sprintf("node-%d", i%nodes)}}})
+			plan.Gangs = append(plan.Gangs, structs.GangPlan{
+				JobID: job.ID, Attempt: 1,
+				Placements: []structs.RankPlacement{{NodeID: fmt.Sprintf("node-%d", i%nodes)}},
+			})
 		}
 		add(structs.CommandPlan, plan)
 		for _, status := range []structs.AllocStatus{structs.AllocRunning, structs.AllocComplete} {
 			for i := from; i < from+round; i++ {
-				add(structs.CommandAllocReports, &structs.AllocReports{NodeID: fmt.Sprintf("node-%d", i%nodes),
-					Reports: []structs.AllocReport{{AllocID: structs.AllocID(fmt.Sprintf("job-j%d", i), 0, 1, 0), Attempt: 1, Status: status}}})
+				add(structs.CommandAllocReports, &structs.AllocReports{
+					NodeID:  fmt.Sprintf("node-%d", i%nodes),
+					Reports: []structs.AllocReport{{AllocID: structs.AllocID(fmt.Sprintf("job-j%d", i), 0, 1, 0), Attempt: 1, Status: status}},
+				})
 			}
 		}
 	}
@@ -97,8 +101,10 @@ func BenchmarkGang(b *testing.B) {
 		apply(structs.CommandPlan, &structs.Plan{Gangs: []structs.GangPlan{gang}})
 		for _, status := range []structs.AllocStatus{structs.AllocPrepared, structs.AllocRunning, structs.AllocComplete} {
 			for i := range nodes {
-				apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: fmt.Sprintf("node-%d", i),
-					Reports: []structs.AllocReport{{AllocID: structs.AllocID("job-big", 0, 1, i), Attempt: 1, Status: status}}})
+				apply(structs.CommandAllocReports, &structs.AllocReports{
+					NodeID:  fmt.Sprintf("node-%d", i),
+					Reports: []structs.AllocReport{{AllocID: structs.AllocID("job-big", 0, 1, i), Attempt: 1, Status: status}},
+				})
 			}
 		}
 		if view, _ := store.Snapshot().Job("job-big"); view.Standing.State != structs.JobSucceeded {

@@ -153,8 +153,10 @@ func jobEvent(id string, job *structs.Job, subjob *structs.Subjob) structs.Event
 
 // allocEvent is an event about an allocation.
 func allocEvent(id string, alloc *structs.Allocation) structs.Event {
-	return structs.Event{Topic: topicAlloc, ID: id, Project: alloc.Project, JobID: alloc.JobID,
-		Subjob: alloc.Subjob, Attempt: alloc.Attempt, AllocID: alloc.ID, NodeID: alloc.NodeID}
+	return structs.Event{
+		Topic: topicAlloc, ID: id, Project: alloc.Project, JobID: alloc.JobID,
+		Subjob: alloc.Subjob, Attempt: alloc.Attempt, AllocID: alloc.ID, NodeID: alloc.NodeID,
+	}
 }
 
 // nodeEvent is an event about a node.

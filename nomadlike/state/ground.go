@@ -40,8 +40,10 @@ type laterGround struct {
 // afterLeaving gives the ground as it stands, from which allocations can be
 // taken away.
 func (tx *txn) afterLeaving() *laterGround {
-	return &laterGround{ground: ground{tx}, gone: make(map[string]bool),
-		usages: make(map[string]*structs.Usage), projects: make(map[string]*structs.ProjectUsage)}
+	return &laterGround{
+		ground: ground{tx}, gone: make(map[string]bool),
+		usages: make(map[string]*structs.Usage), projects: make(map[string]*structs.ProjectUsage),
+	}
 }
 
 // Node implements structs.Ground.

@@ -23,7 +23,8 @@ func TestForecastsAreKept(t *testing.T) {
 	apply(2, structs.CommandJobSubmit, &structs.JobSubmit{Job: testJob("b", 1)})
 	say := func(now structs.UnixNano, job string) []string {
 		return apply(now, structs.CommandForecasts, &structs.Forecasts{Forecasts: []structs.Forecast{{
-			JobID: job, Attempt: 1, Point: now + 1, P50: now + 1, P90: now + 2, StartedAt: 7, Revision: 9}}}).Refused
+			JobID: job, Attempt: 1, Point: now + 1, P50: now + 1, P90: now + 2, StartedAt: 7, Revision: 9,
+		}}}).Refused
 	}
 	for i := range ForecastRevisionsMax + 3 {
 		say(structs.UnixNano(10+i), "job-a")
@@ -33,8 +34,10 @@ func TestForecastsAreKept(t *testing.T) {
 		t.Errorf("for a job that is not there, %v is refused", refused)
 	}
 	before := store.Snapshot()
-	apply(50, structs.CommandPlan, &structs.Plan{Gangs: []structs.GangPlan{{JobID: "job-a", Attempt: 1,
-		Placements: []structs.RankPlacement{{NodeID: "node-0"}}}}})
+	apply(50, structs.CommandPlan, &structs.Plan{Gangs: []structs.GangPlan{{
+		JobID: "job-a", Attempt: 1,
+		Placements: []structs.RankPlacement{{NodeID: "node-0"}},
+	}}})
 	apply(60, structs.CommandJobStop, &structs.JobStop{JobID: "job-b"})
 	apply(61, structs.CommandJobDelete, &structs.JobDelete{JobID: "job-b"})
 	if refused := say(62, "job-a"); len(refused) != 1 {
@@ -84,8 +87,10 @@ func TestForecastsAreBounded(t *testing.T) {
 		for k := range count {
 			body.Forecasts = append(body.Forecasts, structs.Forecast{JobID: job.ID, Subjob: k, Attempt: 1, Point: 1, P50: 1, P90: 1})
 		}
-		store.ApplyBatch([]Entry{{index + 1, encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: job})},
-			{index + 2, encode(structs.CommandForecasts, 1, body)}})
+		store.ApplyBatch([]Entry{
+			{index + 1, encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: job})},
+			{index + 2, encode(structs.CommandForecasts, 1, body)},
+		})
 		index += 2
 	}
 	snapshot := store.Snapshot()

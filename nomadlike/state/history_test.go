@@ -135,8 +135,12 @@ func FuzzHistories(f *testing.F) {
 func FuzzApply(f *testing.F) {
 	w := &world{chance: fromBytes{&[]byte{}}, now: 1}
 	s := New().Snapshot()
-	for _, seed := range [][]byte{{}, {0xa0}, w.submit(), w.plan(s), w.register(s), w.nodeStatus(s), w.tokenCommand(),
-		encode(99, 1, &structs.JobDelete{})} {
+	for _, seed := range [][]byte{
+		{},
+		{0xa0},
+		w.submit(), w.plan(s), w.register(s), w.nodeStatus(s), w.tokenCommand(),
+		encode(99, 1, &structs.JobDelete{}),
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -96,7 +96,8 @@ func TestLiveBytes(t *testing.T) {
 	check("no bound", s.ApplyBatch([]Entry{entry(structs.CommandJobSubmit, &structs.JobSubmit{Job: large("zz", "ann", "pa")})}), "")
 	check("room again", s.ApplyBatch([]Entry{
 		entry(structs.CommandJobStop, &structs.JobStop{JobID: "job-aa"}), entry(structs.CommandJobStop, &structs.JobStop{JobID: "job-zz"}),
-		submit("ad", "ann", "pf"), submit("ae", "ann", "pf")}), "", "", "", "state.user_bytes")
+		submit("ad", "ann", "pf"), submit("ae", "ann", "pf"),
+	}), "", "", "", "state.user_bytes")
 }
 
 func TestMostOf(t *testing.T) {

@@ -38,8 +38,10 @@ func TestTheQueueHearsWhenASmallGangRuns(t *testing.T) {
 				before := store.Snapshot().ScheduleIndex()
 				for n := range c.nodes {
 					id := structs.AllocID("job-t", 0, 1, n)
-					apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: testNode(n).ID,
-						Reports: []structs.AllocReport{{AllocID: id, Attempt: 1, Status: status}}})
+					apply(structs.CommandAllocReports, &structs.AllocReports{
+						NodeID:  testNode(n).ID,
+						Reports: []structs.AllocReport{{AllocID: id, Attempt: 1, Status: status}},
+					})
 				}
 				snapshot := store.Snapshot()
 				woke, wakes := snapshot.ScheduleIndex() != before, c.wakes && status == structs.AllocRunning

@@ -139,8 +139,10 @@ func markUnknown(node *structs.Node) {
 		node.Faults = slices.DeleteFunc(slices.Clone(node.Faults), func(f structs.NodeFault) bool { return f.Name == structs.FaultUnknown })
 		return
 	}
-	node.Faults = withFault(node.Faults, structs.NodeFault{Name: structs.FaultUnknown, Unfit: true,
-		Reason: structs.NewReason("server.tasks_unknown", "count", len(node.Unknown))})
+	node.Faults = withFault(node.Faults, structs.NodeFault{
+		Name: structs.FaultUnknown, Unfit: true,
+		Reason: structs.NewReason("server.tasks_unknown", "count", len(node.Unknown)),
+	})
 }
 
 // endUnknown takes a node's word that an allocation which nobody knows has

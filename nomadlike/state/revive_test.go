@@ -57,7 +57,8 @@ func (s *scene) place(job string, attempt uint64, node string) bool {
 func (s *scene) report(node, job string, attempt uint64, status structs.AllocStatus) []string {
 	s.t.Helper()
 	return s.do(structs.CommandAllocReports, &structs.AllocReports{NodeID: node, Reports: []structs.AllocReport{
-		{AllocID: structs.AllocID(job, 0, attempt, 0), Attempt: attempt, Status: status}}}).Refused
+		{AllocID: structs.AllocID(job, 0, attempt, 0), Attempt: attempt, Status: status},
+	}}).Refused
 }
 
 // TestRevival brings a state back that the world has outrun: job a runs on, b was
@@ -123,8 +124,10 @@ func TestRevival(t *testing.T) {
 	}
 
 	// Brought back once more, as another cluster's.
-	foreign := revived(t, s.Store, structs.Revival{Now: 2 * later, Until: later, Cluster: &structs.Cluster{ID: "new", Bootstrapped: true},
-		JoinTokens: []structs.JoinToken{{ID: "k", Hash: make([]byte, 32)}}}).Snapshot()
+	foreign := revived(t, s.Store, structs.Revival{
+		Now: 2 * later, Until: later, Cluster: &structs.Cluster{ID: "new", Bootstrapped: true},
+		JoinTokens: []structs.JoinToken{{ID: "k", Hash: make([]byte, 32)}},
+	}).Snapshot()
 	if got := foreign.Cluster(); got.ID != "new" || got.RevivedAt != 2*later || !got.Bootstrapped {
 		t.Errorf("cluster %+v", got)
 	}

@@ -10,15 +10,21 @@ import (
 
 // bigNode is a machine with eight cards, described as fully as agents do.
 func bigNode(i int) structs.Node {
-	node := structs.Node{ID: fmt.Sprintf("%032x", i+1), Name: fmt.Sprintf("gpu-%05d", i), Addr: "10.0.0.1", RPCAddr: "10.0.0.1:4646",
+	node := structs.Node{
+		ID: fmt.Sprintf("%032x", i+1), Name: fmt.Sprintf("gpu-%05d", i), Addr: "10.0.0.1", RPCAddr: "10.0.0.1:4646",
 		Version: "0.1.0", Incarnation: 1, Drivers: []string{"exec", "docker"}, Topology: []string{"hall-1", fmt.Sprintf("rack-%d", i/20)},
 		Capacity: structs.Capacity{CPU: 96, Memory: 1 << 40, PortMin: 20000, PortMax: 29999},
-		Attributes: map[string]string{"kernel": "5.15.0-91-generic", "os": "ubuntu", "os.version": "22.04", "cpu.arch": "amd64",
-			"cpu.model": "AMD EPYC 7763 64-Core Processor", "memory": "1TiB"}}
+		Attributes: map[string]string{
+			"kernel": "5.15.0-91-generic", "os": "ubuntu", "os.version": "22.04", "cpu.arch": "amd64",
+			"cpu.model": "AMD EPYC 7763 64-Core Processor", "memory": "1TiB",
+		},
+	}
 	for d := range 8 {
-		node.Devices = append(node.Devices, structs.Device{ID: fmt.Sprintf("GPU-%08x-%d", i, d), Index: d, Kind: "nvidia/gpu",
+		node.Devices = append(node.Devices, structs.Device{
+			ID: fmt.Sprintf("GPU-%08x-%d", i, d), Index: d, Kind: "nvidia/gpu",
 			Model: "NVIDIA A800-SXM4-80GB", Memory: 80 << 30, PCIBus: fmt.Sprintf("0000:%02x:00.0", d), NUMANode: d / 4,
-			LinkGroup: "nvlink-0", Healthy: true, Driver: "535.104.05"})
+			LinkGroup: "nvlink-0", Healthy: true, Driver: "535.104.05",
+		})
 	}
 	return node
 }
@@ -29,8 +35,10 @@ func fullJob(i int) *structs.Job {
 	job.ID = fmt.Sprintf("%032x", i+1)
 	job.Project, job.User, job.Description = "vision", "li.wei", "baseline, lr 0.1"
 	job.Resources = []structs.Resources{{CPU: 8, Memory: 64 << 30, Devices: []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800"}}}}
-	job.Task = structs.Task{Driver: "exec", Command: "python3 train.py --epochs 90 --lr 0.1 --data /data/imagenet",
-		Env: map[string]string{"LR": "0.1", "SEED": "42"}}
+	job.Task = structs.Task{
+		Driver: "exec", Command: "python3 train.py --epochs 90 --lr 0.1 --data /data/imagenet",
+		Env: map[string]string{"LR": "0.1", "SEED": "42"},
+	}
 	job.TimeLimit, job.Preemptible = structs.Duration(48*3600e9), true
 	job.Source = fmt.Sprintf(`job "resnet50-%06d" {
   project    = "vision"
@@ -84,7 +92,8 @@ func BenchmarkPlan(b *testing.B) {
 		plan := &structs.Plan{}
 		for i := range gangs {
 			plan.Gangs = append(plan.Gangs, structs.GangPlan{JobID: fmt.Sprintf("%032x", i+1), Attempt: 1, Placements: []structs.RankPlacement{{
-				NodeID: fmt.Sprintf("%032x", i+1), Devices: []string{fmt.Sprintf("GPU-%08x-0", i)}}}})
+				NodeID: fmt.Sprintf("%032x", i+1), Devices: []string{fmt.Sprintf("GPU-%08x-0", i)},
+			}}})
 		}
 		entry := Entry{index + 1, encode(structs.CommandPlan, 1, plan)}
 		b.ReportMetric(float64(len(entry.Command)), "bytes/plan")
@@ -138,7 +147,8 @@ func BenchmarkChanges(b *testing.B) {
 	plan := &structs.Plan{}
 	for i := range 100 {
 		plan.Gangs = append(plan.Gangs, structs.GangPlan{JobID: fmt.Sprintf("%032x", i+1), Attempt: 1, Placements: []structs.RankPlacement{{
-			NodeID: fmt.Sprintf("%032x", i+1), Devices: []string{fmt.Sprintf("GPU-%08x-0", i)}}}})
+			NodeID: fmt.Sprintf("%032x", i+1), Devices: []string{fmt.Sprintf("GPU-%08x-0", i)},
+		}}})
 	}
 	store.Apply(index+1, encode(structs.CommandPlan, 1, plan))
 	snapshot := store.Snapshot()
@@ -174,7 +184,8 @@ func BenchmarkClaim(b *testing.B) {
 		for i := range nodes {
 			job, node := fmt.Sprintf("%032x", i+1), fmt.Sprintf("%032x", i+1)
 			plan.Gangs = append(plan.Gangs, structs.GangPlan{JobID: job, Attempt: 1, Placements: []structs.RankPlacement{{
-				NodeID: node, Devices: []string{fmt.Sprintf("GPU-%08x-0", i)}}}})
+				NodeID: node, Devices: []string{fmt.Sprintf("GPU-%08x-0", i)},
+			}}})
 			gang.Victims = append(gang.Victims, structs.AttemptKey{JobID: job, Number: 1})
 			gang.Placements = append(gang.Placements, structs.RankPlacement{NodeID: node})
 		}
@@ -186,7 +197,8 @@ func BenchmarkClaim(b *testing.B) {
 		}
 		for i := range nodes {
 			apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: fmt.Sprintf("%032x", i+1), Reports: []structs.AllocReport{{
-				AllocID: structs.AllocID(fmt.Sprintf("%032x", i+1), 0, 1, 0), Attempt: 1, Status: structs.AllocKilled}}})
+				AllocID: structs.AllocID(fmt.Sprintf("%032x", i+1), 0, 1, 0), Attempt: 1, Status: structs.AllocKilled,
+			}}})
 		}
 		if attempt := store.Snapshot().Attempt(big.ID, 0, 1); attempt == nil {
 			b.Fatal("the gang was not placed")

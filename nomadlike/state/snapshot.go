@@ -53,8 +53,8 @@ func (s *Store) WaitIndex(ctx context.Context, index uint64) (*Snapshot, error) 
 }
 
 // watchKey gives the channel of one row, or of its absence.
-func (s *Snapshot) watchKey(table, index string, key []byte) <-chan struct{} {
-	channel, _, err := s.db.FirstWatch(table, index, key)
+func (s *Snapshot) watchKey(table string, key []byte) <-chan struct{} {
+	channel, _, err := s.db.FirstWatch(table, indexID, key)
 	if err != nil {
 		panic("watch state table " + table + ": " + err.Error()) // only a wrong table or index name errs
 	}
@@ -89,7 +89,7 @@ func each[T any](db *memdb.Txn, table, index string, prefix []byte) iter.Seq[T] 
 func (s *Snapshot) Index() uint64 { return s.meta().Index }
 
 // WatchIndex is the Watch twin of Index.
-func (s *Snapshot) WatchIndex() <-chan struct{} { return s.watchKey(tableMeta, indexID, metaKey()) }
+func (s *Snapshot) WatchIndex() <-chan struct{} { return s.watchKey(tableMeta, metaKey()) }
 
 // ScheduleIndex is the log index of the newest change that may let a queued
 // subjob start: one was queued, resources became free, a node changed.
@@ -99,7 +99,7 @@ func (s *Snapshot) ScheduleIndex() uint64 {
 
 // WatchSchedule is the Watch twin of ScheduleIndex.
 func (s *Snapshot) WatchSchedule() <-chan struct{} {
-	return s.watchKey(tableSchedule, indexID, metaKey())
+	return s.watchKey(tableSchedule, metaKey())
 }
 
 // Cluster is the cluster's record, nil before it was made.
@@ -110,7 +110,7 @@ func (s *Snapshot) Cluster() *structs.Cluster {
 
 // WatchCluster is the Watch twin of Cluster.
 func (s *Snapshot) WatchCluster() <-chan struct{} {
-	return s.watchKey(tableCluster, indexID, clusterKey())
+	return s.watchKey(tableCluster, clusterKey())
 }
 
 // JobView is a job with how it stands.
@@ -154,9 +154,9 @@ func (s *Snapshot) Job(id string) (JobView, bool) {
 func (s *Snapshot) WatchJob(id string) <-chan struct{} {
 	row, ok := s.jobRow(id)
 	if !ok {
-		return s.watchKey(tableSubjobs, indexID, subjobKey(id, 0))
+		return s.watchKey(tableSubjobs, subjobKey(id, 0))
 	}
-	return s.watchKey(tableStandings, indexID, indexKey(row.CreateIndex))
+	return s.watchKey(tableStandings, indexKey(row.CreateIndex))
 }
 
 // JobNamed gives the newest job of a name in a project, whether or not it has
@@ -322,7 +322,7 @@ func (s *Snapshot) Alloc(id string) *structs.Allocation {
 
 // WatchAlloc is the Watch twin of Alloc.
 func (s *Snapshot) WatchAlloc(id string) <-chan struct{} {
-	return s.watchKey(tableAllocs, indexID, idKey(id))
+	return s.watchKey(tableAllocs, idKey(id))
 }
 
 // AllocsWithPrefix gives up to limit allocations whose id begins with prefix.
@@ -382,7 +382,7 @@ func (s *Snapshot) Node(id string) *structs.Node {
 
 // WatchNode is the Watch twin of Node.
 func (s *Snapshot) WatchNode(id string) <-chan struct{} {
-	return s.watchKey(tableNodes, indexID, idKey(id))
+	return s.watchKey(tableNodes, idKey(id))
 }
 
 // NodesNamed gives the nodes of a name: normally one, several when a machine
@@ -438,7 +438,7 @@ func (s *Snapshot) TokenByHash(hash []byte) *structs.Token {
 
 // WatchToken is the Watch twin of Token.
 func (s *Snapshot) WatchToken(id string) <-chan struct{} {
-	return s.watchKey(tableTokens, indexID, idKey(id))
+	return s.watchKey(tableTokens, idKey(id))
 }
 
 // Tokens iterates all tokens by id.

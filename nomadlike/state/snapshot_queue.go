@@ -14,7 +14,7 @@ func (s *Snapshot) Pool(name string) *structs.Pool {
 
 // WatchPool is the Watch twin of Pool.
 func (s *Snapshot) WatchPool(name string) <-chan struct{} {
-	return s.watchKey(tablePools, indexID, idKey(name))
+	return s.watchKey(tablePools, idKey(name))
 }
 
 // Pools iterates the records of pools by name. Nodes may be in pools that have
@@ -34,7 +34,7 @@ func (s *Snapshot) Project(name string) *structs.Project {
 
 // WatchProject is the Watch twin of Project.
 func (s *Snapshot) WatchProject(name string) <-chan struct{} {
-	return s.watchKey(tableProjects, indexID, idKey(name))
+	return s.watchKey(tableProjects, idKey(name))
 }
 
 // Projects iterates the records of projects by name. Jobs may be in projects
@@ -56,7 +56,7 @@ func (s *Snapshot) ProjectUsage(name string) *structs.ProjectUsage {
 
 // WatchProjectUsage is the Watch twin of ProjectUsage.
 func (s *Snapshot) WatchProjectUsage(name string) <-chan struct{} {
-	return s.watchKey(tableHoldings, indexID, idKey(name))
+	return s.watchKey(tableHoldings, idKey(name))
 }
 
 // ProjectUsages iterates what projects hold, by project; those without a

@@ -154,8 +154,10 @@ func TestWatchTwinsSeeTheirChange(t *testing.T) {
 		{3, encode(structs.CommandNodeRegister, 1, &structs.NodeRegister{Node: testNode(0)})},
 		{4, encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: testJob("a", 1)})},
 		{5, encode(structs.CommandForecasts, 1, &structs.Forecasts{Forecasts: []structs.Forecast{{JobID: "job-a", Attempt: 1, Point: 1, P50: 1, P90: 1}}})},
-		{6, encode(structs.CommandPlan, 1, &structs.Plan{Gangs: []structs.GangPlan{{JobID: "job-a", Attempt: 1,
-			Placements: []structs.RankPlacement{{NodeID: "node-0"}}}}})},
+		{6, encode(structs.CommandPlan, 1, &structs.Plan{Gangs: []structs.GangPlan{{
+			JobID: "job-a", Attempt: 1,
+			Placements: []structs.RankPlacement{{NodeID: "node-0"}},
+		}}})},
 		{7, encode(structs.CommandJobSubmit, 1, &structs.JobSubmit{Job: testJob("b", 1)})},
 		{8, encode(structs.CommandPoolPut, 1, &structs.PoolPut{Pool: structs.Pool{Name: "p"}})},
 		{9, encode(structs.CommandProjectPut, 1, &structs.ProjectPut{Project: structs.Project{Name: "default"}})},
@@ -307,8 +309,10 @@ func TestTokens(t *testing.T) {
 		}
 		return ""
 	}
-	init := &structs.ClusterInit{Cluster: structs.Cluster{ID: "c", SetupHash: hash(9)},
-		JoinTokens: []structs.JoinToken{{ID: "j", Hash: hash(1), Role: "client", UsesLeft: 1, ExpiresAt: 200}}}
+	init := &structs.ClusterInit{
+		Cluster:    structs.Cluster{ID: "c", SetupHash: hash(9)},
+		JoinTokens: []structs.JoinToken{{ID: "j", Hash: hash(1), Role: "client", UsesLeft: 1, ExpiresAt: 200}},
+	}
 	boot := func(secret byte) *structs.TokenBootstrap {
 		return &structs.TokenBootstrap{SetupHash: hash(secret), Token: structs.Token{ID: fmt.Sprint("m", secret), Hash: hash(2), Role: "admin"}}
 	}

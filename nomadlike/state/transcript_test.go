@@ -139,8 +139,10 @@ func (p *play) do(verb string, args []string) {
 		p.report(plain, named)
 	case "lease":
 		node := p.store.Snapshot().Node("node-" + plain[0])
-		p.apply(structs.CommandLeaseOver, &structs.LeaseOver{NodeID: node.ID,
-			RegisterIndex: uint64(p.number(named["register"], int(node.RegisterIndex)))})
+		p.apply(structs.CommandLeaseOver, &structs.LeaseOver{
+			NodeID:        node.ID,
+			RegisterIndex: uint64(p.number(named["register"], int(node.RegisterIndex))),
+		})
 	case "saves":
 		p.saves(plain, named)
 	case "release":
@@ -152,7 +154,8 @@ func (p *play) do(verb string, args []string) {
 		p.apply(structs.CommandNodeStatus, &structs.NodeStatusChange{NodeID: node.ID, Incarnation: node.Incarnation, Status: structs.NodeStatus(plain[1])})
 	case "drain", "cordon", "eligible":
 		body := &structs.NodeEligibilityChange{NodeID: "node-" + plain[0], Eligibility: map[string]structs.Eligibility{
-			"drain": structs.NodeDraining, "cordon": structs.NodeCordoned, "eligible": structs.NodeEligible}[verb]}
+			"drain": structs.NodeDraining, "cordon": structs.NodeCordoned, "eligible": structs.NodeEligible,
+		}[verb]}
 		if named["deadline"] != "" {
 			body.DrainDeadline = p.now.Add(p.span(named["deadline"]).Std())
 		}
@@ -175,8 +178,10 @@ func (p *play) do(verb string, args []string) {
 		p.apply(structs.CommandJobDelete, &structs.JobDelete{JobID: id})
 	case "expire":
 		id, subjob := p.jobOf(plain[0])
-		p.apply(structs.CommandJobLimits, &structs.JobLimits{Expired: []structs.AttemptKey{{JobID: id, Subjob: subjob,
-			Number: p.store.Snapshot().Subjob(id, subjob).Attempt}}})
+		p.apply(structs.CommandJobLimits, &structs.JobLimits{Expired: []structs.AttemptKey{{
+			JobID: id, Subjob: subjob,
+			Number: p.store.Snapshot().Subjob(id, subjob).Attempt,
+		}}})
 	case "priority":
 		p.apply(structs.CommandJobPriority, &structs.JobPriority{JobID: "job-" + plain[0], Priority: structs.Priority(plain[1])})
 	case "limit":
@@ -224,8 +229,10 @@ func (p *play) control(verb, which string, named map[string]string) {
 		p.apply(structs.CommandJobFinish, &structs.JobFinish{JobID: id, Subjob: subjob, Reason: "good enough"})
 		return
 	}
-	p.apply(structs.CommandJobControl, &structs.JobControl{JobID: id, Subjob: subjob, Paused: verb == "pause",
-		Continue: verb == "continue", Busy: p.span(named["busy"]), Idle: p.span(named["idle"])})
+	p.apply(structs.CommandJobControl, &structs.JobControl{
+		JobID: id, Subjob: subjob, Paused: verb == "pause",
+		Continue: verb == "continue", Busy: p.span(named["busy"]), Idle: p.span(named["idle"]),
+	})
 }
 
 // obey has ranks answer what they were told.
@@ -246,7 +253,8 @@ func (p *play) obey(plain []string, named map[string]string) {
 			answer.Failed = structs.NewReason("client.control_failed", "cause", "no freezer")
 		}
 		p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: alloc.NodeID, Reports: []structs.AllocReport{{
-			AllocID: alloc.ID, Attempt: number, Status: structs.AllocRunning, Control: answer}}})
+			AllocID: alloc.ID, Attempt: number, Status: structs.AllocRunning, Control: answer,
+		}}})
 	}
 }
 
@@ -264,8 +272,10 @@ func (p *play) node(name string, named map[string]string) {
 	for _, item := range strings.Split(named["has"], ",") {
 		if parts := strings.Split(item, "/"); len(parts) == 3 {
 			attempt := uint64(p.number(parts[1], 1))
-			body.Inventory = append(body.Inventory, structs.InventoryItem{Attempt: attempt,
-				AllocID: structs.AllocID("job-"+parts[0], 0, attempt, p.number(parts[2], 0))})
+			body.Inventory = append(body.Inventory, structs.InventoryItem{
+				Attempt: attempt,
+				AllocID: structs.AllocID("job-"+parts[0], 0, attempt, p.number(parts[2], 0)),
+			})
 		}
 	}
 	p.apply(structs.CommandNodeRegister, body)
@@ -441,7 +451,8 @@ func (p *play) report(plain []string, named map[string]string) {
 			nodeID = alloc.NodeID
 		}
 		p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: nodeID, Reports: []structs.AllocReport{{
-			AllocID: allocID, Attempt: attempt, Status: status, ExitCode: p.number(named["exit"], 0), Infra: infra, Cause: cause, StartedAt: started}}})
+			AllocID: allocID, Attempt: attempt, Status: status, ExitCode: p.number(named["exit"], 0), Infra: infra, Cause: cause, StartedAt: started,
+		}}})
 	}
 }
 
@@ -457,8 +468,10 @@ func (p *play) saves(plain []string, named map[string]string) {
 		nodeID = "node-" + named["node"]
 	}
 	seq := uint64(p.number(named["seq"], int(alloc.NoteSeq)+1))
-	p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: nodeID, Notes: []structs.AllocNote{{AllocID: allocID, Attempt: attempt,
-		Seq: seq, Checkpoint: &structs.SavedCheckpoint{Path: plain[2], Step: int64(p.number(named["step"], 0)), SavedAt: structs.UnixNano(seq)}}}})
+	p.apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: nodeID, Notes: []structs.AllocNote{{
+		AllocID: allocID, Attempt: attempt,
+		Seq: seq, Checkpoint: &structs.SavedCheckpoint{Path: plain[2], Step: int64(p.number(named["step"], 0)), SavedAt: structs.UnixNano(seq)},
+	}}})
 }
 
 // watched is what a node tells of a rank that it watches.
@@ -472,9 +485,11 @@ func (p *play) watched(verb string, plain []string, named map[string]string) {
 	case "sees":
 		note.Told = &structs.Told{Event: structs.EventEnvironment, Params: map[string]string{"seen": "much"}, Seen: named}
 	case "paces":
-		note.Pace = &structs.Pace{Silent: slices.Contains(plain, "silent"), Mute: slices.Contains(plain, "mute"), Over: slices.Contains(plain, "over"),
+		note.Pace = &structs.Pace{
+			Silent: slices.Contains(plain, "silent"), Mute: slices.Contains(plain, "mute"), Over: slices.Contains(plain, "over"),
 			For: p.span(named["for"]), Limit: p.span(named["limit"]), Step: int64(p.number(named["step"], 0)),
-			Measured: slices.Contains(plain, "idle") || slices.Contains(plain, "busy"), Idle: slices.Contains(plain, "idle")}
+			Measured: slices.Contains(plain, "idle") || slices.Contains(plain, "busy"), Idle: slices.Contains(plain, "idle"),
+		}
 		if named["cards"] != "" {
 			note.Pace.Cards = strings.Split(named["cards"], ",")
 		}

@@ -4,5 +4,5 @@ package state
 // holds nothing, where WatchHolders wakes whenever a node with a similar id
 // gets work.
 func (s *Snapshot) WatchUsage(nodeID string) <-chan struct{} {
-	return s.watchKey(tableUsage, indexID, idKey(nodeID))
+	return s.watchKey(tableUsage, idKey(nodeID))
 }

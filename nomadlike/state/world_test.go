@@ -37,7 +37,8 @@ func testNode(i int) structs.Node {
 	}
 	for d := range 2 {
 		node.Devices = append(node.Devices, structs.Device{
-			ID: fmt.Sprintf("gpu-%d-%d", i, d), Kind: "nvidia/gpu", Model: "A800", Memory: 80 << 30, Healthy: true})
+			ID: fmt.Sprintf("gpu-%d-%d", i, d), Kind: "nvidia/gpu", Model: "A800", Memory: 80 << 30, Healthy: true,
+		})
 	}
 	return node
 }
@@ -147,8 +148,10 @@ func (w *world) submit() []byte {
 			job.VIP.Machines = append(job.VIP.Machines, structs.VIPMachine{Node: fmt.Sprintf("n%d", (i+w.jobs)%4), Busy: []string{"", structs.BusyWait, structs.BusyKill}[w.chance.Intn(3)]})
 		}
 	} else if w.maybe(3) {
-		job.Checkpoint = &structs.Checkpoint{MaxResumes: 1, Signal: "SIGUSR1", Grace: 60e9,
-			Elastic: &structs.Elastic{MinNodes: 1, AllowResize: w.maybe(2)}}
+		job.Checkpoint = &structs.Checkpoint{
+			MaxResumes: 1, Signal: "SIGUSR1", Grace: 60e9,
+			Elastic: &structs.Elastic{MinNodes: 1, AllowResize: w.maybe(2)},
+		}
 	}
 	job.Preemptible = w.maybe(2)
 	job.Project = w.project()
@@ -319,8 +322,10 @@ func (w *world) clear(s *Snapshot, job *structs.Job, gang *structs.GangPlan, siz
 func (w *world) forecasts(s *Snapshot) []byte {
 	body := &structs.Forecasts{}
 	for job, subjob := range s.Queue() {
-		given := structs.Forecast{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.NextAttempt(), Position: len(body.Forecasts) + 1,
-			Point: w.now + 5, P50: w.now + structs.UnixNano(w.pick(1, 2)), P90: w.now + 2, Features: []float64{0.5}, Withdrawn: w.maybe(10)}
+		given := structs.Forecast{
+			JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.NextAttempt(), Position: len(body.Forecasts) + 1,
+			Point: w.now + 5, P50: w.now + structs.UnixNano(w.pick(1, 2)), P90: w.now + 2, Features: []float64{0.5}, Withdrawn: w.maybe(10),
+		}
 		if w.maybe(10) {
 			given.P90 = 0
 		}
@@ -365,8 +370,10 @@ func (w *world) plan(s *Snapshot) []byte {
 		}
 		plan.Gangs = append(plan.Gangs, gang)
 		if w.maybe(3) {
-			update := structs.WaitUpdate{JobID: job.ID, Subjob: subjob.Index,
-				Wait: &structs.WaitReason{Reason: structs.Reason{ID: "scheduler.waits"}, Position: 1}}
+			update := structs.WaitUpdate{
+				JobID: job.ID, Subjob: subjob.Index,
+				Wait: &structs.WaitReason{Reason: structs.Reason{ID: "scheduler.waits"}, Position: 1},
+			}
 			if w.maybe(2) {
 				update.NoPassingAt = w.now
 			}
@@ -410,8 +417,10 @@ func (w *world) report(alloc *structs.Allocation) structs.AllocReport {
 		structs.AllocPending: structs.AllocPreparing, structs.AllocPreparing: structs.AllocPrepared,
 		structs.AllocPrepared: structs.AllocRunning, structs.AllocRunning: structs.AllocComplete,
 	}
-	all := []structs.AllocStatus{structs.AllocPending, structs.AllocPreparing, structs.AllocPrepared, structs.AllocRunning,
-		structs.AllocComplete, structs.AllocFailed, structs.AllocKilled, structs.AllocLost, "nonsense"}
+	all := []structs.AllocStatus{
+		structs.AllocPending, structs.AllocPreparing, structs.AllocPrepared, structs.AllocRunning,
+		structs.AllocComplete, structs.AllocFailed, structs.AllocKilled, structs.AllocLost, "nonsense",
+	}
 	report.Status = forward[alloc.Status]
 	switch {
 	case alloc.Desired == structs.DesiredStop && w.maybe(2):
@@ -466,14 +475,18 @@ func (w *world) nodeStatus(s *Snapshot) []byte {
 	if node := s.Node(body.NodeID); node != nil && !w.maybe(10) {
 		body.Incarnation = node.Incarnation
 	}
-	body.Status = []structs.NodeStatus{structs.NodeReady, structs.NodeDisconnected, structs.NodeLost, structs.NodeLost,
-		structs.NodeLeft, "nonsense"}[w.chance.Intn(6)]
+	body.Status = []structs.NodeStatus{
+		structs.NodeReady, structs.NodeDisconnected, structs.NodeLost, structs.NodeLost,
+		structs.NodeLeft, "nonsense",
+	}[w.chance.Intn(6)]
 	return encode(structs.CommandNodeStatus, w.now, body)
 }
 
 func (w *world) eligibility() []byte {
-	body := &structs.NodeEligibilityChange{NodeID: fmt.Sprintf("node-%d", w.chance.Intn(4)),
-		Eligibility: []structs.Eligibility{structs.NodeEligible, structs.NodeEligible, structs.NodeCordoned, structs.NodeDraining, "nonsense"}[w.chance.Intn(5)]}
+	body := &structs.NodeEligibilityChange{
+		NodeID:      fmt.Sprintf("node-%d", w.chance.Intn(4)),
+		Eligibility: []structs.Eligibility{structs.NodeEligible, structs.NodeEligible, structs.NodeCordoned, structs.NodeDraining, "nonsense"}[w.chance.Intn(5)],
+	}
 	if w.maybe(2) {
 		body.DrainDeadline = w.now + structs.UnixNano(w.pick(-5, 5))
 	}
@@ -493,8 +506,10 @@ func (w *world) jobCommand(s *Snapshot) []byte {
 	case 1:
 		return encode(structs.CommandJobDelete, w.now, &structs.JobDelete{JobID: id})
 	case 2:
-		return encode(structs.CommandJobPriority, w.now, &structs.JobPriority{JobID: id,
-			Priority: []structs.Priority{structs.PriorityNormal, structs.PriorityUrgent, structs.PriorityCritical, "nonsense"}[w.chance.Intn(4)]})
+		return encode(structs.CommandJobPriority, w.now, &structs.JobPriority{
+			JobID:    id,
+			Priority: []structs.Priority{structs.PriorityNormal, structs.PriorityUrgent, structs.PriorityCritical, "nonsense"}[w.chance.Intn(4)],
+		})
 	default:
 		body := &structs.JobLimits{Expired: s.DueAttempts(w.now, 3)}
 		for attempt := range s.LiveAttempts() {
@@ -516,11 +531,15 @@ func (w *world) tokenCommand() []byte {
 	case 1:
 		return encode(structs.CommandTokenDelete, w.now, &structs.TokenDelete{ID: id})
 	case 2:
-		return encode(structs.CommandTokenBootstrap, w.now, &structs.TokenBootstrap{SetupHash: make([]byte, 32),
-			Token: structs.Token{ID: id, Hash: hash, Role: "admin"}})
+		return encode(structs.CommandTokenBootstrap, w.now, &structs.TokenBootstrap{
+			SetupHash: make([]byte, 32),
+			Token:     structs.Token{ID: id, Hash: hash, Role: "admin"},
+		})
 	case 3:
-		return encode(structs.CommandJoinTokenPut, w.now, &structs.JoinTokenPut{Token: structs.JoinToken{ID: id, Hash: hash,
-			Role: "client", UsesLeft: w.pick(-1, 0, 1), ExpiresAt: w.now + 1e12}})
+		return encode(structs.CommandJoinTokenPut, w.now, &structs.JoinTokenPut{Token: structs.JoinToken{
+			ID: id, Hash: hash,
+			Role: "client", UsesLeft: w.pick(-1, 0, 1), ExpiresAt: w.now + 1e12,
+		}})
 	case 4:
 		return encode(structs.CommandJoinTokenConsume, w.now, &structs.JoinTokenConsume{ID: id, Hash: hash, Role: "client", AgentID: "a"})
 	case 5:
@@ -528,8 +547,10 @@ func (w *world) tokenCommand() []byte {
 	default:
 		switch w.now % 4 {
 		case 1:
-			return encode(structs.CommandServerReport, w.now, &structs.ServerReport{Gone: hash[0] == 1,
-				ServerCondition: structs.ServerCondition{ID: id, Full: hash[0] == 0, Backup: id[:min(1, int(hash[0]))]}})
+			return encode(structs.CommandServerReport, w.now, &structs.ServerReport{
+				Gone:            hash[0] == 1,
+				ServerCondition: structs.ServerCondition{ID: id, Full: hash[0] == 0, Backup: id[:min(1, int(hash[0]))]},
+			})
 		case 0, 2:
 			return encode(structs.CommandServerRemoval, w.now, &structs.ServerRemoval{ID: id, Back: hash[0] == 0})
 		}

@@ -9,12 +9,16 @@ import (
 // state.Apply does.
 func BenchmarkGangProblem(b *testing.B) {
 	nodes := make(map[string]*Node)
-	job := &Job{ID: "j", Nodes: 1000, Task: Task{Driver: "exec"},
-		Resources: []Resources{{CPU: 8, Memory: GiB, Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 8, Model: "A800"}}}}}
+	job := &Job{
+		ID: "j", Nodes: 1000, Task: Task{Driver: "exec"},
+		Resources: []Resources{{CPU: 8, Memory: GiB, Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 8, Model: "A800"}}}},
+	}
 	gang := &GangPlan{Attempt: 1}
 	for i := range job.Nodes {
-		n := &Node{ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("n%d", i), Drivers: []string{"exec"}, Status: NodeReady, Eligibility: NodeEligible,
-			Capacity: Capacity{CPU: 64, Memory: 512 * GiB}}
+		n := &Node{
+			ID: fmt.Sprintf("id-%d", i), Name: fmt.Sprintf("n%d", i), Drivers: []string{"exec"}, Status: NodeReady, Eligibility: NodeEligible,
+			Capacity: Capacity{CPU: 64, Memory: 512 * GiB},
+		}
 		p := RankPlacement{NodeID: n.ID}
 		for k := range 8 {
 			d := Device{ID: fmt.Sprintf("GPU-%d-%d", i, k), Kind: "nvidia/gpu", Model: "NVIDIA A800-SXM4-80GB", Healthy: true}

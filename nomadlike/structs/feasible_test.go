@@ -11,8 +11,10 @@ import (
 )
 
 func feasibleNode() *Node {
-	n := &Node{ID: "n1", Name: "n1", Drivers: []string{"exec"}, Status: NodeReady, Eligibility: NodeEligible,
-		Capacity: Capacity{CPU: 4, Memory: 8 * GiB, PortMin: 20000, PortMax: 20003}}
+	n := &Node{
+		ID: "n1", Name: "n1", Drivers: []string{"exec"}, Status: NodeReady, Eligibility: NodeEligible,
+		Capacity: Capacity{CPU: 4, Memory: 8 * GiB, PortMin: 20000, PortMax: 20003},
+	}
 	for i, group := range []string{"a", "a", "b", "b", "b"} {
 		n.Devices = append(n.Devices, Device{ID: string(rune('0' + i)), Kind: "nvidia/gpu", Model: "NVIDIA A800-SXM4-80GB", LinkGroup: group, Healthy: true, Driver: "535.104.05"})
 	}
@@ -169,8 +171,10 @@ func TestGangProblem(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			p := &parts{job: feasibleJob(), subjob: &Subjob{JobID: "j", State: JobQueued}, node: feasibleNode(), usage: &Usage{NodeID: "n1"}}
-			p.gang = &GangPlan{JobID: "j", Attempt: 1, Placements: []RankPlacement{{NodeID: "n1",
-				Ports: map[string]int{"http": 8080, "extra": 20001}, Devices: []string{"0", "1"}}}}
+			p.gang = &GangPlan{JobID: "j", Attempt: 1, Placements: []RankPlacement{{
+				NodeID: "n1",
+				Ports:  map[string]int{"http": 8080, "extra": 20001}, Devices: []string{"0", "1"},
+			}}}
 			c.change(p)
 			got := ""
 			reason := GangProblem(p.job, p.subjob, p.gang, p)
@@ -272,8 +276,10 @@ func TestChooseDevicesStaysInALinkGroup(t *testing.T) {
 func TestGangWithRDMAStaysInOnePool(t *testing.T) {
 	nodes := map[string]*Node{}
 	for id, pool := range map[string]string{"n1": "p", "n2": "q", "n3": "p"} {
-		nodes[id] = &Node{ID: id, Name: id, Pool: pool, RDMA: true, Drivers: []string{"exec"}, Status: NodeReady, Eligibility: NodeEligible,
-			Capacity: Capacity{CPU: 1, Memory: GiB}}
+		nodes[id] = &Node{
+			ID: id, Name: id, Pool: pool, RDMA: true, Drivers: []string{"exec"}, Status: NodeReady, Eligibility: NodeEligible,
+			Capacity: Capacity{CPU: 1, Memory: GiB},
+		}
 	}
 	ground := pooled{nodesOnly(func(id string) (*Node, *Usage) { return nodes[id], nil })}
 	job := &Job{ID: "j", Nodes: 2, Task: Task{Driver: "exec"}, Resources: []Resources{{CPU: 1, RDMA: true}}}
@@ -330,9 +336,11 @@ func TestChooseDevicesFindsWhatThereIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		node, usage := &Node{ID: "n1"}, &Usage{Devices: map[string]string{}}
 		for i := range rapid.IntRange(0, 7).Draw(t, "devices") {
-			d := Device{ID: string(rune('0' + i)), Kind: "nvidia/gpu", Model: rapid.SampledFrom([]string{"A", "B"}).Draw(t, "model"),
+			d := Device{
+				ID: string(rune('0' + i)), Kind: "nvidia/gpu", Model: rapid.SampledFrom([]string{"A", "B"}).Draw(t, "model"),
 				Memory: int64(rapid.IntRange(1, 2).Draw(t, "memory")), NUMANode: rapid.IntRange(0, 1).Draw(t, "numa"),
-				LinkGroup: rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "link"), Healthy: rapid.IntRange(0, 5).Draw(t, "health") > 0}
+				LinkGroup: rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "link"), Healthy: rapid.IntRange(0, 5).Draw(t, "health") > 0,
+			}
 			node.Devices = append(node.Devices, d)
 			if rapid.IntRange(0, 4).Draw(t, "held") == 0 {
 				usage.Devices[d.ID] = "x"
@@ -340,8 +348,10 @@ func TestChooseDevicesFindsWhatThereIs(t *testing.T) {
 		}
 		var requests []DeviceRequest
 		for range rapid.IntRange(1, 3).Draw(t, "requests") {
-			requests = append(requests, DeviceRequest{Kind: "nvidia/gpu", Count: rapid.SampledFrom([]int{1, 2, 3, DevicesAll}).Draw(t, "count"),
-				Model: rapid.SampledFrom([]string{"", "A"}).Draw(t, "want"), Memory: rapid.Int64Range(0, 2).Draw(t, "bytes")})
+			requests = append(requests, DeviceRequest{
+				Kind: "nvidia/gpu", Count: rapid.SampledFrom([]int{1, 2, 3, DevicesAll}).Draw(t, "count"),
+				Model: rapid.SampledFrom([]string{"", "A"}).Draw(t, "want"), Memory: rapid.Int64Range(0, 2).Draw(t, "bytes"),
+			})
 		}
 		got, ok := ChooseDevices(node, usage, requests)
 		exists := false
@@ -427,8 +437,10 @@ func TestWhatIsChosenIsAccepted(t *testing.T) {
 				spec.Ports = append(spec.Ports, PortRequest{Name: string(rune('a' + i)), Static: rapid.SampledFrom([]int{0, 0, 80, 20000}).Draw(t, "static")})
 			}
 			for range rapid.IntRange(0, 2).Draw(t, "devices") {
-				spec.Devices = append(spec.Devices, DeviceRequest{Kind: "nvidia/gpu", Count: rapid.IntRange(1, 3).Draw(t, "count"),
-					Memory: rapid.SampledFrom([]int64{0, 80 * GiB}).Draw(t, "bytes")})
+				spec.Devices = append(spec.Devices, DeviceRequest{
+					Kind: "nvidia/gpu", Count: rapid.IntRange(1, 3).Draw(t, "count"),
+					Memory: rapid.SampledFrom([]int64{0, 80 * GiB}).Draw(t, "bytes"),
+				})
 			}
 			ports, portsOK := ChoosePorts(node, usage, job.PortRequests(spec, 0), rapid.Uint64Range(0, 10).Draw(t, "start"))
 			devices, devicesOK := ChooseDevices(node, usage, spec.Devices)
@@ -469,8 +481,10 @@ func FuzzGangProblem(f *testing.F) {
 	f.Add([]byte(`{"attempt":1,"placements":[{"node_id":"n1","ports":{"http":8080,"extra":20001},"devices":["0"]}]}`), uint8(2))
 	f.Add([]byte(`{"attempt":1,"spec":-1,"placements":[{},{}]}`), uint8(255))
 	f.Fuzz(func(t *testing.T, data []byte, sort uint8) {
-		p := &parts{job: feasibleJob(), subjob: &Subjob{JobID: "j", State: JobQueued}, gang: &GangPlan{}, node: feasibleNode(),
-			usage: &Usage{CPU: 1, Ports: map[int]string{20000: "x"}, Devices: map[string]string{"4": "x"}}}
+		p := &parts{
+			job: feasibleJob(), subjob: &Subjob{JobID: "j", State: JobQueued}, gang: &GangPlan{}, node: feasibleNode(),
+			usage: &Usage{CPU: 1, Ports: map[int]string{20000: "x"}, Devices: map[string]string{"4": "x"}},
+		}
 		if json.Unmarshal(data, p.gang) != nil {
 			return
 		}
@@ -531,8 +545,13 @@ func TestRDMAByNodes(t *testing.T) {
 		pool    *Pool
 		may     bool
 	}{
-		{"no record", true, nil, true}, {"a silent record", true, &Pool{}, true}, {"a promise", true, &Pool{RDMA: true}, true}, {"a denial", true, &Pool{NoRDMA: true}, false},
-		{"no record, older", false, nil, false}, {"a silent record, older", false, &Pool{}, false}, {"a promise, older", false, &Pool{RDMA: true}, true},
+		{"no record", true, nil, true},
+		{"a silent record", true, &Pool{}, true},
+		{"a promise", true, &Pool{RDMA: true}, true},
+		{"a denial", true, &Pool{NoRDMA: true}, false},
+		{"no record, older", false, nil, false},
+		{"a silent record, older", false, &Pool{}, false},
+		{"a promise, older", false, &Pool{RDMA: true}, true},
 	} {
 		spec := Resources{RDMA: true, RDMAByNodes: c.byNodes}
 		if got := PoolProblem(job, spec, node, c.pool) == nil; got != c.may {

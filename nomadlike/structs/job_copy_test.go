@@ -12,28 +12,38 @@ import (
 // fullJob sets every field of a job that a user may set.
 func fullJob() *Job {
 	yes := true
-	reference := DataRef{Name: "cifar10", Version: 3, ReadOnly: true, Prepare: true, From: "favorite", Storage: "nas", Annotations: true,
-		Source: "vision/cifar10.tar", SHA256: strings.Repeat("0a", 32)}
+	reference := DataRef{
+		Name: "cifar10", Version: 3, ReadOnly: true, Prepare: true, From: "favorite", Storage: "nas", Annotations: true,
+		Source: "vision/cifar10.tar", SHA256: strings.Repeat("0a", 32),
+	}
 	return &Job{
 		Name: "resnet50", Project: "vision", Type: JobTypeTraining, Category: "training", Description: "baseline",
 		Priority: PriorityUrgent, Preemptible: true, Access: AccessReadOnly, TimeLimit: Duration(48 * time.Hour),
 		ExpectedRuntime: Duration(6 * time.Hour), Nodes: 4,
 		Batch: &Batch{Count: 2, Subtasks: []BatchSubtask{{Name: "a", Algorithm: "b", Command: "c", Env: map[string]string{"D": "e"}}}},
-		Distributed: Distributed{Mode: ModePyTorch, WorldSize: "nodes", Rewrite: "launch", Launcher: "no_ssh", ProcsPerNode: 8,
-			MasterPort: 2222, ParameterServers: 1, Chief: true, MinNodes: 1, RankTable: "v1.0", Emulate: "dlws"},
-		Resources: []Resources{{Label: "a800", CPU: 32, Memory: 256 * GiB, SharedMemory: 64 * GiB, Disk: 100 * GiB, SKU: 8,
+		Distributed: Distributed{
+			Mode: ModePyTorch, WorldSize: "nodes", Rewrite: "launch", Launcher: "no_ssh", ProcsPerNode: 8,
+			MasterPort: 2222, ParameterServers: 1, Chief: true, MinNodes: 1, RankTable: "v1.0", Emulate: "dlws",
+		},
+		Resources: []Resources{{
+			Label: "a800", CPU: 32, Memory: 256 * GiB, SharedMemory: 64 * GiB, Disk: 100 * GiB, SKU: 8,
 			Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800", Models: []string{"H800"}, Memory: GiB, IDs: []string{"GPU-1"}}}, LastDevices: 1,
-			Ports: []PortRequest{{Name: "http", Static: 8080}}, RDMA: true, RDMAByNodes: true}},
+			Ports: []PortRequest{{Name: "http", Static: 8080}}, RDMA: true, RDMAByNodes: true,
+		}},
 		VIP:       &VIP{Machines: []VIPMachine{{Node: "gpu-01", Busy: BusyKill}}},
 		Placement: Placement{Pool: "a800", Nodes: []string{"gpu-01"}, DriverVersion: ">= 535", SpreadOrPack: Pack},
-		Task: Task{Driver: DriverDocker, Image: "nv-pytorch:21.05-py3", Pull: PullMissing, Command: "python train.py", Arguments: "--epochs 3", Dir: "/workspace",
+		Task: Task{
+			Driver: DriverDocker, Image: "nv-pytorch:21.05-py3", Pull: PullMissing, Command: "python train.py", Arguments: "--epochs 3", Dir: "/workspace",
 			Env: map[string]string{"LR": "0.1"}, User: "li", Hooks: []Hook{{When: "prestart", Command: "true", Timeout: Duration(time.Minute)}},
-			Logs: &LogPolicy{FileSizeMax: MiB, Files: 3}, Ulimits: map[string]string{"memlock": "unlimited"}, Options: map[string]string{"ipc": "host"}},
+			Logs: &LogPolicy{FileSizeMax: MiB, Files: 3}, Ulimits: map[string]string{"memlock": "unlimited"}, Options: map[string]string{"ipc": "host"},
+		},
 		Algorithms: []DataRef{reference}, Datasets: []DataRef{reference}, Models: []DataRef{reference}, Volumes: []DataRef{reference},
 		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true, Storage: "nas"}}, Output: "models/run7", OutputStorage: "nas",
 		Restart: &Restart{MaxRestarts: 3, Delay: Duration(time.Second)},
-		Checkpoint: &Checkpoint{MaxResumes: 5, Signal: "SIGUSR1", Grace: Duration(time.Minute), Precheck: true, Dir: "/ck", Pattern: "*.pt",
-			Elastic: &Elastic{MinNodes: 2, AllowResize: true}, Performance: &Performance{Threshold: 0.7, Action: "alert", Compare: "gt", Pattern: `t=(\d+)`, Times: 2}},
+		Checkpoint: &Checkpoint{
+			MaxResumes: 5, Signal: "SIGUSR1", Grace: Duration(time.Minute), Precheck: true, Dir: "/ck", Pattern: "*.pt",
+			Elastic: &Elastic{MinNodes: 2, AllowResize: true}, Performance: &Performance{Threshold: 0.7, Action: "alert", Compare: "gt", Pattern: `t=(\d+)`, Times: 2},
+		},
 		Hang:      &Hang{Action: "alert", Factor: 10, Least: Duration(time.Minute), Most: Duration(time.Hour), Pattern: `step (\d+)`},
 		StopGrace: Duration(30 * time.Second), Fencing: FencingStrict, Supports: &Supports{Pause: &yes, Throttle: &yes, FinishNow: &yes, Resume: &yes}, Throttle: &Throttle{Keep: Duration(time.Second), Busy: Duration(time.Second)}, Debug: &Debug{Hold: Duration(time.Hour)},
 		SSH: true, Jupyter: true, Tensorboard: &Tensorboard{LogDir: "/tb"}, Metrics: &Metrics{Patterns: []string{"loss (?P<loss>[0-9.]+)"}, Events: "/tb"}, Meta: map[string]string{"team": "a"},

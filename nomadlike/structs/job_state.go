@@ -37,8 +37,10 @@ const (
 
 // JobStates lists every state in the order in which people meet them.
 func JobStates() []JobState {
-	return []JobState{JobQueued, JobStarting, JobRunning, JobPaused, JobStopping,
-		JobSucceeded, JobFailed, JobStopped, JobExpired}
+	return []JobState{
+		JobQueued, JobStarting, JobRunning, JobPaused, JobStopping,
+		JobSucceeded, JobFailed, JobStopped, JobExpired,
+	}
 }
 
 // Terminal tells whether nothing more happens by itself.
@@ -80,6 +82,7 @@ const (
 // Next is the one function that decides every transition of a job. It gives
 // the state after step, and false when the step is not legal in s.
 func (s JobState) Next(step JobStep) (JobState, bool) {
+	//exhaustive:enforce
 	switch step {
 	case StepPlaced:
 		return JobStarting, s == JobQueued

@@ -228,12 +228,10 @@ func (v *validator) size(path string, value, low, high int64) bool {
 }
 
 // span checks a span of time.
-func (v *validator) span(path string, value, low, high Duration) bool {
-	if value >= low && value <= high {
-		return true
+func (v *validator) span(path string, value, low, high Duration) {
+	if value < low || value > high {
+		v.add(path, "job.range", "", "value", FormatDuration(value), "min", FormatDuration(low), "max", FormatDuration(high))
 	}
-	v.add(path, "job.range", "", "value", FormatDuration(value), "min", FormatDuration(low), "max", FormatDuration(high))
-	return false
 }
 
 // excludes notes that two fields may not stand together.

@@ -388,11 +388,15 @@ func full(t *testing.T) *Job {
 	t.Helper()
 	j := smallJob()
 	j.Category, j.Description = "debug", "d"
-	j.Resources[0] = Resources{Label: "a", CPU: 1, Memory: GiB, Ports: []PortRequest{{Name: "http"}},
-		Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800", IDs: []string{"0"}}}}
+	j.Resources[0] = Resources{
+		Label: "a", CPU: 1, Memory: GiB, Ports: []PortRequest{{Name: "http"}},
+		Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800", IDs: []string{"0"}}},
+	}
 	j.Placement.Nodes = []string{"a"}
-	j.Task = Task{Driver: DriverDocker, Image: "debian", Pull: PullAlways, Command: "true", Dir: "/a", User: "li",
-		Hooks: []Hook{{When: "prestop", Command: "true"}}}
+	j.Task = Task{
+		Driver: DriverDocker, Image: "debian", Pull: PullAlways, Command: "true", Dir: "/a", User: "li",
+		Hooks: []Hook{{When: "prestop", Command: "true"}},
+	}
 	j.Algorithms, j.Datasets, j.Models, j.Volumes = []DataRef{{Name: "a"}}, []DataRef{{Name: "a"}}, []DataRef{{Name: "a"}}, []DataRef{{Name: "a"}}
 	j.Mounts, j.Output = []Mount{{Target: "/a", Source: "/b"}}, "o"
 	j.Checkpoint = &Checkpoint{Signal: "SIGUSR1", Performance: &Performance{Threshold: 1, Action: "alert", Compare: "gt", Times: 1, Pattern: `a=(\d+)`}}

@@ -18,18 +18,22 @@ import (
 )
 
 func goodPool() *Pool {
-	return &Pool{Name: "a800", Description: "eight cards each", Nodes: []string{"gpu-01", "gpu-02"},
+	return &Pool{
+		Name: "a800", Description: "eight cards each", Nodes: []string{"gpu-01", "gpu-02"},
 		Constraints: map[string]string{"arch": "amd64|arm64"}, Dedicated: true, RDMA: true, Order: OrderFair,
 		HalfLife: Duration(24 * time.Hour), AgeWeight: 2,
 		SKU:      &SKU{CPU: 8, Memory: 64 * GiB, Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 1, Model: "A800"}}},
 		Defaults: PoolDefaults{TimeLimit: Duration(time.Hour), Priority: PriorityUrgent},
-		Ceilings: PoolCeilings{TimeLimit: Duration(48 * time.Hour), Nodes: 4, Devices: 16, MaxResumes: 5, Grace: Duration(10 * time.Minute)}}
+		Ceilings: PoolCeilings{TimeLimit: Duration(48 * time.Hour), Nodes: 4, Devices: 16, MaxResumes: 5, Grace: Duration(10 * time.Minute)},
+	}
 }
 
 func goodProject() *Project {
 	four := 4
-	return &Project{Name: "vision", Members: []string{"li", "王"}, Weight: 2, UrgentLimit: &four,
-		Quotas: []Quota{{Kind: "nvidia/gpu", Guaranteed: 8}, {Kind: "nvidia/gpu", Model: "A800", Maximum: &four}, {Kind: QuotaCPU, Guaranteed: 100}}}
+	return &Project{
+		Name: "vision", Members: []string{"li", "王"}, Weight: 2, UrgentLimit: &four,
+		Quotas: []Quota{{Kind: "nvidia/gpu", Guaranteed: 8}, {Kind: "nvidia/gpu", Model: "A800", Maximum: &four}, {Kind: QuotaCPU, Guaranteed: 100}},
+	}
 }
 
 // TestPoolsAndProjectsAreChecked spoils one thing at a time and shows what is
@@ -101,8 +105,10 @@ func writeProblems(t *testing.T, b *strings.Builder, language messages.Language,
 }
 
 func poolJob() *Job {
-	j := &Job{Name: "j", Nodes: 2, Placement: Placement{Pool: "a800"}, TimeLimit: Duration(time.Hour), Task: Task{Command: "true"},
-		Resources: []Resources{{SKU: 4}}, Checkpoint: &Checkpoint{MaxResumes: 5, Grace: Duration(time.Minute)}}
+	j := &Job{
+		Name: "j", Nodes: 2, Placement: Placement{Pool: "a800"}, TimeLimit: Duration(time.Hour), Task: Task{Command: "true"},
+		Resources: []Resources{{SKU: 4}}, Checkpoint: &Checkpoint{MaxResumes: 5, Grace: Duration(time.Minute)},
+	}
 	j.SetDefaults()
 	return j
 }
@@ -220,11 +226,15 @@ func TestResolveIsWithinTheUnits(t *testing.T) {
 				p.SKU.Devices = append(p.SKU.Devices, DeviceRequest{Kind: kind, Count: rapid.IntRange(1, DeviceCountMax).Draw(t, "count")})
 			}
 		}
-		spec := Resources{SKU: rapid.IntRange(1, SKUMax).Draw(t, "sku"), CPU: float64(rapid.IntRange(0, 100).Draw(t, "own cpu")) / 10,
-			Memory: rapid.Int64Range(0, MemoryMax).Draw(t, "own memory")}
+		spec := Resources{
+			SKU: rapid.IntRange(1, SKUMax).Draw(t, "sku"), CPU: float64(rapid.IntRange(0, 100).Draw(t, "own cpu")) / 10,
+			Memory: rapid.Int64Range(0, MemoryMax).Draw(t, "own memory"),
+		}
 		for range rapid.IntRange(0, 2).Draw(t, "requests") {
-			spec.Devices = append(spec.Devices, DeviceRequest{Kind: rapid.SampledFrom([]string{"nvidia/gpu", "huawei/npu"}).Draw(t, "own kind"),
-				Count: rapid.SampledFrom([]int{1, 2, spec.SKU, DevicesAll}).Draw(t, "own count")})
+			spec.Devices = append(spec.Devices, DeviceRequest{
+				Kind:  rapid.SampledFrom([]string{"nvidia/gpu", "huawei/npu"}).Draw(t, "own kind"),
+				Count: rapid.SampledFrom([]int{1, 2, spec.SKU, DevicesAll}).Draw(t, "own count"),
+			})
 		}
 		resolved, problems := p.Resolve(spec, "r")
 		if len(problems) > 0 {
@@ -245,8 +255,13 @@ func TestResolveIsWithinTheUnits(t *testing.T) {
 }
 
 func TestPoolOf(t *testing.T) {
-	pools := []*Pool{{Name: "z", Nodes: []string{"n1"}}, {Name: "b", Constraints: map[string]string{"arch": "arm64|riscv", "os": "euler"}},
-		{Name: "c", Nodes: []string{"n1", "n2"}}, {Name: "a", Constraints: map[string]string{"os": "euler"}}, {Name: "empty"}}
+	pools := []*Pool{
+		{Name: "z", Nodes: []string{"n1"}},
+		{Name: "b", Constraints: map[string]string{"arch": "arm64|riscv", "os": "euler"}},
+		{Name: "c", Nodes: []string{"n1", "n2"}},
+		{Name: "a", Constraints: map[string]string{"os": "euler"}},
+		{Name: "empty"},
+	}
 	for _, c := range []struct {
 		name string
 		node *Node

@@ -79,8 +79,10 @@ func TestVictimProblem(t *testing.T) {
 	} {
 		ground.usage["q"].Held[key] = 12
 		job := &Job{ID: "a", Name: "a", Project: "p", Priority: PriorityNormal}
-		victim := Victim{Job: &Job{ID: "b", Name: "b", Project: "q", Priority: PriorityNormal, Preemptible: true},
-			Nodes: []*Node{{ID: "id1", Name: "n1"}}, Held: Holding{key: 8}}
+		victim := Victim{
+			Job:   &Job{ID: "b", Name: "b", Project: "q", Priority: PriorityNormal, Preemptible: true},
+			Nodes: []*Node{{ID: "id1", Name: "n1"}}, Held: Holding{key: 8},
+		}
 		c.change(job, &victim)
 		reason := VictimProblem(job, Holding{key: 8}, victim, ground)
 		if (reason == nil) != c.yields {
@@ -126,8 +128,10 @@ func TestNobodyIsPreemptedInTurn(t *testing.T) {
 		}
 		ground.usage["r"] = &ProjectUsage{Held: held(t, "held by r")}
 		draw := func(id string) *Job {
-			return &Job{ID: id, Name: id, Project: rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "project"), Preemptible: true, OutsideYields: rapid.Bool().Draw(t, "outside"),
-				Priority: rapid.SampledFrom([]Priority{PriorityNormal, PriorityUrgent}).Draw(t, "priority")}
+			return &Job{
+				ID: id, Name: id, Project: rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "project"), Preemptible: true, OutsideYields: rapid.Bool().Draw(t, "outside"),
+				Priority: rapid.SampledFrom([]Priority{PriorityNormal, PriorityUrgent}).Draw(t, "priority"),
+			}
 		}
 		a, b := draw("a"), draw("b")
 		holdsA, holdsB := held(t, "a"), held(t, "b")

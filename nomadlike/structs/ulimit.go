@@ -19,8 +19,10 @@ var ErrUlimit = errors.New("not a limit")
 // UlimitNames lists the limits of processes that Linux knows, without
 // "RLIMIT_" and in lower case, sorted.
 func UlimitNames() []string {
-	return []string{"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc",
-		"rss", "rtprio", "rttime", "sigpending", "stack"}
+	return []string{
+		"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc",
+		"rss", "rtprio", "rttime", "sigpending", "stack",
+	}
 }
 
 // UlimitInBytes tells whether a limit is an amount of memory or of disk.

@@ -11,11 +11,15 @@ import (
 // BenchmarkNewGoroutine decodes what a node says in a goroutine whose stack is
 // new, as after a garbage collection.
 func BenchmarkNewGoroutine(b *testing.B) {
-	hello := &structs.NodeRegister{Node: structs.Node{ID: "0123456789abcdef0123456789abcdef", Name: "node-1", Addr: "10.0.0.1",
-		Drivers: []string{"exec"}, Topology: []string{"rack-1"}, Capacity: structs.Capacity{CPU: 64, Memory: 1 << 40}}}
+	hello := &structs.NodeRegister{Node: structs.Node{
+		ID: "0123456789abcdef0123456789abcdef", Name: "node-1", Addr: "10.0.0.1",
+		Drivers: []string{"exec"}, Topology: []string{"rack-1"}, Capacity: structs.Capacity{CPU: 64, Memory: 1 << 40},
+	}}
 	for i := range 8 {
-		hello.Node.Devices = append(hello.Node.Devices, structs.Device{ID: fmt.Sprintf("GPU-%d", i), Kind: "nvidia/gpu",
-			Model: "NVIDIA A800-SXM4-80GB", Memory: 80 << 30, Healthy: true, LinkGroup: "0"})
+		hello.Node.Devices = append(hello.Node.Devices, structs.Device{
+			ID: fmt.Sprintf("GPU-%d", i), Kind: "nvidia/gpu",
+			Model: "NVIDIA A800-SXM4-80GB", Memory: 80 << 30, Healthy: true, LinkGroup: "0",
+		})
 	}
 	for name, up := range map[string]*structs.SessionUp{
 		"hello":     {Hello: hello},

@@ -72,7 +72,8 @@ func appendHead(dst []byte, major byte, n uint64) []byte {
 func ReadLogChunk(from interface {
 	io.Reader
 	io.ByteReader
-}, size int, chunk *structs.LogChunk) bool {
+}, size int, chunk *structs.LogChunk,
+) bool {
 	r := chunkReader{from: from, left: size}
 	*chunk = structs.LogChunk{Data: chunk.Data[:0]}
 	fields := int(r.byte()) - majorMap

@@ -34,7 +34,8 @@ var modes = sync.OnceValue(func() (m struct {
 	enc    cbor.EncMode
 	dec    cbor.DecMode
 	strict cbor.DecMode
-}) {
+},
+) {
 	enc, err := cbor.CoreDetEncOptions().EncMode()
 	if err != nil {
 		panic(fmt.Sprintf("build CBOR encoder: %v", err))

@@ -190,8 +190,10 @@ func (u *Unit) findings(chip *Chip, codes *Codes) []finding {
 			unknown = append(unknown, fmt.Sprintf("%08X", code))
 		}
 		level := strconv.Itoa(chip.State.Level)
-		all = append(all, finding{"health-" + level, codes.Levels[chip.State.Level], 0,
-			reasonFor("device.ascend_health_"+level, chip, "codes", strings.Join(unknown, ", "))})
+		all = append(all, finding{
+			"health-" + level, codes.Levels[chip.State.Level], 0,
+			reasonFor("device.ascend_health_"+level, chip, "codes", strings.Join(unknown, ", ")),
+		})
 	}
 	if n := chip.State.Network; n > 0 && n != networkStarting {
 		all = append(all, finding{"network", codes.Network, patience, reasonFor("device.ascend_network", chip, "state", networkWord(n), "ip", chip.IP)})

@@ -481,7 +481,7 @@ func (p *Plugin) choose(ids []string) ([]structs.Device, error) {
 	for _, id := range ids {
 		at := slices.IndexFunc(all, func(d structs.Device) bool { return d.ID == id })
 		if at < 0 {
-			return nil, fmt.Errorf("Ascend device %.80q: %w", id, device.ErrUnknownDevice)
+			return nil, fmt.Errorf("device %.80q: %w", id, device.ErrUnknownDevice)
 		}
 		chosen = append(chosen, all[at])
 	}

@@ -213,8 +213,10 @@ func (t *Table) facts() Facts {
 		if physical < 0 {
 			physical = i
 		}
-		chip := Chip{Key: r.Key, Logic: physical, Physical: physical, Name: modelName(r.Name), Bus: r.Bus, Memory: max(r.HBM[1], r.Memory[1]),
-			State: State{Level: levelOf(r.Health), Network: -1}}
+		chip := Chip{
+			Key: r.Key, Logic: physical, Physical: physical, Name: modelName(r.Name), Bus: r.Bus, Memory: max(r.HBM[1], r.Memory[1]),
+			State: State{Level: levelOf(r.Health), Network: -1},
+		}
 		if chip.State.Level == levelUnknown {
 			chip.Unreadable = "its health is " + r.Health
 		}

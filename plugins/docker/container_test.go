@@ -152,7 +152,8 @@ func TestUserAndDirectory(t *testing.T) {
 			// What is executed later is the same user, its terminal its own.
 			var out strings.Builder
 			result, err := d.Exec(context.Background(), spec.ID, driver.ExecSpec{
-				Command: []string{"sh", "-c", "id -u; touch $(tty) && echo tty"}, TTY: true}, driver.Streams{Stdout: &out})
+				Command: []string{"sh", "-c", "id -u; touch $(tty) && echo tty"}, TTY: true,
+			}, driver.Streams{Stdout: &out})
 			if err != nil || result.Code != 0 || !strings.Contains(out.String(), "tty") || !strings.HasPrefix(out.String(), strings.Fields(c.want)[0]) {
 				t.Errorf("exec gives %+v, %v, %q", result, err, out.String())
 			}

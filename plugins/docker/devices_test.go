@@ -34,8 +34,10 @@ func ascend(n int) driver.Reservation {
 	return driver.Reservation{
 		Env: map[string]string{"ASCEND_RT_VISIBLE_DEVICES": fmt.Sprint(n)},
 		Nodes: []driver.Device{
-			{HostPath: node, Access: "rw"}, {HostPath: "/dev/davinci_manager", Access: "rw"},
-			{HostPath: "/dev/devmm_svm", Access: "rw"}, {HostPath: "/dev/hisi_hdc", Access: "rw"},
+			{HostPath: node, Access: "rw"},
+			{HostPath: "/dev/davinci_manager", Access: "rw"},
+			{HostPath: "/dev/devmm_svm", Access: "rw"},
+			{HostPath: "/dev/hisi_hdc", Access: "rw"},
 		},
 		Mounts: []driver.Mount{
 			{HostPath: "/usr/local/Ascend/driver/lib64", TaskPath: "/usr/local/Ascend/driver/lib64", ReadOnly: true},
@@ -85,7 +87,8 @@ func TestDevices(t *testing.T) {
 		{"nothing fits", only(func(*engineFacts) {}), []driver.Reservation{withoutNodes}, nil},
 		{"ascend raw even with its runtime", all, []driver.Reservation{ascend(2), ascend(3)}, hostileEnv()},
 		{"ascend by its runtime", all, []driver.Reservation{withoutMounts, {Engine: &driver.EngineDevices{
-			Runtime: "ascend", Env: map[string]string{"ASCEND_VISIBLE_DEVICES": "5"}}}}, hostileEnv()},
+			Runtime: "ascend", Env: map[string]string{"ASCEND_VISIBLE_DEVICES": "5"},
+		}}}, hostileEnv()},
 		{"two runtimes", only(func(f *engineFacts) { f.Runtimes = []string{"ascend", "nvidia"} }), []driver.Reservation{two[0], both}, nil},
 		{"variables only", all, []driver.Reservation{{Env: map[string]string{"CUDA_MPS_PIPE_DIRECTORY": "/mps"}}}, nil},
 	}

@@ -119,10 +119,17 @@ func TestPullProgress(t *testing.T) {
 	p := newPullProgress("x")
 	var seen string
 	for _, line := range []layerProgress{
-		{Layer: "1", Status: "Pulling from lab/x"}, {Layer: "a", Status: "Pulling fs layer"}, {Layer: "b", Status: "Pulling fs layer"},
-		{Layer: "a", Status: "Downloading", Done: 10, Total: 100}, {Layer: "b", Status: "Downloading", Done: 50, Total: 50},
-		{Layer: "b", Status: "Verifying Checksum"}, {Layer: "a", Status: "Downloading", Done: 100, Total: 100}, {Layer: "a", Status: "Download complete"},
-		{Layer: "a", Status: "Extracting", Done: 5, Total: 100}, {Layer: "a", Status: "Pull complete"}, {Status: "Status: Downloaded newer image"},
+		{Layer: "1", Status: "Pulling from lab/x"},
+		{Layer: "a", Status: "Pulling fs layer"},
+		{Layer: "b", Status: "Pulling fs layer"},
+		{Layer: "a", Status: "Downloading", Done: 10, Total: 100},
+		{Layer: "b", Status: "Downloading", Done: 50, Total: 50},
+		{Layer: "b", Status: "Verifying Checksum"},
+		{Layer: "a", Status: "Downloading", Done: 100, Total: 100},
+		{Layer: "a", Status: "Download complete"},
+		{Layer: "a", Status: "Extracting", Done: 5, Total: 100},
+		{Layer: "a", Status: "Pull complete"},
+		{Status: "Status: Downloaded newer image"},
 	} {
 		p.add(line)
 		sum := p.sum()

@@ -101,8 +101,10 @@ func settings(in inputs) (*outputs, error) {
 	if err := applyOptions(&c, wanted.Options, config.Policy); err != nil {
 		return nil, err
 	}
-	task := taskinit.Spec{Command: spec.Command, Env: spec.WithSearchPath(taskEnv(spec, in.Image.Env, plan.TaskEnv)),
-		Dir: orText(spec.Dir, orText(imageDir(in.Image.WorkingDir), spec.TaskDir)), Hold: spec.Hold}
+	task := taskinit.Spec{
+		Command: spec.Command, Env: spec.WithSearchPath(taskEnv(spec, in.Image.Env, plan.TaskEnv)),
+		Dir: orText(spec.Dir, orText(imageDir(in.Image.WorkingDir), spec.TaskDir)), Hold: spec.Hold,
+	}
 	if wanted.ImageEntrypoint && !spec.Hold {
 		task.Command = append(slices.Clone(in.Image.Entrypoint), spec.Command...)
 	}

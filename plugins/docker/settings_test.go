@@ -303,14 +303,15 @@ func TestConfigRefused(t *testing.T) {
 // cause; what may be there later is the node's.
 func TestPermanentRefusals(t *testing.T) {
 	const create = "Error response from daemon: failed to create task for container: OCI runtime create failed: runc create failed: unable to start container process: "
+	const device = "Error response from daemon: error gathering device information while adding custom device /dev/davinci9: no such file or directory"
 	for text, want := range map[string]structs.ErrorCode{
-		create + "error setting rlimit type 7: operation not permitted":                                                                      structs.CodeForbidden,
-		"Error response from daemon: error gathering device information while adding custom device /dev/davinci9: no such file or directory": structs.CodeForbidden,
-		create + "exec: /x: permission denied":                                                                                               structs.CodeForbidden,
-		create + "write /sys/fs/cgroup/x: cannot allocate memory":                                                                            structs.CodeUnavailable,
-		create + "mkdir /var/lib/docker/x: no space left on device":                                                                          structs.CodeUnavailable,
-		"Error response from daemon: server misbehaving":                                                                                     structs.CodeUnavailable,
-		"Error response from daemon: bind source path does not exist: x":                                                                     structs.CodeUnavailable,
+		create + "error setting rlimit type 7: operation not permitted": structs.CodeForbidden,
+		device:                                 structs.CodeForbidden,
+		create + "exec: /x: permission denied": structs.CodeForbidden,
+		create + "write /sys/fs/cgroup/x: cannot allocate memory":        structs.CodeUnavailable,
+		create + "mkdir /var/lib/docker/x: no space left on device":      structs.CodeUnavailable,
+		"Error response from daemon: server misbehaving":                 structs.CodeUnavailable,
+		"Error response from daemon: bind source path does not exist: x": structs.CodeUnavailable,
 	} {
 		if err := startRefusal(errors.New(text), &container{}); structs.CodeOf(err) != want {
 			t.Errorf("%s: %v, want %s", text, err, want)

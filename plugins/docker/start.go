@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
-	"nomadlike/internal/logkey"
 
+	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
 	"nomadlike/plugins/driver"
@@ -150,7 +150,7 @@ func (t *task) launch(ctx context.Context, spec *driver.TaskSpec, lease string) 
 		news.Close()
 		return err
 	}
-	if err := t.awaitStart(ctx, news, &out.Container); err != nil {
+	if err := t.awaitStart(ctx, news); err != nil {
 		news.Close()
 		return err
 	}
@@ -276,7 +276,7 @@ func (t *task) makeContainer(ctx context.Context, spec *driver.TaskSpec, c *cont
 }
 
 // awaitStart waits for the init's word.
-func (t *task) awaitStart(ctx context.Context, news *taskinit.Conn, c *container) error {
+func (t *task) awaitStart(ctx context.Context, news *taskinit.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	release := context.AfterFunc(ctx, func() { news.SetDeadline(time.Unix(1, 0)) })
@@ -412,8 +412,10 @@ func permanent(err error) bool {
 	if !strings.Contains(text, "OCI runtime create failed") && !strings.Contains(text, "runtime create failed") {
 		return false
 	}
-	return !slices.ContainsFunc([]string{"no space left", "cannot allocate memory", "temporarily unavailable", "too many open files", "timed out", "timeout",
-		"interrupted", "device or resource busy", "context canceled"}, func(passing string) bool { return strings.Contains(text, passing) })
+	return !slices.ContainsFunc([]string{
+		"no space left", "cannot allocate memory", "temporarily unavailable", "too many open files", "timed out", "timeout",
+		"interrupted", "device or resource busy", "context canceled",
+	}, func(passing string) bool { return strings.Contains(text, passing) })
 }
 
 // lastClause shortens an engine's error for people.

@@ -28,10 +28,11 @@ const (
 	cgroupUnified = "/sys/fs/cgroup/unified" // of version 2, beside the controllers of version 1
 
 	cpuPeriod = 100_000 // microseconds
-	// CPULeast and MemoryLeast are the least bounds that a task gets, however
-	// little its job has reserved: with less than that most programs do not
-	// even come to their first line.
-	CPULeast    = 0.1
+	// CPULeast is the least bound that a task gets, in cores, however little its job
+	// has reserved: with less than that most programs do not even come to their
+	// first line.
+	CPULeast = 0.1
+	// MemoryLeast is the same of memory, in bytes.
 	MemoryLeast = 32 << 20
 )
 
@@ -86,7 +87,7 @@ func (c *cgroupTree) openVersion1(parent string, problems map[string]bool) {
 	for _, name := range append(limitControllers(), "cpuacct", "devices", "freezer") {
 		root := filepath.Join(cgroupRoot, name)
 		var stat syscall.Statfs_t
-		if syscall.Statfs(root, &stat) != nil || int64(stat.Type) != cgroupMagic {
+		if syscall.Statfs(root, &stat) != nil || stat.Type != cgroupMagic {
 			continue
 		}
 		dir := filepath.Join(root, parent)
@@ -104,7 +105,7 @@ func (c *cgroupTree) openVersion1(parent string, problems map[string]bool) {
 func isCgroup2(root string) bool {
 	const cgroup2Magic = 0x63677270
 	var stat syscall.Statfs_t
-	return syscall.Statfs(root, &stat) == nil && int64(stat.Type) == cgroup2Magic
+	return syscall.Statfs(root, &stat) == nil && stat.Type == cgroup2Magic
 }
 
 // openCgroup2 makes the parent in a hierarchy of version 2; "" when it can not
@@ -218,7 +219,8 @@ var oneByOne sync.Mutex
 func apply(manager interface {
 	Apply(pid int) error
 	Set(*cgroups.Resources) error
-}, resources *cgroups.Resources) error {
+}, resources *cgroups.Resources,
+) error {
 	oneByOne.Lock()
 	defer oneByOne.Unlock()
 	if err := manager.Apply(noProcess); err != nil {

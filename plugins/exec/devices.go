@@ -68,7 +68,7 @@ func nodeRule(node driver.Device) (*config.Rule, error) {
 		access = "rw"
 	}
 	return &config.Rule{
-		Type: kind, Major: int64(unix.Major(uint64(stat.Rdev))), Minor: int64(unix.Minor(uint64(stat.Rdev))),
+		Type: kind, Major: int64(unix.Major(stat.Rdev)), Minor: int64(unix.Minor(stat.Rdev)),
 		Permissions: config.Permissions(access), Allow: true,
 	}, nil
 }

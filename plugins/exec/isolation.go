@@ -175,8 +175,10 @@ func (l *level) describe() string {
 // hiddenDefault is what a private view does not show, for tasks that run as
 // root; others may not read it anyhow.
 func hiddenDefault() []string {
-	return []string{"/root", "/boot", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssh", "/etc/ssl/private",
-		"/etc/nomadlike", "/var/lib/docker", "/var/lib/containerd", "/var/lib/nomadlike"}
+	return []string{
+		"/root", "/boot", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssh", "/etc/ssl/private",
+		"/etc/nomadlike", "/var/lib/docker", "/var/lib/containerd", "/var/lib/nomadlike",
+	}
 }
 
 // forbiddenDefault is what no job may mount, with what is above and below.
@@ -299,9 +301,7 @@ func userNamespace(attributes *syscall.SysProcAttr, root bool) error {
 		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 		// Only root has capabilities without this.
-		for _, name := range []uintptr{capDACOverride, capKill, capSetPCAP, capSysChroot, capSysPtrace, capSysAdmin, capSysResource} {
-			attributes.AmbientCaps = append(attributes.AmbientCaps, name)
-		}
+		attributes.AmbientCaps = append(attributes.AmbientCaps, capDACOverride, capKill, capSetPCAP, capSysChroot, capSysPtrace, capSysAdmin, capSysResource)
 		return nil
 	}
 	var err error

@@ -31,8 +31,10 @@ func TestATaskEndsWithTheLease(t *testing.T) {
 	if err := os.Mkdir(taskDir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	spec := driver.TaskSpec{ID: "lease.main", AllocID: "lease", JobName: "j", Attempt: 1, Command: []string{"sleep", "60"},
-		TaskDir: taskDir, LogDir: filepath.Join(dir, "logs")}
+	spec := driver.TaskSpec{
+		ID: "lease.main", AllocID: "lease", JobName: "j", Attempt: 1, Command: []string{"sleep", "60"},
+		TaskDir: taskDir, LogDir: filepath.Join(dir, "logs"),
+	}
 	handle, err := d.StartLeased(t.Context(), spec, lease)
 	if err != nil {
 		t.Fatal(err)

@@ -18,8 +18,10 @@ import (
 func limitNumber(name string) int {
 	// The numbers of Linux on every architecture that the supervisor is built
 	// for, by their order.
-	return slices.Index([]string{"cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as", "locks", "sigpending",
-		"msgqueue", "nice", "rtprio", "rttime"}, name)
+	return slices.Index([]string{
+		"cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile", "memlock", "as", "locks", "sigpending",
+		"msgqueue", "nice", "rtprio", "rttime",
+	}, name)
 }
 
 // hardLimit is what this process may give its children without any right.

@@ -20,8 +20,10 @@ const showLimits = `for l in l n c s; do ulimit -S -$l; ulimit -H -$l; done | tr
 
 func limitsForTest() []driver.Ulimit {
 	return []driver.Ulimit{
-		{Name: "memlock", Soft: 64 << 10, Hard: 128 << 10}, {Name: "nofile", Soft: 50, Hard: 60},
-		{Name: "core"}, {Name: "stack", Soft: 4 << 20, Hard: 8 << 20},
+		{Name: "memlock", Soft: 64 << 10, Hard: 128 << 10},
+		{Name: "nofile", Soft: 50, Hard: 60},
+		{Name: "core"},
+		{Name: "stack", Soft: 4 << 20, Hard: 8 << 20},
 	}
 }
 

@@ -366,8 +366,10 @@ func TestCarriedPlugin(t *testing.T) {
 		if (missing == nil) != host.Embedded(name) {
 			t.Errorf("%s: missing %v, embedded %v", name, missing, host.Embedded(name))
 		}
-		h, err := host.New(host.Hasty(host.Config{RunDir: shortDir(t), StateDir: t.TempDir(), Devices: []host.DeviceConfig{{Name: name, Builtin: true, Env: []string{"PATH=/usr/bin:/bin"}}},
-			Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil))}))
+		h, err := host.New(host.Hasty(host.Config{
+			RunDir: shortDir(t), StateDir: t.TempDir(), Devices: []host.DeviceConfig{{Name: name, Builtin: true, Env: []string{"PATH=/usr/bin:/bin"}}},
+			Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		}))
 		must(t, err)
 		d, err := h.Device(name)
 		must(t, err)

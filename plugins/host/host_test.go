@@ -65,8 +65,10 @@ func roles() map[string]func() {
 		"outdated": func() {
 			handshake := driverplugin.Handshake()
 			handshake.ProtocolVersion = 99
-			plugin.Serve(&plugin.ServeConfig{HandshakeConfig: handshake, GRPCServer: plugin.DefaultGRPCServer,
-				Plugins: plugin.PluginSet{driverplugin.Name: &driverplugin.Adapter{Impl: openExec(os.Args[1])}}})
+			plugin.Serve(&plugin.ServeConfig{
+				HandshakeConfig: handshake, GRPCServer: plugin.DefaultGRPCServer,
+				Plugins: plugin.PluginSet{driverplugin.Name: &driverplugin.Adapter{Impl: openExec(os.Args[1])}},
+			})
 		},
 	}
 }
@@ -381,8 +383,10 @@ func TestRefusedPlugins(t *testing.T) {
 	}
 	t.Run("right pin", func(t *testing.T) {
 		dir := install(t, "quitter")
-		h, err := host.New(host.Config{PluginDir: dir, RunDir: shortDir(t),
-			Plugins: []host.PluginConfig{{Name: "quitter", SHA256: sum(filepath.Join(dir, "quitter"))}}})
+		h, err := host.New(host.Config{
+			PluginDir: dir, RunDir: shortDir(t),
+			Plugins: []host.PluginConfig{{Name: "quitter", SHA256: sum(filepath.Join(dir, "quitter"))}},
+		})
 		must(t, err)
 		h.Close()
 	})

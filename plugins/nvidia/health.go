@@ -275,8 +275,10 @@ func (u *Unit) conditions(card *Card, actions *Actions) []condition {
 		condition{name: "hard-slowdown", holds: s.HardSlowdown && !s.ThermalSlowdown && !s.PowerBrake},
 		condition{name: "power-brake", holds: s.PowerBrake},
 		condition{name: "nvlink-down", holds: linksUp(card) < u.Links, params: []any{"up", linksUp(card), "best", u.Links}},
-		condition{name: "nvlink-errors", holds: linkErrors > 0 || linkRecoveries > 0, kept: true, calm: linksCalm,
-			params: []any{"errors", count(u.LinkErrors), "recoveries", count(u.LinkRecoveries)}},
+		condition{
+			name: "nvlink-errors", holds: linkErrors > 0 || linkRecoveries > 0, kept: true, calm: linksCalm,
+			params: []any{"errors", count(u.LinkErrors), "recoveries", count(u.LinkRecoveries)},
+		},
 		condition{name: "pcie-narrow", holds: s.PCIeWidth > 0 && s.PCIeWidth < u.Width, params: []any{"width", s.PCIeWidth, "best", u.Width}},
 		condition{name: "fabric", holds: fabric != nil && (!fabric.Ready || fabric.Error != ""), params: []any{"cause", fabricCause(fabric)}},
 		condition{name: "leftover-memory", holds: u.Suspect, params: []any{"bytes", used}},

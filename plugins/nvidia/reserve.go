@@ -118,8 +118,10 @@ func (n *Nodes) readLibraries(root, driver string) {
 
 // isDriverLibrary leaves out what computing does not need.
 func isDriverLibrary(name string) bool {
-	for _, prefix := range []string{"libcuda.so", "libcudadebugger.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so", "libnvidia-nvvm",
-		"libnvidia-opencl.so", "libnvidia-compiler.so", "libnvidia-cfg.so", "libnvidia-gpucomp.so", "libnvidia-pkcs11", "libnvcuvid.so", "libnvidia-encode.so"} {
+	for _, prefix := range []string{
+		"libcuda.so", "libcudadebugger.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so", "libnvidia-nvvm",
+		"libnvidia-opencl.so", "libnvidia-compiler.so", "libnvidia-cfg.so", "libnvidia-gpucomp.so", "libnvidia-pkcs11", "libnvcuvid.so", "libnvidia-encode.so",
+	} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

@@ -81,8 +81,10 @@ func impersonate(bind string, certificate tls.Certificate) (*impostor, error) {
 			go func() {
 				defer raw.Close()
 				_ = raw.SetDeadline(time.Now().Add(time.Minute))
-				conn := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequestClientCert,
-					NextProtos: []string{auth.ALPNHTTP, auth.ALPNRPC, auth.ALPNRaft}})
+				conn := tls.Server(raw, &tls.Config{
+					Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequestClientCert,
+					NextProtos: []string{auth.ALPNHTTP, auth.ALPNRPC, auth.ALPNRaft},
+				})
 				buffer := make([]byte, 4096)
 				for {
 					n, err := conn.Read(buffer)

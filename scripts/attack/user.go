@@ -293,8 +293,10 @@ func (t *target) account(user *api.Client) {
 
 // task runs a job that tries what a task must not.
 func (t *target) task(user *api.Client) {
-	secrets := []string{"/etc/shadow", filepath.Join(t.other, "identity", "agent-key.pem"), filepath.Join(t.other, "identity", "gossip.key"),
-		filepath.Join(t.server, "identity", "ca-key.pem"), filepath.Join(t.server, "identity", "init.json")}
+	secrets := []string{
+		"/etc/shadow", filepath.Join(t.other, "identity", "agent-key.pem"), filepath.Join(t.other, "identity", "gossip.key"),
+		filepath.Join(t.server, "identity", "ca-key.pem"), filepath.Join(t.server, "identity", "init.json"),
+	}
 	places := []string{"/etc/cron.d/nl-attack", "/root/nl-attack", "/usr/local/bin/nl-attack", filepath.Join(t.other, "nl-attack")}
 	var id string
 	t.line("1 a task against its node: files, keys, root, links in place of what the agent reads", "root reads each of these files here, and the task says that it tried all; a file of its own log is given out", func(context.Context) error {

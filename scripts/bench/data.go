@@ -102,7 +102,7 @@ func enterMemory(dir string) error {
 func byStore() copying {
 	return copying{"store", func(ctx context.Context, from, to string) (ready, onDisk time.Duration, err error) {
 		begun := time.Now()
-		store, _, err := prepareIn(ctx, from, to)
+		store, err := prepareIn(ctx, from, to)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -112,18 +112,18 @@ func byStore() copying {
 	}}
 }
 
-func prepareIn(ctx context.Context, from, to string) (*data.Store, data.Copy, error) {
+func prepareIn(ctx context.Context, from, to string) (*data.Store, error) {
 	store, err := data.Open(data.Config{Dir: to, BootID: "bench", FreeMin: 0.001})
 	if err != nil {
-		return nil, data.Copy{}, err
+		return nil, err
 	}
 	root, err := os.OpenRoot(from)
 	if err != nil {
-		return nil, data.Copy{}, err
+		return nil, err
 	}
 	defer root.Close()
-	made, err := store.Prepare(ctx, root, "bench", func(int64, int64) {})
-	return store, made, err
+	_, err = store.Prepare(ctx, root, "bench", func(int64, int64) {})
+	return store, err
 }
 
 // dataFigures compares the preparation of datasets with the programs that
@@ -175,7 +175,7 @@ func dataFigures(ctx context.Context, b *bench) error {
 func (b *bench) again(ctx context.Context, from string) error {
 	to := filepath.Join(b.dir, "again")
 	defer os.RemoveAll(to)
-	store, _, err := prepareIn(ctx, from, to)
+	store, err := prepareIn(ctx, from, to)
 	if err != nil {
 		return err
 	}

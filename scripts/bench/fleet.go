@@ -228,13 +228,17 @@ func (f *fleet) register(ctx context.Context) error {
 func (f *fleet) node(i int, id string) structs.Node {
 	devices := make([]structs.Device, fleetDevices)
 	for k := range devices {
-		devices[k] = structs.Device{ID: fmt.Sprintf("GPU-%05d-%d", i, k), Kind: fleetDevice, Model: "NVIDIA A800-SXM4-80GB",
-			Memory: 80 << 30, Healthy: true, NUMANode: k / 4, LinkGroup: "0"}
+		devices[k] = structs.Device{
+			ID: fmt.Sprintf("GPU-%05d-%d", i, k), Kind: fleetDevice, Model: "NVIDIA A800-SXM4-80GB",
+			Memory: 80 << 30, Healthy: true, NUMANode: k / 4, LinkGroup: "0",
+		}
 	}
-	return structs.Node{ID: id, Name: fmt.Sprintf("node-%05d", i), Addr: "127.0.0.1", RPCAddr: fmt.Sprintf("127.0.0.1:%d", 30000+i),
+	return structs.Node{
+		ID: id, Name: fmt.Sprintf("node-%05d", i), Addr: "127.0.0.1", RPCAddr: fmt.Sprintf("127.0.0.1:%d", 30000+i),
 		Version: "bench", Incarnation: 1, Drivers: []string{structs.DriverExec}, Devices: devices,
 		Topology: []string{fmt.Sprintf("rack-%03d", i/32)},
-		Capacity: structs.Capacity{CPU: fleetCPU, Memory: fleetMemory, PortMin: 20000, PortMax: 32000}}
+		Capacity: structs.Capacity{CPU: fleetCPU, Memory: fleetMemory, PortMin: 20000, PortMax: 32000},
+	}
 }
 
 func (a *simulated) send(up *structs.SessionUp) error {
@@ -299,8 +303,10 @@ func (f *fleet) finish() error {
 		defer a.mu.Unlock()
 		var reports []structs.AllocReport
 		for id, attempt := range a.mu.known {
-			reports = append(reports, structs.AllocReport{AllocID: id, Attempt: attempt, Status: structs.AllocComplete,
-				StartedAt: structs.UnixNano(time.Now().UnixNano()), FinishedAt: structs.UnixNano(time.Now().UnixNano())})
+			reports = append(reports, structs.AllocReport{
+				AllocID: id, Attempt: attempt, Status: structs.AllocComplete,
+				StartedAt: structs.UnixNano(time.Now().UnixNano()), FinishedAt: structs.UnixNano(time.Now().UnixNano()),
+			})
 		}
 		a.reportLocked(reports)
 		return nil

@@ -128,8 +128,10 @@ func (w *world) start(name string, args ...string) error {
 	if args != nil {
 		host.args = args
 	}
-	full := append([]string{"agent", "-config", host.config(), "-name", name, "-data-dir", filepath.Join(host.dir, "data"), "-bind", host.addr, "-advertise", host.addr,
-		"-port", strconv.Itoa(host.port), "-gossip-port", strconv.Itoa(host.gossip)}, host.args...)
+	full := append([]string{
+		"agent", "-config", host.config(), "-name", name, "-data-dir", filepath.Join(host.dir, "data"), "-bind", host.addr, "-advertise", host.addr,
+		"-port", strconv.Itoa(host.port), "-gossip-port", strconv.Itoa(host.gossip),
+	}, host.args...)
 	command := append([]string{w.b.binary}, full...)
 	if w.netns {
 		command = append([]string{"ip", "netns", "exec", host.ns}, command...)

@@ -144,8 +144,10 @@ func pictureJob() *structs.Job {
 	devices := []int{1, 1, 1, 2, 4, 8}[number%6]
 	job.Project = fmt.Sprintf("p%d", number%picturesProjects)
 	job.TimeLimit = structs.Duration(time.Duration(1+number*7%48) * time.Hour)
-	job.Resources = []structs.Resources{{CPU: float64(devices), Memory: int64(devices) << 30,
-		Devices: []structs.DeviceRequest{{Kind: fleetDevice, Count: devices}}}}
+	job.Resources = []structs.Resources{{
+		CPU: float64(devices), Memory: int64(devices) << 30,
+		Devices: []structs.DeviceRequest{{Kind: fleetDevice, Count: devices}},
+	}}
 	return job
 }
 

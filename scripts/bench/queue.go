@@ -67,11 +67,15 @@ func newCluster(nodes int, held float64) *cluster {
 			Capacity: structs.Capacity{CPU: queueNodeCPU, Memory: queueNodeMemory, PortMin: 20000, PortMax: 32000},
 		}
 		for k := range fleetDevices {
-			n.Devices = append(n.Devices, structs.Device{ID: fmt.Sprintf("GPU-%05d-%d", i, k), Index: k, Kind: fleetDevice, Model: "A800",
-				Memory: 80 << 30, LinkGroup: fmt.Sprint(k / 4), NUMANode: k / 4, Healthy: true})
+			n.Devices = append(n.Devices, structs.Device{
+				ID: fmt.Sprintf("GPU-%05d-%d", i, k), Index: k, Kind: fleetDevice, Model: "A800",
+				Memory: 80 << 30, LinkGroup: fmt.Sprint(k / 4), NUMANode: k / 4, Healthy: true,
+			})
 		}
-		c.changes.Nodes = append(c.changes.Nodes, structs.NodeChange{ID: n.ID, Node: n,
-			Usage: &structs.Usage{NodeID: n.ID, CPU: held, Ports: map[int]string{}, Devices: map[string]string{}}})
+		c.changes.Nodes = append(c.changes.Nodes, structs.NodeChange{
+			ID: n.ID, Node: n,
+			Usage: &structs.Usage{NodeID: n.ID, CPU: held, Ports: map[int]string{}, Devices: map[string]string{}},
+		})
 	}
 	return c
 }

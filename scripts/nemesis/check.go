@@ -309,7 +309,7 @@ func checkNode(detail *api.NodeDetail) []string {
 			continue
 		}
 		cpu += a.Spec.CPU
-		memory += int64(a.Spec.Memory)
+		memory += a.Spec.Memory
 		for _, device := range a.Devices {
 			if other := devices[device]; other != "" {
 				found = append(found, fmt.Sprintf("device %s of %s is held by allocations %s and %s", device, detail.Name, other, a.ID))

@@ -67,8 +67,10 @@ func plants() []plant {
 			name: "removed-server-returns", text: "autopilot takes a server that an administrator removed for a new one",
 			faults: "server-replaced", finds: []string{"I28"},
 			edits: []edit{
-				{"nomadlike/structs/token.go", "return c != nil && slices.ContainsFunc(c.Removed, func(s RemovedServer) bool { return s.ID == id })",
-					"return c != nil && id == \"\" && slices.ContainsFunc(c.Removed, func(s RemovedServer) bool { return s.ID == id })"},
+				{
+					"nomadlike/structs/token.go", "return c != nil && slices.ContainsFunc(c.Removed, func(s RemovedServer) bool { return s.ID == id })",
+					"return c != nil && id == \"\" && slices.ContainsFunc(c.Removed, func(s RemovedServer) bool { return s.ID == id })",
+				},
 				{"nomadlike/state/apply_server.go", "if known.IsRemoved(body.ID) != body.Back {", "if body.Back {"},
 			},
 		},
@@ -88,8 +90,10 @@ func plants() []plant {
 		{
 			name: "lapsed-stays-out", text: "a node whose certificate ended while it was away is never let in again",
 			faults: "client-past-certificate", finds: []string{"recovery", "agent"},
-			edits: []edit{{"agent/certificate.go", "renewed, err := a.renewLapsed(ctx, held, csr)",
-				"chain, err := a.askRenewal(ctx, csr)\n\trenewed := &api.Renewed{Certificate: string(chain)}"}},
+			edits: []edit{{
+				"agent/certificate.go", "renewed, err := a.renewLapsed(ctx, held, csr)",
+				"chain, err := a.askRenewal(ctx, csr)\n\trenewed := &api.Renewed{Certificate: string(chain)}",
+			}},
 		},
 		{
 			name: "attempts-used-again", text: "a state that was brought back counts attempts on from where it was",

@@ -35,8 +35,10 @@ func (p platform) String() string { return p.system + "-" + p.arch }
 // the repository runs here.
 func platforms() []platform {
 	all := []platform{
-		{system: "darwin", arch: "amd64", alone: true}, {system: "darwin", arch: "arm64", alone: true},
-		{system: "linux", arch: "arm64", compiler: "aarch64-linux-gnu-gcc"}, {system: "linux", arch: "amd64", compiler: "x86_64-linux-gnu-gcc"},
+		{system: "darwin", arch: "amd64", alone: true},
+		{system: "darwin", arch: "arm64", alone: true},
+		{system: "linux", arch: "arm64", compiler: "aarch64-linux-gnu-gcc"},
+		{system: "linux", arch: "amd64", compiler: "x86_64-linux-gnu-gcc"},
 	}
 	slices.SortStableFunc(all, func(a, b platform) int { return cmp.Compare(a.native(), b.native()) })
 	return all

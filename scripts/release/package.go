@@ -32,8 +32,10 @@ func writePackage(to io.Writer, kind, version, arch string, at time.Time, archiv
 	}
 	var contents files.Contents
 	add := func(source, target string, mode os.FileMode) {
-		contents = append(contents, &files.Content{Source: source, Destination: target,
-			FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: mode, MTime: at}})
+		contents = append(contents, &files.Content{
+			Source: source, Destination: target,
+			FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: mode, MTime: at},
+		})
 	}
 	for _, file := range archive {
 		text, err := file.contents()
@@ -60,8 +62,10 @@ func writePackage(to io.Writer, kind, version, arch string, at time.Time, archiv
 			add(source, "/usr/share/doc/nomadlike/"+file.name, 0o644)
 		}
 	}
-	contents = append(contents, &files.Content{Destination: "/etc/nomadlike.d", Type: files.TypeDir,
-		FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: 0o750, MTime: at}})
+	contents = append(contents, &files.Content{
+		Destination: "/etc/nomadlike.d", Type: files.TypeDir,
+		FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: 0o750, MTime: at},
+	})
 	info := &nfpm.Info{
 		Name: "nomadlike", Arch: arch, Platform: "linux", Version: version, Release: "1", Section: "net", Priority: "optional",
 		Maintainer: "nomadlike developers", License: "MPL-2.0", MTime: at, DisableGlobbing: true,

@@ -52,8 +52,10 @@ func small(t *testing.T) []entry {
 		t.Fatal(err)
 	}
 	list := []entry{
-		{name: "nomadlike", from: program, mode: 0o755}, {name: "README.md", text: []byte("read me\n"), mode: 0o644},
-		{name: "install.sh", from: "../install.sh", mode: 0o755}, {name: unitName, from: "../nomadlike.service", mode: 0o644},
+		{name: "nomadlike", from: program, mode: 0o755},
+		{name: "README.md", text: []byte("read me\n"), mode: 0o644},
+		{name: "install.sh", from: "../install.sh", mode: 0o755},
+		{name: unitName, from: "../nomadlike.service", mode: 0o644},
 	}
 	inside, err := sums(list)
 	if err != nil {
@@ -179,10 +181,12 @@ func TestPackages(t *testing.T) {
 	}{
 		{"deb", []string{"dpkg-deb", "-c"}, []string{
 			`drwxr-x--- root/root .* \./etc/nomadlike\.d/`, `-rwxr-xr-x root/root .* 2026-11-23 .* \./usr/bin/nomadlike`, `-rw-r--r-- root/root .* \./usr/lib/systemd/system/nomadlike\.service`,
-			`-rw-r--r-- root/root .* \./usr/share/doc/nomadlike/README\.md`}},
+			`-rw-r--r-- root/root .* \./usr/share/doc/nomadlike/README\.md`,
+		}},
 		{"deb", []string{"dpkg-deb", "-f"}, []string{`Package: nomadlike`, `Version: 0\.2\.0-1`, `Architecture: amd64`, `Description: AI training cluster in one binary`}},
 		{"rpm", []string{"rpm", "-qplv"}, []string{
-			`drwxr-x--- .* root +root .* /etc/nomadlike\.d`, `-rwxr-xr-x .* root +root .* /usr/bin/nomadlike`, `-rw-r--r-- .* root +root .* /usr/lib/systemd/system/nomadlike\.service`}},
+			`drwxr-x--- .* root +root .* /etc/nomadlike\.d`, `-rwxr-xr-x .* root +root .* /usr/bin/nomadlike`, `-rw-r--r-- .* root +root .* /usr/lib/systemd/system/nomadlike\.service`,
+		}},
 		{"rpm", []string{"rpm", "-qpi"}, []string{`Name +: nomadlike`, `Version +: 0\.2\.0`, `Release +: 1`, `Architecture: x86_64`, `License +: MPL-2\.0`}},
 		{"rpm", []string{"rpm", "-qp", "--scripts"}, []string{`postinstall scriptlet`, `preuninstall scriptlet`}},
 	} {

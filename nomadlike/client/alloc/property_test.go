@@ -29,9 +29,11 @@ type house struct {
 }
 
 func newHouse(t *rapid.T) *house {
-	return &house{t: t, table: NewTable("n1"), stored: map[string]State{}, released: map[string]bool{},
+	return &house{
+		t: t, table: NewTable("n1"), stored: map[string]State{}, released: map[string]bool{},
 		statuses: map[string]structs.AllocStatus{}, starts: map[string]int{}, alive: map[string]bool{},
-		pending: map[string][]string{}, stopping: map[string]bool{}}
+		pending: map[string][]string{}, stopping: map[string]bool{},
+	}
 }
 
 // carry notes the effects and checks them.
@@ -159,10 +161,12 @@ func (h *house) assign(t *rapid.T) {
 			}
 			jobID := fmt.Sprint("job", job)
 			id := structs.AllocID(jobID, 0, uint64(attempt), 0)
-			one := &structs.Allocation{ID: id, JobID: jobID, Attempt: uint64(attempt), NodeID: "n1", Status: structs.AllocPending,
+			one := &structs.Allocation{
+				ID: id, JobID: jobID, Attempt: uint64(attempt), NodeID: "n1", Status: structs.AllocPending,
 				Desired: rapid.SampledFrom([]structs.AllocDesired{structs.DesiredRun, structs.DesiredRun, structs.DesiredStop}).Draw(t, "desired"),
 				// A barrier, once open, stays open.
-				Released: h.released[id] || rapid.Bool().Draw(t, "released")}
+				Released: h.released[id] || rapid.Bool().Draw(t, "released"),
+			}
 			h.released[id] = one.Released
 			a.Set = append(a.Set, structs.Assignment{Alloc: one, Job: &structs.Job{ID: jobID, StopGrace: 1}})
 		}

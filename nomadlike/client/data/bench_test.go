@@ -83,11 +83,13 @@ func BenchmarkPrepare(b *testing.B) {
 					to := b.TempDir()
 					args := make([]string, len(command))
 					for i, word := range command {
-						args[i] = word
-						if word == "TO" {
+						switch word {
+						case "TO":
 							args[i] = to
-						} else if word == "of=TO/file" {
+						case "of=TO/file":
 							args[i] = "of=" + to + "/file"
+						default:
+							args[i] = word
 						}
 					}
 					b.StartTimer()

@@ -28,8 +28,10 @@ func TestJudge(t *testing.T) {
 	for _, test := range []struct{ name, output, want string }{
 		{"nothing is known", "hello\n@@\n@@x\n", ""},
 		{"well", "@@shm.mib=65536\n@@memlock.kib=unlimited\n@@rdma.nodes=uverbs0,\n@@rdma.devices=mlx5_0,mlx5_1,\n@@env.NCCL_IB_HCA=mlx5_0:1,mlx5_1:1\n@@net.interfaces=eth0,lo,\n@@env.NCCL_SOCKET_IFNAME=eth\n@@names.unresolved=\n", ""},
-		{"rules of the guide", "@@env.NCCL_DEBUG=info\n@@env.NCCL_P2P_DISABLE=1\n@@env.CUDA_LAUNCH_BLOCKING=1\n@@env.PYTORCH_NO_CUDA_MEMORY_CACHING=1\n",
-			"nccl-debug nccl-p2p-disable cuda-launch-blocking no-cuda-memory-caching"},
+		{
+			"rules of the guide", "@@env.NCCL_DEBUG=info\n@@env.NCCL_P2P_DISABLE=1\n@@env.CUDA_LAUNCH_BLOCKING=1\n@@env.PYTORCH_NO_CUDA_MEMORY_CACHING=1\n",
+			"nccl-debug nccl-p2p-disable cuda-launch-blocking no-cuda-memory-caching",
+		},
 		{"cards that are not there", "@@net.interfaces=eth0,lo,\n@@env.NCCL_SOCKET_IFNAME==eth\n@@env.GLOO_SOCKET_IFNAME=bond0\n@@env.HCCL_SOCKET_IFNAME=^eth\n", "nccl-socket-ifname gloo-socket-ifname"},
 		{"RDMA is on and its variables missing", "@@rdma.nodes=uverbs0,\n@@memlock.kib=64\n", "ib-without-variables memlock"},
 		{"RDMA is off", "@@rdma.nodes=uverbs0,\n@@env.NCCL_IB_DISABLE=1\n", "nccl-ib-disable"},
@@ -48,8 +50,10 @@ func TestJudge(t *testing.T) {
 }
 
 func TestLoadRefuses(t *testing.T) {
-	for _, bad := range []string{"", "[]", `{"rules":[{"id":"a"}]}`, `{"rules":[{"id":"a","text":"t","when":[{"fact":"f","op":"like"}]}]}`,
-		`{"rules":[{"id":"a","text":"t","when":[{"fact":"f","op":"below","values":["x"]}]}]}`} {
+	for _, bad := range []string{
+		"", "[]", `{"rules":[{"id":"a"}]}`, `{"rules":[{"id":"a","text":"t","when":[{"fact":"f","op":"like"}]}]}`,
+		`{"rules":[{"id":"a","text":"t","when":[{"fact":"f","op":"below","values":["x"]}]}]}`,
+	} {
 		if _, err := Load([]byte(bad)); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
@@ -135,8 +139,11 @@ func TestCompare(t *testing.T) {
 	}{
 		{"nothing can be seen", []Process{{PID: 7, Name: "x"}}, nil},
 		{"all is well", []Process{{Env: same}, {Env: same}}, nil},
-		{"changed", []Process{{Env: map[string]string{"MASTER_ADDR": "b", "MASTER_PORT": "2222"}}},
-			Facts{"env.MASTER_ADDR": "b", "env.changed": "MASTER_ADDR=b (a-1-0)"}},
+		{
+			"changed",
+			[]Process{{Env: map[string]string{"MASTER_ADDR": "b", "MASTER_PORT": "2222"}}},
+			Facts{"env.MASTER_ADDR": "b", "env.changed": "MASTER_ADDR=b (a-1-0)"},
+		},
 		{"unset", []Process{{Env: map[string]string{"MASTER_ADDR": "a-1-0"}}}, Facts{"env.unset": "MASTER_PORT"}},
 		{"dropped", []Process{{Env: same}, {Name: "python3", Env: map[string]string{}}}, Facts{"env.dropped": "python3"}},
 		{"added", []Process{{Env: map[string]string{"MASTER_ADDR": "a-1-0", "MASTER_PORT": "2222", "NCCL_DEBUG": "INFO", "HOME": "/"}}}, Facts{"env.NCCL_DEBUG": "INFO"}},

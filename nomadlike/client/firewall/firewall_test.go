@@ -26,21 +26,42 @@ func TestRules(t *testing.T) {
 		want  string
 	}{
 		{"nobody", nil, ""},
-		{"rank 0 is here", map[string]Gang{"a": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.2", "10.0.0.1")}},
-			"port 29500 here: users 7, from 10.0.0.1 10.0.0.2\n"},
-		{"rank 0 is elsewhere", map[string]Gang{"a": {User: 7, Doors: []Door{there}, From: addrs("10.0.0.2", "10.0.0.1")}},
-			"10.0.0.2:20001: users 7\n"},
+		{
+			"rank 0 is here",
+			map[string]Gang{"a": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.2", "10.0.0.1")}},
+			"port 29500 here: users 7, from 10.0.0.1 10.0.0.2\n",
+		},
+		{
+			"rank 0 is elsewhere",
+			map[string]Gang{"a": {User: 7, Doors: []Door{there}, From: addrs("10.0.0.2", "10.0.0.1")}},
+			"10.0.0.2:20001: users 7\n",
+		},
 		{"addresses are not known", map[string]Gang{"a": {User: 7, Doors: []Door{here}}}, "port 29500 here: users 7\n"},
-		{"two ranks of a gang", map[string]Gang{"a": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.1")}, "b": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.1")}},
-			"port 29500 here: users 7, from 10.0.0.1\n"},
-		{"one goes, another comes", map[string]Gang{"a": {User: 8, Doors: []Door{here}, From: addrs("10.0.0.3")}, "b": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.1")}},
-			"port 29500 here: users 7 8, from 10.0.0.1 10.0.0.3\n"},
-		{"of one the addresses are not known", map[string]Gang{"a": {User: 8, Doors: []Door{here}}, "b": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.1")}},
-			"port 29500 here: users 7 8\n"},
-		{"containers", map[string]Gang{"a": {AnyUser: true, Doors: []Door{here, there}, From: addrs("10.0.0.1")}, "b": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.1")}},
-			"port 29500 here: any user, from 10.0.0.1\n"},
-		{"several gangs", map[string]Gang{"a": {User: 8, Doors: []Door{there, here}, From: addrs("fd00::2", "fd00::1")}, "b": {User: 7, Doors: []Door{{Addr: addr("10.0.0.2"), Port: 20000}}}},
-			"port 29500 here: users 8, from fd00::1 fd00::2\n10.0.0.2:20000: users 7\n10.0.0.2:20001: users 8\n"},
+		{
+			"two ranks of a gang",
+			map[string]Gang{"a": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.1")}, "b": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.1")}},
+			"port 29500 here: users 7, from 10.0.0.1\n",
+		},
+		{
+			"one goes, another comes",
+			map[string]Gang{"a": {User: 8, Doors: []Door{here}, From: addrs("10.0.0.3")}, "b": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.1")}},
+			"port 29500 here: users 7 8, from 10.0.0.1 10.0.0.3\n",
+		},
+		{
+			"of one the addresses are not known",
+			map[string]Gang{"a": {User: 8, Doors: []Door{here}}, "b": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.1")}},
+			"port 29500 here: users 7 8\n",
+		},
+		{
+			"containers",
+			map[string]Gang{"a": {AnyUser: true, Doors: []Door{here, there}, From: addrs("10.0.0.1")}, "b": {User: 7, Doors: []Door{here}, From: addrs("10.0.0.1")}},
+			"port 29500 here: any user, from 10.0.0.1\n",
+		},
+		{
+			"several gangs",
+			map[string]Gang{"a": {User: 8, Doors: []Door{there, here}, From: addrs("fd00::2", "fd00::1")}, "b": {User: 7, Doors: []Door{{Addr: addr("10.0.0.2"), Port: 20000}}}},
+			"port 29500 here: users 8, from fd00::1 fd00::2\n10.0.0.2:20000: users 7\n10.0.0.2:20001: users 8\n",
+		},
 	} {
 		if got := String(Rules(c.gangs)); got != c.want {
 			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)

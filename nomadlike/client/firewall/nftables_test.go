@@ -199,8 +199,10 @@ func TestNFTables(t *testing.T) {
 	if there() {
 		t.Error("something is there before the first rule")
 	}
-	replace(Rules(map[string]Gang{"a": {User: alice, Doors: []Door{{Addr: addr("10.77.0.1"), Port: door, Here: true}, {Addr: addr("10.77.0.2"), Port: door}},
-		From: addrs("10.77.0.1", "10.77.0.2")}}))
+	replace(Rules(map[string]Gang{"a": {
+		User: alice, Doors: []Door{{Addr: addr("10.77.0.1"), Port: door, Here: true}, {Addr: addr("10.77.0.2"), Port: door}},
+		From: addrs("10.77.0.1", "10.77.0.2"),
+	}}))
 	check(tries)
 	if !there() {
 		t.Error("the rules are gone")
@@ -213,7 +215,8 @@ func TestNFTables(t *testing.T) {
 	}
 	replace(Rules(map[string]Gang{
 		"a": {User: alice, Doors: []Door{{Port: door, Here: true}, {Addr: addr("fd77::2"), Port: door}}, From: from},
-		"b": {User: bob, Doors: []Door{{Port: door, Here: true}}, From: from}}))
+		"b": {User: bob, Doors: []Door{{Port: door, Here: true}}, From: from},
+	}))
 	check([]try{
 		{"the other user", own, bob, "", "10.77.0.1:29500", false, "connected"},
 		{"a third user", own, 30003, "", "10.77.0.1:29500", false, "refused"},
@@ -242,8 +245,10 @@ func TestNFTables(t *testing.T) {
 		t.Error("the next process does not find what is left")
 	}
 	replace(nil)
-	check([]try{{"without rules", own, bob, "", "10.77.0.1:29500", false, "connected"},
-		{"without rules, from elsewhere", other, bob, "10.77.0.3", "10.77.0.1:29500", false, "connected"}})
+	check([]try{
+		{"without rules", own, bob, "", "10.77.0.1:29500", false, "connected"},
+		{"without rules, from elsewhere", other, bob, "10.77.0.3", "10.77.0.1:29500", false, "connected"},
+	})
 	inNetwork(t, own, func() error { // as somebody does who loads a firewall of his own
 		conn, err := nftables.New()
 		if err == nil {
@@ -256,9 +261,11 @@ func TestNFTables(t *testing.T) {
 		t.Error("nobody saw that the table is gone")
 	}
 	replace(Rules(map[string]Gang{"a": {User: alice, Doors: []Door{{Port: door, Here: true}}}}))
-	check([]try{{"another user, with the table made anew", own, bob, "", "10.77.0.1:29500", false, "refused"},
+	check([]try{
+		{"another user, with the table made anew", own, bob, "", "10.77.0.1:29500", false, "refused"},
 		{"its own rank, with the table made anew", own, alice, "", "10.77.0.1:29500", false, "connected"},
-		{"from elsewhere, when nothing is known of addresses", other, bob, "10.77.0.3", "10.77.0.1:29500", false, "connected"}})
+		{"from elsewhere, when nothing is known of addresses", other, bob, "10.77.0.3", "10.77.0.1:29500", false, "connected"},
+	})
 	inNetwork(t, own, filter.Remove)
 	if there() {
 		t.Error("the table is still there")

@@ -125,7 +125,7 @@ func common(line string) []observation {
 		}
 		word := strings.TrimRight(line[at:end], ".-/@")
 		lower := strings.ToLower(word)
-		if at > 0 && beforeEnd == at-1 && line[at-1] == ' ' && roleOf(before+"_"+lower) != unknown && qualifies(before, lower) {
+		if at > 0 && beforeEnd == at-1 && line[at-1] == ' ' && roleOf(before+"_"+lower) != unknown && qualifies(before) {
 			word, lower = before+"_"+lower, before+"_"+lower
 		}
 		before, beforeEnd = lower, end
@@ -161,8 +161,8 @@ func common(line string) []observation {
 	return found
 }
 
-// qualifies tells whether two words are one name, as in "val loss".
-func qualifies(before, name string) bool {
+// qualifies reports whether a word is one name with the next, as in "val loss".
+func qualifies(before string) bool {
 	switch before {
 	case "lm", "val", "valid", "validation", "train", "training", "test", "eval", "total", "avg", "mean", "global", "grad", "learning", "moe", "mtp":
 		return true

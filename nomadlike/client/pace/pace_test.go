@@ -16,13 +16,25 @@ func TestMeter(t *testing.T) {
 		lines  []string
 		want   []int // lines that give a finding
 	}{
-		{"guide", structs.Performance{Threshold: 0.664, Compare: "gt", Times: 2},
-			[]string{fmt.Sprintf(guide, 700), "epoch 3", fmt.Sprintf(guide, 700), fmt.Sprintf(guide, 700), fmt.Sprintf(guide, 600), fmt.Sprintf(guide, 700), fmt.Sprintf(guide, 900)}, []int{2, 6}},
+		{
+			"guide",
+			structs.Performance{Threshold: 0.664, Compare: "gt", Times: 2},
+			[]string{fmt.Sprintf(guide, 700), "epoch 3", fmt.Sprintf(guide, 700), fmt.Sprintf(guide, 700), fmt.Sprintf(guide, 600), fmt.Sprintf(guide, 700), fmt.Sprintf(guide, 900)},
+			[]int{2, 6},
+		},
 		{"on the threshold", structs.Performance{Threshold: 0.5, Compare: "gt", Times: 1}, []string{fmt.Sprintf(guide, 500), fmt.Sprintf(guide, 501)}, []int{1}},
-		{"below", structs.Performance{Threshold: 100, Compare: "lt", Times: 1, Pattern: `samples/s: ([0-9.]+)`},
-			[]string{"samples/s: 120", "samples/s: 99.5", "samples/s: 98", "samples/s: 100", "samples/s: 1"}, []int{1, 4}},
-		{"not numbers", structs.Performance{Threshold: 1, Compare: "gt", Times: 1, Pattern: `a=(\S+) b=(\S+)`},
-			[]string{"a=1 b=0", "a=x b=1", "a=NaN b=1", "a=1e308 b=1e-308"}, nil},
+		{
+			"below",
+			structs.Performance{Threshold: 100, Compare: "lt", Times: 1, Pattern: `samples/s: ([0-9.]+)`},
+			[]string{"samples/s: 120", "samples/s: 99.5", "samples/s: 98", "samples/s: 100", "samples/s: 1"},
+			[]int{1, 4},
+		},
+		{
+			"not numbers",
+			structs.Performance{Threshold: 1, Compare: "gt", Times: 1, Pattern: `a=(\S+) b=(\S+)`},
+			[]string{"a=1 b=0", "a=x b=1", "a=NaN b=1", "a=1e308 b=1e-308"},
+			nil,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m, err := NewMeter(test.policy)

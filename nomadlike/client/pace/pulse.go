@@ -186,8 +186,10 @@ func (p *Pulse) Tick(now time.Duration) (structs.Pace, bool) {
 		silence, limit = now-p.stepped, p.stepLimit()
 		wait = limit
 	}
-	fresh := structs.Pace{Silent: true, Mute: !p.spoke, Over: silence >= p.policy.Most.Std(),
-		For: structs.Duration(silence), Limit: structs.Duration(limit), Step: p.step}
+	fresh := structs.Pace{
+		Silent: true, Mute: !p.spoke, Over: silence >= p.policy.Most.Std(),
+		For: structs.Duration(silence), Limit: structs.Duration(limit), Step: p.step,
+	}
 	fresh.Measured = len(p.busy) > 0
 	for id, at := range p.busy {
 		if now-at < min(silence, wait) {

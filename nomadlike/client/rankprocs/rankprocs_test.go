@@ -14,8 +14,10 @@ import (
 // and the lines that they wrote, sorted.
 func start(t *testing.T, script string) (code int, lines []string) {
 	t.Helper()
-	procs := launch.Procs{Count: 3, Each: []launch.EachProc{{Name: "RANK_ID", Values: []string{"3", "4", "5"}},
-		{Name: "DEVICE_ID", Values: []string{"0", "1", "2"}}}, Command: []string{"sh", "-c", script}}
+	procs := launch.Procs{Count: 3, Each: []launch.EachProc{
+		{Name: "RANK_ID", Values: []string{"3", "4", "5"}},
+		{Name: "DEVICE_ID", Values: []string{"0", "1", "2"}},
+	}, Command: []string{"sh", "-c", script}}
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package session
 
 import (
 	"hash/fnv"
-	"io"
 	"slices"
 )
 
@@ -38,9 +37,7 @@ func Order(nodeID string, servers []string) []string {
 
 func score(nodeID, addr string) uint64 {
 	h := fnv.New64a()
-	io.WriteString(h, nodeID)
-	io.WriteString(h, "\x00")
-	io.WriteString(h, addr)
+	h.Write([]byte(nodeID + "\x00" + addr))
 	// FNV mixes its last bytes poorly; a multiply and a shift finish the job.
 	x := h.Sum64()
 	x ^= x >> 33

@@ -83,7 +83,8 @@ func (s *server) serve(_ string, stream *FakeStream) {
 		case up.Hello != nil:
 			down = &structs.SessionDown{Welcome: &structs.Welcome{
 				ServerID: "s1", HeartbeatEvery: structs.Duration(200 * time.Millisecond),
-				LeaseTTL: structs.Duration(5 * time.Second), Servers: []string{"a", "b", "c"}}}
+				LeaseTTL: structs.Duration(5 * time.Second), Servers: []string{"a", "b", "c"},
+			}}
 		case up.Heartbeat != nil:
 			s.beats = append(s.beats, *up.Heartbeat)
 			down = &structs.SessionDown{HeartbeatAck: &structs.HeartbeatAck{Seq: up.Heartbeat.Seq, SentAt: up.Heartbeat.SentAt, Every: s.every}}

@@ -86,8 +86,10 @@ func TestPlan(t *testing.T) {
 		}), 0},
 		{"storages on servers", job(func(j *structs.Job) {
 			j.Datasets = []structs.DataRef{
-				{Name: "a", Storage: "mirror", Version: 2, Annotations: true}, {Name: "b", Storage: "bucket", Source: "x/y.tar", SHA256: "00"},
-				{Name: "c", Storage: "bucket", Source: "x/"}, {Name: "d", Storage: "nas", Source: "of/li"},
+				{Name: "a", Storage: "mirror", Version: 2, Annotations: true},
+				{Name: "b", Storage: "bucket", Source: "x/y.tar", SHA256: "00"},
+				{Name: "c", Storage: "bucket", Source: "x/"},
+				{Name: "d", Storage: "nas", Source: "of/li"},
 			}
 			j.Models = []structs.DataRef{{Name: "m", Storage: "bucket"}}
 		}), 0},
@@ -139,8 +141,10 @@ func TestPlanStaysBelow(t *testing.T) {
 		if id, _ := TemplateProblem(template); id != "" {
 			t.Skip(id)
 		}
-		job := &structs.Job{Name: "n", User: texts.Draw(t, "user"), Project: texts.Draw(t, "project"),
-			Datasets: []structs.DataRef{{Name: "set", Version: rapid.IntRange(0, 3).Draw(t, "version")}}, Output: "a/b"}
+		job := &structs.Job{
+			Name: "n", User: texts.Draw(t, "user"), Project: texts.Draw(t, "project"),
+			Datasets: []structs.DataRef{{Name: "set", Version: rapid.IntRange(0, 3).Draw(t, "version")}}, Output: "a/b",
+		}
 		places, err := Plan([]Storage{{Name: "s", Path: template}}, job, 0)
 		if err != nil {
 			return
@@ -161,8 +165,11 @@ func TestPlanStaysBelow(t *testing.T) {
 // TestHolds: an output lies below a storage of the node, or nowhere.
 func TestHolds(t *testing.T) {
 	all := []Storage{
-		{Name: "nas", Path: "/nas/{kind}/a-{project}/v{version}/{name}/x"}, {Name: "home", Path: "/home/{user}"}, {Name: "[a]", Path: "/b[a]*"},
-		{Name: "sets", Path: "/sets", Serves: []string{structs.StorageDataset}}, {Name: "far", Path: "/far", Remote: true},
+		{Name: "nas", Path: "/nas/{kind}/a-{project}/v{version}/{name}/x"},
+		{Name: "home", Path: "/home/{user}"},
+		{Name: "[a]", Path: "/b[a]*"},
+		{Name: "sets", Path: "/sets", Serves: []string{structs.StorageDataset}},
+		{Name: "far", Path: "/far", Remote: true},
 	}
 	for root, want := range map[string]bool{
 		"/nas/output/a-vision": true, "/home/li": true, "/b[a]*": true,

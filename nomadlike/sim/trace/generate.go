@@ -202,8 +202,10 @@ func (g *generator) session(most int) []Job {
 	}
 	var jobs []Job
 	for range min(count, most) {
-		jobs = append(jobs, Job{User: p.name, Group: g.pools[p.pool].Name, Name: kind.name, Submit: start.Truncate(time.Second),
-			Start: -1, GPUs: kind.gpus, Nodes: (kind.gpus + g.w.NodeGPUs - 1) / g.w.NodeGPUs})
+		jobs = append(jobs, Job{
+			User: p.name, Group: g.pools[p.pool].Name, Name: kind.name, Submit: start.Truncate(time.Second),
+			Start: -1, GPUs: kind.gpus, Nodes: (kind.gpus + g.w.NodeGPUs - 1) / g.w.NodeGPUs,
+		})
 		g.plans = append(g.plans, g.run(who, kind))
 		start += time.Duration(g.rng.ExpFloat64() * float64(40*time.Second))
 	}
@@ -292,8 +294,10 @@ func (g *generator) settle(job *Job, p plan, scale float64) {
 
 // limit chooses a round number of hours as people do.
 func (g *generator) limit(p *person, usual float64) time.Duration {
-	round := []time.Duration{time.Hour / 2, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 12 * time.Hour,
-		day, 2 * day, 3 * day, 7 * day, 14 * day, 21 * day}
+	round := []time.Duration{
+		time.Hour / 2, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 12 * time.Hour,
+		day, 2 * day, 3 * day, 7 * day, 14 * day, 21 * day,
+	}
 	want := usual * 1.5
 	switch p.limitHabit {
 	case limitAlwaysSame:

@@ -43,8 +43,10 @@ func TestPercentile(t *testing.T) {
 
 func TestScore(t *testing.T) {
 	minutes := func(point, p50, p90, wait int) forecastSample {
-		return forecastSample{point: time.Duration(point) * time.Minute, p50: time.Duration(p50) * time.Minute,
-			p90: time.Duration(p90) * time.Minute, wait: time.Duration(wait) * time.Minute}
+		return forecastSample{
+			point: time.Duration(point) * time.Minute, p50: time.Duration(p50) * time.Minute,
+			p90: time.Duration(p90) * time.Minute, wait: time.Duration(wait) * time.Minute,
+		}
 	}
 	got := score([]forecastSample{
 		minutes(5, 5, 8, 0),       // five minutes off: just a hit

@@ -97,8 +97,10 @@ func readCard(root, name string) Card {
 		if err != nil {
 			continue
 		}
-		read := Port{Number: n, State: afterColon(text(port, "state")), Physical: afterColon(text(port, "phys_state")),
-			LinkLayer: text(port, "link_layer"), Rate: rate(text(port, "rate")), Counters: make(map[string]uint64)}
+		read := Port{
+			Number: n, State: afterColon(text(port, "state")), Physical: afterColon(text(port, "phys_state")),
+			LinkLayer: text(port, "link_layer"), Rate: rate(text(port, "rate")), Counters: make(map[string]uint64),
+		}
 		for _, each := range counters() {
 			if value, err := strconv.ParseUint(text(port, "counters/"+each), 10, 64); err == nil {
 				read.Counters[each] = value
@@ -117,8 +119,10 @@ func readCard(root, name string) Card {
 
 // counters are those that are worth looking at, by the kernel's names.
 func counters() []string {
-	return []string{"link_downed", "link_error_recovery", "symbol_error", "port_rcv_errors", "port_xmit_discards",
-		"local_link_integrity_errors", "excessive_buffer_overrun_errors", "port_rcv_data", "port_xmit_data"}
+	return []string{
+		"link_downed", "link_error_recovery", "symbol_error", "port_rcv_errors", "port_xmit_discards",
+		"local_link_integrity_errors", "excessive_buffer_overrun_errors", "port_rcv_data", "port_xmit_data",
+	}
 }
 
 func readNet(root, name string) (Net, bool) {

@@ -136,8 +136,10 @@ func (l *link) fault(name string, rdma bool, rate float64, now time.Time) *Fault
 	case len(l.losses) > 0 && now.Sub(l.since) < l.calm() && now.Sub(l.losses[len(l.losses)-1]) < l.calm():
 		return &Fault{Link: name, Since: l.losses[len(l.losses)-1], RDMA: rdma, Reason: structs.NewReason("device.link_settling", "link", name)}
 	case rate > 0 && rate < l.rate:
-		return &Fault{Link: name, Since: l.since, RDMA: rdma,
-			Reason: structs.NewReason("device.link_slow", "link", name, "rate", gigabits(rate), "best", gigabits(l.rate))}
+		return &Fault{
+			Link: name, Since: l.since, RDMA: rdma,
+			Reason: structs.NewReason("device.link_slow", "link", name, "rate", gigabits(rate), "best", gigabits(l.rate)),
+		}
 	}
 	return nil
 }

@@ -108,8 +108,14 @@ func TestTailLines(t *testing.T) {
 		lines int
 		want  string
 	}{
-		{"a\nb\nc\n", 1, "c\n"}, {"a\nb\nc\n", 2, "b\nc\n"}, {"a\nb\nc\n", 3, "a\nb\nc\n"}, {"a\nb\nc\n", 9, "a\nb\nc\n"},
-		{"a\nb\nc", 1, "c"}, {"a\nb\nc", 2, "b\nc"}, {"\n\n\n", 2, "\n\n"}, {"", 3, ""},
+		{"a\nb\nc\n", 1, "c\n"},
+		{"a\nb\nc\n", 2, "b\nc\n"},
+		{"a\nb\nc\n", 3, "a\nb\nc\n"},
+		{"a\nb\nc\n", 9, "a\nb\nc\n"},
+		{"a\nb\nc", 1, "c"},
+		{"a\nb\nc", 2, "b\nc"},
+		{"\n\n\n", 2, "\n\n"},
+		{"", 3, ""},
 		{strings.Repeat("x", 95) + "\nlast\n", 1, "last\n"},
 	} {
 		dir, w := logDir(t, 100, 7)

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"nomadlike/internal/eventually"
 	"nomadlike/plugins/exec/proctree"
-	"time"
 )
 
 func TestReadSelf(t *testing.T) {
@@ -76,8 +76,10 @@ func TestParse(t *testing.T) {
 			t.Errorf("name %q: %v", name, err)
 			continue
 		}
-		if p != (proctree.Process{PID: 123, Name: want, State: 'S', Parent: 7, Group: 8, Session: 9, StartTicks: 777,
-			UserTicks: 11, SysTicks: 12, ChildUserTicks: 13, ChildSysTicks: 14, Threads: 5, ResidentPages: 42}) {
+		if p != (proctree.Process{
+			PID: 123, Name: want, State: 'S', Parent: 7, Group: 8, Session: 9, StartTicks: 777,
+			UserTicks: 11, SysTicks: 12, ChildUserTicks: 13, ChildSysTicks: 14, Threads: 5, ResidentPages: 42,
+		}) {
 			t.Errorf("name %q gives %+v", name, p)
 		}
 	}

@@ -225,7 +225,7 @@ func copyOutput(log *tasklog.Writer, pipe *os.File) {
 	for {
 		n, err := pipe.Read(buffer)
 		if n > 0 {
-			log.Write(buffer[:n]) // never fails: see tasklog.Writer
+			_, _ = log.Write(buffer[:n]) // never fails: see tasklog.Writer
 		}
 		if err != nil {
 			return

@@ -108,7 +108,7 @@ func (v *view) made(path string, sealed bool) error {
 	if err := syscall.Stat(path, &stat); err != nil {
 		return err
 	}
-	v.devices[uint64(stat.Dev)] = true
+	v.devices[stat.Dev] = true
 	if sealed {
 		v.tmpfs = append(v.tmpfs, path)
 	}
@@ -209,7 +209,7 @@ func (v *view) place(target string, dir bool) (int, error) {
 // or among the task's own files, but never in the node's.
 func (v *view) mayMake(dir int) bool {
 	var stat syscall.Stat_t
-	if err := syscall.Fstat(dir, &stat); err == nil && v.devices[uint64(stat.Dev)] {
+	if err := syscall.Fstat(dir, &stat); err == nil && v.devices[stat.Dev] {
 		return true
 	}
 	real, err := realPath(dir)

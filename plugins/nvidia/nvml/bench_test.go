@@ -70,13 +70,11 @@ func BenchmarkStats(b *testing.B) {
 
 // cpuTime is what a process has used so far.
 func cpuTime(b *testing.B, pid int) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
-	if err == nil {
-		// The main thread alone: add the others.
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d/schedstat", pid)); err == nil {
 		var total time.Duration
 		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		for _, task := range tasks {
-			text, err = os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, task.Name()))
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, task.Name()))
 			if err == nil {
 				ns, _ := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
 				total += time.Duration(ns)

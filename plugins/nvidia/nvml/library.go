@@ -56,8 +56,11 @@ const cardsMax = 256
 // enough: they are versions of one function.
 func needed() [][]string {
 	return [][]string{
-		{"nvmlInit_v2", "nvmlInit"}, {"nvmlShutdown"}, {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"},
-		{"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"}, {"nvmlDeviceGetUUID"},
+		{"nvmlInit_v2", "nvmlInit"},
+		{"nvmlShutdown"},
+		{"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"},
+		{"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"},
+		{"nvmlDeviceGetUUID"},
 	}
 }
 

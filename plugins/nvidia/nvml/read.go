@@ -299,8 +299,10 @@ func (l *Library) linkErrors(dev nvml.Device) (errors, recoveries *uint64) {
 // linkErrorFields are the counts of errors of links, and last that of their
 // recoveries.
 func linkErrorFields() []uint32 {
-	return []uint32{nvml.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL,
-		nvml.FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL}
+	return []uint32{
+		nvml.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL,
+		nvml.FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, nvml.FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL,
+	}
 }
 
 // sumOf adds the figures that the card can say; false: it can say none.

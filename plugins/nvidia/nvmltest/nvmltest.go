@@ -56,8 +56,10 @@ func Build(t testing.TB, hidden ...string) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "libnvidia-ml.so.1")
-	arguments := []string{"-shared", "-fPIC", "-O1", "-w", "-I", include, "-Wl,-soname,libnvidia-ml.so.1", "-o", path,
-		filepath.Join(filepath.Dir(here), "testdata", "fakelib", "fake_nvml.c"), "-lpthread"}
+	arguments := []string{
+		"-shared", "-fPIC", "-O1", "-w", "-I", include, "-Wl,-soname,libnvidia-ml.so.1", "-o", path,
+		filepath.Join(filepath.Dir(here), "testdata", "fakelib", "fake_nvml.c"), "-lpthread",
+	}
 	if len(hidden) > 0 {
 		script := filepath.Join(dir, "hide.map")
 		if err := os.WriteFile(script, []byte("{ local: "+strings.Join(hidden, "; ")+"; };\n"), 0o600); err != nil {

@@ -26,7 +26,7 @@ type Server struct {
 	StallMax time.Duration
 	// Wait is the pause before a request is repeated, and the door for tests; it
 	// gets the number of the attempt, from 1 on. nil: it grows from half a second.
-	Wait func(attempt int) time.Duration
+	Wait func(attempt int) time.Duration `json:"-"`
 }
 
 // S3 is what an object store needs beside.
