@@ -82,7 +82,7 @@ func nextChange(servers []serverView, expect int) change {
 	return change{}
 }
 
-// addressTaken tells whether another server has, in Raft's configuration, the
+// addressTaken reports whether another server has, in Raft's configuration, the
 // address under which s is seen.
 func addressTaken(s serverView, servers []serverView) bool {
 	return slices.ContainsFunc(servers, func(other serverView) bool {
@@ -90,7 +90,7 @@ func addressTaken(s serverView, servers []serverView) bool {
 	})
 }
 
-// removal tells whether a server should go, and may.
+// removal reports whether a server should go, and may.
 func removal(s serverView, servers []serverView, expect int) (change, bool) {
 	if s.addr == "" || s.alive || s.self {
 		return change{}, false

@@ -42,7 +42,7 @@ func caRotated(t testing.TB, client *api.Client, not string) *api.Keys {
 	return keys
 }
 
-// of tells whether everything that an agent holds is of one CA.
+// of reports whether everything that an agent holds is of one CA.
 func holdsCA(t testing.TB, agent *Agent, fingerprint string) {
 	t.Helper()
 	if names := agent.ownCAs(); !slices.Equal(names, []string{fingerprint}) {
@@ -62,7 +62,7 @@ func holdsCA(t testing.TB, agent *Agent, fingerprint string) {
 	}
 }
 
-// dialsAs tells whether an agent lets somebody in who shows a certificate that
+// dialsAs reports whether an agent lets somebody in who shows a certificate that
 // a CA signs for it.
 func dialsAs(t testing.TB, ca *auth.CA, role auth.Role, id string, agent *Agent) error {
 	t.Helper()
@@ -72,7 +72,7 @@ func dialsAs(t testing.TB, ca *auth.CA, role auth.Role, id string, agent *Agent)
 	})
 }
 
-// renewsAs tells whether such a certificate buys another one.
+// renewsAs reports whether such a certificate buys another one.
 func renewsAs(t testing.TB, ca *auth.CA, role auth.Role, id string, agent *Agent) error {
 	t.Helper()
 	csr, _, err := auth.NewCSR(role, id, rand.Reader)

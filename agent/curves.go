@@ -22,7 +22,7 @@ const (
 	metricNameMax  = 1024            // bytes of the names that are asked for
 )
 
-// errNodeAway is returned when a node can not be asked because servers do not
+// errNodeAway is returned when a node cannot be asked because servers do not
 // know where it is.
 var errNodeAway = errors.New("the node is away")
 

@@ -125,7 +125,7 @@ func deviceAttrs(block *DeviceBlock, device *structs.Device) map[string]string {
 	return attrs
 }
 
-// deviceID tells whether a text may name a device: as vendors do.
+// deviceID reports whether a text may name a device: as vendors do.
 func deviceID(id string) bool {
 	return id != "" && len(id) <= deviceTextMax && !strings.HasPrefix(id, "-") && !strings.ContainsFunc(id, func(c rune) bool {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -133,7 +133,7 @@ func deviceID(id string) bool {
 	})
 }
 
-// envName tells whether a text may name an environment variable.
+// envName reports whether a text may name an environment variable.
 func envName(name string) bool {
 	return name != "" && len(name) <= deviceTextMax && !strings.ContainsFunc(name, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_')

@@ -253,7 +253,7 @@ func (e *engine) held(t *testing.T, client *api.Client) {
 	})
 }
 
-// has tells whether the engine has an image or a container whose name begins so.
+// has reports whether the engine has an image or a container whose name begins so.
 func (e *engine) has(t *testing.T, kind, prefix string) bool {
 	t.Helper()
 	what := map[string]string{"image": "images/json?all=1", "container": "containers/json?all=1"}[kind]

@@ -54,7 +54,7 @@ func (a *Agent) doorOver(replica replica) http.Handler {
 	return f
 }
 
-// health tells whether this agent can do its work.
+// health reports whether this agent can do its work.
 func (a *Agent) health() api.Health {
 	out := api.Health{Healthy: true}
 	if a.config.Server.Enabled {

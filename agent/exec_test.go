@@ -69,7 +69,7 @@ func TestMountsOfProcesses(t *testing.T) {
 	}
 }
 
-// A node whose processes see its own files refuses what they can not have, and
+// A node whose processes see its own files refuses what they cannot have, and
 // names the cure.
 func TestRawTasksMountNothing(t *testing.T) {
 	yes, raw, options := true, "raw", testOptions(t)

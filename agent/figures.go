@@ -71,7 +71,7 @@ func (s *survey) ask(ctx context.Context, nodes []*structs.Node) map[string]surv
 	return s.answers(nodes)
 }
 
-// due tells whether a node has to be asked now.
+// due reports whether a node has to be asked now.
 func (s *survey) due(node *structs.Node) bool {
 	if node.RPCAddr == "" || node.Status == structs.NodeLost || node.Status == structs.NodeLeft {
 		return false

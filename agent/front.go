@@ -104,7 +104,7 @@ func (f *front) route(behind map[string]handler) {
 	f.mux.Handle("/v1/", f.outside(f.noRoute))
 }
 
-// noRoute tells whether it is the path or only the method that is unknown.
+// noRoute reports whether it is the path or only the method that is unknown.
 func (f *front) noRoute(r *http.Request) error {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		other := r.Clone(r.Context())

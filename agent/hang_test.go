@@ -22,7 +22,7 @@ const (
 
 // hangingDir mounts a file system in which looking for a file never ends, as on
 // a storage that does not answer any more: who does so hangs in the kernel, and
-// can not be killed. answer lets all of them go, with an error, and takes the
+// cannot be killed. answer lets all of them go, with an error, and takes the
 // file system away. It tells false where no such thing can be made.
 func hangingDir(t *testing.T) (dir string, answer func(), ok bool) {
 	t.Helper()

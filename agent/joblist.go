@@ -49,7 +49,7 @@ func (s *site) listJobs(r *request) error {
 	return r.reply(out)
 }
 
-// passes tells whether a job passes the filters, of which empty ones pass all.
+// passes reports whether a job passes the filters, of which empty ones pass all.
 func passes(snapshot *state.Snapshot, view state.JobView, filter api.JobFilter) bool {
 	job := view.Job
 	return (filter.Name == "" || job.Name == filter.Name) &&

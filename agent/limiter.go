@@ -209,7 +209,7 @@ func newHostList(config Config) hostList {
 	return list
 }
 
-// has tells whether the agent answers for the Host header host. IP literals
+// has reports whether the agent answers for the Host header host. IP literals
 // always pass: DNS rebinding needs a name.
 func (l hostList) has(host string) bool {
 	name, _, err := net.SplitHostPort(host)

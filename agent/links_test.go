@@ -17,7 +17,7 @@ import (
 const linkPatience = 90 * time.Second
 
 // A node whose RDMA port is lost takes no jobs that need RDMA; one whose ranks
-// can not reach each other any more takes no jobs at all. Everybody sees why, and
+// cannot reach each other any more takes no jobs at all. Everybody sees why, and
 // both are over some time after the links are back.
 func TestLinksThatAreLost(t *testing.T) {
 	root := t.TempDir()

@@ -20,7 +20,7 @@ const (
 )
 
 // lookForData asks nodes that might run a job whether their storages have its data.
-// One that has it, or can not tell, is enough to let the job in: it may change until
+// One that has it, or cannot tell, is enough to let the job in: it may change until
 // the start. What every one of them lacks is returned, with the nodes that said so.
 // The outputs in which something lies are those that the first node knows of.
 func (s *site) lookForData(ctx context.Context, job *structs.Job, user string) (missing []structs.DataLack, names []string, kept []structs.DataKept) {
@@ -104,7 +104,7 @@ func lacksToo(lacks []structs.DataLack, one structs.DataLack) bool {
 	return false
 }
 
-// askForData asks one node; nothing is lacking when it has all of it, or can not tell.
+// askForData asks one node; nothing is lacking when it has all of it, or cannot tell.
 func (s *site) askForData(ctx context.Context, node *structs.Node, job *structs.Job) structs.DataSeen {
 	conn, err := s.pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
 	if err != nil {

@@ -293,7 +293,7 @@ func (s *site) putProject(r *request) error {
 	return s.change(r, structs.CommandProjectPut, structs.ProjectPut{Project: project})
 }
 
-// sameBounds tells whether two records differ in nothing but what a project's
+// sameBounds reports whether two records differ in nothing but what a project's
 // own administrators may change.
 func sameBounds(a, b structs.Project) bool {
 	a.Description, a.Members, a.CreateIndex, a.ModifyIndex = b.Description, b.Members, b.CreateIndex, b.ModifyIndex

@@ -54,7 +54,7 @@ func TestPoolsHaveRecordsAndNodes(t *testing.T) {
 	if err != nil || detail.Pool.Ceilings.Nodes != 4 || len(detail.Members) != 1 || detail.Members[0] != agent.config.Name {
 		t.Errorf("one pool: %+v %v", detail, err)
 	}
-	// Who names no pool waits for those that could hold it, which default can not.
+	// Who names no pool waits for those that could hold it, which default cannot.
 	if _, err := client.CordonNode(t.Context(), agent.config.Name); err != nil {
 		t.Fatal(err)
 	}

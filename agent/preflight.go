@@ -122,7 +122,7 @@ func (p *preflight) dataDir() {
 	p.lock(filepath.Join(dir, lockFile))
 }
 
-// lock tells whether an agent uses the directory.
+// lock reports whether an agent uses the directory.
 func (p *preflight) lock(path string) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -89,7 +89,7 @@ func (s *site) inOrder(r *request, snapshot *state.Snapshot) (iter.Seq2[*structs
 	}, nil
 }
 
-// reorders tells whether anything but tier and place orders the queue.
+// reorders reports whether anything but tier and place orders the queue.
 func reorders(snapshot *state.Snapshot) bool {
 	for pool := range snapshot.Pools() {
 		if pool.Order == structs.OrderFair {
@@ -123,7 +123,7 @@ func (s *site) addForecasts(r *request, entries []api.QueueEntry) error {
 	return nil
 }
 
-// mayRead tells whether the caller may read a job.
+// mayRead reports whether the caller may read a job.
 func (r *request) mayRead(job *structs.Job) bool {
 	return auth.Allowed(r.caller.principal, auth.VerbRead, jobObject(job)).Allow
 }

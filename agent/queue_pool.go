@@ -62,7 +62,7 @@ func (x *reach) of(job *structs.Job) []string {
 	return found
 }
 
-// couldHold tells whether a node could hold a rank of a job under any of its
+// couldHold reports whether a node could hold a rank of a job under any of its
 // alternatives if it held nothing, whether or not it takes work now. pool is the
 // record of its pool.
 func couldHold(job *structs.Job, node *structs.Node, pool *structs.Pool) bool {

@@ -20,7 +20,7 @@ func TestRawNodesNeedTheirPool(t *testing.T) {
 	needsPool(t, &ExecBlock{Isolation: &raw}, "switched off")
 }
 
-// So does one that would isolate but can not: its tasks run no less freely.
+// So does one that would isolate but cannot: its tasks run no less freely.
 func TestNodesThatCanNotIsolateNeedTheirPool(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	needsPool(t, &ExecBlock{Root: &missing}, missing)

@@ -94,7 +94,7 @@ func (r *resolver) serverURL(path, text string) url.URL {
 	return *u
 }
 
-// bucketName tells whether a bucket can have this name, and stands for itself
+// bucketName reports whether a bucket can have this name, and stands for itself
 // in an address.
 func bucketName(name string) bool {
 	const least, most = 3, 63

@@ -31,7 +31,7 @@ func rotated(t testing.TB, client *api.Client, not string) *api.Keys {
 	return keys
 }
 
-// joinsGossip tells whether somebody with a key is answered by an agent's gossip.
+// joinsGossip reports whether somebody with a key is answered by an agent's gossip.
 func joinsGossip(t testing.TB, agent *Agent, key []byte) bool {
 	t.Helper()
 	config := memberlist.DefaultLANConfig()
@@ -140,7 +140,7 @@ func TestGossipKeyIsRotated(t *testing.T) {
 }
 
 // startFixed starts three servers and a node at ports that stay theirs, so that
-// each can end and come back, and tells whether the node is ready.
+// each can end and come back, and reports whether the node is ready.
 func startFixed(t *testing.T) (settings []Settings, servers []*Agent, node Settings, client *Agent, admin *api.Client, nodeReady func() bool) {
 	t.Helper()
 	settings = []Settings{fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil))}

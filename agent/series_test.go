@@ -119,7 +119,7 @@ func (m maker) jobsOnCardsHaveSeries(t *testing.T) {
 	})
 }
 
-// What a node says of itself can not break the answer for all others: two nodes
+// What a node says of itself cannot break the answer for all others: two nodes
 // of one name, and a model that looks like a series.
 func TestSeriesOfStrangeNodes(t *testing.T) {
 	nodes := []*structs.Node{

@@ -132,7 +132,7 @@ func TestMissingDataIsToldBefore(t *testing.T) {
 	if plan, err = client.PlanJob(t.Context(), *file("comes")); err != nil || !plan.StartsNow {
 		t.Errorf("plan %+v, %v", plan, err)
 	}
-	// A storage that is away can not be asked: the job is let in.
+	// A storage that is away cannot be asked: the job is let in.
 	if err := os.Rename(filepath.Join(dir, "nas"), filepath.Join(dir, "away")); err != nil {
 		t.Fatal(err)
 	}

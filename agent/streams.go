@@ -115,7 +115,7 @@ func splitList(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// mayHear tells whether the caller may see what an event is about. Events of
+// mayHear reports whether the caller may see what an event is about. Events of
 // deleted jobs are left to those who may read everything in the project.
 func mayHear(r *request, now *state.Snapshot, e *structs.Event) bool {
 	object, verb := auth.Object{Kind: auth.ObjectCluster}, auth.VerbOperatorRead

@@ -72,7 +72,7 @@ func (p *pages) page(w http.ResponseWriter) {
 	_, _ = w.Write(bytes.ReplaceAll(p.index, []byte(pageNonce), []byte(nonce))) // the caller went away: nothing to do about it
 }
 
-// asset answers with a file, and tells whether there is one.
+// asset answers with a file, and reports whether there is one.
 func (p *pages) asset(w http.ResponseWriter, r *http.Request, name string) bool {
 	file, packed, err := p.open(name)
 	if err != nil {

@@ -88,7 +88,7 @@ func (s *site) replyView(r *request, of *server.Picture, key string, draw func()
 	return nil
 }
 
-// readsAll tells whether the caller may read every job there is: also one that is
+// readsAll reports whether the caller may read every job there is: also one that is
 // nobody's friend, in a project that is not theirs.
 func (r *request) readsAll() bool {
 	stranger := auth.Object{Kind: auth.ObjectJob, ID: "·", Project: "·", Owner: "·"}

@@ -21,7 +21,7 @@ func checkpointVerbs() []verb {
 }
 
 // registerCheckpoint is called inside a task: it tells the node's agent of a
-// checkpoint. Servers that can not be reached are no error: training goes on,
+// checkpoint. Servers that cannot be reached are no error: training goes on,
 // and the agent tells them later.
 func registerCheckpoint(set *flag.FlagSet) func(*Env, []string) error {
 	step := set.Int64("step", 0, "cli.flag.checkpoint_step")

@@ -84,7 +84,7 @@ func deviceHistory(set *flag.FlagSet) func(*Env, []string) error {
 }
 
 // printCards prints a line for each card, and below the table what is wrong
-// with those that are not well. It tells whether there are any.
+// with those that are not well. It reports whether there are any.
 func (env *Env) printCards(nodes []api.NodeDevices, named bool) bool {
 	heads := env.cardHeads()
 	if named {

@@ -80,7 +80,7 @@ func unknownFlag(set *flag.FlagSet, name string) error {
 	return usagef("cli.unknown_flag", "flag", safe(name))
 }
 
-// isSwitch tells whether a flag is true or false.
+// isSwitch reports whether a flag is true or false.
 func isSwitch(f *flag.Flag) bool {
 	of, ok := f.Value.(interface{ IsBoolFlag() bool })
 	return ok && of.IsBoolFlag()
@@ -178,7 +178,7 @@ func declareOutput(set *flag.FlagSet) outputFlags {
 	return flags
 }
 
-// forPrograms tells whether the output is for a program: then nothing else
+// forPrograms reports whether the output is for a program: then nothing else
 // goes to standard output.
 func (f outputFlags) forPrograms() bool { return *f.json || f.template.parsed != nil }
 

@@ -80,7 +80,7 @@ func (env *Env) exec(client *api.Client, alloc *structs.Allocation, command []st
 		return err
 	}
 	defer conn.Close()
-	go env.sendInput(ctx, conn) // a read of standard input can not be waited for; it ends with the process
+	go env.sendInput(ctx, conn) // a read of standard input cannot be waited for; it ends with the process
 	sending.Go(func() { env.sendSignals(ctx, conn, tty) })
 	for {
 		down, err := conn.Recv(ctx)

@@ -214,7 +214,7 @@ func (f *logFollower) streams() []string {
 	return []string{"stdout", "stderr"}
 }
 
-// wanted tells whether the log of an allocation was asked for and exists:
+// wanted reports whether the log of an allocation was asked for and exists:
 // what never ran printed nothing.
 func (f *logFollower) wanted(alloc *structs.Allocation) bool {
 	ran := alloc.StartedAt != 0 || alloc.Status == structs.AllocRunning
@@ -294,7 +294,7 @@ func (f *logFollower) copyFrom(ctx context.Context, alloc *structs.Allocation, o
 	}
 }
 
-// unreadable tells that the rest of a log can not be read.
+// unreadable tells that the rest of a log cannot be read.
 func (f *logFollower) unreadable(alloc *structs.Allocation) {
 	f.note(f.env.text("cli.logs.unreadable", "rank", alloc.Rank, "node", safe(alloc.NodeName)))
 }

@@ -216,7 +216,7 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 	table.print()
 }
 
-// neverRan tells whether a rank has no end of its own: its command was not started.
+// neverRan reports whether a rank has no end of its own: its command was not started.
 func neverRan(alloc *structs.Allocation) bool {
 	return alloc.StartedAt == 0 && alloc.ExitCode == 0 && alloc.Signal == 0
 }
@@ -387,7 +387,7 @@ func joined[T ~string](words []T) string {
 	return strings.Join(list, ", ")
 }
 
-// isAgentID tells whether by is an agent, which the event's own words name,
+// isAgentID reports whether by is an agent, which the event's own words name,
 // and not a person.
 func isAgentID(by string) bool {
 	return len(by) == 32 && strings.Trim(by, "0123456789abcdef") == ""

@@ -117,7 +117,7 @@ func builtIDs() []string {
 	return append(ids, "jobspec.var_unknown", "jobspec.local_unknown")
 }
 
-// otherNames tells whether a text with the form of an id is known to name
+// otherNames reports whether a text with the form of an id is known to name
 // something else.
 func otherNames(text string) bool {
 	if looksLikeFile.MatchString(text) || strings.HasPrefix(text, "driver.exec.") || strings.HasPrefix(text, "driver.docker.") {
@@ -148,7 +148,7 @@ type program struct {
 	prefixes map[string]bool           // texts to which the rest of an id is added
 }
 
-// builds tells whether the source may put id together.
+// builds reports whether the source may put id together.
 func (p *program) builds(id string) bool {
 	for prefix := range p.prefixes {
 		if strings.HasPrefix(id, prefix) {
@@ -303,7 +303,7 @@ func TestLogsGetErrorsWhole(t *testing.T) {
 	}
 }
 
-// logs tells whether a call is one of a logger.
+// logs reports whether a call is one of a logger.
 func logs(call *ast.CallExpr) bool {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || len(call.Args) == 0 || !slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method.Sel.Name) {

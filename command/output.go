@@ -250,7 +250,7 @@ func escape(s string, breaks bool) string {
 	return b.String()
 }
 
-// harmless tells whether a terminal just draws a character where it stands.
+// harmless reports whether a terminal just draws a character where it stands.
 func harmless(r rune) bool {
 	switch {
 	case r < 0x20, r == 0x7f, r >= 0x80 && r < 0xa0: // C0 and C1 controls

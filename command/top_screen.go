@@ -35,7 +35,7 @@ type terminal struct {
 }
 
 // fullScreen gives the terminal of this process, nil when input or output is
-// something else, or a terminal that can not be drawn on.
+// something else, or a terminal that cannot be drawn on.
 func (env *Env) fullScreen() *terminal {
 	keys, typed := env.Stdin.(*os.File)
 	screen, drawn := env.Stdout.Writer.(*os.File)
@@ -78,7 +78,7 @@ func (env *Env) watchTop(t *terminal, view topView, every time.Duration, look fu
 	defer fmt.Fprint(env.Stdout, screenLeave)
 
 	typed := make(chan string)
-	go t.read(ctx, typed) // a read of a terminal can not be waited for; it ends with the process
+	go t.read(ctx, typed) // a read of a terminal cannot be waited for; it ends with the process
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
@@ -167,7 +167,7 @@ const (
 	pageStep     = 10
 )
 
-// key changes the view by what was typed, and tells whether the person leaves.
+// key changes the view by what was typed, and reports whether the person leaves.
 func (v *topView) key(typed string) (leave bool) {
 	switch typed {
 	case keyUp:

@@ -9,7 +9,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// Severity tells whether a diagnostic keeps the job from being used.
+// Severity reports whether a diagnostic keeps the job from being used.
 type Severity string
 
 // The severities.
@@ -48,7 +48,7 @@ func (d *Diagnostic) Hint(language messages.Language) string {
 // Diagnostics are the problems of one job file in the order of their places.
 type Diagnostics []*Diagnostic
 
-// HasErrors tells whether any of them is more than a warning.
+// HasErrors reports whether any of them is more than a warning.
 func (d Diagnostics) HasErrors() bool {
 	return d.Count(SeverityError) > 0
 }

@@ -54,7 +54,7 @@ func TestDocumentedFields(t *testing.T) {
 	}
 }
 
-// acts tells whether some value of a field, or of a field of a block, is read and
+// acts reports whether some value of a field, or of a field of a block, is read and
 // makes another job.
 func acts(block, name, inner string) bool {
 	mean := func(text string) string {

@@ -37,12 +37,12 @@ type Change struct {
 	Value any    `json:"value"`
 }
 
-// ErrChange is wrapped by what Edit says of a change that can not be made.
+// ErrChange is wrapped by what Edit says of a change that cannot be made.
 var ErrChange = errors.New("change of a job file")
 
 // Edit makes changes in a job file. Comments, variables and everything that is
 // not changed stay as they are; the result is in canonical form, see Format.
-// Whether it still is a good job is Parse's to say. A file that can not be
+// Whether it still is a good job is Parse's to say. A file that cannot be
 // parsed is not edited: the diagnostics say why. The error wraps ErrChange.
 // Pure; any goroutine may call it.
 func Edit(filename string, src []byte, changes []Change) ([]byte, Diagnostics, error) {

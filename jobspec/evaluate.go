@@ -97,7 +97,7 @@ func (p *parser) report(f *file, severity Severity, at Range, id, hint string, p
 	p.diags = append(p.diags, f.diagnostic(severity, at, id, hint, texts))
 }
 
-// room counts a problem and tells whether it may be told in full: past a
+// room counts a problem and reports whether it may be told in full: past a
 // bound, finding its line would cost more than its reader gains.
 func (p *parser) room(severity Severity) bool {
 	if severity == SeverityError {

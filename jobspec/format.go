@@ -9,7 +9,7 @@ import (
 // Format writes a job file in its canonical form: two blanks for each level,
 // equals signs of neighbouring lines below one another, and blocks that hold
 // several arguments on one line broken into lines. What the file means does
-// not change, and neither do its comments. A file that can not be parsed is
+// not change, and neither do its comments. A file that cannot be parsed is
 // not formatted: the diagnostics say why. Pure; any goroutine may call it.
 func Format(filename string, src []byte) ([]byte, Diagnostics) {
 	p := &parser{limits: Limits{}.withDefaults()}

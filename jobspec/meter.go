@@ -106,7 +106,7 @@ func (m *meter) size(value cty.Value, depth int) string {
 	return ""
 }
 
-// numeric tells whether a text could be read as a number.
+// numeric reports whether a text could be read as a number.
 func numeric(text string) bool {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

@@ -134,7 +134,7 @@ func sortedAttributes(body *hclsyntax.Body) []string {
 // spoil marks a field that was refused already.
 func (p *parser) spoil(path string) { p.spoiled[path] = true }
 
-// isSpoiled tells whether a field, or one that it is part of, was refused.
+// isSpoiled reports whether a field, or one that it is part of, was refused.
 func (p *parser) isSpoiled(path string) bool {
 	for path != "" {
 		if p.spoiled[path] {

@@ -180,7 +180,7 @@ func printableRune(r rune) (string, int) {
 	return string(r), 1
 }
 
-// wide tells whether a character takes two cells: East Asian wide and
+// wide reports whether a character takes two cells: East Asian wide and
 // full-width characters, and emoji.
 func wide(r rune) bool {
 	switch {

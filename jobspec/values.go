@@ -44,7 +44,7 @@ func typeName(t cty.Type) string {
 	return t.FriendlyName()
 }
 
-// wrong reports that the value of an argument can not be used.
+// wrong reports that the value of an argument cannot be used.
 func (r *reader) wrong(name string, at hcl.Range, id, hint string, params ...any) {
 	r.p.wrongAt(r.field(name), at, id, hint, params...)
 }

@@ -84,7 +84,7 @@ func Bans() []Ban {
 }
 
 // withoutAuth leaves out auth, whose secrets implement slog.LogValuer so that
-// they can not be logged.
+// they cannot be logged.
 func withoutAuth(rooms []string) []string {
 	var rest []string
 	for _, room := range rooms {

@@ -78,7 +78,7 @@ func load(language Language) (map[string]string, error) {
 	return texts, nil
 }
 
-// Has tells whether the catalogue knows id in language.
+// Has reports whether the catalogue knows id in language.
 func Has(language Language, id string) bool {
 	_, ok := catalogue()[language][id]
 	return ok

@@ -52,7 +52,7 @@ const (
 	NoDev    = 0x4
 )
 
-// Classical tells whether the kernel lacks any of the four calls, or a filter keeps
+// Classical reports whether the kernel lacks any of the four calls, or a filter keeps
 // them from this process.
 var Classical = sync.OnceValue(func() bool {
 	missing := func(errno syscall.Errno) bool { return errno == syscall.ENOSYS || errno == syscall.EPERM }
@@ -338,7 +338,7 @@ func Unescape(text string) string {
 	return out.String()
 }
 
-// within tells whether path is root or below it.
+// within reports whether path is root or below it.
 func within(path, root string) bool {
 	return path == root || root == "/" || strings.HasPrefix(path, root+"/")
 }

@@ -281,7 +281,7 @@ func (c *Client) send(ctx context.Context, call call) (*http.Response, error) {
 	}
 }
 
-// mayRepeat tells whether sending call again after err can do no harm:
+// mayRepeat reports whether sending call again after err can do no harm:
 // nothing was done, or doing it twice is doing it once.
 func mayRepeat(call call, nothingDone bool, err error) bool {
 	return call.upload == nil && structs.CodeOf(err) == structs.CodeUnavailable && !structs.IsLasting(err) && (nothingDone || call.repeat)
@@ -325,7 +325,7 @@ func (c *Client) once(ctx context.Context, call call, body []byte) (_ *http.Resp
 	return nil, told, err
 }
 
-// notSent tells whether a transport failed before it sent anything.
+// notSent reports whether a transport failed before it sent anything.
 func notSent(err error) bool {
 	var op *net.OpError
 	var untrusted *untrustedError

@@ -107,7 +107,7 @@ type Route struct {
 	Summary  string
 }
 
-// Mutates tells whether the route changes anything.
+// Mutates reports whether the route changes anything.
 func (r Route) Mutates() bool { return r.Method != http.MethodGet }
 
 // Routes is every route of the API, in the order of the documentation. The

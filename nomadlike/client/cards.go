@@ -296,7 +296,7 @@ func (c *Client) heal(work context.Context, id string) {
 	})
 }
 
-// reap ends what an ended allocation has left on its devices. What it can not
+// reap ends what an ended allocation has left on its devices. What it cannot
 // end is found again before the next use.
 func (c *Client) reap(work context.Context, ids []string) {
 	groups := make(map[string][]string)

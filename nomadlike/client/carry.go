@@ -83,7 +83,7 @@ func (c *Client) wakeWaiters() {
 	}
 }
 
-// save writes the states that the store does not have. What can not be
+// save writes the states that the store does not have. What cannot be
 // written now is tried again with the next effects: the drivers' own records
 // and the allocation's directory stand in for it meanwhile.
 func (c *Client) save() {
@@ -301,7 +301,7 @@ func failedStart(id string, params ...any) driver.ExitResult {
 	return driver.ExitResult{Code: driver.CodeUnknown, Err: structs.NewError(structs.CodeUnavailable, id, params...)}
 }
 
-// waitTask tells the end of a task. A driver that can not answer is asked
+// waitTask tells the end of a task. A driver that cannot answer is asked
 // again until the agent stops. fresh says that the task was started just now.
 func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task driver.TaskID, fresh bool) {
 	endWatch := c.watchTask(work, r, fresh)
@@ -338,7 +338,7 @@ func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task
 	}
 }
 
-// fenced tells whether a task was killed while the node had no lease, as who
+// fenced reports whether a task was killed while the node had no lease, as who
 // watches over a strict task does when the agent is away or stands still. That is
 // not the job's fault.
 func (c *Client) fenced(result driver.ExitResult) bool {
@@ -350,7 +350,7 @@ func (c *Client) fenced(result driver.ExitResult) bool {
 }
 
 // stopTask asks the driver to stop a task, again and again while the driver
-// can not be asked, until the task has ended.
+// cannot be asked, until the task has ended.
 func (c *Client) stopTask(work context.Context, r *runner, signal string, grace time.Duration) {
 	d, ok := c.config.Drivers[r.driver]
 	if !ok {
@@ -379,7 +379,7 @@ func (c *Client) stopTask(work context.Context, r *runner, signal string, grace 
 	}
 }
 
-// signalTask sends a signal to a command that goes on. A driver that can not be
+// signalTask sends a signal to a command that goes on. A driver that cannot be
 // asked for a moment is asked again, until the command ends.
 func (c *Client) signalTask(work context.Context, r *runner, signal string) {
 	d, ok := c.config.Drivers[r.driver]
@@ -428,7 +428,7 @@ func (c *Client) cleanTask(work context.Context, r *runner) {
 	}
 }
 
-// sleep waits for d and tells whether ctx still lives.
+// sleep waits for d and reports whether ctx still lives.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -237,7 +237,7 @@ func (c *Client) Node() structs.Node {
 	return node
 }
 
-// Connected tells whether a server has welcomed the node on a stream that
+// Connected reports whether a server has welcomed the node on a stream that
 // is still open.
 func (c *Client) Connected() bool {
 	c.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"nomadlike/plugins/device"
 )
 
-// A plugin that can not look is a fault of the node, which takes other work; one that
+// A plugin that cannot look is a fault of the node, which takes other work; one that
 // has only begun is none.
 func TestBlindPluginIsAFault(t *testing.T) {
 	w := newDeviceWatch(map[string]device.Plugin{"nvidia": nil, "ascend": nil}, nil, nil, testLogger(t))

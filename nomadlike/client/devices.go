@@ -18,7 +18,7 @@ import (
 const (
 	deviceFirstWord  = 5 * time.Second // patience with a plugin's first snapshot
 	deviceStatsEvery = 5 * time.Second
-	// followRetry is the pause before a plugin that can not be asked is asked
+	// followRetry is the pause before a plugin that cannot be asked is asked
 	// again.
 	followRetry = time.Second
 )
@@ -249,7 +249,7 @@ func (c *Client) devicesChanged(work context.Context) {
 	c.post(func() { c.actOnDevices(work) })
 }
 
-// faults are the plugins that can not look at their devices now: without a word of
+// faults are the plugins that cannot look at their devices now: without a word of
 // them a node would seem to have none. It takes other work meanwhile.
 func (w *deviceWatch) faults() []structs.NodeFault {
 	w.mu.Lock()
@@ -266,5 +266,5 @@ func (w *deviceWatch) faults() []structs.NodeFault {
 // deviceStarting is said by plugins that have not looked yet.
 const deviceStarting = "device.starting"
 
-// errUnclean says that a device can not be used before somebody cleans it.
+// errUnclean says that a device cannot be used before somebody cleans it.
 var errUnclean = errors.New("device is not clean")

@@ -70,7 +70,7 @@ type diskRoom struct {
 	err      error // of the look, or of a trial to write
 }
 
-// faultsOf says what is wrong with a file system; before tells whether a fault
+// faultsOf says what is wrong with a file system; before reports whether a fault
 // of a name was there at the last look. Pure.
 func (r *diskRoom) faultsOf(bounds DiskBounds, before func(name string) bool) []structs.NodeFault {
 	var all []structs.NodeFault
@@ -160,7 +160,7 @@ func (w *diskWatch) suspect() {
 	w.mu.suspect = true
 }
 
-// tries tells whether the next look tries to write.
+// tries reports whether the next look tries to write.
 func (w *diskWatch) tries() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -264,7 +264,7 @@ func tryToWrite(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// hasFault tells whether the node has registered a fault of a name.
+// hasFault reports whether the node has registered a fault of a name.
 func (c *Client) hasFault(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

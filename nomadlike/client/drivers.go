@@ -39,7 +39,7 @@ func (h *driverHealth) firstWord(ctx context.Context, limit time.Duration) {
 	awaitWord(ctx, h.first, limit)
 }
 
-// awaitWord waits until first is closed, for limit at most, and tells whether it
+// awaitWord waits until first is closed, for limit at most, and reports whether it
 // is.
 func awaitWord(ctx context.Context, first <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
@@ -88,8 +88,8 @@ func (h *driverHealth) note(name string, word driver.Fingerprint) {
 	}
 }
 
-// isolatesNone tells whether processes are kept apart by nothing here: because
-// the configuration says so, or because the driver has tried and can not.
+// isolatesNone reports whether processes are kept apart by nothing here: because
+// the configuration says so, or because the driver has tried and cannot.
 func (h *driverHealth) isolatesNone() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

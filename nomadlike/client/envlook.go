@@ -238,7 +238,7 @@ func (l *look) lookAtMaster(ctx context.Context, facts envcheck.Facts, processes
 }
 
 // masterAddress gives the address behind a rank's name, which the node itself
-// can not resolve.
+// cannot resolve.
 func (l *look) masterAddress(host string) string {
 	host = strings.Trim(host, "[]")
 	for i := range l.a.Members {

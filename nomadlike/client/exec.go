@@ -197,7 +197,7 @@ func (c *Client) lookUp(ctx context.Context, t *execTarget, start *structs.ExecS
 	return refusal, later, err
 }
 
-// speaksFor tells whether the node runs the allocation from, and from is a
+// speaksFor reports whether the node runs the allocation from, and from is a
 // rank of the attempt.
 func speaksFor(members []structs.Member, nodeID, from string) bool {
 	return from != "" && slices.ContainsFunc(members, func(m structs.Member) bool {

@@ -103,7 +103,7 @@ func fileUnknown(name string) error {
 }
 
 // fileFailed tells what is not there, or leads out of the directory, from what
-// can not be read.
+// cannot be read.
 func fileFailed(name string, err error) error {
 	var told *structs.Error
 	var file *fs.PathError

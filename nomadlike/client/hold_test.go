@@ -85,7 +85,7 @@ func TestDebugHold(t *testing.T) {
 	}
 }
 
-// TestDebugHoldEndsByTime: and a hold that can not be made says why.
+// TestDebugHoldEndsByTime: and a hold that cannot be made says why.
 func TestDebugHoldEndsByTime(t *testing.T) {
 	c := newControl()
 	nodeWithData(t, c, exec.IsolationRaw, "", nil)

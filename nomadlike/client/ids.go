@@ -45,7 +45,7 @@ type ids struct {
 	}
 }
 
-// openIDs reads what was allotted. A file that can not be read costs only the ids
+// openIDs reads what was allotted. A file that cannot be read costs only the ids
 // of projects that got another one than their own.
 func openIDs(dir string, low, high int) (*ids, error) {
 	if low == 0 && high == 0 {

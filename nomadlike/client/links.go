@@ -55,12 +55,12 @@ func linkAttributes(seen rdma.Inventory, faults []rdma.Fault) map[string]string 
 	return all
 }
 
-// ownLinkAttribute tells whether an attribute is one of linkAttributes.
+// ownLinkAttribute reports whether an attribute is one of linkAttributes.
 func ownLinkAttribute(name string) bool {
 	return strings.HasPrefix(name, faultPrefix) || strings.HasPrefix(name, "rdma.") || name == attrFastest || name == attrLink
 }
 
-// hasRDMA tells whether jobs that need RDMA may come: when a port works, and none
+// hasRDMA reports whether jobs that need RDMA may come: when a port works, and none
 // that worked is lost, since a gang is as fast as its slowest link. What the
 // configuration declares counts for cards that sysfs does not show. Pure.
 func hasRDMA(seen rdma.Inventory, faults []rdma.Fault, declared bool) bool {
@@ -70,7 +70,7 @@ func hasRDMA(seen rdma.Inventory, faults []rdma.Fault, declared bool) bool {
 	return seen.RDMA() || declared && len(seen.Cards) == 0
 }
 
-// linkIsLost tells whether nothing should rely on a link: it is down, or was a
+// linkIsLost reports whether nothing should rely on a link: it is down, or was a
 // moment ago. A link that is slower than before still works.
 func linkIsLost(fault *rdma.Fault) bool { return fault.Reason.ID != linkSlow }
 

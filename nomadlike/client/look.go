@@ -70,7 +70,7 @@ func lookAt(places []workspace.Place) *structs.DataSeen {
 	return seen
 }
 
-// holdsSomething tells whether an output is there and is not empty. What can not be
+// holdsSomething reports whether an output is there and is not empty. What cannot be
 // looked at is told at the start. A link on the way says nothing: it could lead to
 // what is somebody else's.
 func holdsSomething(place *workspace.Place) bool {

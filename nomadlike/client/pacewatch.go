@@ -109,7 +109,7 @@ func (p *paceWatch) look(now time.Duration) {
 	}
 }
 
-// standsStill tells whether the task is paused.
+// standsStill reports whether the task is paused.
 func (p *paceWatch) standsStill() bool {
 	a := p.watcher.runner.assigned.Load()
 	return a != nil && a.Alloc.Control.Holds()

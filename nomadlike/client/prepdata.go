@@ -68,7 +68,7 @@ func (c *Client) prepareData(ctx context.Context, a *structs.Assignment, place *
 }
 
 // fetchData copies data from a server to fast storage of the node, unless it is
-// there. A node without room can not run the job: there is nothing else to read
+// there. A node without room cannot run the job: there is nothing else to read
 // from.
 func (c *Client) fetchData(ctx context.Context, a *structs.Assignment, place *workspace.Place) *alloc.PrepareFailed {
 	id, begun := a.Alloc.ID, c.config.Now()

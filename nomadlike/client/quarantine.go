@@ -43,7 +43,7 @@ type quarantine struct {
 }
 
 // openQuarantine reads what an earlier process of the agent was told. When the
-// file can not be read the error says so, and the quarantine is empty.
+// file cannot be read the error says so, and the quarantine is empty.
 func openQuarantine(dir string) (*quarantine, error) {
 	q := &quarantine{path: filepath.Join(dir, quarantineFile)}
 	q.mu.devices = make(map[string]isolated)

@@ -206,7 +206,7 @@ func (c *Client) recoverTask(work context.Context, r *runner, handle *driver.Han
 	}
 }
 
-// tryRecover makes one attempt; it tells whether another one is of no use.
+// tryRecover makes one attempt; it reports whether another one is of no use.
 func (c *Client) tryRecover(work context.Context, r *runner, d driver.Driver, handle **driver.Handle) (done bool, err error) {
 	if *handle == nil {
 		found, err := findHandle(work, d, alloc.TaskID(r.id))
@@ -237,7 +237,7 @@ func (c *Client) tryRecover(work context.Context, r *runner, d driver.Driver, ha
 }
 
 // findHandle asks a driver for a task by its id, nil when it has none. A
-// driver that can not list its tasks never had one that was not stored.
+// driver that cannot list its tasks never had one that was not stored.
 func findHandle(ctx context.Context, d driver.Driver, id driver.TaskID) (*driver.Handle, error) {
 	lister, ok := d.(driver.Lister)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 
 // This file has the node's firewall keep the ports at which gangs meet.
 
-// attrRendezvous tells whether the node does: RendezvousGuarded or RendezvousOpen.
+// attrRendezvous reports whether the node does: RendezvousGuarded or RendezvousOpen.
 const attrRendezvous = "net.rendezvous"
 
 // Values of attrRendezvous.

@@ -203,7 +203,7 @@ func lesser(a, b int64) int64 {
 	return min(a, b)
 }
 
-// fills tells whether a disk is all but full and one task has taken a good part of
+// fills reports whether a disk is all but full and one task has taken a good part of
 // it: what it would take next the others, and the agent itself, would lack. Pure.
 func fills(disk *diskRoom, bounds DiskBounds, used int64) bool {
 	return disk.size > 0 && disk.free < bounds.of(disk.size, disk.inodes).SpaceMin/2 && used > disk.size/roomFills
@@ -231,7 +231,7 @@ type rooms struct {
 	}
 }
 
-// note keeps what an allocation takes, and tells whether none takes more.
+// note keeps what an allocation takes, and reports whether none takes more.
 func (r *rooms) note(id string, bytes int64) (largest bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

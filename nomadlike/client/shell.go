@@ -21,7 +21,7 @@ import (
 // shellServer is a rank's socket, closed when its allocation ends.
 type shellServer interface{ Close() error }
 
-// needsShell tells whether ranks of the assignment reach each other through
+// needsShell reports whether ranks of the assignment reach each other through
 // their agents.
 func needsShell(a *structs.Assignment) bool {
 	return a.Job.FirstRankLeads() && len(a.Members) > 1

@@ -92,7 +92,7 @@ func ownerID(path string) (uint32, error) {
 	return stat.Uid, nil
 }
 
-// userLives tells whether a process of a user runs on this machine.
+// userLives reports whether a process of a user runs on this machine.
 func userLives(uid uint32) (bool, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -36,7 +36,7 @@ type startWatch struct {
 	}
 }
 
-// failed takes a start that failed for the node's sake, and tells whether the
+// failed takes a start that failed for the node's sake, and reports whether the
 // node is out of service now and was not before.
 func (w *startWatch) failed(jobID string, cause *structs.Reason, now time.Time) bool {
 	w.mu.Lock()
@@ -73,7 +73,7 @@ func (w *startWatch) faults(now time.Time) []structs.NodeFault {
 		"most", startsMost, "cause", &structs.Error{ID: w.mu.reason.ID, Params: w.mu.reason.Params}, "away", structs.FormatDuration(structs.Duration(w.mu.away)))}}
 }
 
-// nodesOwn tells whether a start failed for something of this node that another
+// nodesOwn reports whether a start failed for something of this node that another
 // job would meet as well. A storage or a registry that is away, a port that is
 // taken, data that does not fit: those say nothing of the node. Pure.
 func nodesOwn(cause *structs.Reason) bool {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// steerPatience is how long a driver that can not be asked may keep a gang
+	// steerPatience is how long a driver that cannot be asked may keep a gang
 	// from standing still: the other ranks wait for this one, standing still.
 	steerPatience = 10 * time.Second
 	// letGoPatience bounds the last Continue of an agent that stops.
@@ -95,8 +95,8 @@ func (s *steerer) run(ctx context.Context) {
 	}
 }
 
-// cycles tells whether this goroutine has to let the command run and stand
-// still in turns, because its driver can not.
+// cycles reports whether this goroutine has to let the command run and stand
+// still in turns, because its driver cannot.
 func (s *steerer) cycles() bool {
 	_, able := s.driver.(driver.Throttler)
 	return !able && s.order.Throttled() && !s.order.Paused
@@ -131,7 +131,7 @@ func (s *steerer) leave(ctx context.Context) {
 	}
 }
 
-// obey carries out the newest order and answers it. It tells whether it did.
+// obey carries out the newest order and answers it. It reports whether it did.
 func (s *steerer) obey(ctx context.Context) bool {
 	answer := structs.ControlAnswer{Seq: s.order.Seq}
 	err := s.insist(ctx)
@@ -146,12 +146,12 @@ func (s *steerer) obey(ctx context.Context) bool {
 	return err == nil
 }
 
-// gone tells whether a task has nothing left to be steered.
+// gone reports whether a task has nothing left to be steered.
 func gone(err error) bool {
 	return errors.Is(err, driver.ErrTaskEnded) || errors.Is(err, driver.ErrUnknownTask)
 }
 
-// insist tries an order again while the driver can not be asked: to let a
+// insist tries an order again while the driver cannot be asked: to let a
 // command run as long as it takes, to hold it only for a while.
 func (s *steerer) insist(ctx context.Context) error {
 	begun := time.Now()

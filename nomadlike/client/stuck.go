@@ -146,7 +146,7 @@ func hanging(allocID, pids string) []stuckProcess {
 	return found
 }
 
-// hangs tells whether a thread of a process is in an uninterruptible wait.
+// hangs reports whether a thread of a process is in an uninterruptible wait.
 func hangs(p *proctree.Process) bool {
 	if p.State == 'D' || p.Threads <= 1 {
 		return p.State == 'D'

@@ -236,7 +236,7 @@ func (c *Client) placeOf(a *structs.Assignment, dir string) (checkpoint.Place, b
 	return checkpoint.Place{Dir: dir, UID: by.uid, GID: by.gid}, true
 }
 
-// within tells whether a clean path is dir or below it.
+// within reports whether a clean path is dir or below it.
 func within(name, dir string) bool {
 	dir = strings.TrimSuffix(dir, "/")
 	return name == dir || strings.HasPrefix(name, dir+"/")

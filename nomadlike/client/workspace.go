@@ -33,7 +33,7 @@ type space struct {
 	dir    string            // of the links, as all ranks see it; "" with a view
 }
 
-// seesNode tells whether tasks of a driver see the node's files where they are:
+// seesNode reports whether tasks of a driver see the node's files where they are:
 // such tasks get links, since nothing can be mounted for one of them alone.
 func (c *Client) seesNode(driverName string) bool {
 	return launch.SeesNode(driverName, c.Node().Attributes)

@@ -112,7 +112,7 @@ func (c *control) serve(stream serverEnd) {
 	sending.Wait()
 }
 
-// hear takes what a node says, and tells whether it will say more.
+// hear takes what a node says, and reports whether it will say more.
 func (c *control) hear(l *link, up *structs.SessionUp) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -65,7 +65,7 @@ func (n *Node) hintFollowers() {
 	}
 }
 
-// claimHint tells whether a follower should get a hint about index now, and
+// claimHint reports whether a follower should get a hint about index now, and
 // notes that it does.
 func (g *gate) claimHint(id raft.ServerID, term, index uint64) bool {
 	g.mu.Lock()

@@ -60,7 +60,7 @@ func (n *Node) peer(id string) (Peer, bool) {
 	return Peer{}, false
 }
 
-// isOnlyVoter tells whether this server alone is a quorum.
+// isOnlyVoter reports whether this server alone is a quorum.
 func (n *Node) isOnlyVoter() bool {
 	peers := slices.DeleteFunc(n.Peers(), func(p Peer) bool { return !p.Voter })
 	return len(peers) == 1 && peers[0].ID == n.config.ID
@@ -140,7 +140,7 @@ func (n *Node) RemovePeer(ctx context.Context, id string) error {
 	return err
 }
 
-// MayRemove tells whether a server could be removed: that it is one, and that
+// MayRemove reports whether a server could be removed: that it is one, and that
 // a voter is left without it.
 func (n *Node) MayRemove(id string) error {
 	peer, ok := n.peer(id)

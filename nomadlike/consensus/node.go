@@ -188,7 +188,7 @@ func (n *Node) LeaderAddr() string {
 	return string(addr)
 }
 
-// IsLeader tells whether this server believes to lead. It may be wrong for as
+// IsLeader reports whether this server believes to lead. It may be wrong for as
 // long as a lease: only Propose and ReadIndex know.
 func (n *Node) IsLeader() bool { return n.raft.State() == raft.Leader }
 

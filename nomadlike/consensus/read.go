@@ -103,7 +103,7 @@ func (n *Node) verifyRead() readAnswer {
 	}
 }
 
-// quorumConfirmed tells whether a majority of the voters, this server included,
+// quorumConfirmed reports whether a majority of the voters, this server included,
 // has followed this leader after the given call.
 func (n *Node) quorumConfirmed(call, term uint64) bool {
 	var others []string

@@ -29,7 +29,7 @@ type Remains struct {
 	Peers         []Peer // the newest configuration that it knows
 }
 
-// Newer tells whether these remains hold more of the cluster's history than
+// Newer reports whether these remains hold more of the cluster's history than
 // other, as raft compares logs.
 func (r Remains) Newer(other Remains) bool {
 	if r.LastTerm != other.LastTerm {

@@ -26,7 +26,7 @@ func outOfRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// giveReserve frees the reserve in dir, and tells whether there was one.
+// giveReserve frees the reserve in dir, and reports whether there was one.
 func giveReserve(dir string) bool {
 	return os.Remove(filepath.Join(dir, reserveFile)) == nil
 }

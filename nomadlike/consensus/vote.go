@@ -81,7 +81,7 @@ func (s *voteStore) saveLocked(next vote) error {
 	return nil
 }
 
-// everUsed tells whether this server ever took part in a term; raft stores the
+// everUsed reports whether this server ever took part in a term; raft stores the
 // term before it stores the first log entry.
 func (s *voteStore) everUsed() bool {
 	s.mu.Lock()

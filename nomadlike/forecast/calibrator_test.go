@@ -29,7 +29,7 @@ func correct(c *Calibrator, pool string, at structs.UnixNano, median time.Durati
 	return c.Correct(About{Pool: pool, At: at, Features: f.Features}, waits, HorizonDefault)
 }
 
-// near tells whether a span is within a share of another.
+// near reports whether a span is within a share of another.
 func near(got, want time.Duration, share float64) bool {
 	return (got - want).Abs() <= time.Duration(share*float64(want))
 }

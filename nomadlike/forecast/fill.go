@@ -18,7 +18,7 @@ func keepMax(s scheduler.Settings) int {
 	return s.Reservations
 }
 
-// filling tells whether a gang of a pool's queue is served when it is only about
+// filling reports whether a gang of a pool's queue is served when it is only about
 // filling what is left: the shortest first, whatever the place. That is so when
 // somebody before it waits without keeping nodes, or as many keep some as may.
 func (f *Futures) filling(before, keepers int) bool {
@@ -91,7 +91,7 @@ func (f *Futures) starter(u *future, entry int32) *member {
 	return nil
 }
 
-// fair tells whether a pool's queue is ordered by fair share.
+// fair reports whether a pool's queue is ordered by fair share.
 func (f *Futures) fair(pool string) bool {
 	record := f.base.Pool(pool)
 	return record != nil && record.Order == structs.OrderFair

@@ -140,7 +140,7 @@ func (p *player) reservedUntil() structs.UnixNano {
 	return until.Add(until.Sub(p.at))
 }
 
-// done tells whether nobody will start any more.
+// done reports whether nobody will start any more.
 func (p *player) done() bool { return p.left == 0 && p.back == 0 }
 
 // queueAgain notes that a member waits again.
@@ -166,7 +166,7 @@ func (p *player) turn(board *scheduler.Board) {
 	p.turns = append(p.turns, t)
 }
 
-// asked tells whether somebody wants to know when a queued member starts.
+// asked reports whether somebody wants to know when a queued member starts.
 func (f *Futures) asked(k int) bool {
 	m := &f.members[k]
 	return !m.now && !m.stuck && (f.only < 0 || f.only == k)
@@ -187,7 +187,7 @@ func (p *player) next() (structs.UnixNano, bool) {
 	return next, next != never
 }
 
-// stale tells whether an end belongs to a gang that others ended before.
+// stale reports whether an end belongs to a gang that others ended before.
 func (p *player) stale(e end) bool {
 	h := &p.holds[e.hold]
 	return h.to != e.at || p.live[h.member] != e.hold+1

@@ -120,7 +120,7 @@ func settle(b *scheduler.Board, now structs.UnixNano, seed uint64) {
 	}
 }
 
-// hopeless tells whether a reason stands whoever ends.
+// hopeless reports whether a reason stands whoever ends.
 func hopeless(wait *structs.WaitReason) bool {
 	return wait != nil && (wait.Never || verdictOf(wait) != VerdictLater)
 }

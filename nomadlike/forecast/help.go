@@ -69,7 +69,7 @@ func (f *Futures) helps(job *structs.Job, subjob *structs.Subjob, spec int, befo
 	return h.list[:min(len(h.list), HelpsMax)]
 }
 
-// offer proposes a change when it is of use, and tells whether it is.
+// offer proposes a change when it is of use, and reports whether it is.
 func (h *helper) offer(help Help, n *newcomer) bool {
 	samples := n.samples(0)
 	at := func(s sample) bool { return s.open || s.at > h.now }
@@ -232,7 +232,7 @@ func (f *Futures) poolNames() []string {
 	return names
 }
 
-// admits tells whether a pool's ceilings let the job in.
+// admits reports whether a pool's ceilings let the job in.
 func admits(pool *structs.Pool, job *structs.Job) bool {
 	c := pool.Ceilings
 	return (c.TimeLimit == 0 || job.TimeLimit > 0 && job.TimeLimit <= c.TimeLimit) &&
@@ -320,7 +320,7 @@ func (h *helper) priority() {
 	h.accept(help)
 }
 
-// urgentFull tells whether the project may have no more urgent jobs.
+// urgentFull reports whether the project may have no more urgent jobs.
 func (h *helper) urgentFull() bool {
 	record := h.base.Project(h.job.Project)
 	if record == nil || record.UrgentLimit == nil {

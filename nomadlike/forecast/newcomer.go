@@ -83,7 +83,7 @@ func (f *Futures) try(job *structs.Job, subjob *structs.Subjob, subjobs int) pro
 	return got
 }
 
-// immediate tells whether the job starts without waiting for anybody: it has
+// immediate reports whether the job starts without waiting for anybody: it has
 // room, or it ends all who stand in its way.
 func (f *Futures) immediate(job *structs.Job, got *probe) bool {
 	switch {
@@ -108,7 +108,7 @@ func (f *Futures) immediate(job *structs.Job, got *probe) bool {
 	return true
 }
 
-// kept tells whether a node holds more than what runs there, such as an
+// kept reports whether a node holds more than what runs there, such as an
 // allocation that has failed and is held for people to look at: nobody ends that.
 func (f *Futures) kept(id string) bool {
 	_, usage := f.base.Node(id)
@@ -126,7 +126,7 @@ func (f *Futures) kept(id string) bool {
 	return left > 0
 }
 
-// ends tells whether a gang ends a subjob.
+// ends reports whether a gang ends a subjob.
 func ends(g *structs.GangPlan, subjob *structs.Subjob) bool {
 	return slices.ContainsFunc(g.Victims, func(v structs.AttemptKey) bool {
 		return v.JobID == subjob.JobID && v.Subjob == subjob.Index
@@ -282,7 +282,7 @@ func (f *Futures) killed(job *structs.Job, promised *structs.GangPlan) []structs
 	return keys
 }
 
-// kills tells whether a VIP job that kills last ends a member on one of its machines.
+// kills reports whether a VIP job that kills last ends a member on one of its machines.
 func (f *Futures) kills(job *structs.Job, m *member) bool {
 	return job.KillsLast && m.job.VIP == nil && slices.ContainsFunc(m.gang.Nodes, func(id string) bool {
 		node, _ := f.base.Node(id)

@@ -98,7 +98,7 @@ func (f *Futures) newcomerOf(job *structs.Job, subjob *structs.Subjob, spec int,
 	return n
 }
 
-// able tells whether a rank may stand on a node, whatever the node holds.
+// able reports whether a rank may stand on a node, whatever the node holds.
 func (f *Futures) able(job *structs.Job, spec structs.Resources, node *structs.Node) bool {
 	return node.Schedulable() && structs.NodeProblem(job, node) == nil && structs.SpecProblem(job, spec, node) == nil &&
 		structs.PoolProblem(job, spec, node, f.base.Pool(node.PoolName())) == nil
@@ -119,7 +119,7 @@ func asksOf(node *structs.Node, requests []structs.DeviceRequest) []ask {
 	return asks
 }
 
-// fits tells whether the free devices answer all requests.
+// fits reports whether the free devices answer all requests.
 func fits(asks []ask, free uint64) bool {
 	total, of := 0, uint64(0)
 	for i := range asks {
@@ -216,7 +216,7 @@ func (s *scan) turn(t *turn, news []int32) {
 	}
 }
 
-// comesLater tells whether a gang that started in this turn would have been
+// comesLater reports whether a gang that started in this turn would have been
 // served after the newcomer.
 func (s *scan) comesLater(hold int32) bool {
 	h := &s.future.holds[hold]
@@ -316,7 +316,7 @@ func holdingOf(spec structs.Resources, node *structs.Node, devices uint64) struc
 	return structs.HeldBy(spec, node, ids)
 }
 
-// starts tells whether the newcomer starts after a turn.
+// starts reports whether the newcomer starts after a turn.
 func (s *scan) starts(t *turn) bool {
 	if !s.enough(s.count) {
 		return false
@@ -352,7 +352,7 @@ func (s *scan) starts(t *turn) bool {
 	return (!s.job.SpecAt(s.spec).RDMA || s.together(t)) && s.quota()
 }
 
-// gone tells whether a job that starts now, and runs for span as it is believed,
+// gone reports whether a job that starts now, and runs for span as it is believed,
 // is out of the way when those who keep nodes are to start there. A span of 0 is
 // not known.
 func gone(k scheduler.Kept, job *structs.Job, span time.Duration, now structs.UnixNano) bool {
@@ -390,7 +390,7 @@ func asked(asks []ask) int {
 	return total
 }
 
-// together tells whether one pool has room for all ranks.
+// together reports whether one pool has room for all ranks.
 func (s *scan) together(*turn) bool {
 	pools := make(map[string]int)
 	for at, state := range s.state {
@@ -404,7 +404,7 @@ func (s *scan) together(*turn) bool {
 	return false
 }
 
-// quota tells whether the project may hold the newcomer too.
+// quota reports whether the project may hold the newcomer too.
 func (s *scan) quota() bool {
 	if s.held == nil {
 		return true

@@ -13,7 +13,7 @@ import (
 )
 
 // Bounds of streams that come in. memberlist reads the whole of a stream's
-// first message before it can tell whether its sender has the key, and buffers
+// first message before it can report whether its sender has the key, and buffers
 // it while it grows: what it may read of strangers is bounded here.
 const (
 	streamsMax        = 128      // at once

@@ -115,7 +115,7 @@ func (t talker) Read(p []byte) (int, error) { return len(p), nil }
 func (talker) Close() error                 { return nil }
 
 // TestWhoSendsTooMuchWaits: an address that went over its bytes opens no stream
-// for a while, so that it can not make garbage without end; others do.
+// for a while, so that it cannot make garbage without end; others do.
 func TestWhoSendsTooMuchWaits(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	d := &door{now: func() time.Time { return now }}

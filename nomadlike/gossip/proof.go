@@ -86,7 +86,7 @@ func newProofs(self string, prove Prove) *proofs {
 	return p
 }
 
-// admit tells whether a claim may be heard. A claim about a server that is not
+// admit reports whether a claim may be heard. A claim about a server that is not
 // proven is looked into, and not heard.
 func (p *proofs) admit(node *memberlist.Node, meta Meta) error {
 	if node.Name == p.self {
@@ -150,7 +150,7 @@ func (p *proofs) take() (claim, bool) {
 	return claim{}, false
 }
 
-// settle notes what became of a claim, and tells whether it is news.
+// settle notes what became of a claim, and reports whether it is news.
 func (p *proofs) settle(c claim, protocol int, err error, now time.Time) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +215,7 @@ func (p *proofs) find(id string, now time.Time) (Proven, bool) {
 	return s.shown(), true
 }
 
-// mayRevive tells whether a server that is fresh and that gossip gave up
+// mayRevive reports whether a server that is fresh and that gossip gave up
 // should be joined now.
 func (p *proofs) mayRevive(id string, gone bool, now time.Time) bool {
 	p.mu.Lock()

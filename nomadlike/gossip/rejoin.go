@@ -70,7 +70,7 @@ func (g *Gossip) settle(ctx context.Context) {
 	g.rejoin(ctx, []string{servers[rand.IntN(len(servers))].Addr})
 }
 
-// rejoin tries a few of addrs, picked at random, and tells whether anybody
+// rejoin tries a few of addrs, picked at random, and reports whether anybody
 // answered. Not all of them: when a whole cluster restarts, each exchange of
 // all members loads the servers.
 func (g *Gossip) rejoin(ctx context.Context, addrs []string) bool {

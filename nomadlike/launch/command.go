@@ -46,13 +46,13 @@ func findLauncher(words, names []string) (found, substring string) {
 	return "", substring
 }
 
-// moduleOf tells whether a module is a launcher's own, or one of its package.
+// moduleOf reports whether a module is a launcher's own, or one of its package.
 func moduleOf(launcher, module string) bool {
 	rest, ok := strings.CutPrefix(module, launcher)
 	return ok && (rest == "" || rest[0] == '.')
 }
 
-// launcherVariant tells whether what follows the first dot of a program's name
+// launcherVariant reports whether what follows the first dot of a program's name
 // is a flavour (mpirun.openmpi, mpiexec.hydra) and not the ending of a file.
 func launcherVariant(base string) bool {
 	_, variant, ok := strings.Cut(base, ".")
@@ -72,7 +72,7 @@ type pythonCall struct {
 	rest   []string // script and its arguments, or the module's arguments
 }
 
-// isPython tells whether word starts a command that may be rewritten: python,
+// isPython reports whether word starts a command that may be rewritten: python,
 // python3 or python3.11, and not a path: that is one way to keep a command as
 // it is.
 func isPython(word string) bool {

@@ -5,7 +5,7 @@
 // Flow: client/alloc has an allocation with its job and its peers, adds what
 // it knows of its own node (NodeFacts), calls Build, writes the files, and
 // hands the rest to a driver. Admission calls Check, so that a command that
-// can not be launched is refused before it queues. The agent's hidden command
+// cannot be launched is refused before it queues. The agent's hidden command
 // mpi-rsh reads its arguments with ParseRemoteShell.
 //
 // The modes:

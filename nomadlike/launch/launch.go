@@ -105,7 +105,7 @@ func (l *Launch) Environ() []string {
 }
 
 // Build decides everything for one rank. It changes nothing it is given; any
-// goroutine may call it. The error is a *structs.Error: the command can not be
+// goroutine may call it. The error is a *structs.Error: the command cannot be
 // read or must not run so (the user's), or the input is not whole (a defect).
 func Build(input Input) (Launch, error) {
 	b, err := newBuild(input)
@@ -143,7 +143,7 @@ func Build(input Input) (Launch, error) {
 	return b.out, nil
 }
 
-// Check tells whether the commands of a job can be launched at all, and what
+// Check reports whether the commands of a job can be launched at all, and what
 // its author may want to know about them. It is Build for a made-up placement:
 // what does not depend on nodes is found before the job queues.
 func Check(job *structs.Job) ([]structs.Reason, error) {

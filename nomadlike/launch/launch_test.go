@@ -364,7 +364,7 @@ func TestMPICommands(t *testing.T) {
 	}
 }
 
-// TestRefusals names the message of each thing that can not be launched.
+// TestRefusals names the message of each thing that cannot be launched.
 func TestRefusals(t *testing.T) {
 	cases := []struct {
 		name   string

@@ -23,7 +23,7 @@ func OfNode(job *structs.Job, spec *structs.Resources, attributes map[string]str
 	}
 }
 
-// SeesNode tells whether tasks of a driver see the node's files where they are.
+// SeesNode reports whether tasks of a driver see the node's files where they are.
 func SeesNode(driver string, attributes map[string]string) bool {
 	return driver == structs.DriverExec && attributes[structs.AttrIsolation] == structs.IsolationNone
 }

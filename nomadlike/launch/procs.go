@@ -75,7 +75,7 @@ func ParseProcs(args []string) (Procs, error) {
 	return p, nil
 }
 
-// spreads tells whether a node starts the command once for each of its processes:
+// spreads reports whether a node starts the command once for each of its processes:
 // when the job says so, or names how many and types python without a launcher.
 func (b *build) spreads() bool {
 	switch b.job.Distributed.Rewrite {

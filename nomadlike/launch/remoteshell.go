@@ -72,7 +72,7 @@ func readShellOption(letters string) (takesNext, ok bool) {
 	return false, true
 }
 
-// hostProblem tells whether host can be no rank name: those are made of
+// hostProblem reports whether host can be no rank name: those are made of
 // letters, digits, '-' and '.', and do not look like an option.
 func hostProblem(host string) bool {
 	if host == "" || host[0] == '-' {

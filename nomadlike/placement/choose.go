@@ -221,7 +221,7 @@ func (g *gang) team() (team []int32, last int32, ok bool) {
 	return g.pack()
 }
 
-// headFits tells whether the node at a position has the ports of rank 0.
+// headFits reports whether the node at a position has the ports of rank 0.
 func (g *gang) headFits(pos int32) bool {
 	at := g.f.layout.index[pos]
 	return len(g.need.head.requests) == len(g.need.ports.requests) || g.need.head.fits(g.f.sites[at].node, g.f.ports[at])

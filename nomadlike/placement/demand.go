@@ -97,7 +97,7 @@ func (d *Demand) wantedBy(job *structs.Job, all []Demand) (wanted int, only bool
 	return wanted, only
 }
 
-// meets tells whether the model would do for a request, whatever its size.
+// meets reports whether the model would do for a request, whatever its size.
 func (d *Demand) meets(request structs.DeviceRequest) bool {
 	device := structs.Device{Kind: d.Kind, Model: d.Model, Memory: request.Memory}
 	request.IDs = nil

@@ -9,7 +9,7 @@ import (
 // This file chooses devices within a node as structs.ChooseDevices does, on
 // bits. TestPickAgainstTwin holds the two together.
 
-// enough tells whether the requests can be answered from what is free. It is
+// enough reports whether the requests can be answered from what is free. It is
 // exact when no device meets two requests; else choose is asked.
 func (c *class) enough(m *match, held, healthy bitset) bool {
 	if !m.apart {

@@ -78,7 +78,7 @@ func count(lacks []Lack, what string, nodes int) []Lack {
 	return append(lacks, Lack{what, nodes})
 }
 
-// could tells whether the node at an open position takes new work and would hold
+// could reports whether the node at an open position takes new work and would hold
 // a rank if it held nothing.
 func (q *query) could(pos int32) bool {
 	at := q.f.layout.index[pos]
@@ -169,7 +169,7 @@ func PortsText(requests []structs.PortRequest) string {
 	return "port " + strings.Join(fixed, " ")
 }
 
-// Outlook tells whether the cluster could hold the ranks of a need at all.
+// Outlook reports whether the cluster could hold the ranks of a need at all.
 type Outlook struct {
 	Known    int        // nodes on the floor
 	Unknown  []string   // nodes that the job names and nobody knows
@@ -227,7 +227,7 @@ func away(node *structs.Node) string {
 	return node.Name
 }
 
-// built tells whether a node that has nothing against the need could hold a rank
+// built reports whether a node that has nothing against the need could hold a rank
 // if it held nothing, took work and had no sick devices.
 func (q *query) built(pos int32) bool {
 	site := q.f.sites[q.f.layout.index[pos]]

@@ -344,7 +344,7 @@ func TestGoneNodes(t *testing.T) {
 	}
 }
 
-// TestOutlookNamesObstacles shows why a job can not start on any node.
+// TestOutlookNamesObstacles shows why a job cannot start on any node.
 func TestOutlookNamesObstacles(t *testing.T) {
 	f := NewFloor()
 	for i := range 6 {

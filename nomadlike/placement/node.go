@@ -28,7 +28,7 @@ func (f *Floor) Free(index int) Free {
 	return free
 }
 
-// FitsAt tells whether a rank that is neither the first nor a smaller last one
+// FitsAt reports whether a rank that is neither the first nor a smaller last one
 // has room on a node now.
 func (f *Floor) FitsAt(need *Need, index int, options Options) bool {
 	q := f.query(need, &need.ports, &options)
@@ -43,7 +43,7 @@ func (f *Floor) HeadFitsAt(need *Need, index int, options Options) bool {
 	return pos >= 0 && q.open.has(int(pos)) && q.fits(pos)
 }
 
-// CouldAt tells whether a node takes new work and would have room for a rank if
+// CouldAt reports whether a node takes new work and would have room for a rank if
 // it held nothing.
 func (f *Floor) CouldAt(need *Need, index int) bool {
 	q := f.query(need, &need.ports, &Options{})

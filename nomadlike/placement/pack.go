@@ -140,7 +140,7 @@ func countFits(q *query, fitting bitset) []int32 {
 // room is how many positions of a place fit.
 func (p *packing) room(d domain) int { return int(p.fits[d.hi] - p.fits[d.lo]) }
 
-// roomy tells whether a place has room for n ranks, and for a last one too when
+// roomy reports whether a place has room for n ranks, and for a last one too when
 // that is asked: whatever fits a full rank fits the last.
 func (p *packing) roomy(d domain, n int, withLast bool) bool {
 	return p.room(d) >= n && (!withLast || int(p.small[d.hi]-p.small[d.lo]) > n)

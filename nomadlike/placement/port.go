@@ -34,7 +34,7 @@ func portRange(node *structs.Node) (low, high int32) {
 	return low, max(low, high)
 }
 
-// fits tells whether a node that holds the given ports can answer the requests.
+// fits reports whether a node that holds the given ports can answer the requests.
 func (p *portPlan) fits(node *structs.Node, held []int32) bool {
 	if len(p.requests) == 0 {
 		return true

@@ -23,7 +23,7 @@ func (f *Floor) query(need *Need, ports *portPlan, options *Options) query {
 	return q
 }
 
-// fits tells whether the node at an open position has room for a rank now.
+// fits reports whether the node at an open position has room for a rank now.
 func (q *query) fits(pos int32) bool {
 	at := q.f.layout.index[pos]
 	sp := &q.f.spaces[at]
@@ -42,7 +42,7 @@ func (q *query) fits(pos int32) bool {
 	return q.options.Avoid == nil || !q.options.Avoid(int(at))
 }
 
-// devicesFit tells whether the node's free devices answer the requests.
+// devicesFit reports whether the node's free devices answer the requests.
 func (q *query) devicesFit(pos, at int32, sp *space) bool {
 	m := q.view.matchAt(q.f.layout, pos)
 	if len(m.requests) == 1 && len(m.requests[0].meets) == 1 && m.requests[0].count > 0 { // the usual case

@@ -9,7 +9,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// RowState tells whether a node could take a rank at once.
+// RowState reports whether a node could take a rank at once.
 type RowState string
 
 // The states of a row. UI words: 空闲 紧张.

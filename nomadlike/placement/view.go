@@ -86,7 +86,7 @@ func (f *Floor) newView(need *Need) *view {
 	return v
 }
 
-// barsClass tells whether all nodes of a class have something against the need.
+// barsClass reports whether all nodes of a class have something against the need.
 // What depends on names and ids is left to the single nodes.
 func (n *Need) barsClass(c *class) bool {
 	job := *n.job
@@ -98,7 +98,7 @@ func (n *Need) barsClass(c *class) bool {
 		!n.byID && structs.SpecProblem(&job, n.spec, c.node) != nil
 }
 
-// possible tells whether empty healthy nodes of the class answer every request.
+// possible reports whether empty healthy nodes of the class answer every request.
 func (m *match) possible(c *class) bool {
 	everything := newBitset(len(c.node.Devices))
 	for i := range c.node.Devices {

@@ -30,7 +30,7 @@ func RunOf(past *structs.PastRun) Run {
 	}
 }
 
-// whole tells whether the run ended by itself or by its user's will. One that
+// whole reports whether the run ended by itself or by its user's will. One that
 // was cut short by others only shows that it would have run longer.
 func (r *Run) whole() bool {
 	switch r.Outcome {

@@ -41,7 +41,7 @@ type form struct {
 	survival  curve
 }
 
-// near tells whether a submission at that time belongs to the session.
+// near reports whether a submission at that time belongs to the session.
 func (s *session) near(at structs.UnixNano) bool { return at >= s.first-gapMax && at <= s.last+gapMax }
 
 // join stretches the session over a submission.

@@ -200,7 +200,7 @@ func (c *connLimits) quietest() func([]*countedConn) *countedConn {
 	}
 }
 
-// hopeful tells whether there would be a place for conn among the HTTP connections.
+// hopeful reports whether there would be a place for conn among the HTTP connections.
 func (c *connLimits) hopeful(conn *countedConn) bool {
 	quietest := c.quietest()
 	c.mu.Lock()

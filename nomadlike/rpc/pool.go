@@ -63,7 +63,7 @@ type Conn struct {
 	used    uint64       // guarded by Pool.mu
 }
 
-// Refused tells whether the newest attempt to connect was refused: the
+// Refused reports whether the newest attempt to connect was refused: the
 // machine answers, and nothing listens at its port. An agent that was killed
 // looks like that; a machine that is gone answers nothing at all.
 func (c *Conn) Refused() bool { return c.refused.Load() }

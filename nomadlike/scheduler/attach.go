@@ -40,7 +40,7 @@ func (b *Board) projectOf(name string) int32 {
 	return id
 }
 
-// counts tells whether anybody asks what the project holds.
+// counts reports whether anybody asks what the project holds.
 func (p *project) counts() bool { return p.record != nil && len(p.record.Quotas) > 0 }
 
 // hold adds sign times held to what the project holds.

@@ -32,7 +32,7 @@ type outlook struct {
 	line   *structs.WaitReason // what gangs say that stand far behind
 }
 
-// can tells whether an alternative could; those beyond the bits count as able.
+// can reports whether an alternative could; those beyond the bits count as able.
 func (o outlook) can(need int) bool { return need >= 64 || o.able&(1<<need) != 0 }
 
 // judge finds out whether a gang that has no room now could start on the ready
@@ -59,7 +59,7 @@ func (b *Board) judge(sh *shape) outlook {
 	return memo.outlook
 }
 
-// fitsEmpty tells whether the gang would fit the ready nodes if they were empty.
+// fitsEmpty reports whether the gang would fit the ready nodes if they were empty.
 func (b *Board) fitsEmpty(sh *shape, n *need) bool {
 	spec := n.Spec()
 	able, head, smaller := 0, false, 0

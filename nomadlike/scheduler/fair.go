@@ -22,7 +22,7 @@ const (
 	fairTick = time.Minute
 )
 
-// fair tells whether a lane is ordered by fair share.
+// fair reports whether a lane is ordered by fair share.
 func (b *Board) fair(l *lane) bool {
 	return b.settings.Order == OrderPool && l.record != nil && l.record.Order == structs.OrderFair
 }
@@ -71,7 +71,7 @@ func first(x bool) int {
 	return 1
 }
 
-// anyGuarantee tells whether something is guaranteed to some project.
+// anyGuarantee reports whether something is guaranteed to some project.
 func (b *Board) anyGuarantee() bool {
 	return slices.ContainsFunc(b.projects, func(p project) bool { return p.guaranteed() })
 }
@@ -80,7 +80,7 @@ func (p *project) guaranteed() bool {
 	return p.record != nil && slices.ContainsFunc(p.record.Quotas, func(q structs.Quota) bool { return q.Guaranteed > 0 })
 }
 
-// borrows tells whether a project has used up what is guaranteed to it of
+// borrows reports whether a project has used up what is guaranteed to it of
 // something that gangs of the shape ask for, so that one more would borrow.
 func (b *Board) borrows(project int32, sh *shape) bool {
 	p := &b.projects[project]
@@ -90,7 +90,7 @@ func (b *Board) borrows(project int32, sh *shape) bool {
 	return usedUp(p.record, p.due(), sh.needs[0].least)
 }
 
-// usedUp tells whether a project holds all that is guaranteed to it of something
+// usedUp reports whether a project holds all that is guaranteed to it of something
 // in asked, or is guaranteed nothing in it at all.
 func usedUp(record *structs.Project, usage *structs.ProjectUsage, asked structs.Holding) bool {
 	own := false

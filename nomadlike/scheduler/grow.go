@@ -83,7 +83,7 @@ func growsAfter(job *structs.Job) time.Duration {
 	return growAfter
 }
 
-// growing tells whether a gang runs on fewer nodes than it could have.
+// growing reports whether a gang runs on fewer nodes than it could have.
 func (b *Board) growing(e *entry) bool {
 	sh := b.shapes.list[e.shape]
 	g := e.gang

@@ -144,7 +144,7 @@ func (p *pass) heldBack(e *entry, held structs.Holding) *quotaHold {
 	return nil
 }
 
-// passesHold tells whether a hold does not concern a gang: it is its own, or the
+// passesHold reports whether a hold does not concern a gang: it is its own, or the
 // gang will have ended by then.
 func (p *pass) passesHold(e *entry, h *quotaHold) bool {
 	p.modelEntry(e)

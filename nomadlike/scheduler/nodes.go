@@ -81,7 +81,7 @@ func (k Kept) Spare(i int) (cpu, memory int64, devices int) {
 	return s.cpu, s.memory, int(s.devices)
 }
 
-// Equal tells whether two say the same.
+// Equal reports whether two say the same.
 func (k Kept) Equal(other Kept) bool {
 	a, b := k.r, other.r
 	if a == b {

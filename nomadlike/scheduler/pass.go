@@ -8,7 +8,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// fault is why a gang can not start now.
+// fault is why a gang cannot start now.
 type fault uint8
 
 const (
@@ -189,7 +189,7 @@ func (p *pass) begin() {
 	}
 }
 
-// anyHeld tells whether a gang waits for room anywhere.
+// anyHeld reports whether a gang waits for room anywhere.
 func (p *pass) anyHeld() bool {
 	return slices.ContainsFunc(p.lanes, func(l lane) bool { return l.held })
 }
@@ -311,7 +311,7 @@ func (p *pass) step(w *laneWalk) {
 	p.blocked(w, id, sh, a)
 }
 
-// worthTrying tells whether what was found out for the group so far leaves an
+// worthTrying reports whether what was found out for the group so far leaves an
 // entry a chance to start, or another reason to wait.
 func (p *pass) worthTrying(e *entry, sh *shape, a *answer) bool {
 	switch a.fault {
@@ -325,12 +325,12 @@ func (p *pass) worthTrying(e *entry, sh *shape, a *answer) bool {
 	return a.fault == faultRoom && !p.underQuota(e, sh)
 }
 
-// overflows tells whether a gang of the shape has no place in the plan.
+// overflows reports whether a gang of the shape has no place in the plan.
 func (p *pass) overflows(sh *shape) bool {
 	return len(p.plan.Gangs) >= GangsMax || p.ranks > 0 && p.ranks+sh.nodes > RanksMax
 }
 
-// try starts a gang, or finds out why it can not start; true: the gang left its
+// try starts a gang, or finds out why it cannot start; true: the gang left its
 // group.
 func (p *pass) try(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	e := &p.entries[id]
@@ -396,7 +396,7 @@ func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
 	}
 }
 
-// sooner tells whether an entry would be out of the way sooner than the one of
+// sooner reports whether an entry would be out of the way sooner than the one of
 // its group that failed.
 func (p *pass) sooner(e *entry, a *answer) bool {
 	p.modelEntry(e)
@@ -475,7 +475,7 @@ func (p *pass) fillOn(w *laneWalk, a *answer) {
 	p.advance(w, 0)
 }
 
-// hopeless tells whether an entry, and all behind it in its group, find no room,
+// hopeless reports whether an entry, and all behind it in its group, find no room,
 // however short they are, and nobody makes room for them. What they say is the
 // same whether the walk comes to them or not.
 func (p *pass) hopeless(w *laneWalk, e *entry) bool {

@@ -162,7 +162,7 @@ func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 // than any other.
 const avoided = -1
 
-// reserved tells whether any spot is kept.
+// reserved reports whether any spot is kept.
 func (p *pass) reserved() bool { return p.keptCount > 0 }
 
 func (p *pass) isClaimed(at int) bool { return !p.spots[at].open(p.claimant) }
@@ -179,7 +179,7 @@ func (p *pass) isKept(at int) bool {
 	return !p.placing.is(r.jobID, r.index) && !p.mayPass(int32(at))
 }
 
-// mayPass tells whether the gang that is being placed may stand on a kept spot:
+// mayPass reports whether the gang that is being placed may stand on a kept spot:
 // it ends before the reserved start, or takes nothing that the gang which keeps
 // the spot will need.
 func (p *pass) mayPass(at int32) bool {
@@ -188,7 +188,7 @@ func (p *pass) mayPass(at int32) bool {
 	return p.endsBefore(r) || r.spares(p.Board, at, p.taking)
 }
 
-// endsBefore tells whether the gang that is being placed is out of the way of a
+// endsBefore reports whether the gang that is being placed is out of the way of a
 // reservation by its start.
 func (p *pass) endsBefore(r *reservation) bool {
 	return !r.strict && p.ends <= r.at && (!r.bounded || p.bound <= r.at)
@@ -235,7 +235,7 @@ func (p *pass) leastQuota(e *entry, n *need) *structs.Reason {
 	return structs.QuotaProblem(project.record, project.due(), n.least)
 }
 
-// quotaFault tells whether quota, or a hold on it, keeps a project from holding
+// quotaFault reports whether quota, or a hold on it, keeps a project from holding
 // even the least that the smallest gang would count.
 func (p *pass) quotaFault(e *entry, n *need) fault {
 	switch {
@@ -249,7 +249,7 @@ func (p *pass) quotaFault(e *entry, n *need) fault {
 	return faultNone
 }
 
-// underQuota tells whether quotas, and holds on them, let the project have some
+// underQuota reports whether quotas, and holds on them, let the project have some
 // alternative that it could have on the empty cluster.
 func (p *pass) underQuota(e *entry, sh *shape) bool {
 	if !p.projects[e.project].counts() {

@@ -168,7 +168,7 @@ func (p *pass) corner(w *laneWalk, sh *shape, h *hunt) ([]int32, []placement.Sea
 }
 
 // bills tells for each spot which further victims would make room there, the
-// cheapest first. Spots that can not be cleared are left out.
+// cheapest first. Spots that cannot be cleared are left out.
 func (p *pass) bills(h *hunt, spots []int32) []bill {
 	var bills []bill
 	for _, at := range spots {

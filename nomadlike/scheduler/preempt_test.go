@@ -142,7 +142,7 @@ func checkVictims(t *rapid.T, w *world, plan structs.Plan) {
 	}
 }
 
-// fitsSomehow tells whether the gang would have room on the nodes of its plan if
+// fitsSomehow reports whether the gang would have room on the nodes of its plan if
 // only some of its victims ended, and the gangs before it started.
 func (w *world) fitsSomehow(g *structs.GangPlan, victims []structs.AttemptKey, before []structs.GangPlan) bool {
 	less := w.without(victims)
@@ -171,7 +171,7 @@ func (w *world) fitsSomehow(g *structs.GangPlan, victims []structs.AttemptKey, b
 	return true
 }
 
-// free tells whether nothing stands on the nodes that were promised to s any
+// free reports whether nothing stands on the nodes that were promised to s any
 // more that has to leave.
 func (w *world) free(s *structs.Subjob) bool {
 	for _, key := range s.Claim.Victims {

@@ -46,7 +46,7 @@ type reservation struct {
 	spare   []demand // by spot: what others may take there whenever they end
 }
 
-// spares tells whether a rank with the needs n may stand on a kept spot whenever
+// spares reports whether a rank with the needs n may stand on a kept spot whenever
 // it ends.
 func (r *reservation) spares(b *Board, at int32, n *need) bool {
 	s := &b.spots[at]
@@ -61,7 +61,7 @@ func (r *reservation) spares(b *Board, at int32, n *need) bool {
 	return b.sparesPorts(at, r.need, n)
 }
 
-// sameDevices tells whether two needs may want the same device of a spot.
+// sameDevices reports whether two needs may want the same device of a spot.
 func (b *Board) sameDevices(at int32, x, y *need) bool {
 	if x.rank.devices == 0 || y.rank.devices == 0 {
 		return false
@@ -338,7 +338,7 @@ func (p *pass) nearest(n *need, prof *profile, candidates []int32, count int) []
 	return picks[:count]
 }
 
-// headFits tells whether a spot has the ports of rank 0 when it is empty.
+// headFits reports whether a spot has the ports of rank 0 when it is empty.
 func (b *Board) headFits(n *need, at int32) bool {
 	_, ok := structs.ChoosePorts(b.spots[at].node, nil, n.heads, 0)
 	return ok

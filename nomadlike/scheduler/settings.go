@@ -56,8 +56,8 @@ type Settings struct {
 	Prefers func(job *structs.Job) bool
 }
 
-// sameRules tells whether what was found out under s holds under other too.
-// Functions can not be compared: they count as changed when one is set.
+// sameRules reports whether what was found out under s holds under other too.
+// Functions cannot be compared: they count as changed when one is set.
 func (s *Settings) sameRules(other *Settings) bool {
 	return s.Reservations == other.Reservations && s.Order == other.Order && s.Passing == other.Passing &&
 		s.PreemptLonger == other.PreemptLonger && s.Fit == other.Fit &&

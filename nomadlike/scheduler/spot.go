@@ -126,7 +126,7 @@ func buildKey(node *structs.Node) string {
 	return string(b)
 }
 
-// able tells whether a rank could stand on a spot if nothing held anything
+// able reports whether a rank could stand on a spot if nothing held anything
 // there, and nobody had been promised it.
 func (b *Board) able(n *need, at int32) bool {
 	s := &b.spots[at]
@@ -186,14 +186,14 @@ func (b *Board) rankOn(n *need, at int32) demand {
 	return rank
 }
 
-// roomFor tells whether a rank seems to have room on a spot now: false is
+// roomFor reports whether a rank seems to have room on a spot now: false is
 // certain, true is not, because kinds of devices and ports are not looked at.
 func (b *Board) roomFor(n *need, vip bool, at int32) bool {
 	s := &b.spots[at]
 	return !s.shut && b.rankOn(n, at).fits(s.room) && !(vip && s.stays > 0) && b.able(n, at)
 }
 
-// open tells whether a spot has been promised to nobody else.
+// open reports whether a spot has been promised to nobody else.
 func (s *spot) open(key string) bool { return s.claim == "" || s.claim == key }
 
 // putSpot brings a spot up to date with its node on the floor.
@@ -288,7 +288,7 @@ const gainsMax = 4096
 // mark is the place in the list of gains that a look taken now has seen.
 func (b *Board) mark() int { return b.gainsFrom + len(b.gains) }
 
-// gained tells whether some spot came to have room for a rank of the shape
+// gained reports whether some spot came to have room for a rank of the shape
 // since a look at mark.
 func (b *Board) gained(sh *shape, mark int) bool {
 	if mark < b.gainsFrom {

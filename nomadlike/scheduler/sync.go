@@ -125,7 +125,7 @@ func (b *Board) putSubjob(c *structs.SubjobChange) {
 	b.attach(b.add(e), false)
 }
 
-// sameQueued tells whether a queued entry only says something else than before.
+// sameQueued reports whether a queued entry only says something else than before.
 func (b *Board) sameQueued(id int32, c *structs.SubjobChange) bool {
 	e := &b.entries[id]
 	if e.stand != waiting || c.Job == nil || c.Subjob == nil || c.Subjob.State != structs.JobQueued || c.Subjob.Claim != nil {

@@ -152,7 +152,7 @@ func (t *twin) anyGuarantee() bool {
 	return false
 }
 
-// borrows tells whether a gang of the job goes beyond its project's guarantee.
+// borrows reports whether a gang of the job goes beyond its project's guarantee.
 func (t *twin) borrows(job *structs.Job) bool {
 	record := t.world.projects[job.Project]
 	if record == nil || len(job.Resources) == 0 || !slices.ContainsFunc(record.Quotas, func(q structs.Quota) bool { return q.Guaranteed > 0 }) {
@@ -344,7 +344,7 @@ func (t *twin) quotaFault(id subjobID, held structs.Holding) fault {
 	return faultNone
 }
 
-// starved tells whether quota is in the way of every alternative.
+// starved reports whether quota is in the way of every alternative.
 func (t *twin) starved(id subjobID) bool {
 	job := t.world.jobs[id.job]
 	for _, spec := range job.Resources {
@@ -465,12 +465,12 @@ func (t *twin) overQuota(id subjobID) bool {
 	return why == faultQuota || why == faultHeld
 }
 
-// passes tells whether the gang would end before the reserved start.
+// passes reports whether the gang would end before the reserved start.
 func (t *twin) passes(id subjobID, k *twinKept) bool {
 	return !k.strict && t.endOf(id) <= k.at && (!k.bounded || t.endBy(id, true) <= k.at)
 }
 
-// isKept tells whether a reservation keeps the gang off a node.
+// isKept reports whether a reservation keeps the gang off a node.
 func (t *twin) isKept(id subjobID, spec int, node string) bool {
 	job := t.world.jobs[id.job]
 	for _, k := range t.kept {
@@ -538,7 +538,7 @@ func (t *twin) headOn(job *structs.Job, spec structs.Resources, node string) boo
 	return ok
 }
 
-// able tells whether the gang could start on the ready nodes if they were empty.
+// able reports whether the gang could start on the ready nodes if they were empty.
 func (t *twin) able(id subjobID) bool {
 	job := t.world.jobs[id.job]
 	if len(t.sizes(job)) == 0 || job.Nodes < 1 {

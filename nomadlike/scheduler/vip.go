@@ -80,7 +80,7 @@ func (p *pass) killedBy(e *entry, sh *shape, spots []int32, more structs.Holding
 	return victims
 }
 
-// onlyThese tells whether nothing is on spots but gangs that are ending or among
+// onlyThese reports whether nothing is on spots but gangs that are ending or among
 // victims: neither other gangs nor what is held for people to look at.
 func (p *pass) onlyThese(spots, victims []int32) bool {
 	for _, at := range spots {
@@ -130,7 +130,7 @@ func (p *pass) killDue() {
 	}
 }
 
-// kills tells whether the job ends what runs on a node.
+// kills reports whether the job ends what runs on a node.
 func (s *shape) kills(node *structs.Node) bool {
 	return slices.ContainsFunc(s.vip.Machines, func(m structs.VIPMachine) bool {
 		return m.Busy == structs.BusyKill && (m.Node == node.Name || m.Node == node.ID)
@@ -165,7 +165,7 @@ func (p *pass) fulfil() {
 	}
 }
 
-// complete places a claimed gang if all its nodes are free; it tells whether
+// complete places a claimed gang if all its nodes are free; it reports whether
 // they were.
 func (p *pass) complete(id int32) bool {
 	e := &p.entries[id]

@@ -31,7 +31,7 @@ func (c *contact) made(asked time.Time) {
 	}
 }
 
-// holds tells whether contact is recent. A server that just began counts as in
+// holds reports whether contact is recent. A server that just began counts as in
 // contact: no node is registered through it without the leader.
 func (c *contact) holds() bool {
 	return time.Since(c.began)-time.Duration(c.last.Load()) <= contactLasts

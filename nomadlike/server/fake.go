@@ -76,7 +76,7 @@ func (f *FakePeers) hang(ctx context.Context, addr string) error {
 // For gives the end of the agent at an address.
 func (f *FakePeers) For(addr string) Peers { return fakeEnd{f, addr} }
 
-// reaches tells whether a call from one address to another gets through.
+// reaches reports whether a call from one address to another gets through.
 func (f *FakePeers) reaches(from, to string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +94,7 @@ type fakeEnd struct {
 	addr    string
 }
 
-// leader gives the server to call, or why it can not be called.
+// leader gives the server to call, or why it cannot be called.
 func (e fakeEnd) leader(agent Agent) (*Server, error) {
 	server := e.network.server(agent.Addr)
 	if server == nil || !e.network.reaches(e.addr, agent.Addr) {

@@ -56,7 +56,7 @@ func (f *Fences) Step(snapshot *state.Snapshot, now time.Duration) []*structs.Le
 	return over
 }
 
-// strictMayRun tells whether a strict job waits for the lease of a node.
+// strictMayRun reports whether a strict job waits for the lease of a node.
 func strictMayRun(snapshot *state.Snapshot, nodeID string) bool {
 	for alloc := range snapshot.Holders(nodeID) {
 		if alloc.Status != structs.AllocLost || alloc.LeaseOver {

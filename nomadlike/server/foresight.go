@@ -288,7 +288,7 @@ func (f *foresight) picture(ctx context.Context, knows uint64, jobID string) (*P
 	}
 }
 
-// answers tells whether a picture knows enough of a state.
+// answers reports whether a picture knows enough of a state.
 func (p *Picture) answers(snapshot *state.Snapshot, knows uint64) bool {
 	if knows == Newest {
 		return p.cost > foresightDear || p.schedule == snapshot.ScheduleIndex()
@@ -296,7 +296,7 @@ func (p *Picture) answers(snapshot *state.Snapshot, knows uint64) bool {
 	return p.knows >= knows
 }
 
-// good tells whether a picture is young enough for a state.
+// good reports whether a picture is young enough for a state.
 func (p *Picture) good(snapshot *state.Snapshot, now structs.UnixNano) bool {
 	lasts := min(4*p.cost, foresightFresh)
 	if p.cost > foresightDear {
@@ -427,13 +427,13 @@ func (s *Server) runForecasts(ctx context.Context) {
 	}
 }
 
-// starting tells whether the queue loop starts things now, or did a moment ago.
+// starting reports whether the queue loop starts things now, or did a moment ago.
 func (s *Server) starting() bool {
 	placedAt := s.placedAt.Load()
 	return s.placing.Load() || placedAt != nil && time.Since(*placedAt) < forecastRest
 }
 
-// waits tells whether anything waits.
+// waits reports whether anything waits.
 func waits(snapshot *state.Snapshot) bool {
 	for range snapshot.Queue() {
 		return true
@@ -468,7 +468,7 @@ func (s *Server) keepForecasts(ctx context.Context, snapshot *state.Snapshot) {
 	}
 }
 
-// worthKeeping tells whether an answer says something else than the newest one
+// worthKeeping reports whether an answer says something else than the newest one
 // before it.
 func worthKeeping(before []structs.Forecast, now structs.Forecast) bool {
 	if len(before) == 0 {

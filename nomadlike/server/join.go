@@ -20,7 +20,7 @@ type Join struct {
 
 // Admit lets a new agent in: it checks the join token against everything that
 // was acknowledged, signs the certificate, and takes one use of the token
-// before it hands the certificate out. A request that can not be signed costs
+// before it hands the certificate out. A request that cannot be signed costs
 // no use.
 func (s *Server) Admit(ctx context.Context, join Join) (certificatePEM []byte, err error) {
 	if s.config.SignCSR == nil {

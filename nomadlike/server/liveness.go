@@ -264,7 +264,7 @@ func (l *Liveness) patient(usual time.Duration) time.Duration { return patience(
 // times a second would be much of a core's work.
 func (l *Liveness) Calm() int { return int(l.patient(1)) }
 
-// suspicious tells whether a node gives reason to probe it.
+// suspicious reports whether a node gives reason to probe it.
 func (l *Liveness) suspicious(now time.Duration, w *suspect) bool {
 	switch w.status {
 	case structs.NodeLost:
@@ -394,7 +394,7 @@ func (l *Liveness) judge(now time.Duration, w *suspect) []LivenessEffect {
 		"silence", silence.Round(time.Millisecond), "witnesses", w.answered), nil)
 }
 
-// othersSilent tells whether nodes other than w exist and none of them is
+// othersSilent reports whether nodes other than w exist and none of them is
 // heard.
 func (l *Liveness) othersSilent(now time.Duration, w *suspect) bool {
 	others := false

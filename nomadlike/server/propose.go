@@ -140,7 +140,7 @@ func ofNode(kind structs.CommandKind) bool {
 	return false
 }
 
-// repeatable tells whether a command may be tried again when nobody can tell
+// repeatable reports whether a command may be tried again when nobody can tell
 // whether it was applied: it names its own ids, or it counts once (Server.once).
 func repeatable(kind structs.CommandKind) bool {
 	switch kind {

@@ -76,7 +76,7 @@ func (s *Server) runQueue(ctx context.Context) {
 	}
 }
 
-// serve takes one turn, and tells whether everything that it decided arrived.
+// serve takes one turn, and reports whether everything that it decided arrived.
 // Placing comes first: explanations are thought out when nothing more can
 // start.
 func (q *queue) serve(ctx context.Context, snapshot *state.Snapshot) bool {
@@ -211,7 +211,7 @@ func (q *queue) next(snapshot *state.Snapshot) (span time.Duration, due bool) {
 	return span, due
 }
 
-// proposePlan puts a plan into the log, and tells whether it arrived and was
+// proposePlan puts a plan into the log, and reports whether it arrived and was
 // taken whole.
 func (s *Server) proposePlan(ctx context.Context, plan structs.Plan) bool {
 	kind, body := structs.CommandPlan, any(&plan)

@@ -22,7 +22,7 @@ type revival struct {
 	over  bool
 }
 
-// unheard tells whether the queue must wait for nodes that have not said what
+// unheard reports whether the queue must wait for nodes that have not said what
 // they run since the state was brought back. Until then any job may still run
 // somewhere, in an attempt that the state does not know.
 func (r *revival) unheard(snapshot *state.Snapshot, now time.Time) bool {

@@ -150,7 +150,7 @@ func (s *Server) Store() *state.Store { return s.config.Store }
 // Sessions is the number of node streams that end at this server.
 func (s *Server) Sessions() int { return s.sessions.count() }
 
-// Hears tells whether a node's stream ends at this server.
+// Hears reports whether a node's stream ends at this server.
 func (s *Server) Hears(nodeID string) bool { return s.sessions.has(nodeID) }
 
 // now is the wall clock as the log keeps it.

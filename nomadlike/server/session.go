@@ -57,7 +57,7 @@ func (s *sessions) begin(next *session, start func()) error {
 	return nil
 }
 
-// end forgets a session, and tells whether it was still its node's.
+// end forgets a session, and reports whether it was still its node's.
 func (s *sessions) end(ended *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *sessions) count() int {
 	return len(s.mu.byNode)
 }
 
-// has tells whether a node's stream ends at this server.
+// has reports whether a node's stream ends at this server.
 func (s *sessions) has(nodeID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func (n *session) acknowledge(beat *structs.Heartbeat) *structs.HeartbeatAck {
 	return ack
 }
 
-// enqueue hands something to work, and tells whether there was room.
+// enqueue hands something to work, and reports whether there was room.
 func (n *session) enqueue(up *structs.SessionUp) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -48,7 +48,7 @@ func (s *Server) runSweeps(ctx context.Context) {
 	}
 }
 
-// sweep proposes everything that is due, and tells whether there were ended
+// sweep proposes everything that is due, and reports whether there were ended
 // jobs to delete.
 func (s *Server) sweep(ctx context.Context, countEnded bool) (deleted bool) {
 	snapshot, now := s.config.Store.Snapshot(), s.now()
@@ -99,7 +99,7 @@ func dueSweeps(snapshot *state.Snapshot, now structs.UnixNano) []dueSweep {
 	return due
 }
 
-// drainIsDue tells whether a node's drain deadline has passed while it still
+// drainIsDue reports whether a node's drain deadline has passed while it still
 // has work that nobody asked to stop.
 func drainIsDue(snapshot *state.Snapshot, node *structs.Node, now structs.UnixNano) bool {
 	if node.Eligibility != structs.NodeDraining || node.DrainDeadline == 0 || node.DrainDeadline > now {

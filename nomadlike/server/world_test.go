@@ -222,7 +222,7 @@ func (p *pipe) Send(down *structs.SessionDown) error {
 type fakeNode struct {
 	c    *cluster
 	node structs.Node
-	// complete tells whether a running rank completes at once.
+	// complete reports whether a running rank completes at once.
 	complete bool
 
 	mu struct {

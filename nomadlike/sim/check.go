@@ -159,7 +159,7 @@ func (w *World) checkPure(input scheduler.Input, now structs.UnixNano, seed uint
 	}
 }
 
-// rested tells whether everything that was asked for has ended or waits with
+// rested reports whether everything that was asked for has ended or waits with
 // a reason, and nothing runs.
 func (w *World) rested() bool {
 	if w.people.number < w.config.Jobs {

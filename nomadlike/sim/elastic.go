@@ -117,7 +117,7 @@ func (w *World) watchGrowth() {
 	w.could = could
 }
 
-// couldGrow tells whether there surely is room for one more node: a machine that
+// couldGrow reports whether there surely is room for one more node: a machine that
 // the gang is not on has what one of its ranks asks for, and nothing waits.
 func (w *World) couldGrow(snapshot *state.Snapshot, attempt *structs.Attempt) bool {
 	view, ok := snapshot.Job(attempt.JobID)
@@ -147,7 +147,7 @@ func (w *World) couldGrow(snapshot *state.Snapshot, attempt *structs.Attempt) bo
 	})
 }
 
-// hasRoom tells whether a machine that the servers count on has room for a rank.
+// hasRoom reports whether a machine that the servers count on has room for a rank.
 func (m *machine) hasRoom(snapshot *state.Snapshot, spec structs.Resources) bool {
 	node := snapshot.Node(m.id)
 	if node == nil || node.Status != structs.NodeReady {

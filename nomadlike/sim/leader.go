@@ -149,7 +149,7 @@ func (l *leader) tick() {
 	}
 }
 
-// hasDue tells whether a subjob waits whose restart delay is over.
+// hasDue reports whether a subjob waits whose restart delay is over.
 func (l *leader) hasDue() bool {
 	for _, s := range l.w.log.state().Queue() {
 		if s.NotBefore != 0 && s.NotBefore <= l.w.wall() {

@@ -70,12 +70,12 @@ func (m *machine) boot() {
 	m.startAgent()
 }
 
-// reachable tells whether the servers hear the machine's agent.
+// reachable reports whether the servers hear the machine's agent.
 func (m *machine) reachable() bool {
 	return m.powered && m.agent && !m.paused && !m.cutOff && !m.dark
 }
 
-// visible tells whether other nodes hear it.
+// visible reports whether other nodes hear it.
 func (m *machine) visible() bool { return m.powered && m.agent && !m.paused && !m.dark }
 
 // startAgent starts the agent's process: it finds what is on disk.
@@ -463,7 +463,7 @@ func (m *machine) flush() {
 }
 
 // deliver lets words of the session through, or keeps them, in order, while
-// the network is cut or the agent is paused: a stream repeats what it can not
+// the network is cut or the agent is paused: a stream repeats what it cannot
 // deliver until it breaks.
 func (m *machine) deliver(current func() bool, words func()) {
 	switch {

@@ -11,7 +11,7 @@ import (
 	"nomadlike/nomadlike/wire"
 )
 
-// errUnknown is a proposal's end when the proposer can not know whether it
+// errUnknown is a proposal's end when the proposer cannot know whether it
 // was committed.
 var errUnknown = errors.New("the outcome is unknown")
 

@@ -86,7 +86,7 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// TestCheckersSee plants defects: a checker that can not fail is none.
+// TestCheckersSee plants defects: a checker that cannot fail is none.
 func TestCheckersSee(t *testing.T) {
 	cases := []struct {
 		planted   Planted

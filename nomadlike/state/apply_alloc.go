@@ -67,7 +67,7 @@ func weigh(alloc *structs.Allocation, nodeID string, report *structs.AllocReport
 	return verdictRefuse
 }
 
-// report takes one report, and tells whether it counted.
+// report takes one report, and reports whether it counted.
 func (tx *txn) report(nodeID string, report *structs.AllocReport) bool {
 	alloc, ok := tx.alloc(report.AllocID)
 	if !ok {
@@ -150,7 +150,7 @@ func (tx *txn) move(before *structs.Allocation, report *structs.AllocReport) {
 	tx.settle(job, after.Subjob, after.Attempt)
 }
 
-// endingBy tells whether what became of one rank ends its whole attempt:
+// endingBy reports whether what became of one rank ends its whole attempt:
 // a rank that failed; one that was killed without being asked to stop, which
 // is not the user's fault; and the rank that leads the others, whose end is the
 // job's.

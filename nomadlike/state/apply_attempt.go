@@ -331,7 +331,7 @@ func (tx *txn) requeue(job *structs.Job, before, after *structs.Subjob, attempt 
 	}
 }
 
-// unrun tells whether the rank that failed an attempt never ran its command.
+// unrun reports whether the rank that failed an attempt never ran its command.
 func (tx *txn) unrun(attempt *structs.Attempt) bool {
 	failed, ok := tx.alloc(attempt.FirstFailed)
 	return ok && failed.StartedAt == 0 // though the driver may tell the exit code that a shell would have

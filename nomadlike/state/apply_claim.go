@@ -170,7 +170,7 @@ func (tx *txn) releaseNodes(claim *structs.Claim, key string) {
 	tx.wakeSchedule()
 }
 
-// dropClaim breaks a promise that can not be kept any more; the subjob waits on.
+// dropClaim breaks a promise that cannot be kept any more; the subjob waits on.
 func (tx *txn) dropClaim(job *structs.Job, before *structs.Subjob, why *structs.Reason) {
 	tx.releaseNodes(before.Claim, structs.SubjobKey(job.ID, before.Index))
 	after := *before
@@ -253,7 +253,7 @@ func (tx *txn) reviewClaim(r claimReview, jobID string, index int) {
 	}
 }
 
-// fulfil places a claimed gang with ports of its own choice, and tells whether
+// fulfil places a claimed gang with ports of its own choice, and reports whether
 // it could.
 func (tx *txn) fulfil(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan) bool {
 	fitted := withPorts(job, gang, ground{tx})

@@ -70,7 +70,7 @@ func applyJobControl(tx *txn, body *structs.JobControl) (structs.ApplyResult, *s
 	return structs.ApplyResult{JobID: job.ID}, nil
 }
 
-// mayControl tells whether an order means something to a subjob as it stands.
+// mayControl reports whether an order means something to a subjob as it stands.
 // Asking again for what is so already does no harm.
 func mayControl(subjob *structs.Subjob, body *structs.JobControl) bool {
 	switch {
@@ -195,14 +195,14 @@ func (tx *txn) answer(alloc *structs.Allocation, answer *structs.ControlAnswer) 
 	tx.settle(job, after.Subjob, after.Attempt)
 }
 
-// answersControl tells whether a report says something new about what its rank
+// answersControl reports whether a report says something new about what its rank
 // was told.
 func answersControl(alloc *structs.Allocation, answer *structs.ControlAnswer) bool {
 	return answer != nil && alloc.Status == structs.AllocRunning && alloc.Desired == structs.DesiredRun &&
 		alloc.Control != nil && alloc.Control.Seq == answer.Seq && alloc.Obeyed != answer.Seq
 }
 
-// controlFailed takes back for the whole gang what one rank can not do: half a
+// controlFailed takes back for the whole gang what one rank cannot do: half a
 // gang that stands still helps nobody.
 func (tx *txn) controlFailed(job *structs.Job, alloc *structs.Allocation, why *structs.Reason) {
 	before, ok := tx.subjob(alloc.JobID, alloc.Subjob)
@@ -223,7 +223,7 @@ func (tx *txn) controlFailed(job *structs.Job, alloc *structs.Allocation, why *s
 	tx.control(job, before, &after, control)
 }
 
-// follows tells whether every living rank of an attempt does what its subjob
+// follows reports whether every living rank of an attempt does what its subjob
 // was told, and the subjob does not say so yet.
 func (tx *txn) follows(row *attemptRow) bool {
 	subjob, ok := tx.subjob(row.Attempt.JobID, row.Attempt.Subjob)

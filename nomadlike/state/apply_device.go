@@ -71,7 +71,7 @@ func (tx *txn) tellDevices(before, after *structs.Node) {
 	}
 }
 
-// sameHealth tells whether two states of a device say the same of its health.
+// sameHealth reports whether two states of a device say the same of its health.
 // Figures within a reason change all the time and count for nothing.
 func sameHealth(a, b *structs.Device) bool {
 	reason := func(d *structs.Device) string {

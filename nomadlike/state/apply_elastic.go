@@ -4,7 +4,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// goesOn tells whether an attempt goes on without a rank that has just ended,
+// goesOn reports whether an attempt goes on without a rank that has just ended,
 // because its launcher gathers the others again. The attempt ends as always when
 // too few are left, or the rank is one that the others need.
 func (tx *txn) goesOn(job *structs.Job, gone *structs.Allocation) bool {

@@ -19,7 +19,7 @@ type forecastRow struct {
 }
 
 // applyForecasts keeps answers about subjobs that wait. Those that come too
-// late, or say what can not be, are listed in the result.
+// late, or say what cannot be, are listed in the result.
 func applyForecasts(tx *txn, body *structs.Forecasts) (structs.ApplyResult, *structs.Error) {
 	if len(body.Forecasts) > ForecastsMax {
 		return refuse(structs.CodeTooLarge, "state.too_many", "what", "forecasts", "max", ForecastsMax)
@@ -41,7 +41,7 @@ func applyForecasts(tx *txn, body *structs.Forecasts) (structs.ApplyResult, *str
 	return result, nil
 }
 
-// keepForecast keeps one answer, and tells whether it could.
+// keepForecast keeps one answer, and reports whether it could.
 func (tx *txn) keepForecast(given *structs.Forecast) bool {
 	job, _ := tx.job(given.JobID)
 	subjob, ok := tx.subjob(given.JobID, given.Subjob)
@@ -73,7 +73,7 @@ func (tx *txn) keepForecast(given *structs.Forecast) bool {
 	return true
 }
 
-// badForecast tells whether an answer says what can not be.
+// badForecast reports whether an answer says what cannot be.
 func badForecast(given *structs.Forecast) bool {
 	return given.Point <= 0 || given.P50 <= 0 || given.P90 < given.P50 || len(given.Features) > FeaturesMax ||
 		!validText(given.Pool) ||

@@ -4,7 +4,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// holdOf tells whether an allocation is held for people to look at: it failed
+// holdOf reports whether an allocation is held for people to look at: it failed
 // by itself, its job wants that, and its subjob is not started again.
 func (tx *txn) holdOf(job *structs.Job, before, after *structs.Allocation) *structs.Hold {
 	if job.Debug == nil || after.Status != structs.AllocFailed || after.Infra || before.Desired != structs.DesiredRun ||

@@ -2,7 +2,7 @@ package state
 
 import "nomadlike/nomadlike/structs"
 
-// fenced tells whether an attempt of a strict job that has no rank left may
+// fenced reports whether an attempt of a strict job that has no rank left may
 // still run somewhere: on a node that was lost and has not come back without
 // it, whose lease may last. Until that is over, the attempt does not end.
 func (tx *txn) fenced(job *structs.Job, attempt *structs.Attempt) bool {
@@ -17,7 +17,7 @@ func (tx *txn) fenced(job *structs.Job, attempt *structs.Attempt) bool {
 	return false
 }
 
-// mayStillRun tells whether an allocation that was given up may have processes.
+// mayStillRun reports whether an allocation that was given up may have processes.
 func mayStillRun(alloc *structs.Allocation) bool {
 	return alloc.Status == structs.AllocLost && alloc.Quarantined && !alloc.LeaseOver
 }

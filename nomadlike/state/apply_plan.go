@@ -6,7 +6,7 @@ import (
 
 // applyPlan places the gangs of a plan, each whole or not at all. Every gang
 // is checked again against the tables as they are now, so a plan that was
-// made from an older snapshot can not overfill a node.
+// made from an older snapshot cannot overfill a node.
 func applyPlan(tx *txn, body *structs.Plan) (structs.ApplyResult, *structs.Error) {
 	if len(body.Gangs) > PlanGangsMax {
 		return refuse(structs.CodeTooLarge, "state.too_many", "what", "gangs", "max", PlanGangsMax)

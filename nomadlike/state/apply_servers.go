@@ -8,7 +8,7 @@ import (
 // succeeded when its workers have, and while workers save a checkpoint their
 // servers go on.
 
-// workersAre tells whether all workers of a gang with parameter servers meet a
+// workersAre reports whether all workers of a gang with parameter servers meet a
 // condition; false for other gangs.
 func (tx *txn) workersAre(job *structs.Job, row *attemptRow, met func(structs.AllocStatus) bool) bool {
 	if job.Servers() == 0 {

@@ -11,7 +11,7 @@ import (
 // yet make no sense. Admission has told the user about such things long
 // before; a refusal here means that somebody bypassed it.
 
-// validKey tells whether text may be part of a key: ids and names, which hold
+// validKey reports whether text may be part of a key: ids and names, which hold
 // no zero byte and have a bounded length.
 func validKey(text string) bool {
 	if text == "" || len(text) > idLengthMax {
@@ -89,7 +89,7 @@ func nodeProblem(node *structs.Node) string {
 	return ""
 }
 
-// validFaults tells whether faults have names, each once, and reasons.
+// validFaults reports whether faults have names, each once, and reasons.
 func validFaults(faults []structs.NodeFault) bool {
 	seen := make(map[string]bool, len(faults))
 	for i := range faults {

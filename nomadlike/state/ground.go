@@ -108,7 +108,7 @@ func (g *laterGround) removeLeaving(job *structs.Job, gang *structs.GangPlan) {
 	}
 }
 
-// waitsFor tells whether the jobs on a machine leave before a VIP job starts,
+// waitsFor reports whether the jobs on a machine leave before a VIP job starts,
 // without being asked to by its promise.
 func waitsFor(job *structs.Job, node *structs.Node) bool {
 	if job.VIP == nil {

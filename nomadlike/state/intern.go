@@ -54,7 +54,7 @@ func internNode(node *structs.Node) {
 	}
 }
 
-// sameWait tells whether two explanations say the same.
+// sameWait reports whether two explanations say the same.
 func sameWait(a, b *structs.WaitReason) bool {
 	return a != nil && b != nil && a.ID == b.ID && a.Position == b.Position && a.Never == b.Never &&
 		maps.Equal(a.Params, b.Params) && slices.Equal(a.Holders, b.Holders)

@@ -71,7 +71,7 @@ func dumpOf[T any](table string, since int) dump {
 	}}
 }
 
-// stands tells whether stored states of a version have the table.
+// stands reports whether stored states of a version have the table.
 func (d dump) stands(version int) bool {
 	return d.since <= version && (d.until == 0 || version <= d.until)
 }
@@ -196,7 +196,7 @@ func (s *Store) Restore(r io.Reader) error {
 	return nil
 }
 
-// CheckState tells whether r holds a state that Restore would take, without
+// CheckState reports whether r holds a state that Restore would take, without
 // changing anything.
 func CheckState(r io.Reader) error {
 	return New().Restore(r)
@@ -289,7 +289,7 @@ func readTable(tx *memdb.Txn, frames *frameReader, d dump) error {
 	return nil
 }
 
-// complete tells whether a row holds what its keys are made of.
+// complete reports whether a row holds what its keys are made of.
 func complete(row any) bool {
 	switch r := row.(type) {
 	case *jobRow:

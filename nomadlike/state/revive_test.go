@@ -47,7 +47,7 @@ func (s *scene) do(kind structs.CommandKind, body any) structs.ApplyResult {
 	return result
 }
 
-// place plans a job's next attempt on a node and tells whether it was taken.
+// place plans a job's next attempt on a node and reports whether it was taken.
 func (s *scene) place(job string, attempt uint64, node string) bool {
 	s.t.Helper()
 	result := s.do(structs.CommandPlan, &structs.Plan{Gangs: []structs.GangPlan{{JobID: job, Attempt: attempt, Placements: []structs.RankPlacement{{NodeID: node}}}}})

@@ -72,7 +72,7 @@ type metaRow struct {
 }
 
 // scheduleRow is apart from metaRow, so that who waits for it sleeps through
-// everything that can not let a queued subjob start.
+// everything that cannot let a queued subjob start.
 type scheduleRow struct {
 	Index uint64 `json:"index"` // of the last change that may let a queued subjob start
 }

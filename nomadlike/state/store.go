@@ -95,7 +95,7 @@ func (s *Store) ApplyBatch(entries []Entry) []structs.ApplyResult {
 	return results
 }
 
-// Check tells whether a server may propose these bytes: that they are a
+// Check reports whether a server may propose these bytes: that they are a
 // command of a known kind with a body of its form. The leader asks before it
 // puts foreign bytes into the log, where an unknown kind would stop every
 // server.

@@ -347,7 +347,7 @@ func (tx *txn) putAlloc(before, after *structs.Allocation) {
 	tx.putCounts(&changed)
 }
 
-// obeys tells whether a living rank does what it was told last.
+// obeys reports whether a living rank does what it was told last.
 func obeys(alloc *structs.Allocation) bool {
 	return !alloc.Status.Terminal() && alloc.Control != nil && alloc.Obeyed == alloc.Control.Seq
 }

@@ -43,7 +43,7 @@ func (tx *txn) putUsage(usage structs.Usage) {
 	tx.put(tableUsage, idKey(usage.NodeID), &usage)
 }
 
-// overCapacity tells whether sums are over what node offers. Only a node that
+// overCapacity reports whether sums are over what node offers. Only a node that
 // came back smaller than it was can be so: plans never overfill one.
 func overCapacity(usage *structs.Usage, node *structs.Node) bool {
 	return node.FreeCPU(usage) < 0 || node.FreeMemory(usage) < 0

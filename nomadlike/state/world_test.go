@@ -318,7 +318,7 @@ func (w *world) clear(s *Snapshot, job *structs.Job, gang *structs.GangPlan, siz
 	}
 }
 
-// forecasts says when subjobs begin, sometimes what can not be.
+// forecasts says when subjobs begin, sometimes what cannot be.
 func (w *world) forecasts(s *Snapshot) []byte {
 	body := &structs.Forecasts{}
 	for job, subjob := range s.Queue() {

@@ -33,7 +33,7 @@ const (
 	AllocLost      AllocStatus = "lost"
 )
 
-// Terminal tells whether no process of the allocation runs any more as far
+// Terminal reports whether no process of the allocation runs any more as far
 // as its reporter knows.
 func (s AllocStatus) Terminal() bool {
 	switch s {
@@ -60,7 +60,7 @@ func (s AllocStatus) order() int {
 	return -1
 }
 
-// CanBecome tells whether an allocation may go from s to next: forward only,
+// CanBecome reports whether an allocation may go from s to next: forward only,
 // and a terminal status is absorbing.
 func (s AllocStatus) CanBecome(next AllocStatus) bool {
 	return !s.Terminal() && s.order() >= 0 && next.order() > s.order()
@@ -124,18 +124,18 @@ type Allocation struct {
 	ModifyIndex uint64 `json:"modify_index"`
 }
 
-// HoldsResources tells whether the allocation counts against its node.
+// HoldsResources reports whether the allocation counts against its node.
 func (a *Allocation) HoldsResources() bool {
 	return !a.Status.Terminal() || a.Quarantined || a.Hold != nil
 }
 
-// CountsInQuota tells whether the allocation counts against its project: what
+// CountsInQuota reports whether the allocation counts against its project: what
 // is lost with its node does not, though its devices stay in quarantine.
 func (a *Allocation) CountsInQuota() bool {
 	return !a.Status.Terminal() || a.Hold != nil
 }
 
-// Enterable tells whether commands may be run in the allocation's task.
+// Enterable reports whether commands may be run in the allocation's task.
 func (a *Allocation) Enterable() bool {
 	return a.Status == AllocRunning || a.Hold != nil && !a.Hold.Over
 }

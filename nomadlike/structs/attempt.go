@@ -45,12 +45,12 @@ func (s AttemptState) order() int {
 	return -1
 }
 
-// CanBecome tells whether an attempt may go from s to next: only forward.
+// CanBecome reports whether an attempt may go from s to next: only forward.
 func (s AttemptState) CanBecome(next AttemptState) bool {
 	return s.order() >= 0 && next.order() > s.order()
 }
 
-// Commanded tells whether ranks' commands may have started, and none was told to
+// Commanded reports whether ranks' commands may have started, and none was told to
 // stop.
 func (s AttemptState) Commanded() bool { return s == AttemptReleased || s == AttemptRunning }
 

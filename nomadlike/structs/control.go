@@ -23,15 +23,15 @@ type Control struct {
 	Idle   Duration `json:"idle,omitempty"` // and stands still so long, in turns; 0: no throttle
 }
 
-// Throttled tells whether the gang leaves time to others. A nil Control does
+// Throttled reports whether the gang leaves time to others. A nil Control does
 // not.
 func (c *Control) Throttled() bool { return c != nil && c.Idle > 0 }
 
-// Holds tells whether the gang is to stand still. A nil Control lets it run.
+// Holds reports whether the gang is to stand still. A nil Control lets it run.
 func (c *Control) Holds() bool { return c != nil && c.Paused }
 
 // ControlAnswer is what a node says of a Control: that it is carried out, or
-// why that can not be. Without Failed it is.
+// why that cannot be. Without Failed it is.
 type ControlAnswer struct {
 	Seq    uint64  `json:"seq"`
 	Failed *Reason `json:"failed,omitempty"`

@@ -10,7 +10,7 @@ import (
 
 // This file holds the one answer to "may this rank stand on this node?". The
 // scheduler asks it while it searches and state.Apply asks it again when a
-// plan arrives, so that an accepted plan can not be refused later for a reason
+// plan arrives, so that an accepted plan cannot be refused later for a reason
 // that the scheduler did not know. Everything here is pure and reads its
 // arguments only; any goroutine may call it.
 //
@@ -205,12 +205,12 @@ func (p *Pool) mayRDMA(spec Resources) bool {
 	return p != nil && p.RDMA
 }
 
-// Names tells whether the job's placement names the node, by name or by id.
+// Names reports whether the job's placement names the node, by name or by id.
 func (j *Job) Names(node *Node) bool {
 	return slices.Contains(j.Placement.Nodes, node.Name) || slices.Contains(j.Placement.Nodes, node.ID)
 }
 
-// RoomProblem tells whether cores or memory of the node are short for one rank
+// RoomProblem reports whether cores or memory of the node are short for one rank
 // of spec.
 func RoomProblem(node *Node, usage *Usage, spec Resources) *Reason {
 	if free, need := node.FreeCPU(usage), MilliCPU(spec.CPU); need > free {
@@ -268,7 +268,7 @@ func (u *Usage) holdsDevice(id string) bool {
 }
 
 // ChoosePorts answers requests with ports of the node that nobody holds, in
-// the order of requests; false when one can not be answered. start moves the
+// the order of requests; false when one cannot be answered. start moves the
 // place where the search for a free port begins, so that two attempts of one
 // job seldom get the same port: a port of the old attempt may linger in the
 // kernel, and a peer of it may still knock there.
@@ -306,5 +306,5 @@ func ChoosePorts(node *Node, usage *Usage, requests []PortRequest, start uint64)
 		}
 		given[request.Name], taken[port] = port, true
 	}
-	return given, len(given) == len(requests) // two requests of one name can not both be answered
+	return given, len(given) == len(requests) // two requests of one name cannot both be answered
 }

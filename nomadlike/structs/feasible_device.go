@@ -8,7 +8,7 @@ import (
 
 // This file holds the choice of devices within one node, and its check.
 
-// Meets tells whether a device is of the kind, model and size that a request
+// Meets reports whether a device is of the kind, model and size that a request
 // asks for. Health and holders are not looked at.
 func (d *Device) Meets(request DeviceRequest) bool {
 	return d.Kind == request.Kind && d.Memory >= request.Memory && modelMatches(d.Model, request.Model) &&
@@ -16,7 +16,7 @@ func (d *Device) Meets(request DeviceRequest) bool {
 		(len(request.IDs) == 0 || slices.Contains(request.IDs, d.ID))
 }
 
-// modelMatches tells whether want stands in model as a word of its own, in any
+// modelMatches reports whether want stands in model as a word of its own, in any
 // letter case: "A800" is in "NVIDIA A800-SXM4-80GB" and "910B" in
 // "Ascend910B3", but "A10" is not in "A100".
 func modelMatches(model, want string) bool {
@@ -43,7 +43,7 @@ func equalFold(a, b string) bool {
 	return true
 }
 
-// wordEdge tells whether a word may end between two neighbouring characters:
+// wordEdge reports whether a word may end between two neighbouring characters:
 // not within a number, and not within letters.
 func wordEdge(left, right byte) bool {
 	return characterClass(left) != characterClass(right) || characterClass(left) == 0
@@ -314,7 +314,7 @@ func (n *Node) device(id string) *Device {
 	return nil
 }
 
-// answers tells whether devices are exactly what the counted requests ask for.
+// answers reports whether devices are exactly what the counted requests ask for.
 func answers(devices []*Device, requests []DeviceRequest) bool {
 	want := 0
 	for _, request := range requests {

@@ -59,7 +59,7 @@ const (
 	DeviceQuarantine DeviceAct = "quarantine"
 )
 
-// Known tells whether a is one of the acts of this version.
+// Known reports whether a is one of the acts of this version.
 func (a DeviceAct) Known() bool {
 	return a == DeviceClear || a == DeviceReset || a == DeviceQuarantine
 }

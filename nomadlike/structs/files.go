@@ -42,7 +42,7 @@ type FileChunk struct {
 type FileEntry struct {
 	Name     string   `json:"name"`
 	Dir      bool     `json:"dir,omitempty"`
-	Link     bool     `json:"link,omitempty"` // or another special file: it can not be read
+	Link     bool     `json:"link,omitempty"` // or another special file: it cannot be read
 	Size     int64    `json:"size"`
 	Modified UnixNano `json:"modified"`
 }

@@ -8,7 +8,7 @@ type Guarded struct {
 	Body  []byte      `json:"body"`
 
 	// Once, drawn by the proposer, makes the command count once however often it
-	// is in the log: a server that cannot tell whether its first try arrived tries
+	// is in the log: a server that cannot report whether its first try arrived tries
 	// again, and between the two somebody else may have changed the same thing.
 	// "" is any number of times; at most OnceMax bytes.
 	Once string `json:"once,omitempty" since:"16"`

@@ -403,16 +403,16 @@ type Supports struct {
 	Resume    *bool `json:"resume,omitempty" since:"16"`     // another job may go on from what it saved
 }
 
-// Pauses tells whether the job can be paused.
+// Pauses reports whether the job can be paused.
 func (s *Supports) Pauses() bool { return s == nil || s.Pause == nil || *s.Pause }
 
-// Finishes tells whether the job can be finished early.
+// Finishes reports whether the job can be finished early.
 func (s *Supports) Finishes() bool { return s == nil || s.FinishNow == nil || *s.FinishNow }
 
-// Resumes tells whether another job can go on from what the job saved.
+// Resumes reports whether another job can go on from what the job saved.
 func (s *Supports) Resumes() bool { return s == nil || s.Resume == nil || *s.Resume }
 
-// Throttles tells whether the job can be throttled.
+// Throttles reports whether the job can be throttled.
 func (s *Supports) Throttles() bool { return s == nil || s.Throttle == nil || *s.Throttle }
 
 // Throttle has a job leave time to others from its start: it stands still for
@@ -443,11 +443,11 @@ func (j *Job) SubjobCount() int {
 	return j.Batch.Count
 }
 
-// NeedsBarrier tells whether no rank may start before all allocations of an
+// NeedsBarrier reports whether no rank may start before all allocations of an
 // attempt are prepared; a gang of one rank skips the barrier.
 func (j *Job) NeedsBarrier() bool { return j.RanksOf(j.Nodes) > 1 }
 
-// FirstRankLeads tells whether rank 0 alone runs the command of a gang of
+// FirstRankLeads reports whether rank 0 alone runs the command of a gang of
 // several nodes: a launcher that reaches the other ranks, which hold their
 // place until it is done.
 func (j *Job) FirstRankLeads() bool {

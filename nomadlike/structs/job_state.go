@@ -43,7 +43,7 @@ func JobStates() []JobState {
 	}
 }
 
-// Terminal tells whether nothing more happens by itself.
+// Terminal reports whether nothing more happens by itself.
 func (s JobState) Terminal() bool {
 	switch s {
 	case JobSucceeded, JobFailed, JobStopped, JobExpired:
@@ -52,7 +52,7 @@ func (s JobState) Terminal() bool {
 	return false
 }
 
-// Active tells whether an attempt of the job holds resources.
+// Active reports whether an attempt of the job holds resources.
 func (s JobState) Active() bool {
 	switch s {
 	case JobStarting, JobRunning, JobPaused, JobStopping:

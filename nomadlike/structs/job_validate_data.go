@@ -196,7 +196,7 @@ func (v *validator) mountSource(at string, m Mount) {
 // WorkspaceDir is where a task finds its data.
 const WorkspaceDir = "/workspace"
 
-// belowPath tells whether a path stays below whatever it is added to.
+// belowPath reports whether a path stays below whatever it is added to.
 func belowPath(p string) bool {
 	return !path.IsAbs(p) && path.Clean(p) == p && p != "." && p != ".." && !strings.HasPrefix(p, "../")
 }

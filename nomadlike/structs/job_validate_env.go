@@ -6,7 +6,7 @@ import "strings"
 // tasks; users may not set them.
 const ReservedEnvPrefix = "NOMADLIKE_"
 
-// Reserves tells whether the system itself sets the variable name for jobs of
+// Reserves reports whether the system itself sets the variable name for jobs of
 // this mode, so that a user's value would break the rendezvous and is refused.
 // Modes single and none bring nobody together: there the frameworks' names
 // are the user's own. Names that merely tune a framework are always theirs.

@@ -7,7 +7,7 @@ func Modes() []Mode {
 	return []Mode{ModeSingle, ModePyTorch, ModeDeepSpeed, ModeHorovod, ModeMPI, ModeTensorFlow, ModeMindSpore, ModeJAX, ModeNone}
 }
 
-// UsesMasterPort tells whether ranks of this mode meet at a port of rank 0.
+// UsesMasterPort reports whether ranks of this mode meet at a port of rank 0.
 func (m Mode) UsesMasterPort() bool {
 	switch m {
 	case ModePyTorch, ModeDeepSpeed, ModeTensorFlow, ModeMindSpore, ModeJAX:
@@ -16,7 +16,7 @@ func (m Mode) UsesMasterPort() bool {
 	return false
 }
 
-// rendezvous tells whether the system brings the ranks of this mode together,
+// rendezvous reports whether the system brings the ranks of this mode together,
 // so that names of the mode's environment are its own.
 func (m Mode) rendezvous() bool { return m != ModeSingle && m != ModeNone }
 

@@ -20,7 +20,7 @@ const (
 	shellCommand                  // in the command word, which the shell reads
 )
 
-// isShell tells whether a word names a shell, with or without a path.
+// isShell reports whether a word names a shell, with or without a path.
 func isShell(word string) bool {
 	switch path.Base(word) {
 	case "sh", "bash", "dash", "ash", "ksh", "zsh":

@@ -138,7 +138,7 @@ func (v *validator) models(path string, d *DeviceRequest) {
 	}
 }
 
-// deviceKind tells whether kind has the form vendor/type.
+// deviceKind reports whether kind has the form vendor/type.
 func deviceKind(kind string) bool {
 	vendor, what, found := strings.Cut(kind, "/")
 	return found && NameProblem(vendor) == "" && NameProblem(what) == ""
@@ -252,7 +252,7 @@ func (v *validator) vip(j *Job) {
 	}
 }
 
-// nodeName tells whether text can be the name or id of a node: a host name.
+// nodeName reports whether text can be the name or id of a node: a host name.
 func nodeName(text string) bool {
 	const hostNameMax = 253
 	if text == "" || len(text) > hostNameMax || text[0] == '-' || text[0] == '.' || text[len(text)-1] == '.' {

@@ -55,7 +55,7 @@ func (v *validator) task(j *Job) {
 // driverNameMax bounds the name of a driver, which is a file name.
 const driverNameMax = 32
 
-// ExternalDriver tells whether name may be that of a driver which nodes load
+// ExternalDriver reports whether name may be that of a driver which nodes load
 // from their plugin_dir: 1 to 32 lower-case letters, digits, '_' and '-', and
 // nothing that is more likely a mistyped exec or docker. Only the nodes know
 // whether there is such a driver: a job that names it waits for one. Pure.
@@ -131,7 +131,7 @@ func (v *validator) image(t *Task) {
 	v.choice("task.pull", t.Pull, t.Driver != DriverDocker, PullAlways, PullMissing, PullNever)
 }
 
-// userName tells whether text may name a user of a node, or its number with
+// userName reports whether text may name a user of a node, or its number with
 // an optional group: li, www-data, 1000, 1000:100.
 func userName(text string) bool {
 	const userNameMax = 32
@@ -167,7 +167,7 @@ func (v *validator) directory(at, directory string) bool {
 
 // command checks one command line by the rules of row 70 to 72: it starts
 // with an executable and is one statement, because no shell reads it. It
-// tells whether the command is fine.
+// reports whether the command is fine.
 func (v *validator) command(at, command string) bool {
 	if strings.Trim(command, " \t\r\n") == "" {
 		v.add(at, "job.command.missing", "")
@@ -213,13 +213,13 @@ func (v *validator) command(at, command string) bool {
 	return len(v.problems) == before
 }
 
-// assignment tells whether a word has the form KEY=VALUE.
+// assignment reports whether a word has the form KEY=VALUE.
 func assignment(word string) bool {
 	end := nameEnd(word)
 	return end > 0 && end < len(word) && word[end] == '='
 }
 
-// shellOnly tells whether a word is known to shells alone: no such program
+// shellOnly reports whether a word is known to shells alone: no such program
 // can be executed.
 func shellOnly(word string) bool {
 	switch word {
@@ -252,7 +252,7 @@ func (v *validator) inlineScript(j *Job) {
 	}
 }
 
-// isPython tells whether a word names a Python interpreter, with its version
+// isPython reports whether a word names a Python interpreter, with its version
 // perhaps and without a path: python, python3.11. Such a command may be rewritten.
 func isPython(word string) bool {
 	version, found := strings.CutPrefix(word, "python")

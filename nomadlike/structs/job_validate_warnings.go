@@ -77,7 +77,7 @@ func (v *validator) commandWarnings(j *Job) {
 	}
 }
 
-// rendezvousProgram tells whether a command is one that meets its peers.
+// rendezvousProgram reports whether a command is one that meets its peers.
 func rendezvousProgram(words []string) bool {
 	for _, word := range words {
 		switch path.Base(word) {

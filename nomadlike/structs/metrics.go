@@ -63,7 +63,7 @@ func (v *validator) metrics(m *Metrics) {
 	}
 }
 
-// namesFigure tells whether a pattern has a group that is a figure.
+// namesFigure reports whether a pattern has a group that is a figure.
 func namesFigure(pattern *regexp.Regexp) bool {
 	names := pattern.SubexpNames()
 	if slices.Contains(names, "name") && slices.Contains(names, "value") {

@@ -19,7 +19,7 @@ const (
 	NodeLeft         NodeStatus = "left"         // its agent stopped in order; tasks may go on
 )
 
-// CanBecome tells whether a node may change from s to next.
+// CanBecome reports whether a node may change from s to next.
 func (s NodeStatus) CanBecome(next NodeStatus) bool {
 	switch s {
 	case NodeReady:
@@ -66,7 +66,7 @@ type Node struct {
 	OwnPool     string            `json:"own_pool,omitempty"` // the pool of its own configuration
 	Topology    []string          `json:"topology,omitempty"` // where it stands, outermost first: room, rack, switch
 	RDMA        bool              `json:"rdma,omitempty"`     // a working RDMA network card
-	Raw         bool              `json:"raw,omitempty"`      // isolates no processes, by its configuration or because it can not: jobs on the driver exec need a pool that allows it
+	Raw         bool              `json:"raw,omitempty"`      // isolates no processes, by its configuration or because it cannot: jobs on the driver exec need a pool that allows it
 	Version     string            `json:"version"`
 	Machine     string            `json:"machine,omitempty" since:"12"` // the same for whoever registers from this machine
 	Incarnation uint64            `json:"incarnation"`                  // +1 at each start of its agent
@@ -94,12 +94,12 @@ type Node struct {
 	ModifyIndex uint64   `json:"modify_index"`
 }
 
-// Schedulable tells whether new work may be placed on the node now.
+// Schedulable reports whether new work may be placed on the node now.
 func (n *Node) Schedulable() bool {
 	return n.Status == NodeReady && n.Eligibility == NodeEligible && n.Unfit() == nil
 }
 
-// HasDriver tells whether the node runs tasks with the named driver.
+// HasDriver reports whether the node runs tasks with the named driver.
 func (n *Node) HasDriver(name string) bool {
 	for _, driver := range n.Drivers {
 		if driver == name {

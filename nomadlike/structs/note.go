@@ -75,7 +75,7 @@ type IdleNote struct {
 	Since UnixNano `json:"since"` // by the node's clock; 0: one is at work
 }
 
-// ToldEvent tells whether a node may make an event with the id known.
+// ToldEvent reports whether a node may make an event with the id known.
 func ToldEvent(id string) bool {
 	switch id {
 	case EventPrechecked, EventPrecheckFailed, EventHookDone, EventHookFailed, EventDataPrepared, EventDataFailed, EventImageComing, EventImagePulled,

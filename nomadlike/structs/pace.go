@@ -57,10 +57,10 @@ type Hung struct {
 	Cards  []string // of the straggler, idle
 }
 
-// JudgePace tells whether a gang hangs, and who holds it up: when all of its
+// JudgePace reports whether a gang hangs, and who holds it up: when all of its
 // ranks are silent, one of them at least has logged before (or all are silent
 // for longer than anything may last), and a device has nothing to do while the
-// others may well wait busily. What can not be measured is not held against the
+// others may well wait busily. What cannot be measured is not held against the
 // verdict. Pure; ranks in any order.
 func JudgePace(ranks []RankPace) (Hung, bool) {
 	spoke, over, measured, idle := false, true, false, false

@@ -39,10 +39,10 @@ func PoolOf(node *Node, pools []*Pool) string {
 	return PoolDefault
 }
 
-// lists tells whether the pool names the node.
+// lists reports whether the pool names the node.
 func (p *Pool) lists(node *Node) bool { return slices.Contains(p.Nodes, node.Name) }
 
-// Attracts tells whether the pool has constraints and the node's attributes
+// Attracts reports whether the pool has constraints and the node's attributes
 // meet all of them. The value "a|b" of a constraint is met by "a" and by "b".
 func (p *Pool) Attracts(node *Node) bool {
 	for attribute, want := range p.Constraints {

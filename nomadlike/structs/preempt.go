@@ -44,12 +44,12 @@ func VictimProblem(job *Job, more Holding, victim Victim, ground Ground) *Reason
 	return NewReason("scheduler.refused_victim", "job", victim.Job.Name)
 }
 
-// Chooses tells whether the node is one of the chosen machines.
+// Chooses reports whether the node is one of the chosen machines.
 func (v *VIP) Chooses(node *Node) bool {
 	return slices.ContainsFunc(v.Machines, func(m VIPMachine) bool { return m.Node == node.Name || m.Node == node.ID })
 }
 
-// kills tells whether one of nodes is a machine whose jobs are to be ended.
+// kills reports whether one of nodes is a machine whose jobs are to be ended.
 func (v *VIP) kills(nodes []*Node) bool {
 	if v == nil {
 		return false

@@ -72,7 +72,7 @@ func (h Holding) Of(quota Quota) int64 {
 	return count
 }
 
-// rules tells whether the quota guarantees or bounds anything.
+// rules reports whether the quota guarantees or bounds anything.
 func (q Quota) rules() bool { return q.Guaranteed != 0 || q.Maximum != nil }
 
 // Guarantee is the quota's own share in the unit of Holding.Of.
@@ -133,7 +133,7 @@ func (q Quota) figure(n int64) string {
 	return FormatCount(n)
 }
 
-// Borrows tells whether a project holds more of any kind in held than is
+// Borrows reports whether a project holds more of any kind in held than is
 // guaranteed to it, so that a preemptible gang that holds it must yield to the
 // owners. A project without a record has no guarantee and borrows nothing: see
 // Outside.
@@ -149,14 +149,14 @@ func Borrows(project *Project, usage *ProjectUsage, held Holding) bool {
 	return false
 }
 
-// Outside tells whether a project stands outside quotas: it has no record, or one
+// Outside reports whether a project stands outside quotas: it has no record, or one
 // that guarantees and bounds nothing. All that it holds is others' to reclaim, as
 // far as it is guaranteed to them; it can reclaim nothing itself.
 func Outside(project *Project) bool {
 	return project == nil || !slices.ContainsFunc(project.Quotas, Quota.rules)
 }
 
-// Guarantees tells whether held has some of a kind that more asks for and that is
+// Guarantees reports whether held has some of a kind that more asks for and that is
 // guaranteed to a project.
 func Guarantees(project *Project, more, held Holding) bool {
 	return project != nil && slices.ContainsFunc(project.Quotas, func(quota Quota) bool {
@@ -164,7 +164,7 @@ func Guarantees(project *Project, more, held Holding) bool {
 	})
 }
 
-// WithinGuarantee tells whether a project would hold no more of any kind than
+// WithinGuarantee reports whether a project would hold no more of any kind than
 // is guaranteed to it after taking more, and takes some of a kind that is.
 func WithinGuarantee(project *Project, usage *ProjectUsage, more Holding) bool {
 	if project == nil {

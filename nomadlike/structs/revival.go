@@ -41,7 +41,7 @@ const (
 	FaultUnknown = "unknown-tasks"
 )
 
-// Unheard tells whether the node has not registered since its state was brought
+// Unheard reports whether the node has not registered since its state was brought
 // back.
 func (n *Node) Unheard() bool {
 	for i := range n.Faults {

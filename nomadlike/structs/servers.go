@@ -29,7 +29,7 @@ func (j *Job) Servers() int {
 	return max(j.Distributed.ParameterServers, 0)
 }
 
-// IsServer tells whether a rank is a parameter server: those come after the workers.
+// IsServer reports whether a rank is a parameter server: those come after the workers.
 func (j *Job) IsServer(rank int) bool { return j.Servers() > 0 && rank >= j.Nodes }
 
 // RanksOf is how many ranks a gang on the given number of nodes has: one on

@@ -46,7 +46,7 @@ func (j *Job) StorageNeeds() []string {
 	return slices.Compact(needs)
 }
 
-// Stores tells whether the node has what one of StorageNeeds asks for.
+// Stores reports whether the node has what one of StorageNeeds asks for.
 func (n *Node) Stores(need string) bool {
 	if strings.HasSuffix(need, "/") {
 		return slices.ContainsFunc(n.Storages, func(s string) bool { return strings.HasPrefix(s, need) })
@@ -89,7 +89,7 @@ const (
 	heldUser   = "~"
 )
 
-// UsesCopies tells whether the job has data that it may read from a copy on fast
+// UsesCopies reports whether the job has data that it may read from a copy on fast
 // storage of a node: of data on servers there is always one, and which storages
 // are servers only nodes know. Pure.
 func (j *Job) UsesCopies() bool {

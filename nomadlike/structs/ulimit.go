@@ -25,7 +25,7 @@ func UlimitNames() []string {
 	}
 }
 
-// UlimitInBytes tells whether a limit is an amount of memory or of disk.
+// UlimitInBytes reports whether a limit is an amount of memory or of disk.
 func UlimitInBytes(name string) bool {
 	return slices.Contains([]string{"core", "data", "fsize", "memlock", "msgqueue", "rss", "stack"}, name)
 }
@@ -54,7 +54,7 @@ func ParseUlimit(name, text string) (soft, hard int64, err error) {
 	return soft, hard, nil
 }
 
-// UlimitAbove tells whether one limit allows more than another.
+// UlimitAbove reports whether one limit allows more than another.
 func UlimitAbove(a, b int64) bool { return b >= 0 && (a < 0 || a > b) }
 
 func ulimitValue(name, text string) (int64, error) {

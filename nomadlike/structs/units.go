@@ -184,7 +184,7 @@ func numberEnd(text string) int {
 
 func digitOrDot(c byte) bool { return c >= '0' && c <= '9' || c == '.' }
 
-// finite tells whether f is an ordinary number.
+// finite reports whether f is an ordinary number.
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // FormatCount writes a whole number.

@@ -39,13 +39,13 @@ func ParseVersionConstraint(text string) (VersionConstraint, bool) {
 	return constraint, true
 }
 
-// plainVersion tells whether text is numbers with single points between them.
+// plainVersion reports whether text is numbers with single points between them.
 func plainVersion(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789.") == "" &&
 		text[0] != '.' && text[len(text)-1] != '.' && !strings.Contains(text, "..")
 }
 
-// Holds tells whether a version meets every term. A version is compared in as
+// Holds reports whether a version meets every term. A version is compared in as
 // many numbers as the term has, so "= 535" and "<= 535" hold for "535.104.05"
 // and "> 535" does not; numbers that the version lacks count as 0. A part that
 // does not begin with a digit, such as rc3, comes before every number. An

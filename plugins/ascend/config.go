@@ -120,7 +120,7 @@ func ParseConfig(text []byte) (*Settings, error) {
 	return s, nil
 }
 
-// ignored tells whether a chip is not offered.
+// ignored reports whether a chip is not offered.
 func (s *Settings) ignored(chip *Chip) bool {
 	for _, each := range s.Ignore {
 		if each == chip.ID || each == chip.Bus || each == strconv.Itoa(chip.Physical) {

@@ -1,7 +1,7 @@
 // Package ascend is the device plugin for Huawei's Ascend cards.
 //
 // Flow: a Library reads the node's facts: package dcmi does it with the
-// vendor's library, Tool with the output of npu-smi where the library can not
+// vendor's library, Tool with the output of npu-smi where the library cannot
 // be loaded; /etc/hccn.conf adds the addresses of the cards' own network
 // ports. Devices turns facts into the devices of a snapshot, with what rank
 // tables need and the ring of HCCS links as the link group; Health.Step judges

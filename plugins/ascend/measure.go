@@ -108,7 +108,7 @@ func (p *Plugin) Reap(ctx context.Context, request device.Reaping) (device.ReapR
 	return device.ReapReport{Devices: reaped}, nil
 }
 
-// suspicious tells whether a chip has memory in use that no process explains.
+// suspicious reports whether a chip has memory in use that no process explains.
 func (p *Plugin) suspicious(r *device.Reaped, stats device.DeviceStats) bool {
 	used, known := stats.Gauges[device.GaugeMemoryUsed]
 	return known && int64(used) > p.s.LeftoverMemory && len(r.Stuck)+len(r.Foreign)+len(r.Live) == 0

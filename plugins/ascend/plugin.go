@@ -123,7 +123,7 @@ func Start(s *Settings, o Options) *Plugin {
 	return p
 }
 
-// load reads what an earlier life has stored; what can not be read is put
+// load reads what an earlier life has stored; what cannot be read is put
 // aside, since all faults are measured anew.
 func (p *Plugin) load() *Health {
 	if p.o.StateDir == "" {

@@ -52,7 +52,7 @@ func (a Action) severity() int {
 	return 4
 }
 
-// Known tells whether a is one of the actions of this version.
+// Known reports whether a is one of the actions of this version.
 func (a Action) Known() bool {
 	return slices.Contains([]Action{ActNone, ActNotice, ActTask, ActCordon, ActReset, ActReboot, ActService}, a)
 }
@@ -65,10 +65,10 @@ func (a Action) Worse(b Action) Action {
 	return a
 }
 
-// TakesWork tells whether a device with this action may get new work.
+// TakesWork reports whether a device with this action may get new work.
 func (a Action) TakesWork() bool { return a.severity() < ActCordon.severity() }
 
-// Drains tells whether work that runs on such a device must be moved away.
+// Drains reports whether work that runs on such a device must be moved away.
 func (a Action) Drains() bool { return a.severity() > ActCordon.severity() }
 
 // ActionOf reads what a device asks for.

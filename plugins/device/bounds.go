@@ -46,7 +46,7 @@ func (s *Snapshot) Bound() []string {
 	return dropped
 }
 
-// deviceProblem says why a device can not be taken; "" when it can.
+// deviceProblem says why a device cannot be taken; "" when it can.
 func deviceProblem(d *structs.Device) string {
 	vendor, what, both := strings.Cut(d.Kind, "/")
 	switch {
@@ -65,7 +65,7 @@ func deviceProblem(d *structs.Device) string {
 // idLengthMax bounds the id of a device.
 const idLengthMax = 128
 
-// ValidID tells whether id may name a device.
+// ValidID reports whether id may name a device.
 func ValidID(id string) bool {
 	if id == "" || len(id) > idLengthMax || strings.Contains(id, "..") || id[0] == '/' || id[0] == '-' {
 		return false

@@ -34,9 +34,9 @@ var (
 	ErrUnknownDevice = errors.New("unknown device")
 	// ErrBusy is returned by Heal when a device is still in use.
 	ErrBusy = errors.New("device is in use")
-	// ErrUnsupported is returned by a plugin for an act that it can not do.
+	// ErrUnsupported is returned by a plugin for an act that it cannot do.
 	ErrUnsupported = errors.New("not supported by the device plugin")
-	// ErrUnavailable is returned when the plugin itself can not answer: its
+	// ErrUnavailable is returned when the plugin itself cannot answer: its
 	// process crashed, hangs, or is being restarted. Try again later.
 	ErrUnavailable = errors.New("device plugin unavailable")
 )
@@ -59,7 +59,7 @@ const (
 type Plugin interface {
 	// Fingerprint reports the devices of this node with their health. It
 	// sends a first snapshot at once, even when that only says that the
-	// plugin can not look yet, another one after every change, and closes the
+	// plugin cannot look yet, another one after every change, and closes the
 	// channel when ctx is cancelled. Called once by client/devices, which
 	// must keep receiving; a plugin merges what is not received in time.
 	Fingerprint(ctx context.Context) (<-chan Snapshot, error)
@@ -110,7 +110,7 @@ type Snapshot struct {
 	// Absent says why there are no devices: no hardware, no driver, no
 	// library. That is no fault.
 	Absent *structs.Reason `json:"absent,omitempty"`
-	// Blind says that the plugin can not look now: its library hangs, or its
+	// Blind says that the plugin cannot look now: its library hangs, or its
 	// process is down. Devices are then those known before, cordoned.
 	Blind *structs.Reason `json:"blind,omitempty"`
 	// Attributes describe the node, under the keys of attr.go.

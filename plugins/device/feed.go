@@ -123,13 +123,13 @@ func (f *Feed) leave(me *follower) {
 	delete(f.mu.followers, me)
 }
 
-// Same tells whether two snapshots say the same, their time and events aside.
+// Same reports whether two snapshots say the same, their time and events aside.
 func Same(a, b *Snapshot) bool {
 	return sameReason(a.Absent, b.Absent) && sameReason(a.Blind, b.Blind) && maps.Equal(a.Attributes, b.Attributes) &&
 		slices.EqualFunc(a.Devices, b.Devices, func(x, y structs.Device) bool { return SameDevice(&x, &y) })
 }
 
-// SameDevice tells whether two reports of a device are equal.
+// SameDevice reports whether two reports of a device are equal.
 func SameDevice(x, y *structs.Device) bool {
 	return x.ID == y.ID && x.Index == y.Index && x.Kind == y.Kind && x.Model == y.Model && x.Memory == y.Memory &&
 		x.PCIBus == y.PCIBus && x.NUMANode == y.NUMANode && x.LinkGroup == y.LinkGroup && x.Healthy == y.Healthy &&

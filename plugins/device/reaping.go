@@ -36,7 +36,7 @@ type ReapReport struct {
 	Devices []Reaped `json:"devices"` // in the order of the request
 }
 
-// Clean tells whether every device may be used.
+// Clean reports whether every device may be used.
 func (r ReapReport) Clean() bool {
 	for i := range r.Devices {
 		if !r.Devices[i].Clean {

@@ -209,7 +209,7 @@ func TestAttackImage(t *testing.T) {
 		refused(t, err, "driver.dir_missing")
 	})
 	t.Run("program", func(t *testing.T) {
-		// The program of all containers can not be written to from inside one.
+		// The program of all containers cannot be written to from inside one.
 		before, err := os.ReadFile(world.program)
 		if err != nil {
 			t.Fatal(err)

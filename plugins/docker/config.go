@@ -51,7 +51,7 @@ type Config struct {
 
 	// Mounts are put into every container, for instance the agent's program
 	// that MPI starts ranks with. They are the node's own, so MountRoots do
-	// not bind them; a job can not mount over them.
+	// not bind them; a job cannot mount over them.
 	Mounts []driver.Mount
 
 	// User is what tasks run as that name none, "uid" or "uid:gid"; "" means

@@ -44,7 +44,7 @@ type devicePlan struct {
 // none is the word by which vendors' hooks are told to give no device.
 const none = "void"
 
-// speaksToHooks tells whether an image's variable could steer the hooks and
+// speaksToHooks reports whether an image's variable could steer the hooks and
 // runtimes that the engine runs with the container's environment: choose
 // devices, or load a library into them.
 func speaksToHooks(name string) bool {
@@ -56,7 +56,7 @@ func speaksToHooks(name string) bool {
 	return slices.Contains([]string{"CUDA_VERSION", "PYTHONPATH", "BASH_ENV", "ENV"}, name)
 }
 
-// neverFromImage tells whether a variable of an image is kept from the task
+// neverFromImage reports whether a variable of an image is kept from the task
 // too: it would name devices that are not the task's, or load code that the
 // job did not ask for. The job itself may set them, but for what reservations
 // set.

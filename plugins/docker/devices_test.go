@@ -159,7 +159,7 @@ func TestOptionsAreRefused(t *testing.T) {
 			t.Errorf("%s gives %v", name, err)
 		}
 	}
-	// Whatever a policy names, these can not be had.
+	// Whatever a policy names, these cannot be had.
 	for _, name := range []string{"pid", "raw", "network", "binds"} {
 		var c container
 		if err := applyOptions(&c, map[string]string{name: "host"}, Policy{Options: []string{name}}); err == nil {

@@ -202,8 +202,8 @@ func (d *Driver) forget(id driver.TaskID) {
 	delete(d.mu.tasks, id)
 }
 
-// spawnWork runs f in a goroutine that Close waits for; it tells whether it
-// could, which it can not after Close.
+// spawnWork runs f in a goroutine that Close waits for; it reports whether it
+// could, which it cannot after Close.
 func (d *Driver) spawnWork(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

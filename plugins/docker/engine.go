@@ -241,7 +241,7 @@ func (e *engine) kill(ctx context.Context, id, signal string) error {
 // so when containerd has answered, which takes its time on a busy node.
 const eventPatience = 4 * time.Second
 
-// signalled tells whether somebody had the engine send a signal to a
+// signalled reports whether somebody had the engine send a signal to a
 // container since then.
 func (e *engine) signalled(ctx context.Context, id string, since time.Time) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -109,7 +109,7 @@ func findIn(search, name string) bool {
 	return false
 }
 
-// enginePID gives the process behind the engine's socket, 0 when that can not
+// enginePID gives the process behind the engine's socket, 0 when that cannot
 // be told.
 func enginePID(endpoint string) int {
 	connection, err := net.Dial("unix", strings.TrimPrefix(endpoint, "unix://"))
@@ -134,7 +134,7 @@ func enginePID(endpoint string) int {
 }
 
 // gatherLimits looks at what the engine's process may give to others. What
-// can not be seen counts as allowed: then the engine itself says no.
+// cannot be seen counts as allowed: then the engine itself says no.
 func gatherLimits(pid int) limitFacts {
 	free := limitFacts{Raise: true}
 	if pid <= 0 {

@@ -88,7 +88,7 @@ func (d *Driver) probe(ctx context.Context) driver.Fingerprint {
 	return report
 }
 
-// apiNew tells whether the engine is one of those that this driver knows.
+// apiNew reports whether the engine is one of those that this driver knows.
 func apiNew(version string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {

@@ -97,7 +97,7 @@ func freeze(t *testing.T, pid int) {
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // gone by then, as a rule
 }
 
-// lives tells whether a task still has processes besides its init: a keeper that
+// lives reports whether a task still has processes besides its init: a keeper that
 // stands still lets the init wait for it.
 func lives(init int) bool {
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", init)) // each thread has its own

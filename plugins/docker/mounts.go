@@ -84,7 +84,7 @@ func (m *mounter) clear() error {
 	}
 }
 
-// within tells whether path is root or below it.
+// within reports whether path is root or below it.
 func within(path, root string) bool {
 	return path == root || root == "/" || strings.HasPrefix(path, root+"/")
 }

@@ -117,7 +117,7 @@ func decodeRecord(body []byte, id driver.TaskID) (record, error) {
 	return r, nil
 }
 
-// hexadecimal tells whether text is empty or a container's id.
+// hexadecimal reports whether text is empty or a container's id.
 func hexadecimal(text string) bool {
 	return len(text) <= 64 && strings.Trim(text, "0123456789abcdef") == ""
 }

@@ -173,7 +173,7 @@ func labels(config *Config, spec *driver.TaskSpec) map[string]string {
 	}
 }
 
-// ownPath tells whether a mount target is one that a job may not take.
+// ownPath reports whether a mount target is one that a job may not take.
 func ownPath(target string) bool {
 	for _, own := range []string{taskinit.MountPoint, "/proc", "/sys", "/dev"} {
 		if target == own || strings.HasPrefix(target, own+"/") {

@@ -228,7 +228,7 @@ func (t *task) settle() bool {
 	return false
 }
 
-// hasKeeper tells whether somebody serves the task's control socket.
+// hasKeeper reports whether somebody serves the task's control socket.
 func (t *task) hasKeeper() bool {
 	connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket)
 	if err == nil {
@@ -260,7 +260,7 @@ func (t *task) settleByEngine(state *containerState) {
 	if n := state.ExitCode - signalBase; n > 0 && n <= signalLast {
 		exit.Signal = n
 	}
-	// An init that was killed can not have told; one that ended had nobody
+	// An init that was killed cannot have told; one that ended had nobody
 	// to tell, and its code is the command's.
 	exit.Vanished = exit.Signal == int(syscall.SIGKILL)
 	t.note(exit)
@@ -442,7 +442,7 @@ func (t *task) stop(ctx context.Context, signal syscall.Signal, grace time.Durat
 	}
 	delay := grace + killDelay
 	if err != nil {
-		delay = 0 // the init can not be reached, and the time is over
+		delay = 0 // the init cannot be reached, and the time is over
 	}
 	t.driver.spawnWork(func() { t.killLater(delay) })
 	return nil

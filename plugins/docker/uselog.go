@@ -123,7 +123,7 @@ func (d *Driver) CollectImages(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, r := range collect(images, disk, d.config.GC, now) {
-		// By its names: an image with several can not be removed by its id
+		// By its names: an image with several cannot be removed by its id
 		// without force, and force would take it from a container.
 		names := r.Names
 		if len(names) == 0 {

@@ -44,7 +44,7 @@ type Container struct {
 
 	Network string `json:"network,omitempty"` // one of the Network words; "" means the driver's default
 
-	ReadOnlyRoot bool `json:"read_only_root,omitempty"` // the image's files can not be changed
+	ReadOnlyRoot bool `json:"read_only_root,omitempty"` // the image's files cannot be changed
 
 	// RDMA allows the task to pin memory without a limit, which RDMA needs;
 	// the device nodes come as devices.

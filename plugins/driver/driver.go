@@ -37,9 +37,9 @@ var (
 	// ErrTaskEnded is returned by Signal, Pause, Continue, Exec and Stats
 	// when the task is no longer running.
 	ErrTaskEnded = errors.New("task has ended")
-	// ErrUnsupported is returned by a driver for an act that it can not do.
+	// ErrUnsupported is returned by a driver for an act that it cannot do.
 	ErrUnsupported = errors.New("not supported by the driver")
-	// ErrUnavailable is returned when the driver itself can not answer: its
+	// ErrUnavailable is returned when the driver itself cannot answer: its
 	// process crashed, hangs, or is being restarted. Try again later.
 	ErrUnavailable = errors.New("driver unavailable")
 )
@@ -53,7 +53,7 @@ type Driver interface {
 	Control
 	Execer
 
-	// Fingerprint tells whether the driver can run tasks here. It sends the
+	// Fingerprint reports whether the driver can run tasks here. It sends the
 	// first report at once and another one after every change, and closes
 	// the channel when ctx is cancelled. Called once by client/fingerprint,
 	// which must keep receiving.

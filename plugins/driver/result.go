@@ -16,14 +16,14 @@ type ExitResult struct {
 	Signal    string `json:"signal,omitempty"`
 	OOMKilled bool   `json:"oom_killed,omitempty"`
 	// Err tells what went wrong around the process, such as a lost
-	// supervisor or processes that can not be killed; nil for a plain exit,
+	// supervisor or processes that cannot be killed; nil for a plain exit,
 	// whatever its code.
 	Err        *structs.Error `json:"err,omitempty"`
 	StartedAt  time.Time      `json:"started_at,omitzero"`
 	FinishedAt time.Time      `json:"finished_at,omitzero"`
 }
 
-// Successful tells whether the command did what it was asked to do.
+// Successful reports whether the command did what it was asked to do.
 func (r ExitResult) Successful() bool { return r.Code == 0 && r.Signal == "" && r.Err == nil }
 
 // Exit codes of commands that could not be executed, as shells use them.

@@ -70,7 +70,7 @@ type TaskSpec struct {
 	KillGrace   time.Duration `json:"kill_grace"` // grace when the task is stopped by the node's own shutdown
 }
 
-// Resources bounds a task. A driver that can not enforce a bound ignores it
+// Resources bounds a task. A driver that cannot enforce a bound ignores it
 // and says so in its fingerprint attributes.
 type Resources struct {
 	CPU    float64 `json:"cpu"`    // cores
@@ -139,7 +139,7 @@ type ExecSpec struct {
 	Survive bool `json:"survive,omitempty"`
 }
 
-// ValidTaskID tells whether id may name a task. It becomes a directory name,
+// ValidTaskID reports whether id may name a task. It becomes a directory name,
 // so only ASCII letters, digits, '.', '_' and '-' are legal, and no dot first.
 func ValidTaskID(id TaskID) bool {
 	if id == "" || len(id) > TaskIDLengthMax || id[0] == '.' || id[0] == '-' {

@@ -44,8 +44,8 @@ type cgroupTree struct {
 	v1     map[string]string // parents by controller, "cpu" for instance
 	v2     string            // parent, "" for none
 	limits []string          // what can be bounded: "cpu", "memory", "pids"
-	reason string            // why something can not; "" when all can
-	// deviceReason is why devices can not be ruled, set before the level of
+	reason string            // why something cannot; "" when all can
+	// deviceReason is why devices cannot be ruled, set before the level of
 	// isolation is known.
 	deviceReason string
 }
@@ -108,7 +108,7 @@ func isCgroup2(root string) bool {
 	return syscall.Statfs(root, &stat) == nil && stat.Type == cgroup2Magic
 }
 
-// openCgroup2 makes the parent in a hierarchy of version 2; "" when it can not
+// openCgroup2 makes the parent in a hierarchy of version 2; "" when it cannot
 // be used.
 func openCgroup2(root, parent string, problems map[string]bool) string {
 	if !isCgroup2(root) {
@@ -253,7 +253,7 @@ func (c *cgroupTree) bounds(r driver.Resources, pidsMax int64) *cgroups.Resource
 	return bounds
 }
 
-// swapBounded tells whether the kernel counts swapped memory.
+// swapBounded reports whether the kernel counts swapped memory.
 func (c *cgroupTree) swapBounded() bool {
 	file := filepath.Join(c.v2, "memory.swap.max")
 	if dir, ok := c.v1["memory"]; ok {

@@ -28,7 +28,7 @@ func attributes(t testing.TB, d *exec.Driver) map[string]string {
 }
 
 // bounded gives a driver that can bound tasks by all of the given controllers;
-// nil when the node can not do that.
+// nil when the node cannot do that.
 func bounded(t *testing.T, controllers ...string) *exec.Driver {
 	t.Helper()
 	d := open(t)

@@ -101,7 +101,7 @@ func (d *Driver) tryDevices() {
 	}
 }
 
-// ruleDevices tells whether cgroups can say which devices may be used. Asked
+// ruleDevices reports whether cgroups can say which devices may be used. Asked
 // once the level of isolation is known.
 func (c *cgroupTree) ruleDevices() bool {
 	_, v1 := c.v1["devices"]

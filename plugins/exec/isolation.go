@@ -224,7 +224,7 @@ func (d *Driver) isolation(spec *driver.TaskSpec, l level) *supervisor.Isolation
 	return i
 }
 
-// allotted tells whether a task's user is two numbers, which the node need not
+// allotted reports whether a task's user is two numbers, which the node need not
 // know.
 func allotted(user string) bool { return strings.Contains(user, ":") }
 

@@ -134,7 +134,7 @@ func TestUlimitsAreBounded(t *testing.T) {
 	})
 }
 
-// mayRaise tells whether this process may raise hard limits.
+// mayRaise reports whether this process may raise hard limits.
 func mayRaise() bool {
 	const capSysResource = 24
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -21,7 +21,7 @@ const (
 	// that come soon; after sparesIdle without a start they are sent away.
 	sparesMax  = 16
 	sparesIdle = 10 * time.Second
-	// A program that is still open for writing somewhere can not be executed.
+	// A program that is still open for writing somewhere cannot be executed.
 	busyRetries = 20
 	busyPause   = 5 * time.Millisecond
 )

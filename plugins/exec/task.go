@@ -131,7 +131,7 @@ func (t *task) end(exit *supervisor.Exit, connection *net.UnixConn, usable bool)
 	t.driver.giveBack(&readySupervisor{process: process, connection: connection})
 }
 
-// redial asks a supervisor anew for the exit; nil when it can not be reached.
+// redial asks a supervisor anew for the exit; nil when it cannot be reached.
 func (t *task) redial() *net.UnixConn {
 	connection, err := t.dial()
 	if err != nil {
@@ -196,7 +196,7 @@ func (t *task) settle() bool {
 	return true
 }
 
-// reachable tells whether the task's supervisor still has a socket for it. It
+// reachable reports whether the task's supervisor still has a socket for it. It
 // may live on for other tasks.
 func (t *task) reachable() bool {
 	_, err := os.Lstat(t.path(supervisor.SocketSuffix))

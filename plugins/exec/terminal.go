@@ -33,7 +33,7 @@ func (t *task) openTerminal() (master, terminal int, err error) {
 }
 
 // openMaster opens the master end of a new terminal, the node's or one of the
-// task's own instance, which it can not put anything else in place of.
+// task's own instance, which it cannot put anything else in place of.
 func (t *task) openMaster() (int, error) {
 	const flags = syscall.O_RDWR | syscall.O_NOCTTY | syscall.O_CLOEXEC | syscall.O_NONBLOCK
 	init := t.state.Init

@@ -136,7 +136,7 @@ func valueOf(env []string, name string) (value string) {
 	return value
 }
 
-// plainWord tells whether a word can be a user's name in a list of users.
+// plainWord reports whether a word can be a user's name in a list of users.
 func plainWord(word string) bool {
 	const most = 64
 	return word != "" && len(word) <= most && strings.IndexFunc(word, func(c rune) bool {

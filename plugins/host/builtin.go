@@ -25,14 +25,14 @@ var embedded embed.FS
 // plugins/host/cmd.
 func Builtins() []string { return []string{"nvidia", "ascend"} }
 
-// Embedded tells whether this build carries a built-in device plugin for its
+// Embedded reports whether this build carries a built-in device plugin for its
 // architecture.
 func Embedded(name string) bool {
 	_, err := fs.Stat(embedded, embeddedName(name))
 	return err == nil
 }
 
-// BuiltinMissing says why a built-in device plugin can not be started with
+// BuiltinMissing says why a built-in device plugin cannot be started with
 // this configuration; nil when it can.
 func BuiltinMissing(config Config, name string) *structs.Reason {
 	if len(config.BuiltinCommand) == 0 && !Embedded(name) {

@@ -165,7 +165,7 @@ func (p *DevicePlugin) fingerprintOnce(ctx context.Context, to chan<- device.Sna
 	return silent
 }
 
-// complete adds the devices that a blind plugin can not name.
+// complete adds the devices that a blind plugin cannot name.
 func (p *DevicePlugin) complete(snapshot device.Snapshot) device.Snapshot {
 	p.last.Lock()
 	defer p.last.Unlock()
@@ -194,7 +194,7 @@ func (p *DevicePlugin) blind(why string) device.Snapshot {
 	return p.complete(device.Snapshot{At: time.Now(), Blind: reason, Attributes: attributes})
 }
 
-// ofLoader tells whether a program could not be started for the libraries of the
+// ofLoader reports whether a program could not be started for the libraries of the
 // machine: the loader of glibc says so, or the kernel does not find the loader.
 func ofLoader(why string) bool {
 	return strings.Contains(why, "' not found (required by") || strings.Contains(why, "error while loading shared libraries") ||

@@ -158,7 +158,7 @@ func (r *running[R]) kill() {
 	}
 }
 
-// exited tells whether the program has ended by itself.
+// exited reports whether the program has ended by itself.
 func (r *running[R]) exited() bool { return r.client.Exited() }
 
 // explainHandshake shortens go-plugin's message to its cause, and adds what a

@@ -54,7 +54,7 @@ func newPlugin(config Config, each PluginConfig) *Plugin {
 }
 
 // recoverTasks gives a new program the tasks that its predecessor had. A task
-// that it can not take is left for its waiters to find out.
+// that it cannot take is left for its waiters to find out.
 func (p *Plugin) recoverTasks(ctx context.Context, to *driverplugin.Client) error {
 	p.tasks.Lock()
 	handles := make([]driver.Handle, 0, len(p.tasks.handles))

@@ -194,7 +194,7 @@ func readFile(path string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// names tells whether a list of UUIDs, PCI addresses and indexes has the card.
+// names reports whether a list of UUIDs, PCI addresses and indexes has the card.
 func names(list []string, card *Card) bool {
 	for _, each := range list {
 		if each == card.UUID || each == card.Bus || each == strconv.Itoa(card.Index) {

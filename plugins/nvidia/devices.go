@@ -109,7 +109,7 @@ func part(whole structs.Device, id, kind, sharing string, number, of int) struct
 	return d
 }
 
-// instances makes the devices of a card in MIG mode. Such a card can not be
+// instances makes the devices of a card in MIG mode. Such a card cannot be
 // used as a whole; without instances it is no device at all.
 func instances(card *Card, whole structs.Device) []structs.Device {
 	var devices []structs.Device

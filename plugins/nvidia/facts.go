@@ -83,7 +83,7 @@ type Fabric struct {
 }
 
 // State is the part of a card's facts that health is judged by. A pointer that
-// is nil means that the card can not say.
+// is nil means that the card cannot say.
 type State struct {
 	Recovery       *int    `json:"recovery,omitempty"` // the driver's own verdict, see actions.json
 	RemapPending   bool    `json:"remap_pending,omitempty"`

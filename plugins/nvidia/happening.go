@@ -12,7 +12,7 @@ import (
 	"nomadlike/plugins/device"
 )
 
-// news tells whether a happening was not heard before. The kernel repeats all
+// news reports whether a happening was not heard before. The kernel repeats all
 // that it remembers to every new listener; what is old when nobody has ever
 // listened is left to the driver's own verdict.
 func (h *Health) news(e Happening, now time.Time) bool {
@@ -93,7 +93,7 @@ func (h *Health) find(e Happening) (*Unit, *Card) {
 	return nil, nil
 }
 
-// echoes tells whether a happening was told before by the other source.
+// echoes reports whether a happening was told before by the other source.
 func (u *Unit) echoes(code string, e Happening) bool {
 	for i := len(u.History) - 1; i >= 0; i-- {
 		p := &u.History[i]

@@ -288,7 +288,7 @@ func (u *Unit) conditions(card *Card, actions *Actions) []condition {
 
 // rise gives by how much a count has risen since the last look, and remembers
 // it. What was before the first look is nobody's news, and a smaller count, as
-// after a reset, begins anew; a card that can not say now says nothing.
+// after a reset, begins anew; a card that cannot say now says nothing.
 func rise(last **uint64, now *uint64) uint64 {
 	if now == nil {
 		return 0
@@ -301,7 +301,7 @@ func rise(last **uint64, now *uint64) uint64 {
 	return value - *before
 }
 
-// count reads a count; 0: the card can not say.
+// count reads a count; 0: the card cannot say.
 func count(n *uint64) uint64 {
 	if n == nil {
 		return 0

@@ -140,7 +140,7 @@ func (m *mpsDaemons) startLocked(ctx context.Context, pipes string, cards []stri
 	return nil
 }
 
-// quit ends a daemon that no task uses, and tells whether it did.
+// quit ends a daemon that no task uses, and reports whether it did.
 func (m *mpsDaemons) quit(ctx context.Context, pipes string) bool {
 	servers, err := m.ask(ctx, pipes, "get_server_list")
 	if err != nil {
@@ -217,7 +217,7 @@ func (m *mpsDaemons) find() (string, error) {
 	return "", fmt.Errorf("%s is not installed here", mpsProgram)
 }
 
-// running tells whether a daemon lives, by the file that it keeps with its
+// running reports whether a daemon lives, by the file that it keeps with its
 // pipes.
 func (m *mpsDaemons) running(pipes string) bool {
 	text, err := readFile(filepath.Join(pipes, mpsProgram+".pid"), 64)
@@ -251,7 +251,7 @@ func ownDirectory(path string) error {
 
 func (m *mpsDaemons) file() string { return filepath.Join(m.dir, mpsFile) }
 
-// mpsRecorded tells whether an earlier process has started daemons.
+// mpsRecorded reports whether an earlier process has started daemons.
 func mpsRecorded(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, mpsFile))
 	return dir != "" && err == nil

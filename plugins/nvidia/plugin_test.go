@@ -222,7 +222,7 @@ func TestEventsComeAtOnce(t *testing.T) {
 	})
 }
 
-// hospital is a machine whose one process can not be ended until it may.
+// hospital is a machine whose one process cannot be ended until it may.
 type hospital struct{ immortal atomic.Bool }
 
 func (h *hospital) Look(pid int) leftover.Facts {

@@ -84,7 +84,7 @@ func (p *Plugin) Reap(ctx context.Context, request device.Reaping) (device.ReapR
 	return device.ReapReport{Devices: reaped}, nil
 }
 
-// wantsSettling tells whether an empty device still has memory in use.
+// wantsSettling reports whether an empty device still has memory in use.
 func (p *Plugin) wantsSettling(reaped []device.Reaped, measured map[string]device.DeviceStats) bool {
 	for i := range reaped {
 		if p.suspicious(&reaped[i], measured[reaped[i].ID]) {
@@ -94,7 +94,7 @@ func (p *Plugin) wantsSettling(reaped []device.Reaped, measured map[string]devic
 	return false
 }
 
-// suspicious tells whether a device has memory in use that no process explains.
+// suspicious reports whether a device has memory in use that no process explains.
 func (p *Plugin) suspicious(r *device.Reaped, stats device.DeviceStats) bool {
 	used, known := stats.Gauges[device.GaugeMemoryUsed]
 	return known && int64(used) > p.s.LeftoverMemory && len(r.Stuck)+len(r.Foreign)+len(r.Live) == 0

@@ -12,7 +12,7 @@ import (
 // storeBytesMax bounds the stored health.
 const storeBytesMax = 8 << 20
 
-// loadHealth reads what an earlier life has stored. A file that can not be
+// loadHealth reads what an earlier life has stored. A file that cannot be
 // read is put aside: faults that are measured come back, others are lost, and
 // the error says so.
 func loadHealth(path string) (*Health, error) {

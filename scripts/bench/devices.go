@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// deviceBench is a Go benchmark that measures what can not be measured through
+// deviceBench is a Go benchmark that measures what cannot be measured through
 // the binary alone: it brings the fake libraries of the tests.
 type deviceBench struct {
 	pkg   string
@@ -32,7 +32,7 @@ func deviceBenches() []deviceBench {
 	}
 }
 
-// devices runs the benchmarks of devices and drivers. One that can not run
+// devices runs the benchmarks of devices and drivers. One that cannot run
 // here, for want of a compiler or of Docker, is told on stderr and left out.
 func devices(ctx context.Context, _ *bench) error {
 	for _, d := range deviceBenches() {
@@ -49,7 +49,7 @@ func devices(ctx context.Context, _ *bench) error {
 	return nil
 }
 
-// report prints the figures in the output of go test, and tells whether there
+// report prints the figures in the output of go test, and reports whether there
 // are any. What one benchmark runs in several ways has the way in its name.
 func (d deviceBench) report(output []byte) (any bool) {
 	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {

@@ -101,7 +101,7 @@ func (f *figure) worse(now, before float64) float64 {
 	return now/before - 1
 }
 
-// missed tells whether a value is not as good as it is wanted.
+// missed reports whether a value is not as good as it is wanted.
 func (f *figure) missed(value float64) bool {
 	return f.Reach != 0 && (f.Higher && value < f.Reach || !f.Higher && value > f.Reach)
 }

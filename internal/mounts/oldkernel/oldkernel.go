@@ -16,7 +16,7 @@ import (
 // Env is "now" for a program that is to run as on an old kernel, and set to something else in one that does.
 const Env = "NOMADLIKE_TEST_OLD_KERNEL"
 
-// Played tells whether this program runs as on an old kernel.
+// Played reports whether this program runs as on an old kernel.
 func Played() bool { return os.Getenv(Env) != "" }
 
 // Play runs this program anew without the calls that Linux 4.18 does not have, if it

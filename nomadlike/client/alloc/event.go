@@ -29,7 +29,7 @@ type Revoked struct{ Cause *structs.Reason }
 // others: kill it. Only strict allocations are told.
 type LeaseEnded struct{}
 
-// Evicted says that a device of the allocation can not be used any longer.
+// Evicted says that a device of the allocation cannot be used any longer.
 // That is the node's fault: the attempt comes back elsewhere.
 type Evicted struct {
 	Cause *structs.Reason

@@ -28,7 +28,7 @@ const (
 	PhaseEnded     Phase = "ended"
 )
 
-// MayHaveProcesses tells whether processes of the allocation may exist.
+// MayHaveProcesses reports whether processes of the allocation may exist.
 func (p Phase) MayHaveProcesses() bool { return p == PhaseStarting || p == PhaseRunning }
 
 // Force is how an allocation is being stopped. It only grows.

@@ -373,7 +373,7 @@ func causeOf(result driver.ExitResult) *structs.Reason {
 	}
 }
 
-// lostByNode tells whether a task ended because something of the node went
+// lostByNode reports whether a task ended because something of the node went
 // wrong around it.
 func lostByNode(result driver.ExitResult) bool {
 	if result.Err == nil {

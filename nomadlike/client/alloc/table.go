@@ -143,7 +143,7 @@ func (t *Table) EndLease(now structs.UnixNano) []Effect {
 	return effects
 }
 
-// HasStrict tells whether an allocation has to be killed when the lease ends.
+// HasStrict reports whether an allocation has to be killed when the lease ends.
 func (t *Table) HasStrict() bool {
 	for id := range t.live {
 		if t.entries[id].Strict {
@@ -191,7 +191,7 @@ func (t *Table) Inventory() []structs.InventoryItem {
 	return items
 }
 
-// Forget removes an ended allocation whose files are gone. It tells whether
+// Forget removes an ended allocation whose files are gone. It reports whether
 // it did.
 func (t *Table) Forget(id string) bool {
 	e, ok := t.entries[id]
@@ -240,7 +240,7 @@ func (t *Table) assign(a *structs.Assignment, now structs.UnixNano) []Effect {
 	return append(effects, t.Step(id, event, now)...)
 }
 
-// supersede kills older attempts of the same subjob, and tells whether a
+// supersede kills older attempts of the same subjob, and reports whether a
 // newer one is known.
 func (t *Table) supersede(a *structs.Assignment, now structs.UnixNano) (effects []Effect, superseded bool) {
 	for _, id := range slices.Clone(t.groups[group{a.Alloc.JobID, a.Alloc.Subjob}]) {
@@ -255,7 +255,7 @@ func (t *Table) supersede(a *structs.Assignment, now structs.UnixNano) (effects 
 	return effects, superseded
 }
 
-// blocked tells whether an older attempt of the same subjob may still have
+// blocked reports whether an older attempt of the same subjob may still have
 // processes on this node.
 func (t *Table) blocked(s State) bool {
 	for _, id := range t.groups[s.group()] {

@@ -132,7 +132,7 @@ func (b *Inbox) take(name string, m message) {
 // id of a problem.
 const answerGood = "ok"
 
-// finish removes a message and answers it. What can not be written is not:
+// finish removes a message and answers it. What cannot be written is not:
 // whoever waits gives up by itself.
 func finish(root *os.Root, name string, answer bool, text string) {
 	at := path.Join(InboxDir, name)

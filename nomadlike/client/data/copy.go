@@ -117,7 +117,7 @@ func (c *copier) believe(sameBoot bool) error {
 	})
 }
 
-// holds tells whether a chunk is in the copy; verify reads it.
+// holds reports whether a chunk is in the copy; verify reads it.
 func (c *copier) holds(f *File, offset, length int64, digest [sha256.Size]byte, verify bool) bool {
 	name := filepath.Join(c.dir, "tree", f.Path)
 	info, err := os.Lstat(name)

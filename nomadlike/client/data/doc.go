@@ -23,7 +23,7 @@
 //
 // Rights: a copy is read by whom its source is read by. Files and directories
 // keep their owner, group and bits to read and execute, and lose those to
-// write; an agent that is not root can not give files away and keeps the bits.
+// write; an agent that is not root cannot give files away and keeps the bits.
 // Sources that differ in rights have copies of their own. While a copy is in
 // the making nobody but the agent reads it.
 //

@@ -38,7 +38,7 @@ func writeOrigin(dir string, o origin) error {
 	return os.WriteFile(filepath.Join(dir, originFile), text, 0o600)
 }
 
-// believed tells whether a copy may be read: it is on the disk, or the machine
+// believed reports whether a copy may be read: it is on the disk, or the machine
 // has not stopped since it was made.
 func (s *Store) believed(digest string) bool {
 	if _, err := os.Lstat(s.path("sets", digest, markerFile)); err == nil {

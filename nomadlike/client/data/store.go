@@ -400,7 +400,7 @@ type resting struct {
 // nobody makes; longest ago first.
 func (s *Store) restingLocked(except string) []resting {
 	var list []resting
-	sets, _ := os.ReadDir(s.path("sets")) // what can not be read is not removed
+	sets, _ := os.ReadDir(s.path("sets")) // what cannot be read is not removed
 	for _, set := range sets {
 		if users, err := os.ReadDir(s.path("uses", set.Name())); len(users) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -523,7 +523,7 @@ func (s *Store) Name(name, digest string) error {
 // Names lists the names of the copies that are there, sorted, the first limit of
 // them, and forgets those of copies that are gone.
 func (s *Store) Names(limit int) []string {
-	entries, _ := os.ReadDir(s.path("names")) // what can not be read is not preferred
+	entries, _ := os.ReadDir(s.path("names")) // what cannot be read is not preferred
 	var names []string
 	for _, entry := range entries {
 		text, err := os.ReadFile(s.path("names", entry.Name()))

@@ -90,7 +90,7 @@ func (s *Store) confirm(ctx context.Context, digest, key, user string) (Verified
 	return VerifiedSoon, nil
 }
 
-// over tells whether the look at the copy is over.
+// over reports whether the look at the copy is over.
 func (c *check) over() bool {
 	select {
 	case <-c.done:
@@ -108,7 +108,7 @@ func (s *Store) trustedLocked(digest string) {
 	s.mu.checks[digest] = c
 }
 
-// looked tells whether a copy was read, or is being read, since the store was
+// looked reports whether a copy was read, or is being read, since the store was
 // opened.
 func (s *Store) looked(digest string) bool {
 	s.mu.Lock()

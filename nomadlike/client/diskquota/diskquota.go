@@ -27,7 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNone is why a directory can not be bounded: its file system has no project
+// ErrNone is why a directory cannot be bounded: its file system has no project
 // quotas, or they are not enforced.
 var ErrNone = errors.New("the file system keeps no project quotas")
 

@@ -180,7 +180,7 @@ func (c *Condition) holds(facts Facts) bool {
 	return false
 }
 
-// foreign tells whether a list names something that is not there.
+// foreign reports whether a list names something that is not there.
 func (c *Condition) foreign(value, there string) bool {
 	if value == "" || there == "" || strings.HasPrefix(value, "^") {
 		return false

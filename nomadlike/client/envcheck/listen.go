@@ -14,7 +14,7 @@ const listening = "0A"
 
 // Listener tells who listens on a TCP port of the node: "" for nobody, else
 // the program and pid, and whether that is one of processes. A listener whose
-// owner can not be found out is taken for one of them.
+// owner cannot be found out is taken for one of them.
 func Listener(proc string, port int, processes []Process) (who string, own bool) {
 	inodes := sockets(proc, port)
 	if len(inodes) == 0 {

@@ -21,7 +21,7 @@ const (
 type Process struct {
 	PID  int
 	Name string            // of its program, as the kernel keeps it
-	Env  map[string]string // when its program was started; nil when it can not be read
+	Env  map[string]string // when its program was started; nil when it cannot be read
 }
 
 // Processes lists the processes whose environment has the pair marker, and
@@ -92,7 +92,7 @@ func environ(proc string, pid int) map[string]string {
 	return env
 }
 
-// ofLauncher tells whether a launcher started a process as one of several: it
+// ofLauncher reports whether a launcher started a process as one of several: it
 // sets the variables of each anew, as it must.
 func ofLauncher(env map[string]string) bool {
 	for _, name := range []string{"LOCAL_RANK", "TORCHELASTIC_RUN_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "HOROVOD_RANK"} {
@@ -157,7 +157,7 @@ func (facts Facts) Compare(processes []Process, probe string) {
 	}
 }
 
-// watched tells whether Script would have shown a variable.
+// watched reports whether Script would have shown a variable.
 func watched(name string) bool {
 	for _, prefix := range []string{"NCCL_", "HCCL_", "GLOO_", "CUDA_", "PYTORCH_", "ASCEND_", "OMP_", "MASTER_", "MS_SCHED_"} {
 		if strings.HasPrefix(name, prefix) {

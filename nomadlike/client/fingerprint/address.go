@@ -61,7 +61,7 @@ func addresses(interfaces []Interface, addr netip.Addr) string {
 	return joined
 }
 
-// containers tells whether an interface leads to containers of this node alone: the
+// containers reports whether an interface leads to containers of this node alone: the
 // bridges of container engines and the ends of their cables.
 func containers(name string) bool {
 	return slices.ContainsFunc([]string{"docker", "br-", "veth", "cni", "virbr"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })

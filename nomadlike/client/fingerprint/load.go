@@ -16,7 +16,7 @@ type Load struct {
 // same on every architecture that Linux has kept.
 const userHertz = 100
 
-// ReadLoad looks at what this machine uses. What can not be read is 0.
+// ReadLoad looks at what this machine uses. What cannot be read is 0.
 func ReadLoad() Load { return ParseLoad(readSome("/proc/stat", 4<<10), read("/proc/meminfo")) }
 
 // ParseLoad reads /proc/stat, whose first line is enough, and /proc/meminfo.

@@ -14,8 +14,8 @@ import (
 // textMax bounds what is read of one kernel text, in bytes.
 const textMax = 256 << 10
 
-// Read looks at this machine. Texts that can not be read are left empty;
-// what can not be done without is missed by Node.
+// Read looks at this machine. Texts that cannot be read are left empty;
+// what cannot be done without is missed by Node.
 func Read() (Machine, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -96,7 +96,7 @@ func contains(list, name string) bool {
 
 func read(path string) string { return readSome(path, textMax) }
 
-// readSome reads the beginning of a text, "" when it can not be read.
+// readSome reads the beginning of a text, "" when it cannot be read.
 func readSome(path string, most int64) string {
 	file, err := os.Open(path)
 	if err != nil {

@@ -74,7 +74,7 @@ type saved struct {
 }
 
 // Open goes on with what file holds, or begins anew when there is none, or one
-// that can not be read. now is when the task was started, if it begins anew.
+// that cannot be read. now is when the task was started, if it begins anew.
 func Open(file string, patterns []string, now time.Time) *Collector {
 	c := &Collector{file: file, rules: newScanner(patterns), began: now}
 	c.mu.series, c.mu.streams, c.mu.files = make(map[seriesKey]*series), make(map[string]*stream), make(map[string]*eventFile)

@@ -18,7 +18,7 @@ const (
 	recordTailBytes = 4
 )
 
-// errDamaged is returned for an event file that can not be read on.
+// errDamaged is returned for an event file that cannot be read on.
 var errDamaged = errors.New("event file is damaged")
 
 // castagnoli is the table of CRC32C.

@@ -15,7 +15,7 @@ const perLineMax = 32
 // scanner finds figures in lines. The zero value knows the common forms.
 type scanner struct{ patterns []*regexp.Regexp }
 
-// newScanner leaves out patterns that can not be read: submission refuses them,
+// newScanner leaves out patterns that cannot be read: submission refuses them,
 // and a node of another version must not fail.
 func newScanner(patterns []string) scanner {
 	var s scanner
@@ -218,7 +218,7 @@ func valueAfter(line string, at int) (value float64, sign byte, next int, ok boo
 	return value, sign, end, true
 }
 
-// fractional tells whether a number is written as measurements are: figures
+// fractional reports whether a number is written as measurements are: figures
 // without a sign before them are not counts.
 func fractional(text string) bool { return strings.ContainsAny(text, ".naN") }
 

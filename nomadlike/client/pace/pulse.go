@@ -151,7 +151,7 @@ func (p *Pulse) stepLimit() time.Duration {
 	return min(gapFactor*max(learned, gapFactor*longest, least), most)
 }
 
-// stalls tells whether the task makes no steps any more, whatever it logs: it
+// stalls reports whether the task makes no steps any more, whatever it logs: it
 // tries something again and again, say, while a device of it has nothing to do.
 func (p *Pulse) stalls(now time.Duration) bool {
 	if len(p.steps) < stepsLeast {

@@ -34,7 +34,7 @@ func (l Lease) Remaining(now time.Duration) time.Duration {
 	return l.From + l.TTL - now
 }
 
-// Lapsed tells whether there was no lease at a moment, as far as the newest gap
+// Lapsed reports whether there was no lease at a moment, as far as the newest gap
 // tells.
 func (l Lease) Lapsed(at time.Duration) bool {
 	return l.Remaining(at) <= 0 || at >= l.GapFrom && at < l.GapTo

@@ -60,7 +60,7 @@ func (o *Outbox) PutNote(n structs.AllocNote) {
 	o.notes = append(o.notes, queuedNote{note: n})
 }
 
-// noteWaits tells whether a note could be sent now.
+// noteWaits reports whether a note could be sent now.
 func (o *Outbox) noteWaits() bool {
 	return slices.ContainsFunc(o.notes, func(n queuedNote) bool { return n.batch == 0 })
 }
@@ -103,7 +103,7 @@ func (o *Outbox) Put(r structs.AllocReport) {
 	o.entries[r.AllocID] = &queued{report: r, version: o.version}
 }
 
-// Waiting tells whether a report or a note could be sent now.
+// Waiting reports whether a report or a note could be sent now.
 func (o *Outbox) Waiting() bool {
 	return (len(o.order) > 0 || o.noteWaits()) && len(o.flights) < BatchesInFlightMax
 }

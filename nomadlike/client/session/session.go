@@ -335,7 +335,7 @@ func poke(c chan struct{}) {
 	}
 }
 
-// pause waits for d and tells whether ctx still lives.
+// pause waits for d and reports whether ctx still lives.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -22,7 +22,7 @@ type Identity struct {
 	Incarnation uint64 `json:"incarnation"` // +1 at each start of the agent
 	BootID      string `json:"boot_id"`     // of the machine's boot in which the agent was last started
 	// Unsaved is why this start could not be counted on the disk, which has no
-	// room or can not be written: the next one has the same number, which servers
+	// room or cannot be written: the next one has the same number, which servers
 	// take from a node as well as a higher one. nil: it was counted.
 	Unsaved error `json:"-"`
 }
@@ -32,9 +32,9 @@ const identityFile = "identity.json"
 // OpenIdentity reads the identity in dir, or makes one with the given id, or
 // with a random one when id is "". It counts this start and is durable when
 // it returns, or says in Unsaved that the disk took nothing: a node that is
-// known goes on with what runs on it. sameBoot tells whether the machine runs since the last start of
+// known goes on with what runs on it. sameBoot reports whether the machine runs since the last start of
 // the agent: only then may tasks of an earlier process live. An id that
-// differs from the stored one, and a file that can not be read as an
+// differs from the stored one, and a file that cannot be read as an
 // identity, are refused with *structs.Error.
 func OpenIdentity(dir, id, bootID string) (identity Identity, sameBoot bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -122,7 +122,7 @@ func writeIdentity(path string, identity Identity) error {
 	return nil
 }
 
-// NoRoom tells whether a write failed because the disk has no room or takes no
+// NoRoom reports whether a write failed because the disk has no room or takes no
 // writes: what lies there can still be read.
 func NoRoom(err error) bool {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {

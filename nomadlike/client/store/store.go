@@ -42,7 +42,7 @@ type Store struct {
 	fsync func() error  // db.Sync, but for tests of a disk that fails
 }
 
-// ErrDamaged is returned by Open when the file can not be read as a store.
+// ErrDamaged is returned by Open when the file cannot be read as a store.
 var ErrDamaged = errors.New("the local store is damaged")
 
 // Open opens the store in dir, makes it when it is not there, and gives the
@@ -186,7 +186,7 @@ func SetAside(dir string) (string, error) {
 	}
 }
 
-// Exists tells whether dir holds a store.
+// Exists reports whether dir holds a store.
 func Exists(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, storeFile))
 	return err == nil

@@ -39,7 +39,7 @@ type Place struct {
 
 // Plan lists what a subjob of a job finds, in the order of the job file. Errors
 // are *structs.Error: the node has no such storage, which another may have, or
-// the job's user or project can not be part of a path.
+// the job's user or project cannot be part of a path.
 func Plan(storages []Storage, job *structs.Job, subjob int) ([]Place, error) {
 	p := planner{storages: storages, job: job}
 	for _, ref := range job.Algorithms {
@@ -231,7 +231,7 @@ func (p *planner) fill(place *Place, template string, version int, from string) 
 	return nil
 }
 
-// elementName tells whether text can be one element of a path, and no other.
+// elementName reports whether text can be one element of a path, and no other.
 func elementName(text string) bool {
 	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/\x00")
 }

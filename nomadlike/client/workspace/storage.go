@@ -31,7 +31,7 @@ type Storage struct {
 	Remote bool
 }
 
-// serves tells whether the storage has data of a kind.
+// serves reports whether the storage has data of a kind.
 func (s *Storage) serves(kind string) bool {
 	if s.Remote && !slices.Contains(RemoteKinds(), kind) {
 		return false
@@ -146,7 +146,7 @@ func elementProblem(template string) (id, part string) {
 		if strings.ContainsAny(rest, "{}") {
 			return "agent.config.storage_word", element
 		}
-		// A name may have several elements, which "a{name}" can not be.
+		// A name may have several elements, which "a{name}" cannot be.
 		if strings.Contains(element, "{name}") {
 			return "agent.config.storage_name", element
 		}

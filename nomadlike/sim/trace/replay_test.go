@@ -204,7 +204,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestDropped: what can not run is counted in its pool, or in the total alone.
+// TestDropped: what cannot run is counted in its pool, or in the total alone.
 func TestDropped(t *testing.T) {
 	trace := &Trace{Jobs: []Job{
 		{ID: "fine", Group: "a", Duration: time.Second, GPUs: 8},

@@ -15,7 +15,7 @@ func (b *buffer) i32(offset int) int { return int(int32(b.u32(offset))) }
 
 func (b *buffer) u64(offset int) uint64 { return binary.NativeEndian.Uint64(b[offset:]) }
 
-// text reads a C string of at most length bytes, without what can not be
+// text reads a C string of at most length bytes, without what cannot be
 // printed.
 func (b *buffer) text(offset, length int) string {
 	raw := b[offset : offset+length]

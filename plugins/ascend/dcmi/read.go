@@ -186,7 +186,7 @@ func (l *Library) superPlace(key ascend.Key) *ascend.SuperPlace {
 	return &place
 }
 
-// clearSuper drops places in super pods that can not be: every chip of one has
+// clearSuper drops places in super pods that cannot be: every chip of one has
 // a number of its own, and drivers of machines without one may say 0 of all.
 func clearSuper(chips []ascend.Chip) {
 	seen := make(map[ascend.SuperPlace]bool)

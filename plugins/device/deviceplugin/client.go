@@ -25,7 +25,7 @@ type Client struct {
 	service proto.DeviceServiceClient
 }
 
-// Ping asks the plugin for its name, which tells whether it is alive.
+// Ping asks the plugin for its name, which reports whether it is alive.
 func (c *Client) Ping(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

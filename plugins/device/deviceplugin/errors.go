@@ -56,7 +56,7 @@ func toStatus(err error) error {
 const complaintMax = 500
 
 // fromStatus gives back the error that toStatus took, or says that the
-// plugin itself can not answer. ctx is the caller's own: when that has ended,
+// plugin itself cannot answer. ctx is the caller's own: when that has ended,
 // its error counts.
 func fromStatus(ctx context.Context, err error) error {
 	if err == nil {

@@ -46,7 +46,7 @@ type Setup struct {
 
 // Open makes a plugin. It must return soon and not wait for hardware: a
 // library that hangs is what Snapshot.Blind is for. An error means that the
-// configuration can not be used.
+// configuration cannot be used.
 type Open func(Setup) (device.Plugin, error)
 
 // Handshake lets host and plugin recognise each other. The cookie is no

@@ -157,7 +157,7 @@ func classify(pid int, facts Facts, request device.Reaping) Kind {
 	return Foreign
 }
 
-// marked tells whether a mark holds for a process.
+// marked reports whether a mark holds for a process.
 func marked(pid int, facts Facts, m device.Mark) bool {
 	if m.PID > 0 && (m.PID == pid || slices.Contains(facts.Ancestors, m.PID)) {
 		return true
@@ -170,7 +170,7 @@ func marked(pid int, facts Facts, m device.Mark) bool {
 	})
 }
 
-// below tells whether a cgroup path is prefix or lies below it.
+// below reports whether a cgroup path is prefix or lies below it.
 func below(path, prefix string) bool {
 	for len(prefix) > 1 && prefix[len(prefix)-1] == '/' {
 		prefix = prefix[:len(prefix)-1]

@@ -53,7 +53,7 @@ func (d Proc) Look(pid int) Facts {
 	return facts
 }
 
-// Kill ends a process by a descriptor of it, so that its number can not have
+// Kill ends a process by a descriptor of it, so that its number cannot have
 // been given to another one in between.
 func (d Proc) Kill(pid int, facts Facts) error {
 	fd, err := unix.PidfdOpen(pid, 0)

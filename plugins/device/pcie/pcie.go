@@ -140,7 +140,7 @@ func split(target string) []string {
 	return parts[max(len(parts)-1, 0):]
 }
 
-// Valid tells whether bus is an address as Normal writes it.
+// Valid reports whether bus is an address as Normal writes it.
 func Valid(bus string) bool {
 	var domain, number, slot, function uint64
 	if len(bus) > 16 {

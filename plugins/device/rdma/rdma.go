@@ -56,7 +56,7 @@ type Port struct {
 	Nets      []string          `json:"nets,omitempty"` // interfaces of this port
 }
 
-// Active tells whether the port can carry data.
+// Active reports whether the port can carry data.
 func (p Port) Active() bool { return p.State == "ACTIVE" }
 
 // Net is a network interface.
@@ -72,7 +72,7 @@ type Net struct {
 	Virtual bool       `json:"virtual,omitempty"` // no hardware of its own: a bond
 }
 
-// Read gathers everything below root, which is "/" but in tests. What can not
+// Read gathers everything below root, which is "/" but in tests. What cannot
 // be read is left out; a machine without network cards has an empty inventory.
 func Read(root string) Inventory {
 	var inventory Inventory
@@ -245,7 +245,7 @@ func list(dir string, most int) []string {
 	return names
 }
 
-// text reads one short file; "" when it can not be read.
+// text reads one short file; "" when it cannot be read.
 func text(dir, name string) string {
 	file, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
@@ -283,10 +283,10 @@ func (i Inventory) Nearest(to pcie.Place) (Card, pcie.Distance, bool) {
 	return *best, bestDistance, true
 }
 
-// Active tells whether any port of the card can carry data.
+// Active reports whether any port of the card can carry data.
 func (c Card) Active() bool { return slices.ContainsFunc(c.Ports, Port.Active) }
 
-// RDMA tells whether the node has a working RDMA port.
+// RDMA reports whether the node has a working RDMA port.
 func (i Inventory) RDMA() bool { return slices.ContainsFunc(i.Cards, Card.Active) }
 
 // Choice names what jobs of a node should use.
@@ -336,7 +336,7 @@ func (i Inventory) Choose(allowed []string) Choice {
 	return choice
 }
 
-// fitsCard tells whether a card may be chosen, by its name or its interfaces'.
+// fitsCard reports whether a card may be chosen, by its name or its interfaces'.
 func (i Inventory) fitsCard(card Card, port Port, fits func(string) bool) bool {
 	return fits(card.Name) || slices.ContainsFunc(port.Nets, fits)
 }

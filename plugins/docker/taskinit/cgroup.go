@@ -76,6 +76,6 @@ func startTicks(pid int) int64 {
 	return ticks
 }
 
-// Alive tells whether the process with that id is still the one that started
+// Alive reports whether the process with that id is still the one that started
 // then.
 func Alive(pid int, ticks int64) bool { return pid > 0 && ticks > 0 && startTicks(pid) == ticks }

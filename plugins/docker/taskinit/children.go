@@ -23,7 +23,7 @@ const childOOMScore = 100
 // children makes and collects the container's processes.
 type children struct {
 	*taskproc.Reaper
-	oom *os.File // this process's oom_score_adj, nil: can not be set
+	oom *os.File // this process's oom_score_adj, nil: cannot be set
 }
 
 func newChildren() *children {

@@ -26,13 +26,13 @@ type Lease struct {
 	From time.Duration `json:"from"`
 }
 
-// over tells whether the lease has ended for who waits so long after its end.
+// over reports whether the lease has ended for who waits so long after its end.
 func (l Lease) over(now, behind time.Duration) bool {
 	return l.TTL > 0 && now >= l.From+l.TTL+behind
 }
 
 // keepLease reads the lease for the init as long as the keeper lives, and ends
-// the container when the init should have done so. A file that can not be read
+// the container when the init should have done so. A file that cannot be read
 // leaves the last lease as it was.
 func (k *keeper) keepLease() {
 	tick := time.NewTicker(leaseLook)
@@ -86,7 +86,7 @@ func (p *process) keepLease() {
 }
 
 // boottime reads CLOCK_BOOTTIME, which goes on while the machine is suspended;
-// 0 when it can not be read.
+// 0 when it cannot be read.
 func boottime() time.Duration {
 	const clockBoottime = 7
 	var now syscall.Timespec

@@ -47,7 +47,7 @@ func (p *process) serve(caller *Conn) {
 	}
 }
 
-// over tells whether the task has ended.
+// over reports whether the task has ended.
 func (p *process) over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 // within the kernel: bytes are in the pipe or in a file at every moment, so
 // that not one is lost or doubled when the writing process is killed and
 // another one goes on with the same pipe. It gives io.EOF at the pipe's end.
-// What can not be written is dropped and counted, as by Write. A Writer that
+// What cannot be written is dropped and counted, as by Write. A Writer that
 // splices must do so from its first byte on; the pipe must be blocking.
 func (w *Writer) Splice(pipe int) error {
 	w.splicing = true
@@ -69,7 +69,7 @@ func (w *Writer) copy(pipe int) error {
 	return err
 }
 
-// discard empties the pipe a little when its bytes can not be kept: the task
+// discard empties the pipe a little when its bytes cannot be kept: the task
 // must not wait for a disk.
 func (w *Writer) discard(pipe int, why error) error {
 	w.lostCause = cause(why)

@@ -132,7 +132,7 @@ func TestSpliceFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A name that can not be opened for writing stands for the full disk.
+	// A name that cannot be opened for writing stands for the full disk.
 	if err := os.Mkdir(dir+"/stdout.0", 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -296,7 +296,7 @@ func TestRefused(t *testing.T) {
 				}
 			}
 			if name == "directory" {
-				return // can not be removed as a file is; output is lost, and counted
+				return // cannot be removed as a file is; output is lost, and counted
 			}
 			again := reopen(t, dir, 2, 10)
 			fmt.Fprint(again, "fresh")
@@ -391,7 +391,7 @@ func FuzzRead(f *testing.F) {
 		defer os.RemoveAll(dir)
 		for name, text := range map[string]string{name1: text1, name2: text2} {
 			if filepath.Base(name) == name && name != "." && name != ".." && name != "/" {
-				_ = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) // a name that can not be is no case
+				_ = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) // a name that cannot be is no case
 			}
 		}
 		total := 0

@@ -28,7 +28,7 @@ func timesName(stream string, number int64) string {
 	return stream + timesPrefix + strconv.FormatInt(number, 10)
 }
 
-// clock writes the times of the segment that a Writer is at. What it can not
+// clock writes the times of the segment that a Writer is at. What it cannot
 // write is left out: times are a help, and output goes before them.
 type clock struct {
 	file  *os.File

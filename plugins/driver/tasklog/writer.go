@@ -38,7 +38,7 @@ func PrepareDir(path string) (dir *os.File, fresh bool, err error) {
 
 // Writer appends one stream to its segments. It is for one goroutine.
 //
-// Write never fails and never blocks on anything but the disk: what can not be
+// Write never fails and never blocks on anything but the disk: what cannot be
 // written, for instance because the disk is full, is dropped and counted,
 // and a line in the stream says how much was lost as soon as there is room
 // again. So a full disk costs output, but does not stop the training.

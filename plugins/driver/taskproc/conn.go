@@ -179,7 +179,7 @@ func (c *Conn) SetDeadline(at time.Time) { _ = c.file.SetDeadline(at) } // refus
 // Close closes the connection.
 func (c *Conn) Close() { c.file.Close() }
 
-// Open tells whether the peer still has its end of the connection.
+// Open reports whether the peer still has its end of the connection.
 func (c *Conn) Open() bool {
 	there := false
 	err := c.raw.Control(func(fd uintptr) {

@@ -2,7 +2,7 @@ package taskproc
 
 import "fmt"
 
-// Exit codes that shells use for commands they can not execute.
+// Exit codes that shells use for commands they cannot execute.
 const (
 	CodeNotExecutable = 126
 	CodeNotFound      = 127

@@ -101,7 +101,7 @@ func (r *Reaper) Collect() {
 }
 
 // SignalGroup sends a signal to the process group of a child that has not
-// been collected yet, and tells whether it could: as long as the child keeps
+// been collected yet, and reports whether it could: as long as the child keeps
 // its id, no stranger's group has it.
 func (r *Reaper) SignalGroup(pid int, signal syscall.Signal) bool {
 	return r.signal(pid, -pid, signal)
@@ -120,7 +120,7 @@ func (r *Reaper) signal(pid, target int, signal syscall.Signal) bool {
 	return ours && syscall.Kill(target, signal) == nil
 }
 
-// Empty tells whether no descendant is left, asking the kernel.
+// Empty reports whether no descendant is left, asking the kernel.
 func (r *Reaper) Empty() bool {
 	r.Collect()
 	r.mu.Lock()

@@ -64,7 +64,7 @@ type Process struct {
 	ResidentPages  int64
 }
 
-// Dead tells whether the process has ended and only waits to be collected. One
+// Dead reports whether the process has ended and only waits to be collected. One
 // whose first thread has ended lives on in its others.
 func (p Process) Dead() bool {
 	return (p.State == 'Z' || p.State == 'X' || p.State == 'x') && p.Threads <= 1
@@ -127,7 +127,7 @@ func Parse(line []byte) (Process, error) {
 	return p, nil
 }
 
-// Alive tells whether the process that had this id and start still runs.
+// Alive reports whether the process that had this id and start still runs.
 func Alive(pid int, startTicks uint64) bool {
 	p, err := Read(pid)
 	return err == nil && p.StartTicks == startTicks && !p.Dead()
@@ -237,7 +237,7 @@ func children(found []Process, pid, threads int) ([]Process, int, error) {
 	return found, threads, nil
 }
 
-// listsChildren tells whether the kernel lists children at all.
+// listsChildren reports whether the kernel lists children at all.
 func listsChildren() bool {
 	pid := strconv.Itoa(os.Getpid()) // whose first thread is there as long as it is
 	_, err := os.Stat("/proc/" + pid + "/task/" + pid + "/children")
@@ -253,7 +253,7 @@ func names(path string) ([]string, error) {
 	return dir.Readdirnames(-1)
 }
 
-// HasEnv tells whether the environment that a process was started with has an
+// HasEnv reports whether the environment that a process was started with has an
 // entry that begins with prefix. A process that may not be looked at, or that
 // has written over its environment, has none. One that is just executing
 // another program has none for a moment: it is looked at again.

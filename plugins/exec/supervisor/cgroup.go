@@ -191,7 +191,7 @@ func readCounter(path, prefix string) uint64 {
 	return 0
 }
 
-// write puts a value into a file of a cgroup and tells whether it could.
+// write puts a value into a file of a cgroup and reports whether it could.
 func write(dir, name, value string) bool {
 	if dir == "" {
 		return false

@@ -37,7 +37,7 @@ type control struct {
 }
 
 // listen makes the control socket in the working directory, which is the
-// state directory: a long path to it can not overflow the address. The task's
+// state directory: a long path to it cannot overflow the address. The task's
 // record must have been made: with it, a socket of that name is nobody's.
 func listen(t *task) (*control, error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
@@ -104,7 +104,7 @@ func (c *control) accept() {
 	}
 }
 
-// trusted tells whether the peer is the agent's user or root.
+// trusted reports whether the peer is the agent's user or root.
 func trusted(fd int) bool {
 	peer, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	return err == nil && (peer.Uid == 0 || int(peer.Uid) == os.Geteuid())

@@ -40,7 +40,7 @@ type holder struct {
 
 func newHolder(t *tree) *holder { return &holder{tree: t, gate: make(chan struct{}, 1)} }
 
-// pause holds the task until resume, and tells whether it could. A task that
+// pause holds the task until resume, and reports whether it could. A task that
 // ends is not held any more.
 func (h *holder) pause() bool {
 	ok := h.set(func() { h.mu.paused = true })

@@ -46,7 +46,7 @@ func readOOM(dir string) int {
 
 // unprotected calls fork without the protection that value stands for, so
 // that the child never has it, and then takes it back. One call at a time. dir
-// is this process's, which an isolated thread can not find by its name.
+// is this process's, which an isolated thread cannot find by its name.
 func unprotected(dir *os.File, value int, fork func() (int, error)) (int, error) {
 	if value >= 0 {
 		return fork()

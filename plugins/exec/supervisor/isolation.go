@@ -85,7 +85,7 @@ func cleanPath(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/" && strings.IndexByte(path, 0) < 0
 }
 
-// within tells whether path is root or below it.
+// within reports whether path is root or below it.
 func within(path, root string) bool {
 	return path == root || root == "/" || strings.HasPrefix(path, root+"/")
 }

@@ -22,13 +22,13 @@ type lease struct {
 	From time.Duration `json:"from"`
 }
 
-// ended tells whether the lease is over for this process at a boot time.
+// ended reports whether the lease is over for this process at a boot time.
 func (l lease) ended(now time.Duration) bool {
 	return l.TTL > 0 && now >= l.From+l.TTL+leaseBehind
 }
 
 // keepLease kills the task when the lease in the file has ended, until the task
-// has. A file that can not be read leaves the last lease as it was.
+// has. A file that cannot be read leaves the last lease as it was.
 func (t *task) keepLease() {
 	tick := time.NewTicker(leaseLook)
 	defer tick.Stop()
@@ -52,7 +52,7 @@ func (t *task) keepLease() {
 }
 
 // boottime reads CLOCK_BOOTTIME, which goes on while the machine is suspended;
-// 0 when it can not be read.
+// 0 when it cannot be read.
 func boottime() time.Duration {
 	const clockBoottime = 7
 	var now syscall.Timespec

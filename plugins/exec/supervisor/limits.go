@@ -71,7 +71,7 @@ func ownLimits() error {
 }
 
 // runLimited takes on limits, the first argument, and executes a program, the
-// second, with the others for its own. It returns only when it can not.
+// second, with the others for its own. It returns only when it cannot.
 func runLimited(args []string) int {
 	err := errors.New("limits: want limits, a path and a command")
 	if len(args) >= 3 {

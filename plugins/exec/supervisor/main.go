@@ -114,7 +114,7 @@ func (p *process) set(t *task) {
 	p.mu.task = t
 }
 
-// next waits for a spec and sees its task from start to end. It tells whether
+// next waits for a spec and sees its task from start to end. It reports whether
 // this process may have another one.
 func (p *process) next() bool {
 	trim := time.AfterFunc(trimAfter, debug.FreeOSMemory)
@@ -143,7 +143,7 @@ func (p *process) next() bool {
 func (p *process) probe(spec *Spec) {
 	answer := make(chan *Reply)
 	go func() {
-		runtime.LockOSThread() // and never unlock: it can not be used for anything else
+		runtime.LockOSThread() // and never unlock: it cannot be used for anything else
 		result, failure := probe(spec)
 		answer <- &Reply{Probe: result, Failure: failure}
 	}()

@@ -62,7 +62,7 @@ func commonRefused() []int {
 }
 
 // filterProgram builds the filter. With cloneOpen clone3 is let through, whose
-// flags a filter can not see. Pure.
+// flags a filter cannot see. Pure.
 func filterProgram(arch uint32, refused []int, cloneOpen bool) []filterInstruction {
 	deny := filterInstruction{bpfReturn, 0, 0, retErrno | uint32(syscall.EPERM)}
 	unknown := filterInstruction{bpfReturn, 0, 0, retErrno | uint32(syscall.ENOSYS)}

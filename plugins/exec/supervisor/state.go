@@ -133,7 +133,7 @@ func (s *State) check() error {
 type recordFile struct{ file *os.File }
 
 // createRecord makes the record of a new task, with space for all that will
-// be written: a full disk can not keep the exit from being recorded. Until
+// be written: a full disk cannot keep the exit from being recorded. Until
 // release it is held against agents; whoever has made it owns the names of
 // the task, that of the socket too.
 func createRecord(dir, taskID string) (*recordFile, error) {

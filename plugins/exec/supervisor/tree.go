@@ -87,7 +87,7 @@ func (t *tree) killPass(trust bool) []int {
 	return t.signalAll(syscall.SIGKILL)
 }
 
-// empty tells whether no process of the task is left. It is asked again and again
+// empty reports whether no process of the task is left. It is asked again and again
 // while a task takes its time to stop, so one that lives is looked for at a low
 // price before all processes of the machine are.
 func (t *tree) empty() bool {

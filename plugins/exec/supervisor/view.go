@@ -205,7 +205,7 @@ func (v *view) place(target string, dir bool) (int, error) {
 	return openAt(above, name, oPath, resolveBeneath|resolveNoSymlinks)
 }
 
-// mayMake tells whether places may be made in an opened directory: in memory,
+// mayMake reports whether places may be made in an opened directory: in memory,
 // or among the task's own files, but never in the node's.
 func (v *view) mayMake(dir int) bool {
 	var stat syscall.Stat_t
@@ -336,7 +336,7 @@ func (v *view) showTask() error {
 	return nil
 }
 
-// shows tells whether the task sees the very same file there as the node.
+// shows reports whether the task sees the very same file there as the node.
 func (v *view) shows(path string) bool {
 	var ours, theirs syscall.Stat_t
 	fd, err := openAt(v.root, path, oPath, resolveInRoot|resolveNoMagicLinks)
@@ -438,7 +438,7 @@ func (v *view) mountOne(mount BindMount, fd int, taskDir string) *taskproc.Failu
 	return nil
 }
 
-// reserved tells whether a job may not mount something there: it could make
+// reserved reports whether a job may not mount something there: it could make
 // programs believe what is not so. Pure.
 func reserved(target string) bool {
 	for _, path := range []string{"/proc", "/sys", "/dev"} {

@@ -118,7 +118,7 @@ func (l *Library) unload() {
 	l.mu.symbols, l.mu.known, l.mu.cards = nil, nil, nil
 }
 
-// has tells whether the library has any of some functions.
+// has reports whether the library has any of some functions.
 func (l *Library) has(names ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +148,7 @@ func (l *Library) text(ret nvml.Return) string {
 }
 
 // ask makes a call if the library has the function. False: it has not, or the
-// card can not say.
+// card cannot say.
 func ask[T any](l *Library, name string, call func() (T, nvml.Return)) (T, bool) {
 	var none T
 	if !l.has(name) {

@@ -280,7 +280,7 @@ func (l *Library) readState(dev nvml.Device, card *nvidia.Card) {
 }
 
 // linkErrors gives the errors of all links together, and how often links were
-// set up anew; nil: the card can not say.
+// set up anew; nil: the card cannot say.
 func (l *Library) linkErrors(dev nvml.Device) (errors, recoveries *uint64) {
 	values := l.fields(dev, linkErrorFields()...)
 	whole := func(figure float64) *uint64 {
@@ -323,7 +323,7 @@ func (l *Library) clockReasons(dev nvml.Device) uint64 {
 	return or(ask(l, "nvmlDeviceGetCurrentClocksThrottleReasons", dev.GetCurrentClocksThrottleReasons))
 }
 
-// fields asks for numbered figures at once; nil: the card can not say.
+// fields asks for numbered figures at once; nil: the card cannot say.
 func (l *Library) fields(dev nvml.Device, ids ...uint32) []*float64 {
 	figures := make([]*float64, len(ids))
 	if !l.has("nvmlDeviceGetFieldValues") {

@@ -200,7 +200,7 @@ func (l *Library) sampleFields(dev nvml.Device, _ string, set func(string, float
 	}
 }
 
-// unknownMemory is the library's word for memory that it can not tell.
+// unknownMemory is the library's word for memory that it cannot tell.
 const unknownMemory = math.MaxUint64
 
 // processes lists who has the card open, each process once.

@@ -11,7 +11,7 @@ import (
 	"nomadlike/plugins/nvidia"
 )
 
-// Library stands in where the vendor's library can not be called.
+// Library stands in where the vendor's library cannot be called.
 type Library struct{}
 
 // New gives the library at path.
@@ -19,7 +19,7 @@ func New(string) *Library { return &Library{} }
 
 var errWithout = errors.New("built without cgo")
 
-// Open says that this build can not open it.
+// Open says that this build cannot open it.
 func (*Library) Open() *structs.Reason {
 	return structs.NewReason("device.nvidia_init", "cause", errWithout)
 }

@@ -54,13 +54,13 @@ func transport(server *Server, base *url.URL) (*http.Transport, error) {
 	}, nil
 }
 
-// loopbackName tells whether an administrator has named this machine itself.
+// loopbackName reports whether an administrator has named this machine itself.
 func loopbackName(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// dialable tells whether a connection may go to an address, which is what a
+// dialable reports whether a connection may go to an address, which is what a
 // name has led to. Private networks are where most storages are.
 func dialable(address string, loopback bool) error {
 	at, err := netip.ParseAddrPort(address)

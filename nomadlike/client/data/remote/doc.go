@@ -10,7 +10,7 @@
 // the host that the administrator has named, or to one that he lets redirects
 // lead to; never to link-local or multicast addresses, and to loopback only
 // where the address itself says so. Addresses are looked at when they are
-// dialled, so a name can not change its meaning in between. No proxy, cookie,
+// dialled, so a name cannot change its meaning in between. No proxy, cookie,
 // netrc or certificate of the cluster is used.
 //
 // Limits: nothing is written to a server. Archives are not unpacked.

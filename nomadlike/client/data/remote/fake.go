@@ -189,7 +189,7 @@ type Faults struct {
 	Cut func(r *http.Request) int
 	// Status gives an answer instead of the server's; 0: none.
 	Status func(r *http.Request) int
-	// Stall tells whether an answer stands still after its first half, until the
+	// Stall reports whether an answer stands still after its first half, until the
 	// client has given up.
 	Stall func(r *http.Request) bool
 	// Every is called with each request.

@@ -39,7 +39,7 @@ type lasting struct{ error }
 
 func (l lasting) Unwrap() error { return l.error }
 
-// hopeless tells whether there is no use in asking again.
+// hopeless reports whether there is no use in asking again.
 func hopeless(err error) bool {
 	var last lasting
 	var stranger *tls.CertificateVerificationError

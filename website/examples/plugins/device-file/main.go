@@ -122,7 +122,7 @@ func (p *cards) look() {
 	p.feed.Publish(snapshot)
 }
 
-// known tells whether a fault was told before.
+// known reports whether a fault was told before.
 func known(devices []structs.Device, c card) bool {
 	return slices.ContainsFunc(devices, func(d structs.Device) bool { return d.ID == c.ID && d.Attrs[device.AttrFault] == c.Fault })
 }

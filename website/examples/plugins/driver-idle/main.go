@@ -112,7 +112,7 @@ var (
 	_ driver.Lister = (*idle)(nil)
 )
 
-// Fingerprint tells whether tasks can run here. The attributes are the node's,
+// Fingerprint reports whether tasks can run here. The attributes are the node's,
 // so each begins with the name of this driver.
 func (d *idle) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, error) {
 	theirs, err := d.Driver.Fingerprint(ctx)
