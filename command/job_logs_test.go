@@ -301,7 +301,7 @@ func TestLogsOfLostNodesHoldNobodyUp(t *testing.T) {
 		if err := <-w.done; err != nil {
 			t.Error(err)
 		}
-		w.check(t, "1| last words\n", "the log of rank 1 on node node1 can not be read")
+		w.check(t, "1| last words\n", "the log of rank 1 on node node1 cannot be read")
 		if took := time.Since(w.began); took > 0 {
 			t.Errorf("waited %s", took)
 		}
@@ -392,7 +392,7 @@ func TestLogsOnce(t *testing.T) {
 		if code := env.exitCode(verb{}, err); code != ExitError {
 			t.Errorf("a log that is missing: exit code %d", code)
 		}
-		if out.String() != "0| zero\n" || !strings.Contains(complaints.String(), "rank 1 on node node1 can not be read") {
+		if out.String() != "0| zero\n" || !strings.Contains(complaints.String(), "rank 1 on node node1 cannot be read") {
 			t.Errorf("printed %q, complained %q", out, complaints)
 		}
 	})

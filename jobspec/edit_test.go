@@ -96,7 +96,7 @@ func TestEditRefuses(t *testing.T) {
 		}
 	}
 	if _, diags, err := Edit("job.hcl", []byte("job \"x\" {"), []Change{{"nodes", 1.0}}); err != nil || !diags.HasErrors() {
-		t.Errorf("a file that can not be parsed: %v %v", diags, err)
+		t.Errorf("a file that cannot be parsed: %v %v", diags, err)
 	}
 }
 
@@ -131,7 +131,7 @@ func FuzzEdit(f *testing.F) {
 			return
 		}
 		if _, diags := Format("job.hcl", got); diags.HasErrors() {
-			t.Fatalf("the result of %q = %q can not be parsed: %v\n%s", at, value, diags.Err(), got)
+			t.Fatalf("the result of %q = %q cannot be parsed: %v\n%s", at, value, diags.Err(), got)
 		}
 	})
 }

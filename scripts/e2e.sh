@@ -230,7 +230,7 @@ agent_killed() { # kill -9 of a client's agent: its task goes on and is found ag
   nl job stop -wait survives
 }
 
-cut_from_servers() { # the servers can not hear a node, its peers can: training goes on
+cut_from_servers() { # the servers cannot hear a node, its peers can: training goes on
   sleeper isolated
   local node s
   node=$(node_of isolated)

@@ -90,7 +90,7 @@ func TestAttackDataSwap(t *testing.T) {
 	c := newControl()
 	dir, n := nodeWithData(t, c, exec.IsolationAuto, exec.ViewPrivate, []workspace.Storage{{Name: "nas", Path: data + "/sets"}})
 	if n.Node().Attributes["driver.exec.isolation"] == "raw" {
-		t.Logf("the node can not isolate tasks: %s", n.Node().Attributes["driver.exec.isolation_reason"])
+		t.Logf("the node cannot isolate tasks: %s", n.Node().Attributes["driver.exec.isolation_reason"])
 		return // they see its files in any case
 	}
 	var ended atomic.Bool

@@ -291,7 +291,7 @@ func (c *Client) heal(work context.Context, id string) {
 		case err == nil:
 			c.log.Info("device was reset and is well", "device", id, logkey.Plugin, plugin)
 		case work.Err() == nil:
-			c.log.Warn("device can not be healed", "device", id, logkey.Plugin, plugin, logkey.Error, err)
+			c.log.Warn("device cannot be healed", "device", id, logkey.Plugin, plugin, logkey.Error, err)
 		}
 	})
 }

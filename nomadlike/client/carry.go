@@ -329,7 +329,7 @@ func (c *Client) waitTask(work context.Context, r *runner, d driver.Driver, task
 			c.event(r.id, alloc.Unrecoverable{Cause: structs.NewReason("client.task_vanished")})
 			return
 		}
-		c.log.Warn("driver can not be waited for", logkey.TaskID, task, logkey.Error, err)
+		c.log.Warn("driver cannot be waited for", logkey.TaskID, task, logkey.Error, err)
 		if !sleep(work, retry) {
 			endWatch(false)
 			return

@@ -133,7 +133,7 @@ func New(config Config) (*Client, error) {
 	}
 	if config.SharedDir != "" {
 		if err := os.MkdirAll(config.SharedDir, 0o755); err != nil {
-			c.log.Warn("shared directory can not be made: MPI jobs do without", logkey.Path, config.SharedDir, logkey.Error, err)
+			c.log.Warn("shared directory cannot be made: MPI jobs do without", logkey.Path, config.SharedDir, logkey.Error, err)
 			c.config.SharedDir = ""
 		}
 	}

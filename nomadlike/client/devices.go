@@ -88,7 +88,7 @@ func again(ctx context.Context, f func() error) {
 func (w *deviceWatch) listen(ctx context.Context, name string, plugin device.Plugin, changed func()) error {
 	snapshots, err := plugin.Fingerprint(ctx)
 	if err != nil {
-		w.log.Error("device plugin can not be asked", logkey.Plugin, name, logkey.Error, err)
+		w.log.Error("device plugin cannot be asked", logkey.Plugin, name, logkey.Error, err)
 		return err
 	}
 	for snapshot := range snapshots {

@@ -65,7 +65,7 @@ func (h *driverHealth) run(ctx context.Context, changed func()) {
 func (h *driverHealth) listen(ctx context.Context, name string, d driver.Driver, changed func()) {
 	words, err := d.Fingerprint(ctx)
 	if err != nil {
-		h.log.Error("driver can not be asked", logkey.Driver, name, logkey.Error, err)
+		h.log.Error("driver cannot be asked", logkey.Driver, name, logkey.Error, err)
 		h.note(name, driver.Fingerprint{Health: driver.Unhealthy, Reason: err.Error()})
 		return
 	}

@@ -73,7 +73,7 @@ func (c *Client) hooksOf(id, when string) (hookPlan, bool) {
 		err = json.Unmarshal(data, &plan)
 	}
 	if err != nil {
-		c.log.Warn("hooks can not be read", logkey.AllocID, id, logkey.Error, err)
+		c.log.Warn("hooks cannot be read", logkey.AllocID, id, logkey.Error, err)
 		return hookPlan{}, false
 	}
 	plan.Hooks = slices.DeleteFunc(plan.Hooks, func(h structs.Hook) bool { return h.When != when })

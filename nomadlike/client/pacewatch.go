@@ -178,7 +178,7 @@ func (p *paceWatch) read(ctx context.Context, stream string, fresh bool) {
 			return
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			c.log.Debug("log can not be watched", logkey.AllocID, p.watcher.id, logkey.Error, err)
+			c.log.Debug("log cannot be watched", logkey.AllocID, p.watcher.id, logkey.Error, err)
 		}
 		if !sleep(ctx, paceOpenEvery) {
 			return

@@ -50,7 +50,7 @@ func (c *Client) takeOver(work context.Context) {
 		handles, err := lister.List(ctx)
 		cancel()
 		if err != nil {
-			c.log.Error("driver can not list its tasks", logkey.Driver, name, logkey.Error, err)
+			c.log.Error("driver cannot list its tasks", logkey.Driver, name, logkey.Error, err)
 			continue
 		}
 		for _, handle := range handles {
@@ -305,7 +305,7 @@ func (c *Client) restoreLease() {
 	}
 	var record leaseRecord
 	if err := json.Unmarshal(data, &record); err != nil || record.TTL < 0 || record.From < 0 {
-		c.log.Warn("stored lease can not be read", logkey.Error, err)
+		c.log.Warn("stored lease cannot be read", logkey.Error, err)
 		return
 	}
 	c.session.RestoreLease(session.Lease{TTL: record.TTL, From: record.From})

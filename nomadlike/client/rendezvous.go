@@ -26,7 +26,7 @@ func (c *Client) openFirewall() {
 	if c.config.Filter != nil {
 		wall, err := firewall.Open(c.config.Filter(c.NodeID()))
 		if err != nil {
-			c.log.Warn("ports at which gangs meet are open to every task: the packet filter can not be set", logkey.Error, err)
+			c.log.Warn("ports at which gangs meet are open to every task: the packet filter cannot be set", logkey.Error, err)
 		} else {
 			c.firewall, value = wall, RendezvousGuarded
 		}
@@ -106,7 +106,7 @@ func (c *Client) keepGuard() {
 	}
 	switch again, err := c.firewall.Keep(); {
 	case err != nil:
-		c.log.Warn("the packet filter can not be looked at", logkey.Error, err)
+		c.log.Warn("the packet filter cannot be looked at", logkey.Error, err)
 	case again:
 		c.log.Warn("another program has emptied the packet filter: the ports at which gangs meet are kept again")
 	}

@@ -121,7 +121,7 @@ func (c *Client) noteUnkilled(allocID string, result *driver.ExitResult) {
 	}
 	found := hanging(allocID, fmt.Sprint(result.Err.Params["pids"]))
 	for _, p := range found {
-		c.log.Error("process of an ended task can not be killed: no new work comes here until it is gone", logkey.AllocID, allocID, logkey.PID, p.PID)
+		c.log.Error("process of an ended task cannot be killed: no new work comes here until it is gone", logkey.AllocID, allocID, logkey.PID, p.PID)
 	}
 	if err := c.stuck.add(found); err != nil {
 		c.log.Error("a restarted agent will not know of processes that would not die", logkey.Error, err)

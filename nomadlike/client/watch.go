@@ -123,7 +123,7 @@ func (w *watcher) finish(well bool) {
 func (w *watcher) takeMessages() {
 	found, err := w.inbox.Take()
 	if err != nil {
-		w.client.log.Debug("checkpoint inbox can not be read", logkey.AllocID, w.id, logkey.Error, err)
+		w.client.log.Debug("checkpoint inbox cannot be read", logkey.AllocID, w.id, logkey.Error, err)
 		return
 	}
 	for _, saved := range found {
@@ -148,7 +148,7 @@ func (w *watcher) lookAtDir(end checkpoint.End) {
 	}
 	entries, err := checkpoint.Look(place)
 	if err != nil {
-		w.client.log.Debug("checkpoint directory can not be read", logkey.AllocID, w.id, logkey.Path, policy.Dir, logkey.Error, err)
+		w.client.log.Debug("checkpoint directory cannot be read", logkey.AllocID, w.id, logkey.Path, policy.Dir, logkey.Error, err)
 		return
 	}
 	entry, found := w.dir.Step(entries, policy.Pattern, w.client.config.Now(), end)

@@ -77,7 +77,7 @@ func TestWorkspace(t *testing.T) {
 			dir, n := nodeWithData(t, c, kind.isolation, kind.view, storages)
 			raw := n.Node().Attributes["driver.exec.isolation"] == "raw"
 			if raw && name != "raw" {
-				t.Logf("the node can not isolate tasks: %s", n.Node().Attributes["driver.exec.isolation_reason"])
+				t.Logf("the node cannot isolate tasks: %s", n.Node().Attributes["driver.exec.isolation_reason"])
 			}
 			a := withData("reads", "/workspace/algorithm/train.sh /workspace/dataset/private/digits/train /workspace/outputs/model")
 			b := withData("looks", `sh -c "cd $NOMADLIKE_WORKSPACE && cat anno_dataset/digits/annotation/labels && echo x >volume/scratch/x && (echo y >dataset/private/digits/y) 2>/dev/null; ls dataset/private/digits"`)

@@ -504,7 +504,7 @@ func TestDroppedConnectionsAreNotDialed(t *testing.T) {
 			t.Errorf("%d dials after the connection was dropped", more)
 		}
 		if next, err := pool.Conn(conn.Target()); err != nil || next == conn {
-			t.Errorf("the agent can not be called again: %v", err)
+			t.Errorf("the agent cannot be called again: %v", err)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestDevicesByNumber(t *testing.T) {
 				t.Errorf("%q on %q: %q, want %q", try.ids, try.nodes, got, try.want)
 			}
 			if problems := admitted.Validate(); len(problems) > 0 {
-				t.Errorf("what was admitted can not be submitted again: %v", problems)
+				t.Errorf("what was admitted cannot be submitted again: %v", problems)
 			}
 			if !slices.Equal(job.Resources[0].Devices[0].IDs, try.ids) {
 				t.Error("the job that was given is changed")

@@ -201,7 +201,7 @@ func (s *stream) read(next int64, breaks bool) (int64, error) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, errBroken) && !errors.Is(err, fs.ErrNotExist) {
-		w.fail("I23: %s can not be read: %v", s.alloc, err)
+		w.fail("I23: %s cannot be read: %v", s.alloc, err)
 	}
 	return next, err
 }
@@ -218,7 +218,7 @@ func (s *stream) tail() {
 		return nil
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.m.w.fail("I23: the end of %s can not be read: %v", s.alloc, err)
+		s.m.w.fail("I23: the end of %s cannot be read: %v", s.alloc, err)
 	}
 }
 

@@ -433,7 +433,7 @@ func (p *Plugin) store() {
 		err = writeFile(p.storePath(), text)
 	}
 	if err != nil {
-		p.o.Logger.Error("health of devices can not be stored", logkey.Error, err)
+		p.o.Logger.Error("health of devices cannot be stored", logkey.Error, err)
 		return
 	}
 	p.stored = mark

@@ -370,7 +370,7 @@ func (e *engine) pull(ctx context.Context, ref string, login *credentials, repor
 			Username: login.username, Password: login.password, IdentityToken: login.token,
 		})
 		if err != nil {
-			return errors.New("pull image: credentials can not be encoded")
+			return errors.New("pull image: credentials cannot be encoded")
 		}
 		options.RegistryAuth = auth
 	}

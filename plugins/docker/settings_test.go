@@ -77,7 +77,7 @@ func TestSettings(t *testing.T) {
 			in.Mounts = []mount{{Source: "/state/mounts/a1.main/0", Target: "/dataset", ReadOnly: true}}
 			in.Spec.Reservations = []driver.Reservation{ascend(0)}
 		}},
-		{"an engine that can not raise limits", func(in *inputs) {
+		{"an engine that cannot raise limits", func(in *inputs) {
 			in.Limits = limitFacts{Hard: map[string]int64{"nofile": 20000, "memlock": 8 << 20}}
 		}},
 		{"rdma on such an engine", func(in *inputs) {

@@ -223,7 +223,7 @@ func (t *task) settle() bool {
 	t.releaseKeeper()
 	t.driver.log.Warn("task had no keeper, gets another one", logkey.TaskID, t.id)
 	if err := t.startKeeper(nil); err != nil {
-		t.driver.log.Error("keeper can not be started", logkey.TaskID, t.id, logkey.Error, err)
+		t.driver.log.Error("keeper cannot be started", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	return false
 }
@@ -484,7 +484,7 @@ func (t *task) killLater(delay time.Duration) {
 		_ = t.driver.engine.unpause(ctx, t.record.ContainerID) // refused when it is not paused
 		err := t.driver.engine.kill(ctx, t.record.ContainerID, "SIGKILL")
 		if state, lookErr := t.driver.engine.inspect(ctx, t.record.ContainerID); err != nil && (lookErr != nil || state.Running) {
-			t.driver.log.Warn("container can not be killed", logkey.TaskID, t.id, logkey.Error, err)
+			t.driver.log.Warn("container cannot be killed", logkey.TaskID, t.id, logkey.Error, err)
 		}
 		cancel()
 		timer.Reset(askPatience)

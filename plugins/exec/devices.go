@@ -96,7 +96,7 @@ func (d *Driver) tryDevices() {
 		d.cgroups.remove(wire.Marker)
 	}
 	if err != nil {
-		d.log.Warn("devices can not be ruled by cgroups", logkey.Error, err)
+		d.log.Warn("devices cannot be ruled by cgroups", logkey.Error, err)
 		d.cgroups.deviceReason = err.Error()
 	}
 }

@@ -234,7 +234,7 @@ func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, er
 			report.Attributes["driver.exec.device_rules_reason"] = d.cgroups.deviceReason
 		}
 	} else if d.config.Isolation == IsolationRequired {
-		report.Health, report.Reason = driver.Unhealthy, "tasks can not be isolated: "+l.reason
+		report.Health, report.Reason = driver.Unhealthy, "tasks cannot be isolated: "+l.reason
 	}
 	reports := make(chan driver.Fingerprint, 1)
 	reports <- report

@@ -112,7 +112,7 @@ func (d *Driver) probe() level {
 		}
 	}
 	if err != nil {
-		d.log.Warn("tasks can not be isolated", logkey.Error, err)
+		d.log.Warn("tasks cannot be isolated", logkey.Error, err)
 		return level{reason: err.Error()}
 	}
 	d.tryDevices()

@@ -49,7 +49,7 @@ func (d *Driver) Recover(_ context.Context, handle driver.Handle) error {
 func (t *task) load(handle driver.Handle) {
 	record, err := supervisor.ReadRecord(t.driver.config.tasksDir(), string(t.id))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.driver.log.Warn("record can not be read", logkey.TaskID, t.id, logkey.Error, err)
+		t.driver.log.Warn("record cannot be read", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	state := record.State
 	if state == nil && len(handle.State) > 0 {
@@ -98,7 +98,7 @@ func (t *task) sweep() (killed int, unkillable []int) {
 func (t *task) leftovers(members []int) []proctree.Process {
 	all, err := proctree.All()
 	if err != nil {
-		t.driver.log.Error("processes can not be listed", logkey.TaskID, t.id, logkey.Error, err)
+		t.driver.log.Error("processes cannot be listed", logkey.TaskID, t.id, logkey.Error, err)
 		return nil
 	}
 	command := t.state.Command

@@ -164,7 +164,7 @@ func (t *task) settle() bool {
 		}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.driver.log.Warn("record can not be read", logkey.TaskID, t.id, logkey.Error, err)
+		t.driver.log.Warn("record cannot be read", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	claim, record, err := supervisor.ClaimRecord(t.driver.config.tasksDir(), string(t.id))
 	if err == nil {
@@ -180,7 +180,7 @@ func (t *task) settle() bool {
 		t.load(driver.Handle{}) // it has started meanwhile
 		return false
 	case err != nil:
-		t.driver.log.Error("record can not be claimed", logkey.TaskID, t.id, logkey.Error, err)
+		t.driver.log.Error("record cannot be claimed", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	exit := &supervisor.Exit{
 		Version: supervisor.RecordVersion, TaskID: string(t.id), Code: driver.CodeUnknown, Lost: true,
@@ -189,7 +189,7 @@ func (t *task) settle() bool {
 	exit.Killed, exit.Unkillable = t.sweep()
 	if claim != nil {
 		if err := claim.WriteExit(exit); err != nil {
-			t.driver.log.Error("exit of a lost task can not be recorded", logkey.TaskID, t.id, logkey.Error, err)
+			t.driver.log.Error("exit of a lost task cannot be recorded", logkey.TaskID, t.id, logkey.Error, err)
 		}
 	}
 	t.finish(exit)

@@ -27,7 +27,7 @@ func isolated(t testing.TB, change ...func(*exec.Config)) *exec.Driver {
 	t.Helper()
 	d := open(t, change...)
 	if level := attributes(t, d)["driver.exec.isolation"]; level == "raw" {
-		t.Logf("the node can not isolate tasks, %s: not run", attributes(t, d)["driver.exec.isolation_reason"])
+		t.Logf("the node cannot isolate tasks, %s: not run", attributes(t, d)["driver.exec.isolation_reason"])
 		return nil
 	}
 	return d
@@ -60,17 +60,17 @@ func TestIsolation(t *testing.T) {
 				"has no capabilities":                   `grep -q 'CapEff:.*0000000000000000' /proc/self/status && grep -q 'CapBnd:.*0000000000000000' /proc/self/status && echo refused`,
 				"gets no new privileges":                `grep -q 'NoNewPrivs:.*1' /proc/self/status && echo refused`,
 				"is filtered":                           `grep -q 'Seccomp:.*2' /proc/self/status && echo refused`,
-				"can not mount":                         `mount -t tmpfs x /mnt 2>/dev/null || echo refused`,
-				"can not make namespaces":               `unshare -U true 2>/dev/null || unshare -m true 2>/dev/null || echo refused`,
-				"can not make devices":                  `mknod "$PWD/sda" b 8 0 2>/dev/null || echo refused`,
-				"can not change settings of the node":   `(echo x >/proc/sys/kernel/hostname) 2>/dev/null || echo refused`,
-				"can not pull the emergency brake":      `(echo h >/proc/sysrq-trigger) 2>/dev/null || echo refused`,
+				"cannot mount":                          `mount -t tmpfs x /mnt 2>/dev/null || echo refused`,
+				"cannot make namespaces":                `unshare -U true 2>/dev/null || unshare -m true 2>/dev/null || echo refused`,
+				"cannot make devices":                   `mknod "$PWD/sda" b 8 0 2>/dev/null || echo refused`,
+				"cannot change settings of the node":    `(echo x >/proc/sys/kernel/hostname) 2>/dev/null || echo refused`,
+				"cannot pull the emergency brake":       `(echo h >/proc/sysrq-trigger) 2>/dev/null || echo refused`,
 				"does not see all memory":               `[ $(head -c 10 /proc/kcore 2>/dev/null | wc -c) = 0 ] && echo refused`,
 				"does not see disks":                    `[ -z "$(find /dev -type b 2>/dev/null)" ] && echo refused`,
-				"can not end its init process":          `kill -9 1 2>/dev/null; kill -TERM 1 2>/dev/null; sleep 0.1; echo refused`,
-				"can not look into its init process":    `ls /proc/1/root/ >/dev/null 2>&1 || echo refused`,
-				"can not leave its root":                `python3 -c 'import os; os.chroot(".")' 2>/dev/null || echo refused`,
-				"can not trace into the node":           `python3 -c 'import os; os.kill(` + strconv.Itoa(os.Getpid()) + `, 0)' 2>/dev/null || echo refused`,
+				"cannot end its init process":           `kill -9 1 2>/dev/null; kill -TERM 1 2>/dev/null; sleep 0.1; echo refused`,
+				"cannot look into its init process":     `ls /proc/1/root/ >/dev/null 2>&1 || echo refused`,
+				"cannot leave its root":                 `python3 -c 'import os; os.chroot(".")' 2>/dev/null || echo refused`,
+				"cannot trace into the node":            `python3 -c 'import os; os.kill(` + strconv.Itoa(os.Getpid()) + `, 0)' 2>/dev/null || echo refused`,
 				"does not see sockets of supervisors":   `[ -z "$(ls ` + filepath.Join(stateDir(t, d), "tasks") + ` 2>/dev/null)" ] && echo refused`,
 				"has message queues of its own":         `[ $(ipcs -q | wc -l) -le 4 ] && echo refused`,
 				"has the terminals of its own":          `[ -z "$(ls /dev/pts | grep -v ptmx)" ] && echo refused`,
@@ -105,7 +105,7 @@ func TestAbstractSockets(t *testing.T) {
 	level := attributes(t, d)["driver.exec.isolation"]
 	_, version, _ := strings.Cut(level, "landlock")
 	if number, err := strconv.Atoi(version); err != nil || number < 6 {
-		t.Logf("the kernel can not do that (%s): not run", level)
+		t.Logf("the kernel cannot do that (%s): not run", level)
 		return
 	}
 	name := "\x00nomadlike-test-" + strconv.Itoa(os.Getpid())
@@ -546,7 +546,7 @@ func TestIsolationSettings(t *testing.T) {
 			t.Errorf("attributes are %v", got)
 		}
 	})
-	t.Run("required where it can not be", func(t *testing.T) {
+	t.Run("required where it cannot be", func(t *testing.T) {
 		// A program that is no supervisor: nothing can be tried out.
 		d := open(t, func(c *exec.Config) {
 			c.Isolation, c.Spares = exec.IsolationRequired, -1

@@ -146,7 +146,7 @@ func inMemory(contents []byte) (*program, error) {
 	}
 	if err := unix.Access(fmt.Sprintf("/proc/self/fd/%d", fd), unix.X_OK); err != nil {
 		file.Close()
-		return nil, fmt.Errorf("memory files can not be executed here: %w", err)
+		return nil, fmt.Errorf("memory files cannot be executed here: %w", err)
 	}
 	return &program{file: file}, nil
 }

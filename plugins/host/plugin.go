@@ -71,7 +71,7 @@ func (p *Plugin) recoverTasks(ctx context.Context, to *driverplugin.Client) erro
 		all.Go(func() {
 			defer func() { <-limit }()
 			if err := to.Recover(ctx, handle); err != nil {
-				p.log.Error("task can not be recovered", logkey.TaskID, handle.TaskID, logkey.Error, err)
+				p.log.Error("task cannot be recovered", logkey.TaskID, handle.TaskID, logkey.Error, err)
 			}
 		})
 	}

@@ -167,8 +167,8 @@ func (p *process[R]) awaitGone(r *running[R]) {
 	}
 	pid := r.process.Process.Pid
 	var down R
-	p.set(down, fmt.Sprintf("its program (process %d) can not be killed: it hangs in the kernel", pid))
-	p.log.Error(p.contract.what+" can not be killed: it hangs in the kernel, most likely in a device driver", logkey.PID, pid)
+	p.set(down, fmt.Sprintf("its program (process %d) cannot be killed: it hangs in the kernel", pid))
+	p.log.Error(p.contract.what+" cannot be killed: it hangs in the kernel, most likely in a device driver", logkey.PID, pid)
 	select {
 	case <-r.gone:
 	case <-p.life.Done():

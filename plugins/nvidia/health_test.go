@@ -236,7 +236,7 @@ func TestHealthStories(t *testing.T) {
 			c.step(0, "all is well", nil)
 			c.health.Units["GPU-0000"].Stuck = []int{77, 78}
 			c.health.Units["GPU-0001"].Suspect = true
-			c.step(time.Second, "two processes can not be killed, and memory belongs to nobody", nil)
+			c.step(time.Second, "two processes cannot be killed, and memory belongs to nobody", nil)
 			facts := c.facts
 			c.now = c.now.Add(time.Second)
 			c.tell(c.health.Step(Input{Now: c.now, Facts: &facts, Stuck: map[string][]int{"GPU-0000": nil}}, c.s.actions))

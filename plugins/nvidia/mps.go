@@ -144,7 +144,7 @@ func (m *mpsDaemons) startLocked(ctx context.Context, pipes string, cards []stri
 func (m *mpsDaemons) quit(ctx context.Context, pipes string) bool {
 	servers, err := m.ask(ctx, pipes, "get_server_list")
 	if err != nil {
-		m.log.Warn("MPS daemon can not be asked", "pipes", pipes, logkey.Error, err)
+		m.log.Warn("MPS daemon cannot be asked", "pipes", pipes, logkey.Error, err)
 		return false
 	}
 	for _, server := range strings.Fields(servers) {
@@ -157,7 +157,7 @@ func (m *mpsDaemons) quit(ctx context.Context, pipes string) bool {
 		}
 	}
 	if _, err := m.ask(ctx, pipes, "quit"); err != nil {
-		m.log.Warn("MPS daemon can not be ended", "pipes", pipes, logkey.Error, err)
+		m.log.Warn("MPS daemon cannot be ended", "pipes", pipes, logkey.Error, err)
 		return false
 	}
 	m.log.Info("MPS daemon ended", "pipes", pipes)
@@ -285,7 +285,7 @@ func (m *mpsDaemons) writeLocked() {
 		err = saveHealth(m.file(), text)
 	}
 	if err != nil {
-		m.log.Error("MPS daemons can not be recorded", logkey.Error, err)
+		m.log.Error("MPS daemons cannot be recorded", logkey.Error, err)
 	}
 }
 

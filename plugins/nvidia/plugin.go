@@ -418,7 +418,7 @@ func (p *Plugin) store() {
 		err = saveHealth(p.storePath(), text)
 	}
 	if err != nil {
-		p.o.Logger.Error("health of devices can not be stored", logkey.Error, err)
+		p.o.Logger.Error("health of devices cannot be stored", logkey.Error, err)
 		return
 	}
 	p.stored = mark
@@ -460,7 +460,7 @@ func (p *Plugin) listenKernel() {
 		}
 		if err != nil && !told && p.life.Err() == nil {
 			told = true
-			p.o.Logger.Warn("the kernel's messages can not be read; XIDs come from the library only", logkey.Error, err)
+			p.o.Logger.Warn("the kernel's messages cannot be read; XIDs come from the library only", logkey.Error, err)
 		}
 		pause.Reset(p.s.poll)
 		select {

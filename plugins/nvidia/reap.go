@@ -237,7 +237,7 @@ func (p *Plugin) resetCard(ctx context.Context, uuid string) (Facts, error) {
 		p.o.Library.Close()
 		err := p.o.Reset(ctx, uuid)
 		if reason := p.o.Library.Open(); reason != nil {
-			return Facts{}, errors.Join(err, fmt.Errorf("the library can not be opened again: %s", reason.ID))
+			return Facts{}, errors.Join(err, fmt.Errorf("the library cannot be opened again: %s", reason.ID))
 		}
 		facts, readErr := p.o.Library.Read()
 		return facts, errors.Join(err, readErr)

@@ -181,7 +181,7 @@ func (l *ledger) problem() error {
 	for _, f := range l.Figures {
 		switch {
 		case f.Name == "" || strings.ContainsAny(f.Name+f.What+f.Peers, "|\n"):
-			return fmt.Errorf("figure %q can not stand in a table", f.Name)
+			return fmt.Errorf("figure %q cannot stand in a table", f.Name)
 		case seen[f.Name]:
 			return fmt.Errorf("figure %s stands there twice", f.Name)
 		case f.Last.Revision == "" || f.Last.Date == "":

@@ -4,7 +4,7 @@
 
 const waits = [200, 500, 1000, 2000, 4000] // milliseconds before each further try
 
-// MissingPart is thrown when a part of the program can not be had: the agent
+// MissingPart is thrown when a part of the program cannot be had: the agent
 // is away, or a newer one stands there and has other parts.
 export class MissingPart extends Error {}
 

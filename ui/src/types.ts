@@ -196,7 +196,7 @@ export interface Allocation {
 export interface FileEntry {
   name: string
   dir?: boolean
-  link?: boolean // or another special file: it can not be read
+  link?: boolean // or another special file: it cannot be read
   size: number
   modified: Time
 }

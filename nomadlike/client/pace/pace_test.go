@@ -165,7 +165,7 @@ func TestPulseStalls(t *testing.T) {
 			now += 5 * time.Second
 			p.Measured(Use{At: now, Cards: map[string]float64{"gpu-0": share}})
 			for _, ask := range []func() (structs.Pace, bool){
-				func() (structs.Pace, bool) { return p.Line([]byte("can not reach the store, trying again"), now) },
+				func() (structs.Pace, bool) { return p.Line([]byte("cannot reach the store, trying again"), now) },
 				func() (structs.Pace, bool) { return p.Tick(now) },
 			} {
 				if pace, ok := ask(); ok {

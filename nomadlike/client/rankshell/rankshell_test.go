@@ -90,7 +90,7 @@ func TestShellIsRefused(t *testing.T) {
 		shell([]string{"h", "true"}, path, "secret", "who asks is not the task")
 	}
 	s.Close()
-	shell([]string{"h", "true"}, path, "secret", "can not be reached")
+	shell([]string{"h", "true"}, path, "secret", "cannot be reached")
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is left: %v", err)
 	}

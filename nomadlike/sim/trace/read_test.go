@@ -223,7 +223,7 @@ func fuzzRead(t *testing.T, name string, data []byte) {
 	}
 	again, err := Read("again.csv", &written)
 	if err != nil {
-		t.Fatalf("what was written can not be read: %v\n%s", err, written.Bytes())
+		t.Fatalf("what was written cannot be read: %v\n%s", err, written.Bytes())
 	}
 	read.Nodes, read.NodeGPUs = 0, 0 // CSV does not say
 	if diff := cmp.Diff(read, again); diff != "" {

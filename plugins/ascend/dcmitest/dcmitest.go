@@ -30,7 +30,7 @@ func Build(t testing.TB, hidden ...string) string {
 	compiler, err := exec.LookPath("gcc")
 	if err != nil {
 		if compiler, err = exec.LookPath("cc"); err != nil {
-			t.Skip("no C compiler is installed here: the fake libdcmi.so can not be built")
+			t.Skip("no C compiler is installed here: the fake libdcmi.so cannot be built")
 		}
 	}
 	_, here, _, _ := runtime.Caller(0)

@@ -37,7 +37,7 @@ func library(t testing.TB) string {
 		}
 	})
 	if shared.path == "" {
-		t.Skip("no C compiler is installed here: the fake libnvidia-ml.so.1 can not be built")
+		t.Skip("no C compiler is installed here: the fake libnvidia-ml.so.1 cannot be built")
 	}
 	return shared.path
 }

@@ -40,7 +40,7 @@ func Build(t testing.TB, hidden ...string) string {
 	compiler, err := exec.LookPath("gcc")
 	if err != nil {
 		if compiler, err = exec.LookPath("cc"); err != nil {
-			t.Skip("no C compiler is installed here: the fake libnvidia-ml.so.1 can not be built")
+			t.Skip("no C compiler is installed here: the fake libnvidia-ml.so.1 cannot be built")
 		}
 	}
 	include, err := headers()

@@ -6,7 +6,7 @@ export type Deed = 'stop' | 'finish' | 'pause' | 'continue' | 'throttle' | 'resu
 // The verb of the policy that each deed needs.
 const verbs: Record<Deed, string> = { stop: 'stop', finish: 'control', pause: 'control', continue: 'control', throttle: 'control', resume: 'clone', delete: 'delete', priority: 'priority', limit: 'time-limit', first: 'move', last: 'move', clone: 'clone' }
 
-// What a job says that it can not bear.
+// What a job says that it cannot bear.
 const bears: Partial<Record<Deed, keyof Supports>> = { pause: 'pause', throttle: 'throttle', finish: 'finish_now', resume: 'resume' }
 
 // deedsFor are the deeds that make sense in a state and, where it is known,

@@ -86,7 +86,7 @@ func TestExample(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{broken"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s = devicetest.Await(t, snapshots, "a plugin that can not look", func(s device.Snapshot) bool { return s.Blind != nil })
+	s = devicetest.Await(t, snapshots, "a plugin that cannot look", func(s device.Snapshot) bool { return s.Blind != nil })
 	if len(s.Devices) != 2 || device.ActionOf(&s.Devices[0]) != device.ActCordon || device.ActionOf(&s.Devices[1]) != device.ActService {
 		t.Errorf("%+v", s)
 	}
