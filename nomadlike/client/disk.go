@@ -213,7 +213,7 @@ func (c *Client) lookAtDisks() {
 	faults := c.disks.step(c.config.Disk, rooms)
 	for i := range faults {
 		if !c.hasFault(faults[i].Name) {
-			c.log.Error("no new work comes here: the disk is not well", "fault", faults[i].Name, logkey.Reason, faults[i].Reason)
+			c.log.Error("no new work comes here: the disk is unhealthy", "fault", faults[i].Name, logkey.Reason, faults[i].Reason)
 		}
 	}
 	c.noteFaults(faultsOfDisks, faults)

@@ -161,7 +161,7 @@ func (c *Client) lookAtLinks(watch *linkWatch) (faulty bool) {
 		return len(faults) > 0
 	}
 	for _, fault := range faults {
-		c.log.Warn("network link is not well", "link", fault.Link, logkey.Reason, fault.Reason)
+		c.log.Warn("network link is unhealthy", "link", fault.Link, logkey.Reason, fault.Reason)
 	}
 	c.session.Refresh()
 	return len(faults) > 0

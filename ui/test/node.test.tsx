@@ -100,7 +100,7 @@ test('what cards measured is drawn by measure and span, with the command line', 
   await userEvent.click(within(region).getByText('Cores'))
   expect(within(region).getByTestId('curves').textContent).toBe('Cores|3|gpu-01: 1 2 |')
   // One bad minute is red, not the half hour that it stands in.
-  const spell = `not well ${dateTime(minutes.at![37])} – ${dateTime(minutes.at![38])}`
+  const spell = `unhealthy ${dateTime(minutes.at![37])} – ${dateTime(minutes.at![38])}`
   await vi.waitFor(() => expect(region.querySelector('.health')!.getAttribute('aria-label')).toBe(spell), patience)
   expect([...region.querySelectorAll<HTMLElement>('.health i')].map((one) => [one.className, one.style.flexGrow])).toEqual([['well', '37'], ['sick', '1'], ['well', '52']])
   expect(asked.some(([, path]) => path === '/v1/nodes/n1/figures?since=6h&points=360&device=GPU-1')).toBe(true)
