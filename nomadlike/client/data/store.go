@@ -184,6 +184,14 @@ func (s *Store) copyOf(ctx context.Context, c *copier, user string, progress Pro
 		}
 		done, mine := s.claim(key)
 		if mine {
+			// Whoever had the claim before may have made it since this one looked.
+			if _, ok, err := s.find(key, user); err != nil || ok {
+				s.unclaim(key)
+				if err != nil {
+					return Copy{}, err
+				}
+				continue
+			}
 			made, err := s.make(ctx, c, key, user, progress)
 			s.unclaim(key)
 			made.Damaged = damaged
