@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-var commit = time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+var commit = time.Date(2026, 3, 4, 10, 0, 0, 0, time.UTC)
 
 const changes = "# Changelog\n\n## Unreleased\n\n### Features\n- It runs.\n\n## 0.1.0 (2026-01-02)\n\n- It starts.\n"
 
@@ -25,7 +25,7 @@ func TestChangelog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-11-23)\n\n### Features\n- It runs.\n\n## 0.1.0 (2026-01-02)\n\n- It starts.\n"; changed != want {
+	if want := "# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-03-04)\n\n### Features\n- It runs.\n\n## 0.1.0 (2026-01-02)\n\n- It starts.\n"; changed != want {
 		t.Errorf("the changelog is\n%s", changed)
 	}
 	if section != "### Features\n- It runs.\n" {
@@ -180,7 +180,7 @@ func TestPackages(t *testing.T) {
 		lines []string
 	}{
 		{"deb", []string{"dpkg-deb", "-c"}, []string{
-			`drwxr-x--- root/root .* \./etc/nomadlike\.d/`, `-rwxr-xr-x root/root .* 2026-11-23 .* \./usr/bin/nomadlike`, `-rw-r--r-- root/root .* \./usr/lib/systemd/system/nomadlike\.service`,
+			`drwxr-x--- root/root .* \./etc/nomadlike\.d/`, `-rwxr-xr-x root/root .* 2026-03-04 .* \./usr/bin/nomadlike`, `-rw-r--r-- root/root .* \./usr/lib/systemd/system/nomadlike\.service`,
 			`-rw-r--r-- root/root .* \./usr/share/doc/nomadlike/README\.md`,
 		}},
 		{"deb", []string{"dpkg-deb", "-f"}, []string{`Package: nomadlike`, `Version: 0\.2\.0-1`, `Architecture: amd64`, `Description: AI training cluster in one binary`}},
@@ -264,7 +264,7 @@ func TestParts(t *testing.T) {
 		}
 	}
 	bill, err := billOfMaterials("0.2.0", "linux-amd64", commit, parts)
-	if err != nil || !strings.Contains(string(bill), `"purl": "pkg:npm/%40b/c@3.0.0"`) || !strings.Contains(string(bill), `"timestamp": "2026-11-23T10:00:00Z"`) {
+	if err != nil || !strings.Contains(string(bill), `"purl": "pkg:npm/%40b/c@3.0.0"`) || !strings.Contains(string(bill), `"timestamp": "2026-03-04T10:00:00Z"`) {
 		t.Errorf("the bill is %v\n%s", err, bill)
 	}
 	if _, err := goParts(&debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/none", Version: "v1.0.0"}}}, dirs); !errors.Is(err, errNoLicence) {

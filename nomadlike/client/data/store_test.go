@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -186,6 +187,61 @@ func TestWaitersShareACopy(t *testing.T) {
 	}
 	if total != 2<<20+5 {
 		t.Errorf("copied %d bytes", total)
+	}
+}
+
+// A copy that another made after the look, and before the claim, is found by a
+// second look. The look is held open by a pipe in place of the index's file.
+func TestCopyMadeSinceTheLook(t *testing.T) {
+	source := dataset(t, rand.New(rand.NewPCG(3, 4)), 1<<10)
+	s := openStore(t, t.TempDir())
+	root, err := os.OpenRoot(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	l, err := list(t.Context(), root, s.path("lists"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	key, err := l.key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := s.path("index", key)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(index), 0o700), syscall.Mkfifo(index, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan Copy)
+	go func() {
+		made, err := prepare(t, s, source, "second")
+		if err != nil {
+			t.Error(err)
+		}
+		second <- made
+	}()
+	look, err := os.OpenFile(index, os.O_WRONLY, 0) // returns once the other reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(index); err != nil {
+		t.Fatal(err)
+	}
+	if _, mine := s.claim(key); !mine {
+		t.Fatal("the other has claimed it already")
+	}
+	first, err := s.make(t.Context(), &copier{root: root, list: l}, key, "first", func(int64, int64) {})
+	s.unclaim(key)
+	if err != nil || first.Copied != 1<<10 {
+		t.Fatalf("the first made %+v, %v", first, err)
+	}
+	if _, err := look.WriteString("gone"); err != nil {
+		t.Fatal(err)
+	}
+	look.Close()
+	if made := <-second; made.Copied != 0 || made.Digest != first.Digest {
+		t.Errorf("the second made %+v", made)
 	}
 }
 
