@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"nomadlike/nomadlike/api"
-	"nomadlike/nomadlike/client"
+	"nomadlike/nomadlike/client/account"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -129,7 +129,7 @@ func TestRootByTheRecord(t *testing.T) {
 
 // wantUID is the id of a project on a node that has not allotted any.
 func wantUID(project string) int {
-	return client.UIDOf(project, client.UIDMinDefault, client.UIDMaxDefault)
+	return account.UIDOf(project, account.UIDMinDefault, account.UIDMaxDefault)
 }
 
 // inProject puts a job file's job into a project.

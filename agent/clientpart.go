@@ -12,6 +12,7 @@ import (
 	"nomadlike/nomadlike/client/diskquota"
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/client/firewall"
+	"nomadlike/nomadlike/client/room"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
@@ -62,9 +63,9 @@ func (a *Agent) openClient(context.Context) error {
 	if c.GuardRendezvous && os.Geteuid() == 0 {
 		filter = func(nodeID string) firewall.Filter { return firewall.NewNFTables(nodeID) }
 	}
-	var quotas func(dir string) (client.Quotas, error)
+	var quotas func(dir string) (room.Quotas, error)
 	if os.Geteuid() == 0 {
-		quotas = func(dir string) (client.Quotas, error) { return diskquota.Open(dir) }
+		quotas = func(dir string) (room.Quotas, error) { return diskquota.Open(dir) }
 	}
 	a.client, err = client.New(client.Config{
 		DataDir: dir, NodeID: a.ID(), RPCAddr: a.addr, Version: a.options.Version,

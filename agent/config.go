@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/auth"
-	"nomadlike/nomadlike/client"
 	"nomadlike/nomadlike/client/data/remote"
+	clientmachine "nomadlike/nomadlike/client/machine"
+	"nomadlike/nomadlike/client/prepare"
+	"nomadlike/nomadlike/client/room"
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/launch"
 	"nomadlike/nomadlike/server"
@@ -134,8 +136,8 @@ type ClientConfig struct {
 	Storages        []workspace.Storage
 	Remotes         map[string]remote.Server // of the storages on servers, by their names
 	Data            DataConfig
-	Disk            client.DiskBounds
-	Room            client.RoomBounds
+	Disk            clientmachine.DiskBounds
+	Room            room.Bounds
 }
 
 // LimitsConfig is the part of limits.
@@ -430,7 +432,7 @@ func (r *resolver) client() {
 	}
 	c.Topology, c.RDMA = block.Topology, get(block.RDMA, false)
 	if c.EnvFile = get(block.EnvFile, ""); c.EnvFile != "" {
-		if _, err := client.ReadEnvFile(c.EnvFile, nil); err != nil {
+		if _, err := prepare.ReadEnvFile(c.EnvFile, nil); err != nil {
 			r.refuse("client.env_file", "agent.config.env_file", "path", c.EnvFile, "cause", err)
 		}
 	}

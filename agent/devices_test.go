@@ -120,7 +120,10 @@ func buildPlugin(t testing.TB, plugin, cgo string) []string {
 	if host.Embedded(plugin) {
 		return nil
 	}
-	name := plugin + "-plugin"
+	name := "cards-plugin"
+	if plugin == nvidia.Name {
+		name = "nvidia-plugin"
+	}
 	program := filepath.Join(shortDir(t), name)
 	build := exec.Command("go", "build", "-o", program, "../plugins/host/cmd/"+name)
 	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo, "CGO_CFLAGS=-Wno-deprecated-declarations")
@@ -518,7 +521,7 @@ func (m maker) linkErrorsAreKept(t *testing.T) {
 // An operator's word brings a card back that waits for a person, and is on
 // record.
 func (m maker) operatorClearsCard(t *testing.T) {
-	c := m.start(t, 2)
+	c := m.start(t, 2, setting{"reset", cty.StringVal("never")}) // an unused card would be reset at once
 	c.await(t, "GPU-0001", true)
 	c.Happen("GPU-0001 xid=95")
 	c.await(t, "GPU-0001", false)

@@ -1,7 +1,8 @@
 package agent
 
 import (
-	"nomadlike/nomadlike/client"
+	clientmachine "nomadlike/nomadlike/client/machine"
+	"nomadlike/nomadlike/client/room"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -21,9 +22,9 @@ func (b DiskBlock) over(top DiskBlock) DiskBlock {
 	}
 }
 
-func (r *resolver) disk(block *DiskBlock) client.DiskBounds {
+func (r *resolver) disk(block *DiskBlock) clientmachine.DiskBounds {
 	b := blockOf(block)
-	bounds := client.DiskBounds{
+	bounds := clientmachine.DiskBounds{
 		SpaceMin: r.diskSize("client.disk.space_min", b.SpaceMin), SpaceBack: r.diskSize("client.disk.space_back", b.SpaceBack),
 		InodesMin: r.diskCount("client.disk.inodes_min", b.InodesMin), InodesBack: r.diskCount("client.disk.inodes_back", b.InodesBack),
 	}
@@ -69,9 +70,9 @@ func (b TaskBlock) over(top TaskBlock) TaskBlock {
 	return TaskBlock{DiskMax: or(top.DiskMax, b.DiskMax), FilesMax: or(top.FilesMax, b.FilesMax), LogsMax: or(top.LogsMax, b.LogsMax)}
 }
 
-func (r *resolver) room(block *TaskBlock) client.RoomBounds {
+func (r *resolver) room(block *TaskBlock) room.Bounds {
 	b := blockOf(block)
-	return client.RoomBounds{
+	return room.Bounds{
 		Bytes: r.diskSize("client.task.disk_max", b.DiskMax), Files: r.diskCount("client.task.files_max", b.FilesMax),
 		Logs: r.diskSize("client.task.logs_max", b.LogsMax),
 	}

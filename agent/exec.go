@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"nomadlike/nomadlike/api"
-	"nomadlike/nomadlike/client"
+	"nomadlike/nomadlike/client/account"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/exec"
@@ -80,7 +80,7 @@ func (r *resolver) exec(block *ExecBlock) ExecConfig {
 		r.refuse("client.exec", wrong.ID, args...)
 	}
 	if b.UIDMin != nil || b.UIDMax != nil {
-		c.UIDMin, c.UIDMax = get(b.UIDMin, client.UIDMinDefault), get(b.UIDMax, client.UIDMaxDefault)
+		c.UIDMin, c.UIDMax = get(b.UIDMin, account.UIDMinDefault), get(b.UIDMax, account.UIDMaxDefault)
 		if c.UIDMin < uidLeast || c.UIDMax > uidMax || c.UIDMin > c.UIDMax {
 			r.refuse("client.exec.uid_min", "agent.config.uids", "low", c.UIDMin, "high", c.UIDMax, "min", uidLeast, "max", uidMax)
 		}

@@ -13,7 +13,9 @@ import (
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/amd"
 	"nomadlike/plugins/ascend"
+	"nomadlike/plugins/cambricon"
 	"nomadlike/plugins/device"
 	"nomadlike/plugins/docker"
 	"nomadlike/plugins/exec"
@@ -106,6 +108,10 @@ func checkDeviceConfig(one *host.DeviceConfig) *structs.Error {
 		_, err = nvidia.ParseConfig(one.Config)
 	case one.Name == ascend.Name:
 		_, err = ascend.ParseConfig(one.Config)
+	case one.Name == amd.Name:
+		_, err = amd.Vendor().ParseConfig(one.Config)
+	case one.Name == cambricon.Name:
+		_, err = cambricon.Vendor().ParseConfig(one.Config)
 	}
 	if err == nil {
 		return nil
@@ -184,6 +190,10 @@ func present(name string) *structs.Reason {
 		return nvidia.Present("/")
 	case ascend.Name:
 		return ascend.Present("/")
+	case amd.Name:
+		return amd.Vendor().Present("/")
+	case cambricon.Name:
+		return cambricon.Vendor().Present("/")
 	}
 	return nil
 }

@@ -111,8 +111,8 @@ type Limits struct {
 }
 
 // Plugin is the block of one plugin, labelled with its name, which is also the
-// name of its program in plugin_dir. The device plugins nvidia and ascend are
-// carried by the agent and need no block.
+// name of its program in plugin_dir. The device plugins that host.Builtins names
+// are carried by the agent and need no block.
 type Plugin struct {
 	Name   string            `hcl:"name,label"`
 	Type   *string           `hcl:"type,optional"` // driver (default) | device

@@ -22,7 +22,7 @@ run go version
 if $quick; then
   # Left out are the rooms whose tests start agents, engines, tasks or thousands of
   # random clusters, for minutes.
-  slow='^nomadlike/(agent|command|nomadlike/(client|client/data|consensus|server|sim)|plugins/(docker|exec|host|nvidia/nvml|nvidia|ascend/dcmi)|website/examples/.*)$'
+  slow='^nomadlike/(agent|command|nomadlike/(client|client/data|consensus|server|sim)|plugins/(docker|exec|host|nvidia/nvml|nvidia|ascend/dcmi|cambricon/cndev|amd/amdsmi)|website/examples/.*)$'
   mapfile -t packages < <(go list ./... | grep -vE "$slow")
   run make embedded fmt vet
   run go test -timeout 5m "${packages[@]}"
@@ -41,8 +41,8 @@ run go mod verify
 step "build"
 run make build
 
-step "checks: format, vet, floor plan"
-run make fmt vet
+step "checks: format, vet, generated files, floor plan"
+run make fmt vet generated
 
 # What the race detector runs is not run without it, but for the rooms that have
 # parts which -short leaves out. Left to make race are the rooms that decide

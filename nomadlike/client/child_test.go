@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/client/firewall"
+	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
@@ -34,7 +35,7 @@ const (
 func childExec(dir string) string { return filepath.Join(filepath.Dir(dir), "exec.sock") }
 
 // execHello is the first message on such a socket, in place of a certificate.
-type execHello struct{ Caller Caller }
+type execHello struct{ Caller service.Caller }
 
 // runChild is a node with the real exec driver until it is killed.
 func runChild(dir, server string) int {
@@ -58,8 +59,8 @@ func runChild(dir, server string) int {
 		config.NodeID, config.Machine = id, nil
 		config.Filter = func(nodeID string) firewall.Filter { return firewall.NewNFTables(nodeID) }
 		config.PatrolEvery, config.LinksEvery = 500*time.Millisecond, 100*time.Millisecond
-		config.OpenExec = func(ctx context.Context, _, rpcAddr string) (ExecPeer, error) {
-			return dialExec(ctx, rpcAddr, Caller{Role: RoleClient, ID: id})
+		config.OpenExec = func(ctx context.Context, _, rpcAddr string) (service.ExecPeer, error) {
+			return dialExec(ctx, rpcAddr, service.Caller{Role: service.RoleClient, ID: id})
 		}
 	}
 	n, err := New(config)
@@ -134,14 +135,14 @@ func serveExec(n *Client, path string) {
 			}
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			if err := n.Exec(ctx, hello.Caller, stream); err != nil {
+			if err := n.service.Exec(ctx, hello.Caller, stream); err != nil {
 				fmt.Fprintln(os.Stderr, "exec:", err)
 			}
 		}()
 	}
 }
 
-func dialExec(ctx context.Context, path string, caller Caller) (ExecPeer, error) {
+func dialExec(ctx context.Context, path string, caller service.Caller) (service.ExecPeer, error) {
 	conn, err := net.Dial("unix", path)
 	if err != nil {
 		return nil, err

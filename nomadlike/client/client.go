@@ -5,101 +5,87 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/account"
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/client/data"
-	"nomadlike/nomadlike/client/diary"
+	"nomadlike/nomadlike/client/devices"
+	"nomadlike/nomadlike/client/environment"
 	"nomadlike/nomadlike/client/fingerprint"
-	"nomadlike/nomadlike/client/firewall"
-	"nomadlike/nomadlike/client/metrics"
+	"nomadlike/nomadlike/client/hold"
+	"nomadlike/nomadlike/client/hooks"
+	"nomadlike/nomadlike/client/layout"
+	"nomadlike/nomadlike/client/loop"
+	"nomadlike/nomadlike/client/machine"
+	"nomadlike/nomadlike/client/prepare"
+	"nomadlike/nomadlike/client/room"
+	"nomadlike/nomadlike/client/run"
+	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
+	"nomadlike/nomadlike/client/usage"
+	"nomadlike/nomadlike/client/watch"
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
 
-// Limits and rhythms of the loop.
+// Rhythms of a node.
 const (
-	inputsMax       = 256 // functions that wait for the loop
-	batchMax        = 512 // inputs taken before their effects are carried out
-	startsMax       = 16  // tasks being started at one time
-	leaseTick       = 250 * time.Millisecond
 	storeSyncEvery  = 5 * time.Second
-	sweepEvery      = time.Minute
 	driverFirstWord = 2 * time.Second // patience with a driver's first fingerprint
 )
 
 // Client is one node. New reads what it remembers, Run lives.
 type Client struct {
-	config   Config
-	identity store.Identity
-	log      *slog.Logger
-	files    layout
-	store    *store.Store
-	data     *data.Store
-	rooms    rooms
-	looks    chan struct{} // one for each look for data under way
-	session  *session.Session
-	listener *listener
-	drivers  *driverHealth
-	devices  *deviceWatch
-	ids      *ids
-	gauge    *gauge
-	stuck    *stuckList
-	end      context.CancelCauseFunc // of Run; set before anything runs
-	diary    *diary.Book
-	disks    diskWatch
-	starts   startWatch
-	shm      shmWatch
-	firewall *firewall.Firewall // nil: the node has none
-	quotas   Quotas             // nil: its file system keeps none
-
-	inputs  chan func() // run by the loop
-	stopped chan struct{}
-	work    sync.WaitGroup // goroutines of effects
-	turns   chan struct{}  // one token for each task being started
-
-	// loop is touched by the loop's goroutine alone, and by Run before it.
-	loop struct {
-		table     *alloc.Table
-		effects   []alloc.Effect
-		runners   map[string]*runner
-		unsaved   map[string]bool // allocations whose last state is not in the store
-		strays    map[driver.TaskID]stray
-		leaseFrom time.Duration              // as last written
-		leaseOver bool                       // strict allocations were told
-		waiters   map[string][]chan struct{} // closed when the allocation runs and is known whose it is, or ends
-		healing   map[string]time.Time       // by device: not reset again before
-		sweeping  bool
-		sizes     map[string]int64         // bytes of the directories of ended allocations
-		recovered []alloc.State            // read by New, consumed by Run
-		holds     map[string]*hold         // debug holds, by allocation
-		cleaning  map[string]chan struct{} // closed when what an ended allocation held is free
-	}
+	config    Config
+	identity  store.Identity
+	log       *slog.Logger
+	files     layout.Layout
+	store     *store.Store
+	data      *data.Store
+	session   *session.Session
+	listener  *listener
+	inbox     *loop.Inbox
+	loop      *loop.Loop              // of Run's goroutine, once that runs
+	recovered []alloc.State           // read by New, consumed by Run
+	end       context.CancelCauseFunc // of Run; set before anything runs
+	work      sync.WaitGroup          // goroutines of effects
+	parts
 
 	mu struct {
 		sync.Mutex
-		node      structs.Node // fingerprint
-		inventory []structs.InventoryItem
 		connected bool
-		refusal   *structs.Error                 // why servers do not let the node in; nil: they do, or none said
-		removed   bool                           // a server said that the node was removed
-		note      uint64                         // number of the last note
-		meters    map[string]*metrics.Collector  // of allocations that run
-		records   map[string]*record             // of allocations that run
-		hookTasks map[driver.TaskID]bool         // of hooks that this agent runs
-		faults    map[string][]structs.NodeFault // of the machine, by who finds them
+		refusal   *structs.Error // why servers do not let the node in; nil: they do, or none said
+		removed   bool           // a server said that the node was removed
 	}
 	welcomed chan struct{} // closed when a server has welcomed the node once
 	welcome  sync.Once
+}
+
+// parts are the rooms of a node, each of which knows only the few methods of the
+// others that it names.
+type parts struct {
+	node       *machine.Registration
+	drivers    *machine.Drivers
+	disks      *machine.Disks
+	starts     *machine.Starts
+	unkillable *machine.Unkillable
+	guard      *machine.Guard
+	bounds     *room.Rooms
+	devices    *devices.Devices
+	usage      *usage.Usage
+	preparer   *prepare.Preparer
+	watch      *watch.Watch
+	holds      *hold.Holds
+	service    *service.Service
+	lease      *run.Lease
+	runs       *run.Runs
 }
 
 // New opens the node's data directory and looks at the machine. It starts
@@ -110,26 +96,20 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	machine := config.Machine
-	if machine == nil {
+	hardware := config.Machine
+	if hardware == nil {
 		read, err := fingerprint.Read()
 		if err != nil {
 			return nil, err
 		}
-		machine = &read
+		hardware = &read
 	}
-	node, err := fingerprint.Node(*machine, config.Wishes)
+	node, err := fingerprint.Node(*hardware, config.Wishes)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
-		config:   config,
-		log:      config.Logger,
-		files:    layout{config.DataDir},
-		inputs:   make(chan func(), inputsMax),
-		stopped:  make(chan struct{}),
-		welcomed: make(chan struct{}),
-		turns:    make(chan struct{}, startsMax),
+		config: config, log: config.Logger, files: layout.Layout{Root: config.DataDir}, inbox: loop.NewInbox(), welcomed: make(chan struct{}),
 	}
 	if config.SharedDir != "" {
 		if err := os.MkdirAll(config.SharedDir, 0o755); err != nil {
@@ -146,43 +126,111 @@ func New(config Config) (*Client, error) {
 	node.RPCAddr, node.Version, node.Devices = config.RPCAddr, config.Version, config.Devices
 	node.Storages, node.Data = workspace.Offers(config.Storages), c.data.Names(structs.DataNamesMax)
 	node.Status, node.Eligibility = structs.NodeReady, structs.NodeEligible
-	c.mu.node = node
 	c.log = c.log.With(logkey.NodeID, c.identity.NodeID)
-	c.drivers = newDriverHealth(config.Drivers, c.log)
-	isolated, err := openQuarantine(config.DataDir)
-	if err != nil {
-		c.log.Error("devices that operators took out of use may get work", logkey.Error, err)
-	}
-	if c.ids, err = openIDs(config.DataDir, config.UIDMin, config.UIDMax); err != nil {
-		c.log.Error("projects may get other ids than before", logkey.Error, err)
-	}
-	c.devices = newDeviceWatch(config.DevicePlugins, config.Devices, isolated, c.log)
-	c.gauge = newGauge()
-	if c.stuck, err = openStuck(config.DataDir, config.BootID); err != nil {
-		c.log.Error("processes that would not die may be left", logkey.Error, err)
-	}
-	if c.diary, err = diary.Open(filepath.Join(config.DataDir, diaryFile), config.Now()); err != nil {
-		c.log.Warn("what devices measured before is lost", logkey.Error, err)
-	}
-	c.loop.healing = make(map[string]time.Time)
-	c.loop.table = alloc.NewTable(c.identity.NodeID)
-	c.loop.runners = make(map[string]*runner)
-	c.loop.unsaved = make(map[string]bool)
-	c.loop.waiters = make(map[string][]chan struct{})
-	c.loop.sizes = make(map[string]int64)
-	c.loop.holds = make(map[string]*hold)
-	c.loop.cleaning = make(map[string]chan struct{})
-	c.loop.strays = make(map[driver.TaskID]stray)
 	c.listener = &listener{c: c}
-	c.looks = make(chan struct{}, looksAtOnce)
 	c.session = session.New(session.Config{
 		NodeID: c.identity.NodeID, Servers: config.Servers, Open: config.OpenSession, Owner: c.listener,
 		Boottime: config.Boottime, Chance: config.Chance, Logger: c.log, Refused: c.refused,
 	})
+	c.furnish(node)
 	if sameBoot {
-		c.restoreLease()
+		c.lease.Restore()
 	}
 	return c, nil
+}
+
+// furnish makes the rooms of the node.
+func (c *Client) furnish(node structs.Node) {
+	config := &c.config
+	now := func() structs.UnixNano { return structs.At(config.Now()) }
+	notes := session.NewNotes(c.session, config.Boottime, config.Now)
+	c.node = machine.NewRegistration(node, c.session.Refresh)
+	c.drivers = machine.NewDrivers(config.Drivers, c.log)
+	c.disks = machine.NewDisks(config.DataDir, c.files.Allocs(), config.Disk, c.node, c.log)
+	c.starts = machine.NewStarts(c.disks, c.node, config.Now, c.log)
+	c.unkillable = machine.OpenUnkillable(config.DataDir, config.BootID, c.node, c.log)
+	c.guard = machine.NewGuard(c.node, c.log)
+	allotted, err := account.OpenIDs(config.DataDir, config.UIDMin, config.UIDMax)
+	if err != nil {
+		c.log.Error("projects may get other ids than before", logkey.Error, err)
+	}
+	owners := &account.Owners{Bound: config.Accounts, IDs: allotted, Layout: c.files}
+	c.bounds = room.New(room.Config{
+		Layout: c.files, Bounds: config.Room, Disk: config.Disk, Every: config.RoomEvery, Drivers: config.Drivers,
+		Events: c.inbox, Node: c.node, Work: &c.work, Log: c.log,
+	})
+	c.devices = devices.Open(devices.Config{
+		Plugins: config.DevicePlugins, Declared: config.Devices, DataDir: config.DataDir, Node: c.node, Inbox: c.inbox,
+		Live: c.mayRun, Work: &c.work, Now: config.Now, Log: c.log,
+	})
+	scripts := hooks.New(c.files, notes, config.Now, c.log)
+	looks := &environment.Environment{Drivers: config.Drivers, DataDir: config.DataDir, Now: config.Now, Log: c.log}
+	c.holds = hold.New(hold.Config{
+		NodeID: c.identity.NodeID, Layout: c.files, Drivers: config.Drivers, Inbox: c.inbox, Notes: notes, Devices: c.devices,
+		Own: scripts, Work: &c.work, Now: config.Now, Log: c.log,
+	})
+	c.service = service.New(service.Config{
+		NodeID: c.identity.NodeID, Layout: c.files, Drivers: config.Drivers, Storages: config.Storages, Owners: owners,
+		Holds: c.holds, Inbox: c.inbox, OpenExec: config.OpenExec, Log: c.log,
+	})
+	sets := &prepare.Datasets{
+		Store: c.data, Remotes: config.Remotes, Events: c.inbox, Notes: notes, Node: c.node, Now: config.Now, Log: c.log,
+	}
+	c.preparer = prepare.New(prepare.Config{
+		Layout: c.files, Drivers: config.Drivers, Storages: config.Storages, Data: sets, Owners: owners,
+		Binary: config.Binary, SharedDir: config.SharedDir, EnvFile: config.EnvFile, NCCLDebug: config.NCCLDebug,
+		SysRoot: config.SysRoot, Events: c.inbox, Notes: notes, Node: c.node, Disks: c.disks, Rooms: c.bounds, Guard: c.guard,
+		Environment: looks, Hooks: scripts, Devices: c.devices, Holds: c.holds, Shells: c.service, Now: config.Now, Log: c.log,
+	})
+	places := &watch.Places{Storages: config.Storages, Owners: owners}
+	c.usage = usage.Open(usage.Config{
+		Layout: c.files, Drivers: config.Drivers, Devices: c.devices, Disks: c.disks, Inbox: c.inbox, Places: places,
+		Load: config.Load, Now: config.Now, Log: c.log,
+	})
+	c.watch = watch.New(watch.Config{
+		Layout: c.files, Places: places, Inbox: c.inbox, Notes: notes, Devices: c.devices, Usage: c.usage, Environment: looks,
+		Fitness: c.preparer, Every: config.PatrolEvery, Boottime: config.Boottime, Now: config.Now, Log: c.log,
+	})
+	c.lease = run.NewLease(c.files.Lease(), c.session, config.Boottime, config.Now, c.log)
+	c.runs = run.New(run.Config{
+		Layout: c.files, Drivers: config.Drivers, Inbox: c.inbox, Report: c.session.Report, Refresh: c.session.Refresh, Lease: c.lease,
+		Preparer: c.preparer, Rooms: c.bounds, Unkillable: c.unkillable, Starts: c.starts, Watch: c.watch, Usage: c.usage, Hooks: scripts,
+		Holds: c.holds, Devices: c.devices, SharedDir: config.SharedDir, ShmDir: config.ShmDir, Keep: config.Keep,
+		Work: &c.work, Now: config.Now, Log: c.log,
+	})
+	c.loop = loop.New(loop.Config{
+		NodeID: c.identity.NodeID, Inbox: c.inbox, Store: c.store, Effects: effects{c.runs, c}, Now: now, Log: c.log,
+		Evicted: func(s *alloc.State, cause *structs.Reason) {
+			notes.Send(structs.AllocNote{AllocID: s.AllocID, Attempt: s.Attempt, Evicted: cause})
+		},
+	})
+}
+
+// mayRun lists the tasks that may run now, with those that hold the places of others.
+func (c *Client) mayRun(l *loop.Loop) []driver.TaskID {
+	var tasks []driver.TaskID
+	for _, item := range l.MayRun() {
+		tasks = append(tasks, alloc.TaskID(item.AllocID))
+	}
+	return append(tasks, c.holds.Tasks()...)
+}
+
+// effects is what the loop has done, and what it looks after from time to time.
+type effects struct {
+	*run.Runs
+	c *Client
+}
+
+// Often ends what has to end by the clock.
+func (e effects) Often(l *loop.Loop) {
+	e.c.lease.Check(l)
+	e.c.endRemoved(l)
+}
+
+// Seldom tidies up.
+func (e effects) Seldom(work context.Context, l *loop.Loop) {
+	e.c.runs.Sweep(work, l)
+	e.c.devices.Act(work, l)
 }
 
 // open reads the identity and the store.
@@ -195,17 +243,17 @@ func (c *Client) open() (sameBoot bool, err error) {
 		c.log.Error("this start is not counted on the disk: the node goes on with what runs and takes no new work until there is room",
 			logkey.Path, c.config.DataDir, logkey.Error, err)
 	}
-	if err := os.MkdirAll(c.files.allocs(), 0o711); err != nil {
+	if err := os.MkdirAll(c.files.Allocs(), 0o711); err != nil {
 		return false, fmt.Errorf("make data directory: %w", err)
 	}
-	if err := os.MkdirAll(c.files.records(), 0o700); err != nil {
+	if err := os.MkdirAll(c.files.Records(), 0o700); err != nil {
 		return false, fmt.Errorf("make data directory: %w", err)
 	}
 	c.config.Fast.Log, c.config.Fast.Broken = c.log, c.dataLost
 	if c.data, err = data.Open(c.config.Fast); err != nil {
 		return false, err
 	}
-	c.store, c.loop.recovered, err = store.Open(c.config.DataDir)
+	c.store, c.recovered, err = store.Open(c.config.DataDir)
 	if errors.Is(err, store.ErrDamaged) {
 		// What runs is found by the drivers' own records and the
 		// allocations' directories; only unheard reports are lost.
@@ -215,7 +263,7 @@ func (c *Client) open() (sameBoot bool, err error) {
 		}
 		c.log.Error("local store is damaged: it is set aside, tasks are found by their directories",
 			logkey.Path, aside, logkey.Error, err)
-		c.store, c.loop.recovered, err = store.Open(c.config.DataDir)
+		c.store, c.recovered, err = store.Open(c.config.DataDir)
 	}
 	if err == nil && c.config.Fsync != nil {
 		c.store.Through(c.config.Fsync)
@@ -226,16 +274,9 @@ func (c *Client) open() (sameBoot bool, err error) {
 // NodeID is the id under which the node registers.
 func (c *Client) NodeID() string { return c.identity.NodeID }
 
-// Node gives what the node last registered, or will register. The value is
-// the caller's.
-func (c *Client) Node() structs.Node {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	node := c.mu.node
-	node.Attributes = maps.Clone(node.Attributes)
-	node.Drivers = slices.Clone(node.Drivers)
-	return node
-}
+// Node returns what the node last registered, or will register. The value is the
+// caller's.
+func (c *Client) Node() structs.Node { return c.node.Node() }
 
 // Connected reports whether a server has welcomed the node on a stream that
 // is still open.
@@ -272,33 +313,36 @@ func (c *Client) Run(ctx context.Context) error {
 	defer stopWork()
 	c.listener.work = work
 	var drivers sync.WaitGroup
-	drivers.Go(func() { c.drivers.run(work, c.driversChanged) })
-	drivers.Go(func() { c.devices.run(work, func() { c.devicesChanged(work) }) })
+	drivers.Go(func() { c.drivers.Run(work, c.driversChanged) })
+	drivers.Go(func() { c.devices.Run(work) })
 	if c.config.SysRoot != "" {
-		links := linkWatch{addr: c.Node().Attributes[attrInterface]}
-		c.lookAtLinks(&links)
-		drivers.Go(func() { c.watchLinks(work, &links) })
+		links := machine.NewLinks(machine.LinksConfig{
+			SysRoot: c.config.SysRoot, Addr: c.Node().Attributes[machine.AttrInterface], Declared: c.config.Wishes.RDMA,
+			Every: c.config.LinksEvery, Now: c.config.Now, Node: c.node, Log: c.log,
+		})
+		links.Look()
+		drivers.Go(func() { links.Watch(work) })
 	}
-	c.openFirewall()
-	c.openQuotas()
-	c.lookAtStuck()
-	drivers.Go(func() { c.watchStuck(work) })
-	c.lookAtDisks()
-	drivers.Go(func() { c.watchDisks(work) })
-	drivers.Go(func() { c.keepDiary(work) })
-	drivers.Go(func() { c.keepRanks(work) })
-	c.drivers.firstWord(ctx, driverFirstWord)
-	c.devices.firstWord(ctx, deviceFirstWord)
+	c.guard.Open(c.config.Filter)
+	c.bounds.Open(c.config.Quotas)
+	c.unkillable.Look()
+	drivers.Go(func() { c.unkillable.Watch(work) })
+	c.disks.Look()
+	drivers.Go(func() { c.disks.Watch(work, func() { c.starts.Look(); c.guard.Keep() }) })
+	drivers.Go(func() { c.usage.KeepDiary(work) })
+	drivers.Go(func() { c.usage.KeepRanks(work) })
+	c.drivers.FirstWord(ctx, driverFirstWord)
+	c.devices.FirstWord(ctx)
 	c.driversChanged()
-	c.takeOver(work)
+	c.runs.TakeOver(work, c.loop, c.recovered)
+	c.recovered = nil
 
 	var streaming sync.WaitGroup
 	streaming.Go(func() { c.session.Run(ctx) })
 	var syncing sync.WaitGroup
 	syncing.Go(func() { c.syncStore(work, end) })
 
-	c.runLoop(ctx, work)
-	close(c.stopped)
+	c.loop.Run(ctx, work)
 	streaming.Wait()
 	stopWork()
 	c.work.Wait()
@@ -313,142 +357,32 @@ func (c *Client) Run(ctx context.Context) error {
 
 // finish stores what is left and closes the store and every rank's socket.
 func (c *Client) finish() error {
-	c.drain()
-	c.save()
-	for _, id := range slices.Sorted(maps.Keys(c.loop.runners)) {
-		if p := c.loop.runners[id].prepared; p != nil {
-			closeShell(p.shell, c.log)
-		}
-	}
-	c.closeFirewall()
+	c.loop.Finish()
+	c.runs.Close()
+	c.guard.Close()
 	return c.Close()
 }
 
-// runLoop carries out inputs and ticks until ctx is cancelled.
-func (c *Client) runLoop(ctx, work context.Context) {
-	lease := time.NewTicker(leaseTick)
-	defer lease.Stop()
-	sweep := time.NewTicker(sweepEvery)
-	defer sweep.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case input := <-c.inputs:
-			input()
-			c.moreInputs()
-		case <-lease.C:
-			c.checkLease()
-			c.endRemoved()
-		case <-sweep.C:
-			c.sweep(work)
-			c.actOnDevices(work)
-		}
-		c.carryOut(work)
-	}
-}
-
-// moreInputs takes what waits already, so that one store transaction serves
-// all of it.
-func (c *Client) moreInputs() {
-	for range batchMax {
-		select {
-		case input := <-c.inputs:
-			input()
-		default:
-			return
-		}
-	}
-}
-
-// drain runs the inputs that came too late for the loop: what tasks told
-// while the agent stopped is stored and not lost.
-func (c *Client) drain() {
-	for {
-		select {
-		case input := <-c.inputs:
-			input()
-		default:
-			return
-		}
-	}
-}
-
-// post gives the loop something to do; it is dropped once the loop has
-// stopped and nobody will drain it.
-func (c *Client) post(f func()) {
-	select {
-	case c.inputs <- f:
-	case <-c.stopped:
-		// The loop is gone. finish drains what fits into the channel.
-		select {
-		case c.inputs <- f:
-		default:
-		}
-	}
-}
-
-// event gives the table an answer of the node's own work.
-func (c *Client) event(id string, e alloc.Event) {
-	c.post(func() { c.add(c.loop.table.Step(id, e, c.now())) })
-}
-
-// ask runs f in the loop and waits for it, for readers of the loop's data.
-func (c *Client) ask(ctx context.Context, f func()) error {
-	done := make(chan struct{})
-	select {
-	case c.inputs <- func() { f(); close(done) }:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.stopped:
-		return errStopped()
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.stopped:
-		return errStopped()
-	}
-}
-
-func errStopped() error {
-	return structs.NewError(structs.CodeUnavailable, "client.stopping")
-}
-
-func (c *Client) now() structs.UnixNano { return structs.At(c.config.Now()) }
-
-func (c *Client) add(effects []alloc.Effect) { c.loop.effects = append(c.loop.effects, effects...) }
-
 // driversChanged puts the healthy drivers into the registration.
 func (c *Client) driversChanged() {
-	healthy, attributes := c.drivers.healthy()
-	raw := !c.config.Own && c.drivers.isolatesNone()
-	c.describe(attributes, func(node *structs.Node) bool {
+	healthy, attributes := c.drivers.Healthy()
+	raw := !c.config.Own && c.drivers.IsolatesNone()
+	c.node.Describe(attributes, func(node *structs.Node) bool {
 		changed := !slices.Equal(node.Drivers, healthy) || node.Raw != raw
 		node.Drivers, node.Raw = healthy, raw
 		return changed
 	})
 }
 
-// describe changes what the node registers: change is told of the node, and
-// says whether it did anything, and the attributes are put over those that are
-// there. Servers are told of what is new.
-func (c *Client) describe(attributes map[string]string, change func(*structs.Node) bool) {
-	c.mu.Lock()
-	changed := change(&c.mu.node)
-	all := maps.Clone(c.mu.node.Attributes)
-	for key, value := range attributes {
-		if all[key] != value {
-			all[key] = value
-			changed = true
-		}
+// dataLost ends allocations whose data the disk has refused, or was found damaged,
+// after they had begun to read it: what they would read may be wrong.
+func (c *Client) dataLost(ids []string, cause error) {
+	why := "client.data_lost"
+	if errors.Is(cause, data.ErrDamaged) {
+		why = "client.data_damaged"
 	}
-	c.mu.node.Attributes = all
-	c.mu.Unlock()
-	if changed {
-		c.session.Refresh()
+	for _, id := range ids {
+		c.inbox.Event(id, alloc.Evicted{Cause: structs.NewReason(why, "cause", cause.Error())})
 	}
 }
 
@@ -458,12 +392,9 @@ type listener struct {
 	work context.Context // of the effects; set before the session runs
 }
 
-// Hello gives the registration with what may have processes here.
+// Hello returns the registration with what may have processes here.
 func (o *listener) Hello() *structs.NodeRegister {
-	o.c.mu.Lock()
-	defer o.c.mu.Unlock()
-	node := o.c.mu.node
-	return &structs.NodeRegister{Node: node, Inventory: slices.Clone(o.c.mu.inventory)}
+	return &structs.NodeRegister{Node: o.c.node.Node(), Inventory: o.c.inbox.Inventory()}
 }
 
 // Assignments gives the loop what the server wants.
@@ -473,25 +404,25 @@ func (o *listener) Assignments(a *structs.Assignments) {
 			one.Job = one.Job.OfAttempt(one.Alloc.Attempt)
 		}
 	}
-	o.c.post(func() {
-		o.c.settleStrays(o.work, a)
-		o.c.add(o.c.loop.table.Assign(a, o.c.now()))
-		o.c.assignHolds(o.work, a)
-		o.c.reopenShells(a)
-		o.c.wakeWaiters()
-		o.c.actOnDevices(o.work)
+	o.c.inbox.Post(func(l *loop.Loop) {
+		o.c.runs.SettleStrays(o.work, l, a)
+		l.Assign(a)
+		o.c.holds.Assign(o.work, l, a)
+		o.c.runs.Reopen(l, a)
+		l.Wake()
+		o.c.devices.Act(o.work, l)
 	})
 }
 
-// Delivered gives the loop the reports that are done with.
+// Delivered gives the loop the reports that are done with, and the watch the notes.
 func (o *listener) Delivered(done []session.Delivered) {
-	o.c.post(func() {
+	o.c.inbox.Post(func(l *loop.Loop) {
 		for _, d := range done {
 			if d.Note != 0 {
-				o.c.noteDelivered(d.AllocID, d.Note)
+				o.c.work.Go(func() { o.c.watch.Delivered(d.AllocID, d.Note) })
 				continue
 			}
-			o.c.add(o.c.loop.table.Step(d.AllocID, alloc.Acked{Status: d.Status}, o.c.now()))
+			l.Step(d.AllocID, alloc.Acked{Status: d.Status})
 		}
 	})
 }

@@ -1,8 +1,6 @@
 package client
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -15,6 +13,10 @@ import (
 	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/client/fingerprint"
 	"nomadlike/nomadlike/client/firewall"
+	"nomadlike/nomadlike/client/machine"
+	"nomadlike/nomadlike/client/room"
+	"nomadlike/nomadlike/client/run"
+	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/client/store"
 	"nomadlike/nomadlike/client/workspace"
@@ -60,7 +62,7 @@ type Config struct {
 	// Servers gives the servers known otherwise, host:port; it may change.
 	Servers     func() []string
 	OpenSession session.Opener
-	OpenExec    ExecOpener // nil: ranks reach no ranks of other nodes
+	OpenExec    service.ExecOpener // nil: ranks reach no ranks of other nodes
 
 	// Accounts binds users and projects of the cluster to users of this node, and
 	// UIDMin to UIDMax are the ids of the projects that are bound to none; 0 means
@@ -76,13 +78,13 @@ type Config struct {
 	SharedDir string
 	// Quotas opens the quotas of the file system of a directory; nil: tasks are
 	// measured alone.
-	Quotas func(dir string) (Quotas, error)
+	Quotas func(dir string) (room.Quotas, error)
 	// Filter is the packet filter in which the node keeps the ports of gangs; nil: it
 	// keeps none. It takes CAP_NET_ADMIN.
 	Filter func(nodeID string) firewall.Filter
-	Keep   Retention
-	Disk   DiskBounds
-	Room   RoomBounds // of each allocation
+	Keep   run.Retention
+	Disk   machine.DiskBounds
+	Room   room.Bounds // of each allocation
 	Logger *slog.Logger
 
 	// Doors for tests; zero values mean the real ones.
@@ -103,17 +105,6 @@ type Config struct {
 
 // SharedDirDefault is where the same paths of all nodes are made by default.
 const SharedDirDefault = "/run/nomadlike"
-
-// ExecOpener opens an Alloc.Exec stream to the agent of another node. The
-// stream ends when ctx is cancelled.
-type ExecOpener func(ctx context.Context, nodeID, rpcAddr string) (ExecPeer, error)
-
-// ExecPeer is the calling end of an Alloc.Exec stream.
-type ExecPeer interface {
-	Send(*structs.ExecUp) error
-	Recv() (*structs.ExecDown, error)
-	CloseSend() error
-}
 
 func (c Config) withDefaults() (Config, error) {
 	switch {
@@ -137,8 +128,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Chance == nil {
 		c.Chance = rand.Float64
 	}
-	c.RoomEvery = cmp.Or(c.RoomEvery, roomEvery)
-	c.PatrolEvery, c.LinksEvery = cmp.Or(c.PatrolEvery, patrolEvery), cmp.Or(c.LinksEvery, linksEvery)
 	if c.BootID == "" {
 		c.BootID = store.ReadBootID()
 	}
@@ -146,7 +135,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.SysRoot = "/"
 	}
 	if c.ShmDir == "" && c.Machine == nil {
-		c.ShmDir = shmDirDefault
+		c.ShmDir = "/dev/shm"
 	}
 	if c.SharedDir == "" && c.Machine == nil && os.Geteuid() == 0 {
 		c.SharedDir = SharedDirDefault
@@ -155,6 +144,5 @@ func (c Config) withDefaults() (Config, error) {
 		c.Fast.Dir = filepath.Join(c.DataDir, "data")
 	}
 	c.Fast.BootID, c.Fast.Now = c.BootID, c.Now
-	c.Keep = c.Keep.withDefaults()
 	return c, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/client/run"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
 )
@@ -36,7 +37,7 @@ func TestFiguresOfANode(t *testing.T) {
 		if first.CPUCores != 0 || len(first.Tasks) != 1 || first.Tasks[0].CPUCores != 0 {
 			t.Errorf("rates without a measurement before: %+v", first)
 		}
-		pass(figuresFresh / 2)
+		pass(time.Second / 2)
 		if again := figuresOf(t, n); again.At != first.At {
 			t.Error("who asks soon after another gets a measurement of his own")
 		}
@@ -66,7 +67,7 @@ func TestFiguresOfANode(t *testing.T) {
 			t.Errorf("devices (-want +got):\n%s", diff)
 		}
 		w.exit(a.Alloc.ID, 0)
-		pass(2 * figuresRateMax)
+		pass(2 * time.Minute)
 		if late := figuresOf(t, n); len(late.Tasks) != 0 || late.CPUCores != 0 {
 			t.Errorf("after the job, and long after the last measurement: %+v", late)
 		}
@@ -75,7 +76,7 @@ func TestFiguresOfANode(t *testing.T) {
 
 func figuresOf(t *testing.T, n *Client) structs.NodeFigures {
 	t.Helper()
-	figures, err := n.Figures(t.Context())
+	figures, err := n.usage.Figures(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,10 +95,10 @@ func TestOperatorTreatsDevices(t *testing.T) {
 		})
 		settle()
 		treat := func(id string, act structs.DeviceAct) error {
-			return n.Treat(t.Context(), &structs.DeviceTreat{Device: id, Act: act, By: "ops"})
+			return n.devices.Treat(t.Context(), &structs.DeviceTreat{Device: id, Act: act, By: "ops"})
 		}
 		healthy := func(id string) bool {
-			d, _, _ := n.devices.find(id)
+			d, _ := n.devices.Find(id)
 			return d.Healthy
 		}
 		for _, act := range []structs.DeviceAct{structs.DeviceClear, structs.DeviceReset} {
@@ -140,7 +141,7 @@ func TestQuarantine(t *testing.T) {
 			settle()
 			treat := func(id string, act structs.DeviceAct) {
 				t.Helper()
-				if err := n.Treat(t.Context(), &structs.DeviceTreat{Device: id, Act: act, By: "ops", Reason: "bad cable"}); err != nil {
+				if err := n.devices.Treat(t.Context(), &structs.DeviceTreat{Device: id, Act: act, By: "ops", Reason: "bad cable"}); err != nil {
 					t.Fatalf("%s %s: %v", act, id, err)
 				}
 				settle()
@@ -161,7 +162,7 @@ func TestQuarantine(t *testing.T) {
 			if life == 1 {
 				cards.Fault("FAKE-0001", "burnt", device.ActService)
 				settle()
-				if d, _, _ := n.devices.find("FAKE-0001"); device.ActionOf(&d) != device.ActService {
+				if d, _ := n.devices.Find("FAKE-0001"); device.ActionOf(&d) != device.ActService {
 					t.Errorf("its own fault, which is worse, is hidden: %+v", d)
 				}
 				treat("FAKE-0001", structs.DeviceClear)
@@ -198,7 +199,7 @@ func TestPastOfANode(t *testing.T) {
 		})
 		live(func(n *Client, _ *device.Fake) {
 			pass(2 * time.Minute)
-			past, err := n.Past(&structs.PastRequest{Since: structs.At(began), Points: 3})
+			past, err := n.usage.Past(&structs.PastRequest{Since: structs.At(began), Points: 3})
 			if err != nil || len(past.Devices) != 2 || past.Count < 2 {
 				t.Fatalf("past %+v, %v", past, err)
 			}
@@ -217,7 +218,7 @@ func TestPastOfANode(t *testing.T) {
 			if cores := past.Machine[1]; cores.Gauge != structs.PastCores || !near(*cores.Values[0], 1.5) {
 				t.Errorf("of the machine %+v", cores)
 			}
-			_, err = n.Past(&structs.PastRequest{})
+			_, err = n.usage.Past(&structs.PastRequest{})
 			wantError(t, err, "client.past_request")
 		})
 	})
@@ -237,7 +238,7 @@ func TestPastOfARank(t *testing.T) {
 			cards := device.NewFake(device.FakeDevices("fake/card", 3)...)
 			n, stop := c.node(t, dir, "n1", w.driver(), fakeMachine(began), func(c *Config) {
 				c.DevicePlugins = map[string]device.Plugin{"fake": cards}
-				c.Keep = Retention{Age: time.Hour}
+				c.Keep = run.Retention{Age: time.Hour}
 			})
 			settle()
 			work(c, n)
@@ -245,7 +246,7 @@ func TestPastOfARank(t *testing.T) {
 		}
 		read := func(n *Client) map[string][]*float64 {
 			t.Helper()
-			past, err := n.RankPast(&structs.RankPastRequest{
+			past, err := n.usage.RankPast(&structs.RankPastRequest{
 				AllocIDs: []string{a.Alloc.ID, "../" + a.Alloc.ID, "unknown"}, From: structs.At(began), Step: structs.Duration(time.Minute), Count: 9,
 			})
 			if err != nil || len(past.Ranks) > 1 {
@@ -285,9 +286,9 @@ func TestPastOfARank(t *testing.T) {
 			w.exit(a.Alloc.ID, 0)
 			pass(2 * time.Minute)
 			wholeMinutes(read(n), 5)
-			_, err := n.RankPast(&structs.RankPastRequest{AllocIDs: []string{a.Alloc.ID}, Step: structs.Duration(time.Millisecond), Count: 1})
+			_, err := n.usage.RankPast(&structs.RankPastRequest{AllocIDs: []string{a.Alloc.ID}, Step: structs.Duration(time.Millisecond), Count: 1})
 			wantError(t, err, "client.past_request")
-			_, err = n.RankPast(&structs.RankPastRequest{AllocIDs: make([]string, 100), Step: structs.Duration(time.Minute), Count: structs.PastPointsMax})
+			_, err = n.usage.RankPast(&structs.RankPastRequest{AllocIDs: make([]string, 100), Step: structs.Duration(time.Minute), Count: structs.PastPointsMax})
 			wantError(t, err, "client.past_request")
 			pass(2 * time.Hour)
 			if left := read(n); len(left) != 0 {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"nomadlike/internal/eventually"
+	"nomadlike/nomadlike/client/layout"
+	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/exec"
 )
@@ -32,7 +34,7 @@ func enter(t *testing.T, n *Client, a *structs.Assignment, command ...string) st
 	eventually.Within(t, time.Minute, "the hold can be entered", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		stdout, _, exit, err := run(t, openExec(ctx, n, Caller{Role: RoleServer, ID: "s1"}), &structs.ExecStart{AllocID: a.Alloc.ID, Attempt: a.Alloc.Attempt, Command: command}, "")
+		stdout, _, exit, err := runExec(t, openExec(ctx, n, service.Caller{Role: service.RoleServer, ID: "s1"}), &structs.ExecStart{AllocID: a.Alloc.ID, Attempt: a.Alloc.Attempt, Command: command}, "")
 		out = stdout
 		return err == nil && exit != nil && exit.Code == 0
 	})
@@ -78,7 +80,7 @@ func TestDebugHold(t *testing.T) {
 			if err != nil || len(handles) != 0 {
 				t.Errorf("left over: %v %v", handles, err)
 			}
-			if left, err := filepath.Glob(layout{dir}.hold(a.Alloc.ID)); err != nil || len(left) != 0 {
+			if left, err := filepath.Glob(layout.Layout{Root: dir}.Hold(a.Alloc.ID)); err != nil || len(left) != 0 {
 				t.Errorf("record left: %v %v", left, err)
 			}
 		})
@@ -105,7 +107,7 @@ func TestDebugHoldEndsByTime(t *testing.T) {
 	if note := c.holdNotes(a.Alloc.ID)[0]; !note.Over || note.Cause != nil {
 		t.Errorf("told %+v", note)
 	}
-	if note := c.holdNotes(b.Alloc.ID)[0]; !note.Over || note.Cause == nil || !strings.Contains(note.Cause.Params["cause"], "hooks.json") {
+	if note := c.holdNotes(b.Alloc.ID)[0]; !note.Over || note.Cause == nil || !strings.Contains(note.Cause.Params["cause"], "hold-task.json") {
 		t.Errorf("told %+v", note)
 	}
 }

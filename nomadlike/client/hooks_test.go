@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nomadlike/internal/eventually"
+	"nomadlike/nomadlike/client/layout"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/exec"
@@ -20,7 +21,7 @@ import (
 func hookText(t *testing.T, dir, id string) string {
 	t.Helper()
 	var text bytes.Buffer
-	err := tasklog.Read(context.Background(), tasklog.Request{Dir: layout{dir}.hookLogs(id), Stream: tasklog.Stdout}, func(chunk tasklog.Chunk) error {
+	err := tasklog.Read(context.Background(), tasklog.Request{Dir: layout.Layout{Root: dir}.HookLogs(id), Stream: tasklog.Stdout}, func(chunk tasklog.Chunk) error {
 		text.Write(chunk.Data)
 		return nil
 	})
@@ -86,7 +87,7 @@ func TestHooks(t *testing.T) {
 			if got := c.toldHooks(stopped.Alloc.ID); r.Status != structs.AllocKilled || !slices.Contains(got, "failed prestop") || !slices.Contains(got, "done poststop") {
 				t.Errorf("report %+v, notes %q", r, got)
 			}
-			if _, err := os.Stat(layout{dir}.hookTaskLogs(ends.Alloc.ID)); err != nil {
+			if _, err := os.Stat(layout.Layout{Root: dir}.HookTaskLogs(ends.Alloc.ID)); err != nil {
 				t.Error(err)
 			}
 		})

@@ -94,12 +94,12 @@ func TestLeftIsKept(t *testing.T) {
 
 	retried := start("retried", "false", true)
 	wantEnd(t, c, retried.Alloc.ID)
-	eventually.Within(t, time.Minute, "what a failed one left is kept", func() bool { _, ok := n.leftBy(retried.Alloc.ID); return ok })
-	n.dropLeft(t.Context(), retried.Alloc.ID) // as the sweep does
+	eventually.Within(t, time.Minute, "what a failed one left is kept", func() bool { _, ok := n.holds.LeftBy(retried.Alloc.ID); return ok })
+	n.holds.DropLeft(t.Context(), retried.Alloc.ID) // as the sweep does
 	if acts := d.acts(); len(acts) != 4 || acts[3] != "drop "+string(alloc.TaskID(retried.Alloc.ID)) {
 		t.Errorf("acts %q", acts)
 	}
-	n.dropLeft(t.Context(), retried.Alloc.ID)
+	n.holds.DropLeft(t.Context(), retried.Alloc.ID)
 	if acts := d.acts(); len(acts) != 4 {
 		t.Errorf("dropped twice: %q", acts)
 	}

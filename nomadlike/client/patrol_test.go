@@ -44,7 +44,7 @@ func TestEnvironmentIsChecked(t *testing.T) {
 	}
 	check("built-in", "nccl-socket-ifname cuda-launch-blocking")
 	own := `{"rules":[{"id":"house-rule","when":[{"fact":"env.CUDA_LAUNCH_BLOCKING","op":"set"}],"text":"not here"}]}`
-	if err := os.WriteFile(filepath.Join(dir, envTableFile), []byte(own), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "environment.json"), []byte(own), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	check("own", "house-rule")

@@ -33,7 +33,7 @@ func TestPatrolOfNetwork(t *testing.T) {
 	loss := []string{"netns", "exec", p.names[1], "iptables", "-I", "INPUT", "-p", "tcp", "--dport", "4646", "--syn", "-m", "statistic", "--mode", "random", "--probability", "0.8", "-j", "DROP"}
 	tool(t, "ip", loss...)
 	eventually.Within(t, time.Minute, "lost packets are told", func() bool {
-		return strings.Contains(strings.Join(p.c.toldOf(first, structs.EventPatrolFailed, "check"), " "), peersCheck)
+		return strings.Contains(strings.Join(p.c.toldOf(first, structs.EventPatrolFailed, "check"), " "), "network between nodes")
 	})
 	if cause := p.c.toldOf(first, structs.EventPatrolFailed, "cause")[0]; !strings.Contains(cause, "connections to n2 ("+p.addrs[1]+":4646) were lost") {
 		t.Errorf("told %q", cause)
@@ -75,7 +75,7 @@ func TestPatrolOfDisk(t *testing.T) {
 		t.Skip("needs root to make a file system")
 	}
 	dir := tempDir(t)
-	tool(t, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", diskLeast+(8<<20)), "none", filepath.Dir(dir))
+	tool(t, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", (256<<20)+(8<<20)), "none", filepath.Dir(dir))
 	t.Cleanup(func() { tool(t, "umount", "-l", filepath.Dir(dir)) })
 	d, err := exec.New(exec.Config{StateDir: filepath.Join(dir, "exec"), Supervisor: []string{os.Args[0], "task-supervisor"}, Logger: testLogger(t), Isolation: exec.IsolationRaw})
 	if err != nil {

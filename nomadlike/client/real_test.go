@@ -15,6 +15,8 @@ import (
 
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/client/alloc"
+	"nomadlike/nomadlike/client/layout"
+	"nomadlike/nomadlike/client/loop"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/tasklog"
@@ -68,7 +70,7 @@ func wantEnd(t *testing.T, c *control, id string) structs.AllocReport {
 func logText(t *testing.T, dir, id, stream string) string {
 	t.Helper()
 	var text bytes.Buffer
-	err := tasklog.Read(context.Background(), tasklog.Request{Dir: layout{dir}.logs(id), Stream: stream}, func(chunk tasklog.Chunk) error {
+	err := tasklog.Read(context.Background(), tasklog.Request{Dir: layout.Layout{Root: dir}.Logs(id), Stream: stream}, func(chunk tasklog.Chunk) error {
 		text.Write(chunk.Data)
 		return nil
 	})
@@ -289,8 +291,8 @@ func TestLostStoreIsRebuilt(t *testing.T) {
 				t.Errorf("inventories %v", told)
 			}
 			var phase alloc.Phase
-			if err := n.ask(context.Background(), func() {
-				s, _ := n.loop.table.State(kept.Alloc.ID)
+			if err := n.inbox.Ask(context.Background(), func(l *loop.Loop) {
+				s, _ := l.State(kept.Alloc.ID)
 				phase = s.Phase
 			}); err != nil || phase != alloc.PhaseRunning {
 				t.Fatalf("%s %v", phase, err)

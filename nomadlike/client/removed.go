@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/client/loop"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -49,11 +50,11 @@ func (c *Client) Refusal() *structs.Error {
 }
 
 // endRemoved ends the agent of a removed node once nothing runs here.
-func (c *Client) endRemoved() {
+func (c *Client) endRemoved(l *loop.Loop) {
 	c.mu.Lock()
 	removed, refusal := c.mu.removed, c.mu.refusal
 	c.mu.Unlock()
-	if removed && len(c.loop.table.Inventory()) == 0 && len(c.loop.strays) == 0 {
+	if removed && c.runs.Idle(l) {
 		if refusal == nil {
 			refusal = structs.NewError(structs.CodeForbidden, "server.node_removed")
 		}

@@ -14,62 +14,9 @@ import (
 
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/client/firewall"
+	"nomadlike/nomadlike/client/machine"
 	"nomadlike/nomadlike/structs"
 )
-
-func TestMeeting(t *testing.T) {
-	with := func(change func(a *structs.Assignment)) *structs.Assignment {
-		ranks := gang("g", 1, "true", "n1", "n2", "n3")
-		for i := range ranks[0].Members {
-			m := &ranks[0].Members[i]
-			m.Addr = fmt.Sprintf("10.0.0.%d", i+1)
-			m.Addrs = []string{m.Addr, fmt.Sprintf("192.168.0.%d", i+1)}
-		}
-		ranks[0].Members[0].Ports = map[string]int{structs.MasterPortName: 29500, "http": 8080}
-		change(ranks[1])
-		return ranks[1]
-	}
-	for _, c := range []struct {
-		name   string
-		change func(a *structs.Assignment)
-		uid    int
-		want   string
-	}{
-		{"rank 1 of three", func(*structs.Assignment) {}, 7, "10.0.0.1:29500: users 7\n"},
-		{
-			"rank 0", func(a *structs.Assignment) { a.Alloc.NodeID = "n1" }, 7,
-			"port 29500 here: users 7, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n",
-		},
-		{
-			"rank 0 as root", func(a *structs.Assignment) { a.Alloc.NodeID = "n1" }, 0,
-			"port 29500 here: any user, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n",
-		},
-		{
-			"rank 0 in a container", func(a *structs.Assignment) { a.Alloc.NodeID, a.Job.Task.Driver = "n1", structs.DriverDocker }, 7,
-			"port 29500 here: any user, from 10.0.0.1 10.0.0.2 10.0.0.3 192.168.0.1 192.168.0.2 192.168.0.3\n",
-		},
-		{"addresses of one node are not known", func(a *structs.Assignment) { a.Alloc.NodeID, a.Members[2].Addrs = "n1", nil }, 7, "port 29500 here: users 7\n"},
-		{"an address is none", func(a *structs.Assignment) { a.Alloc.NodeID, a.Members[2].Addrs = "n1", []string{"10.0.0.3", "x"} }, 7, "port 29500 here: users 7\n"},
-		{"every rank has a port", func(a *structs.Assignment) {
-			for i := range a.Members {
-				a.Members[i].Ports = map[string]int{structs.MasterPortName: 20000 + i}
-			}
-			a.Members[2].NodeID, a.Members[2].Addr = a.Members[1].NodeID, a.Members[1].Addr
-		}, 7, "port 20001 here: users 7, from 10.0.0.1 10.0.0.2 192.168.0.1 192.168.0.2\nport 20002 here: users 7, from 10.0.0.1 10.0.0.2 192.168.0.1 192.168.0.2\n10.0.0.1:20000: users 7\n"},
-		{"agents of one machine", func(a *structs.Assignment) { a.Members[1].Addr = a.Members[0].Addr }, 7, ""},
-		{"a node without an address", func(a *structs.Assignment) { a.Members[1].Addr = "" }, 7, ""},
-		{"no port", func(a *structs.Assignment) { a.Members[0].Ports = nil }, 7, ""},
-	} {
-		meets, ok := meeting(with(c.change), owner{uid: c.uid})
-		got := ""
-		if ok {
-			got = firewall.String(firewall.Rules(map[string]firewall.Gang{"a": meets}))
-		}
-		if got != c.want {
-			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)
-		}
-	}
-}
 
 // A node says whether it keeps ports, also when it turns out later that it cannot.
 func TestNodeSaysWhetherItGuards(t *testing.T) {
@@ -92,7 +39,7 @@ func TestNodeSaysWhetherItGuards(t *testing.T) {
 			if got := c.last(a.Alloc.ID).Status; got != structs.AllocRunning {
 				t.Errorf("%s is %s", name, got)
 			}
-			if got := n.Node().Attributes[attrRendezvous]; got != says {
+			if got := n.Node().Attributes["net.rendezvous"]; got != says {
 				t.Errorf("with %s the node says %q, want %q", name, got, says)
 			}
 			if got, _ := filter.Rules(); !strings.HasPrefix(got, rules) || (got == "") != (rules == "") {
@@ -101,18 +48,18 @@ func TestNodeSaysWhetherItGuards(t *testing.T) {
 			w.exit(a.Alloc.ID, 0)
 			settle()
 		}
-		start("one", RendezvousGuarded, "port 29500 here:")
+		start("one", machine.RendezvousGuarded, "port 29500 here:")
 		filter.Fail(errors.New("no such part"))
-		start("two", RendezvousOpen, "")
+		start("two", machine.RendezvousOpen, "")
 		filter.Fail(nil)
-		start("three", RendezvousGuarded, "port 29500 here:")
+		start("three", machine.RendezvousGuarded, "port 29500 here:")
 		stop()
 		if there, _ := filter.There(); there {
 			t.Error("the agent has left rules behind")
 		}
 		none, stop := c.node(t, tempDir(t), "n2", newWard().driver())
 		settle()
-		if got := none.Node().Attributes[attrRendezvous]; got != RendezvousOpen {
+		if got := none.Node().Attributes["net.rendezvous"]; got != machine.RendezvousOpen {
 			t.Errorf("without a filter the node says %q", got)
 		}
 		stop()

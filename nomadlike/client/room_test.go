@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"nomadlike/nomadlike/client/loop"
+	"nomadlike/nomadlike/client/room"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
@@ -23,7 +24,7 @@ func TestTaskThatFillsTheDisk(t *testing.T) {
 	c := newControl()
 	cleanUp(t, dir)
 	c.node(t, dir, "n1", map[string]driver.Driver{"exec": realExec(t, dir)}, func(config *Config) {
-		config.Room, config.RoomEvery = RoomBounds{Bytes: 8 << 20, Files: 300}, 20*time.Millisecond
+		config.Room, config.RoomEvery = room.Bounds{Bytes: 8 << 20, Files: 300}, 20*time.Millisecond
 	})
 	neighbour := gang("neighbour", 1, "sleep 1000", "n1")[0]
 	c.assign(neighbour)
@@ -85,8 +86,8 @@ func TestRoomIsBoundByQuota(t *testing.T) {
 		c, w, dir := newControl(), newWard(), tempDir(t)
 		quotas := &fakeQuotas{bound: make(map[string][2]int64)}
 		n, stop := c.node(t, dir, "n1", w.driver(), func(config *Config) {
-			config.Room, config.Keep.Allocs = RoomBounds{Bytes: 1 << 30, Files: 64000}, 1
-			config.Quotas = func(at string) (Quotas, error) {
+			config.Room, config.Keep.Allocs = room.Bounds{Bytes: 1 << 30, Files: 64000}, 1
+			config.Quotas = func(at string) (room.Quotas, error) {
 				if at != dir {
 					t.Errorf("quotas of %s", at)
 				}
@@ -94,14 +95,14 @@ func TestRoomIsBoundByQuota(t *testing.T) {
 			}
 		})
 		settle()
-		if got := n.Node().Attributes[attrRoom]; got != roomQuota {
+		if got := n.Node().Attributes["disk.bound"]; got != "quota" {
 			t.Errorf("the node says %q", got)
 		}
 		var tasks []string
 		for i, asked := range []int64{0, 32 << 20, 64 << 30} {
 			a := gang(fmt.Sprint("job", i), 1, "true", "n1")[0]
 			a.Alloc.Spec.Disk = asked
-			tasks = append(tasks, n.files.task(a.Alloc.ID))
+			tasks = append(tasks, n.files.Task(a.Alloc.ID))
 			c.assign(a)
 			settle()
 			most := [][2]int64{{1<<30 + 1<<24, 65000}, {33 << 20, 65000}, {1<<30 + 1<<24, 65000}}[i]
@@ -113,7 +114,7 @@ func TestRoomIsBoundByQuota(t *testing.T) {
 			}
 			settle()
 		}
-		pass(3 * sweepEvery)
+		pass(3 * loop.SeldomEvery)
 		if got := quotas.of(tasks[0]); got != [2]int64{} {
 			t.Errorf("what was removed still may write %v", got)
 		}
@@ -131,62 +132,10 @@ func TestRoomIsBoundByQuota(t *testing.T) {
 		}
 		stop()
 		_, stop = c.node(t, tempDir(t), "n2", newWard().driver(), func(config *Config) {
-			config.Quotas = func(string) (Quotas, error) { return nil, errors.New("none here") }
+			config.Quotas = func(string) (room.Quotas, error) { return nil, errors.New("none here") }
 		})
 		stop()
 	})
-}
-
-// What a task has made is measured without following its links, and no further
-// than the bound.
-func TestMeasureRoom(t *testing.T) {
-	dir := t.TempDir()
-	for i := range 2000 {
-		below := filepath.Join(dir, strconv.Itoa(i%7))
-		if err := os.MkdirAll(below, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(below, strconv.Itoa(i)), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, target := range map[string]string{"up": "..", "root": "/", "self": "."} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if used, err := measureRoom(t.Context(), dir, RoomBounds{}); err != nil || used.files != 2000+7+3 || used.bytes < 2000*512 {
-		t.Errorf("used %+v, %v", used, err)
-	}
-	bounds := RoomBounds{Files: 100}
-	if used, err := measureRoom(t.Context(), dir, bounds); err != nil || used.files > 100+2*roomChunk || bounds.exceeded(used) == nil {
-		t.Errorf("with a bound of 100 files: used %+v, %v", used, err)
-	}
-	if _, err := measureRoom(t.Context(), filepath.Join(dir, "root"), RoomBounds{}); err == nil {
-		t.Error("a link was followed")
-	}
-}
-
-// Logs are bounded together, whatever a job asks for.
-func TestLogsAreBounded(t *testing.T) {
-	for _, c := range []struct {
-		bounds      RoomBounds
-		files       int
-		bytes       int64
-		wantFiles   int
-		wantAtMost  int64
-		wantPerFile int64
-	}{
-		{RoomBounds{}, 0, 0, driver.LogFilesDefault, LogBytesDefault, driver.LogFileBytesDefault},
-		{RoomBounds{}, 100, 16 << 30, 0, LogBytesDefault, 0},
-		{RoomBounds{Logs: 1 << 30}, 100, 100 << 20, 5, 1 << 30, 100 << 20},
-		{RoomBounds{Logs: 1 << 20}, 100, 16 << 30, 0, 1 << 20, 0},
-	} {
-		got := c.bounds.rotation(driver.LogRotation{MaxFiles: c.files, MaxBytes: c.bytes})
-		if total := 2 * int64(got.MaxFiles) * got.MaxBytes; total > c.wantAtMost || c.wantFiles != 0 && got.MaxFiles != c.wantFiles || c.wantPerFile != 0 && got.MaxBytes != c.wantPerFile {
-			t.Errorf("%+v with %d files of %d bytes: %+v, together %d", c.bounds, c.files, c.bytes, got, total)
-		}
-	}
 }
 
 // A job's own bound ends its task where the node would let it go on, and counts what
@@ -196,7 +145,7 @@ func TestJobBoundsItsDisk(t *testing.T) {
 	c := newControl()
 	cleanUp(t, dir)
 	c.node(t, dir, "n1", map[string]driver.Driver{"exec": &layered{realExec(t, dir), layer}}, func(config *Config) {
-		config.Room, config.RoomEvery = RoomBounds{Bytes: 1 << 40}, 20*time.Millisecond
+		config.Room, config.RoomEvery = room.Bounds{Bytes: 1 << 40}, 20*time.Millisecond
 	})
 	for name, command := range map[string]string{"own": "sh -c 'head -c 20000000 /dev/zero >large; sleep 1000'", "layer": "sleep 1000"} {
 		a := gang(name, 1, command, "n1")[0]
@@ -221,29 +170,3 @@ type layered struct {
 }
 
 func (l *layered) Layer(context.Context, driver.TaskID) (string, error) { return l.dir, nil }
-
-// On a disk that is all but full the task that has taken most ends, if that is much.
-func TestLargestTaskOnAFullDisk(t *testing.T) {
-	var r rooms
-	if !r.note("a", 10) || r.note("b", 5) || !r.note("b", 20) || r.note("a", 11) {
-		t.Error("the largest is not known")
-	}
-	r.forget("b")
-	if !r.note("a", 11) {
-		t.Error("what has ended counts")
-	}
-	const size = 100 << 30
-	for _, c := range []struct {
-		free, used int64
-		want       bool
-	}{{1 << 29, 60 << 30, false}, {1<<29 - 1, 60 << 30, true}, {0, 9 << 30, false}, {0, 11 << 30, true}} {
-		if got := fills(&diskRoom{size: size, free: c.free}, DiskBounds{}, c.used); got != c.want {
-			t.Errorf("%+v: %v", c, got)
-		}
-	}
-	for _, c := range [][3]int64{{0, 5, 5}, {5, 0, 5}, {3, 5, 3}, {5, 3, 3}, {0, 0, 0}} {
-		if got := lesser(c[0], c[1]); got != c[2] {
-			t.Errorf("the lesser of %d and %d: %d", c[0], c[1], got)
-		}
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/client/session"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
@@ -17,11 +18,11 @@ func (c *Client) Register(s *rpc.Server) {
 			if err != nil {
 				return err
 			}
-			return c.Logs(ctx, callerOf(peer), request, stream.Send)
+			return c.service.Logs(ctx, callerOf(peer), request, stream.Send)
 		})
 	rpc.Stream(s, structs.MethodAllocExec, rpc.FromAgents,
 		func(ctx context.Context, peer rpc.Peer, stream *rpc.ServerStream[structs.ExecUp, structs.ExecDown]) error {
-			return c.Exec(ctx, callerOf(peer), stream)
+			return c.service.Exec(ctx, callerOf(peer), stream)
 		})
 	rpc.Stream(s, structs.MethodAllocFiles, rpc.FromServers,
 		func(ctx context.Context, peer rpc.Peer, stream *rpc.ServerStream[structs.FileRequest, structs.FileChunk]) error {
@@ -29,39 +30,41 @@ func (c *Client) Register(s *rpc.Server) {
 			if err != nil {
 				return err
 			}
-			return c.Files(ctx, callerOf(peer), request, stream.Send)
+			return c.service.Files(ctx, callerOf(peer), request, stream.Send)
 		})
 	rpc.Unary(s, structs.MethodNodeFigures, rpc.FromServers,
 		func(ctx context.Context, _ rpc.Peer, _ *structs.FiguresRequest) (*structs.NodeFigures, error) {
-			return c.Figures(ctx)
+			return c.usage.Figures(ctx)
 		})
 	rpc.Unary(s, structs.MethodNodeMetrics, rpc.FromServers,
 		func(_ context.Context, _ rpc.Peer, request *structs.MetricsRequest) (*structs.NodeMetrics, error) {
-			return c.Metrics(request)
+			return c.usage.Metrics(request)
 		})
 	rpc.Unary(s, structs.MethodNodePast, rpc.FromServers,
 		func(_ context.Context, _ rpc.Peer, request *structs.PastRequest) (*structs.NodePast, error) {
-			return c.Past(request)
+			return c.usage.Past(request)
 		})
 	rpc.Unary(s, structs.MethodNodeLook, rpc.FromServers,
 		func(ctx context.Context, _ rpc.Peer, ask *structs.DataLook) (*structs.DataSeen, error) {
-			return c.LookForData(ctx, ask)
+			return c.preparer.LookForData(ctx, ask)
 		})
 	rpc.Unary(s, structs.MethodNodeRankPast, rpc.FromServers,
 		func(_ context.Context, _ rpc.Peer, request *structs.RankPastRequest) (*structs.NodeRankPast, error) {
-			return c.RankPast(request)
+			return c.usage.RankPast(request)
 		})
 	rpc.Unary(s, structs.MethodAllocCommit, rpc.FromServers,
 		func(ctx context.Context, peer rpc.Peer, order *structs.CommitOrder) (*structs.Committed, error) {
-			return c.Commit(ctx, callerOf(peer), order)
+			return c.service.Commit(ctx, callerOf(peer), order)
 		})
 	rpc.Unary(s, structs.MethodNodeTreat, rpc.FromServers,
 		func(ctx context.Context, _ rpc.Peer, order *structs.DeviceTreat) (*structs.DeviceTreated, error) {
-			return &structs.DeviceTreated{}, c.Treat(ctx, order)
+			return &structs.DeviceTreated{}, c.devices.Treat(ctx, order)
 		})
 }
 
-func callerOf(peer rpc.Peer) Caller { return Caller{Role: string(peer.Role), ID: peer.ID} }
+func callerOf(peer rpc.Peer) service.Caller {
+	return service.Caller{Role: string(peer.Role), ID: peer.ID}
+}
 
 // SessionOver opens sessions with servers over connections of pool.
 func SessionOver(pool *rpc.Pool) session.Opener {
@@ -73,8 +76,8 @@ func SessionOver(pool *rpc.Pool) session.Opener {
 
 // ExecOver opens exec streams to other nodes over connections of pool. The
 // node has to prove its id.
-func ExecOver(pool *rpc.Pool) ExecOpener {
-	return func(ctx context.Context, nodeID, rpcAddr string) (ExecPeer, error) {
+func ExecOver(pool *rpc.Pool) service.ExecOpener {
+	return func(ctx context.Context, nodeID, rpcAddr string) (service.ExecPeer, error) {
 		target := rpc.Target{Addr: rpcAddr, Expect: auth.Expect{ID: nodeID}}
 		return openStream[structs.ExecUp, structs.ExecDown](ctx, pool, target, structs.MethodAllocExec)
 	}

@@ -18,6 +18,9 @@ import (
 
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/client/layout"
+	"nomadlike/nomadlike/client/loop"
+	"nomadlike/nomadlike/client/service"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
@@ -96,19 +99,19 @@ func (p calling) CloseSend() error {
 }
 
 // openExec opens an exec stream to a node as a caller.
-func openExec(ctx context.Context, n *Client, caller Caller) calling {
+func openExec(ctx context.Context, n *Client, caller service.Caller) calling {
 	served, cancel := context.WithCancel(ctx)
 	p := &pipe{ctx: served, caller: ctx, up: make(chan *structs.ExecUp), down: make(chan *structs.ExecDown, 64), over: make(chan struct{})}
 	go func() {
-		p.err = n.Exec(served, caller, answering{p})
+		p.err = n.service.Exec(served, caller, answering{p})
 		close(p.over)
 		cancel() // gRPC ends the stream's context when the handler returns
 	}()
 	return calling{p}
 }
 
-// run runs a command to its end and gives what it said.
-func run(t *testing.T, p calling, start *structs.ExecStart, stdin string) (stdout, stderr string, exit *structs.ExecExit, err error) {
+// runExec runs a command to its end and gives what it said.
+func runExec(t *testing.T, p calling, start *structs.ExecStart, stdin string) (stdout, stderr string, exit *structs.ExecExit, err error) {
 	t.Helper()
 	if err := p.Send(&structs.ExecUp{Start: start}); err != nil {
 		t.Fatal(err)
@@ -159,7 +162,7 @@ func TestExecAndWhoMay(t *testing.T) {
 	wantStatus(t, c, id, structs.AllocRunning)
 	wantStatus(t, c, other.Alloc.ID, structs.AllocRunning)
 
-	server, peer := Caller{Role: RoleServer, ID: "s1"}, Caller{Role: RoleClient, ID: "n2"}
+	server, peer := service.Caller{Role: service.RoleServer, ID: "s1"}, service.Caller{Role: service.RoleClient, ID: "n2"}
 	start := func(change func(*structs.ExecStart)) *structs.ExecStart {
 		s := &structs.ExecStart{AllocID: id, Attempt: 2, Command: []string{"sh", "-c", "cat; echo to-err >&2; echo $MARK $NOMADLIKE_RANK; exit 9"}, Env: map[string]string{"MARK": "m"}}
 		if change != nil {
@@ -167,21 +170,21 @@ func TestExecAndWhoMay(t *testing.T) {
 		}
 		return s
 	}
-	stdout, stderr, exit, err := run(t, openExec(t.Context(), n, server), start(nil), "input ")
+	stdout, stderr, exit, err := runExec(t, openExec(t.Context(), n, server), start(nil), "input ")
 	if err != nil || exit.Code != 9 || exit.Err != nil || !strings.HasPrefix(stdout, "input m") || stderr != "to-err\n" {
 		t.Fatalf("stdout %q stderr %q exit %+v %v", stdout, stderr, exit, err)
 	}
-	_, _, exit, err = run(t, openExec(t.Context(), n, server), start(func(s *structs.ExecStart) { s.Command = []string{"no-such-command"} }), "")
+	_, _, exit, err = runExec(t, openExec(t.Context(), n, server), start(func(s *structs.ExecStart) { s.Command = []string{"no-such-command"} }), "")
 	if err != nil || exit.Code != 127 || exit.Err == nil {
 		t.Fatalf("a command that does not exist: %+v %v", exit, err)
 	}
-	_, _, exit, err = run(t, openExec(t.Context(), n, peer), start(func(s *structs.ExecStart) { s.From = pair[1].Alloc.ID }), "")
+	_, _, exit, err = runExec(t, openExec(t.Context(), n, peer), start(func(s *structs.ExecStart) { s.From = pair[1].Alloc.ID }), "")
 	if err != nil || exit.Code != 9 {
 		t.Fatalf("a rank of the same attempt: %+v %v", exit, err)
 	}
 	for _, refused := range []struct {
 		name   string
-		caller Caller
+		caller service.Caller
 		change func(*structs.ExecStart)
 		id     string
 	}{
@@ -189,13 +192,13 @@ func TestExecAndWhoMay(t *testing.T) {
 		{"a newer attempt", server, func(s *structs.ExecStart) { s.Attempt = 3 }, "client.attempt_old"},
 		{"unknown", server, func(s *structs.ExecStart) { s.AllocID = "ffff" }, "client.alloc_unknown"},
 		{"no rank named", peer, nil, "client.exec_denied"},
-		{"the rank of another node", Caller{Role: RoleClient, ID: "n3"}, func(s *structs.ExecStart) { s.From = pair[1].Alloc.ID }, "client.exec_denied"},
+		{"the rank of another node", service.Caller{Role: service.RoleClient, ID: "n3"}, func(s *structs.ExecStart) { s.From = pair[1].Alloc.ID }, "client.exec_denied"},
 		{"a rank of another job", peer, func(s *structs.ExecStart) { s.From = other.Alloc.ID }, "client.exec_denied"},
-		{"no role", Caller{ID: "n2"}, nil, "client.exec_denied"},
+		{"no role", service.Caller{ID: "n2"}, nil, "client.exec_denied"},
 		{"another job's task", peer, func(s *structs.ExecStart) { s.AllocID, s.Attempt, s.From = other.Alloc.ID, 1, pair[1].Alloc.ID }, "client.exec_denied"},
 	} {
 		t.Run(refused.name, func(t *testing.T) {
-			_, _, _, err := run(t, openExec(t.Context(), n, refused.caller), start(refused.change), "")
+			_, _, _, err := runExec(t, openExec(t.Context(), n, refused.caller), start(refused.change), "")
 			wantError(t, err, refused.id)
 		})
 	}
@@ -225,13 +228,13 @@ func TestExecOfAPeerWaitsForTheStart(t *testing.T) {
 	ended := make(chan end, 2)
 	for range 2 {
 		go func() {
-			_, _, exit, err := run(t, openExec(t.Context(), n, Caller{Role: RoleClient, ID: "n2"}), start, "")
+			_, _, exit, err := runExec(t, openExec(t.Context(), n, service.Caller{Role: service.RoleClient, ID: "n2"}), start, "")
 			ended <- end{exit, err}
 		}()
 	}
 	eventually.Within(t, time.Minute, "both wait", func() bool {
 		waiting := 0
-		err := n.ask(t.Context(), func() { waiting = len(n.loop.waiters[pair[0].Alloc.ID]) })
+		err := n.inbox.Ask(t.Context(), func(l *loop.Loop) { waiting = l.Waiting(pair[0].Alloc.ID) })
 		return err == nil && waiting == 2
 	})
 	c.change(pair[0].Alloc.ID, func(a *structs.Allocation) { a.Released = true })
@@ -258,7 +261,7 @@ func TestExecWaitsForTheServersAfterARestart(t *testing.T) {
 		settle()
 		ended := make(chan error, 1)
 		go func() {
-			_, _, _, err := run(t, openExec(t.Context(), n, Caller{Role: RoleServer, ID: "s1"}), &structs.ExecStart{AllocID: a.Alloc.ID, Attempt: 1, Command: []string{"true"}}, "")
+			_, _, _, err := runExec(t, openExec(t.Context(), n, service.Caller{Role: service.RoleServer, ID: "s1"}), &structs.ExecStart{AllocID: a.Alloc.ID, Attempt: 1, Command: []string{"true"}}, "")
 			ended <- err
 		}()
 		settle()
@@ -284,7 +287,7 @@ func TestExecEndsWithItsCaller(t *testing.T) {
 	c.assign(a)
 	wantStatus(t, c, a.Alloc.ID, structs.AllocRunning)
 	ctx, cancel := context.WithCancel(t.Context())
-	p := openExec(ctx, n, Caller{Role: RoleServer})
+	p := openExec(ctx, n, service.Caller{Role: service.RoleServer})
 	mark := strconv.Itoa(os.Getpid()) + "31338"
 	if err := p.Send(&structs.ExecUp{Start: &structs.ExecStart{AllocID: a.Alloc.ID, Attempt: 1, Command: []string{"sh", "-c", "echo ready; sleep " + mark}}}); err != nil {
 		t.Fatal(err)
@@ -297,7 +300,7 @@ func TestExecEndsWithItsCaller(t *testing.T) {
 	eventually.Within(t, time.Minute, "command of a lost caller ends", func() bool { return sleepers(t, mark) == 0 })
 	<-p.over
 	// A signal reaches the command.
-	p = openExec(t.Context(), n, Caller{Role: RoleServer})
+	p = openExec(t.Context(), n, service.Caller{Role: service.RoleServer})
 	script := "trap 'echo got; exit 4' USR1; echo ready; while :; do sleep 0.01; done"
 	if err := p.Send(&structs.ExecUp{Start: &structs.ExecStart{AllocID: a.Alloc.ID, Attempt: 1, Command: []string{"sh", "-c", script}}}); err != nil {
 		t.Fatal(err)
@@ -335,11 +338,11 @@ func TestLogs(t *testing.T) {
 	c.assign(a)
 	id := a.Alloc.ID
 	wantStatus(t, c, id, structs.AllocRunning)
-	server := Caller{Role: RoleServer}
+	server := service.Caller{Role: service.RoleServer}
 	read := func(request structs.LogRequest) (string, bool, error) {
 		var text strings.Builder
 		eof := false
-		err := n.Logs(t.Context(), server, &request, func(chunk *structs.LogChunk) error {
+		err := n.service.Logs(t.Context(), server, &request, func(chunk *structs.LogChunk) error {
 			text.Write(chunk.Data)
 			eof = chunk.EOF
 			return nil
@@ -385,7 +388,7 @@ func TestLogs(t *testing.T) {
 		_, _, err := read(structs.LogRequest{AllocID: id, Stream: "stdout"})
 		wantError(t, err, "client.log_unknown")
 	}
-	err := n.Logs(t.Context(), Caller{Role: RoleClient, ID: "n2"}, &structs.LogRequest{AllocID: id, Stream: "stdout"}, nil)
+	err := n.service.Logs(t.Context(), service.Caller{Role: service.RoleClient, ID: "n2"}, &structs.LogRequest{AllocID: id, Stream: "stdout"}, nil)
 	wantError(t, err, "client.log_unknown")
 }
 
@@ -403,7 +406,7 @@ func TestTamperedLogsAreNotFollowed(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	logs := n.files.logs(a.Alloc.ID)
+	logs := n.files.Logs(a.Alloc.ID)
 	log := filepath.Join(logs, "stdout.0")
 	for name, tamper := range map[string]func() error{
 		"link":      func() error { return os.Symlink(secret, log) },
@@ -417,7 +420,7 @@ func TestTamperedLogsAreNotFollowed(t *testing.T) {
 			if err := tamper(); err != nil {
 				t.Fatal(err)
 			}
-			err := n.Logs(t.Context(), Caller{Role: RoleServer}, &structs.LogRequest{AllocID: a.Alloc.ID, Stream: "stdout"}, func(chunk *structs.LogChunk) error {
+			err := n.service.Logs(t.Context(), service.Caller{Role: service.RoleServer}, &structs.LogRequest{AllocID: a.Alloc.ID, Stream: "stdout"}, func(chunk *structs.LogChunk) error {
 				if strings.Contains(string(chunk.Data), "secret") {
 					t.Error("read what the link leads to")
 				}
@@ -433,9 +436,9 @@ func mpi(t *testing.T, command string) (c *control, dirs []string, ranks []*stru
 	t.Helper()
 	c = newControl()
 	nodes := map[string]*Client{}
-	open := func(ctx context.Context, nodeID, _ string) (ExecPeer, error) {
+	open := func(ctx context.Context, nodeID, _ string) (service.ExecPeer, error) {
 		from := map[string]string{"n1": "n2", "n2": "n1"}[nodeID]
-		return openExec(ctx, nodes[nodeID], Caller{Role: RoleClient, ID: from}), nil
+		return openExec(ctx, nodes[nodeID], service.Caller{Role: service.RoleClient, ID: from}), nil
 	}
 	for _, id := range []string{"n1", "n2"} {
 		dir := tempDir(t)
@@ -473,7 +476,7 @@ func TestRemoteShellReachesRanks(t *testing.T) {
 	wantStatus(t, c, ranks[1].Alloc.ID, structs.AllocKilled)
 	for i, dir := range dirs {
 		eventually.Within(t, time.Minute, fmt.Sprintf("the socket of rank %d is gone", i), func() bool {
-			_, err := os.Lstat((layout{dir}).rshSocket(ranks[i].Alloc.ID))
+			_, err := os.Lstat((layout.Layout{Root: dir}).RSHSocket(ranks[i].Alloc.ID))
 			return errors.Is(err, os.ErrNotExist)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"nomadlike/internal/eventually"
+	"nomadlike/nomadlike/client/run"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/exec"
@@ -51,7 +52,7 @@ func TestSharedMemoryEndsWithTheTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := time.Now()
-	eventually.Within(t, time.Minute, "the kernel's stamps tell before from after", func() bool { return time.Since(made) > 3*shmClock })
+	eventually.Within(t, time.Minute, "the kernel's stamps tell before from after", func() bool { return time.Since(made) > 3*run.ShmClock })
 
 	d, err := exec.New(exec.Config{StateDir: filepath.Join(dir, "exec"), Supervisor: []string{os.Args[0], "task-supervisor"}, Logger: testLogger(t), Isolation: exec.IsolationRaw})
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"nomadlike/internal/eventually"
+	"nomadlike/nomadlike/client/retry"
+	"nomadlike/nomadlike/client/run"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
@@ -54,10 +56,10 @@ func TestPauseAndContinue(t *testing.T) {
 		// A driver that is away is asked again for a while.
 		w.refusePauses(driver.ErrUnavailable)
 		c.order(a.Alloc.ID, structs.Control{Seq: 8, Paused: true})
-		pass(steerPatience / 2)
+		pass(run.SteerPatience / 2)
 		wantAnswer(t, c, a.Alloc.ID, 7, "no freezer")
 		w.refusePauses(nil)
-		pass(driverRetryMax)
+		pass(retry.Most)
 		wantAnswer(t, c, a.Alloc.ID, 8, "")
 		// A new agent learns the order again.
 		stop()
@@ -93,9 +95,9 @@ func TestWarning(t *testing.T) {
 		settle()
 		w.refuseSignals(driver.ErrUnavailable)
 		warn(9)
-		pass(driverRetryMax)
+		pass(retry.Most)
 		w.refuseSignals(nil)
-		pass(2 * driverRetryMax)
+		pass(2 * retry.Most)
 		wantNotes(t, w, "start train-1-0", "signal SIGUSR2 train-1-0", "recover train-1-0", "signal SIGUSR2 train-1-0")
 		stop()
 	})

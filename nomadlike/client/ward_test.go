@@ -245,6 +245,7 @@ func (d *fakeDriver) Signal(_ context.Context, id driver.TaskID, signal string) 
 }
 
 func (d *fakeDriver) Pause(_ context.Context, id driver.TaskID) error { return d.hold(id, "pause") }
+
 func (d *fakeDriver) Continue(_ context.Context, id driver.TaskID) error {
 	return d.hold(id, "continue")
 }

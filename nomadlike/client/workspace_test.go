@@ -185,7 +185,7 @@ func TestPreparedData(t *testing.T) {
 	if err := os.Chtimes(sets[0], old, old); err != nil {
 		t.Fatal(err)
 	}
-	n.sweepData(nil)
+	n.preparer.Data.Sweep(nil)
 	if _, err := os.Stat(sets[0]); err == nil {
 		t.Error("the copy outlives its retention")
 	}

@@ -188,7 +188,7 @@ func (c *control) assign(all ...*structs.Assignment) {
 	}
 }
 
-// change edits an assignment and pushes it.
+// Change edits an assignment and pushes it.
 func (c *control) change(id string, edit func(*structs.Allocation)) {
 	c.mu.Lock()
 	a := *c.mu.assigned[id]
@@ -224,7 +224,7 @@ func (c *control) last(id string) structs.AllocReport {
 	return structs.AllocReport{}
 }
 
-// told lists the statuses reported of an allocation.
+// Told lists the statuses reported of an allocation.
 func (c *control) told(id string) []structs.AllocStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -317,7 +317,7 @@ func testLogger(t *testing.T) *slog.Logger {
 	if !testing.Verbose() {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(writerFunc(func(data []byte) (int, error) {
+	return slog.New(slog.NewTextHandler(testWriter(func(data []byte) (int, error) {
 		t.Log(string(data))
 		return len(data), nil
 	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -343,3 +343,8 @@ func (c *control) pushGone(id string) {
 		c.sayLocked(l, &structs.SessionDown{Assignments: &structs.Assignments{Index: c.mu.index, Gone: []string{id}}})
 	}
 }
+
+// testWriter writes to a test.
+type testWriter func([]byte) (int, error)
+
+func (w testWriter) Write(data []byte) (int, error) { return w(data) }

@@ -213,3 +213,9 @@ type Assignment struct {
 	// nil when it says nothing.
 	RunAs *RunAs `json:"run_as,omitempty"`
 }
+
+// RanksReachEachOther reports whether ranks of the assignment run commands in each
+// other's tasks, through their agents.
+func (a *Assignment) RanksReachEachOther() bool {
+	return a.Job.FirstRankLeads() && len(a.Members) > 1
+}

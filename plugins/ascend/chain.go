@@ -2,6 +2,7 @@ package ascend
 
 import (
 	"nomadlike/nomadlike/structs"
+	"nomadlike/plugins/device/runtime"
 )
 
 // Chain is the first of several libraries that can be opened.
@@ -17,19 +18,9 @@ func NewChain(libraries ...Library) *Chain { return &Chain{all: libraries} }
 
 // Open opens the first library that it can. The reason is that of the first,
 // which says more than that of a fallback.
-func (c *Chain) Open() *structs.Reason {
-	var first *structs.Reason
-	for _, library := range c.all {
-		reason := library.Open()
-		if reason == nil {
-			c.open = library
-			return nil
-		}
-		if first == nil {
-			first = reason
-		}
-	}
-	return first
+func (c *Chain) Open() (reason *structs.Reason) {
+	c.open, reason = runtime.OpenFirst(c.all)
+	return reason
 }
 
 // Source names the library that was opened.

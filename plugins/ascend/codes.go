@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"nomadlike/plugins/device"
+	"nomadlike/plugins/device/runtime"
 )
 
 //go:embed codes.json
@@ -106,7 +107,7 @@ func (c *Codes) merge(text []byte) error {
 		if err != nil || number < 1 || number > 3 {
 			return fmt.Errorf("read fault codes: %.40q is no level of health", level)
 		}
-		action, err := parseAction(word)
+		action, err := runtime.ParseAction(word)
 		if err != nil {
 			return fmt.Errorf("read fault codes: level %s: %w", level, err)
 		}
@@ -119,7 +120,7 @@ func (c *Codes) merge(text []byte) error {
 		if each.word == nil {
 			continue
 		}
-		action, err := parseAction(*each.word)
+		action, err := runtime.ParseAction(*each.word)
 		if err != nil {
 			return fmt.Errorf("read fault codes: %w", err)
 		}
@@ -148,13 +149,6 @@ func (c *Codes) merge(text []byte) error {
 	}
 	c.Rings = append(append([]Ring(nil), file.Rings...), c.Rings...) // the newer first
 	return nil
-}
-
-func parseAction(word string) (device.Action, error) {
-	if action := device.Action(word); action.Known() {
-		return action, nil
-	}
-	return "", fmt.Errorf("%.40q is no action; want notice, task, cordon, reset, reboot, service, or nothing", word)
 }
 
 // parseCode reads a fault code as the vendor writes it: eight hexadecimal

@@ -3,23 +3,17 @@ package ascend
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
-	"nomadlike/plugins/device/pcie"
-	"nomadlike/plugins/device/rdma"
+	"nomadlike/plugins/device/runtime"
 )
 
 // Surroundings are what the node itself says about where its chips sit.
-type Surroundings struct {
-	Places map[string]pcie.Place // by PCI address
-	Net    rdma.Inventory
-}
+type Surroundings = runtime.Surroundings
 
 // Devices turns facts that Identify has completed into the devices of a
 // snapshot, all healthy, in order. It is a pure function of its arguments.
@@ -38,19 +32,12 @@ func Devices(facts *Facts, around *Surroundings, s *Settings) []structs.Device {
 }
 
 func describe(chip *Chip, facts *Facts, around *Surroundings, ring string) structs.Device {
-	place, known := around.Places[chip.Bus]
-	if !known {
-		place = pcie.Place{Bus: chip.Bus, NUMA: -1}
-	}
 	d := structs.Device{
 		ID: chip.ID, Index: max(chip.Physical, 0), Kind: device.KindAscend, Model: chip.Name, Memory: int64(chip.Memory), PCIBus: chip.Bus,
-		NUMANode: place.NUMA, LinkGroup: ring, Healthy: true, Driver: facts.Driver, Attrs: make(map[string]string),
+		LinkGroup: ring, Healthy: true, Driver: facts.Driver, Attrs: make(map[string]string),
 	}
-	set := func(key, value string) {
-		if value != "" {
-			d.Attrs[key] = value
-		}
-	}
+	around.Describe(&d)
+	set := func(key, value string) { runtime.SetAttr(&d, key, value) }
 	set(device.AttrCard, strconv.Itoa(chip.Card))
 	set(device.AttrChip, strconv.Itoa(chip.Key.Chip))
 	set(device.AttrLogicID, strconv.Itoa(chip.Logic))
@@ -74,13 +61,6 @@ func describe(chip *Chip, facts *Facts, around *Surroundings, ring string) struc
 	}
 	if n := len(chip.Linked); n > 0 {
 		set(device.AttrLinkPeers, strconv.Itoa(n))
-	}
-	set(device.AttrPCISwitch, place.Switch())
-	set(device.AttrPCIRoot, place.Root())
-	set(device.AttrCPUs, place.CPUs)
-	if nic, distance, found := around.Net.Nearest(place); found {
-		set(device.AttrNIC, nic.Name)
-		set(device.AttrNICDistance, distance.String())
 	}
 	return d
 }
@@ -150,7 +130,7 @@ type Nodes struct {
 func ReadNodes(root string) Nodes {
 	var nodes Nodes
 	for _, name := range []string{"davinci_manager", "devmm_svm", "hisi_hdc"} {
-		if _, err := os.Stat(filepath.Join(root, "dev", name)); err == nil {
+		if runtime.Exists(root, "dev/"+name) {
 			nodes.Common = append(nodes.Common, "/dev/"+name)
 		}
 	}
@@ -158,7 +138,7 @@ func ReadNodes(root string) Nodes {
 		"/usr/local/dcmi", "/usr/local/bin/npu-smi", "/usr/local/sbin/npu-smi", "/usr/local/Ascend/driver/lib64",
 		"/usr/local/Ascend/driver/tools/hccn_tool", "/usr/local/Ascend/driver/version.info", "/etc/ascend_install.info", "/etc/hccn.conf",
 	} {
-		if _, err := os.Stat(filepath.Join(root, path)); err == nil {
+		if runtime.Exists(root, path) {
 			nodes.Mounts = append(nodes.Mounts, device.Mount{HostPath: path, TaskPath: path, ReadOnly: true})
 		}
 	}

@@ -1,29 +1,24 @@
 package ascend
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
 	"nomadlike/plugins/device/pcie"
+	"nomadlike/plugins/device/runtime"
 )
 
 // Limits of npu-smi.
 const (
-	smiLimit    = 20 * time.Second
-	smiBytesMax = 4 << 20
+	smiLimit   = 20 * time.Second
+	resetLimit = 5 * time.Minute
 	// smiFresh is how long one output serves: a run takes about a second of a
 	// processor.
 	smiFresh = 2 * time.Second
@@ -76,7 +71,7 @@ func ParseSMI(text string) (Table, error) {
 			table.process(cells)
 			continue
 		}
-		if len(cells) != 3 || len(table.Chips) >= unitsMax {
+		if len(cells) != 3 || len(table.Chips) >= runtime.UnitsMax {
 			continue
 		}
 		if pending == nil {
@@ -259,7 +254,6 @@ func (t *Table) samples() map[Key]Sample {
 // Tool is the Library that asks npu-smi.
 type Tool struct {
 	Path string // empty: looked for at the usual places
-	run  func(ctx context.Context, arguments ...string) (string, error)
 
 	mu struct {
 		sync.Mutex
@@ -275,13 +269,6 @@ func (*Tool) Source() string { return "npu-smi" }
 
 // Open finds the tool and lets it list the chips once.
 func (t *Tool) Open() *structs.Reason {
-	if t.run == nil {
-		path, err := findSMI(t.Path)
-		if err != nil {
-			return structs.NewReason("device.ascend_no_tool", "cause", err)
-		}
-		t.run = func(ctx context.Context, arguments ...string) (string, error) { return runSMI(ctx, path, arguments...) }
-	}
 	if _, err := t.ask(0); err != nil {
 		return structs.NewReason("device.ascend_no_tool", "cause", err)
 	}
@@ -295,9 +282,7 @@ func (t *Tool) ask(fresh time.Duration) (Table, error) {
 	if time.Since(t.mu.at) < fresh {
 		return t.mu.table, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), smiLimit)
-	defer cancel()
-	text, err := t.run(ctx, "info")
+	text, err := smi(t.Path, smiLimit).Run(context.Background(), "info")
 	if err != nil {
 		return Table{}, err
 	}
@@ -347,40 +332,22 @@ func (t *Tool) Sample() (map[Key]Sample, error) {
 // Close does nothing.
 func (*Tool) Close() {}
 
-func findSMI(path string) (string, error) {
-	candidates := []string{"/usr/local/bin/npu-smi", "/usr/local/sbin/npu-smi", "/usr/bin/npu-smi", "/usr/sbin/npu-smi"}
-	if path != "" {
-		candidates = []string{path}
+// smi is the vendor's own tool. It asks before a reset whether that is meant.
+func smi(path string, limit time.Duration) *runtime.Tool {
+	return &runtime.Tool{
+		Name: "npu-smi", Path: path, Limit: limit, Stdin: "Y\n",
+		Usual: []string{"/usr/local/bin/npu-smi", "/usr/local/sbin/npu-smi", "/usr/bin/npu-smi", "/usr/sbin/npu-smi"},
+		Env:   []string{"LD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64:/usr/local/Ascend/driver/lib64/common:/usr/local/Ascend/driver/lib64/driver:/usr/local/dcmi"},
 	}
-	for _, each := range candidates {
-		if info, err := os.Stat(each); err == nil && info.Mode().IsRegular() && filepath.IsAbs(each) {
-			return each, nil
+}
+
+// smiReset resets with the vendor's own tool, in band.
+func smiReset(path string) func(context.Context, Key) error {
+	return func(ctx context.Context, key Key) error {
+		output, err := smi(path, resetLimit).Run(ctx, "set", "-t", "reset", "-i", strconv.Itoa(key.Card), "-c", strconv.Itoa(key.Chip), "-m", "1")
+		if err == nil && strings.Contains(strings.ToLower(output), "fail") {
+			err = errors.New(strings.TrimSpace(output[:min(len(output), 300)]))
 		}
+		return err
 	}
-	return "", errors.New("npu-smi is not installed here")
-}
-
-func runSMI(ctx context.Context, path string, arguments ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, path, arguments...)
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/local/sbin:/usr/bin:/bin", "LC_ALL=C", "LD_LIBRARY_PATH=/usr/local/Ascend/driver/lib64:/usr/local/Ascend/driver/lib64/common:/usr/local/Ascend/driver/lib64/driver:/usr/local/dcmi"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = time.Second
-	cmd.Stdin = strings.NewReader("Y\n")
-	var output limited
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("run %s: %w: %.300s", path, err, strings.TrimSpace(output.String()))
-	}
-	return output.String(), nil
-}
-
-// limited keeps the beginning of an output.
-type limited struct{ bytes.Buffer }
-
-// Write takes everything and keeps smiBytesMax.
-func (l *limited) Write(p []byte) (int, error) {
-	if room := smiBytesMax - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(len(p), room)])
-	}
-	return len(p), nil
 }

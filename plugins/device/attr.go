@@ -44,7 +44,7 @@ const (
 	// vendor's own links, and AttrLinkCount how many such links are up.
 	AttrLinkPeers = "link.peers"
 	AttrLinkCount = "link.count"
-	// AttrLinkKind is "nvlink", "nvswitch", "hccs", "pcie" or "numa": what
+	// AttrLinkKind is "nvlink", "nvswitch", "hccs", "mlulink", "xgmi", "pcie" or "numa": what
 	// joins the devices of the LinkGroup.
 	AttrLinkKind = "link.kind"
 	// AttrPCISwitch names the PCI bridge that joins the device to its nearest
@@ -110,7 +110,8 @@ const (
 	// many of those have no parts yet.
 	NodeMIG      = "mig"
 	NodeMIGEmpty = "mig.empty"
-	// NodeSource is where the facts come from: "nvml", "dcmi", "npu-smi".
+	// NodeSource is where the facts come from: "nvml", "dcmi", "npu-smi", "cndev", "cnmon",
+	// "amdsmi", "rocm-smi".
 	NodeSource = "source"
 )
 
@@ -121,4 +122,6 @@ const (
 	KindNVIDIAShared = "nvidia/gpu-shared" // a part by MPS or time slices
 	KindAscend       = "huawei/npu"
 	KindAscendShared = "huawei/npu-shared"
+	KindCambricon    = "cambricon/mlu"
+	KindAMD          = "amd/gpu"
 )

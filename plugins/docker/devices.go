@@ -48,7 +48,7 @@ const none = "void"
 // runtimes that the engine runs with the container's environment: choose
 // devices, or load a library into them.
 func speaksToHooks(name string) bool {
-	for _, prefix := range []string{"NVIDIA_", "ASCEND_", "LD_", "GCONV_", "GLIBC_", "MALLOC_"} {
+	for _, prefix := range []string{"NVIDIA_", "ASCEND_", "CAMBRICON_", "LD_", "GCONV_", "GLIBC_", "MALLOC_"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
@@ -64,7 +64,7 @@ func neverFromImage(name string) bool {
 	return name == "LD_PRELOAD" || name == "LD_AUDIT" || strings.HasPrefix(name, "NVIDIA_VISIBLE_") ||
 		strings.HasPrefix(name, "NVIDIA_DRIVER_") || strings.HasPrefix(name, "NVIDIA_MIG_") ||
 		strings.HasPrefix(name, "ASCEND_VISIBLE_") || strings.HasPrefix(name, "ASCEND_RUNTIME_") ||
-		name == "CUDA_VISIBLE_DEVICES" || name == "ASCEND_RT_VISIBLE_DEVICES"
+		slices.Contains([]string{"CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "MLU_VISIBLE_DEVICES", "CAMBRICON_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"}, name)
 }
 
 // planDevices decides how a container gets what device plugins have reserved

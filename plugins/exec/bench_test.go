@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/internal/proctree"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/drivertest"
 	"nomadlike/plugins/exec"
-	"nomadlike/plugins/exec/proctree"
 	"nomadlike/plugins/exec/supervisor"
 )
 

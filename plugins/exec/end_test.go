@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/internal/proctree"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/drivertest"
 	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/exec"
-	"nomadlike/plugins/exec/proctree"
 )
 
 // smallSupervisor builds the program that releases embed.

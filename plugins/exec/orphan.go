@@ -7,8 +7,8 @@ import (
 	"strings"
 	"syscall"
 
+	"nomadlike/internal/proctree"
 	"nomadlike/plugins/driver"
-	"nomadlike/plugins/exec/proctree"
 	"nomadlike/plugins/exec/supervisor"
 )
 

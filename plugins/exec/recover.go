@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/internal/proctree"
 	"nomadlike/plugins/driver"
-	"nomadlike/plugins/exec/proctree"
 	"nomadlike/plugins/exec/supervisor"
 )
 

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"nomadlike/internal/eventually"
+	"nomadlike/internal/proctree"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/drivertest"
 	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/exec"
-	"nomadlike/plugins/exec/proctree"
 )
 
 // TestSupervisorsAreUsedAgain runs many tasks one after the other and looks

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/internal/proctree"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
-	"nomadlike/plugins/exec/proctree"
 	"nomadlike/plugins/exec/supervisor"
 )
 

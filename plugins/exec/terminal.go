@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"nomadlike/internal/proctree"
 	"nomadlike/plugins/driver"
-	"nomadlike/plugins/exec/proctree"
 	"nomadlike/plugins/exec/supervisor"
 )
 

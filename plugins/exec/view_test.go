@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"nomadlike/internal/eventually"
+	"nomadlike/internal/proctree"
 	"nomadlike/plugins/driver"
 	"nomadlike/plugins/driver/drivertest"
 	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/exec"
-	"nomadlike/plugins/exec/proctree"
 	"nomadlike/plugins/exec/supervisor"
 )
 

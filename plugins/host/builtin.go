@@ -21,9 +21,9 @@ import (
 //go:embed embedded/*
 var embedded embed.FS
 
-// Builtins names the device plugins that the agent may carry, each a program of
+// Builtins names the device plugins that the agent may carry, in the programs of
 // plugins/host/cmd.
-func Builtins() []string { return []string{"nvidia", "ascend"} }
+func Builtins() []string { return []string{"nvidia", "ascend", "cambricon", "amd"} }
 
 // Embedded reports whether this build carries a built-in device plugin for its
 // architecture.
@@ -44,9 +44,15 @@ func BuiltinMissing(config Config, name string) *structs.Reason {
 // embeddedMax bounds an embedded program, in bytes.
 const embeddedMax = 256 << 20
 
-// embeddedName is the carried program, compressed: it is unpacked only on
-// machines that have such devices.
-func embeddedName(name string) string { return "embedded/" + name + "-linux-" + runtime.GOARCH + ".gz" }
+// embeddedName is the carried program of a plugin, compressed: it is unpacked
+// only on machines that have such devices. The plugins that call their vendor's
+// library without C are one program.
+func embeddedName(name string) string {
+	if slices.Contains([]string{"amd", "ascend", "cambricon"}, name) {
+		name = "cards"
+	}
+	return "embedded/" + name + "-linux-" + runtime.GOARCH + ".gz"
+}
 
 // unpack gives the carried program of a plugin.
 func unpack(name string) ([]byte, error) {
@@ -85,8 +91,10 @@ func external(config Config, name, pin string, args, env []string) source {
 // everywhere known to the dynamic loader.
 func builtinEnv(name string, env []string) []string {
 	defaults := map[string]string{
-		"nvidia": "/usr/local/nvidia/lib64:/usr/local/nvidia/lib",
-		"ascend": "/usr/local/dcmi:/usr/local/Ascend/driver/lib64:/usr/local/Ascend/driver/lib64/common:/usr/local/Ascend/driver/lib64/driver",
+		"nvidia":    "/usr/local/nvidia/lib64:/usr/local/nvidia/lib",
+		"amd":       "/opt/rocm/lib",
+		"cambricon": "/usr/local/neuware/lib64",
+		"ascend":    "/usr/local/dcmi:/usr/local/Ascend/driver/lib64:/usr/local/Ascend/driver/lib64/common:/usr/local/Ascend/driver/lib64/driver",
 	}
 	full := slices.Clone(env)
 	add := func(variable, value string) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nomadlike/plugins/device"
+	"nomadlike/plugins/device/runtime"
 )
 
 //go:embed actions.json
@@ -103,7 +104,7 @@ func (a *Actions) merge(text []byte, builtIn bool) error {
 		return fmt.Errorf("read actions: more than %d lines", actionsMax)
 	}
 	if file.Unknown != nil {
-		action, err := parseAction(*file.Unknown)
+		action, err := runtime.ParseAction(*file.Unknown)
 		if err != nil {
 			return fmt.Errorf("read actions: unknown_xid: %w", err)
 		}
@@ -121,7 +122,7 @@ func (a *Actions) merge(text []byte, builtIn bool) error {
 			return fmt.Errorf("read actions: there is no condition %.40q", row.Name)
 		}
 		if row.Action != nil {
-			action, err := parseAction(*row.Action)
+			action, err := runtime.ParseAction(*row.Action)
 			if err != nil {
 				return fmt.Errorf("read actions: condition %s: %w", row.Name, err)
 			}
@@ -146,7 +147,7 @@ func mergeNumbers(into map[int]Rule, rows []numberRule, what string) error {
 			return fmt.Errorf("read actions: %s %d is no code", what, row.Code)
 		}
 		if row.Action != nil {
-			action, err := parseAction(*row.Action)
+			action, err := runtime.ParseAction(*row.Action)
 			if err != nil {
 				return fmt.Errorf("read actions: %s %d: %w", what, row.Code, err)
 			}
@@ -172,18 +173,11 @@ func parseRepeat(row repeatRow) (*Repeat, error) {
 	if err != nil || within <= 0 || row.Count < 2 || row.Count > historyMax {
 		return nil, fmt.Errorf("repeat wants a count of 2 to %d and a length of time within", historyMax)
 	}
-	action, err := parseAction(row.Action)
+	action, err := runtime.ParseAction(row.Action)
 	if err != nil {
 		return nil, err
 	}
 	return &Repeat{Count: row.Count, Within: within, Action: action}, nil
-}
-
-func parseAction(word string) (device.Action, error) {
-	if action := device.Action(word); action.Known() {
-		return action, nil
-	}
-	return "", fmt.Errorf("%.40q is no action; want notice, task, cordon, reset, reboot, service, or nothing", word)
 }
 
 // xid gives the rule for a numbered error.

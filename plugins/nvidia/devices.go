@@ -6,23 +6,11 @@ import (
 
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
-	"nomadlike/plugins/device/pcie"
-	"nomadlike/plugins/device/rdma"
+	"nomadlike/plugins/device/runtime"
 )
 
 // Surroundings are what the node itself says about where its cards sit.
-type Surroundings struct {
-	Places map[string]pcie.Place // by PCI address
-	Net    rdma.Inventory
-}
-
-// place gives where a card sits; one that is not known sits alone.
-func (s *Surroundings) place(card *Card) pcie.Place {
-	if place, known := s.Places[card.Bus]; known {
-		return place
-	}
-	return pcie.Place{Bus: card.Bus, NUMA: -1}
-}
+type Surroundings = runtime.Surroundings
 
 // Devices turns facts into the devices of a snapshot, all healthy, in order.
 // It is a pure function of its arguments.
@@ -50,24 +38,17 @@ func Devices(facts *Facts, around *Surroundings, s *Settings) []structs.Device {
 
 // describe makes the device of a whole card.
 func describe(card *Card, facts *Facts, around *Surroundings, in linkGroup) structs.Device {
-	place := around.place(card)
 	d := structs.Device{
 		ID: card.UUID, Index: card.Index, Kind: device.KindNVIDIA, Model: card.Name, Memory: int64(card.Memory), PCIBus: card.Bus,
-		NUMANode: place.NUMA, LinkGroup: in.name, Healthy: true, Driver: facts.Driver, Attrs: make(map[string]string),
+		LinkGroup: in.name, Healthy: true, Driver: facts.Driver, Attrs: make(map[string]string),
 	}
-	set := func(key, value string) {
-		if value != "" {
-			d.Attrs[key] = value
-		}
-	}
+	around.Describe(&d)
+	set := func(key, value string) { runtime.SetAttr(&d, key, value) }
 	set(device.AttrCUDA, facts.CUDA)
 	set(device.AttrArch, card.Arch)
 	set(device.AttrSerial, card.Serial)
 	set(device.AttrVBIOS, card.VBIOS)
 	set(device.AttrLinkKind, in.kind)
-	set(device.AttrPCISwitch, place.Switch())
-	set(device.AttrPCIRoot, place.Root())
-	set(device.AttrCPUs, place.CPUs)
 	if card.Minor >= 0 {
 		set(device.AttrMinor, strconv.Itoa(card.Minor))
 	}
@@ -80,10 +61,6 @@ func describe(card *Card, facts *Facts, around *Surroundings, in linkGroup) stru
 	}
 	if f := card.Fabric; f != nil && f.Cluster != "" {
 		set(device.AttrFabric, fmt.Sprintf("%s.%d", f.Cluster, f.Clique))
-	}
-	if nic, distance, found := around.Net.Nearest(place); found {
-		set(device.AttrNIC, nic.Name)
-		set(device.AttrNICDistance, distance.String())
 	}
 	return d
 }
@@ -139,11 +116,9 @@ func partID(uuid string, number int) string { return fmt.Sprintf("%s::%d", uuid,
 
 // nodeAttributes describe the node in a snapshot.
 func nodeAttributes(facts *Facts, source string) map[string]string {
-	attributes := map[string]string{device.NodeSource: source}
-	for key, value := range map[string]string{device.NodeDriver: facts.Driver, device.NodeLibrary: facts.Library, device.NodeCUDA: facts.CUDA} {
-		if value != "" {
-			attributes[key] = value
-		}
+	attributes := runtime.NodeAttributes(source, facts.Driver, facts.Library)
+	if facts.CUDA != "" {
+		attributes[device.NodeCUDA] = facts.CUDA
 	}
 	divided, empty := 0, 0
 	for i := range facts.Cards {

@@ -10,6 +10,7 @@ import (
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
+	"nomadlike/plugins/device/runtime"
 )
 
 // news reports whether a happening was not heard before. The kernel repeats all
@@ -59,16 +60,16 @@ func (h *Health) hear(e Happening, actions *Actions) []device.Event {
 		}
 	}
 	if !action.TakesWork() {
-		unit.fault(Fault{Code: code, Action: action, Reason: reason, Since: e.At, Last: e.At, Count: 1, Instance: instance})
+		unit.fault(runtime.Fault{Code: code, Action: action, Reason: reason, Since: e.At, Last: e.At, Count: 1, Instance: instance})
 	}
 	return []device.Event{{At: e.At, DeviceID: target, Code: code, Action: action, Reason: reason, PID: e.PID}}
 }
 
 // fault adds a fault, or makes the one of the same code newer and worse.
-func (u *Unit) fault(f Fault) {
-	at := slices.IndexFunc(u.Faults, func(g Fault) bool { return g.Code == f.Code && g.Instance == f.Instance })
+func (u *Unit) fault(f runtime.Fault) {
+	at := slices.IndexFunc(u.Faults, func(g runtime.Fault) bool { return g.Code == f.Code && g.Instance == f.Instance })
 	if at < 0 {
-		u.add(f)
+		u.Add(f)
 		return
 	}
 	old := &u.Faults[at]
@@ -77,7 +78,7 @@ func (u *Unit) fault(f Fault) {
 
 // find gives the card that a happening names.
 func (h *Health) find(e Happening) (*Unit, *Card) {
-	for _, uuid := range sortedUnits(h.Units) {
+	for _, uuid := range h.IDs() {
 		unit := h.Units[uuid]
 		card := &unit.Card
 		if card.UUID == "" {

@@ -1,7 +1,6 @@
 package nvidia
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,20 +9,20 @@ import (
 
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
+	"nomadlike/plugins/device/runtime"
 )
 
 // Limits and times of Health.
 const (
-	historyMax = 64  // happenings remembered for each card
-	faultsMax  = 64  // of each card
-	cardsMax   = 256 // remembered
+	historyMax = 64 // happenings remembered for each card
+	faultsMax  = runtime.FaultsMax
+	cardsMax   = runtime.UnitsMax
 	// echo is in which the kernel's word and the library's on the same error
 	// of one card count as one.
 	echo = 5 * time.Second
 	// oldNews is how old a message of the kernel may be for a first listener.
 	oldNews = 10 * time.Minute
-	// calm is how long a condition must be over for its fault to be.
-	calm = 30 * time.Second
+	calm    = runtime.Calm
 	// linksCalm is calm for errors of NVLinks: a bad cable has some now and then,
 	// which are one fault.
 	linksCalm = 10 * time.Minute
@@ -34,18 +33,17 @@ const (
 // the plugin. Its methods are for one goroutine; they take the time as an
 // argument and touch nothing of the world.
 type Health struct {
-	Boot string `json:"boot"` // the kernel's boot id
+	runtime.Health[*Unit]
 	// Kernel is how far the kernel's messages were heard, as uptime; 0: never
 	// since the machine started.
-	Kernel time.Duration    `json:"kernel,omitempty"`
-	Units  map[string]*Unit `json:"units"`
+	Kernel time.Duration `json:"kernel,omitempty"`
 }
 
 // Unit is one card over time.
 type Unit struct {
-	Card    Card    `json:"card"` // as last seen
-	Faults  []Fault `json:"faults,omitempty"`
-	History []Past  `json:"history,omitempty"`
+	runtime.Unit
+	Card    Card   `json:"card"` // as last seen
+	History []Past `json:"history,omitempty"`
 	// Links and Width are the best that was seen since the machine started,
 	// ECC and the errors of links the last counts; nil: never read.
 	Links          int     `json:"links,omitempty"`
@@ -53,29 +51,6 @@ type Unit struct {
 	ECC            uint64  `json:"ecc,omitempty"`
 	LinkErrors     *uint64 `json:"link_errors,omitempty"`
 	LinkRecoveries *uint64 `json:"link_recoveries,omitempty"`
-	// Since says from when on a condition has held that is no fault yet.
-	Since map[string]time.Time `json:"since,omitempty"`
-	// Suspect: its memory is in use by nobody, as Reap has found.
-	Suspect bool `json:"suspect,omitempty"`
-	// Stuck are processes of dead tasks on it that could not be ended.
-	Stuck []int `json:"stuck,omitempty"`
-}
-
-// Fault is something wrong with a card.
-type Fault struct {
-	Code     string          `json:"code"`
-	Action   device.Action   `json:"action"`
-	Reason   *structs.Reason `json:"reason"`
-	Since    time.Time       `json:"since"`
-	Last     time.Time       `json:"last"` // when it was last seen to hold
-	Count    int             `json:"count"`
-	Instance string          `json:"instance,omitempty"` // UUID of the only MIG device that it hits; "": all
-	// Measured: it is over when the measurement says so. Others need a reset,
-	// a reboot, or an operator's word.
-	Measured bool `json:"measured,omitempty"`
-	// Verdict: the driver itself has asked for something since, so that its
-	// taking back ends the fault.
-	Verdict bool `json:"verdict,omitempty"`
 }
 
 // Past is a happening that was.
@@ -96,29 +71,14 @@ type Input struct {
 // Resume takes over what an earlier life of the plugin has stored. A reboot
 // ends what waited for it, or for a reset; what needs a person stays.
 func (h *Health) Resume(boot string) {
-	if h.Units == nil {
-		h.Units = make(map[string]*Unit)
-	}
-	for _, unit := range h.Units {
-		if h.Boot != boot {
-			unit.Faults = slices.DeleteFunc(unit.Faults, func(f Fault) bool { return f.Action != device.ActService || f.Measured })
-			unit.Links, unit.Width, unit.ECC, unit.Suspect, unit.Stuck, unit.Since = 0, 0, 0, false, nil, nil
-			unit.LinkErrors, unit.LinkRecoveries = nil, nil
-		}
-	}
-	if h.Boot != boot {
-		for uuid, unit := range h.Units {
-			if len(unit.Faults) == 0 && len(unit.History) == 0 {
-				delete(h.Units, uuid)
-			} else {
-				unit.Card.UUID = "" // it may be gone for good; the next look tells
-			}
-		}
-	}
-	if h.Boot != boot {
+	rebooted := h.Booted(boot, func(unit *Unit) bool {
+		unit.Links, unit.Width, unit.ECC, unit.LinkErrors, unit.LinkRecoveries = 0, 0, 0, nil, nil
+		unit.Card.UUID = "" // it may be gone for good; the next look tells
+		return len(unit.Faults) > 0 || len(unit.History) > 0
+	})
+	if rebooted {
 		h.Kernel = 0
 	}
-	h.Boot = boot
 }
 
 // Step takes what was seen and heard, and gives what is worth telling.
@@ -160,7 +120,7 @@ func (h *Health) Complete(facts *Facts) *Facts {
 		}
 		full.Cards = append(full.Cards, card)
 	}
-	for _, uuid := range sortedUnits(h.Units) {
+	for _, uuid := range h.IDs() {
 		if unit := h.Units[uuid]; !present[uuid] && unit.Card.UUID != "" {
 			card := unit.Card
 			card.Unreadable = "gone"
@@ -172,7 +132,7 @@ func (h *Health) Complete(facts *Facts) *Facts {
 
 // byPlace finds the known card that sits where a nameless one does.
 func (h *Health) byPlace(card *Card, present map[string]bool) *Unit {
-	for _, uuid := range sortedUnits(h.Units) {
+	for _, uuid := range h.IDs() {
 		unit := h.Units[uuid]
 		same := card.Bus != "" && unit.Card.Bus == card.Bus || card.Bus == "" && unit.Card.Index == card.Index
 		if same && !present[uuid] && unit.Card.UUID != "" {
@@ -186,8 +146,8 @@ func (h *Health) byPlace(card *Card, present map[string]bool) *Unit {
 func (h *Health) look(in Input, actions *Actions) []device.Event {
 	var events []device.Event
 	for _, card := range h.Complete(in.Facts).Cards {
-		unit := h.unit(card.UUID)
-		if unit == nil {
+		unit, known := h.Unit(card.UUID, func() *Unit { return &Unit{} })
+		if !known {
 			continue
 		}
 		gone := card.Unreadable == "gone"
@@ -207,17 +167,6 @@ func (h *Health) look(in Input, actions *Actions) []device.Event {
 		}
 	}
 	return events
-}
-
-// unit gives the record of a card, a new one if need be; nil when there are
-// too many.
-func (h *Health) unit(uuid string) *Unit {
-	unit := h.Units[uuid]
-	if unit == nil && len(h.Units) < cardsMax {
-		unit = &Unit{}
-		h.Units[uuid] = unit
-	}
-	return unit
 }
 
 // remember keeps what a readable card says.
@@ -250,7 +199,7 @@ func (u *Unit) conditions(card *Card, actions *Actions) []condition {
 		{name: "gone", sticky: true},
 		{name: "lost", holds: card.Lost, sticky: true},
 		{name: "unreadable", holds: card.Unreadable != "" && !card.Lost, params: []any{"cause", card.Unreadable}},
-		{name: "leftover", holds: len(u.Stuck) > 0, params: []any{"pids", joinInts(u.Stuck)}},
+		{name: "leftover", holds: len(u.Stuck) > 0, params: []any{"pids", runtime.Numbers(u.Stuck)}},
 	}
 	if !readable {
 		return all // what was measured before still counts
@@ -334,53 +283,22 @@ func (u *Unit) judge(c condition, actions *Actions, card *Card, now time.Time) *
 	if c.name == "recovery" && c.holds {
 		rule = Rule{Action: c.params[3].(device.Action)}
 	}
-	at := slices.IndexFunc(u.Faults, func(f Fault) bool { return f.Code == c.name })
-	if !c.holds {
-		delete(u.Since, c.name)
-		if at < 0 || !u.Faults[at].Measured || now.Sub(u.Faults[at].Last) < cmp.Or(c.calm, calm) {
-			return nil
-		}
-		u.Faults = slices.Delete(u.Faults, at, at+1)
-		return u.recovered(c.name, card, now)
-	}
-	if u.Since == nil {
-		u.Since = make(map[string]time.Time)
-	}
-	since, waiting := u.Since[c.name]
-	if !waiting {
-		since = now
-		u.Since[c.name] = now
-	}
-	reason := reasonFor("device.nvidia_"+strings.ReplaceAll(c.name, "-", "_"), card, c.params...)
-	if at >= 0 {
-		f := &u.Faults[at]
-		f.Last = now
-		if !c.kept { // figures that rise all the time are no news of the card
-			f.Reason = reason
-		}
-		if f.Action == rule.Action {
-			return nil
-		}
-		f.Action = rule.Action // the driver has changed its mind
-		return &device.Event{At: now, DeviceID: card.UUID, Code: c.name, Action: rule.Action, Reason: reason}
-	}
-	if now.Sub(since) < rule.After || rule.Action == device.ActNone {
-		return nil
-	}
-	if rule.Action.TakesWork() && !c.kept {
-		if waiting && rule.After == 0 && c.name != "ecc-double" {
-			return nil // told already
-		}
+	event, began := u.Judge(runtime.Condition{
+		Code: c.name, Holds: c.holds, Action: rule.Action, After: rule.After, Calm: c.calm, Sticky: c.sticky, Params: c.params,
+		Kept: c.kept, Still: c.kept, // figures that rise all the time are no news of the card
+		Again: c.name == "ecc-double",
+	}, subject(card), now)
+	if began {
 		u.past(c.name, now, FromLibrary)
-		return &device.Event{At: now, DeviceID: card.UUID, Code: c.name, Action: rule.Action, Reason: reason}
 	}
-	u.add(Fault{Code: c.name, Action: rule.Action, Reason: reason, Since: since, Last: now, Count: 1, Measured: !c.sticky})
-	u.past(c.name, now, FromLibrary)
-	return &device.Event{At: now, DeviceID: card.UUID, Code: c.name, Action: rule.Action, Reason: reason}
+	return event
 }
 
-func (u *Unit) recovered(code string, card *Card, now time.Time) *device.Event {
-	return &device.Event{At: now, DeviceID: card.UUID, Code: code, Action: device.ActNone, Reason: reasonFor("device.nvidia_recovered", card, "code", code)}
+// subject lets texts name a card.
+func subject(card *Card) runtime.Subject {
+	return runtime.Subject{ID: card.UUID, Say: func(name string, params ...any) *structs.Reason {
+		return reasonFor("device.nvidia_"+strings.ReplaceAll(name, "-", "_"), card, params...)
+	}}
 }
 
 // heedVerdict ends faults that the driver has asked a reset for, once it asks
@@ -391,9 +309,9 @@ func (u *Unit) heedVerdict(card *Card, actions *Actions, now time.Time) []device
 	}
 	asked := actions.Recoveries[*card.State.Recovery].Action != device.ActNone
 	var events []device.Event
-	u.Faults = slices.DeleteFunc(u.Faults, func(f Fault) bool {
+	u.Faults = slices.DeleteFunc(u.Faults, func(f runtime.Fault) bool {
 		if !f.Measured && f.Verdict && !asked && strings.HasPrefix(f.Code, "xid-") {
-			events = append(events, *u.recovered(f.Code, card, now))
+			events = append(events, *subject(card).Recovered(f.Code, now))
 			return true
 		}
 		return false
@@ -402,14 +320,6 @@ func (u *Unit) heedVerdict(card *Card, actions *Actions, now time.Time) []device
 		u.Faults[i].Verdict = u.Faults[i].Verdict || asked
 	}
 	return events
-}
-
-// add keeps a fault; of too many the mildest first one goes.
-func (u *Unit) add(f Fault) {
-	u.Faults = append(u.Faults, f)
-	if len(u.Faults) > faultsMax {
-		u.Faults = slices.Delete(u.Faults, 0, 1)
-	}
 }
 
 // past remembers a happening.
@@ -425,61 +335,16 @@ func reasonFor(id string, card *Card, params ...any) *structs.Reason {
 	return structs.NewReason(id, append([]any{"card", card.Index, "device", card.UUID, "bus", card.Bus}, params...)...)
 }
 
-// Apply writes the verdicts into devices.
-func (h *Health) Apply(devices []structs.Device) {
-	for i := range devices {
-		d := &devices[i]
-		uuid := d.ID
-		if parent := d.Attrs[device.AttrParent]; parent != "" {
-			uuid = parent
-		}
-		unit := h.Units[uuid]
-		if unit == nil {
-			continue
-		}
-		var worst *Fault
-		for k := range unit.Faults {
-			f := &unit.Faults[k]
-			if (f.Instance == "" || f.Instance == d.ID) && (worst == nil || worst.Action.Worse(f.Action) != worst.Action) {
-				worst = f
-			}
-		}
-		if worst != nil {
-			device.Judge(d, worst.Action, worst.Reason)
-			d.Attrs[device.AttrFault] = worst.Code
-			d.Attrs[device.AttrFaultSince] = worst.Since.UTC().Format(time.RFC3339)
-		}
-	}
-}
-
-// mark is a text that changes when something worth storing has: faults, what
+// Mark is a text that changes when something worth storing has: faults, what
 // is known of cards, and how far the kernel was heard.
-func (h *Health) mark() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s %d", h.Boot, h.Kernel)
-	for _, uuid := range sortedUnits(h.Units) {
-		unit := h.Units[uuid]
-		fmt.Fprintf(&text, "\n%s %q %d %d %d %d %v %v %d %d", uuid, unit.Card.UUID, unit.Links, unit.Width, unit.ECC, len(unit.History), unit.Suspect, unit.Stuck,
-			count(unit.LinkErrors), count(unit.LinkRecoveries))
-		for _, f := range unit.Faults {
-			fmt.Fprintf(&text, " %s %s %d %s %v", f.Code, f.Action, f.Count, f.Instance, f.Verdict)
-		}
+func (h *Health) Mark() string {
+	return fmt.Sprintf("%d %s", h.Kernel, h.Marked(func(unit *Unit) string {
+		last := int64(0)
 		if n := len(unit.History); n > 0 {
-			fmt.Fprintf(&text, " %d", unit.History[n-1].At.UnixNano())
+			last = unit.History[n-1].At.UnixNano()
 		}
-	}
-	return text.String()
-}
-
-// Worst gives what a card asks for.
-func (h *Health) Worst(uuid string) device.Action {
-	worst := device.ActNone
-	if unit := h.Units[uuid]; unit != nil {
-		for _, f := range unit.Faults {
-			worst = worst.Worse(f.Action)
-		}
-	}
-	return worst
+		return fmt.Sprintf("%q %d %d %d %d %d %d %d", unit.Card.UUID, unit.Links, unit.Width, unit.ECC, len(unit.History), count(unit.LinkErrors), count(unit.LinkRecoveries), last)
+	}))
 }
 
 // Forget ends the faults of a card: after a reset those of ActReset and below,
@@ -489,15 +354,8 @@ func (h *Health) Forget(uuid string, all bool, now time.Time) []device.Event {
 	if unit == nil {
 		return nil
 	}
-	var events []device.Event
-	unit.Faults = slices.DeleteFunc(unit.Faults, func(f Fault) bool {
-		if all || device.ActReset.Worse(f.Action) == device.ActReset {
-			events = append(events, *unit.recovered(f.Code, &unit.Card, now))
-			return true
-		}
-		return false
-	})
-	unit.Since, unit.ECC, unit.Suspect = nil, 0, false
+	events := unit.Unit.Forget(all, subject(&unit.Card), now)
+	unit.ECC = 0
 	unit.Links, unit.Width = linksUp(&unit.Card), unit.Card.State.PCIeWidth
 	if slices.ContainsFunc(events, func(e device.Event) bool { return e.Code == "gone" }) {
 		unit.Card.UUID = "" // taken out of the machine, unless the next look finds it
@@ -505,19 +363,12 @@ func (h *Health) Forget(uuid string, all bool, now time.Time) []device.Event {
 	return events
 }
 
-func sortedUnits(units map[string]*Unit) []string {
-	uuids := make([]string, 0, len(units))
-	for uuid := range units {
-		uuids = append(uuids, uuid)
-	}
-	slices.Sort(uuids)
-	return uuids
-}
-
-func joinInts(numbers []int) string {
-	texts := make([]string, len(numbers))
-	for i, n := range numbers {
-		texts[i] = strconv.Itoa(n)
-	}
-	return strings.Join(texts, ", ")
+// decodeHealth reads a stored Health and drops what makes no sense.
+func decodeHealth(text []byte) (*Health, error) {
+	h := &Health{}
+	err := runtime.Decode(text, h, &h.Health, func(uuid string, unit *Unit) bool {
+		unit.History = unit.History[:min(len(unit.History), historyMax)]
+		return unit.Card.UUID == "" || unit.Card.UUID == uuid
+	})
+	return h, err
 }

@@ -20,6 +20,7 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
+	"nomadlike/plugins/device/runtime"
 )
 
 const (
@@ -203,24 +204,16 @@ func (m *mpsDaemons) logs(pipes string) string {
 	return dir
 }
 
-// find gives the program's path.
+// find returns the program's path.
 func (m *mpsDaemons) find() (string, error) {
-	candidates := []string{"/usr/bin/" + mpsProgram, "/usr/local/bin/" + mpsProgram, "/usr/local/nvidia/bin/" + mpsProgram}
-	if m.program != "" {
-		candidates = []string{m.program}
-	}
-	for _, each := range candidates {
-		if info, err := os.Stat(each); err == nil && info.Mode().IsRegular() && filepath.IsAbs(each) {
-			return each, nil
-		}
-	}
-	return "", fmt.Errorf("%s is not installed here", mpsProgram)
+	tool := runtime.Tool{Name: mpsProgram, Path: m.program, Usual: []string{"/usr/bin/" + mpsProgram, "/usr/local/bin/" + mpsProgram, "/usr/local/nvidia/bin/" + mpsProgram}}
+	return tool.Find()
 }
 
 // running reports whether a daemon lives, by the file that it keeps with its
 // pipes.
 func (m *mpsDaemons) running(pipes string) bool {
-	text, err := readFile(filepath.Join(pipes, mpsProgram+".pid"), 64)
+	text, err := runtime.ReadFile(filepath.Join(pipes, mpsProgram+".pid"), 64)
 	if err != nil {
 		return false
 	}
@@ -228,7 +221,7 @@ func (m *mpsDaemons) running(pipes string) bool {
 	if err != nil || pid < 2 {
 		return false
 	}
-	line, err := readFile(fmt.Sprintf("/proc/%d/cmdline", pid), mpsFileMax)
+	line, err := runtime.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid), mpsFileMax)
 	return err == nil && strings.Contains(string(line), mpsProgram)
 }
 
@@ -263,7 +256,7 @@ func (m *mpsDaemons) read() map[string][]string {
 	if m.dir == "" {
 		return ours
 	}
-	text, err := readFile(m.file(), mpsFileMax)
+	text, err := runtime.ReadFile(m.file(), mpsFileMax)
 	if err == nil {
 		err = json.Unmarshal(text, &ours)
 	}
@@ -282,7 +275,7 @@ func (m *mpsDaemons) writeLocked() {
 	}
 	text, err := json.Marshal(m.mu.ours)
 	if err == nil {
-		err = saveHealth(m.file(), text)
+		err = runtime.WriteFile(m.file(), text)
 	}
 	if err != nil {
 		m.log.Error("MPS daemons cannot be recorded", logkey.Error, err)
@@ -291,45 +284,42 @@ func (m *mpsDaemons) writeLocked() {
 
 // tendMPS keeps the daemons up that the configuration asks for, as long as the
 // plugin lives, and those parts from new work whose daemon is down.
-func (p *Plugin) tendMPS() {
+func (c *cards) tendMPS(ctx context.Context, p *Plugin) {
 	tick := time.NewTicker(mpsEvery)
 	defer tick.Stop()
+	ready := p.Ready()
 	for {
-		p.mu.Lock()
-		facts := p.mu.facts
-		p.mu.Unlock()
-		if facts != nil {
-			down := p.mps.tend(p.life, mpsWanted(facts, p.s))
-			p.mu.Lock()
-			changed := !p.mu.mpsKnown || !maps.EqualFunc(p.mu.mpsDown, down, func(a, b *structs.Reason) bool { return maps.Equal(a.Params, b.Params) })
-			p.mu.mpsDown, p.mu.mpsKnown = down, true
-			p.mu.Unlock()
-			if changed {
-				p.publish()
-			}
+		if facts := p.Facts(); facts != nil {
+			down := c.mps.tend(ctx, mpsWanted(facts, c.s))
+			p.Update(func() bool {
+				changed := !c.mpsKnown || !maps.EqualFunc(c.mpsDown, down, func(a, b *structs.Reason) bool { return maps.Equal(a.Params, b.Params) })
+				c.mpsDown, c.mpsKnown = down, true
+				return changed
+			})
 		}
 		select {
-		case <-p.life.Done():
+		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-p.factsNow:
+		case <-ready:
+			ready = nil // once
 		}
 	}
 }
 
-// cordonMPSLocked keeps parts from new work whose daemon is not up.
-func (p *Plugin) cordonMPSLocked(devices []structs.Device) {
+// cordonMPS keeps parts from new work whose daemon is not up.
+func (c *cards) cordonMPS(devices []structs.Device) {
 	for i := range devices {
 		d := &devices[i]
 		if d.Attrs[device.AttrSharing] != device.SharingMPS || !device.ActionOf(d).TakesWork() {
 			continue
 		}
-		share := p.s.shareOf(&Card{UUID: d.Attrs[device.AttrParent], Bus: d.PCIBus, Index: d.Index})
+		share := c.s.shareOf(&Card{UUID: d.Attrs[device.AttrParent], Bus: d.PCIBus, Index: d.Index})
 		if share == nil || share.Daemon != daemonAuto {
 			continue
 		}
-		reason := p.mu.mpsDown[share.PipeDir]
-		if reason == nil && !p.mu.mpsKnown {
+		reason := c.mpsDown[share.PipeDir]
+		if reason == nil && !c.mpsKnown {
 			reason = structs.NewReason("device.starting", "plugin", Name)
 		}
 		if reason != nil {

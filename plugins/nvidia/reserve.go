@@ -10,6 +10,7 @@ import (
 
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
+	"nomadlike/plugins/device/runtime"
 )
 
 // Nodes are the device nodes and files of this machine that tasks need.
@@ -52,7 +53,7 @@ func (n *Nodes) readCaps(root string) {
 			continue
 		}
 		for _, file := range files[:min(len(files), 4096)] {
-			text, err := readFile(file, 4096)
+			text, err := runtime.ReadFile(file, 4096)
 			if err != nil {
 				continue
 			}

@@ -69,11 +69,11 @@ func group(cards []Card, around *Surroundings) []linkGroup {
 func groupByPlace(groups []linkGroup, rest []int, cards []Card, around *Surroundings) {
 	roots := make(map[string]int)
 	for _, i := range rest {
-		roots[around.place(&cards[i]).Root()]++
+		roots[around.Place(cards[i].Bus).Root()]++
 	}
 	numbers := make(map[string]int)
 	for _, i := range rest {
-		place := around.place(&cards[i])
+		place := around.Place(cards[i].Bus)
 		root := place.Root()
 		switch {
 		case root != "" && roots[root] >= 2:
@@ -153,7 +153,7 @@ func Matrix(cards []Card, around *Surroundings) [][]string {
 			case groups[i].kind == "nvswitch" && groups[i].name == groups[k].name:
 				matrix[i][k] = fmt.Sprintf("NVS%d", linksUp(&cards[i]))
 			default:
-				matrix[i][k] = pcieWord(around.place(&cards[i]), around.place(&cards[k]))
+				matrix[i][k] = pcieWord(around.Place(cards[i].Bus), around.Place(cards[k].Bus))
 			}
 		}
 	}

@@ -83,8 +83,8 @@ func plants() []plant {
 			name: "lease-ignored", text: "a node that is cut off lets strict jobs run after its lease has ended",
 			faults: "cut-client-past-lease", finds: []string{"I3"},
 			edits: []edit{
-				{"nomadlike/client/recover.go", "if lease.Remaining(c.config.Boottime()) > 0 {", "if lease.TTL >= 0 {"},
-				{"nomadlike/client/recover.go", "leaseRecord{TTL: lease.TTL, From: lease.From}", "leaseRecord{TTL: 0, From: lease.From}"},
+				{"nomadlike/client/run/lease.go", "if lease.Remaining(e.boottime()) > 0 {", "if lease.TTL >= 0 {"},
+				{"nomadlike/client/run/lease.go", "leaseRecord{TTL: lease.TTL, From: lease.From}", "leaseRecord{TTL: 0, From: lease.From}"},
 			},
 		},
 		{

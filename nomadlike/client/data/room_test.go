@@ -87,7 +87,7 @@ func TestFreshCopyIsNotEvicted(t *testing.T) {
 				default:
 				}
 				s.mu.Lock()
-				s.evictLocked("")
+				s.room.evictLocked("")
 				s.mu.Unlock()
 			}
 		})

@@ -173,7 +173,7 @@ func (s *Store) unmakeLocked(digest string) error {
 			return nil
 		}
 	}
-	return s.removeLocked(dir)
+	return s.room.removeLocked(dir)
 }
 
 // fewFiles is up to how many files and directories are brought onto the disk

@@ -57,7 +57,9 @@ var ErrNoRoom = errors.New("no room on the node's fast storage")
 // Store keeps copies of datasets. Its methods may be called from any goroutine.
 type Store struct {
 	config   Config
-	umask    fs.FileMode     // of this process
+	umask    fs.FileMode // of this process
+	room     space
+	proof    verification
 	settling sync.WaitGroup  // copies on their way to the disk, and looks at copies
 	life     context.Context //nolint:containedctx // of the looks at copies; ended by Close
 	end      context.CancelFunc
@@ -96,6 +98,7 @@ func Open(config Config) (*Store, error) {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{config: config, umask: umaskOf()}
+	s.room, s.proof = space{s}, verification{s}
 	s.mu.making, s.mu.active = make(map[string]chan struct{}), make(map[*copier]struct{})
 	s.mu.checks = make(map[string]*check)
 	s.life, s.end = context.WithCancel(context.Background())
@@ -170,7 +173,7 @@ func (s *Store) copyOf(ctx context.Context, c *copier, user string, progress Pro
 	for {
 		found, ok, err := s.find(key, user)
 		if err == nil && ok {
-			found.Verified, err = s.confirm(ctx, found.Digest, key, user)
+			found.Verified, err = s.proof.confirm(ctx, found.Digest, key, user)
 		}
 		switch {
 		case errors.Is(err, ErrDamaged):
@@ -195,8 +198,8 @@ func (s *Store) copyOf(ctx context.Context, c *copier, user string, progress Pro
 			made, err := s.make(ctx, c, key, user, progress)
 			s.unclaim(key)
 			made.Damaged = damaged
-			if err == nil && !s.looked(made.Digest) { // one of the same contents was there already
-				made.Verified, err = s.confirm(ctx, made.Digest, key, user)
+			if err == nil && !s.proof.looked(made.Digest) { // one of the same contents was there already
+				made.Verified, err = s.proof.confirm(ctx, made.Digest, key, user)
 			}
 			if errors.Is(err, ErrDamaged) {
 				damaged = true
@@ -295,7 +298,7 @@ func (s *Store) make(ctx context.Context, c *copier, key, user string, progress 
 	if err := c.resume(s.config.BootID); err != nil {
 		return Copy{}, err
 	}
-	release, err := s.reserve(c, key)
+	release, err := s.room.reserve(c, key)
 	if err == nil {
 		err = c.run(ctx)
 		release()
@@ -349,20 +352,23 @@ func (s *Store) nameLocked(dir, digest string) error {
 		if s.believed(digest) {
 			return os.RemoveAll(dir)
 		}
-		if err := s.removeLocked(s.path("sets", digest)); err != nil {
+		if err := s.room.removeLocked(s.path("sets", digest)); err != nil {
 			return err
 		}
 	}
 	if err := os.Rename(dir, s.path("sets", digest)); err != nil {
 		return err
 	}
-	s.trustedLocked(digest)
+	s.proof.trustedLocked(digest)
 	return s.settle(digest)
 }
 
+// space makes room for copies on the disk of a store.
+type space struct{ *Store }
+
 // reserve finds room for what a copy still needs, and removes copies that nobody
 // uses if that helps, the one that was used longest ago first.
-func (s *Store) reserve(c *copier, key string) (release func(), err error) {
+func (s space) reserve(c *copier, key string) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -391,7 +397,7 @@ func (s *Store) reserve(c *copier, key string) (release func(), err error) {
 
 // pendingLocked is what copies in the making will still write; what they have
 // written is not free any more.
-func (s *Store) pendingLocked() (bytes int64) {
+func (s space) pendingLocked() (bytes int64) {
 	for c := range s.mu.active {
 		bytes += c.missing()
 	}
@@ -406,7 +412,7 @@ type resting struct {
 
 // restingLocked lists the copies that nobody uses, and those in the making that
 // nobody makes; longest ago first.
-func (s *Store) restingLocked(except string) []resting {
+func (s space) restingLocked(except string) []resting {
 	var list []resting
 	sets, _ := os.ReadDir(s.path("sets")) // what cannot be read is not removed
 	for _, set := range sets {
@@ -437,7 +443,7 @@ func (s *Store) restingLocked(except string) []resting {
 	return list
 }
 
-func (s *Store) evictLocked(except string) bool {
+func (s space) evictLocked(except string) bool {
 	for _, one := range s.restingLocked(except) {
 		if s.removeLocked(one.path) == nil {
 			return true
@@ -448,7 +454,7 @@ func (s *Store) evictLocked(except string) bool {
 
 // removeLocked takes a copy away: first its name, so that half of one is never
 // found.
-func (s *Store) removeLocked(path string) error {
+func (s space) removeLocked(path string) error {
 	gone := s.path("parts", "gone-"+filepath.Base(path))
 	delete(s.mu.checks, filepath.Base(path))
 	if strings.HasPrefix(filepath.Base(path), "gone-") {
@@ -489,9 +495,9 @@ func (s *Store) Sweep(live func(user string) bool) (removed int, err error) {
 		}
 	}
 	now := s.config.Now()
-	for _, one := range s.restingLocked("") {
+	for _, one := range s.room.restingLocked("") {
 		if strings.HasPrefix(filepath.Base(one.path), "gone-") || now.Sub(one.used) > s.config.Retention {
-			if failed := s.removeLocked(one.path); failed != nil {
+			if failed := s.room.removeLocked(one.path); failed != nil {
 				err = errors.Join(err, failed)
 			} else {
 				removed++

@@ -55,9 +55,12 @@ const (
 	VerifiedSoon   Verified = "soon"   // it is being read on
 )
 
+// verification compares the copies of a store with what was copied.
+type verification struct{ *Store }
+
 // confirm compares a copy that was found with its manifest. An error that wraps
 // ErrDamaged says that it is believed no more.
-func (s *Store) confirm(ctx context.Context, digest, key, user string) (Verified, error) {
+func (s verification) confirm(ctx context.Context, digest, key, user string) (Verified, error) {
 	s.mu.Lock()
 	c, known := s.mu.checks[digest]
 	if !known {
@@ -102,7 +105,7 @@ func (c *check) over() bool {
 
 // trustedLocked notes that a copy was made now, of bytes that were hashed on
 // their way.
-func (s *Store) trustedLocked(digest string) {
+func (s verification) trustedLocked(digest string) {
 	c := &check{done: make(chan struct{})}
 	close(c.done)
 	s.mu.checks[digest] = c
@@ -110,7 +113,7 @@ func (s *Store) trustedLocked(digest string) {
 
 // looked reports whether a copy was read, or is being read, since the store was
 // opened.
-func (s *Store) looked(digest string) bool {
+func (s verification) looked(digest string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.mu.checks[digest]
@@ -118,7 +121,7 @@ func (s *Store) looked(digest string) bool {
 }
 
 // verify reads all of a copy.
-func (s *Store) verify(digest string, c *check) {
+func (s verification) verify(digest string, c *check) {
 	err := s.compareAll(digest, c)
 	if s.life.Err() != nil {
 		err = s.life.Err() // asked again by the next agent
@@ -128,7 +131,7 @@ func (s *Store) verify(digest string, c *check) {
 
 // spoil ends a check: if it found damage, the copy is believed no more, and
 // those that read it already hear of it. except is a user who does not.
-func (s *Store) spoil(digest string, c *check, except string, err error) {
+func (s verification) spoil(digest string, c *check, except string, err error) {
 	s.mu.Lock()
 	if !c.over() {
 		c.err = err
@@ -183,7 +186,7 @@ func (h *held) parts() []part {
 
 // compareAll reads all of a copy, with all processors at first and with one after
 // that.
-func (s *Store) compareAll(digest string, c *check) error {
+func (s verification) compareAll(digest string, c *check) error {
 	root, err := os.OpenRoot(s.path("sets", digest, "tree"))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -228,7 +231,7 @@ func (s *Store) compareAll(digest string, c *check) error {
 }
 
 // sample compares a few parts of a copy, others each time.
-func (s *Store) sample(ctx context.Context, digest, key, user string, c *check) error {
+func (s verification) sample(ctx context.Context, digest, key, user string, c *check) error {
 	root, err := os.OpenRoot(s.path("sets", digest, "tree"))
 	if err == nil {
 		defer root.Close()
@@ -279,7 +282,7 @@ func (p *part) compare(ctx context.Context, root *os.Root, buffer []byte) error 
 }
 
 // eachHeld reads a manifest.
-func (s *Store) eachHeld(digest string, yield func(h *held) error) error {
+func (s verification) eachHeld(digest string, yield func(h *held) error) error {
 	f, err := os.Open(s.path("sets", digest, manifestFile))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -309,7 +312,7 @@ func (s *Store) eachHeld(digest string, yield func(h *held) error) error {
 // eachSampled gives a few parts of a copy by chance, without reading all of the
 // manifest: of a place in it the file is taken that begins next. So a file with
 // many chunks comes more often than a small one.
-func (s *Store) eachSampled(digest string, yield func(part) error) error {
+func (s verification) eachSampled(digest string, yield func(part) error) error {
 	f, err := os.Open(s.path("sets", digest, manifestFile))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -151,7 +151,7 @@ func TestPatienceEnds(t *testing.T) {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	change(t, filepath.Join(first.Dir, "part1/file1"), 77)
-	s.verify(first.Digest, under)
+	s.proof.verify(first.Digest, under)
 	if users := <-heard; !slices.Equal(users, []string{"b"}) {
 		t.Errorf("told %q", users)
 	}

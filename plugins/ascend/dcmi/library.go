@@ -2,14 +2,11 @@ package dcmi
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
-	"unsafe"
-
-	"github.com/ebitengine/purego"
 
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/ascend"
+	"nomadlike/plugins/device/clib"
 )
 
 // Codes that the library returns.
@@ -23,19 +20,20 @@ const (
 	cardsMax  = 64
 	chipsMax  = 8 // of each card
 	codesMax  = 128
-	linksMax  = 64   // chips for which links are asked about
-	bufferLen = 1024 // of any result; 32 processes take the half
+	linksMax  = 64 // chips for which links are asked about
+	bufferLen = clib.BufferLen
 )
+
+// buffer takes a result of the library; 32 processes take the half.
+type buffer = clib.Buffer
 
 // Library is the vendor's library. It implements ascend.Library.
 type Library struct {
-	path string
+	clib.Library
 
 	mu struct {
 		sync.Mutex
-		handle  uintptr            // 0: not loaded
-		symbols map[string]uintptr // looked up; 0: the library has none
-		chips   []ascend.Key       // of the newest Read
+		chips []ascend.Key // of the newest Read
 	}
 }
 
@@ -43,29 +41,23 @@ var _ ascend.Library = (*Library)(nil)
 
 // New gives the library at path, which is a file or a name that the dynamic
 // loader finds.
-func New(path string) *Library { return &Library{path: path} }
+func New(path string) *Library { return &Library{Library: clib.Library{Path: path}} }
 
 // Source names the library.
 func (*Library) Source() string { return "dcmi" }
 
 // Open loads and initialises the library.
 func (l *Library) Open() *structs.Reason {
-	handle, err := purego.Dlopen(l.path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
-	if err != nil {
-		return structs.NewReason("device.ascend_no_library", "library", l.path, "cause", err)
+	if err := l.Load(); err != nil {
+		return structs.NewReason("device.ascend_no_library", "library", l.Path, "cause", err)
 	}
-	l.mu.Lock()
-	l.mu.handle, l.mu.symbols = handle, make(map[string]uintptr)
-	l.mu.Unlock()
-	for _, needed := range []string{"dcmi_init", "dcmi_get_device_health"} {
-		if l.symbol(needed) == 0 {
-			l.Close()
-			return structs.NewReason("device.ascend_symbol_missing", "library", l.path, "symbol", needed)
-		}
+	missing := l.Missing("dcmi_init", "dcmi_get_device_health")
+	if missing == "" && !l.Has("dcmi_get_card_num_list") {
+		missing = l.Missing("dcmi_get_card_list")
 	}
-	if l.symbol("dcmi_get_card_list") == 0 && l.symbol("dcmi_get_card_num_list") == 0 {
+	if missing != "" {
 		l.Close()
-		return structs.NewReason("device.ascend_symbol_missing", "library", l.path, "symbol", "dcmi_get_card_list")
+		return structs.NewReason("device.ascend_symbol_missing", "library", l.Path, "symbol", missing)
 	}
 	if ret := l.call("dcmi_init"); ret != success {
 		l.Close()
@@ -74,56 +66,21 @@ func (l *Library) Open() *structs.Reason {
 	return nil
 }
 
-// Close forgets the library. It stays mapped: unloading one that has threads
-// of its own ends the process.
+// Close forgets the library.
 func (l *Library) Close() {
+	l.Unload()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mu.handle, l.mu.symbols, l.mu.chips = 0, nil, nil
+	l.mu.chips = nil
 }
 
-// symbol gives the address of a function; 0: the library has none.
-func (l *Library) symbol(name string) uintptr {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.mu.handle == 0 {
-		return 0
-	}
-	address, looked := l.mu.symbols[name]
-	if !looked {
-		found, err := purego.Dlsym(l.mu.handle, name)
-		if err != nil {
-			found = 0
-		}
-		address = found
-		l.mu.symbols[name] = address
-	}
-	return address
-}
-
-// call makes a call with integers and buffers as arguments. A function that is
-// missing answers notSupported.
+// call makes a call. A function that is missing answers notSupported.
 func (l *Library) call(name string, arguments ...any) int {
-	address := l.symbol(name)
-	if address == 0 {
+	ret, there := l.Call(name, arguments...)
+	if !there {
 		return notSupported
 	}
-	words := make([]uintptr, len(arguments))
-	var pinned runtime.Pinner
-	defer pinned.Unpin()
-	for i, argument := range arguments {
-		switch a := argument.(type) {
-		case int:
-			words[i] = uintptr(a)
-		case *buffer:
-			pinned.Pin(a)
-			words[i] = uintptr(unsafe.Pointer(a))
-		default:
-			panic(fmt.Sprintf("call %s with a %T", name, argument)) // a mistake in this package
-		}
-	}
-	ret, _, _ := purego.SyscallN(address, words...)
-	return int(int32(ret))
+	return ret
 }
 
 // describe says what a code of the library means.

@@ -1,7 +1,6 @@
 package dcmi
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 
@@ -38,10 +37,10 @@ func (l *Library) Read() (ascend.Facts, error) {
 	facts := ascend.Facts{}
 	var text buffer
 	if l.call("dcmi_get_driver_version", &text, bufferLen) == success {
-		facts.Driver = text.text(0, 64)
+		facts.Driver = text.Text(0, 64)
 	}
 	if text = (buffer{}); l.call("dcmi_get_dcmi_version", &text, bufferLen) == success {
-		facts.Library = text.text(0, 64)
+		facts.Library = text.Text(0, 64)
 	}
 	keys, err := l.list()
 	if err != nil {
@@ -71,8 +70,8 @@ func (l *Library) list() ([]ascend.Key, error) {
 		return nil, fmt.Errorf("list Ascend cards: %s", describe(ret))
 	}
 	var keys []ascend.Key
-	for i := range min(max(number.i32(0), 0), cardsMax) {
-		card := cards.i32(4 * i)
+	for i := range min(max(number.I32(0), 0), cardsMax) {
+		card := cards.I32(4 * i)
 		var most, mcu, cpu buffer
 		if l.call("dcmi_get_device_id_in_card", card, &most, &mcu, &cpu) != success {
 			if l.call("dcmi_get_device_num_in_card", card, &most) != success {
@@ -80,9 +79,9 @@ func (l *Library) list() ([]ascend.Key, error) {
 				continue
 			}
 		}
-		for chip := range min(max(most.i32(0), 0), chipsMax) {
+		for chip := range min(max(most.I32(0), 0), chipsMax) {
 			var unit buffer
-			if ret := l.call("dcmi_get_device_type", card, chip, &unit); ret == success && unit.i32(0) != unitNPU {
+			if ret := l.call("dcmi_get_device_type", card, chip, &unit); ret == success && unit.I32(0) != unitNPU {
 				continue
 			}
 			keys = append(keys, ascend.Key{Card: card, Chip: chip})
@@ -97,18 +96,18 @@ func (l *Library) readChip(key ascend.Key) ascend.Chip {
 	chip := ascend.Chip{Key: key, Physical: -1, State: ascend.State{Level: -1, Network: -1}}
 	var b buffer
 	if l.call("dcmi_get_device_logic_id", &b, key.Card, key.Chip) == success {
-		chip.Logic = b.i32(0)
+		chip.Logic = b.I32(0)
 		var physical buffer
 		if l.call("dcmi_get_device_phyid_from_logicid", chip.Logic, &physical) == success {
-			chip.Physical = physical.i32(0)
+			chip.Physical = physical.I32(0)
 		}
 	}
 	if b = (buffer{}); l.call("dcmi_get_device_die_v2", key.Card, key.Chip, dieV, &b) == success && b != (buffer{}) {
-		chip.ID = fmt.Sprintf("NPU-%08X-%08X-%08X-%08X-%08X", b.u32(0), b.u32(4), b.u32(8), b.u32(12), b.u32(16))
+		chip.ID = fmt.Sprintf("NPU-%08X-%08X-%08X-%08X-%08X", b.U32(0), b.U32(4), b.U32(8), b.U32(12), b.U32(16))
 	}
 	l.readName(&chip)
 	if b = (buffer{}); l.call("dcmi_get_device_pcie_info_v2", key.Card, key.Chip, &b) == success {
-		chip.Bus = pcie.Normal(fmt.Sprintf("%04x:%02x:%02x.%x", b.u32(16), b.u32(20), b.u32(24), b.u32(28)))
+		chip.Bus = pcie.Normal(fmt.Sprintf("%04x:%02x:%02x.%x", b.U32(16), b.U32(20), b.U32(24), b.U32(28)))
 	}
 	if total, _, ok := l.memory(key); ok {
 		chip.Memory = total
@@ -118,7 +117,7 @@ func (l *Library) readChip(key ascend.Key) ascend.Chip {
 	g := l.glance(key)
 	chip.State.Level, chip.State.Codes, chip.Unreadable = g.Level, g.Codes, g.Err
 	if b = (buffer{}); l.call("dcmi_get_device_network_health", key.Card, key.Chip, &b) == success {
-		chip.State.Network = b.i32(0)
+		chip.State.Network = b.I32(0)
 	}
 	return chip
 }
@@ -128,12 +127,12 @@ func (l *Library) readName(chip *ascend.Chip) {
 	const nameLen = 32
 	var b buffer
 	if l.call("dcmi_get_device_chip_info_v2", chip.Card, chip.Key.Chip, &b) == success {
-		chip.Name = modelName(b.text(0, nameLen), b.text(nameLen, nameLen), b.text(3*nameLen+4, nameLen))
+		chip.Name = modelName(b.Text(0, nameLen), b.Text(nameLen, nameLen), b.Text(3*nameLen+4, nameLen))
 	} else if b = (buffer{}); l.call("dcmi_get_device_chip_info", chip.Card, chip.Key.Chip, &b) == success {
-		chip.Name = modelName(b.text(0, nameLen), b.text(nameLen, nameLen), "")
+		chip.Name = modelName(b.Text(0, nameLen), b.Text(nameLen, nameLen), "")
 	}
 	if b = (buffer{}); l.call("dcmi_get_device_board_info", chip.Card, chip.Key.Chip, &b) == success {
-		chip.Board = fmt.Sprintf("0x%04x", b.u32(0))
+		chip.Board = fmt.Sprintf("0x%04x", b.U32(0))
 	}
 }
 
@@ -175,11 +174,11 @@ func (l *Library) superPlace(key ascend.Key) *ascend.SuperPlace {
 		none                  = 0xFFFFFFFF
 	)
 	var b, size buffer
-	binary.NativeEndian.PutUint32(size[:], length)
+	size.PutU32(0, length)
 	if l.call("dcmi_get_device_info", key.Card, key.Chip, mainChip, subSuperPod, &b, &size) != success {
 		return nil
 	}
-	place := ascend.SuperPlace{Device: b.u32(0), Pod: b.u32(8)}
+	place := ascend.SuperPlace{Device: b.U32(0), Pod: b.U32(8)}
 	if place.Device == none || place.Pod == none {
 		return nil
 	}
@@ -208,7 +207,7 @@ func clearSuper(chips []ascend.Chip) {
 // address reads 16 bytes of address and a type, 0 for IPv4; "" when it is none.
 func address(b *buffer) string {
 	const typeV6 = 1
-	if b.i32(16) == typeV6 {
+	if b.I32(16) == typeV6 {
 		if a := netip.AddrFrom16([16]byte(b[:16])); !a.IsUnspecified() {
 			return a.String()
 		}
@@ -223,11 +222,11 @@ func address(b *buffer) string {
 // memory gives total and used bytes.
 func (l *Library) memory(key ascend.Key) (total, used uint64, ok bool) {
 	var b buffer
-	if l.call("dcmi_get_device_hbm_info", key.Card, key.Chip, &b) == success && b.u64(0) > 0 {
-		return b.u64(0) << 20, b.u64(16) << 20, true
+	if l.call("dcmi_get_device_hbm_info", key.Card, key.Chip, &b) == success && b.U64(0) > 0 {
+		return b.U64(0) << 20, b.U64(16) << 20, true
 	}
-	if b = (buffer{}); l.call("dcmi_get_device_memory_info_v3", key.Card, key.Chip, &b) == success && b.u64(0) > 0 {
-		return b.u64(0) << 20, (b.u64(0) - min(b.u64(8), b.u64(0))) << 20, true
+	if b = (buffer{}); l.call("dcmi_get_device_memory_info_v3", key.Card, key.Chip, &b) == success && b.U64(0) > 0 {
+		return b.U64(0) << 20, (b.U64(0) - min(b.U64(8), b.U64(0))) << 20, true
 	}
 	return 0, 0, false
 }
@@ -244,7 +243,7 @@ func (l *Library) readLinks(chips []ascend.Chip) {
 			if l.call("dcmi_get_topo_info_by_device_id", a.Card, a.Chip, b.Card, b.Chip, &kind) != success {
 				continue
 			}
-			if t := kind.i32(0); t == topoHCCS || t == topoHCCSSwitch {
+			if t := kind.I32(0); t == topoHCCS || t == topoHCCSSwitch {
 				chips[i].Linked = append(chips[i].Linked, b)
 			}
 		}
@@ -275,7 +274,7 @@ func (l *Library) glance(key ascend.Key) ascend.Glance {
 		g.Err = describe(ret)
 		return g
 	}
-	level := b.u32(0)
+	level := b.U32(0)
 	if level == absent {
 		g.Err = "the driver says that it does not exist"
 		return g
@@ -286,8 +285,8 @@ func (l *Library) glance(key ascend.Key) ascend.Glance {
 	}
 	var number, codes buffer
 	if l.call("dcmi_get_device_errorcode_v2", key.Card, key.Chip, &number, &codes, codesMax) == success {
-		for i := range min(max(number.i32(0), 0), codesMax) {
-			g.Codes = append(g.Codes, codes.u32(4*i))
+		for i := range min(max(number.I32(0), 0), codesMax) {
+			g.Codes = append(g.Codes, codes.U32(4*i))
 		}
 	}
 	return g
@@ -309,8 +308,8 @@ func (l *Library) sample(key ascend.Key) ascend.Sample {
 		gauge string
 	}{{useAICore, device.GaugeUtilization}, {useNPU, device.GaugeUtilization}, {useAICPU, device.GaugeCPUUtilization}, {useVector, device.GaugeVectorUtilization}, {useBandwidth, device.GaugeMemoryUtilization}} {
 		var b buffer
-		if l.call("dcmi_get_device_utilization_rate", key.Card, key.Chip, each.what, &b) == success && b.u32(0) <= 100 {
-			gauges[each.gauge] = float64(b.u32(0)) / 100 // the whole NPU goes before its AI cores
+		if l.call("dcmi_get_device_utilization_rate", key.Card, key.Chip, each.what, &b) == success && b.U32(0) <= 100 {
+			gauges[each.gauge] = float64(b.U32(0)) / 100 // the whole NPU goes before its AI cores
 		}
 	}
 	if total, used, ok := l.memory(key); ok {
@@ -323,28 +322,28 @@ func (l *Library) sample(key ascend.Key) ascend.Sample {
 // sampleHardware measures heat, power, memory errors and the network.
 func (l *Library) sampleHardware(key ascend.Key, gauges map[string]float64) {
 	var b buffer
-	if l.call("dcmi_get_device_power_info", key.Card, key.Chip, &b) == success && b.i32(0) >= 0 {
-		gauges[device.GaugePower] = float64(b.i32(0)) / 10
+	if l.call("dcmi_get_device_power_info", key.Card, key.Chip, &b) == success && b.I32(0) >= 0 {
+		gauges[device.GaugePower] = float64(b.I32(0)) / 10
 	}
 	if b = (buffer{}); l.call("dcmi_get_device_temperature", key.Card, key.Chip, &b) == success {
-		gauges[device.GaugeTemperature] = float64(b.i32(0))
+		gauges[device.GaugeTemperature] = float64(b.I32(0))
 	}
-	if b = (buffer{}); l.call("dcmi_get_device_voltage", key.Card, key.Chip, &b) == success && b.u32(0) > 0 {
-		gauges[device.GaugeVoltage] = float64(b.u32(0)) / 100
+	if b = (buffer{}); l.call("dcmi_get_device_voltage", key.Card, key.Chip, &b) == success && b.U32(0) > 0 {
+		gauges[device.GaugeVoltage] = float64(b.U32(0)) / 100
 	}
-	if b = (buffer{}); l.call("dcmi_get_device_hbm_info", key.Card, key.Chip, &b) == success && b.u64(0) > 0 {
-		gauges[device.GaugeMemoryTemperature] = float64(b.i32(24))
+	if b = (buffer{}); l.call("dcmi_get_device_hbm_info", key.Card, key.Chip, &b) == success && b.U64(0) > 0 {
+		gauges[device.GaugeMemoryTemperature] = float64(b.I32(24))
 	}
 	if b = (buffer{}); l.call("dcmi_get_device_ecc_info", key.Card, key.Chip, memHBM, &b) == success {
-		gauges[device.GaugeECCCorrected], gauges[device.GaugeECCUncorrected] = float64(b.u32(4)), float64(b.u32(8))
-		gauges[device.GaugeRemappedCorrected], gauges[device.GaugeRemappedUncorrected] = float64(b.u32(20)), float64(b.u32(24))
+		gauges[device.GaugeECCCorrected], gauges[device.GaugeECCUncorrected] = float64(b.U32(4)), float64(b.U32(8))
+		gauges[device.GaugeRemappedCorrected], gauges[device.GaugeRemappedUncorrected] = float64(b.U32(20)), float64(b.U32(24))
 	}
-	if b = (buffer{}); l.call("dcmi_get_device_health", key.Card, key.Chip, &b) == success && b.u32(0) <= 3 {
-		gauges[device.GaugeHealth] = float64(b.u32(0))
+	if b = (buffer{}); l.call("dcmi_get_device_health", key.Card, key.Chip, &b) == success && b.U32(0) <= 3 {
+		gauges[device.GaugeHealth] = float64(b.U32(0))
 	}
 	if b = (buffer{}); l.call("dcmi_get_device_network_health", key.Card, key.Chip, &b) == success {
 		up := 0.0
-		if state := b.i32(0); state == 0 || state == 6 {
+		if state := b.I32(0); state == 0 || state == 6 {
 			up = 1
 		}
 		gauges[device.GaugeNetworkUp] = up
@@ -360,9 +359,9 @@ func (l *Library) processes(key ascend.Key) []device.Process {
 		return nil
 	}
 	var all []device.Process
-	for i := range min(max(number.i32(0), 0), most) {
-		if pid := list.i32(size * i); pid > 0 {
-			all = append(all, device.Process{PID: pid, Memory: int64(list.u64(size*i + 8))})
+	for i := range min(max(number.I32(0), 0), most) {
+		if pid := list.I32(size * i); pid > 0 {
+			all = append(all, device.Process{PID: pid, Memory: int64(list.U64(size*i + 8))})
 		}
 	}
 	return all

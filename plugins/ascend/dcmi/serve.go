@@ -1,18 +1,11 @@
 package dcmi
 
 import (
-	"fmt"
-	"log/slog"
-	"os"
-	"strings"
-
 	"nomadlike/plugins/ascend"
 	"nomadlike/plugins/device"
 	"nomadlike/plugins/device/deviceplugin"
+	"nomadlike/plugins/device/runtime"
 )
-
-// exitHung is the exit status of a plugin that gives up on its library.
-const exitHung = 75
 
 // Serve runs the plugin for the agent that has started this process.
 func Serve() { deviceplugin.Serve(ascend.Name, Start) }
@@ -28,16 +21,8 @@ func Start(setup deviceplugin.Setup) (device.Plugin, error) {
 	if path == "" {
 		path = ascend.FindLibrary(settings.Root)
 	}
-	boot := ""
-	if text, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
-		boot = strings.TrimSpace(string(text))
-	}
+	this := runtime.ThisProcess()
 	return ascend.Start(settings, ascend.Options{
-		Library: ascend.NewChain(New(path), &ascend.Tool{Path: settings.SMI}), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		StateDir: setup.StateDir, Boot: boot,
-		Quit: func(reason string) {
-			fmt.Fprintln(os.Stderr, reason)
-			os.Exit(exitHung)
-		},
+		Library: ascend.NewChain(New(path), &ascend.Tool{Path: settings.SMI}), Logger: this.Logger, StateDir: setup.StateDir, Boot: this.Boot, Quit: this.Quit,
 	}), nil
 }

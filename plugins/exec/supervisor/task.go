@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"time"
 
+	"nomadlike/internal/proctree"
 	"nomadlike/plugins/driver/tasklog"
 	"nomadlike/plugins/driver/taskproc"
-	"nomadlike/plugins/exec/proctree"
 )
 
 // Bounds of a task's end.

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"nomadlike/internal/proctree"
 	"nomadlike/plugins/driver/taskproc"
-	"nomadlike/plugins/exec/proctree"
 )
 
 // Bounds of working through the process tree.

@@ -10,20 +10,16 @@
 package nvmltest
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-)
 
-// compileLimit bounds a run of the compiler.
-const compileLimit = 2 * time.Minute
+	"nomadlike/plugins/device/fakelib"
+)
 
 // headers is where the binding keeps the vendor's header.
 var headers = sync.OnceValues(func() (string, error) {
@@ -37,158 +33,57 @@ var headers = sync.OnceValues(func() (string, error) {
 // Build compiles the library without the named functions and gives its path.
 func Build(t testing.TB, hidden ...string) string {
 	t.Helper()
-	compiler, err := exec.LookPath("gcc")
-	if err != nil {
-		if compiler, err = exec.LookPath("cc"); err != nil {
-			t.Skip("no C compiler is installed here: the fake libnvidia-ml.so.1 cannot be built")
-		}
-	}
 	include, err := headers()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, here, _, _ := runtime.Caller(0)
-	// Not the test's own directory: its name may have signs that the linker
-	// takes for its own.
-	dir, err := os.MkdirTemp("", "nvmltest")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "libnvidia-ml.so.1")
-	arguments := []string{
-		"-shared", "-fPIC", "-O1", "-w", "-I", include, "-Wl,-soname,libnvidia-ml.so.1", "-o", path,
-		filepath.Join(filepath.Dir(here), "testdata", "fakelib", "fake_nvml.c"), "-lpthread",
-	}
-	if len(hidden) > 0 {
-		script := filepath.Join(dir, "hide.map")
-		if err := os.WriteFile(script, []byte("{ local: "+strings.Join(hidden, "; ")+"; };\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		arguments = append(arguments, "-Wl,--version-script="+script)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), compileLimit)
-	defer cancel()
-	if output, err := exec.CommandContext(ctx, compiler, arguments...).CombinedOutput(); err != nil {
-		t.Fatalf("compile the fake library: %v\n%s", err, output)
-	}
-	return path
+	return fakelib.Library{Name: "libnvidia-ml.so.1", Source: "testdata/fakelib/fake_nvml.c", Flags: []string{"-I", include}}.Build(t, hidden...)
 }
+
+// eventsVariable names the file of events.
+const eventsVariable = "FAKE_NVML_EVENTS"
 
 // Machine drives a library.
 type Machine struct {
-	t      testing.TB
-	script string
+	*fakelib.Script
 	events string
-
-	mu struct {
-		sync.Mutex
-		lines []string
-	}
 }
 
 // New makes a machine with the given lines in its script.
 func New(t testing.TB, lines ...string) *Machine {
 	t.Helper()
-	dir := t.TempDir()
-	m := &Machine{t: t, script: filepath.Join(dir, "script"), events: filepath.Join(dir, "events")}
+	m := &Machine{Script: fakelib.NewScript(t, "FAKE_NVML_SCRIPT", lines...), events: filepath.Join(t.TempDir(), "events")}
 	if err := os.WriteFile(m.events, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.Set(lines...)
 	return m
 }
 
 // Env gives the variables that a process with the library needs.
-func (m *Machine) Env() []string {
-	return []string{"FAKE_NVML_SCRIPT=" + m.script, "FAKE_NVML_EVENTS=" + m.events}
-}
+func (m *Machine) Env() []string { return append(m.Script.Env(), eventsVariable+"="+m.events) }
 
 // Here lets this process use the machine.
 func (m *Machine) Here() {
-	m.t.Helper()
-	for _, each := range m.Env() {
-		name, value, _ := strings.Cut(each, "=")
-		m.setenv(name, value)
+	m.T.Helper()
+	m.Script.Here()
+	if t, ok := m.T.(interface{ Setenv(name, value string) }); ok {
+		t.Setenv(eventsVariable, m.events)
 	}
 }
 
-func (m *Machine) setenv(name, value string) {
-	if t, ok := m.t.(interface{ Setenv(string, string) }); ok {
-		t.Setenv(name, value)
-	}
-}
-
-// Set replaces the script.
-func (m *Machine) Set(lines ...string) {
-	m.t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.mu.lines = lines
-	m.writeLocked()
-}
-
-// Add puts lines at the script's end.
-func (m *Machine) Add(lines ...string) {
-	m.t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.mu.lines = append(m.mu.lines[:len(m.mu.lines):len(m.mu.lines)], lines...)
-	m.writeLocked()
-}
-
-// Remove takes away the lines that begin with any of the given texts.
-func (m *Machine) Remove(beginnings ...string) {
-	m.t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var kept []string
-	for _, line := range m.mu.lines {
-		stays := true
-		for _, beginning := range beginnings {
-			stays = stays && !strings.HasPrefix(line, beginning)
-		}
-		if stays {
-			kept = append(kept, line)
-		}
-	}
-	m.mu.lines = kept
-	m.writeLocked()
-}
-
-// Change replaces old by new in every line.
-func (m *Machine) Change(before, after string) {
-	m.t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range m.mu.lines {
-		m.mu.lines[i] = strings.ReplaceAll(m.mu.lines[i], before, after)
-	}
-	m.writeLocked()
-}
-
-// writeLocked puts the script in place as a whole.
-func (m *Machine) writeLocked() {
-	m.t.Helper()
-	next := m.script + ".new"
-	if err := os.WriteFile(next, []byte(strings.Join(m.mu.lines, "\n")+"\n"), 0o600); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := os.Rename(next, m.script); err != nil {
-		m.t.Fatal(err)
-	}
-}
+// Change replaces before by after in every line.
+func (m *Machine) Change(before, after string) { m.Script.Change("", before, after) }
 
 // Happen lets an event happen, for instance "GPU-a xid=79".
 func (m *Machine) Happen(event string) {
-	m.t.Helper()
+	m.T.Helper()
 	file, err := os.OpenFile(m.events, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 	defer file.Close()
 	if _, err := file.WriteString(event + "\n"); err != nil {
-		m.t.Fatal(err)
+		m.T.Fatal(err)
 	}
 }
 

@@ -10,21 +10,14 @@
 //   code card=0 chip=0 80E01801      a fault that holds
 //   process card=0 chip=0 pid=77 mem=1024
 //   link 0 1                         chips on cards 0 and 1 are joined by HCCS
-//   hang dcmi_get_device_health      that function does not return while the line is there
-//   crash dcmi_get_device_health     that function ends the process
-//   fail dcmi_get_device_ip -8255    that function returns -8255
+//   and what script.h says
 
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#define SCRIPT "FAKE_DCMI_SCRIPT"
+#include "script.h"
 
 #define CHIPS 128
 #define CODES 16
 #define PROCESSES 32
-#define ORDERS 64
 #define LINKS 512
 
 struct dcmi_ip_addr { union { unsigned char ip6[16]; unsigned char ip4[4]; } u_addr; int ip_type; };
@@ -46,13 +39,10 @@ struct chip {
 	struct dcmi_proc_mem_info process[PROCESSES];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct chip chips[CHIPS];
-static int nchips, init_code, norders, nlinks;
+static int nchips, init_code, nlinks;
 static struct { int a, b; } links[LINKS];
 static char driver[64] = "24.1.rc2";
-static struct { char kind[8], function[64]; int code; } orders[ORDERS];
-static struct stat last;
 
 static struct chip *find(int card, int chip) {
 	for (int i = 0; i < nchips; i++)
@@ -71,95 +61,44 @@ static void field(struct chip *c, const char *key, const char *value) {
 
 static void parse(FILE *f) {
 	char line[1024];
-	nchips = norders = init_code = nlinks = 0;
+	nchips = init_code = nlinks = 0;
 	while (fgets(line, sizeof line, f)) {
-		char *save = NULL, *word = strtok_r(line, " \n", &save);
-		if (!word || *word == '#') continue;
-		if (!strcmp(word, "chip") && nchips < CHIPS) {
+		char *save = NULL, *first = strtok_r(line, " \n", &save);
+		if (!first || *first == '#') continue;
+		if (!strcmp(first, "chip") && nchips < CHIPS) {
 			struct chip *c = &chips[nchips++];
 			memset(c, 0, sizeof *c);
 			c->power = 900, c->temp = 40, c->present = 1, c->sdid = -1;
-			while ((word = strtok_r(NULL, " \n", &save))) {
-				char *equals = strchr(word, '=');
+			while ((first = strtok_r(NULL, " \n", &save))) {
+				char *equals = strchr(first, '=');
 				if (!equals) continue;
 				*equals = 0;
-				field(c, word, equals + 1);
+				field(c, first, equals + 1);
 			}
-		} else if (!strcmp(word, "code") || !strcmp(word, "process")) {
-			int process = word[0] == 'p', card = 0, chip = 0, pid = 0;
+		} else if (!strcmp(first, "code") || !strcmp(first, "process")) {
+			int process = first[0] == 'p', card = 0, chip = 0, pid = 0;
 			unsigned long mem = 0;
 			unsigned code = 0;
-			while ((word = strtok_r(NULL, " \n", &save))) {
-				if (sscanf(word, "card=%d", &card) == 1 || sscanf(word, "chip=%d", &chip) == 1 || sscanf(word, "pid=%d", &pid) == 1 || sscanf(word, "mem=%lu", &mem) == 1) continue;
-				code = (unsigned)strtoul(word, NULL, 16);
+			while ((first = strtok_r(NULL, " \n", &save))) {
+				if (sscanf(first, "card=%d", &card) == 1 || sscanf(first, "chip=%d", &chip) == 1 || sscanf(first, "pid=%d", &pid) == 1 || sscanf(first, "mem=%lu", &mem) == 1) continue;
+				code = (unsigned)strtoul(first, NULL, 16);
 			}
 			struct chip *c = find(card, chip);
 			if (c && process && c->nprocesses < PROCESSES) {
 				c->process[c->nprocesses].proc_id = pid;
 				c->process[c->nprocesses++].proc_mem_usage = mem << 20;
 			} else if (c && !process && c->ncodes < CODES) c->codes[c->ncodes++] = code;
-		} else if (!strcmp(word, "link") && nlinks < LINKS) {
+		} else if (!strcmp(first, "link") && nlinks < LINKS) {
 			char *a = strtok_r(NULL, " \n", &save), *b = strtok_r(NULL, " \n", &save);
 			if (a && b) links[nlinks].a = atoi(a), links[nlinks++].b = atoi(b);
-		} else if (!strcmp(word, "driver")) {
-			if ((word = strtok_r(NULL, " \n", &save))) snprintf(driver, sizeof driver, "%s", word);
-		} else if (!strcmp(word, "init")) {
-			if ((word = strtok_r(NULL, " \n", &save))) init_code = atoi(word);
-		} else if ((!strcmp(word, "hang") || !strcmp(word, "crash") || !strcmp(word, "fail")) && norders < ORDERS) {
-			memset(&orders[norders], 0, sizeof orders[norders]);
-			strncpy(orders[norders].kind, word, 7);
-			if ((word = strtok_r(NULL, " \n", &save))) strncpy(orders[norders].function, word, 63);
-			if ((word = strtok_r(NULL, " \n", &save))) orders[norders].code = atoi(word);
-			norders++;
-		}
+		} else if (!strcmp(first, "driver")) {
+			if ((first = strtok_r(NULL, " \n", &save))) snprintf(driver, sizeof driver, "%s", first);
+		} else if (!strcmp(first, "init")) {
+			if ((first = strtok_r(NULL, " \n", &save))) init_code = atoi(first);
+		} else instruct(first, save);
 	}
 }
 
-static void refresh(void) {
-	const char *path = getenv("FAKE_DCMI_SCRIPT");
-	struct stat s;
-	if (!path || stat(path, &s)) return;
-	if (s.st_size == last.st_size && s.st_ino == last.st_ino && s.st_mtim.tv_sec == last.st_mtim.tv_sec && s.st_mtim.tv_nsec == last.st_mtim.tv_nsec) return;
-	FILE *f = fopen(path, "r");
-	if (!f) return;
-	last = s;
-	parse(f);
-	fclose(f);
-}
-
-static int ordered(const char *kind, const char *function, int *code) {
-	for (int i = 0; i < norders; i++)
-		if (!strcmp(orders[i].kind, kind) && !strcmp(orders[i].function, function)) {
-			if (code) *code = orders[i].code;
-			return 1;
-		}
-	return 0;
-}
-
-// enter is the beginning of every function; it returns with the lock held.
-static int enter(const char *function) {
-	pthread_mutex_lock(&lock);
-	refresh();
-	if (ordered("crash", function, NULL)) {
-		char *nowhere = NULL;
-		*(volatile char *)nowhere = 1;
-	}
-	while (ordered("hang", function, NULL)) {
-		pthread_mutex_unlock(&lock);
-		usleep(5000);
-		pthread_mutex_lock(&lock);
-		refresh();
-	}
-	int code = 0;
-	return ordered("fail", function, &code) ? code : 0;
-}
-
-static int leave(int ret) {
-	pthread_mutex_unlock(&lock);
-	return ret;
-}
-
-#define ENTER int order = enter(__func__); if (order) return leave(order)
 #define CHIP ENTER; struct chip *c = find(card, dev); if (!c) return leave(-8007); if (c->silent) return leave(-8012)
 
 int dcmi_init(void) { ENTER; return leave(init_code); }

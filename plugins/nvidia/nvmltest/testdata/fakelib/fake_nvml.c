@@ -11,9 +11,7 @@
 //   link GPU-a up=1 remote=00000000:18:00.0 switch=0
 //   instance GPU-a uuid=MIG-a gi=1 ci=0 name="NVIDIA H100 MIG 1g.10gb" total=9728
 //   process GPU-a pid=77 mem=1024
-//   hang nvmlDeviceGetMemoryInfo_v2  that function does not return while the line is there
-//   crash nvmlDeviceGetName          that function ends the process
-//   fail nvmlDeviceGetCount_v2 999   that function returns 999
+//   and what script.h says
 //
 // FAKE_NVML_EVENTS names a file to which events are appended, one a line:
 //
@@ -23,22 +21,18 @@
 #define NVML_NO_UNVERSIONED_FUNC_DEFS 1
 #include "nvml.h"
 
+#define SCRIPT "FAKE_NVML_SCRIPT"
+#include "script.h"
+
 #include <poll.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 // The binding's header wraps handles in structs, which are passed alike.
 
 #define DEVICES 512
 #define LINKS 36
 #define PROCESSES 64
-#define ORDERS 64
 #define MIB (1024ULL * 1024ULL)
 
 struct process { unsigned pid; unsigned long long mem; };
@@ -55,18 +49,12 @@ struct nvmlDevice_st {
 	struct process process[PROCESSES];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nvmlDevice_st slots[DEVICES];
 static int nslots;
 static struct nvmlDevice_st *order[DEVICES];
 static int count;
 static char driver[80] = "550.54.15";
 static int cuda = 12040, init_code;
-static struct { char kind[8], function[64]; int code; } orders[ORDERS];
-static int norders;
-static struct timespec script_time;
-static off_t script_size = -1;
-static ino_t script_inode;
 
 static struct nvmlDevice_st *slot(const char *uuid) {
 	for (int i = 0; i < nslots; i++)
@@ -74,28 +62,6 @@ static struct nvmlDevice_st *slot(const char *uuid) {
 	if (nslots == DEVICES) abort();
 	snprintf(slots[nslots].uuid, sizeof slots[nslots].uuid, "%s", uuid);
 	return &slots[nslots++];
-}
-
-// word reads the next key=value, with the value in quotes or not.
-static int word(char **at, char *key, char *value) {
-	char *p = *at;
-	while (*p == ' ') p++;
-	if (*p == 0 || *p == '\n' || *p == '#') return 0;
-	char *k = key;
-	while (*p && *p != '=' && *p != ' ' && *p != '\n' && k - key < 60) *k++ = *p++;
-	*k = 0;
-	char *v = value;
-	if (*p == '=') {
-		p++;
-		if (*p == '"') {
-			for (p++; *p && *p != '"' && v - value < 90; p++) *v++ = *p;
-			if (*p == '"') p++;
-		} else
-			while (*p && *p != ' ' && *p != '\n' && v - value < 90) *v++ = *p++;
-	}
-	*v = 0;
-	*at = p;
-	return 1;
 }
 
 static void fields(struct nvmlDevice_st *d, char *at) {
@@ -116,7 +82,7 @@ static void fields(struct nvmlDevice_st *d, char *at) {
 static void parse(FILE *f) {
 	char line[1024], key[64], value[96];
 	for (int i = 0; i < nslots; i++) slots[i].present = 0;
-	count = norders = init_code = 0;
+	count = init_code = 0;
 	while (fgets(line, sizeof line, f)) {
 		char *at = line;
 		if (!word(&at, key, value)) continue;
@@ -163,62 +129,10 @@ static void parse(FILE *f) {
 		} else if (!strcmp(key, "driver") && word(&at, first, value)) snprintf(driver, sizeof driver, "%s", first);
 		else if (!strcmp(key, "cuda") && word(&at, first, value)) cuda = atoi(first);
 		else if (!strcmp(key, "init") && word(&at, first, value)) init_code = atoi(first);
-		else if ((!strcmp(key, "hang") || !strcmp(key, "crash") || !strcmp(key, "fail")) && word(&at, first, value) && norders < ORDERS) {
-			snprintf(orders[norders].kind, 8, "%s", key);
-			snprintf(orders[norders].function, 64, "%s", first);
-			orders[norders].code = word(&at, first, value) ? atoi(first) : 0;
-			norders++;
-		}
+		else instruct(key, at);
 	}
 }
 
-// refresh reads the script when it has changed. The lock is held.
-static void refresh(void) {
-	const char *path = getenv("FAKE_NVML_SCRIPT");
-	struct stat s;
-	if (!path || stat(path, &s)) return;
-	if (s.st_size == script_size && s.st_ino == script_inode && s.st_mtim.tv_sec == script_time.tv_sec && s.st_mtim.tv_nsec == script_time.tv_nsec) return;
-	FILE *f = fopen(path, "r");
-	if (!f) return;
-	script_size = s.st_size, script_inode = s.st_ino, script_time = s.st_mtim;
-	parse(f);
-	fclose(f);
-}
-
-static int ordered(const char *kind, const char *function, int *code) {
-	for (int i = 0; i < norders; i++)
-		if (!strcmp(orders[i].kind, kind) && !strcmp(orders[i].function, function)) {
-			if (code) *code = orders[i].code;
-			return 1;
-		}
-	return 0;
-}
-
-// enter is the beginning of every function; it returns with the lock held.
-static int enter(const char *function) {
-	pthread_mutex_lock(&lock);
-	refresh();
-	if (ordered("crash", function, NULL)) {
-		char *nowhere = NULL;
-		*(volatile char *)nowhere = 1;
-	}
-	while (ordered("hang", function, NULL)) {
-		pthread_mutex_unlock(&lock);
-		usleep(5000);
-		pthread_mutex_lock(&lock);
-		refresh();
-	}
-	int code = 0;
-	if (ordered("fail", function, &code)) return code;
-	return 0;
-}
-
-static nvmlReturn_t leave(nvmlReturn_t ret) {
-	pthread_mutex_unlock(&lock);
-	return ret;
-}
-
-#define ENTER int ordered_code = enter(__func__); if (ordered_code) return leave((nvmlReturn_t)ordered_code)
 // HANDLE is for what a dead card still answers, DEVICE for the rest.
 #define HANDLE ENTER; struct nvmlDevice_st *d = h.handle
 #define DEVICE HANDLE; if (!d->present || d->lost) return leave(NVML_ERROR_GPU_IS_LOST)

@@ -1,0 +1,63 @@
+package archtest
+
+// Tree is a package with rooms of its own below it. A room may import those that
+// stand before it in Rooms, and no others of the tree.
+type Tree struct {
+	Path  string
+	Rooms []string // below Path; "" is the package itself
+	// MethodsMax bounds the methods of one type of the tree.
+	MethodsMax int
+}
+
+// Trees lists the packages whose rooms have an order.
+func Trees() []Tree {
+	return []Tree{
+		{
+			Path: "nomadlike/client", MethodsMax: 25,
+			Rooms: []string{
+				"alloc", "checkpoint", "data", "data/remote", "diskquota", "envcheck", "fingerprint", "firewall", "layout", "metrics",
+				"pace", "rankprocs", "rankshell", "retry", "session", "words", "workspace", // of the tree they know nothing
+				"store", "diary", "account", "machine", "loop",
+				"room", "hooks", "environment", "devices", "hold", "service", "usage", "prepare", "watch",
+				"run", "",
+			},
+		},
+	}
+}
+
+// Wall forbids an import that the order of rooms would allow.
+type Wall struct {
+	Room   string // import path below the module; a trailing "/..." takes the tree
+	Not    string // import path below the module; a trailing "/..." takes the tree
+	Reason string
+}
+
+// Walls lists the neighbours that may not know each other.
+func Walls() []Wall {
+	return []Wall{
+		{"nomadlike/client/loop", "nomadlike/client/session", "the loop decides by what it was told, not by who is connected"},
+		{"nomadlike/client/loop", "nomadlike/client/machine", "the loop knows allocations; the machine is a fact that rooms put before it"},
+		{"nomadlike/client/watch", "nomadlike/client/prepare", "who watches a task does not make one"},
+		{"nomadlike/client/watch", "nomadlike/client/usage", "a watch is told what a task uses by a method that it names"},
+		{"nomadlike/client/watch", "nomadlike/client/hooks", "a watch runs nothing of the job's"},
+		{"nomadlike/client/prepare", "nomadlike/client/devices", "a preparation asks for its devices by a method that it names"},
+		{"nomadlike/client/prepare", "nomadlike/client/hold", "a preparation does not know what becomes of a failure"},
+		{"nomadlike/client/prepare", "nomadlike/client/service", "what other agents ask is not the business of a start"},
+		{"nomadlike/client/prepare", "nomadlike/client/usage", "nothing is measured before it runs"},
+		{"nomadlike/client/hold", "nomadlike/client/hooks", "a debug hold has a record of its own: hooks may change without it"},
+		{"nomadlike/client/hold", "nomadlike/client/devices", "a hold has its devices reaped by a method that it names"},
+		{"nomadlike/client/service", "nomadlike/client/hold", "who enters a hold is let in by a method that service names"},
+		{"nomadlike/client/service", "nomadlike/client/machine", "other agents are answered about allocations, not about the machine"},
+		{"nomadlike/client/usage", "nomadlike/client/hold", "measuring changes nothing"},
+		{"nomadlike/client/usage", "nomadlike/client/hooks", "measuring changes nothing"},
+		{"nomadlike/client/...", "plugins/exec/...", "a node knows drivers by their contract alone"},
+		{"nomadlike/client/...", "plugins/docker/...", "a node knows drivers by their contract alone"},
+		{"nomadlike/client/...", "plugins/host", "a node does not know in which process a plugin runs"},
+		{"nomadlike/server", "plugins/driver/...", "servers start nothing: they meet drivers in what nodes register"},
+		{"nomadlike/server", "plugins/exec/...", "servers start nothing"},
+		{"nomadlike/server", "plugins/docker/...", "servers start nothing"},
+		{"nomadlike/scheduler", "plugins/device/...", "the scheduler sees devices as nodes register them"},
+		{"plugins/exec/...", "plugins/docker/...", "drivers know nothing of each other"},
+		{"plugins/docker/...", "plugins/exec/...", "drivers know nothing of each other"},
+	}
+}
