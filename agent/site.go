@@ -384,6 +384,6 @@ func (s *site) handlers(onLeader func(handler) handler) map[string]handler {
 		"agent.join":                s.letIn,
 		"agent.renew":               s.renewLapsed,
 		"metrics":                   s.metrics.handler(),
-		"openapi":                   writeOpenAPI(openAPI()),
+		"openapi":                   writeOpenAPI(),
 	}
 }

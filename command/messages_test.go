@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"nomadlike/internal/messages"
+	"nomadlike/jobspec"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
@@ -44,7 +45,11 @@ func TestMessageIDs(t *testing.T) {
 			}
 		}
 	}
-	for _, id := range builtIDs() {
+	pages, err := jobspec.ReferenceTexts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range append(builtIDs(), pages...) {
 		used[id] = true
 		for _, language := range []messages.Language{messages.English, messages.Chinese} {
 			if !messages.Has(language, id) {

@@ -20,6 +20,7 @@ func otherVerbs() []verb {
 		{path: "version", setup: version},
 		{path: "completion", args: "bash|zsh|fish", setup: completion},
 		{path: "cli-reference", raw: true, hidden: true, setup: cliReference},
+		{path: "file-reference", args: "job|pool|project", raw: true, hidden: true, setup: fileReference},
 		{path: "complete-words", raw: true, hidden: true, setup: completeWords},
 	}
 }

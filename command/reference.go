@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"nomadlike/internal/messages"
+	"nomadlike/jobspec"
 )
 
 // reference is the reference page of the command line.
@@ -62,6 +63,22 @@ func cliReference(_ *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		fmt.Fprint(env.Stdout, reference(env.Language))
+		return nil
+	}
+}
+
+// fileReference prints the page about a kind of file.
+func fileReference(_ *flag.FlagSet) func(*Env, []string) error {
+	return func(env *Env, args []string) error {
+		kind, err := one(args, "job|pool|project")
+		if err != nil {
+			return err
+		}
+		page, err := jobspec.Reference(kind, env.Language)
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(env.Stdout, page)
 		return nil
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"nomadlike/internal/messages"
 )
 
+//go:generate go test -count=1 -run TestReference -rewrite .
+
 // TestReference keeps website/reference/*/cli.md equal to the commands
 // themselves; -rewrite writes the pages anew.
 func TestReference(t *testing.T) {

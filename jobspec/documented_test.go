@@ -62,7 +62,7 @@ func acts(block, name, inner string) bool {
 			text = block + " {\n" + text + "\n}"
 		}
 		p := newParser(Options{}) // without the rules that lead from one field to another
-		p.read("job.hcl", []byte("job \"j\" {\n"+text+"\n}\n"), topBlock{"job", "jobspec.job_missing", "jobspec.job_twice"}, p.readJob)
+		p.read("job.hcl", []byte("job \"j\" {\n"+text+"\n}\n"), jobNoun, p.readJob)
 		if p.errors > 0 {
 			return ""
 		}

@@ -18,7 +18,7 @@ import (
 // defaults. Pure but for Options.ReadFile; any goroutine may call it.
 func Parse(filename string, src []byte, opts Options) (*structs.Job, *SourceMap, Diagnostics) {
 	p := newParser(opts)
-	diags := p.read(filename, src, topBlock{"job", "jobspec.job_missing", "jobspec.job_twice"}, func(block *hclsyntax.Block) {
+	diags := p.read(filename, src, jobNoun, func(block *hclsyntax.Block) {
 		p.readJob(block)
 		p.validate()
 	})
@@ -42,18 +42,43 @@ func newParser(opts Options) *parser {
 	return p
 }
 
-// topBlock is what a kind of file is about, with the messages for a file that
-// holds none or several.
-type topBlock struct{ kind, missing, twice string }
-
-// read parses a source and gives its one block that top names to take.
-func (p *parser) read(filename string, src []byte, top topBlock, take func(*hclsyntax.Block)) Diagnostics {
+// read parses a source and gives its one block, of the noun, to take.
+func (p *parser) read(filename string, src []byte, of noun, take func(*hclsyntax.Block)) Diagnostics {
 	p.root = p.parseFile(filename, src)
 	if p.root != nil {
+		p.homes = homesOf(of)
 		p.places = newSourceMap(p.root, p.limits)
-		p.file(top, take)
+		p.file(of, take)
 	}
 	return p.diags.sorted(p.limits.Diagnostics, p.dropped)
+}
+
+// top is the reader of the one block of a file.
+func (p *parser) top(of noun, block *hclsyntax.Block) *reader {
+	p.places.note("", block.DefRange())
+	return p.reader(block, of.kind, "")
+}
+
+// readJob reads the job block. What expressions may say of the job is known as
+// soon as its label is read.
+func (p *parser) readJob(block *hclsyntax.Block) {
+	p.job = &structs.Job{}
+	r := p.top(jobNoun, block)
+	r.named = func() {
+		p.rename(p.job)
+		p.publishJob()
+	}
+	r.read(func(v visitor) { walkJob(v, p.job) })
+}
+
+// rename gives the job the name, and the ending of it, that it is read with.
+func (p *parser) rename(job *structs.Job) {
+	if p.opts.Name != "" {
+		job.Name = p.opts.Name
+	}
+	if ending := p.opts.NameEnding; ending != "" {
+		job.Name = structs.NameWithEnding(job.Name, ending)
+	}
 }
 
 // parser is the reading of one job file.
@@ -75,12 +100,13 @@ type parser struct {
 	named    map[string]*local
 
 	job     *structs.Job
+	homes   homes // of the names that this kind of file knows
 	places  *SourceMap
 	spoiled map[string]bool // fields whose value was refused: Validate need not complain again
 }
 
 // file reads the top level: variables, locals and the one block.
-func (p *parser) file(top topBlock, take func(*hclsyntax.Block)) {
+func (p *parser) file(top noun, take func(*hclsyntax.Block)) {
 	body := p.root.body
 	for _, name := range sortedAttributes(body) {
 		p.fail(p.root, body.Attributes[name].NameRange, "jobspec.top_argument", "jobspec.top_argument.hint", "name", name, "block", top.kind)
@@ -112,9 +138,12 @@ func (p *parser) file(top topBlock, take func(*hclsyntax.Block)) {
 
 func (p *parser) unknownTop(kind string, block *hclsyntax.Block) {
 	known := []string{kind, "variable", "locals"}
+	homes := p.homes.of(block.Type, true)
 	switch nearest := p.nearest(block.Type, known); {
-	case kind == "job" && homeOf(block.Type) != "":
-		p.fail(p.root, block.DefRange(), "jobspec.top_block", "jobspec.home.hint", "name", block.Type, "home", homeOf(block.Type))
+	case len(homes) == 1:
+		p.fail(p.root, block.DefRange(), "jobspec.top_block", "jobspec.home.hint", "name", block.Type, "home", homes[0])
+	case len(homes) > 1:
+		p.fail(p.root, block.DefRange(), "jobspec.top_block", "jobspec.homes.hint", "name", block.Type, "homes", joinWords(homes))
 	case nearest != "":
 		p.fail(p.root, block.DefRange(), "jobspec.top_block", "job.nearest.hint", "name", block.Type, "suggestion", nearest)
 	default:

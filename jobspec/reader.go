@@ -8,19 +8,23 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"nomadlike/nomadlike/structs"
 )
 
-// reader takes one block apart. Its owner asks for the arguments and blocks
-// that may stand there; what was not asked for is unknown, and the names that
-// were are what might have been meant. So no second list of names exists.
+// reader takes one block apart: the visitor that fills a noun from a file. The
+// walk asks for the arguments and blocks that may stand there; what was not
+// asked for is unknown, and the names that were are what might have been meant.
 type reader struct {
-	p     *parser
-	block *hclsyntax.Block
-	name  string // of the block's type, for messages
-	path  string // of its fields, "" for the job itself
+	p      *parser
+	syntax *hclsyntax.Block
+	name   string // of the block's type, for messages
+	path   string // of its fields, "" for the noun itself
+	named  func() // called once the label is read; nil: nobody asks
 
 	arguments []string // asked for
 	blocks    []string // asked for
+	labelled  bool     // a label was asked for
 	listed    bool     // the names that are known have been told
 }
 
@@ -28,30 +32,50 @@ func (p *parser) reader(block *hclsyntax.Block, name, path string) *reader {
 	if path != "" {
 		p.places.note(path, block.DefRange())
 	}
-	return &reader{p: p, block: block, name: name, path: path}
+	return &reader{p: p, syntax: block, name: name, path: path}
 }
 
-// field is the path of one of the block's fields.
-func (r *reader) field(name string) string {
-	if r.path == "" {
-		return name
+// field is the path of one of the block's fields; "" means the block's own.
+func (r *reader) field(name string) string { return fieldPath(r.path, name) }
+
+// read reads a whole block, the label included, as the walk says.
+func (r *reader) read(walk func(visitor)) {
+	walk(r)
+	if !r.labelled {
+		r.noLabels()
 	}
-	return r.path + "." + name
+	r.finish()
+}
+
+func (r *reader) argument(name string, v value) { v.read(r, name) }
+
+func (r *reader) block(b block) {
+	if b.many {
+		r.every(b)
+		return
+	}
+	r.single(b.name, func(inner *reader) {
+		attribute := r.syntax.Body.Attributes[b.name]
+		if attribute != nil && slices.Contains(r.arguments, b.name) {
+			r.p.fail(r.p.root, attribute.NameRange, "jobspec.block_twice", "", "name", b.name, "before", r.p.root.src.rangeOf(inner.syntax.TypeRange).Start.Line)
+		}
+		inner.read(func(v visitor) { b.walk(v, 0) })
+	})
 }
 
 // oneLabel reads the one label of the block; false when there is not exactly
 // one, which is reported.
 func (r *reader) oneLabel() (string, bool) {
-	labels := r.block.Labels
+	labels := r.syntax.Labels
 	switch {
 	case len(labels) == 0:
-		r.p.fail(r.p.root, r.block.TypeRange, "jobspec.label_missing", "jobspec.label_missing.hint", "name", r.name)
+		r.p.fail(r.p.root, r.syntax.TypeRange, "jobspec.label_missing", "jobspec.label_missing.hint", "name", r.name)
 		return "", false
 	case len(labels) > 1:
-		r.p.fail(r.p.root, r.block.LabelRanges[1], "jobspec.label_extra", "", "name", r.name)
+		r.p.fail(r.p.root, r.syntax.LabelRanges[1], "jobspec.label_extra", "", "name", r.name)
 		return "", false
 	}
-	if part, ok := r.p.root.src.evaluated(r.p.root.src.origin(r.block.LabelRanges[0].Start.Byte)); ok {
+	if part, ok := r.p.root.src.evaluated(r.p.root.src.origin(r.syntax.LabelRanges[0].Start.Byte)); ok {
 		return r.evaluated(part)
 	}
 	return labels[0], true
@@ -59,7 +83,7 @@ func (r *reader) oneLabel() (string, bool) {
 
 // evaluated is the value of a label that names variables or calls functions.
 func (r *reader) evaluated(label part) (string, bool) {
-	at, scope := r.block.LabelRanges[0], scopePath
+	at, scope := r.syntax.LabelRanges[0], scopePath
 	if r.name == "variable" {
 		scope = scopeConstant
 	}
@@ -81,26 +105,26 @@ func (r *reader) evaluated(label part) (string, bool) {
 }
 
 // label reads the one label into target, the field called name.
-func (r *reader) label(name string, target *string) {
-	label, ok := r.oneLabel()
-	if !ok {
-		r.p.spoil(r.field(name))
+func (r *reader) label(name string, target *string, optional bool) {
+	r.labelled = true
+	if optional && len(r.syntax.Labels) == 0 {
 		return
 	}
-	*target = label
-	r.p.places.note(r.field(name), r.block.LabelRanges[0])
-}
-
-// optionalLabel is label for a block that may do without one.
-func (r *reader) optionalLabel(name string, target *string) {
-	if len(r.block.Labels) > 0 {
-		r.label(name, target)
+	label, ok := r.oneLabel()
+	if ok {
+		*target = label
+		r.p.places.note(r.field(name), r.syntax.LabelRanges[0])
+	} else {
+		r.p.spoil(r.field(name))
+	}
+	if r.named != nil {
+		r.named()
 	}
 }
 
 func (r *reader) noLabels() {
-	if len(r.block.Labels) > 0 {
-		r.p.fail(r.p.root, r.block.LabelRanges[0], "jobspec.label_none", "", "name", r.name)
+	if len(r.syntax.Labels) > 0 {
+		r.p.fail(r.p.root, r.syntax.LabelRanges[0], "jobspec.label_none", "", "name", r.name)
 	}
 }
 
@@ -108,29 +132,28 @@ func (r *reader) noLabels() {
 // when it is not set.
 func (r *reader) attribute(name, path string) *hclsyntax.Attribute {
 	r.arguments = append(r.arguments, name)
-	attribute := r.block.Body.Attributes[name]
+	attribute := r.syntax.Body.Attributes[name]
 	if attribute != nil && path != "" {
 		r.p.places.note(path, attribute.Expr.Range())
 	}
 	return attribute
 }
 
-// every asks for blocks of a type, each read with its own reader; the fields
-// of the one with index i are at path[i].
-func (r *reader) every(name string, indexed func(index int) string, read func(*reader)) {
-	r.blocks = append(r.blocks, name)
+// every reads the blocks of a type, each with its own reader; the fields of the
+// one with index i are at path[i].
+func (r *reader) every(b block) {
+	r.blocks = append(r.blocks, b.name)
 	index := 0
-	for _, block := range r.block.Body.Blocks {
-		if block.Type != name {
+	for _, syntax := range r.syntax.Body.Blocks {
+		if syntax.Type != b.name {
 			continue
 		}
 		if index == blocksMax {
-			r.p.fail(r.p.root, block.TypeRange, "jobspec.blocks", "", "name", name, "max", blocksMax)
+			r.p.fail(r.p.root, syntax.TypeRange, "jobspec.blocks", "", "name", b.name, "max", blocksMax)
 			return
 		}
-		inner := r.p.reader(block, name, indexed(index))
-		read(inner)
-		inner.finish()
+		inner := r.p.reader(syntax, b.name, structs.IndexedPath(r.field(b.name), index))
+		inner.read(func(v visitor) { b.walk(v, index) })
 		index++
 	}
 }
@@ -143,7 +166,7 @@ const blocksMax = 10_000
 func (r *reader) single(name string, read func(*reader)) {
 	r.blocks = append(r.blocks, name)
 	var first *hclsyntax.Block
-	for _, block := range r.block.Body.Blocks {
+	for _, block := range r.syntax.Body.Blocks {
 		if block.Type != name {
 			continue
 		}
@@ -152,15 +175,13 @@ func (r *reader) single(name string, read func(*reader)) {
 			continue
 		}
 		first = block
-		inner := r.p.reader(block, name, r.field(name))
-		read(inner)
-		inner.finish()
+		read(r.p.reader(block, name, r.field(name)))
 	}
 }
 
 // finish reports what nobody asked for.
 func (r *reader) finish() {
-	body := r.block.Body
+	body := r.syntax.Body
 	for _, name := range slices.Sorted(maps.Keys(body.Attributes)) {
 		if !slices.Contains(r.arguments, name) {
 			r.unknownArgument(body.Attributes[name])
@@ -180,7 +201,7 @@ func (r *reader) unknownArgument(attribute *hclsyntax.Attribute) {
 		r.p.fail(r.p.root, at, "jobspec.argument_is_block", "jobspec.argument_is_block.hint", "name", name)
 		r.p.spoil(r.field(name))
 	default:
-		r.unknown(at, "jobspec.argument_unknown", name, append(slices.Clone(r.arguments), r.blocks...))
+		r.unknown(at, "jobspec.argument_unknown", name, false, append(slices.Clone(r.arguments), r.blocks...))
 	}
 }
 
@@ -191,20 +212,24 @@ func (r *reader) unknownBlock(block *hclsyntax.Block) {
 		r.p.fail(r.p.root, at, "jobspec.block_is_argument", "jobspec.block_is_argument.hint", "name", name)
 		r.p.spoil(r.field(name))
 	default:
-		r.unknown(at, "jobspec.block_unknown", name, append(slices.Clone(r.blocks), r.arguments...))
+		r.unknown(at, "jobspec.block_unknown", name, true, append(slices.Clone(r.blocks), r.arguments...))
 	}
 }
 
-// unknown reports a name that has no meaning here: what was meant, where it
-// belongs, or what other systems' words are called here.
-func (r *reader) unknown(at hcl.Range, id, name string, known []string) {
+// unknown reports a name that has no meaning here: what other systems' words are
+// called here, where it belongs, or what was meant.
+func (r *reader) unknown(at hcl.Range, id, name string, isBlock bool, known []string) {
 	fail := func(hint string, params ...any) {
 		r.p.fail(r.p.root, at, id, hint, append([]any{"name", name, "parent", r.name}, params...)...)
 	}
-	if home := homeOf(name); home != "" && home != r.name {
-		fail("jobspec.home.hint", "home", home)
+	if now := movedFrom(r.name, name); now != "" {
+		fail("jobspec.moved.hint", "now", now)
 	} else if ours := oursFor(name); ours != "" {
 		fail("jobspec.ours.hint", "ours", ours)
+	} else if homes := r.p.homes.of(name, isBlock); len(homes) == 1 {
+		fail("jobspec.home.hint", "home", homes[0])
+	} else if len(homes) > 1 {
+		fail("jobspec.homes.hint", "homes", joinWords(homes))
 	} else if nearest := r.p.nearest(name, known); nearest != "" {
 		fail("job.nearest.hint", "suggestion", nearest)
 	} else if r.listed {

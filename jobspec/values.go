@@ -56,15 +56,13 @@ func (p *parser) wrongAt(path string, at hcl.Range, id, hint string, params ...a
 
 // text reads an argument that is a text. Numbers and truth values become text
 // as they are written.
-func text[T ~string](r *reader, name string, target *T) {
-	textIn(r, name, target, scopeJob)
-}
+func (r *reader) text(name string, target *string) { r.textIn(name, target, scopeJob) }
 
 // place reads an argument that is a path, which may name what is known of the
 // job only later.
-func (r *reader) place(name string, target *string) { textIn(r, name, target, scopePath) }
+func (r *reader) place(name string, target *string) { r.textIn(name, target, scopePath) }
 
-func textIn[T ~string](r *reader, name string, target *T, scope scope) {
+func (r *reader) textIn(name string, target *string, scope scope) {
 	value, at, ok := r.valueIn(name, scope)
 	if !ok {
 		return
@@ -74,7 +72,7 @@ func textIn[T ~string](r *reader, name string, target *T, scope scope) {
 		r.wrong(name, at, "jobspec.want_text", "", "got", typeName(value.Type()))
 		return
 	}
-	*target = T(converted.AsString())
+	*target = converted.AsString()
 }
 
 // number reads an argument that is a number, or a text that holds one.
@@ -165,7 +163,7 @@ func (r *reader) flag(name string, target *bool) {
 // maybe reads a yes or no that need not be said.
 func (r *reader) maybe(name string, target **bool) {
 	var value bool
-	_, said := r.block.Body.Attributes[name]
+	_, said := r.syntax.Body.Attributes[name]
 	r.flag(name, &value)
 	if said {
 		*target = &value
@@ -255,7 +253,7 @@ func (r *reader) span(name string, target *structs.Duration, least structs.Durat
 
 // words reads an argument that is a list of texts.
 func (r *reader) words(name string, target *[]string) {
-	attribute := r.block.Body.Attributes[name]
+	attribute := r.syntax.Body.Attributes[name]
 	if attribute != nil {
 		if list, ok := attribute.Expr.(*hclsyntax.TupleConsExpr); ok {
 			for i, element := range list.Exprs {
@@ -286,7 +284,7 @@ func (r *reader) words(name string, target *[]string) {
 // table reads names and texts, written as an argument, env = { A = "b" }, or
 // as a block, env { A = "b" }. A null leaves its name out.
 func (r *reader) table(name string, target *map[string]string) {
-	if attribute := r.block.Body.Attributes[name]; attribute != nil {
+	if attribute := r.syntax.Body.Attributes[name]; attribute != nil {
 		if object, ok := attribute.Expr.(*hclsyntax.ObjectConsExpr); ok {
 			for _, item := range object.Items {
 				if key := literalKey(item.KeyExpr); key != "" {
@@ -310,10 +308,10 @@ func (r *reader) table(name string, target *map[string]string) {
 	r.single(name, func(inner *reader) {
 		inner.noLabels()
 		if *target != nil {
-			r.p.fail(r.p.root, inner.block.DefRange(), "jobspec.table_twice", "", "name", name)
+			r.p.fail(r.p.root, inner.syntax.DefRange(), "jobspec.table_twice", "", "name", name)
 		}
-		*target = make(map[string]string, len(inner.block.Body.Attributes))
-		for _, key := range slices.Sorted(maps.Keys(inner.block.Body.Attributes)) {
+		*target = make(map[string]string, len(inner.syntax.Body.Attributes))
+		for _, key := range slices.Sorted(maps.Keys(inner.syntax.Body.Attributes)) {
 			attribute := inner.attribute(key, structs.KeyedPath(inner.path, key))
 			if value, ok := r.p.evaluate(r.p.root, attribute.Expr, scopeJob); ok {
 				r.entry(name, key, value, attribute.Expr.Range(), *target)
@@ -321,6 +319,7 @@ func (r *reader) table(name string, target *map[string]string) {
 				r.p.spoil(structs.KeyedPath(inner.path, key))
 			}
 		}
+		inner.finish()
 	})
 }
 

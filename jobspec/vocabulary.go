@@ -2,36 +2,6 @@ package jobspec
 
 import "strings"
 
-// homeOf is the block that an argument or block belongs into, for names that
-// are often put elsewhere; "" for names that have no one home.
-func homeOf(name string) string {
-	switch name {
-	case "command", "arguments", "driver", "image", "pull", "env", "dir", "user", "hook", "logs", "ulimits":
-		return "task"
-	case "cpu", "memory", "shared_memory", "disk", "device", "port", "rdma", "sku":
-		return "resources"
-	case "pool", "driver_version", "spread_or_pack":
-		return "placement"
-	case "world_size", "rewrite", "launcher", "procs_per_node", "master_port", "parameter_servers", "rank_table", "chief", "emulate":
-		return "distributed"
-	case "max_restarts":
-		return "restart"
-	case "max_resumes", "precheck", "elastic", "performance":
-		return "checkpoint"
-	case "min_nodes", "allow_resize":
-		return "elastic"
-	case "subtask":
-		return "batch"
-	case "machine":
-		return "vip"
-	case "priority", "time_limit", "expected_runtime", "stop_grace", "fencing", "project", "category", "preemptible",
-		"resources", "placement", "distributed", "task", "restart", "checkpoint", "batch", "dataset", "volume", "mount", "output",
-		"algorithm", "tensorboard", "metrics", "debug", "hang", "supports", "throttle", "ssh", "jupyter", "meta", "vip":
-		return "job"
-	}
-	return ""
-}
-
 // oursFor is what a word of Nomad, Slurm, Kubernetes or docker is called in a
 // job file; "" for words that we do not know.
 func oursFor(name string) string {
@@ -68,6 +38,18 @@ func oursFor(name string) string {
 		return `distributed "pytorch" {}`
 	case "network":
 		return `port "name" {}`
+	}
+	return ""
+}
+
+// movedFrom is what an argument or a block of a block was before, in the words of
+// today; "" when it never was.
+func movedFrom(block, name string) string {
+	switch block + "." + name {
+	case "distributed.min_nodes":
+		return `elastic { min_nodes = N, by = "torchrun" }`
+	case "checkpoint.elastic":
+		return `elastic { min_nodes = N, by = "restart" }`
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,4 +90,24 @@ func TestWriteGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Assert(t, "testdata/written.hcl", string(Write(parsed(t, path, source))))
+}
+
+// Jobs of protocol 15 are written in the words of today.
+func TestWriteOfBefore(t *testing.T) {
+	for want, job := range map[string]*structs.Job{
+		"  elastic {\n    min_nodes    = 2\n    by           = \"restart\"\n    allow_resize = true\n  }\n": {
+			Name: "a", Nodes: 4, Checkpoint: &structs.Checkpoint{Elastic: &structs.Elastic{MinNodes: 2, AllowResize: true}},
+		},
+		"  elastic {\n    min_nodes = 3\n    by        = \"torchrun\"\n  }\n": {
+			Name: "a", Nodes: 4, Distributed: structs.Distributed{Mode: structs.ModePyTorch, MinNodes: 3},
+		},
+	} {
+		got := string(Write(job))
+		if !strings.Contains(got, want) || strings.Count(got, "min_nodes") != 1 {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+		if job.Elastic != nil {
+			t.Error("the job itself was changed")
+		}
+	}
 }

@@ -373,7 +373,7 @@ attacks() {
       echo "(echo x >$path) 2>/dev/null && echo BROKEN wrote $path"
     done
     for path in /etc/shadow "$HOSTS_DIR/cli/context.json" "$HOSTS_DIR/s1/data/join-server" "$data/identity/agent-key.pem" "$data/identity/gossip.key" "$kept/rsh-token" \
-      "$kept/logs/stdout.0" "$kept/hooks.json" "$data/client/allocs.db"; do
+      "$kept/logs/stdout.0" "$kept/hooks.json" "$kept/hold-task.json" "$data/client/allocs.db"; do
       echo "[ -n \"\$(cat $path 2>/dev/null)\" ] && echo BROKEN read $path"
     done
     echo "ls $rsh/task $kept >/dev/null 2>&1 && echo BROKEN listed the directories of another job"
@@ -417,14 +417,39 @@ old_binary() {
   echo "$dir/old/bin/nomadlike"
 }
 
-# Three servers of an earlier version; one of this version leads them; then all
-# are of this version, and one takes a step back. No submission is lost, no old
-# server ends, and what cannot go back says so.
+# Three servers and two nodes of an earlier version, with a gang on the nodes; a
+# node of this version works below the old servers; a server of this version leads
+# them; then all servers are of this version, and a node of the earlier one works
+# below them; then all nodes are, and a node and a server take a step back. No
+# submission is lost, no old server ends, the gang goes on in its first attempt, and
+# what cannot go back says so.
 upgrade() {
   local old new=$NOMADLIKE name jobs=0
   old=$(old_binary)
-  trap 'for name in u1 u2 u3; do host_gone "$name"; done' EXIT
-  for name in u1 u2 u3; do host_add "$name"; done
+  trap 'for name in u1 u2 u3 w1 w2; do host_gone "$name"; done' EXIT
+  for name in u1 u2 u3 w1 w2; do host_add "$name"; done
+  node() { NOMADLIKE=$2 agent_start "$1" -client -join-token-file "$HOSTS_DIR/u1/data/join-client"; } # NAME BINARY
+  node_at() { # NAME BINARY: its agent is replaced; the gang's rank goes on below it
+    kill -TERM "$(agent_pid "$1")"
+    wait_for 30 "$1 ended" ends "$1"
+    node "$1" "$2"
+    works "$1"
+    gang_goes_on
+  }
+  works() { # NAME: the node is ready, and a gang on all nodes runs to its end
+    wait_for 60 "node $1" node_is "$1" ready
+    jobs=$((jobs + 1))
+    printf 'job "upgrade-%s" {\n  nodes = 2\n  resources {\n    cpu = 0.1\n    memory = "16MiB"\n  }\n  distributed "none" {}\n  task { command = "true" }\n}\n' "$jobs" >"$dir/upgrade.hcl"
+    nl job run -detach "$dir/upgrade.hcl" >/dev/null
+    wait_for 60 "the gang on all nodes" is state_of "upgrade-$jobs" succeeded
+  }
+  gang_goes_on() {
+    wait_for 30 "the gang" is state_of through running
+    [[ "$(attempt_of through)" == 1 ]]
+    sleeps w1 >/dev/null
+    sleeps w2 >/dev/null
+    enters through
+  }
   server() { # NAME BINARY
     NOMADLIKE=$2 agent_start "$1" -server -bootstrap-expect 3 $([[ "$1" == u1 ]] || echo "-join-token-file $HOSTS_DIR/u1/data/join-server")
   }
@@ -472,6 +497,11 @@ upgrade() {
   await_health
   submit
   all_hold
+  for name in w1 w2; do node "$name" "$old"; done
+  for name in w1 w2; do wait_for 60 "node $name" node_is "$name" ready; done
+  sleeper through 2
+  gang_goes_on
+  node_at w2 "$new"
 
   replace u1 "$new"
   # Whoever else leads is killed, so that the two others run for it: a leader that
@@ -495,9 +525,16 @@ upgrade() {
     if grep -q 'panic' "$HOSTS_DIR/$name/agent.log"; then return 1; fi
   done
 
+  gang_goes_on
+
   for name in u2 u3; do replace "$name" "$new"; done
   submit
   all_hold
+  works w1 # which is old
+  gang_goes_on
+  node_at w1 "$new"
+  node_at w1 "$old" # a step back
+  node_at w1 "$new"
 
   kill -TERM "$(agent_pid u3)" # a step back
   wait_for 30 "u3 ended" ends u3
@@ -515,6 +552,8 @@ upgrade() {
   await_health
   submit
   all_hold
+  gang_goes_on
+  nl job stop -wait through
 }
 
 hosts_up "$dir" s1 s2 s3 c1 c2 c3 c4
@@ -542,7 +581,7 @@ scenario "kill -9 of every agent" everything_restarts
 scenario "joining with the wrong CA" wrong_join
 scenario "drill: all servers come back from an archive" drill
 scenario "attack-exec: a plain user's job against its node and its neighbours" attack_exec
-scenario "upgrade: old and new servers on one log, and a step back" upgrade
+scenario "upgrade: old and new servers on one log, old and new nodes below a gang, and a step back" upgrade
 echo "$passed passed, $failed failed"
 ((passed + failed > 0)) || { echo "no scenario is called $only: see the end of scripts/e2e.sh" >&2; exit 2; }
 ((failed == 0))

@@ -102,16 +102,16 @@ job "resnet50" {
   output "models/run7" {
   }
 
+  elastic {
+    min_nodes    = 2
+    allow_resize = true
+  }
+
   checkpoint {
     max_resumes = 5
     signal      = "SIGUSR1"
     grace       = "5m"
     precheck    = true
-
-    elastic {
-      min_nodes    = 2
-      allow_resize = true
-    }
 
     performance {
       threshold = 0.7

@@ -123,14 +123,12 @@ func (h *helper) nodes() {
 		job := *h.job
 		var help Help
 		if job.Checkpoint != nil {
-			checkpoint := *job.Checkpoint
-			elastic := structs.Elastic{}
-			if checkpoint.Elastic != nil {
-				elastic = *checkpoint.Elastic
+			elastic := structs.Elastic{By: structs.ElasticByRestart}
+			if rule := job.ElasticRule(); rule != nil {
+				elastic = *rule
 			}
 			elastic.MinNodes = count
-			checkpoint.Elastic = &elastic
-			job.Checkpoint = &checkpoint
+			job.Elastic = &elastic
 			help = Help{Reason: *structs.NewReason("forecast.help_elastic", "nodes", job.Nodes, "min_nodes", count), Kind: HelpElastic, MinNodes: count}
 		} else {
 			help = Help{Reason: *structs.NewReason("forecast.help_nodes", "nodes", count, "was", job.Nodes), Kind: HelpNodes, Nodes: count}

@@ -185,7 +185,7 @@ func TestGoldens(t *testing.T) {
 		}), ranks: []int{0, 1}},
 		{name: "tensorflow", job: job(structs.ModeTensorFlow, 3, "python train.py"), ranks: []int{0, 2}},
 		{name: "tensorflow-chief", job: with(job(structs.ModeTensorFlow, 3, "python train.py"), func(j *structs.Job) { j.Distributed.Chief = true }), ranks: []int{0, 2}},
-		{name: "pytorch-range", job: with(job(structs.ModePyTorch, 3, "python train.py"), func(j *structs.Job) { j.Distributed.MinNodes = 2 }), ranks: []int{0, 2}},
+		{name: "pytorch-range", job: with(job(structs.ModePyTorch, 3, "python train.py"), func(j *structs.Job) { j.Elastic = &structs.Elastic{MinNodes: 2, By: structs.ElasticByTorchrun} }), ranks: []int{0, 2}},
 		{name: "pytorch-range-torchrun", job: with(job(structs.ModePyTorch, 3, "torchrun train.py"), func(j *structs.Job) {
 			j.Distributed.MinNodes, j.Distributed.ProcsPerNode = 2, 4
 			j.Task.Env = map[string]string{"PET_MAX_RESTARTS": "10", "PET_NNODES": "3"}

@@ -80,7 +80,7 @@ func (b *build) rangeOptions() []torchOption {
 	// seconds for the last node to come, where torchrun would wait half a minute.
 	conf := "is_host=" + strconv.FormatBool(b.rank == 0) + ",join_timeout=600,last_call_timeout=5"
 	return []torchOption{
-		{"nnodes", strconv.Itoa(b.job.Distributed.MinNodes) + ":" + strconv.Itoa(len(b.members))},
+		{"nnodes", strconv.Itoa(b.job.NodesMin()) + ":" + strconv.Itoa(len(b.members))},
 		{"rdzv_backend", "c10d"},
 		{"rdzv_endpoint", hostPort(b.masterAddr(), b.masterPort())},
 		{"rdzv_id", b.job.ID + "-" + strconv.Itoa(b.alloc.Subjob) + "-" + strconv.FormatUint(b.alloc.Attempt, 10)},

@@ -134,7 +134,7 @@ func TestElasticJobIsLookedAt(t *testing.T) {
 		c := newCluster(t, 1)
 		c.small("a", 1).connect(0)
 		elastic := gangJob("elastic", 4)
-		elastic.Checkpoint = &structs.Checkpoint{MaxResumes: 3, Elastic: &structs.Elastic{MinNodes: 1, AllowResize: true}}
+		elastic.Checkpoint, elastic.Elastic = &structs.Checkpoint{MaxResumes: 3}, &structs.Elastic{MinNodes: 1, By: structs.ElasticByRestart, AllowResize: true}
 		id := c.submit(0, elastic)
 		snapshot := c.eventually(0, 5*time.Second, "it runs on one node", jobIs(id, structs.JobRunning))
 		q := newQueue(c.servers[0])

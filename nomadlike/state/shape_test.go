@@ -17,69 +17,31 @@ import (
 // line for each field of each type, with the version that brought it.
 const shapeFile = "testdata/shape.golden"
 
-// addShape writes the lines of a type and of all that it holds.
-func addShape(t reflect.Type, lines map[string]bool) {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		addShape(t.Elem(), lines)
-	case reflect.Map:
-		addShape(t.Key(), lines)
-		addShape(t.Elem(), lines)
-	case reflect.Struct:
-		if lines["type "+t.String()] {
-			return
-		}
-		lines["type "+t.String()] = true
-		for i := range t.NumField() {
-			field := t.Field(i)
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if !field.IsExported() && !field.Anonymous || name == "-" {
-				continue
-			}
-			if name == "" {
-				name = field.Name
-			}
-			line := fmt.Sprintf("%s.%s %s", t, name, field.Type)
-			if since := field.Tag.Get("since"); since != "" {
-				line += " since " + since
-			}
-			lines[line] = true
-			addShape(field.Type, lines)
-		}
-	}
-}
-
 // shape gives the lines of today, sorted.
 func shape() []string {
-	lines := make(map[string]bool)
-	addShape(reflect.TypeFor[structs.Command](), lines)
-	addShape(reflect.TypeFor[structs.Event](), lines)
-	addShape(reflect.TypeFor[structs.PastRun](), lines)
-	addShape(reflect.TypeFor[dumpHeader](), lines)
+	types := []reflect.Type{
+		reflect.TypeFor[structs.Command](), reflect.TypeFor[structs.Event](), reflect.TypeFor[structs.PastRun](), reflect.TypeFor[dumpHeader](),
+	}
 	for _, d := range dumps() {
 		if d.row != nil {
-			addShape(reflect.TypeOf(d.row), lines)
+			types = append(types, reflect.TypeOf(d.row))
 		}
 	}
+	var commands []string
 	for kind := range structs.CommandKind(1 << 10) {
 		read, known := judgeOf(kind)
 		if !known {
 			continue
 		}
-		lines[fmt.Sprintf("command %d", kind)] = true
+		commands = append(commands, fmt.Sprintf("command %d", kind))
 		// What a reader decodes is asked of it: it hands a pointer to its decoder.
 		_, _ = read(func(_ []byte, body any) error {
-			lines[fmt.Sprintf("command %d is %T", kind, body)] = true
-			addShape(reflect.TypeOf(body), lines)
+			commands = append(commands, fmt.Sprintf("command %d is %T", kind, body))
+			types = append(types, reflect.TypeOf(body))
 			return os.ErrInvalid
 		}, nil)
 	}
-	var sorted []string
-	for line := range lines {
-		sorted = append(sorted, line)
-	}
-	slices.Sort(sorted)
-	return sorted
+	return golden.Shape(commands, types...)
 }
 
 // Who changes what is stored raises wire.ProtocolVersion, with its line in the
@@ -104,11 +66,11 @@ func TestShapeOfWhatIsStored(t *testing.T) {
 	if known[0] == fmt.Sprintf("protocol %d", wire.ProtocolVersion) {
 		if !slices.Equal(known[1:], lines) {
 			t.Errorf("what is stored has changed: raise wire.ProtocolVersion with a line in wire/version.go, mark new fields with `since:\"%d\"`, then run with -rewrite:\n%s",
-				wire.ProtocolVersion+1, strings.Join(changes(known[1:], lines), "\n"))
+				wire.ProtocolVersion+1, strings.Join(golden.Changes(known[1:], lines), "\n"))
 		}
 		return
 	}
-	for _, line := range changes(known[1:], lines) {
+	for _, line := range golden.Changes(known[1:], lines) {
 		field := strings.HasPrefix(line, "+") && !strings.Contains(line, "+type ") && !strings.Contains(line, "+command ")
 		owner, _, _ := strings.Cut(strings.TrimPrefix(line, "+"), " ")
 		owner = owner[:max(0, strings.LastIndex(owner, "."))]
@@ -118,22 +80,6 @@ func TestShapeOfWhatIsStored(t *testing.T) {
 		}
 	}
 	golden.Assert(t, shapeFile, got)
-}
-
-// changes lists what went and what came.
-func changes(before, after []string) []string {
-	var lines []string
-	for _, line := range before {
-		if !slices.Contains(after, line) {
-			lines = append(lines, "-"+line)
-		}
-	}
-	for _, line := range after {
-		if !slices.Contains(before, line) {
-			lines = append(lines, "+"+line)
-		}
-	}
-	return lines
 }
 
 // newer is a node as a version of tomorrow knows it, with a quarantine that this

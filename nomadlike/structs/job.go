@@ -67,6 +67,7 @@ type Job struct {
 	Output          string            `json:"output,omitempty"`
 	OutputStorage   string            `json:"output_storage,omitempty"` // "": the first that takes outputs
 	Restart         *Restart          `json:"restart,omitempty"`
+	Elastic         *Elastic          `json:"elastic,omitempty" since:"16"` // nil: the gang has all of its nodes, or of old words, see ElasticRule
 	Checkpoint      *Checkpoint       `json:"checkpoint,omitempty"`
 	Hang            *Hang             `json:"hang,omitempty"`
 	StopGrace       Duration          `json:"stop_grace"`
@@ -145,8 +146,10 @@ type Distributed struct {
 	MasterPort       int    `json:"master_port,omitempty"`       // 0: assigned by the scheduler
 	ParameterServers int    `json:"parameter_servers,omitempty"` // tensorflow
 	Chief            bool   `json:"chief,omitempty"`             // tensorflow
-	MinNodes         int    `json:"min_nodes,omitempty"`         // pytorch: torchrun's own range MinNodes to Nodes; 0: none
-	RankTable        string `json:"rank_table,omitempty"`        // mindspore
+	// MinNodes is what nodes of protocol 15 read of an Elastic by torchrun, and what
+	// jobs of that time say: ask ElasticRule. Goes with protocol 17.
+	MinNodes  int    `json:"min_nodes,omitempty"`
+	RankTable string `json:"rank_table,omitempty"` // mindspore
 	// Emulate names a platform whose variables and files the ranks find as well.
 	Emulate string `json:"emulate,omitempty" since:"16"`
 }
@@ -329,22 +332,17 @@ type LimitWarning struct {
 
 // Checkpoint is checkpoint resume 断点续训.
 type Checkpoint struct {
-	MaxResumes  int          `json:"max_resumes"`
-	Signal      string       `json:"signal,omitempty"`
-	Grace       Duration     `json:"grace,omitempty"`
-	Precheck    bool         `json:"precheck,omitempty"`
+	MaxResumes int      `json:"max_resumes"`
+	Signal     string   `json:"signal,omitempty"`
+	Grace      Duration `json:"grace,omitempty"`
+	Precheck   bool     `json:"precheck,omitempty"`
+	// Elastic is what jobs of protocol 15 and before say: ask ElasticRule.
 	Elastic     *Elastic     `json:"elastic,omitempty"`
 	Performance *Performance `json:"performance,omitempty"`
 	// Dir is a directory as the task sees it, absolute, whose entries that match
 	// Pattern are checkpoints: the node of rank 0 watches it.
 	Dir     string `json:"dir,omitempty"`
 	Pattern string `json:"pattern,omitempty"` // as of path.Match; "" means every entry
-}
-
-// Elastic lets a gang run with fewer nodes than it asked for.
-type Elastic struct {
-	MinNodes    int  `json:"min_nodes"`
-	AllowResize bool `json:"allow_resize,omitempty"`
 }
 
 // Performance is the performance watch 性能检测: a figure that the training
@@ -515,18 +513,6 @@ func (j *Job) rankSpec(index, rank, size int) Resources {
 		spec.Devices = []DeviceRequest{last}
 	}
 	return spec
-}
-
-// NodesMin is the fewest nodes that an attempt may have: Nodes, or less when
-// the job is elastic.
-func (j *Job) NodesMin() int {
-	switch {
-	case j.TorchRange():
-		return min(j.Distributed.MinNodes, j.Nodes)
-	case j.Checkpoint != nil && j.Checkpoint.Elastic != nil:
-		return max(1, min(j.Checkpoint.Elastic.MinNodes, j.Nodes))
-	}
-	return max(1, j.Nodes)
 }
 
 // MasterPortName is the port that distributed modes rendezvous on; the

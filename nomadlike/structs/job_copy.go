@@ -28,6 +28,7 @@ func (j *Job) Copy() *Job {
 	c.Restart = clonePointer(j.Restart)
 	c.LimitWarning = clonePointer(j.LimitWarning)
 	c.Checkpoint = j.Checkpoint.Copy()
+	c.Elastic = clonePointer(j.Elastic)
 	c.Resume = clonePointer(j.Resume)
 	c.Supports = j.Supports.Copy()
 	c.Throttle = clonePointer(j.Throttle)

@@ -40,9 +40,10 @@ func fullJob() *Job {
 		Algorithms: []DataRef{reference}, Datasets: []DataRef{reference}, Models: []DataRef{reference}, Volumes: []DataRef{reference},
 		Mounts: []Mount{{Target: "/mnt/a", Source: "/nas/a", ReadOnly: true, Storage: "nas"}}, Output: "models/run7", OutputStorage: "nas",
 		Restart: &Restart{MaxRestarts: 3, Delay: Duration(time.Second)},
+		Elastic: &Elastic{MinNodes: 2, By: ElasticByRestart, AllowResize: true},
 		Checkpoint: &Checkpoint{
 			MaxResumes: 5, Signal: "SIGUSR1", Grace: Duration(time.Minute), Precheck: true, Dir: "/ck", Pattern: "*.pt",
-			Elastic: &Elastic{MinNodes: 2, AllowResize: true}, Performance: &Performance{Threshold: 0.7, Action: "alert", Compare: "gt", Pattern: `t=(\d+)`, Times: 2},
+			Elastic: &Elastic{MinNodes: 2, By: ElasticByRestart, AllowResize: true}, Performance: &Performance{Threshold: 0.7, Action: "alert", Compare: "gt", Pattern: `t=(\d+)`, Times: 2},
 		},
 		Hang:      &Hang{Action: "alert", Factor: 10, Least: Duration(time.Minute), Most: Duration(time.Hour), Pattern: `step (\d+)`},
 		StopGrace: Duration(30 * time.Second), Fencing: FencingStrict, Supports: &Supports{Pause: &yes, Throttle: &yes, FinishNow: &yes, Resume: &yes}, Throttle: &Throttle{Keep: Duration(time.Second), Busy: Duration(time.Second)}, Debug: &Debug{Hold: Duration(time.Hour)},

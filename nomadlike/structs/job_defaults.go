@@ -95,6 +95,12 @@ func (j *Job) SetDefaults() []Default {
 	for i := range j.Models {
 		fill(&d, IndexedPath("model", i)+".read_only", &j.Models[i].ReadOnly, true) // always
 	}
+	if e := j.Elastic; e != nil {
+		fill(&d, "elastic.by", &e.By, ElasticByRestart)
+		if e.By == ElasticByTorchrun && j.Distributed.Mode == ModePyTorch {
+			j.Distributed.MinNodes = e.MinNodes
+		}
+	}
 	if c := j.Checkpoint; c != nil {
 		fill(&d, "checkpoint.signal", &c.Signal, DefaultCheckpointSignal)
 		fill(&d, "checkpoint.grace", &c.Grace, DefaultCheckpointGrace)

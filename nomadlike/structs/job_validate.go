@@ -96,6 +96,7 @@ func (j *Job) Validate() []Problem {
 	v.data(j)
 	v.recovery(j)
 	v.hang(j.Hang)
+	v.elastic(j)
 	v.interactive(j)
 	v.meta(j)
 	return v.problems

@@ -230,9 +230,6 @@ func (v *validator) recovery(j *Job) {
 	v.choice("checkpoint.signal", c.Signal, false, saveSignals()...)
 	v.span("checkpoint.grace", c.Grace, 0, GraceMax)
 	v.watched(c)
-	if c.Elastic != nil {
-		v.integer("checkpoint.elastic.min_nodes", c.Elastic.MinNodes, 1, max(1, min(j.Nodes, NodesMax)))
-	}
 	if p := c.Performance; p != nil {
 		const thresholdMax = 1e6
 		if !finite(p.Threshold) || p.Threshold <= 0 || p.Threshold > thresholdMax {

@@ -55,20 +55,8 @@ func (v *validator) distributed(j *Job) {
 	}
 	if v.belongs("parameter_servers", d.ParameterServers != 0, d.Mode, ModeTensorFlow) {
 		v.integer("distributed.parameter_servers", d.ParameterServers, 0, serversMax(j.Nodes))
-		if d.ParameterServers > 0 && j.Checkpoint != nil && j.Checkpoint.Elastic != nil {
-			v.excludes("distributed.parameter_servers", "checkpoint.elastic")
-		}
 	}
 	v.belongs("chief", d.Chief, d.Mode, ModeTensorFlow)
-	if v.belongs("min_nodes", d.MinNodes != 0, d.Mode, ModePyTorch) && d.MinNodes != 0 {
-		v.integer("distributed.min_nodes", d.MinNodes, 1, max(1, min(j.Nodes, NodesMax)))
-		if j.Checkpoint != nil && j.Checkpoint.Elastic != nil {
-			v.excludes("distributed.min_nodes", "checkpoint.elastic")
-		}
-		if j.Fencing == FencingStrict {
-			v.excludes("distributed.min_nodes", `fencing = "strict"`)
-		}
-	}
 	v.choice("distributed.emulate", d.Emulate, true, EmulateDLWS)
 	if v.belongs("rank_table", d.RankTable != "", d.Mode, ModeMindSpore) {
 		v.choice("distributed.rank_table", d.RankTable, true, "v1.0", "v1.2", "group_list", "group_list_short")

@@ -244,11 +244,8 @@ func (v *validator) vip(j *Job) {
 	if j.Batch != nil {
 		v.excludes("vip", "batch")
 	}
-	if j.Checkpoint != nil && j.Checkpoint.Elastic != nil {
-		v.excludes("vip", "checkpoint.elastic")
-	}
-	if j.Distributed.MinNodes != 0 {
-		v.excludes("vip", "distributed.min_nodes")
+	if j.Elastic != nil {
+		v.excludes("vip", "elastic")
 	}
 }
 

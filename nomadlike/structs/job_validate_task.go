@@ -23,7 +23,7 @@ func (v *validator) task(j *Job) {
 		v.inlineScript(j)
 	}
 	if t.Arguments != "" {
-		v.command("task.arguments", t.Arguments)
+		v.arguments("task.arguments", t.Arguments)
 	}
 	if t.Dir != "" {
 		v.directory("task.dir", t.Dir)
@@ -173,6 +173,15 @@ func (v *validator) command(at, command string) bool {
 		v.add(at, "job.command.missing", "")
 		return false
 	}
+	return v.words(at, command, true)
+}
+
+// arguments checks words that follow a command: they are of the same statement, and
+// the first one is nothing special.
+func (v *validator) arguments(at, arguments string) { v.words(at, arguments, false) }
+
+// words checks a command line, or the rest of one. It reports whether it is fine.
+func (v *validator) words(at, command string, whole bool) bool {
 	if !v.text(at, command, CommandMax) {
 		return false
 	}
@@ -187,12 +196,15 @@ func (v *validator) command(at, command string) bool {
 	}
 	before := len(v.problems)
 	hint, rewrite := shellHint(command, scan)
-	if len(scan.words) == 0 || scan.words[0].text == "" {
+	first := ""
+	if len(scan.words) > 0 {
+		first = scan.words[0].text
+	}
+	switch {
+	case !whole:
+	case first == "":
 		v.add(at, "job.command.missing", "")
 		return false
-	}
-	first := scan.words[0].text
-	switch {
 	case assignment(first):
 		v.add(at, "job.command.assignment", assignmentHint(hint), "assignment", first, "rewrite", rewrite)
 	case shellOnly(first):

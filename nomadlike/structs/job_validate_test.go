@@ -100,7 +100,18 @@ func mistakes() map[string]func(*Job) {
 		},
 		"batch on training":      func(j *Job) { j.Batch = &Batch{Count: 2} },
 		"checkpoint and restart": func(j *Job) { j.Restart, j.Checkpoint = &Restart{}, &Checkpoint{Signal: "SIGUSR1"} },
-		"checkpoint elastic":     func(j *Job) { j.Checkpoint = &Checkpoint{Signal: "SIGUSR1", Elastic: &Elastic{MinNodes: 2}} },
+		"elastic": func(j *Job) {
+			j.Elastic, j.Checkpoint = &Elastic{MinNodes: 2, By: ElasticByRestart}, &Checkpoint{Signal: "SIGUSR1"}
+		},
+		"elastic alone":   func(j *Job) { j.Nodes, j.Elastic = 4, &Elastic{MinNodes: 2, By: ElasticByRestart} },
+		"elastic by whom": func(j *Job) { j.Nodes, j.Elastic = 4, &Elastic{MinNodes: 2, By: "hand"} },
+		"elastic by torchrun": func(j *Job) {
+			j.Nodes, j.Fencing, j.Elastic = 4, FencingStrict, &Elastic{MinNodes: 2, By: ElasticByTorchrun, AllowResize: true}
+		},
+		"elastic of before": func(j *Job) {
+			j.Nodes, j.Checkpoint = 4, &Checkpoint{Signal: "SIGUSR1", Elastic: &Elastic{MinNodes: 2}}
+			j.Distributed.MinNodes = 3
+		},
 		"checkpoint performance": func(j *Job) {
 			j.Checkpoint = &Checkpoint{Signal: "SIGUSR1", Performance: &Performance{Threshold: math.NaN(), Action: "alter", Compare: "gt", Times: 1}}
 		},

@@ -36,7 +36,7 @@ func (j *Job) Warnings() []Problem {
 // envWarning is the message id of what is doubtful about a variable, or "".
 func envWarning(name, value string) string {
 	switch name {
-	case "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES":
+	case "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "MLU_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES":
 		return "job.warn.env_devices"
 	case "NCCL_DEBUG":
 		if strings.EqualFold(value, "INFO") || strings.EqualFold(value, "TRACE") {

@@ -48,7 +48,7 @@ func (p *Pool) Validate() []Problem {
 func (v *validator) taskDefaults(t *TaskDefaults) {
 	v.env("defaults.env", t.Env)
 	if t.Arguments != "" {
-		v.command("defaults.arguments", t.Arguments)
+		v.arguments("defaults.arguments", t.Arguments)
 	}
 }
 

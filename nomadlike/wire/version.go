@@ -23,7 +23,7 @@ package wire
 //	                what a rank writes may be bounded by its job: Resources.Disk; who has no quota yields to guarantees: Job.OutsideYields;
 //	                checkpoints are saved at every end: Job.SavesAtEnds; VIP jobs kill when they can have all: Job.KillsLast; time limits are warned of: Job.LimitWarning, Attempt.WarnedAt, Allocation.Warning;
 //	                devices that have nothing to do: AllocNote.Idle, Allocation.IdleSince; addresses of nodes: Member.Addrs;
-//	                another platform's variables and files: Distributed.Emulate;
+//	                another platform's variables and files: Distributed.Emulate; gangs on fewer nodes in one block: Job.Elastic;
 //	                rotation of the CA: command 36, Agent.Trust tells certificates
 const ProtocolVersion = 16
 

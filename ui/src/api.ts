@@ -1,4 +1,4 @@
-import type { Failure, JobList, JobSummary } from './types'
+import type { Error as Failure, JobList, JobSummary } from './types'
 
 // A refusal of the API, in the language that the page asked for.
 export class ApiError extends Error {

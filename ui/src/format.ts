@@ -1,5 +1,8 @@
 import i18next from 'i18next'
-import type { JobSummary, Resources, Time } from './types'
+import type { JobSummary, Resources } from './types'
+
+// Time is RFC 3339 text, or that nobody knows it.
+export type Time = string | null | undefined
 
 const two = (n: number) => String(n).padStart(2, '0')
 

@@ -14,7 +14,7 @@ import { dropDrafts } from './parts/draft'
 import { Palette } from './parts/palette'
 import { Failed, Loading, NoPage, failing } from './parts/states'
 import { SignIn } from './signin'
-import type { Token } from './types'
+import type { Session, Token } from './types'
 
 const sharedEvery = 10_000 // milliseconds
 const places = ['jobs', 'queue', 'cluster', 'pools', 'servers'] as const
@@ -47,7 +47,7 @@ export const sessionQuery = {
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 401)) throw error
       // Somebody who is signed in sees the page with rights of their own.
-      if (share) return await call<{ token: Token }>('POST', '/v1/session', { token: share }).then((made) => made.token, () => null)
+      if (share) return await call<Session>('POST', '/v1/session', { token: share }).then((made) => made.token, () => null)
       return null
     }
   },

@@ -5,7 +5,7 @@ import { call } from './api'
 import { Button } from './parts/controls'
 import { Alert, errorText } from './parts/states'
 import { Preferences } from './shell'
-import type { Token } from './types'
+import type { Session } from './types'
 
 // SignIn stands in the place of the page that was asked for, so there is no
 // address to come back to that a link could forge.
@@ -19,7 +19,7 @@ export function SignIn() {
     event.preventDefault()
     setBusy(true)
     try {
-      const session = await call<{ token: Token }>('POST', '/v1/session', { token: token.trim() })
+      const session = await call<Session>('POST', '/v1/session', { token: token.trim() })
       setToken('')
       client.setQueryData(['session'], session.token)
     } catch (failure) {

@@ -1,550 +1,1850 @@
-// The bodies of the API as the pages read them. GET /v1/openapi.json describes
-// them whole; times are RFC 3339 text or null, spans text such as "1h30m".
+// The bodies of the API, written by `make generate` from the OpenAPI document: change the Go types, not
+// this file. Times are RFC 3339 text or null, spans text such as "1h30m".
 
-export type Time = string | null | undefined
+export interface Accuracy {
+  all: Calibration
+  pools: Record<string, Calibration> | null
+}
+
+export interface AgentSelf {
+  cluster: string
+  config: Record<string, unknown> | null
+  id: string
+  leader: boolean
+  name: string
+  protocol: number
+  roles: string[] | null
+  stats?: Record<string, string>
+  version: string
+}
+
+export type AllocDesired = 'run' | 'stop'
+export const allocDesireds: AllocDesired[] = ['run', 'stop']
+
+export type AllocStatus = 'pending' | 'preparing' | 'prepared' | 'running' | 'complete' | 'failed' | 'killed' | 'lost'
+export const allocStatuses: AllocStatus[] = ['pending', 'preparing', 'prepared', 'running', 'complete', 'failed', 'killed', 'lost']
+
+export interface Allocation {
+  attempt: number
+  cause?: Reason
+  control?: Control
+  create_index: number
+  desired: AllocDesired
+  desired_reason?: Reason
+  devices?: string[]
+  exit_code: number
+  finished_at?: string
+  held?: Record<string, number>
+  hold?: Hold
+  id: string
+  idle_since?: string
+  infra?: boolean
+  job_id: string
+  job_name: string
+  lease_over?: boolean
+  modify_index: number
+  name: string
+  node_id: string
+  node_name: string
+  note_seq?: number
+  obeyed?: number
+  oom_killed?: boolean
+  pace?: Pace
+  placed_at?: string
+  pool?: string
+  ports?: Record<string, number>
+  progress?: number
+  project: string
+  quarantined?: boolean
+  rank: number
+  released: boolean
+  resume?: SavedCheckpoint
+  seen?: Record<string, string>
+  signal?: number
+  spec: Resources
+  started_at?: string
+  status: AllocStatus
+  step?: string
+  stop?: StopOrder
+  subjob: number
+  warning?: Warning
+}
+
+export interface AllocationList {
+  allocations: Allocation[] | null
+}
+
+export interface Attempt {
+  allocs: string[] | null
+  by?: AttemptKey
+  cause?: Reason
+  checkpoint_at?: string
+  create_index: number
+  ended_at?: string
+  ending_at?: string
+  exit_code: number
+  first_failed?: string
+  hung_at?: string
+  job_id: string
+  lost?: number
+  modify_index: number
+  number: number
+  outcome?: Outcome
+  paused_at?: string
+  paused_for?: string
+  placed_at: string | null
+  released_at?: string
+  running_at?: string
+  spec: number
+  state: AttemptState
+  subjob: number
+  warned_at?: string
+}
+
+export interface AttemptKey {
+  job_id: string
+  number: number
+  subjob: number
+}
+
+export interface AttemptList {
+  attempts: Attempt[] | null
+}
+
+export type AttemptState = 'preparing' | 'released' | 'running' | 'ending' | 'ended'
+export const attemptStates: AttemptState[] = ['preparing', 'released', 'running', 'ending', 'ended']
+
+export interface AutopilotHealth {
+  failure_tolerance: number
+  healthy: boolean
+  leader_id?: string
+  servers: ServerHealth[] | null
+}
+
+export interface Available {
+  models: DeviceDemand[] | null
+  nodes: AvailableNode[] | null
+  specs: AvailableSpec[] | null
+}
+
+export interface AvailableNode {
+  cards?: CardUse[]
+  cpu: number
+  cpu_used: number
+  devices?: DeviceShare[]
+  driver_versions?: string[]
+  id: string
+  kernel?: string
+  memory: number
+  memory_used: number
+  name: string
+  now: number[] | null
+  os?: string
+  pool: string
+  specs: number[] | null
+  state: string
+  status: NodeStatus
+}
+
+export interface AvailableSpec {
+  idle: number
+  label?: string
+  need: number
+  nodes: number
+  spec: number
+}
+
+export interface Bar {
+  devices?: number
+  from: string | null
+  job_id: string
+  job_name: string
+  kind: string
+  p50: string | null
+  p90: string | null
+  project: string
+  subjob: number
+  to: string | null
+}
+
+export interface Batch {
+  count?: number
+  subtasks?: BatchSubtask[]
+}
+
+export interface BatchSubtask {
+  algorithm?: string
+  command?: string
+  env?: Record<string, string>
+  name: string
+}
+
+export type Beyond = '' | 'p90' | 'p50'
+export const beyonds: Beyond[] = ['', 'p90', 'p50']
+
+export interface BootstrapRequest {
+  secret: string
+}
+
+export interface CACertificate {
+  fingerprint: string
+  pem: string
+}
+
+export interface CAState {
+  certificates?: CACertificate[]
+  keys: KeyState
+  past?: StructsPastCA[]
+}
+
+export interface Calibration {
+  bias_s: number
+  cov50_pct: number
+  cov90_pct: number
+  hit_pct: number
+  mae_s: number
+  medae_s: number
+  n: number
+  p90_abs_err_s: number
+}
+
+export interface Capacity {
+  cpu: number
+  memory: number
+  port_max: number
+  port_min: number
+}
+
+export interface CardPast {
+  gone?: boolean
+  id: string
+  index: number
+  model?: string
+  series: PastSeries[] | null
+  slice?: number
+}
+
+export interface CardUse {
+  device: string
+  healthy: boolean
+  index: number
+  job?: string
+  job_id?: string
+  slice?: number
+  text: string
+  used: boolean
+}
+
+export interface Change {
+  before?: string
+  count?: number
+  job?: Job
+  job_id?: string
+  kind: ChangeKind
+  last?: boolean
+  node?: string
+  priority?: Priority
+  project?: string
+  quotas?: Quota[]
+  subjob?: number
+}
+
+export type ChangeKind = 'drain' | 'add' | 'quota' | 'priority' | 'move' | 'submit' | 'stop'
+export const changeKinds: ChangeKind[] = ['drain', 'add', 'quota', 'priority', 'move', 'submit', 'stop']
+
+export interface Changed {
+  index: number
+}
+
+export interface Check {
+  message?: string
+  ok: boolean
+}
+
+export interface Checkpoint {
+  dir?: string
+  elastic?: Elastic
+  grace?: string
+  max_resumes: number
+  pattern?: string
+  performance?: Performance
+  precheck?: boolean
+  signal?: string
+}
+
+export interface Claim {
+  gang: GangPlan
+  since: string | null
+  victims: AttemptKey[] | null
+}
+
+export interface Cluster {
+  bootstrapped: boolean
+  ca?: CAState
+  ca_fingerprint: string
+  created_at: string | null
+  gossip_key?: KeyState
+  id: string
+  modify_index: number
+  protocol_version: number
+  removed?: RemovedServer[]
+  removed_nodes?: RemovedNode[]
+  revived_at?: string
+  setup_hash?: string
+  unwell?: ServerCondition[]
+}
+
+export interface ClusterInit {
+  cluster: Cluster
+  join_tokens?: JoinToken[]
+}
+
+export interface CommitRequest {
+  comment?: string
+  name: string
+}
+
+export interface Committed {
+  bytes: number
+  id: string
+  image: string
+}
+
+export interface Control {
+  busy?: string
+  idle?: string
+  paused?: boolean
+  seq: number
+}
+
+export interface DataLack {
+  cause: Reason
+  kind: string
+  name: string
+  path: string
+  storage: string
+}
+
+export interface DataRef {
+  annotations?: boolean
+  from?: string
+  name: string
+  prepare?: boolean
+  read_only?: boolean
+  sha256?: string
+  source?: string
+  storage?: string
+  version?: number
+}
+
+export interface Debug {
+  hold: string
+}
+
+export interface Default {
+  path: string
+  value: string
+}
+
+export interface Device {
+  attrs?: Record<string, string>
+  driver_version?: string
+  health?: Reason
+  healthy: boolean
+  id: string
+  index: number
+  kind: string
+  link_group?: string
+  memory: number
+  model: string
+  numa_node: number
+  pci_bus?: string
+}
+
+export type DeviceAct = 'clear' | 'reset' | 'quarantine'
+export const deviceActs: DeviceAct[] = ['clear', 'reset', 'quarantine']
+
+export interface DeviceDemand {
+  jobs: number
+  kind: string
+  model: string
+  sick?: number
+  total: number
+  used: number
+  wanted: number
+}
+
+export interface DeviceList {
+  next?: string
+  nodes: NodeDevices[] | null
+}
+
+export interface DeviceOwner {
+  alloc_id: string
+  attempt: number
+  job: string
+  job_id: string
+  project: string
+  rank: number
+  subjob?: number
+  user?: string
+}
+
+export interface DeviceProcess {
+  memory: number
+  name?: string
+  pid: number
+}
+
+export interface DeviceRequest {
+  count?: number
+  ids?: string[]
+  kind: string
+  memory?: number
+  model?: string
+  models?: string[]
+}
+
+export interface DeviceShare {
+  kind: string
+  model: string
+  sick?: number
+  total: number
+  used: number
+}
+
+export interface DeviceState {
+  action?: string
+  at?: string
+  attrs?: Record<string, string>
+  driver_version?: string
+  gauges?: Record<string, number>
+  health?: Reason
+  healthy: boolean
+  id: string
+  index: number
+  kind: string
+  link_group?: string
+  memory: number
+  model: string
+  numa_node: number
+  owner?: DeviceOwner
+  pci_bus?: string
+  processes?: DeviceProcess[]
+  slice?: number
+  used: boolean
+}
+
+export interface DeviceTreatRequest {
+  act: DeviceAct
+  device: string
+  reason?: string
+}
+
+export interface DeviceTreated {
+  device: string
+  index: number
+}
+
+export interface Distributed {
+  chief?: boolean
+  emulate?: string
+  launcher?: string
+  master_port?: number
+  min_nodes?: number
+  mode: Mode
+  parameter_servers?: number
+  procs_per_node?: number
+  rank_table?: string
+  rewrite?: string
+  world_size?: string
+}
+
+export interface DrainRequest {
+  deadline?: string
+}
+
+export interface Effect {
+  earlier: number
+  hidden?: number
+  later: number
+  more?: number
+  same: number
+  shifts: Shift[] | null
+}
+
+export interface Elastic {
+  allow_resize?: boolean
+  by?: ElasticBy
+  min_nodes: number
+}
+
+export type ElasticBy = 'restart' | 'torchrun'
+export const elasticBies: ElasticBy[] = ['restart', 'torchrun']
+
+export type Eligibility = 'eligible' | 'cordoned' | 'draining'
+export const eligibilities: Eligibility[] = ['eligible', 'cordoned', 'draining']
+
+export interface Error {
+  code: ErrorCode
+  details?: Error[]
+  hint?: string
+  id: string
+  message?: string
+  params?: Record<string, string>
+}
+
+export type ErrorCode = 'invalid' | 'unauthorized' | 'forbidden' | 'not_found' | 'conflict' | 'unavailable' | 'timeout' | 'not_available' | 'too_large' | 'internal'
+export const errorCodes: ErrorCode[] = ['invalid', 'unauthorized', 'forbidden', 'not_found', 'conflict', 'unavailable', 'timeout', 'not_available', 'too_large', 'internal']
+
+export interface Event {
+  alloc_id?: string
+  attempt?: number
+  by?: string
+  cause?: Reason
+  id: string
+  index: number
+  job_id?: string
+  node_id?: string
+  params?: Record<string, string>
+  project?: string
+  seq: number
+  severity?: string
+  subjob?: number
+  time: string | null
+  topic: string
+}
+
+export interface EventLine {
+  cursor?: string
+  error?: Error
+  event?: Event
+  index: number
+}
+
+export interface EventList {
+  events: Event[] | null
+}
+
+export interface FileEntry {
+  dir?: boolean
+  link?: boolean
+  modified: string | null
+  name: string
+  size: number
+}
+
+export interface FileList {
+  alloc_id: string
+  attempt: number
+  entries: FileEntry[] | null
+  entry: FileEntry
+  more?: boolean
+  path: string
+  rank: number
+}
+
+export interface Forecast {
+  attempt: number
+  features?: number[]
+  given_at: string | null
+  job_id: string
+  job_name: string
+  p50: string | null
+  p90: string | null
+  point: string | null
+  pool?: string
+  position?: number
+  project: string
+  revision: number
+  started_at?: string
+  subjob: number
+  withdrawn?: boolean
+}
+
+export interface GangPlan {
+  attempt: number
+  claim?: boolean
+  job_id: string
+  placements: RankPlacement[] | null
+  spec: number
+  subjob: number
+  victims?: AttemptKey[]
+}
+
+export interface Hang {
+  action?: string
+  factor?: number
+  least?: string
+  most?: string
+  pattern?: string
+}
+
+export interface Health {
+  client?: Check
+  healthy: boolean
+  server?: Check
+}
+
+export interface Help {
+  beyond?: Beyond
+  cpu?: number
+  devices?: number
+  id: string
+  kind: HelpKind
+  memory?: number
+  min_nodes?: number
+  model?: string
+  nodes?: number
+  p50: string | null
+  p90: string | null
+  params?: Record<string, string>
+  point: string | null
+  pool?: string
+  priority?: Priority
+  sooner: string
+  time_limit?: string
+  verdict: Verdict
+  victims?: Victim[]
+}
+
+export type HelpKind = 'nodes' | 'elastic' | 'spec' | 'pool' | 'time_limit' | 'priority' | 'preemptible' | 'spread' | 'devices' | 'driver_version' | 'any_node' | 'no_rdma' | 'resources' | 'two'
+export const helpKinds: HelpKind[] = ['nodes', 'elastic', 'spec', 'pool', 'time_limit', 'priority', 'preemptible', 'spread', 'devices', 'driver_version', 'any_node', 'no_rdma', 'resources', 'two']
+
+export interface Hold {
+  for: string
+  freed?: boolean
+  over?: boolean
+  since: string | null
+  until: string | null
+}
+
+export interface Hook {
+  command: string
+  timeout?: string
+  when: string
+}
+
+export interface Job {
+  access?: string
+  algorithms?: DataRef[]
+  batch?: Batch
+  category?: string
+  checkpoint?: Checkpoint
+  datasets?: DataRef[]
+  debug?: Debug
+  description?: string
+  distributed: Distributed
+  elastic?: Elastic
+  expected_runtime?: string
+  fencing?: string
+  hang?: Hang
+  id?: string
+  idempotency_key?: string
+  jupyter?: boolean
+  kills_last?: boolean
+  limit_warning?: LimitWarning
+  meta?: Record<string, string>
+  metrics?: Metrics
+  models?: DataRef[]
+  mounts?: Mount[]
+  name: string
+  nodes: number
+  output?: string
+  output_storage?: string
+  outside_yields?: boolean
+  patient_starts?: boolean
+  placement?: Placement
+  preemptible?: boolean
+  priority: Priority
+  project: string
+  resources: Resources[] | null
+  restart?: Restart
+  resume?: SavedCheckpoint
+  saves_at_ends?: boolean
+  source?: string
+  ssh?: boolean
+  stop_grace: string
+  submitted_at?: string
+  supports?: Supports
+  task: Task
+  tensorboard?: Tensorboard
+  throttle?: Throttle
+  time_limit?: string
+  type: JobType
+  user?: string
+  vip?: VIP
+  volumes?: DataRef[]
+}
+
+export interface JobChange {
+  at: string
+  value: unknown
+}
+
+export interface JobControlRequest {
+  reason?: string
+  subjob?: number
+}
+
+export interface JobDetail {
+  attempt: number
+  awaits?: JobRef[]
+  control?: Control
+  counts: Record<string, number> | null
+  exit_code: number
+  finished_at?: string
+  holders?: JobRef[]
+  job: Job
+  may: string[] | null
+  reason?: Reason
+  started_at?: string
+  state: JobState
+  subjobs: Subjob[] | null
+  wait?: WaitReason
+  yielded?: Yield[]
+}
+
+export interface JobFigures {
+  attempt: number
+  job_id: string
+  more?: number
+  ranks: RankFigures[] | null
+  subjob: number
+}
+
+export interface JobForecast {
+  at: string | null
+  helps?: Help[]
+  history: (Forecast[] | null)[] | null
+  holders?: JobRef[]
+  job_id: string
+  starts: Start[] | null
+}
+
+export interface JobFormatted {
+  defaults: Default[] | null
+  hcl: string
+  job: Job
+}
+
+export interface JobList {
+  jobs: JobSummary[] | null
+  next?: string
+}
+
+export interface JobMetrics {
+  away?: string[]
+  left_out?: number
+  ranks: RankMetrics[] | null
+}
+
+export interface JobOutlook {
+  at: string | null
+  beyond?: Beyond
+  defaults: Default[] | null
+  helps?: Help[]
+  holders?: JobRef[]
+  p50: string | null
+  p90: string | null
+  point: string | null
+  pool: string
+  position: number
+  room?: number
+  runtime?: Span
+  spec: number
+  specs: SpecAnswer[] | null
+  subjobs: number
+  verdict: Verdict
+  victims?: Victim[]
+  wait?: WaitReason
+  warnings?: Error[]
+}
+
+export interface JobParsed {
+  defaults: Default[] | null
+  job: Job
+}
+
+export interface JobPast {
+  at: (string | null)[] | null
+  attempt: number
+  away?: string[]
+  job_id: string
+  more?: number
+  ranks: RankPast[] | null
+  step: string
+  subjob: number
+}
+
+export interface JobPlan {
+  defaults: Default[] | null
+  job: Job
+  lacks?: DataLack[]
+  later?: Reason[]
+  notes?: Reason[]
+  ranks: RankPlan[] | null
+  starts: number
+  starts_now: boolean
+  wait?: WaitReason
+  warnings?: Error[]
+}
+
+export interface JobPriorityRequest {
+  priority: Priority
+}
+
+export interface JobRef {
+  id: string
+  idle?: string
+  name?: string
+  project?: string
+  subjob?: number
+  user?: string
+  vip?: boolean
+}
+
+export interface JobRequest {
+  hcl?: string
+  job?: Job
+  rank?: number
+  resume?: string
+  resume_step?: number
+  set?: JobChange[]
+  variables?: Record<string, string>
+}
+
 export type JobState = 'queued' | 'starting' | 'running' | 'paused' | 'stopping' | 'succeeded' | 'failed' | 'stopped' | 'expired'
 export const jobStates: JobState[] = ['queued', 'starting', 'running', 'paused', 'stopping', 'succeeded', 'failed', 'stopped', 'expired']
-export const endedStates: JobState[] = ['succeeded', 'failed', 'stopped', 'expired']
+
+export interface JobStopRequest {
+  reason?: string
+  release?: string
+  subjob?: number
+}
+
+export interface JobSubmitted {
+  index: number
+  job_id: string
+  name: string
+  warnings?: Error[]
+}
+
+export interface JobSummary {
+  attempt: number
+  code?: string[]
+  control?: Control
+  counts: Record<string, number> | null
+  exit_code: number
+  finished_at?: string
+  id: string
+  name: string
+  nodes: number
+  output?: string
+  pool?: string
+  preemptible?: boolean
+  priority: Priority
+  project: string
+  reason?: Reason
+  specs?: string[]
+  started_at?: string
+  state: JobState
+  subjobs: number
+  submitted_at: string | null
+  type: JobType
+  user?: string
+  vip?: boolean
+  wait?: WaitReason
+}
+
+export type JobType = 'training' | 'batch' | 'dev'
+export const jobTypes: JobType[] = ['training', 'batch', 'dev']
+
+export interface JobValidated {
+  problems?: Error[]
+  valid: boolean
+  warnings?: Error[]
+}
+
+export interface JoinRequest {
+  agent_id: string
+  certificate?: string
+  csr: string
+  name: string
+  proof?: string
+  role: string
+  secret: string
+  token_id: string
+}
+
+export interface JoinToken {
+  created_at: string | null
+  created_by?: string
+  expires_at: string | null
+  hash?: string
+  id: string
+  modify_index: number
+  role: string
+  uses_left: number
+}
+
+export interface JoinTokenList {
+  tokens: JoinToken[] | null
+}
+
+export interface JoinTokenRequest {
+  role: string
+  ttl?: string
+  uses?: number
+}
+
+export interface Joined {
+  ca?: string
+  ca_key?: string
+  certificate: string
+  gossip_key: string
+  init?: ClusterInit
+  next_ca?: string
+  next_ca_key?: string
+  past_ca?: StructsPastCA[]
+  servers: string[] | null
+}
+
+export interface KeyAgent {
+  alive: boolean
+  awaited: boolean
+  id: string
+  keys: string[] | null
+  name: string
+  role: string
+}
+
+export interface KeyRotation {
+  by?: string
+  from: string
+  stage: KeyStage
+  stage_at: string | null
+  started_at: string | null
+  to: string
+}
+
+export type KeyStage = 'install' | 'use' | 'done'
+export const keyStages: KeyStage[] = ['install', 'use', 'done']
+
+export interface KeyState {
+  current?: string
+  rotation?: StructsKeyRotation
+}
+
+export interface Keys {
+  agents: KeyAgent[] | null
+  current: string
+  kind: string
+  past?: PastCA[]
+  rotation?: KeyRotation
+  settled: boolean
+  waiting: string[] | null
+}
+
+export interface LimitWarning {
+  before: string
+  signal?: string
+}
+
+export interface LogPolicy {
+  file_size_max?: number
+  files?: number
+}
+
+export interface Machine {
+  claim?: JobRef
+  cpu: number
+  cpu_used: number
+  devices?: DeviceShare[]
+  eligibility: Eligibility
+  free: boolean
+  id: string
+  memory: number
+  memory_used: number
+  name: string
+  pool: string
+  status: NodeStatus
+  work: MachineWork[] | null
+}
+
+export interface MachineList {
+  machines: Machine[] | null
+}
+
+export interface MachineWork {
+  attempt: number
+  checkpoint_at?: string
+  devices: number
+  ending?: boolean
+  ends_by?: string
+  job: JobRef
+  nodes: number
+  preemptible?: boolean
+  priority: Priority
+  since: string | null
+  vip?: boolean
+}
+
+export interface Member {
+  gossip_addr: string
+  id: string
+  leader?: boolean
+  name: string
+  protocol?: number
+  role: string
+  rpc_addr: string
+  status: string
+  version?: string
+}
+
+export interface MemberList {
+  members: Member[] | null
+}
+
+export interface MetricPoint {
+  at: string | null
+  step: number
+  value: number
+}
+
+export interface MetricSeries {
+  count: number
+  last: MetricPoint
+  max: number
+  min: number
+  name: string
+  not_finite?: number
+  not_finite_at?: string
+  points: MetricPoint[] | null
+  source: string
+}
+
+export interface Metrics {
+  events?: string
+  patterns?: string[]
+}
+
+export type Mode = 'single' | 'pytorch' | 'deepspeed' | 'horovod' | 'mpi' | 'tensorflow' | 'mindspore' | 'jax' | 'none'
+export const modes: Mode[] = ['single', 'pytorch', 'deepspeed', 'horovod', 'mpi', 'tensorflow', 'mindspore', 'jax', 'none']
+
+export interface Mount {
+  read_only?: boolean
+  source?: string
+  storage?: string
+  target: string
+}
+
+export interface NewJoinToken {
+  join: string
+  token: JoinToken
+}
+
+export interface NewShare {
+  path: string
+  secret: string
+  token: Token
+}
+
+export interface NewToken {
+  secret: string
+  token: Token
+}
+
+export interface NodeDetail {
+  addr: string
+  allocations: Allocation[] | null
+  attributes?: Record<string, string>
+  capacity: Capacity
+  create_index: number
+  data?: string[]
+  devices?: Device[]
+  drain_deadline?: string
+  drivers?: string[]
+  eligibility: Eligibility
+  faults?: NodeFault[]
+  id: string
+  incarnation: number
+  machine?: string
+  may: string[] | null
+  modify_index: number
+  name: string
+  own_pool?: string
+  pool?: string
+  raw?: boolean
+  rdma?: boolean
+  register_index: number
+  registered_at?: string
+  removed?: boolean
+  root?: boolean
+  rpc_addr: string
+  session?: string
+  status: NodeStatus
+  status_at?: string
+  status_reason?: Reason
+  storages?: string[]
+  topology?: string[]
+  unknown?: string[]
+  used: Usage
+  version: string
+}
+
+export interface NodeDevices {
+  at?: string
+  cpu: number
+  cpu_busy?: number
+  cpu_held: number
+  devices: DeviceState[] | null
+  eligibility: Eligibility
+  id: string
+  measured: boolean
+  memory: number
+  memory_busy?: number
+  memory_held: number
+  name: string
+  pool: string
+  status: NodeStatus
+}
+
+export interface NodeFault {
+  name: string
+  reason: Reason
+  unfit?: boolean
+}
+
+export interface NodeList {
+  next?: string
+  nodes: NodeSummary[] | null
+}
+
+export interface NodePast {
+  at: (string | null)[] | null
+  devices: CardPast[] | null
+  id: string
+  machine: PastSeries[] | null
+  name: string
+  step: string
+}
+
+export type NodeStatus = 'ready' | 'disconnected' | 'lost' | 'left'
+export const nodeStatuses: NodeStatus[] = ['ready', 'disconnected', 'lost', 'left']
+
+export interface NodeSummary {
+  addr: string
+  attributes?: Record<string, string>
+  capacity: Capacity
+  create_index: number
+  data?: string[]
+  devices?: Device[]
+  drain_deadline?: string
+  drivers?: string[]
+  eligibility: Eligibility
+  faults?: NodeFault[]
+  id: string
+  incarnation: number
+  machine?: string
+  modify_index: number
+  name: string
+  own_pool?: string
+  pool?: string
+  raw?: boolean
+  rdma?: boolean
+  register_index: number
+  registered_at?: string
+  removed?: boolean
+  root?: boolean
+  rpc_addr: string
+  session?: string
+  status: NodeStatus
+  status_at?: string
+  status_reason?: Reason
+  storages?: string[]
+  topology?: string[]
+  unknown?: string[]
+  used: Usage
+  version: string
+}
+
+export type Outcome = 'succeeded' | 'failed' | 'lost' | 'preempted' | 'stopped' | 'expired'
+export const outcomes: Outcome[] = ['succeeded', 'failed', 'lost', 'preempted', 'stopped', 'expired']
+
+export interface Pace {
+  cards?: string[]
+  for?: string
+  idle?: boolean
+  limit?: string
+  measured?: boolean
+  mute?: boolean
+  over?: boolean
+  silent?: boolean
+  step?: number
+}
+
+export interface PastCA {
+  fingerprint: string
+  until: string | null
+}
+
+export interface PastSeries {
+  gauge: string
+  values: (number | null)[] | null
+}
+
+export interface Performance {
+  action?: string
+  compare?: string
+  pattern?: string
+  threshold: number
+  times?: number
+}
+
+export interface Placement {
+  driver_version?: string
+  nodes?: string[]
+  pool?: string
+  spread_or_pack?: string
+}
+
+export interface Pool {
+  age_weight?: number
+  ceilings?: PoolCeilings
+  constraints?: Record<string, string>
+  create_index?: number
+  dedicated?: boolean
+  defaults?: PoolDefaults
+  description?: string
+  exec?: PoolExec
+  floors?: PoolFloors
+  half_life?: string
+  modify_index?: number
+  name: string
+  no_rdma?: boolean
+  nodes?: string[]
+  order?: QueueOrder
+  raw?: boolean
+  rdma?: boolean
+  sku?: SKU
+}
+
+export interface PoolCeilings {
+  devices?: number
+  grace?: string
+  hold?: string
+  max_resumes?: number
+  no_checkpoint?: boolean
+  nodes?: number
+  time_limit?: string
+}
+
+export interface PoolDefaults {
+  hold?: string
+  priority?: Priority
+  task?: TaskDefaults
+  time_limit?: string
+}
+
+export interface PoolDetail {
+  cpu: number
+  cpu_used: number
+  defined: boolean
+  devices: number
+  devices_used: number
+  members?: string[]
+  memory: number
+  memory_used: number
+  models: DeviceShare[] | null
+  nodes: number
+  pool: Pool
+  queued: number
+  ready: number
+  running: number
+}
+
+export interface PoolExec {
+  projects?: Record<string, string>
+  root?: boolean
+  users?: Record<string, string>
+}
+
+export interface PoolFloors {
+  cpu?: number
+  devices?: number
+  memory?: number
+  sku?: number
+}
+
+export interface PoolList {
+  pools: PoolDetail[] | null
+}
+
+export interface PoolShare {
+  cpu_hours: number
+  device_hours: number
+  fair: boolean
+  pool: string
+  rank: number
+  recent: number
+}
+
+export interface PortRequest {
+  name: string
+  static?: number
+}
+
 export type Priority = 'normal' | 'urgent' | 'critical'
+export const priorities: Priority[] = ['normal', 'urgent', 'critical']
+
+export interface Project {
+  create_index?: number
+  defaults?: TaskDefaults
+  description?: string
+  members?: string[]
+  modify_index?: number
+  name: string
+  quotas?: Quota[]
+  urgent_limit?: number
+  weight?: number
+}
+
+export interface ProjectDetail {
+  defined: boolean
+  held: Record<string, number> | null
+  project: Project
+  queued: number
+  quotas: QuotaUse[] | null
+  shares: PoolShare[] | null
+  urgent: number
+}
+
+export interface ProjectList {
+  projects: ProjectDetail[] | null
+}
+
+export interface Queue {
+  entries: QueueEntry[] | null
+  hidden?: number
+  next?: string
+}
+
+export interface QueueEntry {
+  awaits?: JobRef[]
+  devices?: number
+  forecast?: When
+  holders?: JobRef[]
+  job_id: string
+  job_name: string
+  moved?: boolean
+  nodes: number
+  pool?: string
+  position: number
+  preemptible?: boolean
+  priority: Priority
+  project: string
+  queued_at: string | null
+  subjob: number
+  user?: string
+  vip?: boolean
+  wait?: WaitReason
+}
+
+export interface QueueForecast {
+  at: string | null
+  starts: Start[] | null
+}
+
+export interface QueueMoveRequest {
+  before?: string
+  last?: boolean
+}
+
+export type QueueOrder = 'submission' | 'fair'
+export const queueOrders: QueueOrder[] = ['submission', 'fair']
+
+export interface Quota {
+  guaranteed?: number
+  kind: string
+  maximum?: number
+  model?: string
+}
+
+export interface QuotaUse {
+  borrowed?: number
+  guaranteed?: number
+  held: number
+  kind: string
+  maximum?: number
+  model?: string
+}
+
+export interface RaftPeer {
+  addr: string
+  id: string
+  leader: boolean
+  name?: string
+  voter: boolean
+}
+
+export interface RaftPeerList {
+  index: number
+  peers: RaftPeer[] | null
+  removed?: RemovedServer[]
+}
+
+export interface RankDevice {
+  gauges?: Record<string, number>
+  healthy: boolean
+  id: string
+  index: number
+  model: string
+}
+
+export interface RankFigures {
+  alloc_id: string
+  at?: string
+  cpu: number
+  cpu_busy?: number
+  cpu_seconds?: number
+  devices?: RankDevice[]
+  measured: boolean
+  memory: number
+  memory_used?: number
+  node: string
+  node_id: string
+  processes?: number
+  rank: number
+  status: AllocStatus
+}
+
+export interface RankFile {
+  content?: string
+  path: string
+}
+
+export interface RankMetrics {
+  alloc_id: string
+  attempt: number
+  left_out?: number
+  node: string
+  rank: number
+  series: MetricSeries[] | null
+  subjob?: number
+}
+
+export interface RankPast {
+  alloc_id: string
+  cpu: number
+  memory: number
+  node: string
+  node_id: string
+  rank: number
+  series: PastSeries[] | null
+  status: AllocStatus
+}
+
+export interface RankPlacement {
+  devices?: string[]
+  node_id: string
+  ports?: Record<string, number>
+}
+
+export interface RankPlan {
+  command?: string[]
+  env: Record<string, string> | null
+  files?: RankFile[]
+  hold?: boolean
+  name: string
+  node?: string
+  ports?: Record<string, number>
+  rank: number
+}
 
 export interface Reason {
   id: string
   params?: Record<string, string>
 }
-export interface WaitReason extends Reason {
-  holders?: string[]
-  position?: number
-  never?: boolean
-}
-export interface Failure extends Reason {
-  code: string
-  message?: string
-  hint?: string
-  details?: Failure[]
-}
-export interface Token {
-  id: string
-  name?: string
-  role: string
-  project?: string
-  user?: string
-  expires_at?: Time
-}
-export interface Standing {
-  control?: Control
-  state: JobState
-  counts: Partial<Record<JobState, number>>
-  attempt: number
-  exit_code: number
-  started_at?: Time
-  finished_at?: Time
-  reason?: Reason
-  wait?: WaitReason
-}
-export interface JobSummary extends Standing {
-  id: string
-  name: string
-  project: string
-  user?: string
-  type: string
-  priority: Priority
-  preemptible?: boolean
-  vip?: boolean
-  pool?: string
-  code?: string[] // what it names as algorithms
-  specs?: string[] // labels and models of what a node gets
-  output?: string
-  nodes: number
-  subjobs: number
-  submitted_at: Time
-}
-export interface JobList {
-  jobs: JobSummary[] | null
-  next?: string
-}
-export interface DeviceRequest {
-  kind: string
-  count?: number
-  model?: string
-  models?: string[]
-}
-export interface Resources {
-  label?: string
-  cpu: number
-  memory: number
-  devices?: DeviceRequest[]
-}
-export interface Job {
-  id: string
-  name: string
-  project: string
-  user?: string
-  type: string
-  category?: string
-  description?: string
-  priority: Priority
-  preemptible?: boolean
-  time_limit?: string
-  nodes: number
-  batch?: { count?: number; subtasks?: { name: string }[] }
-  distributed: { mode: string }
-  resources: Resources[] | null
-  placement?: { pool?: string }
-  task: { driver: string; image?: string; command: string; env?: Record<string, string> }
-  submitted_at?: Time
-  source?: string
-  resume?: Checkpoint
-  vip?: { machines: { node: string; busy?: 'wait' | 'kill' }[] | null }
-  restart?: { attempts?: number }
-  supports?: Supports
-}
-// What a job can bear, unless it says false.
-export interface Supports {
-  pause?: boolean
-  throttle?: boolean
-  finish_now?: boolean
-  resume?: boolean
-}
-export interface Checkpoint {
-  path: string
-  step?: number
-  job_id: string
-  attempt: number
-  rank: number
-  saved_at: Time
-}
-export interface Control {
-  paused?: boolean
-  busy?: string
-  idle?: string
-}
-export interface Subjob {
-  index: number
-  checkpoints?: Checkpoint[]
-  control?: Control
-  state: JobState
-  attempt: number
-  restarts: number
-  infra_losses: number
-  queued_at: Time
-  started_at?: Time
-  finished_at?: Time
-  exit_code: number
-  reason?: Reason
-  wait?: WaitReason
-}
-export interface JobRef {
-  id: string
-  name?: string
-  project?: string
-  user?: string
-  subjob?: number
-  vip?: boolean
-  idle?: 'paused' | 'held' | 'cards'
-}
-export interface JobDetail extends Standing {
-  job: Job
-  subjobs: Subjob[] | null
-  yielded?: { subjob: number; attempt: number; at: Time; to: JobRef }[]
-  awaits?: JobRef[]
-  may?: string[] // what the reader may do to it; an older agent does not say
-}
-export interface Attempt {
-  job_id: string
-  subjob: number
-  number: number
-  state: string
-  outcome?: string
-  cause?: Reason
-  first_failed?: string
-  exit_code: number
-  spec: number
-  allocs: string[]
-  placed_at: Time
-  released_at?: Time
-  running_at?: Time
-  ending_at?: Time
-  ended_at?: Time
-  checkpoint_at?: Time
-}
-export interface Allocation {
-  id: string
-  job_id: string
-  job_name: string
-  project: string
-  subjob: number
-  attempt: number
-  rank: number
-  name: string
-  node_id: string
-  node_name: string
-  spec: Resources
-  ports?: Record<string, number>
-  devices?: string[]
-  desired: string
-  status: string
-  step?: string
-  exit_code: number
-  signal?: number
-  oom_killed?: boolean
-  cause?: Reason
-  started_at?: Time
-  finished_at?: Time
-  quarantined?: boolean
-  hold?: { since: Time; until: Time; over?: boolean; freed?: boolean } // failed, and still enterable
-}
-export interface FileEntry {
-  name: string
-  dir?: boolean
-  link?: boolean // or another special file: it cannot be read
-  size: number
-  modified: Time
-}
-export interface FileList {
-  attempt: number
-  rank: number
-  path: string
-  entry: FileEntry
-  entries: FileEntry[] | null
-  more?: boolean
-}
-export interface Event extends Reason {
-  index: number
-  seq: number
-  time: Time
-  topic: string
+
+export interface RemovedNode {
+  at: string | null
   by?: string
-  job_id?: string
-  subjob?: number
-  attempt?: number
-  alloc_id?: string
-  node_id?: string
-  severity?: string
-  cause?: Reason | null
+  id: string
+  name?: string
+  until: string | null
 }
-export interface When {
-  verdict: 'now' | 'later' | 'never' | 'unknown'
-  point: Time
-  p50: Time
-  p90: Time
-  beyond?: string
+
+export interface RemovedServer {
+  at: string | null
+  by?: string
+  id: string
 }
-export interface Start extends When {
-  job_id: string
-  job_name: string
-  project: string
-  subjob: number
-  attempt: number
-  pool: string
-  position: number
-  wait?: WaitReason
+
+export interface RenewRequest {
+  certificate: string
+  csr: string
+  proof: string | null
 }
-export interface Kept {
-  given_at: Time
-  position: number
-  point: Time
-  p50: Time
-  p90: Time
+
+export interface Renewed {
+  ca?: string
+  certificate: string
+  past_ca?: StructsPastCA[]
 }
-export interface JobForecast {
-  job_id: string
-  at: Time
-  starts: Start[] | null
-  holders?: JobRef[]
-  helps?: Help[]
-  history: (Kept[] | null)[] | null
+
+export interface Resources {
+  cpu: number
+  devices?: DeviceRequest[]
+  disk?: number
+  label?: string
+  last_devices?: number
+  memory: number
+  ports?: PortRequest[]
+  rdma?: boolean
+  rdma_by_nodes?: boolean
+  shared_memory?: number
+  sku?: number
 }
-export interface Help extends Reason, When {
-  kind: string
-  nodes?: number
-  devices?: number
-  min_nodes?: number
-  priority?: Priority
-  time_limit?: string
-  sooner: string
+
+export interface Restart {
+  delay?: string
+  max_restarts: number
 }
-export interface Victim {
-  job_id: string
-  job_name: string
-  project: string
-  user?: string
-  lost: string
-}
-export interface Outlook extends When {
-  at: Time
-  pool: string
-  position: number
-  spec: number
-  subjobs: number
-  room?: number
-  wait?: WaitReason
-  specs: ({ spec: number; label?: string; nodes?: number; wait?: WaitReason } & When)[] | null
-  victims?: Victim[]
-  helps?: Help[]
-  holders?: JobRef[]
-  warnings?: Failure[]
-  runtime?: { p50: string; p90: string }
-}
-export interface QueueEntry {
-  job_id: string
-  job_name: string
-  project: string
-  user?: string
-  subjob: number
-  priority: Priority
-  preemptible?: boolean
-  vip?: boolean
-  pool?: string
-  nodes: number
-  devices?: number
-  queued_at: Time
-  position: number
-  moved?: boolean
-  wait?: WaitReason
-  holders?: JobRef[]
-  awaits?: JobRef[]
-  forecast?: When
-}
-export interface Bar {
-  kind: 'running' | 'reserved' | 'forecast'
-  job_id: string
-  job_name: string
-  project: string
-  subjob: number
-  devices?: number
-  from: Time
-  to: Time
-  p50: Time
-  p90: Time
-}
-export interface TimelineRow {
-  node_id: string
-  node: string
-  pool: string
-  devices?: number
+
+export interface Row {
   away?: boolean
   bars: Bar[] | null
+  devices?: number
   more?: number
-}
-export interface Timeline {
-  from: Time
-  to: Time
-  rows: TimelineRow[] | null
-  more?: number
-}
-export interface Device {
-  id: string
-  index: number
-  kind: string
-  model: string
-  memory: number
-  healthy: boolean
-  health?: Reason
-  driver_version?: string
-  link_group?: string
-  numa_node: number
-  attrs?: Record<string, string>
-}
-export interface Usage {
-  cpu: number
-  memory: number
-  devices?: Record<string, string>
-  allocs: number
-  claim?: string
-  overcommitted?: boolean
-}
-export interface Node {
-  id: string
-  name: string
-  addr: string
-  rpc_addr?: string
-  pool?: string
-  topology?: string[]
-  root?: boolean
-  rdma?: boolean
-  version: string
-  attributes?: Record<string, string>
-  drivers?: string[]
-  capacity: { cpu: number; memory: number }
-  devices?: Device[]
-  faults?: NodeFault[]
-  status: 'ready' | 'disconnected' | 'lost' | 'left'
-  status_reason?: Reason
-  status_at?: Time
-  eligibility: 'eligible' | 'cordoned' | 'draining'
-  registered_at?: Time
-  used: Usage
-}
-export interface NodeFault {
-  name: string
-  reason: Reason
-  unfit?: boolean // it takes no new work
-}
-export interface NodeDetail extends Node {
-  may?: string[] // what the reader may do to it
-  allocations: Allocation[] | null
-}
-export interface DeviceShare {
-  kind: string
-  model: string
-  total: number
-  used: number
-  sick?: number
-}
-export interface AvailableNode {
-  id: string
-  name: string
+  node: string
+  node_id: string
   pool: string
-  state: 'idle' | 'tight'
-  status: string
-  os?: string
-  kernel?: string
-  driver_versions?: string[]
+}
+
+export interface SKU {
   cpu: number
-  cpu_used: number
+  devices?: DeviceRequest[]
   memory: number
-  memory_used: number
-  devices?: DeviceShare[]
-  specs: number[]
-  now: number[]
-  cards?: { device: string; index: number; healthy: boolean; used: boolean; job?: string; job_id?: string; text: string }[]
 }
-export interface Available {
-  nodes: AvailableNode[] | null
-  specs: { spec: number; label?: string; nodes: number; idle: number; need: number }[] | null
-  models: (DeviceShare & { wanted: number; jobs: number })[] | null
-}
-export interface Pool {
-  pool: { name: string; description?: string }
-  defined: boolean
-  nodes: number
-  ready: number
-  cpu: number
-  cpu_used: number
-  memory: number
-  memory_used: number
-  devices: number
-  devices_used: number
-  models: DeviceShare[] | null
-  queued: number
-  running: number
-}
-export interface RankPlan {
+
+export interface SavedCheckpoint {
+  attempt: number
+  job_id: string
+  path: string
   rank: number
-  name: string
-  node?: string
-  command?: string[]
-  hold?: boolean
-  env: Record<string, string>
-  files?: { path: string; content?: string }[]
-  ports?: Record<string, number>
+  saved_at: string | null
+  step?: number
 }
-export interface JobPlan {
-  job: Job
-  starts_now: boolean
-  wait?: WaitReason
-  warnings?: Failure[]
-  ranks: RankPlan[] | null
-  later?: Reason[] // what only the nodes can tell, at the start
-}
-export interface Validated {
-  valid: boolean
-  problems?: Failure[]
-  warnings?: Failure[]
-}
-export interface ServerHealth {
+
+export interface ServerCondition {
+  backup?: string
+  full?: boolean
   id: string
   name?: string
+}
+
+export interface ServerHealth {
   addr: string
-  voter: boolean
-  leader: boolean
-  status: string
+  backup_failed?: string
+  disk_full?: boolean
   healthy: boolean
-}
-export interface Autopilot {
-  healthy: boolean
-  failure_tolerance: number
-  leader_id?: string
-  servers: ServerHealth[] | null
-}
-export interface Member {
   id: string
-  name: string
-  role: string
-  gossip_addr: string
-  rpc_addr: string
+  leader: boolean
+  name?: string
   status: string
-  leader?: boolean
-  version?: string
+  voter: boolean
 }
-export interface WhatIf {
-  kind: 'drain' | 'add' | 'stop' | 'priority' | 'move'
-  node?: string
-  count?: number
-  job_id?: string
-  priority?: Priority
-  before?: string
-  last?: boolean
+
+export interface ServersJoinRequest {
+  addresses: string[] | null
 }
+
+export interface ServersJoined {
+  joined: number
+}
+
+export interface Session {
+  expires_at: string | null
+  token: Token
+}
+
+export interface SessionEnded {
+}
+
+export interface SessionRequest {
+  code?: string
+  token?: string
+}
+
+export interface ShareList {
+  shares: Token[] | null
+}
+
+export interface ShareRequest {
+  name?: string
+  ttl?: string
+}
+
 export interface Shift {
+  after?: When
+  before?: When
+  by: string
   job_id: string
   job_name: string
   project: string
   subjob: number
-  before?: When
-  after?: When
-  by: string
 }
-export interface Effect {
-  shifts: Shift[] | null
+
+export interface SnapshotMeta {
+  cluster: string
+  index: number
+  sha256: string
+  size: number
+  taken_at?: string
+  term: number
+}
+
+export interface Span {
+  p50: string
+  p90: string
+}
+
+export interface SpecAnswer {
+  beyond?: Beyond
+  label?: string
+  nodes?: number
+  p50: string | null
+  p90: string | null
+  point: string | null
+  spec: number
+  verdict: Verdict
+  wait?: WaitReason
+}
+
+export interface Start {
+  attempt: number
+  beyond?: Beyond
+  devices?: number
+  job_id: string
+  job_name: string
+  nodes: number
+  p50: string | null
+  p90: string | null
+  point: string | null
+  pool: string
+  position: number
+  priority: Priority
+  project: string
+  subjob: number
+  user?: string
+  verdict: Verdict
+  wait?: WaitReason
+}
+
+export interface StopOrder {
+  grace: string
+  signal: string
+}
+
+export interface Subjob {
+  attempt: number
+  attempts_from?: number
+  avoid?: string[]
+  checkpoints?: SavedCheckpoint[]
+  claim?: Claim
+  control?: Control
+  create_index: number
+  exit_code: number
+  finished_at?: string
+  index: number
+  infra_losses: number
+  job_id: string
+  modify_index: number
+  moved?: boolean
+  moves?: number
+  no_passing_at?: string
+  not_before?: string
+  place: number
+  queued_at: string | null
+  reason?: Reason
+  restarts: number
+  started_at?: string
+  state: JobState
+  stop_by?: string
+  stop_intended?: JobState
+  wait?: WaitReason
+}
+
+export interface SubjobList {
+  next?: string
+  subjobs: Subjob[] | null
+}
+
+export interface Supports {
+  finish_now?: boolean
+  pause?: boolean
+  resume?: boolean
+  throttle?: boolean
+}
+
+export interface Task {
+  arguments?: string
+  command: string
+  dir?: string
+  driver: string
+  env?: Record<string, string>
+  hooks?: Hook[]
+  image?: string
+  logs?: LogPolicy
+  options?: Record<string, string>
+  pull?: string
+  ulimits?: Record<string, string>
+  user?: string
+}
+
+export interface TaskDefaults {
+  arguments?: string
+  env?: Record<string, string>
+}
+
+export interface Tensorboard {
+  logdir: string
+}
+
+export interface Throttle {
+  busy: string
+  keep: string
+}
+
+export interface ThrottleRequest {
+  busy?: string
+  idle: string
+  reason?: string
+  subjob?: number
+}
+
+export interface TimeLimitRequest {
+  time_limit: string
+}
+
+export interface Timeline {
+  from: string | null
   more?: number
-  earlier: number
-  later: number
-  same: number
-  hidden?: number
+  rows: Row[] | null
+  to: string | null
 }
-export interface DeviceState extends Device {
-  slice?: number
-  action?: string
-  used: boolean
-  owner?: { job_id: string; job: string; project: string; user?: string; subjob?: number; attempt: number; rank: number; alloc_id: string }
-  at?: Time
-  gauges?: Record<string, number>
-  processes?: { pid: number; name?: string; memory: number }[]
-}
-export interface NodeDevices {
+
+export interface Token {
+  created_at: string | null
+  created_by?: string
+  expires_at?: string
+  hash?: string
   id: string
-  name: string
-  pool: string
-  status: Node['status']
-  eligibility: Node['eligibility']
+  job_id?: string
+  modify_index: number
+  name?: string
+  project?: string
+  role: string
+  user?: string
+}
+
+export interface TokenList {
+  next?: string
+  tokens: Token[] | null
+}
+
+export interface TokenRequest {
+  name?: string
+  project?: string
+  role: string
+  ttl?: string
+  user?: string
+}
+
+export interface Usage {
+  allocs: number
+  claim?: string
   cpu: number
-  cpu_held: number
+  devices?: Record<string, string>
   memory: number
-  memory_held: number
-  measured: boolean
-  at?: Time
-  cpu_busy?: number
-  memory_busy?: number
-  devices: DeviceState[] | null
+  modify_index: number
+  node_id: string
+  overcommitted?: boolean
+  ports?: Record<string, string>
 }
-export interface Formatted {
-  hcl: string
-  job: Job
-  defaults: { path: string }[] | null
+
+export interface VIP {
+  machines: VIPMachine[] | null
 }
-export interface Machine {
+
+export interface VIPMachine {
+  busy?: string
+  node: string
+}
+
+export type Verdict = 'now' | 'later' | 'never' | 'unknown'
+export const verdicts: Verdict[] = ['now', 'later', 'never', 'unknown']
+
+export interface Victim {
+  attempt: number
+  checkpoint_at?: string
+  grace: string
+  job_id: string
+  job_name: string
+  lost: string
+  nodes: string[] | null
+  preemptible?: boolean
+  priority: Priority
+  project: string
+  since: string | null
+  subjob: number
+  user?: string
+}
+
+export interface WaitReason {
+  holders?: string[]
   id: string
-  name: string
-  pool: string
-  status: Node['status']
-  eligibility: Node['eligibility']
-  free: boolean
-  cpu: number
-  cpu_used: number
-  memory: number
-  memory_used: number
-  devices?: DeviceShare[]
-  claim?: JobRef
-  work: { job: JobRef; attempt: number; nodes: number; devices: number; priority: Priority; preemptible?: boolean; vip?: boolean; since: Time; checkpoint_at?: Time; ends_by?: Time; ending?: boolean }[] | null
+  never?: boolean
+  params?: Record<string, string>
+  position?: number
+}
+
+export interface Warning {
+  seq: number
+  signal: string
+}
+
+export interface WhatIfRequest {
+  changes: Change[] | null
+}
+
+export interface When {
+  beyond?: Beyond
+  p50: string | null
+  p90: string | null
+  point: string | null
+  verdict: Verdict
+}
+
+export interface Yield {
+  at: string | null
+  attempt: number
+  subjob: number
+  to: JobRef
+}
+
+export interface StructsKeyRotation {
+  by?: string
+  from: string
+  stage: KeyStage
+  stage_at: string | null
+  started_at: string | null
+  to: string
+}
+
+export interface StructsPastCA {
+  certificate: CACertificate
+  cross: string
+  until: string | null
 }

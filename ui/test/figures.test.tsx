@@ -9,7 +9,7 @@ import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
 import { Figures, measures } from '../src/parts/figures'
 import { joined, lineOf, whole } from '../src/parts/rankpast'
-import type { JobFigures, JobPast, RankPast } from '../src/measured'
+import type { JobFigures, JobPast, RankPast } from '../src/types'
 import userEvent from './user'
 
 vi.mock('../src/parts/curves', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.map((v) => (v === null ? '-' : Math.round(v))).join(' ')}`).join('; ')}|${unit}`}</pre> }))

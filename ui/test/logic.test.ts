@@ -7,7 +7,6 @@ import { fill, preferred, reasonText, setCatalogue } from '../src/i18n'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, text, variablesOf, vipChanges, words } from '../src/parts/jobfile'
 import { stragglers } from '../src/parts/figures'
 import { linesOf, namesOf } from '../src/parts/training'
-import type { RankFigures } from '../src/measured'
 import { colour, differing, errorLine, merged, timed, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
 import { boxes, lanes, tops } from '../src/parts/timeline'
@@ -17,7 +16,7 @@ import { nextOrder, sorted, widthsOf, windowOf } from '../src/parts/grid'
 import { segments, stepOf } from '../src/pages/job'
 import { keepsNode } from '../src/pages/cluster'
 import { heldText, lineOf } from '../src/pages/create'
-import type { Attempt, Bar, DeviceState, Event, JobSummary, Node, Timeline } from '../src/types'
+import type { Attempt, Bar, DeviceState, Event, JobSummary, NodeSummary, RankFigures, Timeline } from '../src/types'
 
 test('Chinese comes first when the browser asks for it', () => {
   expect(preferred(['zh-CN', 'en'], null)).toBe('zh')
@@ -122,7 +121,7 @@ test('diagnostics know their line', () => {
   expect(lineOf({ code: 'invalid', id: 'x' })).toBe(0)
 })
 
-const attempt = (number: number, times: Partial<Attempt>): Attempt => ({ job_id: 'j', subjob: 0, number, state: 'ended', exit_code: 0, spec: 0, allocs: [], placed_at: null, ...times })
+const attempt = (number: number, times: Partial<Attempt>): Attempt => ({ job_id: 'j', subjob: 0, create_index: 0, modify_index: 0, number, state: 'ended', exit_code: 0, spec: 0, allocs: [], placed_at: null, ...times })
 const t = (s: number) => new Date(s * 1000).toISOString()
 
 test('the life of a job is parted without gaps', () => {
@@ -191,14 +190,14 @@ test('held cards are said by their job, in runs', () => {
 })
 
 test('the step is that of the newest attempt', () => {
-  const rank = (attempt: number, ...steps: number[]) => ({ alloc_id: 'a', attempt, rank: 0, node: 'n', series: [{ name: 'loss', source: 'log', count: 1, min: 0, max: 1, points: steps.map((step) => ({ step, at: null, value: 1 })) }] })
+  const rank = (attempt: number, ...steps: number[]) => ({ alloc_id: 'a', attempt, rank: 0, node: 'n', series: [{ name: 'loss', source: 'log', count: 1, min: 0, max: 1, last: { step: 1, at: null, value: 1 }, points: steps.map((step) => ({ step, at: null, value: 1 })) }] })
   expect(stepOf({ ranks: [rank(1, 900), rank(2, 10, 20), rank(2, 15)] }, { number: 2 } as Attempt)).toBe(20)
   expect(stepOf({ ranks: [rank(1, 900)] }, { number: 2 } as Attempt)).toBeUndefined()
   expect(stepOf(undefined, undefined)).toBeUndefined()
 })
 
 test('nodes are found by what their cards do', () => {
-  const node = { id: 'n', name: 'n', status: 'ready', used: { allocs: 1, devices: { a: 'x' } }, devices: ['a', 'b', 'c', 'd', 'e'].map((id, index) => ({ id, index, healthy: true, model: 'H800' })) } as unknown as Node
+  const node = { id: 'n', name: 'n', status: 'ready', used: { allocs: 1, devices: { a: 'x' } }, devices: ['a', 'b', 'c', 'd', 'e'].map((id, index) => ({ id, index, healthy: true, model: 'H800' })) } as unknown as NodeSummary
   const measured = [{ id: 'a', owner: { user: 'ann' }, gauges: { utilization_ratio: 0 } }, { id: 'b', gauges: { utilization_ratio: 0 } }] as unknown as DeviceState[]
   const busy = [{ ...measured[0]!, gauges: { utilization_ratio: 0.9 } }]
   expect(['', 'mine', 'unused', 'idle', 'fault', 'free4', 'H800', 'A100'].filter((show) => keepsNode(node, show, measured, 'ann'))).toEqual(['', 'mine', 'unused', 'free4', 'H800'])
@@ -217,7 +216,7 @@ test('overlapping bars of a node get lanes of their own', () => {
 })
 
 test('a thousand cards fit one screen', () => {
-  const nodes = Array.from({ length: 125 }, (_, i) => ({ id: `n${i}`, name: `n${i}`, status: 'ready', eligibility: 'eligible', capacity: { cpu: 1, memory: 1 }, used: { cpu: 0, memory: 0, allocs: 1, devices: { 'd0': 'a' } }, devices: Array.from({ length: 8 }, (_, d) => ({ id: `d${d}`, index: d, kind: 'nvidia/gpu', model: 'H800', memory: 1, healthy: d !== 3, numa_node: 0 })) }) as unknown as Node)
+  const nodes = Array.from({ length: 125 }, (_, i) => ({ id: `n${i}`, name: `n${i}`, status: 'ready', eligibility: 'eligible', capacity: { cpu: 1, memory: 1 }, used: { cpu: 0, memory: 0, allocs: 1, devices: { 'd0': 'a' } }, devices: Array.from({ length: 8 }, (_, d) => ({ id: `d${d}`, index: d, kind: 'nvidia/gpu', model: 'H800', memory: 1, healthy: d !== 3, numa_node: 0 })) }) as unknown as NodeSummary)
   const tiles = cellsOf(nodes, [])
   expect(tiles.flatMap((tile) => tile.cells).filter((cell) => cell.held)).toHaveLength(125)
   expect(tiles.flatMap((tile) => tile.cells).filter((cell) => cell.sick)).toHaveLength(125)
@@ -286,7 +285,7 @@ test('states and outcomes inside of a reason are spoken', async () => {
 
 test('curves of ranks and attempts stand over one axis', () => {
   const point = (step: number, value: number) => ({ step, at: `2026-11-21T10:00:${String(step).padStart(2, '0')}Z`, value })
-  const series = (name: string, points: ReturnType<typeof point>[], source = 'log') => ({ name, source, count: points.length, min: 0, max: 1, points })
+  const series = (name: string, points: ReturnType<typeof point>[], source = 'log') => ({ name, source, count: points.length, min: 0, max: 1, last: points.at(-1)!, points })
   const ranks = [
     { alloc_id: 'a', attempt: 2, rank: 0, node: 'n', series: [series('lr', [point(1, 0.1), point(2, 0.1), point(3, 0.1)]), series('loss', [point(2, 0.5), point(3, 0.4)])] },
     { alloc_id: 'b', attempt: 1, rank: 0, node: 'n', series: [series('loss', [point(1, 0.9), point(2, 0.6)]), series('loss', [point(1, 0.8)], 'runs/x')] },

@@ -15,8 +15,7 @@ import { NodePage } from '../src/pages/node'
 import { sinceWhen } from '../src/parts/nodefaults'
 import { LastWords } from '../src/parts/logs'
 import { cardName, drawn, pastLines } from '../src/parts/past'
-import type { NodePast } from '../src/measured'
-import type { Allocation, Attempt, Event } from '../src/types'
+import type { Allocation, Attempt, Event, NodePast } from '../src/types'
 import userEvent from './user'
 
 vi.mock('../src/parts/curves', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.join(' ')}`).join('; ')}|${unit}`}</pre> }))
@@ -172,7 +171,7 @@ test('the logs are of the newest attempt, or of the one that failed before it', 
 
 test('what of a launch only its nodes can tell is said below the ranks, in the reader\'s words', () => {
   setCatalogue(catalogue)
-  render(<RankCommands plan={{ job: {} as never, starts_now: true, ranks: [{ rank: 0, name: 'r0', command: ['python', 'train.py'], env: {} }], later: [{ id: 'launch.later_data' }] }} />)
+  render(<RankCommands plan={{ job: {} as never, defaults: null, starts: 1, starts_now: true, ranks: [{ rank: 0, name: 'r0', command: ['python', 'train.py'], env: {} }], later: [{ id: 'launch.later_data' }] }} />)
   expect(screen.getByText('What is known only at the start')).toBeTruthy()
   expect(screen.getByText(catalogue['launch.later_data']!)).toBeTruthy()
 })

@@ -14,7 +14,7 @@ import { startText } from '../src/parts/forecast'
 import { StateTag } from '../src/parts/states'
 import { truth } from '../src/pages/job'
 import { SignIn } from '../src/signin'
-import { jobStates, type Allocation, type JobDetail, type JobState } from '../src/types'
+import { jobStates, type Allocation, type Beyond, type JobDetail, type JobState } from '../src/types'
 
 const patience = { timeout: 30_000 } // a busy machine is slow
 
@@ -105,7 +105,7 @@ test('one sentence tells how a job stands', async () => {
 
 test('forecasts say now, about when, or never', () => {
   const t = i18next.getFixedT('en')
-  const when = (verdict: 'now' | 'later' | 'never' | 'unknown', beyond = '') => startText(t, { verdict, beyond, point: '2026-11-21T15:10:00', p50: '2026-11-21T15:10:00', p90: '2026-11-21T16:00:00' }, new Date('2026-11-21T15:00:00').getTime())
+  const when = (verdict: 'now' | 'later' | 'never' | 'unknown', beyond: Beyond = '') => startText(t, { verdict, beyond, point: '2026-11-21T15:10:00', p50: '2026-11-21T15:10:00', p90: '2026-11-21T16:00:00' }, new Date('2026-11-21T15:00:00').getTime())
   expect(when('now')).toBe('Starts now')
   expect(when('later')).toBe('About 15:10 (16:00 at 90 %)')
   expect(startText(t, { verdict: 'later', point: '2026-11-21T15:10:00', p50: '2026-11-21T15:10:00', p90: '2026-11-21T15:10:20' }, new Date('2026-11-21T15:00:00').getTime())).toBe('About 15:10')

@@ -4,14 +4,14 @@ import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
 import { dropped, type Box } from '../src/parts/timeline'
 import { doLines, readChanges, sentence, tryLine } from '../src/parts/whatif'
-import type { WhatIf } from '../src/types'
+import type { Change } from '../src/types'
 
 beforeAll(async () => {
   await i18next.init({ lng: 'en', resources: { en: { translation: en }, zh: { translation: zh } }, interpolation: { escapeValue: false } })
 })
 
 const name = (id: string) => ({ j1: 'train', j2: 'digits' })[id] ?? id
-const changes: WhatIf[] = [
+const changes: Change[] = [
   { kind: 'drain', node: 'gpu-01' },
   { kind: 'add', node: 'gpu-02', count: 2 },
   { kind: 'stop', job_id: 'j1' },

@@ -14,14 +14,14 @@ job "elastic" {
     rewrite = "none"
   }
 
+  elastic {
+    min_nodes    = 2
+    allow_resize = true
+  }
   checkpoint {
     max_resumes = 10
     signal      = "SIGUSR1"
     grace       = "5m"
-    elastic {
-      min_nodes    = 2
-      allow_resize = true
-    }
   }
 
   task {

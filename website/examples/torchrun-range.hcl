@@ -37,8 +37,10 @@ job "torchrun-range" {
     memory = "768MiB"
   }
 
-  distributed "pytorch" {
+  distributed "pytorch" {}
+  elastic {
     min_nodes = 2
+    by        = "torchrun"
   }
 
   task {

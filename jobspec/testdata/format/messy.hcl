@@ -9,9 +9,7 @@ job "messy" {
       model = "A800"
     }
   }
-  checkpoint {
-    elastic { min_nodes = 1 }
-  }
+  elastic { min_nodes = 1 }
 
   task {
     command = "true"

@@ -58,12 +58,12 @@ job "resnet50" {
   mount     "/mnt/user/li" { source = "/nas/user/li" }
   output    "models/run7"  {}
 
+  elastic { min_nodes = 2, allow_resize = true }
   checkpoint {
     max_resumes = 5
     signal = "SIGUSR1"
     grace  = "5m"
     precheck = true
-    elastic     { min_nodes = 2, allow_resize = true }
     performance { threshold = 0.7, action = "alert" }
   }
   supports { pause = false }

@@ -31,14 +31,14 @@ job "resnet50" {
     spread_or_pack = "pack"
   }
 
+  elastic {
+    min_nodes    = 2
+    allow_resize = true
+  }
   checkpoint {
     max_resumes = 5
     signal      = "SIGUSR1"
     grace       = "5m"
-    elastic {
-      min_nodes    = 2
-      allow_resize = true
-    }
   }
 
   task {

@@ -13,18 +13,18 @@ import { useSession } from '../shell'
 import { again } from '../again'
 import { Failed, useTitle, WordTag, failing } from '../parts/states'
 import { cellsOf, idle, Wall } from '../parts/wall'
-import type { Available, DeviceState, Node, NodeDevices } from '../types'
+import type { Available, DeviceList, DeviceState, NodeList, NodeSummary } from '../types'
 
 const nodesMax = 5000
 
 // The dialog brings the library of components, which nobody waits for who looks at the wall.
 const FramedShare = lazy(() => again(() => import('../parts/framed_share')))
 
-async function allNodes(signal?: AbortSignal): Promise<Node[]> {
-  const nodes: Node[] = []
+async function allNodes(signal?: AbortSignal): Promise<NodeSummary[]> {
+  const nodes: NodeSummary[] = []
   let after = ''
   do {
-    const page = await get<{ nodes: Node[] | null; next?: string }>(firstNodes + (after && '&after=' + part(after)), signal)
+    const page = await get<NodeList>(firstNodes + (after && '&after=' + part(after)), signal)
     nodes.push(...(page.nodes ?? []))
     after = page.next ?? ''
   } while (after && nodes.length < nodesMax)
@@ -43,7 +43,7 @@ const smallest = { job: { name: 'any', nodes: 1, resources: [{ cpu: 0.01, memory
 
 // keepsNode tells whether a node is one of those that are asked for: by a word,
 // or by the model of its cards. What its cards do is measured on it.
-export function keepsNode(node: Node, show: string, measured: DeviceState[] = [], user = ''): boolean {
+export function keepsNode(node: NodeSummary, show: string, measured: DeviceState[] = [], user = ''): boolean {
   switch (show) {
     case '':
       return true
@@ -82,7 +82,7 @@ export function Cluster() {
     retry: false,
     enabled: !shared && (nodes.data ?? []).some((n) => n.devices?.length),
     refetchInterval: 5000,
-    queryFn: ({ signal }) => get<{ nodes: NodeDevices[] | null }>('/v1/devices?limit=1000', signal).then((d) => d.nodes ?? []),
+    queryFn: ({ signal }) => get<DeviceList>('/v1/devices?limit=1000', signal).then((d) => d.nodes ?? []),
   })
   const view = params.get('view') === 'list' ? 'list' : 'wall'
   const setView = (value: 'wall' | 'list') => put('view', value === 'wall' ? '' : value)
@@ -136,7 +136,7 @@ export function Cluster() {
   )
 }
 
-function sum(nodes: Node[]) {
+function sum(nodes: NodeSummary[]) {
   const out = { nodes: nodes.length, ready: 0, cards: 0, held: 0, sick: 0, cpu: 0, cpuUsed: 0, memory: 0, memoryUsed: 0 }
   for (const node of nodes) {
     if (node.status === 'ready') out.ready++
@@ -153,9 +153,9 @@ function sum(nodes: Node[]) {
   return out
 }
 
-export const nodeTone = (node: Pick<Node, 'status' | 'eligibility'>) => (node.status === 'lost' ? 'bad' : node.status !== 'ready' ? 'busy' : node.eligibility !== 'eligible' ? 'busy' : 'good') as 'good' | 'busy' | 'bad'
+export const nodeTone = (node: Pick<NodeSummary, 'status' | 'eligibility'>) => (node.status === 'lost' ? 'bad' : node.status !== 'ready' ? 'busy' : node.eligibility !== 'eligible' ? 'busy' : 'good') as 'good' | 'busy' | 'bad'
 
-export function NodeWord({ node }: { node: Pick<Node, 'status' | 'eligibility' | 'status_reason' | 'faults'> }) {
+export function NodeWord({ node }: { node: Pick<NodeSummary, 'status' | 'eligibility' | 'status_reason' | 'faults'> }) {
   const { t } = useTranslation()
   const unfit = node.status === 'ready' ? (node.faults ?? []).find((f) => f.unfit) : undefined
   if (unfit) return <WordTag tone="bad" title={reasonText(unfit.reason)}>{t('node.unfit', { fault: unfit.name })}{node.eligibility !== 'eligible' && ' · ' + t('eligibility.' + node.eligibility)}</WordTag>
@@ -166,11 +166,11 @@ export function NodeWord({ node }: { node: Pick<Node, 'status' | 'eligibility' |
   )
 }
 
-function NodeTable({ nodes, order, setOrder }: { nodes: Node[]; order: string; setOrder: (order: string) => void }) {
+function NodeTable({ nodes, order, setOrder }: { nodes: NodeSummary[]; order: string; setOrder: (order: string) => void }) {
   const { t } = useTranslation()
   const go = useNavigate()
   const guest = useGuest()
-  const columns = useMemo<Column<Node>[]>(() => [
+  const columns = useMemo<Column<NodeSummary>[]>(() => [
     { key: 'name', title: t('job.node'), width: 180, compare: (a, b) => a.name.localeCompare(b.name), cell: (n) => (guest ? n.name : <a href={'/nodes/' + n.id}>{n.name}</a>) },
     { key: 'status', title: t('job.status'), width: 160, cell: (n) => <NodeWord node={n} /> },
     { key: 'pool', title: t('jobs.pool'), width: 110, compare: (a, b) => (a.pool ?? '').localeCompare(b.pool ?? ''), cell: (n) => n.pool },
@@ -184,7 +184,7 @@ function NodeTable({ nodes, order, setOrder }: { nodes: Node[]; order: string; s
   return <Grid label={t('cluster.list')} rows={rows} columns={columns} idOf={(n) => n.id} height={useHeight(330)} order={order} setOrder={setOrder} empty={<p>{t('cluster.none')}</p>} go={(path) => void go(path)} />
 }
 
-function cardsText(node: Node): string {
+function cardsText(node: NodeSummary): string {
   const models = new Map<string, [number, number]>()
   for (const device of node.devices ?? []) {
     const at = models.get(device.model) ?? [0, 0]

@@ -11,7 +11,7 @@ import { Helps, Holders, startText } from '../parts/forecast'
 import { Failed, Loading, StateTag, useTitle, WordTag, errorText, failing } from '../parts/states'
 import { dropDraft, keepDraft, readDraft } from '../parts/draft'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, variablesOf, vipChanges, type FileChange } from '../parts/jobfile'
-import type { Available, AvailableNode, Failure, Formatted, Help, Job, JobPlan, Machine, Outlook, Validated, Victim } from '../types'
+import type { Available, AvailableNode, Error as Failure, Help, Job, JobFormatted, JobOutlook, JobPlan, JobSubmitted, JobValidated, Machine, MachineList, Victim } from '../types'
 import { LimitPresets, shortLimit } from '../parts/limit'
 import { useRights } from '../rights'
 import { RankCommands } from './job'
@@ -86,19 +86,19 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
   const body = useLater(JSON.stringify({ hcl: text, variables }), 300)
   const asked = JSON.parse(body) as { hcl: string; variables: Record<string, string> }
   const later = asked.hcl
-  const checked = useQuery({ queryKey: ['draft', 'check', body], retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Validated>('POST', '/v1/jobs/validate', asked, signal).catch((failure: unknown) => {
-    if (failure instanceof ApiError && failure.status === 400) return { valid: false, problems: problemsOf(failure.failure) } as Validated
+  const checked = useQuery({ queryKey: ['draft', 'check', body], retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<JobValidated>('POST', '/v1/jobs/validate', asked, signal).catch((failure: unknown) => {
+    if (failure instanceof ApiError && failure.status === 400) return { valid: false, problems: problemsOf(failure.failure) } as JobValidated
     throw failure
   }) })
-  const read = useQuery({ queryKey: ['draft', 'read', body], retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Formatted>('POST', '/v1/jobs/format', asked, signal) })
+  const read = useQuery({ queryKey: ['draft', 'read', body], retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<JobFormatted>('POST', '/v1/jobs/format', asked, signal) })
   const valid = checked.data?.valid === true && !checked.isPlaceholderData
-  const outlook = useQuery({ queryKey: ['draft', 'forecast', body], enabled: valid, retry: false, refetchInterval: 20_000, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<Outlook>('POST', '/v1/jobs/forecast', asked, signal) })
+  const outlook = useQuery({ queryKey: ['draft', 'forecast', body], enabled: valid, retry: false, refetchInterval: 20_000, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<JobOutlook>('POST', '/v1/jobs/forecast', asked, signal) })
   const problems = checked.data?.problems ?? []
   const submit = async () => {
     setBusy(true)
     setError(undefined)
     try {
-      const made = await call<{ job_id: string }>('POST', '/v1/jobs', { hcl: text, variables, resume: resume?.job, resume_step: resume?.step }, undefined, { 'Idempotency-Key': key.current })
+      const made = await call<JobSubmitted>('POST', '/v1/jobs', { hcl: text, variables, resume: resume?.job, resume_step: resume?.step }, undefined, { 'Idempotency-Key': key.current })
       key.current = crypto.randomUUID()
       dropDraft(place)
       void go('/jobs/' + made.job_id)
@@ -117,7 +117,7 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
       for (;;) {
         const before = newest.current
         try {
-          const { hcl } = await call<Formatted>('POST', '/v1/jobs/format', { hcl: before, variables, set })
+          const { hcl } = await call<JobFormatted>('POST', '/v1/jobs/format', { hcl: before, variables, set })
           if (newest.current !== before) continue // someone typed meanwhile
           newest.current = hcl
           setText(hcl)
@@ -329,7 +329,7 @@ function Problems({ problems, warnings }: { problems: Failure[]; warnings?: Fail
   )
 }
 
-function OutlookView({ outlook, apply }: { outlook: Outlook; apply: (help: Help) => void }) {
+function OutlookView({ outlook, apply }: { outlook: JobOutlook; apply: (help: Help) => void }) {
   const { t } = useTranslation()
   return (
     <>
@@ -401,7 +401,7 @@ function AvailableTable({ hcl, body, valid }: { hcl: string; body: object; valid
         { title: t('cluster.cpu'), width: 90, render: (_, n) => `${number(n.cpu_used)} / ${number(n.cpu)}` },
         { title: t('cluster.cards'), render: (_, n) => (n.devices ?? []).map((d) => `${d.model} ${d.used}/${d.total}`).join(' · ') || '–' },
         { title: t('node.driver'), width: 110, render: (_, n) => n.driver_versions?.join(', ') ?? '–' },
-        { title: t('create.specs'), width: 90, render: (_, n) => n.specs.map((s) => specs.find((one) => one.spec === s)?.label || s + 1).join(', ') },
+        { title: t('create.specs'), width: 90, render: (_, n) => (n.specs ?? []).map((s) => specs.find((one) => one.spec === s)?.label || s + 1).join(', ') },
         { title: t('create.use'), render: (_, n) => heldText(n.cards, t('queue.hidden')) || '–' },
       ]} />
     </>
@@ -412,11 +412,11 @@ function AvailableTable({ hcl, body, valid }: { hcl: string; body: object; valid
 // have to be waited for or ended.
 function Machines({ job, change, victims }: { job?: Job; change: (set: FileChange[]) => void; victims: Victim[] }) {
   const { t } = useTranslation()
-  const machines = useQuery({ queryKey: ['nodes', 'machines'], refetchInterval: 20_000, queryFn: ({ signal }) => get<{ machines: Machine[] | null }>('/v1/machines', signal).then((m) => m.machines ?? []) })
+  const machines = useQuery({ queryKey: ['nodes', 'machines'], refetchInterval: 20_000, queryFn: ({ signal }) => get<MachineList>('/v1/machines', signal).then((m) => m.machines ?? []) })
   if (failing(machines)) return <Failed error={machines.error} />
   const chosen = job?.vip?.machines ?? []
   const of = (m: Machine) => chosen.find((one) => one.node === m.name || one.node === m.id)
-  const choose = (m: Machine, busy: '' | 'wait' | 'kill') => change(vipChanges([...chosen.filter((one) => one !== of(m)), ...(busy ? [{ node: m.name, busy }] : [])]))
+  const choose = (m: Machine, busy: string) => change(vipChanges([...chosen.filter((one) => one !== of(m)), ...(busy ? [{ node: m.name, busy }] : [])]))
   const asked = (machines.data ?? []).filter((m) => of(m)?.busy === 'kill').flatMap((m) => (m.work ?? []).map((w) => ({ machine: m.name, ...w })))
   const owners = [...new Set(asked.map((w) => w.job.user ?? t('queue.hidden')))]
   return (
@@ -429,8 +429,8 @@ function Machines({ job, change, victims }: { job?: Job; change: (set: FileChang
       )}
       <Table<Machine> size="small" rowKey="id" loading={machines.isPending} dataSource={machines.data ?? []} pagination={{ pageSize: 20, hideOnSinglePage: true }} scroll={{ x: 1100 }} columns={[
         { title: t('create.choice'), width: 170, render: (_, m) => (
-          <Select style={{ width: 150 }} size="small" disabled={!job} aria-label={`${t('create.choice')} ${m.name}`} value={of(m) ? (of(m)!.busy ?? 'wait') : ''} onChange={(busy: '' | 'wait' | 'kill') => choose(m, busy)}
-            options={(['', 'wait', 'kill'] as const).map((value) => ({ value, label: t('create.busy_' + (value || 'none')) }))} />
+          <Select style={{ width: 150 }} size="small" disabled={!job} aria-label={`${t('create.choice')} ${m.name}`} value={of(m) ? (of(m)!.busy ?? 'wait') : ''} onChange={(busy: string) => choose(m, busy)}
+            options={['', 'wait', 'kill'].map((value) => ({ value, label: t('create.busy_' + (value || 'none')) }))} />
         ) },
         { title: t('job.node'), dataIndex: 'name' },
         { title: t('job.status'), render: (_, m) => <WordTag tone={m.free ? 'good' : 'busy'}>{m.free ? t('wall.free') : m.claim ? t('create.promised', { job: m.claim.name || t('queue.hidden') }) : t('wall.held')}</WordTag> },

@@ -13,13 +13,12 @@ import { Files } from '../parts/files'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
 import { endedAlloc, LastWords, Logs } from '../parts/logs'
 import { JobLink, NodeLink } from '../parts/places'
-import { Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
+import { endedStates, Failed, Loading, StateTag, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { ShareButton } from '../parts/share'
 import { useGuest } from '../guest'
 import { useRights } from '../rights'
 import { Training } from '../parts/training'
-import type { JobMetrics } from '../measured'
-import { endedStates, type Allocation, type Attempt, type Checkpoint, type Event, type JobDetail, type JobForecast, type JobPlan, type Subjob } from '../types'
+import type { Allocation, AllocationList, Attempt, AttemptList, Event, EventList, JobDetail, JobForecast, JobMetrics, JobPlan, SavedCheckpoint, Subjob } from '../types'
 
 const Shell = lazy(() => import('../parts/terminal'))
 
@@ -39,9 +38,9 @@ export function JobPage() {
   const full = job.data?.job.id ?? id // id may be a name: events name the full id
   const ready = !!job.data
   const path = '/v1/jobs/' + part(full)
-  const attempts = useQuery({ queryKey: ['job', full, 'attempts'], enabled: ready, queryFn: ({ signal }) => get<{ attempts: Attempt[] | null }>(path + '/attempts', signal).then((a) => a.attempts ?? []) })
-  const allocs = useQuery({ queryKey: ['job', full, 'allocs'], enabled: ready, queryFn: ({ signal }) => get<{ allocations: Allocation[] | null }>(path + '/allocations', signal).then((a) => a.allocations ?? []) })
-  const events = useQuery({ queryKey: ['job', full, 'events'], enabled: ready, queryFn: ({ signal }) => get<{ events: Event[] | null }>(path + '/events', signal).then((e) => e.events ?? []) })
+  const attempts = useQuery({ queryKey: ['job', full, 'attempts'], enabled: ready, queryFn: ({ signal }) => get<AttemptList>(path + '/attempts', signal).then((a) => a.attempts ?? []) })
+  const allocs = useQuery({ queryKey: ['job', full, 'allocs'], enabled: ready, queryFn: ({ signal }) => get<AllocationList>(path + '/allocations', signal).then((a) => a.allocations ?? []) })
+  const events = useQuery({ queryKey: ['job', full, 'events'], enabled: ready, queryFn: ({ signal }) => get<EventList>(path + '/events', signal).then((e) => e.events ?? []) })
   const forecast = useQuery({ queryKey: ['job', full, 'forecast'], enabled: job.data?.state === 'queued' && !shared, refetchInterval: 20_000, queryFn: ({ signal }) => get<JobForecast>(path + '/forecast', signal) })
   const metrics = useQuery({ queryKey: ['job', full, 'step', subjob], enabled: job.data?.state === 'running' && !shared, refetchInterval: 15_000, retry: false, queryFn: ({ signal }) => get<JobMetrics>(`${path}/metrics?subjob=${subjob}&points=2`, signal) })
   useTitle(job.data?.job.name ?? t('menu.jobs'))
@@ -71,8 +70,8 @@ export function JobPage() {
             options={(detail.subjobs ?? []).map((s) => ({ value: s.index, label: `${t('jobs.subjob')} ${s.index} · ${t('state.' + s.state)}` }))} />
         )}
         <span className="grow" />
-        {!shared && <Deeds job={{ id: spec.id, name: spec.name, state: detail.state, priority: spec.priority, checkpoints: standing?.checkpoints, may: detail.may, supports: spec.supports }} />}
-        {!shared && may('clone') && allowed('submit') && <Button onClick={() => void go('/jobs/new?clone=' + part(spec.id))}>{t('job.clone')}</Button>}
+        {!shared && <Deeds job={{ id: full, name: spec.name, state: detail.state, priority: spec.priority, checkpoints: standing?.checkpoints, may: detail.may, supports: spec.supports }} />}
+        {!shared && may('clone') && allowed('submit') && <Button onClick={() => void go('/jobs/new?clone=' + part(full))}>{t('job.clone')}</Button>}
         {!shared && may('share') && <ShareButton name={spec.name} path={path + '/shares'} />}
       </div>
       <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} step={stepOf(metrics.data, newest)} />
@@ -92,7 +91,7 @@ export function JobPage() {
               <div className="stack">
                 <section className="card" aria-label={t('job.timeline')}><h2>{t('job.timeline')}</h2><Strip detail={detail} attempts={mine} events={told} queuedAt={standing?.queued_at} /></section>
                 {!shared && failedFirst && may('logs') && <LastWords key={failedFirst.id} alloc={failedFirst} found={recognised(told, newest?.number)} />}
-                {queued && !shared && <ForecastCard id={spec.id} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
+                {queued && !shared && <ForecastCard id={full} spec={spec} forecast={forecast.data} holders={forecast.data?.holders} subjob={subjob} />}
                 <div className="cards">
                   <section className="card" aria-label={t('job.ranks')}><h2>{t('job.ranks')}</h2><Ranks ranks={ranks} error={failing(allocs)} /></section>
                   <section className="card" aria-label={t('job.history')}><h2>{t('job.history')}</h2><History events={told} error={failing(events)} /></section>
@@ -101,10 +100,10 @@ export function JobPage() {
               </div>
             ),
           },
-          { key: 'figures', label: t('figures.tab'), children: <Figures id={spec.id} name={spec.name} subjob={subjob} live={detail.state === 'running' || detail.state === 'starting' || detail.state === 'paused'} /> },
-          { key: 'curves', label: t('training.tab'), children: <Training id={spec.id} name={spec.name} subjob={subjob} live={!endedStates.includes(detail.state)} /> },
+          { key: 'figures', label: t('figures.tab'), children: <Figures id={full} name={spec.name} subjob={subjob} live={detail.state === 'running' || detail.state === 'starting' || detail.state === 'paused'} /> },
+          { key: 'curves', label: t('training.tab'), children: <Training id={full} name={spec.name} subjob={subjob} live={!endedStates.includes(detail.state)} /> },
           { key: 'logs', label: t('job.logs'), children: <AttemptLogs attempts={mine} allocs={(allocs.data ?? []).filter((a) => a.subjob === subjob)} /> },
-          { key: 'files', label: t('files.tab'), children: allocs.data ? <Files id={spec.id} name={spec.name} subjob={subjob} allocs={allocs.data.filter((a) => a.subjob === subjob)} live={!endedStates.includes(detail.state)} /> : allocs.error ? <Failed error={allocs.error} /> : <Loading /> },
+          { key: 'files', label: t('files.tab'), children: allocs.data ? <Files id={full} name={spec.name} subjob={subjob} allocs={allocs.data.filter((a) => a.subjob === subjob)} live={!endedStates.includes(detail.state)} /> : allocs.error ? <Failed error={allocs.error} /> : <Loading /> },
           { key: 'attempts', label: t('job.attempts'), children: <div className="stack"><Attempts attempts={mine} allocs={allocs.data ?? []} /><SideBySide attempts={mine} allocs={allocs.data ?? []} />{!shared && <Checkpoints detail={detail} standing={standing} />}</div> },
           { key: 'command', label: t('job.command'), children: <Commands detail={detail} /> },
           { key: 'terminal', label: t('job.terminal'), children: <Suspense fallback={<Loading />}><Shell allocs={ranks} job={spec.name} /></Suspense> },
@@ -439,6 +438,7 @@ function Checkpoints({ detail, standing }: { detail: JobDetail; standing?: Subjo
   const { t } = useTranslation()
   const go = useNavigate()
   const list = [...(standing?.checkpoints ?? [])].reverse()
+  const id = detail.job.id ?? ''
   const ended = endedStates.includes(detail.state)
   const mayResume = useRights()('submit') && (!detail.may || detail.may.includes('clone'))
   return (
@@ -447,13 +447,13 @@ function Checkpoints({ detail, standing }: { detail: JobDetail; standing?: Subjo
       {detail.job.resume && <p>{t('job.resumed', { path: detail.job.resume.path, step: detail.job.resume.step ?? '–' })} <JobLink id={detail.job.resume.job_id} /></p>}
       {list.length === 0 ? <p className="quiet">{t('job.no_checkpoints')}</p> : (
         <>
-          <Table<Checkpoint> size="small" rowKey={(c) => c.path + c.saved_at} pagination={false} scroll={{ x: 640 }} dataSource={list} columns={[
+          <Table<SavedCheckpoint> size="small" rowKey={(c) => c.path + c.saved_at} pagination={false} scroll={{ x: 640 }} dataSource={list} columns={[
             { title: t('job.step'), width: 90, render: (_, c) => <>{c.step ?? '–'}{c === list[0] && <span className="quiet"> {t('job.newest')}</span>}</> },
             { title: t('job.path'), render: (_, c) => <code>{c.path}</code> },
             { title: t('job.saved_at'), width: 150, render: (_, c) => dateTime(c.saved_at, true) },
             { title: t('jobs.attempt'), width: 80, dataIndex: 'attempt' },
             { title: t('job.rank'), width: 70, dataIndex: 'rank' },
-            { title: '', width: 150, render: (_, c) => ended && mayResume && !detail.job.batch && (c === list[0] || c.step) && <Button size="small" onClick={() => void go(`/jobs/new?clone=${part(detail.job.id)}&resume=${part(detail.job.id)}${c === list[0] ? '' : `&step=${c.step}`}`)}>{t('job.resume_from')}</Button> },
+            { title: '', width: 150, render: (_, c) => ended && mayResume && !detail.job.batch && (c === list[0] || c.step) && <Button size="small" onClick={() => void go(`/jobs/new?clone=${part(id)}&resume=${part(id)}${c === list[0] ? '' : `&step=${c.step}`}`)}>{t('job.resume_from')}</Button> },
           ]} />
           <Cli text={`nomadlike job resume ${quote(detail.job.name)}`} />
         </>

@@ -14,7 +14,7 @@ import { keeps, readFilter, valuesOf, type ChosenField } from '../parts/filters'
 import { Grid, sorted, useHeight, type Column } from '../parts/grid'
 import { useJobsSoon } from '../parts/lists'
 import { Failed, priorityTag, StateTag, stateTag, useNow, useTitle } from '../parts/states'
-import { jobStates, type JobDetail, type JobState, type JobSummary, type Subjob } from '../types'
+import { type JobDetail, type JobState, jobStates, type JobSummary, type Subjob, type SubjobList } from '../types'
 
 const FramedDeed = lazy(() => again(() => import('../parts/framed_deed')))
 
@@ -207,7 +207,7 @@ function turned(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
 }
 
 // useTargets are the jobs that are ticked, each with what the reader may do to it.
-function useTargets(all: JobSummary[], picked: ReadonlySet<string>): (JobSummary & { may?: string[] })[] {
+function useTargets(all: JobSummary[], picked: ReadonlySet<string>): (JobSummary & { may?: string[] | null })[] {
   const chosen = useMemo(() => all.filter((job) => picked.has(job.id)), [all, picked])
   const may = useQueries({
     queries: chosen.slice(0, askedMax).map(({ id }) => ({ queryKey: ['job', id, 'may'], staleTime: 60_000, retry: false, queryFn: ({ signal }: { signal: AbortSignal }) => get<JobDetail>('/v1/jobs/' + part(id), signal).then((job) => job.may ?? null) })),
@@ -220,7 +220,7 @@ function useTargets(all: JobSummary[], picked: ReadonlySet<string>): (JobSummary
 function useOpened(rows: Row[], opened: ReadonlySet<string>): Row[] {
   const ids = [...opened]
   const lists = useQueries({
-    queries: ids.map((id) => ({ queryKey: ['job', id, 'subjobs'], placeholderData: keepPreviousData, queryFn: ({ signal }: { signal: AbortSignal }) => get<{ subjobs: Subjob[] | null }>(`/v1/jobs/${part(id)}/subjobs?limit=1000`, signal) })),
+    queries: ids.map((id) => ({ queryKey: ['job', id, 'subjobs'], placeholderData: keepPreviousData, queryFn: ({ signal }: { signal: AbortSignal }) => get<SubjobList>(`/v1/jobs/${part(id)}/subjobs?limit=1000`, signal) })),
     combine: (results) => new Map(results.map((result, i) => [ids[i]!, result.data?.subjobs ?? []])),
   })
   return useMemo(() => {

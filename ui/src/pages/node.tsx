@@ -8,7 +8,7 @@ import { dateTime, number, quote, shortID, since, size } from '../format'
 import { reasonText } from '../i18n'
 import { Cli } from '../parts/actions'
 import { errorText, Failed, Loading, useNow, useTitle, WordTag, failing } from '../parts/states'
-import type { Allocation, DeviceState, Event, NodeDetail, NodeDevices } from '../types'
+import type { Allocation, DeviceState, EventList, NodeDetail, NodeDevices } from '../types'
 import { cardMemory, gaugeText } from '../parts/figures'
 import { NodeFaults } from '../parts/nodefaults'
 import { Past } from '../parts/past'
@@ -21,7 +21,7 @@ export function NodePage() {
   const { t } = useTranslation()
   const { id = '' } = useParams()
   const node = useQuery({ queryKey: ['node', id], queryFn: ({ signal }) => get<NodeDetail>('/v1/nodes/' + part(id), signal), refetchInterval: 20_000 })
-  const events = useQuery({ queryKey: ['node', id, 'events'], queryFn: ({ signal }) => get<{ events: Event[] | null }>(`/v1/nodes/${part(id)}/events`, signal).then((e) => e.events ?? []) })
+  const events = useQuery({ queryKey: ['node', id, 'events'], queryFn: ({ signal }) => get<EventList>(`/v1/nodes/${part(id)}/events`, signal).then((e) => e.events ?? []) })
   const [deed, setDeed] = useState<Deed>()
   const now = useNow(10_000)
   useTitle(node.data?.name ?? t('menu.cluster'))
@@ -133,7 +133,7 @@ const actsOf = (d: DeviceState): Treatment['act'][] => (d.healthy ? ['quarantine
 // CardDetail is every gauge of a card, its processes, and what happened to it.
 function CardDetail({ node, card }: { node: NodeDetail; card: DeviceState }) {
   const { t } = useTranslation()
-  const events = useQuery({ queryKey: ['node', node.id, 'events', card.id], queryFn: ({ signal }) => get<{ events: Event[] | null }>(`/v1/nodes/${part(node.id)}/events?device=${part(card.id)}`, signal).then((e) => e.events ?? []) })
+  const events = useQuery({ queryKey: ['node', node.id, 'events', card.id], queryFn: ({ signal }) => get<EventList>(`/v1/nodes/${part(node.id)}/events?device=${part(card.id)}`, signal).then((e) => e.events ?? []) })
   return (
     <div className="stack">
       <div className="cards">

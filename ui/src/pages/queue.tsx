@@ -13,7 +13,7 @@ import { Failed, useNow, useTitle, WordTag, PriorityTag, failing } from '../part
 import { Gantt } from '../parts/timeline'
 import { readChanges, WhatIfPanel } from '../parts/whatif'
 import { useRights } from '../rights'
-import type { JobDetail, JobForecast, QueueEntry, Timeline, WhatIf } from '../types'
+import type { Change, JobDetail, JobForecast, Queue, QueueEntry, Timeline } from '../types'
 import { useJobs } from '../parts/lists'
 
 export function QueuePage() {
@@ -28,7 +28,7 @@ export function QueuePage() {
   const setHours = (value: number) => put('hours', value === 24 ? '' : String(value))
   const tried = params.get('try') ?? ''
   const changes = useMemo(() => readChanges(tried), [tried])
-  const setChanges = (next: WhatIf[]) => put('try', next.length ? JSON.stringify(next) : '')
+  const setChanges = (next: Change[]) => put('try', next.length ? JSON.stringify(next) : '')
   const [dragged, setDragged] = useState<QueueEntry>()
   const allowed = useRights()
   const wide = Grid.useBreakpoint().md !== false
@@ -36,7 +36,7 @@ export function QueuePage() {
   const queue = useQuery({
     queryKey: ['queue'],
     refetchInterval: 15_000,
-    queryFn: ({ signal }) => get<{ entries: QueueEntry[] | null }>('/v1/queue?forecast=true&limit=1000', signal).then((q) => q.entries ?? []),
+    queryFn: ({ signal }) => get<Queue>('/v1/queue?forecast=true&limit=1000', signal).then((q) => q.entries ?? []),
   })
   const timeline = useQuery({
     queryKey: ['queue', 'timeline', pool, hours],

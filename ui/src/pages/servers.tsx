@@ -4,13 +4,13 @@ import { useTranslation } from 'react-i18next'
 import { get } from '../api'
 import { Cli } from '../parts/actions'
 import { Failed, useTitle, WordTag, failing } from '../parts/states'
-import type { Autopilot, Member, ServerHealth } from '../types'
+import type { AutopilotHealth, Member, MemberList, ServerHealth } from '../types'
 
 export function Servers() {
   const { t } = useTranslation()
   useTitle(t('menu.servers'))
-  const health = useQuery({ queryKey: ['servers', 'health'], refetchInterval: 5000, queryFn: ({ signal }) => get<Autopilot>('/v1/operator/autopilot', signal) })
-  const members = useQuery({ queryKey: ['servers', 'members'], refetchInterval: 10_000, queryFn: ({ signal }) => get<{ members: Member[] | null }>('/v1/servers', signal).then((m) => m.members ?? []) })
+  const health = useQuery({ queryKey: ['servers', 'health'], refetchInterval: 5000, queryFn: ({ signal }) => get<AutopilotHealth>('/v1/operator/autopilot', signal) })
+  const members = useQuery({ queryKey: ['servers', 'members'], refetchInterval: 10_000, queryFn: ({ signal }) => get<MemberList>('/v1/servers', signal).then((m) => m.members ?? []) })
   const version = (id: string) => members.data?.find((m) => m.id === id)?.version ?? ''
   return (
     <div className="page">

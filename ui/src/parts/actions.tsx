@@ -7,7 +7,7 @@ import { call, get, part } from '../api'
 import { clock, quote, span, spelled } from '../format'
 import { useGuest } from '../guest'
 import { useRights } from '../rights'
-import type { Checkpoint, Formatted, JobDetail, JobState, Priority, Supports } from '../types'
+import type { SavedCheckpoint, JobFormatted, JobDetail, JobState, Priority, Supports } from '../types'
 import { deedsFor, type Deed } from './deeds'
 import { variablesOf } from './jobfile'
 import { LimitField, useElapsed } from './limit'
@@ -62,7 +62,7 @@ export async function fileOf(id: string, signal?: AbortSignal): Promise<string> 
   const { job } = await get<JobDetail>('/v1/jobs/' + part(id), signal)
   // A file with variables does not hold their values: it is written anew.
   if (job.source && variablesOf(job.source).length === 0) return job.source
-  return (await call<Formatted>('POST', '/v1/jobs/format', { job: { ...job, id: undefined, user: undefined, submitted_at: undefined, resume: undefined, source: undefined } }, signal)).hcl
+  return (await call<JobFormatted>('POST', '/v1/jobs/format', { job: { ...job, id: undefined, user: undefined, submitted_at: undefined, resume: undefined, source: undefined } }, signal)).hcl
 }
 
 // perform asks the API for it.
@@ -100,9 +100,9 @@ export interface Target {
   name: string
   state: JobState
   priority: Priority
-  checkpoints?: Checkpoint[]
+  checkpoints?: SavedCheckpoint[]
   throttled?: boolean
-  may?: string[] // what the reader may do to it, where that is known
+  may?: string[] | null // what the reader may do to it, where that is known
   supports?: Supports
 }
 

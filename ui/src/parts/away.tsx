@@ -4,7 +4,7 @@ import { useLocation } from 'react-router'
 import { get } from '../api'
 import type { Contact } from '../events'
 import { dateTime, span } from '../format'
-import type { Node } from '../types'
+import type { NodeList, NodeSummary } from '../types'
 import { useNow } from './states'
 
 const elsewhereAfter = 10_000 // milliseconds without an answer
@@ -17,9 +17,9 @@ function useElsewhere(): string[] {
   const client = useQueryClient()
   const some = useQuery({
     queryKey: ['elsewhere'], staleTime: Infinity, gcTime: Infinity, retry: false,
-    queryFn: ({ signal }) => get<{ nodes: Node[] | null }>(`/v1/nodes?limit=${learnt}`, signal).then((page) => page.nodes ?? []),
+    queryFn: ({ signal }) => get<NodeList>(`/v1/nodes?limit=${learnt}`, signal).then((page) => page.nodes ?? []),
   })
-  const nodes = client.getQueryData<Node[]>(['nodes']) ?? some.data ?? []
+  const nodes = client.getQueryData<NodeSummary[]>(['nodes']) ?? some.data ?? []
   return [...new Set(nodes.filter((node) => node.status === 'ready' && node.rpc_addr).map((node) => node.rpc_addr!))].filter((addr) => addr !== location.host).slice(0, elsewhereMax)
 }
 

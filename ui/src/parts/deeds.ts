@@ -11,7 +11,7 @@ const bears: Partial<Record<Deed, keyof Supports>> = { pause: 'pause', throttle:
 
 // deedsFor are the deeds that make sense in a state and, where it is known,
 // that the reader may do and the job bears.
-export function deedsFor(state: JobState, may?: string[], supports?: Supports): Deed[] {
+export function deedsFor(state: JobState, may?: string[] | null, supports?: Supports): Deed[] {
   return inState(state).filter((deed) => (!may || may.includes(verbs[deed])) && !(bears[deed] && supports?.[bears[deed]] === false))
 }
 
@@ -32,5 +32,5 @@ function inState(state: JobState): Deed[] {
 
 // fitting are those of several jobs that a deed makes sense for and that the
 // reader may do it to, as far as that is known.
-export const fitting = <J extends { state: JobState; may?: string[] }>(deed: Deed, jobs: J[]): J[] =>
+export const fitting = <J extends { state: JobState; may?: string[] | null }>(deed: Deed, jobs: J[]): J[] =>
   jobs.filter((job) => (deed === 'clone' ? !job.may || job.may.includes(verbs.clone) : deedsFor(job.state, job.may).includes(deed)))

@@ -8,7 +8,7 @@ import { call, part } from '../api'
 import { clock, millis, quote, spelled } from '../format'
 import { reasonText } from '../i18n'
 import { useRights } from '../rights'
-import type { Help, Job, JobForecast, JobRef, Kept, When } from '../types'
+import type { Help, Job, JobForecast, JobRef, Forecast, When } from '../types'
 import { Cli, DeedDialog } from './actions'
 import { JobLink } from './places'
 import { Failed, failing } from './states'
@@ -93,7 +93,7 @@ export function ForecastCard({ id, spec, forecast, holders, subjob }: { id: stri
 }
 
 // Moves is how the estimate moved since submission.
-export function Moves({ history }: { history: Kept[] }) {
+export function Moves({ history }: { history: Forecast[] }) {
   const { t } = useTranslation()
   const points = history.filter((kept) => kept.p50).slice(-60)
   if (points.length < 2) return null
@@ -102,9 +102,9 @@ export function Moves({ history }: { history: Kept[] }) {
   const all = points.flatMap((p) => [millis(p.p50), millis(p.p90) || millis(p.p50)])
   const y0 = Math.min(...all)
   const y1 = Math.max(...all)
-  const x = (p: Kept) => 4 + ((millis(p.given_at) - x0) / (x1 - x0 || 1)) * 292
+  const x = (p: Forecast) => 4 + ((millis(p.given_at) - x0) / (x1 - x0 || 1)) * 292
   const y = (v: number) => 56 - ((v - y0) / (y1 - y0 || 1)) * 52
-  const line = (value: (p: Kept) => number) => points.map((p) => `${x(p).toFixed(1)},${y(value(p)).toFixed(1)}`).join(' ')
+  const line = (value: (p: Forecast) => number) => points.map((p) => `${x(p).toFixed(1)},${y(value(p)).toFixed(1)}`).join(' ')
   return (
     <>
       <h3>{t('forecast.moved')}</h3>
@@ -114,7 +114,7 @@ export function Moves({ history }: { history: Kept[] }) {
       </svg>
       <details>
         <summary>{t('forecast.table')}</summary>
-        <Table<Kept> size="small" rowKey={(p) => p.given_at ?? ''} pagination={false} dataSource={points} columns={[
+        <Table<Forecast> size="small" rowKey={(p) => p.given_at ?? ''} pagination={false} dataSource={points} columns={[
           { title: t('forecast.given'), render: (_, p) => clock(p.given_at) },
           { title: 'P50', render: (_, p) => clock(p.p50) },
           { title: 'P90', render: (_, p) => clock(p.p90) },

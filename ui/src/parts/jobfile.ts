@@ -1,4 +1,5 @@
 import { quote } from '../format'
+import type { JobChange, VIPMachine } from '../types'
 
 // Simple is what the form asks for.
 export interface Simple {
@@ -31,10 +32,9 @@ export function compose(values: Simple): string {
   return out.join('\n')
 }
 
-// FileChange is a change of a job file that the server makes; see the set of
-// jobs.format in the OpenAPI document.
-export interface FileChange {
-  at: string
+// FileChange is a change of a job file that the server makes, with the values that
+// the pages write.
+export interface FileChange extends JobChange {
   value: string | number | boolean | string[] | Record<string, string> | null
 }
 
@@ -115,7 +115,7 @@ export function heredoc(file: string): string {
 }
 
 // vipChanges write the chosen machines of a VIP job anew.
-export function vipChanges(machines: { node: string; busy?: 'wait' | 'kill' }[]): FileChange[] {
+export function vipChanges(machines: VIPMachine[]): FileChange[] {
   return [
     { at: 'vip#', value: null },
     ...machines.flatMap((m, i) => [{ at: `vip.machine[${i}]#`, value: m.node }, ...(m.busy ? [{ at: `vip.machine[${i}].busy`, value: m.busy }] : [])]),

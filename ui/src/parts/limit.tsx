@@ -3,7 +3,7 @@ import { Button, Input } from 'antd'
 import { useTranslation } from 'react-i18next'
 import { get, part } from '../api'
 import { lengthOf, millis } from '../format'
-import type { Attempt, JobDetail } from '../types'
+import type { AttemptList, JobDetail } from '../types'
 
 // How long a job may run: the lengths that most ask for, a day more than now,
 // and any other that is typed.
@@ -58,7 +58,7 @@ export function useElapsed(id: string, enabled: boolean) {
     gcTime: 0,
     queryFn: async ({ signal }) => {
       const path = '/v1/jobs/' + part(id)
-      const [detail, attempts] = await Promise.all([get<JobDetail>(path, signal), get<{ attempts: Attempt[] | null }>(path + '/attempts', signal)])
+      const [detail, attempts] = await Promise.all([get<JobDetail>(path, signal), get<AttemptList>(path + '/attempts', signal)])
       const begun = (attempts.attempts ?? []).filter((a) => a.state === 'running' && a.running_at).map((a) => millis(a.running_at))
       return { limit: detail.job.time_limit || '0s', elapsed: begun.length ? Date.now() - Math.min(...begun) : 0 }
     },

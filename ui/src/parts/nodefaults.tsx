@@ -1,7 +1,7 @@
 import { useTranslation } from 'react-i18next'
 import { dateTime } from '../format'
 import { reasonText } from '../i18n'
-import type { Event, Node } from '../types'
+import type { Event, NodeSummary } from '../types'
 import { WordTag } from './states'
 
 // kindOf is the kind of a fault, by which its cure is known: what stands before
@@ -23,7 +23,7 @@ export function sinceWhen(name: string, events: Event[]): string | null {
 
 // NodeFaults are the faults of a machine itself, what each means and what ends
 // it: the node finds that out by itself, nobody clears them by hand.
-export function NodeFaults({ node, events }: { node: Node; events: Event[] }) {
+export function NodeFaults({ node, events }: { node: NodeSummary; events: Event[] }) {
   const { t } = useTranslation()
   const faults = node.faults ?? []
   if (faults.length === 0) return null

@@ -6,7 +6,7 @@ import { get, part } from '../api'
 import { chooseLanguage } from '../i18n'
 import { useLook } from '../look'
 import { useRights } from '../rights'
-import type { JobList, JobSummary, Node } from '../types'
+import type { JobList, JobSummary, NodeList, NodeSummary } from '../types'
 import { Button } from './controls'
 
 interface Command {
@@ -41,7 +41,7 @@ export function matching<T extends { label: string; id?: string; key?: string }>
 export const asks = (text: string) => wordsOf(text).reduce((longest, word) => (word.length > longest.length ? word : longest), '')
 
 // useFound asks the servers for jobs and nodes, whatever pages have loaded.
-function useFound(open: boolean, text: string): { jobs: JobSummary[]; nodes: Node[]; busy: boolean } {
+function useFound(open: boolean, text: string): { jobs: JobSummary[]; nodes: NodeSummary[]; busy: boolean } {
   const [word, setWord] = useState('')
   useEffect(() => {
     const timer = setTimeout(() => setWord(asks(text)), pause)
@@ -54,7 +54,7 @@ function useFound(open: boolean, text: string): { jobs: JobSummary[]; nodes: Nod
     retry: false,
     queryFn: async ({ signal }) => {
       const query = `limit=${askedMax}&text=${part(word)}`
-      const [jobs, nodes] = await Promise.all([get<JobList>('/v1/jobs?' + query, signal), get<{ nodes: Node[] | null }>('/v1/nodes?' + query, signal)])
+      const [jobs, nodes] = await Promise.all([get<JobList>('/v1/jobs?' + query, signal), get<NodeList>('/v1/nodes?' + query, signal)])
       return { jobs: jobs.jobs ?? [], nodes: nodes.nodes ?? [] }
     },
   })
@@ -90,7 +90,7 @@ export function Palette({ signOut }: { signOut: () => void }) {
   const commands = useMemo<Command[]>(() => {
     if (!open) return []
     const pages = ['jobs', 'queue', 'cluster', 'pools', 'servers'].map((key) => ({ key, label: t('menu.' + key), hint: t('palette.page'), run: () => void go('/' + key) }))
-    const nodes = [...(client.getQueryData<Node[]>(['nodes']) ?? []), ...asked.nodes].map((node) => ({ key: 'n' + node.id, id: node.id, label: node.name, hint: t('palette.node'), run: () => void go('/nodes/' + node.id) }))
+    const nodes = [...(client.getQueryData<NodeSummary[]>(['nodes']) ?? []), ...asked.nodes].map((node) => ({ key: 'n' + node.id, id: node.id, label: node.name, hint: t('palette.node'), run: () => void go('/nodes/' + node.id) }))
     const jobs = [...(client.getQueryData<JobSummary[]>(['jobs']) ?? []), ...asked.jobs].map((job) => ({ key: 'j' + job.id, id: job.id, label: `${job.name} ${job.project}`, hint: t('state.' + job.state), run: () => void go('/jobs/' + job.id) }))
     return [
       ...pages,

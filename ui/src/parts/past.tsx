@@ -4,8 +4,7 @@ import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { get, part } from '../api'
 import { clock, lengthOf, quote } from '../format'
-import type { CardPast, NodePast, PastSeries } from '../measured'
-import type { Node } from '../types'
+import type { CardPast, NodePast, NodeSummary, PastSeries } from '../types'
 import { Cli } from './actions'
 import type { Curve } from './curves'
 import { Failed, Loading, failing } from './states'
@@ -58,7 +57,7 @@ export function pastLines(past: NodePast, one: Drawn, label: (card: CardPast) =>
 
 // Past is what a node and its cards measured during the last day. The node
 // itself keeps it: it is there after this page was closed, and asked for anew.
-export function Past({ node, device }: { node: Node; device?: string }) {
+export function Past({ node, device }: { node: NodeSummary; device?: string }) {
   const { t } = useTranslation()
   const [span, setSpan] = useState<(typeof spans)[number]>('6h')
   const [shown, setShown] = useState('')

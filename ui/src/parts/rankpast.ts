@@ -1,4 +1,4 @@
-import type { JobPast, RankFigures, RankPast } from '../measured'
+import type { JobPast, RankFigures, RankPast } from '../types'
 
 // What nodes keep of ranks is turned into the form of what ranks use now, so
 // that both are shown by the same measures. A figure that was not measured is

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call, get, part } from '../api'
 import { dateTime, quote } from '../format'
-import type { Token } from '../types'
+import type { NewShare, ShareList } from '../types'
 import { Cli } from './actions'
 import { errorText, Failed, failing } from './states'
 
@@ -29,11 +29,11 @@ export function ShareDialog({ name, path, close }: { name?: string; path: string
   const [ttl, setTTL] = useState('7d')
   const [link, setLink] = useState('')
   const [error, setError] = useState<unknown>()
-  const list = useQuery({ queryKey: ['shares', path], retry: false, queryFn: ({ signal }) => get<{ shares: (Token & { created_at?: string })[] }>(path, signal).then((all) => all.shares) })
+  const list = useQuery({ queryKey: ['shares', path], retry: false, queryFn: ({ signal }) => get<ShareList>(path, signal).then((all) => all.shares ?? []) })
   const renew = () => client.invalidateQueries({ queryKey: ['shares', path] })
   const make = async () => {
     try {
-      const made = await call<{ path: string }>('POST', path, { ttl: spans[ttl] })
+      const made = await call<NewShare>('POST', path, { ttl: spans[ttl] })
       setLink(location.origin + made.path)
       setError(undefined)
       await renew()

@@ -5,8 +5,11 @@ import { Link, useRouteError } from 'react-router'
 import { MissingPart } from '../again'
 import { ApiError } from '../api'
 import { useGuest } from '../guest'
-import type { Failure, JobState, Priority } from '../types'
+import type { Error as Failure, JobState, Priority } from '../types'
 import { Button } from './controls'
+
+// endedStates are those that no job leaves by itself.
+export const endedStates: JobState[] = ['succeeded', 'failed', 'stopped', 'expired']
 
 // StateTag is the word of a job's state with its colour and a sign of its own,
 // so that the colour is never all there is.

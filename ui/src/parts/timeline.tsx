@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { clock, millis } from '../format'
 import { colorOf, useLook, useWidth } from '../look'
-import type { Bar, Timeline, TimelineRow, WhatIf } from '../types'
+import type { Bar, Timeline, Row, Change } from '../types'
 
 const rowHeight = 22 // of a node whose bars do not overlap
 const laneHeight = 15
@@ -18,7 +18,7 @@ export interface Box {
   w: number
   h: number
   bar: Bar
-  row: TimelineRow
+  row: Row
 }
 
 // lanes puts the bars of one node above each other where they overlap.
@@ -61,7 +61,7 @@ export function ended(timeline: Timeline): Timeline {
   const end = (bar: Bar): Bar => {
     const from = millis(bar.from) || millis(bar.p50)
     if (bar.kind !== 'reserved' || bar.to || !from) return bar
-    return { ...bar, from: new Date(from).toISOString(), to: length(bar) ? new Date(from + length(bar)).toISOString() : undefined }
+    return { ...bar, from: new Date(from).toISOString(), to: length(bar) ? new Date(from + length(bar)).toISOString() : null }
   }
   return { ...timeline, rows: (timeline.rows ?? []).map((row) => ({ ...row, bars: (row.bars ?? []).map(end) })) }
 }
@@ -90,7 +90,7 @@ export function boxes(timeline: Timeline, width: number): Box[] {
 
 // dropped is the change that letting go of a bar asks for: before the job that
 // it is dropped on, else to the front or the end of its tier.
-export function dropped(box: Box, on: Box | undefined, x: number): WhatIf | undefined {
+export function dropped(box: Box, on: Box | undefined, x: number): Change | undefined {
   const job_id = box.bar.job_id
   if (on && on.bar.job_id === job_id) return undefined
   if (on && on.bar.kind !== 'running') return { kind: 'move', job_id, before: on.bar.job_id }
@@ -99,7 +99,7 @@ export function dropped(box: Box, on: Box | undefined, x: number): WhatIf | unde
 
 // Gantt draws nodes × time: what runs, what is reserved and what is expected.
 // The table below says the same to those who do not see it.
-export function Gantt({ timeline: told, move }: { timeline: Timeline; move?: (change: WhatIf) => void }) {
+export function Gantt({ timeline: told, move }: { timeline: Timeline; move?: (change: Change) => void }) {
   const { t } = useTranslation()
   const { dark } = useLook()
   const go = useNavigate()

@@ -4,7 +4,7 @@ import { useNavigate } from 'react-router'
 import { useGuest } from '../guest'
 import { reasonText } from '../i18n'
 import { colorOf, useLook, useWidth } from '../look'
-import type { AvailableNode, Node, NodeDevices } from '../types'
+import type { AvailableNode, NodeSummary, NodeDevices } from '../types'
 
 // One tile for each node, one cell for each card; a node without cards has one
 // cell for itself, filled as far as its cores are held.
@@ -22,11 +22,11 @@ export interface Cell {
   user?: string
 }
 export interface Tile {
-  node: Node
+  node: NodeSummary
   cells: Cell[]
 }
 
-export function cellsOf(nodes: Node[], available: AvailableNode[], measured: NodeDevices[] = []): Tile[] {
+export function cellsOf(nodes: NodeSummary[], available: AvailableNode[], measured: NodeDevices[] = []): Tile[] {
   const states = new Map(measured.flatMap((node) => (node.devices ?? []).map((d) => [node.id + d.id, d] as const)))
   const jobs = new Map(available.flatMap((node) => (node.cards ?? []).map((card) => [node.id + card.device, card] as const)))
   return nodes.map((node) => ({

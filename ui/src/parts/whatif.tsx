@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call, part } from '../api'
 import { difference, quote } from '../format'
-import type { Effect, JobSummary, Priority, QueueEntry, Shift, TimelineRow, WhatIf } from '../types'
+import type { Effect, JobSummary, Priority, QueueEntry, Shift, Row, Change } from '../types'
 import { useRights } from '../rights'
 import { Cli, perform } from './actions'
 import { startText } from './forecast'
@@ -14,7 +14,7 @@ import { errorText, Failed, failing } from './states'
 const changesMax = 16
 
 // tryLine is the command line that ponders the same.
-export function tryLine(changes: WhatIf[], name: (id: string) => string): string {
+export function tryLine(changes: Change[], name: (id: string) => string): string {
   const flags = changes.flatMap((c) => {
     switch (c.kind) {
       case 'drain':
@@ -35,7 +35,7 @@ export function tryLine(changes: WhatIf[], name: (id: string) => string): string
 
 // doLines are the command lines that make the changes; nodes that are added
 // have none.
-export function doLines(changes: WhatIf[], name: (id: string) => string): string {
+export function doLines(changes: Change[], name: (id: string) => string): string {
   return changes.flatMap((c) => {
     const job = quote(name(c.job_id ?? ''))
     switch (c.kind) {
@@ -55,18 +55,18 @@ export function doLines(changes: WhatIf[], name: (id: string) => string): string
 const kinds = ['drain', 'add', 'stop', 'priority', 'move']
 
 // readChanges takes changes out of an address; what is no change is left out.
-export function readChanges(text: string): WhatIf[] {
+export function readChanges(text: string): Change[] {
   if (!text) return []
   try {
     const list = JSON.parse(text) as unknown
-    return Array.isArray(list) ? (list as WhatIf[]).filter((one) => kinds.includes(one?.kind)).slice(0, changesMax) : []
+    return Array.isArray(list) ? (list as Change[]).filter((one) => kinds.includes(one?.kind)).slice(0, changesMax) : []
   } catch {
     return []
   }
 }
 
 // sentence says what a change is.
-export function sentence(t: TFunction, change: WhatIf, name: (id: string) => string): string {
+export function sentence(t: TFunction, change: Change, name: (id: string) => string): string {
   return t('whatif.' + change.kind, {
     job: name(change.job_id ?? ''),
     node: change.node,
@@ -77,7 +77,7 @@ export function sentence(t: TFunction, change: WhatIf, name: (id: string) => str
 }
 
 // carryOut does what was pondered, change by change.
-async function carryOut(change: WhatIf, nodes: TimelineRow[]) {
+async function carryOut(change: Change, nodes: Row[]) {
   switch (change.kind) {
     case 'drain': {
       const node = nodes.find((row) => row.node === change.node)
@@ -94,11 +94,11 @@ async function carryOut(change: WhatIf, nodes: TimelineRow[]) {
 
 // WhatIfPanel tries changes without making them: who would start earlier or
 // later. Those that can be made are made from here.
-export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: WhatIf[]; set: (changes: WhatIf[]) => void; queue: QueueEntry[]; jobs: JobSummary[]; nodes: TimelineRow[] }) {
+export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Change[]; set: (changes: Change[]) => void; queue: QueueEntry[]; jobs: JobSummary[]; nodes: Row[] }) {
   const { t } = useTranslation()
   const { message } = App.useApp()
   const client = useQueryClient()
-  const [kind, setKind] = useState<WhatIf['kind']>('drain')
+  const [kind, setKind] = useState<Change['kind']>('drain')
   const [node, setNode] = useState<string>()
   const [job, setJob] = useState<string>()
   const [tier, setTier] = useState<Priority>('urgent')
@@ -113,7 +113,7 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Wha
   })
   const waiting = [...new Map(queue.map((e) => [e.job_id, e.job_name])).entries()].map(([value, label]) => ({ value, label }))
   const running = jobs.filter((j) => ['starting', 'running', 'paused', 'queued'].includes(j.state)).map((j) => ({ value: j.id, label: j.name }))
-  const change: WhatIf | undefined =
+  const change: Change | undefined =
     kind === 'drain' ? (node ? { kind, node } : undefined) : kind === 'add' ? (node ? { kind, node, count } : undefined) : !job ? undefined : kind === 'priority' ? { kind, job_id: job, priority: tier } : { kind, job_id: job }
   const confirm = async () => {
     setBusy(true)

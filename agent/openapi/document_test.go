@@ -1,4 +1,4 @@
-package agent
+package openapi
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 // The document is valid, and lists the routes and nothing else. The router
 // is built from the same table and panics on a route without a handler.
 func TestOpenAPIIsValidAndComplete(t *testing.T) {
-	data, err := openAPI()()
+	data, err := Document()
 	if err != nil {
 		t.Fatal(err)
 	}
