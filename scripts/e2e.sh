@@ -133,11 +133,11 @@ torch_range() { # torchrun goes on by itself: after a process that is killed, th
   host_cut "$lost"
   wait_for 120 "two nodes" log_has torchrun-range 'attempt 1: 2 ranks, starting at epoch [1-9]'
   [[ $(attempt_of torchrun-range) == 1 && $(state_of torchrun-range) == running ]]
-  nl job history torchrun-range | grep 'goes on without rank torchrun-range-1-2'
+  nl job history torchrun-range | grep 'continues without rank torchrun-range-1-2'
   host_mend "$lost"
   wait_for 30 "$lost ready again" node_is "$lost" ready
   wait_for 120 "three nodes in attempt 2" log_has torchrun-range 'attempt 2: 3 ranks, starting at epoch [1-9]'
-  nl job history torchrun-range | grep 'goes on with 3 nodes instead of 2'
+  nl job history torchrun-range | grep 'continues with 3 nodes instead of 2'
   ended() { [[ "$(state_of torchrun-range)" == succeeded ]]; }
   wait_for 400 "the end" ended
   [[ $(attempt_of torchrun-range) == 2 ]]

@@ -58,10 +58,10 @@ func TestText(t *testing.T) {
 		t.Errorf("a word that nobody knows: %q", got)
 	}
 	checks := map[string]string{"checks": "driver exec, devices 4 | disk", "node": "n1", "rank": "a-1-0"}
-	if got := Text(Chinese, "event.alloc.prechecked", checks); got != "节点 n1 预检通过，可运行 rank a-1-0：驱动 exec、加速卡 4 | 磁盘" {
+	if got := Text(Chinese, "event.alloc.prechecked", checks); got != "节点 n1 通过启动前检查，可运行 rank a-1-0：驱动 exec、加速卡 4 | 磁盘" {
 		t.Errorf("a list in Chinese: %q", got)
 	}
-	if got := Text(English, "event.alloc.prechecked", checks); got != "node n1 is fit for rank a-1-0: driver exec, devices 4 | disk" {
+	if got := Text(English, "event.alloc.prechecked", checks); got != "node n1 passed the precheck for rank a-1-0: driver exec, devices 4 | disk" {
 		t.Errorf("a list in English: %q", got)
 	}
 	if got := fill(English, "{a} and {b} and {c", map[string]string{"a": "{b}", "b": "2"}); got != "{b} and 2 and {c" {
