@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"nomadlike/agent/config"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/client/account"
 	"nomadlike/nomadlike/structs"
@@ -68,7 +69,7 @@ func TestTasksAreNotRoot(t *testing.T) {
 	for _, isolation := range []string{"auto", "raw"} {
 		t.Run(isolation, func(t *testing.T) {
 			yes, data, options := true, filepath.Join(openDir(t), "data"), testOptions(t)
-			agent := startAgent(t, Settings{Dev: &yes, DataDir: &data, Client: &Client{Enabled: &yes, Exec: &ExecBlock{Isolation: &isolation}}}, options)
+			agent := startAgent(t, config.Settings{Dev: &yes, DataDir: &data, Client: &config.ClientBlock{Enabled: &yes, Exec: &config.ExecBlock{Isolation: &isolation}}}, options)
 			client := loggedIn(t, options)
 			other := runJob(t, client, strings.Replace(inProject(hello(`sh -c 'echo said; echo kept >secret; sleep 3600'`), "other"), "driver", "env = { SECRET = \"secret-of-the-victim\" }\n driver", 1), structs.JobRunning)
 			victim := allocOf(t, client, other.Job.ID).ID

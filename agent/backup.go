@@ -15,19 +15,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/rpc"
-	"nomadlike/nomadlike/structs"
 )
 
-// Defaults and bounds of backups.
+// Bounds of backups, and the names of their files.
 const (
-	backupIntervalDefault = time.Hour
-	backupIntervalMin     = time.Minute
-	backupKeepDefault     = 48
-	backupKeepMax         = 10_000
-
 	backupTimeout = 10 * time.Minute
 	backupLook    = time.Minute // at most, between looks at the directory
 	backupEnd     = ".snap"
@@ -35,51 +30,12 @@ const (
 	backupStamp   = "20060102T150405Z"
 )
 
-// BackupBlock is the block of backups that a server makes by itself.
-type BackupBlock struct {
-	Path     *string `hcl:"path,optional"`     // directory, absolute
-	Interval *string `hcl:"interval,optional"` // such as "1h"
-	Keep     *int    `hcl:"keep,optional"`     // newest backups that are kept
-}
-
-func (b BackupBlock) over(top BackupBlock) BackupBlock {
-	return BackupBlock{Path: or(top.Path, b.Path), Interval: or(top.Interval, b.Interval), Keep: or(top.Keep, b.Keep)}
-}
-
-// BackupConfig is the part of backups; an empty Path means none.
-type BackupConfig struct {
-	Path     string
-	Interval time.Duration
-	Keep     int
-}
-
-func (r *resolver) backup(block *BackupBlock) BackupConfig {
-	if block == nil {
-		return BackupConfig{}
-	}
-	c := BackupConfig{Path: get(block.Path, ""), Interval: backupIntervalDefault, Keep: get(block.Keep, backupKeepDefault)}
-	if !filepath.IsAbs(c.Path) {
-		r.refuse("server.backup.path", "agent.config.backup_path", "value", c.Path)
-	}
-	if text := get(block.Interval, ""); text != "" {
-		interval, err := structs.ParseDuration(text)
-		if err != nil || interval.Std() < backupIntervalMin {
-			r.refuse("server.backup.interval", "agent.config.backup_interval", "value", text, "least", backupIntervalMin)
-		}
-		c.Interval = interval.Std()
-	}
-	if c.Keep < 1 || c.Keep > backupKeepMax {
-		r.refuse("server.backup.keep", "agent.config.backup_keep", "value", c.Keep, "max", backupKeepMax)
-	}
-	return c
-}
-
 // backups makes backups of this server's state. Every server sees to the
 // directory of its own configuration: where several share one, the leader is the
 // first to make the next and the others find it there; where each has its own,
 // each has a copy of everything.
 type backups struct {
-	config  BackupConfig
+	config  config.Backup
 	cluster string // id, begins the names of its backups
 	server  string // id
 	raft    interface {
@@ -299,7 +255,7 @@ func (b *backups) prune() error {
 		}
 		names = names[1:]
 	}
-	partials, err := filepath.Glob(filepath.Join(escapeGlob(b.config.Path), b.prefix()+"*"+backupEnd+backupPartial))
+	partials, err := filepath.Glob(filepath.Join(config.EscapeGlob(b.config.Path), b.prefix()+"*"+backupEnd+backupPartial))
 	if err != nil {
 		return fmt.Errorf("list unfinished backups: %w", err)
 	}

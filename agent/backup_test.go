@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/consensus"
 )
@@ -19,7 +20,7 @@ import (
 func TestBackupsByConfiguration(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backups")
 	settings := serverSettings(t.TempDir(), "server-0", 1, nil)
-	settings.Server.Backup = &BackupBlock{Path: &dir, Interval: text("1m")}
+	settings.Server.Backup = &config.BackupBlock{Path: &dir, Interval: text("1m")}
 	agent := startAgent(t, settings, testOptions(t))
 	var names []string
 	eventually.Within(t, time.Minute, "find a backup", func() bool {
@@ -73,7 +74,7 @@ func TestBackupSchedule(t *testing.T) {
 	}
 	disk := &saver{leader: "x", leads: true, data: archive.String(), meta: func(m consensus.Meta) consensus.Meta { return m }}
 	dir := t.TempDir()
-	b := &backups{config: BackupConfig{Path: dir, Interval: time.Hour, Keep: 3}, cluster: "0123456789", server: "abcdefghij", raft: disk}
+	b := &backups{config: config.Backup{Path: dir, Interval: time.Hour, Keep: 3}, cluster: "0123456789", server: "abcdefghij", raft: disk}
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	look := func(want int) {
 		t.Helper()

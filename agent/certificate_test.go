@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
@@ -216,7 +217,7 @@ func TestClusterComesBackPastItsCertificates(t *testing.T) {
 	node := startAgent(t, clientSettings(nodeDir, "gpu-1", &l.join), l.options(t))
 	l.nodeReady(t, node.ID())
 	settings := serverSettings(l.server.DataDir(), "server-0", 1, nil)
-	settings.Ports = &Ports{HTTP: portOf(t, l.server.Addr()), Gossip: portOf(t, l.server.gossip.Addr())}
+	settings.Ports = &config.PortsBlock{HTTP: portOf(t, l.server.Addr()), Gossip: portOf(t, l.server.gossip.Addr())}
 	stopAgent(t, node)
 	stopAgent(t, l.server)
 	l.clock.forward(4 * auth.AgentTTL)
@@ -258,7 +259,7 @@ func TestCertificatesOfAClockThatWentBack(t *testing.T) {
 // meantime must not come back with the copy that they began with.
 func TestRenewalBringsNoSecretBack(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
-	id, err := foundCluster(Config{DataDir: dir, Name: "server-0", Advertise: "127.0.0.1"}, "127.0.0.1:4646", now)
+	id, err := foundCluster(config.Config{DataDir: dir, Name: "server-0", Advertise: "127.0.0.1"}, "127.0.0.1:4646", now)
 	if err != nil {
 		t.Fatal(err)
 	}

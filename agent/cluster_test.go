@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -33,14 +34,14 @@ func readJoin(t testing.TB, founder *Agent, file string) string {
 	return strings.TrimSpace(string(data))
 }
 
-func serverSettings(dir, name string, expect int, join *string) Settings {
+func serverSettings(dir, name string, expect int, join *string) config.Settings {
 	yes := true
-	return Settings{Name: &name, DataDir: &dir, JoinToken: join, Server: &Server{Enabled: &yes, BootstrapExpect: &expect}}
+	return config.Settings{Name: &name, DataDir: &dir, JoinToken: join, Server: &config.ServerBlock{Enabled: &yes, BootstrapExpect: &expect}}
 }
 
-func clientSettings(dir, name string, join *string) Settings {
+func clientSettings(dir, name string, join *string) config.Settings {
 	yes := true
-	return Settings{Name: &name, DataDir: &dir, JoinToken: join, Client: &Client{Enabled: &yes}}
+	return config.Settings{Name: &name, DataDir: &dir, JoinToken: join, Client: &config.ClientBlock{Enabled: &yes}}
 }
 
 // startCluster starts everything at once and waits until it is ready.
@@ -205,10 +206,10 @@ func TestServersJoinLaterAndGetTheirVote(t *testing.T) {
 }
 
 // joinOnce starts an agent that is expected to fail.
-func joinOnce(t testing.TB, settings Settings) (*Agent, error) {
+func joinOnce(t testing.TB, settings config.Settings) (*Agent, error) {
 	t.Helper()
 	zero, loopback := 0, "127.0.0.1"
-	config, err := Load(nil, Settings{Bind: &loopback, Ports: &Ports{HTTP: &zero, Gossip: &zero}}.over(settings), "en")
+	config, err := config.Load(nil, config.Settings{Bind: &loopback, Ports: &config.PortsBlock{HTTP: &zero, Gossip: &zero}}.Over(settings), "en")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/rpc"
@@ -106,9 +107,9 @@ func signedIn(t *testing.T, agent *Agent) *api.Client {
 	return anonymous.WithToken(token.Secret)
 }
 
-func backedUp(t *testing.T, place string) Settings {
+func backedUp(t *testing.T, place string) config.Settings {
 	settings := serverSettings(t.TempDir(), "server-0", 1, nil)
-	settings.Server.Backup = &BackupBlock{Path: &place}
+	settings.Server.Backup = &config.BackupBlock{Path: &place}
 	return settings
 }
 
@@ -116,7 +117,7 @@ func backedUp(t *testing.T, place string) Settings {
 func TestBackupsOfOthersCount(t *testing.T) {
 	dir, now := t.TempDir(), time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	disk := &saver{leader: "x", leads: true, err: errors.New("no")}
-	b := &backups{config: BackupConfig{Path: dir, Interval: time.Hour, Keep: 3}, cluster: "0123456789", server: "abcdefghij", raft: disk}
+	b := &backups{config: config.Backup{Path: dir, Interval: time.Hour, Keep: 3}, cluster: "0123456789", server: "abcdefghij", raft: disk}
 	if state, _ := b.state(); state != "" {
 		t.Errorf("before the first look: %s", state)
 	}

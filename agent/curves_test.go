@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -59,7 +60,7 @@ while [ ! -e %s/end ]; do sleep 0.1; done
 	}
 	yes := true
 	options := testOptions(t)
-	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
+	startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{Storages: []config.StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
 	client := savedClient(t, options)
 	letRoot(t, client)
 	if err := os.MkdirAll(filepath.Join(dir, "nas", "output"), 0o755); err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/logkey"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
@@ -166,7 +167,7 @@ func (a *Agent) announce() {
 
 // reload takes from a new configuration what can change while the agent
 // runs, and tells what cannot.
-func (a *Agent) reload(next Config) {
+func (a *Agent) reload(next config.Config) {
 	if a.options.Level != nil && next.LogLevel != a.config.LogLevel {
 		a.options.Level.Set(parseLevel(next.LogLevel))
 		a.log.Info("log level changed", "level", next.LogLevel)
@@ -178,7 +179,7 @@ func (a *Agent) reload(next Config) {
 }
 
 // changedSettings names the settings that differ and need a new start.
-func changedSettings(old, next Config) []string {
+func changedSettings(old, next config.Config) []string {
 	old.LogLevel = next.LogLevel
 	var names []string
 	before, after := reflect.ValueOf(old), reflect.ValueOf(next)

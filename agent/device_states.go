@@ -112,7 +112,7 @@ const treatPatience = 3 * time.Minute
 // done unseen; then the node does it.
 func (s *site) treatDevice(r *request) error {
 	body, node := r.body.(*api.DeviceTreatRequest), r.found.(*structs.Node)
-	if !body.Act.Known() || body.Reason != "" && (body.Act != structs.DeviceQuarantine || !plainText(body.Reason, structs.DeviceReasonMax)) {
+	if !body.Act.Known() || body.Reason != "" && (body.Act != structs.DeviceQuarantine || !structs.PlainText(body.Reason, structs.DeviceReasonMax)) {
 		return structs.NewError(structs.CodeInvalid, "client.device_act", "act", body.Act)
 	}
 	chosen, err := chooseDevice(node, body.Device)

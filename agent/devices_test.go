@@ -15,6 +15,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/golden"
 	"nomadlike/internal/messages"
@@ -88,15 +89,15 @@ func (m maker) start(t testing.TB, count int, more ...setting) *cards {
 
 // deviceAgent starts a development agent with a carried device plugin, which is
 // built for the test, and gives a client that is logged in.
-func deviceAgent(t testing.TB, dir, name string, program, env []string, config map[string]string, more ...setting) (*Agent, *api.Client) {
+func deviceAgent(t testing.TB, dir, name string, program, env []string, words map[string]string, more ...setting) (*Agent, *api.Client) {
 	t.Helper()
-	plugin := Plugin{Name: name, Env: map[string]string{}}
+	plugin := config.PluginBlock{Name: name, Env: map[string]string{}}
 	for _, entry := range env {
 		variable, value, _ := strings.Cut(entry, "=")
 		plugin.Env[variable] = value
 	}
 	values := map[string]cty.Value{}
-	for key, value := range config {
+	for key, value := range words {
 		values[key] = cty.StringVal(value)
 	}
 	for _, one := range more {
@@ -105,8 +106,8 @@ func deviceAgent(t testing.TB, dir, name string, program, env []string, config m
 	plugin.Config = cty.ObjectVal(values)
 	yes, data, options := true, filepath.Join(dir, "data"), testOptions(t)
 	plugin.Enabled = &yes
-	agent := startChanged(t, Settings{Dev: &yes, DataDir: &data, Plugins: []Plugin{plugin}}, options,
-		func(config *Config) {
+	agent := startChanged(t, config.Settings{Dev: &yes, DataDir: &data, Plugins: []config.PluginBlock{plugin}}, options,
+		func(config *config.Config) {
 			config.Devices.Builtin = program
 			config.Client.Exec.Isolation = tasks.IsolationRaw // the cards have no device nodes that could be shown
 		})
@@ -427,7 +428,7 @@ func TestRankTableOfSuperPod(t *testing.T) {
 // which are its own, and tell one without any that it has none.
 func TestDeclaredDevices(t *testing.T) {
 	yes, four, options := true, 4, testOptions(t)
-	startAgent(t, Settings{Dev: &yes, Client: &Client{Enabled: &yes, Devices: []DeviceBlock{{
+	startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{Enabled: &yes, Devices: []config.DeviceBlock{{
 		Kind: "acme/npu", Count: &four, Env: map[string]string{"ACME_VISIBLE_DEVICES": "{index}", "ACME_NAMES": "{id}"},
 	}}}}, options)
 	client := loggedIn(t, options)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -91,7 +92,7 @@ func attemptsOn(t *testing.T, client *api.Client, jobID, node string) int {
 
 // besideAnother starts a node on which a job runs, and another one. stop ends
 // the job.
-func besideAnother(t *testing.T, c *cluster, settings Settings) (nodeID, runs string, stop func()) {
+func besideAnother(t *testing.T, c *cluster, settings config.Settings) (nodeID, runs string, stop func()) {
 	t.Helper()
 	nodeID = startAgent(t, settings, testOptions(t)).ID()
 	nodeReady(t, c.api, nodeID)

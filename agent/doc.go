@@ -1,7 +1,7 @@
 // Package agent is the front hall: one process that runs a server, a client
 // or both, behind one TLS port.
 //
-// Flow: Load merges configuration files and flags into a Config and tells
+// Flow: config.Load merges configuration files and flags into a Config and tells
 // every problem at once. Run turns a Config into a running agent: it finds or
 // makes the agent's identity (the first server makes the cluster's CA, others
 // join with a join token), opens the port, and splits what arrives by ALPN:

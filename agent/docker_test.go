@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
@@ -116,9 +117,9 @@ func (e *engine) importImage(t *testing.T) {
 
 // settings are those of a node whose containers run on the engine. Jobs may
 // mount the node's programs and what lies in the given directories.
-func (e *engine) settings(roots ...string) *Client {
+func (e *engine) settings(roots ...string) *config.ClientBlock {
 	yes := true
-	return &Client{Enabled: &yes, Docker: &DockerBlock{Endpoint: &e.endpoint, MountRoots: append(roots, "/usr")}}
+	return &config.ClientBlock{Enabled: &yes, Docker: &config.DockerBlock{Endpoint: &e.endpoint, MountRoots: append(roots, "/usr")}}
 }
 
 // agentOn starts a development agent whose containers run on the engine.
@@ -126,18 +127,18 @@ func (e *engine) agentOn(t *testing.T, shared string) (*Agent, *api.Client) {
 	t.Helper()
 	yes := true
 	options := testOptions(t)
-	agent := startChanged(t, Settings{Dev: &yes, Client: e.settings(shared)}, options, e.change)
+	agent := startChanged(t, config.Settings{Dev: &yes, Client: e.settings(shared)}, options, e.change)
 	return agent, loggedIn(t, options)
 }
 
-func (e *engine) change(c *Config) { c.Client.Docker.Program = e.program }
+func (e *engine) change(c *config.Config) { c.Client.Docker.Program = e.program }
 
 // startChanged starts an agent with a configuration that no file can give.
-func startChanged(t testing.TB, settings Settings, options Options, change func(*Config)) *Agent {
+func startChanged(t testing.TB, settings config.Settings, options Options, change func(*config.Config)) *Agent {
 	t.Helper()
 	zero, loopback := 0, "127.0.0.1"
-	base := Settings{Bind: &loopback, Ports: &Ports{HTTP: &zero, Gossip: &zero}}
-	config, err := Load(nil, base.over(settings), messages.English)
+	base := config.Settings{Bind: &loopback, Ports: &config.PortsBlock{HTTP: &zero, Gossip: &zero}}
+	config, err := config.Load(nil, base.Over(settings), messages.English)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -452,7 +453,7 @@ func (e *engine) gangs(t *testing.T) {
 		settings := clientSettings(old.DataDir(), old.config.Name, nil)
 		settings.Client = e.settings()
 		settings.Client.Servers = []string{c.servers[0].Addr()}
-		settings.Ports = &Ports{HTTP: portOf(t, old.Addr()), Gossip: portOf(t, old.gossip.Addr())}
+		settings.Ports = &config.PortsBlock{HTTP: portOf(t, old.Addr()), Gossip: portOf(t, old.gossip.Addr())}
 		c.clients[at] = startChanged(whole, settings, testOptions(whole), e.change)
 		eventually.Within(t, time.Minute, "the node is back", func() bool {
 			node, _, err := c.api.Node(t.Context(), first.NodeID, nil)

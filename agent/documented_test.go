@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
+
+	"nomadlike/agent/config"
 )
 
 // TestDocumentedConfig: the configuration that the guides show is read without a
@@ -30,7 +32,7 @@ func TestDocumentedConfig(t *testing.T) {
 				seen++
 				file, problems := hclparse.NewParser().ParseHCL(match[1], name)
 				if !problems.HasErrors() {
-					var layer Settings
+					var layer config.Settings
 					problems = gohcl.DecodeBody(file.Body, nil, &layer)
 				}
 				for _, p := range problems {

@@ -95,7 +95,7 @@ func (a *Agent) health() api.Health {
 func (a *Agent) self() api.AgentSelf {
 	out := api.AgentSelf{
 		ID: a.ID(), Name: a.config.Name, Cluster: a.identity.credentials.Self.Cluster, Version: a.options.Version,
-		Protocol: wire.ProtocolVersion, Config: a.config.redacted(), Stats: map[string]string{},
+		Protocol: wire.ProtocolVersion, Config: a.config.Redacted(), Stats: map[string]string{},
 	}
 	if a.config.Server.Enabled {
 		out.Roles = append(out.Roles, "server")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"nomadlike/agent/config"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
@@ -31,7 +32,7 @@ func TestDriverPlugin(t *testing.T) {
 	sum := sha256.Sum256(content)
 	digest := hex.EncodeToString(sum[:])
 	yes, options := true, testOptions(t)
-	agent := startAgent(t, Settings{Dev: &yes, DataDir: &data, PluginDir: &plugins, Plugins: []Plugin{{
+	agent := startAgent(t, config.Settings{Dev: &yes, DataDir: &data, PluginDir: &plugins, Plugins: []config.PluginBlock{{
 		Name: "idle", SHA256: &digest, Args: []string{"-state", state, "-hide", data}, Env: map[string]string{"PATH": "/usr/bin:/bin"},
 	}}}, options)
 	client := loggedIn(t, options)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"nomadlike/agent/config"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
@@ -18,7 +19,7 @@ func TestIsolatedTasks(t *testing.T) {
 		t.Skip("isolation of every kind needs root")
 	}
 	yes, required, private, options := true, "required", "private", testOptions(t)
-	agent := startAgent(t, Settings{Dev: &yes, Client: &Client{Enabled: &yes, Exec: &ExecBlock{Isolation: &required, View: &private}}}, options)
+	agent := startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{Enabled: &yes, Exec: &config.ExecBlock{Isolation: &required, View: &private}}}, options)
 	client := loggedIn(t, options)
 	job := runJob(t, client, hello(`sh -c 'ls /proc | grep -c "^[0-9]"; ls -A `+agent.DataDir()+`/identity | wc -l; touch mine && echo mine; touch /usr/x 2>/dev/null || echo read-only'`), structs.JobSucceeded)
 	got := logsOf(t, client, allocOf(t, client, job.Job.ID).ID, api.LogOptions{})
@@ -46,9 +47,9 @@ func TestMountsOfProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			yes, required, options := true, "required", testOptions(t)
-			startAgent(t, Settings{Dev: &yes, Client: &Client{
+			startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{
 				Enabled: &yes,
-				Exec:    &ExecBlock{Isolation: &required, View: &view, MountRoots: []string{open}},
+				Exec:    &config.ExecBlock{Isolation: &required, View: &view, MountRoots: []string{open}},
 			}}, options)
 			client := loggedIn(t, options)
 			job := runJob(t, client, mounting("mounts", `cat /in/data; touch /in/x 2>/dev/null || echo read-only; echo new >/out/made; df -k /dev/shm | tail -1 | tr -s " " | cut -d" " -f2`,
@@ -73,7 +74,7 @@ func TestMountsOfProcesses(t *testing.T) {
 // names the cure.
 func TestRawTasksMountNothing(t *testing.T) {
 	yes, raw, options := true, "raw", testOptions(t)
-	startAgent(t, Settings{Dev: &yes, Client: &Client{Enabled: &yes, Exec: &ExecBlock{Isolation: &raw, MountRoots: []string{"/usr"}}}}, options)
+	startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{Enabled: &yes, Exec: &config.ExecBlock{Isolation: &raw, MountRoots: []string{"/usr"}}}}, options)
 	client := loggedIn(t, options)
 	for name, want := range map[string]struct {
 		mounts [][2]string

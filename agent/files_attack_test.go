@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -38,7 +39,7 @@ func TestFilesOfTheNodeStayThere(t *testing.T) {
 	}
 	yes, raw := true, "raw"
 	options := testOptions(t)
-	agent := startAgent(t, Settings{Dev: &yes, Client: &Client{Exec: &ExecBlock{Isolation: &raw}, Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
+	agent := startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{Exec: &config.ExecBlock{Isolation: &raw}, Storages: []config.StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
 	identity := filepath.Join(agent.config.DataDir, identityDir)
 	if err := os.WriteFile(filepath.Join(identity, "stdout.0"), []byte(secret), 0o600); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"nomadlike/agent/config"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
@@ -29,7 +30,7 @@ yes 0123456 | head -c 1000000 > large
 	}
 	yes := true
 	options := testOptions(t)
-	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
+	startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{Storages: []config.StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
 	client := savedClient(t, options)
 	letRoot(t, client)
 	id := runJob(t, client, `

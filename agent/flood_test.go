@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 )
 
@@ -48,7 +49,7 @@ func (l *limiter) heldNow() int64 {
 }
 
 // generous lets everything through that is not bounded by its size.
-var generous = LimitsConfig{ConnectionsPeer: 4096, Streams: 4096, RequestsPerSec: 1e6, SubmitsPerSec: 1e6, TokenFailures: 1e6}
+var generous = config.Limits{ConnectionsPeer: 4096, Streams: 4096, RequestsPerSec: 1e6, SubmitsPerSec: 1e6, TokenFailures: 1e6}
 
 // TestHalfSentBodies: requests that never end take a bounded amount of memory,
 // by caller and together, and nothing from anybody else.

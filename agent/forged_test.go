@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
@@ -25,7 +26,7 @@ import (
 )
 
 // fixedPorts gives an agent ports that it has again after a restart.
-func fixedPorts(t testing.TB, settings Settings) Settings {
+func fixedPorts(t testing.TB, settings config.Settings) config.Settings {
 	t.Helper()
 	var ports [2]int
 	for i := range ports {
@@ -36,7 +37,7 @@ func fixedPorts(t testing.TB, settings Settings) Settings {
 		defer listener.Close()
 		ports[i] = listener.Addr().(*net.TCPAddr).Port
 	}
-	settings.Ports = &Ports{HTTP: &ports[0], Gossip: &ports[1]}
+	settings.Ports = &config.PortsBlock{HTTP: &ports[0], Gossip: &ports[1]}
 	return settings
 }
 
@@ -98,7 +99,7 @@ func (forgedMeta) MergeRemoteState([]byte, bool)   {}
 // and its writes, also when all servers start again meanwhile.
 func TestForgedGossipMovesNobody(t *testing.T) {
 	var servers []*Agent
-	var settings []Settings
+	var settings []config.Settings
 	settings = append(settings, fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil)))
 	servers = append(servers, startAgent(t, settings[0], testOptions(t)))
 	join := readJoin(t, servers[0], joinServer)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/gossip"
@@ -119,7 +120,7 @@ func askAgent(ctx context.Context, addr string) (auth.Identity, error) {
 // calledBack looks for the server that called, since nodes call as servers do:
 // at its host, on the port that servers mostly have.
 func (a *Agent) calledBack(ctx context.Context, host string) (addr string, ok bool) {
-	ports := []string{strconv.Itoa(DefaultHTTPPort)}
+	ports := []string{strconv.Itoa(config.DefaultHTTPPort)}
 	if _, own, err := net.SplitHostPort(a.addr); err == nil && own != ports[0] {
 		ports = append(ports, own)
 	}

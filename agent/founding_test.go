@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/auth"
@@ -23,10 +24,10 @@ import (
 )
 
 // foundAgain starts a server with settings that would found a cluster.
-func foundAgain(t *testing.T, settings Settings, look time.Duration) (*Agent, error) {
+func foundAgain(t *testing.T, settings config.Settings, look time.Duration) (*Agent, error) {
 	t.Helper()
 	loopback, zero := "127.0.0.1", 0
-	config, err := Load(nil, Settings{Bind: &loopback, Ports: &Ports{HTTP: &zero, Gossip: &zero}}.over(settings), messages.English)
+	config, err := config.Load(nil, config.Settings{Bind: &loopback, Ports: &config.PortsBlock{HTTP: &zero, Gossip: &zero}}.Over(settings), messages.English)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func TestWipedFounderDoesNotFoundAgain(t *testing.T) {
 	empty := t.TempDir()
 	settings := serverSettings(empty, "server-0", 3, nil)
 	gossipPort := 0
-	settings.Ports = &Ports{HTTP: &port, Gossip: &gossipPort}
+	settings.Ports = &config.PortsBlock{HTTP: &port, Gossip: &gossipPort}
 	_, err = foundAgain(t, settings, time.Minute)
 	wantRefusal(t, err, "agent.refuse.found_called")
 	if _, err := os.Stat(filepath.Join(empty, identityDir)); err == nil {
@@ -90,7 +91,7 @@ func TestWipedFounderDoesNotFoundAgain(t *testing.T) {
 func TestFounderAsksTheServersOfItsConfiguration(t *testing.T) {
 	agent, _ := founder(t)
 	settings := serverSettings(t.TempDir(), "server-9", 1, nil)
-	settings.Client = &Client{Servers: []string{agent.Addr()}}
+	settings.Client = &config.ClientBlock{Servers: []string{agent.Addr()}}
 	_, err := foundAgain(t, settings, time.Minute)
 	wantRefusal(t, err, "agent.refuse.found_answers")
 	if !strings.Contains(err.Error(), agent.Addr()) {
@@ -225,7 +226,7 @@ func TestStartWithoutTheTokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, yes := t.TempDir(), true
-	settings := Settings{DataDir: &dir, JoinFile: &token, Client: &Client{Enabled: &yes}}
+	settings := config.Settings{DataDir: &dir, JoinFile: &token, Client: &config.ClientBlock{Enabled: &yes}}
 	stopAgent(t, startAgent(t, settings, testOptions(t)))
 	if err := os.Remove(token); err != nil {
 		t.Fatal(err)
@@ -234,7 +235,7 @@ func TestStartWithoutTheTokenFile(t *testing.T) {
 
 	empty := t.TempDir()
 	settings.DataDir = &empty
-	if _, err := Load(nil, settings, messages.English); err == nil {
+	if _, err := config.Load(nil, settings, messages.English); err == nil {
 		t.Error("an agent that must join starts without its token")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
@@ -44,13 +45,16 @@ func (fakeDoors) locate(r *request) (auth.Object, error) {
 }
 
 // fakeFront answers every route with what it was asked.
-func fakeFront(limits LimitsConfig, now func() time.Time, edit func(map[string]handler)) *front {
-	config, _ := resolve(Settings{Dev: new(bool)}, paperMachine())
-	if limits.RequestsPerSec == 0 {
-		limits = config.Limits
+func fakeFront(limits config.Limits, now func() time.Time, edit func(map[string]handler)) *front {
+	paper, err := config.Load(nil, config.Settings{Dev: new(true)}, messages.English)
+	if err != nil {
+		panic(err)
 	}
-	config.Hosts = []string{"nomadlike.example.org"}
-	f := newFront(slog.New(slog.DiscardHandler), now, fakeDoors{}, newHostList(config), newLimiter(limits, now), Options{}.ui())
+	if limits.RequestsPerSec == 0 {
+		limits = paper.Limits
+	}
+	paper.Hosts = []string{"nomadlike.example.org"}
+	f := newFront(slog.New(slog.DiscardHandler), now, fakeDoors{}, newHostList(paper), newLimiter(limits, now), Options{}.ui())
 	handlers := map[string]handler{}
 	for _, route := range api.Routes() {
 		handlers[route.Name] = func(r *request) error { return r.reply(map[string]any{"route": r.route.Name, "body": r.body}) }
@@ -102,7 +106,7 @@ func failureOf(t *testing.T, r *httptest.ResponseRecorder) *structs.Error {
 }
 
 func TestFrontRefuses(t *testing.T) {
-	f := fakeFront(LimitsConfig{}, time.Now, nil)
+	f := fakeFront(config.Limits{}, time.Now, nil)
 	deep := strings.Repeat(`[`, 100) + strings.Repeat(`]`, 100)
 	for _, test := range []struct {
 		name   string
@@ -150,7 +154,7 @@ func TestFrontRefuses(t *testing.T) {
 }
 
 func TestFrontLetsThrough(t *testing.T) {
-	f := fakeFront(LimitsConfig{}, time.Now, nil)
+	f := fakeFront(config.Limits{}, time.Now, nil)
 	for _, test := range []ask{
 		{path: "/v1/queue"},
 		{path: "/v1/queue", host: "nomadlike.example.org:4646"},
@@ -168,7 +172,7 @@ func TestFrontLetsThrough(t *testing.T) {
 }
 
 func TestErrorsAreToldInTheCallersLanguage(t *testing.T) {
-	f := fakeFront(LimitsConfig{}, time.Now, nil)
+	f := fakeFront(config.Limits{}, time.Now, nil)
 	for header, want := range map[string]messages.Language{
 		"": messages.English, "zh-CN,zh;q=0.9,en;q=0.8": messages.Chinese, "fr, zh-TW": messages.Chinese, "en-GB, zh": messages.English, "de": messages.English,
 	} {
@@ -182,7 +186,7 @@ func TestErrorsAreToldInTheCallersLanguage(t *testing.T) {
 
 // A defect of ours is logged with a reference; its text stays inside.
 func TestDefectsStayInside(t *testing.T) {
-	f := fakeFront(LimitsConfig{}, time.Now, func(handlers map[string]handler) {
+	f := fakeFront(config.Limits{}, time.Now, func(handlers map[string]handler) {
 		handlers["queue.read"] = func(*request) error { return fmt.Errorf("secret detail") }
 		handlers["nodes.list"] = func(*request) error { panic("secret panic") }
 	})
@@ -196,7 +200,7 @@ func TestDefectsStayInside(t *testing.T) {
 
 func TestRateLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := fakeFront(LimitsConfig{RequestsPerSec: 10, SubmitsPerSec: 1, Streams: 2, TokenFailures: 3}, time.Now, nil)
+		f := fakeFront(config.Limits{RequestsPerSec: 10, SubmitsPerSec: 1, Streams: 2, TokenFailures: 3}, time.Now, nil)
 		send := func(n int, a ask) (ok int) {
 			for range n {
 				switch answer := a.of(f); answer.Code {
@@ -245,7 +249,7 @@ func TestRateLimits(t *testing.T) {
 }
 
 func TestStreamsAreLimited(t *testing.T) {
-	l := newLimiter(LimitsConfig{RequestsPerSec: 100, SubmitsPerSec: 100, Streams: 2, TokenFailures: 1}, time.Now)
+	l := newLimiter(config.Limits{RequestsPerSec: 100, SubmitsPerSec: 100, Streams: 2, TokenFailures: 1}, time.Now)
 	route := api.Route{Name: "events.stream", Stream: api.StreamNDJSON}
 	var release []func()
 	for range 2 {

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/filelock"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
@@ -45,8 +46,8 @@ const (
 	setupFile     = "setup-secret"
 	joinServer    = "join-server"
 	joinClient    = "join-client"
-	identityDir   = "identity"
-	agentFile     = "agent.pem"
+	identityDir   = config.IdentityDir
+	agentFile     = config.CertificateFile
 	agentKeyFile  = "agent-key.pem"
 	caFile        = "ca.pem"
 	caKeyFile     = "ca-key.pem"
@@ -209,7 +210,7 @@ func parseGossipKey(text string) ([]byte, error) {
 }
 
 // check refuses an identity that does not fit the configuration.
-func (i *identity) check(config Config) error {
+func (i *identity) check(config config.Config) error {
 	want := auth.RoleClient
 	if config.Server.Enabled {
 		want = auth.RoleServer
@@ -314,7 +315,7 @@ func syncDir(dir string) error {
 
 // foundCluster makes a new cluster with this server as its first: the CA, the
 // gossip key, the one-time setup secret, and join tokens for the others.
-func foundCluster(config Config, addr string, now time.Time) (*identity, error) {
+func foundCluster(config config.Config, addr string, now time.Time) (*identity, error) {
 	dir := config.DataDir
 	cluster, err := clusterToFound(filepath.Join(dir, serverDir))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
@@ -167,7 +168,7 @@ func TestNodesCertificateIsToldNothing(t *testing.T) {
 }
 
 // joinAtAddress joins with a token that leads to addr.
-func joinAtAddress(t *testing.T, settings Settings, token, addr string) error {
+func joinAtAddress(t *testing.T, settings config.Settings, token, addr string) error {
 	t.Helper()
 	parsed, err := auth.ParseJoinToken(token)
 	if err != nil {

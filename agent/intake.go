@@ -160,7 +160,7 @@ func (s *site) validateJob(r *request) error {
 func (s *site) submitJob(r *request) error {
 	job := r.found.(*offered).job
 	key := r.Header.Get(api.HeaderIdempotencyKey)
-	if !plainText(key, idempotencyKeyMax) {
+	if !structs.PlainText(key, idempotencyKeyMax) {
 		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", api.HeaderIdempotencyKey, "max", idempotencyKeyMax)
 	}
 	admitted, failure := s.admit(job)

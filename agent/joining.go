@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
@@ -29,7 +30,7 @@ const (
 // token and the configuration name, pins the CA, tells the secret, and keeps
 // the certificate that it gets. It tries until ctx ends, unless a server
 // refuses it.
-func joinCluster(ctx context.Context, config Config, log *slog.Logger) (*identity, []string, error) {
+func joinCluster(ctx context.Context, config config.Config, log *slog.Logger) (*identity, []string, error) {
 	addresses := joinAddresses(config)
 	if len(addresses) == 0 {
 		return nil, nil, structs.NewError(structs.CodeInvalid, "agent.refuse.no_address")
@@ -62,7 +63,7 @@ func joinCluster(ctx context.Context, config Config, log *slog.Logger) (*identit
 }
 
 // joinAddresses lists where to join, without repetitions.
-func joinAddresses(config Config) []string {
+func joinAddresses(config config.Config) []string {
 	var addresses []string
 	if config.JoinToken.Addr != "" {
 		addresses = append(addresses, config.JoinToken.Addr)
@@ -75,7 +76,7 @@ func joinAddresses(config Config) []string {
 	return addresses
 }
 
-func joinAt(ctx context.Context, config Config, addr string) (*identity, []string, error) {
+func joinAt(ctx context.Context, config config.Config, addr string) (*identity, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinAttempt)
 	defer cancel()
 	token := config.JoinToken

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
@@ -24,7 +25,7 @@ const (
 // second, open streams, and wrong tokens a minute. It is a token bucket per
 // caller, in memory of this agent alone.
 type limiter struct {
-	config LimitsConfig
+	config config.Limits
 	now    func() time.Time
 
 	mu struct {
@@ -55,7 +56,7 @@ type bucket struct {
 	at    time.Time
 }
 
-func newLimiter(config LimitsConfig, now func() time.Time) *limiter {
+func newLimiter(config config.Limits, now func() time.Time) *limiter {
 	l := &limiter{config: config, now: now}
 	l.mu.callers = map[string]*usage{}
 	l.mu.failures = map[string]*failuresOf{}
@@ -201,7 +202,7 @@ type hostList struct {
 
 // newHostList always holds the addresses of the machine itself: a page that
 // rebinds its own DNS name to one of them still sends its own name.
-func newHostList(config Config) hostList {
+func newHostList(config config.Config) hostList {
 	list := hostList{names: map[string]bool{"localhost": true, strings.ToLower(config.Name): true}}
 	for _, name := range config.Hosts {
 		list.names[strings.ToLower(name)] = true

@@ -1,15 +1,8 @@
 package agent
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
-
-	"github.com/zclconf/go-cty/cty"
-	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/structs"
@@ -17,135 +10,9 @@ import (
 	"nomadlike/plugins/ascend"
 	"nomadlike/plugins/cambricon"
 	"nomadlike/plugins/device"
-	"nomadlike/plugins/docker"
-	"nomadlike/plugins/exec"
 	"nomadlike/plugins/host"
 	"nomadlike/plugins/nvidia"
 )
-
-// The types of plugin blocks.
-const (
-	pluginDriver = "driver"
-	pluginDevice = "device"
-)
-
-// DevicePluginsConfig says which device plugins an agent starts.
-type DevicePluginsConfig struct {
-	// Named have a block. One that the agent carries is started where it finds
-	// something, or always when it is in Forced.
-	Named  []host.DeviceConfig
-	Forced map[string]bool
-	Off    map[string]bool // switched off
-	// Builtin runs carried plugins instead of the embedded programs, for tests:
-	// a program and its first arguments.
-	Builtin []string `json:"-"`
-}
-
-// plugins reads the blocks of plugins.
-func (r *resolver) plugins() {
-	seen := map[string]bool{}
-	devices := &r.config.Devices
-	devices.Forced, devices.Off = map[string]bool{}, map[string]bool{}
-	for i := range r.settings.Plugins {
-		plugin := &r.settings.Plugins[i]
-		path := "plugin." + plugin.Name
-		carried := slices.Contains(host.Builtins(), plugin.Name)
-		kind := pluginDriver
-		if carried {
-			kind = pluginDevice
-		}
-		kind = r.word(path+".type", get(plugin.Type, kind), pluginDriver, pluginDevice)
-		switch {
-		case r.config.PluginDir == "" && !carried:
-			r.refuse("plugin", "agent.config.plugin_dir")
-		case seen[plugin.Name]:
-			r.refuse("plugin", "agent.config.plugin_twice", "name", plugin.Name)
-		case plugin.Name == exec.Name, plugin.Name == docker.Name, carried && kind != pluginDevice,
-			kind == pluginDriver && structs.Nearest(plugin.Name, []string{exec.Name, docker.Name}) != "":
-			r.refuse("plugin", "agent.config.plugin_name", "name", plugin.Name)
-		}
-		seen[plugin.Name] = true
-		switch {
-		case kind == pluginDriver:
-			r.driverPlugin(path, plugin)
-		case get(plugin.Enabled, true):
-			r.devicePlugin(path, plugin, carried)
-			devices.Forced[plugin.Name] = plugin.Enabled != nil
-		default:
-			devices.Off[plugin.Name] = true
-		}
-	}
-}
-
-func (r *resolver) driverPlugin(path string, plugin *Plugin) {
-	one := host.PluginConfig{Name: plugin.Name, Args: plugin.Args, SHA256: r.pin(path, plugin), Env: environ(plugin.Env)}
-	r.config.Plugins = append(r.config.Plugins, one)
-}
-
-func (r *resolver) devicePlugin(path string, plugin *Plugin, carried bool) {
-	one := host.DeviceConfig{Name: plugin.Name, Builtin: carried, Args: plugin.Args, SHA256: r.pin(path, plugin), Env: environ(plugin.Env)}
-	if plugin.Config != cty.NilVal && !plugin.Config.IsNull() {
-		text, err := ctyjson.Marshal(plugin.Config, plugin.Config.Type())
-		if err != nil {
-			r.refuse(path+".config", "device.bad_config", "plugin", plugin.Name, "problem", err)
-			return
-		}
-		one.Config = text
-	}
-	if err := checkDeviceConfig(&one); err != nil {
-		r.refuse(path+".config", err.ID, pairs(err.Params)...)
-	}
-	r.config.Devices.Named = append(r.config.Devices.Named, one)
-}
-
-// checkDeviceConfig lets a carried plugin judge its configuration before it is
-// started; an external one judges its own.
-func checkDeviceConfig(one *host.DeviceConfig) *structs.Error {
-	var err error
-	switch {
-	case !one.Builtin:
-	case one.Name == nvidia.Name:
-		_, err = nvidia.ParseConfig(one.Config)
-	case one.Name == ascend.Name:
-		_, err = ascend.ParseConfig(one.Config)
-	case one.Name == amd.Name:
-		_, err = amd.Vendor().ParseConfig(one.Config)
-	case one.Name == cambricon.Name:
-		_, err = cambricon.Vendor().ParseConfig(one.Config)
-	}
-	if err == nil {
-		return nil
-	}
-	if told, ok := err.(*structs.Error); ok { //nolint:errorlint // ParseConfig gives no other
-		return told
-	}
-	return structs.NewError(structs.CodeInvalid, "device.bad_config", "plugin", one.Name, "problem", err)
-}
-
-// pairs gives the parameters of a message in the order of their names.
-func pairs(params map[string]string) []any {
-	var list []any
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		list = append(list, name, params[name])
-	}
-	return list
-}
-
-func (r *resolver) pin(path string, plugin *Plugin) string {
-	pin := get(plugin.SHA256, "")
-	if raw, err := hex.DecodeString(pin); pin != "" && (err != nil || len(raw) != sha256.Size) {
-		r.refuse(path, "agent.config.plugin_hash", "name", plugin.Name)
-	}
-	return strings.ToLower(pin)
-}
-
-func environ(env map[string]string) []string {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		list = append(list, name+"="+env[name])
-	}
-	return list
-}
 
 // hostConfig is what the host of plugins starts: what the configuration names,
 // and of the carried device plugins those that have something to find here.

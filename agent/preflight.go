@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/filelock"
 	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/structs"
@@ -41,7 +42,7 @@ type Finding struct {
 // addresses, the directories that the configuration names. It changes nothing,
 // asks no other machine, and may run beside an agent that uses the directory:
 // what such a one holds, its ports, is no finding then. now is the present time.
-func Preflight(config Config, now time.Time) []Finding {
+func Preflight(config config.Config, now time.Time) []Finding {
 	p := &preflight{config: config, now: now}
 	p.dataDir()
 	p.identity()
@@ -53,7 +54,7 @@ func Preflight(config Config, now time.Time) []Finding {
 }
 
 type preflight struct {
-	config  Config
+	config  config.Config
 	now     time.Time
 	exists  bool // the data directory
 	running bool // an agent uses it

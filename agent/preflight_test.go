@@ -12,13 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/client/workspace"
 )
 
 // findings are the places and messages of a look, warnings with a question mark.
-func findings(config Config, now time.Time) []string {
+func findings(config config.Config, now time.Time) []string {
 	var all []string
 	for _, f := range Preflight(config, now) {
 		mark := ""
@@ -51,11 +52,11 @@ func tree(t *testing.T, dir string) []string {
 }
 
 // stoppedServer is the configuration of a server that ran once.
-func stoppedServer(t *testing.T) Config {
+func stoppedServer(t *testing.T) config.Config {
 	t.Helper()
 	dir, yes := filepath.Join(t.TempDir(), "data"), true
 	expect := 1
-	server := startAgent(t, Settings{DataDir: &dir, Server: &Server{Enabled: &yes, BootstrapExpect: &expect}}, testOptions(t))
+	server := startAgent(t, config.Settings{DataDir: &dir, Server: &config.ServerBlock{Enabled: &yes, BootstrapExpect: &expect}}, testOptions(t))
 	eventually.Within(t, time.Minute, "lead", func() bool { return server.raft.IsLeader() })
 	config := server.configured
 	stopAgent(t, server)
@@ -138,7 +139,7 @@ func TestPreflightTellsEverything(t *testing.T) {
 func TestPreflightBesideAnAgent(t *testing.T) {
 	dir, yes := filepath.Join(t.TempDir(), "data"), true
 	expect := 1
-	server := startAgent(t, Settings{DataDir: &dir, Server: &Server{Enabled: &yes, BootstrapExpect: &expect}}, testOptions(t))
+	server := startAgent(t, config.Settings{DataDir: &dir, Server: &config.ServerBlock{Enabled: &yes, BootstrapExpect: &expect}}, testOptions(t))
 	eventually.Within(t, time.Minute, "lead", func() bool { return server.raft.IsLeader() })
 	config := server.configured
 	_, port, err := net.SplitHostPort(server.Addr())
@@ -158,17 +159,20 @@ func TestPreflightOfAnIdentity(t *testing.T) {
 	server := stoppedServer(t)
 	for _, c := range []struct {
 		name  string
-		wreck func(config *Config)
+		wreck func(config *config.Config)
 		want  []string
 	}{
-		{"another role", func(c *Config) { c.Server.Enabled, c.Client.Enabled = false, true }, []string{"agent.refuse.role"}},
-		{"a client without a token", func(c *Config) {
+		{"another role", func(c *config.Config) { c.Server.Enabled, c.Client.Enabled = false, true }, []string{"agent.refuse.role"}},
+		{"a client without a token", func(c *config.Config) {
 			c.Server.Enabled, c.Client.Enabled = false, true
 			c.DataDir = t.TempDir()
 		}, []string{"agent.refuse.no_token"}},
-		{"a lost log", func(c *Config) { rename(t, c.DataDir, serverDir, "away") }, []string{"agent.refuse.wiped"}},
-		{"a lost identity", func(c *Config) { rename(t, c.DataDir, "away", serverDir); rename(t, c.DataDir, identityDir, "gone") }, []string{"agent.preflight.log_alone"}},
-		{"a file in its place", func(c *Config) { c.DataDir = filepath.Join(c.DataDir, lockFile) }, []string{"agent.preflight.no_directory"}},
+		{"a lost log", func(c *config.Config) { rename(t, c.DataDir, serverDir, "away") }, []string{"agent.refuse.wiped"}},
+		{"a lost identity", func(c *config.Config) {
+			rename(t, c.DataDir, "away", serverDir)
+			rename(t, c.DataDir, identityDir, "gone")
+		}, []string{"agent.preflight.log_alone"}},
+		{"a file in its place", func(c *config.Config) { c.DataDir = filepath.Join(c.DataDir, lockFile) }, []string{"agent.preflight.no_directory"}},
 	} {
 		config := server
 		c.wreck(&config)

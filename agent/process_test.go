@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -31,25 +32,25 @@ type processSettings struct {
 	// A client of another's cluster, rather than server and client in one.
 	Name, Join string
 	Servers    []string
-	Docker     *DockerBlock
+	Docker     *config.DockerBlock
 	Program    string // of containers
-	Data       *DataBlock
-	Storages   []StorageBlock
+	Data       *config.DataBlock
+	Storages   []config.StorageBlock
 }
 
-func (given *processSettings) config() (Config, error) {
+func (given *processSettings) config() (config.Config, error) {
 	yes, loopback, name := true, "127.0.0.1", "host"
-	settings := Settings{
-		Name: &name, DataDir: &given.Dir, Bind: &loopback, Ports: &Ports{HTTP: &given.HTTP, Gossip: &given.Gossip},
-		Server: &Server{Enabled: &yes}, Client: &Client{Enabled: &yes, Data: given.Data, Storages: given.Storages},
+	settings := config.Settings{
+		Name: &name, DataDir: &given.Dir, Bind: &loopback, Ports: &config.PortsBlock{HTTP: &given.HTTP, Gossip: &given.Gossip},
+		Server: &config.ServerBlock{Enabled: &yes}, Client: &config.ClientBlock{Enabled: &yes, Data: given.Data, Storages: given.Storages},
 	}
 	if given.Name != "" {
-		settings.Name, settings.Server, settings.Client = &given.Name, nil, &Client{Enabled: &yes, Servers: given.Servers, Docker: given.Docker}
+		settings.Name, settings.Server, settings.Client = &given.Name, nil, &config.ClientBlock{Enabled: &yes, Servers: given.Servers, Docker: given.Docker}
 		if given.Join != "" {
 			settings.JoinToken = &given.Join
 		}
 	}
-	config, err := Load(nil, settings, "en")
+	config, err := config.Load(nil, settings, "en")
 	config.Client.Docker.Program = given.Program
 	return config, err
 }

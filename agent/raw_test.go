@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -17,18 +18,18 @@ import (
 // in the record of its pool.
 func TestRawNodesNeedTheirPool(t *testing.T) {
 	raw := exec.IsolationRaw
-	needsPool(t, &ExecBlock{Isolation: &raw}, "switched off")
+	needsPool(t, &config.ExecBlock{Isolation: &raw}, "switched off")
 }
 
 // So does one that would isolate but cannot: its tasks run no less freely.
 func TestNodesThatCanNotIsolateNeedTheirPool(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	needsPool(t, &ExecBlock{Root: &missing}, missing)
+	needsPool(t, &config.ExecBlock{Root: &missing}, missing)
 }
 
 // needsPool starts a node with these settings of exec in a pool, where a job
 // waits, with cause among its reasons, until the record of the pool allows it.
-func needsPool(t *testing.T, block *ExecBlock, cause string) {
+func needsPool(t *testing.T, block *config.ExecBlock, cause string) {
 	t.Helper()
 	c := startCluster(t, 1, 0)
 	pool, join := "lab", readJoin(t, c.servers[0], joinClient)
@@ -74,7 +75,7 @@ job "plain" {
 // record of a pool.
 func TestRawDevelopmentAgent(t *testing.T) {
 	yes, raw, data, options := true, exec.IsolationRaw, filepath.Join(openDir(t), "data"), testOptions(t)
-	agent := startAgent(t, Settings{Dev: &yes, DataDir: &data, Client: &Client{Enabled: &yes, Exec: &ExecBlock{Isolation: &raw}}}, options)
+	agent := startAgent(t, config.Settings{Dev: &yes, DataDir: &data, Client: &config.ClientBlock{Enabled: &yes, Exec: &config.ExecBlock{Isolation: &raw}}}, options)
 	client := loggedIn(t, options)
 	runJob(t, client, hello("true"), structs.JobSucceeded)
 	node, _, err := client.Node(t.Context(), agent.ID(), nil)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
-	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
@@ -180,7 +180,7 @@ func TestRecoverFromABackup(t *testing.T) {
 	unknown := runJob(t, c.api, longJob("unknown"), structs.JobRunning)
 
 	settings := serverSettings(t.TempDir(), "server-0", 1, nil)
-	settings.Ports = &Ports{HTTP: portOf(t, founder.Addr()), Gossip: portOf(t, founder.gossip.Addr())}
+	settings.Ports = &config.PortsBlock{HTTP: portOf(t, founder.Addr()), Gossip: portOf(t, founder.gossip.Addr())}
 	fresh := *settings.DataDir
 	if err := os.CopyFS(filepath.Join(fresh, identityDir), os.DirFS(filepath.Join(founder.DataDir(), identityDir))); err != nil {
 		t.Fatal(err)
@@ -294,23 +294,5 @@ func TestChangedGossipKeyIsRefused(t *testing.T) {
 	}
 	if _, err := loadIdentity(dir); err != nil {
 		t.Errorf("an identity of an earlier version: %v", err)
-	}
-}
-
-// -check-config tells everything: files that cannot be read, what is not known,
-// and values that are wrong.
-func TestEveryProblemAtOnce(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "settings.hcl")
-	if err := os.WriteFile(file, []byte("nonsense = 1\nbind = \"no address\"\nserver {\n  enabled = true\n  backup {\n    path = \"here\"\n    keep = 0\n  }\n}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := Load([]string{filepath.Join(t.TempDir(), "absent.hcl"), file}, Settings{}, messages.English)
-	if err == nil {
-		t.Fatal("taken")
-	}
-	for _, want := range []string{"absent.hcl", "nonsense", "no address", "server.backup.path", "server.backup.keep"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%s is not among\n%v", want, err)
-		}
 	}
 }

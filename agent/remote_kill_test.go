@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/structs"
@@ -139,11 +140,13 @@ func TestKilledAgentGoesOnWithACopy(t *testing.T) {
 
 	for name, far := range map[string]struct {
 		server  http.Handler
-		storage func(url string) StorageBlock
+		storage func(url string) config.StorageBlock
 	}{
-		"http": {http.FileServer(http.Dir(site)), func(url string) StorageBlock { return StorageBlock{Name: "far", HTTP: &HTTPBlock{URL: url}} }},
-		"s3": {bucket, func(url string) StorageBlock {
-			return StorageBlock{Name: "far", S3: &S3Block{URL: url, Bucket: "datasets", CredentialsFile: &keys}}
+		"http": {http.FileServer(http.Dir(site)), func(url string) config.StorageBlock {
+			return config.StorageBlock{Name: "far", HTTP: &config.StorageHTTPBlock{URL: url}}
+		}},
+		"s3": {bucket, func(url string) config.StorageBlock {
+			return config.StorageBlock{Name: "far", S3: &config.StorageS3Block{URL: url, Bucket: "datasets", CredentialsFile: &keys}}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +157,7 @@ func TestKilledAgentGoesOnWithACopy(t *testing.T) {
 			defer server.Close()
 			dir, nas, free := t.TempDir(), t.TempDir(), 0.001
 			httpPort, gossip := freePort(t), freePort(t)
-			told := processSettings{Dir: dir, HTTP: httpPort, Gossip: gossip, Data: &DataBlock{FreeMin: &free}, Storages: []StorageBlock{{Name: "nas", Path: nas, Serves: []string{structs.StorageOutput}}, far.storage(server.URL)}}
+			told := processSettings{Dir: dir, HTTP: httpPort, Gossip: gossip, Data: &config.DataBlock{FreeMin: &free}, Storages: []config.StorageBlock{{Name: "nas", Path: nas, Serves: []string{structs.StorageOutput}}, far.storage(server.URL)}}
 			p := startProcess(t, told)
 			client := setUp(t, dir, httpPort)
 			job := runJob(t, client, `job "far" {

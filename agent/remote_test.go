@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"nomadlike/internal/messages"
+	"nomadlike/agent/config"
 	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/structs"
 )
@@ -48,10 +48,10 @@ func TestRemoteData(t *testing.T) {
 	keys, prefix := filepath.Join(dir, "keys"), "{project}"
 	options := testOptions(t)
 	home := filepath.Join(dir, "home")
-	startAgent(t, Settings{Dev: &yes, DataDir: &home, Client: &Client{Data: &DataBlock{FreeMin: &free}, Storages: []StorageBlock{
+	startAgent(t, config.Settings{Dev: &yes, DataDir: &home, Client: &config.ClientBlock{Data: &config.DataBlock{FreeMin: &free}, Storages: []config.StorageBlock{
 		{Name: "nas", Path: dir + "/nas", Serves: []string{structs.StorageOutput}},
-		{Name: "mirror", HTTP: &HTTPBlock{URL: web.URL + "/{kind}"}},
-		{Name: "minio", S3: &S3Block{URL: store.URL, Bucket: "datasets", Prefix: &prefix, CredentialsFile: &keys}},
+		{Name: "mirror", HTTP: &config.StorageHTTPBlock{URL: web.URL + "/{kind}"}},
+		{Name: "minio", S3: &config.StorageS3Block{URL: store.URL, Bucket: "datasets", Prefix: &prefix, CredentialsFile: &keys}},
 	}}}, options)
 	client := savedClient(t, options)
 	example, err := os.ReadFile("../website/examples/remote-data.hcl")
@@ -91,36 +91,5 @@ func TestRemoteData(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// TestRemoteConfig: what is wrong with the server of a storage is told.
-func TestRemoteConfig(t *testing.T) {
-	yes, word, plain, size := true, "{who}", "/etc/secret", "0B"
-	for name, c := range map[string]struct {
-		block StorageBlock
-		says  string
-	}{
-		"two places":      {StorageBlock{Path: "/a", HTTP: &HTTPBlock{URL: "https://h"}}, "either a path or one block"},
-		"scheme":          {StorageBlock{HTTP: &HTTPBlock{URL: "ftp://h/x"}}, "not the address of a server"},
-		"user":            {StorageBlock{HTTP: &HTTPBlock{URL: "https://u:p@h/x"}}, "not the address of a server"},
-		"query":           {StorageBlock{HTTP: &HTTPBlock{URL: "https://h/x?y"}}, "not the address of a server"},
-		"host of the job": {StorageBlock{HTTP: &HTTPBlock{URL: "https://{project}.h/x"}}, "not the address of a server"},
-		"word":            {StorageBlock{HTTP: &HTTPBlock{URL: "https://h/{who}"}}, "a placeholder that is not known"},
-		"way out":         {StorageBlock{HTTP: &HTTPBlock{URL: "https://h/a/../b"}}, "not a path below a server"},
-		"plain secret":    {StorageBlock{HTTP: &HTTPBlock{URL: "http://h/", AuthorizationFile: &plain}}, "over https only"},
-		"size":            {StorageBlock{HTTP: &HTTPBlock{URL: "https://h/", SizeMax: &size}}, "size_max"},
-		"bucket":          {StorageBlock{S3: &S3Block{URL: "https://h", Bucket: "../a"}}, "not the name of a bucket"},
-		"path of a store": {StorageBlock{S3: &S3Block{URL: "https://h/x", Bucket: "abc"}}, "not the address of a server"},
-		"prefix":          {StorageBlock{S3: &S3Block{URL: "https://h", Bucket: "abc", Prefix: &word}}, "a placeholder that is not known"},
-		"outputs":         {StorageBlock{Serves: []string{"output"}, HTTP: &HTTPBlock{URL: "https://h/"}}, "output is not one of algorithm, dataset, model"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c.block.Name = "far"
-			_, err := Load(nil, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{c.block}}}, messages.English)
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("error %v", err)
-			}
-		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -13,7 +14,7 @@ import (
 // however often it comes back, until an administrator lets it back in. It
 // stops by itself and says why.
 func TestRemovedServersStayOut(t *testing.T) {
-	settings := []Settings{fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil))}
+	settings := []config.Settings{fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil))}
 	servers := []*Agent{startAgent(t, settings[0], testOptions(t))}
 	join := readJoin(t, servers[0], joinServer)
 	for _, name := range []string{"server-1", "server-2"} {

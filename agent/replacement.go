@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
@@ -40,7 +41,7 @@ const (
 // mayReplace reports whether what ended a start is damage that a server of this
 // configuration gets over as another server. An agent that is a node as well
 // keeps its id, since its tasks run under it.
-func mayReplace(config Config, err error) bool {
+func mayReplace(config config.Config, err error) bool {
 	var damaged *consensus.CorruptError
 	return errors.As(err, &damaged) && damaged.Others == consensus.OthersThere && config.Server.Enabled && !config.Client.Enabled
 }
@@ -48,7 +49,7 @@ func mayReplace(config Config, err error) bool {
 // replace makes the damaged server in a data directory another one. It is done
 // only while the other servers have a leader, which lets the new one in: without
 // one, what is left of the old log may be all that there is.
-func replace(ctx context.Context, config Config, log *slog.Logger, now time.Time) error {
+func replace(ctx context.Context, config config.Config, log *slog.Logger, now time.Time) error {
 	unlock, err := lockDataDir(config.DataDir)
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func hasLeader(ctx context.Context, addr string, caPEM []byte) error {
 
 // becomeAnother draws a new id, signs a certificate for it, and makes it the
 // agent's identity in one step.
-func (i *identity) becomeAnother(config Config, now time.Time) error {
+func (i *identity) becomeAnother(config config.Config, now time.Time) error {
 	next := filepath.Join(i.dir, nextServerDir)
 	if err := os.RemoveAll(next); err != nil { // of an attempt before
 		return err

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/consensus"
@@ -20,7 +21,7 @@ import (
 
 // damageLog stops a server and damages its log where nothing mends it: in the
 // middle of entries that it has acknowledged. A snapshot tells who the others are.
-func damageLog(t *testing.T, c *cluster, n int) Config {
+func damageLog(t *testing.T, c *cluster, n int) config.Config {
 	t.Helper()
 	server := c.servers[n]
 	admin := c.api

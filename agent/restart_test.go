@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
@@ -30,10 +31,10 @@ func portOf(t testing.TB, addr string) *int {
 
 // again are the settings with which a stopped server starts again where it
 // was.
-func again(t testing.TB, agent *Agent, dir string, join *string) Settings {
+func again(t testing.TB, agent *Agent, dir string, join *string) config.Settings {
 	t.Helper()
 	settings := serverSettings(dir, agent.config.Name, 3, join)
-	settings.Ports = &Ports{HTTP: portOf(t, agent.Addr()), Gossip: portOf(t, agent.gossip.Addr())}
+	settings.Ports = &config.PortsBlock{HTTP: portOf(t, agent.Addr()), Gossip: portOf(t, agent.gossip.Addr())}
 	return settings
 }
 
@@ -46,7 +47,7 @@ func TestClusterComesBackAfterARestartOfAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := runJob(t, c.api, hello("sleep 600"), structs.JobRunning)
-	var settings []Settings
+	var settings []config.Settings
 	for _, agent := range c.servers {
 		settings = append(settings, again(t, agent, agent.DataDir(), nil))
 	}

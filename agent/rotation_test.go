@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/gossip"
@@ -141,9 +142,9 @@ func TestGossipKeyIsRotated(t *testing.T) {
 
 // startFixed starts three servers and a node at ports that stay theirs, so that
 // each can end and come back, and reports whether the node is ready.
-func startFixed(t *testing.T) (settings []Settings, servers []*Agent, node Settings, client *Agent, admin *api.Client, nodeReady func() bool) {
+func startFixed(t *testing.T) (settings []config.Settings, servers []*Agent, node config.Settings, client *Agent, admin *api.Client, nodeReady func() bool) {
 	t.Helper()
-	settings = []Settings{fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil))}
+	settings = []config.Settings{fixedPorts(t, serverSettings(t.TempDir(), "server-0", 3, nil))}
 	servers = []*Agent{startAgent(t, settings[0], testOptions(t))}
 	join, joinNode := readJoin(t, servers[0], joinServer), readJoin(t, servers[0], joinClient)
 	for _, name := range []string{"server-1", "server-2"} {

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/logkey"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/auth"
@@ -49,9 +50,9 @@ type Options struct {
 	Out      io.Writer      // what a person at the console should read; may be nil
 	Language messages.Language
 	Version  string
-	Getenv   func(string) string // os.Getenv
-	Reload   <-chan Config       // new configurations, after SIGHUP; may be nil
-	UI       http.Handler        // serves the web pages; nil: a page that says how to build them
+	Getenv   func(string) string  // os.Getenv
+	Reload   <-chan config.Config // new configurations, after SIGHUP; may be nil
+	UI       http.Handler         // serves the web pages; nil: a page that says how to build them
 	// Supervisor replaces the supervisor program of the exec driver, for
 	// tests; empty means the embedded one, or this program itself.
 	Supervisor []string
@@ -99,8 +100,8 @@ func (o Options) withDefaults() Options {
 // Agent is a running agent. Start makes it; its other methods may be called
 // from any goroutine.
 type Agent struct {
-	config     Config
-	configured Config // as Start was given it
+	config     config.Config
+	configured config.Config // as Start was given it
 	options    Options
 	log        *slog.Logger
 
@@ -146,7 +147,7 @@ type Agent struct {
 }
 
 // Run runs an agent until ctx ends or it fails, and stops it in order.
-func Run(ctx context.Context, config Config, options Options) error {
+func Run(ctx context.Context, config config.Config, options Options) error {
 	agent, err := Start(ctx, config, options)
 	if err != nil {
 		return err
@@ -193,7 +194,7 @@ func (a *Agent) wait(ctx context.Context) error {
 
 // Start starts an agent; it is ready when Start returns, but for what needs
 // other agents. On error nothing is left running. ctx bounds only the start.
-func Start(ctx context.Context, config Config, options Options) (*Agent, error) {
+func Start(ctx context.Context, config config.Config, options Options) (*Agent, error) {
 	agent, err := start(ctx, config, options)
 	if !mayReplace(config, err) {
 		return agent, err
@@ -206,7 +207,7 @@ func Start(ctx context.Context, config Config, options Options) (*Agent, error) 
 	return start(ctx, config, options)
 }
 
-func start(ctx context.Context, config Config, options Options) (*Agent, error) {
+func start(ctx context.Context, config config.Config, options Options) (*Agent, error) {
 	a := &Agent{
 		config: config, configured: config, options: options.withDefaults(),
 		stopping: make(chan struct{}), failed: make(chan error, 1),

@@ -37,7 +37,7 @@ func (s *site) share(r *request, token structs.Token, path string) error {
 	switch {
 	case ttl < 0 || ttl > api.ShareTTLMax:
 		return structs.NewError(structs.CodeInvalid, "agent.share_ttl", "ttl", asked.TTL, "max", structs.Duration(api.ShareTTLMax))
-	case !plainText(asked.Name, labelLengthMax):
+	case !structs.PlainText(asked.Name, labelLengthMax):
 		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "name", "max", labelLengthMax)
 	}
 	if err := s.refresh(r); err != nil {

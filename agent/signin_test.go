@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/structs"
 )
@@ -49,7 +50,7 @@ func (b *browser) signIn(t *testing.T, token string) *http.Cookie {
 }
 
 func TestSignInGivesACookieThatOnlyThisHostGets(t *testing.T) {
-	b := &browser{front: fakeFront(LimitsConfig{}, time.Now, nil)}
+	b := &browser{front: fakeFront(config.Limits{}, time.Now, nil)}
 	if answer := b.send("GET", "/v1/queue", "", nil); answer.Code != 401 {
 		t.Fatalf("before signing in: %d", answer.Code)
 	}
@@ -75,7 +76,7 @@ func TestSignInGivesACookieThatOnlyThisHostGets(t *testing.T) {
 }
 
 func TestSignOutEndsTheSession(t *testing.T) {
-	b := &browser{front: fakeFront(LimitsConfig{}, time.Now, nil)}
+	b := &browser{front: fakeFront(config.Limits{}, time.Now, nil)}
 	b.signIn(t, goodToken)
 	answer := b.send("DELETE", "/v1/session", "", nil)
 	if cookies := answer.Result().Cookies(); answer.Code != 200 || len(cookies) != 1 || cookies[0].MaxAge >= 0 || cookies[0].Value != "" {
@@ -93,7 +94,7 @@ func TestSignOutEndsTheSession(t *testing.T) {
 // A link signs in once, and not for long; a wrong code counts as a wrong token.
 func TestSignInByLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := fakeFront(LimitsConfig{RequestsPerSec: 100, SubmitsPerSec: 1, Streams: 2, TokenFailures: 5}, time.Now, nil)
+		f := fakeFront(config.Limits{RequestsPerSec: 100, SubmitsPerSec: 1, Streams: 2, TokenFailures: 5}, time.Now, nil)
 		b := &browser{front: f}
 		code := func() string {
 			link := f.signInLink("127.0.0.1:1", goodToken)
@@ -143,7 +144,7 @@ func TestSignInByLink(t *testing.T) {
 // know SameSite or Fetch metadata.
 func TestCookieIsNoUseToOtherSites(t *testing.T) {
 	handled := 0
-	f := fakeFront(LimitsConfig{}, time.Now, func(handlers map[string]handler) {
+	f := fakeFront(config.Limits{}, time.Now, func(handlers map[string]handler) {
 		for _, route := range api.Routes() {
 			if route.Mutates() || route.Stream == api.StreamWebsocket {
 				handlers[route.Name] = func(*request) error { handled++; return nil }
@@ -199,7 +200,7 @@ func TestCookieIsNoUseToOtherSites(t *testing.T) {
 // A token is neither in a log nor in an error, whether it is good or wrong.
 func TestTokensAreNotLogged(t *testing.T) {
 	var log bytes.Buffer
-	f := fakeFront(LimitsConfig{}, time.Now, func(handlers map[string]handler) {
+	f := fakeFront(config.Limits{}, time.Now, func(handlers map[string]handler) {
 		handlers["queue.read"] = func(*request) error { return fmt.Errorf("a defect") }
 	})
 	f.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -223,7 +224,7 @@ func TestTokensAreNotLogged(t *testing.T) {
 
 func TestWrongTokensAtSignInAreSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &browser{front: fakeFront(LimitsConfig{RequestsPerSec: 100, SubmitsPerSec: 1, Streams: 2, TokenFailures: 3}, time.Now, nil)}
+		b := &browser{front: fakeFront(config.Limits{RequestsPerSec: 100, SubmitsPerSec: 1, Streams: 2, TokenFailures: 3}, time.Now, nil)}
 		codes := map[int]int{}
 		for range 10 {
 			codes[b.send("POST", "/v1/session", `{"token":"bad"}`, nil).Code]++

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
@@ -32,7 +33,7 @@ func TestDataOfAJob(t *testing.T) {
 	}
 	yes := true
 	options := testOptions(t)
-	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
+	startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{Storages: []config.StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
 	client := savedClient(t, options)
 	example, err := os.ReadFile("../website/examples/data.hcl")
 	if err != nil {
@@ -59,27 +60,6 @@ func TestDataOfAJob(t *testing.T) {
 	}
 }
 
-// TestStorageConfig: what is wrong with a storage is told with its place.
-func TestStorageConfig(t *testing.T) {
-	yes := true
-	for name, c := range map[string]struct {
-		blocks []StorageBlock
-		want   string
-	}{
-		"name":        {[]StorageBlock{{Name: "A b", Path: "/a"}}, "client.storage[0]"},
-		"twice":       {[]StorageBlock{{Name: "a", Path: "/a"}, {Name: "a", Path: "/b"}}, "two storages are called a"},
-		"path":        {[]StorageBlock{{Name: "a", Path: "a"}}, "client.storage[0].path"},
-		"word":        {[]StorageBlock{{Name: "a", Path: "/a/{who}"}}, "a placeholder that is not known"},
-		"kind of two": {[]StorageBlock{{Name: "a", Path: "/a"}, {Name: "b", Path: "/b", Serves: []string{"x"}}}, "client.storage[1].serves"},
-		"kind":        {[]StorageBlock{{Name: "a", Path: "/a", Serves: []string{"datasets"}}}, "datasets is not one of algorithm, dataset"},
-	} {
-		_, err := Load(nil, Settings{Dev: &yes, Client: &Client{Storages: c.blocks}}, messages.English)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // What no node has is told before a job is queued, by its plan too; the file names it.
 // A job that is queued meanwhile says the same cause everywhere, and no exit code.
 func TestMissingDataIsToldBefore(t *testing.T) {
@@ -89,7 +69,7 @@ func TestMissingDataIsToldBefore(t *testing.T) {
 	}
 	yes := true
 	options := testOptions(t)
-	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}, {Name: "mine", Path: dir + "/home/{user}/{kind}"}}}}, options)
+	startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{Storages: []config.StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}, {Name: "mine", Path: dir + "/home/{user}/{kind}"}}}}, options)
 	client := savedClient(t, options)
 	// What lies by user is looked for where the user's data is.
 	self, err := client.SelfToken(t.Context())
@@ -147,7 +127,7 @@ func TestOutputThatHoldsSomethingIsTold(t *testing.T) {
 	dir := t.TempDir()
 	yes := true
 	options := testOptions(t)
-	startAgent(t, Settings{Dev: &yes, Client: &Client{Storages: []StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
+	startAgent(t, config.Settings{Dev: &yes, Client: &config.ClientBlock{Storages: []config.StorageBlock{{Name: "nas", Path: dir + "/nas/{kind}"}}}}, options)
 	client := savedClient(t, options)
 	file := func(output string) api.JobRequest {
 		return api.JobRequest{HCL: "job \"writes\" {\n  output \"" + output + "\" {}\n  task { command = \"true\" }\n}\n"}

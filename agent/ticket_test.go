@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -87,7 +88,7 @@ func (d *lateDoors) authenticate(ctx context.Context, secret string, thorough bo
 // A server that was just started does not know all tokens yet, and may have no
 // leader to ask: that ends nobody's session.
 func TestSessionsOutliveAServerThatReadsItsLog(t *testing.T) {
-	f := fakeFront(LimitsConfig{}, time.Now, nil)
+	f := fakeFront(config.Limits{}, time.Now, nil)
 	b := &browser{front: f}
 	b.signIn(t, goodToken)
 	late := &lateDoors{}

@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/nomadlike/api"
 )
@@ -30,7 +31,7 @@ func packed(text string) []byte {
 
 // pageFront serves small pages in the place of the built ones.
 func pageFront() *front {
-	f := fakeFront(LimitsConfig{}, time.Now, nil)
+	f := fakeFront(config.Limits{}, time.Now, nil)
 	pages := Pages(fstest.MapFS{
 		"index.html":          {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__"><title>page</title>`)},
 		"favicon.svg":         {Data: []byte("<svg/>")},
@@ -127,7 +128,7 @@ func TestWithoutPages(t *testing.T) {
 	if Pages(fstest.MapFS{}) != nil {
 		t.Error("pages without an index")
 	}
-	answer := ask{path: "/"}.of(fakeFront(LimitsConfig{}, time.Now, nil))
+	answer := ask{path: "/"}.of(fakeFront(config.Limits{}, time.Now, nil))
 	if answer.Code != 200 || !strings.Contains(answer.Body.String(), "make ui") || !strings.Contains(answer.Body.String(), "不含网页") {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}

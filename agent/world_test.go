@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
 	"nomadlike/internal/orphans"
@@ -79,11 +80,11 @@ func (w *testWriter) Write(p []byte) (int, error) {
 }
 
 // startAgent starts an agent that stops with the test.
-func startAgent(t testing.TB, settings Settings, options Options) *Agent {
+func startAgent(t testing.TB, settings config.Settings, options Options) *Agent {
 	t.Helper()
 	zero, loopback := 0, "127.0.0.1"
-	base := Settings{Bind: &loopback, Ports: &Ports{HTTP: &zero, Gossip: &zero}}
-	config, err := Load(nil, base.over(settings), messages.English)
+	base := config.Settings{Bind: &loopback, Ports: &config.PortsBlock{HTTP: &zero, Gossip: &zero}}
+	config, err := config.Load(nil, base.Over(settings), messages.English)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func devAgent(t testing.TB) (*Agent, *api.Client) {
 	t.Helper()
 	yes := true
 	options := testOptions(t)
-	agent := startAgent(t, Settings{Dev: &yes}, options)
+	agent := startAgent(t, config.Settings{Dev: &yes}, options)
 	return agent, savedClient(t, options)
 }
 

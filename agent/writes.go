@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -210,9 +209,9 @@ func checkTokenRequest(body *api.TokenRequest) error {
 		return structs.NewError(structs.CodeInvalid, "agent.role_project", "role", body.Role)
 	case body.TTL < 0:
 		return structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", body.TTL)
-	case !plainText(body.Name, labelLengthMax):
+	case !structs.PlainText(body.Name, labelLengthMax):
 		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "name", "max", labelLengthMax)
-	case !plainText(body.User, userLengthMax):
+	case !structs.PlainText(body.User, userLengthMax):
 		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "user", "max", userLengthMax)
 	}
 	if body.Project != "" {
@@ -221,20 +220,6 @@ func checkTokenRequest(body *api.TokenRequest) error {
 		}
 	}
 	return nil
-}
-
-// plainText refuses what could deceive a reader or a terminal: control and
-// formatting characters, and great length.
-func plainText(text string, lengthMax int) bool {
-	return len(text) <= lengthMax && !strings.ContainsFunc(text, func(c rune) bool {
-		switch {
-		case c < ' ', c == 0x7f, c == '\uFFFD', c >= 0x80 && c < 0xa0: // control, or invalid UTF-8
-			return true
-		case c >= 0x200b && c <= 0x200f, c >= 0x2028 && c <= 0x202e, c >= 0x2060 && c <= 0x206f, c == 0xfeff: // invisible, or changes direction
-			return true
-		}
-		return false
-	})
 }
 
 // newToken draws a secret and makes its record.

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"nomadlike/agent"
+	"nomadlike/agent/config"
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/rankprocs"
 	"nomadlike/nomadlike/client/rankshell"
@@ -92,8 +93,8 @@ func declareAgent(set *flag.FlagSet) *agentFlags {
 }
 
 // settings gives the layer of what was said on the command line.
-func (f *agentFlags) settings() agent.Settings {
-	var s agent.Settings
+func (f *agentFlags) settings() config.Settings {
+	var s config.Settings
 	given := make(map[string]bool)
 	f.set.Visit(func(one *flag.Flag) { given[one.Name] = true })
 	text := func(name string, value *string) *string {
@@ -112,19 +113,19 @@ func (f *agentFlags) settings() agent.Settings {
 	s.Bind, s.Advertise = text("bind", f.bind), text("advertise", f.advertise)
 	s.JoinToken, s.JoinFile = text("join-token", f.joinToken), text("join-token-file", f.joinFile)
 	if given["log-level"] {
-		s.Log = &agent.Log{Level: f.logLevel}
+		s.Log = &config.LogBlock{Level: f.logLevel}
 	}
 	if given["port"] || given["gossip-port"] {
-		s.Ports = &agent.Ports{HTTP: number("port", f.port), Gossip: number("gossip-port", f.gossip)}
+		s.Ports = &config.PortsBlock{HTTP: number("port", f.port), Gossip: number("gossip-port", f.gossip)}
 	}
 	if given["server"] || given["bootstrap-expect"] || len(f.join) > 0 {
-		s.Server = &agent.Server{BootstrapExpect: number("bootstrap-expect", f.expect), Join: f.join}
+		s.Server = &config.ServerBlock{BootstrapExpect: number("bootstrap-expect", f.expect), Join: f.join}
 		if given["server"] {
 			s.Server.Enabled = f.server
 		}
 	}
 	if given["client"] || given["pool"] {
-		s.Client = &agent.Client{Pool: text("pool", f.nodePool)}
+		s.Client = &config.ClientBlock{Pool: text("pool", f.nodePool)}
 		if given["client"] {
 			s.Client.Enabled = f.client
 		}
@@ -144,12 +145,12 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 		if err := none(args); err != nil {
 			return err
 		}
-		load := func() (agent.Config, error) { return agent.Load(flags.config, flags.settings(), env.Language) }
-		config, err := load()
+		load := func() (config.Config, error) { return config.Load(flags.config, flags.settings(), env.Language) }
+		loaded, err := load()
 		if *flags.check {
-			return env.checkConfig(config, err, *flags.json)
+			return env.checkConfig(loaded, err, *flags.json)
 		}
-		var wrong *agent.ConfigError
+		var wrong *config.Error
 		if errors.As(err, &wrong) {
 			if err := wrong.Render(env.Stderr, 0, env.Stderr.Colour); err != nil {
 				return err
@@ -160,16 +161,16 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 			return err
 		}
 		level := new(slog.LevelVar)
-		if err := level.UnmarshalText([]byte(config.LogLevel)); err != nil {
+		if err := level.UnmarshalText([]byte(loaded.LogLevel)); err != nil {
 			return fmt.Errorf("set log level: %w", err)
 		}
-		log := agent.NewLogger(env.Stderr, config.LogFormat, level)
+		log := agent.NewLogger(env.Stderr, loaded.LogFormat, level)
 		reload, stop := env.reloads(load, log)
 		defer stop()
-		if config.Server.Enabled {
+		if loaded.Server.Enabled {
 			defer env.paceCollection()()
 		}
-		return agent.Run(env.Context, config, agent.Options{
+		return agent.Run(env.Context, loaded, agent.Options{
 			Log: log, Level: level, Out: env.Stdout, Language: env.Language, Version: Version, Getenv: env.Getenv, Reload: reload,
 			UI: agent.Pages(ui.Files()),
 		})
@@ -178,10 +179,10 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 
 // reloads reads the configuration anew at each SIGHUP; one that is wrong is
 // told and left aside. stop waits until no more will come.
-func (env *Env) reloads(load func() (agent.Config, error), log *slog.Logger) (configs <-chan agent.Config, stop func()) {
+func (env *Env) reloads(load func() (config.Config, error), log *slog.Logger) (configs <-chan config.Config, stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
-	out, done := make(chan agent.Config), make(chan struct{})
+	out, done := make(chan config.Config), make(chan struct{})
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nomadlike/agent"
+	"nomadlike/agent/config"
 	"nomadlike/internal/messages"
 )
 
@@ -21,16 +22,16 @@ type checked struct {
 // checkConfig tells everything that is wrong with a configuration and with the
 // machine that it is for. It fails when the agent would not start. err is what
 // reading the configuration came to.
-func (env *Env) checkConfig(config agent.Config, err error, asJSON bool) error {
+func (env *Env) checkConfig(loaded config.Config, err error, asJSON bool) error {
 	var told checked
-	var wrong *agent.ConfigError
+	var wrong *config.Error
 	switch {
 	case errors.As(err, &wrong):
-		told.Problems, config = wrong.Problems(), wrong.Config()
+		told.Problems, loaded = wrong.Problems(), wrong.Config()
 	case err != nil:
 		return err
 	}
-	told.Findings = agent.Preflight(config, time.Now())
+	told.Findings = agent.Preflight(loaded, time.Now())
 	refused := 0
 	for i := range told.Findings {
 		finding := &told.Findings[i]
@@ -52,7 +53,7 @@ func (env *Env) checkConfig(config agent.Config, err error, asJSON bool) error {
 	return err
 }
 
-func (env *Env) printChecked(told *checked, wrong *agent.ConfigError) error {
+func (env *Env) printChecked(told *checked, wrong *config.Error) error {
 	if wrong != nil {
 		if err := wrong.Render(env.Stderr, 0, env.Stderr.Colour); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"nomadlike/agent"
+	"nomadlike/agent/config"
 	"nomadlike/internal/eventually"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
@@ -98,11 +99,11 @@ func TestHowFarACopyIsIsSeen(t *testing.T) {
 	defer server.Close()
 
 	zero, yes, free, loopback := 0, true, 0.001, "127.0.0.1"
-	config, err := agent.Load(nil, agent.Settings{Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero}, Client: &agent.Client{
-		Data: &agent.DataBlock{FreeMin: &free},
-		Storages: []agent.StorageBlock{
+	config, err := config.Load(nil, config.Settings{Dev: &yes, Bind: &loopback, Ports: &config.PortsBlock{HTTP: &zero, Gossip: &zero}, Client: &config.ClientBlock{
+		Data: &config.DataBlock{FreeMin: &free},
+		Storages: []config.StorageBlock{
 			{Name: "nas", Path: nas, Serves: []string{structs.StorageOutput}},
-			{Name: "far", HTTP: &agent.HTTPBlock{URL: server.URL}},
+			{Name: "far", HTTP: &config.StorageHTTPBlock{URL: server.URL}},
 		},
 	}}, messages.English)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"nomadlike/agent"
+	"nomadlike/agent/config"
 	_ "nomadlike/internal/golden"
 	"nomadlike/internal/messages"
 	"nomadlike/internal/orphans"
@@ -108,14 +109,14 @@ func startCluster(ts *testscript.TestScript, _ bool, args []string) {
 	examples := filepath.Join(shared, "examples")
 	ts.Check(os.CopyFS(examples, os.DirFS(ts.Getenv("EXAMPLES"))))
 	ts.Setenv("EXAMPLES", examples)
-	settings := agent.Settings{
-		Dev: &yes, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
-		Client: &agent.Client{Exec: &agent.ExecBlock{Writable: []string{shared}}},
+	settings := config.Settings{
+		Dev: &yes, Bind: &loopback, Ports: &config.PortsBlock{HTTP: &zero, Gossip: &zero},
+		Client: &config.ClientBlock{Exec: &config.ExecBlock{Writable: []string{shared}}},
 	}
 	if len(args) == 1 {
-		settings.Client.Storages = []agent.StorageBlock{{Name: "nas", Path: ts.MkAbs(args[0]) + "/{kind}"}}
+		settings.Client.Storages = []config.StorageBlock{{Name: "nas", Path: ts.MkAbs(args[0]) + "/{kind}"}}
 	}
-	config, err := agent.Load(nil, settings, messages.English)
+	config, err := config.Load(nil, settings, messages.English)
 	ts.Check(err)
 	running := startAgent(ts, config)
 	ts.Setenv("ADDR", "https://"+running.Addr())
@@ -197,18 +198,18 @@ func joinNode(ts *testscript.TestScript, _ bool, args []string) {
 	defer cancel()
 	token, err := admin.CreateJoinToken(ctx, api.JoinTokenRequest{Role: "client"})
 	ts.Check(err)
-	settings := agent.Settings{
-		Name: &args[0], DataDir: &dir, JoinToken: &token.Join, Bind: &loopback, Ports: &agent.Ports{HTTP: &zero, Gossip: &zero},
-		Client: &agent.Client{Enabled: &yes},
+	settings := config.Settings{
+		Name: &args[0], DataDir: &dir, JoinToken: &token.Join, Bind: &loopback, Ports: &config.PortsBlock{HTTP: &zero, Gossip: &zero},
+		Client: &config.ClientBlock{Enabled: &yes},
 	}
-	config, err := agent.Load([]string{ts.MkAbs(args[1])}, settings, messages.English)
+	config, err := config.Load([]string{ts.MkAbs(args[1])}, settings, messages.English)
 	ts.Check(err)
 	startAgent(ts, config)
 	until(ts, false, []string{"^ready$", "nomadlike", "node", "status", "-t", "{{.Status}}", args[0]})
 }
 
 // startAgent starts an agent that stops with the script.
-func startAgent(ts *testscript.TestScript, config agent.Config) *agent.Agent {
+func startAgent(ts *testscript.TestScript, config config.Config) *agent.Agent {
 	ctx, cancel := context.WithTimeout(context.Background(), scriptPatience)
 	defer cancel()
 	running, err := agent.Start(ctx, config, agent.Options{

@@ -57,6 +57,8 @@ func Walls() []Wall {
 		{"nomadlike/server", "plugins/exec/...", "servers start nothing"},
 		{"nomadlike/server", "plugins/docker/...", "servers start nothing"},
 		{"nomadlike/scheduler", "plugins/device/...", "the scheduler sees devices as nodes register them"},
+		{"agent/config", "agent", "a configuration is read and checked before there is an agent"},
+		{"agent/config", "agent/httpapi", "what an agent is told does not depend on how it is asked"},
 		{"plugins/exec/...", "plugins/docker/...", "drivers know nothing of each other"},
 		{"plugins/docker/...", "plugins/exec/...", "drivers know nothing of each other"},
 	}

@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"time"
@@ -64,7 +64,7 @@ func (r *resolver) imageGC(block *ImageGCBlock) docker.GC {
 		r.refuse("client.docker.image_gc.pinned", "agent.config.image_pins", "count", len(b.Pinned), "max", imagesPinnedMax)
 	}
 	for _, name := range b.Pinned {
-		if !plainText(name, structs.WordMax) || name == "" {
+		if !structs.PlainText(name, structs.WordMax) || name == "" {
 			r.refuse("client.docker.image_gc.pinned", "agent.config.image_pin", "value", name)
 		}
 	}

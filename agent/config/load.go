@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ import (
 const configFileMax = 1 << 20 // bytes
 
 // ConfigError tells everything that is wrong with a configuration.
-type ConfigError struct {
+type Error struct {
 	diagnostics hcl.Diagnostics
 	files       map[string]*hcl.File
 	config      Config
@@ -31,10 +31,10 @@ type ConfigError struct {
 
 // Config is what could be read of the configuration: good for a look at the
 // machine, not for a start.
-func (e *ConfigError) Config() Config { return e.config }
+func (e *Error) Config() Config { return e.config }
 
 // Problems lists what is wrong, one text each.
-func (e *ConfigError) Problems() []string {
+func (e *Error) Problems() []string {
 	texts := make([]string, len(e.diagnostics))
 	for i, diagnostic := range e.diagnostics {
 		texts[i] = diagnostic.Error()
@@ -43,13 +43,13 @@ func (e *ConfigError) Problems() []string {
 }
 
 // Error lists the problems, one a line.
-func (e *ConfigError) Error() string {
+func (e *Error) Error() string {
 	return strings.Join(e.Problems(), "\n")
 }
 
 // Render writes the problems with file, line and snippet, for a terminal of
 // width columns (0: no wrapping).
-func (e *ConfigError) Render(w io.Writer, width uint, color bool) error {
+func (e *Error) Render(w io.Writer, width uint, color bool) error {
 	if err := hcl.NewDiagnosticTextWriter(w, e.files, width, color).WriteDiagnostics(e.diagnostics); err != nil {
 		return fmt.Errorf("write diagnostics: %w", err)
 	}
@@ -74,9 +74,9 @@ func load(paths []string, flags Settings, language messages.Language, env surrou
 			unread = append(unread, err)
 			continue
 		}
-		merged = merged.over(layer)
+		merged = merged.Over(layer)
 	}
-	config, problems := resolve(merged.over(flags), env)
+	config, problems := resolve(merged.Over(flags), env)
 	config.Files = append(config.Files, files...)
 	if loader.diagnostics.HasErrors() { // else values are missing and their defaults would be blamed
 		problems = slices.DeleteFunc(problems, func(p problem) bool { _, written := loader.ranges[p.path]; return !written })
@@ -89,7 +89,7 @@ func load(paths []string, flags Settings, language messages.Language, env surrou
 		})
 	}
 	if loader.diagnostics.HasErrors() {
-		return Config{}, &ConfigError{diagnostics: loader.diagnostics, files: loader.parser.Files(), config: config}
+		return Config{}, &Error{diagnostics: loader.diagnostics, files: loader.parser.Files(), config: config}
 	}
 	return config, nil
 }
@@ -106,7 +106,7 @@ func expand(paths []string) (files []string, unread []error) {
 			files = append(files, path)
 			continue
 		}
-		found, err := filepath.Glob(filepath.Join(escapeGlob(path), "*.hcl"))
+		found, err := filepath.Glob(filepath.Join(EscapeGlob(path), "*.hcl"))
 		if err != nil {
 			unread = append(unread, fmt.Errorf("list configuration directory %s: %w", path, err))
 		}
@@ -116,7 +116,8 @@ func expand(paths []string) (files []string, unread []error) {
 	return files, unread
 }
 
-func escapeGlob(path string) string {
+// EscapeGlob writes a path as a pattern that it alone matches.
+func EscapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 

@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 
 // HTTPBlock says where data lies on a web server. Placeholders stand in the
 // path of the URL, not in the host.
-type HTTPBlock struct {
+type StorageHTTPBlock struct {
 	URL               string   `hcl:"url"`
 	List              *string  `hcl:"list,optional"`               // name of the list of files with their digests; SHA256SUMS unless told
 	CAFile            *string  `hcl:"ca_file,optional"`            // instead of the authorities that the machine trusts
@@ -24,7 +24,7 @@ type HTTPBlock struct {
 }
 
 // S3Block says where data lies in an object store.
-type S3Block struct {
+type StorageS3Block struct {
 	URL             string  `hcl:"url"` // scheme and host
 	Bucket          string  `hcl:"bucket"`
 	Prefix          *string `hcl:"prefix,optional"` // template of what keys begin with

@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"errors"
@@ -54,16 +54,16 @@ type Config struct {
 	HTTPPort  int    // 0: any free one, for tests
 	Gossip    int    // 0: any free one, for tests
 
-	Server ServerConfig
-	Client ClientConfig
+	Server Server
+	Client Client
 
 	JoinToken auth.JoinToken // zero: found a cluster, or come back to one
 	LogLevel  string
 	LogFormat string
 	PluginDir string
 	Plugins   []host.PluginConfig // external drivers
-	Devices   DevicePluginsConfig
-	Limits    LimitsConfig
+	Devices   DevicePlugins
+	Limits    Limits
 	Hosts     []string // names under which browsers may reach the API
 	Scale     float64  // stretches the timings of failure detection; 1 on a quiet LAN
 	Dev       bool
@@ -71,8 +71,8 @@ type Config struct {
 	Files     []string // that this was read from; no task sees them
 }
 
-// redacted is the configuration as operators may see it.
-func (c Config) redacted() map[string]any {
+// Redacted is the configuration as operators may see it.
+func (c Config) Redacted() map[string]any {
 	token := ""
 	if c.JoinToken.Secret != "" {
 		token = "***"
@@ -103,19 +103,19 @@ const (
 )
 
 // ServerConfig is the part of a server.
-type ServerConfig struct {
+type Server struct {
 	Enabled         bool
 	BootstrapExpect int           // the founder starts Raft when it sees so many servers
 	Join            []string      // host:port of gossip
 	LapseGrace      time.Duration // how long after its end a node's certificate is renewed
 	Kept            server.Kept   // ended jobs that stay in the state
 	JobBytesMax     int64         // of the specifications of all jobs that have not ended; 0: any
-	Backup          BackupConfig
+	Backup          Backup
 	ForgetNodes     time.Duration // how long a node is down before it is forgotten; 0: never
 }
 
 // ClientConfig is the part of a client.
-type ClientConfig struct {
+type Client struct {
 	Enabled         bool
 	Servers         []string // host:port of servers' ports
 	Pool            string
@@ -131,17 +131,17 @@ type ClientConfig struct {
 	NCCLDebug       string           // in the prefix of mode horovod; "": INFO
 	GuardRendezvous bool             // the ports at which gangs meet are kept, where the agent can
 	Devices         []structs.Device // declared, not found by a plugin
-	Docker          DockerConfig
-	Exec            ExecConfig
+	Docker          Docker
+	Exec            Exec
 	Storages        []workspace.Storage
 	Remotes         map[string]remote.Server // of the storages on servers, by their names
-	Data            DataConfig
+	Data            Data
 	Disk            clientmachine.DiskBounds
 	Room            room.Bounds
 }
 
 // LimitsConfig is the part of limits.
-type LimitsConfig struct {
+type Limits struct {
 	ConnectionsPeer int
 	Streams         int
 	RequestsPerSec  float64
@@ -262,7 +262,7 @@ func legalName(host string) string {
 }
 
 // kept resolves which ended jobs stay in the state.
-func (r *resolver) kept(server Server) {
+func (r *resolver) kept(server ServerBlock) {
 	kept := &r.config.Server.Kept
 	if kept.Jobs = get(server.KeepJobs, keepJobsDefault); kept.Jobs < 0 || kept.Jobs > keepJobsMax {
 		r.refuse("server.keep_jobs", "agent.config.keep_jobs", "value", kept.Jobs, "max", keepJobsMax)
@@ -445,7 +445,7 @@ func (r *resolver) client() {
 		r.refuse("client.topology", "agent.config.topology", "max", topologyMax)
 	}
 	for _, level := range c.Topology {
-		if level == "" || !plainText(level, deviceTextMax) {
+		if level == "" || !structs.PlainText(level, deviceTextMax) {
 			r.refuse("client.topology", "agent.config.text", "value", strconv.Quote(level), "max", deviceTextMax)
 		}
 	}
@@ -459,7 +459,7 @@ func (r *resolver) client() {
 
 func (r *resolver) limits() {
 	block := blockOf(r.settings.Limits)
-	r.config.Limits = LimitsConfig{
+	r.config.Limits = Limits{
 		ConnectionsPeer: r.positive("limits.connections_peer", get(block.ConnectionsPeer, connectionsPeerDefault)),
 		Streams:         r.positive("limits.streams", get(block.Streams, streamsDefault)),
 		TokenFailures:   r.positive("limits.token_failures", get(block.TokenFailures, tokenFailuresDefault)),
@@ -518,9 +518,15 @@ func (r *resolver) joinToken() {
 	r.config.JoinToken = token
 }
 
+// Where the data directory holds the agent's certificate.
+const (
+	IdentityDir     = "identity"
+	CertificateFile = "agent.pem" // in IdentityDir
+)
+
 // isSomebody reports whether the data directory holds an identity already.
 func (r *resolver) isSomebody() bool {
-	_, err := r.env.readFile(filepath.Join(r.config.DataDir, identityDir, agentFile))
+	_, err := r.env.readFile(filepath.Join(r.config.DataDir, IdentityDir, CertificateFile))
 	return r.config.DataDir != "" && err == nil
 }
 

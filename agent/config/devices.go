@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"maps"
@@ -93,18 +93,18 @@ func (r *resolver) deviceTexts(path string, block *DeviceBlock) {
 		r.refuse(path, "agent.config.device_attrs", "max", deviceAttrMax)
 	}
 	for _, name := range slices.Sorted(maps.Keys(block.Attrs)) {
-		if name == "" || !plainText(name, deviceTextMax) || !plainText(block.Attrs[name], deviceTextMax) ||
+		if name == "" || !structs.PlainText(name, deviceTextMax) || !structs.PlainText(block.Attrs[name], deviceTextMax) ||
 			strings.HasPrefix(name, structs.DeviceEnvAttr) {
 			r.refuse(path+".attrs", "agent.config.text", "value", strconv.Quote(name), "max", deviceTextMax)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(block.Env)) {
-		if !envName(name) || !plainText(block.Env[name], deviceTextMax) {
+		if !envName(name) || !structs.PlainText(block.Env[name], deviceTextMax) {
 			r.refuse(path+".env", "agent.config.text", "value", strconv.Quote(name), "max", deviceTextMax)
 		}
 	}
 	for _, at := range slices.Sorted(maps.Keys(texts)) {
-		if !plainText(texts[at], deviceTextMax) {
+		if !structs.PlainText(texts[at], deviceTextMax) {
 			r.refuse(at, "agent.config.text", "value", strconv.Quote(texts[at]), "max", deviceTextMax)
 		}
 	}

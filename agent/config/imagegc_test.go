@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 func rulesOf(t *testing.T, block *ImageGCBlock) docker.GC {
 	t.Helper()
 	yes := true
-	config, err := load(nil, Settings{Dev: &yes, Client: &Client{Enabled: &yes, Docker: &DockerBlock{ImageGC: block}}}, messages.English, paperMachine())
+	config, err := load(nil, Settings{Dev: &yes, Client: &ClientBlock{Enabled: &yes, Docker: &DockerBlock{ImageGC: block}}}, messages.English, paperMachine())
 	if err != nil {
 		t.Fatal(err)
 	}

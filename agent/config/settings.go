@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"maps"
@@ -10,34 +10,34 @@ import (
 // Settings is one layer of configuration: a file, or the flags of the
 // command line. What a layer leaves nil it leaves to the layers below.
 type Settings struct {
-	Name      *string  `hcl:"name,optional"`
-	DataDir   *string  `hcl:"data_dir,optional"`
-	Bind      *string  `hcl:"bind,optional"`
-	Advertise *string  `hcl:"advertise,optional"`
-	JoinToken *string  `hcl:"join_token,optional"`
-	JoinFile  *string  `hcl:"join_token_file,optional"`
-	PluginDir *string  `hcl:"plugin_dir,optional"`
-	Scale     *float64 `hcl:"scale,optional"` // stretches the timings of failure detection, for busy machines
-	Ports     *Ports   `hcl:"ports,block"`
-	Server    *Server  `hcl:"server,block"`
-	Client    *Client  `hcl:"client,block"`
-	Log       *Log     `hcl:"log,block"`
-	Limits    *Limits  `hcl:"limits,block"`
-	HTTP      *HTTP    `hcl:"http,block"`
-	Plugins   []Plugin `hcl:"plugin,block"`
-	Dev       *bool    // flags only
-	Found     *bool    // flags only: it is said once
-	_         struct{} // keyed fields only: the list grows
+	Name      *string       `hcl:"name,optional"`
+	DataDir   *string       `hcl:"data_dir,optional"`
+	Bind      *string       `hcl:"bind,optional"`
+	Advertise *string       `hcl:"advertise,optional"`
+	JoinToken *string       `hcl:"join_token,optional"`
+	JoinFile  *string       `hcl:"join_token_file,optional"`
+	PluginDir *string       `hcl:"plugin_dir,optional"`
+	Scale     *float64      `hcl:"scale,optional"` // stretches the timings of failure detection, for busy machines
+	Ports     *PortsBlock   `hcl:"ports,block"`
+	Server    *ServerBlock  `hcl:"server,block"`
+	Client    *ClientBlock  `hcl:"client,block"`
+	Log       *LogBlock     `hcl:"log,block"`
+	Limits    *LimitsBlock  `hcl:"limits,block"`
+	HTTP      *HTTPBlock    `hcl:"http,block"`
+	Plugins   []PluginBlock `hcl:"plugin,block"`
+	Dev       *bool         // flags only
+	Found     *bool         // flags only: it is said once
+	_         struct{}      // keyed fields only: the list grows
 }
 
 // Ports are the ports that an agent listens on.
-type Ports struct {
+type PortsBlock struct {
 	HTTP   *int `hcl:"http,optional"`   // TLS: API, RPC and Raft
 	Gossip *int `hcl:"gossip,optional"` // TCP and UDP
 }
 
 // Server is the block of a server.
-type Server struct {
+type ServerBlock struct {
 	Enabled         *bool    `hcl:"enabled,optional"`
 	BootstrapExpect *int     `hcl:"bootstrap_expect,optional"`
 	Join            []string `hcl:"join,optional"`
@@ -51,7 +51,7 @@ type Server struct {
 }
 
 // Client is the block of a client.
-type Client struct {
+type ClientBlock struct {
 	Enabled         *bool             `hcl:"enabled,optional"`
 	Servers         []string          `hcl:"servers,optional"`
 	Pool            *string           `hcl:"pool,optional"`
@@ -64,7 +64,7 @@ type Client struct {
 	NCCLDebug       *string           `hcl:"nccl_debug,optional"` // of the prefix of mode horovod
 	EnvFile         *string           `hcl:"env_file,optional"`
 	GuardRendezvous *bool             `hcl:"guard_rendezvous,optional"` // true unless told
-	Reserved        *Reserved         `hcl:"reserved,block"`
+	Reserved        *ReservedBlock    `hcl:"reserved,block"`
 	Devices         []DeviceBlock     `hcl:"device,block"`
 	Docker          *DockerBlock      `hcl:"docker,block"`
 	Exec            *ExecBlock        `hcl:"exec,block"`
@@ -90,19 +90,19 @@ type DeviceBlock struct {
 }
 
 // Reserved is what a client keeps for its machine's own needs.
-type Reserved struct {
+type ReservedBlock struct {
 	CPU    *float64 `hcl:"cpu,optional"`    // cores
 	Memory *string  `hcl:"memory,optional"` // such as "2GiB"
 }
 
 // Log is the block of the agent's own log.
-type Log struct {
+type LogBlock struct {
 	Level  *string `hcl:"level,optional"`  // debug | info | warn | error
 	Format *string `hcl:"format,optional"` // auto | text | json
 }
 
 // Limits bounds what callers of the API may use.
-type Limits struct {
+type LimitsBlock struct {
 	ConnectionsPeer *int     `hcl:"connections_peer,optional"`  // open from one address
 	Streams         *int     `hcl:"streams,optional"`           // open of one token: events, logs, exec, blocking queries
 	RequestsPerSec  *float64 `hcl:"requests_per_sec,optional"`  // of one token
@@ -113,7 +113,7 @@ type Limits struct {
 // Plugin is the block of one plugin, labelled with its name, which is also the
 // name of its program in plugin_dir. The device plugins that host.Builtins names
 // are carried by the agent and need no block.
-type Plugin struct {
+type PluginBlock struct {
 	Name   string            `hcl:"name,label"`
 	Type   *string           `hcl:"type,optional"` // driver (default) | device
 	Args   []string          `hcl:"args,optional"`
@@ -126,13 +126,13 @@ type Plugin struct {
 }
 
 // HTTP is the block of the HTTP API.
-type HTTP struct {
+type HTTPBlock struct {
 	Hosts []string `hcl:"hosts,optional"` // names under which browsers may reach the agent
 }
 
-// over puts the values of top over those of s and returns the result; lists
+// Over puts the values of top over those of s and returns the result; lists
 // and maps are replaced as a whole.
-func (s Settings) over(top Settings) Settings {
+func (s Settings) Over(top Settings) Settings {
 	s.Name = or(top.Name, s.Name)
 	s.DataDir = or(top.DataDir, s.DataDir)
 	s.Bind = or(top.Bind, s.Bind)
@@ -143,36 +143,36 @@ func (s Settings) over(top Settings) Settings {
 	s.Scale = or(top.Scale, s.Scale)
 	s.Dev = or(top.Dev, s.Dev)
 	s.Found = or(top.Found, s.Found)
-	s.Ports = both(s.Ports, top.Ports, func(a, b Ports) Ports {
-		return Ports{HTTP: or(b.HTTP, a.HTTP), Gossip: or(b.Gossip, a.Gossip)}
+	s.Ports = both(s.Ports, top.Ports, func(a, b PortsBlock) PortsBlock {
+		return PortsBlock{HTTP: or(b.HTTP, a.HTTP), Gossip: or(b.Gossip, a.Gossip)}
 	})
-	s.Server = both(s.Server, top.Server, func(a, b Server) Server {
-		return Server{
+	s.Server = both(s.Server, top.Server, func(a, b ServerBlock) ServerBlock {
+		return ServerBlock{
 			Enabled: or(b.Enabled, a.Enabled), BootstrapExpect: or(b.BootstrapExpect, a.BootstrapExpect),
 			Join: orList(b.Join, a.Join), LapseGrace: or(b.LapseGrace, a.LapseGrace), KeepJobs: or(b.KeepJobs, a.KeepJobs), KeepJobsFor: or(b.KeepJobsFor, a.KeepJobsFor), JobsSizeMax: or(b.JobsSizeMax, a.JobsSizeMax), ForgetNodes: or(b.ForgetNodes, a.ForgetNodes),
 			Backup: both(a.Backup, b.Backup, BackupBlock.over),
 		}
 	})
-	s.Client = both(s.Client, top.Client, Client.over)
-	s.Log = both(s.Log, top.Log, func(a, b Log) Log {
-		return Log{Level: or(b.Level, a.Level), Format: or(b.Format, a.Format)}
+	s.Client = both(s.Client, top.Client, ClientBlock.over)
+	s.Log = both(s.Log, top.Log, func(a, b LogBlock) LogBlock {
+		return LogBlock{Level: or(b.Level, a.Level), Format: or(b.Format, a.Format)}
 	})
-	s.Limits = both(s.Limits, top.Limits, func(a, b Limits) Limits {
-		return Limits{
+	s.Limits = both(s.Limits, top.Limits, func(a, b LimitsBlock) LimitsBlock {
+		return LimitsBlock{
 			ConnectionsPeer: or(b.ConnectionsPeer, a.ConnectionsPeer), Streams: or(b.Streams, a.Streams), RequestsPerSec: or(b.RequestsPerSec, a.RequestsPerSec),
 			TokenFailures: or(b.TokenFailures, a.TokenFailures), JobsPerSecond: or(b.JobsPerSecond, a.JobsPerSecond),
 		}
 	})
 	s.Plugins = overPlugins(s.Plugins, top.Plugins)
-	s.HTTP = both(s.HTTP, top.HTTP, func(a, b HTTP) HTTP { return HTTP{Hosts: orList(b.Hosts, a.Hosts)} })
+	s.HTTP = both(s.HTTP, top.HTTP, func(a, b HTTPBlock) HTTPBlock { return HTTPBlock{Hosts: orList(b.Hosts, a.Hosts)} })
 	return s
 }
 
 // overPlugins puts each plugin of top in the place of the one of its name.
-func overPlugins(below, top []Plugin) []Plugin {
+func overPlugins(below, top []PluginBlock) []PluginBlock {
 	merged := slices.Clone(below)
 	for _, plugin := range top {
-		at := slices.IndexFunc(merged, func(p Plugin) bool { return p.Name == plugin.Name })
+		at := slices.IndexFunc(merged, func(p PluginBlock) bool { return p.Name == plugin.Name })
 		if at < 0 {
 			merged = append(merged, plugin)
 		} else {
@@ -182,7 +182,7 @@ func overPlugins(below, top []Plugin) []Plugin {
 	return merged
 }
 
-func (c Client) over(top Client) Client {
+func (c ClientBlock) over(top ClientBlock) ClientBlock {
 	c.Enabled = or(top.Enabled, c.Enabled)
 	c.Servers = orList(top.Servers, c.Servers)
 	c.Pool = or(top.Pool, c.Pool)
@@ -200,8 +200,8 @@ func (c Client) over(top Client) Client {
 	if top.Devices != nil {
 		c.Devices = top.Devices
 	}
-	c.Reserved = both(c.Reserved, top.Reserved, func(a, b Reserved) Reserved {
-		return Reserved{CPU: or(b.CPU, a.CPU), Memory: or(b.Memory, a.Memory)}
+	c.Reserved = both(c.Reserved, top.Reserved, func(a, b ReservedBlock) ReservedBlock {
+		return ReservedBlock{CPU: or(b.CPU, a.CPU), Memory: or(b.Memory, a.Memory)}
 	})
 	c.Docker = both(c.Docker, top.Docker, DockerBlock.over)
 	c.Exec = both(c.Exec, top.Exec, ExecBlock.over)

@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func TestConfigDiagnostics(t *testing.T) {
 		for _, language := range []messages.Language{messages.English, messages.Chinese} {
 			t.Run(filepath.Base(file)+"/"+string(language), func(t *testing.T) {
 				_, err := load([]string{file}, Settings{}, language, paperMachine())
-				var failure *ConfigError
+				var failure *Error
 				if !errors.As(err, &failure) {
 					t.Fatalf("got %v", err)
 				}
@@ -51,8 +51,8 @@ func TestConfigDiagnostics(t *testing.T) {
 func TestConfigDirectoriesMergeAndFlagsWin(t *testing.T) {
 	yes, level := true, "error"
 	config, err := load([]string{"testdata/config/good"}, Settings{
-		Client: &Client{Enabled: &yes},
-		Log:    &Log{Level: &level},
+		Client: &ClientBlock{Enabled: &yes},
+		Log:    &LogBlock{Level: &level},
 	}, messages.English, paperMachine())
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +92,24 @@ func TestLegalNames(t *testing.T) {
 	} {
 		if got := legalName(host); got != want {
 			t.Errorf("%s: got %s, want %s", host, got, want)
+		}
+	}
+}
+
+// -check-config tells everything: files that cannot be read, what is not known,
+// and values that are wrong.
+func TestEveryProblemAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "settings.hcl")
+	if err := os.WriteFile(file, []byte("nonsense = 1\nbind = \"no address\"\nserver {\n  enabled = true\n  backup {\n    path = \"here\"\n    keep = 0\n  }\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load([]string{filepath.Join(t.TempDir(), "absent.hcl"), file}, Settings{}, messages.English)
+	if err == nil {
+		t.Fatal("taken")
+	}
+	for _, want := range []string{"absent.hcl", "nonsense", "no address", "server.backup.path", "server.backup.keep"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is not among\n%v", want, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"path/filepath"
@@ -12,12 +12,12 @@ import (
 // StorageBlock names a place for data, labelled with its name. Jobs of all
 // people read and write there as their users may.
 type StorageBlock struct {
-	Name     string     `hcl:"name,label"`
-	Path     string     `hcl:"path,optional"`      // template with {user}, {project}, {kind}, {from}, {name}, {version}
-	Serves   []string   `hcl:"serves,optional"`    // algorithm | dataset | model | volume | output | mount; all unless told
-	ReadOnly *bool      `hcl:"read_only,optional"` // whatever jobs ask for
-	HTTP     *HTTPBlock `hcl:"http,block"`         // instead of path: on a web server
-	S3       *S3Block   `hcl:"s3,block"`           // instead of path: in an object store
+	Name     string            `hcl:"name,label"`
+	Path     string            `hcl:"path,optional"`      // template with {user}, {project}, {kind}, {from}, {name}, {version}
+	Serves   []string          `hcl:"serves,optional"`    // algorithm | dataset | model | volume | output | mount; all unless told
+	ReadOnly *bool             `hcl:"read_only,optional"` // whatever jobs ask for
+	HTTP     *StorageHTTPBlock `hcl:"http,block"`         // instead of path: on a web server
+	S3       *StorageS3Block   `hcl:"s3,block"`           // instead of path: in an object store
 }
 
 // storages checks the places for data that a configuration names.
@@ -63,7 +63,7 @@ type DataBlock struct {
 }
 
 // DataConfig is the part of data; zero values mean the store's own defaults.
-type DataConfig struct {
+type Data struct {
 	Path      string
 	Retention time.Duration
 	FreeMin   float64
@@ -73,9 +73,9 @@ func (b DataBlock) over(top DataBlock) DataBlock {
 	return DataBlock{Path: or(top.Path, b.Path), Retention: or(top.Retention, b.Retention), FreeMin: or(top.FreeMin, b.FreeMin)}
 }
 
-func (r *resolver) data(block *DataBlock) DataConfig {
+func (r *resolver) data(block *DataBlock) Data {
 	b := blockOf(block)
-	c := DataConfig{Path: get(b.Path, ""), FreeMin: get(b.FreeMin, 0)}
+	c := Data{Path: get(b.Path, ""), FreeMin: get(b.FreeMin, 0)}
 	if c.Path != "" && (!filepath.IsAbs(c.Path) || filepath.Clean(c.Path) != c.Path) {
 		r.refuse("client.data.path", "agent.config.data_path", "value", c.Path)
 	}
