@@ -13,7 +13,7 @@ import (
 	"nomadlike/plugins/driver/tasklog"
 )
 
-// This file plays the logs of ranks, on a true disk, by the production writer
+// This file plays the logs of ranks, in a true file system, by the production writer
 // and reader of log files: ranks write, files rotate, supervisors come back,
 // machines lose power and with it what their kernel had not written yet. People
 // follow the logs over connections that break, and compare.

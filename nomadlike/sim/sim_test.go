@@ -4,15 +4,23 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 )
 
 var (
-	seeds = flag.Uint64("seeds", 45, "the last seed to run")
+	seeds = flag.Uint64("seeds", 200, "the last seed to run")
 	from  = flag.Uint64("from", 1, "the first seed to run")
 	seed  = flag.Uint64("seed", 0, "run this seed alone")
 )
+
+// TestMain collects garbage more rarely: two worlds are small, and a quarter of the
+// time went to it.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // TestSeeds runs the cluster under faults, a history for each seed.
 func TestSeeds(t *testing.T) {
@@ -67,6 +75,7 @@ func TestSeeds(t *testing.T) {
 
 // TestSeedsRepeat shows that a seed is one history.
 func TestSeedsRepeat(t *testing.T) {
+	t.Parallel()
 	for n := uint64(1); n <= 5; n++ {
 		a, b := Run(Config{Seed: n}), Run(Config{Seed: n})
 		if a.Trace != b.Trace || a.Commits != b.Commits {
@@ -78,6 +87,7 @@ func TestSeedsRepeat(t *testing.T) {
 // TestCalm runs without faults: then nothing but the user's own failures may
 // end badly.
 func TestCalm(t *testing.T) {
+	t.Parallel()
 	for n := uint64(1); n <= 5; n++ {
 		outcome := Run(Config{Seed: n, Calm: true})
 		for _, problem := range outcome.Problems {
@@ -114,6 +124,7 @@ func TestCheckersSee(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(strings.TrimSuffix(c.invariant, ":")+" "+string(c.planted), func(t *testing.T) {
+			t.Parallel()
 			for n := uint64(1); n <= 100; n++ {
 				for _, problem := range Run(Config{Seed: n, Break: c.planted}).Problems {
 					if strings.Contains(problem, c.invariant) {

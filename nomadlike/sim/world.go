@@ -137,7 +137,7 @@ func New(config Config) *World {
 func Run(config Config) Outcome {
 	w := New(config)
 	var err error
-	if w.disk, err = os.MkdirTemp("", "nomadlike-sim-"); err != nil {
+	if w.disk, err = os.MkdirTemp(logsPlace(), "nomadlike-sim-"); err != nil {
 		w.fail("make a place for logs: %v", err)
 		return w.outcome
 	}
@@ -174,6 +174,17 @@ func Run(config Config) Outcome {
 	w.outcome.Commits = w.log.committed()
 	w.outcome.Virtual = w.now
 	return w.outcome
+}
+
+// logsPlace returns where logs are written: in memory where the machine has a file
+// system there, for a history writes thousands of small files, and no history is
+// about what a disk keeps; power that is lost is played by hand.
+func logsPlace() string {
+	const memory = "/dev/shm"
+	if info, err := os.Stat(memory); err == nil && info.IsDir() {
+		return memory
+	}
+	return os.TempDir()
 }
 
 // tidy closes and removes the logs.
