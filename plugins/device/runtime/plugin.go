@@ -246,7 +246,7 @@ func (p *Plugin[F]) hangs(call string, since time.Duration) {
 	p.mu.blind = structs.NewReason("device.library_hangs", "plugin", p.o.Name, "call", call)
 	p.mu.Unlock()
 	if !told {
-		p.o.Logger.Error("the "+p.o.Vendor+" library hangs", logkey.Method, call)
+		p.o.Logger.Error("the vendor's library hangs", logkey.Plugin, p.o.Name, logkey.Method, call)
 	}
 	p.publish()
 	p.first()
