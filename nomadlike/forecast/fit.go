@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // driversSaid bounds the driver versions that one help names.
@@ -123,32 +124,28 @@ func (h *helper) resources() {
 	spec := h.job.Resources[0]
 	small := spec
 	small.CPU, small.Memory, small.SharedMemory = 0, 0, 0
-	type amount struct {
-		cpu    float64
-		memory int64
-	}
-	var all []amount
+	var all []capacity.Amount
 	for _, s := range h.ground().sites {
 		if s.node == nil || !h.able(h.job, small, s.node) {
 			continue
 		}
 		if h.before.Verdict == VerdictNever {
-			all = append(all, amount{s.node.Capacity.CPU, s.node.Capacity.Memory})
+			all = append(all, s.node.FreeBeside(nil))
 		} else if s.claim == "" && fits(asksOf(s.node, spec.Devices), s.free.devices) {
-			all = append(all, amount{float64(s.free.cpu) / 1000, s.free.memory})
+			all = append(all, s.free.Amount)
 		}
 	}
 	need := h.asIs.least
-	all = slices.DeleteFunc(all, func(a amount) bool {
-		return a.cpu < resourcesLeast*spec.CPU || float64(a.memory) < resourcesLeast*float64(spec.Memory)
+	all = slices.DeleteFunc(all, func(a capacity.Amount) bool {
+		return cores(a) < resourcesLeast*spec.CPU || float64(a.Memory) < resourcesLeast*float64(spec.Memory)
 	})
 	if need < 1 || len(all) < need {
 		return
 	}
-	slices.SortFunc(all, func(a, b amount) int { return cmp.Compare(b.cpu, a.cpu) })
-	cpu, memory := min(spec.CPU, all[need-1].cpu), spec.Memory
+	slices.SortFunc(all, func(a, b capacity.Amount) int { return cmp.Compare(b.CPU, a.CPU) })
+	cpu, memory := min(spec.CPU, cores(all[need-1])), spec.Memory
 	for _, a := range all[:need] {
-		memory = min(memory, a.memory)
+		memory = min(memory, a.Memory)
 	}
 	if cpu >= spec.CPU && memory >= spec.Memory {
 		return
@@ -160,6 +157,9 @@ func (h *helper) resources() {
 	reason := structs.NewReason("forecast.help_resources", "cpu", cpu, "memory", structs.FormatSize(memory), "was_cpu", spec.CPU, "was_memory", structs.FormatSize(spec.Memory))
 	h.offer(Help{Reason: *reason, Kind: HelpResources, CPU: cpu, Memory: memory}, h.newcomerOf(&job, h.subjob, 0, h.probe))
 }
+
+// cores is an amount's share of them as a job writes it.
+func cores(a capacity.Amount) float64 { return float64(a.CPU) / 1000 }
 
 func needsNoRDMA(job *structs.Job) bool {
 	spec := job.Resources[0]

@@ -1,7 +1,10 @@
 package forecast
 
 import (
+	"math/bits"
+
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // grounds is what is free on the nodes at now, and what every gang takes of it,
@@ -16,17 +19,31 @@ type grounds struct {
 
 // site is a node.
 type site struct {
-	node   *structs.Node // nil: none has this number
-	free   room
-	allocs int32
-	claim  string // subjob that has been promised it
+	node  *structs.Node // nil: none has this number
+	free  room
+	claim string // subjob that has been promised it
 }
 
-// room is what is free on a node.
+// room is what is free on a node, or what a rank takes of it.
 type room struct {
-	cpu     int64 // thousandths of cores
-	memory  int64
-	devices uint64 // one bit for each of the first 64 devices of the node
+	capacity.Amount        // its devices are those of the bits
+	devices         uint64 // one bit for each of the first 64 devices of the node
+}
+
+// roomOf is an amount with these devices.
+func roomOf(amount capacity.Amount, devices uint64) room {
+	amount.Devices = int64(bits.OnesCount64(devices))
+	return room{amount, devices}
+}
+
+// take takes a part out of what is free.
+func (r *room) take(p *part) {
+	*r = roomOf(r.Sub(p.Amount), r.devices&^p.devices)
+}
+
+// give gives it back.
+func (r *room) give(p *part) {
+	*r = roomOf(r.Add(p.Amount), r.devices|p.devices)
 }
 
 // part is what one rank takes of its node.
@@ -43,17 +60,13 @@ func (f *Futures) ground() *grounds {
 	g := &grounds{sites: make([]site, f.base.NodeIndexes()), known: make([][]part, len(f.members))}
 	for node, usage := range f.base.Nodes() {
 		at, _ := f.base.NodeIndex(node.ID)
-		s := site{node: node, free: room{node.FreeCPU(usage), node.FreeMemory(usage), 0}}
+		free := uint64(0)
 		for i := range node.Devices {
 			if d := &node.Devices[i]; i < 64 && d.Healthy && !holds(usage, d.ID) {
-				s.free.devices |= 1 << i
+				free |= 1 << i
 			}
 		}
-		if usage != nil {
-			s.allocs = int32(usage.Allocs)
-		}
-		s.claim = f.base.Claim(int32(at))
-		g.sites[at] = s
+		g.sites[at] = site{node: node, free: roomOf(node.FreeBeside(usage), free), claim: f.base.Claim(int32(at))}
 	}
 	for i := range f.members {
 		m := &f.members[i]
@@ -94,8 +107,7 @@ func (g *grounds) partsOf(f *Futures, job *structs.Job, spec int, placed []struc
 			continue
 		}
 		r := job.SpecOf(spec, rank, len(placed))
-		p := part{int32(at), room{structs.MilliCPU(r.CPU), max(r.Memory, 0), 0}}
-		devices := g.sites[at].node.Devices
+		held, devices := uint64(0), g.sites[at].node.Devices
 		next := 0 // they are mostly listed in the node's order
 		for _, id := range placed[rank].Devices {
 			for range devices {
@@ -105,13 +117,13 @@ func (g *grounds) partsOf(f *Futures, job *structs.Job, spec int, placed []struc
 				}
 				if devices[i].ID == id {
 					if i < 64 && devices[i].Healthy {
-						p.devices |= 1 << i
+						held |= 1 << i
 					}
 					break
 				}
 			}
 		}
-		parts = append(parts, p)
+		parts = append(parts, part{int32(at), roomOf(r.Amount(), held)})
 	}
 	return parts
 }

@@ -154,10 +154,10 @@ func (n *newcomer) counts() (room, able int) {
 		for _, a := range t.asks {
 			full = full && bits.OnesCount64(a.of) >= a.count
 		}
-		if full && t.need.cpu <= structs.MilliCPU(s.node.Capacity.CPU) && t.need.memory <= s.node.Capacity.Memory {
+		if full && t.need.FitsBeside(s.node.FreeBeside(nil)) {
 			able++
 		}
-		if s.claim == "" && t.need.cpu <= s.free.cpu && t.need.memory <= s.free.memory && fits(t.asks, s.free.devices) {
+		if s.claim == "" && t.need.FitsBeside(s.free.Amount) && fits(t.asks, s.free.devices) {
 			room++
 		}
 	}

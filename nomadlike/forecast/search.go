@@ -7,6 +7,7 @@ import (
 
 	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // newcomer is a job that is put into the traces of the futures, under one of
@@ -39,7 +40,7 @@ type newcomer struct {
 // test is what a rank needs of one node.
 type test struct {
 	able bool
-	need room // devices are not looked at
+	need capacity.Amount // devices for all requests
 	asks []ask
 	last []ask // of a smaller last rank; nil: it is no smaller
 }
@@ -83,8 +84,8 @@ func (f *Futures) newcomerOf(job *structs.Job, subjob *structs.Subjob, spec int,
 			continue
 		}
 		t := &n.tests[at]
-		t.able, t.need = true, room{structs.MilliCPU(rank.CPU), max(rank.Memory, 0), 0}
-		t.asks = asksOf(s.node, rank.Devices)
+		t.able, t.need, t.asks = true, rank.Amount(), asksOf(s.node, rank.Devices)
+		t.need.Devices = asked(t.asks)
 		if smaller {
 			t.last = asksOf(s.node, last.Devices)
 		}
@@ -252,7 +253,7 @@ func (s *scan) begin() {
 func (s *scan) test(at int32) uint8 {
 	t, free := &s.tests[at], &s.free[at]
 	switch {
-	case s.shut[at] || t.need.cpu > free.cpu || t.need.memory > free.memory:
+	case s.shut[at] || !t.need.FitsBeside(free.Amount):
 		return fitsNone
 	case fits(t.asks, free.devices):
 		return fitsFull
@@ -273,13 +274,11 @@ func (s *scan) happen(entry int32) {
 	for i := range parts {
 		p := &parts[i]
 		free := &s.free[p.at]
-		free.cpu += sign * p.cpu
-		free.memory += sign * p.memory
 		if sign < 0 {
-			free.devices &^= p.devices
+			free.take(p)
 			s.shut[p.at] = false
 		} else {
-			free.devices |= p.devices
+			free.give(p)
 		}
 		if s.tests[p.at].able {
 			if now := s.test(p.at); now != s.state[p.at] {
@@ -334,13 +333,11 @@ func (s *scan) starts(t *turn) bool {
 			if !s.tests[at].able || s.state[at] == fitsNone {
 				continue
 			}
-			cpu, memory, devices := k.Spare(i)
+			spare := k.Spare(i)
 			for _, entry := range s.later { // they would have taken it after the newcomer
-				c, m, d := s.tookSpare(entry, at, t.at, k)
-				cpu, memory, devices = cpu+c, memory+m, devices+d
+				spare = spare.Add(s.tookSpare(entry, at, t.at, k))
 			}
-			need := &s.tests[at]
-			if need.need.cpu <= cpu && need.need.memory <= memory && asked(need.asks) <= devices {
+			if s.tests[at].need.Fits(spare) {
 				continue
 			}
 			count[s.state[at]]--
@@ -362,30 +359,30 @@ func gone(k scheduler.Kept, job *structs.Job, span time.Duration, now structs.Un
 
 // tookSpare is what a gang that started in this turn took of what is spare on a
 // kept node.
-func (s *scan) tookSpare(entry, at int32, now structs.UnixNano, k scheduler.Kept) (cpu, memory int64, devices int) {
+func (s *scan) tookSpare(entry, at int32, now structs.UnixNano, k scheduler.Kept) (took capacity.Amount) {
 	if entry < 0 {
-		return 0, 0, 0
+		return took
 	}
 	m := &s.members[s.future.holds[entry-1].member]
 	if gone(k, m.job, m.span, now) {
-		return 0, 0, 0 // it ends before the spare matters
+		return took // it ends before the spare matters
 	}
 	for _, p := range s.ground.of(s.index, s.future, entry-1) {
 		if p.at == at {
-			cpu, memory, devices = cpu+p.cpu, memory+p.memory, devices+bits.OnesCount64(p.devices)
+			took = took.Add(p.Amount)
 		}
 	}
-	return cpu, memory, devices
+	return took
 }
 
 func (s *scan) enough(count [3]int) bool {
 	return count[fitsFull] >= s.least || count[fitsLast] > 0 && count[fitsFull] >= s.least-1
 }
 
-func asked(asks []ask) int {
-	total := 0
+// asked counts the devices of all requests.
+func asked(asks []ask) (total int64) {
 	for i := range asks {
-		total += asks[i].count
+		total += int64(asks[i].count)
 	}
 	return total
 }

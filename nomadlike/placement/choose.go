@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // Fit is the way in which nodes are preferred.
@@ -167,7 +168,7 @@ func (g *gang) within(pool int) bool {
 		return true
 	}
 	class := func(q *query, pool int) string {
-		first := q.view.pools[pool].members()[0]
+		first := q.view.pools[pool].Members()[0]
 		return q.f.layout.classes[q.f.layout.class[first]].node.Pool
 	}
 	for i := range g.last.view.pools {
@@ -249,7 +250,7 @@ func (g *gang) teamWithHead() (team []int32, last int32, ok bool) {
 		n := len(g.f.layout.index)
 		fits = g.take(nil, 0, n, n)
 	} else {
-		fits = slices.DeleteFunc(slices.Clone(fits), func(pos int32) bool { return !g.open.has(int(pos)) || !g.fits(pos) })
+		fits = slices.DeleteFunc(slices.Clone(fits), func(pos int32) bool { return !g.open.Has(int(pos)) || !g.fits(pos) })
 	}
 	at := slices.IndexFunc(fits, g.headFits)
 	if at < 0 || len(fits) < g.full {
@@ -274,7 +275,7 @@ func (g *gang) teamWithHead() (team []int32, last int32, ok bool) {
 func (g *gang) bestLast(team []int32, lo, hi int) (int32, bool) {
 	if g.view.named != nil {
 		for _, pos := range g.last.view.named {
-			if g.last.open.has(int(pos)) && !slices.Contains(team, pos) && g.last.fits(pos) {
+			if g.last.open.Has(int(pos)) && !slices.Contains(team, pos) && g.last.fits(pos) {
 				return pos, true
 			}
 		}
@@ -290,7 +291,7 @@ func (g *gang) bestLast(team []int32, lo, hi int) (int32, bool) {
 	}
 	best, found, taken := int32(0), false, g.taken(team)
 	for _, pos := range g.last.take(nil, lo, hi, hi-lo) {
-		if taken.has(int(pos)) {
+		if taken.Has(int(pos)) {
 			continue
 		}
 		if used[leaf[pos]] || g.options.Fit != Pack {
@@ -304,10 +305,10 @@ func (g *gang) bestLast(team []int32, lo, hi int) (int32, bool) {
 }
 
 // taken is the team as a set.
-func (g *gang) taken(team []int32) bitset {
-	set := make(bitset, g.f.layout.words)
+func (g *gang) taken(team []int32) capacity.Set {
+	set := make(capacity.Set, g.f.layout.words)
 	for _, pos := range team {
-		set.add(int(pos))
+		set.Add(int(pos))
 	}
 	return set
 }
@@ -315,7 +316,7 @@ func (g *gang) taken(team []int32) bitset {
 // named takes the first nodes that fit in the order in which the job names them.
 func (g *gang) named() (team []int32, last int32, ok bool) {
 	for _, pos := range g.view.named {
-		if len(team) < g.full && g.open.has(int(pos)) && g.fits(pos) {
+		if len(team) < g.full && g.open.Has(int(pos)) && g.fits(pos) {
 			team = append(team, pos)
 		}
 	}
@@ -344,13 +345,13 @@ func (g *gang) consolidate() (team []int32, last int32, ok bool) {
 func (g *gang) idleLast(team []int32) (last int32, found bool) {
 	taken := g.taken(team)
 	for _, pos := range g.idle(g.last) {
-		if !taken.has(int(pos)) {
+		if !taken.Has(int(pos)) {
 			return pos, true
 		}
 	}
 	n, byName := len(g.f.layout.index), g.byName()
 	for _, pos := range g.last.gather(nil, 0, n, n) {
-		if taken.has(int(pos)) {
+		if taken.Has(int(pos)) {
 			continue
 		}
 		if c := cmp.Compare(g.levelAt(pos), g.levelAt(last)); !found || c > 0 || c == 0 && byName(pos, last) < 0 {
@@ -365,7 +366,7 @@ func (g *gang) idleLast(team []int32) (last int32, found bool) {
 func (g *gang) idle(q *query) []int32 {
 	l := q.f.layout
 	var list []int32
-	for _, pos := range q.near(0, len(l.index)).members() {
+	for _, pos := range q.near(0, len(l.index)).Members() {
 		if q.f.spaces[l.index[pos]].allocs == 0 && q.fits(pos) {
 			list = append(list, pos)
 			if len(list) == g.count && l.names(g.f) == nil {
@@ -408,7 +409,7 @@ func (g *gang) spread() (team []int32, last int32, ok bool) {
 func (f *Floor) seatAt(q *query, pos int32) Seat {
 	at := q.f.layout.index[pos]
 	site := f.sites[at]
-	seat := Seat{index: at, cpu: q.need.cpu, memory: q.need.memory, plan: q.ports, ports: q.ports.choose(site.node, f.ports[at], q.options.PortStart)}
+	seat := Seat{index: at, amount: q.need.amount, plan: q.ports, ports: q.ports.choose(site.node, f.ports[at], q.options.PortStart)}
 	if q.need.level > 0 {
 		held, healthy := f.devicesAt(at)
 		devices, _ := site.class.choose(&f.scratch.devices, q.view.matchAt(f.layout, pos), held, healthy)

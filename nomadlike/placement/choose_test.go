@@ -333,7 +333,7 @@ func (t *twin) compareNodes(r *rapid.T, f *Floor, need *Need, job *structs.Job, 
 			r.Fatalf("%s: %d devices meet the need, want %d", n.ID, got, meeting)
 		}
 		free := f.Free(at)
-		if free.CPU != n.FreeCPU(u) || free.Memory != n.FreeMemory(u) || free.Devices != t.free(n) || u != nil && (free.Allocs != u.Allocs || free.Ports != len(u.Ports)) {
+		if free != n.Free(u) || free.Devices != int64(t.free(n)) || u != nil && (f.Allocs(at) != u.Allocs || f.HeldPorts(at) != len(u.Ports)) {
 			r.Fatalf("%s: free %+v", n.ID, free)
 		}
 	}

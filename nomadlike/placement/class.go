@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // class is what nodes have in common that differ only in name, capacity,
@@ -13,10 +14,10 @@ type class struct {
 	node *structs.Node // one of them, its devices in the order of their bits
 	pool *structs.Pool // the record of its pool, nil when there is none
 
-	words int      // of a set of its devices
-	links []bitset // the link groups, by name
-	numas []bitset // the devices of each NUMA node, by number
-	cells []bitset // the link groups, and for each NUMA node the devices without one
+	words int            // of a set of its devices
+	links []capacity.Set // the link groups, by name
+	numas []capacity.Set // the devices of each NUMA node, by number
+	cells []capacity.Set // the link groups, and for each NUMA node the devices without one
 }
 
 // classNode is a node with its devices in the order of their bits, as
@@ -104,12 +105,12 @@ func linkNames(devices []structs.Device) []string {
 }
 
 func newClass(node *structs.Node, pool *structs.Pool) *class {
-	c := &class{node: node, pool: pool, words: wordsFor(len(node.Devices))}
-	gather := func(match func(d *structs.Device) bool) bitset {
-		set := newBitset(len(node.Devices))
+	c := &class{node: node, pool: pool, words: capacity.WordsFor(len(node.Devices))}
+	gather := func(match func(d *structs.Device) bool) capacity.Set {
+		set := capacity.NewSet(len(node.Devices))
 		for i := range node.Devices {
 			if match(&node.Devices[i]) {
-				set.add(i)
+				set.Add(i)
 			}
 		}
 		return set
@@ -121,7 +122,7 @@ func newClass(node *structs.Node, pool *structs.Pool) *class {
 	slices.Sort(numas)
 	for _, numa := range slices.Compact(numas) {
 		c.numas = append(c.numas, gather(func(d *structs.Device) bool { return d.NUMANode == numa }))
-		if lone := gather(func(d *structs.Device) bool { return d.NUMANode == numa && d.LinkGroup == "" }); lone.count() > 0 {
+		if lone := gather(func(d *structs.Device) bool { return d.NUMANode == numa && d.LinkGroup == "" }); lone.Count() > 0 {
 			c.cells = append(c.cells, lone)
 		}
 	}
@@ -140,27 +141,27 @@ type match struct {
 
 // want is one device request.
 type want struct {
-	count int    // devices, or structs.DevicesAll
-	meets bitset // the devices that it could get
+	count int          // devices, or structs.DevicesAll
+	meets capacity.Set // the devices that it could get
 }
 
 // meet compares requests with a class. Requests with ids are compared with one
 // node, whose device ids are given.
 func (c *class) meet(requests []structs.DeviceRequest, ids []string) match {
 	m := match{requests: make([]want, 0, len(requests)), apart: true}
-	met := newBitset(len(c.node.Devices))
+	met := capacity.NewSet(len(c.node.Devices))
 	for _, request := range structs.ChoosingOrder(requests) {
-		w := want{count: request.Count, meets: newBitset(len(c.node.Devices))}
+		w := want{count: request.Count, meets: capacity.NewSet(len(c.node.Devices))}
 		for i := range c.node.Devices {
 			d := c.node.Devices[i]
 			if len(request.IDs) > 0 {
 				d.ID = ids[i]
 			}
 			if d.Meets(request) {
-				w.meets.add(i)
+				w.meets.Add(i)
 			}
 		}
-		m.apart = m.apart && met.countIn(w.meets) == 0
+		m.apart = m.apart && met.CountIn(w.meets) == 0
 		for i, word := range w.meets {
 			met[i] |= word
 		}

@@ -67,7 +67,7 @@ func (f *Floor) models() []Demand {
 				continue
 			}
 			m.Ready++
-			if !held.has(site.bitOf(d.ID)) {
+			if !held.Has(site.bitOf(d.ID)) {
 				m.Free++
 			}
 		}

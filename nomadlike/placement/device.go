@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // This file chooses devices within a node as structs.ChooseDevices does, on
@@ -11,7 +12,7 @@ import (
 
 // enough reports whether the requests can be answered from what is free. It is
 // exact when no device meets two requests; else choose is asked.
-func (c *class) enough(m *match, held, healthy bitset) bool {
+func (c *class) enough(m *match, held, healthy capacity.Set) bool {
 	if !m.apart {
 		_, ok := c.choose(&picker{}, m, held, healthy)
 		return ok
@@ -24,7 +25,7 @@ func (c *class) enough(m *match, held, healthy bitset) bool {
 	return true
 }
 
-func (w *want) enough(held, healthy bitset) bool {
+func (w *want) enough(held, healthy capacity.Set) bool {
 	free, all := 0, 0
 	for i, meets := range w.meets {
 		free += bits.OnesCount64(meets & healthy[i] &^ held[i])
@@ -37,12 +38,12 @@ func (w *want) enough(held, healthy bitset) bool {
 }
 
 // picker is memory for one choice of devices.
-type picker struct{ rest, chosen, meeting bitset }
+type picker struct{ rest, chosen, meeting capacity.Set }
 
 // reset makes the sets empty, and rest what is free.
-func (p *picker) reset(held, healthy bitset) {
+func (p *picker) reset(held, healthy capacity.Set) {
 	if len(p.rest) < len(held) {
-		*p = picker{make(bitset, len(held)), make(bitset, len(held)), make(bitset, len(held))}
+		*p = picker{make(capacity.Set, len(held)), make(capacity.Set, len(held)), make(capacity.Set, len(held))}
 	}
 	p.rest, p.chosen, p.meeting = p.rest[:len(held)], p.chosen[:len(held)], p.meeting[:len(held)]
 	for i := range held {
@@ -52,7 +53,7 @@ func (p *picker) reset(held, healthy bitset) {
 
 // choose answers the requests with free devices; false when they are short. The
 // answer lies in the picker.
-func (c *class) choose(p *picker, m *match, held, healthy bitset) (bitset, bool) {
+func (c *class) choose(p *picker, m *match, held, healthy capacity.Set) (capacity.Set, bool) {
 	p.reset(held, healthy)
 	for i := range m.requests {
 		w := &m.requests[i]
@@ -81,7 +82,7 @@ func (c *class) choose(p *picker, m *match, held, healthy bitset) (bitset, bool)
 
 // takeAll moves every device that meets a request for all from rest to chosen;
 // false when one of them is not there.
-func (w *want) takeAll(rest, chosen bitset) bool {
+func (w *want) takeAll(rest, chosen capacity.Set) bool {
 	all := uint64(0)
 	for i, meets := range w.meets {
 		if meets&^rest[i] != 0 {
@@ -98,7 +99,7 @@ func (w *want) takeAll(rest, chosen bitset) bool {
 // function of that name in structs does: from the smallest link group that has
 // enough, else the smallest NUMA node, and there or else anywhere from the
 // largest groups on.
-func (c *class) closest(meeting bitset, count int, rest, chosen bitset) {
+func (c *class) closest(meeting capacity.Set, count int, rest, chosen capacity.Set) {
 	for inNUMA := false; count > 0; {
 		group := smallestWith(c.links, meeting, count)
 		if group == nil && !inNUMA {
@@ -119,11 +120,11 @@ func (c *class) closest(meeting bitset, count int, rest, chosen bitset) {
 
 // smallestWith finds the group of which the fewest devices are among meeting,
 // but at least count; nil when there is none.
-func smallestWith(groups []bitset, meeting bitset, count int) bitset {
-	var best bitset
+func smallestWith(groups []capacity.Set, meeting capacity.Set, count int) capacity.Set {
+	var best capacity.Set
 	fewest := 0
 	for _, group := range groups {
-		if n := group.countIn(meeting); n >= count && (best == nil || n < fewest) {
+		if n := group.CountIn(meeting); n >= count && (best == nil || n < fewest) {
 			best, fewest = group, n
 		}
 	}
@@ -131,11 +132,11 @@ func smallestWith(groups []bitset, meeting bitset, count int) bitset {
 }
 
 // largestIn finds the group of which the most devices are among meeting.
-func largestIn(groups []bitset, meeting bitset) bitset {
-	var best bitset
+func largestIn(groups []capacity.Set, meeting capacity.Set) capacity.Set {
+	var best capacity.Set
 	most := 0
 	for _, group := range groups {
-		if n := group.countIn(meeting); n > most {
+		if n := group.CountIn(meeting); n > most {
 			best, most = group, n
 		}
 	}
@@ -144,7 +145,7 @@ func largestIn(groups []bitset, meeting bitset) bitset {
 
 // takeLowest moves up to count devices of a group from meeting and rest to
 // chosen, and tells how many.
-func takeLowest(group bitset, count int, meeting, rest, chosen bitset) int {
+func takeLowest(group capacity.Set, count int, meeting, rest, chosen capacity.Set) int {
 	taken := 0
 	for i := range group {
 		for word := group[i] & meeting[i]; word != 0 && taken < count; word &= word - 1 {
@@ -160,7 +161,7 @@ func takeLowest(group bitset, count int, meeting, rest, chosen bitset) int {
 
 // deal answers requests that get into each other's way in any way that works,
 // as the function of that name in structs does.
-func (c *class) deal(p *picker, m *match, held, healthy bitset) (bitset, bool) {
+func (c *class) deal(p *picker, m *match, held, healthy capacity.Set) (capacity.Set, bool) {
 	p.reset(held, healthy)
 	rest, chosen := p.rest, p.chosen
 	var seats []*want
@@ -176,7 +177,7 @@ func (c *class) deal(p *picker, m *match, held, healthy bitset) (bitset, bool) {
 			seats = append(seats, w)
 		}
 	}
-	devices := rest.members()
+	devices := rest.Members()
 	if len(seats) > len(devices) {
 		return nil, false
 	}
@@ -193,7 +194,7 @@ func (c *class) deal(p *picker, m *match, held, healthy bitset) (bitset, bool) {
 	}
 	for i, s := range holder {
 		if s >= 0 {
-			chosen.add(int(devices[i]))
+			chosen.Add(int(devices[i]))
 		}
 	}
 	return chosen, true
@@ -202,7 +203,7 @@ func (c *class) deal(p *picker, m *match, held, healthy bitset) (bitset, bool) {
 // augment gives seat s a device, moving others along when it must.
 func augment(s int, seats []*want, devices []int32, holder []int, visited []bool) bool {
 	for i, d := range devices {
-		if visited[i] || !seats[s].meets.has(int(d)) {
+		if visited[i] || !seats[s].meets.Has(int(d)) {
 			continue
 		}
 		visited[i] = true

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // Shortage tells how the nodes that could hold a rank stand now.
@@ -42,9 +43,9 @@ func (f *Floor) Shortage(need *Need, options Options) Shortage {
 			at := q.f.layout.index[pos]
 			sp := &f.spaces[at]
 			switch {
-			case sp.cpu < need.cpu:
+			case sp.free.CPU < need.amount.CPU:
 				cpu++
-			case sp.memory < need.memory:
+			case sp.free.Memory < need.amount.Memory:
 				memory++
 			case q.fits(pos):
 				s.Room++
@@ -83,11 +84,11 @@ func count(lacks []Lack, what string, nodes int) []Lack {
 func (q *query) could(pos int32) bool {
 	at := q.f.layout.index[pos]
 	sp, site := &q.f.spaces[at], q.f.sites[at]
-	if sp.flags&flagOpen == 0 || site.cpu < q.need.cpu || site.memory < q.need.memory || !q.ports.fits(site.node, nil) {
+	if sp.flags&flagOpen == 0 || !q.need.amount.FitsBeside(site.whole) || !q.ports.fits(site.node, nil) {
 		return false
 	}
 	_, healthy := q.f.devicesAt(at)
-	return site.class.enough(q.view.matchAt(q.f.layout, pos), make(bitset, len(healthy)), healthy)
+	return site.class.enough(q.view.matchAt(q.f.layout, pos), make(capacity.Set, len(healthy)), healthy)
 }
 
 // lack names what the node at an open position is short of for a rank: "" when
@@ -97,9 +98,9 @@ func (q *query) lack(pos int32) string {
 	sp, site := &q.f.spaces[at], q.f.sites[at]
 	held, healthy := q.f.devicesAt(at)
 	switch {
-	case sp.cpu < q.need.cpu:
+	case sp.free.CPU < q.need.amount.CPU:
 		return "cpu"
-	case sp.memory < q.need.memory:
+	case sp.free.Memory < q.need.amount.Memory:
 		return "memory"
 	case !site.class.enough(q.view.matchAt(q.f.layout, pos), held, healthy):
 		return q.need.DeviceKind()
@@ -131,10 +132,10 @@ func (f *Floor) ableTo(need *Need) *ableNodes {
 	if known := need.cache.able.Load(); known != nil && known.build == f.build {
 		return known
 	}
-	able := &ableNodes{build: f.build, positions: make(bitset, f.layout.words)}
-	for _, pos := range q.open.members() {
+	able := &ableNodes{build: f.build, positions: make(capacity.Set, f.layout.words)}
+	for _, pos := range q.open.Members() {
 		if q.could(pos) {
-			able.positions.add(int(pos))
+			able.positions.Add(int(pos))
 			able.nodes++
 		}
 	}
@@ -231,7 +232,7 @@ func away(node *structs.Node) string {
 // if it held nothing, took work and had no sick devices.
 func (q *query) built(pos int32) bool {
 	site := q.f.sites[q.f.layout.index[pos]]
-	return q.open.has(int(pos)) && site.cpu >= q.need.cpu && site.memory >= q.need.memory && q.ports.fits(site.node, nil)
+	return q.open.Has(int(pos)) && q.need.amount.FitsBeside(site.whole) && q.ports.fits(site.node, nil)
 }
 
 func (o *Outlook) bar(reason *structs.Reason) {

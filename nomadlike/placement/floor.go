@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // Floor is what is free on the nodes of a cluster. It is made by NewFloor or
@@ -26,9 +27,9 @@ type Floor struct {
 	shared  atomic.Bool // the roster has another floor, too: copy before a change
 	sharing atomic.Bool // so have the lists of ports
 
-	spaces []space   // by index
-	held   bitset    // by space.word: held devices
-	ports  [][]int32 // by index: held ports, sorted; the lists are never changed
+	spaces []space          // by index
+	held   capacity.Set     // by space.word: held devices
+	ports  []capacity.Ports // by index: held ports
 
 	layout  *layout // nil: nodes came, went or changed since it was made
 	before  *layout // then, the one before; fresh lists the nodes that it does not have right
@@ -36,24 +37,24 @@ type Floor struct {
 	levels  []level
 	mostCPU []int64 // at least what each node of a word of positions has free
 	mostMem []int64
-	loose   bitset // the words whose bounds may be far too high
-	build   *byte  // another one after each change of what nodes are, not of what they hold
+	loose   capacity.Set // the words whose bounds may be far too high
+	build   *byte        // another one after each change of what nodes are, not of what they hold
 	scratch scratch
 }
 
 // scratch is memory that questions use again and again.
 type scratch struct {
-	near      bitset  // positions
-	positions []int32 // chosen ones
-	free      []int   // by place of the topology
+	near      capacity.Set // positions
+	positions []int32      // chosen ones
+	free      []int        // by place of the topology
 	devices   picker
 	options   Options // of the question at hand
 }
 
 // roster is what floors share until one of them changes it.
 type roster struct {
-	sites   []*site // by index; nil: removed
-	healthy bitset  // by space.word: healthy devices
+	sites   []*site      // by index; nil: removed
+	healthy capacity.Set // by space.word: healthy devices
 	byID    map[string]int32
 	classes map[string]*class
 	pools   map[string]*structs.Pool
@@ -64,31 +65,31 @@ type site struct {
 	node    *structs.Node
 	usage   *structs.Usage // what it held then; nil: nothing
 	class   *class
-	devices []string // ids, by bit
-	inOrder bool     // devices are sorted by name, too
-	cpu     int64    // what an empty node has free
-	memory  int64
+	devices []string        // ids, by bit
+	inOrder bool            // devices are sorted by name, too
+	whole   capacity.Amount // what an empty node has free
 }
 
 // space is what is free on one node now.
 type space struct {
-	cpu     int64  // thousandths of cores
-	memory  int64  // bytes
+	free    capacity.Amount
 	word    int32  // first word of the node's devices
 	allocs  int32  // allocations that hold something
-	level   uint16 // free healthy devices, at most levelMax
+	level   uint16 // free.Devices, at most levelMax
 	healthy uint16 // healthy devices, at most levelMax
 	flags   uint8
 }
 
 // level is the nodes that take new work and have one number of free devices.
 type level struct {
-	positions bitset
-	words     bitset // the words of positions that are not empty
+	positions capacity.Set
+	words     capacity.Set // the words of positions that are not empty
 	nodes     int
 }
 
-func newLevel(words int) level { return level{positions: make(bitset, words), words: newBitset(words)} }
+func newLevel(words int) level {
+	return level{positions: make(capacity.Set, words), words: capacity.NewSet(words)}
+}
 
 func (l *level) copyFrom(other *level) {
 	l.positions = append(l.positions[:0], other.positions...)
@@ -97,15 +98,15 @@ func (l *level) copyFrom(other *level) {
 }
 
 func (l *level) add(pos int) {
-	l.positions.add(pos)
-	l.words.add(pos >> 6)
+	l.positions.Add(pos)
+	l.words.Add(pos >> 6)
 	l.nodes++
 }
 
 func (l *level) drop(pos int) {
-	l.positions.drop(pos)
+	l.positions.Drop(pos)
 	if l.positions[pos>>6] == 0 {
-		l.words.drop(pos >> 6)
+		l.words.Drop(pos >> 6)
 	}
 	l.nodes--
 }
@@ -174,7 +175,7 @@ func (f *Floor) own() {
 }
 
 // setPorts replaces the list of held ports of a node.
-func (f *Floor) setPorts(at int32, held []int32) {
+func (f *Floor) setPorts(at int32, held capacity.Ports) {
 	f.ownPorts()
 	f.ports[at] = held
 }
@@ -293,10 +294,10 @@ func (f *Floor) Put(node *structs.Node, usage *structs.Usage) {
 	s := &site{node: node, usage: usage}
 	switch {
 	case before != nil && before.node == node:
-		s.class, s.devices, s.inOrder, s.cpu, s.memory = before.class, before.devices, before.inOrder, before.cpu, before.memory
+		s.class, s.devices, s.inOrder, s.whole = before.class, before.devices, before.inOrder, before.whole
 	default:
 		sorted := classNode(node)
-		s.class, s.cpu, s.memory = f.classOf(sorted), node.FreeCPU(nil), node.FreeMemory(nil)
+		s.class, s.whole = f.classOf(sorted), node.Free(nil)
 		s.devices = make([]string, len(sorted.Devices))
 		for i := range sorted.Devices {
 			s.devices[i] = sorted.Devices[i].ID
@@ -317,30 +318,29 @@ func (f *Floor) furnish(at int32, before *site) {
 	f.unlist(at)
 	if words := s.class.words; before == nil || before.class.words < words {
 		sp.word = int32(len(f.held)) // what it had is left over until pack
-		f.held = append(f.held, make(bitset, words)...)
-		f.healthy = append(f.healthy, make(bitset, words)...)
+		f.held = append(f.held, make(capacity.Set, words)...)
+		f.healthy = append(f.healthy, make(capacity.Set, words)...)
 	}
-	*sp = space{word: sp.word, cpu: s.node.FreeCPU(s.usage), memory: s.node.FreeMemory(s.usage)}
+	*sp = space{word: sp.word, free: s.node.Free(s.usage)}
 	held, healthy := f.devicesAt(at)
 	clear(held)
 	clear(healthy)
 	for i := range s.node.Devices {
 		d := &s.node.Devices[i]
 		if bit := s.bitOf(d.ID); d.Healthy {
-			healthy.add(bit)
+			healthy.Add(bit)
 		}
 	}
 	var ports []int32
 	if u := s.usage; u != nil {
 		for id := range u.Devices {
 			if bit := s.bitOf(id); bit >= 0 {
-				held.add(bit)
+				held.Add(bit)
 			}
 		}
 		for port := range u.Ports {
 			ports = append(ports, int32(port))
 		}
-		slices.Sort(ports)
 		sp.allocs = int32(u.Allocs)
 		if u.Claim != "" {
 			sp.flags |= flagClaimed
@@ -350,12 +350,12 @@ func (f *Floor) furnish(at int32, before *site) {
 		}
 	}
 	if len(ports) > 0 || len(f.ports[at]) > 0 {
-		f.setPorts(at, ports)
+		f.setPorts(at, capacity.PortsOf(ports))
 	}
 	if s.node.Schedulable() {
 		sp.flags |= flagOpen
 	}
-	sp.healthy = uint16(min(healthy.count(), levelMax))
+	sp.healthy = uint16(min(healthy.Count(), levelMax))
 	f.list(at)
 }
 
@@ -363,7 +363,7 @@ func (f *Floor) furnish(at int32, before *site) {
 func (s *site) bitOf(id string) int { return slices.Index(s.devices, id) }
 
 // devicesAt gives the held and the healthy devices of a node, to be changed.
-func (f *Floor) devicesAt(at int32) (held, healthy bitset) {
+func (f *Floor) devicesAt(at int32) (held, healthy capacity.Set) {
 	from := int(f.spaces[at].word)
 	to := from + f.sites[at].class.words
 	return f.held[from:to], f.healthy[from:to]
@@ -377,7 +377,7 @@ func (f *Floor) Remove(id string) {
 	}
 	f.own()
 	delete(f.byID, id)
-	f.sites[at], f.build = nil, new(byte)
+	f.sites[at], f.spaces[at], f.build = nil, space{}, new(byte)
 	f.unsettle()
 }
 
@@ -391,7 +391,7 @@ func (f *Floor) usage(at int32) *structs.Usage {
 	if s.usage != nil {
 		now = *s.usage
 	}
-	now.CPU, now.Memory = float64(s.cpu-sp.cpu)/1000, s.memory-sp.memory
+	now.SetAmount(s.whole.Sub(sp.free))
 	now.Allocs, now.Overcommitted = int(sp.allocs), sp.flags&flagOver != 0
 	now.Devices, now.Ports = f.heldDevices(at), f.heldPorts(at)
 	return &now
@@ -410,7 +410,7 @@ func (f *Floor) heldDevices(at int32) map[string]string {
 		}
 	}
 	held, _ := f.devicesAt(at)
-	for _, bit := range held.members() {
+	for _, bit := range held.Members() {
 		id := s.devices[bit]
 		devices[id] = ""
 		if s.usage != nil {

@@ -69,7 +69,7 @@ func TestFloorOfThousands(t *testing.T) {
 		fits, best := 0, -1
 		for at := range f.Indexes() {
 			free := f.Free(at)
-			if free.Devices < devices || free.CPU < structs.MilliCPU(cpu) {
+			if free.Devices < int64(devices) || free.CPU < structs.MilliCPU(cpu) {
 				continue
 			}
 			fits++

@@ -2,10 +2,12 @@ package placement
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"sync"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // layout is how the nodes of a floor stand: in floor order, in the places of
@@ -76,7 +78,7 @@ func (f *Floor) Ready() {
 	for i := range f.levels {
 		f.levels[i] = newLevel(words)
 	}
-	f.mostCPU, f.mostMem, f.loose = make([]int64, words), make([]int64, words), newBitset(words)
+	f.mostCPU, f.mostMem, f.loose = make([]int64, words), make([]int64, words), capacity.NewSet(words)
 	for at, s := range f.sites {
 		if s != nil {
 			f.list(int32(at))
@@ -86,7 +88,7 @@ func (f *Floor) Ready() {
 
 // pack leaves out the device words that no node has any more.
 func (f *Floor) pack() {
-	var held, healthy bitset
+	var held, healthy capacity.Set
 	for at, s := range f.sites {
 		if s != nil {
 			h, w := f.devicesAt(int32(at))
@@ -115,7 +117,7 @@ func (f *Floor) dropClasses() {
 }
 
 func (f *Floor) newLayout() *layout {
-	l := &layout{id: new(byte), index: f.sorted(), posOf: make([]int32, len(f.sites)), words: wordsFor(len(f.byID))}
+	l := &layout{id: new(byte), index: f.sorted(), posOf: make([]int32, len(f.sites)), words: capacity.WordsFor(len(f.byID))}
 	for at := range l.posOf {
 		l.posOf[at] = -1
 	}
@@ -247,9 +249,9 @@ func (f *Floor) list(at int32) {
 	held, healthy := f.devicesAt(at)
 	free := 0
 	for i, word := range healthy {
-		free += onesOf(word &^ held[i])
+		free += bits.OnesCount64(word &^ held[i])
 	}
-	sp.level = uint16(min(free, levelMax))
+	sp.free.Devices, sp.level = int64(free), uint16(min(free, levelMax))
 	if f.layout == nil || sp.flags&flagOpen == 0 {
 		return
 	}
@@ -260,8 +262,8 @@ func (f *Floor) list(at int32) {
 
 // raise lets the bounds of a word of positions cover what a node has free.
 func (f *Floor) raise(word int, sp *space) {
-	f.mostCPU[word] = max(f.mostCPU[word], sp.cpu)
-	f.mostMem[word] = max(f.mostMem[word], sp.memory)
+	f.mostCPU[word] = max(f.mostCPU[word], sp.free.CPU)
+	f.mostMem[word] = max(f.mostMem[word], sp.free.Memory)
 }
 
 // unlist takes a node from where it is found.
@@ -272,16 +274,16 @@ func (f *Floor) unlist(at int32) {
 	}
 	pos := int(f.layout.posOf[at])
 	f.levels[sp.level].drop(pos)
-	f.loose.add(pos >> 6)
+	f.loose.Add(pos >> 6)
 }
 
 // tighten works the bounds of a word of positions out anew when they may be
 // loose: a search that found nothing there calls it.
 func (f *Floor) tighten(word int) {
-	if !f.loose.has(word) {
+	if !f.loose.Has(word) {
 		return
 	}
-	f.loose.drop(word)
+	f.loose.Drop(word)
 	f.mostCPU[word], f.mostMem[word] = 0, 0
 	for pos := word << 6; pos < min((word+1)<<6, len(f.layout.index)); pos++ {
 		if sp := &f.spaces[f.layout.index[pos]]; sp.flags&flagOpen != 0 {

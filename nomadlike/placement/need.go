@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // Need is what the gangs of one shape ask for under one of their alternatives.
@@ -21,10 +22,9 @@ type Need struct {
 	head  portPlan          // of rank 0, those of the others among them
 	names []string          // nodes by name or id, in the order of preference; nil: any
 
-	cpu    int64 // thousandths of cores
-	memory int64 // bytes
-	level  int   // free devices that a node must have at least
-	byID   bool  // a request names devices
+	amount capacity.Amount
+	level  int  // free devices that a node must have at least
+	byID   bool // a request names devices
 	cache  *needCache
 }
 
@@ -38,7 +38,7 @@ type needCache struct {
 // changed.
 type ableNodes struct {
 	build     *byte
-	positions bitset
+	positions capacity.Set
 	nodes     int
 }
 
@@ -65,7 +65,7 @@ func needOf(job *structs.Job, index int, spec structs.Resources) Need {
 			n.names[i] = machine.Node
 		}
 	}
-	n.cpu, n.memory = structs.MilliCPU(spec.CPU), spec.Memory
+	n.amount = spec.Amount()
 	for _, request := range structs.ChoosingOrder(spec.Devices) {
 		n.level = min(n.level+max(request.Count, 1), levelMax)
 		n.byID = n.byID || len(request.IDs) > 0

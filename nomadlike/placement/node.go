@@ -1,46 +1,39 @@
 package placement
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"nomadlike/nomadlike/structs/capacity"
+)
 
 // This file answers questions about single nodes, without the maps that
 // Floor.Node has to make.
 
-// Free is what is free on one node.
-type Free struct {
-	CPU     int64 // thousandths of cores; negative when the node holds more than it has
-	Memory  int64 // bytes; likewise
-	Devices int   // healthy ones that nobody holds
-	Allocs  int   // allocations that hold something
-	Ports   int   // that are held, in and outside of the range for dynamic ones
-}
+// Free returns what is free on a node now, its healthy devices that nobody holds
+// among it; nothing on one that was removed. Cores and memory are negative when
+// the node holds more than it has.
+func (f *Floor) Free(index int) capacity.Amount { return f.spaces[index].free }
 
-// Free tells what is free on a node now; nothing on one that was removed.
-func (f *Floor) Free(index int) Free {
-	if f.sites[index] == nil {
-		return Free{}
-	}
-	sp := &f.spaces[index]
-	held, healthy := f.devicesAt(int32(index))
-	free := Free{CPU: sp.cpu, Memory: sp.memory, Allocs: int(sp.allocs), Ports: len(f.ports[index])}
-	for i, word := range healthy {
-		free.Devices += bits.OnesCount64(word &^ held[i])
-	}
-	return free
-}
+// Allocs counts the allocations that hold something of a node.
+func (f *Floor) Allocs(index int) int { return int(f.spaces[index].allocs) }
+
+// HeldPorts counts the ports of a node that are held, in and outside of the range
+// for dynamic ones.
+func (f *Floor) HeldPorts(index int) int { return len(f.ports[index]) }
 
 // FitsAt reports whether a rank that is neither the first nor a smaller last one
 // has room on a node now.
 func (f *Floor) FitsAt(need *Need, index int, options Options) bool {
 	q := f.query(need, &need.ports, &options)
 	pos := q.f.layout.posOf[index]
-	return pos >= 0 && q.open.has(int(pos)) && q.fits(pos)
+	return pos >= 0 && q.open.Has(int(pos)) && q.fits(pos)
 }
 
 // HeadFitsAt is FitsAt for rank 0.
 func (f *Floor) HeadFitsAt(need *Need, index int, options Options) bool {
 	q := f.query(need, &need.head, &options)
 	pos := q.f.layout.posOf[index]
-	return pos >= 0 && q.open.has(int(pos)) && q.fits(pos)
+	return pos >= 0 && q.open.Has(int(pos)) && q.fits(pos)
 }
 
 // CouldAt reports whether a node takes new work and would have room for a rank if
@@ -48,7 +41,7 @@ func (f *Floor) HeadFitsAt(need *Need, index int, options Options) bool {
 func (f *Floor) CouldAt(need *Need, index int) bool {
 	q := f.query(need, &need.ports, &Options{})
 	pos := q.f.layout.posOf[index]
-	return pos >= 0 && q.open.has(int(pos)) && q.could(pos)
+	return pos >= 0 && q.open.Has(int(pos)) && q.could(pos)
 }
 
 // Meeting counts the free healthy devices of a node that meet one of the need's
@@ -67,7 +60,7 @@ func (f *Floor) MeetingIn(need *Need, seat *Seat) int {
 func (f *Floor) meeting(need *Need, index int, pick func(word int, held, healthy uint64) uint64) int {
 	v := f.viewOf(need)
 	pos := f.layout.posOf[index]
-	if pos < 0 || !v.open.has(int(pos)) {
+	if pos < 0 || !v.open.Has(int(pos)) {
 		return 0
 	}
 	count, m := 0, v.matchAt(f.layout, pos)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // This file keeps gangs within the closest topology.
@@ -32,9 +34,9 @@ func (g *gang) pack() (team []int32, last int32, ok bool) {
 // packing is the search of one gang, with what it counted on the way.
 type packing struct {
 	*gang
-	fits    []int32 // by position, how many before it fit; nil: not counted yet
-	small   []int32 // the same for the last rank
-	fitting bitset  // positions that fit
+	fits    []int32      // by position, how many before it fit; nil: not counted yet
+	small   []int32      // the same for the last rank
+	fitting capacity.Set // positions that fit
 }
 
 // bestOf finds the best place of a level that lies within outer, a place of
@@ -83,7 +85,7 @@ func (p *packing) bestLeaf(lo, hi int, outer domain, n int, withLast bool) ([]in
 	near := p.near(outer.lo, outer.hi)
 	free := p.f.scratch.free[:0]
 	for _, d := range leaves {
-		free = append(free, near.countSpan(d.lo, d.hi))
+		free = append(free, near.CountSpan(d.lo, d.hi))
 	}
 	p.f.scratch.free = free
 	for {
@@ -115,22 +117,22 @@ func (p *packing) count() {
 		return
 	}
 	n := len(p.f.layout.index)
-	p.fitting = newBitset(n)
+	p.fitting = capacity.NewSet(n)
 	p.fits = countFits(&p.query, p.fitting)
 	if p.last != nil {
-		p.small = countFits(p.last, newBitset(n))
+		p.small = countFits(p.last, capacity.NewSet(n))
 	}
 }
 
-func countFits(q *query, fitting bitset) []int32 {
+func countFits(q *query, fitting capacity.Set) []int32 {
 	n := len(q.f.layout.index)
 	for _, pos := range q.gather(nil, 0, n, n) {
-		fitting.add(int(pos))
+		fitting.Add(int(pos))
 	}
 	before := make([]int32, n+1)
 	for pos := range n {
 		before[pos+1] = before[pos]
-		if fitting.has(pos) {
+		if fitting.Has(pos) {
 			before[pos+1]++
 		}
 	}
@@ -175,7 +177,7 @@ func (p *packing) fill(team []int32, level int, d domain, n int) []int32 {
 	inner := p.roomiest(level, d)
 	for n > p.room(inner[0]) {
 		for pos := inner[0].lo; pos < inner[0].hi; pos++ {
-			if p.fitting.has(pos) {
+			if p.fitting.Has(pos) {
 				team = append(team, int32(pos))
 			}
 		}

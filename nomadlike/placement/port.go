@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // portPlan is what port requests ask of a node's held ports.
@@ -35,7 +36,7 @@ func portRange(node *structs.Node) (low, high int32) {
 }
 
 // fits reports whether a node that holds the given ports can answer the requests.
-func (p *portPlan) fits(node *structs.Node, held []int32) bool {
+func (p *portPlan) fits(node *structs.Node, held capacity.Ports) bool {
 	if len(p.requests) == 0 {
 		return true
 	}
@@ -43,7 +44,7 @@ func (p *portPlan) fits(node *structs.Node, held []int32) bool {
 		return false
 	}
 	for _, port := range p.fixed {
-		if _, taken := slices.BinarySearch(held, port); taken {
+		if held.Held(port) {
 			return false
 		}
 	}
@@ -51,9 +52,7 @@ func (p *portPlan) fits(node *structs.Node, held []int32) bool {
 	if free := int(high-low) - len(held) - len(p.fixed); free >= p.dynamic {
 		return true // whatever of these lies outside the range
 	}
-	from, _ := slices.BinarySearch(held, low)
-	to, _ := slices.BinarySearch(held, high)
-	free := int(high-low) - (to - from)
+	free := int(high-low) - held.HeldIn(low, high)
 	for _, port := range p.fixed {
 		if port >= low && port < high {
 			free--
@@ -63,7 +62,7 @@ func (p *portPlan) fits(node *structs.Node, held []int32) bool {
 }
 
 // choose answers requests that fit as structs.ChoosePorts does, in their order.
-func (p *portPlan) choose(node *structs.Node, held []int32, start uint64) []int32 {
+func (p *portPlan) choose(node *structs.Node, held capacity.Ports, start uint64) []int32 {
 	if len(p.requests) == 0 {
 		return nil
 	}
@@ -76,7 +75,7 @@ func (p *portPlan) choose(node *structs.Node, held []int32, start uint64) []int3
 		}
 		for k := range uint64(high - low) {
 			candidate := low + int32((start+k)%uint64(high-low))
-			if _, busy := slices.BinarySearch(held, candidate); !busy && !slices.Contains(p.fixed, candidate) && !slices.Contains(given[:i], candidate) {
+			if !held.Held(candidate) && !slices.Contains(p.fixed, candidate) && !slices.Contains(given[:i], candidate) {
 				given[i] = candidate
 				break
 			}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // query is one search for nodes that have room for ranks of a need.
@@ -12,7 +14,7 @@ type query struct {
 	need    *Need
 	ports   *portPlan
 	view    *view
-	open    bitset // positions to look at, of the view
+	open    capacity.Set // positions to look at, of the view
 	options *Options
 	emptier bool // levels with more free devices come first
 }
@@ -28,7 +30,7 @@ func (q *query) fits(pos int32) bool {
 	at := q.f.layout.index[pos]
 	sp := &q.f.spaces[at]
 	switch {
-	case sp.cpu < q.need.cpu || sp.memory < q.need.memory || sp.flags&flagOpen == 0:
+	case !q.need.amount.FitsBeside(sp.free) || sp.flags&flagOpen == 0:
 		return false
 	case sp.flags&(flagClaimed|flagOver) != 0 && (sp.flags&flagOver != 0 || q.f.sites[at].usage.Claim != q.options.Claimant):
 		return false
@@ -47,7 +49,7 @@ func (q *query) devicesFit(pos, at int32, sp *space) bool {
 	m := q.view.matchAt(q.f.layout, pos)
 	if len(m.requests) == 1 && len(m.requests[0].meets) == 1 && m.requests[0].count > 0 { // the usual case
 		free := q.f.healthy[sp.word] &^ q.f.held[sp.word]
-		return onesOf(m.requests[0].meets[0]&free) >= m.requests[0].count
+		return bits.OnesCount64(m.requests[0].meets[0]&free) >= m.requests[0].count
 	}
 	held, healthy := q.f.devicesAt(at)
 	return q.f.sites[at].class.enough(m, held, healthy)
@@ -104,10 +106,10 @@ func (q *query) gather(list []int32, lo, hi, limit int) []int32 {
 func (q *query) gatherLevel(list []int32, level, lo, hi, limit int) []int32 {
 	l := &q.f.levels[level]
 	for i := lo >> 12; i<<12 < hi; i++ { // words of words
-		for words := l.words[i] & spanMask(i, lo>>6, (hi+63)>>6); words != 0; words &= words - 1 {
+		for words := l.words[i] & capacity.SpanMask(i, lo>>6, (hi+63)>>6); words != 0; words &= words - 1 {
 			w := i<<6 + bits.TrailingZeros64(words)
-			word := l.positions[w] & q.open[w] & spanMask(w, lo, hi)
-			if word == 0 || q.f.mostCPU[w] < q.need.cpu || q.f.mostMem[w] < q.need.memory {
+			word := l.positions[w] & q.open[w] & capacity.SpanMask(w, lo, hi)
+			if word == 0 || q.f.mostCPU[w] < q.need.amount.CPU || q.f.mostMem[w] < q.need.amount.Memory {
 				continue
 			}
 			before := len(list)
@@ -128,9 +130,9 @@ func (q *query) gatherLevel(list []int32, level, lo, hi, limit int) []int32 {
 
 // near finds the open positions from lo to below hi that have enough free
 // devices, whatever else they lack.
-func (q *query) near(lo, hi int) bitset {
+func (q *query) near(lo, hi int) capacity.Set {
 	if len(q.f.scratch.near) < q.f.layout.words {
-		q.f.scratch.near = make(bitset, q.f.layout.words)
+		q.f.scratch.near = make(capacity.Set, q.f.layout.words)
 	}
 	near := q.f.scratch.near[:q.f.layout.words]
 	for w := lo >> 6; w<<6 < hi; w++ {
@@ -144,7 +146,7 @@ func (q *query) near(lo, hi int) bitset {
 		}
 	}
 	for w := lo >> 6; w<<6 < hi; w++ {
-		near[w] &= q.open[w] & spanMask(w, lo, hi)
+		near[w] &= q.open[w] & capacity.SpanMask(w, lo, hi)
 	}
 	return near
 }

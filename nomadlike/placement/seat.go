@@ -1,20 +1,21 @@
 package placement
 
 import (
+	"math/bits"
 	"slices"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // Seat is what one rank holds on one node, in the floor's own terms. It means
 // the same on every clone, until nodes are Put or Removed there.
 type Seat struct {
 	index  int32
-	cpu    int64     // thousandths of cores
-	memory int64     // bytes
-	first  uint64    // devices of the first word
-	more   bitset    // of the words after it
-	plan   *portPlan // names the ports; nil: their names are not known
+	amount capacity.Amount
+	first  uint64       // devices of the first word
+	more   capacity.Set // of the words after it
+	plan   *portPlan    // names the ports; nil: their names are not known
 	ports  []int32
 }
 
@@ -22,7 +23,8 @@ type Seat struct {
 func (s *Seat) Index() int { return int(s.index) }
 
 // setDevices notes the devices that the seat holds.
-func (s *Seat) setDevices(devices bitset) {
+func (s *Seat) setDevices(devices capacity.Set) {
+	s.amount.Devices = int64(devices.Count())
 	if len(devices) > 0 {
 		s.first = devices[0]
 	}
@@ -65,22 +67,23 @@ func (f *Floor) seatOf(nodeID string, spec *structs.Resources, devices []string,
 	if !known {
 		return Seat{}, false
 	}
-	seat := Seat{index: at, cpu: structs.MilliCPU(spec.CPU), memory: spec.Memory}
+	seat := Seat{index: at, amount: spec.Amount()}
 	for _, port := range ports {
 		seat.ports = append(seat.ports, int32(port))
 	}
 	site := f.sites[at]
 	if site.class.words > 1 {
-		seat.more = make(bitset, site.class.words-1)
+		seat.more = make(capacity.Set, site.class.words-1)
 	}
 	for _, id := range devices {
 		switch bit := site.bitOf(id); {
 		case bit >= 64:
-			seat.more.add(bit - 64)
+			seat.more.Add(bit - 64)
 		case bit >= 0:
 			seat.first |= 1 << bit
 		}
 	}
+	seat.amount.Devices = int64(bits.OnesCount64(seat.first) + seat.more.Count())
 	return seat, true
 }
 
@@ -103,7 +106,7 @@ func (f *Floor) Placements(seats []Seat) []structs.RankPlacement {
 func (s *site) names(seat *Seat) []string {
 	n := 0
 	for w := range s.class.words {
-		n += onesOf(seat.devicesOf(w))
+		n += bits.OnesCount64(seat.devicesOf(w))
 	}
 	switch {
 	case n == 0:
@@ -145,20 +148,20 @@ func (f *Floor) Give(seats []Seat) {
 }
 
 // move takes a seat (+1) or gives it back (-1).
-func (f *Floor) move(s *Seat, n int64) {
+func (f *Floor) move(s *Seat, n int32) {
 	site := f.sites[s.index]
 	if site == nil {
 		return
 	}
 	f.unlist(s.index)
 	sp := &f.spaces[s.index]
-	sp.cpu -= n * s.cpu
-	sp.memory -= n * s.memory
-	sp.allocs += int32(n)
-	sp.flags |= flagMoved
-	if n < 0 && sp.cpu >= 0 && sp.memory >= 0 {
+	if n > 0 {
+		sp.free = sp.free.Sub(s.amount)
+	} else if sp.free = sp.free.Add(s.amount); !sp.free.Over() {
 		sp.flags &^= flagOver
 	}
+	sp.allocs += n
+	sp.flags |= flagMoved
 	held, _ := f.devicesAt(s.index)
 	for w := range held {
 		if n > 0 {
@@ -175,15 +178,11 @@ func (f *Floor) move(s *Seat, n int64) {
 
 // movePorts replaces the list of held ports, which other floors may share.
 func (f *Floor) movePorts(s *Seat, take bool) {
-	held := append(make([]int32, 0, len(f.ports[s.index])+len(s.ports)), f.ports[s.index]...)
-	for _, port := range s.ports {
-		at, found := slices.BinarySearch(held, port)
-		switch {
-		case take && !found:
-			held = slices.Insert(held, at, port)
-		case !take && found:
-			held = slices.Delete(held, at, at+1)
-		}
+	held := f.ports[s.index]
+	if take {
+		held = held.With(s.ports)
+	} else {
+		held = held.Without(s.ports)
 	}
 	f.setPorts(s.index, held)
 }

@@ -89,7 +89,7 @@ func (f *Floor) Table(needs []*Need, jobOf func(allocID string) string) iter.Seq
 			var specs, now []int
 			for i := range queries {
 				q := &queries[i]
-				if !q.open.has(pos) || !q.could(int32(pos)) {
+				if !q.open.Has(pos) || !q.could(int32(pos)) {
 					continue
 				}
 				specs = append(specs, i)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // viewsMax bounds the views that a layout remembers; beyond it they are made
@@ -15,11 +16,11 @@ const viewsMax = 4096
 // changed.
 type view struct {
 	of      *byte            // layout.id: a need must not keep an old layout alive
-	open    bitset           // positions whose nodes have nothing against the need
+	open    capacity.Set     // positions whose nodes have nothing against the need
 	matches []*match         // by class; nil: barred
 	own     map[int32]*match // by position, for needs with device ids
 	named   []int32          // positions in the order in which the job names them; nil: it names none
-	pools   []bitset         // open by pool, for gangs that must stand within one; nil: anywhere
+	pools   []capacity.Set   // open by pool, for gangs that must stand within one; nil: anywhere
 }
 
 // viewOf finds the view of a need on the floor's layout.
@@ -47,7 +48,7 @@ func (f *Floor) viewOf(need *Need) *view {
 // not tell. The layout is locked.
 func (f *Floor) newView(need *Need) *view {
 	l := f.layout
-	v := &view{of: l.id, open: make(bitset, l.words), matches: make([]*match, len(l.classes))}
+	v := &view{of: l.id, open: make(capacity.Set, l.words), matches: make([]*match, len(l.classes))}
 	for i, c := range l.classes {
 		switch {
 		case need.barsClass(c):
@@ -64,8 +65,8 @@ func (f *Floor) newView(need *Need) *view {
 		v.named = make([]int32, 0, len(need.names))
 		for _, name := range need.names {
 			for _, pos := range l.namedLocked(f, name) {
-				if v.matches[l.class[pos]] != nil && !v.open.has(int(pos)) && f.problem(need, f.nodeAt(pos)) == nil {
-					v.open.add(int(pos))
+				if v.matches[l.class[pos]] != nil && !v.open.Has(int(pos)) && f.problem(need, f.nodeAt(pos)) == nil {
+					v.open.Add(int(pos))
 					v.named = append(v.named, pos)
 				}
 			}
@@ -73,7 +74,7 @@ func (f *Floor) newView(need *Need) *view {
 	default:
 		for pos, class := range l.class {
 			if v.matches[class] != nil {
-				v.open.add(pos)
+				v.open.Add(pos)
 			}
 		}
 	}
@@ -100,11 +101,11 @@ func (n *Need) barsClass(c *class) bool {
 
 // possible reports whether empty healthy nodes of the class answer every request.
 func (m *match) possible(c *class) bool {
-	everything := newBitset(len(c.node.Devices))
+	everything := capacity.NewSet(len(c.node.Devices))
 	for i := range c.node.Devices {
-		everything.add(i)
+		everything.Add(i)
 	}
-	nothing := newBitset(len(c.node.Devices))
+	nothing := capacity.NewSet(len(c.node.Devices))
 	_, ok := c.choose(&picker{}, m, nothing, everything)
 	return ok
 }
@@ -112,14 +113,14 @@ func (m *match) possible(c *class) bool {
 // matchIDs compares requests that name devices with each node.
 func (v *view) matchIDs(f *Floor, need *Need) {
 	v.own = make(map[int32]*match)
-	for _, pos := range v.open.members() {
+	for _, pos := range v.open.Members() {
 		s := f.sites[f.layout.index[pos]]
 		m := s.class.meet(need.spec.Devices, s.devices)
 		if m.possible(s.class) && f.problem(need, s.node) == nil {
 			v.own[pos] = &m
 			continue
 		}
-		v.open.drop(int(pos))
+		v.open.Drop(int(pos))
 		v.named = slices.DeleteFunc(v.named, func(other int32) bool { return other == pos })
 	}
 }
@@ -128,14 +129,14 @@ func (v *view) matchIDs(f *Floor, need *Need) {
 // names.
 func (v *view) partByPool(l *layout) {
 	var names []string
-	parts := make(map[string]bitset)
-	for _, pos := range v.open.members() {
+	parts := make(map[string]capacity.Set)
+	for _, pos := range v.open.Members() {
 		name := l.classes[l.class[pos]].node.Pool
 		if parts[name] == nil {
-			parts[name] = make(bitset, l.words)
+			parts[name] = make(capacity.Set, l.words)
 			names = append(names, name)
 		}
-		parts[name].add(int(pos))
+		parts[name].Add(int(pos))
 	}
 	slices.SortFunc(names, structs.CompareNames)
 	for _, name := range names {

@@ -5,6 +5,7 @@ import (
 
 	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // project is what the board knows of a project.
@@ -183,10 +184,6 @@ func (b *Board) settle(id int32, take bool) {
 		}
 		b.stays[record] = stay{entry: id, rank: int32(rank), next: s.seats}
 		s.seats = record
-		if take {
-			s.stays++
-			b.refill(at, e.gang.demands[rank], -1)
-		}
 		b.touch(at)
 	}
 	b.lanes[e.lane].stale = true
@@ -217,28 +214,11 @@ func (b *Board) unsettle(id int32, give bool) {
 			}
 		}
 		if give && s.node != nil {
-			s.stays--
-			b.refill(at, e.gang.demands[rank], +1)
 			b.gain(at)
 		}
 		b.touch(at)
 	}
 	b.changes++
-}
-
-// refill keeps what is free on a spot in step with the floor.
-func (b *Board) refill(at int32, of demand, sign int) {
-	s := &b.spots[at]
-	switch {
-	case s.node == nil:
-	case s.sick:
-		node, usage := b.floor.Node(s.node.ID)
-		s.room = roomOf(node, usage)
-	case sign < 0:
-		s.room = s.room.sub(of)
-	default:
-		s.room = s.room.add(of)
-	}
 }
 
 // promise closes the spots of a claim for everybody else.
@@ -298,16 +278,17 @@ func (b *Board) heldAsPromised(e *entry, spec int, placed []structs.RankPlacemen
 // newGang describes a gang that gets seats now.
 func (b *Board) newGang(e *entry, spec int, attempt uint64, seats []placement.Seat, placed []structs.RankPlacement, now structs.UnixNano) *gang {
 	g := &gang{
-		attempt: attempt, spec: spec, seats: seats, demands: make([]demand, len(seats)), placedAt: now, serial: b.serial,
+		attempt: attempt, spec: spec, seats: seats, demands: make([]capacity.Amount, len(seats)), placedAt: now, serial: b.serial,
 		left: len(seats), whole: len(seats) == e.job.Nodes,
 	}
 	counts := b.projects[e.project].counts()
 	for rank := range seats {
 		r := e.job.SpecOf(spec, rank, len(seats))
-		d := demand{structs.MilliCPU(r.CPU), max(r.Memory, 0), int32(len(placed[rank].Devices))}
+		d := r.Amount()
+		d.Devices = int64(len(placed[rank].Devices))
 		g.demands[rank] = d
-		g.devices += int(d.devices)
-		g.cpu += d.cpu
+		g.devices += int(d.Devices)
+		g.cpu += d.CPU
 		if node := b.spots[seats[rank].Index()].node; node != nil {
 			if rank == 0 {
 				g.pool = node.PoolName()

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // Submit puts a subjob into the queue. The board keeps both and never changes
@@ -94,10 +95,15 @@ func (b *Board) PutNode(id string, node *structs.Node, usage *structs.Usage) {
 		}
 		return
 	}
+	var room capacity.Amount
+	allocs := 0
+	if known {
+		room, allocs = b.floor.Free(before), b.floor.Allocs(before)
+	}
 	b.floor.Put(node, usage)
 	at, _ := b.floor.Index(id)
 	changed := at < len(b.spots) && b.spots[at].node != nil && b.spots[at].node != node
-	b.putSpot(int32(at), node, usage)
+	b.putSpot(int32(at), node, usage, room, allocs)
 	if changed {
 		b.reseat(int32(at))
 	}

@@ -6,6 +6,7 @@ import (
 	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/predict"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // stand is where a live subjob stands on the board.
@@ -56,33 +57,13 @@ func (e *entry) is(jobID string, subjob int) bool { return e.index == subjob && 
 
 func (e *entry) key() string { return structs.SubjobKey(e.jobID, e.index) }
 
-// demand is an amount of what nodes give. Devices are counted whatever their
-// kind; exact matching is the floor's.
-type demand struct {
-	cpu     int64 // thousandths of cores
-	memory  int64 // bytes
-	devices int32
-}
-
-func (d demand) fits(room demand) bool {
-	return d.cpu <= room.cpu && d.memory <= room.memory && d.devices <= room.devices
-}
-
-func (d demand) add(more demand) demand {
-	return demand{d.cpu + more.cpu, d.memory + more.memory, d.devices + more.devices}
-}
-
-func (d demand) sub(less demand) demand {
-	return demand{d.cpu - less.cpu, d.memory - less.memory, d.devices - less.devices}
-}
-
 // gang is what an attempt holds. It is not changed once it is on the board,
 // but replaced.
 type gang struct {
 	attempt      uint64
 	spec         int // index into Job.Resources
 	seats        []placement.Seat
-	demands      []demand              // by seat
+	demands      []capacity.Amount     // by seat
 	allocs       []*structs.Allocation // by seat; nil: placed by this board, or not known
 	devices      int                   // of all seats
 	cpu          int64                 // of all seats

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // Nodes yields every node on the board with what it holds, which may be nil, by
@@ -74,12 +75,8 @@ func (k Kept) Bounded() bool { return k.r.bounded }
 // Nodes are the numbers of the nodes, not to be changed.
 func (k Kept) Nodes() []int32 { return k.r.spots }
 
-// Spare is what others may take on the i-th node for however long: thousandths
-// of cores, bytes of memory, and devices of whatever kind.
-func (k Kept) Spare(i int) (cpu, memory int64, devices int) {
-	s := k.r.spare[i]
-	return s.cpu, s.memory, int(s.devices)
-}
+// Spare is what others may take on the i-th node for however long.
+func (k Kept) Spare(i int) capacity.Amount { return k.r.spare[i] }
 
 // Equal reports whether two say the same.
 func (k Kept) Equal(other Kept) bool {

@@ -576,7 +576,7 @@ func (p *pass) ceiling(l *lane, sh *shape) *structs.WaitReason {
 	if most := l.record.Ceilings.Devices; most > 0 {
 		fewest := -1
 		for i := range sh.needs {
-			if count := int(sh.needs[i].rank.devices) * sh.min; fewest < 0 || count < fewest {
+			if count := int(sh.needs[i].rank.Devices) * sh.min; fewest < 0 || count < fewest {
 				fewest = count
 			}
 		}

@@ -119,8 +119,8 @@ func (p *pass) sizeMost(e *entry, sh *shape, n *need) int {
 	if c := record.Ceilings.Nodes; c > 0 {
 		most = min(most, c)
 	}
-	if c := record.Ceilings.Devices; c > 0 && n.rank.devices > 0 {
-		most = min(most, c/int(n.rank.devices))
+	if c := record.Ceilings.Devices; c > 0 && n.rank.Devices > 0 {
+		most = min(most, c/int(n.rank.Devices))
 	}
 	return most
 }
@@ -210,8 +210,8 @@ func (p *pass) take(n *need, seats []placement.Seat) {
 			continue
 		}
 		own := *r
-		own.spare = append([]demand(nil), r.spare...)
-		own.spare[s.rank] = own.spare[s.rank].sub(p.rankOn(n, at))
+		own.spare = slices.Clone(r.spare)
+		own.spare[s.rank] = own.spare[s.rank].Sub(p.rankOn(n, at))
 		p.kept[s.kept-1] = &own
 	}
 }
@@ -307,7 +307,7 @@ func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]
 	var full []structs.Quota
 	for _, quota := range project.record.Quotas {
 		if most, bounded := quota.Most(); bounded && quota.Kind != structs.QuotaCPU && quota.Model != "" {
-			if held := project.held(quota); held+int64(n.rank.devices)*int64(size) > most {
+			if held := project.held(quota); held+n.rank.Devices*int64(size) > most {
 				full = append(full, quota)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 const (
@@ -182,14 +183,14 @@ func (p *pass) bills(h *hunt, spots []int32) []bill {
 
 func (p *pass) billOf(h *hunt, at int32) (bill, bool) {
 	s := &p.spots[at]
-	rank, room := p.rankOn(h.need, at), s.room
+	rank, room := p.rankOn(h.need, at), p.room(at)
 	b := bill{at: at, place: s.place}
 	var here []int32
 	for record := s.seats; record >= 0; record = p.stays[record].next {
 		id := p.stays[record].entry
 		switch {
 		case h.taken[id]:
-			room = room.add(p.entries[id].gang.demands[p.stays[record].rank])
+			room = room.Add(p.entries[id].gang.demands[p.stays[record].rank])
 		case h.prey[id]:
 			here = append(here, id)
 		}
@@ -197,17 +198,17 @@ func (p *pass) billOf(h *hunt, at int32) (bill, bool) {
 	// The cheapest first, then without those that turn out not to be needed.
 	p.byLoss(here)
 	for _, id := range here {
-		if rank.fits(room) {
+		if rank.Fits(room) {
 			break
 		}
-		room = room.add(p.demandOn(id, at))
+		room = room.Add(p.demandOn(id, at))
 		b.victims = append(b.victims, id)
 	}
-	if !rank.fits(room) {
+	if !rank.Fits(room) {
 		return b, false
 	}
 	for i := len(b.victims) - 1; i >= 0; i-- {
-		if less := room.sub(p.demandOn(b.victims[i], at)); rank.fits(less) {
+		if less := room.Sub(p.demandOn(b.victims[i], at)); rank.Fits(less) {
 			room = less
 			b.victims = slices.Delete(b.victims, i, i+1)
 		}
@@ -226,14 +227,14 @@ func (p *pass) byLoss(ids []int32) {
 	})
 }
 
-func (p *pass) demandOn(id, at int32) demand {
+func (p *pass) demandOn(id, at int32) capacity.Amount {
 	g := p.entries[id].gang
 	for rank := range g.seats {
 		if int32(g.seats[rank].Index()) == at {
 			return g.demands[rank]
 		}
 	}
-	return demand{}
+	return capacity.Amount{}
 }
 
 // settleOn asks the floor whether the gang fits without the victims, and leaves

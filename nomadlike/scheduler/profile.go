@@ -98,12 +98,12 @@ func (b *Board) freeAt(n *need, at int32, bounded bool) structs.UnixNano {
 	if s.shut {
 		return whenever
 	}
-	rank, room := b.rankOn(n, at), s.room
-	mixed := b.builds.list[s.build].mixed && rank.devices > 0
+	rank, room := b.rankOn(n, at), b.room(at)
+	mixed := b.builds.list[s.build].mixed && rank.Devices > 0
 	if mixed {
-		room.devices = b.meeting(n, at)
+		room.Devices = b.meeting(n, at)
 	}
-	if rank.fits(room) {
+	if rank.Fits(room) {
 		return 0
 	}
 	var few [16]leave
@@ -117,9 +117,9 @@ func (b *Board) freeAt(n *need, at int32, bounded bool) structs.UnixNano {
 		gang := b.entries[leaves[i].stay.entry].gang
 		left := gang.demands[leaves[i].stay.rank]
 		if mixed {
-			left.devices = b.leaving(n, at, gang, leaves[i].stay.rank)
+			left.Devices = int64(b.floor.MeetingIn(&n.Need, &gang.seats[leaves[i].stay.rank]))
 		}
-		if room = room.add(left); rank.fits(room) {
+		if room = room.Add(left); rank.Fits(room) {
 			if leaves[i].end == never {
 				return whenever
 			}
@@ -133,17 +133,4 @@ func (b *Board) freeAt(n *need, at int32, bounded bool) structs.UnixNano {
 type leave struct {
 	end  structs.UnixNano
 	stay stay
-}
-
-// leaving counts the devices that meet a need among those of a seat.
-func (b *Board) leaving(n *need, at int32, g *gang, rank int32) int32 {
-	placed := b.floor.Placements(g.seats[rank : rank+1])
-	node, spec := b.spots[at].node, n.Spec()
-	count := int32(0)
-	for i := range node.Devices {
-		if d := &node.Devices[i]; slices.ContainsFunc(spec.Devices, d.Meets) && slices.Contains(placed[0].Devices, d.ID) {
-			count++
-		}
-	}
-	return count
 }

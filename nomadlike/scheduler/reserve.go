@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 const (
@@ -43,7 +44,7 @@ type reservation struct {
 	strict  bool
 	bounded bool
 	spots   []int32
-	spare   []demand // by spot: what others may take there whenever they end
+	spare   []capacity.Amount // by spot: what others may take there whenever they end
 }
 
 // spares reports whether a rank with the needs n may stand on a kept spot whenever
@@ -52,10 +53,10 @@ func (r *reservation) spares(b *Board, at int32, n *need) bool {
 	s := &b.spots[at]
 	take := b.rankOn(n, at)
 	spare := r.spare[s.rank]
-	if take.cpu > 0 && take.cpu > spare.cpu || take.memory > 0 && take.memory > spare.memory {
+	if take.CPU > 0 && take.CPU > spare.CPU || take.Memory > 0 && take.Memory > spare.Memory {
 		return false
 	}
-	if take.devices > 0 && take.devices > spare.devices && b.sameDevices(at, n, r.need) {
+	if take.Devices > 0 && take.Devices > spare.Devices && b.sameDevices(at, n, r.need) {
 		return false
 	}
 	return b.sparesPorts(at, r.need, n)
@@ -63,7 +64,7 @@ func (r *reservation) spares(b *Board, at int32, n *need) bool {
 
 // sameDevices reports whether two needs may want the same device of a spot.
 func (b *Board) sameDevices(at int32, x, y *need) bool {
-	if x.rank.devices == 0 || y.rank.devices == 0 {
+	if x.rank.Devices == 0 || y.rank.Devices == 0 {
 		return false
 	}
 	if !b.builds.list[b.spots[at].build].mixed {
@@ -219,7 +220,7 @@ func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reserv
 			return nil
 		}
 	}
-	r.spots, r.spare = make([]int32, len(picks)), make([]demand, len(picks))
+	r.spots, r.spare = make([]int32, len(picks)), make([]capacity.Amount, len(picks))
 	slices.SortFunc(picks, func(a, b pick) int { return cmp.Compare(a.place, b.place) })
 	for i := range picks {
 		r.spots[i] = picks[i].at
@@ -350,11 +351,11 @@ func (b *Board) headFits(n *need, at int32) bool {
 func (b *Board) nearness(n *need, at int32, ports []structs.PortRequest) int32 {
 	s := &b.spots[at]
 	rank := b.rankOn(n, at)
-	room := s.room
-	if b.builds.list[s.build].mixed && rank.devices > 0 {
-		room.devices = b.meeting(n, at)
+	room := b.room(at)
+	if b.builds.list[s.build].mixed && rank.Devices > 0 {
+		room.Devices = b.meeting(n, at)
 	}
-	if s.shut || room.cpu < 0 || room.memory < 0 {
+	if s.shut || room.Over() {
 		return 0
 	}
 	if len(ports) > 0 {
@@ -363,7 +364,7 @@ func (b *Board) nearness(n *need, at int32, ports []structs.PortRequest) int32 {
 			return 0
 		}
 	}
-	return min(part(room.cpu, rank.cpu), part(room.memory, rank.memory), part(int64(room.devices), int64(rank.devices)))
+	return min(part(room.CPU, rank.CPU), part(room.Memory, rank.Memory), part(room.Devices, rank.Devices))
 }
 
 func part(free, need int64) int32 {
@@ -377,32 +378,15 @@ func part(free, need int64) int32 {
 }
 
 // meeting counts the free healthy devices of a spot that meet a need.
-func (b *Board) meeting(n *need, at int32) int32 {
-	node, usage := b.floor.Node(b.spots[at].node.ID)
-	spec := n.Spec()
-	count := int32(0)
-	for i := range node.Devices {
-		d := &node.Devices[i]
-		if !d.Healthy || !slices.ContainsFunc(spec.Devices, d.Meets) {
-			continue
-		}
-		if usage != nil {
-			if _, held := usage.Devices[d.ID]; held {
-				continue
-			}
-		}
-		count++
-	}
-	return count
-}
+func (b *Board) meeting(n *need, at int32) int64 { return int64(b.floor.Meeting(&n.Need, int(at))) }
 
 // spareOn is what others may take of a kept spot whenever they end.
-func (p *pass) spareOn(r *reservation, at int32) demand {
+func (p *pass) spareOn(r *reservation, at int32) capacity.Amount {
 	s := &p.spots[at]
-	room := s.room
+	room := p.room(at)
 	mixed := p.builds.list[s.build].mixed
 	if mixed {
-		room.devices = p.meeting(r.need, at)
+		room.Devices = p.meeting(r.need, at)
 	}
 	if !r.strict {
 		for record := s.seats; record >= 0; record = p.stays[record].next {
@@ -412,13 +396,12 @@ func (p *pass) spareOn(r *reservation, at int32) demand {
 			}
 			leaves := e.gang.demands[p.stays[record].rank]
 			if mixed {
-				leaves.devices = 0
+				leaves.Devices = 0
 			}
-			room = room.add(leaves)
+			room = room.Add(leaves)
 		}
 	}
-	spare := room.sub(p.rankOn(r.need, at))
-	return demand{max(spare.cpu, 0), max(spare.memory, 0), max(spare.devices, 0)}
+	return room.Sub(p.rankOn(r.need, at)).Positive()
 }
 
 // Reservation is the start that a blocked gang keeps.

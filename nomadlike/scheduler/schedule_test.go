@@ -149,8 +149,8 @@ func checkMirror(t *rapid.T, b *Board, w *world) {
 			t.Fatalf("the board has %+v on %s, the world %+v", usage, id, want)
 		}
 		at, _ := b.floor.Index(id)
-		if s := &b.spots[at]; s.room != roomOf(node, want) {
-			t.Fatalf("the board has room %+v on %s, the world %+v", s.room, id, roomOf(node, want))
+		if room := b.room(int32(at)); room != node.Free(want) {
+			t.Fatalf("the board has room %+v on %s, the world %+v", room, id, node.Free(want))
 		}
 	}
 	running, queued := 0, 0
@@ -197,8 +197,8 @@ func checkHead(t *rapid.T, w *world, plan structs.Plan, settings Settings) {
 			for _, node := range r.Nodes {
 				best := int32(0)
 				for _, spec := range head.Resources {
-					room, rank := roomOf(w.nodes[node], twin.usage(node)), twin.rank(spec, node)
-					best = max(best, min(part(room.cpu, rank.cpu), part(room.memory, rank.memory), part(int64(room.devices), int64(rank.devices))))
+					room, rank := w.nodes[node].Free(twin.usage(node)), twin.rank(spec, node)
+					best = max(best, min(part(room.CPU, rank.CPU), part(room.Memory, rank.Memory), part(room.Devices, rank.Devices)))
 				}
 				sum += best
 			}

@@ -7,6 +7,7 @@ import (
 
 	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // shape is all that the choice of nodes depends on. Jobs of one shape are
@@ -28,7 +29,7 @@ type shape struct {
 type need struct {
 	placement.Need
 	job   *structs.Job          // what feasibility reads of it, and no more
-	rank  demand                // of every rank, but perhaps less for the last
+	rank  capacity.Amount       // of every rank, but perhaps less for the last
 	ports []structs.PortRequest // of every rank but the first
 	heads []structs.PortRequest // of rank 0
 	all   bool                  // asks for all devices of a node
@@ -89,13 +90,9 @@ func (s *shapes) of(job *structs.Job) *shape {
 		n := need{Need: needs[i], job: form, at: s.needs, least: leastHeld(spec, sh.min)}
 		n.least[structs.QuotaCPU] -= job.ServerCPUSpare()
 		n.ports, n.heads = job.PortRequests(spec, 1), job.PortRequests(spec, 0)
-		n.rank = demand{structs.MilliCPU(spec.CPU), max(spec.Memory, 0), 0}
+		n.rank = spec.Amount()
 		for _, request := range spec.Devices {
-			if n.all = n.all || request.Count == structs.DevicesAll; request.Count > 0 {
-				n.rank.devices += int32(request.Count)
-			} else if request.Count == structs.DevicesAll {
-				n.rank.devices++
-			}
+			n.all = n.all || request.Count == structs.DevicesAll
 		}
 		sh.needs[i] = n
 		sh.named = n.Names()
@@ -131,7 +128,7 @@ func (s *shape) text() string {
 func (n *need) text() string {
 	spec := n.Spec()
 	var b strings.Builder
-	fmt.Fprintf(&b, "cpu %s, memory %s", structs.FormatMilliCPU(n.rank.cpu), structs.FormatSize(n.rank.memory))
+	fmt.Fprintf(&b, "cpu %s, memory %s", structs.FormatMilliCPU(n.rank.CPU), structs.FormatSize(n.rank.Memory))
 	for _, d := range spec.Devices {
 		fmt.Fprintf(&b, ", %s", d.Kind)
 		if model := deviceModel(d); model != "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // spot is what the board itself keeps of a node, by its floor index: enough to
@@ -17,9 +18,6 @@ type spot struct {
 	build int32         // how it is built, an index of builds
 	lane  int32         // of its pool
 	shut  bool          // takes no new work, whatever is free: overcommitted
-	sick  bool          // has devices that are not healthy
-	room  demand        // free now
-	stays int32         // allocations on it, whoever's
 	seats int32         // first record of the seats on it, -1: none
 	kept  int32         // reservation that keeps it + 1, an index of Board.kept
 	rank  int32         // its place in that reservation
@@ -37,9 +35,9 @@ type stay struct {
 // build is what nodes have in common that differ only in name, place, and what
 // they hold. Whether a rank could ever stand on a node is asked once for a build.
 type build struct {
-	node  *structs.Node // one of them
-	full  demand        // when empty
-	mixed bool          // its devices are not all alike
+	node  *structs.Node   // one of them
+	full  capacity.Amount // when empty
+	mixed bool            // its devices are not all alike
 }
 
 // builds is the registry of builds; boards share it with their clones until
@@ -62,12 +60,9 @@ func (r *builds) of(node *structs.Node) int32 {
 		}
 		r.byKey, r.list, r.shared = byKey, slices.Clone(r.list), false
 	}
-	made := build{node: node, full: demand{cpu: node.FreeCPU(nil), memory: node.FreeMemory(nil)}}
+	made := build{node: node, full: node.Free(nil)}
 	for i := range node.Devices {
 		d := &node.Devices[i]
-		if d.Healthy {
-			made.full.devices++
-		}
 		if first := &node.Devices[0]; d.Kind != first.Kind || d.Model != first.Model || d.Memory != first.Memory {
 			made.mixed = true
 		}
@@ -178,10 +173,10 @@ func (b *Board) widenAble() {
 }
 
 // rankOn is what a rank takes of a spot.
-func (b *Board) rankOn(n *need, at int32) demand {
+func (b *Board) rankOn(n *need, at int32) capacity.Amount {
 	rank := n.rank
 	if n.all {
-		rank.devices = max(rank.devices, b.builds.list[b.spots[at].build].full.devices)
+		rank.Devices = max(rank.Devices, b.builds.list[b.spots[at].build].full.Devices)
 	}
 	return rank
 }
@@ -190,14 +185,18 @@ func (b *Board) rankOn(n *need, at int32) demand {
 // certain, true is not, because kinds of devices and ports are not looked at.
 func (b *Board) roomFor(n *need, vip bool, at int32) bool {
 	s := &b.spots[at]
-	return !s.shut && b.rankOn(n, at).fits(s.room) && !(vip && s.stays > 0) && b.able(n, at)
+	return !s.shut && b.rankOn(n, at).Fits(b.room(at)) && !(vip && b.floor.Allocs(int(at)) > 0) && b.able(n, at)
 }
+
+// room is what is free on a spot now.
+func (b *Board) room(at int32) capacity.Amount { return b.floor.Free(int(at)) }
 
 // open reports whether a spot has been promised to nobody else.
 func (s *spot) open(key string) bool { return s.claim == "" || s.claim == key }
 
-// putSpot brings a spot up to date with its node on the floor.
-func (b *Board) putSpot(at int32, node *structs.Node, usage *structs.Usage) {
+// putSpot brings a spot up to date with its node on the floor. It had room before,
+// and held as many allocations.
+func (b *Board) putSpot(at int32, node *structs.Node, usage *structs.Usage, room capacity.Amount, allocs int) {
 	for int(at) >= len(b.spots) {
 		b.spots = append(b.spots, spot{seats: -1})
 	}
@@ -206,7 +205,6 @@ func (b *Board) putSpot(at int32, node *structs.Node, usage *structs.Usage) {
 	if s.node != node {
 		s.node = node
 		s.build = b.builds.of(node)
-		s.sick = slices.ContainsFunc(node.Devices, func(d structs.Device) bool { return !d.Healthy })
 		s.lane = b.laneOf(node.PoolName()).id
 		b.built++
 		if before.node == nil || before.lane != s.lane {
@@ -216,34 +214,15 @@ func (b *Board) putSpot(at int32, node *structs.Node, usage *structs.Usage) {
 			}
 		}
 	}
-	s.claim, s.shut, s.stays = "", false, 0
+	s.claim, s.shut = "", false
 	if usage != nil {
-		s.claim, s.shut, s.stays = usage.Claim, usage.Overcommitted, int32(usage.Allocs)
+		s.claim, s.shut = usage.Claim, usage.Overcommitted
 	}
-	s.room = roomOf(node, usage)
 	b.touch(at)
-	if before.node == nil || before.build != s.build || !s.room.fits(before.room) || before.shut && !s.shut ||
-		before.claim != s.claim || s.stays < before.stays {
+	if before.node == nil || before.build != s.build || !b.room(at).Fits(room) || before.shut && !s.shut ||
+		before.claim != s.claim || b.floor.Allocs(int(at)) < allocs {
 		b.gain(at)
 	}
-}
-
-// roomOf is what is free on a node.
-func roomOf(node *structs.Node, usage *structs.Usage) demand {
-	room := demand{cpu: node.FreeCPU(usage), memory: node.FreeMemory(usage)}
-	for i := range node.Devices {
-		d := &node.Devices[i]
-		if !d.Healthy {
-			continue
-		}
-		if usage != nil {
-			if _, held := usage.Devices[d.ID]; held {
-				continue
-			}
-		}
-		room.devices++
-	}
-	return room
 }
 
 // touch notes that something about a spot changed: its room, its seats, or when

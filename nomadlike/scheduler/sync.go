@@ -162,10 +162,11 @@ func (b *Board) gangOf(c *structs.SubjobChange) *gang {
 		if !ok {
 			continue
 		}
-		d := demand{structs.MilliCPU(alloc.Spec.CPU), max(alloc.Spec.Memory, 0), int32(len(alloc.Devices))}
+		d := alloc.Spec.Amount()
+		d.Devices = int64(len(alloc.Devices))
 		g.seats, g.demands, g.allocs = append(g.seats, seat), append(g.demands, d), append(g.allocs, alloc)
-		g.devices += int(d.devices)
-		g.cpu += d.cpu
+		g.devices += int(d.Devices)
+		g.cpu += d.CPU
 		g.held = g.held.Add(alloc.Held)
 		if g.pool == "" {
 			g.pool = alloc.Pool

@@ -268,7 +268,7 @@ func (w *world) tellFree() []string {
 	var lines []string
 	for _, id := range slices.Sorted(maps.Keys(w.nodes)) {
 		n, u := w.nodes[id], w.usage(id)
-		lines = append(lines, fmt.Sprintf("%s cpu %s, memory %s", n.Name, structs.FormatMilliCPU(n.FreeCPU(u)), structs.FormatSize(n.FreeMemory(u))))
+		lines = append(lines, fmt.Sprintf("%s cpu %s, memory %s", n.Name, structs.FormatMilliCPU(n.Free(u).CPU), structs.FormatSize(n.Free(u).Memory)))
 	}
 	return lines
 }

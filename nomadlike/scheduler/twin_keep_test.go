@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // endOf is when a gang that runs, or starts now, is expected to end.
@@ -59,11 +60,11 @@ func (t *twin) endBy(id subjobID, bounded bool) structs.UnixNano {
 
 // roomOn is what is free on a node at a time, as far as the ends of gangs are
 // known.
-func (t *twin) roomOn(node string, at structs.UnixNano, bounded bool) demand {
-	room := roomOf(t.world.nodes[node], t.usage(node))
+func (t *twin) roomOn(node string, at structs.UnixNano, bounded bool) capacity.Amount {
+	room := t.world.nodes[node].Free(t.usage(node))
 	leave := func(id subjobID, spec structs.Resources, devices []string) {
 		if t.endBy(id, bounded) <= at {
-			room = room.add(demand{structs.MilliCPU(spec.CPU), spec.Memory, int32(len(devices))})
+			room = capacity.Amount{CPU: room.CPU + structs.MilliCPU(spec.CPU), Memory: room.Memory + spec.Memory, Devices: room.Devices + int64(len(devices))}
 		}
 	}
 	for _, a := range t.world.allocs {
@@ -82,8 +83,8 @@ func (t *twin) roomOn(node string, at structs.UnixNano, bounded bool) demand {
 }
 
 // freeAt is when a node has room for a rank.
-func (t *twin) freeAt(node string, rank demand, bounded bool) structs.UnixNano {
-	if rank.fits(roomOf(t.world.nodes[node], t.usage(node))) {
+func (t *twin) freeAt(node string, rank capacity.Amount, bounded bool) structs.UnixNano {
+	if rank.Fits(t.world.nodes[node].Free(t.usage(node))) {
 		return 0
 	}
 	var ends []structs.UnixNano
@@ -95,7 +96,7 @@ func (t *twin) freeAt(node string, rank demand, bounded bool) structs.UnixNano {
 	}
 	slices.Sort(ends)
 	for _, end := range ends {
-		if end != never && rank.fits(t.roomOn(node, end, bounded)) {
+		if end != never && rank.Fits(t.roomOn(node, end, bounded)) {
 			return end
 		}
 	}
@@ -134,7 +135,7 @@ func (t *twin) keepFor(id subjobID, index int, spec structs.Resources, before, s
 	}
 	late := t.world.subjobs[id].NoPassingAt
 	k := &twinKept{
-		id: id, pool: poolOf(job), spec: spec, job: job, at: t.now, spare: map[string]demand{},
+		id: id, pool: poolOf(job), spec: spec, job: job, at: t.now, spare: map[string]capacity.Amount{},
 		bounded: before == 0 && late != 0 && t.now > late,
 	}
 	when := map[string]structs.UnixNano{}
@@ -158,12 +159,12 @@ func (t *twin) keepFor(id subjobID, index int, spec structs.Resources, before, s
 		}
 	}
 	for _, node := range soon {
-		room := roomOf(t.world.nodes[node], t.usage(node))
+		room := t.world.nodes[node].Free(t.usage(node))
 		if !k.strict {
 			room = t.roomOn(node, k.at, k.bounded)
 		}
-		spare := room.sub(t.rank(spec, node))
-		k.spare[node] = demand{max(spare.cpu, 0), max(spare.memory, 0), max(spare.devices, 0)}
+		spare := room.Sub(t.rank(spec, node))
+		k.spare[node] = capacity.Amount{CPU: max(spare.CPU, 0), Memory: max(spare.Memory, 0), Devices: max(spare.Devices, 0)}
 	}
 	return k
 }
@@ -176,11 +177,11 @@ func (t *twin) nearest(job *structs.Job, spec structs.Resources, free []string, 
 				return 0
 			}
 		}
-		room := roomOf(t.world.nodes[node], u)
-		if room.cpu < 0 || room.memory < 0 {
+		room := t.world.nodes[node].Free(u)
+		if room.CPU < 0 || room.Memory < 0 {
 			return 0
 		}
-		return min(part(room.cpu, r.cpu), part(room.memory, r.memory), part(int64(room.devices), int64(r.devices)))
+		return min(part(room.CPU, r.CPU), part(room.Memory, r.Memory), part(room.Devices, r.Devices))
 	}
 	by := func(rank int) func(a, b string) int {
 		return func(a, b string) int { return cmp.Or(cmp.Compare(near(b, rank), near(a, rank)), cmp.Compare(a, b)) }

@@ -7,6 +7,7 @@ import (
 
 	"nomadlike/nomadlike/placement"
 	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/capacity"
 )
 
 // twin is a pass written slowly and plainly: no groups, no memory of earlier
@@ -36,7 +37,7 @@ type twinKept struct {
 	at      structs.UnixNano
 	bounded bool // by limits alone
 	strict  bool
-	spare   map[string]demand // by node
+	spare   map[string]capacity.Amount // by node
 }
 
 // twinHold is quota that is kept for a gang of a project.
@@ -452,7 +453,7 @@ func (t *twin) place(id subjobID) bool {
 		for _, k := range t.kept {
 			spare, mine := k.spare[p.NodeID]
 			if mine && !t.passes(id, k) {
-				k.spare[p.NodeID] = spare.sub(t.rank(t.world.jobs[id.job].SpecAt(gang.Spec), p.NodeID))
+				k.spare[p.NodeID] = spare.Sub(t.rank(t.world.jobs[id.job].SpecAt(gang.Spec), p.NodeID))
 			}
 		}
 		_ = rank
@@ -479,8 +480,8 @@ func (t *twin) isKept(id subjobID, spec int, node string) bool {
 			continue
 		}
 		take := t.rank(job.SpecAt(spec), node)
-		if take.cpu > max(spare.cpu, 0) || take.memory > max(spare.memory, 0) ||
-			take.devices > max(spare.devices, 0) && k.spec.DeviceCount() > 0 || !t.portsSpared(job, spec, k, node) {
+		if take.CPU > max(spare.CPU, 0) || take.Memory > max(spare.Memory, 0) ||
+			take.Devices > max(spare.Devices, 0) && k.spec.DeviceCount() > 0 || !t.portsSpared(job, spec, k, node) {
 			return true
 		}
 	}
@@ -506,13 +507,13 @@ func (t *twin) portsSpared(job *structs.Job, spec int, k *twinKept, node string)
 	return true
 }
 
-func (t *twin) rank(spec structs.Resources, node string) demand {
-	d := demand{structs.MilliCPU(spec.CPU), max(spec.Memory, 0), 0}
+func (t *twin) rank(spec structs.Resources, node string) capacity.Amount {
+	d := capacity.Amount{CPU: structs.MilliCPU(spec.CPU), Memory: max(spec.Memory, 0)}
 	for _, r := range spec.Devices {
 		if r.Count == structs.DevicesAll {
-			d.devices += int32(len(t.world.nodes[node].Devices))
+			d.Devices += int64(len(t.world.nodes[node].Devices))
 		} else {
-			d.devices += int32(max(r.Count, 0))
+			d.Devices += int64(max(r.Count, 0))
 		}
 	}
 	return d

@@ -270,9 +270,7 @@ func (c *checker) nodes() {
 			sum = &structs.Usage{NodeID: alloc.NodeID, Ports: map[int]string{}, Devices: map[string]string{}}
 			sums[alloc.NodeID] = sum
 		}
-		sum.CPU = addCPU(sum.CPU, +1, alloc.Spec.CPU)
-		sum.Memory += alloc.Spec.Memory
-		sum.Allocs++
+		sum.Hold(&alloc.Spec)
 		for _, name := range slices.Sorted(maps.Keys(alloc.Ports)) {
 			port := alloc.Ports[name]
 			if other, held := sum.Ports[port]; held {

@@ -6,12 +6,6 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// addCPU adds n times cores to a sum, in whole thousandths as feasibility
-// counts them, so that an empty node is empty again whatever came and went.
-func addCPU(sum float64, n int64, cores float64) float64 {
-	return float64(structs.MilliCPU(sum)+n*structs.MilliCPU(cores)) / 1000
-}
-
 // keepUsage moves a node's sums when an allocation begins or ceases to hold
 // what it was given.
 func (tx *txn) keepUsage(before, after *structs.Allocation) {
@@ -46,14 +40,12 @@ func (tx *txn) putUsage(usage structs.Usage) {
 // overCapacity reports whether sums are over what node offers. Only a node that
 // came back smaller than it was can be so: plans never overfill one.
 func overCapacity(usage *structs.Usage, node *structs.Node) bool {
-	return node.FreeCPU(usage) < 0 || node.FreeMemory(usage) < 0
+	return node.FreeBeside(usage).Over()
 }
 
 // addUsage gives the sums with one more allocation.
 func addUsage(usage structs.Usage, alloc *structs.Allocation) structs.Usage {
-	usage.CPU = addCPU(usage.CPU, +1, alloc.Spec.CPU)
-	usage.Memory += alloc.Spec.Memory
-	usage.Allocs++
+	usage.Hold(&alloc.Spec)
 	if len(alloc.Ports) > 0 {
 		usage.Ports = cloned(usage.Ports)
 		for _, port := range alloc.Ports {
@@ -71,9 +63,7 @@ func addUsage(usage structs.Usage, alloc *structs.Allocation) structs.Usage {
 
 // subUsage gives the sums with one allocation less.
 func subUsage(usage structs.Usage, alloc *structs.Allocation) structs.Usage {
-	usage.CPU = addCPU(usage.CPU, -1, alloc.Spec.CPU)
-	usage.Memory -= alloc.Spec.Memory
-	usage.Allocs--
+	usage.Release(&alloc.Spec)
 	if len(alloc.Ports) > 0 {
 		usage.Ports = cloned(usage.Ports)
 		for _, port := range alloc.Ports {

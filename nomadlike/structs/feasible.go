@@ -2,7 +2,6 @@ package structs
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,42 +18,6 @@ import (
 
 // RanksMax bounds the nodes of one gang that a plan may carry.
 const RanksMax = 16384
-
-// milliMax keeps sums of cores far from the end of int64.
-const milliMax = math.MaxInt64 / 4
-
-// MilliCPU is an amount of cores as thousandths of a core, rounded to the
-// nearest. What is not an amount (negative, not a number) is 0.
-func MilliCPU(cores float64) int64 {
-	switch milli := math.Round(cores * 1000); {
-	case !(milli > 0):
-		return 0
-	case milli > milliMax:
-		return milliMax
-	default:
-		return int64(milli)
-	}
-}
-
-// FreeCPU is what the node can still give, in thousandths of a core; negative
-// when its capacity shrank below what it holds. Usage may be nil: nothing held.
-func (n *Node) FreeCPU(usage *Usage) int64 {
-	free := MilliCPU(n.Capacity.CPU)
-	if usage != nil {
-		free -= MilliCPU(usage.CPU)
-	}
-	return free
-}
-
-// FreeMemory is what the node can still give, in bytes; negative when its
-// capacity shrank below what it holds. Usage may be nil: nothing held.
-func (n *Node) FreeMemory(usage *Usage) int64 {
-	free := max(n.Capacity.Memory, 0)
-	if usage != nil {
-		free -= max(usage.Memory, 0)
-	}
-	return free
-}
 
 // GangProblem tells why a gang may not be placed now, or nil when it may.
 // state.Apply calls it with its latest state for each gang of a plan, after the
@@ -213,11 +176,11 @@ func (j *Job) Names(node *Node) bool {
 // RoomProblem reports whether cores or memory of the node are short for one rank
 // of spec.
 func RoomProblem(node *Node, usage *Usage, spec Resources) *Reason {
-	if free, need := node.FreeCPU(usage), MilliCPU(spec.CPU); need > free {
-		return NewReason("scheduler.node_cpu", "node", node.Name, "need", FormatMilliCPU(need), "free", FormatMilliCPU(free))
-	}
-	if free := node.FreeMemory(usage); spec.Memory > free {
-		return NewReason("scheduler.node_memory", "node", node.Name, "need", FormatSize(spec.Memory), "free", FormatSize(max(free, 0)))
+	switch need, free := spec.Amount(), node.FreeBeside(usage); {
+	case need.CPU > free.CPU:
+		return NewReason("scheduler.node_cpu", "node", node.Name, "need", FormatMilliCPU(need.CPU), "free", FormatMilliCPU(free.CPU))
+	case need.Memory > free.Memory:
+		return NewReason("scheduler.node_memory", "node", node.Name, "need", FormatSize(need.Memory), "free", FormatSize(max(free.Memory, 0)))
 	}
 	return nil
 }

@@ -1,0 +1,88 @@
+package structs
+
+import (
+	"math"
+
+	"nomadlike/nomadlike/structs/capacity"
+)
+
+// milliMax keeps sums of cores far from the end of int64.
+const milliMax = math.MaxInt64 / 4
+
+// MilliCPU is an amount of cores as thousandths of a core, rounded to the
+// nearest. What is not an amount (negative, not a number) is 0.
+func MilliCPU(cores float64) int64 {
+	switch milli := math.Round(cores * 1000); {
+	case !(milli > 0):
+		return 0
+	case milli > milliMax:
+		return milliMax
+	default:
+		return int64(milli)
+	}
+}
+
+// Amount is what one rank of the spec takes of a node. Devices are those that it
+// asks for by number, and one for a request for all of a node's.
+func (r *Resources) Amount() capacity.Amount {
+	a := capacity.Amount{CPU: MilliCPU(r.CPU), Memory: max(r.Memory, 0)}
+	for i := range r.Devices {
+		switch count := r.Devices[i].Count; {
+		case count > 0:
+			a.Devices = a.Devices + int64(count)
+		case count == DevicesAll:
+			a.Devices++
+		}
+	}
+	return a
+}
+
+// Amount is what is held. Nil holds nothing.
+func (u *Usage) Amount() capacity.Amount {
+	if u == nil {
+		return capacity.Amount{}
+	}
+	return capacity.Amount{CPU: MilliCPU(u.CPU), Memory: max(u.Memory, 0), Devices: int64(len(u.Devices))}
+}
+
+// SetAmount changes the cores and the memory that are held. Which devices are is
+// told one by one.
+func (u *Usage) SetAmount(held capacity.Amount) {
+	u.CPU, u.Memory = float64(held.CPU)/1000, held.Memory
+}
+
+// Hold adds a rank with the needs of spec to what is held, and Release takes it
+// away again: cores in whole thousandths, so that an empty node is empty again
+// whatever came and went. Its ports and devices are listed by the caller.
+func (u *Usage) Hold(spec *Resources) {
+	u.SetAmount(u.Amount().Add(spec.Amount()))
+	u.Allocs++
+}
+
+// Release is the opposite of Hold.
+func (u *Usage) Release(spec *Resources) {
+	u.SetAmount(u.Amount().Sub(spec.Amount()))
+	u.Allocs--
+}
+
+// Free is what the node can still give: cores, memory, and healthy devices that
+// nobody holds. Cores and memory are negative when its capacity shrank below what
+// it holds. Usage may be nil: nothing held.
+func (n *Node) Free(usage *Usage) capacity.Amount {
+	free := n.FreeBeside(usage)
+	for i := range n.Devices {
+		if d := &n.Devices[i]; d.Healthy && !usage.holdsDevice(d.ID) {
+			free.Devices++
+		}
+	}
+	return free
+}
+
+// FreeBeside is Free without devices, for those who look at each of them anyway.
+func (n *Node) FreeBeside(usage *Usage) capacity.Amount {
+	free := capacity.Amount{CPU: MilliCPU(n.Capacity.CPU), Memory: max(n.Capacity.Memory, 0)}
+	if usage == nil {
+		return free
+	}
+	return free.Sub(capacity.Amount{CPU: MilliCPU(usage.CPU), Memory: max(usage.Memory, 0)})
+}

@@ -1,0 +1,48 @@
+package capacity
+
+import "slices"
+
+// Ports are held ports, sorted, each once. A list is never changed in place, so
+// that copies of a cluster's nodes may share it.
+type Ports []int32
+
+// PortsOf sorts a list that its caller gives away.
+func PortsOf(list []int32) Ports {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Held reports whether a port is held.
+func (p Ports) Held(port int32) bool {
+	_, held := slices.BinarySearch(p, port)
+	return held
+}
+
+// HeldIn counts the held ports from low to below high.
+func (p Ports) HeldIn(low, high int32) int {
+	from, _ := slices.BinarySearch(p, low)
+	to, _ := slices.BinarySearch(p, high)
+	return to - from
+}
+
+// With returns the ports with more of them held.
+func (p Ports) With(more []int32) Ports {
+	sum := append(make(Ports, 0, len(p)+len(more)), p...)
+	for _, port := range more {
+		if at, held := slices.BinarySearch(sum, port); !held {
+			sum = slices.Insert(sum, at, port)
+		}
+	}
+	return sum
+}
+
+// Without returns the ports with some of them free again.
+func (p Ports) Without(less []int32) Ports {
+	rest := append(make(Ports, 0, len(p)), p...)
+	for _, port := range less {
+		if at, held := slices.BinarySearch(rest, port); held {
+			rest = slices.Delete(rest, at, at+1)
+		}
+	}
+	return rest
+}
