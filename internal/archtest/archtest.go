@@ -62,7 +62,7 @@ type Ban struct {
 // Bans lists what storeys alone do not say.
 func Bans() []Ban {
 	pure := []string{
-		"nomadlike/structs", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/placement",
+		"nomadlike/structs", "nomadlike/structs/capacity", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/placement",
 		"nomadlike/forecast", "nomadlike/state", "nomadlike/auth",
 	}
 	return []Ban{
