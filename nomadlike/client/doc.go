@@ -3,7 +3,7 @@
 //
 // Flow: package session brings assignments; package loop gives them, and every
 // answer of the node's own work, to the pure tables of package alloc; states go
-// to package store, and package run carries out the other effects: prepare,
+// to package store, and package run executes the other effects: prepare,
 // start, recover and stop run in goroutines of their own against the drivers.
 // Tasks outlive the agent: Run leaves them running when it ends, and takes them
 // over when it begins. This package opens the rooms, runs them and closes them.

@@ -185,7 +185,7 @@ func TestPausedProcessesStandStill(t *testing.T) {
 	}
 	answered := func(seq uint64) {
 		t.Helper()
-		eventually.Within(t, time.Minute, fmt.Sprintf("order %d is carried out", seq), func() bool {
+		eventually.Within(t, time.Minute, fmt.Sprintf("order %d is executed", seq), func() bool {
 			answer := c.last(a.Alloc.ID).Control
 			return answer != nil && answer.Seq == seq && answer.Failed == nil
 		})

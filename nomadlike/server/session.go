@@ -256,15 +256,15 @@ func (n *session) work() {
 		if len(inbox) == 0 {
 			return
 		}
-		if err := n.carryOut(inbox); err != nil {
+		if err := n.record(inbox); err != nil {
 			n.cancel(err)
 			return // with works set: nothing follows
 		}
 	}
 }
 
-// carryOut puts what a node said into the log.
-func (n *session) carryOut(inbox []*structs.SessionUp) error {
+// record puts what a node said into the log.
+func (n *session) record(inbox []*structs.SessionUp) error {
 	var batches []*structs.ReportBatch
 	for _, up := range newest(inbox) {
 		if up.Reports != nil {

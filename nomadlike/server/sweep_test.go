@@ -81,7 +81,7 @@ func TestDueSweeps(t *testing.T) {
 		}
 	}
 
-	// What is carried out is not due any more.
+	// What is executed is not due any more.
 	s.now = 26 * hour
 	for _, due := range dueSweeps(s.store.Snapshot(), s.now) {
 		s.apply(due.kind, due.body)

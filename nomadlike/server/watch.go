@@ -21,7 +21,7 @@ const (
 )
 
 // watch is the thin coat around Liveness on the leader: one goroutine feeds it
-// and carries out what it orders.
+// and executes what it orders.
 type watch struct {
 	server  *Server
 	lived   lifetime
@@ -92,7 +92,7 @@ func (w *watch) run(ctx context.Context) {
 			effects = w.machine.Tick(now)
 		}
 		for _, effect := range effects {
-			w.carryOut(ctx, effect)
+			w.execute(ctx, effect)
 		}
 	}
 }
@@ -142,8 +142,8 @@ func (w *watch) learn() <-chan struct{} {
 	return snapshot.WatchNodes()
 }
 
-// carryOut begins what the machine orders; outcomes come back through answers.
-func (w *watch) carryOut(ctx context.Context, effect LivenessEffect) {
+// execute begins what the machine orders; outcomes come back through answers.
+func (w *watch) execute(ctx context.Context, effect LivenessEffect) {
 	switch {
 	case effect.Probe != nil:
 		w.start(ctx, func() { w.probe(ctx, effect.Probe) })

@@ -142,7 +142,7 @@ func (l *leader) tick() {
 			SilentFor: structs.Duration(l.w.now - at), Closed: l.closed[m.id],
 		})
 	}
-	l.carryOut(l.liveness.Tick(l.w.now))
+	l.execute(l.liveness.Tick(l.w.now))
 	if _, due := l.w.log.state().NextDelayed(l.w.wall()); due || l.hasDue() || l.growAt != 0 && l.w.wall() >= l.growAt {
 		l.planned = 0
 		l.plan()
@@ -172,8 +172,8 @@ func (l *leader) streamClosed(m *machine) {
 	}
 }
 
-// carryOut plays probes, witnesses and the log for the watch.
-func (l *leader) carryOut(effects []server.LivenessEffect) {
+// execute plays probes, witnesses and the log for the watch.
+func (l *leader) execute(effects []server.LivenessEffect) {
 	term := l.term
 	for _, effect := range effects {
 		switch {
@@ -188,9 +188,9 @@ func (l *leader) carryOut(effects []server.LivenessEffect) {
 				switch {
 				case l.term != term:
 				case m.powered && !m.agent && !m.dark && !m.cutOff:
-					l.carryOut(l.liveness.Refused(l.w.now, order.NodeID, order.Round))
+					l.execute(l.liveness.Refused(l.w.now, order.NodeID, order.Round))
 				default:
-					l.carryOut(l.liveness.Probed(l.w.now, order.NodeID, order.Round, m.reachable() && !l.w.flaky(0.05)))
+					l.execute(l.liveness.Probed(l.w.now, order.NodeID, order.Round, m.reachable() && !l.w.flaky(0.05)))
 				}
 			})
 		case effect.Ask != nil:
@@ -218,7 +218,7 @@ func (l *leader) ask(order *server.WitnessOrder, witness server.Witness) {
 		} else if peer := l.machine(witness.ID); !peer.reachable() {
 			answered = false
 		}
-		l.carryOut(l.liveness.Witnessed(l.w.now, order.NodeID, order.Round, answered, answered && reached))
+		l.execute(l.liveness.Witnessed(l.w.now, order.NodeID, order.Round, answered, answered && reached))
 	})
 }
 

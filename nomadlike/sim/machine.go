@@ -136,7 +136,7 @@ func (m *machine) hear(life int, id string, event alloc.Event) {
 	m.do(m.table.Step(id, event, m.w.wall()))
 }
 
-// do carries out effects in their order.
+// do executes effects in their order.
 func (m *machine) do(effects []alloc.Effect) {
 	life := m.life
 	for _, effect := range effects {

@@ -9,7 +9,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// This file carries out what structs.Claim draws: nodes are promised to a gang
+// This file executes what structs.Claim draws: nodes are promised to a gang
 // in the entry that ends its victims, and the gang is placed in the entry that
 // frees the last of what it needs.
 

@@ -174,7 +174,7 @@ type AllocReport struct {
 	Infra      bool        `json:"infra,omitempty"`
 	StartedAt  UnixNano    `json:"started_at,omitempty"`
 	FinishedAt UnixNano    `json:"finished_at,omitempty"`
-	// Control answers the newest Control that the node has tried to carry out.
+	// Control answers the newest Control that the node has tried to execute.
 	Control *ControlAnswer `json:"control,omitempty"`
 }
 

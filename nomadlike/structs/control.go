@@ -15,7 +15,7 @@ const (
 // Control is what people want of a gang that runs: that it stands still, or
 // that it leaves time to others. It is the same for every rank. Seq is the log
 // index of the order that made it; a node answers with the Seq that it has
-// carried out, so that answers may come late, twice or in any order.
+// executed, so that answers may come late, twice or in any order.
 type Control struct {
 	Seq    uint64   `json:"seq"`
 	Paused bool     `json:"paused,omitempty"`
@@ -30,7 +30,7 @@ func (c *Control) Throttled() bool { return c != nil && c.Idle > 0 }
 // Holds reports whether the gang is to stand still. A nil Control lets it run.
 func (c *Control) Holds() bool { return c != nil && c.Paused }
 
-// ControlAnswer is what a node says of a Control: that it is carried out, or
+// ControlAnswer is what a node says of a Control: that it is executed, or
 // why that cannot be. Without Failed it is.
 type ControlAnswer struct {
 	Seq    uint64  `json:"seq"`

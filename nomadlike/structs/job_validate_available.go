@@ -1,7 +1,7 @@
 package structs
 
 // NotAvailable lists what the job asks for that this version knows but does
-// not carry out yet. Such a job is valid; submission refuses it with
+// not execute yet. Such a job is valid; submission refuses it with
 // CodeNotAvailable rather than run something else than was asked. Pure.
 func (j *Job) NotAvailable() []Problem {
 	v := &validator{}

@@ -86,7 +86,7 @@ func execute(connection *taskinit.Conn, s *execstream.Session, spec driver.ExecS
 		_ = connection.Send(&taskinit.Request{Op: taskinit.OpSignal, Signal: int(number)}) // the exit tells of an init that is gone
 	}
 	var reply taskinit.Reply
-	err = s.Carry(streams, signal, func() error {
+	err = s.Relay(streams, signal, func() error {
 		_, err := connection.Receive(&reply)
 		if err != nil {
 			connection.Close() // nobody waits for this command any more: its init ends it

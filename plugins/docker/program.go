@@ -18,7 +18,7 @@ var embedded embed.FS
 
 func embeddedName() string { return "embedded/task-init-linux-" + runtime.GOARCH }
 
-// Embedded reports whether this build carries the program that runs in and
+// Embedded reports whether this build embeds the program that runs in and
 // beside containers. Without it no task can be started.
 func Embedded() bool {
 	_, err := fs.Stat(embedded, embeddedName())

@@ -87,7 +87,7 @@ type Lifecycle interface {
 
 	// Stop sends signal to the task's processes and, when some are left
 	// after grace, SIGKILL to all of them. It returns when the request is
-	// taken, not when the task has ended; the request is carried out even
+	// taken, not when the task has ended; the request is executed even
 	// when the agent dies. A later Stop may shorten the grace, never extend
 	// it. With grace 0 the kill comes at once. An empty signal means
 	// SIGTERM. Stopping a task that has ended does nothing.

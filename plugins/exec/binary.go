@@ -18,7 +18,7 @@ import (
 //go:embed embedded/*
 var embedded embed.FS
 
-// Embedded reports whether this build carries the small supervisor for its
+// Embedded reports whether this build embeds the small supervisor for its
 // architecture. Without it the main program runs itself instead.
 func Embedded() bool {
 	_, err := embedded.Open(embeddedName())

@@ -95,7 +95,7 @@ func execute(connection *net.UnixConn, s *execstream.Session, spec driver.ExecSp
 		_ = writeRequest(connection, &supervisor.Request{Op: supervisor.OpSignal, Signal: int(number)}) // the exit tells of a supervisor that is gone
 	}
 	var reply *supervisor.Reply
-	err = s.Carry(streams, signal, func() (err error) {
+	err = s.Relay(streams, signal, func() (err error) {
 		if reply, err = readReply(connection); err != nil {
 			connection.Close() // nobody waits for this command any more: its supervisor ends it
 		}

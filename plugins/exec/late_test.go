@@ -120,14 +120,14 @@ func TestRecoverDuringAStart(t *testing.T) {
 		}
 		return d, file
 	}
-	t.Run("that is not carried out", func(t *testing.T) {
+	t.Run("that is not executed", func(t *testing.T) {
 		d, file := recovered(t)
 		file.Close()
 		if result := drivertest.Wait(t, d, "early"); result.Err == nil || result.Err.ID != "driver.task_lost" {
 			t.Errorf("result is %+v, want a lost task", result)
 		}
 	})
-	t.Run("that is carried out", func(t *testing.T) {
+	t.Run("that is executed", func(t *testing.T) {
 		d, file := recovered(t)
 		command := osexec.Command("/bin/sleep", "1000")
 		command.Env = []string{supervisor.MarkerEnv + "=early:x"}

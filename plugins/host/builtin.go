@@ -21,7 +21,7 @@ import (
 //go:embed embedded/*
 var embedded embed.FS
 
-// Builtins names the device plugins that the agent may carry, in the programs of
+// Builtins names the device plugins that the agent may embed, in the programs of
 // plugins/host/cmd.
 func Builtins() []string { return []string{"nvidia", "ascend", "cambricon", "amd"} }
 
@@ -44,7 +44,7 @@ func BuiltinMissing(config Config, name string) *structs.Reason {
 // embeddedMax bounds an embedded program, in bytes.
 const embeddedMax = 256 << 20
 
-// embeddedName is the carried program of a plugin, compressed: it is unpacked
+// embeddedName is the embedded program of a plugin, compressed: it is unpacked
 // only on machines that have such devices. The plugins that call their vendor's
 // library without C are one program.
 func embeddedName(name string) string {
@@ -54,7 +54,7 @@ func embeddedName(name string) string {
 	return "embedded/" + name + "-linux-" + runtime.GOARCH + ".gz"
 }
 
-// unpack gives the carried program of a plugin.
+// unpack gives the embedded program of a plugin.
 func unpack(name string) ([]byte, error) {
 	contents, err := unpackFile(embeddedName(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func unpack(name string) ([]byte, error) {
 	return contents, err
 }
 
-// unpackFile gives one carried program.
+// unpackFile gives one embedded program.
 func unpackFile(name string) ([]byte, error) {
 	packed, err := embedded.Open(name)
 	if err != nil {
@@ -107,7 +107,7 @@ func builtinEnv(name string, env []string) []string {
 	return full
 }
 
-// builtin is the carried program of one plugin, or the configured command.
+// builtin is the embedded program of one plugin, or the configured command.
 func builtin(config Config, name string, env []string) source {
 	env = builtinEnv(name, env)
 	if command := config.BuiltinCommand; len(command) > 0 {
@@ -122,7 +122,7 @@ func builtin(config Config, name string, env []string) source {
 	return source{name: name, env: env, open: func() (*program, error) { return openEmbedded(name, config.RunDir) }}
 }
 
-// openEmbedded puts the carried program where it can be executed: in memory,
+// openEmbedded puts the embedded program where it can be executed: in memory,
 // sealed, or, where the kernel forbids that, in a file that is gone again.
 func openEmbedded(name, dir string) (*program, error) {
 	contents, err := unpack(name)

@@ -20,7 +20,7 @@ import (
 type DeviceConfig struct {
 	// Name of the plugin; of its file in PluginDir, or of the built-in.
 	Name string
-	// Builtin runs the plugin of this name that the agent carries. Args and
+	// Builtin runs the plugin of this name that the agent embeds. Args and
 	// SHA256 do not apply then.
 	Builtin bool
 	Args    []string // after the program's name

@@ -326,8 +326,8 @@ func TestDevicePluginsAreNamedOnce(t *testing.T) {
 	}
 }
 
-// TestCarriedPrograms executes contents that are no file, both ways.
-func TestCarriedPrograms(t *testing.T) {
+// TestEmbeddedPrograms executes contents that are no file, both ways.
+func TestEmbeddedPrograms(t *testing.T) {
 	contents, err := os.ReadFile("/bin/true")
 	must(t, err)
 	dir := t.TempDir()
@@ -358,9 +358,9 @@ func TestCarriedPrograms(t *testing.T) {
 	}
 }
 
-// TestCarriedPlugin runs what a build of make carries; a plain build carries
+// TestEmbeddedPlugin runs what a build of make carries; a plain build carries
 // nothing and says so.
-func TestCarriedPlugin(t *testing.T) {
+func TestEmbeddedPlugin(t *testing.T) {
 	for _, name := range host.Builtins() {
 		missing := host.BuiltinMissing(host.Config{}, name)
 		if (missing == nil) != host.Embedded(name) {

@@ -15,7 +15,7 @@ func Patient(config Config) Config {
 	return config
 }
 
-// InMemory and InFile are the two ways to execute a carried program.
+// InMemory and InFile are the two ways to execute an embedded program.
 func InMemory(contents []byte) (path string, close func(), err error) {
 	p, err := inMemory(contents)
 	if err != nil {

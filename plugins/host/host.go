@@ -52,8 +52,8 @@ type Config struct {
 	// directories below it. Needed when there are Devices.
 	StateDir string
 	// BuiltinCommand runs built-in device plugins instead of the program that
-	// the agent carries: the path of a program and its first arguments, to
-	// which the plugin's name is added. Empty: the carried program.
+	// the agent embeds: the path of a program and its first arguments, to
+	// which the plugin's name is added. Empty: the embedded program.
 	BuiltinCommand []string
 	Logger         *slog.Logger // nil: no logs
 

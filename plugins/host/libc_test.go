@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// glibcMost is the newest glibc that a carried program may need: that of the oldest
+// glibcMost is the newest glibc that an embedded program may need: that of the oldest
 // distributions whose nodes are to work.
 const glibcMost = 17 // of 2.17
 
-// The carried nvidia plugin starts with glibc 2.17. It needs nothing of a C library
+// The embedded nvidia plugin starts with glibc 2.17. It needs nothing of a C library
 // without saying which version: a name that the table of plugins/host/libc lacks would
 // be bound to whatever is there, or end the program at its first use.
-func TestCarriedPluginsNeedAnOldLibrary(t *testing.T) {
+func TestEmbeddedPluginsNeedAnOldLibrary(t *testing.T) {
 	names, err := fs.Glob(embedded, "embedded/nvidia-linux-*.gz")
 	if err != nil || len(names) == 0 {
 		t.Logf("no nvidia plugin was built: %v", err)

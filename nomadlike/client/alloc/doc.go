@@ -4,7 +4,7 @@
 //
 // Flow: Table takes what the server assigns and what the node's own work
 // reports (Prepared, Started, Exited, ...), advances each allocation with
-// Step and gives back effects as data. package client carries them out in
+// Step and returns effects as data. Package run executes them in
 // their order; nomadlike/sim runs the same tables on virtual time.
 //
 // Rules kept here: no command starts before its attempt is released; a

@@ -8,7 +8,7 @@ import (
 )
 
 // Effect is something that the node has to do for one allocation. Effects
-// are carried out in the order in which they were given: what a Persist
+// are executed in the order in which they were given: what a Persist
 // stores must be in the store before the effects after it begin. Prepare,
 // Start and Recover are answered by an event later; the others are not.
 type Effect interface {

@@ -12,7 +12,7 @@ import (
 	"nomadlike/plugins/driver"
 )
 
-// house is a node around a table: it carries effects out in its own time, as
+// house is a node around a table: it executes effects in its own time, as
 // goroutines and disks would, and checks what must always hold.
 type house struct {
 	t     *rapid.T
@@ -36,8 +36,8 @@ func newHouse(t *rapid.T) *house {
 	}
 }
 
-// carry notes the effects and checks them.
-func (h *house) carry(effects []Effect) {
+// execute notes the effects and checks them.
+func (h *house) execute(effects []Effect) {
 	persisted := map[string]Phase{}
 	for _, e := range effects {
 		id := e.Alloc()
@@ -98,7 +98,7 @@ func (h *house) carry(effects []Effect) {
 	}
 }
 
-func (h *house) step(id string, e Event) { h.carry(h.table.Step(id, e, h.now)) }
+func (h *house) step(id string, e Event) { h.execute(h.table.Step(id, e, h.now)) }
 
 // answer answers the oldest unanswered act of an allocation, well or badly.
 func (h *house) answer(id string, well bool) {
@@ -123,7 +123,7 @@ func (h *house) answer(id string, well bool) {
 		switch {
 		case h.alive[id]:
 			h.step(id, Started{Handle: handle})
-		default: // the start of an earlier agent was never carried out
+		default: // the start of an earlier agent was never executed
 			h.step(id, Absent{})
 		}
 	}
@@ -135,10 +135,10 @@ func (h *house) exit(id string) {
 }
 
 // restart is a new agent that knows what the store knows; unanswered acts of
-// the old one are carried out or not.
-func (h *house) restart(carriedOut bool) {
+// the old one are executed or not.
+func (h *house) restart(executed bool) {
 	for id, acts := range h.pending {
-		if slices.Contains(acts, "Start") && !carriedOut {
+		if slices.Contains(acts, "Start") && !executed {
 			delete(h.alive, id)
 		}
 	}
@@ -148,7 +148,7 @@ func (h *house) restart(carriedOut bool) {
 		h.stored[id] = s
 	}
 	h.table = NewTable("n1")
-	h.carry(h.table.Resume(slices.Collect(maps.Values(h.stored)), h.now))
+	h.execute(h.table.Resume(slices.Collect(maps.Values(h.stored)), h.now))
 }
 
 func (h *house) assign(t *rapid.T) {
@@ -171,7 +171,7 @@ func (h *house) assign(t *rapid.T) {
 			a.Set = append(a.Set, structs.Assignment{Alloc: one, Job: &structs.Job{ID: jobID, StopGrace: 1}})
 		}
 	}
-	h.carry(h.table.Assign(a, h.now))
+	h.execute(h.table.Assign(a, h.now))
 }
 
 func some(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
@@ -213,13 +213,13 @@ func TestTableAlways(t *testing.T) {
 					h.step(rapid.SampledFrom(ids).Draw(t, "whose device"), Evicted{Cause: structs.NewReason("device-failed")})
 				}
 			case "restart":
-				h.restart(rapid.Bool().Draw(t, "carried out"))
+				h.restart(rapid.Bool().Draw(t, "executed"))
 			case "lease":
-				h.carry(h.table.EndLease(h.now))
+				h.execute(h.table.EndLease(h.now))
 			}
 		}
 		// Nothing is assigned any more: everything ends, in finitely many steps.
-		h.carry(h.table.Assign(&structs.Assignments{Full: true}, h.now))
+		h.execute(h.table.Assign(&structs.Assignments{Full: true}, h.now))
 		for steps := 0; ; steps++ {
 			if steps > 100 {
 				t.Fatalf("does not end: alive %v, waiting %v", some(h.alive), h.waiting())

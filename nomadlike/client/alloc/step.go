@@ -153,7 +153,7 @@ func (m *machine) sendControl() {
 	m.give(Persist{m.of()}, Control{m.of(), *m.Control})
 }
 
-// controlled tells the servers that an order was carried out, or why not. A
+// controlled tells the servers that an order was executed, or why not. A
 // command that is being stopped has other worries.
 func (m *machine) controlled(answer structs.ControlAnswer) {
 	if m.Phase != PhaseRunning || m.Force != ForceNone || answer.Seq != m.sentCtrl {
@@ -215,7 +215,7 @@ func (m *machine) started(e Started) {
 
 // absent is a recovery that found no trace. When the agent died between the
 // decision to start and the start, the command is not started again: what
-// was asked for may be carried out yet, by a supervisor that is slow to
+// was asked for may be executed yet, by a supervisor that is slow to
 // begin, and then it would run twice. The server makes a new attempt.
 func (m *machine) absent() {
 	cause := structs.NewReason("client.task_vanished")

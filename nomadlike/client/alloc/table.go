@@ -11,7 +11,7 @@ import (
 
 // Table is every allocation that a node knows. Its methods are deterministic
 // and are called by one goroutine; they give the effects in the order in
-// which they must be carried out.
+// which they must be executed.
 type Table struct {
 	nodeID  string
 	entries map[string]*entry

@@ -60,7 +60,7 @@ func (d *Devices) mayReset(ctx context.Context, id string) error {
 	return refusal
 }
 
-// treat carries out an order. A device that only its operators kept from work
+// treat executes an order. A device that only its operators kept from work
 // needs no plugin that can heal.
 func (d *Devices) treat(ctx context.Context, plugin string, order *structs.DeviceTreat) error {
 	healer, can := d.Plugins[plugin].(device.Healer)

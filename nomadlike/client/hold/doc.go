@@ -3,7 +3,7 @@
 //
 // Flow: Keep stores what that takes when an allocation is prepared, KeepLeft keeps what
 // the command left in its container; the servers' word begins and ends a hold, each
-// carried out by a goroutine of its own.
+// executed by a goroutine of its own.
 //
 // Limits: a restarted agent begins the task anew, and what ran in the old one is killed.
 package hold

@@ -241,7 +241,7 @@ func (o *Holds) order(work context.Context, l *loop.Loop, h *hold, wanted struct
 	h.orders <- wanted
 }
 
-// keeper carries one debug hold out, in a goroutine of its own; its fields do
+// keeper executes one debug hold, in a goroutine of its own; its fields do
 // not change.
 type keeper struct {
 	holds   *Holds

@@ -20,7 +20,7 @@ import (
 // Limits and rhythms of the loop.
 const (
 	inputsMax   = 256 // functions that wait for the loop
-	batchMax    = 512 // inputs taken before their effects are carried out
+	batchMax    = 512 // inputs taken before their effects are executed
 	oftenEvery  = 250 * time.Millisecond
 	SeldomEvery = time.Minute
 )
@@ -104,8 +104,8 @@ type Events interface {
 // Effects does what the loop decides. Its methods are called by the loop, and
 // must not block.
 type Effects interface {
-	// Carry carries out one effect. work is the context of what it begins.
-	Carry(work context.Context, l *Loop, e alloc.Effect)
+	// Execute executes one effect. work is the context of what it begins.
+	Execute(work context.Context, l *Loop, e alloc.Effect)
 	// Inventory lists what may have processes here and is not in the table.
 	Inventory(l *Loop) []structs.InventoryItem
 	// Often is called several times a second, Seldom every SeldomEvery.
@@ -145,7 +145,7 @@ func New(config Config) *Loop {
 	}
 }
 
-// Run carries out inputs and ticks until ctx is cancelled. It is called once;
+// Run executes inputs and ticks until ctx is cancelled. It is called once;
 // Finish follows it.
 func (l *Loop) Run(ctx, work context.Context) {
 	defer close(l.config.Inbox.stopped)
@@ -169,7 +169,7 @@ func (l *Loop) Run(ctx, work context.Context) {
 		case <-seldom.C:
 			l.config.Effects.Seldom(work, l)
 		}
-		l.CarryOut(work)
+		l.Execute(work)
 	}
 }
 
@@ -183,9 +183,9 @@ func (l *Loop) Finish() {
 	l.save()
 }
 
-// CarryOut does what the table asked for: the states go to the store first, in one
+// Execute does what the table asked for: the states go to the store first, in one
 // transaction, then every effect in its order.
-func (l *Loop) CarryOut(work context.Context) {
+func (l *Loop) Execute(work context.Context) {
 	if len(l.effects) == 0 && len(l.unsaved) == 0 {
 		return
 	}
@@ -195,7 +195,7 @@ func (l *Loop) CarryOut(work context.Context) {
 	l.Publish()
 	for _, e := range effects {
 		if _, saved := e.(alloc.Persist); !saved {
-			l.config.Effects.Carry(work, l, e)
+			l.config.Effects.Execute(work, l, e)
 		}
 	}
 	l.Wake()

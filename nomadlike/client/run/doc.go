@@ -1,7 +1,7 @@
-// Package run carries out what the loop of a node decides: tasks are prepared, started,
+// Package run executes what the loop of a node decides: tasks are prepared, started,
 // waited for, paused, signalled, stopped, found again after a restart, and cleaned up.
 //
-// Flow: Carry gets one effect and begins a goroutine for whatever blocks, which answers
+// Flow: Execute takes one effect and begins a goroutine for whatever blocks, which answers
 // with an event. Tasks of which the store knows nothing wait for the servers' word.
 //
 // Limits: one task for each allocation.

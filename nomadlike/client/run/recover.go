@@ -64,7 +64,7 @@ func (x *Runs) TakeOver(work context.Context, l *loop.Loop, states []alloc.State
 			x.destroyStray(work, s) // its end is known, or it is nobody's
 		}
 	}
-	l.CarryOut(work)
+	l.Execute(work)
 	l.Publish()
 	if n := len(l.MayRun()); n > 0 {
 		x.Log.Info("tasks of an earlier agent are taken over", logkey.Count, n)

@@ -33,7 +33,7 @@ const listTimeout = 2 * time.Second
 // startsMax is how many tasks are being started at one time.
 const startsMax = 16
 
-// Runs carries out what the loop decides of the node's tasks: it has them prepared,
+// Runs executes what the loop decides of the node's tasks: it has them prepared,
 // started, watched, paused, stopped and cleaned up. Methods with a *Loop are called
 // by the loop, the others from anywhere.
 type Runs struct {
@@ -89,7 +89,7 @@ type runner struct {
 	*loop.Task
 	cancel   context.CancelFunc // of its preparation; nil without
 	prepared *prepare.Prepared  // nil before
-	steering *steering          // carries out what people want of its command; nil before they want anything
+	steering *steering          // executes what people want of its command; nil before they want anything
 }
 
 func (x *Runs) runner(l *loop.Loop, id string) *runner {
@@ -115,8 +115,8 @@ func (x *Runs) Inventory(*loop.Loop) []structs.InventoryItem {
 // Idle reports whether nothing may run here.
 func (x *Runs) Idle(l *loop.Loop) bool { return len(l.MayRun()) == 0 && len(x.strays) == 0 }
 
-// Carry carries out one effect.
-func (x *Runs) Carry(work context.Context, l *loop.Loop, effect alloc.Effect) {
+// Execute executes one effect.
+func (x *Runs) Execute(work context.Context, l *loop.Loop, effect alloc.Effect) {
 	id := effect.Alloc()
 	switch e := effect.(type) {
 	case alloc.Persist: // the loop has stored it
@@ -173,7 +173,7 @@ func (x *Runs) startPreparing(work context.Context, l *loop.Loop, id string) {
 	r := x.runner(l, id)
 	assignment := l.Assignment(id)
 	if assignment == nil {
-		return // it has ended before its effects were carried out
+		return // it has ended before its effects were executed
 	}
 	ctx, cancel := context.WithCancel(work)
 	r.cancel, r.Attempt = cancel, assignment.Alloc.Attempt

@@ -23,7 +23,7 @@ const (
 )
 
 // steering has one command do what people want of it. The loop gives orders;
-// one goroutine carries them out, the newest last.
+// one goroutine executes them, the newest last.
 type steering struct {
 	orders chan structs.Control // holds at most the newest; the loop is the only sender
 	cancel context.CancelFunc
@@ -78,7 +78,7 @@ type steerer struct {
 	held  bool            // by the throttle that this goroutine drives
 }
 
-// Run carries out orders until ctx is cancelled.
+// Run executes orders until ctx is cancelled.
 func (s *steerer) run(ctx context.Context) {
 	turn := time.NewTimer(time.Hour) // of the throttle
 	turn.Stop()
@@ -135,7 +135,7 @@ func (s *steerer) leave(ctx context.Context) {
 	}
 }
 
-// obey carries out the newest order and answers it. It reports whether it did.
+// obey executes the newest order and answers it. It reports whether it did.
 func (s *steerer) obey(ctx context.Context) bool {
 	answer := structs.ControlAnswer{Seq: s.order.Seq}
 	err := s.insist(ctx)
@@ -161,7 +161,7 @@ func (s *steerer) insist(ctx context.Context) error {
 	begun := time.Now()
 	pause := retry.First
 	for {
-		err := s.carryOut(ctx)
+		err := s.execute(ctx)
 		lasting := err == nil || gone(err) || len(s.orders) > 0
 		holds := s.order.Paused || s.order.Throttled()
 		if lasting || holds && (!errors.Is(err, driver.ErrUnavailable) || time.Since(begun) > SteerPatience) {
@@ -174,8 +174,8 @@ func (s *steerer) insist(ctx context.Context) error {
 	}
 }
 
-// carryOut asks the driver once.
-func (s *steerer) carryOut(ctx context.Context) error {
+// execute asks the driver once.
+func (s *steerer) execute(ctx context.Context) error {
 	task := alloc.TaskID(s.id)
 	if throttler, able := s.driver.(driver.Throttler); able {
 		if err := throttler.Throttle(ctx, task, s.order.Busy.Std(), s.order.Idle.Std()); err != nil {

@@ -91,7 +91,7 @@ func Expired(ended []Ended, now structs.UnixNano, keep Retention) []string {
 const sweepMax = 256
 
 // findStrays asks the drivers for tasks that have no business here: what an
-// earlier agent had asked for may be carried out after the first look.
+// earlier agent had asked for may be executed after the first look.
 func (x *Runs) findStrays(work context.Context) {
 	for name, d := range x.Drivers {
 		lister, ok := d.(driver.Lister)

@@ -124,7 +124,7 @@ func (c *stateCluster) sync() (*scheduler.Board, error) {
 	return c.board, nil
 }
 
-// obey lets the nodes carry out what the state asks for: what is to stop is
+// obey lets the nodes execute what the state asks for: what is to stop is
 // gone at once, what is new is prepared at once and runs when its barrier
 // opens. It ends when the state asks for nothing new.
 func (c *stateCluster) obey(now structs.UnixNano, done *[]move) error {
@@ -136,7 +136,7 @@ func (c *stateCluster) obey(now structs.UnixNano, done *[]move) error {
 		changes := snapshot.Changes(c.read)
 		c.read = c.index
 		for _, change := range changes.Subjobs {
-			if err := c.carryOut(now, change, done); err != nil {
+			if err := c.execute(now, change, done); err != nil {
 				return err
 			}
 		}
@@ -144,8 +144,8 @@ func (c *stateCluster) obey(now structs.UnixNano, done *[]move) error {
 	return nil
 }
 
-// carryOut is what the nodes of one gang do about a change.
-func (c *stateCluster) carryOut(now structs.UnixNano, change structs.SubjobChange, done *[]move) error {
+// execute is what the nodes of one gang do about a change.
+func (c *stateCluster) execute(now structs.UnixNano, change structs.SubjobChange, done *[]move) error {
 	if change.Subjob == nil {
 		return nil
 	}

@@ -3,7 +3,7 @@
 // and signals on their way in.
 //
 // A driver makes a Session (Pipes, Terminal), gives the command's descriptors
-// (Theirs) to the program beside the task, and calls Carry, which copies until
+// (Theirs) to the program beside the task, and calls Relay, which copies until
 // the command has ended.
 //
 // Limits: what a command's descendants still write some hundred milliseconds
@@ -145,11 +145,11 @@ func (s *Session) Close() {
 	}
 }
 
-// Carry copies the streams of the running command until wait returns, and
+// Relay copies the streams of the running command until wait returns, and
 // what it has written by then. wait gives an error when nobody can tell of the
 // command's end any more; what the command still writes then goes nowhere.
 // signal passes a signal on.
-func (s *Session) Carry(streams driver.Streams, signal func(number syscall.Signal), wait func() error) error {
+func (s *Session) Relay(streams driver.Streams, signal func(number syscall.Signal), wait func() error) error {
 	done := make(chan struct{})
 	var relaying sync.WaitGroup
 	relaying.Go(func() { s.relay(streams, signal, done) })

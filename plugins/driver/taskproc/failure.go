@@ -8,7 +8,7 @@ const (
 	CodeNotFound      = 127
 )
 
-// Failure says why a command was not started, or a request not carried out.
+// Failure says why a command was not started, or a request not executed.
 // It travels as JSON from the program beside a task to the driver.
 type Failure struct {
 	// Kind names a text of the message catalogue without its "driver." in

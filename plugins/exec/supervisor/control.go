@@ -160,7 +160,7 @@ func (c *control) serve(connection *conn) {
 	}
 }
 
-// answer carries out a request that is answered at once.
+// answer executes a request that is answered at once.
 func (c *control) answer(request *Request) *Reply {
 	t := c.task
 	if request.Op == OpStop {

@@ -50,7 +50,7 @@ func startNode(t testing.TB, m *nvmltest.Machine, path string, more ...string) *
 	return startProgram(t, m, path, []string{"/proc/self/exe"}, more...)
 }
 
-// startProgram starts a plugin by a command; without one, the program that the agent carries.
+// startProgram starts a plugin by a command; without one, the program that the agent embeds.
 func startProgram(t testing.TB, m *nvmltest.Machine, path string, command []string, more ...string) *node {
 	t.Helper()
 	run, err := os.MkdirTemp("", "nv") // short: sockets are made in it
@@ -101,7 +101,7 @@ func action(s device.Snapshot, id string) device.Action {
 
 // What make builds for old machines reads cards, hears of their faults and survives
 // a library that crashes, as the program of this test does.
-func TestCarriedProgramReadsCards(t *testing.T) {
+func TestEmbeddedProgramReadsCards(t *testing.T) {
 	if !host.Embedded(nvidia.Name) {
 		t.Log("this build carries no nvidia plugin: make device-plugins")
 		return
