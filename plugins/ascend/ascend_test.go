@@ -239,7 +239,7 @@ func TestHealth(t *testing.T) {
 			}
 		}
 	}
-	var stuck map[string][]int
+	var unkillable map[string][]int
 	step := func(after time.Duration, what string, change func()) {
 		now = now.Add(after)
 		if change != nil {
@@ -248,7 +248,7 @@ func TestHealth(t *testing.T) {
 		}
 		fmt.Fprintf(&story, "%s  %s\n", now.Sub(start), what)
 		full := h.Identify(&facts)
-		tell(h.Step(full, stuck, now, s.codes))
+		tell(h.Step(full, unkillable, now, s.codes))
 		devices := Devices(full, &Surroundings{}, s)
 		h.Apply(devices)
 		for _, d := range devices {
@@ -289,9 +289,9 @@ func TestHealth(t *testing.T) {
 	step(time.Second, "the plugin was started anew", nil)
 	tell(h.Forget("NPU-0002", now))
 	step(time.Second, "an operator says that is right", nil)
-	h.Units["NPU-0000"].Stuck = []int{7}
-	step(time.Second, "a process is stuck", nil)
-	stuck = map[string][]int{"NPU-0000": nil}
+	h.Units["NPU-0000"].Unkillable = []int{7}
+	step(time.Second, "a process is unkillable", nil)
+	unkillable = map[string][]int{"NPU-0000": nil}
 	step(calm, "it is gone", nil)
 	h.Resume("boot-2")
 	step(time.Second, "the machine was rebooted", nil)

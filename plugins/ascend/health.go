@@ -97,9 +97,9 @@ func (h *Health) inPlace(chip *Chip, present map[string]bool) *Unit {
 	return nil
 }
 
-// Step judges facts that Identify has completed. stuck says which stuck
+// Step judges facts that Identify has completed. unkillable says which unkillable
 // processes are still there.
-func (h *Health) Step(facts *Facts, stuck map[string][]int, now time.Time, codes *Codes) []device.Event {
+func (h *Health) Step(facts *Facts, unkillable map[string][]int, now time.Time, codes *Codes) []device.Event {
 	var events []device.Event
 	for i := range facts.Chips {
 		chip := &facts.Chips[i]
@@ -110,8 +110,8 @@ func (h *Health) Step(facts *Facts, stuck map[string][]int, now time.Time, codes
 		if !chip.Gone && chip.Unreadable == "" {
 			unit.Chip = *chip
 		}
-		if left, looked := stuck[chip.ID]; looked {
-			unit.Stuck = left
+		if left, looked := unkillable[chip.ID]; looked {
+			unit.Unkillable = left
 		}
 		silent := chip.Gone || chip.Unreadable != ""
 		events = append(events, unit.JudgeAll(unit.conditions(chip, codes), silent, subject(chip), now)...)
@@ -132,8 +132,8 @@ func (u *Unit) conditions(chip *Chip, codes *Codes) []runtime.Condition {
 	if chip.Unreadable != "" {
 		wrong("unreadable", "", codes.Unreadable, patience, "cause", chip.Unreadable)
 	}
-	if len(u.Stuck) > 0 {
-		wrong("leftover", "", device.ActCordon, 0, "pids", runtime.Numbers(u.Stuck))
+	if len(u.Unkillable) > 0 {
+		wrong("leftover", "", device.ActCordon, 0, "pids", runtime.Numbers(u.Unkillable))
 	}
 	if u.Suspect {
 		wrong("leftover-memory", "leftover_memory", device.ActCordon, 0)

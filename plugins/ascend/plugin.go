@@ -92,10 +92,10 @@ func (c *chips) Sample(facts *Facts) ([]device.DeviceStats, error) {
 }
 
 // Judge names the chips and judges them.
-func (c *chips) Judge(facts *Facts, stuck map[string][]int, now time.Time) (*Facts, []device.Event) {
+func (c *chips) Judge(facts *Facts, unkillable map[string][]int, now time.Time) (*Facts, []device.Event) {
 	full := c.Identify(facts)
 	fillPorts(full, c.ports)
-	return full, c.Step(full, stuck, now, c.s.codes)
+	return full, c.Step(full, unkillable, now, c.s.codes)
 }
 
 // Forget ends all faults of a chip: those that a reset does not end need none.

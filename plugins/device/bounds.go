@@ -141,7 +141,7 @@ func (r *ReapReport) Bound() {
 	r.Devices = r.Devices[:min(len(r.Devices), DevicesMax)]
 	for i := range r.Devices {
 		d := &r.Devices[i]
-		d.Killed, d.Stuck, d.Foreign, d.Live = BoundProcesses(d.Killed), BoundProcesses(d.Stuck), BoundProcesses(d.Foreign), BoundProcesses(d.Live)
+		d.Killed, d.Unkillable, d.Foreign, d.Live = BoundProcesses(d.Killed), BoundProcesses(d.Unkillable), BoundProcesses(d.Foreign), BoundProcesses(d.Live)
 		d.Reason = boundReason(d.Reason)
 	}
 }

@@ -200,14 +200,14 @@ func (f *Fake) Reap(ctx context.Context, request Reaping) (ReapReport, error) {
 		reaped := Reaped{ID: id, Clean: true}
 		for _, p := range f.mu.processes[id] {
 			if p.Name == "stuck" {
-				reaped.Stuck, reaped.Clean = append(reaped.Stuck, p), false
+				reaped.Unkillable, reaped.Clean = append(reaped.Unkillable, p), false
 				reaped.Reason = structs.NewReason("device.leftover_stuck", "pids", p.PID)
 				reaped.MemoryUsed += p.Memory
 			} else {
 				reaped.Killed = append(reaped.Killed, p)
 			}
 		}
-		f.mu.processes[id] = reaped.Stuck
+		f.mu.processes[id] = reaped.Unkillable
 		report.Devices = append(report.Devices, reaped)
 	}
 	return report, nil

@@ -48,14 +48,14 @@ func (r ReapReport) Clean() bool {
 
 // Reaped is one device after a Reap.
 type Reaped struct {
-	ID      string    `json:"id"`
-	Killed  []Process `json:"killed,omitempty"`  // of dead tasks, ended now
-	Stuck   []Process `json:"stuck,omitempty"`   // of dead tasks, could not be ended
-	Foreign []Process `json:"foreign,omitempty"` // of nobody that this agent knows
-	Live    []Process `json:"live,omitempty"`    // of tasks that still run
+	ID         string    `json:"id"`
+	Killed     []Process `json:"killed,omitempty"`  // of dead tasks, ended now
+	Unkillable []Process `json:"stuck,omitempty"`   // of dead tasks, could not be ended
+	Foreign    []Process `json:"foreign,omitempty"` // of nobody that this agent knows
+	Live       []Process `json:"live,omitempty"`    // of tasks that still run
 	// MemoryUsed is what the device still has in use, in bytes; -1: unknown.
 	MemoryUsed int64 `json:"memory_used"`
-	// Clean: a task may be started on it. A stuck process, or memory that
+	// Clean: a task may be started on it. An unkillable process, or memory that
 	// belongs to nobody, makes the device unclean, and the plugin cordons it.
 	Clean  bool            `json:"clean"`
 	Reason *structs.Reason `json:"reason,omitempty"` // why it is not clean

@@ -62,10 +62,10 @@ type Past struct {
 
 // Input is what a Step is made of.
 type Input struct {
-	Now      time.Time
-	Facts    *Facts // nil: nothing was read
-	Happened []Happening
-	Stuck    map[string][]int // by card: which of its stuck processes are still there; nil: not looked
+	Now        time.Time
+	Facts      *Facts // nil: nothing was read
+	Happened   []Happening
+	Unkillable map[string][]int // by card: which of its unkillable processes are still there; nil: not looked
 }
 
 // Resume takes over what an earlier life of the plugin has stored. A reboot
@@ -154,8 +154,8 @@ func (h *Health) look(in Input, actions *Actions) []device.Event {
 		if !gone && card.Unreadable == "" && !card.Lost {
 			unit.remember(&card)
 		}
-		if stuck, looked := in.Stuck[card.UUID]; looked {
-			unit.Stuck = stuck
+		if unkillable, looked := in.Unkillable[card.UUID]; looked {
+			unit.Unkillable = unkillable
 		}
 		for _, c := range unit.conditions(&card, actions) {
 			if event := unit.judge(c, actions, &card, in.Now); event != nil {
@@ -199,7 +199,7 @@ func (u *Unit) conditions(card *Card, actions *Actions) []condition {
 		{name: "gone", sticky: true},
 		{name: "lost", holds: card.Lost, sticky: true},
 		{name: "unreadable", holds: card.Unreadable != "" && !card.Lost, params: []any{"cause", card.Unreadable}},
-		{name: "leftover", holds: len(u.Stuck) > 0, params: []any{"pids", runtime.Numbers(u.Stuck)}},
+		{name: "leftover", holds: len(u.Unkillable) > 0, params: []any{"pids", runtime.Numbers(u.Unkillable)}},
 	}
 	if !readable {
 		return all // what was measured before still counts

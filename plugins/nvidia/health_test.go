@@ -234,12 +234,12 @@ func TestHealthStories(t *testing.T) {
 		},
 		"leftover": func(c *clinic) {
 			c.step(0, "all is well", nil)
-			c.health.Units["GPU-0000"].Stuck = []int{77, 78}
+			c.health.Units["GPU-0000"].Unkillable = []int{77, 78}
 			c.health.Units["GPU-0001"].Suspect = true
 			c.step(time.Second, "two processes cannot be killed, and memory belongs to nobody", nil)
 			facts := c.facts
 			c.now = c.now.Add(time.Second)
-			c.tell(c.health.Step(Input{Now: c.now, Facts: &facts, Stuck: map[string][]int{"GPU-0000": nil}}, c.s.actions))
+			c.tell(c.health.Step(Input{Now: c.now, Facts: &facts, Unkillable: map[string][]int{"GPU-0000": nil}}, c.s.actions))
 			c.step(calm, "the processes are gone", nil)
 			c.tell(c.health.Forget("GPU-0001", false, c.now))
 			c.step(0, "the other card was reset", nil)

@@ -95,8 +95,8 @@ func Start(s *Settings, o Options) *Plugin {
 func (c *cards) Sample(*Facts) ([]device.DeviceStats, error) { return c.Library.Sample() }
 
 // Judge judges facts, see Health.Step.
-func (c *cards) Judge(facts *Facts, stuck map[string][]int, now time.Time) (*Facts, []device.Event) {
-	events := c.Step(Input{Now: now, Facts: facts, Stuck: stuck}, c.s.actions)
+func (c *cards) Judge(facts *Facts, unkillable map[string][]int, now time.Time) (*Facts, []device.Event) {
+	events := c.Step(Input{Now: now, Facts: facts, Unkillable: unkillable}, c.s.actions)
 	return c.Complete(facts), events
 }
 

@@ -229,12 +229,12 @@ func (h *hospital) Look(pid int) leftover.Facts {
 	if !h.immortal.Load() {
 		return leftover.Facts{}
 	}
-	return leftover.Facts{Exists: true, StartTicks: 1, Cgroups: []string{"/nomadlike/dead"}, Name: "python3", Stuck: true}
+	return leftover.Facts{Exists: true, StartTicks: 1, Cgroups: []string{"/nomadlike/dead"}, Name: "python3", Uninterruptible: true}
 }
 
 func (h *hospital) Kill(int, leftover.Facts) error { return nil }
 
-func TestReapStuckProcess(t *testing.T) {
+func TestReapUnkillableProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		library, proc := NewFakeLibrary(2), &hospital{}
 		proc.immortal.Store(true)
@@ -244,7 +244,7 @@ func TestReapStuckProcess(t *testing.T) {
 		library.SetStats(device.DeviceStats{ID: "GPU-0001", Processes: []device.Process{{PID: 77, Memory: 5 << 30}}})
 		request := device.Reaping{IDs: []string{"GPU-0001"}, Mine: []device.Mark{{Cgroup: "/nomadlike"}}, Limit: time.Second}
 		report, err := p.Reap(context.Background(), request)
-		if err != nil || report.Clean() || len(report.Devices[0].Stuck) != 1 || report.Devices[0].Reason.ID != "device.leftover_stuck" {
+		if err != nil || report.Clean() || len(report.Devices[0].Unkillable) != 1 || report.Devices[0].Reason.ID != "device.leftover_stuck" {
 			t.Fatalf("%+v, %v", report, err)
 		}
 		if s := now(); s.Devices[1].Healthy || s.Devices[1].Attrs[device.AttrFault] != "leftover" || !s.Devices[0].Healthy {

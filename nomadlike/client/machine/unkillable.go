@@ -25,47 +25,47 @@ import (
 
 // Bounds of what is remembered of processes that would not die.
 const (
-	stuckEvery   = 2 * time.Second // looks whether they are gone
-	stuckMax     = 1024
-	stuckNamed   = 8 // in a reason
-	stuckFile    = "stuck.json"
-	errUnkilled  = "driver.unkillable"
-	stuckFaultID = "client.processes_stuck"
+	unkillableEvery   = 2 * time.Second // looks whether they are gone
+	unkillableMax     = 1024
+	unkillableNamed   = 8 // in a reason
+	unkillableFile    = "stuck.json"
+	errUnkilled       = "driver.unkillable"
+	unkillableFaultID = "client.processes_stuck"
 )
 
-// stuckProcess is a process of an ended task that hangs in the kernel, so that no
+// unkillableProcess is a process of an ended task that hangs in the kernel, so that no
 // signal ends it: it may hold memory, cards and files that others would be given.
-type stuckProcess struct {
+type unkillableProcess struct {
 	PID     int    `json:"pid"`
 	Start   uint64 `json:"start"` // in ticks since boot: another process of this number has another
 	AllocID string `json:"alloc_id"`
 }
 
-// stuckRecord is what a restarted agent reads.
-type stuckRecord struct {
-	BootID    string         `json:"boot_id"`
-	Processes []stuckProcess `json:"processes"`
+// unkillableRecord is what a restarted agent reads.
+type unkillableRecord struct {
+	BootID    string              `json:"boot_id"`
+	Processes []unkillableProcess `json:"processes"`
 }
 
-// stuckList remembers the processes that would not die until they are gone.
-type stuckList struct {
+// unkillableList remembers the processes that would not die until they are gone.
+type unkillableList struct {
 	path   string
 	bootID string
 
 	mu struct {
 		sync.Mutex
-		all []stuckProcess
+		all []unkillableProcess
 	}
 }
 
-// openStuck reads what an earlier process of the agent has left in this boot.
-func openStuck(dir, bootID string) (*stuckList, error) {
-	l := &stuckList{path: filepath.Join(dir, stuckFile), bootID: bootID}
+// openUnkillable reads what an earlier process of the agent has left in this boot.
+func openUnkillable(dir, bootID string) (*unkillableList, error) {
+	l := &unkillableList{path: filepath.Join(dir, unkillableFile), bootID: bootID}
 	data, err := os.ReadFile(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
 	}
-	var record stuckRecord
+	var record unkillableRecord
 	if err == nil {
 		err = json.Unmarshal(data, &record)
 	}
@@ -73,17 +73,17 @@ func openStuck(dir, bootID string) (*stuckList, error) {
 		return l, fmt.Errorf("read processes that would not die: %w", err)
 	}
 	if record.BootID == bootID {
-		l.mu.all = record.Processes[:min(len(record.Processes), stuckMax)]
+		l.mu.all = record.Processes[:min(len(record.Processes), unkillableMax)]
 	}
 	return l, nil
 }
 
 // add remembers processes.
-func (l *stuckList) add(found []stuckProcess) error {
+func (l *unkillableList) add(found []unkillableProcess) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range found {
-		if len(l.mu.all) < stuckMax && !slices.Contains(l.mu.all, p) {
+		if len(l.mu.all) < unkillableMax && !slices.Contains(l.mu.all, p) {
 			l.mu.all = append(l.mu.all, p)
 		}
 	}
@@ -91,11 +91,11 @@ func (l *stuckList) add(found []stuckProcess) error {
 }
 
 // Look forgets the processes that are gone, and gives the rest.
-func (l *stuckList) look(alive func(stuckProcess) bool) ([]stuckProcess, error) {
+func (l *unkillableList) look(alive func(unkillableProcess) bool) ([]unkillableProcess, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := len(l.mu.all)
-	l.mu.all = slices.DeleteFunc(l.mu.all, func(p stuckProcess) bool { return !alive(p) })
+	l.mu.all = slices.DeleteFunc(l.mu.all, func(p unkillableProcess) bool { return !alive(p) })
 	var err error
 	if len(l.mu.all) != before {
 		err = l.saveLocked()
@@ -103,8 +103,8 @@ func (l *stuckList) look(alive func(stuckProcess) bool) ([]stuckProcess, error) 
 	return slices.Clone(l.mu.all), err
 }
 
-func (l *stuckList) saveLocked() error {
-	data, err := json.Marshal(stuckRecord{l.bootID, l.mu.all})
+func (l *unkillableList) saveLocked() error {
+	data, err := json.Marshal(unkillableRecord{l.bootID, l.mu.all})
 	if err == nil {
 		err = store.WriteFile(l.path, data, 0o600, false)
 	}
@@ -117,7 +117,7 @@ func (l *stuckList) saveLocked() error {
 // Unkillable watches the processes that would not die, and keeps new work away
 // while there are any. Any goroutine may use it.
 type Unkillable struct {
-	list *stuckList
+	list *unkillableList
 	node *Registration
 	log  *slog.Logger
 }
@@ -125,7 +125,7 @@ type Unkillable struct {
 // OpenUnkillable reads what an earlier process of the agent has left in this boot
 // below dir. What cannot be read is logged.
 func OpenUnkillable(dir, bootID string, node *Registration, log *slog.Logger) *Unkillable {
-	list, err := openStuck(dir, bootID)
+	list, err := openUnkillable(dir, bootID)
 	if err != nil {
 		log.Error("processes that would not die may be left", logkey.Error, err)
 	}
@@ -151,16 +151,16 @@ func (u *Unkillable) Note(allocID string, result *driver.ExitResult) {
 
 // hanging finds the processes of a list that hang in the kernel now. A driver of
 // containers gives the numbers that they have there.
-func hanging(allocID, pids string) []stuckProcess {
+func hanging(allocID, pids string) []unkillableProcess {
 	all, err := proctree.All()
 	if err != nil {
 		return nil
 	}
 	wanted := strings.Fields(pids)
-	var found []stuckProcess
+	var found []unkillableProcess
 	for _, p := range all {
 		if hangs(&p) && slices.ContainsFunc(numbersOf(p.PID), func(n string) bool { return slices.Contains(wanted, n) }) {
-			found = append(found, stuckProcess{PID: p.PID, Start: p.StartTicks, AllocID: allocID})
+			found = append(found, unkillableProcess{PID: p.PID, Start: p.StartTicks, AllocID: allocID})
 		}
 	}
 	return found
@@ -185,7 +185,7 @@ func hangs(p *proctree.Process) bool {
 	return false
 }
 
-func (p stuckProcess) remains() bool { return proctree.Alive(p.PID, p.Start) }
+func (p unkillableProcess) remains() bool { return proctree.Alive(p.PID, p.Start) }
 
 // numbersOf gives the numbers of a process in all of its namespaces.
 func numbersOf(pid int) []string {
@@ -203,34 +203,34 @@ func numbersOf(pid int) []string {
 
 // Watch looks until ctx is cancelled whether processes that would not die are gone.
 func (u *Unkillable) Watch(ctx context.Context) {
-	for retry.Sleep(ctx, stuckEvery) {
+	for retry.Sleep(ctx, unkillableEvery) {
 		u.Look()
 	}
 }
 
 // Look registers the processes that are left.
 func (u *Unkillable) Look() {
-	left, err := u.list.look(stuckProcess.remains)
+	left, err := u.list.look(unkillableProcess.remains)
 	if err != nil {
 		u.log.Error("a restarted agent will not know of processes that would not die", logkey.Error, err)
 	}
-	u.node.SetFaults(faultsOfProcesses, stuckFaults(left))
+	u.node.SetFaults(faultsOfProcesses, unkillableFaults(left))
 }
 
-// stuckFaults says what processes that would not die mean for the node. Pure.
-func stuckFaults(left []stuckProcess) []structs.NodeFault {
+// unkillableFaults says what processes that would not die mean for the node. Pure.
+func unkillableFaults(left []unkillableProcess) []structs.NodeFault {
 	if len(left) == 0 {
 		return nil
 	}
 	var pids, allocs []string
 	for _, p := range left {
-		if id := p.AllocID; !slices.Contains(allocs, id) && len(allocs) < stuckNamed {
+		if id := p.AllocID; !slices.Contains(allocs, id) && len(allocs) < unkillableNamed {
 			allocs = append(allocs, id)
 		}
-		if len(pids) < stuckNamed {
+		if len(pids) < unkillableNamed {
 			pids = append(pids, strconv.Itoa(p.PID))
 		}
 	}
-	return []structs.NodeFault{{Name: "processes", Unfit: true, Reason: structs.NewReason(stuckFaultID,
+	return []structs.NodeFault{{Name: "processes", Unfit: true, Reason: structs.NewReason(unkillableFaultID,
 		"count", len(left), "pids", strings.Join(pids, " "), "allocs", strings.Join(allocs, " "))}}
 }

@@ -50,7 +50,7 @@ func TestHealth(t *testing.T) {
 			fmt.Fprintf(&story, "    event %s on %s, action %q: %s\n", e.Code, e.DeviceID, e.Action, messages.Text(messages.English, e.Reason.ID, e.Reason.Params))
 		}
 	}
-	var stuck map[string][]int
+	var unkillable map[string][]int
 	step := func(after time.Duration, what string, change func()) {
 		now = now.Add(after)
 		facts = facts.Clone()
@@ -59,7 +59,7 @@ func TestHealth(t *testing.T) {
 		}
 		fmt.Fprintf(&story, "%s  %s\n", now.Sub(start), what)
 		full := h.Identify(&facts, v.Noun)
-		tell(h.Step(full, stuck, now, v, s.table))
+		tell(h.Step(full, unkillable, now, v, s.table))
 		devices := v.Devices(full, &runtime.Surroundings{}, s)
 		h.Apply(devices)
 		for _, d := range devices {
@@ -102,9 +102,9 @@ func TestHealth(t *testing.T) {
 	step(time.Second, "the plugin was started anew", nil)
 	tell(h.Forget("XPU-1", true, now, v))
 	step(time.Second, "an operator says that is right", nil)
-	h.Units["XPU-0"].Stuck = []int{7}
-	step(time.Second, "a process is stuck, and it is hot", func() { card(0).Find("thermal", "") })
-	stuck = map[string][]int{"XPU-0": nil}
+	h.Units["XPU-0"].Unkillable = []int{7}
+	step(time.Second, "a process is unkillable, and it is hot", func() { card(0).Find("thermal", "") })
+	unkillable = map[string][]int{"XPU-0": nil}
 	step(runtime.Calm, "both are over", func() { card(0).Findings = nil })
 	h.Resume("boot-2")
 	step(time.Second, "the machine was rebooted: all is measured anew", func() { card(1).Width = 16 })

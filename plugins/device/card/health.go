@@ -87,9 +87,9 @@ func (h *Health) inPlace(card *Card, present map[string]bool) *Unit {
 	return nil
 }
 
-// Step judges facts that Identify has completed. stuck says which stuck
+// Step judges facts that Identify has completed. unkillable says which unkillable
 // processes are still there.
-func (h *Health) Step(facts *Facts, stuck map[string][]int, now time.Time, v *Vendor, table *Table) []device.Event {
+func (h *Health) Step(facts *Facts, unkillable map[string][]int, now time.Time, v *Vendor, table *Table) []device.Event {
 	var events []device.Event
 	for i := range facts.Cards {
 		card := &facts.Cards[i]
@@ -97,8 +97,8 @@ func (h *Health) Step(facts *Facts, stuck map[string][]int, now time.Time, v *Ve
 		if !known {
 			continue
 		}
-		if left, looked := stuck[card.ID]; looked {
-			unit.Stuck = left
+		if left, looked := unkillable[card.ID]; looked {
+			unit.Unkillable = left
 		}
 		silent := card.Gone || card.Unreadable != ""
 		if !silent {
@@ -132,8 +132,8 @@ func (u *Unit) conditions(card *Card, table *Table) []runtime.Condition {
 		wrong(runtime.Gone)
 		return all
 	}
-	if len(u.Stuck) > 0 {
-		wrong(codeLeftover, "pids", runtime.Numbers(u.Stuck))
+	if len(u.Unkillable) > 0 {
+		wrong(codeLeftover, "pids", runtime.Numbers(u.Unkillable))
 	}
 	if u.Suspect {
 		wrong(codeLeftoverMem)

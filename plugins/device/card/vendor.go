@@ -234,9 +234,9 @@ func (c *cards) Sample(facts *Facts) ([]device.DeviceStats, error) {
 }
 
 // Judge names the cards and judges them.
-func (c *cards) Judge(facts *Facts, stuck map[string][]int, now time.Time) (*Facts, []device.Event) {
+func (c *cards) Judge(facts *Facts, unkillable map[string][]int, now time.Time) (*Facts, []device.Event) {
 	full := c.Identify(facts, c.v.Noun)
-	return full, c.Step(full, stuck, now, c.v, c.s.table)
+	return full, c.Step(full, unkillable, now, c.v, c.s.table)
 }
 
 // Forget ends the faults of a card.

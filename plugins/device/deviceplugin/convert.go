@@ -153,7 +153,7 @@ func reportToProto(r *device.ReapReport) *proto.ReapResponse {
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		p.Devices = append(p.Devices, &proto.Reaped{
-			Id: d.ID, Killed: processesToProto(d.Killed), Stuck: processesToProto(d.Stuck), Foreign: processesToProto(d.Foreign),
+			Id: d.ID, Killed: processesToProto(d.Killed), Stuck: processesToProto(d.Unkillable), Foreign: processesToProto(d.Foreign),
 			Live: processesToProto(d.Live), MemoryUsed: d.MemoryUsed, Clean: d.Clean, Reason: reasonToProto(d.Reason),
 		})
 	}
@@ -164,7 +164,7 @@ func reportFromProto(p *proto.ReapResponse) device.ReapReport {
 	r := device.ReapReport{}
 	for _, d := range p.GetDevices() {
 		r.Devices = append(r.Devices, device.Reaped{
-			ID: d.GetId(), Killed: processesFromProto(d.GetKilled()), Stuck: processesFromProto(d.GetStuck()), Foreign: processesFromProto(d.GetForeign()),
+			ID: d.GetId(), Killed: processesFromProto(d.GetKilled()), Unkillable: processesFromProto(d.GetStuck()), Foreign: processesFromProto(d.GetForeign()),
 			Live: processesFromProto(d.GetLive()), MemoryUsed: d.GetMemoryUsed(), Clean: d.GetClean(), Reason: reasonFromProto(d.GetReason()),
 		})
 	}

@@ -35,13 +35,13 @@ const (
 
 // Facts are what /proc says about a process.
 type Facts struct {
-	Exists      bool
-	StartTicks  uint64 // with the number, this names one process for ever
-	Cgroups     []string
-	Environment []string // empty when it may not be read
-	Ancestors   []int    // its parent first
-	Name        string
-	Stuck       bool // in an uninterruptible wait
+	Exists          bool
+	StartTicks      uint64 // with the number, this names one process for ever
+	Cgroups         []string
+	Environment     []string // empty when it may not be read
+	Ancestors       []int    // its parent first
+	Name            string
+	Uninterruptible bool // in an uninterruptible wait
 }
 
 // Door is what End needs of the world.
@@ -103,7 +103,7 @@ func End(ctx context.Context, request device.Reaping, list List, door Door) ([]d
 					}
 				case Dead:
 					waiting = true
-					found[i].Stuck = append(found[i].Stuck, p)
+					found[i].Unkillable = append(found[i].Unkillable, p)
 					killed[id][p.PID] = p
 					if !asked[p.PID] {
 						asked[p.PID] = true
@@ -126,17 +126,17 @@ func End(ctx context.Context, request device.Reaping, list List, door Door) ([]d
 // concluded completes what was found.
 func concluded(found []device.Reaped, killed map[string]map[int]device.Process) []device.Reaped {
 	for i := range found {
-		found[i].Killed = gone(killed[found[i].ID], found[i].Stuck)
-		found[i].Clean = len(found[i].Stuck) == 0
+		found[i].Killed = gone(killed[found[i].ID], found[i].Unkillable)
+		found[i].Clean = len(found[i].Unkillable) == 0
 	}
 	return found
 }
 
 // gone gives the killed processes that are no longer there, by number.
-func gone(killed map[int]device.Process, stuck []device.Process) []device.Process {
+func gone(killed map[int]device.Process, unkillable []device.Process) []device.Process {
 	var ended []device.Process
 	for pid, p := range killed {
-		if !slices.ContainsFunc(stuck, func(s device.Process) bool { return s.PID == pid }) {
+		if !slices.ContainsFunc(unkillable, func(s device.Process) bool { return s.PID == pid }) {
 			ended = append(ended, p)
 		}
 	}

@@ -125,12 +125,12 @@ func TestOnlyDeadTasksAreEnded(t *testing.T) {
 					gone := !w.Look(p.PID).Exists
 					switch {
 					case kinds[p.PID] == Foreign && !in(reaped.Foreign), kinds[p.PID] == Live && !in(reaped.Live),
-						kinds[p.PID] == Dead && gone && !in(reaped.Killed) && !in(reaped.Stuck), kinds[p.PID] == Dead && !gone && !in(reaped.Stuck):
+						kinds[p.PID] == Dead && gone && !in(reaped.Killed) && !in(reaped.Unkillable), kinds[p.PID] == Dead && !gone && !in(reaped.Unkillable):
 						t.Errorf("process %d of kind %d, gone %v, is not where it belongs: %+v", p.PID, kinds[p.PID], gone, reaped)
 					}
 				}
-				if reaped.Clean != (len(reaped.Stuck) == 0) {
-					t.Errorf("clean %v with %d stuck", reaped.Clean, len(reaped.Stuck))
+				if reaped.Clean != (len(reaped.Unkillable) == 0) {
+					t.Errorf("clean %v with %d unkillable", reaped.Clean, len(reaped.Unkillable))
 				}
 			}
 		})

@@ -31,7 +31,7 @@ func (d Proc) Look(pid int) Facts {
 	if err != nil || stat.state == 'Z' || stat.state == 'X' {
 		return Facts{} // a zombie holds nothing any more
 	}
-	facts := Facts{Exists: true, StartTicks: stat.start, Name: stat.name, Stuck: stat.state == 'D'}
+	facts := Facts{Exists: true, StartTicks: stat.start, Name: stat.name, Uninterruptible: stat.state == 'D'}
 	if text, err := readBounded(d.file(pid, "cgroup"), cgroupBytesMax); err == nil {
 		facts.Cgroups = cgroups(text)
 	}

@@ -70,15 +70,15 @@ func (h *Health[P]) Worst(id string) device.Action {
 	return device.ActNone
 }
 
-// Stuck lists the stuck processes by card, of the cards that have some.
-func (h *Health[P]) Stuck() map[string][]int {
-	stuck := make(map[string][]int)
+// Unkillable lists the unkillable processes by card, of the cards that have some.
+func (h *Health[P]) Unkillable() map[string][]int {
+	unkillable := make(map[string][]int)
 	for id, unit := range h.Units {
-		if pids := unit.Common().Stuck; len(pids) > 0 {
-			stuck[id] = pids
+		if pids := unit.Common().Unkillable; len(pids) > 0 {
+			unkillable[id] = pids
 		}
 	}
-	return stuck
+	return unkillable
 }
 
 // Apply writes the verdicts into devices.
@@ -97,7 +97,7 @@ func (h *Health[P]) Marked(more func(unit P) string) string {
 	text.WriteString(h.Boot)
 	for _, id := range h.IDs() {
 		unit := h.Units[id].Common()
-		fmt.Fprintf(&text, "\n%s %v %v %s", id, unit.Suspect, unit.Stuck, more(h.Units[id]))
+		fmt.Fprintf(&text, "\n%s %v %v %s", id, unit.Suspect, unit.Unkillable, more(h.Units[id]))
 		for _, f := range unit.Faults {
 			fmt.Fprintf(&text, " %s %s %d %s %v", f.Code, f.Action, f.Count, f.Instance, f.Verdict)
 		}

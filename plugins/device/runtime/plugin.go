@@ -292,7 +292,7 @@ func (p *Plugin[F]) look() {
 	}
 	first := p.mu.facts == nil
 	p.mu.read = heals
-	p.judgeLocked(&facts, p.stillStuckLocked())
+	p.judgeLocked(&facts, p.stillUnkillableLocked())
 	p.mu.Unlock()
 	if first {
 		close(p.ready) // this happens once: facts never go again
@@ -302,8 +302,8 @@ func (p *Plugin[F]) look() {
 }
 
 // judgeLocked makes facts the newest.
-func (p *Plugin[F]) judgeLocked(facts *F, stuck map[string][]int) {
-	full, events := p.v.Judge(facts, stuck, time.Now())
+func (p *Plugin[F]) judgeLocked(facts *F, unkillable map[string][]int) {
+	full, events := p.v.Judge(facts, unkillable, time.Now())
 	p.mu.facts = full
 	p.mu.events = append(p.mu.events, events...)
 }
@@ -333,7 +333,7 @@ func (p *Plugin[F]) glance(glancer Glancer[F]) {
 	hung := p.mu.blind != nil
 	p.mu.blind = nil
 	if seen.changed {
-		p.judgeLocked(seen.facts, p.stillStuckLocked())
+		p.judgeLocked(seen.facts, p.stillUnkillableLocked())
 	}
 	p.mu.Unlock()
 	if seen.changed || hung {
@@ -355,13 +355,13 @@ func (p *Plugin[F]) forgetLocked(id string, all bool) {
 	p.mu.events = append(p.mu.events, p.v.Forget(id, all, time.Now())...)
 }
 
-// stillStuckLocked looks which stuck processes are still there.
-func (p *Plugin[F]) stillStuckLocked() map[string][]int {
-	stuck := p.v.Stuck()
-	for id, pids := range stuck {
-		stuck[id] = slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { return !p.o.Proc.Look(pid).Exists })
+// stillUnkillableLocked looks which unkillable processes are still there.
+func (p *Plugin[F]) stillUnkillableLocked() map[string][]int {
+	unkillable := p.v.Unkillable()
+	for id, pids := range unkillable {
+		unkillable[id] = slices.DeleteFunc(slices.Clone(pids), func(pid int) bool { return !p.o.Proc.Look(pid).Exists })
 	}
-	return stuck
+	return unkillable
 }
 
 // survey reads network cards, and what the vendor looks at, now and then.

@@ -61,7 +61,7 @@ func (r *reaping[F]) list(ctx context.Context, _ []string) (map[string][]device.
 // suspicious reports whether a device has memory in use that no process explains.
 func (r *reaping[F]) suspicious(one *device.Reaped) bool {
 	used, known := r.measured[one.ID].Gauges[device.GaugeMemoryUsed]
-	return known && int64(used) > r.p.o.LeftoverMemory && len(one.Stuck)+len(one.Foreign)+len(one.Live) == 0
+	return known && int64(used) > r.p.o.LeftoverMemory && len(one.Unkillable)+len(one.Foreign)+len(one.Live) == 0
 }
 
 // settle gives the driver a moment to free the memory of empty devices.
@@ -96,8 +96,8 @@ func (r *reaping[F]) concludeLocked(one *device.Reaped, d *structs.Device, heals
 		one.MemoryUsed = int64(used)
 	}
 	suspect := r.suspicious(one)
-	if len(one.Stuck) > 0 {
-		one.Reason = structs.NewReason("device.leftover_stuck", "pids", processList(one.Stuck))
+	if len(one.Unkillable) > 0 {
+		one.Reason = structs.NewReason("device.leftover_stuck", "pids", processList(one.Unkillable))
 	} else if suspect {
 		one.Clean = false
 		one.Reason = structs.NewReason("device.leftover_memory", "bytes", one.MemoryUsed)
@@ -106,9 +106,9 @@ func (r *reaping[F]) concludeLocked(one *device.Reaped, d *structs.Device, heals
 	if unit == nil || r.p.mu.facts == nil || r.p.mu.healed[cardOf(d)] > heals {
 		return
 	}
-	unit.Stuck = nil
-	for _, each := range one.Stuck {
-		unit.Stuck = append(unit.Stuck, each.PID)
+	unit.Unkillable = nil
+	for _, each := range one.Unkillable {
+		unit.Unkillable = append(unit.Unkillable, each.PID)
 	}
 	unit.Suspect = suspect && d.Attrs[device.AttrParent] == "" // a part says nothing about the whole
 }

@@ -31,8 +31,8 @@ type Unit struct {
 	Since map[string]time.Time `json:"since,omitempty"`
 	// Suspect: its memory is in use by nobody, as Reap has found.
 	Suspect bool `json:"suspect,omitempty"`
-	// Stuck are processes of dead tasks on it that could not be ended.
-	Stuck []int `json:"stuck,omitempty"`
+	// Unkillable are processes of dead tasks on it that could not be ended.
+	Unkillable []int `json:"stuck,omitempty"`
 }
 
 // Fault is something wrong with a card.
@@ -225,7 +225,7 @@ func (u *Unit) Forget(all bool, s Subject, now time.Time) []device.Event {
 // stays.
 func (u *Unit) Rebooted() {
 	u.Faults = slices.DeleteFunc(u.Faults, func(f Fault) bool { return f.Action != device.ActService || f.Measured })
-	u.Since, u.Suspect, u.Stuck = nil, false, nil
+	u.Since, u.Suspect, u.Unkillable = nil, false, nil
 }
 
 // apply writes the worst fault into a device. A task's own fault is none of the

@@ -47,16 +47,16 @@ type Judge[F any] interface {
 	// boot id now.
 	Resume(boot string)
 	// Judge judges facts and returns them with what is missing: cards that
-	// have vanished, or that do not say who they are. stuck says, by card,
-	// which of its stuck processes are still there; nil: nobody has looked.
-	Judge(facts *F, stuck map[string][]int, now time.Time) (*F, []device.Event)
+	// have vanished, or that do not say who they are. unkillable says, by card,
+	// which of its unkillable processes are still there; nil: nobody has looked.
+	Judge(facts *F, unkillable map[string][]int, now time.Time) (*F, []device.Event)
 	// Forget ends the faults of a card: all of them by an operator's word, or
 	// those that a reset ends.
 	Forget(id string, all bool, now time.Time) []device.Event
 	// Common returns the common record of a card; nil: there is none.
 	Common(id string) *Unit
-	// Stuck lists the stuck processes by card, of the cards that have some.
-	Stuck() map[string][]int
+	// Unkillable lists the unkillable processes by card, of the cards that have some.
+	Unkillable() map[string][]int
 	// Restore reads what Stored has written; Stored is called when Mark says
 	// something new.
 	Restore(text []byte) error
