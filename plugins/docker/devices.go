@@ -44,7 +44,7 @@ type devicePlan struct {
 // none is the word by which vendors' hooks are told to give no device.
 const none = "void"
 
-// speaksToHooks reports whether an image's variable could steer the hooks and
+// speaksToHooks reports whether an image's variable could control the hooks and
 // runtimes that the engine runs with the container's environment: choose
 // devices, or load a library into them.
 func speaksToHooks(name string) bool {

@@ -8,7 +8,7 @@ import (
 )
 
 // Layout names the files of the node's data directory. What a task may write
-// lies in alloc; what the agent keeps of it, and is steered by, lies in
+// lies in alloc; what the agent keeps of it, and is controlled by, lies in
 // records, which no task sees.
 type Layout struct{ Root string }
 
@@ -76,7 +76,7 @@ func (l Layout) Lease() string { return filepath.Join(l.Root, "lease.json") }
 // recordsDir is the directory of what the agent keeps of allocations.
 const recordsDir = "records"
 
-// RecordsDir is where a client with the data directory dir keeps what steers
+// RecordsDir is where a client with the data directory dir keeps what controls
 // it: drivers hide it from tasks.
 func RecordsDir(dir string) string { return Layout{dir}.Records() }
 

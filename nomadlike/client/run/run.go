@@ -89,7 +89,7 @@ type runner struct {
 	*loop.Task
 	cancel   context.CancelFunc // of its preparation; nil without
 	prepared *prepare.Prepared  // nil before
-	steering *steering          // executes what people want of its command; nil before they want anything
+	control *pauseControl          // executes what people want of its command; nil before they want anything
 }
 
 func (x *Runs) runner(l *loop.Loop, id string) *runner {
@@ -137,7 +137,7 @@ func (x *Runs) Execute(work context.Context, l *loop.Loop, effect alloc.Effect) 
 		handle := e.Handle
 		x.Work.Go(func() { x.recoverTask(work, r, handle) })
 	case alloc.Control:
-		x.steer(work, x.runner(l, id), e.Control)
+		x.control(work, x.runner(l, id), e.Control)
 	case alloc.Signal:
 		r := x.runner(l, id)
 		x.Work.Go(func() { x.signalTask(work, r, e.Signal) })

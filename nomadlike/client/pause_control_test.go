@@ -56,7 +56,7 @@ func TestPauseAndContinue(t *testing.T) {
 		// A driver that is away is asked again for a while.
 		w.refusePauses(driver.ErrUnavailable)
 		c.order(a.Alloc.ID, structs.Control{Seq: 8, Paused: true})
-		pass(run.SteerPatience / 2)
+		pass(run.ControlPatience / 2)
 		wantAnswer(t, c, a.Alloc.ID, 7, "no freezer")
 		w.refusePauses(nil)
 		pass(retry.Most)

@@ -15,59 +15,59 @@ import (
 )
 
 const (
-	// SteerPatience is how long a driver that cannot be asked may keep a gang
+	// ControlPatience is how long a driver that cannot be asked may keep a gang
 	// from standing still: the other ranks wait for this one, standing still.
-	SteerPatience = 10 * time.Second
+	ControlPatience = 10 * time.Second
 	// letGoPatience bounds the last Continue of an agent that stops.
 	letGoPatience = 2 * time.Second
 )
 
-// steering has one command do what people want of it. The loop gives orders;
+// pauseControl has one command do what people want of it. The loop gives orders;
 // one goroutine executes them, the newest last.
-type steering struct {
+type pauseControl struct {
 	orders chan structs.Control // holds at most the newest; the loop is the only sender
 	cancel context.CancelFunc
 	over   chan struct{} // closed when the goroutine has ended
 }
 
-// steer hands an order to the goroutine of a runner, which the first one
+// control hands an order to the goroutine of a runner, which the first one
 // starts.
-func (x *Runs) steer(work context.Context, r *runner, order structs.Control) {
-	if r.steering == nil {
+func (x *Runs) control(work context.Context, r *runner, order structs.Control) {
+	if r.control == nil {
 		ctx, cancel := context.WithCancel(work)
-		s := &steering{orders: make(chan structs.Control, 1), cancel: cancel, over: make(chan struct{})}
-		r.steering = s
+		s := &pauseControl{orders: make(chan structs.Control, 1), cancel: cancel, over: make(chan struct{})}
+		r.control = s
 		d := x.Drivers[r.Driver]
 		x.Work.Go(func() {
 			defer close(s.over)
 			defer cancel()
 			if d != nil {
-				(&steerer{events: x.Inbox, log: x.Log, id: r.ID, driver: d, orders: s.orders}).run(ctx)
+				(&pauseController{events: x.Inbox, log: x.Log, id: r.ID, driver: d, orders: s.orders}).run(ctx)
 			}
 		})
 	}
 	select {
-	case <-r.steering.orders: // overtaken
+	case <-r.control.orders: // overtaken
 	default:
 	}
-	r.steering.orders <- order
+	r.control.orders <- order
 }
 
-// letGo ends the steering of a runner, and gives the channel that is closed
+// letGo ends the pause control of a runner, and returns the channel that is closed
 // when nothing holds its command any more but a pause, which the driver's Stop
 // undoes.
 func (r *runner) letGo() <-chan struct{} {
-	if r.steering == nil {
+	if r.control == nil {
 		none := make(chan struct{})
 		close(none)
 		return none
 	}
-	r.steering.cancel()
-	return r.steering.over
+	r.control.cancel()
+	return r.control.over
 }
 
-// steerer is the goroutine's own.
-type steerer struct {
+// pauseController is the goroutine's own.
+type pauseController struct {
 	events loop.Events
 	log    *slog.Logger
 	id     string
@@ -79,7 +79,7 @@ type steerer struct {
 }
 
 // Run executes orders until ctx is cancelled.
-func (s *steerer) run(ctx context.Context) {
+func (s *pauseController) run(ctx context.Context) {
 	turn := time.NewTimer(time.Hour) // of the throttle
 	turn.Stop()
 	defer turn.Stop()
@@ -101,14 +101,14 @@ func (s *steerer) run(ctx context.Context) {
 
 // cycles reports whether this goroutine has to let the command run and stand
 // still in turns, because its driver cannot.
-func (s *steerer) cycles() bool {
+func (s *pauseController) cycles() bool {
 	_, able := s.driver.(driver.Throttler)
 	return !able && s.order.Throttled() && !s.order.Paused
 }
 
-// turn begins the other part of the cycle and tells how long it takes. A turn
+// turn begins the other part of the cycle and returns how long it takes. A turn
 // that fails is tried again: the command runs longer than asked meanwhile.
-func (s *steerer) turn(ctx context.Context) time.Duration {
+func (s *pauseController) turn(ctx context.Context) time.Duration {
 	if s.held {
 		if s.driver.Continue(ctx, alloc.TaskID(s.id)) == nil {
 			s.held = false
@@ -124,7 +124,7 @@ func (s *steerer) turn(ctx context.Context) time.Duration {
 
 // leave lets a command run that only the throttle of this goroutine holds. An
 // agent that comes back throttles it again.
-func (s *steerer) leave(ctx context.Context) {
+func (s *pauseController) leave(ctx context.Context) {
 	if !s.held {
 		return
 	}
@@ -136,7 +136,7 @@ func (s *steerer) leave(ctx context.Context) {
 }
 
 // obey executes the newest order and answers it. It reports whether it did.
-func (s *steerer) obey(ctx context.Context) bool {
+func (s *pauseController) obey(ctx context.Context) bool {
 	answer := structs.ControlAnswer{Seq: s.order.Seq}
 	err := s.insist(ctx)
 	switch {
@@ -150,21 +150,21 @@ func (s *steerer) obey(ctx context.Context) bool {
 	return err == nil
 }
 
-// gone reports whether a task has nothing left to be steered.
+// gone reports whether a task has nothing left to control.
 func gone(err error) bool {
 	return errors.Is(err, driver.ErrTaskEnded) || errors.Is(err, driver.ErrUnknownTask)
 }
 
 // insist tries an order again while the driver cannot be asked: to let a
 // command run as long as it takes, to hold it only for a while.
-func (s *steerer) insist(ctx context.Context) error {
+func (s *pauseController) insist(ctx context.Context) error {
 	begun := time.Now()
 	pause := retry.First
 	for {
 		err := s.execute(ctx)
 		lasting := err == nil || gone(err) || len(s.orders) > 0
 		holds := s.order.Paused || s.order.Throttled()
-		if lasting || holds && (!errors.Is(err, driver.ErrUnavailable) || time.Since(begun) > SteerPatience) {
+		if lasting || holds && (!errors.Is(err, driver.ErrUnavailable) || time.Since(begun) > ControlPatience) {
 			return err
 		}
 		if !retry.Sleep(ctx, pause) {
@@ -175,7 +175,7 @@ func (s *steerer) insist(ctx context.Context) error {
 }
 
 // execute asks the driver once.
-func (s *steerer) execute(ctx context.Context) error {
+func (s *pauseController) execute(ctx context.Context) error {
 	task := alloc.TaskID(s.id)
 	if throttler, able := s.driver.(driver.Throttler); able {
 		if err := throttler.Throttle(ctx, task, s.order.Busy.Std(), s.order.Idle.Std()); err != nil {
