@@ -328,7 +328,7 @@ func (c *Client) Run(ctx context.Context) error {
 	c.unkillable.Look()
 	drivers.Go(func() { c.unkillable.Watch(work) })
 	c.disks.Look()
-	drivers.Go(func() { c.disks.Watch(work, func() { c.starts.Look(); c.guard.Keep() }) })
+	drivers.Go(func() { c.disks.Watch(work, func() { c.starts.Look(); c.guard.Restore() }) })
 	drivers.Go(func() { c.usage.KeepDiary(work) })
 	drivers.Go(func() { c.usage.KeepRanks(work) })
 	c.drivers.FirstWord(ctx, driverFirstWord)

@@ -102,7 +102,7 @@ func TestRendezvousIsTheGangsOwn(t *testing.T) {
 		})
 		return result
 	}
-	wantKept := func(when string) {
+	wantProtected := func(when string) {
 		t.Helper()
 		for _, one := range []struct {
 			who     string
@@ -123,7 +123,7 @@ func TestRendezvousIsTheGangsOwn(t *testing.T) {
 		wantStatus(t, p.c, a.Alloc.ID, structs.AllocRunning)
 	}
 	eventually.Within(t, time.Minute, "its ranks meet", func() bool { return strings.Contains(logText(t, p.dirs[1], ranks[1].Alloc.ID, "stdout"), "hello") })
-	wantKept("while it runs")
+	wantProtected("while it runs")
 
 	filters := []*firewall.NFTables{}
 	for i := range p.names {
@@ -142,7 +142,7 @@ func TestRendezvousIsTheGangsOwn(t *testing.T) {
 			return !there
 		})
 	})
-	wantKept("when the packet filter was emptied")
+	wantProtected("when the packet filter was emptied")
 
 	streams := func() int {
 		p.c.mu.Lock()
@@ -151,10 +151,10 @@ func TestRendezvousIsTheGangsOwn(t *testing.T) {
 	}
 	p.kills[0]()
 	eventually.Within(t, time.Minute, "the agent is away", func() bool { return streams() == 1 })
-	wantKept("while an agent is away")
+	wantProtected("while an agent is away")
 	p.again[0]()
 	eventually.Within(t, time.Minute, "the agent is back", func() bool { return streams() == 2 })
-	wantKept("when it is back")
+	wantProtected("when it is back")
 
 	p.end(t, ranks)
 	listenIn(t, p.names[0], fmt.Sprintf(":%d", port)) // somebody else has the port now

@@ -31,7 +31,7 @@ const (
 )
 
 // Driver runs tasks in containers; it implements driver.Driver,
-// driver.Lister, driver.Preparer, driver.Committer and driver.Keeper.
+// driver.Lister, driver.Preparer, driver.Committer and driver.StateSaver.
 type Driver struct {
 	config    Config
 	log       *slog.Logger

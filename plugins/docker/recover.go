@@ -190,19 +190,19 @@ func (d *Driver) Commit(ctx context.Context, id driver.TaskID, ref string, note 
 	return driver.Prepared{Image: name.String(), ID: image.ID, Bytes: image.Bytes}, nil
 }
 
-// keptImage names the image of what a task left behind.
-func keptImage(id driver.TaskID) string { return "nomadlike-held:" + string(id) }
+// savedImage names the image of what a task left behind.
+func savedImage(id driver.TaskID) string { return "nomadlike-held:" + string(id) }
 
-// Keep keeps what an ended task left in its container, as an image that only
+// SaveState saves what an ended task left in its container, as an image that only
 // this node has and no collection removes.
-func (d *Driver) Keep(ctx context.Context, id driver.TaskID) (string, error) {
-	made, err := d.Commit(ctx, id, keptImage(id), driver.CommitNote{Author: "nomadlike", Comment: "left by task " + string(id)})
+func (d *Driver) SaveState(ctx context.Context, id driver.TaskID) (string, error) {
+	made, err := d.Commit(ctx, id, savedImage(id), driver.CommitNote{Author: "nomadlike", Comment: "left by task " + string(id)})
 	return made.ID, err
 }
 
-// Unkeep removes such an image.
-func (d *Driver) Unkeep(ctx context.Context, id driver.TaskID) error {
-	if err := d.engine.removeImage(ctx, keptImage(id)); err != nil && !errors.Is(err, errNotFound) {
+// DropState removes such an image.
+func (d *Driver) DropState(ctx context.Context, id driver.TaskID) error {
+	if err := d.engine.removeImage(ctx, savedImage(id)); err != nil && !errors.Is(err, errNotFound) {
 		return engineError(err)
 	}
 	return nil
@@ -229,9 +229,9 @@ func (d *Driver) Details(id driver.TaskID) (Details, error) {
 }
 
 var (
-	_ driver.Driver    = (*Driver)(nil)
-	_ driver.Lister    = (*Driver)(nil)
-	_ driver.Preparer  = (*Driver)(nil)
-	_ driver.Committer = (*Driver)(nil)
-	_ driver.Keeper    = (*Driver)(nil)
+	_ driver.Driver     = (*Driver)(nil)
+	_ driver.Lister     = (*Driver)(nil)
+	_ driver.Preparer   = (*Driver)(nil)
+	_ driver.Committer  = (*Driver)(nil)
+	_ driver.StateSaver = (*Driver)(nil)
 )

@@ -47,13 +47,13 @@ type CommitNote struct {
 	Comment string `json:"comment,omitempty"`
 }
 
-// Keeper is an optional interface: a driver whose tasks have a file system of
-// their own, which goes with them, and that can keep what one left there.
-type Keeper interface {
-	// Keep keeps what a task that has ended left in its own file system, and
-	// gives the image with which a later task, whose container pulls nothing,
+// StateSaver is an optional interface: a driver whose tasks have a file system of
+// their own, which goes with them, and that can save what one left there.
+type StateSaver interface {
+	// SaveState saves what a task that has ended left in its own file system, and
+	// returns the image with which a later task, whose container pulls nothing,
 	// begins there. It is called before Destroy.
-	Keep(ctx context.Context, id TaskID) (image string, err error)
-	// Unkeep removes what was kept of a task. It does nothing when nothing was.
-	Unkeep(ctx context.Context, id TaskID) error
+	SaveState(ctx context.Context, id TaskID) (image string, err error)
+	// DropState removes what was saved of a task. It does nothing when nothing was.
+	DropState(ctx context.Context, id TaskID) error
 }

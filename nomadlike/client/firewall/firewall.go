@@ -151,9 +151,9 @@ func (f *Firewall) Close() error {
 	return f.filter.Remove()
 }
 
-// Keep sets the rules again when somebody has removed them, as those who load a
+// Restore sets the rules again when somebody has removed them, as those who load a
 // firewall of their own do, and reports whether that was so.
-func (f *Firewall) Keep() (bool, error) {
+func (f *Firewall) Restore() (bool, error) {
 	f.setting.Lock()
 	some := f.setting.some
 	f.setting.Unlock()

@@ -88,12 +88,12 @@ func TestFirewallFollowsGangs(t *testing.T) {
 		}
 	}
 	want("port 29500 here: users 7, from 10.0.0.1\n", 1)
-	if again, err := f.Keep(); again || err != nil {
+	if again, err := f.Restore(); again || err != nil {
 		t.Errorf("kept %v, %v", again, err)
 	}
 	fake.Lose()
 	want("", 1)
-	if again, err := f.Keep(); !again || err != nil {
+	if again, err := f.Restore(); !again || err != nil {
 		t.Errorf("lost rules: %v, %v", again, err)
 	}
 	want("port 29500 here: users 7, from 10.0.0.1\n", 2)
@@ -104,7 +104,7 @@ func TestFirewallFollowsGangs(t *testing.T) {
 	}
 	want("", 3)
 	fake.Lose()
-	if again, err := f.Keep(); again || err != nil {
+	if again, err := f.Restore(); again || err != nil {
 		t.Errorf("without rules nothing is lost: %v, %v", again, err)
 	}
 	broken := errors.New("broken")

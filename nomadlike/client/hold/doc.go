@@ -1,7 +1,7 @@
 // Package hold keeps failed allocations enterable: a task without a command takes the
 // place of the one that failed, with its files, environment, mounts and devices.
 //
-// Flow: Keep stores what that takes when an allocation is prepared, KeepLeft keeps what
+// Flow: Record stores what that takes when an allocation is prepared, SaveState saves what
 // the command left in its container; the servers' word begins and ends a hold, each
 // executed by a goroutine of its own.
 //

@@ -57,7 +57,7 @@ type holdRecord struct {
 	Attempt uint64 `json:"attempt"`
 }
 
-// HoldPlan is what a hold needs of the task that failed. It is kept in a file, since
+// holdPlan is what a hold needs of the task that failed. It is kept in a file, since
 // a later agent may begin the hold.
 type holdPlan struct {
 	Spec driver.TaskSpec `json:"spec"`
@@ -101,9 +101,9 @@ func New(config Config) *Holds {
 	return &Holds{Config: config, holds: make(map[string]*hold)}
 }
 
-// Keep stores what a hold of an allocation will need, when its job wants one; it
+// Record stores what a hold of an allocation will need, when its job wants one; it
 // holds the job's environment.
-func (o *Holds) Keep(id string, job *structs.Job, spec driver.TaskSpec) error {
+func (o *Holds) Record(id string, job *structs.Job, spec driver.TaskSpec) error {
 	if job.Debug == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (o *Holds) Keep(id string, job *structs.Job, spec driver.TaskSpec) error {
 	return store.WriteFile(o.Layout.HoldPlan(id), data, 0o600, false)
 }
 
-// plan reads what Keep stored; ok is false when an allocation may not be held.
+// plan reads what Record stored; ok is false when an allocation may not be held.
 func (o *Holds) plan(id string) (plan holdPlan, ok bool, err error) {
 	data, err := os.ReadFile(o.Layout.HoldPlan(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -227,7 +227,7 @@ func (o *Holds) order(work context.Context, l *loop.Loop, h *hold, wanted struct
 			h.driver = o.Drivers[h.assignment.Job.Task.Driver]
 		}
 		cleaned := l.Cleaned(h.id)
-		k := keeper{holds: o, hold: h, id: h.id, attempt: h.attempt, driver: h.driver, orders: h.orders, until: until}
+		k := executor{holds: o, hold: h, id: h.id, attempt: h.attempt, driver: h.driver, orders: h.orders, until: until}
 		if h.assignment != nil {
 			k.devices = h.assignment.Alloc.Devices
 		}
@@ -241,9 +241,9 @@ func (o *Holds) order(work context.Context, l *loop.Loop, h *hold, wanted struct
 	h.orders <- wanted
 }
 
-// keeper executes one debug hold, in a goroutine of its own; its fields do
+// executor executes one debug hold, in a goroutine of its own; its fields do
 // not change.
-type keeper struct {
+type executor struct {
 	holds   *Holds
 	hold    *hold // the loop's
 	id      string
@@ -256,9 +256,9 @@ type keeper struct {
 
 // Run keeps the place from the begin of the hold to its end, which it tells the
 // servers. cleaned is closed when the failed task is out of the way.
-func (k *keeper) run(work context.Context, wanted structs.Hold, cleaned <-chan struct{}) {
+func (k *executor) run(work context.Context, wanted structs.Hold, cleaned <-chan struct{}) {
 	o := k.holds
-	if cleaned != nil { // what it left is being kept
+	if cleaned != nil { // what it left is being saved
 		select {
 		case <-cleaned:
 		case <-work.Done():
@@ -300,7 +300,7 @@ func (k *keeper) run(work context.Context, wanted structs.Hold, cleaned <-chan s
 	if !k.clear(work) {
 		return
 	}
-	o.DropLeft(work, k.id)
+	o.DropState(work, k.id)
 	if err := os.Remove(o.Layout.Hold(k.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		o.Log.Warn("remove record of debug hold", logkey.AllocID, k.id, logkey.Error, err)
 	}
@@ -312,13 +312,13 @@ func (k *keeper) run(work context.Context, wanted structs.Hold, cleaned <-chan s
 }
 
 // note tells the servers.
-func (k *keeper) note(note structs.HoldNote) {
+func (k *executor) note(note structs.HoldNote) {
 	k.holds.Notes.Send(structs.AllocNote{AllocID: k.id, Attempt: k.attempt, Hold: &note})
 }
 
 // begin starts the task that holds the place, instead of an earlier one; nil
 // when it runs or the agent stops.
-func (k *keeper) begin(work context.Context, devices bool) *structs.Reason {
+func (k *executor) begin(work context.Context, devices bool) *structs.Reason {
 	o := k.holds
 	if k.driver == nil {
 		return structs.NewReason("client.driver_missing", "driver", "")
@@ -358,7 +358,7 @@ func (k *keeper) begin(work context.Context, devices bool) *structs.Reason {
 
 // clear ends the task that holds the place, and what it left on devices; false
 // when the agent stops before that is done.
-func (k *keeper) clear(work context.Context) bool {
+func (k *executor) clear(work context.Context) bool {
 	o := k.holds
 	if err := o.Inbox.Ask(work, func(*loop.Loop) { k.hold.ready = false }); err != nil {
 		return false
@@ -395,9 +395,9 @@ func (o *Holds) spec(id string, devices bool) (driver.TaskSpec, error) {
 	}
 	spec := plan.Spec
 	spec.ID, spec.Command, spec.Hold, spec.LogDir = holdTaskID(id), nil, true, o.Layout.HoldLogs(id)
-	if left, ok := o.LeftBy(id); ok && spec.Container != nil {
+	if saved, ok := o.SavedState(id); ok && spec.Container != nil {
 		container := *spec.Container
-		container.Image, container.Pull = left.Image, driver.PullNever
+		container.Image, container.Pull = saved.Image, driver.PullNever
 		spec.Container = &container
 	}
 	if !devices {

@@ -72,8 +72,8 @@ type hookPlan struct {
 
 func hookTaskID(id string) driver.TaskID { return driver.TaskID(id + hookSuffix) }
 
-// Keep stores what the hooks of an allocation will need; it holds the job's environment.
-func (h *Hooks) Keep(id string, job *structs.Job, spec driver.TaskSpec) error {
+// Record stores what the hooks of an allocation will need; it holds the job's environment.
+func (h *Hooks) Record(id string, job *structs.Job, spec driver.TaskSpec) error {
 	if len(job.Task.Hooks) == 0 {
 		return nil
 	}

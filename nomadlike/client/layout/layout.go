@@ -55,8 +55,8 @@ func (l Layout) HoldPlan(id string) string { return l.record(id, "hold-task.json
 // Hold is the file that says that an allocation is held.
 func (l Layout) Hold(id string) string { return l.record(id, "hold.json") }
 
-// Kept is the file that says what is kept of a failed container.
-func (l Layout) Kept(id string) string { return l.record(id, "kept.json") }
+// SavedState is the file that says what is saved of a failed container.
+func (l Layout) SavedState(id string) string { return l.record(id, "kept.json") }
 
 // HoldLogs is the directory of the logs of a debug hold's task.
 func (l Layout) HoldLogs(id string) string { return l.record(id, "hold") }

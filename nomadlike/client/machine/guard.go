@@ -98,12 +98,12 @@ func (g *Guard) Close() {
 	}
 }
 
-// Keep sets the firewall again when somebody else has emptied it.
-func (g *Guard) Keep() {
+// Restore sets the firewall again when somebody else has emptied it.
+func (g *Guard) Restore() {
 	if g.wall == nil {
 		return
 	}
-	switch again, err := g.wall.Keep(); {
+	switch again, err := g.wall.Restore(); {
 	case err != nil:
 		g.log.Warn("the packet filter cannot be looked at", logkey.Error, err)
 	case again:

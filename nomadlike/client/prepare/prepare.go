@@ -96,7 +96,7 @@ type Reserver interface {
 
 // HoldKeeper stores what a debug hold will need.
 type HoldKeeper interface {
-	Keep(id string, job *structs.Job, spec driver.TaskSpec) error
+	Record(id string, job *structs.Job, spec driver.TaskSpec) error
 }
 
 // Sheller opens the remote shell of a rank.
@@ -228,7 +228,7 @@ func (r *Preparer) fill(ctx context.Context, p *Prepared, a *structs.Assignment,
 // prestart runs the hooks that come before the command.
 func (r *Preparer) prestart(ctx context.Context, a *structs.Assignment, spec driver.TaskSpec) *alloc.PrepareFailed {
 	id := a.Alloc.ID
-	if err := errors.Join(r.Hooks.Keep(id, a.Job, spec), r.Holds.Keep(id, a.Job, spec)); err != nil {
+	if err := errors.Join(r.Hooks.Record(id, a.Job, spec), r.Holds.Record(id, a.Job, spec)); err != nil {
 		return alloc.ByNode("client.dir_failed", "cause", err)
 	}
 	slow := time.AfterFunc(slowStep, func() { r.Events.Event(id, alloc.Progressed{Step: stepHooks}) })

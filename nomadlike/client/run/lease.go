@@ -55,7 +55,7 @@ func (e *Lease) Check(l *loop.Loop) {
 		e.over = false
 		return
 	}
-	lease := e.Keep(l)
+	lease := e.Save(l)
 	if lease.Remaining(e.boottime()) > 0 {
 		e.over = false
 		return
@@ -67,9 +67,9 @@ func (e *Lease) Check(l *loop.Loop) {
 	l.EndLease()
 }
 
-// Keep writes the lease for the next process of the agent, and for strict
+// Save writes the lease for the next process of the agent, and for strict
 // tasks, while there are any, and gives it.
-func (e *Lease) Keep(l *loop.Loop) session.Lease {
+func (e *Lease) Save(l *loop.Loop) session.Lease {
 	lease := e.session.Lease()
 	if !l.HasStrict() || lease.From == e.from {
 		return lease

@@ -89,7 +89,7 @@ type runner struct {
 	*loop.Task
 	cancel   context.CancelFunc // of its preparation; nil without
 	prepared *prepare.Prepared  // nil before
-	control *pauseControl          // executes what people want of its command; nil before they want anything
+	control  *pauseControl      // executes what people want of its command; nil before they want anything
 }
 
 func (x *Runs) runner(l *loop.Loop, id string) *runner {
@@ -130,7 +130,7 @@ func (x *Runs) Execute(work context.Context, l *loop.Loop, effect alloc.Effect) 
 		}
 	case alloc.Start:
 		r := x.runner(l, id)
-		x.Lease.Keep(l) // a strict task looks at it from its start on
+		x.Lease.Save(l) // a strict task looks at it from its start on
 		x.Work.Go(func() { x.startTask(work, r) })
 	case alloc.Recover:
 		r := x.runner(l, id)
@@ -383,7 +383,7 @@ func (x *Runs) cleanTask(work context.Context, r *runner) {
 	if !ok {
 		return
 	}
-	x.Holds.KeepLeft(work, r.ID, d)
+	x.Holds.SaveState(work, r.ID, d)
 	if err := d.Destroy(work, alloc.TaskID(r.ID)); err != nil && work.Err() == nil {
 		x.Log.Warn("destroy task", logkey.AllocID, r.ID, logkey.Error, err)
 	}

@@ -148,7 +148,7 @@ func (x *Runs) Sweep(work context.Context, l *loop.Loop) {
 	x.Work.Go(func() {
 		sweepLinks(x.SharedDir)
 		for _, id := range settled {
-			x.Holds.DropLeft(work, id)
+			x.Holds.DropState(work, id)
 		}
 		x.Preparer.Data.Sweep(reading)
 		expired := x.expired(work, ended, live, sizes)

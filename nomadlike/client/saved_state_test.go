@@ -16,8 +16,8 @@ import (
 	"nomadlike/plugins/exec"
 )
 
-// keepingDriver runs processes, and says that it keeps what they left.
-type keepingDriver struct {
+// savingDriver runs processes, and says that it saves what they left.
+type savingDriver struct {
 	*exec.Driver
 	mu struct {
 		sync.Mutex
@@ -25,33 +25,33 @@ type keepingDriver struct {
 	}
 }
 
-func (d *keepingDriver) note(act string) {
+func (d *savingDriver) note(act string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.acts = append(d.mu.acts, act)
 }
 
-func (d *keepingDriver) acts() []string {
+func (d *savingDriver) acts() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.mu.acts)
 }
 
-// Keep implements driver.Keeper.
-func (d *keepingDriver) Keep(_ context.Context, id driver.TaskID) (string, error) {
+// SaveState implements driver.StateSaver.
+func (d *savingDriver) SaveState(_ context.Context, id driver.TaskID) (string, error) {
 	d.note("keep " + string(id))
 	return "sha256:1", nil
 }
 
-// Unkeep implements driver.Keeper.
-func (d *keepingDriver) Unkeep(_ context.Context, id driver.TaskID) error {
+// DropState implements driver.StateSaver.
+func (d *savingDriver) DropState(_ context.Context, id driver.TaskID) error {
 	d.note("drop " + string(id))
 	return nil
 }
 
-// TestLeftIsKept: what a command left is kept when it failed by itself and may
+// TestStateIsSaved: what a command left is saved when it failed by itself and may
 // be held, and removed with the hold, or when there is none.
-func TestLeftIsKept(t *testing.T) {
+func TestStateIsSaved(t *testing.T) {
 	dir := tempDir(t)
 	inner, err := exec.New(exec.Config{StateDir: filepath.Join(dir, "exec"), Supervisor: []string{os.Args[0], "task-supervisor"}, Logger: testLogger(t), Isolation: exec.IsolationRaw})
 	if err != nil {
@@ -59,7 +59,7 @@ func TestLeftIsKept(t *testing.T) {
 	}
 	t.Cleanup(func() { inner.Close() })
 	cleanUp(t, dir)
-	d := &keepingDriver{Driver: inner}
+	d := &savingDriver{Driver: inner}
 	c := newControl()
 	n, _ := c.node(t, dir, "n1", map[string]driver.Driver{"exec": d})
 	start := func(name, command string, debug bool) *structs.Assignment {
@@ -94,12 +94,12 @@ func TestLeftIsKept(t *testing.T) {
 
 	retried := start("retried", "false", true)
 	wantEnd(t, c, retried.Alloc.ID)
-	eventually.Within(t, time.Minute, "what a failed one left is kept", func() bool { _, ok := n.holds.LeftBy(retried.Alloc.ID); return ok })
-	n.holds.DropLeft(t.Context(), retried.Alloc.ID) // as the sweep does
+	eventually.Within(t, time.Minute, "what a failed one left is saved", func() bool { _, ok := n.holds.SavedState(retried.Alloc.ID); return ok })
+	n.holds.DropState(t.Context(), retried.Alloc.ID) // as the sweep does
 	if acts := d.acts(); len(acts) != 4 || acts[3] != "drop "+string(alloc.TaskID(retried.Alloc.ID)) {
 		t.Errorf("acts %q", acts)
 	}
-	n.holds.DropLeft(t.Context(), retried.Alloc.ID)
+	n.holds.DropState(t.Context(), retried.Alloc.ID)
 	if acts := d.acts(); len(acts) != 4 {
 		t.Errorf("dropped twice: %q", acts)
 	}
