@@ -16,7 +16,7 @@ func Trees() []Tree {
 			Path: "nomadlike/client", MethodsMax: 25,
 			Rooms: []string{
 				"alloc", "checkpoint", "data", "data/remote", "diskquota", "envcheck", "fingerprint", "firewall", "layout", "metrics",
-				"pace", "rankprocs", "rankshell", "retry", "session", "words", "workspace", // of the tree they know nothing
+				"progress", "rankprocs", "rankshell", "retry", "session", "words", "workspace", // of the tree they know nothing
 				"store", "diary", "account", "machine", "loop",
 				"room", "hooks", "environment", "devices", "hold", "service", "usage", "prepare", "watch",
 				"run", "",

@@ -142,10 +142,10 @@ func TestAllowancesAreForgotten(t *testing.T) {
 // What some server does not know yet is taken from what nodes tell.
 func TestNotesForOlderServers(t *testing.T) {
 	for _, protocol := range []int{wire.ProtocolIdle - 1, wire.ProtocolIdle} {
-		batch := structs.ReportBatch{Notes: []structs.AllocNote{{Idle: &structs.IdleNote{Since: 1}, Pace: &structs.Pace{}}}}
+		batch := structs.ReportBatch{Notes: []structs.AllocNote{{Idle: &structs.IdleNote{Since: 1}, Progress: &structs.Progress{}}}}
 		knownBatch(&batch, protocol)
 		n := batch.Notes[0]
-		if knows := protocol >= wire.ProtocolIdle; (n.Idle != nil) != knows || n.Pace == nil {
+		if knows := protocol >= wire.ProtocolIdle; (n.Idle != nil) != knows || n.Progress == nil {
 			t.Errorf("protocol %d: %+v", protocol, n)
 		}
 		if needs := wire.Needs(structs.CommandAllocReports, &structs.AllocReports{Notes: batch.Notes}); needs > protocol {

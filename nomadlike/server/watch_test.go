@@ -26,9 +26,9 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-// However many nodes there are, one that sends its heartbeats at the pace that
+// However many nodes there are, one that sends its heartbeats at the interval that
 // it was told, each some time late, is not even suspected.
-func TestPaceIsWithinPatience(t *testing.T) {
+func TestIntervalIsWithinPatience(t *testing.T) {
 	timings := Timings{}.withDefaults()
 	for _, nodes := range []int{1, manyNodes, manyNodes + 1, mostNodes, mostNodes + 1, 3 * mostNodes} {
 		every := heartbeatEvery(timings.HeartbeatEvery, nodes)

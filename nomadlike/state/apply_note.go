@@ -36,8 +36,8 @@ func (tx *txn) note(nodeID string, note *structs.AllocNote) {
 		tx.saved(job, subjob, &after, note.Checkpoint)
 	case note.Told != nil:
 		tx.told(&after, note.Told)
-	case note.Pace != nil:
-		tx.paced(job, &after, note.Pace)
+	case note.Progress != nil:
+		tx.progressed(job, &after, note.Progress)
 	case note.Slow != nil:
 		tx.slow(job, subjob, &after, note.Slow)
 	case note.Idle != nil:

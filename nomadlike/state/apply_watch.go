@@ -14,33 +14,33 @@ import (
 // timeout(1) does.
 const exitHung = 124
 
-// paced takes that a rank has gone silent, or is heard again, and judges its
+// progressed takes that a rank has gone silent, or is heard again, and judges its
 // gang. A gang that hangs is charged to the user: what the devices and nodes
 // have to do with it, their own checks tell.
-func (tx *txn) paced(job *structs.Job, before *structs.Allocation, pace *structs.Pace) {
+func (tx *txn) progressed(job *structs.Job, before *structs.Allocation, progress *structs.Progress) {
 	if job.Hang == nil || before.Status != structs.AllocRunning {
 		return
 	}
 	after := *before
-	after.Pace = nil
-	if pace.Silent {
-		kept := *pace
-		kept.Cards = slices.Clone(pace.Cards[:min(len(pace.Cards), structs.PaceCardsMax)])
-		after.Pace = &kept
+	after.TrainingProgress = nil
+	if progress.Silent {
+		kept := *progress
+		kept.Cards = slices.Clone(progress.Cards[:min(len(progress.Cards), structs.ProgressCardsMax)])
+		after.TrainingProgress = &kept
 	}
 	tx.putAlloc(before, &after)
 	row, ok := tx.attempt(after.JobID, after.Subjob, after.Attempt)
 	if !ok || row.Attempt.State != structs.AttemptRunning {
 		return
 	}
-	var ranks []structs.RankPace
+	var ranks []structs.RankProgress
 	gang := tx.gang(after.JobID, after.Subjob, after.Attempt)
 	for _, alloc := range gang {
 		if alloc.Status == structs.AllocRunning && (alloc.Rank == 0 || !job.FirstRankLeads()) && !job.IsServer(alloc.Rank) {
-			ranks = append(ranks, structs.RankPace{Rank: alloc.Rank, Pace: alloc.Pace})
+			ranks = append(ranks, structs.RankProgress{Rank: alloc.Rank, Progress: alloc.TrainingProgress})
 		}
 	}
-	hung, hangs := structs.JudgePace(ranks)
+	hung, hangs := structs.JudgeProgress(ranks)
 	if hangs == (row.Attempt.HungAt != 0) {
 		return
 	}
@@ -53,7 +53,7 @@ func (tx *txn) paced(job *structs.Job, before *structs.Allocation, pace *structs
 	changed.Attempt = &attempt
 	tx.putAttempt(&changed)
 	if !hangs {
-		tx.tell(allocEvent("event.alloc.heard", &after), "rank", after.Name, "node", after.NodeName, "step", decimal(uint64(max(pace.Step, 0))))
+		tx.tell(allocEvent("event.alloc.heard", &after), "rank", after.Name, "node", after.NodeName, "step", decimal(uint64(max(progress.Step, 0))))
 		return
 	}
 	tx.hangs(job, &attempt, gang, &hung)

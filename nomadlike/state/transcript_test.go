@@ -485,13 +485,13 @@ func (p *play) watched(verb string, plain []string, named map[string]string) {
 	case "sees":
 		note.Told = &structs.Told{Event: structs.EventEnvironment, Params: map[string]string{"seen": "much"}, Seen: named}
 	case "paces":
-		note.Pace = &structs.Pace{
+		note.Progress = &structs.Progress{
 			Silent: slices.Contains(plain, "silent"), Mute: slices.Contains(plain, "mute"), Over: slices.Contains(plain, "over"),
 			For: p.span(named["for"]), Limit: p.span(named["limit"]), Step: int64(p.number(named["step"], 0)),
 			Measured: slices.Contains(plain, "idle") || slices.Contains(plain, "busy"), Idle: slices.Contains(plain, "idle"),
 		}
 		if named["cards"] != "" {
-			note.Pace.Cards = strings.Split(named["cards"], ",")
+			note.Progress.Cards = strings.Split(named["cards"], ",")
 		}
 	case "rests":
 		note.Idle = &structs.IdleNote{}

@@ -115,7 +115,7 @@ type Allocation struct {
 	Hold *Hold             `json:"hold,omitempty"` // failed: still enterable, and holding what it has
 	Seen map[string]string `json:"seen,omitempty"` // facts of its environment that its gang should have in common; never changed in place
 
-	Pace *Pace `json:"pace,omitempty"` // running: it has gone silent; nil: it is heard, or nobody watches
+	TrainingProgress *Progress `json:"pace,omitempty"` // running: it has gone silent; nil: it is heard, or nobody watches
 	// IdleSince, of one that runs: none of its devices has had anything to do since,
 	// for long enough to be told; 0: one has, or they are not measured.
 	IdleSince UnixNano `json:"idle_since,omitempty" since:"16"`

@@ -46,7 +46,7 @@ func CheckpointPathProblem(path string) string {
 // AllocNote is what a node tells of an allocation besides its status. A note
 // of an old attempt, of a foreign node or with a Seq that is not higher than
 // that of the last note of the allocation changes nothing. Exactly one of
-// Checkpoint, Told, Pace, Slow, Hold and Evicted is set.
+// Checkpoint, Told, Progress, Slow, Hold and Evicted is set.
 type AllocNote struct {
 	AllocID string   `json:"alloc_id"`
 	Attempt uint64   `json:"attempt"`
@@ -55,7 +55,7 @@ type AllocNote struct {
 
 	Checkpoint *SavedCheckpoint `json:"checkpoint,omitempty"` // Path, Step and SavedAt are set
 	Told       *Told            `json:"told,omitempty"`
-	Pace       *Pace            `json:"pace,omitempty"` // the rank has gone silent, or is heard again
+	Progress   *Progress        `json:"pace,omitempty"` // the rank has gone silent, or is heard again
 	Slow       *Slowness        `json:"slow,omitempty"` // the performance watch found something
 	Hold       *HoldNote        `json:"hold,omitempty"` // the node has let go of what a debug hold held
 	Idle       *IdleNote        `json:"idle,omitempty" since:"16"`

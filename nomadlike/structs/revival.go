@@ -17,7 +17,7 @@ type Revival struct {
 // Bounds of the gap that a revival leaves in the numbers of attempts.
 const (
 	revivalGapLeast = 1000
-	revivalGapPace  = time.Second // an attempt of one subjob is not expected sooner than so long after the one before
+	revivalGapEvery = time.Second // an attempt of one subjob is not expected sooner than so long after the one before
 	revivalGapRound = 1000        // so that people see where the gap is
 )
 
@@ -26,7 +26,7 @@ const (
 func (r *Revival) AttemptsFrom(number uint64) uint64 {
 	forgotten := uint64(revivalGapLeast)
 	if away := r.Now.Sub(r.Until); away > 0 {
-		forgotten += uint64(away / revivalGapPace)
+		forgotten += uint64(away / revivalGapEvery)
 	}
 	last := number + forgotten
 	return last + revivalGapRound - 1 - (last+revivalGapRound-1)%revivalGapRound

@@ -49,7 +49,7 @@ export interface Allocation {
   note_seq?: number
   obeyed?: number
   oom_killed?: boolean
-  pace?: Pace
+  pace?: Progress
   placed_at?: string
   pool?: string
   ports?: Record<string, number>
@@ -1172,18 +1172,6 @@ export interface NodeSummary {
 export type Outcome = 'succeeded' | 'failed' | 'lost' | 'preempted' | 'stopped' | 'expired'
 export const outcomes: Outcome[] = ['succeeded', 'failed', 'lost', 'preempted', 'stopped', 'expired']
 
-export interface Pace {
-  cards?: string[]
-  for?: string
-  idle?: boolean
-  limit?: string
-  measured?: boolean
-  mute?: boolean
-  over?: boolean
-  silent?: boolean
-  step?: number
-}
-
 export interface PastCA {
   fingerprint: string
   until: string | null
@@ -1297,6 +1285,18 @@ export interface PortRequest {
 
 export type Priority = 'normal' | 'urgent' | 'critical'
 export const priorities: Priority[] = ['normal', 'urgent', 'critical']
+
+export interface Progress {
+  cards?: string[]
+  for?: string
+  idle?: boolean
+  limit?: string
+  measured?: boolean
+  mute?: boolean
+  over?: boolean
+  silent?: boolean
+  step?: number
+}
 
 export interface Project {
   create_index?: number

@@ -16,13 +16,13 @@ var errSilent = errors.New("the server is silent")
 // link is one welcomed stream. write runs in the session's goroutine and is
 // the only sender; read runs in one of its own.
 type link struct {
-	session *Session
-	stream  Stream
-	cancel  context.CancelCauseFunc
-	done    <-chan struct{} // the stream is cancelled
-	every   time.Duration   // between heartbeats; write's own once it runs
-	pace    chan time.Duration
-	heard   chan struct{} // something came
+	session  *Session
+	stream   Stream
+	cancel   context.CancelCauseFunc
+	done     <-chan struct{} // the stream is cancelled
+	every    time.Duration   // between heartbeats; write's own once it runs
+	interval chan time.Duration
+	heard    chan struct{} // something came
 
 	beatsSent struct {
 		sync.Mutex
@@ -55,7 +55,7 @@ func (l *link) write(ctx context.Context) error {
 			if err := l.beat(); err != nil {
 				return err
 			}
-		case l.every = <-l.pace:
+		case l.every = <-l.interval:
 			beat.Reset(l.every)
 			silence.Reset(l.silentAfter())
 		case <-silence.C:
@@ -162,7 +162,7 @@ func (l *link) take(down *structs.SessionDown) {
 	case down.HeartbeatAck != nil:
 		l.renew(down.HeartbeatAck)
 		if every := down.HeartbeatAck.Every.Std(); every > 0 {
-			l.setPace(max(every, heartbeatMin))
+			l.setInterval(max(every, heartbeatMin))
 		}
 	case down.ReportAck != nil:
 		s.mu.Lock()
@@ -183,16 +183,16 @@ func (l *link) take(down *structs.SessionDown) {
 	}
 }
 
-// setPace lets write send heartbeats at another pace; the newest word counts.
-func (l *link) setPace(every time.Duration) {
+// setInterval lets write send heartbeats at another interval; the newest word counts.
+func (l *link) setInterval(every time.Duration) {
 	for {
 		select {
-		case l.pace <- every:
+		case l.interval <- every:
 			return
 		default:
 		}
 		select {
-		case <-l.pace:
+		case <-l.interval:
 		default:
 		}
 	}

@@ -225,10 +225,10 @@ func (s *Session) once(ctx context.Context, addr string, onWelcome func()) error
 	}
 	l := &link{
 		session: s, stream: stream, cancel: cancel,
-		done:  streamCtx.Done(),
-		every: heartbeatEvery(welcome),
-		pace:  make(chan time.Duration, 1),
-		heard: make(chan struct{}, 1),
+		done:     streamCtx.Done(),
+		every:    heartbeatEvery(welcome),
+		interval: make(chan time.Duration, 1),
+		heard:    make(chan struct{}, 1),
 	}
 	s.begin(addr)
 	s.adopt(welcome)

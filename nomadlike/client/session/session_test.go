@@ -360,7 +360,7 @@ func TestRefreshSaysHelloAgain(t *testing.T) {
 
 // Servers slow heartbeats down when many nodes came, and nobody takes the
 // slower ones for silence.
-func TestHeartbeatsFollowThePace(t *testing.T) {
+func TestHeartbeatsFollowTheInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, "a")
 		count := func(span time.Duration) int {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/client/devices"
-	"nomadlike/nomadlike/client/pace"
+	"nomadlike/nomadlike/client/progress"
 	"nomadlike/nomadlike/client/retry"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
@@ -44,7 +44,7 @@ func useOf(devices []string, figures map[string]devices.Measurement, now time.Ti
 		switch {
 		case !ok || !measured || now.Sub(one.At) > idleFresh:
 			return useUnknown
-		case share >= pace.UseIdle:
+		case share >= progress.UseIdle:
 			use = useSome
 		}
 	}

@@ -86,14 +86,14 @@ func New(config Config) *Watch {
 // to it by the loop.
 type watcher struct {
 	*Watch
-	id      string
-	attempt uint64
-	task    *loop.Task
-	told    *environment.Told // of its environment before the start; nil when nobody looked
-	inbox   *checkpoint.Inbox
-	dir     checkpoint.Watch
-	dirAt   time.Time // of the last look
-	paced   bool      // its log is watched, if the job wants that
+	id         string
+	attempt    uint64
+	task       *loop.Task
+	told       *environment.Told // of its environment before the start; nil when nobody looked
+	inbox      *checkpoint.Inbox
+	dir        checkpoint.Watch
+	dirAt      time.Time // of the last look
+	watchesLog bool      // its log is watched, if the job wants that
 
 	sent struct {
 		sync.Mutex
@@ -156,12 +156,12 @@ func (w *watcher) run(ctx context.Context, fresh bool) {
 			return
 		case now := <-tick.C:
 			w.takeMessages()
-			if a := w.task.Assigned.Load(); a != nil && !w.paced {
-				w.paced = true
+			if a := w.task.Assigned.Load(); a != nil && !w.watchesLog {
+				w.watchesLog = true
 				if a.Job != nil && a.Job.Checkpoint != nil && a.Job.Checkpoint.Precheck {
 					watching.Go(func() { w.patrol(ctx) })
 				}
-				if p := w.paceOf(a.Job); p != nil {
+				if p := w.progressOf(a.Job); p != nil {
 					watching.Go(func() { p.run(ctx, fresh) })
 				}
 				if len(a.Alloc.Devices) > 0 {

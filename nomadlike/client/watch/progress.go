@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
-	"nomadlike/nomadlike/client/pace"
+	"nomadlike/nomadlike/client/progress"
 	"nomadlike/nomadlike/client/retry"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
@@ -18,45 +18,45 @@ import (
 
 // Rhythms and bounds of the watches over a task's log.
 const (
-	paceTickMost   = 5 * time.Second // between looks at the silence
-	paceTickLeast  = 200 * time.Millisecond
-	useEvery       = 5 * time.Second // between measurements of what its devices do
-	paceLineMax    = 4 << 10         // bytes of a line that are looked at
-	paceLinesMax   = 5000            // lines looked at in paceLinesEvery; the others are signs of life only
-	paceLinesEvery = time.Second
-	paceOpenEvery  = 100 * time.Millisecond // between looks for a log that is not there yet
+	progressTickMost   = 5 * time.Second // between looks at the silence
+	progressTickLeast  = 200 * time.Millisecond
+	useEvery           = 5 * time.Second // between measurements of what its devices do
+	progressLineMax    = 4 << 10         // bytes of a line that are looked at
+	progressLinesMax   = 5000            // lines looked at in progressLinesEvery; the others are signs of life only
+	progressLinesEvery = time.Second
+	progressOpenEvery  = 100 * time.Millisecond // between looks for a log that is not there yet
 )
 
-// paceWatch holds the performance watch and the hang watch of one task. Readers
+// progressWatch holds the performance watch and the hang watch of one task. Readers
 // of stdout and stderr give it lines, run looks at the time.
-type paceWatch struct {
+type progressWatch struct {
 	watcher *watcher
 	mu      struct {
 		sync.Mutex
-		meter *pace.Meter // nil: not asked for
-		pulse *pace.Pulse // nil: not asked for
-		lines int         // looked at since since
+		meter *progress.Meter // nil: not asked for
+		pulse *progress.Pulse // nil: not asked for
+		lines int             // looked at since since
 		since time.Duration
 	}
 }
 
-// paceOf makes the watches that a job asks for, nil when it asks for none.
-func (w *watcher) paceOf(job *structs.Job) *paceWatch {
+// progressOf makes the watches that a job asks for, nil when it asks for none.
+func (w *watcher) progressOf(job *structs.Job) *progressWatch {
 	if job == nil || job.Hang == nil && (job.Checkpoint == nil || job.Checkpoint.Performance == nil) {
 		return nil
 	}
 	if a := w.task.Assigned.Load(); a != nil && job.IsServer(a.Alloc.Rank) {
 		return nil // parameter servers say nothing of steps
 	}
-	p := &paceWatch{watcher: w}
+	p := &progressWatch{watcher: w}
 	var err error
 	if job.Hang != nil {
-		if p.mu.pulse, err = pace.NewPulse(*job.Hang, w.Boottime()); err != nil {
+		if p.mu.pulse, err = progress.NewPulse(*job.Hang, w.Boottime()); err != nil {
 			w.Log.Warn("hang watch has no pattern", logkey.AllocID, w.id, logkey.Error, err)
 		}
 	}
 	if c := job.Checkpoint; c != nil && c.Performance != nil {
-		if p.mu.meter, err = pace.NewMeter(*c.Performance); err != nil {
+		if p.mu.meter, err = progress.NewMeter(*c.Performance); err != nil {
 			w.Log.Warn("performance watch has no pattern", logkey.AllocID, w.id, logkey.Error, err)
 		}
 	}
@@ -65,15 +65,15 @@ func (w *watcher) paceOf(job *structs.Job) *paceWatch {
 
 // Run watches until ctx ends. A task that runs already is watched from now on:
 // what it wrote before tells nothing about the time.
-func (p *paceWatch) run(ctx context.Context, fresh bool) {
+func (p *progressWatch) run(ctx context.Context, fresh bool) {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	for _, stream := range []string{tasklog.Stdout, tasklog.Stderr} {
 		reading.Go(func() { p.read(ctx, stream, fresh) })
 	}
-	every := paceTickMost
+	every := progressTickMost
 	if a := p.watcher.task.Assigned.Load(); a != nil && a.Job != nil && a.Job.Hang != nil {
-		every = max(paceTickLeast, min(a.Job.Hang.Least.Std()/4, every))
+		every = max(progressTickLeast, min(a.Job.Hang.Least.Std()/4, every))
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -94,7 +94,7 @@ func (p *paceWatch) run(ctx context.Context, fresh bool) {
 }
 
 // Look asks the hang watch.
-func (p *paceWatch) look(now time.Duration) {
+func (p *progressWatch) look(now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.pulse == nil {
@@ -105,29 +105,29 @@ func (p *paceWatch) look(now time.Duration) {
 		return
 	}
 	if found, ok := p.mu.pulse.Tick(now); ok {
-		p.tell(structs.AllocNote{Pace: &found})
+		p.tell(structs.AllocNote{Progress: &found})
 	}
 }
 
 // standsStill reports whether the task is paused.
-func (p *paceWatch) standsStill() bool {
+func (p *progressWatch) standsStill() bool {
 	a := p.watcher.task.Assigned.Load()
 	return a != nil && a.Alloc.Control.Holds()
 }
 
-func (p *paceWatch) tell(note structs.AllocNote) {
+func (p *progressWatch) tell(note structs.AllocNote) {
 	p.watcher.tell(p.watcher.Notes.Next(), note)
 }
 
 // measure looks what the devices of the task do, or its processes when it has
 // none.
-func (p *paceWatch) measure(ctx context.Context) {
+func (p *progressWatch) measure(ctx context.Context) {
 	w := p.watcher
 	a := w.task.Assigned.Load()
 	if a == nil {
 		return
 	}
-	use := pace.Use{At: w.Boottime()}
+	use := progress.Use{At: w.Boottime()}
 	if len(a.Alloc.Devices) > 0 {
 		figures := w.Devices.Measured()
 		use.Cards = make(map[string]float64, len(a.Alloc.Devices))
@@ -161,7 +161,7 @@ func (p *paceWatch) measure(ctx context.Context) {
 }
 
 // read follows one stream of the log.
-func (p *paceWatch) read(ctx context.Context, stream string, fresh bool) {
+func (p *progressWatch) read(ctx context.Context, stream string, fresh bool) {
 	request := tasklog.Request{Top: p.watcher.Layout.Root, Dir: p.watcher.Layout.Logs(p.watcher.id), Stream: stream, Follow: true}
 	if !fresh {
 		request.TailBytes = 1
@@ -179,34 +179,34 @@ func (p *paceWatch) read(ctx context.Context, stream string, fresh bool) {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			p.watcher.Log.Debug("log cannot be watched", logkey.AllocID, p.watcher.id, logkey.Error, err)
 		}
-		if !retry.Sleep(ctx, paceOpenEvery) {
+		if !retry.Sleep(ctx, progressOpenEvery) {
 			return
 		}
 	}
 }
 
 // lines gives whole lines to the watches and returns what is left over.
-func (p *paceWatch) lines(rest, data []byte) []byte {
+func (p *progressWatch) lines(rest, data []byte) []byte {
 	now := p.watcher.Boottime()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now-p.mu.since >= paceLinesEvery {
+	if now-p.mu.since >= progressLinesEvery {
 		p.mu.since, p.mu.lines = now, 0
 	}
 	for {
 		end := bytes.IndexAny(data, "\n\r") // progress bars go back to the begin of their line
 		if end < 0 {
-			room := max(paceLineMax-len(rest), 0)
+			room := max(progressLineMax-len(rest), 0)
 			return append(rest, data[:min(len(data), room)]...)
 		}
-		line := append(rest, data[:min(end, max(paceLineMax-len(rest), 0))]...)
+		line := append(rest, data[:min(end, max(progressLineMax-len(rest), 0))]...)
 		data, rest = data[end+1:], rest[:0]
-		if p.mu.lines++; p.mu.lines > paceLinesMax {
+		if p.mu.lines++; p.mu.lines > progressLinesMax {
 			line = nil
 		}
 		if p.mu.pulse != nil {
 			if found, ok := p.mu.pulse.Line(line, now); ok {
-				p.tell(structs.AllocNote{Pace: &found})
+				p.tell(structs.AllocNote{Progress: &found})
 			}
 		}
 		if p.mu.meter != nil {

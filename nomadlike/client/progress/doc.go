@@ -1,4 +1,4 @@
-// Package pace watches the log of a running task: Meter holds a figure that the
+// Package progress watches the log of a running task: Meter holds a figure that the
 // training writes with every iteration against a threshold (the performance
 // watch), Pulse learns how long the task is used to be silent and tells when it
 // has been for too long (the hang watch).
@@ -9,4 +9,4 @@
 //
 // Limits: pure, no clock: times are durations since any fixed moment of the
 // node, which pauses do not count. A value belongs to one goroutine.
-package pace
+package progress

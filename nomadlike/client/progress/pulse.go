@@ -1,4 +1,4 @@
-package pace
+package progress
 
 import (
 	"cmp"
@@ -45,7 +45,7 @@ type Pulse struct {
 	gaps    []time.Duration          // silences, oldest first
 	waits   []time.Duration          // long times between steps, oldest first
 	busy    map[string]time.Duration // when each device was last seen at work; "" stands for the processors
-	told    structs.Pace
+	told    structs.Progress
 	toldAt  time.Duration
 }
 
@@ -60,7 +60,7 @@ func NewPulse(policy structs.Hang, now time.Duration) (*Pulse, error) {
 
 // Line takes a line of the log. It tells when the task was believed silent, and
 // is no more: of one that stalls any line but a step says nothing.
-func (p *Pulse) Line(line []byte, now time.Duration) (structs.Pace, bool) {
+func (p *Pulse) Line(line []byte, now time.Duration) (structs.Progress, bool) {
 	if gap := now - p.heard; p.spoke && gap >= gapNoticed {
 		p.gaps = keep(p.gaps, gap, gapsKept)
 	}
@@ -75,9 +75,9 @@ func (p *Pulse) Line(line []byte, now time.Duration) (structs.Pace, bool) {
 		}
 	}
 	if !p.told.Silent || p.stalls(now) {
-		return structs.Pace{}, false
+		return structs.Progress{}, false
 	}
-	p.told, p.toldAt = structs.Pace{Step: p.step}, now
+	p.told, p.toldAt = structs.Progress{Step: p.step}, now
 	return p.told, true
 }
 
@@ -173,7 +173,7 @@ func (p *Pulse) stalls(now time.Duration) bool {
 // when that has changed: that it is, which devices are idle, that it has been
 // for the longest that is borne. A task that has never logged anything is told
 // of too, as mute, for its gang's sake.
-func (p *Pulse) Tick(now time.Duration) (structs.Pace, bool) {
+func (p *Pulse) Tick(now time.Duration) (structs.Progress, bool) {
 	silence, limit := now-p.heard, p.Limit()
 	wait := limit
 	if !p.spoke {
@@ -181,12 +181,12 @@ func (p *Pulse) Tick(now time.Duration) (structs.Pace, bool) {
 	}
 	if silence < wait {
 		if !p.stalls(now) {
-			return structs.Pace{}, false
+			return structs.Progress{}, false
 		}
 		silence, limit = now-p.stepped, p.stepLimit()
 		wait = limit
 	}
-	fresh := structs.Pace{
+	fresh := structs.Progress{
 		Silent: true, Mute: !p.spoke, Over: silence >= p.policy.Most.Std(),
 		For: structs.Duration(silence), Limit: structs.Duration(limit), Step: p.step,
 	}
@@ -196,7 +196,7 @@ func (p *Pulse) Tick(now time.Duration) (structs.Pace, bool) {
 			continue
 		}
 		fresh.Idle = true
-		if id != "" && len(fresh.Cards) < structs.PaceCardsMax {
+		if id != "" && len(fresh.Cards) < structs.ProgressCardsMax {
 			fresh.Cards = append(fresh.Cards, id)
 		}
 	}
@@ -204,7 +204,7 @@ func (p *Pulse) Tick(now time.Duration) (structs.Pace, bool) {
 	first := !p.told.Silent
 	changed := fresh.Over != p.told.Over || fresh.Idle != p.told.Idle || !slices.Equal(fresh.Cards, p.told.Cards)
 	if !first && (!changed || now-p.toldAt < toldEvery && fresh.Over == p.told.Over) {
-		return structs.Pace{}, false
+		return structs.Progress{}, false
 	}
 	p.told, p.toldAt = fresh, now
 	return fresh, true

@@ -1,4 +1,4 @@
-package pace
+package progress
 
 import (
 	"fmt"
@@ -160,16 +160,16 @@ func TestPulseStalls(t *testing.T) {
 		p.Measured(Use{At: now, Cards: map[string]float64{"gpu-0": 0.9}})
 	}
 	last := now
-	goOn := func(until time.Duration, share float64) (told []structs.Pace) {
+	goOn := func(until time.Duration, share float64) (told []structs.Progress) {
 		for now < last+until {
 			now += 5 * time.Second
 			p.Measured(Use{At: now, Cards: map[string]float64{"gpu-0": share}})
-			for _, ask := range []func() (structs.Pace, bool){
-				func() (structs.Pace, bool) { return p.Line([]byte("cannot reach the store, trying again"), now) },
-				func() (structs.Pace, bool) { return p.Tick(now) },
+			for _, ask := range []func() (structs.Progress, bool){
+				func() (structs.Progress, bool) { return p.Line([]byte("cannot reach the store, trying again"), now) },
+				func() (structs.Progress, bool) { return p.Tick(now) },
 			} {
-				if pace, ok := ask(); ok {
-					told = append(told, pace)
+				if found, ok := ask(); ok {
+					told = append(told, found)
 				}
 			}
 		}
@@ -186,8 +186,8 @@ func TestPulseStalls(t *testing.T) {
 	if len(told) != 1 || !told[0].Silent || !told[0].Idle || told[0].Step != 9 || told[0].Limit != structs.Duration(40*time.Second) || fmt.Sprint(told[0].Cards) != "[gpu-0]" {
 		t.Errorf("idle: told %+v", told)
 	}
-	if pace, ok := p.Line([]byte("step=10"), now+time.Second); !ok || pace.Silent || pace.Step != 10 {
-		t.Errorf("a step tells %+v %v", pace, ok)
+	if found, ok := p.Line([]byte("step=10"), now+time.Second); !ok || found.Silent || found.Step != 10 {
+		t.Errorf("a step tells %+v %v", found, ok)
 	}
 	// It has learned from that how long a step may take.
 	last, now = now+time.Second, now+time.Second

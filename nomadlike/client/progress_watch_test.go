@@ -13,7 +13,7 @@ import (
 )
 
 // watchNotes counts what the watches of an allocation told.
-func (c *control) watchNotes(id string) (silent, heard int, slow []structs.Slowness, last structs.Pace) {
+func (c *control) watchNotes(id string) (silent, heard int, slow []structs.Slowness, last structs.Progress) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, note := range c.mu.notes {
@@ -21,10 +21,10 @@ func (c *control) watchNotes(id string) (silent, heard int, slow []structs.Slown
 		case note.AllocID != id:
 		case note.Slow != nil:
 			slow = append(slow, *note.Slow)
-		case note.Pace != nil && note.Pace.Silent:
+		case note.Progress != nil && note.Progress.Silent:
 			silent++
-			last = *note.Pace
-		case note.Pace != nil:
+			last = *note.Progress
+		case note.Progress != nil:
 			heard++
 		}
 	}

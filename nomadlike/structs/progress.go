@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Pace is what a node tells of a rank that has gone silent: it has logged
+// Progress is what a node tells of a rank that has gone silent: it has logged
 // nothing and made no step for longer than it ever takes, or it logs and makes no
 // step while a device of it is idle. A rank that is heard
 // again tells that with Silent unset. Ranks that are heard tell nothing.
-type Pace struct {
+type Progress struct {
 	Silent bool     `json:"silent,omitempty"`
 	Mute   bool     `json:"mute,omitempty"` // it has never logged anything, so its silence alone says nothing
 	Over   bool     `json:"over,omitempty"` // for so long that it counts whatever its devices do
@@ -23,8 +23,8 @@ type Pace struct {
 	Cards    []string `json:"cards,omitempty"`
 }
 
-// PaceCardsMax bounds Pace.Cards.
-const PaceCardsMax = 16
+// ProgressCardsMax bounds Progress.Cards.
+const ProgressCardsMax = 16
 
 // Slowness is what the performance watch of a rank found.
 type Slowness struct {
@@ -33,10 +33,10 @@ type Slowness struct {
 	Times     int     `json:"times"` // lines in a row
 }
 
-// RankPace is one rank of a gang to JudgePace.
-type RankPace struct {
-	Rank int
-	Pace *Pace // nil: it told nothing, so it is heard
+// RankProgress is one rank of a gang to JudgeProgress.
+type RankProgress struct {
+	Rank     int
+	Progress *Progress // nil: it told nothing, so it is heard
 }
 
 // Why a rank is the one that the others wait for.
@@ -57,23 +57,23 @@ type Hung struct {
 	Cards  []string // of the straggler, idle
 }
 
-// JudgePace reports whether a gang hangs, and who holds it up: when all of its
+// JudgeProgress reports whether a gang hangs, and who holds it up: when all of its
 // ranks are silent, one of them at least has logged before (or all are silent
 // for longer than anything may last), and a device has nothing to do while the
 // others may well wait busily. What cannot be measured is not held against the
 // verdict. Pure; ranks in any order.
-func JudgePace(ranks []RankPace) (Hung, bool) {
+func JudgeProgress(ranks []RankProgress) (Hung, bool) {
 	spoke, over, measured, idle := false, true, false, false
 	for _, r := range ranks {
-		if r.Pace == nil || !r.Pace.Silent {
+		if r.Progress == nil || !r.Progress.Silent {
 			return Hung{}, false
 		}
-		spoke = spoke || !r.Pace.Mute
-		over = over && (r.Pace.Over || r.Pace.Mute)
-		measured = measured || r.Pace.Measured
-		idle = idle || r.Pace.Measured && r.Pace.Idle
+		spoke = spoke || !r.Progress.Mute
+		over = over && (r.Progress.Over || r.Progress.Mute)
+		measured = measured || r.Progress.Measured
+		idle = idle || r.Progress.Measured && r.Progress.Idle
 	}
-	if len(ranks) == 0 || !spoke && !slices.ContainsFunc(ranks, func(r RankPace) bool { return r.Pace.Over }) {
+	if len(ranks) == 0 || !spoke && !slices.ContainsFunc(ranks, func(r RankProgress) bool { return r.Progress.Over }) {
 		return Hung{}, false
 	}
 	if measured && !idle && !over {
@@ -83,35 +83,35 @@ func JudgePace(ranks []RankPace) (Hung, bool) {
 }
 
 // straggler names who holds up a gang that hangs.
-func straggler(ranks []RankPace) Hung {
+func straggler(ranks []RankProgress) Hung {
 	ranks = slices.Clone(ranks)
-	slices.SortFunc(ranks, func(a, b RankPace) int { return cmp.Compare(a.Rank, b.Rank) })
+	slices.SortFunc(ranks, func(a, b RankProgress) int { return cmp.Compare(a.Rank, b.Rank) })
 	hung := Hung{Rank: -1}
-	var stepped, lazy []RankPace
+	var stepped, lazy []RankProgress
 	for _, r := range ranks {
-		if r.Pace.For > hung.For {
-			hung.For, hung.Limit = r.Pace.For, r.Pace.Limit
+		if r.Progress.For > hung.For {
+			hung.For, hung.Limit = r.Progress.For, r.Progress.Limit
 		}
-		hung.Step = max(hung.Step, r.Pace.Step)
-		if r.Pace.Step > 0 {
+		hung.Step = max(hung.Step, r.Progress.Step)
+		if r.Progress.Step > 0 {
 			stepped = append(stepped, r)
 		}
-		if r.Pace.Measured && r.Pace.Idle {
+		if r.Progress.Measured && r.Progress.Idle {
 			lazy = append(lazy, r)
 		}
 	}
 	hung.Others = hung.Step
 	if len(stepped) > 1 {
-		last := slices.MinFunc(stepped, func(a, b RankPace) int { return cmp.Compare(a.Pace.Step, b.Pace.Step) })
-		if last.Pace.Step < hung.Others {
-			hung.Rank, hung.Why, hung.Step, hung.Cards = last.Rank, BehindSteps, last.Pace.Step, last.Pace.Cards
+		last := slices.MinFunc(stepped, func(a, b RankProgress) int { return cmp.Compare(a.Progress.Step, b.Progress.Step) })
+		if last.Progress.Step < hung.Others {
+			hung.Rank, hung.Why, hung.Step, hung.Cards = last.Rank, BehindSteps, last.Progress.Step, last.Progress.Cards
 			return hung
 		}
 	}
-	if len(lazy) == 1 && (len(ranks) > 1 || len(lazy[0].Pace.Cards) > 0) {
-		hung.Rank, hung.Why, hung.Cards = lazy[0].Rank, BehindIdle, lazy[0].Pace.Cards
-		if lazy[0].Pace.Step > 0 {
-			hung.Step = lazy[0].Pace.Step
+	if len(lazy) == 1 && (len(ranks) > 1 || len(lazy[0].Progress.Cards) > 0) {
+		hung.Rank, hung.Why, hung.Cards = lazy[0].Rank, BehindIdle, lazy[0].Progress.Cards
+		if lazy[0].Progress.Step > 0 {
+			hung.Step = lazy[0].Progress.Step
 		}
 	}
 	return hung
