@@ -31,13 +31,13 @@ func (p *project) due() *structs.ProjectUsage {
 	return &sum
 }
 
-func (b *Board) projectOf(name string) int32 {
-	if id, ok := b.projectByName[name]; ok {
+func (a *accounts) projectOf(name string) int32 {
+	if id, ok := a.projectByName[name]; ok {
 		return id
 	}
-	id := int32(len(b.projects))
-	b.projectByName[name] = id
-	b.projects = append(b.projects, project{name: name})
+	id := int32(len(a.projects))
+	a.projectByName[name] = id
+	a.projects = append(a.projects, project{name: name})
 	return id
 }
 
@@ -46,7 +46,7 @@ func (p *project) counts() bool { return p.record != nil && len(p.record.Quotas)
 
 // hold adds sign times held to what the project holds.
 func (b *Board) hold(project int32, held structs.Holding, sign int) {
-	p := &b.projects[project]
+	p := &b.accounts.projects[project]
 	if held == nil {
 		return
 	}
@@ -58,15 +58,15 @@ func (b *Board) hold(project int32, held structs.Holding, sign int) {
 		usage.Held = usage.Held.Add(held)
 	} else {
 		usage.Held = usage.Held.Sub(held)
-		b.soilAll()
+		b.queue.soilAll()
 	}
 	p.usage = &usage
 	b.changes++
 }
 
-func (b *Board) soilAll() {
-	for i := range b.lanes {
-		b.lanes[i].dirty, b.lanes[i].stale = true, true
+func (q *queue) soilAll() {
+	for i := range q.lanes {
+		q.lanes[i].dirty, q.lanes[i].stale = true, true
 	}
 }
 
@@ -87,36 +87,36 @@ func (r *run) endBy(bounded bool) structs.UnixNano {
 }
 
 // add gives a new entry its slot and its place in the table.
-func (b *Board) add(e entry) int32 {
+func (q *queue) add(e entry) int32 {
 	var id int32
-	if last := len(b.freeEntry) - 1; last >= 0 {
-		id = b.freeEntry[last]
-		b.freeEntry = b.freeEntry[:last]
-		b.entries[id] = e
+	if last := len(q.freeEntry) - 1; last >= 0 {
+		id = q.freeEntry[last]
+		q.freeEntry = q.freeEntry[:last]
+		q.entries[id] = e
 	} else {
-		id = int32(len(b.entries))
-		b.entries = append(b.entries, e)
+		id = int32(len(q.entries))
+		q.entries = append(q.entries, e)
 	}
-	b.found.put(b.entries, id)
+	q.found.put(q.entries, id)
 	return id
 }
 
 // remove forgets an entry that is detached.
-func (b *Board) remove(id int32) {
-	b.found.drop(b.entries, id)
-	b.entries[id] = entry{group: -1, oddIn: -1, run: -1}
-	b.freeEntry = append(b.freeEntry, id)
+func (q *queue) remove(id int32) {
+	q.found.drop(q.entries, id)
+	q.entries[id] = entry{group: -1, oddIn: -1, run: -1}
+	q.freeEntry = append(q.freeEntry, id)
 }
 
 // newEntry describes a subjob that is not on the board yet.
 func (b *Board) newEntry(job *structs.Job, subjob *structs.Subjob) entry {
-	sh := b.shapes.of(job)
-	for len(b.memos) < len(b.shapes.list) {
-		b.memos = append(b.memos, memo{})
+	sh := b.queue.shapes.of(job)
+	for len(b.queue.memos) < len(b.queue.shapes.list) {
+		b.queue.memos = append(b.queue.memos, memo{})
 	}
 	return entry{
 		job: job, subjob: subjob, jobID: subjob.JobID, index: subjob.Index, shape: sh.id,
-		project: b.projectOf(job.Project), lane: b.laneOf(poolOf(job)).id,
+		project: b.accounts.projectOf(job.Project), lane: b.queue.laneOf(poolOf(job)).id,
 		group: -1, oddIn: -1, run: -1, said: subjob.Wait, strictAt: subjob.NoPassingAt,
 	}
 }
@@ -124,11 +124,11 @@ func (b *Board) newEntry(job *structs.Job, subjob *structs.Subjob) entry {
 // attach lets an entry have its effect on the board: its place in the queue, or
 // what it holds. take: the floor and its project do not count its seats yet.
 func (b *Board) attach(id int32, take bool) {
-	e := &b.entries[id]
+	e := &b.queue.entries[id]
 	switch e.stand {
 	case delayed:
-		b.idle = append(b.idle, id)
-		b.lanes[e.lane].stale = true
+		b.queue.idle = append(b.queue.idle, id)
+		b.queue.lanes[e.lane].stale = true
 	case waiting:
 		b.enqueue(id)
 	case running:
@@ -141,14 +141,14 @@ func (b *Board) attach(id int32, take bool) {
 
 // detach undoes attach; give: the floor and its project still count its seats.
 func (b *Board) detach(id int32, give bool) {
-	e := &b.entries[id]
+	e := &b.queue.entries[id]
 	if e.claim != nil {
 		b.unpromise(id)
 	}
 	switch e.stand {
 	case delayed:
-		b.idle = without(b.idle, id)
-		b.lanes[e.lane].stale = true
+		b.queue.idle = without(b.queue.idle, id)
+		b.queue.lanes[e.lane].stale = true
 	case waiting:
 		b.dequeue(id)
 	case running:
@@ -165,56 +165,56 @@ func without(list []int32, id int32) []int32 {
 
 // settle puts a gang onto its spots.
 func (b *Board) settle(id int32, take bool) {
-	e := &b.entries[id]
-	e.run = int32(len(b.runs))
-	b.runs = append(b.runs, run{entry: id})
+	e := &b.queue.entries[id]
+	e.run = int32(len(b.queue.runs))
+	b.queue.runs = append(b.queue.runs, run{entry: id})
 	if take {
-		b.floor.Take(e.gang.seats)
+		b.nodes.floor.Take(e.gang.seats)
 		b.hold(e.project, e.gang.held, +1)
 	}
 	for rank := range e.gang.seats {
 		at := int32(e.gang.seats[rank].Index())
-		s := &b.spots[at]
-		record := b.freeStay
+		s := &b.nodes.spots[at]
+		record := b.nodes.freeStay
 		if record >= 0 {
-			b.freeStay = b.stays[record].next
+			b.nodes.freeStay = b.nodes.stays[record].next
 		} else {
-			record = int32(len(b.stays))
-			b.stays = append(b.stays, stay{})
+			record = int32(len(b.nodes.stays))
+			b.nodes.stays = append(b.nodes.stays, stay{})
 		}
-		b.stays[record] = stay{entry: id, rank: int32(rank), next: s.seats}
+		b.nodes.stays[record] = stay{entry: id, rank: int32(rank), next: s.seats}
 		s.seats = record
 		b.touch(at)
 	}
-	b.lanes[e.lane].stale = true
+	b.queue.lanes[e.lane].stale = true
 	b.changes++
 }
 
 // unsettle takes a gang off its spots.
 func (b *Board) unsettle(id int32, give bool) {
-	e := &b.entries[id]
-	last := len(b.runs) - 1
-	b.runs[e.run] = b.runs[last]
-	b.entries[b.runs[e.run].entry].run = e.run
-	b.runs = b.runs[:last]
+	e := &b.queue.entries[id]
+	last := len(b.queue.runs) - 1
+	b.queue.runs[e.run] = b.queue.runs[last]
+	b.queue.entries[b.queue.runs[e.run].entry].run = e.run
+	b.queue.runs = b.queue.runs[:last]
 	e.run = -1
 	if give {
-		b.floor.Give(e.gang.seats)
+		b.nodes.floor.Give(e.gang.seats)
 		b.hold(e.project, e.gang.held, -1)
 	}
 	for rank := range e.gang.seats {
 		at := int32(e.gang.seats[rank].Index())
-		s := &b.spots[at]
-		for link := &s.seats; *link >= 0; link = &b.stays[*link].next {
-			if record := *link; b.stays[record].entry == id {
-				*link = b.stays[record].next
-				b.stays[record].next = b.freeStay
-				b.freeStay = record
+		s := &b.nodes.spots[at]
+		for link := &s.seats; *link >= 0; link = &b.nodes.stays[*link].next {
+			if record := *link; b.nodes.stays[record].entry == id {
+				*link = b.nodes.stays[record].next
+				b.nodes.stays[record].next = b.nodes.freeStay
+				b.nodes.freeStay = record
 				break
 			}
 		}
 		if give && s.node != nil {
-			b.gain(at)
+			b.nodes.gain(at)
 		}
 		b.touch(at)
 	}
@@ -223,28 +223,28 @@ func (b *Board) unsettle(id int32, give bool) {
 
 // promise closes the spots of a claim for everybody else.
 func (b *Board) promise(id int32) {
-	e := &b.entries[id]
-	b.claims = append(b.claims, id)
-	if p := &b.projects[e.project]; e.claim.held != nil {
+	e := &b.queue.entries[id]
+	b.promises.claims = append(b.promises.claims, id)
+	if p := &b.accounts.projects[e.project]; e.claim.held != nil {
 		p.promised = p.promised.Add(e.claim.held)
 	}
 	for _, at := range e.claim.nodes {
-		b.spots[at].claim = e.key()
+		b.nodes.spots[at].claim = e.key()
 		b.touch(at)
 	}
 }
 
 func (b *Board) unpromise(id int32) {
-	e := &b.entries[id]
-	b.claims = without(b.claims, id)
-	if p := &b.projects[e.project]; e.claim.held != nil {
+	e := &b.queue.entries[id]
+	b.promises.claims = without(b.promises.claims, id)
+	if p := &b.accounts.projects[e.project]; e.claim.held != nil {
 		p.promised = p.promised.Sub(e.claim.held)
-		b.soilAll()
+		b.queue.soilAll()
 	}
 	for _, at := range e.claim.nodes {
-		if s := &b.spots[at]; s.claim == e.key() {
+		if s := &b.nodes.spots[at]; s.claim == e.key() {
 			s.claim = ""
-			b.gain(at)
+			b.nodes.gain(at)
 			b.touch(at)
 		}
 	}
@@ -253,14 +253,14 @@ func (b *Board) unpromise(id int32) {
 // heldAsPromised is what a claim will count in its project's quota, beyond what
 // the gang that changes its size holds already. Devices are those of the empty
 // nodes where the claim names none.
-func (b *Board) heldAsPromised(e *entry, spec int, placed []structs.RankPlacement) structs.Holding {
+func (ns *nodes) heldAsPromised(e *entry, spec int, placed []structs.RankPlacement) structs.Holding {
 	held := structs.Holding{}
 	for rank := range placed {
-		at, ok := b.floor.Index(placed[rank].NodeID)
+		at, ok := ns.floor.Index(placed[rank].NodeID)
 		if !ok {
 			continue
 		}
-		node, of, devices := b.floor.At(at), e.job.SpecOf(spec, rank, len(placed)), placed[rank].Devices
+		node, of, devices := ns.floor.At(at), e.job.SpecOf(spec, rank, len(placed)), placed[rank].Devices
 		if len(devices) == 0 {
 			devices, _ = structs.ChooseDevices(node, nil, of.Devices)
 		}
@@ -281,7 +281,7 @@ func (b *Board) newGang(e *entry, spec int, attempt uint64, seats []placement.Se
 		attempt: attempt, spec: spec, seats: seats, demands: make([]capacity.Amount, len(seats)), placedAt: now, serial: b.serial,
 		left: len(seats), whole: len(seats) == e.job.Nodes,
 	}
-	counts := b.projects[e.project].counts()
+	counts := b.accounts.projects[e.project].counts()
 	for rank := range seats {
 		r := e.job.SpecOf(spec, rank, len(seats))
 		d := r.Amount()
@@ -289,7 +289,7 @@ func (b *Board) newGang(e *entry, spec int, attempt uint64, seats []placement.Se
 		g.demands[rank] = d
 		g.devices += int(d.Devices)
 		g.cpu += d.CPU
-		if node := b.spots[seats[rank].Index()].node; node != nil {
+		if node := b.nodes.spots[seats[rank].Index()].node; node != nil {
 			if rank == 0 {
 				g.pool = node.PoolName()
 			}

@@ -131,7 +131,7 @@ func BenchmarkStuck(b *testing.B) {
 			b.Run(fmt.Sprintf("same/nodes=%d/quiet=%t", nodes, quiet), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					board.soilAll()
+					board.queue.soilAll()
 					if plan := board.Pass(1, 1); len(plan.Gangs) != 0 {
 						b.Fatal(len(plan.Gangs))
 					}
@@ -187,7 +187,7 @@ func BenchmarkStuckOnQuota(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		board.soilAll()
+		board.queue.soilAll()
 		if plan := board.Pass(1, 1); len(plan.Gangs) != 0 {
 			b.Fatal(len(plan.Gangs))
 		}
@@ -280,15 +280,15 @@ func BenchmarkFuture(b *testing.B) {
 // and counts the ends.
 func playOut(b *Board) int {
 	events := 0
-	for len(b.runs) > 0 {
+	for len(b.queue.runs) > 0 {
 		next := never
-		for _, r := range b.runs {
+		for _, r := range b.queue.runs {
 			next = min(next, r.end)
 		}
 		var over []subjobID
-		for _, r := range b.runs {
+		for _, r := range b.queue.runs {
 			if r.end == next {
-				over = append(over, subjobID{b.entries[r.entry].jobID, b.entries[r.entry].index})
+				over = append(over, subjobID{b.queue.entries[r.entry].jobID, b.queue.entries[r.entry].index})
 			}
 		}
 		for _, id := range over {

@@ -12,6 +12,11 @@
 //	                     │
 //	                     └─Clone─► Submit, End, PutNode … Pass: virtual time
 //
+// A board has four parts, each with a check of its own (CheckInvariants): the queue
+// with the gangs that run, the nodes with what stands there, the promises and
+// reservations, and the accounts of projects. They do not know each other; what
+// concerns two of them is a method of the board.
+//
 // A pass walks the queue of each pool (see lane) in its order:
 //
 //	tier, what an administrator moved, what is guaranteed before what is

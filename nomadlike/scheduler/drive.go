@@ -8,48 +8,48 @@ import (
 // Submit puts a subjob into the queue. The board keeps both and never changes
 // them. A subjob that is on the board already is replaced.
 func (b *Board) Submit(job *structs.Job, subjob *structs.Subjob) {
-	if id, ok := b.found.find(b.entries, subjob.JobID, subjob.Index); ok {
+	if id, ok := b.queue.found.find(b.queue.entries, subjob.JobID, subjob.Index); ok {
 		b.detach(id, true)
-		b.remove(id)
+		b.queue.remove(id)
 	}
 	e := b.newEntry(job, subjob)
 	e.stand = waiting
 	if subjob.NotBefore > b.now {
 		e.stand = delayed
 	}
-	b.attach(b.add(e), true)
+	b.attach(b.queue.add(e), true)
 }
 
 // Withdraw takes a subjob out of the queue, with what was promised to it;
 // false: it did not wait.
 func (b *Board) Withdraw(jobID string, subjob int) bool {
-	id, ok := b.found.find(b.entries, jobID, subjob)
-	if !ok || b.entries[id].stand == running {
+	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)
+	if !ok || b.queue.entries[id].stand == running {
 		return false
 	}
 	b.detach(id, true)
-	b.remove(id)
+	b.queue.remove(id)
 	return true
 }
 
 // End frees what a running subjob holds and forgets it; false: it does not run.
 // The next pass books what it used, for fair share.
 func (b *Board) End(jobID string, subjob int) bool {
-	id, ok := b.found.find(b.entries, jobID, subjob)
-	if !ok || b.entries[id].stand != running {
+	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)
+	if !ok || b.queue.entries[id].stand != running {
 		return false
 	}
-	b.spend(&b.entries[id])
+	b.spend(&b.queue.entries[id])
 	b.detach(id, true)
-	b.remove(id)
+	b.queue.remove(id)
 	return true
 }
 
 // Requeue ends a running subjob and queues it again at its old place, as when
 // its nodes are lost or it is preempted; false: it does not run.
 func (b *Board) Requeue(jobID string, subjob int) bool {
-	id, ok := b.found.find(b.entries, jobID, subjob)
-	if !ok || b.entries[id].stand != running {
+	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)
+	if !ok || b.queue.entries[id].stand != running {
 		return false
 	}
 	b.requeue(id)
@@ -57,7 +57,7 @@ func (b *Board) Requeue(jobID string, subjob int) bool {
 }
 
 func (b *Board) requeue(id int32) {
-	e := &b.entries[id]
+	e := &b.queue.entries[id]
 	if e.stand == running {
 		b.spend(e)
 		b.detach(id, true)
@@ -73,22 +73,22 @@ func (b *Board) requeue(id int32) {
 // Started notes that every rank of a gang runs since at: time limits and
 // estimates count from there.
 func (b *Board) Started(jobID string, subjob int, at structs.UnixNano) bool {
-	id, ok := b.found.find(b.entries, jobID, subjob)
-	if !ok || b.entries[id].stand != running {
+	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)
+	if !ok || b.queue.entries[id].stand != running {
 		return false
 	}
-	e := &b.entries[id]
+	e := &b.queue.entries[id]
 	own := *e.gang
 	own.runningAt = at
 	e.gang = &own
-	b.runs[e.run].again = 0
+	b.queue.runs[e.run].again = 0
 	return true
 }
 
 // PutNode makes or changes a node and what it holds, which counts the gangs on
 // the board; a nil node removes it. Gangs on it are not ended.
 func (b *Board) PutNode(id string, node *structs.Node, usage *structs.Usage) {
-	before, known := b.floor.Index(id)
+	before, known := b.nodes.floor.Index(id)
 	if node == nil {
 		if known {
 			b.removeNode(int32(before), id)
@@ -98,11 +98,11 @@ func (b *Board) PutNode(id string, node *structs.Node, usage *structs.Usage) {
 	var room capacity.Amount
 	allocs := 0
 	if known {
-		room, allocs = b.floor.Free(before), b.floor.Allocs(before)
+		room, allocs = b.nodes.floor.Free(before), b.nodes.floor.Allocs(before)
 	}
-	b.floor.Put(node, usage)
-	at, _ := b.floor.Index(id)
-	changed := at < len(b.spots) && b.spots[at].node != nil && b.spots[at].node != node
+	b.nodes.floor.Put(node, usage)
+	at, _ := b.nodes.floor.Index(id)
+	changed := at < len(b.nodes.spots) && b.nodes.spots[at].node != nil && b.nodes.spots[at].node != node
 	b.putSpot(int32(at), node, usage, room, allocs)
 	if changed {
 		b.reseat(int32(at))
@@ -110,21 +110,21 @@ func (b *Board) PutNode(id string, node *structs.Node, usage *structs.Usage) {
 }
 
 func (b *Board) removeNode(at int32, id string) {
-	b.floor.Remove(id)
-	s := &b.spots[at]
+	b.nodes.floor.Remove(id)
+	s := &b.nodes.spots[at]
 	// Seats that point here would mean another node one day.
 	for s.seats >= 0 {
-		b.unseat(b.stays[s.seats].entry, at)
+		b.unseat(b.nodes.stays[s.seats].entry, at)
 	}
 	b.touch(at)
 	*s = spot{seats: -1, lane: s.lane}
-	b.listed = false
-	b.built++
+	b.nodes.listed = false
+	b.nodes.built++
 }
 
 // unseat makes a gang forget its seat on a spot.
 func (b *Board) unseat(id, at int32) {
-	e := &b.entries[id]
+	e := &b.queue.entries[id]
 	b.unsettle(id, false)
 	own := *e.gang
 	own.seats, own.demands, own.allocs = nil, nil, nil
@@ -144,45 +144,45 @@ func (b *Board) unseat(id, at int32) {
 // NodeUsage is what a node holds on the board now, for PutNode; nil: nothing,
 // or no such node.
 func (b *Board) NodeUsage(id string) *structs.Usage {
-	_, usage := b.floor.Node(id)
+	_, usage := b.nodes.floor.Node(id)
 	return usage
 }
 
 // PutPool makes or changes the record of a pool; nil removes it.
 func (b *Board) PutPool(name string, pool *structs.Pool) {
-	l := b.laneOf(name)
+	l := b.queue.laneOf(name)
 	l.record = pool
 	if pool == nil {
-		b.floor.RemovePool(name)
+		b.nodes.floor.RemovePool(name)
 	} else {
-		b.floor.PutPool(pool)
+		b.nodes.floor.PutPool(pool)
 	}
-	b.ableCells, b.ableWidth = nil, 0
-	b.built++
+	b.nodes.ableCells, b.nodes.ableWidth = nil, 0
+	b.nodes.built++
 	b.changes++
-	b.forgetGains()
-	b.forgetTouches()
-	b.soilAll()
+	b.nodes.forgetGains()
+	b.nodes.forgetTouches()
+	b.queue.soilAll()
 }
 
 // PutProject makes or changes the record of a project; nil removes it.
 func (b *Board) PutProject(name string, record *structs.Project) {
-	id := b.projectOf(name)
-	p := &b.projects[id]
+	id := b.accounts.projectOf(name)
+	p := &b.accounts.projects[id]
 	p.record = record
 	b.changes++
-	b.soilAll()
+	b.queue.soilAll()
 	if !p.counts() {
 		return
 	}
-	for _, r := range b.runs { // those that nobody counted before
-		e := &b.entries[r.entry]
+	for _, r := range b.queue.runs { // those that nobody counted before
+		e := &b.queue.entries[r.entry]
 		if e.project != id || e.gang.held != nil {
 			continue
 		}
 		own := *e.gang
-		for rank, placed := range b.floor.Placements(own.seats) {
-			if node := b.spots[own.seats[rank].Index()].node; node != nil {
+		for rank, placed := range b.nodes.floor.Placements(own.seats) {
+			if node := b.nodes.spots[own.seats[rank].Index()].node; node != nil {
 				own.held = own.held.Add(structs.HeldBy(e.job.SpecOf(own.spec, rank, len(own.seats)), node, placed.Devices))
 			}
 		}
@@ -213,8 +213,8 @@ func (b *Board) Move(jobID string, place uint64) bool {
 // change replaces something about every subjob of a job.
 func (b *Board) change(jobID string, how func(*entry)) bool {
 	found := false
-	for id := range b.entries {
-		e := &b.entries[id]
+	for id := range b.queue.entries {
+		e := &b.queue.entries[id]
 		if e.stand == gone || e.jobID != jobID {
 			continue
 		}

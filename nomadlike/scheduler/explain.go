@@ -38,11 +38,11 @@ func (o outlook) can(need int) bool { return need >= 64 || o.able&(1<<need) != 0
 // judge finds out whether a gang that has no room now could start on the ready
 // nodes once they are free. If not, it blocks nobody.
 func (b *Board) judge(sh *shape) outlook {
-	memo := &b.memos[sh.id]
-	if memo.judged == b.built {
+	memo := &b.queue.memos[sh.id]
+	if memo.judged == b.nodes.built {
 		return memo.outlook
 	}
-	memo.judged = b.built
+	memo.judged = b.nodes.built
 	memo.outlook = outlook{line: waitFor("scheduler.in_line", "nodes", sh.size(), "need", sh.text())}
 	for i := range sh.needs {
 		if sh.odd || !b.fitsEmpty(sh, &sh.needs[i]) {
@@ -66,15 +66,15 @@ func (b *Board) fitsEmpty(sh *shape, n *need) bool {
 	pools := make(map[int32]int)
 	last := n.job.SpecOf(n.Index(), sh.nodes-1, sh.nodes)
 	partial := last.DeviceCount() != spec.DeviceCount() && sh.min == sh.nodes
-	for _, at := range b.candidates(sh, &b.lanes[b.laneOf(poolName(sh.pool)).id]) {
+	for _, at := range b.nodes.candidates(sh, b.queue.laneOf(poolName(sh.pool)).id) {
 		switch {
-		case b.able(n, at):
+		case b.nodes.able(n, at):
 			if able++; spec.RDMA {
-				pools[b.spots[at].lane]++
-				able = max(able-1, pools[b.spots[at].lane])
+				pools[b.nodes.spots[at].lane]++
+				able = max(able-1, pools[b.nodes.spots[at].lane])
 			}
-			head = head || b.headFits(n, at)
-		case partial && smaller == 0 && b.couldHold(n, last, b.spots[at].node):
+			head = head || b.nodes.headFits(n, at)
+		case partial && smaller == 0 && b.nodes.couldHold(n, last, b.nodes.spots[at].node):
 			smaller = 1
 		}
 		if head && able+smaller >= sh.min {
@@ -94,13 +94,13 @@ func poolName(pool string) string {
 // misfit says why a gang does not even fit the empty ready nodes: nodes are
 // away, or the cluster as it is built is too small for it.
 func (b *Board) misfit(sh *shape) *structs.WaitReason {
-	if b.floor.Len() == 0 {
+	if b.nodes.floor.Len() == 0 {
 		return waitFor("scheduler.no_nodes")
 	}
 	best := -1
 	var of placement.Outlook
 	for i := range sh.needs {
-		look := b.floor.Outlook(&sh.needs[i].Need)
+		look := b.nodes.floor.Outlook(&sh.needs[i].Need)
 		if len(look.Unknown) > 0 {
 			return neverFor("scheduler.node_unknown", "node", look.Unknown[0])
 		}
@@ -163,7 +163,7 @@ func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
 // figures counts where a gang has room, what the other nodes lack, and who
 // holds it.
 func (p *pass) figures(w *laneWalk, e *entry) *structs.WaitReason {
-	a, sh := &p.groups[e.group].answer, p.shapes.list[e.shape]
+	a, sh := &p.queue.groups[e.group].answer, p.queue.shapes.list[e.shape]
 	if a.serial != p.serial { // the walk did not come to it: what it says is of an earlier pass
 		*a = answer{serial: p.serial}
 	}
@@ -175,16 +175,16 @@ func (p *pass) figures(w *laneWalk, e *entry) *structs.WaitReason {
 	}
 	n := &sh.needs[p.judge(sh).need]
 	options := p.optionsFor(e, n)
-	short := p.floor.Shortage(&n.Need, options)
+	short := p.nodes.floor.Shortage(&n.Need, options)
 	keepers, claims := p.keepers(sh, w, n)
 	switch {
 	case len(claims) > 0 && short.Room+short.Kept >= sh.min && len(keepers) == 0:
 		a.figure = waitFor("scheduler.claimed_nodes", "nodes", sh.size(), "need", sh.text(),
-			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.jobName(claims[0]))
+			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.queue.jobName(claims[0]))
 		a.figure.Holders = claims
 	case len(keepers) > 0 && short.Room+short.Kept >= sh.min:
 		a.figure = waitFor("scheduler.reserved", "nodes", sh.size(), "need", sh.text(),
-			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.jobName(keepers[0]))
+			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.queue.jobName(keepers[0]))
 		a.figure.Holders = keepers[:1]
 	default:
 		lack := placement.PortsText(n.heads) // every rank has room but rank 0 lacks its own port
@@ -206,7 +206,7 @@ func (p *pass) promisedBefore(sh *shape) *structs.WaitReason {
 	}
 	var names, holders []string
 	for _, at := range p.machines(sh) {
-		s := &p.spots[at]
+		s := &p.nodes.spots[at]
 		if s.claim == "" {
 			continue
 		}
@@ -227,9 +227,9 @@ func (p *pass) promisedBefore(sh *shape) *structs.WaitReason {
 // keepers lists the jobs that keep, or have been promised, spots on which the
 // gang has room, in the order in which they are found.
 func (p *pass) keepers(sh *shape, w *laneWalk, n *need) (keepers, claims []string) {
-	for _, at := range p.candidates(sh, &p.lanes[w.lane]) {
-		s := &p.spots[at]
-		if s.kept == 0 && s.claim == "" || !p.roomFor(n, sh.vip != nil, at) {
+	for _, at := range p.nodes.candidates(sh, w.lane) {
+		s := &p.nodes.spots[at]
+		if s.kept == 0 && s.claim == "" || !p.nodes.roomFor(n, sh.vip != nil, at) {
 			continue
 		}
 		if s.claim != "" {
@@ -237,7 +237,7 @@ func (p *pass) keepers(sh *shape, w *laneWalk, n *need) (keepers, claims []strin
 			if !slices.Contains(claims, job) && len(claims) < HoldersMax {
 				claims = append(claims, job)
 			}
-		} else if job := p.kept[s.kept-1].jobID; p.isKept(int(at)) && !slices.Contains(keepers, job) {
+		} else if job := p.promises.kept[s.kept-1].jobID; p.isKept(int(at)) && !slices.Contains(keepers, job) {
 			keepers = append(keepers, job)
 		}
 	}
@@ -245,12 +245,12 @@ func (p *pass) keepers(sh *shape, w *laneWalk, n *need) (keepers, claims []strin
 }
 
 // jobName is the name of a job on the board, its id when it is not there.
-func (b *Board) jobName(id string) string {
-	if at, ok := b.found.find(b.entries, id, 0); ok {
-		return b.entries[at].job.Name
+func (q *queue) jobName(id string) string {
+	if at, ok := q.found.find(q.entries, id, 0); ok {
+		return q.entries[at].job.Name
 	}
-	for i := range b.entries {
-		if e := &b.entries[i]; e.stand != gone && e.jobID == id {
+	for i := range q.entries {
+		if e := &q.entries[i]; e.stand != gone && e.jobID == id {
 			return e.job.Name
 		}
 	}
@@ -263,8 +263,8 @@ func (b *Board) holdersOn(spots []int) []string {
 	var holders []string
 	for _, at := range spots[:min(len(spots), holderNodesMax)] {
 		var here []string
-		for record := b.spots[at].seats; record >= 0; record = b.stays[record].next {
-			here = append(here, b.entries[b.stays[record].entry].jobID)
+		for record := b.nodes.spots[at].seats; record >= 0; record = b.nodes.stays[record].next {
+			here = append(here, b.queue.entries[b.nodes.stays[record].entry].jobID)
 		}
 		slices.Sort(here)
 		for _, id := range here {
@@ -283,11 +283,11 @@ func (b *Board) holdersOn(spots []int) []string {
 func (p *pass) overQuota(e *entry, sh *shape, problem *structs.Reason) *structs.WaitReason {
 	wait := &structs.WaitReason{Reason: *problem, Never: true}
 	for i := range sh.needs {
-		wait.Never = wait.Never && structs.QuotaProblem(p.projects[e.project].record, nil, sh.needs[i].least) != nil
+		wait.Never = wait.Never && structs.QuotaProblem(p.accounts.projects[e.project].record, nil, sh.needs[i].least) != nil
 	}
 	var holders []string
-	for _, r := range p.runs {
-		if v := &p.entries[r.entry]; v.project == e.project && holdsAny(v.gang.held) {
+	for _, r := range p.queue.runs {
+		if v := &p.queue.entries[r.entry]; v.project == e.project && holdsAny(v.gang.held) {
 			holders = append(holders, v.jobID)
 		}
 	}
@@ -310,7 +310,7 @@ func holdsAny(held structs.Holding) bool {
 func (p *pass) explain() {
 	x := &explainer{pass: p, news: make(map[int32]int)}
 	for _, id := range p.promised {
-		if e := &p.entries[id]; e.stand == waiting {
+		if e := &p.queue.entries[id]; e.stand == waiting {
 			x.update(id).NoPassingAt = e.strictAt
 		}
 	}
@@ -335,19 +335,19 @@ func (x *explainer) update(id int32) *structs.WaitUpdate {
 	if !ok {
 		at = len(x.list)
 		x.news[id] = at
-		x.list = append(x.list, structs.WaitUpdate{JobID: x.entries[id].jobID, Subjob: x.entries[id].index})
+		x.list = append(x.list, structs.WaitUpdate{JobID: x.queue.entries[id].jobID, Subjob: x.queue.entries[id].index})
 	}
 	return &x.list[at]
 }
 
 // say lets an entry say why it waits, while there is room for more.
 func (x *explainer) say(id int32, wait *structs.WaitReason) {
-	e := &x.entries[id]
+	e := &x.queue.entries[id]
 	switch {
 	case equalWait(e.said, wait):
 		return
 	case len(x.list) >= WaitsMax:
-		x.lanes[e.lane].stale = true // go on in the next pass
+		x.queue.lanes[e.lane].stale = true // go on in the next pass
 		return
 	}
 	x.note(id)
@@ -356,13 +356,13 @@ func (x *explainer) say(id int32, wait *structs.WaitReason) {
 }
 
 func (x *explainer) waits() {
-	for _, id := range x.sortedEntries(slices.Clone(x.idle)) {
-		until := x.entries[id].subjob.NotBefore.Time().Truncate(time.Second).Format(time.RFC3339)
+	for _, id := range x.queue.sortedEntries(slices.Clone(x.queue.idle)) {
+		until := x.queue.entries[id].subjob.NotBefore.Time().Truncate(time.Second).Format(time.RFC3339)
 		x.say(id, waitFor("scheduler.restart_delay", "until", until))
 	}
-	for _, id := range x.sortedEntries(slices.Clone(x.claims)) {
-		if x.entries[id].stand == claimed {
-			x.say(id, x.claimText(&x.entries[id]))
+	for _, id := range x.queue.sortedEntries(slices.Clone(x.promises.claims)) {
+		if x.queue.entries[id].stand == claimed {
+			x.say(id, x.claimText(&x.queue.entries[id]))
 		}
 	}
 	own := make(map[int32]bool)
@@ -371,24 +371,24 @@ func (x *explainer) waits() {
 		w := &x.walks[i]
 		for _, id := range x.foremost(w) {
 			own[id] = true
-			x.say(id, x.figures(w, &x.entries[id]))
-			x.distrust(id)
+			x.say(id, x.figures(w, &x.queue.entries[id]))
+			x.queue.distrust(id)
 		}
 	}
 	// In the order of the queue, so that the plan does not depend on the order
 	// in which groups were made.
 	var rest []int32
 	for i := range x.walks {
-		for _, at := range x.lanes[x.walks[i].lane].groups {
+		for _, at := range x.queue.lanes[x.walks[i].lane].groups {
 			rest = append(rest, x.oddOf(at, own)...)
 		}
 	}
-	now := earliest(rest, WaitsMax-len(x.list), func(a, b int32) bool { return x.crosses(&x.entries[a], &x.entries[b]) < 0 })
+	now := earliest(rest, WaitsMax-len(x.list), func(a, b int32) bool { return x.crosses(&x.queue.entries[a], &x.queue.entries[b]) < 0 })
 	for _, id := range now {
-		x.say(id, x.groups[x.entries[id].group].tail)
+		x.say(id, x.queue.groups[x.queue.entries[id].group].tail)
 	}
 	for _, id := range rest[len(now):] {
-		x.lanes[x.entries[id].lane].stale = true // go on in the next pass
+		x.queue.lanes[x.queue.entries[id].lane].stale = true // go on in the next pass
 	}
 }
 
@@ -398,7 +398,7 @@ func (x *explainer) walksByPool() []int {
 	for i := range order {
 		order[i] = i
 	}
-	pool := func(at int) string { return x.lanes[x.walks[at].lane].pool }
+	pool := func(at int) string { return x.queue.lanes[x.walks[at].lane].pool }
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(pool(a), pool(b)) })
 	return order
 }
@@ -410,29 +410,29 @@ func (x *explainer) foremost(w *laneWalk) []int32 {
 		return nil // who waits is not known yet
 	}
 	var ids []int32
-	for _, at := range x.lanes[w.lane].groups {
-		g := &x.groups[at]
+	for _, at := range x.queue.lanes[w.lane].groups {
+		g := &x.queue.groups[at]
 		switch g.answer.fault {
 		case faultBound, faultQuota, faultHeld, faultNever:
 			if g.answer.serial == x.serial {
 				continue
 			}
 		}
-		if x.judge(x.shapes.list[g.key.shape]).reason == nil {
+		if x.judge(x.queue.shapes.list[g.key.shape]).reason == nil {
 			ids = append(ids, g.queue[:min(len(g.queue), ExplainMax)]...)
 		}
 	}
 	if len(ids) == 0 {
 		return nil
 	}
-	order := x.orderOf(&x.lanes[w.lane], x.now)
-	return earliest(ids, ExplainMax, func(a, b int32) bool { return order(&x.entries[a], &x.entries[b]) < 0 })
+	order := x.orderOf(&x.queue.lanes[w.lane], x.now)
+	return earliest(ids, ExplainMax, func(a, b int32) bool { return order(&x.queue.entries[a], &x.queue.entries[b]) < 0 })
 }
 
 // oddOf lists the entries of a group that say something else than they should,
 // but for those that are explained one by one.
 func (x *explainer) oddOf(at int32, own map[int32]bool) []int32 {
-	g := &x.groups[at]
+	g := &x.queue.groups[at]
 	if len(g.queue) == 0 {
 		return nil
 	}
@@ -440,7 +440,7 @@ func (x *explainer) oddOf(at int32, own map[int32]bool) []int32 {
 		g.tail = tail
 		g.odd = slices.Clone(g.queue)
 		for _, id := range g.odd {
-			x.entries[id].oddIn = at
+			x.queue.entries[id].oddIn = at
 		}
 	}
 	if g.tail == nil {
@@ -448,7 +448,7 @@ func (x *explainer) oddOf(at int32, own map[int32]bool) []int32 {
 	}
 	var odd []int32
 	g.odd = slices.DeleteFunc(g.odd, func(id int32) bool {
-		e := &x.entries[id]
+		e := &x.queue.entries[id]
 		switch {
 		case e.group != at:
 			return true
@@ -478,7 +478,7 @@ func (x *explainer) tailOf(g *group) *structs.WaitReason {
 	if x.full {
 		return nil
 	}
-	return x.judge(x.shapes.list[g.key.shape]).line
+	return x.judge(x.queue.shapes.list[g.key.shape]).line
 }
 
 // claimText says for whom a claimed gang waits.
@@ -486,7 +486,7 @@ func (x *explainer) claimText(e *entry) *structs.WaitReason {
 	var nodes []string
 	spots := make([]int, 0, len(e.claim.nodes))
 	for _, at := range e.claim.nodes {
-		if node := x.spots[at].node; node != nil {
+		if node := x.nodes.spots[at].node; node != nil {
 			nodes = append(nodes, node.Name)
 			spots = append(spots, int(at))
 		}
@@ -506,7 +506,7 @@ func (x *explainer) chosen() []structs.WaitUpdate {
 }
 
 func (x *explainer) silent(u structs.WaitUpdate) int {
-	if id, ok := x.found.find(x.entries, u.JobID, u.Subjob); ok && x.entries[id].subjob.Wait == nil {
+	if id, ok := x.queue.found.find(x.queue.entries, u.JobID, u.Subjob); ok && x.queue.entries[id].subjob.Wait == nil {
 		return 1
 	}
 	return 0
@@ -515,11 +515,11 @@ func (x *explainer) silent(u structs.WaitUpdate) int {
 // Explain tells why a subjob waited in the newest pass that explained; nil when
 // it does not wait or was not explained yet.
 func (b *Board) Explain(jobID string, subjob int) *structs.WaitReason {
-	id, ok := b.found.find(b.entries, jobID, subjob)
-	if !ok || b.entries[id].stand == running {
+	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)
+	if !ok || b.queue.entries[id].stand == running {
 		return nil
 	}
-	return b.entries[id].said
+	return b.queue.entries[id].said
 }
 
 func equalWait(a, b *structs.WaitReason) bool {

@@ -72,8 +72,8 @@ func first(x bool) int {
 }
 
 // anyGuarantee reports whether something is guaranteed to some project.
-func (b *Board) anyGuarantee() bool {
-	return slices.ContainsFunc(b.projects, func(p project) bool { return p.guaranteed() })
+func (a *accounts) anyGuarantee() bool {
+	return slices.ContainsFunc(a.projects, func(p project) bool { return p.guaranteed() })
 }
 
 func (p *project) guaranteed() bool {
@@ -82,8 +82,8 @@ func (p *project) guaranteed() bool {
 
 // borrows reports whether a project has used up what is guaranteed to it of
 // something that gangs of the shape ask for, so that one more would borrow.
-func (b *Board) borrows(project int32, sh *shape) bool {
-	p := &b.projects[project]
+func (a *accounts) borrows(project int32, sh *shape) bool {
+	p := &a.projects[project]
 	if !p.guaranteed() || sh.odd {
 		return true
 	}
@@ -113,7 +113,7 @@ func hours(at structs.UnixNano) float64 {
 
 // orderOf gives the order of a lane's queue at now.
 func (b *Board) orderOf(l *lane, now structs.UnixNano) func(x, y *entry) int {
-	owners, fair := b.anyGuarantee(), b.fair(l)
+	owners, fair := b.accounts.anyGuarantee(), b.fair(l)
 	if !fair && !owners {
 		return b.before
 	}
@@ -125,7 +125,7 @@ func (b *Board) orderOf(l *lane, now structs.UnixNano) func(x, y *entry) int {
 		if fair {
 			r.share = shares[e.project].standing()
 		}
-		r.borrows = owners && b.borrows(e.project, b.shapes.list[e.shape])
+		r.borrows = owners && b.accounts.borrows(e.project, b.queue.shapes.list[e.shape])
 		return r
 	}
 	return func(x, y *entry) int { return b.ranked(l, x, rankOf(x), y, rankOf(y)) }
@@ -138,9 +138,9 @@ func (b *Board) shares(l *lane, now structs.UnixNano) []share {
 	if half <= 0 {
 		half = structs.HalfLifeDefault.Std()
 	}
-	shares := make([]share, len(b.projects))
-	for i := range b.projects {
-		p := &b.projects[i]
+	shares := make([]share, len(b.accounts.projects))
+	for i := range b.accounts.projects {
+		p := &b.accounts.projects[i]
 		shares[i].weight = 1
 		if p.record != nil && p.record.Weight > 0 {
 			shares[i].weight = p.record.Weight
@@ -155,10 +155,10 @@ func (b *Board) shares(l *lane, now structs.UnixNano) []share {
 		}
 	}
 	// Sums of whole milliseconds do not depend on the order of the runs.
-	running := make([]int64, len(b.projects))
-	devices := make([]int64, len(b.projects))
-	for _, r := range b.runs {
-		e := &b.entries[r.entry]
+	running := make([]int64, len(b.accounts.projects))
+	devices := make([]int64, len(b.accounts.projects))
+	for _, r := range b.queue.runs {
+		e := &b.queue.entries[r.entry]
 		if e.gang.pool != l.pool {
 			continue
 		}
@@ -201,22 +201,22 @@ type spent struct {
 
 // spend notes that a gang ends, when anybody will ask what it used.
 func (b *Board) spend(e *entry) {
-	if id, ok := b.laneByPool[e.gang.pool]; ok && b.fair(&b.lanes[id]) {
-		b.spending = append(b.spending, spent{e.project, e.gang})
+	if id, ok := b.queue.laneByPool[e.gang.pool]; ok && b.fair(&b.queue.lanes[id]) {
+		b.accounts.spending = append(b.accounts.spending, spent{e.project, e.gang})
 	}
 }
 
 // bookAll adds what ended gangs used until now to the ledgers of their
 // projects, as state.Apply does when allocations end.
-func (b *Board) bookAll(now structs.UnixNano) {
-	for _, s := range b.spending {
-		b.book(s, now)
+func (a *accounts) bookAll(now structs.UnixNano) {
+	for _, s := range a.spending {
+		a.book(s, now)
 	}
-	b.spending = nil
+	a.spending = nil
 }
 
-func (b *Board) book(s spent, now structs.UnixNano) {
-	p := &b.projects[s.project]
+func (a *accounts) book(s spent, now structs.UnixNano) {
+	p := &a.projects[s.project]
 	usage := structs.ProjectUsage{Project: p.name}
 	if p.usage != nil {
 		usage = *p.usage

@@ -30,9 +30,9 @@ const (
 // changes. False: there is none.
 func (b *Board) GrowDue(now structs.UnixNano) (structs.UnixNano, bool) {
 	due := never
-	for _, r := range b.runs {
-		e := &b.entries[r.entry]
-		if g := e.gang; b.growing(e) {
+	for _, r := range b.queue.runs {
+		e := &b.queue.entries[r.entry]
+		if g := e.gang; b.queue.growing(e) {
 			look := g.runningAt.Add(growsAfter(e.job))
 			if look <= now {
 				look = now.Add(growLook)
@@ -56,13 +56,13 @@ func (b *Board) GrowDue(now structs.UnixNano) (structs.UnixNano, bool) {
 // process fails: unless it registers them, c is taken for 0.
 func (p *pass) grow() {
 	var shrunk []int32
-	for _, r := range p.runs {
-		if e := &p.entries[r.entry]; p.mayGrow(e) {
+	for _, r := range p.queue.runs {
+		if e := &p.queue.entries[r.entry]; p.mayGrow(e) {
 			shrunk = append(shrunk, r.entry)
 		}
 	}
 	grown := 0
-	for _, id := range p.sortedEntries(shrunk) {
+	for _, id := range p.queue.sortedEntries(shrunk) {
 		if grown == growsMax || len(p.plan.Gangs) >= GangsMax {
 			return
 		}
@@ -73,7 +73,7 @@ func (p *pass) grow() {
 }
 
 func (p *pass) mayGrow(e *entry) bool {
-	return p.growing(e) && p.now.Sub(e.gang.runningAt) >= growsAfter(e.job)
+	return p.queue.growing(e) && p.now.Sub(e.gang.runningAt) >= growsAfter(e.job)
 }
 
 func growsAfter(job *structs.Job) time.Duration {
@@ -84,34 +84,34 @@ func growsAfter(job *structs.Job) time.Duration {
 }
 
 // growing reports whether a gang runs on fewer nodes than it could have.
-func (b *Board) growing(e *entry) bool {
-	sh := b.shapes.list[e.shape]
+func (q *queue) growing(e *entry) bool {
+	sh := q.shapes.list[e.shape]
 	g := e.gang
 	return sh.resize && !g.whole && g.runningAt != 0 && g.endingAt == 0 && e.claim == nil && len(g.seats) > 0
 }
 
 func (p *pass) growOne(id int32) bool {
-	e := &p.entries[id]
-	if p.projects[e.project].kept {
+	e := &p.queue.entries[id]
+	if p.accounts.projects[e.project].kept {
 		return false // its quota is for a gang that waits
 	}
-	sh, old := p.shapes.list[e.shape], e.gang
+	sh, old := p.queue.shapes.list[e.shape], e.gang
 	n := &sh.needs[old.spec]
 	options := p.optionsFor(e, n)
-	p.floor.Give(old.seats)
-	size := min(p.sizeMost(e, sh, n), p.floor.Fits(&n.Need, sh.nodes, options))
+	p.nodes.floor.Give(old.seats)
+	size := min(p.sizeMost(e, sh, n), p.nodes.floor.Fits(&n.Need, sh.nodes, options))
 	if size <= old.left || !p.worthGrowing(e, size) {
-		p.floor.Take(old.seats)
+		p.nodes.floor.Take(old.seats)
 		return false
 	}
-	seats, ok := p.floor.Pick(&n.Need, size, options)
+	seats, ok := p.nodes.floor.Pick(&n.Need, size, options)
 	if !ok {
-		p.floor.Take(old.seats)
+		p.nodes.floor.Take(old.seats)
 		return false
 	}
-	placed := p.floor.Placements(seats)
-	p.floor.Take(old.seats)
-	project := &p.projects[e.project]
+	placed := p.nodes.floor.Placements(seats)
+	p.nodes.floor.Take(old.seats)
+	project := &p.accounts.projects[e.project]
 	if project.counts() {
 		usage := &structs.ProjectUsage{Held: project.due().Held.Sub(old.held)}
 		if structs.QuotaProblem(project.record, usage, p.heldBy(e, n.Index(), seats, placed)) != nil {
@@ -127,7 +127,7 @@ func (p *pass) growOne(id int32) bool {
 		own := *old
 		own.endingAt = p.now
 		e.gang = &own
-		e.claim = &claim{spec: n.Index(), victims: []structs.AttemptKey{key}, own: true, held: p.heldAsPromised(e, n.Index(), placed)}
+		e.claim = &claim{spec: n.Index(), victims: []structs.AttemptKey{key}, own: true, held: p.nodes.heldAsPromised(e, n.Index(), placed)}
 		for i := range seats {
 			e.claim.nodes = append(e.claim.nodes, int32(seats[i].Index()))
 		}
@@ -146,7 +146,7 @@ func (p *pass) growOne(id int32) bool {
 func (p *pass) worthGrowing(e *entry, size int) bool {
 	ran := p.now.Sub(e.gang.runningAt)
 	left := ran
-	if end := p.runs[e.run].end; end != never {
+	if end := p.queue.runs[e.run].end; end != never {
 		left = end.Sub(p.now)
 	}
 	again := p.now.Sub(e.gang.since())
@@ -165,9 +165,9 @@ func (e *entry) nextAttempt() uint64 { return max(e.subjob.NextAttempt(), e.gang
 // replaceGang ends a gang and starts its next attempt in one step. What the
 // next attempt still has to run is what the old one had, on more nodes.
 func (p *pass) replaceGang(id int32, g *gang) {
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	fewer := float64(e.gang.left) / float64(g.left)
-	if left := p.runs[e.run].end; left != never {
+	if left := p.queue.runs[e.run].end; left != never {
 		e.span = time.Duration(float64(left.Sub(p.now)) * fewer)
 	}
 	subjob := *e.subjob
@@ -181,18 +181,18 @@ func (p *pass) replaceGang(id int32, g *gang) {
 
 // resized carries out a change of size that a live board planned.
 func (p *pass) resized(id int32) bool {
-	e := &p.entries[id]
-	n := &p.shapes.list[e.shape].needs[e.claim.spec]
+	e := &p.queue.entries[id]
+	n := &p.queue.shapes.list[e.shape].needs[e.claim.spec]
 	nodes, old := e.claim.nodes, e.gang
 	options := p.optionsFor(e, n)
 	options.Avoid = func(at int) bool { return !slices.Contains(nodes, int32(at)) }
-	p.floor.Give(old.seats)
-	seats, ok := p.floor.Pick(&n.Need, len(nodes), options)
+	p.nodes.floor.Give(old.seats)
+	seats, ok := p.nodes.floor.Pick(&n.Need, len(nodes), options)
 	var placed []structs.RankPlacement
 	if ok {
-		placed = p.floor.Placements(seats)
+		placed = p.nodes.floor.Placements(seats)
 	}
-	p.floor.Take(old.seats)
+	p.nodes.floor.Take(old.seats)
 	if !ok {
 		return false
 	}

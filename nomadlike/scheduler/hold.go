@@ -23,12 +23,12 @@ type quotaHold struct {
 // awaitQuota keeps quota for a gang for which nothing else is in the way, if it is
 // the first of its project.
 func (p *pass) awaitQuota(id int32, sh *shape) {
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	if p.holds[e.project] != nil || p.settings.keepMax() == 0 && p.settings.Passing != NoPassing {
 		return
 	}
 	need := sh.needs[p.judge(sh).need].least
-	if structs.QuotaProblem(p.projects[e.project].record, nil, need) != nil {
+	if structs.QuotaProblem(p.accounts.projects[e.project].record, nil, need) != nil {
 		return // it never starts
 	}
 	h := &quotaHold{at: p.quotaFreeAt(e.project, need)}
@@ -49,8 +49,8 @@ type quotaPart struct {
 // partsOf tells how a project stands to what need asks of its quotas.
 func (p *pass) partsOf(project int32, need structs.Holding) []quotaPart {
 	var parts []quotaPart
-	due := p.projects[project].due()
-	for i, quota := range p.projects[project].record.Quotas {
+	due := p.accounts.projects[project].due()
+	for i, quota := range p.accounts.projects[project].record.Quotas {
 		if most, bounded := quota.Most(); bounded && need.Of(quota) > 0 {
 			part := quotaPart{i, most - need.Of(quota)}
 			if due != nil {
@@ -65,7 +65,7 @@ func (p *pass) partsOf(project int32, need structs.Holding) []quotaPart {
 // leave adds what a gang will leave.
 func (p *pass) leave(parts []quotaPart, v *entry) {
 	for i := range parts {
-		parts[i].spare += v.gang.held.Of(p.projects[v.project].record.Quotas[parts[i].quota])
+		parts[i].spare += v.gang.held.Of(p.accounts.projects[v.project].record.Quotas[parts[i].quota])
 	}
 }
 
@@ -74,8 +74,8 @@ func (p *pass) leave(parts []quotaPart, v *entry) {
 func (p *pass) quotaFreeAt(project int32, need structs.Holding) structs.UnixNano {
 	parts := p.partsOf(project, need)
 	for _, id := range p.leaversOf(project) {
-		v := &p.entries[id]
-		end := p.runs[v.run].end
+		v := &p.queue.entries[id]
+		end := p.queue.runs[v.run].end
 		if end == never {
 			break
 		}
@@ -91,14 +91,14 @@ func (p *pass) quotaFreeAt(project int32, need structs.Holding) structs.UnixNano
 func (p *pass) leaversOf(project int32) []int32 {
 	if p.leavers == nil {
 		p.leavers = make(map[int32][]int32)
-		for i := range p.runs {
-			of := p.entries[p.runs[i].entry].project
-			p.leavers[of] = append(p.leavers[of], p.runs[i].entry)
+		for i := range p.queue.runs {
+			of := p.queue.entries[p.queue.runs[i].entry].project
+			p.leavers[of] = append(p.leavers[of], p.queue.runs[i].entry)
 		}
 	}
-	list := slices.DeleteFunc(p.leavers[project], func(id int32) bool { return p.entries[id].stand != running })
+	list := slices.DeleteFunc(p.leavers[project], func(id int32) bool { return p.queue.entries[id].stand != running })
 	slices.SortFunc(list, func(a, b int32) int {
-		return cmp.Compare(p.runs[p.entries[a].run].end, p.runs[p.entries[b].run].end)
+		return cmp.Compare(p.queue.runs[p.queue.entries[a].run].end, p.queue.runs[p.queue.entries[b].run].end)
 	})
 	p.leavers[project] = list
 	return list
@@ -112,13 +112,13 @@ func (p *pass) holdQuota(e *entry, need structs.Holding, h *quotaHold) {
 	}
 	if !h.strict {
 		for _, id := range p.leaversOf(e.project) {
-			if v := &p.entries[id]; p.runs[v.run].end <= h.at {
+			if v := &p.queue.entries[id]; p.queue.runs[v.run].end <= h.at {
 				p.leave(parts, v)
 			}
 		}
 	}
 	h.jobID, h.index = e.jobID, e.index
-	h.spare = slices.Repeat([]int64{-1}, len(p.projects[e.project].record.Quotas))
+	h.spare = slices.Repeat([]int64{-1}, len(p.accounts.projects[e.project].record.Quotas))
 	for _, part := range parts {
 		h.spare[part.quota] = max(0, part.spare)
 	}
@@ -126,7 +126,7 @@ func (p *pass) holdQuota(e *entry, need structs.Holding, h *quotaHold) {
 		p.holds = make(map[int32]*quotaHold)
 	}
 	p.holds[e.project] = h
-	p.projects[e.project].kept = true
+	p.accounts.projects[e.project].kept = true
 }
 
 // heldBack tells which hold keeps a gang from taking held of its project's quota;
@@ -136,7 +136,7 @@ func (p *pass) heldBack(e *entry, held structs.Holding) *quotaHold {
 	if h == nil || p.passesHold(e, h) {
 		return nil
 	}
-	for i, quota := range p.projects[e.project].record.Quotas {
+	for i, quota := range p.accounts.projects[e.project].record.Quotas {
 		if h.spare[i] >= 0 && held.Of(quota) > h.spare[i] {
 			return h
 		}
@@ -157,7 +157,7 @@ func (p *pass) takeSpare(e *entry, held structs.Holding) {
 	if h == nil || p.passesHold(e, h) {
 		return
 	}
-	for i, quota := range p.projects[e.project].record.Quotas {
+	for i, quota := range p.accounts.projects[e.project].record.Quotas {
 		if h.spare[i] >= 0 {
 			h.spare[i] = max(0, h.spare[i]-held.Of(quota))
 		}
@@ -169,9 +169,9 @@ func (p *pass) takeSpare(e *entry, held structs.Holding) {
 func (p *pass) awaitQuotas(w *laneWalk) {
 	var blocked []cursor
 	for _, c := range w.heap {
-		g := &p.groups[c.group]
-		sh := p.shapes.list[g.key.shape]
-		if !p.projects[g.key.project].counts() || p.holds[g.key.project] != nil || sh.odd || p.ceiling(&p.lanes[w.lane], sh) != nil ||
+		g := &p.queue.groups[c.group]
+		sh := p.queue.shapes.list[g.key.shape]
+		if !p.accounts.projects[g.key.project].counts() || p.holds[g.key.project] != nil || sh.odd || p.ceiling(&p.queue.lanes[w.lane], sh) != nil ||
 			p.judge(sh).reason != nil || p.underQuota(p.at(c), sh) {
 			continue
 		}
@@ -185,13 +185,13 @@ func (p *pass) awaitQuotas(w *laneWalk) {
 		return 1
 	})
 	for _, c := range blocked {
-		p.awaitQuota(p.listOf(c)[c.pos], p.shapes.list[p.groups[c.group].key.shape])
+		p.awaitQuota(p.listOf(c)[c.pos], p.queue.shapes.list[p.queue.groups[c.group].key.shape])
 	}
 }
 
 // quotaKept says for whom quota is kept.
 func (p *pass) quotaKept(e *entry, h *quotaHold) *structs.WaitReason {
-	wait := waitFor("scheduler.quota_kept", "project", p.projects[e.project].name, "job", p.jobName(h.jobID))
+	wait := waitFor("scheduler.quota_kept", "project", p.accounts.projects[e.project].name, "job", p.queue.jobName(h.jobID))
 	wait.Holders = []string{h.jobID}
 	return wait
 }

@@ -20,8 +20,8 @@ func (b *Board) lacking(sh *shape) *structs.WaitReason {
 		most, open := 0, false
 		var kinds []string // models
 		var bar *structs.Reason
-		for i := range b.spots {
-			node := b.spots[i].node
+		for i := range b.nodes.spots {
+			node := b.nodes.spots[i].node
 			if node == nil || structs.NodeProblem(n.job, node) != nil || structs.PoolProblem(n.job, n.Spec(), node, b.Pool(node.PoolName())) != nil {
 				continue
 			}

@@ -40,9 +40,9 @@ func (b *Board) Queued() iter.Seq[Queued] {
 	return func(yield func(Queued) bool) {
 		for _, list := range b.queues() {
 			for i, id := range list {
-				e := &b.entries[id]
+				e := &b.queue.entries[id]
 				b.modelEntry(e)
-				q := Queued{Job: e.job, Subjob: e.subjob, Pool: b.lanes[e.lane].pool, Position: i + 1, Claimed: e.stand == claimed}
+				q := Queued{Job: e.job, Subjob: e.subjob, Pool: b.queue.lanes[e.lane].pool, Position: i + 1, Claimed: e.stand == claimed}
 				if q.Expected = e.span != spanUnknown; q.Expected {
 					q.Span = structs.Duration(e.span)
 				}
@@ -56,9 +56,9 @@ func (b *Board) Queued() iter.Seq[Queued] {
 
 // queues lists what waits by lane, lanes by the name of their pool.
 func (b *Board) queues() [][]int32 {
-	lists := make([][]int32, len(b.lanes))
-	for id := range b.entries {
-		if e := &b.entries[id]; e.stand == waiting || e.stand == delayed || e.stand == claimed {
+	lists := make([][]int32, len(b.queue.lanes))
+	for id := range b.queue.entries {
+		if e := &b.queue.entries[id]; e.stand == waiting || e.stand == delayed || e.stand == claimed {
 			b.modelEntry(e)
 			lists[e.lane] = append(lists[e.lane], int32(id))
 		}
@@ -67,14 +67,14 @@ func (b *Board) queues() [][]int32 {
 		if len(lists[i]) == 0 {
 			continue
 		}
-		order := b.orderOf(&b.lanes[i], b.now)
-		slices.SortFunc(lists[i], func(x, y int32) int { return order(&b.entries[x], &b.entries[y]) })
+		order := b.orderOf(&b.queue.lanes[i], b.now)
+		slices.SortFunc(lists[i], func(x, y int32) int { return order(&b.queue.entries[x], &b.queue.entries[y]) })
 	}
-	byPool := make([]int, len(b.lanes))
+	byPool := make([]int, len(b.queue.lanes))
 	for i := range byPool {
 		byPool[i] = i
 	}
-	slices.SortFunc(byPool, func(x, y int) int { return cmp.Compare(b.lanes[x].pool, b.lanes[y].pool) })
+	slices.SortFunc(byPool, func(x, y int) int { return cmp.Compare(b.queue.lanes[x].pool, b.queue.lanes[y].pool) })
 	sorted := make([][]int32, 0, len(lists))
 	for _, i := range byPool {
 		sorted = append(sorted, lists[i])
@@ -85,12 +85,12 @@ func (b *Board) queues() [][]int32 {
 // Running yields the gangs that hold nodes, by job id and subjob.
 func (b *Board) Running() iter.Seq[Running] {
 	return func(yield func(Running) bool) {
-		ids := make([]int32, 0, len(b.runs))
-		for i := range b.runs {
-			ids = append(ids, b.runs[i].entry)
+		ids := make([]int32, 0, len(b.queue.runs))
+		for i := range b.queue.runs {
+			ids = append(ids, b.queue.runs[i].entry)
 		}
-		for _, id := range b.sortedEntries(ids) {
-			if !yield(b.runningOf(&b.entries[id])) {
+		for _, id := range b.queue.sortedEntries(ids) {
+			if !yield(b.runningOf(&b.queue.entries[id])) {
 				return
 			}
 		}
@@ -104,11 +104,11 @@ func (b *Board) runningOf(e *entry) Running {
 		CheckpointAt: g.checkpointAt, Ending: g.endingAt != 0,
 		Again: g.endingAt != 0 && e.subjob.StopIntended == structs.JobQueued,
 	}
-	if end := b.runs[e.run].end; end != never {
+	if end := b.queue.runs[e.run].end; end != never {
 		r.End = end
 	}
 	for i := range g.seats {
-		if node := b.spots[g.seats[i].Index()].node; node != nil {
+		if node := b.nodes.spots[g.seats[i].Index()].node; node != nil {
 			r.Nodes = append(r.Nodes, node.ID)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 // id.
 func (b *Board) Nodes() iter.Seq2[*structs.Node, *structs.Usage] {
 	return func(yield func(*structs.Node, *structs.Usage) bool) {
-		b.listNodes()
-		for _, at := range b.every {
-			if !yield(b.floor.Node(b.spots[at].node.ID)) {
+		b.nodes.listNodes()
+		for _, at := range b.nodes.every {
+			if !yield(b.nodes.floor.Node(b.nodes.spots[at].node.ID)) {
 				return
 			}
 		}
@@ -22,25 +22,25 @@ func (b *Board) Nodes() iter.Seq2[*structs.Node, *structs.Usage] {
 
 // NodeIndex gives the number by which Kept names a node: at least 0, below
 // NodeIndexes, the same on all clones and until the node is removed.
-func (b *Board) NodeIndex(id string) (int, bool) { return b.floor.Index(id) }
+func (b *Board) NodeIndex(id string) (int, bool) { return b.nodes.floor.Index(id) }
 
 // NodeIndexes bounds the numbers of nodes.
-func (b *Board) NodeIndexes() int { return b.floor.Indexes() }
+func (b *Board) NodeIndexes() int { return b.nodes.floor.Indexes() }
 
 // Placements tells what a running subjob holds, by rank; ranks that ended are
 // left out. Nil: it does not run.
 func (b *Board) Placements(jobID string, subjob int) []structs.RankPlacement {
-	id, ok := b.found.find(b.entries, jobID, subjob)
-	if !ok || b.entries[id].stand != running {
+	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)
+	if !ok || b.queue.entries[id].stand != running {
 		return nil
 	}
-	return b.floor.Placements(b.entries[id].gang.seats)
+	return b.nodes.floor.Placements(b.queue.entries[id].gang.seats)
 }
 
 // Claim is the subjob that has been promised a node of this number, as
 // structs.SubjobKey writes it, "" when there is none. Unlike a node's usage it knows
 // the promises of the board's own passes.
-func (b *Board) Claim(number int32) string { return b.spots[number].claim }
+func (b *Board) Claim(number int32) string { return b.nodes.spots[number].claim }
 
 // Kept is the nodes that a blocked gang keeps, as the newest pass left them. It
 // never changes.
@@ -48,7 +48,7 @@ type Kept struct{ r *reservation }
 
 // Kept appends to list what is kept now, and returns it.
 func (b *Board) Kept(list []Kept) []Kept {
-	for _, r := range b.kept {
+	for _, r := range b.promises.kept {
 		if r != nil {
 			list = append(list, Kept{r})
 		}
@@ -100,8 +100,8 @@ func (k Kept) Equal(other Kept) bool {
 // only gets later, so whoever looks for room before until misses nothing. It is
 // for forecasts on clones, which make many passes and call it before each.
 func (b *Board) SpareEstimates(now, until structs.UnixNano) {
-	for i := range b.runs {
-		if r := &b.runs[i]; r.again <= now && r.again != 0 && r.end > max(until, now) {
+	for i := range b.queue.runs {
+		if r := &b.queue.runs[i]; r.again <= now && r.again != 0 && r.end > max(until, now) {
 			r.again = now + 1
 		}
 	}

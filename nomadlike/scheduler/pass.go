@@ -98,7 +98,7 @@ type answer struct {
 func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
 	b.now = now
 	b.serial++
-	b.bookAll(now)
+	b.accounts.bookAll(now)
 	b.wake(now)
 	b.refresh(now)
 	p := &pass{Board: b, now: now, seed: seed, plan: structs.Plan{SnapshotIndex: b.index}}
@@ -129,17 +129,17 @@ func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
 // delay is over by then. False: never, by time alone.
 func (b *Board) Due(now structs.UnixNano) (structs.UnixNano, bool) {
 	due := never
-	for _, id := range b.idle {
-		due = min(due, b.entries[id].subjob.NotBefore)
+	for _, id := range b.queue.idle {
+		due = min(due, b.queue.entries[id].subjob.NotBefore)
 	}
 	return max(due, now), due != never
 }
 
 // wake queues what was delayed until now.
 func (b *Board) wake(now structs.UnixNano) {
-	for i := 0; i < len(b.idle); {
-		id := b.idle[i]
-		e := &b.entries[id]
+	for i := 0; i < len(b.queue.idle); {
+		id := b.queue.idle[i]
+		e := &b.queue.entries[id]
 		if e.subjob.NotBefore > now {
 			i++
 			continue
@@ -154,17 +154,17 @@ func (b *Board) wake(now structs.UnixNano) {
 // and quotas with all others; else those about which nothing changed are left
 // alone.
 func (p *pass) begin() {
-	all := p.lanes[p.common].queued > 0 || slices.ContainsFunc(p.projects, func(q project) bool { return q.counts() })
-	owners := p.anyGuarantee()
+	all := p.queue.lanes[p.queue.common].queued > 0 || slices.ContainsFunc(p.accounts.projects, func(q project) bool { return q.counts() })
+	owners := p.accounts.anyGuarantee()
 	some := false
-	for i := range p.lanes {
-		some = some || p.due(&p.lanes[i])
+	for i := range p.queue.lanes {
+		some = some || p.due(&p.queue.lanes[i])
 	}
-	for i := range p.projects {
-		p.projects[i].kept = p.projects[i].kept && !some
+	for i := range p.accounts.projects {
+		p.accounts.projects[i].kept = p.accounts.projects[i].kept && !some
 	}
-	for i := range p.lanes {
-		l := &p.lanes[i]
+	for i := range p.queue.lanes {
+		l := &p.queue.lanes[i]
 		if !some || !all && !p.due(l) {
 			continue
 		}
@@ -179,7 +179,7 @@ func (p *pass) begin() {
 			w.shares = p.shares(l, p.now)
 		}
 		w.owners = owners
-		p.dropEmpty(l)
+		p.queue.dropEmpty(l)
 		w.heap = make([]cursor, 0, len(l.groups))
 		for _, g := range l.groups {
 			w.heap = append(w.heap, cursor{group: g, rank: p.rankOf(&w, g)})
@@ -191,7 +191,7 @@ func (p *pass) begin() {
 
 // anyHeld reports whether a gang waits for room anywhere.
 func (p *pass) anyHeld() bool {
-	return slices.ContainsFunc(p.lanes, func(l lane) bool { return l.held })
+	return slices.ContainsFunc(p.queue.lanes, func(l lane) bool { return l.held })
 }
 
 func (p *pass) due(l *lane) bool {
@@ -217,13 +217,13 @@ func (p *pass) crosses(x, y *entry) int {
 
 func (p *pass) first(w *laneWalk) *entry { return p.at(w.heap[0]) }
 
-func (p *pass) at(c cursor) *entry { return &p.entries[p.listOf(c)[c.pos]] }
+func (p *pass) at(c cursor) *entry { return &p.queue.entries[p.listOf(c)[c.pos]] }
 
 func (p *pass) listOf(c cursor) []int32 {
 	if c.list != nil {
 		return c.list
 	}
-	return p.groups[c.group].queue
+	return p.queue.groups[c.group].queue
 }
 
 // less orders the cursors of a lane.
@@ -235,14 +235,14 @@ func (p *pass) less(w *laneWalk, a, b cursor) bool {
 	case w.shares == nil && !w.owners:
 		return p.before(x, y) < 0
 	}
-	return p.ranked(&p.lanes[w.lane], x, a.rank, y, b.rank) < 0
+	return p.ranked(&p.queue.lanes[w.lane], x, a.rank, y, b.rank) < 0
 }
 
 // rankOf is where the next gang of a group stands now.
 func (p *pass) rankOf(w *laneWalk, group int32) (r rank) {
-	g := &p.groups[group]
+	g := &p.queue.groups[group]
 	if w.owners {
-		r.borrows = p.borrows(g.key.project, p.shapes.list[g.key.shape])
+		r.borrows = p.accounts.borrows(g.key.project, p.queue.shapes.list[g.key.shape])
 	}
 	if w.shares != nil {
 		r.share = w.shares[g.key.project].standing()
@@ -281,7 +281,7 @@ func (p *pass) advance(w *laneWalk, pos int32) {
 // step looks at the first gang of a lane.
 func (p *pass) step(w *laneWalk) {
 	c := w.heap[0]
-	g := &p.groups[c.group]
+	g := &p.queue.groups[c.group]
 	if now := p.rankOf(w, c.group); now != c.rank { // its project started something since
 		w.heap[0].rank = now
 		p.sink(w)
@@ -292,9 +292,9 @@ func (p *pass) step(w *laneWalk) {
 	if a.serial != p.serial {
 		*a = answer{serial: p.serial}
 	}
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	p.modelEntry(e)
-	sh := p.shapes.list[e.shape]
+	sh := p.queue.shapes.list[e.shape]
 	if p.worthTrying(e, sh, a) {
 		if p.overflows(sh) {
 			p.full = true
@@ -333,8 +333,8 @@ func (p *pass) overflows(sh *shape) bool {
 // try starts a gang, or finds out why it cannot start; true: the gang left its
 // group.
 func (p *pass) try(w *laneWalk, id int32, sh *shape, a *answer) bool {
-	e := &p.entries[id]
-	l := &p.lanes[w.lane]
+	e := &p.queue.entries[id]
+	l := &p.queue.lanes[w.lane]
 	a.span, a.limit = e.span, p.latest(e)
 	if a.reason = p.ceiling(l, sh); a.reason != nil {
 		a.fault = faultBound
@@ -379,7 +379,7 @@ func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
 		}
 		return
 	}
-	p.lanes[w.lane].held = true
+	p.queue.lanes[w.lane].held = true
 	switch {
 	case p.settings.Passing == NoPassing:
 		w.heap = nil // nobody passes it
@@ -406,7 +406,7 @@ func (p *pass) sooner(e *entry, a *answer) bool {
 // latest is how long an entry may run, as far as that matters: while nobody
 // keeps nodes by limits alone all are alike.
 func (p *pass) latest(e *entry) time.Duration {
-	if p.boundCount == 0 {
+	if p.promises.boundCount == 0 {
 		return 0
 	}
 	return limitOf(e.job)
@@ -416,11 +416,11 @@ func (p *pass) latest(e *entry) time.Duration {
 // that would end sooner.
 func (p *pass) goOn(w *laneWalk, a *answer) {
 	c := w.heap[0]
-	queue, next := p.groups[c.group].queue, c.pos+1
+	queue, next := p.queue.groups[c.group].queue, c.pos+1
 	if a.fault == faultRoom {
 		next = int32(len(queue))
 	}
-	for int(next) < len(queue) && !p.sooner(&p.entries[queue[next]], a) {
+	for int(next) < len(queue) && !p.sooner(&p.queue.entries[queue[next]], a) {
 		next++
 	}
 	p.advance(w, next)
@@ -445,13 +445,13 @@ func (p *pass) fill(w *laneWalk) {
 	}
 	heap := w.heap[:0]
 	for _, c := range w.heap {
-		g := &p.groups[c.group]
-		if p.hopeless(w, &p.entries[g.queue[c.pos]]) {
+		g := &p.queue.groups[c.group]
+		if p.hopeless(w, &p.queue.entries[g.queue[c.pos]]) {
 			continue
 		}
 		c.list, c.pos = slices.Clone(g.queue[c.pos:min(len(g.queue), int(c.pos)+fillMax)]), 0
 		for _, id := range c.list {
-			p.modelEntry(&p.entries[id])
+			p.modelEntry(&p.queue.entries[id])
 		}
 		heapify(c.list, p.fillsFirst)
 		heap = append(heap, c)
@@ -465,9 +465,9 @@ func (p *pass) fill(w *laneWalk) {
 // limit.
 func (p *pass) fillOn(w *laneWalk, a *answer) {
 	list := w.heap[0].list[:0]
-	if a.fault == faultKept && p.boundCount > 0 {
+	if a.fault == faultKept && p.promises.boundCount > 0 {
 		list = p.pop(w.heap[0].list)
-		for len(list) > 0 && !p.sooner(&p.entries[list[0]], a) {
+		for len(list) > 0 && !p.sooner(&p.queue.entries[list[0]], a) {
 			list = p.pop(list)
 		}
 	}
@@ -479,16 +479,16 @@ func (p *pass) fillOn(w *laneWalk, a *answer) {
 // however short they are, and nobody makes room for them. What they say is the
 // same whether the walk comes to them or not.
 func (p *pass) hopeless(w *laneWalk, e *entry) bool {
-	sh := p.shapes.list[e.shape]
-	if sh.odd || sh.vip != nil || p.mayPreempt(e) || p.ceiling(&p.lanes[w.lane], sh) != nil {
+	sh := p.queue.shapes.list[e.shape]
+	if sh.odd || sh.vip != nil || p.mayPreempt(e) || p.ceiling(&p.queue.lanes[w.lane], sh) != nil {
 		return false
 	}
-	look, memo := p.judge(sh), &p.memos[sh.id]
+	look, memo := p.judge(sh), &p.queue.memos[sh.id]
 	if look.reason != nil || !p.underQuota(e, sh) {
 		return false
 	}
-	if memo.noRoom && !p.gained(sh, memo.mark) {
-		memo.mark = p.mark()
+	if memo.noRoom && !p.nodes.gained(sh, memo.mark) {
+		memo.mark = p.nodes.mark()
 		return true
 	}
 	for i := range sh.needs {
@@ -500,19 +500,19 @@ func (p *pass) hopeless(w *laneWalk, e *entry) bool {
 		if options.Avoid != nil {
 			options.Avoid = p.claimed
 		}
-		if p.quotaFault(e, n) != faultNone || p.floor.Fits(&n.Need, sh.min, options) >= sh.min {
+		if p.quotaFault(e, n) != faultNone || p.nodes.floor.Fits(&n.Need, sh.min, options) >= sh.min {
 			return false
 		}
 	}
-	memo.noRoom, memo.mark = true, p.mark()
+	memo.noRoom, memo.mark = true, p.nodes.mark()
 	return true
 }
 
 // fillsFirst orders entries of one group that fill in, as shorter does: they are
 // of one tier, and all of them moved or none.
 func (p *pass) fillsFirst(x, y int32) bool {
-	a, b := &p.entries[x], &p.entries[y]
-	if a.span != b.span && !p.groups[a.group].key.moved {
+	a, b := &p.queue.entries[x], &p.queue.entries[y]
+	if a.span != b.span && !p.queue.groups[a.group].key.moved {
 		return a.span < b.span
 	}
 	return comparePlace(a, b) < 0
@@ -548,7 +548,7 @@ func (p *pass) shorter(x *entry, xRank rank, y *entry, yRank rank) int {
 // started moves a gang from the queue to its nodes and into the plan.
 func (p *pass) started(w *laneWalk, id int32, g *gang, placed []structs.RankPlacement) {
 	p.note(id)
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	p.detach(id, true)
 	e.stand, e.gang, e.claim = running, g, nil
 	p.attach(id, true)
@@ -556,7 +556,7 @@ func (p *pass) started(w *laneWalk, id int32, g *gang, placed []structs.RankPlac
 	if p.takeSpare(e, g.held); p.leavers != nil {
 		p.leavers[e.project] = append(p.leavers[e.project], id)
 	}
-	if w != nil && w.shares != nil && g.pool == p.lanes[w.lane].pool {
+	if w != nil && w.shares != nil && g.pool == p.queue.lanes[w.lane].pool {
 		w.shares[e.project].held += g.weight()
 	}
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
@@ -588,9 +588,9 @@ func (p *pass) ceiling(l *lane, sh *shape) *structs.WaitReason {
 }
 
 // sortedEntries orders entries by job and subjob, for lists that people read.
-func (b *Board) sortedEntries(ids []int32) []int32 {
+func (q *queue) sortedEntries(ids []int32) []int32 {
 	slices.SortFunc(ids, func(x, y int32) int {
-		a, c := &b.entries[x], &b.entries[y]
+		a, c := &q.entries[x], &q.entries[y]
 		return cmp.Or(cmp.Compare(a.jobID, c.jobID), cmp.Compare(a.index, c.index))
 	})
 	return ids

@@ -10,18 +10,18 @@ import (
 // start places a gang under the first alternative that can start now; false
 // says in the answer why none can.
 func (p *pass) start(w *laneWalk, id int32, sh *shape, a *answer) bool {
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	if sh.odd {
 		a.fault = faultRoom
 		return false
 	}
-	memo := &p.memos[sh.id]
-	if memo.noRoom && !p.gained(sh, memo.mark) && p.underQuota(e, sh) {
-		memo.mark, a.fault = p.mark(), faultRoom
+	memo := &p.queue.memos[sh.id]
+	if memo.noRoom && !p.nodes.gained(sh, memo.mark) && p.underQuota(e, sh) {
+		memo.mark, a.fault = p.nodes.mark(), faultRoom
 		return false
 	}
 	memo.noRoom, a.fault = false, faultNone
-	mark, quotas := p.mark(), false
+	mark, quotas := p.nodes.mark(), false
 	for i := range sh.needs {
 		seats, placed, fault, reason := p.pick(e, sh, &sh.needs[i])
 		if fault == faultNone {
@@ -60,16 +60,16 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 	options := p.optionsFor(e, n)
 	most := p.sizeMost(e, sh, n)
 	if sh.min < most {
-		most = min(most, p.floor.Fits(&n.Need, most, options))
+		most = min(most, p.nodes.floor.Fits(&n.Need, most, options))
 	}
 	var found fault
 	var reason *structs.WaitReason
 	for size := most; size >= sh.min; size = p.smaller(size, sh.min) {
-		seats, ok := p.floor.Pick(&n.Need, size, options)
+		seats, ok := p.nodes.floor.Pick(&n.Need, size, options)
 		if !ok {
 			continue
 		}
-		placed := p.floor.Placements(seats)
+		placed := p.nodes.floor.Placements(seats)
 		problem := p.quota(e, n, seats, placed)
 		if problem == nil {
 			h := p.heldBackOn(e, n, seats, placed)
@@ -89,7 +89,7 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 	}
 	if options.Avoid != nil && p.reserved() {
 		options.Avoid = p.claimed
-		if p.floor.Fits(&n.Need, sh.min, options) >= sh.min {
+		if p.nodes.floor.Fits(&n.Need, sh.min, options) >= sh.min {
 			return nil, nil, faultKept, nil
 		}
 	}
@@ -112,7 +112,7 @@ func (p *pass) smaller(size, least int) int {
 // sizeMost is the largest gang that the pool's ceilings let the job have.
 func (p *pass) sizeMost(e *entry, sh *shape, n *need) int {
 	most := sh.nodes
-	record := p.lanes[e.lane].record
+	record := p.queue.lanes[e.lane].record
 	if record == nil || sh.pool == "" || sh.min == sh.nodes {
 		return most
 	}
@@ -135,19 +135,19 @@ func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 		options.Claimant = p.claimant
 	}
 	switch {
-	case n.job.VIP != nil && len(p.claims) > 0:
+	case n.job.VIP != nil && len(p.promises.claims) > 0:
 		options.Avoid = p.claimed
-	case n.job.VIP == nil && (p.reserved() || len(p.claims) > 0):
+	case n.job.VIP == nil && (p.reserved() || len(p.promises.claims) > 0):
 		options.Avoid = p.avoid
 	}
 	if prefer := p.settings.Prefer; prefer != nil && (p.settings.Prefers == nil || p.settings.Prefers(e.job)) {
-		options.Prefer = func(at int) int { return prefer(e.job, p.spots[at].node) }
+		options.Prefer = func(at int) int { return prefer(e.job, p.nodes.spots[at].node) }
 	}
 	if avoid := e.subjob.Avoid; len(avoid) > 0 {
 		prefer := options.Prefer
 		options.Prefer = func(at int) int {
 			switch {
-			case slices.Contains(avoid, p.spots[at].node.ID):
+			case slices.Contains(avoid, p.nodes.spots[at].node.ID):
 				return avoided
 			case prefer == nil:
 				return 0
@@ -163,19 +163,19 @@ func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 const avoided = -1
 
 // reserved reports whether any spot is kept.
-func (p *pass) reserved() bool { return p.keptCount > 0 }
+func (p *pass) reserved() bool { return p.promises.keptCount > 0 }
 
-func (p *pass) isClaimed(at int) bool { return !p.spots[at].open(p.claimant) }
+func (p *pass) isClaimed(at int) bool { return !p.nodes.spots[at].open(p.claimant) }
 
 func (p *pass) isKept(at int) bool {
-	s := &p.spots[at]
+	s := &p.nodes.spots[at]
 	if !s.open(p.claimant) {
 		return true
 	}
 	if s.kept == 0 {
 		return false
 	}
-	r := p.kept[s.kept-1]
+	r := p.promises.kept[s.kept-1]
 	return !p.placing.is(r.jobID, r.index) && !p.mayPass(int32(at))
 }
 
@@ -183,8 +183,8 @@ func (p *pass) isKept(at int) bool {
 // it ends before the reserved start, or takes nothing that the gang which keeps
 // the spot will need.
 func (p *pass) mayPass(at int32) bool {
-	s := &p.spots[at]
-	r := p.kept[s.kept-1]
+	s := &p.nodes.spots[at]
+	r := p.promises.kept[s.kept-1]
 	return p.endsBefore(r) || r.spares(p.Board, at, p.taking)
 }
 
@@ -201,24 +201,24 @@ func (p *pass) take(n *need, seats []placement.Seat) {
 	}
 	for i := range seats {
 		at := int32(seats[i].Index())
-		s := &p.spots[at]
+		s := &p.nodes.spots[at]
 		if s.kept == 0 {
 			continue
 		}
-		r := p.kept[s.kept-1]
+		r := p.promises.kept[s.kept-1]
 		if p.endsBefore(r) {
 			continue
 		}
 		own := *r
 		own.spare = slices.Clone(r.spare)
-		own.spare[s.rank] = own.spare[s.rank].Sub(p.rankOn(n, at))
-		p.kept[s.kept-1] = &own
+		own.spare[s.rank] = own.spare[s.rank].Sub(p.nodes.rankOn(n, at))
+		p.promises.kept[s.kept-1] = &own
 	}
 }
 
 // quota tells which quota keeps a project from holding a gang too.
 func (p *pass) quota(e *entry, n *need, seats []placement.Seat, placed []structs.RankPlacement) *structs.Reason {
-	project := &p.projects[e.project]
+	project := &p.accounts.projects[e.project]
 	if !project.counts() {
 		return nil
 	}
@@ -228,7 +228,7 @@ func (p *pass) quota(e *entry, n *need, seats []placement.Seat, placed []structs
 // leastQuota tells which quota keeps a project from holding even the least that
 // the smallest gang would count, whatever devices it gets.
 func (p *pass) leastQuota(e *entry, n *need) *structs.Reason {
-	project := &p.projects[e.project]
+	project := &p.accounts.projects[e.project]
 	if !project.counts() {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (p *pass) leastQuota(e *entry, n *need) *structs.Reason {
 // even the least that the smallest gang would count.
 func (p *pass) quotaFault(e *entry, n *need) fault {
 	switch {
-	case !p.projects[e.project].counts():
+	case !p.accounts.projects[e.project].counts():
 		return faultNone
 	case p.leastQuota(e, n) != nil:
 		return faultQuota
@@ -252,7 +252,7 @@ func (p *pass) quotaFault(e *entry, n *need) fault {
 // underQuota reports whether quotas, and holds on them, let the project have some
 // alternative that it could have on the empty cluster.
 func (p *pass) underQuota(e *entry, sh *shape) bool {
-	if !p.projects[e.project].counts() {
+	if !p.accounts.projects[e.project].counts() {
 		return true
 	}
 	look := p.judge(sh)
@@ -292,7 +292,7 @@ func leastHeld(spec structs.Resources, size int) structs.Holding {
 func (p *pass) heldBy(e *entry, spec int, seats []placement.Seat, placed []structs.RankPlacement) structs.Holding {
 	held := structs.Holding{}
 	for rank := range seats {
-		node := p.spots[seats[rank].Index()].node
+		node := p.nodes.spots[seats[rank].Index()].node
 		for key, amount := range structs.HeldBy(e.job.SpecOf(spec, rank, len(seats)), node, placed[rank].Devices) {
 			held[key] += amount
 		}
@@ -303,7 +303,7 @@ func (p *pass) heldBy(e *entry, spec int, seats []placement.Seat, placed []struc
 // aside looks for seats without the devices of a model whose quota is used up,
 // for requests that may have several models.
 func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]placement.Seat, []structs.RankPlacement, bool) {
-	project := &p.projects[e.project]
+	project := &p.accounts.projects[e.project]
 	var full []structs.Quota
 	for _, quota := range project.record.Quotas {
 		if most, bounded := quota.Most(); bounded && quota.Kind != structs.QuotaCPU && quota.Model != "" {
@@ -320,7 +320,7 @@ func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]
 		if before != nil && before(at) {
 			return true
 		}
-		node := p.spots[at].node
+		node := p.nodes.spots[at].node
 		for i := range node.Devices {
 			d := &node.Devices[i]
 			one := structs.Holding{structs.DeviceKey(d.Kind, d.Model): 1}
@@ -332,11 +332,11 @@ func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]
 		}
 		return false
 	}
-	seats, ok := p.floor.Pick(&n.Need, size, options)
+	seats, ok := p.nodes.floor.Pick(&n.Need, size, options)
 	if !ok {
 		return nil, nil, false
 	}
-	placed := p.floor.Placements(seats)
+	placed := p.nodes.floor.Placements(seats)
 	return seats, placed, p.quota(e, n, seats, placed) == nil
 }
 

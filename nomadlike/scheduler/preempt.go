@@ -32,8 +32,8 @@ type hunt struct {
 // whole of it has room; true: it found them, and the gang left its group. Least
 // loss decides: the device time since each victim's start or newest checkpoint.
 func (p *pass) preempt(w *laneWalk, id int32, sh *shape) bool {
-	e := &p.entries[id]
-	group := &p.groups[e.group]
+	e := &p.queue.entries[id]
+	group := &p.queue.groups[e.group]
 	if group.hunt == p.changes && !p.settings.PreemptLonger || p.hunts >= huntsMax || !p.mayPreempt(e) {
 		return false
 	}
@@ -55,7 +55,7 @@ func (p *pass) preempt(w *laneWalk, id int32, sh *shape) bool {
 		}
 	}
 	if !young { // else the next pass may find some
-		p.groups[e.group].hunt = p.changes
+		p.queue.groups[e.group].hunt = p.changes
 	}
 	return false
 }
@@ -65,19 +65,19 @@ func (p *pass) mayPreempt(e *entry) bool {
 	if p.settings.PreemptLonger || e.job.Priority.Rank() > 0 {
 		return true
 	}
-	return p.projects[e.project].guaranteed()
+	return p.accounts.projects[e.project].guaranteed()
 }
 
 // wouldHold is what the smallest gang would count in its project's quota, by
 // the devices of the first node that could hold a rank; nil when none could.
 func (p *pass) wouldHold(e *entry, sh *shape, n *need) structs.Holding {
-	for _, at := range p.candidates(sh, &p.lanes[e.lane]) {
-		if !p.able(n, at) {
+	for _, at := range p.nodes.candidates(sh, e.lane) {
+		if !p.nodes.able(n, at) {
 			continue
 		}
 		spec := n.Spec()
-		devices, _ := structs.ChooseDevices(p.spots[at].node, nil, spec.Devices)
-		held := structs.HeldBy(spec, p.spots[at].node, devices)
+		devices, _ := structs.ChooseDevices(p.nodes.spots[at].node, nil, spec.Devices)
+		held := structs.HeldBy(spec, p.nodes.spots[at].node, devices)
 		for key := range held {
 			held[key] *= int64(sh.min)
 		}
@@ -89,10 +89,10 @@ func (p *pass) wouldHold(e *entry, sh *shape, n *need) structs.Holding {
 // preyOf lists the gangs that would have to yield.
 func (p *pass) preyOf(h *hunt) map[int32]bool {
 	prey := make(map[int32]bool)
-	project := &p.projects[h.entry.project]
+	project := &p.accounts.projects[h.entry.project]
 	reclaims := structs.WithinGuarantee(project.record, project.due(), h.more)
-	for _, r := range p.runs {
-		v := &p.entries[r.entry]
+	for _, r := range p.queue.runs {
+		v := &p.queue.entries[r.entry]
 		switch {
 		case v.gang.serial == p.serial:
 			h.young = true
@@ -113,7 +113,7 @@ func (p *pass) preyOf(h *hunt) map[int32]bool {
 func (p *pass) victimProblem(h *hunt, v *entry, ground structs.Ground) *structs.Reason {
 	victim := structs.Victim{Job: v.job, Held: v.gang.held}
 	for i := range v.gang.seats {
-		victim.Nodes = append(victim.Nodes, p.spots[v.gang.seats[i].Index()].node)
+		victim.Nodes = append(victim.Nodes, p.nodes.spots[v.gang.seats[i].Index()].node)
 	}
 	return structs.VictimProblem(h.entry.job, h.more, victim, ground)
 }
@@ -135,8 +135,8 @@ func (x bill) compare(y bill) int {
 func (p *pass) corner(w *laneWalk, sh *shape, h *hunt) ([]int32, []placement.Seat) {
 	options := p.optionsFor(h.entry, h.need)
 	var spots []int32
-	for _, at := range p.candidates(sh, &p.lanes[w.lane]) {
-		if p.able(h.need, at) && !p.spots[at].shut && !p.isKept(int(at)) {
+	for _, at := range p.nodes.candidates(sh, w.lane) {
+		if p.nodes.able(h.need, at) && !p.nodes.spots[at].shut && !p.isKept(int(at)) {
 			spots = append(spots, at)
 		}
 	}
@@ -182,15 +182,15 @@ func (p *pass) bills(h *hunt, spots []int32) []bill {
 }
 
 func (p *pass) billOf(h *hunt, at int32) (bill, bool) {
-	s := &p.spots[at]
-	rank, room := p.rankOn(h.need, at), p.room(at)
+	s := &p.nodes.spots[at]
+	rank, room := p.nodes.rankOn(h.need, at), p.nodes.room(at)
 	b := bill{at: at, place: s.place}
 	var here []int32
-	for record := s.seats; record >= 0; record = p.stays[record].next {
-		id := p.stays[record].entry
+	for record := s.seats; record >= 0; record = p.nodes.stays[record].next {
+		id := p.nodes.stays[record].entry
 		switch {
 		case h.taken[id]:
-			room = room.Add(p.entries[id].gang.demands[p.stays[record].rank])
+			room = room.Add(p.queue.entries[id].gang.demands[p.nodes.stays[record].rank])
 		case h.prey[id]:
 			here = append(here, id)
 		}
@@ -214,21 +214,21 @@ func (p *pass) billOf(h *hunt, at int32) (bill, bool) {
 		}
 	}
 	for _, id := range b.victims {
-		b.loss += p.entries[id].gang.loss(p.now)
+		b.loss += p.queue.entries[id].gang.loss(p.now)
 	}
 	return b, true
 }
 
 func (p *pass) byLoss(ids []int32) {
 	slices.SortFunc(ids, func(x, y int32) int {
-		a, b := &p.entries[x], &p.entries[y]
+		a, b := &p.queue.entries[x], &p.queue.entries[y]
 		return cmp.Or(cmp.Compare(a.gang.loss(p.now), b.gang.loss(p.now)), cmp.Compare(b.gang.placedAt, a.gang.placedAt),
 			cmp.Compare(a.jobID, b.jobID), cmp.Compare(a.index, b.index))
 	})
 }
 
 func (p *pass) demandOn(id, at int32) capacity.Amount {
-	g := p.entries[id].gang
+	g := p.queue.entries[id].gang
 	for rank := range g.seats {
 		if int32(g.seats[rank].Index()) == at {
 			return g.demands[rank]
@@ -246,24 +246,24 @@ func (p *pass) settleOn(sh *shape, h *hunt, options placement.Options) ([]int32,
 	}
 	p.byLoss(victims)
 	for _, id := range victims {
-		p.floor.Give(p.entries[id].gang.seats)
+		p.nodes.floor.Give(p.queue.entries[id].gang.seats)
 	}
-	seats, ok := p.floor.Pick(&h.need.Need, sh.min, options)
+	seats, ok := p.nodes.floor.Pick(&h.need.Need, sh.min, options)
 	for i := len(victims) - 1; ok && i >= 0; i-- { // the dearest first
-		own := p.entries[victims[i]].gang.seats
-		p.floor.Take(own)
-		if fewer, still := p.floor.Pick(&h.need.Need, sh.min, options); still {
+		own := p.queue.entries[victims[i]].gang.seats
+		p.nodes.floor.Take(own)
+		if fewer, still := p.nodes.floor.Pick(&h.need.Need, sh.min, options); still {
 			seats = fewer
 			victims = slices.Delete(victims, i, i+1)
 			continue
 		}
-		p.floor.Give(own)
+		p.nodes.floor.Give(own)
 	}
 	if ok {
 		ok = p.lawful(h, victims, seats)
 	}
 	for _, id := range victims {
-		p.floor.Take(p.entries[id].gang.seats)
+		p.nodes.floor.Take(p.queue.entries[id].gang.seats)
 	}
 	if !ok || len(victims) == 0 {
 		return nil, nil
@@ -278,16 +278,16 @@ func (p *pass) lawful(h *hunt, victims []int32, seats []placement.Seat) bool {
 		return true
 	}
 	ground := thinned{p.Board, make(map[string]structs.Holding)}
-	placed := p.floor.Placements(seats)
+	placed := p.nodes.floor.Placements(seats)
 	h.more = p.heldBy(h.entry, h.need.Index(), seats, placed)
 	for _, id := range victims {
-		v := &p.entries[id]
+		v := &p.queue.entries[id]
 		if p.victimProblem(h, v, ground) != nil {
 			return false
 		}
 		ground.gone[v.job.Project] = ground.gone[v.job.Project].Add(v.gang.held)
 	}
-	project := &p.projects[h.entry.project]
+	project := &p.accounts.projects[h.entry.project]
 	return structs.QuotaProblem(project.record, ground.ProjectUsage(project.name), h.more.Add(project.promised)) == nil
 }
 
@@ -310,10 +310,10 @@ func (g thinned) ProjectUsage(name string) *structs.ProjectUsage {
 
 // oust promises a gang the nodes that its victims will leave.
 func (p *pass) oust(id int32, n *need, victims []int32, seats []placement.Seat) {
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	keys := p.end(victims)
-	placed := p.floor.Placements(seats)
-	made := &claim{spec: n.Index(), victims: keys, held: p.heldAsPromised(e, n.Index(), placed)}
+	placed := p.nodes.floor.Placements(seats)
+	made := &claim{spec: n.Index(), victims: keys, held: p.nodes.heldAsPromised(e, n.Index(), placed)}
 	for i := range seats {
 		made.nodes = append(made.nodes, int32(seats[i].Index()))
 	}
@@ -327,8 +327,8 @@ func (p *pass) oust(id int32, n *need, victims []int32, seats []placement.Seat) 
 // end tells victims to stop, in the order of their jobs.
 func (p *pass) end(victims []int32) []structs.AttemptKey {
 	keys := make([]structs.AttemptKey, 0, len(victims))
-	for _, id := range p.sortedEntries(victims) {
-		v := &p.entries[id]
+	for _, id := range p.queue.sortedEntries(victims) {
+		v := &p.queue.entries[id]
 		keys = append(keys, structs.AttemptKey{JobID: v.jobID, Subjob: v.index, Number: v.gang.attempt})
 		p.note(id)
 		if p.settings.Alone {
@@ -348,7 +348,7 @@ func (p *pass) end(victims []int32) []structs.AttemptKey {
 // promiseTo takes a gang out of its group and closes the nodes of its claim.
 func (p *pass) promiseTo(id int32, made *claim) {
 	p.note(id)
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	p.detach(id, true)
 	e.stand, e.claim = claimed, made
 	p.takeSpare(e, made.held)

@@ -243,6 +243,7 @@ func TestAloneDecidesAsTheStateCarriesOut(t *testing.T) {
 			for {
 				live.Sync(w)
 				plan := live.Pass(w.now, 1)
+				checkBoard(t, live)
 				w.apply(t, plan)
 				w.endStopping()
 				w.fulfil()
@@ -252,6 +253,7 @@ func TestAloneDecidesAsTheStateCarriesOut(t *testing.T) {
 			}
 			for {
 				plan := alone.Pass(w.now, 1)
+				checkBoard(t, alone)
 				for k := range plan.Gangs {
 					alone.Started(plan.Gangs[k].JobID, plan.Gangs[k].Subjob, w.now)
 				}

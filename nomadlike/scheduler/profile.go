@@ -25,38 +25,38 @@ type profile struct {
 func (b *Board) profileOf(n *need, bounded bool) *profile {
 	var prof *profile
 	oldest := 0
-	for i, other := range b.profiles {
+	for i, other := range b.promises.profiles {
 		if other.need == n.at && other.bounded == bounded {
 			prof = other
 			break
 		}
-		if other.used < b.profiles[oldest].used {
+		if other.used < b.promises.profiles[oldest].used {
 			oldest = i
 		}
 	}
 	switch {
 	case prof != nil:
-	case len(b.profiles) < profilesMax:
+	case len(b.promises.profiles) < profilesMax:
 		prof = &profile{need: n.at, bounded: bounded, mark: -1}
-		b.profiles = append(b.profiles, prof)
+		b.promises.profiles = append(b.promises.profiles, prof)
 	default:
 		prof = &profile{need: n.at, bounded: bounded, mark: -1}
-		b.profiles[oldest] = prof
+		b.promises.profiles[oldest] = prof
 	}
 	prof.used = b.serial
-	for len(prof.times) < len(b.spots) {
+	for len(prof.times) < len(b.nodes.spots) {
 		prof.times = append(prof.times, never)
 	}
-	if prof.mark < b.touchesFrom {
-		for at := range b.spots {
+	if prof.mark < b.nodes.touchesFrom {
+		for at := range b.nodes.spots {
 			prof.look(b, n, int32(at))
 		}
 	} else {
-		for _, at := range b.touches[prof.mark-b.touchesFrom:] {
+		for _, at := range b.nodes.touches[prof.mark-b.nodes.touchesFrom:] {
 			prof.look(b, n, at)
 		}
 	}
-	prof.mark = b.touchesFrom + len(b.touches)
+	prof.mark = b.nodes.touchesFrom + len(b.nodes.touches)
 	return prof
 }
 
@@ -71,11 +71,11 @@ func (prof *profile) look(b *Board, n *need, at int32) {
 	prof.times[at] = when
 }
 
-// cloneProfiles copies the profiles that are in use.
-func (b *Board) cloneProfiles() []*profile {
-	copied := make([]*profile, 0, len(b.profiles))
-	for _, prof := range b.profiles {
-		if prof.used+profileIdle < b.serial {
+// cloneProfiles copies the profiles that are in use as of a pass.
+func (p *promises) cloneProfiles(serial uint64) []*profile {
+	copied := make([]*profile, 0, len(p.profiles))
+	for _, prof := range p.profiles {
+		if prof.used+profileIdle < serial {
 			continue
 		}
 		own := *prof
@@ -91,33 +91,33 @@ const profileIdle = 4
 // freeAt estimates when a spot will have room for a rank, from the ends of the
 // gangs that stand there: those that are expected, or those that limits set.
 func (b *Board) freeAt(n *need, at int32, bounded bool) structs.UnixNano {
-	if !b.able(n, at) {
+	if !b.nodes.able(n, at) {
 		return never
 	}
-	s := &b.spots[at]
+	s := &b.nodes.spots[at]
 	if s.shut {
 		return whenever
 	}
-	rank, room := b.rankOn(n, at), b.room(at)
-	mixed := b.builds.list[s.build].mixed && rank.Devices > 0
+	rank, room := b.nodes.rankOn(n, at), b.nodes.room(at)
+	mixed := b.nodes.builds.list[s.build].mixed && rank.Devices > 0
 	if mixed {
-		room.Devices = b.meeting(n, at)
+		room.Devices = b.nodes.meeting(n, at)
 	}
 	if rank.Fits(room) {
 		return 0
 	}
 	var few [16]leave
 	leaves := few[:0]
-	for record := s.seats; record >= 0; record = b.stays[record].next {
-		e := &b.entries[b.stays[record].entry]
-		leaves = append(leaves, leave{b.runs[e.run].endBy(bounded), b.stays[record]})
+	for record := s.seats; record >= 0; record = b.nodes.stays[record].next {
+		e := &b.queue.entries[b.nodes.stays[record].entry]
+		leaves = append(leaves, leave{b.queue.runs[e.run].endBy(bounded), b.nodes.stays[record]})
 	}
 	slices.SortFunc(leaves, func(a, b leave) int { return cmp.Compare(a.end, b.end) })
 	for i := range leaves {
-		gang := b.entries[leaves[i].stay.entry].gang
+		gang := b.queue.entries[leaves[i].stay.entry].gang
 		left := gang.demands[leaves[i].stay.rank]
 		if mixed {
-			left.Devices = int64(b.floor.MeetingIn(&n.Need, &gang.seats[leaves[i].stay.rank]))
+			left.Devices = int64(b.nodes.floor.MeetingIn(&n.Need, &gang.seats[leaves[i].stay.rank]))
 		}
 		if room = room.Add(left); rank.Fits(room) {
 			if leaves[i].end == never {

@@ -16,7 +16,6 @@ type lane struct {
 	record *structs.Pool
 	groups []int32 // every group of the lane
 	queued int     // entries in them
-	nodes  []int32 // floor indexes of the pool's nodes, in order; replaced, never changed
 	dirty  bool    // something changed since its last walk that may let a gang start
 	stale  bool    // something changed that may change an explanation
 	held   bool    // a gang waits for room, as of the newest walk
@@ -104,79 +103,79 @@ func poolOf(job *structs.Job) string {
 }
 
 // laneOf gives the lane of a pool, and makes it when it is new.
-func (b *Board) laneOf(pool string) *lane {
-	if id, ok := b.laneByPool[pool]; ok {
-		return &b.lanes[id]
+func (q *queue) laneOf(pool string) *lane {
+	if id, ok := q.laneByPool[pool]; ok {
+		return &q.lanes[id]
 	}
-	id := int32(len(b.lanes))
-	b.laneByPool[pool] = id
-	b.lanes = append(b.lanes, lane{id: id, pool: pool})
-	return &b.lanes[id]
+	id := int32(len(q.lanes))
+	q.laneByPool[pool] = id
+	q.lanes = append(q.lanes, lane{id: id, pool: pool})
+	return &q.lanes[id]
 }
 
 // enqueue puts a waiting entry into its group.
 func (b *Board) enqueue(id int32) {
-	e := &b.entries[id]
-	l := &b.lanes[e.lane]
+	e := &b.queue.entries[id]
+	l := &b.queue.lanes[e.lane]
 	key := groupKey{lane: e.lane, shape: e.shape, project: e.project, tier: int8(e.job.Priority.Rank()), moved: e.subjob.Moved}
-	at, ok := b.groupByKey[key]
+	at, ok := b.queue.groupByKey[key]
 	if !ok {
-		if last := len(b.freeGroup) - 1; last >= 0 {
-			at = b.freeGroup[last]
-			b.freeGroup = b.freeGroup[:last]
-			b.groups[at] = group{key: key}
+		if last := len(b.queue.freeGroup) - 1; last >= 0 {
+			at = b.queue.freeGroup[last]
+			b.queue.freeGroup = b.queue.freeGroup[:last]
+			b.queue.groups[at] = group{key: key}
 		} else {
-			at = int32(len(b.groups))
-			b.groups = append(b.groups, group{key: key})
+			at = int32(len(b.queue.groups))
+			b.queue.groups = append(b.queue.groups, group{key: key})
 		}
-		b.groupByKey[key] = at
+		b.queue.groupByKey[key] = at
 		l.groups = append(l.groups, at)
 	}
-	g := &b.groups[at]
+	g := &b.queue.groups[at]
 	e.group = at
 	if b.settings.Order != OrderPool {
 		b.modelEntry(e)
 	}
-	if last := len(g.queue) - 1; last < 0 || b.before(&b.entries[g.queue[last]], e) < 0 {
+	if last := len(g.queue) - 1; last < 0 || b.before(&b.queue.entries[g.queue[last]], e) < 0 {
 		g.queue = append(g.queue, id)
 	} else {
 		g.queue = slices.Insert(g.queue, b.search(g, e), id)
 	}
-	b.distrust(id)
+	b.queue.distrust(id)
 	l.queued++
 	l.dirty = true
 }
 
 // search gives the place in the group at which an entry stands, or would.
 func (b *Board) search(g *group, e *entry) int {
-	at, _ := slices.BinarySearchFunc(g.queue, e, func(id int32, e *entry) int { return b.before(&b.entries[id], e) })
+	at, _ := slices.BinarySearchFunc(g.queue, e, func(id int32, e *entry) int { return b.before(&b.queue.entries[id], e) })
 	return at
 }
 
 // dequeue takes a waiting entry out of its group. Its place in the list of odd
 // entries is given up when that list is read next.
 func (b *Board) dequeue(id int32) {
-	e := &b.entries[id]
-	g := &b.groups[e.group]
+	e := &b.queue.entries[id]
+	g := &b.queue.groups[e.group]
 	switch at := b.search(g, e); at {
 	case 0:
 		g.queue = g.queue[1:]
 	default:
 		g.queue = slices.Delete(g.queue, at, at+1)
 	}
-	l := &b.lanes[e.lane]
+	l := &b.queue.lanes[e.lane]
 	l.queued--
 	l.dirty, l.stale = true, true
 	e.group, e.oddIn = -1, -1
 }
 
 // dropEmpty forgets the groups of a lane that have no entries.
-func (b *Board) dropEmpty(l *lane) {
+func (q *queue) dropEmpty(l *lane) {
 	l.groups = slices.DeleteFunc(l.groups, func(at int32) bool {
-		if g := &b.groups[at]; len(g.queue) == 0 {
-			delete(b.groupByKey, g.key)
+		if g := &q.groups[at]; len(g.queue) == 0 {
+			delete(q.groupByKey, g.key)
 			*g = group{}
-			b.freeGroup = append(b.freeGroup, at)
+			q.freeGroup = append(q.freeGroup, at)
 			return true
 		}
 		return false
@@ -188,13 +187,13 @@ func (b *Board) reorder() {
 	if b.settings.Order == OrderPool {
 		return
 	}
-	for i := range b.entries {
-		if b.entries[i].stand == waiting {
-			b.modelEntry(&b.entries[i])
+	for i := range b.queue.entries {
+		if b.queue.entries[i].stand == waiting {
+			b.modelEntry(&b.queue.entries[i])
 		}
 	}
-	for i := range b.groups {
-		g := &b.groups[i]
-		slices.SortFunc(g.queue, func(x, y int32) int { return b.before(&b.entries[x], &b.entries[y]) })
+	for i := range b.queue.groups {
+		g := &b.queue.groups[i]
+		slices.SortFunc(g.queue, func(x, y int32) int { return b.before(&b.queue.entries[x], &b.queue.entries[y]) })
 	}
 }

@@ -50,29 +50,29 @@ type reservation struct {
 // spares reports whether a rank with the needs n may stand on a kept spot whenever
 // it ends.
 func (r *reservation) spares(b *Board, at int32, n *need) bool {
-	s := &b.spots[at]
-	take := b.rankOn(n, at)
+	s := &b.nodes.spots[at]
+	take := b.nodes.rankOn(n, at)
 	spare := r.spare[s.rank]
 	if take.CPU > 0 && take.CPU > spare.CPU || take.Memory > 0 && take.Memory > spare.Memory {
 		return false
 	}
-	if take.Devices > 0 && take.Devices > spare.Devices && b.sameDevices(at, n, r.need) {
+	if take.Devices > 0 && take.Devices > spare.Devices && b.nodes.sameDevices(at, n, r.need) {
 		return false
 	}
-	return b.sparesPorts(at, r.need, n)
+	return b.nodes.sparesPorts(at, r.need, n)
 }
 
 // sameDevices reports whether two needs may want the same device of a spot.
-func (b *Board) sameDevices(at int32, x, y *need) bool {
+func (ns *nodes) sameDevices(at int32, x, y *need) bool {
 	if x.rank.Devices == 0 || y.rank.Devices == 0 {
 		return false
 	}
-	if !b.builds.list[b.spots[at].build].mixed {
+	if !ns.builds.list[ns.spots[at].build].mixed {
 		return true
 	}
 	a, c := x.Spec(), y.Spec()
-	for i := range b.spots[at].node.Devices {
-		d := &b.spots[at].node.Devices[i]
+	for i := range ns.spots[at].node.Devices {
+		d := &ns.spots[at].node.Devices[i]
 		if slices.ContainsFunc(a.Devices, d.Meets) && slices.ContainsFunc(c.Devices, d.Meets) {
 			return true
 		}
@@ -82,16 +82,16 @@ func (b *Board) sameDevices(at int32, x, y *need) bool {
 
 // sparesPorts errs on the safe side: a port that the reserved gang names must
 // not be taken, not even by chance, and its dynamic ones must remain.
-func (b *Board) sparesPorts(at int32, kept, n *need) bool {
+func (ns *nodes) sparesPorts(at int32, kept, n *need) bool {
 	its, mine := n.heads, kept.heads
 	if len(its) == 0 || len(mine) == 0 {
 		return true
 	}
-	node := b.spots[at].node
+	node := ns.spots[at].node
 	low, high := node.Capacity.PortMin, node.Capacity.PortMax
 	if dynamic := dynamicPorts(mine); dynamic > 0 {
 		held := 0
-		if _, usage := b.floor.Node(node.ID); usage != nil {
+		if _, usage := ns.floor.Node(node.ID); usage != nil {
 			held = len(usage.Ports)
 		}
 		if high-low+1-held < dynamic+len(its) {
@@ -123,35 +123,22 @@ func dynamicPorts(ports []structs.PortRequest) int {
 
 // freeKept gives up the reservations of a lane.
 func (b *Board) freeKept(lane int32) {
-	for i, r := range b.kept {
+	for i, r := range b.promises.kept {
 		if r == nil || r.lane != lane {
 			continue
 		}
 		for _, at := range r.spots {
-			b.spots[at].kept = 0
+			b.nodes.spots[at].kept = 0
 		}
-		b.kept[i] = nil
-		b.keptCount--
-		if r.bounded {
-			b.boundCount--
-		}
+		b.promises.drop(i)
 	}
 }
 
 // keep adds a reservation.
 func (b *Board) keep(r *reservation) {
-	at := slices.Index(b.kept, nil)
-	if at < 0 {
-		at = len(b.kept)
-		b.kept = append(b.kept, nil)
-	}
-	b.kept[at] = r
-	b.keptCount++
-	if r.bounded {
-		b.boundCount++
-	}
+	at := b.promises.add(r)
 	for rank, spot := range r.spots {
-		b.spots[spot].kept, b.spots[spot].rank = int32(at)+1, int32(rank)
+		b.nodes.spots[spot].kept, b.nodes.spots[spot].rank = int32(at)+1, int32(rank)
 	}
 }
 
@@ -161,7 +148,7 @@ func (b *Board) keep(r *reservation) {
 // while no more than half of the nodes that they could use are kept, so that
 // reservations for many never stand in the way of all.
 func (p *pass) reserve(w *laneWalk, id int32, sh *shape) bool {
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	var best *reservation
 	for i := range sh.needs {
 		if r := p.reservationFor(w, id, sh, &sh.needs[i]); r != nil && (best == nil || r.at < best.at) {
@@ -175,7 +162,7 @@ func (p *pass) reserve(w *laneWalk, id int32, sh *shape) bool {
 	if !best.strict && e.strictAt == 0 {
 		p.promiseStart(id, best.at)
 	}
-	if p.projects[e.project].counts() && p.holds[e.project] == nil {
+	if p.accounts.projects[e.project].counts() && p.holds[e.project] == nil {
 		p.holdQuota(e, best.need.least, &quotaHold{at: best.at, strict: best.strict})
 	}
 	w.kept++
@@ -188,16 +175,16 @@ func (p *pass) reserve(w *laneWalk, id int32, sh *shape) bool {
 // expected to start at a time.
 func (p *pass) promiseStart(id int32, at structs.UnixNano) {
 	p.note(id)
-	p.entries[id].strictAt = at.Add(max(promiseSlack, at.Sub(p.now)/promiseSlip))
+	p.queue.entries[id].strictAt = at.Add(max(promiseSlack, at.Sub(p.now)/promiseSlip))
 	p.promised = append(p.promised, id)
 }
 
 // reservationFor finds the spots of a reservation under one alternative, nil
 // when there are too few.
 func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reservation {
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	prof := p.profileOf(n, false)
-	candidates := p.candidates(sh, &p.lanes[w.lane])
+	candidates := p.nodes.candidates(sh, w.lane)
 	if w.kept > 0 && 2*(w.spots+sh.min) > prof.able {
 		return nil
 	}
@@ -257,14 +244,14 @@ func (x pick) sooner(y pick) bool { return x.when < y.when || x.when == y.when &
 // soonest picks the count spots with the earliest times that nobody keeps, in
 // no order; fewer when there are no more.
 func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
-	picks := p.picks[:0]
+	picks := p.promises.picks[:0]
 	last := -1 // the latest of as many as are asked for
 	for _, at := range candidates {
 		when := prof.times[at]
 		if when == never || last >= 0 && when > picks[last].when {
 			continue
 		}
-		s := &p.spots[at]
+		s := &p.nodes.spots[at]
 		if s.kept != 0 || s.claim != "" {
 			continue
 		}
@@ -293,7 +280,7 @@ func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
 	if count > fewPicks && len(picks) == count {
 		picks = p.soonestOfMany(prof, candidates, count)
 	}
-	p.picks = picks
+	p.promises.picks = picks
 	return picks
 }
 
@@ -306,9 +293,9 @@ func (p *pass) soonestOfMany(prof *profile, candidates []int32, count int) []pic
 
 // open lists the able spots that nobody keeps.
 func (p *pass) open(prof *profile, candidates []int32) []pick {
-	picks := p.picks[:0]
+	picks := p.promises.picks[:0]
 	for _, at := range candidates {
-		if s := &p.spots[at]; prof.times[at] != never && s.kept == 0 && s.claim == "" {
+		if s := &p.nodes.spots[at]; prof.times[at] != never && s.kept == 0 && s.claim == "" {
 			picks = append(picks, pick{at: at, place: s.place, when: prof.times[at]})
 		}
 	}
@@ -320,14 +307,14 @@ func (p *pass) open(prof *profile, candidates []int32) []pick {
 // ports.
 func (p *pass) nearest(n *need, prof *profile, candidates []int32, count int) []pick {
 	picks := p.open(prof, candidates)
-	p.picks = picks
+	p.promises.picks = picks
 	head, best := -1, int32(-1)
 	for i := range picks {
-		near := p.nearness(n, picks[i].at, n.ports)
+		near := p.nodes.nearness(n, picks[i].at, n.ports)
 		if picks[i].near = near; len(n.heads) > 0 {
-			near = p.nearness(n, picks[i].at, n.heads)
+			near = p.nodes.nearness(n, picks[i].at, n.heads)
 		}
-		if (near > best || near == best && picks[i].place < picks[head].place) && p.headFits(n, picks[i].at) {
+		if (near > best || near == best && picks[i].place < picks[head].place) && p.nodes.headFits(n, picks[i].at) {
 			head, best = i, near
 		}
 	}
@@ -340,26 +327,26 @@ func (p *pass) nearest(n *need, prof *profile, candidates []int32, count int) []
 }
 
 // headFits reports whether a spot has the ports of rank 0 when it is empty.
-func (b *Board) headFits(n *need, at int32) bool {
-	_, ok := structs.ChoosePorts(b.spots[at].node, nil, n.heads, 0)
+func (ns *nodes) headFits(n *need, at int32) bool {
+	_, ok := structs.ChoosePorts(ns.spots[at].node, nil, n.heads, 0)
 	return ok
 }
 
 // nearness tells in thousandths how much of the scarcest need of a rank with
 // these ports is free: 1000 when it fits. It only grows while nothing new is
 // put on the node.
-func (b *Board) nearness(n *need, at int32, ports []structs.PortRequest) int32 {
-	s := &b.spots[at]
-	rank := b.rankOn(n, at)
-	room := b.room(at)
-	if b.builds.list[s.build].mixed && rank.Devices > 0 {
-		room.Devices = b.meeting(n, at)
+func (ns *nodes) nearness(n *need, at int32, ports []structs.PortRequest) int32 {
+	s := &ns.spots[at]
+	rank := ns.rankOn(n, at)
+	room := ns.room(at)
+	if ns.builds.list[s.build].mixed && rank.Devices > 0 {
+		room.Devices = ns.meeting(n, at)
 	}
 	if s.shut || room.Over() {
 		return 0
 	}
 	if len(ports) > 0 {
-		node, usage := b.floor.Node(s.node.ID)
+		node, usage := ns.floor.Node(s.node.ID)
 		if _, ok := structs.ChoosePorts(node, usage, ports, 0); !ok {
 			return 0
 		}
@@ -378,30 +365,30 @@ func part(free, need int64) int32 {
 }
 
 // meeting counts the free healthy devices of a spot that meet a need.
-func (b *Board) meeting(n *need, at int32) int64 { return int64(b.floor.Meeting(&n.Need, int(at))) }
+func (ns *nodes) meeting(n *need, at int32) int64 { return int64(ns.floor.Meeting(&n.Need, int(at))) }
 
 // spareOn is what others may take of a kept spot whenever they end.
 func (p *pass) spareOn(r *reservation, at int32) capacity.Amount {
-	s := &p.spots[at]
-	room := p.room(at)
-	mixed := p.builds.list[s.build].mixed
+	s := &p.nodes.spots[at]
+	room := p.nodes.room(at)
+	mixed := p.nodes.builds.list[s.build].mixed
 	if mixed {
-		room.Devices = p.meeting(r.need, at)
+		room.Devices = p.nodes.meeting(r.need, at)
 	}
 	if !r.strict {
-		for record := s.seats; record >= 0; record = p.stays[record].next {
-			e := &p.entries[p.stays[record].entry]
-			if p.runs[e.run].endBy(r.bounded) > r.at {
+		for record := s.seats; record >= 0; record = p.nodes.stays[record].next {
+			e := &p.queue.entries[p.nodes.stays[record].entry]
+			if p.queue.runs[e.run].endBy(r.bounded) > r.at {
 				continue
 			}
-			leaves := e.gang.demands[p.stays[record].rank]
+			leaves := e.gang.demands[p.nodes.stays[record].rank]
 			if mixed {
 				leaves.Devices = 0
 			}
 			room = room.Add(leaves)
 		}
 	}
-	return room.Sub(p.rankOn(r.need, at)).Positive()
+	return room.Sub(p.nodes.rankOn(r.need, at)).Positive()
 }
 
 // Reservation is the start that a blocked gang keeps.
@@ -417,16 +404,16 @@ type Reservation struct {
 // Reservations lists the starts that are reserved, by time.
 func (b *Board) Reservations() []Reservation {
 	var list []Reservation
-	for _, r := range b.kept {
+	for _, r := range b.promises.kept {
 		if r == nil {
 			continue
 		}
-		out := Reservation{JobID: r.jobID, Subjob: r.index, Pool: b.lanes[r.lane].pool, At: r.at, Strict: r.strict}
+		out := Reservation{JobID: r.jobID, Subjob: r.index, Pool: b.queue.lanes[r.lane].pool, At: r.at, Strict: r.strict}
 		if r.at == never {
 			out.At = 0
 		}
 		for _, at := range r.spots {
-			if node := b.spots[at].node; node != nil {
+			if node := b.nodes.spots[at].node; node != nil {
 				out.Nodes = append(out.Nodes, node.ID)
 			}
 		}

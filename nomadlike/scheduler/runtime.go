@@ -41,14 +41,14 @@ func (b *Board) SetModel(model Estimates) {
 	b.settings.Model = model
 	b.modelled++
 	b.reorder()
-	b.soilAll()
+	b.queue.soilAll()
 }
 
 // remodel makes every estimate anew.
 func (b *Board) remodel() {
 	b.SetModel(b.settings.Model)
-	for i := range b.runs {
-		b.runs[i].again = 0
+	for i := range b.queue.runs {
+		b.queue.runs[i].again = 0
 	}
 }
 
@@ -164,7 +164,7 @@ func limitOf(job *structs.Job) time.Duration {
 
 // foresee estimates the end of a running gang anew.
 func (b *Board) foresee(e *entry, now structs.UnixNano) {
-	r := &b.runs[e.run]
+	r := &b.queue.runs[e.run]
 	r.end, r.again = b.endOf(e, now)
 	r.bound = b.boundOf(e, now)
 }
@@ -180,12 +180,12 @@ func stopSpan(job *structs.Job) time.Duration {
 
 // refresh makes the estimates of ends that are due.
 func (b *Board) refresh(now structs.UnixNano) {
-	for i := range b.runs {
-		r := &b.runs[i]
+	for i := range b.queue.runs {
+		r := &b.queue.runs[i]
 		if now < r.again {
 			continue
 		}
-		e := &b.entries[r.entry]
+		e := &b.queue.entries[r.entry]
 		before := *r
 		b.foresee(e, now)
 		if r.end == before.end && r.bound == before.bound {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ func TestPassMatchesItsTwin(t *testing.T) {
 			if old := kept.Pass(w.now, seed); text(plan) != text(old) {
 				t.Fatalf("the board that was kept decides otherwise:\nnew  %s\nkept %s", text(plan), text(old))
 			}
+			checkBoard(t, kept)
 			if copied := clone.Pass(w.now, seed); text(plan) != text(copied) {
 				t.Fatalf("the clone decides otherwise:\nnew   %s\nclone %s", text(plan), text(copied))
 			}
@@ -138,9 +140,18 @@ func checkKept(t *rapid.T, w *world, twin *twin, settings Settings, seed uint64)
 	}
 }
 
+// checkBoard asserts that the parts of a board agree in themselves and with each
+// other.
+func checkBoard(t interface{ Fatalf(string, ...any) }, b *Board) {
+	if found := b.CheckInvariants(); len(found) > 0 {
+		t.Fatalf("the board is not sound:\n%s", strings.Join(found, "\n"))
+	}
+}
+
 // checkMirror asserts that a synced board knows what the world knows.
 func checkMirror(t *rapid.T, b *Board, w *world) {
 	b.Sync(w)
+	checkBoard(t, b)
 	for id, node := range w.nodes {
 		got, usage := b.Node(id)
 		want := w.usage(id)
@@ -148,8 +159,8 @@ func checkMirror(t *rapid.T, b *Board, w *world) {
 			len(usage.Ports) != len(want.Ports) || len(usage.Devices) != len(want.Devices) {
 			t.Fatalf("the board has %+v on %s, the world %+v", usage, id, want)
 		}
-		at, _ := b.floor.Index(id)
-		if room := b.room(int32(at)); room != node.Free(want) {
+		at, _ := b.nodes.floor.Index(id)
+		if room := b.nodes.room(int32(at)); room != node.Free(want) {
 			t.Fatalf("the board has room %+v on %s, the world %+v", room, id, node.Free(want))
 		}
 	}
@@ -343,7 +354,7 @@ func TestReservedStartHolds(t *testing.T) {
 			}
 			w.apply(t, plan)
 			for q := range board.Queued() {
-				if board.judge(board.shapes.of(q.Job)).reason != nil {
+				if board.judge(board.queue.shapes.of(q.Job)).reason != nil {
 					continue
 				}
 				for _, r := range board.Reservations() {
@@ -411,7 +422,7 @@ func TestShapeSeesEveryField(t *testing.T) {
 		j.Resources[0].Devices = []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 1}}
 		j.Resources[0].Ports = []structs.PortRequest{{Name: "http"}}
 		change(j)
-		return b.shapes.of(j).id
+		return b.queue.shapes.of(j).id
 	}
 	plain := shape(func(*structs.Job) {})
 	elastic := func(least int, resize bool) func(*structs.Job) {

@@ -20,11 +20,11 @@ type Share struct {
 // now, those that are served first at the front. It counts also for pools that
 // do not order by it.
 func (b *Board) Shares(pool string, now structs.UnixNano) []Share {
-	at, known := b.laneByPool[pool]
+	at, known := b.queue.laneByPool[pool]
 	if !known {
 		return nil
 	}
-	l := b.lanes[at]
+	l := b.queue.lanes[at]
 	fair := b.fair(&l)
 	if l.record == nil {
 		l.record = &structs.Pool{Name: pool}
@@ -32,7 +32,7 @@ func (b *Board) Shares(pool string, now structs.UnixNano) []Share {
 	var list []Share
 	for i, s := range b.shares(&l, now) {
 		if s.used > 0 || s.held > 0 {
-			list = append(list, Share{Project: b.projects[i].name, Used: s.used, Held: s.held, Standing: s.standing(), Fair: fair})
+			list = append(list, Share{Project: b.accounts.projects[i].name, Used: s.used, Held: s.held, Standing: s.standing(), Fair: fair})
 		}
 	}
 	slices.SortFunc(list, func(x, y Share) int {

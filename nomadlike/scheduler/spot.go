@@ -123,39 +123,40 @@ func buildKey(node *structs.Node) string {
 
 // able reports whether a rank could stand on a spot if nothing held anything
 // there, and nobody had been promised it.
-func (b *Board) able(n *need, at int32) bool {
-	s := &b.spots[at]
+func (ns *nodes) able(n *need, at int32) bool {
+	s := &ns.spots[at]
 	if s.node == nil {
 		return false
 	}
 	if n.Names() != nil { // the answer is the node's, not the build's
-		return slices.ContainsFunc(n.Names(), s.called) && b.could(n, s.node)
+		return slices.ContainsFunc(n.Names(), s.called) && ns.could(n, s.node)
 	}
-	if int(s.build) >= b.ableWidth || (int(n.at)+1)*b.ableWidth > len(b.ableCells) {
-		b.widenAble()
+	if int(s.build) >= ns.ableWidth || (int(n.at)+1)*ns.ableWidth > len(ns.ableCells) {
+		ns.widenAble(int(n.at) + 1)
 	}
-	cell := &b.ableCells[int(n.at)*b.ableWidth+int(s.build)]
+	cell := &ns.ableCells[int(n.at)*ns.ableWidth+int(s.build)]
 	if *cell == 0 {
 		*cell = 2
-		if b.could(n, s.node) {
+		if ns.could(n, s.node) {
 			*cell = 1
 		}
 	}
 	return *cell == 1
 }
 
+// called reports whether a node has a name or id.
 func (s *spot) called(name string) bool { return name == s.node.Name || name == s.node.ID }
 
 // could asks feasibility whether a rank could stand on the node if it were
 // empty.
-func (b *Board) could(n *need, node *structs.Node) bool {
-	return b.couldHold(n, n.Spec(), node)
+func (ns *nodes) could(n *need, node *structs.Node) bool {
+	return ns.couldHold(n, n.Spec(), node)
 }
 
 // couldHold is could for a rank that gets spec.
-func (b *Board) couldHold(n *need, spec structs.Resources, node *structs.Node) bool {
+func (ns *nodes) couldHold(n *need, spec structs.Resources, node *structs.Node) bool {
 	if !node.Schedulable() || structs.NodeProblem(n.job, node) != nil || structs.SpecProblem(n.job, spec, node) != nil ||
-		structs.PoolProblem(n.job, spec, node, b.floor.Pool(node.PoolName())) != nil || structs.RoomProblem(node, nil, spec) != nil {
+		structs.PoolProblem(n.job, spec, node, ns.floor.Pool(node.PoolName())) != nil || structs.RoomProblem(node, nil, spec) != nil {
 		return false
 	}
 	_, devicesOK := structs.ChooseDevices(node, nil, spec.Devices)
@@ -163,33 +164,33 @@ func (b *Board) couldHold(n *need, spec structs.Resources, node *structs.Node) b
 	return devicesOK && portsOK
 }
 
-// widenAble makes the table of what builds can hold large enough, and forgets
-// what it knew.
-func (b *Board) widenAble() {
-	for b.ableWidth = max(b.ableWidth, 8); b.ableWidth <= len(b.builds.list); {
-		b.ableWidth *= 2
+// widenAble makes the table of what builds can hold large enough for some more
+// than rows, and forgets what it knew.
+func (ns *nodes) widenAble(rows int) {
+	for ns.ableWidth = max(ns.ableWidth, 8); ns.ableWidth <= len(ns.builds.list); {
+		ns.ableWidth *= 2
 	}
-	b.ableCells = make([]int8, b.ableWidth*(int(b.shapes.needs)+64))
+	ns.ableCells = make([]int8, ns.ableWidth*(rows+64))
 }
 
 // rankOn is what a rank takes of a spot.
-func (b *Board) rankOn(n *need, at int32) capacity.Amount {
+func (ns *nodes) rankOn(n *need, at int32) capacity.Amount {
 	rank := n.rank
 	if n.all {
-		rank.Devices = max(rank.Devices, b.builds.list[b.spots[at].build].full.Devices)
+		rank.Devices = max(rank.Devices, ns.builds.list[ns.spots[at].build].full.Devices)
 	}
 	return rank
 }
 
 // roomFor reports whether a rank seems to have room on a spot now: false is
 // certain, true is not, because kinds of devices and ports are not looked at.
-func (b *Board) roomFor(n *need, vip bool, at int32) bool {
-	s := &b.spots[at]
-	return !s.shut && b.rankOn(n, at).Fits(b.room(at)) && !(vip && b.floor.Allocs(int(at)) > 0) && b.able(n, at)
+func (ns *nodes) roomFor(n *need, vip bool, at int32) bool {
+	s := &ns.spots[at]
+	return !s.shut && ns.rankOn(n, at).Fits(ns.room(at)) && !(vip && ns.floor.Allocs(int(at)) > 0) && ns.able(n, at)
 }
 
 // room is what is free on a spot now.
-func (b *Board) room(at int32) capacity.Amount { return b.floor.Free(int(at)) }
+func (ns *nodes) room(at int32) capacity.Amount { return ns.floor.Free(int(at)) }
 
 // open reports whether a spot has been promised to nobody else.
 func (s *spot) open(key string) bool { return s.claim == "" || s.claim == key }
@@ -197,20 +198,20 @@ func (s *spot) open(key string) bool { return s.claim == "" || s.claim == key }
 // putSpot brings a spot up to date with its node on the floor. It had room before,
 // and held as many allocations.
 func (b *Board) putSpot(at int32, node *structs.Node, usage *structs.Usage, room capacity.Amount, allocs int) {
-	for int(at) >= len(b.spots) {
-		b.spots = append(b.spots, spot{seats: -1})
+	for int(at) >= len(b.nodes.spots) {
+		b.nodes.spots = append(b.nodes.spots, spot{seats: -1})
 	}
-	s := &b.spots[at]
+	s := &b.nodes.spots[at]
 	before := *s
 	if s.node != node {
 		s.node = node
-		s.build = b.builds.of(node)
-		s.lane = b.laneOf(node.PoolName()).id
-		b.built++
+		s.build = b.nodes.builds.of(node)
+		s.lane = b.queue.laneOf(node.PoolName()).id
+		b.nodes.built++
 		if before.node == nil || before.lane != s.lane {
-			b.listed = false
+			b.nodes.listed = false
 			if before.node != nil {
-				b.soil(before.lane)
+				b.queue.soil(before.lane)
 			}
 		}
 	}
@@ -219,45 +220,45 @@ func (b *Board) putSpot(at int32, node *structs.Node, usage *structs.Usage, room
 		s.claim, s.shut = usage.Claim, usage.Overcommitted
 	}
 	b.touch(at)
-	if before.node == nil || before.build != s.build || !b.room(at).Fits(room) || before.shut && !s.shut ||
-		before.claim != s.claim || b.floor.Allocs(int(at)) < allocs {
-		b.gain(at)
+	if before.node == nil || before.build != s.build || !b.nodes.room(at).Fits(room) || before.shut && !s.shut ||
+		before.claim != s.claim || b.nodes.floor.Allocs(int(at)) < allocs {
+		b.nodes.gain(at)
 	}
 }
 
 // touch notes that something about a spot changed: its room, its seats, or when
 // they are expected to be free.
 func (b *Board) touch(at int32) {
-	if len(b.touches) >= touchesMax {
-		b.forgetTouches()
+	if len(b.nodes.touches) >= touchesMax {
+		b.nodes.forgetTouches()
 	}
-	b.touches = append(b.touches, at)
+	b.nodes.touches = append(b.nodes.touches, at)
 	b.changes++
-	b.soil(b.spots[at].lane)
+	b.queue.soil(b.nodes.spots[at].lane)
 }
 
 // touchesMax bounds the touches that are remembered; who looked before the
 // oldest of them looks at every spot again.
 const touchesMax = 1 << 14
 
-func (b *Board) forgetTouches() {
-	b.touchesFrom += len(b.touches) + 1
-	b.touches = nil
+func (ns *nodes) forgetTouches() {
+	ns.touchesFrom += len(ns.touches) + 1
+	ns.touches = nil
 }
 
 // soil marks the lanes that a change of a pool's nodes may concern.
-func (b *Board) soil(lane int32) {
-	b.lanes[lane].dirty, b.lanes[lane].stale = true, true
-	b.lanes[b.common].dirty, b.lanes[b.common].stale = true, true
+func (q *queue) soil(lane int32) {
+	q.lanes[lane].dirty, q.lanes[lane].stale = true, true
+	q.lanes[q.common].dirty, q.lanes[q.common].stale = true, true
 }
 
 // gain notes that a spot may have room for more than before.
-func (b *Board) gain(at int32) {
-	if len(b.gains) >= gainsMax {
-		b.gainsFrom += len(b.gains)
-		b.gains = b.gains[:0:0]
+func (ns *nodes) gain(at int32) {
+	if len(ns.gains) >= gainsMax {
+		ns.gainsFrom += len(ns.gains)
+		ns.gains = ns.gains[:0:0]
 	}
-	b.gains = append(b.gains, at)
+	ns.gains = append(ns.gains, at)
 }
 
 // gainsMax bounds the gains that are remembered; who looked before the oldest
@@ -265,17 +266,17 @@ func (b *Board) gain(at int32) {
 const gainsMax = 4096
 
 // mark is the place in the list of gains that a look taken now has seen.
-func (b *Board) mark() int { return b.gainsFrom + len(b.gains) }
+func (ns *nodes) mark() int { return ns.gainsFrom + len(ns.gains) }
 
 // gained reports whether some spot came to have room for a rank of the shape
 // since a look at mark.
-func (b *Board) gained(sh *shape, mark int) bool {
-	if mark < b.gainsFrom {
+func (ns *nodes) gained(sh *shape, mark int) bool {
+	if mark < ns.gainsFrom {
 		return true
 	}
-	for _, at := range b.gains[mark-b.gainsFrom:] {
+	for _, at := range ns.gains[mark-ns.gainsFrom:] {
 		for i := range sh.needs {
-			if b.spots[at].node != nil && b.roomFor(&sh.needs[i], sh.vip != nil, at) {
+			if ns.spots[at].node != nil && ns.roomFor(&sh.needs[i], sh.vip != nil, at) {
 				return true
 			}
 		}
@@ -284,65 +285,67 @@ func (b *Board) gained(sh *shape, mark int) bool {
 }
 
 // forgetGains makes everybody look at everything again.
-func (b *Board) forgetGains() {
-	b.gainsFrom += len(b.gains) + 1
-	b.gains = nil
+func (ns *nodes) forgetGains() {
+	ns.gainsFrom += len(ns.gains) + 1
+	ns.gains = nil
 }
 
 // listNodes lists the spots of each lane, and those of each name, anew if nodes
 // came, went or changed pools.
-func (b *Board) listNodes() {
-	if b.listed {
+func (ns *nodes) listNodes() {
+	if ns.listed {
 		return
 	}
-	b.listed, b.byName = true, nil
-	b.every = make([]int32, 0, len(b.spots))
-	for at := range b.spots {
-		if b.spots[at].node != nil {
-			b.every = append(b.every, int32(at))
+	ns.listed, ns.byName = true, nil
+	ns.every = make([]int32, 0, len(ns.spots))
+	for at := range ns.spots {
+		if ns.spots[at].node != nil {
+			ns.every = append(ns.every, int32(at))
 		}
 	}
 	// By id: indexes depend on the order in which nodes came to this board.
-	slices.SortFunc(b.every, func(x, y int32) int { return strings.Compare(b.spots[x].node.ID, b.spots[y].node.ID) })
-	for i := range b.lanes {
-		b.lanes[i].nodes = nil
-	}
-	for place, at := range b.every {
-		s := &b.spots[at]
+	slices.SortFunc(ns.every, func(x, y int32) int { return strings.Compare(ns.spots[x].node.ID, ns.spots[y].node.ID) })
+	ns.byLane = nil
+	for place, at := range ns.every {
+		s := &ns.spots[at]
 		s.place = int32(place)
-		l := &b.lanes[s.lane]
-		l.nodes = append(l.nodes, at)
+		for len(ns.byLane) <= int(s.lane) {
+			ns.byLane = append(ns.byLane, nil)
+		}
+		ns.byLane[s.lane] = append(ns.byLane[s.lane], at)
 	}
 }
 
 // candidates lists the spots on which a shape may stand at all, as far as names
 // and pools tell.
-func (b *Board) candidates(sh *shape, l *lane) []int32 {
-	b.listNodes()
+func (ns *nodes) candidates(sh *shape, lane int32) []int32 {
+	ns.listNodes()
 	switch {
 	case sh.named != nil:
-		return b.namedSpots(sh.named)
-	case l.id == b.common && sh.pool == "":
-		return b.every
+		return ns.namedSpots(sh.named)
+	case sh.pool == "":
+		return ns.every
+	case int(lane) < len(ns.byLane):
+		return ns.byLane[lane]
 	}
-	return l.nodes
+	return nil
 }
 
 // namedSpots gives the spots of nodes with one of the names or ids, each once.
-func (b *Board) namedSpots(names []string) []int32 {
-	if b.byName == nil {
-		b.byName = make(map[string][]int32, 2*len(b.every))
-		for _, at := range b.every {
-			node := b.spots[at].node
-			b.byName[node.ID] = append(b.byName[node.ID], at)
+func (ns *nodes) namedSpots(names []string) []int32 {
+	if ns.byName == nil {
+		ns.byName = make(map[string][]int32, 2*len(ns.every))
+		for _, at := range ns.every {
+			node := ns.spots[at].node
+			ns.byName[node.ID] = append(ns.byName[node.ID], at)
 			if node.Name != node.ID {
-				b.byName[node.Name] = append(b.byName[node.Name], at)
+				ns.byName[node.Name] = append(ns.byName[node.Name], at)
 			}
 		}
 	}
 	var spots []int32
 	for _, name := range names {
-		for _, at := range b.byName[name] {
+		for _, at := range ns.byName[name] {
 			if !slices.Contains(spots, at) {
 				spots = append(spots, at)
 			}

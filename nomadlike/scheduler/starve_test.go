@@ -156,6 +156,9 @@ func (s *siege) minute(at int, kind kindOfSiege, more bool) error {
 	}
 	for {
 		plan := s.board.Pass(s.now, 1)
+		if found := s.board.CheckInvariants(); len(found) > 0 {
+			return fmt.Errorf("the board is not sound: %s", found)
+		}
 		for _, g := range plan.Gangs {
 			s.ends[g.JobID] = at + 1 + s.chance.IntN(s.longest)
 			s.board.Started(g.JobID, g.Subjob, s.now)

@@ -15,7 +15,7 @@ const shapesMax = 1 << 17
 func (b *Board) Sync(snapshot Snapshot) {
 	b.undo()
 	since := b.index
-	if len(b.shapes.list) > shapesMax {
+	if len(b.queue.shapes.list) > shapesMax {
 		since = 0
 	}
 	changes := snapshot.Changes(since)
@@ -44,7 +44,7 @@ func (b *Board) Sync(snapshot Snapshot) {
 func (b *Board) note(id int32) {
 	if !b.settings.Alone && !b.changed[id] {
 		b.changed[id] = true
-		b.journal = append(b.journal, journalItem{id, b.entries[id]})
+		b.journal = append(b.journal, journalItem{id, b.queue.entries[id]})
 	}
 }
 
@@ -52,10 +52,10 @@ func (b *Board) note(id int32) {
 func (b *Board) undo() {
 	for i := len(b.journal) - 1; i >= 0; i-- {
 		item := &b.journal[i]
-		now := &b.entries[item.id]
+		now := &b.queue.entries[item.id]
 		if now.stand == item.before.stand && now.gang == item.before.gang && now.claim == item.before.claim {
 			now.said, now.strictAt = item.before.said, item.before.strictAt
-			b.distrust(item.id)
+			b.queue.distrust(item.id)
 			continue
 		}
 		b.detach(item.id, true)
@@ -68,39 +68,39 @@ func (b *Board) undo() {
 }
 
 // distrust lets the next pass look at what an entry says.
-func (b *Board) distrust(id int32) {
-	e := &b.entries[id]
-	b.lanes[e.lane].stale = true
+func (q *queue) distrust(id int32) {
+	e := &q.entries[id]
+	q.lanes[e.lane].stale = true
 	if e.group >= 0 && e.oddIn != e.group {
 		e.oddIn = e.group
-		b.groups[e.group].odd = append(b.groups[e.group].odd, id)
+		q.groups[e.group].odd = append(q.groups[e.group].odd, id)
 	}
 }
 
 func (b *Board) putProject(c structs.ProjectChange) {
-	id := b.projectOf(c.Name)
-	p := &b.projects[id]
+	id := b.accounts.projectOf(c.Name)
+	p := &b.accounts.projects[id]
 	counted := p.counts()
 	p.record, p.usage = c.Project, c.Usage
 	if counted || p.counts() {
 		b.changes++
-		b.soilAll()
+		b.queue.soilAll()
 	}
 }
 
 // putSubjob makes the board show a subjob as it is in the state. What it holds
 // is in the usage of its nodes and its project already.
 func (b *Board) putSubjob(c *structs.SubjobChange) {
-	id, known := b.found.find(b.entries, c.JobID, c.Index)
-	if known && b.sameQueued(id, c) {
-		e := &b.entries[id]
+	id, known := b.queue.found.find(b.queue.entries, c.JobID, c.Index)
+	if known && b.queue.sameQueued(id, c) {
+		e := &b.queue.entries[id]
 		e.subjob, e.said, e.strictAt = c.Subjob, c.Subjob.Wait, c.Subjob.NoPassingAt
-		b.distrust(id)
+		b.queue.distrust(id)
 		return
 	}
 	if known {
 		b.detach(id, false)
-		b.remove(id)
+		b.queue.remove(id)
 	}
 	if c.Job == nil || c.Subjob == nil || c.Subjob.State.Terminal() {
 		return
@@ -108,26 +108,26 @@ func (b *Board) putSubjob(c *structs.SubjobChange) {
 	e := b.newEntry(c.Job, c.Subjob)
 	switch {
 	case c.Subjob.State == structs.JobQueued && c.Subjob.Claim != nil:
-		e.stand, e.claim = claimed, b.claimOf(&e, c.Subjob.Claim)
+		e.stand, e.claim = claimed, b.nodes.claimOf(&e, c.Subjob.Claim)
 	case c.Subjob.State == structs.JobQueued && c.Subjob.NotBefore > b.now:
 		e.stand = delayed
 	case c.Subjob.State == structs.JobQueued:
 		e.stand = waiting
 	case c.Attempt != nil:
-		e.stand, e.gang = running, b.gangOf(c)
+		e.stand, e.gang = running, b.nodes.gangOf(c)
 		if c.Subjob.Claim != nil {
-			e.claim = b.claimOf(&e, c.Subjob.Claim)
+			e.claim = b.nodes.claimOf(&e, c.Subjob.Claim)
 			e.claim.own = true
 		}
 	default:
 		return
 	}
-	b.attach(b.add(e), false)
+	b.attach(b.queue.add(e), false)
 }
 
 // sameQueued reports whether a queued entry only says something else than before.
-func (b *Board) sameQueued(id int32, c *structs.SubjobChange) bool {
-	e := &b.entries[id]
+func (q *queue) sameQueued(id int32, c *structs.SubjobChange) bool {
+	e := &q.entries[id]
 	if e.stand != waiting || c.Job == nil || c.Subjob == nil || c.Subjob.State != structs.JobQueued || c.Subjob.Claim != nil {
 		return false
 	}
@@ -136,10 +136,10 @@ func (b *Board) sameQueued(id int32, c *structs.SubjobChange) bool {
 		was.NotBefore == c.Subjob.NotBefore && was.CreateIndex == c.Subjob.CreateIndex
 }
 
-func (b *Board) claimOf(e *entry, c *structs.Claim) *claim {
-	made := &claim{spec: c.Gang.Spec, victims: c.Victims, held: b.heldAsPromised(e, c.Gang.Spec, c.Gang.Placements)}
+func (ns *nodes) claimOf(e *entry, c *structs.Claim) *claim {
+	made := &claim{spec: c.Gang.Spec, victims: c.Victims, held: ns.heldAsPromised(e, c.Gang.Spec, c.Gang.Placements)}
 	for i := range c.Gang.Placements {
-		if at, ok := b.floor.Index(c.Gang.Placements[i].NodeID); ok {
+		if at, ok := ns.floor.Index(c.Gang.Placements[i].NodeID); ok {
 			made.nodes = append(made.nodes, int32(at))
 		}
 	}
@@ -147,7 +147,7 @@ func (b *Board) claimOf(e *entry, c *structs.Claim) *claim {
 }
 
 // gangOf describes the attempt of a subjob that holds nodes.
-func (b *Board) gangOf(c *structs.SubjobChange) *gang {
+func (ns *nodes) gangOf(c *structs.SubjobChange) *gang {
 	a := c.Attempt
 	g := &gang{
 		attempt: a.Number, spec: a.Spec, placedAt: a.PlacedAt, runningAt: a.RunningAt, checkpointAt: a.CheckpointAt,
@@ -158,7 +158,7 @@ func (b *Board) gangOf(c *structs.SubjobChange) *gang {
 		if !alloc.Status.Terminal() {
 			work++
 		}
-		seat, ok := b.floor.SeatOf(alloc)
+		seat, ok := ns.floor.SeatOf(alloc)
 		if !ok {
 			continue
 		}
@@ -178,12 +178,12 @@ func (b *Board) gangOf(c *structs.SubjobChange) *gang {
 
 // reseat finds the seats on a spot anew after its node's devices changed.
 func (b *Board) reseat(at int32) {
-	for record := b.spots[at].seats; record >= 0; record = b.stays[record].next {
-		e, rank := &b.entries[b.stays[record].entry], b.stays[record].rank
+	for record := b.nodes.spots[at].seats; record >= 0; record = b.nodes.stays[record].next {
+		e, rank := &b.queue.entries[b.nodes.stays[record].entry], b.nodes.stays[record].rank
 		if e.gang.allocs == nil {
 			continue
 		}
-		if seat, ok := b.floor.SeatOf(e.gang.allocs[rank]); ok {
+		if seat, ok := b.nodes.floor.SeatOf(e.gang.allocs[rank]); ok {
 			own := *e.gang
 			own.seats = append([]placement.Seat(nil), own.seats...)
 			own.seats[rank] = seat

@@ -62,6 +62,7 @@ func TestTranscripts(t *testing.T) {
 				}
 				story.checkNodes(t)
 				story.checkGangs(t)
+				checkBoard(t, story.board)
 			}
 			golden.Assert(t, path, out.String())
 		})

@@ -17,23 +17,23 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	if a.fault != faultRoom && a.fault != faultKept || p.judge(sh).reason != nil {
 		return false
 	}
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	a.fault = faultRoom
 	spots := p.machines(sh)
-	if len(spots) < sh.min || slices.ContainsFunc(spots, func(at int32) bool { return p.spots[at].claim != "" }) {
+	if len(spots) < sh.min || slices.ContainsFunc(spots, func(at int32) bool { return p.nodes.spots[at].claim != "" }) {
 		return false // another promise stands before it
 	}
 	n := &sh.needs[p.judge(sh).need]
 	held := structs.Holding{}
 	placed := make([]structs.RankPlacement, len(spots))
 	for rank, at := range spots {
-		node := p.spots[at].node
+		node := p.nodes.spots[at].node
 		spec := e.job.SpecOf(n.Index(), rank, len(spots))
 		devices, _ := structs.ChooseDevices(node, nil, spec.Devices)
 		held = held.Add(structs.HeldBy(spec, node, devices))
 		placed[rank] = structs.RankPlacement{NodeID: node.ID, Devices: devices}
 	}
-	project := &p.projects[e.project]
+	project := &p.accounts.projects[e.project]
 	if problem := structs.QuotaProblem(project.record, project.due(), held); problem != nil {
 		a.fault, a.reason = faultQuota, p.overQuota(e, sh, problem)
 		return false
@@ -59,7 +59,7 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 // its order.
 func (p *pass) machines(sh *shape) []int32 {
 	need := &sh.needs[p.judge(sh).need]
-	spots := slices.DeleteFunc(p.candidates(sh, &p.lanes[p.common]), func(at int32) bool { return !p.able(need, at) })
+	spots := slices.DeleteFunc(p.nodes.candidates(sh, p.queue.common), func(at int32) bool { return !p.nodes.able(need, at) })
 	return spots[:min(len(spots), sh.nodes)]
 }
 
@@ -68,10 +68,10 @@ func (p *pass) killedBy(e *entry, sh *shape, spots []int32, more structs.Holding
 	h := &hunt{entry: e, more: more}
 	var victims []int32
 	for _, at := range spots {
-		for record := p.spots[at].seats; record >= 0; record = p.stays[record].next {
-			id := p.stays[record].entry
-			v := &p.entries[id]
-			if v.gang.endingAt == 0 && v.claim == nil && !slices.Contains(victims, id) && sh.kills(p.spots[at].node) &&
+		for record := p.nodes.spots[at].seats; record >= 0; record = p.nodes.stays[record].next {
+			id := p.nodes.stays[record].entry
+			v := &p.queue.entries[id]
+			if v.gang.endingAt == 0 && v.claim == nil && !slices.Contains(victims, id) && sh.kills(p.nodes.spots[at].node) &&
 				p.victimProblem(h, v, p.Board) == nil {
 				victims = append(victims, id)
 			}
@@ -85,13 +85,13 @@ func (p *pass) killedBy(e *entry, sh *shape, spots []int32, more structs.Holding
 func (p *pass) onlyThese(spots, victims []int32) bool {
 	for _, at := range spots {
 		here := 0
-		for record := p.spots[at].seats; record >= 0; record = p.stays[record].next {
+		for record := p.nodes.spots[at].seats; record >= 0; record = p.nodes.stays[record].next {
 			here++
-			if id := p.stays[record].entry; p.entries[id].gang.endingAt == 0 && !slices.Contains(victims, id) {
+			if id := p.nodes.stays[record].entry; p.queue.entries[id].gang.endingAt == 0 && !slices.Contains(victims, id) {
 				return false
 			}
 		}
-		if _, usage := p.Node(p.spots[at].node.ID); usage != nil && usage.Allocs > here {
+		if _, usage := p.Node(p.nodes.spots[at].node.ID); usage != nil && usage.Allocs > here {
 			return false
 		}
 	}
@@ -101,20 +101,20 @@ func (p *pass) onlyThese(spots, victims []int32) bool {
 // killDue ends what is left on the machines of VIP jobs that kill last and were
 // promised them, once all of it is to be killed.
 func (p *pass) killDue() {
-	for _, id := range p.sortedEntries(slices.Clone(p.claims)) {
-		e := &p.entries[id]
+	for _, id := range p.queue.sortedEntries(slices.Clone(p.promises.claims)) {
+		e := &p.queue.entries[id]
 		if e.stand != claimed || !e.job.KillsLast {
 			continue
 		}
-		sh, made := p.shapes.list[e.shape], *e.claim
+		sh, made := p.queue.shapes.list[e.shape], *e.claim
 		spots := made.nodes
 		victims := p.killedBy(e, sh, spots, made.held)
-		if len(victims) == 0 || slices.ContainsFunc(spots, func(at int32) bool { return p.spots[at].node == nil }) || !p.onlyThese(spots, victims) {
+		if len(victims) == 0 || slices.ContainsFunc(spots, func(at int32) bool { return p.nodes.spots[at].node == nil }) || !p.onlyThese(spots, victims) {
 			continue
 		}
 		placed := make([]structs.RankPlacement, len(spots))
 		for rank, at := range spots {
-			node := p.spots[at].node
+			node := p.nodes.spots[at].node
 			devices, _ := structs.ChooseDevices(node, nil, e.job.SpecOf(made.spec, rank, len(spots)).Devices)
 			placed[rank] = structs.RankPlacement{NodeID: node.ID, Devices: devices}
 		}
@@ -144,8 +144,8 @@ func (p *pass) carryOut() {
 	for _, id := range p.ousted {
 		p.requeue(id)
 	}
-	for _, id := range p.sortedEntries(slices.Clone(p.claims)) {
-		promised := slices.IndexFunc(p.plan.Gangs, func(g structs.GangPlan) bool { return p.entries[id].is(g.JobID, g.Subjob) })
+	for _, id := range p.queue.sortedEntries(slices.Clone(p.promises.claims)) {
+		promised := slices.IndexFunc(p.plan.Gangs, func(g structs.GangPlan) bool { return p.queue.entries[id].is(g.JobID, g.Subjob) })
 		if promised < 0 || !p.complete(id) {
 			continue
 		}
@@ -160,7 +160,7 @@ func (p *pass) carryOut() {
 // fulfil places the claims whose nodes are free by now, on a board that is
 // alone.
 func (p *pass) fulfil() {
-	for _, id := range p.sortedEntries(slices.Clone(p.claims)) {
+	for _, id := range p.queue.sortedEntries(slices.Clone(p.promises.claims)) {
 		p.complete(id)
 	}
 }
@@ -168,20 +168,20 @@ func (p *pass) fulfil() {
 // complete places a claimed gang if all its nodes are free; it reports whether
 // they were.
 func (p *pass) complete(id int32) bool {
-	e := &p.entries[id]
+	e := &p.queue.entries[id]
 	if e.stand == running {
 		return p.resized(id)
 	}
-	sh := p.shapes.list[e.shape]
+	sh := p.queue.shapes.list[e.shape]
 	n := &sh.needs[e.claim.spec]
 	options := p.optionsFor(e, n)
 	nodes := e.claim.nodes
 	options.Avoid = func(at int) bool { return !slices.Contains(nodes, int32(at)) }
-	seats, ok := p.floor.Pick(&n.Need, len(nodes), options)
+	seats, ok := p.nodes.floor.Pick(&n.Need, len(nodes), options)
 	if !ok {
 		return false
 	}
-	placed := p.floor.Placements(seats)
+	placed := p.nodes.floor.Placements(seats)
 	p.started(nil, id, p.newGang(e, n.Index(), e.subjob.NextAttempt(), seats, placed, p.now), placed)
 	return true
 }
