@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"time"
 
@@ -173,22 +172,9 @@ func (a *Agent) reload(next config.Config) {
 		a.log.Info("log level changed", "level", next.LogLevel)
 	}
 	a.config.LogLevel = next.LogLevel
-	if ignored := changedSettings(a.configured, next); len(ignored) > 0 {
+	if ignored := config.Changed(a.configured, next); len(ignored) > 0 {
 		a.log.Warn("settings change only when the agent is started again", "settings", strings.Join(ignored, ", "))
 	}
-}
-
-// changedSettings names the settings that differ and need a new start.
-func changedSettings(old, next config.Config) []string {
-	old.LogLevel = next.LogLevel
-	var names []string
-	before, after := reflect.ValueOf(old), reflect.ValueOf(next)
-	for i := range before.NumField() {
-		if !reflect.DeepEqual(before.Field(i).Interface(), after.Field(i).Interface()) {
-			names = append(names, before.Type().Field(i).Name)
-		}
-	}
-	return names
 }
 
 // ui serves the web pages, or says how to get them.

@@ -234,8 +234,8 @@ func TestReloadChangesTheLogLevel(t *testing.T) {
 	if level.Level() != slog.LevelDebug {
 		t.Errorf("level %s", level.Level())
 	}
-	eventuallyHas(t, &out, "PluginDir")
-	if strings.Contains(out.String(), "LogLevel") {
+	eventuallyHas(t, &out, "plugin_dir")
+	if strings.Contains(out.String(), "log.level") {
 		t.Error("the log level was told to need a new start")
 	}
 }

@@ -11,10 +11,38 @@ import (
 
 // Limits of what a configuration declares.
 const (
-	topologyMax   = 8   // levels
 	deviceTextMax = 128 // bytes of one word about a device
 	deviceAttrMax = 48  // attributes and variables of one device
 )
+
+// DeviceBlock declares accelerators of one sort that no plugin finds, labelled
+// with their kind: vendor/type. Blocks of one kind are numbered on.
+type DeviceBlock struct {
+	Kind      string
+	Count     *int     // devices named by their kind and number, or
+	IDs       []string // devices of these names
+	Model     *string
+	Memory    *string
+	NUMA      *int
+	LinkGroup *string
+	Driver    *string
+	Attrs     map[string]string
+	Env       map[string]string // what each adds to a variable of its task; {id} and {index} stand for its own
+}
+
+// walkDevice goes over a block and what all of its devices have in common.
+func walkDevice(v visitor, b *DeviceBlock, d *structs.Device) {
+	v.label(&b.Kind)
+	v.setting("count", number(&b.Count, new(int), 0).from(1, structs.DeviceCountMax).refused("").unset().apart())
+	v.setting("ids", list(&b.IDs, new([]string)))
+	v.setting("memory", size(&b.Memory, &d.Memory, 0))
+	v.setting("numa", number(&b.NUMA, &d.NUMANode, 0).from(0, structs.DeviceCountMax).refused("agent.config.device_numa"))
+	v.setting("model", text(&b.Model, &d.Model, "").unset())
+	v.setting("link_group", text(&b.LinkGroup, &d.LinkGroup, "").unset())
+	v.setting("driver_version", text(&b.Driver, &d.Driver, "").unset())
+	v.setting("attrs", table(&b.Attrs, new(map[string]string)))
+	v.setting("env", table(&b.Env, new(map[string]string)))
+}
 
 // devices turns the declared devices into those of the node. Blocks of one
 // kind are numbered on, so that a machine with two link groups is two blocks.
@@ -52,24 +80,13 @@ func (r *resolver) declared(path string, block *DeviceBlock, first int) []struct
 		r.refuse(path, "agent.config.device_count", "max", structs.DeviceCountMax)
 		return nil
 	}
-	memory := int64(0)
-	if block.Memory != nil {
-		bytes, err := structs.ParseSize(*block.Memory)
-		if err != nil {
-			r.refuse(path+".memory", "agent.config.size", "value", *block.Memory, "reason", err)
-		}
-		memory = bytes
-	}
-	if numa := get(block.NUMA, 0); numa < 0 || numa > structs.DeviceCountMax {
-		r.refuse(path+".numa", "agent.config.device_numa", "value", numa)
-	}
+	var alike structs.Device
+	r.settle(path, func(v visitor) { walkDevice(v, block, &alike) })
 	r.deviceTexts(path, block)
 	devices := make([]structs.Device, count)
 	for i := range devices {
-		device := structs.Device{
-			ID: vendor + "-" + sort + "-" + strconv.Itoa(first+i), Index: first + i, Kind: block.Kind, Model: get(block.Model, ""),
-			Memory: memory, NUMANode: get(block.NUMA, 0), LinkGroup: get(block.LinkGroup, ""), Healthy: true, Driver: get(block.Driver, ""),
-		}
+		device := alike
+		device.ID, device.Index, device.Kind, device.Healthy = vendor+"-"+sort+"-"+strconv.Itoa(first+i), first+i, block.Kind, true
 		if len(block.IDs) > 0 {
 			device.ID = block.IDs[i]
 		}

@@ -1,79 +1,46 @@
 package config
 
 import (
+	"math"
+
 	clientmachine "nomadlike/nomadlike/client/machine"
 	"nomadlike/nomadlike/client/room"
-	"nomadlike/nomadlike/structs"
 )
 
 // DiskBlock says how much room must be left where a node keeps its records and
 // the files of its tasks; what is missing depends on the size of the disk.
 type DiskBlock struct {
-	SpaceMin   *string `hcl:"space_min,optional"`   // under so much free space no new work comes, such as "1GiB"
-	SpaceBack  *string `hcl:"space_back,optional"`  // at so much it comes again
-	InodesMin  *int    `hcl:"inodes_min,optional"`  // under so many free inodes no new work comes
-	InodesBack *int    `hcl:"inodes_back,optional"` // at so many it comes again
+	SpaceMin   *string
+	SpaceBack  *string
+	InodesMin  *int
+	InodesBack *int
 }
 
-func (b DiskBlock) over(top DiskBlock) DiskBlock {
-	return DiskBlock{
-		SpaceMin: or(top.SpaceMin, b.SpaceMin), SpaceBack: or(top.SpaceBack, b.SpaceBack),
-		InodesMin: or(top.InodesMin, b.InodesMin), InodesBack: or(top.InodesBack, b.InodesBack),
-	}
-}
-
-func (r *resolver) disk(block *DiskBlock) clientmachine.DiskBounds {
-	b := blockOf(block)
-	bounds := clientmachine.DiskBounds{
-		SpaceMin: r.diskSize("client.disk.space_min", b.SpaceMin), SpaceBack: r.diskSize("client.disk.space_back", b.SpaceBack),
-		InodesMin: r.diskCount("client.disk.inodes_min", b.InodesMin), InodesBack: r.diskCount("client.disk.inodes_back", b.InodesBack),
-	}
-	if bounds.SpaceBack != 0 && bounds.SpaceBack < bounds.SpaceMin {
-		r.refuse("client.disk.space_back", "agent.config.disk_back", "value", *b.SpaceBack, "least", *b.SpaceMin)
-	}
-	if bounds.InodesBack != 0 && bounds.InodesBack < bounds.InodesMin {
-		r.refuse("client.disk.inodes_back", "agent.config.disk_back", "value", bounds.InodesBack, "least", bounds.InodesMin)
-	}
-	return bounds
-}
-
-// diskSize reads an amount of space, 0 where none is given.
-func (r *resolver) diskSize(path string, text *string) int64 {
-	if text == nil {
-		return 0
-	}
-	bytes, err := structs.ParseSize(*text)
-	if err != nil {
-		r.refuse(path, "agent.config.size", "value", *text, "reason", err)
-		return 0
-	}
-	return int64(r.positive(path, int(bytes)))
-}
-
-// diskCount reads a number of files, 0 where none is given.
-func (r *resolver) diskCount(path string, n *int) int64 {
-	if n == nil {
-		return 0
-	}
-	return int64(r.positive(path, *n))
+func walkDisk(v visitor, b *DiskBlock, c *clientmachine.DiskBounds) {
+	v.setting("space_min", size(&b.SpaceMin, &c.SpaceMin, 0).from(1, math.Inf(1)).unset())
+	v.setting("space_back", size(&b.SpaceBack, &c.SpaceBack, 0).from(1, math.Inf(1)).unset())
+	v.setting("inodes_min", number(&b.InodesMin, &c.InodesMin, 0).from(1, math.Inf(1)).unset())
+	v.setting("inodes_back", number(&b.InodesBack, &c.InodesBack, 0).from(1, math.Inf(1)).unset())
+	v.rule(func(r *resolver) {
+		if c.SpaceBack != 0 && c.SpaceBack < c.SpaceMin {
+			r.refuse("client.disk.space_back", "agent.config.disk_back", "value", *b.SpaceBack, "least", *b.SpaceMin)
+		}
+		if c.InodesBack != 0 && c.InodesBack < c.InodesMin {
+			r.refuse("client.disk.inodes_back", "agent.config.disk_back", "value", c.InodesBack, "least", c.InodesMin)
+		}
+	})
 }
 
 // TaskBlock says what one rank may take of the node's disk; half of it, and
 // 20 GiB of logs, unless told.
 type TaskBlock struct {
-	DiskMax  *string `hcl:"disk_max,optional"`  // its directory with its logs, such as "200GiB"
-	FilesMax *int    `hcl:"files_max,optional"` // files and directories in it
-	LogsMax  *string `hcl:"logs_max,optional"`  // its rotated logs, whatever its job asks for
+	DiskMax  *string
+	FilesMax *int
+	LogsMax  *string
 }
 
-func (b TaskBlock) over(top TaskBlock) TaskBlock {
-	return TaskBlock{DiskMax: or(top.DiskMax, b.DiskMax), FilesMax: or(top.FilesMax, b.FilesMax), LogsMax: or(top.LogsMax, b.LogsMax)}
-}
-
-func (r *resolver) room(block *TaskBlock) room.Bounds {
-	b := blockOf(block)
-	return room.Bounds{
-		Bytes: r.diskSize("client.task.disk_max", b.DiskMax), Files: r.diskCount("client.task.files_max", b.FilesMax),
-		Logs: r.diskSize("client.task.logs_max", b.LogsMax),
-	}
+func walkTask(v visitor, b *TaskBlock, c *room.Bounds) {
+	v.setting("disk_max", size(&b.DiskMax, &c.Bytes, 0).from(1, math.Inf(1)).unset())
+	v.setting("files_max", number(&b.FilesMax, &c.Files, 0).from(1, math.Inf(1)).unset())
+	v.setting("logs_max", size(&b.LogsMax, &c.Logs, 0).from(1, math.Inf(1)).knownAs(int64(room.LogBytesDefault)))
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"nomadlike/nomadlike/client/account"
@@ -11,23 +12,23 @@ import (
 
 // ExecBlock is the part of a client that runs tasks as processes.
 type ExecBlock struct {
-	Isolation  *string           `hcl:"isolation,optional"`   // auto (default) | raw | required
-	View       *string           `hcl:"view,optional"`        // of isolated tasks: shared | private; by default private for those without an account of the node
-	Root       *string           `hcl:"root,optional"`        // directory that isolated tasks have for /
-	MountRoots []string          `hcl:"mount_roots,optional"` // directories below which isolated tasks may mount
-	Writable   []string          `hcl:"writable,optional"`    // directories of the node that tasks use as their users may, in private views too
-	Cgroups    *bool             `hcl:"cgroups,optional"`     // bound tasks; true unless told
-	PIDsMax    *int              `hcl:"pids_max,optional"`    // processes and threads of a task
-	Ulimits    map[string]string `hcl:"ulimits,optional"`     // of the processes of every task: name to "soft:hard"
-	UlimitsMax map[string]string `hcl:"ulimits_max,optional"` // what jobs may ask for; by default what the agent has itself
-	Users      map[string]string `hcl:"users,optional"`       // user of the cluster to account of this node
-	Projects   map[string]string `hcl:"projects,optional"`    // project to account of this node
-	UIDMin     *int              `hcl:"uid_min,optional"`     // ids of projects without an account
-	UIDMax     *int              `hcl:"uid_max,optional"`
+	Isolation  *string
+	View       *string
+	Root       *string
+	MountRoots []string
+	Writable   []string
+	Cgroups    *bool
+	PIDsMax    *int
+	Ulimits    map[string]string
+	UlimitsMax map[string]string
+	Users      map[string]string
+	Projects   map[string]string
+	UIDMin     *int
+	UIDMax     *int
 	_          struct{}
 }
 
-// ExecConfig is the part of exec.
+// Exec is the part of exec.
 type Exec struct {
 	Isolation  string
 	View       string
@@ -53,37 +54,43 @@ const (
 	uidLeast = 1000
 )
 
-func (r *resolver) exec(block *ExecBlock) Exec {
-	b := blockOf(block)
-	c := Exec{
-		Isolation: r.word("client.exec.isolation", get(b.Isolation, exec.IsolationAuto), exec.IsolationRaw, exec.IsolationAuto, exec.IsolationRequired),
-		View:      r.word("client.exec.view", get(b.View, exec.ViewByUser), viewShared, exec.ViewPrivate, exec.ViewByUser),
-		Ulimits:   b.Ulimits, UlimitsMax: b.UlimitsMax,
-		Root: get(b.Root, ""), MountRoots: b.MountRoots, Writable: b.Writable, NoCgroup: !get(b.Cgroups, true), PIDsMax: get(b.PIDsMax, 0),
-	}
-	if c.View == viewShared {
-		c.View = exec.ViewShared
-	}
-	if b.PIDsMax != nil {
-		r.positive("client.exec.pids_max", *b.PIDsMax)
-	}
-	c.Accounts = structs.Accounts{Users: b.Users, Projects: b.Projects}
-	for _, wrong := range c.Accounts.Problems("client.exec") {
-		args := make([]any, 0, 2*len(wrong.Params))
-		for name, value := range wrong.Params {
-			args = append(args, name, value)
+func walkExec(v visitor, b *ExecBlock, c *Exec) {
+	v.setting("isolation", word(&b.Isolation, &c.Isolation, exec.IsolationAuto, exec.IsolationRaw, exec.IsolationAuto, exec.IsolationRequired))
+	v.setting("view", word(&b.View, &c.View, exec.ViewByUser, viewShared, exec.ViewPrivate, exec.ViewByUser).unset())
+	v.rule(func(*resolver) {
+		if c.View == viewShared {
+			c.View = exec.ViewShared
 		}
-		r.refuse("client.exec", wrong.ID, args...)
-	}
-	if b.UIDMin != nil || b.UIDMax != nil {
+	})
+	v.setting("root", text(&b.Root, &c.Root, "").unset())
+	v.setting("mount_roots", list(&b.MountRoots, &c.MountRoots))
+	v.setting("writable", list(&b.Writable, &c.Writable))
+	var cgroups bool
+	v.setting("cgroups", toggle(&b.Cgroups, &cgroups, true).apart())
+	v.rule(func(*resolver) { c.NoCgroup = !cgroups })
+	v.setting("pids_max", number(&b.PIDsMax, &c.PIDsMax, 0).from(1, math.Inf(1)).unset())
+	v.setting("users", table(&b.Users, &c.Accounts.Users))
+	v.setting("projects", table(&b.Projects, &c.Accounts.Projects))
+	v.rule(func(r *resolver) {
+		for _, wrong := range c.Accounts.Problems("client.exec") {
+			r.refuse("client.exec", wrong.ID, pairs(wrong.Params)...)
+		}
+	})
+	v.setting("uid_min", number(&b.UIDMin, &c.UIDMin, 0).from(uidLeast, uidMax).refused("").knownAs(account.UIDMinDefault))
+	v.setting("uid_max", number(&b.UIDMax, &c.UIDMax, 0).from(uidLeast, uidMax).refused("").knownAs(account.UIDMaxDefault))
+	v.rule(func(r *resolver) {
+		if b.UIDMin == nil && b.UIDMax == nil {
+			return
+		}
 		c.UIDMin, c.UIDMax = get(b.UIDMin, account.UIDMinDefault), get(b.UIDMax, account.UIDMaxDefault)
 		if c.UIDMin < uidLeast || c.UIDMax > uidMax || c.UIDMin > c.UIDMax {
 			r.refuse("client.exec.uid_min", "agent.config.uids", "low", c.UIDMin, "high", c.UIDMax, "min", uidLeast, "max", uidMax)
 		}
-	}
-	r.ulimits("client.exec.ulimits", b.Ulimits)
-	r.ulimits("client.exec.ulimits_max", b.UlimitsMax)
-	return c
+	})
+	v.setting("ulimits", table(&b.Ulimits, &c.Ulimits))
+	v.rule(func(r *resolver) { r.ulimits("client.exec.ulimits", c.Ulimits) })
+	v.setting("ulimits_max", table(&b.UlimitsMax, &c.UlimitsMax))
+	v.rule(func(r *resolver) { r.ulimits("client.exec.ulimits_max", c.UlimitsMax) })
 }
 
 // ulimits checks limits of processes.
@@ -92,22 +99,5 @@ func (r *resolver) ulimits(path string, limits map[string]string) {
 		if _, _, err := structs.ParseUlimit(name, limits[name]); err != nil {
 			r.refuse(path, "agent.config.ulimit", "name", name, "value", limits[name])
 		}
-	}
-}
-
-// orTable gives the upper table if there is one.
-func orTable(top, below map[string]string) map[string]string {
-	if top != nil {
-		return maps.Clone(top)
-	}
-	return below
-}
-
-func (b ExecBlock) over(top ExecBlock) ExecBlock {
-	return ExecBlock{
-		Isolation: or(top.Isolation, b.Isolation), View: or(top.View, b.View), Root: or(top.Root, b.Root),
-		MountRoots: orList(top.MountRoots, b.MountRoots), Writable: orList(top.Writable, b.Writable), Cgroups: or(top.Cgroups, b.Cgroups), PIDsMax: or(top.PIDsMax, b.PIDsMax),
-		Ulimits: orTable(top.Ulimits, b.Ulimits), UlimitsMax: orTable(top.UlimitsMax, b.UlimitsMax),
-		Users: orTable(top.Users, b.Users), Projects: orTable(top.Projects, b.Projects), UIDMin: or(top.UIDMin, b.UIDMin), UIDMax: or(top.UIDMax, b.UIDMax),
 	}
 }

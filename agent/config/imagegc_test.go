@@ -39,8 +39,12 @@ func TestImageGC(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	below, top := ImageGCBlock{Enabled: &no, KeepFor: &keep}, ImageGCBlock{KeepFor: &month}
-	if merged := below.over(top); *merged.KeepFor != month || merged.Enabled == nil || *merged.Enabled {
+	below := Settings{Client: &ClientBlock{Docker: &DockerBlock{ImageGC: &ImageGCBlock{Enabled: &no, KeepFor: &keep}}}}
+	top := Settings{Client: &ClientBlock{Docker: &DockerBlock{ImageGC: &ImageGCBlock{KeepFor: &month}}}}
+	if merged := below.Over(top).Client.Docker.ImageGC; *merged.KeepFor != month || merged.Enabled == nil || *merged.Enabled {
 		t.Errorf("merged are %+v", merged)
+	}
+	if *below.Client.Docker.ImageGC.KeepFor != keep {
+		t.Error("a layer that another was put over is changed")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
@@ -149,7 +148,7 @@ func (l *loader) layer(name string, source []byte) Settings {
 	if diagnostics.HasErrors() {
 		return layer
 	}
-	l.diagnostics = append(l.diagnostics, gohcl.DecodeBody(file.Body, nil, &layer)...)
+	l.read(file.Body, func(v visitor) { walkSettings(v, &layer, new(Config)) })
 	if body, ok := file.Body.(*hclsyntax.Body); ok {
 		l.locate("", body)
 	}

@@ -26,7 +26,7 @@ const (
 	pluginDevice = "device"
 )
 
-// DevicePluginsConfig says which device plugins an agent starts.
+// DevicePlugins says which device plugins an agent starts.
 type DevicePlugins struct {
 	// Named have a block. One that the agent carries is started where it finds
 	// something, or always when it is in Forced.
@@ -38,20 +38,54 @@ type DevicePlugins struct {
 	Builtin []string `json:"-"`
 }
 
+// PluginBlock is the block of one plugin, labelled with its name, which is also the
+// name of its program in plugin_dir. The device plugins that host.Builtins names
+// are carried by the agent and need no block.
+type PluginBlock struct {
+	Name   string
+	Type   *string
+	Args   []string
+	Env    map[string]string // complete: it gets nothing of the agent's own
+	SHA256 *string           // of the program, in hexadecimal
+	// Enabled starts a built-in device plugin, or not, whatever the machine
+	// seems to have.
+	Enabled *bool
+	Config  cty.Value // of a device plugin, in its own words
+}
+
+func walkPlugin(v visitor, b *PluginBlock) {
+	kind := pluginDriver
+	if slices.Contains(host.Builtins(), b.Name) {
+		kind = pluginDevice
+	}
+	walkTypedPlugin(v, b, &kind)
+}
+
+// walkTypedPlugin goes over a block whose type is kind when it says none.
+func walkTypedPlugin(v visitor, b *PluginBlock, kind *string) {
+	v.label(&b.Name)
+	v.setting("type", word(&b.Type, kind, *kind, pluginDriver, pluginDevice))
+	v.setting("args", list(&b.Args, new([]string)))
+	v.setting("env", table(&b.Env, new(map[string]string)).hidden())
+	v.setting("sha256", text(&b.SHA256, new(string), "").unset().apart())
+	v.setting("enabled", toggle(&b.Enabled, new(bool), true).unset().apart())
+	v.setting("config", object(&b.Config).hidden())
+}
+
 // plugins reads the blocks of plugins.
-func (r *resolver) plugins() {
+func (r *resolver) plugins(blocks []PluginBlock) {
 	seen := map[string]bool{}
 	devices := &r.config.Devices
 	devices.Forced, devices.Off = map[string]bool{}, map[string]bool{}
-	for i := range r.settings.Plugins {
-		plugin := &r.settings.Plugins[i]
+	for i := range blocks {
+		plugin := &blocks[i]
 		path := "plugin." + plugin.Name
 		carried := slices.Contains(host.Builtins(), plugin.Name)
 		kind := pluginDriver
 		if carried {
 			kind = pluginDevice
 		}
-		kind = r.word(path+".type", get(plugin.Type, kind), pluginDriver, pluginDevice)
+		r.settle(path, func(v visitor) { walkTypedPlugin(v, plugin, &kind) })
 		switch {
 		case r.config.PluginDir == "" && !carried:
 			r.refuse("plugin", "agent.config.plugin_dir")

@@ -1,7 +1,7 @@
 package config
 
 import (
-	"errors"
+	"math"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -9,32 +9,56 @@ import (
 
 	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/client/workspace"
-	"nomadlike/nomadlike/structs"
 )
 
 // HTTPBlock says where data lies on a web server. Placeholders stand in the
 // path of the URL, not in the host.
 type StorageHTTPBlock struct {
-	URL               string   `hcl:"url"`
-	List              *string  `hcl:"list,optional"`               // name of the list of files with their digests; SHA256SUMS unless told
-	CAFile            *string  `hcl:"ca_file,optional"`            // instead of the authorities that the machine trusts
-	RedirectHosts     []string `hcl:"redirect_hosts,optional"`     // which redirects may lead to, beside its own
-	AuthorizationFile *string  `hcl:"authorization_file,optional"` // value of the header, for its own host
-	SizeMax           *string  `hcl:"size_max,optional"`           // of one dataset
+	URL               string
+	List              *string  // name of the list of files with their digests; SHA256SUMS unless told
+	CAFile            *string  // instead of the authorities that the machine trusts
+	RedirectHosts     []string // which redirects may lead to, beside its own
+	AuthorizationFile *string  // value of the header, for its own host
+	SizeMax           *string  // of one dataset
 }
 
 // S3Block says where data lies in an object store.
 type StorageS3Block struct {
-	URL             string  `hcl:"url"` // scheme and host
-	Bucket          string  `hcl:"bucket"`
-	Prefix          *string `hcl:"prefix,optional"` // template of what keys begin with
-	Region          *string `hcl:"region,optional"`
-	PathStyle       *bool   `hcl:"path_style,optional"` // the bucket in the path; true unless told
-	CredentialsFile *string `hcl:"credentials_file,optional"`
-	Profile         *string `hcl:"profile,optional"` // of the file
-	List            *string `hcl:"list,optional"`
-	CAFile          *string `hcl:"ca_file,optional"`
-	SizeMax         *string `hcl:"size_max,optional"`
+	URL             string // scheme and host
+	Bucket          string
+	Prefix          *string // template of what keys begin with
+	Region          *string
+	PathStyle       *bool // the bucket in the path; true unless told
+	CredentialsFile *string
+	Profile         *string // of the file
+	List            *string
+	CAFile          *string
+	SizeMax         *string
+}
+
+func walkStorageHTTP(v visitor, b *StorageHTTPBlock, s *remote.Server) {
+	v.setting("url", plain(&b.URL).needed())
+	walkFar(v, s, &b.List, &b.CAFile, &b.SizeMax)
+	v.setting("redirect_hosts", list(&b.RedirectHosts, &s.RedirectHosts))
+	v.setting("authorization_file", text(&b.AuthorizationFile, &s.AuthorizationFile, "").unset())
+}
+
+func walkStorageS3(v visitor, b *StorageS3Block, s *remote.Server) {
+	v.setting("url", plain(&b.URL).needed())
+	v.setting("bucket", plain(&b.Bucket).needed())
+	v.setting("prefix", text(&b.Prefix, new(string), "").unset())
+	walkFar(v, s, &b.List, &b.CAFile, &b.SizeMax)
+	v.setting("region", text(&b.Region, &s.S3.Region, "").knownAs(remote.RegionDefault))
+	v.setting("path_style", toggle(&b.PathStyle, &s.S3.PathStyle, true))
+	v.setting("credentials_file", text(&b.CredentialsFile, &s.S3.CredentialsFile, "").unset())
+	v.setting("profile", text(&b.Profile, &s.S3.Profile, "").unset())
+}
+
+// walkFar goes over what servers of both sorts have.
+func walkFar(v visitor, s *remote.Server, list, caFile, sizeMax **string) {
+	v.setting("size_max", size(sizeMax, &s.SizeMax, 0).from(1, math.Inf(1)).refused("agent.config.size").because("it must be positive").unset())
+	v.setting("list", text(list, &s.List, "").knownAs(remote.ListDefault))
+	v.setting("ca_file", text(caFile, &s.CAFile, "").unset())
 }
 
 // remote checks the server of a storage, and gives the template of what lies
@@ -55,21 +79,22 @@ func (r *resolver) remote(path string, block *StorageBlock) (template string) {
 			r.refuse(path+".bucket", "agent.config.storage_bucket", "value", s3.Bucket)
 		}
 		template = "/" + strings.Trim(get(s3.Prefix, ""), "/")
-		server = remote.Server{URL: s3.URL, List: get(s3.List, ""), SizeMax: r.sizeMax(path, s3.SizeMax), S3: &remote.S3{
-			Bucket: s3.Bucket, Region: get(s3.Region, ""), PathStyle: get(s3.PathStyle, true), Profile: get(s3.Profile, ""),
-		}}
-		server.CAFile, server.S3.CredentialsFile = r.file(path+".ca_file", s3.CAFile), r.file(path+".credentials_file", s3.CredentialsFile)
+		server = remote.Server{URL: s3.URL, S3: &remote.S3{Bucket: s3.Bucket}}
+		r.settle(path, func(v visitor) { walkStorageS3(v, s3, &server) })
+		r.file(path+".credentials_file", server.S3.CredentialsFile)
 	} else {
 		path += ".http"
 		base := r.serverURL(path+".url", block.HTTP.URL)
 		template = "/" + strings.Trim(base.Path, "/")
 		base.Path, base.RawPath = "", ""
-		server = remote.Server{URL: base.String(), List: get(block.HTTP.List, ""), SizeMax: r.sizeMax(path, block.HTTP.SizeMax), RedirectHosts: block.HTTP.RedirectHosts}
-		server.CAFile, server.AuthorizationFile = r.file(path+".ca_file", block.HTTP.CAFile), r.file(path+".authorization_file", block.HTTP.AuthorizationFile)
+		server = remote.Server{URL: base.String()}
+		r.settle(path, func(v visitor) { walkStorageHTTP(v, block.HTTP, &server) })
+		r.file(path+".authorization_file", server.AuthorizationFile)
 		if server.AuthorizationFile != "" && base.Scheme != "https" {
 			r.refuse(path+".authorization_file", "agent.config.storage_plain")
 		}
 	}
+	r.file(path+".ca_file", server.CAFile)
 	if strings.Contains(server.List, "/") {
 		r.refuse(path+".list", "agent.config.storage_prefix", "value", server.List)
 	}
@@ -102,24 +127,8 @@ func bucketName(name string) bool {
 }
 
 // file checks the name of a file that is read when it is needed.
-func (r *resolver) file(path string, name *string) string {
-	text := get(name, "")
-	if text != "" && !filepath.IsAbs(text) {
-		r.refuse(path, "agent.config.storage_file", "value", text)
+func (r *resolver) file(path, name string) {
+	if name != "" && !filepath.IsAbs(name) {
+		r.refuse(path, "agent.config.storage_file", "value", name)
 	}
-	return text
-}
-
-func (r *resolver) sizeMax(path string, size *string) int64 {
-	if size == nil {
-		return 0
-	}
-	bytes, err := structs.ParseSize(*size)
-	if err == nil && bytes <= 0 {
-		err = errors.New("it must be positive")
-	}
-	if err != nil {
-		r.refuse(path+".size_max", "agent.config.size", "value", *size, "reason", err)
-	}
-	return bytes
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"nomadlike/nomadlike/client/data"
+	"nomadlike/nomadlike/client/data/remote"
 	"nomadlike/nomadlike/client/workspace"
 	"nomadlike/nomadlike/structs"
 )
@@ -12,12 +14,22 @@ import (
 // StorageBlock names a place for data, labelled with its name. Jobs of all
 // people read and write there as their users may.
 type StorageBlock struct {
-	Name     string            `hcl:"name,label"`
-	Path     string            `hcl:"path,optional"`      // template with {user}, {project}, {kind}, {from}, {name}, {version}
-	Serves   []string          `hcl:"serves,optional"`    // algorithm | dataset | model | volume | output | mount; all unless told
-	ReadOnly *bool             `hcl:"read_only,optional"` // whatever jobs ask for
-	HTTP     *StorageHTTPBlock `hcl:"http,block"`         // instead of path: on a web server
-	S3       *StorageS3Block   `hcl:"s3,block"`           // instead of path: in an object store
+	Name     string
+	Path     string // template with {user}, {project}, {kind}, {from}, {name}, {version}
+	Serves   []string
+	ReadOnly *bool
+	HTTP     *StorageHTTPBlock // instead of path: on a web server
+	S3       *StorageS3Block   // instead of path: in an object store
+}
+
+// walkStorage goes over a block; what it comes to depends on all of it.
+func walkStorage(v visitor, b *StorageBlock) {
+	v.label(&b.Name)
+	v.setting("path", plain(&b.Path))
+	v.setting("serves", list(&b.Serves, new([]string)))
+	v.setting("read_only", toggle(&b.ReadOnly, new(bool), false))
+	one(v, "http", &b.HTTP, func(v visitor, b *StorageHTTPBlock) { walkStorageHTTP(v, b, &remote.Server{}) })
+	one(v, "s3", &b.S3, func(v visitor, b *StorageS3Block) { walkStorageS3(v, b, &remote.Server{S3: &remote.S3{}}) })
 }
 
 // storages checks the places for data that a configuration names.
@@ -35,9 +47,9 @@ func (r *resolver) storages(blocks []StorageBlock) []workspace.Storage {
 		if slices.ContainsFunc(storages, func(s workspace.Storage) bool { return s.Name == block.Name }) {
 			r.refuse(path, "agent.config.storage_twice", "name", block.Name)
 		}
-		kinds, template, remote := structs.StorageKinds(), block.Path, block.HTTP != nil || block.S3 != nil
+		kinds, template, far := structs.StorageKinds(), block.Path, block.HTTP != nil || block.S3 != nil
 		switch {
-		case remote:
+		case far:
 			kinds = workspace.RemoteKinds()
 			template = r.remote(path, block)
 		default:
@@ -49,7 +61,7 @@ func (r *resolver) storages(blocks []StorageBlock) []workspace.Storage {
 			r.word(path+".serves", kind, kinds...)
 		}
 		storages = append(storages, workspace.Storage{
-			Name: block.Name, Path: template, Serves: block.Serves, ReadOnly: get(block.ReadOnly, false) || remote, Remote: remote,
+			Name: block.Name, Path: template, Serves: block.Serves, ReadOnly: get(block.ReadOnly, false) || far, Remote: far,
 		})
 	}
 	return storages
@@ -57,37 +69,25 @@ func (r *resolver) storages(blocks []StorageBlock) []workspace.Storage {
 
 // DataBlock says where copies of datasets are kept.
 type DataBlock struct {
-	Path      *string  `hcl:"path,optional"`      // on fast storage; a directory of the data directory unless told
-	Retention *string  `hcl:"retention,optional"` // since a copy was last used; "7d" unless told
-	FreeMin   *float64 `hcl:"free_min,optional"`  // share of the file system that stays free; 0.1 unless told
+	Path      *string
+	Retention *string
+	FreeMin   *float64
 }
 
-// DataConfig is the part of data; zero values mean the store's own defaults.
+// Data is the part of data; zero values mean the store's own defaults.
 type Data struct {
 	Path      string
 	Retention time.Duration
 	FreeMin   float64
 }
 
-func (b DataBlock) over(top DataBlock) DataBlock {
-	return DataBlock{Path: or(top.Path, b.Path), Retention: or(top.Retention, b.Retention), FreeMin: or(top.FreeMin, b.FreeMin)}
-}
-
-func (r *resolver) data(block *DataBlock) Data {
-	b := blockOf(block)
-	c := Data{Path: get(b.Path, ""), FreeMin: get(b.FreeMin, 0)}
-	if c.Path != "" && (!filepath.IsAbs(c.Path) || filepath.Clean(c.Path) != c.Path) {
-		r.refuse("client.data.path", "agent.config.data_path", "value", c.Path)
-	}
-	if text := get(b.Retention, ""); text != "" {
-		retention, err := structs.ParseDuration(text)
-		if err != nil || retention <= 0 {
-			r.refuse("client.data.retention", "agent.config.retention", "value", text)
+func walkData(v visitor, b *DataBlock, c *Data) {
+	v.setting("path", text(&b.Path, &c.Path, "").unset())
+	v.rule(func(r *resolver) {
+		if c.Path != "" && (!filepath.IsAbs(c.Path) || filepath.Clean(c.Path) != c.Path) {
+			r.refuse("client.data.path", "agent.config.data_path", "value", c.Path)
 		}
-		c.Retention = retention.Std()
-	}
-	if b.FreeMin != nil && !(c.FreeMin > 0 && c.FreeMin < 1) {
-		r.refuse("client.data.free_min", "agent.config.free_min", "value", c.FreeMin)
-	}
-	return c
+	})
+	v.setting("retention", span(&b.Retention, &c.Retention, 0).above(0).orBlank().refused("agent.config.retention").knownAs(data.RetentionDefault))
+	v.setting("free_min", decimal(&b.FreeMin, &c.FreeMin, 0).from(0, 1).above(0).under(1).refused("agent.config.free_min").knownAs(data.FreeMinDefault))
 }
