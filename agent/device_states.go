@@ -64,7 +64,7 @@ func nodeDevices(snapshot *state.Snapshot, may *readable, node *structs.Node, fo
 	if usage := snapshot.Usage(node.ID); usage != nil {
 		out.CPUHeld, out.MemoryHeld, held = usage.CPU, usage.Memory, usage.Devices
 	}
-	measured := map[string]*structs.DeviceFigures{}
+	measured := map[string]*structs.DeviceUsage{}
 	if f := found.figures; f != nil {
 		out.At, out.CPUBusy, out.MemoryBusy = f.At, f.CPUCores, f.MemoryUsed
 		for i := range f.Devices {

@@ -470,7 +470,7 @@ func (c *cards) history(t *testing.T, name string, want ...string) {
 func (c *cards) past(t *testing.T) {
 	t.Helper()
 	eventually.Within(t, time.Minute, "the node has written down what its cards measure", func() bool {
-		past, err := c.client.NodePast(t.Context(), c.agent.ID(), api.PastFilter{Since: time.Hour, Points: 1})
+		past, err := c.client.NodeHistory(t.Context(), c.agent.ID(), api.HistoryFilter{Since: time.Hour, Points: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -484,14 +484,14 @@ func (c *cards) past(t *testing.T) {
 		}
 		return len(past.At) <= 2 && said["GPU-0001 temperature_celsius"] == 41 && said["GPU-0000 healthy"] == 1
 	})
-	one, err := c.client.NodePast(t.Context(), c.agent.ID(), api.PastFilter{Device: "1", Since: 6 * time.Hour})
+	one, err := c.client.NodeHistory(t.Context(), c.agent.ID(), api.HistoryFilter{Device: "1", Since: 6 * time.Hour})
 	if err != nil || len(one.Devices) != 1 || one.Devices[0].ID != "GPU-0001" || one.Devices[0].Model == "" || one.Step.Std() != 2*time.Minute {
 		t.Errorf("the past of one card is %+v, %v", one, err)
 	}
-	if _, err := c.client.NodePast(t.Context(), c.agent.ID(), api.PastFilter{Device: "7"}); structs.CodeOf(err) != structs.CodeNotFound {
+	if _, err := c.client.NodeHistory(t.Context(), c.agent.ID(), api.HistoryFilter{Device: "7"}); structs.CodeOf(err) != structs.CodeNotFound {
 		t.Errorf("the past of a card that never was gives %v", err)
 	}
-	if _, err := c.client.NodePast(t.Context(), c.agent.ID(), api.PastFilter{Since: 25 * time.Hour}); structs.CodeOf(err) != structs.CodeInvalid {
+	if _, err := c.client.NodeHistory(t.Context(), c.agent.ID(), api.HistoryFilter{Since: 25 * time.Hour}); structs.CodeOf(err) != structs.CodeInvalid {
 		t.Errorf("more than is kept gives %v", err)
 	}
 }

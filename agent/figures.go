@@ -22,7 +22,7 @@ const (
 // survey asks nodes for their figures, which are in no log: the answers are as
 // old as its clock says, and whoever is away answers nothing.
 type survey struct {
-	call func(context.Context, *structs.Node) (*structs.NodeFigures, error)
+	call func(context.Context, *structs.Node) (*structs.NodeUsage, error)
 	now  clockFunc
 	log  interface{ Debug(string, ...any) }
 
@@ -34,12 +34,12 @@ type survey struct {
 
 // surveyed is the last answer of a node.
 type surveyed struct {
-	figures *structs.NodeFigures
+	figures *structs.NodeUsage
 	at      time.Time // when it came
 	fresh   bool      // the newest question was answered
 }
 
-func newSurvey(now clockFunc, log interface{ Debug(string, ...any) }, call func(context.Context, *structs.Node) (*structs.NodeFigures, error)) *survey {
+func newSurvey(now clockFunc, log interface{ Debug(string, ...any) }, call func(context.Context, *structs.Node) (*structs.NodeUsage, error)) *survey {
 	s := &survey{call: call, now: now, log: log}
 	s.mu.last = make(map[string]surveyed)
 	return s
@@ -83,7 +83,7 @@ func (s *survey) due(node *structs.Node) bool {
 	return !last.fresh || age < 0 || age >= figuresFresh
 }
 
-func (s *survey) note(nodeID string, figures *structs.NodeFigures) {
+func (s *survey) note(nodeID string, figures *structs.NodeUsage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if figures != nil {
@@ -115,12 +115,12 @@ func (s *survey) answers(nodes []*structs.Node) map[string]surveyed {
 }
 
 // figuresOver asks nodes over connections of pool.
-func figuresOver(pool *rpc.Pool) func(context.Context, *structs.Node) (*structs.NodeFigures, error) {
-	return func(ctx context.Context, node *structs.Node) (*structs.NodeFigures, error) {
+func figuresOver(pool *rpc.Pool) func(context.Context, *structs.Node) (*structs.NodeUsage, error) {
+	return func(ctx context.Context, node *structs.Node) (*structs.NodeUsage, error) {
 		conn, err := pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
 		if err != nil {
 			return nil, err
 		}
-		return rpc.Call[structs.FiguresRequest, structs.NodeFigures](ctx, conn, structs.MethodNodeFigures, &structs.FiguresRequest{})
+		return rpc.Call[structs.UsageRequest, structs.NodeUsage](ctx, conn, structs.MethodNodeUsage, &structs.UsageRequest{})
 	}
 }

@@ -23,12 +23,12 @@ func (s *site) jobFigures(r *request) error {
 	if subjob == nil {
 		return structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
 	}
-	out := api.JobFigures{JobID: r.id, Subjob: index, Attempt: subjob.Attempt, Ranks: []api.RankFigures{}}
+	out := api.JobUsage{JobID: r.id, Subjob: index, Attempt: subjob.Attempt, Ranks: []api.RankUsage{}}
 	var gang []*structs.Allocation
 	var nodes []*structs.Node
 	asked := map[string]bool{}
 	for alloc := range snapshot.Gang(r.id, index, subjob.Attempt) {
-		if len(gang) == api.FiguresRanksMax {
+		if len(gang) == api.UsageRanksMax {
 			out.More++
 			continue
 		}
@@ -47,8 +47,8 @@ func (s *site) jobFigures(r *request) error {
 }
 
 // rankFigures puts together what a rank may use and what was measured of it.
-func rankFigures(alloc *structs.Allocation, node *structs.Node, found surveyed) api.RankFigures {
-	out := api.RankFigures{
+func rankFigures(alloc *structs.Allocation, node *structs.Node, found surveyed) api.RankUsage {
+	out := api.RankUsage{
 		AllocID: alloc.ID, Rank: alloc.Rank, NodeID: alloc.NodeID, Node: alloc.NodeName, Status: alloc.Status,
 		CPU: alloc.Spec.CPU, Memory: alloc.Spec.Memory,
 	}

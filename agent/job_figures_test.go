@@ -19,10 +19,10 @@ func TestFiguresOfAJob(t *testing.T) {
 	agent, client := devAgent(t)
 	job := runJob(t, client, sleeper("measured", "default", "none"), structs.JobRunning)
 	eventually.Within(t, time.Minute, "figures of the rank", func() bool {
-		figures, err := client.JobFigures(t.Context(), job.Job.ID, 0)
+		figures, err := client.JobUsage(t.Context(), job.Job.ID, 0)
 		return err == nil && len(figures.Ranks) == 1 && figures.Ranks[0].Measured && figures.Ranks[0].MemoryUsed > 0 && figures.Ranks[0].Processes > 0
 	})
-	if _, err := client.JobFigures(t.Context(), job.Job.ID, 1); structs.CodeOf(err) != structs.CodeNotFound {
+	if _, err := client.JobUsage(t.Context(), job.Job.ID, 1); structs.CodeOf(err) != structs.CodeNotFound {
 		t.Errorf("a subjob that it has not: %v", err)
 	}
 	if _, err := client.CordonNode(t.Context(), agent.ID()); err != nil {
@@ -43,9 +43,9 @@ func TestFiguresOfAJob(t *testing.T) {
 func TestPastOfAJob(t *testing.T) {
 	_, client := devAgent(t)
 	job := runJob(t, client, sleeper("kept", "default", "none"), structs.JobRunning)
-	past := func(filter api.JobPastFilter) *api.JobPast {
+	past := func(filter api.JobHistoryFilter) *api.JobHistory {
 		t.Helper()
-		found, err := client.JobPast(t.Context(), job.Job.ID, filter)
+		found, err := client.JobHistory(t.Context(), job.Job.ID, filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestPastOfAJob(t *testing.T) {
 		}
 		return found
 	}
-	memory := func(found *api.JobPast) float64 {
+	memory := func(found *api.JobHistory) float64 {
 		most := 0.0
 		for _, rank := range found.Ranks {
 			for _, series := range rank.Series {
@@ -71,27 +71,27 @@ func TestPastOfAJob(t *testing.T) {
 		}
 		return most
 	}
-	eventually.Within(t, 30*time.Second, "the rank's memory is written down", func() bool { return memory(past(api.JobPastFilter{})) > 0 })
+	eventually.Within(t, 30*time.Second, "the rank's memory is written down", func() bool { return memory(past(api.JobHistoryFilter{})) > 0 })
 	if _, err := client.StopJob(t.Context(), job.Job.ID, api.JobStopRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	awaitJob(t, client, job.Job.ID, structs.JobStopped)
 	rank := 0
-	ended := past(api.JobPastFilter{Attempt: 1, Rank: &rank, Points: 1})
+	ended := past(api.JobHistoryFilter{Attempt: 1, Rank: &rank, Points: 1})
 	if memory(ended) <= 0 || len(ended.At) != 1 || ended.Attempt != 1 || len(ended.Away) != 0 || ended.Ranks[0].Memory == 0 {
 		t.Errorf("after its end %+v", ended)
 	}
 	rank = 7
-	if none := past(api.JobPastFilter{Rank: &rank}); len(none.Ranks) != 0 {
+	if none := past(api.JobHistoryFilter{Rank: &rank}); len(none.Ranks) != 0 {
 		t.Errorf("of a rank that it has not: %+v", none)
 	}
-	if none := past(api.JobPastFilter{Attempt: 9}); len(none.Ranks) != 0 || none.Attempt != 9 {
+	if none := past(api.JobHistoryFilter{Attempt: 9}); len(none.Ranks) != 0 || none.Attempt != 9 {
 		t.Errorf("of an attempt that it has not: %+v", none)
 	}
-	if _, err := client.JobPast(t.Context(), job.Job.ID, api.JobPastFilter{Subjob: 1}); structs.CodeOf(err) != structs.CodeNotFound {
+	if _, err := client.JobHistory(t.Context(), job.Job.ID, api.JobHistoryFilter{Subjob: 1}); structs.CodeOf(err) != structs.CodeNotFound {
 		t.Errorf("a subjob that it has not: %v", err)
 	}
-	if _, err := client.JobPast(t.Context(), job.Job.ID, api.JobPastFilter{Points: structs.PastPointsMax + 1}); structs.CodeOf(err) != structs.CodeInvalid {
+	if _, err := client.JobHistory(t.Context(), job.Job.ID, api.JobHistoryFilter{Points: structs.HistoryPointsMax + 1}); structs.CodeOf(err) != structs.CodeInvalid {
 		t.Errorf("too many points: %v", err)
 	}
 }
@@ -107,7 +107,7 @@ func TestGridOfThePast(t *testing.T) {
 		}
 		return a
 	}
-	many := make([]*structs.Allocation, structs.RankPastAllocsMax)
+	many := make([]*structs.Allocation, structs.RankHistoryAllocsMax)
 	for i := range many {
 		many[i] = alloc(structs.AllocComplete, 0, 86_400)
 	}
@@ -131,7 +131,7 @@ func TestGridOfThePast(t *testing.T) {
 		if text := fmt.Sprintf("%v %v %d", from, got.Step.Std(), got.Count); text != c.want {
 			t.Errorf("%s: %s, want %s", name, text, c.want)
 		}
-		if got.Count*structs.PastFiguresMax*len(c.gang) > structs.PastValuesMax {
+		if got.Count*structs.HistoryGaugesMax*len(c.gang) > structs.HistoryValuesMax {
 			t.Errorf("%s: too many values", name)
 		}
 	}

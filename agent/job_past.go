@@ -15,7 +15,7 @@ import (
 func (s *site) jobPast(r *request) error {
 	q := query{r: r}
 	index, attempt, rank := int(q.int("subjob", 0, structs.BatchCountMax)), q.uint("attempt"), int(q.int("rank", 0, math.MaxInt32))
-	points := int(cmp.Or(q.int("points", 1, structs.PastPointsMax), structs.PastPointsDefault))
+	points := int(cmp.Or(q.int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))
 	since, oneRank := q.span("since", math.MaxInt64, math.MaxInt64), q.text("rank") != ""
 	if q.err != nil {
 		return q.err
@@ -28,7 +28,7 @@ func (s *site) jobPast(r *request) error {
 	if subjob == nil {
 		return structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
 	}
-	out := api.JobPast{JobID: r.id, Subjob: index, Attempt: cmp.Or(attempt, subjob.Attempt), At: []structs.UnixNano{}, Ranks: []api.RankPast{}}
+	out := api.JobHistory{JobID: r.id, Subjob: index, Attempt: cmp.Or(attempt, subjob.Attempt), At: []structs.UnixNano{}, Ranks: []api.RankHistory{}}
 	var gang []*structs.Allocation
 	for alloc := range snapshot.Gang(r.id, index, out.Attempt) {
 		if !oneRank || alloc.Rank == rank {
@@ -36,20 +36,20 @@ func (s *site) jobPast(r *request) error {
 		}
 	}
 	slices.SortFunc(gang, func(a, b *structs.Allocation) int { return a.Rank - b.Rank })
-	if len(gang) > structs.RankPastAllocsMax {
-		out.More = len(gang) - structs.RankPastAllocsMax
-		gang = gang[:structs.RankPastAllocsMax]
+	if len(gang) > structs.RankHistoryAllocsMax {
+		out.More = len(gang) - structs.RankHistoryAllocsMax
+		gang = gang[:structs.RankHistoryAllocsMax]
 	}
 	if len(gang) == 0 {
 		return r.reply(out)
 	}
 	ask := pastGrid(gang, s.now(), since, points)
-	found := make(map[string][]structs.PastSeries)
-	out.Away = gather(s, r.Context(), gang, structs.MethodNodeRankPast, func(ids []string) *structs.RankPastRequest {
+	found := make(map[string][]structs.GaugeHistory)
+	out.Away = gather(s, r.Context(), gang, structs.MethodNodeRankHistory, func(ids []string) *structs.RankHistoryRequest {
 		request := ask
 		request.AllocIDs = ids
 		return &request
-	}, func(answer *structs.NodeRankPast) {
+	}, func(answer *structs.NodeRankHistory) {
 		for _, one := range answer.Ranks {
 			found[one.AllocID] = one.Series
 		}
@@ -59,7 +59,7 @@ func (s *site) jobPast(r *request) error {
 		out.At = append(out.At, ask.From+structs.UnixNano(i)*structs.UnixNano(ask.Step))
 	}
 	for _, alloc := range gang {
-		out.Ranks = append(out.Ranks, api.RankPast{
+		out.Ranks = append(out.Ranks, api.RankHistory{
 			AllocID: alloc.ID, Rank: alloc.Rank, NodeID: alloc.NodeID, Node: alloc.NodeName, Status: alloc.Status,
 			CPU: alloc.Spec.CPU, Memory: alloc.Spec.Memory, Series: whole(found[alloc.ID], ask.Count),
 		})
@@ -73,7 +73,7 @@ const pastTick = 5 * time.Second
 // pastGrid chooses the points at which ranks of one attempt are told: from its
 // first start, but no earlier than since before its end, to its end or now, as
 // many as are wanted and as one answer may hold. Pure.
-func pastGrid(gang []*structs.Allocation, now time.Time, since time.Duration, points int) structs.RankPastRequest {
+func pastGrid(gang []*structs.Allocation, now time.Time, since time.Duration, points int) structs.RankHistoryRequest {
 	began, ended, runs := structs.At(now), structs.UnixNano(0), false
 	for _, alloc := range gang {
 		began = min(began, cmp.Or(alloc.StartedAt, alloc.PlacedAt, began))
@@ -87,8 +87,8 @@ func pastGrid(gang []*structs.Allocation, now time.Time, since time.Duration, po
 		began = ended - structs.UnixNano(since)
 	}
 	first := began.Time().Truncate(pastTick)
-	points = max(min(points, structs.PastValuesMax/(structs.PastFiguresMax*len(gang))), 1)
+	points = max(min(points, structs.HistoryValuesMax/(structs.HistoryGaugesMax*len(gang))), 1)
 	span := ended.Time().Sub(first)/pastTick + 1 // in ticks
 	step := (span + time.Duration(points) - 1) / time.Duration(points)
-	return structs.RankPastRequest{From: structs.At(first), Step: structs.Duration(int64(step) * int64(pastTick)), Count: int((span + step - 1) / step)}
+	return structs.RankHistoryRequest{From: structs.At(first), Step: structs.Duration(int64(step) * int64(pastTick)), Count: int((span + step - 1) / step)}
 }

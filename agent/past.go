@@ -24,7 +24,7 @@ const pastDay = 24 * time.Hour
 func (s *site) readPast(r *request) error {
 	q := query{r: r}
 	since := q.span("since", pastDay, pastDay)
-	ask := structs.PastRequest{Points: int(cmp.Or(q.int("points", 1, structs.PastPointsMax), structs.PastPointsDefault))}
+	ask := structs.HistoryRequest{Points: int(cmp.Or(q.int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))}
 	name := q.text("device")
 	if q.err != nil {
 		return q.err
@@ -51,7 +51,7 @@ func (s *site) readPast(r *request) error {
 	return r.reply(pastOf(node, past))
 }
 
-func (s *site) nodePast(ctx context.Context, node *structs.Node, ask *structs.PastRequest) (*structs.NodePast, error) {
+func (s *site) nodePast(ctx context.Context, node *structs.Node, ask *structs.HistoryRequest) (*structs.NodeHistory, error) {
 	if node.RPCAddr == "" || node.Status != structs.NodeReady && node.Status != structs.NodeDisconnected {
 		return nil, structs.NewError(structs.CodeUnavailable, "agent.node_away", "node", node.Name)
 	}
@@ -61,18 +61,18 @@ func (s *site) nodePast(ctx context.Context, node *structs.Node, ask *structs.Pa
 	}
 	ctx, cancel := context.WithTimeout(ctx, pastPatience)
 	defer cancel()
-	return rpc.Call[structs.PastRequest, structs.NodePast](ctx, conn, structs.MethodNodePast, ask)
+	return rpc.Call[structs.HistoryRequest, structs.NodeHistory](ctx, conn, structs.MethodNodeHistory, ask)
 }
 
 // pastOf puts together what the state knows of a node's devices and what the
 // node told of their past. Pure.
-func pastOf(node *structs.Node, past *structs.NodePast) api.NodePast {
-	out := api.NodePast{ID: node.ID, Name: node.Name, Step: past.Step, At: []structs.UnixNano{}, Machine: whole(past.Machine, past.Count), Devices: []api.CardPast{}}
-	for i := range min(past.Count, structs.PastPointsMax) {
+func pastOf(node *structs.Node, past *structs.NodeHistory) api.NodeHistory {
+	out := api.NodeHistory{ID: node.ID, Name: node.Name, Step: past.Step, At: []structs.UnixNano{}, Machine: whole(past.Machine, past.Count), Devices: []api.CardHistory{}}
+	for i := range min(past.Count, structs.HistoryPointsMax) {
 		out.At = append(out.At, past.From+structs.UnixNano(i)*structs.UnixNano(past.Step))
 	}
 	for i := range past.Devices {
-		one := api.CardPast{ID: past.Devices[i].ID, Series: whole(past.Devices[i].Series, past.Count), Gone: true}
+		one := api.CardHistory{ID: past.Devices[i].ID, Series: whole(past.Devices[i].Series, past.Count), Gone: true}
 		if k := slices.IndexFunc(node.Devices, func(d structs.Device) bool { return d.ID == one.ID }); k >= 0 {
 			d := &node.Devices[k]
 			one.Index, one.Model, one.Gone = d.Index, d.Model, false
@@ -80,7 +80,7 @@ func pastOf(node *structs.Node, past *structs.NodePast) api.NodePast {
 		}
 		out.Devices = append(out.Devices, one)
 	}
-	slices.SortStableFunc(out.Devices, func(a, b api.CardPast) int {
+	slices.SortStableFunc(out.Devices, func(a, b api.CardHistory) int {
 		return cmp.Or(cmp.Compare(truth(a.Gone), truth(b.Gone)), cmp.Compare(a.Index, b.Index), cmp.Compare(a.Slice, b.Slice), structs.CompareNames(a.ID, b.ID))
 	})
 	return out
@@ -88,8 +88,8 @@ func pastOf(node *structs.Node, past *structs.NodePast) api.NodePast {
 
 // whole leaves out series that have not a value for each point: what a node
 // says is not trusted.
-func whole(all []structs.PastSeries, count int) []structs.PastSeries {
-	kept := []structs.PastSeries{}
+func whole(all []structs.GaugeHistory, count int) []structs.GaugeHistory {
+	kept := []structs.GaugeHistory{}
 	for _, one := range all {
 		if len(one.Values) == count {
 			kept = append(kept, one)

@@ -39,7 +39,7 @@ type seriesCollector struct {
 	// kept are the last words about ranks, for as long as their jobs live.
 	kept struct {
 		sync.Mutex
-		ranks map[rankKey]structs.TaskFigures
+		ranks map[rankKey]structs.TaskUsage
 	}
 }
 
@@ -178,7 +178,7 @@ func (c *seriesCollector) Collect(to chan<- prometheus.Metric) {
 }
 
 // node writes the series of a node and its devices.
-func (c *seriesCollector) node(out *series, snapshot *state.Snapshot, node *structs.Node, figures *structs.NodeFigures, withDevices bool) {
+func (c *seriesCollector) node(out *series, snapshot *state.Snapshot, node *structs.Node, figures *structs.NodeUsage, withDevices bool) {
 	labels := []string{node.Name, node.ID, poolOf(node.Pool)}
 	with := func(more ...string) []string { return append(labels[:3:3], more...) }
 	out.put(nodeUp, truth(node.Status == structs.NodeReady), labels...)
@@ -224,7 +224,7 @@ func (c *seriesCollector) node(out *series, snapshot *state.Snapshot, node *stru
 func (c *seriesCollector) jobs(out *series, snapshot *state.Snapshot, leads bool, own map[string]*structs.Node, found map[string]surveyed) {
 	c.kept.Lock()
 	defer c.kept.Unlock()
-	alive := map[rankKey]structs.TaskFigures{}
+	alive := map[rankKey]structs.TaskUsage{}
 	count, now := 0, c.now()
 	for view := range snapshot.Jobs() {
 		// What only waits has no series of its own: it is in nomadlike_subjobs.
@@ -260,7 +260,7 @@ func (c *seriesCollector) jobs(out *series, snapshot *state.Snapshot, leads bool
 // ranks writes the series of the ranks of the newest attempt of a subjob. What
 // is not measured now, because its task ended or waits, stays as it was.
 func (c *seriesCollector) ranks(out *series, snapshot *state.Snapshot, job *structs.Job, subjob *structs.Subjob,
-	own map[string]*structs.Node, found map[string]surveyed, alive map[rankKey]structs.TaskFigures,
+	own map[string]*structs.Node, found map[string]surveyed, alive map[rankKey]structs.TaskUsage,
 ) {
 	for alloc := range snapshot.Gang(job.ID, subjob.Index, subjob.Attempt) {
 		if own[alloc.NodeID] == nil || len(alive) >= seriesRanksMax {
@@ -292,7 +292,7 @@ func (c *seriesCollector) ranks(out *series, snapshot *state.Snapshot, job *stru
 }
 
 // taskFigures finds what a node has measured of an allocation.
-func taskFigures(figures *structs.NodeFigures, allocID string) (structs.TaskFigures, bool) {
+func taskFigures(figures *structs.NodeUsage, allocID string) (structs.TaskUsage, bool) {
 	if figures != nil {
 		for i := range figures.Tasks {
 			if figures.Tasks[i].AllocID == allocID {
@@ -300,12 +300,12 @@ func taskFigures(figures *structs.NodeFigures, allocID string) (structs.TaskFigu
 			}
 		}
 	}
-	return structs.TaskFigures{}, false
+	return structs.TaskUsage{}, false
 }
 
 // deviceUse sums up what the devices of an allocation measure. Those of one
 // that holds them no more are somebody else's.
-func deviceUse(figures *structs.NodeFigures, alloc *structs.Allocation) (busy, memory float64, measured bool) {
+func deviceUse(figures *structs.NodeUsage, alloc *structs.Allocation) (busy, memory float64, measured bool) {
 	if figures == nil || !alloc.HoldsResources() {
 		return 0, 0, false
 	}

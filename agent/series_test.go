@@ -136,11 +136,11 @@ func TestSeriesOfStrangeNodes(t *testing.T) {
 			t.Fatal(result.Err)
 		}
 	}
-	asked := newSurvey(time.Now, testOptions(t).Log, func(_ context.Context, node *structs.Node) (*structs.NodeFigures, error) {
+	asked := newSurvey(time.Now, testOptions(t).Log, func(_ context.Context, node *structs.Node) (*structs.NodeUsage, error) {
 		if node.ID == "b" {
 			return nil, structs.NewError(structs.CodeUnavailable, "agent.node_away", "node", node.Name)
 		}
-		return &structs.NodeFigures{At: 1, CPUSeconds: 2.5, Devices: []structs.DeviceFigures{{ID: "d", Gauges: map[string]float64{"utilization_ratio": 0.25, "nonsense": 1}}}}, nil
+		return &structs.NodeUsage{At: 1, CPUSeconds: 2.5, Devices: []structs.DeviceUsage{{ID: "d", Gauges: map[string]float64{"utilization_ratio": 0.25, "nonsense": 1}}}}, nil
 	})
 	leads := true
 	collector := &seriesCollector{store: store, survey: asked, leads: func() bool { return leads }, hears: func(id string) bool { return leads || id == "b" }, now: time.Now}

@@ -28,7 +28,7 @@ func jobFigures(set *flag.FlagSet) func(*Env, []string) error {
 		if err != nil {
 			return err
 		}
-		filter := api.JobPastFilter{Subjob: *subjob, Attempt: *attempt, Since: since.value.Std(), Points: *points}
+		filter := api.JobHistoryFilter{Subjob: *subjob, Attempt: *attempt, Since: since.value.Std(), Points: *points}
 		if *rank >= 0 {
 			filter.Rank = rank
 		}
@@ -38,13 +38,13 @@ func jobFigures(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		defer client.Close()
 		if !*past && filter.Attempt == 0 && filter.Rank == nil && filter.Since == 0 {
-			figures, err := client.JobFigures(env.Context, id, *subjob)
+			figures, err := client.JobUsage(env.Context, id, *subjob)
 			if err != nil {
 				return err
 			}
 			return env.show(output, figures, func() { env.printFigures(figures) })
 		}
-		found, err := client.JobPast(env.Context, id, filter)
+		found, err := client.JobHistory(env.Context, id, filter)
 		if err != nil {
 			return err
 		}
@@ -56,18 +56,18 @@ func jobFigures(set *flag.FlagSet) func(*Env, []string) error {
 func (env *Env) rankColumns() []pastColumn {
 	bytes := func(v float64) string { return size(int64(v)) }
 	return []pastColumn{
-		{"cli.col.cores", structs.PastCores, func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }},
+		{"cli.col.cores", structs.GaugeCores, func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }},
 		{"cli.col.memory", device.GaugeMemoryUsed, bytes},
-		{"cli.col.busy", structs.PastCardUse, func(v float64) string { return percent(100 * v) }},
-		{"cli.col.card_memory", structs.PastCardMemory, bytes},
-		{"cli.col.temperature", structs.PastCardTemperature, func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) + "°C" }},
-		{"cli.col.power", structs.PastCardPower, func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) + "W" }},
+		{"cli.col.busy", structs.GaugeCardUse, func(v float64) string { return percent(100 * v) }},
+		{"cli.col.card_memory", structs.GaugeCardMemory, bytes},
+		{"cli.col.temperature", structs.GaugeCardTemperature, func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) + "°C" }},
+		{"cli.col.power", structs.GaugeCardPower, func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) + "W" }},
 	}
 }
 
 // printJobPast prints what one rank used over time, or a line for each rank with
 // what it used in the whole of the time.
-func (env *Env) printJobPast(found *api.JobPast, overTime bool) {
+func (env *Env) printJobPast(found *api.JobHistory, overTime bool) {
 	if overTime && len(found.Ranks) == 1 {
 		env.printSeries(found.At, found.Ranks[0].Series, env.rankColumns())
 	} else {
@@ -78,7 +78,7 @@ func (env *Env) printJobPast(found *api.JobPast, overTime bool) {
 	}
 }
 
-func (env *Env) printRanksPast(found *api.JobPast) {
+func (env *Env) printRanksPast(found *api.JobHistory) {
 	columns := env.rankColumns()
 	heads := []string{env.text("cli.col.rank"), env.text("cli.col.node"), env.text("cli.col.state")}
 	for _, column := range columns {
@@ -105,8 +105,8 @@ func (env *Env) printRanksPast(found *api.JobPast) {
 
 // wholePast is a figure over the whole of the time: the mean of cores, use and
 // power, and the highest of memory and temperature.
-func wholePast(series []structs.PastSeries, gauge string) (float64, bool) {
-	at := slices.IndexFunc(series, func(one structs.PastSeries) bool { return one.Gauge == gauge })
+func wholePast(series []structs.GaugeHistory, gauge string) (float64, bool) {
+	at := slices.IndexFunc(series, func(one structs.GaugeHistory) bool { return one.Gauge == gauge })
 	if at < 0 {
 		return 0, false
 	}
@@ -119,13 +119,13 @@ func wholePast(series []structs.PastSeries, gauge string) (float64, bool) {
 	switch {
 	case count == 0:
 		return 0, false
-	case gauge == structs.PastCores, gauge == structs.PastCardUse, gauge == structs.PastCardPower:
+	case gauge == structs.GaugeCores, gauge == structs.GaugeCardUse, gauge == structs.GaugeCardPower:
 		return sum / float64(count), true
 	}
 	return most, true
 }
 
-func (env *Env) printFigures(figures *api.JobFigures) {
+func (env *Env) printFigures(figures *api.JobUsage) {
 	table := newTable(env.Stdout, env.text("cli.col.rank"), env.text("cli.col.node"), env.text("cli.col.state"), env.text("cli.col.cores"),
 		env.text("cli.col.memory"), env.text("cli.col.cards"))
 	for i := range figures.Ranks {

@@ -16,14 +16,14 @@ const pastRows = 24
 
 // nodeFigures prints what a node, or one of its cards, measured lately.
 func nodeFigures(set *flag.FlagSet) func(*Env, []string) error {
-	var filter api.PastFilter
+	var filter api.HistoryFilter
 	set.StringVar(&filter.Device, "device", "", "cli.flag.past_device")
 	since := declareSpan(set, "since", 24*time.Hour, "cli.flag.past_since")
 	set.IntVar(&filter.Points, "points", pastRows, "cli.flag.past_points")
-	return reading("NODE", func(env *Env, client *api.Client, id string) (*api.NodePast, error) {
+	return reading("NODE", func(env *Env, client *api.Client, id string) (*api.NodeHistory, error) {
 		filter.Since = since.value.Std()
-		return client.NodePast(env.Context, id, filter)
-	}, func(env *Env, past *api.NodePast) { env.printPast(past, filter.Device != "") })(set)
+		return client.NodeHistory(env.Context, id, filter)
+	}, func(env *Env, past *api.NodeHistory) { env.printPast(past, filter.Device != "") })(set)
 }
 
 // pastColumn is a column of a table of the past.
@@ -41,7 +41,7 @@ func (env *Env) pastColumns(card bool) []pastColumn {
 	}
 	if !card {
 		return []pastColumn{
-			{"cli.col.cores", structs.PastCores, func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }},
+			{"cli.col.cores", structs.GaugeCores, func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }},
 			{"cli.col.memory", device.GaugeMemoryUsed, bytes},
 		}
 	}
@@ -51,7 +51,7 @@ func (env *Env) pastColumns(card bool) []pastColumn {
 		{"cli.col.temperature", device.GaugeTemperature, whole("°C")},
 		{"cli.col.power", device.GaugePower, whole("W")},
 		{"cli.col.ecc", device.GaugeECCUncorrected, whole("")},
-		{"cli.col.health", structs.PastHealthy, env.pastHealth},
+		{"cli.col.health", structs.GaugeHealthy, env.pastHealth},
 	}
 }
 
@@ -64,7 +64,7 @@ func (env *Env) pastHealth(least float64) string {
 }
 
 // printPast prints the past of a machine, or of one card.
-func (env *Env) printPast(past *api.NodePast, card bool) {
+func (env *Env) printPast(past *api.NodeHistory, card bool) {
 	series := past.Machine
 	if card {
 		series = nil
@@ -76,7 +76,7 @@ func (env *Env) printPast(past *api.NodePast, card bool) {
 }
 
 // printSeries prints a line for each point at which something was measured.
-func (env *Env) printSeries(times []structs.UnixNano, series []structs.PastSeries, columns []pastColumn) {
+func (env *Env) printSeries(times []structs.UnixNano, series []structs.GaugeHistory, columns []pastColumn) {
 	heads := []string{env.text("cli.col.time")}
 	for _, column := range columns {
 		heads = append(heads, env.text(column.head))
@@ -103,7 +103,7 @@ func (env *Env) printSeries(times []structs.UnixNano, series []structs.PastSerie
 }
 
 // pastValue is one value of a figure; nil: it was not measured.
-func pastValue(series []structs.PastSeries, gauge string, i int) *float64 {
+func pastValue(series []structs.GaugeHistory, gauge string, i int) *float64 {
 	for k := range series {
 		if series[k].Gauge == gauge && i < len(series[k].Values) {
 			return series[k].Values[i]

@@ -179,7 +179,7 @@ func (env *Env) simProgress(options *trace.Options) (done func()) {
 func (env *Env) printReport(report trace.Report) {
 	table := newTable(env.Stdout, env.text("cli.sim.pool"), env.text("cli.sim.jobs"), env.text("cli.sim.dropped"), env.text("cli.sim.avg_jct"),
 		env.text("cli.sim.avg_wait"), "P50", "P90", "P99", env.text("cli.sim.avg_bsld"), env.text("cli.sim.utilisation"), env.text("cli.sim.makespan"))
-	row := func(name string, f trace.Figures) {
+	row := func(name string, f trace.Statistics) {
 		table.row(name, strconv.Itoa(f.Jobs), strconv.Itoa(f.Dropped), inSeconds(f.AvgJCT), inSeconds(f.AvgWait), inSeconds(f.P50Wait), inSeconds(f.P90Wait),
 			inSeconds(f.P99Wait), fmt.Sprintf("%.2f", f.AvgBSLD), fmt.Sprintf("%.1f %%", f.Utilisation*100), inSeconds(f.Makespan))
 	}
@@ -188,7 +188,7 @@ func (env *Env) printReport(report trace.Report) {
 			row(safe(name), report.PerPool[name])
 		}
 	}
-	row(env.text("cli.sim.total"), report.Figures)
+	row(env.text("cli.sim.total"), report.Statistics)
 	table.print()
 	if report.Score == nil {
 		return

@@ -16,7 +16,7 @@ const (
 	MetricPointsMax     = 1024
 )
 
-// MetricsFilter says which figures of a job are wanted. Zero values mean all.
+// MetricsFilter says which metrics of a job are wanted. Zero values mean all.
 type MetricsFilter struct {
 	Attempt uint64
 	Subjob  *int
@@ -44,7 +44,7 @@ type RankMetrics struct {
 	LeftOut int                    `json:"left_out,omitempty"` // observations of names beyond the bound
 }
 
-// JobMetrics gives the figures that a job's ranks wrote into logs and event
+// JobMetrics returns the training metrics that a job's ranks wrote into logs and event
 // files, as far as their nodes keep them.
 func (c *Client) JobMetrics(ctx context.Context, id string, filter MetricsFilter) (*JobMetrics, error) {
 	values := url.Values{}
@@ -70,7 +70,7 @@ func (c *Client) JobMetrics(ctx context.Context, id string, filter MetricsFilter
 	return out, nil
 }
 
-// metricRoutes are the routes of figures.
+// metricRoutes are the routes of usage and metrics.
 func metricRoutes() []Route {
 	return []Route{
 		{

@@ -205,7 +205,7 @@ func jobRoutes() []Route {
 		{
 			Name: "jobs.figures", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/figures", Verb: VerbRead, Kind: ObjectJob, From: FromJob,
 			Query:    []Param{{"subjob", "integer", "of this subjob; 0 unless told"}},
-			Response: JobFigures{}, Summary: "What each rank of the newest attempt uses now: cores, memory, and its cards",
+			Response: JobUsage{}, Summary: "What each rank of the newest attempt uses now: cores, memory, and its cards",
 		},
 		{
 			Name: "jobs.past", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/figures/past", Verb: VerbRead, Kind: ObjectJob, From: FromJob,
@@ -216,7 +216,7 @@ func jobRoutes() []Route {
 				{"since", "string", "how far back from its end, or from now, such as 6h; all of it unless told"},
 				{"points", "integer", "at most so many values of each figure, 1 to 1440; 240 unless told"},
 			},
-			Response: JobPast{}, Summary: "What each rank of an attempt used while it ran: cores, memory, and its cards; nodes keep it as long as the rank's files",
+			Response: JobHistory{}, Summary: "What each rank of an attempt used while it ran: cores, memory, and its cards; nodes keep it as long as the rank's files",
 		},
 		{
 			Name: "jobs.stop", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/stop", Verb: VerbStop, Kind: ObjectJob, From: FromJob,
@@ -358,7 +358,7 @@ func nodeRoutes() []Route {
 				{"since", "string", "how far back, such as 6h; 24h unless told, and at most"},
 				{"points", "integer", "at most so many values of each figure, 1 to 1440; 240 unless told"},
 			},
-			Response: NodePast{}, Summary: "What a node and its cards measured during the last day; the node keeps it",
+			Response: NodeHistory{}, Summary: "What a node and its cards measured during the last day; the node keeps it",
 		},
 		{
 			Name: "nodes.events", Method: http.MethodGet, Pattern: "/v1/nodes/{id}/events", Verb: VerbRead, Kind: ObjectNode, From: FromNode,

@@ -32,25 +32,25 @@ func (c *Client) Register(s *rpc.Server) {
 			}
 			return c.service.Files(ctx, callerOf(peer), request, stream.Send)
 		})
-	rpc.Unary(s, structs.MethodNodeFigures, rpc.FromServers,
-		func(ctx context.Context, _ rpc.Peer, _ *structs.FiguresRequest) (*structs.NodeFigures, error) {
-			return c.usage.Figures(ctx)
+	rpc.Unary(s, structs.MethodNodeUsage, rpc.FromServers,
+		func(ctx context.Context, _ rpc.Peer, _ *structs.UsageRequest) (*structs.NodeUsage, error) {
+			return c.usage.Current(ctx)
 		})
 	rpc.Unary(s, structs.MethodNodeMetrics, rpc.FromServers,
 		func(_ context.Context, _ rpc.Peer, request *structs.MetricsRequest) (*structs.NodeMetrics, error) {
 			return c.usage.Metrics(request)
 		})
-	rpc.Unary(s, structs.MethodNodePast, rpc.FromServers,
-		func(_ context.Context, _ rpc.Peer, request *structs.PastRequest) (*structs.NodePast, error) {
-			return c.usage.Past(request)
+	rpc.Unary(s, structs.MethodNodeHistory, rpc.FromServers,
+		func(_ context.Context, _ rpc.Peer, request *structs.HistoryRequest) (*structs.NodeHistory, error) {
+			return c.usage.History(request)
 		})
 	rpc.Unary(s, structs.MethodNodeLook, rpc.FromServers,
 		func(ctx context.Context, _ rpc.Peer, ask *structs.DataLook) (*structs.DataSeen, error) {
 			return c.preparer.LookForData(ctx, ask)
 		})
-	rpc.Unary(s, structs.MethodNodeRankPast, rpc.FromServers,
-		func(_ context.Context, _ rpc.Peer, request *structs.RankPastRequest) (*structs.NodeRankPast, error) {
-			return c.usage.RankPast(request)
+	rpc.Unary(s, structs.MethodNodeRankHistory, rpc.FromServers,
+		func(_ context.Context, _ rpc.Peer, request *structs.RankHistoryRequest) (*structs.NodeRankHistory, error) {
+			return c.usage.RankHistory(request)
 		})
 	rpc.Unary(s, structs.MethodAllocCommit, rpc.FromServers,
 		func(ctx context.Context, peer rpc.Peer, order *structs.CommitOrder) (*structs.Committed, error) {

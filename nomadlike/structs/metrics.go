@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Metrics says how figures are found in what a job writes. A job without it
+// Metrics says how training metrics are found in what a job writes. A job without it
 // has the common forms read from its logs, and event files from its outputs.
 type Metrics struct {
 	// Patterns are regular expressions (RE2) for lines of the logs. Named groups
@@ -40,7 +40,7 @@ func (j *Job) EventsDir() string {
 	return ""
 }
 
-// metrics checks how figures are to be found.
+// metrics checks how training metrics are to be found.
 func (v *validator) metrics(m *Metrics) {
 	if len(m.Patterns) > MetricPatternsMax {
 		v.add("metrics.patterns", "job.metric_patterns", "", "max", MetricPatternsMax)
@@ -54,7 +54,7 @@ func (v *validator) metrics(m *Metrics) {
 			v.add(at, "job.metric_pattern_long", "", "max", MetricPatternMax)
 		case err != nil:
 			v.add(at, "job.metric_pattern", "", "cause", err.Error())
-		case !namesFigure(compiled):
+		case !namesMetric(compiled):
 			v.add(at, "job.metric_pattern_nameless", "")
 		}
 	}
@@ -63,8 +63,8 @@ func (v *validator) metrics(m *Metrics) {
 	}
 }
 
-// namesFigure reports whether a pattern has a group that is a figure.
-func namesFigure(pattern *regexp.Regexp) bool {
+// namesMetric reports whether a pattern has a group that names a metric.
+func namesMetric(pattern *regexp.Regexp) bool {
 	names := pattern.SubexpNames()
 	if slices.Contains(names, "name") && slices.Contains(names, "value") {
 		return true
@@ -72,14 +72,14 @@ func namesFigure(pattern *regexp.Regexp) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return name != "" && name != "step" && name != "name" && name != "value" })
 }
 
-// MetricPoint is one observation of a figure.
+// MetricPoint is one observation of a metric.
 type MetricPoint struct {
 	Step  int64    `json:"step"`
 	At    UnixNano `json:"at"`
 	Value float64  `json:"value"`
 }
 
-// MetricSeries is how a figure of one rank went in one attempt. Points are
+// MetricSeries is how a metric of one rank went in one attempt. Points are
 // observations, never means of several; a long series keeps every second,
 // fourth and so on.
 type MetricSeries struct {
@@ -99,7 +99,7 @@ type MetricSeries struct {
 // MetricFromLog is the source of what was found in the log.
 const MetricFromLog = "log"
 
-// MetricsRequest asks a node for the figures of allocations that run or ran there.
+// MetricsRequest asks a node for the metrics of allocations that run or ran there.
 type MetricsRequest struct {
 	AllocIDs []string `json:"alloc_ids"`
 	Names    []string `json:"names,omitempty"` // none: all

@@ -70,8 +70,8 @@ func (m membership) measure(root string, usage *driver.Usage) error {
 	if threads, err := os.ReadFile(filepath.Join(dir, "cgroup.threads")); err == nil {
 		usage.Threads = countLines(threads)
 	}
-	cpu := readFigures(filepath.Join(dir, "cpu.stat"))
-	memory := readFigures(filepath.Join(dir, "memory.stat"))
+	cpu := readStats(filepath.Join(dir, "cpu.stat"))
+	memory := readStats(filepath.Join(dir, "memory.stat"))
 	usage.CPUTime = time.Duration(cpu["usage_usec"]) * time.Microsecond
 	usage.RSSBytes = memory["anon"] + memory["file_mapped"]
 	return nil
@@ -96,15 +96,15 @@ func (m membership) measureV1(root, path string, usage *driver.Usage) error {
 		return err
 	}
 	usage.CPUTime = time.Duration(spent)
-	memory := readFigures(filepath.Join(root, "memory", m["memory"], "memory.stat"))
+	memory := readStats(filepath.Join(root, "memory", m["memory"], "memory.stat"))
 	usage.RSSBytes = memory["total_rss"] + memory["total_mapped_file"]
 	return nil
 }
 
 func countLines(text []byte) int { return strings.Count(string(text), "\n") }
 
-// readFigures reads a file of names and numbers; what is not there is 0.
-func readFigures(file string) map[string]int64 {
+// readStats reads a file of names and numbers; what is not there is 0.
+func readStats(file string) map[string]int64 {
 	figures := make(map[string]int64)
 	body, err := os.ReadFile(file)
 	if err != nil {

@@ -215,12 +215,12 @@ export interface Capacity {
   port_min: number
 }
 
-export interface CardPast {
+export interface CardHistory {
   gone?: boolean
   id: string
   index: number
   model?: string
-  series: PastSeries[] | null
+  series: GaugeHistory[] | null
   slice?: number
 }
 
@@ -572,6 +572,11 @@ export interface GangPlan {
   victims?: AttemptKey[]
 }
 
+export interface GaugeHistory {
+  gauge: string
+  values: (number | null)[] | null
+}
+
 export interface Hang {
   action?: string
   factor?: number
@@ -705,14 +710,6 @@ export interface JobDetail {
   yielded?: Yield[]
 }
 
-export interface JobFigures {
-  attempt: number
-  job_id: string
-  more?: number
-  ranks: RankFigures[] | null
-  subjob: number
-}
-
 export interface JobForecast {
   at: string | null
   helps?: Help[]
@@ -726,6 +723,17 @@ export interface JobFormatted {
   defaults: Default[] | null
   hcl: string
   job: Job
+}
+
+export interface JobHistory {
+  at: (string | null)[] | null
+  attempt: number
+  away?: string[]
+  job_id: string
+  more?: number
+  ranks: RankHistory[] | null
+  step: string
+  subjob: number
 }
 
 export interface JobList {
@@ -764,17 +772,6 @@ export interface JobOutlook {
 export interface JobParsed {
   defaults: Default[] | null
   job: Job
-}
-
-export interface JobPast {
-  at: (string | null)[] | null
-  attempt: number
-  away?: string[]
-  job_id: string
-  more?: number
-  ranks: RankPast[] | null
-  step: string
-  subjob: number
 }
 
 export interface JobPlan {
@@ -859,6 +856,14 @@ export interface JobSummary {
 
 export type JobType = 'training' | 'batch' | 'dev'
 export const jobTypes: JobType[] = ['training', 'batch', 'dev']
+
+export interface JobUsage {
+  attempt: number
+  job_id: string
+  more?: number
+  ranks: RankUsage[] | null
+  subjob: number
+}
 
 export interface JobValidated {
   problems?: Error[]
@@ -1116,18 +1121,18 @@ export interface NodeFault {
   unfit?: boolean
 }
 
+export interface NodeHistory {
+  at: (string | null)[] | null
+  devices: CardHistory[] | null
+  id: string
+  machine: GaugeHistory[] | null
+  name: string
+  step: string
+}
+
 export interface NodeList {
   next?: string
   nodes: NodeSummary[] | null
-}
-
-export interface NodePast {
-  at: (string | null)[] | null
-  devices: CardPast[] | null
-  id: string
-  machine: PastSeries[] | null
-  name: string
-  step: string
 }
 
 export type NodeStatus = 'ready' | 'disconnected' | 'lost' | 'left'
@@ -1175,11 +1180,6 @@ export const outcomes: Outcome[] = ['succeeded', 'failed', 'lost', 'preempted', 
 export interface PastCA {
   fingerprint: string
   until: string | null
-}
-
-export interface PastSeries {
-  gauge: string
-  values: (number | null)[] | null
 }
 
 export interface Performance {
@@ -1402,26 +1402,20 @@ export interface RankDevice {
   model: string
 }
 
-export interface RankFigures {
-  alloc_id: string
-  at?: string
-  cpu: number
-  cpu_busy?: number
-  cpu_seconds?: number
-  devices?: RankDevice[]
-  measured: boolean
-  memory: number
-  memory_used?: number
-  node: string
-  node_id: string
-  processes?: number
-  rank: number
-  status: AllocStatus
-}
-
 export interface RankFile {
   content?: string
   path: string
+}
+
+export interface RankHistory {
+  alloc_id: string
+  cpu: number
+  memory: number
+  node: string
+  node_id: string
+  rank: number
+  series: GaugeHistory[] | null
+  status: AllocStatus
 }
 
 export interface RankMetrics {
@@ -1432,17 +1426,6 @@ export interface RankMetrics {
   rank: number
   series: MetricSeries[] | null
   subjob?: number
-}
-
-export interface RankPast {
-  alloc_id: string
-  cpu: number
-  memory: number
-  node: string
-  node_id: string
-  rank: number
-  series: PastSeries[] | null
-  status: AllocStatus
 }
 
 export interface RankPlacement {
@@ -1460,6 +1443,23 @@ export interface RankPlan {
   node?: string
   ports?: Record<string, number>
   rank: number
+}
+
+export interface RankUsage {
+  alloc_id: string
+  at?: string
+  cpu: number
+  cpu_busy?: number
+  cpu_seconds?: number
+  devices?: RankDevice[]
+  measured: boolean
+  memory: number
+  memory_used?: number
+  node: string
+  node_id: string
+  processes?: number
+  rank: number
+  status: AllocStatus
 }
 
 export interface Reason {

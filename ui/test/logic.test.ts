@@ -5,7 +5,7 @@ import { lines, topicsOf, type Line } from '../src/events'
 import { clock, dateTime, difference, quote, size, span, spelled } from '../src/format'
 import { fill, preferred, reasonText, setCatalogue } from '../src/i18n'
 import { compose, envText, heredoc, readEnv, readLine, runLine, simple, sizeText, text, variablesOf, vipChanges, words } from '../src/parts/jobfile'
-import { stragglers } from '../src/parts/figures'
+import { stragglers } from '../src/parts/usage'
 import { linesOf, namesOf } from '../src/parts/training'
 import { colour, differing, errorLine, merged, timed, visible } from '../src/parts/logs'
 import { matching } from '../src/parts/palette'
@@ -16,7 +16,7 @@ import { nextOrder, sorted, widthsOf, windowOf } from '../src/parts/grid'
 import { segments, stepOf } from '../src/pages/job'
 import { keepsNode } from '../src/pages/cluster'
 import { heldText, lineOf } from '../src/pages/create'
-import type { Attempt, Bar, DeviceState, Event, JobSummary, NodeSummary, RankFigures, Timeline } from '../src/types'
+import type { Attempt, Bar, DeviceState, Event, JobSummary, NodeSummary, RankUsage, Timeline } from '../src/types'
 
 test('Chinese comes first when the browser asks for it', () => {
   expect(preferred(['zh-CN', 'en'], null)).toBe('zh')
@@ -265,8 +265,8 @@ test('deeds fit the state and say their command line', () => {
 })
 
 test('a straggler is a rank far behind the middle of a gang that works', () => {
-  const gang = (...use: number[]) => use.map((u, rank) => ({ rank, devices: [{ gauges: { utilization_ratio: u } }] }) as unknown as RankFigures)
-  const value = (r: RankFigures) => r.devices![0]!.gauges!.utilization_ratio!
+  const gang = (...use: number[]) => use.map((u, rank) => ({ rank, devices: [{ gauges: { utilization_ratio: u } }] }) as unknown as RankUsage)
+  const value = (r: RankUsage) => r.devices![0]!.gauges!.utilization_ratio!
   expect(stragglers(gang(0.97, 0.95, 0.3, 0.96), value)).toEqual([2])
   expect(stragglers(gang(0.01, 0.0, 0.02), value)).toEqual([])
   expect(stragglers(gang(0.9, 0.1), value)).toEqual([])

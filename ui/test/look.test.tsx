@@ -8,7 +8,7 @@ import { colorOf } from '../src/look'
 import { heldText } from '../src/pages/create'
 import { folded } from '../src/pages/job'
 import { Holders } from '../src/parts/forecast'
-import { spells } from '../src/parts/past'
+import { spells } from '../src/parts/history'
 import { boxes, ended } from '../src/parts/timeline'
 import type { Event, Timeline } from '../src/types'
 

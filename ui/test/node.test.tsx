@@ -14,11 +14,11 @@ import { AttemptLogs, RankCommands } from '../src/pages/job'
 import { NodePage } from '../src/pages/node'
 import { sinceWhen } from '../src/parts/nodefaults'
 import { LastWords } from '../src/parts/logs'
-import { cardName, drawn, pastLines } from '../src/parts/past'
-import type { Allocation, Attempt, Event, NodePast } from '../src/types'
+import { cardName, drawn, historyLines } from '../src/parts/history'
+import type { Allocation, Attempt, Event, NodeHistory } from '../src/types'
 import userEvent from './user'
 
-vi.mock('../src/parts/curves', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.join(' ')}`).join('; ')}|${unit}`}</pre> }))
+vi.mock('../src/parts/line_chart', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.join(' ')}`).join('; ')}|${unit}`}</pre> }))
 
 const patience = { timeout: 30_000 } // a busy machine is slow
 
@@ -42,7 +42,7 @@ const card = (index: number, more = {}) => ({ id: 'GPU-' + index, index, kind: '
 const node = { id: 'n1', name: 'gpu-01', addr: '10.0.0.1', version: '1', capacity: { cpu: 8, memory: 1 << 30 }, used: { cpu: 0, memory: 0, allocs: 0 }, status: 'ready', eligibility: 'eligible', registered_at: '2026-11-21T10:00:00Z', allocations: [],
   faults: [{ name: 'link/mlx5_0:1', reason: { id: 'device.link_lost', params: { link: '<i>mlx5_0:1</i>' } } }, { name: 'processes', unfit: true, reason: { id: 'client.processes_stuck', params: { count: '2' } } }] }
 const at = ['2026-11-21T15:00:00Z', '2026-11-21T15:01:00Z', '2026-11-21T15:02:00Z']
-const past: NodePast = { id: 'n1', name: 'gpu-01', step: '1m0s', at,
+const past: NodeHistory = { id: 'n1', name: 'gpu-01', step: '1m0s', at,
   machine: [{ gauge: 'cpu_cores', values: [1, 2, null] }],
   devices: [
     { id: 'GPU-0', index: 0, series: [{ gauge: 'utilization_ratio', values: [0.5, null, 1] }, { gauge: 'healthy', values: [1, 1, 1] }] },
@@ -50,7 +50,7 @@ const past: NodePast = { id: 'n1', name: 'gpu-01', step: '1m0s', at,
   ] }
 const halfHours = ['2026-11-21T15:00:00Z', '2026-11-21T15:30:00Z', '2026-11-21T16:00:00Z']
 // The same half hour, minute by minute: one of them was bad.
-const minutes: NodePast = { ...past, at: Array.from({ length: 90 }, (_, i) => new Date(Date.parse(halfHours[0]!) + i * 60_000).toISOString()), devices: [{ id: 'GPU-1', index: 1, series: [{ gauge: 'healthy', values: Array.from({ length: 90 }, (_, i) => (i === 37 ? 0 : 1)) }] }] }
+const minutes: NodeHistory = { ...past, at: Array.from({ length: 90 }, (_, i) => new Date(Date.parse(halfHours[0]!) + i * 60_000).toISOString()), devices: [{ id: 'GPU-1', index: 1, series: [{ gauge: 'healthy', values: Array.from({ length: 90 }, (_, i) => (i === 37 ? 0 : 1)) }] }] }
 const events: Event[] = [
   { index: 1, seq: 0, id: 'event.node.unfit', time: '2026-11-21T11:00:00Z', params: { fault: 'processes' } },
   { index: 2, seq: 0, id: 'event.node.fault_over', time: '2026-11-21T12:00:00Z', params: { fault: 'processes' } },
@@ -106,7 +106,7 @@ test('what cards measured is drawn by measure and span, with the command line', 
   await userEvent.click(within(region).getByText('24 h'))
   expect(await within(region).findByText('nomadlike node figures -since 24h gpu-01')).toBeTruthy()
   await vi.waitFor(() => expect(asked.some(([, path]) => path.startsWith('/v1/nodes/n1/figures?since=24h'))).toBe(true), patience)
-  expect(pastLines(past, drawn[4]!, cardName, '')).toEqual([]) // nobody measured ECC
+  expect(historyLines(past, drawn[4]!, cardName, '')).toEqual([]) // nobody measured ECC
 })
 
 test('an operator quarantines a card for a reason, and returns it', async () => {

@@ -38,8 +38,8 @@ func (l Layout) RecordsOf(id string) string { return filepath.Join(l.Records(), 
 // Metrics is the file of the training metrics of an allocation.
 func (l Layout) Metrics(id string) string { return l.record(id, "metrics.json") }
 
-// Figures is the file of what a rank used.
-func (l Layout) Figures(id string) string { return l.record(id, "figures.json") }
+// UsageHistory is the file of what a rank used.
+func (l Layout) UsageHistory(id string) string { return l.record(id, "figures.json") }
 
 func (l Layout) output(id string) string { return l.record(id, "output.json") }
 

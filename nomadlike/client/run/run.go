@@ -283,7 +283,7 @@ func (x *Runs) waitTask(work context.Context, r *runner, d driver.Driver, task d
 	}
 	endWatch := x.Watch.Begin(work, r.Task, told, fresh)
 	x.Work.Go(func() { x.Usage.Measure(work, r.Task) })
-	x.Work.Go(func() { x.Usage.KeepRecord(work, r.Task) })
+	x.Work.Go(func() { x.Usage.RecordRank(work, r.Task) })
 	x.Work.Go(func() { x.Rooms.Watch(work, r.Task) })
 	pause := retry.First
 	for {

@@ -116,7 +116,7 @@ func (u *Usage) saveMetrics(id string, collector *metrics.Collector) {
 	}
 }
 
-// Metrics answers Node.Metrics: the figures of allocations that run here, or
+// Metrics answers Node.Metrics: the metrics of allocations that run here, or
 // whose directory is kept. Any goroutine may call it.
 func (u *Usage) Metrics(request *structs.MetricsRequest) (*structs.NodeMetrics, error) {
 	if len(request.AllocIDs) > structs.MetricsAllocsMax || request.Points < 1 || request.Points > metrics.PointsMax {

@@ -11,7 +11,7 @@ import (
 
 	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/client/alloc"
-	"nomadlike/nomadlike/client/diary"
+	"nomadlike/nomadlike/client/history"
 	"nomadlike/nomadlike/client/loop"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/device"
@@ -23,14 +23,14 @@ const recordSaveEvery = time.Minute
 
 // record is what is kept of a rank that runs.
 type record struct {
-	*diary.Record
+	*history.Record
 	task *loop.Task
 }
 
-// KeepRecord keeps what a task uses in its allocation's directory, until the
+// RecordRank keeps what a task uses in its allocation's directory, until the
 // task has ended or the agent stops: keepRanks fills it.
-func (u *Usage) KeepRecord(work context.Context, t *loop.Task) {
-	kept, err := diary.OpenRecord(u.Layout.Figures(t.ID))
+func (u *Usage) RecordRank(work context.Context, t *loop.Task) {
+	kept, err := history.OpenRecord(u.Layout.UsageHistory(t.ID))
 	if err != nil {
 		u.Log.Warn("what a rank used before is lost", logkey.AllocID, t.ID, logkey.Error, err)
 	}
@@ -57,17 +57,17 @@ func (u *Usage) KeepRecord(work context.Context, t *loop.Task) {
 	}
 }
 
-func (u *Usage) saveRecord(id string, kept *diary.Record) {
+func (u *Usage) saveRecord(id string, kept *history.Record) {
 	if err := kept.Save(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		u.Log.Warn("what a rank used is not kept", logkey.AllocID, id, logkey.Error, err)
 	}
 }
 
-// KeepRanks notes what the ranks that run here use, until ctx is cancelled.
-func (u *Usage) KeepRanks(ctx context.Context) {
-	tick := time.NewTicker(diary.RecordTick)
+// RecordRanks notes what the ranks that run here use, until ctx is cancelled.
+func (u *Usage) RecordRanks(ctx context.Context) {
+	tick := time.NewTicker(history.RecordTick)
 	defer tick.Stop()
-	var before *structs.NodeFigures
+	var before *structs.NodeUsage
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,41 +81,41 @@ func (u *Usage) KeepRanks(ctx context.Context) {
 			before = nil
 			continue
 		}
-		figures, err := u.Figures(ctx)
+		usage, err := u.Current(ctx)
 		if err != nil {
 			continue // the agent stops
 		}
-		at := figures.At.Time()
-		for i := range figures.Tasks {
-			task := &figures.Tasks[i]
+		at := usage.At.Time()
+		for i := range usage.Tasks {
+			task := &usage.Tasks[i]
 			kept := running[task.AllocID]
 			if kept == nil {
 				continue
 			}
-			note := rankNote(figures, before, task)
+			note := rankNote(usage, before, task)
 			if a := kept.task.Assigned.Load(); a != nil && a.Alloc != nil {
-				cardsNote(note, figures, a.Alloc.Devices)
+				cardsNote(note, usage, a.Alloc.Devices)
 			}
 			kept.Add(at, note)
 		}
-		before = figures
+		before = usage
 	}
 }
 
 // rankNote is what is written down of a rank's task. Cores at work are measured
 // between two notes, whoever else measured in the meantime. Pure.
-func rankNote(figures, before *structs.NodeFigures, task *structs.TaskFigures) map[string]float64 {
-	note := map[string]float64{device.GaugeMemoryUsed: float64(task.Memory), structs.PastProcesses: float64(task.Processes)}
+func rankNote(usage, before *structs.NodeUsage, task *structs.TaskUsage) map[string]float64 {
+	note := map[string]float64{device.GaugeMemoryUsed: float64(task.Memory), structs.GaugeProcesses: float64(task.Processes)}
 	if before == nil {
 		return note
 	}
-	span := figures.At.Sub(before.At)
-	if span <= 0 || span > figuresRateMax {
+	span := usage.At.Sub(before.At)
+	if span <= 0 || span > usageRateMax {
 		return note
 	}
 	for i := range before.Tasks {
 		if was := &before.Tasks[i]; was.AllocID == task.AllocID && task.CPUSeconds >= was.CPUSeconds {
-			note[structs.PastCores] = (task.CPUSeconds - was.CPUSeconds) / span.Seconds()
+			note[structs.GaugeCores] = (task.CPUSeconds - was.CPUSeconds) / span.Seconds()
 		}
 	}
 	return note
@@ -123,45 +123,45 @@ func rankNote(figures, before *structs.NodeFigures, task *structs.TaskFigures) m
 
 // cardsNote adds what a rank's cards measured lately, all of them together.
 // Pure.
-func cardsNote(note map[string]float64, figures *structs.NodeFigures, cards []string) {
+func cardsNote(note map[string]float64, usage *structs.NodeUsage, cards []string) {
 	uses, use := 0, 0.0
-	for i := range figures.Devices {
-		d := &figures.Devices[i]
-		if !slices.Contains(cards, d.ID) || figures.At.Sub(d.At) > diaryFresh {
+	for i := range usage.Devices {
+		d := &usage.Devices[i]
+		if !slices.Contains(cards, d.ID) || usage.At.Sub(d.At) > historyFresh {
 			continue
 		}
 		if value, measured := d.Gauges[device.GaugeUtilization]; measured {
 			uses, use = uses+1, use+value
 		}
 		for gauge, name := range map[string]string{
-			device.GaugeMemoryUsed: structs.PastCardMemory, device.GaugeMemoryTotal: structs.PastCardMemoryTotal,
-			device.GaugePower: structs.PastCardPower, device.GaugePowerLimit: structs.PastCardPowerLimit,
+			device.GaugeMemoryUsed: structs.GaugeCardMemory, device.GaugeMemoryTotal: structs.GaugeCardMemoryTotal,
+			device.GaugePower: structs.GaugeCardPower, device.GaugePowerLimit: structs.GaugeCardPowerLimit,
 		} {
 			if value, measured := d.Gauges[gauge]; measured {
 				note[name] += value
 			}
 		}
 		if value, measured := d.Gauges[device.GaugeTemperature]; measured {
-			if hottest, known := note[structs.PastCardTemperature]; !known || value > hottest {
-				note[structs.PastCardTemperature] = value
+			if hottest, known := note[structs.GaugeCardTemperature]; !known || value > hottest {
+				note[structs.GaugeCardTemperature] = value
 			}
 		}
 	}
 	if uses > 0 {
-		note[structs.PastCardUse] = use / float64(uses)
+		note[structs.GaugeCardUse] = use / float64(uses)
 	}
 }
 
-// RankPast gives what allocations used that run here, or whose directory is
+// RankHistory gives what allocations used that run here, or whose directory is
 // kept. Errors are *structs.Error. Any goroutine may call it.
-func (u *Usage) RankPast(request *structs.RankPastRequest) (*structs.NodeRankPast, error) {
+func (u *Usage) RankHistory(request *structs.RankHistoryRequest) (*structs.NodeRankHistory, error) {
 	step, count := request.Step.Std(), request.Count
-	if len(request.AllocIDs) > structs.RankPastAllocsMax || count < 1 || count > structs.PastPointsMax ||
-		count*structs.PastFiguresMax*len(request.AllocIDs) > structs.PastValuesMax ||
-		step < time.Second || step%time.Second != 0 || step > math.MaxInt64/structs.PastPointsMax {
-		return nil, structs.NewError(structs.CodeInvalid, "client.past_request", "max", structs.PastPointsMax)
+	if len(request.AllocIDs) > structs.RankHistoryAllocsMax || count < 1 || count > structs.HistoryPointsMax ||
+		count*structs.HistoryGaugesMax*len(request.AllocIDs) > structs.HistoryValuesMax ||
+		step < time.Second || step%time.Second != 0 || step > math.MaxInt64/structs.HistoryPointsMax {
+		return nil, structs.NewError(structs.CodeInvalid, "client.past_request", "max", structs.HistoryPointsMax)
 	}
-	out := &structs.NodeRankPast{}
+	out := &structs.NodeRankHistory{}
 	for _, id := range request.AllocIDs {
 		if !driver.ValidTaskID(alloc.TaskID(id)) {
 			continue
@@ -169,18 +169,18 @@ func (u *Usage) RankPast(request *structs.RankPastRequest) (*structs.NodeRankPas
 		u.mu.Lock()
 		running := u.mu.records[id]
 		u.mu.Unlock()
-		var kept *diary.Record
+		var kept *history.Record
 		if running != nil {
 			kept = running.Record
 		} else {
-			was, err := diary.OpenRecord(u.Layout.Figures(id)) // empty where none is kept
+			was, err := history.OpenRecord(u.Layout.UsageHistory(id)) // empty where none is kept
 			if err != nil {
 				u.Log.Warn("what a rank used is lost", logkey.AllocID, id, logkey.Error, err)
 			}
 			kept = was
 		}
 		if series := kept.Read(request.From.Time(), step, count); len(series) > 0 {
-			out.Ranks = append(out.Ranks, structs.RankPast{AllocID: id, Series: series})
+			out.Ranks = append(out.Ranks, structs.RankHistory{AllocID: id, Series: series})
 		}
 	}
 	return out, nil

@@ -139,7 +139,7 @@ func (p *progressWatch) measure(ctx context.Context) {
 			}
 		}
 	} else {
-		figures, err := w.Usage.Figures(ctx)
+		figures, err := w.Usage.Current(ctx)
 		if err != nil {
 			return
 		}

@@ -65,7 +65,7 @@ type Cards interface {
 
 // TaskMeter measures the tasks of the node.
 type TaskMeter interface {
-	Figures(ctx context.Context) (*structs.NodeFigures, error)
+	Current(ctx context.Context) (*structs.NodeUsage, error)
 }
 
 // FitnessTest looks whether the node is fit for an allocation.

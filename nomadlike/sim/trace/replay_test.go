@@ -199,7 +199,7 @@ func TestWindow(t *testing.T) {
 	}
 	options := Options{Pools: []Pool{{"", 1, 1}}, Policy: PolicyFIFO, Estimate: EstimateTrue, Place: PlaceConsolidate, From: 2 * time.Minute, To: 5 * time.Minute}
 	report := replayed(t, trace, options)
-	if report.Jobs != 4 || report.AvgWait != 0 || report.Makespan != 240 || report.Utilisation != 1 || report.PerPool["all"] != report.Figures {
+	if report.Jobs != 4 || report.AvgWait != 0 || report.Makespan != 240 || report.Utilisation != 1 || report.PerPool["all"] != report.Statistics {
 		t.Errorf("%+v", report)
 	}
 }

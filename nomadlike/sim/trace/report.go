@@ -10,9 +10,9 @@ import (
 // a job of one second that waited ten is no disaster.
 const slowdownBound = 10 * time.Second
 
-// Figures sums up what a set of jobs saw. Times are in seconds, rounded to
+// Statistics sums up what a set of jobs saw. Times are in seconds, rounded to
 // milliseconds.
-type Figures struct {
+type Statistics struct {
 	Jobs        int     `json:"jobs"`     // replayed to their end
 	Dropped     int     `json:"dropped"`  // never submitted: too large, no such pool, no devices, or no run time known
 	AvgJCT      float64 `json:"avg_jct"`  // from submission to the end
@@ -28,9 +28,9 @@ type Figures struct {
 // Report is the outcome of a replay. It holds no time of the machine that
 // made it: the same replay gives the same bytes.
 type Report struct {
-	Figures
+	Statistics
 	*Score
-	PerPool map[string]Figures `json:"per_pool"`
+	PerPool map[string]Statistics `json:"per_pool"`
 }
 
 // record is what happened to one job.
@@ -48,9 +48,9 @@ func (r record) slowdown() float64 {
 	return max(1, float64(r.end-r.submit)/float64(max(r.duration, slowdownBound)))
 }
 
-// figures sums up records on so many devices.
-func figures(records []record, gpus, dropped int) Figures {
-	f := Figures{Jobs: len(records), Dropped: dropped}
+// statistics sums up records on so many devices.
+func statistics(records []record, gpus, dropped int) Statistics {
+	f := Statistics{Jobs: len(records), Dropped: dropped}
 	if len(records) == 0 {
 		return f
 	}
@@ -96,14 +96,14 @@ func report(pools []Pool, records []record, dropped []int, homeless int) Report 
 		byPool[r.pool] = append(byPool[r.pool], r)
 	}
 	gpus, lost := 0, homeless
-	made := Report{PerPool: make(map[string]Figures, len(pools))}
+	made := Report{PerPool: make(map[string]Statistics, len(pools))}
 	for i, pool := range pools {
 		size := pool.Nodes * pool.GPUs
 		gpus += size
 		lost += dropped[i]
-		made.PerPool[pool.shownName()] = figures(byPool[i], size, dropped[i])
+		made.PerPool[pool.shownName()] = statistics(byPool[i], size, dropped[i])
 	}
-	made.Figures = figures(records, gpus, lost)
+	made.Statistics = statistics(records, gpus, lost)
 	return made
 }
 

@@ -10,21 +10,21 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-func TestFigures(t *testing.T) {
+func TestStatistics(t *testing.T) {
 	second := func(n int) time.Duration { return time.Duration(n) * time.Second }
 	records := []record{
 		{gpus: 4, submit: second(100), duration: second(50), end: second(150)}, // at once
 		{gpus: 2, submit: second(110), duration: second(1), end: second(161)},  // waited 50 s for a second
 		{gpus: 4, submit: second(120), duration: second(100), end: second(300)},
 	}
-	want := Figures{
+	want := Statistics{
 		Jobs: 3, Dropped: 7, AvgJCT: 93.667, AvgWait: 43.333, AvgBSLD: 2.633, // (1 + 5.1 + 1.8) / 3
 		P50Wait: 50, P90Wait: 80, P99Wait: 80, Utilisation: 0.37625, Makespan: 200, // (200 + 2 + 400) / (200 * 8)
 	}
-	if diff := cmp.Diff(want, figures(records, 8, 7)); diff != "" {
+	if diff := cmp.Diff(want, statistics(records, 8, 7)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(Figures{Dropped: 2}, figures(nil, 8, 2)); diff != "" {
+	if diff := cmp.Diff(Statistics{Dropped: 2}, statistics(nil, 8, 2)); diff != "" {
 		t.Error(diff)
 	}
 }

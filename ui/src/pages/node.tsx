@@ -9,9 +9,9 @@ import { reasonText } from '../i18n'
 import { Cli } from '../parts/actions'
 import { errorText, Failed, Loading, useNow, useTitle, WordTag, failing } from '../parts/states'
 import type { Allocation, DeviceState, EventList, NodeDetail, NodeDevices } from '../types'
-import { cardMemory, gaugeText } from '../parts/figures'
+import { cardMemory, gaugeText } from '../parts/usage'
 import { NodeFaults } from '../parts/nodefaults'
-import { Past } from '../parts/past'
+import { UsageHistory } from '../parts/history'
 import { NodeWord } from './cluster'
 import { History } from './job'
 
@@ -45,7 +45,7 @@ export function NodePage() {
       </p>
       <NodeFaults node={n} events={events.data ?? []} />
       <DeviceTable node={n} />
-      <Past node={n} />
+      <UsageHistory node={n} />
       <section className="card" aria-label={t('node.work')}>
         <h2>{t('node.work')}</h2>
         <Table<Allocation> size="small" rowKey="id" pagination={{ pageSize: 50, hideOnSinglePage: true }} scroll={{ x: 700 }} dataSource={allocs} locale={{ emptyText: <p>{t('node.no_work')}</p> }} columns={[
@@ -156,7 +156,7 @@ function CardDetail({ node, card }: { node: NodeDetail; card: DeviceState }) {
           )}
         </div>
       </div>
-      <Past node={node} device={card.id} />
+      <UsageHistory node={node} device={card.id} />
     </div>
   )
 }

@@ -6,19 +6,19 @@ import { get, part } from '../api'
 import { quote } from '../format'
 import type { JobMetrics, MetricSeries, RankMetrics } from '../types'
 import { Cli } from './actions'
-import type { Curve } from './curves'
+import type { Line } from './line_chart'
 import { Failed, Loading, failing } from './states'
 
-const Curves = lazy(() => import('./curves'))
+const LineChart = lazy(() => import('./line_chart'))
 
 const every = 5000
-const drawnMax = 12 // curves of figures, of those that a job names
-const linesMax = 64 // of one curve
+const drawnMax = 12 // charts of metrics, of those that a job names
+const linesMax = 64 // of one chart
 
-// nameOf tells figures of one name but of several sources apart.
+// nameOf tells metrics of one name but of several sources apart.
 const nameOf = (series: MetricSeries) => (series.source === 'log' ? series.name : `${series.name} · ${series.source}`)
 
-// namesOf lists the figures of a job: loss first, then what has most points.
+// namesOf lists the metrics of a job: loss first, then what has most points.
 export function namesOf(ranks: RankMetrics[]): string[] {
   const counts = new Map<string, number>()
   for (const rank of ranks) for (const series of rank.series ?? []) counts.set(nameOf(series), (counts.get(nameOf(series)) ?? 0) + series.count)
@@ -28,7 +28,7 @@ export function namesOf(ranks: RankMetrics[]): string[] {
 
 // linesOf puts one figure of all ranks and attempts over one axis of steps, or
 // of seconds.
-export function linesOf(ranks: RankMetrics[], name: string, time: boolean, label: (rank: RankMetrics) => string): { x: number[]; lines: Curve[] } {
+export function linesOf(ranks: RankMetrics[], name: string, time: boolean, label: (rank: RankMetrics) => string): { x: number[]; lines: Line[] } {
   const found = ranks.flatMap((rank) => (rank.series ?? []).filter((series) => nameOf(series) === name).map((series) => ({ rank, series })))
   const at = (point: { step: number; at: string | null }) => (time ? Math.round(Date.parse(point.at ?? '') / 1000) : point.step)
   const places = new Map<number, number>()
@@ -42,7 +42,7 @@ export function linesOf(ranks: RankMetrics[], name: string, time: boolean, label
   return { x, lines }
 }
 
-// Training is the curves that a job wrote of itself: loss, accuracy, speed.
+// Training is the training metrics that a job wrote of itself: loss, accuracy, speed.
 export function Training({ id, name, subjob, live }: { id: string; name: string; subjob: number; live: boolean }) {
   const { t } = useTranslation()
   const [axis, setAxis] = useState<'step' | 'time'>('step')
@@ -74,7 +74,7 @@ export function Training({ id, name, subjob, live }: { id: string; name: string;
           return (
             <section key={one} className="card" aria-label={one}>
               <h2>{one} <span className="quiet">{lines.length > 0 && Number((lines[0]!.values.findLast((v) => v !== null) ?? 0).toPrecision(4))}</span></h2>
-              <Suspense fallback={<Loading />}><Curves label={one} x={x} lines={lines} time={axis === 'time'} log={log && positive} sync={'training-' + axis} /></Suspense>
+              <Suspense fallback={<Loading />}><LineChart label={one} x={x} lines={lines} time={axis === 'time'} log={log && positive} sync={'training-' + axis} /></Suspense>
             </section>
           )
         })}

@@ -1,4 +1,4 @@
-package diary
+package history
 
 import (
 	"encoding/json"
@@ -24,19 +24,19 @@ const (
 	recordVersion  = 1
 )
 
-// recordFigures are the figures of a rank, by their places in a cell. A place
+// recordGauges are the gauges of a rank, by their places in a cell. A place
 // never gets another meaning: files of older agents are read.
-func recordFigures() [figuresKept]figure {
-	return [figuresKept]figure{
-		{structs.PastCores, mean},
+func recordGauges() [gaugesKept]gauge {
+	return [gaugesKept]gauge{
+		{structs.GaugeCores, mean},
 		{device.GaugeMemoryUsed, most},
-		{structs.PastProcesses, most},
-		{structs.PastCardUse, mean},
-		{structs.PastCardMemory, most},
-		{structs.PastCardMemoryTotal, last},
-		{structs.PastCardTemperature, most},
-		{structs.PastCardPower, mean},
-		{structs.PastCardPowerLimit, last},
+		{structs.GaugeProcesses, most},
+		{structs.GaugeCardUse, mean},
+		{structs.GaugeCardMemory, most},
+		{structs.GaugeCardMemoryTotal, last},
+		{structs.GaugeCardTemperature, most},
+		{structs.GaugeCardPower, mean},
+		{structs.GaugeCardPowerLimit, last},
 	}
 }
 
@@ -45,7 +45,7 @@ func recordFigures() [figuresKept]figure {
 // finely. Its methods may be called from any goroutine.
 type Record struct {
 	path string
-	kept [figuresKept]figure
+	kept [gaugesKept]gauge
 
 	mu struct {
 		sync.Mutex
@@ -61,7 +61,7 @@ type Record struct {
 // can be read, it is empty; the error tells of the second, and the record may
 // be used all the same.
 func OpenRecord(path string) (*Record, error) {
-	r := &Record{path: path, kept: recordFigures()}
+	r := &Record{path: path, kept: recordGauges()}
 	r.mu.span = recordTick
 	info, err := os.Stat(path)
 	switch {
@@ -203,7 +203,7 @@ func (r *Record) allLocked() []cell {
 // A point has what was measured in any cell that it touches: where cells are
 // longer than step, neighbours have the same value. Figures that were never
 // measured are left out.
-func (r *Record) Read(from time.Time, step time.Duration, count int) []structs.PastSeries {
+func (r *Record) Read(from time.Time, step time.Duration, count int) []structs.GaugeHistory {
 	first, wide := from.Unix(), max(int64(step/time.Second), 1)
 	spans := make([]sums, count)
 	r.mu.Lock()

@@ -1,4 +1,4 @@
-package diary
+package history
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func open(t testing.TB, path string, now time.Time) *Book {
 }
 
 // text writes series as "gauge: values", with "-" for what was not measured.
-func text(all []structs.PastSeries) (lines []string) {
+func text(all []structs.GaugeHistory) (lines []string) {
 	for _, one := range all {
 		line := one.Gauge + ":"
 		for _, value := range one.Values {
@@ -50,8 +50,8 @@ func TestMinutesBecomePoints(t *testing.T) {
 		if i == 30 {
 			healthy = 0
 		}
-		note := Note{Machine: {structs.PastCores: 2}, "GPU-0": {
-			structs.PastHealthy: healthy, device.GaugeUtilization: float64(i%2) / 2, device.GaugeTemperature: 40 + float64(i),
+		note := Note{Machine: {structs.GaugeCores: 2}, "GPU-0": {
+			structs.GaugeHealthy: healthy, device.GaugeUtilization: float64(i%2) / 2, device.GaugeTemperature: 40 + float64(i),
 			device.GaugeECCCorrected: float64(i), "unknown_gauge": 1,
 		}}
 		if i < 12 {
@@ -60,7 +60,7 @@ func TestMinutesBecomePoints(t *testing.T) {
 		book.Add(noon.Add(time.Duration(i)*5*time.Second), note)
 	}
 	now := noon.Add(4*time.Minute - time.Second)
-	all := book.Read(&structs.PastRequest{Since: structs.At(noon), Points: 100}, now)
+	all := book.Read(&structs.HistoryRequest{Since: structs.At(noon), Points: 100}, now)
 	if all.From != structs.At(noon) || all.Step != structs.Duration(time.Minute) || all.Count != 4 || len(all.Devices) != 2 {
 		t.Fatalf("read %+v", all)
 	}
@@ -74,7 +74,7 @@ func TestMinutesBecomePoints(t *testing.T) {
 	if diff := cmp.Diff([]string{"cpu_cores: 2 2 2 2"}, text(all.Machine)); diff != "" {
 		t.Errorf("the machine (-want +got):\n%s", diff)
 	}
-	one := book.Read(&structs.PastRequest{Devices: []string{"GPU-0", "GPU-9"}, Since: structs.At(noon.Add(-6 * time.Minute)), Points: 5}, now)
+	one := book.Read(&structs.HistoryRequest{Devices: []string{"GPU-0", "GPU-9"}, Since: structs.At(noon.Add(-6 * time.Minute)), Points: 5}, now)
 	want = []string{"healthy: - - - 1 0", "utilization_ratio: - - - 0.25 0.25", "temperature_celsius: - - - 63 87", "ecc_corrected_total: - - - 23 47"}
 	if len(one.Devices) != 1 || one.Step != structs.Duration(2*time.Minute) || one.From != structs.At(noon.Add(-6*time.Minute)) {
 		t.Fatalf("read %+v", one)
@@ -84,8 +84,8 @@ func TestMinutesBecomePoints(t *testing.T) {
 	}
 }
 
-// The diary goes on in a new process, and has a day at most.
-func TestDiaryGoesOn(t *testing.T) {
+// The history goes on in a new process, and has a day at most.
+func TestHistoryGoesOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures")
 	book := open(t, path, noon)
 	at := noon
@@ -100,7 +100,7 @@ func TestDiaryGoesOn(t *testing.T) {
 	if err := book.Save(); err != nil {
 		t.Fatal(err)
 	}
-	ask := &structs.PastRequest{Since: structs.At(noon), Points: structs.PastPointsMax}
+	ask := &structs.HistoryRequest{Since: structs.At(noon), Points: structs.HistoryPointsMax}
 	before := book.Read(ask, at)
 	if len(before.Devices) != 1 || before.Count != Kept || *before.Devices[0].Series[0].Values[0] != 60 || *before.Devices[0].Series[0].Values[Kept-1] != Kept+59 {
 		t.Fatalf("a day later: %d devices, %d points", len(before.Devices), before.Count)
@@ -131,7 +131,7 @@ func TestClockIsSetBack(t *testing.T) {
 	add(8, 3) // a little: the open minute goes on
 	add(5, 7)
 	add(6, 8)
-	got := text(book.Read(&structs.PastRequest{Since: structs.At(noon), Points: 100}, noon.Add(9*time.Minute)).Devices[0].Series)
+	got := text(book.Read(&structs.HistoryRequest{Since: structs.At(noon), Points: 100}, noon.Add(9*time.Minute)).Devices[0].Series)
 	if diff := cmp.Diff([]string{"power_watts: 1 1 1 1 1 7 8 - - -"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -145,7 +145,7 @@ func TestBookIsAsItsTwin(t *testing.T) {
 			minute int64
 			value  float64
 		}
-		book := &Book{path: path, kept: figures()}
+		book := &Book{path: path, kept: gauges()}
 		book.mu.lines = map[string]*line{}
 		var all []noted
 		at := noon
@@ -156,7 +156,7 @@ func TestBookIsAsItsTwin(t *testing.T) {
 			all = append(all, noted{minuteOf(at), value})
 		}
 		back := rapid.Int64Range(0, 2*Kept).Draw(t, "minutes back")
-		out := book.Read(&structs.PastRequest{Since: structs.At(at.Add(-time.Duration(back) * time.Minute)), Points: rapid.IntRange(1, Kept).Draw(t, "points")}, at)
+		out := book.Read(&structs.HistoryRequest{Since: structs.At(at.Add(-time.Duration(back) * time.Minute)), Points: rapid.IntRange(1, Kept).Draw(t, "points")}, at)
 		step, first := int64(out.Step.Std()/time.Minute), minuteOf(out.From.Time())
 		got := map[int64]float64{}
 		if len(out.Devices) == 1 {
@@ -180,10 +180,10 @@ func TestBookIsAsItsTwin(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	book := &Book{kept: figures()}
+	book := &Book{kept: gauges()}
 	book.mu.lines = map[string]*line{}
 	for i := range 3 {
-		book.Add(noon.Add(time.Duration(i)*time.Minute), Note{Machine: {structs.PastCores: 1}, "d": {structs.PastHealthy: 0}})
+		book.Add(noon.Add(time.Duration(i)*time.Minute), Note{Machine: {structs.GaugeCores: 1}, "d": {structs.GaugeHealthy: 0}})
 	}
 	data, err := book.encodeLocked()
 	if err != nil {
@@ -201,7 +201,7 @@ func FuzzDecode(f *testing.F) {
 			if len(l.cells) == 0 || len(l.cells) > Kept {
 				t.Fatalf("line %q has %d cells", id, len(l.cells))
 			}
-			series(l.all(figures()), figures(), now-Kept+1, 1, Kept)
+			series(l.all(gauges()), gauges(), now-Kept+1, 1, Kept)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-import type { JobPast, RankFigures, RankPast } from '../types'
+import type { JobHistory, RankUsage, RankHistory } from '../types'
 
 // What nodes keep of ranks is turned into the form of what ranks use now, so
 // that both are shown by the same measures. A figure that was not measured is
@@ -7,7 +7,7 @@ import type { JobPast, RankFigures, RankPast } from '../types'
 const cardGauges = { device_utilization_ratio: 'utilization_ratio', device_memory_used_bytes: 'memory_used_bytes', device_memory_total_bytes: 'memory_total_bytes', device_temperature_celsius: 'temperature_celsius', device_power_watts: 'power_watts', device_power_limit_watts: 'power_limit_watts' }
 const means = ['cpu_cores', 'device_utilization_ratio', 'device_power_watts'] // of the others the highest stands for a time
 
-function figuresOf(rank: RankPast, of: (gauge: string) => number | null): RankFigures {
+function usageOf(rank: RankHistory, of: (gauge: string) => number | null): RankUsage {
   const cores = of('cpu_cores')
   const memory = of('memory_used_bytes')
   const gauges: Record<string, number> = {}
@@ -24,8 +24,8 @@ function figuresOf(rank: RankPast, of: (gauge: string) => number | null): RankFi
 }
 
 // whole is what a rank used all the time that it ran, as one.
-export function whole(rank: RankPast): RankFigures {
-  return figuresOf(rank, (gauge) => {
+export function whole(rank: RankHistory): RankUsage {
+  return usageOf(rank, (gauge) => {
     const known = ((rank.series ?? []).find((one) => one.gauge === gauge)?.values ?? []).filter((v): v is number => v !== null)
     if (known.length === 0) return null
     return means.includes(gauge) ? known.reduce((sum, v) => sum + v, 0) / known.length : known.reduce((most, v) => Math.max(most, v))
@@ -38,12 +38,12 @@ export interface Line {
 }
 
 // lineOf is one measure of every rank over time, before a moment in seconds.
-export function lineOf(past: JobPast | undefined, value: (rank: RankFigures) => number | null, before: number): Line {
+export function lineOf(past: JobHistory | undefined, value: (rank: RankUsage) => number | null, before: number): Line {
   const at = (past?.at ?? []).map((one) => Date.parse(one ?? '') / 1000).filter((second) => second < before)
   const ranks = new Map<number, (number | null)[]>()
   for (const rank of past?.ranks ?? []) {
     const kept = new Map((rank.series ?? []).map((one) => [one.gauge, one.values]))
-    const values = at.map((_, i) => value(figuresOf(rank, (gauge) => kept.get(gauge)?.[i] ?? null)))
+    const values = at.map((_, i) => value(usageOf(rank, (gauge) => kept.get(gauge)?.[i] ?? null)))
     if (values.some((v) => v !== null)) ranks.set(rank.rank, values)
   }
   return { at, ranks }

@@ -9,22 +9,22 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// JobFigures is what the ranks of a subjob's newest attempt use now, in the
-// order of their ranks. More counts ranks beyond FiguresRanksMax.
-type JobFigures struct {
-	JobID   string        `json:"job_id"`
-	Subjob  int           `json:"subjob"`
-	Attempt uint64        `json:"attempt"` // 0: there was none yet
-	Ranks   []RankFigures `json:"ranks"`
-	More    int           `json:"more,omitempty"`
+// JobUsage is what the ranks of a subjob's newest attempt use now, in the
+// order of their ranks. More counts ranks beyond UsageRanksMax.
+type JobUsage struct {
+	JobID   string      `json:"job_id"`
+	Subjob  int         `json:"subjob"`
+	Attempt uint64      `json:"attempt"` // 0: there was none yet
+	Ranks   []RankUsage `json:"ranks"`
+	More    int         `json:"more,omitempty"`
 }
 
-// FiguresRanksMax bounds the ranks of one JobFigures.
-const FiguresRanksMax = 1024
+// UsageRanksMax bounds the ranks of one JobUsage.
+const UsageRanksMax = 1024
 
-// RankFigures is what one rank uses. Without Measured its node did not answer
+// RankUsage is what one rank uses. Without Measured its node did not answer
 // just now; then the figures are its last ones, or 0.
-type RankFigures struct {
+type RankUsage struct {
 	AllocID    string              `json:"alloc_id"`
 	Rank       int                 `json:"rank"`
 	NodeID     string              `json:"node_id"`
@@ -51,40 +51,40 @@ type RankDevice struct {
 	Gauges  map[string]float64 `json:"gauges,omitempty"`
 }
 
-// JobPast is what the ranks of one attempt used while they ran, in the order of
+// JobHistory is what the ranks of one attempt used while they ran, in the order of
 // their ranks, as far as their nodes keep it. Every series has one value for
 // each of the times of At, for the span of Step that begins there; null where
 // nothing was measured. Away are the nodes that did not answer; More counts ranks
 // beyond structs.RankPastAllocsMax.
-type JobPast struct {
+type JobHistory struct {
 	JobID   string             `json:"job_id"`
 	Subjob  int                `json:"subjob"`
 	Attempt uint64             `json:"attempt"` // 0: there was none yet
 	Step    structs.Duration   `json:"step"`
 	At      []structs.UnixNano `json:"at"`
-	Ranks   []RankPast         `json:"ranks"`
+	Ranks   []RankHistory      `json:"ranks"`
 	Away    []string           `json:"away,omitempty"`
 	More    int                `json:"more,omitempty"`
 }
 
-// RankPast is what one rank used. The figures are structs.PastCores,
-// memory_used_bytes of the rank itself, structs.PastProcesses, and those of
-// its cards together, structs.PastCardUse and so on.
-type RankPast struct {
-	AllocID string               `json:"alloc_id"`
-	Rank    int                  `json:"rank"`
-	NodeID  string               `json:"node_id"`
-	Node    string               `json:"node"`
-	Status  structs.AllocStatus  `json:"status"`
-	CPU     float64              `json:"cpu"`    // cores that it may use
-	Memory  int64                `json:"memory"` // bytes that it may use
-	Series  []structs.PastSeries `json:"series"`
+// RankHistory is what one rank used. The gauges are structs.GaugeCores,
+// memory_used_bytes of the rank itself, structs.GaugeProcesses, and those of
+// its cards together, structs.GaugeCardUse and so on.
+type RankHistory struct {
+	AllocID string                 `json:"alloc_id"`
+	Rank    int                    `json:"rank"`
+	NodeID  string                 `json:"node_id"`
+	Node    string                 `json:"node"`
+	Status  structs.AllocStatus    `json:"status"`
+	CPU     float64                `json:"cpu"`    // cores that it may use
+	Memory  int64                  `json:"memory"` // bytes that it may use
+	Series  []structs.GaugeHistory `json:"series"`
 }
 
-// JobPastFilter says what is wanted of a job's past. Zero values mean all ranks
+// JobHistoryFilter says what is wanted of a job's history. Zero values mean all ranks
 // of the newest attempt of the first subjob, from its start to its end or now,
-// in structs.PastPointsDefault points.
-type JobPastFilter struct {
+// in structs.HistoryPointsDefault points.
+type JobHistoryFilter struct {
 	Subjob  int
 	Attempt uint64
 	Rank    *int
@@ -92,8 +92,8 @@ type JobPastFilter struct {
 	Points  int           // at most
 }
 
-// JobPast gives what the ranks of a job used while they ran.
-func (c *Client) JobPast(ctx context.Context, id string, filter JobPastFilter) (*JobPast, error) {
+// JobHistory returns what the ranks of a job used while they ran.
+func (c *Client) JobHistory(ctx context.Context, id string, filter JobHistoryFilter) (*JobHistory, error) {
 	values := url.Values{"subjob": {strconv.Itoa(filter.Subjob)}}
 	if filter.Attempt > 0 {
 		values.Set("attempt", strconv.FormatUint(filter.Attempt, 10))
@@ -107,16 +107,16 @@ func (c *Client) JobPast(ctx context.Context, id string, filter JobPastFilter) (
 	if filter.Points > 0 {
 		values.Set("points", strconv.Itoa(filter.Points))
 	}
-	out := new(JobPast)
+	out := new(JobHistory)
 	if _, err := c.get(ctx, join("v1", "jobs", id, "figures", "past"), values, out); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// JobFigures gives what the ranks of a job use now.
-func (c *Client) JobFigures(ctx context.Context, id string, subjob int) (*JobFigures, error) {
-	out := new(JobFigures)
+// JobUsage returns what the ranks of a job use now.
+func (c *Client) JobUsage(ctx context.Context, id string, subjob int) (*JobUsage, error) {
+	out := new(JobUsage)
 	if _, err := c.get(ctx, join("v1", "jobs", id, "figures"), url.Values{"subjob": {strconv.Itoa(subjob)}}, out); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package diary
+package history
 
 import (
 	"encoding/json"
@@ -34,7 +34,7 @@ func TestWhatARankUsed(t *testing.T) {
 	}
 	for i := range 6 {
 		record.Add(noon.Add(time.Duration(i)*RecordTick), map[string]float64{
-			structs.PastCores: float64(i), device.GaugeMemoryUsed: float64(10 * i), structs.PastCardUse: 0.5, "unknown": 1,
+			structs.GaugeCores: float64(i), device.GaugeMemoryUsed: float64(10 * i), structs.GaugeCardUse: 0.5, "unknown": 1,
 		})
 	}
 	want := []string{"cpu_cores: 0.5 2.5 4.5 -", "memory_used_bytes: 10 30 50 -", "device_utilization_ratio: 0.5 0.5 0.5 -"}
@@ -52,7 +52,7 @@ func TestWhatARankUsed(t *testing.T) {
 	if diff := cmp.Diff(text(record.Read(noon, RecordTick, 10)), text(again.Read(noon, RecordTick, 10))); diff != "" {
 		t.Errorf("in a new process (-before +after):\n%s", diff)
 	}
-	again.Add(noon.Add(5*RecordTick+time.Second), map[string]float64{structs.PastCores: 7})
+	again.Add(noon.Add(5*RecordTick+time.Second), map[string]float64{structs.GaugeCores: 7})
 	if diff := cmp.Diff("cpu_cores: 4 6", text(again.Read(noon.Add(4*RecordTick), RecordTick, 2))[0]); diff != "" {
 		t.Errorf("goes on in the cell that was open (-want +got):\n%s", diff)
 	}
@@ -76,7 +76,7 @@ func TestLongRunIsKeptWhole(t *testing.T) {
 			}
 			record = openRecord(t, path)
 		}
-		record.Add(noon.Add(time.Duration(i)*RecordTick), map[string]float64{structs.PastCores: 2, device.GaugeMemoryUsed: float64(i)})
+		record.Add(noon.Add(time.Duration(i)*RecordTick), map[string]float64{structs.GaugeCores: 2, device.GaugeMemoryUsed: float64(i)})
 	}
 	if span := record.Span(); span != 8*RecordTick {
 		t.Errorf("a cell is of %v", span)
@@ -106,7 +106,7 @@ func TestLongRunIsKeptWhole(t *testing.T) {
 func TestClockOfARecordIsSetBack(t *testing.T) {
 	record := openRecord(t, filepath.Join(t.TempDir(), "figures.json"))
 	add := func(ticks int, value float64) {
-		record.Add(noon.Add(time.Duration(ticks)*RecordTick), map[string]float64{structs.PastCores: value})
+		record.Add(noon.Add(time.Duration(ticks)*RecordTick), map[string]float64{structs.GaugeCores: value})
 	}
 	for i := range 10 {
 		add(i, 1)
@@ -123,7 +123,7 @@ func TestClockOfARecordIsSetBack(t *testing.T) {
 // length of a cell; it never holds more than it may.
 func TestRecordIsAsItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		record := &Record{kept: recordFigures()}
+		record := &Record{kept: recordGauges()}
 		record.mu.span = recordTick
 		type noted struct {
 			second int64
@@ -180,9 +180,9 @@ func FuzzDecodeRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		record := &Record{kept: recordFigures()}
+		record := &Record{kept: recordGauges()}
 		record.mu.span, record.mu.cells = span, cells
-		record.Add(noon, map[string]float64{structs.PastCores: 1})
+		record.Add(noon, map[string]float64{structs.GaugeCores: 1})
 		if got := len(record.mu.cells); got > Kept {
 			t.Fatalf("%d cells", got)
 		}

@@ -15,8 +15,8 @@ import (
 	"nomadlike/nomadlike/client/alloc"
 	"nomadlike/nomadlike/client/checkpoint"
 	"nomadlike/nomadlike/client/devices"
-	"nomadlike/nomadlike/client/diary"
 	"nomadlike/nomadlike/client/fingerprint"
+	"nomadlike/nomadlike/client/history"
 	"nomadlike/nomadlike/client/layout"
 	"nomadlike/nomadlike/client/loop"
 	"nomadlike/nomadlike/client/machine"
@@ -27,11 +27,11 @@ import (
 
 // How a node measures itself.
 const (
-	// figuresFresh is how old an answer may be: many may look at one node.
-	figuresFresh = time.Second
-	// figuresRateMax is the greatest time between two measurements that a rate
+	// usageFresh is how old an answer may be: many may look at one node.
+	usageFresh = time.Second
+	// usageRateMax is the greatest time between two measurements that a rate
 	// is made of; over a longer one it would tell of the past.
-	figuresRateMax = time.Minute
+	usageRateMax   = time.Minute
 	taskMeasureMax = 2 * time.Second // patience with a driver
 	measuringMax   = 16              // tasks measured at one time
 )
@@ -41,7 +41,7 @@ const (
 type Usage struct {
 	Config
 	gauge *gauge
-	book  *diary.Book
+	book  *history.Book
 
 	mu struct {
 		sync.Mutex
@@ -79,7 +79,7 @@ type PlaceFinder interface {
 func Open(config Config) *Usage {
 	u := &Usage{Config: config, gauge: newGauge()}
 	u.mu.meters, u.mu.records = make(map[string]*metrics.Collector), make(map[string]*record)
-	book, err := diary.Open(filepath.Join(config.Layout.Root, diaryFile), config.Now())
+	book, err := history.Open(filepath.Join(config.Layout.Root, historyFile), config.Now())
 	if err != nil {
 		config.Log.Warn("what devices measured before is lost", logkey.Error, err)
 	}
@@ -91,7 +91,7 @@ func Open(config Config) *Usage {
 // rates and for those who ask soon after.
 type gauge struct {
 	turn chan struct{} // holds a token while nobody measures
-	last structs.NodeFigures
+	last structs.NodeUsage
 }
 
 func newGauge() *gauge {
@@ -100,11 +100,11 @@ func newGauge() *gauge {
 	return g
 }
 
-// Figures measures the node: its processors and memory, its devices and its
+// Current measures the node: its processors and memory, its devices and its
 // tasks. Who asks soon after another gets what the other got; keepRanks asks as
 // long as tasks run, and devices are measured all the time. Any goroutine may call it; the answer is shared and
 // must not be changed.
-func (u *Usage) Figures(ctx context.Context) (*structs.NodeFigures, error) {
+func (u *Usage) Current(ctx context.Context) (*structs.NodeUsage, error) {
 	select {
 	case <-u.gauge.turn:
 	case <-ctx.Done():
@@ -112,41 +112,41 @@ func (u *Usage) Figures(ctx context.Context) (*structs.NodeFigures, error) {
 	}
 	defer func() { u.gauge.turn <- struct{}{} }()
 	now := u.Now()
-	if age := now.Sub(u.gauge.last.At.Time()); u.gauge.last.At != 0 && age >= 0 && age < figuresFresh {
+	if age := now.Sub(u.gauge.last.At.Time()); u.gauge.last.At != 0 && age >= 0 && age < usageFresh {
 		shared := u.gauge.last
 		return &shared, nil
 	}
 	load := u.Load()
-	figures := structs.NodeFigures{
+	usage := structs.NodeUsage{
 		At: structs.At(now), CPUSeconds: load.CPUSeconds, MemoryUsed: load.MemoryUsed, MemoryTotal: load.MemoryTotal,
-		Devices: deviceFigures(u.Devices.Measured()),
+		Devices: deviceUsages(u.Devices.Measured()),
 	}
-	figures.DiskFree, figures.InodesFree = u.Disks.Room()
-	if err := u.measureTasks(ctx, &figures); err != nil {
+	usage.DiskFree, usage.InodesFree = u.Disks.Room()
+	if err := u.measureTasks(ctx, &usage); err != nil {
 		return nil, err
 	}
-	addRates(&figures, &u.gauge.last)
-	u.gauge.last = figures
-	shared := figures
+	addRates(&usage, &u.gauge.last)
+	u.gauge.last = usage
+	shared := usage
 	return &shared, nil
 }
 
-// deviceFigures are measurements in the words of the wire, by id.
-func deviceFigures(measured map[string]devices.Measurement) []structs.DeviceFigures {
-	figures := make([]structs.DeviceFigures, 0, len(measured))
+// deviceUsages are measurements in the words of the wire, by id.
+func deviceUsages(measured map[string]devices.Measurement) []structs.DeviceUsage {
+	usage := make([]structs.DeviceUsage, 0, len(measured))
 	for _, id := range slices.Sorted(maps.Keys(measured)) {
 		stats := measured[id]
-		one := structs.DeviceFigures{ID: id, At: structs.At(stats.At), Gauges: stats.Gauges}
+		one := structs.DeviceUsage{ID: id, At: structs.At(stats.At), Gauges: stats.Gauges}
 		for _, p := range stats.Processes[:min(len(stats.Processes), structs.DeviceProcessesMax)] {
 			one.Processes = append(one.Processes, structs.DeviceProcess(p))
 		}
-		figures = append(figures, one)
+		usage = append(usage, one)
 	}
-	return figures
+	return usage
 }
 
 // measureTasks asks the drivers of all running tasks, several at a time.
-func (u *Usage) measureTasks(ctx context.Context, figures *structs.NodeFigures) error {
+func (u *Usage) measureTasks(ctx context.Context, usage *structs.NodeUsage) error {
 	type running struct {
 		id     string
 		driver driver.Driver
@@ -164,7 +164,7 @@ func (u *Usage) measureTasks(ctx context.Context, figures *structs.NodeFigures) 
 	}
 	var measured struct {
 		sync.Mutex
-		tasks  []structs.TaskFigures
+		tasks  []structs.TaskUsage
 		failed int
 	}
 	var working sync.WaitGroup
@@ -180,7 +180,7 @@ func (u *Usage) measureTasks(ctx context.Context, figures *structs.NodeFigures) 
 			defer measured.Unlock()
 			switch {
 			case err == nil:
-				measured.tasks = append(measured.tasks, structs.TaskFigures{
+				measured.tasks = append(measured.tasks, structs.TaskUsage{
 					AllocID: task.id, CPUSeconds: usage.CPUTime.Seconds(), Memory: usage.RSSBytes, Processes: usage.Processes,
 				})
 			case !errors.Is(err, driver.ErrTaskEnded) && !errors.Is(err, driver.ErrUnknownTask):
@@ -190,15 +190,15 @@ func (u *Usage) measureTasks(ctx context.Context, figures *structs.NodeFigures) 
 		})
 	}
 	working.Wait()
-	slices.SortFunc(measured.tasks, func(a, b structs.TaskFigures) int { return cmp.Compare(a.AllocID, b.AllocID) })
-	figures.Tasks, figures.Unmeasured = measured.tasks, measured.failed
+	slices.SortFunc(measured.tasks, func(a, b structs.TaskUsage) int { return cmp.Compare(a.AllocID, b.AllocID) })
+	usage.Tasks, usage.Unmeasured = measured.tasks, measured.failed
 	return ctx.Err()
 }
 
 // addRates fills in how many cores were busy since the measurement before.
-func addRates(now, before *structs.NodeFigures) {
+func addRates(now, before *structs.NodeUsage) {
 	span := now.At.Sub(before.At)
-	if before.At == 0 || span <= 0 || span > figuresRateMax {
+	if before.At == 0 || span <= 0 || span > usageRateMax {
 		return
 	}
 	rate := func(now, before float64) float64 { return max(now-before, 0) / span.Seconds() }

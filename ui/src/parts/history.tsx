@@ -4,12 +4,12 @@ import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { get, part } from '../api'
 import { clock, lengthOf, quote } from '../format'
-import type { CardPast, NodePast, NodeSummary, PastSeries } from '../types'
+import type { CardHistory, NodeHistory, NodeSummary, GaugeHistory } from '../types'
 import { Cli } from './actions'
-import type { Curve } from './curves'
+import type { Line } from './line_chart'
 import { Failed, Loading, failing } from './states'
 
-const Curves = lazy(() => import('./curves'))
+const LineChart = lazy(() => import('./line_chart'))
 
 const every = 60_000 // milliseconds: the node keeps a value a minute
 const points = 288
@@ -39,11 +39,11 @@ export const drawn: Drawn[] = [
   { key: 'memory', gauge: 'memory_used_bytes', machine: true, unit: ' GiB', by: gibibyte },
 ]
 
-const valuesOf = (series: PastSeries[] | null, gauge: string) => (series ?? []).find((one) => one.gauge === gauge)?.values
-export const cardName = (card: Pick<CardPast, 'index' | 'slice' | 'gone' | 'id'>) => (card.gone ? card.id : card.slice ? `${card.index}(${card.slice})` : String(card.index))
+const valuesOf = (series: GaugeHistory[] | null, gauge: string) => (series ?? []).find((one) => one.gauge === gauge)?.values
+export const cardName = (card: Pick<CardHistory, 'index' | 'slice' | 'gone' | 'id'>) => (card.gone ? card.id : card.slice ? `${card.index}(${card.slice})` : String(card.index))
 
 // linesOf are the lines of one figure: one of each card, or that of the machine.
-export function pastLines(past: NodePast, one: Drawn, label: (card: CardPast) => string, machine: string): Curve[] {
+export function historyLines(past: NodeHistory, one: Drawn, label: (card: CardHistory) => string, machine: string): Line[] {
   const scaled = (values: (number | null)[]) => values.map((v) => (v === null ? null : v * one.by))
   if (one.machine) {
     const values = valuesOf(past.machine, one.gauge)
@@ -55,22 +55,22 @@ export function pastLines(past: NodePast, one: Drawn, label: (card: CardPast) =>
   })
 }
 
-// Past is what a node and its cards measured during the last day. The node
+// UsageHistory is what a node and its cards measured during the last day. The node
 // itself keeps it: it is there after this page was closed, and asked for anew.
-export function Past({ node, device }: { node: NodeSummary; device?: string }) {
+export function UsageHistory({ node, device }: { node: NodeSummary; device?: string }) {
   const { t } = useTranslation()
   const [span, setSpan] = useState<(typeof spans)[number]>('6h')
   const [shown, setShown] = useState('')
   const past = useQuery({
     queryKey: ['node', node.id, 'past', span, device],
     refetchInterval: every,
-    queryFn: ({ signal }) => get<NodePast>(`/v1/nodes/${part(node.id)}/figures?since=${span}&points=${points}${device ? '&device=' + part(device) : ''}`, signal),
+    queryFn: ({ signal }) => get<NodeHistory>(`/v1/nodes/${part(node.id)}/figures?since=${span}&points=${points}${device ? '&device=' + part(device) : ''}`, signal),
   })
-  const label = (card: CardPast) => t('node.card_number', { number: cardName(card) })
+  const label = (card: CardHistory) => t('node.card_number', { number: cardName(card) })
   const found = past.data
-  const have = found ? drawn.filter((one) => !(device && one.machine) && pastLines(found, one, label, '').length > 0) : []
+  const have = found ? drawn.filter((one) => !(device && one.machine) && historyLines(found, one, label, '').length > 0) : []
   const one = have.find((d) => d.key === shown) ?? have[0]
-  const lines = found && one ? pastLines(found, one, label, node.name).slice(0, linesMax) : []
+  const lines = found && one ? historyLines(found, one, label, node.name).slice(0, linesMax) : []
   return (
     <section className="card" aria-label={device ? t('node.past_card', { device }) : t('node.past')}>
       <div className="bar">
@@ -80,7 +80,7 @@ export function Past({ node, device }: { node: NodeSummary; device?: string }) {
       </div>
       {failing(past) ? <Failed error={past.error} retry={() => void past.refetch()} /> : !found ? <Loading /> : !one ? <p className="quiet">{t('node.no_past')}</p> : (
         <Suspense fallback={<Loading />}>
-          <Curves label={t('figures.' + one.key)} x={(found.at ?? []).map((at) => Date.parse(at ?? '') / 1000)} time lines={lines} unit={one.unit} />
+          <LineChart label={t('figures.' + one.key)} x={(found.at ?? []).map((at) => Date.parse(at ?? '') / 1000)} time lines={lines} unit={one.unit} />
         </Suspense>
       )}
       {found && <HealthStrips past={found} node={node.id} span={span} />}
@@ -90,7 +90,7 @@ export function Past({ node, device }: { node: NodeSummary; device?: string }) {
 }
 
 // HealthStrips show when cards were not well, of those that once were not.
-function HealthStrips({ past, node, span }: { past: NodePast; node: string; span: string }) {
+function HealthStrips({ past, node, span }: { past: NodeHistory; node: string; span: string }) {
   const { t } = useTranslation()
   const sick = (past.devices ?? []).flatMap((card) => {
     const values = valuesOf(card.series, 'healthy')
@@ -107,12 +107,12 @@ function HealthStrips({ past, node, span }: { past: NodePast; node: string; span
 
 // HealthStrip is one card minute by minute. The answer for a whole machine puts
 // as many minutes together as it must, and one bad minute made all of them red.
-function HealthStrip({ card, coarse, node, span }: { card: CardPast; coarse: NodePast; node: string; span: string }) {
+function HealthStrip({ card, coarse, node, span }: { card: CardHistory; coarse: NodeHistory; node: string; span: string }) {
   const { t } = useTranslation()
   const fine = useQuery({
     queryKey: ['node', node, 'past', span, card.id, 'health'],
     refetchInterval: every,
-    queryFn: ({ signal }) => get<NodePast>(`/v1/nodes/${part(node)}/figures?since=${span}&points=${minutesOf[span]}&device=${part(card.id)}`, signal),
+    queryFn: ({ signal }) => get<NodeHistory>(`/v1/nodes/${part(node)}/figures?since=${span}&points=${minutesOf[span]}&device=${part(card.id)}`, signal),
   })
   const past = fine.data ?? coarse
   const values = valuesOf((past.devices ?? []).find((one) => one.id === card.id)?.series ?? null, 'healthy') ?? []

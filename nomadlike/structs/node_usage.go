@@ -1,26 +1,26 @@
 package structs
 
-// FiguresRequest asks a node what it measures of itself.
-type FiguresRequest struct{}
+// UsageRequest asks a node what it measures of itself.
+type UsageRequest struct{}
 
-// NodeFigures is what a node measures of itself at one moment. It never goes
+// NodeUsage is what a node measures of itself at one moment. It never goes
 // into the log: whoever wants to see it asks the node.
-type NodeFigures struct {
-	At          UnixNano        `json:"at"`
-	CPUSeconds  float64         `json:"cpu_seconds"`           // spent by the whole machine since its boot
-	CPUCores    float64         `json:"cpu_cores,omitempty"`   // busy since the measurement before; 0 at the first
-	MemoryUsed  int64           `json:"memory_used"`           // bytes
-	MemoryTotal int64           `json:"memory_total"`          // bytes
-	DiskFree    int64           `json:"disk_free,omitempty"`   // bytes, where the node keeps its records and its tasks' files
-	InodesFree  int64           `json:"inodes_free,omitempty"` // there
-	Devices     []DeviceFigures `json:"devices,omitempty"`     // of those that are measured, by id
-	Tasks       []TaskFigures   `json:"tasks,omitempty"`       // of those that run and could be measured, by allocation id
-	Unmeasured  int             `json:"unmeasured,omitempty"`  // tasks whose driver did not answer in time
+type NodeUsage struct {
+	At          UnixNano      `json:"at"`
+	CPUSeconds  float64       `json:"cpu_seconds"`           // spent by the whole machine since its boot
+	CPUCores    float64       `json:"cpu_cores,omitempty"`   // busy since the measurement before; 0 at the first
+	MemoryUsed  int64         `json:"memory_used"`           // bytes
+	MemoryTotal int64         `json:"memory_total"`          // bytes
+	DiskFree    int64         `json:"disk_free,omitempty"`   // bytes, where the node keeps its records and its tasks' files
+	InodesFree  int64         `json:"inodes_free,omitempty"` // there
+	Devices     []DeviceUsage `json:"devices,omitempty"`     // of those that are measured, by id
+	Tasks       []TaskUsage   `json:"tasks,omitempty"`       // of those that run and could be measured, by allocation id
+	Unmeasured  int           `json:"unmeasured,omitempty"`  // tasks whose driver did not answer in time
 }
 
-// DeviceFigures is one measurement of one device. Gauges are under the keys of
+// DeviceUsage is one measurement of one device. Gauges are under the keys of
 // package plugins/device; one that the device does not have is not there.
-type DeviceFigures struct {
+type DeviceUsage struct {
 	ID        string             `json:"id"`
 	At        UnixNano           `json:"at"`
 	Gauges    map[string]float64 `json:"gauges,omitempty"`
@@ -37,8 +37,8 @@ type DeviceProcess struct {
 	Memory int64  `json:"memory"` // bytes on the device; 0: unknown
 }
 
-// TaskFigures is what one rank uses, with everything that it has started.
-type TaskFigures struct {
+// TaskUsage is what one rank uses, with everything that it has started.
+type TaskUsage struct {
 	AllocID    string  `json:"alloc_id"`
 	CPUSeconds float64 `json:"cpu_seconds"`         // since its start
 	CPUCores   float64 `json:"cpu_cores,omitempty"` // busy since the measurement before; 0 at the first

@@ -7,12 +7,12 @@ import { MemoryRouter } from 'react-router'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
-import { Figures, measures } from '../src/parts/figures'
-import { joined, lineOf, whole } from '../src/parts/rankpast'
-import type { JobFigures, JobPast, RankPast } from '../src/types'
+import { Figures, measures } from '../src/parts/usage'
+import { joined, lineOf, whole } from '../src/parts/rank_history'
+import type { JobUsage, JobHistory, RankHistory } from '../src/types'
 import userEvent from './user'
 
-vi.mock('../src/parts/curves', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.map((v) => (v === null ? '-' : Math.round(v))).join(' ')}`).join('; ')}|${unit}`}</pre> }))
+vi.mock('../src/parts/line_chart', () => ({ default: ({ label, x, lines, unit }: { label: string; x: number[]; lines: { name: string; values: (number | null)[] }[]; unit: string }) => <pre data-testid="curves">{`${label}|${x.length}|${lines.map((l) => `${l.name}: ${l.values.map((v) => (v === null ? '-' : Math.round(v))).join(' ')}`).join('; ')}|${unit}`}</pre> }))
 
 const patience = { timeout: 30_000 } // a busy machine is slow
 
@@ -25,15 +25,15 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-const rank = (number: number, series: RankPast['series']): RankPast => ({ alloc_id: 'a' + number, rank: number, node_id: 'n' + number, node: 'gpu-0' + number, status: 'complete', cpu: 4, memory: 1 << 30, series })
-const past: JobPast = { job_id: 'j1', subjob: 0, attempt: 2, step: '5s', at: ['2026-11-21T15:00:00Z', '2026-11-21T15:00:05Z', '2026-11-21T15:00:10Z'],
+const rank = (number: number, series: RankHistory['series']): RankHistory => ({ alloc_id: 'a' + number, rank: number, node_id: 'n' + number, node: 'gpu-0' + number, status: 'complete', cpu: 4, memory: 1 << 30, series })
+const past: JobHistory = { job_id: 'j1', subjob: 0, attempt: 2, step: '5s', at: ['2026-11-21T15:00:00Z', '2026-11-21T15:00:05Z', '2026-11-21T15:00:10Z'],
   ranks: [
     rank(0, [{ gauge: 'cpu_cores', values: [null, 2, 4] }, { gauge: 'memory_used_bytes', values: [1 << 28, 1 << 29, null] }, { gauge: 'device_utilization_ratio', values: [0.5, 0.7, null] }]),
     rank(1, [{ gauge: 'cpu_cores', values: [null, 1, 1] }, { gauge: 'device_temperature_celsius', values: [50, 60, 55] }]),
   ], away: ['<b>gpu-09</b>'] }
-const now = (measured: boolean): JobFigures => ({ job_id: 'j1', subjob: 0, attempt: 2, ranks: [0, 1].map((number) => ({ alloc_id: 'a' + number, rank: number, node_id: 'n' + number, node: 'gpu-0' + number, status: measured ? 'running' : 'complete', measured, cpu: 4, memory: 1 << 30, ...(measured ? { cpu_busy: 3, memory_used: 1 << 29, processes: 5 } : {}) })) })
+const now = (measured: boolean): JobUsage => ({ job_id: 'j1', subjob: 0, attempt: 2, ranks: [0, 1].map((number) => ({ alloc_id: 'a' + number, rank: number, node_id: 'n' + number, node: 'gpu-0' + number, status: measured ? 'running' : 'complete', measured, cpu: 4, memory: 1 << 30, ...(measured ? { cpu_busy: 3, memory_used: 1 << 29, processes: 5 } : {}) })) })
 
-function open(live: boolean, kept: JobPast) {
+function open(live: boolean, kept: JobHistory) {
   vi.stubGlobal('matchMedia', () => ({ matches: false, addListener() {}, removeListener() {}, addEventListener() {}, removeEventListener() {} }))
   vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} })
   const asked: string[] = []

@@ -5,13 +5,13 @@ import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { get, part } from '../api'
 import { number, quote, size } from '../format'
-import type { JobFigures, JobPast, RankFigures } from '../types'
+import type { JobUsage, JobHistory, RankUsage } from '../types'
 import { Cli } from './actions'
-import { joined, lineOf, whole, type Line } from './rankpast'
+import { joined, lineOf, whole, type Line } from './rank_history'
 import { NodeLink } from './places'
 import { Failed, Loading, WordTag, failing } from './states'
 
-const Curves = lazy(() => import('./curves'))
+const LineChart = lazy(() => import('./line_chart'))
 
 const every = 2000 // milliseconds between questions; servers answer from a cache of one second
 const keptMax = 450 // points of each rank: a quarter of an hour
@@ -22,18 +22,18 @@ const pastPoints = 240
 // is not measured; text is what a person reads.
 interface Measure {
   key: string
-  value: (rank: RankFigures) => number | null
-  text: (rank: RankFigures, t: TFunction) => string
+  value: (rank: RankUsage) => number | null
+  text: (rank: RankUsage, t: TFunction) => string
   low?: boolean // a low value is what stands out
 }
 
 const mean = (values: number[]) => (values.length ? values.reduce((sum, v) => sum + v, 0) / values.length : null)
-const gauges = (rank: RankFigures, name: string) => (rank.devices ?? []).flatMap((d) => (d.gauges?.[name] === undefined ? [] : [d.gauges[name]]))
+const gauges = (rank: RankUsage, name: string) => (rank.devices ?? []).flatMap((d) => (d.gauges?.[name] === undefined ? [] : [d.gauges[name]]))
 const sum = (values: number[]) => values.reduce((all, v) => all + v, 0)
 const percent = (value: number | null) => (value === null ? '–' : `${Math.round(value * 100)} %`)
 
 // ratio of one gauge to another over all cards of a rank.
-const ratio = (rank: RankFigures, used: string, total: string) => {
+const ratio = (rank: RankUsage, used: string, total: string) => {
   const all = sum(gauges(rank, total))
   return all > 0 ? sum(gauges(rank, used)) / all : null
 }
@@ -50,7 +50,7 @@ export const measures: Measure[] = [
 
 // stragglers are the ranks whose value is less than half of the middle one, of
 // a gang that works.
-export function stragglers(ranks: RankFigures[], value: Measure['value']): number[] {
+export function stragglers(ranks: RankUsage[], value: Measure['value']): number[] {
   const known = ranks.flatMap((r) => { const v = value(r); return v === null ? [] : [{ rank: r.rank, v }] })
   if (known.length < 3) return []
   const middle = [...known].sort((a, b) => a.v - b.v)[Math.floor(known.length / 2)]!.v
@@ -70,14 +70,14 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
   const figures = useQuery({
     queryKey: ['job', id, 'figures', subjob],
     refetchInterval: live ? every : false,
-    queryFn: ({ signal }) => get<JobFigures>(`/v1/jobs/${part(id)}/figures?subjob=${subjob}`, signal),
+    queryFn: ({ signal }) => get<JobUsage>(`/v1/jobs/${part(id)}/figures?subjob=${subjob}`, signal),
   })
   const attempt = figures.data?.attempt ?? 0
   const past = useQuery({
     queryKey: ['job', id, 'past', subjob, attempt, live],
     enabled: attempt > 0,
     refetchInterval: live ? pastEvery : false,
-    queryFn: ({ signal }) => get<JobPast>(`/v1/jobs/${part(id)}/figures/past?subjob=${subjob}&attempt=${attempt}&points=${pastPoints}`, signal),
+    queryFn: ({ signal }) => get<JobHistory>(`/v1/jobs/${part(id)}/figures/past?subjob=${subjob}&attempt=${attempt}&points=${pastPoints}`, signal),
   })
   const over = !live
   const ranks = useMemo(() => {
@@ -141,20 +141,20 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
             <Segmented size="small" aria-label={t('figures.measure')} value={one.key} onChange={setShown} options={have.map((m) => ({ value: m.key, label: t('figures.' + m.key) }))} />
           </div>
           <Suspense fallback={<Loading />}>
-            <Curves label={t('figures.' + one.key)} x={line.at} time lines={[...line.ranks].slice(0, 64).map(([rank, values]) => ({ name: t('logs.rank', { rank }), values: values.map((v) => (v === null ? null : v * 100)) }))} unit="%" />
+            <LineChart label={t('figures.' + one.key)} x={line.at} time lines={[...line.ranks].slice(0, 64).map(([rank, values]) => ({ name: t('logs.rank', { rank }), values: values.map((v) => (v === null ? null : v * 100)) }))} unit="%" />
           </Suspense>
           <Cli text={`nomadlike job figures ${subjob ? `-subjob ${subjob} ` : ''}-rank ${ranks[0]!.rank} ${quote(name)}`} />
         </section>
       )}
       <section className="card" aria-label={t(over ? 'figures.ranks_past' : 'figures.ranks')}>
         <h2>{t(over ? 'figures.ranks_past' : 'figures.ranks')}</h2>
-        <Table<RankFigures> size="small" rowKey="alloc_id" dataSource={ranks} pagination={{ pageSize: 64, hideOnSinglePage: true }} scroll={{ x: 760 }}
+        <Table<RankUsage> size="small" rowKey="alloc_id" dataSource={ranks} pagination={{ pageSize: 64, hideOnSinglePage: true }} scroll={{ x: 760 }}
           expandable={!over && ranks.some((r) => r.devices?.length) ? { columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, rowExpandable: (r) => !!r.devices?.length, expandedRowRender: (r) => <Cards rank={r} /> } : undefined}
           columns={[
             { title: t('job.rank'), dataIndex: 'rank', width: 60 },
             { title: t('job.node'), render: (_, r) => <NodeLink id={r.node_id} name={r.node} /> },
             { title: t('job.status'), render: (_, r) => <>{t('alloc.' + r.status)}{!r.measured && live && <span className="quiet"> · {t('figures.unmeasured')}</span>}</> },
-            ...have.map((m) => ({ title: t('figures.' + m.key), render: (_: unknown, r: RankFigures) => m.text(r, t) })),
+            ...have.map((m) => ({ title: t('figures.' + m.key), render: (_: unknown, r: RankUsage) => m.text(r, t) })),
             { title: t('figures.processes'), width: 100, render: (_, r) => r.processes ?? '–' },
           ]} />
         {figures.data.more ? <p className="quiet">{t('figures.more', { count: figures.data.more })}</p> : null}
@@ -164,7 +164,7 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
   )
 }
 
-function Cards({ rank }: { rank: RankFigures }) {
+function Cards({ rank }: { rank: RankUsage }) {
   const { t } = useTranslation()
   return (
     <Table size="small" rowKey="id" pagination={false} dataSource={rank.devices ?? []} columns={[

@@ -1,4 +1,4 @@
-package diary
+package history
 
 import (
 	"math"
@@ -17,20 +17,20 @@ const (
 	last       // the newest: of what only rises
 )
 
-// figuresKept is the number of figures in a cell.
-const figuresKept = 9
+// gaugesKept is the number of gauges in a cell.
+const gaugesKept = 9
 
-// figure is one of the figures that are kept.
-type figure struct {
+// gauge is one of those that are kept.
+type gauge struct {
 	gauge string
 	fold  fold
 }
 
-// figures are those that are kept, by their places in a cell. A place never
+// gauges are those that are kept, by their places in a cell. A place never
 // gets another meaning: files of older agents are read.
-func figures() [figuresKept]figure {
-	return [figuresKept]figure{
-		{structs.PastHealthy, least},
+func gauges() [gaugesKept]gauge {
+	return [gaugesKept]gauge{
+		{structs.GaugeHealthy, least},
 		{device.GaugeUtilization, mean},
 		{device.GaugeMemoryUsed, most},
 		{device.GaugeTemperature, most},
@@ -38,12 +38,12 @@ func figures() [figuresKept]figure {
 		{device.GaugeThrottled, mean},
 		{device.GaugeECCCorrected, last},
 		{device.GaugeECCUncorrected, last},
-		{structs.PastCores, mean},
+		{structs.GaugeCores, mean},
 	}
 }
 
 // values are figures at their places; NaN: not measured.
-type values [figuresKept]float32
+type values [gaugesKept]float32
 
 // cell is what was measured in one span: a minute of a Book, or a span of a
 // Record.
@@ -55,8 +55,8 @@ type cell struct {
 // sums put values of one span together, in the order in which they were
 // measured.
 type sums struct {
-	value [figuresKept]float64
-	count [figuresKept]int
+	value [gaugesKept]float64
+	count [gaugesKept]int
 }
 
 func (s *sums) add(place int, how fold, value float64) { s.addTimes(place, how, value, 1) }
@@ -88,7 +88,7 @@ func (s *sums) of(place int, how fold) (float64, bool) {
 }
 
 // cell closes a span.
-func (s *sums) cell(at int64, kept [figuresKept]figure) cell {
+func (s *sums) cell(at int64, kept [gaugesKept]gauge) cell {
 	c := cell{at: at}
 	for place := range kept {
 		c.values[place] = float32(math.NaN())
@@ -109,7 +109,7 @@ type line struct {
 
 // turn opens a minute. A clock that was set back a little goes on in the minute
 // that is open.
-func (l *line) turn(minute int64, kept [figuresKept]figure) {
+func (l *line) turn(minute int64, kept [gaugesKept]gauge) {
 	switch {
 	case l.open == minute || l.open == minute+1:
 		return
@@ -130,7 +130,7 @@ func (l *line) turn(minute int64, kept [figuresKept]figure) {
 }
 
 // all gives every minute, the open one too.
-func (l *line) all(kept [figuresKept]figure) []cell {
+func (l *line) all(kept [gaugesKept]gauge) []cell {
 	if l.open == 0 {
 		return l.cells
 	}
@@ -139,7 +139,7 @@ func (l *line) all(kept [figuresKept]figure) []cell {
 
 // series puts minutes together to count points of step minutes each, from the
 // minute first on. Figures that were never measured are left out.
-func series(cells []cell, kept [figuresKept]figure, first, step int64, count int) []structs.PastSeries {
+func series(cells []cell, kept [gaugesKept]gauge, first, step int64, count int) []structs.GaugeHistory {
 	spans := make([]sums, count)
 	for i := range cells {
 		at := (cells[i].at - first) / step
@@ -154,10 +154,10 @@ func series(cells []cell, kept [figuresKept]figure, first, step int64, count int
 }
 
 // told gives the figures of spans, except those that were never measured.
-func told(spans []sums, kept [figuresKept]figure) []structs.PastSeries {
-	var all []structs.PastSeries
+func told(spans []sums, kept [gaugesKept]gauge) []structs.GaugeHistory {
+	var all []structs.GaugeHistory
 	for place, figure := range kept {
-		one := structs.PastSeries{Gauge: figure.gauge, Values: make([]*float64, len(spans))}
+		one := structs.GaugeHistory{Gauge: figure.gauge, Values: make([]*float64, len(spans))}
 		known := false
 		for i := range spans {
 			if value, ok := spans[i].of(place, figure.fold); ok {

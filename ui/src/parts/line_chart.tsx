@@ -5,7 +5,7 @@ import 'uplot/dist/uPlot.min.css'
 import { number } from '../format'
 import { useLook, useWidth } from '../look'
 
-export interface Curve {
+export interface Line {
   name: string
   values: (number | null)[]
 }
@@ -17,10 +17,10 @@ const shownInTable = 20
 // learning rate of 0.0001 is not 0.
 const short = (v: number) => (Math.abs(v) >= 1 ? number(v) : String(Number(v.toPrecision(3))))
 
-// Curves draws lines over x, which is seconds of a clock with time, else a
+// LineChart draws lines over x, which is seconds of a clock with time, else a
 // number such as the step. The last values stand below as a table for those
 // who do not see the drawing.
-export default function Curves({ label, x, lines, time = false, unit = '', log = false, sync }: { label: string; x: number[]; lines: Curve[]; time?: boolean; unit?: string; log?: boolean; sync?: string }) {
+export default function LineChart({ label, x, lines, time = false, unit = '', log = false, sync }: { label: string; x: number[]; lines: Line[]; time?: boolean; unit?: string; log?: boolean; sync?: string }) {
   const { t } = useTranslation()
   const { dark } = useLook()
   const [width, frame] = useWidth(240)

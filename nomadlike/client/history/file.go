@@ -1,4 +1,4 @@
-package diary
+package history
 
 import (
 	"encoding/binary"
@@ -20,7 +20,7 @@ const (
 	fileVersion = 1
 	fileMax     = 256 << 20 // bytes
 	idMax       = 256       // bytes of a device's id
-	cellBytes   = 8 + 4*figuresKept
+	cellBytes   = 8 + 4*gaugesKept
 )
 
 // file is what a book is between two processes of the agent.
@@ -41,7 +41,7 @@ type fileLine struct {
 // that can be read, it is empty; the error tells of the second, and the book
 // may be used all the same.
 func Open(path string, now time.Time) (*Book, error) {
-	b := &Book{path: path, kept: figures()}
+	b := &Book{path: path, kept: gauges()}
 	b.mu.lines = make(map[string]*line)
 	info, err := os.Stat(path)
 	switch {

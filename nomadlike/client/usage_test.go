@@ -22,7 +22,7 @@ func fakeMachine(began time.Time) func(*Config) {
 	}
 }
 
-func TestFiguresOfANode(t *testing.T) {
+func TestUsageOfANode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, w := newControl(), newWard()
 		w.cores = 0.5
@@ -33,16 +33,16 @@ func TestFiguresOfANode(t *testing.T) {
 		a := gang("j", 1, "sleep 100", "n1")[0]
 		c.assign(a)
 		settle()
-		first := figuresOf(t, n)
+		first := usageOf(t, n)
 		if first.CPUCores != 0 || len(first.Tasks) != 1 || first.Tasks[0].CPUCores != 0 {
 			t.Errorf("rates without a measurement before: %+v", first)
 		}
 		pass(time.Second / 2)
-		if again := figuresOf(t, n); again.At != first.At {
+		if again := usageOf(t, n); again.At != first.At {
 			t.Error("who asks soon after another gets a measurement of his own")
 		}
 		pass(10 * time.Second)
-		figures := figuresOf(t, n)
+		figures := usageOf(t, n)
 		task := figures.Tasks[0]
 		if !near(figures.CPUCores, 1.5) || !near(task.CPUCores, 0.5) || task.AllocID != a.Alloc.ID || task.Memory != 7<<20 || task.Processes != 3 {
 			t.Errorf("measured %+v", figures)
@@ -50,7 +50,7 @@ func TestFiguresOfANode(t *testing.T) {
 		if figures.MemoryUsed != 3<<30 || figures.MemoryTotal != 8<<30 {
 			t.Errorf("memory of the machine %d of %d", figures.MemoryUsed, figures.MemoryTotal)
 		}
-		want := []structs.DeviceFigures{
+		want := []structs.DeviceUsage{
 			{ID: "FAKE-0000", Gauges: map[string]float64{device.GaugeUtilization: 0.5, device.GaugeMemoryTotal: 80 << 30}},
 			{
 				ID: "FAKE-0001", Gauges: map[string]float64{device.GaugeUtilization: 0.5, device.GaugeMemoryTotal: 80 << 30},
@@ -68,15 +68,15 @@ func TestFiguresOfANode(t *testing.T) {
 		}
 		w.exit(a.Alloc.ID, 0)
 		pass(2 * time.Minute)
-		if late := figuresOf(t, n); len(late.Tasks) != 0 || late.CPUCores != 0 {
+		if late := usageOf(t, n); len(late.Tasks) != 0 || late.CPUCores != 0 {
 			t.Errorf("after the job, and long after the last measurement: %+v", late)
 		}
 	})
 }
 
-func figuresOf(t *testing.T, n *Client) structs.NodeFigures {
+func usageOf(t *testing.T, n *Client) structs.NodeUsage {
 	t.Helper()
-	figures, err := n.usage.Figures(t.Context())
+	figures, err := n.usage.Current(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestQuarantine(t *testing.T) {
 }
 
 // A node keeps what it measured, also over a restart of its agent.
-func TestPastOfANode(t *testing.T) {
+func TestHistoryOfANode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, began := t.TempDir(), time.Now()
 		live := func(work func(n *Client, cards *device.Fake)) {
@@ -199,14 +199,14 @@ func TestPastOfANode(t *testing.T) {
 		})
 		live(func(n *Client, _ *device.Fake) {
 			pass(2 * time.Minute)
-			past, err := n.usage.Past(&structs.PastRequest{Since: structs.At(began), Points: 3})
+			past, err := n.usage.History(&structs.HistoryRequest{Since: structs.At(began), Points: 3})
 			if err != nil || len(past.Devices) != 2 || past.Count < 2 {
 				t.Fatalf("past %+v, %v", past, err)
 			}
 			for _, one := range past.Devices {
 				for _, series := range one.Series {
 					first, later := *series.Values[0], *series.Values[1]
-					want := map[string][2]float64{structs.PastHealthy: {1, 0}, device.GaugeUtilization: {0.5, 0.5}}[series.Gauge]
+					want := map[string][2]float64{structs.GaugeHealthy: {1, 0}, device.GaugeUtilization: {0.5, 0.5}}[series.Gauge]
 					if one.ID == "FAKE-0000" {
 						want[1] = want[0]
 					}
@@ -215,10 +215,10 @@ func TestPastOfANode(t *testing.T) {
 					}
 				}
 			}
-			if cores := past.Machine[1]; cores.Gauge != structs.PastCores || !near(*cores.Values[0], 1.5) {
+			if cores := past.Machine[1]; cores.Gauge != structs.GaugeCores || !near(*cores.Values[0], 1.5) {
 				t.Errorf("of the machine %+v", cores)
 			}
-			_, err = n.usage.Past(&structs.PastRequest{})
+			_, err = n.usage.History(&structs.HistoryRequest{})
 			wantError(t, err, "client.past_request")
 		})
 	})
@@ -226,7 +226,7 @@ func TestPastOfANode(t *testing.T) {
 
 // A node keeps what each rank used, over a restart of its agent and after the
 // rank's end, until the rank's directory is swept.
-func TestPastOfARank(t *testing.T) {
+func TestHistoryOfARank(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, w, began := t.TempDir(), newWard(), time.Now()
 		w.cores = 0.5
@@ -246,7 +246,7 @@ func TestPastOfARank(t *testing.T) {
 		}
 		read := func(n *Client) map[string][]*float64 {
 			t.Helper()
-			past, err := n.usage.RankPast(&structs.RankPastRequest{
+			past, err := n.usage.RankHistory(&structs.RankHistoryRequest{
 				AllocIDs: []string{a.Alloc.ID, "../" + a.Alloc.ID, "unknown"}, From: structs.At(began), Step: structs.Duration(time.Minute), Count: 9,
 			})
 			if err != nil || len(past.Ranks) > 1 {
@@ -263,8 +263,8 @@ func TestPastOfARank(t *testing.T) {
 		wholeMinutes := func(found map[string][]*float64, want int) {
 			t.Helper()
 			for gauge, value := range map[string]float64{
-				structs.PastCores: 0.5, structs.PastProcesses: 3, device.GaugeMemoryUsed: 7 << 20,
-				structs.PastCardUse: 0.5, structs.PastCardMemoryTotal: 160 << 30,
+				structs.GaugeCores: 0.5, structs.GaugeProcesses: 3, device.GaugeMemoryUsed: 7 << 20,
+				structs.GaugeCardUse: 0.5, structs.GaugeCardMemoryTotal: 160 << 30,
 			} {
 				for i := range want {
 					if values := found[gauge]; len(values) != 9 || values[i] == nil || !near(*values[i], value) {
@@ -272,7 +272,7 @@ func TestPastOfARank(t *testing.T) {
 					}
 				}
 			}
-			if left := found[structs.PastCores][want+2]; left != nil {
+			if left := found[structs.GaugeCores][want+2]; left != nil {
 				t.Errorf("in minute %d, when nothing ran: %v", want+2, *left)
 			}
 		}
@@ -286,9 +286,9 @@ func TestPastOfARank(t *testing.T) {
 			w.exit(a.Alloc.ID, 0)
 			pass(2 * time.Minute)
 			wholeMinutes(read(n), 5)
-			_, err := n.usage.RankPast(&structs.RankPastRequest{AllocIDs: []string{a.Alloc.ID}, Step: structs.Duration(time.Millisecond), Count: 1})
+			_, err := n.usage.RankHistory(&structs.RankHistoryRequest{AllocIDs: []string{a.Alloc.ID}, Step: structs.Duration(time.Millisecond), Count: 1})
 			wantError(t, err, "client.past_request")
-			_, err = n.usage.RankPast(&structs.RankPastRequest{AllocIDs: make([]string, 100), Step: structs.Duration(time.Minute), Count: structs.PastPointsMax})
+			_, err = n.usage.RankHistory(&structs.RankHistoryRequest{AllocIDs: make([]string, 100), Step: structs.Duration(time.Minute), Count: structs.HistoryPointsMax})
 			wantError(t, err, "client.past_request")
 			pass(2 * time.Hour)
 			if left := read(n); len(left) != 0 {

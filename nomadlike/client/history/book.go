@@ -1,4 +1,4 @@
-package diary
+package history
 
 import (
 	"maps"
@@ -18,10 +18,10 @@ const (
 // Machine is the name of the machine's own line.
 const Machine = ""
 
-// Book is the diary of one machine. Its methods may be called from any goroutine.
+// Book is the history of one machine. Its methods may be called from any goroutine.
 type Book struct {
 	path string
-	kept [figuresKept]figure
+	kept [gaugesKept]gauge
 
 	mu struct {
 		sync.Mutex
@@ -68,9 +68,9 @@ func (l *line) newest() int64 {
 
 // Read gives what was measured since a moment until now. Each point is of as
 // many whole minutes as it takes for request.Points of them, and of more when
-// there are more than structs.PastValuesMax values otherwise. Devices that are
+// there are more than structs.HistoryValuesMax values otherwise. Devices that are
 // asked for and were never measured are left out.
-func (b *Book) Read(request *structs.PastRequest, now time.Time) *structs.NodePast {
+func (b *Book) Read(request *structs.HistoryRequest, now time.Time) *structs.NodeHistory {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wanted := request.Devices
@@ -79,17 +79,17 @@ func (b *Book) Read(request *structs.PastRequest, now time.Time) *structs.NodePa
 	}
 	end := minuteOf(now) + 1
 	span := min(max(end-minuteOf(request.Since.Time()), 1), Kept)
-	points := max(min(int64(request.Points), structs.PastValuesMax/int64(figuresKept*(len(wanted)+1))), 1)
+	points := max(min(int64(request.Points), structs.HistoryValuesMax/int64(gaugesKept*(len(wanted)+1))), 1)
 	step := (span + points - 1) / points
 	first := (end - span) / step * step
 	count := int((end - first + step - 1) / step)
-	out := &structs.NodePast{From: structs.At(time.Unix(first*60, 0)), Step: structs.Duration(time.Duration(step) * time.Minute), Count: count}
+	out := &structs.NodeHistory{From: structs.At(time.Unix(first*60, 0)), Step: structs.Duration(time.Duration(step) * time.Minute), Count: count}
 	if l := b.mu.lines[Machine]; l != nil {
 		out.Machine = series(l.all(b.kept), b.kept, first, step, count)
 	}
 	for _, id := range wanted {
 		if l := b.mu.lines[id]; l != nil && id != Machine {
-			out.Devices = append(out.Devices, structs.DevicePast{ID: id, Series: series(l.all(b.kept), b.kept, first, step, count)})
+			out.Devices = append(out.Devices, structs.DeviceHistory{ID: id, Series: series(l.all(b.kept), b.kept, first, step, count)})
 		}
 	}
 	return out
