@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
 )
@@ -29,7 +30,7 @@ func (s *site) lookForData(ctx context.Context, job *structs.Job, user string) (
 	}
 	var nodes []*structs.Node
 	for node := range s.store.Snapshot().Nodes() {
-		if node.Status != structs.NodeReady || node.RPCAddr == "" || structs.NodeProblem(job, node) != nil {
+		if node.Status != structs.NodeReady || node.RPCAddr == "" || feasible.NodeProblem(job, node) != nil {
 			continue
 		}
 		if len(nodes) == lookNodesMax {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"nomadlike/nomadlike/placement"
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -66,12 +67,12 @@ func (x *reach) of(job *structs.Job) []string {
 // alternatives if it held nothing, whether or not it takes work now. pool is the
 // record of its pool.
 func couldHold(job *structs.Job, node *structs.Node, pool *structs.Pool) bool {
-	if structs.NodeProblem(job, node) != nil {
+	if feasible.NodeProblem(job, node) != nil {
 		return false
 	}
 	return slices.ContainsFunc(job.Resources, func(spec structs.Resources) bool {
-		return structs.PoolProblem(job, spec, node, pool) == nil && structs.SpecProblem(job, spec, node) == nil &&
-			structs.RoomProblem(node, nil, spec) == nil && !slices.ContainsFunc(spec.Devices, func(request structs.DeviceRequest) bool {
+		return feasible.PoolProblem(job, spec, node, pool) == nil && feasible.SpecProblem(job, spec, node) == nil &&
+			feasible.RoomProblem(node, nil, spec) == nil && !slices.ContainsFunc(spec.Devices, func(request structs.DeviceRequest) bool {
 			have := 0
 			for i := range node.Devices {
 				if node.Devices[i].Meets(request) {

@@ -22,7 +22,7 @@ func House() []Room {
 		{"ui", 0},
 		{"nomadlike/wire", 1},
 		{"nomadlike/predict", 1},
-		{"nomadlike/placement", 1},
+		{"nomadlike/placement/...", 1},
 		{"nomadlike/state", 2},
 		{"nomadlike/scheduler", 2},
 		{"nomadlike/auth", 2},
@@ -62,7 +62,7 @@ type Ban struct {
 // Bans lists what storeys alone do not say.
 func Bans() []Ban {
 	pure := []string{
-		"nomadlike/structs", "nomadlike/structs/capacity", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/placement",
+		"nomadlike/structs", "nomadlike/structs/capacity", "nomadlike/scheduler", "nomadlike/launch", "nomadlike/predict", "nomadlike/placement", "nomadlike/placement/feasible",
 		"nomadlike/forecast", "nomadlike/state", "nomadlike/auth",
 	}
 	return []Ban{

@@ -56,6 +56,7 @@ func Walls() []Wall {
 		{"nomadlike/server", "plugins/driver/...", "servers start nothing: they meet drivers in what nodes register"},
 		{"nomadlike/server", "plugins/exec/...", "servers start nothing"},
 		{"nomadlike/server", "plugins/docker/...", "servers start nothing"},
+		{"nomadlike/placement/feasible", "nomadlike/placement", "what may stand where does not depend on how it is searched"},
 		{"nomadlike/structs/capacity", "nomadlike/structs", "an amount knows no nouns: nouns say what their amounts are"},
 		{"nomadlike/scheduler", "plugins/device/...", "the scheduler sees devices as nodes register them"},
 		{"agent/config", "agent", "a configuration is read and checked before there is an agent"},

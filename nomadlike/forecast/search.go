@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/scheduler"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
@@ -101,8 +102,7 @@ func (f *Futures) newcomerOf(job *structs.Job, subjob *structs.Subjob, spec int,
 
 // able reports whether a rank may stand on a node, whatever the node holds.
 func (f *Futures) able(job *structs.Job, spec structs.Resources, node *structs.Node) bool {
-	return node.Schedulable() && structs.NodeProblem(job, node) == nil && structs.SpecProblem(job, spec, node) == nil &&
-		structs.PoolProblem(job, spec, node, f.base.Pool(node.PoolName())) == nil
+	return feasible.Open(job, spec, node, f.base.Pool(node.PoolName()))
 }
 
 func asksOf(node *structs.Node, requests []structs.DeviceRequest) []ask {

@@ -30,7 +30,7 @@ const (
 // Options narrow a choice.
 type Options struct {
 	Fit       Fit
-	PortStart uint64               // where the search for dynamic ports begins, see structs.ChoosePorts
+	PortStart uint64               // where the search for dynamic ports begins, see feasible.ChoosePorts
 	Claimant  string               // structs.SubjobKey that may stand on nodes claimed for it
 	Avoid     func(index int) bool // nodes not to take; nil: none
 	Prefer    func(index int) int  // nodes with more come first, but not in Consolidate; nil: all are equal

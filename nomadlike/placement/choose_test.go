@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -265,7 +266,7 @@ func (t *twin) accepts(r *rapid.T, job *structs.Job, ranks []structs.RankPlaceme
 		submitted.ID = "other"
 	}
 	gang := &structs.GangPlan{JobID: submitted.ID, Attempt: 1, Placements: ranks}
-	if reason := structs.GangProblem(&submitted, &structs.Subjob{State: structs.JobQueued}, gang, t); reason != nil {
+	if reason := feasible.GangProblem(&submitted, &structs.Subjob{State: structs.JobQueued}, gang, t); reason != nil {
 		r.Fatalf("chosen %v, refused: %s %v", ranks, reason.ID, reason.Params)
 	}
 }

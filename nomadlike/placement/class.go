@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -150,7 +151,7 @@ type want struct {
 func (c *class) meet(requests []structs.DeviceRequest, ids []string) match {
 	m := match{requests: make([]want, 0, len(requests)), apart: true}
 	met := capacity.NewSet(len(c.node.Devices))
-	for _, request := range structs.ChoosingOrder(requests) {
+	for _, request := range feasible.ChoosingOrder(requests) {
 		w := want{count: request.Count, meets: capacity.NewSet(len(c.node.Devices))}
 		for i := range c.node.Devices {
 			d := c.node.Devices[i]

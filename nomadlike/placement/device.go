@@ -7,7 +7,7 @@ import (
 	"nomadlike/nomadlike/structs/capacity"
 )
 
-// This file chooses devices within a node as structs.ChooseDevices does, on
+// This file chooses devices within a node as feasible.ChooseDevices does, on
 // bits. TestPickAgainstTwin holds the two together.
 
 // enough reports whether the requests can be answered from what is free. It is

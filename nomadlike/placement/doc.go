@@ -6,8 +6,8 @@
 // Choose, with a Need compiled once for all jobs of one shape, and Holds what
 // was chosen. A forecast Clones the floor and plays runs on the copy.
 //
-// What may stand where is decided by structs.PlacementProblem and
-// structs.PoolProblem alone: state.Apply asks them again, and Choose never gives
+// What may stand where is decided by feasible.PlacementProblem and
+// feasible.PoolProblem alone: state.Apply asks them again, and Choose never gives
 // what they refuse, nor misses what they allow. The choice between what is
 // allowed is made here, see Options and Floor.Choose.
 //

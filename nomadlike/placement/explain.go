@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -114,13 +115,7 @@ func (q *query) lack(pos int32) string {
 
 // problem tells what keeps the need off a node whatever it holds.
 func (f *Floor) problem(need *Need, node *structs.Node) *structs.Reason {
-	if reason := structs.NodeProblem(need.job, node); reason != nil {
-		return reason
-	}
-	if reason := structs.PoolProblem(need.job, need.spec, node, f.pools[node.PoolName()]); reason != nil {
-		return reason
-	}
-	return structs.SpecProblem(need.job, need.spec, node)
+	return feasible.Barred(need.job, need.spec, node, f.pools[node.PoolName()])
 }
 
 // Able counts the nodes that take new work and would have room for a rank if

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -66,7 +67,7 @@ func needOf(job *structs.Job, index int, spec structs.Resources) Need {
 		}
 	}
 	n.amount = spec.Amount()
-	for _, request := range structs.ChoosingOrder(spec.Devices) {
+	for _, request := range feasible.ChoosingOrder(spec.Devices) {
 		n.level = min(n.level+max(request.Count, 1), levelMax)
 		n.byID = n.byID || len(request.IDs) > 0
 	}

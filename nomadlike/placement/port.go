@@ -61,7 +61,7 @@ func (p *portPlan) fits(node *structs.Node, held capacity.Ports) bool {
 	return free >= p.dynamic
 }
 
-// choose answers requests that fit as structs.ChoosePorts does, in their order.
+// choose answers requests that fit as feasible.ChoosePorts does, in their order.
 func (p *portPlan) choose(node *structs.Node, held capacity.Ports, start uint64) []int32 {
 	if len(p.requests) == 0 {
 		return nil

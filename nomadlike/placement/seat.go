@@ -102,7 +102,7 @@ func (f *Floor) Placements(seats []Seat) []structs.RankPlacement {
 	return placed
 }
 
-// names lists the devices of a seat as structs.ChooseDevices does.
+// names lists the devices of a seat as feasible.ChooseDevices does.
 func (s *site) names(seat *Seat) []string {
 	n := 0
 	for w := range s.class.words {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -44,12 +45,12 @@ func (t *twin) sorted() []*structs.Node {
 // rank places one rank on a node, or tells that there is no room.
 func (t *twin) rank(job *structs.Job, node *structs.Node, spec structs.Resources, rank int, o twinOptions) (structs.RankPlacement, bool) {
 	usage := t.usage[node.ID]
-	devices, devicesOK := structs.ChooseDevices(node, usage, spec.Devices)
-	ports, portsOK := structs.ChoosePorts(node, usage, job.PortRequests(spec, rank), o.start)
+	devices, devicesOK := feasible.ChooseDevices(node, usage, spec.Devices)
+	ports, portsOK := feasible.ChoosePorts(node, usage, job.PortRequests(spec, rank), o.start)
 	placement := structs.RankPlacement{NodeID: node.ID, Devices: devices, Ports: ports}
 	ok := devicesOK && portsOK && !o.avoid[node.ID] && (usage == nil || usage.Claim == "" || usage.Claim == o.claimant) &&
-		structs.PoolProblem(job, spec, node, t.pools[node.PoolName()]) == nil &&
-		structs.PlacementProblem(job, node, usage, spec, rank, &placement) == nil
+		feasible.PoolProblem(job, spec, node, t.pools[node.PoolName()]) == nil &&
+		feasible.PlacementProblem(job, node, usage, spec, rank, &placement) == nil
 	return placement, ok
 }
 
@@ -173,10 +174,10 @@ func (t *twin) chooseIn(job *structs.Job, index, count int, pool string, o twinO
 		for i := range healthy.Devices {
 			healthy.Devices[i].Healthy = true
 		}
-		_, possible := structs.ChooseDevices(&healthy, nil, spec.Devices)
+		_, possible := feasible.ChooseDevices(&healthy, nil, spec.Devices)
 		return possible && n.Schedulable() && t.free(n) >= devices && (pool == "" || n.PoolName() == pool) &&
-			structs.NodeProblem(job, n) == nil && structs.SpecProblem(job, spec, n) == nil &&
-			structs.PoolProblem(job, spec, n, t.pools[n.PoolName()]) == nil
+			feasible.NodeProblem(job, n) == nil && feasible.SpecProblem(job, spec, n) == nil &&
+			feasible.PoolProblem(job, spec, n, t.pools[n.PoolName()]) == nil
 	}
 	fits, fitsLast := t.fitting(job, spec, 1, pool, o), t.fitting(job, last, 1, pool, o)
 	team, place, ok := t.team(job, full, count, fits, fitsLast, o)

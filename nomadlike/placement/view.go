@@ -3,6 +3,7 @@ package placement
 import (
 	"slices"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -95,8 +96,8 @@ func (n *Need) barsClass(c *class) bool {
 		job.Placement = structs.Placement{}
 	}
 	job.VIP = nil
-	return structs.NodeProblem(&job, c.node) != nil || structs.PoolProblem(n.job, n.spec, c.node, c.pool) != nil ||
-		!n.byID && structs.SpecProblem(&job, n.spec, c.node) != nil
+	return feasible.NodeProblem(&job, c.node) != nil || feasible.PoolProblem(n.job, n.spec, c.node, c.pool) != nil ||
+		!n.byID && feasible.SpecProblem(&job, n.spec, c.node) != nil
 }
 
 // possible reports whether empty healthy nodes of the class answer every request.

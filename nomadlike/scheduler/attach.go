@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"nomadlike/nomadlike/placement"
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -262,7 +263,7 @@ func (ns *nodes) heldAsPromised(e *entry, spec int, placed []structs.RankPlaceme
 		}
 		node, of, devices := ns.floor.At(at), e.job.SpecOf(spec, rank, len(placed)), placed[rank].Devices
 		if len(devices) == 0 {
-			devices, _ = structs.ChooseDevices(node, nil, of.Devices)
+			devices, _ = feasible.ChooseDevices(node, nil, of.Devices)
 		}
 		held = held.Add(structs.HeldBy(of, node, devices))
 	}

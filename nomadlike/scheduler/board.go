@@ -79,13 +79,13 @@ func (b *Board) Clone() *Board {
 	return &c
 }
 
-// Node implements structs.Ground.
+// Node implements feasible.View.
 func (b *Board) Node(id string) (*structs.Node, *structs.Usage) { return b.nodes.floor.Node(id) }
 
-// Pool implements structs.Ground.
+// Pool implements feasible.View.
 func (b *Board) Pool(name string) *structs.Pool { return b.nodes.floor.Pool(name) }
 
-// Project implements structs.Ground.
+// Project implements feasible.View.
 func (b *Board) Project(name string) *structs.Project {
 	if id, ok := b.accounts.projectByName[name]; ok {
 		return b.accounts.projects[id].record
@@ -93,7 +93,7 @@ func (b *Board) Project(name string) *structs.Project {
 	return nil
 }
 
-// ProjectUsage implements structs.Ground.
+// ProjectUsage implements feasible.View.
 func (b *Board) ProjectUsage(name string) *structs.ProjectUsage {
 	if id, ok := b.accounts.projectByName[name]; ok {
 		return b.accounts.projects[id].usage

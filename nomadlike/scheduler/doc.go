@@ -3,7 +3,7 @@
 //
 // Flow: a Board holds all that the scheduler knows. server/queue Syncs it with
 // each newer state, which costs what changed, and calls Pass; the plan goes into
-// the log, where state.Apply asks structs.GangProblem and structs.VictimProblem,
+// the log, where state.Apply asks feasible.GangProblem and feasible.VictimProblem,
 // the same feasibility that decided here, before it accepts a gang. A forecast or
 // a simulation clones a board, or fills an empty one, and drives it by hand.
 // Which of the fitting nodes a gang gets is package placement's choice.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -22,7 +23,7 @@ func (b *Board) lacking(sh *shape) *structs.WaitReason {
 		var bar *structs.Reason
 		for i := range b.nodes.spots {
 			node := b.nodes.spots[i].node
-			if node == nil || structs.NodeProblem(n.job, node) != nil || structs.PoolProblem(n.job, n.Spec(), node, b.Pool(node.PoolName())) != nil {
+			if node == nil || feasible.NodeProblem(n.job, node) != nil || feasible.PoolProblem(n.job, n.Spec(), node, b.Pool(node.PoolName())) != nil {
 				continue
 			}
 			here := 0
@@ -38,7 +39,7 @@ func (b *Board) lacking(sh *shape) *structs.WaitReason {
 			if most = max(most, here); here < max(request.Count, 1) {
 				continue
 			}
-			if reason := structs.SpecProblem(n.job, n.Spec(), node); reason == nil {
+			if reason := feasible.SpecProblem(n.job, n.Spec(), node); reason == nil {
 				open = true
 			} else if bar == nil {
 				bar = reason

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"nomadlike/nomadlike/placement"
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -76,7 +77,7 @@ func (p *pass) wouldHold(e *entry, sh *shape, n *need) structs.Holding {
 			continue
 		}
 		spec := n.Spec()
-		devices, _ := structs.ChooseDevices(p.nodes.spots[at].node, nil, spec.Devices)
+		devices, _ := feasible.ChooseDevices(p.nodes.spots[at].node, nil, spec.Devices)
 		held := structs.HeldBy(spec, p.nodes.spots[at].node, devices)
 		for key := range held {
 			held[key] *= int64(sh.min)
@@ -110,12 +111,12 @@ func (p *pass) preyOf(h *hunt) map[int32]bool {
 	return prey
 }
 
-func (p *pass) victimProblem(h *hunt, v *entry, ground structs.Ground) *structs.Reason {
-	victim := structs.Victim{Job: v.job, Held: v.gang.held}
+func (p *pass) victimProblem(h *hunt, v *entry, ground feasible.View) *structs.Reason {
+	victim := feasible.Victim{Job: v.job, Held: v.gang.held}
 	for i := range v.gang.seats {
 		victim.Nodes = append(victim.Nodes, p.nodes.spots[v.gang.seats[i].Index()].node)
 	}
-	return structs.VictimProblem(h.entry.job, h.more, victim, ground)
+	return feasible.VictimProblem(h.entry.job, h.more, victim, ground)
 }
 
 // bill is what making room on a spot would cost.
@@ -297,7 +298,7 @@ type thinned struct {
 	gone map[string]structs.Holding
 }
 
-// ProjectUsage implements structs.Ground.
+// ProjectUsage implements feasible.View.
 func (g thinned) ProjectUsage(name string) *structs.ProjectUsage {
 	usage := g.Board.ProjectUsage(name)
 	if gone := g.gone[name]; gone != nil && usage != nil {

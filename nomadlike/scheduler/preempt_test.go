@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -162,9 +163,9 @@ func (w *world) fitsSomehow(g *structs.GangPlan, victims []structs.AttemptKey, b
 	for rank, p := range g.Placements {
 		spec := job.SpecOf(g.Spec, rank, len(g.Placements))
 		n, u := less.nodes[p.NodeID], less.usage(p.NodeID)
-		_, devices := structs.ChooseDevices(n, u, spec.Devices)
-		_, ports := structs.ChoosePorts(n, u, job.PortRequests(spec, rank), 0)
-		if structs.RoomProblem(n, u, spec) != nil || !devices || !ports {
+		_, devices := feasible.ChooseDevices(n, u, spec.Devices)
+		_, ports := feasible.ChoosePorts(n, u, job.PortRequests(spec, rank), 0)
+		if feasible.RoomProblem(n, u, spec) != nil || !devices || !ports {
 			return false
 		}
 	}

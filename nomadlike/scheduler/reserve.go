@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -328,7 +329,7 @@ func (p *pass) nearest(n *need, prof *profile, candidates []int32, count int) []
 
 // headFits reports whether a spot has the ports of rank 0 when it is empty.
 func (ns *nodes) headFits(n *need, at int32) bool {
-	_, ok := structs.ChoosePorts(ns.spots[at].node, nil, n.heads, 0)
+	_, ok := feasible.ChoosePorts(ns.spots[at].node, nil, n.heads, 0)
 	return ok
 }
 
@@ -347,7 +348,7 @@ func (ns *nodes) nearness(n *need, at int32, ports []structs.PortRequest) int32 
 	}
 	if len(ports) > 0 {
 		node, usage := ns.floor.Node(s.node.ID)
-		if _, ok := structs.ChoosePorts(node, usage, ports, 0); !ok {
+		if _, ok := feasible.ChoosePorts(node, usage, ports, 0); !ok {
 			return 0
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -155,13 +156,7 @@ func (ns *nodes) could(n *need, node *structs.Node) bool {
 
 // couldHold is could for a rank that gets spec.
 func (ns *nodes) couldHold(n *need, spec structs.Resources, node *structs.Node) bool {
-	if !node.Schedulable() || structs.NodeProblem(n.job, node) != nil || structs.SpecProblem(n.job, spec, node) != nil ||
-		structs.PoolProblem(n.job, spec, node, ns.floor.Pool(node.PoolName())) != nil || structs.RoomProblem(node, nil, spec) != nil {
-		return false
-	}
-	_, devicesOK := structs.ChooseDevices(node, nil, spec.Devices)
-	_, portsOK := structs.ChoosePorts(node, nil, n.job.PortRequests(spec, 1), 0)
-	return devicesOK && portsOK
+	return feasible.CouldHold(n.job, spec, node, ns.floor.Pool(node.PoolName()))
 }
 
 // widenAble makes the table of what builds can hold large enough for some more

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -173,7 +174,7 @@ func (t *twin) nearest(job *structs.Job, spec structs.Resources, free []string, 
 	near := func(node string, rank int) int32 {
 		u, r := t.usage(node), t.rank(spec, node)
 		if ports := job.PortRequests(spec, rank); len(ports) > 0 {
-			if _, ok := structs.ChoosePorts(t.world.nodes[node], u, ports, 0); !ok {
+			if _, ok := feasible.ChoosePorts(t.world.nodes[node], u, ports, 0); !ok {
 				return 0
 			}
 		}

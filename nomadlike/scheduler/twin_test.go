@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"nomadlike/nomadlike/placement"
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -524,10 +525,10 @@ func (t *twin) ableOn(job *structs.Job, spec structs.Resources) []string {
 	var able []string
 	for _, id := range slices.Sorted(maps.Keys(t.world.nodes)) {
 		n := t.world.nodes[id]
-		_, portsOK := structs.ChoosePorts(n, nil, job.PortRequests(spec, 1), 0)
-		_, devicesOK := structs.ChooseDevices(n, nil, spec.Devices)
-		if n.Schedulable() && structs.NodeProblem(job, n) == nil && structs.SpecProblem(job, spec, n) == nil &&
-			structs.PoolProblem(job, spec, n, t.world.pools[n.PoolName()]) == nil && structs.RoomProblem(n, nil, spec) == nil && portsOK && devicesOK {
+		_, portsOK := feasible.ChoosePorts(n, nil, job.PortRequests(spec, 1), 0)
+		_, devicesOK := feasible.ChooseDevices(n, nil, spec.Devices)
+		if n.Schedulable() && feasible.NodeProblem(job, n) == nil && feasible.SpecProblem(job, spec, n) == nil &&
+			feasible.PoolProblem(job, spec, n, t.world.pools[n.PoolName()]) == nil && feasible.RoomProblem(n, nil, spec) == nil && portsOK && devicesOK {
 			able = append(able, id)
 		}
 	}
@@ -535,7 +536,7 @@ func (t *twin) ableOn(job *structs.Job, spec structs.Resources) []string {
 }
 
 func (t *twin) headOn(job *structs.Job, spec structs.Resources, node string) bool {
-	_, ok := structs.ChoosePorts(t.world.nodes[node], nil, job.PortRequests(spec, 0), 0)
+	_, ok := feasible.ChoosePorts(t.world.nodes[node], nil, job.PortRequests(spec, 0), 0)
 	return ok
 }
 

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"slices"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -29,7 +30,7 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	for rank, at := range spots {
 		node := p.nodes.spots[at].node
 		spec := e.job.SpecOf(n.Index(), rank, len(spots))
-		devices, _ := structs.ChooseDevices(node, nil, spec.Devices)
+		devices, _ := feasible.ChooseDevices(node, nil, spec.Devices)
 		held = held.Add(structs.HeldBy(spec, node, devices))
 		placed[rank] = structs.RankPlacement{NodeID: node.ID, Devices: devices}
 	}
@@ -115,7 +116,7 @@ func (p *pass) killDue() {
 		placed := make([]structs.RankPlacement, len(spots))
 		for rank, at := range spots {
 			node := p.nodes.spots[at].node
-			devices, _ := structs.ChooseDevices(node, nil, e.job.SpecOf(made.spec, rank, len(spots)).Devices)
+			devices, _ := feasible.ChooseDevices(node, nil, e.job.SpecOf(made.spec, rank, len(spots)).Devices)
 			placed[rank] = structs.RankPlacement{NodeID: node.ID, Devices: devices}
 		}
 		made.victims = p.end(victims)

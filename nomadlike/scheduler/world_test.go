@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -153,16 +154,16 @@ func (w *world) usage(nodeID string) *structs.Usage {
 	return u
 }
 
-// Node implements structs.Ground.
+// Node implements feasible.View.
 func (w *world) Node(id string) (*structs.Node, *structs.Usage) { return w.nodes[id], w.usage(id) }
 
-// Pool implements structs.Ground.
+// Pool implements feasible.View.
 func (w *world) Pool(name string) *structs.Pool { return w.pools[name] }
 
-// Project implements structs.Ground.
+// Project implements feasible.View.
 func (w *world) Project(name string) *structs.Project { return w.projects[name] }
 
-// ProjectUsage implements structs.Ground.
+// ProjectUsage implements feasible.View.
 func (w *world) ProjectUsage(name string) *structs.ProjectUsage {
 	u := &structs.ProjectUsage{Project: name, Held: structs.Holding{}, Ledgers: w.ledgers[name]}
 	for _, a := range w.allocs {
@@ -241,7 +242,7 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 	id := subjobID{gang.JobID, gang.Subjob}
 	job, subjob := w.jobs[gang.JobID], w.subjobs[id]
 	if len(gang.Victims) == 0 && !gang.Claim {
-		reason := structs.GangProblem(job, subjob, gang, w)
+		reason := feasible.GangProblem(job, subjob, gang, w)
 		if reason == nil {
 			w.place(gang)
 		}
@@ -257,14 +258,14 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 		if a := w.attempts[vid]; a == nil || a.Number != key.Number || a.EndingAt != 0 {
 			return structs.NewReason("test.victim_gone", "job", key.JobID)
 		}
-		victim := structs.Victim{Job: w.jobs[key.JobID]}
+		victim := feasible.Victim{Job: w.jobs[key.JobID]}
 		for _, a := range w.allocs {
 			if a.JobID == key.JobID && a.Subjob == key.Subjob {
 				victim.Nodes = append(victim.Nodes, w.nodes[a.NodeID])
 				victim.Held = victim.Held.Add(a.Held)
 			}
 		}
-		if reason := structs.VictimProblem(job, more, victim, without); reason != nil {
+		if reason := feasible.VictimProblem(job, more, victim, without); reason != nil {
 			return reason
 		}
 		without = w.without(gang.Victims[:i+1])
@@ -272,7 +273,7 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 	if !gang.Claim {
 		queued := *subjob
 		queued.State = structs.JobQueued // a running one changes its size
-		if reason := structs.GangProblem(job, &queued, gang, without); reason != nil {
+		if reason := feasible.GangProblem(job, &queued, gang, without); reason != nil {
 			return reason
 		}
 	}
@@ -380,13 +381,13 @@ func (w *world) fulfil() {
 			p := &gang.Placements[rank]
 			spec := job.SpecOf(gang.Spec, rank, len(gang.Placements))
 			var ok bool
-			p.Ports, ok = structs.ChoosePorts(w.nodes[p.NodeID], w.usage(p.NodeID), job.PortRequests(spec, rank), 0)
+			p.Ports, ok = feasible.ChoosePorts(w.nodes[p.NodeID], w.usage(p.NodeID), job.PortRequests(spec, rank), 0)
 			fits = fits && ok
-			p.Devices, ok = structs.ChooseDevices(w.nodes[p.NodeID], w.usage(p.NodeID), spec.Devices)
+			p.Devices, ok = feasible.ChooseDevices(w.nodes[p.NodeID], w.usage(p.NodeID), spec.Devices)
 			fits = fits && ok
 		}
 		gang.Attempt = s.Attempt + 1
-		if fits && structs.GangProblem(job, s, &gang, w) == nil {
+		if fits && feasible.GangProblem(job, s, &gang, w) == nil {
 			w.place(&gang)
 		}
 	}

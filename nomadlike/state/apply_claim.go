@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -35,7 +36,7 @@ func (tx *txn) claimGang(gang *structs.GangPlan) *structs.Reason {
 	later := tx.afterLeaving()
 	more := heldByGang(job, gang, later)
 	for _, v := range leastFirst(victims) {
-		if problem := structs.VictimProblem(job, more, v.victim, later); problem != nil {
+		if problem := feasible.VictimProblem(job, more, v.victim, later); problem != nil {
 			return problem
 		}
 		later.removeAttempt(v.row.Attempt)
@@ -53,7 +54,7 @@ func (tx *txn) claimGang(gang *structs.GangPlan) *structs.Reason {
 
 // victimOf is an attempt that a plan wants to end, and that still runs.
 type victimOf struct {
-	victim structs.Victim
+	victim feasible.Victim
 	row    *attemptRow
 	own    bool // it is the gang's own: a change of size
 }
@@ -258,7 +259,7 @@ func (tx *txn) reviewClaim(r claimReview, jobID string, index int) {
 func (tx *txn) fulfil(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan) bool {
 	fitted := withPorts(job, gang, ground{tx})
 	state, legal := subjob.State.Next(structs.StepPlaced)
-	if !legal || structs.GangProblem(job, subjob, fitted, ground{tx}) != nil {
+	if !legal || feasible.GangProblem(job, subjob, fitted, ground{tx}) != nil {
 		return false
 	}
 	tx.startAttempt(job, subjob, state, fitted)
@@ -267,13 +268,13 @@ func (tx *txn) fulfil(job *structs.Job, subjob *structs.Subjob, gang *structs.Ga
 
 // claimProblem tells why a gang could not be placed on a ground, whatever
 // ports it gets, nil when it could.
-func claimProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan, on structs.Ground) *structs.Reason {
-	return structs.GangProblem(job, subjob, withPorts(job, gang, on), on)
+func claimProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan, on feasible.View) *structs.Reason {
+	return feasible.GangProblem(job, subjob, withPorts(job, gang, on), on)
 }
 
 // withPorts gives a gang the ports that are free now. Where there are none it
 // gets none, and feasibility says so.
-func withPorts(job *structs.Job, gang *structs.GangPlan, on structs.Ground) *structs.GangPlan {
+func withPorts(job *structs.Job, gang *structs.GangPlan, on feasible.View) *structs.GangPlan {
 	fitted := *gang
 	fitted.Victims, fitted.Claim = nil, false
 	fitted.Placements = slices.Clone(gang.Placements)
@@ -286,7 +287,7 @@ func withPorts(job *structs.Job, gang *structs.GangPlan, on structs.Ground) *str
 			continue
 		}
 		if node, usage := on.Node(placement.NodeID); node != nil {
-			placement.Ports, _ = structs.ChoosePorts(node, usage, requests, start)
+			placement.Ports, _ = feasible.ChoosePorts(node, usage, requests, start)
 		}
 	}
 	return &fitted
@@ -302,7 +303,7 @@ func portStart(gang *structs.GangPlan) uint64 {
 }
 
 // heldByGang is what a gang would count in its project's quota.
-func heldByGang(job *structs.Job, gang *structs.GangPlan, on structs.Ground) structs.Holding {
+func heldByGang(job *structs.Job, gang *structs.GangPlan, on feasible.View) structs.Holding {
 	held := structs.Holding{}
 	for rank := range gang.Placements {
 		if node, _ := on.Node(gang.Placements[rank].NodeID); node != nil {
@@ -337,7 +338,7 @@ func (tx *txn) rankBlocked(job *structs.Job, gang *structs.GangPlan, rank int) b
 	}
 	usage := tx.usage(placement.NodeID)
 	if job.VIP != nil && usage.Allocs > 0 ||
-		structs.RoomProblem(node, &usage, job.SpecOf(gang.Spec, rank, len(gang.Placements))) != nil {
+		feasible.RoomProblem(node, &usage, job.SpecOf(gang.Spec, rank, len(gang.Placements))) != nil {
 		return true
 	}
 	return slices.ContainsFunc(placement.Devices, func(id string) bool { _, held := usage.Devices[id]; return held })

@@ -7,7 +7,7 @@ import (
 // ground lets feasibility stand on a transaction.
 type ground struct{ *txn }
 
-// Node implements structs.Ground.
+// Node implements feasible.View.
 func (g ground) Node(id string) (*structs.Node, *structs.Usage) {
 	node, ok := g.node(id)
 	if !ok {
@@ -17,16 +17,16 @@ func (g ground) Node(id string) (*structs.Node, *structs.Usage) {
 	return node, &usage
 }
 
-// Pool implements structs.Ground.
+// Pool implements feasible.View.
 func (g ground) Pool(name string) *structs.Pool {
 	pool, _ := get[*structs.Pool](g.txn, tablePools, idKey(name))
 	return pool
 }
 
-// Project implements structs.Ground.
+// Project implements feasible.View.
 func (g ground) Project(name string) *structs.Project { return g.project(name) }
 
-// ProjectUsage implements structs.Ground.
+// ProjectUsage implements feasible.View.
 func (g ground) ProjectUsage(name string) *structs.ProjectUsage { return g.projectUsage(name) }
 
 // laterGround is the state as it will be once some allocations are gone.
@@ -46,7 +46,7 @@ func (tx *txn) afterLeaving() *laterGround {
 	}
 }
 
-// Node implements structs.Ground.
+// Node implements feasible.View.
 func (g *laterGround) Node(id string) (*structs.Node, *structs.Usage) {
 	if usage, ok := g.usages[id]; ok {
 		node, _ := g.node(id)
@@ -55,7 +55,7 @@ func (g *laterGround) Node(id string) (*structs.Node, *structs.Usage) {
 	return g.ground.Node(id)
 }
 
-// ProjectUsage implements structs.Ground.
+// ProjectUsage implements feasible.View.
 func (g *laterGround) ProjectUsage(name string) *structs.ProjectUsage {
 	if usage, ok := g.projects[name]; ok {
 		return usage

@@ -13,6 +13,7 @@ import (
 
 	"nomadlike/internal/golden"
 	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -418,8 +419,8 @@ func (p *play) plan(which string, nodes []string, named map[string]string) {
 			if gang.Claim || len(gang.Victims) > 0 {
 				usage = nil
 			}
-			placement.Ports, _ = structs.ChoosePorts(node, usage, view.Job.PortRequests(view.Job.Resources[0], rank), 0)
-			placement.Devices, _ = structs.ChooseDevices(node, usage, view.Job.Resources[0].Devices)
+			placement.Ports, _ = feasible.ChoosePorts(node, usage, view.Job.PortRequests(view.Job.Resources[0], rank), 0)
+			placement.Devices, _ = feasible.ChooseDevices(node, usage, view.Job.Resources[0].Devices)
 		}
 		gang.Placements = append(gang.Placements, placement)
 	}

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 
+	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/wire"
 )
@@ -308,7 +309,7 @@ func (w *world) clear(s *Snapshot, job *structs.Job, gang *structs.GangPlan, siz
 		if node == nil {
 			continue
 		}
-		devices, _ := structs.ChooseDevices(node, nil, job.Resources[0].Devices)
+		devices, _ := feasible.ChooseDevices(node, nil, job.Resources[0].Devices)
 		gang.Placements = append(gang.Placements, structs.RankPlacement{NodeID: node.ID, Devices: devices})
 		for alloc := range s.Holders(node.ID) {
 			if !w.maybe(8) {
@@ -354,13 +355,13 @@ func (w *world) plan(s *Snapshot) []byte {
 			}
 			usage := s.Usage(node.ID)
 			rank := len(gang.Placements)
-			ports, portsOK := structs.ChoosePorts(node, usage, job.PortRequests(job.Resources[0], rank), uint64(w.chance.Intn(4)))
-			devices, devicesOK := structs.ChooseDevices(node, usage, job.Resources[0].Devices)
+			ports, portsOK := feasible.ChoosePorts(node, usage, job.PortRequests(job.Resources[0], rank), uint64(w.chance.Intn(4)))
+			devices, devicesOK := feasible.ChooseDevices(node, usage, job.Resources[0].Devices)
 			placement := structs.RankPlacement{NodeID: node.ID, Ports: ports, Devices: devices}
-			if structs.NodeProblem(job, node) != nil && !w.maybe(8) {
+			if feasible.NodeProblem(job, node) != nil && !w.maybe(8) {
 				continue
 			}
-			fits := structs.PlacementProblem(job, node, usage, job.Resources[0], rank, &placement) == nil
+			fits := feasible.PlacementProblem(job, node, usage, job.Resources[0], rank, &placement) == nil
 			if portsOK && devicesOK && fits || w.maybe(8) {
 				gang.Placements = append(gang.Placements, placement)
 			}

@@ -2,6 +2,7 @@ package structs
 
 import (
 	"math"
+	"strconv"
 
 	"nomadlike/nomadlike/structs/capacity"
 )
@@ -71,7 +72,7 @@ func (u *Usage) Release(spec *Resources) {
 func (n *Node) Free(usage *Usage) capacity.Amount {
 	free := n.FreeBeside(usage)
 	for i := range n.Devices {
-		if d := &n.Devices[i]; d.Healthy && !usage.holdsDevice(d.ID) {
+		if d := &n.Devices[i]; d.Healthy && !usage.HoldsDevice(d.ID) {
 			free.Devices++
 		}
 	}
@@ -85,4 +86,27 @@ func (n *Node) FreeBeside(usage *Usage) capacity.Amount {
 		return free
 	}
 	return free.Sub(capacity.Amount{CPU: MilliCPU(usage.CPU), Memory: max(usage.Memory, 0)})
+}
+
+// FormatMilliCPU writes thousandths of a core as cores: 1500 is "1.5".
+func FormatMilliCPU(milli int64) string {
+	return strconv.FormatFloat(float64(max(milli, 0))/1000, 'f', -1, 64)
+}
+
+// HoldsPort reports whether a port is held. Nil holds none.
+func (u *Usage) HoldsPort(port int) bool {
+	if u == nil {
+		return false
+	}
+	_, held := u.Ports[port]
+	return held
+}
+
+// HoldsDevice reports whether a device is held. Nil holds none.
+func (u *Usage) HoldsDevice(id string) bool {
+	if u == nil {
+		return false
+	}
+	_, held := u.Devices[id]
+	return held
 }

@@ -91,3 +91,12 @@ type PoolCeilings struct {
 
 	NoCheckpoint bool `json:"no_checkpoint,omitempty"` // no job here has a checkpoint block
 }
+
+// MayRDMA reports whether the record of a pool, or that there is none, leaves RDMA to
+// a spec: it may deny it, and must promise it to a spec of an older version.
+func (p *Pool) MayRDMA(spec Resources) bool {
+	if spec.RDMAByNodes {
+		return p == nil || !p.NoRDMA
+	}
+	return p != nil && p.RDMA
+}

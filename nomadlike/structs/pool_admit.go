@@ -70,7 +70,7 @@ func (p *Pool) Admit(j *Job) (*Job, []Problem) {
 		*spec = resolved
 		v.problems = append(v.problems, problems...)
 		spec.RDMAByNodes = spec.RDMA
-		if spec.RDMA && j.Placement.Pool != "" && !p.mayRDMA(*spec) {
+		if spec.RDMA && j.Placement.Pool != "" && !p.MayRDMA(*spec) {
 			v.add(path+".rdma", "pool.no_rdma", "pool.no_rdma.hint", "pool", p.name())
 		}
 	}

@@ -10,17 +10,17 @@ import (
 // when it gets the devices with the given ids on node.
 func HeldBy(spec Resources, node *Node, devices []string) Holding {
 	held := Holding{}
-	held.holdBy(spec, node, devices)
+	held.Hold(spec, node, devices)
 	return held
 }
 
-// holdBy adds what a rank counts.
-func (h Holding) holdBy(spec Resources, node *Node, devices []string) {
+// Hold adds what a rank counts.
+func (h Holding) Hold(spec Resources, node *Node, devices []string) {
 	h[QuotaCPU] += MilliCPU(spec.CPU)
 	var last *Device
 	alike := int64(0) // devices like the last
 	for _, id := range devices {
-		d := node.device(id)
+		d := node.Device(id)
 		if d == nil {
 			continue
 		}

@@ -104,7 +104,10 @@ func TestHoldingsAddUp(t *testing.T) {
 
 // TestHeldByCountsWhatItGets: cores in thousandths and devices by their model.
 func TestHeldByCountsWhatItGets(t *testing.T) {
-	node := feasibleNode()
+	node := &Node{}
+	for _, id := range []string{"0", "1", "2", "3", "4"} {
+		node.Devices = append(node.Devices, Device{ID: id, Kind: "nvidia/gpu", Model: "NVIDIA A800-SXM4-80GB"})
+	}
 	node.Devices[1].Model, node.Devices[4].Kind = "NVIDIA A100", "huawei/npu"
 	got := HeldBy(Resources{CPU: 1.5}, node, []string{"0", "1", "2", "4", "no such device"})
 	want := Holding{QuotaCPU: 1500, "nvidia/gpu/NVIDIA A800-SXM4-80GB": 2, "nvidia/gpu/NVIDIA A100": 1, "huawei/npu/NVIDIA A800-SXM4-80GB": 1}

@@ -27,12 +27,4 @@ func TestStorageNeeds(t *testing.T) {
 			t.Errorf("%s: %v", need, !has)
 		}
 	}
-	job.Task.Driver, node.Drivers = "exec", []string{"exec"}
-	if reason := NodeProblem(job, node); reason == nil || reason.ID != "scheduler.node_storage" || reason.Params["kind"] != "algorithm" {
-		t.Errorf("a node without the storages: %+v", reason)
-	}
-	node.Storages = append(node.Storages, want...)
-	if reason := NodeProblem(job, &Node{Drivers: node.Drivers, Storages: append(node.Storages, "algorithm/x", "output/x")}); reason != nil {
-		t.Errorf("a node with the storages: %+v", reason)
-	}
 }

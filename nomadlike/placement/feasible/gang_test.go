@@ -1,75 +1,76 @@
-package structs
+package feasible
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"nomadlike/nomadlike/structs"
 )
 
-func feasibleNode() *Node {
-	n := &Node{
-		ID: "n1", Name: "n1", Drivers: []string{"exec"}, Status: NodeReady, Eligibility: NodeEligible,
-		Capacity: Capacity{CPU: 4, Memory: 8 * GiB, PortMin: 20000, PortMax: 20003},
+func feasibleNode() *structs.Node {
+	n := &structs.Node{
+		ID: "n1", Name: "n1", Drivers: []string{"exec"}, Status: structs.NodeReady, Eligibility: structs.NodeEligible,
+		Capacity: structs.Capacity{CPU: 4, Memory: 8 * structs.GiB, PortMin: 20000, PortMax: 20003},
 	}
 	for i, group := range []string{"a", "a", "b", "b", "b"} {
-		n.Devices = append(n.Devices, Device{ID: string(rune('0' + i)), Kind: "nvidia/gpu", Model: "NVIDIA A800-SXM4-80GB", LinkGroup: group, Healthy: true, Driver: "535.104.05"})
+		n.Devices = append(n.Devices, structs.Device{ID: string(rune('0' + i)), Kind: "nvidia/gpu", Model: "NVIDIA A800-SXM4-80GB", LinkGroup: group, Healthy: true, Driver: "535.104.05"})
 	}
 	return n
 }
 
-func feasibleJob() *Job {
-	return &Job{ID: "j", Name: "j", Nodes: 1, Task: Task{Driver: "exec"}, Resources: []Resources{{
-		CPU: 1, Memory: GiB,
-		Ports:   []PortRequest{{Name: "http", Static: 8080}, {Name: "extra"}},
-		Devices: []DeviceRequest{{Kind: "nvidia/gpu", Count: 2}},
+func feasibleJob() *structs.Job {
+	return &structs.Job{ID: "j", Name: "j", Nodes: 1, Task: structs.Task{Driver: "exec"}, Resources: []structs.Resources{{
+		CPU: 1, Memory: structs.GiB,
+		Ports:   []structs.PortRequest{{Name: "http", Static: 8080}, {Name: "extra"}},
+		Devices: []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 2}},
 	}}}
 }
 
 // parts are what a plan for one node stands on.
 type parts struct {
-	job    *Job
-	subjob *Subjob
-	gang   *GangPlan
-	node   *Node
-	usage  *Usage
-	pool   *Pool
+	job    *structs.Job
+	subjob *structs.Subjob
+	gang   *structs.GangPlan
+	node   *structs.Node
+	usage  *structs.Usage
+	pool   *structs.Pool
 }
 
 // rdma asks for RDMA in a pool that has it.
 func (p *parts) rdma() {
-	p.job.Resources[0].RDMA, p.node.Pool, p.pool = true, "p", &Pool{Name: "p", RDMA: true}
+	p.job.Resources[0].RDMA, p.node.Pool, p.pool = true, "p", &structs.Pool{Name: "p", RDMA: true}
 }
 
 // all asks for all devices and gives these.
 func (p *parts) all(given ...string) {
-	p.job.Resources[0].Devices[0].Count, p.gang.Placements[0].Devices = DevicesAll, given
+	p.job.Resources[0].Devices[0].Count, p.gang.Placements[0].Devices = structs.DevicesAll, given
 }
 
-// Node implements Ground.
-func (p *parts) Node(id string) (*Node, *Usage) {
+// Node implements View.
+func (p *parts) Node(id string) (*structs.Node, *structs.Usage) {
 	if id != p.node.ID {
 		return nil, nil
 	}
 	return p.node, p.usage
 }
 
-// Pool implements Ground.
-func (p *parts) Pool(name string) *Pool {
+// Pool implements View.
+func (p *parts) Pool(name string) *structs.Pool {
 	if p.pool == nil || p.pool.Name != name {
 		return nil
 	}
 	return p.pool
 }
 
-// Project implements Ground.
-func (p *parts) Project(string) *Project { return nil }
+// Project implements View.
+func (p *parts) Project(string) *structs.Project { return nil }
 
-// ProjectUsage implements Ground.
-func (p *parts) ProjectUsage(string) *ProjectUsage { return nil }
+// ProjectUsage implements View.
+func (p *parts) ProjectUsage(string) *structs.ProjectUsage { return nil }
 
 // TestGangProblem breaks one thing of a good plan at a time and expects the
 // reason that names it.
@@ -83,7 +84,7 @@ func TestGangProblem(t *testing.T) {
 		{"no usage at all", func(p *parts) { p.usage = nil }, ""},
 		{"job deleted", func(p *parts) { p.job = nil }, "scheduler.refused_gone"},
 		{"subjob deleted", func(p *parts) { p.subjob = nil }, "scheduler.refused_gone"},
-		{"not queued", func(p *parts) { p.subjob.State = JobStopped }, "scheduler.refused_state"},
+		{"not queued", func(p *parts) { p.subjob.State = structs.JobStopped }, "scheduler.refused_state"},
 		{"old attempt", func(p *parts) { p.subjob.Attempt = 1 }, "scheduler.refused_attempt"},
 		{"no such alternative", func(p *parts) { p.gang.Spec = 1 }, "scheduler.refused_spec"},
 		{"negative alternative", func(p *parts) { p.gang.Spec = -1 }, "scheduler.refused_spec"},
@@ -93,29 +94,29 @@ func TestGangProblem(t *testing.T) {
 			p.job.Nodes, p.gang.Placements = 2, append(p.gang.Placements, p.gang.Placements[0])
 		}, "scheduler.refused_twice"},
 		{"unknown node", func(p *parts) { p.gang.Placements[0].NodeID = "n2" }, "scheduler.node_unknown"},
-		{"node lost", func(p *parts) { p.node.Status = NodeLost }, "scheduler.node_not_ready"},
-		{"node cordoned", func(p *parts) { p.node.Eligibility = NodeCordoned }, "scheduler.node_not_ready"},
+		{"node lost", func(p *parts) { p.node.Status = structs.NodeLost }, "scheduler.node_not_ready"},
+		{"node cordoned", func(p *parts) { p.node.Eligibility = structs.NodeCordoned }, "scheduler.node_not_ready"},
 		{"no driver", func(p *parts) { p.node.Drivers = nil }, "scheduler.node_driver"},
 		{"other pool", func(p *parts) { p.job.Placement.Pool = "p" }, "scheduler.node_pool"},
 		{"other node named", func(p *parts) { p.job.Placement.Nodes = []string{"n2"} }, "scheduler.node_not_named"},
-		{"node named in another pool", func(p *parts) { p.job.Placement = Placement{Nodes: []string{"n1"}, Pool: "p"} }, ""},
-		{"pool by default", func(p *parts) { p.job.Placement.Pool = PoolDefault }, ""},
-		{"dedicated pool", func(p *parts) { p.node.Pool, p.pool = "p", &Pool{Name: "p", Dedicated: true} }, "scheduler.node_dedicated"},
+		{"node named in another pool", func(p *parts) { p.job.Placement = structs.Placement{Nodes: []string{"n1"}, Pool: "p"} }, ""},
+		{"pool by default", func(p *parts) { p.job.Placement.Pool = structs.PoolDefault }, ""},
+		{"dedicated pool", func(p *parts) { p.node.Pool, p.pool = "p", &structs.Pool{Name: "p", Dedicated: true} }, "scheduler.node_dedicated"},
 		{"dedicated pool of its own", func(p *parts) {
-			p.node.Pool, p.pool, p.job.Placement.Pool = "p", &Pool{Name: "p", Dedicated: true}, "p"
+			p.node.Pool, p.pool, p.job.Placement.Pool = "p", &structs.Pool{Name: "p", Dedicated: true}, "p"
 		}, ""},
 		{"node named in a dedicated pool", func(p *parts) {
-			p.node.Pool, p.pool, p.job.Placement.Nodes = "p", &Pool{Name: "p", Dedicated: true}, []string{"n1"}
+			p.node.Pool, p.pool, p.job.Placement.Nodes = "p", &structs.Pool{Name: "p", Dedicated: true}, []string{"n1"}
 		}, "scheduler.node_dedicated"},
-		{"node with a fault that it works on with", func(p *parts) { p.node.Faults = []NodeFault{{Name: "link/eth1"}} }, ""},
+		{"node with a fault that it works on with", func(p *parts) { p.node.Faults = []structs.NodeFault{{Name: "link/eth1"}} }, ""},
 		{"node that is not fit", func(p *parts) {
-			p.node.Faults = []NodeFault{{Name: "link/eth1"}, {Name: "processes", Unfit: true}}
+			p.node.Faults = []structs.NodeFault{{Name: "link/eth1"}, {Name: "processes", Unfit: true}}
 		}, "scheduler.node_unfit"},
 		{"raw node without a record of its pool", func(p *parts) { p.node.Raw, p.pool = true, nil }, "scheduler.pool_raw"},
-		{"raw node in a pool that does not allow it", func(p *parts) { p.node.Raw, p.pool = true, &Pool{Name: PoolDefault} }, "scheduler.pool_raw"},
-		{"raw node in a pool that allows it", func(p *parts) { p.node.Raw, p.pool = true, &Pool{Name: PoolDefault, Raw: true} }, ""},
+		{"raw node in a pool that does not allow it", func(p *parts) { p.node.Raw, p.pool = true, &structs.Pool{Name: structs.PoolDefault} }, "scheduler.pool_raw"},
+		{"raw node in a pool that allows it", func(p *parts) { p.node.Raw, p.pool = true, &structs.Pool{Name: structs.PoolDefault, Raw: true} }, ""},
 		{"container on a raw node", func(p *parts) {
-			p.node.Raw, p.node.Drivers, p.job.Task.Driver = true, []string{DriverDocker}, DriverDocker
+			p.node.Raw, p.node.Drivers, p.job.Task.Driver = true, []string{structs.DriverDocker}, structs.DriverDocker
 		}, ""},
 		{"RDMA", func(p *parts) { p.rdma(); p.node.RDMA = true }, ""},
 		{"no RDMA card", func(p *parts) { p.rdma() }, "scheduler.node_rdma"},
@@ -127,22 +128,22 @@ func TestGangProblem(t *testing.T) {
 		{"unreadable driver version", func(p *parts) { p.job.Placement.DriverVersion = "new" }, "scheduler.node_driver_version"},
 		{"driver version of other devices", func(p *parts) {
 			p.job.Placement.DriverVersion = ">= 535"
-			p.node.Devices[4] = Device{ID: "4", Kind: "huawei/npu", Driver: "23.0"}
+			p.node.Devices[4] = structs.Device{ID: "4", Kind: "huawei/npu", Driver: "23.0"}
 		}, ""},
 		{"driver version without devices", func(p *parts) {
 			p.job.Placement.DriverVersion, p.job.Resources[0].Devices, p.gang.Placements[0].Devices = ">= 600", nil, nil
 		}, ""},
-		{"VIP machine", func(p *parts) { p.job.VIP = &VIP{Machines: []VIPMachine{{Node: "n1"}}} }, ""},
-		{"no VIP machine", func(p *parts) { p.job.VIP = &VIP{Machines: []VIPMachine{{Node: "n2"}}} }, "scheduler.node_not_named"},
+		{"VIP machine", func(p *parts) { p.job.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "n1"}}} }, ""},
+		{"no VIP machine", func(p *parts) { p.job.VIP = &structs.VIP{Machines: []structs.VIPMachine{{Node: "n2"}}} }, "scheduler.node_not_named"},
 		{"VIP machine that others use", func(p *parts) {
-			p.job.VIP, p.usage.Allocs = &VIP{Machines: []VIPMachine{{Node: "n1"}}}, 1
+			p.job.VIP, p.usage.Allocs = &structs.VIP{Machines: []structs.VIPMachine{{Node: "n1"}}}, 1
 		}, "scheduler.node_busy"},
 		{"claimed", func(p *parts) { p.usage.Claim = "k/0" }, "scheduler.node_claimed"},
 		{"claimed for it", func(p *parts) { p.usage.Claim = "j/0" }, ""},
 		{"overfull node", func(p *parts) { p.usage.Overcommitted = true }, "scheduler.node_overcommitted"},
 		{"cores held", func(p *parts) { p.usage.CPU = 3.001 }, "scheduler.node_cpu"},
 		{"cores just enough", func(p *parts) { p.usage.CPU = 3 }, ""},
-		{"memory held", func(p *parts) { p.usage.Memory = 7*GiB + 1 }, "scheduler.node_memory"},
+		{"memory held", func(p *parts) { p.usage.Memory = 7*structs.GiB + 1 }, "scheduler.node_memory"},
 		{"port held", func(p *parts) { p.usage.Ports = map[int]string{8080: "x"} }, "scheduler.node_port"},
 		{"dynamic port held", func(p *parts) { p.usage.Ports = map[int]string{20001: "x"} }, "scheduler.node_port"},
 		{"port missing", func(p *parts) { delete(p.gang.Placements[0].Ports, "extra") }, "scheduler.refused_ports"},
@@ -170,8 +171,8 @@ func TestGangProblem(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p := &parts{job: feasibleJob(), subjob: &Subjob{JobID: "j", State: JobQueued}, node: feasibleNode(), usage: &Usage{NodeID: "n1"}}
-			p.gang = &GangPlan{JobID: "j", Attempt: 1, Placements: []RankPlacement{{
+			p := &parts{job: feasibleJob(), subjob: &structs.Subjob{JobID: "j", State: structs.JobQueued}, node: feasibleNode(), usage: &structs.Usage{NodeID: "n1"}}
+			p.gang = &structs.GangPlan{JobID: "j", Attempt: 1, Placements: []structs.RankPlacement{{
 				NodeID: "n1",
 				Ports:  map[string]int{"http": 8080, "extra": 20001}, Devices: []string{"0", "1"},
 			}}}
@@ -191,7 +192,7 @@ func TestGangProblem(t *testing.T) {
 // TestFractionsDoNotDrift: forty tenths of a core fill four cores exactly, in
 // whatever order they come and go, and no forty-first fits.
 func TestFractionsDoNotDrift(t *testing.T) {
-	node, usage := feasibleNode(), &Usage{}
+	node, usage := feasibleNode(), &structs.Usage{}
 	for i := range 10000 {
 		usage.CPU += 0.1
 		if i%3 == 0 {
@@ -203,56 +204,22 @@ func TestFractionsDoNotDrift(t *testing.T) {
 			}
 		}
 	}
-	for RoomProblem(node, usage, Resources{CPU: 0.1}) == nil {
+	for RoomProblem(node, usage, structs.Resources{CPU: 0.1}) == nil {
 		usage.CPU += 0.1
 	}
-	if got := MilliCPU(usage.CPU); got != 4000 {
+	if got := structs.MilliCPU(usage.CPU); got != 4000 {
 		t.Errorf("full at %d thousandths of a core, want 4000", got)
-	}
-}
-
-func TestMilliCPU(t *testing.T) {
-	for _, c := range []struct {
-		cores float64
-		want  int64
-	}{{0, 0}, {-1, 0}, {math.NaN(), 0}, {math.Inf(-1), 0}, {0.1, 100}, {1.0005, 1001}, {2.5, 2500}, {math.Inf(1), milliMax}, {1e300, milliMax}} {
-		if got := MilliCPU(c.cores); got != c.want {
-			t.Errorf("MilliCPU(%v) = %d, want %d", c.cores, got, c.want)
-		}
-	}
-}
-
-func TestModelMatches(t *testing.T) {
-	for _, c := range []struct {
-		model, want string
-		match       bool
-	}{
-		{"NVIDIA A800-SXM4-80GB", "A800", true},
-		{"NVIDIA A800-SXM4-80GB", "a800", true},
-		{"NVIDIA A800-SXM4-80GB", "A80", false},
-		{"NVIDIA A100", "A10", false},
-		{"NVIDIA H200", "H20", false},
-		{"Ascend910B3", "910B", true},
-		{"Ascend910B3", "Ascend910B3", true},
-		{"Ascend910B3", "Ascend910B4", false},
-		{"Ascend1910", "910", false},
-		{"", "A800", false},
-		{"anything", "", true},
-	} {
-		if got := modelMatches(c.model, c.want); got != c.match {
-			t.Errorf("modelMatches(%q, %q) = %v, want %v", c.model, c.want, got, c.match)
-		}
 	}
 }
 
 func TestChooseDevicesStaysInALinkGroup(t *testing.T) {
 	node := feasibleNode() // 0 and 1 in group a; 2, 3 and 4 in b
 	choose := func(count int, held ...string) []string {
-		usage := &Usage{Devices: map[string]string{}}
+		usage := &structs.Usage{Devices: map[string]string{}}
 		for _, id := range held {
 			usage.Devices[id] = "x"
 		}
-		got, _ := ChooseDevices(node, usage, []DeviceRequest{{Kind: "nvidia/gpu", Count: count}})
+		got, _ := ChooseDevices(node, usage, []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: count}})
 		return got
 	}
 	for _, c := range []struct {
@@ -274,19 +241,19 @@ func TestChooseDevicesStaysInALinkGroup(t *testing.T) {
 
 // TestGangWithRDMAStaysInOnePool: between two pools there is no RDMA network.
 func TestGangWithRDMAStaysInOnePool(t *testing.T) {
-	nodes := map[string]*Node{}
+	nodes := map[string]*structs.Node{}
 	for id, pool := range map[string]string{"n1": "p", "n2": "q", "n3": "p"} {
-		nodes[id] = &Node{
-			ID: id, Name: id, Pool: pool, RDMA: true, Drivers: []string{"exec"}, Status: NodeReady, Eligibility: NodeEligible,
-			Capacity: Capacity{CPU: 1, Memory: GiB},
+		nodes[id] = &structs.Node{
+			ID: id, Name: id, Pool: pool, RDMA: true, Drivers: []string{"exec"}, Status: structs.NodeReady, Eligibility: structs.NodeEligible,
+			Capacity: structs.Capacity{CPU: 1, Memory: structs.GiB},
 		}
 	}
-	ground := pooled{nodesOnly(func(id string) (*Node, *Usage) { return nodes[id], nil })}
-	job := &Job{ID: "j", Nodes: 2, Task: Task{Driver: "exec"}, Resources: []Resources{{CPU: 1, RDMA: true}}}
+	view := pooled{nodesOnly(func(id string) (*structs.Node, *structs.Usage) { return nodes[id], nil })}
+	job := &structs.Job{ID: "j", Nodes: 2, Task: structs.Task{Driver: "exec"}, Resources: []structs.Resources{{CPU: 1, RDMA: true}}}
 	for other, want := range map[string]string{"n2": "scheduler.refused_pools", "n3": ""} {
-		gang := &GangPlan{Attempt: 1, Placements: []RankPlacement{{NodeID: "n1"}, {NodeID: other}}}
+		gang := &structs.GangPlan{Attempt: 1, Placements: []structs.RankPlacement{{NodeID: "n1"}, {NodeID: other}}}
 		got := ""
-		if reason := GangProblem(job, &Subjob{State: JobQueued}, gang, ground); reason != nil {
+		if reason := GangProblem(job, &structs.Subjob{State: structs.JobQueued}, gang, view); reason != nil {
 			got = reason.ID
 		}
 		if got != want {
@@ -298,12 +265,12 @@ func TestGangWithRDMAStaysInOnePool(t *testing.T) {
 // pooled gives every pool RDMA.
 type pooled struct{ nodesOnly }
 
-func (pooled) Pool(name string) *Pool { return &Pool{Name: name, RDMA: true} }
+func (pooled) Pool(name string) *structs.Pool { return &structs.Pool{Name: name, RDMA: true} }
 
 func TestChooseDevicesStaysOnANUMANode(t *testing.T) {
-	node := &Node{ID: "n1"}
+	node := &structs.Node{ID: "n1"}
 	for i, numa := range []int{0, 0, 0, 1, 1, 1, 1, 1} {
-		node.Devices = append(node.Devices, Device{ID: string(rune('0' + i)), Kind: "huawei/npu", NUMANode: numa, Healthy: true})
+		node.Devices = append(node.Devices, structs.Device{ID: string(rune('0' + i)), Kind: "huawei/npu", NUMANode: numa, Healthy: true})
 	}
 	choose := func(count int, links ...string) string {
 		for i := range node.Devices {
@@ -312,7 +279,7 @@ func TestChooseDevicesStaysOnANUMANode(t *testing.T) {
 				node.Devices[i].LinkGroup = links[i]
 			}
 		}
-		got, _ := ChooseDevices(node, nil, []DeviceRequest{{Kind: "huawei/npu", Count: count}})
+		got, _ := ChooseDevices(node, nil, []structs.DeviceRequest{{Kind: "huawei/npu", Count: count}})
 		return strings.Join(got, "")
 	}
 	for _, c := range []struct{ name, got, want string }{
@@ -334,9 +301,9 @@ func TestChooseDevicesStaysOnANUMANode(t *testing.T) {
 // enough, and what it gives is accepted.
 func TestChooseDevicesFindsWhatThereIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		node, usage := &Node{ID: "n1"}, &Usage{Devices: map[string]string{}}
+		node, usage := &structs.Node{ID: "n1"}, &structs.Usage{Devices: map[string]string{}}
 		for i := range rapid.IntRange(0, 7).Draw(t, "devices") {
-			d := Device{
+			d := structs.Device{
 				ID: string(rune('0' + i)), Kind: "nvidia/gpu", Model: rapid.SampledFrom([]string{"A", "B"}).Draw(t, "model"),
 				Memory: int64(rapid.IntRange(1, 2).Draw(t, "memory")), NUMANode: rapid.IntRange(0, 1).Draw(t, "numa"),
 				LinkGroup: rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "link"), Healthy: rapid.IntRange(0, 5).Draw(t, "health") > 0,
@@ -346,10 +313,10 @@ func TestChooseDevicesFindsWhatThereIs(t *testing.T) {
 				usage.Devices[d.ID] = "x"
 			}
 		}
-		var requests []DeviceRequest
+		var requests []structs.DeviceRequest
 		for range rapid.IntRange(1, 3).Draw(t, "requests") {
-			requests = append(requests, DeviceRequest{
-				Kind: "nvidia/gpu", Count: rapid.SampledFrom([]int{1, 2, 3, DevicesAll}).Draw(t, "count"),
+			requests = append(requests, structs.DeviceRequest{
+				Kind: "nvidia/gpu", Count: rapid.SampledFrom([]int{1, 2, 3, structs.DevicesAll}).Draw(t, "count"),
 				Model: rapid.SampledFrom([]string{"", "A"}).Draw(t, "want"), Memory: rapid.Int64Range(0, 2).Draw(t, "bytes"),
 			})
 		}
@@ -379,12 +346,12 @@ func TestChooseDevicesFindsWhatThereIs(t *testing.T) {
 	})
 }
 
-func staysTogether(t *rapid.T, node *Node, usage *Usage, request DeviceRequest, got []string) {
+func staysTogether(t *rapid.T, node *structs.Node, usage *structs.Usage, request structs.DeviceRequest, got []string) {
 	links, numas := map[string]int{}, map[int]int{}
 	usedLinks, usedNUMAs := map[string]bool{}, map[int]bool{}
 	for i := range node.Devices {
 		d := &node.Devices[i]
-		if d.Healthy && !usage.holdsDevice(d.ID) && d.Meets(request) {
+		if d.Healthy && !usage.HoldsDevice(d.ID) && d.Meets(request) {
 			links[d.LinkGroup]++
 			numas[d.NUMANode]++
 		}
@@ -404,7 +371,7 @@ func staysTogether(t *rapid.T, node *Node, usage *Usage, request DeviceRequest, 
 }
 
 func TestChoosePortsMovesWithStart(t *testing.T) {
-	node, requests := feasibleNode(), []PortRequest{{Name: "a"}, {Name: "b", Static: 20001}}
+	node, requests := feasibleNode(), []structs.PortRequest{{Name: "a"}, {Name: "b", Static: 20001}}
 	got := map[int]bool{}
 	for start := range uint64(4) {
 		ports, ok := ChoosePorts(node, nil, requests, start)
@@ -416,7 +383,7 @@ func TestChoosePortsMovesWithStart(t *testing.T) {
 	if len(got) != 3 {
 		t.Errorf("four starts gave the ports %v, want all three that are free", got)
 	}
-	if _, ok := ChoosePorts(node, &Usage{Ports: map[int]string{20000: "x", 20002: "x", 20003: "x"}}, requests, 0); ok {
+	if _, ok := ChoosePorts(node, &structs.Usage{Ports: map[int]string{20000: "x", 20002: "x", 20003: "x"}}, requests, 0); ok {
 		t.Error("a port was found in a full range")
 	}
 }
@@ -425,21 +392,21 @@ func TestChoosePortsMovesWithStart(t *testing.T) {
 // PlacementProblem has nothing against the answer; and room is not oversold.
 func TestWhatIsChosenIsAccepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		node, usage := feasibleNode(), &Usage{Ports: map[int]string{}, Devices: map[string]string{}}
+		node, usage := feasibleNode(), &structs.Usage{Ports: map[int]string{}, Devices: map[string]string{}}
 		for i := range node.Devices {
 			node.Devices[i].Healthy = rapid.IntRange(0, 4).Draw(t, "sick") > 0
-			node.Devices[i].Memory = int64(rapid.IntRange(1, 2).Draw(t, "size")) * 40 * GiB
+			node.Devices[i].Memory = int64(rapid.IntRange(1, 2).Draw(t, "size")) * 40 * structs.GiB
 		}
 		for range rapid.IntRange(1, 8).Draw(t, "ranks") {
 			job := feasibleJob()
-			spec := Resources{CPU: float64(rapid.IntRange(0, 30).Draw(t, "cpu")) / 10, Memory: int64(rapid.IntRange(0, 4).Draw(t, "memory")) * GiB}
+			spec := structs.Resources{CPU: float64(rapid.IntRange(0, 30).Draw(t, "cpu")) / 10, Memory: int64(rapid.IntRange(0, 4).Draw(t, "memory")) * structs.GiB}
 			for i := range rapid.IntRange(0, 2).Draw(t, "ports") {
-				spec.Ports = append(spec.Ports, PortRequest{Name: string(rune('a' + i)), Static: rapid.SampledFrom([]int{0, 0, 80, 20000}).Draw(t, "static")})
+				spec.Ports = append(spec.Ports, structs.PortRequest{Name: string(rune('a' + i)), Static: rapid.SampledFrom([]int{0, 0, 80, 20000}).Draw(t, "static")})
 			}
 			for range rapid.IntRange(0, 2).Draw(t, "devices") {
-				spec.Devices = append(spec.Devices, DeviceRequest{
+				spec.Devices = append(spec.Devices, structs.DeviceRequest{
 					Kind: "nvidia/gpu", Count: rapid.IntRange(1, 3).Draw(t, "count"),
-					Memory: rapid.SampledFrom([]int64{0, 80 * GiB}).Draw(t, "bytes"),
+					Memory: rapid.SampledFrom([]int64{0, 80 * structs.GiB}).Draw(t, "bytes"),
 				})
 			}
 			ports, portsOK := ChoosePorts(node, usage, job.PortRequests(spec, 0), rapid.Uint64Range(0, 10).Draw(t, "start"))
@@ -447,7 +414,7 @@ func TestWhatIsChosenIsAccepted(t *testing.T) {
 			if !portsOK || !devicesOK || RoomProblem(node, usage, spec) != nil {
 				continue
 			}
-			placement := &RankPlacement{NodeID: node.ID, Ports: ports, Devices: devices}
+			placement := &structs.RankPlacement{NodeID: node.ID, Ports: ports, Devices: devices}
 			if reason := PlacementProblem(job, node, usage, spec, 0, placement); reason != nil {
 				t.Fatalf("chosen %+v refused: %s %v", placement, reason.ID, reason.Params)
 			}
@@ -465,7 +432,7 @@ func TestWhatIsChosenIsAccepted(t *testing.T) {
 				}
 				usage.Devices[id] = "x"
 			}
-			if MilliCPU(usage.CPU) > MilliCPU(node.Capacity.CPU) || usage.Memory > node.Capacity.Memory {
+			if structs.MilliCPU(usage.CPU) > structs.MilliCPU(node.Capacity.CPU) || usage.Memory > node.Capacity.Memory {
 				t.Fatalf("node oversold: %+v", usage)
 			}
 		}
@@ -482,8 +449,8 @@ func FuzzGangProblem(f *testing.F) {
 	f.Add([]byte(`{"attempt":1,"spec":-1,"placements":[{},{}]}`), uint8(255))
 	f.Fuzz(func(t *testing.T, data []byte, sort uint8) {
 		p := &parts{
-			job: feasibleJob(), subjob: &Subjob{JobID: "j", State: JobQueued}, gang: &GangPlan{}, node: feasibleNode(),
-			usage: &Usage{CPU: 1, Ports: map[int]string{20000: "x"}, Devices: map[string]string{"4": "x"}},
+			job: feasibleJob(), subjob: &structs.Subjob{JobID: "j", State: structs.JobQueued}, gang: &structs.GangPlan{}, node: feasibleNode(),
+			usage: &structs.Usage{CPU: 1, Ports: map[int]string{20000: "x"}, Devices: map[string]string{"4": "x"}},
 		}
 		if json.Unmarshal(data, p.gang) != nil {
 			return
@@ -491,7 +458,7 @@ func FuzzGangProblem(f *testing.F) {
 		request, want := &p.job.Resources[0].Devices[0], 2
 		p.node.Devices[4].Kind = "nvidia/other"
 		if sort&1 != 0 {
-			request.Count, want = DevicesAll, 4
+			request.Count, want = structs.DevicesAll, 4
 		} else if sort&2 != 0 {
 			p.job.Resources[0].LastDevices, want = 1, 1
 		}
@@ -502,7 +469,7 @@ func FuzzGangProblem(f *testing.F) {
 			refused = !p.node.RDMA
 		}
 		if sort&16 != 0 {
-			p.pool = &Pool{Name: p.node.PoolName(), Dedicated: true, RDMA: true}
+			p.pool = &structs.Pool{Name: p.node.PoolName(), Dedicated: true, RDMA: true}
 			refused = true
 		}
 		if sort&32 != 0 {
@@ -514,7 +481,7 @@ func FuzzGangProblem(f *testing.F) {
 			refused = true
 		}
 		if sort&128 != 0 {
-			p.job.VIP, p.usage.Allocs = &VIP{Machines: []VIPMachine{{Node: "n1"}}}, 1
+			p.job.VIP, p.usage.Allocs = &structs.VIP{Machines: []structs.VIPMachine{{Node: "n1"}}}, 1
 			refused = true
 		}
 		if GangProblem(p.job, p.subjob, p.gang, p) != nil {
@@ -537,27 +504,27 @@ func FuzzGangProblem(f *testing.F) {
 // pool's record denies it; one of an older version needs the record's promise, as
 // when its entries were written.
 func TestRDMAByNodes(t *testing.T) {
-	job := &Job{Task: Task{Driver: DriverExec}}
-	node := &Node{Name: "n", RDMA: true, Drivers: []string{DriverExec}}
+	job := &structs.Job{Task: structs.Task{Driver: structs.DriverExec}}
+	node := &structs.Node{Name: "n", RDMA: true, Drivers: []string{structs.DriverExec}}
 	for _, c := range []struct {
 		what    string
 		byNodes bool
-		pool    *Pool
+		pool    *structs.Pool
 		may     bool
 	}{
 		{"no record", true, nil, true},
-		{"a silent record", true, &Pool{}, true},
-		{"a promise", true, &Pool{RDMA: true}, true},
-		{"a denial", true, &Pool{NoRDMA: true}, false},
+		{"a silent record", true, &structs.Pool{}, true},
+		{"a promise", true, &structs.Pool{RDMA: true}, true},
+		{"a denial", true, &structs.Pool{NoRDMA: true}, false},
 		{"no record, older", false, nil, false},
-		{"a silent record, older", false, &Pool{}, false},
-		{"a promise, older", false, &Pool{RDMA: true}, true},
+		{"a silent record, older", false, &structs.Pool{}, false},
+		{"a promise, older", false, &structs.Pool{RDMA: true}, true},
 	} {
-		spec := Resources{RDMA: true, RDMAByNodes: c.byNodes}
+		spec := structs.Resources{RDMA: true, RDMAByNodes: c.byNodes}
 		if got := PoolProblem(job, spec, node, c.pool) == nil; got != c.may {
 			t.Errorf("%s: allowed %v", c.what, got)
 		}
-		if got := SpecProblem(job, spec, &Node{}); got == nil {
+		if got := SpecProblem(job, spec, &structs.Node{}); got == nil {
 			t.Errorf("%s: a node without RDMA is allowed", c.what)
 		}
 	}
