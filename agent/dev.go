@@ -179,17 +179,24 @@ func (a *Agent) reload(next config.Config) {
 
 // ui serves the web pages, or says how to get them.
 func (o Options) ui() http.Handler {
-	if o.UI != nil {
-		return o.UI
+	pages := o.UI
+	if pages == nil {
+		pages = http.HandlerFunc(unbuilt)
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/" {
-			http.NotFound(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = fmt.Fprint(w, noUI)
-	})
+	if o.Guides != nil {
+		return o.Guides(pages)
+	}
+	return pages
+}
+
+// unbuilt answers in the place of web pages that the binary does not have.
+func unbuilt(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/" {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = fmt.Fprint(w, noUI)
 }
 
 const noUI = `<!doctype html>

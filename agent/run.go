@@ -53,6 +53,8 @@ type Options struct {
 	Getenv   func(string) string  // os.Getenv
 	Reload   <-chan config.Config // new configurations, after SIGHUP; may be nil
 	UI       http.Handler         // serves the web pages; nil: a page that says how to build them
+	// Guides puts the guides before the handler of the pages; nil: there are none.
+	Guides func(pages http.Handler) http.Handler
 	// Supervisor replaces the supervisor program of the exec driver, for
 	// tests; empty means the embedded one, or this program itself.
 	Supervisor []string

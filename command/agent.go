@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"nomadlike/nomadlike/client/rankprocs"
 	"nomadlike/nomadlike/client/rankshell"
 	"nomadlike/ui"
+	"nomadlike/website"
 )
 
 func agentVerbs() []verb {
@@ -91,7 +93,7 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		return agent.Run(env.Context, loaded, agent.Options{
 			Log: log, Level: level, Out: env.Stdout, Language: env.Language, Version: Version, Getenv: env.Getenv, Reload: reload,
-			UI: agent.Pages(ui.Files()),
+			UI: agent.Pages(ui.Files()), Guides: func(pages http.Handler) http.Handler { return website.Handler(website.Files(), pages) },
 		})
 	}
 }

@@ -18,6 +18,7 @@ var Version = "dev"
 func otherVerbs() []verb {
 	return []verb{
 		{path: "version", setup: version},
+		{path: "docs", args: "[TOPIC]", setup: docs},
 		{path: "completion", args: "bash|zsh|fish", setup: completion},
 		{path: "cli-reference", raw: true, hidden: true, setup: cliReference},
 		{path: "file-reference", args: "job|pool|project", raw: true, hidden: true, setup: fileReference},

@@ -20,6 +20,7 @@ func House() []Room {
 		{"nomadlike/structs/...", 0},
 		{"internal/...", 0},
 		{"ui", 0},
+		{"website", 0},
 		{"nomadlike/wire", 1},
 		{"nomadlike/predict", 1},
 		{"nomadlike/placement/...", 1},

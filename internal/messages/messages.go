@@ -21,6 +21,7 @@ import (
 	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -83,6 +84,9 @@ func Has(language Language, id string) bool {
 	_, ok := catalogue()[language][id]
 	return ok
 }
+
+// IDs lists the ids of all messages, sorted. Callers own the slice.
+func IDs() []string { return slices.Sorted(maps.Keys(catalogue()[English])) }
 
 // Text renders the message id in language with params. An unknown id falls
 // back to English, then to the id with its parameters: a reader always sees

@@ -2,7 +2,7 @@
 // watch it run, read its logs, use a terminal, stop and clone it, read why
 // another one waits; in both languages, light and dark, with axe on every page.
 //
-//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|doors|away|views|rights|measures]
+//   node e2e/page.mjs [--binary ../bin/nomadlike] [--shots FOLDER] [--only day|doors|away|views|rights|guides|measures]
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -12,6 +12,7 @@ import { chromium } from 'playwright-core'
 import { startAgent, visit } from './agent.mjs'
 import { attacks } from './attacks.mjs'
 import { away } from './away.mjs'
+import { guides } from './guides.mjs'
 import { eventToPixel, firstView, large } from './measures.mjs'
 import { rights } from './rights.mjs'
 import { views } from './views.mjs'
@@ -300,6 +301,7 @@ try {
   if (wanted('away')) for (const lang of ['en', 'zh']) await away(browser, options.binary, lang, inspect)
   if (wanted('views')) await views(browser, options.binary, inspect)
   if (wanted('rights')) await rights(browser, options.binary, inspect)
+  if (wanted('guides')) await guides(browser, options.binary, inspect)
   if (wanted('measures')) await measures(browser, agent, token)
   assert.ok(!agent.log().includes(token), 'the log holds no token')
   if (failures.length) throw new Error('axe:\n' + failures.join('\n'))

@@ -123,7 +123,7 @@ async function leave(client: QueryClient) {
 }
 
 function Header({ token, hidden }: { token: Token; hidden: boolean }) {
-  const { t } = useTranslation()
+  const { t, i18n } = useTranslation()
   const { pathname } = useLocation()
   const moving = useNavigation().state !== 'idle'
   const client = useQueryClient()
@@ -141,6 +141,7 @@ function Header({ token, hidden }: { token: Token; hidden: boolean }) {
       <Link to="/jobs" className="brand">nomadlike</Link>
       <nav aria-label={t('shell.menu')}>
         {places.map((key) => <Link key={key} to={'/' + key} aria-current={key === here ? 'page' : undefined}>{t('menu.' + key)}</Link>)}
+        <a href={`/docs/${i18n.language === 'zh' ? 'zh' : 'en'}/`}>{t('menu.guides')}</a>
       </nav>
       <span className={'live ' + state} role="status" title={t('shell.' + state + '_long')}>
         {moving ? '…' : t('shell.' + state)}

@@ -10,7 +10,7 @@ import type { Session } from './types'
 // SignIn stands in the place of the page that was asked for, so there is no
 // address to come back to that a link could forge.
 export function SignIn() {
-  const { t } = useTranslation()
+  const { t, i18n } = useTranslation()
   const client = useQueryClient()
   const [token, setToken] = useState('')
   const [error, setError] = useState<unknown>()
@@ -51,6 +51,7 @@ export function SignIn() {
         <pre className="cli">nomadlike token create -user ann -role user -project vision</pre>
         {error !== undefined && <Alert text={errorText(error, t)} />}
         <Button tone="first" type="submit" disabled={busy || !token.trim()}>{t('signin.enter')}</Button>
+        <p><a href={`/docs/${i18n.language === 'zh' ? 'zh' : 'en'}/`}>{t('menu.guides')}</a></p>
       </form>
     </main>
   )

@@ -19,6 +19,7 @@ interface Command {
 
 const shownMax = 12
 const askedMax = 12 // of each kind
+const guidesMax = 4
 const pause = 150 // milliseconds without a key, before servers are asked
 
 const wordsOf = (text: string) => text.toLowerCase().split(/\s+/).filter(Boolean)
@@ -61,6 +62,30 @@ function useFound(open: boolean, text: string): { jobs: JobSummary[]; nodes: Nod
   return { jobs: found.data?.jobs ?? [], nodes: found.data?.nodes ?? [], busy: word !== asks(text) || found.isFetching }
 }
 
+interface Guide {
+  url: string // below the guides of the language
+  title: string
+  head: string
+}
+
+// useGuides looks through the guides that the agent serves beside these pages, with
+// the search that they have themselves.
+function useGuides(open: boolean, text: string, language: string): Guide[] {
+  const word = text.trim()
+  const found = useQuery({
+    queryKey: ['guides', language, word],
+    enabled: open && word.length > 1,
+    staleTime: Infinity,
+    retry: false,
+    queryFn: async () => {
+      const at = '/docs/search.js' // not part of this build
+      const { load, search } = (await import(/* @vite-ignore */ at)) as { load: (language: string) => Promise<unknown>; search: (sections: unknown, query: string, limit: number) => Guide[] }
+      return search(await load(language), word, guidesMax)
+    },
+  })
+  return found.data ?? []
+}
+
 // Palette opens with Ctrl-K: every page, every job and node that there is, and
 // what the header can do.
 export function Palette({ signOut }: { signOut: () => void }) {
@@ -73,6 +98,8 @@ export function Palette({ signOut }: { signOut: () => void }) {
   const { dark, setMode } = useLook()
   const may = useRights()
   const asked = useFound(open, text)
+  const language = i18n.language === 'zh' ? 'zh' : 'en'
+  const guides = useGuides(open, text, language)
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
@@ -104,7 +131,8 @@ export function Palette({ signOut }: { signOut: () => void }) {
       ...nodes,
     ]
   }, [open, t, i18n.language, dark, client, go, setMode, signOut, asked.jobs, asked.nodes]) // eslint-disable-line react-hooks/exhaustive-deps
-  const found = matching(commands, text)
+  const pages = guides.map(({ url, title, head }) => ({ key: 'g' + url, label: head ? `${title} › ${head}` : title, hint: t('menu.guides'), run: () => location.assign(`/docs/${language}/${url}`) }))
+  const found: Command[] = [...matching(commands, text), ...pages]
   const close = () => {
     setOpen(false)
     setText('')

@@ -1,0 +1,37 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark/ast"
+)
+
+// anchors gives headings the ids that GitHub gives them, so that a link works
+// there and here: letters and digits of every script, which goldmark's own ids
+// leave out.
+type anchors struct{ taken map[string]int }
+
+// Generate returns the id of a heading.
+func (a *anchors) Generate(heading []byte, _ ast.NodeKind) []byte {
+	var b strings.Builder
+	for _, r := range strings.ToLower(strings.TrimSpace(string(heading))) {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			b.WriteRune(r)
+		case r == ' ':
+			b.WriteByte('-')
+		}
+	}
+	id := b.String()
+	n := a.taken[id]
+	a.taken[id]++
+	if n > 0 {
+		id = fmt.Sprintf("%s-%d", id, n)
+	}
+	return []byte(id)
+}
+
+// Put notes an id that a heading has by itself.
+func (a *anchors) Put(id []byte) { a.taken[string(id)]++ }

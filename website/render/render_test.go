@@ -1,0 +1,187 @@
+package render
+
+import (
+	"encoding/json"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"nomadlike/internal/messages"
+)
+
+// site is the real site.
+func site(t *testing.T) map[string][]byte {
+	t.Helper()
+	files, err := Site(os.DirFS(".."), "1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+var (
+	idOf   = regexp.MustCompile(`\bid="([^"]+)"`)
+	linkOf = regexp.MustCompile(`\bhref="([^"]+)"`)
+)
+
+// TestLinksOfSite follows every link of every page to a page, an anchor or a file
+// that is there.
+func TestLinksOfSite(t *testing.T) {
+	files := site(t)
+	ids := make(map[string]map[string]bool)
+	for name, data := range files {
+		if page, ok := strings.CutSuffix(name, ".html"); ok {
+			ids[page] = make(map[string]bool)
+			for _, found := range idOf.FindAllSubmatch(data, -1) {
+				ids[page][string(found[1])] = true
+			}
+		}
+	}
+	if len(ids) < 100 {
+		t.Fatalf("%d pages", len(ids))
+	}
+	followed := 0
+	for page := range ids {
+		for _, found := range linkOf.FindAllSubmatch(files[page+".html"], -1) {
+			to, anchor, _ := strings.Cut(string(found[1]), "#")
+			if strings.Contains(to, "://") || !strings.HasPrefix(to, "/docs/") && to != "" {
+				continue
+			}
+			target := page
+			if to != "" {
+				target = strings.TrimPrefix(to, "/docs/")
+			}
+			if strings.HasSuffix(target, "/") {
+				target += "index"
+			}
+			if path.Ext(target) == ".css" {
+				continue
+			}
+			known, ok := ids[target]
+			switch anchor = unescaped(anchor); {
+			case !ok:
+				t.Errorf("%s: there is no %s", page, to)
+			case anchor != "" && !known[anchor]:
+				t.Errorf("%s: %s has no %q", page, target, anchor)
+			}
+			followed++
+		}
+	}
+	t.Logf("%d pages, %d links", len(ids), followed)
+}
+
+// unescaped undoes what goldmark and html/template do to anchors.
+func unescaped(anchor string) string {
+	var b strings.Builder
+	for i := 0; i < len(anchor); i++ {
+		if anchor[i] == '%' && i+2 < len(anchor) {
+			var c byte
+			for _, digit := range []byte(strings.ToLower(anchor[i+1 : i+3])) {
+				c = c<<4 | byte(strings.IndexByte("0123456789abcdef", digit))
+			}
+			b.WriteByte(c)
+			i += 2
+			continue
+		}
+		b.WriteByte(anchor[i])
+	}
+	return b.String()
+}
+
+// TestTopicsOfSite demands that the index of each language names every guide, and
+// that both languages have the same pages.
+func TestTopicsOfSite(t *testing.T) {
+	files := site(t)
+	names := make(map[messages.Language][]string)
+	for _, language := range Languages {
+		var topics []struct{ Name, Title string }
+		if err := json.Unmarshal(files[string(language)+"/topics.json"], &topics); err != nil {
+			t.Fatal(err)
+		}
+		index := string(files[string(language)+"/index.md"])
+		for _, topic := range topics {
+			names[language] = append(names[language], topic.Name)
+			if topic.Title == "" {
+				t.Errorf("%s %s has no title", language, topic.Name)
+			}
+			if !strings.Contains(topic.Name, "/") && topic.Name != "index" && topic.Name != "examples" && !strings.Contains(index, "("+topic.Name+".md)") {
+				t.Errorf("index.md of %s does not name %s", language, topic.Name)
+			}
+		}
+	}
+	if en, zh := strings.Join(names[messages.English], " "), strings.Join(names[messages.Chinese], " "); en != zh {
+		t.Errorf("pages differ:\nen %s\nzh %s", en, zh)
+	}
+	for _, want := range []string{"queue", "reference/cli", "reference/errors", "examples"} {
+		if !strings.Contains(" "+strings.Join(names[messages.English], " ")+" ", " "+want+" ") {
+			t.Errorf("there is no page %s", want)
+		}
+	}
+}
+
+// TestPage renders what pages are made of.
+func TestPage(t *testing.T) {
+	source := fstest.MapFS{
+		"guide/en/index.md":        {Data: []byte("# Guide\n\n- [One](one.md)\n")},
+		"guide/zh/index.md":        {Data: []byte("# 指南\n\n- [一](one.md#队列-预测)\n")},
+		"guide/en/one.md":          {Data: []byte("# One\n\nA <script>alert(1)</script> & text, see [zh](../zh/one.md) and [hello](../../examples/hello.hcl).\n\n## Same\n\n## Same\n")},
+		"guide/zh/one.md":          {Data: []byte("# 一\n\n## 队列 (预测)\n\n断点\n续训\n")},
+		"examples/hello.hcl":       {Data: []byte("job \"hello\" {}\n")},
+		"design/0001-one-codec.md": {Data: []byte("# 0001: one codec\n")},
+	}
+	files, err := Site(source, "1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, chinese := string(files["en/one.html"]), string(files["zh/one.html"])
+	for _, want := range []string{
+		`<a href="/docs/zh/one">zh</a>`, `<a href="/docs/en/examples#hellohcl">hello</a>`, `id="same"`, `id="same-1"`, `nomadlike 1.2.3`,
+		`aria-current="page">One</a>`, `href="/docs/zh/one" hreflang="zh"`, `href="/docs/en/design/index"`,
+	} {
+		if !strings.Contains(one, want) {
+			t.Errorf("page has no %s:\n%s", want, one)
+		}
+	}
+	if strings.Contains(one, "alert(1)</script>") {
+		t.Errorf("a script of the source is on the page:\n%s", one)
+	}
+	if !strings.Contains(chinese, `id="队列-预测"`) || !strings.Contains(chinese, "断点续训") {
+		t.Errorf("Chinese is broken:\n%s", chinese)
+	}
+	var sections []section
+	if err := json.Unmarshal(files["zh/search.json"], &sections); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sections {
+		if s.Page == "one" && (s.Title != "一" || s.ID != "队列-预测" || s.Head != "队列 (预测)") {
+			t.Errorf("section %+v", s)
+		}
+	}
+}
+
+// TestBadPages names the file of what cannot be rendered.
+func TestBadPages(t *testing.T) {
+	for text, want := range map[string]string{
+		"# A\n\n[gone](gone.md)\n": "guide/en/a.md: link to gone.md: no such page",
+		"no title\n":               "guide/en/a.md: no title",
+	} {
+		_, err := Site(fstest.MapFS{"guide/en/a.md": {Data: []byte(text)}}, "")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q gives %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestErrorsHaveAnchors finds a message with its hint by its id.
+func TestErrorsHaveAnchors(t *testing.T) {
+	page := string(site(t)["zh/reference/errors.html"])
+	if !strings.Contains(page, `id="rpctimeout"`) {
+		t.Error("rpc.timeout has no anchor")
+	}
+	if strings.Contains(page, "|") && regexp.MustCompile(`\{\w+\|`).MatchString(page) {
+		t.Error("a choice of words is not made")
+	}
+}
