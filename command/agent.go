@@ -18,6 +18,7 @@ import (
 	"nomadlike/agent"
 	"nomadlike/agent/config"
 	"nomadlike/internal/logkey"
+	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/client/rankprocs"
 	"nomadlike/nomadlike/client/rankshell"
 	"nomadlike/ui"
@@ -55,6 +56,9 @@ func rankShell(run func(args, environ []string, stdin io.Reader, stdout, stderr 
 func agentExit(err error) (code int, known bool) {
 	return ExitStorage, errors.Is(err, agent.ErrStorage)
 }
+
+// agentReference is the page about the configuration of agents.
+func agentReference(language messages.Language) (string, error) { return config.Reference(language) }
 
 func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 	var files listFlag

@@ -5,6 +5,7 @@ package command
 import (
 	"flag"
 
+	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -23,8 +24,13 @@ func raftRecover(set *flag.FlagSet) func(*Env, []string) error { return linuxOnl
 
 func linuxOnly(*flag.FlagSet) func(*Env, []string) error {
 	return func(*Env, []string) error {
-		return structs.NewError(structs.CodeNotAvailable, "cli.linux_only")
+		return errLinuxOnly
 	}
 }
+
+// errLinuxOnly is returned for what only a machine of a cluster does.
+var errLinuxOnly = structs.NewError(structs.CodeNotAvailable, "cli.linux_only")
+
+func agentReference(messages.Language) (string, error) { return "", errLinuxOnly }
 
 func agentExit(error) (code int, known bool) { return 0, false }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"nomadlike/agent/config"
 	"nomadlike/internal/messages"
 	"nomadlike/jobspec"
 	"nomadlike/nomadlike/api"
@@ -49,7 +50,11 @@ func TestMessageIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range append(builtIDs(), pages...) {
+	ofAgents, err := config.ReferenceTexts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range slices.Concat(builtIDs(), pages, ofAgents) {
 		used[id] = true
 		for _, language := range []messages.Language{messages.English, messages.Chinese} {
 			if !messages.Has(language, id) {

@@ -21,7 +21,7 @@ func otherVerbs() []verb {
 		{path: "docs", args: "[TOPIC]", setup: docs},
 		{path: "completion", args: "bash|zsh|fish", setup: completion},
 		{path: "cli-reference", raw: true, hidden: true, setup: cliReference},
-		{path: "file-reference", args: "job|pool|project", raw: true, hidden: true, setup: fileReference},
+		{path: "file-reference", args: "job|pool|project|agent", raw: true, hidden: true, setup: fileReference},
 		{path: "complete-words", raw: true, hidden: true, setup: completeWords},
 	}
 }

@@ -70,17 +70,25 @@ func cliReference(_ *flag.FlagSet) func(*Env, []string) error {
 // fileReference prints the page about a kind of file.
 func fileReference(_ *flag.FlagSet) func(*Env, []string) error {
 	return func(env *Env, args []string) error {
-		kind, err := one(args, "job|pool|project")
+		kind, err := one(args, "job|pool|project|agent")
 		if err != nil {
 			return err
 		}
-		page, err := jobspec.Reference(kind, env.Language)
+		page, err := pageAbout(kind, env.Language)
 		if err != nil {
 			return err
 		}
 		fmt.Fprint(env.Stdout, page)
 		return nil
 	}
+}
+
+// pageAbout is the page about a kind of file.
+func pageAbout(kind string, language messages.Language) (string, error) {
+	if kind == "agent" {
+		return agentReference(language)
+	}
+	return jobspec.Reference(kind, language)
 }
 
 // commonFlags are those of nearly every verb, told once.

@@ -35,7 +35,7 @@ func walkDevice(v visitor, b *DeviceBlock, d *structs.Device) {
 	v.label(&b.Kind)
 	v.setting("count", number(&b.Count, new(int), 0).from(1, structs.DeviceCountMax).refused("").unset().apart())
 	v.setting("ids", list(&b.IDs, new([]string)))
-	v.setting("memory", size(&b.Memory, &d.Memory, 0))
+	v.setting("memory", size(&b.Memory, &d.Memory, 0).unset())
 	v.setting("numa", number(&b.NUMA, &d.NUMANode, 0).from(0, structs.DeviceCountMax).refused("agent.config.device_numa"))
 	v.setting("model", text(&b.Model, &d.Model, "").unset())
 	v.setting("link_group", text(&b.LinkGroup, &d.LinkGroup, "").unset())

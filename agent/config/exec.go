@@ -56,7 +56,7 @@ const (
 
 func walkExec(v visitor, b *ExecBlock, c *Exec) {
 	v.setting("isolation", word(&b.Isolation, &c.Isolation, exec.IsolationAuto, exec.IsolationRaw, exec.IsolationAuto, exec.IsolationRequired))
-	v.setting("view", word(&b.View, &c.View, exec.ViewByUser, viewShared, exec.ViewPrivate, exec.ViewByUser).unset())
+	v.setting("view", word(&b.View, &c.View, exec.ViewByUser, viewShared, exec.ViewPrivate, exec.ViewByUser))
 	v.rule(func(*resolver) {
 		if c.View == viewShared {
 			c.View = exec.ViewShared

@@ -64,7 +64,7 @@ func walkPlugin(v visitor, b *PluginBlock) {
 // walkTypedPlugin goes over a block whose type is kind when it says none.
 func walkTypedPlugin(v visitor, b *PluginBlock, kind *string) {
 	v.label(&b.Name)
-	v.setting("type", word(&b.Type, kind, *kind, pluginDriver, pluginDevice))
+	v.setting("type", word(&b.Type, kind, *kind, pluginDriver, pluginDevice).knownAs(pluginDriver))
 	v.setting("args", list(&b.Args, new([]string)))
 	v.setting("env", table(&b.Env, new(map[string]string)).hidden())
 	v.setting("sha256", text(&b.SHA256, new(string), "").unset().apart())
