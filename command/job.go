@@ -12,7 +12,6 @@ import (
 
 	"nomadlike/jobspec"
 	"nomadlike/nomadlike/api"
-	"nomadlike/nomadlike/launch"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/structs/outlook"
 )
@@ -138,7 +137,7 @@ func jobValidate(set *flag.FlagSet) func(*Env, []string) error {
 		// launched in the mode?
 		complete := job.Copy()
 		complete.SetDefaults()
-		notes, err := launch.Check(complete)
+		notes, err := api.CheckLaunch(complete)
 		if err != nil {
 			return err
 		}

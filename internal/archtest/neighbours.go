@@ -55,6 +55,8 @@ func Walls() []Wall {
 		{"nomadlike/client/...", "plugins/host", "a node does not know in which process a plugin runs"},
 		{"nomadlike/server", "plugins/driver/...", "servers start nothing: they meet drivers in what nodes register"},
 		{"nomadlike/server", "plugins/exec/...", "servers start nothing"},
+		{"nomadlike/server", "plugins/device/...", "servers meet devices in what nodes register; the words for it are nouns"},
+		{"command", "nomadlike/launch", "the command line asks what the API answers, with a server or without"},
 		{"nomadlike/server", "plugins/docker/...", "servers start nothing"},
 		{"nomadlike/placement/feasible", "nomadlike/placement", "what may stand where does not depend on how it is searched"},
 		{"nomadlike/structs/capacity", "nomadlike/structs", "an amount knows no nouns: nouns say what their amounts are"},

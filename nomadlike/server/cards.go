@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"nomadlike/nomadlike/structs"
-	"nomadlike/plugins/device"
 )
 
 // CardsOf gives the NPUs among the devices of a rank, as rank tables name them:
@@ -16,15 +15,15 @@ func CardsOf(node *structs.Node, ids []string) []structs.Card {
 	var cards []structs.Card
 	for i := range node.Devices {
 		d := &node.Devices[i]
-		if d.Kind != device.KindAscend || !slices.Contains(ids, d.ID) {
+		if d.Kind != structs.DeviceKindAscend || !slices.Contains(ids, d.ID) {
 			continue
 		}
-		if d.Attrs[device.AttrLogicID] == "" && d.Attrs[device.AttrDeviceIP] == "" {
+		if d.Attrs[structs.DeviceAttrLogicID] == "" && d.Attrs[structs.DeviceAttrIP] == "" {
 			return nil
 		}
 		cards = append(cards, structs.Card{
-			ID: d.ID, Index: d.Index, IP: d.Attrs[device.AttrDeviceIP],
-			SuperID: d.Attrs[device.AttrSuperDevice], SuperPod: d.Attrs[device.AttrSuperPod],
+			ID: d.ID, Index: d.Index, IP: d.Attrs[structs.DeviceAttrIP],
+			SuperID: d.Attrs[structs.DeviceAttrSuperDevice], SuperPod: d.Attrs[structs.DeviceAttrSuperPod],
 		})
 	}
 	slices.SortFunc(cards, func(a, b structs.Card) int { return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID)) })

@@ -6,23 +6,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nomadlike/nomadlike/structs"
-	"nomadlike/plugins/device"
 )
 
 func TestCardsOfARank(t *testing.T) {
 	npu := func(id string, index int, attrs ...string) structs.Device {
-		d := structs.Device{ID: id, Index: index, Kind: device.KindAscend, Attrs: map[string]string{}}
+		d := structs.Device{ID: id, Index: index, Kind: structs.DeviceKindAscend, Attrs: map[string]string{}}
 		for i := 0; i+1 < len(attrs); i += 2 {
 			d.Attrs[attrs[i]] = attrs[i+1]
 		}
 		return d
 	}
 	node := &structs.Node{Devices: []structs.Device{
-		npu("npu-b", 1, device.AttrLogicID, "1", device.AttrDeviceIP, "192.168.20.1"),
-		npu("npu-a", 0, device.AttrLogicID, "0", device.AttrDeviceIP, "192.168.10.1"),
-		npu("npu-c", 2, device.AttrLogicID, "2"),
+		npu("npu-b", 1, structs.DeviceAttrLogicID, "1", structs.DeviceAttrIP, "192.168.20.1"),
+		npu("npu-a", 0, structs.DeviceAttrLogicID, "0", structs.DeviceAttrIP, "192.168.10.1"),
+		npu("npu-c", 2, structs.DeviceAttrLogicID, "2"),
 		npu("declared", 3),
-		{ID: "gpu", Kind: device.KindNVIDIA},
+		{ID: "gpu", Kind: "nvidia/gpu"},
 	}}
 	for _, c := range []struct {
 		name string

@@ -1,5 +1,7 @@
 package device
 
+import "nomadlike/nomadlike/structs"
+
 // Keys of structs.Device.Attrs. Values are texts; numbers are decimal. A key
 // that does not apply is not there.
 const (
@@ -65,21 +67,21 @@ const (
 	// AttrLogicID is the number under which the vendor's software of one
 	// process sees the device, AttrCard and AttrChip where it sits, AttrBoard
 	// the board's kind. They are what rank tables need.
-	AttrLogicID = "logic_id"
+	AttrLogicID = structs.DeviceAttrLogicID
 	AttrCard    = "card"
 	AttrChip    = "chip"
 	AttrBoard   = "board_id"
 	// AttrDeviceIP is the address of the device's own network port,
 	// AttrDeviceMask its mask and AttrDeviceGateway its gateway.
-	AttrDeviceIP      = "device_ip"
+	AttrDeviceIP      = structs.DeviceAttrIP
 	AttrDeviceMask    = "device_ip.mask"
 	AttrDeviceGateway = "device_ip.gateway"
 	// AttrNetworkHealth is the state of that port in the vendor's word.
 	AttrNetworkHealth = "network_health"
 	// AttrSuperDevice is the number of the device within its super pod, and
 	// AttrSuperPod that of the super pod: nodes joined by the vendor's links.
-	AttrSuperDevice = "super_device_id"
-	AttrSuperPod    = "super_pod_id"
+	AttrSuperDevice = structs.DeviceAttrSuperDevice
+	AttrSuperPod    = structs.DeviceAttrSuperPod
 )
 
 // How parts of one device are divided, in AttrSharing.
@@ -120,7 +122,7 @@ const (
 	KindNVIDIA       = "nvidia/gpu"
 	KindNVIDIAMIG    = "nvidia/mig"        // a MIG instance, Model is its profile
 	KindNVIDIAShared = "nvidia/gpu-shared" // a part by MPS or time slices
-	KindAscend       = "huawei/npu"
+	KindAscend       = structs.DeviceKindAscend
 	KindAscendShared = "huawei/npu-shared"
 	KindCambricon    = "cambricon/mlu"
 	KindAMD          = "amd/gpu"
