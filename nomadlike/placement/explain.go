@@ -44,9 +44,9 @@ func (f *Floor) Shortage(need *Need, options Options) Shortage {
 			at := q.f.layout.index[pos]
 			sp := &f.spaces[at]
 			switch {
-			case sp.free.CPU < need.amount.CPU:
+			case sp.cpu < need.amount.CPU:
 				cpu++
-			case sp.free.Memory < need.amount.Memory:
+			case sp.memory < need.amount.Memory:
 				memory++
 			case q.fits(pos):
 				s.Room++
@@ -99,9 +99,9 @@ func (q *query) lack(pos int32) string {
 	sp, site := &q.f.spaces[at], q.f.sites[at]
 	held, healthy := q.f.devicesAt(at)
 	switch {
-	case sp.free.CPU < q.need.amount.CPU:
+	case sp.cpu < q.need.amount.CPU:
 		return "cpu"
-	case sp.free.Memory < q.need.amount.Memory:
+	case sp.memory < q.need.amount.Memory:
 		return "memory"
 	case !site.class.enough(q.view.matchAt(q.f.layout, pos), held, healthy):
 		return q.need.DeviceKind()

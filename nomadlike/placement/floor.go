@@ -70,15 +70,28 @@ type site struct {
 	whole   capacity.Amount // what an empty node has free
 }
 
-// space is what is free on one node now.
+// space is what is free on one node now: an amount, packed with the rest into half
+// a cache line.
 type space struct {
-	free    capacity.Amount
-	word    int32  // first word of the node's devices
-	allocs  int32  // allocations that hold something
-	level   uint16 // free.Devices, at most levelMax
-	healthy uint16 // healthy devices, at most levelMax
+	cpu     int64
+	memory  int64
+	word    int32 // first word of the node's devices
+	allocs  int32 // allocations that hold something
+	devices uint16
 	flags   uint8
 }
+
+// free is what is free, as an amount.
+func (sp *space) free() capacity.Amount {
+	return capacity.Amount{CPU: sp.cpu, Memory: sp.memory, Devices: int64(sp.devices)}
+}
+
+// setFree changes the cores and the memory that are free. Devices are counted where
+// they are listed.
+func (sp *space) setFree(free capacity.Amount) { sp.cpu, sp.memory = free.CPU, free.Memory }
+
+// level is where the node stands by its free devices.
+func (sp *space) level() uint16 { return min(sp.devices, levelMax) }
 
 // level is the nodes that take new work and have one number of free devices.
 type level struct {
@@ -321,7 +334,8 @@ func (f *Floor) furnish(at int32, before *site) {
 		f.held = append(f.held, make(capacity.Set, words)...)
 		f.healthy = append(f.healthy, make(capacity.Set, words)...)
 	}
-	*sp = space{word: sp.word, free: s.node.Free(s.usage)}
+	*sp = space{word: sp.word}
+	sp.setFree(s.node.FreeBeside(s.usage))
 	held, healthy := f.devicesAt(at)
 	clear(held)
 	clear(healthy)
@@ -355,7 +369,6 @@ func (f *Floor) furnish(at int32, before *site) {
 	if s.node.Schedulable() {
 		sp.flags |= flagOpen
 	}
-	sp.healthy = uint16(min(healthy.Count(), levelMax))
 	f.list(at)
 }
 
@@ -391,7 +404,7 @@ func (f *Floor) usage(at int32) *structs.Usage {
 	if s.usage != nil {
 		now = *s.usage
 	}
-	now.SetAmount(s.whole.Sub(sp.free))
+	now.SetAmount(s.whole.Sub(sp.free()))
 	now.Allocs, now.Overcommitted = int(sp.allocs), sp.flags&flagOver != 0
 	now.Devices, now.Ports = f.heldDevices(at), f.heldPorts(at)
 	return &now

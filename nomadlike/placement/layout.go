@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 	"sync"
@@ -251,19 +252,19 @@ func (f *Floor) list(at int32) {
 	for i, word := range healthy {
 		free += bits.OnesCount64(word &^ held[i])
 	}
-	sp.free.Devices, sp.level = int64(free), uint16(min(free, levelMax))
+	sp.devices = uint16(min(free, math.MaxUint16))
 	if f.layout == nil || sp.flags&flagOpen == 0 {
 		return
 	}
 	pos := int(f.layout.posOf[at])
-	f.levels[sp.level].add(pos)
+	f.levels[sp.level()].add(pos)
 	f.raise(pos>>6, sp)
 }
 
 // raise lets the bounds of a word of positions cover what a node has free.
 func (f *Floor) raise(word int, sp *space) {
-	f.mostCPU[word] = max(f.mostCPU[word], sp.free.CPU)
-	f.mostMem[word] = max(f.mostMem[word], sp.free.Memory)
+	f.mostCPU[word] = max(f.mostCPU[word], sp.cpu)
+	f.mostMem[word] = max(f.mostMem[word], sp.memory)
 }
 
 // unlist takes a node from where it is found.
@@ -273,7 +274,7 @@ func (f *Floor) unlist(at int32) {
 		return
 	}
 	pos := int(f.layout.posOf[at])
-	f.levels[sp.level].drop(pos)
+	f.levels[sp.level()].drop(pos)
 	f.loose.Add(pos >> 6)
 }
 

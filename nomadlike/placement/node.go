@@ -12,7 +12,7 @@ import (
 // Free returns what is free on a node now, its healthy devices that nobody holds
 // among it; nothing on one that was removed. Cores and memory are negative when
 // the node holds more than it has.
-func (f *Floor) Free(index int) capacity.Amount { return f.spaces[index].free }
+func (f *Floor) Free(index int) capacity.Amount { return f.spaces[index].free() }
 
 // Allocs counts the allocations that hold something of a node.
 func (f *Floor) Allocs(index int) int { return int(f.spaces[index].allocs) }

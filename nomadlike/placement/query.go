@@ -30,7 +30,7 @@ func (q *query) fits(pos int32) bool {
 	at := q.f.layout.index[pos]
 	sp := &q.f.spaces[at]
 	switch {
-	case !q.need.amount.FitsBeside(sp.free) || sp.flags&flagOpen == 0:
+	case !q.need.amount.FitsBeside(sp.free()) || sp.flags&flagOpen == 0:
 		return false
 	case sp.flags&(flagClaimed|flagOver) != 0 && (sp.flags&flagOver != 0 || q.f.sites[at].usage.Claim != q.options.Claimant):
 		return false
@@ -56,7 +56,7 @@ func (q *query) devicesFit(pos, at int32, sp *space) bool {
 }
 
 // levelAt is how many free devices the node at a position has.
-func (q *query) levelAt(pos int32) uint16 { return q.f.spaces[q.f.layout.index[pos]].level }
+func (q *query) levelAt(pos int32) uint16 { return q.f.spaces[q.f.layout.index[pos]].level() }
 
 // better orders positions by preference: what Options prefer, then the fullest
 // nodes or the emptiest, then floor order.

@@ -156,8 +156,8 @@ func (f *Floor) move(s *Seat, n int32) {
 	f.unlist(s.index)
 	sp := &f.spaces[s.index]
 	if n > 0 {
-		sp.free = sp.free.Sub(s.amount)
-	} else if sp.free = sp.free.Add(s.amount); !sp.free.Over() {
+		sp.setFree(sp.free().Sub(s.amount))
+	} else if sp.setFree(sp.free().Add(s.amount)); !sp.free().Over() {
 		sp.flags &^= flagOver
 	}
 	sp.allocs += n
