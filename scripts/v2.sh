@@ -2,12 +2,15 @@
 # Boots a small machine that has cgroups of version 2 alone, and quotas, and runs
 # the tests of the exec driver and of quotas in it: Debian's cloud kernel in qemu, without hardware
 # support, with the programs of this machine. Needs an amd64 Debian; root and
-# the network only to install qemu and to fetch the kernel, which is kept. An
-# argument is a pattern of tests; without one all run. Ends with the result of
-# the tests, after V2_LIMIT seconds at the latest.
+# the network only to install qemu and to fetch the kernel, which is kept. The first
+# argument is a pattern of tests, "." for all; those after it are suites: supervisor,
+# proctree, diskquota, exec; without any all run. Ends with the result of the tests,
+# after V2_LIMIT seconds at the latest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pattern=${1:-.}
+suites=("${@:2}")
+((${#suites[@]})) || suites=(supervisor proctree diskquota exec)
 limit=${V2_LIMIT:-2400}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/nomadlike-v2
 [[ "$(dpkg --print-architecture 2>/dev/null)" == amd64 ]] || { echo "v2: needs an amd64 Debian" >&2; exit 1; }
@@ -101,7 +104,7 @@ hostname v2
 ulimit -n 1024
 echo "v2: \$(uname -r), controllers \$(cat /sys/fs/cgroup/cgroup.controllers), \$(nproc) processors"
 failed=0
-for suite in supervisor proctree diskquota exec; do
+for suite in ${suites[*]}; do
   echo "v2: \$suite"
   cd /v2/\$suite
   { ./test -test.v -test.short -test.timeout ${limit}s -test.run '$pattern' -test.skip '$skip' </dev/null 2>&1; echo \$? >/v2/\$suite/status; } |
@@ -122,13 +125,21 @@ make --no-print-directory supervisor
 kernel=$(kernel)
 machine="$work/machine" initrd="$work/initrd"
 programs "$machine"
-for suite in supervisor proctree; do
+# of SUITE: its package.
+of() {
+  case "$1" in
+  exec) echo ./plugins/exec ;;
+  supervisor) echo ./plugins/exec/supervisor ;;
+  proctree) echo ./internal/proctree ;;
+  diskquota) echo ./nomadlike/client/diskquota ;;
+  *) echo "v2: no suite is called $1: supervisor, proctree, diskquota, exec" >&2; return 1 ;;
+  esac
+}
+for suite in "${suites[@]}"; do
+  package=$(of "$suite")
   mkdir -p "$machine/v2/$suite"
-  CGO_ENABLED=0 go test -c -o "$machine/v2/$suite/test" "./plugins/exec/$suite"
+  CGO_ENABLED=0 go test -c -o "$machine/v2/$suite/test" "$package"
 done
-mkdir -p "$machine/v2/diskquota" "$machine/v2/exec"
-CGO_ENABLED=0 go test -c -o "$machine/v2/diskquota/test" ./nomadlike/client/diskquota
-CGO_ENABLED=0 go test -c -o "$machine/v2/exec/test" ./plugins/exec
 for module in overlay loop quota_tree quota_v2; do cp "$(find "$kernel" -name "$module.ko")" "$machine/v2/"; done
 second_program >"$machine/v2/init"
 chmod 755 "$machine/v2/init"
