@@ -22,7 +22,11 @@ func TestOnOldKernel(t *testing.T) {
 		t.Log("needs root: not run")
 		return
 	}
-	tests := osexec.Command("/proc/self/exe", "-test.count=1", "-test.v", "-test.timeout=8m")
+	args := []string{"-test.count=1", "-test.v", "-test.timeout=8m"}
+	if testing.Short() {
+		args = append(args, "-test.short")
+	}
+	tests := osexec.Command("/proc/self/exe", args...)
 	tests.Env = append(os.Environ(), oldkernel.Env+"=now")
 	out, err := tests.CombinedOutput()
 	if err != nil {
