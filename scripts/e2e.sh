@@ -127,7 +127,7 @@ torch_range() { # torchrun goes on by itself: after a process that is killed, th
   nl job run -detach -var "examples=$dir/shared/examples" -var "checkpoints=$dir/shared/ck-range" -var epochs=200 website/examples/torchrun-range.hcl # still runs a minute after its start, when it may grow
   wait_for 60 "three nodes" log_has torchrun-range 'attempt 1: 3 ranks, starting at epoch 0' || { nl job status torchrun-range; nl job logs torchrun-range | tail -30; false; }
   wait_for 60 "a checkpoint" log_has torchrun-range 'epoch 1 loss'
-  kill -9 "$(python_of torchrun-range-1-1 | tail -1)" # a training process: torchrun came first
+  kill -9 "$(trainer_of torchrun-range-1-1)"
   wait_for 120 "three nodes again" log_has torchrun-range 'attempt 1: 3 ranks, starting at epoch [1-9]'
   lost=$(nl job inspect -t '{{range .Allocations}}{{if eq .Rank 2}}{{.NodeName}}{{end}}{{end}}' torchrun-range)
   host_cut "$lost"
@@ -163,6 +163,21 @@ python_of() {
       if [[ "$(cat "/proc/$pid/comm" 2>/dev/null)" == python3* ]] && grep -qz "^NOMADLIKE_RANK_NAME=$1$" "/proc/$pid/environ" 2>/dev/null; then echo "$pid"; fi
     done
   done
+}
+
+# trainer_of RANK: the pid of its training process, which torchrun started. Numbers of
+# processes begin anew on a busy machine: the later one may be smaller.
+trainer_of() {
+  local pids pid
+  pids=$(python_of "$1")
+  for pid in $pids; do
+    if grep -qx "$(awk '/^PPid:/ {print $2}' "/proc/$pid/status")" <<<"$pids"; then
+      echo "$pid"
+      return
+    fi
+  done
+  echo "no training process of $1 among: $pids" >&2
+  return 1
 }
 
 parameter_servers() { # the servers outlive every worker but the last; one that dies restarts the gang
