@@ -138,7 +138,7 @@ func TestNodeNamesAreUnique(t *testing.T) {
 	join := readJoin(t, c.servers[0], joinClient)
 	twin := startAgent(t, clientSettings(t.TempDir(), c.clients[0].config.Name, &join), testOptions(t))
 	eventually.Within(t, time.Minute, "be refused for the name", func() bool {
-		return strings.Contains(twin.health().Client.Message, "another node has the name client-0")
+		return strings.Contains(twin.health().Client.Message, "another node already has the name client-0")
 	})
 	if twin.health().Healthy {
 		t.Error("the twin calls itself healthy")
