@@ -7,7 +7,7 @@
 // the TLS configurations that check it, in both directions. People and
 // programs present API tokens (token.go); new agents present join tokens,
 // which also pin the CA, so that a joiner tells its secret to nobody else
-// (jointoken.go).
+// (join_token.go).
 //
 // May: Allowed looks at a principal, a verb and an object, and refuses
 // whatever no rule grants (policy.go holds the rules, as one table).

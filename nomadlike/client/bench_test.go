@@ -41,12 +41,12 @@ func BenchmarkAssignToReport(b *testing.B) {
 		benchmarkJobs(b, dir, map[string]driver.Driver{"exec": d}, nil)
 	})
 	b.Run("fake", func(b *testing.B) {
-		w := newWard()
+		w := newFakeRuntime()
 		benchmarkJobs(b, tempDir(b), w.driver(), w)
 	})
 }
 
-func benchmarkJobs(b *testing.B, dir string, drivers map[string]driver.Driver, w *ward) {
+func benchmarkJobs(b *testing.B, dir string, drivers map[string]driver.Driver, w *fakeRuntime) {
 	c := newControl()
 	heard := make(chan structs.AllocReport, 64)
 	c.onReport = func(r structs.AllocReport) { heard <- r }

@@ -24,7 +24,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func wantNotes(t *testing.T, w *ward, want ...string) {
+func wantNotes(t *testing.T, w *fakeRuntime, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, w.notes()); diff != "" {
 		t.Fatalf("what the driver was told (-want +got):\n%s", diff)
@@ -40,7 +40,7 @@ func wantTold(t *testing.T, c *control, id string, want ...structs.AllocStatus) 
 
 func TestSingleNodeJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		n, stop := c.node(t, tempDir(t), "n1", w.driver())
 		settle()
 		if !n.Connected() {
@@ -67,7 +67,7 @@ func TestSingleNodeJob(t *testing.T) {
 
 func TestBarrierHoldsEveryRank(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w1, w2 := newControl(), newWard(), newWard()
+		c, w1, w2 := newControl(), newFakeRuntime(), newFakeRuntime()
 		_, stop1 := c.node(t, tempDir(t), "n1", w1.driver())
 		_, stop2 := c.node(t, tempDir(t), "n2", w2.driver())
 		settle()
@@ -101,7 +101,7 @@ func TestBarrierHoldsEveryRank(t *testing.T) {
 
 func TestDeafTaskIsKilledAfterItsGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		w.deaf = true
 		_, stop := c.node(t, tempDir(t), "n1", w.driver())
 		settle()
@@ -124,7 +124,7 @@ func TestDeafTaskIsKilledAfterItsGrace(t *testing.T) {
 
 func TestDisconnectedNodeGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		n, stop := c.node(t, tempDir(t), "n1", w.driver())
 		settle()
 		a, b := gang("long", 1, "sleep", "n1")[0], gang("ends", 1, "sleep", "n1")[0]
@@ -157,7 +157,7 @@ func TestOldAttemptIsKilledOnReturn(t *testing.T) {
 	for _, how := range []string{"not listed", "newer attempt here", "declared lost"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, w := newControl(), newWard()
+				c, w := newControl(), newFakeRuntime()
 				w.deaf = true
 				n, stop := c.node(t, tempDir(t), "n1", w.driver())
 				settle()
@@ -202,7 +202,7 @@ func TestOldAttemptIsKilledOnReturn(t *testing.T) {
 
 func TestStrictJobsEndWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		boot := time.Now()
 		_, stop := c.node(t, tempDir(t), "n1", w.driver(), func(config *Config) {
 			config.Boottime = func() time.Duration { return time.Since(boot) + time.Hour }
@@ -236,7 +236,7 @@ func TestStrictJobsEndWithTheLease(t *testing.T) {
 
 func TestRestartedAgentTakesItsTasksBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w, dir := newControl(), newWard(), tempDir(t)
+		c, w, dir := newControl(), newFakeRuntime(), tempDir(t)
 		_, stop := c.node(t, dir, "n1", w.driver())
 		settle()
 		a, b := gang("one", 1, "sleep", "n1")[0], gang("two", 1, "sleep", "n1")[0]
@@ -276,7 +276,7 @@ func TestRestartedAgentTakesItsTasksBack(t *testing.T) {
 
 func TestRefusedReportIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w, dir := newControl(), newWard(), tempDir(t)
+		c, w, dir := newControl(), newFakeRuntime(), tempDir(t)
 		n, stop := c.node(t, dir, "n1", w.driver())
 		settle()
 		a := gang("job", 1, "sleep", "n1")[0]
@@ -307,7 +307,7 @@ func TestRefusedReportIsDropped(t *testing.T) {
 
 func TestUnheardReportSurvivesTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w, dir := newControl(), newWard(), tempDir(t)
+		c, w, dir := newControl(), newFakeRuntime(), tempDir(t)
 		_, stop := c.node(t, dir, "n1", w.driver())
 		settle()
 		a := gang("job", 1, "sleep", "n1")[0]
@@ -346,7 +346,7 @@ func TestStartFailures(t *testing.T) {
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, w := newControl(), newWard()
+				c, w := newControl(), newFakeRuntime()
 				w.startErr = one.err
 				_, stop := c.node(t, tempDir(t), "n1", w.driver())
 				settle()

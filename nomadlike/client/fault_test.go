@@ -188,18 +188,18 @@ func TestTaskOfAnotherUser(t *testing.T) {
 	}
 }
 
-// strictWorld is a node that runs a strict task, in a bubble.
-type strictWorld struct {
+// strictCluster is a node that runs a strict task, in a bubble.
+type strictCluster struct {
 	c     *control
-	w     *ward
+	w     *fakeRuntime
 	start func() (stop func()) // of the agent
 	stop  func()
 	id    string // of the allocation
 }
 
-func newStrictWorld(t *testing.T) *strictWorld {
+func newStrictCluster(t *testing.T) *strictCluster {
 	t.Helper()
-	x, dir, boot := &strictWorld{c: newControl(), w: newWard()}, tempDir(t), time.Now()
+	x, dir, boot := &strictCluster{c: newControl(), w: newFakeRuntime()}, tempDir(t), time.Now()
 	x.start = func() func() {
 		_, stop := x.c.node(t, dir, "n1", x.w.driver(), func(config *Config) {
 			config.Boottime = func() time.Duration { return time.Since(boot) + time.Hour }
@@ -218,7 +218,7 @@ func newStrictWorld(t *testing.T) *strictWorld {
 
 func TestExpiredLeaseAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newStrictWorld(t)
+		x := newStrictCluster(t)
 		x.c.silence(true)
 		x.c.servers.Down("s1", true)
 		x.c.servers.Down("s2", true)
@@ -239,7 +239,7 @@ func TestKillWithoutLeaseIsNotTheJobsFault(t *testing.T) {
 	for name, lapsed := range map[string]bool{"without a lease": true, "with a lease": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := newStrictWorld(t)
+				x := newStrictCluster(t)
 				x.stop()
 				if lapsed {
 					pass(4 * time.Second)

@@ -36,7 +36,7 @@ func (slowImages) Exec(_ context.Context, _ driver.TaskID, _ driver.ExecSpec, st
 // more is seen of its environment later.
 func TestServersHearHowFarAnImageIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		drivers := map[string]driver.Driver{"exec": slowImages{w.driver()["exec"]}}
 		c.node(t, t.TempDir(), "n1", drivers)
 		a := gang("j", 1, "sleep", "n1")[0]

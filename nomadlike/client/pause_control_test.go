@@ -36,7 +36,7 @@ func wantAnswer(t *testing.T, c *control, id string, seq uint64, failed string) 
 
 func TestPauseAndContinue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		dir := tempDir(t)
 		_, stop := c.node(t, dir, "n1", w.driver())
 		settle()
@@ -78,7 +78,7 @@ func TestPauseAndContinue(t *testing.T) {
 // where the driver is away at first.
 func TestWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		dir := tempDir(t)
 		_, stop := c.node(t, dir, "n1", w.driver())
 		settle()
@@ -106,7 +106,7 @@ func TestWarning(t *testing.T) {
 // TestThrottleOfAnyDriver throttles a task whose driver can only pause.
 func TestThrottleOfAnyDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		_, stop := c.node(t, tempDir(t), "n1", w.driver())
 		settle()
 		a := gang("train", 1, "x", "n1")[0]

@@ -22,7 +22,7 @@ import (
 func TestNodeSaysWhetherItGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		filter := &firewall.Fake{}
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		n, stop := c.node(t, tempDir(t), "n1", w.driver(), func(config *Config) {
 			config.Filter = func(string) firewall.Filter { return filter }
 		})
@@ -57,7 +57,7 @@ func TestNodeSaysWhetherItGuards(t *testing.T) {
 		if there, _ := filter.There(); there {
 			t.Error("the agent has left rules behind")
 		}
-		none, stop := c.node(t, tempDir(t), "n2", newWard().driver())
+		none, stop := c.node(t, tempDir(t), "n2", newFakeRuntime().driver())
 		settle()
 		if got := none.Node().Attributes["net.rendezvous"]; got != machine.RendezvousOpen {
 			t.Errorf("without a filter the node says %q", got)

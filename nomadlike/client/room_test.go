@@ -83,7 +83,7 @@ func (q *fakeQuotas) of(dir string) [2]int64 {
 // for, until its directory is removed.
 func TestRoomIsBoundByQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w, dir := newControl(), newWard(), tempDir(t)
+		c, w, dir := newControl(), newFakeRuntime(), tempDir(t)
 		quotas := &fakeQuotas{bound: make(map[string][2]int64)}
 		n, stop := c.node(t, dir, "n1", w.driver(), func(config *Config) {
 			config.Room, config.Keep.Allocs = room.Bounds{Bytes: 1 << 30, Files: 64000}, 1
@@ -131,7 +131,7 @@ func TestRoomIsBoundByQuota(t *testing.T) {
 			t.Errorf("without a quota the task is %s", got)
 		}
 		stop()
-		_, stop = c.node(t, tempDir(t), "n2", newWard().driver(), func(config *Config) {
+		_, stop = c.node(t, tempDir(t), "n2", newFakeRuntime().driver(), func(config *Config) {
 			config.Quotas = func(string) (room.Quotas, error) { return nil, errors.New("none here") }
 		})
 		stop()

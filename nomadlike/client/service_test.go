@@ -249,7 +249,7 @@ func TestExecOfAPeerWaitsForTheStart(t *testing.T) {
 // enters one meanwhile waits for that word.
 func TestExecWaitsForTheServersAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w, dir := newControl(), newWard(), tempDir(t)
+		c, w, dir := newControl(), newFakeRuntime(), tempDir(t)
 		_, stop := c.node(t, dir, "n1", w.driver())
 		settle()
 		a := gang("job", 1, "sleep", "n1")[0]

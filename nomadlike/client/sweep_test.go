@@ -13,7 +13,7 @@ import (
 
 func TestSweepRemovesWhatIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w, dir := newControl(), newWard(), tempDir(t)
+		c, w, dir := newControl(), newFakeRuntime(), tempDir(t)
 		stray := filepath.Join(dir, "alloc", "left-over")
 		if err := os.MkdirAll(stray, 0o700); err != nil {
 			t.Fatal(err)

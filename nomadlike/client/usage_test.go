@@ -24,7 +24,7 @@ func fakeMachine(began time.Time) func(*Config) {
 
 func TestUsageOfANode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		w.cores = 0.5
 		cards := device.NewFake(device.FakeDevices("fake/card", 2)...)
 		cards.SetProcesses("FAKE-0001", device.Process{PID: 7, Name: "train", Memory: 1 << 30})
@@ -87,7 +87,7 @@ func near(got, want float64) bool { return got > want*0.95 && got < want*1.05 }
 
 func TestOperatorTreatsDevices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		cards := device.NewFake(device.FakeDevices("fake/card", 2)...)
 		n, _ := c.node(t, t.TempDir(), "n1", w.driver(), func(c *Config) {
 			c.DevicePlugins = map[string]device.Plugin{"fake": cards}
@@ -132,7 +132,7 @@ func TestQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		for life := range 2 {
-			c, w := newControl(), newWard()
+			c, w := newControl(), newFakeRuntime()
 			cards := device.NewFake(device.FakeDevices("fake/card", 2)...)
 			n, stop := c.node(t, dir, "n1", w.driver(), func(c *Config) {
 				c.DevicePlugins = map[string]device.Plugin{"fake": cards}
@@ -183,7 +183,7 @@ func TestHistoryOfANode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, began := t.TempDir(), time.Now()
 		live := func(work func(n *Client, cards *device.Fake)) {
-			c, w := newControl(), newWard()
+			c, w := newControl(), newFakeRuntime()
 			cards := device.NewFake(device.FakeDevices("fake/card", 2)...)
 			n, stop := c.node(t, dir, "n1", w.driver(), fakeMachine(began), func(c *Config) {
 				c.DevicePlugins = map[string]device.Plugin{"fake": cards}
@@ -228,7 +228,7 @@ func TestHistoryOfANode(t *testing.T) {
 // rank's end, until the rank's directory is swept.
 func TestHistoryOfARank(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, w, began := t.TempDir(), newWard(), time.Now()
+		dir, w, began := t.TempDir(), newFakeRuntime(), time.Now()
 		w.cores = 0.5
 		a := gang("j", 1, "sleep 100", "n1")[0]
 		a.Alloc.Devices = []string{"FAKE-0000", "FAKE-0001"}

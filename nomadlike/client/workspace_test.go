@@ -108,7 +108,7 @@ func TestWorkspace(t *testing.T) {
 func TestWorkspaceRefuses(t *testing.T) {
 	data, storages := nas(t)
 	c := newControl()
-	w := newWard()
+	w := newFakeRuntime()
 	n, _ := c.node(t, tempDir(t), "n1", w.driver(), func(config *Config) {
 		config.Storages = append(storages, workspace.Storage{Name: "away", Path: filepath.Join(data, "none") + "/{project}"})
 	})

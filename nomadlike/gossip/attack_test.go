@@ -15,7 +15,7 @@ import (
 
 // rawMember is a member of memberlist without our checks: what an attacker
 // would write. Key nil means no encryption.
-func rawMember(t *testing.T, w *world, number int, name, label string, key, meta []byte) *memberlist.Memberlist {
+func rawMember(t *testing.T, w *cluster, number int, name, label string, key, meta []byte) *memberlist.Memberlist {
 	t.Helper()
 	transport, err := w.network.Transport(hostNamed(number) + ":4648")
 	if err != nil {
@@ -71,7 +71,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newCluster(t)
 				w.cluster(2, 0)
 				w.within(2*time.Second, "they see each other", w.allSee("s1 alive", "s2 alive"))
 				stranger := rawMember(t, w, 66, c.member, c.label, c.key, c.meta(t))
@@ -96,7 +96,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 // to a cluster in which one member has died and one has come back since.
 func TestReplayAndNoise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		type packet struct {
 			from, to string
 			data     []byte
@@ -149,7 +149,7 @@ func TestReplayAndNoise(t *testing.T) {
 
 func TestRubbish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(2, 0)
 		w.within(2*time.Second, "they see each other", w.allSee("s1 alive", "s2 alive"))
 		random := rand.New(rand.NewPCG(3, 4))

@@ -22,7 +22,7 @@ import (
 
 func TestMembersFindEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(3, 2)
 		took := w.within(2*time.Second, "all see all",
 			w.allSee("n4 alive", "n5 alive", "s1 alive", "s2 alive", "s3 alive"))
@@ -42,7 +42,7 @@ func TestMembersFindEachOther(t *testing.T) {
 
 func TestSeedsMayStartLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.open(w.config(2, roleServer)) // its seed, s1, is not up yet
 		time.Sleep(20 * time.Second)
 		w.open(w.config(1, roleServer))
@@ -53,7 +53,7 @@ func TestSeedsMayStartLater(t *testing.T) {
 
 func TestACrashIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(3, 3)
 		w.within(2*time.Second, "all see all", func() bool { return len(w.members["s1"].Members()) == 6 })
 		time.Sleep(5 * time.Second)
@@ -94,7 +94,7 @@ func TestACrashIsNoticed(t *testing.T) {
 
 func TestACutBetweenTwoIsNotADeath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(3, 2)
 		w.within(2*time.Second, "all see all", func() bool { return len(w.members["s1"].Members()) == 5 })
 		w.network.Cut(hostNamed(1), hostNamed(4)) // s1 and n4
@@ -119,7 +119,7 @@ func TestACutBetweenTwoIsNotADeath(t *testing.T) {
 
 func TestWitness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(1, 1)
 		w.within(2*time.Second, "they see each other", w.allSee("n2 alive", "s1 alive"))
 		g := w.members["s1"]
@@ -147,7 +147,7 @@ func TestWitness(t *testing.T) {
 
 func TestLeavingIsNotDying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(3, 1)
 		w.within(2*time.Second, "all see all", func() bool { return len(w.members["n4"].Members()) == 4 })
 		leaver := w.members["s3"]
@@ -183,7 +183,7 @@ func TestLeavingIsNotDying(t *testing.T) {
 
 func TestMassRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		directory := t.TempDir()
 		config := func(number int, role string) Config {
 			c := w.config(number, role)
@@ -232,7 +232,7 @@ func TestMassRestart(t *testing.T) {
 // other's gossip; memberlist alone would never bring them together again.
 func TestSplitForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(3, 3)
 		everybody := []string{"n4 alive", "n5 alive", "n6 alive", "s1 alive", "s2 alive", "s3 alive"}
 		w.within(5*time.Second, "all see all", w.allSee(everybody...))
@@ -254,7 +254,7 @@ func TestSplitForLong(t *testing.T) {
 
 func TestEventsMergeAndNeverBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(1, 1)
 		w.within(2*time.Second, "they see each other", w.allSee("n2 alive", "s1 alive"))
 		// Nobody reads while n2 changes often.
@@ -289,7 +289,7 @@ func TestEventsMergeAndNeverBlock(t *testing.T) {
 
 func TestUpdateMetaSpreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(3, 0)
 		w.within(2*time.Second, "all see all", w.allSee("s1 alive", "s2 alive", "s3 alive"))
 		meta := w.members["s2"].View("s2").Meta
@@ -319,7 +319,7 @@ func TestUpdateMetaSpreads(t *testing.T) {
 
 func TestKeyRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(3, 0)
 		everybody := w.allSee("s1 alive", "s2 alive", "s3 alive")
 		w.within(2*time.Second, "all see all", everybody)
@@ -358,7 +358,7 @@ func TestKeyRotation(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	good := w.config(1, roleServer)
 	for name, change := range map[string]func(*Config){
 		"no name":         func(c *Config) { c.Name = "" },
@@ -458,7 +458,7 @@ func TestKnownFile(t *testing.T) {
 // of, finds them by the servers that its log names.
 func TestAServerFindsThePeersOfItsLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(3, 0)
 		w.within(2*time.Second, "all see all", w.allSee("s1 alive", "s2 alive", "s3 alive"))
 		founder := w.members["s1"]
@@ -485,7 +485,7 @@ func TestAServerFindsThePeersOfItsLog(t *testing.T) {
 // later, looks for them again and again, though it had joined them once.
 func TestANodeFindsServersThatWereAllGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		w.cluster(2, 1)
 		w.within(2*time.Second, "all see all", w.allSee("n3 alive", "s1 alive", "s2 alive"))
 		for _, name := range []string{"s1", "s2"} {

@@ -40,7 +40,7 @@ func (n *notary) set(id, rpcAddr string) {
 }
 
 // openProving opens servers s1 to s3 that ask the notary.
-func openProving(w *world) *notary {
+func openProving(w *cluster) *notary {
 	n := &notary{truth: map[string]string{}}
 	for number := 1; number <= 3; number++ {
 		config := w.config(number, roleServer)
@@ -68,7 +68,7 @@ const threeServers = "s1@10.0.0.1:4646 alive, s2@10.0.0.2:4646 alive, s3@10.0.0.
 // name for a node or hide one by saying that it has left.
 func TestClaimsAboutServersAreProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		n := openProving(w)
 		all := func() bool {
 			return serversOf(w.members["s1"]) == threeServers && serversOf(w.members["s2"]) == threeServers && serversOf(w.members["s3"]) == threeServers
@@ -114,7 +114,7 @@ func TestClaimsAboutServersAreProven(t *testing.T) {
 // seen to be dead.
 func TestServersThatMoveAreFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		n := openProving(w)
 		w.within(3*time.Second, "they see each other", func() bool { return serversOf(w.members["s1"]) == threeServers })
 		w.crash("s3")
@@ -158,7 +158,7 @@ func TestClaimsAreBounded(t *testing.T) {
 // both sides hear each other's gossip again.
 func TestHealedServersAreAliveAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		n := openProving(w)
 		w.within(3*time.Second, "they see each other", func() bool { return serversOf(w.members["s1"]) == threeServers })
 		time.Sleep(5 * time.Second)

@@ -15,7 +15,7 @@ import (
 // about half of it n times.
 func BenchmarkIdleConnections(b *testing.B) {
 	const connections = 200
-	w := newWorld(b)
+	w := newCluster(b)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{ConnsPerPeerMax: connections + 1}, declareEchoes)
 	credentials := w.credentials(auth.RoleClient, "n1")
 	used := func() float64 {

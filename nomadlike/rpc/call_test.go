@@ -21,7 +21,7 @@ import (
 )
 
 func TestCallsByRole(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	other := w.onLoopback(auth.RoleServer, "s2", MuxConfig{}, nil)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
@@ -70,7 +70,7 @@ func TestCallsByRole(t *testing.T) {
 }
 
 func TestRefusedRequestsAreNotDecoded(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	var decoded atomic.Bool
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, func(s *Server) {
 		Unary(s, "Echo.Servers", FromServers, func(_ context.Context, _ Peer, _ *spy) (*echo, error) {
@@ -96,7 +96,7 @@ func (*spy) UnmarshalCBOR([]byte) error {
 }
 
 func TestErrorsCross(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	details := make([]structs.Error, 300)
 	for i := range details {
 		details[i] = structs.Error{Code: structs.CodeInvalid, ID: "job.bad", Params: map[string]string{"field": strings.Repeat("x", 400)}}
@@ -157,7 +157,7 @@ func TestErrorsCross(t *testing.T) {
 }
 
 func TestStreamBothWays(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
 	stream, err := OpenStream[echo, echo](t.Context(), client.conn(t, server), "Echo.Stream")
@@ -199,7 +199,7 @@ func TestStreamBothWays(t *testing.T) {
 }
 
 func TestClosingAStreamEndsItsHandler(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	entered, ended := make(chan struct{}), make(chan error, 1)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, func(s *Server) {
 		Stream(s, "Wait.Stream", FromAgents, func(ctx context.Context, _ Peer, _ *ServerStream[echo, echo]) error {
@@ -225,7 +225,7 @@ func TestClosingAStreamEndsItsHandler(t *testing.T) {
 }
 
 func TestMessageBounds(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
 	conn := client.conn(t, server)
@@ -253,7 +253,7 @@ type wrongEcho struct {
 }
 
 func TestPanicsStayInTheirCall(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, func(s *Server) {
 		Unary(s, "Panic.Call", FromAgents, func(context.Context, Peer, *echo) (*echo, error) { panic("boom") })
 		Stream(s, "Panic.Stream", FromAgents, func(context.Context, Peer, *ServerStream[echo, echo]) error { panic("boom") })
@@ -277,7 +277,7 @@ func TestPanicsStayInTheirCall(t *testing.T) {
 }
 
 func TestPingSaysWhoAnswers(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, nil)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
 	want := &PingReply{Cluster: "c0ffee", Role: "client", ID: "n1", Protocol: wire.ProtocolVersion}
@@ -291,7 +291,7 @@ func TestPingSaysWhoAnswers(t *testing.T) {
 }
 
 func TestUnexpectedAgentsAreNotCalled(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	node := w.onLoopback(auth.RoleClient, "n2", MuxConfig{}, declareEchoes)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
@@ -311,7 +311,7 @@ func TestUnexpectedAgentsAreNotCalled(t *testing.T) {
 }
 
 func TestRenewedIdentityIsUsed(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
 	// Agents never change their id; here it makes the new certificate visible.
@@ -328,7 +328,7 @@ func TestRenewedIdentityIsUsed(t *testing.T) {
 }
 
 func TestPoolKeepsOneConnectionPerTarget(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
 	first := client.conn(t, server)
@@ -354,7 +354,7 @@ func TestPoolKeepsOneConnectionPerTarget(t *testing.T) {
 }
 
 func TestDeclarationsArePickedOver(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, nil)
 	idle := NewServer(server.identity, nil)
 	answer := func(context.Context, Peer, *echo) (*echo, error) { return nil, nil }
@@ -379,7 +379,7 @@ func TestDeclarationsArePickedOver(t *testing.T) {
 }
 
 func BenchmarkUnary(b *testing.B) {
-	w := newWorld(b)
+	w := newCluster(b)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
 	conn := client.conn(b, server)
@@ -396,7 +396,7 @@ func BenchmarkUnary(b *testing.B) {
 }
 
 func BenchmarkUnaryParallel(b *testing.B) {
-	w := newWorld(b)
+	w := newCluster(b)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
 	conn := client.conn(b, server)
@@ -413,7 +413,7 @@ func BenchmarkUnaryParallel(b *testing.B) {
 }
 
 func BenchmarkStreamRoundTrip(b *testing.B) {
-	w := newWorld(b)
+	w := newCluster(b)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
 	stream, err := OpenStream[echo, echo](b.Context(), client.conn(b, server), "Echo.Stream")
@@ -434,7 +434,7 @@ func BenchmarkStreamRoundTrip(b *testing.B) {
 }
 
 func BenchmarkDial(b *testing.B) {
-	w := newWorld(b)
+	w := newCluster(b)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, nil)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
 	for b.Loop() {

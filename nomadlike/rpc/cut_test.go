@@ -19,7 +19,7 @@ import (
 
 func TestCutsAreNoticedAndHealed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		network := NewFakeNetwork(0)
 		var calls atomic.Int64
 		server := w.onFake(network, "10.0.0.1", auth.RoleServer, "s1", func(s *Server) {
@@ -80,7 +80,7 @@ func TestCutsAreNoticedAndHealed(t *testing.T) {
 
 func TestStreamsBreakByACut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		network := NewFakeNetwork(0)
 		var ended atomic.Pointer[time.Time]
 		server := w.onFake(network, "10.0.0.1", auth.RoleServer, "s1", func(s *Server) {
@@ -122,7 +122,7 @@ func TestStreamsBreakByACut(t *testing.T) {
 
 func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		network := NewFakeNetwork(0)
 		server := w.onFake(network, "10.0.0.1", auth.RoleServer, "s1", nil)
 		node := w.onFake(network, "10.0.0.2", auth.RoleClient, "n1", nil)
@@ -159,7 +159,7 @@ func TestProbes(t *testing.T) {
 
 func TestStopWaitsForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		network := NewFakeNetwork(0)
 		server := w.onFake(network, "10.0.0.1", auth.RoleServer, "s1", func(s *Server) {
 			Unary(s, "Slow.Call", FromAgents, func(ctx context.Context, _ Peer, request *echo) (*echo, error) {

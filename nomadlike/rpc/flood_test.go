@@ -44,7 +44,7 @@ func shake(t *testing.T, server *agent, ip string) *tls.Conn {
 // TestSilentFlood: connections that say nothing, many times more than there is
 // room for, keep nobody out: not their own address, not another one, and no agent.
 func TestSilentFlood(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{HandshakesMax: 32, HandshakesPerIPMax: 8, HandshakeTimeout: time.Hour}, nil)
 	lane := server.mux.HTTP()
 	node := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
@@ -89,7 +89,7 @@ func TestSilentFlood(t *testing.T) {
 // TestQuietConnections: a task that holds all HTTP connections of its node's
 // address keeps neither the node's agent out, nor for long the people there.
 func TestQuietConnections(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{ConnsMax: 6, ConnsPerIPMax: 4, QuietAfter: 50 * time.Millisecond}, nil)
 	lane := server.mux.HTTP()
 	go func() { // until the agent stops
@@ -158,7 +158,7 @@ func (c addrConn) RemoteAddr() net.Addr { return c.addr }
 // may have, and uses them, costs no handshake more, and one line of the log; an
 // agent at that address is let in all the same.
 func TestFullAddressIsRefusedAtItsHello(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{ConnsPerIPMax: 4, QuietAfter: time.Hour}, nil)
 	lane := server.mux.HTTP()
 	for range 4 {

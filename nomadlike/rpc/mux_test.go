@@ -38,7 +38,7 @@ func acceptOne(listener net.Listener) <-chan net.Conn {
 }
 
 func TestHTTPThroughMux(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	lane := server.mux.HTTP()
 	api := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func TestHTTPThroughMux(t *testing.T) {
 }
 
 func TestRaftLayer(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, nil)
 	other := w.onLoopback(auth.RoleServer, "s2", MuxConfig{}, nil)
 	client := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
@@ -143,7 +143,7 @@ func TestRaftLayer(t *testing.T) {
 // TestStrangersAreRefused lets nobody of the list past the handshake of the
 // machine protocols, whatever certificate they bring.
 func TestStrangersAreRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	raftLane := server.mux.Raft()
 	leaked := acceptOne(raftLane)
@@ -218,7 +218,7 @@ func selfSigned(t *testing.T) tls.Certificate {
 }
 
 func TestJoinerSendsNoSecretToAWrongCA(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, nil)
 	lane := server.mux.HTTP()
 	defer lane.Close()
@@ -276,7 +276,7 @@ func TestJoinerSendsNoSecretToAWrongCA(t *testing.T) {
 }
 
 func TestHandshakesThatNeverEnd(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{HandshakesMax: 8}, nil)
 	var silent []net.Conn
 	for range 12 { // half-open: connected, saying nothing
@@ -307,7 +307,7 @@ func TestHandshakesThatNeverEnd(t *testing.T) {
 }
 
 func TestConnectionsPerAddressAndPerAgent(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{ConnsPerIPMax: 4, ConnsPerPeerMax: 2}, nil)
 	lane := server.mux.HTTP()
 	defer lane.Close()
@@ -375,7 +375,7 @@ func isTimeout(err error) bool {
 }
 
 func TestDisconnectedAgentsLoseTheirStreams(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, declareEchoes)
 	removed := w.onLoopback(auth.RoleClient, "n1", MuxConfig{}, nil)
 	stays := w.onLoopback(auth.RoleClient, "n2", MuxConfig{}, nil)
@@ -409,7 +409,7 @@ func TestDisconnectedAgentsLoseTheirStreams(t *testing.T) {
 }
 
 func TestRemovedAgentsStayOut(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	var removed atomic.Bool
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{Admit: func(identity auth.Identity) error {
 		if removed.Load() && identity.ID == "n1" {
@@ -446,7 +446,7 @@ func TestRemovedAgentsStayOut(t *testing.T) {
 }
 
 func TestMuxCloseEndsHandshakes(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{HandshakeTimeout: time.Hour}, nil)
 	conn, err := net.Dial("tcp", server.addr)
 	if err != nil {

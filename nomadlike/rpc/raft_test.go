@@ -41,7 +41,7 @@ func (*logFSM) Restore(io.ReadCloser) error         { return io.ErrUnexpectedEOF
 // isolation of their leader over our port, in virtual time.
 func TestRaftOverTheLayer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newCluster(t)
 		network := NewFakeNetwork(0)
 		const servers = 3
 		var rafts [servers]*raft.Raft

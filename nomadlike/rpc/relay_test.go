@@ -16,7 +16,7 @@ import (
 // A node passes what people's programs send for a server on to one, and is
 // told nothing of it: the certificate that they see is the server's.
 func TestNodesRelayToServers(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	server := w.onLoopback(auth.RoleServer, "s1", MuxConfig{}, nil)
 	site := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

@@ -23,7 +23,7 @@ type standing struct {
 
 // checkCommitted looks at the state after an entry: I2 and I10 over time, I1, I2,
 // I5 to I7, I9, I10 by the state's own checker, and I4.
-func (w *World) checkCommitted(index uint64) {
+func (w *Cluster) checkCommitted(index uint64) {
 	snapshot := w.log.state()
 	w.checkTime(snapshot)
 	w.checkRanges(snapshot)
@@ -40,7 +40,7 @@ func (w *World) checkCommitted(index uint64) {
 // checkTime is what two states tell together. I2: the number of the newest
 // attempt never falls, and rises by one. I10: what has ended has ended; nobody
 // resumes here.
-func (w *World) checkTime(snapshot *state.Snapshot) {
+func (w *Cluster) checkTime(snapshot *state.Snapshot) {
 	for view := range snapshot.Jobs() {
 		for s := range snapshot.Subjobs(view.Job.ID) {
 			key, now := attemptOf{job: s.JobID, subjob: s.Index}, standing{s.Attempt, s.State}
@@ -63,7 +63,7 @@ func (w *World) checkTime(snapshot *state.Snapshot) {
 }
 
 // checkSubjobs looks at what only the true history can tell of subjobs: I1, I19.
-func (w *World) checkSubjobs(snapshot *state.Snapshot) {
+func (w *Cluster) checkSubjobs(snapshot *state.Snapshot) {
 	for view := range snapshot.Jobs() {
 		for s := range snapshot.Subjobs(view.Job.ID) {
 			w.checkSaved(s)
@@ -73,7 +73,7 @@ func (w *World) checkSubjobs(snapshot *state.Snapshot) {
 }
 
 // checkPromises is I4: an acknowledged job is in every later state.
-func (w *World) checkPromises(snapshot *state.Snapshot) {
+func (w *Cluster) checkPromises(snapshot *state.Snapshot) {
 	for _, id := range sortedKeys(w.people.promised) {
 		if _, ok := snapshot.Job(id); !ok {
 			w.fail("I4: job %s was acknowledged and is not in the state", id)
@@ -83,7 +83,7 @@ func (w *World) checkPromises(snapshot *state.Snapshot) {
 
 // checkStart is I9 in true time: a rank starts only when its whole attempt is
 // committed and every rank of it was prepared once.
-func (w *World) checkStart(m *machine, id string) {
+func (w *Cluster) checkStart(m *machine, id string) {
 	snapshot := w.log.state()
 	a := snapshot.Alloc(id)
 	if a == nil {
@@ -116,7 +116,7 @@ func (w *World) checkStart(m *machine, id string) {
 
 // checkAlone is I3 in true time: while a strict job starts, nothing of an older
 // attempt runs on any machine.
-func (w *World) checkAlone(a *structs.Allocation) {
+func (w *Cluster) checkAlone(a *structs.Allocation) {
 	snapshot := w.log.state()
 	for _, m := range w.nodes {
 		for id := range m.processes {
@@ -134,7 +134,7 @@ const killWithin = 10 * time.Second
 
 // checkOld is I12 for the attempts that a node lost: once it is back and
 // knows, nothing of them may go on.
-func (w *World) checkOld(m *machine) {
+func (w *Cluster) checkOld(m *machine) {
 	if w.now-m.link.since < killWithin || len(m.processes) == 0 {
 		return
 	}
@@ -147,7 +147,7 @@ func (w *World) checkOld(m *machine) {
 }
 
 // checkPure is I14: the same input gives the same plan.
-func (w *World) checkPure(input scheduler.Input, now structs.UnixNano, seed uint64, plan structs.Plan) {
+func (w *Cluster) checkPure(input scheduler.Input, now structs.UnixNano, seed uint64, plan structs.Plan) {
 	again := scheduler.Schedule(input, now, seed)
 	if w.config.Break == PlantUnstableChoice && len(again.Gangs) > 0 {
 		again.Gangs[0].Spec++
@@ -161,7 +161,7 @@ func (w *World) checkPure(input scheduler.Input, now structs.UnixNano, seed uint
 
 // rested reports whether everything that was asked for has ended or waits with
 // a reason, and nothing runs.
-func (w *World) rested() bool {
+func (w *Cluster) rested() bool {
 	if w.people.number < w.config.Jobs {
 		return false
 	}
@@ -179,7 +179,7 @@ func (w *World) rested() bool {
 }
 
 // unrested names a subjob that has neither ended nor a reason to wait.
-func (w *World) unrested() string {
+func (w *Cluster) unrested() string {
 	snapshot := w.log.state()
 	for view := range snapshot.Jobs() {
 		for s := range snapshot.Subjobs(view.Job.ID) {
@@ -194,7 +194,7 @@ func (w *World) unrested() string {
 
 // standing tells how the ranks of a subjob's newest attempt stand, in the
 // state and on their machines.
-func (w *World) standing(snapshot *state.Snapshot, s *structs.Subjob) string {
+func (w *Cluster) standing(snapshot *state.Snapshot, s *structs.Subjob) string {
 	text := ""
 	for a := range snapshot.Gang(s.JobID, s.Index, s.Attempt) {
 		text += fmt.Sprintf(" (attempt %d rank %d on %s: desired %s, %s", a.Attempt, a.Rank, a.NodeName, a.Desired, a.Status)
@@ -211,7 +211,7 @@ func (w *World) standing(snapshot *state.Snapshot, s *structs.Subjob) string {
 }
 
 // finalChecks are those of a cluster at rest: I4, I11, I12, I13, I23.
-func (w *World) finalChecks() {
+func (w *Cluster) finalChecks() {
 	if len(w.outcome.Problems) >= problemsMax {
 		return
 	}

@@ -1,10 +1,10 @@
 // Package sim runs a whole cluster in one goroutine on virtual time: the
 // production scheduler, state and liveness steps of the servers and the
 // production allocation steps of the clients, with everything else (the log,
-// the network, disks, processes, people) played by a seeded world that
+// the network, disks, processes, people) played by a seeded cluster that
 // injects faults.
 //
-// Flow: New builds a World from a seed; Run submits jobs, breaks things
+// Flow: New builds a Cluster from a seed; Run submits jobs, breaks things
 // (lost and late messages, lost acknowledgements, leader changes, crashed
 // servers, rebooted, cut and paused machines, agents and supervisors that restart,
 // log files that a loss of power tears), heals everything, and lets the cluster come to rest. Checkers look at every

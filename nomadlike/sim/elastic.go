@@ -13,7 +13,7 @@ import (
 // without a rank as long as enough are left, and starts anew on more nodes.
 
 // Every rangeEvery-th job has a range, from the rangeFirst-th on: one or two of a
-// usual world. They run for minutes, and a world takes as long as its last job.
+// usual cluster. They run for minutes, and a cluster takes as long as its last job.
 const (
 	rangeEvery = 20
 	rangeFirst = 7
@@ -44,7 +44,7 @@ func (p *people) sent(job *structs.Job) *structs.Job {
 
 // asksFor is a job as its user asked for it: what became of it on the way is what
 // the checkers are for.
-func (w *World) asksFor(admitted *structs.Job) *structs.Job {
+func (w *Cluster) asksFor(admitted *structs.Job) *structs.Job {
 	if wish := w.people.promised[admitted.ID]; wish != nil {
 		return wish.job
 	}
@@ -53,7 +53,7 @@ func (w *World) asksFor(admitted *structs.Job) *structs.Job {
 
 // checkSize is I9 for the number of ranks: all that the job asks for, or what its
 // range allows.
-func (w *World) checkSize(admitted *structs.Job, a *structs.Allocation, ranks int) {
+func (w *Cluster) checkSize(admitted *structs.Job, a *structs.Allocation, ranks int) {
 	if job := w.asksFor(admitted); ranks < job.NodesMin() || ranks > job.Nodes {
 		w.fail("I9: job %s attempt %d has %d ranks of %d to %d", a.JobName, a.Attempt, ranks, job.NodesMin(), job.Nodes)
 	}
@@ -61,7 +61,7 @@ func (w *World) checkSize(admitted *structs.Job, a *structs.Allocation, ranks in
 
 // checkRanges is I9 for gangs that go on without some of their ranks: enough are
 // left, and rank 0, at which they meet, is one of them.
-func (w *World) checkRanges(snapshot *state.Snapshot) {
+func (w *Cluster) checkRanges(snapshot *state.Snapshot) {
 	for attempt := range snapshot.LiveAttempts() {
 		view, ok := snapshot.Job(attempt.JobID)
 		if !ok || attempt.State != structs.AttemptRunning || !view.Job.TorchRange() {
@@ -93,7 +93,7 @@ const (
 
 // watchGrowth is I11 for ranges: once all is healed, a gang with fewer nodes than
 // it asked for does not stay so while there is room that nobody waits for.
-func (w *World) watchGrowth() {
+func (w *Cluster) watchGrowth() {
 	w.after(growthEvery, w.watchGrowth)
 	if !w.healed {
 		return
@@ -119,7 +119,7 @@ func (w *World) watchGrowth() {
 
 // couldGrow reports whether there surely is room for one more node: a machine that
 // the gang is not on has what one of its ranks asks for, and nothing waits.
-func (w *World) couldGrow(snapshot *state.Snapshot, attempt *structs.Attempt) bool {
+func (w *Cluster) couldGrow(snapshot *state.Snapshot, attempt *structs.Attempt) bool {
 	view, ok := snapshot.Job(attempt.JobID)
 	if !ok || !view.Job.TorchRange() || attempt.State != structs.AttemptRunning || attempt.RanksLeft() >= view.Job.Nodes {
 		return false
@@ -164,7 +164,7 @@ func (m *machine) hasRoom(snapshot *state.Snapshot, spec structs.Resources) bool
 }
 
 // noteGrowth counts the gangs that came back larger.
-func (w *World) noteGrowth(snapshot *state.Snapshot, s *structs.Subjob) {
+func (w *Cluster) noteGrowth(snapshot *state.Snapshot, s *structs.Subjob) {
 	before, known := w.small[attemptOf{s.JobID, s.Index, s.Attempt - 1}]
 	if attempt := snapshot.Attempt(s.JobID, s.Index, s.Attempt); known && attempt != nil && len(attempt.Allocs) > before {
 		w.outcome.Grown++

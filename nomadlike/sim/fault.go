@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// flaky is chance while the world is broken, and never once it is healed.
-func (w *World) flaky(p float64) bool { return !w.config.Calm && !w.healed && w.chance(p) }
+// flaky is chance while the cluster is broken, and never once it is healed.
+func (w *Cluster) flaky(p float64) bool { return !w.config.Calm && !w.healed && w.chance(p) }
 
 // fault breaks one thing, and comes back.
-func (w *World) fault() {
+func (w *Cluster) fault() {
 	if w.healed {
 		return
 	}
@@ -46,7 +46,7 @@ func (w *World) fault() {
 	w.after(w.span(500*time.Millisecond, 12*time.Second), w.fault)
 }
 
-func (w *World) reboot(m *machine) {
+func (w *Cluster) reboot(m *machine) {
 	if !m.powered {
 		return
 	}
@@ -60,7 +60,7 @@ func (w *World) reboot(m *machine) {
 	})
 }
 
-func (w *World) restartAgent(m *machine) {
+func (w *Cluster) restartAgent(m *machine) {
 	if !m.agent {
 		return
 	}
@@ -69,7 +69,7 @@ func (w *World) restartAgent(m *machine) {
 	w.after(w.span(50*time.Millisecond, 10*time.Second), func() { m.startAgent() })
 }
 
-func (w *World) cut(m *machine, how *bool) {
+func (w *Cluster) cut(m *machine, how *bool) {
 	if *how {
 		return
 	}
@@ -78,7 +78,7 @@ func (w *World) cut(m *machine, how *bool) {
 	w.after(w.span(100*time.Millisecond, 15*time.Second), func() { *how = false })
 }
 
-func (w *World) pause(m *machine) {
+func (w *Cluster) pause(m *machine) {
 	if !m.agent || m.paused {
 		return
 	}
@@ -88,7 +88,7 @@ func (w *World) pause(m *machine) {
 }
 
 // heal ends all faults: from here on the cluster must come to rest.
-func (w *World) heal() {
+func (w *Cluster) heal() {
 	w.healed = true
 	w.note("healed")
 	for _, m := range w.nodes {

@@ -152,7 +152,7 @@ func (m *machine) asNewest(note structs.AllocNote) structs.AllocNote {
 }
 
 // checkRoom is I7 in true time: what runs and what is held on a machine fits it.
-func (w *World) checkRoom(m *machine) {
+func (w *Cluster) checkRoom(m *machine) {
 	snapshot := w.log.state()
 	var cpu float64
 	var memory int64
@@ -177,7 +177,7 @@ func (w *World) checkRoom(m *machine) {
 
 // checkSaved is I1: a checkpoint counts for the attempt that saved it, and those
 // of older attempts are not heard after those of newer ones.
-func (w *World) checkSaved(s *structs.Subjob) {
+func (w *Cluster) checkSaved(s *structs.Subjob) {
 	var last uint64
 	for _, c := range s.Checkpoints {
 		if uint64(c.Step) != c.Attempt {
@@ -192,7 +192,7 @@ func (w *World) checkSaved(s *structs.Subjob) {
 
 // checkWanted is I26: a task is stopped because somebody wants that, never
 // because its agent or the servers are away; strict ones end with their lease.
-func (w *World) checkWanted(m *machine, id string) {
+func (w *Cluster) checkWanted(m *machine, id string) {
 	snapshot := w.log.state()
 	a := snapshot.Alloc(id)
 	if a == nil || a.Desired != structs.DesiredRun || a.Status.Terminal() {
@@ -212,7 +212,7 @@ type attemptOf struct {
 
 // checkCharged is I19: a subjob is charged for attempts in which one of its own
 // ranks failed, and for no others.
-func (w *World) checkCharged(s *structs.Subjob) {
+func (w *Cluster) checkCharged(s *structs.Subjob) {
 	failed := 0
 	for n := uint64(1); n <= s.Attempt; n++ {
 		if w.people.failed[attemptOf{s.JobID, s.Index, n}] {

@@ -21,7 +21,7 @@ const (
 // leader is whoever leads now: the queue loop, the watch over nodes, and the
 // sweep of time limits, each deciding with the production function.
 type leader struct {
-	w        *World
+	w        *Cluster
 	term     int
 	liveness *server.Liveness
 	known    map[string]uint64
@@ -33,7 +33,7 @@ type leader struct {
 	growAt   structs.UnixNano
 }
 
-func newLeader(w *World) *leader {
+func newLeader(w *Cluster) *leader {
 	l := &leader{w: w, heardAt: make(map[string]time.Duration), closed: make(map[string]bool)}
 	l.reset()
 	return l

@@ -43,9 +43,9 @@ type stream struct {
 
 // chanceOf and between draw for logs: their numbers are drawn apart, so that a
 // seed stays the history that it is without them.
-func (w *World) chanceOf(p float64) bool { return w.dice.Float64() < p }
+func (w *Cluster) chanceOf(p float64) bool { return w.dice.Float64() < p }
 
-func (w *World) between(low, high time.Duration) time.Duration {
+func (w *Cluster) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(w.dice.Int64N(int64(high-low)+1))
 }
 
@@ -250,7 +250,7 @@ func (s *stream) checkChunk(c *tasklog.Chunk) {
 }
 
 // checkLogs is I23 for logs at rest: all that is to be kept can be read.
-func (w *World) checkLogs() {
+func (w *Cluster) checkLogs() {
 	for _, s := range w.streams {
 		if s.swept || s.torn || len(w.outcome.Problems) >= problemsMax {
 			continue

@@ -12,7 +12,7 @@ import (
 // machine is one node: its agent, its disk, its network and the processes
 // that truly run on it.
 type machine struct {
-	w    *World
+	w    *Cluster
 	id   string
 	name string
 
@@ -55,7 +55,7 @@ type link struct {
 	sending bool
 }
 
-func newMachine(w *World, index int) *machine {
+func newMachine(w *Cluster, index int) *machine {
 	return &machine{
 		w: w, id: fmt.Sprintf("node-%02d", index), name: fmt.Sprintf("n%d", index),
 		disk: make(map[string]alloc.State), processes: make(map[string]*process),

@@ -20,7 +20,7 @@ const hashEvery = 40
 
 // oracle is the replicated log with its replicas.
 type oracle struct {
-	w        *World
+	w        *Cluster
 	entries  [][]byte // entry i has index i+1
 	replicas []*replica
 	leads    int // index of the replica that leads
@@ -38,7 +38,7 @@ type replica struct {
 	down    bool
 }
 
-func newOracle(w *World) *oracle {
+func newOracle(w *Cluster) *oracle {
 	o := &oracle{w: w, hashes: make(map[uint64]string), changed: func() {}}
 	for i := range w.config.Servers {
 		o.replicas = append(o.replicas, &replica{id: i, store: state.New()})

@@ -11,7 +11,7 @@ import (
 
 // people submit jobs, stop some, and remember what they were promised.
 type people struct {
-	w        *World
+	w        *Cluster
 	number   int
 	asked    []*wish
 	promised map[string]*wish   // by job id, once it was acknowledged
@@ -29,7 +29,7 @@ type wish struct {
 	failing float64 // probability that a rank fails by itself
 }
 
-func newPeople(w *World) *people {
+func newPeople(w *Cluster) *people {
 	return &people{w: w, promised: make(map[string]*wish), failed: make(map[attemptOf]bool)}
 }
 

@@ -23,7 +23,7 @@ func (d drawn) Intn(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice
 // batches, and a snapshot with a tail, lead to the same state.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{chance: drawn{t}, now: 1, calm: rapid.Bool().Draw(t, "calm")}
+		w := &generator{chance: drawn{t}, now: 1, calm: rapid.Bool().Draw(t, "calm")}
 		store := New()
 		var log []Entry
 		stored := &bytes.Buffer{}
@@ -119,7 +119,7 @@ func FuzzHistories(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{9, 0, 1, 2, 3, 4, 5, 6}, 40))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		rest := data
-		w := &world{chance: fromBytes{&rest}, now: 1}
+		w := &generator{chance: fromBytes{&rest}, now: 1}
 		store := New()
 		for i := 0; len(rest) > 0 && i < 400; i++ {
 			store.Apply(uint64(i+1), w.next(store.Snapshot()))
@@ -133,7 +133,7 @@ func FuzzHistories(f *testing.F) {
 // FuzzApply feeds bytes of any kind: they are refused, or stop the server
 // because their kind is unknown, and nothing else.
 func FuzzApply(f *testing.F) {
-	w := &world{chance: fromBytes{&[]byte{}}, now: 1}
+	w := &generator{chance: fromBytes{&[]byte{}}, now: 1}
 	s := New().Snapshot()
 	for _, seed := range [][]byte{
 		{},
@@ -214,7 +214,7 @@ func (s seeded) Intn(n int) int { return s.IntN(n) }
 func TestLongHistories(t *testing.T) {
 	seen := make(map[string]int)
 	for seed := range uint64(40) {
-		w := &world{chance: seeded{rand.New(rand.NewPCG(seed, 0))}, now: 1, calm: seed%2 == 1}
+		w := &generator{chance: seeded{rand.New(rand.NewPCG(seed, 0))}, now: 1, calm: seed%2 == 1}
 		store := New()
 		for i := range 600 {
 			entry := Entry{Index: uint64(i + 1), Command: w.next(store.Snapshot())}

@@ -23,7 +23,7 @@ func TestLiveOf(t *testing.T) {
 	same := cmp.AllowUnexported(live{})
 	most := 0
 	for seed := range uint64(6) {
-		w := &world{chance: seeded{rand.New(rand.NewPCG(seed, 7))}, now: 1, calm: seed%2 == 1}
+		w := &generator{chance: seeded{rand.New(rand.NewPCG(seed, 7))}, now: 1, calm: seed%2 == 1}
 		s := New()
 		for i := range 300 {
 			s.ApplyBatch([]Entry{{Index: uint64(i + 1), Command: w.next(s.Snapshot())}})

@@ -144,7 +144,7 @@ func TestRevival(t *testing.T) {
 // TestRevivedHistories goes on with random histories after a revival.
 func TestRevivedHistories(t *testing.T) {
 	for seed := range uint64(20) {
-		w := &world{chance: seeded{rand.New(rand.NewPCG(seed, 7))}, now: 1, calm: seed%2 == 1}
+		w := &generator{chance: seeded{rand.New(rand.NewPCG(seed, 7))}, now: 1, calm: seed%2 == 1}
 		store := New()
 		index := uint64(0)
 		run := func(n int) {

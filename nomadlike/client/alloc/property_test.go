@@ -12,9 +12,9 @@ import (
 	"nomadlike/plugins/driver"
 )
 
-// house is a node around a table: it executes effects in its own time, as
+// harness is a node around a table: it executes effects in its own time, as
 // goroutines and disks would, and checks what must always hold.
-type house struct {
+type harness struct {
 	t     *rapid.T
 	table *Table
 	now   structs.UnixNano
@@ -28,8 +28,8 @@ type house struct {
 	stopping map[string]bool                // a Stop was given to a living task
 }
 
-func newHouse(t *rapid.T) *house {
-	return &house{
+func newHarness(t *rapid.T) *harness {
+	return &harness{
 		t: t, table: NewTable("n1"), stored: map[string]State{}, released: map[string]bool{},
 		statuses: map[string]structs.AllocStatus{}, starts: map[string]int{}, alive: map[string]bool{},
 		pending: map[string][]string{}, stopping: map[string]bool{},
@@ -37,7 +37,7 @@ func newHouse(t *rapid.T) *house {
 }
 
 // execute notes the effects and checks them.
-func (h *house) execute(effects []Effect) {
+func (h *harness) execute(effects []Effect) {
 	persisted := map[string]Phase{}
 	for _, e := range effects {
 		id := e.Alloc()
@@ -98,10 +98,10 @@ func (h *house) execute(effects []Effect) {
 	}
 }
 
-func (h *house) step(id string, e Event) { h.execute(h.table.Step(id, e, h.now)) }
+func (h *harness) step(id string, e Event) { h.execute(h.table.Step(id, e, h.now)) }
 
 // answer answers the oldest unanswered act of an allocation, well or badly.
-func (h *house) answer(id string, well bool) {
+func (h *harness) answer(id string, well bool) {
 	act := h.pending[id][0]
 	h.pending[id] = h.pending[id][1:]
 	handle := driver.Handle{TaskID: TaskID(id)}
@@ -129,14 +129,14 @@ func (h *house) answer(id string, well bool) {
 	}
 }
 
-func (h *house) exit(id string) {
+func (h *harness) exit(id string) {
 	delete(h.alive, id)
 	h.step(id, Exited{Result: driver.ExitResult{Code: 1}})
 }
 
 // restart is a new agent that knows what the store knows; unanswered acts of
 // the old one are executed or not.
-func (h *house) restart(executed bool) {
+func (h *harness) restart(executed bool) {
 	for id, acts := range h.pending {
 		if slices.Contains(acts, "Start") && !executed {
 			delete(h.alive, id)
@@ -151,7 +151,7 @@ func (h *house) restart(executed bool) {
 	h.execute(h.table.Resume(slices.Collect(maps.Values(h.stored)), h.now))
 }
 
-func (h *house) assign(t *rapid.T) {
+func (h *harness) assign(t *rapid.T) {
 	a := &structs.Assignments{Full: rapid.Bool().Draw(t, "full")}
 	for job := range 2 {
 		newest := rapid.IntRange(0, 3).Draw(t, "newest attempt")
@@ -176,7 +176,7 @@ func (h *house) assign(t *rapid.T) {
 
 func some(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
 
-func (h *house) waiting() []string {
+func (h *harness) waiting() []string {
 	var ids []string
 	for id, acts := range h.pending {
 		if len(acts) > 0 {
@@ -191,7 +191,7 @@ func (h *house) waiting() []string {
 // fails, forgets and restarts.
 func TestTableAlways(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := newHouse(t)
+		h := newHarness(t)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			h.now++
 			switch rapid.SampledFrom([]string{"assign", "answer", "answer", "answer", "exit", "restart", "lease", "evict"}).Draw(t, "act") {

@@ -109,8 +109,8 @@ func (s *server) serve(_ string, stream *FakeStream) {
 	}
 }
 
-// world runs a session against fake servers inside a synctest bubble.
-type world struct {
+// harness runs a session against fake servers inside a synctest bubble.
+type harness struct {
 	*Session
 	node    *node
 	server  *server
@@ -118,9 +118,9 @@ type world struct {
 	stop    func()
 }
 
-func start(t *testing.T, addrs ...string) *world {
+func start(t *testing.T, addrs ...string) *harness {
 	t.Helper()
-	w := &world{node: &node{}, server: &server{}}
+	w := &harness{node: &node{}, server: &server{}}
 	w.servers = &FakeServers{Serve: w.server.serve}
 	boot := time.Now()
 	w.Session = New(Config{

@@ -47,8 +47,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// world is a machine whose processes die when killed, after a while, or never.
-type world struct {
+// fakeMachine is a machine whose processes die when killed, after a while, or never.
+type fakeMachine struct {
 	facts    map[int]Facts
 	on       map[string][]device.Process
 	immortal map[int]bool
@@ -57,14 +57,14 @@ type world struct {
 	kills    []int
 }
 
-func (w *world) Look(pid int) Facts {
+func (w *fakeMachine) Look(pid int) Facts {
 	if at, dying := w.deaths[pid]; dying && !time.Now().Before(at) {
 		return Facts{}
 	}
 	return w.facts[pid]
 }
 
-func (w *world) Kill(pid int, _ Facts) error {
+func (w *fakeMachine) Kill(pid int, _ Facts) error {
 	w.kills = append(w.kills, pid)
 	if !w.immortal[pid] {
 		w.deaths[pid] = time.Now().Add(w.dieIn)
@@ -72,7 +72,7 @@ func (w *world) Kill(pid int, _ Facts) error {
 	return nil
 }
 
-func (w *world) list(_ context.Context, ids []string) (map[string][]device.Process, error) {
+func (w *fakeMachine) list(_ context.Context, ids []string) (map[string][]device.Process, error) {
 	on := make(map[string][]device.Process)
 	for _, id := range ids {
 		for _, p := range w.on[id] {
@@ -88,7 +88,7 @@ func (w *world) list(_ context.Context, ids []string) (map[string][]device.Proce
 func TestOnlyDeadTasksAreEnded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := &world{facts: map[int]Facts{}, on: map[string][]device.Process{}, immortal: map[int]bool{}, deaths: map[int]time.Time{}}
+			w := &fakeMachine{facts: map[int]Facts{}, on: map[string][]device.Process{}, immortal: map[int]bool{}, deaths: map[int]time.Time{}}
 			w.dieIn = time.Duration(rapid.IntRange(0, 3000).Draw(rt, "die in ms")) * time.Millisecond
 			kinds := map[int]Kind{}
 			ids := []string{"a", "b"}

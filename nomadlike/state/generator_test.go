@@ -14,8 +14,8 @@ type chance interface {
 	Intn(n int) int
 }
 
-// world makes commands that fit the state, and some that do not.
-type world struct {
+// generator makes commands that fit the state, and some that do not.
+type generator struct {
 	chance chance
 	calm   bool // nodes seldom come and go, so that gangs meet each other
 	now    structs.UnixNano
@@ -55,10 +55,10 @@ func testJob(name string, nodes int) *structs.Job {
 	}
 }
 
-func (w *world) pick(options ...int) int { return options[w.chance.Intn(len(options))] }
-func (w *world) maybe(oneIn int) bool    { return w.chance.Intn(oneIn) == 0 }
+func (w *generator) pick(options ...int) int { return options[w.chance.Intn(len(options))] }
+func (w *generator) maybe(oneIn int) bool    { return w.chance.Intn(oneIn) == 0 }
 
-func pickOf[T any](w *world, items []T) (item T, ok bool) {
+func pickOf[T any](w *generator, items []T) (item T, ok bool) {
 	if len(items) == 0 {
 		return item, false
 	}
@@ -66,7 +66,7 @@ func pickOf[T any](w *world, items []T) (item T, ok bool) {
 }
 
 // next gives a command. The snapshot is the state that it will meet, mostly.
-func (w *world) next(s *Snapshot) []byte {
+func (w *generator) next(s *Snapshot) []byte {
 	w.now += structs.UnixNano(1 + w.chance.Intn(3e9))
 	if w.calm && !w.maybe(8) {
 		switch w.chance.Intn(11) {
@@ -114,7 +114,7 @@ func (w *world) next(s *Snapshot) []byte {
 	}
 }
 
-func (w *world) submit() []byte {
+func (w *generator) submit() []byte {
 	job := testJob(fmt.Sprintf("j%d", w.chance.Intn(6)), w.pick(1, 1, 1, 2, 3))
 	w.jobs++
 	job.ID = fmt.Sprintf("job-%d", w.jobs)
@@ -166,14 +166,14 @@ func (w *world) submit() []byte {
 	return encode(structs.CommandJobSubmit, w.now, &structs.JobSubmit{Job: job})
 }
 
-func (w *world) project() string { return []string{"default", "default", "lab"}[w.chance.Intn(3)] }
+func (w *generator) project() string { return []string{"default", "default", "lab"}[w.chance.Intn(3)] }
 
-func (w *world) priority() structs.Priority {
+func (w *generator) priority() structs.Priority {
 	return []structs.Priority{structs.PriorityNormal, structs.PriorityNormal, structs.PriorityUrgent, structs.PriorityCritical}[w.chance.Intn(4)]
 }
 
 // bounds changes pools and projects.
-func (w *world) bounds() []byte {
+func (w *generator) bounds() []byte {
 	name := fmt.Sprintf("p%d", w.chance.Intn(3))
 	switch w.chance.Intn(6) {
 	case 0, 1:
@@ -211,7 +211,7 @@ func (w *world) bounds() []byte {
 }
 
 // anyJob gives the id of a job, mostly of one that exists.
-func (w *world) anyJob(s *Snapshot) string {
+func (w *generator) anyJob(s *Snapshot) string {
 	var ids []string
 	for view := range s.Jobs() {
 		ids = append(ids, view.Job.ID)
@@ -223,7 +223,7 @@ func (w *world) anyJob(s *Snapshot) string {
 }
 
 // queueCommand changes the queue or a time limit.
-func (w *world) queueCommand(s *Snapshot) []byte {
+func (w *generator) queueCommand(s *Snapshot) []byte {
 	id := w.anyJob(s)
 	if w.maybe(3) {
 		return w.forecasts(s)
@@ -239,7 +239,7 @@ func (w *world) queueCommand(s *Snapshot) []byte {
 }
 
 // control pauses, continues, throttles or finishes a job, or tries to.
-func (w *world) control(s *Snapshot) []byte {
+func (w *generator) control(s *Snapshot) []byte {
 	id := w.anyJob(s)
 	var running []string
 	for view := range s.Jobs() {
@@ -271,7 +271,7 @@ func (w *world) control(s *Snapshot) []byte {
 
 // claim plans a gang that ends what stands in its way, mostly all of it, or
 // changes its own size.
-func (w *world) claim(s *Snapshot) []byte {
+func (w *generator) claim(s *Snapshot) []byte {
 	var gangs []structs.GangPlan
 	for job, subjob := range s.Queue() {
 		gang := structs.GangPlan{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.NextAttempt(), Claim: job.VIP != nil && w.maybe(2)}
@@ -296,7 +296,7 @@ func (w *world) claim(s *Snapshot) []byte {
 }
 
 // clear chooses nodes for a gang, and what is on them as its victims.
-func (w *world) clear(s *Snapshot, job *structs.Job, gang *structs.GangPlan, size int) {
+func (w *generator) clear(s *Snapshot, job *structs.Job, gang *structs.GangPlan, size int) {
 	start := w.chance.Intn(4)
 	for i := range min(size, 4) {
 		node := s.Node(fmt.Sprintf("node-%d", (start+i)%4))
@@ -320,7 +320,7 @@ func (w *world) clear(s *Snapshot, job *structs.Job, gang *structs.GangPlan, siz
 }
 
 // forecasts says when subjobs begin, sometimes what cannot be.
-func (w *world) forecasts(s *Snapshot) []byte {
+func (w *generator) forecasts(s *Snapshot) []byte {
 	body := &structs.Forecasts{}
 	for job, subjob := range s.Queue() {
 		given := structs.Forecast{
@@ -340,7 +340,7 @@ func (w *world) forecasts(s *Snapshot) []byte {
 
 // plan places what fits, by first fit over a random beginning, and sometimes
 // nonsense.
-func (w *world) plan(s *Snapshot) []byte {
+func (w *generator) plan(s *Snapshot) []byte {
 	plan := &structs.Plan{SnapshotIndex: s.Index()}
 	for job, subjob := range s.Queue() {
 		if len(plan.Gangs) == 4 {
@@ -387,7 +387,7 @@ func (w *world) plan(s *Snapshot) []byte {
 	return encode(structs.CommandPlan, w.now, plan)
 }
 
-func (w *world) reports(s *Snapshot) []byte {
+func (w *generator) reports(s *Snapshot) []byte {
 	var live, all []*structs.Allocation
 	for alloc := range s.Allocs() {
 		all = append(all, alloc)
@@ -412,7 +412,7 @@ func (w *world) reports(s *Snapshot) []byte {
 	return encode(structs.CommandAllocReports, w.now, body)
 }
 
-func (w *world) report(alloc *structs.Allocation) structs.AllocReport {
+func (w *generator) report(alloc *structs.Allocation) structs.AllocReport {
 	report := structs.AllocReport{AllocID: alloc.ID, Attempt: alloc.Attempt}
 	forward := map[structs.AllocStatus]structs.AllocStatus{
 		structs.AllocPending: structs.AllocPreparing, structs.AllocPreparing: structs.AllocPrepared,
@@ -448,7 +448,7 @@ func (w *world) report(alloc *structs.Allocation) structs.AllocReport {
 	return report
 }
 
-func (w *world) register(s *Snapshot) []byte {
+func (w *generator) register(s *Snapshot) []byte {
 	node := testNode(w.chance.Intn(4))
 	if known := s.Node(node.ID); known != nil {
 		node.Incarnation = known.Incarnation + uint64(w.pick(0, 1, 1))
@@ -471,7 +471,7 @@ func (w *world) register(s *Snapshot) []byte {
 	return encode(structs.CommandNodeRegister, w.now, body)
 }
 
-func (w *world) nodeStatus(s *Snapshot) []byte {
+func (w *generator) nodeStatus(s *Snapshot) []byte {
 	body := &structs.NodeStatusChange{NodeID: fmt.Sprintf("node-%d", w.chance.Intn(5)), Incarnation: 1}
 	if node := s.Node(body.NodeID); node != nil && !w.maybe(10) {
 		body.Incarnation = node.Incarnation
@@ -483,7 +483,7 @@ func (w *world) nodeStatus(s *Snapshot) []byte {
 	return encode(structs.CommandNodeStatus, w.now, body)
 }
 
-func (w *world) eligibility() []byte {
+func (w *generator) eligibility() []byte {
 	body := &structs.NodeEligibilityChange{
 		NodeID:      fmt.Sprintf("node-%d", w.chance.Intn(4)),
 		Eligibility: []structs.Eligibility{structs.NodeEligible, structs.NodeEligible, structs.NodeCordoned, structs.NodeDraining, "nonsense"}[w.chance.Intn(5)],
@@ -494,7 +494,7 @@ func (w *world) eligibility() []byte {
 	return encode(structs.CommandNodeEligibility, w.now, body)
 }
 
-func (w *world) jobCommand(s *Snapshot) []byte {
+func (w *generator) jobCommand(s *Snapshot) []byte {
 	id := w.anyJob(s)
 	switch w.chance.Intn(4) {
 	case 0:
@@ -522,7 +522,7 @@ func (w *world) jobCommand(s *Snapshot) []byte {
 	}
 }
 
-func (w *world) tokenCommand() []byte {
+func (w *generator) tokenCommand() []byte {
 	hash := make([]byte, 32)
 	hash[0] = byte(w.chance.Intn(3))
 	id := fmt.Sprintf("token-%d", w.chance.Intn(3))

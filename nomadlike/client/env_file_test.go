@@ -15,7 +15,7 @@ import (
 // and may name it, and a file that is gone is the node's fault.
 func TestEnvFileOfTheNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, w := newControl(), newWard()
+		c, w := newControl(), newFakeRuntime()
 		file := filepath.Join(t.TempDir(), "cann.env")
 		if err := os.WriteFile(file, []byte("export ASCEND_TOOLKIT_HOME=/usr/local/Ascend/ascend-toolkit/latest\n"+
 			"export PYTHONPATH=\"${ASCEND_TOOLKIT_HOME}/python/site-packages:$PYTHONPATH\"\nASCEND_OPP_PATH=/opt\n"), 0o600); err != nil {

@@ -14,16 +14,16 @@ const testClusterID = "c0ffee"
 
 func testKey(seed byte) []byte { return bytes.Repeat([]byte{seed}, KeySize) }
 
-// world is a network in memory with the members that a test opens.
-type world struct {
+// cluster is a network in memory with the members that a test opens.
+type cluster struct {
 	t       *testing.T
 	network *FakeNetwork
 	members map[string]*Gossip
 	opened  bool
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, network: NewFakeNetwork(), members: make(map[string]*Gossip)}
+func newCluster(t *testing.T) *cluster {
+	w := &cluster{t: t, network: NewFakeNetwork(), members: make(map[string]*Gossip)}
 	t.Cleanup(func() {
 		for _, g := range w.members {
 			if err := g.Close(); err != nil {
@@ -41,7 +41,7 @@ func hostNamed(number int) string { return fmt.Sprintf("10.0.0.%d", number) }
 
 // config is that of member number: servers come first and have names s1, s2
 // and so on, clients n4 and so on.
-func (w *world) config(number int, role string) Config {
+func (w *cluster) config(number int, role string) Config {
 	w.t.Helper()
 	transport, err := w.network.Transport(hostNamed(number) + ":4648")
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *world) config(number int, role string) Config {
 	}
 }
 
-func (w *world) open(config Config) *Gossip {
+func (w *cluster) open(config Config) *Gossip {
 	w.t.Helper()
 	g, err := Open(config)
 	if err != nil {
@@ -74,7 +74,7 @@ func (w *world) open(config Config) *Gossip {
 }
 
 // cluster opens servers s1… and clients after them.
-func (w *world) cluster(servers, clients int) {
+func (w *cluster) cluster(servers, clients int) {
 	w.t.Helper()
 	for number := 1; number <= servers+clients; number++ {
 		role := roleServer
@@ -87,7 +87,7 @@ func (w *world) cluster(servers, clients int) {
 
 // within waits in virtual time until condition holds, at most limit, and
 // returns how long it took.
-func (w *world) within(limit time.Duration, what string, condition func() bool) time.Duration {
+func (w *cluster) within(limit time.Duration, what string, condition func() bool) time.Duration {
 	w.t.Helper()
 	started := time.Now()
 	for !condition() {
@@ -112,7 +112,7 @@ func states(g *Gossip) []string {
 }
 
 // allSee says whether every open member sees exactly want, as "id state".
-func (w *world) allSee(want ...string) func() bool {
+func (w *cluster) allSee(want ...string) func() bool {
 	return func() bool {
 		for _, g := range w.members {
 			if !slices.Equal(states(g), want) {
@@ -124,7 +124,7 @@ func (w *world) allSee(want ...string) func() bool {
 }
 
 // crash closes a member without a goodbye.
-func (w *world) crash(name string) {
+func (w *cluster) crash(name string) {
 	w.t.Helper()
 	if err := w.members[name].Close(); err != nil {
 		w.t.Errorf("close %s: %v", name, err)

@@ -14,23 +14,23 @@ import (
 	"nomadlike/nomadlike/auth"
 )
 
-// world is a cluster's CA with the agents that a test starts.
-type world struct {
+// cluster is a cluster's CA with the agents that a test starts.
+type cluster struct {
 	t   testing.TB
 	ca  *auth.CA
 	now func() time.Time
 }
 
-func newWorld(t testing.TB) *world {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	ca, err := auth.NewCA("c0ffee", rand.Reader, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, ca: ca, now: time.Now}
+	return &cluster{t: t, ca: ca, now: time.Now}
 }
 
-func (w *world) credentials(role auth.Role, id string) *auth.Credentials {
+func (w *cluster) credentials(role auth.Role, id string) *auth.Credentials {
 	w.t.Helper()
 	return credentialsOf(w.t, w.ca, auth.Grant{Role: role, ID: id})
 }
@@ -61,7 +61,7 @@ type agent struct {
 
 // start runs an agent on listener until the test ends. declare adds its
 // methods; dial is how it reaches others (nil for TCP).
-func (w *world) start(listener net.Listener, credentials *auth.Credentials, dial DialFunc, config MuxConfig, declare func(*Server)) *agent {
+func (w *cluster) start(listener net.Listener, credentials *auth.Credentials, dial DialFunc, config MuxConfig, declare func(*Server)) *agent {
 	w.t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	identity := NewIdentity(credentials)
@@ -105,7 +105,7 @@ func (w *world) start(listener net.Listener, credentials *auth.Credentials, dial
 }
 
 // onLoopback starts an agent on a free port of 127.0.0.1.
-func (w *world) onLoopback(role auth.Role, id string, config MuxConfig, declare func(*Server)) *agent {
+func (w *cluster) onLoopback(role auth.Role, id string, config MuxConfig, declare func(*Server)) *agent {
 	w.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *world) onLoopback(role auth.Role, id string, config MuxConfig, declare 
 }
 
 // onFake starts an agent at host:4646 of a network in memory.
-func (w *world) onFake(network *FakeNetwork, host string, role auth.Role, id string, declare func(*Server)) *agent {
+func (w *cluster) onFake(network *FakeNetwork, host string, role auth.Role, id string, declare func(*Server)) *agent {
 	w.t.Helper()
 	listener, err := network.Listen(host + ":4646")
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"nomadlike/plugins/driver"
 )
 
-// ward is a fake driver whose tasks live outside of it, like supervisors do:
-// a new driver on the same ward finds them again.
-type ward struct {
+// fakeRuntime is a fake driver whose tasks live outside of it, like supervisors do:
+// a new driver on the same runtime finds them again.
+type fakeRuntime struct {
 	mu struct {
 		sync.Mutex
 		tasks     map[driver.TaskID]*fakeTask
@@ -37,48 +37,50 @@ type fakeTask struct {
 	result driver.ExitResult
 }
 
-func newWard() *ward {
-	w := new(ward)
+func newFakeRuntime() *fakeRuntime {
+	w := new(fakeRuntime)
 	w.mu.tasks = make(map[driver.TaskID]*fakeTask)
 	return w
 }
 
-func (w *ward) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+func (w *fakeRuntime) note(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf(format, args...))
+}
 
 // refusePauses lets pauses fail from now on; nil: no more.
-func (w *ward) refusePauses(err error) {
+func (w *fakeRuntime) refusePauses(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mu.holdErr = err
 }
 
-func (w *ward) refuseSignals(err error) {
+func (w *fakeRuntime) refuseSignals(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mu.signalErr = err
 }
 
-func (w *ward) notes() []string {
+func (w *fakeRuntime) notes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.log)
 }
 
 // exit ends a task by itself.
-func (w *ward) exit(allocID string, code int) {
+func (w *fakeRuntime) exit(allocID string, code int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.endLocked(w.mu.tasks[driver.TaskID(allocID+".main")], driver.ExitResult{Code: code})
 }
 
 // kill ends a task by SIGKILL, from nobody whom the agent knows.
-func (w *ward) kill(allocID string) {
+func (w *fakeRuntime) kill(allocID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.endLocked(w.mu.tasks[driver.TaskID(allocID+".main")], driver.ExitResult{Code: 137, Signal: "SIGKILL"})
 }
 
-func (w *ward) endLocked(t *fakeTask, result driver.ExitResult) {
+func (w *fakeRuntime) endLocked(t *fakeTask, result driver.ExitResult) {
 	select {
 	case <-t.ended:
 	default:
@@ -89,7 +91,7 @@ func (w *ward) endLocked(t *fakeTask, result driver.ExitResult) {
 }
 
 // running lists the tasks that have not ended.
-func (w *ward) running() []string {
+func (w *fakeRuntime) running() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var ids []string
@@ -104,18 +106,18 @@ func (w *ward) running() []string {
 	return ids
 }
 
-// fakeDriver is one agent's view of a ward: it knows the tasks that it has
+// fakeDriver is one agent's view of a runtime: it knows the tasks that it has
 // started or recovered.
 type fakeDriver struct {
-	*ward
+	*fakeRuntime
 	known struct {
 		sync.Mutex
 		ids map[driver.TaskID]bool
 	}
 }
 
-func (w *ward) driver() map[string]driver.Driver {
-	d := &fakeDriver{ward: w}
+func (w *fakeRuntime) driver() map[string]driver.Driver {
+	d := &fakeDriver{fakeRuntime: w}
 	d.known.ids = make(map[driver.TaskID]bool)
 	return map[string]driver.Driver{"exec": d}
 }

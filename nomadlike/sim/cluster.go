@@ -12,7 +12,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// Config shapes a world. The zero value of a field means its default.
+// Config shapes a cluster. The zero value of a field means its default.
 type Config struct {
 	Seed    uint64
 	Servers int           // replicas of the state; 3
@@ -86,14 +86,14 @@ type Outcome struct {
 // problemsMax ends a run that has found enough.
 const problemsMax = 20
 
-// eventsMax bounds one run: a world that never rests is a defect.
+// eventsMax bounds one run: a cluster that never rests is a defect.
 const eventsMax = 3_000_000
 
-// World is one simulated cluster.
-type World struct {
+// Cluster is one simulated cluster.
+type Cluster struct {
 	config  Config
 	rng     *rand.Rand
-	now     time.Duration // since the world began
+	now     time.Duration // since the cluster began
 	agenda  agenda
 	order   uint64
 	trace   traceHash
@@ -113,13 +113,13 @@ type World struct {
 	streams []*stream
 }
 
-// origin is the wall clock at which every world begins.
+// origin is the wall clock at which every cluster begins.
 const origin = structs.UnixNano(1_800_000_000_000_000_000)
 
-// New builds a world; nothing has happened in it yet.
-func New(config Config) *World {
+// New builds a cluster; nothing has happened in it yet.
+func New(config Config) *Cluster {
 	config = config.withDefaults()
-	w := &World{config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6e6f6d61646c696b)), trace: newTraceHash()}
+	w := &Cluster{config: config, rng: rand.New(rand.NewPCG(config.Seed, 0x6e6f6d61646c696b)), trace: newTraceHash()}
 	w.dice = rand.New(rand.NewPCG(config.Seed, 0x6c6f6773))
 	w.stood, w.small = make(map[attemptOf]standing), make(map[attemptOf]int)
 	w.outcome = Outcome{Seed: config.Seed, Ended: make(map[structs.JobState]int)}
@@ -132,7 +132,7 @@ func New(config Config) *World {
 	return w
 }
 
-// Run lets the world happen and returns what the checkers found. The logs of its
+// Run lets the cluster happen and returns what the checkers found. The logs of its
 // ranks are in a temporary directory meanwhile.
 func Run(config Config) Outcome {
 	w := New(config)
@@ -156,7 +156,7 @@ func Run(config Config) Outcome {
 	end := w.config.Busy + w.config.Settle
 	for steps := 0; len(w.agenda) > 0 && len(w.outcome.Problems) < problemsMax; steps++ {
 		if steps == eventsMax {
-			w.fail("the world does not come to rest: %d events", eventsMax)
+			w.fail("the cluster does not come to rest: %d events", eventsMax)
 			break
 		}
 		next := heap.Pop(&w.agenda).(*happening)
@@ -188,7 +188,7 @@ func logsPlace() string {
 }
 
 // tidy closes and removes the logs.
-func (w *World) tidy() {
+func (w *Cluster) tidy() {
 	for _, s := range w.streams {
 		s.close()
 	}
@@ -197,24 +197,24 @@ func (w *World) tidy() {
 
 // wall is the wall clock that everybody shares; no decision compares the
 // clocks of two machines, so one is enough.
-func (w *World) wall() structs.UnixNano { return origin.Add(w.now) }
+func (w *Cluster) wall() structs.UnixNano { return origin.Add(w.now) }
 
 // after lets something happen later.
-func (w *World) after(delay time.Duration, do func()) {
+func (w *Cluster) after(delay time.Duration, do func()) {
 	w.order++
 	heap.Push(&w.agenda, &happening{at: w.now + delay, order: w.order, do: do})
 }
 
 // span draws a duration.
-func (w *World) span(low, high time.Duration) time.Duration {
+func (w *Cluster) span(low, high time.Duration) time.Duration {
 	return low + time.Duration(w.rng.Int64N(int64(high-low)+1))
 }
 
 // chance is true with probability p.
-func (w *World) chance(p float64) bool { return w.rng.Float64() < p }
+func (w *Cluster) chance(p float64) bool { return w.rng.Float64() < p }
 
 // note writes into the trace.
-func (w *World) note(format string, args ...any) {
+func (w *Cluster) note(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	w.trace.add(fmt.Sprintf("%d ", w.now) + line)
 	if w.config.Log != nil {
@@ -223,7 +223,7 @@ func (w *World) note(format string, args ...any) {
 }
 
 // fail records a broken invariant.
-func (w *World) fail(format string, args ...any) {
+func (w *Cluster) fail(format string, args ...any) {
 	problem := fmt.Sprintf("%s: ", w.now) + fmt.Sprintf(format, args...)
 	w.note("PROBLEM %s", problem)
 	w.outcome.Problems = append(w.outcome.Problems, problem)
