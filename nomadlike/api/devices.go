@@ -65,7 +65,7 @@ type DeviceFilter struct {
 	Pool string // only nodes of this pool
 }
 
-// Devices gives one page of nodes with their devices, freshly measured.
+// Devices returns one page of nodes with their devices, freshly measured.
 func (c *Client) Devices(ctx context.Context, filter DeviceFilter, query *Query) (*DeviceList, error) {
 	values := query.values()
 	for name, value := range map[string]string{"node": filter.Node, "pool": filter.Pool} {
@@ -80,7 +80,7 @@ func (c *Client) Devices(ctx context.Context, filter DeviceFilter, query *Query)
 	return out, nil
 }
 
-// NodeDevices gives the devices of one node, by its id, a unique prefix of it,
+// NodeDevices returns the devices of one node, by its id, a unique prefix of it,
 // or its name.
 func (c *Client) NodeDevices(ctx context.Context, id string) (*NodeDevices, error) {
 	out := new(NodeDevices)

@@ -21,7 +21,7 @@ type JobFilter struct {
 	Text    string // a part of the name, or the beginning of the id
 }
 
-// Jobs gives one page of the jobs that the caller may see, newest first.
+// Jobs returns one page of the jobs that the caller may see, newest first.
 func (c *Client) Jobs(ctx context.Context, filter JobFilter, query *Query) (*JobList, *Meta, error) {
 	values := query.values()
 	for name, value := range map[string]string{
@@ -108,7 +108,7 @@ func (c *Client) Job(ctx context.Context, id string, query *Query) (*JobDetail, 
 	return out, meta, nil
 }
 
-// Subjobs gives one page of a job's subjobs by index.
+// Subjobs returns one page of a job's subjobs by index.
 func (c *Client) Subjobs(ctx context.Context, id string, query *Query) (*SubjobList, *Meta, error) {
 	out := new(SubjobList)
 	meta, err := c.get(ctx, join("v1", "jobs", id, "subjobs"), query.values(), out)

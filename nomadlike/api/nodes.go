@@ -7,7 +7,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// Nodes gives one page of the nodes by name.
+// Nodes returns one page of the nodes by name.
 func (c *Client) Nodes(ctx context.Context, query *Query) (*NodeList, *Meta, error) {
 	out := new(NodeList)
 	meta, err := c.get(ctx, "/v1/nodes", query.values(), out)

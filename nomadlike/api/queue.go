@@ -9,12 +9,12 @@ type QueueFilter struct {
 	Forecast bool // tell for each when it starts
 }
 
-// Queue gives one page of what waits, in order.
+// Queue returns one page of what waits, in order.
 func (c *Client) Queue(ctx context.Context, query *Query) (*Queue, *Meta, error) {
 	return c.QueueOf(ctx, QueueFilter{}, query)
 }
 
-// QueueOf gives one page of a part of the queue, in order. Positions count all
+// QueueOf returns one page of a part of the queue, in order. Positions count all
 // that waits.
 func (c *Client) QueueOf(ctx context.Context, filter QueueFilter, query *Query) (*Queue, *Meta, error) {
 	values := query.values()

@@ -18,7 +18,7 @@ func (c *Client) BootstrapToken(ctx context.Context, secret string) (*NewToken, 
 	return out, nil
 }
 
-// Tokens gives one page of the tokens.
+// Tokens returns one page of the tokens.
 func (c *Client) Tokens(ctx context.Context, query *Query) (*TokenList, *Meta, error) {
 	out := new(TokenList)
 	meta, err := c.get(ctx, "/v1/tokens", query.values(), out)

@@ -18,7 +18,7 @@ const (
 	RoleClient Role = "client"
 )
 
-// Valid says whether r is one of the roles above.
+// Valid reports whether r is one of the roles above.
 func (r Role) Valid() bool { return r == RoleServer || r == RoleClient }
 
 // identityScheme is the scheme of identity URIs, and caPath the path of the

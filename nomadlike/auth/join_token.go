@@ -121,7 +121,7 @@ func ParseJoinToken(text string) (JoinToken, error) {
 	return token, nil
 }
 
-// isHex says whether text is exactly n bytes as lower-case hexadecimal.
+// isHex reports whether text is exactly n bytes as lower-case hexadecimal.
 func isHex(text string, n int) bool {
 	bytes, err := hex.DecodeString(text)
 	return err == nil && len(bytes) == n && text == hex.EncodeToString(bytes)

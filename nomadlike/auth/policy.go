@@ -273,7 +273,7 @@ func relateUser(p Principal, object Object) grant {
 	return relPrivate
 }
 
-// hides says whether a refusal must read "not found": for objects inside
+// hides reports whether a refusal must read "not found": for objects inside
 // projects that the principal may not even read. Objects of the cluster are
 // no secret, only closed.
 func hides(p Principal, relation grant, object Object) bool {

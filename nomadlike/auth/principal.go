@@ -29,7 +29,7 @@ const (
 	RoleAdmin        UserRole = "admin"
 )
 
-// Valid says whether r is one of the roles above.
+// Valid reports whether r is one of the roles above.
 func (r UserRole) Valid() bool {
 	return r.clusterWide() || r == RoleViewer || r == RoleUser || r == RoleProjectAdmin
 }
@@ -92,7 +92,7 @@ const (
 	ObjectUser      ObjectKind = "user"
 )
 
-// inProject says whether objects of this kind belong to a project.
+// inProject reports whether objects of this kind belong to a project.
 func (k ObjectKind) inProject() bool {
 	switch k {
 	case ObjectJob, ObjectData, ObjectSecret, ObjectProject:

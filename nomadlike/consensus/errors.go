@@ -112,7 +112,7 @@ func (e *CorruptError) cure() string {
 	return "if other servers of the cluster have a leader, move the data directory away and rejoin as a new server; if this is the only one, " + restore
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
 // Is matches ErrCorrupt.

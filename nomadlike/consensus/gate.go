@@ -279,7 +279,7 @@ func (f *follower) answered(started time.Time, err error) {
 	}
 }
 
-// followersAt gives a copy of what is known about each follower in term.
+// followersAt returns a copy of what is known about each follower in term.
 func (g *gate) followersAt(term uint64) map[raft.ServerID]follower {
 	g.mu.Lock()
 	defer g.mu.Unlock()

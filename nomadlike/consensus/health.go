@@ -32,7 +32,7 @@ type Stats struct {
 	DiskFull      bool          // it has no room for entries: as leader it hands over, or Propose answers ErrDiskFull
 }
 
-// Stats gives the state of this server.
+// Stats returns the state of this server.
 func (n *Node) Stats() Stats {
 	s := Stats{
 		ID:           n.config.ID,

@@ -23,7 +23,7 @@ type Identity struct {
 	ServerID  string `json:"server_id"`
 }
 
-// EnsureIdentity gives the identity of a data directory, and makes a new one
+// EnsureIdentity returns the identity of a data directory, and makes a new one
 // with a random 128-bit server id where the directory is new. A directory of
 // another cluster is refused with ErrForeignDir. It is the only way to come by
 // a server id, so that a wiped directory always means a new server. Call it
@@ -86,7 +86,7 @@ func WasOpened(dir string) (bool, error) {
 	return true, nil
 }
 
-// ReadIdentity gives the identity of a data directory, and false where the
+// ReadIdentity returns the identity of a data directory, and false where the
 // directory is new or absent.
 func ReadIdentity(dir string) (Identity, bool, error) {
 	path := filepath.Join(dir, identityFile)

@@ -39,7 +39,7 @@ type leaderMark struct {
 	Index    uint64 `json:"-"`
 }
 
-// encode gives the bytes that tell a mark from a command, kept in the log
+// encode returns the bytes that tell a mark from a command, kept in the log
 // entry's extensions.
 func (m leaderMark) encode() []byte {
 	data, err := json.Marshal(m)

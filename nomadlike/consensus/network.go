@@ -27,7 +27,7 @@ func NewNetwork(timeout time.Duration) *Network {
 	return n
 }
 
-// Transport gives a new end at addr, for Config.Transport. One that was there
+// Transport returns a new end at addr, for Config.Transport. One that was there
 // before, of a server since stopped, is replaced.
 func (n *Network) Transport(addr string) raft.Transport {
 	n.mu.Lock()

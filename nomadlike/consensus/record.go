@@ -40,7 +40,7 @@ func encodeRecord(payload []byte) []byte {
 	return binary.BigEndian.AppendUint32(data, crcOf(data))
 }
 
-// decodeRecord gives the payload of a framed record.
+// decodeRecord returns the payload of a framed record.
 func decodeRecord(data []byte) ([]byte, error) {
 	head := len(recordMagic) + 4
 	if len(data) < head+4 {

@@ -130,7 +130,7 @@ func (n *Node) SnapshotRestore(ctx context.Context, archive io.Reader, options R
 	return meta, nil
 }
 
-// revived gives a file with the state as revive makes it of another's.
+// revived returns a file with the state as revive makes it of another's.
 func (n *Node) revived(state io.ReadSeeker, revive Reviver, meta Meta) (_ *os.File, size int64, err error) {
 	next, err := os.CreateTemp(n.config.Dir, "restore-*"+temporaryEnd)
 	if err != nil {

@@ -54,7 +54,7 @@ func newSnapshotStore(blobs blobs, identity Identity, guard *guard) *snapshotSto
 	return &snapshotStore{blobs: blobs, clusterID: identity.ClusterID, serverID: identity.ServerID, guard: guard}
 }
 
-// newest gives the name of the newest snapshot, empty where there is none.
+// newest returns the name of the newest snapshot, empty where there is none.
 func (s *snapshotStore) newest() (string, error) {
 	names, err := s.complete()
 	if err != nil || len(names) == 0 {

@@ -111,7 +111,7 @@ func states(g *Gossip) []string {
 	return out
 }
 
-// allSee says whether every open member sees exactly want, as "id state".
+// allSee reports whether every open member sees exactly want, as "id state".
 func (w *cluster) allSee(want ...string) func() bool {
 	return func() bool {
 		for _, g := range w.members {

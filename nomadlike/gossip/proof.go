@@ -191,7 +191,7 @@ func (s *proven) shown() Proven {
 	return Proven{ID: s.id, Addr: s.addr, RPCAddr: s.rpcAddr, Protocol: s.protocol, Fresh: s.fresh, Since: s.since}
 }
 
-// list gives every server that was ever proven.
+// list returns every server that was ever proven.
 func (p *proofs) list(now time.Time) []Proven {
 	p.mu.Lock()
 	defer p.mu.Unlock()

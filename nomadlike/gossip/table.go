@@ -233,7 +233,7 @@ func (t *table) state(id string) State {
 	return member.State
 }
 
-// list gives all members by id.
+// list returns all members by id.
 func (t *table) list() []Member {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -131,7 +131,7 @@ func readPython(words []string) pythonCall {
 	return call
 }
 
-// under gives the command that runs the call's program under a module which
+// under returns the command that runs the call's program under a module which
 // takes options, as torch.distributed.launch does.
 func (c pythonCall) under(module string, options []string) []string {
 	words := append([]string{c.python}, c.flags...)

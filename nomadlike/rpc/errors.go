@@ -93,7 +93,7 @@ func grpcCode(code structs.ErrorCode) codes.Code {
 }
 
 // incomingError turns what gRPC reports at the caller into a *structs.Error.
-// sent says whether the request may have left this agent.
+// sent reports whether the request may have left this agent.
 func incomingError(err error, trailer metadata.MD, method, addr string, sent bool) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err

@@ -73,7 +73,7 @@ func (n *FakeNetwork) Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// Dial gives the dialer of one host, an IP without port.
+// Dial returns the dialer of one host, an IP without port.
 func (n *FakeNetwork) Dial(host string) DialFunc {
 	return func(ctx context.Context, addr string) (net.Conn, error) {
 		conn, err := n.dial(ctx, host, addr)
@@ -129,7 +129,7 @@ func (n *FakeNetwork) newConnLocked(local, remote fakeAddr, here, there string) 
 	return c
 }
 
-// cutLocked says whether anything is lost between two hosts.
+// cutLocked reports whether anything is lost between two hosts.
 func (n *FakeNetwork) cutLocked(a, b string) bool {
 	return n.mu.cuts[fakePath{a, b}] != 0 || n.mu.cuts[fakePath{b, a}] != 0
 }

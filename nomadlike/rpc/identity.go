@@ -21,7 +21,7 @@ func NewIdentity(credentials *auth.Credentials) *Identity {
 	return identity
 }
 
-// Load gives the current credentials. Callers must not change them.
+// Load returns the current credentials. Callers must not change them.
 func (i *Identity) Load() *auth.Credentials { return i.current.Load() }
 
 // Store replaces the credentials, which must not be nil.

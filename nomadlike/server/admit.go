@@ -54,7 +54,7 @@ func restOnPool(snapshot *state.Snapshot, job *structs.Job) structs.Rest {
 	return rest
 }
 
-// CheckJob gives a copy of job as it would be admitted: its defaults filled in,
+// CheckJob returns a copy of job as it would be admitted: its defaults filled in,
 // multiples of its pool's SKU as cores, memory and devices. Or it tells
 // everything that is wrong with the job, that its pool does not allow, or that
 // is not available yet. What a project may hold, and how many urgent jobs it may

@@ -86,7 +86,7 @@ func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs
 	return news
 }
 
-// changes gives the channel that is closed when the node may have news. For a
+// changes returns the channel that is closed when the node may have news. For a
 // node that holds nothing the state's sums are watched: they begin to change
 // with its first allocation, and nobody else's work wakes its stream.
 func (a *assigned) changes(snapshot *state.Snapshot) <-chan struct{} {

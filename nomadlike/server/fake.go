@@ -73,7 +73,7 @@ func (f *FakePeers) hang(ctx context.Context, addr string) error {
 	return structs.NewError(structs.CodeTimeout, "rpc.timeout").Because(ctx.Err())
 }
 
-// For gives the end of the agent at an address.
+// For returns the end of the agent at an address.
 func (f *FakePeers) For(addr string) Peers { return fakeEnd{f, addr} }
 
 // reaches reports whether a call from one address to another gets through.

@@ -26,14 +26,14 @@ type fence struct {
 	registerIndex uint64
 }
 
-// NewFences gives an empty memory. A node's lease counts from the sending of a
+// NewFences returns an empty memory. A node's lease counts from the sending of a
 // heartbeat, which was before this leader judged it lost; servers out of contact
 // renew leases for contactLasts more; clocks drift apart by one percent.
 func NewFences(leaseTTL time.Duration) *Fences {
 	return &Fences{wait: leaseTTL + leaseTTL/100 + contactLasts + killBudget, since: make(map[fence]time.Duration)}
 }
 
-// Step gives the leases that have surely ended at now, on a clock of the caller
+// Step returns the leases that have surely ended at now, on a clock of the caller
 // that only goes forward.
 func (f *Fences) Step(snapshot *state.Snapshot, now time.Duration) []*structs.LeaseOver {
 	var over []*structs.LeaseOver

@@ -258,7 +258,7 @@ func synced(board **scheduler.Board, snapshot *state.Snapshot) *scheduler.Board 
 // over is the end of a look that has ended.
 var over = func() <-chan struct{} { ended := make(chan struct{}); close(ended); return ended }()
 
-// picture gives the newest picture that answers, and waits for one otherwise.
+// picture returns the newest picture that answers, and waits for one otherwise.
 func (f *foresight) picture(ctx context.Context, knows uint64, jobID string) (*Picture, error) {
 	for {
 		snapshot, now := f.store.Snapshot(), structs.At(f.now())

@@ -12,7 +12,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// small gives a node with room for so many one-core ranks; its ranks run until
+// small returns a node with room for so many one-core ranks; its ranks run until
 // they are stopped.
 func (c *cluster) small(name string, cores float64) *fakeNode {
 	n := c.newNode(name)

@@ -335,7 +335,7 @@ func (n *session) register(hello *structs.NodeRegister) error {
 	return nil
 }
 
-// registered gives the incarnation of this stream's newest registration, 0
+// registered returns the incarnation of this stream's newest registration, 0
 // before the first.
 func (n *session) registered() uint64 {
 	n.mu.Lock()

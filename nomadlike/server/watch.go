@@ -210,7 +210,7 @@ func (w *watch) ask(ctx context.Context, order *WitnessOrder, witness Witness) {
 	})
 }
 
-// witness gives the address of a witness.
+// witness returns the address of a witness.
 func (w *watch) witness(snapshot *state.Snapshot, witness Witness) (Agent, bool) {
 	if !witness.Server {
 		return agentOf(snapshot, witness.ID)
@@ -223,7 +223,7 @@ func (w *watch) witness(snapshot *state.Snapshot, witness Witness) (Agent, bool)
 	return Agent{}, false
 }
 
-// agentOf gives the address of a node's agent.
+// agentOf returns the address of a node's agent.
 func agentOf(snapshot *state.Snapshot, nodeID string) (Agent, bool) {
 	node := snapshot.Node(nodeID)
 	if node == nil {

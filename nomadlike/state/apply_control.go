@@ -82,7 +82,7 @@ func mayControl(subjob *structs.Subjob, body *structs.JobControl) bool {
 	return !subjob.State.Terminal() && subjob.State != structs.JobStopping
 }
 
-// only gives the one subjob that an event is about, nil for several.
+// only returns the one subjob that an event is about, nil for several.
 func only(subjobs []*structs.Subjob) *structs.Subjob {
 	if len(subjobs) == 1 {
 		return subjobs[0]

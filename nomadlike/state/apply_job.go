@@ -101,7 +101,7 @@ func sameRequest(before, job *structs.Job) bool {
 	return before.Project == job.Project && before.Name == job.Name && bytes.Equal(plain(before), plain(job))
 }
 
-// liveNamed gives the job of a name that has not ended, nil when there is none.
+// liveNamed returns the job of a name that has not ended, nil when there is none.
 // Only the newest job of a name can be alive: one of this batch, or else the
 // newest of the table.
 func (tx *txn) liveNamed(project, name string) (*structs.Job, structs.JobState) {
@@ -120,7 +120,7 @@ func (tx *txn) liveNamed(project, name string) (*structs.Job, structs.JobState) 
 	return nil, ""
 }
 
-// anyLive gives a job that has not ended and that is wanted, nil when there is
+// anyLive returns a job that has not ended and that is wanted, nil when there is
 // none; it looks at the jobs whose project and name begin with prefix.
 func (tx *txn) anyLive(prefix []byte, wanted func(*structs.Job) bool) *structs.Job {
 	for _, row := range listRows[*jobRow](tx, tableJobs, indexID, prefix) {
@@ -131,7 +131,7 @@ func (tx *txn) anyLive(prefix []byte, wanted func(*structs.Job) bool) *structs.J
 	return nil
 }
 
-// jobOfKey gives the job that an earlier submission with the same key made.
+// jobOfKey returns the job that an earlier submission with the same key made.
 func (tx *txn) jobOfKey(job *structs.Job) (string, bool) {
 	if job.IdempotencyKey == "" {
 		return "", false

@@ -18,7 +18,7 @@ const (
 // placeOf is the place of a job that was made at a log index.
 func placeOf(index uint64) uint64 { return index * placeGap }
 
-// queuedJob gives a job that may still be moved in the queue: it waits, and
+// queuedJob returns a job that may still be moved in the queue: it waits, and
 // nothing of it runs.
 func (tx *txn) queuedJob(id string) (*structs.Job, *structs.Error) {
 	job, ok := tx.job(id)

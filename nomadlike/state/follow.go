@@ -30,7 +30,7 @@ type Follower struct {
 // what is still to come.
 func (s *Store) Follow(after structs.Cursor) *Follower { return &Follower{store: s, after: after} }
 
-// Next gives the next events, all those of an index together, and waits when
+// Next returns the next events, all those of an index together, and waits when
 // there are none; index is that up to which all are given then. Events is empty
 // when the state moved on without any, so that the reader learns the index. The
 // error is ErrEventsDropped or the context's.
@@ -73,7 +73,7 @@ func (s *Snapshot) EventsAfter(after structs.Cursor) ([]*structs.Event, uint64, 
 // NodeEventsMax bounds the history of one node.
 const NodeEventsMax = 200
 
-// NodeEvents gives the newest events of a node and its devices that are kept,
+// NodeEvents returns the newest events of a node and its devices that are kept,
 // oldest first, or those of one device; those of the work on it are in the
 // histories of its jobs.
 func (s *Snapshot) NodeEvents(nodeID, deviceID string) []*structs.Event {

@@ -65,7 +65,7 @@ func pickOf[T any](w *generator, items []T) (item T, ok bool) {
 	return items[w.chance.Intn(len(items))], true
 }
 
-// next gives a command. The snapshot is the state that it will meet, mostly.
+// next returns a command. The snapshot is the state that it will meet, mostly.
 func (w *generator) next(s *Snapshot) []byte {
 	w.now += structs.UnixNano(1 + w.chance.Intn(3e9))
 	if w.calm && !w.maybe(8) {
@@ -210,7 +210,7 @@ func (w *generator) bounds() []byte {
 	}
 }
 
-// anyJob gives the id of a job, mostly of one that exists.
+// anyJob returns the id of a job, mostly of one that exists.
 func (w *generator) anyJob(s *Snapshot) string {
 	var ids []string
 	for view := range s.Jobs() {
@@ -559,7 +559,7 @@ func (w *generator) tokenCommand() []byte {
 	}
 }
 
-// tables gives the bytes of everything but the index, to see whether a
+// tables returns the bytes of everything but the index, to see whether a
 // command changed anything.
 func tables(s *Snapshot) string {
 	all := fmt.Appendf(nil, "%d events", len(mustFirst[*metaRow](s.db, tableMeta, indexID, metaKey()).ring))

@@ -37,7 +37,7 @@ type laterGround struct {
 	projects map[string]*structs.ProjectUsage
 }
 
-// afterLeaving gives the ground as it stands, from which allocations can be
+// afterLeaving returns the ground as it stands, from which allocations can be
 // taken away.
 func (tx *txn) afterLeaving() *laterGround {
 	return &laterGround{

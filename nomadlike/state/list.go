@@ -15,7 +15,7 @@ type Page struct {
 	Limit int    // 0: no limit
 }
 
-// ListJobs gives a page of the jobs that keep wants, newest first, and the
+// ListJobs returns a page of the jobs that keep wants, newest first, and the
 // cursor of the following page, "" on the last. A nil keep wants all.
 func (s *Snapshot) ListJobs(page Page, keep func(JobView) bool) ([]JobView, string, *structs.Error) {
 	wanted := func(r *standingRow) bool { return keep == nil || keep(s.viewOf(r)) }
@@ -30,7 +30,7 @@ func (s *Snapshot) ListJobs(page Page, keep func(JobView) bool) ([]JobView, stri
 	return views, next, err
 }
 
-// ListSubjobs gives a page of the subjobs of a job by index.
+// ListSubjobs returns a page of the subjobs of a job by index.
 func (s *Snapshot) ListSubjobs(jobID string, page Page) ([]*structs.Subjob, string, *structs.Error) {
 	rows, next, err := list(s.db, listing[*subjobRow]{
 		table: tableSubjobs, index: indexID, prefix: idKey(jobID),
@@ -43,7 +43,7 @@ func (s *Snapshot) ListSubjobs(jobID string, page Page) ([]*structs.Subjob, stri
 	return subjobs, next, err
 }
 
-// ListQueue gives a page of the queued subjobs that keep wants, in the order
+// ListQueue returns a page of the queued subjobs that keep wants, in the order
 // of the queue. A nil keep wants all.
 func (s *Snapshot) ListQueue(page Page, keep func(*structs.Subjob) bool) ([]*structs.Subjob, string, *structs.Error) {
 	rows, next, err := list(s.db, listing[*subjobRow]{
@@ -60,7 +60,7 @@ func (s *Snapshot) ListQueue(page Page, keep func(*structs.Subjob) bool) ([]*str
 	return subjobs, next, err
 }
 
-// ListNodes gives a page of the nodes that keep wants, by name. A nil keep
+// ListNodes returns a page of the nodes that keep wants, by name. A nil keep
 // wants all.
 func (s *Snapshot) ListNodes(page Page, keep func(*structs.Node) bool) ([]*structs.Node, string, *structs.Error) {
 	return list(s.db, listing[*structs.Node]{
@@ -69,7 +69,7 @@ func (s *Snapshot) ListNodes(page Page, keep func(*structs.Node) bool) ([]*struc
 	}, page)
 }
 
-// ListTokens gives a page of the tokens by id.
+// ListTokens returns a page of the tokens by id.
 func (s *Snapshot) ListTokens(page Page) ([]*structs.Token, string, *structs.Error) {
 	return list(s.db, listing[*structs.Token]{
 		table: tableTokens, index: indexID,

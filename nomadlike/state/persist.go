@@ -350,7 +350,7 @@ type frameReader struct {
 	unmarshal wire.Decoder
 }
 
-// next gives the bytes of the next frame, valid until the call after.
+// next returns the bytes of the next frame, valid until the call after.
 func (f *frameReader) next() ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(f.r, head[:]); err != nil {

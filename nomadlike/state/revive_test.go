@@ -10,7 +10,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// revived gives a store whose state is another's, brought back.
+// revived returns a store whose state is another's, brought back.
 func revived(t *testing.T, from *Store, revival structs.Revival) *Store {
 	t.Helper()
 	var stored, back bytes.Buffer

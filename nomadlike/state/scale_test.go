@@ -58,7 +58,7 @@ func fullJob(i int) *structs.Job {
 	return job
 }
 
-// crowd gives a store with nodes and queued jobs.
+// crowd returns a store with nodes and queued jobs.
 func crowd(tb testing.TB, nodes, jobs int) (*Store, uint64) {
 	store, index := New(), uint64(0)
 	var batch []Entry

@@ -17,7 +17,7 @@ import (
 // line for each field of each type, with the version that brought it.
 const shapeFile = "testdata/shape.golden"
 
-// shape gives the lines of today, sorted.
+// shape returns the lines of today, sorted.
 func shape() []string {
 	types := []reflect.Type{
 		reflect.TypeFor[structs.Command](), reflect.TypeFor[structs.Event](), reflect.TypeFor[structs.PastRun](), reflect.TypeFor[dumpHeader](),

@@ -23,7 +23,7 @@ type Snapshot struct {
 	db *memdb.Txn
 }
 
-// Snapshot gives the newest state.
+// Snapshot returns the newest state.
 func (s *Store) Snapshot() *Snapshot { return &Snapshot{db: s.db.Txn(false)} }
 
 // Block waits until check, called with the newest state, is satisfied, and
@@ -52,7 +52,7 @@ func (s *Store) WaitIndex(ctx context.Context, index uint64) (*Snapshot, error) 
 	})
 }
 
-// watchKey gives the channel of one row, or of its absence.
+// watchKey returns the channel of one row, or of its absence.
 func (s *Snapshot) watchKey(table string, key []byte) <-chan struct{} {
 	channel, _, err := s.db.FirstWatch(table, indexID, key)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Snapshot) watchKey(table string, key []byte) <-chan struct{} {
 	return channel
 }
 
-// watchPrefix gives the channel of all rows whose key begins with prefix.
+// watchPrefix returns the channel of all rows whose key begins with prefix.
 func (s *Snapshot) watchPrefix(table, index string, prefix []byte) <-chan struct{} {
 	iterator, err := s.db.Get(table, index+"_prefix", prefix)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Snapshot) jobRow(id string) (*jobRow, bool) {
 	return row.job, true
 }
 
-// Job gives a job by its id, false when there is none.
+// Job returns a job by its id, false when there is none.
 func (s *Snapshot) Job(id string) (JobView, bool) {
 	row, ok := s.jobRow(id)
 	if !ok {
@@ -159,7 +159,7 @@ func (s *Snapshot) WatchJob(id string) <-chan struct{} {
 	return s.watchKey(tableStandings, indexKey(row.CreateIndex))
 }
 
-// JobNamed gives the newest job of a name in a project, whether or not it has
+// JobNamed returns the newest job of a name in a project, whether or not it has
 // ended.
 func (s *Snapshot) JobNamed(project, name string) (JobView, bool) {
 	row, ok := newest[*jobRow](s.db, tableJobs, indexID, nameKey(project, name))
@@ -219,7 +219,7 @@ func (s *Snapshot) meta() *metaRow {
 	return mustFirst[*metaRow](s.db, tableMeta, indexID, metaKey())
 }
 
-// JobOfKey gives the id of the job that a user's idempotency key made.
+// JobOfKey returns the id of the job that a user's idempotency key made.
 func (s *Snapshot) JobOfKey(user, key string) (string, bool) {
 	row, ok := first[*keyRow](s.db, tableIdempotency, indexID, []byte(idempotencyKey(user, key)))
 	if !ok {
@@ -228,7 +228,7 @@ func (s *Snapshot) JobOfKey(user, key string) (string, bool) {
 	return row.JobID, true
 }
 
-// Subjob gives one subjob of a job, nil when there is none.
+// Subjob returns one subjob of a job, nil when there is none.
 func (s *Snapshot) Subjob(jobID string, subjob int) *structs.Subjob {
 	row, ok := first[*subjobRow](s.db, tableSubjobs, indexID, subjobKey(jobID, subjob))
 	if !ok {
@@ -282,7 +282,7 @@ func (s *Snapshot) NextDelayed(now structs.UnixNano) (structs.UnixNano, bool) {
 // WatchQueue is the Watch twin of Queue; it sees explanations change too.
 func (s *Snapshot) WatchQueue() <-chan struct{} { return s.watchPrefix(tableSubjobs, indexQueue, nil) }
 
-// Attempt gives one attempt, nil when there is none.
+// Attempt returns one attempt, nil when there is none.
 func (s *Snapshot) Attempt(jobID string, subjob int, number uint64) *structs.Attempt {
 	row, ok := first[*attemptRow](s.db, tableAttempts, indexID, attemptKey(jobID, subjob, number))
 	if !ok {
@@ -314,7 +314,7 @@ func (s *Snapshot) WatchAttempts(jobID string) <-chan struct{} {
 	return s.watchPrefix(tableAttempts, indexID, idKey(jobID))
 }
 
-// Alloc gives an allocation by its id, nil when there is none.
+// Alloc returns an allocation by its id, nil when there is none.
 func (s *Snapshot) Alloc(id string) *structs.Allocation {
 	alloc, _ := first[*structs.Allocation](s.db, tableAllocs, indexID, idKey(id))
 	return alloc
@@ -374,7 +374,7 @@ func (s *Snapshot) WatchHolders(nodeID string) <-chan struct{} {
 	return s.watchPrefix(tableAllocs, indexNode, holdersKey(nodeID))
 }
 
-// Node gives a node by its id, nil when there is none.
+// Node returns a node by its id, nil when there is none.
 func (s *Snapshot) Node(id string) *structs.Node {
 	node, _ := first[*structs.Node](s.db, tableNodes, indexID, idKey(id))
 	return node
@@ -385,7 +385,7 @@ func (s *Snapshot) WatchNode(id string) <-chan struct{} {
 	return s.watchKey(tableNodes, idKey(id))
 }
 
-// NodesNamed gives the nodes of a name: normally one, several when a machine
+// NodesNamed returns the nodes of a name: normally one, several when a machine
 // was set up anew.
 func (s *Snapshot) NodesNamed(name string) []*structs.Node {
 	return withPrefix[*structs.Node](s.db, tableNodes, indexName, idKey(name))
@@ -423,13 +423,13 @@ func (s *Snapshot) Usage(nodeID string) *structs.Usage {
 	return usage
 }
 
-// Token gives a token by its accessor, nil when there is none.
+// Token returns a token by its accessor, nil when there is none.
 func (s *Snapshot) Token(id string) *structs.Token {
 	token, _ := first[*structs.Token](s.db, tableTokens, indexID, idKey(id))
 	return token
 }
 
-// TokenByHash gives the token whose secret has this SHA-256, nil when there is
+// TokenByHash returns the token whose secret has this SHA-256, nil when there is
 // none.
 func (s *Snapshot) TokenByHash(hash []byte) *structs.Token {
 	token, _ := first[*structs.Token](s.db, tableTokens, indexHash, hash)
@@ -446,7 +446,7 @@ func (s *Snapshot) Tokens() iter.Seq[*structs.Token] {
 	return each[*structs.Token](s.db, tableTokens, indexID, nil)
 }
 
-// JoinToken gives a join token by its id, nil when there is none.
+// JoinToken returns a join token by its id, nil when there is none.
 func (s *Snapshot) JoinToken(id string) *structs.JoinToken {
 	token, _ := first[*structs.JoinToken](s.db, tableJoinTokens, indexID, idKey(id))
 	return token
@@ -457,7 +457,7 @@ func (s *Snapshot) JoinTokens() iter.Seq[*structs.JoinToken] {
 	return each[*structs.JoinToken](s.db, tableJoinTokens, indexID, nil)
 }
 
-// JobEvents gives the history of a job, oldest first, and how many events
+// JobEvents returns the history of a job, oldest first, and how many events
 // between its submission and the next one are not kept any more.
 func (s *Snapshot) JobEvents(jobID string) (events []*structs.Event, dropped int) {
 	job, ok := s.jobRow(jobID)

@@ -29,7 +29,7 @@ type Counts struct {
 	Expired   int `json:"expired,omitempty"`
 }
 
-// of gives the counter of a state, nil for an unknown one.
+// of returns the counter of a state, nil for an unknown one.
 func (c *Counts) of(state structs.JobState) *int {
 	switch state {
 	case structs.JobQueued:

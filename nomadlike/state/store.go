@@ -26,7 +26,7 @@ type Store struct {
 // too often to take a snapshot each time.
 func (s *Store) NodeCount() int { return int(s.nodes.Load()) }
 
-// New gives an empty store.
+// New returns an empty store.
 func New() *Store {
 	db, err := memdb.NewMemDB(schema())
 	if err != nil {
@@ -136,7 +136,7 @@ func read[T any](apply func(*txn, *T) (structs.ApplyResult, *structs.Error)) rea
 	}
 }
 
-// judgeOf gives the reader of a kind, false for an unknown one.
+// judgeOf returns the reader of a kind, false for an unknown one.
 func judgeOf(kind structs.CommandKind) (reader, bool) {
 	switch kind {
 	case structs.CommandClusterInit:

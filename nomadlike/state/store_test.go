@@ -14,7 +14,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// filled gives a store with jobs j0 to j(n-1), submitted in that order.
+// filled returns a store with jobs j0 to j(n-1), submitted in that order.
 func filled(n int) *Store {
 	store := New()
 	for i := range n {

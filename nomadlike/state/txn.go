@@ -73,7 +73,7 @@ type cachedRow struct {
 	waits bool // it is not written to the table yet
 }
 
-// cache gives the rows of a table that the batch knows.
+// cache returns the rows of a table that the batch knows.
 func (tx *txn) cache(table string) *rowCache {
 	cache := tx.caches[table]
 	if cache == nil {
@@ -99,7 +99,7 @@ func (tx *txn) flush(table string) {
 	cache.dirty = cache.dirty[:0]
 }
 
-// get gives the row with an id, false when there is none.
+// get returns the row with an id, false when there is none.
 func get[T any](tx *txn, table string, key []byte) (T, bool) {
 	cache := tx.cache(table)
 	known, ok := cache.rows[string(key)]
@@ -133,13 +133,13 @@ func (tx *txn) remove(table string, key []byte, row any) {
 	mustDelete(tx.db, table, row)
 }
 
-// lookup gives the row of a key in another index than the id.
+// lookup returns the row of a key in another index than the id.
 func lookup[T any](tx *txn, table, index string, key []byte) (T, bool) {
 	tx.flush(table)
 	return first[T](tx.db, table, index, key)
 }
 
-// listRows gives the rows whose key begins with prefix, in key order. It is
+// listRows returns the rows whose key begins with prefix, in key order. It is
 // complete before the caller changes anything.
 func listRows[T any](tx *txn, table, index string, prefix []byte) []T {
 	tx.flush(table)
@@ -153,7 +153,7 @@ func (tx *txn) index() uint64 { return tx.meta.Index }
 // start.
 func (tx *txn) wakeSchedule() { tx.schedule = tx.meta.Index }
 
-// first gives the row of a key, false when there is none.
+// first returns the row of a key, false when there is none.
 func first[T any](db *memdb.Txn, table, index string, key []byte) (T, bool) {
 	row, err := db.First(table, index, key)
 	if err != nil {
@@ -163,7 +163,7 @@ func first[T any](db *memdb.Txn, table, index string, key []byte) (T, bool) {
 	return typed, ok
 }
 
-// newest gives the row with the last key that begins with prefix, false when
+// newest returns the row with the last key that begins with prefix, false when
 // there is none.
 func newest[T any](db *memdb.Txn, table, index string, prefix []byte) (T, bool) {
 	iterator, err := db.GetReverse(table, index+"_prefix", prefix)

@@ -43,7 +43,7 @@ func overCapacity(usage *structs.Usage, node *structs.Node) bool {
 	return node.FreeBeside(usage).Over()
 }
 
-// addUsage gives the sums with one more allocation.
+// addUsage returns the sums with one more allocation.
 func addUsage(usage structs.Usage, alloc *structs.Allocation) structs.Usage {
 	usage.Hold(&alloc.Spec)
 	if len(alloc.Ports) > 0 {
@@ -61,7 +61,7 @@ func addUsage(usage structs.Usage, alloc *structs.Allocation) structs.Usage {
 	return usage
 }
 
-// subUsage gives the sums with one allocation less.
+// subUsage returns the sums with one allocation less.
 func subUsage(usage structs.Usage, alloc *structs.Allocation) structs.Usage {
 	usage.Release(&alloc.Spec)
 	if len(alloc.Ports) > 0 {

@@ -118,7 +118,7 @@ func total(held structs.Holding) (devices, milliCPU int64) {
 	return devices, held[structs.QuotaCPU]
 }
 
-// bucketOf gives the bucket of an hour, made when there is none; the ledger is
+// bucketOf returns the bucket of an hour, made when there is none; the ledger is
 // the caller's own.
 func bucketOf(ledger *structs.Ledger, hour int64) *structs.LedgerBucket {
 	at := len(ledger.Buckets) // nearly always the newest

@@ -43,7 +43,7 @@ func (s AllocStatus) Terminal() bool {
 	return false
 }
 
-// order gives the position of a status on its way.
+// order returns the position of a status on its way.
 func (s AllocStatus) order() int {
 	switch s {
 	case AllocPending:

@@ -28,7 +28,7 @@ const (
 	AttemptEnded     AttemptState = "ended"     // nothing of it runs or holds resources
 )
 
-// order gives the position of a state on its way.
+// order returns the position of a state on its way.
 func (s AttemptState) order() int {
 	switch s {
 	case AttemptPreparing:

@@ -10,7 +10,7 @@ import (
 // job files and JSON. On the Raft and RPC wire it is nanoseconds.
 type Duration time.Duration
 
-// Std gives the standard form.
+// Std returns the standard form.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
 // String renders the span as time.Duration does.

@@ -130,7 +130,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the local cause, if any.
+// Unwrap returns the local cause, if any.
 func (e *Error) Unwrap() error { return e.cause }
 
 // CodeOf is the code of the first *Error in err's chain, CodeInternal when

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Copy gives a job that shares nothing with j, so that either may be changed
+// Copy returns a job that shares nothing with j, so that either may be changed
 // without the other seeing it. A nil job copies to nil.
 func (j *Job) Copy() *Job {
 	if j == nil {
@@ -42,7 +42,7 @@ func (j *Job) Copy() *Job {
 	return &c
 }
 
-// Copy gives a batch that shares nothing with b; nil copies to nil.
+// Copy returns a batch that shares nothing with b; nil copies to nil.
 func (b *Batch) Copy() *Batch {
 	if b == nil {
 		return nil
@@ -55,7 +55,7 @@ func (b *Batch) Copy() *Batch {
 	return &c
 }
 
-// Copy gives a spec that shares nothing with r.
+// Copy returns a spec that shares nothing with r.
 func (r Resources) Copy() Resources {
 	r.Devices = slices.Clone(r.Devices)
 	for i := range r.Devices {
@@ -66,7 +66,7 @@ func (r Resources) Copy() Resources {
 	return r
 }
 
-// Copy gives a choice of machines that shares nothing with v; nil copies to nil.
+// Copy returns a choice of machines that shares nothing with v; nil copies to nil.
 func (v *VIP) Copy() *VIP {
 	if v == nil {
 		return nil
@@ -74,7 +74,7 @@ func (v *VIP) Copy() *VIP {
 	return &VIP{Machines: slices.Clone(v.Machines)}
 }
 
-// Copy gives what shares nothing with s; nil copies to nil.
+// Copy returns what shares nothing with s; nil copies to nil.
 func (s *Supports) Copy() *Supports {
 	if s == nil {
 		return nil
@@ -82,7 +82,7 @@ func (s *Supports) Copy() *Supports {
 	return &Supports{Pause: clonePointer(s.Pause), Throttle: clonePointer(s.Throttle), FinishNow: clonePointer(s.FinishNow), Resume: clonePointer(s.Resume)}
 }
 
-// Copy gives a task that shares nothing with t.
+// Copy returns a task that shares nothing with t.
 func (t Task) Copy() Task {
 	t.Env = maps.Clone(t.Env)
 	t.Hooks = slices.Clone(t.Hooks)
@@ -92,7 +92,7 @@ func (t Task) Copy() Task {
 	return t
 }
 
-// Copy gives a checkpoint policy that shares nothing with c; nil copies to nil.
+// Copy returns a checkpoint policy that shares nothing with c; nil copies to nil.
 func (c *Checkpoint) Copy() *Checkpoint {
 	if c == nil {
 		return nil

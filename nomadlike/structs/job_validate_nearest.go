@@ -4,7 +4,7 @@ package structs
 // ones are no typing errors.
 const nearestWordMax = 40
 
-// Nearest gives the candidate that word was probably meant to be, for "did you
+// Nearest returns the candidate that word was probably meant to be, for "did you
 // mean", or "" when none is close: the smallest edit distance wins, at most a
 // third of the word's length; among equals the earlier candidate. Pure.
 func Nearest(word string, candidates []string) string {

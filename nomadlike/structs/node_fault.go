@@ -13,7 +13,7 @@ type NodeFault struct {
 	Unfit  bool    `json:"unfit,omitempty"` // the node takes no new work while it lasts
 }
 
-// Unfit gives the first fault that keeps new work from the node; nil: none.
+// Unfit returns the first fault that keeps new work from the node; nil: none.
 func (n *Node) Unfit() *NodeFault {
 	for i := range n.Faults {
 		if n.Faults[i].Unfit {

@@ -56,7 +56,7 @@ func (d *defaulter) task(j *Job, t *TaskDefaults) {
 	}
 }
 
-// Admit gives the job as the pool takes it, its SKU multiples resolved, or
+// Admit returns the job as the pool takes it, its SKU multiples resolved, or
 // everything that the pool has against it. The job itself stays as it is: it
 // has its defaults and is valid. p is the record of the pool that the job names,
 // or of PoolDefault when it names none or names nodes; nil when that has no
@@ -176,7 +176,7 @@ func (j *Job) deviceTotal(spec int) int {
 	return total
 }
 
-// Resolve gives a spec with its SKU multiples as cores, memory and devices, or
+// Resolve returns a spec with its SKU multiples as cores, memory and devices, or
 // what the pool has against it; path is where the spec stands in the job. A
 // spec without SKU multiples stays as it is, and so does one that was resolved.
 // What the spec gives itself stands when it is within its multiples: cores and

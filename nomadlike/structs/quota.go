@@ -36,10 +36,10 @@ func (h Holding) Hold(spec Resources, node *Node, devices []string) {
 	}
 }
 
-// Add gives the sum of two holdings, leaving both as they are.
+// Add returns the sum of two holdings, leaving both as they are.
 func (h Holding) Add(more Holding) Holding { return h.plus(more, 1) }
 
-// Sub gives what is left of h without less, leaving both as they are; kinds
+// Sub returns what is left of h without less, leaving both as they are; kinds
 // of which nothing is left are dropped.
 func (h Holding) Sub(less Holding) Holding { return h.plus(less, -1) }
 

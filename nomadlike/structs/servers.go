@@ -78,7 +78,7 @@ func (j *Job) serverPorts() []PortRequest {
 	return requests
 }
 
-// Spread gives every rank of a gang its own placement: the nodes' shares
+// Spread returns every rank of a gang its own placement: the nodes' shares
 // without the ports of servers, and after them the servers.
 func (j *Job) Spread(nodes []RankPlacement) []RankPlacement {
 	servers := j.Servers()

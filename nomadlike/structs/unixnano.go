@@ -30,7 +30,7 @@ func (u UnixNano) Time() time.Time {
 // Add gives the time d later.
 func (u UnixNano) Add(d time.Duration) UnixNano { return u + UnixNano(d) }
 
-// Sub gives the span from earlier to u.
+// Sub returns the span from earlier to u.
 func (u UnixNano) Sub(earlier UnixNano) time.Duration { return time.Duration(u - earlier) }
 
 // MarshalJSON writes RFC 3339 text, or null when unset.

@@ -184,7 +184,7 @@ func addUnknown(held any, t reflect.Type, path string, fields *[]string) {
 	}
 }
 
-// fieldOf gives the type of the field that is stored under a name.
+// fieldOf returns the type of the field that is stored under a name.
 func fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
 	for _, field := range reflect.VisibleFields(t) {
 		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")

@@ -61,7 +61,7 @@ var modes = sync.OnceValue(func() (m struct {
 	return m
 })
 
-// Marshal gives the canonical bytes of v. Any goroutine may call it.
+// Marshal returns the canonical bytes of v. Any goroutine may call it.
 func Marshal(v any) ([]byte, error) {
 	data, err := modes().enc.Marshal(v)
 	if err != nil {

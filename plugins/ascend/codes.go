@@ -78,7 +78,7 @@ func (f *codesFile) lists() []struct {
 	}
 }
 
-// ReadCodes gives the built-in table with an administrator's put over it.
+// ReadCodes returns the built-in table with an administrator's put over it.
 func ReadCodes(override []byte) (*Codes, error) {
 	codes := &Codes{Levels: make(map[int]device.Action), Faults: make(map[uint32]device.Action)}
 	if err := codes.merge(builtInCodes); err != nil {

@@ -275,7 +275,7 @@ func (t *Tool) Open() *structs.Reason {
 	return nil
 }
 
-// ask gives an output that is not older than fresh.
+// ask returns an output that is not older than fresh.
 func (t *Tool) ask(fresh time.Duration) (Table, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

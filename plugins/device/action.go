@@ -57,7 +57,7 @@ func (a Action) Known() bool {
 	return slices.Contains([]Action{ActNone, ActNotice, ActTask, ActCordon, ActReset, ActReboot, ActService}, a)
 }
 
-// Worse gives the more severe of two actions.
+// Worse returns the more severe of two actions.
 func (a Action) Worse(b Action) Action {
 	if b.severity() > a.severity() {
 		return b

@@ -148,7 +148,7 @@ type Reservation struct {
 	Container *Container `json:"container,omitempty"`
 }
 
-// Environment gives the variables of a task that runs in a container, or not.
+// Environment returns the variables of a task that runs in a container, or not.
 func (r *Reservation) Environment(container bool) map[string]string {
 	if !container || len(r.ContainerEnv) == 0 {
 		return r.Env

@@ -85,14 +85,14 @@ func (f *Fake) Hang() (release func()) {
 	}
 }
 
-// Reaped gives the requests that Reap was called with.
+// Reaped returns the requests that Reap was called with.
 func (f *Fake) Reaped() []Reaping {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.mu.reaped)
 }
 
-// Healed gives the ids that Heal or Clear was called with.
+// Healed returns the ids that Heal or Clear was called with.
 func (f *Fake) Healed() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

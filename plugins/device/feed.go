@@ -64,7 +64,7 @@ func (f *Feed) Publish(s Snapshot) {
 	}
 }
 
-// Newest gives the newest snapshot, without events. The caller must not change
+// Newest returns the newest snapshot, without events. The caller must not change
 // what it refers to.
 func (f *Feed) Newest() Snapshot {
 	f.mu.Lock()

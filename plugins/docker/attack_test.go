@@ -23,7 +23,7 @@ import (
 	"nomadlike/plugins/driver/tasklog"
 )
 
-// run gives what a script in a container writes, and how it ends.
+// run returns what a script in a container writes, and how it ends.
 func run(t *testing.T, d driver.Driver, script string, change ...func(*driver.TaskSpec)) (string, driver.ExitResult) {
 	t.Helper()
 	spec := dressed(drivertest.Shell(t, script))

@@ -147,7 +147,7 @@ func join(env map[string]string, name, value string) {
 	}
 }
 
-// chooseWay gives the first way that the node offers for a reservation, or
+// chooseWay returns the first way that the node offers for a reservation, or
 // what is missing for each.
 func chooseWay(facts engineFacts, r *driver.Reservation) (way string, missing []string) {
 	if len(r.CDI) > 0 {
@@ -187,7 +187,7 @@ func chooseWay(facts engineFacts, r *driver.Reservation) (way string, missing []
 	return "", append(missing, "the device plugin names no device nodes")
 }
 
-// entries gives an environment in order of names.
+// entries returns an environment in order of names.
 func entries(env map[string]string) []string {
 	var list []string
 	for name, value := range env {

@@ -218,7 +218,7 @@ func stateDir(t testing.TB) string {
 	return dir
 }
 
-// open gives a driver of its own on the engine of this run.
+// open returns a driver of its own on the engine of this run.
 func open(t testing.TB, change ...func(*docker.Config)) *docker.Driver {
 	t.Helper()
 	needEngine(t)

@@ -171,7 +171,7 @@ func (d *Driver) forgetEngine() {
 	d.mu.known = false
 }
 
-// find gives a known task.
+// find returns a known task.
 func (d *Driver) find(id driver.TaskID) (*task, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

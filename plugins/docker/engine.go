@@ -205,7 +205,7 @@ func nanoseconds(text string) int64 {
 	return at.UnixNano()
 }
 
-// complaints gives the end of what the init wrote.
+// complaints returns the end of what the init wrote.
 func (e *engine) complaints(ctx context.Context, id string) string {
 	stream, err := e.api.ContainerLogs(ctx, id, containertypes.LogsOptions{ShowStderr: true, Tail: "3"})
 	if err != nil {
@@ -282,7 +282,7 @@ func (e *engine) remove(ctx context.Context, id string) error {
 	return err
 }
 
-// list gives all containers, running or not, with the given labels.
+// list returns all containers, running or not, with the given labels.
 func (e *engine) list(ctx context.Context, labels map[string]string) ([]containerState, error) {
 	wanted := filters.NewArgs()
 	for name, value := range labels {
@@ -328,7 +328,7 @@ func (e *engine) images(ctx context.Context) ([]image, error) {
 	return all, nil
 }
 
-// imagesInUse gives the ids of the images of all containers.
+// imagesInUse returns the ids of the images of all containers.
 func (e *engine) imagesInUse(ctx context.Context) ([]string, error) {
 	found, err := e.api.ContainerList(ctx, containertypes.ListOptions{All: true})
 	if err != nil {

@@ -46,7 +46,7 @@ var kindPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^["']?kind["']?\s*:\s*["']?([A-Za-z0-9.\-]+/[A-Za-z0-9_.\-]+)`)
 })
 
-// kindOf gives the kind that a specification describes, "" for none.
+// kindOf returns the kind that a specification describes, "" for none.
 func kindOf(body []byte) string {
 	var spec struct {
 		Kind string `json:"kind"`
@@ -86,7 +86,7 @@ func cdiKinds(dir string) (kinds []string) {
 	return kinds
 }
 
-// pathOf gives the PATH of a process, or a usual one.
+// pathOf returns the PATH of a process, or a usual one.
 func pathOf(pid int) string {
 	if pid > 0 {
 		if environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ"); err == nil {

@@ -53,7 +53,7 @@ func counter(t *testing.T) driver.TaskSpec {
 	return spec
 }
 
-// containerOf gives the id of a task's container.
+// containerOf returns the id of a task's container.
 func containerOf(t *testing.T, d *docker.Driver, id driver.TaskID) string {
 	t.Helper()
 	details, err := d.Details(id)

@@ -20,7 +20,7 @@ import (
 	"nomadlike/plugins/driver/tasklog"
 )
 
-// using gives a task of one image.
+// using returns a task of one image.
 func using(t *testing.T, ref, pull string) driver.TaskSpec {
 	spec := dressed(drivertest.Shell(t, "echo $VERSION"))
 	spec.Container.Image, spec.Container.Pull = ref, pull

@@ -272,7 +272,7 @@ func (p *pulls) enter(ctx context.Context, ref string) (release func(), err erro
 	}
 }
 
-// credentials gives what logs in to a registry, nil for none. Files are read
+// credentials returns what logs in to a registry, nil for none. Files are read
 // each time, so that a changed password counts at once.
 func (c *Config) credentials(domain string) (*credentials, error) {
 	for _, r := range c.Registries {

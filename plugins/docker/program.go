@@ -28,7 +28,7 @@ func Embedded() bool {
 // errNoProgram is returned when this build has no program for containers.
 var errNoProgram = errors.New("this build of nomadlike has no program for containers: build it with make")
 
-// installProgram gives the path of the program, writing the embedded one
+// installProgram returns the path of the program, writing the embedded one
 // under a name made of its contents. Containers and keepers of other versions
 // keep theirs.
 func installProgram(config *Config) (string, error) {

@@ -217,7 +217,7 @@ type Details struct {
 	StartedAt   time.Time
 }
 
-// Details gives what is known of a task's container.
+// Details returns what is known of a task's container.
 func (d *Driver) Details(id driver.TaskID) (Details, error) {
 	t, err := d.find(id)
 	if err != nil {

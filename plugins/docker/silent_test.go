@@ -34,7 +34,7 @@ type silentEngine struct {
 	}
 }
 
-// startSilent gives the address of an engine that answers as the real one.
+// startSilent returns the address of an engine that answers as the real one.
 func startSilent(t *testing.T) (*silentEngine, string) {
 	t.Helper()
 	path := filepath.Join(stateDir(t), "e")

@@ -237,7 +237,7 @@ func (t *task) hasKeeper() bool {
 	return err == nil
 }
 
-// awaitRecord gives a recorded exit; patient, it waits a little for a keeper
+// awaitRecord returns a recorded exit; patient, it waits a little for a keeper
 // that is writing one.
 func (t *task) awaitRecord(patient bool) *taskinit.Exit {
 	for waited := time.Duration(0); ; waited += lookFirst {

@@ -42,7 +42,7 @@ type StartError struct {
 	Err      *structs.Error
 }
 
-// Error gives the cause.
+// Error returns the cause.
 func (e *StartError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the error made for users.

@@ -24,7 +24,7 @@ func signalNames() map[syscall.Signal]string {
 	}
 }
 
-// ParseSignal gives the number of a signal named "SIGUSR1" or "usr1". The
+// ParseSignal returns the number of a signal named "SIGUSR1" or "usr1". The
 // error is a *structs.Error with the id "driver.bad_signal".
 func ParseSignal(name string) (syscall.Signal, error) {
 	want := strings.ToUpper(name)
@@ -39,7 +39,7 @@ func ParseSignal(name string) (syscall.Signal, error) {
 	return 0, structs.NewError(structs.CodeInvalid, "driver.bad_signal", "signal", name)
 }
 
-// SignalName gives the name of a signal, "SIG<number>" for one without.
+// SignalName returns the name of a signal, "SIG<number>" for one without.
 func SignalName(number syscall.Signal) string {
 	if name, ok := signalNames()[number]; ok {
 		return name

@@ -145,7 +145,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// rollup gives the sums of a process's memory map, in KiB.
+// rollup returns the sums of a process's memory map, in KiB.
 func rollup(b *testing.B, pid int) map[string]int {
 	file, err := os.Open("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 	if err != nil {

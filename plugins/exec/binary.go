@@ -27,7 +27,7 @@ func Embedded() bool {
 
 func embeddedName() string { return "embedded/supervisor-linux-" + runtime.GOARCH }
 
-// findSupervisor gives the command line that starts a supervisor.
+// findSupervisor returns the command line that starts a supervisor.
 func findSupervisor(config Config) ([]string, error) {
 	if len(config.Supervisor) > 0 {
 		return config.Supervisor, nil

@@ -263,7 +263,7 @@ func (c *cgroupTree) swapBounded() bool {
 	return err == nil
 }
 
-// find gives the cgroups of a task that exist: as a rule one in each
+// find returns the cgroups of a task that exist: as a rule one in each
 // hierarchy or none. They are named as markers are, and a task's marker
 // begins with its id, so that no record can lead to anybody else's. A marker
 // that ends with the separator stands for all that begin with it.

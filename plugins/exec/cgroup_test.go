@@ -27,7 +27,7 @@ func attributes(t testing.TB, d *exec.Driver) map[string]string {
 	return (<-reports).Attributes
 }
 
-// bounded gives a driver that can bound tasks by all of the given controllers;
+// bounded returns a driver that can bound tasks by all of the given controllers;
 // nil when the node cannot do that.
 func bounded(t *testing.T, controllers ...string) *exec.Driver {
 	t.Helper()

@@ -259,7 +259,7 @@ func orNone(text string) string {
 	return text
 }
 
-// find gives a known task.
+// find returns a known task.
 func (d *Driver) find(id driver.TaskID) (*task, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -63,7 +63,7 @@ func stateDir(t testing.TB, d *exec.Driver) string {
 	return dir.(string)
 }
 
-// open gives a driver with a state directory of its own.
+// open returns a driver with a state directory of its own.
 func open(t testing.TB, change ...func(*exec.Config)) *exec.Driver {
 	t.Helper()
 	config := exec.Config{StateDir: t.TempDir(), Supervisor: []string{"/proc/self/exe", supervisor.Argument}, CgroupParent: cgroupParent(), Isolation: exec.IsolationAuto}

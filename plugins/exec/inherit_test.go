@@ -14,7 +14,7 @@ import (
 	"nomadlike/plugins/exec"
 )
 
-// privileged gives a driver whose supervisors come with what an agent has
+// privileged returns a driver whose supervisors come with what an agent has
 // that the system favours.
 func privileged(t *testing.T, set string) *exec.Driver {
 	t.Helper()

@@ -36,7 +36,7 @@ func hardLimit(name string) (int64, error) {
 	return int64(limit.Max), nil
 }
 
-// ulimits gives the limits of a task: what the job asks for, up to what the
+// ulimits returns the limits of a task: what the job asks for, up to what the
 // administrator allows, else up to what the agent itself has; and what the
 // administrator gives every task.
 func (d *Driver) ulimits(spec *driver.TaskSpec) ([]supervisor.Limit, error) {

@@ -33,7 +33,7 @@ type readySupervisor struct {
 	connection *net.UnixConn
 }
 
-// takeSupervisor gives a supervisor that was kept ready, or a new one. One for
+// takeSupervisor returns a supervisor that was kept ready, or a new one. One for
 // a task with limits runs that task only.
 func (d *Driver) takeSupervisor(limits []supervisor.Limit) (ready *readySupervisor, spare bool, err error) {
 	d.starts.Add(1)

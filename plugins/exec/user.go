@@ -15,7 +15,7 @@ import (
 	"nomadlike/plugins/exec/supervisor"
 )
 
-// resolveUser gives the ids of a user of this node by name or number, or those
+// resolveUser returns the ids of a user of this node by name or number, or those
 // of a user that the node need not know, "uid:gid"; nil when the task runs as
 // the agent itself. Only root may change users.
 func resolveUser(name string, root bool) (*supervisor.Credential, error) {

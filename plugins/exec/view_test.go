@@ -22,7 +22,7 @@ import (
 	"nomadlike/plugins/exec/supervisor"
 )
 
-// isolated gives a driver that isolates tasks; nil when the node cannot.
+// isolated returns a driver that isolates tasks; nil when the node cannot.
 func isolated(t testing.TB, change ...func(*exec.Config)) *exec.Driver {
 	t.Helper()
 	d := open(t, change...)

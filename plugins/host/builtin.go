@@ -54,7 +54,7 @@ func embeddedName(name string) string {
 	return "embedded/" + name + "-linux-" + runtime.GOARCH + ".gz"
 }
 
-// unpack gives the embedded program of a plugin.
+// unpack returns the embedded program of a plugin.
 func unpack(name string) ([]byte, error) {
 	contents, err := unpackFile(embeddedName(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func unpack(name string) ([]byte, error) {
 	return contents, err
 }
 
-// unpackFile gives one embedded program.
+// unpackFile returns one embedded program.
 func unpackFile(name string) ([]byte, error) {
 	packed, err := embedded.Open(name)
 	if err != nil {

@@ -140,7 +140,7 @@ func (h *Host) Register(name string, d driver.Driver) error {
 	return nil
 }
 
-// Driver gives a driver by the name that job files use.
+// Driver returns a driver by the name that job files use.
 func (h *Host) Driver(name string) (driver.Driver, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,7 +151,7 @@ func (h *Host) Driver(name string) (driver.Driver, error) {
 	return d, nil
 }
 
-// Device gives a device plugin by its name.
+// Device returns a device plugin by its name.
 func (h *Host) Device(name string) (*DevicePlugin, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -183,7 +183,7 @@ type stderrLog struct {
 	}
 }
 
-// take gives the last line since it was called last.
+// take returns the last line since it was called last.
 func (w *stderrLog) take() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -187,7 +187,7 @@ func (p *process[R]) set(r R, reason string) {
 	p.mu.change = make(chan struct{})
 }
 
-// now gives what runs, why nothing does, and a channel that is closed at the
+// now returns what runs, why nothing does, and a channel that is closed at the
 // next change.
 func (p *process[R]) now() (current R, reason string, change <-chan struct{}) {
 	p.mu.Lock()
@@ -195,12 +195,12 @@ func (p *process[R]) now() (current R, reason string, change <-chan struct{}) {
 	return p.mu.current, p.mu.reason, p.mu.change
 }
 
-// up gives the running program, waiting a moment for one that is down.
+// up returns the running program, waiting a moment for one that is down.
 func (p *process[R]) up(ctx context.Context) (R, error) {
 	return p.get(ctx, p.timing.patience)
 }
 
-// get gives the running program, waiting for it as long as ctx allows but no
+// get returns the running program, waiting for it as long as ctx allows but no
 // longer than limit.
 func (p *process[R]) get(ctx context.Context, limit time.Duration) (R, error) {
 	var none R

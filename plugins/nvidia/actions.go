@@ -72,7 +72,7 @@ type conditionRow struct {
 	After  string  `json:"after"`
 }
 
-// ReadActions gives the built-in table with an administrator's lines put over
+// ReadActions returns the built-in table with an administrator's lines put over
 // it, line by line.
 func ReadActions(override []byte) (*Actions, error) {
 	actions := &Actions{XIDs: map[int]Rule{}, Recoveries: map[int]Rule{}, Conditions: map[string]Rule{}}

@@ -76,7 +76,7 @@ func (u *Unit) fault(f runtime.Fault) {
 	old.Last, old.Count, old.Action, old.Reason, old.Verdict = f.Last, old.Count+1, old.Action.Worse(f.Action), f.Reason, false
 }
 
-// find gives the card that a happening names.
+// find returns the card that a happening names.
 func (h *Health) find(e Happening) (*Unit, *Card) {
 	for _, uuid := range h.IDs() {
 		unit := h.Units[uuid]

@@ -37,7 +37,7 @@ const (
 	mpsPipeMode = 0o755
 )
 
-// mpsWanted gives the cards of every daemon that this plugin has to run, by the
+// mpsWanted returns the cards of every daemon that this plugin has to run, by the
 // directory of its pipes. Pure.
 func mpsWanted(facts *Facts, s *Settings) map[string][]string {
 	wanted := make(map[string][]string)
@@ -250,7 +250,7 @@ func mpsRecorded(dir string) bool {
 	return dir != "" && err == nil
 }
 
-// read gives the daemons that an earlier process has started.
+// read returns the daemons that an earlier process has started.
 func (m *mpsDaemons) read() map[string][]string {
 	ours := make(map[string][]string)
 	if m.dir == "" {

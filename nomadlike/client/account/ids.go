@@ -119,7 +119,7 @@ func knownUID(uid int) bool {
 	return err == nil
 }
 
-// defaultIDs gives the range that the agent can use: in a container it may have
+// defaultIDs returns the range that the agent can use: in a container it may have
 // few ids.
 func defaultIDs() (low, high int) {
 	for _, name := range []string{"uid_map", "gid_map"} {

@@ -153,7 +153,7 @@ func (t *Table) HasStrict() bool {
 	return false
 }
 
-// State gives the state of one allocation.
+// State returns the state of one allocation.
 func (t *Table) State(id string) (State, bool) {
 	if e, ok := t.entries[id]; ok {
 		return e.State, true
@@ -171,7 +171,7 @@ func (t *Table) Assignment(id string) *structs.Assignment {
 	return nil
 }
 
-// States gives every state, ordered by id.
+// States returns every state, ordered by id.
 func (t *Table) States() []State {
 	states := make([]State, 0, len(t.entries))
 	for _, id := range t.ids() {

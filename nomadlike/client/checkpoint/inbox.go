@@ -27,7 +27,7 @@ type Inbox struct {
 	}
 }
 
-// NewInbox gives the inbox of the task that has the directory.
+// NewInbox returns the inbox of the task that has the directory.
 func NewInbox(taskDir string) *Inbox {
 	b := &Inbox{taskDir: taskDir}
 	b.mu.taken = make(map[string]message)
@@ -40,7 +40,7 @@ type Saved struct {
 	Checkpoint structs.SavedCheckpoint // Path, Step and SavedAt are set
 }
 
-// Take gives the messages that were not given before, oldest first, and
+// Take returns the messages that were not given before, oldest first, and
 // answers those that say nothing good. The error tells that there is no inbox
 // that could be read.
 func (b *Inbox) Take() ([]Saved, error) {

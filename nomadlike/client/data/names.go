@@ -46,7 +46,7 @@ func (n *names) text(at uint32) []byte {
 	return block[1 : 1+int(block[0])]
 }
 
-// some gives a part of the names.
+// some returns a part of the names.
 func (n *names) some(from, to int) []string {
 	list := make([]string, 0, to-from)
 	for _, at := range n.at[from:to] {

@@ -141,7 +141,7 @@ type Copy struct {
 // Progress tells how far a copy is. It is called from several goroutines.
 type Progress func(done, total int64)
 
-// Prepare gives a copy of what root holds, for user, which is an allocation; it
+// Prepare returns a copy of what root holds, for user, which is an allocation; it
 // is kept until that calls Release. Whoever asks for what is being copied waits
 // for it. A cancelled call leaves what it has done for the next one.
 func (s *Store) Prepare(ctx context.Context, root *os.Root, user string, progress Progress) (Copy, error) {
@@ -153,7 +153,7 @@ func (s *Store) Prepare(ctx context.Context, root *os.Root, user string, progres
 	return s.copyOf(ctx, &copier{root: root, list: l}, user, progress)
 }
 
-// Fetch gives a copy of what a source has, as Prepare does of a directory.
+// Fetch returns a copy of what a source has, as Prepare does of a directory.
 func (s *Store) Fetch(ctx context.Context, source Source, user string, progress Progress) (Copy, error) {
 	l, err := source.List(ctx)
 	if err != nil {

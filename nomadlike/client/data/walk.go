@@ -144,7 +144,7 @@ func (w *walk) open(name string) (*os.File, error) {
 	return w.root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }
 
-// read gives the names in a directory, sorted. The directory itself joins the
+// read returns the names in a directory, sorted. The directory itself joins the
 // listing.
 func (w *walk) read(name string) (*names, error) {
 	if err := w.room(); err != nil {

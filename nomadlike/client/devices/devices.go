@@ -226,7 +226,7 @@ func (w *deviceWatch) figures() map[string]Measurement {
 	return all
 }
 
-// registered gives the devices and attributes that the node registers. An id
+// registered returns the devices and attributes that the node registers. An id
 // that two sources claim belongs to the first of them: the configuration, then
 // the plugins by name.
 func (w *deviceWatch) registered() ([]structs.Device, map[string]string) {
@@ -268,7 +268,7 @@ func stateOf(s *device.Snapshot) string {
 	return "ready"
 }
 
-// find gives a device and the name of the plugin that has it, "" for a
+// find returns a device and the name of the plugin that has it, "" for a
 // declared one.
 func (w *deviceWatch) find(id string) (d structs.Device, plugin string, ok bool) {
 	for i := range w.declared {

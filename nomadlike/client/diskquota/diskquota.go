@@ -47,7 +47,7 @@ type FileSystem struct {
 	device string // the block device, as it is mounted
 }
 
-// Open gives the file system of a directory. The error is ErrNone where it has no
+// Open returns the file system of a directory. The error is ErrNone where it has no
 // project quotas.
 func Open(dir string) (*FileSystem, error) {
 	device, err := deviceOf(dir)

@@ -127,7 +127,7 @@ func Parse(output string) Facts {
 	return facts
 }
 
-// Common gives the facts that should be the same for all ranks, the first most
+// Common returns the facts that should be the same for all ranks, the first most
 // of them by name. Facts that are empty say nothing.
 func (t *Table) Common(facts Facts, most int) map[string]string {
 	common := make(map[string]string)

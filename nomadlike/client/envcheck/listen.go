@@ -40,7 +40,7 @@ func Listener(proc string, port int, processes []Process) (who string, own bool)
 	return "", true
 }
 
-// sockets gives the links of the sockets that listen on a port.
+// sockets returns the links of the sockets that listen on a port.
 func sockets(proc string, port int) []string {
 	var inodes []string
 	suffix := fmt.Sprintf(":%04X", port)

@@ -59,7 +59,7 @@ func Processes(proc, marker string) []Process {
 	return ours
 }
 
-// stat gives the name and the parent of a process; ok is false when it has ended.
+// stat returns the name and the parent of a process; ok is false when it has ended.
 func stat(proc string, pid int) (name string, parent int, ok bool) {
 	data, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
 	if err != nil {

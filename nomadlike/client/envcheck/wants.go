@@ -24,7 +24,7 @@ func IsShell(program string) bool {
 	return slices.Contains([]string{"sh", "bash", "dash", "ash"}, path.Base(program))
 }
 
-// Wants gives the variables that the script of a command such as `bash -c '…'`
+// Wants returns the variables that the script of a command such as `bash -c '…'`
 // needs from its environment, in the order of their first use: it reads them
 // without a default, and neither sets nor tests them. Nil for a command that is no
 // shell with a script, and for a script that cannot be known: one that does not
@@ -45,7 +45,7 @@ func Wants(command []string) []string {
 	return wanted[:min(len(wanted), wantedMax)]
 }
 
-// scriptOf gives the script of a command of a shell: the word after its options,
+// scriptOf returns the script of a command of a shell: the word after its options,
 // of which one has a c.
 func scriptOf(command []string) (string, bool) {
 	if len(command) < 3 || !IsShell(command[0]) {
@@ -234,7 +234,7 @@ func (r *reading) call(call *syntax.CallExpr, depth int) bool {
 	return true
 }
 
-// literal gives the text of a word, and whether nothing of it is replaced; of
+// literal returns the text of a word, and whether nothing of it is replaced; of
 // others what stands before that.
 func literal(word *syntax.Word) (string, bool) {
 	text := ""

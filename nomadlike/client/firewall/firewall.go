@@ -89,7 +89,7 @@ type Firewall struct {
 	}
 }
 
-// Open gives a firewall without gangs, and an error where there can be none. It
+// Open returns a firewall without gangs, and an error where there can be none. It
 // sets nothing: the rules of an earlier process stay until Settle or the first Enter.
 func Open(filter Filter) (*Firewall, error) {
 	f := &Firewall{filter: filter}

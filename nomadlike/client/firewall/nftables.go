@@ -45,7 +45,7 @@ const (
 	setChunk      = 1000
 )
 
-// NewNFTables gives the filter of a node, whose id names its table. It does nothing
+// NewNFTables returns the filter of a node, whose id names its table. It does nothing
 // before Replace.
 func NewNFTables(nodeID string) *NFTables {
 	return &NFTables{table: &nftables.Table{Name: "nomadlike_" + nodeID[:min(len(nodeID), 12)], Family: nftables.TableFamilyINet}}

@@ -66,7 +66,7 @@ func (l *line) newest() int64 {
 	return l.cells[len(l.cells)-1].at
 }
 
-// Read gives what was measured since a moment until now. Each point is of as
+// Read returns what was measured since a moment until now. Each point is of as
 // many whole minutes as it takes for request.Points of them, and of more when
 // there are more than structs.HistoryValuesMax values otherwise. Devices that are
 // asked for and were never measured are left out.

@@ -76,7 +76,7 @@ func (s *sums) addTimes(place int, how fold, value float64, times int) {
 	}
 }
 
-// of gives a figure of the span; false: it was not measured.
+// of returns a figure of the span; false: it was not measured.
 func (s *sums) of(place int, how fold) (float64, bool) {
 	switch {
 	case s.count[place] == 0:
@@ -129,7 +129,7 @@ func (l *line) turn(minute int64, kept [gaugesKept]gauge) {
 	l.open, l.sums = minute, sums{}
 }
 
-// all gives every minute, the open one too.
+// all returns every minute, the open one too.
 func (l *line) all(kept [gaugesKept]gauge) []cell {
 	if l.open == 0 {
 		return l.cells
@@ -153,7 +153,7 @@ func series(cells []cell, kept [gaugesKept]gauge, first, step int64, count int) 
 	return told(spans, kept)
 }
 
-// told gives the figures of spans, except those that were never measured.
+// told returns the figures of spans, except those that were never measured.
 func told(spans []sums, kept [gaugesKept]gauge) []structs.GaugeHistory {
 	var all []structs.GaugeHistory
 	for place, figure := range kept {

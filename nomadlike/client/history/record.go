@@ -190,7 +190,7 @@ func (r *Record) widenLocked() {
 	m.cells = wide
 }
 
-// allLocked gives every cell, the open one too.
+// allLocked returns every cell, the open one too.
 func (r *Record) allLocked() []cell {
 	m := &r.mu
 	if m.open == 0 {

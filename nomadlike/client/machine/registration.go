@@ -56,7 +56,7 @@ func (r *Registration) Node() structs.Node {
 }
 
 // Change changes what is registered: change is told of the node, may replace what
-// it has, and says whether it did anything. The servers hear of it with the next
+// it has, and reports whether it did anything. The servers hear of it with the next
 // Refresh.
 func (r *Registration) Change(change func(node *structs.Node) bool) (changed bool) {
 	r.mu.Lock()

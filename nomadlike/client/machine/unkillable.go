@@ -187,7 +187,7 @@ func hangs(p *proctree.Process) bool {
 
 func (p unkillableProcess) remains() bool { return proctree.Alive(p.PID, p.Start) }
 
-// numbersOf gives the numbers of a process in all of its namespaces.
+// numbersOf returns the numbers of a process in all of its namespaces.
 func numbersOf(pid int) []string {
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {

@@ -122,7 +122,7 @@ func Read(file string, names []string, points int) (series []structs.MetricSerie
 	return Open(file, nil, time.Time{}).Series(names, points)
 }
 
-// Series gives the series of some names, or all, with at most so many points each.
+// Series returns the series of some names, or all, with at most so many points each.
 func (c *Collector) Series(names []string, points int) (series []structs.MetricSeries, leftOut int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

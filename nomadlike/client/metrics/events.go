@@ -39,7 +39,7 @@ func recordLength(head []byte) (int, error) {
 	return int(length), nil
 }
 
-// nextRecord gives the first record of data and its length with head and tail;
+// nextRecord returns the first record of data and its length with head and tail;
 // size 0 means that it is not there in whole yet.
 func nextRecord(data []byte) (record []byte, size int, err error) {
 	if len(data) < recordHeadBytes {

@@ -27,7 +27,7 @@ func newScanner(patterns []string) scanner {
 	return s
 }
 
-// scan gives the figures of one line.
+// scan returns the figures of one line.
 func (s scanner) scan(line string) []observation {
 	line = line[:min(len(line), LineMax)]
 	if len(s.patterns) > 0 {
@@ -41,7 +41,7 @@ func (s scanner) scan(line string) []observation {
 	return common(line)
 }
 
-// matched gives the figures of the named groups of a pattern.
+// matched returns the figures of the named groups of a pattern.
 func matched(pattern *regexp.Regexp, line string) []observation {
 	var found []observation
 	for _, groups := range pattern.FindAllStringSubmatch(line, perLineMax) {

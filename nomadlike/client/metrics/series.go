@@ -107,7 +107,7 @@ func (s *set) add(source string, at structs.UnixNano, o observation) {
 	one.add(o.Step, at, o.Value)
 }
 
-// sorted gives the series by name and source.
+// sorted returns the series by name and source.
 func (s *set) sorted() []*series {
 	list := make([]*series, 0, len(s.series))
 	for _, one := range s.series {

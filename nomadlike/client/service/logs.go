@@ -115,7 +115,7 @@ func (s *Service) Logs(ctx context.Context, caller Caller, request *structs.LogR
 	return nil
 }
 
-// endOf gives a channel that is closed when the allocation has ended: now,
+// endOf returns a channel that is closed when the allocation has ended: now,
 // when it is not at work here.
 func (s *Service) endOf(ctx context.Context, id string) (<-chan struct{}, error) {
 	var ended <-chan struct{}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Order gives the order in which a node tries servers. It differs from node
+// Order returns the order in which a node tries servers. It differs from node
 // to node, so that the streams spread evenly, and a node's order of the
 // remaining servers does not change when one comes or goes.
 func Order(nodeID string, servers []string) []string {

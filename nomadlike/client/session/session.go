@@ -112,7 +112,7 @@ func (s *Session) Note(n structs.AllocNote) {
 // fingerprint has changed.
 func (s *Session) Refresh() { poke(s.refresh) }
 
-// Lease gives the lease as it stands.
+// Lease returns the lease as it stands.
 func (s *Session) Lease() Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()

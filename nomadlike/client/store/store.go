@@ -98,7 +98,7 @@ func options(readOnly bool) *bolt.Options {
 	return &bolt.Options{ReadOnly: readOnly, NoSync: true, NoGrowSync: true}
 }
 
-// read gives the states of an old file, none when there is no file.
+// read returns the states of an old file, none when there is no file.
 func read(path string) (states []alloc.State, err error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -81,7 +81,7 @@ func machineNote(now, before fingerprint.Load, span time.Duration) map[string]fl
 	return usage
 }
 
-// History gives what the node and its devices measured during the last day. Errors
+// History returns what the node and its devices measured during the last day. Errors
 // are *structs.Error. Any goroutine may call it.
 func (u *Usage) History(request *structs.HistoryRequest) (*structs.NodeHistory, error) {
 	if request.Points < 1 || request.Points > structs.HistoryPointsMax || len(request.Devices) > structs.DeviceCountMax {

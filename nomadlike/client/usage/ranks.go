@@ -152,7 +152,7 @@ func cardsNote(note map[string]float64, usage *structs.NodeUsage, cards []string
 	}
 }
 
-// RankHistory gives what allocations used that run here, or whose directory is
+// RankHistory returns what allocations used that run here, or whose directory is
 // kept. Errors are *structs.Error. Any goroutine may call it.
 func (u *Usage) RankHistory(request *structs.RankHistoryRequest) (*structs.NodeRankHistory, error) {
 	step, count := request.Step.Std(), request.Count

@@ -43,7 +43,7 @@ type move struct {
 	started bool
 }
 
-// newCluster gives an empty cluster with the nodes of the replay's pools.
+// newCluster returns an empty cluster with the nodes of the replay's pools.
 func newCluster(r *replay) (cluster, error) {
 	if r.options.Engine == EngineState {
 		return newStateCluster(r)

@@ -73,7 +73,7 @@ func csvProblem(name string, err error) error {
 	return unreadable(name, err)
 }
 
-// columnsOf gives the place of each known column in the header.
+// columnsOf returns the place of each known column in the header.
 func columnsOf(at place, header []string) (map[string]int, error) {
 	columns := make(map[string]int, len(header))
 	var strange []string

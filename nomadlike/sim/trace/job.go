@@ -42,7 +42,7 @@ type Trace struct {
 	Nodes, NodeGPUs int
 }
 
-// Between gives the jobs that were submitted from one time to another, both
+// Between returns the jobs that were submitted from one time to another, both
 // included; a negative end has no bound.
 func (t *Trace) Between(from, to time.Duration) []Job {
 	first, _ := slices.BinarySearchFunc(t.Jobs, from, func(j Job, at time.Duration) int { return compare(j.Submit, at) })
@@ -53,7 +53,7 @@ func (t *Trace) Between(from, to time.Duration) []Job {
 	return t.Jobs[min(first, end):end]
 }
 
-// before gives the jobs that were submitted before a time.
+// before returns the jobs that were submitted before a time.
 func (t *Trace) before(at time.Duration) []Job {
 	return t.Jobs[:len(t.Jobs)-len(t.Between(at, -1))]
 }

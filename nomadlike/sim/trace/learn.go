@@ -19,7 +19,7 @@ type learner struct {
 	at    time.Duration // when it learned last
 }
 
-// newLearner gives a model that knows the runs which had ended before the
+// newLearner returns a model that knows the runs which had ended before the
 // replay begins. Where the trace does not say when a job started it is taken
 // for started at once.
 func newLearner(r *replay, before []Job) *learner {

@@ -92,7 +92,7 @@ func (h *swfHeader) read(comment string) {
 	}
 }
 
-// machine gives the nodes with the processors of each, 0 when the header does
+// machine returns the nodes with the processors of each, 0 when the header does
 // not say.
 func (h *swfHeader) machine() (nodes, each int) {
 	switch {

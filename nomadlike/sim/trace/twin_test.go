@@ -22,7 +22,7 @@ type twinPool struct {
 	running []*twinJob
 }
 
-// twin gives the report of a replay under fifo, or under sjf with true run
+// twin returns the report of a replay under fifo, or under sjf with true run
 // times.
 func twin(t *Trace, options Options) Report {
 	r := newReplay(t, options)

@@ -47,7 +47,7 @@ func script(t testing.TB, lines ...string) *fakelib.Script {
 	return fakelib.NewScript(t, "FAKE_AMDSMI_SCRIPT", lines...)
 }
 
-// cards gives the lines of several cards.
+// cards returns the lines of several cards.
 func cards(count int) []string {
 	var lines []string
 	for i := range count {

@@ -39,7 +39,7 @@ type Library struct {
 
 var _ ascend.Library = (*Library)(nil)
 
-// New gives the library at path, which is a file or a name that the dynamic
+// New returns the library at path, which is a file or a name that the dynamic
 // loader finds.
 func New(path string) *Library { return &Library{Library: clib.Library{Path: path}} }
 

@@ -30,13 +30,13 @@ func New(t testing.TB, lines ...string) *Machine {
 	return &Machine{fakelib.NewScript(t, "FAKE_DCMI_SCRIPT", lines...)}
 }
 
-// Chip gives the line of one healthy chip on a card of its own.
+// Chip returns the line of one healthy chip on a card of its own.
 func Chip(number int) string {
 	return fmt.Sprintf("chip card=%d chip=0 phy=%d die=%d name=910B3 hbm=65536 used=3400 health=0 util=35 bus=%d ip=192.168.%d.%d",
 		number, number, 0x1000+number, number+0x40, 10+number%4, 20+number)
 }
 
-// Chips gives the lines of several chips, in two rings.
+// Chips returns the lines of several chips, in two rings.
 func Chips(count int) []string {
 	var lines []string
 	for i := range count {

@@ -49,7 +49,7 @@ func script(t testing.TB, lines ...string) *fakelib.Script {
 	return fakelib.NewScript(t, "FAKE_CNDEV_SCRIPT", lines...)
 }
 
-// cards gives the lines of several cards, pairs of them joined.
+// cards returns the lines of several cards, pairs of them joined.
 func cards(count int) []string {
 	var lines []string
 	for i := range count {

@@ -132,7 +132,7 @@ func concluded(found []device.Reaped, killed map[string]map[int]device.Process) 
 	return found
 }
 
-// gone gives the killed processes that are no longer there, by number.
+// gone returns the killed processes that are no longer there, by number.
 func gone(killed map[int]device.Process, unkillable []device.Process) []device.Process {
 	var ended []device.Process
 	for pid, p := range killed {

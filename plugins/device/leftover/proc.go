@@ -25,7 +25,7 @@ type Proc struct{ Root string }
 
 var _ Door = Proc{}
 
-// Look gives the facts of a process.
+// Look returns the facts of a process.
 func (d Proc) Look(pid int) Facts {
 	stat, err := readStat(d.Root, pid)
 	if err != nil || stat.state == 'Z' || stat.state == 'X' {
@@ -114,7 +114,7 @@ func parseStat(line string) (stat, error) {
 	return s, nil
 }
 
-// cgroups gives the paths of a /proc/<pid>/cgroup, without the hierarchies'
+// cgroups returns the paths of a /proc/<pid>/cgroup, without the hierarchies'
 // common root.
 func cgroups(text []byte) []string {
 	var paths []string

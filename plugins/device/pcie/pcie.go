@@ -30,7 +30,7 @@ const (
 	System                 // SYS: between sockets, or not known
 )
 
-// String gives the word that stands in attributes.
+// String returns the word that stands in attributes.
 func (d Distance) String() string {
 	names := []string{"same", "pix", "pxb", "phb", "node", "sys"}
 	if d < Same || d > System {
@@ -129,7 +129,7 @@ func Read(root, bus string) (Place, error) {
 	return place, nil
 }
 
-// split gives the parts of a sysfs path from the root complex on.
+// split returns the parts of a sysfs path from the root complex on.
 func split(target string) []string {
 	parts := strings.Split(target, "/")
 	for i, part := range parts {

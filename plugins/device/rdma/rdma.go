@@ -265,7 +265,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Nearest gives the card that is nearest to a device, an active one before
+// Nearest returns the card that is nearest to a device, an active one before
 // one that is down, and how near it is. False: there is none.
 func (i Inventory) Nearest(to pcie.Place) (Card, pcie.Distance, bool) {
 	var best *Card

@@ -432,7 +432,7 @@ func WriteExit(dir string, exit *Exit) error {
 	return nil
 }
 
-// ReadExit gives a recorded exit; an error that satisfies
+// ReadExit returns a recorded exit; an error that satisfies
 // errors.Is(os.ErrNotExist) when there is none.
 func ReadExit(dir string) (*Exit, error) {
 	body, err := os.ReadFile(dir + "/" + ExitFile)

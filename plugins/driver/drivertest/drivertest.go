@@ -42,7 +42,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("Concurrency", func(t *testing.T) { runConcurrency(t, open) })
 }
 
-// Spec gives a task with directories of its own. Its id is made of the test's
+// Spec returns a task with directories of its own. Its id is made of the test's
 // name, so one test starts one such task, or changes the ids.
 func Spec(t testing.TB, command ...string) driver.TaskSpec {
 	t.Helper()
@@ -63,7 +63,7 @@ func Spec(t testing.TB, command ...string) driver.TaskSpec {
 	return spec
 }
 
-// Shell gives a task that runs a script.
+// Shell returns a task that runs a script.
 func Shell(t testing.TB, script string) driver.TaskSpec {
 	t.Helper()
 	return Spec(t, "/bin/sh", "-c", script)
@@ -84,7 +84,7 @@ func Start(t testing.TB, d driver.Driver, spec driver.TaskSpec) driver.Handle {
 	return handle
 }
 
-// Wait gives the exit result of a task that ends soon.
+// Wait returns the exit result of a task that ends soon.
 func Wait(t testing.TB, d driver.Driver, id driver.TaskID) driver.ExitResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

@@ -171,7 +171,7 @@ func processes(t *testing.T, mark string) []string {
 	return found
 }
 
-// environ gives the environment of a process; one that has ended meanwhile, or
+// environ returns the environment of a process; one that has ended meanwhile, or
 // is a zombie, has none. A process that is just executing another program has
 // the new one's memory for a moment, without an environment in it: it is read
 // again until the kernel has put one there.

@@ -117,7 +117,7 @@ func (r *reader) close() {
 	r.times = times{}
 }
 
-// layout gives the segments and, for each, the stream offset of its start.
+// layout returns the segments and, for each, the stream offset of its start.
 func (r *reader) layout() ([]segment, []int64, error) {
 	segments, size, err := listSegments(r.dir, r.request.Stream)
 	if err != nil || len(segments) == 0 {

@@ -42,7 +42,7 @@ func segmentName(stream string, number int64) string {
 	return stream + "." + strconv.FormatInt(number, 10)
 }
 
-// parseSegment gives the number in a file name such as "stdout.12". Only the
+// parseSegment returns the number in a file name such as "stdout.12". Only the
 // canonical form counts, so that one number has one name.
 func parseSegment(stream, name string) (int64, bool) {
 	digits, ok := strings.CutPrefix(name, stream+".")
@@ -52,7 +52,7 @@ func parseSegment(stream, name string) (int64, bool) {
 	return parseNumber(digits)
 }
 
-// parseSize gives the size of segments in a file name such as "stdout.of-4096".
+// parseSize returns the size of segments in a file name such as "stdout.of-4096".
 func parseSize(stream, name string) (int64, bool) {
 	digits, ok := strings.CutPrefix(name, stream+sizePrefix)
 	if !ok {
@@ -134,7 +134,7 @@ func openSegment(dir *os.File, stream string, number int64, flags int) (*os.File
 	return os.NewFile(uintptr(fd), name), stat.Size, nil
 }
 
-// listSegments gives the files of a stream, lowest number first, and how many
+// listSegments returns the files of a stream, lowest number first, and how many
 // bytes each but the newest was made to hold; 0: nothing tells. Sizes come
 // from lstat: a link has the size of its text and is refused once opened.
 func listSegments(dir *os.File, stream string) (segments []segment, each int64, err error) {

@@ -114,7 +114,7 @@ type times struct {
 	read  int64
 }
 
-// marksUpTo gives the marks of the present segment that say something of the
+// marksUpTo returns the marks of the present segment that say something of the
 // bytes from r.offset to end, of which the first may lie before r.offset.
 func (r *reader) marksUpTo(end int64) []Mark {
 	start := r.offset - r.within
@@ -156,7 +156,7 @@ type Stamper struct {
 	within bool // of a line
 }
 
-// Stamp gives the bytes of a chunk with times.
+// Stamp returns the bytes of a chunk with times.
 func (s *Stamper) Stamp(chunk Chunk) []byte {
 	var out []byte
 	data, offset, marks := chunk.Data, chunk.Offset, chunk.Marks

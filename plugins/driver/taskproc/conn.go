@@ -22,7 +22,7 @@ const (
 // ErrTooLong is returned for a message over its limit.
 var ErrTooLong = errors.New("message too long")
 
-// EncodeMessage gives the bytes of a message whose JSON has at most limit
+// EncodeMessage returns the bytes of a message whose JSON has at most limit
 // bytes.
 func EncodeMessage(message any, limit int) ([]byte, error) {
 	body, err := json.Marshal(message)
@@ -115,7 +115,7 @@ func (c *Conn) writeRights(data, rights []byte) error {
 	return err
 }
 
-// Read gives the next message, of at most limit bytes, and the descriptors
+// Read returns the next message, of at most limit bytes, and the descriptors
 // that came with it, which the caller owns. It reads not one byte more than
 // the message. The error is io.EOF when the peer has closed its end.
 func (c *Conn) Read(limit int) ([]byte, []int, error) {
@@ -190,7 +190,7 @@ func (c *Conn) Open() bool {
 	return err == nil && there
 }
 
-// Peer gives the process at the other end, by its ids on this side.
+// Peer returns the process at the other end, by its ids on this side.
 func (c *Conn) Peer() (*syscall.Ucred, error) {
 	var peer *syscall.Ucred
 	err := c.Lend(func(fd int) (err error) {

@@ -118,7 +118,7 @@ func interpreter(path string) string {
 	return "?"
 }
 
-// lastValue gives the value that counts of a variable set more than once.
+// lastValue returns the value that counts of a variable set more than once.
 func lastValue(env []string, name string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if value, ok := strings.CutPrefix(env[i], name+"="); ok {

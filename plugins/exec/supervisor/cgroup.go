@@ -158,7 +158,7 @@ func (c *cgroups) oomKills() int {
 	return int(readCounter(path, "oom_kill "))
 }
 
-// cpuNS gives the processor time that the task has used, in nanoseconds, with
+// cpuNS returns the processor time that the task has used, in nanoseconds, with
 // processes that are gone. It tells false when nobody counts.
 func (c *cgroups) cpuNS() (uint64, bool) {
 	if dir, ok := c.v1["cpuacct"]; ok {

@@ -31,7 +31,7 @@ func dropNice() error {
 	return nil
 }
 
-// readOOM gives the adjustment of this process if it protects it, else 0.
+// readOOM returns the adjustment of this process if it protects it, else 0.
 func readOOM(dir string) int {
 	data, err := os.ReadFile(filepath.Join(dir, oomName))
 	if err != nil {

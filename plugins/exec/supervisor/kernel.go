@@ -69,7 +69,7 @@ func OpenInRoot(root int, path string, flags int) (int, error) {
 	return openAt(root, path, flags, resolveInRoot|resolveNoSymlinks)
 }
 
-// cloneTree gives a copy of what is mounted at an opened path, with what is
+// cloneTree returns a copy of what is mounted at an opened path, with what is
 // below, that the task does not see yet. It has to be attached before the next
 // one is made.
 func (v *view) cloneTree(fd int) (int, error) { return v.cloneTreeAt(fd, "") }

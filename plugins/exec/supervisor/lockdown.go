@@ -99,7 +99,7 @@ const (
 	scopeAbstractSockets = 1 // 6
 )
 
-// landlockVersion gives the version of the kernel's Landlock, 0 for none.
+// landlockVersion returns the version of the kernel's Landlock, 0 for none.
 func landlockVersion() int {
 	const versionFlag = 1
 	version, _, errno := syscall.RawSyscall(sysLandlockCreate, 0, 0, versionFlag)

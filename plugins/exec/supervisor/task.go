@@ -203,7 +203,7 @@ func (t *task) execute() *taskproc.Failure {
 	return nil
 }
 
-// identify gives the identity of a child. It may have ended already, but as a
+// identify returns the identity of a child. It may have ended already, but as a
 // rule is not collected yet, so this is still its own entry.
 func (t *task) identify(pid int) Identity {
 	identity := Identity{PID: pid}

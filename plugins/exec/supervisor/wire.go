@@ -12,7 +12,7 @@ const (
 	replyTimeout    = 2 * time.Second
 )
 
-// EncodeRequest gives the bytes of a request for a supervisor.
+// EncodeRequest returns the bytes of a request for a supervisor.
 func EncodeRequest(request *Request) ([]byte, error) {
 	return taskproc.EncodeMessage(request, SpecBytesMax)
 }

@@ -43,7 +43,7 @@ type instanceHandle struct {
 
 var _ nvidia.Library = (*Library)(nil)
 
-// New gives the library at path, which is a file or a name that the dynamic
+// New returns the library at path, which is a file or a name that the dynamic
 // loader finds.
 func New(path string) *Library {
 	return &Library{path: path, api: nvml.New(nvml.WithLibraryPath(path))}
@@ -161,5 +161,5 @@ func ask[T any](l *Library, name string, call func() (T, nvml.Return)) (T, bool)
 	return value, true
 }
 
-// or gives a value, or its zero when there is none.
+// or returns a value, or its zero when there is none.
 func or[T any](value T, _ bool) T { return value }

@@ -279,7 +279,7 @@ func (l *Library) readState(dev nvml.Device, card *nvidia.Card) {
 	s.PowerLimit = int(or(ask(l, "nvmlDeviceGetEnforcedPowerLimit", dev.GetEnforcedPowerLimit)) / 1000)
 }
 
-// linkErrors gives the errors of all links together, and how often links were
+// linkErrors returns the errors of all links together, and how often links were
 // set up anew; nil: the card cannot say.
 func (l *Library) linkErrors(dev nvml.Device) (errors, recoveries *uint64) {
 	values := l.fields(dev, linkErrorFields()...)

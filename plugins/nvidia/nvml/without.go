@@ -14,7 +14,7 @@ import (
 // Library stands in where the vendor's library cannot be called.
 type Library struct{}
 
-// New gives the library at path.
+// New returns the library at path.
 func New(string) *Library { return &Library{} }
 
 var errWithout = errors.New("built without cgo")

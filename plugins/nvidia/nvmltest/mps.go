@@ -65,7 +65,7 @@ func NewMPS(t testing.TB) *MPS {
 	return m
 }
 
-// Running gives the number of the daemon that runs, 0: none.
+// Running returns the number of the daemon that runs, 0: none.
 func (m *MPS) Running() int {
 	text, err := os.ReadFile(filepath.Join(m.Pipes, "nvidia-cuda-mps-control.pid"))
 	if err != nil {
@@ -89,7 +89,7 @@ func (m *MPS) Await(t testing.TB) int {
 	return m.Running()
 }
 
-// Environment gives a variable that a process was started with.
+// Environment returns a variable that a process was started with.
 func (m *MPS) Environment(t testing.TB, pid int, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))

@@ -59,7 +59,7 @@ func New(t testing.TB, lines ...string) *Machine {
 	return m
 }
 
-// Env gives the variables that a process with the library needs.
+// Env returns the variables that a process with the library needs.
 func (m *Machine) Env() []string { return append(m.Script.Env(), eventsVariable+"="+m.events) }
 
 // Here lets this process use the machine.
@@ -87,13 +87,13 @@ func (m *Machine) Happen(event string) {
 	}
 }
 
-// Card gives the line of one healthy card; more may be put behind it.
+// Card returns the line of one healthy card; more may be put behind it.
 func Card(number int) string {
 	return fmt.Sprintf(`gpu uuid=GPU-%04d name="NVIDIA H100 80GB HBM3" bus=00000000:%02x:00.0 serial=16500%05d total=81559 used=4 arch=9 util=35 memutil=12 `+
 		`power=312000 limit=700000 temp=41 sm=1980 mem=2619 recovery=0`, number, number+1, number)
 }
 
-// Cards gives the lines of several cards.
+// Cards returns the lines of several cards.
 func Cards(count int) []string {
 	lines := make([]string, count)
 	for i := range lines {

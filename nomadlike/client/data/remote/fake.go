@@ -196,7 +196,7 @@ type Faults struct {
 	Every func(r *http.Request)
 }
 
-// Around gives a server with faults.
+// Around returns a server with faults.
 func (f *Faults) Around(server http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f.Every != nil {

@@ -180,7 +180,7 @@ func FuzzParseList(f *testing.F) {
 	})
 }
 
-// firstOf gives the first file of a listing.
+// firstOf returns the first file of a listing.
 func firstOf(t *testing.T, listing *data.Listing) (first *data.File) {
 	t.Helper()
 	err := listing.Each(func(f *data.File) error {
