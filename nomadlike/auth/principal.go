@@ -63,15 +63,6 @@ func (p Principal) wellFormed() bool {
 	return false
 }
 
-// AgentPrincipal is the principal of an agent that showed its certificate.
-func AgentPrincipal(identity Identity) Principal {
-	kind := KindNode
-	if identity.Role == RoleServer {
-		kind = KindServer
-	}
-	return Principal{Kind: kind, ID: identity.ID}
-}
-
 // ObjectKind is the sort of thing that is acted upon.
 type ObjectKind string
 

@@ -38,12 +38,6 @@ func (n *Network) Transport(addr string) raft.Transport {
 	return end
 }
 
-// Cut drops everything between a and b, in both directions.
-func (n *Network) Cut(a, b string) {
-	n.CutOneWay(a, b)
-	n.CutOneWay(b, a)
-}
-
 // CutOneWay drops the calls that from makes to to, and so their answers.
 func (n *Network) CutOneWay(from, to string) {
 	n.mu.Lock()

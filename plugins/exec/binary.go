@@ -18,13 +18,6 @@ import (
 //go:embed embedded/*
 var embedded embed.FS
 
-// Embedded reports whether this build embeds the small supervisor for its
-// architecture. Without it the main program runs itself instead.
-func Embedded() bool {
-	_, err := embedded.Open(embeddedName())
-	return err == nil
-}
-
 func embeddedName() string { return "embedded/supervisor-linux-" + runtime.GOARCH }
 
 // findSupervisor returns the command line that starts a supervisor.

@@ -76,10 +76,6 @@ func (l Layout) Lease() string { return filepath.Join(l.Root, "lease.json") }
 // recordsDir is the directory of what the agent keeps of allocations.
 const recordsDir = "records"
 
-// RecordsDir is where a client with the data directory dir keeps what controls
-// it: drivers hide it from tasks.
-func RecordsDir(dir string) string { return Layout{dir}.Records() }
-
 // record names what the agent keeps of an allocation. Agents before 2026-11-22
 // kept it beside the task's directory: so it is with what they have prepared.
 func (l Layout) record(id, name string) string {
