@@ -16,7 +16,9 @@
 //
 //	alloc/<id>/task/    the task's own directory
 //	alloc/<id>/rsh/     the socket of package rankshell, for MPI
-//	records/<id>/       what the agent keeps of it: logs, plans, figures
+//	records/<id>/       what the agent keeps of it: logs, plans, its usage
+//
+// and beside them data/, the copies that package data keeps for jobs.
 //
 // What a restarted agent must know at once is in the store; the rest the
 // server says again. A task of which the store knows nothing waits for the

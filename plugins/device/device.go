@@ -1,6 +1,6 @@
 // Package device is the contract between a node's client and what knows the
-// accelerators of that node: NVIDIA's library, Ascend's library, or a program
-// of a third party.
+// accelerators of that node: the library or tool of a vendor (NVIDIA, Ascend,
+// Cambricon, AMD), or a program of a third party.
 //
 // Flow: client/devices follows Fingerprint and registers what it reports as
 // the node's devices; before a task starts it calls Reap and Reserve for the

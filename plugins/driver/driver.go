@@ -2,12 +2,12 @@
 // on that node: processes (exec), containers (docker) or a program of a third
 // party.
 //
-// Flow: client/task fills a TaskSpec, calls Start, stores the returned Handle
-// in its local store and then blocks in Wait. After a restart of the agent it
+// Flow: client/prepare fills a TaskSpec; client/run calls Start, stores the
+// returned Handle in the node's store and then blocks in Wait. After a restart of the agent it
 // gives the stored Handle to Recover and waits again: whoever owns the task
 // (a supervisor process, the container engine) outlives the agent and keeps
 // its exit code. plugins/host speaks the same contract to drivers in other
-// processes, through the adapter in plugins/driver/proto.
+// processes, through the adapter in plugins/driver/driverplugin.
 //
 // Limits: the package holds types and pure checks only. Drivers decide
 // nothing about restarts, attempts or fencing; they start and stop what they
