@@ -95,10 +95,10 @@ func (a *Agent) offerTo(ctx context.Context, other server.Agent, ca *auth.CA) er
 	return err
 }
 
-// newCA makes the CA that is to take the place of the present one and gives it to
+// NewCA makes the CA that is to take the place of the present one and gives it to
 // every other server, before the log names it. A server that is away would be
 // shut out: only the certificates of nodes are renewed for who was away.
-func (a *Agent) newCA(ctx context.Context, revoke bool) (structs.CARotate, error) {
+func (a *Agent) NewCA(ctx context.Context, revoke bool) (structs.CARotate, error) {
 	now := a.now()
 	before := a.identity.ca()
 	ca, err := auth.NewCA(before.Cluster, rand.Reader, now)
@@ -127,7 +127,7 @@ func (a *Agent) newCA(ctx context.Context, revoke bool) (structs.CARotate, error
 		name string
 		err  error
 	}
-	peers, names := a.raft.Peers(), a.house.names()
+	peers, names := a.raft.Peers(), a.members.names()
 	answers := make(chan answer, len(peers))
 	var asked sync.WaitGroup
 	for _, peer := range peers {

@@ -292,7 +292,7 @@ func TestRenewalBringsNoSecretBack(t *testing.T) {
 			}
 		})
 		both.Go(func() {
-			if err := id.useJoinToken(&api.JoinRequest{TokenID: token.ID, Secret: token.Secret}, auth.RoleClient, time.Now); err != nil {
+			if err := id.UseJoinToken(&api.JoinRequest{TokenID: token.ID, Secret: token.Secret}, auth.RoleClient, time.Now()); err != nil {
 				t.Error(err)
 			}
 			if err := id.forget("used-secret"); err != nil {

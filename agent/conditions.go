@@ -90,14 +90,14 @@ func shortened(reason string) string {
 // everybody who watches is told once. It runs on the leader.
 func (a *Agent) tellConditions(ctx context.Context) {
 	cluster, proposer := a.store.Snapshot().Cluster(), a.proposer.Load()
-	if cluster == nil || proposer == nil || a.house.protocol() < wire.ProtocolConditions { // a server of before would stop at it
+	if cluster == nil || proposer == nil || a.members.Protocol() < wire.ProtocolConditions { // a server of before would stop at it
 		return
 	}
 	fresh := map[string]bool{a.ID(): true}
 	for _, server := range a.gossip.Proven() {
 		fresh[server.ID] = server.Fresh
 	}
-	names, peers := a.house.names(), make(map[string]bool)
+	names, peers := a.members.names(), make(map[string]bool)
 	var reports []structs.ServerReport
 	for _, peer := range a.raft.Peers() {
 		peers[peer.ID] = true

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"nomadlike/agent/config"
+	"nomadlike/agent/httpapi"
+	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/logkey"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
@@ -78,8 +80,7 @@ func (a *Agent) devToken(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	maker := site{now: time.Now, rand: rand.Reader}
-	secret, token, err := maker.newToken(auth.TokenManagement, api.TokenRequest{Name: "development", Role: string(auth.RoleAdmin), User: "dev"}, "dev")
+	secret, token, err := httpapi.NewToken(rand.Reader, time.Now(), auth.TokenManagement, api.TokenRequest{Name: "development", Role: string(auth.RoleAdmin), User: "dev"}, "dev")
 	if err != nil {
 		return "", err
 	}
@@ -138,7 +139,7 @@ func (a *Agent) announce() {
 		say("agent.print.dev", "address", "https://"+a.addr, "path", filepath.Join(dir, api.ContextFile))
 		if saved, err := api.LoadContext(dir); err == nil && saved.Token != "" && a.options.UI != nil {
 			say("agent.print.sign_in")
-			fmt.Fprintln(a.options.Out, "  "+a.http.Handler.(*front).signInLink(a.addr, saved.Token))
+			fmt.Fprintln(a.options.Out, "  "+a.http.Handler.(*front.Front).SignInLink(a.addr, saved.Token))
 		}
 		return
 	}
@@ -181,31 +182,10 @@ func (a *Agent) reload(next config.Config) {
 func (o Options) ui() http.Handler {
 	pages := o.UI
 	if pages == nil {
-		pages = http.HandlerFunc(unbuilt)
+		pages = front.NoPages()
 	}
 	if o.Guides != nil {
 		return o.Guides(pages)
 	}
 	return pages
 }
-
-// unbuilt answers in the place of web pages that the binary does not have.
-func unbuilt(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/" {
-		http.NotFound(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = fmt.Fprint(w, noUI)
-}
-
-const noUI = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>nomadlike</title>
-<h1>nomadlike</h1>
-<p>The agent runs. This build carries no web pages: <code>make ui</code> builds them, <code>make</code> then puts them into the binary.</p>
-<p lang="zh">agent 正在运行。此版本不含网页：先执行 <code>make ui</code>，再执行 <code>make</code> 即可包含。</p>
-<p>The API is under <a href="/v1/agent/health">/v1</a>, its description at <code>/v1/openapi.json</code>.</p>
-</html>
-`

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"nomadlike/agent/config"
+	"nomadlike/agent/httpapi"
+	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/wire"
@@ -16,42 +19,30 @@ import (
 func (a *Agent) door() http.Handler { return a.doorOver(a.server) }
 
 // doorOver is the door of a server whose requests go to replica.
-func (a *Agent) doorOver(replica replica) http.Handler {
-	hosts := newHostList(a.config)
+func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
+	hosts := append([]string{a.config.Name}, a.config.Hosts...)
 	if !a.config.Server.Enabled {
-		return newRemote(a.log, a.now, hosts, a.serversToAsk, a.ident, readHealth(a.health))
+		return front.NewRemote(a.log, a.now, hosts, a.serversToAsk, a.ident, httpapi.ReadHealth(a.health))
 	}
-	asked := newSurvey(time.Now, a.log, figuresOver(a.pool))
-	named := &seriesCollector{store: a.store, survey: asked, leads: a.raft.IsLeader, hears: a.server.Hears, now: time.Now}
-	site := &site{
-		replica: replica, store: a.store, log: a.log, now: a.now, lapseGrace: a.config.Server.LapseGrace, rand: rand.Reader, pool: a.pool, house: a.house,
-		identity: a.identity, addr: a.addr, spoolDir: a.config.DataDir, stopping: a.stopping,
-		survey:  asked,
-		keys:    a,
-		metrics: newMetrics(a.store, a.raft.IsLeader, a.raft.DiskFull, named), self: a.self, health: a.health,
+	c := httpapi.Config{
+		Door:    front.Config{Log: a.log, Now: time.Now, Hosts: hosts, Limits: limitsOf(a.config.Limits), Rest: a.options.ui()},
+		Replica: replica, Store: a.store, Now: a.now, Rand: rand.Reader,
+		Pool: a.pool, Identity: a.ident, Members: a.members, Servers: a.members, Archives: a.members, Authority: a.identity, Keys: a,
+		Addr: a.addr, SpoolDir: a.config.DataDir, LapseGrace: a.config.Server.LapseGrace, Stopping: a.stopping,
+		Leads: a.raft.IsLeader, Leader: a.raft.LeaderAddr, Full: a.raft.DiskFull, Hears: a.server.Hears,
+		Self: a.self, Health: a.health, KeepSessions: a.keepSessions,
 	}
 	if a.backups != nil {
-		site.metrics.registry.MustRegister(a.backups)
+		c.Collectors = append(c.Collectors, a.backups)
 	}
-	f := newFront(a.log, time.Now, site, hosts, newLimiter(a.config.Limits, time.Now), a.options.ui())
-	f.metrics = site.metrics
-	a.keepSessions(f.sessions)
-	toLeader := newProxy(a.log, a.ident, a.now, func() []string {
-		if leader := a.raft.LeaderAddr(); leader != "" {
-			return []string{leader}
-		}
-		return nil
-	}, f.fail)
-	f.route(site.handlers(func(here handler) handler {
-		return func(r *request) error {
-			if a.raft.IsLeader() {
-				return here(r)
-			}
-			toLeader.ServeHTTP(r.w, r.Request)
-			return nil
-		}
-	}))
-	return f
+	return httpapi.New(c)
+}
+
+// limitsOf are the limits that the HTTP door keeps.
+func limitsOf(config config.Limits) front.Limits {
+	return front.Limits{
+		Streams: config.Streams, RequestsPerSec: config.RequestsPerSec, SubmitsPerSec: config.SubmitsPerSec, TokenFailures: config.TokenFailures,
+	}
 }
 
 // health reports whether this agent can do its work.
@@ -64,7 +55,7 @@ func (a *Agent) health() api.Health {
 		}
 		if a.raft.DiskFull() {
 			out.Server.OK = false
-			out.Server.Message = messages.Text(messages.English, "agent.disk_full", map[string]string{"server": a.house.name, "path": a.house.dir})
+			out.Server.Message = messages.Text(messages.English, "agent.disk_full", map[string]string{"server": a.members.name, "path": a.members.dir})
 		}
 		if a.removed.believed() {
 			out.Server.OK = false

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/httpapi"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/state"
@@ -23,7 +24,7 @@ import (
 // meddler is a replica that does something between a judgement and the log,
 // once.
 type meddler struct {
-	replica
+	httpapi.Replica
 	meddle atomic.Pointer[func()]
 	before atomic.Pointer[func()] // the next consistent read, once
 	asked  atomic.Int64           // commands that came
@@ -33,7 +34,7 @@ func (m *meddler) Consistent(ctx context.Context) (*state.Snapshot, error) {
 	if meddle := m.before.Swap(nil); meddle != nil {
 		(*meddle)()
 	}
-	return m.replica.Consistent(ctx)
+	return m.Replica.Consistent(ctx)
 }
 
 func (m *meddler) between() {
@@ -45,18 +46,18 @@ func (m *meddler) between() {
 
 func (m *meddler) SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
 	m.between()
-	return m.replica.SubmitGuarded(ctx, guard, kind, by, body)
+	return m.Replica.SubmitGuarded(ctx, guard, kind, by, body)
 }
 
 func (m *meddler) SubmitJob(ctx context.Context, guard structs.Guard, user, key string, job *structs.Job) (string, uint64, error) {
 	m.between()
-	return m.replica.SubmitJob(ctx, guard, user, key, job)
+	return m.Replica.SubmitJob(ctx, guard, user, key, job)
 }
 
 // meddled gives a world whose API stands behind a meddler.
 func meddled(t *testing.T) (*world, *meddler) {
 	w := newWorld(t)
-	m := &meddler{replica: w.agent.server}
+	m := &meddler{Replica: w.agent.server}
 	w.door = w.agent.doorOver(m)
 	return w, m
 }

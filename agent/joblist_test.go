@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"nomadlike/nomadlike/api"
-	"nomadlike/nomadlike/structs"
 )
 
 // Every filter of the list of jobs keeps what it names and nothing else.
@@ -75,17 +74,5 @@ func TestJobFilters(t *testing.T) {
 		if !slices.Equal(names, test.want) {
 			t.Errorf("%+v: %v, want %v", test.filter, names, test.want)
 		}
-	}
-}
-
-func TestCodeOfJobs(t *testing.T) {
-	job := &structs.Job{
-		Algorithms: []structs.DataRef{{Name: "yolo"}, {Name: "tools", From: "favorite"}, {Name: "yolo", From: "private"}},
-		Datasets:   []structs.DataRef{{Name: "cifar10", From: "favorite", Version: 3}, {Name: "own"}},
-		Models:     []structs.DataRef{{Name: "resnet", From: "pretrained"}, {Name: "vit", From: "favorite", Version: 1}},
-		Batch:      &structs.Batch{Subtasks: []structs.BatchSubtask{{Name: "a", Algorithm: "eval"}, {Name: "b"}}},
-	}
-	if got, want := codeOf(job), []string{"yolo", "favorite/tools", "eval", "favorite/cifar10", "favorite/vit"}; !slices.Equal(got, want) {
-		t.Errorf("code %v, want %v", got, want)
 	}
 }

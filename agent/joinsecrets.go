@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
 )
@@ -142,4 +143,44 @@ func (a *Agent) forgetJoins() {
 			return
 		}
 	}
+}
+
+// record is a copy of the cluster's record as it stands now.
+func (i *identity) record() *structs.ClusterInit {
+	i.using.Lock()
+	defer i.using.Unlock()
+	copied := *i.init
+	copied.JoinTokens = append([]structs.JoinToken(nil), i.init.JoinTokens...)
+	return &copied
+}
+
+// UseJoinToken takes one use of a token that the founder made before there
+// was a log, and remembers it on disk before anybody is let in.
+func (i *identity) UseJoinToken(body *api.JoinRequest, role auth.Role, now time.Time) error {
+	i.using.Lock()
+	defer i.using.Unlock()
+	var stored *structs.JoinToken
+	for k := range i.init.JoinTokens {
+		if i.init.JoinTokens[k].ID == body.TokenID {
+			stored = &i.init.JoinTokens[k]
+		}
+	}
+	if err := auth.CheckJoin(stored, body.Secret, role, now); err != nil {
+		return err
+	}
+	if stored.UsesLeft == auth.JoinUsesUnlimited {
+		return nil
+	}
+	stored.UsesLeft--
+	data, err := json.MarshalIndent(i.init, "", "  ")
+	if err == nil {
+		i.gossip.mu.Lock() // a renewal would bring the use back with its copy of the directory
+		err = replaceFile(filepath.Join(i.dir, identityDir, initFile), data)
+		i.gossip.mu.Unlock()
+	}
+	if err != nil {
+		stored.UsesLeft++
+		return err
+	}
+	return nil
 }

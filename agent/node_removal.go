@@ -17,7 +17,6 @@ import (
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
-	"nomadlike/nomadlike/wire"
 )
 
 const (
@@ -255,18 +254,4 @@ func (a *Agent) tellAgent(ctx context.Context, target rpc.Target, news *structs.
 		a.log.Debug("agent was not told whom to trust", logkey.NodeID, target.ID, logkey.Error, err)
 	}
 	return ack, err
-}
-
-// removeNode answers nodes.remove: the node is shut out and forgotten.
-func (s *site) removeNode(r *request) error {
-	if s.house.protocol() < wire.ProtocolNodeRemovals {
-		return structs.NewError(structs.CodeConflict, "agent.upgrade_servers")
-	}
-	for _, peer := range s.house.raft.Peers() {
-		if peer.ID == r.id {
-			return structs.NewError(structs.CodeConflict, "agent.remove_server", "id", r.id)
-		}
-	}
-	until := structs.At(s.now().Add(auth.AgentTTL + s.lapseGrace + 24*time.Hour))
-	return s.change(r, structs.CommandNodeRemove, structs.NodeRemove{NodeID: r.id, Revoke: true, Until: until})
 }

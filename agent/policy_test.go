@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/golden"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
@@ -280,13 +281,12 @@ func (w *world) verdict(t *testing.T, route api.Route, id, role string, harmful 
 // judgeOnly runs the middleware with a handler that does nothing.
 func (w *world) judgeOnly(t *testing.T, route api.Route, id, token string) string {
 	t.Helper()
-	real := w.agent.http.Handler.(*front)
+	real := w.agent.http.Handler.(*front.Front)
 	handled := false
-	inner := &front{log: real.log, now: real.now, doors: real.doors, hosts: real.hosts, guard: real.guard, mux: http.NewServeMux(), bodyPatience: real.bodyPatience, bodyStall: real.bodyStall}
-	inner.mux.Handle(route.Method+" "+route.Pattern, inner.serve(route, func(*request) error {
+	inner := real.Alone(route, func(*front.Request) error {
 		handled = true
 		return nil
-	}))
+	})
 	aside := &world{agent: &Agent{http: &http.Server{Handler: inner}}}
 	code := aside.probe(t, route, id, token)
 	if handled {

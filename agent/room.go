@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
-	"nomadlike/nomadlike/consensus"
-	"nomadlike/nomadlike/structs"
 )
 
 // roomEvery is how often a server looks whether its log still has room.
@@ -35,17 +33,4 @@ func (a *Agent) tellRoom() {
 			return
 		}
 	}
-}
-
-// roomless is the refusal of a snapshot, which needs room beside the log of this
-// server; nil while there is some.
-func (s *site) roomless() error {
-	if !s.house.raft.DiskFull() {
-		return nil
-	}
-	return s.house.roomless().Because(consensus.ErrDiskFull)
-}
-
-func (p *parliament) roomless() *structs.Error {
-	return structs.NewError(structs.CodeUnavailable, "agent.disk_full", "server", p.name, "path", p.dir)
 }

@@ -126,9 +126,9 @@ func (a *Agent) registerKeys() {
 		})
 }
 
-// newGossipKey makes a key and gives it to the other servers that answer, before
+// NewGossipKey makes a key and gives it to the other servers that answer, before
 // the log names it: a leader that dies must not take it along.
-func (a *Agent) newGossipKey(ctx context.Context) (fingerprint string, err error) {
+func (a *Agent) NewGossipKey(ctx context.Context) (fingerprint string, err error) {
 	key := make([]byte, gossipKeySize)
 	rand.Read(key)
 	if err := a.identity.offer(key); err != nil {
@@ -194,8 +194,8 @@ type trusted struct {
 func (a *Agent) audience(snapshot *state.Snapshot) []trusted {
 	var all []trusted
 	servers := make(map[string]bool)
-	names := a.house.names()
-	for _, view := range a.house.views() {
+	names := a.members.names()
+	for _, view := range a.members.views() {
 		if view.addr == "" || view.removed {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"nomadlike/agent/config"
+	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/logkey"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/auth"
@@ -35,7 +36,6 @@ const (
 	headerTimeout  = 10 * time.Second
 	headerSizeMax  = 16 << 10 // bytes
 	idleTimeout    = 2 * time.Minute
-	bodyTimeout    = time.Minute // to send a JSON body
 	streamsGrace   = time.Second // for open streams to end by themselves
 	stopTimeout    = 10 * time.Second
 	gossipGoodbye  = 500 * time.Millisecond
@@ -122,7 +122,7 @@ type Agent struct {
 	peers    atomic.Pointer[consensus.Node] // raft, for what runs while it opens
 	server   *server.Server
 	proposer atomic.Pointer[server.Server] // server, for what runs while it opens
-	house    *parliament
+	members  *membership
 	backups  *backups // nil: none are configured
 	teller   teller   // of a leader
 
@@ -402,7 +402,7 @@ func (a *Agent) openServer(context.Context) error {
 	a.peers.Store(a.raft)
 	a.tasks.Go(a.tellRoom)
 	a.atStop(func(ctx context.Context) { a.stopFailed("log", a.raft.Shutdown(ctx, true)) })
-	a.house = &parliament{
+	a.members = &membership{
 		raft: a.raft, condition: a.conditionOf, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect,
 		name: a.config.Name, dir: filepath.Join(a.config.DataDir, serverDir), pool: a.pool, store: a.store,
 	}
@@ -415,7 +415,7 @@ func (a *Agent) openServer(context.Context) error {
 	a.server, err = server.Open(server.Config{
 		ID: a.ID(), Name: a.config.Name, Store: a.store, Log: a.raft, Peers: server.PoolPeers{Pool: a.pool},
 		Now: time.Now, Rand: rand.Reader, Logger: a.log, ClusterInit: a.identity.record(),
-		Servers: a.otherServers, Addresses: a.serverAddresses, CleanUp: a.tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.house.protocol, Lowest: a.house.lowest, Kept: a.config.Server.Kept, JobBytesMax: a.config.Server.JobBytesMax,
+		Servers: a.otherServers, Addresses: a.serverAddresses, CleanUp: a.tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.members.Protocol, Lowest: a.members.Lowest, Kept: a.config.Server.Kept, JobBytesMax: a.config.Server.JobBytesMax,
 		SignCSR: func(csr []byte, who auth.Identity, ip string) ([]byte, error) {
 			return a.identity.sign(csr, who, a.now(), ip)
 		},
@@ -487,7 +487,7 @@ func (a *Agent) bootstrap() error {
 
 // tend is what a leader does at each sweep beside the state's own.
 func (a *Agent) tend(ctx context.Context) {
-	a.house.tend(ctx)
+	a.members.tend(ctx)
 	a.tellTrust(ctx)
 	a.tellConditions(ctx)
 }
@@ -530,10 +530,10 @@ func (a *Agent) serveHTTP(context.Context) error {
 		MaxHeaderBytes:    headerSizeMax,
 		IdleTimeout:       idleTimeout,
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnState:         headState,
+		ConnState:         front.HeadState,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
-	listener := headListener{a.mux.HTTP()}
+	listener := front.HeadListener{Listener: a.mux.HTTP()}
 	a.background("serve HTTP", func() error {
 		if err := a.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err

@@ -250,3 +250,8 @@ func (b *lockedBuffer) String() string {
 func contextWithTimeout(t testing.TB, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), limit)
 }
+
+func waitFor(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	eventually.Within(t, time.Minute, what, done)
+}

@@ -17,6 +17,7 @@ import (
 
 	"nomadlike/agent"
 	"nomadlike/agent/config"
+	"nomadlike/agent/httpapi/front"
 	"nomadlike/internal/logkey"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/client/rankprocs"
@@ -97,7 +98,7 @@ func runAgent(set *flag.FlagSet) func(*Env, []string) error {
 		}
 		return agent.Run(env.Context, loaded, agent.Options{
 			Log: log, Level: level, Out: env.Stdout, Language: env.Language, Version: Version, Getenv: env.Getenv, Reload: reload,
-			UI: agent.Pages(ui.Files()), Guides: func(pages http.Handler) http.Handler { return website.Handler(website.Files(), pages) },
+			UI: front.Pages(ui.Files()), Guides: func(pages http.Handler) http.Handler { return website.Handler(website.Files(), pages) },
 		})
 	}
 }

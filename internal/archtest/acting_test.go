@@ -39,7 +39,7 @@ func idle() map[string]string {
 func actor(owner, file string) bool {
 	dir, base := path.Split(file)
 	switch dir {
-	case "jobspec/", "command/", "agent/", "nomadlike/sim/", "nomadlike/wire/", "nomadlike/api/":
+	case "jobspec/", "command/", "agent/", "agent/httpapi/", "nomadlike/sim/", "nomadlike/wire/", "nomadlike/api/":
 		return false
 	case "nomadlike/structs/":
 		ofJob := !strings.HasPrefix(owner, "Pool") && !strings.HasPrefix(owner, "Project") && owner != "SKU" && owner != "TaskDefaults"

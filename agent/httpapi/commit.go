@@ -1,0 +1,41 @@
+package httpapi
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/structs"
+)
+
+// commitPatience is how long an image may take: gigabytes are written.
+const commitPatience = 15 * time.Minute
+
+// commitAllocation answers allocations.commit: the node of a task keeps its
+// container as an image, under a name of the job's project.
+func (s *handlers) commitAllocation(r *front.Request) error {
+	body, alloc := r.Asked.(*api.CommitRequest), r.Found.(*structs.Allocation)
+	if !alloc.Enterable() {
+		return structs.NewError(structs.CodeConflict, "agent.alloc_ended", "id", alloc.ID)
+	}
+	if body.Name == "" || len(body.Name) > structs.CommitNameMax || strings.ContainsAny(body.Name, "/@ ") || len(body.Comment) > structs.CommitCommentMax {
+		return structs.NewError(structs.CodeInvalid, "agent.commit_name", "name", body.Name, "max", structs.CommitNameMax)
+	}
+	conn, err := s.clientOf(alloc)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), commitPatience)
+	defer cancel()
+	made, err := rpc.Call[structs.CommitOrder, structs.Committed](ctx, conn, structs.MethodAllocCommit, &structs.CommitOrder{
+		AllocID: alloc.ID, Attempt: alloc.Attempt, Image: structs.CommitPrefix + "/" + alloc.Project + "/" + body.Name,
+		Author: r.Caller.Principal.ID, Comment: body.Comment,
+	})
+	if err != nil {
+		return err
+	}
+	return r.Reply(made)
+}

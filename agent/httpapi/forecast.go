@@ -1,0 +1,418 @@
+package httpapi
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/forecast"
+	"nomadlike/nomadlike/server"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/structs/outlook"
+)
+
+const (
+	timelineHours    = 24
+	timelineHoursMax = 168
+)
+
+// readable remembers which jobs that a forecast names the caller may read.
+type readable struct {
+	r        *front.Request
+	snapshot *state.Snapshot
+	may      map[string]bool
+	all      bool   // every one
+	told     []byte // the answers, in the order of the questions
+}
+
+func newReadable(r *front.Request, snapshot *state.Snapshot) *readable {
+	return &readable{r: r, snapshot: snapshot, may: make(map[string]bool)}
+}
+
+// newViewer is newReadable for a whole picture: who may read everything is asked
+// about no job by itself.
+func newViewer(r *front.Request, snapshot *state.Snapshot) *readable {
+	may := newReadable(r, snapshot)
+	may.all = readsAll(r)
+	return may
+}
+
+func (m *readable) job(id string) bool {
+	if m.all {
+		return true
+	}
+	may, asked := m.may[id]
+	if !asked {
+		view, ok := m.snapshot.Job(id)
+		may = ok && mayRead(m.r, view.Job)
+		m.may[id] = may
+		told := byte('0')
+		if may {
+			told = '1'
+		}
+		m.told = append(m.told, told)
+	}
+	return may
+}
+
+// key tells apart what callers may see of the same things.
+func (m *readable) key() string {
+	if m.all {
+		return "all"
+	}
+	return string(m.told)
+}
+
+// picture is the newest picture, and the newest state to judge by who may see
+// what of it.
+func (s *handlers) picture(r *front.Request) (*state.Snapshot, *server.Picture, error) {
+	snapshot, err := s.replica.Consistent(r.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	picture, err := s.replica.Picture(r.Context(), 0, "")
+	return snapshot, picture, err
+}
+
+// previewPatience is what whoever asked for too many previews is told to wait.
+const previewPatience = time.Second
+
+// asker is on whose account a preview about a project is computed.
+func asker(r *front.Request, project string) server.Asker {
+	return server.Asker{User: r.Caller.Principal.ID, Project: project}
+}
+
+// patiently asks whoever has too many previews under way to wait.
+func patiently(err error) error {
+	var refused *structs.Error
+	if errors.As(err, &refused) && strings.HasPrefix(refused.ID, "server.previews_") {
+		return &front.RetryError{After: previewPatience, Err: refused}
+	}
+	return err
+}
+
+// preview lets ask compute on the caller's account, see Server.Preview.
+func (s *handlers) preview(r *front.Request, project string, ask func(*forecast.Futures) error) error {
+	return patiently(s.replica.Preview(r.Context(), asker(r, project), ask))
+}
+
+// forecastQueue tells when everything that the caller may read will start.
+func (s *handlers) forecastQueue(r *front.Request) error {
+	snapshot, picture, err := s.picture(r)
+	if err != nil {
+		return err
+	}
+	may := newViewer(r, snapshot)
+	if !may.all {
+		for i := range picture.Starts {
+			may.job(picture.Starts[i].JobID)
+		}
+	}
+	return s.replyView(r, picture, "queue "+may.key(), func() any {
+		out := api.QueueForecast{At: picture.At, Starts: []outlook.Start{}}
+		for i := range picture.Starts {
+			if may.job(picture.Starts[i].JobID) {
+				out.Starts = append(out.Starts, picture.Starts[i])
+			}
+		}
+		return out
+	})
+}
+
+// forecastTimeline draws the next hours. Bars of jobs that the caller may not
+// read keep their place and lose their name.
+func (s *handlers) forecastTimeline(r *front.Request) error {
+	q := front.Query{R: r}
+	hours, pool := q.Int("hours", 1, timelineHoursMax), q.Text("pool")
+	if q.Err != nil {
+		return q.Err
+	}
+	span := structs.Duration(time.Duration(cmp.Or(hours, timelineHours)) * time.Hour)
+	snapshot, picture, err := s.picture(r)
+	if err != nil {
+		return err
+	}
+	may := newViewer(r, snapshot)
+	cut := sync.OnceValue(func() outlook.Timeline {
+		out := picture.Timeline(span, func(node *structs.Node) bool { return pool == "" || poolOf(node.Pool) == pool })
+		for i := range out.Rows {
+			for k := range out.Rows[i].Bars {
+				if bar := &out.Rows[i].Bars[k]; !may.job(bar.JobID) {
+					bar.JobID, bar.JobName, bar.Project, bar.Subjob = "", "", "", 0
+				}
+			}
+		}
+		return out
+	})
+	if !may.all {
+		cut() // asks what the caller may see
+	}
+	key := fmt.Sprintf("timeline %d %q %s", span, pool, may.key())
+	return s.replyView(r, picture, key, func() any { return cut() })
+}
+
+// forecastJob tells when a job that is not submitted would start.
+func (s *handlers) forecastJob(r *front.Request) error {
+	offer := r.Found.(*offered)
+	job, failure := s.admit(offer.job)
+	if failure != nil {
+		return failure
+	}
+	job.ID, job.SubmittedAt = trialID(), structs.At(s.now())
+	server.SetRules(job, s.members.Protocol())
+	snapshot, err := s.replica.Consistent(r.Context())
+	if err != nil {
+		return err
+	}
+	out := api.JobOutlook{Defaults: offer.defaults, Warnings: s.warnings(r, job)}
+	err = s.preview(r, job.Project, func(futures *forecast.Futures) error {
+		out.Answer, out.At = futures.Job(job), futures.Now()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	may := newReadable(r, snapshot)
+	hideVictims(may, out.Victims)
+	for i := range out.Helps {
+		hideVictims(may, out.Helps[i].Victims)
+	}
+	if out.Wait != nil {
+		out.Holders = holders(r, snapshot, waitHolders(snapshot, job, out.Wait))
+		out.Wait = waitOf(r, snapshot, out.Wait)
+	}
+	for i := range out.Specs {
+		out.Specs[i].Wait = waitOf(r, snapshot, out.Specs[i].Wait)
+	}
+	return r.Reply(out)
+}
+
+// hideVictims takes the names from victims that the caller may not read; that
+// there is one, and what it would lose, stays.
+func hideVictims(may *readable, victims []outlook.Victim) {
+	for i := range victims {
+		if v := &victims[i]; !may.job(v.JobID) {
+			v.JobID, v.JobName, v.Project, v.User, v.Subjob = "", "", "", "", 0
+		}
+	}
+}
+
+// readForecast tells when a job will start, and what was said before.
+func (s *handlers) readForecast(r *front.Request) error {
+	q := front.Query{R: r}
+	helps := q.Bool("helps")
+	if q.Err != nil {
+		return q.Err
+	}
+	snapshot, err := s.block(r, everything(func(now *state.Snapshot) <-chan struct{} { return now.WatchForecasts(r.ID) }))
+	if err != nil {
+		return err
+	}
+	out := api.JobForecast{JobID: r.ID, Starts: []outlook.Start{}, History: [][]structs.Forecast{}}
+	for said := range snapshot.Forecasts(r.ID) {
+		said = slices.Clone(said)
+		for i := range said {
+			said[i].Features = nil // for the calibration, not for people
+		}
+		out.History = append(out.History, said)
+	}
+	view, ok := snapshot.Job(r.ID)
+	if !ok || view.Standing.Counts.Of(structs.JobQueued) == 0 {
+		return r.Reply(out)
+	}
+	picture, err := s.replica.Picture(r.Context(), view.Standing.ModifyIndex, r.ID)
+	if err != nil {
+		return err
+	}
+	out.At = picture.At
+	named := make(map[string]bool)
+	for start := range picture.OfJob(r.ID) {
+		if len(out.Starts) == api.PageSizeDefault {
+			break
+		}
+		told := *start
+		told.Wait = waitOf(r, snapshot, start.Wait)
+		out.Starts = append(out.Starts, told)
+		if start.Wait == nil {
+			continue
+		}
+		for _, holder := range holders(r, snapshot, waitHolders(snapshot, view.Job, start.Wait)) {
+			if !named[holder.ID] {
+				named[holder.ID] = true
+				out.Holders = append(out.Holders, holder)
+			}
+		}
+	}
+	if helps && len(out.Starts) > 0 {
+		if out.Helps, err = s.helpsOf(r, snapshot, &out.Starts[0], view.Job.Project); err != nil {
+			return err
+		}
+	}
+	return r.Reply(out)
+}
+
+// helpsOf proposes changes of a queued job itself, at its own place in the
+// queue. What is no sooner than the start that is told beside them is left out.
+func (s *handlers) helpsOf(r *front.Request, snapshot *state.Snapshot, start *outlook.Start, project string) ([]outlook.Help, error) {
+	var list []outlook.Help
+	err := s.preview(r, project, func(futures *forecast.Futures) error {
+		list = futures.Helps(start.JobID, start.Subjob)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(help outlook.Help) bool { return start.P50 != 0 && help.P50 >= start.P50 })
+	may := newReadable(r, snapshot)
+	for i := range list {
+		hideVictims(may, list[i].Victims)
+	}
+	return list, nil
+}
+
+// forecastAccuracy compares what was said with what came.
+func (s *handlers) forecastAccuracy(r *front.Request) error {
+	snapshot, err := s.replica.Consistent(r.Context())
+	if err != nil {
+		return err
+	}
+	pools := make(map[string][]structs.Forecast)
+	var all []structs.Forecast
+	for _, said := range snapshot.EndedForecasts(0) {
+		if len(said) == 0 || said[0].StartedAt == 0 || said[0].Withdrawn {
+			continue
+		}
+		first := said[0]
+		all = append(all, first)
+		pools[poolOf(first.Pool)] = append(pools[poolOf(first.Pool)], first)
+	}
+	out := api.Accuracy{All: calibrationOf(all), Pools: make(map[string]api.Calibration, len(pools))}
+	for name, said := range pools {
+		out.Pools[name] = calibrationOf(said)
+	}
+	return r.Reply(out)
+}
+
+// Which forecasts count as hits: within five minutes, or a fifth of the wait.
+const (
+	hitWithin = 300.0 // seconds
+	hitShare  = 0.2
+)
+
+// calibrationOf judges first answers by the starts that came.
+func calibrationOf(said []structs.Forecast) api.Calibration {
+	c := api.Calibration{N: len(said)}
+	if c.N == 0 {
+		return c
+	}
+	misses := make([]float64, 0, len(said))
+	hits, by50, by90 := 0, 0, 0
+	for i := range said {
+		f := &said[i]
+		off := f.Point.Sub(f.StartedAt).Seconds()
+		wait := max(f.StartedAt.Sub(f.GivenAt).Seconds(), 0)
+		miss := max(off, -off)
+		misses = append(misses, miss)
+		c.Bias += off
+		c.MAE += miss
+		if miss <= max(hitWithin, hitShare*wait) {
+			hits++
+		}
+		if f.StartedAt <= f.P50 {
+			by50++
+		}
+		if f.StartedAt <= f.P90 {
+			by90++
+		}
+	}
+	n := float64(c.N)
+	slices.Sort(misses)
+	c.MAE, c.Bias = c.MAE/n, c.Bias/n
+	c.MedAE, c.P90AbsErr = misses[len(misses)/2], misses[min(len(misses)-1, len(misses)*9/10)]
+	c.HitPct, c.Cov50Pct, c.Cov90Pct = 100*float64(hits)/n, 100*float64(by50)/n, 100*float64(by90)/n
+	return c
+}
+
+// ponder tells what changes would do; nothing is changed.
+func (s *handlers) ponder(r *front.Request) error {
+	body := r.Asked.(*api.WhatIfRequest)
+	if len(body.Changes) == 0 || len(body.Changes) > outlook.ChangesMax {
+		return structs.NewError(structs.CodeInvalid, "agent.what_if_count", "count", len(body.Changes), "max", outlook.ChangesMax)
+	}
+	snapshot, err := s.replica.Consistent(r.Context())
+	if err != nil {
+		return err
+	}
+	changes := slices.Clone(body.Changes)
+	for i := range changes {
+		if err := s.ponderable(r, snapshot, &changes[i]); err != nil {
+			return err
+		}
+	}
+	var out api.Effect
+	err = s.preview(r, r.Caller.Principal.Project, func(futures *forecast.Futures) (err error) {
+		out.Effect, err = futures.WhatIf(changes)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	may := newReadable(r, snapshot)
+	for i := range changes { // the caller's own idea
+		if job := changes[i].Job; job != nil {
+			may.may[job.ID] = true
+		}
+	}
+	shifts := out.Shifts[:0]
+	for _, shift := range out.Shifts {
+		if may.job(shift.JobID) {
+			shifts = append(shifts, shift)
+		}
+	}
+	out.Hidden, out.Shifts = len(out.Shifts)-len(shifts), shifts
+	return r.Reply(out)
+}
+
+// ponderable finds the jobs that a change names, among those that the caller
+// may read, and admits one that it submits.
+func (s *handlers) ponderable(r *front.Request, snapshot *state.Snapshot, change *outlook.Change) error {
+	for _, id := range []*string{&change.JobID, &change.Before} {
+		if *id == "" {
+			continue
+		}
+		named := *r
+		if named.ID = *id; !plausibleID(named.ID) {
+			return auth.NotFound(auth.ObjectJob, *id)
+		}
+		if _, err := locateJob(&named, snapshot); err != nil {
+			return err
+		}
+		if !mayRead(r, named.Found.(*structs.Job)) {
+			return auth.NotFound(auth.ObjectJob, *id)
+		}
+		*id = named.ID
+	}
+	if change.Job == nil {
+		return nil
+	}
+	own := r.Caller.Principal.Project
+	change.Job.Project = cmp.Or(change.Job.Project, own, structs.DefaultProject)
+	if own != "" && change.Job.Project != own {
+		return auth.NotFound(auth.ObjectProject, change.Job.Project)
+	}
+	job, failure := s.admit(change.Job)
+	if failure != nil {
+		return failure
+	}
+	job.ID, job.User, job.SubmittedAt = trialID(), r.Caller.Principal.ID, structs.At(s.now())
+	change.Job = job
+	return nil
+}

@@ -1,0 +1,498 @@
+package front
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"nomadlike/internal/logkey"
+	"nomadlike/internal/messages"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/structs"
+)
+
+// Caller is who makes a request. The zero value is anonymous.
+type Caller struct {
+	Principal auth.Principal
+	Token     *structs.Token
+	Revoked   <-chan struct{} // closed when the token is revoked or expires; nil for anonymous
+	session   *session        // of a person at the page; nil for a bearer of the token
+}
+
+// Request is one authorised request on its way through a handler. Handlers
+// run only after front has authenticated the caller, decoded the body, found
+// the object and asked auth.Allowed about it.
+type Request struct {
+	*http.Request
+	Route  api.Route
+	Caller Caller
+	Object auth.Object    // what was judged
+	Verb   auth.Verb      // what it was judged for: the route's, or a narrower one that locate chose
+	Found  any            // the object itself where the route names one: *structs.Job, Allocation, Node or Token
+	Asked  any            // pointer to a value of route.Request's type, or nil
+	ID     string         // the full id behind {id}
+	Rests  []structs.Rest // records that the decision to allow it rests on
+	Writer http.ResponseWriter
+}
+
+// Handler answers an authorised request. An error is rendered by front, so a
+// handler that returns one must not have written anything yet.
+type Handler func(*Request) error
+
+// Doors are front's way to the cluster; the server's half implements them.
+type Doors interface {
+	// Authenticate finds whom the secret of a token speaks for. With
+	// thorough it asks the leader about a token that is unknown here, since
+	// it may be new.
+	Authenticate(ctx context.Context, secret string, thorough bool) (Caller, error)
+	// Locate finds the object that a request is about, so that it can be
+	// judged. It fills found and id of the request. It must not tell apart
+	// what does not exist and what the caller may not see.
+	Locate(r *Request) (auth.Object, error)
+}
+
+// Front is the HTTP door of an agent: it maps routes to handlers and lets
+// nothing through that the policy does not allow.
+type Front struct {
+	log      *slog.Logger
+	now      func() time.Time
+	doors    Doors
+	hosts    hostList
+	guard    *limiter
+	sessions *Sessions // nil: nobody signs in here
+	metrics  Observer  // may be nil
+	mux      *http.ServeMux
+
+	bodyPatience time.Duration // for a whole JSON body
+	bodyStall    time.Duration // for its next bytes, and those of any other
+}
+
+// Observer counts answered requests; stream says that the time it took tells
+// nothing.
+type Observer interface {
+	Observe(route string, stream bool, status int, took time.Duration)
+}
+
+// Config is what a door is made from.
+type Config struct {
+	Log      *slog.Logger
+	Now      func() time.Time
+	Hosts    []string     // names that the agent answers for
+	Limits   Limits       // of each caller
+	Rest     http.Handler // serves what is outside the API
+	Doors    Doors
+	Observer Observer // may be nil
+}
+
+// New makes a door without routes.
+func New(c Config) *Front {
+	f := &Front{
+		log: c.Log, now: c.Now, doors: c.Doors, hosts: newHostList(c.Hosts), guard: newLimiter(c.Limits, c.Now), sessions: newSessions(c.Now),
+		metrics: c.Observer, mux: http.NewServeMux(), bodyPatience: bodyTimeout, bodyStall: bodyStall,
+	}
+	f.mux.Handle("/", c.Rest)
+	return f
+}
+
+// SignIns are the sessions of people at this door.
+func (f *Front) SignIns() *Sessions { return f.sessions }
+
+// Route builds the router from the table of routes. Every route needs a
+// handler and every handler a route, else it panics: the table is code. The
+// routes of signing in are handled here.
+func (f *Front) Route(behind map[string]Handler) {
+	handlers := maps.Clone(behind)
+	maps.Copy(handlers, f.sessionHandlers())
+	for _, route := range api.Routes() {
+		handle, ok := handlers[route.Name]
+		if !ok {
+			panic("agent: route " + route.Name + " has no handler")
+		}
+		f.mux.Handle(route.Method+" "+route.Pattern, f.serve(route, handle))
+	}
+	if len(handlers) != len(api.Routes()) {
+		panic(fmt.Sprintf("agent: %d handlers for %d routes", len(handlers), len(api.Routes())))
+	}
+	f.mux.Handle("/v1/", f.outside(f.noRoute))
+}
+
+// Alone is a door with one route, which lets in whom this one does: for looking at
+// what is judged without doing it.
+func (f *Front) Alone(route api.Route, handle Handler) http.Handler {
+	g := &Front{log: f.log, now: f.now, doors: f.doors, hosts: f.hosts, guard: f.guard, mux: http.NewServeMux(), bodyPatience: f.bodyPatience, bodyStall: f.bodyStall}
+	g.mux.Handle(route.Method+" "+route.Pattern, g.serve(route, handle))
+	return g
+}
+
+// Streams is how many streams a token has open here.
+func (f *Front) Streams(tokenID string) int { return f.guard.streams(tokenID) }
+
+// noRoute reports whether it is the path or only the method that is unknown.
+func (f *Front) noRoute(r *http.Request) error {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := f.mux.Handler(other); strings.HasPrefix(pattern, method+" ") {
+			return &StatusError{http.StatusMethodNotAllowed, structs.NewError(structs.CodeInvalid, "agent.method", "path", r.URL.Path, "method", r.Method)}
+		}
+	}
+	return structs.NewError(structs.CodeNotFound, "agent.route_unknown", "path", r.URL.Path)
+}
+
+// outside answers requests that belong to no route.
+func (f *Front) outside(fail func(*http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.Fail(w, r, fail(r)) })
+}
+
+// ServeHTTP checks what holds for every request, whatever its route.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	defer f.recoverPanic(w, r)
+	watchBody(w, r, f.bodyStall)
+	if err := f.admit(r); err != nil {
+		f.Fail(w, r, err)
+		return
+	}
+	f.mux.ServeHTTP(w, r)
+}
+
+// recoverPanic turns a defect into an answer, and keeps the agent running:
+// one hostile request must not end what thousands of others depend on.
+func (f *Front) recoverPanic(w http.ResponseWriter, r *http.Request) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(cause) // a handler breaks off its answer on purpose
+	}
+	f.log.Error("request panicked", logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Error, fmt.Sprint(cause), "stack", string(debug.Stack()))
+	f.Fail(w, r, errors.New("panic"))
+}
+
+// secure sets the headers that make answers harmless in a browser.
+func secure(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Content-Security-Policy",
+		"default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-store")
+}
+
+// admit refuses requests that no honest client of this agent makes: for
+// another host (DNS rebinding), or from another site's page.
+func (f *Front) admit(r *http.Request) error {
+	// Who asked for a server by its name in TLS is no browser, and wrote the
+	// name of the node that passed the connection on.
+	program := r.TLS != nil && r.TLS.ServerName == auth.ServerName
+	if !program && !f.hosts.has(r.Host) {
+		return &StatusError{http.StatusMisdirectedRequest, structs.NewError(structs.CodeInvalid, "agent.misdirected", "host", r.Host)}
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "https://"+r.Host {
+		return structs.NewError(structs.CodeForbidden, "agent.foreign_origin", "origin", origin)
+	}
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case site == "", site == "same-origin", site == "none":
+	case r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate": // somebody follows a link to us
+	default:
+		return structs.NewError(structs.CodeForbidden, "agent.foreign_origin", "origin", site)
+	}
+	return admitCookie(r)
+}
+
+// serve makes the handler of one route: authenticate, decode, locate, judge,
+// handle. This is the one place where requests are authorised.
+func (f *Front) serve(route api.Route, handle Handler) http.Handler {
+	stream := route.Blocking || route.Stream != api.StreamNone
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begin, told := f.now(), &statusWriter{ResponseWriter: w}
+		if err := f.answer(route, handle, told, r); err != nil {
+			f.Fail(told, r, err)
+		}
+		if f.metrics != nil {
+			f.metrics.Observe(route.Name, stream, max(told.status, http.StatusOK), f.now().Sub(begin))
+		}
+	})
+}
+
+func (f *Front) answer(route api.Route, handle Handler, w http.ResponseWriter, r *http.Request) error {
+	if len(r.TransferEncoding) > 0 && !route.Upload {
+		// net/http has dropped a Content-Length beside it, and whoever stands
+		// between may have gone by that: the root of request smuggling.
+		w.Header().Set("Connection", "close")
+		return structs.NewError(structs.CodeInvalid, "agent.chunked")
+	}
+	who, release, err := f.identify(route, w, r)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if who.session != nil {
+		var done func()
+		r, done = who.session.until(r)
+		defer done()
+	}
+	req := &Request{Request: r, Route: route, Caller: who, Writer: w, ID: r.PathValue("id"), Verb: auth.Verb(route.Verb)}
+	answered, err := f.decodeBody(req)
+	defer answered()
+	if err != nil {
+		return err
+	}
+	err = f.decide(req, handle)
+	if route.Verb == api.VerbLogin && structs.CodeOf(err) == structs.CodeUnauthorized {
+		return f.wrongSecret(PeerKey(r.RemoteAddr), err)
+	}
+	return err
+}
+
+// decisionsMax bounds how often a request is judged anew because what its
+// judgement rested on changed before the log had it.
+const decisionsMax = 5
+
+// decide judges a request and has it handled, anew where the ground of the
+// judgement has changed meanwhile.
+func (f *Front) decide(r *Request, handle Handler) error {
+	for again := 1; ; again++ {
+		if err := f.judge(r); err != nil {
+			return err
+		}
+		err := handle(r)
+		var refused *structs.Error
+		if again == decisionsMax || !errors.As(err, &refused) || refused.ID != structs.RestChanged {
+			return err
+		}
+		r.ID, r.Verb, r.Object, r.Found, r.Rests = r.PathValue("id"), auth.Verb(r.Route.Verb), auth.Object{}, nil, nil
+	}
+}
+
+// identify authenticates the caller and takes its place within the limits;
+// release gives the place back.
+func (f *Front) identify(route api.Route, w http.ResponseWriter, r *http.Request) (Caller, func(), error) {
+	nothing := func() {}
+	peer := PeerKey(r.RemoteAddr)
+	open := route.Verb == api.VerbHealth || route.Verb == api.VerbLogin // a cookie that is over must not close them
+	if id, given := cookieOf(r); given && f.sessions != nil && !open {
+		return f.identifyCookie(route, w, r, id)
+	}
+	secret, given := bearer(r.Header)
+	if !given {
+		return f.anonymous(route, peer)
+	}
+	who, err := f.doors.Authenticate(r.Context(), secret, f.guard.patient(peer) == 0)
+	if structs.CodeOf(err) == structs.CodeUnauthorized {
+		return Caller{}, nothing, f.wrongSecret(peer, err)
+	}
+	if err != nil {
+		return Caller{}, nothing, err
+	}
+	release, err := f.guard.enter(who.Token.ID, route)
+	if err != nil {
+		return Caller{}, nothing, err
+	}
+	return who, release, nil
+}
+
+// wrongSecret counts a wrong token or secret of a peer. Only who gives wrong
+// ones has to wait: an address is shared, and whoever else is behind it must
+// not be able to lock out the holder of a good token.
+func (f *Front) wrongSecret(peer string, err error) error {
+	if count := f.guard.failed(peer); count > 0 {
+		f.log.Warn("credentials refused", logkey.Addr, peer, logkey.Count, count, logkey.Reason, err)
+	}
+	if wait := f.guard.patient(peer); wait > 0 {
+		return tooMany(structs.CodeUnauthorized, "agent.token_failures", wait)
+	}
+	return err
+}
+
+// anonymous lets callers without a token through to the routes that the
+// policy opens to everybody.
+func (f *Front) anonymous(route api.Route, peer string) (Caller, func(), error) {
+	object := auth.Object{Kind: auth.ObjectKind(route.Kind)}
+	if err := auth.Allowed(auth.Principal{}, auth.Verb(route.Verb), object).Err(auth.Verb(route.Verb), object); err != nil {
+		return Caller{}, func() {}, err
+	}
+	release, err := f.guard.enter("peer "+peer, route)
+	return Caller{}, release, err
+}
+
+// judge asks the policy, once the object is known.
+func (f *Front) judge(r *Request) error {
+	object, err := f.doors.Locate(r)
+	if err != nil {
+		return err
+	}
+	r.Object = object
+	refusal := auth.Allowed(r.Caller.Principal, r.Verb, object).Err(r.Verb, object)
+	switch {
+	case refusal == nil:
+		return nil
+	case refusal.Code == structs.CodeNotFound && r.Route.From == api.FromAllocation:
+		return auth.NotFound("allocation", r.PathValue("id"))
+	}
+	return refusal
+}
+
+// May asks the policy about a second verb or another object.
+func (r *Request) May(verb auth.Verb, object auth.Object) error {
+	if err := auth.Allowed(r.Caller.Principal, verb, object).Err(verb, object); err != nil {
+		return err
+	}
+	return nil
+}
+
+func bearer(h http.Header) (string, bool) {
+	values := h.Values("Authorization")
+	if len(values) == 0 {
+		return "", false
+	}
+	scheme, secret, _ := strings.Cut(values[0], " ")
+	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") {
+		return "", true // given, and wrong
+	}
+	return strings.TrimSpace(secret), true
+}
+
+// PeerKey is what failures are counted by: the IPv4 address, or the /64 of
+// an IPv6 address, of which one host owns all.
+func PeerKey(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := net.ParseIP(host)
+	if ip == nil || ip.To4() != nil {
+		return host
+	}
+	return ip.Mask(net.CIDRMask(64, 128)).String()
+}
+
+// StatusError is an error whose HTTP status is not that of its code.
+type StatusError struct {
+	Status int
+	Err    *structs.Error
+}
+
+func (e *StatusError) Error() string { return e.Err.Error() }
+func (e *StatusError) Unwrap() error { return e.Err }
+
+// RetryError asks the caller to wait.
+type RetryError struct {
+	After time.Duration
+	Err   *structs.Error
+}
+
+func (e *RetryError) Error() string { return e.Err.Error() }
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// Fail renders an error as the answer. Failures of ours are logged with a
+// reference that the answer carries; their text stays inside.
+func (f *Front) Fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return // nobody listens any more
+	}
+	var failure *structs.Error
+	if !errors.As(err, &failure) {
+		failure = f.internal(r, err)
+	}
+	status := failure.Code.HTTPStatus()
+	var special *StatusError
+	if errors.As(err, &special) {
+		status = special.Status
+	}
+	var retry *RetryError
+	if errors.As(err, &retry) {
+		status = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", fmt.Sprint(int(retry.After.Seconds())+1))
+	}
+	if failure.Code == structs.CodeUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	rendered := Render(failure, AcceptedLanguage(r.Header.Get("Accept-Language")))
+	data, err := json.Marshal(rendered)
+	if err != nil {
+		f.log.Error("encode error", logkey.Error, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	if _, err := w.Write(append(data, '\n')); err != nil {
+		f.log.Debug("write error", logkey.Error, err)
+	}
+}
+
+func (f *Front) internal(r *http.Request, err error) *structs.Error {
+	var reference [4]byte
+	rand.Read(reference[:]) // never fails
+	text := hex.EncodeToString(reference[:])
+	f.log.Error("request failed", "reference", text, logkey.Method, r.Method, logkey.Path, r.URL.Path, logkey.Error, err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return structs.NewError(structs.CodeTimeout, "agent.timeout")
+	}
+	return structs.NewError(structs.CodeInternal, "agent.internal", "reference", text)
+}
+
+// Render fills in the texts of an error, and of those inside it.
+func Render(e *structs.Error, language messages.Language) *structs.Error {
+	filled := *e
+	filled.Message = messages.Text(language, e.ID, e.Params)
+	hint := e.Params["hint_id"]
+	if hint == "" {
+		hint = e.ID + ".hint"
+	}
+	if messages.Has(language, hint) {
+		filled.Hint = messages.Text(language, hint, e.Params)
+	}
+	if len(e.Details) > 0 {
+		filled.Details = make([]structs.Error, len(e.Details))
+		for i := range e.Details {
+			filled.Details[i] = *Render(&e.Details[i], language)
+		}
+	}
+	return &filled
+}
+
+// AcceptedLanguage reads the first language of an Accept-Language header.
+func AcceptedLanguage(header string) messages.Language {
+	for _, part := range strings.Split(header, ",") {
+		tag, _, _ := strings.Cut(strings.TrimSpace(part), ";")
+		switch primary, _, _ := strings.Cut(strings.ToLower(tag), "-"); primary {
+		case "zh":
+			return messages.Chinese
+		case "en":
+			return messages.English
+		}
+	}
+	return messages.English
+}
+
+// statusWriter remembers the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController and websockets reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

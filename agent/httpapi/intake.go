@@ -1,0 +1,377 @@
+package httpapi
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/internal/logkey"
+	"nomadlike/jobspec"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/launch"
+	"nomadlike/nomadlike/scheduler"
+	"nomadlike/nomadlike/server"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// idempotencyKeyMax bounds the header of that name.
+const idempotencyKeyMax = 128 // bytes
+
+// offered is a job that a request brings, with the defaults that were chosen.
+type offered struct {
+	job      *structs.Job
+	written  *structs.Job // as it came, without defaults; for jobs.format only
+	defaults []structs.Default
+	rank     *int // the one that a plan shows
+}
+
+// locateBody reads the job in a request's body and gives the caller's would-be
+// job as the object. Who may submit nothing at all is refused before their
+// text is parsed.
+func (s *handlers) locateBody(r *front.Request) (auth.Object, error) {
+	principal := r.Caller.Principal
+	own := principal.Project
+	if own == "" {
+		own = structs.DefaultProject
+	}
+	object := auth.Object{Kind: auth.ObjectJob, Project: own, Owner: principal.ID}
+	submits := auth.Allowed(principal, auth.Verb(r.Route.Verb), object).Allow
+	if !submits && !auth.Allowed(principal, auth.VerbVIP, object).Allow {
+		return object, nil // judged, and refused
+	}
+	body := r.Asked.(*api.JobRequest)
+	job, err := requestedJob(body)
+	if err != nil {
+		return auth.Object{}, err
+	}
+	// Whatever the body says of these, the server decides.
+	job.ID, job.User, job.SubmittedAt, job.IdempotencyKey, job.Resume = "", principal.ID, 0, "", nil
+	if job.Project == "" {
+		job.Project = own
+	}
+	if body.Resume != "" {
+		if job.Resume, err = s.checkpointOf(r, body.Resume, body.ResumeStep); err != nil {
+			return auth.Object{}, err
+		}
+	}
+	offer := &offered{job: job, rank: body.Rank}
+	if r.Route.Name == "jobs.format" {
+		written := *job
+		offer.written = &written
+	}
+	offer.defaults = server.Complete(s.store.Snapshot(), job)
+	r.Found = offer
+	object.Project = job.Project
+	if job.VIP != nil {
+		r.Verb = auth.VerbVIP
+	}
+	decision := auth.Allowed(principal, r.Verb, object)
+	if !decision.Allow && decision.Hide {
+		return auth.Object{}, auth.NotFound(auth.ObjectProject, job.Project)
+	}
+	return object, nil
+}
+
+func requestedJob(body *api.JobRequest) (*structs.Job, error) {
+	switch {
+	case body.Job != nil && body.HCL != "":
+		return nil, structs.NewError(structs.CodeInvalid, "agent.request_both")
+	case body.Job != nil && len(body.Set) > 0:
+		return nil, structs.NewError(structs.CodeInvalid, "agent.request_set")
+	case body.Job != nil:
+		return body.Job, nil
+	case body.HCL != "" && len(body.Set) > 0:
+		text, err := changedJobFile(body.HCL, body.Set)
+		if err != nil {
+			return nil, err
+		}
+		body.HCL = text
+		return parseJobFile(text, body.Variables)
+	case body.HCL != "":
+		return parseJobFile(body.HCL, body.Variables)
+	}
+	return nil, structs.NewError(structs.CodeInvalid, "agent.request_empty")
+}
+
+func (s *handlers) parseJob(r *front.Request) error {
+	offer := r.Found.(*offered)
+	return r.Reply(api.JobParsed{Job: offer.job, Defaults: offer.defaults})
+}
+
+// formatJob answers jobs.format.
+func (s *handlers) formatJob(r *front.Request) error {
+	offer, body := r.Found.(*offered), r.Asked.(*api.JobRequest)
+	text := string(jobspec.Write(offer.written))
+	if body.HCL != "" {
+		formatted, diagnostics := jobspec.Format(jobFileName, []byte(body.HCL))
+		if err := diagnostics.Err(); err != nil {
+			return err
+		}
+		text = string(formatted)
+	}
+	return r.Reply(api.JobFormatted{HCL: text, Job: offer.job, Defaults: offer.defaults})
+}
+
+// admit gives a job as it would be accepted, or everything that keeps it from
+// that as one error.
+func (s *handlers) admit(job *structs.Job) (*structs.Job, *structs.Error) {
+	admitted, refusal := server.CheckJob(s.store.Snapshot(), job)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if _, err := launch.Check(admitted); err != nil {
+		var failure *structs.Error
+		if errors.As(err, &failure) {
+			return nil, failure
+		}
+		return nil, structs.NewError(structs.CodeInvalid, "agent.internal", "reference", "launch").Because(err)
+	}
+	return admitted, nil
+}
+
+// warnings is what is doubtful about a job that may be accepted all the same,
+// in the caller's language.
+func (s *handlers) warnings(r *front.Request, job *structs.Job, more ...structs.Problem) []structs.Error {
+	doubts := append(job.Warnings(), more...)
+	doubts = append(doubts, server.PoolOf(s.store.Snapshot(), job).Warnings(job)...)
+	found := structs.InvalidJob(structs.CodeInvalid, doubts)
+	if found == nil {
+		return nil
+	}
+	return front.Render(found, front.AcceptedLanguage(r.Header.Get("Accept-Language"))).Details
+}
+
+func (s *handlers) validateJob(r *front.Request) error {
+	admitted, failure := s.admit(r.Found.(*offered).job)
+	if failure == nil {
+		return r.Reply(api.JobValidated{Valid: true, Warnings: s.warnings(r, admitted)})
+	}
+	failure = front.Render(failure, front.AcceptedLanguage(r.Header.Get("Accept-Language")))
+	problems := failure.Details
+	if len(problems) == 0 {
+		problems = []structs.Error{*failure}
+	}
+	return r.Reply(api.JobValidated{Problems: problems})
+}
+
+func (s *handlers) submitJob(r *front.Request) error {
+	job := r.Found.(*offered).job
+	key := r.Header.Get(api.HeaderIdempotencyKey)
+	if !structs.PlainText(key, idempotencyKeyMax) {
+		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", api.HeaderIdempotencyKey, "max", idempotencyKeyMax)
+	}
+	admitted, failure := s.admit(job)
+	if failure != nil {
+		return failure
+	}
+	if err := mayPrioritize(r, job.Priority, r.Object); err != nil {
+		return err
+	}
+	missing, nodes, kept := s.lookForData(r.Context(), admitted, r.Caller.Principal.ID)
+	if len(missing) > 0 {
+		return structs.InvalidJob(structs.CodeInvalid, dataProblems(admitted, missing, nodes))
+	}
+	id, index, err := s.replica.SubmitJob(r.Context(), r.Guard(), r.Caller.Principal.ID, key, job)
+	if err != nil {
+		return err
+	}
+	s.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.Caller.Principal.ID, logkey.Index, index)
+	r.SetIndex(index)
+	return r.Reply(api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: s.warnings(r, admitted, keptProblems(kept)...)})
+}
+
+// planJob tells what a job would run, and whether it would start now, by
+// putting it at its place in a copy of the queue.
+func (s *handlers) planJob(r *front.Request) error {
+	offer := r.Found.(*offered)
+	job, failure := s.admit(offer.job)
+	if failure != nil {
+		return failure
+	}
+	snapshot, err := s.replica.Consistent(r.Context())
+	if err != nil {
+		return err
+	}
+	out := api.JobPlan{Defaults: offer.defaults, Ranks: []api.RankPlan{}}
+	first, err := s.tryJob(r, job, &out)
+	if err != nil {
+		return err
+	}
+	notes, err := launch.Check(job)
+	if err != nil {
+		return err
+	}
+	out.Notes = notes
+	if out.Ranks, err = previewRanks(snapshot, job, first, offer.rank); err != nil {
+		return err
+	}
+	out.Later = knownLater(job, first != nil)
+	missing, _, kept := s.lookForData(r.Context(), job, r.Caller.Principal.ID)
+	if len(missing) > 0 {
+		out.StartsNow, out.Starts, out.Lacks = false, 0, missing
+		out.Wait = &structs.WaitReason{Reason: missing[0].Cause}
+	}
+	job.ID = "" // it never was one
+	out.Wait = waitOf(r, snapshot, out.Wait)
+	out.Job, out.Warnings = job, s.warnings(r, job, keptProblems(kept)...)
+	return r.Reply(out)
+}
+
+// planPassesMax bounds the passes of the scheduler for one preview.
+const planPassesMax = 64
+
+// tryJob puts a job at its place in a copy of the queue, fills in whether it
+// starts now, and gives the gang of its first subjob when that does.
+func (s *handlers) tryJob(r *front.Request, job *structs.Job, out *api.JobPlan) (first *structs.GangPlan, err error) {
+	now := structs.At(s.now())
+	job.ID, job.SubmittedAt = trialID(), now
+	waits := make(map[int]bool, job.SubjobCount())
+	err = s.replica.Try(r.Context(), asker(r, job.Project), func(trial *scheduler.Board) {
+		settings := trial.Settings()
+		settings.Quiet = false
+		trial.SetSettings(settings)
+		for i := range job.SubjobCount() {
+			waits[i] = true
+			trial.Submit(job, &structs.Subjob{
+				JobID: job.ID, Index: i, State: structs.JobQueued, QueuedAt: now, CreateIndex: trial.Index() + 1,
+			})
+		}
+		for range planPassesMax {
+			plan := trial.Pass(now, trial.Index())
+			for i := range plan.Gangs {
+				gang := &plan.Gangs[i]
+				if gang.JobID != job.ID || gang.Claim || len(gang.Victims) > 0 {
+					continue // another's, or nodes that others have to leave first
+				}
+				if gang.Subjob == 0 {
+					first = gang
+				}
+				delete(waits, gang.Subjob)
+				out.Starts++
+			}
+			if len(plan.Gangs) == 0 {
+				break
+			}
+		}
+		for i := range job.SubjobCount() {
+			if waits[i] {
+				out.Wait = trial.Explain(job.ID, i)
+				break
+			}
+		}
+	})
+	out.StartsNow = len(waits) == 0
+	return first, patiently(err)
+}
+
+// previewRanks builds the launch of the first subjob's ranks, on the nodes of
+// gang, or on made-up ones when there is none. An elastic gang may be smaller
+// than its job asks for.
+func previewRanks(snapshot *state.Snapshot, job *structs.Job, gang *structs.GangPlan, only *int) ([]api.RankPlan, error) {
+	size, alternative := job.RanksOf(job.Nodes), 0
+	var placed []structs.RankPlacement
+	if gang != nil {
+		placed = job.Spread(gang.Placements)
+		size, alternative = len(placed), gang.Spec
+	}
+	from, until := 0, min(size, api.PlanRanksMax)
+	if only != nil {
+		if from, until = *only, *only+1; *only < 0 || *only >= size {
+			return nil, structs.NewError(structs.CodeInvalid, "agent.plan_no_rank", "rank", *only, "last", size-1)
+		}
+	}
+	members := make([]structs.Member, size)
+	for rank := range members {
+		members[rank] = structs.Member{Rank: rank, Name: structs.RankName(job, 0, 1, rank), Addr: "192.0.2.1"}
+		if gang == nil {
+			continue
+		}
+		placement := placed[rank]
+		members[rank].NodeID, members[rank].Ports, members[rank].Devices = placement.NodeID, placement.Ports, placement.Devices
+		if node := snapshot.Node(placement.NodeID); node != nil {
+			members[rank].NodeName, members[rank].Addr = node.Name, node.Addr
+			members[rank].Cards = server.CardsOf(node, placement.Devices)
+		}
+	}
+	shared, err := launch.NewGang(members)
+	if err != nil {
+		return nil, err
+	}
+	ranks := make([]api.RankPlan, 0, until-from)
+	for rank := from; rank < until; rank++ {
+		alloc := &structs.Allocation{
+			ID: structs.AllocID(job.ID, 0, 1, rank), JobID: job.ID, JobName: job.Name, Attempt: 1, Rank: rank,
+			Spec: job.SpecOf(alternative, rank, size), Name: members[rank].Name, Ports: members[rank].Ports, Devices: members[rank].Devices,
+		}
+		built, err := launch.Build(launch.Input{
+			Job: job, Members: members, Gang: shared, Alloc: alloc,
+			Node: plannedNode(snapshot, job, alloc, members[rank].NodeID),
+		})
+		if err != nil {
+			return nil, err
+		}
+		preview := api.RankPlan{
+			Rank: rank, Name: members[rank].Name, Node: members[rank].NodeName, Command: built.Command, Hold: built.Hold,
+			Env: built.Env, Ports: members[rank].Ports,
+		}
+		if len(built.PathFirst) > 0 {
+			preview.Env["PATH"] = strings.Join(append(slices.Clone(built.PathFirst), cmp.Or(built.Env["PATH"], "$PATH")), ":")
+		}
+		for _, name := range launch.BaseNames { // what the node or the image has
+			if preview.Env[name] == "$"+name {
+				delete(preview.Env, name)
+			}
+		}
+		for _, file := range built.Files {
+			planned := api.RankFile{Path: file.Path}
+			if only != nil {
+				planned.Content = file.Content
+			}
+			preview.Files = append(preview.Files, planned)
+		}
+		ranks = append(ranks, preview)
+	}
+	return ranks, nil
+}
+
+// plannedNode is what can be told of a rank's node before the start: what its
+// record says goes the same way as there; the rest is as somewhere.
+func plannedNode(snapshot *state.Snapshot, job *structs.Job, alloc *structs.Allocation, id string) launch.NodeFacts {
+	somewhere := launch.Somewhere(job)
+	node := snapshot.Node(id)
+	if id == "" || node == nil {
+		return somewhere
+	}
+	facts := launch.OfNode(job, &alloc.Spec, node.Attributes)
+	facts.TaskDir, facts.LocalDir, facts.SecretsDir = somewhere.TaskDir, somewhere.LocalDir, somewhere.SecretsDir
+	facts.AgentPath, facts.Base = somewhere.AgentPath, somewhere.Base
+	return facts
+}
+
+// knownLater says what of a launch only its node can tell, at the start.
+func knownLater(job *structs.Job, placed bool) []structs.Reason {
+	later := []structs.Reason{*structs.NewReason("launch.later_task")}
+	if !placed {
+		later = append(later, *structs.NewReason("launch.later_node"))
+	}
+	if slices.ContainsFunc(job.Resources, func(spec structs.Resources) bool { return len(spec.Devices) > 0 }) {
+		later = append(later, *structs.NewReason("launch.later_devices"))
+	}
+	if len(job.Algorithms)+len(job.Datasets)+len(job.Models)+len(job.Volumes)+len(job.Mounts) > 0 || job.Output != "" {
+		later = append(later, *structs.NewReason("launch.later_data"))
+	}
+	return later
+}
+
+// trialID is the id of a job that is only tried.
+func trialID() string {
+	var bits [16]byte
+	rand.Read(bits[:]) // never fails
+	return hex.EncodeToString(bits[:])
+}

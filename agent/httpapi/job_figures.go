@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"slices"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/structs"
+)
+
+// jobFigures answers jobs.figures: what the ranks of a job's newest attempt use
+// now, asked of their nodes.
+func (s *handlers) jobFigures(r *front.Request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	q := front.Query{R: r}
+	index := int(q.Int("subjob", 0, structs.BatchCountMax))
+	if q.Err != nil {
+		return q.Err
+	}
+	snapshot := s.store.Snapshot()
+	subjob := snapshot.Subjob(r.ID, index)
+	if subjob == nil {
+		return structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
+	}
+	out := api.JobUsage{JobID: r.ID, Subjob: index, Attempt: subjob.Attempt, Ranks: []api.RankUsage{}}
+	var gang []*structs.Allocation
+	var nodes []*structs.Node
+	asked := map[string]bool{}
+	for alloc := range snapshot.Gang(r.ID, index, subjob.Attempt) {
+		if len(gang) == api.UsageRanksMax {
+			out.More++
+			continue
+		}
+		gang = append(gang, alloc)
+		if node := snapshot.Node(alloc.NodeID); node != nil && !asked[node.ID] && !alloc.Status.Terminal() {
+			asked[node.ID] = true
+			nodes = append(nodes, node)
+		}
+	}
+	slices.SortFunc(gang, func(a, b *structs.Allocation) int { return a.Rank - b.Rank })
+	found := s.survey.ask(r.Context(), nodes)
+	for _, alloc := range gang {
+		out.Ranks = append(out.Ranks, rankFigures(alloc, snapshot.Node(alloc.NodeID), found[alloc.NodeID]))
+	}
+	return r.Reply(out)
+}
+
+// rankFigures puts together what a rank may use and what was measured of it.
+func rankFigures(alloc *structs.Allocation, node *structs.Node, found surveyed) api.RankUsage {
+	out := api.RankUsage{
+		AllocID: alloc.ID, Rank: alloc.Rank, NodeID: alloc.NodeID, Node: alloc.NodeName, Status: alloc.Status,
+		CPU: alloc.Spec.CPU, Memory: alloc.Spec.Memory,
+	}
+	if figures, known := taskFigures(found.figures, alloc.ID); known {
+		out.Measured, out.At = found.fresh, found.figures.At
+		out.CPUBusy, out.CPUSeconds, out.MemoryUsed, out.Processes = figures.CPUCores, figures.CPUSeconds, figures.Memory, figures.Processes
+	}
+	if node == nil {
+		return out
+	}
+	holds := alloc.HoldsResources() // else what its cards measure is somebody else's
+	for i := range node.Devices {
+		d := &node.Devices[i]
+		if !slices.Contains(alloc.Devices, d.ID) {
+			continue
+		}
+		card := api.RankDevice{ID: d.ID, Index: d.Index, Model: d.Model, Healthy: d.Healthy}
+		if found.figures != nil && holds {
+			for k := range found.figures.Devices {
+				if found.figures.Devices[k].ID == d.ID {
+					card.Gauges = found.figures.Devices[k].Gauges
+				}
+			}
+		}
+		out.Devices = append(out.Devices, card)
+	}
+	return out
+}
+
+// nodeEvents answers nodes.events. A device that is gone is known by its whole id
+// only.
+func (s *handlers) nodeEvents(r *front.Request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	q := front.Query{R: r}
+	name, snapshot := q.Text("device"), s.store.Snapshot()
+	if node := snapshot.Node(r.ID); node != nil && name != "" {
+		chosen, err := chooseDevice(node, name)
+		switch {
+		case err == nil:
+			name = chosen.ID
+		case structs.CodeOf(err) != structs.CodeNotFound:
+			return err
+		case len(snapshot.NodeEvents(r.ID, name)) == 0:
+			return err
+		}
+	}
+	return r.Reply(api.EventList{Events: values(snapshot.NodeEvents(r.ID, name))})
+}

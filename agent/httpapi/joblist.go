@@ -1,0 +1,136 @@
+package httpapi
+
+import (
+	"slices"
+	"strings"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// listJobs answers with the jobs that the caller may read and that pass the
+// filters of the request.
+func (s *handlers) listJobs(r *front.Request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	q := front.Query{R: r}
+	filter := api.JobFilter{
+		Name: q.Text("name"), Project: q.Text("project"), User: q.Text("user"), State: structs.JobState(q.Text("state")),
+		Code: q.Text("code"), Spec: q.Text("spec"), Output: q.Text("output"), Cause: q.Text("cause"), Text: strings.ToLower(q.Text("text")),
+	}
+	paging, err := page(r)
+	if err != nil {
+		return err
+	}
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchJobs))
+	if err != nil {
+		return err
+	}
+	views, next, refusal := snapshot.ListJobs(paging, func(view state.JobView) bool {
+		return passes(snapshot, view, filter) && auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow
+	})
+	if refusal != nil {
+		return refusal
+	}
+	out := api.JobList{Jobs: make([]api.JobSummary, len(views)), Next: next}
+	for i, view := range views {
+		job := view.Job
+		out.Jobs[i] = api.JobSummary{
+			ID: job.ID, Name: job.Name, Project: job.Project, User: job.User, Type: job.Type, Priority: job.Priority,
+			Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool, Code: codeOf(job), Specs: specsOf(job), Output: job.Output,
+			Nodes: job.Nodes, Subjobs: job.SubjobCount(), SubmittedAt: job.SubmittedAt,
+			JobStanding: explained(snapshot, job.ID, standing(view.Standing)),
+		}
+		out.Jobs[i].Wait = waitOf(r, snapshot, out.Jobs[i].Wait)
+	}
+	return r.Reply(out)
+}
+
+// passes reports whether a job passes the filters, of which empty ones pass all.
+func passes(snapshot *state.Snapshot, view state.JobView, filter api.JobFilter) bool {
+	job := view.Job
+	return (filter.Name == "" || job.Name == filter.Name) &&
+		(filter.Project == "" || job.Project == filter.Project) &&
+		(filter.User == "" || job.User == filter.User) &&
+		(filter.State == "" || view.Standing.State == filter.State) &&
+		(filter.Code == "" || slices.Contains(codeOf(job), filter.Code)) &&
+		(filter.Spec == "" || slices.Contains(specsOf(job), filter.Spec)) &&
+		(filter.Output == "" || strings.Contains(job.Output, filter.Output)) &&
+		(filter.Text == "" || strings.HasPrefix(job.ID, filter.Text) || strings.Contains(strings.ToLower(job.Name), filter.Text)) &&
+		(filter.Cause == "" || causeOf(explained(snapshot, job.ID, standing(view.Standing))) == filter.Cause)
+}
+
+// codeOf names the algorithms of a job, and what it takes from the favourites,
+// datasets and models included; one of a collection other than the usual one
+// carries its name, as in favorite/tools.
+func codeOf(job *structs.Job) []string {
+	var names []string
+	add := func(name, from string) {
+		if from != "" && from != structs.FromPrivate {
+			name = from + "/" + name
+		}
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, code := range job.Algorithms {
+		add(code.Name, code.From)
+	}
+	if job.Batch != nil {
+		for _, subtask := range job.Batch.Subtasks {
+			add(subtask.Algorithm, "")
+		}
+	}
+	for _, data := range slices.Concat(job.Datasets, job.Models) {
+		if data.From == structs.FromFavorite {
+			add(data.Name, data.From)
+		}
+	}
+	return names
+}
+
+// specsOf names the specs of a job by their labels and by the models of their
+// cards.
+func specsOf(job *structs.Job) []string {
+	var names []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, spec := range job.Resources {
+		add(spec.Label)
+		for _, device := range spec.Devices {
+			add(device.Model)
+			for _, model := range device.Models {
+				add(model)
+			}
+		}
+	}
+	return names
+}
+
+// causeOf is the id of the one reason that a list shows for a job.
+func causeOf(standing api.JobStanding) string {
+	switch {
+	case standing.State == structs.JobQueued && standing.Wait != nil:
+		return standing.Wait.ID
+	case standing.State != structs.JobQueued && standing.Reason != nil:
+		return standing.Reason.ID
+	}
+	return ""
+}
+
+// may spells what the caller of a request may do to an object.
+func may(r *front.Request, object auth.Object) []string {
+	verbs := auth.Verbs(r.Caller.Principal, object)
+	out := make([]string, len(verbs))
+	for i, verb := range verbs {
+		out[i] = string(verb)
+	}
+	return out
+}

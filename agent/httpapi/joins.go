@@ -1,0 +1,173 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/server"
+	"nomadlike/nomadlike/structs"
+)
+
+// Authority is what the API needs of the identity of a server, which holds the
+// cluster's CA.
+type Authority interface {
+	// Self is who this agent is.
+	Self() auth.Identity
+	// Sign makes an agent's certificate, for one address besides loopback.
+	Sign(csrPEM []byte, who auth.Identity, now time.Time, address string) ([]byte, error)
+	// Proofs is what a certificate of this cluster is checked against, of whichever
+	// of its CAs it is.
+	Proofs(now structs.UnixNano) (*auth.Trust, error)
+	// UseJoinToken takes one use of a token that the founder made before there was
+	// a log.
+	UseJoinToken(join *api.JoinRequest, role auth.Role, now time.Time) error
+	// Welcome is what a new agent of a role is given besides its certificate.
+	Welcome(role auth.Role) (api.Joined, error)
+	// SetupDone forgets the setup secret.
+	SetupDone() error
+}
+
+// letIn answers agent.join: a new agent with a join token's secret gets its
+// certificate, and with it the secrets of its role.
+func (s *handlers) letIn(r *front.Request) error {
+	body := r.Asked.(*api.JoinRequest)
+	role := auth.Role(body.Role)
+	if err := s.checkJoin(body, role); err != nil {
+		return err
+	}
+	chain, err := s.admitAgent(r, body, role)
+	if err != nil {
+		return err
+	}
+	out, err := s.authority.Welcome(role)
+	if err != nil {
+		return err
+	}
+	out.Certificate, out.Servers = string(chain), s.members.GossipServers()
+	s.log.Info("agent let in", "role", body.Role, "id", body.AgentID, "name", body.Name, logkey.Addr, front.PeerKey(r.RemoteAddr), logkey.TokenID, body.TokenID)
+	return r.Reply(out)
+}
+
+// ownAddress is the IP that a request comes from, for the requester's
+// certificate, "" when a node passed it on: the address is that node's then.
+func ownAddress(r *http.Request) string {
+	passedOn := front.Forwards(r) > 0 || r.TLS == nil || r.TLS.ServerName == auth.ServerName
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil || passedOn {
+		return ""
+	}
+	return host
+}
+
+// admitAgent checks and uses the token and signs the certificate: by the log,
+// or, before there is one, by the founder's own record.
+func (s *handlers) admitAgent(r *front.Request, body *api.JoinRequest, role auth.Role) ([]byte, error) {
+	if s.store.Snapshot().Cluster() != nil || len(s.members.Peers()) > 0 {
+		return s.replica.Admit(r.Context(), server.Join{
+			TokenID: body.TokenID, Secret: body.Secret, Role: role, AgentID: body.AgentID, CSR: []byte(body.CSR), IP: ownAddress(r.Request),
+		})
+	}
+	if err := s.authority.UseJoinToken(body, role, s.now()); err != nil {
+		return nil, err
+	}
+	chain, err := s.authority.Sign([]byte(body.CSR), auth.Identity{Cluster: s.authority.Self().Cluster, Role: role, ID: body.AgentID}, s.now(), ownAddress(r.Request))
+	if err != nil {
+		return nil, structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
+	}
+	return chain, nil
+}
+
+// checkJoin refuses requests that no joiner of ours makes, and ids that are
+// taken: a join token must not buy the identity of an agent that exists.
+func (s *handlers) checkJoin(body *api.JoinRequest, role auth.Role) error {
+	id := auth.Identity{Cluster: s.authority.Self().Cluster, Role: role, ID: body.AgentID}
+	problem := structs.NameProblem(body.Name)
+	switch {
+	case id.Validate() != nil:
+		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", "role or id")
+	case problem != "":
+		return structs.NewError(structs.CodeInvalid, problem)
+	case len(body.AgentID) != 32:
+		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", "id")
+	}
+	if _, err := auth.ParseCSR([]byte(body.CSR)); err != nil {
+		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
+	}
+	if s.store.Snapshot().Cluster().IsNodeRemoved(body.AgentID) {
+		return structs.NewError(structs.CodeForbidden, "server.node_removed")
+	}
+	if s.isWho(body, id) {
+		return nil
+	}
+	taken := s.store.Snapshot().Node(body.AgentID) != nil || s.authority.Self().ID == body.AgentID
+	for _, peer := range s.members.Peers() {
+		taken = taken || peer.ID == body.AgentID
+	}
+	for _, member := range s.members.Members() {
+		taken = taken || member.ID == body.AgentID
+	}
+	if s.store.Snapshot().Cluster().IsRemoved(body.AgentID) {
+		return structs.NewError(structs.CodeConflict, "agent.join_removed", "id", body.AgentID)
+	}
+	if taken {
+		return structs.NewError(structs.CodeConflict, "agent.join_id_taken", "id", body.AgentID)
+	}
+	return nil
+}
+
+func (s *handlers) listJoinTokens(r *front.Request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	out := api.JoinTokenList{Tokens: []structs.JoinToken{}}
+	for token := range s.store.Snapshot().JoinTokens() {
+		shown := *token
+		shown.Hash = nil
+		out.Tokens = append(out.Tokens, shown)
+	}
+	return r.Reply(out)
+}
+
+func (s *handlers) createJoinToken(r *front.Request) error {
+	body := r.Asked.(*api.JoinTokenRequest)
+	uses, ttl := body.Uses, body.TTL.Std()
+	if uses == 0 {
+		uses = 1
+	}
+	if ttl == 0 {
+		ttl = joinTTLDefault
+	}
+	switch {
+	case !auth.Role(body.Role).Valid():
+		return structs.NewError(structs.CodeInvalid, "agent.role_unknown", "role", body.Role)
+	case ttl < 0 || ttl > joinTTLMax:
+		return structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", body.TTL)
+	case uses < auth.JoinUsesUnlimited || uses > joinUsesMax:
+		return structs.NewError(structs.CodeInvalid, "agent.uses", "uses", body.Uses, "max", joinUsesMax)
+	}
+	token, stored, err := auth.GenerateJoinToken(s.keys.CurrentKey(structs.KeyCA), s.addr, auth.Role(body.Role), uses, ttl, s.rand, s.now())
+	if err != nil {
+		return err
+	}
+	stored.CreatedBy = r.Caller.Principal.ID
+	index, err := s.propose(r, structs.CommandJoinTokenPut, structs.JoinTokenPut{Token: *stored})
+	if err != nil {
+		return err
+	}
+	r.SetIndex(index)
+	shown := *stored
+	shown.Hash = nil
+	return r.Reply(api.NewJoinToken{Token: shown, Join: token.String()})
+}
+
+func (s *handlers) deleteJoinToken(r *front.Request) error {
+	if s.store.Snapshot().JoinToken(r.ID) == nil {
+		return auth.NotFound(auth.ObjectJoinToken, r.ID)
+	}
+	return s.change(r, structs.CommandJoinTokenDelete, structs.JoinTokenDelete{ID: r.ID})
+}

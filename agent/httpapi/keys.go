@@ -1,0 +1,159 @@
+package httpapi
+
+import (
+	"context"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
+)
+
+// Keys is what the doors of key rotation need of a leading agent.
+type Keys interface {
+	// NewGossipKey makes a key that survives this server, and names it.
+	NewGossipKey(ctx context.Context) (fingerprint string, err error)
+	// NewCA makes a CA that every server holds, and tells how a rotation to it
+	// begins; with revoke nobody follows from the one before.
+	NewCA(ctx context.Context, revoke bool) (structs.CARotate, error)
+	// CurrentKey names the key that this agent uses.
+	CurrentKey(kind structs.KeyKind) string
+	// KeyHolders asks the agents that have not told it yet which keys they hold.
+	KeyHolders(ctx context.Context, kind structs.KeyKind) []api.KeyAgent
+}
+
+// readKeys answers operator.keys.
+func (s *handlers) readKeys(r *front.Request) error {
+	kind, err := keyKind(r.ID)
+	if err != nil {
+		return err
+	}
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	return r.Reply(s.showKeys(r.Context(), kind))
+}
+
+func keyKind(id string) (structs.KeyKind, error) {
+	if kind := structs.KeyKind(id); kind == structs.KeyGossip || kind == structs.KeyCA {
+		return kind, nil
+	}
+	return "", auth.NotFound("key", id)
+}
+
+func (s *handlers) showKeys(ctx context.Context, kind structs.KeyKind) api.Keys {
+	out := api.Keys{Kind: string(kind), Current: s.keys.CurrentKey(kind), Waiting: []string{}, Agents: s.keys.KeyHolders(ctx, kind)}
+	cluster := s.store.Snapshot().Cluster()
+	state := cluster.Keys(kind)
+	if kind == structs.KeyCA {
+		out.Past = s.pastCAs(cluster)
+	}
+	if state != nil && state.Current != "" {
+		out.Current = state.Current
+	}
+	var holders []structs.KeyHolder
+	for _, agent := range out.Agents {
+		if agent.Awaited {
+			holders = append(holders, structs.KeyHolder{Name: agent.Name, Keys: agent.Keys})
+		}
+	}
+	if state != nil && state.Rotation != nil {
+		rotation := state.Rotation
+		out.Rotation = &api.KeyRotation{
+			From: rotation.From, To: rotation.To, Stage: rotation.Stage,
+			StartedAt: rotation.StartedAt, StageAt: rotation.StageAt, By: rotation.By,
+		}
+		_, waiting := rotation.Next(holders)
+		out.Waiting = append(out.Waiting, waiting...)
+		return out
+	}
+	for _, holder := range holders {
+		if len(holder.Keys) != 1 || holder.Keys[0] != out.Current {
+			out.Waiting = append(out.Waiting, holder.Name)
+		}
+	}
+	out.Settled = len(out.Waiting) == 0
+	return out
+}
+
+// rotateKeys answers operator.keys_rotate. It begins a rotation, and leaves one
+// that is under way alone: the leader goes on with it by itself.
+func (s *handlers) rotateKeys(r *front.Request) error {
+	kind, err := keyKind(r.ID)
+	if err != nil {
+		return err
+	}
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	cluster := s.store.Snapshot().Cluster()
+	if cluster == nil {
+		return structs.NewError(structs.CodeUnavailable, "state.cluster_unknown")
+	}
+	if keys := cluster.Keys(kind); keys != nil && keys.Rotation != nil {
+		return r.Reply(s.showKeys(r.Context(), kind))
+	}
+	needs := wire.ProtocolKeys
+	if kind == structs.KeyCA {
+		needs = wire.ProtocolCA
+	}
+	if err := s.mayRotate(needs); err != nil {
+		return err
+	}
+	from := s.keys.CurrentKey(kind)
+	if keys := cluster.Keys(kind); keys != nil && keys.Current != "" && keys.Current != from {
+		return structs.NewError(structs.CodeUnavailable, "agent.rotation_unsettled")
+	}
+	var command structs.CommandKind
+	var change any
+	if kind == structs.KeyCA {
+		q := front.Query{R: r}
+		revoke := q.Bool("revoke")
+		if q.Err != nil {
+			return q.Err
+		}
+		command = structs.CommandCARotate
+		change, err = s.keys.NewCA(r.Context(), revoke)
+	} else {
+		var to string
+		to, err = s.keys.NewGossipKey(r.Context())
+		command, change = structs.CommandKeyRotate, structs.KeyRotate{Kind: kind, Stage: structs.KeyInstall, From: from, To: to}
+	}
+	if err != nil {
+		return err
+	}
+	index, err := s.propose(r, command, change)
+	if err != nil {
+		return err
+	}
+	r.SetIndex(index)
+	return r.Reply(s.showKeys(r.Context(), kind))
+}
+
+// pastCAs lists the CAs of before that still lead to the present one.
+func (s *handlers) pastCAs(cluster *structs.Cluster) (past []api.PastCA) {
+	if cluster.CA == nil {
+		return nil
+	}
+	for _, one := range cluster.CA.Past {
+		if s.now().Before(one.Until.Time()) {
+			past = append(past, api.PastCA{Fingerprint: one.Certificate.Fingerprint, Until: one.Until})
+		}
+	}
+	return past
+}
+
+// mayRotate refuses while an agent that is alive is too old to take a new key.
+func (s *handlers) mayRotate(needs int) error {
+	if protocol, name := s.members.Lowest(); protocol < needs {
+		return structs.NewError(structs.CodeConflict, "agent.rotation_old", "name", name)
+	}
+	for node := range s.store.Snapshot().Nodes() {
+		told := s.members.Speaks(node.ID)
+		if node.Status == structs.NodeReady && told != 0 && told < needs {
+			return structs.NewError(structs.CodeConflict, "agent.rotation_old", "name", node.Name)
+		}
+	}
+	return nil
+}

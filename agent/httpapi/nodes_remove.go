@@ -1,0 +1,24 @@
+package httpapi
+
+import (
+	"time"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/structs"
+	"nomadlike/nomadlike/wire"
+)
+
+// removeNode answers nodes.remove: the node is shut out and forgotten.
+func (s *handlers) removeNode(r *front.Request) error {
+	if s.members.Protocol() < wire.ProtocolNodeRemovals {
+		return structs.NewError(structs.CodeConflict, "agent.upgrade_servers")
+	}
+	for _, peer := range s.members.Peers() {
+		if peer.ID == r.ID {
+			return structs.NewError(structs.CodeConflict, "agent.remove_server", "id", r.ID)
+		}
+	}
+	until := structs.At(s.now().Add(auth.AgentTTL + s.lapseGrace + 24*time.Hour))
+	return s.change(r, structs.CommandNodeRemove, structs.NodeRemove{NodeID: r.ID, Revoke: true, Until: until})
+}

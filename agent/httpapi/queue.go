@@ -1,0 +1,371 @@
+package httpapi
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/scheduler"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// readQueue lists what waits. Places count all that waits; what the caller
+// may not see is left out and only leaves gaps.
+func (s *handlers) readQueue(r *front.Request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	q := front.Query{R: r}
+	limit, after, pool, project, foresee := q.Limit(), q.Text("after"), q.Text("pool"), q.Text("project"), q.Bool("forecast")
+	begin, err := strconv.Atoi(after)
+	if after != "" && (err != nil || begin < 0) {
+		q.Refuse("after", after)
+	}
+	if q.Err != nil {
+		return q.Err
+	}
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchQueue))
+	if err != nil {
+		return err
+	}
+	reached := sync.OnceValue(func() *reach { return newReach(snapshot) })
+	asked := func(job *structs.Job) bool {
+		return (pool == "" || slices.Contains(reached().of(job), pool)) && (project == "" || job.Project == project)
+	}
+	served, err := s.inOrder(r, snapshot)
+	if err != nil {
+		return err
+	}
+	out := api.Queue{Entries: []api.QueueEntry{}}
+	position := 0
+	for job, subjob := range served {
+		position++
+		switch {
+		case !asked(job):
+			continue
+		case !mayRead(r, job):
+			out.Hidden++
+			continue
+		case position <= begin || out.Next != "":
+			continue
+		case len(out.Entries) == limit:
+			out.Next = strconv.Itoa(out.Entries[limit-1].Position)
+			continue
+		}
+		out.Entries = append(out.Entries, queueEntry(r, snapshot, job, subjob, position))
+	}
+	if foresee {
+		if err := s.addForecasts(r, out.Entries); err != nil {
+			return err
+		}
+	}
+	return r.Reply(out)
+}
+
+// inOrder gives what waits in the order in which it is served. The state keeps
+// it by tier and place; where fair share or guarantees reorder it, the scheduler
+// knows, pool by pool.
+func (s *handlers) inOrder(r *front.Request, snapshot *state.Snapshot) (iter.Seq2[*structs.Job, *structs.Subjob], error) {
+	if !reorders(snapshot) {
+		return snapshot.Queue(), nil
+	}
+	var queue []scheduler.Queued
+	if err := s.replica.Consult(r.Context(), func(board *scheduler.Board) { queue = slices.Collect(board.Queued()) }); err != nil {
+		return nil, err
+	}
+	return func(yield func(*structs.Job, *structs.Subjob) bool) {
+		for i := range queue {
+			if !yield(queue[i].Job, queue[i].Subjob) {
+				return
+			}
+		}
+	}, nil
+}
+
+// reorders reports whether anything but tier and place orders the queue.
+func reorders(snapshot *state.Snapshot) bool {
+	for pool := range snapshot.Pools() {
+		if pool.Order == structs.OrderFair {
+			return true
+		}
+	}
+	for project := range snapshot.Projects() {
+		if slices.ContainsFunc(project.Quotas, func(q structs.Quota) bool { return q.Guaranteed > 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// addForecasts tells for entries of the queue when they start.
+func (s *handlers) addForecasts(r *front.Request, entries []api.QueueEntry) error {
+	picture, err := s.replica.Picture(r.Context(), 0, "")
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		entry := &entries[i]
+		for start := range picture.OfJob(entry.JobID) {
+			if start.Subjob == entry.Subjob {
+				when := start.When
+				entry.Forecast = &when
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// mayRead reports whether the caller may read a job.
+func mayRead(r *front.Request, job *structs.Job) bool {
+	return auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(job)).Allow
+}
+
+func queueEntry(r *front.Request, snapshot *state.Snapshot, job *structs.Job, subjob *structs.Subjob, position int) api.QueueEntry {
+	entry := api.QueueEntry{
+		JobID: job.ID, JobName: job.Name, Project: job.Project, User: job.User, Subjob: subjob.Index,
+		Priority: job.Priority, Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool,
+		Nodes: job.Nodes, Devices: job.SpecAt(0).DeviceCount() * job.Nodes, QueuedAt: subjob.QueuedAt,
+		Position: position, Moved: subjob.Moved, Wait: waitOf(r, snapshot, subjob.Wait), Awaits: awaits(snapshot, subjob),
+	}
+	if subjob.Wait != nil {
+		entry.Holders = holders(r, snapshot, waitHolders(snapshot, job, subjob.Wait))
+	}
+	return entry
+}
+
+// waitOf is why something waits as the caller may hear it: without the ids and
+// names of jobs that it may not read.
+func waitOf(r *front.Request, snapshot *state.Snapshot, wait *structs.WaitReason) *structs.WaitReason {
+	if wait == nil || len(wait.Holders) == 0 {
+		return wait
+	}
+	hidden := func(id string) bool {
+		view, ok := snapshot.Job(id)
+		return !ok || !mayRead(r, view.Job)
+	}
+	told := *wait
+	if nameless, names := namelessWaits[wait.ID]; names && hidden(wait.Holders[0]) {
+		told.ID, told.Params = nameless, maps.Clone(wait.Params)
+		delete(told.Params, "job")
+	}
+	told.Holders = slices.DeleteFunc(slices.Clone(wait.Holders), hidden)
+	return &told
+}
+
+// namelessWaits are the reasons whose text names the first of the jobs that are
+// waited for, and what those hear who may not read it.
+var namelessWaits = map[string]string{
+	"scheduler.claimed_nodes": "scheduler.claimed_nodes_hidden",
+	"scheduler.reserved":      "scheduler.reserved_hidden",
+}
+
+// subjobsOf copies rows out as the caller may see them.
+func subjobsOf(r *front.Request, snapshot *state.Snapshot, rows []*structs.Subjob) []structs.Subjob {
+	out := values(rows)
+	for i := range out {
+		out[i].Wait = waitOf(r, snapshot, out[i].Wait)
+	}
+	return out
+}
+
+// holders names those of the jobs that the caller may read. Where there are
+// others, an empty one at the end says no more than that.
+func holders(r *front.Request, snapshot *state.Snapshot, ids []string) []api.JobRef {
+	var list []api.JobRef
+	hidden := false
+	for _, id := range ids {
+		view, ok := snapshot.Job(id)
+		switch {
+		case !ok:
+		case mayRead(r, view.Job):
+			ref := jobRef(snapshot, id, 0)
+			ref.Idle = idleOf(snapshot, id)
+			list = append(list, ref)
+		default:
+			hidden = true
+		}
+	}
+	if hidden {
+		list = append(list, api.JobRef{})
+	}
+	return list
+}
+
+// keptLook bounds the nodes at which waitHolders looks.
+const keptLook = 64
+
+// waitHolders lists the jobs that hold what a job waits for: those that the
+// scheduler knows, and before them those that have ended and are held for people
+// to look at, which run for it no more. These are looked for on the nodes that the
+// job names, or, where nobody else is known, on those that could hold it.
+func waitHolders(snapshot *state.Snapshot, job *structs.Job, wait *structs.WaitReason) []string {
+	if wait.ID != "scheduler.no_room" && wait.ID != "scheduler.claim" {
+		return wait.Holders
+	}
+	named := job.VIP != nil || len(job.Placement.Nodes) > 0
+	if !named && len(wait.Holders) > 0 {
+		return wait.Holders
+	}
+	var kept []string
+	looked := 0
+	for node, usage := range snapshot.Nodes() {
+		if usage == nil || usage.Allocs == 0 || !couldHold(job, node, snapshot.Pool(node.PoolName())) {
+			continue
+		}
+		if looked++; looked > keptLook {
+			break
+		}
+		for alloc := range snapshot.Holders(node.ID) {
+			if alloc.Hold != nil && len(kept) < scheduler.HoldersMax && !slices.Contains(kept, alloc.JobID) && !slices.Contains(wait.Holders, alloc.JobID) {
+				kept = append(kept, alloc.JobID)
+			}
+		}
+	}
+	return append(kept, wait.Holders...)
+}
+
+// idleLook bounds the subjobs and allocations at which idleOf looks.
+const idleLook = 64
+
+// idleOf tells why a job uses nothing of what it holds; "": it may use it.
+func idleOf(snapshot *state.Snapshot, id string) string {
+	looked, paused, holding, kept := 0, 0, 0, 0
+	for subjob := range snapshot.Subjobs(id) {
+		if looked++; looked > idleLook {
+			return ""
+		}
+		if subjob.State.Terminal() {
+			continue
+		}
+		holding++
+		if subjob.Control != nil && subjob.Control.Paused {
+			paused++
+		}
+	}
+	if holding > 0 && paused == holding {
+		return api.IdlePaused
+	}
+	looked, holding = 0, 0
+	resting := 0
+	for alloc := range snapshot.AllocsOfJob(id) {
+		if looked++; looked > idleLook {
+			return ""
+		}
+		switch {
+		case alloc.Hold != nil:
+			kept++
+		case !alloc.Status.Terminal():
+			holding++
+			if alloc.IdleSince != 0 {
+				resting++
+			}
+		}
+	}
+	switch {
+	case kept > 0 && holding == 0:
+		return api.IdleHeld
+	case resting > 0 && resting == holding:
+		return api.IdleCards
+	}
+	return ""
+}
+
+// listMachines lists the machines for the picker of VIP jobs: those that hold
+// nothing first. Jobs that the caller may not read are there without a name.
+func (s *handlers) listMachines(r *front.Request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	q := front.Query{R: r}
+	pool := q.Text("pool")
+	if q.Err != nil {
+		return q.Err
+	}
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchNodes))
+	if err != nil {
+		return err
+	}
+	out := api.MachineList{Machines: []api.Machine{}}
+	for node, usage := range snapshot.Nodes() {
+		if pool == "" || poolOf(node.Pool) == pool {
+			out.Machines = append(out.Machines, machineOf(r, snapshot, node, usage))
+		}
+	}
+	slices.SortFunc(out.Machines, func(a, b api.Machine) int {
+		if a.Free != b.Free {
+			if a.Free {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return r.Reply(out)
+}
+
+func machineOf(r *front.Request, snapshot *state.Snapshot, node *structs.Node, usage *structs.Usage) api.Machine {
+	machine := api.Machine{
+		ID: node.ID, Name: node.Name, Pool: poolOf(node.Pool), Status: node.Status, Eligibility: node.Eligibility,
+		Free: node.Schedulable() && (usage == nil || usage.Allocs == 0 && usage.Claim == ""),
+		CPU:  node.Capacity.CPU, Memory: node.Capacity.Memory, Devices: addDevices(nil, node, usage), Work: []api.MachineWork{},
+	}
+	if usage == nil {
+		return machine
+	}
+	machine.CPUUsed, machine.MemoryUsed = usage.CPU, usage.Memory
+	if usage.Claim != "" {
+		jobID, subjob := splitSubjobKey(usage.Claim)
+		ref := visibleRef(r, snapshot, jobID, subjob)
+		machine.Claim = &ref
+	}
+	for alloc := range snapshot.Holders(node.ID) {
+		machine.Work = append(machine.Work, machineWork(r, snapshot, alloc))
+	}
+	return machine
+}
+
+// splitSubjobKey is the other way of structs.SubjobKey.
+func splitSubjobKey(key string) (jobID string, subjob int) {
+	jobID, number, _ := strings.Cut(key, "/")
+	subjob, err := strconv.Atoi(number)
+	if err != nil {
+		return jobID, 0 // keys are made by SubjobKey
+	}
+	return jobID, subjob
+}
+
+// visibleRef names a job that the caller may read, and otherwise says no more
+// than that there is one.
+func visibleRef(r *front.Request, snapshot *state.Snapshot, jobID string, subjob int) api.JobRef {
+	if view, ok := snapshot.Job(jobID); !ok || !mayRead(r, view.Job) {
+		return api.JobRef{}
+	}
+	return jobRef(snapshot, jobID, subjob)
+}
+
+func machineWork(r *front.Request, snapshot *state.Snapshot, alloc *structs.Allocation) api.MachineWork {
+	work := api.MachineWork{
+		Job: visibleRef(r, snapshot, alloc.JobID, alloc.Subjob), Attempt: alloc.Attempt, Devices: len(alloc.Devices),
+		Since: alloc.PlacedAt, Ending: alloc.Desired == structs.DesiredStop,
+	}
+	view, ok := snapshot.Job(alloc.JobID)
+	attempt := snapshot.Attempt(alloc.JobID, alloc.Subjob, alloc.Attempt)
+	if !ok || attempt == nil {
+		return work
+	}
+	work.Nodes, work.Priority, work.Preemptible = view.Job.NodesOf(len(attempt.Allocs)), view.Job.Priority, view.Job.Preemptible
+	work.VIP, work.CheckpointAt = view.Job.VIP != nil, attempt.CheckpointAt
+	if view.Job.TimeLimit > 0 && attempt.RunningAt != 0 {
+		work.EndsBy = attempt.RunningAt.Add(view.Job.TimeLimit.Std())
+	}
+	return work
+}

@@ -1,0 +1,358 @@
+package httpapi
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// standing translates the state's sum of a job for the API.
+func standing(s state.Standing) api.JobStanding {
+	out := api.JobStanding{
+		State: s.State, Counts: map[structs.JobState]int{}, Attempt: s.Attempt, ExitCode: s.ExitCode,
+		StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
+	}
+	for _, one := range structs.JobStates() {
+		if n := s.Counts.Of(one); n > 0 {
+			out.Counts[one] = n
+		}
+	}
+	return out
+}
+
+// explained adds why a job of one subjob is as it is, or why its first
+// waiting subjob waits.
+func explained(snapshot *state.Snapshot, jobID string, out api.JobStanding) api.JobStanding {
+	if first := snapshot.Subjob(jobID, 0); first != nil {
+		out.Reason, out.Wait, out.Control = first.Reason, first.Wait, first.Control
+	}
+	return out
+}
+
+// shown is a job as the caller may see it: without its environment and its
+// source when those are not the caller's to read.
+func shown(r *front.Request, job *structs.Job) *structs.Job {
+	if auth.Allowed(r.Caller.Principal, auth.VerbEnv, jobObject(job)).Allow {
+		return job
+	}
+	hidden := job.Copy()
+	hidden.Source = ""
+	hidden.Task.Env = redacted(job.Task.Env)
+	if hidden.Batch != nil {
+		for i := range hidden.Batch.Subtasks {
+			hidden.Batch.Subtasks[i].Env = redacted(hidden.Batch.Subtasks[i].Env)
+		}
+	}
+	return hidden
+}
+
+func redacted(env map[string]string) map[string]string {
+	if env == nil {
+		return nil
+	}
+	hidden := maps.Clone(env)
+	for name := range hidden {
+		hidden[name] = "***"
+	}
+	return hidden
+}
+
+// newest is the highest modify index of what is iterated.
+func newest[T any](items func(func(T) bool), index func(T) uint64) uint64 {
+	highest := uint64(0)
+	items(func(item T) bool {
+		highest = max(highest, index(item))
+		return true
+	})
+	return highest
+}
+
+// ofJob is the reading of a job with its subjobs.
+func ofJob(id string) reading {
+	return reading{
+		version: func(now *state.Snapshot) uint64 {
+			view, ok := now.Job(id)
+			if !ok {
+				return now.Index() // deleted: tell at once
+			}
+			return max(view.Standing.ModifyIndex, newest(now.Subjobs(id), func(s *structs.Subjob) uint64 { return s.ModifyIndex }))
+		},
+		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchSubjobs(id) },
+		also:  func(now *state.Snapshot) <-chan struct{} { return now.WatchJob(id) },
+	}
+}
+
+func (s *handlers) readJob(r *front.Request) error {
+	snapshot, err := s.block(r, ofJob(r.ID))
+	if err != nil {
+		return err
+	}
+	view, ok := snapshot.Job(r.ID)
+	if !ok {
+		return auth.NotFound(auth.ObjectJob, r.ID)
+	}
+	subjobs, _, refusal := snapshot.ListSubjobs(r.ID, state.Page{Limit: api.PageSizeDefault})
+	if refusal != nil {
+		return refusal
+	}
+	stands := explained(snapshot, r.ID, standing(view.Standing))
+	var held []api.JobRef
+	if stands.State == structs.JobQueued && stands.Wait != nil {
+		held = holders(r, snapshot, waitHolders(snapshot, view.Job, stands.Wait))
+	}
+	stands.Wait = waitOf(r, snapshot, stands.Wait)
+	return r.Reply(api.JobDetail{
+		Holders:     held,
+		Job:         shown(r, view.Job),
+		JobStanding: stands,
+		Subjobs:     subjobsOf(r, snapshot, subjobs),
+		Yielded:     yielded(snapshot, r.ID),
+		Awaits:      awaited(snapshot, r.ID),
+		May:         may(r, jobObject(view.Job)),
+	})
+}
+
+// jobRef names a job to people; of one that was deleted only the id is left.
+func jobRef(snapshot *state.Snapshot, jobID string, subjob int) api.JobRef {
+	ref := api.JobRef{ID: jobID, Subjob: subjob}
+	if view, ok := snapshot.Job(jobID); ok {
+		job := view.Job
+		ref.Name, ref.Project, ref.User, ref.VIP = job.Name, job.Project, job.User, job.VIP != nil
+	}
+	return ref
+}
+
+// yieldedTo names the job that an attempt ended for, nil when it did for none.
+// Whoever lost their nodes is told, whoever's job it was.
+func yieldedTo(snapshot *state.Snapshot, attempt *structs.Attempt) *api.JobRef {
+	if attempt.By == nil || attempt.By.JobID == attempt.JobID { // a change of its own size
+		return nil
+	}
+	ref := jobRef(snapshot, attempt.By.JobID, attempt.By.Subjob)
+	return &ref
+}
+
+// yielded lists the newest attempts of a job that ended for others.
+func yielded(snapshot *state.Snapshot, jobID string) []api.Yield {
+	var list []api.Yield
+	for attempt := range snapshot.Attempts(jobID) {
+		if to := yieldedTo(snapshot, attempt); to != nil {
+			list = append(list, api.Yield{Subjob: attempt.Subjob, Attempt: attempt.Number, At: attempt.EndingAt, To: *to})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b api.Yield) int { return cmp.Compare(b.At, a.At) })
+	return list[:min(len(list), api.YieldsMax)]
+}
+
+// awaited lists the jobs that were asked to end for a job and have not yet.
+func awaited(snapshot *state.Snapshot, jobID string) []api.JobRef {
+	var list []api.JobRef
+	for subjob := range snapshot.Subjobs(jobID) {
+		list = append(list, awaits(snapshot, subjob)...)
+		if len(list) >= api.YieldsMax {
+			return list[:api.YieldsMax]
+		}
+	}
+	return list
+}
+
+// awaits lists the jobs that were asked to end for a subjob and have not yet.
+func awaits(snapshot *state.Snapshot, subjob *structs.Subjob) []api.JobRef {
+	if subjob.Claim == nil {
+		return nil
+	}
+	var list []api.JobRef
+	for _, key := range subjob.Claim.Victims {
+		if attempt := snapshot.Attempt(key.JobID, key.Subjob, key.Number); attempt != nil && attempt.State != structs.AttemptEnded {
+			list = append(list, jobRef(snapshot, key.JobID, key.Subjob))
+		}
+	}
+	return list
+}
+
+// values copies rows out, so that an empty list is [] and not null.
+func values[T any](rows []*T) []T {
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = *row
+	}
+	return out
+}
+
+func (s *handlers) listSubjobs(r *front.Request) error {
+	paging, err := page(r)
+	if err != nil {
+		return err
+	}
+	snapshot, err := s.block(r, ofJob(r.ID))
+	if err != nil {
+		return err
+	}
+	subjobs, next, refusal := snapshot.ListSubjobs(r.ID, paging)
+	if refusal != nil {
+		return refusal
+	}
+	return r.Reply(api.SubjobList{Subjobs: subjobsOf(r, snapshot, subjobs), Next: next})
+}
+
+func (s *handlers) listAttempts(r *front.Request) error {
+	snapshot, err := s.block(r, reading{
+		version: func(now *state.Snapshot) uint64 {
+			return newest(now.Attempts(r.ID), func(a *structs.Attempt) uint64 { return a.ModifyIndex })
+		},
+		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAttempts(r.ID) },
+	})
+	if err != nil {
+		return err
+	}
+	out := api.AttemptList{Attempts: []structs.Attempt{}}
+	for attempt := range snapshot.Attempts(r.ID) {
+		out.Attempts = append(out.Attempts, *attempt)
+	}
+	return r.Reply(out)
+}
+
+func (s *handlers) listAllocations(r *front.Request) error {
+	q := front.Query{R: r}
+	attempt, subjob := q.Uint("attempt"), q.Int("subjob", 0, structs.BatchCountMax)
+	oneSubjob := q.Text("subjob") != ""
+	if q.Err != nil {
+		return q.Err
+	}
+	snapshot, err := s.block(r, reading{
+		version: func(now *state.Snapshot) uint64 {
+			return newest(now.AllocsOfJob(r.ID), func(a *structs.Allocation) uint64 { return a.ModifyIndex })
+		},
+		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAllocsOfJob(r.ID) },
+	})
+	if err != nil {
+		return err
+	}
+	out := api.AllocationList{Allocations: []structs.Allocation{}}
+	for alloc := range snapshot.AllocsOfJob(r.ID) {
+		if (attempt == 0 || alloc.Attempt == attempt) && (!oneSubjob || alloc.Subjob == int(subjob)) {
+			out.Allocations = append(out.Allocations, *alloc)
+		}
+	}
+	return r.Reply(out)
+}
+
+func (s *handlers) listJobEvents(r *front.Request) error {
+	snapshot, err := s.block(r, reading{
+		version: func(now *state.Snapshot) uint64 {
+			events, _ := now.JobEvents(r.ID)
+			if len(events) == 0 {
+				return 0
+			}
+			return events[len(events)-1].Index
+		},
+		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchJob(r.ID) },
+	})
+	if err != nil {
+		return err
+	}
+	events, _ := snapshot.JobEvents(r.ID)
+	return r.Reply(api.EventList{Events: values(events)})
+}
+
+func (s *handlers) readAllocation(r *front.Request) error {
+	snapshot, err := s.block(r, reading{
+		version: func(now *state.Snapshot) uint64 {
+			if alloc := now.Alloc(r.ID); alloc != nil {
+				return alloc.ModifyIndex
+			}
+			return now.Index()
+		},
+		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAlloc(r.ID) },
+	})
+	if err != nil {
+		return err
+	}
+	alloc := snapshot.Alloc(r.ID)
+	if alloc == nil {
+		return auth.NotFound(auth.ObjectJob, r.ID)
+	}
+	return r.Reply(alloc)
+}
+
+func summarize(snapshot *state.Snapshot, node *structs.Node) api.NodeSummary {
+	out := api.NodeSummary{Node: *node, Used: structs.Usage{NodeID: node.ID}, Root: snapshot.Pool(node.PoolName()).LetsRoot()}
+	if usage := snapshot.Usage(node.ID); usage != nil {
+		out.Used = *usage
+	}
+	return out
+}
+
+func (s *handlers) listNodes(r *front.Request) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	paging, err := page(r)
+	if err != nil {
+		return err
+	}
+	snapshot, err := s.block(r, everything((*state.Snapshot).WatchNodes))
+	if err != nil {
+		return err
+	}
+	q := front.Query{R: r}
+	var wanted func(*structs.Node) bool
+	if text := strings.ToLower(q.Text("text")); text != "" {
+		wanted = func(node *structs.Node) bool {
+			return strings.HasPrefix(node.ID, text) || strings.Contains(strings.ToLower(node.Name), text)
+		}
+	}
+	nodes, next, refusal := snapshot.ListNodes(paging, wanted)
+	if refusal != nil {
+		return refusal
+	}
+	out := api.NodeList{Nodes: make([]api.NodeSummary, len(nodes)), Next: next}
+	for i, node := range nodes {
+		out.Nodes[i] = summarize(snapshot, node)
+		if r.Caller.Principal.Kind == auth.KindBoard { // a picture on a wall, and no map for others
+			out.Nodes[i].Addr, out.Nodes[i].RPCAddr, out.Nodes[i].Version, out.Nodes[i].Attributes = "", "", "", nil
+		}
+	}
+	return r.Reply(out)
+}
+
+func (s *handlers) readNode(r *front.Request) error {
+	snapshot, err := s.block(r, reading{
+		version: func(now *state.Snapshot) uint64 {
+			node := now.Node(r.ID)
+			if node == nil {
+				return now.Index()
+			}
+			held := newest(now.Holders(r.ID), func(a *structs.Allocation) uint64 { return a.ModifyIndex })
+			version := max(node.ModifyIndex, held)
+			if usage := now.Usage(r.ID); usage != nil { // rises as well when the last allocation leaves
+				version = max(version, usage.ModifyIndex)
+			}
+			return version
+		},
+		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchNode(r.ID) },
+		also:  func(now *state.Snapshot) <-chan struct{} { return now.WatchHolders(r.ID) },
+	})
+	if err != nil {
+		return err
+	}
+	node := snapshot.Node(r.ID)
+	if node == nil {
+		return auth.NotFound(auth.ObjectNode, r.ID)
+	}
+	out := api.NodeDetail{NodeSummary: summarize(snapshot, node), Allocations: []structs.Allocation{}, May: may(r, nodeObject(node))}
+	for alloc := range snapshot.Holders(r.ID) {
+		view, ok := snapshot.Job(alloc.JobID)
+		if ok && auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow {
+			out.Allocations = append(out.Allocations, *alloc)
+		}
+	}
+	return r.Reply(out)
+}

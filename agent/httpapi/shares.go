@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"time"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// A share link is a token that speaks for nobody: whoever has it may read the
+// one thing that it names, until it expires or is deleted like any token. Its
+// user is who made it, and may delete it.
+
+// shareJob makes a link that shows a job.
+func (s *handlers) shareJob(r *front.Request) error {
+	job, ok := r.Found.(*structs.Job)
+	if !ok {
+		return auth.NotFound(auth.ObjectJob, r.ID)
+	}
+	token := structs.Token{Role: string(auth.KindGuest), Project: job.Project, JobID: job.ID}
+	return s.share(r, token, "/jobs/"+job.ID+"#share=")
+}
+
+// shareWall makes a link that shows the wall of cards.
+func (s *handlers) shareWall(r *front.Request) error {
+	return s.share(r, structs.Token{Role: string(auth.KindBoard)}, "/cluster?board#share=")
+}
+
+func (s *handlers) share(r *front.Request, token structs.Token, path string) error {
+	asked := r.Asked.(*api.ShareRequest)
+	ttl := asked.TTL.Std()
+	if ttl == 0 {
+		ttl = api.ShareTTLDefault
+	}
+	switch {
+	case ttl < 0 || ttl > api.ShareTTLMax:
+		return structs.NewError(structs.CodeInvalid, "agent.share_ttl", "ttl", asked.TTL, "max", structs.Duration(api.ShareTTLMax))
+	case !structs.PlainText(asked.Name, labelLengthMax):
+		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "name", "max", labelLengthMax)
+	}
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	known, err := sharesOf(s.store.Snapshot(), token, s.now())
+	if err != nil {
+		return err
+	}
+	if len(known) >= api.SharesMax {
+		return structs.NewError(structs.CodeConflict, "agent.shares_many", "max", api.SharesMax)
+	}
+	secret, drawn, err := s.newToken(auth.TokenShare, api.TokenRequest{Name: asked.Name, User: r.Caller.Principal.ID, TTL: structs.Duration(ttl)}, r.Caller.Principal.ID)
+	if err != nil {
+		return err
+	}
+	drawn.Role, drawn.Project, drawn.JobID = token.Role, token.Project, token.JobID
+	index, err := s.propose(r, structs.CommandTokenPut, structs.TokenPut{Token: drawn})
+	if err != nil {
+		return err
+	}
+	r.SetIndex(index)
+	return r.Reply(api.NewShare{Token: front.WithoutHash(drawn), Secret: secret, Path: path + secret})
+}
+
+// sharesOf lists the links that show the same as like and are not over.
+func sharesOf(snapshot *state.Snapshot, like structs.Token, now time.Time) ([]structs.Token, error) {
+	found := []structs.Token{}
+	page := state.Page{Limit: api.PageSizeMax}
+	for {
+		tokens, next, refusal := snapshot.ListTokens(page)
+		if refusal != nil {
+			return nil, refusal
+		}
+		for _, token := range tokens {
+			if token.Role == like.Role && token.Project == like.Project && token.JobID == like.JobID && structs.At(now) < token.ExpiresAt {
+				found = append(found, front.WithoutHash(*token))
+			}
+		}
+		if next == "" {
+			return found, nil
+		}
+		page.After = next
+	}
+}
+
+func (s *handlers) listJobShares(r *front.Request) error {
+	job, ok := r.Found.(*structs.Job)
+	if !ok {
+		return auth.NotFound(auth.ObjectJob, r.ID)
+	}
+	return s.listShares(r, structs.Token{Role: string(auth.KindGuest), Project: job.Project, JobID: job.ID})
+}
+
+func (s *handlers) listWallShares(r *front.Request) error {
+	return s.listShares(r, structs.Token{Role: string(auth.KindBoard)})
+}
+
+func (s *handlers) listShares(r *front.Request, like structs.Token) error {
+	if err := s.refresh(r); err != nil {
+		return err
+	}
+	shares, err := sharesOf(s.store.Snapshot(), like, s.now())
+	if err != nil {
+		return err
+	}
+	return r.Reply(api.ShareList{Shares: shares})
+}

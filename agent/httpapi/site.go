@@ -1,0 +1,381 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/forecast"
+	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/scheduler"
+	"nomadlike/nomadlike/server"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// Replica is what the API needs of the server in this process;
+// *server.Server is one.
+type Replica interface {
+	// Consistent waits until this server's state holds everything that was
+	// acknowledged before the call, and gives it. It fails with
+	// CodeUnavailable without a leader.
+	Consistent(ctx context.Context) (*state.Snapshot, error)
+	// Submit puts a command into the log, through the leader, and waits until
+	// this server's state has applied it. The error is the state's refusal,
+	// CodeTimeout when the outcome is unknown, or CodeUnavailable when
+	// nothing was done.
+	Submit(ctx context.Context, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error)
+	// SubmitGuarded is Submit of a command that is applied only while guard
+	// stands.
+	SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error)
+	// SubmitJob admits a job.
+	SubmitJob(ctx context.Context, guard structs.Guard, user, key string, job *structs.Job) (jobID string, index uint64, err error)
+	// Picture shows the future of this server's state, at least as it was at index
+	// knows. It is shared with all who ask.
+	Picture(ctx context.Context, knows uint64, jobID string) (*server.Picture, error)
+	// Preview lets ask compute with the futures of the newest picture, when it is
+	// the turn of who asks.
+	Preview(ctx context.Context, who server.Asker, ask func(*forecast.Futures) error) error
+	// Try gives ask a scheduler's board of its own with this server's newest state,
+	// when it is the turn of who asks.
+	Try(ctx context.Context, who server.Asker, ask func(*scheduler.Board)) error
+	// Consult lets ask read a scheduler's board with this server's newest state.
+	Consult(ctx context.Context, ask func(*scheduler.Board)) error
+	// Admit lets a new agent in and gives its certificate.
+	Admit(ctx context.Context, join server.Join) (certificatePEM []byte, err error)
+}
+
+// clockFunc reads the wall clock.
+type clockFunc = func() time.Time
+
+// handlers answers API requests on a server.
+type handlers struct {
+	replica    Replica
+	store      *state.Store
+	log        *slog.Logger
+	now        clockFunc
+	rand       io.Reader
+	pool       *rpc.Pool
+	members    Membership
+	servers    Servers
+	archives   Archives
+	authority  Authority
+	addr       string          // host:port of this agent
+	spoolDir   string          // for snapshots on their way out
+	stopping   <-chan struct{} // closed when the agent stops
+	metrics    *metrics
+	lapseGrace time.Duration // how long after its end a certificate is renewed
+	survey     *survey
+	keys       Keys // of the agent
+	views      views
+	self       func() api.AgentSelf
+	health     func() api.Health
+}
+
+// jobObject is a job as the policy sees it.
+func jobObject(job *structs.Job) auth.Object {
+	return auth.Object{Kind: auth.ObjectJob, ID: job.ID, Project: job.Project, Owner: job.User, Access: auth.Access(job.Access)}
+}
+
+func nodeObject(node *structs.Node) auth.Object {
+	return auth.Object{Kind: auth.ObjectNode, ID: node.ID, Node: node.ID}
+}
+
+// tokenObject's owner is whom the token speaks for.
+func tokenObject(token *structs.Token) auth.Object {
+	owner := token.User
+	if owner == "" {
+		owner = token.ID
+	}
+	return auth.Object{Kind: auth.ObjectToken, ID: token.ID, Owner: owner}
+}
+
+// Authenticate finds whom the secret of a token speaks for.
+func (s *handlers) Authenticate(ctx context.Context, secret string, thorough bool) (front.Caller, error) {
+	unknown := structs.NewError(structs.CodeUnauthorized, "auth.token_invalid")
+	if _, err := auth.ParseToken(secret); err != nil {
+		return front.Caller{}, unknown.Because(err)
+	}
+	hash := auth.HashToken(secret)
+	snapshot := s.store.Snapshot()
+	token := snapshot.TokenByHash(hash)
+	if token == nil && thorough {
+		var err error
+		if snapshot, err = s.replica.Consistent(ctx); err != nil {
+			return front.Caller{}, err
+		}
+		token = snapshot.TokenByHash(hash)
+	}
+	if token == nil {
+		return front.Caller{}, unknown
+	}
+	principal, refusal := auth.TokenPrincipal(token, s.now())
+	if refusal != nil {
+		return front.Caller{}, refusal
+	}
+	return front.Caller{Principal: principal, Token: token, Revoked: snapshot.WatchToken(token.ID)}, nil
+}
+
+// whileValid gives a context for answers that stay open: it ends when the
+// caller's token does, or when the agent stops. The second value ends the
+// watch.
+func (s *handlers) whileValid(r *front.Request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cancel(s.awaitEnd(ctx, r.Caller.Token))
+	}()
+	return ctx, func() {
+		cancel(context.Canceled)
+		<-done
+	}
+}
+
+// awaitEnd returns when the token is gone or over, the agent stops, or ctx
+// ends; and why.
+func (s *handlers) awaitEnd(ctx context.Context, token *structs.Token) error {
+	revoked := structs.NewError(structs.CodeUnauthorized, "agent.token_revoked")
+	var over <-chan time.Time
+	if token.ExpiresAt != 0 {
+		timer := time.NewTimer(token.ExpiresAt.Time().Sub(s.now()))
+		defer timer.Stop()
+		over = timer.C
+	}
+	for {
+		snapshot := s.store.Snapshot()
+		if snapshot.Token(token.ID) == nil {
+			return revoked
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.stopping:
+			return structs.NewError(structs.CodeUnavailable, "agent.stopping")
+		case <-over:
+			return revoked
+		case <-snapshot.WatchToken(token.ID):
+		}
+	}
+}
+
+// refresh makes the server's copy current, unless the caller asked for a
+// stale answer.
+func (s *handlers) refresh(r *front.Request) error {
+	q := front.Query{R: r}
+	if !r.Route.Mutates() && r.Route.Blocking && q.Bool("stale") {
+		return q.Err
+	}
+	if q.Err != nil {
+		return q.Err
+	}
+	_, err := s.replica.Consistent(r.Context())
+	return err
+}
+
+// reading says how a blocking query knows that something changed.
+type reading struct {
+	version func(*state.Snapshot) uint64          // index of the newest change of what is read
+	watch   func(*state.Snapshot) <-chan struct{} // closed at the next one
+	also    func(*state.Snapshot) <-chan struct{} // the same; may be nil
+}
+
+// await gives the first state whose version is newer than index, or the
+// newest one when ctx ends before.
+func (how reading) await(ctx context.Context, store *state.Store, index uint64) *state.Snapshot {
+	for {
+		now := store.Snapshot()
+		if how.version(now) > index || ctx.Err() != nil {
+			return now
+		}
+		var also <-chan struct{}
+		if how.also != nil {
+			also = how.also(now)
+		}
+		select {
+		case <-how.watch(now):
+		case <-also:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// block waits, when the caller asked for it, until there is something newer
+// than the index that the caller knows, and gives the state to answer from.
+func (s *handlers) block(r *front.Request, how reading) (*state.Snapshot, error) {
+	q := front.Query{R: r}
+	index, wait := q.Uint("index"), q.Wait()
+	if q.Err != nil {
+		return nil, q.Err
+	}
+	valid, end := s.whileValid(r)
+	defer end()
+	ctx, cancel := context.WithTimeout(valid, wait)
+	defer cancel()
+	if index == 0 {
+		cancel() // not asked to wait
+	}
+	snapshot := how.await(ctx, s.store, index)
+	if valid.Err() != nil {
+		return nil, context.Cause(valid)
+	}
+	r.SetIndex(max(how.version(snapshot), 1))
+	return snapshot, nil
+}
+
+// everything makes a blocking query of any change of the whole state that one
+// watch sees, or a second one: for lists whose items may leave them, which no
+// item's index tells.
+func everything(watch func(*state.Snapshot) <-chan struct{}, also ...func(*state.Snapshot) <-chan struct{}) reading {
+	how := reading{version: (*state.Snapshot).Index, watch: watch}
+	if len(also) > 0 {
+		how.also = also[0]
+	}
+	return how
+}
+
+// page reads the paging parameters.
+func page(r *front.Request) (state.Page, error) {
+	q := front.Query{R: r}
+	p := state.Page{After: q.Text("after"), Limit: q.Limit()}
+	return p, q.Err
+}
+
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
+
+func (s *handlers) changed(r *front.Request, index uint64) error {
+	r.SetIndex(index)
+	return r.Reply(api.Changed{Index: index})
+}
+
+func (s *handlers) readSelf(r *front.Request) error { return r.Reply(s.self()) }
+
+// unlessStale does something here when the caller asks for what this server
+// has, be there a leader or not.
+func unlessStale(fresh, stale front.Handler) front.Handler {
+	return func(r *front.Request) error {
+		q := front.Query{R: r}
+		asked := q.Bool("stale")
+		switch {
+		case q.Err != nil:
+			return q.Err
+		case asked:
+			return stale(r)
+		}
+		return fresh(r)
+	}
+}
+
+// ReadHealth answers agent.health. Whoever asks may be anybody, so it tells
+// no more than what a load balancer needs.
+func ReadHealth(health func() api.Health) front.Handler {
+	return func(r *front.Request) error {
+		now := health()
+		if !now.Healthy {
+			r.Writer.Header().Set("Content-Type", "application/json; charset=utf-8")
+			r.Writer.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return r.Reply(now)
+	}
+}
+
+// table maps the routes to their handlers. onLeader wraps those that only
+// the leader can do.
+func (s *handlers) table(onLeader func(front.Handler) front.Handler) map[string]front.Handler {
+	return map[string]front.Handler{
+		"jobs.list":                 s.listJobs,
+		"jobs.share":                s.shareJob,
+		"jobs.shares":               s.listJobShares,
+		"wall.share":                s.shareWall,
+		"wall.shares":               s.listWallShares,
+		"jobs.submit":               s.submitJob,
+		"jobs.parse":                s.parseJob,
+		"jobs.format":               s.formatJob,
+		"jobs.validate":             s.validateJob,
+		"jobs.plan":                 s.planJob,
+		"jobs.read":                 s.readJob,
+		"jobs.subjobs":              s.listSubjobs,
+		"jobs.attempts":             s.listAttempts,
+		"jobs.allocations":          s.listAllocations,
+		"jobs.events":               s.listJobEvents,
+		"jobs.figures":              s.jobFigures,
+		"jobs.metrics":              s.readCurves,
+		"jobs.past":                 s.jobPast,
+		"jobs.files":                s.listFiles,
+		"jobs.file_content":         s.readFile,
+		"jobs.stop":                 s.stopJob,
+		"jobs.pause":                s.pauseJob,
+		"jobs.continue":             s.continueJob,
+		"jobs.throttle":             s.throttleJob,
+		"jobs.finish":               s.finishJob,
+		"jobs.delete":               s.deleteJob,
+		"jobs.priority":             s.setPriority,
+		"jobs.move":                 s.moveJob,
+		"jobs.time_limit":           s.setTimeLimit,
+		"pools.list":                s.listPools,
+		"pools.read":                s.readPool,
+		"pools.put":                 s.putPool,
+		"pools.delete":              s.deletePool,
+		"projects.list":             s.listProjects,
+		"projects.read":             s.readProject,
+		"projects.put":              s.putProject,
+		"projects.delete":           s.deleteProject,
+		"queue.read":                s.readQueue,
+		"queue.forecast":            s.forecastQueue,
+		"queue.timeline":            s.forecastTimeline,
+		"queue.accuracy":            s.forecastAccuracy,
+		"queue.what_if":             s.ponder,
+		"jobs.forecast":             s.forecastJob,
+		"jobs.forecast_read":        s.readForecast,
+		"machines.list":             s.listMachines,
+		"nodes.available":           s.listAvailable,
+		"events.stream":             s.streamEvents,
+		"allocations.read":          s.readAllocation,
+		"allocations.logs":          s.readLogs,
+		"allocations.exec":          s.exec,
+		"nodes.list":                s.listNodes,
+		"nodes.read":                s.readNode,
+		"devices.list":              s.listDevices,
+		"nodes.devices":             s.readDevices,
+		"nodes.events":              s.nodeEvents,
+		"nodes.past":                s.readPast,
+		"allocations.commit":        s.commitAllocation,
+		"nodes.treat_device":        s.treatDevice,
+		"nodes.remove":              s.removeNode,
+		"nodes.drain":               s.drainNode,
+		"nodes.cordon":              s.cordonNode,
+		"nodes.uncordon":            s.uncordonNode,
+		"tokens.bootstrap":          s.bootstrapToken,
+		"tokens.list":               s.listTokens,
+		"tokens.create":             s.createToken,
+		"tokens.self":               s.readToken,
+		"tokens.read":               s.readToken,
+		"tokens.delete":             s.deleteToken,
+		"join_tokens.list":          s.listJoinTokens,
+		"join_tokens.create":        s.createJoinToken,
+		"join_tokens.delete":        s.deleteJoinToken,
+		"servers.list":              s.listMembers,
+		"servers.join":              s.joinMembers,
+		"operator.raft_peers":       s.listPeers,
+		"operator.raft_remove_peer": onLeader(s.removePeer),
+		"operator.raft_add_peer":    onLeader(s.addPeer),
+		"operator.keys":             onLeader(s.readKeys),
+		"operator.keys_rotate":      onLeader(s.rotateKeys),
+		"operator.autopilot":        onLeader(s.autopilot),
+		"operator.snapshot_save":    unlessStale(onLeader(s.saveSnapshot), s.saveSnapshot),
+		"operator.snapshot_restore": onLeader(s.restoreSnapshot),
+		"operator.snapshot_inspect": s.inspectSnapshot,
+		"agent.health":              ReadHealth(s.health),
+		"agent.self":                s.readSelf,
+		"agent.join":                s.letIn,
+		"agent.renew":               s.renewLapsed,
+		"metrics":                   s.metrics.handler(),
+		"openapi":                   writeOpenAPI(),
+	}
+}
