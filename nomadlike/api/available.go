@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -77,10 +76,5 @@ type DeviceDemand struct {
 // Available lists what a job could get now. The job need not be complete: its
 // resources, placement and driver count.
 func (c *Client) Available(ctx context.Context, request JobRequest) (*Available, error) {
-	out := new(Available)
-	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/nodes/available", in: request, repeat: true}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return ask(ctx, c, NodesAvailable, "", request)
 }

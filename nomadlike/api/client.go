@@ -238,19 +238,6 @@ func (c *Client) do(ctx context.Context, call call, out any) (*Meta, error) {
 	return meta, nil
 }
 
-func (c *Client) get(ctx context.Context, path string, query url.Values, out any) (*Meta, error) {
-	return c.do(ctx, call{method: http.MethodGet, path: path, query: query, repeat: true}, out)
-}
-
-func (c *Client) change(ctx context.Context, method, path string, in any) (*Changed, error) {
-	out := new(Changed)
-	_, err := c.do(ctx, call{method: method, path: path, in: in}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // send sends a request until it is answered, cannot be repeated, or RetryFor
 // has passed. The caller closes the body of a nil-error answer, whose status
 // is below 300.
@@ -393,16 +380,6 @@ func newKey() string {
 	var key [16]byte
 	rand.Read(key[:]) // never fails, see crypto/rand
 	return hex.EncodeToString(key[:])
-}
-
-// join builds an escaped path from segments that people may have typed.
-func join(segments ...string) string {
-	var b strings.Builder
-	for _, segment := range segments {
-		b.WriteByte('/')
-		b.WriteString(url.PathEscape(segment))
-	}
-	return b.String()
 }
 
 func unescaped(path string) string {

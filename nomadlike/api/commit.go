@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -16,9 +15,5 @@ type CommitRequest struct {
 // CommitAllocation keeps the container of a running task as an image on its
 // node. Its processes stand still while it is made.
 func (c *Client) CommitAllocation(ctx context.Context, id string, request CommitRequest) (*structs.Committed, error) {
-	out := new(structs.Committed)
-	if _, err := c.do(ctx, call{method: http.MethodPost, path: join("v1", "allocations", id, "commit"), in: request}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return change(ctx, c, AllocationsCommit, id, request)
 }

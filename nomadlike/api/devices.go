@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 
 	"nomadlike/nomadlike/structs"
 )
@@ -73,21 +72,15 @@ func (c *Client) Devices(ctx context.Context, filter DeviceFilter, query *Query)
 			values.Set(name, value)
 		}
 	}
-	out := new(DeviceList)
-	if _, err := c.get(ctx, "/v1/devices", values, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, DevicesList, "", values)
+	return out, err
 }
 
 // NodeDevices returns the devices of one node, by its id, a unique prefix of it,
 // or its name.
 func (c *Client) NodeDevices(ctx context.Context, id string) (*NodeDevices, error) {
-	out := new(NodeDevices)
-	if _, err := c.get(ctx, join("v1", "nodes", id, "devices"), nil, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, NodesDevices, id, nil)
+	return out, err
 }
 
 // DeviceTreatRequest names a device of a node, by its id or its number, and
@@ -107,10 +100,5 @@ type DeviceTreated struct {
 // TreatDevice clears a device's faults by an operator's word, resets it, or keeps
 // new work from it.
 func (c *Client) TreatDevice(ctx context.Context, node string, request DeviceTreatRequest) (*DeviceTreated, error) {
-	out := new(DeviceTreated)
-	_, err := c.do(ctx, call{method: http.MethodPost, path: join("v1", "nodes", node, "devices"), in: request}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return change(ctx, c, NodesTreatDevice, node, request)
 }

@@ -39,8 +39,8 @@ func (c *Client) Exec(ctx context.Context, allocID string, start structs.ExecSta
 	c.sign(header)
 	base := c.base()
 	target := *base
-	target.Path = unescaped(join("v1", "allocations", allocID, "exec"))
-	target.RawPath = join("v1", "allocations", allocID, "exec")
+	target.Path = unescaped(AllocationsExec.path(allocID))
+	target.RawPath = AllocationsExec.path(allocID)
 	ws, response, err := websocket.Dial(ctx, target.String(), &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: header})
 	if err != nil {
 		if response != nil && response.StatusCode >= 300 {

@@ -48,11 +48,8 @@ type FileList struct {
 // Files lists what a job wrote: outputs/… below its output, and logs/… that the
 // rank printed.
 func (c *Client) Files(ctx context.Context, id, path string, filter FileFilter) (*FileList, error) {
-	out := new(FileList)
-	if _, err := c.get(ctx, join("v1", "jobs", id, "files"), filter.values(path), out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, JobsFiles, id, filter.values(path))
+	return out, err
 }
 
 // OpenFile reads a file that a job wrote, from offset on. The caller closes it.
@@ -62,7 +59,7 @@ func (c *Client) OpenFile(ctx context.Context, id, path string, filter FileFilte
 	if offset > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 	}
-	response, err := c.send(ctx, call{method: http.MethodGet, path: join("v1", "jobs", id, "files", "content"), query: filter.values(path), header: header, repeat: true})
+	response, err := c.send(ctx, call{method: http.MethodGet, path: JobsFileContent.path(id), query: filter.values(path), header: header, repeat: true})
 	if err != nil {
 		return nil, err
 	}
@@ -70,22 +67,32 @@ func (c *Client) OpenFile(ctx context.Context, id, path string, filter FileFilte
 }
 
 // fileRoutes are the routes of what jobs write.
+// rankParams choose the rank whose files are meant, beside other parameters.
+func rankParams(more ...Param) []Param {
+	return append(more,
+		Param{"attempt", "integer", "of this attempt; the newest unless told"},
+		Param{"subjob", "integer", "of this subjob; 0 unless told"},
+		Param{"rank", "integer", "of this rank; 0 unless told"},
+	)
+}
+
+// The endpoints of file routes.
+var (
+	JobsFiles = endpoint[None, FileList](Route{
+		Name: "jobs.files", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/files", Verb: VerbLogs, Kind: ObjectJob, From: FromJob,
+		Query:   rankParams(Param{"path", "string", "outputs, logs, or a path below one of them; both unless told"}),
+		Summary: "List what a job wrote into its output and its logs, as long as the node keeps it",
+	})
+	JobsFileContent = endpoint[None, None](Route{
+		Name: "jobs.file_content", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/files/content", Verb: VerbLogs, Kind: ObjectJob, From: FromJob, Stream: StreamBinary,
+		Query:   rankParams(Param{"path", "string", "a file below outputs or logs"}),
+		Summary: "Download a file that a job wrote; a Range of bytes is understood",
+	})
+)
+
 func fileRoutes() []Route {
-	whose := []Param{
-		{"attempt", "integer", "of this attempt; the newest unless told"},
-		{"subjob", "integer", "of this subjob; 0 unless told"},
-		{"rank", "integer", "of this rank; 0 unless told"},
-	}
 	return []Route{
-		{
-			Name: "jobs.files", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/files", Verb: VerbLogs, Kind: ObjectJob, From: FromJob,
-			Query:    append([]Param{{"path", "string", "outputs, logs, or a path below one of them; both unless told"}}, whose...),
-			Response: FileList{}, Summary: "List what a job wrote into its output and its logs, as long as the node keeps it",
-		},
-		{
-			Name: "jobs.file_content", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/files/content", Verb: VerbLogs, Kind: ObjectJob, From: FromJob, Stream: StreamBinary,
-			Query:   append([]Param{{"path", "string", "a file below outputs or logs"}}, whose...),
-			Summary: "Download a file that a job wrote; a Range of bytes is understood",
-		},
+		JobsFiles.route,
+		JobsFileContent.route,
 	}
 }

@@ -71,77 +71,71 @@ type Effect struct {
 	Hidden int `json:"hidden,omitempty"` // shifts of jobs that the caller may not read
 }
 
+// The endpoints of forecast routes.
+var (
+	JobsForecast = endpoint[JobRequest, JobOutlook](Route{
+		Name: "jobs.forecast", Method: http.MethodPost, Pattern: "/v1/jobs/forecast", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+		Summary: "When would this job start? Now, about when, or never and why; for each spec; and who would have to yield",
+	})
+	JobsForecastRead = endpoint[None, JobForecast](Route{
+		Name: "jobs.forecast_read", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/forecast", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
+		Query:   append(blockingParams(), Param{"helps", "boolean", "what would start it sooner, too"}),
+		Summary: "When does this queued job start, and how did that answer move?",
+	})
+	QueueForecastRead = endpoint[None, QueueForecast](Route{
+		Name: "queue.forecast", Method: http.MethodGet, Pattern: "/v1/queue/forecast", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
+		Summary: "When does everything that waits start?",
+	})
+	QueueTimeline = endpoint[None, outlook.Timeline](Route{
+		Name: "queue.timeline", Method: http.MethodGet, Pattern: "/v1/queue/timeline", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
+		Query: []Param{
+			{"hours", "integer", "how far to look, at most 168; 24 unless told"},
+			{"pool", "string", "only nodes of this pool"},
+		},
+		Summary: "What runs, is reserved and is expected on each node",
+	})
+	QueueAccuracy = endpoint[None, Accuracy](Route{
+		Name: "queue.accuracy", Method: http.MethodGet, Pattern: "/v1/queue/accuracy", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
+		Summary: "How did the forecasts that were given come out?",
+	})
+	QueueWhatIf = endpoint[WhatIfRequest, Effect](Route{
+		Name: "queue.what_if", Method: http.MethodPost, Pattern: "/v1/queue/what-if", Verb: VerbPonder, Kind: ObjectQueue, From: FromKind,
+		Summary: "Who would start earlier or later after some changes? Nothing is changed",
+	})
+)
+
 func forecastRoutes() []Route {
 	return []Route{
-		{
-			Name: "jobs.forecast", Method: http.MethodPost, Pattern: "/v1/jobs/forecast", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
-			Request: JobRequest{}, Response: JobOutlook{}, Summary: "When would this job start? Now, about when, or never and why; for each spec; and who would have to yield",
-		},
-		{
-			Name: "jobs.forecast_read", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/forecast", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
-			Query:    append(blockingParams(), Param{"helps", "boolean", "what would start it sooner, too"}),
-			Response: JobForecast{}, Summary: "When does this queued job start, and how did that answer move?",
-		},
-		{
-			Name: "queue.forecast", Method: http.MethodGet, Pattern: "/v1/queue/forecast", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
-			Response: QueueForecast{}, Summary: "When does everything that waits start?",
-		},
-		{
-			Name: "queue.timeline", Method: http.MethodGet, Pattern: "/v1/queue/timeline", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
-			Query: []Param{
-				{"hours", "integer", "how far to look, at most 168; 24 unless told"},
-				{"pool", "string", "only nodes of this pool"},
-			},
-			Response: outlook.Timeline{}, Summary: "What runs, is reserved and is expected on each node",
-		},
-		{
-			Name: "queue.accuracy", Method: http.MethodGet, Pattern: "/v1/queue/accuracy", Verb: VerbList, Kind: ObjectQueue, From: FromKind,
-			Response: Accuracy{}, Summary: "How did the forecasts that were given come out?",
-		},
-		{
-			Name: "queue.what_if", Method: http.MethodPost, Pattern: "/v1/queue/what-if", Verb: VerbPonder, Kind: ObjectQueue, From: FromKind,
-			Request: WhatIfRequest{}, Response: Effect{}, Summary: "Who would start earlier or later after some changes? Nothing is changed",
-		},
+		JobsForecast.route,
+		JobsForecastRead.route,
+		QueueForecastRead.route,
+		QueueTimeline.route,
+		QueueAccuracy.route,
+		QueueWhatIf.route,
 	}
 }
 
 // ForecastJob tells when a job would start that is not submitted yet.
 func (c *Client) ForecastJob(ctx context.Context, request JobRequest) (*JobOutlook, error) {
-	out := new(JobOutlook)
-	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/jobs/forecast", in: request, repeat: true}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return ask(ctx, c, JobsForecast, "", request)
 }
 
 // JobForecast tells when the queued subjobs of a job start, and what was said
 // before. As a blocking query it returns when a kept answer changes.
 func (c *Client) JobForecast(ctx context.Context, id string, query *Query) (*JobForecast, *Meta, error) {
-	out := new(JobForecast)
-	meta, err := c.get(ctx, join("v1", "jobs", id, "forecast"), query.values(), out)
-	if err != nil {
-		return nil, nil, err
-	}
-	return out, meta, nil
+	return read(ctx, c, JobsForecastRead, id, query.values())
 }
 
 // JobHelps is JobForecast with what would help.
 func (c *Client) JobHelps(ctx context.Context, id string) (*JobForecast, error) {
-	out := new(JobForecast)
-	if _, err := c.get(ctx, join("v1", "jobs", id, "forecast"), url.Values{"helps": {"true"}}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, JobsForecastRead, id, url.Values{"helps": {"true"}})
+	return out, err
 }
 
 // QueueForecast tells when everything that waits starts.
 func (c *Client) QueueForecast(ctx context.Context) (*QueueForecast, error) {
-	out := new(QueueForecast)
-	if _, err := c.get(ctx, "/v1/queue/forecast", nil, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, QueueForecastRead, "", nil)
+	return out, err
 }
 
 // Timeline tells what runs, is reserved and is expected on each node, of one
@@ -154,29 +148,18 @@ func (c *Client) Timeline(ctx context.Context, horizon time.Duration, pool strin
 	if pool != "" {
 		values.Set("pool", pool)
 	}
-	out := new(outlook.Timeline)
-	if _, err := c.get(ctx, "/v1/queue/timeline", values, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, QueueTimeline, "", values)
+	return out, err
 }
 
 // Accuracy tells how the forecasts that were given came out.
 func (c *Client) Accuracy(ctx context.Context) (*Accuracy, error) {
-	out := new(Accuracy)
-	if _, err := c.get(ctx, "/v1/queue/accuracy", nil, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, QueueAccuracy, "", nil)
+	return out, err
 }
 
 // WhatIf tells who would start earlier or later after some changes; it changes
 // nothing.
 func (c *Client) WhatIf(ctx context.Context, changes []outlook.Change) (*Effect, error) {
-	out := new(Effect)
-	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/queue/what-if", in: WhatIfRequest{Changes: changes}, repeat: true}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return ask(ctx, c, QueueWhatIf, "", WhatIfRequest{Changes: changes})
 }

@@ -54,9 +54,6 @@ func (c *Client) NodeHistory(ctx context.Context, id string, filter HistoryFilte
 	if filter.Points > 0 {
 		values.Set("points", strconv.Itoa(filter.Points))
 	}
-	out := new(NodeHistory)
-	if _, err := c.get(ctx, join("v1", "nodes", id, "figures"), values, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, NodesPast, id, values)
+	return out, err
 }

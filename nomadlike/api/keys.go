@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 
 	"nomadlike/nomadlike/structs"
@@ -49,11 +48,8 @@ type KeyAgent struct {
 
 // Keys tells who holds which keys of a kind.
 func (c *Client) Keys(ctx context.Context, kind structs.KeyKind) (*Keys, error) {
-	out := new(Keys)
-	if _, err := c.get(ctx, join("v1", "operator", "keys", string(kind)), nil, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, OperatorKeys, string(kind), nil)
+	return out, err
 }
 
 // RotateKeys begins to replace a key of a kind by a new one. While that is under
@@ -62,13 +58,9 @@ func (c *Client) Keys(ctx context.Context, kind structs.KeyKind) (*Keys, error) 
 // With revoke, for a CA whose key may be in other hands, nobody follows from it to
 // the new one, and its certificates renew nothing.
 func (c *Client) RotateKeys(ctx context.Context, kind structs.KeyKind, revoke bool) (*Keys, error) {
-	out, query := new(Keys), url.Values{}
+	query := url.Values{}
 	if revoke {
 		query.Set("revoke", "true")
 	}
-	_, err := c.do(ctx, call{method: http.MethodPost, path: join("v1", "operator", "keys", string(kind), "rotate"), query: query}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return send(ctx, c, OperatorKeysRotate, call{path: OperatorKeysRotate.path(string(kind)), query: query})
 }

@@ -63,26 +63,28 @@ func (c *Client) JobMetrics(ctx context.Context, id string, filter MetricsFilter
 	if filter.Points > 0 {
 		values.Set("points", strconv.Itoa(filter.Points))
 	}
-	out := new(JobMetrics)
-	if _, err := c.get(ctx, join("v1", "jobs", id, "metrics"), values, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, JobsMetrics, id, values)
+	return out, err
 }
+
+// The endpoints of metric routes.
+var (
+	JobsMetrics = endpoint[None, JobMetrics](Route{
+		Name: "jobs.metrics", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/metrics", Verb: VerbLogs, Kind: ObjectJob, From: FromJob,
+		Query: []Param{
+			{"attempt", "integer", "only this attempt"},
+			{"subjob", "integer", "only this subjob"},
+			{"rank", "integer", "only this rank"},
+			{"name", "string", "only figures of these names, comma-separated"},
+			{"points", "integer", "at most so many points of each series, 1 to 1024; 200 unless told"},
+		},
+		Summary: "The curves of a job: figures that its ranks wrote into logs and event files",
+	})
+)
 
 // metricRoutes are the routes of usage and metrics.
 func metricRoutes() []Route {
 	return []Route{
-		{
-			Name: "jobs.metrics", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/metrics", Verb: VerbLogs, Kind: ObjectJob, From: FromJob,
-			Query: []Param{
-				{"attempt", "integer", "only this attempt"},
-				{"subjob", "integer", "only this subjob"},
-				{"rank", "integer", "only this rank"},
-				{"name", "string", "only figures of these names, comma-separated"},
-				{"points", "integer", "at most so many points of each series, 1 to 1024; 200 unless told"},
-			},
-			Response: JobMetrics{}, Summary: "The curves of a job: figures that its ranks wrote into logs and event files",
-		},
+		JobsMetrics.route,
 	}
 }

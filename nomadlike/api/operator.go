@@ -10,49 +10,35 @@ import (
 
 // Members lists the agents that gossip knows.
 func (c *Client) Members(ctx context.Context) (*MemberList, error) {
-	out := new(MemberList)
-	if _, err := c.get(ctx, "/v1/servers", nil, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, ServersList, "", nil)
+	return out, err
 }
 
 // JoinServers tells the agent's gossip of further addresses, host:port.
 func (c *Client) JoinServers(ctx context.Context, addresses []string) (*ServersJoined, error) {
-	out := new(ServersJoined)
-	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/servers/join", in: ServersJoinRequest{Addresses: addresses}}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return change(ctx, c, ServersJoin, "", ServersJoinRequest{Addresses: addresses})
 }
 
 // RaftPeers lists the Raft peers.
 func (c *Client) RaftPeers(ctx context.Context) (*RaftPeerList, error) {
-	out := new(RaftPeerList)
-	if _, err := c.get(ctx, "/v1/operator/raft/peers", nil, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, OperatorRaftPeers, "", nil)
+	return out, err
 }
 
 // AddRaftPeer lets a removed server back in.
 func (c *Client) AddRaftPeer(ctx context.Context, id string) (*Changed, error) {
-	return c.change(ctx, http.MethodPut, join("v1", "operator", "raft", "peers", id), nil)
+	return change(ctx, c, OperatorRaftAddPeer, id, None{})
 }
 
 // RemoveRaftPeer removes a peer, which stays out until it is let back in.
 func (c *Client) RemoveRaftPeer(ctx context.Context, id string) (*Changed, error) {
-	return c.change(ctx, http.MethodDelete, join("v1", "operator", "raft", "peers", id), nil)
+	return change(ctx, c, OperatorRaftRemovePeer, id, None{})
 }
 
 // Autopilot tells how the servers are.
 func (c *Client) Autopilot(ctx context.Context) (*AutopilotHealth, error) {
-	out := new(AutopilotHealth)
-	if _, err := c.get(ctx, "/v1/operator/autopilot", nil, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, OperatorAutopilot, "", nil)
+	return out, err
 }
 
 // SaveSnapshot writes a snapshot of the whole state to w.
@@ -67,7 +53,7 @@ func (c *Client) SaveStaleSnapshot(ctx context.Context, w io.Writer) (int64, err
 }
 
 func (c *Client) saveSnapshot(ctx context.Context, w io.Writer, query url.Values) (int64, error) {
-	response, err := c.send(ctx, call{method: http.MethodGet, path: "/v1/operator/snapshot", query: query, repeat: true})
+	response, err := c.send(ctx, call{method: http.MethodGet, path: OperatorSnapshotSave.path(""), query: query, repeat: true})
 	if err != nil {
 		return 0, err
 	}
@@ -95,62 +81,35 @@ func (c *Client) RestoreForeignSnapshot(ctx context.Context, r io.Reader) (*Chan
 }
 
 func (c *Client) restoreSnapshot(ctx context.Context, r io.Reader, query url.Values) (*Changed, error) {
-	out := new(Changed)
-	_, err := c.do(ctx, call{method: http.MethodPut, path: "/v1/operator/snapshot", query: query, upload: r}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return send(ctx, c, OperatorSnapshotRestore, call{path: OperatorSnapshotRestore.path(""), query: query, upload: r})
 }
 
 // InspectSnapshot checks the snapshot that r holds and tells what is in it.
 func (c *Client) InspectSnapshot(ctx context.Context, r io.Reader) (*SnapshotMeta, error) {
-	out := new(SnapshotMeta)
-	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/operator/snapshot/inspect", upload: r}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return send(ctx, c, OperatorSnapshotInspect, call{path: OperatorSnapshotInspect.path(""), upload: r})
 }
 
 // AgentSelf describes the agent that the client asks.
 func (c *Client) AgentSelf(ctx context.Context) (*AgentSelf, error) {
-	out := new(AgentSelf)
-	if _, err := c.get(ctx, "/v1/agent/self", nil, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, AgentSelfRead, "", nil)
+	return out, err
 }
 
 // Health asks whether the agent can do its work; no token is needed. An
 // agent that cannot answers with an error of code unavailable.
 func (c *Client) Health(ctx context.Context) (*Health, error) {
-	out := new(Health)
-	_, err := c.do(ctx, call{method: http.MethodGet, path: "/v1/agent/health"}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return send(ctx, c, AgentHealth, call{path: AgentHealth.path("")})
 }
 
 // Join asks for an agent's certificate. It is called on a client that was
 // made with the CA fingerprint of the join token.
 func (c *Client) Join(ctx context.Context, request JoinRequest) (*Joined, error) {
-	out := new(Joined)
-	_, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/agent/join", in: request}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return change(ctx, c, AgentJoin, "", request)
 }
 
 // RenewLapsed asks for a new certificate in place of one that has expired.
 func (c *Client) RenewLapsed(ctx context.Context, request RenewRequest) (*Renewed, error) {
-	out := new(Renewed)
-	if _, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/agent/renew", in: request}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return change(ctx, c, AgentRenew, "", request)
 }
 
 // Metrics writes the agent's metrics, in Prometheus's text form, to w.

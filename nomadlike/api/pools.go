@@ -87,110 +87,102 @@ type TimeLimitRequest struct {
 	TimeLimit structs.Duration `json:"time_limit"`
 }
 
+// The endpoints of pool routes.
+var (
+	PoolsList = endpoint[None, PoolList](Route{
+		Name: "pools.list", Method: http.MethodGet, Pattern: "/v1/pools", Verb: VerbList, Kind: ObjectPool, From: FromKind, Blocking: true,
+		Query: blockingParams(), Summary: "List pools with their use",
+	})
+	PoolsRead = endpoint[None, PoolDetail](Route{
+		Name: "pools.read", Method: http.MethodGet, Pattern: "/v1/pools/{id}", Verb: VerbRead, Kind: ObjectPool, From: FromKind, Blocking: true,
+		Query: blockingParams(), Summary: "Read one pool by name",
+	})
+	PoolsPut = endpoint[structs.Pool, Changed](Route{
+		Name: "pools.put", Method: http.MethodPut, Pattern: "/v1/pools/{id}", Verb: VerbWrite, Kind: ObjectPool, From: FromKind,
+		Summary: "Make or replace a pool; its ceilings are for administrators alone",
+	})
+	PoolsDelete = endpoint[None, Changed](Route{
+		Name: "pools.delete", Method: http.MethodDelete, Pattern: "/v1/pools/{id}", Verb: VerbDelete, Kind: ObjectPool, From: FromKind,
+		Summary: "Remove a pool; its nodes fall back to their own configuration",
+	})
+	ProjectsList = endpoint[None, ProjectList](Route{
+		Name: "projects.list", Method: http.MethodGet, Pattern: "/v1/projects", Verb: VerbList, Kind: ObjectProject, From: FromKind, Blocking: true,
+		Query: blockingParams(), Summary: "List projects with quotas and use",
+	})
+	ProjectsRead = endpoint[None, ProjectDetail](Route{
+		Name: "projects.read", Method: http.MethodGet, Pattern: "/v1/projects/{id}", Verb: VerbRead, Kind: ObjectProject, From: FromProject, Blocking: true,
+		Query: blockingParams(), Summary: "Read one project by name",
+	})
+	ProjectsPut = endpoint[structs.Project, Changed](Route{
+		Name: "projects.put", Method: http.MethodPut, Pattern: "/v1/projects/{id}", Verb: VerbMembers, Kind: ObjectProject, From: FromProject,
+		Summary: "Make or replace a project's record; its own administrators may change members and description",
+	})
+	ProjectsDelete = endpoint[None, Changed](Route{
+		Name: "projects.delete", Method: http.MethodDelete, Pattern: "/v1/projects/{id}", Verb: VerbWrite, Kind: ObjectProject, From: FromProject,
+		Summary: "Remove a project's record, and so its bounds",
+	})
+)
+
 func poolRoutes() []Route {
 	return []Route{
-		{
-			Name: "pools.list", Method: http.MethodGet, Pattern: "/v1/pools", Verb: VerbList, Kind: ObjectPool, From: FromKind, Blocking: true,
-			Query: blockingParams(), Response: PoolList{}, Summary: "List pools with their use",
-		},
-		{
-			Name: "pools.read", Method: http.MethodGet, Pattern: "/v1/pools/{id}", Verb: VerbRead, Kind: ObjectPool, From: FromKind, Blocking: true,
-			Query: blockingParams(), Response: PoolDetail{}, Summary: "Read one pool by name",
-		},
-		{
-			Name: "pools.put", Method: http.MethodPut, Pattern: "/v1/pools/{id}", Verb: VerbWrite, Kind: ObjectPool, From: FromKind,
-			Request: structs.Pool{}, Response: Changed{}, Summary: "Make or replace a pool; its ceilings are for administrators alone",
-		},
-		{
-			Name: "pools.delete", Method: http.MethodDelete, Pattern: "/v1/pools/{id}", Verb: VerbDelete, Kind: ObjectPool, From: FromKind,
-			Response: Changed{}, Summary: "Remove a pool; its nodes fall back to their own configuration",
-		},
-		{
-			Name: "projects.list", Method: http.MethodGet, Pattern: "/v1/projects", Verb: VerbList, Kind: ObjectProject, From: FromKind, Blocking: true,
-			Query: blockingParams(), Response: ProjectList{}, Summary: "List projects with quotas and use",
-		},
-		{
-			Name: "projects.read", Method: http.MethodGet, Pattern: "/v1/projects/{id}", Verb: VerbRead, Kind: ObjectProject, From: FromProject, Blocking: true,
-			Query: blockingParams(), Response: ProjectDetail{}, Summary: "Read one project by name",
-		},
-		{
-			Name: "projects.put", Method: http.MethodPut, Pattern: "/v1/projects/{id}", Verb: VerbMembers, Kind: ObjectProject, From: FromProject,
-			Request: structs.Project{}, Response: Changed{}, Summary: "Make or replace a project's record; its own administrators may change members and description",
-		},
-		{
-			Name: "projects.delete", Method: http.MethodDelete, Pattern: "/v1/projects/{id}", Verb: VerbWrite, Kind: ObjectProject, From: FromProject,
-			Response: Changed{}, Summary: "Remove a project's record, and so its bounds",
-		},
+		PoolsList.route,
+		PoolsRead.route,
+		PoolsPut.route,
+		PoolsDelete.route,
+		ProjectsList.route,
+		ProjectsRead.route,
+		ProjectsPut.route,
+		ProjectsDelete.route,
 	}
 }
 
 // Pools lists the pools with their use.
 func (c *Client) Pools(ctx context.Context, query *Query) (*PoolList, *Meta, error) {
-	out := new(PoolList)
-	meta, err := c.get(ctx, "/v1/pools", query.values(), out)
-	if err != nil {
-		return nil, nil, err
-	}
-	return out, meta, nil
+	return read(ctx, c, PoolsList, "", query.values())
 }
 
 // Pool reads one pool.
 func (c *Client) Pool(ctx context.Context, name string, query *Query) (*PoolDetail, *Meta, error) {
-	out := new(PoolDetail)
-	meta, err := c.get(ctx, join("v1", "pools", name), query.values(), out)
-	if err != nil {
-		return nil, nil, err
-	}
-	return out, meta, nil
+	return read(ctx, c, PoolsRead, name, query.values())
 }
 
 // PutPool makes or replaces a pool.
 func (c *Client) PutPool(ctx context.Context, pool *structs.Pool) (*Changed, error) {
-	return c.change(ctx, http.MethodPut, join("v1", "pools", pool.Name), pool)
+	return change(ctx, c, PoolsPut, pool.Name, *pool)
 }
 
 // DeletePool removes a pool.
 func (c *Client) DeletePool(ctx context.Context, name string) (*Changed, error) {
-	return c.change(ctx, http.MethodDelete, join("v1", "pools", name), nil)
+	return change(ctx, c, PoolsDelete, name, None{})
 }
 
 // Projects lists the projects with quotas and use.
 func (c *Client) Projects(ctx context.Context, query *Query) (*ProjectList, *Meta, error) {
-	out := new(ProjectList)
-	meta, err := c.get(ctx, "/v1/projects", query.values(), out)
-	if err != nil {
-		return nil, nil, err
-	}
-	return out, meta, nil
+	return read(ctx, c, ProjectsList, "", query.values())
 }
 
 // Project reads one project.
 func (c *Client) Project(ctx context.Context, name string, query *Query) (*ProjectDetail, *Meta, error) {
-	out := new(ProjectDetail)
-	meta, err := c.get(ctx, join("v1", "projects", name), query.values(), out)
-	if err != nil {
-		return nil, nil, err
-	}
-	return out, meta, nil
+	return read(ctx, c, ProjectsRead, name, query.values())
 }
 
 // PutProject makes or replaces a project's record. Administrators of the
 // project may change its members and its description.
 func (c *Client) PutProject(ctx context.Context, project *structs.Project) (*Changed, error) {
-	return c.change(ctx, http.MethodPut, join("v1", "projects", project.Name), project)
+	return change(ctx, c, ProjectsPut, project.Name, *project)
 }
 
 // DeleteProject removes a project's record.
 func (c *Client) DeleteProject(ctx context.Context, name string) (*Changed, error) {
-	return c.change(ctx, http.MethodDelete, join("v1", "projects", name), nil)
+	return change(ctx, c, ProjectsDelete, name, None{})
 }
 
 // MoveJob gives a queued job another place in its tier.
 func (c *Client) MoveJob(ctx context.Context, id string, to QueueMoveRequest) (*Changed, error) {
-	return c.change(ctx, http.MethodPost, join("v1", "jobs", id, "move"), to)
+	return change(ctx, c, JobsMove, id, to)
 }
 
 // SetTimeLimit changes a job's time limit, also while it runs.
 func (c *Client) SetTimeLimit(ctx context.Context, id string, limit structs.Duration) (*Changed, error) {
-	return c.change(ctx, http.MethodPut, join("v1", "jobs", id, "time-limit"), TimeLimitRequest{TimeLimit: limit})
+	return change(ctx, c, JobsTimeLimit, id, TimeLimitRequest{TimeLimit: limit})
 }

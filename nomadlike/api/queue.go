@@ -26,12 +26,7 @@ func (c *Client) QueueOf(ctx context.Context, filter QueueFilter, query *Query) 
 	if filter.Forecast {
 		values.Set("forecast", "true")
 	}
-	out := new(Queue)
-	meta, err := c.get(ctx, "/v1/queue", values, out)
-	if err != nil {
-		return nil, nil, err
-	}
-	return out, meta, nil
+	return read(ctx, c, QueueRead, "", values)
 }
 
 // Machines lists the machines that a VIP job may choose, of one pool or, with
@@ -41,10 +36,5 @@ func (c *Client) Machines(ctx context.Context, pool string, query *Query) (*Mach
 	if pool != "" {
 		values.Set("pool", pool)
 	}
-	out := new(MachineList)
-	meta, err := c.get(ctx, "/v1/machines", values, out)
-	if err != nil {
-		return nil, nil, err
-	}
-	return out, meta, nil
+	return read(ctx, c, MachinesList, "", values)
 }

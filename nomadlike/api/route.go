@@ -143,385 +143,324 @@ func listParams(more ...Param) []Param {
 	)...)
 }
 
-func jobRoutes() []Route {
-	return []Route{
-		{
-			Name: "jobs.list", Method: http.MethodGet, Pattern: "/v1/jobs", Verb: VerbList, Kind: ObjectJob, From: FromKind, Blocking: true,
-			Query: listParams(
-				Param{"name", "string", "only jobs of this name"},
-				Param{"state", "string", "only jobs in this state"},
-				Param{"project", "string", "only jobs of this project"},
-				Param{"user", "string", "only jobs of this user"},
-				Param{"code", "string", "only jobs with this algorithm; favorite/NAME for one of the favourites"},
-				Param{"spec", "string", "only jobs with a spec of this label, or for cards of this model"},
-				Param{"output", "string", "only jobs whose output location holds this text"},
-				Param{"cause", "string", "only jobs that wait or ended for a reason of this id"},
-				Param{"text", "string", "only jobs whose name holds this text, in capitals or not, or whose id begins with it"}),
-			Response: JobList{}, Summary: "List jobs, newest first",
-		},
-		{
-			Name: "jobs.submit", Method: http.MethodPost, Pattern: "/v1/jobs", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
-			Request: JobRequest{}, Response: JobSubmitted{}, Summary: "Submit a job, as JSON or as a job file",
-		},
-		{
-			Name: "jobs.parse", Method: http.MethodPost, Pattern: "/v1/jobs/parse", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
-			Request: JobRequest{}, Response: JobParsed{}, Summary: "Turn a job file into a job",
-		},
-		{
-			Name: "jobs.format", Method: http.MethodPost, Pattern: "/v1/jobs/format", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
-			Request: JobRequest{}, Response: JobFormatted{}, Summary: "Write a job as a job file, or a job file in canonical form with the changes of `set` made",
-		},
-		{
-			Name: "jobs.validate", Method: http.MethodPost, Pattern: "/v1/jobs/validate", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
-			Request: JobRequest{}, Response: JobValidated{}, Summary: "Check a job without submitting it; lists every problem",
-		},
-		{
-			Name: "jobs.plan", Method: http.MethodPost, Pattern: "/v1/jobs/plan", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
-			Request: JobRequest{}, Response: JobPlan{}, Summary: "Preview what every rank would run, and whether the job would start now",
-		},
-		{
-			Name: "jobs.read", Method: http.MethodGet, Pattern: "/v1/jobs/{id}", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
-			Query: blockingParams(), Response: JobDetail{}, Summary: "Read one job; id, unique id prefix or name",
-		},
-		{
-			Name: "jobs.subjobs", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/subjobs", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
-			Query: listParams(), Response: SubjobList{}, Summary: "List the subjobs of a job",
-		},
-		{
-			Name: "jobs.attempts", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/attempts", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
-			Query: blockingParams(), Response: AttemptList{}, Summary: "List the attempts of a job",
-		},
-		{
-			Name: "jobs.allocations", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/allocations", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
-			Query: blockingParams(
-				Param{"attempt", "integer", "only this attempt"},
-				Param{"subjob", "integer", "only this subjob"}),
-			Response: AllocationList{}, Summary: "List the allocations of a job",
-		},
-		{
-			Name: "jobs.events", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/events", Verb: VerbRead, Kind: ObjectJob, From: FromJob, Blocking: true,
-			Query: blockingParams(), Response: EventList{}, Summary: "The history of a job",
-		},
-		{
-			Name: "jobs.figures", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/figures", Verb: VerbRead, Kind: ObjectJob, From: FromJob,
-			Query:    []Param{{"subjob", "integer", "of this subjob; 0 unless told"}},
-			Response: JobUsage{}, Summary: "What each rank of the newest attempt uses now: cores, memory, and its cards",
-		},
-		{
-			Name: "jobs.past", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/figures/past", Verb: VerbRead, Kind: ObjectJob, From: FromJob,
-			Query: []Param{
-				{"subjob", "integer", "of this subjob; 0 unless told"},
-				{"attempt", "integer", "of this attempt; the newest unless told"},
-				{"rank", "integer", "only this rank"},
-				{"since", "string", "how far back from its end, or from now, such as 6h; all of it unless told"},
-				{"points", "integer", "at most so many values of each figure, 1 to 1440; 240 unless told"},
-			},
-			Response: JobHistory{}, Summary: "What each rank of an attempt used while it ran: cores, memory, and its cards; nodes keep it as long as the rank's files",
-		},
-		{
-			Name: "jobs.stop", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/stop", Verb: VerbStop, Kind: ObjectJob, From: FromJob,
-			Request: JobStopRequest{}, Response: Changed{}, Summary: "Stop a job, or one subjob of a batch",
-		},
-		{
-			Name: "jobs.pause", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/pause", Verb: VerbControl, Kind: ObjectJob, From: FromJob,
-			Request: JobControlRequest{}, Response: Changed{}, Summary: "Let every rank of a running job stand still; it keeps its devices and their memory",
-		},
-		{
-			Name: "jobs.continue", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/continue", Verb: VerbControl, Kind: ObjectJob, From: FromJob,
-			Request: JobControlRequest{}, Response: Changed{}, Summary: "Let a paused job go on",
-		},
-		{
-			Name: "jobs.throttle", Method: http.MethodPut, Pattern: "/v1/jobs/{id}/throttle", Verb: VerbControl, Kind: ObjectJob, From: FromJob,
-			Request: ThrottleRequest{}, Response: Changed{}, Summary: "Let a job run and stand still in turns, or lift that again",
-		},
-		{
-			Name: "jobs.finish", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/finish", Verb: VerbControl, Kind: ObjectJob, From: FromJob,
-			Request: JobControlRequest{}, Response: Changed{}, Summary: "End a running job now, with success",
-		},
-		{
-			Name: "jobs.share", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/shares", Verb: VerbShare, Kind: ObjectJob, From: FromJob,
-			Request: ShareRequest{}, Response: NewShare{}, Summary: "Make a link that shows this one job, read-only and for a time, to whoever has it; DELETE /v1/tokens/{id} ends it",
-		},
-		{
-			Name: "jobs.shares", Method: http.MethodGet, Pattern: "/v1/jobs/{id}/shares", Verb: VerbShare, Kind: ObjectJob, From: FromJob,
-			Response: ShareList{}, Summary: "List the links that show this job and are not over",
-		},
-		{
-			Name: "jobs.delete", Method: http.MethodDelete, Pattern: "/v1/jobs/{id}", Verb: VerbDelete, Kind: ObjectJob, From: FromJob,
-			Response: Changed{}, Summary: "Forget an ended job and its history",
-		},
-		{
-			Name: "jobs.priority", Method: http.MethodPut, Pattern: "/v1/jobs/{id}/priority", Verb: VerbPriority, Kind: ObjectJob, From: FromJob,
-			Request: JobPriorityRequest{}, Response: Changed{}, Summary: "Change the tier of a queued job",
-		},
-		{
-			Name: "jobs.time_limit", Method: http.MethodPut, Pattern: "/v1/jobs/{id}/time-limit", Verb: VerbTimeLimit, Kind: ObjectJob, From: FromJob,
-			Request: TimeLimitRequest{}, Response: Changed{}, Summary: "Change how long a job may run, also while it runs",
-		},
-		{
-			Name: "jobs.move", Method: http.MethodPost, Pattern: "/v1/jobs/{id}/move", Verb: VerbMove, Kind: ObjectJob, From: FromJob,
-			Request: QueueMoveRequest{}, Response: Changed{}, Summary: "Give a queued job another place within its tier",
-		},
-		{
-			Name: "events.stream", Method: http.MethodGet, Pattern: "/v1/events", Verb: VerbList, Kind: ObjectEvent, From: FromKind, Stream: StreamNDJSON,
-			Query: []Param{
-				{"cursor", "string", "begin after the line that told this cursor: nothing is left out, nothing comes twice"},
-				{"index", "integer", "begin with the events of this index, for callers without a cursor; without both, only what is new"},
-				{"topic", "string", "only these topics, comma-separated: job, attempt, alloc, node, pool, project, token, cluster"},
-				{"job", "string", "only events of this job id"},
-				{"project", "string", "only events of this project"},
-			},
-			Response: EventLine{}, Summary: "Follow events as they happen",
-		},
-	}
-}
+// The endpoints of queue routes.
+var (
+	QueueRead = endpoint[None, Queue](Route{
+		Name: "queue.read", Method: http.MethodGet, Pattern: "/v1/queue", Verb: VerbList, Kind: ObjectQueue, From: FromKind, Blocking: true,
+		Query: listParams(
+			Param{"pool", "string", "only jobs that wait for this pool: that name it, or name none and could run there"},
+			Param{"project", "string", "only jobs of this project"},
+			Param{"forecast", "boolean", "tell for each when it starts"}),
+		Summary: "What waits, in order, and why",
+	})
+)
 
 func queueRoutes() []Route {
 	return []Route{
-		{
-			Name: "queue.read", Method: http.MethodGet, Pattern: "/v1/queue", Verb: VerbList, Kind: ObjectQueue, From: FromKind, Blocking: true,
-			Query: listParams(
-				Param{"pool", "string", "only jobs that wait for this pool: that name it, or name none and could run there"},
-				Param{"project", "string", "only jobs of this project"},
-				Param{"forecast", "boolean", "tell for each when it starts"}),
-			Response: Queue{}, Summary: "What waits, in order, and why",
-		},
+		QueueRead.route,
 	}
 }
+
+// The endpoints of allocation routes.
+var (
+	AllocationsRead = endpoint[None, structs.Allocation](Route{
+		Name: "allocations.read", Method: http.MethodGet, Pattern: "/v1/allocations/{id}", Verb: VerbRead, Kind: ObjectJob, From: FromAllocation, Blocking: true,
+		Query: blockingParams(), Summary: "Read one allocation",
+	})
+	AllocationsLogs = endpoint[None, None](Route{
+		Name: "allocations.logs", Method: http.MethodGet, Pattern: "/v1/allocations/{id}/logs", Verb: VerbLogs, Kind: ObjectJob, From: FromAllocation, Stream: StreamText,
+		Query: []Param{
+			{"stream", "string", "stdout (default), stderr or hooks"},
+			{"offset", "integer", "first byte; negative counts from the end"},
+			{"tail", "integer", "only so many last lines"},
+			{"follow", "boolean", "stay for what is still to come"},
+			{"times", "boolean", "when each line was printed, before it; - where that is not known"},
+		},
+		Summary: "Read what a task printed",
+	})
+	AllocationsCommit = endpoint[CommitRequest, structs.Committed](Route{
+		Name: "allocations.commit", Method: http.MethodPost, Pattern: "/v1/allocations/{id}/commit", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation,
+		Summary: "Keep the container of a running task as an image on its node",
+	})
+	AllocationsExec = endpoint[None, None](Route{
+		Name: "allocations.exec", Method: http.MethodGet, Pattern: "/v1/allocations/{id}/exec", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation, Stream: StreamWebsocket,
+		Summary: "Run a command inside a task, over a websocket",
+	})
+)
 
 func allocationRoutes() []Route {
 	return []Route{
-		{
-			Name: "allocations.read", Method: http.MethodGet, Pattern: "/v1/allocations/{id}", Verb: VerbRead, Kind: ObjectJob, From: FromAllocation, Blocking: true,
-			Query: blockingParams(), Response: structs.Allocation{}, Summary: "Read one allocation",
-		},
-		{
-			Name: "allocations.logs", Method: http.MethodGet, Pattern: "/v1/allocations/{id}/logs", Verb: VerbLogs, Kind: ObjectJob, From: FromAllocation, Stream: StreamText,
-			Query: []Param{
-				{"stream", "string", "stdout (default), stderr or hooks"},
-				{"offset", "integer", "first byte; negative counts from the end"},
-				{"tail", "integer", "only so many last lines"},
-				{"follow", "boolean", "stay for what is still to come"},
-				{"times", "boolean", "when each line was printed, before it; - where that is not known"},
-			},
-			Summary: "Read what a task printed",
-		},
-		{
-			Name: "allocations.commit", Method: http.MethodPost, Pattern: "/v1/allocations/{id}/commit", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation,
-			Request: CommitRequest{}, Response: structs.Committed{}, Summary: "Keep the container of a running task as an image on its node",
-		},
-		{
-			Name: "allocations.exec", Method: http.MethodGet, Pattern: "/v1/allocations/{id}/exec", Verb: VerbExec, Kind: ObjectJob, From: FromAllocation, Stream: StreamWebsocket,
-			Summary: "Run a command inside a task, over a websocket",
-		},
+		AllocationsRead.route,
+		AllocationsLogs.route,
+		AllocationsCommit.route,
+		AllocationsExec.route,
 	}
 }
+
+// The endpoints of node routes.
+var (
+	NodesList = endpoint[None, NodeList](Route{
+		Name: "nodes.list", Method: http.MethodGet, Pattern: "/v1/nodes", Verb: VerbWall, Kind: ObjectNode, From: FromKind, Blocking: true,
+		Query:   listParams(Param{"text", "string", "only nodes whose name holds this text, in capitals or not, or whose id begins with it"}),
+		Summary: "List nodes",
+	})
+	NodesRead = endpoint[None, NodeDetail](Route{
+		Name: "nodes.read", Method: http.MethodGet, Pattern: "/v1/nodes/{id}", Verb: VerbRead, Kind: ObjectNode, From: FromNode, Blocking: true,
+		Query: blockingParams(), Summary: "Read one node; id, unique id prefix or name",
+	})
+	NodesAvailable = endpoint[JobRequest, Available](Route{
+		Name: "nodes.available", Method: http.MethodPost, Pattern: "/v1/nodes/available", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
+		Summary: "Which nodes could a job use, what is used of them and by whom, and how much is waited for",
+	})
+	MachinesList = endpoint[None, MachineList](Route{
+		Name: "machines.list", Method: http.MethodGet, Pattern: "/v1/machines", Verb: VerbList, Kind: ObjectNode, From: FromKind, Blocking: true,
+		Query:   blockingParams(Param{"pool", "string", "only machines of this pool"}),
+		Summary: "List the machines that a VIP job may choose: free ones first, and what runs on the others",
+	})
+	DevicesList = endpoint[None, DeviceList](Route{
+		Name: "devices.list", Method: http.MethodGet, Pattern: "/v1/devices", Verb: VerbList, Kind: ObjectNode, From: FromKind,
+		Query: []Param{
+			{"node", "string", "only the node of this id or name"},
+			{"pool", "string", "only nodes of this pool"},
+			{"limit", "integer", "at most so many nodes, 1 to 1000; 100 unless told"},
+			{"after", "string", "the cursor `next` of the page before"},
+		},
+		Summary: "List the nodes with their cards: owner, health and what they measure now",
+	})
+	NodesDevices = endpoint[None, NodeDevices](Route{
+		Name: "nodes.devices", Method: http.MethodGet, Pattern: "/v1/nodes/{id}/devices", Verb: VerbRead, Kind: ObjectNode, From: FromNode,
+		Summary: "Read the cards of one node: owner, health and what they measure now",
+	})
+	NodesPast = endpoint[None, NodeHistory](Route{
+		Name: "nodes.past", Method: http.MethodGet, Pattern: "/v1/nodes/{id}/figures", Verb: VerbRead, Kind: ObjectNode, From: FromNode,
+		Query: []Param{
+			{"device", "string", "only this card: its id, a unique beginning of it, or its number"},
+			{"since", "string", "how far back, such as 6h; 24h unless told, and at most"},
+			{"points", "integer", "at most so many values of each figure, 1 to 1440; 240 unless told"},
+		},
+		Summary: "What a node and its cards measured during the last day; the node keeps it",
+	})
+	NodesEvents = endpoint[None, EventList](Route{
+		Name: "nodes.events", Method: http.MethodGet, Pattern: "/v1/nodes/{id}/events", Verb: VerbRead, Kind: ObjectNode, From: FromNode,
+		Query:   []Param{{"device", "string", "only what happened to this card: its id, a unique beginning of it, or its number"}},
+		Summary: "What happened to a node and its cards lately, as far back as servers keep events",
+	})
+	NodesTreatDevice = endpoint[DeviceTreatRequest, DeviceTreated](Route{
+		Name: "nodes.treat_device", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/devices", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
+		Summary: "Clear the faults of a card by an operator's word, reset it, or keep new work from it",
+	})
+	WallShare = endpoint[ShareRequest, NewShare](Route{
+		Name: "wall.share", Method: http.MethodPost, Pattern: "/v1/wall/shares", Verb: VerbShare, Kind: ObjectNode, From: FromKind,
+		Summary: "Make a link that shows the wall of cards, read-only and for a time, to whoever has it; DELETE /v1/tokens/{id} ends it",
+	})
+	WallShares = endpoint[None, ShareList](Route{
+		Name: "wall.shares", Method: http.MethodGet, Pattern: "/v1/wall/shares", Verb: VerbShare, Kind: ObjectNode, From: FromKind,
+		Summary: "List the links that show the wall of cards and are not over",
+	})
+	NodesDrain = endpoint[DrainRequest, Changed](Route{
+		Name: "nodes.drain", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/drain", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
+		Summary: "Move work away from a node and give it no more",
+	})
+	NodesRemove = endpoint[None, Changed](Route{
+		Name: "nodes.remove", Method: http.MethodDelete, Pattern: "/v1/nodes/{id}", Verb: VerbDelete, Kind: ObjectNode, From: FromNode,
+		Summary: "Shut a node out of the cluster at once and forget it: its certificate is refused everywhere and never renewed",
+	})
+	NodesCordon = endpoint[None, Changed](Route{
+		Name: "nodes.cordon", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/cordon", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
+		Summary: "Give a node no new work; what runs goes on",
+	})
+	NodesUncordon = endpoint[None, Changed](Route{
+		Name: "nodes.uncordon", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/uncordon", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
+		Summary: "Let a node take work again",
+	})
+)
 
 func nodeRoutes() []Route {
 	return []Route{
-		{
-			Name: "nodes.list", Method: http.MethodGet, Pattern: "/v1/nodes", Verb: VerbWall, Kind: ObjectNode, From: FromKind, Blocking: true,
-			Query:    listParams(Param{"text", "string", "only nodes whose name holds this text, in capitals or not, or whose id begins with it"}),
-			Response: NodeList{}, Summary: "List nodes",
-		},
-		{
-			Name: "nodes.read", Method: http.MethodGet, Pattern: "/v1/nodes/{id}", Verb: VerbRead, Kind: ObjectNode, From: FromNode, Blocking: true,
-			Query: blockingParams(), Response: NodeDetail{}, Summary: "Read one node; id, unique id prefix or name",
-		},
-		{
-			Name: "nodes.available", Method: http.MethodPost, Pattern: "/v1/nodes/available", Verb: VerbSubmit, Kind: ObjectJob, From: FromBody,
-			Request: JobRequest{}, Response: Available{}, Summary: "Which nodes could a job use, what is used of them and by whom, and how much is waited for",
-		},
-		{
-			Name: "machines.list", Method: http.MethodGet, Pattern: "/v1/machines", Verb: VerbList, Kind: ObjectNode, From: FromKind, Blocking: true,
-			Query:    blockingParams(Param{"pool", "string", "only machines of this pool"}),
-			Response: MachineList{}, Summary: "List the machines that a VIP job may choose: free ones first, and what runs on the others",
-		},
-		{
-			Name: "devices.list", Method: http.MethodGet, Pattern: "/v1/devices", Verb: VerbList, Kind: ObjectNode, From: FromKind,
-			Query: []Param{
-				{"node", "string", "only the node of this id or name"},
-				{"pool", "string", "only nodes of this pool"},
-				{"limit", "integer", "at most so many nodes, 1 to 1000; 100 unless told"},
-				{"after", "string", "the cursor `next` of the page before"},
-			},
-			Response: DeviceList{}, Summary: "List the nodes with their cards: owner, health and what they measure now",
-		},
-		{
-			Name: "nodes.devices", Method: http.MethodGet, Pattern: "/v1/nodes/{id}/devices", Verb: VerbRead, Kind: ObjectNode, From: FromNode,
-			Response: NodeDevices{}, Summary: "Read the cards of one node: owner, health and what they measure now",
-		},
-		{
-			Name: "nodes.past", Method: http.MethodGet, Pattern: "/v1/nodes/{id}/figures", Verb: VerbRead, Kind: ObjectNode, From: FromNode,
-			Query: []Param{
-				{"device", "string", "only this card: its id, a unique beginning of it, or its number"},
-				{"since", "string", "how far back, such as 6h; 24h unless told, and at most"},
-				{"points", "integer", "at most so many values of each figure, 1 to 1440; 240 unless told"},
-			},
-			Response: NodeHistory{}, Summary: "What a node and its cards measured during the last day; the node keeps it",
-		},
-		{
-			Name: "nodes.events", Method: http.MethodGet, Pattern: "/v1/nodes/{id}/events", Verb: VerbRead, Kind: ObjectNode, From: FromNode,
-			Query:    []Param{{"device", "string", "only what happened to this card: its id, a unique beginning of it, or its number"}},
-			Response: EventList{}, Summary: "What happened to a node and its cards lately, as far back as servers keep events",
-		},
-		{
-			Name: "nodes.treat_device", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/devices", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
-			Request: DeviceTreatRequest{}, Response: DeviceTreated{}, Summary: "Clear the faults of a card by an operator's word, reset it, or keep new work from it",
-		},
-		{
-			Name: "wall.share", Method: http.MethodPost, Pattern: "/v1/wall/shares", Verb: VerbShare, Kind: ObjectNode, From: FromKind,
-			Request: ShareRequest{}, Response: NewShare{}, Summary: "Make a link that shows the wall of cards, read-only and for a time, to whoever has it; DELETE /v1/tokens/{id} ends it",
-		},
-		{
-			Name: "wall.shares", Method: http.MethodGet, Pattern: "/v1/wall/shares", Verb: VerbShare, Kind: ObjectNode, From: FromKind,
-			Response: ShareList{}, Summary: "List the links that show the wall of cards and are not over",
-		},
-		{
-			Name: "nodes.drain", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/drain", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
-			Request: DrainRequest{}, Response: Changed{}, Summary: "Move work away from a node and give it no more",
-		},
-		{
-			Name: "nodes.remove", Method: http.MethodDelete, Pattern: "/v1/nodes/{id}", Verb: VerbDelete, Kind: ObjectNode, From: FromNode,
-			Response: Changed{}, Summary: "Shut a node out of the cluster at once and forget it: its certificate is refused everywhere and never renewed",
-		},
-		{
-			Name: "nodes.cordon", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/cordon", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
-			Response: Changed{}, Summary: "Give a node no new work; what runs goes on",
-		},
-		{
-			Name: "nodes.uncordon", Method: http.MethodPost, Pattern: "/v1/nodes/{id}/uncordon", Verb: VerbDrain, Kind: ObjectNode, From: FromNode,
-			Response: Changed{}, Summary: "Let a node take work again",
-		},
+		NodesList.route,
+		NodesRead.route,
+		NodesAvailable.route,
+		MachinesList.route,
+		DevicesList.route,
+		NodesDevices.route,
+		NodesPast.route,
+		NodesEvents.route,
+		NodesTreatDevice.route,
+		WallShare.route,
+		WallShares.route,
+		NodesDrain.route,
+		NodesRemove.route,
+		NodesCordon.route,
+		NodesUncordon.route,
 	}
 }
+
+// The endpoints of token routes.
+var (
+	SessionCreate = endpoint[SessionRequest, Session](Route{
+		Name: "session.create", Method: http.MethodPost, Pattern: "/v1/session", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+		Summary: "Sign a browser in: exchange a token for a cookie that no script can read",
+	})
+	SessionDelete = endpoint[None, SessionEnded](Route{
+		Name: "session.delete", Method: http.MethodDelete, Pattern: "/v1/session", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+		Summary: "Sign a browser out",
+	})
+	TokensBootstrap = endpoint[BootstrapRequest, NewToken](Route{
+		Name: "tokens.bootstrap", Method: http.MethodPost, Pattern: "/v1/tokens/bootstrap", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+		Summary: "Make the first management token, once, with the setup secret",
+	})
+	TokensList = endpoint[None, TokenList](Route{
+		Name: "tokens.list", Method: http.MethodGet, Pattern: "/v1/tokens", Verb: VerbList, Kind: ObjectToken, From: FromKind,
+		Query: listParams(), Summary: "List tokens; secrets are never shown",
+	})
+	TokensCreate = endpoint[TokenRequest, NewToken](Route{
+		Name: "tokens.create", Method: http.MethodPost, Pattern: "/v1/tokens", Verb: VerbWrite, Kind: ObjectToken, From: FromKind,
+		Summary: "Make a token; its secret is shown this once",
+	})
+	TokensSelf = endpoint[None, structs.Token](Route{
+		Name: "tokens.self", Method: http.MethodGet, Pattern: "/v1/tokens/self", Verb: VerbSelf, Kind: ObjectToken, From: FromCaller,
+		Summary: "Read the token that the request carries",
+	})
+	TokensRead = endpoint[None, structs.Token](Route{
+		Name: "tokens.read", Method: http.MethodGet, Pattern: "/v1/tokens/{id}", Verb: VerbRead, Kind: ObjectToken, From: FromToken,
+		Summary: "Read one token",
+	})
+	TokensDelete = endpoint[None, Changed](Route{
+		Name: "tokens.delete", Method: http.MethodDelete, Pattern: "/v1/tokens/{id}", Verb: VerbDelete, Kind: ObjectToken, From: FromToken,
+		Summary: "Revoke a token",
+	})
+	JoinTokensList = endpoint[None, JoinTokenList](Route{
+		Name: "join_tokens.list", Method: http.MethodGet, Pattern: "/v1/join-tokens", Verb: VerbList, Kind: ObjectJoinToken, From: FromKind,
+		Summary: "List join tokens; secrets are never shown",
+	})
+	JoinTokensCreate = endpoint[JoinTokenRequest, NewJoinToken](Route{
+		Name: "join_tokens.create", Method: http.MethodPost, Pattern: "/v1/join-tokens", Verb: VerbWrite, Kind: ObjectJoinToken, From: FromKind,
+		Summary: "Make a join token for new agents",
+	})
+	JoinTokensDelete = endpoint[None, Changed](Route{
+		Name: "join_tokens.delete", Method: http.MethodDelete, Pattern: "/v1/join-tokens/{id}", Verb: VerbDelete, Kind: ObjectJoinToken, From: FromKind,
+		Summary: "Revoke a join token",
+	})
+)
 
 func tokenRoutes() []Route {
 	return []Route{
-		{
-			Name: "session.create", Method: http.MethodPost, Pattern: "/v1/session", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
-			Request: SessionRequest{}, Response: Session{}, Summary: "Sign a browser in: exchange a token for a cookie that no script can read",
-		},
-		{
-			Name: "session.delete", Method: http.MethodDelete, Pattern: "/v1/session", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
-			Response: SessionEnded{}, Summary: "Sign a browser out",
-		},
-		{
-			Name: "tokens.bootstrap", Method: http.MethodPost, Pattern: "/v1/tokens/bootstrap", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
-			Request: BootstrapRequest{}, Response: NewToken{}, Summary: "Make the first management token, once, with the setup secret",
-		},
-		{
-			Name: "tokens.list", Method: http.MethodGet, Pattern: "/v1/tokens", Verb: VerbList, Kind: ObjectToken, From: FromKind,
-			Query: listParams(), Response: TokenList{}, Summary: "List tokens; secrets are never shown",
-		},
-		{
-			Name: "tokens.create", Method: http.MethodPost, Pattern: "/v1/tokens", Verb: VerbWrite, Kind: ObjectToken, From: FromKind,
-			Request: TokenRequest{}, Response: NewToken{}, Summary: "Make a token; its secret is shown this once",
-		},
-		{
-			Name: "tokens.self", Method: http.MethodGet, Pattern: "/v1/tokens/self", Verb: VerbSelf, Kind: ObjectToken, From: FromCaller,
-			Response: structs.Token{}, Summary: "Read the token that the request carries",
-		},
-		{
-			Name: "tokens.read", Method: http.MethodGet, Pattern: "/v1/tokens/{id}", Verb: VerbRead, Kind: ObjectToken, From: FromToken,
-			Response: structs.Token{}, Summary: "Read one token",
-		},
-		{
-			Name: "tokens.delete", Method: http.MethodDelete, Pattern: "/v1/tokens/{id}", Verb: VerbDelete, Kind: ObjectToken, From: FromToken,
-			Response: Changed{}, Summary: "Revoke a token",
-		},
-		{
-			Name: "join_tokens.list", Method: http.MethodGet, Pattern: "/v1/join-tokens", Verb: VerbList, Kind: ObjectJoinToken, From: FromKind,
-			Response: JoinTokenList{}, Summary: "List join tokens; secrets are never shown",
-		},
-		{
-			Name: "join_tokens.create", Method: http.MethodPost, Pattern: "/v1/join-tokens", Verb: VerbWrite, Kind: ObjectJoinToken, From: FromKind,
-			Request: JoinTokenRequest{}, Response: NewJoinToken{}, Summary: "Make a join token for new agents",
-		},
-		{
-			Name: "join_tokens.delete", Method: http.MethodDelete, Pattern: "/v1/join-tokens/{id}", Verb: VerbDelete, Kind: ObjectJoinToken, From: FromKind,
-			Response: Changed{}, Summary: "Revoke a join token",
-		},
+		SessionCreate.route,
+		SessionDelete.route,
+		TokensBootstrap.route,
+		TokensList.route,
+		TokensCreate.route,
+		TokensSelf.route,
+		TokensRead.route,
+		TokensDelete.route,
+		JoinTokensList.route,
+		JoinTokensCreate.route,
+		JoinTokensDelete.route,
 	}
 }
+
+// The endpoints of cluster routes.
+var (
+	ServersList = endpoint[None, MemberList](Route{
+		Name: "servers.list", Method: http.MethodGet, Pattern: "/v1/servers", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
+		Summary: "List the agents that gossip knows",
+	})
+	ServersJoin = endpoint[ServersJoinRequest, ServersJoined](Route{
+		Name: "servers.join", Method: http.MethodPost, Pattern: "/v1/servers/join", Verb: VerbOperatorWrite, Kind: ObjectCluster, From: FromKind,
+		Summary: "Tell this agent's gossip of further addresses",
+	})
+	OperatorRaftPeers = endpoint[None, RaftPeerList](Route{
+		Name: "operator.raft_peers", Method: http.MethodGet, Pattern: "/v1/operator/raft/peers", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
+		Summary: "List the Raft peers",
+	})
+	OperatorRaftRemovePeer = endpoint[None, Changed](Route{
+		Name: "operator.raft_remove_peer", Method: http.MethodDelete, Pattern: "/v1/operator/raft/peers/{id}", Verb: VerbOperatorWrite, Kind: ObjectCluster, From: FromKind,
+		Summary: "Remove a Raft peer; it stays out until it is let back in",
+	})
+	OperatorRaftAddPeer = endpoint[None, Changed](Route{
+		Name: "operator.raft_add_peer", Method: http.MethodPut, Pattern: "/v1/operator/raft/peers/{id}", Verb: VerbOperatorWrite, Kind: ObjectCluster, From: FromKind,
+		Summary: "Let a removed server back in",
+	})
+	OperatorKeys = endpoint[None, Keys](Route{
+		Name: "operator.keys", Method: http.MethodGet, Pattern: "/v1/operator/keys/{id}", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
+		Summary: "Fingerprints of a key that all agents share (gossip), or of the certificates of the CA (ca), how far its rotation is, and which agent holds which",
+	})
+	OperatorKeysRotate = endpoint[None, Keys](Route{
+		Name: "operator.keys_rotate", Method: http.MethodPost, Pattern: "/v1/operator/keys/{id}/rotate", Verb: VerbOperatorWrite, Kind: ObjectCluster, From: FromKind,
+		Query:   []Param{{"revoke", "boolean", "of the CA: its key may be in other hands, so nobody follows from it to the new one"}},
+		Summary: "Begin to replace a key that all agents share; while that is under way, tell how far it is",
+	})
+	OperatorAutopilot = endpoint[None, AutopilotHealth](Route{
+		Name: "operator.autopilot", Method: http.MethodGet, Pattern: "/v1/operator/autopilot", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
+		Summary: "Health of the servers, and how many may fail",
+	})
+	OperatorSnapshotSave = endpoint[None, None](Route{
+		Name: "operator.snapshot_save", Method: http.MethodGet, Pattern: "/v1/operator/snapshot", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Stream: StreamBinary,
+		Query:   []Param{{"stale", "boolean", "what this server has applied, without asking the leader"}},
+		Summary: "Download a snapshot of the whole state",
+	})
+	OperatorSnapshotRestore = endpoint[None, Changed](Route{
+		Name: "operator.snapshot_restore", Method: http.MethodPut, Pattern: "/v1/operator/snapshot", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Upload: true,
+		Query:   []Param{{"foreign", "boolean", "also one of another cluster, whose place this one takes"}},
+		Summary: "Replace the whole state by a snapshot",
+	})
+	OperatorSnapshotInspect = endpoint[None, SnapshotMeta](Route{
+		Name: "operator.snapshot_inspect", Method: http.MethodPost, Pattern: "/v1/operator/snapshot/inspect", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Upload: true,
+		Summary: "Check a snapshot and tell what is in it",
+	})
+)
 
 func clusterRoutes() []Route {
 	return []Route{
-		{
-			Name: "servers.list", Method: http.MethodGet, Pattern: "/v1/servers", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
-			Response: MemberList{}, Summary: "List the agents that gossip knows",
-		},
-		{
-			Name: "servers.join", Method: http.MethodPost, Pattern: "/v1/servers/join", Verb: VerbOperatorWrite, Kind: ObjectCluster, From: FromKind,
-			Request: ServersJoinRequest{}, Response: ServersJoined{}, Summary: "Tell this agent's gossip of further addresses",
-		},
-		{
-			Name: "operator.raft_peers", Method: http.MethodGet, Pattern: "/v1/operator/raft/peers", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
-			Response: RaftPeerList{}, Summary: "List the Raft peers",
-		},
-		{
-			Name: "operator.raft_remove_peer", Method: http.MethodDelete, Pattern: "/v1/operator/raft/peers/{id}", Verb: VerbOperatorWrite, Kind: ObjectCluster, From: FromKind,
-			Response: Changed{}, Summary: "Remove a Raft peer; it stays out until it is let back in",
-		},
-		{
-			Name: "operator.raft_add_peer", Method: http.MethodPut, Pattern: "/v1/operator/raft/peers/{id}", Verb: VerbOperatorWrite, Kind: ObjectCluster, From: FromKind,
-			Response: Changed{}, Summary: "Let a removed server back in",
-		},
-		{
-			Name: "operator.keys", Method: http.MethodGet, Pattern: "/v1/operator/keys/{id}", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
-			Response: Keys{}, Summary: "Fingerprints of a key that all agents share (gossip), or of the certificates of the CA (ca), how far its rotation is, and which agent holds which",
-		},
-		{
-			Name: "operator.keys_rotate", Method: http.MethodPost, Pattern: "/v1/operator/keys/{id}/rotate", Verb: VerbOperatorWrite, Kind: ObjectCluster, From: FromKind,
-			Query:    []Param{{"revoke", "boolean", "of the CA: its key may be in other hands, so nobody follows from it to the new one"}},
-			Response: Keys{}, Summary: "Begin to replace a key that all agents share; while that is under way, tell how far it is",
-		},
-		{
-			Name: "operator.autopilot", Method: http.MethodGet, Pattern: "/v1/operator/autopilot", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
-			Response: AutopilotHealth{}, Summary: "Health of the servers, and how many may fail",
-		},
-		{
-			Name: "operator.snapshot_save", Method: http.MethodGet, Pattern: "/v1/operator/snapshot", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Stream: StreamBinary,
-			Query:   []Param{{"stale", "boolean", "what this server has applied, without asking the leader"}},
-			Summary: "Download a snapshot of the whole state",
-		},
-		{
-			Name: "operator.snapshot_restore", Method: http.MethodPut, Pattern: "/v1/operator/snapshot", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Upload: true,
-			Query:    []Param{{"foreign", "boolean", "also one of another cluster, whose place this one takes"}},
-			Response: Changed{}, Summary: "Replace the whole state by a snapshot",
-		},
-		{
-			Name: "operator.snapshot_inspect", Method: http.MethodPost, Pattern: "/v1/operator/snapshot/inspect", Verb: VerbSnapshot, Kind: ObjectCluster, From: FromKind, Upload: true,
-			Response: SnapshotMeta{}, Summary: "Check a snapshot and tell what is in it",
-		},
+		ServersList.route,
+		ServersJoin.route,
+		OperatorRaftPeers.route,
+		OperatorRaftRemovePeer.route,
+		OperatorRaftAddPeer.route,
+		OperatorKeys.route,
+		OperatorKeysRotate.route,
+		OperatorAutopilot.route,
+		OperatorSnapshotSave.route,
+		OperatorSnapshotRestore.route,
+		OperatorSnapshotInspect.route,
 	}
 }
 
+// The endpoints of agent routes.
+var (
+	AgentHealth = endpoint[None, Health](Route{
+		Name: "agent.health", Method: http.MethodGet, Pattern: "/v1/agent/health", Verb: VerbHealth, Kind: ObjectCluster, From: FromKind,
+		Summary: "Whether this agent can do its work",
+	})
+	AgentSelfRead = endpoint[None, AgentSelf](Route{
+		Name: "agent.self", Method: http.MethodGet, Pattern: "/v1/agent/self", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
+		Summary: "This agent's configuration, secrets left out",
+	})
+	AgentJoin = endpoint[JoinRequest, Joined](Route{
+		Name: "agent.join", Method: http.MethodPost, Pattern: "/v1/agent/join", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+		Summary: "Let a new agent in, with a join token's secret and a certificate request",
+	})
+	AgentRenew = endpoint[RenewRequest, Renewed](Route{
+		Name: "agent.renew", Method: http.MethodPost, Pattern: "/v1/agent/renew", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
+		Summary: "Renew the certificate of a node that has expired, against the proof that the node holds its key",
+	})
+	MetricsText = endpoint[None, None](Route{
+		Name: "metrics", Method: http.MethodGet, Pattern: "/metrics", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind, Stream: StreamText,
+		Summary: "Metrics for Prometheus",
+	})
+	OpenAPI = endpoint[None, map[string]any](Route{
+		Name: "openapi", Method: http.MethodGet, Pattern: "/v1/openapi.json", Verb: VerbSelf, Kind: ObjectToken, From: FromCaller,
+		Summary: "This document",
+	})
+)
+
 func agentRoutes() []Route {
 	return []Route{
-		{
-			Name: "agent.health", Method: http.MethodGet, Pattern: "/v1/agent/health", Verb: VerbHealth, Kind: ObjectCluster, From: FromKind,
-			Response: Health{}, Summary: "Whether this agent can do its work",
-		},
-		{
-			Name: "agent.self", Method: http.MethodGet, Pattern: "/v1/agent/self", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind,
-			Response: AgentSelf{}, Summary: "This agent's configuration, secrets left out",
-		},
-		{
-			Name: "agent.join", Method: http.MethodPost, Pattern: "/v1/agent/join", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
-			Request: JoinRequest{}, Response: Joined{}, Summary: "Let a new agent in, with a join token's secret and a certificate request",
-		},
-		{
-			Name: "agent.renew", Method: http.MethodPost, Pattern: "/v1/agent/renew", Verb: VerbLogin, Kind: ObjectCluster, From: FromKind,
-			Request: RenewRequest{}, Response: Renewed{}, Summary: "Renew the certificate of a node that has expired, against the proof that the node holds its key",
-		},
-		{
-			Name: "metrics", Method: http.MethodGet, Pattern: "/metrics", Verb: VerbOperatorRead, Kind: ObjectCluster, From: FromKind, Stream: StreamText,
-			Summary: "Metrics for Prometheus",
-		},
-		{
-			Name: "openapi", Method: http.MethodGet, Pattern: "/v1/openapi.json", Verb: VerbSelf, Kind: ObjectToken, From: FromCaller,
-			Response: map[string]any{}, Summary: "This document",
-		},
+		AgentHealth.route,
+		AgentSelfRead.route,
+		AgentJoin.route,
+		AgentRenew.route,
+		MetricsText.route,
+		OpenAPI.route,
 	}
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"nomadlike/nomadlike/structs"
@@ -38,36 +37,22 @@ type ShareList struct {
 
 // ShareJob makes a link that shows one job.
 func (c *Client) ShareJob(ctx context.Context, id string, request ShareRequest) (*NewShare, error) {
-	return c.share(ctx, join("v1", "jobs", id, "shares"), request)
+	return change(ctx, c, JobsShare, id, request)
 }
 
 // ShareWall makes a link that shows the wall of cards.
 func (c *Client) ShareWall(ctx context.Context, request ShareRequest) (*NewShare, error) {
-	return c.share(ctx, "/v1/wall/shares", request)
-}
-
-func (c *Client) share(ctx context.Context, path string, request ShareRequest) (*NewShare, error) {
-	out := new(NewShare)
-	if _, err := c.do(ctx, call{method: http.MethodPost, path: path, in: request}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return change(ctx, c, WallShare, "", request)
 }
 
 // JobShares lists the links that show a job and are not over.
 func (c *Client) JobShares(ctx context.Context, id string) (*ShareList, error) {
-	return c.shares(ctx, join("v1", "jobs", id, "shares"))
+	out, _, err := read(ctx, c, JobsShares, id, nil)
+	return out, err
 }
 
 // WallShares lists the links that show the wall of cards and are not over.
 func (c *Client) WallShares(ctx context.Context) (*ShareList, error) {
-	return c.shares(ctx, "/v1/wall/shares")
-}
-
-func (c *Client) shares(ctx context.Context, path string) (*ShareList, error) {
-	out := new(ShareList)
-	if _, err := c.get(ctx, path, nil, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, WallShares, "", nil)
+	return out, err
 }

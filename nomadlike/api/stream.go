@@ -56,7 +56,7 @@ func (c *Client) Events(ctx context.Context, filter EventFilter) (*EventStream, 
 	if filter.Project != "" {
 		values.Set("project", filter.Project)
 	}
-	response, err := c.send(ctx, call{method: http.MethodGet, path: "/v1/events", query: values, repeat: true})
+	response, err := c.send(ctx, call{method: http.MethodGet, path: EventsStream.path(""), query: values, repeat: true})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (c *Client) Logs(ctx context.Context, allocID string, options LogOptions) (
 	if options.Times {
 		values.Set("times", "true")
 	}
-	response, err := c.send(ctx, call{method: http.MethodGet, path: join("v1", "allocations", allocID, "logs"), query: values, repeat: true})
+	response, err := c.send(ctx, call{method: http.MethodGet, path: AllocationsLogs.path(allocID), query: values, repeat: true})
 	if err != nil {
 		return nil, err
 	}

@@ -107,20 +107,14 @@ func (c *Client) JobHistory(ctx context.Context, id string, filter JobHistoryFil
 	if filter.Points > 0 {
 		values.Set("points", strconv.Itoa(filter.Points))
 	}
-	out := new(JobHistory)
-	if _, err := c.get(ctx, join("v1", "jobs", id, "figures", "past"), values, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, JobsPast, id, values)
+	return out, err
 }
 
 // JobUsage returns what the ranks of a job use now.
 func (c *Client) JobUsage(ctx context.Context, id string, subjob int) (*JobUsage, error) {
-	out := new(JobUsage)
-	if _, err := c.get(ctx, join("v1", "jobs", id, "figures"), url.Values{"subjob": {strconv.Itoa(subjob)}}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, JobsFigures, id, url.Values{"subjob": {strconv.Itoa(subjob)}})
+	return out, err
 }
 
 // NodeEvents gives what happened to a node and its cards lately, oldest first.
@@ -136,9 +130,6 @@ func (c *Client) DeviceEvents(ctx context.Context, id, device string) (*EventLis
 	if device != "" {
 		values = url.Values{"device": {device}}
 	}
-	out := new(EventList)
-	if _, err := c.get(ctx, join("v1", "nodes", id, "events"), values, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out, _, err := read(ctx, c, NodesEvents, id, values)
+	return out, err
 }
