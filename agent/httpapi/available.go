@@ -14,23 +14,23 @@ import (
 // listAvailable answers nodes.available: the table of nodes on which a rank of
 // a job could stand, with what is used of them and by whom. The job need not be
 // complete, so it is not validated beyond what it asks for.
-func (s *handlers) listAvailable(r *front.Request) error {
-	job := r.Found.(*offered).job
+func (s *handlers) listAvailable(r *front.Request, offer *offered) (*api.Available, error) {
+	job := offer.job
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if pool := snapshot.Pool(poolOf(job.Placement.Pool)); pool != nil {
 		for i := range job.Resources {
 			spec, problems := pool.Resolve(job.Resources[i], structs.IndexedPath("resources", i))
 			if failure := structs.InvalidJob(structs.CodeInvalid, problems); failure != nil {
-				return failure
+				return nil, failure
 			}
 			job.Resources[i] = spec
 		}
 	}
 	if len(job.Resources) > structs.AlternativesMax || job.Nodes < 1 || job.Nodes > structs.NodesMax {
-		return structs.InvalidJob(structs.CodeInvalid, job.Validate())
+		return nil, structs.InvalidJob(structs.CodeInvalid, job.Validate())
 	}
 	out := api.Available{Nodes: []api.AvailableNode{}, Models: demandOf(snapshot)}
 	for i := range job.Resources {
@@ -50,7 +50,7 @@ func (s *handlers) listAvailable(r *front.Request) error {
 	slices.SortFunc(out.Nodes, func(a, b api.AvailableNode) int {
 		return cmp.Or(structs.CompareNames(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
-	return r.Reply(out)
+	return &out, nil
 }
 
 // availableRows asks a floor with all nodes where the ranks of a job could

@@ -16,17 +16,17 @@ const commitPatience = 15 * time.Minute
 
 // commitAllocation answers allocations.commit: the node of a task keeps its
 // container as an image, under a name of the job's project.
-func (s *handlers) commitAllocation(r *front.Request) error {
-	body, alloc := r.Asked.(*api.CommitRequest), r.Found.(*structs.Allocation)
+func (s *handlers) commitAllocation(r *front.Request, body *api.CommitRequest) (*structs.Committed, error) {
+	alloc := r.Found.(*structs.Allocation)
 	if !alloc.Enterable() {
-		return structs.NewError(structs.CodeConflict, "agent.alloc_ended", "id", alloc.ID)
+		return nil, structs.NewError(structs.CodeConflict, "agent.alloc_ended", "id", alloc.ID)
 	}
 	if body.Name == "" || len(body.Name) > structs.CommitNameMax || strings.ContainsAny(body.Name, "/@ ") || len(body.Comment) > structs.CommitCommentMax {
-		return structs.NewError(structs.CodeInvalid, "agent.commit_name", "name", body.Name, "max", structs.CommitNameMax)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.commit_name", "name", body.Name, "max", structs.CommitNameMax)
 	}
 	conn, err := s.clientOf(alloc)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), commitPatience)
 	defer cancel()
@@ -35,7 +35,7 @@ func (s *handlers) commitAllocation(r *front.Request) error {
 		Author: r.Caller.Principal.ID, Comment: body.Comment,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.Reply(made)
+	return made, nil
 }

@@ -28,7 +28,7 @@ const (
 var errNodeAway = errors.New("the node is away")
 
 // readCurves answers jobs.metrics: it gathers what the nodes keep.
-func (s *handlers) readCurves(r *front.Request) error {
+func (s *handlers) readCurves(r *front.Request) (*api.JobMetrics, error) {
 	q := front.Query{R: r}
 	attempt, subjob, rank := q.Uint("attempt"), q.Int("subjob", 0, structs.BatchCountMax), q.Int("rank", 0, 1<<30)
 	oneSubjob, oneRank := q.Text("subjob") != "", q.Text("rank") != ""
@@ -38,10 +38,10 @@ func (s *handlers) readCurves(r *front.Request) error {
 		q.Refuse("name", "…")
 	}
 	if q.Err != nil {
-		return q.Err
+		return nil, q.Err
 	}
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	var allocs []*structs.Allocation
 	for alloc := range s.store.Snapshot().AllocsOfJob(r.ID) {
@@ -67,7 +67,7 @@ func (s *handlers) readCurves(r *front.Request) error {
 			})
 		}
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // curvesOf asks the nodes of allocations. It gives what they answered by

@@ -17,22 +17,22 @@ import (
 )
 
 // listDevices answers devices.list: a page of nodes with their cards.
-func (s *handlers) listDevices(r *front.Request) error {
+func (s *handlers) listDevices(r *front.Request) (*api.DeviceList, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	q := front.Query{R: r}
 	node, pool := q.Text("node"), q.Text("pool")
 	paging, err := page(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	snapshot := s.store.Snapshot()
 	nodes, next, refusal := snapshot.ListNodes(paging, func(n *structs.Node) bool {
 		return (node == "" || n.ID == node || n.Name == node) && (pool == "" || poolOf(n.Pool) == pool)
 	})
 	if refusal != nil {
-		return refusal
+		return nil, refusal
 	}
 	found := s.survey.ask(r.Context(), nodes)
 	may := newReadable(r, snapshot)
@@ -40,18 +40,18 @@ func (s *handlers) listDevices(r *front.Request) error {
 	for i, n := range nodes {
 		out.Nodes[i] = nodeDevices(snapshot, may, n, found[n.ID])
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // readDevices answers nodes.devices: the cards of one node.
-func (s *handlers) readDevices(r *front.Request) error {
+func (s *handlers) readDevices(r *front.Request) (*api.NodeDevices, error) {
 	snapshot := s.store.Snapshot()
 	node := snapshot.Node(r.ID)
 	if node == nil {
-		return auth.NotFound(auth.ObjectNode, r.ID)
+		return nil, auth.NotFound(auth.ObjectNode, r.ID)
 	}
 	found := s.survey.ask(r.Context(), []*structs.Node{node})
-	return r.Reply(nodeDevices(snapshot, newReadable(r, snapshot), node, found[node.ID]))
+	return answer(nodeDevices(snapshot, newReadable(r, snapshot), node, found[node.ID]))
 }
 
 // nodeDevices puts together what the state knows of a node's devices and what
@@ -111,37 +111,37 @@ const treatPatience = 3 * time.Minute
 // treatDevice answers nodes.treat_device: an operator clears a device's faults,
 // has it reset, or keeps it from work. The log learns first who asked for what, so that nothing is
 // done unseen; then the node does it.
-func (s *handlers) treatDevice(r *front.Request) error {
-	body, node := r.Asked.(*api.DeviceTreatRequest), r.Found.(*structs.Node)
+func (s *handlers) treatDevice(r *front.Request, body *api.DeviceTreatRequest) (*api.DeviceTreated, error) {
+	node := r.Found.(*structs.Node)
 	if !body.Act.Known() || body.Reason != "" && (body.Act != structs.DeviceQuarantine || !structs.PlainText(body.Reason, structs.DeviceReasonMax)) {
-		return structs.NewError(structs.CodeInvalid, "client.device_act", "act", body.Act)
+		return nil, structs.NewError(structs.CodeInvalid, "client.device_act", "act", body.Act)
 	}
 	chosen, err := chooseDevice(node, body.Device)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if node.RPCAddr == "" {
-		return structs.NewError(structs.CodeUnavailable, "agent.node_away", "node", node.Name)
+		return nil, structs.NewError(structs.CodeUnavailable, "agent.node_away", "node", node.Name)
 	}
 	conn, err := s.pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	index, err := s.propose(r, structs.CommandDeviceTreated, structs.DeviceTreatment{
 		NodeID: node.ID, Device: chosen.ID, Number: chosen.Index, Act: body.Act,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), treatPatience)
 	defer cancel()
 	order := structs.DeviceTreat{Device: chosen.ID, Act: body.Act, By: r.Caller.Principal.ID, Reason: body.Reason}
 	_, err = rpc.Call[structs.DeviceTreat, structs.DeviceTreated](ctx, conn, structs.MethodNodeTreat, &order)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.SetIndex(index)
-	return r.Reply(api.DeviceTreated{Device: chosen.ID, Index: index})
+	return &api.DeviceTreated{Device: chosen.ID, Index: index}, nil
 }
 
 // chooseDevice finds a device of a node by its id, a unique beginning of it, or

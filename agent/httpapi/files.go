@@ -69,10 +69,10 @@ func (s *handlers) openFiles(ctx context.Context, r *front.Request, ask structs.
 }
 
 // listFiles answers jobs.files.
-func (s *handlers) listFiles(r *front.Request) error {
+func (s *handlers) listFiles(r *front.Request) (*api.FileList, error) {
 	stream, err := s.openFiles(r.Context(), r, structs.FileRequest{List: true})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer stream.Close()
 	out := api.FileList{
@@ -82,7 +82,7 @@ func (s *handlers) listFiles(r *front.Request) error {
 	if out.Entries == nil {
 		out.Entries = []structs.FileEntry{}
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // inert is the policy of what tasks wrote: a browser that shows it all the same

@@ -160,17 +160,16 @@ func (s *handlers) forecastTimeline(r *front.Request) error {
 }
 
 // forecastJob tells when a job that is not submitted would start.
-func (s *handlers) forecastJob(r *front.Request) error {
-	offer := r.Found.(*offered)
+func (s *handlers) forecastJob(r *front.Request, offer *offered) (*api.JobOutlook, error) {
 	job, failure := s.admit(offer.job)
 	if failure != nil {
-		return failure
+		return nil, failure
 	}
 	job.ID, job.SubmittedAt = trialID(), structs.At(s.now())
 	server.SetRules(job, s.members.Protocol())
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := api.JobOutlook{Defaults: offer.defaults, Warnings: s.warnings(r, job)}
 	err = s.preview(r, job.Project, func(futures *forecast.Futures) error {
@@ -178,7 +177,7 @@ func (s *handlers) forecastJob(r *front.Request) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	may := newReadable(r, snapshot)
 	hideVictims(may, out.Victims)
@@ -192,7 +191,7 @@ func (s *handlers) forecastJob(r *front.Request) error {
 	for i := range out.Specs {
 		out.Specs[i].Wait = waitOf(r, snapshot, out.Specs[i].Wait)
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // hideVictims takes the names from victims that the caller may not read; that
@@ -206,15 +205,15 @@ func hideVictims(may *readable, victims []outlook.Victim) {
 }
 
 // readForecast tells when a job will start, and what was said before.
-func (s *handlers) readForecast(r *front.Request) error {
+func (s *handlers) readForecast(r *front.Request) (*api.JobForecast, error) {
 	q := front.Query{R: r}
 	helps := q.Bool("helps")
 	if q.Err != nil {
-		return q.Err
+		return nil, q.Err
 	}
 	snapshot, err := s.block(r, everything(func(now *state.Snapshot) <-chan struct{} { return now.WatchForecasts(r.ID) }))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := api.JobForecast{JobID: r.ID, Starts: []outlook.Start{}, History: [][]structs.Forecast{}}
 	for said := range snapshot.Forecasts(r.ID) {
@@ -226,11 +225,11 @@ func (s *handlers) readForecast(r *front.Request) error {
 	}
 	view, ok := snapshot.Job(r.ID)
 	if !ok || view.Standing.Counts.Of(structs.JobQueued) == 0 {
-		return r.Reply(out)
+		return &out, nil
 	}
 	picture, err := s.replica.Picture(r.Context(), view.Standing.ModifyIndex, r.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out.At = picture.At
 	named := make(map[string]bool)
@@ -253,10 +252,10 @@ func (s *handlers) readForecast(r *front.Request) error {
 	}
 	if helps && len(out.Starts) > 0 {
 		if out.Helps, err = s.helpsOf(r, snapshot, &out.Starts[0], view.Job.Project); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // helpsOf proposes changes of a queued job itself, at its own place in the
@@ -279,10 +278,10 @@ func (s *handlers) helpsOf(r *front.Request, snapshot *state.Snapshot, start *ou
 }
 
 // forecastAccuracy compares what was said with what came.
-func (s *handlers) forecastAccuracy(r *front.Request) error {
+func (s *handlers) forecastAccuracy(r *front.Request) (*api.Accuracy, error) {
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pools := make(map[string][]structs.Forecast)
 	var all []structs.Forecast
@@ -298,7 +297,7 @@ func (s *handlers) forecastAccuracy(r *front.Request) error {
 	for name, said := range pools {
 		out.Pools[name] = calibrationOf(said)
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // Which forecasts count as hits: within five minutes, or a fifth of the wait.
@@ -342,19 +341,18 @@ func calibrationOf(said []structs.Forecast) api.Calibration {
 }
 
 // ponder tells what changes would do; nothing is changed.
-func (s *handlers) ponder(r *front.Request) error {
-	body := r.Asked.(*api.WhatIfRequest)
+func (s *handlers) ponder(r *front.Request, body *api.WhatIfRequest) (*api.Effect, error) {
 	if len(body.Changes) == 0 || len(body.Changes) > outlook.ChangesMax {
-		return structs.NewError(structs.CodeInvalid, "agent.what_if_count", "count", len(body.Changes), "max", outlook.ChangesMax)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.what_if_count", "count", len(body.Changes), "max", outlook.ChangesMax)
 	}
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	changes := slices.Clone(body.Changes)
 	for i := range changes {
 		if err := s.ponderable(r, snapshot, &changes[i]); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var out api.Effect
@@ -363,7 +361,7 @@ func (s *handlers) ponder(r *front.Request) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	may := newReadable(r, snapshot)
 	for i := range changes { // the caller's own idea
@@ -378,7 +376,7 @@ func (s *handlers) ponder(r *front.Request) error {
 		}
 	}
 	out.Hidden, out.Shifts = len(out.Shifts)-len(shifts), shifts
-	return r.Reply(out)
+	return &out, nil
 }
 
 // ponderable finds the jobs that a change names, among those that the caller

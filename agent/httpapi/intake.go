@@ -25,6 +25,7 @@ const idempotencyKeyMax = 128 // bytes
 
 // offered is a job that a request brings, with the defaults that were chosen.
 type offered struct {
+	request  *api.JobRequest
 	job      *structs.Job
 	written  *structs.Job // as it came, without defaults; for jobs.format only
 	defaults []structs.Default
@@ -60,7 +61,7 @@ func (s *handlers) locateBody(r *front.Request) (auth.Object, error) {
 			return auth.Object{}, err
 		}
 	}
-	offer := &offered{job: job, rank: body.Rank}
+	offer := &offered{request: body, job: job, rank: body.Rank}
 	if r.Route.Name == "jobs.format" {
 		written := *job
 		offer.written = &written
@@ -99,23 +100,22 @@ func requestedJob(body *api.JobRequest) (*structs.Job, error) {
 	return nil, structs.NewError(structs.CodeInvalid, "agent.request_empty")
 }
 
-func (s *handlers) parseJob(r *front.Request) error {
-	offer := r.Found.(*offered)
-	return r.Reply(api.JobParsed{Job: offer.job, Defaults: offer.defaults})
+func (s *handlers) parseJob(r *front.Request, offer *offered) (*api.JobParsed, error) {
+	return &api.JobParsed{Job: offer.job, Defaults: offer.defaults}, nil
 }
 
 // formatJob answers jobs.format.
-func (s *handlers) formatJob(r *front.Request) error {
-	offer, body := r.Found.(*offered), r.Asked.(*api.JobRequest)
+func (s *handlers) formatJob(r *front.Request, offer *offered) (*api.JobFormatted, error) {
+	body := offer.request
 	text := string(jobspec.Write(offer.written))
 	if body.HCL != "" {
 		formatted, diagnostics := jobspec.Format(jobFileName, []byte(body.HCL))
 		if err := diagnostics.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		text = string(formatted)
 	}
-	return r.Reply(api.JobFormatted{HCL: text, Job: offer.job, Defaults: offer.defaults})
+	return &api.JobFormatted{HCL: text, Job: offer.job, Defaults: offer.defaults}, nil
 }
 
 // admit gives a job as it would be accepted, or everything that keeps it from
@@ -147,69 +147,68 @@ func (s *handlers) warnings(r *front.Request, job *structs.Job, more ...structs.
 	return front.Render(found, front.AcceptedLanguage(r.Header.Get("Accept-Language"))).Details
 }
 
-func (s *handlers) validateJob(r *front.Request) error {
-	admitted, failure := s.admit(r.Found.(*offered).job)
+func (s *handlers) validateJob(r *front.Request, offer *offered) (*api.JobValidated, error) {
+	admitted, failure := s.admit(offer.job)
 	if failure == nil {
-		return r.Reply(api.JobValidated{Valid: true, Warnings: s.warnings(r, admitted)})
+		return &api.JobValidated{Valid: true, Warnings: s.warnings(r, admitted)}, nil
 	}
 	failure = front.Render(failure, front.AcceptedLanguage(r.Header.Get("Accept-Language")))
 	problems := failure.Details
 	if len(problems) == 0 {
 		problems = []structs.Error{*failure}
 	}
-	return r.Reply(api.JobValidated{Problems: problems})
+	return &api.JobValidated{Problems: problems}, nil
 }
 
-func (s *handlers) submitJob(r *front.Request) error {
-	job := r.Found.(*offered).job
+func (s *handlers) submitJob(r *front.Request, offer *offered) (*api.JobSubmitted, error) {
+	job := offer.job
 	key := r.Header.Get(api.HeaderIdempotencyKey)
 	if !structs.PlainText(key, idempotencyKeyMax) {
-		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", api.HeaderIdempotencyKey, "max", idempotencyKeyMax)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", api.HeaderIdempotencyKey, "max", idempotencyKeyMax)
 	}
 	admitted, failure := s.admit(job)
 	if failure != nil {
-		return failure
+		return nil, failure
 	}
 	if err := mayPrioritize(r, job.Priority, r.Object); err != nil {
-		return err
+		return nil, err
 	}
 	missing, nodes, kept := s.lookForData(r.Context(), admitted, r.Caller.Principal.ID)
 	if len(missing) > 0 {
-		return structs.InvalidJob(structs.CodeInvalid, dataProblems(admitted, missing, nodes))
+		return nil, structs.InvalidJob(structs.CodeInvalid, dataProblems(admitted, missing, nodes))
 	}
 	id, index, err := s.replica.SubmitJob(r.Context(), r.Guard(), r.Caller.Principal.ID, key, job)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.Caller.Principal.ID, logkey.Index, index)
 	r.SetIndex(index)
-	return r.Reply(api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: s.warnings(r, admitted, keptProblems(kept)...)})
+	return &api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: s.warnings(r, admitted, keptProblems(kept)...)}, nil
 }
 
 // planJob tells what a job would run, and whether it would start now, by
 // putting it at its place in a copy of the queue.
-func (s *handlers) planJob(r *front.Request) error {
-	offer := r.Found.(*offered)
+func (s *handlers) planJob(r *front.Request, offer *offered) (*api.JobPlan, error) {
 	job, failure := s.admit(offer.job)
 	if failure != nil {
-		return failure
+		return nil, failure
 	}
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := api.JobPlan{Defaults: offer.defaults, Ranks: []api.RankPlan{}}
 	first, err := s.tryJob(r, job, &out)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	notes, err := launch.Check(job)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out.Notes = notes
 	if out.Ranks, err = previewRanks(snapshot, job, first, offer.rank); err != nil {
-		return err
+		return nil, err
 	}
 	out.Later = knownLater(job, first != nil)
 	missing, _, kept := s.lookForData(r.Context(), job, r.Caller.Principal.ID)
@@ -220,7 +219,7 @@ func (s *handlers) planJob(r *front.Request) error {
 	job.ID = "" // it never was one
 	out.Wait = waitOf(r, snapshot, out.Wait)
 	out.Job, out.Warnings = job, s.warnings(r, job, keptProblems(kept)...)
-	return r.Reply(out)
+	return &out, nil
 }
 
 // planPassesMax bounds the passes of the scheduler for one preview.

@@ -10,19 +10,19 @@ import (
 
 // jobFigures answers jobs.figures: what the ranks of a job's newest attempt use
 // now, asked of their nodes.
-func (s *handlers) jobFigures(r *front.Request) error {
+func (s *handlers) jobFigures(r *front.Request) (*api.JobUsage, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	q := front.Query{R: r}
 	index := int(q.Int("subjob", 0, structs.BatchCountMax))
 	if q.Err != nil {
-		return q.Err
+		return nil, q.Err
 	}
 	snapshot := s.store.Snapshot()
 	subjob := snapshot.Subjob(r.ID, index)
 	if subjob == nil {
-		return structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
+		return nil, structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
 	}
 	out := api.JobUsage{JobID: r.ID, Subjob: index, Attempt: subjob.Attempt, Ranks: []api.RankUsage{}}
 	var gang []*structs.Allocation
@@ -44,7 +44,7 @@ func (s *handlers) jobFigures(r *front.Request) error {
 	for _, alloc := range gang {
 		out.Ranks = append(out.Ranks, rankFigures(alloc, snapshot.Node(alloc.NodeID), found[alloc.NodeID]))
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // rankFigures puts together what a rank may use and what was measured of it.
@@ -81,9 +81,9 @@ func rankFigures(alloc *structs.Allocation, node *structs.Node, found surveyed) 
 
 // nodeEvents answers nodes.events. A device that is gone is known by its whole id
 // only.
-func (s *handlers) nodeEvents(r *front.Request) error {
+func (s *handlers) nodeEvents(r *front.Request) (*api.EventList, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	q := front.Query{R: r}
 	name, snapshot := q.Text("device"), s.store.Snapshot()
@@ -93,10 +93,10 @@ func (s *handlers) nodeEvents(r *front.Request) error {
 		case err == nil:
 			name = chosen.ID
 		case structs.CodeOf(err) != structs.CodeNotFound:
-			return err
+			return nil, err
 		case len(snapshot.NodeEvents(r.ID, name)) == 0:
-			return err
+			return nil, err
 		}
 	}
-	return r.Reply(api.EventList{Events: values(snapshot.NodeEvents(r.ID, name))})
+	return &api.EventList{Events: values(snapshot.NodeEvents(r.ID, name))}, nil
 }

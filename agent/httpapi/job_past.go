@@ -13,21 +13,21 @@ import (
 
 // jobPast answers jobs.past: what the ranks of one attempt used while they ran,
 // which their nodes keep.
-func (s *handlers) jobPast(r *front.Request) error {
+func (s *handlers) jobPast(r *front.Request) (*api.JobHistory, error) {
 	q := front.Query{R: r}
 	index, attempt, rank := int(q.Int("subjob", 0, structs.BatchCountMax)), q.Uint("attempt"), int(q.Int("rank", 0, math.MaxInt32))
 	points := int(cmp.Or(q.Int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))
 	since, oneRank := q.Span("since", math.MaxInt64, math.MaxInt64), q.Text("rank") != ""
 	if q.Err != nil {
-		return q.Err
+		return nil, q.Err
 	}
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	snapshot := s.store.Snapshot()
 	subjob := snapshot.Subjob(r.ID, index)
 	if subjob == nil {
-		return structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
+		return nil, structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
 	}
 	out := api.JobHistory{JobID: r.ID, Subjob: index, Attempt: cmp.Or(attempt, subjob.Attempt), At: []structs.UnixNano{}, Ranks: []api.RankHistory{}}
 	var gang []*structs.Allocation
@@ -42,7 +42,7 @@ func (s *handlers) jobPast(r *front.Request) error {
 		gang = gang[:structs.RankHistoryAllocsMax]
 	}
 	if len(gang) == 0 {
-		return r.Reply(out)
+		return &out, nil
 	}
 	ask := pastGrid(gang, s.now(), since, points)
 	found := make(map[string][]structs.GaugeHistory)
@@ -65,7 +65,7 @@ func (s *handlers) jobPast(r *front.Request) error {
 			CPU: alloc.Spec.CPU, Memory: alloc.Spec.Memory, Series: whole(found[alloc.ID], ask.Count),
 		})
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // pastTick is the finest that nodes keep what ranks use.

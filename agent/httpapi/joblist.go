@@ -13,9 +13,9 @@ import (
 
 // listJobs answers with the jobs that the caller may read and that pass the
 // filters of the request.
-func (s *handlers) listJobs(r *front.Request) error {
+func (s *handlers) listJobs(r *front.Request) (*api.JobList, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	q := front.Query{R: r}
 	filter := api.JobFilter{
@@ -24,17 +24,17 @@ func (s *handlers) listJobs(r *front.Request) error {
 	}
 	paging, err := page(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	snapshot, err := s.block(r, everything((*state.Snapshot).WatchJobs))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	views, next, refusal := snapshot.ListJobs(paging, func(view state.JobView) bool {
 		return passes(snapshot, view, filter) && auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow
 	})
 	if refusal != nil {
-		return refusal
+		return nil, refusal
 	}
 	out := api.JobList{Jobs: make([]api.JobSummary, len(views)), Next: next}
 	for i, view := range views {
@@ -47,7 +47,7 @@ func (s *handlers) listJobs(r *front.Request) error {
 		}
 		out.Jobs[i].Wait = waitOf(r, snapshot, out.Jobs[i].Wait)
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // passes reports whether a job passes the filters, of which empty ones pass all.

@@ -34,23 +34,22 @@ type Authority interface {
 
 // letIn answers agent.join: a new agent with a join token's secret gets its
 // certificate, and with it the secrets of its role.
-func (s *handlers) letIn(r *front.Request) error {
-	body := r.Asked.(*api.JoinRequest)
+func (s *handlers) letIn(r *front.Request, body *api.JoinRequest) (*api.Joined, error) {
 	role := auth.Role(body.Role)
 	if err := s.checkJoin(body, role); err != nil {
-		return err
+		return nil, err
 	}
 	chain, err := s.admitAgent(r, body, role)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out, err := s.authority.Welcome(role)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out.Certificate, out.Servers = string(chain), s.members.GossipServers()
 	s.log.Info("agent let in", "role", body.Role, "id", body.AgentID, "name", body.Name, logkey.Addr, front.PeerKey(r.RemoteAddr), logkey.TokenID, body.TokenID)
-	return r.Reply(out)
+	return &out, nil
 }
 
 // ownAddress is the IP that a request comes from, for the requester's
@@ -120,9 +119,9 @@ func (s *handlers) checkJoin(body *api.JoinRequest, role auth.Role) error {
 	return nil
 }
 
-func (s *handlers) listJoinTokens(r *front.Request) error {
+func (s *handlers) listJoinTokens(r *front.Request) (*api.JoinTokenList, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	out := api.JoinTokenList{Tokens: []structs.JoinToken{}}
 	for token := range s.store.Snapshot().JoinTokens() {
@@ -130,11 +129,10 @@ func (s *handlers) listJoinTokens(r *front.Request) error {
 		shown.Hash = nil
 		out.Tokens = append(out.Tokens, shown)
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
-func (s *handlers) createJoinToken(r *front.Request) error {
-	body := r.Asked.(*api.JoinTokenRequest)
+func (s *handlers) createJoinToken(r *front.Request, body *api.JoinTokenRequest) (*api.NewJoinToken, error) {
 	uses, ttl := body.Uses, body.TTL.Std()
 	if uses == 0 {
 		uses = 1
@@ -144,30 +142,30 @@ func (s *handlers) createJoinToken(r *front.Request) error {
 	}
 	switch {
 	case !auth.Role(body.Role).Valid():
-		return structs.NewError(structs.CodeInvalid, "agent.role_unknown", "role", body.Role)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.role_unknown", "role", body.Role)
 	case ttl < 0 || ttl > joinTTLMax:
-		return structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", body.TTL)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", body.TTL)
 	case uses < auth.JoinUsesUnlimited || uses > joinUsesMax:
-		return structs.NewError(structs.CodeInvalid, "agent.uses", "uses", body.Uses, "max", joinUsesMax)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.uses", "uses", body.Uses, "max", joinUsesMax)
 	}
 	token, stored, err := auth.GenerateJoinToken(s.keys.CurrentKey(structs.KeyCA), s.addr, auth.Role(body.Role), uses, ttl, s.rand, s.now())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	stored.CreatedBy = r.Caller.Principal.ID
 	index, err := s.propose(r, structs.CommandJoinTokenPut, structs.JoinTokenPut{Token: *stored})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.SetIndex(index)
 	shown := *stored
 	shown.Hash = nil
-	return r.Reply(api.NewJoinToken{Token: shown, Join: token.String()})
+	return &api.NewJoinToken{Token: shown, Join: token.String()}, nil
 }
 
-func (s *handlers) deleteJoinToken(r *front.Request) error {
+func (s *handlers) deleteJoinToken(r *front.Request) (*api.Changed, error) {
 	if s.store.Snapshot().JoinToken(r.ID) == nil {
-		return auth.NotFound(auth.ObjectJoinToken, r.ID)
+		return nil, auth.NotFound(auth.ObjectJoinToken, r.ID)
 	}
 	return s.change(r, structs.CommandJoinTokenDelete, structs.JoinTokenDelete{ID: r.ID})
 }

@@ -24,15 +24,15 @@ type Keys interface {
 }
 
 // readKeys answers operator.keys.
-func (s *handlers) readKeys(r *front.Request) error {
+func (s *handlers) readKeys(r *front.Request) (*api.Keys, error) {
 	kind, err := keyKind(r.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
-	return r.Reply(s.showKeys(r.Context(), kind))
+	return answer(s.showKeys(r.Context(), kind))
 }
 
 func keyKind(id string) (structs.KeyKind, error) {
@@ -79,31 +79,31 @@ func (s *handlers) showKeys(ctx context.Context, kind structs.KeyKind) api.Keys 
 
 // rotateKeys answers operator.keys_rotate. It begins a rotation, and leaves one
 // that is under way alone: the leader goes on with it by itself.
-func (s *handlers) rotateKeys(r *front.Request) error {
+func (s *handlers) rotateKeys(r *front.Request) (*api.Keys, error) {
 	kind, err := keyKind(r.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	cluster := s.store.Snapshot().Cluster()
 	if cluster == nil {
-		return structs.NewError(structs.CodeUnavailable, "state.cluster_unknown")
+		return nil, structs.NewError(structs.CodeUnavailable, "state.cluster_unknown")
 	}
 	if keys := cluster.Keys(kind); keys != nil && keys.Rotation != nil {
-		return r.Reply(s.showKeys(r.Context(), kind))
+		return answer(s.showKeys(r.Context(), kind))
 	}
 	needs := wire.ProtocolKeys
 	if kind == structs.KeyCA {
 		needs = wire.ProtocolCA
 	}
 	if err := s.mayRotate(needs); err != nil {
-		return err
+		return nil, err
 	}
 	from := s.keys.CurrentKey(kind)
 	if keys := cluster.Keys(kind); keys != nil && keys.Current != "" && keys.Current != from {
-		return structs.NewError(structs.CodeUnavailable, "agent.rotation_unsettled")
+		return nil, structs.NewError(structs.CodeUnavailable, "agent.rotation_unsettled")
 	}
 	var command structs.CommandKind
 	var change any
@@ -111,7 +111,7 @@ func (s *handlers) rotateKeys(r *front.Request) error {
 		q := front.Query{R: r}
 		revoke := q.Bool("revoke")
 		if q.Err != nil {
-			return q.Err
+			return nil, q.Err
 		}
 		command = structs.CommandCARotate
 		change, err = s.keys.NewCA(r.Context(), revoke)
@@ -121,14 +121,14 @@ func (s *handlers) rotateKeys(r *front.Request) error {
 		command, change = structs.CommandKeyRotate, structs.KeyRotate{Kind: kind, Stage: structs.KeyInstall, From: from, To: to}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	index, err := s.propose(r, command, change)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.SetIndex(index)
-	return r.Reply(s.showKeys(r.Context(), kind))
+	return answer(s.showKeys(r.Context(), kind))
 }
 
 // pastCAs lists the CAs of before that still lead to the present one.

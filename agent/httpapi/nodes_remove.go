@@ -4,19 +4,20 @@ import (
 	"time"
 
 	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/wire"
 )
 
 // removeNode answers nodes.remove: the node is shut out and forgotten.
-func (s *handlers) removeNode(r *front.Request) error {
+func (s *handlers) removeNode(r *front.Request) (*api.Changed, error) {
 	if s.members.Protocol() < wire.ProtocolNodeRemovals {
-		return structs.NewError(structs.CodeConflict, "agent.upgrade_servers")
+		return nil, structs.NewError(structs.CodeConflict, "agent.upgrade_servers")
 	}
 	for _, peer := range s.members.Peers() {
 		if peer.ID == r.ID {
-			return structs.NewError(structs.CodeConflict, "agent.remove_server", "id", r.ID)
+			return nil, structs.NewError(structs.CodeConflict, "agent.remove_server", "id", r.ID)
 		}
 	}
 	until := structs.At(s.now().Add(auth.AgentTTL + s.lapseGrace + 24*time.Hour))

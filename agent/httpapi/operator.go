@@ -65,7 +65,7 @@ type Archives interface {
 }
 
 // listMembers answers servers.list.
-func (s *handlers) listMembers(r *front.Request) error {
+func (s *handlers) listMembers(r *front.Request) (*api.MemberList, error) {
 	snapshot := s.store.Snapshot()
 	out := api.MemberList{Members: s.members.Members()}
 	for i := range out.Members {
@@ -73,62 +73,64 @@ func (s *handlers) listMembers(r *front.Request) error {
 			member.Role = "both"
 		}
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
-func (s *handlers) joinMembers(r *front.Request) error {
-	addresses := r.Asked.(*api.ServersJoinRequest).Addresses
+func (s *handlers) joinMembers(r *front.Request, body *api.ServersJoinRequest) (*api.ServersJoined, error) {
+	addresses := body.Addresses
 	if len(addresses) == 0 || len(addresses) > joinAddrsMax {
-		return structs.NewError(structs.CodeInvalid, "agent.join_addresses", "max", joinAddrsMax)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.join_addresses", "max", joinAddrsMax)
 	}
 	joined, err := s.servers.Join(r.Context(), addresses)
 	if err != nil {
-		return structs.NewError(structs.CodeUnavailable, "agent.join_failed", "reason", err).Because(err)
+		return nil, structs.NewError(structs.CodeUnavailable, "agent.join_failed", "reason", err).Because(err)
 	}
-	return r.Reply(api.ServersJoined{Joined: joined})
+	return &api.ServersJoined{Joined: joined}, nil
 }
 
-func (s *handlers) listPeers(r *front.Request) error {
+func (s *handlers) listPeers(r *front.Request) (*api.RaftPeerList, error) {
 	if _, err := s.replica.Consistent(r.Context()); err != nil {
-		return err
+		return nil, err
 	}
 	out := api.RaftPeerList{Peers: s.members.Peers(), Index: s.servers.AppliedIndex()}
 	if cluster := s.store.Snapshot().Cluster(); cluster != nil {
 		out.Removed = cluster.Removed
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // removePeer takes a server out for good: first the log says that it is not to
 // come back, so that nobody adds it again, then Raft's configuration changes.
-func (s *handlers) removePeer(r *front.Request) error {
+func (s *handlers) removePeer(r *front.Request) (*api.Changed, error) {
 	if err := s.servers.MayRemove(r.ID); err != nil {
-		return err
+		return nil, err
 	}
 	if s.members.Protocol() >= wire.ProtocolRemovals { // in an upgrade, servers of before would stop at the command
 		if _, err := s.propose(r, structs.CommandServerRemoval, structs.ServerRemoval{ID: r.ID}); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := s.servers.Remove(r.Context(), r.ID); err != nil {
-		return err
+		return nil, err
 	}
 	s.log.Warn("server removed by request", logkey.PeerID, r.ID, logkey.User, r.Caller.Principal.ID)
 	index := s.servers.AppliedIndex()
 	r.SetIndex(index)
-	return r.Reply(api.Changed{Index: index})
+	return &api.Changed{Index: index}, nil
 }
 
 // addPeer lets a server that was removed back in: autopilot adds it as soon as
 // it runs and has proven itself.
-func (s *handlers) addPeer(r *front.Request) error {
+func (s *handlers) addPeer(r *front.Request) (*api.Changed, error) {
 	if !s.store.Snapshot().Cluster().IsRemoved(r.ID) {
-		return structs.NewError(structs.CodeNotFound, "agent.not_removed", "id", r.ID)
+		return nil, structs.NewError(structs.CodeNotFound, "agent.not_removed", "id", r.ID)
 	}
 	return s.change(r, structs.CommandServerRemoval, structs.ServerRemoval{ID: r.ID, Back: true})
 }
 
-func (s *handlers) autopilot(r *front.Request) error { return r.Reply(s.servers.Health()) }
+func (s *handlers) autopilot(r *front.Request) (*api.AutopilotHealth, error) {
+	return answer(s.servers.Health())
+}
 
 // saveSnapshot writes an archive to a file first, so that its length is known
 // and a reader can tell a whole one from a part.
@@ -165,20 +167,20 @@ func (s *handlers) saveSnapshot(r *front.Request) error {
 	return nil
 }
 
-func (s *handlers) restoreSnapshot(r *front.Request) error {
+func (s *handlers) restoreSnapshot(r *front.Request) (*api.Changed, error) {
 	q := front.Query{R: r}
 	foreign := q.Bool("foreign")
 	if q.Err != nil {
-		return q.Err
+		return nil, q.Err
 	}
 	archived, err := s.archives.RestoreSnapshot(r.Context(), io.LimitReader(r.Body, snapshotSizeMax), foreign, s.revive)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.log.Warn("state was replaced by request", logkey.Index, archived, logkey.User, r.Caller.Principal.ID, logkey.TokenID, r.Caller.Token.ID)
 	index := s.servers.AppliedIndex()
 	r.SetIndex(index)
-	return r.Reply(api.Changed{Index: index})
+	return &api.Changed{Index: index}, nil
 }
 
 // revive makes the state of an archive fit for this cluster, of whichever it
@@ -195,10 +197,10 @@ func (s *handlers) revive(from io.Reader, to io.Writer, until time.Time) error {
 	return nil
 }
 
-func (s *handlers) inspectSnapshot(r *front.Request) error {
+func (s *handlers) inspectSnapshot(r *front.Request) (*api.SnapshotMeta, error) {
 	meta, err := s.archives.InspectSnapshot(io.LimitReader(r.Body, snapshotSizeMax))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.Reply(meta)
+	return &meta, nil
 }

@@ -22,34 +22,34 @@ const pastPatience = 5 * time.Second
 const pastDay = 24 * time.Hour
 
 // readPast answers nodes.past: the node itself keeps what it measured.
-func (s *handlers) readPast(r *front.Request) error {
+func (s *handlers) readPast(r *front.Request) (*api.NodeHistory, error) {
 	q := front.Query{R: r}
 	since := q.Span("since", pastDay, pastDay)
 	ask := structs.HistoryRequest{Points: int(cmp.Or(q.Int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))}
 	name := q.Text("device")
 	if q.Err != nil {
-		return q.Err
+		return nil, q.Err
 	}
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	node := s.store.Snapshot().Node(r.ID)
 	if node == nil {
-		return auth.NotFound(auth.ObjectNode, r.ID)
+		return nil, auth.NotFound(auth.ObjectNode, r.ID)
 	}
 	if name != "" {
 		chosen, err := chooseDevice(node, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		ask.Devices = []string{chosen.ID}
 	}
 	ask.Since = structs.At(s.now().Add(-since))
 	past, err := s.nodePast(r.Context(), node, &ask)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.Reply(pastOf(node, past))
+	return answer(pastOf(node, past))
 }
 
 func (s *handlers) nodePast(ctx context.Context, node *structs.Node, ask *structs.HistoryRequest) (*structs.NodeHistory, error) {

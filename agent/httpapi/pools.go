@@ -17,13 +17,13 @@ import (
 // poolOf is the pool that something counts in.
 func poolOf(name string) string { return cmp.Or(name, structs.PoolDefault) }
 
-func (s *handlers) listPools(r *front.Request) error {
+func (s *handlers) listPools(r *front.Request) (*api.PoolList, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	snapshot, err := s.block(r, everything((*state.Snapshot).WatchPools, (*state.Snapshot).WatchNodes))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found := poolsOf(snapshot)
 	out := api.PoolList{Pools: []api.PoolDetail{}}
@@ -31,23 +31,23 @@ func (s *handlers) listPools(r *front.Request) error {
 		found[name].Members = nil
 		out.Pools = append(out.Pools, *found[name])
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
-func (s *handlers) readPool(r *front.Request) error {
+func (s *handlers) readPool(r *front.Request) (*api.PoolDetail, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	snapshot, err := s.block(r, everything((*state.Snapshot).WatchPools, (*state.Snapshot).WatchNodes))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	detail, ok := poolsOf(snapshot)[r.ID]
 	if !ok {
-		return auth.NotFound(auth.ObjectPool, r.ID)
+		return nil, auth.NotFound(auth.ObjectPool, r.ID)
 	}
 	slices.Sort(detail.Members)
-	return r.Reply(*detail)
+	return answer(*detail)
 }
 
 // poolsOf sums up every pool that has a record or a node, by name.
@@ -113,13 +113,13 @@ func addDevices(shares []api.DeviceShare, node *structs.Node, usage *structs.Usa
 	return shares
 }
 
-func (s *handlers) putPool(r *front.Request) error {
-	pool := *r.Asked.(*structs.Pool)
+func (s *handlers) putPool(r *front.Request, body *structs.Pool) (*api.Changed, error) {
+	pool := *body
 	if err := sameName(&pool.Name, r.ID); err != nil {
-		return err
+		return nil, err
 	}
 	if err := invalid("agent.pool_invalid", pool.Validate()); err != nil {
-		return err
+		return nil, err
 	}
 	known, raw, exec := structs.PoolCeilings{}, false, (*structs.PoolExec)(nil)
 	if err := r.May(auth.VerbCeilings, r.Object); err != nil {
@@ -127,13 +127,13 @@ func (s *handlers) putPool(r *front.Request) error {
 			known, raw, exec = record.Ceilings, record.Raw, record.Exec
 		}
 		if pool.Ceilings != known || pool.Raw && !raw || !reflect.DeepEqual(pool.Exec, exec) {
-			return err
+			return nil, err
 		}
 	}
 	return s.change(r, structs.CommandPoolPut, structs.PoolPut{Pool: pool})
 }
 
-func (s *handlers) deletePool(r *front.Request) error {
+func (s *handlers) deletePool(r *front.Request) (*api.Changed, error) {
 	return s.change(r, structs.CommandPoolDelete, structs.PoolDelete{Name: r.ID})
 }
 
@@ -156,13 +156,13 @@ func invalid(id string, problems []structs.Problem) error {
 	return e
 }
 
-func (s *handlers) listProjects(r *front.Request) error {
+func (s *handlers) listProjects(r *front.Request) (*api.ProjectList, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	snapshot, err := s.block(r, everything((*state.Snapshot).WatchProjects, (*state.Snapshot).WatchProjectUsages))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	names := make(map[string]bool)
 	for project := range snapshot.Projects() {
@@ -180,9 +180,9 @@ func (s *handlers) listProjects(r *front.Request) error {
 	}
 	countQueued(snapshot, out.Projects)
 	if err := s.addShares(r, out.Projects); err != nil {
-		return err
+		return nil, err
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // addShares tells how projects stand in the fair share of the pools that they
@@ -223,24 +223,24 @@ func countQueued(snapshot *state.Snapshot, projects []api.ProjectDetail) {
 	}
 }
 
-func (s *handlers) readProject(r *front.Request) error {
+func (s *handlers) readProject(r *front.Request) (*api.ProjectDetail, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	snapshot, err := s.block(r, everything((*state.Snapshot).WatchProjects, (*state.Snapshot).WatchProjectUsages))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	own := r.Caller.Principal.Project == r.ID // it exists, or there were no token for it
 	if snapshot.Project(r.ID) == nil && snapshot.ProjectUsage(r.ID) == nil && !own {
-		return auth.NotFound(auth.ObjectProject, r.ID)
+		return nil, auth.NotFound(auth.ObjectProject, r.ID)
 	}
 	found := []api.ProjectDetail{projectDetail(snapshot, r.ID)}
 	countQueued(snapshot, found)
 	if err := s.addShares(r, found); err != nil {
-		return err
+		return nil, err
 	}
-	return r.Reply(found[0])
+	return answer(found[0])
 }
 
 func projectDetail(snapshot *state.Snapshot, name string) api.ProjectDetail {
@@ -274,13 +274,13 @@ func projectDetail(snapshot *state.Snapshot, name string) api.ProjectDetail {
 
 const millisecondsOfHour = 3_600_000
 
-func (s *handlers) putProject(r *front.Request) error {
-	project := *r.Asked.(*structs.Project)
+func (s *handlers) putProject(r *front.Request, body *structs.Project) (*api.Changed, error) {
+	project := *body
 	if err := sameName(&project.Name, r.ID); err != nil {
-		return err
+		return nil, err
 	}
 	if err := invalid("agent.project_invalid", project.Validate()); err != nil {
-		return err
+		return nil, err
 	}
 	known := structs.Project{Name: project.Name}
 	if err := r.May(auth.VerbWrite, r.Object); err != nil {
@@ -288,7 +288,7 @@ func (s *handlers) putProject(r *front.Request) error {
 			known = *record
 		}
 		if !sameBounds(known, project) {
-			return err
+			return nil, err
 		}
 	}
 	return s.change(r, structs.CommandProjectPut, structs.ProjectPut{Project: project})
@@ -301,26 +301,25 @@ func sameBounds(a, b structs.Project) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-func (s *handlers) deleteProject(r *front.Request) error {
+func (s *handlers) deleteProject(r *front.Request) (*api.Changed, error) {
 	return s.change(r, structs.CommandProjectDelete, structs.ProjectDelete{Name: r.ID})
 }
 
 // moveJob gives a queued job another place; the log keeps who did it.
-func (s *handlers) moveJob(r *front.Request) error {
-	body := r.Asked.(*api.QueueMoveRequest)
+func (s *handlers) moveJob(r *front.Request, body *api.QueueMoveRequest) (*api.Changed, error) {
 	move := structs.QueueMove{JobID: r.ID, Last: body.Last}
 	if body.Before != "" {
 		if body.Last {
-			return structs.NewError(structs.CodeInvalid, "agent.move_both")
+			return nil, structs.NewError(structs.CodeInvalid, "agent.move_both")
 		}
 		// Whoever may move jobs may read them all.
 		before := *r
 		before.ID = body.Before
 		if !plausibleID(before.ID) {
-			return auth.NotFound(auth.ObjectJob, body.Before)
+			return nil, auth.NotFound(auth.ObjectJob, body.Before)
 		}
 		if _, err := locateJob(&before, s.store.Snapshot()); err != nil {
-			return err
+			return nil, err
 		}
 		move.Before = before.ID
 		r.Rests = before.Rests
@@ -328,15 +327,15 @@ func (s *handlers) moveJob(r *front.Request) error {
 	return s.change(r, structs.CommandQueueMove, move)
 }
 
-func (s *handlers) setTimeLimit(r *front.Request) error {
-	limit := r.Asked.(*api.TimeLimitRequest).TimeLimit
+func (s *handlers) setTimeLimit(r *front.Request, body *api.TimeLimitRequest) (*api.Changed, error) {
+	limit := body.TimeLimit
 	if limit < 0 || limit > structs.SpanMax {
-		return structs.NewError(structs.CodeInvalid, "agent.time_limit",
+		return nil, structs.NewError(structs.CodeInvalid, "agent.time_limit",
 			"value", structs.FormatDuration(limit), "max", structs.FormatDuration(structs.SpanMax))
 	}
 	job := r.Found.(*structs.Job)
 	if pool := r.Pool(s.store.Snapshot(), poolOf(job.Placement.Pool)); pool != nil && pool.Ceilings.TimeLimit > 0 && (limit == 0 || limit > pool.Ceilings.TimeLimit) {
-		return structs.NewError(structs.CodeInvalid, "agent.time_limit_ceiling", "value", structs.FormatDuration(limit),
+		return nil, structs.NewError(structs.CodeInvalid, "agent.time_limit_ceiling", "value", structs.FormatDuration(limit),
 			"pool", pool.Name, "max", structs.FormatDuration(pool.Ceilings.TimeLimit))
 	}
 	return s.change(r, structs.CommandJobTimeLimit, structs.JobTimeLimit{JobID: r.ID, TimeLimit: limit})

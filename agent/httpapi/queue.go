@@ -19,9 +19,9 @@ import (
 
 // readQueue lists what waits. Places count all that waits; what the caller
 // may not see is left out and only leaves gaps.
-func (s *handlers) readQueue(r *front.Request) error {
+func (s *handlers) readQueue(r *front.Request) (*api.Queue, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	q := front.Query{R: r}
 	limit, after, pool, project, foresee := q.Limit(), q.Text("after"), q.Text("pool"), q.Text("project"), q.Bool("forecast")
@@ -30,11 +30,11 @@ func (s *handlers) readQueue(r *front.Request) error {
 		q.Refuse("after", after)
 	}
 	if q.Err != nil {
-		return q.Err
+		return nil, q.Err
 	}
 	snapshot, err := s.block(r, everything((*state.Snapshot).WatchQueue))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	reached := sync.OnceValue(func() *reach { return newReach(snapshot) })
 	asked := func(job *structs.Job) bool {
@@ -42,7 +42,7 @@ func (s *handlers) readQueue(r *front.Request) error {
 	}
 	served, err := s.inOrder(r, snapshot)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := api.Queue{Entries: []api.QueueEntry{}}
 	position := 0
@@ -64,10 +64,10 @@ func (s *handlers) readQueue(r *front.Request) error {
 	}
 	if foresee {
 		if err := s.addForecasts(r, out.Entries); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
 // inOrder gives what waits in the order in which it is served. The state keeps
@@ -281,18 +281,18 @@ func idleOf(snapshot *state.Snapshot, id string) string {
 
 // listMachines lists the machines for the picker of VIP jobs: those that hold
 // nothing first. Jobs that the caller may not read are there without a name.
-func (s *handlers) listMachines(r *front.Request) error {
+func (s *handlers) listMachines(r *front.Request) (*api.MachineList, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	q := front.Query{R: r}
 	pool := q.Text("pool")
 	if q.Err != nil {
-		return q.Err
+		return nil, q.Err
 	}
 	snapshot, err := s.block(r, everything((*state.Snapshot).WatchNodes))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := api.MachineList{Machines: []api.Machine{}}
 	for node, usage := range snapshot.Nodes() {
@@ -309,7 +309,7 @@ func (s *handlers) listMachines(r *front.Request) error {
 		}
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
-	return r.Reply(out)
+	return &out, nil
 }
 
 func machineOf(r *front.Request, snapshot *state.Snapshot, node *structs.Node, usage *structs.Usage) api.Machine {

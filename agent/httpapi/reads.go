@@ -89,18 +89,18 @@ func ofJob(id string) reading {
 	}
 }
 
-func (s *handlers) readJob(r *front.Request) error {
+func (s *handlers) readJob(r *front.Request) (*api.JobDetail, error) {
 	snapshot, err := s.block(r, ofJob(r.ID))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	view, ok := snapshot.Job(r.ID)
 	if !ok {
-		return auth.NotFound(auth.ObjectJob, r.ID)
+		return nil, auth.NotFound(auth.ObjectJob, r.ID)
 	}
 	subjobs, _, refusal := snapshot.ListSubjobs(r.ID, state.Page{Limit: api.PageSizeDefault})
 	if refusal != nil {
-		return refusal
+		return nil, refusal
 	}
 	stands := explained(snapshot, r.ID, standing(view.Standing))
 	var held []api.JobRef
@@ -108,7 +108,7 @@ func (s *handlers) readJob(r *front.Request) error {
 		held = holders(r, snapshot, waitHolders(snapshot, view.Job, stands.Wait))
 	}
 	stands.Wait = waitOf(r, snapshot, stands.Wait)
-	return r.Reply(api.JobDetail{
+	return &api.JobDetail{
 		Holders:     held,
 		Job:         shown(r, view.Job),
 		JobStanding: stands,
@@ -116,7 +116,7 @@ func (s *handlers) readJob(r *front.Request) error {
 		Yielded:     yielded(snapshot, r.ID),
 		Awaits:      awaited(snapshot, r.ID),
 		May:         may(r, jobObject(view.Job)),
-	})
+	}, nil
 }
 
 // jobRef names a job to people; of one that was deleted only the id is left.
@@ -186,23 +186,23 @@ func values[T any](rows []*T) []T {
 	return out
 }
 
-func (s *handlers) listSubjobs(r *front.Request) error {
+func (s *handlers) listSubjobs(r *front.Request) (*api.SubjobList, error) {
 	paging, err := page(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	snapshot, err := s.block(r, ofJob(r.ID))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	subjobs, next, refusal := snapshot.ListSubjobs(r.ID, paging)
 	if refusal != nil {
-		return refusal
+		return nil, refusal
 	}
-	return r.Reply(api.SubjobList{Subjobs: subjobsOf(r, snapshot, subjobs), Next: next})
+	return &api.SubjobList{Subjobs: subjobsOf(r, snapshot, subjobs), Next: next}, nil
 }
 
-func (s *handlers) listAttempts(r *front.Request) error {
+func (s *handlers) listAttempts(r *front.Request) (*api.AttemptList, error) {
 	snapshot, err := s.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			return newest(now.Attempts(r.ID), func(a *structs.Attempt) uint64 { return a.ModifyIndex })
@@ -210,21 +210,21 @@ func (s *handlers) listAttempts(r *front.Request) error {
 		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAttempts(r.ID) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := api.AttemptList{Attempts: []structs.Attempt{}}
 	for attempt := range snapshot.Attempts(r.ID) {
 		out.Attempts = append(out.Attempts, *attempt)
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
-func (s *handlers) listAllocations(r *front.Request) error {
+func (s *handlers) listAllocations(r *front.Request) (*api.AllocationList, error) {
 	q := front.Query{R: r}
 	attempt, subjob := q.Uint("attempt"), q.Int("subjob", 0, structs.BatchCountMax)
 	oneSubjob := q.Text("subjob") != ""
 	if q.Err != nil {
-		return q.Err
+		return nil, q.Err
 	}
 	snapshot, err := s.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
@@ -233,7 +233,7 @@ func (s *handlers) listAllocations(r *front.Request) error {
 		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAllocsOfJob(r.ID) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := api.AllocationList{Allocations: []structs.Allocation{}}
 	for alloc := range snapshot.AllocsOfJob(r.ID) {
@@ -241,10 +241,10 @@ func (s *handlers) listAllocations(r *front.Request) error {
 			out.Allocations = append(out.Allocations, *alloc)
 		}
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
-func (s *handlers) listJobEvents(r *front.Request) error {
+func (s *handlers) listJobEvents(r *front.Request) (*api.EventList, error) {
 	snapshot, err := s.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			events, _ := now.JobEvents(r.ID)
@@ -256,13 +256,13 @@ func (s *handlers) listJobEvents(r *front.Request) error {
 		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchJob(r.ID) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	events, _ := snapshot.JobEvents(r.ID)
-	return r.Reply(api.EventList{Events: values(events)})
+	return &api.EventList{Events: values(events)}, nil
 }
 
-func (s *handlers) readAllocation(r *front.Request) error {
+func (s *handlers) readAllocation(r *front.Request) (*structs.Allocation, error) {
 	snapshot, err := s.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			if alloc := now.Alloc(r.ID); alloc != nil {
@@ -273,13 +273,13 @@ func (s *handlers) readAllocation(r *front.Request) error {
 		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAlloc(r.ID) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	alloc := snapshot.Alloc(r.ID)
 	if alloc == nil {
-		return auth.NotFound(auth.ObjectJob, r.ID)
+		return nil, auth.NotFound(auth.ObjectJob, r.ID)
 	}
-	return r.Reply(alloc)
+	return alloc, nil
 }
 
 func summarize(snapshot *state.Snapshot, node *structs.Node) api.NodeSummary {
@@ -290,17 +290,17 @@ func summarize(snapshot *state.Snapshot, node *structs.Node) api.NodeSummary {
 	return out
 }
 
-func (s *handlers) listNodes(r *front.Request) error {
+func (s *handlers) listNodes(r *front.Request) (*api.NodeList, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	paging, err := page(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	snapshot, err := s.block(r, everything((*state.Snapshot).WatchNodes))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	q := front.Query{R: r}
 	var wanted func(*structs.Node) bool
@@ -311,7 +311,7 @@ func (s *handlers) listNodes(r *front.Request) error {
 	}
 	nodes, next, refusal := snapshot.ListNodes(paging, wanted)
 	if refusal != nil {
-		return refusal
+		return nil, refusal
 	}
 	out := api.NodeList{Nodes: make([]api.NodeSummary, len(nodes)), Next: next}
 	for i, node := range nodes {
@@ -320,10 +320,10 @@ func (s *handlers) listNodes(r *front.Request) error {
 			out.Nodes[i].Addr, out.Nodes[i].RPCAddr, out.Nodes[i].Version, out.Nodes[i].Attributes = "", "", "", nil
 		}
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
-func (s *handlers) readNode(r *front.Request) error {
+func (s *handlers) readNode(r *front.Request) (*api.NodeDetail, error) {
 	snapshot, err := s.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			node := now.Node(r.ID)
@@ -341,11 +341,11 @@ func (s *handlers) readNode(r *front.Request) error {
 		also:  func(now *state.Snapshot) <-chan struct{} { return now.WatchHolders(r.ID) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	node := snapshot.Node(r.ID)
 	if node == nil {
-		return auth.NotFound(auth.ObjectNode, r.ID)
+		return nil, auth.NotFound(auth.ObjectNode, r.ID)
 	}
 	out := api.NodeDetail{NodeSummary: summarize(snapshot, node), Allocations: []structs.Allocation{}, May: may(r, nodeObject(node))}
 	for alloc := range snapshot.Holders(r.ID) {
@@ -354,5 +354,5 @@ func (s *handlers) readNode(r *front.Request) error {
 			out.Allocations = append(out.Allocations, *alloc)
 		}
 	}
-	return r.Reply(out)
+	return &out, nil
 }

@@ -16,46 +16,45 @@ import (
 // renewLapsed answers agent.renew: a node whose certificate is over proves by
 // its key who it was, and gets a new certificate for the same identity while
 // the grace lasts. Servers hold the CA's key and renew by themselves.
-func (s *handlers) renewLapsed(r *front.Request) error {
-	body := r.Asked.(*api.RenewRequest)
+func (s *handlers) renewLapsed(r *front.Request, body *api.RenewRequest) (*api.Renewed, error) {
 	if _, err := auth.ParseCSR([]byte(body.CSR)); err != nil {
-		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
 	}
 	proofs, err := s.authority.Proofs(structs.At(s.now()))
 	if err != nil {
-		return fmt.Errorf("read CAs of before: %w", err)
+		return nil, fmt.Errorf("read CAs of before: %w", err)
 	}
 	who, ended, err := proofs.VerifyLapsed([]byte(body.Certificate), []byte(body.CSR), body.Proof,
 		auth.Expect{Role: auth.RoleClient}, s.lapseGrace, s.now())
 	switch {
 	case errors.Is(err, auth.ErrExpired):
 		s.log.Warn("renewal refused: the certificate ended too long ago", "id", who.ID, "expired", ended, logkey.Addr, front.PeerKey(r.RemoteAddr))
-		return structs.NewError(structs.CodeForbidden, "agent.renew_grace", "at", ended.UTC().Format(time.RFC3339),
+		return nil, structs.NewError(structs.CodeForbidden, "agent.renew_grace", "at", ended.UTC().Format(time.RFC3339),
 			"grace", structs.FormatDuration(structs.Duration(s.lapseGrace))).Because(err)
 	case err != nil:
-		return structs.NewError(structs.CodeUnauthorized, "agent.renew_proof").Because(err)
+		return nil, structs.NewError(structs.CodeUnauthorized, "agent.renew_proof").Because(err)
 	}
 	// What this server knows of removals must be no older than the request.
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	if s.store.Snapshot().Cluster().IsNodeRemoved(who.ID) {
-		return structs.NewError(structs.CodeForbidden, "server.node_removed")
+		return nil, structs.NewError(structs.CodeForbidden, "server.node_removed")
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		return fmt.Errorf("read address of node: %w", err)
+		return nil, fmt.Errorf("read address of node: %w", err)
 	}
 	chain, err := s.authority.Sign([]byte(body.CSR), who, s.now(), host)
 	if err != nil {
-		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
 	}
 	s.log.Info("lapsed certificate renewed", "id", who.ID, "expired", ended, logkey.Addr, front.PeerKey(r.RemoteAddr))
 	held, err := s.authority.Welcome(who.Role)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.Reply(api.Renewed{Certificate: string(chain), CA: held.CA, PastCA: held.PastCA})
+	return &api.Renewed{Certificate: string(chain), CA: held.CA, PastCA: held.PastCA}, nil
 }
 
 // isWho reports whether a joiner holds the key of a certificate that this

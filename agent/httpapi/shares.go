@@ -15,53 +15,52 @@ import (
 // user is who made it, and may delete it.
 
 // shareJob makes a link that shows a job.
-func (s *handlers) shareJob(r *front.Request) error {
+func (s *handlers) shareJob(r *front.Request, body *api.ShareRequest) (*api.NewShare, error) {
 	job, ok := r.Found.(*structs.Job)
 	if !ok {
-		return auth.NotFound(auth.ObjectJob, r.ID)
+		return nil, auth.NotFound(auth.ObjectJob, r.ID)
 	}
 	token := structs.Token{Role: string(auth.KindGuest), Project: job.Project, JobID: job.ID}
-	return s.share(r, token, "/jobs/"+job.ID+"#share=")
+	return s.share(r, body, token, "/jobs/"+job.ID+"#share=")
 }
 
 // shareWall makes a link that shows the wall of cards.
-func (s *handlers) shareWall(r *front.Request) error {
-	return s.share(r, structs.Token{Role: string(auth.KindBoard)}, "/cluster?board#share=")
+func (s *handlers) shareWall(r *front.Request, body *api.ShareRequest) (*api.NewShare, error) {
+	return s.share(r, body, structs.Token{Role: string(auth.KindBoard)}, "/cluster?board#share=")
 }
 
-func (s *handlers) share(r *front.Request, token structs.Token, path string) error {
-	asked := r.Asked.(*api.ShareRequest)
+func (s *handlers) share(r *front.Request, asked *api.ShareRequest, token structs.Token, path string) (*api.NewShare, error) {
 	ttl := asked.TTL.Std()
 	if ttl == 0 {
 		ttl = api.ShareTTLDefault
 	}
 	switch {
 	case ttl < 0 || ttl > api.ShareTTLMax:
-		return structs.NewError(structs.CodeInvalid, "agent.share_ttl", "ttl", asked.TTL, "max", structs.Duration(api.ShareTTLMax))
+		return nil, structs.NewError(structs.CodeInvalid, "agent.share_ttl", "ttl", asked.TTL, "max", structs.Duration(api.ShareTTLMax))
 	case !structs.PlainText(asked.Name, labelLengthMax):
-		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "name", "max", labelLengthMax)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "name", "max", labelLengthMax)
 	}
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	known, err := sharesOf(s.store.Snapshot(), token, s.now())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(known) >= api.SharesMax {
-		return structs.NewError(structs.CodeConflict, "agent.shares_many", "max", api.SharesMax)
+		return nil, structs.NewError(structs.CodeConflict, "agent.shares_many", "max", api.SharesMax)
 	}
 	secret, drawn, err := s.newToken(auth.TokenShare, api.TokenRequest{Name: asked.Name, User: r.Caller.Principal.ID, TTL: structs.Duration(ttl)}, r.Caller.Principal.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	drawn.Role, drawn.Project, drawn.JobID = token.Role, token.Project, token.JobID
 	index, err := s.propose(r, structs.CommandTokenPut, structs.TokenPut{Token: drawn})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.SetIndex(index)
-	return r.Reply(api.NewShare{Token: front.WithoutHash(drawn), Secret: secret, Path: path + secret})
+	return &api.NewShare{Token: front.WithoutHash(drawn), Secret: secret, Path: path + secret}, nil
 }
 
 // sharesOf lists the links that show the same as like and are not over.
@@ -85,25 +84,25 @@ func sharesOf(snapshot *state.Snapshot, like structs.Token, now time.Time) ([]st
 	}
 }
 
-func (s *handlers) listJobShares(r *front.Request) error {
+func (s *handlers) listJobShares(r *front.Request) (*api.ShareList, error) {
 	job, ok := r.Found.(*structs.Job)
 	if !ok {
-		return auth.NotFound(auth.ObjectJob, r.ID)
+		return nil, auth.NotFound(auth.ObjectJob, r.ID)
 	}
 	return s.listShares(r, structs.Token{Role: string(auth.KindGuest), Project: job.Project, JobID: job.ID})
 }
 
-func (s *handlers) listWallShares(r *front.Request) error {
+func (s *handlers) listWallShares(r *front.Request) (*api.ShareList, error) {
 	return s.listShares(r, structs.Token{Role: string(auth.KindBoard)})
 }
 
-func (s *handlers) listShares(r *front.Request, like structs.Token) error {
+func (s *handlers) listShares(r *front.Request, like structs.Token) (*api.ShareList, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	shares, err := sharesOf(s.store.Snapshot(), like, s.now())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.Reply(api.ShareList{Shares: shares})
+	return &api.ShareList{Shares: shares}, nil
 }

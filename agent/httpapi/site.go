@@ -249,12 +249,12 @@ func page(r *front.Request) (state.Page, error) {
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
-func (s *handlers) changed(r *front.Request, index uint64) error {
+func (s *handlers) changed(r *front.Request, index uint64) (*api.Changed, error) {
 	r.SetIndex(index)
-	return r.Reply(api.Changed{Index: index})
+	return &api.Changed{Index: index}, nil
 }
 
-func (s *handlers) readSelf(r *front.Request) error { return r.Reply(s.self()) }
+func (s *handlers) readSelf(r *front.Request) (*api.AgentSelf, error) { return answer(s.self()) }
 
 // unlessStale does something here when the caller asks for what this server
 // has, be there a leader or not.
@@ -285,97 +285,107 @@ func ReadHealth(health func() api.Health) front.Handler {
 	}
 }
 
-// table maps the routes to their handlers. onLeader wraps those that only
-// the leader can do.
-func (s *handlers) table(onLeader func(front.Handler) front.Handler) map[string]front.Handler {
-	return map[string]front.Handler{
-		"jobs.list":                 s.listJobs,
-		"jobs.share":                s.shareJob,
-		"jobs.shares":               s.listJobShares,
-		"wall.share":                s.shareWall,
-		"wall.shares":               s.listWallShares,
-		"jobs.submit":               s.submitJob,
-		"jobs.parse":                s.parseJob,
-		"jobs.format":               s.formatJob,
-		"jobs.validate":             s.validateJob,
-		"jobs.plan":                 s.planJob,
-		"jobs.read":                 s.readJob,
-		"jobs.subjobs":              s.listSubjobs,
-		"jobs.attempts":             s.listAttempts,
-		"jobs.allocations":          s.listAllocations,
-		"jobs.events":               s.listJobEvents,
-		"jobs.figures":              s.jobFigures,
-		"jobs.metrics":              s.readCurves,
-		"jobs.past":                 s.jobPast,
-		"jobs.files":                s.listFiles,
-		"jobs.file_content":         s.readFile,
-		"jobs.stop":                 s.stopJob,
-		"jobs.pause":                s.pauseJob,
-		"jobs.continue":             s.continueJob,
-		"jobs.throttle":             s.throttleJob,
-		"jobs.finish":               s.finishJob,
-		"jobs.delete":               s.deleteJob,
-		"jobs.priority":             s.setPriority,
-		"jobs.move":                 s.moveJob,
-		"jobs.time_limit":           s.setTimeLimit,
-		"pools.list":                s.listPools,
-		"pools.read":                s.readPool,
-		"pools.put":                 s.putPool,
-		"pools.delete":              s.deletePool,
-		"projects.list":             s.listProjects,
-		"projects.read":             s.readProject,
-		"projects.put":              s.putProject,
-		"projects.delete":           s.deleteProject,
-		"queue.read":                s.readQueue,
-		"queue.forecast":            s.forecastQueue,
-		"queue.timeline":            s.forecastTimeline,
-		"queue.accuracy":            s.forecastAccuracy,
-		"queue.what_if":             s.ponder,
-		"jobs.forecast":             s.forecastJob,
-		"jobs.forecast_read":        s.readForecast,
-		"machines.list":             s.listMachines,
-		"nodes.available":           s.listAvailable,
-		"events.stream":             s.streamEvents,
-		"allocations.read":          s.readAllocation,
-		"allocations.logs":          s.readLogs,
-		"allocations.exec":          s.exec,
-		"nodes.list":                s.listNodes,
-		"nodes.read":                s.readNode,
-		"devices.list":              s.listDevices,
-		"nodes.devices":             s.readDevices,
-		"nodes.events":              s.nodeEvents,
-		"nodes.past":                s.readPast,
-		"allocations.commit":        s.commitAllocation,
-		"nodes.treat_device":        s.treatDevice,
-		"nodes.remove":              s.removeNode,
-		"nodes.drain":               s.drainNode,
-		"nodes.cordon":              s.cordonNode,
-		"nodes.uncordon":            s.uncordonNode,
-		"tokens.bootstrap":          s.bootstrapToken,
-		"tokens.list":               s.listTokens,
-		"tokens.create":             s.createToken,
-		"tokens.self":               s.readToken,
-		"tokens.read":               s.readToken,
-		"tokens.delete":             s.deleteToken,
-		"join_tokens.list":          s.listJoinTokens,
-		"join_tokens.create":        s.createJoinToken,
-		"join_tokens.delete":        s.deleteJoinToken,
-		"servers.list":              s.listMembers,
-		"servers.join":              s.joinMembers,
-		"operator.raft_peers":       s.listPeers,
-		"operator.raft_remove_peer": onLeader(s.removePeer),
-		"operator.raft_add_peer":    onLeader(s.addPeer),
-		"operator.keys":             onLeader(s.readKeys),
-		"operator.keys_rotate":      onLeader(s.rotateKeys),
-		"operator.autopilot":        onLeader(s.autopilot),
-		"operator.snapshot_save":    unlessStale(onLeader(s.saveSnapshot), s.saveSnapshot),
-		"operator.snapshot_restore": onLeader(s.restoreSnapshot),
-		"operator.snapshot_inspect": s.inspectSnapshot,
-		"agent.health":              ReadHealth(s.health),
-		"agent.self":                s.readSelf,
-		"agent.join":                s.letIn,
-		"agent.renew":               s.renewLapsed,
-		"metrics":                   s.metrics.handler(),
-		"openapi":                   writeOpenAPI(),
-	}
+// table maps the endpoints to their handlers; the compiler compares the types of
+// bodies and answers. onLeader wraps those that only the leader can do.
+func (s *handlers) table(onLeader func(front.Handler) front.Handler) *front.Table {
+	t := front.NewTable()
+	leader := t.Through(onLeader)
+	front.Read(t, api.JobsList, s.listJobs)
+	front.Write(t, api.JobsShare, s.shareJob)
+	front.Read(t, api.JobsShares, s.listJobShares)
+	front.Write(t, api.WallShare, s.shareWall)
+	front.Read(t, api.WallShares, s.listWallShares)
+	front.Write(t, api.JobsSubmit, ofOffer(s.submitJob))
+	front.Write(t, api.JobsParse, ofOffer(s.parseJob))
+	front.Write(t, api.JobsFormat, ofOffer(s.formatJob))
+	front.Write(t, api.JobsValidate, ofOffer(s.validateJob))
+	front.Write(t, api.JobsPlan, ofOffer(s.planJob))
+	front.Read(t, api.JobsRead, s.readJob)
+	front.Read(t, api.JobsSubjobs, s.listSubjobs)
+	front.Read(t, api.JobsAttempts, s.listAttempts)
+	front.Read(t, api.JobsAllocations, s.listAllocations)
+	front.Read(t, api.JobsEvents, s.listJobEvents)
+	front.Read(t, api.JobsFigures, s.jobFigures)
+	front.Read(t, api.JobsMetrics, s.readCurves)
+	front.Read(t, api.JobsPast, s.jobPast)
+	front.Read(t, api.JobsFiles, s.listFiles)
+	front.Stream(t, api.JobsFileContent, s.readFile)
+	front.Write(t, api.JobsStop, s.stopJob)
+	front.Write(t, api.JobsPause, s.pauseJob)
+	front.Write(t, api.JobsContinue, s.continueJob)
+	front.Write(t, api.JobsThrottle, s.throttleJob)
+	front.Write(t, api.JobsFinish, s.finishJob)
+	front.Read(t, api.JobsDelete, s.deleteJob)
+	front.Write(t, api.JobsPriority, s.setPriority)
+	front.Write(t, api.JobsMove, s.moveJob)
+	front.Write(t, api.JobsTimeLimit, s.setTimeLimit)
+	front.Read(t, api.PoolsList, s.listPools)
+	front.Read(t, api.PoolsRead, s.readPool)
+	front.Write(t, api.PoolsPut, s.putPool)
+	front.Read(t, api.PoolsDelete, s.deletePool)
+	front.Read(t, api.ProjectsList, s.listProjects)
+	front.Read(t, api.ProjectsRead, s.readProject)
+	front.Write(t, api.ProjectsPut, s.putProject)
+	front.Read(t, api.ProjectsDelete, s.deleteProject)
+	front.Read(t, api.QueueRead, s.readQueue)
+	front.Stream(t, api.QueueForecastRead, s.forecastQueue)
+	front.Stream(t, api.QueueTimeline, s.forecastTimeline)
+	front.Read(t, api.QueueAccuracy, s.forecastAccuracy)
+	front.Write(t, api.QueueWhatIf, s.ponder)
+	front.Write(t, api.JobsForecast, ofOffer(s.forecastJob))
+	front.Read(t, api.JobsForecastRead, s.readForecast)
+	front.Read(t, api.MachinesList, s.listMachines)
+	front.Write(t, api.NodesAvailable, ofOffer(s.listAvailable))
+	front.Stream(t, api.EventsStream, s.streamEvents)
+	front.Read(t, api.AllocationsRead, s.readAllocation)
+	front.Stream(t, api.AllocationsLogs, s.readLogs)
+	front.Stream(t, api.AllocationsExec, s.exec)
+	front.Read(t, api.NodesList, s.listNodes)
+	front.Read(t, api.NodesRead, s.readNode)
+	front.Read(t, api.DevicesList, s.listDevices)
+	front.Read(t, api.NodesDevices, s.readDevices)
+	front.Read(t, api.NodesEvents, s.nodeEvents)
+	front.Read(t, api.NodesPast, s.readPast)
+	front.Write(t, api.AllocationsCommit, s.commitAllocation)
+	front.Write(t, api.NodesTreatDevice, s.treatDevice)
+	front.Read(t, api.NodesRemove, s.removeNode)
+	front.Write(t, api.NodesDrain, s.drainNode)
+	front.Read(t, api.NodesCordon, s.cordonNode)
+	front.Read(t, api.NodesUncordon, s.uncordonNode)
+	front.Write(t, api.TokensBootstrap, s.bootstrapToken)
+	front.Read(t, api.TokensList, s.listTokens)
+	front.Write(t, api.TokensCreate, s.createToken)
+	front.Read(t, api.TokensSelf, s.readToken)
+	front.Read(t, api.TokensRead, s.readToken)
+	front.Read(t, api.TokensDelete, s.deleteToken)
+	front.Read(t, api.JoinTokensList, s.listJoinTokens)
+	front.Write(t, api.JoinTokensCreate, s.createJoinToken)
+	front.Read(t, api.JoinTokensDelete, s.deleteJoinToken)
+	front.Read(t, api.ServersList, s.listMembers)
+	front.Write(t, api.ServersJoin, s.joinMembers)
+	front.Read(t, api.OperatorRaftPeers, s.listPeers)
+	front.Read(leader, api.OperatorRaftRemovePeer, s.removePeer)
+	front.Read(leader, api.OperatorRaftAddPeer, s.addPeer)
+	front.Read(leader, api.OperatorKeys, s.readKeys)
+	front.Read(leader, api.OperatorKeysRotate, s.rotateKeys)
+	front.Read(leader, api.OperatorAutopilot, s.autopilot)
+	front.Stream(t.Through(func(h front.Handler) front.Handler { return unlessStale(onLeader(h), h) }), api.OperatorSnapshotSave, s.saveSnapshot)
+	front.Read(leader, api.OperatorSnapshotRestore, s.restoreSnapshot)
+	front.Read(t, api.OperatorSnapshotInspect, s.inspectSnapshot)
+	front.Stream(t, api.AgentHealth, ReadHealth(s.health))
+	front.Read(t, api.AgentSelfRead, s.readSelf)
+	front.Write(t, api.AgentJoin, s.letIn)
+	front.Write(t, api.AgentRenew, s.renewLapsed)
+	front.Stream(t, api.MetricsText, s.metrics.handler())
+	front.Stream(t, api.OpenAPI, writeOpenAPI())
+	return t
 }
+
+// ofOffer is the handler of a body that holds a job, which was read and completed
+// when the object was located.
+func ofOffer[Response any](handle func(*front.Request, *offered) (*Response, error)) func(*front.Request, *api.JobRequest) (*Response, error) {
+	return func(r *front.Request, _ *api.JobRequest) (*Response, error) { return handle(r, r.Found.(*offered)) }
+}
+
+// answer is a handler's answer.
+func answer[T any](value T) (*T, error) { return &value, nil }

@@ -36,10 +36,10 @@ func (s *handlers) propose(r *front.Request, kind structs.CommandKind, body any)
 }
 
 // change proposes a command and answers with its index.
-func (s *handlers) change(r *front.Request, kind structs.CommandKind, body any) error {
+func (s *handlers) change(r *front.Request, kind structs.CommandKind, body any) (*api.Changed, error) {
 	index, err := s.propose(r, kind, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return s.changed(r, index)
 }
@@ -52,57 +52,52 @@ func reasonFits(words string) error {
 	return nil
 }
 
-func (s *handlers) pauseJob(r *front.Request) error {
-	body := r.Asked.(*api.JobControlRequest)
+func (s *handlers) pauseJob(r *front.Request, body *api.JobControlRequest) (*api.Changed, error) {
 	return s.control(r, structs.JobControl{Subjob: body.Subjob, Reason: body.Reason, Paused: true})
 }
 
-func (s *handlers) continueJob(r *front.Request) error {
-	body := r.Asked.(*api.JobControlRequest)
+func (s *handlers) continueJob(r *front.Request, body *api.JobControlRequest) (*api.Changed, error) {
 	return s.control(r, structs.JobControl{Subjob: body.Subjob, Reason: body.Reason, Continue: true})
 }
 
-func (s *handlers) throttleJob(r *front.Request) error {
-	body := r.Asked.(*api.ThrottleRequest)
+func (s *handlers) throttleJob(r *front.Request, body *api.ThrottleRequest) (*api.Changed, error) {
 	busy := cmp.Or(body.Busy, structs.ThrottleBusyDefault)
 	if err := structs.ThrottleProblem(busy, body.Idle); err != nil {
-		return err
+		return nil, err
 	}
 	return s.control(r, structs.JobControl{Subjob: body.Subjob, Reason: body.Reason, Busy: busy, Idle: body.Idle})
 }
 
-func (s *handlers) control(r *front.Request, order structs.JobControl) error {
+func (s *handlers) control(r *front.Request, order structs.JobControl) (*api.Changed, error) {
 	if err := reasonFits(order.Reason); err != nil {
-		return err
+		return nil, err
 	}
 	order.JobID = r.ID
 	return s.change(r, structs.CommandJobControl, order)
 }
 
-func (s *handlers) finishJob(r *front.Request) error {
-	body := r.Asked.(*api.JobControlRequest)
+func (s *handlers) finishJob(r *front.Request, body *api.JobControlRequest) (*api.Changed, error) {
 	if err := reasonFits(body.Reason); err != nil {
-		return err
+		return nil, err
 	}
 	return s.change(r, structs.CommandJobFinish, structs.JobFinish{JobID: r.ID, Subjob: body.Subjob, Reason: body.Reason})
 }
 
-func (s *handlers) stopJob(r *front.Request) error {
-	body := r.Asked.(*api.JobStopRequest)
+func (s *handlers) stopJob(r *front.Request, body *api.JobStopRequest) (*api.Changed, error) {
 	if err := reasonFits(body.Reason); err != nil {
-		return err
+		return nil, err
 	}
 	return s.change(r, structs.CommandJobStop, structs.JobStop{JobID: r.ID, Subjob: body.Subjob, Reason: body.Reason, Release: body.Release})
 }
 
-func (s *handlers) deleteJob(r *front.Request) error {
+func (s *handlers) deleteJob(r *front.Request) (*api.Changed, error) {
 	return s.change(r, structs.CommandJobDelete, structs.JobDelete{JobID: r.ID})
 }
 
-func (s *handlers) setPriority(r *front.Request) error {
-	priority := r.Asked.(*api.JobPriorityRequest).Priority
+func (s *handlers) setPriority(r *front.Request, body *api.JobPriorityRequest) (*api.Changed, error) {
+	priority := body.Priority
 	if err := mayPrioritize(r, priority, r.Object); err != nil {
-		return err
+		return nil, err
 	}
 	return s.change(r, structs.CommandJobPriority, structs.JobPriority{JobID: r.ID, Priority: priority})
 }
@@ -118,10 +113,10 @@ func mayPrioritize(r *front.Request, priority structs.Priority, object auth.Obje
 	return structs.NewError(structs.CodeInvalid, "agent.priority_unknown", "value", priority)
 }
 
-func (s *handlers) drainNode(r *front.Request) error {
-	deadline := r.Asked.(*api.DrainRequest).Deadline.Std()
+func (s *handlers) drainNode(r *front.Request, body *api.DrainRequest) (*api.Changed, error) {
+	deadline := body.Deadline.Std()
 	if deadline < 0 || deadline > drainMax {
-		return structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", deadline)
+		return nil, structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", deadline)
 	}
 	change := structs.NodeEligibilityChange{NodeID: r.ID, Eligibility: structs.NodeDraining}
 	if deadline > 0 {
@@ -130,52 +125,51 @@ func (s *handlers) drainNode(r *front.Request) error {
 	return s.change(r, structs.CommandNodeEligibility, change)
 }
 
-func (s *handlers) cordonNode(r *front.Request) error {
+func (s *handlers) cordonNode(r *front.Request) (*api.Changed, error) {
 	return s.change(r, structs.CommandNodeEligibility, structs.NodeEligibilityChange{NodeID: r.ID, Eligibility: structs.NodeCordoned})
 }
 
-func (s *handlers) uncordonNode(r *front.Request) error {
+func (s *handlers) uncordonNode(r *front.Request) (*api.Changed, error) {
 	return s.change(r, structs.CommandNodeEligibility, structs.NodeEligibilityChange{NodeID: r.ID, Eligibility: structs.NodeEligible})
 }
 
-func (s *handlers) listTokens(r *front.Request) error {
+func (s *handlers) listTokens(r *front.Request) (*api.TokenList, error) {
 	if err := s.refresh(r); err != nil {
-		return err
+		return nil, err
 	}
 	paging, err := page(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tokens, next, refusal := s.store.Snapshot().ListTokens(paging)
 	if refusal != nil {
-		return refusal
+		return nil, refusal
 	}
 	out := api.TokenList{Tokens: values(tokens), Next: next}
 	for i := range out.Tokens {
 		out.Tokens[i] = front.WithoutHash(out.Tokens[i])
 	}
-	return r.Reply(out)
+	return &out, nil
 }
 
-func (s *handlers) readToken(r *front.Request) error {
+func (s *handlers) readToken(r *front.Request) (*structs.Token, error) {
 	token, ok := r.Found.(*structs.Token)
 	if !ok {
-		return auth.NotFound(auth.ObjectToken, r.ID)
+		return nil, auth.NotFound(auth.ObjectToken, r.ID)
 	}
-	return r.Reply(front.WithoutHash(*token))
+	return answer(front.WithoutHash(*token))
 }
 
-func (s *handlers) deleteToken(r *front.Request) error {
+func (s *handlers) deleteToken(r *front.Request) (*api.Changed, error) {
 	if _, ok := r.Found.(*structs.Token); !ok {
-		return auth.NotFound(auth.ObjectToken, r.ID)
+		return nil, auth.NotFound(auth.ObjectToken, r.ID)
 	}
 	return s.change(r, structs.CommandTokenDelete, structs.TokenDelete{ID: r.ID})
 }
 
-func (s *handlers) createToken(r *front.Request) error {
-	body := r.Asked.(*api.TokenRequest)
+func (s *handlers) createToken(r *front.Request, body *api.TokenRequest) (*api.NewToken, error) {
 	if err := checkTokenRequest(body); err != nil {
-		return err
+		return nil, err
 	}
 	kind := auth.TokenUser
 	if auth.UserRole(body.Role) == auth.RoleAdmin {
@@ -183,14 +177,14 @@ func (s *handlers) createToken(r *front.Request) error {
 	}
 	secret, token, err := s.newToken(kind, *body, r.Caller.Principal.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	index, err := s.propose(r, structs.CommandTokenPut, structs.TokenPut{Token: token})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.SetIndex(index)
-	return r.Reply(api.NewToken{Token: front.WithoutHash(token), Secret: secret})
+	return &api.NewToken{Token: front.WithoutHash(token), Secret: secret}, nil
 }
 
 func checkTokenRequest(body *api.TokenRequest) error {
@@ -244,32 +238,32 @@ func NewToken(random io.Reader, now time.Time, kind auth.TokenKind, body api.Tok
 
 // bootstrapToken makes the first management token for whoever holds the
 // setup secret; the log lets exactly one through.
-func (s *handlers) bootstrapToken(r *front.Request) error {
-	given := r.Asked.(*api.BootstrapRequest).Secret
+func (s *handlers) bootstrapToken(r *front.Request, body *api.BootstrapRequest) (*api.NewToken, error) {
+	given := body.Secret
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cluster := snapshot.Cluster()
 	if cluster == nil {
-		return structs.NewError(structs.CodeUnavailable, "agent.no_cluster")
+		return nil, structs.NewError(structs.CodeUnavailable, "agent.no_cluster")
 	}
 	if cluster.Bootstrapped || !auth.TokenMatches(cluster.SetupHash, given) {
-		return structs.NewError(structs.CodeUnauthorized, "agent.setup_wrong")
+		return nil, structs.NewError(structs.CodeUnauthorized, "agent.setup_wrong")
 	}
 	secret, token, err := s.newToken(auth.TokenManagement, api.TokenRequest{Name: "bootstrap", Role: string(auth.RoleAdmin), User: "admin"}, "setup")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, index, err := s.replica.Submit(r.Context(), structs.CommandTokenBootstrap, "setup",
 		structs.TokenBootstrap{SetupHash: auth.HashToken(given), Token: token})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.authority.SetupDone(); err != nil {
 		s.log.Warn("setup secret is left", logkey.Error, err)
 	}
 	s.log.Warn("first management token was made", logkey.TokenID, token.ID, logkey.Addr, front.PeerKey(r.RemoteAddr))
 	r.SetIndex(index)
-	return r.Reply(api.NewToken{Token: front.WithoutHash(token), Secret: secret})
+	return &api.NewToken{Token: front.WithoutHash(token), Secret: secret}, nil
 }

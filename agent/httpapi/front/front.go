@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -111,9 +110,8 @@ func (f *Front) SignIns() *Sessions { return f.sessions }
 // Route builds the router from the table of routes. Every route needs a
 // handler and every handler a route, else it panics: the table is code. The
 // routes of signing in are handled here.
-func (f *Front) Route(behind map[string]Handler) {
-	handlers := maps.Clone(behind)
-	maps.Copy(handlers, f.sessionHandlers())
+func (f *Front) Route(behind *Table) {
+	handlers := behind.with(f.sessionTable())
 	for _, route := range api.Routes() {
 		handle, ok := handlers[route.Name]
 		if !ok {
@@ -122,7 +120,7 @@ func (f *Front) Route(behind map[string]Handler) {
 		f.mux.Handle(route.Method+" "+route.Pattern, f.serve(route, handle))
 	}
 	if len(handlers) != len(api.Routes()) {
-		panic(fmt.Sprintf("agent: %d handlers for %d routes", len(handlers), len(api.Routes())))
+		panic(fmt.Sprintf("front: %d handlers for %d routes", len(handlers), len(api.Routes())))
 	}
 	f.mux.Handle("/v1/", f.outside(f.noRoute))
 }

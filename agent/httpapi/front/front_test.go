@@ -54,7 +54,7 @@ func fakeFront(limits Limits, now func() time.Time, edit func(map[string]Handler
 	if edit != nil {
 		edit(handlers)
 	}
-	f.Route(handlers)
+	f.Route(&Table{handlers: handlers})
 	return f
 }
 

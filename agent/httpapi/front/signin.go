@@ -310,13 +310,13 @@ func (s *session) until(r *http.Request) (*http.Request, func()) {
 	}
 }
 
-// sessionHandlers answer the routes of signing in and out. They stand at the
+// sessionTable answers the routes of signing in and out. They stand at the
 // door itself, since nothing behind it knows of cookies.
-func (f *Front) sessionHandlers() map[string]Handler {
-	return map[string]Handler{
-		"session.create": f.signIn,
-		"session.delete": f.signOut,
-	}
+func (f *Front) sessionTable() *Table {
+	t := NewTable()
+	Write(t, api.SessionCreate, f.signIn)
+	Read(t, api.SessionDelete, f.signOut)
+	return t
 }
 
 // SignInLink is where a browser is signed in at once, with a code that works
@@ -328,35 +328,34 @@ func (f *Front) SignInLink(addr, secret string) string {
 
 // signIn exchanges a token for a cookie. Its text is not in the answer's body,
 // where a script could read it.
-func (f *Front) signIn(r *Request) error {
+func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, error) {
 	if r.Header.Get(api.HeaderRequestedBy) == "" {
-		return structs.NewError(structs.CodeForbidden, "agent.request_header", "header", api.HeaderRequestedBy)
+		return nil, structs.NewError(structs.CodeForbidden, "agent.request_header", "header", api.HeaderRequestedBy)
 	}
-	asked := r.Asked.(*api.SessionRequest)
 	secret := strings.TrimSpace(asked.Token)
 	if asked.Code != "" {
 		if secret != "" {
-			return structs.NewError(structs.CodeInvalid, "agent.sign_in_both")
+			return nil, structs.NewError(structs.CodeInvalid, "agent.sign_in_both")
 		}
 		var good bool
 		if secret, good = f.sessions.accept(asked.Code); !good {
-			return structs.NewError(structs.CodeUnauthorized, "agent.sign_in_code")
+			return nil, structs.NewError(structs.CodeUnauthorized, "agent.sign_in_code")
 		}
 	}
 	who, err := f.doors.Authenticate(r.Context(), secret, f.guard.patient(PeerKey(r.RemoteAddr)) == 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if cookie, err := r.Cookie(sessionCookie); err == nil {
 		f.sessions.finish(cookie.Value)
 	}
 	id, expires := f.sessions.begin(secret, PeerKey(r.RemoteAddr), who.Token.ExpiresAt.Time())
 	setCookie(r.Writer, id, int(expires.Sub(f.now())/time.Second))
-	return r.Reply(api.Session{Token: WithoutHash(*who.Token), ExpiresAt: structs.At(expires)})
+	return &api.Session{Token: WithoutHash(*who.Token), ExpiresAt: structs.At(expires)}, nil
 }
 
 // signOut ends the session of the cookie, and has the browser forget it.
-func (f *Front) signOut(r *Request) error {
+func (f *Front) signOut(r *Request) (*api.SessionEnded, error) {
 	if cookie, err := r.Cookie(sessionCookie); err == nil {
 		f.sessions.finish(cookie.Value)
 		if f.sessions.tell != nil && Forwards(r.Request) < forwardsMax {
@@ -364,7 +363,7 @@ func (f *Front) signOut(r *Request) error {
 		}
 	}
 	setCookie(r.Writer, "", -1)
-	return r.Reply(api.SessionEnded{})
+	return &api.SessionEnded{}, nil
 }
 
 // setCookie gives the cookie for so many seconds; fewer than none take it away.
