@@ -31,8 +31,8 @@ type pass struct {
 	full     bool // the plan takes no more
 	walks    []laneWalk
 	promised []int32              // gangs whose reserved start was fixed
-	hunts    int                  // searches for victims
-	ousted   []int32              // victims, on a board that is alone
+	searches int                  // searches for victims
+	victims  []int32              // victims, on a board that is alone
 	holds    map[int32]*quotaHold // by project
 	leavers  map[int32][]int32    // the running gangs of each project, when somebody asked
 

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// huntsMax bounds the searches for victims of one pass: each visits every
+	// searchesMax bounds the searches for victims of one pass: each visits every
 	// node that the gang could use.
-	huntsMax = 32
+	searchesMax = 32
 	// weighMax is up to which size of a gang each next spot is chosen in the
 	// light of the victims so far; a larger one weighs all spots once.
 	weighMax = 64
 )
 
-// hunt is a search for victims for one gang under one alternative.
-type hunt struct {
-	entry *entry
-	need  *need
-	more  structs.Holding // what the gang would count in its project's quota
-	prey  map[int32]bool  // entries that would have to yield
-	taken map[int32]bool  // of these, those that must
-	young bool            // some gang was spared because this pass placed it
+// search is a search for victims for one gang under one alternative.
+type preemptionSearch struct {
+	entry      *entry
+	need       *need
+	more       structs.Holding // what the gang would count in its project's quota
+	candidates map[int32]bool  // entries that would have to yield
+	taken      map[int32]bool  // of these, those that must
+	young      bool            // some gang was spared because this pass placed it
 }
 
 // preempt looks for running gangs that must yield to a blocked one, so that the
@@ -35,28 +35,28 @@ type hunt struct {
 func (p *pass) preempt(w *laneWalk, id int32, sh *shape) bool {
 	e := &p.queue.entries[id]
 	group := &p.queue.groups[e.group]
-	if group.hunt == p.changes && !p.settings.PreemptLonger || p.hunts >= huntsMax || !p.mayPreempt(e) {
+	if group.searchedAt == p.changes && !p.settings.PreemptLonger || p.searches >= searchesMax || !p.mayPreempt(e) {
 		return false
 	}
-	p.hunts++
+	p.searches++
 	young := false
 	for i := range sh.needs {
 		n := &sh.needs[i]
-		h := &hunt{entry: e, need: n, more: p.wouldHold(e, sh, n), taken: make(map[int32]bool)}
+		h := &preemptionSearch{entry: e, need: n, more: p.wouldHold(e, sh, n), taken: make(map[int32]bool)}
 		if h.more == nil || p.heldBack(e, h.more) != nil {
 			continue
 		}
-		h.prey = p.preyOf(h)
-		if young = young || h.young; len(h.prey) == 0 {
+		h.candidates = p.victimCandidates(h)
+		if young = young || h.young; len(h.candidates) == 0 {
 			continue
 		}
-		if victims, seats := p.corner(w, sh, h); victims != nil {
-			p.oust(id, n, victims, seats)
+		if victims, seats := p.chooseVictims(w, sh, h); victims != nil {
+			p.promiseVictims(id, n, victims, seats)
 			return true
 		}
 	}
 	if !young { // else the next pass may find some
-		p.queue.groups[e.group].hunt = p.changes
+		p.queue.groups[e.group].searchedAt = p.changes
 	}
 	return false
 }
@@ -87,9 +87,9 @@ func (p *pass) wouldHold(e *entry, sh *shape, n *need) structs.Holding {
 	return nil
 }
 
-// preyOf lists the gangs that would have to yield.
-func (p *pass) preyOf(h *hunt) map[int32]bool {
-	prey := make(map[int32]bool)
+// victimCandidates lists the gangs that would have to yield.
+func (p *pass) victimCandidates(h *preemptionSearch) map[int32]bool {
+	candidates := make(map[int32]bool)
 	project := &p.accounts.projects[h.entry.project]
 	reclaims := structs.WithinGuarantee(project.record, project.due(), h.more)
 	for _, r := range p.queue.runs {
@@ -100,18 +100,18 @@ func (p *pass) preyOf(h *hunt) map[int32]bool {
 		case v.gang.endingAt != 0 || v.claim != nil || v.job.ID == h.entry.job.ID || len(v.gang.seats) == 0:
 		case p.settings.PreemptLonger:
 			if r.end.Sub(p.now) > h.entry.span {
-				prey[r.entry] = true
+				candidates[r.entry] = true
 			}
 		case !v.job.Preemptible || v.job.Priority.Rank() > h.entry.job.Priority.Rank():
 		case v.job.Priority.Rank() == h.entry.job.Priority.Rank() && !reclaims:
 		case p.victimProblem(h, v, p.Board) == nil:
-			prey[r.entry] = true
+			candidates[r.entry] = true
 		}
 	}
-	return prey
+	return candidates
 }
 
-func (p *pass) victimProblem(h *hunt, v *entry, ground feasible.View) *structs.Reason {
+func (p *pass) victimProblem(h *preemptionSearch, v *entry, ground feasible.View) *structs.Reason {
 	victim := feasible.Victim{Job: v.job, Held: v.gang.held}
 	for i := range v.gang.seats {
 		victim.Nodes = append(victim.Nodes, p.nodes.spots[v.gang.seats[i].Index()].node)
@@ -131,9 +131,9 @@ func (x bill) compare(y bill) int {
 	return cmp.Or(cmp.Compare(x.loss, y.loss), cmp.Compare(len(x.victims), len(y.victims)), cmp.Compare(x.place, y.place))
 }
 
-// corner chooses spots for the gang where its prey loses least, and tells the
+// chooseVictims chooses spots for the gang where its candidates loses least, and tells the
 // victims and the seats that the gang has without them; nil when there is none.
-func (p *pass) corner(w *laneWalk, sh *shape, h *hunt) ([]int32, []placement.Seat) {
+func (p *pass) chooseVictims(w *laneWalk, sh *shape, h *preemptionSearch) ([]int32, []placement.Seat) {
 	options := p.optionsFor(h.entry, h.need)
 	var spots []int32
 	for _, at := range p.nodes.candidates(sh, w.lane) {
@@ -171,7 +171,7 @@ func (p *pass) corner(w *laneWalk, sh *shape, h *hunt) ([]int32, []placement.Sea
 
 // bills tells for each spot which further victims would make room there, the
 // cheapest first. Spots that cannot be cleared are left out.
-func (p *pass) bills(h *hunt, spots []int32) []bill {
+func (p *pass) bills(h *preemptionSearch, spots []int32) []bill {
 	var bills []bill
 	for _, at := range spots {
 		if b, ok := p.billOf(h, at); ok {
@@ -182,7 +182,7 @@ func (p *pass) bills(h *hunt, spots []int32) []bill {
 	return bills
 }
 
-func (p *pass) billOf(h *hunt, at int32) (bill, bool) {
+func (p *pass) billOf(h *preemptionSearch, at int32) (bill, bool) {
 	s := &p.nodes.spots[at]
 	rank, room := p.nodes.rankOn(h.need, at), p.nodes.room(at)
 	b := bill{at: at, place: s.place}
@@ -192,7 +192,7 @@ func (p *pass) billOf(h *hunt, at int32) (bill, bool) {
 		switch {
 		case h.taken[id]:
 			room = room.Add(p.queue.entries[id].gang.demands[p.nodes.stays[record].rank])
-		case h.prey[id]:
+		case h.candidates[id]:
 			here = append(here, id)
 		}
 	}
@@ -240,7 +240,7 @@ func (p *pass) demandOn(id, at int32) capacity.Amount {
 
 // settleOn asks the floor whether the gang fits without the victims, and leaves
 // out those that it does not need gone.
-func (p *pass) settleOn(sh *shape, h *hunt, options placement.Options) ([]int32, []placement.Seat) {
+func (p *pass) settleOn(sh *shape, h *preemptionSearch, options placement.Options) ([]int32, []placement.Seat) {
 	var victims []int32
 	for id := range h.taken {
 		victims = append(victims, id)
@@ -274,7 +274,7 @@ func (p *pass) settleOn(sh *shape, h *hunt, options placement.Options) ([]int32,
 
 // lawful asks feasibility about every victim, those before it being gone, and
 // about the quota without them.
-func (p *pass) lawful(h *hunt, victims []int32, seats []placement.Seat) bool {
+func (p *pass) lawful(h *preemptionSearch, victims []int32, seats []placement.Seat) bool {
 	if p.settings.PreemptLonger {
 		return true
 	}
@@ -309,8 +309,8 @@ func (g thinned) ProjectUsage(name string) *structs.ProjectUsage {
 	return usage
 }
 
-// oust promises a gang the nodes that its victims will leave.
-func (p *pass) oust(id int32, n *need, victims []int32, seats []placement.Seat) {
+// promiseVictims promises a gang the nodes that its victims will leave.
+func (p *pass) promiseVictims(id int32, n *need, victims []int32, seats []placement.Seat) {
 	e := &p.queue.entries[id]
 	keys := p.end(victims)
 	placed := p.nodes.floor.Placements(seats)
@@ -333,7 +333,7 @@ func (p *pass) end(victims []int32) []structs.AttemptKey {
 		keys = append(keys, structs.AttemptKey{JobID: v.jobID, Subjob: v.index, Number: v.gang.attempt})
 		p.note(id)
 		if p.settings.Alone {
-			p.ousted = append(p.ousted, id)
+			p.victims = append(p.victims, id)
 		}
 		own := *v.gang
 		own.endingAt = p.now

@@ -37,9 +37,9 @@ type group struct {
 	queue []int32 // entries, the first to be served first
 	odd   []int32 // entries that may say something else than tail
 
-	tail   *structs.WaitReason // what those say that are not explained one by one
-	hunt   uint64              // changes of the board when victims were looked for in vain
-	answer answer              // of the newest walk
+	tail       *structs.WaitReason // what those say that are not explained one by one
+	searchedAt uint64              // changes of the board when victims were looked for in vain
+	answer     answer              // of the newest walk
 }
 
 // before orders two waiting entries of one lane and negative means that x is

@@ -66,7 +66,7 @@ func (p *pass) machines(sh *shape) []int32 {
 
 // killedBy lists the gangs on the machines that the VIP job does not wait for.
 func (p *pass) killedBy(e *entry, sh *shape, spots []int32, more structs.Holding) []int32 {
-	h := &hunt{entry: e, more: more}
+	h := &preemptionSearch{entry: e, more: more}
 	var victims []int32
 	for _, at := range spots {
 		for record := p.nodes.spots[at].seats; record >= 0; record = p.nodes.stays[record].next {
@@ -142,7 +142,7 @@ func (s *shape) kills(node *structs.Node) bool {
 // victims end and are queued again, and the promises are kept for which that was
 // enough. What they leave beside is dealt out by the next pass.
 func (p *pass) carryOut() {
-	for _, id := range p.ousted {
+	for _, id := range p.victims {
 		p.requeue(id)
 	}
 	for _, id := range p.queue.sortedEntries(slices.Clone(p.promises.claims)) {
