@@ -164,7 +164,7 @@ func without(list []int32, id int32) []int32 {
 	return list[:last]
 }
 
-// settle puts a gang onto its spots.
+// settle puts a gang onto its nodes.
 func (b *Board) settle(id int32, take bool) {
 	e := &b.queue.entries[id]
 	e.run = int32(len(b.queue.runs))
@@ -175,7 +175,7 @@ func (b *Board) settle(id int32, take bool) {
 	}
 	for rank := range e.gang.seats {
 		at := int32(e.gang.seats[rank].Index())
-		s := &b.nodes.spots[at]
+		s := &b.nodes.states[at]
 		record := b.nodes.freeStay
 		if record >= 0 {
 			b.nodes.freeStay = b.nodes.stays[record].next
@@ -191,7 +191,7 @@ func (b *Board) settle(id int32, take bool) {
 	b.changes++
 }
 
-// unsettle takes a gang off its spots.
+// unsettle takes a gang off its nodes.
 func (b *Board) unsettle(id int32, give bool) {
 	e := &b.queue.entries[id]
 	last := len(b.queue.runs) - 1
@@ -205,7 +205,7 @@ func (b *Board) unsettle(id int32, give bool) {
 	}
 	for rank := range e.gang.seats {
 		at := int32(e.gang.seats[rank].Index())
-		s := &b.nodes.spots[at]
+		s := &b.nodes.states[at]
 		for link := &s.seats; *link >= 0; link = &b.nodes.stays[*link].next {
 			if record := *link; b.nodes.stays[record].entry == id {
 				*link = b.nodes.stays[record].next
@@ -222,7 +222,7 @@ func (b *Board) unsettle(id int32, give bool) {
 	b.changes++
 }
 
-// promise closes the spots of a claim for everybody else.
+// promise closes the nodes of a claim for everybody else.
 func (b *Board) promise(id int32) {
 	e := &b.queue.entries[id]
 	b.promises.claims = append(b.promises.claims, id)
@@ -230,7 +230,7 @@ func (b *Board) promise(id int32) {
 		p.promised = p.promised.Add(e.claim.held)
 	}
 	for _, at := range e.claim.nodes {
-		b.nodes.spots[at].claim = e.key()
+		b.nodes.states[at].claim = e.key()
 		b.touch(at)
 	}
 }
@@ -243,7 +243,7 @@ func (b *Board) unpromise(id int32) {
 		b.queue.soilAll()
 	}
 	for _, at := range e.claim.nodes {
-		if s := &b.nodes.spots[at]; s.claim == e.key() {
+		if s := &b.nodes.states[at]; s.claim == e.key() {
 			s.claim = ""
 			b.nodes.gain(at)
 			b.touch(at)
@@ -290,7 +290,7 @@ func (b *Board) newGang(e *entry, spec int, attempt uint64, seats []placement.Se
 		g.demands[rank] = d
 		g.devices += int(d.Devices)
 		g.cpu += d.CPU
-		if node := b.nodes.spots[seats[rank].Index()].node; node != nil {
+		if node := b.nodes.states[seats[rank].Index()].node; node != nil {
 			if rank == 0 {
 				g.pool = node.PoolName()
 			}

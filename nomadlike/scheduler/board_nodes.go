@@ -10,12 +10,12 @@ import (
 // seats of gangs are on each, and what could stand there.
 type nodes struct {
 	floor    *placement.Floor
-	spots    []spot // by floor index
+	states   []nodeState // by floor index
 	stays    []stay
 	freeStay int32 // first free record, -1: none
 	builds   builds
 	built    uint64             // rises when what nodes could hold when empty changes
-	listed   bool               // the lists of spots are up to date
+	listed   bool               // the lists of nodes are up to date
 	every    []int32            // all, by id
 	byLane   [][]int32          // and of each lane's pool; the lists are replaced, never changed
 	byName   map[string][]int32 // and by name or id, when somebody asked
@@ -23,9 +23,9 @@ type nodes struct {
 	ableCells []int8 // by alternative and build: 0 not asked yet, 1 able, 2 not
 	ableWidth int
 
-	gains       []int32 // spots that came to have more room, in order
+	gains       []int32 // nodes that came to have more room, in order
 	gainsFrom   int     // gains that were forgotten
-	touches     []int32 // spots that changed, in order
+	touches     []int32 // nodes that changed, in order
 	touchesFrom int     // touches that were forgotten
 }
 
@@ -38,7 +38,7 @@ func (n *nodes) clone() nodes {
 	n.builds.shared = true
 	c := *n
 	c.floor = n.floor.Clone()
-	c.spots, c.stays = slices.Clone(n.spots), slices.Clone(n.stays)
+	c.states, c.stays = slices.Clone(n.states), slices.Clone(n.stays)
 	c.ableCells = slices.Clone(n.ableCells)
 	c.gains, c.touches = slices.Clip(n.gains), slices.Clip(n.touches)
 	return c

@@ -102,8 +102,8 @@ func (b *Board) PutNode(id string, node *structs.Node, usage *structs.Usage) {
 	}
 	b.nodes.floor.Put(node, usage)
 	at, _ := b.nodes.floor.Index(id)
-	changed := at < len(b.nodes.spots) && b.nodes.spots[at].node != nil && b.nodes.spots[at].node != node
-	b.putSpot(int32(at), node, usage, room, allocs)
+	changed := at < len(b.nodes.states) && b.nodes.states[at].node != nil && b.nodes.states[at].node != node
+	b.putState(int32(at), node, usage, room, allocs)
 	if changed {
 		b.reseat(int32(at))
 	}
@@ -111,18 +111,18 @@ func (b *Board) PutNode(id string, node *structs.Node, usage *structs.Usage) {
 
 func (b *Board) removeNode(at int32, id string) {
 	b.nodes.floor.Remove(id)
-	s := &b.nodes.spots[at]
+	s := &b.nodes.states[at]
 	// Seats that point here would mean another node one day.
 	for s.seats >= 0 {
 		b.unseat(b.nodes.stays[s.seats].entry, at)
 	}
 	b.touch(at)
-	*s = spot{seats: -1, lane: s.lane}
+	*s = nodeState{seats: -1, lane: s.lane}
 	b.nodes.listed = false
 	b.nodes.built++
 }
 
-// unseat makes a gang forget its seat on a spot.
+// unseat makes a gang forget its seat on a node.
 func (b *Board) unseat(id, at int32) {
 	e := &b.queue.entries[id]
 	b.unsettle(id, false)
@@ -182,7 +182,7 @@ func (b *Board) PutProject(name string, record *structs.Project) {
 		}
 		own := *e.gang
 		for rank, placed := range b.nodes.floor.Placements(own.seats) {
-			if node := b.nodes.spots[own.seats[rank].Index()].node; node != nil {
+			if node := b.nodes.states[own.seats[rank].Index()].node; node != nil {
 				own.held = own.held.Add(structs.HeldBy(e.job.SpecOf(own.spec, rank, len(own.seats)), node, placed.Devices))
 			}
 		}

@@ -70,11 +70,11 @@ func (b *Board) fitsEmpty(sh *shape, n *need) bool {
 		switch {
 		case b.nodes.able(n, at):
 			if able++; spec.RDMA {
-				pools[b.nodes.spots[at].lane]++
-				able = max(able-1, pools[b.nodes.spots[at].lane])
+				pools[b.nodes.states[at].lane]++
+				able = max(able-1, pools[b.nodes.states[at].lane])
 			}
 			head = head || b.nodes.headFits(n, at)
-		case partial && smaller == 0 && b.nodes.couldHold(n, last, b.nodes.spots[at].node):
+		case partial && smaller == 0 && b.nodes.couldHold(n, last, b.nodes.states[at].node):
 			smaller = 1
 		}
 		if head && able+smaller >= sh.min {
@@ -206,7 +206,7 @@ func (p *pass) promisedBefore(sh *shape) *structs.WaitReason {
 	}
 	var names, holders []string
 	for _, at := range p.machines(sh) {
-		s := &p.nodes.spots[at]
+		s := &p.nodes.states[at]
 		if s.claim == "" {
 			continue
 		}
@@ -224,11 +224,11 @@ func (p *pass) promisedBefore(sh *shape) *structs.WaitReason {
 	return reason
 }
 
-// keepers lists the jobs that keep, or have been promised, spots on which the
+// keepers lists the jobs that keep, or have been promised, nodes on which the
 // gang has room, in the order in which they are found.
 func (p *pass) keepers(sh *shape, w *laneWalk, n *need) (keepers, claims []string) {
 	for _, at := range p.nodes.candidates(sh, w.lane) {
-		s := &p.nodes.spots[at]
+		s := &p.nodes.states[at]
 		if s.kept == 0 && s.claim == "" || !p.nodes.roomFor(n, sh.vip != nil, at) {
 			continue
 		}
@@ -257,13 +257,13 @@ func (q *queue) jobName(id string) string {
 	return id
 }
 
-// holdersOn lists the jobs that hold resources on spots, each once, those of
-// the first spots first, by id on each.
-func (b *Board) holdersOn(spots []int) []string {
+// holdersOn lists the jobs that hold resources on nodes, each once, those of
+// the first nodes first, by id on each.
+func (b *Board) holdersOn(nodes []int) []string {
 	var holders []string
-	for _, at := range spots[:min(len(spots), holderNodesMax)] {
+	for _, at := range nodes[:min(len(nodes), holderNodesMax)] {
 		var here []string
-		for record := b.nodes.spots[at].seats; record >= 0; record = b.nodes.stays[record].next {
+		for record := b.nodes.states[at].seats; record >= 0; record = b.nodes.stays[record].next {
 			here = append(here, b.queue.entries[b.nodes.stays[record].entry].jobID)
 		}
 		slices.Sort(here)
@@ -484,15 +484,15 @@ func (x *explainer) tailOf(g *group) *structs.WaitReason {
 // claimText says for whom a claimed gang waits.
 func (x *explainer) claimText(e *entry) *structs.WaitReason {
 	var nodes []string
-	spots := make([]int, 0, len(e.claim.nodes))
+	indexes := make([]int, 0, len(e.claim.nodes))
 	for _, at := range e.claim.nodes {
-		if node := x.nodes.spots[at].node; node != nil {
+		if node := x.nodes.states[at].node; node != nil {
 			nodes = append(nodes, node.Name)
-			spots = append(spots, int(at))
+			indexes = append(indexes, int(at))
 		}
 	}
 	wait := waitFor("scheduler.claim", "nodes", len(e.claim.nodes), "names", shorten(nodes))
-	wait.Holders = x.holdersOn(spots)
+	wait.Holders = x.holdersOn(indexes)
 	return wait
 }
 

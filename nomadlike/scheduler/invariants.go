@@ -131,13 +131,13 @@ func (q *queue) checkLanes(f *findings, order Order) {
 func (ns *nodes) check() []string {
 	f := &findings{}
 	records := make([]int, len(ns.stays))
-	for i := range ns.spots {
-		s := &ns.spots[i]
+	for i := range ns.states {
+		s := &ns.states[i]
 		for record, steps := s.seats, 0; record >= 0 && steps <= len(ns.stays); record, steps = ns.stays[record].next, steps+1 {
 			records[record]++
 		}
 		if i < ns.floor.Indexes() && ns.floor.At(i) != s.node {
-			f.add("nodes: spot %d is not the floor's node", i)
+			f.add("nodes: node %d is not the floor's node", i)
 		}
 		if s.node == nil {
 			continue
@@ -175,12 +175,12 @@ func (p *promises) check() []string {
 		if kept++; r.bounded {
 			bound++
 		}
-		if len(r.spots) != len(r.spare) {
-			f.add("promises: reservation %d has %d spots, and spare room of %d", i, len(r.spots), len(r.spare))
+		if len(r.nodes) != len(r.spare) {
+			f.add("promises: reservation %d has %d nodes, and spare room of %d", i, len(r.nodes), len(r.spare))
 		}
-		for _, at := range r.spots {
+		for _, at := range r.nodes {
 			if other, taken := keeper[at]; taken {
-				f.add("promises: spot %d is kept by %d and %d", at, other, i)
+				f.add("promises: node %d is kept by %d and %d", at, other, i)
 			}
 			keeper[at] = i
 		}
@@ -209,8 +209,8 @@ func (a *accounts) check() []string {
 func (b *Board) checkSeats(f *findings) {
 	type seat struct{ entry, rank, at int32 }
 	seats := make(map[seat]bool)
-	for i := range b.nodes.spots {
-		for record := b.nodes.spots[i].seats; record >= 0; record = b.nodes.stays[record].next {
+	for i := range b.nodes.states {
+		for record := b.nodes.states[i].seats; record >= 0; record = b.nodes.stays[record].next {
 			stay := b.nodes.stays[record]
 			seats[seat{stay.entry, stay.rank, int32(i)}] = true
 		}
@@ -221,17 +221,17 @@ func (b *Board) checkSeats(f *findings) {
 		for rank := range gang.seats {
 			own := seat{id, int32(rank), int32(gang.seats[rank].Index())}
 			if !seats[own] {
-				f.add("nodes: rank %d of %s has no seat on spot %d", rank, b.queue.entries[id].key(), own.at)
+				f.add("nodes: rank %d of %s has no seat on node %d", rank, b.queue.entries[id].key(), own.at)
 			}
 			delete(seats, own)
 		}
 	}
 	for s := range seats {
-		f.add("nodes: entry %d has a seat on spot %d that its gang does not know", s.entry, s.at)
+		f.add("nodes: entry %d has a seat on node %d that its gang does not know", s.entry, s.at)
 	}
 }
 
-// checkPromises compares promises and reservations with entries, spots and
+// checkPromises compares promises and reservations with entries, nodes and
 // projects.
 func (b *Board) checkPromises(f *findings) {
 	promised := make(map[int32]structs.Holding)
@@ -253,14 +253,14 @@ func (b *Board) checkPromises(f *findings) {
 			f.add("accounts: project %s is promised %v, and %v is counted", p.name, promised[int32(i)], p.promised)
 		}
 	}
-	for i := range b.nodes.spots {
-		s := &b.nodes.spots[i]
+	for i := range b.nodes.states {
+		s := &b.nodes.states[i]
 		if s.kept == 0 {
 			continue
 		}
 		at := int(s.kept) - 1
-		if at >= len(b.promises.kept) || b.promises.kept[at] == nil || b.promises.kept[at].spots[s.rank] != int32(i) {
-			f.add("promises: spot %d is kept by no reservation", i)
+		if at >= len(b.promises.kept) || b.promises.kept[at] == nil || b.promises.kept[at].nodes[s.rank] != int32(i) {
+			f.add("promises: node %d is kept by no reservation", i)
 		}
 	}
 }

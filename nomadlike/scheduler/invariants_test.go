@@ -19,10 +19,10 @@ func TestInvariantsSeeDamage(t *testing.T) {
 		"floor's node":    func(b *Board) { b.nodes.floor.Remove("id-n0") },
 		"of a seat is in": func(b *Board) { b.nodes.freeStay = 0 },
 		"at place":        func(b *Board) { b.nodes.every[0], b.nodes.every[1] = b.nodes.every[1], b.nodes.every[0] },
-		"has no seat":     func(b *Board) { b.nodes.stays[b.nodes.spots[0].seats].rank++ },
+		"has no seat":     func(b *Board) { b.nodes.stays[b.nodes.states[0].seats].rank++ },
 		"by limits":       func(b *Board) { b.promises.keptCount++ },
 		"is kept by": func(b *Board) {
-			b.nodes.spots[b.promises.kept[0].spots[0]].rank++
+			b.nodes.states[b.promises.kept[0].nodes[0]].rank++
 			b.promises.kept = append(b.promises.kept, b.promises.kept[0])
 		},
 		"were made":   func(b *Board) { b.promises.claims = append(b.promises.claims, 0) },

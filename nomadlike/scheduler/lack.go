@@ -21,8 +21,8 @@ func (b *Board) lacking(sh *shape) *structs.WaitReason {
 		most, open := 0, false
 		var kinds []string // models
 		var bar *structs.Reason
-		for i := range b.nodes.spots {
-			node := b.nodes.spots[i].node
+		for i := range b.nodes.states {
+			node := b.nodes.states[i].node
 			if node == nil || feasible.NodeProblem(n.job, node) != nil || feasible.PoolProblem(n.job, n.Spec(), node, b.Pool(node.PoolName())) != nil {
 				continue
 			}

@@ -108,7 +108,7 @@ func (b *Board) runningOf(e *entry) Running {
 		r.End = end
 	}
 	for i := range g.seats {
-		if node := b.nodes.spots[g.seats[i].Index()].node; node != nil {
+		if node := b.nodes.states[g.seats[i].Index()].node; node != nil {
 			r.Nodes = append(r.Nodes, node.ID)
 		}
 	}

@@ -13,7 +13,7 @@ func (b *Board) Nodes() iter.Seq2[*structs.Node, *structs.Usage] {
 	return func(yield func(*structs.Node, *structs.Usage) bool) {
 		b.nodes.listNodes()
 		for _, at := range b.nodes.every {
-			if !yield(b.nodes.floor.Node(b.nodes.spots[at].node.ID)) {
+			if !yield(b.nodes.floor.Node(b.nodes.states[at].node.ID)) {
 				return
 			}
 		}
@@ -40,7 +40,7 @@ func (b *Board) Placements(jobID string, subjob int) []structs.RankPlacement {
 // Claim is the subjob that has been promised a node of this number, as
 // structs.SubjobKey writes it, "" when there is none. Unlike a node's usage it knows
 // the promises of the board's own passes.
-func (b *Board) Claim(number int32) string { return b.nodes.spots[number].claim }
+func (b *Board) Claim(number int32) string { return b.nodes.states[number].claim }
 
 // Kept is the nodes that a blocked gang keeps, as the newest pass left them. It
 // never changes.
@@ -73,7 +73,7 @@ func (k Kept) Until() structs.UnixNano {
 func (k Kept) Bounded() bool { return k.r.bounded }
 
 // Nodes are the numbers of the nodes, not to be changed.
-func (k Kept) Nodes() []int32 { return k.r.spots }
+func (k Kept) Nodes() []int32 { return k.r.nodes }
 
 // Spare is what others may take on the i-th node for however long.
 func (k Kept) Spare(i int) capacity.Amount { return k.r.spare[i] }
@@ -84,11 +84,11 @@ func (k Kept) Equal(other Kept) bool {
 	if a == b {
 		return true
 	}
-	if a.entry != b.entry || a.at != b.at || a.strict != b.strict || a.bounded != b.bounded || len(a.spots) != len(b.spots) || a.jobID != b.jobID {
+	if a.entry != b.entry || a.at != b.at || a.strict != b.strict || a.bounded != b.bounded || len(a.nodes) != len(b.nodes) || a.jobID != b.jobID {
 		return false
 	}
-	for i := range a.spots {
-		if a.spots[i] != b.spots[i] || a.spare[i] != b.spare[i] {
+	for i := range a.nodes {
+		if a.nodes[i] != b.nodes[i] || a.spare[i] != b.spare[i] {
 			return false
 		}
 	}

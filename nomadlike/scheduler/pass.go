@@ -48,15 +48,15 @@ type pass struct {
 
 // laneWalk is a walk over the queue of one pool.
 type laneWalk struct {
-	lane    int32
-	heap    []cursor
-	shares  []share // of a fair lane, by project
-	owners  bool    // what is guaranteed is served before what is borrowed
-	kept    int     // reservations made
-	futile  int     // looks for a reservation in vain
-	spots   int     // spots kept
-	closed  bool    // all reservations are made
-	filling bool    // and the shortest go first
+	lane      int32
+	heap      []cursor
+	shares    []share // of a fair lane, by project
+	owners    bool    // what is guaranteed is served before what is borrowed
+	kept      int     // reservations made
+	futile    int     // looks for a reservation in vain
+	nodesKept int     // nodes kept
+	closed    bool    // all reservations are made
+	filling   bool    // and the shortest go first
 }
 
 // cursor is the next entry of a group that the walk will look at.

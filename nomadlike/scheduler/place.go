@@ -141,13 +141,13 @@ func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 		options.Avoid = p.avoid
 	}
 	if prefer := p.settings.Prefer; prefer != nil && (p.settings.Prefers == nil || p.settings.Prefers(e.job)) {
-		options.Prefer = func(at int) int { return prefer(e.job, p.nodes.spots[at].node) }
+		options.Prefer = func(at int) int { return prefer(e.job, p.nodes.states[at].node) }
 	}
 	if avoid := e.subjob.Avoid; len(avoid) > 0 {
 		prefer := options.Prefer
 		options.Prefer = func(at int) int {
 			switch {
-			case slices.Contains(avoid, p.nodes.spots[at].node.ID):
+			case slices.Contains(avoid, p.nodes.states[at].node.ID):
 				return avoided
 			case prefer == nil:
 				return 0
@@ -162,13 +162,13 @@ func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 // than any other.
 const avoided = -1
 
-// reserved reports whether any spot is kept.
+// reserved reports whether any node is kept.
 func (p *pass) reserved() bool { return p.promises.keptCount > 0 }
 
-func (p *pass) isClaimed(at int) bool { return !p.nodes.spots[at].open(p.claimant) }
+func (p *pass) isClaimed(at int) bool { return !p.nodes.states[at].open(p.claimant) }
 
 func (p *pass) isKept(at int) bool {
-	s := &p.nodes.spots[at]
+	s := &p.nodes.states[at]
 	if !s.open(p.claimant) {
 		return true
 	}
@@ -179,11 +179,11 @@ func (p *pass) isKept(at int) bool {
 	return !p.placing.is(r.jobID, r.index) && !p.mayPass(int32(at))
 }
 
-// mayPass reports whether the gang that is being placed may stand on a kept spot:
+// mayPass reports whether the gang that is being placed may stand on a kept node:
 // it ends before the reserved start, or takes nothing that the gang which keeps
-// the spot will need.
+// the node will need.
 func (p *pass) mayPass(at int32) bool {
-	s := &p.nodes.spots[at]
+	s := &p.nodes.states[at]
 	r := p.promises.kept[s.kept-1]
 	return p.endsBefore(r) || r.spares(p.Board, at, p.taking)
 }
@@ -194,14 +194,14 @@ func (p *pass) endsBefore(r *reservation) bool {
 	return !r.strict && p.ends <= r.at && (!r.bounded || p.bound <= r.at)
 }
 
-// take notes what of the spare room of kept spots a gang takes.
+// take notes what of the spare room of kept nodes a gang takes.
 func (p *pass) take(n *need, seats []placement.Seat) {
 	if !p.reserved() {
 		return
 	}
 	for i := range seats {
 		at := int32(seats[i].Index())
-		s := &p.nodes.spots[at]
+		s := &p.nodes.states[at]
 		if s.kept == 0 {
 			continue
 		}
@@ -292,7 +292,7 @@ func leastHeld(spec structs.Resources, size int) structs.Holding {
 func (p *pass) heldBy(e *entry, spec int, seats []placement.Seat, placed []structs.RankPlacement) structs.Holding {
 	held := structs.Holding{}
 	for rank := range seats {
-		node := p.nodes.spots[seats[rank].Index()].node
+		node := p.nodes.states[seats[rank].Index()].node
 		for key, amount := range structs.HeldBy(e.job.SpecOf(spec, rank, len(seats)), node, placed[rank].Devices) {
 			held[key] += amount
 		}
@@ -320,7 +320,7 @@ func (p *pass) aside(e *entry, n *need, size int, options placement.Options) ([]
 		if before != nil && before(at) {
 			return true
 		}
-		node := p.nodes.spots[at].node
+		node := p.nodes.states[at].node
 		for i := range node.Devices {
 			d := &node.Devices[i]
 			one := structs.Holding{structs.DeviceKey(d.Kind, d.Model): 1}

@@ -14,8 +14,8 @@ const (
 	// searchesMax bounds the searches for victims of one pass: each visits every
 	// node that the gang could use.
 	searchesMax = 32
-	// weighMax is up to which size of a gang each next spot is chosen in the
-	// light of the victims so far; a larger one weighs all spots once.
+	// weighMax is up to which size of a gang each next node is chosen in the
+	// light of the victims so far; a larger one weighs all nodes once.
 	weighMax = 64
 )
 
@@ -77,8 +77,8 @@ func (p *pass) wouldHold(e *entry, sh *shape, n *need) structs.Holding {
 			continue
 		}
 		spec := n.Spec()
-		devices, _ := feasible.ChooseDevices(p.nodes.spots[at].node, nil, spec.Devices)
-		held := structs.HeldBy(spec, p.nodes.spots[at].node, devices)
+		devices, _ := feasible.ChooseDevices(p.nodes.states[at].node, nil, spec.Devices)
+		held := structs.HeldBy(spec, p.nodes.states[at].node, devices)
 		for key := range held {
 			held[key] *= int64(sh.min)
 		}
@@ -114,12 +114,12 @@ func (p *pass) victimCandidates(h *preemptionSearch) map[int32]bool {
 func (p *pass) victimProblem(h *preemptionSearch, v *entry, ground feasible.View) *structs.Reason {
 	victim := feasible.Victim{Job: v.job, Held: v.gang.held}
 	for i := range v.gang.seats {
-		victim.Nodes = append(victim.Nodes, p.nodes.spots[v.gang.seats[i].Index()].node)
+		victim.Nodes = append(victim.Nodes, p.nodes.states[v.gang.seats[i].Index()].node)
 	}
 	return feasible.VictimProblem(h.entry.job, h.more, victim, ground)
 }
 
-// bill is what making room on a spot would cost.
+// bill is what making room on a node would cost.
 type bill struct {
 	at      int32
 	place   int32
@@ -131,21 +131,21 @@ func (x bill) compare(y bill) int {
 	return cmp.Or(cmp.Compare(x.loss, y.loss), cmp.Compare(len(x.victims), len(y.victims)), cmp.Compare(x.place, y.place))
 }
 
-// chooseVictims chooses spots for the gang where its candidates loses least, and tells the
+// chooseVictims chooses nodes for the gang where its candidates loses least, and tells the
 // victims and the seats that the gang has without them; nil when there is none.
 func (p *pass) chooseVictims(w *laneWalk, sh *shape, h *preemptionSearch) ([]int32, []placement.Seat) {
 	options := p.optionsFor(h.entry, h.need)
-	var spots []int32
+	var nodes []int32
 	for _, at := range p.nodes.candidates(sh, w.lane) {
-		if p.nodes.able(h.need, at) && !p.nodes.spots[at].shut && !p.isKept(int(at)) {
-			spots = append(spots, at)
+		if p.nodes.able(h.need, at) && !p.nodes.states[at].shut && !p.isKept(int(at)) {
+			nodes = append(nodes, at)
 		}
 	}
-	if len(spots) < sh.min {
+	if len(nodes) < sh.min {
 		return nil, nil
 	}
 	if sh.min > weighMax {
-		bills := p.bills(h, spots)
+		bills := p.bills(h, nodes)
 		if len(bills) < sh.min {
 			return nil, nil
 		}
@@ -156,24 +156,24 @@ func (p *pass) chooseVictims(w *laneWalk, sh *shape, h *preemptionSearch) ([]int
 		}
 	} else {
 		for range sh.min {
-			bills := p.bills(h, spots)
+			bills := p.bills(h, nodes)
 			if len(bills) == 0 {
 				return nil, nil
 			}
 			for _, v := range bills[0].victims {
 				h.taken[v] = true
 			}
-			spots = slices.DeleteFunc(spots, func(at int32) bool { return at == bills[0].at })
+			nodes = slices.DeleteFunc(nodes, func(at int32) bool { return at == bills[0].at })
 		}
 	}
 	return p.settleOn(sh, h, options)
 }
 
-// bills tells for each spot which further victims would make room there, the
+// bills tells for each node which further victims would make room there, the
 // cheapest first. Spots that cannot be cleared are left out.
-func (p *pass) bills(h *preemptionSearch, spots []int32) []bill {
+func (p *pass) bills(h *preemptionSearch, nodes []int32) []bill {
 	var bills []bill
-	for _, at := range spots {
+	for _, at := range nodes {
 		if b, ok := p.billOf(h, at); ok {
 			bills = append(bills, b)
 		}
@@ -183,7 +183,7 @@ func (p *pass) bills(h *preemptionSearch, spots []int32) []bill {
 }
 
 func (p *pass) billOf(h *preemptionSearch, at int32) (bill, bool) {
-	s := &p.nodes.spots[at]
+	s := &p.nodes.states[at]
 	rank, room := p.nodes.rankOn(h.need, at), p.nodes.room(at)
 	b := bill{at: at, place: s.place}
 	var here []int32

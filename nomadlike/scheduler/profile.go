@@ -10,15 +10,15 @@ import (
 // profilesMax bounds the shapes whose times are remembered.
 const profilesMax = 32
 
-// profile remembers for one alternative when each spot is expected to have room
+// profile remembers for one alternative when each node is expected to have room
 // for a rank, or has it by time limits.
 type profile struct {
 	need    int32
 	bounded bool
 	used    uint64             // serial of the newest pass that asked
-	mark    int                // touches of spots that were looked at
+	mark    int                // touches of nodes that were looked at
 	times   []structs.UnixNano // never: could not even when empty; whenever: nobody knows; 0: now
-	able    int                // spots that could
+	able    int                // nodes that could
 }
 
 // profileOf finds the profile of an alternative, as of now.
@@ -44,11 +44,11 @@ func (b *Board) profileOf(n *need, bounded bool) *profile {
 		b.promises.profiles[oldest] = prof
 	}
 	prof.used = b.serial
-	for len(prof.times) < len(b.nodes.spots) {
+	for len(prof.times) < len(b.nodes.states) {
 		prof.times = append(prof.times, never)
 	}
 	if prof.mark < b.nodes.touchesFrom {
-		for at := range b.nodes.spots {
+		for at := range b.nodes.states {
 			prof.look(b, n, int32(at))
 		}
 	} else {
@@ -60,7 +60,7 @@ func (b *Board) profileOf(n *need, bounded bool) *profile {
 	return prof
 }
 
-// look brings a profile up to date with a spot.
+// look brings a profile up to date with a node.
 func (prof *profile) look(b *Board, n *need, at int32) {
 	when := b.freeAt(n, at, prof.bounded)
 	if was := prof.times[at]; was == never && when != never {
@@ -88,13 +88,13 @@ func (p *promises) cloneProfiles(serial uint64) []*profile {
 // profileIdle is after how many passes a clone leaves out a profile.
 const profileIdle = 4
 
-// freeAt estimates when a spot will have room for a rank, from the ends of the
+// freeAt estimates when a node will have room for a rank, from the ends of the
 // gangs that stand there: those that are expected, or those that limits set.
 func (b *Board) freeAt(n *need, at int32, bounded bool) structs.UnixNano {
 	if !b.nodes.able(n, at) {
 		return never
 	}
-	s := &b.nodes.spots[at]
+	s := &b.nodes.states[at]
 	if s.shut {
 		return whenever
 	}
@@ -129,7 +129,7 @@ func (b *Board) freeAt(n *need, at int32, bounded bool) structs.UnixNano {
 	return whenever // held by what nobody here knows
 }
 
-// leave is a gang that leaves a spot.
+// leave is a gang that leaves a node.
 type leave struct {
 	end  structs.UnixNano
 	stay stay

@@ -22,7 +22,7 @@ const (
 	promiseSlip  = 3
 )
 
-// reservation keeps spots for a gang that is blocked. It has one of three forms:
+// reservation keeps nodes for a gang that is blocked. It has one of three forms:
 //
 //	timed    the gang is expected to have its nodes at a time: others may use
 //	         them until then, and what is spare on them then for longer
@@ -32,7 +32,7 @@ const (
 //	         that the gang lacks or would then lack
 //
 // The time of a bounded one never moves away: who stands there has ended by it,
-// and so has whoever is let in. A strict one takes the spots where the gang is nearest to starting. On them,
+// and so has whoever is let in. A strict one takes the nodes where the gang is nearest to starting. On them,
 // what it needs is only ever freed, and when others come nearer it moves there:
 // the sum of its free shares only grows, so it starts after finitely many ends.
 type reservation struct {
@@ -44,14 +44,14 @@ type reservation struct {
 	at      structs.UnixNano // estimated start; never: not known
 	strict  bool
 	bounded bool
-	spots   []int32
-	spare   []capacity.Amount // by spot: what others may take there whenever they end
+	nodes   []int32
+	spare   []capacity.Amount // by node: what others may take there whenever they end
 }
 
-// spares reports whether a rank with the needs n may stand on a kept spot whenever
+// spares reports whether a rank with the needs n may stand on a kept node whenever
 // it ends.
 func (r *reservation) spares(b *Board, at int32, n *need) bool {
-	s := &b.nodes.spots[at]
+	s := &b.nodes.states[at]
 	take := b.nodes.rankOn(n, at)
 	spare := r.spare[s.rank]
 	if take.CPU > 0 && take.CPU > spare.CPU || take.Memory > 0 && take.Memory > spare.Memory {
@@ -63,17 +63,17 @@ func (r *reservation) spares(b *Board, at int32, n *need) bool {
 	return b.nodes.sparesPorts(at, r.need, n)
 }
 
-// sameDevices reports whether two needs may want the same device of a spot.
+// sameDevices reports whether two needs may want the same device of a node.
 func (ns *nodes) sameDevices(at int32, x, y *need) bool {
 	if x.rank.Devices == 0 || y.rank.Devices == 0 {
 		return false
 	}
-	if !ns.builds.list[ns.spots[at].build].mixed {
+	if !ns.builds.list[ns.states[at].build].mixed {
 		return true
 	}
 	a, c := x.Spec(), y.Spec()
-	for i := range ns.spots[at].node.Devices {
-		d := &ns.spots[at].node.Devices[i]
+	for i := range ns.states[at].node.Devices {
+		d := &ns.states[at].node.Devices[i]
 		if slices.ContainsFunc(a.Devices, d.Meets) && slices.ContainsFunc(c.Devices, d.Meets) {
 			return true
 		}
@@ -88,7 +88,7 @@ func (ns *nodes) sparesPorts(at int32, kept, n *need) bool {
 	if len(its) == 0 || len(mine) == 0 {
 		return true
 	}
-	node := ns.spots[at].node
+	node := ns.states[at].node
 	low, high := node.Capacity.PortMin, node.Capacity.PortMax
 	if dynamic := dynamicPorts(mine); dynamic > 0 {
 		held := 0
@@ -128,8 +128,8 @@ func (b *Board) freeKept(lane int32) {
 		if r == nil || r.lane != lane {
 			continue
 		}
-		for _, at := range r.spots {
-			b.nodes.spots[at].kept = 0
+		for _, at := range r.nodes {
+			b.nodes.states[at].kept = 0
 		}
 		b.promises.drop(i)
 	}
@@ -138,12 +138,12 @@ func (b *Board) freeKept(lane int32) {
 // keep adds a reservation.
 func (b *Board) keep(r *reservation) {
 	at := b.promises.add(r)
-	for rank, spot := range r.spots {
-		b.nodes.spots[spot].kept, b.nodes.spots[spot].rank = int32(at)+1, int32(rank)
+	for rank, node := range r.nodes {
+		b.nodes.states[node].kept, b.nodes.states[node].rank = int32(at)+1, int32(rank)
 	}
 }
 
-// reserve keeps for a blocked gang the spots on which it is expected to start
+// reserve keeps for a blocked gang the nodes on which it is expected to start
 // first, or is nearest to starting; false: it found none. The first blocked gang
 // of a pool always gets them. Further ones get them only at a known time, and
 // while no more than half of the nodes that they could use are kept, so that
@@ -167,7 +167,7 @@ func (p *pass) reserve(w *laneWalk, id int32, sh *shape) bool {
 		p.holdQuota(e, best.need.least, &quotaHold{at: best.at, strict: best.strict})
 	}
 	w.kept++
-	w.spots += len(best.spots)
+	w.nodesKept += len(best.nodes)
 	p.keep(best)
 	return true
 }
@@ -180,13 +180,13 @@ func (p *pass) promiseStart(id int32, at structs.UnixNano) {
 	p.promised = append(p.promised, id)
 }
 
-// reservationFor finds the spots of a reservation under one alternative, nil
+// reservationFor finds the nodes of a reservation under one alternative, nil
 // when there are too few.
 func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reservation {
 	e := &p.queue.entries[id]
 	prof := p.profileOf(n, false)
 	candidates := p.nodes.candidates(sh, w.lane)
-	if w.kept > 0 && 2*(w.spots+sh.min) > prof.able {
+	if w.kept > 0 && 2*(w.nodesKept+sh.min) > prof.able {
 		return nil
 	}
 	picks := p.soonest(prof, candidates, sh.min)
@@ -208,16 +208,16 @@ func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reserv
 			return nil
 		}
 	}
-	r.spots, r.spare = make([]int32, len(picks)), make([]capacity.Amount, len(picks))
+	r.nodes, r.spare = make([]int32, len(picks)), make([]capacity.Amount, len(picks))
 	slices.SortFunc(picks, func(a, b pick) int { return cmp.Compare(a.place, b.place) })
 	for i := range picks {
-		r.spots[i] = picks[i].at
+		r.nodes[i] = picks[i].at
 		r.spare[i] = p.spareOn(r, picks[i].at)
 	}
 	return r
 }
 
-// lastOf is when all of the picked spots have room; never: that is not known.
+// lastOf is when all of the picked nodes have room; never: that is not known.
 func (p *pass) lastOf(picks []pick) structs.UnixNano {
 	at := p.now
 	for i := range picks {
@@ -229,20 +229,20 @@ func (p *pass) lastOf(picks []pick) structs.UnixNano {
 	return at
 }
 
-// pick is a spot that a reservation may take.
+// pick is a node that a reservation may take.
 type pick struct {
 	at    int32
-	place int32            // of the spot among all, by node id
+	place int32            // of the node among all, by node id
 	near  int32            // how near it is to having room, in thousandths
 	when  structs.UnixNano // when it is expected to have room; 0: now
 }
 
-// whenever is the time at which a spot has room that nobody can estimate.
+// whenever is the time at which a node has room that nobody can estimate.
 const whenever = never - 1
 
 func (x pick) sooner(y pick) bool { return x.when < y.when || x.when == y.when && x.place < y.place }
 
-// soonest picks the count spots with the earliest times that nobody keeps, in
+// soonest picks the count nodes with the earliest times that nobody keeps, in
 // no order; fewer when there are no more.
 func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
 	picks := p.promises.picks[:0]
@@ -252,7 +252,7 @@ func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
 		if when == never || last >= 0 && when > picks[last].when {
 			continue
 		}
-		s := &p.nodes.spots[at]
+		s := &p.nodes.states[at]
 		if s.kept != 0 || s.claim != "" {
 			continue
 		}
@@ -292,19 +292,19 @@ func (p *pass) soonestOfMany(prof *profile, candidates []int32, count int) []pic
 	return earliest(p.open(prof, candidates), count, pick.sooner)
 }
 
-// open lists the able spots that nobody keeps.
+// open lists the able nodes that nobody keeps.
 func (p *pass) open(prof *profile, candidates []int32) []pick {
 	picks := p.promises.picks[:0]
 	for _, at := range candidates {
-		if s := &p.nodes.spots[at]; prof.times[at] != never && s.kept == 0 && s.claim == "" {
+		if s := &p.nodes.states[at]; prof.times[at] != never && s.kept == 0 && s.claim == "" {
 			picks = append(picks, pick{at: at, place: s.place, when: prof.times[at]})
 		}
 	}
 	return picks
 }
 
-// nearest picks for rank 0 the spot that is nearest to holding it, then the
-// nearest for the others. It gives nil when no spot could ever give rank 0 its
+// nearest picks for rank 0 the node that is nearest to holding it, then the
+// nearest for the others. It gives nil when no node could ever give rank 0 its
 // ports.
 func (p *pass) nearest(n *need, prof *profile, candidates []int32, count int) []pick {
 	picks := p.open(prof, candidates)
@@ -327,9 +327,9 @@ func (p *pass) nearest(n *need, prof *profile, candidates []int32, count int) []
 	return picks[:count]
 }
 
-// headFits reports whether a spot has the ports of rank 0 when it is empty.
+// headFits reports whether a node has the ports of rank 0 when it is empty.
 func (ns *nodes) headFits(n *need, at int32) bool {
-	_, ok := feasible.ChoosePorts(ns.spots[at].node, nil, n.heads, 0)
+	_, ok := feasible.ChoosePorts(ns.states[at].node, nil, n.heads, 0)
 	return ok
 }
 
@@ -337,7 +337,7 @@ func (ns *nodes) headFits(n *need, at int32) bool {
 // these ports is free: 1000 when it fits. It only grows while nothing new is
 // put on the node.
 func (ns *nodes) nearness(n *need, at int32, ports []structs.PortRequest) int32 {
-	s := &ns.spots[at]
+	s := &ns.states[at]
 	rank := ns.rankOn(n, at)
 	room := ns.room(at)
 	if ns.builds.list[s.build].mixed && rank.Devices > 0 {
@@ -365,12 +365,12 @@ func part(free, need int64) int32 {
 	return int32(float64(free) / float64(need) * 1000)
 }
 
-// meeting counts the free healthy devices of a spot that meet a need.
+// meeting counts the free healthy devices of a node that meet a need.
 func (ns *nodes) meeting(n *need, at int32) int64 { return int64(ns.floor.Meeting(&n.Need, int(at))) }
 
-// spareOn is what others may take of a kept spot whenever they end.
+// spareOn is what others may take of a kept node whenever they end.
 func (p *pass) spareOn(r *reservation, at int32) capacity.Amount {
-	s := &p.nodes.spots[at]
+	s := &p.nodes.states[at]
 	room := p.nodes.room(at)
 	mixed := p.nodes.builds.list[s.build].mixed
 	if mixed {
@@ -413,8 +413,8 @@ func (b *Board) Reservations() []Reservation {
 		if r.at == never {
 			out.At = 0
 		}
-		for _, at := range r.spots {
-			if node := b.nodes.spots[at].node; node != nil {
+		for _, at := range r.nodes {
+			if node := b.nodes.states[at].node; node != nil {
 				out.Nodes = append(out.Nodes, node.ID)
 			}
 		}

@@ -11,10 +11,10 @@ import (
 	"nomadlike/nomadlike/structs/capacity"
 )
 
-// spot is what the board itself keeps of a node, by its floor index: enough to
+// node is what the board itself keeps of a node, by its floor index: enough to
 // tell quickly that a rank has no room, and when it will have some. Who may
 // stand where exactly is the floor's answer.
-type spot struct {
+type nodeState struct {
 	node  *structs.Node // nil: no node has this index
 	build int32         // how it is built, an index of builds
 	lane  int32         // of its pool
@@ -22,11 +22,11 @@ type spot struct {
 	seats int32         // first record of the seats on it, -1: none
 	kept  int32         // reservation that keeps it + 1, an index of Board.kept
 	rank  int32         // its place in that reservation
-	place int32         // among all spots, by node id
+	place int32         // among all nodes, by node id
 	claim string        // subjob that has been promised it
 }
 
-// stay is one seat of a gang on a spot; those of a spot form a list.
+// stay is one seat of a gang on a node; those of a node form a list.
 type stay struct {
 	entry int32
 	rank  int32
@@ -122,10 +122,10 @@ func buildKey(node *structs.Node) string {
 	return string(b)
 }
 
-// able reports whether a rank could stand on a spot if nothing held anything
+// able reports whether a rank could stand on a node if nothing held anything
 // there, and nobody had been promised it.
 func (ns *nodes) able(n *need, at int32) bool {
-	s := &ns.spots[at]
+	s := &ns.states[at]
 	if s.node == nil {
 		return false
 	}
@@ -146,7 +146,7 @@ func (ns *nodes) able(n *need, at int32) bool {
 }
 
 // called reports whether a node has a name or id.
-func (s *spot) called(name string) bool { return name == s.node.Name || name == s.node.ID }
+func (s *nodeState) called(name string) bool { return name == s.node.Name || name == s.node.ID }
 
 // could asks feasibility whether a rank could stand on the node if it were
 // empty.
@@ -168,35 +168,35 @@ func (ns *nodes) widenAble(rows int) {
 	ns.ableCells = make([]int8, ns.ableWidth*(rows+64))
 }
 
-// rankOn is what a rank takes of a spot.
+// rankOn is what a rank takes of a node.
 func (ns *nodes) rankOn(n *need, at int32) capacity.Amount {
 	rank := n.rank
 	if n.all {
-		rank.Devices = max(rank.Devices, ns.builds.list[ns.spots[at].build].full.Devices)
+		rank.Devices = max(rank.Devices, ns.builds.list[ns.states[at].build].full.Devices)
 	}
 	return rank
 }
 
-// roomFor reports whether a rank seems to have room on a spot now: false is
+// roomFor reports whether a rank seems to have room on a node now: false is
 // certain, true is not, because kinds of devices and ports are not looked at.
 func (ns *nodes) roomFor(n *need, vip bool, at int32) bool {
-	s := &ns.spots[at]
+	s := &ns.states[at]
 	return !s.shut && ns.rankOn(n, at).Fits(ns.room(at)) && !(vip && ns.floor.Allocs(int(at)) > 0) && ns.able(n, at)
 }
 
-// room is what is free on a spot now.
+// room is what is free on a node now.
 func (ns *nodes) room(at int32) capacity.Amount { return ns.floor.Free(int(at)) }
 
-// open reports whether a spot has been promised to nobody else.
-func (s *spot) open(key string) bool { return s.claim == "" || s.claim == key }
+// open reports whether a node has been promised to nobody else.
+func (s *nodeState) open(key string) bool { return s.claim == "" || s.claim == key }
 
-// putSpot brings a spot up to date with its node on the floor. It had room before,
+// putState brings a node up to date with its node on the floor. It had room before,
 // and held as many allocations.
-func (b *Board) putSpot(at int32, node *structs.Node, usage *structs.Usage, room capacity.Amount, allocs int) {
-	for int(at) >= len(b.nodes.spots) {
-		b.nodes.spots = append(b.nodes.spots, spot{seats: -1})
+func (b *Board) putState(at int32, node *structs.Node, usage *structs.Usage, room capacity.Amount, allocs int) {
+	for int(at) >= len(b.nodes.states) {
+		b.nodes.states = append(b.nodes.states, nodeState{seats: -1})
 	}
-	s := &b.nodes.spots[at]
+	s := &b.nodes.states[at]
 	before := *s
 	if s.node != node {
 		s.node = node
@@ -221,7 +221,7 @@ func (b *Board) putSpot(at int32, node *structs.Node, usage *structs.Usage, room
 	}
 }
 
-// touch notes that something about a spot changed: its room, its seats, or when
+// touch notes that something about a node changed: its room, its seats, or when
 // they are expected to be free.
 func (b *Board) touch(at int32) {
 	if len(b.nodes.touches) >= touchesMax {
@@ -229,11 +229,11 @@ func (b *Board) touch(at int32) {
 	}
 	b.nodes.touches = append(b.nodes.touches, at)
 	b.changes++
-	b.queue.soil(b.nodes.spots[at].lane)
+	b.queue.soil(b.nodes.states[at].lane)
 }
 
 // touchesMax bounds the touches that are remembered; who looked before the
-// oldest of them looks at every spot again.
+// oldest of them looks at every node again.
 const touchesMax = 1 << 14
 
 func (ns *nodes) forgetTouches() {
@@ -247,7 +247,7 @@ func (q *queue) soil(lane int32) {
 	q.lanes[q.common].dirty, q.lanes[q.common].stale = true, true
 }
 
-// gain notes that a spot may have room for more than before.
+// gain notes that a node may have room for more than before.
 func (ns *nodes) gain(at int32) {
 	if len(ns.gains) >= gainsMax {
 		ns.gainsFrom += len(ns.gains)
@@ -263,7 +263,7 @@ const gainsMax = 4096
 // mark is the place in the list of gains that a look taken now has seen.
 func (ns *nodes) mark() int { return ns.gainsFrom + len(ns.gains) }
 
-// gained reports whether some spot came to have room for a rank of the shape
+// gained reports whether some node came to have room for a rank of the shape
 // since a look at mark.
 func (ns *nodes) gained(sh *shape, mark int) bool {
 	if mark < ns.gainsFrom {
@@ -271,7 +271,7 @@ func (ns *nodes) gained(sh *shape, mark int) bool {
 	}
 	for _, at := range ns.gains[mark-ns.gainsFrom:] {
 		for i := range sh.needs {
-			if ns.spots[at].node != nil && ns.roomFor(&sh.needs[i], sh.vip != nil, at) {
+			if ns.states[at].node != nil && ns.roomFor(&sh.needs[i], sh.vip != nil, at) {
 				return true
 			}
 		}
@@ -285,24 +285,24 @@ func (ns *nodes) forgetGains() {
 	ns.gains = nil
 }
 
-// listNodes lists the spots of each lane, and those of each name, anew if nodes
+// listNodes lists the nodes of each lane, and those of each name, anew if nodes
 // came, went or changed pools.
 func (ns *nodes) listNodes() {
 	if ns.listed {
 		return
 	}
 	ns.listed, ns.byName = true, nil
-	ns.every = make([]int32, 0, len(ns.spots))
-	for at := range ns.spots {
-		if ns.spots[at].node != nil {
+	ns.every = make([]int32, 0, len(ns.states))
+	for at := range ns.states {
+		if ns.states[at].node != nil {
 			ns.every = append(ns.every, int32(at))
 		}
 	}
 	// By id: indexes depend on the order in which nodes came to this board.
-	slices.SortFunc(ns.every, func(x, y int32) int { return strings.Compare(ns.spots[x].node.ID, ns.spots[y].node.ID) })
+	slices.SortFunc(ns.every, func(x, y int32) int { return strings.Compare(ns.states[x].node.ID, ns.states[y].node.ID) })
 	ns.byLane = nil
 	for place, at := range ns.every {
-		s := &ns.spots[at]
+		s := &ns.states[at]
 		s.place = int32(place)
 		for len(ns.byLane) <= int(s.lane) {
 			ns.byLane = append(ns.byLane, nil)
@@ -311,13 +311,13 @@ func (ns *nodes) listNodes() {
 	}
 }
 
-// candidates lists the spots on which a shape may stand at all, as far as names
+// candidates lists the nodes on which a shape may stand at all, as far as names
 // and pools tell.
 func (ns *nodes) candidates(sh *shape, lane int32) []int32 {
 	ns.listNodes()
 	switch {
 	case sh.named != nil:
-		return ns.namedSpots(sh.named)
+		return ns.namedNodes(sh.named)
 	case sh.pool == "":
 		return ns.every
 	case int(lane) < len(ns.byLane):
@@ -326,27 +326,27 @@ func (ns *nodes) candidates(sh *shape, lane int32) []int32 {
 	return nil
 }
 
-// namedSpots gives the spots of nodes with one of the names or ids, each once.
-func (ns *nodes) namedSpots(names []string) []int32 {
+// namedNodes gives the nodes of nodes with one of the names or ids, each once.
+func (ns *nodes) namedNodes(names []string) []int32 {
 	if ns.byName == nil {
 		ns.byName = make(map[string][]int32, 2*len(ns.every))
 		for _, at := range ns.every {
-			node := ns.spots[at].node
+			node := ns.states[at].node
 			ns.byName[node.ID] = append(ns.byName[node.ID], at)
 			if node.Name != node.ID {
 				ns.byName[node.Name] = append(ns.byName[node.Name], at)
 			}
 		}
 	}
-	var spots []int32
+	var nodes []int32
 	for _, name := range names {
 		for _, at := range ns.byName[name] {
-			if !slices.Contains(spots, at) {
-				spots = append(spots, at)
+			if !slices.Contains(nodes, at) {
+				nodes = append(nodes, at)
 			}
 		}
 	}
-	return spots
+	return nodes
 }
 
 // never is a time that does not come.

@@ -176,9 +176,9 @@ func (ns *nodes) gangOf(c *structs.SubjobChange) *gang {
 	return g
 }
 
-// reseat finds the seats on a spot anew after its node's devices changed.
+// reseat finds the seats on a node anew after its node's devices changed.
 func (b *Board) reseat(at int32) {
-	for record := b.nodes.spots[at].seats; record >= 0; record = b.nodes.stays[record].next {
+	for record := b.nodes.states[at].seats; record >= 0; record = b.nodes.stays[record].next {
 		e, rank := &b.queue.entries[b.nodes.stays[record].entry], b.nodes.stays[record].rank
 		if e.gang.allocs == nil {
 			continue

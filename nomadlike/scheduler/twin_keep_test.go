@@ -105,11 +105,11 @@ func (t *twin) freeAt(node string, rank capacity.Amount, bounded bool) structs.U
 }
 
 // keep reserves nodes for a blocked gang, and tells how many.
-func (t *twin) keep(id subjobID, before, spots int) int {
+func (t *twin) keep(id subjobID, before, nodes int) int {
 	job := t.world.jobs[id.job]
 	var best *twinKept
 	for index, spec := range job.Resources {
-		if k := t.keepFor(id, index, spec, before, spots); k != nil && (best == nil || k.at < best.at) {
+		if k := t.keepFor(id, index, spec, before, nodes); k != nil && (best == nil || k.at < best.at) {
 			best = k
 		}
 	}
@@ -124,14 +124,14 @@ func (t *twin) keep(id subjobID, before, spots int) int {
 	return len(best.spare)
 }
 
-func (t *twin) keepFor(id subjobID, index int, spec structs.Resources, before, spots int) *twinKept {
+func (t *twin) keepFor(id subjobID, index int, spec structs.Resources, before, nodes int) *twinKept {
 	job := t.world.jobs[id.job]
 	able := t.ableOn(job, spec)
 	free := slices.DeleteFunc(slices.Clone(able), func(node string) bool {
 		return slices.ContainsFunc(t.kept, func(k *twinKept) bool { _, mine := k.spare[node]; return mine })
 	})
 	size := job.NodesMin()
-	if len(free) < size || before > 0 && 2*(spots+size) > len(able) {
+	if len(free) < size || before > 0 && 2*(nodes+size) > len(able) {
 		return nil
 	}
 	late := t.world.subjobs[id].NoPassingAt

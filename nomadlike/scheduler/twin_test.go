@@ -61,7 +61,7 @@ func runTwin(w *world, settings Settings, seed uint64) *twin {
 		}
 	}
 	unpassed, closed, futile := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	blocked, spots := map[string]int{}, map[string]int{}
+	blocked, nodes := map[string]int{}, map[string]int{}
 	for len(left) > 0 {
 		id := t.first(left)
 		left = slices.DeleteFunc(left, func(x subjobID) bool { return x == id })
@@ -77,10 +77,10 @@ func runTwin(w *world, settings Settings, seed uint64) *twin {
 		case settings.Passing == NoPassing:
 			unpassed[pool] = true
 		case !closed[pool]:
-			n := t.keep(id, blocked[pool], spots[pool])
+			n := t.keep(id, blocked[pool], nodes[pool])
 			if n > 0 {
 				blocked[pool]++
-				spots[pool] += n
+				nodes[pool] += n
 			} else {
 				futile[pool] = true
 			}

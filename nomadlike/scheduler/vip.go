@@ -20,16 +20,16 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	}
 	e := &p.queue.entries[id]
 	a.fault = faultRoom
-	spots := p.machines(sh)
-	if len(spots) < sh.min || slices.ContainsFunc(spots, func(at int32) bool { return p.nodes.spots[at].claim != "" }) {
+	nodes := p.machines(sh)
+	if len(nodes) < sh.min || slices.ContainsFunc(nodes, func(at int32) bool { return p.nodes.states[at].claim != "" }) {
 		return false // another promise stands before it
 	}
 	n := &sh.needs[p.judge(sh).need]
 	held := structs.Holding{}
-	placed := make([]structs.RankPlacement, len(spots))
-	for rank, at := range spots {
-		node := p.nodes.spots[at].node
-		spec := e.job.SpecOf(n.Index(), rank, len(spots))
+	placed := make([]structs.RankPlacement, len(nodes))
+	for rank, at := range nodes {
+		node := p.nodes.states[at].node
+		spec := e.job.SpecOf(n.Index(), rank, len(nodes))
 		devices, _ := feasible.ChooseDevices(node, nil, spec.Devices)
 		held = held.Add(structs.HeldBy(spec, node, devices))
 		placed[rank] = structs.RankPlacement{NodeID: node.ID, Devices: devices}
@@ -43,8 +43,8 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 		a.fault, a.reason = faultHeld, p.quotaKept(e, h)
 		return false
 	}
-	made := &claim{spec: n.Index(), nodes: spots, held: held}
-	if victims := p.killedBy(e, sh, spots, held); !e.job.KillsLast || p.onlyThese(spots, victims) {
+	made := &claim{spec: n.Index(), nodes: nodes, held: held}
+	if victims := p.killedBy(e, sh, nodes, held); !e.job.KillsLast || p.onlyThese(nodes, victims) {
 		made.victims = p.end(victims)
 	}
 	p.promiseTo(id, made)
@@ -56,23 +56,23 @@ func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
 	return true
 }
 
-// machines lists the spots of a VIP job's machines that could hold a rank, in
+// machines lists the nodes of a VIP job's machines that could hold a rank, in
 // its order.
 func (p *pass) machines(sh *shape) []int32 {
 	need := &sh.needs[p.judge(sh).need]
-	spots := slices.DeleteFunc(p.nodes.candidates(sh, p.queue.common), func(at int32) bool { return !p.nodes.able(need, at) })
-	return spots[:min(len(spots), sh.nodes)]
+	nodes := slices.DeleteFunc(p.nodes.candidates(sh, p.queue.common), func(at int32) bool { return !p.nodes.able(need, at) })
+	return nodes[:min(len(nodes), sh.nodes)]
 }
 
 // killedBy lists the gangs on the machines that the VIP job does not wait for.
-func (p *pass) killedBy(e *entry, sh *shape, spots []int32, more structs.Holding) []int32 {
+func (p *pass) killedBy(e *entry, sh *shape, nodes []int32, more structs.Holding) []int32 {
 	h := &preemptionSearch{entry: e, more: more}
 	var victims []int32
-	for _, at := range spots {
-		for record := p.nodes.spots[at].seats; record >= 0; record = p.nodes.stays[record].next {
+	for _, at := range nodes {
+		for record := p.nodes.states[at].seats; record >= 0; record = p.nodes.stays[record].next {
 			id := p.nodes.stays[record].entry
 			v := &p.queue.entries[id]
-			if v.gang.endingAt == 0 && v.claim == nil && !slices.Contains(victims, id) && sh.kills(p.nodes.spots[at].node) &&
+			if v.gang.endingAt == 0 && v.claim == nil && !slices.Contains(victims, id) && sh.kills(p.nodes.states[at].node) &&
 				p.victimProblem(h, v, p.Board) == nil {
 				victims = append(victims, id)
 			}
@@ -81,18 +81,18 @@ func (p *pass) killedBy(e *entry, sh *shape, spots []int32, more structs.Holding
 	return victims
 }
 
-// onlyThese reports whether nothing is on spots but gangs that are ending or among
+// onlyThese reports whether nothing is on nodes but gangs that are ending or among
 // victims: neither other gangs nor what is held for people to look at.
-func (p *pass) onlyThese(spots, victims []int32) bool {
-	for _, at := range spots {
+func (p *pass) onlyThese(nodes, victims []int32) bool {
+	for _, at := range nodes {
 		here := 0
-		for record := p.nodes.spots[at].seats; record >= 0; record = p.nodes.stays[record].next {
+		for record := p.nodes.states[at].seats; record >= 0; record = p.nodes.stays[record].next {
 			here++
 			if id := p.nodes.stays[record].entry; p.queue.entries[id].gang.endingAt == 0 && !slices.Contains(victims, id) {
 				return false
 			}
 		}
-		if _, usage := p.Node(p.nodes.spots[at].node.ID); usage != nil && usage.Allocs > here {
+		if _, usage := p.Node(p.nodes.states[at].node.ID); usage != nil && usage.Allocs > here {
 			return false
 		}
 	}
@@ -108,15 +108,15 @@ func (p *pass) killDue() {
 			continue
 		}
 		sh, made := p.queue.shapes.list[e.shape], *e.claim
-		spots := made.nodes
-		victims := p.killedBy(e, sh, spots, made.held)
-		if len(victims) == 0 || slices.ContainsFunc(spots, func(at int32) bool { return p.nodes.spots[at].node == nil }) || !p.onlyThese(spots, victims) {
+		nodes := made.nodes
+		victims := p.killedBy(e, sh, nodes, made.held)
+		if len(victims) == 0 || slices.ContainsFunc(nodes, func(at int32) bool { return p.nodes.states[at].node == nil }) || !p.onlyThese(nodes, victims) {
 			continue
 		}
-		placed := make([]structs.RankPlacement, len(spots))
-		for rank, at := range spots {
-			node := p.nodes.spots[at].node
-			devices, _ := feasible.ChooseDevices(node, nil, e.job.SpecOf(made.spec, rank, len(spots)).Devices)
+		placed := make([]structs.RankPlacement, len(nodes))
+		for rank, at := range nodes {
+			node := p.nodes.states[at].node
+			devices, _ := feasible.ChooseDevices(node, nil, e.job.SpecOf(made.spec, rank, len(nodes)).Devices)
 			placed[rank] = structs.RankPlacement{NodeID: node.ID, Devices: devices}
 		}
 		made.victims = p.end(victims)
