@@ -176,14 +176,14 @@ func (b *Board) settle(id int32, take bool) {
 	for rank := range e.gang.seats {
 		at := int32(e.gang.seats[rank].Index())
 		s := &b.nodes.states[at]
-		record := b.nodes.freeStay
+		record := b.nodes.freeOccupant
 		if record >= 0 {
-			b.nodes.freeStay = b.nodes.stays[record].next
+			b.nodes.freeOccupant = b.nodes.occupants[record].next
 		} else {
-			record = int32(len(b.nodes.stays))
-			b.nodes.stays = append(b.nodes.stays, stay{})
+			record = int32(len(b.nodes.occupants))
+			b.nodes.occupants = append(b.nodes.occupants, occupant{})
 		}
-		b.nodes.stays[record] = stay{entry: id, rank: int32(rank), next: s.seats}
+		b.nodes.occupants[record] = occupant{entry: id, rank: int32(rank), next: s.seats}
 		s.seats = record
 		b.touch(at)
 	}
@@ -206,11 +206,11 @@ func (b *Board) unsettle(id int32, give bool) {
 	for rank := range e.gang.seats {
 		at := int32(e.gang.seats[rank].Index())
 		s := &b.nodes.states[at]
-		for link := &s.seats; *link >= 0; link = &b.nodes.stays[*link].next {
-			if record := *link; b.nodes.stays[record].entry == id {
-				*link = b.nodes.stays[record].next
-				b.nodes.stays[record].next = b.nodes.freeStay
-				b.nodes.freeStay = record
+		for link := &s.seats; *link >= 0; link = &b.nodes.occupants[*link].next {
+			if record := *link; b.nodes.occupants[record].entry == id {
+				*link = b.nodes.occupants[record].next
+				b.nodes.occupants[record].next = b.nodes.freeOccupant
+				b.nodes.freeOccupant = record
 				break
 			}
 		}

@@ -9,16 +9,16 @@ import (
 // nodes is the part of a board that knows the nodes: what is free on them, which
 // seats of gangs are on each, and what could stand there.
 type nodes struct {
-	floor    *placement.Floor
-	states   []nodeState // by floor index
-	stays    []stay
-	freeStay int32 // first free record, -1: none
-	builds   builds
-	built    uint64             // rises when what nodes could hold when empty changes
-	listed   bool               // the lists of nodes are up to date
-	every    []int32            // all, by id
-	byLane   [][]int32          // and of each lane's pool; the lists are replaced, never changed
-	byName   map[string][]int32 // and by name or id, when somebody asked
+	floor        *placement.Floor
+	states       []nodeState // by floor index
+	occupants    []occupant
+	freeOccupant int32 // first free record, -1: none
+	builds       builds
+	built        uint64             // rises when what nodes could hold when empty changes
+	listed       bool               // the lists of nodes are up to date
+	every        []int32            // all, by id
+	byLane       [][]int32          // and of each lane's pool; the lists are replaced, never changed
+	byName       map[string][]int32 // and by name or id, when somebody asked
 
 	ableCells []int8 // by alternative and build: 0 not asked yet, 1 able, 2 not
 	ableWidth int
@@ -30,7 +30,7 @@ type nodes struct {
 }
 
 func newNodes() nodes {
-	return nodes{floor: placement.NewFloor(), freeStay: -1, built: 1, builds: builds{byKey: make(map[string]int32)}}
+	return nodes{floor: placement.NewFloor(), freeOccupant: -1, built: 1, builds: builds{byKey: make(map[string]int32)}}
 }
 
 // clone copies what changes; builds are shared until one side meets a new one.
@@ -38,7 +38,7 @@ func (n *nodes) clone() nodes {
 	n.builds.shared = true
 	c := *n
 	c.floor = n.floor.Clone()
-	c.states, c.stays = slices.Clone(n.states), slices.Clone(n.stays)
+	c.states, c.occupants = slices.Clone(n.states), slices.Clone(n.occupants)
 	c.ableCells = slices.Clone(n.ableCells)
 	c.gains, c.touches = slices.Clip(n.gains), slices.Clip(n.touches)
 	return c

@@ -114,7 +114,7 @@ func (b *Board) removeNode(at int32, id string) {
 	s := &b.nodes.states[at]
 	// Seats that point here would mean another node one day.
 	for s.seats >= 0 {
-		b.unseat(b.nodes.stays[s.seats].entry, at)
+		b.unseat(b.nodes.occupants[s.seats].entry, at)
 	}
 	b.touch(at)
 	*s = nodeState{seats: -1, lane: s.lane}

@@ -263,8 +263,8 @@ func (b *Board) holdersOn(nodes []int) []string {
 	var holders []string
 	for _, at := range nodes[:min(len(nodes), holderNodesMax)] {
 		var here []string
-		for record := b.nodes.states[at].seats; record >= 0; record = b.nodes.stays[record].next {
-			here = append(here, b.queue.entries[b.nodes.stays[record].entry].jobID)
+		for record := b.nodes.states[at].seats; record >= 0; record = b.nodes.occupants[record].next {
+			here = append(here, b.queue.entries[b.nodes.occupants[record].entry].jobID)
 		}
 		slices.Sort(here)
 		for _, id := range here {

@@ -130,10 +130,10 @@ func (q *queue) checkLanes(f *findings, order Order) {
 // check walks the nodes.
 func (ns *nodes) check() []string {
 	f := &findings{}
-	records := make([]int, len(ns.stays))
+	records := make([]int, len(ns.occupants))
 	for i := range ns.states {
 		s := &ns.states[i]
-		for record, steps := s.seats, 0; record >= 0 && steps <= len(ns.stays); record, steps = ns.stays[record].next, steps+1 {
+		for record, steps := s.seats, 0; record >= 0 && steps <= len(ns.occupants); record, steps = ns.occupants[record].next, steps+1 {
 			records[record]++
 		}
 		if i < ns.floor.Indexes() && ns.floor.At(i) != s.node {
@@ -152,7 +152,7 @@ func (ns *nodes) check() []string {
 			f.add("nodes: %s does not stand at place %d", s.node.Name, s.place)
 		}
 	}
-	for record, steps := ns.freeStay, 0; record >= 0 && steps <= len(ns.stays); record, steps = ns.stays[record].next, steps+1 {
+	for record, steps := ns.freeOccupant, 0; record >= 0 && steps <= len(ns.occupants); record, steps = ns.occupants[record].next, steps+1 {
 		records[record]++
 	}
 	for record, count := range records {
@@ -210,9 +210,9 @@ func (b *Board) checkSeats(f *findings) {
 	type seat struct{ entry, rank, at int32 }
 	seats := make(map[seat]bool)
 	for i := range b.nodes.states {
-		for record := b.nodes.states[i].seats; record >= 0; record = b.nodes.stays[record].next {
-			stay := b.nodes.stays[record]
-			seats[seat{stay.entry, stay.rank, int32(i)}] = true
+		for record := b.nodes.states[i].seats; record >= 0; record = b.nodes.occupants[record].next {
+			occupant := b.nodes.occupants[record]
+			seats[seat{occupant.entry, occupant.rank, int32(i)}] = true
 		}
 	}
 	for i := range b.queue.runs {

@@ -17,9 +17,9 @@ func TestInvariantsSeeDamage(t *testing.T) {
 		"stands behind":   func(b *Board) { g := b.queue.groups[0].queue; g[0], g[1] = g[1], g[0] },
 		"in group":        func(b *Board) { b.queue.entries[b.queue.groups[0].queue[0]].group = -1 },
 		"floor's node":    func(b *Board) { b.nodes.floor.Remove("id-n0") },
-		"of a seat is in": func(b *Board) { b.nodes.freeStay = 0 },
+		"of a seat is in": func(b *Board) { b.nodes.freeOccupant = 0 },
 		"at place":        func(b *Board) { b.nodes.every[0], b.nodes.every[1] = b.nodes.every[1], b.nodes.every[0] },
-		"has no seat":     func(b *Board) { b.nodes.stays[b.nodes.states[0].seats].rank++ },
+		"has no seat":     func(b *Board) { b.nodes.occupants[b.nodes.states[0].seats].rank++ },
 		"by limits":       func(b *Board) { b.promises.keptCount++ },
 		"is kept by": func(b *Board) {
 			b.nodes.states[b.promises.kept[0].nodes[0]].rank++

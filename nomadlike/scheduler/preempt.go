@@ -187,11 +187,11 @@ func (p *pass) billOf(h *preemptionSearch, at int32) (bill, bool) {
 	rank, room := p.nodes.rankOn(h.need, at), p.nodes.room(at)
 	b := bill{at: at, place: s.place}
 	var here []int32
-	for record := s.seats; record >= 0; record = p.nodes.stays[record].next {
-		id := p.nodes.stays[record].entry
+	for record := s.seats; record >= 0; record = p.nodes.occupants[record].next {
+		id := p.nodes.occupants[record].entry
 		switch {
 		case h.taken[id]:
-			room = room.Add(p.queue.entries[id].gang.demands[p.nodes.stays[record].rank])
+			room = room.Add(p.queue.entries[id].gang.demands[p.nodes.occupants[record].rank])
 		case h.candidates[id]:
 			here = append(here, id)
 		}

@@ -108,16 +108,16 @@ func (b *Board) freeAt(n *need, at int32, bounded bool) structs.UnixNano {
 	}
 	var few [16]leave
 	leaves := few[:0]
-	for record := s.seats; record >= 0; record = b.nodes.stays[record].next {
-		e := &b.queue.entries[b.nodes.stays[record].entry]
-		leaves = append(leaves, leave{b.queue.runs[e.run].endBy(bounded), b.nodes.stays[record]})
+	for record := s.seats; record >= 0; record = b.nodes.occupants[record].next {
+		e := &b.queue.entries[b.nodes.occupants[record].entry]
+		leaves = append(leaves, leave{b.queue.runs[e.run].endBy(bounded), b.nodes.occupants[record]})
 	}
 	slices.SortFunc(leaves, func(a, b leave) int { return cmp.Compare(a.end, b.end) })
 	for i := range leaves {
-		gang := b.queue.entries[leaves[i].stay.entry].gang
-		left := gang.demands[leaves[i].stay.rank]
+		gang := b.queue.entries[leaves[i].occupant.entry].gang
+		left := gang.demands[leaves[i].occupant.rank]
 		if mixed {
-			left.Devices = int64(b.nodes.floor.MeetingIn(&n.Need, &gang.seats[leaves[i].stay.rank]))
+			left.Devices = int64(b.nodes.floor.MeetingIn(&n.Need, &gang.seats[leaves[i].occupant.rank]))
 		}
 		if room = room.Add(left); rank.Fits(room) {
 			if leaves[i].end == never {
@@ -131,6 +131,6 @@ func (b *Board) freeAt(n *need, at int32, bounded bool) structs.UnixNano {
 
 // leave is a gang that leaves a node.
 type leave struct {
-	end  structs.UnixNano
-	stay stay
+	end      structs.UnixNano
+	occupant occupant
 }

@@ -377,12 +377,12 @@ func (p *pass) spareOn(r *reservation, at int32) capacity.Amount {
 		room.Devices = p.nodes.meeting(r.need, at)
 	}
 	if !r.strict {
-		for record := s.seats; record >= 0; record = p.nodes.stays[record].next {
-			e := &p.queue.entries[p.nodes.stays[record].entry]
+		for record := s.seats; record >= 0; record = p.nodes.occupants[record].next {
+			e := &p.queue.entries[p.nodes.occupants[record].entry]
 			if p.queue.runs[e.run].endBy(r.bounded) > r.at {
 				continue
 			}
-			leaves := e.gang.demands[p.nodes.stays[record].rank]
+			leaves := e.gang.demands[p.nodes.occupants[record].rank]
 			if mixed {
 				leaves.Devices = 0
 			}

@@ -178,8 +178,8 @@ func (ns *nodes) gangOf(c *structs.SubjobChange) *gang {
 
 // reseat finds the seats on a node anew after its node's devices changed.
 func (b *Board) reseat(at int32) {
-	for record := b.nodes.states[at].seats; record >= 0; record = b.nodes.stays[record].next {
-		e, rank := &b.queue.entries[b.nodes.stays[record].entry], b.nodes.stays[record].rank
+	for record := b.nodes.states[at].seats; record >= 0; record = b.nodes.occupants[record].next {
+		e, rank := &b.queue.entries[b.nodes.occupants[record].entry], b.nodes.occupants[record].rank
 		if e.gang.allocs == nil {
 			continue
 		}

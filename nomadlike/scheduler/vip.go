@@ -69,8 +69,8 @@ func (p *pass) killedBy(e *entry, sh *shape, nodes []int32, more structs.Holding
 	h := &preemptionSearch{entry: e, more: more}
 	var victims []int32
 	for _, at := range nodes {
-		for record := p.nodes.states[at].seats; record >= 0; record = p.nodes.stays[record].next {
-			id := p.nodes.stays[record].entry
+		for record := p.nodes.states[at].seats; record >= 0; record = p.nodes.occupants[record].next {
+			id := p.nodes.occupants[record].entry
 			v := &p.queue.entries[id]
 			if v.gang.endingAt == 0 && v.claim == nil && !slices.Contains(victims, id) && sh.kills(p.nodes.states[at].node) &&
 				p.victimProblem(h, v, p.Board) == nil {
@@ -86,9 +86,9 @@ func (p *pass) killedBy(e *entry, sh *shape, nodes []int32, more structs.Holding
 func (p *pass) onlyThese(nodes, victims []int32) bool {
 	for _, at := range nodes {
 		here := 0
-		for record := p.nodes.states[at].seats; record >= 0; record = p.nodes.stays[record].next {
+		for record := p.nodes.states[at].seats; record >= 0; record = p.nodes.occupants[record].next {
 			here++
-			if id := p.nodes.stays[record].entry; p.queue.entries[id].gang.endingAt == 0 && !slices.Contains(victims, id) {
+			if id := p.nodes.occupants[record].entry; p.queue.entries[id].gang.endingAt == 0 && !slices.Contains(victims, id) {
 				return false
 			}
 		}

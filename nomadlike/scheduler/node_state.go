@@ -11,7 +11,7 @@ import (
 	"nomadlike/nomadlike/structs/capacity"
 )
 
-// node is what the board itself keeps of a node, by its floor index: enough to
+// nodeState is what the board itself keeps of a node, by its floor index: enough to
 // tell quickly that a rank has no room, and when it will have some. Who may
 // stand where exactly is the floor's answer.
 type nodeState struct {
@@ -26,8 +26,8 @@ type nodeState struct {
 	claim string        // subjob that has been promised it
 }
 
-// stay is one seat of a gang on a node; those of a node form a list.
-type stay struct {
+// occupant is one seat of a gang on a node; those of a node form a list.
+type occupant struct {
 	entry int32
 	rank  int32
 	next  int32 // -1: the last
@@ -326,7 +326,7 @@ func (ns *nodes) candidates(sh *shape, lane int32) []int32 {
 	return nil
 }
 
-// namedNodes gives the nodes of nodes with one of the names or ids, each once.
+// namedNodes lists the nodes with one of the names or ids, each once.
 func (ns *nodes) namedNodes(names []string) []int32 {
 	if ns.byName == nil {
 		ns.byName = make(map[string][]int32, 2*len(ns.every))
