@@ -66,8 +66,8 @@ func (b *Board) hold(project int32, held structs.Holding, sign int) {
 }
 
 func (q *queue) soilAll() {
-	for i := range q.lanes {
-		q.lanes[i].dirty, q.lanes[i].stale = true, true
+	for i := range q.partitions {
+		q.partitions[i].dirty, q.partitions[i].stale = true, true
 	}
 }
 
@@ -117,7 +117,7 @@ func (b *Board) newEntry(job *structs.Job, subjob *structs.Subjob) entry {
 	}
 	return entry{
 		job: job, subjob: subjob, jobID: subjob.JobID, index: subjob.Index, shape: sh.id,
-		project: b.accounts.projectOf(job.Project), lane: b.queue.laneOf(poolOf(job)).id,
+		project: b.accounts.projectOf(job.Project), partition: b.queue.partitionOf(poolOf(job)).id,
 		group: -1, oddIn: -1, run: -1, said: subjob.Wait, strictAt: subjob.NoPassingAt,
 	}
 }
@@ -129,7 +129,7 @@ func (b *Board) attach(id int32, take bool) {
 	switch e.stand {
 	case delayed:
 		b.queue.idle = append(b.queue.idle, id)
-		b.queue.lanes[e.lane].stale = true
+		b.queue.partitions[e.partition].stale = true
 	case waiting:
 		b.enqueue(id)
 	case running:
@@ -149,7 +149,7 @@ func (b *Board) detach(id int32, give bool) {
 	switch e.stand {
 	case delayed:
 		b.queue.idle = without(b.queue.idle, id)
-		b.queue.lanes[e.lane].stale = true
+		b.queue.partitions[e.partition].stale = true
 	case waiting:
 		b.dequeue(id)
 	case running:
@@ -187,7 +187,7 @@ func (b *Board) settle(id int32, take bool) {
 		s.seats = record
 		b.touch(at)
 	}
-	b.queue.lanes[e.lane].stale = true
+	b.queue.partitions[e.partition].stale = true
 	b.changes++
 }
 

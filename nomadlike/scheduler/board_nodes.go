@@ -17,7 +17,7 @@ type nodes struct {
 	built        uint64             // rises when what nodes could hold when empty changes
 	listed       bool               // the lists of nodes are up to date
 	every        []int32            // all, by id
-	byLane       [][]int32          // and of each lane's pool; the lists are replaced, never changed
+	byPartition  [][]int32          // and of each partition queue's pool; the lists are replaced, never changed
 	byName       map[string][]int32 // and by name or id, when somebody asked
 
 	ableCells []int8 // by alternative and build: 0 not asked yet, 1 able, 2 not

@@ -20,12 +20,12 @@ type queue struct {
 	runs      []run
 	idle      []int32 // delayed entries
 
-	lanes      []lane
-	laneByPool map[string]int32
-	common     int32 // the lane of structs.PoolDefault
-	groups     []group
-	freeGroup  []int32
-	groupByKey map[groupKey]int32
+	partitions      []partitionQueue
+	partitionByPool map[string]int32
+	common          int32 // the partition queue of structs.PoolDefault
+	groups          []group
+	freeGroup       []int32
+	groupByKey      map[groupKey]int32
 
 	shapes shapes
 	memos  []memo // by shape
@@ -41,10 +41,10 @@ type memo struct {
 
 func newQueue() queue {
 	q := queue{
-		found: newTable(), laneByPool: make(map[string]int32), groupByKey: make(map[groupKey]int32),
+		found: newTable(), partitionByPool: make(map[string]int32), groupByKey: make(map[groupKey]int32),
 		shapes: shapes{byKey: make(map[string]*shape)},
 	}
-	q.common = q.laneOf(structs.PoolDefault).id
+	q.common = q.partitionOf(structs.PoolDefault).id
 	return q
 }
 
@@ -56,9 +56,9 @@ func (q *queue) clone() queue {
 	c.found.slots = slices.Clone(q.found.slots)
 	c.runs, c.idle = slices.Clone(q.runs), slices.Clone(q.idle)
 	c.memos = slices.Clone(q.memos)
-	c.lanes, c.laneByPool = slices.Clone(q.lanes), maps.Clone(q.laneByPool)
-	for i := range c.lanes {
-		c.lanes[i].groups = slices.Clone(c.lanes[i].groups)
+	c.partitions, c.partitionByPool = slices.Clone(q.partitions), maps.Clone(q.partitionByPool)
+	for i := range c.partitions {
+		c.partitions[i].groups = slices.Clone(c.partitions[i].groups)
 	}
 	c.groups, c.groupByKey = cloneGroups(q.groups), maps.Clone(q.groupByKey)
 	c.freeGroup = slices.Clone(q.freeGroup)

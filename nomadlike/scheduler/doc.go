@@ -17,7 +17,7 @@
 // reservations, and the accounts of projects. They do not know each other; what
 // concerns two of them is a method of the board.
 //
-// A pass walks the queue of each pool (see lane) in its order:
+// A pass walks the queue of each pool (see partitionQueue) in its order:
 //
 //	tier, what an administrator moved, what is guaranteed before what is
 //	borrowed, then submission or fair share
@@ -39,7 +39,7 @@
 //
 // Why it is fast: entries that are alike to the scheduler stand in one group, so
 // one failure answers for all behind it; a shape that found no room is asked again
-// only when some node came to have room for a rank of it; lanes about which nothing
+// only when some node came to have room for a rank of it; partition queues about which nothing
 // changed are not walked; and when each node will be free is remembered for the
 // shapes that ask.
 //

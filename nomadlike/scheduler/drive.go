@@ -117,7 +117,7 @@ func (b *Board) removeNode(at int32, id string) {
 		b.unseat(b.nodes.occupants[s.seats].entry, at)
 	}
 	b.touch(at)
-	*s = nodeState{seats: -1, lane: s.lane}
+	*s = nodeState{seats: -1, partition: s.partition}
 	b.nodes.listed = false
 	b.nodes.built++
 }
@@ -150,7 +150,7 @@ func (b *Board) NodeUsage(id string) *structs.Usage {
 
 // PutPool makes or changes the record of a pool; nil removes it.
 func (b *Board) PutPool(name string, pool *structs.Pool) {
-	l := b.queue.laneOf(name)
+	l := b.queue.partitionOf(name)
 	l.record = pool
 	if pool == nil {
 		b.nodes.floor.RemovePool(name)

@@ -30,17 +30,17 @@ const (
 // board is a few moves of memory; what they point to is shared between clones
 // and never changed.
 type entry struct {
-	job     *structs.Job
-	subjob  *structs.Subjob
-	jobID   string
-	index   int
-	stand   stand
-	shape   int32
-	project int32
-	lane    int32
-	group   int32 // while waiting, -1 otherwise
-	oddIn   int32 // group that lists it as odd, -1: none
-	run     int32 // its place in the list of runs while it holds nodes
+	job       *structs.Job
+	subjob    *structs.Subjob
+	jobID     string
+	index     int
+	stand     stand
+	shape     int32
+	project   int32
+	partition int32
+	group     int32 // while waiting, -1 otherwise
+	oddIn     int32 // group that lists it as odd, -1: none
+	run       int32 // its place in the list of runs while it holds nodes
 
 	said     *structs.WaitReason // the explanation that the state has, or will have
 	strictAt structs.UnixNano    // from then on limits alone count on the nodes reserved for it; 0: not fixed yet

@@ -66,12 +66,12 @@ func (b *Board) fitsEmpty(sh *shape, n *need) bool {
 	pools := make(map[int32]int)
 	last := n.job.SpecOf(n.Index(), sh.nodes-1, sh.nodes)
 	partial := last.DeviceCount() != spec.DeviceCount() && sh.min == sh.nodes
-	for _, at := range b.nodes.candidates(sh, b.queue.laneOf(poolName(sh.pool)).id) {
+	for _, at := range b.nodes.candidates(sh, b.queue.partitionOf(poolName(sh.pool)).id) {
 		switch {
 		case b.nodes.able(n, at):
 			if able++; spec.RDMA {
-				pools[b.nodes.states[at].lane]++
-				able = max(able-1, pools[b.nodes.states[at].lane])
+				pools[b.nodes.states[at].partition]++
+				able = max(able-1, pools[b.nodes.states[at].partition])
 			}
 			head = head || b.nodes.headFits(n, at)
 		case partial && smaller == 0 && b.nodes.couldHold(n, last, b.nodes.states[at].node):
@@ -162,7 +162,7 @@ func barText(sh *shape, reason *structs.Reason) *structs.WaitReason {
 
 // figures counts where a gang has room, what the other nodes lack, and who
 // holds it.
-func (p *pass) figures(w *laneWalk, e *entry) *structs.WaitReason {
+func (p *pass) figures(w *queueWalk, e *entry) *structs.WaitReason {
 	a, sh := &p.queue.groups[e.group].answer, p.queue.shapes.list[e.shape]
 	if a.serial != p.serial { // the walk did not come to it: what it says is of an earlier pass
 		*a = answer{serial: p.serial}
@@ -226,8 +226,8 @@ func (p *pass) promisedBefore(sh *shape) *structs.WaitReason {
 
 // keepers lists the jobs that keep, or have been promised, nodes on which the
 // gang has room, in the order in which they are found.
-func (p *pass) keepers(sh *shape, w *laneWalk, n *need) (keepers, claims []string) {
-	for _, at := range p.nodes.candidates(sh, w.lane) {
+func (p *pass) keepers(sh *shape, w *queueWalk, n *need) (keepers, claims []string) {
+	for _, at := range p.nodes.candidates(sh, w.partition) {
 		s := &p.nodes.states[at]
 		if s.kept == 0 && s.claim == "" || !p.nodes.roomFor(n, sh.vip != nil, at) {
 			continue
@@ -347,7 +347,7 @@ func (x *explainer) say(id int32, wait *structs.WaitReason) {
 	case equalWait(e.said, wait):
 		return
 	case len(x.list) >= WaitsMax:
-		x.queue.lanes[e.lane].stale = true // go on in the next pass
+		x.queue.partitions[e.partition].stale = true // go on in the next pass
 		return
 	}
 	x.note(id)
@@ -366,7 +366,7 @@ func (x *explainer) waits() {
 		}
 	}
 	own := make(map[int32]bool)
-	// In the order of the pools' names: lanes have the order in which they were met.
+	// In the order of the pools' names: partition queues have the order in which they were met.
 	for _, i := range x.walksByPool() {
 		w := &x.walks[i]
 		for _, id := range x.foremost(w) {
@@ -379,7 +379,7 @@ func (x *explainer) waits() {
 	// in which groups were made.
 	var rest []int32
 	for i := range x.walks {
-		for _, at := range x.queue.lanes[x.walks[i].lane].groups {
+		for _, at := range x.queue.partitions[x.walks[i].partition].groups {
 			rest = append(rest, x.oddOf(at, own)...)
 		}
 	}
@@ -388,7 +388,7 @@ func (x *explainer) waits() {
 		x.say(id, x.queue.groups[x.queue.entries[id].group].tail)
 	}
 	for _, id := range rest[len(now):] {
-		x.queue.lanes[x.queue.entries[id].lane].stale = true // go on in the next pass
+		x.queue.partitions[x.queue.entries[id].partition].stale = true // go on in the next pass
 	}
 }
 
@@ -398,19 +398,19 @@ func (x *explainer) walksByPool() []int {
 	for i := range order {
 		order[i] = i
 	}
-	pool := func(at int) string { return x.queue.lanes[x.walks[at].lane].pool }
+	pool := func(at int) string { return x.queue.partitions[x.walks[at].partition].pool }
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(pool(a), pool(b)) })
 	return order
 }
 
-// foremost lists the first of the gangs of a lane that wait for room, in the
+// foremost lists the first of the gangs of a partition queue that wait for room, in the
 // order of the queue.
-func (x *explainer) foremost(w *laneWalk) []int32 {
+func (x *explainer) foremost(w *queueWalk) []int32 {
 	if x.full {
 		return nil // who waits is not known yet
 	}
 	var ids []int32
-	for _, at := range x.queue.lanes[w.lane].groups {
+	for _, at := range x.queue.partitions[w.partition].groups {
 		g := &x.queue.groups[at]
 		switch g.answer.fault {
 		case faultBound, faultQuota, faultHeld, faultNever:
@@ -425,7 +425,7 @@ func (x *explainer) foremost(w *laneWalk) []int32 {
 	if len(ids) == 0 {
 		return nil
 	}
-	order := x.orderOf(&x.queue.lanes[w.lane], x.now)
+	order := x.orderOf(&x.queue.partitions[w.partition], x.now)
 	return earliest(ids, ExplainMax, func(a, b int32) bool { return order(&x.queue.entries[a], &x.queue.entries[b]) < 0 })
 }
 

@@ -22,8 +22,8 @@ const (
 	fairTick = time.Minute
 )
 
-// fair reports whether a lane is ordered by fair share.
-func (b *Board) fair(l *lane) bool {
+// fair reports whether a partition queue is ordered by fair share.
+func (b *Board) fair(l *partitionQueue) bool {
 	return b.settings.Order == OrderPool && l.record != nil && l.record.Order == structs.OrderFair
 }
 
@@ -39,10 +39,10 @@ func (s share) standing() float64 {
 	return (s.used + s.held*fairAhead.Hours()) / s.weight
 }
 
-// ranked orders entries of a lane: tier, then what an administrator moved, then
-// what is guaranteed before what is borrowed, then, in a fair lane, the standing
+// ranked orders entries of a partition queue: tier, then what an administrator moved, then
+// what is guaranteed before what is borrowed, then, in a fair partition queue, the standing
 // of the projects less what the hours in the queue forgive.
-func (b *Board) ranked(l *lane, x *entry, xRank rank, y *entry, yRank rank) int {
+func (b *Board) ranked(l *partitionQueue, x *entry, xRank rank, y *entry, yRank rank) int {
 	if c := cmp.Compare(y.job.Priority.Rank(), x.job.Priority.Rank()); c != 0 {
 		return c
 	}
@@ -111,8 +111,8 @@ func hours(at structs.UnixNano) float64 {
 	return (time.Duration(at) - since*time.Second).Hours()
 }
 
-// orderOf gives the order of a lane's queue at now.
-func (b *Board) orderOf(l *lane, now structs.UnixNano) func(x, y *entry) int {
+// orderOf gives the order of a partition queue's queue at now.
+func (b *Board) orderOf(l *partitionQueue, now structs.UnixNano) func(x, y *entry) int {
 	owners, fair := b.accounts.anyGuarantee(), b.fair(l)
 	if !fair && !owners {
 		return b.before
@@ -131,8 +131,8 @@ func (b *Board) orderOf(l *lane, now structs.UnixNano) func(x, y *entry) int {
 	return func(x, y *entry) int { return b.ranked(l, x, rankOf(x), y, rankOf(y)) }
 }
 
-// shares counts the use of a fair lane by project.
-func (b *Board) shares(l *lane, now structs.UnixNano) []share {
+// shares counts the use of a fair partition queue by project.
+func (b *Board) shares(l *partitionQueue, now structs.UnixNano) []share {
 	counted := now - now%structs.UnixNano(fairTick)
 	half := l.record.HalfLife.Std()
 	if half <= 0 {
@@ -201,7 +201,7 @@ type spent struct {
 
 // spend notes that a gang ends, when anybody will ask what it used.
 func (b *Board) spend(e *entry) {
-	if id, ok := b.queue.laneByPool[e.gang.pool]; ok && b.fair(&b.queue.lanes[id]) {
+	if id, ok := b.queue.partitionByPool[e.gang.pool]; ok && b.fair(&b.queue.partitions[id]) {
 		b.accounts.spending = append(b.accounts.spending, spent{e.project, e.gang})
 	}
 }

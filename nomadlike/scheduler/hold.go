@@ -166,12 +166,12 @@ func (p *pass) takeSpare(e *entry, held structs.Holding) {
 
 // awaitQuotas keeps quota, before those that are left are no longer looked at in
 // their order, for the first of each project that waits for it.
-func (p *pass) awaitQuotas(w *laneWalk) {
+func (p *pass) awaitQuotas(w *queueWalk) {
 	var blocked []cursor
 	for _, c := range w.heap {
 		g := &p.queue.groups[c.group]
 		sh := p.queue.shapes.list[g.key.shape]
-		if !p.accounts.projects[g.key.project].counts() || p.holds[g.key.project] != nil || sh.odd || p.ceiling(&p.queue.lanes[w.lane], sh) != nil ||
+		if !p.accounts.projects[g.key.project].counts() || p.holds[g.key.project] != nil || sh.odd || p.ceiling(&p.queue.partitions[w.partition], sh) != nil ||
 			p.judge(sh).reason != nil || p.underQuota(p.at(c), sh) {
 			continue
 		}

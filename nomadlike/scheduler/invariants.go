@@ -83,27 +83,27 @@ func (q *queue) check(order Order) []string {
 	if runs != len(q.runs) || idle != len(q.idle) {
 		f.add("queue: %d run and %d are delayed, and %d and %d are listed so", runs, idle, len(q.runs), len(q.idle))
 	}
-	q.checkLanes(f, order)
+	q.checkPartitions(f, order)
 	return f.list
 }
 
-func (q *queue) checkLanes(f *findings, order Order) {
+func (q *queue) checkPartitions(f *findings, order Order) {
 	waits := 0
-	for i := range q.lanes {
-		l := &q.lanes[i]
-		if l.id != int32(i) || q.laneByPool[l.pool] != l.id {
-			f.add("queue: lane %d of pool %s is found as %d", l.id, l.pool, q.laneByPool[l.pool])
+	for i := range q.partitions {
+		l := &q.partitions[i]
+		if l.id != int32(i) || q.partitionByPool[l.pool] != l.id {
+			f.add("queue: partition queue %d of pool %s is found as %d", l.id, l.pool, q.partitionByPool[l.pool])
 		}
 		queued := 0
 		for _, at := range l.groups {
 			g := &q.groups[at]
 			queued += len(g.queue)
-			if g.key.lane != l.id || q.groupByKey[g.key] != at {
+			if g.key.partition != l.id || q.groupByKey[g.key] != at {
 				f.add("queue: group %d of pool %s is found as %d", at, l.pool, q.groupByKey[g.key])
 			}
 			for k, id := range g.queue {
 				e := &q.entries[id]
-				own := groupKey{lane: e.lane, shape: e.shape, project: e.project, tier: int8(e.job.Priority.Rank()), moved: e.subjob.Moved}
+				own := groupKey{partition: e.partition, shape: e.shape, project: e.project, tier: int8(e.job.Priority.Rank()), moved: e.subjob.Moved}
 				if e.stand != waiting || e.group != at || own != g.key {
 					f.add("queue: %s is in group %d and not of it", e.key(), at)
 				}

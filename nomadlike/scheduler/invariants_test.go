@@ -13,7 +13,7 @@ func TestInvariantsSeeDamage(t *testing.T) {
 	damages := map[string]func(b *Board){
 		"queue: entry":    func(b *Board) { b.queue.freeEntry = append(b.queue.freeEntry, 0) },
 		"queue: run":      func(b *Board) { b.queue.runs[0].entry++ },
-		"are counted":     func(b *Board) { b.queue.lanes[0].queued++ },
+		"are counted":     func(b *Board) { b.queue.partitions[0].queued++ },
 		"stands behind":   func(b *Board) { g := b.queue.groups[0].queue; g[0], g[1] = g[1], g[0] },
 		"in group":        func(b *Board) { b.queue.entries[b.queue.groups[0].queue[0]].group = -1 },
 		"floor's node":    func(b *Board) { b.nodes.floor.Remove("id-n0") },

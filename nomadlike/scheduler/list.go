@@ -42,7 +42,7 @@ func (b *Board) Queued() iter.Seq[Queued] {
 			for i, id := range list {
 				e := &b.queue.entries[id]
 				b.modelEntry(e)
-				q := Queued{Job: e.job, Subjob: e.subjob, Pool: b.queue.lanes[e.lane].pool, Position: i + 1, Claimed: e.stand == claimed}
+				q := Queued{Job: e.job, Subjob: e.subjob, Pool: b.queue.partitions[e.partition].pool, Position: i + 1, Claimed: e.stand == claimed}
 				if q.Expected = e.span != spanUnknown; q.Expected {
 					q.Span = structs.Duration(e.span)
 				}
@@ -54,27 +54,27 @@ func (b *Board) Queued() iter.Seq[Queued] {
 	}
 }
 
-// queues lists what waits by lane, lanes by the name of their pool.
+// queues lists what waits by partition queue, partition queues by the name of their pool.
 func (b *Board) queues() [][]int32 {
-	lists := make([][]int32, len(b.queue.lanes))
+	lists := make([][]int32, len(b.queue.partitions))
 	for id := range b.queue.entries {
 		if e := &b.queue.entries[id]; e.stand == waiting || e.stand == delayed || e.stand == claimed {
 			b.modelEntry(e)
-			lists[e.lane] = append(lists[e.lane], int32(id))
+			lists[e.partition] = append(lists[e.partition], int32(id))
 		}
 	}
 	for i := range lists {
 		if len(lists[i]) == 0 {
 			continue
 		}
-		order := b.orderOf(&b.queue.lanes[i], b.now)
+		order := b.orderOf(&b.queue.partitions[i], b.now)
 		slices.SortFunc(lists[i], func(x, y int32) int { return order(&b.queue.entries[x], &b.queue.entries[y]) })
 	}
-	byPool := make([]int, len(b.queue.lanes))
+	byPool := make([]int, len(b.queue.partitions))
 	for i := range byPool {
 		byPool[i] = i
 	}
-	slices.SortFunc(byPool, func(x, y int) int { return cmp.Compare(b.queue.lanes[x].pool, b.queue.lanes[y].pool) })
+	slices.SortFunc(byPool, func(x, y int) int { return cmp.Compare(b.queue.partitions[x].pool, b.queue.partitions[y].pool) })
 	sorted := make([][]int32, 0, len(lists))
 	for _, i := range byPool {
 		sorted = append(sorted, lists[i])

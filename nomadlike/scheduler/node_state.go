@@ -15,15 +15,15 @@ import (
 // tell quickly that a rank has no room, and when it will have some. Who may
 // stand where exactly is the floor's answer.
 type nodeState struct {
-	node  *structs.Node // nil: no node has this index
-	build int32         // how it is built, an index of builds
-	lane  int32         // of its pool
-	shut  bool          // takes no new work, whatever is free: overcommitted
-	seats int32         // first record of the seats on it, -1: none
-	kept  int32         // reservation that keeps it + 1, an index of Board.kept
-	rank  int32         // its place in that reservation
-	place int32         // among all nodes, by node id
-	claim string        // subjob that has been promised it
+	node      *structs.Node // nil: no node has this index
+	build     int32         // how it is built, an index of builds
+	partition int32         // of its pool
+	shut      bool          // takes no new work, whatever is free: overcommitted
+	seats     int32         // first record of the seats on it, -1: none
+	kept      int32         // reservation that keeps it + 1, an index of Board.kept
+	rank      int32         // its place in that reservation
+	place     int32         // among all nodes, by node id
+	claim     string        // subjob that has been promised it
 }
 
 // occupant is one seat of a gang on a node; those of a node form a list.
@@ -201,12 +201,12 @@ func (b *Board) putState(at int32, node *structs.Node, usage *structs.Usage, roo
 	if s.node != node {
 		s.node = node
 		s.build = b.nodes.builds.of(node)
-		s.lane = b.queue.laneOf(node.PoolName()).id
+		s.partition = b.queue.partitionOf(node.PoolName()).id
 		b.nodes.built++
-		if before.node == nil || before.lane != s.lane {
+		if before.node == nil || before.partition != s.partition {
 			b.nodes.listed = false
 			if before.node != nil {
-				b.queue.soil(before.lane)
+				b.queue.soil(before.partition)
 			}
 		}
 	}
@@ -229,7 +229,7 @@ func (b *Board) touch(at int32) {
 	}
 	b.nodes.touches = append(b.nodes.touches, at)
 	b.changes++
-	b.queue.soil(b.nodes.states[at].lane)
+	b.queue.soil(b.nodes.states[at].partition)
 }
 
 // touchesMax bounds the touches that are remembered; who looked before the
@@ -241,10 +241,10 @@ func (ns *nodes) forgetTouches() {
 	ns.touches = nil
 }
 
-// soil marks the lanes that a change of a pool's nodes may concern.
-func (q *queue) soil(lane int32) {
-	q.lanes[lane].dirty, q.lanes[lane].stale = true, true
-	q.lanes[q.common].dirty, q.lanes[q.common].stale = true, true
+// soil marks the partition queues that a change of a pool's nodes may concern.
+func (q *queue) soil(partition int32) {
+	q.partitions[partition].dirty, q.partitions[partition].stale = true, true
+	q.partitions[q.common].dirty, q.partitions[q.common].stale = true, true
 }
 
 // gain notes that a node may have room for more than before.
@@ -285,7 +285,7 @@ func (ns *nodes) forgetGains() {
 	ns.gains = nil
 }
 
-// listNodes lists the nodes of each lane, and those of each name, anew if nodes
+// listNodes lists the nodes of each partition queue, and those of each name, anew if nodes
 // came, went or changed pools.
 func (ns *nodes) listNodes() {
 	if ns.listed {
@@ -300,28 +300,28 @@ func (ns *nodes) listNodes() {
 	}
 	// By id: indexes depend on the order in which nodes came to this board.
 	slices.SortFunc(ns.every, func(x, y int32) int { return strings.Compare(ns.states[x].node.ID, ns.states[y].node.ID) })
-	ns.byLane = nil
+	ns.byPartition = nil
 	for place, at := range ns.every {
 		s := &ns.states[at]
 		s.place = int32(place)
-		for len(ns.byLane) <= int(s.lane) {
-			ns.byLane = append(ns.byLane, nil)
+		for len(ns.byPartition) <= int(s.partition) {
+			ns.byPartition = append(ns.byPartition, nil)
 		}
-		ns.byLane[s.lane] = append(ns.byLane[s.lane], at)
+		ns.byPartition[s.partition] = append(ns.byPartition[s.partition], at)
 	}
 }
 
 // candidates lists the nodes on which a shape may stand at all, as far as names
 // and pools tell.
-func (ns *nodes) candidates(sh *shape, lane int32) []int32 {
+func (ns *nodes) candidates(sh *shape, partition int32) []int32 {
 	ns.listNodes()
 	switch {
 	case sh.named != nil:
 		return ns.namedNodes(sh.named)
 	case sh.pool == "":
 		return ns.every
-	case int(lane) < len(ns.byLane):
-		return ns.byLane[lane]
+	case int(partition) < len(ns.byPartition):
+		return ns.byPartition[partition]
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type pass struct {
 	plan     structs.Plan
 	ranks    int  // placements in plan
 	full     bool // the plan takes no more
-	walks    []laneWalk
+	walks    []queueWalk
 	promised []int32              // gangs whose reserved start was fixed
 	searches int                  // searches for victims
 	victims  []int32              // victims, on a board that is alone
@@ -46,11 +46,11 @@ type pass struct {
 	claimed  func(at int) bool // by a claim
 }
 
-// laneWalk is a walk over the queue of one pool.
-type laneWalk struct {
-	lane      int32
+// queueWalk is a walk over the queue of one pool.
+type queueWalk struct {
+	partition int32
 	heap      []cursor
-	shares    []share // of a fair lane, by project
+	shares    []share // of a fair partition queue, by project
 	owners    bool    // what is guaranteed is served before what is borrowed
 	kept      int     // reservations made
 	futile    int     // looks for a reservation in vain
@@ -67,7 +67,7 @@ type cursor struct {
 	rank  rank
 }
 
-// rank is where a project stands in the order of a lane, as of when its cursor
+// rank is where a project stands in the order of a partition queue, as of when its cursor
 // was put into the heap. It only ever sinks during a walk.
 type rank struct {
 	borrows bool    // the gang would go beyond what is guaranteed to its project
@@ -150,21 +150,21 @@ func (b *Board) wake(now structs.UnixNano) {
 	}
 }
 
-// begin chooses the lanes to walk. Lanes share nodes only with the common one,
+// begin chooses the partition queues to walk. Lanes share nodes only with the common one,
 // and quotas with all others; else those about which nothing changed are left
 // alone.
 func (p *pass) begin() {
-	all := p.queue.lanes[p.queue.common].queued > 0 || slices.ContainsFunc(p.accounts.projects, func(q project) bool { return q.counts() })
+	all := p.queue.partitions[p.queue.common].queued > 0 || slices.ContainsFunc(p.accounts.projects, func(q project) bool { return q.counts() })
 	owners := p.accounts.anyGuarantee()
 	some := false
-	for i := range p.queue.lanes {
-		some = some || p.due(&p.queue.lanes[i])
+	for i := range p.queue.partitions {
+		some = some || p.due(&p.queue.partitions[i])
 	}
 	for i := range p.accounts.projects {
 		p.accounts.projects[i].kept = p.accounts.projects[i].kept && !some
 	}
-	for i := range p.queue.lanes {
-		l := &p.queue.lanes[i]
+	for i := range p.queue.partitions {
+		l := &p.queue.partitions[i]
 		if !some || !all && !p.due(l) {
 			continue
 		}
@@ -174,7 +174,7 @@ func (p *pass) begin() {
 		}
 		l.held = false
 		p.freeKept(l.id)
-		w := laneWalk{lane: l.id}
+		w := queueWalk{partition: l.id}
 		if p.fair(l) {
 			w.shares = p.shares(l, p.now)
 		}
@@ -191,17 +191,17 @@ func (p *pass) begin() {
 
 // anyHeld reports whether a gang waits for room anywhere.
 func (p *pass) anyHeld() bool {
-	return slices.ContainsFunc(p.queue.lanes, func(l lane) bool { return l.held })
+	return slices.ContainsFunc(p.queue.partitions, func(l partitionQueue) bool { return l.held })
 }
 
-func (p *pass) due(l *lane) bool {
+func (p *pass) due(l *partitionQueue) bool {
 	return l.dirty || l.stale && !p.settings.Quiet || p.fair(l) && l.queued > 0
 }
 
-// next gives the lane whose first gang is served next. Between lanes it is the
+// next gives the partition queue whose first gang is served next. Between partition queues it is the
 // tier and the place that decide.
-func (p *pass) next() *laneWalk {
-	var best *laneWalk
+func (p *pass) next() *queueWalk {
+	var best *queueWalk
 	for i := range p.walks {
 		w := &p.walks[i]
 		if len(w.heap) > 0 && (best == nil || p.crosses(p.first(w), p.first(best)) < 0) {
@@ -215,7 +215,7 @@ func (p *pass) crosses(x, y *entry) int {
 	return cmp.Or(cmp.Compare(y.job.Priority.Rank(), x.job.Priority.Rank()), comparePlace(x, y))
 }
 
-func (p *pass) first(w *laneWalk) *entry { return p.at(w.heap[0]) }
+func (p *pass) first(w *queueWalk) *entry { return p.at(w.heap[0]) }
 
 func (p *pass) at(c cursor) *entry { return &p.queue.entries[p.listOf(c)[c.pos]] }
 
@@ -226,8 +226,8 @@ func (p *pass) listOf(c cursor) []int32 {
 	return p.queue.groups[c.group].queue
 }
 
-// less orders the cursors of a lane.
-func (p *pass) less(w *laneWalk, a, b cursor) bool {
+// less orders the cursors of a partition queue.
+func (p *pass) less(w *queueWalk, a, b cursor) bool {
 	x, y := p.at(a), p.at(b)
 	switch {
 	case w.filling:
@@ -235,11 +235,11 @@ func (p *pass) less(w *laneWalk, a, b cursor) bool {
 	case w.shares == nil && !w.owners:
 		return p.before(x, y) < 0
 	}
-	return p.ranked(&p.queue.lanes[w.lane], x, a.rank, y, b.rank) < 0
+	return p.ranked(&p.queue.partitions[w.partition], x, a.rank, y, b.rank) < 0
 }
 
 // rankOf is where the next gang of a group stands now.
-func (p *pass) rankOf(w *laneWalk, group int32) (r rank) {
+func (p *pass) rankOf(w *queueWalk, group int32) (r rank) {
 	g := &p.queue.groups[group]
 	if w.owners {
 		r.borrows = p.accounts.borrows(g.key.project, p.queue.shapes.list[g.key.shape])
@@ -250,17 +250,17 @@ func (p *pass) rankOf(w *laneWalk, group int32) (r rank) {
 	return r
 }
 
-// sink brings the heap of a lane in order after its first cursor moved on.
-func (p *pass) sink(w *laneWalk) {
+// sink brings the heap of a partition queue in order after its first cursor moved on.
+func (p *pass) sink(w *queueWalk) {
 	sink(w.heap, 0, func(a, b cursor) bool { return p.less(w, a, b) })
 }
 
-func (p *pass) heapify(w *laneWalk) {
+func (p *pass) heapify(w *queueWalk) {
 	heapify(w.heap, func(a, b cursor) bool { return p.less(w, a, b) })
 }
 
 // drop ends the walk over the first group of the heap.
-func (p *pass) drop(w *laneWalk) {
+func (p *pass) drop(w *queueWalk) {
 	last := len(w.heap) - 1
 	w.heap[0] = w.heap[last]
 	w.heap = w.heap[:last]
@@ -268,7 +268,7 @@ func (p *pass) drop(w *laneWalk) {
 }
 
 // advance goes on with the entry of the first group that stands at pos now.
-func (p *pass) advance(w *laneWalk, pos int32) {
+func (p *pass) advance(w *queueWalk, pos int32) {
 	c := &w.heap[0]
 	if int(pos) >= len(p.listOf(*c)) {
 		p.drop(w)
@@ -278,8 +278,8 @@ func (p *pass) advance(w *laneWalk, pos int32) {
 	p.sink(w)
 }
 
-// step looks at the first gang of a lane.
-func (p *pass) step(w *laneWalk) {
+// step looks at the first gang of a partition queue.
+func (p *pass) step(w *queueWalk) {
 	c := w.heap[0]
 	g := &p.queue.groups[c.group]
 	if now := p.rankOf(w, c.group); now != c.rank { // its project started something since
@@ -332,9 +332,9 @@ func (p *pass) overflows(sh *shape) bool {
 
 // try starts a gang, or finds out why it cannot start; true: the gang left its
 // group.
-func (p *pass) try(w *laneWalk, id int32, sh *shape, a *answer) bool {
+func (p *pass) try(w *queueWalk, id int32, sh *shape, a *answer) bool {
 	e := &p.queue.entries[id]
-	l := &p.queue.lanes[w.lane]
+	l := &p.queue.partitions[w.partition]
 	a.span, a.limit = e.span, p.latest(e)
 	if a.reason = p.ceiling(l, sh); a.reason != nil {
 		a.fault = faultBound
@@ -360,7 +360,7 @@ func (p *pass) try(w *laneWalk, id int32, sh *shape, a *answer) bool {
 
 // blocked notes that a gang waits, keeps nodes for it where that is due, and
 // goes on.
-func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
+func (p *pass) blocked(w *queueWalk, id int32, sh *shape, a *answer) {
 	switch a.fault {
 	case faultQuota:
 		if !w.closed {
@@ -379,7 +379,7 @@ func (p *pass) blocked(w *laneWalk, id int32, sh *shape, a *answer) {
 		}
 		return
 	}
-	p.queue.lanes[w.lane].held = true
+	p.queue.partitions[w.partition].held = true
 	switch {
 	case p.settings.Passing == NoPassing:
 		w.heap = nil // nobody passes it
@@ -414,7 +414,7 @@ func (p *pass) latest(e *entry) time.Duration {
 
 // goOn goes on with the next gang of the group that may have more luck: one
 // that would end sooner.
-func (p *pass) goOn(w *laneWalk, a *answer) {
+func (p *pass) goOn(w *queueWalk, a *answer) {
 	c := w.heap[0]
 	queue, next := p.queue.groups[c.group].queue, c.pos+1
 	if a.fault == faultRoom {
@@ -431,9 +431,9 @@ const fillMax = 512
 
 // fill goes over to filling what the reservations leave. No gang delays them any
 // more, so within a tier those that are expected to be done first go first: that
-// leaves most room for the next, and costs the others least. In a lane of fair
+// leaves most room for the next, and costs the others least. In a partition queue of fair
 // share the order stays.
-func (p *pass) fill(w *laneWalk) {
+func (p *pass) fill(w *queueWalk) {
 	c := &w.heap[0]
 	if c.pos++; int(c.pos) >= len(p.listOf(*c)) {
 		p.drop(w)
@@ -463,7 +463,7 @@ func (p *pass) fill(w *laneWalk) {
 // fillOn goes on with the next entry of the group that may fill in. Those behind
 // the one that failed need as much room for as long, but may have a shorter
 // limit.
-func (p *pass) fillOn(w *laneWalk, a *answer) {
+func (p *pass) fillOn(w *queueWalk, a *answer) {
 	list := w.heap[0].list[:0]
 	if a.fault == faultKept && p.promises.boundCount > 0 {
 		list = p.pop(w.heap[0].list)
@@ -478,9 +478,9 @@ func (p *pass) fillOn(w *laneWalk, a *answer) {
 // hopeless reports whether an entry, and all behind it in its group, find no room,
 // however short they are, and nobody makes room for them. What they say is the
 // same whether the walk comes to them or not.
-func (p *pass) hopeless(w *laneWalk, e *entry) bool {
+func (p *pass) hopeless(w *queueWalk, e *entry) bool {
 	sh := p.queue.shapes.list[e.shape]
-	if sh.odd || sh.vip != nil || p.mayPreempt(e) || p.ceiling(&p.queue.lanes[w.lane], sh) != nil {
+	if sh.odd || sh.vip != nil || p.mayPreempt(e) || p.ceiling(&p.queue.partitions[w.partition], sh) != nil {
 		return false
 	}
 	look, memo := p.judge(sh), &p.queue.memos[sh.id]
@@ -546,7 +546,7 @@ func (p *pass) shorter(x *entry, xRank rank, y *entry, yRank rank) int {
 }
 
 // started moves a gang from the queue to its nodes and into the plan.
-func (p *pass) started(w *laneWalk, id int32, g *gang, placed []structs.RankPlacement) {
+func (p *pass) started(w *queueWalk, id int32, g *gang, placed []structs.RankPlacement) {
 	p.note(id)
 	e := &p.queue.entries[id]
 	p.detach(id, true)
@@ -556,7 +556,7 @@ func (p *pass) started(w *laneWalk, id int32, g *gang, placed []structs.RankPlac
 	if p.takeSpare(e, g.held); p.leavers != nil {
 		p.leavers[e.project] = append(p.leavers[e.project], id)
 	}
-	if w != nil && w.shares != nil && g.pool == p.queue.lanes[w.lane].pool {
+	if w != nil && w.shares != nil && g.pool == p.queue.partitions[w.partition].pool {
 		w.shares[e.project].held += g.weight()
 	}
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
@@ -566,7 +566,7 @@ func (p *pass) started(w *laneWalk, id int32, g *gang, placed []structs.RankPlac
 }
 
 // ceiling tells what the pool's record says against gangs of a shape.
-func (p *pass) ceiling(l *lane, sh *shape) *structs.WaitReason {
+func (p *pass) ceiling(l *partitionQueue, sh *shape) *structs.WaitReason {
 	if l.record == nil || sh.pool == "" {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 
 // start places a gang under the first alternative that can start now; false
 // says in the answer why none can.
-func (p *pass) start(w *laneWalk, id int32, sh *shape, a *answer) bool {
+func (p *pass) start(w *queueWalk, id int32, sh *shape, a *answer) bool {
 	e := &p.queue.entries[id]
 	if sh.odd {
 		a.fault = faultRoom
@@ -112,7 +112,7 @@ func (p *pass) smaller(size, least int) int {
 // sizeMost is the largest gang that the pool's ceilings let the job have.
 func (p *pass) sizeMost(e *entry, sh *shape, n *need) int {
 	most := sh.nodes
-	record := p.queue.lanes[e.lane].record
+	record := p.queue.partitions[e.partition].record
 	if record == nil || sh.pool == "" || sh.min == sh.nodes {
 		return most
 	}

@@ -32,7 +32,7 @@ type preemptionSearch struct {
 // preempt looks for running gangs that must yield to a blocked one, so that the
 // whole of it has room; true: it found them, and the gang left its group. Least
 // loss decides: the device time since each victim's start or newest checkpoint.
-func (p *pass) preempt(w *laneWalk, id int32, sh *shape) bool {
+func (p *pass) preempt(w *queueWalk, id int32, sh *shape) bool {
 	e := &p.queue.entries[id]
 	group := &p.queue.groups[e.group]
 	if group.searchedAt == p.changes && !p.settings.PreemptLonger || p.searches >= searchesMax || !p.mayPreempt(e) {
@@ -72,7 +72,7 @@ func (p *pass) mayPreempt(e *entry) bool {
 // wouldHold is what the smallest gang would count in its project's quota, by
 // the devices of the first node that could hold a rank; nil when none could.
 func (p *pass) wouldHold(e *entry, sh *shape, n *need) structs.Holding {
-	for _, at := range p.nodes.candidates(sh, e.lane) {
+	for _, at := range p.nodes.candidates(sh, e.partition) {
 		if !p.nodes.able(n, at) {
 			continue
 		}
@@ -133,10 +133,10 @@ func (x bill) compare(y bill) int {
 
 // chooseVictims chooses nodes for the gang where its candidates loses least, and tells the
 // victims and the seats that the gang has without them; nil when there is none.
-func (p *pass) chooseVictims(w *laneWalk, sh *shape, h *preemptionSearch) ([]int32, []placement.Seat) {
+func (p *pass) chooseVictims(w *queueWalk, sh *shape, h *preemptionSearch) ([]int32, []placement.Seat) {
 	options := p.optionsFor(h.entry, h.need)
 	var nodes []int32
-	for _, at := range p.nodes.candidates(sh, w.lane) {
+	for _, at := range p.nodes.candidates(sh, w.partition) {
 		if p.nodes.able(h.need, at) && !p.nodes.states[at].shut && !p.isKept(int(at)) {
 			nodes = append(nodes, at)
 		}

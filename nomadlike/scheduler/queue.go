@@ -8,13 +8,13 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// lane is the queue of one pool. Jobs that name no pool stand in the lane of
+// partitionQueue is the queue of one pool. Jobs that name no pool stand in the partition queue of
 // structs.PoolDefault.
-type lane struct {
+type partitionQueue struct {
 	id     int32
 	pool   string
 	record *structs.Pool
-	groups []int32 // every group of the lane
+	groups []int32 // every group of the partition queue
 	queued int     // entries in them
 	dirty  bool    // something changed since its last walk that may let a gang start
 	stale  bool    // something changed that may change an explanation
@@ -24,14 +24,14 @@ type lane struct {
 // groupKey is what the entries of a group have in common: what was found out
 // for the first of them holds for all behind it.
 type groupKey struct {
-	lane    int32
-	shape   int32
-	project int32
-	tier    int8
-	moved   bool
+	partition int32
+	shape     int32
+	project   int32
+	tier      int8
+	moved     bool
 }
 
-// group is a part of a lane's queue in its order.
+// group is a part of a partition queue's queue in its order.
 type group struct {
 	key   groupKey
 	queue []int32 // entries, the first to be served first
@@ -42,7 +42,7 @@ type group struct {
 	answer     answer              // of the newest walk
 }
 
-// before orders two waiting entries of one lane and negative means that x is
+// before orders two waiting entries of one partition queue and negative means that x is
 // served first. Both stand in groups.
 func (b *Board) before(x, y *entry) int {
 	if c := cmp.Compare(y.job.Priority.Rank(), x.job.Priority.Rank()); c != 0 {
@@ -102,22 +102,22 @@ func poolOf(job *structs.Job) string {
 	return job.Placement.Pool
 }
 
-// laneOf gives the lane of a pool, and makes it when it is new.
-func (q *queue) laneOf(pool string) *lane {
-	if id, ok := q.laneByPool[pool]; ok {
-		return &q.lanes[id]
+// partitionOf gives the partition queue of a pool, and makes it when it is new.
+func (q *queue) partitionOf(pool string) *partitionQueue {
+	if id, ok := q.partitionByPool[pool]; ok {
+		return &q.partitions[id]
 	}
-	id := int32(len(q.lanes))
-	q.laneByPool[pool] = id
-	q.lanes = append(q.lanes, lane{id: id, pool: pool})
-	return &q.lanes[id]
+	id := int32(len(q.partitions))
+	q.partitionByPool[pool] = id
+	q.partitions = append(q.partitions, partitionQueue{id: id, pool: pool})
+	return &q.partitions[id]
 }
 
 // enqueue puts a waiting entry into its group.
 func (b *Board) enqueue(id int32) {
 	e := &b.queue.entries[id]
-	l := &b.queue.lanes[e.lane]
-	key := groupKey{lane: e.lane, shape: e.shape, project: e.project, tier: int8(e.job.Priority.Rank()), moved: e.subjob.Moved}
+	l := &b.queue.partitions[e.partition]
+	key := groupKey{partition: e.partition, shape: e.shape, project: e.project, tier: int8(e.job.Priority.Rank()), moved: e.subjob.Moved}
 	at, ok := b.queue.groupByKey[key]
 	if !ok {
 		if last := len(b.queue.freeGroup) - 1; last >= 0 {
@@ -163,14 +163,14 @@ func (b *Board) dequeue(id int32) {
 	default:
 		g.queue = slices.Delete(g.queue, at, at+1)
 	}
-	l := &b.queue.lanes[e.lane]
+	l := &b.queue.partitions[e.partition]
 	l.queued--
 	l.dirty, l.stale = true, true
 	e.group, e.oddIn = -1, -1
 }
 
-// dropEmpty forgets the groups of a lane that have no entries.
-func (q *queue) dropEmpty(l *lane) {
+// dropEmpty forgets the groups of a partition queue that have no entries.
+func (q *queue) dropEmpty(l *partitionQueue) {
 	l.groups = slices.DeleteFunc(l.groups, func(at int32) bool {
 		if g := &q.groups[at]; len(g.queue) == 0 {
 			delete(q.groupByKey, g.key)

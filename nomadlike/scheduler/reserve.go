@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// futileMax bounds the gangs of a lane that look for a reservation in vain:
+	// futileMax bounds the gangs of a partition queue that look for a reservation in vain:
 	// each look visits every node.
 	futileMax = 16
 	// promiseSlack is how far a reserved start may at least slip before estimates
@@ -36,16 +36,16 @@ const (
 // what it needs is only ever freed, and when others come nearer it moves there:
 // the sum of its free shares only grows, so it starts after finitely many ends.
 type reservation struct {
-	entry   int32
-	jobID   string
-	index   int
-	lane    int32
-	need    *need
-	at      structs.UnixNano // estimated start; never: not known
-	strict  bool
-	bounded bool
-	nodes   []int32
-	spare   []capacity.Amount // by node: what others may take there whenever they end
+	entry     int32
+	jobID     string
+	index     int
+	partition int32
+	need      *need
+	at        structs.UnixNano // estimated start; never: not known
+	strict    bool
+	bounded   bool
+	nodes     []int32
+	spare     []capacity.Amount // by node: what others may take there whenever they end
 }
 
 // spares reports whether a rank with the needs n may stand on a kept node whenever
@@ -122,10 +122,10 @@ func dynamicPorts(ports []structs.PortRequest) int {
 	return count
 }
 
-// freeKept gives up the reservations of a lane.
-func (b *Board) freeKept(lane int32) {
+// freeKept gives up the reservations of a partition queue.
+func (b *Board) freeKept(partition int32) {
 	for i, r := range b.promises.kept {
-		if r == nil || r.lane != lane {
+		if r == nil || r.partition != partition {
 			continue
 		}
 		for _, at := range r.nodes {
@@ -148,7 +148,7 @@ func (b *Board) keep(r *reservation) {
 // of a pool always gets them. Further ones get them only at a known time, and
 // while no more than half of the nodes that they could use are kept, so that
 // reservations for many never stand in the way of all.
-func (p *pass) reserve(w *laneWalk, id int32, sh *shape) bool {
+func (p *pass) reserve(w *queueWalk, id int32, sh *shape) bool {
 	e := &p.queue.entries[id]
 	var best *reservation
 	for i := range sh.needs {
@@ -182,10 +182,10 @@ func (p *pass) promiseStart(id int32, at structs.UnixNano) {
 
 // reservationFor finds the nodes of a reservation under one alternative, nil
 // when there are too few.
-func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reservation {
+func (p *pass) reservationFor(w *queueWalk, id int32, sh *shape, n *need) *reservation {
 	e := &p.queue.entries[id]
 	prof := p.profileOf(n, false)
-	candidates := p.nodes.candidates(sh, w.lane)
+	candidates := p.nodes.candidates(sh, w.partition)
 	if w.kept > 0 && 2*(w.nodesKept+sh.min) > prof.able {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (p *pass) reservationFor(w *laneWalk, id int32, sh *shape, n *need) *reserv
 	if len(picks) < sh.min {
 		return nil
 	}
-	r := &reservation{entry: id, jobID: e.jobID, index: e.index, lane: w.lane, need: n, at: p.lastOf(picks)}
+	r := &reservation{entry: id, jobID: e.jobID, index: e.index, partition: w.partition, need: n, at: p.lastOf(picks)}
 	late := w.kept == 0 && e.strictAt != 0 && p.now > e.strictAt
 	if late {
 		picks = p.soonest(p.profileOf(n, true), candidates, sh.min)
@@ -409,7 +409,7 @@ func (b *Board) Reservations() []Reservation {
 		if r == nil {
 			continue
 		}
-		out := Reservation{JobID: r.jobID, Subjob: r.index, Pool: b.queue.lanes[r.lane].pool, At: r.at, Strict: r.strict}
+		out := Reservation{JobID: r.jobID, Subjob: r.index, Pool: b.queue.partitions[r.partition].pool, At: r.at, Strict: r.strict}
 		if r.at == never {
 			out.At = 0
 		}

@@ -20,11 +20,11 @@ type Share struct {
 // now, those that are served first at the front. It counts also for pools that
 // do not order by it.
 func (b *Board) Shares(pool string, now structs.UnixNano) []Share {
-	at, known := b.queue.laneByPool[pool]
+	at, known := b.queue.partitionByPool[pool]
 	if !known {
 		return nil
 	}
-	l := b.queue.lanes[at]
+	l := b.queue.partitions[at]
 	fair := b.fair(&l)
 	if l.record == nil {
 		l.record = &structs.Pool{Name: pool}

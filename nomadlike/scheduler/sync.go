@@ -70,7 +70,7 @@ func (b *Board) undo() {
 // distrust lets the next pass look at what an entry says.
 func (q *queue) distrust(id int32) {
 	e := &q.entries[id]
-	q.lanes[e.lane].stale = true
+	q.partitions[e.partition].stale = true
 	if e.group >= 0 && e.oddIn != e.group {
 		e.oddIn = e.group
 		q.groups[e.group].odd = append(q.groups[e.group].odd, id)

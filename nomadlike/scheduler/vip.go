@@ -11,7 +11,7 @@ import (
 // them to it, so that nobody new comes. The jobs on machines to kill end with the
 // promise, or, if it kills last, when nothing else is on its machines: until then
 // they would end for machines that stand idle. It does not ask for reservations.
-func (p *pass) claimVIP(w *laneWalk, id int32, sh *shape, a *answer) bool {
+func (p *pass) claimVIP(w *queueWalk, id int32, sh *shape, a *answer) bool {
 	if p.start(w, id, sh, a) {
 		return true
 	}
