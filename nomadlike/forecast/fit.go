@@ -80,7 +80,7 @@ func (h *helper) driver() {
 // drivers lists versions of the drivers of devices that the job could get.
 func (h *helper) drivers(job *structs.Job) []string {
 	var versions []string
-	for _, s := range h.ground().sites {
+	for _, s := range h.view().sites {
 		if s.node == nil || !h.able(job, job.Resources[0], s.node) {
 			continue
 		}
@@ -125,7 +125,7 @@ func (h *helper) resources() {
 	small := spec
 	small.CPU, small.Memory, small.SharedMemory = 0, 0, 0
 	var all []capacity.Amount
-	for _, s := range h.ground().sites {
+	for _, s := range h.view().sites {
 		if s.node == nil || !h.able(h.job, small, s.node) {
 			continue
 		}

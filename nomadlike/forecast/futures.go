@@ -27,8 +27,8 @@ type Futures struct {
 	coarse  bool      // ends that are close to each other count as one
 	shares  []float64 // by member and future
 	futures []future
-	keeping int      // kept nodes that may still be noted in turns
-	grounds *grounds // for those who come later; nil: not asked for yet
+	keeping int   // kept nodes that may still be noted in turns
+	known   *view // for those who come later; nil: not asked for yet
 }
 
 // member is a subjob that waits or runs at now.

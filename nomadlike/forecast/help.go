@@ -143,7 +143,7 @@ func (h *helper) nodes() {
 
 // counts tells on how many nodes a rank has room now, and could have any.
 func (n *newcomer) counts() (room, able int) {
-	g := n.ground()
+	g := n.view()
 	for at := range n.tests {
 		t := &n.tests[at]
 		if !t.able {
@@ -221,7 +221,7 @@ func (h *helper) pools() {
 // poolNames lists the pools that have nodes, by name.
 func (f *Futures) poolNames() []string {
 	var names []string
-	for _, s := range f.ground().sites {
+	for _, s := range f.view().sites {
 		if s.node != nil && !slices.Contains(names, s.node.PoolName()) {
 			names = append(names, s.node.PoolName())
 		}
@@ -271,7 +271,7 @@ func (h *helper) models() {
 // mean, by name.
 func (f *Futures) deviceModels(request structs.DeviceRequest) []string {
 	var models []string
-	for _, s := range f.ground().sites {
+	for _, s := range f.view().sites {
 		if s.node == nil {
 			continue
 		}

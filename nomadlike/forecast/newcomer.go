@@ -297,7 +297,7 @@ func (f *Futures) kills(job *structs.Job, m *member) bool {
 // leaves, and those whom it ends then have stopped. Nobody new comes.
 func (f *Futures) machines(job *structs.Job, got *probe) []sample {
 	chosen := make(map[int32]bool)
-	g := f.ground()
+	g := f.view()
 	for at := range g.sites {
 		if node := g.sites[at].node; node != nil && len(chosen) < job.Nodes && job.VIP.Chooses(node) {
 			chosen[int32(at)] = true

@@ -55,7 +55,7 @@ type ask struct {
 // newcomerOf describes a job under an alternative, at its place. What the board
 // has of the subjob already counts as not there.
 func (f *Futures) newcomerOf(job *structs.Job, subjob *structs.Subjob, spec int, got *probe) *newcomer {
-	g := f.ground()
+	g := f.view()
 	n := &newcomer{
 		Futures: f, job: job, spec: spec, least: job.NodesMin(), span: got.span, pool: got.pool, place: got.position,
 		tests: make([]test, len(g.sites)), behind: make([]bool, len(f.members)),
@@ -136,7 +136,7 @@ func fits(asks []ask, free uint64) bool {
 // scan walks the trace of one future.
 type scan struct {
 	*newcomer
-	ground *grounds
+	view   *view
 	index  int
 	future *future
 	before int     // members before the newcomer in its queue that wait
@@ -161,7 +161,7 @@ const (
 // that counts: 0 is now, 1 later.
 func (n *newcomer) samples(from int) []sample {
 	samples := make([]sample, len(n.futures))
-	s := scan{newcomer: n, ground: n.ground()}
+	s := scan{newcomer: n, view: n.view()}
 	for i := range n.futures {
 		samples[i] = s.through(i, from)
 	}
@@ -228,13 +228,13 @@ func (s *scan) comesLater(hold int32) bool {
 	case s.behind[h.member]:
 		return !s.fills || m.span == 0 || m.span >= s.span || m.pool != s.pool || m.job.Priority.Rank() < s.job.Priority.Rank()
 	}
-	return s.fills && s.ground.fills[s.index][hold] && m.pool == s.pool && m.job.Priority.Rank() == s.job.Priority.Rank() &&
+	return s.fills && s.view.fills[s.index][hold] && m.pool == s.pool && m.job.Priority.Rank() == s.job.Priority.Rank() &&
 		s.span > 0 && (m.span == 0 || m.span > s.span)
 }
 
 // begin sets up what is free at now.
 func (s *scan) begin() {
-	sites := s.ground.sites
+	sites := s.view.sites
 	if s.free == nil {
 		s.free, s.state, s.shut = make([]room, len(sites)), make([]uint8, len(sites)), make([]bool, len(sites))
 	}
@@ -270,7 +270,7 @@ func (s *scan) happen(entry int32) {
 		hold, sign = -entry-1, +1
 	}
 	h := &s.future.holds[hold]
-	parts := s.ground.of(s.index, s.future, hold)
+	parts := s.view.of(s.index, s.future, hold)
 	for i := range parts {
 		p := &parts[i]
 		free := &s.free[p.at]
@@ -297,7 +297,7 @@ func (s *scan) happen(entry int32) {
 func (s *scan) hold(h *hold, parts []part, sign int64) {
 	job := s.members[h.member].job
 	for i := range parts {
-		held := holdingOf(job.SpecOf(int(h.spec), i, len(parts)), s.ground.sites[parts[i].at].node, parts[i].devices)
+		held := holdingOf(job.SpecOf(int(h.spec), i, len(parts)), s.view.sites[parts[i].at].node, parts[i].devices)
 		if sign < 0 {
 			s.held = s.held.Add(held)
 		} else {
@@ -367,7 +367,7 @@ func (s *scan) tookSpare(entry, at int32, now structs.UnixNano, k scheduler.Kept
 	if gone(k, m.job, m.span, now) {
 		return took // it ends before the spare matters
 	}
-	for _, p := range s.ground.of(s.index, s.future, entry-1) {
+	for _, p := range s.view.of(s.index, s.future, entry-1) {
 		if p.at == at {
 			took = took.Add(p.Amount)
 		}
@@ -392,7 +392,7 @@ func (s *scan) together(*turn) bool {
 	pools := make(map[string]int)
 	for at, state := range s.state {
 		if s.tests[at].able && state == fitsFull {
-			name := s.ground.sites[at].node.PoolName()
+			name := s.view.sites[at].node.PoolName()
 			if pools[name]++; pools[name] >= s.least {
 				return true
 			}
@@ -417,7 +417,7 @@ func (s *scan) quota() bool {
 		}
 	}
 	more := structs.Holding{}
-	one := holdingOf(s.job.SpecAt(s.spec), s.ground.sites[at].node, devices)
+	one := holdingOf(s.job.SpecAt(s.spec), s.view.sites[at].node, devices)
 	for key, amount := range one {
 		more[key] = amount * int64(s.least)
 	}

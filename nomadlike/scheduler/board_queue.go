@@ -10,7 +10,7 @@ import (
 // queue is the part of a board that knows every live subjob: those that wait, in
 // their order, and those that run.
 //
-//	found ──► entries ◄── lanes ──► groups of entries that are alike
+//	found ──► entries ◄── partitions ──► groups of entries that are alike
 //	             ▲
 //	            runs, idle
 type queue struct {

@@ -13,9 +13,9 @@ import (
 //
 //	queue     every live subjob is found, and stands in one place: delayed, in the
 //	          one group of its kind, with a promise, or among those that run
-//	nodes     every spot is the floor's node and has free what the node has left;
-//	          a record of a seat is on one spot or free
-//	promises  reservations and promises are counted right, and spots that are kept
+//	nodes     every state is that of the floor's node and has free what the node has left;
+//	          a record of a seat is on one node or free
+//	promises  reservations and promises are counted right, and nodes that are kept
 //	          know for whom
 //	accounts  projects are found, and are promised what their promises sum up to
 //

@@ -111,12 +111,12 @@ func (p *pass) victimCandidates(h *preemptionSearch) map[int32]bool {
 	return candidates
 }
 
-func (p *pass) victimProblem(h *preemptionSearch, v *entry, ground feasible.View) *structs.Reason {
+func (p *pass) victimProblem(h *preemptionSearch, v *entry, view feasible.View) *structs.Reason {
 	victim := feasible.Victim{Job: v.job, Held: v.gang.held}
 	for i := range v.gang.seats {
 		victim.Nodes = append(victim.Nodes, p.nodes.states[v.gang.seats[i].Index()].node)
 	}
-	return feasible.VictimProblem(h.entry.job, h.more, victim, ground)
+	return feasible.VictimProblem(h.entry.job, h.more, victim, view)
 }
 
 // bill is what making room on a node would cost.
@@ -278,18 +278,18 @@ func (p *pass) lawful(h *preemptionSearch, victims []int32, seats []placement.Se
 	if p.settings.PreemptLonger {
 		return true
 	}
-	ground := thinned{p.Board, make(map[string]structs.Holding)}
+	view := thinned{p.Board, make(map[string]structs.Holding)}
 	placed := p.nodes.floor.Placements(seats)
 	h.more = p.heldBy(h.entry, h.need.Index(), seats, placed)
 	for _, id := range victims {
 		v := &p.queue.entries[id]
-		if p.victimProblem(h, v, ground) != nil {
+		if p.victimProblem(h, v, view) != nil {
 			return false
 		}
-		ground.gone[v.job.Project] = ground.gone[v.job.Project].Add(v.gang.held)
+		view.gone[v.job.Project] = view.gone[v.job.Project].Add(v.gang.held)
 	}
 	project := &p.accounts.projects[h.entry.project]
-	return structs.QuotaProblem(project.record, ground.ProjectUsage(project.name), h.more.Add(project.promised)) == nil
+	return structs.QuotaProblem(project.record, view.ProjectUsage(project.name), h.more.Add(project.promised)) == nil
 }
 
 // thinned is the board with some gangs gone.

@@ -257,16 +257,16 @@ func (tx *txn) reviewClaim(r claimReview, jobID string, index int) {
 // fulfil places a claimed gang with ports of its own choice, and reports whether
 // it could.
 func (tx *txn) fulfil(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan) bool {
-	fitted := withPorts(job, gang, ground{tx})
+	fitted := withPorts(job, gang, view{tx})
 	state, legal := subjob.State.Next(structs.StepPlaced)
-	if !legal || feasible.GangProblem(job, subjob, fitted, ground{tx}) != nil {
+	if !legal || feasible.GangProblem(job, subjob, fitted, view{tx}) != nil {
 		return false
 	}
 	tx.startAttempt(job, subjob, state, fitted)
 	return true
 }
 
-// claimProblem tells why a gang could not be placed on a ground, whatever
+// claimProblem tells why a gang could not be placed on what a view shows, whatever
 // ports it gets, nil when it could.
 func claimProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan, on feasible.View) *structs.Reason {
 	return feasible.GangProblem(job, subjob, withPorts(job, gang, on), on)

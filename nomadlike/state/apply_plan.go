@@ -38,7 +38,7 @@ func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
 	}
 	job, _ := tx.job(gang.JobID)
 	subjob, _ := tx.subjob(gang.JobID, gang.Subjob)
-	if problem := feasible.GangProblem(job, subjob, gang, ground{tx}); problem != nil {
+	if problem := feasible.GangProblem(job, subjob, gang, view{tx}); problem != nil {
 		return problem
 	}
 	state, legal := subjob.State.Next(structs.StepPlaced)

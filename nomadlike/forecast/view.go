@@ -7,9 +7,9 @@ import (
 	"nomadlike/nomadlike/structs/capacity"
 )
 
-// grounds is what is free on the nodes at now, and what every gang takes of it,
+// view is what is free on the nodes at now, and what every gang takes of it,
 // in numbers that can be added up quickly.
-type grounds struct {
+type view struct {
 	sites []site   // by node number; those without a node are nobody's
 	known [][]part // by member that holds nodes at now
 	parts [][]part // by future: those of its holds, one after the other
@@ -52,12 +52,12 @@ type part struct {
 	room
 }
 
-// ground works out the numbers of all futures, once.
-func (f *Futures) ground() *grounds {
-	if f.grounds != nil {
-		return f.grounds
+// view works out the numbers of all futures, once.
+func (f *Futures) view() *view {
+	if f.known != nil {
+		return f.known
 	}
-	g := &grounds{sites: make([]site, f.base.NodeIndexes()), known: make([][]part, len(f.members))}
+	g := &view{sites: make([]site, f.base.NodeIndexes()), known: make([][]part, len(f.members))}
 	for node, usage := range f.base.Nodes() {
 		at, _ := f.base.NodeIndex(node.ID)
 		free := uint64(0)
@@ -87,7 +87,7 @@ func (f *Futures) ground() *grounds {
 		}
 		g.parts, g.from, g.fills = append(g.parts, parts), append(g.from, from), append(g.fills, f.fills(u))
 	}
-	f.grounds = g
+	f.known = g
 	return g
 }
 
@@ -100,7 +100,7 @@ func holds(usage *structs.Usage, device string) bool {
 }
 
 // partsOf appends what the ranks of a gang take.
-func (g *grounds) partsOf(f *Futures, job *structs.Job, spec int, placed []structs.RankPlacement, parts []part) []part {
+func (g *view) partsOf(f *Futures, job *structs.Job, spec int, placed []structs.RankPlacement, parts []part) []part {
 	for rank := range placed {
 		at, ok := f.base.NodeIndex(placed[rank].NodeID)
 		if !ok {
@@ -129,7 +129,7 @@ func (g *grounds) partsOf(f *Futures, job *structs.Job, spec int, placed []struc
 }
 
 // of gives what a hold of a future takes.
-func (g *grounds) of(future int, u *future, hold int32) []part {
+func (g *view) of(future int, u *future, hold int32) []part {
 	h := &u.holds[hold]
 	if h.placed == nil {
 		return g.known[h.member]

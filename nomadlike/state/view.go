@@ -4,11 +4,11 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// ground lets feasibility stand on a transaction.
-type ground struct{ *txn }
+// view lets feasibility stand on a transaction.
+type view struct{ *txn }
 
 // Node implements feasible.View.
-func (g ground) Node(id string) (*structs.Node, *structs.Usage) {
+func (g view) Node(id string) (*structs.Node, *structs.Usage) {
 	node, ok := g.node(id)
 	if !ok {
 		return nil, nil
@@ -18,53 +18,53 @@ func (g ground) Node(id string) (*structs.Node, *structs.Usage) {
 }
 
 // Pool implements feasible.View.
-func (g ground) Pool(name string) *structs.Pool {
+func (g view) Pool(name string) *structs.Pool {
 	pool, _ := get[*structs.Pool](g.txn, tablePools, idKey(name))
 	return pool
 }
 
 // Project implements feasible.View.
-func (g ground) Project(name string) *structs.Project { return g.project(name) }
+func (g view) Project(name string) *structs.Project { return g.project(name) }
 
 // ProjectUsage implements feasible.View.
-func (g ground) ProjectUsage(name string) *structs.ProjectUsage { return g.projectUsage(name) }
+func (g view) ProjectUsage(name string) *structs.ProjectUsage { return g.projectUsage(name) }
 
-// laterGround is the state as it will be once some allocations are gone.
-type laterGround struct {
-	ground
+// laterView is the state as it will be once some allocations are gone.
+type laterView struct {
+	view
 	gone     map[string]bool // allocation ids
 	usages   map[string]*structs.Usage
 	projects map[string]*structs.ProjectUsage
 }
 
-// afterLeaving returns the ground as it stands, from which allocations can be
+// afterLeaving returns the view as it stands, from which allocations can be
 // taken away.
-func (tx *txn) afterLeaving() *laterGround {
-	return &laterGround{
-		ground: ground{tx}, gone: make(map[string]bool),
+func (tx *txn) afterLeaving() *laterView {
+	return &laterView{
+		view: view{tx}, gone: make(map[string]bool),
 		usages: make(map[string]*structs.Usage), projects: make(map[string]*structs.ProjectUsage),
 	}
 }
 
 // Node implements feasible.View.
-func (g *laterGround) Node(id string) (*structs.Node, *structs.Usage) {
+func (g *laterView) Node(id string) (*structs.Node, *structs.Usage) {
 	if usage, ok := g.usages[id]; ok {
 		node, _ := g.node(id)
 		return node, usage
 	}
-	return g.ground.Node(id)
+	return g.view.Node(id)
 }
 
 // ProjectUsage implements feasible.View.
-func (g *laterGround) ProjectUsage(name string) *structs.ProjectUsage {
+func (g *laterView) ProjectUsage(name string) *structs.ProjectUsage {
 	if usage, ok := g.projects[name]; ok {
 		return usage
 	}
-	return g.ground.ProjectUsage(name)
+	return g.view.ProjectUsage(name)
 }
 
 // remove takes one allocation away.
-func (g *laterGround) remove(alloc *structs.Allocation) {
+func (g *laterView) remove(alloc *structs.Allocation) {
 	if g.gone[alloc.ID] {
 		return
 	}
@@ -82,7 +82,7 @@ func (g *laterGround) remove(alloc *structs.Allocation) {
 }
 
 // removeAttempt takes all allocations of an attempt away.
-func (g *laterGround) removeAttempt(attempt *structs.Attempt) {
+func (g *laterView) removeAttempt(attempt *structs.Attempt) {
 	for _, alloc := range g.txn.gang(attempt.JobID, attempt.Subjob, attempt.Number) {
 		if alloc.HoldsResources() {
 			g.remove(alloc)
@@ -93,7 +93,7 @@ func (g *laterGround) removeAttempt(attempt *structs.Attempt) {
 // removeLeaving takes away what leaves the nodes of a gang without being
 // asked again: what is being stopped, and everything on machines for which a
 // VIP job waits or that it empties when it can have them all.
-func (g *laterGround) removeLeaving(job *structs.Job, gang *structs.GangPlan) {
+func (g *laterView) removeLeaving(job *structs.Job, gang *structs.GangPlan) {
 	for _, placement := range gang.Placements {
 		node, ok := g.node(placement.NodeID)
 		if !ok {
