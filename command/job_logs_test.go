@@ -355,7 +355,7 @@ func TestLeavingAWatchedJob(t *testing.T) {
 		synctest.Wait()
 		w.cancel()
 		err := <-w.done
-		w.check(t, "x\n", "no longer watching; job job goes on\n  `nomadlike job status job1` shows it")
+		w.check(t, "x\n", "no longer watching; job job continues\n  `nomadlike job status job1` shows it")
 		env, _, complaints := paper()
 		env.Context = t.Context()
 		if code := env.exitCode(verb{}, err); code != ExitError || complaints.Len() == 0 {

@@ -107,7 +107,7 @@ func TestHostileNamesInLists(t *testing.T) {
 // Who sees none of the jobs that wait is not told that nothing waits.
 func TestQueueOfOthersIsNotEmpty(t *testing.T) {
 	for hidden, want := range map[int]string{
-		0: "nothing waits\n",
+		0: "no job waits\n",
 		1: "1 job of others that you may not see waits as well; # counts them\n",
 		3: "3 jobs of others that you may not see wait as well; # counts them\n",
 	} {
@@ -171,13 +171,13 @@ func TestReportErrorRendersDetailsAndHints(t *testing.T) {
 	env.reportError(e)
 	env.Language = messages.Chinese
 	env.reportError(e.Details[:1][0].Because(nil))
-	want := `error: a.hcl exists already
-  choose another name, or -force to overwrite it
+	want := `error: a.hcl already exists
+  choose another name, or use -force to overwrite it
   - no cluster is known here
     ` + messages.Textf(messages.English, "cli.no_ca.hint") + `
   - told by a newer server
     do this
-  - -rank wants a number from 0, not "x"
+  - -rank takes a number from 0, not "x"
     see: nomadlike help
 错误： 本机尚未记录任何集群
   ` + messages.Textf(messages.Chinese, "cli.no_ca.hint") + "\n"

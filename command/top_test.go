@@ -181,9 +181,9 @@ func TestTopOnATerminal(t *testing.T) {
 	await(screenEnter)
 	await("the cluster is away")
 	typed("/")
-	await("only what names: _")
+	await("only what contains: _")
 	typed("训练")
-	await("only what names: 训练_")
+	await("only what contains: 训练_")
 	typed("\r")
 	typed("q")
 	select {

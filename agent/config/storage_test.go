@@ -15,9 +15,9 @@ func TestStorageConfig(t *testing.T) {
 		want   string
 	}{
 		"name":        {[]StorageBlock{{Name: "A b", Path: "/a"}}, "client.storage[0]"},
-		"twice":       {[]StorageBlock{{Name: "a", Path: "/a"}, {Name: "a", Path: "/b"}}, "two storages are called a"},
+		"twice":       {[]StorageBlock{{Name: "a", Path: "/a"}, {Name: "a", Path: "/b"}}, "two storages have the name a"},
 		"path":        {[]StorageBlock{{Name: "a", Path: "a"}}, "client.storage[0].path"},
-		"word":        {[]StorageBlock{{Name: "a", Path: "/a/{who}"}}, "a placeholder that is not known"},
+		"word":        {[]StorageBlock{{Name: "a", Path: "/a/{who}"}}, "contains an unknown placeholder"},
 		"kind of two": {[]StorageBlock{{Name: "a", Path: "/a"}, {Name: "b", Path: "/b", Serves: []string{"x"}}}, "client.storage[1].serves"},
 		"kind":        {[]StorageBlock{{Name: "a", Path: "/a", Serves: []string{"datasets"}}}, "datasets is not one of algorithm, dataset"},
 	} {
@@ -36,17 +36,17 @@ func TestRemoteConfig(t *testing.T) {
 		says  string
 	}{
 		"two places":      {StorageBlock{Path: "/a", HTTP: &StorageHTTPBlock{URL: "https://h"}}, "either a path or one block"},
-		"scheme":          {StorageBlock{HTTP: &StorageHTTPBlock{URL: "ftp://h/x"}}, "not the address of a server"},
-		"user":            {StorageBlock{HTTP: &StorageHTTPBlock{URL: "https://u:p@h/x"}}, "not the address of a server"},
-		"query":           {StorageBlock{HTTP: &StorageHTTPBlock{URL: "https://h/x?y"}}, "not the address of a server"},
-		"host of the job": {StorageBlock{HTTP: &StorageHTTPBlock{URL: "https://{project}.h/x"}}, "not the address of a server"},
-		"word":            {StorageBlock{HTTP: &StorageHTTPBlock{URL: "https://h/{who}"}}, "a placeholder that is not known"},
+		"scheme":          {StorageBlock{HTTP: &StorageHTTPBlock{URL: "ftp://h/x"}}, "not a server address"},
+		"user":            {StorageBlock{HTTP: &StorageHTTPBlock{URL: "https://u:p@h/x"}}, "not a server address"},
+		"query":           {StorageBlock{HTTP: &StorageHTTPBlock{URL: "https://h/x?y"}}, "not a server address"},
+		"host of the job": {StorageBlock{HTTP: &StorageHTTPBlock{URL: "https://{project}.h/x"}}, "not a server address"},
+		"word":            {StorageBlock{HTTP: &StorageHTTPBlock{URL: "https://h/{who}"}}, "contains an unknown placeholder"},
 		"way out":         {StorageBlock{HTTP: &StorageHTTPBlock{URL: "https://h/a/../b"}}, "not a path below a server"},
 		"plain secret":    {StorageBlock{HTTP: &StorageHTTPBlock{URL: "http://h/", AuthorizationFile: &plain}}, "over https only"},
 		"size":            {StorageBlock{HTTP: &StorageHTTPBlock{URL: "https://h/", SizeMax: &size}}, "size_max"},
-		"bucket":          {StorageBlock{S3: &StorageS3Block{URL: "https://h", Bucket: "../a"}}, "not the name of a bucket"},
-		"path of a store": {StorageBlock{S3: &StorageS3Block{URL: "https://h/x", Bucket: "abc"}}, "not the address of a server"},
-		"prefix":          {StorageBlock{S3: &StorageS3Block{URL: "https://h", Bucket: "abc", Prefix: &word}}, "a placeholder that is not known"},
+		"bucket":          {StorageBlock{S3: &StorageS3Block{URL: "https://h", Bucket: "../a"}}, "not a bucket name"},
+		"path of a store": {StorageBlock{S3: &StorageS3Block{URL: "https://h/x", Bucket: "abc"}}, "not a server address"},
+		"prefix":          {StorageBlock{S3: &StorageS3Block{URL: "https://h", Bucket: "abc", Prefix: &word}}, "contains an unknown placeholder"},
 		"outputs":         {StorageBlock{Serves: []string{"output"}, HTTP: &StorageHTTPBlock{URL: "https://h/"}}, "output is not one of algorithm, dataset, model"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,7 +65,7 @@ func BenchmarkJobs(b *testing.B) {
 	}
 }
 
-// BenchmarkBatch submits one batch; one op is a sub-job.
+// BenchmarkBatch submits one batch; one op is a subjob.
 func BenchmarkBatch(b *testing.B) {
 	for _, servers := range []int{1, 3} {
 		b.Run(fmt.Sprintf("servers=%d", servers), func(b *testing.B) {

@@ -239,7 +239,7 @@ func (f *fleet) beat() {
 	}
 }
 
-// fleetJob is a batch whose sub-jobs need a whole node each.
+// fleetJob is a batch whose subjobs need a whole node each.
 func fleetJob(name string, count int) *structs.Job {
 	job := testJob(name, 1)
 	job.Type, job.Batch = structs.JobTypeBatch, &structs.Batch{Count: count}
@@ -287,7 +287,7 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkFleet registers FLEET nodes and gives each a sub-job of one batch.
+// BenchmarkFleet registers FLEET nodes and gives each a subjob of one batch.
 // Connections are there before; a node is registered when it is welcomed, and
 // placed when it has heard of its work.
 func BenchmarkFleet(b *testing.B) {

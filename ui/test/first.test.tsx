@@ -87,11 +87,11 @@ test('every filter and the order stand in the address', async () => {
   expect(screen.getByLabelText('address').textContent).toBe('?cause=wait.cards&spec=H800&output=exp&sort=name')
 })
 
-test('a batch folds open to its sub-jobs, and a link opens the job', async () => {
+test('a batch folds open to its subjobs, and a link opens the job', async () => {
   stubAgent()
   const router = show()
-  await userEvent.click(await screen.findByRole('button', { name: 'Open the sub-jobs' }))
-  expect(await screen.findByText('Sub-job 1')).toBeTruthy()
+  await userEvent.click(await screen.findByRole('button', { name: 'Open the subjobs' }))
+  expect(await screen.findByText('Subjob 1')).toBeTruthy()
   expect(screen.getByText('needs 4 cards')).toBeTruthy()
   await userEvent.click(screen.getByRole('link', { name: 'a-batch' }))
   await vi.waitFor(() => expect(router.state.location.pathname).toBe('/jobs/' + hex(3)), patience)

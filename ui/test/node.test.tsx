@@ -30,7 +30,7 @@ function stubBrowser() {
 beforeAll(async () => {
   configure({ asyncUtilTimeout: patience.timeout })
   await i18next.use(initReactI18next).init({ lng: 'en', resources: { zh: { translation: zh }, en: { translation: en } }, interpolation: { escapeValue: false } })
-  setCatalogue({ 'device.link_lost': 'network link {link} worked and is down', 'client.processes_stuck': '{count} processes hang', 'client.device_quarantined_for': '{by} keeps new work from {device}: {reason}' })
+  setCatalogue({ 'device.link_lost': 'network link {link} used to work and is down', 'client.processes_stuck': '{count} processes hang', 'client.device_quarantined_for': '{by} keeps new work from {device}: {reason}' })
 })
 afterEach(() => {
   cleanup()
@@ -77,7 +77,7 @@ test('what a machine is not well of is told with cause, what follows, since when
   open()
   const faults = await screen.findByLabelText('Faults of this machine')
   const [link, stuck] = faults.querySelectorAll('tbody tr')
-  expect(link!.textContent).toContain('network link <i>mlx5_0:1</i> worked and is down') // text, not markup
+  expect(link!.textContent).toContain('network link <i>mlx5_0:1</i> used to work and is down') // text, not markup
   expect(link!.textContent).toContain('only noticed')
   expect(link!.textContent).toContain('Look at the cable')
   expect(stuck!.textContent).toContain('2 processes hang')

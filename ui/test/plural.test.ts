@@ -25,7 +25,7 @@ const catalogue = (language: Language): Record<string, string> => {
 }
 
 // A one before the plural of what is counted.
-const wrong = /(?<![\d.,:–-])\b1 (?:further |other )?(?:nodes|jobs|ranks|tasks|cards|devices|cores|sub-jobs|subjobs|attempts|machines|bytes|links|allocations|previews|attributes|inodes|NVLinks|batches|hosts|operators|words|characters|digits|blocks|servers|users|projects|files|entries|problems|processes|times|hours|minutes|seconds|days|lines|points|variables|places|figures|pools|versions|copies|images)\b(?! or\b)/i
+const wrong = /(?<![\d.,:–-])\b1 (?:further |other )?(?:nodes|jobs|ranks|tasks|cards|devices|cores|subjobs|attempts|machines|bytes|links|allocations|previews|attributes|inodes|NVLinks|batches|hosts|operators|words|characters|digits|blocks|servers|users|projects|files|entries|problems|processes|times|hours|minutes|seconds|days|lines|points|variables|places|figures|pools|versions|copies|images)\b(?! or\b)/i
 
 test('no text of the pages speaks of "1 nodes", and none keeps its braces', () => {
   for (const language of ['en', 'zh'] as const) {

@@ -1,4 +1,4 @@
-# Eight independent sub-jobs under one name; each finds its index in
+# Eight independent subjobs under one name; each finds its index in
 # NOMADLIKE_SUBJOB_INDEX.
 job "sweep" {
   type = "batch"
@@ -11,6 +11,6 @@ job "sweep" {
     memory = "32MiB"
   }
   task {
-    command = "sh -c 'echo sub-job $NOMADLIKE_SUBJOB_INDEX of $NOMADLIKE_SUBJOB_COUNT'"
+    command = "sh -c 'echo subjob $NOMADLIKE_SUBJOB_INDEX of $NOMADLIKE_SUBJOB_COUNT'"
   }
 }

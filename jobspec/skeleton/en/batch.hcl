@@ -1,4 +1,4 @@
-# Many independent sub-jobs under one name, told apart by an index.
+# Many independent subjobs under one name, told apart by an index.
 #
 #   nomadlike job run batch.hcl
 
@@ -16,10 +16,10 @@ job "batch" {
 
   task {
     # NOMADLIKE_SUBJOB_INDEX runs from 0 to NOMADLIKE_SUBJOB_COUNT - 1.
-    command = "sh -c 'echo sub-job $NOMADLIKE_SUBJOB_INDEX of $NOMADLIKE_SUBJOB_COUNT'"
+    command = "sh -c 'echo subjob $NOMADLIKE_SUBJOB_INDEX of $NOMADLIKE_SUBJOB_COUNT'"
   }
 
   restart {
-    max_restarts = 1 # of each sub-job
+    max_restarts = 1 # of each subjob
   }
 }

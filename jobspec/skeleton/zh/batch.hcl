@@ -16,7 +16,7 @@ job "batch" {
 
   task {
     # NOMADLIKE_SUBJOB_INDEX 从 0 到 NOMADLIKE_SUBJOB_COUNT - 1。
-    command = "sh -c 'echo sub-job $NOMADLIKE_SUBJOB_INDEX of $NOMADLIKE_SUBJOB_COUNT'"
+    command = "sh -c 'echo subjob $NOMADLIKE_SUBJOB_INDEX of $NOMADLIKE_SUBJOB_COUNT'"
   }
 
   restart {
