@@ -176,9 +176,9 @@ func (v *value) from(low, high float64) *value {
 	return v
 }
 
-// above is a lowest value that is too little itself.
-func (v *value) above(low float64) *value {
-	v.bounded, v.low, v.open = true, low, true
+// aboveZero takes 0 for too little, and what is below it.
+func (v *value) aboveZero() *value {
+	v.bounded, v.low, v.open = true, 0, true
 	return v
 }
 

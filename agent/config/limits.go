@@ -25,6 +25,6 @@ func walkLimits(v visitor, b *LimitsBlock, c *Limits) {
 	v.setting("connections_peer", number(&b.ConnectionsPeer, &c.ConnectionsPeer, 1024).from(1, math.Inf(1)))
 	v.setting("streams", number(&b.Streams, &c.Streams, 1000).from(1, math.Inf(1)))
 	v.setting("token_failures", number(&b.TokenFailures, &c.TokenFailures, 20).from(1, math.Inf(1)).in("per_minute"))
-	v.setting("requests_per_sec", decimal(&b.RequestsPerSec, &c.RequestsPerSec, 5000).from(0, rateMax).above(0).in("per_second"))
-	v.setting("submissions_per_s", decimal(&b.JobsPerSecond, &c.SubmitsPerSec, 2000).from(0, rateMax).above(0).in("per_second"))
+	v.setting("requests_per_sec", decimal(&b.RequestsPerSec, &c.RequestsPerSec, 5000).from(0, rateMax).aboveZero().in("per_second"))
+	v.setting("submissions_per_s", decimal(&b.JobsPerSecond, &c.SubmitsPerSec, 2000).from(0, rateMax).aboveZero().in("per_second"))
 }

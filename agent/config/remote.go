@@ -11,7 +11,7 @@ import (
 	"nomadlike/nomadlike/client/workspace"
 )
 
-// HTTPBlock says where data lies on a web server. Placeholders stand in the
+// StorageHTTPBlock says where data lies on a web server. Placeholders stand in the
 // path of the URL, not in the host.
 type StorageHTTPBlock struct {
 	URL               string
@@ -22,7 +22,7 @@ type StorageHTTPBlock struct {
 	SizeMax           *string  // of one dataset
 }
 
-// S3Block says where data lies in an object store.
+// StorageS3Block says where data lies in an object store.
 type StorageS3Block struct {
 	URL             string // scheme and host
 	Bucket          string

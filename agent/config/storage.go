@@ -88,6 +88,6 @@ func walkData(v visitor, b *DataBlock, c *Data) {
 			r.refuse("client.data.path", "agent.config.data_path", "value", c.Path)
 		}
 	})
-	v.setting("retention", span(&b.Retention, &c.Retention, 0).above(0).orBlank().refused("agent.config.retention").knownAs(data.RetentionDefault))
-	v.setting("free_min", decimal(&b.FreeMin, &c.FreeMin, 0).from(0, 1).above(0).under(1).refused("agent.config.free_min").knownAs(data.FreeMinDefault))
+	v.setting("retention", span(&b.Retention, &c.Retention, 0).aboveZero().orBlank().refused("agent.config.retention").knownAs(data.RetentionDefault))
+	v.setting("free_min", decimal(&b.FreeMin, &c.FreeMin, 0).from(0, 1).aboveZero().under(1).refused("agent.config.free_min").knownAs(data.FreeMinDefault))
 }
