@@ -9,6 +9,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
+// CurrentKey returns the fingerprint of the key of a kind that the agent uses now.
 func (a *Agent) CurrentKey(kind structs.KeyKind) string {
 	if kind == structs.KeyCA {
 		return a.identity.ca().Fingerprint()

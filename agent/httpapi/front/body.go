@@ -59,6 +59,7 @@ func DecodeJSON(data []byte, into any) error {
 	return StrictJSON(data, into)
 }
 
+// StrictJSON reads JSON into a value, and refuses a field that into does not have.
 func StrictJSON(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -122,14 +123,17 @@ type Query struct {
 	Err error
 }
 
+// Text returns a parameter as it stands, "" when there is none.
 func (q *Query) Text(name string) string { return q.R.URL.Query().Get(name) }
 
+// Refuse keeps that a parameter is malformed, unless another one was before it.
 func (q *Query) Refuse(name, value string) {
 	if q.Err == nil {
 		q.Err = structs.NewError(structs.CodeInvalid, "agent.query_malformed", "name", name, "value", strconv.Quote(value))
 	}
 }
 
+// Uint returns a number, 0 when there is none.
 func (q *Query) Uint(name string) uint64 {
 	value := q.Text(name)
 	if value == "" {
@@ -142,6 +146,7 @@ func (q *Query) Uint(name string) uint64 {
 	return n
 }
 
+// Int returns a number from low to high, 0 when there is none.
 func (q *Query) Int(name string, low, high int64) int64 {
 	value := q.Text(name)
 	if value == "" {
@@ -154,6 +159,7 @@ func (q *Query) Int(name string, low, high int64) int64 {
 	return n
 }
 
+// Bool reports whether a parameter is set; its name alone sets it.
 func (q *Query) Bool(name string) bool {
 	value := q.Text(name)
 	switch {
@@ -169,6 +175,7 @@ func (q *Query) Bool(name string) bool {
 	return b
 }
 
+// Wait returns how long the caller waits for a change.
 func (q *Query) Wait() time.Duration { return q.Span("wait", waitDefault, waitMax) }
 
 // Span is a span of time from 0 to high.
@@ -184,6 +191,7 @@ func (q *Query) Span(name string, otherwise, high time.Duration) time.Duration {
 	return d
 }
 
+// Limit returns how many items a page has at most.
 func (q *Query) Limit() int {
 	n := int(q.Int("limit", 1, api.PageSizeMax))
 	if n == 0 {
@@ -203,6 +211,7 @@ func (r *Request) Reply(answer any) error {
 	return nil
 }
 
+// SetIndex tells the caller of which index of the log the answer is. It comes before Reply.
 func (r *Request) SetIndex(index uint64) {
 	r.Writer.Header().Set(api.HeaderIndex, strconv.FormatUint(index, 10))
 }
