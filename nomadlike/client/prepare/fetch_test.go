@@ -41,10 +41,10 @@ func TestPullingIsTold(t *testing.T) {
 	p.end(&driver.Prepared{Image: "train:1", Pulled: true, Bytes: 900 << 20, Digest: "sha256:1"})
 	want := []string{
 		"0s image 5%",
-		"1s 50.0 MiB of 200.0 MiB of image train:1 are here (25 %)",
+		"1s 50.0 MiB of 200.0 MiB of image train:1 pulled (25 %)",
 		"2s image 27%",
-		"4s 200.0 MiB of 400.0 MiB of image train:1 are here (50 %)", "4s image 52%",
-		"6s 300.0 MiB of 400.0 MiB of image train:1 are here (75 %)", "6s image 77%",
+		"4s 200.0 MiB of 400.0 MiB of image train:1 pulled (50 %)", "4s image 52%",
+		"6s 300.0 MiB of 400.0 MiB of image train:1 pulled (75 %)", "6s image 77%",
 		"8s image train:1 was pulled, 900.0 MiB in 8s (sha256:1)",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {

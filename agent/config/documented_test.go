@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"os"
@@ -7,10 +7,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/gohcl"
-	"github.com/hashicorp/hcl/v2/hclparse"
 
-	"nomadlike/agent/config"
+	"nomadlike/internal/messages"
 )
 
 // TestDocumentedConfig: the configuration that the guides show is read without a
@@ -18,7 +16,7 @@ import (
 func TestDocumentedConfig(t *testing.T) {
 	fence := regexp.MustCompile("(?ms)^```hcl\n((?:server|client|ports|telemetry|web)\\b.*?)^```")
 	for _, language := range []string{"en", "zh"} {
-		files, err := filepath.Glob("../website/guide/" + language + "/*.md")
+		files, err := filepath.Glob("../../website/guide/" + language + "/*.md")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,12 +28,9 @@ func TestDocumentedConfig(t *testing.T) {
 			}
 			for _, match := range fence.FindAllSubmatch(text, -1) {
 				seen++
-				file, problems := hclparse.NewParser().ParseHCL(match[1], name)
-				if !problems.HasErrors() {
-					var layer config.Settings
-					problems = gohcl.DecodeBody(file.Body, nil, &layer)
-				}
-				for _, p := range problems {
+				loader := newLoader(messages.English)
+				loader.layer(name, match[1])
+				for _, p := range loader.diagnostics {
 					if p.Severity == hcl.DiagError {
 						t.Errorf("%s: %s: %s\n%s", name, p.Summary, p.Detail, match[1])
 					}
