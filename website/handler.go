@@ -70,15 +70,17 @@ func preferred(header string) string {
 	return languages[0]
 }
 
-// missing answers for what is not there. A build without guides says how to get them.
+// missing answers for what is not there, in both languages, for the path may not say
+// which. A build without guides says how to get them.
 func (h *handler) missing(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusNotFound)
 	if _, err := fs.Stat(h.files, "en/index.html.gz"); err != nil {
-		_, _ = io.WriteString(w, "This nomadlike was built without its guides: run make docs, then make build.\n") // the reader may have left
+		_, _ = io.WriteString(w, "This nomadlike was built without its guides: run make docs, then make build.\n"+
+			"本程序编译时没有包含指南：请先执行 make docs，再执行 make build。\n") // the reader may have left
 		return
 	}
-	_, _ = io.WriteString(w, "There is no such page. The guides begin at "+Root+"\n")
+	_, _ = io.WriteString(w, "There is no such page. The guides begin at "+Root+"\n没有这个页面，指南从 "+Root+" 开始。\n")
 }
 
 // serve answers with a file that is kept packed, and reports whether there is one.

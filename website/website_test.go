@@ -47,7 +47,7 @@ func TestHandler(t *testing.T) {
 		{"GET", "/docs/en/reference/cli", "", 200, "text/html; charset=utf-8", "<h1>Command line</h1>"},
 		{"GET", "/docs/en/reference/cli.md", "", 200, "text/plain; charset=utf-8", "# Command line"},
 		{"GET", "/docs/site.css", "", 200, "text/css; charset=utf-8", "body{}"},
-		{"GET", "/docs/en/nothing", "", 404, "text/plain; charset=utf-8", "There is no such page. The guides begin at /docs/\n"},
+		{"GET", "/docs/en/nothing", "", 404, "text/plain; charset=utf-8", "There is no such page. The guides begin at /docs/\n没有这个页面，指南从 /docs/ 开始。\n"},
 		{"GET", "/docs/%2e%2e/%2e%2e/etc/passwd", "", 404, "", ""},
 		{"HEAD", "/docs/en/", "", 200, "text/html; charset=utf-8", ""},
 		{"POST", "/docs/en/", "", 405, "", "Method Not Allowed\n"},
@@ -80,7 +80,7 @@ func TestUnbuilt(t *testing.T) {
 	none := fstest.MapFS{"README": {}}
 	answer := httptest.NewRecorder()
 	Handler(none, http.NotFoundHandler()).ServeHTTP(answer, httptest.NewRequest("GET", "/docs/en/", nil))
-	if answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), "make docs") {
+	if answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), "run make docs") || !strings.Contains(answer.Body.String(), "请先执行 make docs") {
 		t.Errorf("without guides the answer is %d %q", answer.Code, answer.Body)
 	}
 	if _, err := Topics(none, "en"); !errors.Is(err, ErrNotBuilt) {
