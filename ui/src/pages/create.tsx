@@ -1,4 +1,4 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Alert, Button, Checkbox, Input, InputNumber, Select, Table, Tabs } from 'antd'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
@@ -16,14 +16,15 @@ import { LimitPresets, shortLimit } from '../parts/limit'
 import { useRights } from '../rights'
 import { RankCommands } from './job'
 
-// useLater gives a value once it has not changed for so many milliseconds.
-function useLater<T>(value: T, wait: number): T {
+// useLater returns a value once it has not changed for so many milliseconds, or
+// when it is told that nobody is typing.
+function useLater<T>(value: T, wait: number): [T, (value: T) => void] {
   const [later, setLater] = useState(value)
   useEffect(() => {
     const timer = setTimeout(() => setLater(value), wait)
     return () => clearTimeout(timer)
   }, [value, wait])
-  return later
+  return [later, setLater]
 }
 
 // lineOf finds the line that a diagnostic of the server speaks of.
@@ -83,7 +84,8 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
   const key = useRef(crypto.randomUUID())
   const names = useMemo(() => variablesOf(text), [text])
   const variables = Object.fromEntries(names.filter((name) => given[name] !== undefined && given[name] !== '').map((name) => [name, given[name]!]))
-  const body = useLater(JSON.stringify({ hcl: text, variables }), 300)
+  const [body, atOnce] = useLater(JSON.stringify({ hcl: text, variables }), 300)
+  const client = useQueryClient()
   const asked = JSON.parse(body) as { hcl: string; variables: Record<string, string> }
   const later = asked.hcl
   const checked = useQuery({ queryKey: ['draft', 'check', body], retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => call<JobValidated>('POST', '/v1/jobs/validate', asked, signal).catch((failure: unknown) => {
@@ -108,35 +110,38 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
     }
   }
   // change edits the file on the server, which keeps its comments and what it
-  // does not know about; changes are made one after the other.
+  // does not know about; changes are made one after the other. It ends when the
+  // form shows what the file says then.
   const newest = useRef(text)
   newest.current = text
   const queue = useRef(Promise.resolve())
-  const change = (set: FileChange[]) => {
-    queue.current = queue.current.then(async () => {
+  const change = (set: FileChange[]): Promise<void> =>
+    (queue.current = queue.current.then(async () => {
       for (;;) {
         const before = newest.current
         try {
-          const { hcl } = await call<JobFormatted>('POST', '/v1/jobs/format', { hcl: before, variables, set })
+          const made = await call<JobFormatted>('POST', '/v1/jobs/format', { hcl: before, variables, set })
           if (newest.current !== before) continue // someone typed meanwhile
-          newest.current = hcl
-          setText(hcl)
+          newest.current = made.hcl
+          const now = JSON.stringify({ hcl: made.hcl, variables })
+          client.setQueryData(['draft', 'read', now], made)
+          setText(made.hcl)
+          atOnce(now)
           setError(undefined)
         } catch (failure) {
           setError(failure)
         }
         return
       }
-    })
-  }
+    }))
   useEffect(() => {
-    if (wanted.length > 0) change(wanted)
+    if (wanted.length > 0) void change(wanted)
   }, []) // eslint-disable-line react-hooks/exhaustive-deps
   const apply = (help: Help) => {
-    if (help.kind === 'nodes' && help.nodes) change([{ at: 'nodes', value: help.nodes }])
-    else if (help.kind === 'preemptible') change([{ at: 'preemptible', value: true }])
-    else if (help.priority) change([{ at: 'priority', value: help.priority }])
-    else if (help.time_limit) change([{ at: 'time_limit', value: help.time_limit }])
+    if (help.kind === 'nodes' && help.nodes) void change([{ at: 'nodes', value: help.nodes }])
+    else if (help.kind === 'preemptible') void change([{ at: 'preemptible', value: true }])
+    else if (help.priority) void change([{ at: 'priority', value: help.priority }])
+    else if (help.time_limit) void change([{ at: 'time_limit', value: help.time_limit }])
   }
   const allowed = useRights()
   const job = read.isError ? undefined : read.data?.job
@@ -211,7 +216,7 @@ const modes = ['single', 'none', 'pytorch', 'deepspeed', 'mpi', 'horovod', 'tens
 
 // Form shows what the file says and changes it there; what it has no field
 // for stays as it is. While the file cannot be read, nothing can be changed.
-function Form({ job, defaults, change, open }: { job?: Job; defaults: { path: string }[]; change: (set: FileChange[]) => void; open: boolean }) {
+function Form({ job, defaults, change, open }: { job?: Job; defaults: { path: string }[]; change: (set: FileChange[]) => Promise<void>; open: boolean }) {
   const { t } = useTranslation()
   const left = (path: string) => defaults.some((d) => d.path === path)
   const specs = job?.resources ?? []
@@ -257,25 +262,54 @@ function Form({ job, defaults, change, open }: { job?: Job; defaults: { path: st
       <div className="bar">
         <Field label={t('create.image')} off={off} width={200} value={job?.task.image ?? ''} set={(value) => change([{ at: 'task.image', value: value || null }, { at: 'task.driver', value: value ? 'docker' : 'exec' }])} />
         <Field label={t('create.command')} off={off} width={420} value={job?.task.command ?? ''} set={(value) => change([{ at: 'task.command', value }])} />
-        <Field label={t('create.env')} off={off} width={260} value={envText(job?.task.env)} hint="A=1 B=2" set={(value) => { const env = readEnv(value); change([{ at: 'task.env', value: Object.keys(env).length ? env : null }]) }} />
+        <Field label={t('create.env')} off={off} width={260} value={envText(job?.task.env)} hint="A=1 B=2" set={(value) => { const env = readEnv(value); return change([{ at: 'task.env', value: Object.keys(env).length ? env : null }]) }} />
       </div>
     </details>
   )
 }
 
-// Field is a text that is carried into the file when it is left or confirmed.
-function Field({ label, value, set, width, off, hint, bare }: { label: string; value: string; set: (value: string) => void; width: number; off?: boolean; hint?: string; bare?: boolean }) {
-  const [draft, setDraft] = useState<string>()
-  const commit = () => {
-    if (draft !== undefined && draft !== value) set(draft)
-    setDraft(undefined)
+// useSent is what a field shows while its value is typed and on its way to the
+// file. A value is sent once, though confirming a field and leaving it both send: a
+// second time would write over what was typed into the file meanwhile.
+function useSent<T>(value: T, set: (value: T) => Promise<void>) {
+  const [, redraw] = useState(0)
+  const typed = useRef<T>(undefined)
+  const sent = useRef<T>(undefined)
+  const type = (now: T | undefined) => {
+    typed.current = now
+    redraw((n) => n + 1)
   }
-  const input = <Input style={{ width }} aria-label={label} placeholder={hint} disabled={off} value={draft ?? value} onChange={(e) => setDraft(e.target.value)} onBlur={commit} onPressEnter={commit} />
+  const send = () => {
+    const now = typed.current
+    if (now === undefined || now === sent.current) return
+    if (now === value && sent.current === undefined) return type(undefined)
+    sent.current = now
+    void set(now).finally(() => {
+      if (sent.current === now) sent.current = undefined
+      if (typed.current === now) type(undefined)
+    })
+  }
+  return { shown: typed.current ?? value, type, send }
+}
+
+// Field is a text that is carried into the file when it is left or confirmed.
+function Field({ label, value, set, width, off, hint, bare }: { label: string; value: string; set: (value: string) => Promise<void>; width: number; off?: boolean; hint?: string; bare?: boolean }) {
+  const { shown, type, send } = useSent(value, set)
+  const input = <Input style={{ width }} aria-label={label} placeholder={hint} disabled={off} value={shown} onChange={(e) => type(e.target.value)} onBlur={send} onPressEnter={send} />
   return bare ? input : <label>{label} {input}</label>
 }
 
-function Count({ label, value, set, least, off, bare }: { label: string; value: number; set: (value: number) => void; least: number; off?: boolean; bare?: boolean }) {
-  const input = <InputNumber style={{ width: 80 }} aria-label={label} min={least} max={4096} disabled={off} value={value} changeOnBlur onChange={(v) => v !== null && v !== value && set(v)} />
+// Count is a number that is carried into the file when it is left or confirmed, or
+// with each step of its arrows.
+function Count({ label, value, set, least, off, bare }: { label: string; value: number; set: (value: number) => Promise<void>; least: number; off?: boolean; bare?: boolean }) {
+  const { shown, type, send } = useSent(value, set)
+  const input = (
+    // The number mends what was typed when it is left: what is about to be sent is
+    // read behind that, by what stands around it.
+    <span onBlur={send}>
+      <InputNumber style={{ width: 80 }} aria-label={label} min={least} max={4096} disabled={off} value={shown} onChange={(v) => v !== null && type(v)} onStep={(v) => { type(v); send() }} onPressEnter={send} />
+    </span>
+  )
   return bare ? input : <label>{label} {input}</label>
 }
 
