@@ -1,11 +1,12 @@
 package runtime
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -33,39 +34,56 @@ func load(path string, restore func([]byte) error) error {
 	return nil
 }
 
-// storeAll saves health whenever it has changed, beside everything else: a slow
+// store saves health whenever it has changed, beside everything else: a slow
 // disk holds no event up.
-func (p *Plugin[F]) storeAll() {
+type store struct {
+	path    string
+	log     *slog.Logger
+	unsaved func(saved string) (mark string, text []byte, err error)
+	now     chan struct{} // holds one token
+	saved   string        // the mark of what was saved last; belongs to run
+}
+
+func newStore(dir string, log *slog.Logger, unsaved func(saved string) (string, []byte, error)) *store {
+	return &store{path: filepath.Join(dir, "health.json"), log: log, unsaved: unsaved, now: make(chan struct{}, 1)}
+}
+
+// soon has health saved if it has changed. It does not block.
+func (s *store) soon() {
+	select {
+	case s.now <- struct{}{}:
+	default:
+	}
+}
+
+// run saves until ctx ends, and once more then.
+func (s *store) run(ctx context.Context) {
 	for {
 		select {
-		case <-p.storeNow:
-			p.store()
-		case <-p.life.Done():
-			p.store()
+		case <-s.now:
+			s.save()
+		case <-ctx.Done():
+			s.save()
 			return
 		}
 	}
 }
 
-// store saves the faults when they have changed. The time at which a fault was
+// save saves the faults when they have changed. The time at which a fault was
 // last seen is no change.
-func (p *Plugin[F]) store() {
-	p.mu.Lock()
-	mark := p.v.Mark()
-	if p.o.StateDir == "" || mark == p.stored {
-		p.mu.Unlock()
+func (s *store) save() {
+	mark, text, err := s.unsaved(s.saved)
+	if err == nil && text == nil {
 		return
 	}
-	text, err := json.Marshal(p.v.Stored())
-	p.mu.Unlock()
 	if err == nil {
-		err = WriteFile(p.storePath(), text)
+		err = WriteFile(s.path, text)
 	}
 	if err != nil {
-		p.o.Logger.Error("health of devices cannot be stored", logkey.Error, err)
+		s.log.Error("health of devices cannot be stored", logkey.Error, err)
 		return
 	}
-	p.stored = mark
+	s.saved = mark
 }
 
 // WriteFile writes so that a crash leaves either the old or the new.
