@@ -36,7 +36,7 @@ func Trees() []Tree {
 		},
 		{Path: "plugins/exec", MethodsMax: 39, Rooms: []string{"supervisor", "supervisor/cmd/task-supervisor", ""}},
 		{Path: "plugins/docker", MethodsMax: 37, Rooms: []string{"taskinit", "taskinit/cmd/task-init", ""}},
-		{Path: "plugins/nvidia", MethodsMax: 35, Rooms: []string{"nvmltest", "", "nvml"}},
+		{Path: "plugins/nvidia", MethodsMax: 25, Rooms: []string{"nvmltest", "", "nvml"}},
 		{Path: "plugins/amd", MethodsMax: 25, Rooms: []string{"", "amdsmi"}},
 		{Path: "plugins/ascend", MethodsMax: 25, Rooms: []string{"dcmitest", "", "dcmi"}},
 		{Path: "plugins/cambricon", MethodsMax: 25, Rooms: []string{"", "cndev"}},

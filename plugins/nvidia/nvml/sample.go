@@ -13,19 +13,36 @@ import (
 	"nomadlike/plugins/device"
 )
 
-func float64FromBits(bits uint64) float64 { return math.Float64frombits(bits) }
-
 // pcieCount is the traffic that a card had counted at one moment.
 type pcieCount struct {
 	at             time.Time
 	sent, received float64
 }
 
-// Sample measures all cards of the newest Read.
-func (l *Library) Sample() ([]device.DeviceStats, error) {
-	l.mu.Lock()
-	cards := slices.Clone(l.mu.cards)
-	l.mu.Unlock()
+// meter measures cards. It keeps what it has counted last, for rates.
+type meter struct {
+	lib *loaded
+	mu  struct {
+		sync.Mutex
+		counts map[string]pcieCount // by card
+	}
+}
+
+func newMeter(lib *loaded) *meter {
+	m := &meter{lib: lib}
+	m.begin()
+	return m
+}
+
+// begin forgets what was counted: another life of the library may count anew.
+func (m *meter) begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.counts = make(map[string]pcieCount)
+}
+
+// sample measures cards.
+func (m *meter) sample(cards []handle) []device.DeviceStats {
 	sampled := make([][]device.DeviceStats, len(cards))
 	// At a time, not one after the other: one figure of old drivers takes
 	// some twentieths of a second to measure.
@@ -35,55 +52,55 @@ func (l *Library) Sample() ([]device.DeviceStats, error) {
 		limit <- struct{}{}
 		all.Go(func() {
 			defer func() { <-limit }()
-			sampled[i] = l.sampleCard(h)
+			sampled[i] = m.sampleCard(h)
 		})
 	}
 	all.Wait()
-	return slices.Concat(sampled...), nil
+	return slices.Concat(sampled...)
 }
 
 // sampleMany is how many cards are measured at a time.
 const sampleMany = 8
 
 // sampleCard measures a card and its MIG devices.
-func (l *Library) sampleCard(h handle) []device.DeviceStats {
+func (m *meter) sampleCard(h handle) []device.DeviceStats {
 	stats := device.DeviceStats{ID: h.uuid, Gauges: make(map[string]float64, 32)}
 	dev, set := h.device, func(key string, value float64) { stats.Gauges[key] = value }
-	if use, ok := ask(l, "nvmlDeviceGetUtilizationRates", dev.GetUtilizationRates); ok {
+	if use, ok := ask(m.lib, "nvmlDeviceGetUtilizationRates", dev.GetUtilizationRates); ok {
 		set(device.GaugeUtilization, float64(use.Gpu)/100)
 		set(device.GaugeMemoryUtilization, float64(use.Memory)/100)
 	}
-	l.sampleMemory(dev, set)
-	if milliwatts, ok := ask(l, "nvmlDeviceGetPowerUsage", dev.GetPowerUsage); ok {
+	m.sampleMemory(dev, set)
+	if milliwatts, ok := ask(m.lib, "nvmlDeviceGetPowerUsage", dev.GetPowerUsage); ok {
 		set(device.GaugePower, float64(milliwatts)/1000)
 	}
-	if milliwatts, ok := ask(l, "nvmlDeviceGetEnforcedPowerLimit", dev.GetEnforcedPowerLimit); ok {
+	if milliwatts, ok := ask(m.lib, "nvmlDeviceGetEnforcedPowerLimit", dev.GetEnforcedPowerLimit); ok {
 		set(device.GaugePowerLimit, float64(milliwatts)/1000)
 	}
-	if degrees, ok := ask(l, "nvmlDeviceGetTemperature", func() (uint32, nvml.Return) { return dev.GetTemperature(nvml.TEMPERATURE_GPU) }); ok {
+	if degrees, ok := ask(m.lib, "nvmlDeviceGetTemperature", func() (uint32, nvml.Return) { return dev.GetTemperature(nvml.TEMPERATURE_GPU) }); ok {
 		set(device.GaugeTemperature, float64(degrees))
 	}
-	if percent, ok := ask(l, "nvmlDeviceGetFanSpeed", dev.GetFanSpeed); ok {
+	if percent, ok := ask(m.lib, "nvmlDeviceGetFanSpeed", dev.GetFanSpeed); ok {
 		set(device.GaugeFan, float64(percent)/100)
 	}
 	for key, clock := range map[string]nvml.ClockType{device.GaugeClockCompute: nvml.CLOCK_SM, device.GaugeClockMemory: nvml.CLOCK_MEM} {
-		if megahertz, ok := ask(l, "nvmlDeviceGetClockInfo", func() (uint32, nvml.Return) { return dev.GetClockInfo(clock) }); ok {
+		if megahertz, ok := ask(m.lib, "nvmlDeviceGetClockInfo", func() (uint32, nvml.Return) { return dev.GetClockInfo(clock) }); ok {
 			set(key, float64(megahertz)*1e6)
 		}
 	}
 	const slowdowns = nvml.ClocksThrottleReasonHwSlowdown | nvml.ClocksThrottleReasonHwThermalSlowdown | nvml.ClocksThrottleReasonHwPowerBrakeSlowdown | swThermalSlowdown
 	throttled := 0.0
-	if l.clockReasons(dev)&slowdowns != 0 {
+	if m.lib.clockReasons(dev)&slowdowns != 0 {
 		throttled = 1
 	}
 	set(device.GaugeThrottled, throttled)
-	l.sampleErrors(dev, set)
-	l.samplePCIe(dev, h.uuid, set)
-	l.sampleFields(dev, h.uuid, set)
-	stats.Processes = l.processes(dev)
+	m.sampleErrors(dev, set)
+	m.samplePCIe(dev, h.uuid, set)
+	m.sampleFields(dev, h.uuid, set)
+	stats.Processes = m.processes(dev)
 	all := []device.DeviceStats{stats}
 	for _, instance := range h.instances {
-		all = append(all, l.sampleInstance(instance))
+		all = append(all, m.sampleInstance(instance))
 	}
 	return all
 }
@@ -92,35 +109,35 @@ func (l *Library) sampleCard(h handle) []device.DeviceStats {
 const swThermalSlowdown = 0x20
 
 // sampleInstance measures a MIG device, which has few figures of its own.
-func (l *Library) sampleInstance(h instanceHandle) device.DeviceStats {
+func (m *meter) sampleInstance(h instanceHandle) device.DeviceStats {
 	stats := device.DeviceStats{ID: h.uuid, Gauges: make(map[string]float64, 4)}
-	l.sampleMemory(h.device, func(key string, value float64) { stats.Gauges[key] = value })
-	stats.Processes = l.processes(h.device)
+	m.sampleMemory(h.device, func(key string, value float64) { stats.Gauges[key] = value })
+	stats.Processes = m.processes(h.device)
 	return stats
 }
 
-func (l *Library) sampleMemory(dev nvml.Device, set func(string, float64)) {
-	if memory, ok := ask(l, "nvmlDeviceGetMemoryInfo_v2", dev.GetMemoryInfo_v2); ok {
+func (m *meter) sampleMemory(dev nvml.Device, set func(string, float64)) {
+	if memory, ok := ask(m.lib, "nvmlDeviceGetMemoryInfo_v2", dev.GetMemoryInfo_v2); ok {
 		set(device.GaugeMemoryUsed, float64(memory.Used))
 		set(device.GaugeMemoryTotal, float64(memory.Total))
 		return
 	}
-	if memory, ok := ask(l, "nvmlDeviceGetMemoryInfo", dev.GetMemoryInfo); ok {
+	if memory, ok := ask(m.lib, "nvmlDeviceGetMemoryInfo", dev.GetMemoryInfo); ok {
 		set(device.GaugeMemoryUsed, float64(memory.Used))
 		set(device.GaugeMemoryTotal, float64(memory.Total))
 	}
 }
 
 // sampleErrors measures what has gone wrong so far.
-func (l *Library) sampleErrors(dev nvml.Device, set func(string, float64)) {
+func (m *meter) sampleErrors(dev nvml.Device, set func(string, float64)) {
 	for key, kind := range map[string]nvml.MemoryErrorType{
 		device.GaugeECCCorrected: nvml.MEMORY_ERROR_TYPE_CORRECTED, device.GaugeECCUncorrected: nvml.MEMORY_ERROR_TYPE_UNCORRECTED,
 	} {
-		if count, ok := ask(l, "nvmlDeviceGetTotalEccErrors", func() (uint64, nvml.Return) { return dev.GetTotalEccErrors(kind, nvml.VOLATILE_ECC) }); ok {
+		if count, ok := ask(m.lib, "nvmlDeviceGetTotalEccErrors", func() (uint64, nvml.Return) { return dev.GetTotalEccErrors(kind, nvml.VOLATILE_ECC) }); ok {
 			set(key, float64(count))
 		}
 	}
-	if l.has("nvmlDeviceGetRemappedRows") {
+	if m.lib.has("nvmlDeviceGetRemappedRows") {
 		if corrected, uncorrected, pending, failed, ret := dev.GetRemappedRows(); ret == nvml.SUCCESS {
 			set(device.GaugeRemappedCorrected, float64(corrected))
 			set(device.GaugeRemappedUncorrected, float64(uncorrected))
@@ -128,7 +145,7 @@ func (l *Library) sampleErrors(dev nvml.Device, set func(string, float64)) {
 			set(device.GaugeRemapFailed, one(failed))
 		}
 	}
-	if pending, ok := ask(l, "nvmlDeviceGetRetiredPagesPendingStatus", dev.GetRetiredPagesPendingStatus); ok {
+	if pending, ok := ask(m.lib, "nvmlDeviceGetRetiredPagesPendingStatus", dev.GetRetiredPagesPendingStatus); ok {
 		set(device.GaugeRetiredPending, one(pending == nvml.FEATURE_ENABLED))
 	}
 }
@@ -141,23 +158,23 @@ func one(holds bool) float64 {
 }
 
 // samplePCIe measures the PCI link.
-func (l *Library) samplePCIe(dev nvml.Device, uuid string, set func(string, float64)) {
-	if generation, ok := ask(l, "nvmlDeviceGetCurrPcieLinkGeneration", dev.GetCurrPcieLinkGeneration); ok {
+func (m *meter) samplePCIe(dev nvml.Device, uuid string, set func(string, float64)) {
+	if generation, ok := ask(m.lib, "nvmlDeviceGetCurrPcieLinkGeneration", dev.GetCurrPcieLinkGeneration); ok {
 		set(device.GaugePCIeGeneration, float64(generation))
 	}
-	if width, ok := ask(l, "nvmlDeviceGetCurrPcieLinkWidth", dev.GetCurrPcieLinkWidth); ok {
+	if width, ok := ask(m.lib, "nvmlDeviceGetCurrPcieLinkWidth", dev.GetCurrPcieLinkWidth); ok {
 		set(device.GaugePCIeWidth, float64(width))
 	}
-	if replays, ok := ask(l, "nvmlDeviceGetPcieReplayCounter", dev.GetPcieReplayCounter); ok {
+	if replays, ok := ask(m.lib, "nvmlDeviceGetPcieReplayCounter", dev.GetPcieReplayCounter); ok {
 		set(device.GaugePCIeReplays, float64(replays))
 	}
-	bytes := l.fields(dev, nvml.FI_DEV_PCIE_COUNT_TX_BYTES, nvml.FI_DEV_PCIE_COUNT_RX_BYTES)
+	bytes := m.lib.fields(dev, nvml.FI_DEV_PCIE_COUNT_TX_BYTES, nvml.FI_DEV_PCIE_COUNT_RX_BYTES)
 	if bytes[0] != nil && bytes[1] != nil {
-		l.pcieRate(uuid, pcieCount{at: time.Now(), sent: *bytes[0], received: *bytes[1]}, set)
+		m.pcieRate(uuid, pcieCount{at: time.Now(), sent: *bytes[0], received: *bytes[1]}, set)
 		return
 	}
 	for key, counter := range map[string]nvml.PcieUtilCounter{device.GaugePCIeSent: nvml.PCIE_UTIL_TX_BYTES, device.GaugePCIeReceived: nvml.PCIE_UTIL_RX_BYTES} {
-		if kilobytes, ok := ask(l, "nvmlDeviceGetPcieThroughput", func() (uint32, nvml.Return) { return dev.GetPcieThroughput(counter) }); ok {
+		if kilobytes, ok := ask(m.lib, "nvmlDeviceGetPcieThroughput", func() (uint32, nvml.Return) { return dev.GetPcieThroughput(counter) }); ok {
 			set(key, float64(kilobytes)*1024)
 		}
 	}
@@ -165,11 +182,11 @@ func (l *Library) samplePCIe(dev nvml.Device, uuid string, set func(string, floa
 
 // pcieRate makes rates of counts, from the second measurement on. A counter
 // that begins anew gives none for once.
-func (l *Library) pcieRate(uuid string, now pcieCount, set func(string, float64)) {
-	l.mu.Lock()
-	before, known := l.mu.counts[uuid]
-	l.mu.counts[uuid] = now
-	l.mu.Unlock()
+func (m *meter) pcieRate(uuid string, now pcieCount, set func(string, float64)) {
+	m.mu.Lock()
+	before, known := m.mu.counts[uuid]
+	m.mu.counts[uuid] = now
+	m.mu.Unlock()
 	seconds := now.at.Sub(before.at).Seconds()
 	if known && seconds > 0 && now.sent >= before.sent && now.received >= before.received {
 		set(device.GaugePCIeSent, (now.sent-before.sent)/seconds)
@@ -178,9 +195,9 @@ func (l *Library) pcieRate(uuid string, now pcieCount, set func(string, float64)
 }
 
 // sampleFields measures what only comes by number.
-func (l *Library) sampleFields(dev nvml.Device, _ string, set func(string, float64)) {
+func (m *meter) sampleFields(dev nvml.Device, _ string, set func(string, float64)) {
 	const kibi = 1024
-	values := l.fields(dev, append([]uint32{
+	values := m.lib.fields(dev, append([]uint32{
 		nvml.FI_DEV_MEMORY_TEMP, nvml.FI_DEV_TOTAL_ENERGY_CONSUMPTION,
 		nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
 	}, linkErrorFields()...)...)
@@ -204,7 +221,7 @@ func (l *Library) sampleFields(dev nvml.Device, _ string, set func(string, float
 const unknownMemory = math.MaxUint64
 
 // processes lists who has the card open, each process once.
-func (l *Library) processes(dev nvml.Device) []device.Process {
+func (m *meter) processes(dev nvml.Device) []device.Process {
 	var all []device.Process
 	add := func(listed []nvml.ProcessInfo, ok bool) {
 		if !ok {
@@ -223,11 +240,11 @@ func (l *Library) processes(dev nvml.Device) []device.Process {
 			}
 		}
 	}
-	if l.has("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses") {
+	if m.lib.has("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses") {
 		listed, ret := dev.GetComputeRunningProcesses()
 		add(listed, ret == nvml.SUCCESS)
 	}
-	if l.has("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2", "nvmlDeviceGetGraphicsRunningProcesses") {
+	if m.lib.has("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2", "nvmlDeviceGetGraphicsRunningProcesses") {
 		listed, ret := dev.GetGraphicsRunningProcesses()
 		add(listed, ret == nvml.SUCCESS)
 	}

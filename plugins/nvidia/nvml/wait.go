@@ -5,7 +5,6 @@ package nvml
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -24,9 +23,18 @@ const burstMax = 64
 const wanted = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError | nvml.EventMigConfigChange | nvml.EventTypeDramRetirementEvent |
 	nvml.EventTypeDramRetirementFailure | nvml.EventTypeGpuUnavailableError | nvml.EventTypeGpuRecoveryAction
 
-// Wait blocks until cards report events, at most for limit.
-func (l *Library) Wait(limit time.Duration) ([]nvidia.Happening, error) {
-	if !l.has("nvmlEventSetCreate") || !l.has("nvmlEventSetWait_v2", "nvmlEventSetWait") || !l.has("nvmlDeviceRegisterEvents") || !l.has("nvmlEventSetFree") {
+// listener waits for the events of cards. Its methods are not called beside each
+// other.
+type listener struct {
+	api   nvml.Interface
+	lib   *loaded
+	cards *roster
+	set   nvml.EventSet // nil: not made yet
+}
+
+// wait blocks until cards report events, at most for limit.
+func (l *listener) wait(limit time.Duration) ([]nvidia.Happening, error) {
+	if !l.lib.has("nvmlEventSetCreate") || !l.lib.has("nvmlEventSetWait_v2", "nvmlEventSetWait") || !l.lib.has("nvmlDeviceRegisterEvents") || !l.lib.has("nvmlEventSetFree") {
 		return nil, errNoEvents
 	}
 	if err := l.register(); err != nil {
@@ -34,7 +42,7 @@ func (l *Library) Wait(limit time.Duration) ([]nvidia.Happening, error) {
 	}
 	var happened []nvidia.Happening
 	for len(happened) < burstMax {
-		data, ret := l.events.Wait(uint32(limit.Milliseconds()))
+		data, ret := l.set.Wait(uint32(limit.Milliseconds()))
 		switch ret {
 		case nvml.SUCCESS:
 			happened = append(happened, l.happening(data))
@@ -47,33 +55,31 @@ func (l *Library) Wait(limit time.Duration) ([]nvidia.Happening, error) {
 			// after a pause.
 			return append(happened, nvidia.Happening{At: time.Now(), GPU: -1, Compute: -1, Source: nvidia.FromLibrary}), errors.New("a card is lost")
 		default:
-			return happened, fmt.Errorf("wait for events of NVIDIA cards: %s", l.text(ret))
+			return happened, fmt.Errorf("wait for events of NVIDIA cards: %s", l.lib.text(ret))
 		}
 	}
 	return happened, nil
 }
 
 // register asks all cards of the newest Read for events, once.
-func (l *Library) register() error {
-	l.mu.Lock()
-	changed, cards := l.mu.changed, slices.Clone(l.mu.cards)
-	l.mu.changed = false
-	l.mu.Unlock()
-	if l.events != nil && !changed {
+func (l *listener) register() error {
+	cards, changed := l.cards.taken()
+	if l.set != nil && !changed {
 		return nil
 	}
-	if l.events != nil {
-		l.events.Free()
-		l.events = nil
+	if l.set != nil {
+		l.set.Free()
+		l.set = nil
 	}
 	events, ret := l.api.EventSetCreate()
 	if ret != nvml.SUCCESS {
-		return l.again(fmt.Errorf("make a set of events: %s", l.text(ret)))
+		l.cards.again() // the next wait asks anew
+		return fmt.Errorf("make a set of events: %s", l.lib.text(ret))
 	}
 	registered := 0
 	for _, h := range cards {
 		kinds := uint64(wanted)
-		if supported, ok := ask(l, "nvmlDeviceGetSupportedEventTypes", h.device.GetSupportedEventTypes); ok {
+		if supported, ok := ask(l.lib, "nvmlDeviceGetSupportedEventTypes", h.device.GetSupportedEventTypes); ok {
 			kinds &= supported
 		}
 		if kinds != 0 && h.device.RegisterEvents(kinds, events) == nvml.SUCCESS {
@@ -82,22 +88,15 @@ func (l *Library) register() error {
 	}
 	if registered == 0 {
 		events.Free()
-		return l.again(errNoEvents)
+		l.cards.again()
+		return errNoEvents
 	}
-	l.events = events
+	l.set = events
 	return nil
 }
 
-// again lets the next Wait register anew.
-func (l *Library) again(err error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.mu.changed = true
-	return err
-}
-
 // happening turns an event into the plugin's form.
-func (l *Library) happening(data nvml.EventData) nvidia.Happening {
+func (l *listener) happening(data nvml.EventData) nvidia.Happening {
 	e := nvidia.Happening{At: time.Now(), GPU: -1, Compute: -1, Source: nvidia.FromLibrary}
 	if data.EventType == nvml.EventTypeXidCriticalError {
 		e.XID = int(data.EventData)
@@ -108,12 +107,14 @@ func (l *Library) happening(data nvml.EventData) nvidia.Happening {
 	if data.ComputeInstanceId != noInstance {
 		e.Compute = int(data.ComputeInstanceId)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, h := range l.mu.cards {
-		if h.device == data.Device {
-			e.UUID = h.uuid
-		}
-	}
+	e.UUID = l.cards.uuid(data.Device)
 	return e
+}
+
+// close gives the set of events back.
+func (l *listener) close() {
+	if l.set != nil && l.lib.has("nvmlEventSetFree") {
+		l.set.Free()
+	}
+	l.set = nil
 }
