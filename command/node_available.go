@@ -225,8 +225,8 @@ func (env *Env) printMachines(machines []api.Machine) {
 // workText says what runs on a machine: what a VIP job would wait for, or end.
 func (env *Env) workText(m *api.Machine) string {
 	var texts []string
-	if m.Claim != nil {
-		texts = append(texts, env.text("cli.machine.claimed", "job", safe(m.Claim.Name)))
+	if m.NominatedFor != nil {
+		texts = append(texts, env.text("cli.machine.claimed", "job", safe(m.NominatedFor.Name)))
 	}
 	for i := range m.Work {
 		work := &m.Work[i]

@@ -245,7 +245,7 @@ func (s *handlers) tryJob(r *front.Request, job *structs.Job, out *api.JobPlan) 
 			plan := trial.Pass(now, trial.Index())
 			for i := range plan.Gangs {
 				gang := &plan.Gangs[i]
-				if gang.JobID != job.ID || gang.Claim || len(gang.Victims) > 0 {
+				if gang.JobID != job.ID || gang.Nominate || len(gang.Victims) > 0 {
 					continue // another's, or nodes that others have to leave first
 				}
 				if gang.Subjob == 0 {

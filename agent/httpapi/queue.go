@@ -315,17 +315,17 @@ func (s *handlers) listMachines(r *front.Request) (*api.MachineList, error) {
 func machineOf(r *front.Request, snapshot *state.Snapshot, node *structs.Node, usage *structs.Usage) api.Machine {
 	machine := api.Machine{
 		ID: node.ID, Name: node.Name, Pool: poolOf(node.Pool), Status: node.Status, Eligibility: node.Eligibility,
-		Free: node.Schedulable() && (usage == nil || usage.Allocs == 0 && usage.Claim == ""),
+		Free: node.Schedulable() && (usage == nil || usage.Allocs == 0 && usage.NominatedFor == ""),
 		CPU:  node.Capacity.CPU, Memory: node.Capacity.Memory, Devices: addDevices(nil, node, usage), Work: []api.MachineWork{},
 	}
 	if usage == nil {
 		return machine
 	}
 	machine.CPUUsed, machine.MemoryUsed = usage.CPU, usage.Memory
-	if usage.Claim != "" {
-		jobID, subjob := splitSubjobKey(usage.Claim)
+	if usage.NominatedFor != "" {
+		jobID, subjob := splitSubjobKey(usage.NominatedFor)
 		ref := visibleRef(r, snapshot, jobID, subjob)
-		machine.Claim = &ref
+		machine.NominatedFor = &ref
 	}
 	for alloc := range snapshot.Holders(node.ID) {
 		machine.Work = append(machine.Work, machineWork(r, snapshot, alloc))

@@ -165,11 +165,11 @@ func awaited(snapshot *state.Snapshot, jobID string) []api.JobRef {
 
 // awaits lists the jobs that were asked to end for a subjob and have not yet.
 func awaits(snapshot *state.Snapshot, subjob *structs.Subjob) []api.JobRef {
-	if subjob.Claim == nil {
+	if subjob.Nomination == nil {
 		return nil
 	}
 	var list []api.JobRef
-	for _, key := range subjob.Claim.Victims {
+	for _, key := range subjob.Nomination.Victims {
 		if attempt := snapshot.Attempt(key.JobID, key.Subjob, key.Number); attempt != nil && attempt.State != structs.AttemptEnded {
 			list = append(list, jobRef(snapshot, key.JobID, key.Subjob))
 		}

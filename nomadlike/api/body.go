@@ -160,7 +160,7 @@ type JobList struct {
 // JobDetail is one job with how it stands. Subjobs lists at most
 // PageSizeDefault of them; jobs.subjobs gives all. Yielded tells to whom its
 // newest attempts lost their nodes, newest first, at most YieldsMax of them;
-// Awaits whose work must end before the job gets the nodes that it was promised.
+// Awaits whose work must end before the job gets the nodes nominated for it.
 type JobDetail struct {
 	Job *structs.Job `json:"job"`
 	JobStanding

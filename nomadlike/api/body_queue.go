@@ -30,7 +30,7 @@ type QueueEntry struct {
 	Moved       bool                `json:"moved,omitempty"` // an administrator gave it its place
 	Wait        *structs.WaitReason `json:"wait,omitempty"`
 	Holders     []JobRef            `json:"holders,omitempty"` // of what it waits for, those that the caller may read, and one without a name for others
-	Awaits      []JobRef            `json:"awaits,omitempty"`  // asked to end for it: it has been promised their nodes
+	Awaits      []JobRef            `json:"awaits,omitempty"`  // asked to end for it: their nodes are nominated for it
 	// Forecast is when it starts, when the parameter forecast asks for it.
 	Forecast *outlook.When `json:"forecast,omitempty"`
 }
@@ -42,19 +42,19 @@ type MachineList struct {
 
 // Machine is a node as the machine picker of VIP jobs shows it.
 type Machine struct {
-	ID          string              `json:"id"`
-	Name        string              `json:"name"`
-	Pool        string              `json:"pool"`
-	Status      structs.NodeStatus  `json:"status"`
-	Eligibility structs.Eligibility `json:"eligibility"`
-	Free        bool                `json:"free"`
-	CPU         float64             `json:"cpu"`
-	CPUUsed     float64             `json:"cpu_used"`
-	Memory      int64               `json:"memory"`
-	MemoryUsed  int64               `json:"memory_used"`
-	Devices     []DeviceShare       `json:"devices,omitempty"`
-	Claim       *JobRef             `json:"claim,omitempty"` // has been promised the machine
-	Work        []MachineWork       `json:"work"`
+	ID           string              `json:"id"`
+	Name         string              `json:"name"`
+	Pool         string              `json:"pool"`
+	Status       structs.NodeStatus  `json:"status"`
+	Eligibility  structs.Eligibility `json:"eligibility"`
+	Free         bool                `json:"free"`
+	CPU          float64             `json:"cpu"`
+	CPUUsed      float64             `json:"cpu_used"`
+	Memory       int64               `json:"memory"`
+	MemoryUsed   int64               `json:"memory_used"`
+	Devices      []DeviceShare       `json:"devices,omitempty"`
+	NominatedFor *JobRef             `json:"claim,omitempty"` // the machine is kept free for it
+	Work         []MachineWork       `json:"work"`
 }
 
 // MachineWork is a job's share of a machine: what would be waited for, or

@@ -91,7 +91,7 @@ func (f *Futures) likenessOf(m *member) likeness {
 		needs.WriteString(strconv.Itoa(i))
 	}
 	k.needs = needs.String()
-	if m.job.VIP != nil || m.subjob.Moved || m.subjob.NotBefore > f.now || m.subjob.Claim != nil {
+	if m.job.VIP != nil || m.subjob.Moved || m.subjob.NotBefore > f.now || m.subjob.Nomination != nil {
 		k.job = m.subjob.JobID
 	}
 	return k

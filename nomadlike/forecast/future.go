@@ -290,7 +290,7 @@ func (p *player) carryOut(plan *structs.Plan) bool {
 		}
 		delay := p.yield(k, g)
 		again = again || len(g.Victims) > 0
-		if !g.Claim {
+		if !g.Nominate {
 			p.begin(k, g, delay)
 		}
 	}

@@ -38,7 +38,7 @@ type helper struct {
 // None when it does not wait, or starts now.
 func (f *Futures) Helps(jobID string, subjob int) []Help {
 	at, ok := f.found[keyOf(jobID, subjob)]
-	if !ok || int(at) >= f.queued || f.members[at].now || f.members[at].subjob.Claim != nil {
+	if !ok || int(at) >= f.queued || f.members[at].now || f.members[at].subjob.Nomination != nil {
 		return nil
 	}
 	m := &f.members[at]
@@ -157,7 +157,7 @@ func (n *newcomer) counts() (room, able int) {
 		if full && t.need.FitsBeside(s.node.FreeBeside(nil)) {
 			able++
 		}
-		if s.claim == "" && t.need.FitsBeside(s.free.Amount) && fits(t.asks, s.free.devices) {
+		if s.nominatedFor == "" && t.need.FitsBeside(s.free.Amount) && fits(t.asks, s.free.devices) {
 			room++
 		}
 	}

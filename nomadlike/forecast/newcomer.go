@@ -79,7 +79,7 @@ func (f *Futures) try(job *structs.Job, subjob *structs.Subjob, subjobs int) pro
 			break
 		}
 	}
-	got.wait = b.Explain(subjob.JobID, subjob.Index) // of one with nodes promised to it, too
+	got.wait = b.Explain(subjob.JobID, subjob.Index) // of one with nodes nominated for it, too
 	return got
 }
 
@@ -89,13 +89,13 @@ func (f *Futures) immediate(job *structs.Job, got *probe) bool {
 	switch {
 	case got.gang == nil:
 		return false
-	case job.VIP == nil || !got.gang.Claim:
+	case job.VIP == nil || !got.gang.Nominate:
 		return true
 	}
 	// Of a VIP job's machines, some may be waited for.
 	for i := range got.gang.Placements {
 		id := got.gang.Placements[i].NodeID
-		if _, usage := f.base.Node(id); usage != nil && usage.Claim != "" || f.kept(id) {
+		if _, usage := f.base.Node(id); usage != nil && usage.NominatedFor != "" || f.kept(id) {
 			return false
 		}
 		for k := range f.members {
@@ -144,7 +144,7 @@ func (f *Futures) Job(job *structs.Job) Answer {
 	if got.gang != nil {
 		a.Spec, a.Victims = got.gang.Spec, f.victims(got.gang.Victims)
 	}
-	if job.VIP != nil && got.gang != nil && got.gang.Claim {
+	if job.VIP != nil && got.gang != nil && got.gang.Nominate {
 		a.Victims = f.victims(f.killed(job, got.gang))
 	}
 	a.When, a.Features, a.Specs = f.answers(job, subjob, &got)
@@ -293,7 +293,7 @@ func (f *Futures) kills(job *structs.Job, m *member) bool {
 }
 
 // machines samples the start of a VIP job that waits for some of its machines:
-// when the last of those for whom it waits, or who were promised them before,
+// when the last of those for whom it waits, or for which they were nominated before,
 // leaves, and those whom it ends then have stopped. Nobody new comes.
 func (f *Futures) machines(job *structs.Job, got *probe) []sample {
 	chosen := make(map[int32]bool)
@@ -318,7 +318,7 @@ func (f *Futures) machines(job *structs.Job, got *probe) []sample {
 		for i := range u.holds {
 			h := &u.holds[i]
 			m := &f.members[h.member]
-			if h.placed != nil && !(m.subjob.Claim != nil && int(h.member) < f.queued) {
+			if h.placed != nil && !(m.subjob.Nomination != nil && int(h.member) < f.queued) {
 				continue
 			}
 			if !slices.ContainsFunc(g.of(k, u, int32(i)), func(p part) bool { return chosen[p.at] }) {

@@ -298,7 +298,7 @@ func TestNewcomerMatchesReplay(t *testing.T) {
 		if fast == nil || got.gang != nil || slices.ContainsFunc(f.members, func(m member) bool { return m.now }) {
 			return // never, now, or others start in the same pass
 		}
-		if slices.ContainsFunc(f.view().sites, func(s site) bool { return s.claim != "" }) {
+		if slices.ContainsFunc(f.view().sites, func(s site) bool { return s.nominatedFor != "" }) {
 			return // a good guess, see newcomer
 		}
 		slow := f.replay(job)

@@ -20,7 +20,7 @@ import (
 //     nothing before it does, which errs a little when they fit where it does not,
 //   - its ranks name no fixed ports, and its nodes have at most 64 devices,
 //   - nobody can be preempted for it, nobody is preempted before it starts, and no
-//     node is promised to somebody who waits for those he preempted.
+//     node is nominated for a gang that waits for its victims.
 //
 // In other cases it is a good guess.
 type newcomer struct {
@@ -146,7 +146,7 @@ type scan struct {
 	free   []room
 	state  []uint8 // by node: how much of a rank fits
 	count  [3]int  // of able nodes, by state
-	shut   []bool  // promised to others who have not come yet
+	shut   []bool  // nominated for others that have not started yet
 	held   structs.Holding
 }
 
@@ -242,7 +242,7 @@ func (s *scan) begin() {
 	s.absent = slices.Grow(s.absent[:0], len(s.future.holds))[:len(s.future.holds)]
 	clear(s.absent)
 	for at := range sites {
-		s.free[at], s.shut[at] = sites[at].free, sites[at].claim != ""
+		s.free[at], s.shut[at] = sites[at].free, sites[at].nominatedFor != ""
 		if s.tests[at].able {
 			s.state[at] = s.test(int32(at))
 			s.count[s.state[at]]++

@@ -19,9 +19,9 @@ type view struct {
 
 // site is a node.
 type site struct {
-	node  *structs.Node // nil: none has this number
-	free  room
-	claim string // subjob that has been promised it
+	node         *structs.Node // nil: none has this number
+	free         room
+	nominatedFor string // subjob it is nominated for
 }
 
 // room is what is free on a node, or what a rank takes of it.
@@ -66,7 +66,7 @@ func (f *Futures) view() *view {
 				free |= 1 << i
 			}
 		}
-		g.sites[at] = site{node: node, free: roomOf(node.FreeBeside(usage), free), claim: f.base.Claim(int32(at))}
+		g.sites[at] = site{node: node, free: roomOf(node.FreeBeside(usage), free), nominatedFor: f.base.NominatedFor(int32(at))}
 	}
 	for i := range f.members {
 		m := &f.members[i]

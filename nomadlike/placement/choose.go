@@ -31,7 +31,7 @@ const (
 type Options struct {
 	Fit       Fit
 	PortStart uint64               // where the search for dynamic ports begins, see feasible.ChoosePorts
-	Claimant  string               // structs.SubjobKey that may stand on nodes claimed for it
+	Nominee   string               // structs.SubjobKey that may stand on nodes nominated for it
 	Avoid     func(index int) bool // nodes not to take; nil: none
 	Prefer    func(index int) int  // nodes with more come first, but not in Consolidate; nil: all are equal
 }

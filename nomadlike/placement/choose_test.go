@@ -102,7 +102,7 @@ func drawUsage(t *rapid.T, n *structs.Node, plain bool) *structs.Usage {
 		u.Ports[rapid.SampledFrom([]int{80, 20000, 20001, 20002}).Draw(t, "held port")] = "alloc"
 	}
 	if !plain {
-		u.Claim = rapid.SampledFrom([]string{"", "", "", "j/0", "k/0"}).Draw(t, "claim")
+		u.NominatedFor = rapid.SampledFrom([]string{"", "", "", "j/0", "k/0"}).Draw(t, "nominated for")
 		u.Overcommitted = rapid.IntRange(0, 9).Draw(t, "over") == 0
 	}
 	return u
@@ -177,7 +177,7 @@ func drawJob(t *rapid.T, w *twin) *structs.Job {
 func drawOptions(t *rapid.T, w *twin) twinOptions {
 	o := twinOptions{
 		fit:   rapid.SampledFrom([]Fit{FitJob, FitJob, Pack, Spread, Consolidate}).Draw(t, "fit"),
-		start: rapid.Uint64Range(0, 5).Draw(t, "start"), claimant: rapid.SampledFrom([]string{"", "j/0"}).Draw(t, "claimant"), avoid: make(map[string]bool),
+		start: rapid.Uint64Range(0, 5).Draw(t, "start"), nominee: rapid.SampledFrom([]string{"", "j/0"}).Draw(t, "nominee"), avoid: make(map[string]bool),
 	}
 	if rapid.IntRange(0, 2).Draw(t, "prefers") == 0 {
 		o.prefer = make(map[string]int)
@@ -192,7 +192,7 @@ func drawOptions(t *rapid.T, w *twin) twinOptions {
 }
 
 func (o twinOptions) on(f *Floor) Options {
-	options := Options{Fit: o.fit, PortStart: o.start, Claimant: o.claimant, Avoid: func(index int) bool { return o.avoid[f.At(index).ID] }}
+	options := Options{Fit: o.fit, PortStart: o.start, Nominee: o.nominee, Avoid: func(index int) bool { return o.avoid[f.At(index).ID] }}
 	if o.prefer != nil {
 		options.Prefer = func(index int) int { return o.prefer[f.At(index).ID] }
 	}
@@ -244,7 +244,7 @@ func TestPickAgainstTwin(t *testing.T) {
 			if !ok {
 				continue
 			}
-			w.accepts(t, job, got, o.claimant)
+			w.accepts(t, job, got, o.nominee)
 			for rank, seat := range f.SeatsOf(&need, got) {
 				if n := f.MeetingIn(&need, &seat); n != len(got[rank].Devices) && (need.last == nil || rank < count-1) {
 					t.Fatalf("rank %d has %d devices that meet the need, want %v", rank, n, got[rank].Devices)
@@ -259,10 +259,10 @@ func TestPickAgainstTwin(t *testing.T) {
 }
 
 // accepts asks what state.Apply asks.
-func (t *twin) accepts(r *rapid.T, job *structs.Job, ranks []structs.RankPlacement, claimant string) {
+func (t *twin) accepts(r *rapid.T, job *structs.Job, ranks []structs.RankPlacement, nominee string) {
 	submitted := *job
 	submitted.Checkpoint = &structs.Checkpoint{Elastic: &structs.Elastic{MinNodes: 1}}
-	if claimant == "" {
+	if nominee == "" {
 		submitted.ID = "other"
 	}
 	gang := &structs.GangPlan{JobID: submitted.ID, Attempt: 1, Placements: ranks}
@@ -389,7 +389,7 @@ func (t *twin) compareUsage(r *rapid.T, f *Floor) {
 			}
 			continue
 		}
-		if got.CPU != want.CPU || got.Memory != want.Memory || got.Allocs != want.Allocs || got.Claim != want.Claim ||
+		if got.CPU != want.CPU || got.Memory != want.Memory || got.Allocs != want.Allocs || got.NominatedFor != want.NominatedFor ||
 			got.Overcommitted != want.Overcommitted || !maps.Equal(got.Ports, want.Ports) || !maps.Equal(got.Devices, want.Devices) {
 			r.Fatalf("usage %+v, want %+v", got, want)
 		}

@@ -16,7 +16,7 @@ import (
 type Shortage struct {
 	Able  int    // nodes that take new work and could hold a rank if they held nothing
 	Room  int    // of these, have room now
-	Kept  int    // of these, have room now, but Options.Avoid or a claim keeps them for others
+	Kept  int    // of these, have room now, but Options.Avoid or a nomination keeps them for others
 	Lacks []Lack // what the others are short of, the commonest first
 	Full  []int  // indexes of the others, in floor order
 }

@@ -126,10 +126,10 @@ func (l *level) drop(pos int) {
 
 // The flags of a space.
 const (
-	flagOpen    = 1 << iota // takes new work: the node stands in levels
-	flagClaimed             // promised to one subjob
-	flagOver                // holds more than it has
-	flagMoved               // no longer holds what it held when it was Put
+	flagOpen      = 1 << iota // takes new work: the node stands in levels
+	flagNominated             // nominated for one subjob
+	flagOver                  // holds more than it has
+	flagMoved                 // no longer holds what it held when it was Put
 )
 
 // levelMax bounds the levels; nodes with more free devices stand at the last.
@@ -356,8 +356,8 @@ func (f *Floor) furnish(at int32, before *site) {
 			ports = append(ports, int32(port))
 		}
 		sp.allocs = int32(u.Allocs)
-		if u.Claim != "" {
-			sp.flags |= flagClaimed
+		if u.NominatedFor != "" {
+			sp.flags |= flagNominated
 		}
 		if u.Overcommitted {
 			sp.flags |= flagOver

@@ -32,7 +32,7 @@ func (q *query) fits(pos int32) bool {
 	switch {
 	case !q.need.amount.FitsBeside(sp.free()) || sp.flags&flagOpen == 0:
 		return false
-	case sp.flags&(flagClaimed|flagOver) != 0 && (sp.flags&flagOver != 0 || q.f.sites[at].usage.Claim != q.options.Claimant):
+	case sp.flags&(flagNominated|flagOver) != 0 && (sp.flags&flagOver != 0 || q.f.sites[at].usage.NominatedFor != q.options.Nominee):
 		return false
 	case q.need.job.VIP != nil && sp.allocs > 0:
 		return false

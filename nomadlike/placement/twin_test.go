@@ -25,11 +25,11 @@ func (t *twin) ProjectUsage(string) *structs.ProjectUsage      { return nil }
 
 // twinOptions are Options in terms of node ids.
 type twinOptions struct {
-	fit      Fit
-	start    uint64
-	claimant string
-	avoid    map[string]bool
-	prefer   map[string]int // nil: all are equal
+	fit     Fit
+	start   uint64
+	nominee string
+	avoid   map[string]bool
+	prefer  map[string]int // nil: all are equal
 }
 
 // sorted lists the nodes in floor order.
@@ -48,7 +48,7 @@ func (t *twin) rank(job *structs.Job, node *structs.Node, spec structs.Resources
 	devices, devicesOK := feasible.ChooseDevices(node, usage, spec.Devices)
 	ports, portsOK := feasible.ChoosePorts(node, usage, job.PortRequests(spec, rank), o.start)
 	placement := structs.RankPlacement{NodeID: node.ID, Devices: devices, Ports: ports}
-	ok := devicesOK && portsOK && !o.avoid[node.ID] && (usage == nil || usage.Claim == "" || usage.Claim == o.claimant) &&
+	ok := devicesOK && portsOK && !o.avoid[node.ID] && (usage == nil || usage.NominatedFor == "" || usage.NominatedFor == o.nominee) &&
 		feasible.PoolProblem(job, spec, node, t.pools[node.PoolName()]) == nil &&
 		feasible.PlacementProblem(job, node, usage, spec, rank, &placement) == nil
 	return placement, ok

@@ -15,20 +15,20 @@ type project struct {
 	record *structs.Project      // nil: no record
 	usage  *structs.ProjectUsage // replaced, never changed; nil: holds nothing
 
-	promised structs.Holding // what claims will hold; replaced, never changed
-	kept     bool            // quota is kept for one of its gangs, as of the newest walk
+	nominated structs.Holding // what nominations will hold; replaced, never changed
+	kept      bool            // quota is kept for one of its gangs, as of the newest walk
 }
 
-// due is what the project holds and has been promised.
+// due is what the project holds, and what is nominated for it.
 func (p *project) due() *structs.ProjectUsage {
-	if len(p.promised) == 0 {
+	if len(p.nominated) == 0 {
 		return p.usage
 	}
 	sum := structs.ProjectUsage{Project: p.name}
 	if p.usage != nil {
 		sum = *p.usage
 	}
-	sum.Held = sum.Held.Add(p.promised)
+	sum.Held = sum.Held.Add(p.nominated)
 	return &sum
 }
 
@@ -135,16 +135,16 @@ func (b *Board) attach(id int32, take bool) {
 	case running:
 		b.settle(id, take)
 	}
-	if e.claim != nil {
-		b.promise(id)
+	if e.nomination != nil {
+		b.addNomination(id)
 	}
 }
 
 // detach undoes attach; give: the floor and its project still count its seats.
 func (b *Board) detach(id int32, give bool) {
 	e := &b.queue.entries[id]
-	if e.claim != nil {
-		b.unpromise(id)
+	if e.nomination != nil {
+		b.dropNomination(id)
 	}
 	switch e.stand {
 	case delayed:
@@ -222,39 +222,39 @@ func (b *Board) unsettle(id int32, give bool) {
 	b.changes++
 }
 
-// promise closes the nodes of a claim for everybody else.
-func (b *Board) promise(id int32) {
+// addNomination closes the nodes of a nomination to all others.
+func (b *Board) addNomination(id int32) {
 	e := &b.queue.entries[id]
-	b.promises.claims = append(b.promises.claims, id)
-	if p := &b.accounts.projects[e.project]; e.claim.held != nil {
-		p.promised = p.promised.Add(e.claim.held)
+	b.promises.nominations = append(b.promises.nominations, id)
+	if p := &b.accounts.projects[e.project]; e.nomination.held != nil {
+		p.nominated = p.nominated.Add(e.nomination.held)
 	}
-	for _, at := range e.claim.nodes {
-		b.nodes.states[at].claim = e.key()
+	for _, at := range e.nomination.nodes {
+		b.nodes.states[at].nominatedFor = e.key()
 		b.touch(at)
 	}
 }
 
-func (b *Board) unpromise(id int32) {
+func (b *Board) dropNomination(id int32) {
 	e := &b.queue.entries[id]
-	b.promises.claims = without(b.promises.claims, id)
-	if p := &b.accounts.projects[e.project]; e.claim.held != nil {
-		p.promised = p.promised.Sub(e.claim.held)
+	b.promises.nominations = without(b.promises.nominations, id)
+	if p := &b.accounts.projects[e.project]; e.nomination.held != nil {
+		p.nominated = p.nominated.Sub(e.nomination.held)
 		b.queue.soilAll()
 	}
-	for _, at := range e.claim.nodes {
-		if s := &b.nodes.states[at]; s.claim == e.key() {
-			s.claim = ""
+	for _, at := range e.nomination.nodes {
+		if s := &b.nodes.states[at]; s.nominatedFor == e.key() {
+			s.nominatedFor = ""
 			b.nodes.gain(at)
 			b.touch(at)
 		}
 	}
 }
 
-// heldAsPromised is what a claim will count in its project's quota, beyond what
+// heldAsNominated is what a nomination will count in its project's quota, beyond what
 // the gang that changes its size holds already. Devices are those of the empty
-// nodes where the claim names none.
-func (ns *nodes) heldAsPromised(e *entry, spec int, placed []structs.RankPlacement) structs.Holding {
+// nodes where the nomination names none.
+func (ns *nodes) heldAsNominated(e *entry, spec int, placed []structs.RankPlacement) structs.Holding {
 	held := structs.Holding{}
 	for rank := range placed {
 		at, ok := ns.floor.Index(placed[rank].NodeID)

@@ -9,7 +9,7 @@ import (
 
 // Board is all that the scheduler knows, in four parts that do not know each
 // other: the queue with the running gangs, the nodes with what stands on them,
-// what is promised to gangs that wait, and the accounts of projects. It is brought
+// what is nominated and reserved for gangs that wait, and the accounts of projects. It is brought
 // up to date with Sync, or driven by hand through virtual time by forecasts and
 // simulations:
 //

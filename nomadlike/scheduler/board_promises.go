@@ -3,10 +3,10 @@ package scheduler
 import "slices"
 
 // promises is the part of a board that knows what is kept for gangs that wait:
-// nodes that were promised to them, starts that are reserved, and when nodes are
+// nodes nominated for them, starts that are reserved, and when nodes are
 // expected to be free for those who ask.
 type promises struct {
-	claims []int32 // claimed entries, and running ones that change their size
+	nominations []int32 // nominated entries, and running ones that change their size
 
 	kept      []*reservation // nil: free
 	keptCount int
@@ -19,7 +19,7 @@ type promises struct {
 // clone copies what changes, and the profiles that were in use as of a pass.
 func (p *promises) clone(serial uint64) promises {
 	c := *p
-	c.claims, c.kept, c.picks = slices.Clone(p.claims), slices.Clone(p.kept), nil
+	c.nominations, c.kept, c.picks = slices.Clone(p.nominations), slices.Clone(p.kept), nil
 	c.profiles = p.cloneProfiles(serial)
 	return c
 }

@@ -8,7 +8,7 @@
 // a simulation clones a board, or fills an empty one, and drives it by hand.
 // Which of the fitting nodes a gang gets is package placement's choice.
 //
-//	state ──Changes──► Board ──Pass──► plan: starts, promises with victims, waits
+//	state ──Changes──► Board ──Pass──► plan: starts, nominations with victims, waits
 //	                     │
 //	                     └─Clone─► Submit, End, PutNode … Pass: virtual time
 //
@@ -26,7 +26,7 @@
 //	over a quota ──────────────────────────────────► waits; the first of its project keeps its amount
 //	larger than the cluster, or than what is ready ► waits, blocks nobody, says so
 //	room for all its nodes ────────────────────────► starts; elastic ones with what there is
-//	others must yield to it, and it then fits ─────► is promised their nodes
+//	others must yield to it, and it then fits ─────► nominated for their nodes
 //	no room ───────────────────────────────────────► waits; the first such gangs keep a
 //	                                                 reserved start, see reservation
 //

@@ -20,7 +20,7 @@ func (b *Board) Submit(job *structs.Job, subjob *structs.Subjob) {
 	b.attach(b.queue.add(e), true)
 }
 
-// Withdraw takes a subjob out of the queue, with what was promised to it;
+// Withdraw takes a subjob out of the queue, with what was nominated for it;
 // false: it did not wait.
 func (b *Board) Withdraw(jobID string, subjob int) bool {
 	id, ok := b.queue.found.find(b.queue.entries, jobID, subjob)
@@ -64,8 +64,8 @@ func (b *Board) requeue(id int32) {
 	}
 	again := *e.subjob
 	again.State, again.Attempt, again.QueuedAt = structs.JobQueued, e.gang.attempt, b.now
-	again.NotBefore, again.Claim, again.NoPassingAt, again.Wait = 0, nil, 0, nil
-	e.subjob, e.gang, e.claim, e.stand, e.said, e.strictAt = &again, nil, nil, waiting, nil, 0
+	again.NotBefore, again.Nomination, again.NoPassingAt, again.Wait = 0, nil, 0, nil
+	e.subjob, e.gang, e.nomination, e.stand, e.said, e.strictAt = &again, nil, nil, waiting, nil, 0
 	e.modelled = 0
 	b.attach(id, true)
 }

@@ -13,17 +13,17 @@ import (
 //
 //	delayed ──its time comes──► waiting ──placed──► running ──ends──► gone
 //	                               │  ▲                ▲
-//	                    promised nodes│ refused        │ the nodes are free
+//	             others must leave │  │ refused        │ the nodes are free
 //	                               ▼  │                │
-//	                             claimed ──────────────┘
+//	                            nominated ─────────────┘
 type stand uint8
 
 const (
-	gone    stand = iota // the slot is free
-	delayed              // queued, but not before a time
-	waiting              // queued, in a group
-	claimed              // queued, with nodes promised to it
-	running              // holds nodes
+	gone      stand = iota // the slot is free
+	delayed                // queued, but not before a time
+	waiting                // queued, in a group
+	nominated              // queued, with nodes nominated for it
+	running                // holds nodes
 )
 
 // entry is one live subjob. Entries lie in one slice, so that a clone of the
@@ -49,8 +49,8 @@ type entry struct {
 	likely   predict.Estimate
 	span     time.Duration // estimated run time from its start on; spanUnknown: any length
 
-	gang  *gang // of a running or claimed one
-	claim *claim
+	gang       *gang // of a running or nominated one
+	nomination *nomination
 }
 
 func (e *entry) is(jobID string, subjob int) bool { return e.index == subjob && e.jobID == jobID }
@@ -78,9 +78,9 @@ type gang struct {
 	whole        bool             // as many nodes as the job asked for, or ranks have ended
 }
 
-// claim is nodes that have been promised to a queued gang, or to a running one
+// nomination is the nodes nominated for a queued gang, or to a running one
 // that changes its size.
-type claim struct {
+type nomination struct {
 	nodes   []int32 // floor indexes
 	spec    int
 	victims []structs.AttemptKey

@@ -170,18 +170,18 @@ func (p *pass) figures(w *queueWalk, e *entry) *structs.WaitReason {
 	if a.figure != nil {
 		return a.figure
 	}
-	if a.figure = p.promisedBefore(sh); a.figure != nil {
+	if a.figure = p.nominatedBefore(sh); a.figure != nil {
 		return a.figure
 	}
 	n := &sh.needs[p.judge(sh).need]
 	options := p.optionsFor(e, n)
 	short := p.nodes.floor.Shortage(&n.Need, options)
-	keepers, claims := p.keepers(sh, w, n)
+	keepers, nominees := p.keepers(sh, w, n)
 	switch {
-	case len(claims) > 0 && short.Room+short.Kept >= sh.min && len(keepers) == 0:
+	case len(nominees) > 0 && short.Room+short.Kept >= sh.min && len(keepers) == 0:
 		a.figure = waitFor("scheduler.claimed_nodes", "nodes", sh.size(), "need", sh.text(),
-			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.queue.jobName(claims[0]))
-		a.figure.Holders = claims
+			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.queue.jobName(nominees[0]))
+		a.figure.Holders = nominees
 	case len(keepers) > 0 && short.Room+short.Kept >= sh.min:
 		a.figure = waitFor("scheduler.reserved", "nodes", sh.size(), "need", sh.text(),
 			"room", short.Room+short.Kept, "kept", short.Kept, "job", p.queue.jobName(keepers[0]))
@@ -198,20 +198,20 @@ func (p *pass) figures(w *queueWalk, e *entry) *structs.WaitReason {
 	return a.figure
 }
 
-// promisedBefore says which machines of a VIP job have been promised to whom;
+// nominatedBefore says which machines of a VIP job are nominated for which jobs;
 // nil when none has. Holders name whom, so that only who may see a job reads its name.
-func (p *pass) promisedBefore(sh *shape) *structs.WaitReason {
+func (p *pass) nominatedBefore(sh *shape) *structs.WaitReason {
 	if sh.vip == nil {
 		return nil
 	}
 	var names, holders []string
 	for _, at := range p.machines(sh) {
 		s := &p.nodes.states[at]
-		if s.claim == "" {
+		if s.nominatedFor == "" {
 			continue
 		}
 		names = append(names, s.node.Name)
-		job, _, _ := strings.Cut(s.claim, "/")
+		job, _, _ := strings.Cut(s.nominatedFor, "/")
 		if !slices.Contains(holders, job) && len(holders) < HoldersMax {
 			holders = append(holders, job)
 		}
@@ -224,24 +224,24 @@ func (p *pass) promisedBefore(sh *shape) *structs.WaitReason {
 	return reason
 }
 
-// keepers lists the jobs that keep, or have been promised, nodes on which the
+// keepers lists the jobs with reserved or nominated nodes on which the
 // gang has room, in the order in which they are found.
-func (p *pass) keepers(sh *shape, w *queueWalk, n *need) (keepers, claims []string) {
+func (p *pass) keepers(sh *shape, w *queueWalk, n *need) (keepers, nominees []string) {
 	for _, at := range p.nodes.candidates(sh, w.partition) {
 		s := &p.nodes.states[at]
-		if s.kept == 0 && s.claim == "" || !p.nodes.roomFor(n, sh.vip != nil, at) {
+		if s.kept == 0 && s.nominatedFor == "" || !p.nodes.roomFor(n, sh.vip != nil, at) {
 			continue
 		}
-		if s.claim != "" {
-			job, _, _ := strings.Cut(s.claim, "/")
-			if !slices.Contains(claims, job) && len(claims) < HoldersMax {
-				claims = append(claims, job)
+		if s.nominatedFor != "" {
+			job, _, _ := strings.Cut(s.nominatedFor, "/")
+			if !slices.Contains(nominees, job) && len(nominees) < HoldersMax {
+				nominees = append(nominees, job)
 			}
 		} else if job := p.promises.kept[s.kept-1].jobID; p.isKept(int(at)) && !slices.Contains(keepers, job) {
 			keepers = append(keepers, job)
 		}
 	}
-	return keepers, claims
+	return keepers, nominees
 }
 
 // jobName is the name of a job on the board, its id when it is not there.
@@ -360,9 +360,9 @@ func (x *explainer) waits() {
 		until := x.queue.entries[id].subjob.NotBefore.Time().Truncate(time.Second).Format(time.RFC3339)
 		x.say(id, waitFor("scheduler.restart_delay", "until", until))
 	}
-	for _, id := range x.queue.sortedEntries(slices.Clone(x.promises.claims)) {
-		if x.queue.entries[id].stand == claimed {
-			x.say(id, x.claimText(&x.queue.entries[id]))
+	for _, id := range x.queue.sortedEntries(slices.Clone(x.promises.nominations)) {
+		if x.queue.entries[id].stand == nominated {
+			x.say(id, x.nominationText(&x.queue.entries[id]))
 		}
 	}
 	own := make(map[int32]bool)
@@ -481,17 +481,17 @@ func (x *explainer) tailOf(g *group) *structs.WaitReason {
 	return x.judge(x.queue.shapes.list[g.key.shape]).line
 }
 
-// claimText says for whom a claimed gang waits.
-func (x *explainer) claimText(e *entry) *structs.WaitReason {
+// nominationText says for whom a nominated gang waits.
+func (x *explainer) nominationText(e *entry) *structs.WaitReason {
 	var nodes []string
-	indexes := make([]int, 0, len(e.claim.nodes))
-	for _, at := range e.claim.nodes {
+	indexes := make([]int, 0, len(e.nomination.nodes))
+	for _, at := range e.nomination.nodes {
 		if node := x.nodes.states[at].node; node != nil {
 			nodes = append(nodes, node.Name)
 			indexes = append(indexes, int(at))
 		}
 	}
-	wait := waitFor("scheduler.claim", "nodes", len(e.claim.nodes), "names", shorten(nodes))
+	wait := waitFor("scheduler.claim", "nodes", len(e.nomination.nodes), "names", shorten(nodes))
 	wait.Holders = x.holdersOn(indexes)
 	return wait
 }

@@ -87,7 +87,7 @@ func growsAfter(job *structs.Job) time.Duration {
 func (q *queue) growing(e *entry) bool {
 	sh := q.shapes.list[e.shape]
 	g := e.gang
-	return sh.resize && !g.whole && g.runningAt != 0 && g.endingAt == 0 && e.claim == nil && len(g.seats) > 0
+	return sh.resize && !g.whole && g.runningAt != 0 && g.endingAt == 0 && e.nomination == nil && len(g.seats) > 0
 }
 
 func (p *pass) growOne(id int32) bool {
@@ -127,9 +127,9 @@ func (p *pass) growOne(id int32) bool {
 		own := *old
 		own.endingAt = p.now
 		e.gang = &own
-		e.claim = &claim{spec: n.Index(), victims: []structs.AttemptKey{key}, own: true, held: p.nodes.heldAsPromised(e, n.Index(), placed)}
+		e.nomination = &nomination{spec: n.Index(), victims: []structs.AttemptKey{key}, own: true, held: p.nodes.heldAsNominated(e, n.Index(), placed)}
 		for i := range seats {
-			e.claim.nodes = append(e.claim.nodes, int32(seats[i].Index()))
+			e.nomination.nodes = append(e.nomination.nodes, int32(seats[i].Index()))
 		}
 		p.attach(id, true)
 		p.foresee(e, p.now)
@@ -174,7 +174,7 @@ func (p *pass) replaceGang(id int32, g *gang) {
 	subjob.Attempt = g.attempt
 	p.spend(e)
 	p.detach(id, true)
-	e.gang, e.claim, e.subjob = g, nil, &subjob
+	e.gang, e.nomination, e.subjob = g, nil, &subjob
 	p.attach(id, true)
 	p.foresee(e, p.now)
 }
@@ -182,8 +182,8 @@ func (p *pass) replaceGang(id int32, g *gang) {
 // resized carries out a change of size that a live board planned.
 func (p *pass) resized(id int32) bool {
 	e := &p.queue.entries[id]
-	n := &p.queue.shapes.list[e.shape].needs[e.claim.spec]
-	nodes, old := e.claim.nodes, e.gang
+	n := &p.queue.shapes.list[e.shape].needs[e.nomination.spec]
+	nodes, old := e.nomination.nodes, e.gang
 	options := p.optionsFor(e, n)
 	options.Avoid = func(at int) bool { return !slices.Contains(nodes, int32(at)) }
 	p.nodes.floor.Give(old.seats)

@@ -12,12 +12,12 @@ import (
 // it says about the others:
 //
 //	queue     every live subjob is found, and stands in one place: delayed, in the
-//	          one group of its kind, with a promise, or among those that run
+//	          one group of its kind, with a nomination, or among those that run
 //	nodes     every state is that of the floor's node and has free what the node has left;
 //	          a record of a seat is on one node or free
-//	promises  reservations and promises are counted right, and nodes that are kept
+//	promises  reservations and nominations are counted right, and nodes that are kept
 //	          know for whom
-//	accounts  projects are found, and are promised what their promises sum up to
+//	accounts  projects are found, and count what their nominations sum up to
 //
 // It walks everything: for tests and simulation, not for production. It changes
 // nothing.
@@ -67,9 +67,9 @@ func (q *queue) check(order Order) []string {
 			if !slices.Contains(q.idle, id) {
 				f.add("queue: %s is delayed and not listed so", e.key())
 			}
-		case claimed:
-			if e.claim == nil {
-				f.add("queue: %s has been promised nothing", e.key())
+		case nominated:
+			if e.nomination == nil {
+				f.add("queue: %s has no nomination", e.key())
 			}
 		case running:
 			if runs++; e.run >= 0 && (int(e.run) >= len(q.runs) || q.runs[e.run].entry != id) {
@@ -231,26 +231,26 @@ func (b *Board) checkSeats(f *findings) {
 	}
 }
 
-// checkPromises compares promises and reservations with entries, nodes and
+// checkPromises compares nominations and reservations with entries, nodes and
 // projects.
 func (b *Board) checkPromises(f *findings) {
-	promised := make(map[int32]structs.Holding)
-	claims := 0
+	held := make(map[int32]structs.Holding)
+	nominations := 0
 	for i := range b.queue.entries {
-		if e := &b.queue.entries[i]; e.claim != nil {
-			claims++
-			promised[e.project] = promised[e.project].Add(e.claim.held)
-			if !slices.Contains(b.promises.claims, int32(i)) {
+		if e := &b.queue.entries[i]; e.nomination != nil {
+			nominations++
+			held[e.project] = held[e.project].Add(e.nomination.held)
+			if !slices.Contains(b.promises.nominations, int32(i)) {
 				f.add("promises: that to %s is not listed", e.key())
 			}
 		}
 	}
-	if claims != len(b.promises.claims) {
-		f.add("promises: %d were made, and %d are listed", claims, len(b.promises.claims))
+	if nominations != len(b.promises.nominations) {
+		f.add("promises: %d were made, and %d are listed", nominations, len(b.promises.nominations))
 	}
 	for i := range b.accounts.projects {
-		if p := &b.accounts.projects[i]; len(p.promised.Sub(promised[int32(i)])) > 0 {
-			f.add("accounts: project %s is promised %v, and %v is counted", p.name, promised[int32(i)], p.promised)
+		if p := &b.accounts.projects[i]; len(p.nominated.Sub(held[int32(i)])) > 0 {
+			f.add("accounts: project %s has nominations of %v, and %v is counted", p.name, held[int32(i)], p.nominated)
 		}
 	}
 	for i := range b.nodes.states {

@@ -25,9 +25,9 @@ func TestInvariantsSeeDamage(t *testing.T) {
 			b.nodes.states[b.promises.kept[0].nodes[0]].rank++
 			b.promises.kept = append(b.promises.kept, b.promises.kept[0])
 		},
-		"were made":   func(b *Board) { b.promises.claims = append(b.promises.claims, 0) },
-		"is promised": func(b *Board) { b.accounts.projects[0].promised = structs.Holding{structs.QuotaCPU: 1} },
-		"is found at": func(b *Board) { b.accounts.projectByName[b.accounts.projects[0].name]++ },
+		"were made":          func(b *Board) { b.promises.nominations = append(b.promises.nominations, 0) },
+		"has nominations of": func(b *Board) { b.accounts.projects[0].nominated = structs.Holding{structs.QuotaCPU: 1} },
+		"is found at":        func(b *Board) { b.accounts.projectByName[b.accounts.projects[0].name]++ },
 	}
 	for want, damage := range damages {
 		b := NewBoard(Settings{})

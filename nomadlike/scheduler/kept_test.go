@@ -47,7 +47,7 @@ func TestFiguresAreOfThisPass(t *testing.T) {
 
 // TestFillingForgetsNobody: behind the gangs that keep a reserved start, those
 // for which there is known to be no room are not asked again, but for those that
-// may be promised nodes though there is none.
+// may have nodes nominated though there is none.
 func TestFillingForgetsNobody(t *testing.T) {
 	w := newWorld()
 	w.addNode(testNode("n1", 4, 16<<30))
@@ -65,14 +65,14 @@ func TestFillingForgetsNobody(t *testing.T) {
 	w.submit(vip("holder"))
 	sameAsNew(t, w, board)
 	w.submit(testJob("head", 1, 8, 1<<30)) // is reserved n2
-	w.submit(vip("next"))                  // finds n1 promised to the holder
+	w.submit(vip("next"))                  // finds n1 nominated for the holder
 	sameAsNew(t, w, board)
 	w.now = w.now.Add(time.Minute)
-	w.end("id-hold", 0, structs.JobSucceeded) // the holder starts, and its promise is over
+	w.end("id-hold", 0, structs.JobSucceeded) // the holder starts, and its nomination is over
 	if s := w.subjobs[subjobID{"id-holder", 0}]; s.State != structs.JobRunning {
 		t.Fatalf("the first VIP job is %s", s.State)
 	}
-	if plan := sameAsNew(t, w, board); len(plan.Gangs) != 1 || plan.Gangs[0].JobID != "id-next" || !plan.Gangs[0].Claim {
-		t.Errorf("the next VIP job is promised nothing: %s", text(plan))
+	if plan := sameAsNew(t, w, board); len(plan.Gangs) != 1 || plan.Gangs[0].JobID != "id-next" || !plan.Gangs[0].Nominate {
+		t.Errorf("the next VIP job has no nomination: %s", text(plan))
 	}
 }

@@ -10,13 +10,13 @@ import (
 
 // Queued is a subjob that waits, at its place.
 type Queued struct {
-	Job      *structs.Job
-	Subjob   *structs.Subjob
-	Pool     string // in whose queue it stands
-	Position int    // there, from 1
-	Claimed  bool   // nodes have been promised to it
-	Expected bool   // Span is an estimate or a limit, not a guess into the blue
-	Span     structs.Duration
+	Job       *structs.Job
+	Subjob    *structs.Subjob
+	Pool      string // in whose queue it stands
+	Position  int    // there, from 1
+	Nominated bool   // nodes are nominated for it
+	Expected  bool   // Span is an estimate or a limit, not a guess into the blue
+	Span      structs.Duration
 }
 
 // Running is a gang that holds nodes.
@@ -42,7 +42,7 @@ func (b *Board) Queued() iter.Seq[Queued] {
 			for i, id := range list {
 				e := &b.queue.entries[id]
 				b.modelEntry(e)
-				q := Queued{Job: e.job, Subjob: e.subjob, Pool: b.queue.partitions[e.partition].pool, Position: i + 1, Claimed: e.stand == claimed}
+				q := Queued{Job: e.job, Subjob: e.subjob, Pool: b.queue.partitions[e.partition].pool, Position: i + 1, Nominated: e.stand == nominated}
 				if q.Expected = e.span != spanUnknown; q.Expected {
 					q.Span = structs.Duration(e.span)
 				}
@@ -58,7 +58,7 @@ func (b *Board) Queued() iter.Seq[Queued] {
 func (b *Board) queues() [][]int32 {
 	lists := make([][]int32, len(b.queue.partitions))
 	for id := range b.queue.entries {
-		if e := &b.queue.entries[id]; e.stand == waiting || e.stand == delayed || e.stand == claimed {
+		if e := &b.queue.entries[id]; e.stand == waiting || e.stand == delayed || e.stand == nominated {
 			b.modelEntry(e)
 			lists[e.partition] = append(lists[e.partition], int32(id))
 		}

@@ -15,15 +15,15 @@ import (
 // tell quickly that a rank has no room, and when it will have some. Who may
 // stand where exactly is the floor's answer.
 type nodeState struct {
-	node      *structs.Node // nil: no node has this index
-	build     int32         // how it is built, an index of builds
-	partition int32         // of its pool
-	shut      bool          // takes no new work, whatever is free: overcommitted
-	seats     int32         // first record of the seats on it, -1: none
-	kept      int32         // reservation that keeps it + 1, an index of Board.kept
-	rank      int32         // its place in that reservation
-	place     int32         // among all nodes, by node id
-	claim     string        // subjob that has been promised it
+	node         *structs.Node // nil: no node has this index
+	build        int32         // how it is built, an index of builds
+	partition    int32         // of its pool
+	shut         bool          // takes no new work, whatever is free: overcommitted
+	seats        int32         // first record of the seats on it, -1: none
+	kept         int32         // reservation that keeps it + 1, an index of Board.kept
+	rank         int32         // its place in that reservation
+	place        int32         // among all nodes, by node id
+	nominatedFor string        // subjob it is nominated for
 }
 
 // occupant is one seat of a gang on a node; those of a node form a list.
@@ -123,7 +123,7 @@ func buildKey(node *structs.Node) string {
 }
 
 // able reports whether a rank could stand on a node if nothing held anything
-// there, and nobody had been promised it.
+// there, and it was nominated for nobody.
 func (ns *nodes) able(n *need, at int32) bool {
 	s := &ns.states[at]
 	if s.node == nil {
@@ -187,8 +187,8 @@ func (ns *nodes) roomFor(n *need, vip bool, at int32) bool {
 // room is what is free on a node now.
 func (ns *nodes) room(at int32) capacity.Amount { return ns.floor.Free(int(at)) }
 
-// open reports whether a node has been promised to nobody else.
-func (s *nodeState) open(key string) bool { return s.claim == "" || s.claim == key }
+// open reports whether a node is nominated for nobody else.
+func (s *nodeState) open(key string) bool { return s.nominatedFor == "" || s.nominatedFor == key }
 
 // putState brings a node up to date with its node on the floor. It had room before,
 // and held as many allocations.
@@ -210,13 +210,13 @@ func (b *Board) putState(at int32, node *structs.Node, usage *structs.Usage, roo
 			}
 		}
 	}
-	s.claim, s.shut = "", false
+	s.nominatedFor, s.shut = "", false
 	if usage != nil {
-		s.claim, s.shut = usage.Claim, usage.Overcommitted
+		s.nominatedFor, s.shut = usage.NominatedFor, usage.Overcommitted
 	}
 	b.touch(at)
 	if before.node == nil || before.build != s.build || !b.nodes.room(at).Fits(room) || before.shut && !s.shut ||
-		before.claim != s.claim || b.nodes.floor.Allocs(int(at)) < allocs {
+		before.nominatedFor != s.nominatedFor || b.nodes.floor.Allocs(int(at)) < allocs {
 		b.nodes.gain(at)
 	}
 }

@@ -37,10 +37,10 @@ func (b *Board) Placements(jobID string, subjob int) []structs.RankPlacement {
 	return b.nodes.floor.Placements(b.queue.entries[id].gang.seats)
 }
 
-// Claim is the subjob that has been promised a node of this number, as
+// NominatedFor is the subjob that a node of this number is nominated for, as
 // structs.SubjobKey writes it, "" when there is none. Unlike a node's usage it knows
-// the promises of the board's own passes.
-func (b *Board) Claim(number int32) string { return b.nodes.states[number].claim }
+// the nominations of the board's own passes.
+func (b *Board) NominatedFor(number int32) string { return b.nodes.states[number].nominatedFor }
 
 // Kept is the nodes that a blocked gang keeps, as the newest pass left them. It
 // never changes.

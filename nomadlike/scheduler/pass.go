@@ -37,13 +37,13 @@ type pass struct {
 	leavers  map[int32][]int32    // the running gangs of each project, when somebody asked
 
 	// What the gang that is being placed may take, for avoid.
-	placing  *entry
-	claimant string
-	ends     structs.UnixNano // when it would end
-	bound    structs.UnixNano // and when at the latest
-	taking   *need
-	avoid    func(at int) bool // kept for others, by a reservation or a claim
-	claimed  func(at int) bool // by a claim
+	placing   *entry
+	nominee   string
+	ends      structs.UnixNano // when it would end
+	bound     structs.UnixNano // and when at the latest
+	taking    *need
+	avoid     func(at int) bool // kept for others, by a reservation or a nomination
+	nominated func(at int) bool // by a nomination
 }
 
 // queueWalk is a walk over the queue of one pool.
@@ -102,7 +102,7 @@ func (b *Board) Pass(now structs.UnixNano, seed uint64) structs.Plan {
 	b.wake(now)
 	b.refresh(now)
 	p := &pass{Board: b, now: now, seed: seed, plan: structs.Plan{SnapshotIndex: b.index}}
-	p.avoid, p.claimed = p.isKept, p.isClaimed
+	p.avoid, p.nominated = p.isKept, p.isNominated
 	if b.settings.Alone {
 		p.fulfil()
 	}
@@ -341,7 +341,7 @@ func (p *pass) try(w *queueWalk, id int32, sh *shape, a *answer) bool {
 		return false
 	}
 	if sh.vip != nil {
-		if p.claimVIP(w, id, sh, a) {
+		if p.nominateVIP(w, id, sh, a) {
 			return true
 		}
 	} else if p.start(w, id, sh, a) {
@@ -498,7 +498,7 @@ func (p *pass) hopeless(w *queueWalk, e *entry) bool {
 		}
 		options := p.optionsFor(e, n)
 		if options.Avoid != nil {
-			options.Avoid = p.claimed
+			options.Avoid = p.nominated
 		}
 		if p.quotaFault(e, n) != faultNone || p.nodes.floor.Fits(&n.Need, sh.min, options) >= sh.min {
 			return false
@@ -550,7 +550,7 @@ func (p *pass) started(w *queueWalk, id int32, g *gang, placed []structs.RankPla
 	p.note(id)
 	e := &p.queue.entries[id]
 	p.detach(id, true)
-	e.stand, e.gang, e.claim = running, g, nil
+	e.stand, e.gang, e.nomination = running, g, nil
 	p.attach(id, true)
 	p.foresee(e, p.now)
 	if p.takeSpare(e, g.held); p.leavers != nil {

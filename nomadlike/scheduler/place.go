@@ -88,7 +88,7 @@ func (p *pass) pick(e *entry, sh *shape, n *need) ([]placement.Seat, []structs.R
 		return nil, nil, found, reason
 	}
 	if options.Avoid != nil && p.reserved() {
-		options.Avoid = p.claimed
+		options.Avoid = p.nominated
 		if p.nodes.floor.Fits(&n.Need, sh.min, options) >= sh.min {
 			return nil, nil, faultKept, nil
 		}
@@ -128,16 +128,16 @@ func (p *pass) sizeMost(e *entry, sh *shape, n *need) int {
 // optionsFor says what a gang may take; it holds until the next call.
 func (p *pass) optionsFor(e *entry, n *need) placement.Options {
 	p.modelEntry(e)
-	p.placing, p.claimant, p.ends, p.bound, p.taking = e, "", later(p.now, e.span), later(p.now, limitOf(e.job)), n
+	p.placing, p.nominee, p.ends, p.bound, p.taking = e, "", later(p.now, e.span), later(p.now, limitOf(e.job)), n
 	options := placement.Options{Fit: p.settings.Fit, PortStart: portStart(e.jobID, e.index, e.subjob.NextAttempt(), p.seed)}
-	if e.claim != nil {
-		p.claimant = e.key()
-		options.Claimant = p.claimant
+	if e.nomination != nil {
+		p.nominee = e.key()
+		options.Nominee = p.nominee
 	}
 	switch {
-	case n.job.VIP != nil && len(p.promises.claims) > 0:
-		options.Avoid = p.claimed
-	case n.job.VIP == nil && (p.reserved() || len(p.promises.claims) > 0):
+	case n.job.VIP != nil && len(p.promises.nominations) > 0:
+		options.Avoid = p.nominated
+	case n.job.VIP == nil && (p.reserved() || len(p.promises.nominations) > 0):
 		options.Avoid = p.avoid
 	}
 	if prefer := p.settings.Prefer; prefer != nil && (p.settings.Prefers == nil || p.settings.Prefers(e.job)) {
@@ -165,11 +165,11 @@ const avoided = -1
 // reserved reports whether any node is kept.
 func (p *pass) reserved() bool { return p.promises.keptCount > 0 }
 
-func (p *pass) isClaimed(at int) bool { return !p.nodes.states[at].open(p.claimant) }
+func (p *pass) isNominated(at int) bool { return !p.nodes.states[at].open(p.nominee) }
 
 func (p *pass) isKept(at int) bool {
 	s := &p.nodes.states[at]
-	if !s.open(p.claimant) {
+	if !s.open(p.nominee) {
 		return true
 	}
 	if s.kept == 0 {

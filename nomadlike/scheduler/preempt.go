@@ -51,7 +51,7 @@ func (p *pass) preempt(w *queueWalk, id int32, sh *shape) bool {
 			continue
 		}
 		if victims, seats := p.chooseVictims(w, sh, h); victims != nil {
-			p.promiseVictims(id, n, victims, seats)
+			p.nominateVictims(id, n, victims, seats)
 			return true
 		}
 	}
@@ -97,7 +97,7 @@ func (p *pass) victimCandidates(h *preemptionSearch) map[int32]bool {
 		switch {
 		case v.gang.serial == p.serial:
 			h.young = true
-		case v.gang.endingAt != 0 || v.claim != nil || v.job.ID == h.entry.job.ID || len(v.gang.seats) == 0:
+		case v.gang.endingAt != 0 || v.nomination != nil || v.job.ID == h.entry.job.ID || len(v.gang.seats) == 0:
 		case p.settings.PreemptLonger:
 			if r.end.Sub(p.now) > h.entry.span {
 				candidates[r.entry] = true
@@ -289,7 +289,7 @@ func (p *pass) lawful(h *preemptionSearch, victims []int32, seats []placement.Se
 		view.gone[v.job.Project] = view.gone[v.job.Project].Add(v.gang.held)
 	}
 	project := &p.accounts.projects[h.entry.project]
-	return structs.QuotaProblem(project.record, view.ProjectUsage(project.name), h.more.Add(project.promised)) == nil
+	return structs.QuotaProblem(project.record, view.ProjectUsage(project.name), h.more.Add(project.nominated)) == nil
 }
 
 // thinned is the board with some gangs gone.
@@ -309,16 +309,16 @@ func (g thinned) ProjectUsage(name string) *structs.ProjectUsage {
 	return usage
 }
 
-// promiseVictims promises a gang the nodes that its victims will leave.
-func (p *pass) promiseVictims(id int32, n *need, victims []int32, seats []placement.Seat) {
+// nominateVictims nominates for a gang the nodes that its victims will leave.
+func (p *pass) nominateVictims(id int32, n *need, victims []int32, seats []placement.Seat) {
 	e := &p.queue.entries[id]
 	keys := p.end(victims)
 	placed := p.nodes.floor.Placements(seats)
-	made := &claim{spec: n.Index(), victims: keys, held: p.nodes.heldAsPromised(e, n.Index(), placed)}
+	made := &nomination{spec: n.Index(), victims: keys, held: p.nodes.heldAsNominated(e, n.Index(), placed)}
 	for i := range seats {
 		made.nodes = append(made.nodes, int32(seats[i].Index()))
 	}
-	p.promiseTo(id, made)
+	p.nominate(id, made)
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
 		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: n.Index(), Placements: placed, Victims: keys,
 	})
@@ -346,12 +346,12 @@ func (p *pass) end(victims []int32) []structs.AttemptKey {
 	return keys
 }
 
-// promiseTo takes a gang out of its group and closes the nodes of its claim.
-func (p *pass) promiseTo(id int32, made *claim) {
+// nominate takes a gang out of its group and closes the nodes nominated for it.
+func (p *pass) nominate(id int32, made *nomination) {
 	p.note(id)
 	e := &p.queue.entries[id]
 	p.detach(id, true)
-	e.stand, e.claim = claimed, made
+	e.stand, e.nomination = nominated, made
 	p.takeSpare(e, made.held)
 	p.attach(id, true)
 }

@@ -61,7 +61,7 @@ func drawKeenWorld(t *rapid.T) *world {
 // TestPreemption drives random clusters with tiers, guarantees, VIP machines and
 // elastic gangs, and asserts what must hold of every plan: the state takes all of
 // it, so each victim has strictly lower standing and the whole gang fits without
-// them; no victim is needless; VIP jobs never yield; a gang that was promised
+// them; no victim is needless; VIP jobs never yield; a gang that was nominated for
 // nodes gets them when its victims have ended; what stops submitting comes to
 // rest, so nobody preempts each other in turn; boards that were kept decide as
 // new ones do.
@@ -80,7 +80,7 @@ func TestPreemption(t *testing.T) {
 			w.checkNodes(t)
 			w.checkGangs(t)
 			w.checkQuotas(t)
-			checkClaims(t, w)
+			checkNominations(t, w)
 			checkReasons(t, w)
 			return len(plan.Gangs)
 		}
@@ -111,7 +111,7 @@ func TestPreemption(t *testing.T) {
 		for i := 0; ; i++ {
 			started := once(1000 + i)
 			w.endStopping()
-			if started == 0 && !slices.ContainsFunc(w.queued(), func(s *structs.Subjob) bool { return s.Claim != nil && w.free(s) }) {
+			if started == 0 && !slices.ContainsFunc(w.queued(), func(s *structs.Subjob) bool { return s.Nomination != nil && w.free(s) }) {
 				break
 			}
 			if i > 100 {
@@ -132,7 +132,7 @@ func checkVictims(t *rapid.T, w *world, plan structs.Plan) {
 			if w.jobs[key.JobID].VIP != nil {
 				t.Fatalf("%s is VIP and yields to %s", key.JobID, g.JobID)
 			}
-			if g.Claim {
+			if g.Nominate {
 				continue // on a machine to kill
 			}
 			others := slices.Delete(slices.Clone(g.Victims), k, k+1)
@@ -149,7 +149,7 @@ func (w *world) fitsSomehow(g *structs.GangPlan, victims []structs.AttemptKey, b
 	less := w.without(victims)
 	for i := range before {
 		b := &before[i]
-		if b.Claim || len(b.Victims) > 0 {
+		if b.Nominate || len(b.Victims) > 0 {
 			continue
 		}
 		for rank, p := range b.Placements {
@@ -172,32 +172,32 @@ func (w *world) fitsSomehow(g *structs.GangPlan, victims []structs.AttemptKey, b
 	return true
 }
 
-// free reports whether nothing stands on the nodes that were promised to s any
+// free reports whether nothing stands on the nodes nominated for s any
 // more that has to leave.
 func (w *world) free(s *structs.Subjob) bool {
-	for _, key := range s.Claim.Victims {
+	for _, key := range s.Nomination.Victims {
 		if a := w.attempts[subjobID{key.JobID, key.Subjob}]; a != nil && a.Number == key.Number {
 			return false
 		}
 	}
-	return s.Claim.Gang.Claim == false
+	return s.Nomination.Gang.Nominate == false
 }
 
-// checkClaims asserts that a promise without victims left to wait for, other
-// than one of VIP machines, has been kept, and that no node is promised twice or
+// checkNominations asserts that a nomination without victims left to wait for, other
+// than one of VIP machines, has been fulfilled, and that no node is nominated twice or
 // to nobody.
-func checkClaims(t *rapid.T, w *world) {
-	for node, key := range w.claims {
+func checkNominations(t *rapid.T, w *world) {
+	for node, key := range w.nominations {
 		found := slices.ContainsFunc(w.queuedOrStopping(), func(s *structs.Subjob) bool {
-			return s.Claim != nil && structs.SubjobKey(s.JobID, s.Index) == key
+			return s.Nomination != nil && structs.SubjobKey(s.JobID, s.Index) == key
 		})
 		if !found {
-			t.Fatalf("node %s is promised to %s, which knows nothing of it", node, key)
+			t.Fatalf("node %s is nominated for %s, which knows nothing of it", node, key)
 		}
 	}
 	for _, s := range w.queued() {
-		if s.Claim != nil && len(s.Claim.Victims) > 0 && w.free(s) {
-			t.Fatalf("%s has no victims left and still waits for its promise", s.JobID)
+		if s.Nomination != nil && len(s.Nomination.Victims) > 0 && w.free(s) {
+			t.Fatalf("%s has no victims left and still waits for its nodes", s.JobID)
 		}
 	}
 }

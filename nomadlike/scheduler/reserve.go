@@ -253,7 +253,7 @@ func (p *pass) soonest(prof *profile, candidates []int32, count int) []pick {
 			continue
 		}
 		s := &p.nodes.states[at]
-		if s.kept != 0 || s.claim != "" {
+		if s.kept != 0 || s.nominatedFor != "" {
 			continue
 		}
 		one := pick{at: at, place: s.place, when: when}
@@ -296,7 +296,7 @@ func (p *pass) soonestOfMany(prof *profile, candidates []int32, count int) []pic
 func (p *pass) open(prof *profile, candidates []int32) []pick {
 	picks := p.promises.picks[:0]
 	for _, at := range candidates {
-		if s := &p.nodes.states[at]; prof.times[at] != never && s.kept == 0 && s.claim == "" {
+		if s := &p.nodes.states[at]; prof.times[at] != never && s.kept == 0 && s.nominatedFor == "" {
 			picks = append(picks, pick{at: at, place: s.place, when: prof.times[at]})
 		}
 	}

@@ -38,7 +38,7 @@ type Settings struct {
 	Fit           placement.Fit
 	Quiet         bool // place only: no explanations, for passes that follow each other quickly
 	// Alone: nobody else carries out the board's plans, as in a forecast: victims
-	// end at once and are queued again, and claims are placed by Pass itself. Such
+	// end at once and are queued again, and nominations are placed by Pass itself. Such
 	// a board is not synced any more.
 	Alone bool
 

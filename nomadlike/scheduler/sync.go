@@ -53,7 +53,7 @@ func (b *Board) undo() {
 	for i := len(b.journal) - 1; i >= 0; i-- {
 		item := &b.journal[i]
 		now := &b.queue.entries[item.id]
-		if now.stand == item.before.stand && now.gang == item.before.gang && now.claim == item.before.claim {
+		if now.stand == item.before.stand && now.gang == item.before.gang && now.nomination == item.before.nomination {
 			now.said, now.strictAt = item.before.said, item.before.strictAt
 			b.queue.distrust(item.id)
 			continue
@@ -107,17 +107,17 @@ func (b *Board) putSubjob(c *structs.SubjobChange) {
 	}
 	e := b.newEntry(c.Job, c.Subjob)
 	switch {
-	case c.Subjob.State == structs.JobQueued && c.Subjob.Claim != nil:
-		e.stand, e.claim = claimed, b.nodes.claimOf(&e, c.Subjob.Claim)
+	case c.Subjob.State == structs.JobQueued && c.Subjob.Nomination != nil:
+		e.stand, e.nomination = nominated, b.nodes.nominationOf(&e, c.Subjob.Nomination)
 	case c.Subjob.State == structs.JobQueued && c.Subjob.NotBefore > b.now:
 		e.stand = delayed
 	case c.Subjob.State == structs.JobQueued:
 		e.stand = waiting
 	case c.Attempt != nil:
 		e.stand, e.gang = running, b.nodes.gangOf(c)
-		if c.Subjob.Claim != nil {
-			e.claim = b.nodes.claimOf(&e, c.Subjob.Claim)
-			e.claim.own = true
+		if c.Subjob.Nomination != nil {
+			e.nomination = b.nodes.nominationOf(&e, c.Subjob.Nomination)
+			e.nomination.own = true
 		}
 	default:
 		return
@@ -128,7 +128,7 @@ func (b *Board) putSubjob(c *structs.SubjobChange) {
 // sameQueued reports whether a queued entry only says something else than before.
 func (q *queue) sameQueued(id int32, c *structs.SubjobChange) bool {
 	e := &q.entries[id]
-	if e.stand != waiting || c.Job == nil || c.Subjob == nil || c.Subjob.State != structs.JobQueued || c.Subjob.Claim != nil {
+	if e.stand != waiting || c.Job == nil || c.Subjob == nil || c.Subjob.State != structs.JobQueued || c.Subjob.Nomination != nil {
 		return false
 	}
 	was := e.subjob
@@ -136,8 +136,8 @@ func (q *queue) sameQueued(id int32, c *structs.SubjobChange) bool {
 		was.NotBefore == c.Subjob.NotBefore && was.CreateIndex == c.Subjob.CreateIndex
 }
 
-func (ns *nodes) claimOf(e *entry, c *structs.Claim) *claim {
-	made := &claim{spec: c.Gang.Spec, victims: c.Victims, held: ns.heldAsPromised(e, c.Gang.Spec, c.Gang.Placements)}
+func (ns *nodes) nominationOf(e *entry, c *structs.Nomination) *nomination {
+	made := &nomination{spec: c.Gang.Spec, victims: c.Victims, held: ns.heldAsNominated(e, c.Gang.Spec, c.Gang.Placements)}
 	for i := range c.Gang.Placements {
 		if at, ok := ns.floor.Index(c.Gang.Placements[i].NodeID); ok {
 			made.nodes = append(made.nodes, int32(at))

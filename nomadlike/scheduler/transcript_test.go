@@ -221,8 +221,8 @@ func (w *world) tell(plan structs.Plan) []string {
 			spec = fmt.Sprintf(" alternative %d", g.Spec)
 		}
 		verb := "start"
-		if g.Claim || len(g.Victims) > 0 {
-			verb = "promise"
+		if g.Nominate || len(g.Victims) > 0 {
+			verb = "nominate"
 		}
 		text := fmt.Sprintf("%s %s attempt %d%s on %s", verb, w.called(g.JobID, g.Subjob), g.Attempt, spec, strings.Join(places, ", "))
 		if len(g.Victims) > 0 {

@@ -56,7 +56,7 @@ func runTwin(w *world, settings Settings, seed uint64) *twin {
 	}
 	var left []subjobID
 	for _, s := range w.queued() {
-		if s.NotBefore <= w.now && s.Claim == nil {
+		if s.NotBefore <= w.now && s.Nomination == nil {
 			left = append(left, subjobID{s.JobID, s.Index})
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// claimVIP starts a VIP job when all its machines are free, and else promises
-// them to it, so that nobody new comes. The jobs on machines to kill end with the
-// promise, or, if it kills last, when nothing else is on its machines: until then
-// they would end for machines that stand idle. It does not ask for reservations.
-func (p *pass) claimVIP(w *queueWalk, id int32, sh *shape, a *answer) bool {
+// nominateVIP starts a VIP job when all its machines are free, and else nominates
+// them for it, so that no other job gets them. The jobs on machines to kill end with
+// the nomination, or, if it kills last, when nothing else is on its machines: until
+// then they would end for machines that stand idle. It does not ask for reservations.
+func (p *pass) nominateVIP(w *queueWalk, id int32, sh *shape, a *answer) bool {
 	if p.start(w, id, sh, a) {
 		return true
 	}
@@ -21,8 +21,8 @@ func (p *pass) claimVIP(w *queueWalk, id int32, sh *shape, a *answer) bool {
 	e := &p.queue.entries[id]
 	a.fault = faultRoom
 	nodes := p.machines(sh)
-	if len(nodes) < sh.min || slices.ContainsFunc(nodes, func(at int32) bool { return p.nodes.states[at].claim != "" }) {
-		return false // another promise stands before it
+	if len(nodes) < sh.min || slices.ContainsFunc(nodes, func(at int32) bool { return p.nodes.states[at].nominatedFor != "" }) {
+		return false // another nomination stands before it
 	}
 	n := &sh.needs[p.judge(sh).need]
 	held := structs.Holding{}
@@ -43,14 +43,14 @@ func (p *pass) claimVIP(w *queueWalk, id int32, sh *shape, a *answer) bool {
 		a.fault, a.reason = faultHeld, p.quotaKept(e, h)
 		return false
 	}
-	made := &claim{spec: n.Index(), nodes: nodes, held: held}
+	made := &nomination{spec: n.Index(), nodes: nodes, held: held}
 	if victims := p.killedBy(e, sh, nodes, held); !e.job.KillsLast || p.onlyThese(nodes, victims) {
 		made.victims = p.end(victims)
 	}
-	p.promiseTo(id, made)
+	p.nominate(id, made)
 	p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
 		JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: n.Index(), Placements: placed,
-		Victims: made.victims, Claim: true,
+		Victims: made.victims, Nominate: true,
 	})
 	p.ranks += len(placed)
 	return true
@@ -72,7 +72,7 @@ func (p *pass) killedBy(e *entry, sh *shape, nodes []int32, more structs.Holding
 		for record := p.nodes.states[at].seats; record >= 0; record = p.nodes.occupants[record].next {
 			id := p.nodes.occupants[record].entry
 			v := &p.queue.entries[id]
-			if v.gang.endingAt == 0 && v.claim == nil && !slices.Contains(victims, id) && sh.kills(p.nodes.states[at].node) &&
+			if v.gang.endingAt == 0 && v.nomination == nil && !slices.Contains(victims, id) && sh.kills(p.nodes.states[at].node) &&
 				p.victimProblem(h, v, p.Board) == nil {
 				victims = append(victims, id)
 			}
@@ -99,15 +99,15 @@ func (p *pass) onlyThese(nodes, victims []int32) bool {
 	return true
 }
 
-// killDue ends what is left on the machines of VIP jobs that kill last and were
-// promised them, once all of it is to be killed.
+// killDue ends what is left on the machines nominated for VIP jobs that kill
+// last, once all of it is to be killed.
 func (p *pass) killDue() {
-	for _, id := range p.queue.sortedEntries(slices.Clone(p.promises.claims)) {
+	for _, id := range p.queue.sortedEntries(slices.Clone(p.promises.nominations)) {
 		e := &p.queue.entries[id]
-		if e.stand != claimed || !e.job.KillsLast {
+		if e.stand != nominated || !e.job.KillsLast {
 			continue
 		}
-		sh, made := p.queue.shapes.list[e.shape], *e.claim
+		sh, made := p.queue.shapes.list[e.shape], *e.nomination
 		nodes := made.nodes
 		victims := p.killedBy(e, sh, nodes, made.held)
 		if len(victims) == 0 || slices.ContainsFunc(nodes, func(at int32) bool { return p.nodes.states[at].node == nil }) || !p.onlyThese(nodes, victims) {
@@ -122,11 +122,11 @@ func (p *pass) killDue() {
 		made.victims = p.end(victims)
 		p.note(id)
 		p.detach(id, true)
-		e.claim = &made
+		e.nomination = &made
 		p.attach(id, true)
 		p.plan.Gangs = append(p.plan.Gangs, structs.GangPlan{
 			JobID: e.jobID, Subjob: e.index, Attempt: e.subjob.NextAttempt(), Spec: made.spec, Placements: placed,
-			Victims: made.victims, Claim: true,
+			Victims: made.victims, Nominate: true,
 		})
 	}
 }
@@ -139,34 +139,34 @@ func (s *shape) kills(node *structs.Node) bool {
 }
 
 // carryOut does what the state does with a plan, on a board that is alone: the
-// victims end and are queued again, and the promises are kept for which that was
-// enough. What they leave beside is dealt out by the next pass.
+// victims end and are queued again, and the nominations are fulfilled for which that
+// was enough. What they leave beside is dealt out by the next pass.
 func (p *pass) carryOut() {
 	for _, id := range p.victims {
 		p.requeue(id)
 	}
-	for _, id := range p.queue.sortedEntries(slices.Clone(p.promises.claims)) {
-		promised := slices.IndexFunc(p.plan.Gangs, func(g structs.GangPlan) bool { return p.queue.entries[id].is(g.JobID, g.Subjob) })
-		if promised < 0 || !p.complete(id) {
+	for _, id := range p.queue.sortedEntries(slices.Clone(p.promises.nominations)) {
+		planned := slices.IndexFunc(p.plan.Gangs, func(g structs.GangPlan) bool { return p.queue.entries[id].is(g.JobID, g.Subjob) })
+		if planned < 0 || !p.complete(id) {
 			continue
 		}
 		last := len(p.plan.Gangs) - 1
 		placed := p.plan.Gangs[last]
-		placed.Victims = p.plan.Gangs[promised].Victims
-		p.plan.Gangs[promised] = placed
+		placed.Victims = p.plan.Gangs[planned].Victims
+		p.plan.Gangs[planned] = placed
 		p.plan.Gangs = p.plan.Gangs[:last]
 	}
 }
 
-// fulfil places the claims whose nodes are free by now, on a board that is
+// fulfil places the nominations whose nodes are free by now, on a board that is
 // alone.
 func (p *pass) fulfil() {
-	for _, id := range p.queue.sortedEntries(slices.Clone(p.promises.claims)) {
+	for _, id := range p.queue.sortedEntries(slices.Clone(p.promises.nominations)) {
 		p.complete(id)
 	}
 }
 
-// complete places a claimed gang if all its nodes are free; it reports whether
+// complete places a nominated gang if all its nodes are free; it reports whether
 // they were.
 func (p *pass) complete(id int32) bool {
 	e := &p.queue.entries[id]
@@ -174,9 +174,9 @@ func (p *pass) complete(id int32) bool {
 		return p.resized(id)
 	}
 	sh := p.queue.shapes.list[e.shape]
-	n := &sh.needs[e.claim.spec]
+	n := &sh.needs[e.nomination.spec]
 	options := p.optionsFor(e, n)
-	nodes := e.claim.nodes
+	nodes := e.nomination.nodes
 	options.Avoid = func(at int) bool { return !slices.Contains(nodes, int32(at)) }
 	seats, ok := p.nodes.floor.Pick(&n.Need, len(nodes), options)
 	if !ok {

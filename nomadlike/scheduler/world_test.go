@@ -15,22 +15,22 @@ import (
 // world is a small cluster for tests: what state.Apply does with plans and
 // ends of jobs, written down as plainly as possible. It is the Snapshot too.
 type world struct {
-	index    uint64
-	now      structs.UnixNano
-	seed     uint64
-	jobs     map[string]*structs.Job
-	subjobs  map[subjobID]*structs.Subjob
-	attempts map[subjobID]*structs.Attempt // that have not ended
-	nodes    map[string]*structs.Node
-	pools    map[string]*structs.Pool
-	projects map[string]*structs.Project
-	ledgers  map[string][]structs.Ledger
-	allocs   []*structs.Allocation // that hold resources, in order of placement
-	claims   map[string]string     // node -> subjob key
-	touched  map[string]uint64     // kind + key -> index of the newest change
-	shuffle  *rand.Rand            // when set, lists come in random order
-	fulls    int
-	plain    bool // its jobs differ in size and time alone
+	index       uint64
+	now         structs.UnixNano
+	seed        uint64
+	jobs        map[string]*structs.Job
+	subjobs     map[subjobID]*structs.Subjob
+	attempts    map[subjobID]*structs.Attempt // that have not ended
+	nodes       map[string]*structs.Node
+	pools       map[string]*structs.Pool
+	projects    map[string]*structs.Project
+	ledgers     map[string][]structs.Ledger
+	allocs      []*structs.Allocation // that hold resources, in order of placement
+	nominations map[string]string     // node -> subjob key
+	touched     map[string]uint64     // kind + key -> index of the newest change
+	shuffle     *rand.Rand            // when set, lists come in random order
+	fulls       int
+	plain       bool // its jobs differ in size and time alone
 }
 
 type subjobID struct {
@@ -45,7 +45,7 @@ func newWorld() *world {
 		now: structs.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), seed: 1,
 		jobs: map[string]*structs.Job{}, subjobs: map[subjobID]*structs.Subjob{}, attempts: map[subjobID]*structs.Attempt{},
 		nodes: map[string]*structs.Node{}, pools: map[string]*structs.Pool{}, projects: map[string]*structs.Project{},
-		ledgers: map[string][]structs.Ledger{}, claims: map[string]string{}, touched: map[string]uint64{},
+		ledgers: map[string][]structs.Ledger{}, nominations: map[string]string{}, touched: map[string]uint64{},
 	}
 }
 
@@ -134,7 +134,7 @@ func (w *world) mixed(ids []string) []string {
 
 // usage sums what allocations hold on a node.
 func (w *world) usage(nodeID string) *structs.Usage {
-	u := &structs.Usage{NodeID: nodeID, Ports: map[int]string{}, Devices: map[string]string{}, Claim: w.claims[nodeID]}
+	u := &structs.Usage{NodeID: nodeID, Ports: map[int]string{}, Devices: map[string]string{}, NominatedFor: w.nominations[nodeID]}
 	milli := int64(0)
 	for _, a := range w.allocs {
 		if a.NodeID != nodeID {
@@ -237,11 +237,11 @@ func (w *world) apply(t failer, plan structs.Plan) {
 	}
 }
 
-// take places or promises one gang, or tells why not.
+// take places or nominates one gang, or tells why not.
 func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 	id := subjobID{gang.JobID, gang.Subjob}
 	job, subjob := w.jobs[gang.JobID], w.subjobs[id]
-	if len(gang.Victims) == 0 && !gang.Claim {
+	if len(gang.Victims) == 0 && !gang.Nominate {
 		reason := feasible.GangProblem(job, subjob, gang, w)
 		if reason == nil {
 			w.place(gang)
@@ -270,7 +270,7 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 		}
 		without = w.without(gang.Victims[:i+1])
 	}
-	if !gang.Claim {
+	if !gang.Nominate {
 		queued := *subjob
 		queued.State = structs.JobQueued // a running one changes its size
 		if reason := feasible.GangProblem(job, &queued, gang, without); reason != nil {
@@ -278,8 +278,8 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 		}
 	}
 	for _, p := range gang.Placements {
-		if claim := w.claims[p.NodeID]; claim != "" && claim != id.key() {
-			return structs.NewReason("scheduler.node_claimed", "node", p.NodeID, "claim", claim)
+		if nominee := w.nominations[p.NodeID]; nominee != "" && nominee != id.key() {
+			return structs.NewReason("scheduler.node_claimed", "node", p.NodeID, "claim", nominee)
 		}
 	}
 	for _, key := range gang.Victims {
@@ -291,9 +291,11 @@ func (w *world) take(gang *structs.GangPlan) *structs.Reason {
 	}
 	own := *gang
 	own.Victims = nil
-	w.set(id, func(s *structs.Subjob) { s.Claim = &structs.Claim{Gang: own, Victims: gang.Victims, Since: w.now} })
+	w.set(id, func(s *structs.Subjob) {
+		s.Nomination = &structs.Nomination{Gang: own, Victims: gang.Victims, Since: w.now}
+	})
 	for _, p := range gang.Placements {
-		w.claims[p.NodeID] = id.key()
+		w.nominations[p.NodeID] = id.key()
 		w.touch("n", p.NodeID)
 	}
 	return nil
@@ -313,7 +315,7 @@ func (w *world) place(gang *structs.GangPlan) {
 	id := subjobID{gang.JobID, gang.Subjob}
 	job := w.jobs[gang.JobID]
 	w.set(id, func(s *structs.Subjob) {
-		s.State, s.Attempt, s.Wait, s.Claim, s.NoPassingAt = structs.JobRunning, gang.Attempt, nil, nil, 0
+		s.State, s.Attempt, s.Wait, s.Nomination, s.NoPassingAt = structs.JobRunning, gang.Attempt, nil, nil, 0
 	})
 	attempt := &structs.Attempt{
 		JobID: id.job, Subjob: id.index, Number: gang.Attempt, State: structs.AttemptRunning, Spec: gang.Spec,
@@ -330,8 +332,8 @@ func (w *world) place(gang *structs.GangPlan) {
 		}
 		attempt.Allocs = append(attempt.Allocs, a.ID)
 		w.allocs = append(w.allocs, a)
-		if w.claims[p.NodeID] == id.key() {
-			delete(w.claims, p.NodeID)
+		if w.nominations[p.NodeID] == id.key() {
+			delete(w.nominations, p.NodeID)
 		}
 		w.touch("n", p.NodeID)
 	}
@@ -340,7 +342,7 @@ func (w *world) place(gang *structs.GangPlan) {
 	w.touch("q", job.Project)
 }
 
-// end frees what a running subjob holds and puts it into state; claims that
+// end frees what a running subjob holds and puts it into state; nominations that
 // waited for it are placed.
 func (w *world) end(jobID string, index int, state structs.JobState) {
 	id := subjobID{jobID, index}
@@ -367,14 +369,14 @@ func (w *world) endStopping() {
 	}
 }
 
-// fulfil places the claims whose nodes are free.
+// fulfil places the nominations whose nodes are free.
 func (w *world) fulfil() {
 	for _, id := range slices.SortedFunc(maps.Keys(w.subjobs), compareIDs) {
 		s := w.subjobs[id]
-		if s.Claim == nil || s.State != structs.JobQueued {
+		if s.Nomination == nil || s.State != structs.JobQueued {
 			continue
 		}
-		gang := s.Claim.Gang
+		gang := s.Nomination.Gang
 		gang.Placements = slices.Clone(gang.Placements)
 		job, fits := w.jobs[id.job], true
 		for rank := range gang.Placements {

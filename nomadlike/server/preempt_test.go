@@ -110,8 +110,8 @@ func TestVIPKillsHereAndWaitsThere(t *testing.T) {
 				t.Errorf("%s does not run while b is waited for", holder)
 			}
 		}
-		if snapshot.Subjob(id, 0).Claim == nil || !jobIs(id, structs.JobQueued)(snapshot) {
-			t.Error("the VIP job has no promise, or runs")
+		if snapshot.Subjob(id, 0).Nomination == nil || !jobIs(id, structs.JobQueued)(snapshot) {
+			t.Error("the VIP job has no nomination, or runs")
 		}
 		if _, _, err := c.servers[0].Submit(t.Context(), structs.CommandJobStop, "ann", &structs.JobStop{JobID: on["b"]}); err != nil {
 			t.Fatal(err)

@@ -326,7 +326,7 @@ func (tx *txn) requeue(job *structs.Job, before, after *structs.Subjob, attempt 
 	tx.putSubjob(job, before, after)
 	tx.tell(jobEvent("event.job.requeued", job, after), "job", job.Name, "attempt", decimal(attempt.Number),
 		"outcome", string(attempt.Outcome))
-	if after.Claim != nil {
+	if after.Nomination != nil {
 		tx.review(structs.SubjobKey(job.ID, after.Index), true)
 	}
 }
@@ -358,9 +358,9 @@ func (tx *txn) endSubjob(job *structs.Job, before, after *structs.Subjob, end st
 	}
 	after.State, after.FinishedAt, after.Reason = state, tx.now, reason
 	after.StopIntended, after.Wait, after.NotBefore, after.NoPassingAt, after.Control = "", nil, 0, 0, nil
-	if after.Claim != nil {
-		tx.releaseNodes(after.Claim, structs.SubjobKey(job.ID, after.Index))
-		after.Claim = nil
+	if after.Nomination != nil {
+		tx.releaseNodes(after.Nomination, structs.SubjobKey(job.ID, after.Index))
+		after.Nomination = nil
 	}
 	tx.putSubjob(job, before, after)
 	if before.State == structs.JobQueued {

@@ -227,9 +227,9 @@ func (tx *txn) stopSubjob(job *structs.Job, subjob *structs.Subjob, cause *struc
 		if subjob.StopIntended == structs.JobQueued {
 			stopped := *subjob
 			stopped.StopBy, stopped.StopIntended, stopped.Reason = tx.by, structs.JobStopped, cause
-			if stopped.Claim != nil { // it was being resized
-				tx.releaseNodes(stopped.Claim, structs.SubjobKey(job.ID, stopped.Index))
-				stopped.Claim = nil
+			if stopped.Nomination != nil { // it was being resized
+				tx.releaseNodes(stopped.Nomination, structs.SubjobKey(job.ID, stopped.Index))
+				stopped.Nomination = nil
 			}
 			tx.putSubjob(job, subjob, &stopped)
 		}

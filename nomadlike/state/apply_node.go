@@ -26,7 +26,7 @@ func applyNodeRegister(tx *txn, body *structs.NodeRegister) (structs.ApplyResult
 		return refuse(structs.CodeForbidden, "server.node_removed")
 	}
 	if body.Unique {
-		if refusal := tx.claimName(&node); refusal != nil {
+		if refusal := tx.checkName(&node); refusal != nil {
 			return structs.ApplyResult{}, refusal
 		}
 	}

@@ -30,11 +30,11 @@ func applyPlan(tx *txn, body *structs.Plan) (structs.ApplyResult, *structs.Error
 	return structs.ApplyResult{Plan: result}, nil
 }
 
-// placeGang makes the next attempt of a subjob, or a claim for it, or tells why
+// placeGang makes the next attempt of a subjob, or a nomination for it, or tells why
 // neither can be.
 func (tx *txn) placeGang(gang *structs.GangPlan) *structs.Reason {
-	if len(gang.Victims) > 0 || gang.Claim {
-		return tx.claimGang(gang)
+	if len(gang.Victims) > 0 || gang.Nominate {
+		return tx.nominate(gang)
 	}
 	job, _ := tx.job(gang.JobID)
 	subjob, _ := tx.subjob(gang.JobID, gang.Subjob)
@@ -73,8 +73,8 @@ func (tx *txn) gangAllocs(job *structs.Job, gang *structs.GangPlan) []*structs.A
 
 // startAttempt stores a checked gang.
 func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state structs.JobState, gang *structs.GangPlan) {
-	if before.Claim != nil {
-		tx.releaseNodes(before.Claim, structs.SubjobKey(job.ID, before.Index))
+	if before.Nomination != nil {
+		tx.releaseNodes(before.Nomination, structs.SubjobKey(job.ID, before.Index))
 	}
 	allocs := tx.gangAllocs(job, gang)
 	for _, alloc := range allocs {
@@ -94,7 +94,7 @@ func (tx *txn) startAttempt(job *structs.Job, before *structs.Subjob, state stru
 	}
 	after := *before
 	after.State, after.Attempt = state, gang.Attempt
-	after.Wait, after.Reason, after.NotBefore, after.NoPassingAt, after.Claim = nil, nil, 0, 0, nil
+	after.Wait, after.Reason, after.NotBefore, after.NoPassingAt, after.Nomination = nil, nil, 0, 0, nil
 	tx.putSubjob(job, before, &after)
 	tx.endForecasts(job.ID, gang.Subjob, gang.Attempt, true)
 	tx.tell(jobEvent("event.job.starting", job, &after), "job", job.Name,

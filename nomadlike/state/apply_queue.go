@@ -51,7 +51,7 @@ func applyJobPriority(tx *txn, body *structs.JobPriority) (structs.ApplyResult, 
 		return structs.ApplyResult{JobID: job.ID}, nil
 	}
 	for _, row := range tx.subjobs(job.ID) {
-		if row.Subjob.Claim != nil {
+		if row.Subjob.Nomination != nil {
 			return refuse(structs.CodeConflict, "state.job_claims", "job", job.Name)
 		}
 	}

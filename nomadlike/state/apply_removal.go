@@ -59,8 +59,8 @@ func (tx *txn) forgetNode(known *structs.Node, removed bool) {
 		}
 	}
 	usage := tx.usage(node.ID)
-	if usage.Claim != "" {
-		tx.review(usage.Claim, true) // it is found to rest on a node that is gone
+	if usage.NominatedFor != "" {
+		tx.review(usage.NominatedFor, true) // it is found to rest on a node that is gone
 	}
 	if row, ok := get[*structs.Usage](tx, tableUsage, idKey(node.ID)); ok {
 		tx.remove(tableUsage, idKey(node.ID), row)
@@ -79,10 +79,10 @@ func (tx *txn) waitsForLease(alloc *structs.Allocation) bool {
 	return ok && job.Fencing == structs.FencingStrict && mayStillRun(alloc)
 }
 
-// claimName lets a node register under its name, unless another has it that is
+// checkName lets a node register under its name, unless another has it that is
 // alive or may come back with work. The same machine that comes as another
 // node has lost its identity with its data directory: the old one is forgotten.
-func (tx *txn) claimName(node *structs.Node) *structs.Error {
+func (tx *txn) checkName(node *structs.Node) *structs.Error {
 	for _, other := range listRows[*structs.Node](tx, tableNodes, indexName, nameKey1(node.Name)) {
 		if other.ID == node.ID {
 			continue

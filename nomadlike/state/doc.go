@@ -13,8 +13,8 @@
 //	                        │         └────► events ──► Follow ──► readers
 //	                        └ refused: *structs.Error, nothing changed
 //
-// Nodes can be promised to a gang while others still leave them (apply_claim.go):
-// every command ends with a look at the promises that it touched, so that the
+// Nodes can be nominated for a gang while others still leave them (apply_nomination.go):
+// every command ends with a look at the nominations that it touched, so that the
 // entry which frees the last node is the entry in which the gang starts. What
 // projects hold is kept with every allocation, and booked hour by hour when it
 // ends (usage_project.go). Planning keeps in step by Snapshot.Changes, from a

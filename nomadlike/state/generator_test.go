@@ -77,7 +77,7 @@ func (w *generator) next(s *Snapshot) []byte {
 		case 1, 2:
 			return w.plan(s)
 		case 3, 4, 5:
-			return w.claim(s)
+			return w.nominate(s)
 		case 6:
 			return w.register(s)
 		default:
@@ -88,7 +88,7 @@ func (w *generator) next(s *Snapshot) []byte {
 	case 18, 19:
 		return w.reports(s)
 	case 16, 17:
-		return w.claim(s)
+		return w.nominate(s)
 	case 14:
 		return w.bounds()
 	case 15:
@@ -269,12 +269,12 @@ func (w *generator) control(s *Snapshot) []byte {
 	return encode(structs.CommandJobControl, w.now, body)
 }
 
-// claim plans a gang that ends what stands in its way, mostly all of it, or
+// nominate plans a gang that ends what stands in its way, mostly all of it, or
 // changes its own size.
-func (w *generator) claim(s *Snapshot) []byte {
+func (w *generator) nominate(s *Snapshot) []byte {
 	var gangs []structs.GangPlan
 	for job, subjob := range s.Queue() {
-		gang := structs.GangPlan{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.NextAttempt(), Claim: job.VIP != nil && w.maybe(2)}
+		gang := structs.GangPlan{JobID: job.ID, Subjob: subjob.Index, Attempt: subjob.NextAttempt(), Nominate: job.VIP != nil && w.maybe(2)}
 		w.clear(s, job, &gang, job.Nodes)
 		gangs = append(gangs, gang)
 	}

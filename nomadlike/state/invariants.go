@@ -21,7 +21,7 @@ import (
 //	I9      an attempt has all its ranks, and no rank starts before the barrier
 //	I10     subjobs, attempts and allocations stand where the drawn machines let them
 //	I17     ledgers are in order, bounded, and never below zero
-//	I18     a promise of nodes is known on both sides, and its victims name it
+//	I18     a nomination of nodes is known on both sides, and its victims name it
 //
 // It walks every row: for tests and simulation, not for production.
 func CheckInvariants(s *Snapshot) []string {
@@ -30,7 +30,7 @@ func CheckInvariants(s *Snapshot) []string {
 	c.attempts()
 	c.nodes()
 	c.projects()
-	c.claims()
+	c.nominations()
 	c.history()
 	c.bounds()
 	return c.found

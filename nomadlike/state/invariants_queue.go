@@ -70,47 +70,47 @@ func (c *checker) ledgers(usage *structs.ProjectUsage) {
 	}
 }
 
-// claims checks that subjobs and nodes agree on what is promised.
-func (c *checker) claims() {
-	promised := make(map[string]string) // node -> subjob
+// nominations checks that subjobs and nodes agree on what is nominated.
+func (c *checker) nominations() {
+	nominated := make(map[string]string) // node -> subjob
 	for view := range c.snapshot.Jobs() {
 		for subjob := range c.snapshot.Subjobs(view.Job.ID) {
-			if subjob.Claim != nil {
-				c.claim(view.Job, subjob, promised)
+			if subjob.Nomination != nil {
+				c.nomination(view.Job, subjob, nominated)
 			}
 		}
 	}
 	for node, usage := range c.snapshot.Nodes() {
-		if usage != nil && usage.Claim != promised[node.ID] {
-			c.fail("I18: node %s is promised to %q, which %q was promised", node.ID, usage.Claim, promised[node.ID])
+		if usage != nil && usage.NominatedFor != nominated[node.ID] {
+			c.fail("I18: node %s is nominated for %q, and the nomination is of %q", node.ID, usage.NominatedFor, nominated[node.ID])
 		}
 	}
 }
 
-func (c *checker) claim(job *structs.Job, subjob *structs.Subjob, promised map[string]string) {
+func (c *checker) nomination(job *structs.Job, subjob *structs.Subjob, nominated map[string]string) {
 	key := structs.SubjobKey(subjob.JobID, subjob.Index)
 	waits := subjob.State == structs.JobQueued || subjob.State == structs.JobStopping && subjob.StopIntended == structs.JobQueued
-	if !waits || subjob.Claim.Gang.Attempt != subjob.NextAttempt() {
-		c.fail("I18: %s is promised nodes for attempt %d, and is %s after attempt %d", key, subjob.Claim.Gang.Attempt, subjob.State, subjob.Attempt)
+	if !waits || subjob.Nomination.Gang.Attempt != subjob.NextAttempt() {
+		c.fail("I18: %s is nominated for attempt %d, and is %s after attempt %d", key, subjob.Nomination.Gang.Attempt, subjob.State, subjob.Attempt)
 	}
-	if n := len(subjob.Claim.Gang.Placements); n < job.NodesMin() || n > job.Nodes {
-		c.fail("I9: %s is promised %d nodes", key, n)
+	if n := len(subjob.Nomination.Gang.Placements); n < job.NodesMin() || n > job.Nodes {
+		c.fail("I9: %s is nominated for %d nodes", key, n)
 	}
-	for _, placement := range subjob.Claim.Gang.Placements {
-		if other, taken := promised[placement.NodeID]; taken {
-			c.fail("I18: node %s is promised to %s and %s", placement.NodeID, other, key)
+	for _, placement := range subjob.Nomination.Gang.Placements {
+		if other, taken := nominated[placement.NodeID]; taken {
+			c.fail("I18: node %s is nominated for %s and %s", placement.NodeID, other, key)
 		}
-		promised[placement.NodeID] = key
+		nominated[placement.NodeID] = key
 		if node := c.snapshot.Node(placement.NodeID); node == nil || !node.Schedulable() {
-			c.fail("I18: %s is promised node %s, which takes no work", key, placement.NodeID)
+			c.fail("I18: %s is nominated for node %s, which takes no work", key, placement.NodeID)
 		}
 	}
-	for _, victim := range subjob.Claim.Victims {
+	for _, victim := range subjob.Nomination.Victims {
 		attempt := c.snapshot.Attempt(victim.JobID, victim.Subjob, victim.Number)
 		if attempt == nil {
 			continue // its job was deleted meanwhile
 		}
-		if attempt.By == nil || structs.SubjobKey(attempt.By.JobID, attempt.By.Subjob) != key || attempt.By.Number != subjob.Claim.Gang.Attempt {
+		if attempt.By == nil || structs.SubjobKey(attempt.By.JobID, attempt.By.Subjob) != key || attempt.By.Number != subjob.Nomination.Gang.Attempt {
 			c.fail("I18: %v does not name %s, for which it ended", victim, key)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 //   - What was running goes on: the nodes tell what became of it. What had not
 //     begun to run is given up, since nobody can tell how far it came; its
 //     resources are held until its node has registered without it.
-//   - Promises of nodes end.
+//   - Nominations of nodes end.
 func Revive(r io.Reader, w io.Writer, revival structs.Revival) error {
 	store := New()
 	if err := store.Restore(r); err != nil {
@@ -39,7 +39,7 @@ func (s *Store) revive(revival structs.Revival) {
 	for _, node := range listRows[*structs.Node](tx, tableNodes, indexID, nil) {
 		tx.reviveNode(node)
 	}
-	tx.reviewClaims()
+	tx.reviewNominations()
 	tx.commit()
 	s.nodes.Store(int64(tx.meta.Nodes))
 }
@@ -82,8 +82,8 @@ func (tx *txn) reviveSubjob(row *subjobRow, revival structs.Revival) {
 	if subjob.State == structs.JobQueued {
 		tx.endForecasts(job.ID, subjob.Index, subjob.NextAttempt(), false)
 	}
-	if subjob.Claim != nil {
-		tx.dropClaim(job, subjob, structs.NewReason("reason.revived"))
+	if subjob.Nomination != nil {
+		tx.dropNomination(job, subjob, structs.NewReason("reason.revived"))
 		subjob, _ = tx.subjob(job.ID, subjob.Index)
 	}
 	after := *subjob

@@ -168,7 +168,7 @@ func BenchmarkChanges(b *testing.B) {
 
 // BenchmarkClaim clears a thousand nodes for one gang: a thousand victims, each
 // of which ends in an entry of its own.
-func BenchmarkClaim(b *testing.B) {
+func BenchmarkNomination(b *testing.B) {
 	const nodes = 1_000
 	for range b.N {
 		b.StopTimer()
@@ -193,7 +193,7 @@ func BenchmarkClaim(b *testing.B) {
 		apply(structs.CommandPlan, plan)
 		b.StartTimer()
 		if result := apply(structs.CommandPlan, &structs.Plan{Gangs: []structs.GangPlan{gang}}); result.Plan.Accepted != 1 {
-			b.Fatalf("the claim is refused: %v", result.Plan.Refused)
+			b.Fatalf("the nomination is refused: %v", result.Plan.Refused)
 		}
 		for i := range nodes {
 			apply(structs.CommandAllocReports, &structs.AllocReports{NodeID: fmt.Sprintf("%032x", i+1), Reports: []structs.AllocReport{{

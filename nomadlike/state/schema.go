@@ -33,18 +33,18 @@ const (
 // The indexes beside "id". An index whose key function gives nil for a row
 // does not list it.
 const (
-	indexID      = "id"
-	indexCreated = "created" // by the log index that made the row
-	indexName    = "name"    // nodes by name
-	indexLive    = "live"    // attempts that have not ended
-	indexQueue   = "queue"   // queued subjobs in the order of the queue
-	indexClaim   = "claim"   // subjobs that nodes are promised to
-	indexDue     = "due"     // attempts by the time at which they expire
-	indexEnded   = "ended"   // forecasts by the log index at which they came true or void
-	indexDelayed = "delayed" // queued subjobs that are not placed before a time, by that time
-	indexNode    = "node"    // allocations by node, those first that hold resources or still run
-	indexGang    = "gang"    // allocations by job, subjob, attempt, rank
-	indexHash    = "hash"    // tokens by the hash of their secret
+	indexID         = "id"
+	indexCreated    = "created"    // by the log index that made the row
+	indexName       = "name"       // nodes by name
+	indexLive       = "live"       // attempts that have not ended
+	indexQueue      = "queue"      // queued subjobs in the order of the queue
+	indexNomination = "nomination" // subjobs that nodes are nominated for
+	indexDue        = "due"        // attempts by the time at which they expire
+	indexEnded      = "ended"      // forecasts by the log index at which they came true or void
+	indexDelayed    = "delayed"    // queued subjobs that are not placed before a time, by that time
+	indexNode       = "node"       // allocations by node, those first that hold resources or still run
+	indexGang       = "gang"       // allocations by job, subjob, attempt, rank
+	indexHash       = "hash"       // tokens by the hash of their secret
 )
 
 // metaRow is the state's own record: one row, replaced by every batch. It
@@ -186,8 +186,8 @@ func schema() *memdb.DBSchema {
 				}
 				return queueKey(r.Tier, r.Subjob.Place, r.Subjob.JobID, r.Subjob.Index)
 			},
-			indexClaim: func(r *subjobRow) []byte {
-				if r.Subjob.Claim == nil {
+			indexNomination: func(r *subjobRow) []byte {
+				if r.Subjob.Nomination == nil {
 					return nil
 				}
 				return subjobKey(r.Subjob.JobID, r.Subjob.Index)

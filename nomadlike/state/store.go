@@ -16,7 +16,7 @@ import (
 // alone, one at a time; everything else may be called from any goroutine.
 type Store struct {
 	db      *memdb.MemDB
-	blocked map[string]int // of Apply: where claims lacked room; a hint that changes no outcome
+	blocked map[string]int // of Apply: where nominations lacked room; a hint that changes no outcome
 	shares  map[string]int // of Apply: events in the ring by the node that told them; nil: to be counted anew
 	live    liveCounts
 	nodes   atomic.Int64 // of the newest state
@@ -245,7 +245,7 @@ func (tx *txn) apply(entry Entry) structs.ApplyResult {
 	if refusal != nil {
 		return refused(refusal)
 	}
-	tx.reviewClaims()
+	tx.reviewNominations()
 	return result
 }
 

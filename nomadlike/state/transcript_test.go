@@ -401,7 +401,7 @@ func (p *play) held(project string) {
 func (p *play) plan(which string, nodes []string, named map[string]string) {
 	snapshot := p.store.Snapshot()
 	id, subjob := p.jobOf(which)
-	gang := structs.GangPlan{JobID: id, Subjob: subjob, Attempt: 1, Claim: named["claim"] != ""}
+	gang := structs.GangPlan{JobID: id, Subjob: subjob, Attempt: 1, Nominate: named["claim"] != ""}
 	for _, victim := range strings.Split(named["kill"], ",") {
 		victimID, index := p.jobOf(victim)
 		if known := snapshot.Subjob(victimID, index); known != nil {
@@ -416,7 +416,7 @@ func (p *play) plan(which string, nodes []string, named map[string]string) {
 		placement := structs.RankPlacement{NodeID: "node-" + name}
 		if node := snapshot.Node(placement.NodeID); node != nil && view.Job != nil {
 			usage := snapshot.Usage(node.ID)
-			if gang.Claim || len(gang.Victims) > 0 {
+			if gang.Nominate || len(gang.Victims) > 0 {
 				usage = nil
 			}
 			placement.Ports, _ = feasible.ChoosePorts(node, usage, view.Job.PortRequests(view.Job.Resources[0], rank), 0)
@@ -558,8 +558,8 @@ func (p *play) show(name string) {
 		if control := subjob.Control; control != nil {
 			p.out.WriteString(controlText(control))
 		}
-		if claim := subjob.Claim; claim != nil {
-			fmt.Fprintf(&p.out, " promised %d nodes, victims: %d", len(claim.Gang.Placements), len(claim.Victims))
+		if nomination := subjob.Nomination; nomination != nil {
+			fmt.Fprintf(&p.out, " nominated for %d nodes, victims: %d", len(nomination.Gang.Placements), len(nomination.Victims))
 		}
 		if saved := subjob.Newest(); saved != nil {
 			fmt.Fprintf(&p.out, " newest of %d checkpoints: %s step=%d attempt=%d", len(subjob.Checkpoints), saved.Path, saved.Step, saved.Attempt)

@@ -139,8 +139,8 @@ func yieldProblem(after *Snapshot, attempt *structs.Attempt) string {
 	if subjob == nil {
 		return "nobody"
 	}
-	claimed := subjob.Claim != nil && subjob.Claim.Gang.Attempt == by.Number
-	if !claimed && after.Attempt(by.JobID, by.Subjob, by.Number) == nil {
+	nominated := subjob.Nomination != nil && subjob.Nomination.Gang.Attempt == by.Number
+	if !nominated && after.Attempt(by.JobID, by.Subjob, by.Number) == nil {
 		return "it got nothing"
 	}
 	victim, _ := after.Job(attempt.JobID)

@@ -29,8 +29,8 @@ type txn struct {
 
 	owned   map[string]*structs.ProjectUsage // rows of tableHoldings that this batch made, by project
 	named   map[string]string                // newest job that this batch made of each name
-	reviews []claimReview                    // claims to look at when the command is done
-	blocked map[string]int                   // claim -> rank that lacked room when it was last looked at
+	reviews []nominationReview               // nominations to look at when the command is done
+	blocked map[string]int                   // nomination -> rank that lacked room when it was last looked at
 }
 
 func (s *Store) begin() *txn {
@@ -382,8 +382,8 @@ func (tx *txn) putNode(node *structs.Node) {
 	node.ModifyIndex = tx.index()
 	tx.touch(touchNode, node.ID, 0)
 	tx.put(tableNodes, idKey(node.ID), node)
-	if claim := tx.usage(node.ID).Claim; claim != "" {
-		tx.review(claim, true)
+	if nominee := tx.usage(node.ID).NominatedFor; nominee != "" {
+		tx.review(nominee, true)
 	}
 	tx.wakeSchedule()
 }

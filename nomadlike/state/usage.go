@@ -20,8 +20,8 @@ func (tx *txn) keepUsage(before, after *structs.Allocation) {
 	} else {
 		usage = subUsage(usage, after)
 		tx.touch(touchSubjob, after.JobID, after.Subjob)
-		if usage.Claim != "" {
-			tx.review(usage.Claim, false)
+		if usage.NominatedFor != "" {
+			tx.review(usage.NominatedFor, false)
 		}
 		tx.wakeSchedule()
 	}

@@ -109,7 +109,7 @@ func (g *laterView) removeLeaving(job *structs.Job, gang *structs.GangPlan) {
 }
 
 // waitsFor reports whether the jobs on a machine leave before a VIP job starts,
-// without being asked to by its promise.
+// without being asked to by its nomination.
 func waitsFor(job *structs.Job, node *structs.Node) bool {
 	if job.VIP == nil {
 		return false

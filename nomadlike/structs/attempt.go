@@ -130,5 +130,5 @@ func RankName(job *Job, subjob int, attempt uint64, rank int) string {
 	return fmt.Sprintf("%s-%d-%s", job.Name, attempt, place)
 }
 
-// SubjobKey names a subjob in one word, for instance in Usage.Claim.
+// SubjobKey names a subjob in one word, for instance in Usage.NominatedFor.
 func SubjobKey(jobID string, subjob int) string { return fmt.Sprintf("%s/%d", jobID, subjob) }

@@ -154,10 +154,10 @@ type GangPlan struct {
 	Spec       int             `json:"spec"`       // index into Job.Resources
 	Placements []RankPlacement `json:"placements"` // by rank
 	// Victims are attempts that must end first, or, for a VIP job that waits,
-	// Claim is set with none: the gang then becomes a Claim, not an attempt. The
-	// job's own running attempt as the only victim is a change of size.
-	Victims []AttemptKey `json:"victims,omitempty"`
-	Claim   bool         `json:"claim,omitempty"`
+	// job's	// Nominate is set with none: the gang then becomes a Nomination, not an attempt.
+	// The job's	// job's own running attempt as the only victim is a change of size.
+	Victims  []AttemptKey `json:"victims,omitempty"`
+	Nominate bool         `json:"claim,omitempty"`
 }
 
 // RankPlacement gives one rank its node and what it holds there.

@@ -101,7 +101,7 @@ type Job struct {
 	// time for them, not only where it makes room. Set like PatientStarts.
 	SavesAtEnds bool `json:"saves_at_ends,omitempty" since:"16"`
 	// KillsLast: a VIP job ends those on its machines to kill when nothing else is
-	// on any of its machines, not with the promise of them. Set like PatientStarts.
+	// on any of its machines, not with the nomination. Set like PatientStarts.
 	KillsLast bool `json:"kills_last,omitempty" since:"16"`
 }
 

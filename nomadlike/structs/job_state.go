@@ -132,7 +132,7 @@ type Subjob struct {
 	Place        uint64      `json:"place"`                   // within its tier of the queue, lower first; see QueueMove
 	Moved        bool        `json:"moved,omitempty"`         // an administrator gave it its place: it stands before fair share
 	Control      *Control    `json:"control,omitempty"`       // what people want of it while it runs; the throttle outlives an attempt
-	Claim        *Claim      `json:"claim,omitempty"`         // nodes promised to it while others leave them
+	Nomination   *Nomination `json:"claim,omitempty"`         // nodes nominated for it while others leave them
 	// NoPassingAt is the reserved start that the scheduler first announced for
 	// this attempt, with slack: from then on nobody passes it on its nodes but by
 	// a time limit that ends before it gets them. Set once by a WaitUpdate, 0

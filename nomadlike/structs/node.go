@@ -160,9 +160,9 @@ type Usage struct {
 	Ports   map[int]string    `json:"ports,omitempty"`   // port -> allocation id
 	Devices map[string]string `json:"devices,omitempty"` // device id -> allocation id
 	Allocs  int               `json:"allocs"`
-	// Claim is the subjob that has been promised the node, as SubjobKey writes
+	// NominatedFor is the subjob that the node is nominated for, as SubjobKey writes
 	// it; nobody else may be placed here. "": nobody.
-	Claim string `json:"claim,omitempty"`
+	NominatedFor string `json:"claim,omitempty"`
 	// Overcommitted: the node came back smaller than what it holds. Plans never
 	// cause it, and place nothing while it lasts.
 	Overcommitted bool   `json:"overcommitted,omitempty"`

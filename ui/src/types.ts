@@ -272,12 +272,6 @@ export interface Checkpoint {
   signal?: string
 }
 
-export interface Claim {
-  gang: GangPlan
-  since: string | null
-  victims: AttemptKey[] | null
-}
-
 export interface Cluster {
   bootstrapped: boolean
   ca?: CAState
@@ -1174,6 +1168,12 @@ export interface NodeSummary {
   version: string
 }
 
+export interface Nomination {
+  gang: GangPlan
+  since: string | null
+  victims: AttemptKey[] | null
+}
+
 export type Outcome = 'succeeded' | 'failed' | 'lost' | 'preempted' | 'stopped' | 'expired'
 export const outcomes: Outcome[] = ['succeeded', 'failed', 'lost', 'preempted', 'stopped', 'expired']
 
@@ -1652,7 +1652,7 @@ export interface Subjob {
   attempts_from?: number
   avoid?: string[]
   checkpoints?: SavedCheckpoint[]
-  claim?: Claim
+  claim?: Nomination
   control?: Control
   create_index: number
   exit_code: number

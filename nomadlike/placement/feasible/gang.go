@@ -38,8 +38,8 @@ func GangProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPla
 		if n == nil {
 			return structs.NewReason("scheduler.node_unknown", "node", placement.NodeID)
 		}
-		if usage != nil && usage.Claim != "" && usage.Claim != structs.SubjobKey(job.ID, subjob.Index) {
-			return structs.NewReason("scheduler.node_claimed", "node", n.Name, "claim", usage.Claim)
+		if usage != nil && usage.NominatedFor != "" && usage.NominatedFor != structs.SubjobKey(job.ID, subjob.Index) {
+			return structs.NewReason("scheduler.node_claimed", "node", n.Name, "claim", usage.NominatedFor)
 		}
 		spec := job.SpecOf(gang.Spec, rank, len(gang.Placements))
 		if reason := PoolProblem(job, spec, n, view.Pool(n.PoolName())); reason != nil {

@@ -138,8 +138,8 @@ func TestGangProblem(t *testing.T) {
 		{"VIP machine that others use", func(p *parts) {
 			p.job.VIP, p.usage.Allocs = &structs.VIP{Machines: []structs.VIPMachine{{Node: "n1"}}}, 1
 		}, "scheduler.node_busy"},
-		{"claimed", func(p *parts) { p.usage.Claim = "k/0" }, "scheduler.node_claimed"},
-		{"claimed for it", func(p *parts) { p.usage.Claim = "j/0" }, ""},
+		{"nominated", func(p *parts) { p.usage.NominatedFor = "k/0" }, "scheduler.node_claimed"},
+		{"nominated for it", func(p *parts) { p.usage.NominatedFor = "j/0" }, ""},
 		{"overfull node", func(p *parts) { p.usage.Overcommitted = true }, "scheduler.node_overcommitted"},
 		{"cores held", func(p *parts) { p.usage.CPU = 3.001 }, "scheduler.node_cpu"},
 		{"cores just enough", func(p *parts) { p.usage.CPU = 3 }, ""},
@@ -477,7 +477,7 @@ func FuzzGangProblem(f *testing.F) {
 			refused = true
 		}
 		if sort&64 != 0 {
-			p.usage.Claim = "k/1"
+			p.usage.NominatedFor = "k/1"
 			refused = true
 		}
 		if sort&128 != 0 {

@@ -1,14 +1,13 @@
 package structs
 
-// Claim is a gang that has been promised nodes which others still hold. A plan
-// makes it in the one log entry that ends its victims; the nodes of a claim
-// take nobody else, and Apply places the gang in the entry that frees the last
-// of what it needs. So nothing is held twice and no victim ends for nobody.
+// Nomination is a gang with the nodes that it gets once others have left them. A
+// plan makes it in the one log entry that ends its victims; its nodes take no other
+// work, and Apply places the gang in the entry that frees the last of what it needs. So nothing is held twice and no victim ends for nobody.
 //
-//	plan with victims or VIP machines ──► claim ──all free──► attempt placed
-//	                                        │
-//	                                        └─node lost, job stopped──► dropped, still queued
-type Claim struct {
+//	plan with victims or VIP machines ──► nomination ──all free──► attempt placed
+//	                                          │
+//	                                          └─node lost, job stopped──► dropped, still queued
+type Nomination struct {
 	Gang    GangPlan     `json:"gang"`    // without Victims; devices and ports fixed when it is placed
 	Victims []AttemptKey `json:"victims"` // attempts that were asked to end for it
 	Since   UnixNano     `json:"since"`

@@ -10,13 +10,13 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// This file executes what structs.Claim draws: nodes are promised to a gang
+// This file executes what structs.Nomination draws: nodes are nominated for a gang
 // in the entry that ends its victims, and the gang is placed in the entry that
 // frees the last of what it needs.
 
-// claimGang promises nodes to a gang and ends its victims, or tells why not.
+// nominate nominates nodes for a gang and ends its victims, or tells why not.
 // Victims that are ending already, or have ended, need no asking.
-func (tx *txn) claimGang(gang *structs.GangPlan) *structs.Reason {
+func (tx *txn) nominate(gang *structs.GangPlan) *structs.Reason {
 	job, _ := tx.job(gang.JobID)
 	subjob, _ := tx.subjob(gang.JobID, gang.Subjob)
 	if job == nil || subjob == nil {
@@ -29,9 +29,9 @@ func (tx *txn) claimGang(gang *structs.GangPlan) *structs.Reason {
 	if problem != nil {
 		return problem
 	}
-	standing := *subjob
+	asQueued := *subjob
 	if len(victims) == 1 && victims[0].own {
-		standing.State = structs.JobQueued // as it will be once its attempt has ended
+		asQueued.State = structs.JobQueued // as it will be once its attempt has ended
 	}
 	later := tx.afterLeaving()
 	more := heldByGang(job, gang, later)
@@ -42,13 +42,13 @@ func (tx *txn) claimGang(gang *structs.GangPlan) *structs.Reason {
 		later.removeAttempt(v.row.Attempt)
 	}
 	later.removeLeaving(job, gang)
-	if problem := claimProblem(job, &standing, gang, later); problem != nil {
+	if problem := nominationProblem(job, &asQueued, gang, later); problem != nil {
 		return problem
 	}
 	if len(victims) == 0 && tx.fulfil(job, subjob, gang) {
 		return nil
 	}
-	tx.promise(job, subjob, gang, victims)
+	tx.putNomination(job, subjob, gang, victims)
 	return nil
 }
 
@@ -104,32 +104,32 @@ func leastFirst(victims []victimOf) []victimOf {
 	return ordered
 }
 
-// promise makes the claim and asks the victims to end.
-func (tx *txn) promise(job *structs.Job, before *structs.Subjob, gang *structs.GangPlan, victims []victimOf) {
-	if before.Claim != nil {
-		tx.releaseNodes(before.Claim, structs.SubjobKey(job.ID, before.Index)) // a newer plan replaces it
+// putNomination makes the nomination and asks the victims to end.
+func (tx *txn) putNomination(job *structs.Job, before *structs.Subjob, gang *structs.GangPlan, victims []victimOf) {
+	if before.Nomination != nil {
+		tx.releaseNodes(before.Nomination, structs.SubjobKey(job.ID, before.Index)) // a newer plan replaces it
 	}
 	kept := *gang
-	kept.Victims, kept.Claim = nil, false
-	claim := &structs.Claim{Gang: kept, Since: tx.now}
+	kept.Victims, kept.Nominate = nil, false
+	nomination := &structs.Nomination{Gang: kept, Since: tx.now}
 	names := make([]string, 0, victimNamesMax)
 	for _, v := range victims {
 		attempt := v.row.Attempt
-		claim.Victims = append(claim.Victims, structs.AttemptKey{JobID: attempt.JobID, Subjob: attempt.Subjob, Number: attempt.Number})
+		nomination.Victims = append(nomination.Victims, structs.AttemptKey{JobID: attempt.JobID, Subjob: attempt.Subjob, Number: attempt.Number})
 		if len(names) < victimNamesMax {
 			names = append(names, v.victim.Job.Name)
 		}
 	}
 	after := *before
-	after.Claim = claim
+	after.Nomination = nomination
 	tx.putSubjob(job, before, &after)
 	key := structs.SubjobKey(job.ID, before.Index)
 	for _, placement := range kept.Placements {
 		usage := tx.usage(placement.NodeID)
-		usage.Claim = key
+		usage.NominatedFor = key
 		tx.putUsage(usage)
 	}
-	tx.tellClaim(job, &after, victims, names)
+	tx.tellNomination(job, &after, victims, names)
 	by := &structs.AttemptKey{JobID: job.ID, Subjob: before.Index, Number: gang.Attempt}
 	for _, v := range victims {
 		attempt := v.row.Attempt
@@ -145,9 +145,9 @@ func (tx *txn) promise(job *structs.Job, before *structs.Subjob, gang *structs.G
 	tx.review(key, true)
 }
 
-// tellClaim records the promise on the side of the gang that gets it.
-func (tx *txn) tellClaim(job *structs.Job, subjob *structs.Subjob, victims []victimOf, names []string) {
-	nodes := decimal(len(subjob.Claim.Gang.Placements))
+// tellNomination records the nomination as an event of the gang's job.
+func (tx *txn) tellNomination(job *structs.Job, subjob *structs.Subjob, victims []victimOf, names []string) {
+	nodes := decimal(len(subjob.Nomination.Gang.Placements))
 	switch {
 	case len(victims) == 0:
 		tx.tell(jobEvent("event.job.claims", job, subjob), "job", job.Name, "nodes", nodes)
@@ -160,22 +160,22 @@ func (tx *txn) tellClaim(job *structs.Job, subjob *structs.Subjob, victims []vic
 	}
 }
 
-// releaseNodes takes a promise off its nodes.
-func (tx *txn) releaseNodes(claim *structs.Claim, key string) {
-	for _, placement := range claim.Gang.Placements {
-		if usage := tx.usage(placement.NodeID); usage.Claim == key {
-			usage.Claim = ""
+// releaseNodes frees the nodes of a nomination for others.
+func (tx *txn) releaseNodes(nomination *structs.Nomination, key string) {
+	for _, placement := range nomination.Gang.Placements {
+		if usage := tx.usage(placement.NodeID); usage.NominatedFor == key {
+			usage.NominatedFor = ""
 			tx.putUsage(usage)
 		}
 	}
 	tx.wakeSchedule()
 }
 
-// dropClaim breaks a promise that cannot be kept any more; the subjob waits on.
-func (tx *txn) dropClaim(job *structs.Job, before *structs.Subjob, why *structs.Reason) {
-	tx.releaseNodes(before.Claim, structs.SubjobKey(job.ID, before.Index))
+// dropNomination drops a nomination that can no longer be fulfilled; the subjob stays queued.
+func (tx *txn) dropNomination(job *structs.Job, before *structs.Subjob, why *structs.Reason) {
+	tx.releaseNodes(before.Nomination, structs.SubjobKey(job.ID, before.Index))
 	after := *before
-	after.Claim = nil
+	after.Nomination = nil
 	tx.putSubjob(job, before, &after)
 	event := jobEvent("event.job.claim_dropped", job, &after)
 	event.Severity = severityWarn
@@ -186,75 +186,75 @@ func (tx *txn) dropClaim(job *structs.Job, before *structs.Subjob, why *structs.
 	tx.tell(event, params...)
 }
 
-// review asks for a look at a claim when the command is done: something that
+// review asks for a look at a nomination when the command is done: something that
 // it waits for was freed or, when whole, something changed that it rests on.
 func (tx *txn) review(key string, whole bool) {
-	at := slices.IndexFunc(tx.reviews, func(r claimReview) bool { return r.key == key })
+	at := slices.IndexFunc(tx.reviews, func(r nominationReview) bool { return r.key == key })
 	if at < 0 {
-		tx.reviews = append(tx.reviews, claimReview{key: key})
+		tx.reviews = append(tx.reviews, nominationReview{key: key})
 		at = len(tx.reviews) - 1
 	}
 	tx.reviews[at].whole = tx.reviews[at].whole || whole
 }
 
-// reviewAll asks for a look at every claim.
+// reviewAll asks for a look at every nomination.
 func (tx *txn) reviewAll() {
-	for _, row := range listRows[*subjobRow](tx, tableSubjobs, indexClaim, nil) {
+	for _, row := range listRows[*subjobRow](tx, tableSubjobs, indexNomination, nil) {
 		tx.review(structs.SubjobKey(row.Subjob.JobID, row.Subjob.Index), true)
 	}
 }
 
-// claimReview is a claim, named as in Usage.Claim, that is to be looked at.
-type claimReview struct {
+// nominationReview is a nomination, named as in Usage.NominatedFor, that is to be looked at.
+type nominationReview struct {
 	key   string
 	whole bool
 }
 
-// reviewClaims looks at the claims that the command touched. Placing a gang
-// frees nothing, and dropping a claim frees nothing for another, so one round
+// reviewNominations looks at the nominations that the command touched. Placing a gang
+// frees nothing, and dropping a nomination frees nothing for another, so one round
 // is enough.
-func (tx *txn) reviewClaims() {
+func (tx *txn) reviewNominations() {
 	for i := 0; i < len(tx.reviews); i++ {
 		at := strings.LastIndexByte(tx.reviews[i].key, '/')
 		index, err := strconv.Atoi(tx.reviews[i].key[at+1:])
 		if at < 0 || err != nil {
-			continue // Usage.Claim holds what SubjobKey made
+			continue // Usage.NominatedFor holds what SubjobKey made
 		}
-		tx.reviewClaim(tx.reviews[i], tx.reviews[i].key[:at], index)
+		tx.reviewNomination(tx.reviews[i], tx.reviews[i].key[:at], index)
 	}
 	tx.reviews = tx.reviews[:0]
 }
 
-// reviewClaim places the gang of a claim when it can, and drops the claim when
+// reviewNomination places the gang of a nomination when it can, and drops the nomination when
 // it never will as things stand.
-func (tx *txn) reviewClaim(r claimReview, jobID string, index int) {
+func (tx *txn) reviewNomination(r nominationReview, jobID string, index int) {
 	job, ok := tx.job(jobID)
 	subjob, known := tx.subjob(jobID, index)
-	if !ok || !known || subjob.Claim == nil {
+	if !ok || !known || subjob.Nomination == nil {
 		return
 	}
-	gang := &subjob.Claim.Gang
+	gang := &subjob.Nomination.Gang
 	if !r.whole && tx.stillBlocked(r.key, job, gang) {
 		return
 	}
 	if subjob.State == structs.JobQueued && tx.fulfil(job, subjob, gang) {
 		return
 	}
-	standing := *subjob
-	standing.State = structs.JobQueued // also while its own attempt ends
+	asQueued := *subjob
+	asQueued.State = structs.JobQueued // also while its own attempt ends
 	later := tx.afterLeaving()
-	for _, key := range subjob.Claim.Victims {
+	for _, key := range subjob.Nomination.Victims {
 		if row, ok := tx.attempt(key.JobID, key.Subjob, key.Number); ok {
 			later.removeAttempt(row.Attempt)
 		}
 	}
 	later.removeLeaving(job, gang)
-	if problem := claimProblem(job, &standing, gang, later); problem != nil {
-		tx.dropClaim(job, subjob, problem)
+	if problem := nominationProblem(job, &asQueued, gang, later); problem != nil {
+		tx.dropNomination(job, subjob, problem)
 	}
 }
 
-// fulfil places a claimed gang with ports of its own choice, and reports whether
+// fulfil places a nominated gang with ports of its own choice, and reports whether
 // it could.
 func (tx *txn) fulfil(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan) bool {
 	fitted := withPorts(job, gang, view{tx})
@@ -266,9 +266,9 @@ func (tx *txn) fulfil(job *structs.Job, subjob *structs.Subjob, gang *structs.Ga
 	return true
 }
 
-// claimProblem tells why a gang could not be placed on what a view shows, whatever
+// nominationProblem tells why a gang could not be placed on what a view shows, whatever
 // ports it gets, nil when it could.
-func claimProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan, on feasible.View) *structs.Reason {
+func nominationProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPlan, on feasible.View) *structs.Reason {
 	return feasible.GangProblem(job, subjob, withPorts(job, gang, on), on)
 }
 
@@ -276,7 +276,7 @@ func claimProblem(job *structs.Job, subjob *structs.Subjob, gang *structs.GangPl
 // gets none, and feasibility says so.
 func withPorts(job *structs.Job, gang *structs.GangPlan, on feasible.View) *structs.GangPlan {
 	fitted := *gang
-	fitted.Victims, fitted.Claim = nil, false
+	fitted.Victims, fitted.Nominate = nil, false
 	fitted.Placements = slices.Clone(gang.Placements)
 	start := portStart(gang)
 	for rank := range fitted.Placements {
@@ -314,7 +314,7 @@ func heldByGang(job *structs.Job, gang *structs.GangPlan, on feasible.View) stru
 }
 
 // stillBlocked tells, without looking at the whole gang, that some rank of a
-// claim still lacks room. Where it last found one is where it looks first, so
+// nomination still lacks room. Where it last found one is where it looks first, so
 // that clearing a thousand nodes one by one costs a thousand looks.
 func (tx *txn) stillBlocked(key string, job *structs.Job, gang *structs.GangPlan) bool {
 	size := len(gang.Placements)
