@@ -17,6 +17,7 @@ import (
 	"nomadlike/agent/httpapi"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -49,9 +50,9 @@ func (m *meddler) SubmitGuarded(ctx context.Context, guard structs.Guard, kind s
 	return m.Replica.SubmitGuarded(ctx, guard, kind, by, body)
 }
 
-func (m *meddler) SubmitJob(ctx context.Context, guard structs.Guard, user, key string, job *structs.Job) (string, uint64, error) {
+func (m *meddler) SubmitJob(ctx context.Context, guard structs.Guard, user, key string, admitted *server.Admitted) (string, uint64, error) {
 	m.between()
-	return m.Replica.SubmitJob(ctx, guard, user, key, job)
+	return m.Replica.SubmitJob(ctx, guard, user, key, admitted)
 }
 
 // meddled gives a world whose API stands behind a meddler.
@@ -136,6 +137,25 @@ func TestWhatADecisionRestsOnIsComparedInTheLog(t *testing.T) {
 			func() bool {
 				_, there := w.agent.store.Snapshot().JobNamed("one", "late")
 				return !there
+			},
+		},
+		"defaults": {
+			func() {
+				w.admin.PutPool(t.Context(), &structs.Pool{Name: "default", Defaults: structs.PoolDefaults{TimeLimit: structs.Duration(9e12)}})
+			},
+			func() {
+				w.admin.PutPool(t.Context(), &structs.Pool{Name: "default", Defaults: structs.PoolDefaults{TimeLimit: structs.Duration(60e9)}})
+			},
+			func() (int, string) {
+				return w.send(t, "POST", "/v1/jobs", w.tokens["user"], api.JobRequest{Job: &structs.Job{
+					Name: "short", Project: "one", Resources: []structs.Resources{{CPU: 0.01, Memory: 16 * structs.MiB}},
+					Task: structs.Task{Driver: "exec", Command: "sleep 600"},
+				}})
+			},
+			http.StatusOK,
+			func() bool {
+				view, there := w.agent.store.Snapshot().JobNamed("one", "short")
+				return there && view.Job.TimeLimit == structs.Duration(60e9)
 			},
 		},
 	} {

@@ -7,6 +7,7 @@ import (
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/placement"
+	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -16,6 +17,7 @@ import (
 // complete, so it is not validated beyond what it asks for.
 func (s *handlers) listAvailable(r *front.Request, offer *offered) (*api.Available, error) {
 	job := offer.job
+	server.Complete(s.store.Snapshot(), job)
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
 		return nil, err

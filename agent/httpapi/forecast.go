@@ -161,17 +161,18 @@ func (s *handlers) forecastTimeline(r *front.Request) error {
 
 // forecastJob tells when a job that is not submitted would start.
 func (s *handlers) forecastJob(r *front.Request, offer *offered) (*api.JobOutlook, error) {
-	job, failure := s.admit(offer.job)
+	admitted, failure := s.admit(offer.job)
 	if failure != nil {
 		return nil, failure
 	}
+	job := admitted.job
 	job.ID, job.SubmittedAt = trialID(), structs.At(s.now())
 	server.SetRules(job, s.members.Protocol())
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	out := api.JobOutlook{Defaults: offer.defaults, Warnings: s.warnings(r, job)}
+	out := api.JobOutlook{Defaults: admitted.Defaults(), Warnings: admitted.warnings(r)}
 	err = s.preview(r, job.Project, func(futures *forecast.Futures) error {
 		out.Answer, out.At = futures.Job(job), futures.Now()
 		return nil
@@ -406,10 +407,11 @@ func (s *handlers) ponderable(r *front.Request, snapshot *state.Snapshot, change
 	if own != "" && change.Job.Project != own {
 		return auth.NotFound(auth.ObjectProject, change.Job.Project)
 	}
-	job, failure := s.admit(change.Job)
+	admitted, failure := s.admit(change.Job)
 	if failure != nil {
 		return failure
 	}
+	job := admitted.job
 	job.ID, job.User, job.SubmittedAt = trialID(), r.Caller.Principal.ID, structs.At(s.now())
 	change.Job = job
 	return nil

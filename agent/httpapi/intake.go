@@ -23,13 +23,18 @@ import (
 // idempotencyKeyMax bounds the header of that name.
 const idempotencyKeyMax = 128 // bytes
 
-// offered is a job that a request brings, with the defaults that were chosen.
+// offered is a job that a request brings: neither completed nor checked.
 type offered struct {
-	request  *api.JobRequest
-	job      *structs.Job
-	written  *structs.Job // as it came, without defaults; for jobs.format only
-	defaults []structs.Default
-	rank     *int // the one that a plan shows
+	request *api.JobRequest
+	job     *structs.Job
+	rank    *int // the one that a plan shows
+}
+
+// admission is a job as it would be accepted.
+type admission struct {
+	*server.Admitted
+	job   *structs.Job     // a copy, to look at and to try: changes to it are not submitted
+	notes []structs.Reason // what its launch lets its author know
 }
 
 // locateBody reads the job in a request's body and gives the caller's would-be
@@ -61,13 +66,7 @@ func (s *handlers) locateBody(r *front.Request) (auth.Object, error) {
 			return auth.Object{}, err
 		}
 	}
-	offer := &offered{request: body, job: job, rank: body.Rank}
-	if r.Route.Name == "jobs.format" {
-		written := *job
-		offer.written = &written
-	}
-	offer.defaults = server.Complete(s.store.Snapshot(), job)
-	r.Found = offer
+	r.Found = &offered{request: body, job: job, rank: body.Rank}
 	object.Project = job.Project
 	if job.VIP != nil {
 		r.Verb = auth.VerbVIP
@@ -101,13 +100,15 @@ func requestedJob(body *api.JobRequest) (*structs.Job, error) {
 }
 
 func (s *handlers) parseJob(r *front.Request, offer *offered) (*api.JobParsed, error) {
-	return &api.JobParsed{Job: offer.job, Defaults: offer.defaults}, nil
+	defaults := server.Complete(s.store.Snapshot(), offer.job)
+	return &api.JobParsed{Job: offer.job, Defaults: defaults}, nil
 }
 
 // formatJob answers jobs.format.
 func (s *handlers) formatJob(r *front.Request, offer *offered) (*api.JobFormatted, error) {
-	body := offer.request
-	text := string(jobspec.Write(offer.written))
+	body, written := offer.request, *offer.job // as it came, without defaults
+	defaults := server.Complete(s.store.Snapshot(), offer.job)
+	text := string(jobspec.Write(&written))
 	if body.HCL != "" {
 		formatted, diagnostics := jobspec.Format(jobFileName, []byte(body.HCL))
 		if err := diagnostics.Err(); err != nil {
@@ -115,31 +116,34 @@ func (s *handlers) formatJob(r *front.Request, offer *offered) (*api.JobFormatte
 		}
 		text = string(formatted)
 	}
-	return &api.JobFormatted{HCL: text, Job: offer.job, Defaults: offer.defaults}, nil
+	return &api.JobFormatted{HCL: text, Job: offer.job, Defaults: defaults}, nil
 }
 
 // admit gives a job as it would be accepted, or everything that keeps it from
-// that as one error.
-func (s *handlers) admit(job *structs.Job) (*structs.Job, *structs.Error) {
-	admitted, refusal := server.CheckJob(s.store.Snapshot(), job)
+// that as one error. The job stays as it is: where a request is judged anew, by
+// other rules perhaps, it has no defaults of the old ones.
+func (s *handlers) admit(job *structs.Job) (*admission, *structs.Error) {
+	admitted, refusal := server.Admit(s.store.Snapshot(), job)
 	if refusal != nil {
 		return nil, refusal
 	}
-	if _, err := launch.Check(admitted); err != nil {
+	a := &admission{Admitted: admitted, job: admitted.Job()}
+	var err error
+	if a.notes, err = launch.Check(a.job); err != nil {
 		var failure *structs.Error
 		if errors.As(err, &failure) {
 			return nil, failure
 		}
 		return nil, structs.NewError(structs.CodeInvalid, "agent.internal", "reference", "launch").Because(err)
 	}
-	return admitted, nil
+	return a, nil
 }
 
 // warnings is what is doubtful about a job that may be accepted all the same,
 // in the caller's language.
-func (s *handlers) warnings(r *front.Request, job *structs.Job, more ...structs.Problem) []structs.Error {
-	doubts := append(job.Warnings(), more...)
-	doubts = append(doubts, server.PoolOf(s.store.Snapshot(), job).Warnings(job)...)
+func (a *admission) warnings(r *front.Request, more ...structs.Problem) []structs.Error {
+	doubts := append(a.job.Warnings(), more...)
+	doubts = append(doubts, a.Pool().Warnings(a.job)...)
 	found := structs.InvalidJob(structs.CodeInvalid, doubts)
 	if found == nil {
 		return nil
@@ -150,7 +154,7 @@ func (s *handlers) warnings(r *front.Request, job *structs.Job, more ...structs.
 func (s *handlers) validateJob(r *front.Request, offer *offered) (*api.JobValidated, error) {
 	admitted, failure := s.admit(offer.job)
 	if failure == nil {
-		return &api.JobValidated{Valid: true, Warnings: s.warnings(r, admitted)}, nil
+		return &api.JobValidated{Valid: true, Warnings: admitted.warnings(r)}, nil
 	}
 	failure = front.Render(failure, front.AcceptedLanguage(r.Header.Get("Accept-Language")))
 	problems := failure.Details
@@ -161,35 +165,35 @@ func (s *handlers) validateJob(r *front.Request, offer *offered) (*api.JobValida
 }
 
 func (s *handlers) submitJob(r *front.Request, offer *offered) (*api.JobSubmitted, error) {
-	job := offer.job
 	key := r.Header.Get(api.HeaderIdempotencyKey)
 	if !structs.PlainText(key, idempotencyKeyMax) {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", api.HeaderIdempotencyKey, "max", idempotencyKeyMax)
 	}
-	admitted, failure := s.admit(job)
+	admitted, failure := s.admit(offer.job)
 	if failure != nil {
 		return nil, failure
 	}
+	job := admitted.job
 	if err := mayPrioritize(r, job.Priority, r.Object); err != nil {
 		return nil, err
 	}
-	missing, nodes, kept := s.lookForData(r.Context(), admitted, r.Caller.Principal.ID)
+	missing, nodes, kept := s.lookForData(r.Context(), job, r.Caller.Principal.ID)
 	if len(missing) > 0 {
-		return nil, structs.InvalidJob(structs.CodeInvalid, dataProblems(admitted, missing, nodes))
+		return nil, structs.InvalidJob(structs.CodeInvalid, dataProblems(job, missing, nodes))
 	}
-	id, index, err := s.replica.SubmitJob(r.Context(), r.Guard(), r.Caller.Principal.ID, key, job)
+	id, index, err := s.replica.SubmitJob(r.Context(), r.Guard(), r.Caller.Principal.ID, key, admitted.Admitted)
 	if err != nil {
 		return nil, err
 	}
 	s.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.Caller.Principal.ID, logkey.Index, index)
 	r.SetIndex(index)
-	return &api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: s.warnings(r, admitted, keptProblems(kept)...)}, nil
+	return &api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: admitted.warnings(r, keptProblems(kept)...)}, nil
 }
 
 // planJob tells what a job would run, and whether it would start now, by
 // putting it at its place in a copy of the queue.
 func (s *handlers) planJob(r *front.Request, offer *offered) (*api.JobPlan, error) {
-	job, failure := s.admit(offer.job)
+	admitted, failure := s.admit(offer.job)
 	if failure != nil {
 		return nil, failure
 	}
@@ -197,16 +201,11 @@ func (s *handlers) planJob(r *front.Request, offer *offered) (*api.JobPlan, erro
 	if err != nil {
 		return nil, err
 	}
-	out := api.JobPlan{Defaults: offer.defaults, Ranks: []api.RankPlan{}}
+	job, out := admitted.job, api.JobPlan{Defaults: admitted.Defaults(), Notes: admitted.notes, Ranks: []api.RankPlan{}}
 	first, err := s.tryJob(r, job, &out)
 	if err != nil {
 		return nil, err
 	}
-	notes, err := launch.Check(job)
-	if err != nil {
-		return nil, err
-	}
-	out.Notes = notes
 	if out.Ranks, err = previewRanks(snapshot, job, first, offer.rank); err != nil {
 		return nil, err
 	}
@@ -218,7 +217,7 @@ func (s *handlers) planJob(r *front.Request, offer *offered) (*api.JobPlan, erro
 	}
 	job.ID = "" // it never was one
 	out.Wait = waitOf(r, snapshot, out.Wait)
-	out.Job, out.Warnings = job, s.warnings(r, job, keptProblems(kept)...)
+	out.Job, out.Warnings = job, admitted.warnings(r, keptProblems(kept)...)
 	return &out, nil
 }
 

@@ -34,8 +34,8 @@ type Replica interface {
 	// SubmitGuarded is Submit of a command that is applied only while guard
 	// stands.
 	SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error)
-	// SubmitJob admits a job.
-	SubmitJob(ctx context.Context, guard structs.Guard, user, key string, job *structs.Job) (jobID string, index uint64, err error)
+	// SubmitJob queues a job that server.Admit checked.
+	SubmitJob(ctx context.Context, guard structs.Guard, user, key string, admitted *server.Admitted) (jobID string, index uint64, err error)
 	// Picture shows the future of this server's state, at least as it was at index
 	// knows. It is shared with all who ask.
 	Picture(ctx context.Context, knows uint64, jobID string) (*server.Picture, error)
@@ -381,8 +381,8 @@ func (s *handlers) table(onLeader func(front.Handler) front.Handler) *front.Tabl
 	return t
 }
 
-// ofOffer is the handler of a body that holds a job, which was read and completed
-// when the object was located.
+// ofOffer is the handler of a body that holds a job, which was read when the object
+// was located.
 func ofOffer[Response any](handle func(*front.Request, *offered) (*Response, error)) func(*front.Request, *api.JobRequest) (*Response, error) {
 	return func(r *front.Request, _ *api.JobRequest) (*Response, error) { return handle(r, r.Found.(*offered)) }
 }

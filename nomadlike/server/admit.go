@@ -31,47 +31,81 @@ func (s *Server) randomID() (string, error) {
 // pool first, and tells what was chosen. It changes job in place.
 func Complete(snapshot *state.Snapshot, job *structs.Job) []structs.Default {
 	chosen := snapshot.Project(job.Project).SetDefaults(job)
-	chosen = append(chosen, PoolOf(snapshot, job).SetDefaults(job)...)
+	chosen = append(chosen, rulingPool(snapshot, job).SetDefaults(job)...)
 	return append(chosen, job.SetDefaults()...)
 }
 
-// PoolOf is the record by whose rules a job is admitted: of the pool that it
+// rulingPool is the record by whose rules a job is admitted: of the pool that it
 // names, or else of the default one; nil without a record.
-func PoolOf(snapshot *state.Snapshot, job *structs.Job) *structs.Pool {
+func rulingPool(snapshot *state.Snapshot, job *structs.Job) *structs.Pool {
 	return snapshot.Pool(job.RulingPool())
 }
 
 // restOnPool is the record by whose rules a job is admitted, as a decision's
 // ground.
-func restOnPool(snapshot *state.Snapshot, job *structs.Job) structs.Rest {
+func restOnPool(pool *structs.Pool, job *structs.Job) structs.Rest {
 	rest := structs.Rest{Kind: structs.RestPool, ID: cmp.Or(job.Placement.Pool, structs.PoolDefault)}
 	if len(job.Placement.Nodes) > 0 {
 		rest.ID = structs.PoolDefault
 	}
-	if pool := PoolOf(snapshot, job); pool != nil {
+	if pool != nil {
 		rest.Index = pool.ModifyIndex
 	}
 	return rest
 }
 
-// CheckJob returns a copy of job as it would be admitted: its defaults filled in,
-// multiples of its pool's SKU as cores, memory and devices. Or it tells
-// everything that is wrong with the job, that its pool does not allow, or that
-// is not available yet. What a project may hold, and how many urgent jobs it may
-// have, the log decides.
-func CheckJob(snapshot *state.Snapshot, job *structs.Job) (*structs.Job, *structs.Error) {
-	checked := job.Copy()
-	Complete(snapshot, checked)
-	if err := structs.InvalidJob(structs.CodeInvalid, checked.Validate()); err != nil {
-		return checked, err
+// Admitted is a job that was completed and checked, with what was seen of the same
+// snapshot: a submission does neither again. Only Admit makes one. It does not
+// change, may be shared between goroutines, and may be submitted more than once,
+// each time as another job.
+type Admitted struct {
+	job      *structs.Job // nobody else has it
+	defaults []structs.Default
+	pool     *structs.Pool // of the snapshot, nil without a record
+	rest     structs.Rest  // the pool's record
+}
+
+// Job returns a copy of the job as it is admitted: its defaults filled in,
+// multiples of its pool's SKU as cores, memory and devices. It has no id yet, nor
+// what else SubmitJob fixes. What callers change in the copy is not submitted.
+func (a *Admitted) Job() *structs.Job { return a.job.Copy() }
+
+// Defaults lists what the job left out and what was chosen for it. Callers do not
+// change it.
+func (a *Admitted) Defaults() []structs.Default { return a.defaults }
+
+// Pool returns the record by whose rules the job was admitted, nil without one.
+// Callers do not change it.
+func (a *Admitted) Pool() *structs.Pool { return a.pool }
+
+// Admit completes and checks a job, which stays as it is, against snapshot. The
+// error tells everything that is wrong with the job, that its pool does not allow,
+// or that is not available yet. It is pure: callers that only show what a job would
+// do call it as those that submit it do.
+//
+// The state goes on after snapshot. What an admission must not outlive is compared
+// where the entry is applied: the pool's record stands in the guard of the
+// submission, beside the caller's token. What a project may hold, how many urgent
+// jobs it may have, names and idempotency keys are judged by the log alone. A machine
+// that the job names may go, and its devices may be numbered anew, at any time after
+// the entry as well as before it: such a job waits and says why.
+func Admit(snapshot *state.Snapshot, job *structs.Job) (*Admitted, *structs.Error) {
+	job = job.Copy()
+	defaults := Complete(snapshot, job)
+	if err := structs.InvalidJob(structs.CodeInvalid, job.Validate()); err != nil {
+		return nil, err
 	}
-	if err := structs.InvalidJob(structs.CodeNotAvailable, checked.NotAvailable()); err != nil {
-		return checked, err
+	if err := structs.InvalidJob(structs.CodeNotAvailable, job.NotAvailable()); err != nil {
+		return nil, err
 	}
-	admitted, problems := PoolOf(snapshot, checked).Admit(checked)
+	pool := rulingPool(snapshot, job)
+	admitted, problems := pool.Admit(job)
 	problems = append(problems, placeProblems(snapshot, admitted)...)
+	if err := structs.InvalidJob(structs.CodeInvalid, problems); err != nil {
+		return nil, err
+	}
 	nameDevices(snapshot, admitted)
-	return admitted, structs.InvalidJob(structs.CodeInvalid, problems)
+	return &Admitted{job: admitted, defaults: defaults, pool: pool, rest: restOnPool(pool, admitted)}, nil
 }
 
 // SetRules sets by which rules of scheduling and of ends a job goes on: those that
@@ -205,41 +239,38 @@ func (s *Server) roomFor(job *structs.Job) *structs.Error {
 	return nil
 }
 
-// SubmitJob admits a job: it fills defaults, validates, fixes id, user and
-// time, and queues it. The caller's job is not changed. Key, if not empty,
-// makes a repeated submission by the same user the same submission; the id is
-// then that of the first one's job. The job is queued only while guard, and the
-// record of the pool by whose rules it was admitted, stand.
-func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key string, job *structs.Job) (jobID string, index uint64, err error) {
-	snapshot := s.config.Store.Snapshot()
-	guard.Rests = append(slices.Clip(guard.Rests), restOnPool(snapshot, job))
-	admitted, problem := CheckJob(snapshot, job)
-	if problem != nil {
-		return "", 0, problem
-	}
-	if admitted.ID, err = s.randomID(); err != nil {
+// SubmitJob queues a job that was admitted: it fixes its id, user and time, and by
+// which rules it goes on. Key, if not empty, makes a repeated submission by the same
+// user the same submission; the id is then that of the first one's job. The job is
+// queued only while guard, and the record of the pool by whose rules it was
+// admitted, stand: after a refusal with RestChanged the caller admits it anew.
+// What the id brings into the job's paths is checked here, since it is new.
+func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key string, admitted *Admitted) (jobID string, index uint64, err error) {
+	guard.Rests = append(slices.Clip(guard.Rests), admitted.rest)
+	job := admitted.Job()
+	if job.ID, err = s.randomID(); err != nil {
 		return "", 0, err
 	}
-	if admitted.FillPaths() {
-		if err := structs.InvalidJob(structs.CodeInvalid, admitted.Validate()); err != nil {
+	if job.FillPaths() {
+		if err := structs.InvalidJob(structs.CodeInvalid, job.Validate()); err != nil {
 			return "", 0, err
 		}
 	}
 	if s.config.Protocol() < wire.ProtocolRDMA {
-		for i := range admitted.Resources {
-			admitted.Resources[i].RDMAByNodes = false
+		for i := range job.Resources {
+			job.Resources[i].RDMAByNodes = false
 		}
 	}
-	SetRules(admitted, s.config.Protocol())
-	admitted.User, admitted.IdempotencyKey = user, key
-	if refusal := s.roomFor(admitted); refusal != nil {
+	SetRules(job, s.config.Protocol())
+	job.User, job.IdempotencyKey = user, key
+	if refusal := s.roomFor(job); refusal != nil {
 		return "", 0, refusal
 	}
-	if len(admitted.Source) > structs.SourceKeptMax {
-		admitted.Source = "" // every server would keep it, in memory and in each snapshot
+	if len(job.Source) > structs.SourceKeptMax {
+		job.Source = "" // every server would keep it, in memory and in each snapshot
 	}
-	admitted.SubmittedAt = s.now()
-	body := &structs.JobSubmit{Job: admitted}
+	job.SubmittedAt = s.now()
+	body := &structs.JobSubmit{Job: job}
 	if s.config.Protocol() >= wire.ProtocolJobBytes {
 		body.BytesMax = s.config.JobBytesMax
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func TestPoolsRuleAdmission(t *testing.T) {
 				j.Preemptible, j.VIP = true, &structs.VIP{Machines: []structs.VIPMachine{{Node: "m1"}}}
 			}), "vip job.excludes"},
 		} {
-			_, refusal := CheckJob(snapshot, try.job)
+			_, refusal := Admit(snapshot, try.job)
 			if got := strings.Join(refusals(refusal), ", "); got != try.want {
 				t.Errorf("%s: %q, want %q", try.what, got, try.want)
 			}
@@ -132,11 +133,54 @@ func TestUrgentJobsAreLimited(t *testing.T) {
 		for i := range 3 {
 			job := testJob(fmt.Sprintf("j%d", i), 1)
 			job.Priority = structs.PriorityUrgent
-			_, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "", job)
+			_, err := admitAndSubmit(t.Context(), c.servers[0], "", job)
 			got = append(got, string(structs.CodeOf(err)))
 		}
 		if want := []string{"", "conflict", "conflict"}; !slices.Equal(got, want) {
 			t.Errorf("three urgent jobs give %q", got)
+		}
+	})
+}
+
+// An admission goes by one snapshot: where its pool's record changed before the log
+// had it, the log refuses it, and admitting anew goes by the new record. What
+// callers do with the job that they looked at is not submitted.
+func TestAdmissionGoesByOneSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1)
+		limit := func(d time.Duration) {
+			c.put(structs.CommandPoolPut, &structs.PoolPut{Pool: structs.Pool{
+				Name: structs.PoolDefault, Defaults: structs.PoolDefaults{TimeLimit: structs.Duration(d)},
+			}})
+		}
+		job := testJob("one", 1)
+		job.TimeLimit = 0
+		limit(time.Hour)
+		old, refusal := Admit(c.servers[0].Store().Snapshot(), job)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		limit(time.Minute)
+		var changed *structs.Error
+		if _, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "", old); !errors.As(err, &changed) || changed.ID != structs.RestChanged {
+			t.Fatalf("an admission by the old record gives %v", err)
+		}
+		admitted, refusal := Admit(c.servers[0].Store().Snapshot(), job)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		seen := admitted.Job()
+		seen.TimeLimit, seen.Task.Command, seen.Resources[0].CPU = 0, "", 1e6
+		id, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "", admitted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		view, _ := c.servers[0].Store().Snapshot().Job(id)
+		if got := view.Job; got.TimeLimit.Std() != time.Minute || got.Task.Command != job.Task.Command || got.Resources[0].CPU != job.Resources[0].CPU {
+			t.Errorf("admitted was %+v", got)
+		}
+		if job.TimeLimit != 0 || admitted.Job().ID != "" {
+			t.Error("the job that came, or the admission, was changed")
 		}
 	})
 }

@@ -46,7 +46,7 @@ func BenchmarkJobs(b *testing.B) {
 				callers.Go(func() {
 					for n := range next {
 						name := fmt.Sprintf("j%d", n)
-						if _, _, err := c.servers[n%servers].SubmitJob(b.Context(), structs.Guard{}, "ann", "", testJob(name, 1)); err != nil {
+						if _, err := admitAndSubmit(b.Context(), c.servers[n%servers], "", testJob(name, 1)); err != nil {
 							b.Error(err)
 						}
 					}
@@ -62,6 +62,27 @@ func BenchmarkJobs(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 			b.ReportMetric(float64(c.servers[0].Store().Snapshot().Index())/float64(b.N), "entries/job")
 		})
+	}
+}
+
+// BenchmarkSubmit is what a submission costs between its request and the log's
+// answer: it is completed, checked and proposed, and the log refuses its token, so
+// that the state stays as it is.
+func BenchmarkSubmit(b *testing.B) {
+	c := newCluster(b, 1)
+	c.eventually(0, 10*time.Second, "the cluster is there", func(s *state.Snapshot) bool { return s.Cluster() != nil })
+	over := structs.Guard{TokenID: "over"}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		admitted, refusal := Admit(c.servers[0].Store().Snapshot(), testJob("one", 1))
+		if refusal != nil {
+			b.Fatal(refusal)
+		}
+		admitted.Job() // a handler looks at it
+		if _, _, err := c.servers[0].SubmitJob(b.Context(), over, "ann", "", admitted); structs.CodeOf(err) != structs.CodeUnauthorized {
+			b.Fatal(err)
+		}
 	}
 }
 

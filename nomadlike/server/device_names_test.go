@@ -38,14 +38,14 @@ func TestDevicesByNumber(t *testing.T) {
 			job.Distributed.Mode = structs.ModeNone
 			job.Placement.Nodes = try.nodes
 			job.Resources = []structs.Resources{{Devices: []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 2, IDs: try.ids}}}}
-			admitted, err := CheckJob(c.servers[0].Store().Snapshot(), job)
+			admitted, err := Admit(c.servers[0].Store().Snapshot(), job)
 			if err != nil {
 				t.Fatal(err.Details)
 			}
-			if got := admitted.Resources[0].Devices[0].IDs; !slices.Equal(got, try.want) {
+			if got := admitted.Job().Resources[0].Devices[0].IDs; !slices.Equal(got, try.want) {
 				t.Errorf("%q on %q: %q, want %q", try.ids, try.nodes, got, try.want)
 			}
-			if problems := admitted.Validate(); len(problems) > 0 {
+			if problems := admitted.Job().Validate(); len(problems) > 0 {
 				t.Errorf("what was admitted cannot be submitted again: %v", problems)
 			}
 			if !slices.Equal(job.Resources[0].Devices[0].IDs, try.ids) {

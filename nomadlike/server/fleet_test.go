@@ -299,7 +299,7 @@ func BenchmarkFleet(b *testing.B) {
 		f.register()
 		registered, registering := time.Since(began), processor(b)-used
 		began, used = time.Now(), processor(b)
-		if _, _, err := f.server.SubmitJob(b.Context(), structs.Guard{}, "ann", "", fleetJob("one", size)); err != nil {
+		if _, err := admitAndSubmit(b.Context(), f.server, "", fleetJob("one", size)); err != nil {
 			b.Fatal(err)
 		}
 		f.arrive(int64(size))

@@ -72,7 +72,7 @@ func TestCloseTellsWaiters(t *testing.T) {
 		}
 		began := time.Now()
 		time.AfterFunc(time.Second, c.servers[0].Close)
-		if _, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "", testJob("one", 1)); structs.CodeOf(err) != structs.CodeUnavailable {
+		if _, err := admitAndSubmit(t.Context(), c.servers[0], "", testJob("one", 1)); structs.CodeOf(err) != structs.CodeUnavailable {
 			t.Errorf("a waiting submission gives %v", err)
 		}
 		if took := time.Since(began); took > 2*time.Second {

@@ -45,7 +45,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 					name := fmt.Sprintf("j%d-%d", at, n)
-					if id, _, err := c.servers[at].SubmitJob(ctx, structs.Guard{}, "ann", name, testJob(name, 1)); err == nil {
+					if id, err := admitAndSubmit(ctx, c.servers[at], name, testJob(name, 1)); err == nil {
 						acked.Store(id, name)
 					} else if code := structs.CodeOf(err); code != structs.CodeUnavailable && code != structs.CodeTimeout {
 						t.Errorf("submission gives %v", err)
@@ -122,7 +122,7 @@ func TestMinorityServesNobody(t *testing.T) {
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := c.servers[old].SubmitJob(ctx, structs.Guard{}, "ann", "", testJob("one", 1)); err == nil {
+		if _, err := admitAndSubmit(ctx, c.servers[old], "", testJob("one", 1)); err == nil {
 			t.Error("a write in the minority is acknowledged")
 		}
 		if c.servers[old].leaderWatch() != nil {

@@ -13,10 +13,20 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
+// admitAndSubmit is what a handler does with a job of ann's.
+func admitAndSubmit(ctx context.Context, server *Server, key string, job *structs.Job) (id string, err error) {
+	admitted, refusal := Admit(server.Store().Snapshot(), job)
+	if refusal != nil {
+		return "", refusal
+	}
+	id, _, err = server.SubmitJob(ctx, structs.Guard{}, "ann", key, admitted)
+	return id, err
+}
+
 // submit admits a job at a server and gives its id.
 func (c *cluster) submit(server int, job *structs.Job) string {
 	c.t.Helper()
-	id, _, err := c.servers[server].SubmitJob(c.t.Context(), structs.Guard{}, "ann", "", job)
+	id, err := admitAndSubmit(c.t.Context(), c.servers[server], "", job)
 	if err != nil {
 		c.t.Fatalf("submit %s: %v", job.Name, err)
 	}
@@ -44,23 +54,23 @@ func TestSubmissionIsChecked(t *testing.T) {
 		c := newCluster(t, 1)
 		bad := testJob("one", 1)
 		bad.Task.Command = ""
-		if _, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "", bad); structs.CodeOf(err) != structs.CodeInvalid {
+		if _, err := admitAndSubmit(t.Context(), c.servers[0], "", bad); structs.CodeOf(err) != structs.CodeInvalid {
 			t.Errorf("a job without command gives %v", err)
 		}
 		later := testJob("one", 1)
 		later.SSH = true
-		if _, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "", later); structs.CodeOf(err) != structs.CodeNotAvailable {
+		if _, err := admitAndSubmit(t.Context(), c.servers[0], "", later); structs.CodeOf(err) != structs.CodeNotAvailable {
 			t.Errorf("a job with ssh gives %v", err)
 		}
-		first, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "key", testJob("one", 1))
+		first, err := admitAndSubmit(t.Context(), c.servers[0], "key", testJob("one", 1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "key", testJob("one", 1))
+		again, err := admitAndSubmit(t.Context(), c.servers[0], "key", testJob("one", 1))
 		if err != nil || again != first {
 			t.Errorf("the same key gives job %s and %v, the first was %s", again, err, first)
 		}
-		if _, _, err := c.servers[0].SubmitJob(t.Context(), structs.Guard{}, "ann", "", testJob("one", 1)); structs.CodeOf(err) != structs.CodeConflict {
+		if _, err := admitAndSubmit(t.Context(), c.servers[0], "", testJob("one", 1)); structs.CodeOf(err) != structs.CodeConflict {
 			t.Errorf("a name that is taken gives %v", err)
 		}
 	})
@@ -139,7 +149,7 @@ func TestWithoutLeader(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := c.servers[1].SubmitJob(ctx, structs.Guard{}, "ann", "", testJob("one", 1)); structs.CodeOf(err) != structs.CodeUnavailable {
+		if _, err := admitAndSubmit(ctx, c.servers[1], "", testJob("one", 1)); structs.CodeOf(err) != structs.CodeUnavailable {
 			t.Errorf("submission without leader gives %v", err)
 		}
 		if _, err := c.servers[1].Consistent(ctx); structs.CodeOf(err) != structs.CodeUnavailable {
