@@ -1,3 +1,5 @@
+//go:build linux && !cli
+
 package command
 
 import (
