@@ -16,8 +16,7 @@ const commitPatience = 15 * time.Minute
 
 // commitAllocation answers allocations.commit: the node of a task keeps its
 // container as an image, under a name of the job's project.
-func (s *handlers) commitAllocation(r *front.Request, body *api.CommitRequest) (*structs.Committed, error) {
-	alloc := r.Found.(*structs.Allocation)
+func (s *handlers) commitAllocation(r *front.Request, alloc *structs.Allocation, body *api.CommitRequest) (*structs.Committed, error) {
 	if !alloc.Enterable() {
 		return nil, structs.NewError(structs.CodeConflict, "agent.alloc_ended", "id", alloc.ID)
 	}

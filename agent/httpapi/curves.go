@@ -28,7 +28,7 @@ const (
 var errNodeAway = errors.New("the node is away")
 
 // readCurves answers jobs.metrics: it gathers what the nodes keep.
-func (s *handlers) readCurves(r *front.Request) (*api.JobMetrics, error) {
+func (s *handlers) readCurves(r *front.Request, job *structs.Job) (*api.JobMetrics, error) {
 	q := front.Query{R: r}
 	attempt, subjob, rank := q.Uint("attempt"), q.Int("subjob", 0, structs.BatchCountMax), q.Int("rank", 0, 1<<30)
 	oneSubjob, oneRank := q.Text("subjob") != "", q.Text("rank") != ""
@@ -44,7 +44,7 @@ func (s *handlers) readCurves(r *front.Request) (*api.JobMetrics, error) {
 		return nil, err
 	}
 	var allocs []*structs.Allocation
-	for alloc := range s.store.Snapshot().AllocsOfJob(r.ID) {
+	for alloc := range s.store.Snapshot().AllocsOfJob(job.ID) {
 		if (attempt == 0 || alloc.Attempt == attempt) && (!oneSubjob || alloc.Subjob == int(subjob)) && (!oneRank || alloc.Rank == int(rank)) {
 			allocs = append(allocs, alloc)
 		}

@@ -44,12 +44,8 @@ func (s *handlers) listDevices(r *front.Request) (*api.DeviceList, error) {
 }
 
 // readDevices answers nodes.devices: the cards of one node.
-func (s *handlers) readDevices(r *front.Request) (*api.NodeDevices, error) {
+func (s *handlers) readDevices(r *front.Request, node *structs.Node) (*api.NodeDevices, error) {
 	snapshot := s.store.Snapshot()
-	node := snapshot.Node(r.ID)
-	if node == nil {
-		return nil, auth.NotFound(auth.ObjectNode, r.ID)
-	}
 	found := s.survey.ask(r.Context(), []*structs.Node{node})
 	return answer(nodeDevices(snapshot, newReadable(r, snapshot), node, found[node.ID]))
 }
@@ -111,8 +107,7 @@ const treatPatience = 3 * time.Minute
 // treatDevice answers nodes.treat_device: an operator clears a device's faults,
 // has it reset, or keeps it from work. The log learns first who asked for what, so that nothing is
 // done unseen; then the node does it.
-func (s *handlers) treatDevice(r *front.Request, body *api.DeviceTreatRequest) (*api.DeviceTreated, error) {
-	node := r.Found.(*structs.Node)
+func (s *handlers) treatDevice(r *front.Request, node *structs.Node, body *api.DeviceTreatRequest) (*api.DeviceTreated, error) {
 	if !body.Act.Known() || body.Reason != "" && (body.Act != structs.DeviceQuarantine || !structs.PlainText(body.Reason, structs.DeviceReasonMax)) {
 		return nil, structs.NewError(structs.CodeInvalid, "client.device_act", "act", body.Act)
 	}

@@ -69,7 +69,7 @@ func (s *handlers) openFiles(ctx context.Context, r *front.Request, ask structs.
 }
 
 // listFiles answers jobs.files.
-func (s *handlers) listFiles(r *front.Request) (*api.FileList, error) {
+func (s *handlers) listFiles(r *front.Request, job *structs.Job) (*api.FileList, error) {
 	stream, err := s.openFiles(r.Context(), r, structs.FileRequest{List: true})
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ const inert = "sandbox; default-src 'none'"
 
 // readFile answers jobs.file_content. What breaks off in the middle is shorter
 // than its Content-Length.
-func (s *handlers) readFile(r *front.Request) error {
+func (s *handlers) readFile(r *front.Request, job *structs.Job) error {
 	offset, limit, ranged, err := byteRange(r.Header.Get("Range"))
 	if err != nil {
 		return err

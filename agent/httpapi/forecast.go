@@ -105,10 +105,10 @@ func (s *handlers) preview(r *front.Request, project string, ask func(*forecast.
 }
 
 // forecastQueue tells when everything that the caller may read will start.
-func (s *handlers) forecastQueue(r *front.Request) error {
+func (s *handlers) forecastQueue(r *front.Request) (*front.Encoded[api.QueueForecast], error) {
 	snapshot, picture, err := s.picture(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	may := newViewer(r, snapshot)
 	if !may.all {
@@ -116,32 +116,32 @@ func (s *handlers) forecastQueue(r *front.Request) error {
 			may.job(picture.Starts[i].JobID)
 		}
 	}
-	return s.replyView(r, picture, "queue "+may.key(), func() any {
+	return drawn(&s.views, picture, "queue "+may.key(), func() *api.QueueForecast {
 		out := api.QueueForecast{At: picture.At, Starts: []outlook.Start{}}
 		for i := range picture.Starts {
 			if may.job(picture.Starts[i].JobID) {
 				out.Starts = append(out.Starts, picture.Starts[i])
 			}
 		}
-		return out
+		return &out
 	})
 }
 
 // forecastTimeline draws the next hours. Bars of jobs that the caller may not
 // read keep their place and lose their name.
-func (s *handlers) forecastTimeline(r *front.Request) error {
+func (s *handlers) forecastTimeline(r *front.Request) (*front.Encoded[outlook.Timeline], error) {
 	q := front.Query{R: r}
 	hours, pool := q.Int("hours", 1, timelineHoursMax), q.Text("pool")
 	if q.Err != nil {
-		return q.Err
+		return nil, q.Err
 	}
 	span := structs.Duration(time.Duration(cmp.Or(hours, timelineHours)) * time.Hour)
 	snapshot, picture, err := s.picture(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	may := newViewer(r, snapshot)
-	cut := sync.OnceValue(func() outlook.Timeline {
+	cut := sync.OnceValue(func() *outlook.Timeline {
 		out := picture.Timeline(span, func(node *structs.Node) bool { return pool == "" || poolOf(node.Pool) == pool })
 		for i := range out.Rows {
 			for k := range out.Rows[i].Bars {
@@ -150,13 +150,13 @@ func (s *handlers) forecastTimeline(r *front.Request) error {
 				}
 			}
 		}
-		return out
+		return &out
 	})
 	if !may.all {
 		cut() // asks what the caller may see
 	}
 	key := fmt.Sprintf("timeline %d %q %s", span, pool, may.key())
-	return s.replyView(r, picture, key, func() any { return cut() })
+	return drawn(&s.views, picture, key, cut)
 }
 
 // forecastJob tells when a job that is not submitted would start.
@@ -206,35 +206,35 @@ func hideVictims(may *readable, victims []outlook.Victim) {
 }
 
 // readForecast tells when a job will start, and what was said before.
-func (s *handlers) readForecast(r *front.Request) (*api.JobForecast, error) {
+func (s *handlers) readForecast(r *front.Request, job *structs.Job) (*api.JobForecast, error) {
 	q := front.Query{R: r}
 	helps := q.Bool("helps")
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	snapshot, err := s.block(r, everything(func(now *state.Snapshot) <-chan struct{} { return now.WatchForecasts(r.ID) }))
+	snapshot, err := s.block(r, everything(func(now *state.Snapshot) <-chan struct{} { return now.WatchForecasts(job.ID) }))
 	if err != nil {
 		return nil, err
 	}
-	out := api.JobForecast{JobID: r.ID, Starts: []outlook.Start{}, History: [][]structs.Forecast{}}
-	for said := range snapshot.Forecasts(r.ID) {
+	out := api.JobForecast{JobID: job.ID, Starts: []outlook.Start{}, History: [][]structs.Forecast{}}
+	for said := range snapshot.Forecasts(job.ID) {
 		said = slices.Clone(said)
 		for i := range said {
 			said[i].Features = nil // for the calibration, not for people
 		}
 		out.History = append(out.History, said)
 	}
-	view, ok := snapshot.Job(r.ID)
+	view, ok := snapshot.Job(job.ID)
 	if !ok || view.Standing.Counts.Of(structs.JobQueued) == 0 {
 		return &out, nil
 	}
-	picture, err := s.replica.Picture(r.Context(), view.Standing.ModifyIndex, r.ID)
+	picture, err := s.replica.Picture(r.Context(), view.Standing.ModifyIndex, job.ID)
 	if err != nil {
 		return nil, err
 	}
 	out.At = picture.At
 	named := make(map[string]bool)
-	for start := range picture.OfJob(r.ID) {
+	for start := range picture.OfJob(job.ID) {
 		if len(out.Starts) == api.PageSizeDefault {
 			break
 		}
@@ -387,14 +387,11 @@ func (s *handlers) ponderable(r *front.Request, snapshot *state.Snapshot, change
 		if *id == "" {
 			continue
 		}
-		named := *r
-		if named.ID = *id; !plausibleID(named.ID) {
-			return auth.NotFound(auth.ObjectJob, *id)
-		}
-		if _, err := locateJob(&named, snapshot); err != nil {
+		named, err := findJob(r, *id, snapshot)
+		if err != nil {
 			return err
 		}
-		if !mayRead(r, named.Found.(*structs.Job)) {
+		if !mayRead(r, named) {
 			return auth.NotFound(auth.ObjectJob, *id)
 		}
 		*id = named.ID

@@ -40,7 +40,7 @@ type admission struct {
 // locateBody reads the job in a request's body and gives the caller's would-be
 // job as the object. Who may submit nothing at all is refused before their
 // text is parsed.
-func (s *handlers) locateBody(r *front.Request) (auth.Object, error) {
+func (s *handlers) locateBody(r *front.Request, body *api.JobRequest) (*offered, auth.Object, error) {
 	principal := r.Caller.Principal
 	own := principal.Project
 	if own == "" {
@@ -49,12 +49,11 @@ func (s *handlers) locateBody(r *front.Request) (auth.Object, error) {
 	object := auth.Object{Kind: auth.ObjectJob, Project: own, Owner: principal.ID}
 	submits := auth.Allowed(principal, auth.Verb(r.Route.Verb), object).Allow
 	if !submits && !auth.Allowed(principal, auth.VerbVIP, object).Allow {
-		return object, nil // judged, and refused
+		return nil, object, nil // judged, and refused
 	}
-	body := r.Asked.(*api.JobRequest)
 	job, err := requestedJob(body)
 	if err != nil {
-		return auth.Object{}, err
+		return nil, auth.Object{}, err
 	}
 	// Whatever the body says of these, the server decides.
 	job.ID, job.User, job.SubmittedAt, job.IdempotencyKey, job.Resume = "", principal.ID, 0, "", nil
@@ -63,19 +62,19 @@ func (s *handlers) locateBody(r *front.Request) (auth.Object, error) {
 	}
 	if body.Resume != "" {
 		if job.Resume, err = s.checkpointOf(r, body.Resume, body.ResumeStep); err != nil {
-			return auth.Object{}, err
+			return nil, auth.Object{}, err
 		}
 	}
-	r.Found = &offered{request: body, job: job, rank: body.Rank}
+	offer := &offered{request: body, job: job, rank: body.Rank}
 	object.Project = job.Project
 	if job.VIP != nil {
 		r.Verb = auth.VerbVIP
 	}
 	decision := auth.Allowed(principal, r.Verb, object)
 	if !decision.Allow && decision.Hide {
-		return auth.Object{}, auth.NotFound(auth.ObjectProject, job.Project)
+		return nil, auth.Object{}, auth.NotFound(auth.ObjectProject, job.Project)
 	}
-	return object, nil
+	return offer, object, nil
 }
 
 func requestedJob(body *api.JobRequest) (*structs.Job, error) {

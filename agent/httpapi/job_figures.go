@@ -10,7 +10,7 @@ import (
 
 // jobFigures answers jobs.figures: what the ranks of a job's newest attempt use
 // now, asked of their nodes.
-func (s *handlers) jobFigures(r *front.Request) (*api.JobUsage, error) {
+func (s *handlers) jobFigures(r *front.Request, job *structs.Job) (*api.JobUsage, error) {
 	if err := s.refresh(r); err != nil {
 		return nil, err
 	}
@@ -20,15 +20,15 @@ func (s *handlers) jobFigures(r *front.Request) (*api.JobUsage, error) {
 		return nil, q.Err
 	}
 	snapshot := s.store.Snapshot()
-	subjob := snapshot.Subjob(r.ID, index)
+	subjob := snapshot.Subjob(job.ID, index)
 	if subjob == nil {
 		return nil, structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
 	}
-	out := api.JobUsage{JobID: r.ID, Subjob: index, Attempt: subjob.Attempt, Ranks: []api.RankUsage{}}
+	out := api.JobUsage{JobID: job.ID, Subjob: index, Attempt: subjob.Attempt, Ranks: []api.RankUsage{}}
 	var gang []*structs.Allocation
 	var nodes []*structs.Node
 	asked := map[string]bool{}
-	for alloc := range snapshot.Gang(r.ID, index, subjob.Attempt) {
+	for alloc := range snapshot.Gang(job.ID, index, subjob.Attempt) {
 		if len(gang) == api.UsageRanksMax {
 			out.More++
 			continue
@@ -81,22 +81,22 @@ func rankFigures(alloc *structs.Allocation, node *structs.Node, found surveyed) 
 
 // nodeEvents answers nodes.events. A device that is gone is known by its whole id
 // only.
-func (s *handlers) nodeEvents(r *front.Request) (*api.EventList, error) {
+func (s *handlers) nodeEvents(r *front.Request, node *structs.Node) (*api.EventList, error) {
 	if err := s.refresh(r); err != nil {
 		return nil, err
 	}
 	q := front.Query{R: r}
 	name, snapshot := q.Text("device"), s.store.Snapshot()
-	if node := snapshot.Node(r.ID); node != nil && name != "" {
+	if node := snapshot.Node(node.ID); node != nil && name != "" {
 		chosen, err := chooseDevice(node, name)
 		switch {
 		case err == nil:
 			name = chosen.ID
 		case structs.CodeOf(err) != structs.CodeNotFound:
 			return nil, err
-		case len(snapshot.NodeEvents(r.ID, name)) == 0:
+		case len(snapshot.NodeEvents(node.ID, name)) == 0:
 			return nil, err
 		}
 	}
-	return &api.EventList{Events: values(snapshot.NodeEvents(r.ID, name))}, nil
+	return &api.EventList{Events: values(snapshot.NodeEvents(node.ID, name))}, nil
 }

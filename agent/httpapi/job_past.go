@@ -13,7 +13,7 @@ import (
 
 // jobPast answers jobs.past: what the ranks of one attempt used while they ran,
 // which their nodes keep.
-func (s *handlers) jobPast(r *front.Request) (*api.JobHistory, error) {
+func (s *handlers) jobPast(r *front.Request, job *structs.Job) (*api.JobHistory, error) {
 	q := front.Query{R: r}
 	index, attempt, rank := int(q.Int("subjob", 0, structs.BatchCountMax)), q.Uint("attempt"), int(q.Int("rank", 0, math.MaxInt32))
 	points := int(cmp.Or(q.Int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))
@@ -25,13 +25,13 @@ func (s *handlers) jobPast(r *front.Request) (*api.JobHistory, error) {
 		return nil, err
 	}
 	snapshot := s.store.Snapshot()
-	subjob := snapshot.Subjob(r.ID, index)
+	subjob := snapshot.Subjob(job.ID, index)
 	if subjob == nil {
 		return nil, structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
 	}
-	out := api.JobHistory{JobID: r.ID, Subjob: index, Attempt: cmp.Or(attempt, subjob.Attempt), At: []structs.UnixNano{}, Ranks: []api.RankHistory{}}
+	out := api.JobHistory{JobID: job.ID, Subjob: index, Attempt: cmp.Or(attempt, subjob.Attempt), At: []structs.UnixNano{}, Ranks: []api.RankHistory{}}
 	var gang []*structs.Allocation
-	for alloc := range snapshot.Gang(r.ID, index, out.Attempt) {
+	for alloc := range snapshot.Gang(job.ID, index, out.Attempt) {
 		if !oneRank || alloc.Rank == rank {
 			gang = append(gang, alloc)
 		}

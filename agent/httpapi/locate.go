@@ -12,98 +12,98 @@ import (
 )
 
 const (
-	idLengthMax    = 128  // bytes of an id or name in a path
 	candidatesMax  = 1000 // objects looked at for a prefix
 	ambiguousShown = 5    // of them named in the refusal
 )
 
-// Locate implements doors.
-func (s *handlers) Locate(r *front.Request) (auth.Object, error) {
-	kind := auth.ObjectKind(r.Route.Kind)
-	switch r.Route.From {
-	case api.FromKind:
-		return auth.Object{Kind: kind}, nil
-	case api.FromCaller:
-		if r.Caller.Token == nil {
-			return auth.Object{Kind: kind}, nil // judged as anonymous, and refused
-		}
-		r.Found = r.Caller.Token
-		return tokenObject(r.Caller.Token), nil
-	case api.FromBody:
-		return s.locateBody(r)
-	case api.FromProject:
-		if !plausibleID(r.ID) {
-			return auth.Object{}, auth.NotFound(kind, r.ID)
-		}
-		return auth.Object{Kind: kind, Project: r.ID, ID: r.ID}, nil
-	}
-	if r.Caller.Principal.Kind == auth.KindAnonymous {
-		return auth.Object{Kind: kind}, nil
-	}
-	if err := s.refresh(r); err != nil {
-		return auth.Object{}, err
-	}
-	if !plausibleID(r.ID) {
-		return auth.Object{}, auth.NotFound(kind, r.ID)
-	}
-	snapshot := s.store.Snapshot()
-	switch r.Route.From {
-	case api.FromJob:
-		return locateJob(r, snapshot)
-	case api.FromAllocation:
-		return locateAllocation(r, snapshot)
-	case api.FromNode:
-		return locateNode(r, snapshot)
-	case api.FromToken:
-		return locateToken(r, snapshot)
-	}
-	panic("agent: route " + r.Route.Name + " has no source for its object")
+// finders find what requests are about, in the newest state or the one that the
+// caller asked for.
+type finders struct{ s *handlers }
+
+func (f finders) job() front.Finder[*structs.Job] { return found(f.s, api.FromJob, locateJob) }
+
+func (f finders) allocation() front.Finder[*structs.Allocation] {
+	return found(f.s, api.FromAllocation, locateAllocation)
 }
 
-func plausibleID(id string) bool {
-	if id == "" || len(id) > idLengthMax {
-		return false
-	}
-	return !strings.ContainsFunc(id, func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-')
-	})
+func (f finders) node() front.Finder[*structs.Node] { return found(f.s, api.FromNode, locateNode) }
+
+// token finds nil where there is none, so that the policy is asked all the same.
+func (f finders) token() front.Finder[*structs.Token] {
+	return found(f.s, api.FromToken, locateToken)
 }
 
-// locateJob finds a job by id, by name, or by a unique prefix of its id. Only
-// jobs that the caller may read are candidates for name and prefix, so that
-// an ambiguity tells nothing about others.
-func locateJob(r *front.Request, snapshot *state.Snapshot) (auth.Object, error) {
-	view, ok := snapshot.Job(r.ID)
-	if !ok {
-		var err error
-		if view, err = findJob(r, snapshot); err != nil {
-			return auth.Object{}, err
+// caller finds the caller's own token, nil for one without.
+func (finders) caller() front.Finder[*structs.Token] {
+	return front.Finder[*structs.Token]{From: api.FromCaller, Find: func(r *front.Request) (*structs.Token, auth.Object, error) {
+		if r.Caller.Token == nil { // judged as anonymous, and refused
+			return nil, auth.Object{Kind: auth.ObjectKind(r.Route.Kind)}, nil
 		}
-	}
-	r.RestsOn(structs.RestJob, view.Job.ID, view.Standing.CreateIndex)
-	return foundJob(r, view.Job), nil
+		return r.Caller.Token, tokenObject(r.Caller.Token), nil
+	}}
 }
 
-func foundJob(r *front.Request, job *structs.Job) auth.Object {
+// found makes a finder of a function that looks for the request's ID in a state.
+// Nothing is looked for on behalf of callers that are refused whatever there is.
+func found[Found any](s *handlers, from api.Source, locate func(*front.Request, *state.Snapshot) (Found, auth.Object, error)) front.Finder[Found] {
+	return front.Finder[Found]{From: from, Find: func(r *front.Request) (none Found, object auth.Object, err error) {
+		kind := auth.ObjectKind(r.Route.Kind)
+		if r.Caller.Principal.Kind == auth.KindAnonymous {
+			return none, auth.Object{Kind: kind}, nil
+		}
+		if err := s.refresh(r); err != nil {
+			return none, auth.Object{}, err
+		}
+		if !front.PlausibleID(r.ID) {
+			return none, auth.Object{}, auth.NotFound(kind, r.ID)
+		}
+		return locate(r, s.store.Snapshot())
+	}}
+}
+
+func locateJob(r *front.Request, snapshot *state.Snapshot) (*structs.Job, auth.Object, error) {
+	job, err := findJob(r, r.ID, snapshot)
+	if err != nil {
+		return nil, auth.Object{}, err
+	}
 	object := jobObject(job)
-	r.ID, r.Found = job.ID, job
+	r.ID = job.ID
 	// A refusal repeats what the caller typed: the full id of a hidden job
 	// must not come out.
 	object.ID = r.PathValue("id")
-	return object
+	return job, object, nil
 }
 
-func findJob(r *front.Request, snapshot *state.Snapshot) (state.JobView, error) {
+// findJob finds a job by id, by name, or by a unique prefix of its id. Only
+// jobs that the caller may read are candidates for name and prefix, so that
+// an ambiguity tells nothing about others.
+func findJob(r *front.Request, id string, snapshot *state.Snapshot) (*structs.Job, error) {
+	if !front.PlausibleID(id) {
+		return nil, auth.NotFound(auth.ObjectJob, id)
+	}
+	view, ok := snapshot.Job(id)
+	if !ok {
+		var err error
+		if view, err = searchJob(r, id, snapshot); err != nil {
+			return nil, err
+		}
+	}
+	r.RestsOn(structs.RestJob, view.Job.ID, view.Standing.CreateIndex)
+	return view.Job, nil
+}
+
+// searchJob finds a job by name or by a prefix of its id.
+func searchJob(r *front.Request, id string, snapshot *state.Snapshot) (state.JobView, error) {
 	readable := func(view state.JobView) bool {
 		return auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow
 	}
-	named := jobsNamed(r, snapshot, readable)
+	named := jobsNamed(r, id, snapshot, readable)
 	if len(named) == 1 {
 		return named[0], nil
 	}
 	candidates := named
 	if len(candidates) == 0 {
-		for _, view := range snapshot.JobsWithPrefix(r.ID, candidatesMax) {
+		for _, view := range snapshot.JobsWithPrefix(id, candidatesMax) {
 			if readable(view) {
 				candidates = append(candidates, view)
 			}
@@ -111,7 +111,7 @@ func findJob(r *front.Request, snapshot *state.Snapshot) (state.JobView, error) 
 	}
 	switch len(candidates) {
 	case 0:
-		return state.JobView{}, auth.NotFound(auth.ObjectJob, r.ID)
+		return state.JobView{}, auth.NotFound(auth.ObjectJob, id)
 	case 1:
 		return candidates[0], nil
 	}
@@ -119,14 +119,14 @@ func findJob(r *front.Request, snapshot *state.Snapshot) (state.JobView, error) 
 	for i, view := range candidates {
 		ids[i] = view.Job.ID
 	}
-	return state.JobView{}, ambiguous(r.ID, ids)
+	return state.JobView{}, ambiguous(id, ids)
 }
 
 // jobsNamed gives the newest job of a name in the caller's project, or in
 // each project for callers of the whole cluster.
-func jobsNamed(r *front.Request, snapshot *state.Snapshot, readable func(state.JobView) bool) []state.JobView {
+func jobsNamed(r *front.Request, id string, snapshot *state.Snapshot, readable func(state.JobView) bool) []state.JobView {
 	if project := r.Caller.Principal.Project; project != "" {
-		if view, ok := snapshot.JobNamed(project, r.ID); ok && readable(view) {
+		if view, ok := snapshot.JobNamed(project, id); ok && readable(view) {
 			return []state.JobView{view}
 		}
 		return nil
@@ -134,7 +134,7 @@ func jobsNamed(r *front.Request, snapshot *state.Snapshot, readable func(state.J
 	newest := map[string]state.JobView{}
 	var projects []string
 	for view := range snapshot.Jobs() {
-		if view.Job.Name != r.ID || !readable(view) {
+		if view.Job.Name != id || !readable(view) {
 			continue
 		}
 		if _, seen := newest[view.Job.Project]; !seen {
@@ -159,7 +159,7 @@ func ambiguous(id string, matches []string) error {
 	return structs.NewError(structs.CodeInvalid, "agent.ambiguous", "id", id, "matches", text)
 }
 
-func locateAllocation(r *front.Request, snapshot *state.Snapshot) (auth.Object, error) {
+func locateAllocation(r *front.Request, snapshot *state.Snapshot) (*structs.Allocation, auth.Object, error) {
 	alloc := snapshot.Alloc(r.ID)
 	if alloc == nil {
 		var readable []*structs.Allocation
@@ -174,30 +174,30 @@ func locateAllocation(r *front.Request, snapshot *state.Snapshot) (auth.Object, 
 			for i, candidate := range readable {
 				ids[i] = candidate.ID
 			}
-			return auth.Object{}, ambiguous(r.ID, ids)
+			return nil, auth.Object{}, ambiguous(r.ID, ids)
 		}
 		if len(readable) == 0 {
-			return auth.Object{}, noAllocation(r.ID)
+			return nil, auth.Object{}, noAllocation(r.ID)
 		}
 		alloc = readable[0]
 	}
 	view, ok := snapshot.Job(alloc.JobID)
 	if !ok {
-		return auth.Object{}, noAllocation(r.ID)
+		return nil, auth.Object{}, noAllocation(r.ID)
 	}
 	r.RestsOn(structs.RestJob, view.Job.ID, view.Standing.CreateIndex)
 	object := jobObject(view.Job)
 	object.Node = alloc.NodeID
 	object.ID = r.PathValue("id")
-	r.ID, r.Found = alloc.ID, alloc
-	return object, nil
+	r.ID = alloc.ID
+	return alloc, object, nil
 }
 
 // noAllocation is the answer for an allocation that does not exist or that
 // the caller may not know of.
 func noAllocation(id string) *structs.Error { return auth.NotFound("allocation", id) }
 
-func locateNode(r *front.Request, snapshot *state.Snapshot) (auth.Object, error) {
+func locateNode(r *front.Request, snapshot *state.Snapshot) (*structs.Node, auth.Object, error) {
 	node := snapshot.Node(r.ID)
 	if node == nil {
 		candidates := snapshot.NodesNamed(r.ID)
@@ -214,23 +214,22 @@ func locateNode(r *front.Request, snapshot *state.Snapshot) (auth.Object, error)
 			for i, candidate := range candidates {
 				ids[i] = candidate.ID
 			}
-			return auth.Object{}, ambiguous(r.ID, ids)
+			return nil, auth.Object{}, ambiguous(r.ID, ids)
 		}
 		if len(candidates) == 0 {
-			return auth.Object{}, auth.NotFound(auth.ObjectNode, r.ID)
+			return nil, auth.Object{}, auth.NotFound(auth.ObjectNode, r.ID)
 		}
 		node = candidates[0]
 	}
-	r.ID, r.Found = node.ID, node
-	return nodeObject(node), nil
+	r.ID = node.ID
+	return node, nodeObject(node), nil
 }
 
-func locateToken(r *front.Request, snapshot *state.Snapshot) (auth.Object, error) {
+func locateToken(r *front.Request, snapshot *state.Snapshot) (*structs.Token, auth.Object, error) {
 	token := snapshot.Token(r.ID)
 	if token == nil { // the same answer as for one that is not the caller's
-		return auth.Object{Kind: auth.ObjectToken, ID: r.ID}, nil
+		return nil, auth.Object{Kind: auth.ObjectToken, ID: r.ID}, nil
 	}
 	r.RestsOn(structs.RestToken, token.ID, token.ModifyIndex)
-	r.Found = token
-	return tokenObject(token), nil
+	return token, tokenObject(token), nil
 }

@@ -17,10 +17,10 @@ import (
 )
 
 // readLogs passes a task's log on from the client that holds it.
-func (s *handlers) readLogs(r *front.Request) error {
+func (s *handlers) readLogs(r *front.Request, alloc *structs.Allocation) error {
 	q := front.Query{R: r}
 	ask := structs.LogRequest{
-		AllocID: r.ID, Stream: q.Text("stream"), Offset: q.Int("offset", -1<<62, 1<<62),
+		AllocID: alloc.ID, Stream: q.Text("stream"), Offset: q.Int("offset", -1<<62, 1<<62),
 		TailLines: int(q.Int("tail", 1, 1_000_000)), Follow: q.Bool("follow"), Times: q.Bool("times"),
 	}
 	if ask.Stream == "" {
@@ -36,7 +36,7 @@ func (s *handlers) readLogs(r *front.Request) error {
 	defer reading.Wait()
 	ctx, end := s.whileValid(r)
 	defer end()
-	conn, err := s.clientOf(r.Found.(*structs.Allocation))
+	conn, err := s.clientOf(alloc)
 	if err != nil {
 		return err
 	}

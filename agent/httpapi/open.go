@@ -14,7 +14,7 @@ import (
 
 // Config is what the HTTP API of a server needs of its agent.
 type Config struct {
-	Door    front.Config // without Doors and Observer
+	Door    front.Config // without Callers and Observer
 	Replica Replica
 	Store   *state.Store     // of Replica
 	Now     func() time.Time // of certificates and tokens
@@ -56,7 +56,7 @@ func New(c Config) *front.Front {
 		stopping: c.Stopping, survey: asked, keys: c.Keys, metrics: newMetrics(c.Store, c.Leads, c.Full, named), self: c.Self, health: c.Health,
 	}
 	site.metrics.registry.MustRegister(c.Collectors...)
-	c.Door.Doors, c.Door.Observer = site, site.metrics
+	c.Door.Callers, c.Door.Observer = site, site.metrics
 	f := front.New(c.Door)
 	c.KeepSessions(f.SignIns())
 	toLeader := front.NewProxy(c.Door.Log, c.Identity, c.Now, func() []string {

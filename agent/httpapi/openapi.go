@@ -5,18 +5,17 @@ import (
 
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/agent/openapi"
+	"nomadlike/nomadlike/structs"
 )
 
-// writeOpenAPI answers with the document.
-func writeOpenAPI() front.Handler {
+// readOpenAPI answers openapi with the document, which is written once.
+func readOpenAPI() func(*front.Request, *structs.Token) (*front.Encoded[map[string]any], error) {
 	document := sync.OnceValues(openapi.Document)
-	return func(r *front.Request) error {
+	return func(*front.Request, *structs.Token) (*front.Encoded[map[string]any], error) {
 		data, err := document()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		r.Writer.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_, _ = r.Writer.Write(data)
-		return nil
+		return &front.Encoded[map[string]any]{Data: data}, nil
 	}
 }

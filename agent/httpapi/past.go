@@ -22,7 +22,7 @@ const pastPatience = 5 * time.Second
 const pastDay = 24 * time.Hour
 
 // readPast answers nodes.past: the node itself keeps what it measured.
-func (s *handlers) readPast(r *front.Request) (*api.NodeHistory, error) {
+func (s *handlers) readPast(r *front.Request, node *structs.Node) (*api.NodeHistory, error) {
 	q := front.Query{R: r}
 	since := q.Span("since", pastDay, pastDay)
 	ask := structs.HistoryRequest{Points: int(cmp.Or(q.Int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))}
@@ -33,8 +33,7 @@ func (s *handlers) readPast(r *front.Request) (*api.NodeHistory, error) {
 	if err := s.refresh(r); err != nil {
 		return nil, err
 	}
-	node := s.store.Snapshot().Node(r.ID)
-	if node == nil {
+	if node = s.store.Snapshot().Node(r.ID); node == nil {
 		return nil, auth.NotFound(auth.ObjectNode, r.ID)
 	}
 	if name != "" {

@@ -306,37 +306,31 @@ func (s *handlers) deleteProject(r *front.Request) (*api.Changed, error) {
 }
 
 // moveJob gives a queued job another place; the log keeps who did it.
-func (s *handlers) moveJob(r *front.Request, body *api.QueueMoveRequest) (*api.Changed, error) {
-	move := structs.QueueMove{JobID: r.ID, Last: body.Last}
+func (s *handlers) moveJob(r *front.Request, job *structs.Job, body *api.QueueMoveRequest) (*api.Changed, error) {
+	move := structs.QueueMove{JobID: job.ID, Last: body.Last}
 	if body.Before != "" {
 		if body.Last {
 			return nil, structs.NewError(structs.CodeInvalid, "agent.move_both")
 		}
 		// Whoever may move jobs may read them all.
-		before := *r
-		before.ID = body.Before
-		if !plausibleID(before.ID) {
-			return nil, auth.NotFound(auth.ObjectJob, body.Before)
-		}
-		if _, err := locateJob(&before, s.store.Snapshot()); err != nil {
+		before, err := findJob(r, body.Before, s.store.Snapshot())
+		if err != nil {
 			return nil, err
 		}
 		move.Before = before.ID
-		r.Rests = before.Rests
 	}
 	return s.change(r, structs.CommandQueueMove, move)
 }
 
-func (s *handlers) setTimeLimit(r *front.Request, body *api.TimeLimitRequest) (*api.Changed, error) {
+func (s *handlers) setTimeLimit(r *front.Request, job *structs.Job, body *api.TimeLimitRequest) (*api.Changed, error) {
 	limit := body.TimeLimit
 	if limit < 0 || limit > structs.SpanMax {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.time_limit",
 			"value", structs.FormatDuration(limit), "max", structs.FormatDuration(structs.SpanMax))
 	}
-	job := r.Found.(*structs.Job)
 	if pool := r.Pool(s.store.Snapshot(), poolOf(job.Placement.Pool)); pool != nil && pool.Ceilings.TimeLimit > 0 && (limit == 0 || limit > pool.Ceilings.TimeLimit) {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.time_limit_ceiling", "value", structs.FormatDuration(limit),
 			"pool", pool.Name, "max", structs.FormatDuration(pool.Ceilings.TimeLimit))
 	}
-	return s.change(r, structs.CommandJobTimeLimit, structs.JobTimeLimit{JobID: r.ID, TimeLimit: limit})
+	return s.change(r, structs.CommandJobTimeLimit, structs.JobTimeLimit{JobID: job.ID, TimeLimit: limit})
 }

@@ -89,20 +89,20 @@ func ofJob(id string) reading {
 	}
 }
 
-func (s *handlers) readJob(r *front.Request) (*api.JobDetail, error) {
-	snapshot, err := s.block(r, ofJob(r.ID))
+func (s *handlers) readJob(r *front.Request, job *structs.Job) (*api.JobDetail, error) {
+	snapshot, err := s.block(r, ofJob(job.ID))
 	if err != nil {
 		return nil, err
 	}
-	view, ok := snapshot.Job(r.ID)
+	view, ok := snapshot.Job(job.ID)
 	if !ok {
-		return nil, auth.NotFound(auth.ObjectJob, r.ID)
+		return nil, auth.NotFound(auth.ObjectJob, job.ID)
 	}
-	subjobs, _, refusal := snapshot.ListSubjobs(r.ID, state.Page{Limit: api.PageSizeDefault})
+	subjobs, _, refusal := snapshot.ListSubjobs(job.ID, state.Page{Limit: api.PageSizeDefault})
 	if refusal != nil {
 		return nil, refusal
 	}
-	stands := explained(snapshot, r.ID, standing(view.Standing))
+	stands := explained(snapshot, job.ID, standing(view.Standing))
 	var held []api.JobRef
 	if stands.State == structs.JobQueued && stands.Wait != nil {
 		held = holders(r, snapshot, waitHolders(snapshot, view.Job, stands.Wait))
@@ -113,8 +113,8 @@ func (s *handlers) readJob(r *front.Request) (*api.JobDetail, error) {
 		Job:         shown(r, view.Job),
 		JobStanding: stands,
 		Subjobs:     subjobsOf(r, snapshot, subjobs),
-		Yielded:     yielded(snapshot, r.ID),
-		Awaits:      awaited(snapshot, r.ID),
+		Yielded:     yielded(snapshot, job.ID),
+		Awaits:      awaited(snapshot, job.ID),
 		May:         may(r, jobObject(view.Job)),
 	}, nil
 }
@@ -186,40 +186,40 @@ func values[T any](rows []*T) []T {
 	return out
 }
 
-func (s *handlers) listSubjobs(r *front.Request) (*api.SubjobList, error) {
+func (s *handlers) listSubjobs(r *front.Request, job *structs.Job) (*api.SubjobList, error) {
 	paging, err := page(r)
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := s.block(r, ofJob(r.ID))
+	snapshot, err := s.block(r, ofJob(job.ID))
 	if err != nil {
 		return nil, err
 	}
-	subjobs, next, refusal := snapshot.ListSubjobs(r.ID, paging)
+	subjobs, next, refusal := snapshot.ListSubjobs(job.ID, paging)
 	if refusal != nil {
 		return nil, refusal
 	}
 	return &api.SubjobList{Subjobs: subjobsOf(r, snapshot, subjobs), Next: next}, nil
 }
 
-func (s *handlers) listAttempts(r *front.Request) (*api.AttemptList, error) {
+func (s *handlers) listAttempts(r *front.Request, job *structs.Job) (*api.AttemptList, error) {
 	snapshot, err := s.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
-			return newest(now.Attempts(r.ID), func(a *structs.Attempt) uint64 { return a.ModifyIndex })
+			return newest(now.Attempts(job.ID), func(a *structs.Attempt) uint64 { return a.ModifyIndex })
 		},
-		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAttempts(r.ID) },
+		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAttempts(job.ID) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := api.AttemptList{Attempts: []structs.Attempt{}}
-	for attempt := range snapshot.Attempts(r.ID) {
+	for attempt := range snapshot.Attempts(job.ID) {
 		out.Attempts = append(out.Attempts, *attempt)
 	}
 	return &out, nil
 }
 
-func (s *handlers) listAllocations(r *front.Request) (*api.AllocationList, error) {
+func (s *handlers) listAllocations(r *front.Request, job *structs.Job) (*api.AllocationList, error) {
 	q := front.Query{R: r}
 	attempt, subjob := q.Uint("attempt"), q.Int("subjob", 0, structs.BatchCountMax)
 	oneSubjob := q.Text("subjob") != ""
@@ -228,15 +228,15 @@ func (s *handlers) listAllocations(r *front.Request) (*api.AllocationList, error
 	}
 	snapshot, err := s.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
-			return newest(now.AllocsOfJob(r.ID), func(a *structs.Allocation) uint64 { return a.ModifyIndex })
+			return newest(now.AllocsOfJob(job.ID), func(a *structs.Allocation) uint64 { return a.ModifyIndex })
 		},
-		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAllocsOfJob(r.ID) },
+		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAllocsOfJob(job.ID) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := api.AllocationList{Allocations: []structs.Allocation{}}
-	for alloc := range snapshot.AllocsOfJob(r.ID) {
+	for alloc := range snapshot.AllocsOfJob(job.ID) {
 		if (attempt == 0 || alloc.Attempt == attempt) && (!oneSubjob || alloc.Subjob == int(subjob)) {
 			out.Allocations = append(out.Allocations, *alloc)
 		}
@@ -244,25 +244,25 @@ func (s *handlers) listAllocations(r *front.Request) (*api.AllocationList, error
 	return &out, nil
 }
 
-func (s *handlers) listJobEvents(r *front.Request) (*api.EventList, error) {
+func (s *handlers) listJobEvents(r *front.Request, job *structs.Job) (*api.EventList, error) {
 	snapshot, err := s.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
-			events, _ := now.JobEvents(r.ID)
+			events, _ := now.JobEvents(job.ID)
 			if len(events) == 0 {
 				return 0
 			}
 			return events[len(events)-1].Index
 		},
-		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchJob(r.ID) },
+		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchJob(job.ID) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	events, _ := snapshot.JobEvents(r.ID)
+	events, _ := snapshot.JobEvents(job.ID)
 	return &api.EventList{Events: values(events)}, nil
 }
 
-func (s *handlers) readAllocation(r *front.Request) (*structs.Allocation, error) {
+func (s *handlers) readAllocation(r *front.Request, alloc *structs.Allocation) (*structs.Allocation, error) {
 	snapshot, err := s.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			if alloc := now.Alloc(r.ID); alloc != nil {
@@ -275,8 +275,7 @@ func (s *handlers) readAllocation(r *front.Request) (*structs.Allocation, error)
 	if err != nil {
 		return nil, err
 	}
-	alloc := snapshot.Alloc(r.ID)
-	if alloc == nil {
+	if alloc = snapshot.Alloc(r.ID); alloc == nil {
 		return nil, auth.NotFound(auth.ObjectJob, r.ID)
 	}
 	return alloc, nil
@@ -323,7 +322,7 @@ func (s *handlers) listNodes(r *front.Request) (*api.NodeList, error) {
 	return &out, nil
 }
 
-func (s *handlers) readNode(r *front.Request) (*api.NodeDetail, error) {
+func (s *handlers) readNode(r *front.Request, node *structs.Node) (*api.NodeDetail, error) {
 	snapshot, err := s.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			node := now.Node(r.ID)
@@ -343,12 +342,11 @@ func (s *handlers) readNode(r *front.Request) (*api.NodeDetail, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := snapshot.Node(r.ID)
-	if node == nil {
+	if node = snapshot.Node(r.ID); node == nil {
 		return nil, auth.NotFound(auth.ObjectNode, r.ID)
 	}
 	out := api.NodeDetail{NodeSummary: summarize(snapshot, node), Allocations: []structs.Allocation{}, May: may(r, nodeObject(node))}
-	for alloc := range snapshot.Holders(r.ID) {
+	for alloc := range snapshot.Holders(node.ID) {
 		view, ok := snapshot.Job(alloc.JobID)
 		if ok && auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow {
 			out.Allocations = append(out.Allocations, *alloc)

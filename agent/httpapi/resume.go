@@ -19,7 +19,7 @@ func (s *handlers) checkpointOf(r *front.Request, id string, step int64) (*struc
 	}
 	snapshot := s.store.Snapshot()
 	view, ok := snapshot.Job(id)
-	if !ok || !plausibleID(id) || !auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow {
+	if !ok || !front.PlausibleID(id) || !auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow {
 		return nil, auth.NotFound(auth.ObjectJob, id)
 	}
 	r.RestsOn(structs.RestJob, view.Job.ID, view.Standing.CreateIndex)

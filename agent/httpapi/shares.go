@@ -15,11 +15,7 @@ import (
 // user is who made it, and may delete it.
 
 // shareJob makes a link that shows a job.
-func (s *handlers) shareJob(r *front.Request, body *api.ShareRequest) (*api.NewShare, error) {
-	job, ok := r.Found.(*structs.Job)
-	if !ok {
-		return nil, auth.NotFound(auth.ObjectJob, r.ID)
-	}
+func (s *handlers) shareJob(r *front.Request, job *structs.Job, body *api.ShareRequest) (*api.NewShare, error) {
 	token := structs.Token{Role: string(auth.KindGuest), Project: job.Project, JobID: job.ID}
 	return s.share(r, body, token, "/jobs/"+job.ID+"#share=")
 }
@@ -84,11 +80,7 @@ func sharesOf(snapshot *state.Snapshot, like structs.Token, now time.Time) ([]st
 	}
 }
 
-func (s *handlers) listJobShares(r *front.Request) (*api.ShareList, error) {
-	job, ok := r.Found.(*structs.Job)
-	if !ok {
-		return nil, auth.NotFound(auth.ObjectJob, r.ID)
-	}
+func (s *handlers) listJobShares(r *front.Request, job *structs.Job) (*api.ShareList, error) {
 	return s.listShares(r, structs.Token{Role: string(auth.KindGuest), Project: job.Project, JobID: job.ID})
 }
 

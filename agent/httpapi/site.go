@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -274,51 +273,53 @@ func unlessStale(fresh, stale front.Handler) front.Handler {
 
 // ReadHealth answers agent.health. Whoever asks may be anybody, so it tells
 // no more than what a load balancer needs.
-func ReadHealth(health func() api.Health) front.Handler {
-	return func(r *front.Request) error {
+func ReadHealth(health func() api.Health) func(*front.Request) (*api.Health, error) {
+	return func(r *front.Request) (*api.Health, error) {
 		now := health()
 		if !now.Healthy {
-			r.Writer.Header().Set("Content-Type", "application/json; charset=utf-8")
-			r.Writer.WriteHeader(http.StatusServiceUnavailable)
+			r.SetUnhealthy()
 		}
-		return r.Reply(now)
+		return &now, nil
 	}
 }
 
 // table maps the endpoints to their handlers; the compiler compares the types of
-// bodies and answers. onLeader wraps those that only the leader can do.
+// bodies, of found objects and of answers. onLeader wraps those that only the leader can do.
 func (s *handlers) table(onLeader func(front.Handler) front.Handler) *front.Table {
 	t := front.NewTable()
 	leader := t.Through(onLeader)
+	find := finders{s}
+	jobs, allocs, nodes := front.About(t, find.job()), front.About(t, find.allocation()), front.About(t, find.node())
+	tokens, caller := front.About(t, find.token()), front.About(t, find.caller())
 	front.Read(t, api.JobsList, s.listJobs)
-	front.Write(t, api.JobsShare, s.shareJob)
-	front.Read(t, api.JobsShares, s.listJobShares)
+	front.WriteOf(jobs, api.JobsShare, s.shareJob)
+	front.ReadOf(jobs, api.JobsShares, s.listJobShares)
 	front.Write(t, api.WallShare, s.shareWall)
 	front.Read(t, api.WallShares, s.listWallShares)
-	front.Write(t, api.JobsSubmit, ofOffer(s.submitJob))
-	front.Write(t, api.JobsParse, ofOffer(s.parseJob))
-	front.Write(t, api.JobsFormat, ofOffer(s.formatJob))
-	front.Write(t, api.JobsValidate, ofOffer(s.validateJob))
-	front.Write(t, api.JobsPlan, ofOffer(s.planJob))
-	front.Read(t, api.JobsRead, s.readJob)
-	front.Read(t, api.JobsSubjobs, s.listSubjobs)
-	front.Read(t, api.JobsAttempts, s.listAttempts)
-	front.Read(t, api.JobsAllocations, s.listAllocations)
-	front.Read(t, api.JobsEvents, s.listJobEvents)
-	front.Read(t, api.JobsFigures, s.jobFigures)
-	front.Read(t, api.JobsMetrics, s.readCurves)
-	front.Read(t, api.JobsPast, s.jobPast)
-	front.Read(t, api.JobsFiles, s.listFiles)
-	front.Stream(t, api.JobsFileContent, s.readFile)
-	front.Write(t, api.JobsStop, s.stopJob)
-	front.Write(t, api.JobsPause, s.pauseJob)
-	front.Write(t, api.JobsContinue, s.continueJob)
-	front.Write(t, api.JobsThrottle, s.throttleJob)
-	front.Write(t, api.JobsFinish, s.finishJob)
-	front.Read(t, api.JobsDelete, s.deleteJob)
-	front.Write(t, api.JobsPriority, s.setPriority)
-	front.Write(t, api.JobsMove, s.moveJob)
-	front.Write(t, api.JobsTimeLimit, s.setTimeLimit)
+	front.WriteFrom(t, api.JobsSubmit, s.locateBody, s.submitJob)
+	front.WriteFrom(t, api.JobsParse, s.locateBody, s.parseJob)
+	front.WriteFrom(t, api.JobsFormat, s.locateBody, s.formatJob)
+	front.WriteFrom(t, api.JobsValidate, s.locateBody, s.validateJob)
+	front.WriteFrom(t, api.JobsPlan, s.locateBody, s.planJob)
+	front.ReadOf(jobs, api.JobsRead, s.readJob)
+	front.ReadOf(jobs, api.JobsSubjobs, s.listSubjobs)
+	front.ReadOf(jobs, api.JobsAttempts, s.listAttempts)
+	front.ReadOf(jobs, api.JobsAllocations, s.listAllocations)
+	front.ReadOf(jobs, api.JobsEvents, s.listJobEvents)
+	front.ReadOf(jobs, api.JobsFigures, s.jobFigures)
+	front.ReadOf(jobs, api.JobsMetrics, s.readCurves)
+	front.ReadOf(jobs, api.JobsPast, s.jobPast)
+	front.ReadOf(jobs, api.JobsFiles, s.listFiles)
+	front.StreamOf(jobs, api.JobsFileContent, s.readFile)
+	front.WriteOf(jobs, api.JobsStop, s.stopJob)
+	front.WriteOf(jobs, api.JobsPause, s.pauseJob)
+	front.WriteOf(jobs, api.JobsContinue, s.continueJob)
+	front.WriteOf(jobs, api.JobsThrottle, s.throttleJob)
+	front.WriteOf(jobs, api.JobsFinish, s.finishJob)
+	front.ReadOf(jobs, api.JobsDelete, s.deleteJob)
+	front.WriteOf(jobs, api.JobsPriority, s.setPriority)
+	front.WriteOf(jobs, api.JobsMove, s.moveJob)
+	front.WriteOf(jobs, api.JobsTimeLimit, s.setTimeLimit)
 	front.Read(t, api.PoolsList, s.listPools)
 	front.Read(t, api.PoolsRead, s.readPool)
 	front.Write(t, api.PoolsPut, s.putPool)
@@ -328,36 +329,36 @@ func (s *handlers) table(onLeader func(front.Handler) front.Handler) *front.Tabl
 	front.Write(t, api.ProjectsPut, s.putProject)
 	front.Read(t, api.ProjectsDelete, s.deleteProject)
 	front.Read(t, api.QueueRead, s.readQueue)
-	front.Stream(t, api.QueueForecastRead, s.forecastQueue)
-	front.Stream(t, api.QueueTimeline, s.forecastTimeline)
+	front.Read(t, api.QueueForecastRead, s.forecastQueue)
+	front.Read(t, api.QueueTimeline, s.forecastTimeline)
 	front.Read(t, api.QueueAccuracy, s.forecastAccuracy)
 	front.Write(t, api.QueueWhatIf, s.ponder)
-	front.Write(t, api.JobsForecast, ofOffer(s.forecastJob))
-	front.Read(t, api.JobsForecastRead, s.readForecast)
+	front.WriteFrom(t, api.JobsForecast, s.locateBody, s.forecastJob)
+	front.ReadOf(jobs, api.JobsForecastRead, s.readForecast)
 	front.Read(t, api.MachinesList, s.listMachines)
-	front.Write(t, api.NodesAvailable, ofOffer(s.listAvailable))
+	front.WriteFrom(t, api.NodesAvailable, s.locateBody, s.listAvailable)
 	front.Stream(t, api.EventsStream, s.streamEvents)
-	front.Read(t, api.AllocationsRead, s.readAllocation)
-	front.Stream(t, api.AllocationsLogs, s.readLogs)
-	front.Stream(t, api.AllocationsExec, s.exec)
+	front.ReadOf(allocs, api.AllocationsRead, s.readAllocation)
+	front.StreamOf(allocs, api.AllocationsLogs, s.readLogs)
+	front.StreamOf(allocs, api.AllocationsExec, s.exec)
 	front.Read(t, api.NodesList, s.listNodes)
-	front.Read(t, api.NodesRead, s.readNode)
+	front.ReadOf(nodes, api.NodesRead, s.readNode)
 	front.Read(t, api.DevicesList, s.listDevices)
-	front.Read(t, api.NodesDevices, s.readDevices)
-	front.Read(t, api.NodesEvents, s.nodeEvents)
-	front.Read(t, api.NodesPast, s.readPast)
-	front.Write(t, api.AllocationsCommit, s.commitAllocation)
-	front.Write(t, api.NodesTreatDevice, s.treatDevice)
-	front.Read(t, api.NodesRemove, s.removeNode)
-	front.Write(t, api.NodesDrain, s.drainNode)
-	front.Read(t, api.NodesCordon, s.cordonNode)
-	front.Read(t, api.NodesUncordon, s.uncordonNode)
+	front.ReadOf(nodes, api.NodesDevices, s.readDevices)
+	front.ReadOf(nodes, api.NodesEvents, s.nodeEvents)
+	front.ReadOf(nodes, api.NodesPast, s.readPast)
+	front.WriteOf(allocs, api.AllocationsCommit, s.commitAllocation)
+	front.WriteOf(nodes, api.NodesTreatDevice, s.treatDevice)
+	front.ReadOf(nodes, api.NodesRemove, s.removeNode)
+	front.WriteOf(nodes, api.NodesDrain, s.drainNode)
+	front.ReadOf(nodes, api.NodesCordon, s.cordonNode)
+	front.ReadOf(nodes, api.NodesUncordon, s.uncordonNode)
 	front.Write(t, api.TokensBootstrap, s.bootstrapToken)
 	front.Read(t, api.TokensList, s.listTokens)
 	front.Write(t, api.TokensCreate, s.createToken)
-	front.Read(t, api.TokensSelf, s.readToken)
-	front.Read(t, api.TokensRead, s.readToken)
-	front.Read(t, api.TokensDelete, s.deleteToken)
+	front.ReadOf(caller, api.TokensSelf, s.readToken)
+	front.ReadOf(tokens, api.TokensRead, s.readToken)
+	front.ReadOf(tokens, api.TokensDelete, s.deleteToken)
 	front.Read(t, api.JoinTokensList, s.listJoinTokens)
 	front.Write(t, api.JoinTokensCreate, s.createJoinToken)
 	front.Read(t, api.JoinTokensDelete, s.deleteJoinToken)
@@ -372,19 +373,13 @@ func (s *handlers) table(onLeader func(front.Handler) front.Handler) *front.Tabl
 	front.Stream(t.Through(func(h front.Handler) front.Handler { return unlessStale(onLeader(h), h) }), api.OperatorSnapshotSave, s.saveSnapshot)
 	front.Read(leader, api.OperatorSnapshotRestore, s.restoreSnapshot)
 	front.Read(t, api.OperatorSnapshotInspect, s.inspectSnapshot)
-	front.Stream(t, api.AgentHealth, ReadHealth(s.health))
+	front.Read(t, api.AgentHealth, ReadHealth(s.health))
 	front.Read(t, api.AgentSelfRead, s.readSelf)
 	front.Write(t, api.AgentJoin, s.letIn)
 	front.Write(t, api.AgentRenew, s.renewLapsed)
 	front.Stream(t, api.MetricsText, s.metrics.handler())
-	front.Stream(t, api.OpenAPI, writeOpenAPI())
+	front.ReadOf(caller, api.OpenAPI, readOpenAPI())
 	return t
-}
-
-// ofOffer is the handler of a body that holds a job, which was read when the object
-// was located.
-func ofOffer[Response any](handle func(*front.Request, *offered) (*Response, error)) func(*front.Request, *api.JobRequest) (*Response, error) {
-	return func(r *front.Request, _ *api.JobRequest) (*Response, error) { return handle(r, r.Found.(*offered)) }
 }
 
 // answer is a handler's answer.

@@ -189,8 +189,7 @@ func (s *handlers) clientOf(alloc *structs.Allocation) (*rpc.Conn, error) {
 }
 
 // exec connects a websocket with a command inside a task.
-func (s *handlers) exec(r *front.Request) error {
-	alloc := r.Found.(*structs.Allocation)
+func (s *handlers) exec(r *front.Request, alloc *structs.Allocation) error {
 	if !alloc.Enterable() {
 		return structs.NewError(structs.CodeConflict, "agent.alloc_ended", "id", alloc.ID)
 	}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"sync"
 
 	"nomadlike/agent/httpapi/front"
@@ -36,11 +35,10 @@ type view struct {
 }
 
 // get gives the answer of a key from a picture, and makes it when nobody has.
-func (v *views) get(of *server.Picture, key string, draw func() any) ([]byte, error) {
+func (v *views) get(of *server.Picture, key string, draw func() ([]byte, error)) ([]byte, error) {
 	one := v.keep(of, key)
 	one.once.Do(func() {
-		one.data, one.err = json.Marshal(draw())
-		one.data = append(one.data, '\n')
+		one.data, one.err = draw()
 		if len(one.data) > viewBytesMax {
 			v.forget(of, key)
 		}
@@ -76,17 +74,17 @@ func (v *views) forget(of *server.Picture, key string) {
 	}
 }
 
-// replyView answers from a picture. key names the question and all that the
+// drawn is an answer from a picture. key names the question and all that the
 // caller may see of the answer; draw makes the answer.
-func (s *handlers) replyView(r *front.Request, of *server.Picture, key string, draw func() any) error {
-	data, err := s.views.get(of, key, draw)
+func drawn[Response any](v *views, of *server.Picture, key string, draw func() *Response) (*front.Encoded[Response], error) {
+	data, err := v.get(of, key, func() ([]byte, error) {
+		data, err := json.Marshal(draw())
+		return append(data, '\n'), err
+	})
 	if err != nil {
-		return fmt.Errorf("encode answer of %s: %w", r.Route.Name, err)
+		return nil, fmt.Errorf("encode what was drawn from a picture: %w", err)
 	}
-	r.Writer.Header().Set("Content-Type", "application/json; charset=utf-8")
-	r.Writer.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = r.Writer.Write(data) // the caller went away: nothing to do about it
-	return nil
+	return &front.Encoded[Response]{Data: data}, nil
 }
 
 // readsAll reports whether the caller may read every job there is: also one that is

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,14 +15,15 @@ import (
 // What 50 ask of one picture is written once; those who may see something else,
 // and those who look at the next picture, get their own.
 func TestAnswersOfAPictureAreWrittenOnce(t *testing.T) {
-	s := &handlers{}
-	var drawn atomic.Int64
+	kept := new(views)
+	var draws atomic.Int64
 	ask := func(of *server.Picture, key string) string {
-		w := httptest.NewRecorder()
-		if err := s.replyView(&front.Request{Writer: w}, of, key, func() any { return drawn.Add(1) }); err != nil {
+		answer, err := drawn(kept, of, key, func() *int64 { return new(draws.Add(1)) })
+		if err != nil {
 			t.Error(err)
+			return ""
 		}
-		return w.Body.String()
+		return string(answer.Data)
 	}
 	first, second := &server.Picture{At: 1}, &server.Picture{At: 2}
 	var group sync.WaitGroup
@@ -41,14 +41,14 @@ func TestAnswersOfAPictureAreWrittenOnce(t *testing.T) {
 	if got := ask(second, "timeline all"); got != "3\n" {
 		t.Errorf("the next picture: %s", got)
 	}
-	if got := ask(first, "timeline all"); got != "4\n" || len(s.views.mu.made) != 1 || s.views.mu.of != second {
-		t.Errorf("who still has the old one: %s, kept %d", got, len(s.views.mu.made))
+	if got := ask(first, "timeline all"); got != "4\n" || len(kept.mu.made) != 1 || kept.mu.of != second {
+		t.Errorf("who still has the old one: %s, kept %d", got, len(kept.mu.made))
 	}
 	for i := range 2 * viewsMax {
 		ask(second, fmt.Sprint("timeline ", i))
 	}
-	if len(s.views.mu.made) != viewsMax {
-		t.Errorf("%d are kept", len(s.views.mu.made))
+	if len(kept.mu.made) != viewsMax {
+		t.Errorf("%d are kept", len(kept.mu.made))
 	}
 }
 

@@ -52,15 +52,15 @@ func reasonFits(words string) error {
 	return nil
 }
 
-func (s *handlers) pauseJob(r *front.Request, body *api.JobControlRequest) (*api.Changed, error) {
+func (s *handlers) pauseJob(r *front.Request, job *structs.Job, body *api.JobControlRequest) (*api.Changed, error) {
 	return s.control(r, structs.JobControl{Subjob: body.Subjob, Reason: body.Reason, Paused: true})
 }
 
-func (s *handlers) continueJob(r *front.Request, body *api.JobControlRequest) (*api.Changed, error) {
+func (s *handlers) continueJob(r *front.Request, job *structs.Job, body *api.JobControlRequest) (*api.Changed, error) {
 	return s.control(r, structs.JobControl{Subjob: body.Subjob, Reason: body.Reason, Continue: true})
 }
 
-func (s *handlers) throttleJob(r *front.Request, body *api.ThrottleRequest) (*api.Changed, error) {
+func (s *handlers) throttleJob(r *front.Request, job *structs.Job, body *api.ThrottleRequest) (*api.Changed, error) {
 	busy := cmp.Or(body.Busy, structs.ThrottleBusyDefault)
 	if err := structs.ThrottleProblem(busy, body.Idle); err != nil {
 		return nil, err
@@ -76,30 +76,30 @@ func (s *handlers) control(r *front.Request, order structs.JobControl) (*api.Cha
 	return s.change(r, structs.CommandJobControl, order)
 }
 
-func (s *handlers) finishJob(r *front.Request, body *api.JobControlRequest) (*api.Changed, error) {
+func (s *handlers) finishJob(r *front.Request, job *structs.Job, body *api.JobControlRequest) (*api.Changed, error) {
 	if err := reasonFits(body.Reason); err != nil {
 		return nil, err
 	}
-	return s.change(r, structs.CommandJobFinish, structs.JobFinish{JobID: r.ID, Subjob: body.Subjob, Reason: body.Reason})
+	return s.change(r, structs.CommandJobFinish, structs.JobFinish{JobID: job.ID, Subjob: body.Subjob, Reason: body.Reason})
 }
 
-func (s *handlers) stopJob(r *front.Request, body *api.JobStopRequest) (*api.Changed, error) {
+func (s *handlers) stopJob(r *front.Request, job *structs.Job, body *api.JobStopRequest) (*api.Changed, error) {
 	if err := reasonFits(body.Reason); err != nil {
 		return nil, err
 	}
-	return s.change(r, structs.CommandJobStop, structs.JobStop{JobID: r.ID, Subjob: body.Subjob, Reason: body.Reason, Release: body.Release})
+	return s.change(r, structs.CommandJobStop, structs.JobStop{JobID: job.ID, Subjob: body.Subjob, Reason: body.Reason, Release: body.Release})
 }
 
-func (s *handlers) deleteJob(r *front.Request) (*api.Changed, error) {
-	return s.change(r, structs.CommandJobDelete, structs.JobDelete{JobID: r.ID})
+func (s *handlers) deleteJob(r *front.Request, job *structs.Job) (*api.Changed, error) {
+	return s.change(r, structs.CommandJobDelete, structs.JobDelete{JobID: job.ID})
 }
 
-func (s *handlers) setPriority(r *front.Request, body *api.JobPriorityRequest) (*api.Changed, error) {
+func (s *handlers) setPriority(r *front.Request, job *structs.Job, body *api.JobPriorityRequest) (*api.Changed, error) {
 	priority := body.Priority
 	if err := mayPrioritize(r, priority, r.Object); err != nil {
 		return nil, err
 	}
-	return s.change(r, structs.CommandJobPriority, structs.JobPriority{JobID: r.ID, Priority: priority})
+	return s.change(r, structs.CommandJobPriority, structs.JobPriority{JobID: job.ID, Priority: priority})
 }
 
 // mayPrioritize checks a priority and whether the caller may give it.
@@ -113,24 +113,24 @@ func mayPrioritize(r *front.Request, priority structs.Priority, object auth.Obje
 	return structs.NewError(structs.CodeInvalid, "agent.priority_unknown", "value", priority)
 }
 
-func (s *handlers) drainNode(r *front.Request, body *api.DrainRequest) (*api.Changed, error) {
+func (s *handlers) drainNode(r *front.Request, node *structs.Node, body *api.DrainRequest) (*api.Changed, error) {
 	deadline := body.Deadline.Std()
 	if deadline < 0 || deadline > drainMax {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", deadline)
 	}
-	change := structs.NodeEligibilityChange{NodeID: r.ID, Eligibility: structs.NodeDraining}
+	change := structs.NodeEligibilityChange{NodeID: node.ID, Eligibility: structs.NodeDraining}
 	if deadline > 0 {
 		change.DrainDeadline = structs.At(s.now().Add(deadline))
 	}
 	return s.change(r, structs.CommandNodeEligibility, change)
 }
 
-func (s *handlers) cordonNode(r *front.Request) (*api.Changed, error) {
-	return s.change(r, structs.CommandNodeEligibility, structs.NodeEligibilityChange{NodeID: r.ID, Eligibility: structs.NodeCordoned})
+func (s *handlers) cordonNode(r *front.Request, node *structs.Node) (*api.Changed, error) {
+	return s.change(r, structs.CommandNodeEligibility, structs.NodeEligibilityChange{NodeID: node.ID, Eligibility: structs.NodeCordoned})
 }
 
-func (s *handlers) uncordonNode(r *front.Request) (*api.Changed, error) {
-	return s.change(r, structs.CommandNodeEligibility, structs.NodeEligibilityChange{NodeID: r.ID, Eligibility: structs.NodeEligible})
+func (s *handlers) uncordonNode(r *front.Request, node *structs.Node) (*api.Changed, error) {
+	return s.change(r, structs.CommandNodeEligibility, structs.NodeEligibilityChange{NodeID: node.ID, Eligibility: structs.NodeEligible})
 }
 
 func (s *handlers) listTokens(r *front.Request) (*api.TokenList, error) {
@@ -152,19 +152,18 @@ func (s *handlers) listTokens(r *front.Request) (*api.TokenList, error) {
 	return &out, nil
 }
 
-func (s *handlers) readToken(r *front.Request) (*structs.Token, error) {
-	token, ok := r.Found.(*structs.Token)
-	if !ok {
+func (s *handlers) readToken(r *front.Request, token *structs.Token) (*structs.Token, error) {
+	if token == nil {
 		return nil, auth.NotFound(auth.ObjectToken, r.ID)
 	}
 	return answer(front.WithoutHash(*token))
 }
 
-func (s *handlers) deleteToken(r *front.Request) (*api.Changed, error) {
-	if _, ok := r.Found.(*structs.Token); !ok {
+func (s *handlers) deleteToken(r *front.Request, token *structs.Token) (*api.Changed, error) {
+	if token == nil {
 		return nil, auth.NotFound(auth.ObjectToken, r.ID)
 	}
-	return s.change(r, structs.CommandTokenDelete, structs.TokenDelete{ID: r.ID})
+	return s.change(r, structs.CommandTokenDelete, structs.TokenDelete{ID: token.ID})
 }
 
 func (s *handlers) createToken(r *front.Request, body *api.TokenRequest) (*api.NewToken, error) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"reflect"
 	"strconv"
 	"time"
 
@@ -22,12 +21,12 @@ const (
 	jsonDepthMax = 64
 )
 
-// decodeBody reads the JSON body of a request that has one. Unknown fields
+// decodeBody reads the JSON body of a request that has one into a value. Unknown fields
 // and trailing bytes are refused, so a typing error is told, not ignored. The
 // returned function says that the request was answered.
-func (f *Front) decodeBody(r *Request) (func(), error) {
+func (f *Front) decodeBody(r *Request, into any) (func(), error) {
 	nothing := func() {}
-	if r.Route.Request == nil {
+	if into == nil {
 		return nothing, nil
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -39,8 +38,7 @@ func (f *Front) decodeBody(r *Request) (func(), error) {
 		r.Writer.Header().Set("Connection", "close") // what comes behind is no request
 		return held.release, err
 	}
-	r.Asked = reflect.New(reflect.TypeOf(r.Route.Request)).Interface()
-	if err := DecodeJSON(held.data, r.Asked); err != nil {
+	if err := DecodeJSON(held.data, into); err != nil {
 		return held.release, malformed(err)
 	}
 	return held.release, nil
@@ -198,20 +196,4 @@ func (q *Query) Limit() int {
 		return api.PageSizeDefault
 	}
 	return n
-}
-
-// Reply writes a JSON answer.
-func (r *Request) Reply(answer any) error {
-	data, err := json.Marshal(answer)
-	if err != nil {
-		return fmt.Errorf("encode answer of %s: %w", r.Route.Name, err)
-	}
-	r.Writer.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_, _ = r.Writer.Write(append(data, '\n')) // the caller went away: nothing to do about it
-	return nil
-}
-
-// SetIndex tells the caller of which index of the log the answer is. It comes before Reply.
-func (r *Request) SetIndex(index uint64) {
-	r.Writer.Header().Set(api.HeaderIndex, strconv.FormatUint(index, 10))
 }

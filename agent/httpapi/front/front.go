@@ -31,34 +31,31 @@ type Caller struct {
 
 // Request is one authorised request on its way through a handler. Handlers
 // run only after front has authenticated the caller, decoded the body, found
-// the object and asked auth.Allowed about it.
+// the object and asked auth.Allowed about it. Body and object are arguments of the
+// handler, with their types.
 type Request struct {
 	*http.Request
 	Route  api.Route
 	Caller Caller
 	Object auth.Object    // what was judged
-	Verb   auth.Verb      // what it was judged for: the route's, or a narrower one that locate chose
-	Found  any            // the object itself where the route names one: *structs.Job, Allocation, Node or Token
-	Asked  any            // pointer to a value of route.Request's type, or nil
+	Verb   auth.Verb      // what it was judged for: the route's, or a narrower one that the finder chose
 	ID     string         // the full id behind {id}
 	Rests  []structs.Rest // records that the decision to allow it rests on
 	Writer http.ResponseWriter
+
+	unhealthy bool // the answer says by its status that the agent is not well
 }
 
 // Handler answers an authorised request. An error is rendered by front, so a
 // handler that returns one must not have written anything yet.
 type Handler func(*Request) error
 
-// Doors are front's way to the cluster; the server's half implements them.
-type Doors interface {
+// Callers are those that the cluster knows.
+type Callers interface {
 	// Authenticate finds whom the secret of a token speaks for. With
 	// thorough it asks the leader about a token that is unknown here, since
 	// it may be new.
 	Authenticate(ctx context.Context, secret string, thorough bool) (Caller, error)
-	// Locate finds the object that a request is about, so that it can be
-	// judged. It fills found and id of the request. It must not tell apart
-	// what does not exist and what the caller may not see.
-	Locate(r *Request) (auth.Object, error)
 }
 
 // Front is the HTTP door of an agent: it maps routes to handlers and lets
@@ -66,12 +63,13 @@ type Doors interface {
 type Front struct {
 	log      *slog.Logger
 	now      func() time.Time
-	doors    Doors
+	callers  Callers
 	hosts    hostList
 	guard    *limiter
 	sessions *Sessions // nil: nobody signs in here
 	metrics  Observer  // may be nil
 	mux      *http.ServeMux
+	entries  map[string]entry // by the route's name
 
 	bodyPatience time.Duration // for a whole JSON body
 	bodyStall    time.Duration // for its next bytes, and those of any other
@@ -90,14 +88,14 @@ type Config struct {
 	Hosts    []string     // names that the agent answers for
 	Limits   Limits       // of each caller
 	Rest     http.Handler // serves what is outside the API
-	Doors    Doors
+	Callers  Callers
 	Observer Observer // may be nil
 }
 
 // New makes a door without routes.
 func New(c Config) *Front {
 	f := &Front{
-		log: c.Log, now: c.Now, doors: c.Doors, hosts: newHostList(c.Hosts), guard: newLimiter(c.Limits, c.Now), sessions: newSessions(c.Now),
+		log: c.Log, now: c.Now, callers: c.Callers, hosts: newHostList(c.Hosts), guard: newLimiter(c.Limits, c.Now), sessions: newSessions(c.Now),
 		metrics: c.Observer, mux: http.NewServeMux(), bodyPatience: bodyTimeout, bodyStall: bodyStall,
 	}
 	f.mux.Handle("/", c.Rest)
@@ -111,16 +109,16 @@ func (f *Front) SignIns() *Sessions { return f.sessions }
 // handler and every handler a route, else it panics: the table is code. The
 // routes of signing in are handled here.
 func (f *Front) Route(behind *Table) {
-	handlers := behind.with(f.sessionTable())
+	f.entries = behind.with(f.sessionTable())
 	for _, route := range api.Routes() {
-		handle, ok := handlers[route.Name]
+		entry, ok := f.entries[route.Name]
 		if !ok {
-			panic("agent: route " + route.Name + " has no handler")
+			panic("front: route " + route.Name + " has no handler")
 		}
-		f.mux.Handle(route.Method+" "+route.Pattern, f.serve(route, handle))
+		f.mux.Handle(route.Method+" "+route.Pattern, f.serve(route, entry))
 	}
-	if len(handlers) != len(api.Routes()) {
-		panic(fmt.Sprintf("front: %d handlers for %d routes", len(handlers), len(api.Routes())))
+	if len(f.entries) != len(api.Routes()) {
+		panic(fmt.Sprintf("front: %d handlers for %d routes", len(f.entries), len(api.Routes())))
 	}
 	f.mux.Handle("/v1/", f.outside(f.noRoute))
 }
@@ -128,8 +126,10 @@ func (f *Front) Route(behind *Table) {
 // Alone is a door with one route, which lets in whom this one does: for looking at
 // what is judged without doing it.
 func (f *Front) Alone(route api.Route, handle Handler) http.Handler {
-	g := &Front{log: f.log, now: f.now, doors: f.doors, hosts: f.hosts, guard: f.guard, mux: http.NewServeMux(), bodyPatience: f.bodyPatience, bodyStall: f.bodyStall}
-	g.mux.Handle(route.Method+" "+route.Pattern, g.serve(route, handle))
+	g := &Front{log: f.log, now: f.now, callers: f.callers, hosts: f.hosts, guard: f.guard, mux: http.NewServeMux(), bodyPatience: f.bodyPatience, bodyStall: f.bodyStall}
+	alone := f.entries[route.Name]
+	alone.through = func(Handler) Handler { return handle }
+	g.mux.Handle(route.Method+" "+route.Pattern, g.serve(route, alone))
 	return g
 }
 
@@ -214,11 +214,11 @@ func (f *Front) admit(r *http.Request) error {
 
 // serve makes the handler of one route: authenticate, decode, locate, judge,
 // handle. This is the one place where requests are authorised.
-func (f *Front) serve(route api.Route, handle Handler) http.Handler {
+func (f *Front) serve(route api.Route, entry entry) http.Handler {
 	stream := route.Blocking || route.Stream != api.StreamNone
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin, told := f.now(), &statusWriter{ResponseWriter: w}
-		if err := f.answer(route, handle, told, r); err != nil {
+		if err := f.answer(route, entry, told, r); err != nil {
 			f.Fail(told, r, err)
 		}
 		if f.metrics != nil {
@@ -227,7 +227,7 @@ func (f *Front) serve(route api.Route, handle Handler) http.Handler {
 	})
 }
 
-func (f *Front) answer(route api.Route, handle Handler, w http.ResponseWriter, r *http.Request) error {
+func (f *Front) answer(route api.Route, entry entry, w http.ResponseWriter, r *http.Request) error {
 	if len(r.TransferEncoding) > 0 && !route.Upload {
 		// net/http has dropped a Content-Length beside it, and whoever stands
 		// between may have gone by that: the root of request smuggling.
@@ -245,12 +245,13 @@ func (f *Front) answer(route api.Route, handle Handler, w http.ResponseWriter, r
 		defer done()
 	}
 	req := &Request{Request: r, Route: route, Caller: who, Writer: w, ID: r.PathValue("id"), Verb: auth.Verb(route.Verb)}
-	answered, err := f.decodeBody(req)
+	call := entry.open()
+	answered, err := f.decodeBody(req, call.into)
 	defer answered()
 	if err != nil {
 		return err
 	}
-	err = f.decide(req, handle)
+	err = f.decide(req, call.find, entry.through(call.handle))
 	if route.Verb == api.VerbLogin && structs.CodeOf(err) == structs.CodeUnauthorized {
 		return f.wrongSecret(PeerKey(r.RemoteAddr), err)
 	}
@@ -263,9 +264,9 @@ const decisionsMax = 5
 
 // decide judges a request and has it handled, anew where the ground of the
 // judgement has changed meanwhile.
-func (f *Front) decide(r *Request, handle Handler) error {
+func (f *Front) decide(r *Request, find func(*Request) (auth.Object, error), handle Handler) error {
 	for again := 1; ; again++ {
-		if err := f.judge(r); err != nil {
+		if err := f.judge(r, find); err != nil {
 			return err
 		}
 		err := handle(r)
@@ -273,7 +274,7 @@ func (f *Front) decide(r *Request, handle Handler) error {
 		if again == decisionsMax || !errors.As(err, &refused) || refused.ID != structs.RestChanged {
 			return err
 		}
-		r.ID, r.Verb, r.Object, r.Found, r.Rests = r.PathValue("id"), auth.Verb(r.Route.Verb), auth.Object{}, nil, nil
+		r.ID, r.Verb, r.Object, r.Rests = r.PathValue("id"), auth.Verb(r.Route.Verb), auth.Object{}, nil
 	}
 }
 
@@ -290,7 +291,7 @@ func (f *Front) identify(route api.Route, w http.ResponseWriter, r *http.Request
 	if !given {
 		return f.anonymous(route, peer)
 	}
-	who, err := f.doors.Authenticate(r.Context(), secret, f.guard.patient(peer) == 0)
+	who, err := f.callers.Authenticate(r.Context(), secret, f.guard.patient(peer) == 0)
 	if structs.CodeOf(err) == structs.CodeUnauthorized {
 		return Caller{}, nothing, f.wrongSecret(peer, err)
 	}
@@ -329,8 +330,8 @@ func (f *Front) anonymous(route api.Route, peer string) (Caller, func(), error) 
 }
 
 // judge asks the policy, once the object is known.
-func (f *Front) judge(r *Request) error {
-	object, err := f.doors.Locate(r)
+func (f *Front) judge(r *Request, find func(*Request) (auth.Object, error)) error {
+	object, err := find(r)
 	if err != nil {
 		return err
 	}

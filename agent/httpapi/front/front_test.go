@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,12 +19,12 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// fakeDoors know one token of an administrator, and every object.
-type fakeDoors struct{}
+// fakeCallers know one token of an administrator.
+type fakeCallers struct{}
 
 const goodToken = "good"
 
-func (fakeDoors) Authenticate(_ context.Context, secret string, _ bool) (Caller, error) {
+func (fakeCallers) Authenticate(_ context.Context, secret string, _ bool) (Caller, error) {
 	if secret != goodToken {
 		return Caller{}, structs.NewError(structs.CodeUnauthorized, "auth.token_invalid")
 	}
@@ -31,7 +32,8 @@ func (fakeDoors) Authenticate(_ context.Context, secret string, _ bool) (Caller,
 	return Caller{Principal: auth.Principal{Kind: auth.KindUser, ID: "ada", Role: auth.RoleAdmin}, Token: token}, nil
 }
 
-func (fakeDoors) Locate(r *Request) (auth.Object, error) {
+// findAny finds every object.
+func findAny(r *Request) (auth.Object, error) {
 	object := auth.Object{Kind: auth.ObjectKind(r.Route.Kind), ID: r.ID, Owner: "ada"}
 	if r.Route.Kind == api.ObjectJob {
 		object.Project = "default"
@@ -39,23 +41,42 @@ func (fakeDoors) Locate(r *Request) (auth.Object, error) {
 	return object, nil
 }
 
-// fakeFront answers every route with what it was asked.
+// fakeFront answers every route with its name.
 func fakeFront(limits Limits, now func() time.Time, edit func(map[string]Handler)) *Front {
 	if limits.RequestsPerSec == 0 {
 		limits = Limits{Streams: 128, RequestsPerSec: 100, SubmitsPerSec: 20, TokenFailures: 10}
 	}
 	f := New(Config{
-		Log: slog.New(slog.DiscardHandler), Now: now, Hosts: []string{"nomadlike.example.org"}, Limits: limits, Rest: NoPages(), Doors: fakeDoors{},
+		Log: slog.New(slog.DiscardHandler), Now: now, Hosts: []string{"nomadlike.example.org"}, Limits: limits, Rest: NoPages(), Callers: fakeCallers{},
 	})
 	handlers := map[string]Handler{}
 	for _, route := range api.Routes() {
-		handlers[route.Name] = func(r *Request) error { return r.Reply(map[string]any{"route": r.Route.Name, "body": r.Asked}) }
+		handlers[route.Name] = func(r *Request) error { return r.Reply(map[string]any{"route": r.Route.Name}) }
 	}
 	if edit != nil {
 		edit(handlers)
 	}
-	f.Route(&Table{handlers: handlers})
+	f.Route(tableOf(handlers))
 	return f
+}
+
+// tableOf is a table of handlers that care for no type, by the names of routes.
+func tableOf(handlers map[string]Handler) *Table {
+	t := NewTable()
+	for _, route := range api.Routes() {
+		handle, known := handlers[route.Name]
+		if !known {
+			continue
+		}
+		t.entries[route.Name] = entry{through: t.through, open: func() call {
+			c := call{find: findAny, handle: handle}
+			if route.Request != nil {
+				c.into = reflect.New(reflect.TypeOf(route.Request)).Interface()
+			}
+			return c
+		}}
+	}
+	return t
 }
 
 type ask struct {

@@ -153,13 +153,15 @@ func (u *unread) Close() error { return nil }
 
 // NewRemote is the HTTP door of a client-only agent: it answers for its own
 // health, and passes everything else to a server, which judges it.
-func NewRemote(log *slog.Logger, now func() time.Time, hosts []string, servers func() []string, identity *rpc.Identity, health Handler) *Front {
+func NewRemote(log *slog.Logger, now func() time.Time, hosts []string, servers func() []string, identity *rpc.Identity, health func(*Request) (*api.Health, error)) *Front {
 	f := &Front{log: log, now: now, hosts: newHostList(hosts), mux: http.NewServeMux(), bodyStall: bodyStall}
 	passOn := NewProxy(log, identity, now, servers, f.Fail)
 	for _, route := range api.Routes() {
 		if route.Name == "agent.health" {
 			f.mux.Handle(route.Method+" "+route.Pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if err := health(&Request{Request: r, Route: route, Writer: w}); err != nil {
+				req := &Request{Request: r, Route: route, Writer: w}
+				answer, err := health(req)
+				if err = reply[api.Health](req, answer, err); err != nil {
 					f.Fail(w, r, err)
 				}
 			}))

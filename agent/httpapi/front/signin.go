@@ -273,11 +273,11 @@ func (f *Front) identifyCookie(route api.Route, w http.ResponseWriter, r *http.R
 		}
 		return Caller{}, nothing, err
 	}
-	who, err := f.doors.Authenticate(r.Context(), one.secret, false)
+	who, err := f.callers.Authenticate(r.Context(), one.secret, false)
 	if structs.CodeOf(err) == structs.CodeUnauthorized {
 		// A server that was just started has not read all of the log: only what
 		// the leader says of a token ends a session.
-		who, err = f.doors.Authenticate(r.Context(), one.secret, true)
+		who, err = f.callers.Authenticate(r.Context(), one.secret, true)
 	}
 	if structs.CodeOf(err) == structs.CodeUnauthorized {
 		f.sessions.finish(text)
@@ -342,7 +342,7 @@ func (f *Front) signIn(r *Request, asked *api.SessionRequest) (*api.Session, err
 			return nil, structs.NewError(structs.CodeUnauthorized, "agent.sign_in_code")
 		}
 	}
-	who, err := f.doors.Authenticate(r.Context(), secret, f.guard.patient(PeerKey(r.RemoteAddr)) == 0)
+	who, err := f.callers.Authenticate(r.Context(), secret, f.guard.patient(PeerKey(r.RemoteAddr)) == 0)
 	if err != nil {
 		return nil, err
 	}

@@ -67,17 +67,17 @@ func TestSessionsOutliveTheirServer(t *testing.T) {
 	})
 }
 
-// lateDoors have not read the log to its end: they know a token when they ask
+// lateCallers have not read the log to its end: they know a token when they ask
 // the leader.
-type lateDoors struct {
-	fakeDoors
+type lateCallers struct {
+	fakeCallers
 	leader bool
 }
 
-func (d *lateDoors) Authenticate(ctx context.Context, secret string, thorough bool) (Caller, error) {
+func (d *lateCallers) Authenticate(ctx context.Context, secret string, thorough bool) (Caller, error) {
 	switch {
 	case thorough && d.leader:
-		return d.fakeDoors.Authenticate(ctx, secret, true)
+		return d.fakeCallers.Authenticate(ctx, secret, true)
 	case thorough:
 		return Caller{}, structs.NewError(structs.CodeUnavailable, "agent.no_leader")
 	}
@@ -90,8 +90,8 @@ func TestSessionsOutliveAServerThatReadsItsLog(t *testing.T) {
 	f := fakeFront(Limits{}, time.Now, nil)
 	b := &browser{front: f}
 	b.signIn(t, goodToken)
-	late := &lateDoors{}
-	f.doors = late
+	late := &lateCallers{}
+	f.callers = late
 	if answer := b.send("GET", "/v1/queue", "", nil); answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("without a leader: %d %s", answer.Code, answer.Body)
 	}

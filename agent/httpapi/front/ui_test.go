@@ -38,7 +38,7 @@ func pageFront() *Front {
 	for _, route := range api.Routes() {
 		handlers[route.Name] = func(r *Request) error { return r.Reply(nil) }
 	}
-	f.Route(&Table{handlers: handlers})
+	f.Route(tableOf(handlers))
 	return f
 }
 
