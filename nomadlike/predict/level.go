@@ -2,12 +2,12 @@ package predict
 
 import "slices"
 
-// level is how much a candidate has in common with the session that is
+// level is how much a candidate has in common with the burst that is
 // estimated.
 type level int
 
-// The levels, the most particular first. The first five are shelves of
-// sessions; the others are made of all that is known.
+// The levels, the most particular first. The first five are cohorts of
+// bursts; the others are made of all that is known.
 const (
 	levelProgram level = iota // same project, user, program and size
 	levelUser                 // same pool, project, user and size
@@ -19,27 +19,27 @@ const (
 	levels
 )
 
-// sessionLevels are the levels that are shelves.
-const sessionLevels = int(levelAll) + 1
+// cohortLevels are the levels that are cohorts.
+const cohortLevels = int(levelAll) + 1
 
-// Limits of shelves, in sessions.
+// Limits of cohorts, in bursts.
 const (
-	shelfMax = 200 // that stand on one
-	closeMax = 100 // the newest of which are candidates
-	wideMax  = 30  // the same on the shelf of a pool, and on that of all
-	recency  = 30  // newer ones, after which the weight of one falls to 37 %
+	cohortMax = 200 // in one
+	closeMax  = 100 // the newest of which are candidates
+	wideMax   = 30  // the same in the cohort of a pool, and in that of all
+	recency   = 30  // newer ones, after which the weight of one falls to 37 %
 )
 
-// shelfKey names a shelf.
-type shelfKey struct {
+// cohortKey names a cohort.
+type cohortKey struct {
 	level                     level
 	pool, project, user, stem string
 	size                      int
 }
 
-// keys are the shelves of a job, by level.
-func (w *who) keys() [sessionLevels]shelfKey {
-	return [sessionLevels]shelfKey{
+// keys are the cohorts of a job, by level.
+func (w *identity) keys() [cohortLevels]cohortKey {
+	return [cohortLevels]cohortKey{
 		levelProgram: {level: levelProgram, project: w.project, user: w.user, stem: w.stem, size: w.size},
 		levelUser:    {level: levelUser, pool: w.pool, project: w.project, user: w.user, size: w.size},
 		levelSize:    {level: levelSize, pool: w.pool, size: w.size},
@@ -48,42 +48,42 @@ func (w *who) keys() [sessionLevels]shelfKey {
 	}
 }
 
-// shelf is the newest sessions that have something in common, oldest first.
-type shelf struct {
-	key      shelfKey
-	sessions []*session
-	users    int        // sessions that stand on it or did
-	base     *hazards   // the average of its sessions; nil: to be made
-	telling  []*session // those that show anything, newest first; nil: to be looked for
-	trust    *trust     // of its pool
+// cohort is the newest bursts that have something in common, oldest first.
+type cohort struct {
+	key     cohortKey
+	bursts  []*burst
+	users   int      // bursts that are in it or were
+	base    *hazards // the average of its bursts; nil: to be made
+	showing []*burst // those that show anything, newest first; nil: to be looked for
+	trust   *trust   // of its pool
 }
 
-// put adds a session in its place and drops the oldest of too many.
-func (s *shelf) put(x *session) {
+// add puts a burst in its place and drops the oldest of too many.
+func (s *cohort) add(x *burst) {
 	s.users++
-	s.sessions = insert(s.sessions, x)
-	if len(s.sessions) > shelfMax {
-		s.sessions = slices.Delete(s.sessions, 0, 1)
-		s.telling = nil
+	s.bursts = insert(s.bursts, x)
+	if len(s.bursts) > cohortMax {
+		s.bursts = slices.Delete(s.bursts, 0, 1)
+		s.showing = nil
 	}
 }
 
-// tellers are the sessions that show anything, newest first. Between two
-// outlooks only those who end or begin to run change that, but every session
+// withRuns are the bursts that show anything, newest first. Between two
+// outlooks only those who end or begin to run change that, but every burst
 // that is estimated asks.
-func (s *shelf) tellers() []*session {
-	if s.telling == nil {
-		s.telling = make([]*session, 0, len(s.sessions))
-		for _, x := range slices.Backward(s.sessions) {
+func (s *cohort) withRuns() []*burst {
+	if s.showing == nil {
+		s.showing = make([]*burst, 0, len(s.bursts))
+		for _, x := range slices.Backward(s.bursts) {
 			if x.seen().runs() >= 0.5 {
-				s.telling = append(s.telling, x)
+				s.showing = append(s.showing, x)
 			}
 		}
 	}
-	return s.telling
+	return s.showing
 }
 
-// trust is how well each level has foretold the first ends of new sessions in
+// trust is how well each level has foretold the first ends of new bursts in
 // a pool: the weights of a mixture, learned one end at a time.
 type trust [levels]float64
 

@@ -187,24 +187,24 @@ func TestDrawsShareTheirSweep(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	m := NewModel()
-	for i := range sessionsMax + sessionsMax/4 {
+	for i := range burstsMax + burstsMax/4 {
 		run := past(fmt.Sprint("u", i), "x", 1+i%8, time.Duration(i)*time.Hour, time.Minute)
 		run.Expected = time.Minute
 		m.Learn(run)
-		if len(m.sessions) > sessionsMax || len(m.shelves) > sessionsMax*sessionLevels || len(m.people) > sessionsMax || len(m.expected.users) > usersMax {
-			t.Fatalf("after %d runs: %d sessions, %d shelves, %d people, %d ratios", i, len(m.sessions), len(m.shelves), len(m.people), len(m.expected.users))
+		if len(m.bursts) > burstsMax || len(m.cohorts) > burstsMax*cohortLevels || len(m.byUser) > burstsMax || len(m.expected.users) > usersMax {
+			t.Fatalf("after %d runs: %d bursts, %d cohorts, %d users, %d ratios", i, len(m.bursts), len(m.cohorts), len(m.byUser), len(m.expected.users))
 		}
 	}
-	for key, on := range m.shelves {
-		for _, s := range on.sessions {
-			if s.shelves[key.level] != on {
-				t.Fatal("a shelf holds a session that does not know it")
+	for key, on := range m.cohorts {
+		for _, s := range on.bursts {
+			if s.cohorts[key.level] != on {
+				t.Fatal("a cohort holds a burst that does not know it")
 			}
 		}
 	}
 }
 
-// TestFarthestSubmissions: a job that is asked about twice is in one session,
+// TestFarthestSubmissions: a job that is asked about twice is in one burst,
 // however odd the time of its submission.
 func TestFarthestSubmissions(t *testing.T) {
 	for _, at := range []time.Duration{math.MinInt64, math.MinInt64 + 1, math.MaxInt64} {
@@ -214,8 +214,8 @@ func TestFarthestSubmissions(t *testing.T) {
 		for range 3 {
 			m.Estimate(job)
 		}
-		if len(m.sessions) != 1 {
-			t.Errorf("submitted at %d: %d sessions", at, len(m.sessions))
+		if len(m.bursts) != 1 {
+			t.Errorf("submitted at %d: %d bursts", at, len(m.bursts))
 		}
 	}
 }

@@ -21,7 +21,7 @@ type Ongoing struct {
 // it was asked about never change. Estimates and draws taken from it stay good.
 type Outlook struct {
 	model   *Model
-	beliefs map[*session]*belief
+	beliefs map[*burst]*belief
 	views   map[viewKey]*view
 	byJob   map[*structs.Job]*view // futures ask for the same jobs many times, and whose they are takes as long as the answer
 }
@@ -36,8 +36,8 @@ func (m *Model) Outlook(now structs.UnixNano, running iter.Seq[Ongoing]) *Outloo
 	m.living = m.living[:0]
 	if running != nil {
 		for run := range running {
-			w := whoIs(run.Job)
-			s := m.session(&w, run.Job.SubmittedAt)
+			w := identityOf(run.Job)
+			s := m.burst(&w, run.Job.SubmittedAt)
 			if s.live == nil {
 				live := s.tally
 				s.live = &live
@@ -50,7 +50,7 @@ func (m *Model) Outlook(now structs.UnixNano, running iter.Seq[Ongoing]) *Outloo
 		m.changed(s)
 	}
 	return &Outlook{
-		model: m, beliefs: make(map[*session]*belief), views: make(map[viewKey]*view), byJob: make(map[*structs.Job]*view),
+		model: m, beliefs: make(map[*burst]*belief), views: make(map[viewKey]*view), byJob: make(map[*structs.Job]*view),
 	}
 }
 
@@ -69,7 +69,7 @@ func (o *Outlook) Draw(seed uint64) *Draw {
 	return &Draw{outlook: o, seed: seed, curves: make(map[viewKey]*curve)}
 }
 
-// Draw is one possible future: in it the jobs of a session have one
+// Draw is one possible future: in it the jobs of a burst have one
 // distribution of run times, drawn from those that are likely.
 type Draw struct {
 	outlook *Outlook
@@ -83,7 +83,7 @@ func (d *Draw) Estimate(job *structs.Job) Estimate {
 	v := d.outlook.view(job)
 	c := d.curves[v.key]
 	if c == nil {
-		c = v.draw(mix(d.seed, v.key.session.id))
+		c = v.draw(mix(d.seed, v.key.burst.id))
 		d.curves[v.key] = c
 	}
 	return Estimate{curve: c, limit: v.key.limit}
@@ -91,7 +91,7 @@ func (d *Draw) Estimate(job *structs.Job) Estimate {
 
 // viewKey is what jobs share whose run times look alike.
 type viewKey struct {
-	session         *session
+	burst           *burst
 	expected, limit time.Duration
 }
 
@@ -145,7 +145,7 @@ func (x *mixture) blend(seen *tally, scale float64, into *curve) {
 	}
 }
 
-// belief is the candidates of a session, whatever the users said of its jobs:
+// belief is the candidates of a burst, whatever the users said of its jobs:
 // most of what is to be reckoned for a view is the same for all of them.
 type belief struct {
 	mixture
@@ -159,7 +159,7 @@ type belief struct {
 // by itself.
 const statedShare = 0.95
 
-// view is the candidates of jobs that look alike: those of their session, and
+// view is the candidates of jobs that look alike: those of their burst, and
 // what their users said of them.
 type view struct {
 	key    viewKey
@@ -175,14 +175,14 @@ func (o *Outlook) view(job *structs.Job) *view {
 	if v := o.byJob[job]; v != nil {
 		return v
 	}
-	w := whoIs(job)
-	key := viewKey{o.model.session(&w, job.SubmittedAt), max(job.ExpectedRuntime.Std(), 0), max(job.TimeLimit.Std(), 0)}
+	w := identityOf(job)
+	key := viewKey{o.model.burst(&w, job.SubmittedAt), max(job.ExpectedRuntime.Std(), 0), max(job.TimeLimit.Std(), 0)}
 	v := o.views[key]
 	if v == nil {
-		b := o.beliefs[key.session]
+		b := o.beliefs[key.burst]
 		if b == nil {
-			b = o.model.newBelief(key.session)
-			o.beliefs[key.session] = b
+			b = o.model.newBelief(key.burst)
+			o.beliefs[key.burst] = b
 		}
 		v = o.model.newView(key, b)
 		o.views[key] = v
@@ -191,15 +191,15 @@ func (o *Outlook) view(job *structs.Job) *view {
 	return v
 }
 
-// newBelief weighs the candidates of a session: by the trust in their level, by
-// how new they are on their shelf, and by how well they explain what the
-// session shows itself.
-func (m *Model) newBelief(s *session) *belief {
+// newBelief weighs the candidates of a burst: by the trust in their level, by
+// how new they are in their cohort, and by how well they explain what the
+// burst shows itself.
+func (m *Model) newBelief(s *burst) *belief {
 	b := &belief{}
-	seen, evidence, trusted := s.seen(), s.evidence(), s.shelves[levelPool].trust
-	for l := range level(sessionLevels) {
+	seen, evidence, trusted := s.seen(), s.evidence(), s.cohorts[levelPool].trust
+	for l := range level(cohortLevels) {
 		from, total := len(b.forms), 0.0
-		m.candidates(s, l, func(c *session, log, weight float64) {
+		m.candidates(s, l, func(c *burst, log, weight float64) {
 			total += weight
 			f := m.formOf(c)
 			b.add(f, log+evidence*f.explains(seen))
@@ -215,27 +215,27 @@ func (m *Model) newBelief(s *session) *belief {
 	return b
 }
 
-// evidence is how much each run that a session shows counts for in the choice
+// evidence is how much each run that a burst shows counts for in the choice
 // among its candidates.
-func (s *session) evidence() float64 {
+func (s *burst) evidence() float64 {
 	if runs := s.seen().runs(); runs > evidenceMax {
 		return evidenceMax / runs
 	}
 	return 1
 }
 
-// newView adds what users said to what is believed of their session.
+// newView adds what users said to what is believed of their burst.
 func (m *Model) newView(key viewKey, b *belief) *view {
 	v := &view{key: key, belief: b, share: 1}
-	s := key.session
-	seen, evidence, trusted := s.seen(), s.evidence(), s.shelves[levelPool].trust
-	people := ratioKey{s.shelves[levelUser].key.project, s.shelves[levelUser].key.user}
+	s := key.burst
+	seen, evidence, trusted := s.seen(), s.evidence(), s.cohorts[levelPool].trust
+	user := ratioKey{s.cohorts[levelUser].key.project, s.cohorts[levelUser].key.user}
 	say := func(f *form, weight float64) { v.said.add(f, math.Log(weight)+evidence*f.explains(seen)) }
 	if key.expected > 0 {
-		v.stated = m.expected.form(people, key.expected, m.priors.expected)
+		v.stated = m.expected.form(user, key.expected, m.priors.expected)
 	}
 	if key.limit > 0 {
-		say(m.limit.form(people, key.limit, m.priors.limit), trusted[levelLimit])
+		say(m.limit.form(user, key.limit, m.priors.limit), trusted[levelLimit])
 	}
 	if len(v.said.forms) > 0 {
 		v.said.weigh()
@@ -249,7 +249,7 @@ func (v *view) average() *curve {
 	if v.mean != nil {
 		return v.mean
 	}
-	seen := v.key.session.seen()
+	seen := v.key.burst.seen()
 	if v.belief.mean == nil {
 		v.belief.mean = &curve{}
 		v.belief.blend(seen, 1/v.belief.total(), v.belief.mean)
@@ -285,9 +285,9 @@ func (v *view) draw(chance uint64) *curve {
 	} else {
 		f = v.said.at((at - v.share) / (1 - v.share) * v.said.total())
 	}
-	seen := v.key.session.seen()
+	seen := v.key.burst.seen()
 	if seen.risk[0] == 0 {
-		return &f.survival // what with says of a session that has shown nothing, and forms never change
+		return &f.survival // what with says of a burst that has shown nothing, and forms never change
 	}
 	c := &curve{}
 	f.with(seen, c)

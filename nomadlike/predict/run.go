@@ -41,26 +41,26 @@ func (r *Run) whole() bool {
 	return true
 }
 
-// who is what identifies a job to the model.
-type who struct {
+// identity is what identifies a job to the model.
+type identity struct {
 	pool, project, user string
 	stem                string // of the name, with the image
 	size                int    // devices of the whole gang; without any, minus its cores
 	nodes               int
 }
 
-func whoRan(r *Run) who {
-	w := who{pool: poolOf(r.Pool), project: r.Project, user: r.User, stem: stem(r.Name) + " " + r.Image, size: r.Devices, nodes: max(1, r.Nodes)}
+func identityOfRun(r *Run) identity {
+	w := identity{pool: poolOf(r.Pool), project: r.Project, user: r.User, stem: stem(r.Name) + " " + r.Image, size: r.Devices, nodes: max(1, r.Nodes)}
 	if r.Devices <= 0 {
 		w.size = -cores(r.CPU)
 	}
 	return w
 }
 
-// whoIs identifies a job that waits or runs, by its first alternative: what
+// identityOf identifies a job that waits or runs, by its first alternative: what
 // else it could get matters less for its run time than who runs it.
-func whoIs(job *structs.Job) who {
-	w := who{pool: poolOf(job.Placement.Pool), project: job.Project, user: job.User, stem: stem(job.Name) + " " + job.Task.Image, nodes: max(1, job.Nodes)}
+func identityOf(job *structs.Job) identity {
+	w := identity{pool: poolOf(job.Placement.Pool), project: job.Project, user: job.User, stem: stem(job.Name) + " " + job.Task.Image, nodes: max(1, job.Nodes)}
 	spec := job.SpecAt(0)
 	last := job.SpecOf(0, w.nodes-1, w.nodes)
 	w.size = (w.nodes-1)*spec.DeviceCount() + last.DeviceCount()

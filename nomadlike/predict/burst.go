@@ -9,30 +9,30 @@ import (
 
 // Limits of what a model keeps.
 const (
-	// sessionsMax bounds the sessions kept; those go first that nothing has asked
+	// burstsMax bounds the bursts kept; those go first that nothing has asked
 	// for longest.
-	sessionsMax = 8192
-	// gapMax is how soon after each other the jobs of one session are submitted.
+	burstsMax = 8192
+	// gapMax is how soon after each other the jobs of one burst are submitted.
 	gapMax = structs.UnixNano(2 * time.Minute)
 	// farthest is up to when submissions are told apart: sums with gapMax stay in
 	// range.
 	farthest = structs.UnixNano(1 << 62)
 )
 
-// session is the jobs of one project, user and size in one pool that were
+// burst is the jobs of one project, user and size in one pool that were
 // submitted one soon after the other.
-type session struct {
+type burst struct {
 	id          uint64 // rises with each
 	first, last structs.UnixNano
 	touched     uint64                // when it was asked for last, by the model's clock
-	shelves     [sessionLevels]*shelf // where it stands among its like
+	cohorts     [cohortLevels]*cohort // the cohorts it belongs to, by level
 	tally       tally                 // of its ended runs
 	judged      bool                  // its first end has taught the levels their weights
 	live        *tally                // with what runs now; nil when nothing does
 	form        *form                 // as a candidate for others; nil: to be made
 }
 
-// form is what a session says about others like it.
+// form is what a burst says about others like it.
 type form struct {
 	hazards   hazards
 	logEnd    [bins]float64     // logarithm of each hazard
@@ -41,14 +41,14 @@ type form struct {
 	survival  curve
 }
 
-// near reports whether a submission at that time belongs to the session.
-func (s *session) near(at structs.UnixNano) bool { return at >= s.first-gapMax && at <= s.last+gapMax }
+// near reports whether a submission at that time belongs to the burst.
+func (s *burst) near(at structs.UnixNano) bool { return at >= s.first-gapMax && at <= s.last+gapMax }
 
-// join stretches the session over a submission.
-func (s *session) join(at structs.UnixNano) { s.first, s.last = min(s.first, at), max(s.last, at) }
+// join stretches the burst over a submission.
+func (s *burst) join(at structs.UnixNano) { s.first, s.last = min(s.first, at), max(s.last, at) }
 
-// seen is what the session has shown so far.
-func (s *session) seen() *tally {
+// seen is what the burst has shown so far.
+func (s *burst) seen() *tally {
 	if s.live != nil {
 		return s.live
 	}
@@ -80,7 +80,7 @@ const survivalMin = 1e-200
 
 // with is the curve of jobs of this form once a tally is seen. Where the tally
 // has nothing at risk the form alone speaks, so little is to be reckoned for
-// the many sessions that have shown nothing yet.
+// the many bursts that have shown nothing yet.
 func (f *form) with(t *tally, into *curve) {
 	into[0] = 1
 	k := 0
