@@ -141,7 +141,7 @@ func TestForecastsHideWhatIsNotTheCallers(t *testing.T) {
 	}
 	for _, id := range []string{runner.Job.ID, made.JobID} {
 		if _, err := eve.WhatIf(t.Context(), []outlook.Change{{Kind: outlook.ChangeStop, JobID: id}}); structs.CodeOf(err) != structs.CodeNotFound {
-			t.Errorf("a stranger ponders the end of %s: %v", id, err)
+			t.Errorf("a stranger asks what if for the end of %s: %v", id, err)
 		}
 	}
 }

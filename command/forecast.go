@@ -281,7 +281,7 @@ func queueTry(set *flag.FlagSet) func(*Env, []string) error {
 	}
 }
 
-// tryFlag is one change to ponder; setting it appends it to all of them.
+// tryFlag is one change to try; setting it appends it to all of them.
 type tryFlag struct {
 	kind  outlook.ChangeKind
 	value string

@@ -341,8 +341,8 @@ func calibrationOf(said []structs.Forecast) api.Calibration {
 	return c
 }
 
-// ponder tells what changes would do; nothing is changed.
-func (s *handlers) ponder(r *front.Request, body *api.WhatIfRequest) (*api.Effect, error) {
+// whatIf returns what changes would do; nothing is changed.
+func (s *handlers) whatIf(r *front.Request, body *api.WhatIfRequest) (*api.Effect, error) {
 	if len(body.Changes) == 0 || len(body.Changes) > outlook.ChangesMax {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.what_if_count", "count", len(body.Changes), "max", outlook.ChangesMax)
 	}
@@ -352,7 +352,7 @@ func (s *handlers) ponder(r *front.Request, body *api.WhatIfRequest) (*api.Effec
 	}
 	changes := slices.Clone(body.Changes)
 	for i := range changes {
-		if err := s.ponderable(r, snapshot, &changes[i]); err != nil {
+		if err := s.checkChange(r, snapshot, &changes[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -380,9 +380,9 @@ func (s *handlers) ponder(r *front.Request, body *api.WhatIfRequest) (*api.Effec
 	return &out, nil
 }
 
-// ponderable finds the jobs that a change names, among those that the caller
+// checkChange finds the jobs that a change names, among those that the caller
 // may read, and admits one that it submits.
-func (s *handlers) ponderable(r *front.Request, snapshot *state.Snapshot, change *outlook.Change) error {
+func (s *handlers) checkChange(r *front.Request, snapshot *state.Snapshot, change *outlook.Change) error {
 	for _, id := range []*string{&change.JobID, &change.Before} {
 		if *id == "" {
 			continue

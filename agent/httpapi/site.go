@@ -332,7 +332,7 @@ func (s *handlers) table(onLeader func(front.Handler) front.Handler) *front.Tabl
 	front.Read(t, api.QueueForecastRead, s.forecastQueue)
 	front.Read(t, api.QueueTimeline, s.forecastTimeline)
 	front.Read(t, api.QueueAccuracy, s.forecastAccuracy)
-	front.Write(t, api.QueueWhatIf, s.ponder)
+	front.Write(t, api.QueueWhatIf, s.whatIf)
 	front.WriteFrom(t, api.JobsForecast, s.locateBody, s.forecastJob)
 	front.ReadOf(jobs, api.JobsForecastRead, s.readForecast)
 	front.Read(t, api.MachinesList, s.listMachines)

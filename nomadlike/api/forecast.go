@@ -59,7 +59,7 @@ type Calibration struct {
 	Cov90Pct  float64 `json:"cov90_pct"` // and the P90
 }
 
-// WhatIfRequest names changes to ponder, at most outlook.ChangesMax, in their
+// WhatIfRequest names the changes of a what-if, at most outlook.ChangesMax, in their
 // order. Jobs are named by id, unique id prefix or name.
 type WhatIfRequest struct {
 	Changes []outlook.Change `json:"changes"`
@@ -99,7 +99,7 @@ var (
 		Summary: "How did the forecasts that were given come out?",
 	})
 	QueueWhatIf = endpoint[WhatIfRequest, Effect](Route{
-		Name: "queue.what_if", Method: http.MethodPost, Pattern: "/v1/queue/what-if", Verb: VerbPonder, Kind: ObjectQueue, From: FromKind,
+		Name: "queue.what_if", Method: http.MethodPost, Pattern: "/v1/queue/what-if", Verb: VerbWhatIf, Kind: ObjectQueue, From: FromKind,
 		Summary: "Who would start earlier or later after some changes? Nothing is changed",
 	})
 )

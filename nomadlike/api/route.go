@@ -26,7 +26,7 @@ const (
 	VerbTimeLimit     Verb = "time-limit"
 	VerbMove          Verb = "move"
 	VerbMembers       Verb = "members"
-	VerbPonder        Verb = "ponder"
+	VerbWhatIf        Verb = "what_if"
 	VerbLogs          Verb = "logs"
 	VerbShare         Verb = "share"
 	VerbWall          Verb = "wall"

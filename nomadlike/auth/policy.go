@@ -26,7 +26,7 @@ const (
 	VerbMove          Verb = "move"              // give a queued job another place
 	VerbPublish       Verb = "publish"           // commit a result of the current attempt
 	VerbReveal        Verb = "reveal"            // read the value of a secret
-	VerbPonder        Verb = "ponder"            // ask what changes would do to the queue
+	VerbWhatIf        Verb = "what_if"           // ask what changes would do to the queue
 	VerbMembers       Verb = "members"           // change a project's members and description
 	VerbCeilings      Verb = "ceilings"          // change what a pool allows at most
 	VerbDrain         Verb = "drain"             // drain, cordon, clear devices, move to a pool
@@ -136,7 +136,7 @@ var rules = [...]rule{
 	{ObjectPool, VerbCeilings, no, no, no, no, no, global, no, no, no, no, no},
 
 	{ObjectQueue, VerbList, no, global, global, global, global, global, no, no, no, no, no},
-	{ObjectQueue, VerbPonder, no, no, global, global, global, global, no, no, no, no, no},
+	{ObjectQueue, VerbWhatIf, no, no, global, global, global, global, no, no, no, no, no},
 	{ObjectEvent, VerbList, no, global, global, global, global, global, no, no, no, no, no},
 
 	{ObjectCluster, VerbHealth, every, every, every, every, every, every, every, every, every, every, every},

@@ -1,5 +1,5 @@
 // Package forecast tells when jobs will start: the queue as it stands, a job
-// that is not submitted yet, and both after a change that somebody ponders.
+// that is not submitted yet, and both after the changes of a what-if.
 //
 // The production scheduler is run forward in virtual time on copies of its
 // board, once for each of some sampled futures. In a future every gang has one

@@ -11,7 +11,7 @@ import (
 )
 
 // driversSaid bounds the driver versions that one help names.
-const driversSaid = 4
+const driverVersionsMax = 4
 
 // spread tries the devices of one rank on several nodes, where no node has as
 // many: in equal parts, as large as nodes have them. Where even that finds too few
@@ -91,7 +91,7 @@ func (h *helper) drivers(job *structs.Job) []string {
 		}
 	}
 	slices.Sort(versions)
-	return versions[:min(len(versions), driversSaid)]
+	return versions[:min(len(versions), driverVersionsMax)]
 }
 
 // anywhere tries the job on other nodes than those that it names.

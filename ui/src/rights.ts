@@ -7,7 +7,7 @@ import type { Token } from './types'
 const roles = {
   submit: ['user', 'project-admin', 'admin'],
   vip: ['operator', 'admin'],
-  ponder: ['user', 'project-admin', 'operator', 'admin'],
+  what_if: ['user', 'project-admin', 'operator', 'admin'],
   move: ['operator', 'admin'],
   drain: ['operator', 'admin'],
 }

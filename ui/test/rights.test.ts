@@ -11,7 +11,7 @@ import type { Available } from '../src/types'
 test('what roles may ask for is what the policy says', () => {
   const source = readFileSync(join(__dirname, '../../nomadlike/auth/policy.go'), 'utf8')
   const names = ['viewer', 'user', 'project-admin', 'operator', 'admin']
-  const verbs: Record<Right, string> = { submit: 'ObjectJob, VerbSubmit', vip: 'ObjectJob, VerbVIP', ponder: 'ObjectQueue, VerbPonder', move: 'ObjectJob, VerbMove', drain: 'ObjectNode, VerbDrain' }
+  const verbs: Record<Right, string> = { submit: 'ObjectJob, VerbSubmit', vip: 'ObjectJob, VerbVIP', what_if: 'ObjectQueue, VerbWhatIf', move: 'ObjectJob, VerbMove', drain: 'ObjectNode, VerbDrain' }
   for (const [right, rule] of Object.entries(verbs)) {
     const [, ...grants] = new RegExp(`\\{${rule}, ([^}]+)\\}`).exec(source)![1]!.split(', ')
     expect(rights[right as Right], right).toEqual(names.filter((_, i) => grants[i] !== 'no'))

@@ -235,7 +235,7 @@ const (
 	ChangeStop     ChangeKind = "stop"     // JobID, or of a batch Subjob when it is not nil, is stopped at once
 )
 
-// Change is something that somebody ponders.
+// Change is one change of a what-if.
 type Change struct {
 	Kind     ChangeKind       `json:"kind"`
 	Node     string           `json:"node,omitempty"` // name or id
@@ -255,7 +255,7 @@ const (
 	ChangesMax  = 16  // changes at a time
 	AddNodesMax = 256 // nodes of one change
 	ShiftsMax   = 200 // jobs that are told about
-	SubjobsMax  = 512 // subjobs of a batch that is pondered
+	SubjobsMax  = 512 // subjobs of a batch in a what-if
 )
 
 // Effect is what a change does to the queue.

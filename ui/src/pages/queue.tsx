@@ -11,7 +11,7 @@ import { Cli, Deeds } from '../parts/actions'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
 import { Failed, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { Gantt } from '../parts/timeline'
-import { readChanges, WhatIfPanel } from '../parts/whatif'
+import { readChanges, WhatIfPanel } from '../parts/what_if'
 import { useRights } from '../rights'
 import type { Change, JobDetail, JobForecast, Queue, QueueEntry, Timeline } from '../types'
 import { useJobs } from '../parts/lists'
@@ -63,7 +63,7 @@ export function QueuePage() {
         expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, expandedRowRender: (entry) => <Entry entry={entry} /> }}
         locale={{ emptyText: <p>{t('queue.empty')}</p> }}
         onRow={(entry) => ({
-          draggable: allowed('ponder') && (queue.data?.length ?? 0) > 1,
+          draggable: allowed('what_if') && (queue.data?.length ?? 0) > 1,
           onDragStart: () => setDragged(entry),
           onDragOver: (event) => event.preventDefault(),
           // Nothing is moved yet: the panel below says who would start when.
@@ -83,7 +83,7 @@ export function QueuePage() {
           { responsive: ['md'], title: t('queue.holders'), width: 150, render: (_, e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
         ]}
       />
-      {allowed('ponder') && <WhatIfPanel changes={changes} set={setChanges} queue={queue.data ?? []} jobs={jobs.data ?? []} nodes={timeline.data?.rows ?? []} />}
+      {allowed('what_if') && <WhatIfPanel changes={changes} set={setChanges} queue={queue.data ?? []} jobs={jobs.data ?? []} nodes={timeline.data?.rows ?? []} />}
       <section className="card" aria-label={t('queue.timeline')}>
         <div className="bar">
           <h2>{t('queue.timeline')}</h2>
@@ -91,8 +91,8 @@ export function QueuePage() {
           {(pools.length > 1 || pool) && <Select allowClear aria-label={t('jobs.pool')} placeholder={t('jobs.pool')} value={pool || undefined} onChange={(value?: string) => setPool(value ?? '')} options={pools.map((value) => ({ value, label: value }))} style={{ width: 140 }} />}
         </div>
         {failing(timeline) && <Failed error={timeline.error} retry={() => void timeline.refetch()} />}
-        {timeline.data && <Gantt timeline={timeline.data} move={allowed('ponder') ? (change) => setChanges([change]) : undefined} />}
-        {allowed('ponder') && <p className="quiet">{t('queue.drag')}</p>}
+        {timeline.data && <Gantt timeline={timeline.data} move={allowed('what_if') ? (change) => setChanges([change]) : undefined} />}
+        {allowed('what_if') && <p className="quiet">{t('queue.drag')}</p>}
         <Cli text={`nomadlike queue timeline -hours ${hours}${pool && ' -pool ' + pool}`} />
       </section>
     </div>

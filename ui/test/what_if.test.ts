@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import en from '../src/locales/en.json'
 import zh from '../src/locales/zh.json'
 import { dropped, type Box } from '../src/parts/timeline'
-import { doLines, readChanges, sentence, tryLine } from '../src/parts/whatif'
+import { doLines, readChanges, sentence, tryLine } from '../src/parts/what_if'
 import type { Change } from '../src/types'
 
 beforeAll(async () => {
@@ -25,7 +25,7 @@ test('changes are said in a sentence, in both languages', () => {
   for (const change of changes) expect(sentence(i18next.getFixedT('zh'), change, name)).not.toMatch(/\{\{|whatif\./)
 })
 
-test('the command line ponders the same', () => {
+test('the command line asks the same what-if', () => {
   expect(tryLine(changes.slice(0, 4), name)).toBe('nomadlike queue try -drain gpu-01 -add 2 -like gpu-02 -stop train -priority train=urgent')
   expect(tryLine(changes.slice(4), name)).toBe('nomadlike queue try -move train=before:digits -move train=first')
   expect(tryLine([{ kind: 'move', job_id: 'j2', last: true }], name)).toBe('nomadlike queue try -move digits=last')

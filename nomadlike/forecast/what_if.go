@@ -26,9 +26,9 @@ func (f *Futures) WhatIf(changes []Change) (Effect, error) {
 	}
 	in := f.in
 	in.Board = f.start.Clone()
-	ponder := ponderer{Futures: f, board: in.Board}
+	then := scenario{Futures: f, board: in.Board}
 	for i := range changes {
-		if err := ponder.apply(&changes[i]); err != nil {
+		if err := then.apply(&changes[i]); err != nil {
 			return Effect{}, err
 		}
 	}
@@ -82,13 +82,13 @@ func compare(before, after []Start) Effect {
 	return effect
 }
 
-// ponderer carries changes out on a board.
-type ponderer struct {
+// scenario applies changes to a board.
+type scenario struct {
 	*Futures
 	board *scheduler.Board
 }
 
-func (p *ponderer) apply(c *Change) error {
+func (p *scenario) apply(c *Change) error {
 	switch c.Kind {
 	case ChangeDrain:
 		return p.drain(c)
@@ -117,7 +117,7 @@ func unknownJob(id string) error {
 }
 
 // node finds a node by name or id.
-func (p *ponderer) node(name string) (*structs.Node, error) {
+func (p *scenario) node(name string) (*structs.Node, error) {
 	for node := range p.board.Nodes() {
 		if node.ID == name || node.Name == name {
 			return node, nil
@@ -126,7 +126,7 @@ func (p *ponderer) node(name string) (*structs.Node, error) {
 	return nil, structs.NewError(structs.CodeNotFound, "forecast.node_unknown", "node", name)
 }
 
-func (p *ponderer) drain(c *Change) error {
+func (p *scenario) drain(c *Change) error {
 	node, err := p.node(c.Node)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (p *ponderer) drain(c *Change) error {
 	return nil
 }
 
-func (p *ponderer) addNodes(c *Change) error {
+func (p *scenario) addNodes(c *Change) error {
 	node, err := p.node(c.Node)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (p *ponderer) addNodes(c *Change) error {
 	return nil
 }
 
-func (p *ponderer) quota(c *Change) error {
+func (p *scenario) quota(c *Change) error {
 	project := structs.Project{Name: c.Project}
 	if known := p.board.Project(c.Project); known != nil {
 		project = *known
@@ -180,7 +180,7 @@ func (p *ponderer) quota(c *Change) error {
 }
 
 // places are the places of the queue's jobs in one tier and pool.
-func (p *ponderer) move(c *Change) error {
+func (p *scenario) move(c *Change) error {
 	var own, target *scheduler.Queued
 	queue := slices.Collect(p.board.Queued())
 	for i := range queue {
@@ -227,7 +227,7 @@ func placeOf(s *structs.Subjob) uint64 {
 	return s.Place
 }
 
-func (p *ponderer) submit(c *Change) error {
+func (p *scenario) submit(c *Change) error {
 	if c.Job == nil {
 		return structs.NewError(structs.CodeInvalid, "forecast.submit_empty")
 	}
@@ -240,7 +240,7 @@ func (p *ponderer) submit(c *Change) error {
 	return nil
 }
 
-func (p *ponderer) stop(c *Change) error {
+func (p *scenario) stop(c *Change) error {
 	stops := func(s *structs.Subjob) bool {
 		return s.JobID == c.JobID && (c.Subjob == nil || *c.Subjob == s.Index)
 	}

@@ -13,7 +13,7 @@ import { errorText, Failed, failing } from './states'
 
 const changesMax = 16
 
-// tryLine is the command line that ponders the same.
+// tryLine is the command line of the same what-if.
 export function tryLine(changes: Change[], name: (id: string) => string): string {
   const flags = changes.flatMap((c) => {
     switch (c.kind) {
@@ -76,7 +76,7 @@ export function sentence(t: TFunction, change: Change, name: (id: string) => str
   })
 }
 
-// carryOut does what was pondered, change by change.
+// carryOut makes the changes of a what-if for real, one by one.
 async function carryOut(change: Change, nodes: Row[]) {
   switch (change.kind) {
     case 'drain': {
