@@ -218,7 +218,7 @@ func (env *Env) printPlan(plan *api.JobPlan, found *api.JobOutlook, launch bool)
 	}
 	bears := env.bearsText(plan.Job)
 	if t := plan.Job.Throttle; t != nil {
-		bears = append(bears, env.text("cli.control.throttled", "busy", structs.FormatDuration(t.Busy), "idle", structs.FormatDuration(t.Keep)))
+		bears = append(bears, env.text("cli.control.throttled", "busy", structs.FormatDuration(t.Busy), "idle", structs.FormatDuration(t.Idle)))
 	}
 	for _, text := range bears {
 		fmt.Fprintf(env.Stdout, "  %s\n", text)

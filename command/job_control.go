@@ -17,7 +17,7 @@ func controlVerbs() []verb {
 		{path: "job pause", args: "JOB...", setup: jobPause},
 		{path: "job continue", args: "JOB...", setup: jobContinue},
 		{path: "job finish", args: "JOB...", setup: jobFinish},
-		{path: "job throttle", args: "JOB keep:MS|off", setup: jobThrottle},
+		{path: "job throttle", args: "JOB idle:MS|off", setup: jobThrottle},
 	}
 }
 
@@ -108,10 +108,10 @@ func jobThrottle(set *flag.FlagSet) func(*Env, []string) error {
 	subjob := set.Int("subjob", -1, "cli.flag.subjob")
 	busy := set.Duration("busy", structs.ThrottleBusyDefault.Std(), "cli.flag.busy")
 	return func(env *Env, args []string) error {
-		if err := two(args, "JOB keep:MS|off"); err != nil {
+		if err := two(args, "JOB idle:MS|off"); err != nil {
 			return err
 		}
-		idle, ok := parseKeep(args[1])
+		idle, ok := parseIdle(args[1])
 		if !ok {
 			return usagef("cli.job.bad_throttle", "value", safe(args[1]))
 		}
@@ -136,12 +136,16 @@ func jobThrottle(set *flag.FlagSet) func(*Env, []string) error {
 	}
 }
 
-// parseKeep reads "keep:500", "keep:500ms", "keep:2s" or "off".
-func parseKeep(text string) (time.Duration, bool) {
+// parseIdle reads "idle:500", "idle:500ms", "idle:2s" or "off". Scripts of older
+// versions write "keep:".
+func parseIdle(text string) (time.Duration, bool) {
 	if text == "off" {
 		return 0, true
 	}
-	value, ok := strings.CutPrefix(text, "keep:")
+	value, ok := strings.CutPrefix(text, "idle:")
+	if !ok {
+		value, ok = strings.CutPrefix(text, "keep:")
+	}
 	if !ok {
 		return 0, false
 	}

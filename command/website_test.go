@@ -313,6 +313,8 @@ func jobFields(of reflect.Type, names []string) []string {
 			continue
 		case "subtasks", "devices", "ports", "hooks", "algorithms", "datasets", "models", "volumes", "mounts", "machines":
 			name = strings.TrimSuffix(name, "s") // blocks that may repeat
+		case "keep":
+			name = "idle" // of a throttle: the log has the old name
 		}
 		names = jobFields(field.Type, append(names, name))
 	}

@@ -62,7 +62,7 @@ func walkJob(v visitor, job *structs.Job) {
 		v.argument("resume", maybe(&s.Resume))
 	})
 	single(v, "throttle", &job.Throttle, func(v visitor, t *structs.Throttle) {
-		v.argument("keep", span(&t.Keep, 0))
+		v.argument("idle", span(&t.Idle, 0))
 		v.argument("busy", span(&t.Busy, least))
 	})
 	single(v, "debug", &job.Debug, func(v visitor, d *structs.Debug) { v.argument("hold", span(&d.Hold, 0)) })

@@ -224,6 +224,9 @@ func (r *reader) unknown(at hcl.Range, id, name string, isBlock bool, known []st
 	}
 	if now := movedFrom(r.name, name); now != "" {
 		fail("jobspec.moved.hint", "now", now)
+	} else if now := renamedFrom(r.name, name); now != "" {
+		fail("jobspec.renamed.hint", "now", now)
+		r.p.spoil(r.field(now))
 	} else if ours := oursFor(name); ours != "" {
 		fail("jobspec.ours.hint", "ours", ours)
 	} else if homes := r.p.homes.of(name, isBlock); len(homes) == 1 {

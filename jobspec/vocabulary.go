@@ -42,14 +42,23 @@ func oursFor(name string) string {
 	return ""
 }
 
-// movedFrom is what an argument or a block of a block was before, in the words of
-// today; "" when it never was.
+// movedFrom is where an argument or a block of a block has moved to; "" when it
+// never has.
 func movedFrom(block, name string) string {
 	switch block + "." + name {
 	case "distributed.min_nodes":
 		return `elastic { min_nodes = N, by = "torchrun" }`
 	case "checkpoint.elastic":
 		return `elastic { min_nodes = N, by = "restart" }`
+	}
+	return ""
+}
+
+// renamedFrom is what an argument of a block is called now; "" when it never was
+// called otherwise.
+func renamedFrom(block, name string) string {
+	if block+"."+name == "throttle.keep" {
+		return "idle"
 	}
 	return ""
 }

@@ -175,7 +175,7 @@ job "resnet50" {
     resume     = false
   }
   throttle {
-    keep = "100ms"
+    idle = "100ms"
     busy = "1s"
   }
   debug {

@@ -124,7 +124,7 @@ job "resnet50" {
   }
 
   throttle {
-    keep = "100ms"
+    idle = "100ms"
   }
 
   debug {

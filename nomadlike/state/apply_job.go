@@ -68,7 +68,7 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 			QueuedAt: tx.now, Place: placeOf(tx.index()), CreateIndex: tx.index(),
 		}
 		if t := job.Throttle; t != nil {
-			subjob.Control = &structs.Control{Seq: tx.index(), Busy: t.Busy, Idle: t.Keep}
+			subjob.Control = &structs.Control{Seq: tx.index(), Busy: t.Busy, Idle: t.Idle}
 		}
 		if job.Resume != nil {
 			subjob.Checkpoints = []structs.SavedCheckpoint{*job.Resume}

@@ -414,9 +414,9 @@ func (s *Supports) Resumes() bool { return s == nil || s.Resume == nil || *s.Res
 func (s *Supports) Throttles() bool { return s == nil || s.Throttle == nil || *s.Throttle }
 
 // Throttle has a job leave time to others from its start: it stands still for
-// Keep after each Busy, until somebody lifts that.
+// Idle after each Busy, until somebody lifts that.
 type Throttle struct {
-	Keep Duration `json:"keep"`
+	Idle Duration `json:"keep"` // the log knows it by its old name
 	Busy Duration `json:"busy"` // 0: ThrottleBusyDefault
 }
 

@@ -46,7 +46,7 @@ func fullJob() *Job {
 			Elastic: &Elastic{MinNodes: 2, By: ElasticByRestart, AllowResize: true}, Performance: &Performance{Threshold: 0.7, Action: "alert", Compare: "gt", Pattern: `t=(\d+)`, Times: 2},
 		},
 		Hang:      &Hang{Action: "alert", Factor: 10, Least: Duration(time.Minute), Most: Duration(time.Hour), Pattern: `step (\d+)`},
-		StopGrace: Duration(30 * time.Second), Fencing: FencingStrict, Supports: &Supports{Pause: &yes, Throttle: &yes, FinishNow: &yes, Resume: &yes}, Throttle: &Throttle{Keep: Duration(time.Second), Busy: Duration(time.Second)}, Debug: &Debug{Hold: Duration(time.Hour)},
+		StopGrace: Duration(30 * time.Second), Fencing: FencingStrict, Supports: &Supports{Pause: &yes, Throttle: &yes, FinishNow: &yes, Resume: &yes}, Throttle: &Throttle{Idle: Duration(time.Second), Busy: Duration(time.Second)}, Debug: &Debug{Hold: Duration(time.Hour)},
 		SSH: true, Jupyter: true, Tensorboard: &Tensorboard{LogDir: "/tb"}, Metrics: &Metrics{Patterns: []string{"loss (?P<loss>[0-9.]+)"}, Events: "/tb"}, Meta: map[string]string{"team": "a"},
 		ID: "id", User: "li", SubmittedAt: 1, IdempotencyKey: "key", Source: "job {}",
 		PatientStarts: true,

@@ -266,7 +266,7 @@ func (v *validator) throttle(j *Job) {
 	for _, part := range []struct {
 		path  string
 		value Duration
-	}{{"throttle.keep", t.Keep}, {"throttle.busy", t.Busy}} {
+	}{{"throttle.idle", t.Idle}, {"throttle.busy", t.Busy}} {
 		v.span(part.path, part.value, ThrottlePartMin, ThrottlePartMax)
 	}
 	if !j.Supports.Throttles() {

@@ -173,9 +173,9 @@ func mistakes() map[string]func(*Job) {
 		},
 		"unknown limit":  func(j *Job) { j.Task.Ulimits = map[string]string{"evil": "1"} },
 		"limit reversed": func(j *Job) { j.Task.Ulimits = map[string]string{"nofile": "2:1"} },
-		"throttle":       func(j *Job) { j.Throttle = &Throttle{Keep: 1, Busy: Duration(2 * time.Minute)} },
+		"throttle":       func(j *Job) { j.Throttle = &Throttle{Idle: 1, Busy: Duration(2 * time.Minute)} },
 		"no throttle": func(j *Job) {
-			j.Supports, j.Throttle = &Supports{Throttle: new(bool)}, &Throttle{Keep: Duration(time.Second), Busy: Duration(time.Second)}
+			j.Supports, j.Throttle = &Supports{Throttle: new(bool)}, &Throttle{Idle: Duration(time.Second), Busy: Duration(time.Second)}
 		},
 		"log policy":      func(j *Job) { j.Task.Logs = &LogPolicy{FileSizeMax: 1, Files: 1000} },
 		"memory negative": func(j *Job) { j.Resources[0].Memory = math.MinInt64 },

@@ -67,7 +67,7 @@ job "resnet50" {
     performance { threshold = 0.7, action = "alert" }
   }
   supports { pause = false }
-  throttle { keep = "100ms" }
+  throttle { idle = "100ms" }
   stop_grace = "30s"
   fencing    = "strict"
   meta       = { team = "vision", run = 7 }

@@ -40,7 +40,7 @@ export function commandLine(name: string, doing: Doing): string {
     case 'continue':
       return `nomadlike job ${doing.deed} ${reason}${job}`
     case 'throttle':
-      return `nomadlike job throttle ${(doing.busy ?? busyUsual) !== busyUsual && doing.idle ? `-busy ${doing.busy}ms ` : ''}${reason}${job} ${doing.idle ? `keep:${doing.idle}` : 'off'}`
+      return `nomadlike job throttle ${(doing.busy ?? busyUsual) !== busyUsual && doing.idle ? `-busy ${doing.busy}ms ` : ''}${reason}${job} ${doing.idle ? `idle:${doing.idle}` : 'off'}`
     case 'resume':
       return `nomadlike job resume ${doing.step ? `-step ${doing.step} ` : ''}${job}`
     case 'clone':
