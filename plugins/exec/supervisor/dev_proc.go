@@ -23,7 +23,7 @@ const shmInodes = "65536"
 
 // makeDev gives the task a /dev with the common devices and its own.
 func (v *view) makeDev() error {
-	if err := v.memory("/dev", "size=1m,nr_inodes=2048,mode=0755", true); err != nil {
+	if err := v.root.memory("/dev", "size=1m,nr_inodes=2048,mode=0755", true); err != nil {
 		return err
 	}
 	for _, name := range commonNodes() {
@@ -36,7 +36,7 @@ func (v *view) makeDev() error {
 			return fmt.Errorf("%s: %w", node.Source, err)
 		}
 	}
-	dev := filepath.Join(v.rootPath, "dev")
+	dev := filepath.Join(v.root.path, "dev")
 	for link, target := range map[string]string{
 		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
 	} {
@@ -57,13 +57,13 @@ func (v *view) makeDev() error {
 	}
 	v.writable = append(v.writable, "/dev")
 	if !v.ownPlaces()["tmp"] && v.spec.Isolation.ShmBytes == 0 {
-		return v.bind("/dev/shm", "/dev/shm", false)
+		return v.root.bind("/dev/shm", "/dev/shm", false)
 	}
 	size := v.spec.Isolation.ShmBytes
 	if size == 0 {
 		size = shmDefault
 	}
-	return v.memory("/dev/shm", "mode=1777,nr_inodes="+shmInodes+",size="+strconv.FormatInt(size, 10), false)
+	return v.root.memory("/dev/shm", "mode=1777,nr_inodes="+shmInodes+",size="+strconv.FormatInt(size, 10), false)
 }
 
 // bindNode shows a device of the node.
@@ -73,40 +73,40 @@ func (v *view) bindNode(source, target string) error {
 		return err
 	}
 	defer syscall.Close(fd)
-	return v.bindFD(fd, target, mountNoSUID)
+	return v.root.bindFD(fd, target, mountNoSUID)
 }
 
 // makeProc shows the task its own processes, and keeps from it what would
 // change the node or tell too much: a task may run as root, whose files these
 // are.
 func (v *view) makeProc(mount func(path string) error) error {
-	if err := os.Mkdir(filepath.Join(v.rootPath, "proc"), 0o555); err != nil {
+	if err := os.Mkdir(filepath.Join(v.root.path, "proc"), 0o555); err != nil {
 		return err
 	}
-	if err := mount(filepath.Join(v.rootPath, "proc")); err != nil {
+	if err := mount(filepath.Join(v.root.path, "proc")); err != nil {
 		return err
 	}
 	there := func(path string) bool {
-		_, err := os.Lstat(v.rootPath + path)
+		_, err := os.Lstat(v.root.path + path)
 		return err == nil
 	}
 	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"} {
 		if there(path) {
-			if err := v.bind(v.rootPath+path, path, true); err != nil {
+			if err := v.root.bind(v.root.path+path, path, true); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
 	}
 	for _, path := range []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/latency_stats", "/proc/kmsg", "/proc/kallsyms"} {
 		if there(path) {
-			if err := v.bind(filepath.Join(v.stage, "nothing"), path, true); err != nil {
+			if err := v.root.bind(filepath.Join(v.root.stage, "nothing"), path, true); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
 	}
 	for _, path := range []string{"/proc/acpi", "/proc/scsi"} {
 		if there(path) {
-			if err := v.bind(filepath.Join(v.stage, "empty"), path, true); err != nil {
+			if err := v.root.bind(filepath.Join(v.root.stage, "empty"), path, true); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}

@@ -26,11 +26,11 @@ const (
 //
 // An overlay would do that at once, but the kernel merges no directory that
 // another user's namespace has mounts in, and none at all in old ones.
-func (v *view) extend(real string) error {
-	if v.extensions++; v.extensions > extensionsMax {
+func (r *root) extend(real string) error {
+	if r.extended++; r.extended > extensionsMax {
 		return errors.New("too many directories of the node lack the place of a mount")
 	}
-	if real == v.rootPath || !within(real, v.rootPath) {
+	if real == r.path || !within(real, r.path) {
 		return syscall.ENOENT
 	}
 	dir, err := syscall.Open(real, oPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
@@ -38,19 +38,19 @@ func (v *view) extend(real string) error {
 		return err
 	}
 	defer syscall.Close(dir)
-	stage := filepath.Join(v.stage, "more-"+strconv.Itoa(v.extensions))
-	if err := v.fillStage(stage, real, dir); err != nil {
-		return fmt.Errorf("show %s with more: %w", strings.TrimPrefix(real, v.rootPath), err)
+	stage := filepath.Join(r.stage, "more-"+strconv.Itoa(r.extended))
+	if err := r.fillStage(stage, real, dir); err != nil {
+		return fmt.Errorf("show %s with more: %w", strings.TrimPrefix(real, r.path), err)
 	}
 	if err := syscall.Mount(stage, real, "", syscall.MS_MOVE, ""); err != nil {
-		return fmt.Errorf("move to %s: %w", strings.TrimPrefix(real, v.rootPath), err)
+		return fmt.Errorf("move to %s: %w", strings.TrimPrefix(real, r.path), err)
 	}
-	return v.made(real, true)
+	return r.made(real, true)
 }
 
 // fillStage makes a directory in memory that shows what an opened directory of
 // the task has.
-func (v *view) fillStage(stage, real string, dir int) error {
+func (r *root) fillStage(stage, real string, dir int) error {
 	var like syscall.Stat_t
 	if err := syscall.Fstat(dir, &like); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (v *view) fillStage(stage, real string, dir int) error {
 	}
 	defer syscall.Close(place)
 	for _, entry := range entries {
-		if err := v.showEntry(dir, place, entry, filepath.Join(real, entry.Name())); err != nil {
+		if err := r.showEntry(dir, place, entry, filepath.Join(real, entry.Name())); err != nil {
 			return fmt.Errorf("%s: %w", entry.Name(), err)
 		}
 	}
@@ -85,7 +85,7 @@ func (v *view) fillStage(stage, real string, dir int) error {
 
 // showEntry shows an entry of one directory in another one. What is gone
 // meanwhile is left out.
-func (v *view) showEntry(dir, place int, entry os.DirEntry, path string) error {
+func (r *root) showEntry(dir, place int, entry os.DirEntry, path string) error {
 	name := entry.Name()
 	if entry.Type()&os.ModeSymlink != 0 {
 		target, err := os.Readlink(path)
@@ -94,11 +94,11 @@ func (v *view) showEntry(dir, place int, entry os.DirEntry, path string) error {
 		}
 		return os.Symlink(target, filepath.Join("/proc/thread-self/fd", strconv.Itoa(place), name))
 	}
-	tree, err := v.cloneTreeAt(dir, name)
+	copied, err := r.cloneTreeAt(dir, name)
 	if err != nil {
 		return ignoreGone(err)
 	}
-	defer syscall.Close(tree)
+	defer syscall.Close(copied)
 	if entry.IsDir() {
 		err = syscall.Mkdirat(place, name, 0o755)
 	} else {
@@ -110,7 +110,7 @@ func (v *view) showEntry(dir, place int, entry os.DirEntry, path string) error {
 	if err != nil {
 		return err
 	}
-	return attachAt(tree, place, name)
+	return attachAt(copied, place, name)
 }
 
 func ignoreGone(err error) error {

@@ -137,7 +137,7 @@ func (s *spawner) isolate(spec *Spec) *taskproc.Failure {
 	if failure != nil {
 		return failure
 	}
-	if err := v.enter(); err != nil {
+	if err := v.root.enter(); err != nil {
 		return failed(err)
 	}
 	if err := lockDown(spec.Isolation, v.writable); err != nil {

@@ -72,13 +72,13 @@ func OpenInRoot(root int, path string, flags int) (int, error) {
 // cloneTree returns a copy of what is mounted at an opened path, with what is
 // below, that the task does not see yet. It has to be attached before the next
 // one is made.
-func (v *view) cloneTree(fd int) (int, error) { return v.cloneTreeAt(fd, "") }
+func (r *root) cloneTree(fd int) (int, error) { return r.cloneTreeAt(fd, "") }
 
 // cloneTreeAt is cloneTree for a path below an opened directory; a link at its end
 // is not followed.
-func (v *view) cloneTreeAt(dir int, path string) (int, error) {
+func (r *root) cloneTreeAt(dir int, path string) (int, error) {
 	if mounts.Classical() {
-		return v.stageTree(dir, path)
+		return r.stageTree(dir, path)
 	}
 	flags := uintptr(atRecursive | atNoFollow)
 	if path == "" {
@@ -88,11 +88,11 @@ func (v *view) cloneTreeAt(dir int, path string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	tree, _, errno := syscall.Syscall(sysOpenTree, uintptr(dir), uintptr(unsafe.Pointer(name)), openTreeClone|openTreeCloexec|flags)
+	copied, _, errno := syscall.Syscall(sysOpenTree, uintptr(dir), uintptr(unsafe.Pointer(name)), openTreeClone|openTreeCloexec|flags)
 	if errno != 0 {
 		return -1, errno
 	}
-	return int(tree), nil
+	return int(copied), nil
 }
 
 // restrictTree sets flags on every mount of a tree.

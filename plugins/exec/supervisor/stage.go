@@ -15,7 +15,7 @@ import (
 // stageTree is cloneTreeAt: what is mounted at the path, with what is below, is
 // bound to a place on the stage. One tree at a time is there: it has to be
 // attached before the next.
-func (v *view) stageTree(dir int, path string) (int, error) {
+func (r *root) stageTree(dir int, path string) (int, error) {
 	source := dir
 	if path != "" {
 		fd, err := mounts.OpenName(dir, path, oPath)
@@ -29,13 +29,13 @@ func (v *view) stageTree(dir int, path string) (int, error) {
 	if err := syscall.Fstat(source, &stat); err != nil {
 		return -1, err
 	}
-	place := filepath.Join(v.stage, "leaf")
+	place := filepath.Join(r.stage, "leaf")
 	var err error
 	switch stat.Mode & syscall.S_IFMT {
 	case syscall.S_IFLNK:
 		return -1, syscall.ELOOP
 	case syscall.S_IFDIR:
-		place = filepath.Join(v.stage, "tree")
+		place = filepath.Join(r.stage, "tree")
 		err = os.Mkdir(place, 0o755)
 	default:
 		err = os.WriteFile(place, nil, 0o444)

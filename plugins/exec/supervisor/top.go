@@ -27,17 +27,17 @@ func (v *view) showNode() error {
 		case entry.Type()&os.ModeSymlink != 0:
 			var target string
 			if target, err = os.Readlink(path); err == nil {
-				err = os.Symlink(target, filepath.Join(v.rootPath, name))
+				err = os.Symlink(target, filepath.Join(v.root.path, name))
 			}
 		case entry.IsDir():
-			if err = syscall.Mkdirat(v.root, name, 0o755); err == nil {
-				err = v.bindTop(path, name)
+			if err = syscall.Mkdirat(v.root.fd, name, 0o755); err == nil {
+				err = v.root.bindTop(path, name, v.readOnlyNode(name))
 			}
 		case entry.Type().IsRegular():
 			var file int
-			if file, err = syscall.Openat(v.root, name, syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC, 0o644); err == nil {
+			if file, err = syscall.Openat(v.root.fd, name, syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC, 0o644); err == nil {
 				syscall.Close(file)
-				err = v.bindTop(path, name)
+				err = v.root.bindTop(path, name, v.readOnlyNode(name))
 			}
 		}
 		if err != nil {
@@ -47,32 +47,9 @@ func (v *view) showNode() error {
 	if from == "/" {
 		return nil
 	}
-	return v.bind("/sys", "/sys", true)
+	return v.root.bind("/sys", "/sys", true)
 }
 
 func (v *view) readOnlyNode(name string) bool {
 	return v.spec.Isolation.Private || v.spec.Isolation.Root != "" || name == "sys"
-}
-
-// bindTop shows a top directory or file of the node at the place that was made
-// for it right in the new root, in half of the system calls of bind: nobody
-// else knows that place, so there is nothing to be looked up. A link that has
-// taken the place of the source meanwhile is not followed.
-func (v *view) bindTop(source, name string) error {
-	tree, err := v.cloneTreeAt(atFDCWD, source)
-	if err != nil {
-		return fmt.Errorf("copy mounts: %w", err)
-	}
-	defer syscall.Close(tree)
-	flags := uint64(mountNoSUID | mountNoDev)
-	if v.readOnlyNode(name) {
-		flags |= mountReadOnly
-	}
-	if err := restrictTree(tree, flags); err != nil {
-		return fmt.Errorf("restrict mounts: %w", err)
-	}
-	if err := attachAt(tree, v.root, name); err != nil {
-		return fmt.Errorf("mount: %w", err)
-	}
-	return nil
 }
