@@ -25,7 +25,7 @@ func Trees() []Tree {
 		},
 		{
 			Path: "plugins/driver", MethodsMax: 25,
-			Rooms: []string{"proto", "tasklog", "taskproc", "", "execstream", "driverplugin", "drivertest"},
+			Rooms: []string{"proto", "tasklog", "taskproc", "", "roster", "execstream", "driverplugin", "drivertest"},
 		},
 		{
 			Path: "plugins/device", MethodsMax: 25,
@@ -34,7 +34,7 @@ func Trees() []Tree {
 				"rdma", "", "devicetest", "leftover", "deviceplugin", "runtime", "card",
 			},
 		},
-		{Path: "plugins/exec", MethodsMax: 39, Rooms: []string{"supervisor", "supervisor/cmd/task-supervisor", ""}},
+		{Path: "plugins/exec", MethodsMax: 25, Rooms: []string{"supervisor", "supervisor/cmd/task-supervisor", ""}},
 		{Path: "plugins/docker", MethodsMax: 37, Rooms: []string{"taskinit", "taskinit/cmd/task-init", ""}},
 		{Path: "plugins/nvidia", MethodsMax: 25, Rooms: []string{"nvmltest", "", "nvml"}},
 		{Path: "plugins/amd", MethodsMax: 25, Rooms: []string{"", "amdsmi"}},

@@ -54,8 +54,8 @@ type cgroupTree struct {
 func limitControllers() []string { return []string{"cpu", "memory", "pids"} }
 
 // findCgroups looks where cgroups can be made, and makes the parents.
-func findCgroups(parent string) cgroupTree {
-	var tree cgroupTree
+func findCgroups(parent string) *cgroupTree {
+	tree := &cgroupTree{}
 	problems := make(map[string]bool)
 	if isCgroup2(cgroupRoot) {
 		if tree.v2 = openCgroup2(cgroupRoot, parent, problems); tree.v2 != "" {

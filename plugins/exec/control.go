@@ -15,7 +15,7 @@ import (
 // dial reaches the control socket of a task. It goes through the directory's
 // descriptor, because the path may be longer than an address.
 func (t *task) dial() (*net.UnixConn, error) {
-	dir := t.driver.config.tasksDir()
+	dir := t.home.dir
 	fd, err := syscall.Open(dir, syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: dir, Err: err}

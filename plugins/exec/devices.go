@@ -73,31 +73,18 @@ func nodeRule(node driver.Device) (*config.Rule, error) {
 	}, nil
 }
 
-// boundDevices adds the rules to a task's bounds, where cgroups have any.
-func (d *Driver) boundDevices(bounds *cgroups.Resources, spec *driver.TaskSpec) error {
-	if !d.cgroups.ruleDevices() {
-		return nil
-	}
-	rules, err := deviceRules(spec)
-	if err != nil {
-		return err
-	}
-	bounds.Devices, bounds.SkipDevices = rules, false
-	return nil
-}
-
 // tryDevices finds out whether the kernel takes rules for devices: version 2
 // needs programs in the kernel for them, which not every agent may load.
-func (d *Driver) tryDevices() {
+func (i *isolator) tryDevices() {
 	rules, err := deviceRules(&driver.TaskSpec{})
-	if err == nil && d.cgroups.ruleDevices() {
+	if err == nil && i.cgroups.ruleDevices() {
 		wire := &supervisor.Spec{Marker: "probe:" + rand.Text()}
-		err = d.cgroups.make(wire, &cgroups.Resources{Devices: rules})
-		d.cgroups.remove(wire.Marker)
+		err = i.cgroups.make(wire, &cgroups.Resources{Devices: rules})
+		i.cgroups.remove(wire.Marker)
 	}
 	if err != nil {
-		d.log.Warn("devices cannot be ruled by cgroups", logkey.Error, err)
-		d.cgroups.deviceReason = err.Error()
+		i.log.Warn("devices cannot be ruled by cgroups", logkey.Error, err)
+		i.cgroups.deviceReason = err.Error()
 	}
 }
 

@@ -9,13 +9,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"nomadlike/internal/logkey"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/roster"
 	"nomadlike/plugins/exec/supervisor"
 )
 
@@ -81,36 +80,39 @@ type Config struct {
 }
 
 // Driver runs tasks as processes; it implements driver.Driver and
-// driver.Lister.
+// driver.Lister. It answers the contract by its parts: which tasks it knows,
+// how far they can be kept apart, the supervisors that wait for one, what a
+// supervisor is told, and those that were left behind.
 type Driver struct {
-	config     Config
-	log        *slog.Logger
-	supervisor []string // argv
+	config Config
+	log    *slog.Logger
+	root   bool
 	// supervisorLog takes what supervisors of all tasks have to say on stderr,
 	// which is nothing as long as all goes well.
 	supervisorLog *os.File
-	cgroups       cgroupTree
-	probing       sync.Once
-	probed        chan struct{} // closed once found is set
-	found         level
-	bootID        string
-	root          bool
 
-	spares       chan *readySupervisor
-	sparesWanted int
-	refilling    atomic.Bool  // somebody fills spares
-	trimming     atomic.Bool  // somebody waits to send some away
-	starts       atomic.Int64 // of tasks
+	home      *home
+	known     *roster.Roster[*task]
+	isolator  *isolator
+	ready     *pool
+	translate *translator
+	orphans   orphans
+}
 
-	life   context.Context // ends the watchers
-	cancel context.CancelFunc
-	work   sync.WaitGroup // watchers and collectors of supervisors
+// home is where the tasks of a driver live: what each of them needs to be found
+// and to be ended.
+type home struct {
+	dir     string // of records and sockets
+	bootID  string
+	cgroups *cgroupTree
+	log     *slog.Logger
+}
 
-	mu struct {
-		sync.Mutex
-		closed bool
-		tasks  map[driver.TaskID]*task
-	}
+// worker runs what goes on after a call has returned, for the parts that know no
+// tasks.
+type worker interface {
+	Go(f func()) bool
+	Life() context.Context
 }
 
 // New prepares a driver. It starts nothing; tasks of an earlier agent are
@@ -143,36 +145,37 @@ func New(config Config) (*Driver, error) {
 	if err := os.MkdirAll(config.tasksDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("prepare exec driver: %w", err)
 	}
-	d := &Driver{config: config, log: config.Logger.With(logkey.Driver, Name), root: os.Geteuid() == 0}
-	var err error
-	if d.bootID, err = bootID(); err != nil {
+	d := &Driver{config: config, log: config.Logger.With(logkey.Driver, Name), root: os.Geteuid() == 0, known: roster.New[*task]()}
+	boot, err := bootID()
+	if err != nil {
 		return nil, fmt.Errorf("prepare exec driver: %w", err)
 	}
-	if d.supervisor, err = findSupervisor(config); err != nil {
+	argv, err := findSupervisor(config)
+	if err != nil {
 		return nil, fmt.Errorf("prepare exec driver: %w", err)
 	}
 	if d.supervisorLog, err = openSupervisorLog(config.StateDir); err != nil {
 		return nil, fmt.Errorf("prepare exec driver: %w", err)
 	}
+	d.home = &home{dir: config.tasksDir(), bootID: boot, cgroups: cgroupsFor(&config, d.root), log: d.log}
+	program := &program{argv: argv, dir: d.home.dir, log: d.supervisorLog, root: d.root}
+	d.isolator = newIsolator(&d.config, d.home.cgroups, program, d.known, d.log)
+	d.translate = &translator{config: &d.config, root: d.root, isolator: d.isolator, cgroups: d.home.cgroups}
+	d.orphans = orphans{dir: d.home.dir}
+	d.ready = newPool(config.Spares, program, d.isolator, d.known, d.log)
+	d.ready.refill()
+	return d, nil
+}
+
+// cgroupsFor returns where tasks have cgroups, or why they have none.
+func cgroupsFor(config *Config, root bool) *cgroupTree {
 	switch {
 	case config.NoCgroup:
-		d.cgroups.reason = "switched off"
-	case !d.root:
-		d.cgroups.reason = "the agent does not run as root"
-	default:
-		d.cgroups = findCgroups(config.CgroupParent)
+		return &cgroupTree{reason: "switched off"}
+	case !root:
+		return &cgroupTree{reason: "the agent does not run as root"}
 	}
-	d.probed = make(chan struct{})
-	d.mu.tasks = make(map[driver.TaskID]*task)
-	d.life, d.cancel = context.WithCancel(context.Background())
-	if config.Spares == 0 {
-		config.Spares = sparesDefault
-	}
-	if d.sparesWanted = min(config.Spares, sparesMax); d.sparesWanted > 0 {
-		d.spares = make(chan *readySupervisor, sparesMax)
-	}
-	d.refill()
-	return d, nil
+	return findCgroups(config.CgroupParent)
 }
 
 func (c *Config) tasksDir() string { return filepath.Join(c.StateDir, "tasks") }
@@ -180,16 +183,10 @@ func (c *Config) tasksDir() string { return filepath.Join(c.StateDir, "tasks") }
 // Close lets go of all tasks without touching them, and waits for the
 // driver's goroutines. Wait calls end with driver.ErrUnavailable.
 func (d *Driver) Close() error {
-	d.mu.Lock()
-	closed := d.mu.closed
-	d.mu.closed = true
-	d.mu.Unlock()
-	if closed {
-		return nil
+	if !d.known.Close() {
+		return nil // by an earlier call
 	}
-	d.cancel()
-	d.work.Wait()
-	d.dismissSpares()
+	d.ready.dismissAll()
 	return d.supervisorLog.Close()
 }
 
@@ -209,7 +206,7 @@ func openSupervisorLog(dir string) (*os.File, error) {
 // Fingerprint reports once what processes can be run, and how far they are
 // kept apart.
 func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, error) {
-	l, err := d.level(ctx)
+	l, err := d.isolator.level(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -218,20 +215,20 @@ func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, er
 		"driver.exec.namespaces": fmt.Sprint(d.root || l.isolated),
 		"driver.exec.isolation":  l.describe(),
 		"driver.exec.users":      fmt.Sprint(d.root),
-		"driver.exec.cgroup":     d.cgroups.version(),
-		"driver.exec.limits":     orNone(strings.Join(d.cgroups.limits, ",")),
+		"driver.exec.cgroup":     d.home.cgroups.version(),
+		"driver.exec.limits":     orNone(strings.Join(d.home.cgroups.limits, ",")),
 	}}
-	if d.cgroups.reason != "" {
-		report.Attributes["driver.exec.limits_reason"] = d.cgroups.reason
+	if d.home.cgroups.reason != "" {
+		report.Attributes["driver.exec.limits_reason"] = d.home.cgroups.reason
 	}
 	if l.reason != "" {
 		report.Attributes["driver.exec.isolation_reason"] = l.reason
 	}
 	if l.isolated {
-		report.Attributes["driver.exec.view"] = d.viewName()
-		report.Attributes["driver.exec.device_rules"] = fmt.Sprint(d.cgroups.ruleDevices())
-		if d.cgroups.deviceReason != "" {
-			report.Attributes["driver.exec.device_rules_reason"] = d.cgroups.deviceReason
+		report.Attributes["driver.exec.view"] = d.config.viewName()
+		report.Attributes["driver.exec.device_rules"] = fmt.Sprint(d.home.cgroups.ruleDevices())
+		if d.home.cgroups.deviceReason != "" {
+			report.Attributes["driver.exec.device_rules_reason"] = d.home.cgroups.deviceReason
 		}
 	} else if d.config.Isolation == IsolationRequired {
 		report.Health, report.Reason = driver.Unhealthy, "tasks cannot be isolated: "+l.reason
@@ -242,12 +239,12 @@ func (d *Driver) Fingerprint(ctx context.Context) (<-chan driver.Fingerprint, er
 	return reports, nil
 }
 
-func (d *Driver) viewName() string {
+func (c *Config) viewName() string {
 	switch {
-	case d.config.Root != "":
+	case c.Root != "":
 		return "root"
-	case d.config.View != ViewShared:
-		return d.config.View
+	case c.View != ViewShared:
+		return c.View
 	}
 	return "shared"
 }
@@ -259,53 +256,9 @@ func orNone(text string) string {
 	return text
 }
 
-// find returns a known task.
-func (d *Driver) find(id driver.TaskID) (*task, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t, ok := d.mu.tasks[id]
-	if !ok {
-		return nil, fmt.Errorf("task %s: %w", id, driver.ErrUnknownTask)
-	}
-	return t, nil
-}
-
-// add makes a task known, unless its id is taken or the driver is closed.
-// With it, a watcher may be started; the watcher's owner is Close.
-func (d *Driver) add(t *task) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.closed {
-		return fmt.Errorf("task %s: %w", t.id, driver.ErrUnavailable)
-	}
-	if _, taken := d.mu.tasks[t.id]; taken {
-		return fmt.Errorf("task %s: %w", t.id, driver.ErrTaskExists)
-	}
-	d.mu.tasks[t.id] = t
-	return nil
-}
-
-func (d *Driver) forget(id driver.TaskID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.mu.tasks, id)
-}
-
-// spawnWork runs f in a goroutine that Close waits for; it reports whether it
-// could, which it cannot after Close.
-func (d *Driver) spawnWork(f func()) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.closed {
-		return false
-	}
-	d.work.Go(f)
-	return true
-}
-
 // Wait blocks until the task has ended.
 func (d *Driver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return driver.ExitResult{}, err
 	}
@@ -319,7 +272,7 @@ func (d *Driver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult,
 		return t.result, nil
 	case <-ctx.Done():
 		return driver.ExitResult{}, ctx.Err()
-	case <-d.life.Done():
+	case <-d.known.Life().Done():
 		return driver.ExitResult{}, fmt.Errorf("wait for task %s: %w", id, driver.ErrUnavailable)
 	}
 }
@@ -333,7 +286,7 @@ func (d *Driver) Stop(ctx context.Context, id driver.TaskID, signal string, grac
 	if err != nil {
 		return err
 	}
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return err
 	}
@@ -365,7 +318,7 @@ func (d *Driver) Continue(ctx context.Context, id driver.TaskID) error {
 }
 
 func (d *Driver) order(ctx context.Context, id driver.TaskID, request *supervisor.Request) error {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return err
 	}
@@ -385,7 +338,7 @@ func (d *Driver) Throttle(ctx context.Context, id driver.TaskID, busy, idle time
 
 // Stats measures the task's processes.
 func (d *Driver) Stats(ctx context.Context, id driver.TaskID) (driver.Usage, error) {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return driver.Usage{}, err
 	}
@@ -407,7 +360,7 @@ func (d *Driver) Stats(ctx context.Context, id driver.TaskID) (driver.Usage, err
 
 // Destroy kills the task if it runs, and removes its state.
 func (d *Driver) Destroy(ctx context.Context, id driver.TaskID) error {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return nil
 	}
@@ -426,9 +379,9 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID) error {
 	if err := t.erase(); err != nil {
 		return fmt.Errorf("destroy task %s: %w", id, err)
 	}
-	d.forget(id)
+	d.known.Forget(id)
 	if t.state.Supervisor.PID == 0 {
-		d.endOrphans()
+		d.orphans.end()
 	}
 	return nil
 }
@@ -436,7 +389,7 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID) error {
 // List names the tasks that have a record on this node, whether this driver
 // knows them or not, and those whose record is gone while they run. Who wants to be rid of one recovers and destroys it.
 func (d *Driver) List(context.Context) ([]driver.Handle, error) {
-	entries, err := os.ReadDir(d.config.tasksDir())
+	entries, err := os.ReadDir(d.home.dir)
 	if err != nil {
 		return nil, fmt.Errorf("list exec tasks: %w", err)
 	}
@@ -448,14 +401,14 @@ func (d *Driver) List(context.Context) ([]driver.Handle, error) {
 		if !isRecord || !entry.Type().IsRegular() || !driver.ValidTaskID(id) {
 			continue
 		}
-		record, err := supervisor.ReadRecord(d.config.tasksDir(), name)
+		record, err := supervisor.ReadRecord(d.home.dir, name)
 		if err != nil || record.State == nil {
 			record.State = &supervisor.State{Version: supervisor.RecordVersion, TaskID: name}
 		}
 		recorded[id] = true
 		handles = append(handles, newHandle(id, record.State))
 	}
-	lost, err := d.orphans(recorded)
+	lost, err := d.orphans.list(recorded)
 	if err != nil {
 		return nil, fmt.Errorf("list exec tasks: %w", err)
 	}

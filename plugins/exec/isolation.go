@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -75,59 +77,77 @@ func (c *Config) checkIsolation() error {
 	return nil
 }
 
+// isolator finds out how far tasks can be kept from the node, and says to a
+// supervisor what a task may see.
+type isolator struct {
+	config  *Config
+	cgroups *cgroupTree
+	program *program
+	work    worker
+	log     *slog.Logger
+
+	probing sync.Once
+	probed  chan struct{} // closed once found is set
+	found   level
+}
+
+func newIsolator(config *Config, cgroups *cgroupTree, program *program, work worker, log *slog.Logger) *isolator {
+	return &isolator{config: config, cgroups: cgroups, program: program, work: work, log: log, probed: make(chan struct{})}
+}
+
 // level gives what isolation there is. The first call finds out, which takes
 // as long as starting a few programs.
-func (d *Driver) level(ctx context.Context) (level, error) {
-	d.probing.Do(func() {
-		d.spawnWork(func() {
-			d.found = d.probe()
-			close(d.probed)
+func (i *isolator) level(ctx context.Context) (level, error) {
+	i.probing.Do(func() {
+		i.work.Go(func() {
+			i.found = i.probe()
+			close(i.probed)
 		})
 	})
 	select {
-	case <-d.probed:
-		return d.found, nil
+	case <-i.probed:
+		return i.found, nil
 	default:
 	}
 	select {
-	case <-d.probed:
-		return d.found, nil
+	case <-i.probed:
+		return i.found, nil
 	case <-ctx.Done():
 		return level{}, ctx.Err()
-	case <-d.life.Done():
+	case <-i.work.Life().Done():
 		return level{}, driver.ErrUnavailable
 	}
 }
 
 // probe finds out what isolation works here, by trying it.
-func (d *Driver) probe() level {
-	if d.config.Isolation == IsolationRaw {
+func (i *isolator) probe() level {
+	if i.config.Isolation == IsolationRaw {
 		return level{reason: "switched off"}
 	}
-	found, err := d.probeLevel(true)
-	if err != nil && d.root {
+	found, err := i.probeLevel(true)
+	if err != nil && i.program.root {
 		withUsers := err
-		if found, err = d.probeLevel(false); err == nil {
+		if found, err = i.probeLevel(false); err == nil {
 			found.reason = "no user namespace: " + withUsers.Error()
 		}
 	}
 	if err != nil {
-		d.log.Warn("tasks cannot be isolated", logkey.Error, err)
+		i.log.Warn("tasks cannot be isolated", logkey.Error, err)
 		return level{reason: err.Error()}
 	}
-	d.tryDevices()
+	i.tryDevices()
 	return found
 }
 
-func (d *Driver) probeLevel(users bool) (level, error) {
-	dir := filepath.Join(d.config.StateDir, "probe")
+func (i *isolator) probeLevel(users bool) (level, error) {
+	dir := filepath.Join(i.config.StateDir, "probe")
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return level{}, err
 	}
 	spec := &driver.TaskSpec{TaskDir: dir}
-	isolation := d.isolation(spec, level{users: users})
-	isolation.Hidden = slices.DeleteFunc(isolation.Hidden, func(path string) bool { return path == d.config.StateDir })
-	ready, err := d.spawnSupervisor(users)
+	isolation := i.view(spec, level{users: users})
+	isolation.Hidden = slices.DeleteFunc(isolation.Hidden, func(path string) bool { return path == i.config.StateDir })
+	ready, err := i.program.start(users)
 	if err != nil {
 		return level{}, err
 	}
@@ -138,7 +158,7 @@ func (d *Driver) probeLevel(users bool) (level, error) {
 	if err := ready.connection.SetDeadline(time.Now().Add(probePatience)); err != nil {
 		return level{}, err
 	}
-	release := context.AfterFunc(d.life, func() { ready.connection.SetDeadline(past()) })
+	release := context.AfterFunc(i.work.Life(), func() { ready.connection.SetDeadline(past()) })
 	defer release()
 	reply, err := exchange(ready.connection, &supervisor.Request{Op: supervisor.OpProbe, Protocol: supervisor.Protocol, Spec: &supervisor.Spec{
 		TaskID: "probe", Marker: "probe:", Hold: true, Hostname: "probe", Dir: "/", LogDir: "/", LogFiles: 2, LogBytes: 1, Isolation: isolation,
@@ -186,42 +206,42 @@ func forbiddenDefault() []string {
 	return []string{"/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/etc", "/root", "/var/lib/docker", "/var/lib/containerd"}
 }
 
-// isolation says to a supervisor what a task may see.
-func (d *Driver) isolation(spec *driver.TaskSpec, l level) *supervisor.Isolation {
-	c := &d.config
-	i := &supervisor.Isolation{
+// view says to a supervisor what a task may see.
+func (i *isolator) view(spec *driver.TaskSpec, l level) *supervisor.Isolation {
+	c := i.config
+	v := &supervisor.Isolation{
 		Root: c.Root, Private: c.View == ViewPrivate || c.View == ViewByUser && allotted(spec.User), TaskDir: spec.TaskDir, ShmBytes: spec.Resources.Shm,
 		Hidden: append(append([]string{c.StateDir}, c.Hidden...), shut(spec)...), Visible: slices.Clone(c.Visible), MountRoots: resolved(c.MountRoots),
-		OwnUsers: l.users, CloneOpen: d.cgroups.v2 != "",
+		OwnUsers: l.users, CloneOpen: i.cgroups.v2 != "",
 	}
-	if i.Private {
-		i.Hidden = append(i.Hidden, hiddenDefault()...)
-		if i.ShmBytes == 0 {
-			i.ShmBytes = spec.Resources.Memory // which it counts to; 0 leaves the choice to the supervisor
+	if v.Private {
+		v.Hidden = append(v.Hidden, hiddenDefault()...)
+		if v.ShmBytes == 0 {
+			v.ShmBytes = spec.Resources.Memory // which it counts to; 0 leaves the choice to the supervisor
 		}
 	}
-	i.Hidden = outermost(i.Hidden)
-	i.Forbidden = resolved(append(append(forbiddenDefault(), c.StateDir), c.Hidden...))
+	v.Hidden = outermost(v.Hidden)
+	v.Forbidden = resolved(append(append(forbiddenDefault(), c.StateDir), c.Hidden...))
 	if self, err := os.Executable(); err == nil {
-		i.Visible = append(i.Visible, self) // remote shells of MPI run it
+		v.Visible = append(v.Visible, self) // remote shells of MPI run it
 	}
-	if i.Private || i.Root != "" { // else they are as they were
+	if v.Private || v.Root != "" { // else they are as they were
 		for _, path := range c.Writable {
-			i.Mounts = append(i.Mounts, supervisor.BindMount{Source: path, Target: path})
+			v.Mounts = append(v.Mounts, supervisor.BindMount{Source: path, Target: path})
 		}
 	}
 	for _, mount := range spec.Mounts {
-		i.Mounts = append(i.Mounts, supervisor.BindMount{Source: mount.HostPath, Target: mount.TaskPath, ReadOnly: mount.ReadOnly, Job: mount.Within == "", Within: mount.Within})
+		v.Mounts = append(v.Mounts, supervisor.BindMount{Source: mount.HostPath, Target: mount.TaskPath, ReadOnly: mount.ReadOnly, Job: mount.Within == "", Within: mount.Within})
 	}
 	for _, reservation := range spec.Reservations {
 		for _, mount := range reservation.Mounts {
-			i.Mounts = append(i.Mounts, supervisor.BindMount{Source: mount.HostPath, Target: mount.TaskPath, ReadOnly: mount.ReadOnly})
+			v.Mounts = append(v.Mounts, supervisor.BindMount{Source: mount.HostPath, Target: mount.TaskPath, ReadOnly: mount.ReadOnly})
 		}
 	}
 	for _, node := range taskNodes(spec) {
-		i.Nodes = append(i.Nodes, supervisor.BindMount{Source: node.HostPath, Target: node.TaskPath})
+		v.Nodes = append(v.Nodes, supervisor.BindMount{Source: node.HostPath, Target: node.TaskPath})
 	}
-	return i
+	return v
 }
 
 // allotted reports whether a task's user is two numbers, which the node need not

@@ -39,12 +39,12 @@ func hardLimit(name string) (int64, error) {
 // ulimits returns the limits of a task: what the job asks for, up to what the
 // administrator allows, else up to what the agent itself has; and what the
 // administrator gives every task.
-func (d *Driver) ulimits(spec *driver.TaskSpec) ([]supervisor.Limit, error) {
-	wanted := slices.DeleteFunc(slices.Clone(d.config.Ulimits), func(given driver.Ulimit) bool {
+func (t *translator) ulimits(spec *driver.TaskSpec) ([]supervisor.Limit, error) {
+	wanted := slices.DeleteFunc(slices.Clone(t.config.Ulimits), func(given driver.Ulimit) bool {
 		return slices.ContainsFunc(spec.Ulimits, func(asked driver.Ulimit) bool { return asked.Name == given.Name })
 	})
 	for _, limit := range spec.Ulimits {
-		most, given := d.config.UlimitsMax[limit.Name]
+		most, given := t.config.UlimitsMax[limit.Name]
 		if !given {
 			var err error
 			if most, err = hardLimit(limit.Name); err != nil {

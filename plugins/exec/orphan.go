@@ -16,18 +16,24 @@ import (
 // removed while a process is in it.
 const deletedDir = " (deleted)"
 
-// orphans lists the tasks whose records are gone, such as after the data
+// orphans finds the supervisors whose directory of tasks is gone, such as
+// after the data directory was wiped.
+type orphans struct {
+	dir string // the driver's directory of tasks
+}
+
+// list names the tasks whose records are gone, such as after the data
 // directory was wiped, while their processes are not: supervisors work in the
 // driver's directory of tasks, and what runs below them has the task's mark in
 // its environment.
-func (d *Driver) orphans(recorded map[driver.TaskID]bool) ([]driver.Handle, error) {
+func (o orphans) list(recorded map[driver.TaskID]bool) ([]driver.Handle, error) {
 	all, err := proctree.All()
 	if err != nil {
 		return nil, err
 	}
 	var handles []driver.Handle
 	for _, p := range all {
-		dir, ours := d.supervises(p)
+		dir, ours := o.supervises(p)
 		if !ours || !strings.HasSuffix(dir, deletedDir) {
 			continue
 		}
@@ -49,12 +55,12 @@ func (d *Driver) orphans(recorded map[driver.TaskID]bool) ([]driver.Handle, erro
 
 // supervises reports whether a process is a supervisor of this driver, or of
 // one that had the same directory before, and the directory that it works in.
-func (d *Driver) supervises(p proctree.Process) (dir string, ours bool) {
+func (o orphans) supervises(p proctree.Process) (dir string, ours bool) {
 	if p.PID == os.Getpid() || p.Dead() {
 		return "", false
 	}
 	dir, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(p.PID), "cwd"))
-	if err != nil || strings.TrimSuffix(dir, deletedDir) != filepath.Clean(d.config.tasksDir()) {
+	if err != nil || strings.TrimSuffix(dir, deletedDir) != filepath.Clean(o.dir) {
 		return "", false
 	}
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "cmdline"))
@@ -74,16 +80,16 @@ func taskOf(pid int) driver.TaskID {
 	return ""
 }
 
-// endOrphans ends supervisors whose directory is gone and who have nothing to
+// end ends supervisors whose directory is gone and who have nothing to
 // supervise any more: they cannot write down what became of their task, and
 // nobody will ask them.
-func (d *Driver) endOrphans() {
+func (o orphans) end() {
 	all, err := proctree.All()
 	if err != nil {
 		return
 	}
 	for _, p := range all {
-		dir, ours := d.supervises(p)
+		dir, ours := o.supervises(p)
 		if !ours || !strings.HasSuffix(dir, deletedDir) {
 			continue
 		}

@@ -1,12 +1,11 @@
 package exec
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
+	"log/slog"
 	"net"
-	"os"
 	osexec "os/exec"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -21,9 +20,6 @@ const (
 	// that come soon; after sparesIdle without a start they are sent away.
 	sparesMax  = 16
 	sparesIdle = 10 * time.Second
-	// A program that is still open for writing somewhere cannot be executed.
-	busyRetries = 20
-	busyPause   = 5 * time.Millisecond
 )
 
 // readySupervisor is a supervisor that waits for its spec. It ends by itself
@@ -33,12 +29,36 @@ type readySupervisor struct {
 	connection *net.UnixConn
 }
 
-// takeSupervisor returns a supervisor that was kept ready, or a new one. One for
+// pool is the supervisors that wait for a task. Its methods may be called from
+// any goroutine.
+type pool struct {
+	program  *program
+	isolator *isolator
+	work     worker
+	log      *slog.Logger
+
+	spares    chan *readySupervisor // nil: none are kept
+	wanted    int
+	refilling atomic.Bool  // somebody fills spares
+	trimming  atomic.Bool  // somebody waits to send some away
+	starts    atomic.Int64 // of tasks
+}
+
+// newPool makes a pool that keeps as many supervisors ready as Config.Spares says.
+func newPool(wanted int, program *program, isolator *isolator, work worker, log *slog.Logger) *pool {
+	p := &pool{program: program, isolator: isolator, work: work, log: log}
+	if p.wanted = min(cmp.Or(wanted, sparesDefault), sparesMax); p.wanted > 0 {
+		p.spares = make(chan *readySupervisor, sparesMax)
+	}
+	return p
+}
+
+// take returns a supervisor that was kept ready, or a new one. One for
 // a task with limits runs that task only.
-func (d *Driver) takeSupervisor(limits []supervisor.Limit) (ready *readySupervisor, spare bool, err error) {
-	d.starts.Add(1)
+func (p *pool) take(limits []supervisor.Limit) (ready *readySupervisor, spare bool, err error) {
+	p.starts.Add(1)
 	if len(limits) > 0 {
-		if ready, err = d.newSupervisor(); err != nil {
+		if ready, err = p.start(); err != nil {
 			return nil, false, err
 		}
 		if err := raiseLimits(ready.process.Process.Pid, limits); err != nil {
@@ -48,20 +68,20 @@ func (d *Driver) takeSupervisor(limits []supervisor.Limit) (ready *readySupervis
 		return ready, false, nil
 	}
 	select {
-	case ready := <-d.spares:
+	case ready := <-p.spares:
 		return ready, true, nil
 	default:
-		ready, err := d.newSupervisor()
+		ready, err := p.start()
 		return ready, false, err
 	}
 }
 
 // giveBack keeps the supervisor of a task that has ended, for another one, or
 // ends it when there are enough.
-func (d *Driver) giveBack(ready *readySupervisor) {
+func (p *pool) giveBack(ready *readySupervisor) {
 	select {
-	case d.spares <- ready:
-		d.trimLater()
+	case p.spares <- ready:
+		p.trimLater()
 	default:
 		ready.dismiss()
 	}
@@ -77,24 +97,24 @@ func (r *readySupervisor) dismiss() {
 
 // trimLater sends supervisors away that nobody has needed for a while. One
 // goroutine at a time waits for that.
-func (d *Driver) trimLater() {
-	if len(d.spares) <= d.sparesWanted || !d.trimming.CompareAndSwap(false, true) {
+func (p *pool) trimLater() {
+	if len(p.spares) <= p.wanted || !p.trimming.CompareAndSwap(false, true) {
 		return
 	}
-	started := d.spawnWork(func() {
-		defer d.trimming.Store(false)
-		for len(d.spares) > d.sparesWanted {
-			before := d.starts.Load()
+	started := p.work.Go(func() {
+		defer p.trimming.Store(false)
+		for len(p.spares) > p.wanted {
+			before := p.starts.Load()
 			timer := time.NewTimer(sparesIdle)
 			select {
 			case <-timer.C:
-			case <-d.life.Done():
+			case <-p.work.Life().Done():
 				timer.Stop()
 				return
 			}
-			for d.starts.Load() == before && len(d.spares) > d.sparesWanted {
+			for p.starts.Load() == before && len(p.spares) > p.wanted {
 				select {
-				case ready := <-d.spares:
+				case ready := <-p.spares:
 					ready.dismiss()
 				default:
 				}
@@ -102,41 +122,41 @@ func (d *Driver) trimLater() {
 		}
 	})
 	if !started {
-		d.trimming.Store(false)
+		p.trimming.Store(false)
 	}
 }
 
 // refill starts supervisors in the background until enough are ready. One
 // goroutine at a time does it, whoever asks.
-func (d *Driver) refill() {
-	if len(d.spares) >= d.sparesWanted || !d.refilling.CompareAndSwap(false, true) {
+func (p *pool) refill() {
+	if len(p.spares) >= p.wanted || !p.refilling.CompareAndSwap(false, true) {
 		return
 	}
-	started := d.spawnWork(func() {
-		defer d.refilling.Store(false)
-		if _, err := d.level(d.life); err != nil {
+	started := p.work.Go(func() {
+		defer p.refilling.Store(false)
+		if _, err := p.isolator.level(p.work.Life()); err != nil {
 			return
 		}
-		for len(d.spares) < d.sparesWanted && d.life.Err() == nil {
-			ready, err := d.newSupervisor()
+		for len(p.spares) < p.wanted && p.work.Life().Err() == nil {
+			ready, err := p.start()
 			if err != nil {
-				d.log.Warn("no supervisor can be kept ready", logkey.Error, err)
+				p.log.Warn("no supervisor can be kept ready", logkey.Error, err)
 				return // the next start says why, or asks again
 			}
-			d.giveBack(ready)
+			p.giveBack(ready)
 		}
 	})
 	if !started {
-		d.refilling.Store(false)
+		p.refilling.Store(false)
 	}
 }
 
-// dismissSpares ends the supervisors that got no task. Called when nothing
+// dismissAll ends the supervisors that got no task. Called when nothing
 // fills or takes them any more.
-func (d *Driver) dismissSpares() {
+func (p *pool) dismissAll() {
 	for {
 		select {
-		case ready := <-d.spares:
+		case ready := <-p.spares:
 			ready.dismiss()
 		default:
 			return
@@ -144,51 +164,8 @@ func (d *Driver) dismissSpares() {
 	}
 }
 
-// newSupervisor starts a supervisor process for the kind of tasks that the
-// driver runs. Called once the level of isolation is known.
-func (d *Driver) newSupervisor() (*readySupervisor, error) {
-	return d.spawnSupervisor(d.found.isolated && d.found.users)
-}
-
-// spawnSupervisor starts a supervisor process with one end of a socket pair, in
-// a user namespace of its own if asked for.
-func (d *Driver) spawnSupervisor(users bool) (*readySupervisor, error) {
-	// A session of its own: no signal meant for the agent reaches it.
-	attributes := &syscall.SysProcAttr{Setsid: true}
-	if users {
-		if err := userNamespace(attributes, d.root); err != nil {
-			return nil, err
-		}
-	}
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("make socket pair: %w", err)
-	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "supervisor"), os.NewFile(uintptr(pair[1]), "agent")
-	defer ours.Close() // net.FileConn makes a copy
-	defer theirs.Close()
-	connection, err := net.FileConn(ours)
-	if err != nil {
-		return nil, err
-	}
-	for try := 0; ; try++ {
-		process := &osexec.Cmd{
-			Path: d.supervisor[0], Args: d.supervisor, Dir: d.config.tasksDir(),
-			Env:         supervisor.Environ(),
-			Stderr:      d.supervisorLog,
-			ExtraFiles:  []*os.File{theirs}, // supervisor.ConnectionFD
-			SysProcAttr: attributes,
-		}
-		err := process.Start()
-		if err == nil {
-			return &readySupervisor{process: process, connection: connection.(*net.UnixConn)}, nil
-		}
-		// The program was written a moment ago, and another thread's fork
-		// holds the descriptor for the moment before its exec.
-		if !errors.Is(err, syscall.ETXTBSY) || try == busyRetries {
-			connection.Close()
-			return nil, err
-		}
-		time.Sleep(busyPause)
-	}
+// start starts a supervisor process for the kind of tasks that the driver runs.
+// Called once the level of isolation is known.
+func (p *pool) start() (*readySupervisor, error) {
+	return p.program.start(p.isolator.found.isolated && p.isolator.found.users)
 }

@@ -31,15 +31,15 @@ func (d *Driver) Recover(_ context.Context, handle driver.Handle) error {
 		return fmt.Errorf("recover task %q: handle is not one of this driver", handle.TaskID)
 	}
 	t := newTask(d, handle.TaskID)
-	if err := d.add(t); err != nil {
+	if err := d.known.Add(t.id, t); err != nil {
 		if errors.Is(err, driver.ErrTaskExists) {
 			return nil
 		}
 		return err
 	}
 	t.load(handle)
-	if !d.spawnWork(func() { t.watch(nil) }) {
-		d.forget(t.id)
+	if !d.known.Go(func() { t.watch(nil) }) {
+		d.known.Forget(t.id)
 		return fmt.Errorf("recover task %s: %w", t.id, driver.ErrUnavailable)
 	}
 	return nil
@@ -47,9 +47,9 @@ func (d *Driver) Recover(_ context.Context, handle driver.Handle) error {
 
 // load gets the state of a task from its record, or else from the handle.
 func (t *task) load(handle driver.Handle) {
-	record, err := supervisor.ReadRecord(t.driver.config.tasksDir(), string(t.id))
+	record, err := supervisor.ReadRecord(t.home.dir, string(t.id))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.driver.log.Warn("record cannot be read", logkey.TaskID, t.id, logkey.Error, err)
+		t.home.log.Warn("record cannot be read", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	state := record.State
 	if state == nil && len(handle.State) > 0 {
@@ -59,7 +59,7 @@ func (t *task) load(handle driver.Handle) {
 	}
 	if state == nil || state.TaskID != string(t.id) {
 		// Nothing is known but the id; it is part of the marker.
-		state = &supervisor.State{TaskID: string(t.id), BootID: t.driver.bootID}
+		state = &supervisor.State{TaskID: string(t.id), BootID: t.home.bootID}
 	}
 	if state.Marker == "" || !strings.HasPrefix(state.Marker, string(t.id)+":") {
 		state.Marker = string(t.id) + ":"
@@ -70,13 +70,13 @@ func (t *task) load(handle driver.Handle) {
 // sweep kills what the supervisor of this task left behind when it died, and
 // gives how many processes that were and the ids of those that remain.
 func (t *task) sweep() (killed int, unkillable []int) {
-	if t.state.BootID != t.driver.bootID {
+	if t.state.BootID != t.home.bootID {
 		return 0, nil // the machine was restarted since
 	}
 	seen := make(map[int]bool)
 	deadline := time.Now().Add(sweepPatience)
 	for {
-		left := t.leftovers(t.driver.cgroups.kill(t.state.Marker))
+		left := t.leftovers(t.home.cgroups.kill(t.state.Marker))
 		for _, p := range left {
 			seen[p.PID] = true
 			_ = syscall.Kill(p.PID, syscall.SIGKILL) // gone meanwhile, or found again in the next pass
@@ -85,7 +85,7 @@ func (t *task) sweep() (killed int, unkillable []int) {
 			for _, p := range left {
 				unkillable = append(unkillable, p.PID)
 			}
-			t.driver.cgroups.remove(t.state.Marker)
+			t.home.cgroups.remove(t.state.Marker)
 			return len(seen), unkillable
 		}
 		time.Sleep(sweepPause)
@@ -98,7 +98,7 @@ func (t *task) sweep() (killed int, unkillable []int) {
 func (t *task) leftovers(members []int) []proctree.Process {
 	all, err := proctree.All()
 	if err != nil {
-		t.driver.log.Error("processes cannot be listed", logkey.TaskID, t.id, logkey.Error, err)
+		t.home.log.Error("processes cannot be listed", logkey.TaskID, t.id, logkey.Error, err)
 		return nil
 	}
 	command := t.state.Command

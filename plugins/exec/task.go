@@ -16,6 +16,7 @@ import (
 	"nomadlike/internal/proctree"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/roster"
 	"nomadlike/plugins/exec/supervisor"
 )
 
@@ -36,7 +37,9 @@ const (
 // closes ended; everything else is set before the task is handed out, but for
 // the state of a recovered one, which the watcher may have to complete.
 type task struct {
-	driver  *Driver
+	home    *home
+	known   *roster.Roster[*task]
+	ready   *pool
 	id      driver.TaskID
 	state   supervisor.State
 	process *osexec.Cmd // nil when an earlier agent started the supervisor
@@ -48,17 +51,17 @@ type task struct {
 }
 
 func newTask(d *Driver, id driver.TaskID) *task {
-	return &task{driver: d, id: id, ended: make(chan struct{})}
+	return &task{home: d.home, known: d.known, ready: d.ready, id: id, ended: make(chan struct{})}
 }
 
 // path is where the task's record or socket is.
 func (t *task) path(suffix string) string {
-	return filepath.Join(t.driver.config.tasksDir(), string(t.id)+suffix)
+	return filepath.Join(t.home.dir, string(t.id)+suffix)
 }
 
 // erase removes the task's files.
 func (t *task) erase() error {
-	t.driver.cgroups.remove(t.state.Marker) // as a rule the supervisor has done it
+	t.home.cgroups.remove(t.state.Marker) // as a rule the supervisor has done it
 	for _, suffix := range []string{supervisor.SocketSuffix, supervisor.RecordSuffix} {
 		if err := os.Remove(t.path(suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -83,7 +86,7 @@ func newHandle(id driver.TaskID, state *supervisor.State) driver.Handle {
 
 // watch waits for the task's end, over one connection after another.
 func (t *task) watch(connection *net.UnixConn) {
-	life := t.driver.life
+	life := t.known.Life()
 	for pause := redialFirst; ; pause = min(pause*2, redialSlow) {
 		if connection != nil {
 			release := context.AfterFunc(life, func() { connection.SetDeadline(past()) })
@@ -128,7 +131,7 @@ func (t *task) end(exit *supervisor.Exit, connection *net.UnixConn, usable bool)
 	process := t.process
 	t.process = nil // not to be collected yet
 	t.finish(exit)
-	t.driver.giveBack(&readySupervisor{process: process, connection: connection})
+	t.ready.giveBack(&readySupervisor{process: process, connection: connection})
 }
 
 // redial asks a supervisor anew for the exit; nil when it cannot be reached.
@@ -147,9 +150,9 @@ func (t *task) redial() *net.UnixConn {
 // settle finishes a task whose supervisor has ended, with its exit record or
 // as lost. It tells false while the supervisor lives.
 func (t *task) settle() bool {
-	alive := t.state.BootID == t.driver.bootID && proctree.Alive(t.state.Supervisor.PID, t.state.Supervisor.StartTicks)
+	alive := t.state.BootID == t.home.bootID && proctree.Alive(t.state.Supervisor.PID, t.state.Supervisor.StartTicks)
 	// Asked in this order: the exit is recorded before the supervisor ends.
-	record, err := supervisor.ReadRecord(t.driver.config.tasksDir(), string(t.id))
+	record, err := supervisor.ReadRecord(t.home.dir, string(t.id))
 	switch {
 	case err == nil && record.Exit != nil:
 		t.finish(record.Exit)
@@ -158,15 +161,15 @@ func (t *task) settle() bool {
 		return false
 	case alive:
 		// It has removed its socket, perhaps just now, after the record.
-		if record, err := supervisor.ReadRecord(t.driver.config.tasksDir(), string(t.id)); err == nil && record.Exit != nil {
+		if record, err := supervisor.ReadRecord(t.home.dir, string(t.id)); err == nil && record.Exit != nil {
 			t.finish(record.Exit)
 			return true
 		}
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.driver.log.Warn("record cannot be read", logkey.TaskID, t.id, logkey.Error, err)
+		t.home.log.Warn("record cannot be read", logkey.TaskID, t.id, logkey.Error, err)
 	}
-	claim, record, err := supervisor.ClaimRecord(t.driver.config.tasksDir(), string(t.id))
+	claim, record, err := supervisor.ClaimRecord(t.home.dir, string(t.id))
 	if err == nil {
 		defer claim.Release()
 	}
@@ -180,7 +183,7 @@ func (t *task) settle() bool {
 		t.load(driver.Handle{}) // it has started meanwhile
 		return false
 	case err != nil:
-		t.driver.log.Error("record cannot be claimed", logkey.TaskID, t.id, logkey.Error, err)
+		t.home.log.Error("record cannot be claimed", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	exit := &supervisor.Exit{
 		Version: supervisor.RecordVersion, TaskID: string(t.id), Code: driver.CodeUnknown, Lost: true,
@@ -189,7 +192,7 @@ func (t *task) settle() bool {
 	exit.Killed, exit.Unkillable = t.sweep()
 	if claim != nil {
 		if err := claim.WriteExit(exit); err != nil {
-			t.driver.log.Error("exit of a lost task cannot be recorded", logkey.TaskID, t.id, logkey.Error, err)
+			t.home.log.Error("exit of a lost task cannot be recorded", logkey.TaskID, t.id, logkey.Error, err)
 		}
 	}
 	t.finish(exit)

@@ -56,7 +56,7 @@ func plants() []plant {
 		{
 			name: "wiped-node-runs-on", text: "an agent whose disk was lost does not look for the tasks that it left",
 			faults: "client-wiped", finds: []string{"I12", "I3"},
-			edits: []edit{{"plugins/exec/driver.go", "lost, err := d.orphans(recorded)", "lost, err := []driver.Handle(nil), error(nil)"}},
+			edits: []edit{{"plugins/exec/driver.go", "lost, err := d.orphans.list(recorded)", "lost, err := []driver.Handle(nil), error(nil)"}},
 		},
 		{
 			name: "full-leader-stays", text: "a leader without room on its disk keeps the lead and refuses every write",
