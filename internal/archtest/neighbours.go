@@ -35,7 +35,7 @@ func Trees() []Tree {
 			},
 		},
 		{Path: "plugins/exec", MethodsMax: 25, Rooms: []string{"supervisor", "supervisor/cmd/task-supervisor", ""}},
-		{Path: "plugins/docker", MethodsMax: 37, Rooms: []string{"taskinit", "taskinit/cmd/task-init", ""}},
+		{Path: "plugins/docker", MethodsMax: 25, Rooms: []string{"taskinit", "taskinit/cmd/task-init", ""}},
 		{Path: "plugins/nvidia", MethodsMax: 25, Rooms: []string{"nvmltest", "", "nvml"}},
 		{Path: "plugins/amd", MethodsMax: 25, Rooms: []string{"", "amdsmi"}},
 		{Path: "plugins/ascend", MethodsMax: 25, Rooms: []string{"dcmitest", "", "dcmi"}},

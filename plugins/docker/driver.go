@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/roster"
 	"nomadlike/plugins/driver/taskproc"
 )
 
@@ -31,34 +31,28 @@ const (
 )
 
 // Driver runs tasks in containers; it implements driver.Driver,
-// driver.Lister, driver.Preparer, driver.Committer and driver.StateSaver.
+// driver.Lister, driver.Preparer, driver.Committer and driver.StateSaver. It
+// answers the contract by its parts: which tasks it knows, what is known of the
+// engine, the images, and how a container is made.
 type Driver struct {
-	config    Config
-	log       *slog.Logger
-	engine    *engine
-	program   string // "" when this build has none
-	keeperLog *os.File
-	uses      *useLog // when images were used last
+	config  Config
+	log     *slog.Logger
+	home    *home
+	known   *roster.Roster[*task]
+	host    *host
+	images  *imageStore
+	starter *starter
+}
 
-	life   context.Context // ends the watchers
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-
-	network sync.Mutex // serialises making the private network
-	pulls   pulls
-
-	mu struct {
-		sync.Mutex
-		closed bool
-		tasks  map[driver.TaskID]*task
-		// What is known of the engine, gathered anew when it comes back.
-		known   bool
-		info    engineInfo
-		facts   engineFacts
-		limits  limitFacts
-		looked  time.Time // at facts
-		mounter *mounter
-	}
+// home is where the tasks of a driver live: what each of them needs to be found,
+// asked and ended.
+type home struct {
+	dir           string // of records and sockets
+	cluster, node string // as containers are labelled
+	engine        *engine
+	program       string // of keepers and inits; "" when this build has none
+	keeperLog     *os.File
+	log           *slog.Logger
 }
 
 // New prepares a driver. It needs no engine to be there: the fingerprint says
@@ -69,8 +63,9 @@ func New(config Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare docker driver: %w", err)
 	}
-	d := &Driver{config: config, log: config.Logger.With(logkey.Driver, Name)}
-	if err := os.MkdirAll(d.tasksDir(), 0o700); err != nil {
+	d := &Driver{config: config, log: config.Logger.With(logkey.Driver, Name), known: roster.New[*task]()}
+	d.home = &home{dir: filepath.Join(config.StateDir, "tasks"), cluster: config.Cluster, node: config.Node, log: d.log}
+	if err := os.MkdirAll(d.home.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("prepare docker driver: %w", err)
 	}
 	// What an agent has left that was killed while tasks were starting; only
@@ -78,47 +73,37 @@ func New(config Config) (*Driver, error) {
 	if err := (&mounter{dir: mountsDir(&config)}).clear(); err != nil && !errors.Is(err, unix.EPERM) {
 		return nil, fmt.Errorf("prepare docker driver: %w", err)
 	}
-	if d.program, err = installProgram(&config); err != nil && !errors.Is(err, errNoProgram) {
+	if d.home.program, err = installProgram(&config); err != nil && !errors.Is(err, errNoProgram) {
 		return nil, fmt.Errorf("prepare docker driver: %w", err)
 	}
-	if d.uses, err = openUseLog(filepath.Join(config.StateDir, "images.json")); err != nil {
+	uses, err := openUseLog(filepath.Join(config.StateDir, "images.json"))
+	if err != nil {
 		return nil, fmt.Errorf("prepare docker driver: %w", err)
 	}
-	if d.keeperLog, err = openKeeperLog(config.StateDir); err != nil {
+	if d.home.keeperLog, err = openKeeperLog(config.StateDir); err != nil {
 		return nil, fmt.Errorf("prepare docker driver: %w", err)
 	}
-	if d.engine, err = newEngine(config.Endpoint); err != nil {
-		d.keeperLog.Close()
+	if d.home.engine, err = newEngine(config.Endpoint); err != nil {
+		d.home.keeperLog.Close()
 		return nil, fmt.Errorf("prepare docker driver: %w", err)
 	}
-	d.mu.tasks = make(map[driver.TaskID]*task)
-	d.life, d.cancel = context.WithCancel(context.Background())
+	d.host = &host{config: &d.config, engine: d.home.engine, program: d.home.program}
+	d.images = &imageStore{config: &d.config, engine: d.home.engine, host: d.host, uses: uses, log: d.log}
+	d.starter = &starter{config: &d.config, engine: d.home.engine, host: d.host, images: d.images}
 	if !config.GC.Disabled {
-		d.work.Go(d.collectImages)
+		d.known.Go(func() { d.images.run(d.known.Life()) })
 	}
 	return d, nil
 }
 
-func (d *Driver) tasksDir() string { return filepath.Join(d.config.StateDir, "tasks") }
-
 // Close lets go of all tasks without touching them, and waits for the
 // driver's goroutines. Wait calls end with driver.ErrUnavailable.
 func (d *Driver) Close() error {
-	d.mu.Lock()
-	closed, mounter := d.mu.closed, d.mu.mounter
-	d.mu.closed = true
-	d.mu.Unlock()
-	if closed {
-		return nil
+	if !d.known.Close() {
+		return nil // by an earlier call
 	}
-	d.cancel()
-	d.work.Wait()
-	d.engine.close()
-	err := d.keeperLog.Close()
-	if mounter != nil {
-		err = errors.Join(err, mounter.clear())
-	}
-	return err
+	d.home.engine.close()
+	return errors.Join(d.home.keeperLog.Close(), d.host.close())
 }
 
 // openKeeperLog opens the common log of keepers, emptied when it has grown:
@@ -134,89 +119,9 @@ func openKeeperLog(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// factsEvery is how often is looked for ways to devices that have come or
-// gone while the engine runs, such as CDI specifications.
-const factsEvery = 30 * time.Second
-
-// learn asks the engine about itself unless that is known, and prepares what
-// depends on the answer.
-func (d *Driver) learn(ctx context.Context) error {
-	d.mu.Lock()
-	known := d.mu.known && time.Since(d.mu.looked) < factsEvery
-	d.mu.Unlock()
-	if known {
-		return nil
-	}
-	info, err := d.engine.info(ctx)
-	if err != nil {
-		return err
-	}
-	pid := enginePID(d.config.Endpoint)
-	facts, limits := gatherFacts(&info, pid), gatherLimits(pid)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.mounter == nil && !d.mu.closed {
-		if d.mu.mounter, err = openMounter(&d.config, info.RootDir); err != nil {
-			return err
-		}
-	}
-	d.mu.known, d.mu.info, d.mu.facts, d.mu.limits, d.mu.looked = true, info, facts, limits, time.Now()
-	return nil
-}
-
-// forgetEngine lets learn ask again.
-func (d *Driver) forgetEngine() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.mu.known = false
-}
-
-// find returns a known task.
-func (d *Driver) find(id driver.TaskID) (*task, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t, ok := d.mu.tasks[id]
-	if !ok {
-		return nil, fmt.Errorf("task %s: %w", id, driver.ErrUnknownTask)
-	}
-	return t, nil
-}
-
-// add makes a task known, unless its id is taken or the driver is closed.
-func (d *Driver) add(t *task) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.closed {
-		return fmt.Errorf("task %s: %w", t.id, driver.ErrUnavailable)
-	}
-	if _, taken := d.mu.tasks[t.id]; taken {
-		return fmt.Errorf("task %s: %w", t.id, driver.ErrTaskExists)
-	}
-	d.mu.tasks[t.id] = t
-	return nil
-}
-
-func (d *Driver) forget(id driver.TaskID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.mu.tasks, id)
-}
-
-// spawnWork runs f in a goroutine that Close waits for; it reports whether it
-// could, which it cannot after Close.
-func (d *Driver) spawnWork(f func()) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.closed {
-		return false
-	}
-	d.work.Go(f)
-	return true
-}
-
 // Wait blocks until the task has ended.
 func (d *Driver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult, error) {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return driver.ExitResult{}, err
 	}
@@ -230,7 +135,7 @@ func (d *Driver) Wait(ctx context.Context, id driver.TaskID) (driver.ExitResult,
 		return t.result, nil
 	case <-ctx.Done():
 		return driver.ExitResult{}, ctx.Err()
-	case <-d.life.Done():
+	case <-d.known.Life().Done():
 		return driver.ExitResult{}, fmt.Errorf("wait for task %s: %w", id, driver.ErrUnavailable)
 	}
 }
@@ -245,7 +150,7 @@ func (d *Driver) Stop(ctx context.Context, id driver.TaskID, signal string, grac
 	if err != nil {
 		return err
 	}
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return err
 	}
@@ -262,7 +167,7 @@ func (d *Driver) Signal(ctx context.Context, id driver.TaskID, signal string) er
 	if err != nil {
 		return err
 	}
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return err
 	}
@@ -271,11 +176,11 @@ func (d *Driver) Signal(ctx context.Context, id driver.TaskID, signal string) er
 
 // Layer is where the engine keeps what the task writes into its container.
 func (d *Driver) Layer(ctx context.Context, id driver.TaskID) (string, error) {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return "", err
 	}
-	return d.engine.layer(ctx, t.record.ContainerID)
+	return d.home.engine.layer(ctx, t.record.ContainerID)
 }
 
 // Pause freezes the container: memory, that of devices included, stays.
@@ -289,7 +194,7 @@ func (d *Driver) Continue(ctx context.Context, id driver.TaskID) error {
 }
 
 func (d *Driver) freeze(ctx context.Context, id driver.TaskID, frozen bool) error {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return err
 	}
@@ -301,7 +206,7 @@ func (d *Driver) freeze(ctx context.Context, id driver.TaskID, frozen bool) erro
 
 // Destroy kills the task if it runs, and removes its container and state.
 func (d *Driver) Destroy(ctx context.Context, id driver.TaskID) error {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return nil
 	}
@@ -318,7 +223,7 @@ func (d *Driver) Destroy(ctx context.Context, id driver.TaskID) error {
 	if err := t.erase(ctx); err != nil {
 		return fmt.Errorf("destroy task %s: %w", id, err)
 	}
-	d.forget(id)
+	d.known.Forget(id)
 	return nil
 }
 

@@ -18,7 +18,7 @@ func (d *Driver) Exec(ctx context.Context, id driver.TaskID, spec driver.ExecSpe
 	if err := spec.Validate(); err != nil {
 		return driver.ExitResult{}, err
 	}
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return driver.ExitResult{}, err
 	}
@@ -32,7 +32,7 @@ func (d *Driver) Exec(ctx context.Context, id driver.TaskID, spec driver.ExecSpe
 		}
 	}
 	defer s.Close()
-	connection, err := t.dial()
+	connection, err := t.keeper.dial()
 	if err != nil {
 		return driver.ExitResult{}, t.unreachable(ctx, err)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/distribution/reference"
 
-	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/driver"
 )
@@ -84,94 +83,17 @@ func (d *Driver) Prepare(ctx context.Context, spec driver.TaskSpec, report func(
 	if err := d.startable(&spec); err != nil {
 		return driver.Prepared{}, err
 	}
-	if err := d.learn(ctx); err != nil {
+	if err := d.host.learn(ctx); err != nil {
 		return driver.Prepared{}, engineError(err)
 	}
-	_, prepared, err := d.prepare(ctx, spec.Container, report)
+	_, prepared, err := d.images.prepare(ctx, spec.Container, report)
 	return prepared, err
 }
 
-// prepare finds the image or pulls it, as the job asks. One image is pulled
-// once at a time.
-func (d *Driver) prepare(ctx context.Context, wanted *driver.Container, report func(driver.Progress)) (image, driver.Prepared, error) {
-	ref, err := parseRef(wanted.Image)
-	if err != nil {
-		return image{}, driver.Prepared{}, err
-	}
-	if only := d.config.Policy.RegistriesOnly; len(only) > 0 && ref.id == "" && !slices.Contains(only, ref.domain) {
-		return image{}, driver.Prepared{}, structs.NewError(structs.CodeForbidden, "docker.registry_refused", "registry", ref.domain, "image", wanted.Image)
-	}
-	prepared := driver.Prepared{Image: wanted.Image}
-	if wanted.Pull != driver.PullAlways || ref.id != "" {
-		found, err := d.engine.image(ctx, ref.String())
-		switch {
-		case err == nil:
-			return d.use(ref, found, prepared)
-		case !errors.Is(err, errNotFound):
-			return image{}, driver.Prepared{}, engineError(err)
-		case wanted.Pull == driver.PullNever || ref.id != "":
-			return image{}, driver.Prepared{}, structs.NewError(structs.CodeInvalid, "docker.image_absent", "image", wanted.Image)
-		}
-	}
-	release, err := d.pulls.enter(ctx, ref.String())
-	if err != nil {
-		return image{}, driver.Prepared{}, err
-	}
-	defer release()
-	if wanted.Pull != driver.PullAlways {
-		if found, err := d.engine.image(ctx, ref.String()); err == nil {
-			return d.use(ref, found, prepared) // somebody else has pulled it meanwhile
-		}
-	}
-	before, _ := d.engine.image(ctx, ref.String())
-	if err := d.pull(ctx, ref, wanted.Image, report); err != nil {
-		return image{}, driver.Prepared{}, err
-	}
-	found, err := d.engine.image(ctx, ref.String())
-	if err != nil {
-		return image{}, driver.Prepared{}, engineError(err)
-	}
-	prepared.Pulled = found.ID != before.ID
-	if prepared.Pulled {
-		d.uses.pulled(found.ID)
-	}
-	return d.use(ref, found, prepared)
-}
-
-// use notes that a task is about to run on an image.
-func (d *Driver) use(ref imageRef, found image, prepared driver.Prepared) (image, driver.Prepared, error) {
-	prepared.ID, prepared.Bytes, prepared.Digest = found.ID, found.Bytes, digestOf(ref, found.Digests)
-	if err := d.uses.used(found.ID, time.Now()); err != nil {
-		d.log.Warn("use of an image is not recorded", logkey.Error, err)
-	}
-	return found, prepared, nil
-}
-
-// pull fetches an image and says in the words of the catalogue what went
-// wrong.
-func (d *Driver) pull(ctx context.Context, ref imageRef, name string, report func(driver.Progress)) error {
-	login, err := d.config.credentials(ref.domain)
-	if err != nil {
-		return structs.NewError(structs.CodeInternal, "docker.credentials_broken", "registry", ref.domain, "cause", err)
-	}
-	report(driver.Progress{Step: "resolve", Item: name})
-	progress := newPullProgress(name)
-	last := time.Now()
-	err = d.engine.pull(ctx, ref.String(), login, func(line layerProgress) {
-		progress.add(line)
-		if now := time.Now(); now.Sub(last) >= progressEvery {
-			last = now
-			report(progress.sum())
-		}
-	})
-	if err == nil {
-		report(progress.sum())
-		return nil
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("pull %s: %w", name, ctx.Err())
-	}
-	return pullRefusal(err, name, ref.domain)
+// CollectImages looks at all images once and removes those that the rules
+// let go at the given time.
+func (d *Driver) CollectImages(ctx context.Context, now time.Time) error {
+	return d.images.collect(ctx, now)
 }
 
 // pullRefusal finds what an engine means by an error of pulling.

@@ -7,59 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-
-	"nomadlike/plugins/driver"
 )
 
 // passwdMax bounds what is read of an image's list of users.
 const passwdMax = 1 << 20
-
-// giveTaskDir hands the task's directory over to the user of the image when
-// the job has named none: else the command could not write where it stands. Nothing
-// runs in the directory yet, and its parents are the agent's.
-func (t *task) giveTaskDir(ctx context.Context, spec *driver.TaskSpec, user string) error {
-	name, group, _ := strings.Cut(user, ":")
-	if spec.User != "" || name == "" {
-		return nil
-	}
-	uid, uidErr := strconv.ParseUint(name, 10, 31)
-	gid, gidErr := strconv.ParseUint(group, 10, 31)
-	if uidErr == nil && group == "" {
-		gid, gidErr = 0, nil // as the engine takes it
-	}
-	if uidErr != nil || gidErr != nil {
-		passwd, err := t.driver.engine.readFile(ctx, t.record.ContainerID, "/etc/passwd", passwdMax)
-		if err != nil {
-			return engineError(err)
-		}
-		var ok bool
-		if uid, gid, ok = findUser(passwd, name); !ok {
-			return nil // the engine will say that there is no such user
-		}
-	}
-	if uid == 0 {
-		return nil
-	}
-	var paths []string
-	err := filepath.WalkDir(spec.TaskDir, func(path string, _ os.DirEntry, err error) error {
-		paths = append(paths, path)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("give task directory: %w", err)
-	}
-	for _, path := range slices.Backward(paths) { // the directory itself at last
-		if err := os.Lchown(path, int(uid), int(gid)); err != nil {
-			return fmt.Errorf("give task directory: %w", err)
-		}
-	}
-	return nil
-}
 
 // findUser looks a name or number up in an image's list of users. Pure.
 func findUser(passwd []byte, wanted string) (uid, gid uint64, ok bool) {

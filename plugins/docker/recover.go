@@ -26,22 +26,22 @@ func (d *Driver) Recover(ctx context.Context, handle driver.Handle) error {
 		return fmt.Errorf("recover task %q: handle is not one of this driver", handle.TaskID)
 	}
 	t := newTask(d, handle.TaskID)
-	if err := d.add(t); err != nil {
+	if err := d.known.Add(t.id, t); err != nil {
 		if errors.Is(err, driver.ErrTaskExists) {
 			return nil
 		}
 		return err
 	}
 	if err := t.load(ctx, handle); err != nil {
-		d.forget(t.id)
+		d.known.Forget(t.id)
 		return err
 	}
 	if t.record.ContainerID == "" {
 		t.lose("docker.container_gone") // its start was never finished
 		return nil
 	}
-	if !d.spawnWork(t.watch) {
-		d.forget(t.id)
+	if !d.known.Go(t.watch) {
+		d.known.Forget(t.id)
 		return fmt.Errorf("recover task %s: %w", t.id, driver.ErrUnavailable)
 	}
 	return nil
@@ -58,8 +58,8 @@ func (t *task) load(ctx context.Context, handle driver.Handle) error {
 		t.record = own
 	}
 	if t.record.ContainerID == "" {
-		found, err := t.driver.engine.list(ctx, map[string]string{
-			labelCluster: t.driver.config.Cluster, labelNode: t.driver.config.Node, labelTask: string(t.id),
+		found, err := t.home.engine.list(ctx, map[string]string{
+			labelCluster: t.home.cluster, labelNode: t.home.node, labelTask: string(t.id),
 		})
 		if err != nil {
 			return fmt.Errorf("recover task %s: %w", t.id, engineError(err))
@@ -83,7 +83,7 @@ func (t *task) load(ctx context.Context, handle driver.Handle) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	if state, err := t.driver.engine.inspect(ctx, t.record.ContainerID); err == nil {
+	if state, err := t.home.engine.inspect(ctx, t.record.ContainerID); err == nil {
 		t.paused.Store(state.Paused)
 	}
 	return nil
@@ -126,7 +126,7 @@ func hexadecimal(text string) bool {
 // this node's labels, whether this driver knows them or not. Who wants to be
 // rid of one recovers and destroys it.
 func (d *Driver) List(ctx context.Context) ([]driver.Handle, error) {
-	entries, err := os.ReadDir(d.tasksDir())
+	entries, err := os.ReadDir(d.home.dir)
 	if err != nil {
 		return nil, fmt.Errorf("list docker tasks: %w", err)
 	}
@@ -144,7 +144,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Handle, error) {
 		}
 		known[id] = t.handle()
 	}
-	labelled, err := d.engine.list(ctx, map[string]string{labelCluster: d.config.Cluster, labelNode: d.config.Node})
+	labelled, err := d.home.engine.list(ctx, map[string]string{labelCluster: d.config.Cluster, labelNode: d.config.Node})
 	if err != nil && len(known) == 0 && !errors.Is(err, driver.ErrUnavailable) {
 		return nil, fmt.Errorf("list docker tasks: %w", err)
 	}
@@ -167,7 +167,7 @@ func (d *Driver) List(ctx context.Context) ([]driver.Handle, error) {
 
 // Commit keeps a task's container as an image.
 func (d *Driver) Commit(ctx context.Context, id driver.TaskID, ref string, note driver.CommitNote) (driver.Prepared, error) {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return driver.Prepared{}, err
 	}
@@ -175,15 +175,15 @@ func (d *Driver) Commit(ctx context.Context, id driver.TaskID, ref string, note 
 	if err != nil || name.digest != "" {
 		return driver.Prepared{}, structs.NewError(structs.CodeInvalid, "docker.image_name", "image", ref)
 	}
-	base, err := d.engine.image(ctx, t.record.Image.ID)
+	base, err := d.home.engine.image(ctx, t.record.Image.ID)
 	if err != nil {
 		return driver.Prepared{}, engineError(err)
 	}
-	made, err := d.engine.commit(ctx, t.record.ContainerID, name.String(), base, note)
+	made, err := d.home.engine.commit(ctx, t.record.ContainerID, name.String(), base, note)
 	if err != nil {
 		return driver.Prepared{}, engineError(err)
 	}
-	image, err := d.engine.image(ctx, made)
+	image, err := d.home.engine.image(ctx, made)
 	if err != nil {
 		return driver.Prepared{}, engineError(err)
 	}
@@ -202,7 +202,7 @@ func (d *Driver) SaveState(ctx context.Context, id driver.TaskID) (string, error
 
 // DropState removes such an image.
 func (d *Driver) DropState(ctx context.Context, id driver.TaskID) error {
-	if err := d.engine.removeImage(ctx, savedImage(id)); err != nil && !errors.Is(err, errNotFound) {
+	if err := d.home.engine.removeImage(ctx, savedImage(id)); err != nil && !errors.Is(err, errNotFound) {
 		return engineError(err)
 	}
 	return nil
@@ -219,7 +219,7 @@ type Details struct {
 
 // Details returns what is known of a task's container.
 func (d *Driver) Details(id driver.TaskID) (Details, error) {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return Details{}, err
 	}

@@ -1,19 +1,14 @@
 package docker
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	osexec "os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -66,23 +61,23 @@ func (d *Driver) StartLeased(ctx context.Context, spec driver.TaskSpec, lease st
 		return driver.Handle{}, err
 	}
 	t := newTask(d, spec.ID)
-	if err := d.add(t); err != nil {
+	if err := d.known.Add(t.id, t); err != nil {
 		return driver.Handle{}, err
 	}
 	if err := os.Mkdir(t.dir(), 0o700); err != nil {
-		d.forget(t.id)
+		d.known.Forget(t.id)
 		if errors.Is(err, os.ErrExist) { // left by an earlier agent: to be recovered and destroyed first
 			err = driver.ErrTaskExists
 		}
 		return driver.Handle{}, fmt.Errorf("start task %s: %w", t.id, err)
 	}
-	if err := t.launch(ctx, &spec, lease); err != nil {
+	if err := d.starter.launch(ctx, t, &spec, lease); err != nil {
 		t.discard()
-		d.forget(t.id)
+		d.known.Forget(t.id)
 		return driver.Handle{}, err
 	}
-	if !d.spawnWork(t.watch) {
-		t.releaseKeeper() // the driver was closed meanwhile: the task runs and can be recovered
+	if !d.known.Go(t.watch) {
+		t.keeper.release(t.known.Life()) // the driver was closed meanwhile: the task runs and can be recovered
 	}
 	return t.handle(), nil
 }
@@ -95,182 +90,8 @@ func (d *Driver) startable(spec *driver.TaskSpec) error {
 	if spec.Container == nil {
 		return structs.NewError(structs.CodeInvalid, "driver.bad_spec", "field", "container", "problem", "the docker driver needs an image")
 	}
-	if d.program == "" {
+	if d.home.program == "" {
 		return structs.NewError(structs.CodeInternal, "docker.no_program")
-	}
-	return nil
-}
-
-// launch takes a task from its spec to a running command.
-func (t *task) launch(ctx context.Context, spec *driver.TaskSpec, lease string) error {
-	d := t.driver
-	if err := d.learn(ctx); err != nil {
-		return engineError(err)
-	}
-	image, prepared, err := d.prepare(ctx, spec.Container, func(driver.Progress) {})
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	facts, limits, mounter, info := d.mu.facts, d.mu.limits, d.mu.mounter, d.mu.info
-	d.mu.Unlock()
-	if concern := runtimeConcern(info.Runc); concern != "" && d.config.Policy.SafeRuntimeOnly {
-		return structs.NewError(structs.CodeUnavailable, "docker.runtime_unsafe", "concern", concern)
-	}
-	mounts, release, err := mounter.stage(t.id, spec.TaskDir, spec.Mounts)
-	defer release()
-	if err != nil {
-		return err
-	}
-	in := inputs{
-		Config: &d.config, Spec: spec, Image: &image, Facts: facts, Limits: limits, Mounts: mounts,
-		Name: containerName(spec.ID), Door: filepath.Join(t.dir(), taskinit.DoorDir),
-	}
-	if in.Hosts, err = t.writeHosts(spec, d.config.Network); err != nil {
-		return err
-	}
-	out, err := settings(in)
-	if err != nil {
-		return err
-	}
-	rotation := spec.LogRotation.WithDefaults()
-	t.record = record{
-		Version: recordVersion, TaskID: t.id, Image: prepared, Ways: out.Ways,
-		LogDir: spec.LogDir, LogFiles: rotation.MaxFiles, LogBytes: rotation.MaxBytes,
-		Lease: lease,
-	}
-	if err := t.startKeeper(&out.Task); err != nil {
-		return fmt.Errorf("start keeper of task %s: %w", t.id, err)
-	}
-	news, err := t.listen()
-	if err != nil {
-		return fmt.Errorf("reach keeper of task %s: %w", t.id, err)
-	}
-	if err := t.makeContainer(ctx, spec, &out.Container); err != nil {
-		news.Close()
-		return err
-	}
-	if err := t.awaitStart(ctx, news); err != nil {
-		news.Close()
-		return err
-	}
-	t.news = news
-	return nil
-}
-
-// containerName is made of the task's id, for people, and some letters that
-// no other container has.
-func containerName(id driver.TaskID) string {
-	return "nomadlike-" + string(id) + "-" + strings.ToLower(rand.Text()[:8])
-}
-
-// hostsOfNodeMax bounds how much of the node's own hosts file a task gets.
-const hostsOfNodeMax = 1 << 20
-
-// loopbackHosts is what every hosts file begins with when the node's is not
-// the task's.
-const loopbackHosts = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
-
-// writeHosts makes the task's /etc/hosts, unless a network of the engine's
-// resolves the names. The names of the ranks come first: nothing that the
-// node calls the same may hide them. On the node's own network the node's
-// names follow, as the engine would give them.
-func (t *task) writeHosts(spec *driver.TaskSpec, network string) (string, error) {
-	network = orText(spec.Container.Network, network)
-	if len(spec.Hosts) == 0 || network == driver.NetworkPrivate {
-		return "", nil
-	}
-	text := strings.Join(spec.Hosts, "\n") + "\n"
-	others := []byte(loopbackHosts)
-	if network == driver.NetworkHost {
-		if file, err := os.Open("/etc/hosts"); err == nil {
-			others, err = io.ReadAll(io.LimitReader(file, hostsOfNodeMax))
-			file.Close()
-			if err != nil || len(others) == 0 {
-				others = []byte(loopbackHosts)
-			}
-		}
-	}
-	path := filepath.Join(t.dir(), "hosts")
-	if err := os.WriteFile(path, append([]byte(text), others...), 0o644); err != nil {
-		return "", fmt.Errorf("write hosts of task %s: %w", t.id, err)
-	}
-	return path, nil
-}
-
-// startKeeper makes the sockets and starts the process that serves them. spec
-// is nil for a container that runs already.
-func (t *task) startKeeper(spec *taskinit.Spec) error {
-	door := filepath.Join(t.dir(), taskinit.DoorDir)
-	if err := os.Mkdir(door, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	if err := os.Chmod(door, 0o755); err != nil { // whatever the umask was
-		return err
-	}
-	if err := placeProgram(t.driver.program, door); err != nil {
-		return err
-	}
-	forInit, err := taskinit.Listen(door, taskinit.InitSocket, 0o666)
-	if err != nil {
-		return err
-	}
-	defer forInit.Close()
-	forAgent, err := taskinit.Listen(t.dir(), taskinit.ControlSocket, 0o600)
-	if err != nil {
-		return err
-	}
-	defer forAgent.Close()
-	config, err := json.Marshal(taskinit.KeepConfig{
-		Dir: t.dir(), LogDir: t.record.LogDir, LogFiles: t.record.LogFiles, LogBytes: t.record.LogBytes, Spec: spec,
-		Lease: t.record.Lease,
-	})
-	if err != nil {
-		return err
-	}
-	process := &osexec.Cmd{
-		Path: t.driver.program, Args: []string{"task-keeper", taskinit.KeepArgument}, Dir: "/",
-		Env: taskinit.Environ(), Stdin: bytes.NewReader(config), Stderr: t.driver.keeperLog,
-		ExtraFiles: []*os.File{forInit, forAgent},
-		// A session of its own: no signal meant for the agent reaches it.
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
-	if err := process.Start(); err != nil {
-		return err
-	}
-	t.keeper = process
-	return nil
-}
-
-// makeContainer makes and starts the container, and records it before the
-// start.
-func (t *task) makeContainer(ctx context.Context, spec *driver.TaskSpec, c *container) error {
-	d := t.driver
-	if c.Network == d.config.PrivateNetwork {
-		d.network.Lock()
-		err := d.engine.ensureNetwork(ctx, c.Network)
-		d.network.Unlock()
-		if err != nil {
-			return engineError(err)
-		}
-	}
-	if err := d.engine.starts.enter(ctx); err != nil {
-		return fmt.Errorf("start task %s: %w", t.id, err)
-	}
-	defer d.engine.starts.leave()
-	id, err := d.engine.create(ctx, c)
-	if err != nil {
-		return startRefusal(err, c)
-	}
-	t.record.ContainerID = id
-	if err := t.writeRecord(); err != nil {
-		return err
-	}
-	if err := t.giveTaskDir(ctx, spec, c.User); err != nil {
-		return err
-	}
-	if err := d.engine.start(ctx, id); err != nil {
-		return startRefusal(err, c)
 	}
 	return nil
 }
@@ -290,7 +111,7 @@ func (t *task) awaitStart(ctx context.Context, news *taskinit.Conn) error {
 			if ctx.Err() != nil {
 				return fmt.Errorf("start task %s: %w", t.id, ctx.Err())
 			}
-			cause := t.driver.engine.complaints(ctx, t.record.ContainerID)
+			cause := t.home.engine.complaints(ctx, t.record.ContainerID)
 			return structs.NewError(structs.CodeInternal, "docker.init_failed", "cause", orText(cause, err.Error()))
 		}
 		switch {
@@ -316,7 +137,7 @@ func (t *task) unblock(ctx context.Context, news *taskinit.Conn, over <-chan str
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			state, err := t.driver.engine.inspect(ctx, t.record.ContainerID)
+			state, err := t.home.engine.inspect(ctx, t.record.ContainerID)
 			if err == nil && !state.Running && (!state.Created || t.doubtful) {
 				news.SetDeadline(time.Unix(1, 0))
 				return
@@ -329,19 +150,16 @@ func (t *task) unblock(ctx context.Context, news *taskinit.Conn, over <-chan str
 // discard removes what a start has made that went wrong.
 func (t *task) discard() {
 	if t.record.ContainerID != "" {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.driver.life), 2*cleanPatience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.known.Life()), 2*cleanPatience)
 		defer cancel()
-		if err := t.removeContainer(ctx, cleanPatience); err != nil {
-			t.driver.log.Warn("container of a failed start stays", logkey.TaskID, t.id, logkey.Error, err)
+		if err := t.box().remove(ctx, cleanPatience, t.over()); err != nil {
+			t.home.log.Warn("container of a failed start stays", logkey.TaskID, t.id, logkey.Error, err)
 			return // List finds it, and its directory
 		}
 	}
-	if t.keeper != nil {
-		_ = t.keeper.Process.Kill() // it may have ended by itself
-		_ = t.keeper.Wait()         // how it ended does not matter
-	}
+	t.keeper.kill()
 	if err := os.RemoveAll(t.dir()); err != nil {
-		t.driver.log.Warn("files of a failed start stay", logkey.TaskID, t.id, logkey.Error, err)
+		t.home.log.Warn("files of a failed start stay", logkey.TaskID, t.id, logkey.Error, err)
 	}
 }
 

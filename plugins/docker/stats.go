@@ -15,7 +15,7 @@ import (
 // Stats measures the container by its cgroups, which costs a few reads and no
 // question to the engine, and works while it is paused.
 func (d *Driver) Stats(_ context.Context, id driver.TaskID) (driver.Usage, error) {
-	t, err := d.find(id)
+	t, err := d.known.Find(id)
 	if err != nil {
 		return driver.Usage{}, err
 	}

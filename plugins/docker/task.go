@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	osexec "os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"nomadlike/nomadlike/structs"
 	"nomadlike/plugins/docker/taskinit"
 	"nomadlike/plugins/driver"
+	"nomadlike/plugins/driver/roster"
 	"nomadlike/plugins/driver/taskproc"
 )
 
@@ -46,10 +46,11 @@ const (
 // closes ended; the rest is set before the task is handed out, but for what
 // only the watcher uses.
 type task struct {
-	driver *Driver
+	home   *home
+	known  *roster.Roster[*task]
 	id     driver.TaskID
 	record record
-	keeper *osexec.Cmd    // nil when an earlier agent started it
+	keeper *keeper
 	news   *taskinit.Conn // from the keeper, nil: to be made
 	paused atomic.Bool    // by us, or found so
 	// stray is a container whose door does not lead here: nothing but its
@@ -65,10 +66,15 @@ type task struct {
 }
 
 func newTask(d *Driver, id driver.TaskID) *task {
-	return &task{driver: d, id: id, ended: make(chan struct{})}
+	t := &task{home: d.home, known: d.known, id: id, ended: make(chan struct{})}
+	t.keeper = &keeper{home: d.home, dir: t.dir()}
+	return t
 }
 
-func (t *task) dir() string { return filepath.Join(t.driver.tasksDir(), string(t.id)) }
+// box is the task's container.
+func (t *task) box() box { return box{engine: t.home.engine, id: t.record.ContainerID} }
+
+func (t *task) dir() string { return filepath.Join(t.home.dir, string(t.id)) }
 
 func (t *task) over() bool {
 	select {
@@ -92,24 +98,11 @@ func (t *task) handle() driver.Handle {
 	return h
 }
 
-// listen asks the keeper for news.
-func (t *task) listen() (*taskinit.Conn, error) {
-	connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket)
-	if err != nil {
-		return nil, err
-	}
-	if err := connection.Send(taskinit.Ask{Op: taskinit.OpWatch}); err != nil {
-		connection.Close()
-		return nil, err
-	}
-	return connection, nil
-}
-
 // watch follows the task to its end: the keeper's news, a new keeper when the
 // old one has died, and what the engine knows when there is nothing else.
 func (t *task) watch() {
-	life := t.driver.life
-	defer t.releaseKeeper()
+	life := t.known.Life()
+	defer func() { t.keeper.release(t.known.Life()) }()
 	if t.stray {
 		t.watchStray()
 		return
@@ -129,7 +122,7 @@ func (t *task) watch() {
 			return
 		}
 		var err error
-		if t.news, err = t.listen(); err != nil {
+		if t.news, err = t.keeper.listen(); err != nil {
 			t.news = nil
 			timer := time.NewTimer(pause)
 			select {
@@ -144,9 +137,9 @@ func (t *task) watch() {
 // watchStray follows a container by what the engine says.
 func (t *task) watchStray() {
 	for pause := lookFirst; ; pause = min(pause*2, lookSlow) {
-		state, err := t.driver.engine.inspect(t.driver.life, t.record.ContainerID)
+		state, err := t.home.engine.inspect(t.known.Life(), t.record.ContainerID)
 		switch {
-		case t.driver.life.Err() != nil:
+		case t.known.Life().Err() != nil:
 			return
 		case errors.Is(err, errNotFound), err == nil && state.Created:
 			t.lose("docker.container_gone")
@@ -155,12 +148,12 @@ func (t *task) watchStray() {
 			t.settleByEngine(&state)
 			return
 		case err == nil:
-			_ = t.driver.engine.awaitEnd(t.driver.life, t.record.ContainerID) // an engine that is away is asked again
+			_ = t.home.engine.awaitEnd(t.known.Life(), t.record.ContainerID) // an engine that is away is asked again
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-t.driver.life.Done():
+		case <-t.known.Life().Done():
 		}
 		timer.Stop()
 	}
@@ -168,12 +161,12 @@ func (t *task) watchStray() {
 
 // await reads the keeper's news until the exit, nil when the keeper is gone.
 func (t *task) await(news *taskinit.Conn) *taskinit.Exit {
-	release := context.AfterFunc(t.driver.life, func() { news.SetDeadline(time.Unix(1, 0)) })
+	release := context.AfterFunc(t.known.Life(), func() { news.SetDeadline(time.Unix(1, 0)) })
 	defer release()
 	over := make(chan struct{})
 	defer close(over)
 	if t.doubtful {
-		t.driver.spawnWork(func() { t.unblock(t.driver.life, news, over) })
+		t.known.Go(func() { t.unblock(t.known.Life(), news, over) })
 	}
 	for {
 		var told taskinit.News
@@ -194,13 +187,13 @@ func (t *task) settle() bool {
 		t.finish(exit)
 		return true
 	}
-	kept := t.hasKeeper()
+	kept := t.keeper.serves()
 	if kept && !t.doubtful {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(t.driver.life, askPatience)
+	ctx, cancel := context.WithTimeout(t.known.Life(), askPatience)
 	defer cancel()
-	state, err := t.driver.engine.inspect(ctx, t.record.ContainerID)
+	state, err := t.home.engine.inspect(ctx, t.record.ContainerID)
 	// The keeper may have recorded the end since, or be about to.
 	if exit := t.awaitRecord(kept && err == nil && !state.Running); exit != nil {
 		t.finish(exit)
@@ -220,21 +213,12 @@ func (t *task) settle() bool {
 	if kept {
 		return false
 	}
-	t.releaseKeeper()
-	t.driver.log.Warn("task had no keeper, gets another one", logkey.TaskID, t.id)
-	if err := t.startKeeper(nil); err != nil {
-		t.driver.log.Error("keeper cannot be started", logkey.TaskID, t.id, logkey.Error, err)
+	t.keeper.release(t.known.Life())
+	t.home.log.Warn("task had no keeper, gets another one", logkey.TaskID, t.id)
+	if err := t.keeper.start(&t.record, nil); err != nil {
+		t.home.log.Error("keeper cannot be started", logkey.TaskID, t.id, logkey.Error, err)
 	}
 	return false
-}
-
-// hasKeeper reports whether somebody serves the task's control socket.
-func (t *task) hasKeeper() bool {
-	connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket)
-	if err == nil {
-		connection.Close()
-	}
-	return err == nil
 }
 
 // awaitRecord returns a recorded exit; patient, it waits a little for a keeper
@@ -284,7 +268,7 @@ func (t *task) lose(id string) {
 // note records an exit that no keeper has recorded.
 func (t *task) note(exit *taskinit.Exit) {
 	if err := taskinit.WriteExit(t.dir(), exit); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.driver.log.Warn("exit is not recorded", logkey.TaskID, t.id, logkey.Error, err)
+		t.home.log.Warn("exit is not recorded", logkey.TaskID, t.id, logkey.Error, err)
 	}
 }
 
@@ -293,29 +277,21 @@ func (t *task) finish(exit *taskinit.Exit) {
 	oom := exit.OOMKills > 0
 	if exit.Vanished {
 		// Nobody but the engine can say why process 1 died.
-		ctx, cancel := context.WithTimeout(t.driver.life, endPatience)
-		if err := t.driver.engine.awaitEnd(ctx, t.record.ContainerID); err == nil {
-			if state, err := t.driver.engine.inspect(ctx, t.record.ContainerID); err == nil {
+		ctx, cancel := context.WithTimeout(t.known.Life(), endPatience)
+		if err := t.home.engine.awaitEnd(ctx, t.record.ContainerID); err == nil {
+			if state, err := t.home.engine.inspect(ctx, t.record.ContainerID); err == nil {
 				oom = oom || state.OOMKilled
 			}
 		}
 		cancel()
 	}
-	if exit.Outside && !exit.Stopped && t.stoppedItself() {
-		exit.Outside = false
+	if exit.Outside && !exit.Stopped {
+		ctx, cancel := context.WithTimeout(t.known.Life(), endPatience)
+		exit.Outside = !t.box().stoppedItself(ctx, time.Unix(0, t.record.StartedNS))
+		cancel()
 	}
 	t.result = exitResult(exit, oom)
 	close(t.ended)
-}
-
-// stoppedItself tells a signal from inside the container from one by other
-// hands: those go through the engine, which remembers it. An engine that is
-// about to end itself does not answer any more.
-func (t *task) stoppedItself() bool {
-	ctx, cancel := context.WithTimeout(t.driver.life, endPatience)
-	defer cancel()
-	signalled, err := t.driver.engine.signalled(ctx, t.record.ContainerID, time.Unix(0, t.record.StartedNS))
-	return err == nil && !signalled
 }
 
 // exitResult says an exit in the contract's words. Pure.
@@ -342,19 +318,6 @@ func exitResult(exit *taskinit.Exit, oom bool) driver.ExitResult {
 	return result
 }
 
-// dial gives a connection to the task's init, handed through by the keeper.
-func (t *task) dial() (*taskinit.Conn, error) {
-	connection, err := taskinit.Dial(t.dir(), taskinit.ControlSocket)
-	if err != nil {
-		return nil, err
-	}
-	if err := connection.Send(taskinit.Ask{Op: taskinit.OpRelay}); err != nil {
-		connection.Close()
-		return nil, err
-	}
-	return connection, nil
-}
-
 // ask sends one request to the init and waits until it is taken.
 func (t *task) ask(ctx context.Context, request *taskinit.Request) error {
 	if t.over() {
@@ -366,7 +329,7 @@ func (t *task) ask(ctx context.Context, request *taskinit.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	for pause := lookFirst; ; pause = min(pause*2, lookSlow) {
-		err := t.askOnce(ctx, request)
+		err := t.keeper.ask(ctx, request)
 		var failure *taskproc.Failure
 		switch {
 		case err == nil:
@@ -388,31 +351,6 @@ func (t *task) ask(ctx context.Context, request *taskinit.Request) error {
 	}
 }
 
-func (t *task) askOnce(ctx context.Context, request *taskinit.Request) error {
-	connection, err := t.dial()
-	if err != nil {
-		return err
-	}
-	defer connection.Close()
-	release := context.AfterFunc(ctx, func() { connection.SetDeadline(time.Unix(1, 0)) })
-	defer release()
-	if err := connection.Send(request); err != nil {
-		return err
-	}
-	// Sending lifts the deadline.
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	var reply taskinit.Reply
-	if _, err := connection.Receive(&reply); err != nil {
-		return err
-	}
-	if reply.Failure != nil {
-		return reply.Failure
-	}
-	return nil
-}
-
 // stop lets the init end the task, and the engine when that does not help.
 func (t *task) stop(ctx context.Context, signal syscall.Signal, grace time.Duration) error {
 	if t.over() {
@@ -424,14 +362,14 @@ func (t *task) stop(ctx context.Context, signal syscall.Signal, grace time.Durat
 		}
 	}
 	if t.stray {
-		if err := t.driver.engine.kill(ctx, t.record.ContainerID, driver.SignalName(signal)); err != nil && grace > 0 {
+		if err := t.home.engine.kill(ctx, t.record.ContainerID, driver.SignalName(signal)); err != nil && grace > 0 {
 			return engineError(err)
 		}
-		t.driver.spawnWork(func() { t.killLater(grace) })
+		t.known.Go(func() { t.killLater(grace) })
 		return nil
 	}
 	asked := make(chan struct{})
-	t.driver.spawnWork(func() { t.thaw(asked) })
+	t.known.Go(func() { t.box().thaw(t.known.Life(), asked) })
 	err := t.ask(ctx, &taskinit.Request{Op: taskinit.OpStop, Signal: int(signal), GraceMS: grace.Milliseconds()})
 	close(asked)
 	if errors.Is(err, driver.ErrTaskEnded) {
@@ -444,137 +382,33 @@ func (t *task) stop(ctx context.Context, signal syscall.Signal, grace time.Durat
 	if err != nil {
 		delay = 0 // the init cannot be reached, and the time is over
 	}
-	t.driver.spawnWork(func() { t.killLater(delay) })
+	t.known.Go(func() { t.killLater(delay) })
 	return nil
 }
 
-// thaw lets a container run on whose init does not answer because somebody
-// has paused it past this driver.
-func (t *task) thaw(answered <-chan struct{}) {
-	timer := time.NewTimer(thawDelay)
-	defer timer.Stop()
-	select {
-	case <-answered:
-		return
-	case <-t.driver.life.Done():
-		return
-	case <-timer.C:
+// freeze pauses or continues the task.
+func (t *task) freeze(ctx context.Context, frozen bool) error {
+	if err := t.box().freeze(ctx, frozen); err != nil {
+		return fmt.Errorf("task %s: %w", t.id, err)
 	}
-	ctx, cancel := context.WithTimeout(t.driver.life, askPatience)
-	defer cancel()
-	if state, err := t.driver.engine.inspect(ctx, t.record.ContainerID); err == nil && state.Paused {
-		_ = t.driver.engine.unpause(ctx, t.record.ContainerID) // the kill after the grace does it again
-	}
+	t.paused.Store(frozen)
+	return nil
 }
 
 // killLater has the engine kill the container after a while, unless the task
 // is over.
 func (t *task) killLater(delay time.Duration) {
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	for {
-		select {
-		case <-t.ended:
-			return
-		case <-t.driver.life.Done():
-			return
-		case <-timer.C:
-		}
-		ctx, cancel := context.WithTimeout(t.driver.life, askPatience)
-		_ = t.driver.engine.unpause(ctx, t.record.ContainerID) // refused when it is not paused
-		err := t.driver.engine.kill(ctx, t.record.ContainerID, "SIGKILL")
-		if state, lookErr := t.driver.engine.inspect(ctx, t.record.ContainerID); err != nil && (lookErr != nil || state.Running) {
-			t.driver.log.Warn("container cannot be killed", logkey.TaskID, t.id, logkey.Error, err)
-		}
-		cancel()
-		timer.Reset(askPatience)
-	}
-}
-
-// freeze pauses or continues the container, and returns when the engine knows
-// that it is so: it learns of it later than it does it, and until then it
-// would refuse the opposite. Busy processes may take several tries to stop,
-// and old engines give up early.
-func (t *task) freeze(ctx context.Context, frozen bool) error {
-	act := t.driver.engine.unpause
-	if frozen {
-		act = t.driver.engine.pause
-	}
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
-	done := false // the engine said so
-	for pause := lookFirst; ; pause = min(pause*2, lookSlow) {
-		var err error
-		if !done {
-			err = act(ctx, t.record.ContainerID)
-			done = err == nil
-		}
-		state, lookErr := t.driver.engine.inspect(ctx, t.record.ContainerID)
-		switch {
-		case lookErr == nil && !state.Running:
-			return fmt.Errorf("task %s: %w", t.id, driver.ErrTaskEnded)
-		case lookErr == nil && state.Paused == frozen:
-			t.paused.Store(frozen)
-			return nil
-		case err != nil && !strings.Contains(err.Error(), "unable to freeze"):
-			return fmt.Errorf("task %s: %w", t.id, engineError(err))
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("task %s: %w", t.id, engineError(errors.Join(ctx.Err(), err)))
-		}
-	}
+	t.box().killLater(t.known.Life(), t.ended, delay, func(err error) {
+		t.home.log.Warn("container cannot be killed", logkey.TaskID, t.id, logkey.Error, err)
+	})
 }
 
 // erase removes the task's container and files.
 func (t *task) erase(ctx context.Context) error {
 	if t.record.ContainerID != "" {
-		if err := t.removeContainer(ctx, destroyPatience); err != nil {
+		if err := t.box().remove(ctx, destroyPatience, t.over()); err != nil {
 			return engineError(err)
 		}
 	}
 	return os.RemoveAll(t.dir())
-}
-
-// removeContainer has the engine remove the container. The engine has patience
-// for it; waiting for other removals is bounded by ctx only. The engine learns
-// of an end later than its container's init has told of it: one that is asked
-// to remove what it believes to run kills it, and old engines are known to lock
-// themselves up when the end comes in between.
-func (t *task) removeContainer(ctx context.Context, patience time.Duration) error {
-	removals := t.driver.engine.removals
-	if err := removals.enter(ctx); err != nil {
-		return fmt.Errorf("wait to remove container: %w", err)
-	}
-	defer removals.leave()
-	settle := refusalPatience
-	if t.over() {
-		settle = endPatience
-	}
-	settling, settled := context.WithTimeout(ctx, settle)
-	_ = t.driver.engine.awaitEnd(settling, t.record.ContainerID) // one that does not end is killed
-	settled()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return t.driver.engine.remove(ctx, t.record.ContainerID)
-}
-
-// releaseKeeper lets go of the keeper's process. One that has ended is
-// collected; one that lives is nobody's child any more when the agent ends.
-func (t *task) releaseKeeper() {
-	if t.keeper == nil {
-		return
-	}
-	process := t.keeper
-	t.keeper = nil
-	if t.driver.life.Err() != nil {
-		_ = process.Process.Release()
-		return
-	}
-	timer := time.AfterFunc(killDelay, func() { process.Process.Kill() })
-	defer timer.Stop()
-	_ = process.Wait() // how it ended does not matter: its record is read
 }

@@ -1,17 +1,13 @@
 package docker
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
-
-	"nomadlike/internal/logkey"
 )
 
 // useLog remembers, over restarts, which images this driver has pulled and
@@ -96,96 +92,4 @@ func (l *useLog) saveLocked() error {
 		return fmt.Errorf("record uses of images: %w", err)
 	}
 	return nil
-}
-
-// collectImages removes images now and then, as the rules say.
-func (d *Driver) collectImages() {
-	timer := time.NewTimer(d.config.GC.Every)
-	defer timer.Stop()
-	for {
-		select {
-		case <-d.life.Done():
-			return
-		case <-timer.C:
-		}
-		if err := d.CollectImages(d.life, time.Now()); err != nil && d.life.Err() == nil {
-			d.log.Debug("images are not collected", logkey.Error, err)
-		}
-		timer.Reset(d.config.GC.Every)
-	}
-}
-
-// CollectImages looks at all images once and removes those that the rules
-// let go at the given time.
-func (d *Driver) CollectImages(ctx context.Context, now time.Time) error {
-	images, disk, err := d.storedImages(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range collect(images, disk, d.config.GC, now) {
-		// By its names: an image with several cannot be removed by its id
-		// without force, and force would take it from a container.
-		names := r.Names
-		if len(names) == 0 {
-			names = []string{r.ID}
-		}
-		for _, name := range names {
-			if err := d.engine.removeImage(ctx, name); err != nil && !errors.Is(err, errNotFound) {
-				return err
-			}
-		}
-		d.log.Info("image removed", "image", r.ID, "names", r.Names, "bytes", r.Bytes, logkey.Reason, r.Reason)
-	}
-	var ids []string
-	for _, i := range images {
-		ids = append(ids, i.ID)
-	}
-	return d.uses.keep(ids)
-}
-
-// storedImages gathers what collect decides about.
-func (d *Driver) storedImages(ctx context.Context) ([]storedImage, diskUse, error) {
-	if err := d.learn(ctx); err != nil {
-		return nil, diskUse{}, err
-	}
-	all, err := d.engine.images(ctx)
-	if err != nil {
-		return nil, diskUse{}, err
-	}
-	used, err := d.engine.imagesInUse(ctx)
-	if err != nil {
-		return nil, diskUse{}, err
-	}
-	var pinned []string
-	for _, name := range d.config.GC.Pinned {
-		if found, err := d.engine.image(ctx, name); err == nil {
-			pinned = append(pinned, found.ID)
-		}
-	}
-	var stored []storedImage
-	for _, i := range all {
-		use := d.uses.get(i.ID)
-		names := slices.Clone(i.Tags)
-		if len(names) == 0 {
-			names = slices.Clone(i.Digests)
-		}
-		stored = append(stored, storedImage{
-			ID: i.ID, Names: names, Bytes: i.Bytes, LastUse: use.LastUse, Pulled: use.Pulled,
-			InUse: slices.Contains(used, i.ID), Excluded: slices.Contains(pinned, i.ID),
-		})
-	}
-	d.mu.Lock()
-	root := d.mu.info.RootDir
-	d.mu.Unlock()
-	return stored, diskOf(root), nil
-}
-
-// diskOf tells how full the disk below a directory is.
-func diskOf(dir string) diskUse {
-	var stat syscall.Statfs_t
-	if dir == "" || syscall.Statfs(dir, &stat) != nil {
-		return diskUse{}
-	}
-	block := stat.Bsize
-	return diskUse{Used: int64(stat.Blocks-stat.Bfree) * block, Total: int64(stat.Blocks-stat.Bfree+stat.Bavail) * block}
 }
