@@ -19,9 +19,9 @@ import (
 const idBytes = 16
 
 // randomID draws an id, in hexadecimal.
-func (s *Server) randomID() (string, error) {
+func (c *Config) randomID() (string, error) {
 	id := make([]byte, idBytes)
-	if _, err := io.ReadFull(s.config.Rand, id); err != nil {
+	if _, err := io.ReadFull(c.Rand, id); err != nil {
 		return "", fmt.Errorf("draw id: %w", err)
 	}
 	return hex.EncodeToString(id), nil
@@ -248,7 +248,7 @@ func (s *Server) roomFor(job *structs.Job) *structs.Error {
 func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key string, admitted *Admitted) (jobID string, index uint64, err error) {
 	guard.Rests = append(slices.Clip(guard.Rests), admitted.rest)
 	job := admitted.Job()
-	if job.ID, err = s.randomID(); err != nil {
+	if job.ID, err = s.config.randomID(); err != nil {
 		return "", 0, err
 	}
 	if job.FillPaths() {
@@ -269,7 +269,7 @@ func (s *Server) SubmitJob(ctx context.Context, guard structs.Guard, user, key s
 	if len(job.Source) > structs.SourceKeptMax {
 		job.Source = "" // every server would keep it, in memory and in each snapshot
 	}
-	job.SubmittedAt = s.now()
+	job.SubmittedAt = s.config.now()
 	body := &structs.JobSubmit{Job: job}
 	if s.config.Protocol() >= wire.ProtocolJobBytes {
 		body.BytesMax = s.config.JobBytesMax

@@ -125,7 +125,7 @@ func (c *cluster) leader(except ...int) int {
 	c.t.Helper()
 	for range 400 {
 		for i, server := range c.servers {
-			if !slices.Contains(except, i) && server.leaderWatch() != nil {
+			if !slices.Contains(except, i) && server.leader.watch() != nil {
 				return i
 			}
 		}

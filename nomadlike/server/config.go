@@ -149,3 +149,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.Timings = c.Timings.withDefaults()
 	return c, nil
 }
+
+// now is the wall clock as the log keeps it.
+func (c *Config) now() structs.UnixNano { return structs.At(c.Now()) }

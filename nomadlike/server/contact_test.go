@@ -22,7 +22,7 @@ func TestLeasesNeedTheLeader(t *testing.T) {
 		}
 		c.eventually(old, 5*time.Second, "all nodes are known", func(s *state.Snapshot) bool { return s.NodeCount() == 3 })
 		renews := func(server int) bool {
-			n := &session{server: c.servers[server]}
+			n := &session{sessions: c.servers[server].sessions}
 			ack := n.acknowledge(&structs.Heartbeat{Seq: 7, SentAt: 70})
 			if ack.Seq != 7 || ack.SentAt != 0 && ack.SentAt != 70 {
 				t.Errorf("server %d answers %+v", server, ack)

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"nomadlike/internal/logkey"
 	"nomadlike/nomadlike/forecast"
 	"nomadlike/nomadlike/predict"
 	"nomadlike/nomadlike/scheduler"
@@ -190,15 +189,14 @@ const Newest = math.MaxUint64
 // While one goes on that takes longer than foresightDear, the picture before it
 // is the answer, also about a job that it names. The error is CodeTimeout when ctx ends before there is one, or
 // CodeUnavailable when this server stops.
-func (s *Server) Picture(ctx context.Context, knows uint64, jobID string) (*Picture, error) {
-	return s.foresight.picture(ctx, knows, jobID)
+func (f *foresight) Picture(ctx context.Context, knows uint64, jobID string) (*Picture, error) {
+	return f.picture(ctx, knows, jobID)
 }
 
 // Preview lets ask compute with the futures of the newest picture, when it is
 // the turn of who asks; see turns. ask must not keep what it is given. The error
 // is ask's, or of those of turns.enter.
-func (s *Server) Preview(ctx context.Context, who Asker, ask func(*forecast.Futures) error) error {
-	f := s.foresight
+func (f *foresight) Preview(ctx context.Context, who Asker, ask func(*forecast.Futures) error) error {
 	if err := f.turns.reserve(who); err != nil {
 		return err
 	}
@@ -218,8 +216,7 @@ func (s *Server) Preview(ctx context.Context, who Asker, ask func(*forecast.Futu
 // Try gives ask a scheduler's board of its own with this server's newest state,
 // when it is the turn of who asks. It takes a moment, so it waits for others who
 // try, and for no look. Places are those of previews.
-func (s *Server) Try(ctx context.Context, who Asker, ask func(*scheduler.Board)) error {
-	f := s.foresight
+func (f *foresight) Try(ctx context.Context, who Asker, ask func(*scheduler.Board)) error {
 	if err := f.turns.reserve(who); err != nil {
 		return err
 	}
@@ -229,14 +226,13 @@ func (s *Server) Try(ctx context.Context, who Asker, ask func(*scheduler.Board))
 		return err
 	}
 	defer leave()
-	return s.Consult(ctx, func(board *scheduler.Board) { ask(board.Clone()) })
+	return f.Consult(ctx, func(board *scheduler.Board) { ask(board.Clone()) })
 }
 
 // Consult lets ask read a scheduler's board with this server's newest state. It
 // must not change the board, nor keep it, nor take long: it waits for nobody who
 // computes, and others who read wait for it.
-func (s *Server) Consult(ctx context.Context, ask func(*scheduler.Board)) error {
-	f := s.foresight
+func (f *foresight) Consult(ctx context.Context, ask func(*scheduler.Board)) error {
 	f.reading.Lock()
 	defer f.reading.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -393,89 +389,4 @@ func (f *foresight) giveWay() {
 		time.Sleep(foresightStep)
 		w.waited += f.now().Sub(now)
 	}
-}
-
-// How the leader keeps what it foresees.
-const (
-	forecastEvery = 2 * time.Second // between looks, at least; one that takes long must not take all of a core
-	forecastsMax  = 512             // answers of one log entry
-	// A look waits, so long at most, until nothing has started for a while: what
-	// is about to start needs no forecast, and the processor for other things.
-	forecastDefer = 10 * time.Second
-	forecastRest  = time.Second
-	deferEvery    = 100 * time.Millisecond
-	// An answer is kept again when its point moved by more than both.
-	forecastMoved      = 2 * time.Minute
-	forecastMovedShare = 5 // one fifth of what was left to wait
-	forecastAgain      = time.Minute
-)
-
-// runForecasts keeps, while this server leads, what is foreseen of everything
-// that waits: the first answer for each attempt, and others when they moved.
-func (s *Server) runForecasts(ctx context.Context) {
-	looked := uint64(0)
-	for ctx.Err() == nil {
-		for begin := time.Now(); s.starting() && time.Since(begin) < forecastDefer && pause(ctx, deferEvery); {
-		}
-		begin := time.Now()
-		snapshot := s.config.Store.Snapshot()
-		if index := snapshot.ScheduleIndex(); index != looked && waits(snapshot) {
-			looked = index
-			s.keepForecasts(ctx, snapshot)
-		}
-		pause(ctx, max(forecastEvery, 10*time.Since(begin)))
-	}
-}
-
-// starting reports whether the queue loop starts things now, or did a moment ago.
-func (s *Server) starting() bool {
-	placedAt := s.placedAt.Load()
-	return s.placing.Load() || placedAt != nil && time.Since(*placedAt) < forecastRest
-}
-
-// waits reports whether anything waits.
-func waits(snapshot *state.Snapshot) bool {
-	for range snapshot.Queue() {
-		return true
-	}
-	return false
-}
-
-// keepForecasts puts the answers that are new into the log.
-func (s *Server) keepForecasts(ctx context.Context, snapshot *state.Snapshot) {
-	picture, err := s.Picture(ctx, snapshot.Index(), "")
-	if err != nil {
-		return
-	}
-	var kept []structs.Forecast
-	for _, start := range picture.Starts {
-		if len(kept) == forecastsMax {
-			break
-		}
-		if start.Verdict != forecast.VerdictLater && start.Verdict != forecast.VerdictNow {
-			continue
-		}
-		said := start.Forecast(picture.At)
-		if worthKeeping(snapshot.Forecast(start.JobID, start.Subjob, start.Attempt), said) {
-			kept = append(kept, said)
-		}
-	}
-	if len(kept) == 0 {
-		return
-	}
-	if _, _, err := s.decide(ctx, structs.CommandForecasts, &structs.Forecasts{Forecasts: kept}); err != nil && ctx.Err() == nil {
-		s.config.Logger.Warn("forecasts were not kept", logkey.Error, err)
-	}
-}
-
-// worthKeeping reports whether an answer says something else than the newest one
-// before it.
-func worthKeeping(before []structs.Forecast, now structs.Forecast) bool {
-	if len(before) == 0 {
-		return true
-	}
-	last := before[len(before)-1]
-	moved := now.Point.Sub(last.Point).Abs()
-	left := now.Point.Sub(now.GivenAt).Abs()
-	return moved > forecastMoved && moved > left/forecastMovedShare && now.GivenAt.Sub(last.GivenAt) >= forecastAgain
 }

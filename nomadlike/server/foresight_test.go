@@ -30,7 +30,7 @@ func TestForecastsAreCalibrated(t *testing.T) {
 		stepwise, fresh := &calibration{}, &calibration{}
 		stepwise.follow(c.servers[0].Store().Snapshot())
 		said := func(of *calibration) [3]time.Duration {
-			point, p50, p90 := of.calibrator.Correct(forecast.About{At: c.servers[0].now(), Features: features}, waits, 24*time.Hour)
+			point, p50, p90 := of.calibrator.Correct(forecast.About{At: c.servers[0].config.now(), Features: features}, waits, 24*time.Hour)
 			return [3]time.Duration{point, p50, p90}
 		}
 		before := said(stepwise)
@@ -38,7 +38,7 @@ func TestForecastsAreCalibrated(t *testing.T) {
 		var ids []string
 		for i := range 40 {
 			ids = append(ids, c.submit(0, testJob(fmt.Sprintf("j%d", i), 1)))
-			now := c.servers[0].now()
+			now := c.servers[0].config.now()
 			c.put(structs.CommandForecasts, &structs.Forecasts{Forecasts: []structs.Forecast{{
 				JobID: ids[i], Attempt: 1, GivenAt: now,
 				Point: now.Add(30 * time.Minute), P50: now.Add(30 * time.Minute), P90: now.Add(35 * time.Minute), Features: features,

@@ -85,54 +85,63 @@ func (h *hearing) report() *structs.LivenessReport {
 	return report
 }
 
-// reportHearing tells the leader, here or elsewhere, whom this server hears:
+// reporter tells the leader whom this server hears, and takes what others tell
+// while this server leads.
+type reporter struct {
+	config  *Config
+	hearing *hearing
+	contact *contact
+	leader  *leader
+}
+
+// run tells the leader, here or elsewhere, whom this server hears:
 // at a steady pace, and at once when a stream ends.
-func (s *Server) reportHearing(ctx context.Context) {
-	every := s.config.Timings.HearingEvery
+func (r *reporter) run(ctx context.Context) {
+	every := r.config.Timings.HearingEvery
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
-		case <-s.hearing.ended:
+		case <-r.hearing.ended:
 		case <-ctx.Done():
 			return
 		}
-		if s.config.Log.LeaderID() == s.config.ID {
-			s.contact.made(time.Now())
+		if r.config.Log.LeaderID() == r.config.ID {
+			r.contact.made(time.Now())
 		}
-		report := s.hearing.report()
+		report := r.hearing.report()
 		timer.Reset(patience(every, len(report.Nodes)))
 		if len(report.Nodes) == 0 {
 			continue
 		}
-		if watch := s.leaderWatch(); watch != nil {
+		if watch := r.leader.watch(); watch != nil {
 			watch.take(report)
 			continue
 		}
-		s.tellHearing(ctx, report)
+		r.tell(ctx, report)
 	}
 }
 
-// tellHearing hands a report to the leader elsewhere, if one is known.
-func (s *Server) tellHearing(ctx context.Context, report *structs.LivenessReport) {
-	leader := Agent{ID: s.config.Log.LeaderID(), Addr: s.config.Log.LeaderAddr(), Role: auth.RoleServer}
-	if leader.Addr == "" || leader.ID == s.config.ID {
+// tell hands a report to the leader elsewhere, if one is known.
+func (r *reporter) tell(ctx context.Context, report *structs.LivenessReport) {
+	leader := Agent{ID: r.config.Log.LeaderID(), Addr: r.config.Log.LeaderAddr(), Role: auth.RoleServer}
+	if leader.Addr == "" || leader.ID == r.config.ID {
 		return
 	}
 	asked := time.Now()
-	once, cancel := context.WithTimeout(ctx, 2*patience(s.config.Timings.HearingEvery, len(report.Nodes)))
+	once, cancel := context.WithTimeout(ctx, 2*patience(r.config.Timings.HearingEvery, len(report.Nodes)))
 	defer cancel()
-	if err := s.config.Peers.Liveness(once, leader, report); err == nil {
-		s.contact.made(asked)
+	if err := r.config.Peers.Liveness(once, leader, report); err == nil {
+		r.contact.made(asked)
 	} else if ctx.Err() == nil {
-		s.config.Logger.Debug("hearing was not told", logkey.PeerID, leader.ID, logkey.Error, err)
+		r.config.Logger.Debug("hearing was not told", logkey.PeerID, leader.ID, logkey.Error, err)
 	}
 }
 
 // AnswerLiveness answers Leader.Liveness.
-func (s *Server) AnswerLiveness(_ context.Context, report *structs.LivenessReport) (*structs.LivenessAck, error) {
-	watch := s.leaderWatch()
+func (r *reporter) AnswerLiveness(_ context.Context, report *structs.LivenessReport) (*structs.LivenessAck, error) {
+	watch := r.leader.watch()
 	if watch == nil {
 		return nil, structs.NewError(structs.CodeUnavailable, "server.no_leader")
 	}

@@ -137,7 +137,7 @@ func TestElasticJobIsLookedAt(t *testing.T) {
 		elastic.Checkpoint, elastic.Elastic = &structs.Checkpoint{MaxResumes: 3}, &structs.Elastic{MinNodes: 1, By: structs.ElasticByRestart, AllowResize: true}
 		id := c.submit(0, elastic)
 		snapshot := c.eventually(0, 5*time.Second, "it runs on one node", jobIs(id, structs.JobRunning))
-		q := newQueue(c.servers[0])
+		q := newQueue(&c.servers[0].config, c.servers[0].proposals, c.servers[0].leader.placing)
 		q.board.Sync(snapshot)
 		q.times.follow(snapshot)
 		for _, span := range []time.Duration{10 * time.Minute, 5 * time.Minute, 5 * time.Minute} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"nomadlike/nomadlike/auth"
@@ -24,6 +25,14 @@ const (
 	deposedEvery  = 50 * time.Millisecond // looks whether a leader that was asked still leads
 )
 
+// proposals is this server's way into the log and to the newest state, whoever
+// leads. Its methods may be called from any goroutine.
+type proposals struct {
+	config  *Config
+	writing *atomic.Int32   // submissions under way
+	closing <-chan struct{} // closed when this server begins to close
+}
+
 // Submit proposes a command and returns once this server's own state has
 // applied it. By is who asks. It tries again while surely nothing was
 // proposed, and, for commands that may safely arrive twice, also when nobody
@@ -32,21 +41,21 @@ const (
 // The error is the state's refusal (the index is then still that of the log
 // entry), CodeUnavailable when nothing was done, or CodeTimeout when the
 // outcome is unknown.
-func (s *Server) Submit(ctx context.Context, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
-	return s.SubmitGuarded(ctx, structs.Guard{}, kind, by, body)
+func (p *proposals) Submit(ctx context.Context, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
+	return p.SubmitGuarded(ctx, structs.Guard{}, kind, by, body)
 }
 
 // SubmitGuarded is Submit of a command that the log applies only while guard
 // stands; else the error has the id structs.RestChanged, or the token's end is
 // its reason. While a server of an older protocol may have to apply it, the
 // command goes without its guard, which that server would not understand.
-func (s *Server) SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
-	s.foresight.writing.Add(1)
-	defer s.foresight.writing.Add(-1)
-	if err := s.understood(kind, body); err != nil {
+func (p *proposals) SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error) {
+	p.writing.Add(1)
+	defer p.writing.Add(-1)
+	if err := p.understood(kind, body); err != nil {
 		return structs.ApplyResult{}, 0, err
 	}
-	command, err := s.encode(guard, kind, by, body)
+	command, err := p.encode(guard, kind, by, body)
 	if err != nil {
 		return structs.ApplyResult{}, 0, structs.NewError(structs.CodeTooLarge, "server.command_too_large").Because(err)
 	}
@@ -54,14 +63,14 @@ func (s *Server) SubmitGuarded(ctx context.Context, guard structs.Guard, kind st
 	defer cancel()
 	unknown := false
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
-		reply, err := s.proposeOnce(ctx, command)
+		reply, err := p.proposeOnce(ctx, command)
 		if err == nil {
 			if reply.Result.Err != nil && unknown {
 				// An earlier try may have done what this one is refused for.
 				err = structs.NewError(structs.CodeTimeout, "server.outcome_unknown").Because(reply.Result.Err)
 				return structs.ApplyResult{}, 0, err
 			}
-			return s.applied(ctx, reply)
+			return p.applied(ctx, reply)
 		}
 		if structs.IsLasting(err) && !ofNode(kind) {
 			return structs.ApplyResult{}, 0, err
@@ -75,7 +84,7 @@ func (s *Server) SubmitGuarded(ctx context.Context, guard structs.Guard, kind st
 		default:
 			return structs.ApplyResult{}, 0, err
 		}
-		if !s.pause(ctx, wait) {
+		if !p.pause(ctx, wait) {
 			if unknown {
 				err = structs.NewError(structs.CodeTimeout, "server.outcome_unknown").Because(err)
 			}
@@ -86,30 +95,30 @@ func (s *Server) SubmitGuarded(ctx context.Context, guard structs.Guard, kind st
 
 // encode makes the entry of a command, with its guard where there is one, and
 // with a name by which it counts once where it may be tried again.
-func (s *Server) encode(guard structs.Guard, kind structs.CommandKind, by string, body any) ([]byte, error) {
-	once, err := s.once(kind)
+func (p *proposals) encode(guard structs.Guard, kind structs.CommandKind, by string, body any) ([]byte, error) {
+	once, err := p.once(kind)
 	if err != nil {
 		return nil, err
 	}
-	if once == "" && guard.IsZero() || s.config.Protocol() < wire.ProtocolGuards {
-		return wire.EncodeCommand(kind, s.now(), by, body)
+	if once == "" && guard.IsZero() || p.config.Protocol() < wire.ProtocolGuards {
+		return wire.EncodeCommand(kind, p.config.now(), by, body)
 	}
 	inner, err := wire.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
-	return wire.EncodeCommand(structs.CommandGuarded, s.now(), by, &structs.Guarded{Guard: guard, Kind: kind, Body: inner, Once: once})
+	return wire.EncodeCommand(structs.CommandGuarded, p.config.now(), by, &structs.Guarded{Guard: guard, Kind: kind, Body: inner, Once: once})
 }
 
 // once names a command that must count once, "" where that goes without saying:
 // a submission names its job, and reports of nodes say how things are, or every
 // server is not new enough.
-func (s *Server) once(kind structs.CommandKind) (string, error) {
-	if lowest, _ := s.config.Lowest(); lowest < wire.ProtocolOnce || kind == structs.CommandJobSubmit || ofNode(kind) || !repeatable(kind) {
+func (p *proposals) once(kind structs.CommandKind) (string, error) {
+	if lowest, _ := p.config.Lowest(); lowest < wire.ProtocolOnce || kind == structs.CommandJobSubmit || ofNode(kind) || !repeatable(kind) {
 		return "", nil
 	}
 	var bits [16]byte
-	if _, err := io.ReadFull(s.config.Rand, bits[:]); err != nil {
+	if _, err := io.ReadFull(p.config.Rand, bits[:]); err != nil {
 		return "", fmt.Errorf("draw the name of a command: %w", err)
 	}
 	return hex.EncodeToString(bits[:]), nil
@@ -118,12 +127,12 @@ func (s *Server) once(kind structs.CommandKind) (string, error) {
 // understood refuses a command that some server does not know yet, or that sets
 // a field it does not know: in the log it would stop that server, or be dropped
 // by one of long ago.
-func (s *Server) understood(kind structs.CommandKind, body any) error {
+func (p *proposals) understood(kind structs.CommandKind, body any) error {
 	needs := wire.Needs(kind, body)
 	if needs <= wire.OldestProtocol {
 		return nil
 	}
-	lowest, name := s.config.Lowest()
+	lowest, name := p.config.Lowest()
 	if needs <= lowest {
 		return nil
 	}
@@ -141,7 +150,7 @@ func ofNode(kind structs.CommandKind) bool {
 }
 
 // repeatable reports whether a command may be tried again when nobody can tell
-// whether it was applied: it names its own ids, or it counts once (Server.once).
+// whether it was applied: it names its own ids, or it counts once (proposals.once).
 func repeatable(kind structs.CommandKind) bool {
 	switch kind {
 	case structs.CommandJoinTokenConsume, structs.CommandJobDelete, structs.CommandTokenDelete, structs.CommandJoinTokenDelete:
@@ -151,8 +160,8 @@ func repeatable(kind structs.CommandKind) bool {
 }
 
 // applied waits until the entry of a reply is in this server's own state.
-func (s *Server) applied(ctx context.Context, reply *structs.ProposeReply) (structs.ApplyResult, uint64, error) {
-	if err := s.config.Log.WaitApplied(ctx, reply.Index); err != nil {
+func (p *proposals) applied(ctx context.Context, reply *structs.ProposeReply) (structs.ApplyResult, uint64, error) {
+	if err := p.config.Log.WaitApplied(ctx, reply.Index); err != nil {
 		return structs.ApplyResult{}, 0, structs.NewError(structs.CodeTimeout, "server.outcome_unknown").Because(err)
 	}
 	if reply.Result.Err != nil {
@@ -162,26 +171,26 @@ func (s *Server) applied(ctx context.Context, reply *structs.ProposeReply) (stru
 }
 
 // proposeOnce proposes here, or hands the bytes to the leader once.
-func (s *Server) proposeOnce(ctx context.Context, command []byte) (*structs.ProposeReply, error) {
-	reply, err := s.proposeHere(ctx, command)
+func (p *proposals) proposeOnce(ctx context.Context, command []byte) (*structs.ProposeReply, error) {
+	reply, err := p.proposeHere(ctx, command)
 	var notLeader *consensus.NotLeaderError
 	if err == nil || !errors.As(err, &notLeader) {
 		return reply, err
 	}
 	leader := Agent{ID: notLeader.LeaderID, Addr: notLeader.LeaderAddr, Role: auth.RoleServer}
-	if leader.Addr == "" || leader.ID == s.config.ID {
+	if leader.Addr == "" || leader.ID == p.config.ID {
 		return nil, err
 	}
-	ctx, cancel := s.whileLeads(ctx, leader.ID)
+	ctx, cancel := p.whileLeads(ctx, leader.ID)
 	defer cancel()
-	return s.config.Peers.Propose(ctx, leader, &structs.ProposeRequest{Command: command})
+	return p.config.Peers.Propose(ctx, leader, &structs.ProposeRequest{Command: command})
 }
 
 // whileLeads returns a context that ends when another server than leader is known
 // to lead: one whose machine died answers nothing, and who waits for that keeps
 // nodes from registering at the next leader. The caller calls the function that
 // comes with it.
-func (s *Server) whileLeads(ctx context.Context, leader string) (context.Context, context.CancelFunc) {
+func (p *proposals) whileLeads(ctx context.Context, leader string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -191,7 +200,7 @@ func (s *Server) whileLeads(ctx context.Context, leader string) (context.Context
 		for {
 			select {
 			case <-tick.C:
-				if now := s.config.Log.LeaderID(); now != "" && now != leader {
+				if now := p.config.Log.LeaderID(); now != "" && now != leader {
 					cancel()
 					return
 				}
@@ -205,10 +214,10 @@ func (s *Server) whileLeads(ctx context.Context, leader string) (context.Context
 
 // proposeHere puts a command into the log of this server. Failures are
 // *structs.Error that keep the log's as their cause.
-func (s *Server) proposeHere(ctx context.Context, command []byte) (*structs.ProposeReply, error) {
-	result, err := s.config.Log.Propose(ctx, command)
+func (p *proposals) proposeHere(ctx context.Context, command []byte) (*structs.ProposeReply, error) {
+	result, err := p.config.Log.Propose(ctx, command)
 	if err != nil {
-		return nil, s.logError(err)
+		return nil, p.logError(err)
 	}
 	applied, ok := result.Value.(structs.ApplyResult)
 	if !ok {
@@ -219,15 +228,15 @@ func (s *Server) proposeHere(ctx context.Context, command []byte) (*structs.Prop
 
 // decide proposes a command of the leader's own duties: here and once, because
 // a server that leads no more has nothing to decide.
-func (s *Server) decide(ctx context.Context, kind structs.CommandKind, body any) (structs.ApplyResult, uint64, error) {
-	if err := s.understood(kind, body); err != nil {
+func (p *proposals) decide(ctx context.Context, kind structs.CommandKind, body any) (structs.ApplyResult, uint64, error) {
+	if err := p.understood(kind, body); err != nil {
 		return structs.ApplyResult{}, 0, err
 	}
-	command, err := wire.EncodeCommand(kind, s.now(), s.config.ID, body)
+	command, err := wire.EncodeCommand(kind, p.config.now(), p.config.ID, body)
 	if err != nil {
 		return structs.ApplyResult{}, 0, err
 	}
-	reply, err := s.proposeHere(ctx, command)
+	reply, err := p.proposeHere(ctx, command)
 	if err != nil {
 		return structs.ApplyResult{}, 0, err
 	}
@@ -238,7 +247,7 @@ func (s *Server) decide(ctx context.Context, kind structs.CommandKind, body any)
 }
 
 // logError tells a caller what a failure of the log means for their request.
-func (s *Server) logError(err error) error {
+func (p *proposals) logError(err error) error {
 	var notLeader *consensus.NotLeaderError
 	switch {
 	case errors.As(err, &notLeader):
@@ -246,7 +255,7 @@ func (s *Server) logError(err error) error {
 	case errors.Is(err, consensus.ErrOutcomeUnknown):
 		return structs.NewError(structs.CodeTimeout, "server.outcome_unknown").Because(err)
 	case errors.Is(err, consensus.ErrDiskFull):
-		return structs.NewError(structs.CodeUnavailable, "server.disk_full", "server", s.config.Name).Because(err)
+		return structs.NewError(structs.CodeUnavailable, "server.disk_full", "server", p.config.Name).Because(err)
 	case errors.Is(err, consensus.ErrTooLarge):
 		return structs.NewError(structs.CodeTooLarge, "server.command_too_large").Because(err)
 	default: // shut down, or the context ended before anything was handed over
@@ -257,16 +266,16 @@ func (s *Server) logError(err error) error {
 // AnswerPropose answers Leader.Propose: another server hands a command over. It is
 // looked at before it enters the log, where a kind that nobody knows would
 // stop every server.
-func (s *Server) AnswerPropose(ctx context.Context, request *structs.ProposeRequest) (*structs.ProposeReply, error) {
+func (p *proposals) AnswerPropose(ctx context.Context, request *structs.ProposeRequest) (*structs.ProposeReply, error) {
 	if err := state.Check(request.Command); err != nil {
 		return nil, err
 	}
-	return s.proposeHere(ctx, request.Command)
+	return p.proposeHere(ctx, request.Command)
 }
 
 // AnswerReadIndex answers Leader.ReadIndex.
-func (s *Server) AnswerReadIndex(ctx context.Context, _ *structs.ReadIndexRequest) (*structs.ReadIndexReply, error) {
-	index, err := s.config.Log.ReadIndex(ctx)
+func (p *proposals) AnswerReadIndex(ctx context.Context, _ *structs.ReadIndexRequest) (*structs.ReadIndexReply, error) {
+	index, err := p.config.Log.ReadIndex(ctx)
 	if err != nil {
 		return nil, readError(err)
 	}
@@ -280,39 +289,39 @@ func readError(err error) error {
 
 // Consistent waits until this server's state holds everything that was
 // acknowledged before the call, whoever acknowledged it, and gives that state.
-func (s *Server) Consistent(ctx context.Context) (*state.Snapshot, error) {
+func (p *proposals) Consistent(ctx context.Context) (*state.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
-		index, err := s.readOnce(ctx)
+		index, err := p.readOnce(ctx)
 		if err == nil {
-			if err := s.config.Log.WaitApplied(ctx, index); err != nil {
+			if err := p.config.Log.WaitApplied(ctx, index); err != nil {
 				return nil, readError(err)
 			}
-			return s.config.Store.Snapshot(), nil
+			return p.config.Store.Snapshot(), nil
 		}
-		if !s.pause(ctx, wait) {
+		if !p.pause(ctx, wait) {
 			return nil, readError(err)
 		}
 	}
 }
 
 // Fresh is Consistent for who has the Store at hand.
-func (s *Server) Fresh(ctx context.Context) error {
-	_, err := s.Consistent(ctx)
+func (p *proposals) Fresh(ctx context.Context) error {
+	_, err := p.Consistent(ctx)
 	return err
 }
 
 // readOnce asks this server's log, or the leader's.
-func (s *Server) readOnce(ctx context.Context) (uint64, error) {
-	index, err := s.config.Log.ReadIndex(ctx)
+func (p *proposals) readOnce(ctx context.Context) (uint64, error) {
+	index, err := p.config.Log.ReadIndex(ctx)
 	var notLeader *consensus.NotLeaderError
-	if err == nil || !errors.As(err, &notLeader) || notLeader.LeaderAddr == "" || notLeader.LeaderID == s.config.ID {
+	if err == nil || !errors.As(err, &notLeader) || notLeader.LeaderAddr == "" || notLeader.LeaderID == p.config.ID {
 		return index, err
 	}
-	ctx, cancel := s.whileLeads(ctx, notLeader.LeaderID)
+	ctx, cancel := p.whileLeads(ctx, notLeader.LeaderID)
 	defer cancel()
-	reply, err := s.config.Peers.ReadIndex(ctx, Agent{ID: notLeader.LeaderID, Addr: notLeader.LeaderAddr, Role: auth.RoleServer})
+	reply, err := p.config.Peers.ReadIndex(ctx, Agent{ID: notLeader.LeaderID, Addr: notLeader.LeaderAddr, Role: auth.RoleServer})
 	if err != nil {
 		return 0, err
 	}
@@ -320,9 +329,9 @@ func (s *Server) readOnce(ctx context.Context) (uint64, error) {
 }
 
 // pause waits, and tells false when ctx ended or this server began to close.
-func (s *Server) pause(ctx context.Context, span time.Duration) bool {
+func (p *proposals) pause(ctx context.Context, span time.Duration) bool {
 	select {
-	case <-s.closing:
+	case <-p.closing:
 		return false
 	default:
 	}
@@ -331,7 +340,7 @@ func (s *Server) pause(ctx context.Context, span time.Duration) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-s.closing:
+	case <-p.closing:
 	case <-ctx.Done():
 	}
 	return false

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"nomadlike/internal/logkey"
@@ -28,8 +29,10 @@ const (
 // queue is what the leader's queue loop works with. It belongs to one
 // goroutine.
 type queue struct {
-	server *Server
-	board  *scheduler.Board
+	config    *Config
+	proposals *proposals
+	placing   *placing
+	board     *scheduler.Board
 
 	times   runTimes
 	learnAt time.Time // when it may learn next; zero: at once
@@ -46,17 +49,29 @@ type turn struct {
 	explained time.Time // when they were last looked at
 }
 
-func newQueue(s *Server) *queue {
-	return &queue{server: s, board: scheduler.NewBoard(rules()), turn: turn{due: true}}
+func newQueue(config *Config, proposals *proposals, placing *placing) *queue {
+	return &queue{config: config, proposals: proposals, placing: placing, board: scheduler.NewBoard(rules()), turn: turn{due: true}}
 }
 
-// runQueue places what waits until ctx ends. Each turn takes everything that
+// placing is whether, and when, the queue loop starts things: others that have
+// much to compute wait for it.
+type placing struct {
+	now  atomic.Bool               // the loop is starting what can start
+	last atomic.Pointer[time.Time] // when it last started something; nil: never
+}
+
+// recently reports whether the queue loop starts things now, or did a moment ago.
+func (p *placing) recently() bool {
+	last := p.last.Load()
+	return p.now.Load() || last != nil && time.Since(*last) < forecastRest
+}
+
+// run places what waits until ctx ends. Each turn takes everything that
 // waits by then; while its plans are being committed, more gathers for the
 // next turn. So a quiet queue is served at once and a busy one in large plans.
-func (s *Server) runQueue(ctx context.Context) {
-	q := newQueue(s)
+func (q *queue) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		snapshot := s.config.Store.Snapshot()
+		snapshot := q.config.Store.Snapshot()
 		if snapshot.ScheduleIndex() == q.turn.looked && !q.turn.due {
 			q.turn.due = q.await(ctx, snapshot)
 			continue
@@ -66,7 +81,7 @@ func (s *Server) runQueue(ctx context.Context) {
 			continue
 		}
 		q.turn.looked, q.turn.due = snapshot.ScheduleIndex(), false
-		q.turn.hasty = time.Since(q.turn.explained) < s.config.Timings.ExplainEvery
+		q.turn.hasty = time.Since(q.turn.explained) < q.config.Timings.ExplainEvery
 		if !q.turn.hasty {
 			q.turn.explained = time.Now()
 		}
@@ -90,12 +105,12 @@ func (q *queue) serve(ctx context.Context, snapshot *state.Snapshot) bool {
 		return true
 	}
 	q.board.SetSettings(q.settings(false))
-	plan := q.board.Pass(q.server.now(), snapshot.Index())
+	plan := q.board.Pass(q.config.now(), snapshot.Index())
 	if len(plan.Gangs) == 0 && len(plan.Waits) == 0 {
 		return true
 	}
 	q.turn.due = q.turn.due || len(plan.Gangs) > 0 || len(plan.Waits) >= scheduler.WaitsMax
-	return q.server.proposePlan(ctx, plan)
+	return q.propose(ctx, plan)
 }
 
 func (q *queue) settings(quiet bool) scheduler.Settings {
@@ -107,8 +122,8 @@ func (q *queue) settings(quiet bool) scheduler.Settings {
 // place starts what can start. Plans go to the log while the next is thought
 // out; they do not wait for each other, since the board holds what they place.
 func (q *queue) place(ctx context.Context, seed uint64) bool {
-	q.server.placing.Store(true)
-	defer q.server.placing.Store(false)
+	q.placing.now.Store(true)
+	defer q.placing.now.Store(false)
 	var (
 		arrived  = true
 		mu       sync.Mutex
@@ -121,10 +136,10 @@ func (q *queue) place(ctx context.Context, seed uint64) bool {
 			break
 		}
 		placedAt := time.Now()
-		q.server.placedAt.Store(&placedAt)
+		q.placing.last.Store(&placedAt)
 		inFlight <- struct{}{}
 		flying.Go(func() {
-			ok := q.server.proposePlan(ctx, plan)
+			ok := q.propose(ctx, plan)
 			<-inFlight
 			mu.Lock()
 			arrived = arrived && ok
@@ -140,7 +155,7 @@ func (q *queue) plan(seed uint64) structs.Plan {
 	var plan structs.Plan
 	ranks := 0
 	for {
-		more := q.board.Pass(q.server.now(), seed)
+		more := q.board.Pass(q.config.now(), seed)
 		plan.SnapshotIndex = more.SnapshotIndex
 		plan.Gangs, plan.Waits = append(plan.Gangs, more.Gangs...), append(plan.Waits, more.Waits...)
 		for i := range more.Gangs {
@@ -160,7 +175,7 @@ func (q *queue) learn(snapshot *state.Snapshot) {
 	}
 	begin := time.Now()
 	q.times.follow(snapshot)
-	q.board.SetModel(q.times.model.Outlook(q.server.now(), ongoing(q.board)))
+	q.board.SetModel(q.times.model.Outlook(q.config.now(), ongoing(q.board)))
 	took := time.Since(begin)
 	q.learnAt = time.Now().Add(max(learnEvery, learnShare*took))
 }
@@ -192,7 +207,7 @@ func (q *queue) next(snapshot *state.Snapshot) (span time.Duration, due bool) {
 			span, due = in, true
 		}
 	}
-	now := q.server.now()
+	now := q.config.now()
 	if grow, known := q.board.GrowDue(now); known {
 		at(grow.Sub(now))
 	}
@@ -200,7 +215,7 @@ func (q *queue) next(snapshot *state.Snapshot) (span time.Duration, due bool) {
 		return span, due
 	}
 	if q.turn.hasty {
-		at(q.server.config.Timings.ExplainEvery - time.Since(q.turn.explained))
+		at(q.config.Timings.ExplainEvery - time.Since(q.turn.explained))
 	}
 	if delayed, known := q.board.Due(now); known {
 		at(delayed.Sub(now))
@@ -211,24 +226,24 @@ func (q *queue) next(snapshot *state.Snapshot) (span time.Duration, due bool) {
 	return span, due
 }
 
-// proposePlan puts a plan into the log, and reports whether it arrived and was
+// propose puts a plan into the log, and reports whether it arrived and was
 // taken whole.
-func (s *Server) proposePlan(ctx context.Context, plan structs.Plan) bool {
+func (q *queue) propose(ctx context.Context, plan structs.Plan) bool {
 	kind, body := structs.CommandPlan, any(&plan)
 	if len(plan.Gangs) == 0 {
 		kind, body = structs.CommandWaitReasons, &structs.WaitReasons{Waits: plan.Waits}
 	}
-	result, index, err := s.decide(ctx, kind, body)
+	result, index, err := q.proposals.decide(ctx, kind, body)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.config.Logger.Warn("plan was not taken", logkey.Error, err)
+			q.config.Logger.Warn("plan was not taken", logkey.Error, err)
 		}
 		return false
 	}
 	if result.Plan != nil && len(result.Plan.Refused) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(result.Plan.Refused)))
 		why := result.Plan.Refused[first]
-		s.config.Logger.Info("gangs of a plan were refused", logkey.Index, index, logkey.Count, len(result.Plan.Refused),
+		q.config.Logger.Info("gangs of a plan were refused", logkey.Index, index, logkey.Count, len(result.Plan.Refused),
 			logkey.JobID, plan.Gangs[first].JobID, logkey.Reason, messages.Text(messages.English, why.ID, why.Params))
 	}
 	return true

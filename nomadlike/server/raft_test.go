@@ -125,7 +125,7 @@ func TestMinorityServesNobody(t *testing.T) {
 		if _, err := admitAndSubmit(ctx, c.servers[old], "", testJob("one", 1)); err == nil {
 			t.Error("a write in the minority is acknowledged")
 		}
-		if c.servers[old].leaderWatch() != nil {
+		if c.servers[old].leader.watch() != nil {
 			t.Error("the server in the minority still does the leader's duties")
 		}
 		c.isolate(old, false)

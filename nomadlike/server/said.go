@@ -85,7 +85,7 @@ func (a *allowances) sweepLocked(now time.Time) {
 // allow waits until a node may say so many bytes more: its stream stands still
 // meanwhile, but for heartbeats.
 func (n *session) allow(ctx context.Context, bytes int) error {
-	wait := n.server.allowances.take(n.nodeID, bytes)
+	wait := n.sessions.allowances.take(n.nodeID, bytes)
 	if wait <= 0 {
 		return nil
 	}

@@ -433,7 +433,7 @@ func TestRestartDelay(t *testing.T) {
 func TestHeartbeatsSlowDownWithTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1)
-		n := &session{server: c.servers[0]}
+		n := &session{sessions: c.servers[0].sessions}
 		n.every.Store(int64(200 * time.Millisecond))
 		if ack := n.acknowledge(&structs.Heartbeat{Seq: 1}); ack.Every != 0 {
 			t.Errorf("in a small cluster: %+v", ack)

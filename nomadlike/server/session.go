@@ -26,8 +26,17 @@ type NodeStream interface {
 	Recv() (*structs.SessionUp, error)
 }
 
-// sessions are the node streams that end at this server, one for each node.
+// sessions are the node streams that end at this server, one for each node, and
+// what they share.
 type sessions struct {
+	config     *Config
+	proposals  *proposals
+	hearing    *hearing
+	contact    *contact
+	allowances *allowances
+	members    *memberCache
+	receivers  sync.WaitGroup // of sessions, which may end after them
+
 	mu struct {
 		sync.Mutex
 		closed bool
@@ -35,15 +44,18 @@ type sessions struct {
 	}
 }
 
-func newSessions() *sessions {
-	s := &sessions{}
+func newSessions(config *Config, proposals *proposals, hearing *hearing, contact *contact) *sessions {
+	s := &sessions{
+		config: config, proposals: proposals, hearing: hearing, contact: contact,
+		allowances: &allowances{now: config.Now}, members: newMemberCache(),
+	}
 	s.mu.byNode = make(map[string]*session)
 	return s
 }
 
-// begin makes session the one of its node, and ends the one before. It calls
-// start while it is certain that the server is not closing.
-func (s *sessions) begin(next *session, start func()) error {
+// begin makes session the one of its node, which starts to receive, and ends the
+// one before.
+func (s *sessions) begin(next *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
@@ -53,7 +65,7 @@ func (s *sessions) begin(next *session, start func()) error {
 		before.cancel(structs.NewError(structs.CodeConflict, "server.session_superseded"))
 	}
 	s.mu.byNode[next.nodeID] = next
-	start()
+	s.receivers.Go(next.receive) // it ends with the stream, after ServeNode
 	return nil
 }
 
@@ -78,6 +90,9 @@ func (s *sessions) close() {
 	}
 }
 
+// wait waits for the receivers of sessions, after close.
+func (s *sessions) wait() { s.receivers.Wait() }
+
 // count is the number of open sessions.
 func (s *sessions) count() int {
 	s.mu.Lock()
@@ -97,12 +112,12 @@ func (s *sessions) has(nodeID string) bool {
 // there is something for the log, a third one, work, puts it there in its order:
 // there are many sessions, and most of them say little.
 type session struct {
-	server *Server
-	nodeID string
-	name   string // random: tells this stream from every other in the state
-	stream NodeStream
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	sessions *sessions
+	nodeID   string
+	name     string // random: tells this stream from every other in the state
+	stream   NodeStream
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
 
 	replies chan *structs.SessionDown // from receive and work to push
 	greeted chan struct{}             // closed when the node has said its first word
@@ -122,19 +137,18 @@ type session struct {
 // the stream ends, a newer one of the node takes its place, or the server
 // closes. The node speaks first. The stream is over when ServeNode returns;
 // its error is for the node.
-func (s *Server) ServeNode(ctx context.Context, nodeID string, stream NodeStream) error {
-	name, err := s.randomID()
+func (s *sessions) ServeNode(ctx context.Context, nodeID string, stream NodeStream) error {
+	name, err := s.config.randomID()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	n := &session{
-		server: s, nodeID: nodeID, name: name, stream: stream, ctx: ctx, cancel: cancel,
+		sessions: s, nodeID: nodeID, name: name, stream: stream, ctx: ctx, cancel: cancel,
 		replies: make(chan *structs.SessionDown, 16), greeted: make(chan struct{}),
 	}
-	// The receiver ends with the stream, after this function.
-	if err := s.sessions.begin(n, func() { s.tasks.Go(n.receive) }); err != nil {
+	if err := s.begin(n); err != nil {
 		return err
 	}
 	log := s.config.Logger.With(logkey.NodeID, nodeID)
@@ -142,7 +156,7 @@ func (s *Server) ServeNode(ctx context.Context, nodeID string, stream NodeStream
 	err = n.push()
 	cancel(err)
 	n.endWork()
-	if s.sessions.end(n) {
+	if s.end(n) {
 		s.hearing.end(nodeID)
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
@@ -172,7 +186,7 @@ func (n *session) receive() {
 			return
 		}
 		if incarnation := n.registered(); incarnation != 0 {
-			n.server.hearing.hear(n.nodeID, incarnation)
+			n.sessions.hearing.hear(n.nodeID, incarnation)
 		}
 		switch {
 		case up.Heartbeat != nil:
@@ -195,10 +209,10 @@ func (n *session) receive() {
 // the leader hears the node and says so, but does not renew its lease.
 func (n *session) acknowledge(beat *structs.Heartbeat) *structs.HeartbeatAck {
 	ack := &structs.HeartbeatAck{Seq: beat.Seq}
-	if n.server.contact.holds() {
+	if n.sessions.contact.holds() {
 		ack.SentAt = beat.SentAt
 	}
-	every := heartbeatEvery(n.server.config.Timings.HeartbeatEvery, n.server.config.Store.NodeCount())
+	every := heartbeatEvery(n.sessions.config.Timings.HeartbeatEvery, n.sessions.config.Store.NodeCount())
 	if told := n.every.Load(); told != 0 && told != int64(every) {
 		n.every.Store(int64(every))
 		ack.Every = structs.Duration(every)
@@ -276,7 +290,7 @@ func (n *session) record(inbox []*structs.SessionUp) error {
 				return err
 			}
 			plainBatch(up.Reports)
-			knownBatch(up.Reports, n.server.config.Protocol())
+			knownBatch(up.Reports, n.sessions.config.Protocol())
 			batches = append(batches, up.Reports)
 			continue
 		}
@@ -312,24 +326,24 @@ func (n *session) register(hello *structs.NodeRegister) error {
 	body := *hello
 	plainNode(&body.Node)
 	body.Node.Session = n.name
-	if body.Unique = n.server.config.Protocol() >= wire.ProtocolNodeRemovals; !body.Unique {
+	if body.Unique = n.sessions.config.Protocol() >= wire.ProtocolNodeRemovals; !body.Unique {
 		body.Node.Machine = "" // a server of before does not know it
 	}
-	if _, _, err := n.server.Submit(n.ctx, structs.CommandNodeRegister, n.nodeID, &body); err != nil {
+	if _, _, err := n.sessions.proposals.Submit(n.ctx, structs.CommandNodeRegister, n.nodeID, &body); err != nil {
 		return err
 	}
 	n.mu.Lock()
 	first := n.mu.incarnation == 0
 	n.mu.incarnation = hello.Node.Incarnation
 	n.mu.Unlock()
-	n.server.hearing.hear(n.nodeID, hello.Node.Incarnation)
+	n.sessions.hearing.hear(n.nodeID, hello.Node.Incarnation)
 	if first {
-		timings := n.server.config.Timings
-		every := heartbeatEvery(timings.HeartbeatEvery, n.server.config.Store.NodeCount())
+		timings := n.sessions.config.Timings
+		every := heartbeatEvery(timings.HeartbeatEvery, n.sessions.config.Store.NodeCount())
 		n.every.Store(int64(every))
 		n.reply(&structs.SessionDown{Welcome: &structs.Welcome{
-			ServerID: n.server.config.ID, HeartbeatEvery: structs.Duration(every),
-			LeaseTTL: structs.Duration(timings.LeaseTTL), Servers: n.server.config.Addresses(),
+			ServerID: n.sessions.config.ID, HeartbeatEvery: structs.Duration(every),
+			LeaseTTL: structs.Duration(timings.LeaseTTL), Servers: n.sessions.config.Addresses(),
 		}})
 	}
 	return nil
@@ -363,7 +377,7 @@ func (n *session) report(batches []*structs.ReportBatch) error {
 			body.Notes = append(body.Notes, batch.Notes...)
 			taken++
 		}
-		result, _, err := n.server.Submit(n.ctx, structs.CommandAllocReports, n.nodeID, &body)
+		result, _, err := n.sessions.proposals.Submit(n.ctx, structs.CommandAllocReports, n.nodeID, &body)
 		if err != nil {
 			return err
 		}
@@ -392,7 +406,7 @@ func refusedOf(batch *structs.ReportBatch, refused []string) (own, rest []string
 // farewell notes that the node's agent stopped in order.
 func (n *session) farewell() error {
 	change := &structs.NodeStatusChange{NodeID: n.nodeID, Incarnation: n.registered(), Status: structs.NodeLeft}
-	if _, _, err := n.server.Submit(n.ctx, structs.CommandNodeStatus, n.nodeID, change); err != nil {
+	if _, _, err := n.sessions.proposals.Submit(n.ctx, structs.CommandNodeStatus, n.nodeID, change); err != nil {
 		return err
 	}
 	return errFarewell
@@ -401,7 +415,7 @@ func (n *session) farewell() error {
 // push tells the node what is answered and what changes, until the session
 // ends. It is the only sender.
 func (n *session) push() error {
-	timeout := time.NewTimer(n.server.config.Timings.HelloTimeout)
+	timeout := time.NewTimer(n.sessions.config.Timings.HelloTimeout)
 	defer timeout.Stop()
 	var (
 		greeted   = n.greeted
@@ -432,14 +446,14 @@ func (n *session) push() error {
 		if assigned == nil {
 			continue
 		}
-		snapshot := n.server.config.Store.Snapshot()
+		snapshot := n.sessions.config.Store.Snapshot()
 		if err := n.stillOurs(snapshot); err != nil {
 			if structs.CodeOf(err) == structs.CodeForbidden { // it kills what it runs; another stream it does not get
 				_ = n.stream.Send(&structs.SessionDown{Assignments: &structs.Assignments{Index: snapshot.Index(), Full: true}})
 			}
 			return err
 		}
-		if news := assigned.news(snapshot, n.server.members); news != nil {
+		if news := assigned.news(snapshot, n.sessions.members); news != nil {
 			if err := n.stream.Send(&structs.SessionDown{Assignments: news}); err != nil {
 				return fmt.Errorf("send to node: %w", err)
 			}

@@ -21,8 +21,14 @@ const (
 	joinTokensKeptBy = structs.Duration(24 * time.Hour)
 )
 
-// runSweeps does what only time brings about, until ctx ends.
-func (s *Server) runSweeps(ctx context.Context) {
+// sweeper does, on the leader, what only time brings about.
+type sweeper struct {
+	config    *Config
+	proposals *proposals
+}
+
+// run does what only time brings about, until ctx ends.
+func (s *sweeper) run(ctx context.Context) {
 	tick := time.NewTicker(s.config.Timings.SweepEvery)
 	defer tick.Stop()
 	looked := time.Now() // at the number of ended jobs: it walks all of them
@@ -38,7 +44,7 @@ func (s *Server) runSweeps(ctx context.Context) {
 			looked = time.Now()
 		}
 		for _, over := range fences.Step(s.config.Store.Snapshot(), time.Since(began)) {
-			if _, _, err := s.decide(ctx, structs.CommandLeaseOver, over); err != nil && ctx.Err() == nil {
+			if _, _, err := s.proposals.decide(ctx, structs.CommandLeaseOver, over); err != nil && ctx.Err() == nil {
 				s.config.Logger.Warn("end of a lease was not taken", logkey.Error, err)
 			}
 		}
@@ -50,8 +56,8 @@ func (s *Server) runSweeps(ctx context.Context) {
 
 // sweep proposes everything that is due, and reports whether there were ended
 // jobs to delete.
-func (s *Server) sweep(ctx context.Context, countEnded bool) (deleted bool) {
-	snapshot, now := s.config.Store.Snapshot(), s.now()
+func (s *sweeper) sweep(ctx context.Context, countEnded bool) (deleted bool) {
+	snapshot, now := s.config.Store.Snapshot(), s.config.now()
 	due := dueSweeps(snapshot, now)
 	if countEnded {
 		due = append(due, dueForgetting(snapshot, now, s.config.Kept, s.config.Protocol())...)
@@ -61,7 +67,7 @@ func (s *Server) sweep(ctx context.Context, countEnded bool) (deleted bool) {
 	}
 	for _, due := range due {
 		deleted = deleted || due.kind == structs.CommandJobDelete || due.kind == structs.CommandJobsForget
-		if _, _, err := s.decide(ctx, due.kind, due.body); err != nil {
+		if _, _, err := s.proposals.decide(ctx, due.kind, due.body); err != nil {
 			if ctx.Err() == nil {
 				s.config.Logger.Warn("sweep was not taken", logkey.Error, err)
 			}

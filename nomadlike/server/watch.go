@@ -23,7 +23,8 @@ const (
 // watch is the thin coat around Liveness on the leader: one goroutine feeds it
 // and executes what it orders.
 type watch struct {
-	server  *Server
+	config  *Config
+	decide  func(ctx context.Context, kind structs.CommandKind, body any) (structs.ApplyResult, uint64, error)
 	lived   lifetime
 	machine *Liveness
 	reports chan *structs.LivenessReport
@@ -33,16 +34,17 @@ type watch struct {
 	known   map[string]uint64 // nodes that the machine knows -> ModifyIndex
 }
 
-func newWatch(s *Server) *watch {
-	machine := NewLiveness(s.config.Timings.Liveness, s.config.Store.Snapshot().Index())
+func newWatch(config *Config, proposals *proposals) *watch {
+	machine := NewLiveness(config.Timings.Liveness, config.Store.Snapshot().Index())
 	machine.SetBusy(func(nodeID string) bool {
-		for range s.config.Store.Snapshot().Holders(nodeID) {
+		for range config.Store.Snapshot().Holders(nodeID) {
 			return true
 		}
 		return false
 	})
 	return &watch{
-		server:  s,
+		config:  config,
+		decide:  proposals.decide,
 		lived:   lifetime{at: time.Now()},
 		machine: machine,
 		reports: make(chan *structs.LivenessReport, reportsWaiting),
@@ -119,7 +121,7 @@ func (l *lifetime) now(at time.Time) time.Duration {
 // learn tells the machine about nodes as the state has them now, and gives
 // the channel of their next change.
 func (w *watch) learn() <-chan struct{} {
-	snapshot := w.server.config.Store.Snapshot()
+	snapshot := w.config.Store.Snapshot()
 	present := make(map[string]bool, len(w.known))
 	for node := range snapshot.Nodes() {
 		present[node.ID] = true
@@ -135,7 +137,7 @@ func (w *watch) learn() <-chan struct{} {
 		}
 	}
 	var servers []string
-	for _, server := range w.server.config.Servers() {
+	for _, server := range w.config.Servers() {
 		servers = append(servers, server.ID)
 	}
 	w.machine.SetServers(servers)
@@ -180,10 +182,10 @@ func (w *watch) answer(ctx context.Context, answer func(time.Duration) []Livenes
 func (w *watch) probe(ctx context.Context, order *ProbeOrder) {
 	once, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	agent, ok := agentOf(w.server.config.Store.Snapshot(), order.NodeID)
+	agent, ok := agentOf(w.config.Store.Snapshot(), order.NodeID)
 	answered, refused := false, false
 	if ok {
-		err := w.server.config.Peers.Alive(once, agent)
+		err := w.config.Peers.Alive(once, agent)
 		answered, refused = err == nil, errors.Is(err, ErrAgentDown)
 	}
 	w.answer(ctx, func(now time.Duration) []LivenessEffect {
@@ -198,11 +200,11 @@ func (w *watch) ask(ctx context.Context, order *WitnessOrder, witness Witness) {
 	once, cancel := context.WithTimeout(ctx, witnessTimeout)
 	defer cancel()
 	answered, reached := false, false
-	snapshot := w.server.config.Store.Snapshot()
+	snapshot := w.config.Store.Snapshot()
 	node, known := agentOf(snapshot, order.NodeID)
 	agent, found := w.witness(snapshot, witness)
 	if known && found {
-		reply, err := w.server.config.Peers.Witness(once, agent, &structs.WitnessRequest{NodeID: node.ID, RPCAddr: node.Addr})
+		reply, err := w.config.Peers.Witness(once, agent, &structs.WitnessRequest{NodeID: node.ID, RPCAddr: node.Addr})
 		answered, reached = err == nil, err == nil && reply.Reached
 	}
 	w.answer(ctx, func(now time.Duration) []LivenessEffect {
@@ -215,7 +217,7 @@ func (w *watch) witness(snapshot *state.Snapshot, witness Witness) (Agent, bool)
 	if !witness.Server {
 		return agentOf(snapshot, witness.ID)
 	}
-	for _, server := range w.server.config.Servers() {
+	for _, server := range w.config.Servers() {
 		if server.ID == witness.ID {
 			return server, true
 		}
@@ -233,8 +235,8 @@ func agentOf(snapshot *state.Snapshot, nodeID string) (Agent, bool) {
 }
 
 func (w *watch) declare(ctx context.Context, change *structs.NodeStatusChange) {
-	log := w.server.config.Logger.With(logkey.NodeID, change.NodeID, logkey.Status, change.Status)
-	if _, _, err := w.server.decide(ctx, structs.CommandNodeStatus, change); err != nil {
+	log := w.config.Logger.With(logkey.NodeID, change.NodeID, logkey.Status, change.Status)
+	if _, _, err := w.decide(ctx, structs.CommandNodeStatus, change); err != nil {
 		if ctx.Err() == nil {
 			log.Info("judgement of a node was not taken", logkey.Error, err)
 		}

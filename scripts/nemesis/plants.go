@@ -41,7 +41,7 @@ func plants() []plant {
 		{
 			name: "local-reads", text: "a server reads its own state without asking the leader",
 			faults: "kill-follower", finds: []string{"I21", "I4"},
-			edits: []edit{{"nomadlike/server/propose.go", "\t\tindex, err := s.readOnce(ctx)\n", "\t\tindex, err := uint64(0), error(nil)\n"}},
+			edits: []edit{{"nomadlike/server/propose.go", "\t\tindex, err := p.readOnce(ctx)\n", "\t\tindex, err := uint64(0), error(nil)\n"}},
 		},
 		{
 			name: "key-forgotten", text: "a repeated submission is a new one",
