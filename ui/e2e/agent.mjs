@@ -47,7 +47,8 @@ export async function startAgent(binary, config = '', lasting = false) {
       await new Promise((done) => setTimeout(done, 50))
     }
   }
-  const cli = async (...args) => (await run(program, args, { env, maxBuffer: 16 << 20 })).stdout
+  const cliAs = async (token, ...args) => (await run(program, args, { env: token ? { ...env, NOMADLIKE_TOKEN: token } : env, maxBuffer: 16 << 20 })).stdout
+  const cli = (...args) => cliAs('', ...args)
   await launch()
   if (lasting) await cli('token', 'bootstrap', '-setup-file', join(data, 'setup-secret'))
   const secret = async (role, user) => {
@@ -59,6 +60,7 @@ export async function startAgent(binary, config = '', lasting = false) {
   return {
     address,
     cli,
+    cliAs, // with a token of somebody's
     secret,
     place,
     log: () => log,

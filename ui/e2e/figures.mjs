@@ -46,7 +46,7 @@ try {
   // than there is, and wait.
   const context = await browser.newContext({ ignoreHTTPSErrors: true })
   const page = await context.newPage()
-  await visit(page, agent.address)
+  await visit(page, agent.address + '/jobs')
   const headers = { 'X-Nomadlike-Request': 'ui', 'Content-Type': 'application/json' }
   await page.evaluate(([secret, head]) => fetch('/v1/session', { method: 'POST', headers: head, body: JSON.stringify({ token: secret }) }), [token, headers])
   const made = await page.evaluate(async ([files, head]) => {

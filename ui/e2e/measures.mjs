@@ -129,7 +129,7 @@ export async function large(browser, agent, token, inspect = async () => {}) {
     return route.fulfill({ json: { jobs: manyJobs(from, 1000), next: from < 9000 ? String(from + 1000) : '' } })
   })
   await page.route(/\/v1\/nodes\?/, (route) => route.fulfill({ json: { nodes: manyNodes(125) } }))
-  await visit(page, agent.address)
+  await visit(page, agent.address + '/jobs')
   await page.getByLabel('Token', { exact: true }).fill(token)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByText('10000 of 10000').waitFor()

@@ -5,6 +5,7 @@ import { ApiError, asked, onSignedOut } from './api'
 import { Look, type Mode } from './look'
 import { again } from './again'
 import { Cluster, firstNodes, nodesQuery } from './pages/cluster'
+import { Home } from './pages/home'
 import { Jobs } from './pages/jobs'
 import { firstJobs, firstQuery } from './parts/lists'
 import { Broken, NoPage, passing } from './parts/states'
@@ -33,14 +34,14 @@ export async function takeFirst() {
   if (asked(firstNodes)) void client.prefetchQuery(nodesQuery)
 }
 
-// The list of jobs and the wall of cards are seen first and need no library of
+// Home, the list of jobs and the wall of cards are seen first and need no library of
 // components; the other pages stand in its frame.
 const router = createBrowserRouter([
   {
     element: <Shell />,
     errorElement: <Broken />,
     children: [
-      { index: true, element: <Jobs /> },
+      { index: true, element: <Home /> },
       { path: 'jobs', element: <Jobs /> },
       { path: 'cluster', element: <Cluster /> },
       {

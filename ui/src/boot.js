@@ -12,8 +12,8 @@
   const asked = navigator.languages.map((tag) => tag.toLowerCase().split('-')[0]).find((tag) => tag === 'zh' || tag === 'en')
   const language = kept === 'zh' || kept === 'en' ? kept : (asked ?? 'en')
   const place = location.pathname.split('/')
-  const page = { '': 'jobs', jobs: place[2] === 'new' ? 'create' : place[2] ? 'job' : 'jobs', nodes: 'node' }[place[1]] ?? place[1]
-  const framed = page !== 'jobs' && page !== 'cluster' // it stands in antd's frame
+  const page = { '': 'home', jobs: place[2] === 'new' ? 'create' : place[2] ? 'job' : 'jobs', nodes: 'node' }[place[1]] ?? place[1]
+  const framed = page !== 'home' && page !== 'jobs' && page !== 'cluster' // it stands in antd's frame
   for (const name of [framed ? 'frame' : '', page, language, 'catalogue.' + language]) {
     for (const file of files[name] ?? []) {
       const link = document.createElement('link')
@@ -22,7 +22,7 @@
       document.head.append(link)
     }
   }
-  const first = { jobs: ['/v1/jobs?limit=60'], cluster: ['/v1/nodes?limit=1000'] }[page] ?? []
+  const first = { home: ['/v1/nodes?limit=1000', '/v1/queue/timeline?hours=12', '/v1/queue?forecast=true&limit=1000'], jobs: ['/v1/jobs?limit=60'], cluster: ['/v1/nodes?limit=1000'] }[page] ?? []
   globalThis.early = {}
   // A script or style sheet that did not come leaves an empty page: the
   // browser gives a fetch up when an address of the machine comes or goes. The

@@ -11,13 +11,15 @@ import { useLook } from './look'
 import { Button, Drop, Segments } from './parts/controls'
 import { Away } from './parts/away'
 import { dropDrafts } from './parts/draft'
+import { Keys } from './parts/keys'
 import { Palette } from './parts/palette'
+import { Rail } from './parts/rail'
 import { Failed, Loading, NoPage, failing } from './parts/states'
+import { useRights } from './rights'
 import { SignIn } from './signin'
 import type { Session, Token } from './types'
 
 const sharedEvery = 10_000 // milliseconds
-const places = ['jobs', 'queue', 'cluster', 'pools', 'servers'] as const
 
 // takeCode takes a code that signs in once out of the address.
 function takeCode(): string {
@@ -62,6 +64,7 @@ export function Shell() {
   const { t, i18n } = useTranslation()
   const session = useSession()
   const [params] = useSearchParams()
+  const [menu, setMenu] = useState(false)
   useEffect(() => {
     document.title = 'nomadlike'
   }, [i18n.language])
@@ -72,14 +75,18 @@ export function Shell() {
   // A wallboard shows a page and nothing around it, live as any other.
   const board = params.has('board')
   return (
-    <div className="shell">
+    <div className={board ? 'shell board' : 'shell'}>
       <a className="skip" href="#content">{t('shell.skip')}</a>
-      <Header token={session.data} hidden={board} />
-      <main id="content" tabIndex={-1}>
-        <Suspense fallback={<Loading />}>
-          <Outlet />
-        </Suspense>
-      </main>
+      {!board && <Rail open={menu} close={() => setMenu(false)}><Preferences /></Rail>}
+      <div className="body">
+        <Header token={session.data} hidden={board} menu={() => setMenu(true)} />
+        <main id="content" tabIndex={-1}>
+          <Suspense fallback={<Loading />}>
+            <Outlet />
+          </Suspense>
+        </main>
+      </div>
+      <Keys />
     </div>
   )
 }
@@ -97,7 +104,8 @@ function Shared({ token }: { token: Token }) {
     return () => clearInterval(timer)
   }, [client])
   return (
-    <div className="shell">
+    <div className="shell guest">
+      <div className="body">
       <header className="top">
         <span className="brand">nomadlike</span>
         <span className="quiet" role="note">{t('share.seen', { until: dateTime(token.expires_at) })}</span>
@@ -110,6 +118,7 @@ function Shared({ token }: { token: Token }) {
           <Guest value={true}>{shown ? <Outlet /> : <NoPage />}</Guest>
         </Suspense>
       </main>
+      </div>
     </div>
   )
 }
@@ -122,32 +131,36 @@ async function leave(client: QueryClient) {
   client.setQueryData(['session'], null)
 }
 
-function Header({ token, hidden }: { token: Token; hidden: boolean }) {
-  const { t, i18n } = useTranslation()
-  const { pathname } = useLocation()
+function Header({ token, hidden, menu }: { token: Token; hidden: boolean; menu: () => void }) {
+  const { t } = useTranslation()
   const moving = useNavigation().state !== 'idle'
   const client = useQueryClient()
+  const may = useRights()
   const [contact, setContact] = useState<Contact>(() => ({ state: 'live', heard: Date.now() }))
   useEffect(() => {
     const end = new AbortController()
     follow(client, end.signal, setContact)
     return () => end.abort()
   }, [client])
-  const here = pathname === '/' ? 'jobs' : pathname.startsWith('/nodes') ? 'cluster' : pathname.split('/')[1]!
   const { state } = contact
   return (
     <>
     <header className="top" hidden={hidden}>
-      <Link to="/jobs" className="brand">nomadlike</Link>
-      <nav aria-label={t('shell.menu')}>
-        {places.map((key) => <Link key={key} to={'/' + key} aria-current={key === here ? 'page' : undefined}>{t('menu.' + key)}</Link>)}
-        <a href={`/docs/${i18n.language === 'zh' ? 'zh' : 'en'}/`}>{t('menu.guides')}</a>
-      </nav>
+      <Button className="menu" aria-label={t('shell.menu')} onClick={menu}><span aria-hidden="true">☰</span></Button>
+      <Palette signOut={() => void leave(client)} />
+      <span className="grow" />
       <span className={'live ' + state} role="status" title={t('shell.' + state + '_long')}>
         {moving ? '…' : t('shell.' + state)}
       </span>
-      <Palette signOut={() => void leave(client)} />
-      <Preferences />
+      {may('submit') && (
+        <Drop right className="new" name={t('shell.new')} label={t('shell.new')}>
+          <ul className="menu-list">
+            <li><Link to="/jobs/new">{t('shell.new_job')}</Link><p className="quiet">{t('shell.new_job_about')}</p></li>
+            {may('vip') && <li><Link to="/jobs/new?vip">{t('create.vip')}</Link><p className="quiet">{t('shell.new_vip_about')}</p></li>}
+          </ul>
+        </Drop>
+      )}
+      <span className="preferences"><Preferences /></span>
       <Drop right className="bare" name={t('shell.account')} label={token.user || token.name || token.id}>
         <p className="quiet">{t('shell.who', { role: t('role.' + token.role, token.role), project: token.project || t('shell.all_projects') })}</p>
         <Button onClick={() => void leave(client)}>{t('shell.sign_out')}</Button>

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQueries } from '@tanstack/react-query'
-import { Fragment, lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useNavigate, useSearchParams } from 'react-router'
 import { again } from '../again'
@@ -12,6 +12,7 @@ import { useRights } from '../rights'
 import { Button, Drop, Pick } from '../parts/controls'
 import { keeps, readFilter, valuesOf, type ChosenField } from '../parts/filters'
 import { Grid, sorted, useHeight, type Column } from '../parts/grid'
+import { typing } from '../parts/keys'
 import { useJobsSoon } from '../parts/lists'
 import { Failed, priorityTag, StateTag, stateTag, useNow, useTitle } from '../parts/states'
 import { type JobDetail, type JobState, jobStates, type JobSummary, type Subjob, type SubjobList } from '../types'
@@ -53,7 +54,6 @@ export function Jobs() {
   const [deed, setDeed] = useState<Deed>()
   const [at, setAt] = useState(-1)
   const search = useRef<HTMLInputElement>(null)
-  const keyHelp = useRef<HTMLDialogElement>(null)
   const all = jobs ?? none
   const shown = useMemo(() => all.filter((job) => keeps(job, filter)), [all, filter])
   const toggle = useCallback((id: string) => setOpened((old) => turned(old, id)), [])
@@ -76,10 +76,8 @@ export function Jobs() {
 
   const keys = useCallback(
     (event: KeyboardEvent) => {
-      const target = event.target as HTMLElement
-      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || document.querySelector('.ant-modal-wrap, dialog[open]')) return
+      if (typing(event)) return
       if (event.key === '/') search.current?.focus()
-      else if (event.key === '?') keyHelp.current?.showModal()
       else if (event.key === 'j') setAt((i) => Math.min(i + 1, rows.length - 1))
       else if (event.key === 'k') setAt((i) => Math.max(i - 1, 0))
       else if (event.key === 'x' && rows[at]) setPicked((old) => turned(old, rows[at]!.job.id))
@@ -177,13 +175,6 @@ export function Jobs() {
         empty={<p>{partial ? t('states.loading') : all.length ? t('jobs.none_match') : t('jobs.none')}</p>}
       />
       <p className="quiet">{t('jobs.keys')}</p>
-      <dialog ref={keyHelp} className="card" aria-label={t('jobs.keys_title')} onClick={(event) => event.target === keyHelp.current && keyHelp.current.close()}>
-        <h2>{t('jobs.keys_title')}</h2>
-        <dl className="facts">
-          {keysHelp.map(([key, text]) => <Fragment key={key}><dt>{key.split(' ').map((one) => <kbd key={one}>{one}</kbd>)}</dt><dd>{t('jobs.key_' + text)}</dd></Fragment>)}
-        </dl>
-        <p><Button onClick={() => keyHelp.current?.close()}>{t('jobs.keys_close')}</Button></p>
-      </dialog>
       {deed && (
         <Suspense>
           <FramedDeed deed={deed} jobs={fitting(deed, targets)} close={() => setDeed(undefined)} done={() => setPicked(new Set())} />
@@ -193,7 +184,6 @@ export function Jobs() {
   )
 }
 
-const keysHelp = [['j k', 'move'], ['x', 'pick'], ['o', 'open'], ['/', 'search'], ['Ctrl+K', 'all'], ['?', 'help']] as const
 const none: JobSummary[] = []
 const askedMax = 100 // ticked jobs; of more the server decides
 

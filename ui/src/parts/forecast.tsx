@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
 import { Button, Table } from 'antd'
-import type { TFunction } from 'i18next'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
@@ -8,25 +7,13 @@ import { call, part } from '../api'
 import { clock, millis, quote, spelled } from '../format'
 import { reasonText } from '../i18n'
 import { useRights } from '../rights'
-import type { Help, Job, JobForecast, JobRef, Forecast, When } from '../types'
+import type { Help, Job, JobForecast, JobRef, Forecast } from '../types'
 import { Cli, DeedDialog } from './actions'
 import { JobLink } from './places'
+import { startText } from './starts'
 import { Failed, failing } from './states'
 
-// startText is the short answer to "when does it start?".
-export function startText(t: TFunction, when: When, now = Date.now()): string {
-  switch (when.verdict) {
-    case 'now':
-      return t('forecast.now')
-    case 'later':
-      if (when.beyond === 'p50') return t('forecast.after', { time: clock(when.p50, now) })
-      if (!when.beyond && clock(when.p50, now) === clock(when.p90, now)) return t('forecast.about', { p50: clock(when.p50, now) })
-      return when.beyond === 'p90' ? t('forecast.open', { p50: clock(when.p50, now) }) : t('forecast.later', { p50: clock(when.p50, now), p90: clock(when.p90, now) })
-    case 'never':
-      return t('forecast.never')
-  }
-  return t('forecast.unknown')
-}
+export { startText }
 
 // Holders names jobs; of one that the reader may not see it says whose it is not.
 export function Holders({ holders }: { holders?: JobRef[] }) {

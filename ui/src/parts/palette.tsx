@@ -145,8 +145,8 @@ export function Palette({ signOut }: { signOut: () => void }) {
   }
   return (
     <>
-      <Button onClick={() => setOpen(true)} aria-keyshortcuts="Control+K">
-        {t('palette.open')} <kbd>Ctrl K</kbd>
+      <Button className="find" onClick={() => setOpen(true)} aria-keyshortcuts="Control+K">
+        <span>{t('palette.find')}</span> <kbd>Ctrl K</kbd>
       </Button>
       {open && <dialog ref={dialog} className="card" aria-label={t('palette.title')} onClose={close} onClick={(event) => event.target === dialog.current && close()}>
         <input

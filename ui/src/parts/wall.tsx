@@ -62,7 +62,7 @@ export function layout(tiles: Tile[], width: number): { cell: number; tile: { w:
   return { cell, tile: { w, h }, columns, rows: Math.ceil(tiles.length / columns), across }
 }
 
-export function Wall({ tiles }: { tiles: Tile[] }) {
+export function Wall({ tiles, small }: { tiles: Tile[]; small?: boolean }) {
   const { t } = useTranslation()
   const { dark } = useLook()
   const go = useNavigate()
@@ -94,13 +94,13 @@ export function Wall({ tiles }: { tiles: Tile[] }) {
   const sick = tiles.reduce((sum, tile) => sum + tile.cells.filter((cell) => cell.sick).length, 0)
   return (
     <>
-      <ul className="legend" aria-hidden="true">
+      {!small && <ul className="legend" aria-hidden="true">
         <li><i style={{ background: colorOf('example', dark) }} />{t('wall.held')}</li>
         <li><i style={{ border: '1px solid var(--line)' }} />{t('wall.free')}</li>
         <li><i className="hatch" />{t('wall.idle')}</li>
         <li><i className="seg-fault" />{t('wall.sick')}</li>
         <li><i style={{ border: '1px dashed var(--expired)' }} />{t('wall.away')}</li>
-      </ul>
+      </ul>}
       <div className="wall" ref={frame}>
         <canvas
           ref={canvas}

@@ -1,0 +1,56 @@
+import { Fragment, useEffect, useRef, useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import { useLocation, useNavigate } from 'react-router'
+import { useRights } from '../rights'
+import { Button } from './controls'
+
+// typing reports whether a key belongs to what has the focus, or to a dialog.
+export const typing = (event: KeyboardEvent) =>
+  event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof HTMLElement && (event.target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName))) || document.querySelector('.ant-modal-wrap, dialog[open]') !== null
+
+// Where g and a letter go.
+const places: Record<string, string> = { h: '/', j: '/jobs', q: '/queue', c: '/cluster', p: '/pools', s: '/servers' }
+const pause = 1500 // milliseconds between g and its letter
+
+const everywhere = [['Ctrl+K', 'all'], ['g h', 'home'], ['g j', 'jobs'], ['g q', 'queue'], ['g c', 'cluster'], ['n', 'new'], ['?', 'help']] as const
+const inLists = [['j k', 'move'], ['x', 'pick'], ['o', 'open'], ['/', 'search']] as const
+
+// Keys are those that every page has, and the sheet that tells of all.
+export function Keys() {
+  const { t } = useTranslation()
+  const go = useNavigate()
+  const may = useRights()
+  const { pathname } = useLocation()
+  const sheet = useRef<HTMLDialogElement>(null)
+  const [open, setOpen] = useState(false)
+  useEffect(() => {
+    if (open) sheet.current?.showModal()
+  }, [open])
+  useEffect(() => {
+    let began = 0 // when g was pressed
+    const key = (event: KeyboardEvent) => {
+      if (typing(event) || event.defaultPrevented) return
+      const after = event.timeStamp - began < pause
+      began = 0
+      if (after && places[event.key]) void go(places[event.key]!)
+      else if (event.key === 'g') began = event.timeStamp
+      else if (event.key === '?') setOpen(true)
+      else if (event.key === 'n' && may('submit')) void go('/jobs/new')
+      else return
+      event.preventDefault()
+    }
+    addEventListener('keydown', key)
+    return () => removeEventListener('keydown', key)
+  }, [go, may('submit')]) // eslint-disable-line react-hooks/exhaustive-deps
+  if (!open) return null
+  const lists = pathname === '/jobs' ? [...inLists, ...everywhere] : everywhere
+  return (
+    <dialog ref={sheet} className="card" aria-label={t('jobs.keys_title')} onClose={() => setOpen(false)} onClick={(event) => event.target === sheet.current && sheet.current.close()}>
+      <h2>{t('jobs.keys_title')}</h2>
+      <dl className="facts">
+        {lists.map(([key, text]) => <Fragment key={key}><dt>{key.split(' ').map((one) => <kbd key={one}>{one}</kbd>)}</dt><dd>{t('jobs.key_' + text)}</dd></Fragment>)}
+      </dl>
+      <p><Button onClick={() => sheet.current?.close()}>{t('jobs.keys_close')}</Button></p>
+    </dialog>
+  )
+}
