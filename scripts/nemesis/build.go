@@ -91,6 +91,20 @@ func build(ctx context.Context, p *plant) (_ string, err error) {
 	return filepath.Join(dir, "nomadlike"), nil
 }
 
+// buildInto builds the agent that is attacked into a file.
+func buildInto(ctx context.Context, file string) error {
+	binary, err := build(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(filepath.Dir(binary))
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		return fmt.Errorf("read the agent: %w", err)
+	}
+	return os.WriteFile(file, data, 0o755)
+}
+
 // overlay writes the edited files and the compiler's list of them.
 func overlay(root, dir string, edits []edit) (string, error) {
 	distribution, err := exec.Command("go", "env", "GOROOT").Output()

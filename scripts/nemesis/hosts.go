@@ -52,15 +52,16 @@ type exit struct {
 
 // cluster is every host of one run, on one bridge.
 type cluster struct {
-	cas    int // how often the CA was replaced
-	binary string
-	dir    string
-	bridge string
-	subnet string
-	hosts  []*host
-	token  string
-	ca     []byte
-	all    *api.Client // asks any server
+	cas     int // how often the CA was replaced
+	binary  string
+	dir     string
+	bridge  string
+	subnet  string
+	hosts   []*host
+	token   string
+	ca      []byte
+	all     *api.Client // asks any server
+	cgroups bool        // agents see the machine's
 }
 
 // command runs a program of the system and keeps what it says in the error.
@@ -128,8 +129,14 @@ func (c *cluster) start(h *host, args ...string) error {
 		return fmt.Errorf("open the log of %s: %w", h.name, err)
 	}
 	defer log.Close()
-	line := append([]string{"netns", "exec", h.ns, c.binary, "agent", "-name", h.name, "-data-dir", h.data(), "-bind", h.addr, "-advertise", h.addr}, h.mu.args...)
-	cmd := exec.Command("ip", line...)
+	// `ip netns exec` mounts a /sys of its own, without the groups of the machine.
+	enter := []string{"ip", "netns", "exec", h.ns}
+	if c.cgroups {
+		enter = []string{"nsenter", "--net=/run/netns/" + h.ns}
+	}
+	line := append(enter, c.binary, "agent", "-name", h.name, "-data-dir", h.data(), "-bind", h.addr, "-advertise", h.addr)
+	line = append(line, h.mu.args...)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "NOMADLIKE_CONFIG_DIR=" + filepath.Join(h.dir, "cli"), clockVariable + "=" + h.clockFile()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the nemesis' own

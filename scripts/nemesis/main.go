@@ -87,6 +87,10 @@ type options struct {
 	sought  []string // invariants of which one finding ends the run
 	keep    bool
 	list    bool
+	build   string  // build the agent that is attacked into this file, and end
+	binary  string  // attack this one
+	cgroups bool    // agents see the machine's cgroups
+	pace    float64 // how much slower people work
 }
 
 func run() int {
@@ -99,6 +103,10 @@ func run() int {
 	flag.StringVar(&o.plant, "plant", "", "build this defect in and expect it to be found; all: one after the other")
 	flag.BoolVar(&o.keep, "keep", false, "keep the logs of agents also when all held")
 	flag.BoolVar(&o.list, "list", false, "list faults and plants")
+	flag.StringVar(&o.build, "build", "", "build the agent that is attacked into this file and end, for a machine without a compiler")
+	flag.StringVar(&o.binary, "binary", "", "attack this agent, which -build made, instead of building one")
+	flag.BoolVar(&o.cgroups, "cgroups", false, "agents see the machine's cgroups: tasks are bounded by them")
+	flag.Float64Var(&o.pace, "pace", 1, "people work so much slower than on a machine with two fast processors")
 	flag.Parse()
 	if o.list {
 		for _, f := range faults() {
@@ -106,6 +114,13 @@ func run() int {
 		}
 		for _, p := range plants() {
 			fmt.Printf("plant  %-24s %s\n", p.name, p.text)
+		}
+		return exitHeld
+	}
+	if o.build != "" {
+		if err := buildInto(context.Background(), o.build); err != nil {
+			fmt.Fprintln(os.Stderr, "nemesis:", err)
+			return exitUnable
 		}
 		return exitHeld
 	}
@@ -118,12 +133,15 @@ func run() int {
 	if o.plant != "" {
 		return findPlants(ctx, o)
 	}
-	binary, err := build(ctx, nil)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "nemesis:", err)
-		return exitUnable
+	binary := o.binary
+	if binary == "" {
+		var err error
+		if binary, err = build(ctx, nil); err != nil {
+			fmt.Fprintln(os.Stderr, "nemesis:", err)
+			return exitUnable
+		}
+		defer os.RemoveAll(filepath.Dir(binary))
 	}
-	defer os.RemoveAll(filepath.Dir(binary))
 	r, err := attack(ctx, o, binary)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "nemesis:", err)
@@ -168,6 +186,7 @@ func attack(ctx context.Context, o options, binary string) (_ *report, err error
 	if err != nil {
 		return nil, err
 	}
+	c.cgroups = o.cgroups
 	say("seed %d: %d servers and %d clients start, logs in %s", o.seed, o.servers, o.clients, dir)
 	if err := c.form(ctx, config); err != nil {
 		return nil, err
@@ -180,7 +199,7 @@ func attack(ctx context.Context, o options, binary string) (_ *report, err error
 	defer endLoad()
 	watch, endWatch := context.WithCancel(ctx)
 	defer endWatch()
-	w := &workload{c: c, h: h, seed: o.seed, length: time.Duration(o.minutes * float64(time.Minute))}
+	w := &workload{c: c, h: h, seed: o.seed, length: time.Duration(o.minutes * float64(time.Minute)), pace: o.pace}
 	if err := w.start(load, watch); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,7 @@ type workload struct {
 	h      *history
 	seed   uint64
 	length time.Duration  // of the run
+	pace   float64        // how much longer people pause than said above
 	wg     sync.WaitGroup // of the load
 	eyes   sync.WaitGroup // of the watchers, who see the end as well
 
@@ -107,10 +108,15 @@ func every(ctx context.Context, pause time.Duration, f func()) {
 	}
 }
 
+// every calls f with the pause between calls, as slowly as the people work.
+func (w *workload) every(ctx context.Context, pause time.Duration, f func()) {
+	every(ctx, time.Duration(w.pace*float64(pause)), f)
+}
+
 // register writes values that nobody else writes to one project's description,
 // and reads it, through any agent.
 func (w *workload) register(ctx context.Context, chance *rand.Rand, name string) {
-	every(ctx, registerEvery, func() {
+	w.every(ctx, registerEvery, func() {
 		key := fmt.Sprintf("%s-%d", name, w.h.now()/int64(registerLife))
 		via := w.anyone(chance)
 		o := operation{Key: key, Write: chance.IntN(2) == 0, Via: via.name, Call: w.h.now()}
@@ -142,7 +148,7 @@ func (w *workload) register(ctx context.Context, chance *rand.Rand, name string)
 // possible anywhere.
 func (w *workload) pulse(ctx context.Context, via *host) {
 	n := 0
-	every(ctx, pulseEvery, func() {
+	w.every(ctx, pulseEvery, func() {
 		n++
 		value := strconv.Itoa(n)
 		w.wg.Go(func() {
@@ -170,7 +176,7 @@ func small(name, shell string, nodes int) *structs.Job {
 // answer is known, through another agent each time.
 func (w *workload) submit(ctx context.Context, chance *rand.Rand) {
 	n := 0
-	every(ctx, max(submitEvery, w.length/submitJobs), func() {
+	w.every(ctx, max(submitEvery, w.length/submitJobs), func() {
 		n++
 		job := small(fmt.Sprintf("short-%d", n), fmt.Sprintf("sleep %.1f", 0.1+chance.Float64()), 1+chance.IntN(2))
 		lasting := n%20 == 0
@@ -185,7 +191,7 @@ func (w *workload) submit(ctx context.Context, chance *rand.Rand) {
 // submitBounded keeps more jobs waiting in a project than its quota lets run.
 func (w *workload) submitBounded(ctx context.Context, chance *rand.Rand) {
 	n := 0
-	every(ctx, 2*time.Second, func() {
+	w.every(ctx, 2*time.Second, func() {
 		n++
 		job := small(fmt.Sprintf("bounded-%d", n), fmt.Sprintf("sleep %.1f", 1+3*chance.Float64()), 1)
 		job.Project, job.Resources[0].CPU = quotaProject, 1
@@ -232,7 +238,7 @@ func (w *workload) acked(chance *rand.Rand) *submission {
 
 // read looks for acknowledged jobs through any agent: each must be there.
 func (w *workload) read(ctx context.Context, chance *rand.Rand) {
-	every(ctx, readEvery, func() {
+	w.every(ctx, readEvery, func() {
 		s := w.acked(chance)
 		if s == nil {
 			return
@@ -254,7 +260,7 @@ func (w *workload) read(ctx context.Context, chance *rand.Rand) {
 // stays is there for the faults to meet, and must not grow with the length of the
 // run.
 func (w *workload) stop(ctx context.Context, chance *rand.Rand) {
-	every(ctx, stopEvery, func() {
+	w.every(ctx, stopEvery, func() {
 		s := w.lasting(chance)
 		if s == nil {
 			return
