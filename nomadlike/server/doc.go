@@ -4,7 +4,9 @@
 //
 // Flow: each duty reads the state, waits for it to change, decides with a pure
 // function, and proposes a command. Duties do not call each other; they meet
-// in the state.
+// in the state. What they share are the configuration and the proposals
+// (propose.go), which know the way into the log; those of a leader begin and
+// end with its term (leader.go).
 //
 //	people ──► admit ──► Submit ──► log ──► state ──► queue ──► Schedule ──► Submit
 //	nodes  ◄──► session (any server)           │

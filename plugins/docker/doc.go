@@ -1,10 +1,11 @@
 // Package docker is the driver that runs a task in a container of a Docker
 // engine on this node.
 //
-// Flow: Start decides the container's settings (settings.go, devices.go,
-// options.go: pure), makes it and starts it. Process 1 of every container is
+// Flow: Start finds or pulls the image (image_store.go), decides the container's
+// settings by what is known of the engine (host.go; settings.go, devices.go,
+// options.go: pure), makes it and starts it (starter.go). Process 1 of every container is
 // our own small init, and beside it on the node runs its keeper, which writes
-// the task's logs and records its exit (package taskinit). So a task is
+// the task's logs and records its exit (keeper.go, package taskinit). So a task is
 // started, signalled, stopped, entered and ended in the same way as by the
 // exec driver, and neither the agent's nor the engine's restart disturbs it.
 // What the engine does better stays its own: images, files, limits, freezing,

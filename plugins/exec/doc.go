@@ -1,8 +1,9 @@
 // Package exec is the driver that runs a task as plain processes of this
 // node.
 //
-// Flow: Start hands the task to a supervisor process of its own (see package
-// supervisor), as a rule one that was kept ready; it runs the command and
+// Flow: Start says what a task is in a supervisor's words (translate.go) and
+// hands it to a supervisor process of its own (see package supervisor), as a
+// rule one of the pool that was kept ready (ready.go); it runs the command and
 // lives on when the agent dies. A watcher per task waits on the connection to
 // the supervisor for the exit result. Everything else is a request on the
 // supervisor's control socket. Recover finds a live supervisor or a recorded

@@ -6,10 +6,11 @@
 // and publishes. Every call of the library goes through plugins/device/guard,
 // so that one that hangs makes the plugin blind and not silent; one that hangs
 // or fails for good ends the process, since a new one may have more luck.
-// Plugin answers the rest of the contract: it measures, ends what dead tasks
-// have left, resets cards and forgets faults. Health and Unit keep the faults
-// of every card over time; they are stored, so that a restart of the plugin
-// forgets none.
+// What is seen goes to the record, which has it judged and publishes it. The
+// meter and the healer answer the rest of the contract: they measure, end what
+// dead tasks have left, reset cards and forget faults. Health and Unit keep the
+// faults of every card over time; they are stored, so that a restart of the
+// plugin forgets none.
 //
 // Limits: the runtime loads nothing itself; libraries are opened by the
 // vendor's own package, in the plugin's own process. What is wrong with a card,
