@@ -92,7 +92,7 @@ func (a *Agent) devToken(ctx context.Context) (string, error) {
 // goes with it: its tasks would have nobody left.
 func (a *Agent) stopJobs(ctx context.Context) {
 	for view := range a.store.Snapshot().Jobs() {
-		if view.Standing.State.Terminal() {
+		if view.Status.State.Terminal() {
 			continue
 		}
 		_, _, err := a.server.Submit(ctx, structs.CommandJobStop, "dev", structs.JobStop{JobID: view.Job.ID, Reason: "development mode ends"})

@@ -46,7 +46,7 @@ type fakeLog struct {
 func newFakeCluster(nodes int) *fakeCluster {
 	c := &fakeCluster{}
 	c.mu.index, c.mu.logs, c.mu.changed = 1, make(map[string]*fakeLog), make(chan struct{})
-	c.mu.job = api.JobDetail{Job: &structs.Job{ID: "job1", Name: "job", Nodes: nodes}, JobStanding: api.JobStanding{State: structs.JobRunning, Attempt: 1}}
+	c.mu.job = api.JobDetail{Job: &structs.Job{ID: "job1", Name: "job", Nodes: nodes}, JobStatus: api.JobStatus{State: structs.JobRunning, Attempt: 1}}
 	return c
 }
 

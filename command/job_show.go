@@ -57,7 +57,7 @@ func (env *Env) printJobs(jobs []api.JobSummary) {
 			nodes = fmt.Sprintf("%d×%d", job.Subjobs, job.Nodes)
 		}
 		table.row(short(job.ID), safe(job.Name), safe(job.Project), safe(job.User), nodes,
-			priorityText(job.Priority, job.VIP), when(job.SubmittedAt), env.stateText(env.Stdout, job.State), env.standingText(job.JobStanding))
+			priorityText(job.Priority, job.VIP), when(job.SubmittedAt), env.stateText(env.Stdout, job.State), env.statusText(job.JobStatus))
 	}
 	table.print()
 }
@@ -80,15 +80,15 @@ func machinesText(vip *structs.VIP) string {
 	return strings.Join(texts, ", ")
 }
 
-// standingText is the one reason that a person looks for in a list.
-func (env *Env) standingText(standing api.JobStanding) string {
-	if standing.State == structs.JobQueued && standing.Wait != nil {
-		if standing.Wait.ID == "scheduler.restart_delay" && standing.Reason != nil { // why the last attempt failed
-			return env.text("cli.wait.after", "wait", env.waitText(standing.Wait), "cause", env.reasonText(standing.Reason))
+// statusText is the one reason that a person looks for in a list.
+func (env *Env) statusText(status api.JobStatus) string {
+	if status.State == structs.JobQueued && status.Wait != nil {
+		if status.Wait.ID == "scheduler.restart_delay" && status.Reason != nil { // why the last attempt failed
+			return env.text("cli.wait.after", "wait", env.waitText(status.Wait), "cause", env.reasonText(status.Reason))
 		}
-		return env.waitText(standing.Wait)
+		return env.waitText(status.Wait)
 	}
-	return env.reasonText(standing.Reason)
+	return env.reasonText(status.Reason)
 }
 
 func (env *Env) waitText(wait *structs.WaitReason) string {
@@ -166,7 +166,7 @@ func (env *Env) printJob(detail *api.JobDetail, allocations []structs.Allocation
 		fields.row(env.text("cli.col.machines"), machinesText(job.VIP))
 	}
 	fields.row(env.text("cli.col.state"), env.stateText(env.Stdout, detail.State))
-	if why := env.standingText(detail.JobStanding); why != "" {
+	if why := env.statusText(detail.JobStatus); why != "" {
 		fields.row(env.text("cli.col.why"), env.waitingText(why, detail.Holders))
 	}
 	if control := env.controlText(detail); control != "" {

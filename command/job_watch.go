@@ -96,7 +96,7 @@ func (w *watcher) tell(detail *api.JobDetail) {
 	if detail.Attempt > 1 {
 		line = w.env.text("cli.watch.attempt", "state", line, "attempt", detail.Attempt)
 	}
-	if why := w.env.standingText(detail.JobStanding); why != "" {
+	if why := w.env.statusText(detail.JobStatus); why != "" {
 		line += ": " + why
 	}
 	if detail.Job != nil && detail.Job.Batch != nil {

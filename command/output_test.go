@@ -88,7 +88,7 @@ func TestSafeLeavesNothingToObey(t *testing.T) {
 func TestHostileNamesInLists(t *testing.T) {
 	const bad = "x\x1b[2J\nforged"
 	env, out, _ := paper()
-	env.printJobs([]api.JobSummary{{ID: "0123456789", Name: bad, Project: bad, User: bad, Nodes: 1, JobStanding: api.JobStanding{
+	env.printJobs([]api.JobSummary{{ID: "0123456789", Name: bad, Project: bad, User: bad, Nodes: 1, JobStatus: api.JobStatus{
 		State: structs.JobFailed, Reason: &structs.Reason{ID: bad, Params: map[string]string{bad: bad}},
 	}}})
 	env.printQueue([]api.QueueEntry{{JobName: bad, User: bad, Wait: &structs.WaitReason{Reason: structs.Reason{ID: bad}}}}, 0)
@@ -125,7 +125,7 @@ func TestWhatNeverRanHasNoExitCode(t *testing.T) {
 	cause := structs.NewReason("client.launch_failed", "cause", "no such image")
 	for exit, ran := range map[string]structs.UnixNano{"-": 0, "0": 5} {
 		env, out, _ := paper()
-		env.printJob(&api.JobDetail{Job: job, JobStanding: api.JobStanding{State: structs.JobFailed, Reason: cause}},
+		env.printJob(&api.JobDetail{Job: job, JobStatus: api.JobStatus{State: structs.JobFailed, Reason: cause}},
 			[]structs.Allocation{{ID: "0123456789", Status: structs.AllocFailed, Cause: cause, StartedAt: ran}})
 		field := regexp.MustCompile(`(?m)^EXIT +(\S+)$`).FindStringSubmatch(out.String())
 		row := regexp.MustCompile(`failed +(\S+) +.*no such image`).FindStringSubmatch(out.String())
@@ -135,7 +135,7 @@ func TestWhatNeverRanHasNoExitCode(t *testing.T) {
 	}
 	env, _, _ := paper()
 	wait := &structs.WaitReason{Reason: *structs.NewReason("scheduler.restart_delay", "until", "12:00")}
-	if got := env.standingText(api.JobStanding{State: structs.JobQueued, Wait: wait, Reason: cause}); !strings.Contains(got, "12:00") || !strings.Contains(got, "no such image") {
+	if got := env.statusText(api.JobStatus{State: structs.JobQueued, Wait: wait, Reason: cause}); !strings.Contains(got, "12:00") || !strings.Contains(got, "no such image") {
 		t.Errorf("it waits: %q", got)
 	}
 }
@@ -240,7 +240,7 @@ func TestEndOf(t *testing.T) {
 		{structs.JobExpired, 143, 124},
 	}
 	for _, c := range cases {
-		detail := &api.JobDetail{JobStanding: api.JobStanding{State: c.state, ExitCode: c.code}}
+		detail := &api.JobDetail{JobStatus: api.JobStatus{State: c.state, ExitCode: c.code}}
 		got := 0
 		var exit *exitError
 		if errors.As(endOf(detail), &exit) {

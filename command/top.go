@@ -342,7 +342,7 @@ func (env *Env) topJobs(jobs []*api.JobSummary) []string {
 		env.text("cli.col.nodes"), env.text("cli.col.attempt"), env.text("cli.col.started"), env.text("cli.col.why"))
 	for _, job := range jobs {
 		table.row(short(job.ID), safe(job.Name), safe(job.Project), safe(job.User), env.stateText(env.Stdout, job.State), strconv.Itoa(job.Nodes),
-			strconv.FormatUint(job.Attempt, 10), when(job.StartedAt), env.standingText(job.JobStanding))
+			strconv.FormatUint(job.Attempt, 10), when(job.StartedAt), env.statusText(job.JobStatus))
 	}
 	return table.lines()
 }

@@ -57,8 +57,8 @@ func topScene() topData {
 			{Name: "cpu-01", Pool: "default", Status: structs.NodeLost, Eligibility: structs.NodeEligible, CPU: 16, Memory: 64 << 30},
 		},
 		Jobs: []api.JobSummary{
-			{ID: "0123456789", Name: "训练-resnet", Project: "vision", User: "li", Nodes: 2, JobStanding: api.JobStanding{State: structs.JobRunning, Attempt: 1}},
-			{ID: "abcdefghij", Name: "bert", Project: "nlp", User: "wang", Nodes: 4, JobStanding: api.JobStanding{State: structs.JobQueued}},
+			{ID: "0123456789", Name: "训练-resnet", Project: "vision", User: "li", Nodes: 2, JobStatus: api.JobStatus{State: structs.JobRunning, Attempt: 1}},
+			{ID: "abcdefghij", Name: "bert", Project: "nlp", User: "wang", Nodes: 4, JobStatus: api.JobStatus{State: structs.JobQueued}},
 		},
 	}
 }

@@ -37,7 +37,7 @@ func newReadable(r *front.Request, snapshot *state.Snapshot) *readable {
 	return &readable{r: r, snapshot: snapshot, may: make(map[string]bool)}
 }
 
-// newViewer is newReadable for a whole picture: who may read everything is asked
+// newViewer is newReadable for a whole forecast: who may read everything is asked
 // about no job by itself.
 func newViewer(r *front.Request, snapshot *state.Snapshot) *readable {
 	may := newReadable(r, snapshot)
@@ -71,15 +71,15 @@ func (m *readable) key() string {
 	return string(m.told)
 }
 
-// picture is the newest picture, and the newest state to judge by who may see
+// forecastSnapshot is the newest forecast, and the newest state to judge by who may see
 // what of it.
-func (s *handlers) picture(r *front.Request) (*state.Snapshot, *server.Picture, error) {
+func (s *handlers) forecastSnapshot(r *front.Request) (*state.Snapshot, *server.ForecastSnapshot, error) {
 	snapshot, err := s.replica.Consistent(r.Context())
 	if err != nil {
 		return nil, nil, err
 	}
-	picture, err := s.replica.Picture(r.Context(), 0, "")
-	return snapshot, picture, err
+	shown, err := s.replica.ForecastSnapshot(r.Context(), 0, "")
+	return snapshot, shown, err
 }
 
 // previewPatience is what whoever asked for too many previews is told to wait.
@@ -106,21 +106,21 @@ func (s *handlers) preview(r *front.Request, project string, ask func(*forecast.
 
 // forecastQueue tells when everything that the caller may read will start.
 func (s *handlers) forecastQueue(r *front.Request) (*front.Encoded[api.QueueForecast], error) {
-	snapshot, picture, err := s.picture(r)
+	snapshot, shown, err := s.forecastSnapshot(r)
 	if err != nil {
 		return nil, err
 	}
 	may := newViewer(r, snapshot)
 	if !may.all {
-		for i := range picture.Starts {
-			may.job(picture.Starts[i].JobID)
+		for i := range shown.Starts {
+			may.job(shown.Starts[i].JobID)
 		}
 	}
-	return drawn(&s.views, picture, "queue "+may.key(), func() *api.QueueForecast {
-		out := api.QueueForecast{At: picture.At, Starts: []outlook.Start{}}
-		for i := range picture.Starts {
-			if may.job(picture.Starts[i].JobID) {
-				out.Starts = append(out.Starts, picture.Starts[i])
+	return drawn(&s.views, shown, "queue "+may.key(), func() *api.QueueForecast {
+		out := api.QueueForecast{At: shown.At, Starts: []outlook.Start{}}
+		for i := range shown.Starts {
+			if may.job(shown.Starts[i].JobID) {
+				out.Starts = append(out.Starts, shown.Starts[i])
 			}
 		}
 		return &out
@@ -136,13 +136,13 @@ func (s *handlers) forecastTimeline(r *front.Request) (*front.Encoded[outlook.Ti
 		return nil, q.Err
 	}
 	span := structs.Duration(time.Duration(cmp.Or(hours, timelineHours)) * time.Hour)
-	snapshot, picture, err := s.picture(r)
+	snapshot, shown, err := s.forecastSnapshot(r)
 	if err != nil {
 		return nil, err
 	}
 	may := newViewer(r, snapshot)
 	cut := sync.OnceValue(func() *outlook.Timeline {
-		out := picture.Timeline(span, func(node *structs.Node) bool { return pool == "" || poolOf(node.Pool) == pool })
+		out := shown.Timeline(span, func(node *structs.Node) bool { return pool == "" || poolOf(node.Pool) == pool })
 		for i := range out.Rows {
 			for k := range out.Rows[i].Bars {
 				if bar := &out.Rows[i].Bars[k]; !may.job(bar.JobID) {
@@ -156,7 +156,7 @@ func (s *handlers) forecastTimeline(r *front.Request) (*front.Encoded[outlook.Ti
 		cut() // asks what the caller may see
 	}
 	key := fmt.Sprintf("timeline %d %q %s", span, pool, may.key())
-	return drawn(&s.views, picture, key, cut)
+	return drawn(&s.views, shown, key, cut)
 }
 
 // forecastJob tells when a job that is not submitted would start.
@@ -225,16 +225,16 @@ func (s *handlers) readForecast(r *front.Request, job *structs.Job) (*api.JobFor
 		out.History = append(out.History, said)
 	}
 	view, ok := snapshot.Job(job.ID)
-	if !ok || view.Standing.Counts.Of(structs.JobQueued) == 0 {
+	if !ok || view.Status.Counts.Of(structs.JobQueued) == 0 {
 		return &out, nil
 	}
-	picture, err := s.replica.Picture(r.Context(), view.Standing.ModifyIndex, job.ID)
+	shown, err := s.replica.ForecastSnapshot(r.Context(), view.Status.ModifyIndex, job.ID)
 	if err != nil {
 		return nil, err
 	}
-	out.At = picture.At
+	out.At = shown.At
 	named := make(map[string]bool)
-	for start := range picture.OfJob(job.ID) {
+	for start := range shown.OfJob(job.ID) {
 		if len(out.Starts) == api.PageSizeDefault {
 			break
 		}

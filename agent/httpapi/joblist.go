@@ -43,7 +43,7 @@ func (s *handlers) listJobs(r *front.Request) (*api.JobList, error) {
 			ID: job.ID, Name: job.Name, Project: job.Project, User: job.User, Type: job.Type, Priority: job.Priority,
 			Preemptible: job.Preemptible, VIP: job.VIP != nil, Pool: job.Placement.Pool, Code: codeOf(job), Specs: specsOf(job), Output: job.Output,
 			Nodes: job.Nodes, Subjobs: job.SubjobCount(), SubmittedAt: job.SubmittedAt,
-			JobStanding: explained(snapshot, job.ID, standing(view.Standing)),
+			JobStatus: explained(snapshot, job.ID, jobStatus(view.Status)),
 		}
 		out.Jobs[i].Wait = waitOf(r, snapshot, out.Jobs[i].Wait)
 	}
@@ -56,12 +56,12 @@ func passes(snapshot *state.Snapshot, view state.JobView, filter api.JobFilter) 
 	return (filter.Name == "" || job.Name == filter.Name) &&
 		(filter.Project == "" || job.Project == filter.Project) &&
 		(filter.User == "" || job.User == filter.User) &&
-		(filter.State == "" || view.Standing.State == filter.State) &&
+		(filter.State == "" || view.Status.State == filter.State) &&
 		(filter.Code == "" || slices.Contains(codeOf(job), filter.Code)) &&
 		(filter.Spec == "" || slices.Contains(specsOf(job), filter.Spec)) &&
 		(filter.Output == "" || strings.Contains(job.Output, filter.Output)) &&
 		(filter.Text == "" || strings.HasPrefix(job.ID, filter.Text) || strings.Contains(strings.ToLower(job.Name), filter.Text)) &&
-		(filter.Cause == "" || causeOf(explained(snapshot, job.ID, standing(view.Standing))) == filter.Cause)
+		(filter.Cause == "" || causeOf(explained(snapshot, job.ID, jobStatus(view.Status))) == filter.Cause)
 }
 
 // codeOf names the algorithms of a job, and what it takes from the favourites,
@@ -115,12 +115,12 @@ func specsOf(job *structs.Job) []string {
 }
 
 // causeOf is the id of the one reason that a list shows for a job.
-func causeOf(standing api.JobStanding) string {
+func causeOf(status api.JobStatus) string {
 	switch {
-	case standing.State == structs.JobQueued && standing.Wait != nil:
-		return standing.Wait.ID
-	case standing.State != structs.JobQueued && standing.Reason != nil:
-		return standing.Reason.ID
+	case status.State == structs.JobQueued && status.Wait != nil:
+		return status.Wait.ID
+	case status.State != structs.JobQueued && status.Reason != nil:
+		return status.Reason.ID
 	}
 	return ""
 }

@@ -88,7 +88,7 @@ func findJob(r *front.Request, id string, snapshot *state.Snapshot) (*structs.Jo
 			return nil, err
 		}
 	}
-	r.RestsOn(structs.RestJob, view.Job.ID, view.Standing.CreateIndex)
+	r.RestsOn(structs.RestJob, view.Job.ID, view.Status.CreateIndex)
 	return view.Job, nil
 }
 
@@ -185,7 +185,7 @@ func locateAllocation(r *front.Request, snapshot *state.Snapshot) (*structs.Allo
 	if !ok {
 		return nil, auth.Object{}, noAllocation(r.ID)
 	}
-	r.RestsOn(structs.RestJob, view.Job.ID, view.Standing.CreateIndex)
+	r.RestsOn(structs.RestJob, view.Job.ID, view.Status.CreateIndex)
 	object := jobObject(view.Job)
 	object.Node = alloc.NodeID
 	object.ID = r.PathValue("id")

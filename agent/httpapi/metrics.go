@@ -118,7 +118,7 @@ func (c stateCollector) Collect(to chan<- prometheus.Metric) {
 	subjobs := map[structs.JobState]int{}
 	for view := range snapshot.Jobs() {
 		for _, one := range structs.JobStates() {
-			subjobs[one] += view.Standing.Counts.Of(one)
+			subjobs[one] += view.Status.Counts.Of(one)
 		}
 	}
 	for _, one := range structs.JobStates() {

@@ -203,7 +203,7 @@ func (s *handlers) addShares(r *front.Request, projects []api.ProjectDetail) err
 		for _, pool := range slices.Compact(pools) {
 			for rank, stands := range board.Shares(pool, now) {
 				if share := at[[2]string{stands.Project, pool}]; share != nil {
-					share.Recent, share.Rank, share.Fair = stands.Standing, rank+1, stands.Fair
+					share.Recent, share.Rank, share.Fair = stands.Weighted, rank+1, stands.Fair
 				}
 			}
 		}

@@ -107,13 +107,13 @@ func reorders(snapshot *state.Snapshot) bool {
 
 // addForecasts tells for entries of the queue when they start.
 func (s *handlers) addForecasts(r *front.Request, entries []api.QueueEntry) error {
-	picture, err := s.replica.Picture(r.Context(), 0, "")
+	shown, err := s.replica.ForecastSnapshot(r.Context(), 0, "")
 	if err != nil {
 		return err
 	}
 	for i := range entries {
 		entry := &entries[i]
-		for start := range picture.OfJob(entry.JobID) {
+		for start := range shown.OfJob(entry.JobID) {
 			if start.Subjob == entry.Subjob {
 				when := start.When
 				entry.Forecast = &when

@@ -13,9 +13,9 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// standing translates the state's sum of a job for the API.
-func standing(s state.Standing) api.JobStanding {
-	out := api.JobStanding{
+// jobStatus translates the state's sum of a job for the API.
+func jobStatus(s state.JobStatus) api.JobStatus {
+	out := api.JobStatus{
 		State: s.State, Counts: map[structs.JobState]int{}, Attempt: s.Attempt, ExitCode: s.ExitCode,
 		StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
 	}
@@ -29,7 +29,7 @@ func standing(s state.Standing) api.JobStanding {
 
 // explained adds why a job of one subjob is as it is, or why its first
 // waiting subjob waits.
-func explained(snapshot *state.Snapshot, jobID string, out api.JobStanding) api.JobStanding {
+func explained(snapshot *state.Snapshot, jobID string, out api.JobStatus) api.JobStatus {
 	if first := snapshot.Subjob(jobID, 0); first != nil {
 		out.Reason, out.Wait, out.Control = first.Reason, first.Wait, first.Control
 	}
@@ -82,7 +82,7 @@ func ofJob(id string) reading {
 			if !ok {
 				return now.Index() // deleted: tell at once
 			}
-			return max(view.Standing.ModifyIndex, newest(now.Subjobs(id), func(s *structs.Subjob) uint64 { return s.ModifyIndex }))
+			return max(view.Status.ModifyIndex, newest(now.Subjobs(id), func(s *structs.Subjob) uint64 { return s.ModifyIndex }))
 		},
 		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchSubjobs(id) },
 		also:  func(now *state.Snapshot) <-chan struct{} { return now.WatchJob(id) },
@@ -102,20 +102,20 @@ func (s *handlers) readJob(r *front.Request, job *structs.Job) (*api.JobDetail, 
 	if refusal != nil {
 		return nil, refusal
 	}
-	stands := explained(snapshot, job.ID, standing(view.Standing))
+	stands := explained(snapshot, job.ID, jobStatus(view.Status))
 	var held []api.JobRef
 	if stands.State == structs.JobQueued && stands.Wait != nil {
 		held = holders(r, snapshot, waitHolders(snapshot, view.Job, stands.Wait))
 	}
 	stands.Wait = waitOf(r, snapshot, stands.Wait)
 	return &api.JobDetail{
-		Holders:     held,
-		Job:         shown(r, view.Job),
-		JobStanding: stands,
-		Subjobs:     subjobsOf(r, snapshot, subjobs),
-		Yielded:     yielded(snapshot, job.ID),
-		Awaits:      awaited(snapshot, job.ID),
-		May:         may(r, jobObject(view.Job)),
+		Holders:   held,
+		Job:       shown(r, view.Job),
+		JobStatus: stands,
+		Subjobs:   subjobsOf(r, snapshot, subjobs),
+		Yielded:   yielded(snapshot, job.ID),
+		Awaits:    awaited(snapshot, job.ID),
+		May:       may(r, jobObject(view.Job)),
 	}, nil
 }
 
@@ -315,7 +315,7 @@ func (s *handlers) listNodes(r *front.Request) (*api.NodeList, error) {
 	out := api.NodeList{Nodes: make([]api.NodeSummary, len(nodes)), Next: next}
 	for i, node := range nodes {
 		out.Nodes[i] = summarize(snapshot, node)
-		if r.Caller.Principal.Kind == auth.KindBoard { // a picture on a wall, and no map for others
+		if r.Caller.Principal.Kind == auth.KindBoard { // a forecast on a wall, and no map for others
 			out.Nodes[i].Addr, out.Nodes[i].RPCAddr, out.Nodes[i].Version, out.Nodes[i].Attributes = "", "", "", nil
 		}
 	}

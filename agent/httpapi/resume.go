@@ -22,7 +22,7 @@ func (s *handlers) checkpointOf(r *front.Request, id string, step int64) (*struc
 	if !ok || !front.PlausibleID(id) || !auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow {
 		return nil, auth.NotFound(auth.ObjectJob, id)
 	}
-	r.RestsOn(structs.RestJob, view.Job.ID, view.Standing.CreateIndex)
+	r.RestsOn(structs.RestJob, view.Job.ID, view.Status.CreateIndex)
 	job := view.Job
 	subjob := snapshot.Subjob(job.ID, 0)
 	switch {
@@ -30,8 +30,8 @@ func (s *handlers) checkpointOf(r *front.Request, id string, step int64) (*struc
 		return nil, structs.NewError(structs.CodeInvalid, "agent.resume_batch", "job", job.Name)
 	case !job.Supports.Resumes():
 		return nil, structs.NewError(structs.CodeConflict, "agent.resume_unsupported", "job", job.Name)
-	case !view.Standing.State.Terminal():
-		return nil, structs.NewError(structs.CodeConflict, "agent.resume_live", "job", job.Name, "state", view.Standing.State)
+	case !view.Status.State.Terminal():
+		return nil, structs.NewError(structs.CodeConflict, "agent.resume_live", "job", job.Name, "state", view.Status.State)
 	case subjob == nil || len(subjob.Checkpoints) == 0:
 		return nil, structs.NewError(structs.CodeConflict, "agent.resume_nothing", "job", job.Name)
 	case step == 0:

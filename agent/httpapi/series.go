@@ -228,8 +228,8 @@ func (c *seriesCollector) jobs(out *series, snapshot *state.Snapshot, leads bool
 	count, now := 0, c.now()
 	for view := range snapshot.Jobs() {
 		// What only waits has no series of its own: it is in nomadlike_subjobs.
-		over := view.Standing.State.Terminal()
-		if over && now.Sub(view.Standing.FinishedAt.Time()) > jobSeriesAfter || view.Standing.Attempt == 0 || count >= seriesJobsMax || len(alive) >= seriesRanksMax {
+		over := view.Status.State.Terminal()
+		if over && now.Sub(view.Status.FinishedAt.Time()) > jobSeriesAfter || view.Status.Attempt == 0 || count >= seriesJobsMax || len(alive) >= seriesRanksMax {
 			continue
 		}
 		job := view.Job
@@ -248,7 +248,7 @@ func (c *seriesCollector) jobs(out *series, snapshot *state.Snapshot, leads bool
 			continue
 		}
 		for _, one := range structs.JobStates() {
-			out.put(jobState, float64(view.Standing.Counts.Of(one)), append(labels[:4:4], string(one))...)
+			out.put(jobState, float64(view.Status.Counts.Of(one)), append(labels[:4:4], string(one))...)
 		}
 		out.put(jobAttempts, float64(attempts), labels...)
 		out.put(jobRestarts, float64(restarts), labels...)

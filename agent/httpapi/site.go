@@ -35,14 +35,14 @@ type Replica interface {
 	SubmitGuarded(ctx context.Context, guard structs.Guard, kind structs.CommandKind, by string, body any) (structs.ApplyResult, uint64, error)
 	// SubmitJob queues a job that server.Admit checked.
 	SubmitJob(ctx context.Context, guard structs.Guard, user, key string, admitted *server.Admitted) (jobID string, index uint64, err error)
-	// Picture shows the future of this server's state, at least as it was at index
+	// ForecastSnapshot shows the future of this server's state, at least as it was at index
 	// knows. It is shared with all who ask.
-	Picture(ctx context.Context, knows uint64, jobID string) (*server.Picture, error)
-	// Preview lets ask compute with the futures of the newest picture, when it is
-	// the turn of who asks.
+	ForecastSnapshot(ctx context.Context, knows uint64, jobID string) (*server.ForecastSnapshot, error)
+	// Preview lets ask compute with the futures of the newest forecast, when it is
+	// the turn of the caller.
 	Preview(ctx context.Context, who server.Asker, ask func(*forecast.Futures) error) error
 	// Try gives ask a scheduler's board of its own with this server's newest state,
-	// when it is the turn of who asks.
+	// when it is the turn of the caller.
 	Try(ctx context.Context, who server.Asker, ask func(*scheduler.Board)) error
 	// Consult lets ask read a scheduler's board with this server's newest state.
 	Consult(ctx context.Context, ask func(*scheduler.Board)) error

@@ -12,17 +12,17 @@ import (
 
 // Bounds of the answers that are kept.
 const (
-	viewsMax     = 16       // of one picture
+	viewsMax     = 16       // of one forecast
 	viewBytesMax = 16 << 20 // of one answer
 )
 
-// views keeps what was answered from the newest picture as it goes out, for the
+// views keeps what was answered from the newest forecast as it goes out, for the
 // next who asks the same and may see the same: of a long queue an answer has
 // megabytes, and writing it as JSON takes longer than all else.
 type views struct {
 	mu struct {
 		sync.Mutex
-		of   *server.Picture
+		of   *server.ForecastSnapshot
 		made map[string]*view
 	}
 }
@@ -34,8 +34,8 @@ type view struct {
 	err  error
 }
 
-// get gives the answer of a key from a picture, and makes it when nobody has.
-func (v *views) get(of *server.Picture, key string, draw func() ([]byte, error)) ([]byte, error) {
+// get gives the answer of a key from a forecast, and makes it when nobody has.
+func (v *views) get(of *server.ForecastSnapshot, key string, draw func() ([]byte, error)) ([]byte, error) {
 	one := v.keep(of, key)
 	one.once.Do(func() {
 		one.data, one.err = draw()
@@ -47,7 +47,7 @@ func (v *views) get(of *server.Picture, key string, draw func() ([]byte, error))
 }
 
 // keep finds a place for an answer; when there is none, one that nobody else has.
-func (v *views) keep(of *server.Picture, key string) *view {
+func (v *views) keep(of *server.ForecastSnapshot, key string) *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.mu.of != of {
@@ -66,7 +66,7 @@ func (v *views) keep(of *server.Picture, key string) *view {
 	return one
 }
 
-func (v *views) forget(of *server.Picture, key string) {
+func (v *views) forget(of *server.ForecastSnapshot, key string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.mu.of == of {
@@ -74,15 +74,15 @@ func (v *views) forget(of *server.Picture, key string) {
 	}
 }
 
-// drawn is an answer from a picture. key names the question and all that the
+// drawn is an answer from a forecast. key names the question and all that the
 // caller may see of the answer; draw makes the answer.
-func drawn[Response any](v *views, of *server.Picture, key string, draw func() *Response) (*front.Encoded[Response], error) {
+func drawn[Response any](v *views, of *server.ForecastSnapshot, key string, draw func() *Response) (*front.Encoded[Response], error) {
 	data, err := v.get(of, key, func() ([]byte, error) {
 		data, err := json.Marshal(draw())
 		return append(data, '\n'), err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("encode what was drawn from a picture: %w", err)
+		return nil, fmt.Errorf("encode what was drawn from a forecast: %w", err)
 	}
 	return &front.Encoded[Response]{Data: data}, nil
 }

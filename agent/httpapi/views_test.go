@@ -12,12 +12,12 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// What 50 ask of one picture is written once; those who may see something else,
-// and those who look at the next picture, get their own.
-func TestAnswersOfAPictureAreWrittenOnce(t *testing.T) {
+// What 50 ask of one forecast is written once; those who may see something else,
+// and those who look at the next forecast, get their own.
+func TestAnswersOfAForecastAreWrittenOnce(t *testing.T) {
 	kept := new(views)
 	var draws atomic.Int64
-	ask := func(of *server.Picture, key string) string {
+	ask := func(of *server.ForecastSnapshot, key string) string {
 		answer, err := drawn(kept, of, key, func() *int64 { return new(draws.Add(1)) })
 		if err != nil {
 			t.Error(err)
@@ -25,7 +25,7 @@ func TestAnswersOfAPictureAreWrittenOnce(t *testing.T) {
 		}
 		return string(answer.Data)
 	}
-	first, second := &server.Picture{At: 1}, &server.Picture{At: 2}
+	first, second := &server.ForecastSnapshot{At: 1}, &server.ForecastSnapshot{At: 2}
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
@@ -39,7 +39,7 @@ func TestAnswersOfAPictureAreWrittenOnce(t *testing.T) {
 		t.Errorf("who may see less: %s", got)
 	}
 	if got := ask(second, "timeline all"); got != "3\n" {
-		t.Errorf("the next picture: %s", got)
+		t.Errorf("the next forecast: %s", got)
 	}
 	if got := ask(first, "timeline all"); got != "4\n" || len(kept.mu.made) != 1 || kept.mu.of != second {
 		t.Errorf("who still has the old one: %s, kept %d", got, len(kept.mu.made))

@@ -132,11 +132,11 @@ type JobSummary struct {
 	Nodes       int              `json:"nodes"`
 	Subjobs     int              `json:"subjobs"`
 	SubmittedAt structs.UnixNano `json:"submitted_at"`
-	JobStanding
+	JobStatus
 }
 
-// JobStanding sums up the subjobs of a job.
-type JobStanding struct {
+// JobStatus sums up the subjobs of a job.
+type JobStatus struct {
 	State      structs.JobState         `json:"state"`
 	Counts     map[structs.JobState]int `json:"counts"` // subjobs by state
 	Attempt    uint64                   `json:"attempt"`
@@ -163,7 +163,7 @@ type JobList struct {
 // Awaits whose work must end before the job gets the nodes nominated for it.
 type JobDetail struct {
 	Job *structs.Job `json:"job"`
-	JobStanding
+	JobStatus
 	Subjobs []structs.Subjob `json:"subjobs"`
 	Yielded []Yield          `json:"yielded,omitempty"`
 	Awaits  []JobRef         `json:"awaits,omitempty"`

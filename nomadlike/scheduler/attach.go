@@ -118,7 +118,7 @@ func (b *Board) newEntry(job *structs.Job, subjob *structs.Subjob) entry {
 	return entry{
 		job: job, subjob: subjob, jobID: subjob.JobID, index: subjob.Index, shape: sh.id,
 		project: b.accounts.projectOf(job.Project), partition: b.queue.partitionOf(poolOf(job)).id,
-		group: -1, oddIn: -1, run: -1, said: subjob.Wait, strictAt: subjob.NoPassingAt,
+		group: -1, oddIn: -1, run: -1, recorded: subjob.Wait, strictAt: subjob.NoPassingAt,
 	}
 }
 

@@ -65,7 +65,7 @@ func (b *Board) requeue(id int32) {
 	again := *e.subjob
 	again.State, again.Attempt, again.QueuedAt = structs.JobQueued, e.gang.attempt, b.now
 	again.NotBefore, again.Nomination, again.NoPassingAt, again.Wait = 0, nil, 0, nil
-	e.subjob, e.gang, e.nomination, e.stand, e.said, e.strictAt = &again, nil, nil, waiting, nil, 0
+	e.subjob, e.gang, e.nomination, e.stand, e.recorded, e.strictAt = &again, nil, nil, waiting, nil, 0
 	e.modelled = 0
 	b.attach(id, true)
 }

@@ -42,7 +42,7 @@ type entry struct {
 	oddIn     int32 // group that lists it as odd, -1: none
 	run       int32 // its place in the list of runs while it holds nodes
 
-	said     *structs.WaitReason // the explanation that the state has, or will have
+	recorded *structs.WaitReason // the explanation that the state has, or will have
 	strictAt structs.UnixNano    // from then on limits alone count on the nodes reserved for it; 0: not fixed yet
 
 	modelled uint32 // version of the estimates behind likely and span

@@ -344,14 +344,14 @@ func (x *explainer) update(id int32) *structs.WaitUpdate {
 func (x *explainer) say(id int32, wait *structs.WaitReason) {
 	e := &x.queue.entries[id]
 	switch {
-	case equalWait(e.said, wait):
+	case equalWait(e.recorded, wait):
 		return
 	case len(x.list) >= WaitsMax:
 		x.queue.partitions[e.partition].stale = true // go on in the next pass
 		return
 	}
 	x.note(id)
-	e.said = wait
+	e.recorded = wait
 	x.update(id).Wait = wait
 }
 
@@ -454,7 +454,7 @@ func (x *explainer) oddOf(at int32, own map[int32]bool) []int32 {
 			return true
 		case own[id]:
 			return false
-		case equalWait(e.said, g.tail):
+		case equalWait(e.recorded, g.tail):
 			e.oddIn = -1
 			return true
 		}
@@ -519,7 +519,7 @@ func (b *Board) Explain(jobID string, subjob int) *structs.WaitReason {
 	if !ok || b.queue.entries[id].stand == running {
 		return nil
 	}
-	return b.queue.entries[id].said
+	return b.queue.entries[id].recorded
 }
 
 func equalWait(a, b *structs.WaitReason) bool {

@@ -34,13 +34,13 @@ type share struct {
 	weight float64
 }
 
-// standing is the smaller, the earlier the project is served.
-func (s share) standing() float64 {
+// weighted is the use by weight: the smaller it is, the earlier the project is served.
+func (s share) weighted() float64 {
 	return (s.used + s.held*fairAhead.Hours()) / s.weight
 }
 
 // ranked orders entries of a partition queue: tier, then what an administrator moved, then
-// what is guaranteed before what is borrowed, then, in a fair partition queue, the standing
+// what is guaranteed before what is borrowed, then, in a fair partition queue, the weighted use
 // of the projects less what the hours in the queue forgive.
 func (b *Board) ranked(l *partitionQueue, x *entry, xRank rank, y *entry, yRank rank) int {
 	if c := cmp.Compare(y.job.Priority.Rank(), x.job.Priority.Rank()); c != 0 {
@@ -123,7 +123,7 @@ func (b *Board) orderOf(l *partitionQueue, now structs.UnixNano) func(x, y *entr
 	}
 	rankOf := func(e *entry) (r rank) {
 		if fair {
-			r.share = shares[e.project].standing()
+			r.share = shares[e.project].weighted()
 		}
 		r.borrows = owners && b.accounts.borrows(e.project, b.queue.shapes.list[e.shape])
 		return r

@@ -71,7 +71,7 @@ type cursor struct {
 // was put into the heap. It only ever sinks during a walk.
 type rank struct {
 	borrows bool    // the gang would go beyond what is guaranteed to its project
-	share   float64 // standing in fair share
+	share   float64 // weighted use of its project
 }
 
 // answer is what a walk found out for a group.
@@ -245,7 +245,7 @@ func (p *pass) rankOf(w *queueWalk, group int32) (r rank) {
 		r.borrows = p.accounts.borrows(g.key.project, p.queue.shapes.list[g.key.shape])
 	}
 	if w.shares != nil {
-		r.share = w.shares[g.key.project].standing()
+		r.share = w.shares[g.key.project].weighted()
 	}
 	return r
 }

@@ -60,7 +60,7 @@ func drawKeenWorld(t *rapid.T) *world {
 
 // TestPreemption drives random clusters with tiers, guarantees, VIP machines and
 // elastic gangs, and asserts what must hold of every plan: the state takes all of
-// it, so each victim has strictly lower standing and the whole gang fits without
+// it, so each victim has strictly lower rank and the whole gang fits without
 // them; no victim is needless; VIP jobs never yield; a gang that was nominated for
 // nodes gets them when its victims have ended; what stops submitting comes to
 // rest, so nobody preempts each other in turn; boards that were kept decide as

@@ -12,7 +12,7 @@ type Share struct {
 	Project  string
 	Used     float64 // device-hours of late: older ones count less
 	Held     float64 // devices that it holds now; cores count in part
-	Standing float64 // the smaller, the earlier it is served
+	Weighted float64 // the smaller, the earlier it is served
 	Fair     bool    // the pool orders its queue by it
 }
 
@@ -32,11 +32,11 @@ func (b *Board) Shares(pool string, now structs.UnixNano) []Share {
 	var list []Share
 	for i, s := range b.shares(&l, now) {
 		if s.used > 0 || s.held > 0 {
-			list = append(list, Share{Project: b.accounts.projects[i].name, Used: s.used, Held: s.held, Standing: s.standing(), Fair: fair})
+			list = append(list, Share{Project: b.accounts.projects[i].name, Used: s.used, Held: s.held, Weighted: s.weighted(), Fair: fair})
 		}
 	}
 	slices.SortFunc(list, func(x, y Share) int {
-		return cmp.Or(cmp.Compare(x.Standing, y.Standing), cmp.Compare(x.Project, y.Project))
+		return cmp.Or(cmp.Compare(x.Weighted, y.Weighted), cmp.Compare(x.Project, y.Project))
 	})
 	return list
 }

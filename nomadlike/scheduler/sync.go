@@ -54,7 +54,7 @@ func (b *Board) undo() {
 		item := &b.journal[i]
 		now := &b.queue.entries[item.id]
 		if now.stand == item.before.stand && now.gang == item.before.gang && now.nomination == item.before.nomination {
-			now.said, now.strictAt = item.before.said, item.before.strictAt
+			now.recorded, now.strictAt = item.before.recorded, item.before.strictAt
 			b.queue.distrust(item.id)
 			continue
 		}
@@ -94,7 +94,7 @@ func (b *Board) putSubjob(c *structs.SubjobChange) {
 	id, known := b.queue.found.find(b.queue.entries, c.JobID, c.Index)
 	if known && b.queue.sameQueued(id, c) {
 		e := &b.queue.entries[id]
-		e.subjob, e.said, e.strictAt = c.Subjob, c.Subjob.Wait, c.Subjob.NoPassingAt
+		e.subjob, e.recorded, e.strictAt = c.Subjob, c.Subjob.Wait, c.Subjob.NoPassingAt
 		b.queue.distrust(id)
 		return
 	}

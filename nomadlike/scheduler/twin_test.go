@@ -139,10 +139,10 @@ func (t *twin) compare(a, b subjobID, pool string) int {
 	if !fair {
 		return Compare(x, s, y, u)
 	}
-	standing := func(job *structs.Job) float64 {
+	weighted := func(job *structs.Job) float64 {
 		return t.share(job.Project, record) + record.AgeWeight*hours(job.SubmittedAt)
 	}
-	return cmp.Or(cmp.Compare(standing(x), standing(y)), Compare(x, s, y, u))
+	return cmp.Or(cmp.Compare(weighted(x), weighted(y)), Compare(x, s, y, u))
 }
 
 func (t *twin) anyGuarantee() bool {
@@ -216,7 +216,7 @@ func (t *twin) share(project string, pool *structs.Pool) float64 {
 	if record := t.world.projects[project]; record != nil && record.Weight > 0 {
 		s.weight = record.Weight
 	}
-	return s.standing()
+	return s.weighted()
 }
 
 // floor is what is free now.

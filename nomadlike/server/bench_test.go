@@ -113,7 +113,7 @@ func (c *cluster) awaitEnd(b *testing.B, jobs int) {
 	for ctx.Err() == nil {
 		ended := 0
 		for view := range c.servers[0].Store().Snapshot().Jobs() {
-			if view.Standing.State == structs.JobSucceeded {
+			if view.Status.State == structs.JobSucceeded {
 				ended++
 			}
 		}
@@ -167,14 +167,14 @@ func BenchmarkTick(b *testing.B) {
 	for i := range nodes {
 		id := fmt.Sprintf("node-%05d", i)
 		machine.Know(0, &structs.Node{ID: id, Incarnation: 1, Status: structs.NodeReady, RegisterIndex: 1})
-		report.Nodes = append(report.Nodes, structs.NodeHearing{NodeID: id, Incarnation: 1})
+		report.Nodes = append(report.Nodes, structs.NodeHeartbeat{NodeID: id, Incarnation: 1})
 	}
 	now := time.Duration(0)
 	b.ResetTimer()
 	for range b.N {
 		now += 50 * time.Millisecond
-		for _, hearing := range report.Nodes {
-			machine.Hear(now, hearing)
+		for _, heartbeat := range report.Nodes {
+			machine.Hear(now, heartbeat)
 		}
 		if effects := machine.Tick(now); len(effects) > 0 {
 			b.Fatalf("a node that is heard is suspected: %+v", effects[0])

@@ -387,7 +387,7 @@ func (n *fakeNode) streamsEnded() int {
 func jobIs(id string, want structs.JobState) func(*state.Snapshot) bool {
 	return func(s *state.Snapshot) bool {
 		view, ok := s.Job(id)
-		return ok && view.Standing.State == want
+		return ok && view.Status.State == want
 	}
 }
 

@@ -55,13 +55,13 @@ type Peers interface {
 
 // Timings are the clocks of a server's duties. Zero values mean the defaults.
 type Timings struct {
-	HeartbeatEvery time.Duration // of nodes; 200 ms
-	LeaseTTL       time.Duration // after which strict jobs stop themselves; 10 s
-	HearingEvery   time.Duration // how often a follower tells the leader whom it hears; 100 ms
-	SweepEvery     time.Duration // 1 s
-	ExplainEvery   time.Duration // least time between explanations of a busy queue; 100 ms
-	HelloTimeout   time.Duration // for a node's first word; 5 s
-	Liveness       LivenessTimings
+	HeartbeatEvery  time.Duration // of nodes; 200 ms
+	LeaseTTL        time.Duration // after which strict jobs stop themselves; 10 s
+	HeartbeatsEvery time.Duration // how often a follower tells the leader whom it hears; 100 ms
+	SweepEvery      time.Duration // 1 s
+	ExplainEvery    time.Duration // least time between explanations of a busy queue; 100 ms
+	HelloTimeout    time.Duration // for a node's first word; 5 s
+	Liveness        LivenessTimings
 }
 
 func (t Timings) withDefaults() Timings {
@@ -72,7 +72,7 @@ func (t Timings) withDefaults() Timings {
 	}
 	set(&t.HeartbeatEvery, 200*time.Millisecond)
 	set(&t.LeaseTTL, 10*time.Second)
-	set(&t.HearingEvery, 100*time.Millisecond)
+	set(&t.HeartbeatsEvery, 100*time.Millisecond)
 	set(&t.SweepEvery, time.Second)
 	set(&t.ExplainEvery, 100*time.Millisecond)
 	set(&t.HelloTimeout, 5*time.Second)

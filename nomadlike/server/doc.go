@@ -13,7 +13,7 @@
 //	              │ reports: Submit            ├────► session ──► assignments
 //	              │ heartbeats                 ├────► sweep: limits, drains, bounds
 //	              ▼                            ▼
-//	           hearing ──► leader's watch ──► Liveness ──► probes, witnesses, Submit
+//	        heartbeats ──► leader's watch ──► Liveness ──► probes, witnesses, Submit
 //
 // Any server takes any request: it fixes time and ids, encodes the command and
 // hands the bytes to the leader at most once per try; then it waits until its

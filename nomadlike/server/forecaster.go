@@ -60,21 +60,21 @@ func waits(snapshot *state.Snapshot) bool {
 
 // keep puts the answers that are new into the log.
 func (f *forecaster) keep(ctx context.Context, snapshot *state.Snapshot) {
-	picture, err := f.foresight.Picture(ctx, snapshot.Index(), "")
+	shown, err := f.foresight.ForecastSnapshot(ctx, snapshot.Index(), "")
 	if err != nil {
 		return
 	}
 	var kept []structs.Forecast
-	for _, start := range picture.Starts {
+	for _, start := range shown.Starts {
 		if len(kept) == forecastsMax {
 			break
 		}
 		if start.Verdict != forecast.VerdictLater && start.Verdict != forecast.VerdictNow {
 			continue
 		}
-		said := start.Forecast(picture.At)
-		if worthKeeping(snapshot.Forecast(start.JobID, start.Subjob, start.Attempt), said) {
-			kept = append(kept, said)
+		told := start.Forecast(shown.At)
+		if worthKeeping(snapshot.Forecast(start.JobID, start.Subjob, start.Attempt), told) {
+			kept = append(kept, told)
 		}
 	}
 	if len(kept) == 0 {

@@ -45,25 +45,25 @@ const (
 // with a board and a model of its own. Every server can do it: it reads its
 // own copy of the state. What it holds is made at the first question.
 //
-//	asks ──► picture of a moment ago ──good──► answer, without a lock
+//	asks ──► forecast of a moment ago ──good──► answer, without a lock
 //	              │ not good
 //	              ▼
-//	         the one look that goes on ──► the next picture, for all who asked
+//	         the one look that goes on ──► the next forecast, for all who asked
 //	              ▲
-//	turns: one computes at a time, looks first, then previews, user by user
+//	fairQueue: one computes at a time, looks first, then previews, user by user
 type foresight struct {
-	now     func() time.Time
-	store   *state.Store
-	turns   *turns                  // of those who look and preview
-	tries   *turns                  // of those who try
-	writing atomic.Int32            // submissions under way: they go first
-	newest  atomic.Pointer[Picture] // nil: nobody has looked
+	now       func() time.Time
+	store     *state.Store
+	computing *fairQueue                       // of those who look and preview
+	trying    *fairQueue                       // of those who try
+	writing   atomic.Int32                     // submissions under way: they go first
+	newest    atomic.Pointer[ForecastSnapshot] // nil: nobody has looked
 
 	// Of whose turn it is.
 	board   *scheduler.Board
 	times   runTimes
 	past    calibration
-	shown   *forecast.Futures // that the newest picture shows
+	shown   *forecast.Futures // that the newest forecast shows
 	futures int               // that the next look samples
 	work    work              // of whoever computes now
 
@@ -83,7 +83,7 @@ type foresight struct {
 }
 
 func newForesight(config *Config) *foresight {
-	return &foresight{now: config.Now, store: config.Store, turns: newTurns(), tries: newTurns(), futures: forecast.FuturesDefault}
+	return &foresight{now: config.Now, store: config.Store, computing: newFairQueue(), trying: newFairQueue(), futures: forecast.FuturesDefault}
 }
 
 // close lets nobody look any more, and waits for who does.
@@ -94,9 +94,9 @@ func (f *foresight) close() {
 	f.mu.tasks.Wait()
 }
 
-// Picture is what one look into the future showed. Everybody who asks gets the
+// ForecastSnapshot is what one look into the future showed. Everybody who asks gets the
 // same one until the next; it never changes.
-type Picture struct {
+type ForecastSnapshot struct {
 	At     structs.UnixNano
 	Starts []forecast.Start // of everything that waits
 
@@ -108,7 +108,7 @@ type Picture struct {
 }
 
 // OfJob yields the starts of a job.
-func (p *Picture) OfJob(id string) iter.Seq[*forecast.Start] {
+func (p *ForecastSnapshot) OfJob(id string) iter.Seq[*forecast.Start] {
 	return func(yield func(*forecast.Start) bool) {
 		for _, at := range p.ofJob[id] {
 			if !yield(&p.Starts[at]) {
@@ -118,8 +118,8 @@ func (p *Picture) OfJob(id string) iter.Seq[*forecast.Start] {
 	}
 }
 
-// Timeline cuts a timeline out of the picture, which is the caller's to change.
-func (p *Picture) Timeline(horizon structs.Duration, wanted func(*structs.Node) bool) outlook.Timeline {
+// Timeline cuts a timeline out of the forecast, which is the caller's to change.
+func (p *ForecastSnapshot) Timeline(horizon structs.Duration, wanted func(*structs.Node) bool) outlook.Timeline {
 	return p.drawing.Timeline(horizon, wanted)
 }
 
@@ -179,32 +179,32 @@ func ongoing(board *scheduler.Board) func(func(predict.Ongoing) bool) {
 	}
 }
 
-// Newest as the index for Picture asks for the newest state, as long as looks
+// Newest as the index for ForecastSnapshot asks for the newest state, as long as looks
 // are not dear: who asks about one job has often just changed something.
 const Newest = math.MaxUint64
 
-// Picture shows the future of this server's state: as it was a moment ago when
+// ForecastSnapshot shows the future of this server's state: as it was a moment ago when
 // that is good enough and knows the state at index knows (0: any), else as it is
 // now. However many ask, one look at a time goes on, and all who wait share it.
-// While one goes on that takes longer than foresightDear, the picture before it
+// While one goes on that takes longer than foresightDear, the forecast before it
 // is the answer, also about a job that it names. The error is CodeTimeout when ctx ends before there is one, or
 // CodeUnavailable when this server stops.
-func (f *foresight) Picture(ctx context.Context, knows uint64, jobID string) (*Picture, error) {
-	return f.picture(ctx, knows, jobID)
+func (f *foresight) ForecastSnapshot(ctx context.Context, knows uint64, jobID string) (*ForecastSnapshot, error) {
+	return f.current(ctx, knows, jobID)
 }
 
-// Preview lets ask compute with the futures of the newest picture, when it is
-// the turn of who asks; see turns. ask must not keep what it is given. The error
-// is ask's, or of those of turns.enter.
+// Preview lets ask compute with the futures of the newest forecast, when it is
+// the turn of the caller; see fairQueue. ask must not keep what it is given. The error
+// is ask's, or of those of fairQueue.enter.
 func (f *foresight) Preview(ctx context.Context, who Asker, ask func(*forecast.Futures) error) error {
-	if err := f.turns.reserve(who); err != nil {
+	if err := f.computing.reserve(who); err != nil {
 		return err
 	}
-	defer f.turns.release(who)
-	if _, err := f.picture(ctx, Newest, ""); err != nil {
+	defer f.computing.release(who)
+	if _, err := f.current(ctx, Newest, ""); err != nil {
 		return err
 	}
-	leave, err := f.turns.enter(ctx, who)
+	leave, err := f.computing.enter(ctx, who)
 	if err != nil {
 		return err
 	}
@@ -214,14 +214,14 @@ func (f *foresight) Preview(ctx context.Context, who Asker, ask func(*forecast.F
 }
 
 // Try gives ask a scheduler's board of its own with this server's newest state,
-// when it is the turn of who asks. It takes a moment, so it waits for others who
+// when it is the turn of the caller. It takes a moment, so it waits for others who
 // try, and for no look. Places are those of previews.
 func (f *foresight) Try(ctx context.Context, who Asker, ask func(*scheduler.Board)) error {
-	if err := f.turns.reserve(who); err != nil {
+	if err := f.computing.reserve(who); err != nil {
 		return err
 	}
-	defer f.turns.release(who)
-	leave, err := f.tries.enter(ctx, who)
+	defer f.computing.release(who)
+	leave, err := f.trying.enter(ctx, who)
 	if err != nil {
 		return err
 	}
@@ -254,8 +254,8 @@ func synced(board **scheduler.Board, snapshot *state.Snapshot) *scheduler.Board 
 // over is the end of a look that has ended.
 var over = func() <-chan struct{} { ended := make(chan struct{}); close(ended); return ended }()
 
-// picture returns the newest picture that answers, and waits for one otherwise.
-func (f *foresight) picture(ctx context.Context, knows uint64, jobID string) (*Picture, error) {
+// current returns the newest forecast that answers, and waits for one otherwise.
+func (f *foresight) current(ctx context.Context, knows uint64, jobID string) (*ForecastSnapshot, error) {
 	for {
 		snapshot, now := f.store.Snapshot(), structs.At(f.now())
 		p := f.newest.Load()
@@ -284,16 +284,16 @@ func (f *foresight) picture(ctx context.Context, knows uint64, jobID string) (*P
 	}
 }
 
-// answers reports whether a picture knows enough of a state.
-func (p *Picture) answers(snapshot *state.Snapshot, knows uint64) bool {
+// answers reports whether a forecast knows enough of a state.
+func (p *ForecastSnapshot) answers(snapshot *state.Snapshot, knows uint64) bool {
 	if knows == Newest {
 		return p.cost > foresightDear || p.schedule == snapshot.ScheduleIndex()
 	}
 	return p.knows >= knows
 }
 
-// good reports whether a picture is young enough for a state.
-func (p *Picture) good(snapshot *state.Snapshot, now structs.UnixNano) bool {
+// good reports whether a forecast is young enough for a state.
+func (p *ForecastSnapshot) good(snapshot *state.Snapshot, now structs.UnixNano) bool {
 	lasts := min(4*p.cost, foresightFresh)
 	if p.cost > foresightDear {
 		lasts = min(10*p.cost, foresightOld)
@@ -303,8 +303,8 @@ func (p *Picture) good(snapshot *state.Snapshot, now structs.UnixNano) bool {
 }
 
 // lookOnce begins a look unless one goes on, or has ended since the caller had
-// seen a picture; the channel is closed when it has ended.
-func (f *foresight) lookOnce(seen *Picture) (<-chan struct{}, error) {
+// seen a forecast; the channel is closed when it has ended.
+func (f *foresight) lookOnce(seen *ForecastSnapshot) (<-chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.mu.going != nil {
@@ -330,9 +330,9 @@ func (f *foresight) lookOnce(seen *Picture) (<-chan struct{}, error) {
 		if rest > 0 {
 			time.Sleep(rest) // seconds at most
 		}
-		f.turns.enterFirst()
+		f.computing.enterFirst()
 		f.look()
-		f.turns.leave()
+		f.computing.leave()
 		f.mu.Lock()
 		f.mu.going, f.mu.ended = nil, f.now()
 		f.mu.Unlock()
@@ -341,7 +341,7 @@ func (f *foresight) lookOnce(seen *Picture) (<-chan struct{}, error) {
 	return ended, nil
 }
 
-// look makes a new picture. It belongs to whose turn it is.
+// look makes a new forecast. It belongs to whose turn it is.
 func (f *foresight) look() {
 	snapshot, begin := f.store.Snapshot(), f.now()
 	now := structs.At(begin)
@@ -351,7 +351,7 @@ func (f *foresight) look() {
 	f.past.follow(snapshot)
 	view := f.times.model.Outlook(now, ongoing(board))
 	board.SetModel(view)
-	p := &Picture{At: now, schedule: snapshot.ScheduleIndex(), knows: snapshot.Index()}
+	p := &ForecastSnapshot{At: now, schedule: snapshot.ScheduleIndex(), knows: snapshot.Index()}
 	f.shown = forecast.Look(forecast.Input{
 		Board: board, Times: forecast.Learned(view), Calibration: f.past.calibrator, Futures: f.futures, Pause: f.giveWay,
 	}, now, p.schedule)

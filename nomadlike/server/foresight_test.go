@@ -77,20 +77,20 @@ func TestForecastsAreCalibrated(t *testing.T) {
 	})
 }
 
-// pictures lets many ask at once, and gives what they got.
-func pictures(t *testing.T, s *Server, knows uint64) map[*Picture]int {
+// snapshots lets many ask at once, and gives what they got.
+func snapshots(t *testing.T, s *Server, knows uint64) map[*ForecastSnapshot]int {
 	var mu sync.Mutex
 	var group sync.WaitGroup
-	got := make(map[*Picture]int)
+	got := make(map[*ForecastSnapshot]int)
 	for range 50 {
 		group.Go(func() {
-			picture, err := s.Picture(t.Context(), knows, "")
+			shown, err := s.ForecastSnapshot(t.Context(), knows, "")
 			if err != nil {
 				t.Error(err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			got[picture]++
+			got[shown]++
 		})
 	}
 	group.Wait()
@@ -113,8 +113,8 @@ func TestOneLookForEachChange(t *testing.T) {
 			c.submit(1, testJob(fmt.Sprint("j", i), 1))
 			pass(time.Minute) // the leader explains and keeps what it foresees, which are changes too
 			for range 3 {
-				if got := pictures(t, follower, Newest); len(got) != 1 {
-					t.Errorf("50 who asked got %d pictures", len(got))
+				if got := snapshots(t, follower, Newest); len(got) != 1 {
+					t.Errorf("50 who asked got %d forecasts", len(got))
 				}
 			}
 			if looks := follower.foresight.looks(); looks != i+1 {
@@ -124,7 +124,7 @@ func TestOneLookForEachChange(t *testing.T) {
 	})
 }
 
-// While somebody computes, those who want a picture have the one before, a dear
+// While somebody computes, those who want a forecast have the one before, a dear
 // look is not made again for everybody who knows something newer, and submissions
 // go on.
 func TestNobodyWaitsForWhoComputes(t *testing.T) {
@@ -132,7 +132,7 @@ func TestNobodyWaitsForWhoComputes(t *testing.T) {
 		c := newCluster(t, 2)
 		c.submit(1, testJob("first", 1))
 		follower := c.servers[1]
-		before := pictures(t, follower, Newest)
+		before := snapshots(t, follower, Newest)
 		f := follower.foresight
 		entered, done := make(chan struct{}), make(chan struct{})
 		var preview sync.WaitGroup
@@ -153,9 +153,9 @@ func TestNobodyWaitsForWhoComputes(t *testing.T) {
 		second := c.submit(1, testJob("second", 1)) // nothing waits for the preview
 		time.Sleep(foresightOld + time.Second)
 		for range 100 {
-			picture, err := follower.Picture(t.Context(), follower.Store().Snapshot().Index(), first)
-			if err != nil || picture != &dear {
-				t.Fatalf("a job that the picture names: %v %v, before %v", picture, err, before)
+			shown, err := follower.ForecastSnapshot(t.Context(), follower.Store().Snapshot().Index(), first)
+			if err != nil || shown != &dear {
+				t.Fatalf("a job that the forecast names: %v %v, before %v", shown, err, before)
 			}
 		}
 		if looks := f.looks(); looks != 2 {
@@ -163,14 +163,14 @@ func TestNobodyWaitsForWhoComputes(t *testing.T) {
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := follower.Picture(short, follower.Store().Snapshot().Index(), second); structs.CodeOf(err) != structs.CodeTimeout {
-			t.Errorf("a job that no picture names yet: %v", err)
+		if _, err := follower.ForecastSnapshot(short, follower.Store().Snapshot().Index(), second); structs.CodeOf(err) != structs.CodeTimeout {
+			t.Errorf("a job that no forecast names yet: %v", err)
 		}
 		close(done)
 		preview.Wait()
-		picture, err := follower.Picture(t.Context(), follower.Store().Snapshot().Index(), second)
-		if err != nil || len(slices.Collect(picture.OfJob(second))) != 1 || f.looks() != 2 {
-			t.Errorf("the next picture: %+v %v after %d looks", picture, err, f.looks())
+		shown, err := follower.ForecastSnapshot(t.Context(), follower.Store().Snapshot().Index(), second)
+		if err != nil || len(slices.Collect(shown.OfJob(second))) != 1 || f.looks() != 2 {
+			t.Errorf("the next forecast: %+v %v after %d looks", shown, err, f.looks())
 		}
 	})
 }

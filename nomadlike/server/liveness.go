@@ -222,13 +222,13 @@ func (l *Liveness) Forget(nodeID string) {
 
 // Hear takes what a server hears. Of several servers, the one that heard the
 // node last counts.
-func (l *Liveness) Hear(now time.Duration, hearing structs.NodeHearing) {
-	w := l.nodes[hearing.NodeID]
-	if w == nil || hearing.Incarnation < w.incarnation {
+func (l *Liveness) Hear(now time.Duration, heartbeat structs.NodeHeartbeat) {
+	w := l.nodes[heartbeat.NodeID]
+	if w == nil || heartbeat.Incarnation < w.incarnation {
 		return
 	}
-	if at := now - hearing.SilentFor.Std(); at >= w.heard {
-		w.heardAt(at, hearing.Closed)
+	if at := now - heartbeat.SilentFor.Std(); at >= w.heard {
+		w.heardAt(at, heartbeat.Closed)
 	}
 }
 

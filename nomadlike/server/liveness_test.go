@@ -161,11 +161,11 @@ func (s *scene) know(node *structs.Node) {
 }
 
 func (s *scene) hear(id string) {
-	hearing := structs.NodeHearing{NodeID: id, Incarnation: s.nodes[id].Incarnation, Closed: s.closed[id]}
+	heartbeat := structs.NodeHeartbeat{NodeID: id, Incarnation: s.nodes[id].Incarnation, Closed: s.closed[id]}
 	if since, silent := s.silent[id]; silent {
-		hearing.SilentFor = structs.Duration(s.now - since)
+		heartbeat.SilentFor = structs.Duration(s.now - since)
 	}
-	s.machine.Hear(s.now, hearing)
+	s.machine.Hear(s.now, heartbeat)
 }
 
 // run lets time pass in steps of 50 ms.

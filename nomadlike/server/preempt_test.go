@@ -191,11 +191,11 @@ func TestEveryServerForesees(t *testing.T) {
 			if err := server.Fresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			picture, err := server.Picture(t.Context(), 0, "")
+			shown, err := server.ForecastSnapshot(t.Context(), 0, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if starts := picture.Starts; len(starts) != 1 || starts[0].JobID != id || starts[0].Verdict != forecast.VerdictLater {
+			if starts := shown.Starts; len(starts) != 1 || starts[0].JobID != id || starts[0].Verdict != forecast.VerdictLater {
 				t.Errorf("server %d foresees %+v", i+1, starts)
 			}
 			if err := server.Consult(t.Context(), func(board *scheduler.Board) {

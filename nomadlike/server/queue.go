@@ -37,12 +37,12 @@ type queue struct {
 	times   runTimes
 	learnAt time.Time // when it may learn next; zero: at once
 
-	turn    turn
+	last    lastPass
 	revival revival
 }
 
-// turn is what the queue loop remembers of its newest turn.
-type turn struct {
+// lastPass is what the queue loop remembers of its newest pass.
+type lastPass struct {
 	looked    uint64    // schedule index that it looked at
 	due       bool      // the next one is due though nothing changed
 	hasty     bool      // it left explanations out
@@ -50,7 +50,7 @@ type turn struct {
 }
 
 func newQueue(config *Config, proposals *proposals, placing *placing) *queue {
-	return &queue{config: config, proposals: proposals, placing: placing, board: scheduler.NewBoard(rules()), turn: turn{due: true}}
+	return &queue{config: config, proposals: proposals, placing: placing, board: scheduler.NewBoard(rules()), last: lastPass{due: true}}
 }
 
 // placing is whether, and when, the queue loop starts things: others that have
@@ -66,32 +66,32 @@ func (p *placing) recently() bool {
 	return p.now.Load() || last != nil && time.Since(*last) < forecastRest
 }
 
-// run places what waits until ctx ends. Each turn takes everything that
+// run places what waits until ctx ends. Each pass takes everything that
 // waits by then; while its plans are being committed, more gathers for the
-// next turn. So a quiet queue is served at once and a busy one in large plans.
+// next pass. So a quiet queue is served at once and a busy one in large plans.
 func (q *queue) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		snapshot := q.config.Store.Snapshot()
-		if snapshot.ScheduleIndex() == q.turn.looked && !q.turn.due {
-			q.turn.due = q.await(ctx, snapshot)
+		if snapshot.ScheduleIndex() == q.last.looked && !q.last.due {
+			q.last.due = q.await(ctx, snapshot)
 			continue
 		}
 		if q.revival.unheard(snapshot, time.Now()) {
-			q.turn.due = pause(ctx, unheardLook)
+			q.last.due = pause(ctx, unheardLook)
 			continue
 		}
-		q.turn.looked, q.turn.due = snapshot.ScheduleIndex(), false
-		q.turn.hasty = time.Since(q.turn.explained) < q.config.Timings.ExplainEvery
-		if !q.turn.hasty {
-			q.turn.explained = time.Now()
+		q.last.looked, q.last.due = snapshot.ScheduleIndex(), false
+		q.last.hasty = time.Since(q.last.explained) < q.config.Timings.ExplainEvery
+		if !q.last.hasty {
+			q.last.explained = time.Now()
 		}
 		if !q.serve(ctx, snapshot) {
-			q.turn.due = pause(ctx, retryMax)
+			q.last.due = pause(ctx, retryMax)
 		}
 	}
 }
 
-// serve takes one turn, and reports whether everything that it decided arrived.
+// serve runs one pass, and reports whether everything that it decided arrived.
 // Placing comes first: explanations are thought out when nothing more can
 // start.
 func (q *queue) serve(ctx context.Context, snapshot *state.Snapshot) bool {
@@ -101,7 +101,7 @@ func (q *queue) serve(ctx context.Context, snapshot *state.Snapshot) bool {
 	if !q.place(ctx, snapshot.Index()) {
 		return false
 	}
-	if q.turn.hasty {
+	if q.last.hasty {
 		return true
 	}
 	q.board.SetSettings(q.settings(false))
@@ -109,7 +109,7 @@ func (q *queue) serve(ctx context.Context, snapshot *state.Snapshot) bool {
 	if len(plan.Gangs) == 0 && len(plan.Waits) == 0 {
 		return true
 	}
-	q.turn.due = q.turn.due || len(plan.Gangs) > 0 || len(plan.Waits) >= scheduler.WaitsMax
+	q.last.due = q.last.due || len(plan.Gangs) > 0 || len(plan.Waits) >= scheduler.WaitsMax
 	return q.propose(ctx, plan)
 }
 
@@ -180,7 +180,7 @@ func (q *queue) learn(snapshot *state.Snapshot) {
 	q.learnAt = time.Now().Add(max(learnEvery, learnShare*took))
 }
 
-// await waits until the queue may be worth another turn. It tells true when
+// await waits until the queue may be worth another pass. It tells true when
 // that is so by time alone: a restart delay is over, explanations were left
 // out, or run times are to be learned.
 func (q *queue) await(ctx context.Context, snapshot *state.Snapshot) bool {
@@ -199,7 +199,7 @@ func (q *queue) await(ctx context.Context, snapshot *state.Snapshot) bool {
 	return false
 }
 
-// next tells how long from now the queue is worth another turn though nothing
+// next tells how long from now the queue is worth another pass though nothing
 // changes; false: never, by time alone.
 func (q *queue) next(snapshot *state.Snapshot) (span time.Duration, due bool) {
 	at := func(in time.Duration) {
@@ -214,8 +214,8 @@ func (q *queue) next(snapshot *state.Snapshot) (span time.Duration, due bool) {
 	if !waits(snapshot) {
 		return span, due
 	}
-	if q.turn.hasty {
-		at(q.config.Timings.ExplainEvery - time.Since(q.turn.explained))
+	if q.last.hasty {
+		at(q.config.Timings.ExplainEvery - time.Since(q.last.explained))
 	}
 	if delayed, known := q.board.Due(now); known {
 		at(delayed.Sub(now))

@@ -92,7 +92,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 		}
 		c.eventually(next, 10*time.Second, "all jobs end", func(s *state.Snapshot) bool {
 			for view := range s.Jobs() {
-				if view.Standing.State != structs.JobSucceeded {
+				if view.Status.State != structs.JobSucceeded {
 					return false
 				}
 			}

@@ -11,7 +11,7 @@ import (
 // be called from any goroutine.
 type Server struct {
 	*proposals // Submit, Consistent, and what other servers ask of the log
-	*foresight // Picture, Preview, Try, Consult
+	*foresight // ForecastSnapshot, Preview, Try, Consult
 
 	*sessions // ServeNode
 	*reporter // AnswerLiveness
@@ -33,8 +33,8 @@ func Open(config Config) (*Server, error) {
 	s.foresight = newForesight(&s.config)
 	s.proposals = &proposals{config: &s.config, writing: &s.foresight.writing, closing: ctx.Done()}
 	s.leader = &leader{config: &s.config, proposals: s.proposals, foresight: s.foresight, placing: &placing{}}
-	s.reporter = &reporter{config: &s.config, hearing: newHearing(config.ID), contact: newContact(), leader: s.leader}
-	s.sessions = newSessions(&s.config, s.proposals, s.reporter.hearing, s.reporter.contact)
+	s.reporter = &reporter{config: &s.config, heartbeats: newHeartbeats(config.ID), contact: newContact(), leader: s.leader}
+	s.sessions = newSessions(&s.config, s.proposals, s.reporter.heartbeats, s.reporter.contact)
 	s.tasks.Go(func() { s.leader.run(ctx) })
 	s.tasks.Go(func() { s.reporter.run(ctx) })
 	return s, nil

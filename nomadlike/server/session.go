@@ -31,7 +31,7 @@ type NodeStream interface {
 type sessions struct {
 	config     *Config
 	proposals  *proposals
-	hearing    *hearing
+	heartbeats *heartbeats
 	contact    *contact
 	allowances *allowances
 	members    *memberCache
@@ -44,9 +44,9 @@ type sessions struct {
 	}
 }
 
-func newSessions(config *Config, proposals *proposals, hearing *hearing, contact *contact) *sessions {
+func newSessions(config *Config, proposals *proposals, heartbeats *heartbeats, contact *contact) *sessions {
 	s := &sessions{
-		config: config, proposals: proposals, hearing: hearing, contact: contact,
+		config: config, proposals: proposals, heartbeats: heartbeats, contact: contact,
 		allowances: &allowances{now: config.Now}, members: newMemberCache(),
 	}
 	s.mu.byNode = make(map[string]*session)
@@ -157,7 +157,7 @@ func (s *sessions) ServeNode(ctx context.Context, nodeID string, stream NodeStre
 	cancel(err)
 	n.endWork()
 	if s.end(n) {
-		s.hearing.end(nodeID)
+		s.heartbeats.end(nodeID)
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -186,7 +186,7 @@ func (n *session) receive() {
 			return
 		}
 		if incarnation := n.registered(); incarnation != 0 {
-			n.sessions.hearing.hear(n.nodeID, incarnation)
+			n.sessions.heartbeats.hear(n.nodeID, incarnation)
 		}
 		switch {
 		case up.Heartbeat != nil:
@@ -336,7 +336,7 @@ func (n *session) register(hello *structs.NodeRegister) error {
 	first := n.mu.incarnation == 0
 	n.mu.incarnation = hello.Node.Incarnation
 	n.mu.Unlock()
-	n.sessions.hearing.hear(n.nodeID, hello.Node.Incarnation)
+	n.sessions.heartbeats.hear(n.nodeID, hello.Node.Incarnation)
 	if first {
 		timings := n.sessions.config.Timings
 		every := heartbeatEvery(timings.HeartbeatEvery, n.sessions.config.Store.NodeCount())

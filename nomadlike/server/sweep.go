@@ -159,8 +159,8 @@ func forgettable(snapshot *state.Snapshot, now structs.UnixNano, kept Kept) []st
 	}
 	var jobs []ended
 	for view := range snapshot.Jobs() {
-		if view.Standing.State.Terminal() {
-			jobs = append(jobs, ended{view.Job.ID, view.Job.Project, view.Standing.FinishedAt})
+		if view.Status.State.Terminal() {
+			jobs = append(jobs, ended{view.Job.ID, view.Job.Project, view.Status.FinishedAt})
 		}
 	}
 	slices.SortStableFunc(jobs, func(a, b ended) int { return cmp.Compare(a.at, b.at) })

@@ -77,8 +77,8 @@ func (w *watch) run(ctx context.Context) {
 		case <-changed:
 			changed, stale = nil, true // looked at with the next tick: many nodes may register at once
 		case report := <-w.reports:
-			for _, hearing := range report.Nodes {
-				w.machine.Hear(w.now(), hearing)
+			for _, heartbeat := range report.Nodes {
+				w.machine.Hear(w.now(), heartbeat)
 			}
 		case answer := <-w.answers:
 			effects = answer(w.now())

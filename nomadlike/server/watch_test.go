@@ -32,7 +32,7 @@ func TestIntervalIsWithinPatience(t *testing.T) {
 	timings := Timings{}.withDefaults()
 	for _, nodes := range []int{1, manyNodes, manyNodes + 1, mostNodes, mostNodes + 1, 3 * mostNodes} {
 		every := heartbeatEvery(timings.HeartbeatEvery, nodes)
-		told := patience(timings.HearingEvery, nodes)
+		told := patience(timings.HeartbeatsEvery, nodes)
 		if most := patience(timings.Liveness.SilentAfter, nodes); every+told+every/2 >= most {
 			t.Errorf("%d nodes: heartbeats each %s, told each %s, suspected after %s", nodes, every, told, most)
 		}
@@ -61,7 +61,7 @@ func TestManyNodesRegister(t *testing.T) {
 		every := heartbeatEvery(timings.HeartbeatEvery, known)
 		for i := range known {
 			if due[i] <= now {
-				machine.Hear(now, structs.NodeHearing{NodeID: fmt.Sprintf("%05d", i), Incarnation: 1, SilentFor: structs.Duration(now - due[i])})
+				machine.Hear(now, structs.NodeHeartbeat{NodeID: fmt.Sprintf("%05d", i), Incarnation: 1, SilentFor: structs.Duration(now - due[i])})
 				due[i] += every
 			}
 		}

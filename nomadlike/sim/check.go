@@ -248,6 +248,6 @@ func (w *Cluster) finalChecks() {
 		}
 	}
 	for view := range snapshot.Jobs() {
-		w.outcome.Ended[view.Standing.State]++
+		w.outcome.Ended[view.Status.State]++
 	}
 }

@@ -137,7 +137,7 @@ func (l *leader) tick() {
 		if !ok {
 			continue
 		}
-		l.liveness.Hear(l.w.now, structs.NodeHearing{
+		l.liveness.Hear(l.w.now, structs.NodeHeartbeat{
 			NodeID: m.id, Incarnation: m.incarnation,
 			SilentFor: structs.Duration(l.w.now - at), Closed: l.closed[m.id],
 		})

@@ -42,7 +42,7 @@ func applyJobControl(tx *txn, body *structs.JobControl) (structs.ApplyResult, *s
 		if body.Continue {
 			id = "state.job_not_paused"
 		}
-		return refuse(structs.CodeConflict, id, "job", job.Name, "state", standingOf(tx, job, body.Subjob))
+		return refuse(structs.CodeConflict, id, "job", job.Name, "state", stateOf(tx, job, body.Subjob))
 	}
 	id, params := controlEvent(body)
 	tx.tell(jobEvent(id, job, only(chosen)), append(params, "job", job.Name, "by", tx.by, "reason", body.Reason)...)
@@ -90,14 +90,14 @@ func only(subjobs []*structs.Subjob) *structs.Subjob {
 	return nil
 }
 
-// standingOf is how a job, or one of its subjobs, stands.
-func standingOf(tx *txn, job *structs.Job, index *int) structs.JobState {
+// stateOf is the state of a job, or of one of its subjobs.
+func stateOf(tx *txn, job *structs.Job, index *int) structs.JobState {
 	if index != nil {
 		if subjob, ok := tx.subjob(job.ID, *index); ok {
 			return subjob.State
 		}
 	}
-	return tx.standing(job.ID).Standing.State
+	return tx.jobStatus(job.ID).Status.State
 }
 
 // controlEvent says what was asked for.
@@ -290,7 +290,7 @@ func applyJobFinish(tx *txn, body *structs.JobFinish) (structs.ApplyResult, *str
 		return subjob.State == structs.JobRunning || subjob.State == structs.JobPaused
 	}
 	if !slices.ContainsFunc(targets, running) {
-		return refuse(structs.CodeConflict, "state.job_not_running", "job", job.Name, "state", standingOf(tx, job, body.Subjob))
+		return refuse(structs.CodeConflict, "state.job_not_running", "job", job.Name, "state", stateOf(tx, job, body.Subjob))
 	}
 	tx.tell(jobEvent("event.job.finish_requested", job, nil), "job", job.Name, "by", tx.by, "reason", body.Reason)
 	finished, stopped := byReason("reason.finished_by", "reason.finished_by_because", tx.by, body.Reason), stopReason(tx.by, body.Reason)

@@ -59,7 +59,7 @@ func applyJobSubmit(tx *txn, body *structs.JobSubmit) (structs.ApplyResult, *str
 	row := &jobRow{Job: job, CreateIndex: tx.index()}
 	tx.put(tableJobs, row.key(), row)
 	tx.named[string(nameKey(job.Project, job.Name))] = job.ID
-	tx.putStanding(&standingRow{JobID: job.ID, SubmittedAt: tx.now, Standing: Standing{
+	tx.putJobStatus(&jobStatusRow{JobID: job.ID, SubmittedAt: tx.now, Status: JobStatus{
 		State: structs.JobQueued, ExitOf: -1, CreateIndex: tx.index(), ModifyIndex: tx.index(),
 	}})
 	for i := range job.SubjobCount() {
@@ -114,7 +114,7 @@ func (tx *txn) liveNamed(project, name string) (*structs.Job, structs.JobState) 
 		}
 		job = row.Job
 	}
-	if state := tx.standing(job.ID).Standing.State; !state.Terminal() {
+	if state := tx.jobStatus(job.ID).Status.State; !state.Terminal() {
 		return job, state
 	}
 	return nil, ""
@@ -124,7 +124,7 @@ func (tx *txn) liveNamed(project, name string) (*structs.Job, structs.JobState) 
 // none; it looks at the jobs whose project and name begin with prefix.
 func (tx *txn) anyLive(prefix []byte, wanted func(*structs.Job) bool) *structs.Job {
 	for _, row := range listRows[*jobRow](tx, tableJobs, indexID, prefix) {
-		if wanted(row.Job) && !tx.standing(row.Job.ID).Standing.State.Terminal() {
+		if wanted(row.Job) && !tx.jobStatus(row.Job.ID).Status.State.Terminal() {
 			return row.Job
 		}
 	}
@@ -195,7 +195,7 @@ func applyJobStop(tx *txn, body *structs.JobStop) (structs.ApplyResult, *structs
 		}
 	}
 	if live == 0 {
-		return refuse(structs.CodeConflict, "state.job_ended", "job", job.Name, "state", tx.standing(job.ID).Standing.State)
+		return refuse(structs.CodeConflict, "state.job_ended", "job", job.Name, "state", tx.jobStatus(job.ID).Status.State)
 	}
 	asked := "event.job.stop_requested"
 	if body.Reason != "" {
@@ -248,8 +248,8 @@ func applyJobDelete(tx *txn, body *structs.JobDelete) (structs.ApplyResult, *str
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.job_unknown", "job", body.JobID)
 	}
-	if !tx.standing(job.ID).Standing.State.Terminal() {
-		return refuse(structs.CodeConflict, "state.job_alive", "job", job.Name, "state", tx.standing(job.ID).Standing.State)
+	if !tx.jobStatus(job.ID).Status.State.Terminal() {
+		return refuse(structs.CodeConflict, "state.job_alive", "job", job.Name, "state", tx.jobStatus(job.ID).Status.State)
 	}
 	tx.forget(job)
 	event := structs.Event{Topic: topicJob, ID: "event.job.deleted", Project: job.Project, JobID: job.ID}
@@ -266,10 +266,10 @@ func applyJobsForget(tx *txn, body *structs.JobsForget) (structs.ApplyResult, *s
 	forgotten, last, of := 0, structs.UnixNano(0), make(map[string]int)
 	for _, id := range body.JobIDs {
 		job, ok := tx.job(id)
-		if !ok || !tx.standing(id).Standing.State.Terminal() {
+		if !ok || !tx.jobStatus(id).Status.State.Terminal() {
 			continue
 		}
-		forgotten, last = forgotten+1, max(last, tx.standing(id).Standing.FinishedAt)
+		forgotten, last = forgotten+1, max(last, tx.jobStatus(id).Status.FinishedAt)
 		of[job.Project]++
 		tx.forget(job)
 	}
@@ -332,7 +332,7 @@ func (tx *txn) forget(job *structs.Job) {
 		tx.remove(tableAttempts, attemptKey(row.Attempt.JobID, row.Attempt.Subjob, row.Attempt.Number), row)
 	}
 	row, _ := tx.jobRow(job.ID)
-	tx.remove(tableStandings, indexKey(row.CreateIndex), tx.standing(job.ID))
+	tx.remove(tableJobStatuses, indexKey(row.CreateIndex), tx.jobStatus(job.ID))
 	tx.remove(tableJobs, row.key(), row)
 	for _, row := range tx.subjobs(job.ID) {
 		tx.remove(tableSubjobs, subjobKey(row.Subjob.JobID, row.Subjob.Index), row)

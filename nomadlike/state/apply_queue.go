@@ -25,7 +25,7 @@ func (tx *txn) queuedJob(id string) (*structs.Job, *structs.Error) {
 	if !ok {
 		return nil, structs.NewError(structs.CodeNotFound, "state.job_unknown", "job", id)
 	}
-	switch state := tx.standing(job.ID).Standing.State; {
+	switch state := tx.jobStatus(job.ID).Status.State; {
 	case state.Terminal():
 		return nil, structs.NewError(structs.CodeConflict, "state.job_ended", "job", job.Name, "state", state)
 	case state != structs.JobQueued:
@@ -80,14 +80,14 @@ func (tx *txn) changeJob(job *structs.Job) {
 	for _, subjob := range tx.subjobs(job.ID) {
 		tx.putRow(subjob.Subjob, row)
 	}
-	tx.touchStanding(job.ID)
+	tx.touchJobStatus(job.ID)
 }
 
-// touchStanding wakes who waits for a job.
-func (tx *txn) touchStanding(jobID string) {
-	standing := *tx.standing(jobID)
-	standing.Standing.ModifyIndex = tx.index()
-	tx.putStanding(&standing)
+// touchJobStatus wakes who waits for a job.
+func (tx *txn) touchJobStatus(jobID string) {
+	status := *tx.jobStatus(jobID)
+	status.Status.ModifyIndex = tx.index()
+	tx.putJobStatus(&status)
 }
 
 // movePlace gives all live subjobs of a job a place, 0 for the one of their
@@ -139,7 +139,7 @@ func applyQueueMove(tx *txn, body *structs.QueueMove) (structs.ApplyResult, *str
 		place = tx.placeBefore(job, "")
 	}
 	tx.movePlace(job, place, !body.Last)
-	tx.touchStanding(job.ID)
+	tx.touchJobStatus(job.ID)
 	tx.tell(event, params...)
 	return structs.ApplyResult{JobID: job.ID}, nil
 }
@@ -236,7 +236,7 @@ func applyJobTimeLimit(tx *txn, body *structs.JobTimeLimit) (structs.ApplyResult
 	if !ok {
 		return refuse(structs.CodeNotFound, "state.job_unknown", "job", body.JobID)
 	}
-	if state := tx.standing(job.ID).Standing.State; state.Terminal() {
+	if state := tx.jobStatus(job.ID).Status.State; state.Terminal() {
 		return refuse(structs.CodeConflict, "state.job_ended", "job", job.Name, "state", state)
 	}
 	if body.TimeLimit < 0 {

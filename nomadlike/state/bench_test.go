@@ -67,7 +67,7 @@ func BenchmarkJobLives(b *testing.B) {
 			b.ReportMetric(float64(len(log))/b.Elapsed().Seconds(), "entries/s")
 			ended := 0
 			for view := range store.Snapshot().Jobs() {
-				if view.Standing.State == structs.JobSucceeded {
+				if view.Status.State == structs.JobSucceeded {
 					ended++
 				}
 			}
@@ -107,8 +107,8 @@ func BenchmarkGang(b *testing.B) {
 				})
 			}
 		}
-		if view, _ := store.Snapshot().Job("job-big"); view.Standing.State != structs.JobSucceeded {
-			b.Fatalf("the gang is %s", view.Standing.State)
+		if view, _ := store.Snapshot().Job("job-big"); view.Status.State != structs.JobSucceeded {
+			b.Fatalf("the gang is %s", view.Status.State)
 		}
 	}
 }

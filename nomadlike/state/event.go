@@ -133,13 +133,13 @@ func (tx *txn) keepForJob(event *structs.Event) {
 	if _, ok := tx.job(event.JobID); !ok {
 		return // the event tells that the job was deleted
 	}
-	changed := *tx.standing(event.JobID)
+	changed := *tx.jobStatus(event.JobID)
 	if len(changed.History) >= JobEventsMax {
 		changed.History = changed.History[1:]
 		changed.Dropped++
 	}
 	changed.History = append(changed.History, event)
-	tx.putStanding(&changed)
+	tx.putJobStatus(&changed)
 }
 
 // jobEvent is an event about a job or one of its subjobs.

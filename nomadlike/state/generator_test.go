@@ -243,7 +243,7 @@ func (w *generator) control(s *Snapshot) []byte {
 	id := w.anyJob(s)
 	var running []string
 	for view := range s.Jobs() {
-		if state := view.Standing.State; state == structs.JobRunning || state == structs.JobPaused {
+		if state := view.Status.State; state == structs.JobRunning || state == structs.JobPaused {
 			running = append(running, view.Job.ID)
 		}
 	}

@@ -55,7 +55,7 @@ func (c *checker) jobs() {
 	for view := range c.snapshot.Jobs() {
 		job := view.Job
 		c.allJobs++
-		if !view.Standing.State.Terminal() {
+		if !view.Status.State.Terminal() {
 			name := job.Project + "/" + job.Name
 			if other, taken := live[name]; taken {
 				c.fail("I10: jobs %s and %s are both alive as %s", other, job.ID, name)
@@ -94,8 +94,8 @@ func (c *checker) subjobs(view JobView) {
 	if next != view.Job.SubjobCount() {
 		c.fail("I10: job %s has %d subjobs instead of %d", view.Job.ID, next, view.Job.SubjobCount())
 	}
-	if counts != view.Standing.Counts || counts.State() != view.Standing.State {
-		c.fail("I10: job %s stands at %v %s, its subjobs at %v", view.Job.ID, view.Standing.Counts, view.Standing.State, counts)
+	if counts != view.Status.Counts || counts.State() != view.Status.State {
+		c.fail("I10: job %s stands at %v %s, its subjobs at %v", view.Job.ID, view.Status.Counts, view.Status.State, counts)
 	}
 }
 

@@ -18,7 +18,7 @@ func (c *checker) projects() {
 	}
 	urgent := make(map[string]int)
 	for view := range c.snapshot.Jobs() {
-		if view.Job.Priority == structs.PriorityUrgent && !view.Standing.State.Terminal() {
+		if view.Job.Priority == structs.PriorityUrgent && !view.Status.State.Terminal() {
 			urgent[view.Job.Project]++
 		}
 	}

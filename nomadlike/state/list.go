@@ -18,10 +18,10 @@ type Page struct {
 // ListJobs returns a page of the jobs that keep wants, newest first, and the
 // cursor of the following page, "" on the last. A nil keep wants all.
 func (s *Snapshot) ListJobs(page Page, keep func(JobView) bool) ([]JobView, string, *structs.Error) {
-	wanted := func(r *standingRow) bool { return keep == nil || keep(s.viewOf(r)) }
-	rows, next, err := list(s.db, listing[*standingRow]{
-		table: tableStandings, index: indexID, reverse: true, keep: wanted,
-		key: func(r *standingRow) []byte { return indexKey(r.Standing.CreateIndex) },
+	wanted := func(r *jobStatusRow) bool { return keep == nil || keep(s.viewOf(r)) }
+	rows, next, err := list(s.db, listing[*jobStatusRow]{
+		table: tableJobStatuses, index: indexID, reverse: true, keep: wanted,
+		key: func(r *jobStatusRow) []byte { return indexKey(r.Status.CreateIndex) },
 	}, page)
 	views := make([]JobView, len(rows))
 	for i, row := range rows {

@@ -69,7 +69,7 @@ func addLive(counts map[string]live, of string, change live) {
 func (l *liveCounts) count(s *Snapshot) {
 	changes := make(map[owner]live)
 	for view := range s.Jobs() {
-		if !view.Standing.State.Terminal() {
+		if !view.Status.State.Terminal() {
 			of := owner{view.Job.User, view.Job.Project}
 			changes[of] = changes[of].plus(live{bytes: jobBytes(view.Job)})
 		}

@@ -84,7 +84,7 @@ func dumps() []dump {
 		dumpOf[structs.Cluster](tableCluster, 1),
 		dumpOf[jobRow](tableJobs, 1),
 		{table: "names", since: 1, until: 1},
-		dumpOf[standingRow](tableStandings, 1),
+		dumpOf[jobStatusRow](tableJobStatuses, 1),
 		dumpOf[subjobRow](tableSubjobs, 1),
 		dumpOf[attemptRow](tableAttempts, 1),
 		dumpOf[structs.Allocation](tableAllocs, 1),
@@ -298,7 +298,7 @@ func complete(row any) bool {
 		return r.Subjob != nil
 	case *attemptRow:
 		return r.Attempt != nil
-	case *standingRow:
+	case *jobStatusRow:
 		return !slices.Contains(r.History, nil)
 	case *forecastRow:
 		return len(r.Given) > 0
@@ -327,17 +327,17 @@ func checkRows(tx *memdb.Txn, index uint64) error {
 		}
 		row.job = job // the row was decoded just now: nobody else has it
 	}
-	for row := range each[*standingRow](tx, tableStandings, indexID, nil) {
-		if job, ok := jobs[row.JobID]; !ok || job.CreateIndex != row.Standing.CreateIndex {
-			return fmt.Errorf("%w: a standing is of job %s, which is missing", ErrBadState, row.JobID)
+	for row := range each[*jobStatusRow](tx, tableJobStatuses, indexID, nil) {
+		if job, ok := jobs[row.JobID]; !ok || job.CreateIndex != row.Status.CreateIndex {
+			return fmt.Errorf("%w: a status is of job %s, which is missing", ErrBadState, row.JobID)
 		}
 	}
 	for row := range each[*jobRow](tx, tableJobs, indexID, nil) {
 		if _, ok := first[*subjobRow](tx, tableSubjobs, indexID, subjobKey(row.Job.ID, 0)); !ok {
 			return fmt.Errorf("%w: job %s has no subjobs", ErrBadState, row.Job.ID)
 		}
-		if _, ok := first[*standingRow](tx, tableStandings, indexID, indexKey(row.CreateIndex)); !ok {
-			return fmt.Errorf("%w: the standing of job %s is missing", ErrBadState, row.Job.ID)
+		if _, ok := first[*jobStatusRow](tx, tableJobStatuses, indexID, indexKey(row.CreateIndex)); !ok {
+			return fmt.Errorf("%w: the status of job %s is missing", ErrBadState, row.Job.ID)
 		}
 	}
 	return nil

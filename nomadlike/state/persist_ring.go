@@ -68,7 +68,7 @@ func keepRings(tx *memdb.Txn, events []*structs.Event, runs []*structs.PastRun) 
 		meta.keys = append(meta.keys, row.Key)
 	}
 	mustInsert(tx, tableMeta, &meta)
-	for _, row := range withPrefix[*standingRow](tx, tableStandings, indexID, nil) {
+	for _, row := range withPrefix[*jobStatusRow](tx, tableJobStatuses, indexID, nil) {
 		for i, event := range row.History {
 			at := sort.Search(len(events), func(i int) bool { return !earlier(events[i], event) })
 			if at < len(events) && events[at].Index == event.Index && events[at].Seq == event.Seq {

@@ -15,7 +15,7 @@ const (
 	tableSchedule    = "schedule"
 	tableCluster     = "cluster"
 	tableJobs        = "jobs"
-	tableStandings   = "standings"
+	tableJobStatuses = "standings"
 	tableSubjobs     = "subjobs"
 	tableAttempts    = "attempts"
 	tableAllocs      = "allocs"
@@ -90,13 +90,13 @@ func (r *jobRow) key() []byte {
 	return appendUint(nameKey(r.Job.Project, r.Job.Name), r.CreateIndex)
 }
 
-// standingRow keeps what changes of a job: the sum of its subjobs, and its
+// jobStatusRow keeps what changes of a job: the sum of its subjobs, and its
 // history, oldest first, whose versions share an array as those of the ring do.
-// It is found by the log index that made the job, so that standings are in the
+// It is found by the log index that made the job, so that statuses are in the
 // order of submission.
-type standingRow struct {
+type jobStatusRow struct {
 	JobID       string           `json:"job_id"`
-	Standing    Standing         `json:"standing"`
+	Status      JobStatus        `json:"standing"`
 	History     []*structs.Event `json:"history"`                // but for the submission, which the job tells
 	Dropped     int              `json:"dropped"`                // events that are not kept any more
 	SubmittedAt structs.UnixNano `json:"submitted_at,omitempty"` // by the clock of the events
@@ -175,8 +175,8 @@ func schema() *memdb.DBSchema {
 		table(tableJobs, map[string]func(*jobRow) []byte{
 			indexID: func(r *jobRow) []byte { return r.key() },
 		}),
-		table(tableStandings, map[string]func(*standingRow) []byte{
-			indexID: func(r *standingRow) []byte { return indexKey(r.Standing.CreateIndex) },
+		table(tableJobStatuses, map[string]func(*jobStatusRow) []byte{
+			indexID: func(r *jobStatusRow) []byte { return indexKey(r.Status.CreateIndex) },
 		}),
 		table(tableSubjobs, map[string]func(*subjobRow) []byte{
 			indexID: func(r *subjobRow) []byte { return subjobKey(r.Subjob.JobID, r.Subjob.Index) },

@@ -115,20 +115,20 @@ func (s *Snapshot) WatchCluster() <-chan struct{} {
 
 // JobView is a job with how it stands.
 type JobView struct {
-	Job      *structs.Job
-	Standing Standing
+	Job    *structs.Job
+	Status JobStatus
 }
 
-// view joins a job with its standing.
+// view joins a job with its status.
 func (s *Snapshot) view(row *jobRow) JobView {
-	standing := mustFirst[*standingRow](s.db, tableStandings, indexID, indexKey(row.CreateIndex))
-	return JobView{Job: row.Job, Standing: standing.Standing}
+	status := mustFirst[*jobStatusRow](s.db, tableJobStatuses, indexID, indexKey(row.CreateIndex))
+	return JobView{Job: row.Job, Status: status.Status}
 }
 
-// viewOf joins a standing with its job.
-func (s *Snapshot) viewOf(row *standingRow) JobView {
+// viewOf joins a status with its job.
+func (s *Snapshot) viewOf(row *jobStatusRow) JobView {
 	first := mustFirst[*subjobRow](s.db, tableSubjobs, indexID, subjobKey(row.JobID, 0))
-	return JobView{Job: first.job.Job, Standing: row.Standing}
+	return JobView{Job: first.job.Job, Status: row.Status}
 }
 
 // jobRow finds a job at its first subjob.
@@ -156,7 +156,7 @@ func (s *Snapshot) WatchJob(id string) <-chan struct{} {
 	if !ok {
 		return s.watchKey(tableSubjobs, subjobKey(id, 0))
 	}
-	return s.watchKey(tableStandings, indexKey(row.CreateIndex))
+	return s.watchKey(tableJobStatuses, indexKey(row.CreateIndex))
 }
 
 // JobNamed returns the newest job of a name in a project, whether or not it has
@@ -190,7 +190,7 @@ func (s *Snapshot) JobsWithPrefix(prefix string, limit int) []JobView {
 // Jobs iterates all jobs, oldest first.
 func (s *Snapshot) Jobs() iter.Seq[JobView] {
 	return func(yield func(JobView) bool) {
-		for row := range each[*standingRow](s.db, tableStandings, indexID, nil) {
+		for row := range each[*jobStatusRow](s.db, tableJobStatuses, indexID, nil) {
 			if !yield(s.viewOf(row)) {
 				return
 			}
@@ -199,7 +199,7 @@ func (s *Snapshot) Jobs() iter.Seq[JobView] {
 }
 
 // WatchJobs is the Watch twin of Jobs.
-func (s *Snapshot) WatchJobs() <-chan struct{} { return s.watchPrefix(tableStandings, indexID, nil) }
+func (s *Snapshot) WatchJobs() <-chan struct{} { return s.watchPrefix(tableJobStatuses, indexID, nil) }
 
 // JobCount is the number of jobs that the state keeps, ended ones included.
 func (s *Snapshot) JobCount() int { return s.meta().Jobs }
@@ -464,7 +464,7 @@ func (s *Snapshot) JobEvents(jobID string) (events []*structs.Event, dropped int
 	if !ok {
 		return nil, 0
 	}
-	row := mustFirst[*standingRow](s.db, tableStandings, indexID, indexKey(job.CreateIndex))
+	row := mustFirst[*jobStatusRow](s.db, tableJobStatuses, indexID, indexKey(job.CreateIndex))
 	if row.SubmittedAt == 0 {
 		return slices.Clip(row.History), row.Dropped // the first events of an old job were dropped
 	}

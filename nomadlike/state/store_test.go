@@ -89,7 +89,7 @@ func TestWatchWakes(t *testing.T) {
 		go func() {
 			snapshot, err := store.Block(t.Context(), func(s *Snapshot) (bool, <-chan struct{}) {
 				view, _ := s.Job("job-j0")
-				return view.Standing.State == structs.JobStopped, s.WatchJob("job-j0")
+				return view.Status.State == structs.JobStopped, s.WatchJob("job-j0")
 			})
 			if err != nil {
 				t.Error(err)

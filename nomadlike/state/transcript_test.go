@@ -543,7 +543,7 @@ func (p *play) show(name string) {
 		p.out.WriteString("  = gone\n")
 		return
 	}
-	fmt.Fprintf(&p.out, "  = %s exit=%d\n", view.Standing.State, view.Standing.ExitCode)
+	fmt.Fprintf(&p.out, "  = %s exit=%d\n", view.Status.State, view.Status.ExitCode)
 	for subjob := range snapshot.Subjobs(view.Job.ID) {
 		fmt.Fprintf(&p.out, "  = subjob %d: %s attempt=%d restarts=%d losses=%d", subjob.Index, subjob.State, subjob.Attempt, subjob.Restarts, subjob.InfraLosses)
 		if subjob.StopIntended != "" {

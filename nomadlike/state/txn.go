@@ -225,21 +225,21 @@ func (tx *txn) jobRow(id string) (*jobRow, bool) {
 	return row.job, true
 }
 
-// standing gives how a job stands; the job must exist.
-func (tx *txn) standing(jobID string) *standingRow {
+// jobStatus returns the status of a job; the job must exist.
+func (tx *txn) jobStatus(jobID string) *jobStatusRow {
 	job, ok := tx.jobRow(jobID)
 	if !ok {
-		panic("read standing of job " + jobID + ": there is no such job")
+		panic("read status of job " + jobID + ": there is no such job")
 	}
-	row, ok := get[*standingRow](tx, tableStandings, indexKey(job.CreateIndex))
+	row, ok := get[*jobStatusRow](tx, tableJobStatuses, indexKey(job.CreateIndex))
 	if !ok {
-		panic("read standing of job " + jobID + ": it is missing")
+		panic("read status of job " + jobID + ": it is missing")
 	}
 	return row
 }
 
-func (tx *txn) putStanding(row *standingRow) {
-	tx.put(tableStandings, indexKey(row.Standing.CreateIndex), row)
+func (tx *txn) putJobStatus(row *jobStatusRow) {
+	tx.put(tableJobStatuses, indexKey(row.Status.CreateIndex), row)
 }
 
 func (tx *txn) subjob(jobID string, subjob int) (*structs.Subjob, bool) {
@@ -275,11 +275,11 @@ func (tx *txn) putSubjob(job *structs.Job, before, after *structs.Subjob) {
 		tx.meta.Live--
 		tx.countLive(job, live{subjobs: -1})
 	}
-	sum := *tx.standing(after.JobID)
-	ended := sum.Standing.State.Terminal()
-	sum.Standing = sum.Standing.after(before, after, tx.now, tx.index())
-	tx.putStanding(&sum)
-	if !ended && sum.Standing.State.Terminal() {
+	sum := *tx.jobStatus(after.JobID)
+	ended := sum.Status.State.Terminal()
+	sum.Status = sum.Status.after(before, after, tx.now, tx.index())
+	tx.putJobStatus(&sum)
+	if !ended && sum.Status.State.Terminal() {
 		tx.countUrgent(job, -1)
 		tx.countLive(job, live{bytes: -jobBytes(job)})
 	}

@@ -16,11 +16,11 @@ func upgradeFrom1(tx *memdb.Txn) {
 		subjob.Place = placeOf(subjob.CreateIndex)
 		mustInsert(tx, tableSubjobs, &subjobRow{Subjob: &subjob, Tier: row.Tier, job: row.job})
 	}
-	for _, known := range withPrefix[*standingRow](tx, tableStandings, indexID, nil) {
+	for _, known := range withPrefix[*jobStatusRow](tx, tableJobStatuses, indexID, nil) {
 		if len(known.History) > 0 && known.History[0].ID == eventSubmitted {
-			standing := *known
-			standing.SubmittedAt, standing.History = known.History[0].Time, known.History[1:]
-			mustInsert(tx, tableStandings, &standing)
+			status := *known
+			status.SubmittedAt, status.History = known.History[0].Time, known.History[1:]
+			mustInsert(tx, tableJobStatuses, &status)
 		}
 	}
 	for _, known := range withPrefix[*structs.Node](tx, tableNodes, indexID, nil) {
@@ -59,8 +59,8 @@ func upgradeFrom1(tx *memdb.Txn) {
 		}
 	}
 	for row := range each[*jobRow](tx, tableJobs, indexID, nil) {
-		standing, ok := first[*standingRow](tx, tableStandings, indexID, indexKey(row.CreateIndex))
-		if ok && row.Job.Priority == structs.PriorityUrgent && !standing.Standing.State.Terminal() {
+		status, ok := first[*jobStatusRow](tx, tableJobStatuses, indexID, indexKey(row.CreateIndex))
+		if ok && row.Job.Priority == structs.PriorityUrgent && !status.Status.State.Terminal() {
 			usage(row.Job.Project).Urgent++
 		}
 	}

@@ -141,12 +141,12 @@ type ReadIndexReply struct {
 
 // LivenessReport tells the leader which nodes a server hears.
 type LivenessReport struct {
-	ServerID string        `json:"server_id"`
-	Nodes    []NodeHearing `json:"nodes"`
+	ServerID string          `json:"server_id"`
+	Nodes    []NodeHeartbeat `json:"nodes"`
 }
 
-// NodeHearing says how long ago a server last heard a node on its stream.
-type NodeHearing struct {
+// NodeHeartbeat says how long ago a server last heard a node on its stream.
+type NodeHeartbeat struct {
 	NodeID      string   `json:"node_id"`
 	Incarnation uint64   `json:"incarnation"`
 	SilentFor   Duration `json:"silent_for"`

@@ -132,7 +132,7 @@ func TestGangsThatBegin(t *testing.T) {
 
 func TestSubmissions(t *testing.T) {
 	job := func(id, name string, state structs.JobState) api.JobSummary {
-		return api.JobSummary{ID: id, Name: name, JobStanding: api.JobStanding{State: state}}
+		return api.JobSummary{ID: id, Name: name, JobStatus: api.JobStatus{State: state}}
 	}
 	submissions := []*submission{{Key: "k1", Name: "one", ID: "1"}, {Key: "k2", Name: "two", ID: "2", Lasting: true}, {Key: "k3", Name: "three"}}
 	good := []api.JobSummary{job("1", "one", structs.JobSucceeded), job("2", "two", structs.JobStopped)}

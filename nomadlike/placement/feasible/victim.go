@@ -22,7 +22,7 @@ type Victim struct {
 //	preemptible, same tier   when its project borrows what is guaranteed to job's,
 //	                         or has no quotas and holds some of that
 //
-// Each rule needs strictly lower standing, and a gang that reclaims its
+// Each rule needs strictly lower rank, and a gang that reclaims its
 // guarantee borrows nothing itself, so no two jobs can ever preempt each other
 // in turn.
 func VictimProblem(job *structs.Job, more structs.Holding, victim Victim, view View) *structs.Reason {

@@ -49,7 +49,7 @@ func TestRogueRegistersAgainAndAgain(t *testing.T) {
 			}
 			heard++
 		}
-		if took := time.Since(begin); took < (400*registrationCost-saidAtOnce)/saidPerSecond*time.Second {
+		if took := time.Since(begin); took < (400*registrationCost-reportBurst)/reportRate*time.Second {
 			t.Errorf("%d registrations took %s", heard, took)
 		}
 	})
@@ -92,7 +92,7 @@ func TestWhatNodesSayIsPlain(t *testing.T) {
 	if given[hostile] != hostile || reason.Params["cause"] != hostile {
 		t.Error("what the caller has was changed")
 	}
-	if got := plain(strings.Repeat("é", saidTextMax)); len(got) > saidTextMax {
+	if got := plain(strings.Repeat("é", reportTextMax)); len(got) > reportTextMax {
 		t.Errorf("a text of %d bytes", len(got))
 	}
 	if got := plain("two\nlines\tand 训练 🚀"); got != "two\nlines\tand 训练 🚀" {
@@ -125,14 +125,14 @@ func TestAllowancesAreForgotten(t *testing.T) {
 	for i := range 1000 {
 		a.take("quiet-"+strconv.Itoa(i), 1)
 	}
-	now = now.Add(saidRefill)
-	a.take("busy", saidAtOnce)
+	now = now.Add(reportRefill)
+	a.take("busy", reportBurst)
 	now = now.Add(time.Second)
 	a.take("new", 1)
 	if len(a.mu.byNode) != 1002 {
 		t.Errorf("%d are remembered before they are full again", len(a.mu.byNode))
 	}
-	now = now.Add(saidRefill - time.Second)
+	now = now.Add(reportRefill - time.Second)
 	a.take("newer", 1)
 	if len(a.mu.byNode) != 3 {
 		t.Errorf("%d are remembered of 1000 that are full again and 3 that are not", len(a.mu.byNode))

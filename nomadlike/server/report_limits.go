@@ -20,9 +20,9 @@ const (
 	registrationMax  = 256 << 10 // bytes of a node, its inventory not counted
 	inventoryIDMax   = 128       // bytes of an id in it
 	reportsBytesMax  = 4 << 20   // bytes of one batch of reports
-	saidTextMax      = 4 << 10   // bytes of one text
-	saidAtOnce       = 8 << 20   // bytes that a node may say at once
-	saidPerSecond    = 256 << 10 // and from then on
+	reportTextMax    = 4 << 10   // bytes of one text
+	reportBurst      = 8 << 20   // bytes that a node may say at once
+	reportRate       = 256 << 10 // and from then on
 	registrationCost = 64 << 10  // bytes that a registration counts for at least: one is read by every server and every page
 )
 
@@ -39,7 +39,7 @@ type allowances struct {
 }
 
 // saidRefill is how long an allowance takes to be full again.
-const saidRefill = saidAtOnce / saidPerSecond * time.Second
+const reportRefill = reportBurst / reportRate * time.Second
 
 type allowance struct {
 	bytes float64
@@ -57,26 +57,26 @@ func (a *allowances) take(node string, bytes int) time.Duration {
 	one := a.mu.byNode[node]
 	if one == nil {
 		a.sweepLocked(now)
-		one = &allowance{bytes: saidAtOnce, at: now}
+		one = &allowance{bytes: reportBurst, at: now}
 		a.mu.byNode[node] = one
 	}
-	one.bytes = min(saidAtOnce, one.bytes+max(0, now.Sub(one.at).Seconds())*saidPerSecond) - float64(bytes)
+	one.bytes = min(reportBurst, one.bytes+max(0, now.Sub(one.at).Seconds())*reportRate) - float64(bytes)
 	one.at = now
 	if one.bytes >= 0 {
 		return 0
 	}
-	return time.Duration(-one.bytes / saidPerSecond * float64(time.Second))
+	return time.Duration(-one.bytes / reportRate * float64(time.Second))
 }
 
 // sweepLocked forgets allowances that are full again: they are as good as new
 // ones. Once in a while, since thousands of nodes may come at once.
 func (a *allowances) sweepLocked(now time.Time) {
-	if now.Sub(a.mu.swept) < saidRefill {
+	if now.Sub(a.mu.swept) < reportRefill {
 		return
 	}
 	a.mu.swept = now
 	for name, other := range a.mu.byNode {
-		if now.Sub(other.at) > saidRefill {
+		if now.Sub(other.at) > reportRefill {
 			delete(a.mu.byNode, name)
 		}
 	}
@@ -239,8 +239,8 @@ func plainTable(table map[string]string) map[string]string {
 // and cuts what is too long. Line breaks and tabs stay: texts of faults have
 // some. Pure.
 func plain(text string) string {
-	if len(text) > saidTextMax {
-		text = text[:saidTextMax]
+	if len(text) > reportTextMax {
+		text = text[:reportTextMax]
 	}
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "\uFFFD")

@@ -17,8 +17,8 @@ import (
 // a third for one of each, and a look for none that waits.
 func TestPreviewsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns()
-		leave, err := turns.enter(t.Context(), Asker{User: "ann"})
+		q := newFairQueue()
+		leave, err := q.enter(t.Context(), Asker{User: "ann"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +26,7 @@ func TestPreviewsTakeTurns(t *testing.T) {
 		var group sync.WaitGroup
 		ask := func(user string, ctx context.Context) {
 			group.Go(func() {
-				leave, err := turns.enter(ctx, Asker{User: user})
+				leave, err := q.enter(ctx, Asker{User: user})
 				if err != nil {
 					return
 				}
@@ -44,9 +44,9 @@ func TestPreviewsTakeTurns(t *testing.T) {
 		ask("cem", t.Context())
 		ask("bob", t.Context())
 		group.Go(func() {
-			turns.enterFirst()
+			q.enterFirst()
 			served = append(served, "look")
-			turns.leave()
+			q.leave()
 		})
 		synctest.Wait()
 		cancel()
@@ -56,8 +56,8 @@ func TestPreviewsTakeTurns(t *testing.T) {
 		if got := strings.Join(served[:7], " "); got != "look ann bob cem ann bob ann" || len(served) != 304 {
 			t.Errorf("%d were served, first %s", len(served), got)
 		}
-		if turns.mu.taken || len(turns.mu.rows)+len(turns.mu.order) > 0 {
-			t.Errorf("left over: %+v", &turns.mu)
+		if q.mu.taken || len(q.mu.rows)+len(q.mu.order) > 0 {
+			t.Errorf("left over: %+v", &q.mu)
 		}
 	})
 }
@@ -74,10 +74,10 @@ func TestPreviewsAreBounded(t *testing.T) {
 		}
 		return told.ID
 	}
-	turns := newTurns()
+	q := newFairQueue()
 	count := func(who Asker) (places int, why string) {
 		for ; ; places++ {
-			if why = refusal(turns.reserve(who)); why != "" {
+			if why = refusal(q.reserve(who)); why != "" {
 				return places, why
 			}
 		}
@@ -92,15 +92,15 @@ func TestPreviewsAreBounded(t *testing.T) {
 		t.Errorf("the last of a project has %d, then %s", places, why)
 	}
 	var others []Asker
-	for i := 0; turns.mu.reserved < PreviewsMax; i++ {
+	for i := 0; q.mu.reserved < PreviewsMax; i++ {
 		others = append(others, Asker{fmt.Sprint("other-", i), fmt.Sprint("project-", i)})
 		count(others[i])
 	}
 	if places, why := count(Asker{"cem", "speech"}); places != 1 || why != "server.previews_all" {
 		t.Errorf("the last of all has %d, then %s", places, why)
 	}
-	turns.release(Asker{"ann", "vision"})
-	if why := refusal(turns.reserve(Asker{"ann", "vision"})); why == "server.previews_user" || !slices.Contains([]string{"server.previews_project", "server.previews_all"}, why) {
+	q.release(Asker{"ann", "vision"})
+	if why := refusal(q.reserve(Asker{"ann", "vision"})); why == "server.previews_user" || !slices.Contains([]string{"server.previews_project", "server.previews_all"}, why) {
 		t.Errorf("after one was answered: %q", why)
 	}
 }

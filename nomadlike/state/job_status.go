@@ -2,9 +2,9 @@ package state
 
 import "nomadlike/nomadlike/structs"
 
-// Standing sums up the subjobs of a job, so that a list of jobs costs one row
+// JobStatus sums up the subjobs of a job, so that a list of jobs costs one row
 // for each, whatever their size. Written by Apply alone.
-type Standing struct {
+type JobStatus struct {
 	State       structs.JobState `json:"state"`
 	Counts      Counts           `json:"counts"`
 	Attempt     uint64           `json:"attempt"`              // highest attempt number of its subjobs
@@ -82,9 +82,9 @@ func (c Counts) State() structs.JobState {
 	return structs.JobSucceeded
 }
 
-// after gives the standing once one of its subjobs went from before to after;
+// after returns the status once one of its subjobs went from before to after;
 // before is nil for a new subjob.
-func (s Standing) after(before, after *structs.Subjob, now structs.UnixNano, index uint64) Standing {
+func (s JobStatus) after(before, after *structs.Subjob, now structs.UnixNano, index uint64) JobStatus {
 	if before != nil {
 		*s.Counts.of(before.State)--
 	}

@@ -15,9 +15,9 @@ import (
 // closedKept is how long a server goes on telling that a node's stream ended.
 const closedKept = 10 * time.Second
 
-// hearing is whom this server hears: when each node's stream last said
+// heartbeats are when this server last heard each node: when its stream brought
 // something.
-type hearing struct {
+type heartbeats struct {
 	serverID string
 	ended    chan struct{} // holds a token when a stream ended: worth telling at once
 
@@ -34,14 +34,14 @@ type heard struct {
 	closed      bool
 }
 
-func newHearing(serverID string) *hearing {
-	h := &hearing{serverID: serverID, ended: make(chan struct{}, 1)}
+func newHeartbeats(serverID string) *heartbeats {
+	h := &heartbeats{serverID: serverID, ended: make(chan struct{}, 1)}
 	h.mu.nodes = make(map[string]heard)
 	return h
 }
 
 // hear notes a sign of life on a stream.
-func (h *hearing) hear(nodeID string, incarnation uint64) {
+func (h *heartbeats) hear(nodeID string, incarnation uint64) {
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +49,7 @@ func (h *hearing) hear(nodeID string, incarnation uint64) {
 }
 
 // end notes that a node's stream ended and no other has begun here.
-func (h *hearing) end(nodeID string) {
+func (h *heartbeats) end(nodeID string) {
 	h.mu.Lock()
 	last, ok := h.mu.nodes[nodeID]
 	last.closed = true
@@ -65,52 +65,52 @@ func (h *hearing) end(nodeID string) {
 
 // report is what the leader is told, by node id. Streams that ended long ago
 // are forgotten.
-func (h *hearing) report() *structs.LivenessReport {
+func (h *heartbeats) report() *structs.LivenessReport {
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	report := &structs.LivenessReport{ServerID: h.serverID, Nodes: make([]structs.NodeHearing, 0, len(h.mu.nodes))}
+	report := &structs.LivenessReport{ServerID: h.serverID, Nodes: make([]structs.NodeHeartbeat, 0, len(h.mu.nodes))}
 	for id, last := range h.mu.nodes {
 		silent := now.Sub(last.at)
 		if last.closed && silent > closedKept {
 			delete(h.mu.nodes, id)
 			continue
 		}
-		report.Nodes = append(report.Nodes, structs.NodeHearing{
+		report.Nodes = append(report.Nodes, structs.NodeHeartbeat{
 			NodeID: id, Incarnation: last.incarnation,
 			SilentFor: structs.Duration(silent), Closed: last.closed,
 		})
 	}
-	slices.SortFunc(report.Nodes, func(a, b structs.NodeHearing) int { return strings.Compare(a.NodeID, b.NodeID) })
+	slices.SortFunc(report.Nodes, func(a, b structs.NodeHeartbeat) int { return strings.Compare(a.NodeID, b.NodeID) })
 	return report
 }
 
 // reporter tells the leader whom this server hears, and takes what others tell
 // while this server leads.
 type reporter struct {
-	config  *Config
-	hearing *hearing
-	contact *contact
-	leader  *leader
+	config     *Config
+	heartbeats *heartbeats
+	contact    *contact
+	leader     *leader
 }
 
 // run tells the leader, here or elsewhere, whom this server hears:
 // at a steady pace, and at once when a stream ends.
 func (r *reporter) run(ctx context.Context) {
-	every := r.config.Timings.HearingEvery
+	every := r.config.Timings.HeartbeatsEvery
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
-		case <-r.hearing.ended:
+		case <-r.heartbeats.ended:
 		case <-ctx.Done():
 			return
 		}
 		if r.config.Log.LeaderID() == r.config.ID {
 			r.contact.made(time.Now())
 		}
-		report := r.hearing.report()
+		report := r.heartbeats.report()
 		timer.Reset(patience(every, len(report.Nodes)))
 		if len(report.Nodes) == 0 {
 			continue
@@ -130,12 +130,12 @@ func (r *reporter) tell(ctx context.Context, report *structs.LivenessReport) {
 		return
 	}
 	asked := time.Now()
-	once, cancel := context.WithTimeout(ctx, 2*patience(r.config.Timings.HearingEvery, len(report.Nodes)))
+	once, cancel := context.WithTimeout(ctx, 2*patience(r.config.Timings.HeartbeatsEvery, len(report.Nodes)))
 	defer cancel()
 	if err := r.config.Peers.Liveness(once, leader, report); err == nil {
 		r.contact.made(asked)
 	} else if ctx.Err() == nil {
-		r.config.Logger.Debug("hearing was not told", logkey.PeerID, leader.ID, logkey.Error, err)
+		r.config.Logger.Debug("heartbeats were not reported", logkey.PeerID, leader.ID, logkey.Error, err)
 	}
 }
 

@@ -21,7 +21,7 @@ type Asker struct {
 	Project string // "": none's
 }
 
-// turns lets one compute at a time: whoever looks for all goes first, then those
+// fairQueue lets one compute at a time: whoever looks for all goes first, then those
 // who preview for themselves, user by user. However much one user asks for,
 // another waits for one preview of each user who waits, and no more.
 //
@@ -29,7 +29,7 @@ type Asker struct {
 //	ann   ▢▢▢▢▢▢▢▢ (16 at most) ──► │ one at a time: a look, then
 //	bob   ▢ ──────────────────────► │ ann, bob, cem, ann, ann …
 //	cem   ▢ ──────────────────────► ┘
-type turns struct {
+type fairQueue struct {
 	mu struct {
 		sync.Mutex
 		taken    bool
@@ -42,8 +42,8 @@ type turns struct {
 	}
 }
 
-func newTurns() *turns {
-	t := &turns{}
+func newFairQueue() *fairQueue {
+	t := &fairQueue{}
 	t.mu.rows, t.mu.user, t.mu.project = make(map[string][]chan struct{}), make(map[string]int), make(map[string]int)
 	return t
 }
@@ -51,7 +51,7 @@ func newTurns() *turns {
 // reserve takes a place for a preview until release. It fails with
 // CodeUnavailable when so many have one: who has none of their own is let in
 // when all are taken, since there are only so many users.
-func (t *turns) reserve(who Asker) error {
+func (t *fairQueue) reserve(who Asker) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.mu.user[who.User]
@@ -70,7 +70,7 @@ func (t *turns) reserve(who Asker) error {
 }
 
 // release gives a place back.
-func (t *turns) release(who Asker) {
+func (t *fairQueue) release(who Asker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	less := func(of map[string]int, key string) {
@@ -84,7 +84,7 @@ func (t *turns) release(who Asker) {
 }
 
 // enterFirst waits until it is the turn of a look.
-func (t *turns) enterFirst() {
+func (t *fairQueue) enterFirst() {
 	t.mu.Lock()
 	if !t.mu.taken {
 		t.mu.taken = true
@@ -99,7 +99,7 @@ func (t *turns) enterFirst() {
 
 // enter waits for the turn of who previews; leave ends it. It fails with
 // CodeTimeout when ctx ends before.
-func (t *turns) enter(ctx context.Context, who Asker) (leave func(), err error) {
+func (t *fairQueue) enter(ctx context.Context, who Asker) (leave func(), err error) {
 	t.mu.Lock()
 	if !t.mu.taken {
 		t.mu.taken = true
@@ -124,7 +124,7 @@ func (t *turns) enter(ctx context.Context, who Asker) (leave func(), err error) 
 }
 
 // withdraw takes back who waits; false: it is their turn already.
-func (t *turns) withdraw(user string, mine chan struct{}) bool {
+func (t *fairQueue) withdraw(user string, mine chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	row := t.mu.rows[user]
@@ -141,7 +141,7 @@ func (t *turns) withdraw(user string, mine chan struct{}) bool {
 }
 
 // leave gives the turn to who is next.
-func (t *turns) leave() {
+func (t *fairQueue) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.mu.looks) > 0 {
