@@ -470,7 +470,7 @@ func (e *engine) gangs(t *testing.T) {
 		}
 	})
 
-	t.Run("pause, continue and throttle", func(t *testing.T) { steerGang(t, c.api) })
+	t.Run("pause, continue and throttle", func(t *testing.T) { controlGang(t, c.api) })
 
 	t.Run("mpi", func(t *testing.T) {
 		// What a launcher does, but for its own protocol: the ranks of this
@@ -491,14 +491,14 @@ func (e *engine) gangs(t *testing.T) {
 	})
 }
 
-// steerGang pauses a gang in containers, lets it go on, throttles it and lifts
+// controlGang pauses a gang in containers, lets it go on, throttles it and lifts
 // that: every rank stands still and goes on.
-func steerGang(t *testing.T, client *api.Client) {
+func controlGang(t *testing.T, client *api.Client) {
 	// Every line says for how many milliseconds the rank stood still before it.
 	script := `python3 -uc 'import time; then = time.monotonic()
 while True:
     time.sleep(0.01); now = time.monotonic(); print(int(1000 * (now - then))); then = now'`
-	file := strings.Replace(contained("steer", script, "nodes = 2"), "stop_grace", "distributed \"none\" {}\n  stop_grace", 1)
+	file := strings.Replace(contained("control", script, "nodes = 2"), "stop_grace", "distributed \"none\" {}\n  stop_grace", 1)
 	job := runJob(t, client, file, structs.JobRunning)
 	list, _, err := client.Allocations(t.Context(), job.Job.ID, api.AllocationFilter{}, nil)
 	if err != nil || len(list.Allocations) != 2 {

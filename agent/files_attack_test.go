@@ -30,7 +30,7 @@ func stolen(t *testing.T, client *api.Client, job, path string) string {
 
 // TestFilesOfTheNodeStayThere: a task that can write everywhere below the
 // agent's data directory, as a raw task with the agent's own user can, replaces
-// its logs and what the agent is steered by. No road of the API leads out.
+// its logs and what the agent is controlled by. No road of the API leads out.
 func TestFilesOfTheNodeStayThere(t *testing.T) {
 	dir := t.TempDir()
 	secret := "the key of the cluster"

@@ -10,13 +10,13 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// TestAGangIsSteeredTogether pauses, continues, throttles and finishes a gang of
+// TestAGangIsControlledTogether pauses, continues, throttles and finishes a gang of
 // processes on three nodes: every rank follows, in the same process.
-func TestAGangIsSteeredTogether(t *testing.T) {
+func TestAGangIsControlledTogether(t *testing.T) {
 	const patience = 30 * time.Second
 	c := startCluster(t, 1, 3)
 	job := runJob(t, c.api, `
-job "steered" {
+job "controlled" {
   nodes = 3
   resources {
     cpu    = 0.1

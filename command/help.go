@@ -131,7 +131,7 @@ var elsewhere = map[string][]string{
 	"cancel": {"stop"}, "kill": {"stop"}, "delete": {"remove"}, "rm": {"delete", "remove"}, "submit": {"run"}, "dispatch": {"run"}, "log": {"logs"}, "eligibility": {"cordon"},
 }
 
-// elsewhereCalled gives the verb whose name in another system was typed, or "".
+// elsewhereCalled returns the verb whose name in another system was typed, or "".
 func elsewhereCalled(words []string) string {
 	is := func(path string) bool {
 		return slices.ContainsFunc(matching(path), func(v verb) bool { return v.path == path })
@@ -196,7 +196,7 @@ func suggest(words []string) (wrong, near string) {
 	return strings.Join(words[:min(2, len(words))], " "), ""
 }
 
-// groupOf gives the most of the first words that begin the paths of verbs
+// groupOf returns the most of the first words that begin the paths of verbs
 // ("job" of "job events"), or "".
 func groupOf(words []string) string {
 	words = beforeFlags(words)
@@ -218,7 +218,7 @@ func beforeFlags(words []string) []string {
 	return words
 }
 
-// nearest gives the candidate with the smallest edit distance to typed, or ""
+// nearest returns the candidate with the smallest edit distance to typed, or ""
 // when none is near enough to be a slip.
 func nearest(typed string, candidates []string) string {
 	sorted := slices.Clone(candidates)

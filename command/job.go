@@ -32,7 +32,7 @@ func jobVerbs() []verb {
 		{path: "job commit", args: "JOB NAME", setup: jobCommit},
 		{path: "job exec", args: "JOB COMMAND...", stopAtArg: 1, setup: jobExec},
 		{path: "job inspect", args: "JOB", setup: jobInspect},
-		{path: "job figures", args: "JOB", setup: jobFigures},
+		{path: "job figures", args: "JOB", setup: jobUsage},
 		{path: "job history", args: "JOB", setup: jobHistory},
 		{path: "job priority", args: "JOB normal|urgent|critical", setup: jobPriority},
 		{path: "job clone", args: "JOB [FILE]", setup: jobClone},

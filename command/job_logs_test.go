@@ -142,7 +142,7 @@ type fakeStream struct {
 	ctx    context.Context //nolint:containedctx // of the request whose body this is
 }
 
-// Read gives what is there, waits, or breaks.
+// Read returns what is there, waits, or breaks.
 func (s *fakeStream) Read(p []byte) (int, error) {
 	for {
 		s.c.mu.Lock()

@@ -67,7 +67,7 @@ func (env *Env) printMetrics(found *api.JobMetrics, batch, curves bool) {
 			s := &r.Series[k]
 			row := []string{
 				safe(s.Name), safe(s.Source), strconv.Itoa(r.Rank), strconv.FormatUint(r.Attempt, 10), strconv.FormatInt(s.Last.Step, 10),
-				lastText(s), figureText(s.Min), figureText(s.Max), spark(s.Points, sparkWidth),
+				lastText(s), metricText(s.Min), metricText(s.Max), spark(s.Points, sparkWidth),
 			}
 			if batch {
 				row = slices.Insert(row, 2, strconv.Itoa(r.Subjob))
@@ -127,12 +127,12 @@ func lastText(s *structs.MetricSeries) string {
 	if s.Count == 0 || s.NotFiniteAt > s.Last.At {
 		return "NaN"
 	}
-	return figureText(s.Last.Value)
+	return metricText(s.Last.Value)
 }
 
-func figureText(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
+func metricText(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
 
-// columns gives the mean of the points that fall into each of some columns by
+// columns returns the mean of the points that fall into each of some columns by
 // step; a column without points repeats the one before.
 func columns(points []structs.MetricPoint, width int) []float64 {
 	if len(points) == 0 {
@@ -200,9 +200,9 @@ func curve(points []structs.MetricPoint, width, height int) []string {
 		label := ""
 		switch row {
 		case height - 1:
-			label = figureText(slices.Max(values))
+			label = metricText(slices.Max(values))
 		case 0:
-			label = figureText(slices.Min(values))
+			label = metricText(slices.Min(values))
 		}
 		var b strings.Builder
 		fmt.Fprintf(&b, "%12s │", label)

@@ -41,7 +41,7 @@ func jobResume(set *flag.FlagSet) func(*Env, []string) error {
 	}
 }
 
-// confirmedJob gives the job to submit when the person agrees: by the file that
+// confirmedJob returns the job to submit when the person agrees: by the file that
 // they left in the editor, or by their answer.
 func (env *Env) confirmedJob(detail *api.JobDetail, step int64, edit, yes bool) (*structs.Job, error) {
 	source := jobspec.Write(detail.Job)
@@ -72,7 +72,7 @@ func (env *Env) confirmedJob(detail *api.JobDetail, step int64, edit, yes bool) 
 	return job, nil
 }
 
-// checkpointOf gives the checkpoint that a server would choose: the newest, or the
+// checkpointOf returns the checkpoint that a server would choose: the newest, or the
 // last one of a step. Without one there is nothing to ask a person.
 func checkpointOf(detail *api.JobDetail, step int64) (*structs.SavedCheckpoint, error) {
 	if len(detail.Subjobs) == 0 || len(detail.Subjobs[0].Checkpoints) == 0 {

@@ -239,7 +239,7 @@ func (p *program) inspect(files *token.FileSet, node ast.Node) bool {
 	return true
 }
 
-// readCatalogue gives the ids of the English catalogue; that both languages
+// readCatalogue returns the ids of the English catalogue; that both languages
 // have the same is tested in package messages.
 func readCatalogue(t *testing.T) map[string]string {
 	t.Helper()

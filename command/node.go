@@ -18,7 +18,7 @@ func nodeVerbs() []verb {
 	return []verb{
 		{path: "node status", args: "[NODE]", setup: nodeStatus},
 		{path: "node history", args: "NODE", setup: nodeHistory},
-		{path: "node figures", args: "NODE", setup: nodeFigures},
+		{path: "node figures", args: "NODE", setup: nodeUsage},
 		{path: "node drain", args: "NODE", setup: nodeDrain},
 		{path: "node remove", args: "NODE", setup: nodeRemove},
 		{path: "node cordon", args: "NODE", setup: nodeChange("cli.node.cordoned", (*api.Client).CordonNode)},

@@ -369,7 +369,7 @@ func size(bytes int64) string {
 	return strings.TrimSuffix(text, ".0") + units[unit]
 }
 
-// short gives the first characters of an id, enough for people.
+// short returns the first characters of an id, enough for people.
 func short(id string) string {
 	if len(id) > 8 {
 		return id[:8]

@@ -118,7 +118,7 @@ func simTrace(set *flag.FlagSet) func(*Env, []string) error {
 	}
 }
 
-// readPools gives the pools of -pools, or the one of -nodes, or the machine
+// readPools returns the pools of -pools, or the one of -nodes, or the machine
 // that the trace itself describes.
 func (f *simTraceFlags) readPools(env *Env, recorded *trace.Trace) ([]trace.Pool, error) {
 	gpus := *f.gpus

@@ -169,7 +169,7 @@ type topCard struct {
 	*api.DeviceState
 }
 
-// chosen gives what is to be shown, in its order.
+// chosen returns what is to be shown, in its order.
 func (v *topView) chosen() (nodes []*api.NodeDevices, cards []topCard, jobs []*api.JobSummary) {
 	wanted := func(texts ...string) bool {
 		return v.narrow == "" || slices.ContainsFunc(texts, func(text string) bool {

@@ -34,7 +34,7 @@ type terminal struct {
 	keys, screen *os.File
 }
 
-// fullScreen gives the terminal of this process, nil when input or output is
+// fullScreen returns the terminal of this process, nil when input or output is
 // something else, or a terminal that cannot be drawn on.
 func (env *Env) fullScreen() *terminal {
 	keys, typed := env.Stdin.(*os.File)

@@ -62,7 +62,7 @@ func nodeDevices(snapshot *state.Snapshot, may *readable, node *structs.Node, fo
 		out.CPUHeld, out.MemoryHeld, held = usage.CPU, usage.Memory, usage.Devices
 	}
 	measured := map[string]*structs.DeviceUsage{}
-	if f := found.figures; f != nil {
+	if f := found.usage; f != nil {
 		out.At, out.CPUBusy, out.MemoryBusy = f.At, f.CPUCores, f.MemoryUsed
 		for i := range f.Devices {
 			measured[f.Devices[i].ID] = &f.Devices[i]

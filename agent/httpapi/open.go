@@ -48,7 +48,7 @@ type Config struct {
 
 // New makes the HTTP door of a server.
 func New(c Config) *front.Front {
-	asked := newSurvey(time.Now, c.Door.Log, figuresOver(c.Pool))
+	asked := newSurvey(time.Now, c.Door.Log, usageOver(c.Pool))
 	named := &seriesCollector{store: c.Store, survey: asked, leads: c.Leads, hears: c.Hears, now: time.Now}
 	site := &handlers{
 		replica: c.Replica, store: c.Store, log: c.Door.Log, now: c.Now, lapseGrace: c.LapseGrace, rand: c.Rand, pool: c.Pool,

@@ -172,13 +172,13 @@ func (c *seriesCollector) Collect(to chan<- prometheus.Metric) {
 	devices := 0
 	for _, node := range nodes {
 		devices += len(node.Devices)
-		c.node(out, snapshot, node, found[node.ID].figures, devices <= seriesDevicesMax)
+		c.node(out, snapshot, node, found[node.ID].usage, devices <= seriesDevicesMax)
 	}
 	c.jobs(out, snapshot, leads, own, found)
 }
 
 // node writes the series of a node and its devices.
-func (c *seriesCollector) node(out *series, snapshot *state.Snapshot, node *structs.Node, figures *structs.NodeUsage, withDevices bool) {
+func (c *seriesCollector) node(out *series, snapshot *state.Snapshot, node *structs.Node, usage *structs.NodeUsage, withDevices bool) {
 	labels := []string{node.Name, node.ID, poolOf(node.Pool)}
 	with := func(more ...string) []string { return append(labels[:3:3], more...) }
 	out.put(nodeUp, truth(node.Status == structs.NodeReady), labels...)
@@ -192,15 +192,15 @@ func (c *seriesCollector) node(out *series, snapshot *state.Snapshot, node *stru
 	out.put(nodeCores, held.CPU, with("held")...)
 	out.put(nodeMemory, float64(held.Memory), with("held")...)
 	measured := map[string]map[string]float64{}
-	if figures != nil {
-		out.put(nodeCPU, figures.CPUSeconds, labels...)
-		if figures.DiskFree != 0 || figures.InodesFree != 0 { // agents of earlier versions do not say
-			out.put(nodeDisk, float64(figures.DiskFree), labels...)
-			out.put(nodeInodes, float64(figures.InodesFree), labels...)
+	if usage != nil {
+		out.put(nodeCPU, usage.CPUSeconds, labels...)
+		if usage.DiskFree != 0 || usage.InodesFree != 0 { // agents of earlier versions do not say
+			out.put(nodeDisk, float64(usage.DiskFree), labels...)
+			out.put(nodeInodes, float64(usage.InodesFree), labels...)
 		}
-		out.put(nodeMemory, float64(figures.MemoryUsed), with("used")...)
-		for i := range figures.Devices {
-			measured[figures.Devices[i].ID] = figures.Devices[i].Gauges
+		out.put(nodeMemory, float64(usage.MemoryUsed), with("used")...)
+		for i := range usage.Devices {
+			measured[usage.Devices[i].ID] = usage.Devices[i].Gauges
 		}
 	}
 	if !withDevices {
@@ -268,7 +268,7 @@ func (c *seriesCollector) ranks(out *series, snapshot *state.Snapshot, job *stru
 		}
 		labels := []string{job.ID, job.Name, job.Project, job.User, strconv.Itoa(subjob.Index), strconv.Itoa(alloc.Rank)}
 		key := rankKey{job.ID, subjob.Index, alloc.Rank}
-		figures, known := taskFigures(found[alloc.NodeID].figures, alloc.ID)
+		figures, known := taskFigures(found[alloc.NodeID].usage, alloc.ID)
 		if !known {
 			figures, known = c.kept.ranks[key], c.kept.ranks[key].AllocID != ""
 		}
@@ -284,7 +284,7 @@ func (c *seriesCollector) ranks(out *series, snapshot *state.Snapshot, job *stru
 			held = len(alloc.Devices)
 		}
 		out.put(rankDevices, float64(held), labels...)
-		if busy, memory, measured := deviceUse(found[alloc.NodeID].figures, alloc); measured {
+		if busy, memory, measured := deviceUse(found[alloc.NodeID].usage, alloc); measured {
 			out.put(rankBusy, busy, labels...)
 			out.put(rankHeld, memory, labels...)
 		}

@@ -21,8 +21,8 @@ const pastPatience = 5 * time.Second
 // pastDay is how far back nodes know.
 const pastDay = 24 * time.Hour
 
-// readPast answers nodes.past: the node itself keeps what it measured.
-func (s *handlers) readPast(r *front.Request, node *structs.Node) (*api.NodeHistory, error) {
+// readNodeHistory answers nodes.past: the node itself keeps what it measured.
+func (s *handlers) readNodeHistory(r *front.Request, node *structs.Node) (*api.NodeHistory, error) {
 	q := front.Query{R: r}
 	since := q.Span("since", pastDay, pastDay)
 	ask := structs.HistoryRequest{Points: int(cmp.Or(q.Int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))}
@@ -44,14 +44,14 @@ func (s *handlers) readPast(r *front.Request, node *structs.Node) (*api.NodeHist
 		ask.Devices = []string{chosen.ID}
 	}
 	ask.Since = structs.At(s.now().Add(-since))
-	past, err := s.nodePast(r.Context(), node, &ask)
+	past, err := s.nodeHistory(r.Context(), node, &ask)
 	if err != nil {
 		return nil, err
 	}
-	return answer(pastOf(node, past))
+	return answer(historyOf(node, past))
 }
 
-func (s *handlers) nodePast(ctx context.Context, node *structs.Node, ask *structs.HistoryRequest) (*structs.NodeHistory, error) {
+func (s *handlers) nodeHistory(ctx context.Context, node *structs.Node, ask *structs.HistoryRequest) (*structs.NodeHistory, error) {
 	if node.RPCAddr == "" || node.Status != structs.NodeReady && node.Status != structs.NodeDisconnected {
 		return nil, structs.NewError(structs.CodeUnavailable, "agent.node_away", "node", node.Name)
 	}
@@ -64,9 +64,9 @@ func (s *handlers) nodePast(ctx context.Context, node *structs.Node, ask *struct
 	return rpc.Call[structs.HistoryRequest, structs.NodeHistory](ctx, conn, structs.MethodNodeHistory, ask)
 }
 
-// pastOf puts together what the state knows of a node's devices and what the
+// historyOf puts together what the state knows of a node's devices and what the
 // node told of their past. Pure.
-func pastOf(node *structs.Node, past *structs.NodeHistory) api.NodeHistory {
+func historyOf(node *structs.Node, past *structs.NodeHistory) api.NodeHistory {
 	out := api.NodeHistory{ID: node.ID, Name: node.Name, Step: past.Step, At: []structs.UnixNano{}, Machine: whole(past.Machine, past.Count), Devices: []api.CardHistory{}}
 	for i := range min(past.Count, structs.HistoryPointsMax) {
 		out.At = append(out.At, past.From+structs.UnixNano(i)*structs.UnixNano(past.Step))

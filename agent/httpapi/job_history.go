@@ -11,9 +11,9 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// jobPast answers jobs.past: what the ranks of one attempt used while they ran,
+// jobHistory answers jobs.past: what the ranks of one attempt used while they ran,
 // which their nodes keep.
-func (s *handlers) jobPast(r *front.Request, job *structs.Job) (*api.JobHistory, error) {
+func (s *handlers) jobHistory(r *front.Request, job *structs.Job) (*api.JobHistory, error) {
 	q := front.Query{R: r}
 	index, attempt, rank := int(q.Int("subjob", 0, structs.BatchCountMax)), q.Uint("attempt"), int(q.Int("rank", 0, math.MaxInt32))
 	points := int(cmp.Or(q.Int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))
@@ -44,7 +44,7 @@ func (s *handlers) jobPast(r *front.Request, job *structs.Job) (*api.JobHistory,
 	if len(gang) == 0 {
 		return &out, nil
 	}
-	ask := pastGrid(gang, s.now(), since, points)
+	ask := historyGrid(gang, s.now(), since, points)
 	found := make(map[string][]structs.GaugeHistory)
 	out.Away = gather(s, r.Context(), gang, structs.MethodNodeRankHistory, func(ids []string) *structs.RankHistoryRequest {
 		request := ask
@@ -71,10 +71,10 @@ func (s *handlers) jobPast(r *front.Request, job *structs.Job) (*api.JobHistory,
 // pastTick is the finest that nodes keep what ranks use.
 const pastTick = 5 * time.Second
 
-// pastGrid chooses the points at which ranks of one attempt are told: from its
+// historyGrid chooses the points at which ranks of one attempt are told: from its
 // first start, but no earlier than since before its end, to its end or now, as
 // many as are wanted and as one answer may hold. Pure.
-func pastGrid(gang []*structs.Allocation, now time.Time, since time.Duration, points int) structs.RankHistoryRequest {
+func historyGrid(gang []*structs.Allocation, now time.Time, since time.Duration, points int) structs.RankHistoryRequest {
 	began, ended, runs := structs.At(now), structs.UnixNano(0), false
 	for _, alloc := range gang {
 		began = min(began, cmp.Or(alloc.StartedAt, alloc.PlacedAt, began))

@@ -8,9 +8,9 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// jobFigures answers jobs.figures: what the ranks of a job's newest attempt use
+// jobUsage answers jobs.figures: what the ranks of a job's newest attempt use
 // now, asked of their nodes.
-func (s *handlers) jobFigures(r *front.Request, job *structs.Job) (*api.JobUsage, error) {
+func (s *handlers) jobUsage(r *front.Request, job *structs.Job) (*api.JobUsage, error) {
 	if err := s.refresh(r); err != nil {
 		return nil, err
 	}
@@ -42,19 +42,19 @@ func (s *handlers) jobFigures(r *front.Request, job *structs.Job) (*api.JobUsage
 	slices.SortFunc(gang, func(a, b *structs.Allocation) int { return a.Rank - b.Rank })
 	found := s.survey.ask(r.Context(), nodes)
 	for _, alloc := range gang {
-		out.Ranks = append(out.Ranks, rankFigures(alloc, snapshot.Node(alloc.NodeID), found[alloc.NodeID]))
+		out.Ranks = append(out.Ranks, rankUsage(alloc, snapshot.Node(alloc.NodeID), found[alloc.NodeID]))
 	}
 	return &out, nil
 }
 
-// rankFigures puts together what a rank may use and what was measured of it.
-func rankFigures(alloc *structs.Allocation, node *structs.Node, found surveyed) api.RankUsage {
+// rankUsage puts together what a rank may use and what was measured of it.
+func rankUsage(alloc *structs.Allocation, node *structs.Node, found surveyed) api.RankUsage {
 	out := api.RankUsage{
 		AllocID: alloc.ID, Rank: alloc.Rank, NodeID: alloc.NodeID, Node: alloc.NodeName, Status: alloc.Status,
 		CPU: alloc.Spec.CPU, Memory: alloc.Spec.Memory,
 	}
-	if figures, known := taskFigures(found.figures, alloc.ID); known {
-		out.Measured, out.At = found.fresh, found.figures.At
+	if figures, known := taskFigures(found.usage, alloc.ID); known {
+		out.Measured, out.At = found.fresh, found.usage.At
 		out.CPUBusy, out.CPUSeconds, out.MemoryUsed, out.Processes = figures.CPUCores, figures.CPUSeconds, figures.Memory, figures.Processes
 	}
 	if node == nil {
@@ -67,10 +67,10 @@ func rankFigures(alloc *structs.Allocation, node *structs.Node, found surveyed) 
 			continue
 		}
 		card := api.RankDevice{ID: d.ID, Index: d.Index, Model: d.Model, Healthy: d.Healthy}
-		if found.figures != nil && holds {
-			for k := range found.figures.Devices {
-				if found.figures.Devices[k].ID == d.ID {
-					card.Gauges = found.figures.Devices[k].Gauges
+		if found.usage != nil && holds {
+			for k := range found.usage.Devices {
+				if found.usage.Devices[k].ID == d.ID {
+					card.Gauges = found.usage.Devices[k].Gauges
 				}
 			}
 		}

@@ -13,10 +13,10 @@ import (
 
 // How a server asks nodes what they measure.
 const (
-	figuresPatience = 2 * time.Second // with all nodes of one request together
-	figuresAsked    = 64              // nodes asked at one time
-	figuresFresh    = time.Second     // answers younger than this serve several askers
-	figuresKept     = time.Minute     // how long the last word of a node that does not answer stands in
+	usagePatience = 2 * time.Second // with all nodes of one request together
+	usageAsked    = 64              // nodes asked at one time
+	usageFresh    = time.Second     // answers younger than this serve several askers
+	usageKept     = time.Minute     // how long the last word of a node that does not answer stands in
 )
 
 // survey asks nodes for their figures, which are in no log: the answers are as
@@ -34,9 +34,9 @@ type survey struct {
 
 // surveyed is the last answer of a node.
 type surveyed struct {
-	figures *structs.NodeUsage
-	at      time.Time // when it came
-	fresh   bool      // the newest question was answered
+	usage *structs.NodeUsage
+	at    time.Time // when it came
+	fresh bool      // the newest question was answered
 }
 
 func newSurvey(now clockFunc, log interface{ Debug(string, ...any) }, call func(context.Context, *structs.Node) (*structs.NodeUsage, error)) *survey {
@@ -45,14 +45,14 @@ func newSurvey(now clockFunc, log interface{ Debug(string, ...any) }, call func(
 	return s
 }
 
-// ask gives the figures of nodes by node id, within figuresPatience. Those of a
+// ask gives the figures of nodes by node id, within usagePatience. Those of a
 // node that did not answer now are its last ones, or missing. The figures are
 // shared and must not be changed.
 func (s *survey) ask(ctx context.Context, nodes []*structs.Node) map[string]surveyed {
-	ctx, cancel := context.WithTimeout(ctx, figuresPatience)
+	ctx, cancel := context.WithTimeout(ctx, usagePatience)
 	defer cancel()
 	var asking sync.WaitGroup
-	places := make(chan struct{}, figuresAsked)
+	places := make(chan struct{}, usageAsked)
 	for _, node := range nodes {
 		if !s.due(node) {
 			continue
@@ -60,11 +60,11 @@ func (s *survey) ask(ctx context.Context, nodes []*structs.Node) map[string]surv
 		places <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-places }()
-			figures, err := s.call(ctx, node)
+			usage, err := s.call(ctx, node)
 			if err != nil {
 				s.log.Debug("ask node for figures", logkey.NodeID, node.ID, logkey.Error, err)
 			}
-			s.note(node.ID, figures)
+			s.note(node.ID, usage)
 		})
 	}
 	asking.Wait()
@@ -80,14 +80,14 @@ func (s *survey) due(node *structs.Node) bool {
 	defer s.mu.Unlock()
 	last := s.mu.last[node.ID]
 	age := s.now().Sub(last.at)
-	return !last.fresh || age < 0 || age >= figuresFresh
+	return !last.fresh || age < 0 || age >= usageFresh
 }
 
-func (s *survey) note(nodeID string, figures *structs.NodeUsage) {
+func (s *survey) note(nodeID string, usage *structs.NodeUsage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if figures != nil {
-		s.mu.last[nodeID] = surveyed{figures: figures, at: s.now(), fresh: true}
+	if usage != nil {
+		s.mu.last[nodeID] = surveyed{usage: usage, at: s.now(), fresh: true}
 		return
 	}
 	last := s.mu.last[nodeID]
@@ -101,7 +101,7 @@ func (s *survey) answers(nodes []*structs.Node) map[string]surveyed {
 	defer s.mu.Unlock()
 	now := s.now()
 	for id, last := range s.mu.last {
-		if last.figures == nil || now.Sub(last.at) > figuresKept {
+		if last.usage == nil || now.Sub(last.at) > usageKept {
 			delete(s.mu.last, id)
 		}
 	}
@@ -114,8 +114,8 @@ func (s *survey) answers(nodes []*structs.Node) map[string]surveyed {
 	return found
 }
 
-// figuresOver asks nodes over connections of pool.
-func figuresOver(pool *rpc.Pool) func(context.Context, *structs.Node) (*structs.NodeUsage, error) {
+// usageOver asks nodes over connections of pool.
+func usageOver(pool *rpc.Pool) func(context.Context, *structs.Node) (*structs.NodeUsage, error) {
 	return func(ctx context.Context, node *structs.Node) (*structs.NodeUsage, error) {
 		conn, err := pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
 		if err != nil {

@@ -27,8 +27,8 @@ const (
 // know where it is.
 var errNodeAway = errors.New("the node is away")
 
-// readCurves answers jobs.metrics: it gathers what the nodes keep.
-func (s *handlers) readCurves(r *front.Request, job *structs.Job) (*api.JobMetrics, error) {
+// readMetrics answers jobs.metrics: it gathers what the nodes keep.
+func (s *handlers) readMetrics(r *front.Request, job *structs.Job) (*api.JobMetrics, error) {
 	q := front.Query{R: r}
 	attempt, subjob, rank := q.Uint("attempt"), q.Int("subjob", 0, structs.BatchCountMax), q.Int("rank", 0, 1<<30)
 	oneSubjob, oneRank := q.Text("subjob") != "", q.Text("rank") != ""
@@ -57,7 +57,7 @@ func (s *handlers) readCurves(r *front.Request, job *structs.Job) (*api.JobMetri
 		out.LeftOut = len(allocs) - structs.MetricsAllocsMax
 		allocs = allocs[:structs.MetricsAllocsMax]
 	}
-	found, away := s.curvesOf(r.Context(), allocs, structs.MetricsRequest{Names: names, Points: cmp.Or(int(points), api.MetricPointsDefault)})
+	found, away := s.metricsOf(r.Context(), allocs, structs.MetricsRequest{Names: names, Points: cmp.Or(int(points), api.MetricPointsDefault)})
 	out.Away = away
 	for _, alloc := range allocs {
 		if one, ok := found[alloc.ID]; ok {
@@ -70,9 +70,9 @@ func (s *handlers) readCurves(r *front.Request, job *structs.Job) (*api.JobMetri
 	return &out, nil
 }
 
-// curvesOf asks the nodes of allocations. It gives what they answered by
+// metricsOf asks the nodes of allocations. It gives what they answered by
 // allocation, and the names of those that did not.
-func (s *handlers) curvesOf(ctx context.Context, allocs []*structs.Allocation, ask structs.MetricsRequest) (map[string]structs.AllocMetrics, []string) {
+func (s *handlers) metricsOf(ctx context.Context, allocs []*structs.Allocation, ask structs.MetricsRequest) (map[string]structs.AllocMetrics, []string) {
 	found := make(map[string]structs.AllocMetrics)
 	away := gather(s, ctx, allocs, structs.MethodNodeMetrics, func(ids []string) *structs.MetricsRequest {
 		request := ask
@@ -101,7 +101,7 @@ func gather[Request, Reply any](s *handlers, ctx context.Context, allocs []*stru
 	var mu sync.Mutex
 	var away []string
 	var asking sync.WaitGroup
-	places := make(chan struct{}, figuresAsked)
+	places := make(chan struct{}, usageAsked)
 	for id, here := range byNode {
 		ids := make([]string, len(here))
 		for i, alloc := range here {

@@ -39,7 +39,7 @@ func TestGridOfThePast(t *testing.T) {
 		"clocks disagree":   {[]*structs.Allocation{alloc(structs.AllocRunning, 7200, 0)}, math.MaxInt64, 10, "1h0m0s 5s 1"},
 		"many ranks":        {many, math.MaxInt64, 1440, "0s 45m5s 32"},
 	} {
-		got := pastGrid(c.gang, noon.Add(time.Hour), c.since, c.points)
+		got := historyGrid(c.gang, noon.Add(time.Hour), c.since, c.points)
 		from := got.From.Time().Sub(noon.Truncate(pastTick))
 		if text := fmt.Sprintf("%v %v %d", from, got.Step.Std(), got.Count); text != c.want {
 			t.Errorf("%s: %s, want %s", name, text, c.want)

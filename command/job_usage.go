@@ -14,15 +14,15 @@ import (
 	"nomadlike/plugins/device"
 )
 
-// jobFigures shows what each rank of a job uses now, or used while it ran.
-func jobFigures(set *flag.FlagSet) func(*Env, []string) error {
+// jobUsage shows what each rank of a job uses now, or used while it ran.
+func jobUsage(set *flag.FlagSet) func(*Env, []string) error {
 	connection, output := declareConnection(set), declareOutput(set)
 	subjob := set.Int("subjob", 0, "cli.flag.subjob")
 	past := set.Bool("past", false, "cli.flag.job_past")
 	attempt := set.Uint64("attempt", 0, "cli.flag.job_past_attempt")
 	rank := set.Int("rank", -1, "cli.flag.job_past_rank")
 	since := declareSpan(set, "since", 0, "cli.flag.job_past_since")
-	points := set.Int("points", pastRows, "cli.flag.past_points")
+	points := set.Int("points", historyRows, "cli.flag.past_points")
 	return func(env *Env, args []string) error {
 		id, err := one(args, "JOB")
 		if err != nil {
@@ -42,20 +42,20 @@ func jobFigures(set *flag.FlagSet) func(*Env, []string) error {
 			if err != nil {
 				return err
 			}
-			return env.show(output, figures, func() { env.printFigures(figures) })
+			return env.show(output, figures, func() { env.printUsage(figures) })
 		}
 		found, err := client.JobHistory(env.Context, id, filter)
 		if err != nil {
 			return err
 		}
-		return env.show(output, found, func() { env.printJobPast(found, filter.Rank != nil) })
+		return env.show(output, found, func() { env.printJobHistory(found, filter.Rank != nil) })
 	}
 }
 
 // rankColumns are the figures of a rank over time.
-func (env *Env) rankColumns() []pastColumn {
+func (env *Env) rankColumns() []historyColumn {
 	bytes := func(v float64) string { return size(int64(v)) }
-	return []pastColumn{
+	return []historyColumn{
 		{"cli.col.cores", structs.GaugeCores, func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }},
 		{"cli.col.memory", device.GaugeMemoryUsed, bytes},
 		{"cli.col.busy", structs.GaugeCardUse, func(v float64) string { return percent(100 * v) }},
@@ -65,20 +65,20 @@ func (env *Env) rankColumns() []pastColumn {
 	}
 }
 
-// printJobPast prints what one rank used over time, or a line for each rank with
+// printJobHistory prints what one rank used over time, or a line for each rank with
 // what it used in the whole of the time.
-func (env *Env) printJobPast(found *api.JobHistory, overTime bool) {
+func (env *Env) printJobHistory(found *api.JobHistory, overTime bool) {
 	if overTime && len(found.Ranks) == 1 {
 		env.printSeries(found.At, found.Ranks[0].Series, env.rankColumns())
 	} else {
-		env.printRanksPast(found)
+		env.printRankHistories(found)
 	}
 	for _, node := range found.Away {
 		fmt.Fprintln(env.Stderr, env.text("cli.metrics.away", "node", safe(node)))
 	}
 }
 
-func (env *Env) printRanksPast(found *api.JobHistory) {
+func (env *Env) printRankHistories(found *api.JobHistory) {
 	columns := env.rankColumns()
 	heads := []string{env.text("cli.col.rank"), env.text("cli.col.node"), env.text("cli.col.state")}
 	for _, column := range columns {
@@ -90,7 +90,7 @@ func (env *Env) printRanksPast(found *api.JobHistory) {
 		row := []string{strconv.Itoa(r.Rank), safe(r.Node), string(r.Status)}
 		for _, column := range columns {
 			cell := "-"
-			if value, known := wholePast(r.Series, column.gauge); known {
+			if value, known := wholeHistory(r.Series, column.gauge); known {
 				cell = column.text(value)
 			}
 			row = append(row, cell)
@@ -103,9 +103,9 @@ func (env *Env) printRanksPast(found *api.JobHistory) {
 	}
 }
 
-// wholePast is a figure over the whole of the time: the mean of cores, use and
+// wholeHistory is a figure over the whole of the time: the mean of cores, use and
 // power, and the highest of memory and temperature.
-func wholePast(series []structs.GaugeHistory, gauge string) (float64, bool) {
+func wholeHistory(series []structs.GaugeHistory, gauge string) (float64, bool) {
 	at := slices.IndexFunc(series, func(one structs.GaugeHistory) bool { return one.Gauge == gauge })
 	if at < 0 {
 		return 0, false
@@ -125,7 +125,7 @@ func wholePast(series []structs.GaugeHistory, gauge string) (float64, bool) {
 	return most, true
 }
 
-func (env *Env) printFigures(figures *api.JobUsage) {
+func (env *Env) printUsage(figures *api.JobUsage) {
 	table := newTable(env.Stdout, env.text("cli.col.rank"), env.text("cli.col.node"), env.text("cli.col.state"), env.text("cli.col.cores"),
 		env.text("cli.col.memory"), env.text("cli.col.cards"))
 	for i := range figures.Ranks {
