@@ -138,7 +138,7 @@ const (
 	scopePath                  // and what is known of the job only when it is submitted or starts
 )
 
-// evaluate gives the value of an expression; false when it has none, which has
+// evaluate returns the value of an expression; false when it has none, which has
 // been reported.
 func (p *parser) evaluate(f *file, expr hclsyntax.Expression, scope scope) (cty.Value, bool) {
 	failed := false

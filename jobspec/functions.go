@@ -26,7 +26,7 @@ func FunctionNames() []string {
 // errCall stops a function whose problem is told by the meter.
 var errCall = errors.New("the problem is reported on its own")
 
-// functions gives the functions of one job file.
+// functions returns the functions of one job file.
 func (p *parser) functions() map[string]function.Function {
 	guarded := func(f function.Function, check func(args []cty.Value) *callProblem) function.Function {
 		return function.New(&function.Spec{

@@ -9,7 +9,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// pasted gives what every hint for a command says to write, as the job file
+// pasted returns what every hint for a command says to write, as the job file
 // reads it.
 func pasted(t interface{ Fatalf(string, ...any) }, command string) []string {
 	job := &structs.Job{Name: "a", Task: structs.Task{Command: command}}

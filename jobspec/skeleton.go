@@ -15,7 +15,7 @@ var skeletons embed.FS
 // SkeletonKinds lists the examples that Skeleton gives, the simplest first.
 func SkeletonKinds() []string { return []string{"hello", "pytorch", "mpi", "batch"} }
 
-// Skeleton gives a commented example job file to start from, for `job init`.
+// Skeleton returns a commented example job file to start from, for `job init`.
 // An unknown kind is a CodeNotFound error.
 func Skeleton(kind string, language messages.Language) ([]byte, error) {
 	if !slices.Contains(SkeletonKinds(), kind) {

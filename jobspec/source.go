@@ -163,7 +163,7 @@ func cutBefore(line string, from int) int {
 	return from
 }
 
-// printableRune gives what a terminal may be shown for r, and how many cells
+// printableRune returns what a terminal may be shown for r, and how many cells
 // that takes.
 func printableRune(r rune) (string, int) {
 	switch {

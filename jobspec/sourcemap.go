@@ -23,7 +23,7 @@ func newSourceMap(f *file, limits Limits) *SourceMap {
 // note records where the field at path stands.
 func (m *SourceMap) note(path string, at hcl.Range) { m.places[path] = at }
 
-// Lookup gives the range of a field, such as "resources[1].device[0].count" or
+// Lookup returns the range of a field, such as "resources[1].device[0].count" or
 // task.env["LR"]. A field that was left out has the range of the block that it
 // belongs to, at last that of the job's header.
 func (m *SourceMap) Lookup(path string) Range {

@@ -70,7 +70,7 @@ func (p Process) Dead() bool {
 	return (p.State == 'Z' || p.State == 'X' || p.State == 'x') && p.Threads <= 1
 }
 
-// Read gives the present status of a process. The error satisfies
+// Read returns the present status of a process. The error satisfies
 // errors.Is(os.ErrNotExist) when there is none with this id.
 func Read(pid int) (Process, error) {
 	fd, err := syscall.Open("/proc/"+strconv.Itoa(pid)+"/stat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)

@@ -117,12 +117,12 @@ func (c *Client) JobUsage(ctx context.Context, id string, subjob int) (*JobUsage
 	return out, err
 }
 
-// NodeEvents gives what happened to a node and its cards lately, oldest first.
+// NodeEvents returns what happened to a node and its cards lately, oldest first.
 func (c *Client) NodeEvents(ctx context.Context, id string) (*EventList, error) {
 	return c.DeviceEvents(ctx, id, "")
 }
 
-// DeviceEvents gives what happened to one card of a node lately, oldest first.
+// DeviceEvents returns what happened to one card of a node lately, oldest first.
 // The card is named by its id, a unique beginning of it, or its number; one that
 // is gone by its whole id.
 func (c *Client) DeviceEvents(ctx context.Context, id, device string) (*EventList, error) {

@@ -180,7 +180,7 @@ func badArchive(err error) error {
 	return fmt.Errorf("read snapshot: %w", err)
 }
 
-// raftMeta gives raft's view of a snapshot.
+// raftMeta returns raft's view of a snapshot.
 func (m Meta) raftMeta(id string) *raft.SnapshotMeta {
 	return &raft.SnapshotMeta{
 		Version:            1,

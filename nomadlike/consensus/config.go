@@ -178,7 +178,7 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
-// raftConfig gives the library's view of c. notify hears of leadership; raft
+// raftConfig returns the library's view of c. notify hears of leadership; raft
 // blocks on it, so somebody must always read.
 func (c Config) raftConfig(notify chan<- bool) (*raft.Config, error) {
 	rc := raft.DefaultConfig()

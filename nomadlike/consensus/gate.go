@@ -200,7 +200,7 @@ func (g *gate) awaitAnswer(id raft.ServerID, term uint64) {
 	}
 }
 
-// silence gives what is closed when a follower answers whose last call failed,
+// silence returns what is closed when a follower answers whose last call failed,
 // nil when that succeeded or there was none.
 func (g *gate) silence(id raft.ServerID, term uint64) <-chan struct{} {
 	g.mu.Lock()

@@ -135,7 +135,7 @@ func (n *Node) newRaft(rc *raft.Config) (r *raft.Raft, err error) {
 	return r, nil
 }
 
-// transport gives what carries raft's calls.
+// transport returns what carries raft's calls.
 func (c Config) transport() raft.Transport {
 	if c.Transport != nil {
 		return c.Transport

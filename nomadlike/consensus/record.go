@@ -21,7 +21,7 @@ func crcOf(data []byte) uint32 { return crc32.Checksum(data, crcTable()) }
 
 // record is a small piece of state that is replaced as a whole or not at all.
 type record interface {
-	// load gives the payload, or nothing and no error where none was saved.
+	// load returns the payload, or nothing and no error where none was saved.
 	load() ([]byte, error)
 	// save returns when the payload would survive a power cut. After an error
 	// the file on disk holds the old or the new payload; the caller must not

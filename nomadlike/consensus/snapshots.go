@@ -21,9 +21,9 @@ const snapshotSuffix = ".snap"
 type blobs interface {
 	// create makes a file that no list shows before its commit.
 	create(name string) (newBlob, error)
-	// open gives a file's content and length.
+	// open returns a file's content and length.
 	open(name string) (io.ReadSeekCloser, int64, error)
-	// list gives the names of all committed files.
+	// list returns the names of all committed files.
 	list() ([]string, error)
 	remove(name string) error
 	// path names a file in error texts.

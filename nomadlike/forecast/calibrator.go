@@ -65,7 +65,7 @@ type told struct {
 	order         int     // rises with each start learned
 }
 
-// NewCalibrator gives a calibrator that has learned nothing: what it says is
+// NewCalibrator returns a calibrator that has learned nothing: what it says is
 // nearly what the futures say.
 func NewCalibrator() *Calibrator { return &Calibrator{waiting: make(map[toldKey]*told)} }
 

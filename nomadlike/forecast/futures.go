@@ -178,7 +178,7 @@ func (f *Futures) reconsider() {
 	}
 }
 
-// lonely gives a board that places and explains, on which of all that waits
+// lonely returns a board that places and explains, on which of all that waits
 // only some does.
 func (f *Futures) lonely(stays func(member int) bool) *scheduler.Board {
 	b := f.base.Clone()

@@ -70,7 +70,7 @@ func (in *Input) pause() {
 
 // Times is what is known of run times.
 type Times interface {
-	// Draw gives one possible future; equal seeds give equal ones. It is called
+	// Draw returns one possible future; equal seeds give equal ones. It is called
 	// once for each future, and not after another Look has begun.
 	Draw(seed uint64) Draw
 }
@@ -146,7 +146,7 @@ func (k Known) Runtime(job *structs.Job, subjob int, _ float64, _ time.Duration)
 	return k(job, subjob), true
 }
 
-// times gives the run times to draw from.
+// times returns the run times to draw from.
 func (in *Input) times() Times {
 	settings := in.Board.Settings()
 	switch {

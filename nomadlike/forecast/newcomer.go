@@ -17,7 +17,7 @@ func Job(in Input, job *structs.Job, now structs.UnixNano, seed uint64) Answer {
 	return Look(in, now, seed).Job(job)
 }
 
-// admitted gives a job as it would be in the queue. The job is not changed.
+// admitted returns a job as it would be in the queue. The job is not changed.
 func (f *Futures) admitted(job *structs.Job) (*structs.Job, *structs.Subjob) {
 	own := *job
 	if own.ID == "" {

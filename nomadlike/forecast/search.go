@@ -157,7 +157,7 @@ const (
 	fitsFull
 )
 
-// samples gives the start of the newcomer in each future; from is the first turn
+// samples returns the start of the newcomer in each future; from is the first turn
 // that counts: 0 is now, 1 later.
 func (n *newcomer) samples(from int) []sample {
 	samples := make([]sample, len(n.futures))

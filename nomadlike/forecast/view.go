@@ -128,7 +128,7 @@ func (g *view) partsOf(f *Futures, job *structs.Job, spec int, placed []structs.
 	return parts
 }
 
-// of gives what a hold of a future takes.
+// of returns what a hold of a future takes.
 func (g *view) of(future int, u *future, hold int32) []part {
 	h := &u.holds[hold]
 	if h.placed == nil {

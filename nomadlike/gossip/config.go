@@ -86,7 +86,7 @@ type Meta struct {
 	Full     bool   `cbor:"8,keyasint,omitempty"` // a server without room for log entries
 }
 
-// encode gives the metadata's bytes, at most MetaSizeMax.
+// encode returns the metadata's bytes, at most MetaSizeMax.
 func (m Meta) encode() ([]byte, error) {
 	data, err := wire.Marshal(&m)
 	if err != nil {

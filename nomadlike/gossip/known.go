@@ -22,7 +22,7 @@ type KnownServer struct {
 // Known remembers servers over a restart, so that an agent finds its cluster
 // again when none of its seeds is up. One goroutine calls it.
 type Known interface {
-	// Load gives the remembered servers, none if there are none yet.
+	// Load returns the remembered servers, none if there are none yet.
 	Load() ([]KnownServer, error)
 	// Save replaces them. The slice is the caller's.
 	Save([]KnownServer) error

@@ -135,7 +135,7 @@ func (p *proofs) poke() {
 	}
 }
 
-// take gives a claim to look into.
+// take returns a claim to look into.
 func (p *proofs) take() (claim, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

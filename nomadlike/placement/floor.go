@@ -135,7 +135,7 @@ const (
 // levelMax bounds the levels; nodes with more free devices stand at the last.
 const levelMax = 255
 
-// NewFloor gives a floor without nodes.
+// NewFloor returns a floor without nodes.
 func NewFloor() *Floor {
 	return &Floor{
 		build:  new(byte),
@@ -203,7 +203,7 @@ func (f *Floor) ownPorts() {
 // Len counts the nodes.
 func (f *Floor) Len() int { return len(f.byID) }
 
-// Index gives the number by which Options ask about a node: at least 0, below
+// Index returns the number by which Options ask about a node: at least 0, below
 // Indexes, and the same until the node is removed.
 func (f *Floor) Index(id string) (int, bool) {
 	at, known := f.byID[id]
@@ -213,7 +213,7 @@ func (f *Floor) Index(id string) (int, bool) {
 // Indexes bounds the indexes of all nodes.
 func (f *Floor) Indexes() int { return len(f.sites) }
 
-// At gives the node with an index, nil when it was removed.
+// At returns the node with an index, nil when it was removed.
 func (f *Floor) At(index int) *structs.Node {
 	if f.sites[index] == nil {
 		return nil
@@ -221,7 +221,7 @@ func (f *Floor) At(index int) *structs.Node {
 	return f.sites[index].node
 }
 
-// Node gives a node and what it holds now, nil for an unknown one; a nil usage
+// Node returns a node and what it holds now, nil for an unknown one; a nil usage
 // holds nothing. Neither may be changed. What is held since the node was Put is
 // told without its holders.
 func (f *Floor) Node(id string) (*structs.Node, *structs.Usage) {
@@ -232,7 +232,7 @@ func (f *Floor) Node(id string) (*structs.Node, *structs.Usage) {
 	return f.sites[at].node, f.usage(at)
 }
 
-// Pool gives a pool's record, nil when it has none.
+// Pool returns a pool's record, nil when it has none.
 func (f *Floor) Pool(name string) *structs.Pool { return f.pools[name] }
 
 // PutPool adds or replaces a pool's record. The nodes say themselves which pool
@@ -375,7 +375,7 @@ func (f *Floor) furnish(at int32, before *site) {
 // bitOf finds the bit of a device, -1 for an unknown one.
 func (s *site) bitOf(id string) int { return slices.Index(s.devices, id) }
 
-// devicesAt gives the held and the healthy devices of a node, to be changed.
+// devicesAt returns the held and the healthy devices of a node, to be changed.
 func (f *Floor) devicesAt(at int32) (held, healthy capacity.Set) {
 	from := int(f.spaces[at].word)
 	to := from + f.sites[at].class.words

@@ -170,7 +170,7 @@ func (f *Floor) sorted() []int32 {
 	return append(order, fresh...)
 }
 
-// names gives by position its place in the order of node names; nil when that is
+// names returns by position its place in the order of node names; nil when that is
 // the position itself. It is worked out when it is first asked for.
 func (l *layout) names(f *Floor) []int32 {
 	l.mu.Lock()

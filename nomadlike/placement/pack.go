@@ -64,7 +64,7 @@ func (p *packing) bestOf(level, outerLevel int, outer domain, n int, withLast bo
 	return p.fill(make([]int32, 0, p.gang.count), level, best, n), best, true
 }
 
-// inside gives the places of a level that lie within outer, as indexes.
+// inside returns the places of a level that lie within outer, as indexes.
 func (p *packing) inside(level, outerLevel int, outer domain) (lo, hi int) {
 	if level == outerLevel {
 		lo = slices.Index(p.f.layout.domains[level], outer)

@@ -44,12 +44,12 @@ func (s *Seat) devicesOf(w int) uint64 {
 	return 0
 }
 
-// SeatOf gives what an allocation holds; false when its node is unknown.
+// SeatOf returns what an allocation holds; false when its node is unknown.
 func (f *Floor) SeatOf(alloc *structs.Allocation) (Seat, bool) {
 	return f.seatOf(alloc.NodeID, &alloc.Spec, alloc.Devices, alloc.Ports)
 }
 
-// SeatsOf gives what the ranks of a gang hold when they stand as placed. Ranks
+// SeatsOf returns what the ranks of a gang hold when they stand as placed. Ranks
 // on unknown nodes are left out.
 func (f *Floor) SeatsOf(need *Need, placed []structs.RankPlacement) []Seat {
 	seats := make([]Seat, 0, len(placed))

@@ -32,7 +32,7 @@ type Model struct {
 	living   []*burst // bursts that the newest outlook saw running
 }
 
-// NewModel gives a model that has learned nothing.
+// NewModel returns a model that has learned nothing.
 func NewModel() *Model {
 	m := &Model{
 		cohorts: make(map[cohortKey]*cohort), byUser: make(map[cohortKey][]*burst), expected: newRatios(), limit: newRatios(),
@@ -204,7 +204,7 @@ var recencies = sync.OnceValue(func() *[closeMax]float64 {
 	return weights
 })
 
-// formOf gives a burst's form as a candidate.
+// formOf returns a burst's form as a candidate.
 func (m *Model) formOf(s *burst) *form {
 	if s.form == nil {
 		s.form = newForm(s.seen(), m.base(s))

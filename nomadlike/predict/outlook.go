@@ -64,7 +64,7 @@ func (o *Outlook) Estimate(job *structs.Job) Estimate {
 	return Estimate{curve: v.average(), limit: v.key.limit}
 }
 
-// Draw gives one of the possible futures, the same for the same seed.
+// Draw returns one of the possible futures, the same for the same seed.
 func (o *Outlook) Draw(seed uint64) *Draw {
 	return &Draw{outlook: o, seed: seed, curves: make(map[viewKey]*curve)}
 }

@@ -33,7 +33,7 @@ var edges = sync.OnceValue(func() *[bins + 1]float64 {
 	return &e
 })
 
-// binOf gives the bin of a time in seconds and how far into it the time lies.
+// binOf returns the bin of a time in seconds and how far into it the time lies.
 func binOf(seconds float64) (bin int, share float64) {
 	if !(seconds > 1) {
 		return 0, 0

@@ -80,7 +80,7 @@ func (c *Conn) dial(raw func(context.Context, string) (net.Conn, error)) func(co
 // Target is the agent that the connection leads to.
 func (c *Conn) Target() Target { return c.target }
 
-// Conn gives the connection to target. It does not wait for the network;
+// Conn returns the connection to target. It does not wait for the network;
 // calls do. Different expectations of one address are different connections.
 func (p *Pool) Conn(target Target) (*Conn, error) {
 	p.mu.Lock()

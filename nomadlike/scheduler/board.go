@@ -51,7 +51,7 @@ func NewBoard(settings Settings) *Board {
 	return b
 }
 
-// Settings gives the board's rules.
+// Settings returns the board's rules.
 func (b *Board) Settings() Settings { return b.settings }
 
 // SetSettings changes the board's rules for later passes, for instance Quiet,

@@ -329,7 +329,7 @@ type explainer struct {
 	news map[int32]int // entry -> its place in list
 }
 
-// update gives the update of an entry, and makes it when it is new.
+// update returns the update of an entry, and makes it when it is new.
 func (x *explainer) update(id int32) *structs.WaitUpdate {
 	at, ok := x.news[id]
 	if !ok {
@@ -392,7 +392,7 @@ func (x *explainer) waits() {
 	}
 }
 
-// walksByPool gives the places of the walks in the order of their pools' names.
+// walksByPool returns the places of the walks in the order of their pools' names.
 func (x *explainer) walksByPool() []int {
 	order := make([]int, len(x.walks))
 	for i := range order {
@@ -496,7 +496,7 @@ func (x *explainer) nominationText(e *entry) *structs.WaitReason {
 	return wait
 }
 
-// chosen gives the updates: those of gangs that said nothing yet first.
+// chosen returns the updates: those of gangs that said nothing yet first.
 func (x *explainer) chosen() []structs.WaitUpdate {
 	if len(x.list) == 0 {
 		return nil

@@ -111,7 +111,7 @@ func hours(at structs.UnixNano) float64 {
 	return (time.Duration(at) - since*time.Second).Hours()
 }
 
-// orderOf gives the order of a partition queue's queue at now.
+// orderOf returns the order of a partition queue's queue at now.
 func (b *Board) orderOf(l *partitionQueue, now structs.UnixNano) func(x, y *entry) int {
 	owners, fair := b.accounts.anyGuarantee(), b.fair(l)
 	if !fair && !owners {

@@ -20,7 +20,7 @@ func (b *Board) Nodes() iter.Seq2[*structs.Node, *structs.Usage] {
 	}
 }
 
-// NodeIndex gives the number by which Kept names a node: at least 0, below
+// NodeIndex returns the number by which Kept names a node: at least 0, below
 // NodeIndexes, the same on all clones and until the node is removed.
 func (b *Board) NodeIndex(id string) (int, bool) { return b.nodes.floor.Index(id) }
 

@@ -198,7 +198,7 @@ func (p *pass) due(l *partitionQueue) bool {
 	return l.dirty || l.stale && !p.settings.Quiet || p.fair(l) && l.queued > 0
 }
 
-// next gives the partition queue whose first gang is served next. Between partition queues it is the
+// next returns the partition queue whose first gang is served next. Between partition queues it is the
 // tier and the place that decide.
 func (p *pass) next() *queueWalk {
 	var best *queueWalk

@@ -102,7 +102,7 @@ func poolOf(job *structs.Job) string {
 	return job.Placement.Pool
 }
 
-// partitionOf gives the partition queue of a pool, and makes it when it is new.
+// partitionOf returns the partition queue of a pool, and makes it when it is new.
 func (q *queue) partitionOf(pool string) *partitionQueue {
 	if id, ok := q.partitionByPool[pool]; ok {
 		return &q.partitions[id]
@@ -146,7 +146,7 @@ func (b *Board) enqueue(id int32) {
 	l.dirty = true
 }
 
-// search gives the place in the group at which an entry stands, or would.
+// search returns the place in the group at which an entry stands, or would.
 func (b *Board) search(g *group, e *entry) int {
 	at, _ := slices.BinarySearchFunc(g.queue, e, func(id int32, e *entry) int { return b.before(&b.queue.entries[id], e) })
 	return at

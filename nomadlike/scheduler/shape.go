@@ -46,7 +46,7 @@ type shapes struct {
 	shared bool
 }
 
-// of gives the shape of a job, and makes it when it is new.
+// of returns the shape of a job, and makes it when it is new.
 func (s *shapes) of(job *structs.Job) *shape {
 	needs := make([]placement.Need, len(job.Resources))
 	var key []byte

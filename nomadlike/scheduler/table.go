@@ -21,7 +21,7 @@ func (t *table) hash(jobID string, subjob int) uint64 {
 	return maphash.String(t.seed, jobID) + uint64(subjob)*0x9e3779b97f4a7c15
 }
 
-// find gives the entry of a subjob.
+// find returns the entry of a subjob.
 func (t *table) find(entries []entry, jobID string, subjob int) (int32, bool) {
 	mask := uint64(len(t.slots) - 1)
 	for at := t.hash(jobID, subjob) & mask; ; at = (at + 1) & mask {

@@ -291,7 +291,7 @@ func (t *twin) sizes(job *structs.Job) []int {
 	return sizes
 }
 
-// try gives the gang that would start now, or tells what is in the way.
+// try returns the gang that would start now, or tells what is in the way.
 func (t *twin) try(id subjobID) (*structs.GangPlan, fault) {
 	job, s := t.world.jobs[id.job], t.world.subjobs[id]
 	f := t.floor()

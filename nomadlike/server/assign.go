@@ -47,7 +47,7 @@ func wishOf(alloc *structs.Allocation) wish {
 
 func newAssigned(nodeID string) *assigned { return &assigned{nodeID: nodeID} }
 
-// news gives what the node must be told to know what snapshot knows, nil for
+// news returns what the node must be told to know what snapshot knows, nil for
 // nothing. The first news is the full list.
 func (a *assigned) news(snapshot *state.Snapshot, members *memberCache) *structs.Assignments {
 	news := &structs.Assignments{Index: snapshot.Index(), Full: a.told == nil}

@@ -7,7 +7,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// CardsOf gives the NPUs among the devices of a rank, as rank tables name them:
+// CardsOf returns the NPUs among the devices of a rank, as rank tables name them:
 // with their own addresses, in the order of their numbers. Without the facts of
 // one of them there are none, since half a table is worse than no table: NPUs
 // that a configuration declares have facts when it gives them a device_ip.

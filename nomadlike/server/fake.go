@@ -94,7 +94,7 @@ type fakeEnd struct {
 	addr    string
 }
 
-// leader gives the server to call, or why it cannot be called.
+// leader returns the server to call, or why it cannot be called.
 func (e fakeEnd) leader(agent Agent) (*Server, error) {
 	server := e.network.server(agent.Addr)
 	if server == nil || !e.network.reaches(e.addr, agent.Addr) {

@@ -16,7 +16,7 @@ var (
 	_ consensus.SnapshotChecker = Machine{}
 )
 
-// NewMachine gives the log's view of store.
+// NewMachine returns the log's view of store.
 func NewMachine(store *state.Store) Machine { return Machine{store: store} }
 
 // Apply implements consensus.FSM; its answer is a structs.ApplyResult.

@@ -49,7 +49,7 @@ func applyProjectDelete(tx *txn, body *structs.ProjectDelete) (structs.ApplyResu
 	return accepted()
 }
 
-// project gives a project's record, nil when it has none.
+// project returns a project's record, nil when it has none.
 func (tx *txn) project(name string) *structs.Project {
 	project, _ := get[*structs.Project](tx, tableProjects, idKey(name))
 	return project

@@ -26,7 +26,7 @@ type Follower struct {
 	after structs.Cursor // everything up to here was given
 }
 
-// Follow gives the events after a place; behind the newest index it gives only
+// Follow returns the events after a place; behind the newest index it gives only
 // what is still to come.
 func (s *Store) Follow(after structs.Cursor) *Follower { return &Follower{store: s, after: after} }
 
@@ -49,7 +49,7 @@ func (f *Follower) Next(ctx context.Context) (events []*structs.Event, index uin
 	return events, index, nil
 }
 
-// EventsAfter gives the oldest events after a place, all those of a log index
+// EventsAfter returns the oldest events after a place, all those of a log index
 // together, and the index up to which they are complete. It fails with
 // ErrEventsDropped when some are not kept any more.
 func (s *Snapshot) EventsAfter(after structs.Cursor) ([]*structs.Event, uint64, error) {

@@ -265,7 +265,7 @@ func (s *Snapshot) Queue() iter.Seq2[*structs.Job, *structs.Subjob] {
 	}
 }
 
-// NextDelayed gives the earliest time after now at which the restart delay of
+// NextDelayed returns the earliest time after now at which the restart delay of
 // a queued subjob ends, false when there is none.
 func (s *Snapshot) NextDelayed(now structs.UnixNano) (structs.UnixNano, bool) {
 	iterator, err := s.db.LowerBound(tableSubjobs, indexDelayed, indexKey(uint64(max(now, 0))+1))

@@ -8,7 +8,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// PastRuns gives the ended attempts after the sequence number since, oldest
+// PastRuns returns the ended attempts after the sequence number since, oldest
 // first; 0 gives all that are kept. Numbers rise by one, so a reader sees from
 // the first whether it missed some.
 func (s *Snapshot) PastRuns(since uint64) []*structs.PastRun {
@@ -23,7 +23,7 @@ func (s *Snapshot) PastRunSeq() uint64 { return s.meta().RunSeq }
 // WatchPastRuns is the Watch twin of PastRuns.
 func (s *Snapshot) WatchPastRuns() <-chan struct{} { return s.WatchIndex() }
 
-// Forecast gives what was said about the start of one attempt: the first
+// Forecast returns what was said about the start of one attempt: the first
 // answer, and the newest, oldest first; nil when nothing is kept.
 func (s *Snapshot) Forecast(jobID string, subjob int, attempt uint64) []structs.Forecast {
 	row, ok := first[*forecastRow](s.db, tableForecasts, indexID, attemptKey(jobID, subjob, attempt))

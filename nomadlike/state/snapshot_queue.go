@@ -6,7 +6,7 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// Pool gives a pool's record, nil when it has none.
+// Pool returns a pool's record, nil when it has none.
 func (s *Snapshot) Pool(name string) *structs.Pool {
 	pool, _ := first[*structs.Pool](s.db, tablePools, indexID, idKey(name))
 	return pool
@@ -26,7 +26,7 @@ func (s *Snapshot) Pools() iter.Seq[*structs.Pool] {
 // WatchPools is the Watch twin of Pools.
 func (s *Snapshot) WatchPools() <-chan struct{} { return s.watchPrefix(tablePools, indexID, nil) }
 
-// Project gives a project's record, nil when it has none.
+// Project returns a project's record, nil when it has none.
 func (s *Snapshot) Project(name string) *structs.Project {
 	project, _ := first[*structs.Project](s.db, tableProjects, indexID, idKey(name))
 	return project

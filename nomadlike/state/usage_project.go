@@ -141,7 +141,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// addBounded gives sum + n*span, or the largest number when that is larger.
+// addBounded returns sum + n*span, or the largest number when that is larger.
 func addBounded(sum, n, span int64) int64 {
 	if n > 0 && span > (math.MaxInt64-sum)/n {
 		return math.MaxInt64

@@ -81,7 +81,7 @@ type RunAs struct {
 	Accounts []string `json:"accounts,omitempty"` // bound to its user and project; the first unless the task names one
 }
 
-// RunAs gives what the pool says of a job's tasks on its nodes; nil without a
+// RunAs returns what the pool says of a job's tasks on its nodes; nil without a
 // word of it. Root is for jobs that were admitted by this pool's rules: who lands here
 // because any pool will do has not asked for it.
 func (p *Pool) RunAs(j *Job) *RunAs {

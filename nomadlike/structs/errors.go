@@ -96,7 +96,7 @@ func (e *Error) setParam(name string, value any) {
 	}
 }
 
-// Told gives what the failure says, for whoever renders it within another text.
+// Told returns what the failure says, for whoever renders it within another text.
 func (e *Error) Told() (id string, params map[string]string) { return e.ID, e.Params }
 
 // Because records what caused e, for errors.Is and errors.As on this side of

@@ -27,7 +27,7 @@ func (u UnixNano) Time() time.Time {
 	return time.Unix(0, int64(u)).UTC()
 }
 
-// Add gives the time d later.
+// Add returns the time d later.
 func (u UnixNano) Add(d time.Duration) UnixNano { return u + UnixNano(d) }
 
 // Sub returns the span from earlier to u.

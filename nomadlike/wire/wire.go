@@ -91,7 +91,7 @@ func UnmarshalWhole(data []byte, v any) error {
 // Decoder is Unmarshal or UnmarshalWhole.
 type Decoder func(data []byte, v any) error
 
-// DecoderOf gives the decoder for what a version of the protocol wrote: of those
+// DecoderOf returns the decoder for what a version of the protocol wrote: of those
 // that did not say which one they were, fields may be gone since.
 func DecoderOf(protocol int) Decoder {
 	if protocol == 0 {

@@ -161,7 +161,7 @@ func (t *Table) State(id string) (State, bool) {
 	return State{}, false
 }
 
-// Assignment gives what the server last said of an allocation, nil when it
+// Assignment returns what the server last said of an allocation, nil when it
 // said nothing since the agent's start, and when the allocation has ended. The
 // value is shared: do not change it.
 func (t *Table) Assignment(id string) *structs.Assignment {

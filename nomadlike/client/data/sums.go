@@ -45,7 +45,7 @@ func (s *sums) get(number int) (digest [sha256.Size]byte, err error) {
 	return digest, err
 }
 
-// of gives those of the n chunks of a file.
+// of returns those of the n chunks of a file.
 func (s *sums) of(first, n int) (digests [][sha256.Size]byte, err error) {
 	for i := range n {
 		digest, err := s.get(first + i)

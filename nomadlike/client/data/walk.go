@@ -188,7 +188,7 @@ func (w *walk) stat(name string, names []string) ([]unix.Stat_t, error) {
 
 var errTooMany = fmt.Errorf("it has more than %d files and directories: pack them into larger ones", FilesMax)
 
-// rightsOf gives what a copy keeps of a source's rights: the bits to read, to
+// rightsOf returns what a copy keeps of a source's rights: the bits to read, to
 // execute and to search, and the owner when the agent may give files away.
 // An agent that may not is the owner, and must still be able to remove the copy.
 func rightsOf(mode fs.FileMode, stat *unix.Stat_t, root bool) (fs.FileMode, owner) {

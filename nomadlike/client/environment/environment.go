@@ -213,7 +213,7 @@ func (l *Look) lookAtMaster(ctx context.Context, facts envcheck.Facts, processes
 	}
 }
 
-// masterAddress gives the address behind a rank's name, which the node itself
+// masterAddress returns the address behind a rank's name, which the node itself
 // cannot resolve.
 func (l *Look) masterAddress(host string) string {
 	host = strings.Trim(host, "[]")

@@ -199,7 +199,7 @@ func (r *Record) allLocked() []cell {
 	return append(m.cells[:len(m.cells):len(m.cells)], m.sums.cell(m.open, r.kept))
 }
 
-// Read gives count points of step each from a moment on, both of whole seconds.
+// Read returns count points of step each from a moment on, both of whole seconds.
 // A point has what was measured in any cell that it touches: where cells are
 // longer than step, neighbours have the same value. Figures that were never
 // measured are left out.

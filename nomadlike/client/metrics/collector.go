@@ -113,7 +113,7 @@ func load(file string) (*saved, error) {
 	return was, nil
 }
 
-// Read gives what Save has written to file, for an allocation that has no
+// Read returns what Save has written to file, for an allocation that has no
 // Collector any more. Without a file there are no series.
 func Read(file string, names []string, points int) (series []structs.MetricSeries, leftOut int) {
 	if _, err := os.Stat(file); err != nil {

@@ -196,7 +196,7 @@ func decodeTensor(message []byte) (value float64, ok bool, err error) {
 	return value, numbers == 1, nil
 }
 
-// packed gives the numbers of a field that is packed (data) or not (bits); width
+// packed yields the numbers of a field that is packed (data) or not (bits); width
 // is their bytes, 0 for varints.
 func packed(data []byte, bits uint64, width int, f func(uint64)) error {
 	if data == nil {

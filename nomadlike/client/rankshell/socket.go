@@ -35,7 +35,7 @@ func dial(path string) (*net.UnixConn, error) {
 	return net.DialUnix("unix", nil, &net.UnixAddr{Name: short, Net: "unix"})
 }
 
-// shorten gives another name of path that the kernel takes, good until done
+// shorten returns another name of path that the kernel takes, good until done
 // is called: through an open descriptor of its directory.
 func shorten(path string) (short string, done func(), err error) {
 	if len(path) <= socketPathMax {

@@ -65,7 +65,7 @@ func (o *Outbox) noteWaits() bool {
 	return slices.ContainsFunc(o.notes, func(n queuedNote) bool { return n.batch == 0 })
 }
 
-// takeNotes gives the notes for a batch.
+// takeNotes returns the notes for a batch.
 func (o *Outbox) takeNotes(batch uint64) []structs.AllocNote {
 	var taken []structs.AllocNote
 	for i := range o.notes {

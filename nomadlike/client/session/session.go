@@ -44,7 +44,7 @@ type Opener func(ctx context.Context, addr string) (Stream, error)
 // All but Hello are called by one goroutine at a time, in the order of what
 // came; while they work nothing more is received.
 type Owner interface {
-	// Hello gives the registration; called for each stream and after
+	// Hello returns the registration; called for each stream and after
 	// Refresh, also while another method is at work.
 	Hello() *structs.NodeRegister
 	// Assignments takes what the server wants.

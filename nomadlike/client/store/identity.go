@@ -72,7 +72,7 @@ func OpenIdentity(dir, id, bootID string) (identity Identity, sameBoot bool, err
 	return identity, sameBoot, nil
 }
 
-// ReadBootID gives the kernel's random id of this boot, "" when there is none.
+// ReadBootID returns the kernel's random id of this boot, "" when there is none.
 func ReadBootID() string {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -31,7 +31,7 @@ func ChooseDevices(node *structs.Node, usage *structs.Usage, requests []structs.
 	return chosen, true
 }
 
-// takeAll gives the devices of requests for all of a node's: each that meets
+// takeAll returns the devices of requests for all of a node's: each that meets
 // one must be healthy, and neither held nor met by another such request.
 func takeAll(node *structs.Node, usage *structs.Usage, requests []structs.DeviceRequest) ([]*structs.Device, bool) {
 	var taken []*structs.Device
@@ -169,7 +169,7 @@ func compareLinks(a, b *structs.Device) int {
 
 func compareNUMA(a, b *structs.Device) int { return cmp.Compare(a.NUMANode, b.NUMANode) }
 
-// smallestWith gives the smallest group of devices that has at least count.
+// smallestWith returns the smallest group of devices that has at least count.
 func smallestWith(devices []*structs.Device, count int, same func(a, b *structs.Device) bool, compare func(a, b *structs.Device) int) []*structs.Device {
 	var best []*structs.Device
 	for _, group := range groups(devices, same) {
@@ -180,7 +180,7 @@ func smallestWith(devices []*structs.Device, count int, same func(a, b *structs.
 	return best
 }
 
-// largest gives the largest group of linked devices.
+// largest returns the largest group of linked devices.
 func largest(devices []*structs.Device) []*structs.Device {
 	var best []*structs.Device
 	for _, group := range groups(devices, sameLink) {

@@ -7,13 +7,13 @@ import (
 // View is the newest state as feasibility reads it: state.Apply stands on its
 // transaction, the scheduler on its board. What it hands out is not changed.
 type View interface {
-	// Node gives a node and what it holds, nil for an unknown node; a nil usage
+	// Node returns a node and what it holds, nil for an unknown node; a nil usage
 	// holds nothing.
 	Node(id string) (*structs.Node, *structs.Usage)
-	// Pool gives a pool's record, nil when it has none.
+	// Pool returns a pool's record, nil when it has none.
 	Pool(name string) *structs.Pool
-	// Project gives a project's record, nil when it has none.
+	// Project returns a project's record, nil when it has none.
 	Project(name string) *structs.Project
-	// ProjectUsage gives what a project holds, nil for nothing.
+	// ProjectUsage returns what a project holds, nil for nothing.
 	ProjectUsage(name string) *structs.ProjectUsage
 }

@@ -33,7 +33,7 @@ type cluster interface {
 	believe(estimates scheduler.Estimates)
 	// decide lets the scheduler decide, and tells what it did, in order.
 	decide(now structs.UnixNano) ([]move, error)
-	// sync gives the board as it stands now. It is not changed: clones are.
+	// sync returns the board as it stands now. It is not changed: clones are.
 	sync() (*scheduler.Board, error)
 }
 

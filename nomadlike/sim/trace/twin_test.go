@@ -97,7 +97,7 @@ func (p *twinPool) starts(now time.Duration, policy Policy) {
 // below a second for an estimate.
 func (j *twinJob) estimate() time.Duration { return max(j.trace.Duration, time.Second) }
 
-// place gives devices by node, nil when there is no room.
+// place returns devices by node, nil when there is no room.
 func (p *twinPool) place(size int) map[int]int {
 	if size <= p.each || p.bag {
 		best := -1

@@ -64,7 +64,7 @@ func openSite(t *testing.T, files map[string][]byte) *site {
 	return s
 }
 
-// tagged gives files with strong tags.
+// tagged returns files with strong tags.
 func tagged(dir string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := filepath.Join(dir, filepath.FromSlash(r.URL.Path))
