@@ -68,7 +68,7 @@ func (l *listener) register() error {
 		return nil
 	}
 	if l.set != nil {
-		l.set.Free()
+		_ = l.set.Free() // there is nothing to be done about it
 		l.set = nil
 	}
 	events, ret := l.api.EventSetCreate()
@@ -114,7 +114,7 @@ func (l *listener) happening(data nvml.EventData) nvidia.Happening {
 // close gives the set of events back.
 func (l *listener) close() {
 	if l.set != nil && l.lib.has("nvmlEventSetFree") {
-		l.set.Free()
+		_ = l.set.Free() // there is nothing to be done about it
 	}
 	l.set = nil
 }
