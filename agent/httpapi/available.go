@@ -12,13 +12,13 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// listAvailable answers nodes.available: the table of nodes on which a rank of
+// available answers nodes.available: the table of nodes on which a rank of
 // a job could stand, with what is used of them and by whom. The job need not be
 // complete, so it is not validated beyond what it asks for.
-func (s *handlers) listAvailable(r *front.Request, offer *offered) (*api.Available, error) {
+func (h *nodeHandlers) available(r *front.Request, offer *offered) (*api.Available, error) {
 	job := offer.job
-	server.Complete(s.store.Snapshot(), job)
-	snapshot, err := s.replica.Consistent(r.Context())
+	server.Complete(h.store.Snapshot(), job)
+	snapshot, err := h.replica.Consistent(r.Context())
 	if err != nil {
 		return nil, err
 	}

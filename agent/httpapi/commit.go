@@ -14,16 +14,16 @@ import (
 // commitPatience is how long an image may take: gigabytes are written.
 const commitPatience = 15 * time.Minute
 
-// commitAllocation answers allocations.commit: the node of a task keeps its
+// commit answers allocations.commit: the node of a task keeps its
 // container as an image, under a name of the job's project.
-func (s *handlers) commitAllocation(r *front.Request, alloc *structs.Allocation, body *api.CommitRequest) (*structs.Committed, error) {
+func (h *allocationHandlers) commit(r *front.Request, alloc *structs.Allocation, body *api.CommitRequest) (*structs.Committed, error) {
 	if !alloc.Enterable() {
 		return nil, structs.NewError(structs.CodeConflict, "agent.alloc_ended", "id", alloc.ID)
 	}
 	if body.Name == "" || len(body.Name) > structs.CommitNameMax || strings.ContainsAny(body.Name, "/@ ") || len(body.Comment) > structs.CommitCommentMax {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.commit_name", "name", body.Name, "max", structs.CommitNameMax)
 	}
-	conn, err := s.clientOf(alloc)
+	conn, err := h.calls.ofAllocation(alloc)
 	if err != nil {
 		return nil, err
 	}

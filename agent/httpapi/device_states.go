@@ -16,9 +16,16 @@ import (
 	"nomadlike/plugins/device"
 )
 
-// listDevices answers devices.list: a page of nodes with their cards.
-func (s *handlers) listDevices(r *front.Request) (*api.DeviceList, error) {
-	if err := s.refresh(r); err != nil {
+// deviceHandlers answers about devices, and treats them.
+type deviceHandlers struct {
+	*core
+	calls  *nodeCalls
+	survey *survey
+}
+
+// list answers devices.list: a page of nodes with their cards.
+func (h *deviceHandlers) list(r *front.Request) (*api.DeviceList, error) {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
 	q := front.Query{R: r}
@@ -27,14 +34,14 @@ func (s *handlers) listDevices(r *front.Request) (*api.DeviceList, error) {
 	if err != nil {
 		return nil, err
 	}
-	snapshot := s.store.Snapshot()
+	snapshot := h.store.Snapshot()
 	nodes, next, refusal := snapshot.ListNodes(paging, func(n *structs.Node) bool {
 		return (node == "" || n.ID == node || n.Name == node) && (pool == "" || poolOf(n.Pool) == pool)
 	})
 	if refusal != nil {
 		return nil, refusal
 	}
-	found := s.survey.ask(r.Context(), nodes)
+	found := h.survey.ask(r.Context(), nodes)
 	may := newReadable(r, snapshot)
 	out := api.DeviceList{Nodes: make([]api.NodeDevices, len(nodes)), Next: next}
 	for i, n := range nodes {
@@ -43,10 +50,10 @@ func (s *handlers) listDevices(r *front.Request) (*api.DeviceList, error) {
 	return &out, nil
 }
 
-// readDevices answers nodes.devices: the cards of one node.
-func (s *handlers) readDevices(r *front.Request, node *structs.Node) (*api.NodeDevices, error) {
-	snapshot := s.store.Snapshot()
-	found := s.survey.ask(r.Context(), []*structs.Node{node})
+// read answers nodes.devices: the cards of one node.
+func (h *deviceHandlers) read(r *front.Request, node *structs.Node) (*api.NodeDevices, error) {
+	snapshot := h.store.Snapshot()
+	found := h.survey.ask(r.Context(), []*structs.Node{node})
 	return answer(nodeDevices(snapshot, newReadable(r, snapshot), node, found[node.ID]))
 }
 
@@ -104,10 +111,10 @@ func deviceState(snapshot *state.Snapshot, may *readable, d *structs.Device, all
 // treatPatience is how long a reset with its test may take.
 const treatPatience = 3 * time.Minute
 
-// treatDevice answers nodes.treat_device: an operator clears a device's faults,
+// treat answers nodes.treat_device: an operator clears a device's faults,
 // has it reset, or keeps it from work. The log learns first who asked for what, so that nothing is
 // done unseen; then the node does it.
-func (s *handlers) treatDevice(r *front.Request, node *structs.Node, body *api.DeviceTreatRequest) (*api.DeviceTreated, error) {
+func (h *deviceHandlers) treat(r *front.Request, node *structs.Node, body *api.DeviceTreatRequest) (*api.DeviceTreated, error) {
 	if !body.Act.Known() || body.Reason != "" && (body.Act != structs.DeviceQuarantine || !structs.PlainText(body.Reason, structs.DeviceReasonMax)) {
 		return nil, structs.NewError(structs.CodeInvalid, "client.device_act", "act", body.Act)
 	}
@@ -118,11 +125,11 @@ func (s *handlers) treatDevice(r *front.Request, node *structs.Node, body *api.D
 	if node.RPCAddr == "" {
 		return nil, structs.NewError(structs.CodeUnavailable, "agent.node_away", "node", node.Name)
 	}
-	conn, err := s.pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
+	conn, err := h.calls.of(node)
 	if err != nil {
 		return nil, err
 	}
-	index, err := s.propose(r, structs.CommandDeviceTreated, structs.DeviceTreatment{
+	index, err := h.propose(r, structs.CommandDeviceTreated, structs.DeviceTreatment{
 		NodeID: node.ID, Device: chosen.ID, Number: chosen.Index, Act: body.Act,
 	})
 	if err != nil {

@@ -15,6 +15,12 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
+// fileHandlers answers about the files of jobs.
+type fileHandlers struct {
+	*core
+	calls *nodeCalls
+}
+
 // fileStream is an answer of a node to a FileRequest.
 type fileStream struct {
 	*rpc.ClientStream[structs.FileRequest, structs.FileChunk]
@@ -22,8 +28,8 @@ type fileStream struct {
 	first *structs.FileChunk
 }
 
-// openFiles finds whose files a request means, and asks the node for them.
-func (s *handlers) openFiles(ctx context.Context, r *front.Request, ask structs.FileRequest) (*fileStream, error) {
+// open finds whose files a request means, and asks the node for them.
+func (h *fileHandlers) open(ctx context.Context, r *front.Request, ask structs.FileRequest) (*fileStream, error) {
 	q := front.Query{R: r}
 	attempt, subjob, rank := q.Uint("attempt"), q.Int("subjob", 0, structs.BatchCountMax), q.Int("rank", 0, 1<<30)
 	if ask.Path = q.Text("path"); len(ask.Path) > structs.FilePathMax {
@@ -32,11 +38,11 @@ func (s *handlers) openFiles(ctx context.Context, r *front.Request, ask structs.
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	if err := s.refresh(r); err != nil {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
 	var of *structs.Allocation
-	for alloc := range s.store.Snapshot().AllocsOfJob(r.ID) {
+	for alloc := range h.store.Snapshot().AllocsOfJob(r.ID) {
 		if alloc.Subjob == int(subjob) && alloc.Rank == int(rank) && (attempt == 0 || alloc.Attempt == attempt) && (of == nil || alloc.Attempt > of.Attempt) {
 			of = alloc
 		}
@@ -44,7 +50,7 @@ func (s *handlers) openFiles(ctx context.Context, r *front.Request, ask structs.
 	if of == nil { // not a matter of who asks: the job is known to them
 		return nil, structs.NewError(structs.CodeConflict, "agent.files_none", "job", r.PathValue("id"))
 	}
-	conn, err := s.clientOf(of)
+	conn, err := h.calls.ofAllocation(of)
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +74,9 @@ func (s *handlers) openFiles(ctx context.Context, r *front.Request, ask structs.
 	return &fileStream{stream, of, first}, nil
 }
 
-// listFiles answers jobs.files.
-func (s *handlers) listFiles(r *front.Request, job *structs.Job) (*api.FileList, error) {
-	stream, err := s.openFiles(r.Context(), r, structs.FileRequest{List: true})
+// list answers jobs.files.
+func (h *fileHandlers) list(r *front.Request, job *structs.Job) (*api.FileList, error) {
+	stream, err := h.open(r.Context(), r, structs.FileRequest{List: true})
 	if err != nil {
 		return nil, err
 	}
@@ -89,16 +95,16 @@ func (s *handlers) listFiles(r *front.Request, job *structs.Job) (*api.FileList,
 // runs nothing of it, and takes it for nobody's.
 const inert = "sandbox; default-src 'none'"
 
-// readFile answers jobs.file_content. What breaks off in the middle is shorter
+// read answers jobs.file_content. What breaks off in the middle is shorter
 // than its Content-Length.
-func (s *handlers) readFile(r *front.Request, job *structs.Job) error {
+func (h *fileHandlers) read(r *front.Request, job *structs.Job) error {
 	offset, limit, ranged, err := byteRange(r.Header.Get("Range"))
 	if err != nil {
 		return err
 	}
-	ctx, end := s.whileValid(r)
+	ctx, end := h.whileValid(r)
 	defer end()
-	stream, err := s.openFiles(ctx, r, structs.FileRequest{Offset: offset, Limit: limit})
+	stream, err := h.open(ctx, r, structs.FileRequest{Offset: offset, Limit: limit})
 	if err != nil {
 		return err
 	}
@@ -108,19 +114,19 @@ func (s *handlers) readFile(r *front.Request, job *structs.Job) error {
 	if limit > 0 {
 		length = min(length, limit)
 	}
-	h := r.Writer.Header()
+	head := r.Writer.Header()
 	if ranged && length <= 0 {
-		h.Set("Content-Range", "bytes */"+strconv.FormatInt(entry.Size, 10))
+		head.Set("Content-Range", "bytes */"+strconv.FormatInt(entry.Size, 10))
 		return &front.StatusError{Status: http.StatusRequestedRangeNotSatisfiable, Err: structs.NewError(structs.CodeInvalid, "agent.range", "size", entry.Size)}
 	}
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", "attachment")
-	h.Set("Content-Security-Policy", inert)
-	h.Set("Accept-Ranges", "bytes")
-	h.Set("Content-Length", strconv.FormatInt(length, 10))
-	h.Set("Last-Modified", entry.Modified.Time().UTC().Format(http.TimeFormat))
+	head.Set("Content-Type", "application/octet-stream")
+	head.Set("Content-Disposition", "attachment")
+	head.Set("Content-Security-Policy", inert)
+	head.Set("Accept-Ranges", "bytes")
+	head.Set("Content-Length", strconv.FormatInt(length, 10))
+	head.Set("Last-Modified", entry.Modified.Time().UTC().Format(http.TimeFormat))
 	if ranged {
-		h.Set("Content-Range", "bytes "+strconv.FormatInt(at, 10)+"-"+strconv.FormatInt(at+length-1, 10)+"/"+strconv.FormatInt(entry.Size, 10))
+		head.Set("Content-Range", "bytes "+strconv.FormatInt(at, 10)+"-"+strconv.FormatInt(at+length-1, 10)+"/"+strconv.FormatInt(entry.Size, 10))
 		r.Writer.WriteHeader(http.StatusPartialContent)
 	}
 	out := newLineWriter(r.Writer)
@@ -130,7 +136,7 @@ func (s *handlers) readFile(r *front.Request, job *structs.Job) error {
 			if err == nil || errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			s.log.Debug("file of a job broke off", "error", err)
+			h.log.Debug("file of a job broke off", "error", err)
 			panic(http.ErrAbortHandler) // the reader must not take it for whole
 		}
 		if out.push(chunk.Data) != nil {

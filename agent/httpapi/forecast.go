@@ -19,6 +19,15 @@ import (
 	"nomadlike/nomadlike/structs/outlook"
 )
 
+// forecastHandlers answers when jobs will start.
+type forecastHandlers struct {
+	*core
+	futures  Forecasts
+	admit    func(*structs.Job) (*admission, *structs.Error) // of a job that a caller asks about
+	protocol func() int                                      // the lowest that a server of the log speaks
+	views    views
+}
+
 const (
 	timelineHours    = 24
 	timelineHoursMax = 168
@@ -71,14 +80,14 @@ func (m *readable) key() string {
 	return string(m.told)
 }
 
-// forecastSnapshot is the newest forecast, and the newest state to judge by who may see
+// snapshot is the newest forecast, and the newest state to judge by who may see
 // what of it.
-func (s *handlers) forecastSnapshot(r *front.Request) (*state.Snapshot, *server.ForecastSnapshot, error) {
-	snapshot, err := s.replica.Consistent(r.Context())
+func (h *forecastHandlers) snapshot(r *front.Request) (*state.Snapshot, *server.ForecastSnapshot, error) {
+	snapshot, err := h.replica.Consistent(r.Context())
 	if err != nil {
 		return nil, nil, err
 	}
-	shown, err := s.replica.ForecastSnapshot(r.Context(), 0, "")
+	shown, err := h.futures.ForecastSnapshot(r.Context(), 0, "")
 	return snapshot, shown, err
 }
 
@@ -100,13 +109,13 @@ func patiently(err error) error {
 }
 
 // preview lets ask compute on the caller's account, see Server.Preview.
-func (s *handlers) preview(r *front.Request, project string, ask func(*forecast.Futures) error) error {
-	return patiently(s.replica.Preview(r.Context(), asker(r, project), ask))
+func (h *forecastHandlers) preview(r *front.Request, project string, ask func(*forecast.Futures) error) error {
+	return patiently(h.futures.Preview(r.Context(), asker(r, project), ask))
 }
 
-// forecastQueue tells when everything that the caller may read will start.
-func (s *handlers) forecastQueue(r *front.Request) (*front.Encoded[api.QueueForecast], error) {
-	snapshot, shown, err := s.forecastSnapshot(r)
+// queue tells when everything that the caller may read will start.
+func (h *forecastHandlers) queue(r *front.Request) (*front.Encoded[api.QueueForecast], error) {
+	snapshot, shown, err := h.snapshot(r)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +125,7 @@ func (s *handlers) forecastQueue(r *front.Request) (*front.Encoded[api.QueueFore
 			may.job(shown.Starts[i].JobID)
 		}
 	}
-	return drawn(&s.views, shown, "queue "+may.key(), func() *api.QueueForecast {
+	return drawn(&h.views, shown, "queue "+may.key(), func() *api.QueueForecast {
 		out := api.QueueForecast{At: shown.At, Starts: []outlook.Start{}}
 		for i := range shown.Starts {
 			if may.job(shown.Starts[i].JobID) {
@@ -127,16 +136,16 @@ func (s *handlers) forecastQueue(r *front.Request) (*front.Encoded[api.QueueFore
 	})
 }
 
-// forecastTimeline draws the next hours. Bars of jobs that the caller may not
+// timeline draws the next hours. Bars of jobs that the caller may not
 // read keep their place and lose their name.
-func (s *handlers) forecastTimeline(r *front.Request) (*front.Encoded[outlook.Timeline], error) {
+func (h *forecastHandlers) timeline(r *front.Request) (*front.Encoded[outlook.Timeline], error) {
 	q := front.Query{R: r}
 	hours, pool := q.Int("hours", 1, timelineHoursMax), q.Text("pool")
 	if q.Err != nil {
 		return nil, q.Err
 	}
 	span := structs.Duration(time.Duration(cmp.Or(hours, timelineHours)) * time.Hour)
-	snapshot, shown, err := s.forecastSnapshot(r)
+	snapshot, shown, err := h.snapshot(r)
 	if err != nil {
 		return nil, err
 	}
@@ -156,24 +165,24 @@ func (s *handlers) forecastTimeline(r *front.Request) (*front.Encoded[outlook.Ti
 		cut() // asks what the caller may see
 	}
 	key := fmt.Sprintf("timeline %d %q %s", span, pool, may.key())
-	return drawn(&s.views, shown, key, cut)
+	return drawn(&h.views, shown, key, cut)
 }
 
-// forecastJob tells when a job that is not submitted would start.
-func (s *handlers) forecastJob(r *front.Request, offer *offered) (*api.JobOutlook, error) {
-	admitted, failure := s.admit(offer.job)
+// ofOffer tells when a job that is not submitted would start.
+func (h *forecastHandlers) ofOffer(r *front.Request, offer *offered) (*api.JobOutlook, error) {
+	admitted, failure := h.admit(offer.job)
 	if failure != nil {
 		return nil, failure
 	}
 	job := admitted.job
-	job.ID, job.SubmittedAt = trialID(), structs.At(s.now())
-	server.SetRules(job, s.members.Protocol())
-	snapshot, err := s.replica.Consistent(r.Context())
+	job.ID, job.SubmittedAt = trialID(), structs.At(h.now())
+	server.SetRules(job, h.protocol())
+	snapshot, err := h.replica.Consistent(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	out := api.JobOutlook{Defaults: admitted.Defaults(), Warnings: admitted.warnings(r)}
-	err = s.preview(r, job.Project, func(futures *forecast.Futures) error {
+	err = h.preview(r, job.Project, func(futures *forecast.Futures) error {
 		out.Answer, out.At = futures.Job(job), futures.Now()
 		return nil
 	})
@@ -205,14 +214,14 @@ func hideVictims(may *readable, victims []outlook.Victim) {
 	}
 }
 
-// readForecast tells when a job will start, and what was said before.
-func (s *handlers) readForecast(r *front.Request, job *structs.Job) (*api.JobForecast, error) {
+// ofJob tells when a job will start, and what was said before.
+func (h *forecastHandlers) ofJob(r *front.Request, job *structs.Job) (*api.JobForecast, error) {
 	q := front.Query{R: r}
 	helps := q.Bool("helps")
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	snapshot, err := s.block(r, everything(func(now *state.Snapshot) <-chan struct{} { return now.WatchForecasts(job.ID) }))
+	snapshot, err := h.block(r, everything(func(now *state.Snapshot) <-chan struct{} { return now.WatchForecasts(job.ID) }))
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +237,7 @@ func (s *handlers) readForecast(r *front.Request, job *structs.Job) (*api.JobFor
 	if !ok || view.Status.Counts.Of(structs.JobQueued) == 0 {
 		return &out, nil
 	}
-	shown, err := s.replica.ForecastSnapshot(r.Context(), view.Status.ModifyIndex, job.ID)
+	shown, err := h.futures.ForecastSnapshot(r.Context(), view.Status.ModifyIndex, job.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +261,7 @@ func (s *handlers) readForecast(r *front.Request, job *structs.Job) (*api.JobFor
 		}
 	}
 	if helps && len(out.Starts) > 0 {
-		if out.Helps, err = s.helpsOf(r, snapshot, &out.Starts[0], view.Job.Project); err != nil {
+		if out.Helps, err = h.helpsOf(r, snapshot, &out.Starts[0], view.Job.Project); err != nil {
 			return nil, err
 		}
 	}
@@ -261,9 +270,9 @@ func (s *handlers) readForecast(r *front.Request, job *structs.Job) (*api.JobFor
 
 // helpsOf proposes changes of a queued job itself, at its own place in the
 // queue. What is no sooner than the start that is told beside them is left out.
-func (s *handlers) helpsOf(r *front.Request, snapshot *state.Snapshot, start *outlook.Start, project string) ([]outlook.Help, error) {
+func (h *forecastHandlers) helpsOf(r *front.Request, snapshot *state.Snapshot, start *outlook.Start, project string) ([]outlook.Help, error) {
 	var list []outlook.Help
-	err := s.preview(r, project, func(futures *forecast.Futures) error {
+	err := h.preview(r, project, func(futures *forecast.Futures) error {
 		list = futures.Helps(start.JobID, start.Subjob)
 		return nil
 	})
@@ -278,9 +287,9 @@ func (s *handlers) helpsOf(r *front.Request, snapshot *state.Snapshot, start *ou
 	return list, nil
 }
 
-// forecastAccuracy compares what was said with what came.
-func (s *handlers) forecastAccuracy(r *front.Request) (*api.Accuracy, error) {
-	snapshot, err := s.replica.Consistent(r.Context())
+// accuracy compares what was said with what came.
+func (h *forecastHandlers) accuracy(r *front.Request) (*api.Accuracy, error) {
+	snapshot, err := h.replica.Consistent(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -342,22 +351,22 @@ func calibrationOf(said []structs.Forecast) api.Calibration {
 }
 
 // whatIf returns what changes would do; nothing is changed.
-func (s *handlers) whatIf(r *front.Request, body *api.WhatIfRequest) (*api.Effect, error) {
+func (h *forecastHandlers) whatIf(r *front.Request, body *api.WhatIfRequest) (*api.Effect, error) {
 	if len(body.Changes) == 0 || len(body.Changes) > outlook.ChangesMax {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.what_if_count", "count", len(body.Changes), "max", outlook.ChangesMax)
 	}
-	snapshot, err := s.replica.Consistent(r.Context())
+	snapshot, err := h.replica.Consistent(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	changes := slices.Clone(body.Changes)
 	for i := range changes {
-		if err := s.checkChange(r, snapshot, &changes[i]); err != nil {
+		if err := h.checkChange(r, snapshot, &changes[i]); err != nil {
 			return nil, err
 		}
 	}
 	var out api.Effect
-	err = s.preview(r, r.Caller.Principal.Project, func(futures *forecast.Futures) (err error) {
+	err = h.preview(r, r.Caller.Principal.Project, func(futures *forecast.Futures) (err error) {
 		out.Effect, err = futures.WhatIf(changes)
 		return err
 	})
@@ -382,7 +391,7 @@ func (s *handlers) whatIf(r *front.Request, body *api.WhatIfRequest) (*api.Effec
 
 // checkChange finds the jobs that a change names, among those that the caller
 // may read, and admits one that it submits.
-func (s *handlers) checkChange(r *front.Request, snapshot *state.Snapshot, change *outlook.Change) error {
+func (h *forecastHandlers) checkChange(r *front.Request, snapshot *state.Snapshot, change *outlook.Change) error {
 	for _, id := range []*string{&change.JobID, &change.Before} {
 		if *id == "" {
 			continue
@@ -404,12 +413,12 @@ func (s *handlers) checkChange(r *front.Request, snapshot *state.Snapshot, chang
 	if own != "" && change.Job.Project != own {
 		return auth.NotFound(auth.ObjectProject, change.Job.Project)
 	}
-	admitted, failure := s.admit(change.Job)
+	admitted, failure := h.admit(change.Job)
 	if failure != nil {
 		return failure
 	}
 	job := admitted.job
-	job.ID, job.User, job.SubmittedAt = trialID(), r.Caller.Principal.ID, structs.At(s.now())
+	job.ID, job.User, job.SubmittedAt = trialID(), r.Caller.Principal.ID, structs.At(h.now())
 	change.Job = job
 	return nil
 }

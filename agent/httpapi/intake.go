@@ -23,6 +23,14 @@ import (
 // idempotencyKeyMax bounds the header of that name.
 const idempotencyKeyMax = 128 // bytes
 
+// submissionHandlers judges jobs that callers bring, and takes them in.
+type submissionHandlers struct {
+	*core
+	submissions Submissions
+	boards      Boards
+	calls       *nodeCalls
+}
+
 // offered is a job that a request brings: neither completed nor checked.
 type offered struct {
 	request *api.JobRequest
@@ -37,10 +45,10 @@ type admission struct {
 	notes []structs.Reason // what its launch lets its author know
 }
 
-// locateBody reads the job in a request's body and gives the caller's would-be
+// offer reads the job in a request's body and gives the caller's would-be
 // job as the object. Who may submit nothing at all is refused before their
 // text is parsed.
-func (s *handlers) locateBody(r *front.Request, body *api.JobRequest) (*offered, auth.Object, error) {
+func (h *submissionHandlers) offer(r *front.Request, body *api.JobRequest) (*offered, auth.Object, error) {
 	principal := r.Caller.Principal
 	own := principal.Project
 	if own == "" {
@@ -61,7 +69,7 @@ func (s *handlers) locateBody(r *front.Request, body *api.JobRequest) (*offered,
 		job.Project = own
 	}
 	if body.Resume != "" {
-		if job.Resume, err = s.checkpointOf(r, body.Resume, body.ResumeStep); err != nil {
+		if job.Resume, err = h.checkpointOf(r, body.Resume, body.ResumeStep); err != nil {
 			return nil, auth.Object{}, err
 		}
 	}
@@ -98,15 +106,15 @@ func requestedJob(body *api.JobRequest) (*structs.Job, error) {
 	return nil, structs.NewError(structs.CodeInvalid, "agent.request_empty")
 }
 
-func (s *handlers) parseJob(r *front.Request, offer *offered) (*api.JobParsed, error) {
-	defaults := server.Complete(s.store.Snapshot(), offer.job)
+func (h *submissionHandlers) parse(r *front.Request, offer *offered) (*api.JobParsed, error) {
+	defaults := server.Complete(h.store.Snapshot(), offer.job)
 	return &api.JobParsed{Job: offer.job, Defaults: defaults}, nil
 }
 
-// formatJob answers jobs.format.
-func (s *handlers) formatJob(r *front.Request, offer *offered) (*api.JobFormatted, error) {
+// format answers jobs.format.
+func (h *submissionHandlers) format(r *front.Request, offer *offered) (*api.JobFormatted, error) {
 	body, written := offer.request, *offer.job // as it came, without defaults
-	defaults := server.Complete(s.store.Snapshot(), offer.job)
+	defaults := server.Complete(h.store.Snapshot(), offer.job)
 	text := string(jobspec.Write(&written))
 	if body.HCL != "" {
 		formatted, diagnostics := jobspec.Format(jobFileName, []byte(body.HCL))
@@ -121,8 +129,8 @@ func (s *handlers) formatJob(r *front.Request, offer *offered) (*api.JobFormatte
 // admit gives a job as it would be accepted, or everything that keeps it from
 // that as one error. The job stays as it is: where a request is judged anew, by
 // other rules perhaps, it has no defaults of the old ones.
-func (s *handlers) admit(job *structs.Job) (*admission, *structs.Error) {
-	admitted, refusal := server.Admit(s.store.Snapshot(), job)
+func (h *submissionHandlers) admit(job *structs.Job) (*admission, *structs.Error) {
+	admitted, refusal := server.Admit(h.store.Snapshot(), job)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -150,8 +158,8 @@ func (a *admission) warnings(r *front.Request, more ...structs.Problem) []struct
 	return front.Render(found, front.AcceptedLanguage(r.Header.Get("Accept-Language"))).Details
 }
 
-func (s *handlers) validateJob(r *front.Request, offer *offered) (*api.JobValidated, error) {
-	admitted, failure := s.admit(offer.job)
+func (h *submissionHandlers) validate(r *front.Request, offer *offered) (*api.JobValidated, error) {
+	admitted, failure := h.admit(offer.job)
 	if failure == nil {
 		return &api.JobValidated{Valid: true, Warnings: admitted.warnings(r)}, nil
 	}
@@ -163,12 +171,12 @@ func (s *handlers) validateJob(r *front.Request, offer *offered) (*api.JobValida
 	return &api.JobValidated{Problems: problems}, nil
 }
 
-func (s *handlers) submitJob(r *front.Request, offer *offered) (*api.JobSubmitted, error) {
+func (h *submissionHandlers) submit(r *front.Request, offer *offered) (*api.JobSubmitted, error) {
 	key := r.Header.Get(api.HeaderIdempotencyKey)
 	if !structs.PlainText(key, idempotencyKeyMax) {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", api.HeaderIdempotencyKey, "max", idempotencyKeyMax)
 	}
-	admitted, failure := s.admit(offer.job)
+	admitted, failure := h.admit(offer.job)
 	if failure != nil {
 		return nil, failure
 	}
@@ -176,32 +184,32 @@ func (s *handlers) submitJob(r *front.Request, offer *offered) (*api.JobSubmitte
 	if err := mayPrioritize(r, job.Priority, r.Object); err != nil {
 		return nil, err
 	}
-	missing, nodes, kept := s.lookForData(r.Context(), job, r.Caller.Principal.ID)
+	missing, nodes, kept := h.lookForData(r.Context(), job, r.Caller.Principal.ID)
 	if len(missing) > 0 {
 		return nil, structs.InvalidJob(structs.CodeInvalid, dataProblems(job, missing, nodes))
 	}
-	id, index, err := s.replica.SubmitJob(r.Context(), r.Guard(), r.Caller.Principal.ID, key, admitted.Admitted)
+	id, index, err := h.submissions.SubmitJob(r.Context(), r.Guard(), r.Caller.Principal.ID, key, admitted.Admitted)
 	if err != nil {
 		return nil, err
 	}
-	s.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.Caller.Principal.ID, logkey.Index, index)
+	h.log.Debug("job submitted", logkey.JobID, id, logkey.User, r.Caller.Principal.ID, logkey.Index, index)
 	r.SetIndex(index)
 	return &api.JobSubmitted{JobID: id, Name: job.Name, Index: index, Warnings: admitted.warnings(r, keptProblems(kept)...)}, nil
 }
 
-// planJob tells what a job would run, and whether it would start now, by
+// plan tells what a job would run, and whether it would start now, by
 // putting it at its place in a copy of the queue.
-func (s *handlers) planJob(r *front.Request, offer *offered) (*api.JobPlan, error) {
-	admitted, failure := s.admit(offer.job)
+func (h *submissionHandlers) plan(r *front.Request, offer *offered) (*api.JobPlan, error) {
+	admitted, failure := h.admit(offer.job)
 	if failure != nil {
 		return nil, failure
 	}
-	snapshot, err := s.replica.Consistent(r.Context())
+	snapshot, err := h.replica.Consistent(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	job, out := admitted.job, api.JobPlan{Defaults: admitted.Defaults(), Notes: admitted.notes, Ranks: []api.RankPlan{}}
-	first, err := s.tryJob(r, job, &out)
+	first, err := h.tryJob(r, job, &out)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +217,7 @@ func (s *handlers) planJob(r *front.Request, offer *offered) (*api.JobPlan, erro
 		return nil, err
 	}
 	out.Later = knownLater(job, first != nil)
-	missing, _, kept := s.lookForData(r.Context(), job, r.Caller.Principal.ID)
+	missing, _, kept := h.lookForData(r.Context(), job, r.Caller.Principal.ID)
 	if len(missing) > 0 {
 		out.StartsNow, out.Starts, out.Lacks = false, 0, missing
 		out.Wait = &structs.WaitReason{Reason: missing[0].Cause}
@@ -225,11 +233,11 @@ const planPassesMax = 64
 
 // tryJob puts a job at its place in a copy of the queue, fills in whether it
 // starts now, and gives the gang of its first subjob when that does.
-func (s *handlers) tryJob(r *front.Request, job *structs.Job, out *api.JobPlan) (first *structs.GangPlan, err error) {
-	now := structs.At(s.now())
+func (h *submissionHandlers) tryJob(r *front.Request, job *structs.Job, out *api.JobPlan) (first *structs.GangPlan, err error) {
+	now := structs.At(h.now())
 	job.ID, job.SubmittedAt = trialID(), now
 	waits := make(map[int]bool, job.SubjobCount())
-	err = s.replica.Try(r.Context(), asker(r, job.Project), func(trial *scheduler.Board) {
+	err = h.boards.Try(r.Context(), asker(r, job.Project), func(trial *scheduler.Board) {
 		settings := trial.Settings()
 		settings.Quiet = false
 		trial.SetSettings(settings)

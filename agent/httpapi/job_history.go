@@ -13,7 +13,7 @@ import (
 
 // jobHistory answers jobs.past: what the ranks of one attempt used while they ran,
 // which their nodes keep.
-func (s *handlers) jobHistory(r *front.Request, job *structs.Job) (*api.JobHistory, error) {
+func (h *usageHandlers) jobHistory(r *front.Request, job *structs.Job) (*api.JobHistory, error) {
 	q := front.Query{R: r}
 	index, attempt, rank := int(q.Int("subjob", 0, structs.BatchCountMax)), q.Uint("attempt"), int(q.Int("rank", 0, math.MaxInt32))
 	points := int(cmp.Or(q.Int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))
@@ -21,10 +21,10 @@ func (s *handlers) jobHistory(r *front.Request, job *structs.Job) (*api.JobHisto
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	if err := s.refresh(r); err != nil {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
-	snapshot := s.store.Snapshot()
+	snapshot := h.store.Snapshot()
 	subjob := snapshot.Subjob(job.ID, index)
 	if subjob == nil {
 		return nil, structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
@@ -44,9 +44,9 @@ func (s *handlers) jobHistory(r *front.Request, job *structs.Job) (*api.JobHisto
 	if len(gang) == 0 {
 		return &out, nil
 	}
-	ask := historyGrid(gang, s.now(), since, points)
+	ask := historyGrid(gang, h.now(), since, points)
 	found := make(map[string][]structs.GaugeHistory)
-	out.Away = gather(s, r.Context(), gang, structs.MethodNodeRankHistory, func(ids []string) *structs.RankHistoryRequest {
+	out.Away = gather(h.calls, r.Context(), gang, structs.MethodNodeRankHistory, func(ids []string) *structs.RankHistoryRequest {
 		request := ask
 		request.AllocIDs = ids
 		return &request

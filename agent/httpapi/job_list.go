@@ -11,10 +11,10 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// listJobs answers with the jobs that the caller may read and that pass the
+// list answers with the jobs that the caller may read and that pass the
 // filters of the request.
-func (s *handlers) listJobs(r *front.Request) (*api.JobList, error) {
-	if err := s.refresh(r); err != nil {
+func (h *jobHandlers) list(r *front.Request) (*api.JobList, error) {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
 	q := front.Query{R: r}
@@ -26,7 +26,7 @@ func (s *handlers) listJobs(r *front.Request) (*api.JobList, error) {
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := s.block(r, everything((*state.Snapshot).WatchJobs))
+	snapshot, err := h.block(r, everything((*state.Snapshot).WatchJobs))
 	if err != nil {
 		return nil, err
 	}

@@ -8,10 +8,10 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// jobUsage answers jobs.figures: what the ranks of a job's newest attempt use
+// ofJob answers jobs.figures: what the ranks of a job's newest attempt use
 // now, asked of their nodes.
-func (s *handlers) jobUsage(r *front.Request, job *structs.Job) (*api.JobUsage, error) {
-	if err := s.refresh(r); err != nil {
+func (h *usageHandlers) ofJob(r *front.Request, job *structs.Job) (*api.JobUsage, error) {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
 	q := front.Query{R: r}
@@ -19,7 +19,7 @@ func (s *handlers) jobUsage(r *front.Request, job *structs.Job) (*api.JobUsage, 
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	snapshot := s.store.Snapshot()
+	snapshot := h.store.Snapshot()
 	subjob := snapshot.Subjob(job.ID, index)
 	if subjob == nil {
 		return nil, structs.NewError(structs.CodeNotFound, "agent.subjob_unknown", "subjob", index)
@@ -40,7 +40,7 @@ func (s *handlers) jobUsage(r *front.Request, job *structs.Job) (*api.JobUsage, 
 		}
 	}
 	slices.SortFunc(gang, func(a, b *structs.Allocation) int { return a.Rank - b.Rank })
-	found := s.survey.ask(r.Context(), nodes)
+	found := h.survey.ask(r.Context(), nodes)
 	for _, alloc := range gang {
 		out.Ranks = append(out.Ranks, rankUsage(alloc, snapshot.Node(alloc.NodeID), found[alloc.NodeID]))
 	}
@@ -77,26 +77,4 @@ func rankUsage(alloc *structs.Allocation, node *structs.Node, found surveyed) ap
 		out.Devices = append(out.Devices, card)
 	}
 	return out
-}
-
-// nodeEvents answers nodes.events. A device that is gone is known by its whole id
-// only.
-func (s *handlers) nodeEvents(r *front.Request, node *structs.Node) (*api.EventList, error) {
-	if err := s.refresh(r); err != nil {
-		return nil, err
-	}
-	q := front.Query{R: r}
-	name, snapshot := q.Text("device"), s.store.Snapshot()
-	if node := snapshot.Node(node.ID); node != nil && name != "" {
-		chosen, err := chooseDevice(node, name)
-		switch {
-		case err == nil:
-			name = chosen.ID
-		case structs.CodeOf(err) != structs.CodeNotFound:
-			return nil, err
-		case len(snapshot.NodeEvents(node.ID, name)) == 0:
-			return nil, err
-		}
-	}
-	return &api.EventList{Events: values(snapshot.NodeEvents(node.ID, name))}, nil
 }

@@ -13,6 +13,15 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
+// joinHandlers lets agents in, and renews certificates that are over.
+type joinHandlers struct {
+	*core
+	joins      Joins
+	members    Membership
+	authority  Authority
+	lapseGrace time.Duration // how long after its end a certificate is renewed
+}
+
 // Authority is what the API needs of the identity of a server, which holds the
 // cluster's CA.
 type Authority interface {
@@ -34,21 +43,21 @@ type Authority interface {
 
 // letIn answers agent.join: a new agent with a join token's secret gets its
 // certificate, and with it the secrets of its role.
-func (s *handlers) letIn(r *front.Request, body *api.JoinRequest) (*api.Joined, error) {
+func (h *joinHandlers) letIn(r *front.Request, body *api.JoinRequest) (*api.Joined, error) {
 	role := auth.Role(body.Role)
-	if err := s.checkJoin(body, role); err != nil {
+	if err := h.checkJoin(body, role); err != nil {
 		return nil, err
 	}
-	chain, err := s.admitAgent(r, body, role)
+	chain, err := h.admitAgent(r, body, role)
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.authority.Welcome(role)
+	out, err := h.authority.Welcome(role)
 	if err != nil {
 		return nil, err
 	}
-	out.Certificate, out.Servers = string(chain), s.members.GossipServers()
-	s.log.Info("agent let in", "role", body.Role, "id", body.AgentID, "name", body.Name, logkey.Addr, front.PeerKey(r.RemoteAddr), logkey.TokenID, body.TokenID)
+	out.Certificate, out.Servers = string(chain), h.members.GossipServers()
+	h.log.Info("agent let in", "role", body.Role, "id", body.AgentID, "name", body.Name, logkey.Addr, front.PeerKey(r.RemoteAddr), logkey.TokenID, body.TokenID)
 	return &out, nil
 }
 
@@ -65,16 +74,16 @@ func ownAddress(r *http.Request) string {
 
 // admitAgent checks and uses the token and signs the certificate: by the log,
 // or, before there is one, by the founder's own record.
-func (s *handlers) admitAgent(r *front.Request, body *api.JoinRequest, role auth.Role) ([]byte, error) {
-	if s.store.Snapshot().Cluster() != nil || len(s.members.Peers()) > 0 {
-		return s.replica.Admit(r.Context(), server.Join{
+func (h *joinHandlers) admitAgent(r *front.Request, body *api.JoinRequest, role auth.Role) ([]byte, error) {
+	if h.store.Snapshot().Cluster() != nil || len(h.members.Peers()) > 0 {
+		return h.joins.Admit(r.Context(), server.Join{
 			TokenID: body.TokenID, Secret: body.Secret, Role: role, AgentID: body.AgentID, CSR: []byte(body.CSR), IP: ownAddress(r.Request),
 		})
 	}
-	if err := s.authority.UseJoinToken(body, role, s.now()); err != nil {
+	if err := h.authority.UseJoinToken(body, role, h.now()); err != nil {
 		return nil, err
 	}
-	chain, err := s.authority.Sign([]byte(body.CSR), auth.Identity{Cluster: s.authority.Self().Cluster, Role: role, ID: body.AgentID}, s.now(), ownAddress(r.Request))
+	chain, err := h.authority.Sign([]byte(body.CSR), auth.Identity{Cluster: h.authority.Self().Cluster, Role: role, ID: body.AgentID}, h.now(), ownAddress(r.Request))
 	if err != nil {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
 	}
@@ -83,8 +92,8 @@ func (s *handlers) admitAgent(r *front.Request, body *api.JoinRequest, role auth
 
 // checkJoin refuses requests that no joiner of ours makes, and ids that are
 // taken: a join token must not buy the identity of an agent that exists.
-func (s *handlers) checkJoin(body *api.JoinRequest, role auth.Role) error {
-	id := auth.Identity{Cluster: s.authority.Self().Cluster, Role: role, ID: body.AgentID}
+func (h *joinHandlers) checkJoin(body *api.JoinRequest, role auth.Role) error {
+	id := auth.Identity{Cluster: h.authority.Self().Cluster, Role: role, ID: body.AgentID}
 	problem := structs.NameProblem(body.Name)
 	switch {
 	case id.Validate() != nil:
@@ -97,75 +106,24 @@ func (s *handlers) checkJoin(body *api.JoinRequest, role auth.Role) error {
 	if _, err := auth.ParseCSR([]byte(body.CSR)); err != nil {
 		return structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
 	}
-	if s.store.Snapshot().Cluster().IsNodeRemoved(body.AgentID) {
+	if h.store.Snapshot().Cluster().IsNodeRemoved(body.AgentID) {
 		return structs.NewError(structs.CodeForbidden, "server.node_removed")
 	}
-	if s.isWho(body, id) {
+	if h.isWho(body, id) {
 		return nil
 	}
-	taken := s.store.Snapshot().Node(body.AgentID) != nil || s.authority.Self().ID == body.AgentID
-	for _, peer := range s.members.Peers() {
+	taken := h.store.Snapshot().Node(body.AgentID) != nil || h.authority.Self().ID == body.AgentID
+	for _, peer := range h.members.Peers() {
 		taken = taken || peer.ID == body.AgentID
 	}
-	for _, member := range s.members.Members() {
+	for _, member := range h.members.Members() {
 		taken = taken || member.ID == body.AgentID
 	}
-	if s.store.Snapshot().Cluster().IsRemoved(body.AgentID) {
+	if h.store.Snapshot().Cluster().IsRemoved(body.AgentID) {
 		return structs.NewError(structs.CodeConflict, "agent.join_removed", "id", body.AgentID)
 	}
 	if taken {
 		return structs.NewError(structs.CodeConflict, "agent.join_id_taken", "id", body.AgentID)
 	}
 	return nil
-}
-
-func (s *handlers) listJoinTokens(r *front.Request) (*api.JoinTokenList, error) {
-	if err := s.refresh(r); err != nil {
-		return nil, err
-	}
-	out := api.JoinTokenList{Tokens: []structs.JoinToken{}}
-	for token := range s.store.Snapshot().JoinTokens() {
-		shown := *token
-		shown.Hash = nil
-		out.Tokens = append(out.Tokens, shown)
-	}
-	return &out, nil
-}
-
-func (s *handlers) createJoinToken(r *front.Request, body *api.JoinTokenRequest) (*api.NewJoinToken, error) {
-	uses, ttl := body.Uses, body.TTL.Std()
-	if uses == 0 {
-		uses = 1
-	}
-	if ttl == 0 {
-		ttl = joinTTLDefault
-	}
-	switch {
-	case !auth.Role(body.Role).Valid():
-		return nil, structs.NewError(structs.CodeInvalid, "agent.role_unknown", "role", body.Role)
-	case ttl < 0 || ttl > joinTTLMax:
-		return nil, structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", body.TTL)
-	case uses < auth.JoinUsesUnlimited || uses > joinUsesMax:
-		return nil, structs.NewError(structs.CodeInvalid, "agent.uses", "uses", body.Uses, "max", joinUsesMax)
-	}
-	token, stored, err := auth.GenerateJoinToken(s.keys.CurrentKey(structs.KeyCA), s.addr, auth.Role(body.Role), uses, ttl, s.rand, s.now())
-	if err != nil {
-		return nil, err
-	}
-	stored.CreatedBy = r.Caller.Principal.ID
-	index, err := s.propose(r, structs.CommandJoinTokenPut, structs.JoinTokenPut{Token: *stored})
-	if err != nil {
-		return nil, err
-	}
-	r.SetIndex(index)
-	shown := *stored
-	shown.Hash = nil
-	return &api.NewJoinToken{Token: shown, Join: token.String()}, nil
-}
-
-func (s *handlers) deleteJoinToken(r *front.Request) (*api.Changed, error) {
-	if s.store.Snapshot().JoinToken(r.ID) == nil {
-		return nil, auth.NotFound(auth.ObjectJoinToken, r.ID)
-	}
-	return s.change(r, structs.CommandJoinTokenDelete, structs.JoinTokenDelete{ID: r.ID})
 }

@@ -10,6 +10,13 @@ import (
 	"nomadlike/nomadlike/wire"
 )
 
+// keyHandlers answers about the cluster's keys, and rotates them.
+type keyHandlers struct {
+	*core
+	keys    Keys
+	members Membership
+}
+
 // Keys is what the doors of key rotation need of a leading agent.
 type Keys interface {
 	// NewGossipKey makes a key that survives this server, and names it.
@@ -23,16 +30,16 @@ type Keys interface {
 	KeyHolders(ctx context.Context, kind structs.KeyKind) []api.KeyAgent
 }
 
-// readKeys answers operator.keys.
-func (s *handlers) readKeys(r *front.Request) (*api.Keys, error) {
+// read answers operator.keys.
+func (h *keyHandlers) read(r *front.Request) (*api.Keys, error) {
 	kind, err := keyKind(r.ID)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.refresh(r); err != nil {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
-	return answer(s.showKeys(r.Context(), kind))
+	return answer(h.show(r.Context(), kind))
 }
 
 func keyKind(id string) (structs.KeyKind, error) {
@@ -42,12 +49,12 @@ func keyKind(id string) (structs.KeyKind, error) {
 	return "", auth.NotFound("key", id)
 }
 
-func (s *handlers) showKeys(ctx context.Context, kind structs.KeyKind) api.Keys {
-	out := api.Keys{Kind: string(kind), Current: s.keys.CurrentKey(kind), Waiting: []string{}, Agents: s.keys.KeyHolders(ctx, kind)}
-	cluster := s.store.Snapshot().Cluster()
+func (h *keyHandlers) show(ctx context.Context, kind structs.KeyKind) api.Keys {
+	out := api.Keys{Kind: string(kind), Current: h.keys.CurrentKey(kind), Waiting: []string{}, Agents: h.keys.KeyHolders(ctx, kind)}
+	cluster := h.store.Snapshot().Cluster()
 	state := cluster.Keys(kind)
 	if kind == structs.KeyCA {
-		out.Past = s.pastCAs(cluster)
+		out.Past = h.pastCAs(cluster)
 	}
 	if state != nil && state.Current != "" {
 		out.Current = state.Current
@@ -77,31 +84,31 @@ func (s *handlers) showKeys(ctx context.Context, kind structs.KeyKind) api.Keys 
 	return out
 }
 
-// rotateKeys answers operator.keys_rotate. It begins a rotation, and leaves one
+// rotate answers operator.keys_rotate. It begins a rotation, and leaves one
 // that is under way alone: the leader goes on with it by itself.
-func (s *handlers) rotateKeys(r *front.Request) (*api.Keys, error) {
+func (h *keyHandlers) rotate(r *front.Request) (*api.Keys, error) {
 	kind, err := keyKind(r.ID)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.refresh(r); err != nil {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
-	cluster := s.store.Snapshot().Cluster()
+	cluster := h.store.Snapshot().Cluster()
 	if cluster == nil {
 		return nil, structs.NewError(structs.CodeUnavailable, "state.cluster_unknown")
 	}
 	if keys := cluster.Keys(kind); keys != nil && keys.Rotation != nil {
-		return answer(s.showKeys(r.Context(), kind))
+		return answer(h.show(r.Context(), kind))
 	}
 	needs := wire.ProtocolKeys
 	if kind == structs.KeyCA {
 		needs = wire.ProtocolCA
 	}
-	if err := s.mayRotate(needs); err != nil {
+	if err := h.mayRotate(needs); err != nil {
 		return nil, err
 	}
-	from := s.keys.CurrentKey(kind)
+	from := h.keys.CurrentKey(kind)
 	if keys := cluster.Keys(kind); keys != nil && keys.Current != "" && keys.Current != from {
 		return nil, structs.NewError(structs.CodeUnavailable, "agent.rotation_unsettled")
 	}
@@ -114,30 +121,30 @@ func (s *handlers) rotateKeys(r *front.Request) (*api.Keys, error) {
 			return nil, q.Err
 		}
 		command = structs.CommandCARotate
-		change, err = s.keys.NewCA(r.Context(), revoke)
+		change, err = h.keys.NewCA(r.Context(), revoke)
 	} else {
 		var to string
-		to, err = s.keys.NewGossipKey(r.Context())
+		to, err = h.keys.NewGossipKey(r.Context())
 		command, change = structs.CommandKeyRotate, structs.KeyRotate{Kind: kind, Stage: structs.KeyInstall, From: from, To: to}
 	}
 	if err != nil {
 		return nil, err
 	}
-	index, err := s.propose(r, command, change)
+	index, err := h.propose(r, command, change)
 	if err != nil {
 		return nil, err
 	}
 	r.SetIndex(index)
-	return answer(s.showKeys(r.Context(), kind))
+	return answer(h.show(r.Context(), kind))
 }
 
 // pastCAs lists the CAs of before that still lead to the present one.
-func (s *handlers) pastCAs(cluster *structs.Cluster) (past []api.PastCA) {
+func (h *keyHandlers) pastCAs(cluster *structs.Cluster) (past []api.PastCA) {
 	if cluster.CA == nil {
 		return nil
 	}
 	for _, one := range cluster.CA.Past {
-		if s.now().Before(one.Until.Time()) {
+		if h.now().Before(one.Until.Time()) {
 			past = append(past, api.PastCA{Fingerprint: one.Certificate.Fingerprint, Until: one.Until})
 		}
 	}
@@ -145,12 +152,12 @@ func (s *handlers) pastCAs(cluster *structs.Cluster) (past []api.PastCA) {
 }
 
 // mayRotate refuses while an agent that is alive is too old to take a new key.
-func (s *handlers) mayRotate(needs int) error {
-	if protocol, name := s.members.Lowest(); protocol < needs {
+func (h *keyHandlers) mayRotate(needs int) error {
+	if protocol, name := h.members.Lowest(); protocol < needs {
 		return structs.NewError(structs.CodeConflict, "agent.rotation_old", "name", name)
 	}
-	for node := range s.store.Snapshot().Nodes() {
-		told := s.members.Speaks(node.ID)
+	for node := range h.store.Snapshot().Nodes() {
+		told := h.members.Speaks(node.ID)
 		if node.Status == structs.NodeReady && told != 0 && told < needs {
 			return structs.NewError(structs.CodeConflict, "agent.rotation_old", "name", node.Name)
 		}

@@ -18,19 +18,19 @@ const (
 
 // finders find what requests are about, in the newest state or the one that the
 // caller asked for.
-type finders struct{ s *handlers }
+type finders struct{ *core }
 
-func (f finders) job() front.Finder[*structs.Job] { return found(f.s, api.FromJob, locateJob) }
+func (f finders) job() front.Finder[*structs.Job] { return found(f.core, api.FromJob, locateJob) }
 
 func (f finders) allocation() front.Finder[*structs.Allocation] {
-	return found(f.s, api.FromAllocation, locateAllocation)
+	return found(f.core, api.FromAllocation, locateAllocation)
 }
 
-func (f finders) node() front.Finder[*structs.Node] { return found(f.s, api.FromNode, locateNode) }
+func (f finders) node() front.Finder[*structs.Node] { return found(f.core, api.FromNode, locateNode) }
 
 // token finds nil where there is none, so that the policy is asked all the same.
 func (f finders) token() front.Finder[*structs.Token] {
-	return found(f.s, api.FromToken, locateToken)
+	return found(f.core, api.FromToken, locateToken)
 }
 
 // caller finds the caller's own token, nil for one without.
@@ -45,19 +45,19 @@ func (finders) caller() front.Finder[*structs.Token] {
 
 // found makes a finder of a function that looks for the request's ID in a state.
 // Nothing is looked for on behalf of callers that are refused whatever there is.
-func found[Found any](s *handlers, from api.Source, locate func(*front.Request, *state.Snapshot) (Found, auth.Object, error)) front.Finder[Found] {
+func found[Found any](c *core, from api.Source, locate func(*front.Request, *state.Snapshot) (Found, auth.Object, error)) front.Finder[Found] {
 	return front.Finder[Found]{From: from, Find: func(r *front.Request) (none Found, object auth.Object, err error) {
 		kind := auth.ObjectKind(r.Route.Kind)
 		if r.Caller.Principal.Kind == auth.KindAnonymous {
 			return none, auth.Object{Kind: kind}, nil
 		}
-		if err := s.refresh(r); err != nil {
+		if err := c.refresh(r); err != nil {
 			return none, auth.Object{}, err
 		}
 		if !front.PlausibleID(r.ID) {
 			return none, auth.Object{}, auth.NotFound(kind, r.ID)
 		}
-		return locate(r, s.store.Snapshot())
+		return locate(r, c.store.Snapshot())
 	}}
 }
 
@@ -232,4 +232,22 @@ func locateToken(r *front.Request, snapshot *state.Snapshot) (*structs.Token, au
 	}
 	r.RestsOn(structs.RestToken, token.ID, token.ModifyIndex)
 	return token, tokenObject(token), nil
+}
+
+// jobObject is a job as the policy sees it.
+func jobObject(job *structs.Job) auth.Object {
+	return auth.Object{Kind: auth.ObjectJob, ID: job.ID, Project: job.Project, Owner: job.User, Access: auth.Access(job.Access)}
+}
+
+func nodeObject(node *structs.Node) auth.Object {
+	return auth.Object{Kind: auth.ObjectNode, ID: node.ID, Node: node.ID}
+}
+
+// tokenObject's owner is whom the token speaks for.
+func tokenObject(token *structs.Token) auth.Object {
+	owner := token.User
+	if owner == "" {
+		owner = token.ID
+	}
+	return auth.Object{Kind: auth.ObjectToken, ID: token.ID, Owner: owner}
 }

@@ -16,8 +16,8 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// readLogs passes a task's log on from the client that holds it.
-func (s *handlers) readLogs(r *front.Request, alloc *structs.Allocation) error {
+// logs passes a task's log on from the client that holds it.
+func (h *allocationHandlers) logs(r *front.Request, alloc *structs.Allocation) error {
 	q := front.Query{R: r}
 	ask := structs.LogRequest{
 		AllocID: alloc.ID, Stream: q.Text("stream"), Offset: q.Int("offset", -1<<62, 1<<62),
@@ -34,9 +34,9 @@ func (s *handlers) readLogs(r *front.Request, alloc *structs.Allocation) error {
 	}
 	var reading sync.WaitGroup
 	defer reading.Wait()
-	ctx, end := s.whileValid(r)
+	ctx, end := h.whileValid(r)
 	defer end()
-	conn, err := s.clientOf(alloc)
+	conn, err := h.calls.ofAllocation(alloc)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *handlers) readLogs(r *front.Request, alloc *structs.Allocation) error {
 		used <- new(structs.LogChunk)
 	}
 	reading.Go(func() { receiveLog(ctx, stream, chunks, used) })
-	return s.writeLog(ctx, r, chunks, used)
+	return h.writeLog(ctx, r, chunks, used)
 }
 
 // logChunksAhead is how many chunks of a log may be in memory at a time: one
@@ -102,7 +102,7 @@ func receiveLog(ctx context.Context, stream *rpc.ClientStream[structs.LogRequest
 // writeLog writes chunks as they come, and sends what is written as soon as no
 // more has arrived. A failure before the first one is an answer of its own; a
 // later one is told in the trailer.
-func (s *handlers) writeLog(ctx context.Context, r *front.Request, chunks <-chan received, used chan<- *structs.LogChunk) error {
+func (h *allocationHandlers) writeLog(ctx context.Context, r *front.Request, chunks <-chan received, used chan<- *structs.LogChunk) error {
 	patience := time.NewTimer(firstChunkPatience)
 	defer patience.Stop()
 	out := newLineWriter(r.Writer)
@@ -132,7 +132,7 @@ func (s *handlers) writeLog(ctx context.Context, r *front.Request, chunks <-chan
 		}
 		begin()
 		if next.err != nil {
-			s.setTrailer(r, next.err)
+			h.setTrailer(r, next.err)
 			return nil
 		}
 		write := out.push
@@ -147,7 +147,7 @@ func (s *handlers) writeLog(ctx context.Context, r *front.Request, chunks <-chan
 }
 
 // setTrailer tells the reader of a broken-off answer why.
-func (s *handlers) setTrailer(r *front.Request, err error) {
+func (h *allocationHandlers) setTrailer(r *front.Request, err error) {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
 		return
 	}
@@ -157,7 +157,7 @@ func (s *handlers) setTrailer(r *front.Request, err error) {
 	}
 	data, marshalErr := json.Marshal(front.Render(failure, front.AcceptedLanguage(r.Header.Get("Accept-Language"))))
 	if marshalErr != nil {
-		s.log.Error("encode trailer", logkey.Error, marshalErr)
+		h.log.Error("encode trailer", logkey.Error, marshalErr)
 		return
 	}
 	r.Writer.Header().Set(api.TrailerError, asciiJSON(data))

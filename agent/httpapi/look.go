@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/placement/feasible"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/structs"
@@ -24,12 +23,12 @@ const (
 // One that has it, or cannot tell, is enough to let the job in: it may change until
 // the start. What every one of them lacks is returned, with the nodes that said so.
 // The outputs in which something lies are those that the first node knows of.
-func (s *handlers) lookForData(ctx context.Context, job *structs.Job, user string) (missing []structs.DataLack, names []string, kept []structs.DataKept) {
+func (h *submissionHandlers) lookForData(ctx context.Context, job *structs.Job, user string) (missing []structs.DataLack, names []string, kept []structs.DataKept) {
 	if len(job.Algorithms)+len(job.Datasets)+len(job.Models)+len(job.Volumes) == 0 && job.Output == "" {
 		return nil, nil, nil
 	}
 	var nodes []*structs.Node
-	for node := range s.store.Snapshot().Nodes() {
+	for node := range h.store.Snapshot().Nodes() {
 		if node.Status != structs.NodeReady || node.RPCAddr == "" || feasible.NodeProblem(job, node) != nil {
 			continue
 		}
@@ -44,7 +43,7 @@ func (s *handlers) lookForData(ctx context.Context, job *structs.Job, user strin
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	wanted := dataOnly(job, user)
-	first := s.askForData(ctx, nodes[0], wanted) // mostly it has all
+	first := h.askForData(ctx, nodes[0], wanted) // mostly it has all
 	lacks := first.Lacks
 	if len(lacks) == 0 {
 		return nil, nil, first.Kept
@@ -60,7 +59,7 @@ func (s *handlers) lookForData(ctx context.Context, job *structs.Job, user strin
 		room <- struct{}{}
 		others.Go(func() {
 			defer func() { <-room }()
-			own := s.askForData(ctx, node, wanted).Lacks
+			own := h.askForData(ctx, node, wanted).Lacks
 			others.Lock()
 			defer others.Unlock()
 			for _, lack := range lacks {
@@ -106,8 +105,8 @@ func lacksToo(lacks []structs.DataLack, one structs.DataLack) bool {
 }
 
 // askForData asks one node; nothing is lacking when it has all of it, or cannot tell.
-func (s *handlers) askForData(ctx context.Context, node *structs.Node, job *structs.Job) structs.DataSeen {
-	conn, err := s.pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
+func (h *submissionHandlers) askForData(ctx context.Context, node *structs.Node, job *structs.Job) structs.DataSeen {
+	conn, err := h.calls.of(node)
 	if err != nil {
 		return structs.DataSeen{}
 	}

@@ -21,8 +21,8 @@ const pastPatience = 5 * time.Second
 // pastDay is how far back nodes know.
 const pastDay = 24 * time.Hour
 
-// readNodeHistory answers nodes.past: the node itself keeps what it measured.
-func (s *handlers) readNodeHistory(r *front.Request, node *structs.Node) (*api.NodeHistory, error) {
+// nodeHistory answers nodes.past: the node itself keeps what it measured.
+func (h *usageHandlers) nodeHistory(r *front.Request, node *structs.Node) (*api.NodeHistory, error) {
 	q := front.Query{R: r}
 	since := q.Span("since", pastDay, pastDay)
 	ask := structs.HistoryRequest{Points: int(cmp.Or(q.Int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))}
@@ -30,10 +30,10 @@ func (s *handlers) readNodeHistory(r *front.Request, node *structs.Node) (*api.N
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	if err := s.refresh(r); err != nil {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
-	if node = s.store.Snapshot().Node(r.ID); node == nil {
+	if node = h.store.Snapshot().Node(r.ID); node == nil {
 		return nil, auth.NotFound(auth.ObjectNode, r.ID)
 	}
 	if name != "" {
@@ -43,19 +43,19 @@ func (s *handlers) readNodeHistory(r *front.Request, node *structs.Node) (*api.N
 		}
 		ask.Devices = []string{chosen.ID}
 	}
-	ask.Since = structs.At(s.now().Add(-since))
-	past, err := s.nodeHistory(r.Context(), node, &ask)
+	ask.Since = structs.At(h.now().Add(-since))
+	past, err := h.askHistory(r.Context(), node, &ask)
 	if err != nil {
 		return nil, err
 	}
 	return answer(historyOf(node, past))
 }
 
-func (s *handlers) nodeHistory(ctx context.Context, node *structs.Node, ask *structs.HistoryRequest) (*structs.NodeHistory, error) {
+func (h *usageHandlers) askHistory(ctx context.Context, node *structs.Node, ask *structs.HistoryRequest) (*structs.NodeHistory, error) {
 	if node.RPCAddr == "" || node.Status != structs.NodeReady && node.Status != structs.NodeDisconnected {
 		return nil, structs.NewError(structs.CodeUnavailable, "agent.node_away", "node", node.Name)
 	}
-	conn, err := s.pool.Conn(rpc.Target{Addr: node.RPCAddr, Expect: auth.Expect{ID: node.ID}})
+	conn, err := h.calls.of(node)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
 )
 
 // Config is what the HTTP API of a server needs of its agent.
@@ -50,13 +51,9 @@ type Config struct {
 func New(c Config) *front.Front {
 	asked := newSurvey(time.Now, c.Door.Log, usageOver(c.Pool))
 	named := &seriesCollector{store: c.Store, survey: asked, leads: c.Leads, hears: c.Hears, now: time.Now}
-	site := &handlers{
-		replica: c.Replica, store: c.Store, log: c.Door.Log, now: c.Now, lapseGrace: c.LapseGrace, rand: c.Rand, pool: c.Pool,
-		members: c.Members, servers: c.Servers, archives: c.Archives, authority: c.Authority, addr: c.Addr, spoolDir: c.SpoolDir,
-		stopping: c.Stopping, survey: asked, keys: c.Keys, metrics: newMetrics(c.Store, c.Leads, c.Full, named), self: c.Self, health: c.Health,
-	}
+	site := endpointsOf(&c, asked, newMetrics(c.Store, c.Leads, c.Full, named))
 	site.metrics.registry.MustRegister(c.Collectors...)
-	c.Door.Callers, c.Door.Observer = site, site.metrics
+	c.Door.Callers, c.Door.Observer = &callers{replica: c.Replica, store: c.Store, now: c.Now}, site.metrics
 	f := front.New(c.Door)
 	c.KeepSessions(f.SignIns())
 	toLeader := front.NewProxy(c.Door.Log, c.Identity, c.Now, func() []string {
@@ -75,4 +72,36 @@ func New(c Config) *front.Front {
 		}
 	}))
 	return f
+}
+
+// endpointsOf gives each noun what it needs.
+func endpointsOf(c *Config, asked *survey, told *metrics) *endpoints {
+	all := &core{replica: c.Replica, store: c.Store, log: c.Door.Log, now: c.Now, stopping: c.Stopping}
+	calls := &nodeCalls{store: c.Store, log: c.Door.Log, pool: c.Pool}
+	submissions := &submissionHandlers{core: all, submissions: c.Replica, boards: c.Replica, calls: calls}
+	return &endpoints{
+		find:        finders{all},
+		jobs:        jobHandlers{all},
+		submissions: submissions,
+		allocations: allocationHandlers{all, calls},
+		files:       fileHandlers{all, calls},
+		usage:       usageHandlers{core: all, calls: calls, survey: asked},
+		queue:       queueHandlers{core: all, boards: c.Replica, futures: c.Replica},
+		forecasts:   &forecastHandlers{core: all, futures: c.Replica, admit: submissions.admit, protocol: c.Members.Protocol},
+		events:      eventHandlers{all},
+		nodes:       nodeHandlers{core: all, members: c.Members, lapseGrace: c.LapseGrace},
+		devices:     deviceHandlers{core: all, calls: calls, survey: asked},
+		pools:       poolHandlers{all},
+		projects:    projectHandlers{core: all, boards: c.Replica},
+		tokens:      tokenHandlers{core: all, setup: c.Replica, rand: c.Rand, done: c.Authority.SetupDone},
+		shares:      shareHandlers{core: all, rand: c.Rand},
+		joinTokens:  joinTokenHandlers{core: all, rand: c.Rand, addr: c.Addr, ca: func() string { return c.Keys.CurrentKey(structs.KeyCA) }},
+		joins:       joinHandlers{core: all, joins: c.Replica, members: c.Members, authority: c.Authority, lapseGrace: c.LapseGrace},
+		servers:     serverHandlers{core: all, members: c.Members, servers: c.Servers},
+		snapshots:   snapshotHandlers{core: all, archives: c.Archives, applied: c.Servers.AppliedIndex, spoolDir: c.SpoolDir},
+		keys:        keyHandlers{core: all, keys: c.Keys, members: c.Members},
+		metrics:     told,
+		self:        c.Self,
+		health:      c.Health,
+	}
 }

@@ -1,12 +1,10 @@
 package httpapi
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"nomadlike/agent/httpapi/front"
@@ -17,10 +15,17 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// readQueue lists what waits. Places count all that waits; what the caller
+// queueHandlers answers about what waits.
+type queueHandlers struct {
+	*core
+	boards  Boards
+	futures Forecasts
+}
+
+// read lists what waits. Places count all that waits; what the caller
 // may not see is left out and only leaves gaps.
-func (s *handlers) readQueue(r *front.Request) (*api.Queue, error) {
-	if err := s.refresh(r); err != nil {
+func (h *queueHandlers) read(r *front.Request) (*api.Queue, error) {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
 	q := front.Query{R: r}
@@ -32,7 +37,7 @@ func (s *handlers) readQueue(r *front.Request) (*api.Queue, error) {
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	snapshot, err := s.block(r, everything((*state.Snapshot).WatchQueue))
+	snapshot, err := h.block(r, everything((*state.Snapshot).WatchQueue))
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +45,7 @@ func (s *handlers) readQueue(r *front.Request) (*api.Queue, error) {
 	asked := func(job *structs.Job) bool {
 		return (pool == "" || slices.Contains(reached().of(job), pool)) && (project == "" || job.Project == project)
 	}
-	served, err := s.inOrder(r, snapshot)
+	served, err := h.inOrder(r, snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +68,7 @@ func (s *handlers) readQueue(r *front.Request) (*api.Queue, error) {
 		out.Entries = append(out.Entries, queueEntry(r, snapshot, job, subjob, position))
 	}
 	if foresee {
-		if err := s.addForecasts(r, out.Entries); err != nil {
+		if err := h.addForecasts(r, out.Entries); err != nil {
 			return nil, err
 		}
 	}
@@ -73,12 +78,12 @@ func (s *handlers) readQueue(r *front.Request) (*api.Queue, error) {
 // inOrder gives what waits in the order in which it is served. The state keeps
 // it by tier and place; where fair share or guarantees reorder it, the scheduler
 // knows, pool by pool.
-func (s *handlers) inOrder(r *front.Request, snapshot *state.Snapshot) (iter.Seq2[*structs.Job, *structs.Subjob], error) {
+func (h *queueHandlers) inOrder(r *front.Request, snapshot *state.Snapshot) (iter.Seq2[*structs.Job, *structs.Subjob], error) {
 	if !reorders(snapshot) {
 		return snapshot.Queue(), nil
 	}
 	var queue []scheduler.Queued
-	if err := s.replica.Consult(r.Context(), func(board *scheduler.Board) { queue = slices.Collect(board.Queued()) }); err != nil {
+	if err := h.boards.Consult(r.Context(), func(board *scheduler.Board) { queue = slices.Collect(board.Queued()) }); err != nil {
 		return nil, err
 	}
 	return func(yield func(*structs.Job, *structs.Subjob) bool) {
@@ -106,8 +111,8 @@ func reorders(snapshot *state.Snapshot) bool {
 }
 
 // addForecasts tells for entries of the queue when they start.
-func (s *handlers) addForecasts(r *front.Request, entries []api.QueueEntry) error {
-	shown, err := s.replica.ForecastSnapshot(r.Context(), 0, "")
+func (h *queueHandlers) addForecasts(r *front.Request, entries []api.QueueEntry) error {
+	shown, err := h.futures.ForecastSnapshot(r.Context(), 0, "")
 	if err != nil {
 		return err
 	}
@@ -277,95 +282,4 @@ func idleOf(snapshot *state.Snapshot, id string) string {
 		return api.IdleCards
 	}
 	return ""
-}
-
-// listMachines lists the machines for the picker of VIP jobs: those that hold
-// nothing first. Jobs that the caller may not read are there without a name.
-func (s *handlers) listMachines(r *front.Request) (*api.MachineList, error) {
-	if err := s.refresh(r); err != nil {
-		return nil, err
-	}
-	q := front.Query{R: r}
-	pool := q.Text("pool")
-	if q.Err != nil {
-		return nil, q.Err
-	}
-	snapshot, err := s.block(r, everything((*state.Snapshot).WatchNodes))
-	if err != nil {
-		return nil, err
-	}
-	out := api.MachineList{Machines: []api.Machine{}}
-	for node, usage := range snapshot.Nodes() {
-		if pool == "" || poolOf(node.Pool) == pool {
-			out.Machines = append(out.Machines, machineOf(r, snapshot, node, usage))
-		}
-	}
-	slices.SortFunc(out.Machines, func(a, b api.Machine) int {
-		if a.Free != b.Free {
-			if a.Free {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
-	return &out, nil
-}
-
-func machineOf(r *front.Request, snapshot *state.Snapshot, node *structs.Node, usage *structs.Usage) api.Machine {
-	machine := api.Machine{
-		ID: node.ID, Name: node.Name, Pool: poolOf(node.Pool), Status: node.Status, Eligibility: node.Eligibility,
-		Free: node.Schedulable() && (usage == nil || usage.Allocs == 0 && usage.NominatedFor == ""),
-		CPU:  node.Capacity.CPU, Memory: node.Capacity.Memory, Devices: addDevices(nil, node, usage), Work: []api.MachineWork{},
-	}
-	if usage == nil {
-		return machine
-	}
-	machine.CPUUsed, machine.MemoryUsed = usage.CPU, usage.Memory
-	if usage.NominatedFor != "" {
-		jobID, subjob := splitSubjobKey(usage.NominatedFor)
-		ref := visibleRef(r, snapshot, jobID, subjob)
-		machine.NominatedFor = &ref
-	}
-	for alloc := range snapshot.Holders(node.ID) {
-		machine.Work = append(machine.Work, machineWork(r, snapshot, alloc))
-	}
-	return machine
-}
-
-// splitSubjobKey is the other way of structs.SubjobKey.
-func splitSubjobKey(key string) (jobID string, subjob int) {
-	jobID, number, _ := strings.Cut(key, "/")
-	subjob, err := strconv.Atoi(number)
-	if err != nil {
-		return jobID, 0 // keys are made by SubjobKey
-	}
-	return jobID, subjob
-}
-
-// visibleRef names a job that the caller may read, and otherwise says no more
-// than that there is one.
-func visibleRef(r *front.Request, snapshot *state.Snapshot, jobID string, subjob int) api.JobRef {
-	if view, ok := snapshot.Job(jobID); !ok || !mayRead(r, view.Job) {
-		return api.JobRef{}
-	}
-	return jobRef(snapshot, jobID, subjob)
-}
-
-func machineWork(r *front.Request, snapshot *state.Snapshot, alloc *structs.Allocation) api.MachineWork {
-	work := api.MachineWork{
-		Job: visibleRef(r, snapshot, alloc.JobID, alloc.Subjob), Attempt: alloc.Attempt, Devices: len(alloc.Devices),
-		Since: alloc.PlacedAt, Ending: alloc.Desired == structs.DesiredStop,
-	}
-	view, ok := snapshot.Job(alloc.JobID)
-	attempt := snapshot.Attempt(alloc.JobID, alloc.Subjob, alloc.Attempt)
-	if !ok || attempt == nil {
-		return work
-	}
-	work.Nodes, work.Priority, work.Preemptible = view.Job.NodesOf(len(attempt.Allocs)), view.Job.Priority, view.Job.Preemptible
-	work.VIP, work.CheckpointAt = view.Job.VIP != nil, attempt.CheckpointAt
-	if view.Job.TimeLimit > 0 && attempt.RunningAt != 0 {
-		work.EndsBy = attempt.RunningAt.Add(view.Job.TimeLimit.Std())
-	}
-	return work
 }

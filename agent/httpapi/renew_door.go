@@ -13,44 +13,44 @@ import (
 	"nomadlike/nomadlike/structs"
 )
 
-// renewLapsed answers agent.renew: a node whose certificate is over proves by
+// renew answers agent.renew: a node whose certificate is over proves by
 // its key who it was, and gets a new certificate for the same identity while
 // the grace lasts. Servers hold the CA's key and renew by themselves.
-func (s *handlers) renewLapsed(r *front.Request, body *api.RenewRequest) (*api.Renewed, error) {
+func (h *joinHandlers) renew(r *front.Request, body *api.RenewRequest) (*api.Renewed, error) {
 	if _, err := auth.ParseCSR([]byte(body.CSR)); err != nil {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
 	}
-	proofs, err := s.authority.Proofs(structs.At(s.now()))
+	proofs, err := h.authority.Proofs(structs.At(h.now()))
 	if err != nil {
 		return nil, fmt.Errorf("read CAs of before: %w", err)
 	}
 	who, ended, err := proofs.VerifyLapsed([]byte(body.Certificate), []byte(body.CSR), body.Proof,
-		auth.Expect{Role: auth.RoleClient}, s.lapseGrace, s.now())
+		auth.Expect{Role: auth.RoleClient}, h.lapseGrace, h.now())
 	switch {
 	case errors.Is(err, auth.ErrExpired):
-		s.log.Warn("renewal refused: the certificate ended too long ago", "id", who.ID, "expired", ended, logkey.Addr, front.PeerKey(r.RemoteAddr))
+		h.log.Warn("renewal refused: the certificate ended too long ago", "id", who.ID, "expired", ended, logkey.Addr, front.PeerKey(r.RemoteAddr))
 		return nil, structs.NewError(structs.CodeForbidden, "agent.renew_grace", "at", ended.UTC().Format(time.RFC3339),
-			"grace", structs.FormatDuration(structs.Duration(s.lapseGrace))).Because(err)
+			"grace", structs.FormatDuration(structs.Duration(h.lapseGrace))).Because(err)
 	case err != nil:
 		return nil, structs.NewError(structs.CodeUnauthorized, "agent.renew_proof").Because(err)
 	}
 	// What this server knows of removals must be no older than the request.
-	if err := s.refresh(r); err != nil {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
-	if s.store.Snapshot().Cluster().IsNodeRemoved(who.ID) {
+	if h.store.Snapshot().Cluster().IsNodeRemoved(who.ID) {
 		return nil, structs.NewError(structs.CodeForbidden, "server.node_removed")
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return nil, fmt.Errorf("read address of node: %w", err)
 	}
-	chain, err := s.authority.Sign([]byte(body.CSR), who, s.now(), host)
+	chain, err := h.authority.Sign([]byte(body.CSR), who, h.now(), host)
 	if err != nil {
 		return nil, structs.NewError(structs.CodeInvalid, "agent.join_request", "reason", err)
 	}
-	s.log.Info("lapsed certificate renewed", "id", who.ID, "expired", ended, logkey.Addr, front.PeerKey(r.RemoteAddr))
-	held, err := s.authority.Welcome(who.Role)
+	h.log.Info("lapsed certificate renewed", "id", who.ID, "expired", ended, logkey.Addr, front.PeerKey(r.RemoteAddr))
+	held, err := h.authority.Welcome(who.Role)
 	if err != nil {
 		return nil, err
 	}
@@ -59,15 +59,15 @@ func (s *handlers) renewLapsed(r *front.Request, body *api.RenewRequest) (*api.R
 
 // isWho reports whether a joiner holds the key of a certificate that this
 // cluster once gave to the identity that it claims.
-func (s *handlers) isWho(body *api.JoinRequest, id auth.Identity) bool {
+func (h *joinHandlers) isWho(body *api.JoinRequest, id auth.Identity) bool {
 	if body.Certificate == "" {
 		return false
 	}
-	proofs, err := s.authority.Proofs(structs.At(s.now()))
+	proofs, err := h.authority.Proofs(structs.At(h.now()))
 	if err != nil {
 		return false
 	}
 	who, _, err := proofs.VerifyLapsed([]byte(body.Certificate), []byte(body.CSR), body.Proof,
-		auth.Expect{Role: id.Role, ID: id.ID}, -1, s.now())
+		auth.Expect{Role: id.Role, ID: id.ID}, -1, h.now())
 	return err == nil && who == id
 }

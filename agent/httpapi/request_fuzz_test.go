@@ -12,7 +12,7 @@ import (
 func FuzzJobRequest(f *testing.F) {
 	f.Add([]byte(`{"job":{"name":"x","nodes":3,"resources":[{"cpu":1,"memory":1}],"task":{"command":"true"}}}`))
 	f.Add([]byte(`{"hcl":"job \"x\" {}","variables":{"a":"b"}}`))
-	s := &handlers{store: state.New()}
+	h := submissionHandlers{core: &core{store: state.New()}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		body := new(api.JobRequest)
 		if front.DecodeJSON(data, body) != nil {
@@ -23,6 +23,6 @@ func FuzzJobRequest(f *testing.F) {
 			return
 		}
 		job.SetDefaults()
-		_, _ = s.admit(job) // the refusal, or nil; it must not panic
+		_, _ = h.admit(job) // the refusal, or nil; it must not panic
 	})
 }

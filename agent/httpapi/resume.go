@@ -13,11 +13,11 @@ import (
 // checkpointOf gives the checkpoint from which a new job is to go on: the newest
 // that an ended job registered, or the one of a step. Whoever may not read that
 // job does not learn that it exists.
-func (s *handlers) checkpointOf(r *front.Request, id string, step int64) (*structs.SavedCheckpoint, error) {
-	if err := s.refresh(r); err != nil {
+func (h *submissionHandlers) checkpointOf(r *front.Request, id string, step int64) (*structs.SavedCheckpoint, error) {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
-	snapshot := s.store.Snapshot()
+	snapshot := h.store.Snapshot()
 	view, ok := snapshot.Job(id)
 	if !ok || !front.PlausibleID(id) || !auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow {
 		return nil, auth.NotFound(auth.ObjectJob, id)

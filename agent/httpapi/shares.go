@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"io"
 	"time"
 
 	"nomadlike/agent/httpapi/front"
@@ -14,18 +15,24 @@ import (
 // one thing that it names, until it expires or is deleted like any token. Its
 // user is who made it, and may delete it.
 
-// shareJob makes a link that shows a job.
-func (s *handlers) shareJob(r *front.Request, job *structs.Job, body *api.ShareRequest) (*api.NewShare, error) {
+// shareHandlers makes share links, and lists them.
+type shareHandlers struct {
+	*core
+	rand io.Reader
+}
+
+// job makes a link that shows a job.
+func (h *shareHandlers) job(r *front.Request, job *structs.Job, body *api.ShareRequest) (*api.NewShare, error) {
 	token := structs.Token{Role: string(auth.KindGuest), Project: job.Project, JobID: job.ID}
-	return s.share(r, body, token, "/jobs/"+job.ID+"#share=")
+	return h.make(r, body, token, "/jobs/"+job.ID+"#share=")
 }
 
-// shareWall makes a link that shows the wall of cards.
-func (s *handlers) shareWall(r *front.Request, body *api.ShareRequest) (*api.NewShare, error) {
-	return s.share(r, body, structs.Token{Role: string(auth.KindBoard)}, "/cluster?board#share=")
+// wall makes a link that shows the wall of cards.
+func (h *shareHandlers) wall(r *front.Request, body *api.ShareRequest) (*api.NewShare, error) {
+	return h.make(r, body, structs.Token{Role: string(auth.KindBoard)}, "/cluster?board#share=")
 }
 
-func (s *handlers) share(r *front.Request, asked *api.ShareRequest, token structs.Token, path string) (*api.NewShare, error) {
+func (h *shareHandlers) make(r *front.Request, asked *api.ShareRequest, token structs.Token, path string) (*api.NewShare, error) {
 	ttl := asked.TTL.Std()
 	if ttl == 0 {
 		ttl = api.ShareTTLDefault
@@ -36,22 +43,22 @@ func (s *handlers) share(r *front.Request, asked *api.ShareRequest, token struct
 	case !structs.PlainText(asked.Name, labelLengthMax):
 		return nil, structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "name", "max", labelLengthMax)
 	}
-	if err := s.refresh(r); err != nil {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
-	known, err := sharesOf(s.store.Snapshot(), token, s.now())
+	known, err := sharesOf(h.store.Snapshot(), token, h.now())
 	if err != nil {
 		return nil, err
 	}
 	if len(known) >= api.SharesMax {
 		return nil, structs.NewError(structs.CodeConflict, "agent.shares_many", "max", api.SharesMax)
 	}
-	secret, drawn, err := s.newToken(auth.TokenShare, api.TokenRequest{Name: asked.Name, User: r.Caller.Principal.ID, TTL: structs.Duration(ttl)}, r.Caller.Principal.ID)
+	secret, drawn, err := NewToken(h.rand, h.now(), auth.TokenShare, api.TokenRequest{Name: asked.Name, User: r.Caller.Principal.ID, TTL: structs.Duration(ttl)}, r.Caller.Principal.ID)
 	if err != nil {
 		return nil, err
 	}
 	drawn.Role, drawn.Project, drawn.JobID = token.Role, token.Project, token.JobID
-	index, err := s.propose(r, structs.CommandTokenPut, structs.TokenPut{Token: drawn})
+	index, err := h.propose(r, structs.CommandTokenPut, structs.TokenPut{Token: drawn})
 	if err != nil {
 		return nil, err
 	}
@@ -80,19 +87,19 @@ func sharesOf(snapshot *state.Snapshot, like structs.Token, now time.Time) ([]st
 	}
 }
 
-func (s *handlers) listJobShares(r *front.Request, job *structs.Job) (*api.ShareList, error) {
-	return s.listShares(r, structs.Token{Role: string(auth.KindGuest), Project: job.Project, JobID: job.ID})
+func (h *shareHandlers) listJob(r *front.Request, job *structs.Job) (*api.ShareList, error) {
+	return h.list(r, structs.Token{Role: string(auth.KindGuest), Project: job.Project, JobID: job.ID})
 }
 
-func (s *handlers) listWallShares(r *front.Request) (*api.ShareList, error) {
-	return s.listShares(r, structs.Token{Role: string(auth.KindBoard)})
+func (h *shareHandlers) listWall(r *front.Request) (*api.ShareList, error) {
+	return h.list(r, structs.Token{Role: string(auth.KindBoard)})
 }
 
-func (s *handlers) listShares(r *front.Request, like structs.Token) (*api.ShareList, error) {
-	if err := s.refresh(r); err != nil {
+func (h *shareHandlers) list(r *front.Request, like structs.Token) (*api.ShareList, error) {
+	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
-	shares, err := sharesOf(s.store.Snapshot(), like, s.now())
+	shares, err := sharesOf(h.store.Snapshot(), like, h.now())
 	if err != nil {
 		return nil, err
 	}

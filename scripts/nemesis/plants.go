@@ -36,7 +36,7 @@ func plants() []plant {
 		{
 			name: "cursor-of-index", text: "a watcher that was cut between two events of one index loses the rest of them",
 			faults: "kill-client-agent", finds: []string{"I20"},
-			edits: []edit{{"agent/httpapi/streams.go", "\t\treturn cursor\n", "\t\treturn structs.CursorAfter(cursor.Index)\n"}},
+			edits: []edit{{"agent/httpapi/events.go", "\t\treturn cursor\n", "\t\treturn structs.CursorAfter(cursor.Index)\n"}},
 		},
 		{
 			name: "local-reads", text: "a server reads its own state without asking the leader",

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"nomadlike/agent/httpapi/front"
 	"nomadlike/nomadlike/api"
@@ -12,6 +11,9 @@ import (
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
+
+// jobHandlers answers about jobs, and controls them.
+type jobHandlers struct{ *core }
 
 // jobStatus translates the state's sum of a job for the API.
 func jobStatus(s state.JobStatus) api.JobStatus {
@@ -64,16 +66,6 @@ func redacted(env map[string]string) map[string]string {
 	return hidden
 }
 
-// newest is the highest modify index of what is iterated.
-func newest[T any](items func(func(T) bool), index func(T) uint64) uint64 {
-	highest := uint64(0)
-	items(func(item T) bool {
-		highest = max(highest, index(item))
-		return true
-	})
-	return highest
-}
-
 // ofJob is the reading of a job with its subjobs.
 func ofJob(id string) reading {
 	return reading{
@@ -89,8 +81,8 @@ func ofJob(id string) reading {
 	}
 }
 
-func (s *handlers) readJob(r *front.Request, job *structs.Job) (*api.JobDetail, error) {
-	snapshot, err := s.block(r, ofJob(job.ID))
+func (h *jobHandlers) read(r *front.Request, job *structs.Job) (*api.JobDetail, error) {
+	snapshot, err := h.block(r, ofJob(job.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -177,21 +169,12 @@ func awaits(snapshot *state.Snapshot, subjob *structs.Subjob) []api.JobRef {
 	return list
 }
 
-// values copies rows out, so that an empty list is [] and not null.
-func values[T any](rows []*T) []T {
-	out := make([]T, len(rows))
-	for i, row := range rows {
-		out[i] = *row
-	}
-	return out
-}
-
-func (s *handlers) listSubjobs(r *front.Request, job *structs.Job) (*api.SubjobList, error) {
+func (h *jobHandlers) subjobs(r *front.Request, job *structs.Job) (*api.SubjobList, error) {
 	paging, err := page(r)
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := s.block(r, ofJob(job.ID))
+	snapshot, err := h.block(r, ofJob(job.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -202,8 +185,8 @@ func (s *handlers) listSubjobs(r *front.Request, job *structs.Job) (*api.SubjobL
 	return &api.SubjobList{Subjobs: subjobsOf(r, snapshot, subjobs), Next: next}, nil
 }
 
-func (s *handlers) listAttempts(r *front.Request, job *structs.Job) (*api.AttemptList, error) {
-	snapshot, err := s.block(r, reading{
+func (h *jobHandlers) attempts(r *front.Request, job *structs.Job) (*api.AttemptList, error) {
+	snapshot, err := h.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			return newest(now.Attempts(job.ID), func(a *structs.Attempt) uint64 { return a.ModifyIndex })
 		},
@@ -219,14 +202,14 @@ func (s *handlers) listAttempts(r *front.Request, job *structs.Job) (*api.Attemp
 	return &out, nil
 }
 
-func (s *handlers) listAllocations(r *front.Request, job *structs.Job) (*api.AllocationList, error) {
+func (h *jobHandlers) allocations(r *front.Request, job *structs.Job) (*api.AllocationList, error) {
 	q := front.Query{R: r}
 	attempt, subjob := q.Uint("attempt"), q.Int("subjob", 0, structs.BatchCountMax)
 	oneSubjob := q.Text("subjob") != ""
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	snapshot, err := s.block(r, reading{
+	snapshot, err := h.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			return newest(now.AllocsOfJob(job.ID), func(a *structs.Allocation) uint64 { return a.ModifyIndex })
 		},
@@ -244,8 +227,8 @@ func (s *handlers) listAllocations(r *front.Request, job *structs.Job) (*api.All
 	return &out, nil
 }
 
-func (s *handlers) listJobEvents(r *front.Request, job *structs.Job) (*api.EventList, error) {
-	snapshot, err := s.block(r, reading{
+func (h *jobHandlers) events(r *front.Request, job *structs.Job) (*api.EventList, error) {
+	snapshot, err := h.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			events, _ := now.JobEvents(job.ID)
 			if len(events) == 0 {
@@ -260,97 +243,4 @@ func (s *handlers) listJobEvents(r *front.Request, job *structs.Job) (*api.Event
 	}
 	events, _ := snapshot.JobEvents(job.ID)
 	return &api.EventList{Events: values(events)}, nil
-}
-
-func (s *handlers) readAllocation(r *front.Request, alloc *structs.Allocation) (*structs.Allocation, error) {
-	snapshot, err := s.block(r, reading{
-		version: func(now *state.Snapshot) uint64 {
-			if alloc := now.Alloc(r.ID); alloc != nil {
-				return alloc.ModifyIndex
-			}
-			return now.Index()
-		},
-		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAlloc(r.ID) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	if alloc = snapshot.Alloc(r.ID); alloc == nil {
-		return nil, auth.NotFound(auth.ObjectJob, r.ID)
-	}
-	return alloc, nil
-}
-
-func summarize(snapshot *state.Snapshot, node *structs.Node) api.NodeSummary {
-	out := api.NodeSummary{Node: *node, Used: structs.Usage{NodeID: node.ID}, Root: snapshot.Pool(node.PoolName()).LetsRoot()}
-	if usage := snapshot.Usage(node.ID); usage != nil {
-		out.Used = *usage
-	}
-	return out
-}
-
-func (s *handlers) listNodes(r *front.Request) (*api.NodeList, error) {
-	if err := s.refresh(r); err != nil {
-		return nil, err
-	}
-	paging, err := page(r)
-	if err != nil {
-		return nil, err
-	}
-	snapshot, err := s.block(r, everything((*state.Snapshot).WatchNodes))
-	if err != nil {
-		return nil, err
-	}
-	q := front.Query{R: r}
-	var wanted func(*structs.Node) bool
-	if text := strings.ToLower(q.Text("text")); text != "" {
-		wanted = func(node *structs.Node) bool {
-			return strings.HasPrefix(node.ID, text) || strings.Contains(strings.ToLower(node.Name), text)
-		}
-	}
-	nodes, next, refusal := snapshot.ListNodes(paging, wanted)
-	if refusal != nil {
-		return nil, refusal
-	}
-	out := api.NodeList{Nodes: make([]api.NodeSummary, len(nodes)), Next: next}
-	for i, node := range nodes {
-		out.Nodes[i] = summarize(snapshot, node)
-		if r.Caller.Principal.Kind == auth.KindBoard { // a forecast on a wall, and no map for others
-			out.Nodes[i].Addr, out.Nodes[i].RPCAddr, out.Nodes[i].Version, out.Nodes[i].Attributes = "", "", "", nil
-		}
-	}
-	return &out, nil
-}
-
-func (s *handlers) readNode(r *front.Request, node *structs.Node) (*api.NodeDetail, error) {
-	snapshot, err := s.block(r, reading{
-		version: func(now *state.Snapshot) uint64 {
-			node := now.Node(r.ID)
-			if node == nil {
-				return now.Index()
-			}
-			held := newest(now.Holders(r.ID), func(a *structs.Allocation) uint64 { return a.ModifyIndex })
-			version := max(node.ModifyIndex, held)
-			if usage := now.Usage(r.ID); usage != nil { // rises as well when the last allocation leaves
-				version = max(version, usage.ModifyIndex)
-			}
-			return version
-		},
-		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchNode(r.ID) },
-		also:  func(now *state.Snapshot) <-chan struct{} { return now.WatchHolders(r.ID) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	if node = snapshot.Node(r.ID); node == nil {
-		return nil, auth.NotFound(auth.ObjectNode, r.ID)
-	}
-	out := api.NodeDetail{NodeSummary: summarize(snapshot, node), Allocations: []structs.Allocation{}, May: may(r, nodeObject(node))}
-	for alloc := range snapshot.Holders(node.ID) {
-		view, ok := snapshot.Job(alloc.JobID)
-		if ok && auth.Allowed(r.Caller.Principal, auth.VerbRead, jobObject(view.Job)).Allow {
-			out.Allocations = append(out.Allocations, *alloc)
-		}
-	}
-	return &out, nil
 }

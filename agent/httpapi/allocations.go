@@ -1,0 +1,33 @@
+package httpapi
+
+import (
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// allocationHandlers answers about ranks, and connects callers with what runs.
+type allocationHandlers struct {
+	*core
+	calls *nodeCalls
+}
+
+func (h *allocationHandlers) read(r *front.Request, alloc *structs.Allocation) (*structs.Allocation, error) {
+	snapshot, err := h.block(r, reading{
+		version: func(now *state.Snapshot) uint64 {
+			if alloc := now.Alloc(r.ID); alloc != nil {
+				return alloc.ModifyIndex
+			}
+			return now.Index()
+		},
+		watch: func(now *state.Snapshot) <-chan struct{} { return now.WatchAlloc(r.ID) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	if alloc = snapshot.Alloc(r.ID); alloc == nil {
+		return nil, auth.NotFound(auth.ObjectJob, r.ID)
+	}
+	return alloc, nil
+}

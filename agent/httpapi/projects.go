@@ -1,0 +1,169 @@
+package httpapi
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/scheduler"
+	"nomadlike/nomadlike/state"
+	"nomadlike/nomadlike/structs"
+)
+
+// projectHandlers answers about projects, and changes their records.
+type projectHandlers struct {
+	*core
+	boards Boards
+}
+
+func (h *projectHandlers) list(r *front.Request) (*api.ProjectList, error) {
+	if err := h.refresh(r); err != nil {
+		return nil, err
+	}
+	snapshot, err := h.block(r, everything((*state.Snapshot).WatchProjects, (*state.Snapshot).WatchProjectUsages))
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]bool)
+	for project := range snapshot.Projects() {
+		names[project.Name] = true
+	}
+	for usage := range snapshot.ProjectUsages() {
+		names[usage.Project] = true
+	}
+	out := api.ProjectList{Projects: []api.ProjectDetail{}}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		object := auth.Object{Kind: auth.ObjectProject, Project: name, ID: name}
+		if auth.Allowed(r.Caller.Principal, auth.VerbRead, object).Allow {
+			out.Projects = append(out.Projects, projectDetail(snapshot, name))
+		}
+	}
+	countQueued(snapshot, out.Projects)
+	if err := h.addShares(r, out.Projects); err != nil {
+		return nil, err
+	}
+	return &out, nil
+}
+
+// addShares tells how projects stand in the fair share of the pools that they
+// used.
+func (h *projectHandlers) addShares(r *front.Request, projects []api.ProjectDetail) error {
+	at := make(map[[2]string]*api.PoolShare)
+	var pools []string
+	for i := range projects {
+		for k := range projects[i].Shares {
+			share := &projects[i].Shares[k]
+			at[[2]string{projects[i].Project.Name, share.Pool}] = share
+			pools = append(pools, share.Pool)
+		}
+	}
+	slices.Sort(pools)
+	now := structs.At(h.now())
+	return h.boards.Consult(r.Context(), func(board *scheduler.Board) {
+		for _, pool := range slices.Compact(pools) {
+			for rank, stands := range board.Shares(pool, now) {
+				if share := at[[2]string{stands.Project, pool}]; share != nil {
+					share.Recent, share.Rank, share.Fair = stands.Weighted, rank+1, stands.Fair
+				}
+			}
+		}
+	})
+}
+
+// countQueued fills in how many subjobs of each project wait.
+func countQueued(snapshot *state.Snapshot, projects []api.ProjectDetail) {
+	at := make(map[string]*api.ProjectDetail, len(projects))
+	for i := range projects {
+		at[projects[i].Project.Name] = &projects[i]
+	}
+	for job := range snapshot.Queue() {
+		if project := at[job.Project]; project != nil {
+			project.Queued++
+		}
+	}
+}
+
+func (h *projectHandlers) read(r *front.Request) (*api.ProjectDetail, error) {
+	if err := h.refresh(r); err != nil {
+		return nil, err
+	}
+	snapshot, err := h.block(r, everything((*state.Snapshot).WatchProjects, (*state.Snapshot).WatchProjectUsages))
+	if err != nil {
+		return nil, err
+	}
+	own := r.Caller.Principal.Project == r.ID // it exists, or there were no token for it
+	if snapshot.Project(r.ID) == nil && snapshot.ProjectUsage(r.ID) == nil && !own {
+		return nil, auth.NotFound(auth.ObjectProject, r.ID)
+	}
+	found := []api.ProjectDetail{projectDetail(snapshot, r.ID)}
+	countQueued(snapshot, found)
+	if err := h.addShares(r, found); err != nil {
+		return nil, err
+	}
+	return answer(found[0])
+}
+
+func projectDetail(snapshot *state.Snapshot, name string) api.ProjectDetail {
+	detail := api.ProjectDetail{Project: structs.Project{Name: name}, Quotas: []api.QuotaUse{}, Held: structs.Holding{}, Shares: []api.PoolShare{}}
+	if project := snapshot.Project(name); project != nil {
+		detail.Project, detail.Defined = *project, true
+	}
+	usage := snapshot.ProjectUsage(name)
+	if usage != nil {
+		detail.Urgent = usage.Urgent
+		maps.Copy(detail.Held, usage.Held)
+		for _, ledger := range usage.Ledgers {
+			share := api.PoolShare{Pool: poolOf(ledger.Pool)}
+			for _, bucket := range ledger.Buckets {
+				share.DeviceHours += float64(bucket.DeviceMs) / millisecondsOfHour
+				share.CPUHours += float64(bucket.MilliCPUMs) / 1000 / millisecondsOfHour
+			}
+			detail.Shares = append(detail.Shares, share)
+		}
+	}
+	for _, quota := range detail.Project.Quotas {
+		use := api.QuotaUse{Quota: quota, Held: float64(detail.Held.Of(quota))}
+		if quota.Kind == structs.QuotaCPU {
+			use.Held /= 1000
+		}
+		use.Borrowed = max(0, use.Held-float64(quota.Guaranteed))
+		detail.Quotas = append(detail.Quotas, use)
+	}
+	return detail
+}
+
+const millisecondsOfHour = 3_600_000
+
+func (h *projectHandlers) put(r *front.Request, body *structs.Project) (*api.Changed, error) {
+	project := *body
+	if err := sameName(&project.Name, r.ID); err != nil {
+		return nil, err
+	}
+	if err := invalid("agent.project_invalid", project.Validate()); err != nil {
+		return nil, err
+	}
+	known := structs.Project{Name: project.Name}
+	if err := r.May(auth.VerbWrite, r.Object); err != nil {
+		if record := r.Project(h.store.Snapshot(), project.Name); record != nil {
+			known = *record
+		}
+		if !sameBounds(known, project) {
+			return nil, err
+		}
+	}
+	return h.change(r, structs.CommandProjectPut, structs.ProjectPut{Project: project})
+}
+
+// sameBounds reports whether two records differ in nothing but what a project's
+// own administrators may change.
+func sameBounds(a, b structs.Project) bool {
+	a.Description, a.Members, a.CreateIndex, a.ModifyIndex = b.Description, b.Members, b.CreateIndex, b.ModifyIndex
+	return reflect.DeepEqual(a, b)
+}
+
+func (h *projectHandlers) delete(r *front.Request) (*api.Changed, error) {
+	return h.change(r, structs.CommandProjectDelete, structs.ProjectDelete{Name: r.ID})
+}

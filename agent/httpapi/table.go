@@ -1,0 +1,167 @@
+package httpapi
+
+import (
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/nomadlike/api"
+)
+
+// endpoints are the handlers of a server, by noun.
+type endpoints struct {
+	find        finders
+	jobs        jobHandlers
+	submissions *submissionHandlers
+	allocations allocationHandlers
+	files       fileHandlers
+	usage       usageHandlers
+	queue       queueHandlers
+	forecasts   *forecastHandlers
+	events      eventHandlers
+	nodes       nodeHandlers
+	devices     deviceHandlers
+	pools       poolHandlers
+	projects    projectHandlers
+	tokens      tokenHandlers
+	shares      shareHandlers
+	joinTokens  joinTokenHandlers
+	joins       joinHandlers
+	servers     serverHandlers
+	snapshots   snapshotHandlers
+	keys        keyHandlers
+	metrics     *metrics
+	self        func() api.AgentSelf
+	health      func() api.Health
+}
+
+// table maps the endpoints to their handlers; the compiler compares the types of
+// bodies, of found objects and of answers. onLeader wraps those that only the leader can do.
+func (e *endpoints) table(onLeader func(front.Handler) front.Handler) *front.Table {
+	t := front.NewTable()
+	leader := t.Through(onLeader)
+	jobs, allocs, nodes := front.About(t, e.find.job()), front.About(t, e.find.allocation()), front.About(t, e.find.node())
+	tokens, caller := front.About(t, e.find.token()), front.About(t, e.find.caller())
+	front.Read(t, api.JobsList, e.jobs.list)
+	front.WriteOf(jobs, api.JobsShare, e.shares.job)
+	front.ReadOf(jobs, api.JobsShares, e.shares.listJob)
+	front.Write(t, api.WallShare, e.shares.wall)
+	front.Read(t, api.WallShares, e.shares.listWall)
+	front.WriteFrom(t, api.JobsSubmit, e.submissions.offer, e.submissions.submit)
+	front.WriteFrom(t, api.JobsParse, e.submissions.offer, e.submissions.parse)
+	front.WriteFrom(t, api.JobsFormat, e.submissions.offer, e.submissions.format)
+	front.WriteFrom(t, api.JobsValidate, e.submissions.offer, e.submissions.validate)
+	front.WriteFrom(t, api.JobsPlan, e.submissions.offer, e.submissions.plan)
+	front.ReadOf(jobs, api.JobsRead, e.jobs.read)
+	front.ReadOf(jobs, api.JobsSubjobs, e.jobs.subjobs)
+	front.ReadOf(jobs, api.JobsAttempts, e.jobs.attempts)
+	front.ReadOf(jobs, api.JobsAllocations, e.jobs.allocations)
+	front.ReadOf(jobs, api.JobsEvents, e.jobs.events)
+	front.ReadOf(jobs, api.JobsFigures, e.usage.ofJob)
+	front.ReadOf(jobs, api.JobsMetrics, e.usage.jobMetrics)
+	front.ReadOf(jobs, api.JobsPast, e.usage.jobHistory)
+	front.ReadOf(jobs, api.JobsFiles, e.files.list)
+	front.StreamOf(jobs, api.JobsFileContent, e.files.read)
+	front.WriteOf(jobs, api.JobsStop, e.jobs.stop)
+	front.WriteOf(jobs, api.JobsPause, e.jobs.pause)
+	front.WriteOf(jobs, api.JobsContinue, e.jobs.resume)
+	front.WriteOf(jobs, api.JobsThrottle, e.jobs.throttle)
+	front.WriteOf(jobs, api.JobsFinish, e.jobs.finish)
+	front.ReadOf(jobs, api.JobsDelete, e.jobs.delete)
+	front.WriteOf(jobs, api.JobsPriority, e.jobs.prioritize)
+	front.WriteOf(jobs, api.JobsMove, e.jobs.move)
+	front.WriteOf(jobs, api.JobsTimeLimit, e.jobs.limitTime)
+	front.Read(t, api.PoolsList, e.pools.list)
+	front.Read(t, api.PoolsRead, e.pools.read)
+	front.Write(t, api.PoolsPut, e.pools.put)
+	front.Read(t, api.PoolsDelete, e.pools.delete)
+	front.Read(t, api.ProjectsList, e.projects.list)
+	front.Read(t, api.ProjectsRead, e.projects.read)
+	front.Write(t, api.ProjectsPut, e.projects.put)
+	front.Read(t, api.ProjectsDelete, e.projects.delete)
+	front.Read(t, api.QueueRead, e.queue.read)
+	front.Read(t, api.QueueForecastRead, e.forecasts.queue)
+	front.Read(t, api.QueueTimeline, e.forecasts.timeline)
+	front.Read(t, api.QueueAccuracy, e.forecasts.accuracy)
+	front.Write(t, api.QueueWhatIf, e.forecasts.whatIf)
+	front.WriteFrom(t, api.JobsForecast, e.submissions.offer, e.forecasts.ofOffer)
+	front.ReadOf(jobs, api.JobsForecastRead, e.forecasts.ofJob)
+	front.Read(t, api.MachinesList, e.nodes.machines)
+	front.WriteFrom(t, api.NodesAvailable, e.submissions.offer, e.nodes.available)
+	front.Stream(t, api.EventsStream, e.events.stream)
+	front.ReadOf(allocs, api.AllocationsRead, e.allocations.read)
+	front.StreamOf(allocs, api.AllocationsLogs, e.allocations.logs)
+	front.StreamOf(allocs, api.AllocationsExec, e.allocations.exec)
+	front.Read(t, api.NodesList, e.nodes.list)
+	front.ReadOf(nodes, api.NodesRead, e.nodes.read)
+	front.Read(t, api.DevicesList, e.devices.list)
+	front.ReadOf(nodes, api.NodesDevices, e.devices.read)
+	front.ReadOf(nodes, api.NodesEvents, e.nodes.events)
+	front.ReadOf(nodes, api.NodesPast, e.usage.nodeHistory)
+	front.WriteOf(allocs, api.AllocationsCommit, e.allocations.commit)
+	front.WriteOf(nodes, api.NodesTreatDevice, e.devices.treat)
+	front.ReadOf(nodes, api.NodesRemove, e.nodes.remove)
+	front.WriteOf(nodes, api.NodesDrain, e.nodes.drain)
+	front.ReadOf(nodes, api.NodesCordon, e.nodes.cordon)
+	front.ReadOf(nodes, api.NodesUncordon, e.nodes.uncordon)
+	front.Write(t, api.TokensBootstrap, e.tokens.bootstrap)
+	front.Read(t, api.TokensList, e.tokens.list)
+	front.Write(t, api.TokensCreate, e.tokens.create)
+	front.ReadOf(caller, api.TokensSelf, e.tokens.read)
+	front.ReadOf(tokens, api.TokensRead, e.tokens.read)
+	front.ReadOf(tokens, api.TokensDelete, e.tokens.delete)
+	front.Read(t, api.JoinTokensList, e.joinTokens.list)
+	front.Write(t, api.JoinTokensCreate, e.joinTokens.create)
+	front.Read(t, api.JoinTokensDelete, e.joinTokens.delete)
+	front.Read(t, api.ServersList, e.servers.list)
+	front.Write(t, api.ServersJoin, e.servers.join)
+	front.Read(t, api.OperatorRaftPeers, e.servers.peers)
+	front.Read(leader, api.OperatorRaftRemovePeer, e.servers.removePeer)
+	front.Read(leader, api.OperatorRaftAddPeer, e.servers.addPeer)
+	front.Read(leader, api.OperatorKeys, e.keys.read)
+	front.Read(leader, api.OperatorKeysRotate, e.keys.rotate)
+	front.Read(leader, api.OperatorAutopilot, e.servers.autopilot)
+	front.Stream(t.Through(func(h front.Handler) front.Handler { return unlessStale(onLeader(h), h) }), api.OperatorSnapshotSave, e.snapshots.save)
+	front.Read(leader, api.OperatorSnapshotRestore, e.snapshots.restore)
+	front.Read(t, api.OperatorSnapshotInspect, e.snapshots.inspect)
+	front.Read(t, api.AgentHealth, ReadHealth(e.health))
+	front.Read(t, api.AgentSelfRead, readSelf(e.self))
+	front.Write(t, api.AgentJoin, e.joins.letIn)
+	front.Write(t, api.AgentRenew, e.joins.renew)
+	front.Stream(t, api.MetricsText, e.metrics.handler())
+	front.ReadOf(caller, api.OpenAPI, readOpenAPI())
+	return t
+}
+
+// answer is a handler's answer.
+func answer[T any](value T) (*T, error) { return &value, nil }
+
+// unlessStale does something here when the caller asks for what this server
+// has, be there a leader or not.
+func unlessStale(fresh, stale front.Handler) front.Handler {
+	return func(r *front.Request) error {
+		q := front.Query{R: r}
+		asked := q.Bool("stale")
+		switch {
+		case q.Err != nil:
+			return q.Err
+		case asked:
+			return stale(r)
+		}
+		return fresh(r)
+	}
+}
+
+// ReadHealth answers agent.health. Whoever asks may be anybody, so it tells
+// no more than what a load balancer needs.
+func ReadHealth(health func() api.Health) func(*front.Request) (*api.Health, error) {
+	return func(r *front.Request) (*api.Health, error) {
+		now := health()
+		if !now.Healthy {
+			r.SetUnhealthy()
+		}
+		return &now, nil
+	}
+}
+
+// readSelf answers agent.self.
+func readSelf(self func() api.AgentSelf) func(*front.Request) (*api.AgentSelf, error) {
+	return func(*front.Request) (*api.AgentSelf, error) { return answer(self()) }
+}

@@ -1,0 +1,156 @@
+package httpapi
+
+import (
+	"io"
+	"time"
+
+	"nomadlike/agent/httpapi/front"
+	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/api"
+	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/structs"
+)
+
+// Bounds of the names in a token.
+const (
+	labelLengthMax = 100 // bytes of its own
+	userLengthMax  = 64  // bytes of its user's
+)
+
+// tokenHandlers makes tokens of people, and takes them back.
+type tokenHandlers struct {
+	*core
+	setup Setup
+	rand  io.Reader
+	done  func() error // forgets the setup secret
+}
+
+func (h *tokenHandlers) list(r *front.Request) (*api.TokenList, error) {
+	if err := h.refresh(r); err != nil {
+		return nil, err
+	}
+	paging, err := page(r)
+	if err != nil {
+		return nil, err
+	}
+	tokens, next, refusal := h.store.Snapshot().ListTokens(paging)
+	if refusal != nil {
+		return nil, refusal
+	}
+	out := api.TokenList{Tokens: values(tokens), Next: next}
+	for i := range out.Tokens {
+		out.Tokens[i] = front.WithoutHash(out.Tokens[i])
+	}
+	return &out, nil
+}
+
+func (h *tokenHandlers) read(r *front.Request, token *structs.Token) (*structs.Token, error) {
+	if token == nil {
+		return nil, auth.NotFound(auth.ObjectToken, r.ID)
+	}
+	return answer(front.WithoutHash(*token))
+}
+
+func (h *tokenHandlers) delete(r *front.Request, token *structs.Token) (*api.Changed, error) {
+	if token == nil {
+		return nil, auth.NotFound(auth.ObjectToken, r.ID)
+	}
+	return h.change(r, structs.CommandTokenDelete, structs.TokenDelete{ID: token.ID})
+}
+
+func (h *tokenHandlers) create(r *front.Request, body *api.TokenRequest) (*api.NewToken, error) {
+	if err := checkTokenRequest(body); err != nil {
+		return nil, err
+	}
+	kind := auth.TokenUser
+	if auth.UserRole(body.Role) == auth.RoleAdmin {
+		kind = auth.TokenManagement
+	}
+	secret, token, err := NewToken(h.rand, h.now(), kind, *body, r.Caller.Principal.ID)
+	if err != nil {
+		return nil, err
+	}
+	index, err := h.propose(r, structs.CommandTokenPut, structs.TokenPut{Token: token})
+	if err != nil {
+		return nil, err
+	}
+	r.SetIndex(index)
+	return &api.NewToken{Token: front.WithoutHash(token), Secret: secret}, nil
+}
+
+func checkTokenRequest(body *api.TokenRequest) error {
+	role := auth.UserRole(body.Role)
+	wide := role == auth.RoleAdmin || role == auth.RoleOperator
+	switch {
+	case !role.Valid():
+		return structs.NewError(structs.CodeInvalid, "agent.role_unknown", "role", body.Role)
+	case wide && body.Project != "":
+		return structs.NewError(structs.CodeInvalid, "agent.role_no_project", "role", body.Role)
+	case !wide && body.Project == "":
+		return structs.NewError(structs.CodeInvalid, "agent.role_project", "role", body.Role)
+	case body.TTL < 0:
+		return structs.NewError(structs.CodeInvalid, "agent.ttl", "ttl", body.TTL)
+	case !structs.PlainText(body.Name, labelLengthMax):
+		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "name", "max", labelLengthMax)
+	case !structs.PlainText(body.User, userLengthMax):
+		return structs.NewError(structs.CodeInvalid, "agent.text_bad", "field", "user", "max", userLengthMax)
+	}
+	if body.Project != "" {
+		if id := structs.NameProblem(body.Project); id != "" {
+			return structs.NewError(structs.CodeInvalid, id)
+		}
+	}
+	return nil
+}
+
+// NewToken draws a secret and makes its record, in the name of by.
+func NewToken(random io.Reader, now time.Time, kind auth.TokenKind, body api.TokenRequest, by string) (string, structs.Token, error) {
+	secret, err := auth.GenerateToken(kind, random)
+	if err != nil {
+		return "", structs.Token{}, err
+	}
+	id, err := auth.NewTokenID(random)
+	if err != nil {
+		return "", structs.Token{}, err
+	}
+	token := structs.Token{
+		ID: id, Name: body.Name, Hash: auth.HashToken(secret), Role: body.Role, Project: body.Project, User: body.User,
+		CreatedAt: structs.At(now), CreatedBy: by,
+	}
+	if body.TTL > 0 {
+		token.ExpiresAt = structs.At(now.Add(body.TTL.Std()))
+	}
+	return secret, token, nil
+}
+
+// bootstrap makes the first management token for whoever holds the
+// setup secret; the log lets exactly one through.
+func (h *tokenHandlers) bootstrap(r *front.Request, body *api.BootstrapRequest) (*api.NewToken, error) {
+	given := body.Secret
+	snapshot, err := h.replica.Consistent(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	cluster := snapshot.Cluster()
+	if cluster == nil {
+		return nil, structs.NewError(structs.CodeUnavailable, "agent.no_cluster")
+	}
+	if cluster.Bootstrapped || !auth.TokenMatches(cluster.SetupHash, given) {
+		return nil, structs.NewError(structs.CodeUnauthorized, "agent.setup_wrong")
+	}
+	secret, token, err := NewToken(h.rand, h.now(), auth.TokenManagement, api.TokenRequest{Name: "bootstrap", Role: string(auth.RoleAdmin), User: "admin"}, "setup")
+	if err != nil {
+		return nil, err
+	}
+	_, index, err := h.setup.Submit(r.Context(), structs.CommandTokenBootstrap, "setup",
+		structs.TokenBootstrap{SetupHash: auth.HashToken(given), Token: token})
+	if err != nil {
+		return nil, err
+	}
+	if err := h.done(); err != nil {
+		h.log.Warn("setup secret is left", logkey.Error, err)
+	}
+	h.log.Warn("first management token was made", logkey.TokenID, token.ID, logkey.Addr, front.PeerKey(r.RemoteAddr))
+	r.SetIndex(index)
+	return &api.NewToken{Token: front.WithoutHash(token), Secret: secret}, nil
+}
