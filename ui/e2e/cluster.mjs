@@ -116,7 +116,7 @@ async function day(browser, { address, token }, lang) {
   await inspect(page, lang + '-terminal')
 
   await page.getByRole('button', { name: w.stop, exact: true }).click()
-  await page.locator('.ant-modal-footer').getByRole('button', { name: w.stop, exact: true }).click()
+  await page.getByRole('dialog').getByRole('button', { name: w.stop, exact: true }).click()
   await page.locator('.tag.state-stopped').first().waitFor()
 
   // The clone is the same file; it takes the place of the first, and then
@@ -155,7 +155,7 @@ async function day(browser, { address, token }, lang) {
   for (const [url, state] of [[waits, 'stopped'], [second, 'stopped']]) {
     await visit(page, url)
     await page.getByRole('button', { name: w.stop, exact: true }).click()
-    await page.locator('.ant-modal-footer').getByRole('button', { name: w.stop, exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: w.stop, exact: true }).click()
     await page.locator('.tag.state-' + state).first().waitFor()
   }
   assert.deepEqual(complaints, [], 'the browser complains')

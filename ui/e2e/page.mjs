@@ -24,8 +24,8 @@ const { values: options } = parseArgs({
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const patience = 60_000
 const words = {
-  en: { signIn: 'Sign in', token: 'Token', newJob: 'New job', submit: 'Submit', running: 'running', stopped: 'stopped', stop: 'Stop', logs: 'Logs', terminal: 'Terminal', clone: 'Clone', queue: 'Queue', jobs: 'Jobs', startsNow: 'Starts now', file: 'Job file', never: 'Never in this cluster', problem: '1 problem', node: 'Node', try: 'Try', whatIf: 'What if…', use: 'Use', attempts: 'Attempts', files: 'Files', checkpoints: 'Checkpoints', form: 'Form', nodes: 'Nodes', pause: 'Pause', resume: 'Continue', paused: 'paused', cancel: 'Cancel', machines: 'Machines for VIP jobs' },
-  zh: { signIn: '登录', token: '令牌', newJob: '新建任务', submit: '提交', running: '运行中', stopped: '停止', stop: '停止', logs: '日志', terminal: '终端', clone: '复制', queue: '队列', jobs: '任务', startsNow: '立即开始', file: '任务文件', never: '在本集群中无法开始', problem: '1 个问题', node: '节点', try: '试试', whatIf: '假如……', use: '用量', attempts: '各轮次', files: '文件', checkpoints: '检查点', form: '表单', nodes: '节点', pause: '暂停', resume: '继续', paused: '暂停', cancel: '取消', machines: 'VIP 任务可选机器' },
+  en: { signIn: 'Sign in', token: 'Token', newJob: 'New job', submit: 'Submit', running: 'running', stopped: 'stopped', stop: 'Stop', logs: 'Logs', terminal: 'Terminal', clone: 'Clone', queue: 'Queue', jobs: 'Jobs', startsNow: 'Starts now', file: 'Job file', never: 'Never in this cluster', problem: '1 problem', node: 'Node', try: 'Try', whatIf: 'What if…', use: 'Use', attempts: 'Attempts', files: 'Files', checkpoints: 'Checkpoints', form: 'Form', nodes: 'Nodes', pause: 'Pause', resume: 'Continue', paused: 'paused', cancel: 'Cancel', machines: 'Machines for VIP jobs', openRow: 'Open the row' },
+  zh: { signIn: '登录', token: '令牌', newJob: '新建任务', submit: '提交', running: '运行中', stopped: '停止', stop: '停止', logs: '日志', terminal: '终端', clone: '复制', queue: '队列', jobs: '任务', startsNow: '立即开始', file: '任务文件', never: '在本集群中无法开始', problem: '1 个问题', node: '节点', try: '试试', whatIf: '假如……', use: '用量', attempts: '各轮次', files: '文件', checkpoints: '检查点', form: '表单', nodes: '节点', pause: '暂停', resume: '继续', paused: '暂停', cancel: '取消', machines: 'VIP 任务可选机器', openRow: '展开' },
 }
 const jobFile = (name, cpu = 0.1) => `job "${name}" {
   resources {
@@ -47,8 +47,6 @@ async function settled(page) {
 }
 
 async function inspect(page, name) {
-  // A list that was chosen from fades out beyond every landmark.
-  await page.waitForFunction(() => !document.querySelector('.ant-select-dropdown:not(.ant-select-dropdown-hidden)'))
   await settled(page)
   if (options.shots) await page.screenshot({ path: join(options.shots, name + '.png') })
   await page.evaluate(axe)
@@ -102,7 +100,7 @@ async function day(browser, agent, token, lang, dark) {
   await nodes.press('Enter')
   await page.waitForFunction(() => document.getElementById('jobfile').value.includes('nodes = 2'))
   await file.fill((await file.inputValue()).replace('nodes = 2', 'nodes = 1'))
-  await page.waitForFunction((label) => [...document.querySelectorAll('input[role=spinbutton]')].some((i) => i.getAttribute('aria-label') === label && i.value === '1'), w.nodes)
+  await page.waitForFunction((label) => [...document.querySelectorAll('input[type=number]')].some((i) => i.getAttribute('aria-label') === label && i.value === '1'), w.nodes)
   await page.locator('.verdict', { hasText: w.startsNow }).waitFor()
   await inspect(page, mark + 'create')
   await page.getByRole('tab', { name: w.machines }).click()
@@ -144,12 +142,11 @@ async function day(browser, agent, token, lang, dark) {
   await page.getByRole('link', { name: w.queue }).click()
   await page.getByRole('link', { name: big }).waitFor()
   await page.getByText(w.never).first().waitFor()
-  await page.locator('.ant-table-row-expand-icon').first().click()
-  await page.locator('.ant-table-expanded-row .card').waitFor()
+  await page.getByRole('button', { name: w.openRow }).first().click()
+  await page.locator('.opened .card').waitFor()
   await page.waitForTimeout(500)
   const panel = page.getByRole('region', { name: w.whatIf })
-  await panel.getByRole('combobox', { name: w.node }).click()
-  await page.locator('.ant-select-item-option').last().click()
+  await panel.getByRole('combobox', { name: w.node }).selectOption({ index: 1 })
   await panel.getByRole('button', { name: w.try, exact: true }).click()
   await panel.locator('.verdict').waitFor()
   await panel.getByText('nomadlike queue try -drain').waitFor()
@@ -184,16 +181,16 @@ async function day(browser, agent, token, lang, dark) {
   await page.getByRole('heading', { name, exact: true }).waitFor()
   for (const [deed, line, state] of [[w.pause, 'pause', 'paused'], [w.resume, 'continue', 'running']]) {
     await page.getByRole('button', { name: deed, exact: true }).click()
-    await page.locator('.ant-modal .cli', { hasText: `nomadlike job ${line} ${name}` }).waitFor()
-    await page.locator('.ant-modal-footer').getByRole('button', { name: deed, exact: true }).click()
+    await page.getByRole('dialog').locator('.cli', { hasText: `nomadlike job ${line} ${name}` }).waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: deed, exact: true }).click()
     await page.locator('.tag.state-' + state).first().waitFor()
-    await page.locator('.ant-modal').waitFor({ state: 'detached' })
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
   }
   await page.getByRole('button', { name: w.stop, exact: true }).click()
-  await page.locator('.ant-modal .cli', { hasText: 'nomadlike job stop ' + name }).waitFor()
+  await page.getByRole('dialog').locator('.cli', { hasText: 'nomadlike job stop ' + name }).waitFor()
   await page.waitForTimeout(300)
   await inspect(page, mark + 'stop')
-  await page.locator('.ant-modal-footer').getByRole('button', { name: w.stop, exact: true }).click()
+  await page.getByRole('dialog').getByRole('button', { name: w.stop, exact: true }).click()
   await page.locator('.tag.state-stopped').first().waitFor()
   await page.getByRole('button', { name: w.clone }).click()
   await page.getByRole('textbox', { name: w.file }).waitFor()
@@ -278,6 +275,12 @@ async function measures(browser, agent, token) {
   const start = await firstView(browser, agent, token, { path: '/', shown: '.keycards' })
   console.log(`home: ${start.took} ms, ${start.cpu} ms of the processor, ${Math.round(start.bytes / 1024)} KiB of packed scripts`)
   console.log(`first view: ${view.took} ms, ${view.cpu} ms of the processor, ${Math.round(view.bytes / 1024)} KiB of packed scripts`)
+  const [node] = JSON.parse(await agent.cli('node', 'status', '-json'))
+  for (const [name, path, shown] of [['job', '/jobs/seen', '.truth'], ['new job', '/jobs/new', '.verdict'], ['queue', '/queue', 'main table'], ['node', '/nodes/' + node.id, '.facts'], ['pools', '/pools', 'main tbody tr'], ['servers', '/servers', 'main tbody tr'], ['cluster', '/cluster', '.wall canvas']]) {
+    const one = await firstView(browser, agent, token, { path, shown })
+    console.log(`page ${name}: ${one.took} ms, ${one.cpu} ms of the processor, ${Math.round(one.bytes / 1024)} KiB of packed scripts`)
+    assert.ok(one.bytes < 250 * 1024, `the page ${name} loads at most 250 KiB of packed scripts`)
+  }
   const live = await eventToPixel(browser, agent, token, (name) => writeJob(agent, name, 0.01))
   console.log(`from an event to the page: ${live.toFixed(0)} ms (median of 5)`)
   const scroll = await large(browser, agent, token, inspect)

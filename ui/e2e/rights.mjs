@@ -71,8 +71,8 @@ async function looks(browser, agent, token, lang, name, waits, inspect) {
   await inspect(page, `rights-${lang}-viewer-job`)
   await page.locator('nav a[href="/queue"]').click()
   await page.getByRole('link', { name: waits }).first().waitFor()
-  await page.locator('.ant-table-row-expand-icon').first().click()
-  await page.locator('.ant-table-expanded-row .card').waitFor()
+  await page.locator('tr.row button[aria-expanded=false]').first().click()
+  await page.locator('.opened .card').waitFor()
   assert.equal(await button(w.stop).count() + (await page.getByRole('region', { name: w.whatIf }).count()), 0, 'a viewer tries nothing')
   await inspect(page, `rights-${lang}-viewer-queue`)
   await page.locator('nav a[href="/jobs"]').click()
@@ -94,10 +94,10 @@ async function limit(browser, agent, token, lang, name, inspect) {
   const now = async () => JSON.parse(await agent.cli('job', 'status', '-json', name)).job.time_limit
   const dialog = page.getByRole('dialog')
   const field = dialog.getByLabel(w.longest)
-  const ok = dialog.locator('.ant-modal-footer').getByRole('button', { name: w.limit })
+  const ok = dialog.getByRole('button', { name: w.limit, exact: true })
   const open = async () => {
-    await page.getByRole('button', { name: w.more }).click()
-    await page.getByRole('menuitem', { name: w.limit }).click()
+    await page.locator('summary', { hasText: w.more }).click()
+    await page.locator('.menu').getByRole('button', { name: w.limit }).click()
     await field.waitFor()
   }
   await page.locator('.tag.state-running').first().waitFor()
@@ -115,9 +115,8 @@ async function limit(browser, agent, token, lang, name, inspect) {
   assert.equal(await now(), '28h0m0s')
   await open()
   await field.fill('1s')
-  await dialog.locator('.ant-alert', { hasText: w.over }).waitFor()
+  await dialog.locator('.note', { hasText: w.over }).waitFor()
   assert.ok(await ok.isDisabled(), 'what would end the job is confirmed first')
-  await page.locator('.ant-dropdown:visible').waitFor({ state: 'hidden' })
   await inspect(page, `rights-${lang}-limit`)
   await dialog.getByRole('checkbox', { name: w.sure }).check()
   assert.ok(!(await ok.isDisabled()))
@@ -137,11 +136,11 @@ async function together(browser, agent, token, lang, names, inspect) {
   for (const [deed, line, state] of [[w.pause, 'pause', 'paused'], [w.resume, 'continue', 'running']]) {
     await tick()
     await page.locator('.bar.card').getByRole('button', { name: deed, exact: true }).click()
-    await page.locator('.ant-modal .cli', { hasText: `nomadlike job ${line} ${names[0]}` }).waitFor()
+    await page.getByRole('dialog').locator('.cli', { hasText: `nomadlike job ${line} ${names[0]}` }).waitFor()
     if (line === 'pause') await inspect(page, `rights-${lang}-together`)
-    await page.locator('.ant-modal-footer').getByRole('button', { name: deed, exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: deed, exact: true }).click()
     await page.waitForFunction((state) => document.querySelectorAll('.rows .grid-row .state-' + state).length === 2, state)
-    await page.locator('.ant-modal').waitFor({ state: 'detached' })
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
   }
   await page.getByRole('link', { name: 'VIP', exact: true }).click()
   await page.waitForURL(/\/jobs\/new\?vip/)
@@ -170,9 +169,9 @@ async function model(browser, agent, token, lang, inspect) {
   await page.locator('summary', { hasText: w.form }).click()
   await page.getByRole('button', { name: w.hours, exact: true }).click()
   await page.waitForFunction(() => /time_limit\s*=\s*"4h"/.test(document.getElementById('jobfile').value))
-  await page.getByRole('combobox', { name: w.ofModel }).click()
-  await page.locator('.ant-select-item-option', { hasText: 'T800' }).filter({ hasText: w.wanted }).click()
-  await page.locator('.ant-table-row', { hasText: 'T800' }).first().waitFor()
+  const models = page.getByRole('combobox', { name: w.ofModel })
+  await models.selectOption(await models.locator('option', { hasText: 'T800' }).filter({ hasText: w.wanted }).getAttribute('value'))
+  await page.getByRole('row').filter({ hasText: 'T800' }).first().waitFor()
   await inspect(page, `rights-${lang}-model`)
   await context.close()
 }
@@ -184,11 +183,11 @@ async function phones(browser, agent, token, lang, name, inspect) {
   await page.setViewportSize({ width: 390, height: 844 })
   const [node] = JSON.parse(await agent.cli('node', 'status', '-json'))
   const tooWide = []
-  for (const [place, path, ready] of [['create', '/jobs/new', '.verdict'], ['vip', '/jobs/new?vip', '.ant-table-row'], ['queue', '/queue', '.ant-table-row'], ['node', '/nodes/' + node.id, '.ant-table-row'], ['job', '/jobs/' + name, '.history li'], ['jobs', '/jobs', '.rows a'], ['cluster', '/cluster', '.wall canvas']]) {
+  for (const [place, path, ready] of [['create', '/jobs/new', '.verdict'], ['vip', '/jobs/new?vip', 'tr.row'], ['queue', '/queue', 'tr.row'], ['node', '/nodes/' + node.id, 'tr.row'], ['job', '/jobs/' + name, '.history li'], ['jobs', '/jobs', '.rows a'], ['cluster', '/cluster', '.wall canvas']]) {
     await visit(page, agent.address + path)
     await page.locator(ready).first().waitFor()
     if (place === 'create') await page.locator('summary', { hasText: words[lang].form }).click()
-    const wide = await page.evaluate(() => [document.documentElement.scrollWidth, ...[...document.querySelectorAll('main button, main input, main select, main .ant-select, main summary, main h1, main .tag')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('.ant-table, .ant-tabs-nav, .wall, .rows, .editor, .grid, table')).map((one) => one.outerHTML.slice(0, 120))])
+    const wide = await page.evaluate(() => [document.documentElement.scrollWidth, ...[...document.querySelectorAll('main button, main input, main select, main summary, main h1, main .tag')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('.scroll, .tab-list, .wall, .rows, .editor, .grid, table')).map((one) => one.outerHTML.slice(0, 120))])
     await inspect(page, `rights-${lang}-phone-${place}`)
     if (wide.length > 1 || wide[0] !== 390) tooWide.push(place, ...wide)
   }

@@ -118,8 +118,8 @@ async function list(browser, agent, token, lang, inspect) {
   await page.locator('h1').click()
   for (const key of 'jxjx') await page.keyboard.press(key)
   await page.locator('.bar.card').getByRole('button', { name: w.stop, exact: true }).click()
-  await page.locator('.ant-modal .cli', { hasText: 'nomadlike job stop' }).waitFor()
-  await page.locator('.ant-modal-footer').getByRole('button', { name: w.stop, exact: true }).click()
+  await page.getByRole('dialog').locator('.cli', { hasText: 'nomadlike job stop' }).waitFor()
+  await page.getByRole('dialog').getByRole('button', { name: w.stop, exact: true }).click()
   await page.waitForFunction(() => document.querySelectorAll('.rows .grid-row .state-stopped').length === 2)
   await inspect(page, `views-${lang}-bulk`)
   await context.close()
@@ -165,7 +165,7 @@ async function drags(browser, agent, token, lang, inspect) {
   const [holds, first, second] = ['holds-', 'first-', 'second-'].map((part) => part + lang)
   for (const name of [holds, first, second]) await submit(agent, name, 8)
   const { context, page, w } = await signedIn(browser, agent, token, lang, '/queue')
-  const order = () => page.locator('.ant-table').first().locator('tbody tr.ant-table-row a').allTextContents()
+  const order = () => page.locator('table.table').first().locator('tr.row a').allTextContents()
   await page.getByRole('link', { name: second }).first().waitFor()
   assert.deepEqual((await order()).filter((name) => name === first || name === second), [first, second])
   const timeline = page.getByRole('region', { name: w.timeline })
@@ -212,7 +212,7 @@ async function drags(browser, agent, token, lang, inspect) {
   await panel.locator('.verdict').waitFor()
   await panel.getByRole('button', { name: w.confirm }).click()
   await page.waitForFunction(([one, other]) => {
-    const rows = [...document.querySelectorAll('.ant-table tbody tr.ant-table-row a')].map((a) => a.textContent)
+    const rows = [...document.querySelectorAll('table.table tr.row a')].map((a) => a.textContent)
     return rows.indexOf(other) >= 0 && rows.indexOf(other) < rows.indexOf(one)
   }, [first, second])
   for (const name of [second, first, holds]) await agent.cli('job', 'stop', name)
@@ -241,7 +241,7 @@ async function shares(browser, agent, token, lang, inspect) {
   await guest.locator('.tag.state-running').first().waitFor()
   assert.ok(!guest.url().includes('nl_share'), 'the secret is taken out of the address')
   assert.equal(await guest.getByRole('button', { name: words[other].stop, exact: true }).count() + (await guest.locator('nav a').count()) + (await guest.getByRole('tab', { name: words[other].logs }).count()), 0, 'a guest has nothing to press')
-  await guest.locator('.ant-table-row').first().waitFor() // its ranks, on machines
+  await guest.locator('tr.row').first().waitFor() // its ranks, on machines
   assert.equal(await guest.locator('a[href]').count(), 0, 'nor anywhere to go')
   const refused = await guest.evaluate((job) => Promise.all(['/v1/jobs', '/v1/nodes', '/v1/queue', '/v1/events', '/v1/tokens', `/v1/jobs/${job}/files?path=`].map((path) => fetch(path).then((answer) => answer.status))), name)
   assert.ok(refused.every((status) => status >= 400), 'nothing else is reachable: ' + refused)
@@ -273,10 +273,10 @@ async function vip(browser, agent, token, lang, inspect) {
   const { context, page, w } = await signedIn(browser, agent, token, lang, '/jobs/new?vip')
   await page.getByRole('tab', { name: w.machines }).waitFor()
   await page.getByText('nomadlike node machines').waitFor()
-  await page.locator('.ant-table-row', { hasText: name }).waitFor() // who holds the machine
-  await page.getByRole('combobox', { name: w.choice }).click()
-  await page.locator('.ant-select-item-option', { hasText: w.kill }).click()
-  await page.getByRole('tabpanel').locator('.ant-alert', { hasText: name }).waitFor() // who is asked to leave, in words to send
+  await page.getByRole('row', { name }).waitFor() // who holds the machine
+  const choice = page.getByRole('combobox', { name: w.choice })
+  await choice.selectOption(await choice.locator('option', { hasText: w.kill }).getAttribute('value'))
+  await page.getByRole('tabpanel').locator('.note', { hasText: name }).waitFor() // who is asked to leave, in words to send
   assert.match(await page.getByRole('textbox', { name: w.file }).inputValue(), /vip \{[^}]*kill/, 'the choice stands in the file')
   await inspect(page, `views-${lang}-vip`)
   await agent.cli('job', 'stop', name)

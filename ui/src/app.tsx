@@ -7,6 +7,7 @@ import { again } from './again'
 import { Cluster, firstNodes, nodesQuery } from './pages/cluster'
 import { Home } from './pages/home'
 import { Jobs } from './pages/jobs'
+import { Messages } from './parts/controls/messages'
 import { firstJobs, firstQuery } from './parts/lists'
 import { Broken, NoPage, passing } from './parts/states'
 import { sessionQuery, Shell } from './shell'
@@ -34,8 +35,8 @@ export async function takeFirst() {
   if (asked(firstNodes)) void client.prefetchQuery(nodesQuery)
 }
 
-// Home, the list of jobs and the wall of cards are seen first and need no library of
-// components; the other pages stand in its frame.
+// Home, the list of jobs and the wall of cards are seen first; the code of the other
+// pages comes when they are opened.
 const router = createBrowserRouter([
   {
     element: <Shell />,
@@ -44,17 +45,12 @@ const router = createBrowserRouter([
       { index: true, element: <Home /> },
       { path: 'jobs', element: <Jobs /> },
       { path: 'cluster', element: <Cluster /> },
-      {
-        lazy: () => again(() => import('./parts/frame')).then((m) => ({ Component: m.FramedPages })),
-        children: [
-          { path: 'jobs/new', lazy: () => again(() => import('./pages/create')).then((m) => ({ Component: m.Create })) },
-          { path: 'jobs/:id/:tab?', lazy: () => again(() => import('./pages/job')).then((m) => ({ Component: m.JobPage })) },
-          { path: 'queue', lazy: () => again(() => import('./pages/queue')).then((m) => ({ Component: m.QueuePage })) },
-          { path: 'nodes/:id', lazy: () => again(() => import('./pages/node')).then((m) => ({ Component: m.NodePage })) },
-          { path: 'pools', lazy: () => again(() => import('./pages/pools')).then((m) => ({ Component: m.Pools })) },
-          { path: 'servers', lazy: () => again(() => import('./pages/servers')).then((m) => ({ Component: m.Servers })) },
-        ],
-      },
+      { path: 'jobs/new', lazy: () => again(() => import('./pages/create')).then((m) => ({ Component: m.Create })) },
+      { path: 'jobs/:id/:tab?', lazy: () => again(() => import('./pages/job')).then((m) => ({ Component: m.JobPage })) },
+      { path: 'queue', lazy: () => again(() => import('./pages/queue')).then((m) => ({ Component: m.QueuePage })) },
+      { path: 'nodes/:id', lazy: () => again(() => import('./pages/node')).then((m) => ({ Component: m.NodePage })) },
+      { path: 'pools', lazy: () => again(() => import('./pages/pools')).then((m) => ({ Component: m.Pools })) },
+      { path: 'servers', lazy: () => again(() => import('./pages/servers')).then((m) => ({ Component: m.Servers })) },
       { path: '*', element: <NoPage /> },
     ],
   },
@@ -92,6 +88,7 @@ export function App() {
     <Look.Provider value={look}>
       <QueryClientProvider client={client}>
         <RouterProvider router={router} />
+        <Messages />
       </QueryClientProvider>
     </Look.Provider>
   )

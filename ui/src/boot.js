@@ -13,8 +13,7 @@
   const language = kept === 'zh' || kept === 'en' ? kept : (asked ?? 'en')
   const place = location.pathname.split('/')
   const page = { '': 'home', jobs: place[2] === 'new' ? 'create' : place[2] ? 'job' : 'jobs', nodes: 'node' }[place[1]] ?? place[1]
-  const framed = page !== 'home' && page !== 'jobs' && page !== 'cluster' // it stands in antd's frame
-  for (const name of [framed ? 'frame' : '', page, language, 'catalogue.' + language]) {
+  for (const name of [page, language, 'catalogue.' + language]) {
     for (const file of files[name] ?? []) {
       const link = document.createElement('link')
       link.rel = 'modulepreload'

@@ -3,6 +3,7 @@ import { createRoot } from 'react-dom/client'
 import { App, takeFirst } from './app'
 import { startLanguage } from './i18n'
 import './main.css'
+import './controls.css'
 
 void takeFirst()
 await startLanguage()

@@ -1,7 +1,6 @@
 // The nonce of this page lets the style sheets that scripts of ours make
-// through the policy of the page; what is written as markup stays out. antd
-// takes it for most of its sheets; those that it makes to measure, and all of
-// xterm's, know of none, so every new style element gets it.
+// through the policy of the page; what is written as markup stays out. Those
+// of xterm know of none, so every new style element gets it.
 export const nonce = document.querySelector<HTMLMetaElement>('meta[name=csp-nonce]')?.content ?? ''
 
 const create = document.createElement

@@ -1,6 +1,5 @@
 import { cleanup, configure, fireEvent, render, screen } from '@testing-library/react'
 import userEvent from './user'
-import { App as Frame } from 'antd'
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
@@ -50,7 +49,7 @@ const file = () => (document.getElementById('jobfile') as HTMLTextAreaElement).v
 
 test('a field of the form is sent once and writes over nothing that was typed after it', async () => {
   const server = stubServer()
-  render(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Frame><Create /></Frame></QueryClientProvider></MemoryRouter>)
+  render(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Create /></QueryClientProvider></MemoryRouter>)
   await userEvent.click(screen.getByText('Form'))
   const nodes = await screen.findByRole('spinbutton', { name: 'Nodes' })
   await vi.waitFor(() => expect((nodes as HTMLInputElement).disabled).toBe(false), patience)
@@ -72,7 +71,7 @@ test('a field of the form is sent once and writes over nothing that was typed af
 
 test('arrows and leaving a field each change the file', async () => {
   const server = stubServer()
-  render(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Frame><Create /></Frame></QueryClientProvider></MemoryRouter>)
+  render(<MemoryRouter><QueryClientProvider client={new QueryClient()}><Create /></QueryClientProvider></MemoryRouter>)
   await userEvent.click(screen.getByText('Form'))
   const nodes = await screen.findByRole('spinbutton', { name: 'Nodes' })
   await vi.waitFor(() => expect((nodes as HTMLInputElement).disabled).toBe(false), patience)

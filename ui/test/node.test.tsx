@@ -1,6 +1,5 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { cleanup, configure, fireEvent, render, screen, within } from '@testing-library/react'
-import { App as Frame } from 'antd'
 import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter, Route, Routes } from 'react-router'
@@ -68,7 +67,7 @@ function open() {
     if (path.endsWith('/devices')) return Response.json({ ...node, cpu: 8, measured: true, devices: [card(0), card(1, { healthy: false, health: sick, action: 'cordon', attrs: { fault: 'quarantine' } }), card(2, { healthy: false, action: 'reset', attrs: { fault: 'xid-95' } })] })
     return Response.json(node)
   }))
-  render(<MemoryRouter initialEntries={['/nodes/n1']}><QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { retry: false } } })}><Frame><Routes><Route path="/nodes/:id" element={<NodePage />} /></Routes></Frame></QueryClientProvider></MemoryRouter>)
+  render(<MemoryRouter initialEntries={['/nodes/n1']}><QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { retry: false } } })}><Routes><Route path="/nodes/:id" element={<NodePage />} /></Routes></QueryClientProvider></MemoryRouter>)
   return asked
 }
 
@@ -113,15 +112,15 @@ test('an operator quarantines a card for a reason, and returns it', async () => 
   await i18next.changeLanguage('en')
   const asked = open()
   expect((await screen.findByText(/olga keeps new work from GPU-1: <b>bad cable<\/b>/)).querySelector('b')).toBeNull()
-  const row = (index: number) => document.querySelector<HTMLElement>(`tr[data-row-key=GPU-${index}]`)!
+  const row = (index: number) => within(screen.getByRole('table', { name: en.node.use })).getAllByRole('row')[index + 1]!
   expect(within(row(1)).queryByText('Reset and test')).toBeNull() // nothing of it is broken
   expect(within(row(2)).getByText('Reset and test')).toBeTruthy()
   await userEvent.click(within(row(0)).getByText('Quarantine'))
-  const dialog = await vi.waitFor(() => { const found = document.querySelector<HTMLElement>('.ant-modal'); expect(found).toBeTruthy(); return found! }, patience)
+  const dialog = await screen.findByRole('dialog', { name: 'Quarantine · gpu-01 · 0' })
   await userEvent.type(within(dialog).getByLabelText(/Reason/), "bad cable's end")
   expect(within(dialog).getByText(/nomadlike device quarantine/).textContent).toBe(`nomadlike device quarantine -reason 'bad cable'\\''s end' gpu-01 GPU-0`)
   expect(asked.every(([method]) => method === 'GET')).toBe(true)
-  await userEvent.click(dialog.querySelector('.ant-modal-footer .ant-btn-dangerous')!)
+  await userEvent.click(within(dialog).getByRole('button', { name: 'Quarantine' }))
   await vi.waitFor(() => expect(asked.filter(([method]) => method === 'POST')).toEqual([['POST', '/v1/nodes/n1/devices', { device: 'GPU-0', act: 'quarantine', reason: "bad cable's end" }]]), patience)
   await userEvent.click(within(row(1)).getByText('Return without a test'))
   expect(await screen.findByText('nomadlike device clear gpu-01 GPU-1')).toBeTruthy()
@@ -134,7 +133,7 @@ test('a failed job that printed nothing on stdout opens on stderr', async () => 
   render(<AttemptLogs attempts={[{ number: 1, state: 'ended', outcome: 'failed' }] as Attempt[]} allocs={[{ id: 'a', attempt: 1, rank: 0, node_name: 'gpu-01', status: 'failed' }] as Allocation[]} />)
   const line = await screen.findByText('bash: python: command not found')
   expect(line.closest('div')!.querySelector('time')!.dateTime).toBe('2026-11-23T09:30:05.120Z')
-  expect((screen.getByLabelText('stderr') as HTMLInputElement).checked).toBe(true)
+  expect(screen.getByRole('button', { name: 'stderr', pressed: true })).toBeTruthy()
 })
 
 test('the last words of a failed rank and the error they name', async () => {
@@ -161,8 +160,9 @@ test('the logs are of the newest attempt, or of the one that failed before it', 
   render(<AttemptLogs attempts={attempts} allocs={allocs} />)
   expect(await screen.findByText('step 1')).toBeTruthy()
   expect(asked.every((path) => path.startsWith('/v1/allocations/new/'))).toBe(true)
-  fireEvent.mouseDown(screen.getByLabelText('Attempt'))
-  await userEvent.click(await screen.findByText('attempt 1 · failed'))
+  const attempt = screen.getByRole('combobox', { name: 'Attempt' }) as HTMLSelectElement
+  const old = within(attempt).getByRole('option', { name: 'attempt 1 · failed' }) as HTMLOptionElement
+  fireEvent.change(attempt, { target: { value: old.value } })
   expect(await screen.findByText('Traceback: boom')).toBeTruthy()
   expect(screen.getByText(/^Rank 0 on gpu-01 failed first, at .*: failed\.$/)).toBeTruthy()
   await userEvent.click(screen.getByText('First failure: rank 0'))

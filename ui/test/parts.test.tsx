@@ -1,6 +1,5 @@
 import { cleanup, configure, render, screen } from '@testing-library/react'
 import userEvent from './user'
-import { App as Frame } from 'antd'
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
@@ -37,7 +36,7 @@ afterEach(() => {
 
 function show(node: React.ReactNode) {
   const client = new QueryClient()
-  render(<MemoryRouter><QueryClientProvider client={client}><Frame>{node}</Frame></QueryClientProvider></MemoryRouter>)
+  render(<MemoryRouter><QueryClientProvider client={client}>{node}</QueryClientProvider></MemoryRouter>)
   return client
 }
 

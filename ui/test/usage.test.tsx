@@ -1,6 +1,5 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { cleanup, configure, render, screen, within } from '@testing-library/react'
-import { App as Frame } from 'antd'
 import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { MemoryRouter } from 'react-router'
@@ -41,7 +40,7 @@ function open(live: boolean, kept: JobHistory) {
     asked.push(path)
     return Response.json(path.includes('/past') ? kept : now(live))
   }))
-  render(<MemoryRouter><QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { retry: false } } })}><Frame><Figures id="j1" name="my job" subjob={0} live={live} /></Frame></QueryClientProvider></MemoryRouter>)
+  render(<MemoryRouter><QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { retry: false } } })}><Figures id="j1" name="my job" subjob={0} live={live} /></QueryClientProvider></MemoryRouter>)
   return asked
 }
 

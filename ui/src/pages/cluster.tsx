@@ -18,7 +18,7 @@ import type { Available, DeviceList, DeviceState, NodeList, NodeSummary } from '
 const nodesMax = 5000
 
 // The dialog brings the library of components, which nobody waits for who looks at the wall.
-const FramedShare = lazy(() => again(() => import('../parts/framed_share')))
+const ShareDialog = lazy(() => again(() => import('../parts/share')).then((m) => ({ default: m.ShareDialog })))
 
 async function allNodes(signal?: AbortSignal): Promise<NodeSummary[]> {
   const nodes: NodeSummary[] = []
@@ -110,7 +110,7 @@ export function Cluster() {
         <span className="grow" />
         {!shared && (board ? <Link to="/cluster">{t('cluster.leave')}</Link> : <Link to="/cluster?board">{t('cluster.board')}</Link>)}
         {mayShare && <Button onClick={() => setSharing(true)}>{t('share.share')}</Button>}
-        {sharing && <Suspense><FramedShare close={() => setSharing(false)} /></Suspense>}
+        {sharing && <Suspense><ShareDialog path="/v1/wall/shares" close={() => setSharing(false)} /></Suspense>}
         {!board && <Segments<'wall' | 'list'> label={t('cluster.view')} value={view} change={setView} options={[{ value: 'wall', label: t('cluster.wall') }, { value: 'list', label: t('cluster.list') }]} />}
       </div>
       {failing(nodes) && <Failed error={nodes.error} retry={() => void nodes.refetch()} />}

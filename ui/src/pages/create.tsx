@@ -1,5 +1,4 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Alert, Button, Checkbox, Input, InputNumber, Select, Table, Tabs } from 'antd'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate, useSearchParams } from 'react-router'
@@ -7,6 +6,10 @@ import { ApiError, call, get } from '../api'
 import { clock, lengthOf, number, quote, size } from '../format'
 import { reasonText } from '../i18n'
 import { Cli, fileOf } from '../parts/actions'
+import { Button, Note } from '../parts/controls'
+import { Check, Choice, Count, Field } from '../parts/controls/fields'
+import { Scroll, Table } from '../parts/controls/table'
+import { Tabs } from '../parts/controls/tabs'
 import { Helps, Holders, startText } from '../parts/forecast'
 import { Failed, Loading, StateTag, useTitle, WordTag, errorText, failing } from '../parts/states'
 import { dropDraft, keepDraft, readDraft } from '../parts/draft'
@@ -20,11 +23,17 @@ import { RankCommands } from './job'
 // when it is told that nobody is typing.
 function useLater<T>(value: T, wait: number): [T, (value: T) => void] {
   const [later, setLater] = useState(value)
+  const newest = useRef(value) // a timer that began with an older one must not bring it back
+  newest.current = value
   useEffect(() => {
-    const timer = setTimeout(() => setLater(value), wait)
+    const timer = setTimeout(() => setLater(newest.current), wait)
     return () => clearTimeout(timer)
   }, [value, wait])
-  return [later, setLater]
+  const atOnce = (now: T) => {
+    newest.current = now
+    setLater(now)
+  }
+  return [later, atOnce]
 }
 
 // lineOf finds the line that a diagnostic of the server speaks of.
@@ -144,12 +153,14 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
     else if (help.time_limit) void change([{ at: 'time_limit', value: help.time_limit }])
   }
   const allowed = useRights()
+  const [tab, setTab] = useState(vip && allowed('vip') ? 'machines' : 'available')
   const job = read.isError ? undefined : read.data?.job
   const resources = (
     <Tabs
-      destroyOnHidden
-      defaultActiveKey={vip && allowed('vip') ? 'machines' : 'available'}
-      items={[
+      label={t('create.parts')}
+      active={tab}
+      change={setTab}
+      tabs={[
         { key: 'available', label: t('create.available'), children: <AvailableTable hcl={later} body={asked} valid={valid} /> },
         ...(allowed('vip') ? [{ key: 'machines', label: t('create.machines'), children: <Machines job={job} change={change} victims={outlook.data?.victims ?? []} /> }] : []),
         { key: 'plan', label: t('create.plan'), children: <Plan body={asked} valid={valid} /> },
@@ -159,8 +170,8 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
   return (
     <div className="page">
       <h1>{vip ? t('create.vip') : t('create.title')}</h1>
-      {before && before.text !== first && <Alert type="info" showIcon title={t('create.draft', { time: clock(new Date(before.at).toISOString()) })} action={<Button size="small" onClick={() => { setText(first); setBefore(undefined) }}>{t('create.draft_drop')}</Button>} />}
-      {resume && <Alert type="info" showIcon title={t('create.resume', { job: job?.name ?? resume.job.slice(0, 8), step: resume.step ?? t('job.newest') })} description={<Checkbox checked={sure} onChange={(e) => setSure(e.target.checked)}>{t('create.resume_sure')}</Checkbox>} />}
+      {before && before.text !== first && <Note tone="info" title={t('create.draft', { time: clock(new Date(before.at).toISOString()) })} action={<Button small onClick={() => { setText(first); setBefore(undefined) }}>{t('create.draft_drop')}</Button>} />}
+      {resume && <Note tone="info" title={t('create.resume', { job: job?.name ?? resume.job.slice(0, 8), step: resume.step ?? t('job.newest') })}><Check checked={sure} change={setSure}>{t('create.resume_sure')}</Check></Note>}
       {vip && resources}
       <div className="split">
         <section aria-label={t('create.file')} className="stack">
@@ -171,12 +182,12 @@ function Draft({ place, first, resume, vip, wanted }: { place: string; first: st
         <section aria-label={t('forecast.title')} className="stack">
           <div className="card">
             <div className="bar">
-              <Button type="primary" size="large" loading={busy} disabled={!text.trim() || problems.length > 0 || !sure} onClick={() => void submit()}>{t('create.submit')}</Button>
+              <Button tone="first" busy={busy} disabled={!text.trim() || problems.length > 0 || !sure} onClick={() => void submit()}>{t('create.submit')}</Button>
               <div role="status" style={{ flex: 1 }}>
                 {failing(checked) ? <Failed error={checked.error} /> : problems.length > 0 ? <p className="verdict tone-bad">{t('create.problems', { count: problems.length })}</p> : failing(outlook) ? <Failed error={outlook.error} /> : outlook.data ? <p className="verdict">{startText(t, outlook.data)}</p> : <p className="quiet">{t('states.loading')}</p>}
               </div>
             </div>
-            {error !== undefined && <Alert type="error" showIcon title={errorText(error, t)} />}
+            {error !== undefined && <Note tone="error" title={errorText(error, t)} />}
             {outlook.data && problems.length === 0 && <OutlookView outlook={outlook.data} apply={apply} />}
           </div>
           <CommandLine text={text} names={names} given={given} set={setGiven} resume={resume} name={job?.name ?? ''} />
@@ -197,13 +208,12 @@ function CommandLine({ text, names, given, set, resume, name }: { text: string; 
   return (
     <div className="card stack">
       {names.length > 0 && (
-        <div className="bar">
-          {names.map((one) => <label key={one}>{one} <Input style={{ width: 130 }} value={given[one] ?? ''} placeholder={t('create.default')} onChange={(e) => set({ ...given, [one]: e.target.value })} /></label>)}
+        <div className="form">
+          {names.map((one) => <Field key={one} label={one} width={130} value={given[one] ?? ''} placeholder={t('create.default')} change={(value) => set({ ...given, [one]: value })} />)}
         </div>
       )}
-      <label htmlFor="cli">{t('deed.cli')}</label>
-      <Input id="cli" className="mono" spellCheck={false} value={shown} readOnly={names.length === 0}
-        onChange={(e) => { setTyped(e.target.value); set(readLine(e.target.value, names)) }} onBlur={() => setTyped(undefined)} />
+      <Field label={t('deed.cli')} id="cli" className="mono" width="100%" spellCheck={false} value={shown} readOnly={names.length === 0}
+        change={(value) => { setTyped(value); set(readLine(value, names)) }} done={() => setTyped(undefined)} />
       <details>
         <summary>{t('create.with_file')}</summary>
         <pre className="cli" tabIndex={0}>{heredoc(text) + line}</pre>
@@ -226,17 +236,17 @@ function Form({ job, defaults, change, open }: { job?: Job; defaults: { path: st
     <details className="card" open={open || undefined}>
       <summary>{t('create.form')}</summary>
       {off && <p className="quiet" role="status">{t('create.form_off')}</p>}
-      <div className="bar" style={{ marginTop: 8 }}>
-        <Field label={t('jobs.name')} off={off} width={150} value={job?.name ?? ''} set={(value) => change([{ at: '#', value }])} />
-        <Count label={t('jobs.nodes')} off={off} least={1} value={job?.nodes ?? 1} set={(value) => change([{ at: 'nodes', value }])} />
-        <label>{t('create.mode')} <Select style={{ width: 130 }} disabled={off} aria-label={t('create.mode')} value={mode} onChange={(value: string) => change([{ at: 'distributed#', value }])} options={modes.map((value) => ({ value, label: value }))} /></label>
-        <label>{t('jobs.priority')} <Select style={{ width: 110 }} disabled={off} aria-label={t('jobs.priority')} value={job?.priority ?? 'normal'} onChange={(value: string) => change([{ at: 'priority', value: value === 'normal' ? null : value }])} options={['normal', 'urgent', 'critical'].map((value) => ({ value, label: t('priority.' + value) }))} /></label>
-        <Field label={t('jobs.pool')} off={off} width={110} value={left('placement.pool') ? '' : (job?.placement?.pool ?? '')} set={(value) => change([{ at: 'placement.pool', value: value || null }])} />
-        <Field label={t('job.limit')} off={off} width={90} value={job?.time_limit && job.time_limit !== '0s' && !left('time_limit') ? shortLimit(lengthOf(job.time_limit)) : ''} hint="36h" set={(value) => change([{ at: 'time_limit', value: value || null }])} />
+      <div className="form">
+        <SentField label={t('jobs.name')} off={off} width={150} value={job?.name ?? ''} set={(value) => change([{ at: '#', value }])} />
+        <SentCount label={t('jobs.nodes')} off={off} least={1} value={job?.nodes ?? 1} set={(value) => change([{ at: 'nodes', value }])} />
+        <Choice label={t('create.mode')} off={off} width={130} value={mode} change={(value) => void change([{ at: 'distributed#', value }])} options={modes.map((value) => ({ value, label: value }))} />
+        <Choice label={t('jobs.priority')} off={off} width={120} value={job?.priority ?? 'normal'} change={(value) => void change([{ at: 'priority', value: value === 'normal' ? null : value }])} options={(['normal', 'urgent', 'critical'] as const).map((value) => ({ value, label: t('priority.' + value) }))} />
+        <SentField label={t('jobs.pool')} off={off} width={110} value={left('placement.pool') ? '' : (job?.placement?.pool ?? '')} set={(value) => change([{ at: 'placement.pool', value: value || null }])} />
+        <SentField label={t('job.limit')} off={off} width={90} value={job?.time_limit && job.time_limit !== '0s' && !left('time_limit') ? shortLimit(lengthOf(job.time_limit)) : ''} hint="36h" set={(value) => change([{ at: 'time_limit', value: value || null }])} />
         <LimitPresets off={off} value={job?.time_limit && !left('time_limit') && lengthOf(job.time_limit) ? shortLimit(lengthOf(job.time_limit)) : ''} set={(value) => change([{ at: 'time_limit', value }])} />
-        <Checkbox disabled={off} checked={job?.preemptible ?? false} onChange={(e) => change([{ at: 'preemptible', value: e.target.checked || null }])}>{t('jobs.preemptible')}</Checkbox>
+        <Check off={off} checked={job?.preemptible ?? false} change={(checked) => void change([{ at: 'preemptible', value: checked || null }])}>{t('jobs.preemptible')}</Check>
       </div>
-      <div className="wall" tabIndex={0} role="region" aria-label={t('create.specs')}><table className="plain">
+      <Scroll label={t('create.specs')}><table className="table specs">
         <caption className="hidden">{t('create.specs')}</caption>
         <thead><tr><th scope="col">{t('job.spec')}</th><th scope="col">{t('cluster.cpu')}</th><th scope="col">{t('cluster.memory')}</th><th scope="col">{t('create.kind')}</th><th scope="col">{t('create.cards')}</th><th scope="col">{t('node.model')}</th><th scope="col"><span className="hidden">{t('deed.delete')}</span></th></tr></thead>
         <tbody>
@@ -246,23 +256,23 @@ function Form({ job, defaults, change, open }: { job?: Job; defaults: { path: st
             const aria = (name: string) => `${name} ${i + 1}`
             return (
               <tr key={i}>
-                <th scope="row"><Field bare label={aria(t('job.spec'))} width={90} value={spec.label ?? ''} set={(value) => change([{ at: at + '#', value }])} hint={String(i + 1)} /></th>
-                <td><Count bare label={aria(t('cluster.cpu'))} least={0.01} value={spec.cpu} set={(value) => change([{ at: at + '.cpu', value }])} /></td>
-                <td><Field bare label={aria(t('cluster.memory'))} width={90} value={sizeText(spec.memory)} set={(value) => change([{ at: at + '.memory', value }])} /></td>
-                <td><Field bare label={aria(t('create.kind'))} width={110} value={device?.kind ?? ''} hint="nvidia/gpu" set={(value) => change([{ at: at + '.device#', value: value || null }])} /></td>
-                <td><Count bare label={aria(t('create.cards'))} least={0} value={device ? (device.count ?? 1) : 0} set={(value) => change(value === 0 ? [{ at: at + '.device#', value: null }] : [...(device ? [] : [{ at: at + '.device#', value: 'nvidia/gpu' }]), { at: at + '.device.count', value }])} /></td>
-                <td><Field bare label={aria(t('node.model'))} width={90} value={device?.model ?? ''} off={!device} set={(value) => change([{ at: at + '.device.model', value: value || null }])} /></td>
-                <td>{specs.length > 1 && <Button size="small" aria-label={`${t('create.remove_spec')} ${i + 1}`} onClick={() => change([{ at: at + '#', value: null }])}>✕</Button>}</td>
+                <th scope="row"><SentField bare label={aria(t('job.spec'))} width={90} value={spec.label ?? ''} set={(value) => change([{ at: at + '#', value }])} hint={String(i + 1)} /></th>
+                <td><SentCount bare label={aria(t('cluster.cpu'))} least={0.01} value={spec.cpu} set={(value) => change([{ at: at + '.cpu', value }])} /></td>
+                <td><SentField bare label={aria(t('cluster.memory'))} width={90} value={sizeText(spec.memory)} set={(value) => change([{ at: at + '.memory', value }])} /></td>
+                <td><SentField bare label={aria(t('create.kind'))} width={110} value={device?.kind ?? ''} hint="nvidia/gpu" set={(value) => change([{ at: at + '.device#', value: value || null }])} /></td>
+                <td><SentCount bare label={aria(t('create.cards'))} least={0} value={device ? (device.count ?? 1) : 0} set={(value) => change(value === 0 ? [{ at: at + '.device#', value: null }] : [...(device ? [] : [{ at: at + '.device#', value: 'nvidia/gpu' }]), { at: at + '.device.count', value }])} /></td>
+                <td><SentField bare label={aria(t('node.model'))} width={90} value={device?.model ?? ''} off={!device} set={(value) => change([{ at: at + '.device.model', value: value || null }])} /></td>
+                <td>{specs.length > 1 && <Button small aria-label={`${t('create.remove_spec')} ${i + 1}`} onClick={() => change([{ at: at + '#', value: null }])}>✕</Button>}</td>
               </tr>
             )
           })}
         </tbody>
-      </table></div>
-      <p><Button size="small" disabled={off || specs.length === 0} onClick={() => change([{ at: `resources[${specs.length}]#`, value: `spec-${specs.length + 1}` }, { at: `resources[${specs.length}].cpu`, value: specs.at(-1)?.cpu ?? 1 }, { at: `resources[${specs.length}].memory`, value: sizeText(specs.at(-1)?.memory ?? 0) }])}>{t('create.add_spec')}</Button></p>
-      <div className="bar">
-        <Field label={t('create.image')} off={off} width={200} value={job?.task.image ?? ''} set={(value) => change([{ at: 'task.image', value: value || null }, { at: 'task.driver', value: value ? 'docker' : 'exec' }])} />
-        <Field label={t('create.command')} off={off} width={420} value={job?.task.command ?? ''} set={(value) => change([{ at: 'task.command', value }])} />
-        <Field label={t('create.env')} off={off} width={260} value={envText(job?.task.env)} hint="A=1 B=2" set={(value) => { const env = readEnv(value); return change([{ at: 'task.env', value: Object.keys(env).length ? env : null }]) }} />
+      </table></Scroll>
+      <p><Button small disabled={off || specs.length === 0} onClick={() => change([{ at: `resources[${specs.length}]#`, value: `spec-${specs.length + 1}` }, { at: `resources[${specs.length}].cpu`, value: specs.at(-1)?.cpu ?? 1 }, { at: `resources[${specs.length}].memory`, value: sizeText(specs.at(-1)?.memory ?? 0) }])}>{t('create.add_spec')}</Button></p>
+      <div className="form">
+        <SentField label={t('create.image')} off={off} width={200} value={job?.task.image ?? ''} set={(value) => change([{ at: 'task.image', value: value || null }, { at: 'task.driver', value: value ? 'docker' : 'exec' }])} />
+        <SentField label={t('create.command')} off={off} width={420} grow value={job?.task.command ?? ''} set={(value) => change([{ at: 'task.command', value }])} />
+        <SentField label={t('create.env')} off={off} width={260} grow value={envText(job?.task.env)} hint="A=1 B=2" set={(value) => { const env = readEnv(value); return change([{ at: 'task.env', value: Object.keys(env).length ? env : null }]) }} />
       </div>
     </details>
   )
@@ -292,25 +302,17 @@ function useSent<T>(value: T, set: (value: T) => Promise<void>) {
   return { shown: typed.current ?? value, type, send }
 }
 
-// Field is a text that is carried into the file when it is left or confirmed.
-function Field({ label, value, set, width, off, hint, bare }: { label: string; value: string; set: (value: string) => Promise<void>; width: number; off?: boolean; hint?: string; bare?: boolean }) {
+// SentField is a text that is carried into the file when it is left or confirmed.
+function SentField({ label, value, set, width, off, hint, bare, grow }: { label: string; value: string; set: (value: string) => Promise<void>; width: number; off?: boolean; hint?: string; bare?: boolean; grow?: boolean }) {
   const { shown, type, send } = useSent(value, set)
-  const input = <Input style={{ width }} aria-label={label} placeholder={hint} disabled={off} value={shown} onChange={(e) => type(e.target.value)} onBlur={send} onPressEnter={send} />
-  return bare ? input : <label>{label} {input}</label>
+  return <Field label={label} bare={bare} grow={grow} width={width} placeholder={hint} off={off} value={shown} change={type} done={send} />
 }
 
-// Count is a number that is carried into the file when it is left or confirmed, or
-// with each step of its arrows.
-function Count({ label, value, set, least, off, bare }: { label: string; value: number; set: (value: number) => Promise<void>; least: number; off?: boolean; bare?: boolean }) {
+// SentCount is a number that is carried into the file when it is left or confirmed,
+// or with each step of its arrows.
+function SentCount({ label, value, set, least, off, bare }: { label: string; value: number; set: (value: number) => Promise<void>; least: number; off?: boolean; bare?: boolean }) {
   const { shown, type, send } = useSent(value, set)
-  const input = (
-    // The number mends what was typed when it is left: what is about to be sent is
-    // read behind that, by what stands around it.
-    <span onBlur={send}>
-      <InputNumber style={{ width: 80 }} aria-label={label} min={least} max={4096} disabled={off} value={shown} onChange={(v) => v !== null && type(v)} onStep={(v) => { type(v); send() }} onPressEnter={send} />
-    </span>
-  )
-  return bare ? input : <label>{label} {input}</label>
+  return <Count label={label} bare={bare} width={80} least={least} most={4096} off={off} value={shown} change={type} done={send} />
 }
 
 function Editor({ text, change, problems }: { text: string; change: (text: string) => void; problems: Failure[] }) {
@@ -357,8 +359,8 @@ function Problems({ problems, warnings }: { problems: Failure[]; warnings?: Fail
   )
   return (
     <div id="problems" aria-live="polite">
-      {problems.length > 0 && <Alert type="error" showIcon title={t('create.problems', { count: problems.length })} description={list(problems)} />}
-      {warnings && warnings.length > 0 && <Alert type="warning" showIcon title={t('create.warnings')} description={list(warnings)} />}
+      {problems.length > 0 && <Note tone="error" title={t('create.problems', { count: problems.length })}>{list(problems)}</Note>}
+      {warnings && warnings.length > 0 && <Note tone="warning" title={t('create.warnings')}>{list(warnings)}</Note>}
     </div>
   )
 }
@@ -370,13 +372,13 @@ function OutlookView({ outlook, apply }: { outlook: JobOutlook; apply: (help: He
       {outlook.verdict !== 'now' && outlook.verdict !== 'never' && <p>{t('forecast.position', { position: outlook.position, pool: outlook.pool })}</p>}
       {outlook.wait && <p>{t('forecast.because', { reason: reasonText(outlook.wait) })} <Holders holders={outlook.holders} /></p>}
       {(outlook.specs ?? []).length > 1 && (
-        <Table size="small" rowKey="spec" pagination={false} dataSource={outlook.specs ?? []} columns={[
-          { title: t('job.spec'), render: (_, s) => s.label || s.spec + 1 },
-          { title: t('queue.starts'), render: (_, s) => startText(t, s) },
-          { title: t('queue.reason'), render: (_, s) => reasonText(s.wait) },
+        <Table label={t('create.specs')} idOf={(s) => s.spec} rows={outlook.specs ?? []} columns={[
+          { title: t('job.spec'), cell: (s) => s.label || s.spec + 1 },
+          { title: t('queue.starts'), cell: (s) => startText(t, s) },
+          { title: t('queue.reason'), cell: (s) => reasonText(s.wait) },
         ]} />
       )}
-      {(outlook.victims ?? []).length > 0 && <Alert type="warning" showIcon title={t('create.victims', { names: (outlook.victims ?? []).map((v) => v.job_name || t('queue.hidden')).join(', ') })} />}
+      {(outlook.victims ?? []).length > 0 && <Note tone="warning" title={t('create.victims', { names: (outlook.victims ?? []).map((v) => v.job_name || t('queue.hidden')).join(', ') })} />}
       {outlook.verdict !== 'now' && <><h2>{t('forecast.helps')}</h2><Helps helps={outlook.helps} apply={apply} /></>}
     </>
   )
@@ -422,21 +424,21 @@ function AvailableTable({ hcl, body, valid }: { hcl: string; body: object; valid
   return (
     <>
       {all.length > 0 && (
-        <p><label>{t('create.of_model')} <Select style={{ minWidth: 260, maxWidth: '100%' }} aria-label={t('create.of_model')} value={model} onChange={setModel}
-          options={[{ value: '', label: t('create.all_models') }, ...all.map((m) => ({ value: m.model, label: t('create.wanted', { model: m.model, used: m.used, total: m.total, wanted: m.wanted }) }))]} /></label></p>
+        <p><Choice label={t('create.of_model')} value={model} change={setModel}
+          options={[{ value: '', label: t('create.all_models') }, ...all.map((m) => ({ value: m.model, label: t('create.wanted', { model: m.model, used: m.used, total: m.total, wanted: m.wanted }) }))]} /></p>
       )}
       {specs.map((s) => <p key={s.spec}>{t('create.spec_room', { spec: s.label || s.spec + 1, idle: s.idle, nodes: s.nodes, need: s.need })}</p>)}
       {models.length > 0 && <p className="quiet">{models.map((m) => t('create.wanted', { model: m.model, used: m.used, total: m.total, wanted: m.wanted })).join(' · ')}</p>}
-      <Table<AvailableNode> size="small" rowKey="id" dataSource={nodes} pagination={{ pageSize: 20, hideOnSinglePage: true }} scroll={{ x: 1200 }} locale={{ emptyText: <p>{t('create.no_nodes')}</p> }} columns={[
-        { title: t('job.node'), dataIndex: 'name', width: 120 },
-        { title: t('job.status'), width: 90, render: (_, n) => <WordTag tone={n.state === 'idle' ? 'good' : 'busy'}>{t('create.' + n.state)}</WordTag> },
-        { title: t('create.os'), render: (_, n) => [n.os, n.kernel].filter(Boolean).join(' · ') },
-        { title: t('cluster.memory'), width: 170, render: (_, n) => `${size(n.memory_used)} / ${size(n.memory)}` },
-        { title: t('cluster.cpu'), width: 90, render: (_, n) => `${number(n.cpu_used)} / ${number(n.cpu)}` },
-        { title: t('cluster.cards'), render: (_, n) => (n.devices ?? []).map((d) => `${d.model} ${d.used}/${d.total}`).join(' · ') || '–' },
-        { title: t('node.driver'), width: 110, render: (_, n) => n.driver_versions?.join(', ') ?? '–' },
-        { title: t('create.specs'), width: 90, render: (_, n) => (n.specs ?? []).map((s) => specs.find((one) => one.spec === s)?.label || s + 1).join(', ') },
-        { title: t('create.use'), render: (_, n) => heldText(n.cards, t('queue.hidden')) || '–' },
+      <Table<AvailableNode> label={t('create.available')} idOf={(n) => n.id} rows={nodes} page={20} least={1200} empty={t('create.no_nodes')} columns={[
+        { title: t('job.node'), width: 120, cell: (n) => n.name },
+        { title: t('job.status'), width: 90, cell: (n) => <WordTag tone={n.state === 'idle' ? 'good' : 'busy'}>{t('create.' + n.state)}</WordTag> },
+        { title: t('create.os'), cell: (n) => [n.os, n.kernel].filter(Boolean).join(' · ') },
+        { title: t('cluster.memory'), width: 170, cell: (n) => `${size(n.memory_used)} / ${size(n.memory)}` },
+        { title: t('cluster.cpu'), width: 90, cell: (n) => `${number(n.cpu_used)} / ${number(n.cpu)}` },
+        { title: t('cluster.cards'), cell: (n) => (n.devices ?? []).map((d) => `${d.model} ${d.used}/${d.total}`).join(' · ') || '–' },
+        { title: t('node.driver'), width: 110, cell: (n) => n.driver_versions?.join(', ') ?? '–' },
+        { title: t('create.specs'), width: 90, cell: (n) => (n.specs ?? []).map((s) => specs.find((one) => one.spec === s)?.label || s + 1).join(', ') },
+        { title: t('create.use'), cell: (n) => heldText(n.cards, t('queue.hidden')) || '–' },
       ]} />
     </>
   )
@@ -458,20 +460,21 @@ function Machines({ job, change, victims }: { job?: Job; change: (set: FileChang
       <p className="quiet">{t('create.machines_about')}</p>
       {chosen.length > 0 && <p className="verdict" role="status">{t('create.chosen', { count: chosen.length })}</p>}
       {(asked.length > 0 || victims.length > 0) && (
-        <Alert type="warning" showIcon title={t('create.ask_owners', { owners: owners.join(', ') })}
-          description={<pre className="cli">{asked.map((w) => t('create.ask_text', { owner: w.job.user ?? '', job: w.job.name ?? t('queue.hidden'), machine: w.machine, saved: w.checkpoint_at ? clock(w.checkpoint_at) : t('create.unsaved') })).join('\n')}</pre>} />
+        <Note tone="warning" title={t('create.ask_owners', { owners: owners.join(', ') })}>
+          <pre className="cli">{asked.map((w) => t('create.ask_text', { owner: w.job.user ?? '', job: w.job.name ?? t('queue.hidden'), machine: w.machine, saved: w.checkpoint_at ? clock(w.checkpoint_at) : t('create.unsaved') })).join('\n')}</pre>
+        </Note>
       )}
-      <Table<Machine> size="small" rowKey="id" loading={machines.isPending} dataSource={machines.data ?? []} pagination={{ pageSize: 20, hideOnSinglePage: true }} scroll={{ x: 1100 }} columns={[
-        { title: t('create.choice'), width: 170, render: (_, m) => (
-          <Select style={{ width: 150 }} size="small" disabled={!job} aria-label={`${t('create.choice')} ${m.name}`} value={of(m) ? (of(m)!.busy ?? 'wait') : ''} onChange={(busy: string) => choose(m, busy)}
+      <Table<Machine> label={t('create.machines')} idOf={(m) => m.id} loading={machines.isPending} rows={machines.data ?? []} page={20} least={1100} columns={[
+        { title: t('create.choice'), width: 170, cell: (m) => (
+          <Choice bare small width={150} off={!job} label={`${t('create.choice')} ${m.name}`} value={of(m) ? (of(m)!.busy ?? 'wait') : ''} change={(busy) => choose(m, busy)}
             options={['', 'wait', 'kill'].map((value) => ({ value, label: t('create.busy_' + (value || 'none')) }))} />
         ) },
-        { title: t('job.node'), dataIndex: 'name' },
-        { title: t('job.status'), render: (_, m) => <WordTag tone={m.free ? 'good' : 'busy'}>{m.free ? t('wall.free') : m.claim ? t('create.promised', { job: m.claim.name || t('queue.hidden') }) : t('wall.held')}</WordTag> },
-        { title: t('jobs.pool'), dataIndex: 'pool' },
-        { title: t('cluster.cards'), render: (_, m) => (m.devices ?? []).map((d) => `${d.model} ${d.used}/${d.total}`).join(' · ') || '–' },
-        { title: t('cluster.cpu'), render: (_, m) => `${number(m.cpu_used)} / ${number(m.cpu)}` },
-        { title: t('node.work'), render: (_, m) => (m.work ?? []).map((w, i) => <div key={i}>{w.job.name || t('queue.hidden')}{w.job.user && ` (${w.job.user})`} · {t('create.since', { time: clock(w.since) })} · {w.checkpoint_at ? t('create.saved', { time: clock(w.checkpoint_at) }) : t('create.unsaved')}{w.vip && ' · VIP'}</div>) },
+        { title: t('job.node'), cell: (m) => m.name },
+        { title: t('job.status'), cell: (m) => <WordTag tone={m.free ? 'good' : 'busy'}>{m.free ? t('wall.free') : m.claim ? t('create.promised', { job: m.claim.name || t('queue.hidden') }) : t('wall.held')}</WordTag> },
+        { title: t('jobs.pool'), cell: (m) => m.pool },
+        { title: t('cluster.cards'), cell: (m) => (m.devices ?? []).map((d) => `${d.model} ${d.used}/${d.total}`).join(' · ') || '–' },
+        { title: t('cluster.cpu'), cell: (m) => `${number(m.cpu_used)} / ${number(m.cpu)}` },
+        { title: t('node.work'), cell: (m) => (m.work ?? []).map((w, i) => <div key={i}>{w.job.name || t('queue.hidden')}{w.job.user && ` (${w.job.user})`} · {t('create.since', { time: clock(w.since) })} · {w.checkpoint_at ? t('create.saved', { time: clock(w.checkpoint_at) }) : t('create.unsaved')}{w.vip && ' · VIP'}</div>) },
       ]} />
       <Cli text="nomadlike node machines" />
     </>

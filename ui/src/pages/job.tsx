@@ -1,5 +1,4 @@
 import { useQuery } from '@tanstack/react-query'
-import { Alert, Button, Checkbox, Select, Table, Tabs } from 'antd'
 import i18next, { type TFunction } from 'i18next'
 import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
@@ -8,6 +7,10 @@ import { call, get, part } from '../api'
 import { clock, dateTime, devicesOf, millis, quote, since, size, span, spelled } from '../format'
 import { reasonText } from '../i18n'
 import { Cli, Deeds } from '../parts/actions'
+import { Button, Note } from '../parts/controls'
+import { Check, Choice } from '../parts/controls/fields'
+import { Scroll, Table } from '../parts/controls/table'
+import { Tabs } from '../parts/controls/tabs'
 import { Figures } from '../parts/usage'
 import { Files } from '../parts/files'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
@@ -66,7 +69,7 @@ export function JobPage() {
         <StateTag state={detail.state} />
         <PriorityTag job={{ ...spec, vip: !!spec.vip }} />
         {(detail.subjobs ?? []).length > 1 && (
-          <Select aria-label={t('jobs.subjob')} value={subjob} onChange={setSubjob} style={{ width: 170 }}
+          <Choice bare label={t('jobs.subjob')} value={subjob} change={setSubjob}
             options={(detail.subjobs ?? []).map((s) => ({ value: s.index, label: `${t('jobs.subjob')} ${s.index} · ${t('state.' + s.state)}` }))} />
         )}
         <span className="grow" />
@@ -75,15 +78,15 @@ export function JobPage() {
         {!shared && may('share') && <ShareButton name={spec.name} path={path + '/shares'} />}
       </div>
       <Truth detail={detail} standing={standing} ranks={ranks} newest={newest} forecast={forecast.data} step={stepOf(metrics.data, newest)} />
-      {(detail.awaits ?? []).length > 0 && <Alert type="info" showIcon title={<>{t('job.awaits')} <Holders holders={detail.awaits} /></>} />}
+      {(detail.awaits ?? []).length > 0 && <Note tone="info" title={<>{t('job.awaits')} <Holders holders={detail.awaits} /></>} />}
       {(detail.yielded ?? []).filter((y) => y.subjob === subjob).map((y) => (
-        <Alert key={y.attempt} type="warning" showIcon title={<>{t('job.yielded', { attempt: y.attempt, time: dateTime(y.at), user: y.to.user ?? t('queue.hidden') })} {y.to.name ? <JobLink id={y.to.id} name={y.to.name} /> : t('queue.hidden')}{y.to.vip && ' (VIP)'}</>} />
+        <Note key={y.attempt} tone="warning" title={<>{t('job.yielded', { attempt: y.attempt, time: dateTime(y.at), user: y.to.user ?? t('queue.hidden') })} {y.to.name ? <JobLink id={y.to.id} name={y.to.name} /> : t('queue.hidden')}{y.to.vip && ' (VIP)'}</>} />
       ))}
       <Tabs
-        activeKey={tab}
-        onChange={(key) => void go(`/jobs/${id}/${key}${subjob ? `?subjob=${subjob}` : ''}`, { replace: true })}
-        destroyOnHidden
-        items={[
+        label={t('job.parts')}
+        active={tab}
+        change={(key) => void go(`/jobs/${id}/${key}${subjob ? `?subjob=${subjob}` : ''}`, { replace: true })}
+        tabs={[
           {
             key: 'overview',
             label: t('job.overview'),
@@ -248,7 +251,7 @@ export function AttemptLogs({ attempts, allocs }: { attempts: Attempt[]; allocs:
     <div className="stack">
       {attempts.length > 1 && (
         <div className="bar">
-          <Select aria-label={t('jobs.attempt')} value={attempt?.number} onChange={setChosen} style={{ width: 240 }}
+          <Choice bare label={t('jobs.attempt')} value={attempt?.number} change={setChosen}
             options={[...attempts].reverse().map((a) => ({ value: a.number, label: `${t('job.attempt', { number: a.number })} · ${a.outcome ? t('outcome.' + a.outcome) : t('attempt.' + a.state)}` }))} />
         </div>
       )}
@@ -265,17 +268,17 @@ function Ranks({ ranks, error }: { ranks: Allocation[]; error: unknown }) {
   if (ranks.length === 0) return <p className="quiet">{t('job.no_attempt')}</p>
   return (
     <Table<Allocation>
-      size="small"
-      rowKey="id"
-      pagination={{ pageSize: 32, hideOnSinglePage: true }}
-      scroll={{ x: 520 }}
-      dataSource={ranks}
+      label={t('job.ranks')}
+      idOf={(a) => a.id}
+      page={32}
+      least={520}
+      rows={ranks}
       columns={[
-        { title: t('job.rank'), dataIndex: 'rank', width: 60 },
-        { title: t('job.node'), render: (_, a) => <NodeLink id={a.node_id} name={a.node_name} /> },
-        { title: t('job.status'), render: (_, a) => <WordTag tone={tones[a.status] ?? 'plain'} title={reasonText(a.cause)}>{t('alloc.' + a.status, a.status)}{a.step && a.status === 'preparing' ? ' · ' + t('step.' + a.step, a.step) : ''}</WordTag> },
-        { title: t('job.cards'), render: (_, a) => (a.devices?.length ? t('short.cards', { count: a.devices.length }) : t('short.cores', { count: a.spec.cpu })) },
-        { title: t('job.exit'), width: 90, render: (_, a) => (endedAlloc(a) ? (a.oom_killed ? 'OOM' : a.signal ? t('job.signal', { signal: a.signal }) : neverRan(a) ? '–' : a.exit_code) : '') },
+        { title: t('job.rank'), width: 60, cell: (a) => a.rank },
+        { title: t('job.node'), cell: (a) => <NodeLink id={a.node_id} name={a.node_name} /> },
+        { title: t('job.status'), cell: (a) => <WordTag tone={tones[a.status] ?? 'plain'} title={reasonText(a.cause)}>{t('alloc.' + a.status, a.status)}{a.step && a.status === 'preparing' ? ' · ' + t('step.' + a.step, a.step) : ''}</WordTag> },
+        { title: t('job.cards'), cell: (a) => (a.devices?.length ? t('short.cards', { count: a.devices.length }) : t('short.cores', { count: a.spec.cpu })) },
+        { title: t('job.exit'), width: 90, cell: (a) => (endedAlloc(a) ? (a.oom_killed ? 'OOM' : a.signal ? t('job.signal', { signal: a.signal }) : neverRan(a) ? '–' : a.exit_code) : '') },
       ]}
     />
   )
@@ -367,21 +370,20 @@ function Attempts({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocatio
   const now = useNow(5000)
   return (
     <Table<Attempt>
-      size="small"
-      rowKey="number"
-      scroll={{ x: 800 }}
-      pagination={false}
-      dataSource={[...attempts].reverse()}
+      label={t('job.attempts')}
+      idOf={(a) => a.number}
+      least={960}
+      rows={[...attempts].reverse()}
       columns={[
-        { title: t('jobs.attempt'), dataIndex: 'number', width: 80 },
-        { title: t('job.outcome'), render: (_, a) => (a.outcome ? t('outcome.' + a.outcome) : t('attempt.' + a.state)) },
-        { title: t('job.placed'), render: (_, a) => dateTime(a.placed_at, true) },
-        { title: t('job.prepared'), render: (_, a) => since(a.placed_at, a.running_at ?? a.ending_at, now) },
-        { title: t('job.ran'), render: (_, a) => (a.running_at ? since(a.running_at, a.ending_at, now) : '–') },
-        { title: t('job.stopped_in'), render: (_, a) => (a.ending_at ? since(a.ending_at, a.ended_at, now) : '–') },
-        { title: t('job.checkpoint'), render: (_, a) => dateTime(a.checkpoint_at) },
-        { title: t('jobs.nodes'), render: (_, a) => allocs.filter((one) => one.attempt === a.number && one.subjob === a.subjob).map((one) => one.node_name).join(', ') },
-        { title: t('job.cause'), render: (_, a) => reasonText(a.cause) },
+        { title: t('jobs.attempt'), width: 80, cell: (a) => a.number },
+        { title: t('job.outcome'), cell: (a) => (a.outcome ? t('outcome.' + a.outcome) : t('attempt.' + a.state)) },
+        { title: t('job.placed'), cell: (a) => dateTime(a.placed_at, true) },
+        { title: t('job.prepared'), cell: (a) => since(a.placed_at, a.running_at ?? a.ending_at, now) },
+        { title: t('job.ran'), cell: (a) => (a.running_at ? since(a.running_at, a.ending_at, now) : '–') },
+        { title: t('job.stopped_in'), cell: (a) => (a.ending_at ? since(a.ending_at, a.ended_at, now) : '–') },
+        { title: t('job.checkpoint'), cell: (a) => dateTime(a.checkpoint_at) },
+        { title: t('jobs.nodes'), cell: (a) => allocs.filter((one) => one.attempt === a.number && one.subjob === a.subjob).map((one) => one.node_name).join(', ') },
+        { title: t('job.cause'), cell: (a) => reasonText(a.cause) },
       ]}
     />
   )
@@ -415,8 +417,8 @@ function SideBySide({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocat
   ]
   return (
     <section className="card" aria-label={t('job.side_by_side')}>
-      <div className="bar"><h2>{t('job.side_by_side')}</h2><Checkbox checked={differ} onChange={(e) => setDiffer(e.target.checked)}>{t('job.difference')}</Checkbox></div>
-      <div className="wall">
+      <div className="bar"><h2>{t('job.side_by_side')}</h2><Check checked={differ} change={setDiffer}>{t('job.difference')}</Check></div>
+      <Scroll label={t('job.side_by_side')}>
         <table className="plain">
           <thead><tr><td /><>{shown.map((a) => <th key={a.number} scope="col">{t('job.attempt', { number: a.number })}</th>)}</></tr></thead>
           <tbody>
@@ -428,7 +430,7 @@ function SideBySide({ attempts, allocs }: { attempts: Attempt[]; allocs: Allocat
             })}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </section>
   )
 }
@@ -447,13 +449,13 @@ function Checkpoints({ detail, standing }: { detail: JobDetail; standing?: Subjo
       {detail.job.resume && <p>{t('job.resumed', { path: detail.job.resume.path, step: detail.job.resume.step ?? '–' })} <JobLink id={detail.job.resume.job_id} /></p>}
       {list.length === 0 ? <p className="quiet">{t('job.no_checkpoints')}</p> : (
         <>
-          <Table<SavedCheckpoint> size="small" rowKey={(c) => c.path + c.saved_at} pagination={false} scroll={{ x: 640 }} dataSource={list} columns={[
-            { title: t('job.step'), width: 90, render: (_, c) => <>{c.step ?? '–'}{c === list[0] && <span className="quiet"> {t('job.newest')}</span>}</> },
-            { title: t('job.path'), render: (_, c) => <code>{c.path}</code> },
-            { title: t('job.saved_at'), width: 150, render: (_, c) => dateTime(c.saved_at, true) },
-            { title: t('jobs.attempt'), width: 80, dataIndex: 'attempt' },
-            { title: t('job.rank'), width: 70, dataIndex: 'rank' },
-            { title: '', width: 150, render: (_, c) => ended && mayResume && !detail.job.batch && (c === list[0] || c.step) && <Button size="small" onClick={() => void go(`/jobs/new?clone=${part(id)}&resume=${part(id)}${c === list[0] ? '' : `&step=${c.step}`}`)}>{t('job.resume_from')}</Button> },
+          <Table<SavedCheckpoint> label={t('job.checkpoints')} idOf={(c) => c.path + c.saved_at} least={640} rows={list} columns={[
+            { title: t('job.step'), width: 90, cell: (c) => <>{c.step ?? '–'}{c === list[0] && <span className="quiet"> {t('job.newest')}</span>}</> },
+            { title: t('job.path'), cell: (c) => <code>{c.path}</code> },
+            { title: t('job.saved_at'), width: 150, cell: (c) => dateTime(c.saved_at, true) },
+            { title: t('jobs.attempt'), width: 80, cell: (c) => c.attempt },
+            { title: t('job.rank'), width: 70, cell: (c) => c.rank },
+            { title: <span className="hidden">{t('job.resume_from')}</span>, width: 150, cell: (c) => ended && mayResume && !detail.job.batch && (c === list[0] || c.step) && <Button small onClick={() => void go(`/jobs/new?clone=${part(id)}&resume=${part(id)}${c === list[0] ? '' : `&step=${c.step}`}`)}>{t('job.resume_from')}</Button> },
           ]} />
           <Cli text={`nomadlike job resume ${quote(detail.job.name)}`} />
         </>

@@ -17,7 +17,7 @@ import { useJobsSoon } from '../parts/lists'
 import { Failed, priorityTag, StateTag, stateTag, useNow, useTitle } from '../parts/states'
 import { type JobDetail, type JobState, jobStates, type JobSummary, type Subjob, type SubjobList } from '../types'
 
-const FramedDeed = lazy(() => again(() => import('../parts/framed_deed')))
+const DeedDialog = lazy(() => again(() => import('../parts/actions')).then((m) => ({ default: m.DeedDialog })))
 
 const optional = ['state', 'project', 'user', 'type', 'priority', 'nodes', 'attempt', 'submitted', 'time', 'reason', 'code', 'spec', 'output', 'id'] as const
 const shownAtFirst = ['state', 'project', 'user', 'nodes', 'submitted', 'time', 'reason']
@@ -177,7 +177,7 @@ export function Jobs() {
       <p className="quiet">{t('jobs.keys')}</p>
       {deed && (
         <Suspense>
-          <FramedDeed deed={deed} jobs={fitting(deed, targets)} close={() => setDeed(undefined)} done={() => setPicked(new Set())} />
+          <DeedDialog deed={deed} jobs={fitting(deed, targets)} close={() => setDeed(undefined)} done={() => setPicked(new Set())} />
         </Suspense>
       )}
     </div>

@@ -1,5 +1,4 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { App, Button, Input, Modal, Table } from 'antd'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link, useParams } from 'react-router'
@@ -7,6 +6,11 @@ import { call, get, part } from '../api'
 import { dateTime, number, quote, shortID, since, size } from '../format'
 import { reasonText } from '../i18n'
 import { Cli } from '../parts/actions'
+import { Button, Note } from '../parts/controls'
+import { Dialog } from '../parts/controls/dialog'
+import { Field } from '../parts/controls/fields'
+import { say } from '../parts/controls/messages'
+import { Table } from '../parts/controls/table'
 import { errorText, Failed, Loading, useNow, useTitle, WordTag, failing } from '../parts/states'
 import type { Allocation, DeviceState, EventList, NodeDetail, NodeDevices } from '../types'
 import { cardMemory, gaugeText } from '../parts/usage'
@@ -36,7 +40,7 @@ export function NodePage() {
         <h1>{n.name}</h1>
         <NodeWord node={n} />
         <span className="grow" />
-        {mayDrain && (n.eligibility === 'eligible' ? (['cordon', 'drain'] as Deed[]) : (['uncordon', 'drain'] as Deed[])).map((one) => <Button key={one} danger={one === 'drain'} onClick={() => setDeed(one)}>{t('node.' + one)}</Button>)}
+        {mayDrain && (n.eligibility === 'eligible' ? (['cordon', 'drain'] as Deed[]) : (['uncordon', 'drain'] as Deed[])).map((one) => <Button key={one} tone={one === 'drain' ? 'danger' : 'plain'} onClick={() => setDeed(one)}>{t('node.' + one)}</Button>)}
       </div>
       <p className="truth">
         {t('node.truth', { status: t('node_status.' + n.status), since: since(n.status_at ?? n.registered_at, null, now), allocs: n.used.allocs })}
@@ -48,15 +52,15 @@ export function NodePage() {
       <UsageHistory node={n} />
       <section className="card" aria-label={t('node.work')}>
         <h2>{t('node.work')}</h2>
-        <Table<Allocation> size="small" rowKey="id" pagination={{ pageSize: 50, hideOnSinglePage: true }} scroll={{ x: 700 }} dataSource={allocs} locale={{ emptyText: <p>{t('node.no_work')}</p> }} columns={[
-          { title: t('jobs.name'), render: (_, a) => <Link to={'/jobs/' + a.job_id}>{a.job_name}</Link> },
-          { title: t('jobs.project'), dataIndex: 'project' },
-          { title: t('job.rank'), dataIndex: 'rank', width: 70 },
-          { title: t('jobs.attempt'), dataIndex: 'attempt', width: 80 },
-          { title: t('job.status'), render: (_, a) => t('alloc.' + a.status, a.status) + (a.quarantined ? ' · ' + t('node.quarantined') : '') },
-          { title: t('job.cards'), render: (_, a) => (a.devices?.length ? t('short.cards', { count: a.devices.length }) : t('short.cores', { count: a.spec.cpu })) },
-          { title: t('jobs.started'), render: (_, a) => dateTime(a.started_at) },
-          { title: t('jobs.id'), render: (_, a) => <code>{shortID(a.id)}</code> },
+        <Table<Allocation> label={t('node.work')} idOf={(a) => a.id} page={50} least={700} rows={allocs} empty={t('node.no_work')} columns={[
+          { title: t('jobs.name'), cell: (a) => <Link to={'/jobs/' + a.job_id}>{a.job_name}</Link> },
+          { title: t('jobs.project'), cell: (a) => a.project },
+          { title: t('job.rank'), cell: (a) => a.rank, width: 70 },
+          { title: t('jobs.attempt'), width: 80, cell: (a) => a.attempt },
+          { title: t('job.status'), cell: (a) => t('alloc.' + a.status, a.status) + (a.quarantined ? ' · ' + t('node.quarantined') : '') },
+          { title: t('job.cards'), cell: (a) => (a.devices?.length ? t('short.cards', { count: a.devices.length }) : t('short.cores', { count: a.spec.cpu })) },
+          { title: t('jobs.started'), cell: (a) => dateTime(a.started_at) },
+          { title: t('jobs.id'), cell: (a) => <code>{shortID(a.id)}</code> },
         ]} />
       </section>
       <section className="card" aria-label={t('node.history')}><h2>{t('node.history')}</h2><History events={events.data ?? []} error={events.error} /><Cli text={`nomadlike node history ${quote(n.name)}`} /></section>
@@ -96,22 +100,21 @@ function DeviceTable({ node }: { node: NodeDetail }) {
         {c.measured ? t('node.busy', { cpu: number(c.cpu_busy ?? 0), cores: number(c.cpu), memory: size(c.memory_busy ?? 0), time: dateTime(c.at, true) }) : t('node.unmeasured')}
       </p>
       {(c.devices ?? []).length > 0 && (
-        <Table<DeviceState> size="small" rowKey="id" pagination={false} scroll={{ x: 1100 }} dataSource={c.devices ?? []}
-          expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, expandedRowRender: (d) => <CardDetail node={node} card={d} /> }}
+        <Table<DeviceState> label={t('node.use')} idOf={(d) => d.id} least={1100} rows={c.devices ?? []} unfold={(d) => <CardDetail node={node} card={d} />}
           columns={[
-            { title: t('node.card'), width: 60, render: (_, d) => name(d) },
-            { title: t('node.model'), render: (_, d) => d.model || d.kind },
-            { title: t('figures.card'), width: 100, render: (_, d) => gaugeText(d.gauges, 'utilization_ratio') },
-            { title: t('figures.card_memory'), render: (_, d) => cardMemory(d.gauges, d.memory) },
-            { title: t('figures.temperature'), width: 100, render: (_, d) => gaugeText(d.gauges, 'temperature_celsius') },
-            { title: t('figures.power'), width: 80, render: (_, d) => gaugeText(d.gauges, 'power_watts') },
-            { title: t('job.status'), render: (_, d) => <WordTag tone={d.healthy ? (d.used ? 'good' : 'plain') : 'bad'} title={reasonText(d.health)}>{d.healthy ? (d.used ? t('wall.held') : t('wall.free')) : t('node.quarantined')}</WordTag> },
-            { title: t('jobs.name'), render: (_, d) => (d.owner ? <><Link to={'/jobs/' + d.owner.job_id}>{d.owner.job}</Link> <span className="quiet">{t('logs.rank', { rank: d.owner.rank })}{d.owner.user && ` · ${d.owner.user}`}</span></> : d.used ? t('queue.hidden') : '–') },
-            { title: t('node.link'), width: 90, dataIndex: 'link_group' },
-            { title: t('node.cure'), width: 220, render: (_, d) => (
+            { title: t('node.card'), width: 60, cell: (d) => name(d) },
+            { title: t('node.model'), cell: (d) => d.model || d.kind },
+            { title: t('figures.card'), width: 100, cell: (d) => gaugeText(d.gauges, 'utilization_ratio') },
+            { title: t('figures.card_memory'), cell: (d) => cardMemory(d.gauges, d.memory) },
+            { title: t('figures.temperature'), width: 100, cell: (d) => gaugeText(d.gauges, 'temperature_celsius') },
+            { title: t('figures.power'), width: 80, cell: (d) => gaugeText(d.gauges, 'power_watts') },
+            { title: t('job.status'), cell: (d) => <WordTag tone={d.healthy ? (d.used ? 'good' : 'plain') : 'bad'} title={reasonText(d.health)}>{d.healthy ? (d.used ? t('wall.held') : t('wall.free')) : t('node.quarantined')}</WordTag> },
+            { title: t('jobs.name'), cell: (d) => (d.owner ? <><Link to={'/jobs/' + d.owner.job_id}>{d.owner.job}</Link> <span className="quiet">{t('logs.rank', { rank: d.owner.rank })}{d.owner.user && ` · ${d.owner.user}`}</span></> : d.used ? t('queue.hidden') : '–') },
+            { title: t('node.link'), width: 90, cell: (d) => d.link_group },
+            { title: t('node.cure'), width: 220, cell: (d) => (
               <>
                 {d.health && <div className="quiet">{reasonText(d.health)}{d.action && ` · ${t('action.' + d.action)}`}</div>}
-                {(!node.may || node.may.includes('drain')) && actsOf(d).map((act) => <Button key={act} size="small" disabled={act === 'reset' && d.used} onClick={() => setTreat({ device: d, act })}>{t('node.' + act)}</Button>)}
+                {(!node.may || node.may.includes('drain')) && actsOf(d).map((act) => <Button key={act} small disabled={act === 'reset' && d.used} onClick={() => setTreat({ device: d, act })}>{t('node.' + act)}</Button>)}
               </>
             ) },
           ]} />
@@ -148,10 +151,11 @@ function CardDetail({ node, card }: { node: NodeDetail; card: DeviceState }) {
           {(card.processes ?? []).length > 0 && (
             <>
               <h3>{t('figures.processes')}</h3>
-              <table className="plain">
-                <thead><tr><th scope="col">PID</th><th scope="col">{t('jobs.name')}</th><th scope="col">{t('figures.card_memory')}</th></tr></thead>
-                <tbody>{(card.processes ?? []).map((p) => <tr key={p.pid}><td>{p.pid}</td><td>{p.name ?? '–'}</td><td>{p.memory ? size(p.memory) : '–'}</td></tr>)}</tbody>
-              </table>
+              <Table label={t('figures.processes')} idOf={(p) => p.pid} rows={card.processes ?? []} columns={[
+                { title: 'PID', cell: (p) => p.pid },
+                { title: t('jobs.name'), cell: (p) => p.name ?? '–' },
+                { title: t('figures.card_memory'), right: true, cell: (p) => (p.memory ? size(p.memory) : '–') },
+              ]} />
             </>
           )}
         </div>
@@ -163,53 +167,57 @@ function CardDetail({ node, card }: { node: NodeDetail; card: DeviceState }) {
 
 function TreatDialog({ node, treat, close }: { node: NodeDetail; treat: Treatment; close: () => void }) {
   const { t } = useTranslation()
-  const { message } = App.useApp()
   const client = useQueryClient()
   const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>()
   const [reason, setReason] = useState('')
   const why = treat.act === 'quarantine' ? reason.trim() : ''
   const run = async () => {
     setBusy(true)
+    setError(undefined)
     try {
       await call('POST', `/v1/nodes/${part(node.id)}/devices`, { device: treat.device.id, act: treat.act, ...(why && { reason: why }) })
       await client.invalidateQueries({ queryKey: ['node', node.id] })
-      void message.success(t('node.done_' + treat.act))
+      say('good', t('node.done_' + treat.act))
       close()
-    } catch (error) {
-      void message.error(errorText(error, t), 8)
+    } catch (failure) {
+      setError(failure)
       setBusy(false)
     }
   }
   return (
-    <Modal open title={`${t('node.' + treat.act)} · ${node.name} · ${treat.device.index}`} okText={t('node.' + treat.act)} cancelText={t('deed.cancel')} okButtonProps={{ danger: treat.act !== 'reset', loading: busy }} onOk={() => void run()} onCancel={close}>
+    <Dialog title={`${t('node.' + treat.act)} · ${node.name} · ${treat.device.index}`} close={close} act={t('node.' + treat.act)} run={() => void run()} danger={treat.act !== 'reset'} busy={busy}>
       <p>{t('node.ask_' + treat.act)}</p>
       <p className="quiet">{reasonText(treat.device.health)}</p>
-      {treat.act === 'quarantine' && <label>{t('deed.reason')}<Input value={reason} maxLength={80} onChange={(e) => setReason(e.target.value)} /></label>}
+      {treat.act === 'quarantine' && <Field label={t('deed.reason')} maxLength={80} value={reason} change={setReason} />}
       <Cli text={`nomadlike device ${treat.act} ${why ? `-reason ${quote(why)} ` : ''}${quote(node.name)} ${quote(treat.device.id)}`} />
-    </Modal>
+      {error !== undefined && <Note tone="error" title={errorText(error, t)} />}
+    </Dialog>
   )
 }
 
 function NodeDialog({ deed, node, close }: { deed: Deed; node: NodeDetail; close: () => void }) {
   const { t } = useTranslation()
-  const { message } = App.useApp()
   const client = useQueryClient()
   const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>()
   const run = async () => {
     setBusy(true)
+    setError(undefined)
     try {
       await call('POST', `/v1/nodes/${part(node.id)}/${deed}`, deed === 'drain' ? {} : undefined)
       await client.invalidateQueries({ predicate: (query) => ['node', 'nodes'].includes(query.queryKey[0] as string) })
       close()
-    } catch (error) {
-      void message.error(errorText(error, t), 8)
+    } catch (failure) {
+      setError(failure)
       setBusy(false)
     }
   }
   return (
-    <Modal open title={`${t('node.' + deed)} · ${node.name}`} okText={t('node.' + deed)} cancelText={t('deed.cancel')} okButtonProps={{ danger: deed === 'drain', loading: busy }} onOk={() => void run()} onCancel={close}>
+    <Dialog title={`${t('node.' + deed)} · ${node.name}`} close={close} act={t('node.' + deed)} run={() => void run()} danger={deed === 'drain'} busy={busy}>
       <p>{t('node.ask_' + deed)}</p>
       <Cli text={`nomadlike node ${deed} ${quote(node.name)}`} />
-    </Modal>
+      {error !== undefined && <Note tone="error" title={errorText(error, t)} />}
+    </Dialog>
   )
 }

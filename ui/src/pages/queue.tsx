@@ -1,5 +1,4 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { Grid, Select, Table } from 'antd'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Link } from 'react-router'
@@ -8,6 +7,9 @@ import { get, part } from '../api'
 import { since } from '../format'
 import { reasonText } from '../i18n'
 import { Cli, Deeds } from '../parts/actions'
+import { Choice } from '../parts/controls/fields'
+import { Pick } from '../parts/controls'
+import { Table } from '../parts/controls/table'
 import { ForecastCard, Holders, startText } from '../parts/forecast'
 import { Failed, useNow, useTitle, WordTag, PriorityTag, failing } from '../parts/states'
 import { Gantt } from '../parts/timeline'
@@ -31,7 +33,6 @@ export function QueuePage() {
   const setChanges = (next: Change[]) => put('try', next.length ? JSON.stringify(next) : '')
   const [dragged, setDragged] = useState<QueueEntry>()
   const allowed = useRights()
-  const wide = Grid.useBreakpoint().md !== false
   const jobs = useJobs()
   const queue = useQuery({
     queryKey: ['queue'],
@@ -52,17 +53,17 @@ export function QueuePage() {
         <span className="quiet" role="status">{queue.data && t('queue.count', { count: queue.data.length })}</span>
       </div>
       {failing(queue) && <Failed error={queue.error} retry={() => void queue.refetch()} />}
+      <section className="card" aria-label={t('menu.queue')}>
       <Table<QueueEntry>
-        size="small"
-        aria-label={t('menu.queue')}
-        rowKey={(entry) => `${entry.job_id}/${entry.subjob}`}
+        label={t('menu.queue')}
+        idOf={(entry) => `${entry.job_id}/${entry.subjob}`}
         loading={queue.isPending}
-        dataSource={queue.data ?? []}
-        pagination={{ pageSize: 50, hideOnSinglePage: true, showSizeChanger: false }}
-        scroll={{ x: wide ? 1340 : undefined }}
-        expandable={{ columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, expandedRowRender: (entry) => <Entry entry={entry} /> }}
-        locale={{ emptyText: <p>{t('queue.empty')}</p> }}
-        onRow={(entry) => ({
+        rows={queue.data ?? []}
+        page={50}
+        least={1200}
+        unfold={(entry) => <Entry entry={entry} />}
+        empty={t('queue.empty')}
+        rowProps={(entry) => ({
           draggable: allowed('what_if') && (queue.data?.length ?? 0) > 1,
           onDragStart: () => setDragged(entry),
           onDragOver: (event) => event.preventDefault(),
@@ -72,23 +73,24 @@ export function QueuePage() {
           },
         })}
         columns={[
-          { title: t('queue.position'), width: wide ? 60 : 36, render: (_, e) => <>{e.position}{e.moved && <span title={t('queue.moved')}> ↕</span>}</> },
-          { title: t('jobs.name'), ellipsis: wide, width: wide ? 160 : undefined, render: (_, e) => <><Link to={'/jobs/' + e.job_id}>{e.job_name}</Link>{e.subjob > 0 && <span className="quiet"> #{e.subjob}</span>}{!wide && <><br />{e.forecast && startText(t, e.forecast, now)}<br /><span className="quiet">{reasonText(e.wait)}</span></>}</> },
-          { responsive: ['md'], title: t('jobs.project'), width: 130, ellipsis: true, render: (_, e) => [e.project, e.user].filter(Boolean).join(' / ') },
-          { responsive: ['md'], title: t('jobs.priority'), width: 110, render: (_, e) => <PriorityTag job={e} /> },
-          { responsive: ['md'], title: t('queue.asks'), width: 110, render: (_, e) => t('short.nodes', { count: e.nodes }) + (e.devices ? ' ' + t('short.cards', { count: e.devices }) : '') },
-          { responsive: ['md'], title: t('queue.waits'), width: 90, render: (_, e) => since(e.queued_at, null, now) },
-          { responsive: ['md'], title: t('queue.starts'), width: 270, render: (_, e) => (e.forecast ? <WordTag tone={e.forecast.verdict === 'now' ? 'good' : e.forecast.verdict === 'later' ? 'plain' : e.forecast.verdict === 'never' ? 'bad' : 'busy'}>{startText(t, e.forecast, now)}</WordTag> : '–') },
-          { responsive: ['md'], title: t('queue.reason'), width: 260, render: (_, e) => reasonText(e.wait) },
-          { responsive: ['md'], title: t('queue.holders'), width: 150, render: (_, e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
+          { title: t('queue.position'), width: 48, cell: (e) => <>{e.position}{e.moved && <span title={t('queue.moved')}> ↕</span>}</> },
+          { title: t('jobs.name'), cell: (e) => <><Link to={'/jobs/' + e.job_id}>{e.job_name}</Link>{e.subjob > 0 && <span className="quiet"> #{e.subjob}</span>}<span className="narrow">{e.forecast && startText(t, e.forecast, now)}<br /><span className="quiet">{reasonText(e.wait)}</span></span></> },
+          { wide: true, title: t('jobs.project'), cell: (e) => [e.project, e.user].filter(Boolean).join(' / ') },
+          { wide: true, title: t('jobs.priority'), cell: (e) => <PriorityTag job={e} /> },
+          { wide: true, title: t('queue.asks'), cell: (e) => t('short.nodes', { count: e.nodes }) + (e.devices ? ' ' + t('short.cards', { count: e.devices }) : '') },
+          { wide: true, title: t('queue.waits'), cell: (e) => since(e.queued_at, null, now) },
+          { wide: true, title: t('queue.starts'), cell: (e) => (e.forecast ? <WordTag tone={e.forecast.verdict === 'now' ? 'good' : e.forecast.verdict === 'later' ? 'plain' : e.forecast.verdict === 'never' ? 'bad' : 'busy'}>{startText(t, e.forecast, now)}</WordTag> : '–') },
+          { wide: true, title: t('queue.reason'), width: 240, cell: (e) => reasonText(e.wait) },
+          { wide: true, title: t('queue.holders'), cell: (e) => <Holders holders={e.holders?.length ? e.holders : e.awaits} /> },
         ]}
       />
+      </section>
       {allowed('what_if') && <WhatIfPanel changes={changes} set={setChanges} queue={queue.data ?? []} jobs={jobs.data ?? []} nodes={timeline.data?.rows ?? []} />}
       <section className="card" aria-label={t('queue.timeline')}>
         <div className="bar">
           <h2>{t('queue.timeline')}</h2>
-          <Select aria-label={t('queue.hours')} value={hours} onChange={setHours} options={[6, 24, 72, 168].map((value) => ({ value, label: t('queue.next_hours', { count: value }) }))} style={{ width: 140 }} />
-          {(pools.length > 1 || pool) && <Select allowClear aria-label={t('jobs.pool')} placeholder={t('jobs.pool')} value={pool || undefined} onChange={(value?: string) => setPool(value ?? '')} options={pools.map((value) => ({ value, label: value }))} style={{ width: 140 }} />}
+          <Choice bare label={t('queue.hours')} value={hours} change={setHours} options={[6, 24, 72, 168].map((value) => ({ value, label: t('queue.next_hours', { count: value }) }))} />
+          {(pools.length > 1 || pool) && <Pick label={t('jobs.pool')} value={pool} change={setPool} options={pools.map((value) => ({ value, label: value }))} width={140} />}
         </div>
         {failing(timeline) && <Failed error={timeline.error} retry={() => void timeline.refetch()} />}
         {timeline.data && <Gantt timeline={timeline.data} move={allowed('what_if') ? (change) => setChanges([change]) : undefined} />}

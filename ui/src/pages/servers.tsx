@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
-import { Table } from 'antd'
 import { useTranslation } from 'react-i18next'
 import { get } from '../api'
 import { Cli } from '../parts/actions'
+import { Table } from '../parts/controls/table'
 import { Failed, useTitle, WordTag, failing } from '../parts/states'
 import type { AutopilotHealth, Member, MemberList, ServerHealth } from '../types'
 
@@ -19,25 +19,25 @@ export function Servers() {
       {health.data && <p className="truth">{t(health.data.healthy ? 'servers.healthy' : 'servers.unhealthy', { count: health.data.failure_tolerance })}</p>}
       {!failing(health) && <section className="card" aria-label="Raft">
         <h2>Raft</h2>
-        <Table<ServerHealth> size="small" rowKey="id" loading={health.isPending} dataSource={health.data?.servers ?? []} pagination={false} scroll={{ x: 600 }} columns={[
-          { title: t('servers.name'), render: (_, s) => s.name || s.id },
-          { title: t('node.addr'), dataIndex: 'addr' },
-          { title: t('servers.role'), render: (_, s) => (s.leader ? <WordTag tone="good">{t('servers.leader')}</WordTag> : s.voter ? t('servers.voter') : t('servers.nonvoter')) },
-          { title: t('job.status'), render: (_, s) => <WordTag tone={s.healthy ? 'good' : 'bad'}>{t(s.healthy ? 'servers.ok' : 'servers.bad')}</WordTag> },
-          { title: t('servers.gossip'), render: (_, s) => s.status && t('servers.gossip_' + s.status, s.status) },
-          { title: t('cluster.version'), render: (_, s) => version(s.id) },
+        <Table<ServerHealth> label="Raft" idOf={(s) => s.id} loading={health.isPending} rows={health.data?.servers ?? []} least={600} columns={[
+          { title: t('servers.name'), cell: (s) => s.name || s.id },
+          { title: t('node.addr'), cell: (s) => s.addr },
+          { title: t('servers.role'), cell: (s) => (s.leader ? <WordTag tone="good">{t('servers.leader')}</WordTag> : s.voter ? t('servers.voter') : t('servers.nonvoter')) },
+          { title: t('job.status'), cell: (s) => <WordTag tone={s.healthy ? 'good' : 'bad'}>{t(s.healthy ? 'servers.ok' : 'servers.bad')}</WordTag> },
+          { title: t('servers.gossip'), cell: (s) => s.status && t('servers.gossip_' + s.status, s.status) },
+          { title: t('cluster.version'), cell: (s) => version(s.id) },
         ]} />
         <Cli text="nomadlike operator autopilot health" />
       </section>}
       {(!failing(members) || !failing(health)) && <section className="card" aria-label={t('servers.members')}>
         <h2>{t('servers.members')}</h2>
         {failing(members) && <Failed error={members.error} />}
-        <Table<Member> size="small" rowKey="id" loading={members.isPending} dataSource={members.data ?? []} pagination={{ pageSize: 50, hideOnSinglePage: true }} scroll={{ x: 600 }} columns={[
-          { title: t('servers.name'), dataIndex: 'name' },
-          { title: t('servers.role'), render: (_, m) => t('servers.role_' + m.role, m.role) },
-          { title: t('node.addr'), dataIndex: 'rpc_addr' },
-          { title: t('servers.gossip'), render: (_, m) => t('servers.gossip_' + m.status, m.status) },
-          { title: t('cluster.version'), dataIndex: 'version' },
+        <Table<Member> label={t('servers.members')} idOf={(m) => m.id} loading={members.isPending} rows={members.data ?? []} page={50} least={600} columns={[
+          { title: t('servers.name'), cell: (m) => m.name },
+          { title: t('servers.role'), cell: (m) => t('servers.role_' + m.role, m.role) },
+          { title: t('node.addr'), cell: (m) => m.rpc_addr },
+          { title: t('servers.gossip'), cell: (m) => t('servers.gossip_' + m.status, m.status) },
+          { title: t('cluster.version'), cell: (m) => m.version },
         ]} />
         <Cli text="nomadlike server members" />
       </section>}

@@ -1,5 +1,4 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Alert, App, Button, Checkbox, Dropdown, Input, InputNumber, Modal, Radio, Select } from 'antd'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
@@ -8,6 +7,10 @@ import { clock, quote, span, spelled } from '../format'
 import { useGuest } from '../guest'
 import { useRights } from '../rights'
 import type { SavedCheckpoint, JobFormatted, JobDetail, JobState, Priority, Supports } from '../types'
+import { Button, Drop, Note } from './controls'
+import { Dialog } from './controls/dialog'
+import { Check, Choice, Count, Field, Radios } from './controls/fields'
+import { say } from './controls/messages'
 import { deedsFor, type Deed } from './deeds'
 import { variablesOf } from './jobfile'
 import { LimitField, useElapsed } from './limit'
@@ -116,14 +119,14 @@ export function Deeds({ job }: { job: Target }) {
   return (
     <>
       {can.slice(0, can.length - more.length).map((one) => (
-        <Button key={one} danger={one === 'stop' || one === 'delete'} onClick={() => setDeed(one)}>
+        <Button key={one} tone={one === 'stop' || one === 'delete' ? 'danger' : 'plain'} onClick={() => setDeed(one)}>
           {t('deed.' + one)}
         </Button>
       ))}
       {more.length > 0 && (
-        <Dropdown trigger={['click']} menu={{ items: more.map((one) => ({ key: one, label: t('deed.' + one), onClick: () => setDeed(one) })) }}>
-          <Button>{t('deed.more')} <span aria-hidden="true">▾</span></Button>
-        </Dropdown>
+        <Drop label={t('deed.more')}>
+          <div className="menu">{more.map((one) => <Button key={one} tone="bare" onClick={() => setDeed(one)}>{t('deed.' + one)}</Button>)}</div>
+        </Drop>
       )}
       {deed && <DeedDialog key={deed} deed={deed} jobs={[job]} close={() => setDeed(undefined)} />}
     </>
@@ -133,11 +136,11 @@ export function Deeds({ job }: { job: Target }) {
 // DeedDialog asks once more, for one job or for several.
 export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; jobs: Target[]; close: () => void; done?: () => void; first?: Partial<Doing> }) {
   const { t } = useTranslation()
-  const { message } = App.useApp()
   const client = useQueryClient()
   const go = useNavigate()
   const [doing, setDoing] = useState<Doing>({ deed, priority: jobs[0]?.priority === 'urgent' ? 'normal' : 'urgent', idle: deed === 'throttle' ? 100 : undefined, busy: busyUsual, ...first })
   const [busy, setBusy] = useState(false)
+  const [error, setError] = useState('')
   const [sure, setSure] = useState(false)
   const ran = useElapsed(jobs[0]?.id ?? '', deed === 'limit' && jobs.length > 0)
   const limit = doing.limit ?? ran.limit
@@ -150,68 +153,58 @@ export function DeedDialog({ deed, jobs, close, done, first }: { deed: Deed; job
       return
     }
     setBusy(true)
+    setError('')
     const results = await Promise.allSettled(jobs.map((job) => perform(job.id, given)))
     const failed = results.flatMap((result, i) => (result.status === 'rejected' ? [`${jobs[i]!.name}: ${errorText(result.reason, t)}`] : []))
     setBusy(false)
     await client.invalidateQueries({ predicate: (query) => ['jobs', 'job', 'queue'].includes(query.queryKey[0] as string) })
     if (failed.length > 0) {
-      void message.error(failed.slice(0, 5).join('\n'), 8)
-      if (jobs.length === 1) return
-    } else void message.success(t('deed.done_' + deed, { count: jobs.length, name: jobs[0]!.name }))
+      if (jobs.length === 1) return setError(failed[0]!)
+      say('bad', failed.slice(0, 5).join('\n'))
+    } else say('good', t('deed.done_' + deed, { count: jobs.length, name: jobs[0]!.name }))
     close()
     done?.()
     if (deed === 'delete' && jobs.length === 1 && location.pathname.startsWith('/jobs/')) void go('/jobs')
   }
   const names = jobs.length === 1 ? jobs[0]!.name : t('deed.several', { count: jobs.length })
   return (
-    <Modal
-      open
+    <Dialog
       title={t('deed.' + deed) + ' · ' + names}
-      okText={t('deed.' + deed)}
-      cancelText={t('deed.cancel')}
-      okButtonProps={{ danger: deed === 'stop' || deed === 'delete', loading: busy, disabled: deed === 'limit' && (!ran.ready || !ran.changes(limit ?? '') || (over && !sure)) }}
-      onOk={() => void run()}
-      onCancel={close}
+      close={close}
+      act={t('deed.' + deed)}
+      run={() => void run()}
+      danger={deed === 'stop' || deed === 'delete'}
+      busy={busy}
+      off={deed === 'limit' && (!ran.ready || !ran.changes(limit ?? '') || (over && !sure))}
     >
       <p>{t('deed.ask_' + deed)}</p>
       {(deed === 'stop' || deed === 'finish' || deed === 'pause' || deed === 'continue' || deed === 'throttle') && (
-        <p>
-          <label htmlFor="reason">{t('deed.reason')}</label>
-          <Input id="reason" maxLength={200} value={doing.reason} onChange={(e) => setDoing({ ...doing, reason: e.target.value })} />
-        </p>
+        <Field label={t('deed.reason')} maxLength={200} value={doing.reason ?? ''} change={(reason) => setDoing({ ...doing, reason })} />
       )}
       {deed === 'throttle' && (
-        <p className="bar">
-          <label>{t('deed.idle')} <InputNumber min={0} max={60_000} step={50} value={doing.idle} onChange={(value) => setDoing({ ...doing, idle: value ?? 0 })} /></label>
-          <label>{t('deed.busy')} <InputNumber min={10} max={60_000} step={50} value={doing.busy} onChange={(value) => setDoing({ ...doing, busy: value ?? busyUsual })} /></label>
-        </p>
+        <>
+          <Count label={t('deed.idle')} width="100%" least={0} most={60_000} step={50} value={doing.idle ?? 0} change={(idle) => setDoing((old) => ({ ...old, idle }))} />
+          <Count label={t('deed.busy')} width="100%" least={10} most={60_000} step={50} value={doing.busy ?? busyUsual} change={(busy) => setDoing((old) => ({ ...old, busy }))} />
+        </>
       )}
       {deed === 'resume' && (
-        <p>
-          <label htmlFor="from">{t('deed.from')}</label>{' '}
-          <Select id="from" style={{ width: '100%' }} value={doing.step ?? 0} onChange={(step: number) => setDoing({ ...doing, step: step || undefined })}
-            options={[...(jobs[0]?.checkpoints ?? [])].reverse().map((saved, i) => ({ value: i === 0 ? 0 : (saved.step ?? -i), disabled: i > 0 && !saved.step, label: t('deed.saved', { step: saved.step ?? '–', time: clock(saved.saved_at), path: saved.path }) }))} />
-        </p>
+        <Choice label={t('deed.from')} width="100%" value={doing.step ?? 0} change={(step) => setDoing({ ...doing, step: step || undefined })}
+            options={[...(jobs[0]?.checkpoints ?? [])].reverse().map((saved, i) => ({ value: i === 0 ? 0 : (saved.step ?? -i), off: i > 0 && !saved.step, label: t('deed.saved', { step: saved.step ?? '–', time: clock(saved.saved_at), path: saved.path }) }))} />
       )}
       {deed === 'priority' && (
-        <p>
-          <Radio.Group
-            aria-label={t('deed.priority')}
-            value={doing.priority}
-            onChange={(e) => setDoing({ ...doing, priority: e.target.value as Priority })}
-            options={(['normal', 'urgent', 'critical'] as Priority[]).map((value) => ({ value, label: t('priority.' + value) }))}
-          />
-        </p>
+        <Radios label={t('deed.priority')} value={doing.priority} change={(priority) => setDoing({ ...doing, priority })}
+          options={(['normal', 'urgent', 'critical'] as Priority[]).map((value) => ({ value, label: t('priority.' + value) }))} />
       )}
       {deed === 'limit' && ran.ready && (
         <div className="stack">
           <p className="quiet">{ran.limit === '0s' ? t('limit.none_now') : t('limit.now', { limit: spelled(ran.limit!) })}{ran.elapsed > 0 && ' ' + t('limit.elapsed', { time: span(ran.elapsed) })}</p>
           <LimitField value={limit!} set={(value) => setDoing({ ...doing, limit: value })} none />
-          {over && <Alert type="warning" showIcon title={t('limit.over', { time: span(ran.elapsed) })} description={<Checkbox checked={sure} onChange={(e) => setSure(e.target.checked)}>{t('limit.sure')}</Checkbox>} />}
+          {over && <Note tone="warning" title={t('limit.over', { time: span(ran.elapsed) })}><Check checked={sure} change={setSure}>{t('limit.sure')}</Check></Note>}
         </div>
       )}
       <Cli text={jobs.slice(0, 3).map((job) => commandLine(job.name, given)).join('\n') + (jobs.length > 3 ? '\n…' : '')} />
-    </Modal>
+      {error && <Note tone="error" title={error} />}
+    </Dialog>
   )
 }
 

@@ -1,11 +1,35 @@
 import { useEffect, useRef, type ButtonHTMLAttributes, type ReactNode } from 'react'
 
-// The controls of what is seen first, which are the browser's own: a page that
-// uses nothing else is there without the library of components, which is most
-// of the code that this site has.
+// The controls of every page, which are the browser's own. These here are seen
+// first; those that other pages need stand below controls/.
 
-export function Button({ tone = 'plain', className = '', ...rest }: ButtonHTMLAttributes<HTMLButtonElement> & { tone?: 'plain' | 'first' | 'danger' | 'bare' }) {
-  return <button type="button" {...rest} className={`button ${tone} ${className}`} />
+export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  tone?: 'plain' | 'first' | 'danger' | 'bare'
+  small?: boolean
+  busy?: boolean // what it began is not done yet: it cannot be pressed meanwhile
+}
+
+export function Button({ tone = 'plain', className = '', small, busy, disabled, children, ...rest }: ButtonProps) {
+  return (
+    <button type="button" {...rest} disabled={disabled || busy} aria-busy={busy || undefined} className={`button ${tone} ${small ? 'small ' : ''}${className}`}>
+      {busy && <span className="spin" aria-hidden="true" />}
+      {children}
+    </button>
+  )
+}
+
+const noteMarks = { info: 'i', warning: '!', error: '✕' }
+
+// Note says something that a reader should know before going on. An error is
+// told at once to those who hear the page.
+export function Note({ tone, title, children, action }: { tone: 'info' | 'warning' | 'error'; title: ReactNode; children?: ReactNode; action?: ReactNode }) {
+  return (
+    <div className={'note ' + tone} role={tone === 'error' ? 'alert' : 'status'}>
+      <span className="note-mark" aria-hidden="true">{noteMarks[tone]}</span>
+      <div className="note-text"><strong>{title}</strong>{children && <div>{children}</div>}</div>
+      {action}
+    </div>
+  )
 }
 
 // Segments choose one of a few.

@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
-import { Select, Table } from 'antd'
 import { useTranslation } from 'react-i18next'
 import { Link, useSearchParams } from 'react-router'
 import { get, part } from '../api'
 import { dateTime, quote, size } from '../format'
 import type { Allocation, FileEntry, FileList } from '../types'
 import { Cli } from './actions'
+import { Choice } from './controls/fields'
+import { Table } from './controls/table'
 import { Failed, Loading, failing } from './states'
 
 const every = 10_000
@@ -74,8 +75,8 @@ export function Files({ id, name, subjob, allocs, live }: { id: string; name: st
   return (
     <div className="stack">
       <div className="bar">
-        <Select aria-label={t('jobs.attempt')} value={attempt} style={{ minWidth: 120 }} onChange={(value: number) => choose({ attempt: value })} options={attempts.map((value) => ({ value, label: t('job.attempt', { number: value }) }))} />
-        <Select aria-label={t('job.rank')} value={rank} style={{ minWidth: 200 }} onChange={(value: number) => choose({ rank: value })} options={ranks.map((a) => ({ value: a.rank, label: `${t('logs.rank', { rank: a.rank })} · ${a.node_name}` }))} />
+        <Choice bare label={t('jobs.attempt')} value={attempt} change={(value) => choose({ attempt: value })} options={attempts.map((value) => ({ value, label: t('job.attempt', { number: value }) }))} />
+        <Choice bare label={t('job.rank')} value={rank} change={(value) => choose({ rank: value })} options={ranks.map((a) => ({ value: a.rank, label: `${t('logs.rank', { rank: a.rank })} · ${a.node_name}` }))} />
         <nav aria-label={t('files.place')} className="mono">
           <Link to={at('')}>{t('files.all')}</Link>
           {steps.map((step, i) => <span key={i}> / <Link to={at(steps.slice(0, i + 1).join('/'))} aria-current={i === steps.length - 1 ? 'page' : undefined}>{step}</Link></span>)}
@@ -83,16 +84,16 @@ export function Files({ id, name, subjob, allocs, live }: { id: string; name: st
       </div>
       {failing(files) ? <Failed error={files.error} retry={() => void files.refetch()} /> : !list ? <Loading /> : (
         <Table<FileEntry>
-          size="small"
-          rowKey="name"
-          pagination={{ pageSize: 100, hideOnSinglePage: true, showSizeChanger: false }}
-          scroll={{ x: 480 }}
-          locale={{ emptyText: t('files.empty') }}
-          dataSource={rows}
+          label={t('files.tab')}
+          idOf={(entry) => entry.name}
+          page={100}
+          least={480}
+          empty={t('files.empty')}
+          rows={rows}
           columns={[
-            { title: t('jobs.name'), render: (_, entry) => show(entry), sorter: (a, b) => (a.name < b.name ? -1 : 1) },
-            { title: t('files.size'), width: 130, align: 'right', render: (_, entry) => (plain(entry) ? size(entry.size) : '–'), sorter: (a, b) => (plain(a) ? a.size : -1) - (plain(b) ? b.size : -1) },
-            { title: t('files.modified'), width: 190, render: (_, entry) => dateTime(entry.modified, true), sorter: (a, b) => Date.parse(a.modified ?? '') - Date.parse(b.modified ?? '') },
+            { title: t('jobs.name'), cell: show, compare: (a, b) => (a.name < b.name ? -1 : 1) },
+            { title: t('files.size'), width: 130, right: true, cell: (entry) => (plain(entry) ? size(entry.size) : '–'), compare: (a, b) => (plain(a) ? a.size : -1) - (plain(b) ? b.size : -1) },
+            { title: t('files.modified'), width: 190, cell: (entry) => dateTime(entry.modified, true), compare: (a, b) => Date.parse(a.modified ?? '') - Date.parse(b.modified ?? '') },
           ]}
         />
       )}

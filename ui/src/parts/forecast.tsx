@@ -1,5 +1,4 @@
 import { useQuery } from '@tanstack/react-query'
-import { Button, Table } from 'antd'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
@@ -9,6 +8,8 @@ import { reasonText } from '../i18n'
 import { useRights } from '../rights'
 import type { Help, Job, JobForecast, JobRef, Forecast } from '../types'
 import { Cli, DeedDialog } from './actions'
+import { Button } from './controls'
+import { Table } from './controls/table'
 import { JobLink } from './places'
 import { startText } from './starts'
 import { Failed, failing } from './states'
@@ -40,7 +41,7 @@ export function Helps({ helps, apply }: { helps?: Help[]; apply?: (help: Help) =
         <li key={i}>
           {reasonText(help)} — <strong>{startText(t, help)}</strong>
           {help.sooner && help.sooner !== '0s' && <span className="quiet"> {t('forecast.sooner', { time: spelled(help.sooner) })}</span>}
-          {apply && (help.kind === 'nodes' || help.kind === 'priority' || help.kind === 'time_limit' || help.kind === 'preemptible') && <> <Button size="small" onClick={() => apply(help)}>{t('forecast.apply')}</Button></>}
+          {apply && (help.kind === 'nodes' || help.kind === 'priority' || help.kind === 'time_limit' || help.kind === 'preemptible') && <> <Button small onClick={() => apply(help)}>{t('forecast.apply')}</Button></>}
         </li>
       ))}
     </ul>
@@ -101,10 +102,10 @@ export function Moves({ history }: { history: Forecast[] }) {
       </svg>
       <details>
         <summary>{t('forecast.table')}</summary>
-        <Table<Forecast> size="small" rowKey={(p) => p.given_at ?? ''} pagination={false} dataSource={points} columns={[
-          { title: t('forecast.given'), render: (_, p) => clock(p.given_at) },
-          { title: 'P50', render: (_, p) => clock(p.p50) },
-          { title: 'P90', render: (_, p) => clock(p.p90) },
+        <Table<Forecast> label={t('forecast.moved')} idOf={(p) => p.given_at ?? ''} rows={points} columns={[
+          { title: t('forecast.given'), cell: (p) => clock(p.given_at) },
+          { title: 'P50', cell: (p) => clock(p.p50) },
+          { title: 'P90', cell: (p) => clock(p.p90) },
         ]} />
       </details>
     </>

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
-import { Segmented } from 'antd'
 import { lazy, Suspense, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { get, part } from '../api'
 import { clock, lengthOf, quote } from '../format'
 import type { CardHistory, NodeHistory, NodeSummary, GaugeHistory } from '../types'
 import { Cli } from './actions'
+import { Segments } from './controls'
 import type { Line } from './line_chart'
 import { Failed, Loading, failing } from './states'
 
@@ -75,8 +75,8 @@ export function UsageHistory({ node, device }: { node: NodeSummary; device?: str
     <section className="card" aria-label={device ? t('node.past_card', { device }) : t('node.past')}>
       <div className="bar">
         <h2>{t('node.past')}</h2>
-        <Segmented size="small" aria-label={t('node.past_span')} value={span} onChange={(value) => setSpan(value as (typeof spans)[number])} options={spans.map((value) => ({ value, label: t('node.past_' + value) }))} />
-        {have.length > 1 && <Segmented size="small" aria-label={t('figures.measure')} value={one!.key} onChange={(value) => setShown(String(value))} options={have.map((d) => ({ value: d.key, label: t('figures.' + d.key) }))} />}
+        <Segments label={t('node.past_span')} value={span} change={setSpan} options={spans.map((value) => ({ value, label: t('node.past_' + value) }))} />
+        {have.length > 1 && <Segments label={t('figures.measure')} value={one!.key} change={setShown} options={have.map((d) => ({ value: d.key, label: t('figures.' + d.key) }))} />}
       </div>
       {failing(past) ? <Failed error={past.error} retry={() => void past.refetch()} /> : !found ? <Loading /> : !one ? <p className="quiet">{t('node.no_past')}</p> : (
         <Suspense fallback={<Loading />}>

@@ -6,7 +6,7 @@ import { Button } from './controls'
 
 // typing reports whether a key belongs to what has the focus, or to a dialog.
 export const typing = (event: KeyboardEvent) =>
-  event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof HTMLElement && (event.target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName))) || document.querySelector('.ant-modal-wrap, dialog[open]') !== null
+  event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof HTMLElement && (event.target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName))) || document.querySelector('dialog[open]') !== null
 
 // Where g and a letter go.
 const places: Record<string, string> = { h: '/', j: '/jobs', q: '/queue', c: '/cluster', p: '/pools', s: '/servers' }

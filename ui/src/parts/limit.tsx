@@ -1,9 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
-import { Button, Input } from 'antd'
 import { useTranslation } from 'react-i18next'
 import { get, part } from '../api'
 import { lengthOf, millis } from '../format'
 import type { AttemptList, JobDetail } from '../types'
+import { Button } from './controls'
+import { Field } from './controls/fields'
 
 // How long a job may run: the lengths that most ask for, a day more than now,
 // and any other that is typed.
@@ -30,7 +31,7 @@ export function LimitField({ value, set, none, off }: { value: string; set: (val
   const wrong = !unlimited && !isLimit(value)
   return (
     <div className="stack">
-      <label>{t('deed.limit_label')} <Input style={{ width: 110 }} placeholder="36h" disabled={off} status={wrong ? 'error' : undefined} aria-invalid={wrong} value={unlimited ? '' : value} onChange={(e) => set(e.target.value)} /></label>
+      <Field label={t('deed.limit_label')} width={120} placeholder="36h" off={off} wrong={wrong} value={unlimited ? '' : value} change={set} />
       <LimitPresets value={value} set={set} none={none} off={off} />
     </div>
   )
@@ -39,11 +40,11 @@ export function LimitField({ value, set, none, off }: { value: string; set: (val
 // LimitPresets are the lengths that are taken with one click.
 export function LimitPresets({ value, set, none, off }: { value: string; set: (value: string) => void; none?: boolean; off?: boolean }) {
   const { t } = useTranslation()
-  const choose = (next: string, label: string) => <Button key={label} size="small" disabled={off} type={next === value ? 'primary' : 'default'} aria-pressed={next === value} onClick={() => set(next)}>{label}</Button>
+  const choose = (next: string, label: string) => <Button key={label} small disabled={off} tone={next === value ? 'first' : 'plain'} aria-pressed={next === value} onClick={() => set(next)}>{label}</Button>
   return (
     <span className="bar" role="group" aria-label={t('limit.presets')}>
       {presets.map((one) => choose(one, t('limit.hours', { count: parseInt(one) })))}
-      {isLimit(value) && <Button size="small" disabled={off} onClick={() => set(shortLimit(lengthOf(value) + day))}>{t('limit.day_more')}</Button>}
+      {isLimit(value) && <Button small disabled={off} onClick={() => set(shortLimit(lengthOf(value) + day))}>{t('limit.day_more')}</Button>}
       {none && choose('0s', t('limit.none'))}
     </span>
   )

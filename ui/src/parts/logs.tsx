@@ -1,5 +1,4 @@
 import { useQuery } from '@tanstack/react-query'
-import { Alert, Button, Checkbox, Input, Radio, Select } from 'antd'
 import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { part, send } from '../api'
@@ -7,6 +6,8 @@ import { dateTime, quote } from '../format'
 import { reasonText } from '../i18n'
 import type { Allocation, Attempt } from '../types'
 import { Cli } from './actions'
+import { Button, Note, Segments } from './controls'
+import { Check, Field, Ticks } from './controls/fields'
 import { errorText, passing } from './states'
 
 export interface Line {
@@ -133,22 +134,22 @@ export function Logs({ allocs, attempt }: { allocs: Allocation[]; attempt?: Atte
   return (
     <div className="stack">
       {first && (
-        <Alert type="error" showIcon
+        <Note tone="error"
           title={t('logs.root', { rank: first.rank, node: first.node_name, time: dateTime(first.finished_at ?? attempt?.ending_at ?? null, true), reason: reasonText(first.cause ?? attempt?.cause) || t('alloc.' + first.status, first.status) }) + (followed ? t('logs.followed', { count: followed }) : '')}
-          action={<Button danger size="small" onClick={() => { setStream('stderr'); setRanks([first.rank]) }}>{t('logs.first_failure', { rank: first.rank })}</Button>} />
+          action={<Button tone="danger" small onClick={() => { setStream('stderr'); setRanks([first.rank]) }}>{t('logs.first_failure', { rank: first.rank })}</Button>} />
       )}
       <div className="bar">
-        <Radio.Group value={stream} aria-label={t('logs.stream')} onChange={(e) => setStream(e.target.value as 'stdout' | 'stderr')} optionType="button" options={['stdout', 'stderr']} />
-        <Select mode="multiple" maxTagCount={6} style={{ minWidth: 180 }} aria-label={t('logs.ranks')} value={ranks} onChange={(value: number[]) => setRanks([...value].sort((a, b) => a - b))} options={allocs.map((a) => ({ value: a.rank, label: t('logs.rank', { rank: a.rank }) }))} />
-        <Checkbox checked={follow} onChange={(e) => setFollow(e.target.checked)}>{t('logs.follow')}</Checkbox>
-        <Checkbox checked={only} disabled={chosen.length < 2} onChange={(e) => setOnly(e.target.checked)}>{t('logs.differ')}</Checkbox>
-        <Input.Search allowClear style={{ width: 220 }} aria-label={t('logs.search')} placeholder={t('logs.search')} onChange={(e) => setText(e.target.value)} />
+        <Segments label={t('logs.stream')} value={stream} change={setStream} options={(['stdout', 'stderr'] as const).map((value) => ({ value, label: value }))} />
+        <Ticks label={t('logs.ranks')} value={ranks} change={setRanks} options={allocs.map((a) => ({ value: a.rank, label: t('logs.rank', { rank: a.rank }) }))} />
+        <Check checked={follow} change={setFollow}>{t('logs.follow')}</Check>
+        <Check checked={only} off={chosen.length < 2} change={setOnly}>{t('logs.differ')}</Check>
+        <Field bare type="search" label={t('logs.search')} width={220} placeholder={t('logs.search')} value={text} change={setText} />
         {chosen.map((a) => (
           <a key={a.id} href={`/v1/allocations/${part(a.id)}/logs?stream=${stream}`} download={`${a.name}.${stream}.log`}>{t('logs.download', { rank: a.rank })}</a>
         ))}
       </div>
-      {follow && chosen.length > followMax && <Alert type="info" showIcon title={t('logs.too_many', { max: followMax })} />}
-      {error !== undefined && <Alert type="warning" showIcon title={errorText(error, t)} />}
+      {follow && chosen.length > followMax && <Note tone="info" title={t('logs.too_many', { max: followMax })} />}
+      {error !== undefined && <Note tone="warning" title={errorText(error, t)} />}
       <pre className="logs" ref={box} tabIndex={0} role="log" aria-label={t('logs.title')} aria-live="off" onScroll={(e) => { const b = e.currentTarget; end.current = b.scrollHeight - b.scrollTop - b.clientHeight < 40 }}>
         {shown.length === 0 && <div>{t('logs.empty')}</div>}
         {shown.map((line) => <LogLine key={line.key} line={line} many={allocs.length > 1} find={text} />)}

@@ -2,6 +2,7 @@ import { useTranslation } from 'react-i18next'
 import { dateTime } from '../format'
 import { reasonText } from '../i18n'
 import type { Event, NodeSummary } from '../types'
+import { Table } from './controls/table'
 import { WordTag } from './states'
 
 // kindOf is the kind of a fault, by which its cure is known: what stands before
@@ -30,22 +31,13 @@ export function NodeFaults({ node, events }: { node: NodeSummary; events: Event[
   return (
     <section className="card" aria-label={t('node.faults')}>
       <h2>{t('node.faults')}</h2>
-      <div className="wall">
-        <table className="plain">
-          <thead><tr><th scope="col">{t('node.fault')}</th><th scope="col">{t('job.cause')}</th><th scope="col">{t('node.fault_means')}</th><th scope="col">{t('node.fault_since')}</th><th scope="col">{t('node.cure')}</th></tr></thead>
-          <tbody>
-            {faults.map((f) => (
-              <tr key={f.name}>
-                <td><code>{f.name}</code></td>
-                <td>{reasonText(f.reason)}</td>
-                <td><WordTag tone={f.unfit ? 'bad' : 'busy'}>{f.unfit ? t('node.fault_unfit') : t('node.fault_noticed')}</WordTag></td>
-                <td>{dateTime(sinceWhen(f.name, events))}</td>
-                <td>{t('node.cure_' + (cures.includes(kindOf(f.name)) ? kindOf(f.name) : 'other'))}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={t('node.faults')} idOf={(f) => f.name} rows={faults} least={760} columns={[
+        { title: t('node.fault'), cell: (f) => <code>{f.name}</code> },
+        { title: t('job.cause'), cell: (f) => reasonText(f.reason) },
+        { title: t('node.fault_means'), cell: (f) => <WordTag tone={f.unfit ? 'bad' : 'busy'}>{f.unfit ? t('node.fault_unfit') : t('node.fault_noticed')}</WordTag> },
+        { title: t('node.fault_since'), cell: (f) => dateTime(sinceWhen(f.name, events)) },
+        { title: t('node.cure'), cell: (f) => t('node.cure_' + (cures.includes(kindOf(f.name)) ? kindOf(f.name) : 'other')) },
+      ]} />
       <p className="quiet">{t('node.fault_return')}</p>
     </section>
   )

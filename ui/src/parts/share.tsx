@@ -1,11 +1,14 @@
 import { useQueryClient, useQuery } from '@tanstack/react-query'
-import { Button, Modal, Select, Table } from 'antd'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call, get, part } from '../api'
 import { dateTime, quote } from '../format'
 import type { NewShare, ShareList } from '../types'
 import { Cli } from './actions'
+import { Button } from './controls'
+import { Dialog } from './controls/dialog'
+import { Choice } from './controls/fields'
+import { Table } from './controls/table'
 import { errorText, Failed, failing } from './states'
 
 const spans: Record<string, string> = { '1h': '1h', '24h': '24h', '7d': '168h', '30d': '720h' } // as people and as the API spell them
@@ -46,24 +49,24 @@ export function ShareDialog({ name, path, close }: { name?: string; path: string
     await renew()
   }
   return (
-    <Modal open title={t('share.title')} footer={null} onCancel={close} width={640}>
+    <Dialog title={t('share.title')} close={close}>
       <div className="stack">
         <p>{t(name ? 'share.about_job' : 'share.about_wall')}</p>
         <div className="bar">
-          <Select aria-label={t('share.span')} value={ttl} onChange={setTTL} style={{ width: 120 }} options={Object.keys(spans).map((value) => ({ value, label: t('share.' + value) }))} />
-          <Button type="primary" onClick={() => void make()}>{t('share.make')}</Button>
+          <Choice bare label={t('share.span')} value={ttl} change={setTTL} options={Object.keys(spans).map((value) => ({ value, label: t('share.' + value) }))} />
+          <Button tone="first" onClick={() => void make()}>{t('share.make')}</Button>
         </div>
         {error !== undefined && <p role="alert">{errorText(error, t)}</p>}
         {link && <><p>{t('share.once')}</p><pre className="cli">{link}</pre><Button onClick={() => void navigator.clipboard.writeText(link)}>{t('share.copy')}</Button></>}
         {failing(list) ? <Failed error={list.error} /> : (
-          <Table size="small" rowKey="id" pagination={false} dataSource={list.data ?? []} locale={{ emptyText: t('share.none') }} columns={[
-            { title: t('share.made_by'), dataIndex: 'user' },
-            { title: t('share.until'), render: (_, share) => dateTime(share.expires_at) },
-            { title: <span className="hidden">{t('share.end')}</span>, render: (_, share) => <Button size="small" danger onClick={() => void end(share.id)}>{t('share.end')}</Button> },
+          <Table label={t('share.title')} idOf={(share) => share.id} rows={list.data ?? []} empty={t('share.none')} columns={[
+            { title: t('share.made_by'), cell: (share) => share.user },
+            { title: t('share.until'), cell: (share) => dateTime(share.expires_at) },
+            { title: <span className="hidden">{t('share.end')}</span>, cell: (share) => <Button small tone="danger" onClick={() => void end(share.id)}>{t('share.end')}</Button> },
           ]} />
         )}
         <Cli text={(name ? `nomadlike job share -ttl ${ttl} ${quote(name)}` : `nomadlike node share -ttl ${ttl}`)} />
       </div>
-    </Modal>
+    </Dialog>
   )
 }

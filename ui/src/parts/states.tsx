@@ -6,7 +6,7 @@ import { MissingPart } from '../again'
 import { ApiError } from '../api'
 import { useGuest } from '../guest'
 import type { Error as Failure, JobState, Priority } from '../types'
-import { Button } from './controls'
+import { Button, Note } from './controls'
 
 // endedStates are those that no job leaves by itself.
 export const endedStates: JobState[] = ['succeeded', 'failed', 'stopped', 'expired']
@@ -101,13 +101,7 @@ export function Failed({ error, retry }: { error: unknown; retry?: () => void })
 
 // Alert says what went wrong, to those who hear the page as well.
 export function Alert({ text, more, action }: { text: string; more?: string; action?: React.ReactNode }) {
-  return (
-    <div className="alert" role="alert">
-      <span aria-hidden="true">✕</span>
-      <div><strong>{text}</strong>{more && <p>{more}</p>}</div>
-      {action}
-    </div>
-  )
+  return <Note tone="error" title={text} action={action}>{more}</Note>
 }
 
 // Broken is shown when drawing a page failed: a defect of ours, or a newer

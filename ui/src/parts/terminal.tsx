@@ -1,13 +1,14 @@
 import { FitAddon } from '@xterm/addon-fit'
 import { Terminal } from '@xterm/xterm'
 import '@xterm/xterm/css/xterm.css'
-import { Button, Select } from 'antd'
 import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { part } from '../api'
 import { dateTime, quote } from '../format'
 import type { Allocation } from '../types'
 import { Cli } from './actions'
+import { Button } from './controls'
+import { Choice } from './controls/fields'
 
 const stderr = 2 // the first byte of a binary message tells the stream
 const shell = ['sh', '-c', 'command -v bash >/dev/null && exec bash -i || exec sh -i']
@@ -77,7 +78,7 @@ export default function Shell({ allocs, job }: { allocs: Allocation[]; job: stri
   return (
     <div className="stack">
       <div className="bar">
-        <Select style={{ minWidth: 260 }} aria-label={t('logs.ranks')} value={id} onChange={setChosen} options={open.map((a) => ({ value: a.id, label: `${t('logs.rank', { rank: a.rank })} · ${a.name} · ${a.node_name}` }))} />
+        <Choice bare label={t('logs.ranks')} value={id} change={setChosen} options={open.map((a) => ({ value: a.id, label: `${t('logs.rank', { rank: a.rank })} · ${a.name} · ${a.node_name}` }))} />
         {alloc?.hold && <span className="quiet">{t('terminal.held', { until: dateTime(alloc.hold.until) })}</span>}
         <span role="status">{over}</span>
         {over && <Button onClick={() => setRound(round + 1)}>{t('terminal.again')}</Button>}

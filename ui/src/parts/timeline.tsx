@@ -1,10 +1,10 @@
-import { Table } from 'antd'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useNavigate } from 'react-router'
 import { clock, millis } from '../format'
 import { colorOf, useLook, useWidth } from '../look'
 import type { Bar, Timeline, Row, Change } from '../types'
+import { Scroll, Table } from './controls/table'
 
 const rowHeight = 22 // of a node whose bars do not overlap
 const laneHeight = 15
@@ -130,7 +130,7 @@ export function Gantt({ timeline: told, move }: { timeline: Timeline; move?: (ch
         <li><i style={{ border: '1px dashed var(--quiet)' }} />{t('bar.reserved')}</li>
         <li><i style={{ border: '1px solid var(--running)' }} />{t('bar.forecast')}</li>
       </ul>
-      <div className="wall" ref={frame} style={{ maxHeight: 480 }}>
+      <Scroll label={t('queue.timeline')} className="wall" frame={frame} style={{ maxHeight: 480 }}>
         <canvas
           ref={canvas}
           role="img"
@@ -162,16 +162,16 @@ export function Gantt({ timeline: told, move }: { timeline: Timeline; move?: (ch
             {over.box.bar.p90 && <><br />P50 {clock(over.box.bar.p50)} · P90 {clock(over.box.bar.p90)}</>}
           </div>
         )}
-      </div>
+      </Scroll>
       {timeline.more ? <p className="quiet">{t('queue.more', { count: timeline.more })}</p> : null}
       <details>
         <summary>{t('forecast.table')}</summary>
-        <Table<Box> size="small" rowKey={(b) => b.row.node_id + b.bar.job_id + b.bar.subjob + b.bar.from} pagination={{ pageSize: 20, hideOnSinglePage: true }} dataSource={placed} columns={[
-          { title: t('job.node'), render: (_, b) => b.row.node },
-          { title: t('jobs.name'), render: (_, b) => b.bar.job_name || t('queue.hidden') },
-          { title: t('queue.kind'), render: (_, b) => t('bar.' + b.bar.kind) },
-          { title: t('queue.from'), render: (_, b) => clock(b.bar.from) },
-          { title: t('queue.to'), render: (_, b) => (b.bar.to ? clock(b.bar.to) : t('queue.open')) },
+        <Table<Box> label={t('queue.timeline')} idOf={(b) => b.row.node_id + b.bar.job_id + b.bar.subjob + b.bar.from} page={20} rows={placed} columns={[
+          { title: t('job.node'), cell: (b) => b.row.node },
+          { title: t('jobs.name'), cell: (b) => b.bar.job_name || t('queue.hidden') },
+          { title: t('queue.kind'), cell: (b) => t('bar.' + b.bar.kind) },
+          { title: t('queue.from'), cell: (b) => clock(b.bar.from) },
+          { title: t('queue.to'), cell: (b) => (b.bar.to ? clock(b.bar.to) : t('queue.open')) },
         ]} />
       </details>
     </>

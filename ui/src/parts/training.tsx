@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
-import { Checkbox, Segmented } from 'antd'
 import { lazy, Suspense, useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { get, part } from '../api'
 import { quote } from '../format'
 import type { JobMetrics, MetricSeries, RankMetrics } from '../types'
 import { Cli } from './actions'
+import { Segments } from './controls'
+import { Check } from './controls/fields'
 import type { Line } from './line_chart'
 import { Failed, Loading, failing } from './states'
 
@@ -61,8 +62,8 @@ export function Training({ id, name, subjob, live }: { id: string; name: string;
   return (
     <div className="stack">
       <div className="bar">
-        <Segmented aria-label={t('training.axis')} value={axis} onChange={(value) => setAxis(value as 'step' | 'time')} options={[{ value: 'step', label: t('curves.step') }, { value: 'time', label: t('curves.time') }]} />
-        <Checkbox checked={log} onChange={(e) => setLog(e.target.checked)}>{t('training.log')}</Checkbox>
+        <Segments<'step' | 'time'> label={t('training.axis')} value={axis} change={setAxis} options={[{ value: 'step', label: t('curves.step') }, { value: 'time', label: t('curves.time') }]} />
+        <Check checked={log} change={setLog}>{t('training.log')}</Check>
       </div>
       {names.length === 0 && <p className="quiet">{t('training.none')}</p>}
       {odd.map((text) => <p key={text} className="tone-bad">{text}</p>)}

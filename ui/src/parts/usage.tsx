@@ -1,5 +1,4 @@
 import { useQuery } from '@tanstack/react-query'
-import { Segmented, Table } from 'antd'
 import type { TFunction } from 'i18next'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
@@ -7,6 +6,8 @@ import { get, part } from '../api'
 import { number, quote, size } from '../format'
 import type { JobUsage, JobHistory, RankUsage } from '../types'
 import { Cli } from './actions'
+import { Segments } from './controls'
+import { Table } from './controls/table'
 import { joined, lineOf, whole, type Line } from './rank_history'
 import { NodeLink } from './places'
 import { Failed, Loading, WordTag, failing } from './states'
@@ -138,7 +139,7 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
         <section className="card" aria-label={t('figures.since')}>
           <div className="bar">
             <h2>{t('figures.since')}</h2>
-            <Segmented size="small" aria-label={t('figures.measure')} value={one.key} onChange={setShown} options={have.map((m) => ({ value: m.key, label: t('figures.' + m.key) }))} />
+            <Segments label={t('figures.measure')} value={one.key} change={setShown} options={have.map((m) => ({ value: m.key, label: t('figures.' + m.key) }))} />
           </div>
           <Suspense fallback={<Loading />}>
             <LineChart label={t('figures.' + one.key)} x={line.at} time lines={[...line.ranks].slice(0, 64).map(([rank, values]) => ({ name: t('logs.rank', { rank }), values: values.map((v) => (v === null ? null : v * 100)) }))} unit="%" />
@@ -148,14 +149,14 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
       )}
       <section className="card" aria-label={t(over ? 'figures.ranks_past' : 'figures.ranks')}>
         <h2>{t(over ? 'figures.ranks_past' : 'figures.ranks')}</h2>
-        <Table<RankUsage> size="small" rowKey="alloc_id" dataSource={ranks} pagination={{ pageSize: 64, hideOnSinglePage: true }} scroll={{ x: 760 }}
-          expandable={!over && ranks.some((r) => r.devices?.length) ? { columnWidth: 36, columnTitle: <span className="hidden">{t('queue.open_row')}</span>, rowExpandable: (r) => !!r.devices?.length, expandedRowRender: (r) => <Cards rank={r} /> } : undefined}
+        <Table<RankUsage> label={t(over ? 'figures.ranks_past' : 'figures.ranks')} idOf={(r) => r.alloc_id} rows={ranks} page={64} least={760}
+          unfold={!over && ranks.some((r) => r.devices?.length) ? (r) => <Cards rank={r} /> : undefined} unfolds={(r) => !!r.devices?.length}
           columns={[
-            { title: t('job.rank'), dataIndex: 'rank', width: 60 },
-            { title: t('job.node'), render: (_, r) => <NodeLink id={r.node_id} name={r.node} /> },
-            { title: t('job.status'), render: (_, r) => <>{t('alloc.' + r.status)}{!r.measured && live && <span className="quiet"> · {t('figures.unmeasured')}</span>}</> },
-            ...have.map((m) => ({ title: t('figures.' + m.key), render: (_: unknown, r: RankUsage) => m.text(r, t) })),
-            { title: t('figures.processes'), width: 100, render: (_, r) => r.processes ?? '–' },
+            { title: t('job.rank'), width: 60, cell: (r) => r.rank },
+            { title: t('job.node'), cell: (r) => <NodeLink id={r.node_id} name={r.node} /> },
+            { title: t('job.status'), cell: (r) => <>{t('alloc.' + r.status)}{!r.measured && live && <span className="quiet"> · {t('figures.unmeasured')}</span>}</> },
+            ...have.map((m) => ({ title: t('figures.' + m.key), cell: (r: RankUsage) => m.text(r, t) })),
+            { title: t('figures.processes'), width: 100, cell: (r) => r.processes ?? '–' },
           ]} />
         {figures.data.more ? <p className="quiet">{t('figures.more', { count: figures.data.more })}</p> : null}
         <Cli text={`nomadlike job figures ${over ? '-past ' : ''}${subjob ? `-subjob ${subjob} ` : ''}${quote(name)}`} />
@@ -167,13 +168,13 @@ export function Figures({ id, name, subjob, live }: { id: string; name: string; 
 function Cards({ rank }: { rank: RankUsage }) {
   const { t } = useTranslation()
   return (
-    <Table size="small" rowKey="id" pagination={false} dataSource={rank.devices ?? []} columns={[
-      { title: t('node.card'), width: 60, dataIndex: 'index' },
-      { title: t('node.model'), dataIndex: 'model' },
-      { title: t('figures.card'), render: (_, d) => gaugeText(d.gauges, 'utilization_ratio') },
-      { title: t('figures.card_memory'), render: (_, d) => cardMemory(d.gauges) },
-      { title: t('figures.temperature'), render: (_, d) => gaugeText(d.gauges, 'temperature_celsius') },
-      { title: t('figures.power'), render: (_, d) => gaugeText(d.gauges, 'power_watts') },
+    <Table label={t('cluster.cards')} idOf={(d) => d.id} rows={rank.devices ?? []} columns={[
+      { title: t('node.card'), width: 60, cell: (d) => d.index },
+      { title: t('node.model'), cell: (d) => d.model },
+      { title: t('figures.card'), cell: (d) => gaugeText(d.gauges, 'utilization_ratio') },
+      { title: t('figures.card_memory'), cell: (d) => cardMemory(d.gauges) },
+      { title: t('figures.temperature'), cell: (d) => gaugeText(d.gauges, 'temperature_celsius') },
+      { title: t('figures.power'), cell: (d) => gaugeText(d.gauges, 'power_watts') },
     ]} />
   )
 }

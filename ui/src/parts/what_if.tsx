@@ -1,5 +1,4 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { App, Button, InputNumber, Select, Table } from 'antd'
 import type { TFunction } from 'i18next'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
@@ -8,6 +7,10 @@ import { difference, quote } from '../format'
 import type { Effect, JobSummary, Priority, QueueEntry, Shift, Row, Change } from '../types'
 import { useRights } from '../rights'
 import { Cli, perform } from './actions'
+import { Button } from './controls'
+import { Choice, Count } from './controls/fields'
+import { say } from './controls/messages'
+import { Table } from './controls/table'
 import { startText } from './forecast'
 import { errorText, Failed, failing } from './states'
 
@@ -96,7 +99,6 @@ async function carryOut(change: Change, nodes: Row[]) {
 // later. Those that can be made are made from here.
 export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Change[]; set: (changes: Change[]) => void; queue: QueueEntry[]; jobs: JobSummary[]; nodes: Row[] }) {
   const { t } = useTranslation()
-  const { message } = App.useApp()
   const client = useQueryClient()
   const [kind, setKind] = useState<Change['kind']>('drain')
   const [node, setNode] = useState<string>()
@@ -120,9 +122,9 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Cha
     try {
       for (const one of changes) await carryOut(one, nodes)
       set([])
-      void message.success(t('whatif.done'))
+      say('good', t('whatif.done'))
     } catch (error) {
-      void message.error(errorText(error, t), 8)
+      say('bad', errorText(error, t))
     }
     setBusy(false)
     await client.invalidateQueries()
@@ -136,32 +138,32 @@ export function WhatIfPanel({ changes, set, queue, jobs, nodes }: { changes: Cha
       <h2>{t('whatif.title')}</h2>
       <p className="quiet">{t('whatif.about')}</p>
       <div className="bar">
-        <Select aria-label={t('whatif.kind')} style={{ width: 170 }} value={kind} onChange={setKind} options={(['drain', 'add', 'stop', 'priority', 'move'] as const).map((value) => ({ value, label: t('whatif.kind_' + value) }))} />
-        {(kind === 'drain' || kind === 'add') && <Select showSearch aria-label={t('job.node')} placeholder={t('job.node')} style={{ width: 180 }} value={node} onChange={setNode} options={nodes.map((row) => ({ value: row.node, label: row.node }))} />}
-        {kind === 'add' && <InputNumber aria-label={t('jobs.nodes')} min={1} max={256} value={count} onChange={(value) => setCount(value ?? 1)} />}
-        {(kind === 'stop' || kind === 'priority' || kind === 'move') && <Select showSearch aria-label={t('jobs.name')} placeholder={t('jobs.name')} optionFilterProp="label" style={{ width: 220 }} value={job} onChange={setJob} options={kind === 'stop' ? running : waiting} />}
-        {kind === 'priority' && <Select aria-label={t('jobs.priority')} style={{ width: 110 }} value={tier} onChange={setTier} options={(['normal', 'urgent', 'critical'] as const).map((value) => ({ value, label: t('priority.' + value) }))} />}
+        <Choice bare label={t('whatif.kind')} value={kind} change={setKind} options={(['drain', 'add', 'stop', 'priority', 'move'] as const).map((value) => ({ value, label: t('whatif.kind_' + value) }))} />
+        {(kind === 'drain' || kind === 'add') && <Choice bare label={t('job.node')} empty={t('job.node')} width={180} value={node} change={setNode} options={nodes.map((row) => ({ value: row.node, label: row.node }))} />}
+        {kind === 'add' && <Count bare label={t('jobs.nodes')} least={1} most={256} value={count} change={setCount} />}
+        {(kind === 'stop' || kind === 'priority' || kind === 'move') && <Choice bare label={t('jobs.name')} empty={t('jobs.name')} width={220} value={job} change={setJob} options={kind === 'stop' ? running : waiting} />}
+        {kind === 'priority' && <Choice bare label={t('jobs.priority')} value={tier} change={setTier} options={(['normal', 'urgent', 'critical'] as const).map((value) => ({ value, label: t('priority.' + value) }))} />}
         <Button disabled={!change || changes.length >= changesMax} onClick={() => change && set([...changes, change])}>{t('whatif.try')}</Button>
       </div>
       {changes.length > 0 && (
         <>
           <ul className="problems">
-            {changes.map((one, i) => <li key={i}>{sentence(t, one, name)} <Button size="small" type="link" onClick={() => set(changes.filter((_, j) => j !== i))}>{t('whatif.without')}</Button></li>)}
+            {changes.map((one, i) => <li key={i}>{sentence(t, one, name)} <Button small tone="bare" onClick={() => set(changes.filter((_, j) => j !== i))}>{t('whatif.without')}</Button></li>)}
           </ul>
           {failing(effect) ? <Failed error={effect.error} /> : effect.data && (
             <>
               <p className="verdict" role="status">{t('whatif.sum', { earlier: effect.data.earlier, later: effect.data.later, same: effect.data.same })}</p>
-              <Table<Shift> size="small" rowKey={(s) => `${s.job_id}/${s.subjob}`} pagination={{ pageSize: 10, hideOnSinglePage: true }} dataSource={effect.data.shifts ?? []} locale={{ emptyText: <p>{t('whatif.nothing')}</p> }} columns={[
-                { title: t('jobs.name'), render: (_, s) => s.job_name },
-                { title: t('whatif.was'), render: (_, s) => (s.before ? startText(t, s.before) : '–') },
-                { title: t('whatif.would'), render: (_, s) => (s.after ? startText(t, s.after) : '–') },
-                { title: t('whatif.by'), render: (_, s) => (s.by ? difference(s.by) : '–') },
+              <Table<Shift> label={t('whatif.title')} idOf={(s) => `${s.job_id}/${s.subjob}`} page={10} rows={effect.data.shifts ?? []} empty={t('whatif.nothing')} columns={[
+                { title: t('jobs.name'), cell: (s) => s.job_name },
+                { title: t('whatif.was'), cell: (s) => (s.before ? startText(t, s.before) : '–') },
+                { title: t('whatif.would'), cell: (s) => (s.after ? startText(t, s.after) : '–') },
+                { title: t('whatif.by'), cell: (s) => (s.by ? difference(s.by) : '–') },
               ]} />
             </>
           )}
           {line && <Cli text={line} />}
           <div className="bar apart">
-            <Button danger loading={busy} disabled={closed || changes.some((one) => one.kind === 'add')} title={closed ? t('whatif.closed') : undefined} onClick={() => void confirm()}>{t('whatif.confirm')}</Button>
+            <Button tone="danger" busy={busy} disabled={closed || changes.some((one) => one.kind === 'add')} title={closed ? t('whatif.closed') : undefined} onClick={() => void confirm()}>{t('whatif.confirm')}</Button>
             <Button onClick={() => set([])}>{t('deed.cancel')}</Button>
           </div>
           {closed && <p className="quiet">{t('whatif.closed')}</p>}
