@@ -72,7 +72,7 @@ async function looks(browser, agent, token, lang, name, waits, inspect) {
   await page.locator('nav a[href="/queue"]').click()
   await page.getByRole('link', { name: waits }).first().waitFor()
   await page.locator('tr.row button[aria-expanded=false]').first().click()
-  await page.locator('.opened .card').waitFor()
+  await page.locator('.opened section.card').waitFor()
   assert.equal(await button(w.stop).count() + (await page.getByRole('region', { name: w.whatIf }).count()), 0, 'a viewer tries nothing')
   await inspect(page, `rights-${lang}-viewer-queue`)
   await page.locator('nav a[href="/jobs"]').click()
@@ -97,7 +97,7 @@ async function limit(browser, agent, token, lang, name, inspect) {
   const ok = dialog.getByRole('button', { name: w.limit, exact: true })
   const open = async () => {
     await page.locator('summary', { hasText: w.more }).click()
-    await page.locator('.menu').getByRole('button', { name: w.limit }).click()
+    await page.locator('.deed-list').getByRole('button', { name: w.limit }).click()
     await field.waitFor()
   }
   await page.locator('.tag.state-running').first().waitFor()

@@ -125,7 +125,7 @@ export function Deeds({ job }: { job: Target }) {
       ))}
       {more.length > 0 && (
         <Drop label={t('deed.more')}>
-          <div className="menu">{more.map((one) => <Button key={one} tone="bare" onClick={() => setDeed(one)}>{t('deed.' + one)}</Button>)}</div>
+          <div className="deed-list">{more.map((one) => <Button key={one} tone="bare" onClick={() => setDeed(one)}>{t('deed.' + one)}</Button>)}</div>
         </Drop>
       )}
       {deed && <DeedDialog key={deed} deed={deed} jobs={[job]} close={() => setDeed(undefined)} />}

@@ -79,7 +79,7 @@ export function Table<R>({ label, rows, columns: given, idOf, empty, loading, le
                 const way = order === key ? 'ascending' : order === '-' + key ? 'descending' : 'none'
                 return (
                   <th key={i} scope="col" className={looks(column)} style={{ width: column.width }} aria-sort={column.compare && way}>
-                    {column.compare ? <button type="button" title={t('grid.sort')} onClick={() => setOrder(nextOrder(order, key))}>{column.title} <i aria-hidden="true">{way === 'ascending' ? '▲' : way === 'descending' ? '▼' : '↕'}</i></button> : column.title}
+                    {column.compare ? <button type="button" title={t('grid.sort')} onClick={() => { setOrder(nextOrder(order, key)); setAt(0) }}>{column.title} <i aria-hidden="true">{way === 'ascending' ? '▲' : way === 'descending' ? '▼' : '↕'}</i></button> : column.title}
                   </th>
                 )
               })}
