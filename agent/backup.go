@@ -84,7 +84,7 @@ func (a *Agent) openBackups() {
 			}
 		}
 	}()
-	a.atStop(func(stop context.Context) {
+	a.life.atStop(func(stop context.Context) {
 		cancel()
 		select {
 		case <-ended:

@@ -83,7 +83,7 @@ func (a *Agent) everyRenewal(identity *rpc.Identity, renew func(context.Context)
 			}
 			timer := time.NewTimer(min(wait, look))
 			select {
-			case <-a.stopping:
+			case <-a.life.stopping:
 				timer.Stop()
 				return
 			case <-timer.C:
@@ -123,7 +123,7 @@ func (a *Agent) everyRenewal(identity *rpc.Identity, renew func(context.Context)
 			lapseRetry = min(2*lapseRetry, lapseRetryMax)
 		}
 		select {
-		case <-a.stopping:
+		case <-a.life.stopping:
 			return
 		default:
 		}
@@ -163,7 +163,7 @@ func (a *Agent) certified(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-a.stopping:
+		case <-a.life.stopping:
 			return false
 		case <-tick.C:
 		}

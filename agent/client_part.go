@@ -49,7 +49,7 @@ func (a *Agent) openClient(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.atStop(func(context.Context) { a.stopFailed("exec driver", a.driver.Close()) })
+	a.life.atStop(func(context.Context) { a.life.stopFailed("exec driver", a.driver.Close()) })
 	drivers, devices, err := a.openPlugins(dir)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (a *Agent) openPlugins(dir string) (map[string]driver.Driver, map[string]de
 	if err != nil {
 		return nil, nil, err
 	}
-	a.atStop(func(context.Context) { a.stopFailed("plugins", plugins.Close()) })
+	a.life.atStop(func(context.Context) { a.life.stopFailed("plugins", plugins.Close()) })
 	if err := plugins.Register(exec.Name, a.driver); err != nil {
 		return nil, nil, err
 	}
@@ -129,13 +129,13 @@ func (a *Agent) runClient(context.Context) error {
 	}
 	run, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	a.tasks.Go(func() {
+	a.life.run(func() {
 		defer close(done)
 		if err := a.client.Run(run); err != nil {
-			a.fail(err)
+			a.life.fail(err)
 		}
 	})
-	a.atStop(func(context.Context) {
+	a.life.atStop(func(context.Context) {
 		cancel()
 		<-done
 	})
@@ -165,8 +165,8 @@ func (a *Agent) clientPool() (*rpc.Pool, error) {
 	}
 	identity := rpc.NewIdentity(credentials)
 	pool := rpc.NewPool(rpc.Dialer{Identity: identity, Now: a.now})
-	a.atStop(func(context.Context) { pool.Close() })
-	a.tasks.Go(func() {
+	a.life.atStop(func(context.Context) { pool.Close() })
+	a.life.run(func() {
 		a.everyRenewal(identity, func(context.Context) (*auth.Credentials, error) { return a.ownClientCredentials() })
 	})
 	return pool, nil

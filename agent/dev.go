@@ -65,7 +65,7 @@ func (a *Agent) openDevelopment(ctx context.Context) error {
 		return fmt.Errorf("start development mode: wait for the node: %w", context.Cause(ctx))
 	}
 	if strings.Contains(filepath.Base(a.config.DataDir), "nomadlike-dev-") {
-		a.atStop(a.stopJobs)
+		a.life.atStop(a.stopJobs)
 	}
 	return nil
 }

@@ -30,6 +30,6 @@ func (a *Agent) openDocker(dir string) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.atStop(func(context.Context) { a.stopFailed("docker driver", d.Close()) })
+	a.life.atStop(func(context.Context) { a.life.stopFailed("docker driver", d.Close()) })
 	return d, nil
 }

@@ -139,7 +139,7 @@ func (a *Agent) forgetJoins() {
 		}
 		select {
 		case <-tick.C:
-		case <-a.stopping:
+		case <-a.life.stopping:
 			return
 		}
 	}

@@ -64,7 +64,7 @@ func (a *Agent) askHolders(ctx context.Context, kind structs.KeyKind, cluster *s
 			return
 		}
 		asked++
-		a.tasks.Go(func() {
+		a.life.run(func() {
 			ack, err := a.tellAgent(ctx, agent.target, news)
 			if err == nil {
 				a.teller.mu.Lock()

@@ -93,12 +93,12 @@ func (a *Agent) shutOut(ids []string, after time.Duration) {
 	for _, id := range ids {
 		a.gossip.Refuse(id)
 		a.log.Warn("node was removed: its certificate is refused", logkey.NodeID, id)
-		a.tasks.Go(func() {
+		a.life.run(func() {
 			timer := time.NewTimer(after)
 			defer timer.Stop()
 			select {
 			case <-timer.C:
-			case <-a.stopping:
+			case <-a.life.stopping:
 			}
 			a.mux.Disconnect(auth.RoleClient, id)
 		})
@@ -107,12 +107,7 @@ func (a *Agent) shutOut(ids []string, after time.Duration) {
 
 // followRemovals keeps a server's list as the log has it.
 func (a *Agent) followRemovals() {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.tasks.Go(func() {
-		<-a.stopping
-		cancel()
-	})
-	a.tasks.Go(func() {
+	a.life.follow(func(ctx context.Context) {
 		seen := uint64(0)
 		for {
 			snapshot, err := a.store.Block(ctx, func(now *state.Snapshot) (bool, <-chan struct{}) {
@@ -219,7 +214,7 @@ func (a *Agent) tell(ctx context.Context, cluster *structs.Cluster, audience []t
 		}
 		told.asking = true
 		a.teller.mu.told[target.ID] = told
-		a.tasks.Go(func() {
+		a.life.run(func() {
 			if keys := cluster.Keys(structs.KeyCA); keys != nil {
 				a.bringCA(ctx, keys.Rotation, target, told)
 			}

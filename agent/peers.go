@@ -33,19 +33,19 @@ func (a *Agent) openGossip(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.tasks.Go(func() { // somebody must read; what is told is read from the table
+	a.life.run(func() { // somebody must read; what is told is read from the table
 		for range a.gossip.Events() {
 			continue
 		}
 	})
-	a.atStop(func(ctx context.Context) {
+	a.life.atStop(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, gossipGoodbye)
 		defer cancel()
 		if err := a.gossip.Leave(ctx); err != nil {
 			a.log.Debug("leave gossip", logkey.Error, err) // nobody may be left to hear it
 		}
 	})
-	a.tasks.Go(a.keepCertificate) // gossip knows the servers that a node asks
+	a.life.run(a.keepCertificate) // gossip knows the servers that a node asks
 	return nil
 }
 

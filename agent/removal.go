@@ -60,7 +60,7 @@ func (a *Agent) hearRemoval(removed bool) {
 		a.log.Error("this server was removed; its node goes on", logkey.Error, err)
 		return
 	}
-	a.fail(err)
+	a.life.fail(err)
 }
 
 // isRemoved reports whether an administrator took a server out of the cluster,

@@ -29,7 +29,7 @@ func (a *Agent) tellRoom() {
 		}
 		select {
 		case <-ticker.C:
-		case <-a.stopping:
+		case <-a.life.stopping:
 			return
 		}
 	}

@@ -24,12 +24,7 @@ const (
 // followKeys has a server hold the keys that the log names. It asks the
 // other servers for one that it does not know: it was away when it was offered.
 func (a *Agent) followKeys() {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.tasks.Go(func() {
-		<-a.stopping
-		cancel()
-	})
-	a.tasks.Go(func() {
+	a.life.follow(func(ctx context.Context) {
 		seen := uint64(0)
 		for {
 			snapshot, err := a.store.Block(ctx, func(now *state.Snapshot) (bool, <-chan struct{}) {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -106,6 +105,7 @@ type Agent struct {
 	configured config.Config // as Start was given it
 	options    Options
 	log        *slog.Logger
+	life       *lifecycle
 
 	addr     string // host:port under which others reach this agent
 	identity *identity
@@ -136,16 +136,7 @@ type Agent struct {
 	client *client.Client
 	driver *exec.Driver
 
-	http     *http.Server
-	stopping chan struct{} // closed when Stop begins; ends streams
-	failed   chan error    // the first failure that ends the agent
-	tasks    sync.WaitGroup
-	undo     []func(context.Context) // what Stop does, last first
-
-	stop struct {
-		sync.Once
-		err error
-	}
+	http *http.Server
 }
 
 // Run runs an agent until ctx ends or it fails, and stops it in order.
@@ -176,7 +167,7 @@ func (a *Agent) wait(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-a.failed:
+		case err := <-a.life.failed:
 			return err
 		case <-ready:
 			ready = nil
@@ -211,8 +202,7 @@ func Start(ctx context.Context, config config.Config, options Options) (*Agent, 
 
 func start(ctx context.Context, config config.Config, options Options) (*Agent, error) {
 	a := &Agent{
-		config: config, configured: config, options: options.withDefaults(),
-		stopping: make(chan struct{}), failed: make(chan error, 1),
+		config: config, configured: config, options: options.withDefaults(), life: newLifecycle(),
 	}
 	a.log = a.options.Log
 	if err := a.start(ctx); err != nil {
@@ -236,18 +226,6 @@ func (a *Agent) start(ctx context.Context) error {
 	return nil
 }
 
-// atStop has f called by Stop, after everything that was started later has
-// stopped.
-func (a *Agent) atStop(f func(context.Context)) { a.undo = append(a.undo, f) }
-
-// fail ends the agent, unless it is ending already.
-func (a *Agent) fail(err error) {
-	select {
-	case a.failed <- err:
-	default:
-	}
-}
-
 // Addr is the host:port under which others reach this agent.
 func (a *Agent) Addr() string { return a.addr }
 
@@ -261,26 +239,11 @@ func (a *Agent) CA() []byte { return a.identity.caPEM() }
 func (a *Agent) DataDir() string { return a.config.DataDir }
 
 // Failed gives the error that ends the agent, once.
-func (a *Agent) Failed() <-chan error { return a.failed }
+func (a *Agent) Failed() <-chan error { return a.life.failed }
 
 // Stop ends the agent in order; tasks go on without it, except in development
 // mode without a data directory of its own. Later calls wait for the first.
-func (a *Agent) Stop(ctx context.Context) error {
-	a.stop.Do(func() {
-		close(a.stopping)
-		for i := len(a.undo) - 1; i >= 0; i-- {
-			a.undo[i](ctx)
-		}
-		a.tasks.Wait()
-	})
-	return a.stop.err
-}
-
-func (a *Agent) stopFailed(what string, err error) {
-	if err != nil {
-		a.stop.err = errors.Join(a.stop.err, fmt.Errorf("stop %s: %w", what, err))
-	}
-}
+func (a *Agent) Stop(ctx context.Context) error { return a.life.stop(ctx) }
 
 // openDataDir locks the data directory; development mode may make one that
 // goes with the agent.
@@ -294,13 +257,13 @@ func (a *Agent) openDataDir(context.Context) error {
 			return fmt.Errorf("make data directory: %w", err)
 		}
 		a.config.DataDir = dir
-		a.atStop(func(context.Context) { a.stopFailed("development mode", os.RemoveAll(dir)) })
+		a.life.atStop(func(context.Context) { a.life.stopFailed("development mode", os.RemoveAll(dir)) })
 	}
 	unlock, err := lockDataDir(a.config.DataDir)
 	if err != nil {
 		return err
 	}
-	a.atStop(func(context.Context) { unlock() })
+	a.life.atStop(func(context.Context) { unlock() })
 	return nil
 }
 
@@ -326,14 +289,14 @@ func (a *Agent) openPort(ctx context.Context) error {
 	a.rpc.Refuse(a.removals.refuse)
 	a.registerTrust()
 	a.pool = rpc.NewPool(a.dialer())
-	a.atStop(func(ctx context.Context) {
+	a.life.atStop(func(ctx context.Context) {
 		// Last: what the server and the node feed has ended by then, and a
 		// leader has handed over.
 		grace, done := context.WithTimeout(ctx, streamsGrace)
 		defer done()
 		a.rpc.Stop(grace)
 		a.pool.Close()
-		a.stopFailed("port", a.mux.Close())
+		a.life.stopFailed("port", a.mux.Close())
 	})
 	return nil
 }
@@ -400,8 +363,8 @@ func (a *Agent) openServer(context.Context) error {
 		return logProblem(err)
 	}
 	a.peers.Store(a.raft)
-	a.tasks.Go(a.tellRoom)
-	a.atStop(func(ctx context.Context) { a.stopFailed("log", a.raft.Shutdown(ctx, true)) })
+	a.life.run(a.tellRoom)
+	a.life.atStop(func(ctx context.Context) { a.life.stopFailed("log", a.raft.Shutdown(ctx, true)) })
 	a.members = &membership{
 		raft: a.raft, condition: a.conditionOf, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect,
 		name: a.config.Name, dir: filepath.Join(a.config.DataDir, serverDir), pool: a.pool, store: a.store,
@@ -423,7 +386,7 @@ func (a *Agent) openServer(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.atStop(func(context.Context) { a.server.Close() })
+	a.life.atStop(func(context.Context) { a.server.Close() })
 	a.proposer.Store(a.server)
 	a.server.Register(a.rpc)
 	a.rpc.Shun(a.shuns)
@@ -459,7 +422,7 @@ func (a *Agent) bootstrap() error {
 	if a.config.Server.BootstrapExpect == 1 {
 		return a.raft.Bootstrap([]consensus.Peer{{ID: a.ID(), Addr: a.addr, Voter: true}})
 	}
-	a.tasks.Go(func() {
+	a.life.run(func() {
 		tick := time.NewTicker(bootstrapEvery)
 		defer tick.Stop()
 		for {
@@ -471,13 +434,13 @@ func (a *Agent) bootstrap() error {
 				}
 				err := a.raft.Bootstrap(peers)
 				if err != nil && !errors.Is(err, consensus.ErrShutdown) {
-					a.fail(err)
+					a.life.fail(err)
 				}
 				return
 			}
 			select {
 			case <-tick.C:
-			case <-a.stopping:
+			case <-a.life.stopping:
 				return
 			}
 		}
@@ -499,8 +462,8 @@ func (a *Agent) serveRPC(context.Context) error {
 	// refuses protocols that nobody asked for.
 	listener := a.mux.RPC()
 	a.mux.HTTP()
-	a.background("serve RPC", func() error { return a.rpc.Serve(listener) })
-	a.background("serve port", a.mux.Serve)
+	a.life.serve("serve RPC", func() error { return a.rpc.Serve(listener) })
+	a.life.serve("serve port", a.mux.Serve)
 	return nil
 }
 
@@ -534,13 +497,13 @@ func (a *Agent) serveHTTP(context.Context) error {
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
 	listener := front.HeadListener{Listener: a.mux.HTTP()}
-	a.background("serve HTTP", func() error {
+	a.life.serve("serve HTTP", func() error {
 		if err := a.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
 	})
-	a.atStop(func(ctx context.Context) {
+	a.life.atStop(func(ctx context.Context) {
 		defer cancel()
 		grace, done := context.WithTimeout(ctx, streamsGrace)
 		defer done()
@@ -558,16 +521,7 @@ func (a *Agent) serveHTTP(context.Context) error {
 		return err
 	}
 	if a.identity.founder {
-		a.tasks.Go(a.forgetJoins)
+		a.life.run(a.forgetJoins)
 	}
 	return nil
-}
-
-// background runs f until it returns; an error ends the agent.
-func (a *Agent) background(what string, f func() error) {
-	a.tasks.Go(func() {
-		if err := f(); err != nil {
-			a.fail(fmt.Errorf("%s: %w", what, err))
-		}
-	})
 }
