@@ -57,7 +57,7 @@ func shortFingerprint(name string) string { return name[:min(len(name), 16)] }
 func (a *Agent) registerCAKeys() {
 	rpc.Unary(a.rpc, structs.MethodServerOfferCA, rpc.FromServers,
 		func(_ context.Context, peer rpc.Peer, offer *structs.CAOffer) (*structs.GossipKeyKept, error) {
-			if a.shuns(peer.Identity) {
+			if a.servers.shuns(peer.Identity) {
 				return nil, structs.NewError(structs.CodeForbidden, "agent.server_is_out")
 			}
 			offered := offeredCA{offer.Certificate, offer.Key}

@@ -204,7 +204,7 @@ func (a *Agent) renew(ctx context.Context) (*auth.Credentials, error) {
 
 func (a *Agent) askRenewal(ctx context.Context, csr []byte) ([]byte, error) {
 	failure := errors.New("no server is known")
-	for _, addr := range a.serverAddresses() {
+	for _, addr := range a.servers.addresses() {
 		conn, err := a.pool.Conn(rpc.Target{Addr: addr, Expect: auth.Expect{Role: auth.RoleServer}})
 		if err == nil {
 			var reply *structs.RenewReply
@@ -233,7 +233,7 @@ func (a *Agent) renewLapsed(ctx context.Context, held *auth.Credentials, csr []b
 	}
 	door := &http.Client{Transport: transport, Timeout: renewTimeout}
 	failure := error(structs.NewError(structs.CodeUnavailable, "agent.no_server"))
-	addresses := a.serverAddresses()
+	addresses := a.servers.addresses()
 	for _, addr := range joinAddresses(a.config) {
 		addresses = appendNew(addresses, addr)
 	}

@@ -82,7 +82,7 @@ func (a *Agent) openClient(context.Context) error {
 		Disk:     c.Disk,
 		Room:     c.Room,
 		Accounts: c.Exec.Accounts, UIDMin: c.Exec.UIDMin, UIDMax: c.Exec.UIDMax,
-		Servers: a.serverAddresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
+		Servers: a.servers.addresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
 		Binary: binary, Logger: a.log, SysRoot: a.options.SysRoot,
 	})
 	if err != nil {

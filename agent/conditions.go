@@ -41,7 +41,7 @@ func (c *conditions) of(id string) (rpc.Condition, bool) {
 // condition is how this server does.
 func (a *Agent) condition() rpc.Condition {
 	own := rpc.Condition{Backup: rpc.BackupFine}
-	if node := a.peers.Load(); node != nil {
+	if node := a.servers.raft.Load(); node != nil {
 		own.Full = node.DiskFull()
 	}
 	if a.backups != nil {

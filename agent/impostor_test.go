@@ -133,7 +133,7 @@ func TestNodesCertificateIsToldNothing(t *testing.T) {
 			return err
 		}},
 		{"raft", func(t *testing.T, addr string) error {
-			layer := server.mux.RaftLayer(rpc.Dialer{Identity: server.ident}, server.raftIDAt)
+			layer := server.mux.RaftLayer(rpc.Dialer{Identity: server.ident}, server.servers.raftIDAt)
 			conn, err := layer.Dial(raft.ServerAddress(addr), 5*time.Second)
 			if err == nil {
 				_ = conn.Close()
@@ -202,7 +202,7 @@ func TestRaftAsksForTheServerItMeans(t *testing.T) {
 	if i.calls.Load() == 0 || i.told.Load() != 0 {
 		t.Errorf("%d connections, %d bytes", i.calls.Load(), i.told.Load())
 	}
-	if id, err := server.raftIDAt(server.Addr()); err != nil || id != server.ID() {
+	if id, err := server.servers.raftIDAt(server.Addr()); err != nil || id != server.ID() {
 		t.Errorf("id at its address: %q %v", id, err)
 	}
 }

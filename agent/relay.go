@@ -39,7 +39,7 @@ func (a *Agent) relay() func(context.Context) (net.Conn, error) {
 // serversToAsk lists the servers' ports, first that of the server which has
 // proven itself to this node and holds its stream.
 func (a *Agent) serversToAsk() []string {
-	servers := a.serverAddresses()
+	servers := a.servers.addresses()
 	if a.client == nil {
 		return servers
 	}

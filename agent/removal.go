@@ -1,13 +1,10 @@
 package agent
 
 import (
-	"slices"
 	"sync"
 	"time"
 
 	"nomadlike/internal/logkey"
-	"nomadlike/nomadlike/auth"
-	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/structs"
 )
 
@@ -61,19 +58,4 @@ func (a *Agent) hearRemoval(removed bool) {
 		return
 	}
 	a.life.fail(err)
-}
-
-// isRemoved reports whether an administrator took a server out of the cluster,
-// as far as this server knows.
-func (a *Agent) isRemoved(id string) bool {
-	if a.store == nil || !a.store.Snapshot().Cluster().IsRemoved(id) {
-		return false
-	}
-	// It is still a peer: the removal is under way, or has failed.
-	return !slices.ContainsFunc(a.raft.Peers(), func(p consensus.Peer) bool { return p.ID == id })
-}
-
-// shuns is what this server answers another one that asks for itself.
-func (a *Agent) shuns(caller auth.Identity) bool {
-	return caller.Role == auth.RoleServer && a.isRemoved(caller.ID)
 }

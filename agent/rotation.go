@@ -76,7 +76,7 @@ func (a *Agent) holdKeys(ctx context.Context, cluster *structs.Cluster) error {
 // fetchGossipKey asks the other servers for a key by its fingerprint.
 func (a *Agent) fetchGossipKey(ctx context.Context, fingerprint string) ([]byte, error) {
 	failure := errors.New("no other server is known")
-	for _, other := range a.otherServers() {
+	for _, other := range a.servers.others() {
 		reply, err := askServer[structs.GossipKeyRequest, structs.GossipKeyReply](ctx, a.pool, other, structs.MethodServerKey,
 			&structs.GossipKeyRequest{Fingerprint: fingerprint})
 		switch {
@@ -107,14 +107,14 @@ func askServer[Request, Reply any](ctx context.Context, pool *rpc.Pool, other se
 func (a *Agent) registerKeys() {
 	rpc.Unary(a.rpc, structs.MethodServerKey, rpc.FromServers,
 		func(_ context.Context, peer rpc.Peer, request *structs.GossipKeyRequest) (*structs.GossipKeyReply, error) {
-			if a.shuns(peer.Identity) {
+			if a.servers.shuns(peer.Identity) {
 				return nil, structs.NewError(structs.CodeForbidden, "agent.server_is_out")
 			}
 			return &structs.GossipKeyReply{Key: a.identity.gossip.find(request.Fingerprint)}, nil
 		})
 	rpc.Unary(a.rpc, structs.MethodServerOfferKey, rpc.FromServers,
 		func(_ context.Context, peer rpc.Peer, offer *structs.GossipKeyOffer) (*structs.GossipKeyKept, error) {
-			if a.shuns(peer.Identity) {
+			if a.servers.shuns(peer.Identity) {
 				return nil, structs.NewError(structs.CodeForbidden, "agent.server_is_out")
 			}
 			return &structs.GossipKeyKept{}, a.identity.offer(offer.Key)

@@ -111,6 +111,7 @@ type Agent struct {
 	identity *identity
 	ident    *rpc.Identity
 	renewals renewals
+	servers  *servers
 	mux      *rpc.Mux
 	rpc      *rpc.Server
 	pool     *rpc.Pool
@@ -119,7 +120,6 @@ type Agent struct {
 	// Servers only.
 	store    *state.Store
 	raft     *consensus.Node
-	peers    atomic.Pointer[consensus.Node] // raft, for what runs while it opens
 	server   *server.Server
 	proposer atomic.Pointer[server.Server] // server, for what runs while it opens
 	members  *membership
@@ -279,6 +279,7 @@ func (a *Agent) openPort(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	a.ident = rpc.NewIdentity(a.identity.credentials)
+	a.servers = &servers{self: a.ID(), configured: a.config.Client.Servers, token: a.config.JoinToken.Addr}
 	a.removals = openRemovals(a.config.DataDir, a.config.Server.Enabled)
 	a.log = a.log.With("agent", a.ID()[:8])
 	a.mux = rpc.NewMux(listener, rpc.MuxConfig{
@@ -348,6 +349,7 @@ func (a *Agent) openServer(context.Context) error {
 		return nil
 	}
 	a.store = state.New()
+	a.servers.store = a.store
 	timings := consensus.DefaultTimings()
 	if a.config.Scale > 0 {
 		timings = timings.Scale(a.config.Scale)
@@ -355,14 +357,14 @@ func (a *Agent) openServer(context.Context) error {
 	var err error
 	a.raft, err = consensus.Open(consensus.Config{
 		ClusterID: a.identity.credentials.Self.Cluster, ID: a.ID(), Dir: filepath.Join(a.config.DataDir, serverDir),
-		Stream: a.mux.RaftLayer(a.dialer(), a.raftIDAt), Advertise: a.addr,
+		Stream: a.mux.RaftLayer(a.dialer(), a.servers.raftIDAt), Advertise: a.addr,
 		FSM: server.NewMachine(a.store), Log: a.log, Timings: timings,
 		FreeBytes: a.options.freeBytes, Full: func(id string) bool { return a.conditionOf(id).Full },
 	})
 	if err != nil {
 		return logProblem(err)
 	}
-	a.peers.Store(a.raft)
+	a.servers.raft.Store(a.raft)
 	a.life.run(a.tellRoom)
 	a.life.atStop(func(ctx context.Context) { a.life.stopFailed("log", a.raft.Shutdown(ctx, true)) })
 	a.members = &membership{
@@ -378,7 +380,7 @@ func (a *Agent) openServer(context.Context) error {
 	a.server, err = server.Open(server.Config{
 		ID: a.ID(), Name: a.config.Name, Store: a.store, Log: a.raft, Peers: server.PoolPeers{Pool: a.pool},
 		Now: time.Now, Rand: rand.Reader, Logger: a.log, ClusterInit: a.identity.record(),
-		Servers: a.otherServers, Addresses: a.serverAddresses, CleanUp: a.tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.members.Protocol, Lowest: a.members.Lowest, Kept: a.config.Server.Kept, JobBytesMax: a.config.Server.JobBytesMax,
+		Servers: a.servers.others, Addresses: a.servers.addresses, CleanUp: a.tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.members.Protocol, Lowest: a.members.Lowest, Kept: a.config.Server.Kept, JobBytesMax: a.config.Server.JobBytesMax,
 		SignCSR: func(csr []byte, who auth.Identity, ip string) ([]byte, error) {
 			return a.identity.sign(csr, who, a.now(), ip)
 		},
@@ -389,7 +391,7 @@ func (a *Agent) openServer(context.Context) error {
 	a.life.atStop(func(context.Context) { a.server.Close() })
 	a.proposer.Store(a.server)
 	a.server.Register(a.rpc)
-	a.rpc.Shun(a.shuns)
+	a.rpc.Shun(a.servers.shuns)
 	a.rpc.Report(a.condition)
 	a.followRemovals()
 	a.registerKeys()
@@ -399,21 +401,6 @@ func (a *Agent) openServer(context.Context) error {
 		return a.bootstrap()
 	}
 	return nil
-}
-
-// raftIDAt gives the id of the server at an address of Raft's configuration,
-// which has to prove it when it is dialed.
-func (a *Agent) raftIDAt(addr string) (string, error) {
-	node := a.peers.Load()
-	if node == nil {
-		return "", errors.New("the log is not open yet")
-	}
-	for _, peer := range node.Peers() {
-		if peer.Addr == addr {
-			return peer.ID, nil
-		}
-	}
-	return "", nil
 }
 
 // bootstrap begins the log: at once when this server is to be alone, else as

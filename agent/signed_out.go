@@ -20,7 +20,7 @@ const partingPatience = 5 * time.Second
 func (a *Agent) keepSessions(s *front.Sessions) {
 	door := &http.Client{Transport: front.ToServers(a.ident, a.now), Timeout: partingPatience}
 	s.Keep(a.identity.ca, filepath.Join(a.config.DataDir, signedOutFile), func(ticket string) {
-		for _, addr := range a.serverAddresses() {
+		for _, addr := range a.servers.addresses() {
 			if addr != a.addr {
 				go a.tellSignedOut(door, addr, ticket)
 			}
