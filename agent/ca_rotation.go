@@ -30,23 +30,7 @@ func (a *Agent) holdCA(cluster *structs.Cluster) error {
 	if a.identity.held.Load().key(signs) == nil {
 		return errors.New("the leader has not brought the key of the next CA yet")
 	}
-	return a.takeCA(caNews{trusted, state.Past, cluster.ModifyIndex, cluster.RevivedAt})
-}
-
-// takeCA takes what the cluster's record says of CAs, and has this agent's
-// certificates and connections go by it.
-func (a *Agent) takeCA(news caNews) error {
-	changed, err := a.identity.takeCA(news, a.renewals.credentials())
-	if changed && err == nil {
-		a.renewals.trust(a.identity.trust())
-		a.log.Info("the CAs that are trusted have changed", "trusted", len(news.trusted), "signs", shortFingerprint(news.trusted[0].Fingerprint))
-		if len(news.trusted) == 1 && len(news.past) == 0 {
-			// Whoever holds the key of the CA of before may have a connection
-			// open: agents dial again, with certificates of the new one.
-			a.mux.DisconnectAll()
-		}
-	}
-	return err
+	return a.certificates.takeCA(caNews{trusted, state.Past, cluster.ModifyIndex, cluster.RevivedAt})
 }
 
 func shortFingerprint(name string) string { return name[:min(len(name), 16)] }
@@ -99,7 +83,7 @@ func (a *Agent) offerTo(ctx context.Context, other server.Agent, ca *auth.CA) er
 // every other server, before the log names it. A server that is away would be
 // shut out: only the certificates of nodes are renewed for who was away.
 func (a *Agent) NewCA(ctx context.Context, revoke bool) (structs.CARotate, error) {
-	now := a.now()
+	now := a.options.now()
 	before := a.identity.ca()
 	ca, err := auth.NewCA(before.Cluster, rand.Reader, now)
 	if err != nil {

@@ -45,7 +45,7 @@ func caRotated(t testing.TB, client *api.Client, not string) *api.Keys {
 // of reports whether everything that an agent holds is of one CA.
 func holdsCA(t testing.TB, agent *Agent, fingerprint string) {
 	t.Helper()
-	if names := agent.ownCAs(); !slices.Equal(names, []string{fingerprint}) {
+	if names := agent.certificates.ownCAs(); !slices.Equal(names, []string{fingerprint}) {
 		t.Errorf("%s holds %v", agent.config.Name, names)
 	}
 	stored, err := loadIdentity(agent.DataDir())
@@ -377,22 +377,22 @@ func TestCANewsAreChecked(t *testing.T) {
 		"a CA of another cluster":                {trusted: []structs.CACertificate{own, certificate("0ther")}, index: 1 << 40},
 		"no certificate":                         {trusted: []structs.CACertificate{{Fingerprint: "x", PEM: "x"}}, index: 1 << 40},
 	} {
-		if err := node.takeCA(news); err == nil {
+		if err := node.certificates.takeCA(news); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}
 	next := certificate(ours)
-	if err := node.takeCA(caNews{trusted: []structs.CACertificate{own, next}, index: 1 << 40}); err != nil {
+	if err := node.certificates.takeCA(caNews{trusted: []structs.CACertificate{own, next}, index: 1 << 40}); err != nil {
 		t.Fatal(err)
 	}
-	if err := node.takeCA(caNews{trusted: []structs.CACertificate{own}, index: 1<<40 - 1}); err != nil || len(node.ownCAs()) != 2 {
-		t.Errorf("late news: %v, trusts %v", err, node.ownCAs())
+	if err := node.certificates.takeCA(caNews{trusted: []structs.CACertificate{own}, index: 1<<40 - 1}); err != nil || len(node.certificates.ownCAs()) != 2 {
+		t.Errorf("late news: %v, trusts %v", err, node.certificates.ownCAs())
 	}
-	if err := node.takeCA(caNews{trusted: []structs.CACertificate{own}, index: 1<<40 + 1}); err != nil || len(node.ownCAs()) != 1 {
-		t.Errorf("news: %v, trusts %v", err, node.ownCAs())
+	if err := node.certificates.takeCA(caNews{trusted: []structs.CACertificate{own}, index: 1<<40 + 1}); err != nil || len(node.certificates.ownCAs()) != 1 {
+		t.Errorf("news: %v, trusts %v", err, node.certificates.ownCAs())
 	}
 	// Nor does a server use a CA whose key it does not hold.
-	if err := c.servers[0].takeCA(caNews{trusted: []structs.CACertificate{next, own}, index: 1 << 40}); err == nil {
+	if err := c.servers[0].certificates.takeCA(caNews{trusted: []structs.CACertificate{next, own}, index: 1 << 40}); err == nil {
 		t.Error("a server signs with a key that it does not have")
 	}
 }

@@ -92,9 +92,9 @@ func TestNodeWithAnExpiredCertificateComesBack(t *testing.T) {
 	job := runJob(t, l.api, hello("sleep 600"), structs.JobRunning)
 	stopAgent(t, node)
 	l.clock.forward(auth.AgentTTL + time.Hour)
-	eventually.Within(t, time.Minute, "see the server renew its own", func() bool { _, over := l.server.expired(); return !over })
+	eventually.Within(t, time.Minute, "see the server renew its own", func() bool { _, over := l.server.certificates.expired(); return !over })
 	again := startAgent(t, clientSettings(dir, "gpu-1", nil), l.options(t))
-	if !again.certified(t.Context()) || again.ID() != node.ID() {
+	if !again.certificates.certified(t.Context()) || again.ID() != node.ID() {
 		t.Errorf("node %s was %s, health %+v", again.ID(), node.ID(), again.health().Client)
 	}
 	eventually.Within(t, time.Minute, "be well", func() bool { return again.health().Healthy })
@@ -118,14 +118,14 @@ func TestNodePastTheGraceNeedsAToken(t *testing.T) {
 	l.nodeReady(t, node.ID())
 	stopAgent(t, node)
 	l.clock.forward(auth.AgentTTL + 2*time.Hour)
-	eventually.Within(t, time.Minute, "see the server renew its own", func() bool { _, over := l.server.expired(); return !over })
+	eventually.Within(t, time.Minute, "see the server renew its own", func() bool { _, over := l.server.certificates.expired(); return !over })
 	settings := clientSettings(dir, "gpu-1", nil)
 	addresses := []string{l.server.Addr()}
 	settings.Client.Servers = addresses
 	late := startAgent(t, settings, l.options(t))
 	var refused error
 	eventually.Within(t, time.Minute, "be refused for the grace", func() bool {
-		_, refused = late.renew(t.Context())
+		_, refused = late.certificates.renew(t.Context())
 		return structs.CodeOf(refused) == structs.CodeForbidden
 	})
 	var told *structs.Error
@@ -138,7 +138,7 @@ func TestNodePastTheGraceNeedsAToken(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if late.certified(short) {
+	if late.certificates.certified(short) {
 		t.Error("the agent calls itself ready")
 	}
 	stopAgent(t, late)

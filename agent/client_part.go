@@ -164,16 +164,16 @@ func (a *Agent) clientPool() (*rpc.Pool, error) {
 		return nil, err
 	}
 	identity := rpc.NewIdentity(credentials)
-	pool := rpc.NewPool(rpc.Dialer{Identity: identity, Now: a.now})
+	pool := rpc.NewPool(rpc.Dialer{Identity: identity, Now: a.options.now})
 	a.life.atStop(func(context.Context) { pool.Close() })
 	a.life.run(func() {
-		a.everyRenewal(identity, func(context.Context) (*auth.Credentials, error) { return a.ownClientCredentials() })
+		a.certificates.every(identity, func(context.Context) (*auth.Credentials, error) { return a.ownClientCredentials() })
 	})
 	return pool, nil
 }
 
 func (a *Agent) ownClientCredentials() (*auth.Credentials, error) {
-	issued, err := a.identity.ca().IssueAgent(auth.Grant{Role: auth.RoleClient, ID: a.ID()}, rand.Reader, a.now())
+	issued, err := a.identity.ca().IssueAgent(auth.Grant{Role: auth.RoleClient, ID: a.ID()}, rand.Reader, a.options.now())
 	if err != nil {
 		return nil, err
 	}

@@ -22,11 +22,11 @@ func (a *Agent) door() http.Handler { return a.doorOver(a.server) }
 func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 	hosts := append([]string{a.config.Name}, a.config.Hosts...)
 	if !a.config.Server.Enabled {
-		return front.NewRemote(a.log, a.now, hosts, a.serversToAsk, a.ident, httpapi.ReadHealth(a.health))
+		return front.NewRemote(a.log, a.options.now, hosts, a.serversToAsk, a.ident, httpapi.ReadHealth(a.health))
 	}
 	c := httpapi.Config{
 		Door:    front.Config{Log: a.log, Now: time.Now, Hosts: hosts, Limits: limitsOf(a.config.Limits), Rest: a.options.ui()},
-		Replica: replica, Store: a.store, Now: a.now, Rand: rand.Reader,
+		Replica: replica, Store: a.store, Now: a.options.now, Rand: rand.Reader,
 		Pool: a.pool, Identity: a.ident, Members: a.members, Servers: a.members, Archives: a.members, Authority: a.identity, Keys: a,
 		Addr: a.addr, SpoolDir: a.config.DataDir, LapseGrace: a.config.Server.LapseGrace, Stopping: a.life.stopping,
 		Leads: a.raft.IsLeader, Leader: a.raft.LeaderAddr, Full: a.raft.DiskFull, Hears: a.server.Hears,
@@ -72,7 +72,7 @@ func (a *Agent) health() api.Health {
 			out.Client.OK = false
 			out.Client.Message = messages.Text(messages.English, refusal.ID, refusal.Params)
 		}
-		if at, over := a.expired(); over {
+		if at, over := a.certificates.expired(); over {
 			out.Client.OK = false
 			out.Client.Message = messages.Textf(messages.English, "agent.certificate_expired", "at", at.UTC().Format(time.RFC3339)) + "; " +
 				messages.Text(messages.English, "agent.certificate_expired.hint", nil)

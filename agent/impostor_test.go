@@ -222,7 +222,7 @@ func TestAddressesInCertificatesAreNotClaimed(t *testing.T) {
 	eventually.Within(t, time.Minute, "hear the claim", func() bool {
 		return c.servers[0].gossip.View(node.ID()).Meta.RPCAddr == meta.RPCAddr
 	})
-	renewed, err := node.renew(t.Context())
+	renewed, err := node.certificates.renew(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

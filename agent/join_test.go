@@ -209,7 +209,7 @@ func TestServerComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := agent.ident.Load()
-	renewed, err := agent.renew(t.Context())
+	renewed, err := agent.certificates.renew(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestClientRenewsItsCertificate(t *testing.T) {
 	c := startCluster(t, 1, 1)
 	agent := c.clients[0]
 	before := agent.ident.Load()
-	renewed, err := agent.renew(t.Context())
+	renewed, err := agent.certificates.renew(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (a *Agent) KeyHolders(ctx context.Context, kind structs.KeyKind) []api.KeyA
 	for _, agent := range audience {
 		told := a.teller.mu.told[agent.target.ID]
 		if agent.target.ID == a.ID() {
-			told = toldAgent{gossip: a.identity.gossip.fingerprints(), cas: a.ownCAs()}
+			told = toldAgent{gossip: a.identity.gossip.fingerprints(), cas: a.certificates.ownCAs()}
 		}
 		held := told.of(kind)
 		agents = append(agents, api.KeyAgent{ID: agent.target.ID, Name: agent.name, Role: string(agent.target.Role), Alive: agent.alive, Awaited: agent.awaited(kind), Keys: append([]string{}, held...)})

@@ -149,7 +149,7 @@ func (a *Agent) takeTrust(news *structs.TrustNews) (*structs.TrustAck, error) {
 			return nil, err
 		}
 		a.shutOut(fresh, 0)
-		if err := a.takeCA(caNews{news.CA, news.PastCA, news.Index, news.RevivedAt}); err != nil {
+		if err := a.certificates.takeCA(caNews{news.CA, news.PastCA, news.Index, news.RevivedAt}); err != nil {
 			return nil, err
 		}
 		if len(news.Gossip) > 0 {
@@ -158,7 +158,7 @@ func (a *Agent) takeTrust(news *structs.TrustNews) (*structs.TrustAck, error) {
 			}
 		}
 	}
-	return &structs.TrustAck{Index: news.Index, Gossip: a.identity.gossip.fingerprints(), CA: a.ownCAs()}, nil
+	return &structs.TrustAck{Index: news.Index, Gossip: a.identity.gossip.fingerprints(), CA: a.certificates.ownCAs()}, nil
 }
 
 // teller is the leader's memory of what it has told which agent.
@@ -200,7 +200,7 @@ func (a *Agent) tell(ctx context.Context, cluster *structs.Cluster, audience []t
 	for _, agent := range audience {
 		target, incarnation := agent.target, agent.incarnation
 		if target.ID == a.ID() {
-			a.teller.mu.told[a.ID()] = toldAgent{gossip: a.identity.gossip.fingerprints(), cas: a.ownCAs()}
+			a.teller.mu.told[a.ID()] = toldAgent{gossip: a.identity.gossip.fingerprints(), cas: a.certificates.ownCAs()}
 			continue
 		}
 		told := a.teller.mu.told[target.ID]

@@ -44,7 +44,7 @@ func (a *Agent) openGossip(context.Context) error {
 			a.log.Debug("leave gossip", logkey.Error, err) // nobody may be left to hear it
 		}
 	})
-	a.life.run(a.keepCertificate) // gossip knows the servers that a node asks
+	a.life.run(a.certificates.keep) // gossip knows the servers that a node asks
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"slices"
 	"sync"
 
 	"nomadlike/nomadlike/auth"
@@ -52,37 +51,4 @@ func (r *renewals) trust(trust *auth.Trust) {
 		default: // it will look
 		}
 	}
-}
-
-// ownCAs names the CAs that this agent trusts, first the one that signed its
-// certificates: of several, the one that is to go.
-func (a *Agent) ownCAs() []string {
-	trust := a.identity.trust()
-	var names []string
-	for _, cert := range trust.Certificates() {
-		names = append(names, auth.Fingerprint(cert))
-	}
-	for _, credentials := range a.renewals.credentials() {
-		issuer := trust.Issuer(credentials.Certificate.Leaf)
-		if issuer == nil {
-			return nil
-		}
-		if name := auth.Fingerprint(issuer); name != names[0] {
-			at := slices.Index(names, name)
-			return append([]string{name}, slices.Delete(names, at, at+1)...)
-		}
-	}
-	return names
-}
-
-// stale reports whether a certificate is to be replaced because the CA that
-// signed it is: another signs now, or a peer showed that there is another.
-func (a *Agent) stale(held *auth.Credentials) bool {
-	return a.replaced(held) || held.Trust.Issuer(held.Certificate.Leaf) != held.Trust.Certificates()[0]
-}
-
-// replaced reports whether a node was away while the CA was replaced: servers
-// follow the log, and hold its keys.
-func (a *Agent) replaced(held *auth.Credentials) bool {
-	return a.identity.ca() == nil && held.Trust.HasFollowed()
 }

@@ -110,12 +110,14 @@ type Agent struct {
 	addr     string // host:port under which others reach this agent
 	identity *identity
 	ident    *rpc.Identity
-	renewals renewals
 	servers  *servers
-	mux      *rpc.Mux
-	rpc      *rpc.Server
-	pool     *rpc.Pool
-	gossip   *gossip.Gossip
+
+	certificates *certificates
+
+	mux    *rpc.Mux
+	rpc    *rpc.Server
+	pool   *rpc.Pool
+	gossip *gossip.Gossip
 
 	// Servers only.
 	store    *state.Store
@@ -159,7 +161,7 @@ func Run(ctx context.Context, config config.Config, options Options) error {
 func (a *Agent) wait(ctx context.Context) error {
 	ready := make(chan struct{})
 	go func() { // it ends with the agent, or with ctx
-		if a.certified(ctx) {
+		if a.certificates.certified(ctx) {
 			close(ready)
 		}
 	}()
@@ -283,13 +285,18 @@ func (a *Agent) openPort(ctx context.Context) error {
 	a.removals = openRemovals(a.config.DataDir, a.config.Server.Enabled)
 	a.log = a.log.With("agent", a.ID()[:8])
 	a.mux = rpc.NewMux(listener, rpc.MuxConfig{
-		Identity: a.ident, Logger: a.log, ConnsPerIPMax: a.config.Limits.ConnectionsPeer, Relay: a.relay(), Now: a.now,
+		Identity: a.ident, Logger: a.log, ConnsPerIPMax: a.config.Limits.ConnectionsPeer, Relay: a.relay(), Now: a.options.now,
 	})
 	a.rpc = rpc.NewServer(a.ident, a.log)
 	a.rpc.Advertise(a.addr)
 	a.rpc.Refuse(a.removals.refuse)
 	a.registerTrust()
 	a.pool = rpc.NewPool(a.dialer())
+	a.certificates = &certificates{
+		life: a.life, log: a.log, now: a.options.now, look: a.options.renewLook, getenv: a.options.Getenv, out: a.options.Out, language: a.options.Language,
+		identity: a.identity, own: a.ident, pool: a.pool, servers: a.servers.addresses, disconnect: a.mux.DisconnectAll,
+		name: a.config.Name, advertise: a.config.Advertise, token: a.config.JoinToken, doors: joinAddresses(a.config),
+	}
 	a.life.atStop(func(ctx context.Context) {
 		// Last: what the server and the node feed has ended by then, and a
 		// leader has handed over.
@@ -302,11 +309,11 @@ func (a *Agent) openPort(ctx context.Context) error {
 	return nil
 }
 
-func (a *Agent) dialer() rpc.Dialer { return rpc.Dialer{Identity: a.ident, Now: a.now} }
+func (a *Agent) dialer() rpc.Dialer { return rpc.Dialer{Identity: a.ident, Now: a.options.now} }
 
 // identify reads, makes or joins for the agent's identity.
 func (a *Agent) identify(ctx context.Context, listener net.Listener) error {
-	if _, err := finishReplacement(a.config.DataDir, a.now()); err != nil {
+	if _, err := finishReplacement(a.config.DataDir, a.options.now()); err != nil {
 		return err
 	}
 	id, err := loadIdentity(a.config.DataDir)
@@ -323,7 +330,7 @@ func (a *Agent) identify(ctx context.Context, listener net.Listener) error {
 		}
 	case a.config.Server.Enabled && (len(a.config.Server.Join) == 0 || a.config.Found):
 		if err = a.mayFound(ctx, listener); err == nil {
-			id, err = foundCluster(a.config, a.addr, a.now())
+			id, err = foundCluster(a.config, a.addr, a.options.now())
 		}
 	default:
 		err = refuseWithoutToken()
@@ -335,8 +342,8 @@ func (a *Agent) identify(ctx context.Context, listener net.Listener) error {
 	if err := id.check(a.config); err != nil {
 		return err
 	}
-	err = id.refresh(a.now(), a.config.Advertise)
-	if errors.Is(err, syscall.ENOSPC) && !id.credentials.Over(a.now()) {
+	err = id.refresh(a.options.now(), a.config.Advertise)
+	if errors.Is(err, syscall.ENOSPC) && !id.credentials.Over(a.options.now()) {
 		a.log.Warn("certificate is not renewed yet", logkey.Error, err) // the one there is does for now
 		return nil
 	}
@@ -382,7 +389,7 @@ func (a *Agent) openServer(context.Context) error {
 		Now: time.Now, Rand: rand.Reader, Logger: a.log, ClusterInit: a.identity.record(),
 		Servers: a.servers.others, Addresses: a.servers.addresses, CleanUp: a.tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.members.Protocol, Lowest: a.members.Lowest, Kept: a.config.Server.Kept, JobBytesMax: a.config.Server.JobBytesMax,
 		SignCSR: func(csr []byte, who auth.Identity, ip string) ([]byte, error) {
-			return a.identity.sign(csr, who, a.now(), ip)
+			return a.identity.sign(csr, who, a.options.now(), ip)
 		},
 	})
 	if err != nil {

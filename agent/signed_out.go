@@ -18,7 +18,7 @@ const partingPatience = 5 * time.Second
 // keepSessions has the sign-ins of a server outlive it: with a key that all
 // servers share, and a file that says who has signed out.
 func (a *Agent) keepSessions(s *front.Sessions) {
-	door := &http.Client{Transport: front.ToServers(a.ident, a.now), Timeout: partingPatience}
+	door := &http.Client{Transport: front.ToServers(a.ident, a.options.now), Timeout: partingPatience}
 	s.Keep(a.identity.ca, filepath.Join(a.config.DataDir, signedOutFile), func(ticket string) {
 		for _, addr := range a.servers.addresses() {
 			if addr != a.addr {

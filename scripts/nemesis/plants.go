@@ -91,8 +91,8 @@ func plants() []plant {
 			name: "lapsed-stays-out", text: "a node whose certificate ended while it was away is never let in again",
 			faults: "client-past-certificate", finds: []string{"recovery", "agent"},
 			edits: []edit{{
-				"agent/certificate.go", "renewed, err := a.renewLapsed(ctx, held, csr)",
-				"chain, err := a.askRenewal(ctx, csr)\n\trenewed := &api.Renewed{Certificate: string(chain)}",
+				"agent/certificate.go", "renewed, err := c.renewLapsed(ctx, held, csr)",
+				"chain, err := c.ask(ctx, csr)\n\trenewed := &api.Renewed{Certificate: string(chain)}",
 			}},
 		},
 		{
