@@ -3,9 +3,11 @@ package agent
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"os"
 	"path/filepath"
 
+	"nomadlike/agent/config"
 	"nomadlike/nomadlike/auth"
 	"nomadlike/nomadlike/client"
 	"nomadlike/nomadlike/client/data"
@@ -32,25 +34,47 @@ func refuseWithoutToken() error {
 	return structs.NewError(structs.CodeInvalid, "agent.refuse.no_token")
 }
 
-// openClient opens the node.
-func (a *Agent) openClient(context.Context) error {
-	if !a.config.Client.Enabled {
+// clientPart is the part of an agent that runs tasks: the node itself, its drivers and
+// plugins, and the pool that it speaks through. On an agent that is no node it does
+// nothing. The agent opens and runs it once.
+type clientPart struct {
+	config  config.Config
+	options Options
+	log     *slog.Logger
+	life    *lifecycle
+
+	id       string
+	addr     string // host:port under which others reach the agent
+	identity *identity
+	ident    *rpc.Identity
+	rpc      *rpc.Server
+	pool     *rpc.Pool
+	servers  func() []string // addresses, those first that nobody can forge
+	renew    func(*rpc.Identity, func(context.Context) (*auth.Credentials, error))
+
+	client *client.Client // nil until it is open
+	driver *exec.Driver
+}
+
+// open opens the node, where the agent is one.
+func (p *clientPart) open() error {
+	if !p.config.Client.Enabled {
 		return nil
 	}
-	pool, err := a.clientPool()
+	pool, err := p.ownPool()
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(a.config.DataDir, clientDir)
+	dir := filepath.Join(p.config.DataDir, clientDir)
 	if err := os.MkdirAll(dir, 0o711); err != nil { // tasks of other users pass through it
 		return err
 	}
-	a.driver, err = exec.New(a.execConfig(dir))
+	p.driver, err = exec.New(p.execConfig(dir))
 	if err != nil {
 		return err
 	}
-	a.life.atStop(func(context.Context) { a.life.stopFailed("exec driver", a.driver.Close()) })
-	drivers, devices, err := a.openPlugins(dir)
+	p.life.atStop(func(context.Context) { p.life.stopFailed("exec driver", p.driver.Close()) })
+	drivers, devices, err := p.openPlugins(dir)
 	if err != nil {
 		return err
 	}
@@ -58,7 +82,7 @@ func (a *Agent) openClient(context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := a.config.Client
+	c := p.config.Client
 	var filter func(nodeID string) firewall.Filter
 	if c.GuardRendezvous && os.Geteuid() == 0 {
 		filter = func(nodeID string) firewall.Filter { return firewall.NewNFTables(nodeID) }
@@ -67,14 +91,14 @@ func (a *Agent) openClient(context.Context) error {
 	if os.Geteuid() == 0 {
 		quotas = func(dir string) (room.Quotas, error) { return diskquota.Open(dir) }
 	}
-	a.client, err = client.New(client.Config{
-		DataDir: dir, NodeID: a.ID(), RPCAddr: a.addr, Version: a.options.Version,
+	p.client, err = client.New(client.Config{
+		DataDir: dir, NodeID: p.id, RPCAddr: p.addr, Version: p.options.Version,
 		Wishes: fingerprint.Wishes{
-			Name: a.config.Name, Advertise: a.config.Advertise, Interface: c.Interface, Pool: c.Pool, ReservedCPU: c.ReservedCPU,
+			Name: p.config.Name, Advertise: p.config.Advertise, Interface: c.Interface, Pool: c.Pool, ReservedCPU: c.ReservedCPU,
 			ReservedMemory: c.ReservedMemory, PortMin: c.PortMin, PortMax: c.PortMax, Attributes: metaAttributes(c.Meta),
 			Topology: c.Topology, RDMA: c.RDMA,
 		},
-		Own: a.config.Dev, NCCLDebug: c.NCCLDebug, EnvFile: c.EnvFile,
+		Own: p.config.Dev, NCCLDebug: c.NCCLDebug, EnvFile: c.EnvFile,
 		Devices: c.Devices, DevicePlugins: devices,
 		Drivers: drivers, Storages: c.Storages, Remotes: c.Remotes, Fast: data.Config{Dir: c.Data.Path, Retention: c.Data.Retention, FreeMin: c.Data.FreeMin},
 		Filter:   filter,
@@ -82,28 +106,28 @@ func (a *Agent) openClient(context.Context) error {
 		Disk:     c.Disk,
 		Room:     c.Room,
 		Accounts: c.Exec.Accounts, UIDMin: c.Exec.UIDMin, UIDMax: c.Exec.UIDMax,
-		Servers: a.servers.addresses, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
-		Binary: binary, Logger: a.log, SysRoot: a.options.SysRoot,
+		Servers: p.servers, OpenSession: client.SessionOver(pool), OpenExec: client.ExecOver(pool),
+		Binary: binary, Logger: p.log, SysRoot: p.options.SysRoot,
 	})
 	if err != nil {
 		return err
 	}
-	a.client.Register(a.rpc)
+	p.client.Register(p.rpc)
 	return nil
 }
 
 // openPlugins gathers the built-in drivers and device plugins, and those of
 // plugin_dir.
-func (a *Agent) openPlugins(dir string) (map[string]driver.Driver, map[string]device.Plugin, error) {
-	plugins, err := host.New(a.hostConfig(dir))
+func (p *clientPart) openPlugins(dir string) (map[string]driver.Driver, map[string]device.Plugin, error) {
+	plugins, err := host.New(p.hostConfig(dir))
 	if err != nil {
 		return nil, nil, err
 	}
-	a.life.atStop(func(context.Context) { a.life.stopFailed("plugins", plugins.Close()) })
-	if err := plugins.Register(exec.Name, a.driver); err != nil {
+	p.life.atStop(func(context.Context) { p.life.stopFailed("plugins", plugins.Close()) })
+	if err := plugins.Register(exec.Name, p.driver); err != nil {
 		return nil, nil, err
 	}
-	containers, err := a.openDocker(dir)
+	containers, err := p.openDocker(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,20 +146,20 @@ func (a *Agent) openPlugins(dir string) (map[string]driver.Driver, map[string]de
 	return drivers, devices, err
 }
 
-// runClient lets the node live.
-func (a *Agent) runClient(context.Context) error {
-	if a.client == nil {
+// run lets the node live.
+func (p *clientPart) run() error {
+	if p.client == nil {
 		return nil
 	}
 	run, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	a.life.run(func() {
+	p.life.run(func() {
 		defer close(done)
-		if err := a.client.Run(run); err != nil {
-			a.life.fail(err)
+		if err := p.client.Run(run); err != nil {
+			p.life.fail(err)
 		}
 	})
-	a.life.atStop(func(context.Context) {
+	p.life.atStop(func(context.Context) {
 		cancel()
 		<-done
 	})
@@ -152,30 +176,30 @@ func metaAttributes(meta map[string]string) map[string]string {
 	return attributes
 }
 
-// clientPool is the pool that the node speaks through. A server's own node
+// ownPool is the pool that the node speaks through. A server's own node
 // needs a client's certificate, since servers let only clients open a
 // session; being a server, the agent can sign it, for its own id.
-func (a *Agent) clientPool() (*rpc.Pool, error) {
-	if a.identity.ca() == nil {
-		return a.pool, nil
+func (p *clientPart) ownPool() (*rpc.Pool, error) {
+	if p.identity.ca() == nil {
+		return p.pool, nil
 	}
-	credentials, err := a.ownClientCredentials()
+	credentials, err := p.ownCredentials()
 	if err != nil {
 		return nil, err
 	}
 	identity := rpc.NewIdentity(credentials)
-	pool := rpc.NewPool(rpc.Dialer{Identity: identity, Now: a.options.now})
-	a.life.atStop(func(context.Context) { pool.Close() })
-	a.life.run(func() {
-		a.certificates.every(identity, func(context.Context) (*auth.Credentials, error) { return a.ownClientCredentials() })
+	pool := rpc.NewPool(rpc.Dialer{Identity: identity, Now: p.options.now})
+	p.life.atStop(func(context.Context) { pool.Close() })
+	p.life.run(func() {
+		p.renew(identity, func(context.Context) (*auth.Credentials, error) { return p.ownCredentials() })
 	})
 	return pool, nil
 }
 
-func (a *Agent) ownClientCredentials() (*auth.Credentials, error) {
-	issued, err := a.identity.ca().IssueAgent(auth.Grant{Role: auth.RoleClient, ID: a.ID()}, rand.Reader, a.options.now())
+func (p *clientPart) ownCredentials() (*auth.Credentials, error) {
+	issued, err := p.identity.ca().IssueAgent(auth.Grant{Role: auth.RoleClient, ID: p.id}, rand.Reader, p.options.now())
 	if err != nil {
 		return nil, err
 	}
-	return a.identity.credentialsOf(issued.ChainPEM, issued.KeyPEM)
+	return p.identity.credentialsOf(issued.ChainPEM, issued.KeyPEM)
 }

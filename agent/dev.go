@@ -60,7 +60,7 @@ func (a *Agent) openDevelopment(ctx context.Context) error {
 		return fmt.Errorf("start development mode: wait for the node: %w", err)
 	}
 	select { // the servers know the node a moment before it knows them
-	case <-a.client.Welcomed():
+	case <-a.node.client.Welcomed():
 	case <-ctx.Done():
 		return fmt.Errorf("start development mode: wait for the node: %w", context.Cause(ctx))
 	}
@@ -112,12 +112,12 @@ func (a *Agent) stopJobs(ctx context.Context) {
 	if err == nil {
 		return
 	}
-	handles, err := a.driver.List(ctx)
+	handles, err := a.node.driver.List(ctx)
 	if err != nil {
 		a.log.Warn("tasks are left", logkey.Error, err)
 	}
 	for _, handle := range handles {
-		err := errors.Join(a.driver.Stop(ctx, handle.TaskID, "SIGKILL", 0), a.driver.Destroy(ctx, handle.TaskID))
+		err := errors.Join(a.node.driver.Stop(ctx, handle.TaskID, "SIGKILL", 0), a.node.driver.Destroy(ctx, handle.TaskID))
 		if err != nil {
 			a.log.Warn("task is left", logkey.TaskID, handle.TaskID, logkey.Error, err)
 		}

@@ -10,8 +10,8 @@ import (
 
 // openDocker makes the driver of containers, nil when it is switched off. A
 // missing engine is no error: the driver says so and looks again.
-func (a *Agent) openDocker(dir string) (driver.Driver, error) {
-	c := a.config.Client.Docker
+func (p *clientPart) openDocker(dir string) (driver.Driver, error) {
+	c := p.config.Client.Docker
 	if !c.Enabled {
 		return nil, nil //nolint:nilnil // no driver is an answer
 	}
@@ -20,16 +20,16 @@ func (a *Agent) openDocker(dir string) (driver.Driver, error) {
 		network = driver.NetworkHost
 	}
 	d, err := docker.New(docker.Config{
-		StateDir: filepath.Join(dir, "docker"), Endpoint: c.Endpoint, Cluster: a.ident.Self().Cluster, Node: a.ID(),
+		StateDir: filepath.Join(dir, "docker"), Endpoint: c.Endpoint, Cluster: p.ident.Self().Cluster, Node: p.id,
 		Program: c.Program,
 		Network: network, MountRoots: c.MountRoots, User: c.User, AuthFile: c.AuthFile,
 		Policy: docker.Policy{HostNetwork: c.HostNetwork, Options: c.Options, RegistriesOnly: c.RegistriesOnly},
 		GC:     c.ImageGC,
-		Logger: a.log,
+		Logger: p.log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	a.life.atStop(func(context.Context) { a.life.stopFailed("docker driver", d.Close()) })
+	p.life.atStop(func(context.Context) { p.life.stopFailed("docker driver", d.Close()) })
 	return d, nil
 }

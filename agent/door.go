@@ -22,7 +22,7 @@ func (a *Agent) door() http.Handler { return a.doorOver(a.server) }
 func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 	hosts := append([]string{a.config.Name}, a.config.Hosts...)
 	if !a.config.Server.Enabled {
-		return front.NewRemote(a.log, a.options.now, hosts, a.serversToAsk, a.ident, httpapi.ReadHealth(a.health))
+		return front.NewRemote(a.log, a.options.now, hosts, a.node.serversToAsk, a.ident, httpapi.ReadHealth(a.health))
 	}
 	c := httpapi.Config{
 		Door:    front.Config{Log: a.log, Now: time.Now, Hosts: hosts, Limits: limitsOf(a.config.Limits), Rest: a.options.ui()},
@@ -64,11 +64,11 @@ func (a *Agent) health() api.Health {
 		out.Healthy = out.Server.OK
 	}
 	if a.config.Client.Enabled {
-		out.Client = &api.Check{OK: a.client.Connected()}
+		out.Client = &api.Check{OK: a.node.client.Connected()}
 		if !out.Client.OK {
 			out.Client.Message = messages.Text(messages.English, "agent.no_server", nil)
 		}
-		if refusal := a.client.Refusal(); refusal != nil {
+		if refusal := a.node.client.Refusal(); refusal != nil {
 			out.Client.OK = false
 			out.Client.Message = messages.Text(messages.English, refusal.ID, refusal.Params)
 		}
@@ -101,7 +101,7 @@ func (a *Agent) self() api.AgentSelf {
 	}
 	if a.config.Client.Enabled {
 		out.Roles = append(out.Roles, "client")
-		out.Stats["server"] = a.client.Server()
+		out.Stats["server"] = a.node.client.Server()
 	}
 	counts := a.gossip.Counts()
 	out.Stats["gossip_refused"] = strconv.FormatUint(counts.Refused, 10)

@@ -25,30 +25,30 @@ func hardLimits(limits map[string]string) map[string]int64 {
 // execConfig is what the driver of processes is opened with. Isolated tasks see
 // nothing of what the agent keeps for itself: of its data directory what belongs to them
 // alone, and none of the files that its configuration is made of.
-func (a *Agent) execConfig(dir string) exec.Config {
-	c := a.config.Client.Exec
+func (p *clientPart) execConfig(dir string) exec.Config {
+	c := p.config.Client.Exec
 	return exec.Config{
-		StateDir: filepath.Join(dir, "exec"), Supervisor: a.options.Supervisor, Logger: a.log,
+		StateDir: filepath.Join(dir, "exec"), Supervisor: p.options.Supervisor, Logger: p.log,
 		Isolation: c.Isolation, View: c.View, Root: c.Root, MountRoots: c.MountRoots, Writable: c.Writable, NoCgroup: c.NoCgroup, PIDsMax: int64(c.PIDsMax),
 		Ulimits: driver.ParseUlimits(c.Ulimits), UlimitsMax: hardLimits(c.UlimitsMax),
-		Hidden: append([]string{a.config.DataDir}, a.secretFiles()...),
+		Hidden: append([]string{p.config.DataDir}, p.secretFiles()...),
 	}
 }
 
 // secretFiles lists the files outside of the data directory that this agent's
 // configuration names and no task is to see, and the command line's contexts,
 // which hold people's tokens.
-func (a *Agent) secretFiles() []string {
-	files := slices.Clone(a.config.Files)
-	files = append(files, a.config.Client.Docker.AuthFile)
-	for _, server := range a.config.Client.Remotes {
+func (p *clientPart) secretFiles() []string {
+	files := slices.Clone(p.config.Files)
+	files = append(files, p.config.Client.Docker.AuthFile)
+	for _, server := range p.config.Client.Remotes {
 		files = append(files, server.AuthorizationFile)
 		if server.S3 != nil {
 			files = append(files, server.S3.CredentialsFile)
 		}
 	}
-	if a.options.Getenv != nil {
-		if dir, err := api.ContextDir(a.options.Getenv); err == nil {
+	if p.options.Getenv != nil {
+		if dir, err := api.ContextDir(p.options.Getenv); err == nil {
 			files = append(files, dir)
 		}
 	}

@@ -178,7 +178,7 @@ func TestForgedGossipMovesNobody(t *testing.T) {
 	if got := peersOf(t, admin, servers); !samePeers(got, want) {
 		t.Errorf("servers are %+v, were %+v", got, want)
 	}
-	eventually.Within(t, time.Minute, "have the node back", node.client.Connected)
+	eventually.Within(t, time.Minute, "have the node back", node.node.client.Connected)
 }
 
 // writes makes changes one after the other, each of which must be accepted, if

@@ -160,7 +160,7 @@ func TestNodesCertificateIsToldNothing(t *testing.T) {
 		settings := clientSettings(t.TempDir(), "client-8", text(tokens[auth.RoleClient]))
 		settings.Client.Servers = []string{i.addr}
 		agent := startAgent(t, settings, testOptions(t))
-		eventually.Within(t, time.Minute, "find the real server", agent.client.Connected)
+		eventually.Within(t, time.Minute, "find the real server", agent.node.client.Connected)
 		if n := i.told.Load(); n != 0 {
 			t.Errorf("the impostor was told %d bytes", n)
 		}

@@ -18,13 +18,13 @@ var errNoServer = errors.New("no server is known")
 // relay gives what opens a connection to a server for people who ask a node
 // for one; nil on servers, which answer themselves. The server proves what it
 // is to the person at the other end.
-func (a *Agent) relay() func(context.Context) (net.Conn, error) {
-	if a.config.Server.Enabled {
+func (p *clientPart) relay() func(context.Context) (net.Conn, error) {
+	if p.config.Server.Enabled {
 		return nil
 	}
 	return func(ctx context.Context) (net.Conn, error) {
 		err := errNoServer
-		servers := a.serversToAsk()
+		servers := p.serversToAsk()
 		for _, addr := range servers[:min(len(servers), serversTried)] {
 			dialer := net.Dialer{Timeout: proxyDialTimeout}
 			var conn net.Conn
@@ -38,12 +38,12 @@ func (a *Agent) relay() func(context.Context) (net.Conn, error) {
 
 // serversToAsk lists the servers' ports, first that of the server which has
 // proven itself to this node and holds its stream.
-func (a *Agent) serversToAsk() []string {
-	servers := a.servers.addresses()
-	if a.client == nil {
+func (p *clientPart) serversToAsk() []string {
+	servers := p.servers()
+	if p.client == nil {
 		return servers
 	}
-	held := a.client.Server()
+	held := p.client.Server()
 	if held == "" {
 		return servers
 	}

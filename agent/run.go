@@ -21,13 +21,11 @@ import (
 	"nomadlike/internal/logkey"
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/auth"
-	"nomadlike/nomadlike/client"
 	"nomadlike/nomadlike/consensus"
 	"nomadlike/nomadlike/gossip"
 	"nomadlike/nomadlike/rpc"
 	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
-	"nomadlike/plugins/exec"
 )
 
 // Bounds of the HTTP listener and of stopping.
@@ -134,9 +132,7 @@ type Agent struct {
 
 	removed dismissal // of this server
 
-	// Clients only.
-	client *client.Client
-	driver *exec.Driver
+	node *clientPart
 
 	http *http.Server
 }
@@ -217,7 +213,8 @@ func start(ctx context.Context, config config.Config, options Options) (*Agent, 
 
 func (a *Agent) start(ctx context.Context) error {
 	steps := []func(context.Context) error{
-		a.openDataDir, a.openPort, a.openGossip, a.openServer, a.openClient, a.serveRPC, a.runClient,
+		a.openDataDir, a.openPort, a.openGossip, a.openServer,
+		func(context.Context) error { return a.node.open() }, a.serveRPC, func(context.Context) error { return a.node.run() },
 		a.awaitLog, a.serveHTTP, a.openDevelopment,
 	}
 	for _, step := range steps {
@@ -284,8 +281,12 @@ func (a *Agent) openPort(ctx context.Context) error {
 	a.servers = &servers{self: a.ID(), configured: a.config.Client.Servers, token: a.config.JoinToken.Addr}
 	a.removals = openRemovals(a.config.DataDir, a.config.Server.Enabled)
 	a.log = a.log.With("agent", a.ID()[:8])
+	a.node = &clientPart{
+		config: a.config, options: a.options, log: a.log, life: a.life, id: a.ID(), addr: a.addr, identity: a.identity, ident: a.ident,
+		servers: a.servers.addresses,
+	}
 	a.mux = rpc.NewMux(listener, rpc.MuxConfig{
-		Identity: a.ident, Logger: a.log, ConnsPerIPMax: a.config.Limits.ConnectionsPeer, Relay: a.relay(), Now: a.options.now,
+		Identity: a.ident, Logger: a.log, ConnsPerIPMax: a.config.Limits.ConnectionsPeer, Relay: a.node.relay(), Now: a.options.now,
 	})
 	a.rpc = rpc.NewServer(a.ident, a.log)
 	a.rpc.Advertise(a.addr)
@@ -297,6 +298,7 @@ func (a *Agent) openPort(ctx context.Context) error {
 		identity: a.identity, own: a.ident, pool: a.pool, servers: a.servers.addresses, disconnect: a.mux.DisconnectAll,
 		name: a.config.Name, advertise: a.config.Advertise, token: a.config.JoinToken, doors: joinAddresses(a.config),
 	}
+	a.node.rpc, a.node.pool, a.node.renew = a.rpc, a.pool, a.certificates.every
 	a.life.atStop(func(ctx context.Context) {
 		// Last: what the server and the node feed has ended by then, and a
 		// leader has handed over.
