@@ -60,13 +60,13 @@ func TestNextCAReachesNewServers(t *testing.T) {
 	target := func(agent *Agent, role auth.Role) rpc.Target {
 		return rpc.Target{Addr: agent.Addr(), Expect: auth.Expect{ID: agent.ID(), Role: role}}
 	}
-	founder.bringCA(t.Context(), nil, target(before, auth.RoleServer), toldAgent{})
-	founder.bringCA(t.Context(), rotation, target(before, auth.RoleServer), toldAgent{cas: []string{next.Fingerprint()}})
-	founder.bringCA(t.Context(), rotation, target(node, auth.RoleClient), toldAgent{})
+	founder.teller.bringCA(t.Context(), nil, target(before, auth.RoleServer), toldAgent{})
+	founder.teller.bringCA(t.Context(), rotation, target(before, auth.RoleServer), toldAgent{cas: []string{next.Fingerprint()}})
+	founder.teller.bringCA(t.Context(), rotation, target(node, auth.RoleClient), toldAgent{})
 	if holds(before) || holds(node) {
 		t.Error("the next CA was brought to who should not have it")
 	}
-	founder.bringCA(t.Context(), rotation, target(before, auth.RoleServer), toldAgent{})
+	founder.teller.bringCA(t.Context(), rotation, target(before, auth.RoleServer), toldAgent{})
 	if !holds(before) {
 		t.Error("the leader did not bring the next CA to a server that lacks it")
 	}

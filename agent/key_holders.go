@@ -10,31 +10,31 @@ import (
 )
 
 // CurrentKey returns the fingerprint of the key of a kind that the agent uses now.
-func (a *Agent) CurrentKey(kind structs.KeyKind) string {
+func (t *teller) CurrentKey(kind structs.KeyKind) string {
 	if kind == structs.KeyCA {
-		return a.identity.ca().Fingerprint()
+		return t.identity.ca().Fingerprint()
 	}
-	return a.identity.gossip.fingerprints()[0]
+	return t.identity.gossip.fingerprints()[0]
 }
 
 // KeyHolders lists the agents with their keys. Those that no rotation has asked
 // so far are asked now.
-func (a *Agent) KeyHolders(ctx context.Context, kind structs.KeyKind) []api.KeyAgent {
+func (t *teller) KeyHolders(ctx context.Context, kind structs.KeyKind) []api.KeyAgent {
 	ctx, cancel := context.WithTimeout(ctx, keyTimeout)
 	defer cancel()
-	snapshot := a.store.Snapshot()
-	audience := a.audience(snapshot)
+	snapshot := t.store.Snapshot()
+	audience := t.audience(snapshot)
 	if cluster := snapshot.Cluster(); cluster != nil {
-		a.tell(ctx, cluster, nil) // its memory exists
-		a.askHolders(ctx, kind, cluster, audience)
+		t.tell(ctx, cluster, nil) // its memory exists
+		t.askHolders(ctx, kind, cluster, audience)
 	}
-	a.teller.mu.Lock()
-	defer a.teller.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	agents := []api.KeyAgent{}
 	for _, agent := range audience {
-		told := a.teller.mu.told[agent.target.ID]
-		if agent.target.ID == a.ID() {
-			told = toldAgent{gossip: a.identity.gossip.fingerprints(), cas: a.certificates.ownCAs()}
+		told := t.mu.told[agent.target.ID]
+		if agent.target.ID == t.id {
+			told = t.own()
 		}
 		held := told.of(kind)
 		agents = append(agents, api.KeyAgent{ID: agent.target.ID, Name: agent.name, Role: string(agent.target.Role), Alive: agent.alive, Awaited: agent.awaited(kind), Keys: append([]string{}, held...)})
@@ -47,33 +47,33 @@ func (a *Agent) KeyHolders(ctx context.Context, kind structs.KeyKind) []api.KeyA
 
 // askHolders waits until the agents that told no key so far have answered, or ctx
 // ends.
-func (a *Agent) askHolders(ctx context.Context, kind structs.KeyKind, cluster *structs.Cluster, audience []trusted) {
-	news, _ := a.trustNews(cluster)
+func (t *teller) askHolders(ctx context.Context, kind structs.KeyKind, cluster *structs.Cluster, audience []trusted) {
+	news, _ := t.trustNews(cluster)
 	answered := make(chan struct{}, len(audience))
 	asked := 0
 	for _, agent := range audience {
-		a.teller.mu.Lock()
-		known := len(a.teller.mu.told[agent.target.ID].of(kind)) > 0
-		a.teller.mu.Unlock()
-		if known || !agent.alive || agent.target.ID == a.ID() {
+		t.mu.Lock()
+		known := len(t.mu.told[agent.target.ID].of(kind)) > 0
+		t.mu.Unlock()
+		if known || !agent.alive || agent.target.ID == t.id {
 			continue
 		}
 		select {
-		case a.teller.slots <- struct{}{}:
+		case t.slots <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
 		asked++
-		a.life.run(func() {
-			ack, err := a.tellAgent(ctx, agent.target, news)
+		t.life.run(func() {
+			ack, err := t.tellAgent(ctx, agent.target, news)
 			if err == nil {
-				a.teller.mu.Lock()
-				told := a.teller.mu.told[agent.target.ID]
+				t.mu.Lock()
+				told := t.mu.told[agent.target.ID]
 				told.gossip, told.cas, told.incarnation = ack.Gossip, ack.CA, agent.incarnation
-				a.teller.mu.told[agent.target.ID] = told
-				a.teller.mu.Unlock()
+				t.mu.told[agent.target.ID] = told
+				t.mu.Unlock()
 			}
-			<-a.teller.slots
+			<-t.slots
 			answered <- struct{}{}
 		})
 	}

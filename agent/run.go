@@ -124,11 +124,12 @@ type Agent struct {
 	proposer atomic.Pointer[server.Server] // server, for what runs while it opens
 	members  *membership
 	backups  *backups // nil: none are configured
-	teller   teller   // of a leader
+	teller   *teller
 
 	conditions conditions // of the other servers
 
 	removals *removals // of nodes, as this agent knows them
+	keyring  *keyring
 
 	removed dismissal // of this server
 
@@ -279,7 +280,6 @@ func (a *Agent) openPort(ctx context.Context) error {
 	}
 	a.ident = rpc.NewIdentity(a.identity.credentials)
 	a.servers = &servers{self: a.ID(), configured: a.config.Client.Servers, token: a.config.JoinToken.Addr}
-	a.removals = openRemovals(a.config.DataDir, a.config.Server.Enabled)
 	a.log = a.log.With("agent", a.ID()[:8])
 	a.node = &clientPart{
 		config: a.config, options: a.options, log: a.log, life: a.life, id: a.ID(), addr: a.addr, identity: a.identity, ident: a.ident,
@@ -288,16 +288,22 @@ func (a *Agent) openPort(ctx context.Context) error {
 	a.mux = rpc.NewMux(listener, rpc.MuxConfig{
 		Identity: a.ident, Logger: a.log, ConnsPerIPMax: a.config.Limits.ConnectionsPeer, Relay: a.node.relay(), Now: a.options.now,
 	})
+	a.removals = openRemovals(a.config.DataDir, a.config.Server.Enabled)
+	a.removals.log, a.removals.life, a.removals.disconnect = a.log, a.life, a.mux.Disconnect
 	a.rpc = rpc.NewServer(a.ident, a.log)
 	a.rpc.Advertise(a.addr)
 	a.rpc.Refuse(a.removals.refuse)
-	a.registerTrust()
 	a.pool = rpc.NewPool(a.dialer())
 	a.certificates = &certificates{
 		life: a.life, log: a.log, now: a.options.now, look: a.options.renewLook, getenv: a.options.Getenv, out: a.options.Out, language: a.options.Language,
 		identity: a.identity, own: a.ident, pool: a.pool, servers: a.servers.addresses, disconnect: a.mux.DisconnectAll,
 		name: a.config.Name, advertise: a.config.Advertise, token: a.config.JoinToken, doors: joinAddresses(a.config),
 	}
+	a.keyring = &keyring{
+		server: a.config.Server.Enabled, log: a.log, life: a.life,
+		identity: a.identity, certificates: a.certificates, removals: a.removals, servers: a.servers, rpc: a.rpc, pool: a.pool,
+	}
+	a.keyring.registerTrust()
 	a.node.rpc, a.node.pool, a.node.renew = a.rpc, a.pool, a.certificates.every
 	a.life.atStop(func(ctx context.Context) {
 		// Last: what the server and the node feed has ended by then, and a
@@ -386,6 +392,10 @@ func (a *Agent) openServer(context.Context) error {
 		}
 	}
 	a.openBackups()
+	a.teller = &teller{
+		id: a.ID(), now: a.options.now, lapseGrace: a.config.Server.LapseGrace, log: a.log, life: a.life,
+		identity: a.identity, own: a.keyring.own, pool: a.pool, raft: a.raft, members: a.members, store: a.store, proposer: &a.proposer,
+	}
 	a.server, err = server.Open(server.Config{
 		ID: a.ID(), Name: a.config.Name, Store: a.store, Log: a.raft, Peers: server.PoolPeers{Pool: a.pool},
 		Now: time.Now, Rand: rand.Reader, Logger: a.log, ClusterInit: a.identity.record(),
@@ -402,10 +412,10 @@ func (a *Agent) openServer(context.Context) error {
 	a.server.Register(a.rpc)
 	a.rpc.Shun(a.servers.shuns)
 	a.rpc.Report(a.condition)
-	a.followRemovals()
-	a.registerKeys()
-	a.registerCAKeys()
-	a.followKeys()
+	a.removals.follow(a.store)
+	a.keyring.registerGossip()
+	a.keyring.registerCA()
+	a.keyring.follow()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
 		return a.bootstrap()
 	}
@@ -447,7 +457,7 @@ func (a *Agent) bootstrap() error {
 // tend is what a leader does at each sweep beside the state's own.
 func (a *Agent) tend(ctx context.Context) {
 	a.members.tend(ctx)
-	a.tellTrust(ctx)
+	a.teller.tellAll(ctx)
 	a.tellConditions(ctx)
 }
 
