@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,27 +55,28 @@ type backups struct {
 	}
 }
 
-// openBackups begins to make backups, where they are configured. What hangs in
+// openBackups begins to make backups, where they are configured, nil: they are
+// not. What hangs in
 // the directory, such as a file server that is away, keeps no agent from
 // stopping.
-func (a *Agent) openBackups() {
-	if a.config.Server.Backup.Path == "" {
-		return
+func openBackups(config config.Backup, raft *consensus.Node, cluster, server string, log *slog.Logger, life *lifecycle) *backups {
+	if config.Path == "" {
+		return nil
 	}
-	a.backups = &backups{config: a.config.Server.Backup, cluster: a.identity.credentials.Self.Cluster, server: a.ID(), raft: a.raft}
+	b := &backups{config: config, cluster: cluster, server: server, raft: raft}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil {
-			wait, made, err := a.backups.look(ctx, time.Now())
+			wait, made, err := b.look(ctx, time.Now())
 			switch {
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				a.log.Error("backup was not made", logkey.Path, a.config.Server.Backup.Path, logkey.Error, err)
+				log.Error("backup was not made", logkey.Path, config.Path, logkey.Error, err)
 			case made != "":
-				a.log.Info("backup made", logkey.Path, made)
+				log.Info("backup made", logkey.Path, made)
 			}
 			timer := time.NewTimer(wait)
 			select {
@@ -84,13 +86,14 @@ func (a *Agent) openBackups() {
 			}
 		}
 	}()
-	a.life.atStop(func(stop context.Context) {
+	life.atStop(func(stop context.Context) {
 		cancel()
 		select {
 		case <-ended:
 		case <-stop.Done():
 		}
 	})
+	return b
 }
 
 // look makes a backup when one is due, and tells when to look again.

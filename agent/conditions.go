@@ -2,17 +2,35 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/gossip"
 	"nomadlike/nomadlike/rpc"
+	"nomadlike/nomadlike/server"
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 	"nomadlike/nomadlike/wire"
 )
 
-// conditions are what the other servers said of themselves with their proof.
+// conditions are how the servers do: the others as they said with their proof, this
+// one as it finds itself. Its methods may be called from any goroutine.
 type conditions struct {
+	self   string                          // id
+	raft   *atomic.Pointer[consensus.Node] // nil until the log is open
+	gossip *gossip.Gossip                  // openGossip sets it
+	log    *slog.Logger
+
+	// Servers only; openServer sets them.
+	backups  *backups // nil: none are configured
+	members  *membership
+	store    *state.Store
+	proposer *atomic.Pointer[server.Server] // nil until it is open
+
 	mu struct {
 		sync.Mutex
 		said map[string]rpc.Condition // by id
@@ -29,35 +47,35 @@ func (c *conditions) hear(id string, said rpc.Condition) {
 	c.mu.said[id] = said
 }
 
-// of gives what a server last said, false where it said nothing: it was not
+// heard gives what a server last said, false where it said nothing: it was not
 // reached, or is of a version that does not say it.
-func (c *conditions) of(id string) (rpc.Condition, bool) {
+func (c *conditions) heard(id string) (rpc.Condition, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	said, ok := c.mu.said[id]
 	return said, ok
 }
 
-// condition is how this server does.
-func (a *Agent) condition() rpc.Condition {
+// own is how this server does.
+func (c *conditions) own() rpc.Condition {
 	own := rpc.Condition{Backup: rpc.BackupFine}
-	if node := a.servers.raft.Load(); node != nil {
+	if node := c.raft.Load(); node != nil {
 		own.Full = node.DiskFull()
 	}
-	if a.backups != nil {
-		own.Backup, own.Reason = a.backups.state()
+	if c.backups != nil {
+		own.Backup, own.Reason = c.backups.state()
 	}
 	return own
 }
 
-// conditionOf is how a server of the cluster does, as it says itself.
-func (a *Agent) conditionOf(id string) rpc.Condition {
-	if id == a.ID() {
-		return a.condition()
+// of is how a server of the cluster does, as it says itself.
+func (c *conditions) of(id string) rpc.Condition {
+	if id == c.self {
+		return c.own()
 	}
-	said, ok := a.conditions.of(id)
+	said, ok := c.heard(id)
 	if !ok {
-		said.Full = a.gossip.View(id).Meta.Full // servers before version 13 say it there alone
+		said.Full = c.gossip.View(id).Meta.Full // servers before version 13 say it there alone
 	}
 	return said
 }
@@ -86,25 +104,25 @@ func shortened(reason string) string {
 	return strings.ToValidUTF8(reason[:min(len(reason), structs.ServerConditionText)], "")
 }
 
-// tellConditions puts into the log what has changed with the servers, so that
+// tell puts into the log what has changed with the servers, so that
 // everybody who watches is told once. It runs on the leader.
-func (a *Agent) tellConditions(ctx context.Context) {
-	cluster, proposer := a.store.Snapshot().Cluster(), a.proposer.Load()
-	if cluster == nil || proposer == nil || a.members.Protocol() < wire.ProtocolConditions { // a server of before would stop at it
+func (c *conditions) tell(ctx context.Context) {
+	cluster, proposer := c.store.Snapshot().Cluster(), c.proposer.Load()
+	if cluster == nil || proposer == nil || c.members.Protocol() < wire.ProtocolConditions { // a server of before would stop at it
 		return
 	}
-	fresh := map[string]bool{a.ID(): true}
-	for _, server := range a.gossip.Proven() {
+	fresh := map[string]bool{c.self: true}
+	for _, server := range c.gossip.Proven() {
 		fresh[server.ID] = server.Fresh
 	}
-	names, peers := a.members.names(), make(map[string]bool)
+	names, peers := c.members.names(), make(map[string]bool)
 	var reports []structs.ServerReport
-	for _, peer := range a.raft.Peers() {
+	for _, peer := range c.raft.Load().Peers() {
 		peers[peer.ID] = true
 		if !fresh[peer.ID] {
 			continue
 		}
-		if report, changed := reported(cluster.Condition(peer.ID), a.conditionOf(peer.ID), names[peer.ID]); changed {
+		if report, changed := reported(cluster.Condition(peer.ID), c.of(peer.ID), names[peer.ID]); changed {
 			reports = append(reports, report)
 		}
 	}
@@ -115,10 +133,10 @@ func (a *Agent) tellConditions(ctx context.Context) {
 	}
 	for _, report := range reports {
 		step, cancel := context.WithTimeout(ctx, changeTimeout)
-		_, _, err := proposer.Submit(step, structs.CommandServerReport, a.ID(), &report)
+		_, _, err := proposer.Submit(step, structs.CommandServerReport, c.self, &report)
 		cancel()
 		if err != nil {
-			a.log.Debug("condition of a server is not in the log yet", logkey.PeerID, report.ID, logkey.Error, err)
+			c.log.Debug("condition of a server is not in the log yet", logkey.PeerID, report.ID, logkey.Error, err)
 			return // the next look tries again
 		}
 	}

@@ -73,7 +73,7 @@ func TestFailedBackupIsTold(t *testing.T) {
 		if _, _, err := agent.backups.look(t.Context(), time.Now()); err == nil {
 			t.Fatal("a file took backups")
 		}
-		agent.tellConditions(t.Context())
+		agent.conditions.tell(t.Context())
 	}
 	if n := toldOf(t, agent, "event.cluster.backup_failed", "server-0"); n != 1 {
 		t.Errorf("told %d times", n)
@@ -146,14 +146,14 @@ func TestFullIsNotHearsay(t *testing.T) {
 	leader := leaderOf(t, c.servers)
 	other := c.servers[slices.IndexFunc(c.servers, func(a *Agent) bool { return a != leader })]
 	eventually.Within(t, time.Minute, "it has said so", func() bool {
-		_, ok := leader.conditions.of(other.ID())
+		_, ok := leader.conditions.heard(other.ID())
 		return ok
 	})
 	if err := other.gossip.UpdateMeta(t.Context(), other.gossipMeta(true)); err != nil {
 		t.Fatal(err)
 	}
 	eventually.Within(t, time.Minute, "gossip says it is full", func() bool { return leader.gossip.View(other.ID()).Meta.Full })
-	if leader.conditionOf(other.ID()).Full {
+	if leader.conditions.of(other.ID()).Full {
 		t.Error("gossip is believed")
 	}
 	// A node is told nothing of it.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"nomadlike/internal/messages"
 	"nomadlike/nomadlike/api"
 	"nomadlike/nomadlike/auth"
+	"nomadlike/nomadlike/server"
 	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
@@ -25,57 +27,69 @@ import (
 // devStart bounds how long development mode waits for its own log and node.
 const devStart = 10 * time.Second
 
-// openDevelopment finishes development mode: it waits until the log and the
+// development is what an agent in development mode does more than others: it signs
+// its command line in, and ends what runs where its data directory goes with it.
+type development struct {
+	addr    string
+	dataDir string
+	getenv  func(string) string
+	log     *slog.Logger
+	life    *lifecycle
+
+	identity *identity
+	store    *state.Store
+	server   *server.Server
+	node     *clientPart
+}
+
+// open finishes development mode: it waits until the log and the
 // node work, makes a management token and logs the command line in with it.
-func (a *Agent) openDevelopment(ctx context.Context) error {
-	if !a.config.Dev {
-		return nil
-	}
+func (d *development) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, devStart)
 	defer cancel()
-	secret, err := a.devToken(ctx)
+	secret, err := d.token(ctx)
 	if err != nil {
 		return fmt.Errorf("start development mode: %w", err)
 	}
-	dir, err := api.ContextDir(a.options.Getenv)
+	dir, err := api.ContextDir(d.getenv)
 	if err != nil {
 		return err
 	}
-	saved := api.Context{Address: "https://" + a.addr, Cluster: a.identity.credentials.Self.Cluster, CA: string(a.identity.caPEM()), Token: secret}
+	saved := api.Context{Address: "https://" + d.addr, Cluster: d.identity.credentials.Self.Cluster, CA: string(d.identity.caPEM()), Token: secret}
 	if kept, err := api.KeepContext(dir, saved.Cluster); err != nil {
 		return err
 	} else if kept != "" {
-		a.log.Warn("the context of another cluster was put aside", logkey.Path, kept)
+		d.log.Warn("the context of another cluster was put aside", logkey.Path, kept)
 	}
 	if err := api.SaveContext(dir, saved); err != nil {
 		return err
 	}
 	// The node registers through its own stream; a command that follows at
 	// once should find it there.
-	_, err = a.store.Block(ctx, func(now *state.Snapshot) (bool, <-chan struct{}) {
-		node := now.Node(a.ID())
-		return node != nil && node.Status == structs.NodeReady, now.WatchNode(a.ID())
+	_, err = d.store.Block(ctx, func(now *state.Snapshot) (bool, <-chan struct{}) {
+		node := now.Node(d.node.id)
+		return node != nil && node.Status == structs.NodeReady, now.WatchNode(d.node.id)
 	})
 	if err != nil {
 		return fmt.Errorf("start development mode: wait for the node: %w", err)
 	}
 	select { // the servers know the node a moment before it knows them
-	case <-a.node.client.Welcomed():
+	case <-d.node.client.Welcomed():
 	case <-ctx.Done():
 		return fmt.Errorf("start development mode: wait for the node: %w", context.Cause(ctx))
 	}
-	if strings.Contains(filepath.Base(a.config.DataDir), "nomadlike-dev-") {
-		a.life.atStop(a.stopJobs)
+	if strings.Contains(filepath.Base(d.dataDir), "nomadlike-dev-") {
+		d.life.atStop(d.stopJobs)
 	}
 	return nil
 }
 
-// devToken stores a new management token, valid as long as this start lasts:
+// token stores a new management token, valid as long as this start lasts:
 // those of earlier starts are revoked.
-func (a *Agent) devToken(ctx context.Context) (string, error) {
-	for token := range a.store.Snapshot().Tokens() {
+func (d *development) token(ctx context.Context) (string, error) {
+	for token := range d.store.Snapshot().Tokens() {
 		if token.CreatedBy == "dev" {
-			if _, _, err := a.server.Submit(ctx, structs.CommandTokenDelete, "dev", structs.TokenDelete{ID: token.ID}); err != nil {
+			if _, _, err := d.server.Submit(ctx, structs.CommandTokenDelete, "dev", structs.TokenDelete{ID: token.ID}); err != nil {
 				return "", err
 			}
 		}
@@ -84,42 +98,42 @@ func (a *Agent) devToken(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, _, err = a.server.Submit(ctx, structs.CommandTokenPut, "dev", structs.TokenPut{Token: token})
+	_, _, err = d.server.Submit(ctx, structs.CommandTokenPut, "dev", structs.TokenPut{Token: token})
 	return secret, err
 }
 
 // stopJobs ends what runs before a development agent whose data directory
 // goes with it: its tasks would have nobody left.
-func (a *Agent) stopJobs(ctx context.Context) {
-	for view := range a.store.Snapshot().Jobs() {
+func (d *development) stopJobs(ctx context.Context) {
+	for view := range d.store.Snapshot().Jobs() {
 		if view.Status.State.Terminal() {
 			continue
 		}
-		_, _, err := a.server.Submit(ctx, structs.CommandJobStop, "dev", structs.JobStop{JobID: view.Job.ID, Reason: "development mode ends"})
+		_, _, err := d.server.Submit(ctx, structs.CommandJobStop, "dev", structs.JobStop{JobID: view.Job.ID, Reason: "development mode ends"})
 		if err != nil {
-			a.log.Warn("job was not stopped", logkey.JobID, view.Job.ID, logkey.Error, err)
+			d.log.Warn("job was not stopped", logkey.JobID, view.Job.ID, logkey.Error, err)
 		}
 	}
 	wait, cancel := context.WithTimeout(ctx, stopTimeout/2)
 	defer cancel()
-	_, err := a.store.Block(wait, func(now *state.Snapshot) (bool, <-chan struct{}) {
+	_, err := d.store.Block(wait, func(now *state.Snapshot) (bool, <-chan struct{}) {
 		held := 0
-		for range now.Holders(a.ID()) {
+		for range now.Holders(d.node.id) {
 			held++
 		}
-		return held == 0, now.WatchHolders(a.ID())
+		return held == 0, now.WatchHolders(d.node.id)
 	})
 	if err == nil {
 		return
 	}
-	handles, err := a.node.driver.List(ctx)
+	handles, err := d.node.driver.List(ctx)
 	if err != nil {
-		a.log.Warn("tasks are left", logkey.Error, err)
+		d.log.Warn("tasks are left", logkey.Error, err)
 	}
 	for _, handle := range handles {
-		err := errors.Join(a.node.driver.Stop(ctx, handle.TaskID, "SIGKILL", 0), a.node.driver.Destroy(ctx, handle.TaskID))
+		err := errors.Join(d.node.driver.Stop(ctx, handle.TaskID, "SIGKILL", 0), d.node.driver.Destroy(ctx, handle.TaskID))
 		if err != nil {
-			a.log.Warn("task is left", logkey.TaskID, handle.TaskID, logkey.Error, err)
+			d.log.Warn("task is left", logkey.TaskID, handle.TaskID, logkey.Error, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"crypto/rand"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -14,15 +15,15 @@ import (
 	"nomadlike/nomadlike/wire"
 )
 
-// door makes the HTTP door: of a server, or of a client that passes requests
-// on.
-func (a *Agent) door() http.Handler { return a.doorOver(a.server) }
-
-// doorOver is the door of a server whose requests go to replica.
+// doorOver makes the HTTP door: of a server, whose requests go to replica, or of a
+// node that passes them on.
 func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 	hosts := append([]string{a.config.Name}, a.config.Hosts...)
 	if !a.config.Server.Enabled {
 		return front.NewRemote(a.log, a.options.now, hosts, a.node.serversToAsk, a.ident, httpapi.ReadHealth(a.health))
+	}
+	signOuts := &partings{
+		self: a.addr, path: filepath.Join(a.config.DataDir, signedOutFile), servers: a.servers.addresses, identity: a.ident, ca: a.identity.ca, now: a.options.now, log: a.log,
 	}
 	c := httpapi.Config{
 		Door:    front.Config{Log: a.log, Now: time.Now, Hosts: hosts, Limits: limitsOf(a.config.Limits), Rest: a.options.ui()},
@@ -30,7 +31,7 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 		Pool: a.pool, Identity: a.ident, Members: a.members, Servers: a.members, Archives: a.members, Authority: a.identity, Keys: a.teller,
 		Addr: a.addr, SpoolDir: a.config.DataDir, LapseGrace: a.config.Server.LapseGrace, Stopping: a.life.stopping,
 		Leads: a.raft.IsLeader, Leader: a.raft.LeaderAddr, Full: a.raft.DiskFull, Hears: a.server.Hears,
-		Self: a.self, Health: a.health, KeepSessions: a.keepSessions,
+		Self: a.self, Health: a.health, KeepSessions: signOuts.keep,
 	}
 	if a.backups != nil {
 		c.Collectors = append(c.Collectors, a.backups)

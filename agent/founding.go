@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
@@ -29,35 +30,43 @@ const (
 // errOverheard ends the handshake of a call that was only listened to.
 var errOverheard = errors.New("this server has no identity yet")
 
+// founding is what a server goes by that would make a cluster.
+type founding struct {
+	config config.Config
+	addr   string        // host:port under which others would reach it
+	look   time.Duration // how long it asks and listens
+	log    *slog.Logger
+}
+
 // mayFound refuses to make a second cluster where the first one is still there:
 // a server whose disk was lost and that is started with its old command. It asks
 // the servers that the configuration and the data directory name, and listens
 // for a moment whether servers call this address as one of their own. What is
 // heard is a hint and no proof, which this server could not check: it refuses,
 // and whoever knows better says so with -found.
-func (a *Agent) mayFound(ctx context.Context, listener net.Listener) error {
-	if a.config.Found || a.config.Dev {
+func (f *founding) mayFound(ctx context.Context, listener net.Listener) error {
+	if f.config.Found || f.config.Dev {
 		return nil
 	}
-	known, err := gossip.KnownFile(filepath.Join(a.config.DataDir, knownFile)).Load()
+	known, err := gossip.KnownFile(filepath.Join(f.config.DataDir, knownFile)).Load()
 	if err != nil {
-		a.log.Warn("what the data directory remembers of other servers is not read", logkey.Error, err)
+		f.log.Warn("what the data directory remembers of other servers is not read", logkey.Error, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.options.foundLook)
+	ctx, cancel := context.WithTimeout(ctx, f.look)
 	defer cancel()
 	var looking sync.WaitGroup
 	answers := make(chan *structs.Error, foundCallsMax)
-	for _, addr := range foundAsk(a.config.Client.Servers, known, a.addr) {
+	for _, addr := range foundAsk(f.config.Client.Servers, known, f.addr) {
 		looking.Go(func() {
 			if _, err := askAgent(ctx, addr); err == nil {
-				answers <- a.refuseFound("agent.refuse.found_answers", "address", addr)
+				answers <- f.refuse("agent.refuse.found_answers", "address", addr)
 				cancel()
 			}
 		})
 	}
 	looking.Go(func() {
-		if from := overhear(ctx, listener, a.calledBack); from != "" {
-			answers <- a.refuseFound("agent.refuse.found_called", "address", a.addr, "from", from)
+		if from := overhear(ctx, listener, f.calledBack); from != "" {
+			answers <- f.refuse("agent.refuse.found_called", "address", f.addr, "from", from)
 			cancel()
 		}
 	})
@@ -72,13 +81,13 @@ func (a *Agent) mayFound(ctx context.Context, listener net.Listener) error {
 		for i, one := range known {
 			names[i] = one.Addr
 		}
-		return a.refuseFound("agent.refuse.found_known", "servers", strings.Join(names, ", "))
+		return f.refuse("agent.refuse.found_known", "servers", strings.Join(names, ", "))
 	}
 	return nil
 }
 
-func (a *Agent) refuseFound(id string, args ...any) *structs.Error {
-	return structs.NewError(structs.CodeConflict, id, append(args, "dir", a.config.DataDir)...)
+func (f *founding) refuse(id string, args ...any) *structs.Error {
+	return structs.NewError(structs.CodeConflict, id, append(args, "dir", f.config.DataDir)...)
 }
 
 // foundAsk lists the addresses to ask, without repetitions and this server's own.
@@ -119,14 +128,14 @@ func askAgent(ctx context.Context, addr string) (auth.Identity, error) {
 
 // calledBack looks for the server that called, since nodes call as servers do:
 // at its host, on the port that servers mostly have.
-func (a *Agent) calledBack(ctx context.Context, host string) (addr string, ok bool) {
+func (f *founding) calledBack(ctx context.Context, host string) (addr string, ok bool) {
 	ports := []string{strconv.Itoa(config.DefaultHTTPPort)}
-	if _, own, err := net.SplitHostPort(a.addr); err == nil && own != ports[0] {
+	if _, own, err := net.SplitHostPort(f.addr); err == nil && own != ports[0] {
 		ports = append(ports, own)
 	}
 	for _, port := range ports {
 		addr := net.JoinHostPort(host, port)
-		if addr == a.addr {
+		if addr == f.addr {
 			continue
 		}
 		if who, err := askAgent(ctx, addr); err == nil && who.Role == auth.RoleServer {

@@ -206,3 +206,35 @@ func raftError(err error) error {
 	}
 	return err
 }
+
+// begin begins the log, for the server at addr: at once when it is to be alone, else as
+// soon as gossip knows as many servers as expected.
+func (m *membership) begin(life *lifecycle, addr string) error {
+	if m.expect == 1 {
+		return m.raft.Bootstrap([]consensus.Peer{{ID: m.raft.ID(), Addr: addr, Voter: true}})
+	}
+	life.run(func() {
+		tick := time.NewTicker(bootstrapEvery)
+		defer tick.Stop()
+		for {
+			servers := m.gossip.Servers()
+			if len(servers) >= m.expect {
+				peers := make([]consensus.Peer, len(servers))
+				for i, member := range servers {
+					peers[i] = consensus.Peer{ID: member.ID, Addr: member.Meta.RPCAddr, Voter: true}
+				}
+				err := m.raft.Bootstrap(peers)
+				if err != nil && !errors.Is(err, consensus.ErrShutdown) {
+					life.fail(err)
+				}
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-life.stopping:
+				return
+			}
+		}
+	})
+	return nil
+}

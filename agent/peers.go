@@ -25,7 +25,7 @@ func (a *Agent) openGossip(context.Context) error {
 		Seeds: a.config.Server.Join, Known: gossip.KnownFile(filepath.Join(a.config.DataDir, knownFile)),
 		Scale: a.config.Scale, Prove: a.prover(), Peers: a.servers.gossipOfPeers,
 	})
-	a.servers.gossip, a.removals.gossip, a.keyring.gossip = a.gossip, a.gossip, a.gossip
+	a.servers.gossip, a.removals.gossip, a.keyring.gossip, a.conditions.gossip = a.gossip, a.gossip, a.gossip, a.gossip
 	if err == nil {
 		err = a.gossip.SetKeys(a.identity.gossip.held())
 	}
@@ -68,7 +68,7 @@ func (a *Agent) prover() gossip.Prove {
 		if err != nil {
 			return 0, err
 		}
-		a.hearRemoval(reply.Removed)
+		a.removed.take(reply.Removed)
 		if reply.Protocol >= wire.ProtocolConditions {
 			a.conditions.hear(id, reply.Condition)
 		}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 
@@ -16,6 +17,11 @@ const removalHeard = 3 * time.Second
 // dismissal is what this server hears of its own removal. A removed server gets
 // no more of the log, so it has to ask.
 type dismissal struct {
+	id   string // of this server
+	node bool   // its agent is a node as well
+	log  *slog.Logger
+	fail func(error) // ends the agent
+
 	mu    sync.Mutex
 	since time.Time // when the first said so; zero: nobody, or somebody said otherwise
 	told  bool
@@ -45,17 +51,17 @@ func (r *dismissal) believed() bool {
 	return r.told
 }
 
-// hearRemoval takes another server's word on whether this one was removed. A
+// take takes another server's word on whether this one was removed. A
 // server stops then, and says why. One whose agent is a node as well stays for
 // the node's sake, and is a server no more: it gets no log and has no vote.
-func (a *Agent) hearRemoval(removed bool) {
-	if !a.removed.hear(removed, time.Now()) {
+func (r *dismissal) take(removed bool) {
+	if !r.hear(removed, time.Now()) {
 		return
 	}
-	err := structs.NewError(structs.CodeConflict, "agent.refuse.removed", "id", a.ID())
-	if a.config.Client.Enabled {
-		a.log.Error("this server was removed; its node goes on", logkey.Error, err)
+	err := structs.NewError(structs.CodeConflict, "agent.refuse.removed", "id", r.id)
+	if r.node {
+		r.log.Error("this server was removed; its node goes on", logkey.Error, err)
 		return
 	}
-	a.life.fail(err)
+	r.fail(err)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"nomadlike/internal/logkey"
+	"nomadlike/nomadlike/gossip"
 )
 
 // roomEvery is how often a server looks whether its log still has room.
@@ -12,16 +13,17 @@ const roomEvery = time.Second
 
 // tellRoom tells the other servers through gossip when the log of this one has
 // no room for entries, and when it has again: a leader without room hands over
-// to one that has, and every server shows which one lacks it.
-func (a *Agent) tellRoom() {
+// to one that has, and every server shows which one lacks it. It
+// runs from when the log is open until stopping is closed.
+func (c *conditions) tellRoom(meta func(full bool) gossip.Meta, stopping <-chan struct{}) {
 	ticker := time.NewTicker(roomEvery)
 	defer ticker.Stop()
 	told := false
 	for {
-		if full := a.raft.DiskFull(); full != told {
+		if full := c.raft.Load().DiskFull(); full != told {
 			ctx, cancel := context.WithTimeout(context.Background(), roomEvery)
-			if err := a.gossip.UpdateMeta(ctx, a.gossipMeta(full)); err != nil {
-				a.log.Warn("the other servers were not told about the room of this one", logkey.Error, err)
+			if err := c.gossip.UpdateMeta(ctx, meta(full)); err != nil {
+				c.log.Warn("the other servers were not told about the room of this one", logkey.Error, err)
 			} else {
 				told = full
 			}
@@ -29,7 +31,7 @@ func (a *Agent) tellRoom() {
 		}
 		select {
 		case <-ticker.C:
-		case <-a.life.stopping:
+		case <-stopping:
 			return
 		}
 	}

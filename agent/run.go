@@ -96,8 +96,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Agent is a running agent. Start makes it; its other methods may be called
-// from any goroutine.
+// Agent is a running agent: it opens its parts in order, hands each what it needs,
+// and stops them. Start makes it; its exported methods may be called from any
+// goroutine.
 type Agent struct {
 	config     config.Config
 	configured config.Config // as Start was given it
@@ -105,17 +106,22 @@ type Agent struct {
 	log        *slog.Logger
 	life       *lifecycle
 
-	addr     string // host:port under which others reach this agent
-	identity *identity
-	ident    *rpc.Identity
-	servers  *servers
-
-	certificates *certificates
-
+	addr   string // host:port under which others reach this agent
+	ident  *rpc.Identity
 	mux    *rpc.Mux
 	rpc    *rpc.Server
 	pool   *rpc.Pool
 	gossip *gossip.Gossip
+	http   *http.Server
+
+	identity     *identity
+	certificates *certificates
+	servers      *servers
+	removals     *removals // of nodes, as this agent knows them
+	keyring      *keyring
+	conditions   *conditions
+	removed      *dismissal // of this server
+	node         *clientPart
 
 	// Servers only.
 	store    *state.Store
@@ -125,17 +131,6 @@ type Agent struct {
 	members  *membership
 	backups  *backups // nil: none are configured
 	teller   *teller
-
-	conditions conditions // of the other servers
-
-	removals *removals // of nodes, as this agent knows them
-	keyring  *keyring
-
-	removed dismissal // of this server
-
-	node *clientPart
-
-	http *http.Server
 }
 
 // Run runs an agent until ctx ends or it fails, and stops it in order.
@@ -216,14 +211,21 @@ func (a *Agent) start(ctx context.Context) error {
 	steps := []func(context.Context) error{
 		a.openDataDir, a.openPort, a.openGossip, a.openServer,
 		func(context.Context) error { return a.node.open() }, a.serveRPC, func(context.Context) error { return a.node.run() },
-		a.awaitLog, a.serveHTTP, a.openDevelopment,
+		a.awaitLog, a.serveHTTP,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
+	if !a.config.Dev {
+		return nil
+	}
+	dev := &development{
+		addr: a.addr, dataDir: a.config.DataDir, getenv: a.options.Getenv, log: a.log, life: a.life,
+		identity: a.identity, store: a.store, server: a.server, node: a.node,
+	}
+	return dev.open(ctx)
 }
 
 // Addr is the host:port under which others reach this agent.
@@ -285,6 +287,8 @@ func (a *Agent) openPort(ctx context.Context) error {
 		config: a.config, options: a.options, log: a.log, life: a.life, id: a.ID(), addr: a.addr, identity: a.identity, ident: a.ident,
 		servers: a.servers.addresses,
 	}
+	a.conditions = &conditions{self: a.ID(), raft: &a.servers.raft, log: a.log}
+	a.removed = &dismissal{id: a.ID(), node: a.config.Client.Enabled, log: a.log, fail: a.life.fail}
 	a.mux = rpc.NewMux(listener, rpc.MuxConfig{
 		Identity: a.ident, Logger: a.log, ConnsPerIPMax: a.config.Limits.ConnectionsPeer, Relay: a.node.relay(), Now: a.options.now,
 	})
@@ -337,7 +341,7 @@ func (a *Agent) identify(ctx context.Context, listener net.Listener) error {
 			a.config.Server.Join = append(a.config.Server.Join, seeds...)
 		}
 	case a.config.Server.Enabled && (len(a.config.Server.Join) == 0 || a.config.Found):
-		if err = a.mayFound(ctx, listener); err == nil {
+		if err = (&founding{a.config, a.addr, a.options.foundLook, a.log}).mayFound(ctx, listener); err == nil {
 			id, err = foundCluster(a.config, a.addr, a.options.now())
 		}
 	default:
@@ -374,16 +378,16 @@ func (a *Agent) openServer(context.Context) error {
 		ClusterID: a.identity.credentials.Self.Cluster, ID: a.ID(), Dir: filepath.Join(a.config.DataDir, serverDir),
 		Stream: a.mux.RaftLayer(a.dialer(), a.servers.raftIDAt), Advertise: a.addr,
 		FSM: server.NewMachine(a.store), Log: a.log, Timings: timings,
-		FreeBytes: a.options.freeBytes, Full: func(id string) bool { return a.conditionOf(id).Full },
+		FreeBytes: a.options.freeBytes, Full: func(id string) bool { return a.conditions.of(id).Full },
 	})
 	if err != nil {
 		return logProblem(err)
 	}
 	a.servers.raft.Store(a.raft)
-	a.life.run(a.tellRoom)
+	a.life.run(func() { a.conditions.tellRoom(a.gossipMeta, a.life.stopping) })
 	a.life.atStop(func(ctx context.Context) { a.life.stopFailed("log", a.raft.Shutdown(ctx, true)) })
 	a.members = &membership{
-		raft: a.raft, condition: a.conditionOf, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect,
+		raft: a.raft, condition: a.conditions.of, gossip: a.gossip, log: a.log, now: time.Now, expect: a.config.Server.BootstrapExpect,
 		name: a.config.Name, dir: filepath.Join(a.config.DataDir, serverDir), pool: a.pool, store: a.store,
 	}
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
@@ -391,7 +395,13 @@ func (a *Agent) openServer(context.Context) error {
 			return err
 		}
 	}
-	a.openBackups()
+	a.backups = openBackups(a.config.Server.Backup, a.raft, a.identity.credentials.Self.Cluster, a.ID(), a.log, a.life)
+	a.conditions.backups, a.conditions.members, a.conditions.store, a.conditions.proposer = a.backups, a.members, a.store, &a.proposer
+	tend := func(ctx context.Context) { // what a leader does at each sweep beside the state's own
+		a.members.tend(ctx)
+		a.teller.tellAll(ctx)
+		a.conditions.tell(ctx)
+	}
 	a.teller = &teller{
 		id: a.ID(), now: a.options.now, lapseGrace: a.config.Server.LapseGrace, log: a.log, life: a.life,
 		identity: a.identity, own: a.keyring.own, pool: a.pool, raft: a.raft, members: a.members, store: a.store, proposer: &a.proposer,
@@ -399,7 +409,7 @@ func (a *Agent) openServer(context.Context) error {
 	a.server, err = server.Open(server.Config{
 		ID: a.ID(), Name: a.config.Name, Store: a.store, Log: a.raft, Peers: server.PoolPeers{Pool: a.pool},
 		Now: time.Now, Rand: rand.Reader, Logger: a.log, ClusterInit: a.identity.record(),
-		Servers: a.servers.others, Addresses: a.servers.addresses, CleanUp: a.tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.members.Protocol, Lowest: a.members.Lowest, Kept: a.config.Server.Kept, JobBytesMax: a.config.Server.JobBytesMax,
+		Servers: a.servers.others, Addresses: a.servers.addresses, CleanUp: tend, ForgetNodes: a.config.Server.ForgetNodes, Protocol: a.members.Protocol, Lowest: a.members.Lowest, Kept: a.config.Server.Kept, JobBytesMax: a.config.Server.JobBytesMax,
 		SignCSR: func(csr []byte, who auth.Identity, ip string) ([]byte, error) {
 			return a.identity.sign(csr, who, a.options.now(), ip)
 		},
@@ -411,54 +421,15 @@ func (a *Agent) openServer(context.Context) error {
 	a.proposer.Store(a.server)
 	a.server.Register(a.rpc)
 	a.rpc.Shun(a.servers.shuns)
-	a.rpc.Report(a.condition)
+	a.rpc.Report(a.conditions.own)
 	a.removals.follow(a.store)
 	a.keyring.registerGossip()
 	a.keyring.registerCA()
 	a.keyring.follow()
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
-		return a.bootstrap()
+		return a.members.begin(a.life, a.addr)
 	}
 	return nil
-}
-
-// bootstrap begins the log: at once when this server is to be alone, else as
-// soon as gossip knows as many servers as expected.
-func (a *Agent) bootstrap() error {
-	if a.config.Server.BootstrapExpect == 1 {
-		return a.raft.Bootstrap([]consensus.Peer{{ID: a.ID(), Addr: a.addr, Voter: true}})
-	}
-	a.life.run(func() {
-		tick := time.NewTicker(bootstrapEvery)
-		defer tick.Stop()
-		for {
-			servers := a.gossip.Servers()
-			if len(servers) >= a.config.Server.BootstrapExpect {
-				peers := make([]consensus.Peer, len(servers))
-				for i, member := range servers {
-					peers[i] = consensus.Peer{ID: member.ID, Addr: member.Meta.RPCAddr, Voter: true}
-				}
-				err := a.raft.Bootstrap(peers)
-				if err != nil && !errors.Is(err, consensus.ErrShutdown) {
-					a.life.fail(err)
-				}
-				return
-			}
-			select {
-			case <-tick.C:
-			case <-a.life.stopping:
-				return
-			}
-		}
-	})
-	return nil
-}
-
-// tend is what a leader does at each sweep beside the state's own.
-func (a *Agent) tend(ctx context.Context) {
-	a.members.tend(ctx)
-	a.teller.tellAll(ctx)
-	a.tellConditions(ctx)
 }
 
 // serveRPC begins to answer other agents.
@@ -494,7 +465,7 @@ func (a *Agent) awaitLog(ctx context.Context) error {
 func (a *Agent) serveHTTP(context.Context) error {
 	base, cancel := context.WithCancel(context.Background())
 	a.http = &http.Server{
-		Handler:           a.door(),
+		Handler:           a.doorOver(a.server),
 		ReadHeaderTimeout: headerTimeout,
 		MaxHeaderBytes:    headerSizeMax,
 		IdleTimeout:       idleTimeout,
