@@ -42,11 +42,3 @@ func (i *identity) Welcome(role auth.Role) (api.Joined, error) {
 	}
 	return out, nil
 }
-
-// SetupDone forgets the setup secret, of which only the founder has a copy.
-func (i *identity) SetupDone() error {
-	if !i.founder {
-		return nil
-	}
-	return i.setupDone()
-}

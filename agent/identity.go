@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -70,10 +69,7 @@ type identity struct {
 	held        atomic.Pointer[authority]
 	gossip      gossipKeys
 
-	init    *structs.ClusterInit // servers only: the cluster's record for the log
-	founder bool                 // this server made the cluster
-
-	using sync.Mutex // guards init.JoinTokens, which are used up before there is a log
+	founderSecrets
 }
 
 // sign makes an agent's certificate, for one address besides loopback, so that
@@ -146,6 +142,7 @@ func loadIdentity(dir string) (*identity, error) {
 
 func readIdentity(dir, base string) (*identity, error) {
 	id := &identity{dir: dir}
+	id.founderSecrets.dir, id.disk = dir, &id.gossip.mu
 	files := map[string][]byte{}
 	for _, name := range []string{agentFile, agentKeyFile, caFile, gossipKeyFile} {
 		data, err := os.ReadFile(filepath.Join(base, name))
@@ -398,34 +395,6 @@ func newClusterRecord(ca *auth.CA, addr string, now time.Time) (*structs.Cluster
 	}
 	return record, files, nil
 }
-
-// publish puts the founder's secrets where people and scripts look for them,
-// readable by the owner of the data directory alone. Whoever finds them finds
-// an agent that answers.
-func (i *identity) publish() error {
-	if !i.founder {
-		return nil
-	}
-	for _, name := range []string{setupFile, joinServer, joinClient} {
-		secret, err := os.ReadFile(filepath.Join(i.dir, identityDir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was used
-		}
-		if there, readErr := os.ReadFile(filepath.Join(i.dir, name)); err == nil && readErr == nil && bytes.Equal(there, secret) {
-			continue // what is unchanged is not written, least of all on a full disk
-		}
-		if err == nil {
-			err = replaceFile(filepath.Join(i.dir, name), secret)
-		}
-		if err != nil {
-			return fmt.Errorf("publish %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// setupDone removes the setup secret, which is worth nothing any more.
-func (i *identity) setupDone() error { return i.forget(setupFile) }
 
 func certIPs(advertise string) []net.IP {
 	if ip := net.ParseIP(advertise); ip != nil {

@@ -391,7 +391,7 @@ func (a *Agent) openServer(context.Context) error {
 		name: a.config.Name, dir: filepath.Join(a.config.DataDir, serverDir), pool: a.pool, store: a.store,
 	}
 	if a.identity.founder && len(a.raft.Peers()) == 0 {
-		if err := a.identity.renewJoins(a.addr, time.Now()); err != nil {
+		if err := a.identity.renewJoins(a.identity.ca().Fingerprint(), a.addr, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -498,7 +498,7 @@ func (a *Agent) serveHTTP(context.Context) error {
 		return err
 	}
 	if a.identity.founder {
-		a.life.run(a.forgetJoins)
+		a.life.run(func() { a.identity.forgetSpent(a.store, a.life.stopping, a.log) })
 	}
 	return nil
 }
