@@ -22,7 +22,7 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 	if !a.config.Server.Enabled {
 		return front.NewRemote(a.log, a.options.now, hosts, a.node.serversToAsk, a.ident, httpapi.ReadHealth(a.health))
 	}
-	signOuts := &partings{
+	out := &signOuts{
 		self: a.addr, path: filepath.Join(a.config.DataDir, signedOutFile), servers: a.servers.addresses, identity: a.ident, ca: a.identity.ca, now: a.options.now, log: a.log,
 	}
 	c := httpapi.Config{
@@ -31,7 +31,7 @@ func (a *Agent) doorOver(replica httpapi.Replica) http.Handler {
 		Pool: a.pool, Identity: a.ident, Members: a.members, Servers: a.members, Archives: a.members, Authority: a.identity, Keys: a.teller,
 		Addr: a.addr, SpoolDir: a.config.DataDir, LapseGrace: a.config.Server.LapseGrace, Stopping: a.life.stopping,
 		Leads: a.raft.IsLeader, Leader: a.raft.LeaderAddr, Full: a.raft.DiskFull, Hears: a.server.Hears,
-		Self: a.self, Health: a.health, KeepSessions: signOuts.keep,
+		Self: a.self, Health: a.health, KeepSessions: out.keep,
 	}
 	if a.backups != nil {
 		c.Collectors = append(c.Collectors, a.backups)

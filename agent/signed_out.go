@@ -17,8 +17,8 @@ const signedOutFile = "signed-out.json"
 // partingPatience is for telling another server that somebody signed out.
 const partingPatience = 5 * time.Second
 
-// partings has who signed out at one server be signed out at all.
-type partings struct {
+// signOuts has those who signed out at one server signed out at all of them.
+type signOuts struct {
 	self     string          // address of this server
 	path     string          // of the file that remembers them
 	servers  func() []string // addresses
@@ -30,7 +30,7 @@ type partings struct {
 
 // keep has the sign-ins of a server outlive it: with a key that all
 // servers share, and a file that says who has signed out.
-func (p *partings) keep(s *front.Sessions) {
+func (p *signOuts) keep(s *front.Sessions) {
 	door := &http.Client{Transport: front.ToServers(p.identity, p.now), Timeout: partingPatience}
 	s.Keep(p.ca, p.path, func(ticket string) {
 		for _, addr := range p.servers() {
@@ -43,7 +43,7 @@ func (p *partings) keep(s *front.Sessions) {
 
 // tell has another server forget a session; one that is away takes its
 // ticket until that is over, or its token is.
-func (p *partings) tell(door *http.Client, addr, text string) {
+func (p *signOuts) tell(door *http.Client, addr, text string) {
 	request, err := front.SignOutRequest(addr, text)
 	if err != nil {
 		return
