@@ -110,8 +110,8 @@ async function list(browser, agent, token, lang, inspect) {
   await page.getByRole('button', { name: w.save, exact: true }).click()
   await page.getByRole('button', { name: w.clear, exact: true }).click()
   assert.ok(!page.url().includes('bulk-'))
-  if (!(await page.getByRole('button', { name: 'mine' }).isVisible())) await page.locator('summary', { hasText: w.saved }).click()
-  await page.getByRole('button', { name: 'mine' }).click()
+  if (!(await page.getByRole('button', { name: 'mine', exact: true }).isVisible())) await page.locator('summary', { hasText: w.saved }).click()
+  await page.getByRole('button', { name: 'mine', exact: true }).click()
   await page.waitForURL(/text=bulk-/)
   await page.waitForFunction(() => document.querySelectorAll('.rows .grid-row').length === 2)
 

@@ -23,3 +23,7 @@ export function useRights(): (right: Right) => boolean {
   const role = useQuery<Token | null>({ ...sessionQuery, enabled: false }).data?.role
   return (right) => allows(right, role)
 }
+
+// useUser is who is signed in, by name; nobody while that is not known, and with a
+// token that is no one's.
+export const useUser = () => useQuery<Token | null>({ ...sessionQuery, enabled: false }).data?.user ?? ''

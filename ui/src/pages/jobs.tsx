@@ -8,19 +8,20 @@ import { clock, millis, progress, shortID, since } from '../format'
 import { causeText, reasonText } from '../i18n'
 import type { Deed } from '../parts/actions'
 import { fitting } from '../parts/deeds'
-import { useRights } from '../rights'
-import { Button, Drop, Pick } from '../parts/controls'
+import { useRights, useUser } from '../rights'
+import { Button, Drop, Pick, Segments } from '../parts/controls'
 import { keeps, readFilter, valuesOf, type ChosenField } from '../parts/filters'
-import { Grid, sorted, useHeight, type Column } from '../parts/grid'
+import { Grid, sorted, twoLines, useHeight, type Column } from '../parts/grid'
+import { secondLine } from '../parts/jobrow'
 import { typing } from '../parts/keys'
 import { useJobsSoon } from '../parts/lists'
-import { Failed, priorityTag, StateTag, stateTag, useNow, useTitle } from '../parts/states'
+import { endedStates, Failed, priorityTag, StateTag, stateTag, useNow, useTitle } from '../parts/states'
 import { type JobDetail, type JobState, jobStates, type JobSummary, type Subjob, type SubjobList } from '../types'
 
 const DeedDialog = lazy(() => again(() => import('../parts/actions')).then((m) => ({ default: m.DeedDialog })))
 
 const optional = ['state', 'project', 'user', 'type', 'priority', 'nodes', 'attempt', 'submitted', 'time', 'reason', 'code', 'spec', 'output', 'id'] as const
-const shownAtFirst = ['state', 'project', 'user', 'nodes', 'submitted', 'time', 'reason']
+const shownAtFirst = ['state', 'project', 'user', 'nodes', 'submitted', 'time']
 const keptColumns = 'nomadlike.jobs.columns'
 const keptFilters = 'nomadlike.jobs.filters'
 
@@ -37,6 +38,19 @@ interface Row {
   id: string
   job: JobSummary
   subjob?: Subjob
+  heads?: { group: Group; count: number } // those that follow; the job is the first of them
+}
+
+// The list is read in three parts: what runs, what waits, and what is over.
+const groups = ['running', 'waiting', 'ended'] as const
+type Group = (typeof groups)[number]
+
+export const groupOf = (job: JobSummary): Group => (endedStates.includes(job.state) ? 'ended' : job.state === 'queued' ? 'waiting' : 'running')
+
+// grouped puts rows in their groups, each behind its heading, in the order in which
+// they are within it.
+export function grouped<R extends { job: JobSummary }>(rows: R[]): { group: Group; rows: R[] }[] {
+  return groups.map((group) => ({ group, rows: rows.filter((row) => groupOf(row.job) === group) })).filter((one) => one.rows.length > 0)
 }
 
 export function Jobs() {
@@ -58,9 +72,13 @@ export function Jobs() {
   const shown = useMemo(() => all.filter((job) => keeps(job, filter)), [all, filter])
   const toggle = useCallback((id: string) => setOpened((old) => turned(old, id)), [])
   const columns = useColumns(chosen, opened, toggle)
-  const inOrder = useMemo(() => sorted(shown.map((job): Row => ({ id: job.id, job })), columns, order), [shown, columns, order])
+  const inOrder = useMemo(() => {
+    const plain = shown.map((job): Row => ({ id: job.id, job }))
+    if (order) return sorted(plain, columns, order)
+    return grouped(plain).flatMap(({ group, rows }) => [{ id: 'head-' + group, job: rows[0]!.job, heads: { group, count: rows.length } }, ...rows])
+  }, [shown, columns, order])
   const rows = useOpened(inOrder, opened)
-  const height = useHeight(272)
+  const height = useHeight(340)
 
   const set = (name: string, value: string) => {
     setParams(
@@ -78,8 +96,8 @@ export function Jobs() {
     (event: KeyboardEvent) => {
       if (typing(event)) return
       if (event.key === '/') search.current?.focus()
-      else if (event.key === 'j') setAt((i) => Math.min(i + 1, rows.length - 1))
-      else if (event.key === 'k') setAt((i) => Math.max(i - 1, 0))
+      else if (event.key === 'j') setAt((i) => beside(rows, i, 1))
+      else if (event.key === 'k') setAt((i) => beside(rows, i, -1))
       else if (event.key === 'x' && rows[at]) setPicked((old) => turned(old, rows[at]!.job.id))
       else if (event.key === 'o' && rows[at]) void go('/jobs/' + rows[at].job.id)
       else return
@@ -104,6 +122,8 @@ export function Jobs() {
     head: <input type="checkbox" aria-label={t('jobs.pick_all')} checked={shown.length > 0 && shown.every((job) => picked.has(job.id))} onChange={(event) => setPicked(new Set(event.target.checked ? shown.map((job) => job.id) : []))} />,
     cell: ({ job, subjob }: Row) => !subjob && <input type="checkbox" aria-label={t('jobs.pick', { name: job.name })} checked={picked.has(job.id)} onChange={() => setPicked((old) => turned(old, job.id))} />,
   }), [t, shown, picked])
+  const headingOf = useCallback(({ heads }: Row) => heads && <><strong>{t('jobs.group_' + heads.group)}</strong> <span className="quiet">{heads.count}</span></>, [t])
+  const user = useUser()
   const pick = (field: ChosenField, width?: number) => <Filter key={field} field={field} value={filter[field]} jobs={all} set={set} width={width} />
   const more = (['pool', 'code', 'spec'] as const).filter((field) => filter[field]).length + (filter.output ? 1 : 0)
 
@@ -117,6 +137,11 @@ export function Jobs() {
         {may('submit') && <Link to="/jobs/new" className="button first">{t('jobs.new')}</Link>}
       </div>
       <div className="bar" role="search" aria-label={t('jobs.filter')}>
+        {user && <Segments<'' | 'mine'> label={t('jobs.whose')} value={filter.user === user ? 'mine' : filter.user ? 'other' : ''} change={(value) => set('user', value && user)} options={[{ value: 'mine', label: t('jobs.whose_mine') }, { value: '', label: t('jobs.whose_all') }]} />}
+        {chips.map(({ key, states }) => {
+          const on = filter.states.join() === states.join()
+          return <button key={key} type="button" className="chip" aria-pressed={on} onClick={() => set('state', on ? '' : states.join(','))}>{t('jobs.chip_' + key)} <b>{states.reduce((sum, state) => sum + (counts[state] ?? 0), 0)}</b></button>
+        })}
         <input ref={search} className="field" type="search" style={{ width: 200 }} aria-label={t('jobs.search')} placeholder={t('jobs.search')} value={filter.text} onChange={(event) => set('text', event.target.value)} />
         <Drop className={filter.states.length ? 'chosen' : ''} name={t('jobs.state')} label={filter.states.length ? filter.states.map((state) => t('state.' + state)).join(', ') : t('jobs.state')}>
           {jobStates.map((state) => (
@@ -171,6 +196,8 @@ export function Jobs() {
         setOrder={(value) => set('sort', value)}
         at={at}
         lead={may('submit') || may('move') ? lead : undefined}
+        rowHeight={twoLines}
+        headingOf={headingOf}
         go={(path) => void go(path)}
         empty={<p>{partial ? t('states.loading') : all.length ? t('jobs.none_match') : t('jobs.none')}</p>}
       />
@@ -185,7 +212,21 @@ export function Jobs() {
 }
 
 const none: JobSummary[] = []
+
+// beside is the next row that is a job, up or down; where there is none one stays.
+function beside(rows: Row[], at: number, way: 1 | -1): number {
+  for (let i = at + way; i >= 0 && i < rows.length; i += way) if (!rows[i]!.heads) return i
+  return at
+}
 const askedMax = 100 // ticked jobs; of more the server decides
+
+// The usual questions to the list, each with how many jobs answer it.
+const chips: { key: string; states: JobState[] }[] = [
+  { key: 'running', states: ['starting', 'running', 'paused', 'stopping'] },
+  { key: 'waiting', states: ['queued'] },
+  { key: 'failed', states: ['failed'] },
+  { key: 'ended', states: [...endedStates] },
+]
 
 // What can be done to several jobs at once.
 const bulk = ['stop', 'pause', 'continue', 'finish', 'throttle', 'delete', 'clone'] as const
@@ -237,11 +278,12 @@ function useColumns(chosen: string[], opened: ReadonlySet<string>, toggle: (id: 
     }
     const columns: Column<Row>[] = [
       {
-        key: 'name', title: t('jobs.name'), width: 220, compare: (a, b) => a.job.name.localeCompare(b.job.name),
+        key: 'name', title: t('jobs.name'), width: 260, grows: true, compare: (a, b) => a.job.name.localeCompare(b.job.name),
         cell: ({ job, subjob }) => {
-          if (subjob) return <span className="sub">{t('jobs.subjob')} {subjob.index}</span>
+          if (subjob) return <span className="two sub">{t('jobs.subjob')} {subjob.index}<br /><small title={why({ id: '', job, subjob })}>{why({ id: '', job, subjob })}</small></span>
           const link = <><a href={'/jobs/' + job.id}>{job.name}</a>{job.vip && <> <span className="tag tone-good">VIP</span></>}</>
-          return job.subjobs > 1 ? <><button type="button" className="fold" aria-expanded={opened.has(job.id)} aria-label={t('jobs.open_batch')} onClick={() => toggle(job.id)}>{opened.has(job.id) ? '▾' : '▸'}</button>{link}</> : link
+          const second = <><br /><small className="quiet" title={secondLine(t, job)}>{secondLine(t, job)}</small></>
+          return job.subjobs > 1 ? <span className="two"><button type="button" className="fold" aria-expanded={opened.has(job.id)} aria-label={t('jobs.open_batch')} onClick={() => toggle(job.id)}>{opened.has(job.id) ? '▾' : '▸'}</button>{link}{second}</span> : <span className="two">{link}{second}</span>
         },
       },
       { key: 'state', title: t('jobs.state'), width: 130, compare: (a, b) => jobStates.indexOf(a.job.state) - jobStates.indexOf(b.job.state), cell: ({ job, subjob }) => <>{stateTag((subjob ?? job).state, t)}{!subjob && job.subjobs > 1 && <span className="quiet"> {progress(job)}</span>}</> },
@@ -253,7 +295,7 @@ function useColumns(chosen: string[], opened: ReadonlySet<string>, toggle: (id: 
       { key: 'attempt', title: t('jobs.attempt'), width: 80, cell: ({ job, subjob }) => (subjob ?? job).attempt },
       { key: 'submitted', title: t('jobs.submitted'), width: 160, compare: (a, b) => millis(a.job.submitted_at) - millis(b.job.submitted_at), cell: (row) => text(row, clock(row.job.submitted_at)) },
       { key: 'time', title: t('jobs.time'), width: 120, cell: ran },
-      { key: 'reason', title: t('jobs.reason'), width: 260, grows: true, cell: (row) => <span title={why(row)}>{why(row)}</span> },
+      { key: 'reason', title: t('jobs.reason'), width: 260, cell: (row) => <span title={why(row)}>{why(row)}</span> },
       { key: 'code', title: t('jobs.code'), width: 160, cell: (row) => text(row, row.job.code?.join(', ')) },
       { key: 'spec', title: t('jobs.spec'), width: 130, cell: (row) => text(row, row.job.specs?.join(', ')) },
       { key: 'output', title: t('jobs.output'), width: 160, cell: (row) => text(row, row.job.output) },

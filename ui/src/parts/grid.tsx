@@ -17,7 +17,8 @@ export interface Column<R> {
   cell: (row: R) => ReactNode
 }
 
-const rowHeight = 33
+const plainHeight = 33 // of a row that has one line
+export const twoLines = 52 // of a row that has two
 const headHeight = 33
 const step = 8 // rows that the window moves by at a time
 const spare = 16 // rows above and below what is seen
@@ -25,7 +26,7 @@ const widest = 1800 // pixels of a page at most
 const around = 34 // pixels beside the rows in it
 
 // windowOf says which rows to draw: from first up to, without, end.
-export function windowOf(top: number, height: number, count: number): { first: number; end: number } {
+export function windowOf(top: number, height: number, count: number, rowHeight = plainHeight): { first: number; end: number } {
   const seen = Math.floor(Math.max(0, top) / rowHeight / step) * step
   return { first: Math.max(0, Math.min(seen, count) - spare), end: Math.min(count, seen + step + Math.ceil(height / rowHeight) + spare) }
 }
@@ -62,9 +63,11 @@ export interface GridProps<R> {
   go: (path: string) => void
   at?: number // the row that the keyboard stands on
   lead?: { head: ReactNode; width: number; cell: (row: R) => ReactNode } // before the columns, such as a box to tick
+  rowHeight?: number // pixels
+  headingOf?: (row: R) => ReactNode // of a row that heads those behind it, and has no cells
 }
 
-export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, empty, go, at = -1, lead }: GridProps<R>) {
+export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, empty, go, at = -1, lead, rowHeight = plainHeight, headingOf }: GridProps<R>) {
   const { t } = useTranslation()
   const box = useRef<HTMLDivElement>(null)
   const [width, follows] = useWidth(240, Math.min(widest, innerWidth) - around)
@@ -73,7 +76,7 @@ export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, e
     return follows(element)
   }, [follows])
   const [top, setTop] = useState(0)
-  const { first, end } = windowOf(top, height, rows.length)
+  const { first, end } = windowOf(top, height, rows.length, rowHeight)
   const least = columns.reduce((sum, column) => sum + column.width, lead?.width ?? 0)
   const leadWidth = lead?.width
   const widths = useMemo(() => widthsOf(columns, width, leadWidth), [columns, width, leadWidth])
@@ -84,7 +87,7 @@ export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, e
     const y = at * rowHeight
     if (y < here.scrollTop) here.scrollTop = y
     else if (y + rowHeight > here.scrollTop + here.clientHeight - headHeight) here.scrollTop = y + rowHeight + headHeight - here.clientHeight
-  }, [at])
+  }, [at, rowHeight])
   const scroll = () => {
     const now = Math.floor(box.current!.scrollTop / rowHeight / step) * step * rowHeight
     if (now !== top) setTop(now)
@@ -96,7 +99,7 @@ export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, e
     go(link.getAttribute('href')!)
   }
   return (
-    <div className="grid" role="table" aria-label={label} aria-rowcount={rows.length + 1} tabIndex={0} ref={frame} onScroll={scroll} onClick={follow} style={{ height }}>
+    <div className={rowHeight > plainHeight ? 'grid tall' : 'grid'} role="table" aria-label={label} aria-rowcount={rows.length + 1} tabIndex={0} ref={frame} onScroll={scroll} onClick={follow} style={{ height }}>
       <div className="grid-inner" role="rowgroup" style={{ minWidth: least, height: headHeight }}>
         <div className="grid-row head" role="row" aria-rowindex={1}>
           {lead && <span role="columnheader" style={leadStyle}>{lead.head}</span>}
@@ -111,9 +114,14 @@ export function Grid<R>({ label, rows, columns, idOf, height, order, setOrder, e
         </div>
       </div>
       <div className="grid-inner rows" role="rowgroup" style={{ minWidth: least, height: rows.length * rowHeight }}>
-        {rows.slice(first, end).map((row, i) => (
-          <Row key={idOf(row)} row={row} index={first + i} columns={columns} widths={widths} leadStyle={leadStyle} here={first + i === at} lead={lead} />
-        ))}
+        {rows.slice(first, end).map((row, i) => {
+          const heading = headingOf?.(row)
+          return heading ? (
+            <div key={idOf(row)} className="grid-heading" role="row" aria-rowindex={first + i + 2} style={{ top: (first + i) * rowHeight, height: rowHeight }}><span role="rowheader">{heading}</span></div>
+          ) : (
+            <Row key={idOf(row)} row={row} index={first + i} columns={columns} widths={widths} leadStyle={leadStyle} here={first + i === at} lead={lead} rowHeight={rowHeight} />
+          )
+        })}
       </div>
       {rows.length === 0 && <div className="grid-empty">{empty}</div>}
     </div>
@@ -128,11 +136,12 @@ interface RowProps<R> {
   leadStyle: CSSProperties
   here: boolean
   lead?: GridProps<R>['lead']
+  rowHeight: number
 }
 
-function plainRow<R>({ row, index, columns, widths, leadStyle, here, lead }: RowProps<R>) {
+function plainRow<R>({ row, index, columns, widths, leadStyle, here, lead, rowHeight }: RowProps<R>) {
   return (
-    <div className={here ? 'grid-row here' : 'grid-row'} role="row" aria-rowindex={index + 2} style={{ top: index * rowHeight }}>
+    <div className={here ? 'grid-row here' : 'grid-row'} role="row" aria-rowindex={index + 2} style={{ top: index * rowHeight, height: rowHeight }}>
       {lead && <span role="cell" style={leadStyle}>{lead.cell(row)}</span>}
       {columns.map((column, i) => <span key={column.key} role="cell" style={widths[i]}>{column.cell(row)}</span>)}
     </div>
