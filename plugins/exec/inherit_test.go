@@ -80,6 +80,35 @@ func TestProtectionFromTheEndOfMemoryIsNotInherited(t *testing.T) {
 	}
 }
 
+// TestProtectedAgentStartsIsolatedTasks has the isolation of tasks from an agent that
+// is protected, as the unit for systemd says: the thread that makes tasks has given its
+// rights away when it drops what protects the supervisor.
+func TestProtectedAgentStartsIsolatedTasks(t *testing.T) {
+	const path = "/proc/self/oom_score_adj"
+	if !asRoot(t) || !mayLower(t, path, -900) {
+		t.Log("a protected agent needs root and CAP_SYS_RESOURCE: not run")
+		return
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("-900"), 0); err != nil {
+		t.Fatal(err)
+	}
+	defer os.WriteFile(path, before, 0)
+	for _, view := range []string{exec.ViewByUser, exec.ViewPrivate} {
+		d := open(t, func(c *exec.Config) { c.View = view })
+		task, inside, supervisor := both(t, d, "cat "+path)
+		if len(task) != 1 || len(inside) != 1 || task[0] != "0" || inside[0] != "0" {
+			t.Errorf("view %s: task has %v, a command inside %v, want 0", view, task, inside)
+		}
+		if kept, err := os.ReadFile("/proc/" + strconv.Itoa(supervisor) + "/oom_score_adj"); err != nil || strings.TrimSpace(string(kept)) != "-900" {
+			t.Errorf("view %s: supervisor has %q, %v, want -900", view, kept, err)
+		}
+	}
+}
+
 // mayLower tries to write a value and writes the old one back.
 func mayLower(t *testing.T, path string, value int) bool {
 	t.Helper()

@@ -44,32 +44,31 @@ func readOOM(dir string) int {
 	return min(value, 0)
 }
 
+// openOOM opens the adjustment of this process for writing. A thread that has given
+// its rights away to a task's user, or to rules for files, could not open it any more.
+func openOOM(dir string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(dir, oomName), os.O_WRONLY, 0)
+}
+
 // unprotected calls fork without the protection that value stands for, so
-// that the child never has it, and then takes it back. One call at a time. dir
-// is this process's, which an isolated thread cannot find by its name.
-func unprotected(dir *os.File, value int, fork func() (int, error)) (int, error) {
+// that the child never has it, and then takes it back. One call at a time. file
+// is this process's adjustment.
+func unprotected(file *os.File, value int, fork func() (int, error)) (int, error) {
 	if value >= 0 {
 		return fork()
 	}
-	if err := writeOOM(dir, 0); err != nil {
+	if err := writeOOM(file, 0); err != nil {
 		return 0, fmt.Errorf("drop protection from the end of memory: %w", err)
 	}
 	pid, err := fork()
-	if err := writeOOM(dir, value); err != nil {
+	if err := writeOOM(file, value); err != nil {
 		fmt.Fprintln(os.Stderr, "keep protection from the end of memory:", err) // goes on like any other process
 	}
 	return pid, err
 }
 
-func writeOOM(dir *os.File, value int) error {
-	fd, err := syscall.Openat(int(dir.Fd()), oomName, os.O_WRONLY|os.O_TRUNC|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	file := os.NewFile(uintptr(fd), oomName)
-	_, err = file.WriteString(strconv.Itoa(value))
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
+// writeOOM writes as many bytes whatever the value: nothing of the one before stays.
+func writeOOM(file *os.File, value int) error {
+	_, err := file.WriteAt(fmt.Appendf(nil, "%-5d\n", value), 0)
 	return err
 }

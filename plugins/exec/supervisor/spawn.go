@@ -21,7 +21,7 @@ type spawner struct {
 	tree     *tree
 	cgroup   *os.File // of version 2, nil: none
 	oom      int      // this process's protection, which no child is to have; 0: none
-	self     *os.File // this process's directory in the node's /proc, nil without protection
+	self     *os.File // its adjustment, opened while that could be done; nil without protection
 	init     *initProcess
 	limits   []Limit // of every process
 }
@@ -31,7 +31,7 @@ func newSpawner(t *tree) *spawner {
 	s := &spawner{requests: make(chan func()), reaper: t.reaper, tree: t, oom: readOOM(self)}
 	if s.oom < 0 {
 		var err error
-		if s.self, err = os.Open(self); err != nil {
+		if s.self, err = openOOM(self); err != nil {
 			s.oom = 0 // nothing can be changed without it
 		}
 	}
