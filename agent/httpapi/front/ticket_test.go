@@ -44,7 +44,11 @@ func TestSessionsOutliveTheirServer(t *testing.T) {
 		if other := at(t, append([]byte{1}, key[1:]...), there); other.find(text, "192.0.2.1") != nil {
 			t.Error("a server of another cluster takes the ticket")
 		}
-		if anew.find(text[:len(text)-2]+"AA", "192.0.2.1") != nil || anew.find(strings.Repeat("A", 4096), "192.0.2.1") != nil {
+		forged := text[:len(text)-2] + "AA"
+		if strings.HasPrefix(text[len(text)-2:], "A") { // of 64 tickets one ends in it
+			forged = text[:len(text)-2] + "BA"
+		}
+		if anew.find(forged, "192.0.2.1") != nil || anew.find(strings.Repeat("A", 4096), "192.0.2.1") != nil {
 			t.Error("an invented ticket is taken")
 		}
 		// Use is told by a new text of the cookie, so that idleness counts at every server.
