@@ -13,7 +13,7 @@ type allocationHandlers struct {
 	calls *nodeCalls
 }
 
-func (h *allocationHandlers) read(r *front.Request, alloc *structs.Allocation) (*structs.Allocation, error) {
+func (h *allocationHandlers) read(r *front.Request, _ *structs.Allocation) (*structs.Allocation, error) {
 	snapshot, err := h.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			if alloc := now.Alloc(r.ID); alloc != nil {
@@ -26,7 +26,8 @@ func (h *allocationHandlers) read(r *front.Request, alloc *structs.Allocation) (
 	if err != nil {
 		return nil, err
 	}
-	if alloc = snapshot.Alloc(r.ID); alloc == nil {
+	alloc := snapshot.Alloc(r.ID)
+	if alloc == nil {
 		return nil, auth.NotFound(auth.ObjectJob, r.ID)
 	}
 	return alloc, nil

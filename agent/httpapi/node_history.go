@@ -22,7 +22,7 @@ const pastPatience = 5 * time.Second
 const pastDay = 24 * time.Hour
 
 // nodeHistory answers nodes.past: the node itself keeps what it measured.
-func (h *usageHandlers) nodeHistory(r *front.Request, node *structs.Node) (*api.NodeHistory, error) {
+func (h *usageHandlers) nodeHistory(r *front.Request, _ *structs.Node) (*api.NodeHistory, error) {
 	q := front.Query{R: r}
 	since := q.Span("since", pastDay, pastDay)
 	ask := structs.HistoryRequest{Points: int(cmp.Or(q.Int("points", 1, structs.HistoryPointsMax), structs.HistoryPointsDefault))}
@@ -33,7 +33,8 @@ func (h *usageHandlers) nodeHistory(r *front.Request, node *structs.Node) (*api.
 	if err := h.refresh(r); err != nil {
 		return nil, err
 	}
-	if node = h.store.Snapshot().Node(r.ID); node == nil {
+	node := h.store.Snapshot().Node(r.ID)
+	if node == nil {
 		return nil, auth.NotFound(auth.ObjectNode, r.ID)
 	}
 	if name != "" {

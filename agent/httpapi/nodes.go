@@ -71,7 +71,7 @@ func (h *nodeHandlers) list(r *front.Request) (*api.NodeList, error) {
 	return &out, nil
 }
 
-func (h *nodeHandlers) read(r *front.Request, node *structs.Node) (*api.NodeDetail, error) {
+func (h *nodeHandlers) read(r *front.Request, _ *structs.Node) (*api.NodeDetail, error) {
 	snapshot, err := h.block(r, reading{
 		version: func(now *state.Snapshot) uint64 {
 			node := now.Node(r.ID)
@@ -91,7 +91,8 @@ func (h *nodeHandlers) read(r *front.Request, node *structs.Node) (*api.NodeDeta
 	if err != nil {
 		return nil, err
 	}
-	if node = snapshot.Node(r.ID); node == nil {
+	node := snapshot.Node(r.ID)
+	if node == nil {
 		return nil, auth.NotFound(auth.ObjectNode, r.ID)
 	}
 	out := api.NodeDetail{NodeSummary: summarize(snapshot, node), Allocations: []structs.Allocation{}, May: may(r, nodeObject(node))}
