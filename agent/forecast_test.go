@@ -2,8 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -115,58 +113,6 @@ func TestForecastsOfABusyMachine(t *testing.T) {
 	accuracy, err := client.Accuracy(t.Context())
 	if err != nil || accuracy.All.N != 1 || accuracy.Pools[structs.PoolDefault].N != 1 {
 		t.Errorf("accuracy: %+v %v", accuracy, err)
-	}
-}
-
-// Strangers see that something is there, and not what.
-func TestForecastsHideWhatIsNotTheCallers(t *testing.T) {
-	_, client := devAgent(t)
-	runner := runJob(t, client, wide(t, client, "runner", "sleep 600", time.Hour, `project = "vision"`), structs.JobRunning)
-	made, err := client.SubmitJob(t.Context(), api.JobRequest{HCL: wide(t, client, "next", "true", time.Minute, `project = "vision"`)}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	eve := clientAs(t, client, "user", "speech", "eve")
-	mine, err := eve.ForecastJob(t.Context(), api.JobRequest{HCL: wide(t, client, "mine", "true", time.Minute, "")})
-	if err != nil || mine.Verdict != outlook.VerdictLater || !slices.Equal(mine.Holders, []api.JobRef{{}}) || mine.Wait == nil || len(mine.Wait.Holders) != 0 {
-		t.Errorf("forecast: %+v %v", mine, err)
-	}
-	timeline, err := eve.Timeline(t.Context(), 0, "")
-	if err != nil || len(timeline.Rows[0].Bars) < 2 || timeline.Rows[0].Bars[0].JobID != "" || timeline.Rows[0].Bars[0].JobName != "" {
-		t.Errorf("timeline: %+v %v", timeline, err)
-	}
-	all, err := eve.QueueForecast(t.Context())
-	if err != nil || len(all.Starts) != 0 {
-		t.Errorf("queue: %+v %v", all, err)
-	}
-	for _, id := range []string{runner.Job.ID, made.JobID} {
-		if _, err := eve.WhatIf(t.Context(), []outlook.Change{{Kind: outlook.ChangeStop, JobID: id}}); structs.CodeOf(err) != structs.CodeNotFound {
-			t.Errorf("a stranger asks what if for the end of %s: %v", id, err)
-		}
-	}
-}
-
-func TestAvailableNodes(t *testing.T) {
-	agent, client := devAgent(t)
-	ask := api.JobRequest{Job: &structs.Job{Resources: []structs.Resources{
-		{Label: "small", CPU: 0.01, Memory: 16 << 20},
-		{Label: "card", CPU: 0.01, Memory: 16 << 20, Devices: []structs.DeviceRequest{{Kind: "nvidia/gpu", Count: 1}}},
-	}}}
-	free, err := client.Available(t.Context(), ask)
-	if err != nil || len(free.Nodes) != 1 || free.Nodes[0].State != api.NodeIdle || free.Nodes[0].Name != agent.config.Name {
-		t.Fatalf("a free machine: %+v %v", free, err)
-	}
-	if len(free.Specs) != 2 || free.Specs[0].Idle != 1 || free.Specs[1].Nodes != 0 || free.Specs[1].Label != "card" {
-		t.Errorf("specs: %+v", free.Specs)
-	}
-	runJob(t, client, wide(t, client, "runner", "sleep 600", 0, ""), structs.JobRunning)
-	full := api.JobRequest{HCL: wide(t, client, "other", "true", 0, "")}
-	tight, err := client.Available(t.Context(), full)
-	if err != nil || len(tight.Nodes) != 1 || tight.Nodes[0].State != api.NodeTight || tight.Nodes[0].MemoryUsed == 0 || tight.Specs[0].Nodes != 1 || tight.Specs[0].Idle != 0 {
-		t.Errorf("a full machine: %+v %v", tight, err)
-	}
-	if strings.Contains(free.Nodes[0].Kernel, "\n") || free.Nodes[0].Kernel == "" {
-		t.Errorf("kernel %q", free.Nodes[0].Kernel)
 	}
 }
 

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -91,34 +90,5 @@ func TestPastOfAJob(t *testing.T) {
 	}
 	if _, err := client.JobHistory(t.Context(), job.Job.ID, api.JobHistoryFilter{Points: structs.HistoryPointsMax + 1}); structs.CodeOf(err) != structs.CodeInvalid {
 		t.Errorf("too many points: %v", err)
-	}
-}
-
-// A job file is changed where it is asked, and a job is written as a file that
-// is the same job.
-func TestFormatOfJobs(t *testing.T) {
-	_, client := devAgent(t)
-	hcl := "# mine\n" + sleeper("form", "default", "none")
-	changed, err := client.FormatJob(t.Context(), api.JobRequest{HCL: hcl, Set: []api.JobChange{{At: "nodes", Value: 3}, {At: "distributed#", Value: "pytorch"}}})
-	if err != nil || changed.Job.Nodes != 3 || changed.Job.Distributed.Mode != "pytorch" || !strings.HasPrefix(changed.HCL, "# mine\n") {
-		t.Fatalf("%+v %v", changed, err)
-	}
-	written, err := client.FormatJob(t.Context(), api.JobRequest{Job: changed.Job})
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := client.ParseJob(t.Context(), api.JobRequest{HCL: written.HCL})
-	if err != nil || again.Job.Nodes != 3 || again.Job.Task.Command != changed.Job.Task.Command {
-		t.Errorf("%+v %v", again, err)
-	}
-	for name, request := range map[string]api.JobRequest{
-		"change of a job":  {Job: changed.Job, Set: []api.JobChange{{At: "nodes", Value: 1}}},
-		"no place":         {HCL: hcl, Set: []api.JobChange{{At: "a..b", Value: 1}}},
-		"a file, half":     {HCL: hcl[:40], Set: []api.JobChange{{At: "nodes", Value: 1}}},
-		"too many changes": {HCL: hcl, Set: make([]api.JobChange, 1000)},
-	} {
-		if _, err := client.FormatJob(t.Context(), request); structs.CodeOf(err) != structs.CodeInvalid {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -157,68 +156,6 @@ func TestPlanPreviewsAJob(t *testing.T) {
 	jobs, _, err := client.Jobs(t.Context(), api.JobFilter{}, nil)
 	if err != nil || len(jobs.Jobs) != 0 {
 		t.Errorf("planning left %+v %v", jobs, err)
-	}
-}
-
-func TestJobsAreFoundByNameAndPrefix(t *testing.T) {
-	_, client := devAgent(t)
-	job := runJob(t, client, hello("true"), structs.JobSucceeded)
-	for _, id := range []string{job.Job.ID, job.Job.ID[:6], "hello"} {
-		found, _, err := client.Job(t.Context(), id, nil)
-		if err != nil || found.Job.ID != job.Job.ID {
-			t.Errorf("%s: %v", id, err)
-		}
-	}
-	for i := range 20 { // two of them begin alike
-		name := "job-" + string(rune('a'+i))
-		runJob(t, client, strings.Replace(hello("true"), `"hello"`, `"`+name+`"`, 1), structs.JobSucceeded)
-	}
-	jobs, _, err := client.Jobs(t.Context(), api.JobFilter{State: structs.JobSucceeded}, &api.Query{Limit: 8})
-	if err != nil || len(jobs.Jobs) != 8 || jobs.Next == "" || jobs.Jobs[0].Name != "job-t" {
-		t.Fatalf("first page: %+v %v", jobs, err)
-	}
-	prefixes := map[string]int{}
-	for after := ""; ; after = jobs.Next {
-		if jobs, _, err = client.Jobs(t.Context(), api.JobFilter{}, &api.Query{Limit: 8, After: after}); err != nil {
-			t.Fatal(err)
-		}
-		for _, one := range jobs.Jobs {
-			prefixes[one.ID[:1]]++
-		}
-		if jobs.Next == "" {
-			break
-		}
-	}
-	for prefix, n := range prefixes {
-		_, _, err := client.Job(t.Context(), prefix, nil)
-		var failure *structs.Error
-		if n > 1 && (!errors.As(err, &failure) || failure.ID != "agent.ambiguous") {
-			t.Errorf("%d jobs begin with %s: %v", n, prefix, err)
-		}
-	}
-	for _, id := range []string{"nobody", "..%2f..", "a b", strings.Repeat("a", 500)} {
-		if _, _, err := client.Job(t.Context(), id, nil); structs.CodeOf(err) != structs.CodeNotFound {
-			t.Errorf("%q: %v", id, err)
-		}
-	}
-	if _, err := client.DeleteJob(t.Context(), "hello"); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := client.Job(t.Context(), "hello", nil); structs.CodeOf(err) != structs.CodeNotFound {
-		t.Errorf("deleted: %v", err)
-	}
-}
-
-// The same key is the same submission, whoever repeats it.
-func TestSubmissionsAreIdempotent(t *testing.T) {
-	_, client := devAgent(t)
-	first, err := client.SubmitJob(t.Context(), api.JobRequest{HCL: hello("true")}, "key-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := client.SubmitJob(t.Context(), api.JobRequest{HCL: hello("true")}, "key-1")
-	if err != nil || again.JobID != first.JobID {
-		t.Errorf("again: %+v %v", again, err)
 	}
 }
 

@@ -2,10 +2,36 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
+	"log/slog"
 	"sync"
+	"time"
 
+	"nomadlike/nomadlike/consensus"
+	"nomadlike/nomadlike/state"
 	"nomadlike/nomadlike/structs"
 )
+
+// OpenFake makes a server that leads and has no duties, for tests of what asks one.
+// Its log is in memory and applies to store at once; nothing is scheduled, swept or
+// foreseen but on request, so the state changes by nothing but what is submitted.
+// Peers and nodes have no address. Close ends looks into the future.
+func OpenFake(store *state.Store, now func() time.Time) (*Server, error) {
+	const id = "fake"
+	log, err := consensus.NewSequencer().Add(id, NewMachine(store))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := assemble(ctx, cancel, Config{
+		ID: id, Name: id, Store: store, Log: log, Peers: NewFakePeers().For(id), Now: now, Rand: rand.Reader, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return s, nil
+}
 
 // FakePeers connects servers of one process, for tests and simulations: calls
 // between them are function calls, and cuts and dead agents are data. Use For

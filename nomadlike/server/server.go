@@ -24,19 +24,29 @@ type Server struct {
 
 // Open starts a server's duties; Close ends them.
 func Open(config Config) (*Server, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := assemble(ctx, cancel, config)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s.tasks.Go(func() { s.leader.run(ctx) })
+	s.tasks.Go(func() { s.reporter.run(ctx) })
+	return s, nil
+}
+
+// assemble makes a server of its parts; it has no duties yet. Its Close cancels ctx.
+func assemble(ctx context.Context, cancel context.CancelFunc, config Config) (*Server, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{config: config, cancel: cancel}
 	s.foresight = newForesight(&s.config)
 	s.proposals = &proposals{config: &s.config, writing: &s.foresight.writing, closing: ctx.Done()}
 	s.leader = &leader{config: &s.config, proposals: s.proposals, foresight: s.foresight, placing: &placing{}}
 	s.reporter = &reporter{config: &s.config, heartbeats: newHeartbeats(config.ID), contact: newContact(), leader: s.leader}
 	s.sessions = newSessions(&s.config, s.proposals, s.reporter.heartbeats, s.reporter.contact)
-	s.tasks.Go(func() { s.leader.run(ctx) })
-	s.tasks.Go(func() { s.reporter.run(ctx) })
 	return s, nil
 }
 
